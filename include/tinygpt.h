@@ -1,0 +1,504 @@
+/*
+ * tinygpt.h - train, fine-tune and run small GPTs: the one public header.
+ *
+ * A whole program: train on a text for 200 steps, then let the model write.
+ *
+ *     tg_context *ctx; tg_text *text; tg_model *model; tg_trainer *trainer;
+ *     tg_context_new(NULL, &ctx);
+ *     tg_text_open(ctx, "shakespeare.txt", &text);
+ *     tg_model_new(ctx, &tg_preset_find("small")->config, 42, &model);
+ *     tg_train_options o = tg_train_options_default();
+ *     o.steps = 200;
+ *     if (tg_trainer_new(ctx, model, text, &o, &trainer)) puts(tg_context_error(ctx));
+ *     tg_trainer_run(trainer, NULL, NULL);
+ *     tg_generate(ctx, model, "ROMEO:", 6, NULL, 100, print_piece, NULL);
+ *     tg_trainer_free(trainer); tg_model_free(model); tg_text_free(text); tg_context_free(ctx);
+ *
+ * Three tiers: SIMPLE (a run in a few calls), ADVANCED (steps, sessions, files, settings) and
+ * UNSTABLE (what doctor, dump and bench need; may change with any version).
+ *
+ * Conventions. Every call that can fail returns a tg_status: TG_OK is 0, errors are negative, and
+ * tg_context_error() then says what, where, what was wanted and what was found. Nothing here prints,
+ * exits or aborts. Objects are made by _new or _open and given back by _free, which takes NULL.
+ * A context and everything made from it is used by one thread at a time. Several sessions may use
+ * one model, also from several contexts (and so threads), as long as nobody trains it meanwhile.
+ * Letters in shapes: B batch, T tokens of context, C width, H heads, L layers, V vocabulary.
+ */
+#ifndef TINYGPT_H
+#define TINYGPT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TG_VERSION_MAJOR 0
+#define TG_VERSION_MINOR 1
+#define TG_VERSION_PATCH 0
+#define TG_VERSION_TEXT  "0.1.0"
+
+#if defined(__GNUC__) && !defined(TG_NO_VISIBILITY)
+#define TG_API __attribute__((visibility("default")))
+#else
+#define TG_API
+#endif
+
+/* name, value, sentence */
+#define TG_STATUS_LIST(X)                                                                          \
+    X(OK, 0, "done")                                                                               \
+    X(PENDING, 1, "not finished yet: call again")                                                  \
+    X(STOPPED, 2, "stopped on request, in a state that can be saved")                              \
+    X(E_ARG, -1, "an argument is outside its stated range")                                        \
+    X(E_MEMORY, -2, "not enough memory")                                                           \
+    X(E_IO, -3, "a file could not be read or written")                                             \
+    X(E_FORMAT, -4, "a file does not follow its format")                                           \
+    X(E_CHECKSUM, -5, "a file is damaged: a checksum does not match")                              \
+    X(E_RANGE, -6, "a number or token id is out of range")                                         \
+    X(E_FULL, -7, "no room is left in the context window")                                         \
+    X(E_SHAPE, -8, "shapes do not fit together")                                                   \
+    X(E_UNSUPPORTED, -9, "this is not supported")                                                  \
+    X(E_DEVICE, -10, "the device failed or is missing")                                            \
+    X(E_NUMBER, -11, "a loss or gradient is not a finite number")                                  \
+    X(E_DATA, -12, "the text cannot be used for training")                                         \
+    X(E_INTERNAL, -13, "an invariant of tinygpt itself is broken: please report it")
+
+typedef enum tg_status {
+#define TG_STATUS_ENUM(name, value, sentence) TG_##name = value,
+    TG_STATUS_LIST(TG_STATUS_ENUM)
+#undef TG_STATUS_ENUM
+} tg_status;
+
+/* One English sentence for a status; never NULL. */
+TG_API const char *tg_status_text(tg_status status);
+
+/* The version of the linked library, such as "0.1.0". */
+TG_API const char *tg_version(void);
+
+/*
+ * Allocator, in Lua's manner: ptr NULL allocates new_bytes, new_bytes 0 frees ptr (old_bytes long),
+ * else resizes. Returns NULL when there is no memory; then ptr is still valid.
+ */
+typedef void *(*tg_alloc_fn)(void *user, void *ptr, size_t old_bytes, size_t new_bytes);
+
+/* Log lines: level 0 error, 1 warning, 2 information. The text is borrowed for the call. */
+typedef void (*tg_log_fn)(void *user, int level, const char *text);
+
+/* Receives a piece of text (not zero-terminated); a non-zero answer stops the producer. */
+typedef int (*tg_text_fn)(void *user, const char *bytes, size_t n_bytes);
+
+/* Asked often; a non-zero answer stops the work at the next safe point. */
+typedef int (*tg_cancel_fn)(void *user);
+
+/* ---------------------------------------------------------------- SIMPLE and ADVANCED: context */
+
+typedef struct tg_context tg_context; /* allocator, log, threads, ISA, levers, last error */
+
+typedef struct tg_context_options {
+    unsigned threads;    /* 0: min(affinity, cgroup quota); otherwise 1..256 */
+    const char *isa;     /* NULL: the best this CPU has; else a name of tg_isa_at(), borrowed for the call */
+    const char *device;  /* NULL or "cpu" */
+    const char *levers;  /* NULL, or "-flash_attention,+bf16": switches off and on by name */
+    tg_alloc_fn alloc;   /* NULL: the C library's */
+    void *alloc_user;
+    tg_log_fn log;       /* NULL: silent */
+    void *log_user;
+} tg_context_options;
+
+TG_API tg_context_options tg_context_options_default(void);
+
+/* NULL options are the defaults. On failure *out is NULL (with no memory there is no message). If
+ * an option is wrong, *out is a context that can only be asked for its error and freed. */
+TG_API tg_status tg_context_new(const tg_context_options *options, tg_context **out);
+TG_API void tg_context_free(tg_context *ctx);
+
+/* The message of the last failed call on this context or anything made from it; "" if there was
+ * none. Valid until the next call on the context. */
+TG_API const char *tg_context_error(const tg_context *ctx);
+
+/* What is in use and why: one line for the banner. Valid as long as the context. */
+TG_API const char *tg_context_banner(const tg_context *ctx);
+TG_API unsigned tg_context_threads(const tg_context *ctx);
+TG_API const char *tg_context_isa(const tg_context *ctx);
+
+/* ------------------------------------------------------------------------------ Model and sizes */
+
+/* A byte-level GPT with tied head. Limits: layers 1..256, width 1..16384 and a multiple of heads,
+ * ctx 1..65536, vocab 256, mlp = 4 * width. */
+typedef struct tg_gpt_config {
+    int32_t layers; /* L */
+    int32_t width;  /* C */
+    int32_t heads;  /* H, divides C */
+    int32_t ctx;    /* T */
+    int32_t vocab;  /* V, 256 */
+    int32_t mlp;    /* 4*C */
+} tg_gpt_config;
+
+typedef struct tg_preset {
+    const char *name;
+    tg_gpt_config config;
+    int32_t batch;   /* rows of T tokens a step */
+    int32_t steps;   /* suggested length of a run */
+    const char *doc; /* one sentence */
+} tg_preset;
+
+TG_API size_t tg_preset_count(void);
+TG_API const tg_preset *tg_preset_at(size_t i);           /* NULL beyond the end */
+TG_API const tg_preset *tg_preset_find(const char *name); /* NULL if there is none */
+
+/* Heads that suit a width: C/32 where it divides, else 3 where that divides, else 1. */
+TG_API int32_t tg_default_heads(int32_t width);
+
+/* Parameters of a configuration: V*C + T*C + 2C + L*(12*C*C + 13*C). */
+TG_API uint64_t tg_param_count(const tg_gpt_config *config);
+
+typedef struct tg_model tg_model; /* configuration, weights, tokenizer, how it was trained */
+
+/* A model with fresh weights. Same seed, same weights, on every machine and backend. */
+TG_API tg_status tg_model_new(tg_context *ctx, const tg_gpt_config *config, uint64_t seed,
+                              tg_model **out);
+/* Opens the weights of a .tinygpt file (v1, v2 or v3; f32, f16 or int4). Moments are not read. If
+ * the file is damaged and its predecessor (PATH.prev) is whole, that one is opened, with a warning
+ * in the log. */
+TG_API tg_status tg_model_open(tg_context *ctx, const char *path, tg_model **out);
+TG_API void tg_model_free(tg_model *model);
+
+typedef struct tg_model_info {
+    const char *family; /* "tinygpt" */
+    tg_gpt_config config;
+    uint64_t params;
+    uint64_t weight_bytes;
+    const char *format; /* "new", "tinygpt v1" .. "tinygpt v3" */
+    const char *dtype;  /* of the weights as stored: "f32", "f16", "int4" */
+    int64_t step;       /* training steps done, 0 for fresh weights */
+    double loss, val_loss; /* last known, NaN if unknown */
+    bool has_moments;   /* the file holds the optimizer's state: it can be resumed */
+} tg_model_info;
+
+/* Strings are valid as long as the model. */
+TG_API tg_status tg_model_get_info(const tg_model *model, tg_model_info *out);
+
+typedef enum tg_file_kind {
+    TG_FILE_V3,      /* whole weights, f32, checksummed */
+    TG_FILE_V2_F32,  /* the original's training layout; moments are zero if the model has none */
+    TG_FILE_V2_F16,  /* the original's gallery layouts */
+    TG_FILE_V2_INT4,
+    TG_FILE_V1_F32
+} tg_file_kind;
+
+/* Writes atomically: a temporary file, fsync, rename, fsync of the folder. */
+TG_API tg_status tg_model_save(tg_model *model, const char *path, tg_file_kind kind);
+
+/* The bytes of a tensor by its name in the file ("blocks.0.attn.q_proj.weight"), as f32 in the
+ * file's [in,out] order, copied to out[n_elems]; E_ARG lists what was wanted. */
+TG_API tg_status tg_model_tensor(const tg_model *model, const char *name, float *out,
+                                 size_t n_elems);
+
+/* Tokens of a text. ids may be NULL to count only; *n is the number of tokens in any case, E_FULL
+ * when cap is too small. */
+TG_API tg_status tg_model_tokenize(const tg_model *model, const char *text, size_t n_bytes,
+                                   int32_t *ids, size_t cap, size_t *n);
+/* The bytes that a token stands for, valid as long as the model; NULL if there is no such token. */
+TG_API const char *tg_model_piece(const tg_model *model, int32_t id, size_t *n_bytes);
+
+/* ---------------------------------------------------------------------------------------- Texts */
+
+typedef struct tg_text tg_text; /* a file or memory that batches are read from, as needed */
+
+/* A regular file of any size; it is read with pread while training and may be larger than memory.
+ * E_IO for a folder, pipe, device or missing permission. */
+TG_API tg_status tg_text_open(tg_context *ctx, const char *path, tg_text **out);
+/* A copy of the bytes is kept. */
+TG_API tg_status tg_text_from_memory(tg_context *ctx, const char *bytes, size_t n_bytes,
+                                     tg_text **out);
+TG_API void tg_text_free(tg_text *text);
+TG_API uint64_t tg_text_bytes(const tg_text *text);
+
+typedef struct tg_lint {
+    int level;        /* 0 error (cannot train), 1 warning, 2 remark */
+    const char *code; /* "empty" "short" "utf16" "bom" "nul" "cr_only" "crlf" "invalid_utf8"
+                         "repeated" "few_symbols" "binary" "utf8" "ascii" */
+    char text[256];   /* what was found, where, and what to do */
+} tg_lint;
+typedef void (*tg_lint_fn)(void *user, const tg_lint *finding);
+
+/* Reads the text once (at most the first 256 MiB) and reports what a model would stumble over. ctx_tokens and
+ * val_fraction as for training, 0 if not known. */
+TG_API tg_status tg_text_lint(tg_text *text, int32_t ctx_tokens, double val_fraction,
+                              tg_lint_fn report, void *user);
+
+/* Small stories from a built-in grammar, the same for the same seed; a longer text only extends. */
+TG_API tg_status tg_stories(uint64_t seed, uint64_t n_bytes, tg_text_fn write, void *user);
+
+/* ------------------------------------------------------------------------------------- Training */
+
+typedef enum tg_schedule { TG_CONSTANT, TG_COSINE, TG_WSD } tg_schedule;
+
+typedef struct tg_train_options {
+    int64_t steps;         /* 1000   optimizer steps of the whole run, >= 1 */
+    int32_t batch;         /* 0: the preset's or 16;  rows of T tokens a micro-step */
+    int32_t accum;         /* 1      micro-steps a step */
+    double lr;             /* 3e-4   peak rate, > 0 */
+    double min_lr_ratio;   /* 0.1    floor of cosine and wsd, as a share of lr */
+    tg_schedule schedule;  /* TG_CONSTANT */
+    int64_t warmup;        /* 0      steps of linear warm-up */
+    double decay_fraction; /* 0.2    last part of a wsd run in which the rate falls */
+    double weight_decay;   /* 0.1    on 2-D tensors */
+    double beta1, beta2, eps; /* 0.9 0.95 1e-8 */
+    double clip;           /* 1.0    global gradient norm; 0 = off */
+    uint64_t seed;         /* 42     weights are seeded by tg_model_new; this one seeds batches */
+    double val_fraction;   /* 0.1    contiguous end of the text; 0 = none */
+    int64_t eval_every;    /* 100    steps between validations; 0 = only at the end */
+    int32_t eval_windows;  /* 64     windows of T tokens a validation; 0 = all */
+    int32_t patience;      /* 0      validations without a better loss before an early stop; 0 = off */
+    bool skip_bad_steps;   /* false  go on with the next batch when a loss or gradient is not finite */
+    bool keep_best;        /* true   keep a copy of the weights with the best validation loss */
+} tg_train_options;
+
+TG_API tg_train_options tg_train_options_default(void);
+
+/* What a run will need, known before it starts. */
+typedef struct tg_forecast {
+    uint64_t params;
+    uint64_t memory_bytes;      /* peak resident memory of the process */
+    uint64_t weights_bytes, moments_bytes, gradients_bytes, workspace_bytes, best_bytes;
+    uint64_t memory_available_bytes;
+    uint64_t save_bytes;        /* one save */
+    uint64_t disk_bytes;        /* the newest two, the best, and a temporary file */
+    double flop_per_step;       /* 6*N*(12*L*C*C + V*C) + 6*L*N*T*C */
+    double peak_gflops;         /* measured on this machine, in this context */
+    double ms_per_step;         /* expected; trained steps correct it */
+    double seconds;             /* of the whole run */
+    uint64_t train_bytes, val_bytes;
+    double bytes_per_param;     /* train_bytes / params */
+    double epochs;              /* steps * tokens a step / train_bytes */
+    char advice[1024];          /* plain words, a line each; "" if there is nothing to say */
+} tg_forecast;
+
+typedef struct tg_trainer tg_trainer;
+
+/* Borrows model and text until tg_trainer_free; the model is trained in place.
+ * E_DATA: the text (or its training part) is shorter than T+1 bytes. E_ARG names the option. */
+TG_API tg_status tg_trainer_new(tg_context *ctx, tg_model *model, tg_text *text,
+                                const tg_train_options *options, tg_trainer **out);
+/* Continues the very run that a save holds: weights, moments, options, step, history. The text
+ * must be the one it was trained on (size and sampled checksum are compared). steps > 0 sets a new
+ * total number of steps. The trainer owns the model it opened (tg_trainer_model). */
+TG_API tg_status tg_trainer_open(tg_context *ctx, const char *path, tg_text *text, int64_t steps,
+                                 tg_trainer **out);
+TG_API void tg_trainer_free(tg_trainer *trainer);
+
+TG_API tg_model *tg_trainer_model(tg_trainer *trainer); /* borrowed, lives as long as the trainer or
+                                                           the caller's own model */
+TG_API tg_status tg_trainer_forecast(tg_trainer *trainer, tg_forecast *out);
+/* The same before anything is allocated; text may be NULL. */
+TG_API tg_status tg_forecast_run(tg_context *ctx, const tg_gpt_config *config, tg_text *text,
+                                 const tg_train_options *options, tg_forecast *out);
+TG_API void tg_trainer_options(const tg_trainer *trainer, tg_train_options *out);
+
+typedef struct tg_step_report {
+    int64_t step;        /* steps done, this one included */
+    double loss;         /* mean cross entropy of the step's tokens, nats */
+    double val_loss;     /* NaN when no validation was due */
+    bool val_is_best;
+    double lr;
+    double grad_norm;    /* before clipping */
+    double ms;           /* of this step, validation excluded */
+    double tok_per_s;
+    double share_of_peak; /* achieved FLOP/s over the measured peak of the context, 0 if not measured */
+    uint64_t loss_hash;  /* FNV-1a over the bits of all losses so far: two runs are one run when equal */
+    bool skipped;        /* the update was refused for a number that is not finite */
+    bool early_stop;     /* patience is used up: the run is over */
+    char bad_tensor[128]; /* with skipped, or after E_NUMBER: the first tensor that held NaN or infinity */
+} tg_step_report;
+
+/* One optimizer step (accum micro-steps, clip, AdamW) and, when due, a validation. TG_STOPPED when
+ * the run's steps are done. E_NUMBER: the update was refused, weights are those before the step. */
+TG_API tg_status tg_trainer_step(tg_trainer *trainer, tg_step_report *out);
+/* The same in slices: works for about budget_ms and returns TG_PENDING until the step is done.
+ * Saving in between drops the unfinished micro-steps; they are replayed. */
+TG_API tg_status tg_trainer_poll(tg_trainer *trainer, double budget_ms, tg_step_report *out);
+/* Mean loss over the validation part, or over the whole text if there is none. */
+TG_API tg_status tg_trainer_eval(tg_trainer *trainer, double *loss);
+TG_API int64_t tg_trainer_steps_done(const tg_trainer *trainer);
+
+/* Saves the whole run (v3), atomically; the save before becomes PATH.prev. */
+TG_API tg_status tg_trainer_save(tg_trainer *trainer, const char *path);
+/* Saves the weights with the best validation loss so far (v3 without moments). E_ARG if none yet. */
+TG_API tg_status tg_trainer_save_best(tg_trainer *trainer, const char *path);
+
+typedef struct tg_history_point {
+    int64_t step;
+    double loss, val_loss; /* val_loss NaN if none */
+} tg_history_point;
+/* Thinned to at most 4096 points; valid until the next step. */
+TG_API const tg_history_point *tg_trainer_history(const tg_trainer *trainer, size_t *n);
+
+typedef struct tg_callbacks {
+    void (*progress)(void *user, const tg_step_report *report); /* after every step */
+    tg_cancel_fn cancel;                                         /* asked between plan steps */
+    void *user;
+} tg_callbacks;
+
+/* SIMPLE: steps until the run is done. save_path may be NULL; else the run is saved there at its
+ * end, and when it is cancelled (TG_STOPPED). */
+TG_API tg_status tg_trainer_run(tg_trainer *trainer, const tg_callbacks *callbacks,
+                                const char *save_path);
+
+/* ------------------------------------------------------------------------------------- Sampling */
+
+typedef struct tg_sample_options {
+    double temperature;    /* 0.8; 0 = greedy */
+    int32_t top_k;         /* 0 = off */
+    double top_p;          /* 1 = off */
+    double min_p;          /* 0 = off: drops what is less likely than min_p * the likeliest */
+    double repeat_penalty; /* 1 = off; divides positive logits of recent tokens, multiplies negative */
+    int32_t repeat_last;   /* 64: how many tokens back the penalty looks */
+    uint64_t seed;         /* 42; same seed and logits, same tokens, on every backend */
+} tg_sample_options;
+
+TG_API tg_sample_options tg_sample_options_default(void);
+
+typedef struct tg_session tg_session; /* a KV cache over one model */
+
+/* ctx_tokens 0: the model's own; else 1..T. Borrows the model. Several sessions may share it. */
+TG_API tg_status tg_session_new(tg_context *ctx, tg_model *model, int32_t ctx_tokens,
+                                tg_session **out);
+TG_API void tg_session_free(tg_session *session);
+
+/*
+ * Feeds tokens; gets the logits that follow the last one.
+ *   tokens  [n]  ids in [0, V), borrowed for the call
+ *   logits  out [V], owned by the session, valid until its next call; may be NULL
+ * The session keeps the KV cache: send each token once.
+ * Errors: E_RANGE (bad id), E_FULL (no room: session unchanged).
+ */
+TG_API tg_status tg_session_eval(tg_session *session, const int32_t *tokens, size_t n,
+                                 const float **logits);
+/* The next token after the last eval, by the options; index is the number of the draw in this
+ * generation (0, 1, ...). The penalty looks at what the session was fed. */
+TG_API tg_status tg_session_sample(tg_session *session, const tg_sample_options *options,
+                                   uint64_t index, int32_t *token);
+/* Forgets all but the first n tokens. */
+TG_API tg_status tg_session_rewind(tg_session *session, size_t n);
+TG_API size_t tg_session_tokens(const tg_session *session);
+TG_API size_t tg_session_capacity(const tg_session *session);
+/* Makes room: keeps the newest half of the window and evaluates it anew, since learned positions
+ * are absolute. */
+TG_API tg_status tg_session_slide(tg_session *session);
+
+typedef struct tg_generate_stats {
+    size_t prompt_tokens, prompt_dropped, new_tokens, slides;
+    double prompt_ms, first_token_ms, tok_per_s; /* tok_per_s of the new tokens alone */
+} tg_generate_stats;
+
+/*
+ * SIMPLE: continues a prompt by n_tokens and hands out text as it comes. Bytes are held back until
+ * a UTF-8 character is whole; what is left at the end goes out as U+FFFD. An empty prompt starts
+ * from a newline. A prompt longer than the window is cut to its newest part (prompt_dropped says
+ * how much); when the window is full it slides (slides). options and stats may be NULL.
+ */
+TG_API tg_status tg_generate(tg_context *ctx, tg_model *model, const char *prompt,
+                             size_t prompt_bytes, const tg_sample_options *options,
+                             size_t n_tokens, tg_text_fn write, void *user);
+/* The same on a session of the caller's, with the ids of the new tokens: ids [n_tokens] or NULL. */
+TG_API tg_status tg_session_generate(tg_session *session, const char *prompt, size_t prompt_bytes,
+                                     const tg_sample_options *options, size_t n_tokens,
+                                     tg_text_fn write, tg_cancel_fn cancel, void *user,
+                                     int32_t *ids, tg_generate_stats *stats);
+
+/* ---------------------------------------------------------------------------------------- Files */
+
+/* Describes a file without loading it: format, configuration, tensors, history; as lines of text
+ * (json false) or as one JSON object. */
+TG_API tg_status tg_file_info(tg_context *ctx, const char *path, bool json, tg_text_fn write,
+                              void *user);
+/* Checks every checksum and range of a file. */
+TG_API tg_status tg_file_check(tg_context *ctx, const char *path);
+/* Compares two files tensor by tensor, then step, options and history. *equal tells; write gets one
+ * line that names the first difference (tensor, element, both values) or says that all is equal. */
+TG_API tg_status tg_file_compare(tg_context *ctx, const char *path_a, const char *path_b,
+                                 bool *equal, tg_text_fn write, void *user);
+/* Reads one .tinygpt and writes it in another layout; moments and history are kept where the
+ * target layout has a place for them. */
+TG_API tg_status tg_file_convert(tg_context *ctx, const char *path_in, const char *path_out,
+                                 tg_file_kind kind);
+
+/* ------------------------------------------------------------------------------------- UNSTABLE */
+
+typedef struct tg_isa_info {
+    const char *name;   /* "scalar" "avx2" "avx512" "neon" */
+    const char *needs;  /* CPU features */
+    bool built;         /* compiled into this library */
+    bool usable;        /* this CPU has what it needs */
+    bool fused;         /* class of the build: fused multiply-add or not */
+} tg_isa_info;
+TG_API size_t tg_isa_count(void);
+TG_API const tg_isa_info *tg_isa_at(size_t i);
+
+typedef struct tg_lever_info {
+    const char *name, *doc;
+    bool default_on, keeps_bits;
+    const char *state; /* "shipped", "withdrawn: ...", "optional: ..." */
+} tg_lever_info;
+TG_API size_t tg_lever_count(void);
+TG_API const tg_lever_info *tg_lever_at(size_t i);
+TG_API bool tg_context_lever(const tg_context *ctx, const char *name); /* is it on? */
+
+typedef struct tg_machine_info {
+    unsigned cpus, affinity_cpus;
+    double cgroup_cpus;               /* 0: no quota */
+    uint64_t memory_bytes, memory_available_bytes, process_peak_bytes;
+    char cpu_name[128];
+} tg_machine_info;
+TG_API tg_status tg_machine(tg_context *ctx, tg_machine_info *out);
+
+/* The best of a few runs of the context's own f32 multiply-add ceiling (registers only) with all
+ * its threads, in GFLOP/s; kept for share_of_peak. */
+TG_API tg_status tg_measure_peak(tg_context *ctx, double *gflops);
+/* Reading bandwidth of a block in huge pages, all threads, in bytes a second. */
+TG_API tg_status tg_measure_read(tg_context *ctx, size_t n_bytes, double *bytes_per_s);
+
+/* C[M,N] = A B through the matmul op: trans 0 none, 1 A is [K,M], 2 B is [N,K]. Milliseconds of each
+ * of n_times repetitions. */
+TG_API tg_status tg_bench_matmul(tg_context *ctx, int32_t m, int32_t n, int32_t k, int trans,
+                                 size_t n_times, double *ms);
+
+/* Every op's cases on this context's ISA and levers against the references. One call of report a
+ * case. filter NULL or part of an op's name. *n_failed counts. */
+typedef struct tg_check {
+    const char *op, *what; /* "layer_norm", "case 3 [2,17]" */
+    double error, tolerance;
+    bool passed;
+} tg_check;
+typedef void (*tg_check_fn)(void *user, const tg_check *check);
+TG_API tg_status tg_check_kernels(tg_context *ctx, const char *filter, tg_check_fn report,
+                                  void *user, size_t *n_failed);
+/* Finite differences in double against the gradient graphs: every op, then a whole tiny model. */
+TG_API tg_status tg_check_gradients(tg_context *ctx, const char *filter, tg_check_fn report,
+                                    void *user, size_t *n_failed);
+
+/* The plans as text: "train" (gradient, update), "eval", "decode", "prefill". batch 0: 16. */
+TG_API tg_status tg_dump(tg_context *ctx, const tg_gpt_config *config, const char *which,
+                         int32_t batch, tg_text_fn write, void *user);
+
+/* Milliseconds of every kind of step in n_steps training steps: share by op. One call a row,
+ * costliest first. */
+typedef struct tg_profile_row {
+    const char *op, *variant;
+    size_t count;
+    double ms, gflop, gbytes; /* a training step */
+} tg_profile_row;
+typedef void (*tg_profile_fn)(void *user, const tg_profile_row *row);
+TG_API tg_status tg_trainer_profile(tg_trainer *trainer, int n_steps, tg_profile_fn report,
+                                    void *user);
+
+/* Overwrites one element of a gradient or weight at the next step: a test's way to a NaN. */
+TG_API tg_status tg_trainer_poison(tg_trainer *trainer, const char *tensor, float value);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
