@@ -1,0 +1,89 @@
+/*
+ * err.c - records the first failure and writes log lines.
+ */
+#include "base/err.h"
+
+void tg_ctx_init(tg_ctx *ctx, const tg_mem *mem, tg_log_fn log, void *log_user) {
+    ctx->mem = mem ? *mem : tg_mem_default();
+    ctx->log = log;
+    ctx->log_user = log_user;
+    tg_ctx_clear(ctx);
+}
+
+void tg_ctx_clear(tg_ctx *ctx) {
+    ctx->code = TG_OK;
+    ctx->message[0] = 0;
+}
+
+/*
+ * A cut message may end inside a UTF-8 character, since paths and tensor names come from outside.
+ * Drops the broken rest: continuation bytes are 10xxxxxx, and a character has at most three.
+ */
+static void trim_cut_character(char *text, size_t length) {
+    size_t start = length;
+    while (start > 0 && length - start < 3 && ((unsigned char)text[start - 1] & 0xc0) == 0x80) {
+        start--;
+    }
+    if (start == 0) {
+        return;
+    }
+    const unsigned char lead = (unsigned char)text[start - 1];
+    const size_t whole = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
+    if (whole > length - start + 1) {
+        text[start - 1] = 0;
+    }
+}
+
+static void format_line(char line[TG_MESSAGE_BYTES], const char *format, va_list args) {
+    const int length = vsnprintf(line, TG_MESSAGE_BYTES, format, args);
+    if (length < 0) {
+        line[0] = 0;
+    } else if (length >= TG_MESSAGE_BYTES) {
+        trim_cut_character(line, TG_MESSAGE_BYTES - 1);
+    }
+}
+
+tg_status tg_vfail(tg_ctx *ctx, tg_status code, const char *format, va_list args) {
+    if (ctx && ctx->code == TG_OK) {
+        ctx->code = code;
+        format_line(ctx->message, format, args);
+    }
+    return code;
+}
+
+tg_status tg_fail(tg_ctx *ctx, tg_status code, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    tg_vfail(ctx, code, format, args);
+    va_end(args);
+    return code;
+}
+
+tg_status tg_fail_memory(tg_ctx *ctx, const char *what, size_t bytes) {
+    /* Tenths of a MiB by integers: no size is too small or too large to be shown. */
+    const size_t tenths = bytes / 104858;
+    return tg_fail(ctx, TG_E_MEMORY, "%s: want %zu bytes of memory (%zu.%zu MiB), have no more",
+                   what, bytes, tenths / 10, tenths % 10);
+}
+
+void tg_say(const tg_ctx *ctx, int level, const char *format, ...) {
+    if (!ctx || !ctx->log) {
+        return;
+    }
+    char line[TG_MESSAGE_BYTES];
+    va_list args;
+    va_start(args, format);
+    format_line(line, format, args);
+    va_end(args);
+    ctx->log(ctx->log_user, level, line);
+}
+
+const char *tg_status_text(tg_status status) {
+    switch (status) {
+#define STATUS_CASE(name, value, sentence)                                                         \
+    case TG_##name: return sentence;
+        TG_STATUS_LIST(STATUS_CASE)
+#undef STATUS_CASE
+    }
+    return "an unknown status";
+}

@@ -1,0 +1,149 @@
+/*
+ * os.h - all that the library wants from an operating system, and nothing of how.
+ *
+ * os_posix*.c implements it and is the only place with system calls; another system gets a file of
+ * its own. Every function that can fail returns a tg_status, and its message names the path, what
+ * was wanted, and the system's reason.
+ */
+#ifndef TG_BASE_OS_H
+#define TG_BASE_OS_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/libc.h"
+
+/* --------------------------------------------------------------------------------------- memory */
+
+/* The system's heap as a tg_alloc_fn; user is not used. */
+void *tg_os_heap(void *user, void *ptr, size_t old_bytes, size_t new_bytes);
+
+/* Zeroed pages, 2 MiB aligned, with huge pages asked for; NULL if there are none. bytes is rounded
+ * up to whole pages by both. */
+void *tg_os_pages_new(size_t bytes);
+void tg_os_pages_free(void *pages, size_t bytes);
+size_t tg_os_page_bytes(void);
+
+typedef struct tg_os_memory {
+    uint64_t total_bytes;     /* of the machine, or the control group's limit if that is less */
+    uint64_t available_bytes; /* without swapping, and within the limit */
+    uint64_t limit_bytes;     /* of the control group; 0: none */
+} tg_os_memory;
+tg_status tg_os_memory_get(tg_ctx *ctx, tg_os_memory *out);
+
+/* Most memory that this process ever had resident. */
+uint64_t tg_os_peak_rss_bytes(void);
+
+/* ----------------------------------------------------------------------------------- processors */
+
+typedef struct tg_os_cpus {
+    unsigned online;   /* processors of the machine */
+    unsigned affinity; /* those that this process may run on */
+    double quota;      /* processors' worth of time that the control group grants; 0: no limit */
+    unsigned usable;   /* min(affinity, quota rounded up), at least 1: the default thread count */
+} tg_os_cpus;
+void tg_os_cpus_get(tg_os_cpus *out);
+
+/* "AMD EPYC ..."; "unknown" if the system does not say. Always terminated. */
+void tg_os_cpu_name(char *out, size_t out_bytes);
+
+/* -------------------------------------------------------------------------------- reading files */
+
+/* An open regular file. Reads name an offset and share no position: several threads may read. */
+typedef struct tg_os_file tg_os_file;
+
+/*
+ * Regular files only: a folder, FIFO, socket or device is refused by name, and opening never blocks
+ * (a FIFO without a writer would). TG_E_IO, TG_E_MEMORY; *out is NULL then.
+ */
+tg_status tg_os_file_open(tg_ctx *ctx, const char *path, tg_os_file **out);
+void tg_os_file_close(tg_os_file *file); /* NULL is fine */
+
+uint64_t tg_os_file_bytes(const tg_os_file *file);   /* when it was opened */
+const char *tg_os_file_path(const tg_os_file *file); /* as given; lives as long as the file */
+
+/* Exactly n_bytes from offset, or TG_E_IO: a file that became shorter is an error, not a fault. */
+tg_status tg_os_file_read(tg_ctx *ctx, const tg_os_file *file, uint64_t offset, void *out,
+                          size_t n_bytes);
+
+/* A whole file of at most max_bytes, appended to a buffer. */
+tg_status tg_os_read_all(tg_ctx *ctx, const char *path, size_t max_bytes, tg_buf *out);
+
+/* -------------------------------------------------------------------------------- saving a file */
+
+/*
+ * A save is atomic: at every instant, also across a crash or a power cut, `path` is the old whole
+ * file or the new whole file.
+ *
+ *   begin    remove leftovers of dead saves;  create  path.tmp-<pid>  beside path, and lock it
+ *   write    buffered; the first error sticks
+ *   commit   write the rest, fsync the temporary file, close it
+ *            keep_previous:  link path -> path.prev.tmp-<pid>, rename that -> path.prev
+ *                            (path exists throughout; where hard links are not supported, path is
+ *                            renamed to path.prev, and for an instant only path.prev exists)
+ *            rename path.tmp-<pid> -> path, fsync the folder
+ *   abort    remove path.tmp-<pid>
+ *
+ * A leftover is known by its lock being free, since process ids are reused and are not unique
+ * across containers; where files cannot be locked, by its process being gone. After an error of
+ * fsync nothing in the page cache can be trusted: the temporary file is dropped, never retried.
+ * A symbolic link is followed: the file that it names is replaced. Permissions are kept.
+ */
+typedef struct tg_save tg_save;
+
+/* ctx is remembered for the calls that follow. *out is NULL on failure. */
+tg_status tg_save_begin(tg_ctx *ctx, const char *path, tg_save **out);
+
+tg_status tg_save_write(tg_save *save, const void *bytes, size_t n_bytes);
+
+/* Bytes written so far. */
+uint64_t tg_save_offset(const tg_save *save);
+
+/*
+ * Frees save in any case. On an error, path still holds the old file, with one exception that the
+ * message names: if only the last step failed (fsync of the folder), path is the new file, but a
+ * power cut may bring the old one back.
+ */
+tg_status tg_save_commit(tg_save *save, bool keep_previous);
+void tg_save_abort(tg_save *save); /* NULL is fine */
+
+/* ------------------------------------------------------------------------------- paths, folders */
+
+typedef enum tg_os_kind { TG_OS_NONE, TG_OS_FILE, TG_OS_FOLDER, TG_OS_OTHER } tg_os_kind;
+/* What a path names, links followed; TG_OS_NONE also if it cannot be seen. */
+tg_os_kind tg_os_kind_of(const char *path);
+
+tg_status tg_os_remove(tg_ctx *ctx, const char *path); /* one file; a missing one is an error */
+tg_status tg_os_make_folder(tg_ctx *ctx, const char *path); /* an existing folder is fine */
+
+/* ---------------------------------------------------------------- threads, for base/thread.c only
+ */
+
+typedef struct tg_os_thread {
+    uintptr_t handle;
+} tg_os_thread;
+
+/* All signals are blocked in the new thread. False if the system has no room for one. */
+bool tg_os_thread_start(tg_os_thread *thread, size_t stack_bytes, void *(*fn)(void *), void *arg);
+void tg_os_thread_join(tg_os_thread thread);
+
+/* Sleeps while *word == expected; may also return for no reason. Wakes every sleeper of a word. */
+void tg_os_wait(_Atomic uint32_t *word, uint32_t expected);
+void tg_os_wake_all(_Atomic uint32_t *word);
+
+/* One breath inside a spinning loop: tells the processor that this thread waits. */
+void tg_os_pause(void);
+
+/* ---------------------------------------------------------------------------- faults, for tests */
+
+/*
+ * When set, it is asked before each operation on a file or on pages, with the operation's name and
+ * the path ("" for pages), and answers 0 to let it happen, an errno value to fail it with, or
+ * TG_FAULT_SHORT to make a read or write transfer half of what was asked. Names: open fstat pread
+ * write fsync close link rename unlink mkdir lock opendir pages. NULL in normal life. A test sets
+ * it before threads start.
+ */
+#define TG_FAULT_SHORT (-1)
+typedef int (*tg_os_fault_fn)(const char *operation, const char *path);
+extern tg_os_fault_fn tg_os_fault;
+
+#endif

@@ -1,0 +1,374 @@
+/*
+ * os_posix.c - memory, files, clocks and threads on a POSIX system with Linux's futex.
+ *
+ * Every operation that a test may want to fail asks tg_posix_fault first, then calls the system, so
+ * an injected error takes the very path that a real one would. Interrupted calls (EINTR) are
+ * repeated, and partial transfers continued, here and nowhere else.
+ *
+ * Saving is in os_posix_save.c, facts about the machine in os_posix_info.c.
+ */
+#define _GNU_SOURCE
+#include "base/os_posix.h"
+
+#include "base/time.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* --------------------------------------------------------------------------------------- faults */
+
+tg_os_fault_fn tg_os_fault = NULL;
+
+int tg_posix_fault(const char *operation, const char *path) {
+    const int answer = tg_os_fault ? tg_os_fault(operation, path) : 0;
+    return answer == TG_FAULT_SHORT ? 0 : answer;
+}
+
+int tg_posix_fault_transfer(const char *operation, const char *path, size_t *n_bytes) {
+    const int answer = tg_os_fault ? tg_os_fault(operation, path) : 0;
+    if (answer != TG_FAULT_SHORT) {
+        return answer;
+    }
+    *n_bytes -= *n_bytes / 2;
+    return 0;
+}
+
+/* strerror may be called from several threads in glibc (from 2.32 on) and musl. */
+tg_status tg_posix_fail(tg_ctx *ctx, const char *path, const char *what, int error) {
+    return tg_fail(ctx, TG_E_IO, "%s: want %s, have: %s (error %d)", path, what, strerror(error),
+                   error);
+}
+
+/* The one place that writes to a stream: there is no caller left who could be told. */
+_Noreturn void tg_assert_failed(const char *file, int line, const char *condition) {
+    fprintf(stderr, "%s:%d: broken invariant: %s\n", file, line, condition);
+    abort();
+}
+
+/* --------------------------------------------------------------------------------------- memory */
+
+void *tg_os_heap(void *user, void *ptr, size_t old_bytes, size_t new_bytes) {
+    (void)user;
+    (void)old_bytes;
+    if (new_bytes == 0) {
+        free(ptr);
+        return NULL;
+    }
+    return realloc(ptr, new_bytes);
+}
+
+size_t tg_os_page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
+
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
+
+static bool whole_pages(size_t bytes, size_t *rounded) {
+    const size_t page = tg_os_page_bytes();
+    if (!tg_add_size(bytes ? bytes : 1, page - 1, rounded)) {
+        return false;
+    }
+    *rounded -= *rounded % page;
+    return true;
+}
+
+/*
+ * The kernel puts huge pages only where address and length are multiples of their size, and mmap
+ * promises 4 KiB: so this maps a huge page more than needed and gives both ends back.
+ *
+ *   |..head..|<----------- bytes ----------->|....tail....|
+ *            ^ multiple of 2 MiB
+ */
+void *tg_os_pages_new(size_t bytes) {
+    size_t wanted, mapped;
+    if (!whole_pages(bytes, &wanted) || !tg_add_size(wanted, HUGE_PAGE_BYTES, &mapped)) {
+        return NULL;
+    }
+    if (tg_posix_fault("pages", "")) {
+        return NULL;
+    }
+    char *start = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == MAP_FAILED) {
+        return NULL;
+    }
+    const size_t gap = (uintptr_t)start % HUGE_PAGE_BYTES;
+    const size_t head = gap ? HUGE_PAGE_BYTES - gap : 0;
+    const size_t tail = mapped - head - wanted;
+    if (head) {
+        munmap(start, head);
+    }
+    if (tail) {
+        munmap(start + head + wanted, tail);
+    }
+    /* Advice only: without huge pages the memory works as well, just slower. */
+    (void)madvise(start + head, wanted, MADV_HUGEPAGE);
+    return start + head;
+}
+
+void tg_os_pages_free(void *pages, size_t bytes) {
+    size_t rounded;
+    if (pages && whole_pages(bytes, &rounded)) {
+        munmap(pages, rounded);
+    }
+}
+
+/* -------------------------------------------------------------------------------- reading files */
+
+struct tg_os_file {
+    tg_mem mem;
+    size_t self_bytes; /* of this struct with the path behind it */
+    int fd;
+    uint64_t bytes;
+    char path[];
+};
+
+const char *tg_posix_kind_name(mode_t mode) {
+    return S_ISDIR(mode)    ? "a folder"
+           : S_ISFIFO(mode) ? "a FIFO"
+           : S_ISSOCK(mode) ? "a socket"
+           : S_ISCHR(mode)  ? "a character device"
+           : S_ISBLK(mode)  ? "a block device"
+                            : "something else";
+}
+
+static tg_status want_regular(tg_ctx *ctx, const char *path, const struct stat *facts) {
+    if (S_ISREG(facts->st_mode)) {
+        return TG_OK;
+    }
+    return tg_fail(ctx, TG_E_IO, "%s: want a regular file, have %s", path,
+                   tg_posix_kind_name(facts->st_mode));
+}
+
+/*
+ * Looks before it opens, since opening a device may have effects (a tape rewinds) and a socket only
+ * says "no such device". Looks again at what it opened, since the name may have moved in between.
+ */
+static tg_status open_regular(tg_ctx *ctx, const char *path, int *fd, struct stat *facts) {
+    const char *const what = "to open it for reading";
+    if (stat(path, facts)) {
+        return tg_posix_fail(ctx, path, what, errno);
+    }
+    TG_TRY(want_regular(ctx, path, facts));
+
+    int error = tg_posix_fault("open", path);
+    if (!error) {
+        *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        error = *fd < 0 ? errno : 0;
+    }
+    if (error) {
+        return tg_posix_fail(ctx, path, what, error);
+    }
+
+    error = tg_posix_fault("fstat", path);
+    if (!error && fstat(*fd, facts)) {
+        error = errno;
+    }
+    const tg_status status =
+        error ? tg_posix_fail(ctx, path, "its size", error) : want_regular(ctx, path, facts);
+    if (status) {
+        close(*fd);
+    }
+    return status;
+}
+
+tg_status tg_os_file_open(tg_ctx *ctx, const char *path, tg_os_file **out) {
+    *out = NULL;
+    const size_t path_bytes = strlen(path) + 1;
+    const size_t self_bytes = sizeof(tg_os_file) + path_bytes;
+    tg_os_file *file = tg_alloc(&ctx->mem, self_bytes);
+    if (!file) {
+        return tg_fail_memory(ctx, path, self_bytes);
+    }
+    file->mem = ctx->mem;
+    file->self_bytes = self_bytes;
+    memcpy(file->path, path, path_bytes);
+
+    struct stat facts;
+    const tg_status status = open_regular(ctx, path, &file->fd, &facts);
+    if (status) {
+        tg_free(&ctx->mem, file, self_bytes);
+        return status;
+    }
+    file->bytes = (uint64_t)facts.st_size;
+    *out = file;
+    return TG_OK;
+}
+
+void tg_os_file_close(tg_os_file *file) {
+    if (!file) {
+        return;
+    }
+    close(file->fd); /* nothing was written, so there is nothing to lose */
+    const tg_mem mem = file->mem;
+    tg_free(&mem, file, file->self_bytes);
+}
+
+uint64_t tg_os_file_bytes(const tg_os_file *file) { return file->bytes; }
+
+const char *tg_os_file_path(const tg_os_file *file) { return file->path; }
+
+#define TRANSFER_MAX_BYTES ((size_t)1 << 30) /* Linux moves less than 2 GiB in one call */
+
+tg_status tg_os_file_read(tg_ctx *ctx, const tg_os_file *file, uint64_t offset, void *out,
+                          size_t n_bytes) {
+    if (offset > file->bytes || n_bytes > file->bytes - offset) {
+        return tg_fail(ctx, TG_E_IO,
+                       "%s: want %zu bytes at offset %" PRIu64 ", have a file of %" PRIu64 " bytes",
+                       file->path, n_bytes, offset, file->bytes);
+    }
+    char *to = out;
+    while (n_bytes > 0) {
+        size_t n = n_bytes < TRANSFER_MAX_BYTES ? n_bytes : TRANSFER_MAX_BYTES;
+        int error = tg_posix_fault_transfer("pread", file->path, &n);
+        ssize_t got = 0;
+        if (!error) {
+            got = pread(file->fd, to, n, (off_t)offset);
+            error = got < 0 ? errno : 0;
+        }
+        if (error == EINTR) {
+            continue;
+        }
+        if (error) {
+            return tg_posix_fail(ctx, file->path, "to read it", error);
+        }
+        if (got == 0) {
+            return tg_fail(ctx, TG_E_IO,
+                           "%s: want a file of %" PRIu64 " bytes, as it was when opened, have an "
+                           "end at offset %" PRIu64,
+                           file->path, file->bytes, offset);
+        }
+        to += got;
+        offset += (uint64_t)got;
+        n_bytes -= (size_t)got;
+    }
+    return TG_OK;
+}
+
+static tg_status read_whole(tg_ctx *ctx, const tg_os_file *file, size_t max_bytes, tg_buf *out) {
+    if (file->bytes > max_bytes) {
+        return tg_fail(ctx, TG_E_FORMAT, "%s: want at most %zu bytes, have %" PRIu64, file->path,
+                       max_bytes, file->bytes);
+    }
+    const size_t n_bytes = (size_t)file->bytes;
+    char *to = tg_buf_reserve(out, n_bytes);
+    if (!to) {
+        return tg_fail_memory(ctx, file->path, n_bytes);
+    }
+    TG_TRY(tg_os_file_read(ctx, file, 0, to, n_bytes));
+    to[n_bytes] = 0;
+    out->length += n_bytes;
+    return TG_OK;
+}
+
+tg_status tg_os_read_all(tg_ctx *ctx, const char *path, size_t max_bytes, tg_buf *out) {
+    tg_os_file *file;
+    TG_TRY(tg_os_file_open(ctx, path, &file));
+    const tg_status status = read_whole(ctx, file, max_bytes, out);
+    tg_os_file_close(file);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------- paths, folders */
+
+tg_os_kind tg_os_kind_of(const char *path) {
+    struct stat facts;
+    if (stat(path, &facts)) {
+        return TG_OS_NONE;
+    }
+    return S_ISREG(facts.st_mode)   ? TG_OS_FILE
+           : S_ISDIR(facts.st_mode) ? TG_OS_FOLDER
+                                    : TG_OS_OTHER;
+}
+
+tg_status tg_os_remove(tg_ctx *ctx, const char *path) {
+    int error = tg_posix_fault("unlink", path);
+    if (!error && unlink(path)) {
+        error = errno;
+    }
+    return error ? tg_posix_fail(ctx, path, "to remove it", error) : TG_OK;
+}
+
+tg_status tg_os_make_folder(tg_ctx *ctx, const char *path) {
+    int error = tg_posix_fault("mkdir", path);
+    if (!error && mkdir(path, 0777)) {
+        error = errno;
+    }
+    if (error == EEXIST && tg_os_kind_of(path) == TG_OS_FOLDER) {
+        return TG_OK;
+    }
+    return error ? tg_posix_fail(ctx, path, "to make a folder", error) : TG_OK;
+}
+
+/* --------------------------------------------------------------------------------------- clocks */
+
+double tg_time_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+int64_t tg_time_unix(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec;
+}
+
+/* -------------------------------------------------------------------------------------- threads */
+
+_Static_assert(sizeof(pthread_t) <= sizeof(uintptr_t), "a thread's handle must fit");
+
+/*
+ * The new thread inherits the mask of its creator, so the mask is set around the creation: there is
+ * no moment at which a signal could reach the worker. Signals that a fault of the thread itself
+ * raises stay open, since they cannot be delivered anywhere else.
+ */
+bool tg_os_thread_start(tg_os_thread *thread, size_t stack_bytes, void *(*fn)(void *), void *arg) {
+    static const int own_faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP };
+    sigset_t blocked, before;
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof own_faults / sizeof own_faults[0]; i++) {
+        sigdelset(&blocked, own_faults[i]);
+    }
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes)) {
+        return false;
+    }
+    pthread_t handle;
+    bool started = !tg_posix_fault("thread", "") &&
+                   !pthread_attr_setstacksize(&attributes, stack_bytes) &&
+                   !pthread_sigmask(SIG_SETMASK, &blocked, &before);
+    if (started) {
+        started = !pthread_create(&handle, &attributes, fn, arg);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    pthread_attr_destroy(&attributes);
+    if (started) {
+        thread->handle = (uintptr_t)handle;
+    }
+    return started;
+}
+
+void tg_os_thread_join(tg_os_thread thread) { pthread_join((pthread_t)thread.handle, NULL); }
+
+void tg_os_wait(_Atomic uint32_t *word, uint32_t expected) {
+    (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
+}
+
+void tg_os_wake_all(_Atomic uint32_t *word) {
+    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+void tg_os_pause(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb"); /* a wait of some ten cycles; `yield` is a no-op on most cores */
+#endif
+}

@@ -1,0 +1,299 @@
+/*
+ * os_posix_info.c - what the machine and its control groups grant to this process (Linux).
+ *
+ * A limit may sit at the group of the process or at any group above it, so all levels are asked and
+ * the smallest answer holds. Where the files lie, for a group /a/b:
+ *
+ *   version 2   /proc/self/cgroup "0::/a/b"         /sys/fs/cgroup/a/b/{cpu.max,memory.max}
+ *   version 1   /proc/self/cgroup "4:memory:/a/b"   /sys/fs/cgroup/memory/a/b/memory.limit_in_bytes
+ *
+ * Inside a container /a/b may be a path of the host that cannot be seen; then only the upper levels
+ * answer, and the uppermost is the container's own group.
+ *
+ * Nothing here fails: a file that is missing or odd means "no limit known".
+ */
+#define _GNU_SOURCE
+#include "base/os_posix.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* --------------------------------------------------------------------------- small system files */
+
+/* The beginning of a file as a C string; "" if it cannot be read. */
+static const char *read_text(const char *path, char *text, size_t text_bytes) {
+    size_t length = 0;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        while (length + 1 < text_bytes) {
+            const ssize_t got = read(fd, text + length, text_bytes - 1 - length);
+            if (got < 0 && errno == EINTR) {
+                continue;
+            }
+            if (got <= 0) {
+                break;
+            }
+            length += (size_t)got;
+        }
+        close(fd);
+    }
+    text[length] = 0;
+    return text;
+}
+
+/* The digits at text as a number; false if there are none or too many ("max", "-1"). */
+static bool leading_number(const char *text, uint64_t *out) {
+    while (*text == ' ' || *text == '\t') {
+        text++;
+    }
+    size_t n = 0;
+    while (text[n] >= '0' && text[n] <= '9') {
+        n++;
+    }
+    return tg_parse_uint64(text, n, out);
+}
+
+/* The number behind a word that begins a line: "MemTotal:   16303124 kB". */
+static bool number_after(const char *text, const char *word, uint64_t *out) {
+    const size_t length = strlen(word);
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        if (*line == '\n') {
+            line++;
+        }
+        if (strncmp(line, word, length) == 0) {
+            return leading_number(line + length, out);
+        }
+        if (!*line) {
+            break;
+        }
+    }
+    return false;
+}
+
+/* ------------------------------------------------------------------------------- control groups */
+
+#define PATH_BYTES 1024
+
+typedef struct group {
+    char root[64];         /* where the controller is mounted */
+    char path[PATH_BYTES]; /* of the process below it; "" at the root */
+    bool v2;
+} group;
+
+/* Is word one of the names in a comma-separated list of n bytes? */
+static bool list_has(const char *list, size_t n, const char *word) {
+    const size_t length = strlen(word);
+    for (size_t i = 0; i < n;) {
+        size_t end = i;
+        while (end < n && list[end] != ',') {
+            end++;
+        }
+        if (end - i == length && memcmp(list + i, word, length) == 0) {
+            return true;
+        }
+        i = end + 1;
+    }
+    return false;
+}
+
+/* Finds the group that governs a controller ("cpu", "memory"): lines are "id:controllers:path". */
+static bool find_group(const char *controller, group *out) {
+    char text[8192];
+    bool found = false;
+    read_text("/proc/self/cgroup", text, sizeof text);
+    for (char *line = text; *line;) {
+        char *end = strchr(line, '\n');
+        if (end) {
+            *end = 0;
+        }
+        char *names = strchr(line, ':');
+        char *path = names ? strchr(names + 1, ':') : NULL;
+        if (path) {
+            names++;
+            const size_t n_names = (size_t)(path - names);
+            const bool v1 = list_has(names, n_names, controller);
+            /* A line of version 1 has precedence: a controller lives in one hierarchy only. */
+            if (v1 || (n_names == 0 && !found)) {
+                found = true;
+                out->v2 = !v1;
+                snprintf(out->root, sizeof out->root, "/sys/fs/cgroup%s%s", v1 ? "/" : "",
+                         v1 ? controller : "");
+                const int length = snprintf(out->path, sizeof out->path, "%s", path + 1);
+                if (length < 0 || (size_t)length >= sizeof out->path || length == 1) {
+                    out->path[0] = 0;
+                }
+                if (v1) {
+                    break;
+                }
+            }
+        }
+        if (!end) {
+            break;
+        }
+        line = end + 1;
+    }
+    return found;
+}
+
+/* Goes one level up; false above the root. */
+static bool group_up(group *g) {
+    char *slash = strrchr(g->path, '/');
+    if (!slash) {
+        return false;
+    }
+    *slash = 0;
+    return true;
+}
+
+static const char *group_text(const group *g, const char *file, char *text, size_t text_bytes) {
+    char path[sizeof g->root + sizeof g->path + 64];
+    snprintf(path, sizeof path, "%s%s/%s", g->root, g->path, file);
+    return read_text(path, text, text_bytes);
+}
+
+/* ----------------------------------------------------------------------------------- processors */
+
+/* Processors' worth of time at one level; false if it sets no limit. */
+static bool level_quota(const group *g, double *cpus) {
+    char text[128];
+    uint64_t quota, period;
+    if (g->v2) { /* "max 100000" or "150000 100000": microseconds of each period */
+        const char *space = strchr(group_text(g, "cpu.max", text, sizeof text), ' ');
+        if (!space || !leading_number(text, &quota) || !leading_number(space, &period)) {
+            return false;
+        }
+    } else {
+        if (!leading_number(group_text(g, "cpu.cfs_quota_us", text, sizeof text), &quota) ||
+            !leading_number(group_text(g, "cpu.cfs_period_us", text, sizeof text), &period)) {
+            return false;
+        }
+    }
+    if (quota == 0 || period == 0) {
+        return false;
+    }
+    *cpus = (double)quota / (double)period;
+    return true;
+}
+
+static double cpu_quota(void) {
+    group g;
+    double least = 0;
+    if (!find_group("cpu", &g)) {
+        return 0;
+    }
+    do {
+        double cpus;
+        if (level_quota(&g, &cpus) && (least == 0 || cpus < least)) {
+            least = cpus;
+        }
+    } while (group_up(&g));
+    return least;
+}
+
+void tg_os_cpus_get(tg_os_cpus *out) {
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    out->online = online > 0 ? (unsigned)online : 1;
+    cpu_set_t set;
+    out->affinity = out->online;
+    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) {
+        out->affinity = (unsigned)CPU_COUNT(&set);
+    }
+    out->quota = cpu_quota();
+    out->usable = out->affinity;
+    if (out->quota > 0 && out->quota < out->affinity) {
+        const unsigned whole = (unsigned)out->quota;
+        out->usable = whole < out->quota || whole == 0 ? whole + 1 : whole;
+    }
+}
+
+void tg_os_cpu_name(char *out, size_t out_bytes) {
+    char text[4096];
+    read_text("/proc/cpuinfo", text, sizeof text);
+    const char *name = strstr(text, "model name");
+    const char *colon = name ? strchr(name, ':') : NULL;
+    size_t n = 0;
+    if (colon) {
+        name = colon + 1;
+        while (*name == ' ') {
+            name++;
+        }
+        while (name[n] && name[n] != '\n') {
+            n++;
+        }
+    }
+    if (n == 0) {
+        name = "unknown";
+        n = strlen(name);
+    }
+    snprintf(out, out_bytes, "%.*s", (int)n, name);
+}
+
+/* --------------------------------------------------------------------------------------- memory */
+
+/* Limit and use of one level; false if it sets no limit. File pages that were not used lately are
+ * given up by the kernel before anybody is refused memory, so they do not count. */
+static bool level_memory(const group *g, uint64_t *limit, uint64_t *used) {
+    char text[64], stat[8192];
+    const char *limit_file = g->v2 ? "memory.max" : "memory.limit_in_bytes";
+    const char *used_file = g->v2 ? "memory.current" : "memory.usage_in_bytes";
+    if (!leading_number(group_text(g, limit_file, text, sizeof text), limit)) {
+        return false;
+    }
+    if (!leading_number(group_text(g, used_file, text, sizeof text), used)) {
+        *used = 0;
+    }
+    uint64_t idle = 0;
+    group_text(g, "memory.stat", stat, sizeof stat);
+    if (number_after(stat, g->v2 ? "inactive_file " : "total_inactive_file ", &idle)) {
+        *used -= idle < *used ? idle : *used;
+    }
+    return true;
+}
+
+tg_status tg_os_memory_get(tg_ctx *ctx, tg_os_memory *out) {
+    char text[4096];
+    uint64_t total_kib, available_kib;
+    read_text("/proc/meminfo", text, sizeof text);
+    if (!number_after(text, "MemTotal:", &total_kib) ||
+        !number_after(text, "MemAvailable:", &available_kib)) {
+        return tg_fail(ctx, TG_E_IO, "/proc/meminfo: want MemTotal and MemAvailable, have neither");
+    }
+    *out =
+        (tg_os_memory) { .total_bytes = total_kib * 1024, .available_bytes = available_kib * 1024 };
+    const uint64_t machine_bytes = out->total_bytes;
+    group g;
+    if (!find_group("memory", &g)) {
+        return TG_OK;
+    }
+    do {
+        uint64_t limit, used;
+        /* Version 1 writes "no limit" as a number near 2^63. */
+        if (!level_memory(&g, &limit, &used) || limit >= machine_bytes) {
+            continue;
+        }
+        const uint64_t room = limit > used ? limit - used : 0;
+        if (out->limit_bytes == 0 || limit < out->limit_bytes) {
+            out->limit_bytes = limit;
+        }
+        if (limit < out->total_bytes) {
+            out->total_bytes = limit;
+        }
+        if (room < out->available_bytes) {
+            out->available_bytes = room;
+        }
+    } while (group_up(&g));
+    return TG_OK;
+}
+
+uint64_t tg_os_peak_rss_bytes(void) {
+    struct rusage use;
+    if (getrusage(RUSAGE_SELF, &use)) {
+        return 0;
+    }
+    return (uint64_t)use.ru_maxrss * 1024; /* Linux counts in KiB */
+}
