@@ -1,0 +1,184 @@
+/*
+ * op.h - what an op is: one descriptor per op, found by its id and by nothing else.
+ *
+ * An op brings everything that is known about it: its shape rule, a plain reference, its gradient
+ * as graph nodes, the fusions it takes part in, its test cases, and (in <op>.simd.h) fast bodies.
+ * Graph, planner and backends walk tables of these descriptors and name no op.
+ *
+ * Kernels are blind: they see pointers, shapes, attributes and run-time scalars; they do not
+ * allocate, fail, lock or know of graphs. A kernel works in phases with a barrier between two; a
+ * phase has a number of independent units, and any worker may be given any range of them:
+ *
+ *     phase 0   units 0 1 2 3 | 4 5 6 7      e.g. pack panels           (worker 0 | worker 1)
+ *     ---------------- barrier ----------------
+ *     phase 1   units 0 1 2 | 3 4 5          e.g. tiles of the product
+ *
+ * The result must not depend on how units are handed out. Where a sum crosses units, each unit
+ * leaves a partial in scratch, and a later phase adds them in a fixed order.
+ */
+#ifndef TG_IR_OP_H
+#define TG_IR_OP_H
+
+#include "base/err.h"
+#include "ir/tensor.h"
+
+#define TG_MAX_IN     8
+#define TG_MAX_OUT    4
+#define TG_MAX_PHASES 4
+
+typedef enum tg_op_id {
+#define TG_OP(name) TG_OP_##name,
+#include "ir/ops.def"
+#undef TG_OP
+    TG_OP_COUNT
+} tg_op_id;
+
+typedef enum tg_lever_id {
+#define TG_LEVER(name, on, bits, doc, state) TG_LEVER_##name,
+#include "ir/levers.def"
+#undef TG_LEVER
+    TG_LEVER_COUNT
+} tg_lever_id;
+#define TG_LEVER_BIT(name) (1u << TG_LEVER_##name)
+
+typedef struct tg_lever_desc {
+    const char *name, *doc, *state;
+    bool default_on, keeps_bits;
+} tg_lever_desc;
+extern const tg_lever_desc tg_lever_table[TG_LEVER_COUNT]; /* defined in ops/ops.c */
+
+/* Fixed when the graph is built. What i and f mean is said by each op. */
+typedef struct tg_attr {
+    int32_t i[6];
+    float f[4];
+} tg_attr;
+
+/* What changes from call to call of a plan; on a GPU it is one small buffer written once a step. */
+typedef struct tg_scalars {
+    int32_t rows;       /* rows of this call, for values of dynamic rows (tokens fed to a session) */
+    int32_t pos;        /* tokens already in the KV cache */
+    int32_t accumulate; /* 0: the first micro-step of a step writes gradients, 1: later ones add */
+    int32_t step;       /* optimizer step, from 1, for bias correction */
+    float lr;
+    /* sampling */
+    float temperature, top_p, min_p, repeat_penalty;
+    int32_t top_k, n_recent;
+    uint32_t seed_lo, seed_hi, draw_lo, draw_hi;
+} tg_scalars;
+
+/* What a kernel gets. Pointers of absent inputs and outputs are NULL. For values of dynamic rows,
+ * type.dim[0] is already the number of rows of this call. */
+typedef struct tg_args {
+    const void *in[TG_MAX_IN];
+    void *out[TG_MAX_OUT];
+    tg_type in_type[TG_MAX_IN];
+    tg_type out_type[TG_MAX_OUT];
+    tg_attr attr;
+    const tg_scalars *rt;
+    uint8_t acc;    /* bit k: out[k] += instead of = (already combined with rt->accumulate) */
+    void *scratch;  /* shared by the workers, kept between the phases of one step, 64-byte aligned */
+    void *local;    /* of the calling worker alone, garbage at the start of every call */
+    unsigned workers; /* workers of the pool: only for choosing a unit size, never for a result */
+} tg_args;
+
+/* Whole op, one call, in plain C on TG_REAL elements (float, or double in the second build of the
+ * same file: dtype TG_F32 then means double). acc and rt hold as for kernels. scratch and local
+ * are NULL: a reference that needs memory is written so that it needs none. */
+typedef void (*tg_ref_fn)(const tg_args *a);
+
+typedef struct tg_phase {
+    size_t (*units)(const tg_args *a);
+    void (*run)(const tg_args *a, size_t begin, size_t end);
+} tg_phase;
+
+/* One way to compute an op on one ISA. The first variant of the list whose needed levers are all on
+ * and whose fits() (NULL: always) agrees is taken, when the plan is made. */
+typedef struct tg_variant {
+    const char *name; /* shown by dump and profile */
+    uint32_t needs;   /* TG_LEVER_BITs that must be on */
+    bool (*fits)(const tg_args *a);
+    tg_phase phase[TG_MAX_PHASES]; /* ends with the first run == NULL */
+    size_t (*scratch_bytes)(const tg_args *a); /* NULL: none; for the maximum shapes */
+    size_t (*local_bytes)(const tg_args *a);   /* NULL: none */
+} tg_variant;
+
+typedef struct tg_kernel_set {
+    const tg_variant *variant;
+    size_t n_variants;
+} tg_kernel_set;
+
+typedef struct tg_graph tg_graph;
+typedef struct tg_node tg_node;
+typedef struct tg_value tg_value;
+
+/* A test case: types of the inputs, attributes and run-time scalars; inputs are filled from the
+ * case's number, f32 with normals (times scale, 0 = 1), i32 with values in [0, i32_below). */
+typedef struct tg_case {
+    tg_type in[TG_MAX_IN]; /* dtype TG_DTYPE_COUNT: the input is absent */
+    tg_attr attr;
+    tg_scalars rt;
+    float scale;
+    int32_t i32_below;
+    /* Rewrites inputs that must fit each other (a saved log-sum-exp and what it was taken of), after
+     * they were filled, on elements of TG_REAL like a reference; NULL: they are independent. */
+    void (*prepare)(const tg_args *a);
+    uint8_t positive; /* bit j: in j gets absolute values (variances, reciprocal deviations) */
+    double tol;       /* |a-b| <= tol * (1 + |ref|) for kernels against the reference */
+    uint8_t acc;      /* outputs that add */
+    double grad_tol;  /* 0: 1e-6, the finite-difference bound in double */
+} tg_case;
+
+typedef struct tg_op_desc {
+    const char *name, *doc;
+    const char *in_names[TG_MAX_IN], *out_names[TG_MAX_OUT];
+    uint8_t n_in, n_in_optional; /* inputs [n_in - n_in_optional, n_in) may be absent */
+    uint8_t n_out;
+    uint8_t accumulates; /* bit k: out k can be added into existing memory */
+    int8_t state_in[TG_MAX_OUT]; /* out k is a new version of in (state_in[k] - 1); 0: a fresh value */
+    int8_t in_place[TG_MAX_OUT]; /* out k may share memory with in (in_place[k] - 1) if nobody else
+                                    reads that one later; 0: no */
+    bool structural; /* no kernel: input, state, view, constant ... */
+    bool scalar_only; /* its reference is all it ever has: a few scalars, or one row */
+    bool ends_rows;  /* its outputs have no dynamic rows although its inputs do */
+    bool recompute;  /* cheap enough to be computed again in the backward pass rather than kept */
+
+    /* Checks shapes and attributes of n, fills n->out[k].type; errors through tg_graph_fail. */
+    void (*infer)(tg_graph *g, tg_node *n);
+    tg_ref_fn ref, ref64;
+    /* dy[k] is the gradient of out k, NULL where none flows; sets din[j] for inputs that have one. */
+    void (*grad)(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din);
+    /* Rewrites the graph around n, true if it changed something. Called when epilogue_fusion is on. */
+    bool (*fuse)(tg_graph *g, tg_node *n);
+    double (*flop)(const tg_args *a); /* NULL: not counted */
+    const tg_case *cases;
+    size_t n_cases;
+} tg_op_desc;
+
+/* Descriptors by id; defined in ops/ops.c out of ops.def. */
+extern const tg_op_desc *const tg_op_table[TG_OP_COUNT];
+
+/*
+ * An op's file ends with its descriptor:
+ *     TG_OP_DESC(layer_norm) = { .doc = "...", TG_REFS(layer_norm, ref), ..., TG_CASES(cases) };
+ * The file is compiled twice: as it is, and with TG_REAL=double and TG_REAL_IS_DOUBLE, which keeps
+ * nothing but tg_ref64_<op>. So it has no other non-static function; builders are in ops/build.h.
+ */
+#ifndef TG_REAL
+#define TG_REAL float
+#endif
+#ifdef TG_REAL_IS_DOUBLE
+#define TG_OP_DESC(op)                                                                             \
+    static const tg_op_desc desc_of_##op;                                                          \
+    void tg_ref64_##op(const tg_args *a);                                                          \
+    void tg_ref64_##op(const tg_args *a) { desc_of_##op.ref(a); }                                  \
+    static const tg_op_desc desc_of_##op
+#else
+#define TG_OP_DESC(op)                                                                             \
+    extern const tg_op_desc tg_op_##op;                                                            \
+    void tg_ref64_##op(const tg_args *a);                                                          \
+    const tg_op_desc tg_op_##op
+#endif
+#define TG_REFS(op, fn) .ref = (fn), .ref64 = tg_ref64_##op
+#define TG_CASES(list) .cases = (list), .n_cases = sizeof(list) / sizeof(list)[0]
+
+#endif
