@@ -1,0 +1,117 @@
+/*
+ * plan.c - from a rewritten graph to a flat list of steps. Read rewrite.c and memory.c beside it;
+ * backend/cpu/cpu.c walks the list.
+ */
+#include "plan/plan.h"
+
+static size_t slot(const tg_value *v) { return (size_t)v->node->id * TG_MAX_OUT + v->index; }
+
+static size_t round_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+static tg_status list_states(tg_plan *plan) {
+    size_t n = 0;
+    for (const tg_node *node = plan->graph->first; node; node = node->next)
+        n += node->op == TG_OP_state;
+    plan->states = tg_arena_array(&plan->graph->arena, n + 1, sizeof *plan->states);
+    if (!plan->states) return tg_fail_memory(plan->ctx, "table of states", n * sizeof *plan->states);
+    for (const tg_node *node = plan->graph->first; node; node = node->next) {
+        if (node->op != TG_OP_state) continue;
+        const tg_value *v = &node->out[0];
+        plan->states[plan->n_states++] = (tg_bound_state){
+            v, NULL, tg_type_elems(&v->type) * tg_dtype_bytes(v->type.dtype)
+        };
+    }
+    return TG_OK;
+}
+
+/* Shapes and choice of variant: all that does not need addresses. */
+static void describe_step(tg_plan *plan, tg_step *s, const tg_node *n) {
+    s->node = n;
+    s->args.attr = n->attr;
+    s->args.workers = plan->workers;
+    for (int i = 0; i < n->n_in; i++) {
+        if (!n->in[i]) continue;
+        s->args.in_type[i] = n->in[i]->type;
+        if (n->in[i]->dynamic_rows) s->dynamic_in |= (uint8_t)(1u << i);
+    }
+    for (int k = 0; k < n->n_out; k++) {
+        s->args.out_type[k] = n->out[k].type;
+        if (n->out[k].dynamic_rows) s->dynamic_out |= (uint8_t)(1u << k);
+        if (n->acc_into[k]) s->acc_mask |= (uint8_t)(1u << k);
+    }
+    plan->dynamic = plan->dynamic || s->dynamic_in || s->dynamic_out;
+    s->variant = tg_kernels_choose(plan->isa, n->op, plan->levers, &s->args);
+    const size_t scratch = s->variant->scratch_bytes ? s->variant->scratch_bytes(&s->args) : 0;
+    const size_t local = s->variant->local_bytes ? s->variant->local_bytes(&s->args) : 0;
+    if (round_up(scratch) > plan->scratch_bytes) plan->scratch_bytes = round_up(scratch);
+    if (round_up(local) > plan->local_bytes) plan->local_bytes = round_up(local);
+}
+
+static tg_status list_steps(tg_plan *plan) {
+    size_t n = 0;
+    for (const tg_node *node = plan->graph->first; node; node = node->next)
+        n += !tg_op_table[node->op]->structural;
+    plan->steps = tg_arena_array(&plan->graph->arena, n + 1, sizeof *plan->steps);
+    if (!plan->steps) return tg_fail_memory(plan->ctx, "list of steps", n * sizeof *plan->steps);
+    for (const tg_node *node = plan->graph->first; node; node = node->next)
+        if (!tg_op_table[node->op]->structural)
+            describe_step(plan, &plan->steps[plan->n_steps++], node);
+    return TG_OK;
+}
+
+tg_status tg_plan_build(tg_plan *plan, tg_graph *g, const tg_plan_options *o) {
+    *plan = (tg_plan){ .ctx = g->ctx, .graph = g, .name = o->name, .isa = o->isa,
+                       .levers = o->levers, .workers = o->workers };
+    g->levers = o->levers;
+    TG_TRY(tg_rewrite(g));
+    TG_TRY(list_states(plan));
+    TG_TRY(list_steps(plan));
+    return tg_plan_memory(plan);
+}
+
+size_t tg_plan_memory_bytes(const tg_plan *plan) {
+    return plan->workspace_bytes + plan->scratch_bytes + plan->workers * plan->local_bytes + 64;
+}
+
+const tg_place *tg_plan_place_of(const tg_plan *plan, const tg_value *v) {
+    return &plan->places[slot(v)];
+}
+
+void *tg_plan_data(const tg_plan *plan, const tg_value *v) {
+    const tg_place *p = tg_plan_place_of(plan, v);
+    char *base = NULL;
+    if (p->kind == TG_PLACE_WORKSPACE) base = plan->memory;
+    if (p->kind == TG_PLACE_STATE) base = plan->states[p->state].data;
+    return base ? base + p->offset_bytes : NULL;
+}
+
+static void resolve(tg_plan *plan) {
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        tg_step *s = &plan->steps[i];
+        const tg_node *n = s->node;
+        for (int k = 0; k < n->n_in; k++)
+            s->args.in[k] = n->in[k] ? tg_plan_data(plan, n->in[k]) : NULL;
+        for (int k = 0; k < n->n_out; k++) s->args.out[k] = tg_plan_data(plan, &n->out[k]);
+        s->args.scratch = plan->memory + plan->workspace_bytes;
+    }
+}
+
+void tg_plan_place(tg_plan *plan, void *memory) {
+    plan->memory = memory;
+    for (const tg_node *n = plan->graph->first; n; n = n->next)
+        if (n->op == TG_OP_constant) memcpy(tg_plan_data(plan, &n->out[0]), &n->attr.f[0], sizeof(float));
+    resolve(plan);
+}
+
+tg_status tg_plan_bind(tg_plan *plan, const char *name, void *data, size_t bytes) {
+    for (size_t i = 0; i < plan->n_states; i++) {
+        tg_bound_state *s = &plan->states[i];
+        if (strcmp(s->value->name, name) != 0) continue;
+        if (s->bytes != bytes)
+            return tg_fail(plan->ctx, TG_E_INTERNAL, "plan %s: state %s has %zu bytes, was given %zu",
+                           plan->name, name, s->bytes, bytes);
+        s->data = data;
+        if (plan->memory) resolve(plan);
+    }
+    return TG_OK;
+}
