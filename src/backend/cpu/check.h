@@ -1,0 +1,33 @@
+/*
+ * check.h - the generic tests of ops: they know no op by name, only its descriptor and cases.
+ *
+ * Kernels: every case x every variant that may run, against the reference in f32, with units handed
+ * out one, three and all at a time; outputs lie between guard bands of NaN, scratch starts as NaN,
+ * in-place operation is tried where it is allowed. Gradients: central differences of the double
+ * reference against the gradient nodes.
+ */
+#ifndef TG_BACKEND_CPU_CHECK_H
+#define TG_BACKEND_CPU_CHECK_H
+
+#include "base/err.h"
+#include "ir/op.h"
+#include "tinygpt.h"
+
+typedef struct tg_check_options {
+    size_t isa;
+    uint32_t levers;
+    bool every_variant;  /* not only the one that the levers choose */
+    const char *filter;  /* part of an op's name; NULL: all */
+    tg_check_fn report;  /* once a case; NULL: none */
+    void *user;
+} tg_check_options;
+
+tg_status tg_check_ops(tg_ctx *ctx, const tg_check_options *o, size_t *n_run, size_t *n_failed);
+tg_status tg_check_op_gradients(tg_ctx *ctx, const tg_check_options *o, size_t *n_run,
+                                size_t *n_failed);
+
+/* Fills an array as the cases ask for: f32 normals * scale of (case number, input), i32 uniform. */
+void tg_check_fill_f32(float *out, size_t n, uint64_t seed, uint32_t stream, float scale);
+void tg_check_fill_i32(int32_t *out, size_t n, uint64_t seed, uint32_t stream, int32_t below);
+
+#endif

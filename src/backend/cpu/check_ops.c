@@ -1,0 +1,253 @@
+/*
+ * check_ops.c - kernels against references. See check.h.
+ *
+ * Memory of a tested output:   | NaN guard | elements | NaN guard |
+ * A kernel that writes outside is seen in the guards; one that reads stale scratch finds NaN there;
+ * one that forgets a tail leaves the NaN with which the elements were filled.
+ */
+#include "backend/cpu/check.h"
+#include "backend/cpu/cpu.h"
+#include "base/math.h"
+#include "base/rng.h"
+#include "ir/graph.h"
+#include "ops/kernels.h"
+
+enum { GUARD = 64 }; /* elements of 4 bytes on either side: keeps 64-byte alignment */
+#define GUARD_BITS 0x7fc0dead
+
+void tg_check_fill_f32(float *out, size_t n, uint64_t seed, uint32_t stream, float scale) {
+    for (size_t i = 0; i < n; i += 4) {
+        uint32_t x[4];
+        double z[4];
+        tg_philox(seed, i / 4, TG_RNG_INIT, stream, x);
+        tg_rng_normal4(x, z);
+        for (size_t j = 0; j < 4 && i + j < n; j++) out[i + j] = (float)(z[j] * (double)scale);
+    }
+}
+
+void tg_check_fill_i32(int32_t *out, size_t n, uint64_t seed, uint32_t stream, int32_t below) {
+    for (size_t i = 0; i < n; i++) {
+        uint32_t x[4];
+        tg_philox(seed, i, TG_RNG_BATCH, stream, x);
+        out[i] = (int32_t)tg_rng_below(tg_rng_draw64(x), (uint64_t)(below > 0 ? below : 1));
+    }
+}
+
+/* One case set up: inputs, and room for the outputs of the reference and of the kernel. */
+typedef struct bench {
+    tg_ctx *ctx;
+    const tg_check_options *o;
+    const tg_op_desc *d;
+    tg_graph graph;
+    tg_node *node;
+    const tg_case *c;
+    size_t case_number;
+    tg_args args;                  /* types and pointers of inputs */
+    void *in[TG_MAX_IN];           /* as filled: kept to refill what in-place runs overwrite */
+    uint32_t *want[TG_MAX_OUT];    /* the reference's outputs */
+    uint32_t *have[TG_MAX_OUT];    /* guards included */
+    uint32_t *old[TG_MAX_OUT];     /* what is there before, where an output adds */
+    size_t elems[TG_MAX_OUT];
+    void *in_place_with[TG_MAX_OUT];
+    size_t n_run, n_failed;
+} bench;
+
+static void *room(bench *b, size_t elems) {
+    char *p = tg_arena_alloc(&b->graph.arena, elems * 4 + 64);
+    if (!p) {
+        b->graph.status = tg_fail_memory(b->ctx, "op test", elems * 4);
+        return NULL;
+    }
+    return p + (64 - (uintptr_t)p % 64) % 64;
+}
+
+static void fill(uint32_t *p, size_t n, uint32_t bits) {
+    for (size_t i = 0; i < n; i++) p[i] = bits;
+}
+
+/* Builds a graph of inputs and the op, so that its own shape rule gives the output types. */
+static bool build(bench *b, tg_op_id op) {
+    tg_value *in[TG_MAX_IN] = { NULL };
+    for (int i = 0; i < b->d->n_in; i++) {
+        if (b->c->in[i].dtype == TG_DTYPE_COUNT || b->c->in[i].dim[0] == 0) continue;
+        char name[16];
+        snprintf(name, sizeof name, "in%d", i);
+        bool is_state = false;
+        for (int k = 0; k < b->d->n_out; k++) is_state = is_state || b->d->state_in[k] == i + 1;
+        in[i] = is_state ? tg_state(&b->graph, name, b->c->in[i])
+                         : tg_input(&b->graph, name, b->c->in[i]);
+    }
+    tg_value *v = tg_apply(&b->graph, op, &b->c->attr, in, b->d->n_in);
+    b->node = v->node;
+    return b->graph.status == TG_OK;
+}
+
+static bool set_up(bench *b) {
+    const float scale = b->c->scale > 0 ? b->c->scale : 1;
+    b->args = (tg_args){ .attr = b->c->attr, .rt = &b->c->rt, .workers = 2 };
+    for (int i = 0; i < b->node->n_in; i++) {
+        if (!b->node->in[i]) continue;
+        const tg_type *t = &b->node->in[i]->type;
+        const size_t n = tg_type_elems(t);
+        if (!(b->in[i] = room(b, n))) return false;
+        if (t->dtype == TG_F32) tg_check_fill_f32(b->in[i], n, b->case_number, (uint32_t)i, scale);
+        else tg_check_fill_i32(b->in[i], n, b->case_number, (uint32_t)i, b->c->i32_below);
+        if (b->c->positive >> i & 1)
+            for (size_t e = 0; e < n; e++) ((float *)b->in[i])[e] = (float)tg_fabs((double)((float *)b->in[i])[e]);
+        b->args.in[i] = b->in[i];
+        b->args.in_type[i] = *t;
+    }
+    if (b->c->prepare) b->c->prepare(&b->args);
+    for (int k = 0; k < b->d->n_out; k++) {
+        const tg_type *t = &b->node->out[k].type;
+        const size_t n = b->elems[k] = tg_type_elems(t);
+        b->args.out_type[k] = *t;
+        if (!(b->want[k] = room(b, n)) || !(b->old[k] = room(b, n)) ||
+            !(b->have[k] = room(b, n + 2 * GUARD)))
+            return false;
+        fill(b->old[k], n, GUARD_BITS);
+        if (b->c->acc >> k & 1)
+            tg_check_fill_f32((float *)b->old[k], n, b->case_number, 100 + (uint32_t)k, scale);
+        if (b->d->state_in[k]) memcpy(b->old[k], b->in[b->d->state_in[k] - 1], n * 4);
+    }
+    return true;
+}
+
+static void run_reference(bench *b) {
+    tg_args a = b->args;
+    a.acc = b->c->acc;
+    for (int k = 0; k < b->d->n_out; k++) {
+        memcpy(b->want[k], b->old[k], b->elems[k] * 4);
+        a.out[k] = b->want[k];
+        if (b->d->state_in[k]) a.in[b->d->state_in[k] - 1] = b->want[k];
+    }
+    b->d->ref(&a);
+}
+
+static bool is_float(const bench *b, int k) { return b->node->out[k].type.dtype == TG_F32; }
+
+/* |have - want| over 1 + |want|; infinite where one is NaN and the other is not. */
+static double difference(const bench *b, int k, size_t i) {
+    const uint32_t have = b->have[k][GUARD + i], want = b->want[k][i];
+    if (have == want) return 0;
+    if (!is_float(b, k)) return TG_INF;
+    const double h = (double)tg_float_from_bits(have), w = (double)tg_float_from_bits(want);
+    if (tg_isnan(h) && tg_isnan(w)) return 0;
+    const double d = tg_fabs(h - w) / (1 + tg_fabs(w));
+    return tg_isnan(d) ? TG_INF : d;
+}
+
+static double compare(const bench *b, char *where, size_t where_bytes) {
+    double worst = 0;
+    for (int k = 0; k < b->d->n_out; k++) {
+        for (size_t i = 0; i < GUARD; i++) {
+            if (b->have[k][i] != GUARD_BITS || b->have[k][GUARD + b->elems[k] + i] != GUARD_BITS) {
+                snprintf(where, where_bytes, "out %d: written outside", k);
+                return TG_INF;
+            }
+        }
+        for (size_t i = 0; i < b->elems[k]; i++) {
+            const double d = difference(b, k, i);
+            if (d <= worst) continue;
+            worst = d;
+            snprintf(where, where_bytes, "out %d element %zu", k, i);
+        }
+    }
+    return worst;
+}
+
+/* Sets guards, old contents and garbage; in_place makes an output share memory with its input. */
+static tg_args prepare(bench *b, bool in_place) {
+    tg_args a = b->args;
+    a.acc = b->c->acc;
+    for (int k = 0; k < b->d->n_out; k++) {
+        fill(b->have[k], b->elems[k] + 2 * GUARD, GUARD_BITS);
+        memcpy(b->have[k] + GUARD, b->old[k], b->elems[k] * 4);
+        a.out[k] = b->have[k] + GUARD;
+        const int shared = b->d->state_in[k] ? b->d->state_in[k] : in_place ? b->d->in_place[k] : 0;
+        if (!shared || !b->in[shared - 1]) continue;
+        if (tg_type_elems(&b->args.in_type[shared - 1]) != b->elems[k]) continue;
+        memcpy(b->have[k] + GUARD, b->in[shared - 1], b->elems[k] * 4);
+        a.in[shared - 1] = a.out[k];
+    }
+    return a;
+}
+
+static void report(bench *b, const tg_variant *v, const char *how, double error, const char *where) {
+    char what[256];
+    int used = snprintf(what, sizeof what, "case %zu %s %s [", b->case_number, v->name, how);
+    for (int i = 0; i < b->node->n_in && used < 200; i++) {
+        if (!b->node->in[i]) continue;
+        const tg_type *t = &b->node->in[i]->type;
+        used += snprintf(what + used, sizeof what - (size_t)used, "%s%zu", i ? " " : "", t->dim[0]);
+        for (int d = 1; d < t->n_dims && used < 200; d++)
+            used += snprintf(what + used, sizeof what - (size_t)used, "x%zu", t->dim[d]);
+    }
+    snprintf(what + used, sizeof what - (size_t)used, "] %s", where);
+    const bool passed = error <= b->c->tol;
+    b->n_run++;
+    b->n_failed += !passed;
+    const tg_check check = { b->d->name, what, error, b->c->tol, passed };
+    if (b->o->report) b->o->report(b->o->user, &check);
+}
+
+static bool run_variant(bench *b, const tg_variant *v) {
+    static const size_t chunks[] = { 0, 1, 3 };
+    const size_t scratch = v->scratch_bytes ? v->scratch_bytes(&b->args) : 0;
+    const size_t local = v->local_bytes ? v->local_bytes(&b->args) : 0;
+    uint32_t *s = room(b, scratch / 4 + 16), *l = room(b, local / 4 + 16);
+    if (!s || !l) return false;
+    bool in_place = false;
+    for (int k = 0; k < b->d->n_out; k++) in_place = in_place || b->d->in_place[k];
+    for (int pass = 0; pass < (in_place ? 4 : 3); pass++) {
+        fill(s, scratch / 4 + 16, GUARD_BITS);
+        fill(l, local / 4 + 16, GUARD_BITS);
+        tg_args a = prepare(b, pass == 3);
+        a.scratch = s;
+        a.local = l;
+        tg_cpu_run_step_alone(v, &a, pass < 3 ? chunks[pass] : 0);
+        char where[64] = "";
+        const double error = compare(b, where, sizeof where);
+        static const char *const how[] = { "whole", "by 1", "by 3", "in place" };
+        report(b, v, how[pass], error, where);
+    }
+    return true;
+}
+
+static bool may_run(const bench *b, const tg_variant *v) {
+    if (v->fits && !v->fits(&b->args)) return false;
+    return b->o->every_variant || (v->needs & ~b->o->levers) == 0;
+}
+
+static tg_status check_case(tg_ctx *ctx, const tg_check_options *o, tg_op_id op, size_t number,
+                            size_t *n_run, size_t *n_failed) {
+    bench b = { .ctx = ctx, .o = o, .d = tg_op_table[op], .c = &tg_op_table[op]->cases[number],
+                .case_number = number };
+    TG_TRY(tg_graph_init(&b.graph, ctx, o->levers));
+    bool fine = build(&b, op) && set_up(&b);
+    if (fine) {
+        run_reference(&b);
+        const tg_kernel_set *set = tg_kernels_find(o->isa, op);
+        fine = run_variant(&b, tg_reference_variant(op));
+        for (size_t i = 0; fine && set && i < set->n_variants; i++)
+            if (may_run(&b, &set->variant[i])) fine = run_variant(&b, &set->variant[i]);
+    }
+    const tg_status status = b.graph.status;
+    tg_graph_deinit(&b.graph);
+    *n_run += b.n_run;
+    *n_failed += b.n_failed;
+    return fine ? TG_OK : status;
+}
+
+tg_status tg_check_ops(tg_ctx *ctx, const tg_check_options *o, size_t *n_run, size_t *n_failed) {
+    *n_run = *n_failed = 0;
+    for (int op = 0; op < TG_OP_COUNT; op++) {
+        const tg_op_desc *d = tg_op_table[op];
+        if (d->structural || (o->filter && !strstr(d->name, o->filter))) continue;
+        if (d->n_cases == 0)
+            return tg_fail(ctx, TG_E_INTERNAL, "op %s has no test case", d->name);
+        for (size_t i = 0; i < d->n_cases; i++)
+            TG_TRY(check_case(ctx, o, (tg_op_id)op, i, n_run, n_failed));
+    }
+    return TG_OK;
+}

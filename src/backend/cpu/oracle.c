@@ -1,0 +1,60 @@
+/*
+ * oracle.c - the interpreter in double. See oracle.h.
+ */
+#include "backend/cpu/oracle.h"
+
+static size_t slot(const tg_value *v) { return (size_t)v->node->id * TG_MAX_OUT + v->index; }
+
+static size_t elem_bytes(tg_dtype dtype) {
+    return dtype == TG_F32 ? sizeof(double) : tg_dtype_bytes(dtype);
+}
+
+tg_status tg_oracle_init(tg_oracle *o, tg_graph *g) {
+    o->graph = g;
+    tg_arena_init(&o->arena, &g->ctx->mem);
+    o->data = tg_arena_array(&o->arena, (size_t)g->n_nodes * TG_MAX_OUT, sizeof(void *));
+    if (!o->data) return tg_fail_memory(g->ctx, "oracle", g->n_nodes * sizeof(void *));
+    for (const tg_node *n = g->first; n; n = n->next) {
+        for (int k = 0; k < n->n_out; k++) {
+            const tg_value *v = &n->out[k];
+            size_t offset;
+            const tg_value *root = tg_value_root(v, &offset);
+            if (root != v) {
+                o->data[slot(v)] = (char *)o->data[slot(root)] + offset * elem_bytes(v->type.dtype);
+                continue;
+            }
+            const size_t bytes = tg_type_elems(&v->type) * elem_bytes(v->type.dtype);
+            o->data[slot(v)] = tg_arena_alloc(&o->arena, bytes);
+            if (!o->data[slot(v)]) return tg_fail_memory(g->ctx, "value of the oracle", bytes);
+            if (n->op == TG_OP_constant) *(double *)o->data[slot(v)] = (double)n->attr.f[0];
+        }
+    }
+    return TG_OK;
+}
+
+void tg_oracle_deinit(tg_oracle *o) { tg_arena_deinit(&o->arena); }
+
+void *tg_oracle_data(const tg_oracle *o, const tg_value *v) { return o->data[slot(v)]; }
+
+void tg_oracle_run(tg_oracle *o, const tg_scalars *rt, const tg_node *first, const tg_node *last) {
+    for (const tg_node *n = first ? first : o->graph->first; n; n = n->next) {
+        const tg_op_desc *d = tg_op_table[n->op];
+        if (!d->structural) {
+            tg_args a = { .attr = n->attr, .rt = rt, .workers = 1 };
+            for (int i = 0; i < n->n_in; i++) {
+                if (!n->in[i]) continue;
+                a.in[i] = tg_oracle_data(o, n->in[i]);
+                a.in_type[i] = n->in[i]->type;
+                if (n->in[i]->dynamic_rows) a.in_type[i].dim[0] = (size_t)rt->rows;
+            }
+            for (int k = 0; k < n->n_out; k++) {
+                a.out[k] = tg_oracle_data(o, &n->out[k]);
+                a.out_type[k] = n->out[k].type;
+                if (n->out[k].dynamic_rows) a.out_type[k].dim[0] = (size_t)rt->rows;
+                if (n->acc_into[k] && rt->accumulate) a.acc |= (uint8_t)(1u << k);
+            }
+            d->ref64(&a);
+        }
+        if (n == last) return;
+    }
+}
