@@ -1,0 +1,81 @@
+/*
+ * checked.c - which tensor was the first that was not finite.
+ *
+ * The step that was refused is replayed one plan step at a time, and every output is scanned before
+ * the next one runs. Slow, and only ever done once a run goes wrong.
+ */
+#include "base/math.h"
+#include "run/train.h"
+
+static bool all_finite(const float *p, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (!tg_isfinite((double)p[i])) return false;
+    return true;
+}
+
+/* The parameter that element i of a flat array belongs to. */
+static const char *param_of(const tg_layout *l, size_t i) {
+    for (size_t k = 0; k < l->n_params; k++) {
+        const tg_param *p = &l->params[k];
+        if (i >= p->offset_elems && i < p->offset_elems + tg_type_elems(&p->type)) return p->name;
+    }
+    return "?";
+}
+
+static bool find_in_flat(const tg_layout *l, const float *flat, const char *what, char *name,
+                         size_t name_bytes) {
+    for (size_t i = 0; i < l->n_elems; i++) {
+        if (tg_isfinite((double)flat[i])) continue;
+        snprintf(name, name_bytes, "%s %s", what, param_of(l, i));
+        return true;
+    }
+    return false;
+}
+
+/* Runs micro-step by micro-step, plan step by plan step. */
+static tg_status find_in_steps(tg_trainer *t, char *name, size_t name_bytes, bool *found) {
+    tg_plan *plan = &t->plans.grad;
+    for (int32_t micro = 0; micro < t->o.accum; micro++) {
+        TG_TRY(tg_train_fill(t, micro));
+        t->rt.accumulate = micro > 0;
+        for (size_t i = 0; i < plan->n_steps; i++) {
+            tg_run one = { .next = i, .end = i + 1 };
+            TG_TRY(tg_backend_run(t->ctx->backend, plan, &t->rt, &one));
+            const tg_node *n = plan->steps[i].node;
+            for (int k = 0; k < n->n_out; k++) {
+                if (n->out[k].type.dtype != TG_F32 ||
+                    all_finite(tg_plan_data(plan, &n->out[k]), tg_type_elems(&n->out[k].type)))
+                    continue;
+                snprintf(name, name_bytes, "%s", n->out[k].name);
+                *found = true;
+                return TG_OK;
+            }
+        }
+    }
+    return TG_OK;
+}
+
+tg_status tg_train_find_bad(tg_trainer *t, char *name, size_t name_bytes) {
+    bool found = find_in_flat(&t->model->layout, t->model->weights, "weights", name, name_bytes);
+    if (!found) TG_TRY(find_in_steps(t, name, name_bytes, &found));
+    if (!found && t->poison.pending) {
+        tg_train_poison_apply(t, true);
+        found = find_in_flat(&t->model->layout, t->grads.data, "gradients of", name, name_bytes);
+    }
+    if (!found) snprintf(name, name_bytes, "the gradient norm (every tensor alone is finite)");
+    if (t->poison.pending && !t->poison.in_gradient) tg_train_poison_apply(t, false);
+    return TG_OK;
+}
+
+/* A gradient is set: the next step writes it anew. A weight is swapped with the poison's value, so
+ * that a second call brings it back. */
+void tg_train_poison_apply(tg_trainer *t, bool gradient) {
+    if (gradient != t->poison.in_gradient) return;
+    if (gradient) {
+        ((float *)t->grads.data)[t->poison.elem] = t->poison.value;
+        return;
+    }
+    const float keep = t->model->weights[t->poison.elem];
+    t->model->weights[t->poison.elem] = t->poison.value;
+    t->poison.value = keep;
+}

@@ -1,0 +1,249 @@
+/*
+ * checkpoint.c - a whole run as one file, and the very same run out of it.
+ *
+ * Weights and both moments are tensors of a v3 file; everything else that decides what the next step
+ * computes is in its JSON:
+ *
+ *   "step" "train" "lossHistory" "finalLoss" "bestVal"     as every file has them (io/meta.h)
+ *   "text": {"bytes", "mark"}      the text's identity: a resumed run must read the same one
+ *   "run":  {"updates", "lossHash", "stale", "evalPending", "historyStride", "lastLoss", "lastVal",
+ *            "lastValStep", "class"}
+ *
+ * What is drawn next depends on (seed, step) alone, so no random state has to be kept. "class" is
+ * the determinism class (fused or not) that computed the last step.
+ */
+#include "base/math.h"
+#include "run/train.h"
+#include "simd/cpu.h"
+
+static tg_meta meta_of(const tg_trainer *t) {
+    tg_meta m;
+    tg_meta_init(&m);
+    m.train = t->o;
+    m.train_known = TG_TRAIN_ALL;
+    m.history = t->history;
+    m.n_history = t->n_history;
+    m.final = (tg_history_point){ t->step, t->last_loss, t->last_val };
+    m.best_step = t->best_step;
+    m.best_val_loss = t->best_step >= 0 ? t->best_val : TG_NAN;
+    return m;
+}
+
+static void put_text(const tg_trainer *t, tg_json_writer *w) {
+    tg_json_key(w, "text");
+    tg_json_begin_object(w);
+    tg_json_key(w, "bytes");
+    tg_json_put_uint(w, t->text->n_bytes);
+    tg_json_key(w, "mark");
+    tg_json_put_uint(w, t->text_mark);
+    tg_json_end_object(w);
+}
+
+static void put_run(const tg_trainer *t, tg_json_writer *w) {
+    size_t n;
+    const bool fused = tg_isa_list(&n)[t->ctx->isa].fused;
+    tg_json_key(w, "run");
+    tg_json_begin_object(w);
+    tg_json_key(w, "updates");
+    tg_json_put_int(w, t->updates);
+    tg_json_key(w, "lossHash");
+    tg_json_put_uint(w, t->loss_hash);
+    tg_json_key(w, "stale");
+    tg_json_put_int(w, t->stale);
+    tg_json_key(w, "evalPending");
+    tg_json_put_bool(w, t->eval_pending);
+    tg_json_key(w, "historyStride");
+    tg_json_put_int(w, t->history_stride);
+    tg_json_key(w, "lastLoss");
+    tg_json_put_double(w, t->last_loss);
+    tg_json_key(w, "lastVal");
+    tg_json_put_double(w, t->last_val);
+    tg_json_key(w, "lastValStep");
+    tg_json_put_int(w, t->last_val_step);
+    tg_json_key(w, "class");
+    tg_json_put_string(w, fused ? "fused" : "plain");
+    tg_json_end_object(w);
+}
+
+/* The JSON of a save; step and history can be those of the best validation. */
+static void put_header(const tg_trainer *t, tg_json_writer *w, const tg_meta *meta, int64_t step,
+                       bool whole_run) {
+    tg_json_begin_object(w);
+    tg_json_key(w, "family");
+    tg_json_put_string(w, t->model->family->name);
+    tg_meta_put_config(w, &t->model->layout.config);
+    tg_json_key(w, "tokenizer");
+    tg_json_begin_object(w);
+    tg_json_key(w, "type");
+    tg_json_put_string(w, "bytes");
+    tg_json_end_object(w);
+    tg_json_key(w, "step");
+    tg_json_put_int(w, step);
+    tg_meta_put_train(w, &meta->train, meta->train_known);
+    tg_meta_put_history(w, meta, 0);
+    put_text(t, w);
+    if (whole_run) put_run(t, w);
+    tg_json_key(w, "tool");
+    tg_json_put_string(w, "tinygpt " TG_VERSION_TEXT);
+    tg_json_end_object(w);
+}
+
+static tg_status write_file(tg_trainer *t, const char *path, const tg_meta *meta, int64_t step,
+                            const tg_flat_source *source, bool keep_prev) {
+    tg_buf text;
+    tg_buf_init(&text, &t->ctx->err.mem);
+    tg_json_writer w;
+    tg_json_writer_init(&w, &text);
+    put_header(t, &w, meta, step, source->part[TG_PART_ADAM_M] != NULL);
+    tg_status s = tg_buf_status(&t->ctx->err, &text, "header of a save");
+    const tg_weights weights = tg_flat_weights(source);
+    if (s == TG_OK)
+        s = tg_tgpt3_save(&t->ctx->err, path, text.data, text.length, &weights, keep_prev);
+    tg_buf_deinit(&text);
+    return s;
+}
+
+tg_status tg_train_save(tg_trainer *t, const char *path) {
+    tg_train_settle(t);
+    const tg_meta meta = meta_of(t);
+    const tg_flat_source source = { &t->model->layout,
+                                    { t->model->weights, t->adam_m.data, t->adam_v.data } };
+    return write_file(t, path, &meta, t->step, &source, true);
+}
+
+tg_status tg_train_save_best(tg_trainer *t, const char *path) {
+    if (!t->best_held)
+        return tg_fail(&t->ctx->err, TG_E_ARG,
+                       "best: there is no copy of the best weights: no validation has run yet, or "
+                       "keep_best is off");
+    tg_meta meta = meta_of(t);
+    size_t n = 0;
+    while (n < t->n_history && t->history[n].step <= t->best_step) n++;
+    meta.n_history = n;
+    meta.final = (tg_history_point){ t->best_step, n ? t->history[n - 1].loss : TG_NAN, t->best_val };
+    const tg_flat_source source = { &t->model->layout, { t->best.data, NULL, NULL } };
+    return write_file(t, path, &meta, t->best_step, &source, false);
+}
+
+/* ---------------------------------------------------------------------------------------- resuming */
+
+/* A number or null in "run": null and what is missing are NaN. */
+static tg_status get_double(tg_ctx *err, const tg_json *run, const char *key, double *out) {
+    const tg_json *v = tg_json_get(run, key);
+    *out = TG_NAN;
+    return v && tg_json_kind(v) != TG_JSON_NULL ? tg_json_double(err, v, out) : TG_OK;
+}
+
+static tg_status get_int(tg_ctx *err, const tg_json *run, const char *key, int64_t low, int64_t *out) {
+    const tg_json *v;
+    TG_TRY(tg_json_want(err, run, key, TG_JSON_NUMBER, &v));
+    TG_TRY(tg_json_int64(err, v, out));
+    if (*out < low)
+        return tg_fail(err, TG_E_RANGE, "run.%s: want at least %" PRId64 ", have %" PRId64, key, low, *out);
+    return TG_OK;
+}
+
+static tg_status read_run(tg_trainer *t, const tg_json *run) {
+    tg_ctx *err = &t->ctx->err;
+    const tg_json *v;
+    int64_t stale;
+    TG_TRY(get_int(err, run, "updates", 0, &t->updates));
+    TG_TRY(get_int(err, run, "stale", 0, &stale));
+    t->stale = stale > INT32_MAX ? INT32_MAX : (int32_t)stale;
+    TG_TRY(get_int(err, run, "historyStride", 1, &t->history_stride));
+    TG_TRY(get_int(err, run, "lastValStep", -1, &t->last_val_step));
+    TG_TRY(get_double(err, run, "lastLoss", &t->last_loss));
+    TG_TRY(get_double(err, run, "lastVal", &t->last_val));
+    TG_TRY(tg_json_want(err, run, "lossHash", TG_JSON_NUMBER, &v));
+    TG_TRY(tg_json_uint64(err, v, &t->loss_hash));
+    TG_TRY(tg_json_want(err, run, "evalPending", TG_JSON_TRUE, &v));
+    TG_TRY(tg_json_bool(err, v, &t->eval_pending));
+    size_t n;
+    const bool fused = tg_isa_list(&n)[t->ctx->isa].fused;
+    v = tg_json_get(run, "class");
+    if (v && !tg_json_is(v, fused ? "fused" : "plain"))
+        tg_say(err, TG_LOG_WARNING, "the run was trained in the other determinism class (%s): it goes "
+               "on, but not to the same bits", fused ? "without fused multiply-add" : "fused");
+    return TG_OK;
+}
+
+static tg_status check_same_text(tg_trainer *t, const tg_file *f) {
+    tg_ctx *err = &t->ctx->err;
+    const tg_json *text = tg_json_get(f->header, "text"), *v;
+    if (!text || tg_json_kind(text) != TG_JSON_OBJECT) return TG_OK; /* files of the original */
+    uint64_t bytes, mark;
+    TG_TRY(tg_json_want(err, text, "bytes", TG_JSON_NUMBER, &v));
+    TG_TRY(tg_json_uint64(err, v, &bytes));
+    TG_TRY(tg_json_want(err, text, "mark", TG_JSON_NUMBER, &v));
+    TG_TRY(tg_json_uint64(err, v, &mark));
+    if (bytes != t->text->n_bytes || mark != t->text_mark)
+        return tg_fail(err, TG_E_DATA,
+                       "%s: the run was trained on another text: want %" PRIu64 " bytes with mark %08"
+                       PRIx64 ", have %" PRIu64 " with %08x (to train on, use the file as a model: "
+                       "--from)", f->path, bytes, mark, t->text->n_bytes, t->text_mark);
+    return TG_OK;
+}
+
+static void restore_history(tg_trainer *t, const tg_meta *meta) {
+    const size_t skip = meta->n_history > TG_HISTORY_MAX ? meta->n_history - TG_HISTORY_MAX : 0;
+    t->n_history = meta->n_history - skip;
+    if (t->n_history)
+        memcpy(t->history, meta->history + skip, t->n_history * sizeof *t->history);
+    if (meta->best_step >= 0 && !tg_isnan(meta->best_val_loss)) {
+        t->best_step = meta->best_step;
+        t->best_val = meta->best_val_loss;
+    }
+}
+
+static tg_status restore(tg_trainer *t, tg_file *f, const tg_meta *meta) {
+    t->step = t->updates = f->step;
+    TG_TRY(check_same_text(t, f));
+    restore_history(t, meta);
+    const tg_json *run = tg_json_get(f->header, "run");
+    if (run) TG_TRY(read_run(t, run));
+    TG_TRY(tg_weights_load(f, &t->model->layout, TG_ADAM_M, t->adam_m.data));
+    return tg_weights_load(f, &t->model->layout, TG_ADAM_V, t->adam_v.data);
+}
+
+/* A model, then a trainer around it, then the optimizer's state. */
+static tg_status open_run(tg_context *ctx, tg_file *f, tg_text *text, int64_t steps, tg_trainer **out) {
+    tg_meta meta;
+    TG_TRY(tg_meta_read(f, &meta));
+    if (!f->has_moments)
+        return tg_fail(&ctx->err, TG_E_ARG,
+                       "%s holds weights alone, no optimizer state: it cannot be resumed, but "
+                       "--from trains it further", f->path);
+    tg_train_options o = tg_train_options_default();
+    const tg_json *train = tg_json_get(f->header, "train");
+    if (train) TG_TRY(tg_meta_get_train(&ctx->err, train, &o, NULL));
+    else o = meta.train_known ? meta.train : o;
+    if (steps > 0) o.steps = steps;
+    tg_model *model;
+    TG_TRY(tg_weights_alloc(ctx, &f->config, &model));
+    tg_status s = tg_weights_load(f, &model->layout, "", model->weights);
+    if (s == TG_OK) s = tg_train_new(ctx, model, text, &o, out);
+    if (s != TG_OK) {
+        tg_weights_free(model);
+        return s;
+    }
+    (*out)->owns_model = true;
+    model->step = f->step;
+    model->format = f->format;
+    model->has_moments = true;
+    return restore(*out, f, &meta);
+}
+
+tg_status tg_train_open(tg_context *ctx, const char *path, tg_text *text, int64_t steps,
+                        tg_trainer **out) {
+    *out = NULL;
+    tg_file *f;
+    bool used_prev;
+    TG_TRY(tg_file_open_newest(&ctx->err, path, &f, &used_prev));
+    const tg_status s = open_run(ctx, f, text, steps, out);
+    tg_file_close(f);
+    if (s != TG_OK) {
+        tg_train_free(*out);
+        *out = NULL;
+    }
+    return s;
+}

@@ -1,0 +1,116 @@
+/*
+ * forecast.c - what a run will need, before it starts: plans are made, nothing is allocated.
+ *
+ * Memory is what will really be touched: flat arrays, the plans' block, the copy of the best weights,
+ * and what the program itself takes.
+ */
+#include "base/os.h"
+#include "run/train.h"
+
+/* Program, libraries, stacks, tables of plans: measured on Linux with glibc. */
+#define PROGRAM_BYTES (UINT64_C(5) << 20)
+/* A first guess of how much of the peak a step reaches, until steps have been timed. */
+#define EXPECTED_SHARE 0.6
+
+double tg_train_flop(const tg_gpt_config *c, const tg_train_options *o) {
+    const double N = (double)o->batch * o->accum * c->ctx;
+    const double L = c->layers, C = c->width, V = c->vocab, T = c->ctx;
+    return 6 * N * (12 * L * C * C + V * C) + 6 * L * N * T * C;
+}
+
+static void advise(tg_forecast *f, const char *fmt, ...) TG_PRINTF(2, 3);
+static void advise(tg_forecast *f, const char *fmt, ...) {
+    const size_t used = strlen(f->advice);
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(f->advice + used, sizeof f->advice - used, fmt, args);
+    va_end(args);
+}
+
+/* The preset that has about one parameter for six bytes: what a text of this size can feed. */
+static const tg_preset *fitting(uint64_t bytes) {
+    const tg_preset *best = tg_preset_at(0);
+    for (size_t i = 0; i < tg_preset_count(); i++) {
+        const tg_preset *p = tg_preset_at(i);
+        if (tg_manifest_elems(&p->config) <= bytes * 3) best = p;
+    }
+    return best;
+}
+
+static void write_advice(tg_forecast *f, const tg_train_options *o) {
+    if (f->memory_bytes > f->memory_available_bytes)
+        advise(f, "memory: %.1f GB are needed and %.1f GB are free: take a smaller preset, batch or "
+               "context\n", (double)f->memory_bytes / 1e9, (double)f->memory_available_bytes / 1e9);
+    if (f->train_bytes == 0) return;
+    if (f->bytes_per_param < 0.3)
+        advise(f, "text: %.2f bytes a parameter: the model will learn it by heart; '%s' suits %.1f MB "
+               "better, or add text\n", f->bytes_per_param, fitting(f->train_bytes)->name,
+               (double)f->train_bytes / 1e6);
+    else if (f->bytes_per_param > 200 && f->epochs < 0.5)
+        advise(f, "text: the run will see %.0f %% of it: a larger preset or more steps would make use "
+               "of the rest\n", 100 * f->epochs);
+    if (f->epochs > 20)
+        advise(f, "steps: every byte will be seen %.0f times: watch the validation loss, and set "
+               "--patience to stop when it turns\n", f->epochs);
+    if (o->val_fraction > 0 && f->val_bytes == 0)
+        advise(f, "validation: its part of the text is shorter than a window, so there is none\n");
+    if (o->lr > 5e-3) advise(f, "rate: %g is high for this optimizer; 3e-4 to 3e-3 is usual\n", o->lr);
+}
+
+static void forecast_text(tg_forecast *f, const tg_gpt_config *c, const tg_text *text,
+                          const tg_train_options *o) {
+    if (!text) return;
+    tg_split split = tg_text_split(text->n_bytes, o->val_fraction);
+    if (split.val_bytes < (uint64_t)c->ctx + 1) split.val_bytes = 0;
+    f->train_bytes = split.train_bytes;
+    f->val_bytes = split.val_bytes;
+    f->bytes_per_param = (double)f->train_bytes / (double)f->params;
+    const double tokens = (double)o->batch * o->accum * c->ctx * (double)o->steps;
+    f->epochs = f->train_bytes ? tokens / (double)f->train_bytes : 0;
+}
+
+static void fill(tg_context *ctx, const tg_gpt_config *c, const tg_layout *l, tg_text *text,
+                 const tg_train_options *o, const tg_train_plans *plans, tg_forecast *f) {
+    const uint64_t flat = (uint64_t)l->n_elems * sizeof(float);
+    f->params = tg_manifest_elems(c);
+    f->weights_bytes = f->gradients_bytes = flat;
+    f->moments_bytes = 2 * flat;
+    f->workspace_bytes = plans->memory_bytes;
+    forecast_text(f, c, text, o);
+    f->best_bytes = o->keep_best && f->val_bytes > 0 ? flat : 0;
+    f->memory_bytes = 4 * flat + f->best_bytes + f->workspace_bytes + PROGRAM_BYTES;
+    f->save_bytes = 12 * f->params + 65536;
+    f->disk_bytes = 3 * f->save_bytes + (o->keep_best ? 4 * f->params : 0);
+    f->flop_per_step = tg_train_flop(c, o);
+    f->peak_gflops = ctx->peak_gflops;
+    if (f->peak_gflops > 0) f->ms_per_step = f->flop_per_step / (f->peak_gflops * EXPECTED_SHARE) / 1e6;
+    f->seconds = f->ms_per_step * (double)o->steps / 1e3;
+}
+
+tg_status tg_train_forecast(tg_context *ctx, const tg_gpt_config *config, tg_text *text,
+                            const tg_train_options *options, const tg_train_plans *plans,
+                            tg_forecast *out) {
+    *out = (tg_forecast){ .params = 0 };
+    TG_TRY(tg_gpt_config_check(&ctx->err, "model", config));
+    const tg_train_options o = tg_train_options_of(options, config);
+    TG_TRY(tg_train_options_check(&ctx->err, &o));
+    tg_os_memory memory;
+    TG_TRY(tg_os_memory_get(&ctx->err, &memory));
+    out->memory_available_bytes = memory.available_bytes;
+    double gflops;
+    if (ctx->peak_gflops <= 0) TG_TRY(tg_runtime_measure_peak(ctx, &gflops));
+
+    tg_arena arena;
+    tg_arena_init(&arena, &ctx->err.mem);
+    tg_layout layout;
+    tg_train_plans own = { .built = false };
+    tg_status s = tg_families[0]->layout(&ctx->err, &arena, config, &layout);
+    if (s == TG_OK && !plans) s = tg_train_plans_build(ctx, tg_families[0], &layout, &o, &own);
+    if (s == TG_OK) {
+        fill(ctx, config, &layout, text, &o, plans ? plans : &own, out);
+        write_advice(out, &o);
+    }
+    tg_train_plans_free(&own);
+    tg_arena_deinit(&arena);
+    return s;
+}

@@ -1,0 +1,278 @@
+/*
+ * inspect.c - what dump, profile, bench matmul and doctor need from inside. See inspect.h.
+ */
+#include "run/inspect.h"
+
+#include "backend/cpu/check.h"
+#include "backend/cpu/oracle.h"
+#include "base/math.h"
+#include "base/time.h"
+#include "ops/build.h"
+
+/* ------------------------------------------------------------------------------------------- dump */
+
+typedef struct line_sink {
+    tg_text_fn write;
+    void *user;
+    bool stopped;
+} line_sink;
+
+static void put_line(void *user, const char *line) {
+    line_sink *s = user;
+    if (s->stopped) return;
+    s->stopped = s->write(s->user, line, strlen(line)) != 0 || s->write(s->user, "\n", 1) != 0;
+}
+
+static tg_status dump_training(tg_context *ctx, const tg_gpt_config *config, const char *which,
+                               int32_t batch, line_sink *sink) {
+    tg_train_options o = tg_train_options_default();
+    o.batch = batch ? batch : 16;
+    o.accum = 1;
+    tg_arena arena;
+    tg_arena_init(&arena, &ctx->err.mem);
+    tg_layout layout;
+    tg_train_plans plans = { .built = false };
+    tg_status s = tg_families[0]->layout(&ctx->err, &arena, config, &layout);
+    if (s == TG_OK) s = tg_train_plans_build(ctx, tg_families[0], &layout, &o, &plans);
+    if (s == TG_OK && strcmp(which, "eval") == 0) tg_plan_dump(&plans.eval, put_line, sink);
+    if (s == TG_OK && strcmp(which, "train") == 0) {
+        tg_plan_dump(&plans.grad, put_line, sink);
+        tg_plan_dump(&plans.update, put_line, sink);
+    }
+    tg_train_plans_free(&plans);
+    tg_arena_deinit(&arena);
+    return s;
+}
+
+static tg_status dump_session(tg_context *ctx, const tg_gpt_config *config, int class_index,
+                              line_sink *sink) {
+    tg_model *model;
+    tg_session *session;
+    TG_TRY(tg_weights_alloc(ctx, config, &model));
+    tg_status s = tg_session_open(ctx, model, 0, &session);
+    if (s == TG_OK) {
+        tg_plan_dump(&session->by_rows[class_index].plan, put_line, sink);
+        if (class_index == 0) tg_plan_dump(&session->sample, put_line, sink);
+        tg_session_close(session);
+    }
+    tg_weights_free(model);
+    return s;
+}
+
+tg_status tg_inspect_dump(tg_context *ctx, const tg_gpt_config *config, const char *which,
+                          int32_t batch, tg_text_fn write, void *user) {
+    line_sink sink = { write, user, false };
+    TG_TRY(tg_gpt_config_check(&ctx->err, "model", config));
+    if (strcmp(which, "train") == 0 || strcmp(which, "eval") == 0)
+        return dump_training(ctx, config, which, batch, &sink);
+    if (strcmp(which, "decode") == 0) return dump_session(ctx, config, 0, &sink);
+    if (strcmp(which, "prefill") == 0)
+        return dump_session(ctx, config, TG_SESSION_CLASSES - 1, &sink);
+    return tg_fail(&ctx->err, TG_E_ARG, "dump: want train, eval, decode or prefill, have '%s'", which);
+}
+
+/* ---------------------------------------------------------------------------------------- profile */
+
+typedef struct profile {
+    tg_profile_row *rows; /* [n_rows] */
+    size_t n_rows, room;
+} profile;
+
+static tg_profile_row *row_for(profile *p, const char *op, const char *variant) {
+    for (size_t i = 0; i < p->n_rows; i++)
+        if (strcmp(p->rows[i].op, op) == 0 && strcmp(p->rows[i].variant, variant) == 0)
+            return &p->rows[i];
+    TG_ASSERT(p->n_rows < p->room);
+    p->rows[p->n_rows] = (tg_profile_row){ .op = op, .variant = variant };
+    return &p->rows[p->n_rows++];
+}
+
+static double bytes_of(const tg_step *s) {
+    double bytes = 0;
+    for (int k = 0; k < TG_MAX_IN; k++)
+        if (s->args.in[k])
+            bytes += (double)tg_type_elems(&s->args.in_type[k]) * (double)tg_dtype_bytes(s->args.in_type[k].dtype);
+    for (int k = 0; k < TG_MAX_OUT; k++)
+        if (s->args.out[k])
+            bytes += (double)tg_type_elems(&s->args.out_type[k]) * (double)tg_dtype_bytes(s->args.out_type[k].dtype);
+    return bytes;
+}
+
+static void add_plan(profile *p, const tg_plan *plan, const double *step_ms, int n_steps) {
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        const tg_step *s = &plan->steps[i];
+        const tg_op_desc *d = tg_op_table[s->node->op];
+        tg_profile_row *row = row_for(p, d->name, s->variant->name);
+        row->count++;
+        row->ms += step_ms[i] / n_steps;
+        row->gflop += d->flop ? d->flop(&s->args) / 1e9 : 0;
+        row->gbytes += bytes_of(s) / 1e9;
+    }
+}
+
+static void report_rows(profile *p, tg_profile_fn report, void *user) {
+    for (size_t i = 0; i < p->n_rows; i++) {
+        size_t best = i;
+        for (size_t j = i + 1; j < p->n_rows; j++)
+            if (p->rows[j].ms > p->rows[best].ms) best = j;
+        const tg_profile_row row = p->rows[best];
+        p->rows[best] = p->rows[i];
+        p->rows[i] = row;
+        report(user, &row);
+    }
+}
+
+/* n_steps steps with the clock read at every plan step; the trainer goes on as usual afterwards. */
+static tg_status timed_steps(tg_trainer *t, int n_steps, double *grad_ms, double *update_ms) {
+    for (int i = 0; i < n_steps; i++) {
+        for (int32_t micro = 0; micro < t->o.accum; micro++) {
+            TG_TRY(tg_train_fill(t, micro));
+            t->rt = (tg_scalars){ .accumulate = micro > 0, .step = (int32_t)(t->updates + 1), .lr = 0 };
+            tg_run run = { .step_ms = grad_ms };
+            TG_TRY(tg_backend_run(t->ctx->backend, &t->plans.grad, &t->rt, &run));
+        }
+        tg_run run = { .step_ms = update_ms };
+        TG_TRY(tg_backend_run(t->ctx->backend, &t->plans.update, &t->rt, &run));
+    }
+    return TG_OK;
+}
+
+tg_status tg_inspect_profile(tg_trainer *t, int n_steps, tg_profile_fn report, void *user) {
+    const tg_mem *mem = &t->ctx->err.mem;
+    const size_t n_grad = t->plans.grad.n_steps, n = n_grad + t->plans.update.n_steps;
+    profile p = { .room = n };
+    double *ms = tg_alloc(mem, n * sizeof *ms);
+    p.rows = tg_alloc(mem, n * sizeof *p.rows);
+    tg_status s = ms && p.rows ? TG_OK : tg_fail_memory(&t->ctx->err, "profile", n * sizeof *p.rows);
+    if (s == TG_OK) s = timed_steps(t, n_steps, ms, ms + n_grad);
+    if (s == TG_OK) {
+        add_plan(&p, &t->plans.grad, ms, n_steps);
+        add_plan(&p, &t->plans.update, ms + n_grad, n_steps);
+        report_rows(&p, report, user);
+    }
+    tg_free(mem, ms, n * sizeof *ms);
+    tg_free(mem, p.rows, n * sizeof *p.rows);
+    return s;
+}
+
+/* ------------------------------------------------------------------------------------- one product */
+
+tg_status tg_inspect_matmul(tg_context *ctx, int32_t m, int32_t n, int32_t k, int trans,
+                            size_t n_times, double *ms) {
+    tg_graph g;
+    tg_plan plan;
+    tg_block memory = { .data = NULL };
+    TG_TRY(tg_graph_init(&g, &ctx->err, ctx->levers));
+    const size_t M = (size_t)m, N = (size_t)n, K = (size_t)k;
+    tg_value *a = tg_input(&g, "a", trans == 1 ? tg_type_2d(TG_F32, K, M) : tg_type_2d(TG_F32, M, K));
+    tg_value *b = tg_input(&g, "b", trans == 2 ? tg_type_2d(TG_F32, N, K) : tg_type_2d(TG_F32, K, N));
+    tg_value *c = tg_matmul(&g, a, b, NULL, trans);
+    if (g.status == TG_OK) tg_output(&g, c, "c");
+    const tg_plan_options o = { "matmul", ctx->isa, ctx->levers, ctx->threads };
+    tg_status s = tg_plan_build(&plan, &g, &o);
+    if (s == TG_OK) s = tg_runtime_block(ctx, tg_plan_memory_bytes(&plan), &memory);
+    if (s == TG_OK) {
+        tg_plan_place(&plan, memory.data);
+        tg_check_fill_f32(tg_plan_data(&plan, a), M * K, 1, 0, 1);
+        tg_check_fill_f32(tg_plan_data(&plan, b), N * K, 1, 1, 1);
+    }
+    const tg_scalars rt = { .rows = 0 };
+    for (size_t i = 0; i < n_times && s == TG_OK; i++) {
+        tg_run run = { .next = 0 };
+        const double start = tg_time_ms();
+        s = tg_backend_run(ctx->backend, &plan, &rt, &run);
+        ms[i] = tg_time_ms() - start;
+    }
+    tg_block_free(&memory);
+    tg_graph_deinit(&g);
+    return s;
+}
+
+/* -------------------------------------------------------------------------- gradients of a model */
+
+/* A tiny model in the oracle: every parameter's gradient node, and some elements of each tried. */
+typedef struct model_check {
+    tg_graph g;
+    tg_oracle oracle;
+    tg_layout layout;
+    tg_arena arena;
+    tg_value *weights, *tokens, *targets, *loss;
+    tg_value *wrt[96], *dwrt[96];
+    size_t n;
+} model_check;
+
+static tg_status build_model(model_check *m, tg_ctx *err) {
+    static const tg_gpt_config config = { 2, 12, 3, 7, 256, 48 };
+    TG_TRY(tg_families[0]->layout(err, &m->arena, &config, &m->layout));
+    tg_graph *g = &m->g;
+    m->weights = tg_state(g, "weights", tg_type_1d(TG_F32, m->layout.n_elems));
+    m->tokens = tg_input(g, "tokens", tg_type_2d(TG_I32, 2, 7));
+    m->targets = tg_input(g, "targets", tg_type_2d(TG_I32, 2, 7));
+    tg_value *logits = tg_families[0]->graph(g, &m->layout, m->weights, m->tokens, NULL);
+    m->loss = tg_cross_entropy(g, logits, m->targets, 1);
+    for (tg_node *n = g->first; n && m->n < 96; n = n->next)
+        if (n->op == TG_OP_view && n->in[0] == m->weights) m->wrt[m->n++] = &n->out[0];
+    tg_grad(g, m->loss, 1, m->wrt, m->n, m->dwrt);
+    TG_TRY(tg_graph_finish(g));
+    return tg_oracle_init(&m->oracle, g);
+}
+
+static void fill_model(model_check *m) {
+    double *w = tg_oracle_data(&m->oracle, m->weights);
+    for (size_t i = 0; i < m->layout.n_elems; i++) {
+        float x;
+        tg_check_fill_f32(&x, 1, i, 0, 0.3f);
+        w[i] = (double)x;
+    }
+    tg_check_fill_i32(tg_oracle_data(&m->oracle, m->tokens), 14, 1, 1, 256);
+    tg_check_fill_i32(tg_oracle_data(&m->oracle, m->targets), 14, 1, 2, 256);
+}
+
+static double difference(model_check *m, double *x, double have, double largest) {
+    const tg_scalars rt = { .accumulate = 0 };
+    const double keep = *x, h = 1e-5;
+    const double *loss = tg_oracle_data(&m->oracle, m->loss);
+    *x = keep + h;
+    tg_oracle_run(&m->oracle, &rt, NULL, m->loss->node);
+    const double up = *loss;
+    *x = keep - h;
+    tg_oracle_run(&m->oracle, &rt, NULL, m->loss->node);
+    const double down = *loss;
+    *x = keep;
+    return tg_fabs((up - down) / (2 * h) - have) / largest;
+}
+
+static void check_param(model_check *m, size_t i, tg_check_fn report, void *user, size_t *n_failed) {
+    const double tolerance = 1e-6;
+    const size_t n = tg_type_elems(&m->wrt[i]->type);
+    double *x = tg_oracle_data(&m->oracle, m->wrt[i]);
+    const double *dx = m->dwrt[i] ? tg_oracle_data(&m->oracle, m->dwrt[i]) : NULL;
+    double worst = dx ? 0 : TG_INF, largest = 1e-4;
+    for (size_t e = 0; dx && e < n; e++) largest = tg_fabs(dx[e]) > largest ? tg_fabs(dx[e]) : largest;
+    for (size_t e = 0; dx && e < n; e += n / 5 + 1) {
+        const double error = difference(m, &x[e], dx[e], largest);
+        if (!(error <= worst)) worst = tg_isnan(error) ? TG_INF : error;
+    }
+    const tg_check check = { "model", m->wrt[i]->name, worst, tolerance, worst <= tolerance };
+    *n_failed += !check.passed;
+    if (report) report(user, &check);
+}
+
+tg_status tg_inspect_model_gradients(tg_context *ctx, tg_check_fn report, void *user, size_t *n_failed) {
+    model_check *m = tg_alloc(&ctx->err.mem, sizeof *m);
+    if (!m) return tg_fail_memory(&ctx->err, "gradient check", sizeof *m);
+    tg_arena_init(&m->arena, &ctx->err.mem);
+    tg_status s = tg_graph_init(&m->g, &ctx->err, 0);
+    if (s == TG_OK) s = build_model(m, &ctx->err);
+    if (s == TG_OK) {
+        const tg_scalars rt = { .accumulate = 0 };
+        fill_model(m);
+        tg_oracle_run(&m->oracle, &rt, NULL, NULL);
+        for (size_t i = 0; i < m->n; i++) check_param(m, i, report, user, n_failed);
+    }
+    if (m->oracle.data) tg_oracle_deinit(&m->oracle);
+    tg_graph_deinit(&m->g);
+    tg_arena_deinit(&m->arena);
+    tg_free(&ctx->err.mem, m, sizeof *m);
+    return s;
+}

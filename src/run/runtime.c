@@ -1,0 +1,247 @@
+/*
+ * runtime.c - opening a context: options are checked, the ISA and levers chosen, the pool started,
+ * and the banner says what is in use and why nothing better is.
+ */
+#include "run/runtime.h"
+
+#include "base/os.h"
+#include "base/time.h"
+#include "simd/cpu.h"
+#include "simd/peak.h"
+
+uint32_t tg_levers_default(void) {
+    uint32_t levers = 0;
+    for (int i = 0; i < TG_LEVER_COUNT; i++)
+        if (tg_lever_table[i].default_on) levers |= 1u << i;
+    return levers;
+}
+
+static int find_lever(const char *name, size_t n_bytes) {
+    for (int i = 0; i < TG_LEVER_COUNT; i++)
+        if (strlen(tg_lever_table[i].name) == n_bytes &&
+            memcmp(tg_lever_table[i].name, name, n_bytes) == 0)
+            return i;
+    return -1;
+}
+
+static tg_status unknown_lever(tg_ctx *err, const char *item, size_t n_bytes) {
+    char known[512];
+    size_t used = 0;
+    for (int i = 0; i < TG_LEVER_COUNT && used < sizeof known; i++) {
+        const int n = snprintf(known + used, sizeof known - used, " %s", tg_lever_table[i].name);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    return tg_fail(err, TG_E_ARG, "levers: want a list of +name and -name out of%s, have '%.*s'",
+                   known, (int)(n_bytes < 64 ? n_bytes : 64), item);
+}
+
+tg_status tg_levers_parse(tg_ctx *err, const char *text, uint32_t *levers) {
+    for (const char *item = text; item && *item;) {
+        const char *comma = strchr(item, ',');
+        const size_t n = comma ? (size_t)(comma - item) : strlen(item);
+        const bool off = n > 0 && item[0] == '-', on = n > 0 && item[0] == '+';
+        const int lever = off || on ? find_lever(item + 1, n - 1) : -1;
+        if (lever < 0) return unknown_lever(err, item, n);
+        if (on) *levers |= 1u << lever;
+        else *levers &= ~(1u << lever);
+        item += comma ? n + 1 : n;
+    }
+    return TG_OK;
+}
+
+/* The row of the ISA asked for; it must be built in and usable here. */
+static tg_status choose_isa(tg_context *ctx, const char *name) {
+    size_t n;
+    const tg_isa_desc *list = tg_isa_list(&n);
+    if (!name) {
+        ctx->isa = tg_isa_best()->id;
+        return TG_OK;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(list[i].name, name) != 0) continue;
+        if (!tg_isa_usable(&list[i]))
+            return tg_fail(&ctx->err, TG_E_ARG, "isa: %s needs %s, which this CPU does not have",
+                           name, list[i].needs);
+        ctx->isa = i;
+        return TG_OK;
+    }
+    char known[128];
+    size_t used = 0;
+    for (size_t i = 0; i < n && used < sizeof known; i++) {
+        const int k = snprintf(known + used, sizeof known - used, " %s", list[i].name);
+        used += k > 0 ? (size_t)k : 0;
+    }
+    return tg_fail(&ctx->err, TG_E_ARG, "isa: want one of%s, have '%s'", known, name);
+}
+
+static tg_status choose_threads(tg_context *ctx, unsigned wanted) {
+    tg_os_cpus cpus;
+    tg_os_cpus_get(&cpus);
+    if (wanted > TG_POOL_THREADS_MAX)
+        return tg_fail(&ctx->err, TG_E_ARG, "threads: want 1..%u, have %u", TG_POOL_THREADS_MAX,
+                       wanted);
+    ctx->threads = wanted ? wanted : cpus.usable;
+    if (ctx->threads > TG_POOL_THREADS_MAX) ctx->threads = TG_POOL_THREADS_MAX;
+    if (!(ctx->levers & TG_LEVER_BIT(threads))) ctx->threads = 1;
+    if (wanted > cpus.usable)
+        tg_say(&ctx->err, TG_LOG_WARNING,
+               "%u threads on %u usable processors: they will wait for each other", wanted,
+               cpus.usable);
+    return TG_OK;
+}
+
+static void append(tg_context *ctx, const char *fmt, ...) TG_PRINTF(2, 3);
+static void append(tg_context *ctx, const char *fmt, ...) {
+    const size_t used = strlen(ctx->banner);
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(ctx->banner + used, sizeof ctx->banner - used, fmt, args);
+    va_end(args);
+}
+
+static void write_banner(tg_context *ctx) {
+    size_t n;
+    const tg_isa_desc *list = tg_isa_list(&n);
+    tg_os_cpus cpus;
+    tg_os_cpus_get(&cpus);
+    append(ctx, "tinygpt %s, cpu %s", TG_VERSION_TEXT, list[ctx->isa].name);
+    if (ctx->isa != tg_isa_best()->id)
+        append(ctx, " (asked for; %s is faster)", tg_isa_best()->name);
+    for (size_t i = ctx->isa + 1; i < n; i++)
+        if (!tg_isa_usable(&list[i])) append(ctx, " (no %s on this CPU)", list[i].name);
+    append(ctx, ", %u thread%s of %u", ctx->threads, ctx->threads == 1 ? "" : "s", cpus.online);
+    if (cpus.affinity < cpus.online) append(ctx, " (affinity %u)", cpus.affinity);
+    if (cpus.quota > 0) append(ctx, " (quota %.1f)", cpus.quota);
+    for (int i = 0; i < TG_LEVER_COUNT; i++) {
+        const bool on = ctx->levers >> i & 1;
+        if (on != tg_lever_table[i].default_on)
+            append(ctx, ", %c%s", on ? '+' : '-', tg_lever_table[i].name);
+    }
+    if ((ctx->levers & TG_LEVER_BIT(bf16)) && !tg_cpu_has_bf16())
+        append(ctx, " (no bf16 products on this CPU: f32 is used)");
+    const bool simd = ctx->levers & TG_LEVER_BIT(simd);
+    for (int op = 0; simd && op < TG_OP_COUNT; op++)
+        if (!tg_op_table[op]->structural && !tg_op_table[op]->scalar_only &&
+            !tg_kernels_find(ctx->isa, (tg_op_id)op))
+            append(ctx, ", %s by reference", tg_op_table[op]->name);
+}
+
+/* All that follows the first allocation; on failure the context only carries its error. */
+static tg_status open_context(tg_context *ctx, const tg_context_options *o) {
+    if (o->device && strcmp(o->device, "cpu") != 0)
+        return tg_fail(&ctx->err, TG_E_UNSUPPORTED, "device: this build has cpu, not '%s'", o->device);
+    ctx->levers = tg_levers_default();
+    TG_TRY(tg_levers_parse(&ctx->err, o->levers, &ctx->levers));
+    TG_TRY(choose_isa(ctx, o->isa));
+    TG_TRY(choose_threads(ctx, o->threads));
+    TG_TRY(tg_pool_new(&ctx->err, ctx->threads, &ctx->pool));
+    TG_TRY(tg_cpu_new(&ctx->err, ctx->pool, &ctx->backend));
+    write_banner(ctx);
+    return TG_OK;
+}
+
+tg_status tg_runtime_new(const tg_context_options *o, tg_context **out) {
+    tg_mem mem = tg_mem_default();
+    if (o->alloc) mem = (tg_mem){ o->alloc, o->alloc_user };
+    tg_context *ctx = *out = tg_alloc(&mem, sizeof *ctx);
+    if (!ctx) return TG_E_MEMORY;
+    tg_ctx_init(&ctx->err, &mem, o->log, o->log_user);
+    return open_context(ctx, o);
+}
+
+void tg_runtime_free(tg_context *ctx) {
+    if (!ctx) return;
+    const tg_mem mem = ctx->err.mem;
+    tg_cpu_free(ctx->backend);
+    tg_pool_free(ctx->pool);
+    tg_free(&mem, ctx, sizeof *ctx);
+}
+
+tg_status tg_runtime_block(tg_context *ctx, size_t bytes, tg_block *out) {
+    return tg_block_new(&ctx->err, bytes, out);
+}
+
+tg_status tg_runtime_machine(tg_context *ctx, tg_machine_info *out) {
+    *out = (tg_machine_info){ .cpus = 0 };
+    tg_os_cpus cpus;
+    tg_os_memory memory;
+    tg_os_cpus_get(&cpus);
+    TG_TRY(tg_os_memory_get(&ctx->err, &memory));
+    out->cpus = cpus.online;
+    out->affinity_cpus = cpus.affinity;
+    out->cgroup_cpus = cpus.quota;
+    out->memory_bytes = memory.total_bytes;
+    out->memory_available_bytes = memory.available_bytes;
+    out->process_peak_bytes = tg_os_peak_rss_bytes();
+    tg_os_cpu_name(out->cpu_name, sizeof out->cpu_name);
+    return TG_OK;
+}
+
+/* ----------------------------------------------------------------------------------- measurements */
+
+/* One region of all workers, each with its own result on a cache line of its own. */
+typedef struct peak_run {
+    const tg_peak_kernels *kernels;
+    double n_flop;
+    const float *data;
+    size_t bytes_each;
+    struct {
+        double done;
+        float sink;
+        char apart[48];
+    } worker[TG_POOL_THREADS_MAX];
+} peak_run;
+
+static void run_multiply_add(void *arg, unsigned w) {
+    peak_run *r = arg;
+    r->worker[w].done = r->kernels->multiply_add(r->n_flop, &r->worker[w].sink);
+}
+
+static void run_read(void *arg, unsigned w) {
+    peak_run *r = arg;
+    r->kernels->read(r->data + r->bytes_each / sizeof(float) * w, r->bytes_each, &r->worker[w].sink);
+}
+
+tg_status tg_runtime_measure_peak(tg_context *ctx, double *gflops) {
+    peak_run *r = tg_alloc(&ctx->err.mem, sizeof *r);
+    if (!r) return tg_fail_memory(&ctx->err, "measurement", sizeof *r);
+    r->kernels = tg_peak_find(ctx->isa);
+    r->n_flop = 4e8;
+    double best = 0;
+    for (int i = 0; i < 8; i++) {
+        const double start = tg_time_ms();
+        tg_pool_run(ctx->pool, run_multiply_add, r);
+        const double ms = tg_time_ms() - start;
+        double flop = 0;
+        for (unsigned w = 0; w < ctx->threads; w++) flop += r->worker[w].done;
+        if (ms > 0 && flop / ms > best) best = flop / ms;
+    }
+    tg_free(&ctx->err.mem, r, sizeof *r);
+    *gflops = ctx->peak_gflops = best / 1e6;
+    return TG_OK;
+}
+
+tg_status tg_runtime_measure_read(tg_context *ctx, size_t n_bytes, double *bytes_per_s) {
+    tg_block block = { 0 };
+    peak_run *r = tg_alloc(&ctx->err.mem, sizeof *r);
+    if (!r) return tg_fail_memory(&ctx->err, "measurement", sizeof *r);
+    tg_status status = tg_runtime_block(ctx, n_bytes, &block);
+    if (status == TG_OK) {
+        memset(block.data, 1, n_bytes); /* untouched pages would all be one page of zeros */
+        r->kernels = tg_peak_find(ctx->isa);
+        r->data = block.data;
+        r->bytes_each = n_bytes / ctx->threads / 1024 * 1024;
+        double best = 0;
+        for (int i = 0; i < 6; i++) {
+            const double start = tg_time_ms();
+            tg_pool_run(ctx->pool, run_read, r);
+            const double ms = tg_time_ms() - start;
+            const double rate = (double)(r->bytes_each * ctx->threads) / ms * 1e3;
+            if (ms > 0 && rate > best) best = rate;
+        }
+        *bytes_per_s = ctx->read_bytes_per_s = best;
+    }
+    tg_block_free(&block);
+    tg_free(&ctx->err.mem, r, sizeof *r);
+    return status;
+}

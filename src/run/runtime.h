@@ -1,0 +1,40 @@
+/*
+ * runtime.h - what a tg_context is inside: allocator and error, ISA, levers, pool, backend.
+ *
+ * Everything in run/ gets a tg_context; its errors go to ctx->err, which api/ hands out.
+ */
+#ifndef TG_RUN_RUNTIME_H
+#define TG_RUN_RUNTIME_H
+
+#include "backend/cpu/cpu.h"
+#include "base/err.h"
+#include "base/thread.h"
+#include "tinygpt.h"
+
+struct tg_context {
+    tg_ctx err;
+    tg_pool *pool;
+    tg_backend *backend;
+    size_t isa;          /* row of simd/isa.def */
+    uint32_t levers;     /* TG_LEVER_BITs */
+    unsigned threads;    /* workers of the pool: 1 when the lever threads is off */
+    double peak_gflops;  /* 0 until measured */
+    double read_bytes_per_s;
+    char banner[768];
+};
+
+tg_status tg_runtime_new(const tg_context_options *o, tg_context **out);
+void tg_runtime_free(tg_context *ctx);
+
+/* Adds "-name" and "+name" items to a set of levers. E_ARG names an unknown one and lists all. */
+tg_status tg_levers_parse(tg_ctx *err, const char *text, uint32_t *levers);
+uint32_t tg_levers_default(void);
+
+tg_status tg_runtime_measure_peak(tg_context *ctx, double *gflops);
+tg_status tg_runtime_measure_read(tg_context *ctx, size_t n_bytes, double *bytes_per_s);
+tg_status tg_runtime_machine(tg_context *ctx, tg_machine_info *out);
+
+/* A block for weights or workspace: in huge pages unless that lever is off. */
+tg_status tg_runtime_block(tg_context *ctx, size_t bytes, tg_block *out);
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * schedule.c - see schedule.h. All in double with our own cosine, so that every machine agrees.
+ */
+#include "run/schedule.h"
+
+#include "base/math.h"
+
+static double cosine(const tg_train_options *o, int64_t step) {
+    const double low = o->lr * o->min_lr_ratio;
+    const double span = (double)(o->steps - o->warmup);
+    const double t = span > 0 ? (double)(step - o->warmup) / span : 1;
+    return t >= 1 ? low : low + 0.5 * (o->lr - low) * (1 + tg_cos(TG_PI * t));
+}
+
+static double stable_then_down(const tg_train_options *o, int64_t step) {
+    const double low = o->lr * o->min_lr_ratio;
+    const double length = tg_floor(o->decay_fraction * (double)o->steps);
+    const double into = (double)step - ((double)o->steps - length);
+    if (into < 0 || length <= 0) return o->lr;
+    return into >= length ? low : o->lr + (low - o->lr) * (into + 1) / length;
+}
+
+double tg_schedule_lr(const tg_train_options *o, int64_t step) {
+    if (step < o->warmup) return o->lr * (double)(step + 1) / (double)o->warmup;
+    if (o->schedule == TG_COSINE) return cosine(o, step);
+    if (o->schedule == TG_WSD) return stable_then_down(o, step);
+    return o->lr;
+}

@@ -1,0 +1,201 @@
+/*
+ * session.c - feeding tokens through the cached plans, and drawing the next one.
+ */
+#include "run/session.h"
+
+#include "base/math.h"
+#include "ops/build.h"
+
+static const int32_t class_rows[TG_SESSION_CLASSES] = { 1, 32, 512 };
+
+static size_t cache_elems(const tg_session *s) {
+    const tg_gpt_config *c = &s->model->layout.config;
+    return 2 * (size_t)s->capacity * (size_t)c->width;
+}
+
+static tg_status build_class(tg_session *s, tg_session_class *k) {
+    const tg_layout *l = &s->model->layout;
+    const tg_gpt_config *c = &l->config;
+    k->built = true;
+    TG_TRY(tg_graph_init(&k->graph, &s->ctx->err, s->ctx->levers));
+    tg_graph *g = &k->graph;
+    tg_value **caches = tg_arena_array(&g->arena, (size_t)c->layers, sizeof *caches);
+    if (!caches) return tg_fail_memory(&s->ctx->err, "list of caches", sizeof *caches);
+    const tg_type type = { TG_F32, 4, { 2, (size_t)c->heads, (size_t)s->capacity,
+                                        (size_t)(c->width / c->heads) } };
+    for (int32_t i = 0; i < c->layers; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "cache.%d", (int)i);
+        caches[i] = tg_state(g, name, type);
+    }
+    tg_value *weights = tg_state(g, "weights", tg_type_1d(TG_F32, l->n_elems));
+    k->tokens = tg_input_rows(g, "tokens", tg_type_1d(TG_I32, (size_t)k->rows));
+    k->logits = s->model->family->graph(g, l, weights, k->tokens, caches);
+    if (g->status == TG_OK) tg_output(g, k->logits, "logits");
+    TG_TRY(tg_graph_finish(g));
+    const tg_plan_options o = { k->rows == 1 ? "decode" : k->rows <= 32 ? "chunk" : "prompt",
+                                s->ctx->isa, s->ctx->levers, s->ctx->threads };
+    return tg_plan_build(&k->plan, g, &o);
+}
+
+static tg_status build_sample(tg_session *s) {
+    s->sample_built = true;
+    TG_TRY(tg_graph_init(&s->sample_graph, &s->ctx->err, s->ctx->levers));
+    tg_graph *g = &s->sample_graph;
+    s->sample_logits = tg_input(g, "logits", tg_type_2d(TG_F32, 1, (size_t)s->model->layout.config.vocab));
+    s->recent = tg_input(g, "recent", tg_type_1d(TG_I32, TG_RECENT_MAX));
+    s->token = tg_sample(g, s->sample_logits, s->recent);
+    if (g->status == TG_OK) tg_output(g, s->token, "token");
+    TG_TRY(tg_graph_finish(g));
+    const tg_plan_options o = { "sample", s->ctx->isa, s->ctx->levers, s->ctx->threads };
+    return tg_plan_build(&s->sample, g, &o);
+}
+
+static tg_status bind_class(tg_session *s, tg_session_class *k) {
+    const tg_layout *l = &s->model->layout;
+    tg_plan_place(&k->plan, s->memory.data);
+    TG_TRY(tg_plan_bind(&k->plan, "weights", s->model->weights, l->n_elems * sizeof(float)));
+    for (int32_t i = 0; i < l->config.layers; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "cache.%d", (int)i);
+        float *cache = (float *)s->cache.data + (size_t)i * cache_elems(s);
+        TG_TRY(tg_plan_bind(&k->plan, name, cache, cache_elems(s) * sizeof(float)));
+    }
+    return TG_OK;
+}
+
+/* The sampling plan has its own place behind the others, so that logits can go straight in. */
+static tg_status build(tg_session *s) {
+    size_t bytes = 0;
+    for (int i = 0; i < TG_SESSION_CLASSES; i++) {
+        tg_session_class *k = &s->by_rows[i];
+        k->rows = class_rows[i] < s->capacity ? class_rows[i] : s->capacity;
+        TG_TRY(build_class(s, k));
+        if (tg_plan_memory_bytes(&k->plan) > bytes) bytes = tg_plan_memory_bytes(&k->plan);
+    }
+    bytes = (bytes + 63) / 64 * 64;
+    TG_TRY(build_sample(s));
+    const size_t layers = (size_t)s->model->layout.config.layers;
+    TG_TRY(tg_runtime_block(s->ctx, layers * cache_elems(s) * sizeof(float), &s->cache));
+    TG_TRY(tg_runtime_block(s->ctx, bytes + tg_plan_memory_bytes(&s->sample), &s->memory));
+    for (int i = 0; i < TG_SESSION_CLASSES; i++) TG_TRY(bind_class(s, &s->by_rows[i]));
+    tg_plan_place(&s->sample, (char *)s->memory.data + bytes);
+    s->logits = tg_plan_data(&s->sample, s->sample_logits);
+    s->fed = tg_arena_array(&s->arena, (size_t)s->capacity, sizeof *s->fed);
+    return s->fed ? TG_OK : tg_fail_memory(&s->ctx->err, "tokens of a session", (size_t)s->capacity * 4);
+}
+
+tg_status tg_session_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, tg_session **out) {
+    *out = NULL;
+    const int32_t T = model->layout.config.ctx;
+    if (ctx_tokens < 0 || ctx_tokens > T)
+        return tg_fail(&ctx->err, TG_E_ARG, "session: ctx: want 0 (the model's) or 1..%d, have %d",
+                       (int)T, (int)ctx_tokens);
+    tg_session *s = tg_alloc(&ctx->err.mem, sizeof *s);
+    if (!s) return tg_fail_memory(&ctx->err, "session", sizeof *s);
+    s->ctx = ctx;
+    s->model = model;
+    s->capacity = ctx_tokens ? ctx_tokens : T;
+    tg_arena_init(&s->arena, &ctx->err.mem);
+    const tg_status status = build(s);
+    if (status != TG_OK) {
+        tg_session_close(s);
+        return status;
+    }
+    *out = s;
+    return TG_OK;
+}
+
+void tg_session_close(tg_session *s) {
+    if (!s) return;
+    const tg_mem mem = s->ctx->err.mem;
+    for (int i = 0; i < TG_SESSION_CLASSES; i++)
+        if (s->by_rows[i].built) tg_graph_deinit(&s->by_rows[i].graph);
+    if (s->sample_built) tg_graph_deinit(&s->sample_graph);
+    tg_block_free(&s->cache);
+    tg_block_free(&s->memory);
+    tg_arena_deinit(&s->arena);
+    tg_free(&mem, s, sizeof *s);
+}
+
+/* The smallest class that takes n rows, or the largest. */
+static tg_session_class *class_for(tg_session *s, size_t n) {
+    for (int i = 0; i < TG_SESSION_CLASSES - 1; i++)
+        if (n <= (size_t)s->by_rows[i].rows) return &s->by_rows[i];
+    return &s->by_rows[TG_SESSION_CLASSES - 1];
+}
+
+tg_status tg_session_feed(tg_session *s, const int32_t *tokens, size_t n, const float **logits) {
+    const int32_t V = s->model->layout.config.vocab;
+    if (n > (size_t)(s->capacity - s->n_tokens))
+        return tg_fail(&s->ctx->err, TG_E_FULL,
+                       "session: want room for %zu tokens, have %d of %d left: slide or rewind", n,
+                       (int)(s->capacity - s->n_tokens), (int)s->capacity);
+    for (size_t i = 0; i < n; i++)
+        if (tokens[i] < 0 || tokens[i] >= V)
+            return tg_fail(&s->ctx->err, TG_E_RANGE, "session: token %zu: want an id in [0,%d), have %d",
+                           i, (int)V, (int)tokens[i]);
+    for (size_t done = 0; done < n;) {
+        tg_session_class *k = class_for(s, n - done);
+        const size_t rows = n - done < (size_t)k->rows ? n - done : (size_t)k->rows;
+        memcpy(tg_plan_data(&k->plan, k->tokens), tokens + done, rows * sizeof *tokens);
+        const tg_scalars rt = { .rows = (int32_t)rows, .pos = s->n_tokens };
+        tg_run run = { .next = 0 };
+        TG_TRY(tg_backend_run(s->ctx->backend, &k->plan, &rt, &run));
+        memmove(s->fed + s->n_tokens, tokens + done, rows * sizeof *tokens);
+        memcpy(s->logits, tg_plan_data(&k->plan, k->logits), (size_t)V * sizeof(float));
+        s->n_tokens += (int32_t)rows;
+        done += rows;
+    }
+    if (logits) *logits = s->logits;
+    return TG_OK;
+}
+
+tg_status tg_sample_options_check(tg_ctx *err, const tg_sample_options *o) {
+    if (!(o->temperature >= 0 && o->temperature <= 1000))
+        return tg_fail(err, TG_E_ARG, "sampling: temperature: want 0..1000, have %g", o->temperature);
+    if (o->top_k < 0)
+        return tg_fail(err, TG_E_ARG, "sampling: top_k: want 0 (off) or more, have %d", (int)o->top_k);
+    if (!(o->top_p > 0 && o->top_p <= 1))
+        return tg_fail(err, TG_E_ARG, "sampling: top_p: want a number in (0,1], have %g", o->top_p);
+    if (!(o->min_p >= 0 && o->min_p <= 1))
+        return tg_fail(err, TG_E_ARG, "sampling: min_p: want 0..1, have %g", o->min_p);
+    if (!(o->repeat_penalty > 0 && o->repeat_penalty <= 100))
+        return tg_fail(err, TG_E_ARG, "sampling: repeat_penalty: want a number in (0,100], have %g",
+                       o->repeat_penalty);
+    if (o->repeat_last < 0 || o->repeat_last > TG_RECENT_MAX)
+        return tg_fail(err, TG_E_ARG, "sampling: repeat_last: want 0..%d, have %d", TG_RECENT_MAX,
+                       (int)o->repeat_last);
+    return TG_OK;
+}
+
+tg_status tg_session_draw(tg_session *s, const tg_sample_options *o, uint64_t index, int32_t *token) {
+    TG_TRY(tg_sample_options_check(&s->ctx->err, o));
+    if (s->n_tokens == 0)
+        return tg_fail(&s->ctx->err, TG_E_ARG, "sampling: the session was not fed anything yet");
+    int32_t recent = s->n_tokens < o->repeat_last ? s->n_tokens : o->repeat_last;
+    memcpy(tg_plan_data(&s->sample, s->recent), s->fed + s->n_tokens - recent,
+           (size_t)recent * sizeof *s->fed);
+    const tg_scalars rt = {
+        .temperature = (float)o->temperature, .top_p = (float)o->top_p, .min_p = (float)o->min_p,
+        .repeat_penalty = (float)o->repeat_penalty, .top_k = o->top_k, .n_recent = recent,
+        .seed_lo = (uint32_t)o->seed, .seed_hi = (uint32_t)(o->seed >> 32),
+        .draw_lo = (uint32_t)index, .draw_hi = (uint32_t)(index >> 32),
+    };
+    tg_run run = { .next = 0 };
+    TG_TRY(tg_backend_run(s->ctx->backend, &s->sample, &rt, &run));
+    *token = *(const int32_t *)tg_plan_data(&s->sample, s->token);
+    return TG_OK;
+}
+
+tg_status tg_session_make_room(tg_session *s) {
+    const int32_t keep = s->n_tokens / 2;
+    if (keep == 0) {
+        s->n_tokens = 0;
+        return TG_OK;
+    }
+    /* The tokens are fed from where they lie: feeding writes them in front of what it still reads. */
+    memmove(s->fed, s->fed + s->n_tokens - keep, (size_t)keep * sizeof *s->fed);
+    s->n_tokens = 0;
+    return tg_session_feed(s, s->fed, (size_t)keep, NULL);
+}

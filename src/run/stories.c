@@ -1,0 +1,582 @@
+/*
+ * stories.c - expands the story grammar: one walk over templates, written straight to the caller.
+ *
+ * The grammar is three files of tables, each a list of rows; a row has columns split by " | ", named
+ * in the table's head. The first column is what a bare reference means.
+ *
+ *     stories_words.def    names, animals, things, places, traits, sayings, short phrases
+ *     stories_scenes.def   scenes that any plot may use: openings, walks, meetings, meals, endings
+ *     stories_plots.def    the plots: a title and a chain of scenes each
+ *
+ * A template is text with these marks (nothing else is special):
+ *
+ *     {bird}        a row of table bird, drawn anew, not one that this story used already
+ *     {bird.song}   its column "song"
+ *     {place1}      with a digit: drawn once and kept for the story; {place2} is another row
+ *     {bird0.song}  with 0: the row that was drawn last, kept or not
+ *     {season1=winter}   keeps from now on the row whose first column is "winter"; writes nothing
+ *     {h} {h.him}   a person of the cast (list below): the name, or a column of kind or sex
+ *     {glad:f}      table glad with x = f: inside it, {x} and {x.he} mean the friend
+ *     {meet:ho}     x = h and y = o
+ *     {^...}        the same with a capital first letter
+ *     {a} {^a}      "a" or "an", as the next letter wants (so no "hour" and no "useful" behind it)
+ *     [one/two/]    one of the pieces, which may be empty and may nest
+ *     [?season1=winter:cold/warm]   the first piece if the column is that text, else the second
+ *     `             a double quote (the grammar lives in C strings)
+ *     \n            the end of a paragraph
+ *
+ * Spaces and commas need no care: runs of spaces become one, none stays at a line's end or before a
+ * stop, and a comma before another stop is dropped.
+ *
+ * Invariants. Every random choice is one Philox block with its own number in the story, so a story
+ * depends on (seed, number) alone. Memory is bounded: one teller on the stack, and recursion ends at
+ * MAX_DEPTH. A reference that does not resolve is written out with its braces, where the tests of
+ * the grammar look for it.
+ */
+#include "run/stories.h"
+
+#include "base/libc.h"
+#include "base/rng.h"
+
+enum {
+    MAX_DEPTH = 24,   /* of references inside references; the grammar needs 12 */
+    MAX_KEPT = 128,   /* rows kept by a digit in one story; the grammar needs 50 */
+    N_RECENT = 256,   /* rows drawn lately in this story, to be avoided */
+    N_TRIES = 6,      /* draws before a repeated row is accepted */
+    N_BUCKETS = 1024, /* of the table index; a power of two, above twice the number of tables */
+    PIECE_BYTES = 4096
+};
+
+/* ------------------------------------------------------------------------------------ The tables */
+
+typedef struct {
+    const char *name;
+    const char *columns; /* "name at look": the names of the columns, split by one space */
+    const char *const *rows;
+    size_t n_rows;
+} table;
+
+#define TG_TABLE(name, columns) static const char *const rows_##name[] = {
+#define R(...)                  __VA_ARGS__,
+#define TG_END                                                                                     \
+    }                                                                                              \
+    ;
+#include "run/stories_days.def"
+#include "run/stories_home.def"
+#include "run/stories_plots.def"
+#include "run/stories_quests.def"
+#include "run/stories_scenes.def"
+#include "run/stories_words.def"
+#undef TG_TABLE
+#undef R
+#undef TG_END
+
+static const table tables[] = {
+#define TG_TABLE(name, columns)                                                                    \
+    { #name, columns, rows_##name, sizeof rows_##name / sizeof rows_##name[0] },
+#define R(...)
+#define TG_END
+#include "run/stories_days.def"
+#include "run/stories_home.def"
+#include "run/stories_plots.def"
+#include "run/stories_quests.def"
+#include "run/stories_scenes.def"
+#include "run/stories_words.def"
+#undef TG_TABLE
+#undef R
+#undef TG_END
+};
+
+enum { N_TABLES = sizeof tables / sizeof tables[0] };
+_Static_assert(N_TABLES * 2 < N_BUCKETS, "stories: want a table index at most half full");
+
+/*
+ * The cast. Who plays a part is decided when the part is first mentioned.
+ *   call            how the person is named, with x = the person
+ *   people_she, _he the kind's table in a world of people, by sex;  beasts: in a world of animals
+ *   names_she, _he  the table of names
+ */
+typedef struct {
+    char key;
+    const char *call;
+    const char *people[2], *beasts[2], *names[2];
+} part;
+
+/* clang-format off */
+static const part parts[] = {
+    /* the hero, the friend, the small one, the rival */
+    { 'h', "{x.name}", { "child_she", "child_he" }, { "beast", "beast" }, { "girl", "boy" } },
+    { 'f', "{x.name}", { "child_she", "child_he" }, { "beast", "beast" }, { "girl", "boy" } },
+    { 's', "{x.name}", { "child_she", "child_he" }, { "beast", "beast" }, { "girl", "boy" } },
+    { 'r', "{x.name}", { "child_she", "child_he" }, { "beast", "beast" }, { "girl", "boy" } },
+    /* the elder of the family, the neighbour, the stranger */
+    { 'e', "{x.title} {x.name}", { "kin_she", "kin_he" }, { "kin_she", "kin_he" }, { "girl", "boy" } },
+    { 'n', "{x.mrs} {x.name}", { "adult_she", "adult_he" }, { "beast", "beast" }, { "surname", "surname" } },
+    { 'o', "the {x.kind}", { "stranger", "stranger" }, { "stranger", "stranger" }, { "surname", "surname" } },
+};
+/* clang-format on */
+
+enum { N_PARTS = sizeof parts / sizeof parts[0] };
+
+/* ------------------------------------------------------------------------------------ The teller */
+
+/* A piece of a template: length bytes at `at`, not terminated. */
+typedef struct {
+    const char *at;
+    size_t length;
+} span;
+
+/* A row of a table, or nothing (found false). */
+typedef struct {
+    bool found;
+    uint16_t table, row;
+} choice;
+
+typedef struct {
+    choice sex, kind, name; /* found false: not cast yet */
+} person;
+
+typedef struct {
+    char digit;
+    choice row;
+} kept;
+
+typedef struct {
+    /* where the text goes */
+    tg_stories_write write;
+    void *user;
+    uint64_t left; /* bytes still wanted; 0 also after an error */
+    tg_status status;
+    size_t n_piece;
+    char piece[PIECE_BYTES];
+
+    /* what the next letter must look like */
+    bool space;   /* a space is due before it */
+    bool comma;   /* a comma is due before it, and before the space, unless a stop follows */
+    bool capital; /* it is to be a capital */
+    bool article; /* "a" or "an" is due before it */
+    char last;    /* the last byte written */
+
+    /* the story being told */
+    uint64_t seed, story;
+    uint32_t draw; /* number of the next choice */
+    person cast[N_PARTS];
+    size_t n_kept, n_recent;
+    kept kept[MAX_KEPT];
+    choice recent[N_RECENT]; /* a ring: the oldest is overwritten */
+
+    uint16_t index[N_BUCKETS]; /* number of a table + 1, by the hash of its name; 0 is empty */
+} teller;
+
+/* Who x and y are while a table is expanded; 0 if nobody. */
+typedef struct {
+    char x, y;
+} scope;
+
+/* -------------------------------------------------------------------------------------- Output */
+
+static void flush(teller *t) {
+    if (t->n_piece > 0 && t->status == TG_OK) t->status = t->write(t->user, t->piece, t->n_piece);
+    if (t->status != TG_OK) t->left = 0;
+    t->n_piece = 0;
+}
+
+static void put_byte(teller *t, char c) {
+    if (t->left == 0) return;
+    t->piece[t->n_piece++] = c;
+    t->last = c;
+    t->left--;
+    if (t->n_piece == PIECE_BYTES || t->left == 0) flush(t);
+}
+
+static bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
+static bool is_letter(char c) { return is_lower(c) || (c >= 'A' && c <= 'Z'); }
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+static bool is_vowel(char c) {
+    const char low = (char)(c | 0x20);
+    return low == 'a' || low == 'e' || low == 'i' || low == 'o' || low == 'u';
+}
+
+static bool is_stop(char c) {
+    return c == '.' || c == ',' || c == '!' || c == '?' || c == ';' || c == ':';
+}
+
+/* Holds back what depends on the next character: true if c was held. */
+static bool hold(teller *t, char c) {
+    if (c == ' ') {
+        t->space = t->last != '\n';
+    } else if (c == ',') {
+        t->comma = true;
+        t->space = false;
+    }
+    return c == ' ' || c == ',';
+}
+
+/* One character of text: settles the comma, the space, the article and the capital before it. */
+static void put(teller *t, char c) {
+    if (hold(t, c)) return;
+    if (c == '`') c = '"';
+    if (t->comma && !is_stop(c) && c != '\n') put_byte(t, ',');
+    if (t->space && !is_stop(c) && c != '\n') put_byte(t, ' ');
+    t->comma = t->space = false;
+    if (is_letter(c)) {
+        if (t->article) {
+            put_byte(t, t->capital ? 'A' : 'a');
+            if (is_vowel(c)) put_byte(t, 'n');
+            put_byte(t, ' ');
+            t->article = t->capital = false;
+        }
+        if (t->capital && is_lower(c)) c = (char)(c - 'a' + 'A');
+        t->capital = false;
+    }
+    put_byte(t, c);
+}
+
+static void put_span(teller *t, span s) {
+    for (size_t i = 0; i < s.length; i++) put(t, s.at[i]);
+}
+
+/* ------------------------------------------------------------------------------------- Choices */
+
+/* A number in [0, n). The story's own number is the stream, its high half lies above the draw's. */
+static size_t below(teller *t, size_t n) {
+    uint32_t block[4];
+    const uint64_t index = (t->story >> 32) << 32 | t->draw++;
+    tg_philox(t->seed, index, TG_RNG_STORIES, (uint32_t)t->story, block);
+    return (size_t)tg_rng_below(tg_rng_draw64(block), n);
+}
+
+static bool was_recent(const teller *t, choice c) {
+    const size_t n = t->n_recent < N_RECENT ? t->n_recent : N_RECENT;
+    for (size_t i = 0; i < n; i++) {
+        if (t->recent[i].table == c.table && t->recent[i].row == c.row) return true;
+    }
+    return false;
+}
+
+static void remember(teller *t, choice c) { t->recent[t->n_recent++ % N_RECENT] = c; }
+
+/* A row that this story has not used, as far as a few draws can find one. */
+static choice draw_row(teller *t, uint16_t number) {
+    choice c = { .found = true, .table = number };
+    for (size_t tries = 0; tries < N_TRIES; tries++) {
+        c.row = (uint16_t)below(t, tables[number].n_rows);
+        if (!was_recent(t, c)) break;
+    }
+    remember(t, c);
+    return c;
+}
+
+/* ------------------------------------------------------------------------------------- Look-ups */
+
+static span span_of(const char *text) { return (span){ text, strlen(text) }; }
+
+static bool same(span a, span b) {
+    return a.length == b.length && memcmp(a.at, b.at, a.length) == 0;
+}
+
+/* FNV-1a, 32 bits. */
+static uint32_t hash(span name) {
+    uint32_t h = 2166136261u;
+    for (size_t i = 0; i < name.length; i++) h = (h ^ (unsigned char)name.at[i]) * 16777619u;
+    return h;
+}
+
+static void index_tables(teller *t) {
+    for (size_t i = 0; i < N_TABLES; i++) {
+        uint32_t b = hash(span_of(tables[i].name));
+        while (t->index[b % N_BUCKETS] != 0) b++;
+        t->index[b % N_BUCKETS] = (uint16_t)(i + 1);
+    }
+}
+
+/* The number of the table of that name, or N_TABLES. */
+static uint16_t find_table(const teller *t, span name) {
+    for (uint32_t b = hash(name); t->index[b % N_BUCKETS] != 0; b++) {
+        const uint16_t number = (uint16_t)(t->index[b % N_BUCKETS] - 1);
+        if (same(span_of(tables[number].name), name)) return number;
+    }
+    return N_TABLES;
+}
+
+/* The text up to the next `end` character; *rest begins behind it, and is NULL where none is left. */
+static span cut(const char *text, char end, const char **rest) {
+    size_t n = 0;
+    while (text[n] != '\0' && text[n] != end) n++;
+    *rest = text[n] == '\0' ? NULL : text + n + 1;
+    return (span){ text, n };
+}
+
+/* The column of a row, by name; an empty name is the first column. at NULL: there is none. */
+static span column(choice c, span name) {
+    const char *heads = tables[c.table].columns;
+    const char *cells = tables[c.table].rows[c.row];
+    while (heads != NULL && cells != NULL) {
+        const span head = cut(heads, ' ', &heads);
+        span cell = cut(cells, '|', &cells);
+        if (name.length > 0 && !same(head, name)) continue;
+        while (cell.length > 0 && cell.at[0] == ' ') cell = (span){ cell.at + 1, cell.length - 1 };
+        while (cell.length > 0 && cell.at[cell.length - 1] == ' ') cell.length--;
+        return cell;
+    }
+    return (span){ NULL, 0 };
+}
+
+/* The place of what is kept under the digit, or n_kept. */
+static size_t find_kept(const teller *t, uint16_t number, char digit) {
+    size_t i = 0;
+    while (i < t->n_kept && (t->kept[i].row.table != number || t->kept[i].digit != digit)) i++;
+    return i;
+}
+
+/* Keeps the row under the digit, in place of an earlier one; not found if there is no room. */
+static choice keep_row(teller *t, char digit, choice c) {
+    const size_t i = find_kept(t, c.table, digit);
+    if (i == MAX_KEPT) return (choice){ 0 };
+    if (i == t->n_kept) t->n_kept++;
+    t->kept[i] = (kept){ .digit = digit, .row = c };
+    return c;
+}
+
+/* The row of the table kept under the digit; the first call draws it. */
+static choice keep(teller *t, uint16_t number, char digit) {
+    const size_t i = find_kept(t, number, digit);
+    return i < t->n_kept ? t->kept[i].row : keep_row(t, digit, draw_row(t, number));
+}
+
+/* Keeps the row whose first column is key; not found if there is none. */
+static choice keep_key(teller *t, uint16_t number, char digit, span key) {
+    choice c = { .found = number < N_TABLES, .table = number };
+    for (size_t row = 0; c.found && row < tables[number].n_rows; row++) {
+        c.row = (uint16_t)row;
+        if (same(column(c, (span){ NULL, 0 }), key)) return keep_row(t, digit, c);
+    }
+    return (choice){ 0 };
+}
+
+/* The row that this story drew last from the table; a new one if none is remembered. */
+static choice last_drawn(teller *t, uint16_t number) {
+    const size_t n = t->n_recent < N_RECENT ? t->n_recent : N_RECENT;
+    for (size_t i = 1; i <= n; i++) {
+        const choice c = t->recent[(t->n_recent - i) % N_RECENT];
+        if (c.table == number) return c;
+    }
+    return draw_row(t, number);
+}
+
+/* ------------------------------------------------------------------------------------- The cast */
+
+static choice draw_from(teller *t, const char *name) {
+    return draw_row(t, find_table(t, span_of(name)));
+}
+
+/* Three friends in four differ from the hero in sex: then "he" and "she" tell the two apart. */
+static size_t draw_sex(teller *t, size_t number) {
+    const choice hero = t->cast[0].sex;
+    const size_t sex = below(t, 2);
+    if (number != 1 || !hero.found) return sex;
+    return below(t, 4) > 0 ? 1u - hero.row : hero.row;
+}
+
+/* The person of the part with that key, cast now if need be; NULL: there is no such part. */
+static const person *cast(teller *t, char key) {
+    size_t i = 0;
+    while (i < N_PARTS && parts[i].key != key) i++;
+    if (i == N_PARTS) return NULL;
+    person *who = &t->cast[i];
+    if (!who->sex.found) {
+        const choice world = keep(t, find_table(t, span_of("world")), '1');
+        const bool beasts = same(column(world, span_of("cast")), span_of("beasts"));
+        const size_t sex = draw_sex(t, i);
+        who->sex = (choice){ true, find_table(t, span_of("sex")), (uint16_t)sex };
+        who->kind = draw_from(t, beasts ? parts[i].beasts[sex] : parts[i].people[sex]);
+        who->name = draw_from(t, parts[i].names[sex]);
+    }
+    return who;
+}
+
+/* ---------------------------------------------------------------------------------- The expander */
+
+/* What stands between two braces, taken apart: {^table1.column:xy} or {table1=key}. */
+typedef struct {
+    bool capital;
+    span name, column, key;
+    char digit;  /* 0: none */
+    scope scope; /* x = 0: as outside */
+} reference;
+
+static void expand(teller *t, span text, scope who, size_t depth);
+
+/* Parts named x and y stand for those of the scope. */
+static char resolve(char key, scope who) {
+    if (key == 'x') return who.x;
+    if (key == 'y') return who.y;
+    return key;
+}
+
+static reference parse(span s, scope who) {
+    reference r = { .scope = who };
+    size_t i = 0;
+    if (i < s.length && s.at[i] == '^') {
+        r.capital = true;
+        i++;
+    }
+    r.name.at = s.at + i;
+    while (i < s.length && (is_lower(s.at[i]) || s.at[i] == '_')) i++;
+    r.name.length = (size_t)(s.at + i - r.name.at);
+    if (i < s.length && is_digit(s.at[i])) r.digit = s.at[i++];
+    if (i < s.length && s.at[i] == '.') {
+        r.column.at = s.at + ++i;
+        while (i < s.length && is_lower(s.at[i])) i++;
+        r.column.length = (size_t)(s.at + i - r.column.at);
+    }
+    if (i < s.length && s.at[i] == ':') {
+        if (i + 1 < s.length) r.scope.x = resolve(s.at[i + 1], who);
+        if (i + 2 < s.length) r.scope.y = resolve(s.at[i + 2], who);
+    } else if (i < s.length && s.at[i] == '=') {
+        r.key = (span){ s.at + i + 1, s.length - i - 1 };
+    }
+    return r;
+}
+
+/* The template that a reference to a person stands for; at NULL: no such person or column. */
+static span person_text(teller *t, reference *r, scope who) {
+    const char key = resolve(r->name.at[0], who);
+    const person *p = cast(t, key);
+    if (p == NULL) return (span){ NULL, 0 };
+    r->scope.x = key;
+    if (r->column.length == 0) {
+        size_t i = 0;
+        while (parts[i].key != key) i++;
+        return span_of(parts[i].call);
+    }
+    if (same(r->column, span_of("name"))) return column(p->name, (span){ NULL, 0 });
+    const span cell = column(p->kind, r->column);
+    return cell.at != NULL ? cell : column(p->sex, r->column);
+}
+
+/* The template that a reference stands for; at NULL: it does not resolve. */
+static span reference_text(teller *t, reference *r, scope who) {
+    if (r->name.length == 1) return person_text(t, r, who);
+    const uint16_t number = find_table(t, r->name);
+    if (number == N_TABLES) return (span){ NULL, 0 };
+    const choice c = r->digit == 0     ? draw_row(t, number)
+                     : r->digit == '0' ? last_drawn(t, number)
+                                       : keep(t, number, r->digit);
+    return c.found ? column(c, r->column) : (span){ NULL, 0 };
+}
+
+/* `inside` is what stands between the braces. */
+static void expand_reference(teller *t, span inside, scope who, size_t depth) {
+    reference r = parse(inside, who);
+    if (r.capital) t->capital = true;
+    if (same(r.name, span_of("a")) && r.column.length == 0) {
+        t->article = true;
+        return;
+    }
+    if (r.key.length > 0 && keep_key(t, find_table(t, r.name), r.digit, r.key).found) return;
+    const span text = depth < MAX_DEPTH ? reference_text(t, &r, who) : (span){ NULL, 0 };
+    if (text.at != NULL) {
+        expand(t, text, r.scope, depth + 1);
+        return;
+    }
+    put(t, '{');
+    put_span(t, inside);
+    put(t, '}');
+}
+
+/* The length of the piece of an alternative at text[0..length): up to its own '/' or to the end. */
+static size_t piece_length(span s) {
+    size_t nested = 0, i = 0;
+    for (; i < s.length; i++) {
+        if (s.at[i] == '[') nested++;
+        if (s.at[i] == ']') nested--;
+        if (s.at[i] == '/' && nested == 0) break;
+    }
+    return i;
+}
+
+/* Piece number `wanted` of "one/two/three"; *n_pieces tells how many there are. */
+static span nth_piece(span s, size_t wanted, size_t *n_pieces) {
+    span found = { s.at, 0 };
+    size_t n = 0;
+    for (size_t at = 0; at <= s.length; n++) {
+        const span piece = { s.at + at, piece_length((span){ s.at + at, s.length - at }) };
+        if (n == wanted) found = piece;
+        at += piece.length + 1;
+    }
+    *n_pieces = n;
+    return found;
+}
+
+/* `inside` is "?reference=text:one/two": expands one of the two. */
+static void expand_condition(teller *t, span inside, scope who, size_t depth) {
+    size_t equals = 1, colon, n_pieces;
+    while (equals < inside.length && inside.at[equals] != '=') equals++;
+    for (colon = equals; colon < inside.length && inside.at[colon] != ':';) colon++;
+    if (colon == inside.length) return;
+    reference r = parse((span){ inside.at + 1, equals - 1 }, who);
+    const span have = reference_text(t, &r, who);
+    const span want = { inside.at + equals + 1, colon - equals - 1 };
+    const span pieces = { inside.at + colon + 1, inside.length - colon - 1 };
+    const bool holds = have.at != NULL && same(have, want);
+    expand(t, nth_piece(pieces, holds ? 0 : 1, &n_pieces), who, depth);
+}
+
+static void expand_pieces(teller *t, span inside, scope who, size_t depth) {
+    size_t n_pieces;
+    if (inside.length > 0 && inside.at[0] == '?') {
+        expand_condition(t, inside, who, depth);
+        return;
+    }
+    nth_piece(inside, 0, &n_pieces);
+    const size_t wanted = below(t, n_pieces);
+    expand(t, nth_piece(inside, wanted, &n_pieces), who, depth);
+}
+
+/* The number of bytes between an opening mark at text[0] and its closing one. */
+static size_t inside_length(span text, char open, char close) {
+    size_t nested = 0;
+    for (size_t i = 0; i < text.length; i++) {
+        if (text.at[i] == open) nested++;
+        if (text.at[i] == close && --nested == 0) return i - 1;
+    }
+    return text.length - 1;
+}
+
+static void expand(teller *t, span text, scope who, size_t depth) {
+    for (size_t i = 0; i < text.length && t->left > 0; i++) {
+        const char c = text.at[i];
+        const span here = { text.at + i, text.length - i };
+        if (c == '{') {
+            const span inside = { here.at + 1, inside_length(here, '{', '}') };
+            expand_reference(t, inside, who, depth);
+            i += inside.length + 1;
+        } else if (c == '[') {
+            const span inside = { here.at + 1, inside_length(here, '[', ']') };
+            expand_pieces(t, inside, who, depth);
+            i += inside.length + 1;
+        } else {
+            put(t, c);
+        }
+    }
+}
+
+/* -------------------------------------------------------------------------------------- The text */
+
+static void tell_story(teller *t) {
+    t->draw = 0;
+    t->n_kept = t->n_recent = 0;
+    t->space = t->comma = t->capital = t->article = false;
+    t->last = '\n';
+    for (size_t i = 0; i < N_PARTS; i++) t->cast[i] = (person){ 0 };
+    expand(t, span_of("{story}\n\n"), (scope){ 0, 0 }, 0);
+}
+
+tg_status tg_stories_generate(uint64_t seed, uint64_t bytes, tg_stories_write write, void *user) {
+    teller t = { .write = write, .user = user, .left = bytes, .status = TG_OK, .seed = seed };
+    index_tables(&t);
+    for (t.story = 0; t.left > 0; t.story++) tell_story(&t);
+    return t.status;
+}

@@ -1,0 +1,46 @@
+/*
+ * stories.h - an endless text of small stories, made from a grammar of this project's own.
+ *
+ * The text exists so that training can be shown, tested and timed without a download: it is plain
+ * ASCII English in the past tense, with names, objects and promises that come back later, and it
+ * is long enough for any run. Nothing in it was copied from anywhere.
+ *
+ *     The crooked kite                      a title line
+ *     In a cottage with a green door ...    paragraphs, one a line
+ *     "Do not run on the ice," said ...
+ *                                           one empty line behind every story
+ *
+ * Story number k is a function of (seed, k) and nothing else, and the text of a seed is story 0,
+ * story 1, story 2 and so on. So a seed names one text of any length: asking for more bytes only
+ * extends it. Some 1.5 KB make a story. The words are those of this version of the grammar: a change
+ * there changes every text, and the tests hold a checksum so that it cannot happen unnoticed.
+ *
+ * Example: write a megabyte to a file.
+ *
+ *     static tg_status append(void *user, const char *bytes, size_t n) { ... return TG_OK; }
+ *     TG_TRY(tg_stories_generate(42, 1000000, append, &file));
+ */
+#ifndef TG_RUN_STORIES_H
+#define TG_RUN_STORIES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tinygpt.h"
+
+/*
+ * Takes the next n bytes of the text, n >= 1.
+ *   bytes  [n]  borrowed for the call, not terminated
+ * Anything but TG_OK stops the generator, which hands the status on.
+ */
+typedef tg_status (*tg_stories_write)(void *user, const char *bytes, size_t n);
+
+/*
+ * Writes exactly `bytes` bytes, from the first byte of the text of this seed, in pieces of up to
+ * 4 KiB; the last story is cut where the count ends. bytes 0 writes nothing.
+ * Allocates nothing, keeps no state, may run on several threads at once; needs 12 KiB of stack.
+ * Errors: only what `write` returned.
+ */
+tg_status tg_stories_generate(uint64_t seed, uint64_t bytes, tg_stories_write write, void *user);
+
+#endif
