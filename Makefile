@@ -1,0 +1,175 @@
+# tinygpt - `make` prints the targets. Builds go to build/; nothing else is written.
+#
+# Sources are found by folder, so that a new file is a new file and nothing more:
+#   src/**/*.c            once; src/ops/*/<op>.c a second time with TG_REAL=double (the oracle)
+#   src/**/*.simd.h       once per ISA, as C, with -DTG_ISA=<isa> -DTG_ISA_<ISA>
+#   app/*.c               the program            test/unit/*.c  one executable each (cmocka)
+
+SHELL      := /bin/bash
+CC         ?= gcc
+ifeq ($(origin CC),default)
+CC         := gcc
+endif
+AR         ?= ar
+BUILD      ?= build
+PREFIX     ?= /usr/local
+OPT        ?= -O3
+WARN       := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wmissing-prototypes
+VERSION    := $(shell sed -n 's/.*TG_VERSION_TEXT *"\(.*\)".*/\1/p' include/tinygpt.h)
+SOVERSION  := $(firstword $(subst ., ,$(VERSION)))
+ARCH       := $(shell $(CC) -dumpmachine | sed 's/-.*//')
+
+# Contraction off: fused multiply-add only where the code says so. Traps and errno are not used.
+BASE       := $(OPT) -g -fPIC -pthread -ffp-contract=off -fno-math-errno -fno-trapping-math \
+              -fvisibility=hidden -Iinclude -Isrc -I$(BUILD)/gen -MMD -MP $(WARN) $(EXTRA)
+C11        := -std=c11
+LDLIBS     := -pthread
+
+ISAS_x86_64  := scalar avx2 avx512
+ISAS_aarch64 := scalar neon
+ISAS         := $(or $(ISAS_$(ARCH)),scalar)
+FLAGS_scalar :=
+FLAGS_avx2   := -mavx2 -mfma -mf16c
+FLAGS_avx512 := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mfma -mf16c -mprefer-vector-width=512
+FLAGS_neon   :=
+upper         = $(shell echo $(1) | tr a-z A-Z)
+
+SRC      := $(filter-out src/ops/kernel_table.c,$(sort $(shell find src -name '*.c')))
+OPS      := $(sort $(wildcard src/ops/*/*.c))
+SIMD     := $(sort $(shell find src -name '*.simd.h'))
+SIMD_OPS := $(sort $(notdir $(patsubst %.simd.h,%,$(wildcard src/ops/*/*.simd.h))))
+
+OBJ      := $(SRC:%.c=$(BUILD)/%.o) $(OPS:%.c=$(BUILD)/%.f64.o) \
+            $(foreach i,$(ISAS),$(SIMD:%.h=$(BUILD)/%.$(i).o) $(BUILD)/src/ops/kernel_table.$(i).o)
+APP_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard app/*.c)))
+LIB      := $(BUILD)/libtinygpt.a
+SHARED   := $(BUILD)/libtinygpt.so.$(VERSION)
+PROGRAM  := $(BUILD)/tinygpt
+UNIT     := $(patsubst test/unit/%.c,$(BUILD)/test/%,$(sort $(wildcard test/unit/*.c)))
+TESTS    := $(UNIT) $(BUILD)/test/op_test
+
+.DEFAULT_GOAL := help
+.PHONY: help demo build lib test-quick test test-long asan ubsan tsan bench gen check fmt install clean setup FORCE
+
+help:
+	@sed -n 's/^## //p' Makefile
+
+## make demo         build, train a small model on text, write a story   (DATA=FILE to use your own)
+## make build        the program build/tinygpt and the library
+## make install      PREFIX=/usr/local  header, static and shared library, pkg-config file, program
+## make test-quick   unit tests and op tests, under a minute, no set-up
+## make test         everything that gates a change (installs what it needs: tools/setup.sh)
+## make test-long    fuzzing, 10,000 kills, long trainings, all sanitizers
+## make check        format, layer rule, generated files, warnings as errors with gcc and clang
+## make bench        this machine against PyTorch (bench/peers)
+## make gen          regenerate docs/ops.md and docs/levers.md
+## make clean        remove build/
+
+build: $(PROGRAM) $(SHARED)
+lib: $(LIB) $(SHARED)
+
+demo: $(PROGRAM)
+	@tools/demo.sh $(PROGRAM) "$(DATA)"
+
+# ------------------------------------------------------------------------------------- compiling
+$(BUILD)/gen/simd_ops.h: FORCE
+	@mkdir -p $(@D)
+	@for op in $(SIMD_OPS); do echo "TG_SIMD_OP($$op)"; done > $@.new
+	@cmp -s $@.new $@ || mv $@.new $@; rm -f $@.new
+
+$(BUILD)/%.f64.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(C11) $(BASE) -DTG_REAL=double -DTG_REAL_IS_DOUBLE -c $< -o $@
+
+$(BUILD)/app/%.o: app/%.c
+	@mkdir -p $(@D)
+	$(CC) $(C11) $(BASE) -c $< -o $@
+
+$(BUILD)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(C11) $(BASE) -c $< -o $@
+
+define isa_rules
+$(BUILD)/%.simd.$(1).o: %.simd.h
+	@mkdir -p $$(@D)
+	$$(CC) -std=gnu11 $$(BASE) -Wno-pedantic -DTG_ISA=$(1) -DTG_ISA_$$(call upper,$(1)) $$(FLAGS_$(1)) -x c -c $$< -o $$@
+$(BUILD)/src/ops/kernel_table.$(1).o: src/ops/kernel_table.c $(BUILD)/gen/simd_ops.h
+	@mkdir -p $$(@D)
+	$$(CC) -std=gnu11 $$(BASE) -Wno-pedantic -DTG_ISA=$(1) -DTG_ISA_$$(call upper,$(1)) $$(FLAGS_$(1)) -c $$< -o $$@
+endef
+$(foreach i,$(ISAS),$(eval $(call isa_rules,$(i))))
+
+$(LIB): $(OBJ)
+	@rm -f $@
+	$(AR) rcs $@ $(OBJ)
+
+$(SHARED): $(OBJ)
+	$(CC) -shared $(EXTRA) -Wl,-soname,libtinygpt.so.$(SOVERSION) -o $@ $(OBJ) $(LDLIBS)
+	@ln -sf $(notdir $@) $(BUILD)/libtinygpt.so.$(SOVERSION)
+	@ln -sf $(notdir $@) $(BUILD)/libtinygpt.so
+
+$(PROGRAM): $(APP_OBJ) $(LIB)
+	$(CC) $(EXTRA) -o $@ $(APP_OBJ) $(LIB) $(LDLIBS)
+
+# --------------------------------------------------------------------------------------- testing
+$(BUILD)/test/op_test: test/op_test.c $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(C11) $(BASE) $< -o $@ $(LIB) $(LDLIBS)
+
+$(BUILD)/test/%: test/unit/%.c $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(C11) -D_GNU_SOURCE $(BASE) -Iapp -Wno-missing-prototypes $< $(filter %.o,$^) -o $@ $(LIB) -lcmocka $(LDLIBS)
+
+$(BUILD)/test/test_app_args: $(BUILD)/app/args.o
+$(BUILD)/test/test_app_curve: $(BUILD)/app/curve.o
+$(BUILD)/test/test_app_stats: $(BUILD)/app/stats.o
+
+setup:
+	@tools/setup.sh
+
+test-quick: $(PROGRAM) $(TESTS)
+	@tools/run_tests.sh quick $(BUILD)
+
+test: setup
+	@$(MAKE) --no-print-directory build tests
+	@tools/run_tests.sh full $(BUILD)
+
+test-long: setup
+	@$(MAKE) --no-print-directory build tests
+	@tools/run_tests.sh long $(BUILD)
+
+.PHONY: tests
+tests: $(TESTS) $(SHARED)
+
+asan ubsan:
+	@$(MAKE) --no-print-directory BUILD=build/asan OPT=-O1 EXTRA="-fsanitize=address,undefined -fno-sanitize-recover=all -DTG_DEBUG" build tests
+
+tsan:
+	@$(MAKE) --no-print-directory BUILD=build/tsan OPT=-O1 EXTRA="-fsanitize=thread -DTG_DEBUG" build tests
+
+# -------------------------------------------------------------------------------------- checking
+check:
+	@tools/check.sh
+
+gen: $(PROGRAM)
+	@python3 tools/gen.py $(PROGRAM)
+
+bench: $(PROGRAM)
+	@bench/peers/run.sh
+
+install: build
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/
+	install -m 644 include/tinygpt.h $(DESTDIR)$(PREFIX)/include/
+	install -m 644 $(LIB) $(DESTDIR)$(PREFIX)/lib/
+	install -m 755 $(SHARED) $(DESTDIR)$(PREFIX)/lib/
+	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(PREFIX)/lib/libtinygpt.so.$(SOVERSION)
+	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(PREFIX)/lib/libtinygpt.so
+	printf '%s\n' 'prefix=$(PREFIX)' 'Name: tinygpt' 'Description: trains and runs small GPTs' \
+	  'Version: $(VERSION)' 'Libs: -L$${prefix}/lib -ltinygpt' 'Libs.private: -pthread' \
+	  'Cflags: -I$${prefix}/include' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/tinygpt.pc
+
+clean:
+	rm -rf $(BUILD)
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,0 +1,77 @@
+/*
+ * op_test.c - every op, case and variant on one ISA against the references; gradients by finite
+ * differences. Knows no op by name.
+ *
+ *     op_test [--isa NAME] [--levers LIST] [--filter TEXT] [--gradients] [--verbose]
+ *
+ * Without --levers every variant that may run is tried; with it, the one that these levers choose.
+ * The last line is "N passed, N failed"; the exit code is 0 only if something ran and nothing failed.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/cpu/check.h"
+#include "run/inspect.h"
+#include "run/runtime.h"
+#include "simd/cpu.h"
+
+typedef struct arguments {
+    const char *isa, *levers, *filter;
+    bool gradients, verbose;
+} arguments;
+
+static void report(void *user, const tg_check *c) {
+    const arguments *a = user;
+    if (!c->passed || a->verbose)
+        printf("%s %s %s: error %.3g, allowed %.3g\n", c->passed ? "ok  " : "FAIL", c->op, c->what,
+               c->error, c->tolerance);
+}
+
+static bool parse(int argc, char **argv, arguments *a) {
+    for (int i = 1; i < argc; i++) {
+        const bool more = i + 1 < argc;
+        if (strcmp(argv[i], "--gradients") == 0) a->gradients = true;
+        else if (strcmp(argv[i], "--verbose") == 0) a->verbose = true;
+        else if (strcmp(argv[i], "--isa") == 0 && more) a->isa = argv[++i];
+        else if (strcmp(argv[i], "--levers") == 0 && more) a->levers = argv[++i];
+        else if (strcmp(argv[i], "--filter") == 0 && more) a->filter = argv[++i];
+        else return false;
+    }
+    return true;
+}
+
+static tg_status run(tg_context *ctx, arguments *a, size_t *n_run, size_t *n_failed) {
+    const tg_check_options o = { ctx->isa, ctx->levers, a->levers == NULL, a->filter, report, a };
+    if (!a->gradients) return tg_check_ops(&ctx->err, &o, n_run, n_failed);
+    TG_TRY(tg_check_op_gradients(&ctx->err, &o, n_run, n_failed));
+    if (a->filter) return TG_OK;
+    const size_t failed = *n_failed;
+    TG_TRY(tg_inspect_model_gradients(ctx, report, a, n_failed));
+    *n_run += *n_failed == failed;
+    return TG_OK;
+}
+
+int main(int argc, char **argv) {
+    arguments a = { NULL, NULL, NULL, false, false };
+    if (!parse(argc, argv, &a)) {
+        fprintf(stderr, "op_test: want --isa NAME, --levers LIST, --filter TEXT, --gradients, --verbose\n");
+        return 2;
+    }
+    tg_context_options o = tg_context_options_default();
+    o.isa = a.isa;
+    o.levers = a.levers;
+    o.threads = 1;
+    tg_context *ctx;
+    size_t n_run = 0, n_failed = 0;
+    tg_status s = tg_context_new(&o, &ctx);
+    if (s == TG_OK) s = run(ctx, &a, &n_run, &n_failed);
+    if (s != TG_OK) {
+        fprintf(stderr, "op_test: %s\n", tg_context_error(ctx));
+        n_failed++;
+    }
+    printf("op_test %s%s: %zu passed, %zu failed\n", ctx ? tg_context_isa(ctx) : "?",
+           a.gradients ? " gradients" : "", n_run >= n_failed ? n_run - n_failed : 0, n_failed);
+    tg_context_free(ctx);
+    return n_run > 0 && n_failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,37 @@
+#!/bin/bash
+# make check: format, layer rule, size budgets, generated files, warnings as errors with gcc and clang.
+set -u
+cd "$(dirname "$0")/.."
+failed=0
+say() { printf '%-12s %s\n' "$1" "$2"; }
+fail() { say "$1" "FAILED"; failed=1; }
+
+FORMAT=$(command -v clang-format-19 || true)
+if [ -z "$FORMAT" ]; then
+    say format "clang-format-19 is missing: run make setup"
+    failed=1
+elif find include src app test examples -name '*.[ch]' -print0 | xargs -0 "$FORMAT" --dry-run --Werror 2>build/format.log; then
+    say format ok
+else
+    head -20 build/format.log
+    fail format
+fi
+python3 tools/layers.py && say layers ok || fail layers
+python3 tools/size.py && say size ok || fail size
+if grep -rn 'TG_OP_[a-z]' src/plan src/backend | grep -v 'TG_OP_COUNT'; then fail op-names; else say op-names ok; fi
+
+for compiler in gcc clang-19; do
+    if ! command -v $compiler >/dev/null; then
+        say $compiler "missing: run make setup"
+        failed=1
+        continue
+    fi
+    if make --no-print-directory -s -j2 BUILD=build/check-$compiler CC=$compiler OPT=-O1 EXTRA=-Werror build tests >build/check-$compiler.log 2>&1; then
+        say "$compiler" "no warning"
+    else
+        grep -E 'error|warning' build/check-$compiler.log | head -20
+        fail $compiler
+    fi
+done
+if make --no-print-directory -s build >/dev/null && python3 tools/gen.py build/tinygpt --check; then say generated fresh; else fail generated; fi
+exit $failed

@@ -1,0 +1,66 @@
+#!/bin/bash
+# run_tests.sh quick|full|long BUILD: runs the tests and ends with "N passed, N failed".
+#
+# A test is a program: exit code 0 and, where it prints counts ("N passed, M failed", or cmocka's
+# lines), those counts are added up. One that prints none counts as one.
+set -u
+mode=$1
+build=$2
+cd "$(dirname "$0")/.."
+passed=0
+failed=0
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+run() { # name command...
+    local name=$1 start=$SECONDS code p f
+    shift
+    "$@" >"$log" 2>&1
+    code=$?
+    p=$(sed -n 's/.*[^0-9]\([0-9][0-9]*\) passed, [0-9]* failed.*/\1/p; s/^\([0-9][0-9]*\) passed, [0-9]* failed.*/\1/p; s/.*\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log" | awk '{s += $1} END {print s + 0}')
+    f=$(sed -n 's/.*[0-9] passed, \([0-9]*\) failed.*/\1/p; s/.*\[  FAILED  \] [^:]*: \([0-9]*\) test.*/\1/p' "$log" | awk '{s += $1} END {print s + 0}')
+    if [ $code -ne 0 ] && [ "$f" -eq 0 ]; then f=1; fi
+    if [ $code -eq 0 ] && [ "$p" -eq 0 ] && [ "$f" -eq 0 ]; then p=1; fi
+    passed=$((passed + p))
+    failed=$((failed + f))
+    printf '%-4s %-44s %5d passed %3d failed %4d s\n' "$([ "$f" -eq 0 ] && echo ok || echo FAIL)" "$name" "$p" "$f" $((SECONDS - start))
+    if [ "$f" -ne 0 ]; then grep -v '^\[ RUN\|^\[       OK' "$log" | tail -25 | sed 's/^/     | /'; fi
+}
+
+isas=$("$build/tinygpt" doctor --list-isas 2>/dev/null || echo scalar)
+unit_tests() { for t in "$1"/test/test_*; do case $t in *.d) ;; *) [ -x "$t" ] && run "$2$(basename "$t")" "$t" ;; esac; done; }
+op_tests() {
+    for isa in $isas; do run "$2op_test $isa" "$1/test/op_test" --isa "$isa"; done
+    run "$2op_test gradients" "$1/test/op_test" --gradients
+}
+lever_tests() {
+    for lever in $("$build/tinygpt" doctor --list-levers); do
+        run "op_test -$lever" "$build/test/op_test" --levers "-$lever"
+    done
+}
+sanitized() {
+    run "build with $1" make --no-print-directory -s -j2 "$1"
+    ASAN_OPTIONS=detect_leaks=1 unit_tests "build/$1" "$1 "
+    op_tests "build/$1" "$1 "
+}
+
+[ "$mode" = quick ] || python3 tools/oracle/fixtures.py build/fixtures >/dev/null || failed=1
+[ "$mode" != quick ] || [ -d build/fixtures ] || python3 tools/oracle/fixtures.py build/fixtures >/dev/null
+unit_tests "$build" ""
+op_tests "$build" ""
+if [ "$mode" != quick ]; then
+    lever_tests
+    for t in test/cli/test_*.py; do run "$(basename "$t")" python3 "$t" "$build/tinygpt"; done
+    run "examples/train.c" test/cli/example.sh
+    sanitized asan
+    run "build with tsan" make --no-print-directory -s -j2 tsan
+    run "tsan test_base_thread" build/tsan/test/test_base_thread
+    run "neon build" make --no-print-directory -s -j2 BUILD=build/neon CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar build/neon/test/op_test
+    run "neon op_test" qemu-aarch64 -L /usr/aarch64-linux-gnu build/neon/test/op_test --isa neon
+    run "check" tools/check.sh
+fi
+if [ "$mode" = long ]; then
+    for t in test/long/*.sh test/long/*.py; do [ -e "$t" ] && run "$(basename "$t")" "$t" "$build"; done
+fi
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
