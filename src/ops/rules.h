@@ -47,7 +47,7 @@ static inline bool tg_want_dims(tg_graph *g, const tg_node *n, int k, tg_dtype d
         tg_type_elems(have) > 0)
         return true;
     char text[TG_TYPE_TEXT_BYTES];
-    tg_graph_fail(g, n, TG_E_SHAPE, "%s: want %s of %d to %d dimensions and some elements, have %s",
+    tg_graph_fail(g, n, TG_E_SHAPE, "%s: want %s with %d..%d dimensions, none of them 0, have %s",
                   tg_in_name(n, k), tg_dtype_name(dtype), min, max, tg_type_text(have, text));
     return false;
 }
@@ -64,11 +64,14 @@ static inline bool tg_want_no_gradient(tg_graph *g, const tg_node *n, tg_value *
 }
 
 /* Types as static initialisers, for the tables of test cases: TG_T2(F32, 3, 17). */
-#define TG_T0(t)             { TG_##t, 0, { 1, 1, 1, 1 } }
-#define TG_T1(t, a)          { TG_##t, 1, { (a), 1, 1, 1 } }
-#define TG_T2(t, a, b)       { TG_##t, 2, { (a), (b), 1, 1 } }
-#define TG_T3(t, a, b, c)    { TG_##t, 3, { (a), (b), (c), 1 } }
-#define TG_T4(t, a, b, c, d) { TG_##t, 4, { (a), (b), (c), (d) } }
-#define TG_ABSENT            { TG_DTYPE_COUNT, 0, { 1, 1, 1, 1 } }
+#define TG_T0(t)          { TG_##t, 0, { 1, 1, 1, 1 } }
+#define TG_T1(t, a)       { TG_##t, 1, { (a), 1, 1, 1 } }
+#define TG_T2(t, a, b)    { TG_##t, 2, { (a), (b), 1, 1 } }
+#define TG_T3(t, a, b, c) { TG_##t, 3, { (a), (b), (c), 1 } }
+#define TG_T4(t, a, b, c, d)                                                                       \
+    {                                                                                              \
+        TG_##t, 4, { (a), (b), (c), (d) }                                                          \
+    }
+#define TG_ABSENT { TG_DTYPE_COUNT, 0, { 1, 1, 1, 1 } }
 
 #endif

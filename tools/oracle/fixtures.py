@@ -146,7 +146,10 @@ def body_fp16(weights):
 
 
 def encode_block(values):
-    """Scale as a half float and 64 nibbles, for up to 64 weights."""
+    """Scale as a half float and 64 nibbles, for up to 64 weights.
+
+    The quotient is by the scale before it was rounded to a half, in double; halves go away from 0.
+    """
     scale = max(abs(x) for x in values) / 7
     stored = half(scale)
     # Computing the scale in single or in double precision has to make no difference here.
@@ -181,7 +184,7 @@ def body_int4(weights, encode):
 
 
 def odd_encoder():
-    """Blocks that no rounding to nearest makes: the nibble 0 (-8), blocks without a 7, any scale."""
+    """Blocks that rounding never makes: the nibble 0 (-8), blocks without a 7, any scale."""
     random = uniforms(SEED + 1)
     scales = [0.0, TINY, 1023 * TINY, 0.0625, 1.5, 65504.0 / 8]
 
@@ -248,7 +251,7 @@ def header_browser(state_bytes):
         "sample": "ROMEO:\nWhat \U0001F339?",
         "bestVal": {"loss": 2.625, "step": 100},
         "project": "tinygpt",
-        "unknown": {"nested": [[], {}, [1, [2.5e-3, -1E+2], None, True, False, ""]], "ключ": "é"},
+        "unknown": {"nested": [[], {}, [1, [2.5e-3, -1e2], None, True, False, ""]], "ключ": "é"},
     }
 
 
@@ -318,7 +321,8 @@ def write_fp16(w, weights):
         w.fixture(f"v2_fp16_align{remainder}", 2, "fp16", aligned(header, remainder), 5000, body,
                   decoded)
     # Keys sorted, spaces and line breaks between tokens, every foreign letter escaped.
-    mac = {**header, "config": {**config_json(), "vocabSize": 256}, "tokenizerSource": "bytes \U0001F600"}
+    mac = {**header, "config": {**config_json(), "vocabSize": 256}}
+    mac["tokenizerSource"] = "bytes \U0001F600"
     w.fixture("v2_fp16_sorted", 2, "fp16", json.dumps(mac, sort_keys=True, indent=1).encode(), 5000,
               body, decoded)
     header = {"version": 1, "config": config_json(), "weightDtype": "fp16",
@@ -327,7 +331,8 @@ def write_fp16(w, weights):
 
 
 def write_int4(w, weights):
-    for name, encode, rewrite in (("v2_int4", encode_block, "file"), ("v2_int4_odd", odd_encoder(), "-")):
+    for name, encode, rewrite in (("v2_int4", encode_block, "file"),
+                                  ("v2_int4_odd", odd_encoder(), "-")):
         body, decoded, scale_bytes, packed_bytes = body_int4(weights, encode)
         extra = {"int4BlockSize": BLOCK, "int4ScalesBytes": scale_bytes,
                  "int4PackedBytes": packed_bytes}

@@ -16,6 +16,7 @@ import argparse
 import os
 import platform
 import sys
+from unittest import mock
 
 import numpy as np
 import torch
@@ -77,20 +78,47 @@ def write_init(text, out):
           batch_starts(SEED, 0, 64, limit), "%d")
 
 
+def wrong_models(config):
+    """Mistakes in the forward pass that training hardly shows: name, and patch that makes it."""
+    def patch(name, wrong):
+        return mock.patch.object(torch.nn.functional, name, wrong)
+
+    gelu, norm = torch.nn.functional.gelu, torch.nn.functional.layer_norm
+    attention = torch.nn.functional.scaled_dot_product_attention
+    yield "gelu by tanh", patch("gelu", lambda x: gelu(x, approximate="tanh"))
+    yield "layer norm eps 1e-6", patch("layer_norm", lambda x, n, w, b, eps: norm(x, n, w, b, 1e-6))
+    yield "scores over D, not its root", patch(
+        "scaled_dot_product_attention",
+        lambda q, k, v, is_causal: attention(q, k, v, is_causal=is_causal,
+                                             scale=config.heads / config.width))
+
+
 def write_logits(text, out):
     """Logits of the untrained model behind the first T bytes of the text."""
     for name, config in (("small", SMALL), ("custom", CUSTOM)):
         prompt = text.train[: config.ctx][None]
-        with torch.no_grad():
-            true = make_model(config, SEED, TRUTH)(prompt)[0, -LAST_POSITIONS:].reshape(-1)
-            working = make_model(config, SEED, WORKING)(prompt)[0, -LAST_POSITIONS:].reshape(-1)
-        noise = (working.double() - true).abs().max().item()
+
+        @torch.no_grad()
+        def logits(dtype):
+            model = make_model(config, SEED, dtype)
+            return model(prompt)[0, -LAST_POSITIONS:].reshape(-1).double()
+
+        true = logits(TRUTH)
+
+        def error(values):
+            return (values - true).abs().max().item()
+
+        noise, mistakes = error(logits(WORKING)), []
+        for mistake, patch in wrong_models(config):
+            with patch:
+                mistakes.append(f"{mistake} {error(logits(TRUTH)):.1e}")
         write(os.path.join(out, f"logits_{name}.txt"),
               [f"logits of the initial weights at the last {LAST_POSITIONS} positions, "
                f"[{LAST_POSITIONS}][{VOCAB}]",
                f"prompt: the first {config.ctx} bytes of shakespeare.txt",
                sizes(config),
-               f"float32 differs by at most {noise:.2g}, largest value {true.abs().max():.3g}"],
+               f"float32 differs by at most {noise:.2g}, largest value {true.abs().max():.3g}",
+               "mistakes move them by: " + "; ".join(mistakes)],
               true.tolist())
 
 

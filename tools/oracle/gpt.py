@@ -200,7 +200,7 @@ def train(config, text, schedule, seed=42, batch=None, clip=1.0, decay=0.1, dtyp
 
 @torch.no_grad()
 def evaluate(model, val, windows=None, rows=64):
-    """Mean loss over `windows` windows of T bytes, spread evenly over `val`; all of them if None."""
+    """Mean loss over `windows` windows of T bytes, spread evenly over `val`; None: all of them."""
     ctx = model.config.ctx
     available = (len(val) - 1) // ctx
     n = min(windows or available, available)

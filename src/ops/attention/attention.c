@@ -1,0 +1,97 @@
+/*
+ * attention - causal self-attention of B sequences, all heads at once (Vaswani et al. 2017).
+ *
+ *   in 0   qkv [B,T,(H+2K)*D]    rows of H query, K key and K value heads: heads.h
+ *   out 0  o [B,T,H*D]           out 1  lse [B,H,T]
+ *   i[0] H   i[1] K   i[2] D     f[0] scale above 0, usually 1/sqrt(D)
+ *
+ *   s[t,j] = scale * q[t] . k[j]      for j = 0 .. t: a token sees itself and what came before
+ *   lse[t] = log sum_j exp(s[t,j])
+ *   p[t,j] = exp(s[t,j] - lse[t])     the softmax of row t
+ *   o[t]   = sum_j p[t,j] v[j]
+ *
+ * Backward needs qkv, o and lse: p is cheaper to compute again from lse than to keep, being T x T.
+ * lse is for that alone; nothing else may depend on it.
+ */
+#include "ops/attention/heads_rules.h"
+#include "ops/attention/reference.h"
+#include "ops/build.h"
+
+static void infer(tg_graph *g, tg_node *n) {
+    if (!tg_heads_want_scale(g, n) || !tg_heads_want_qkv(g, n, 0, 3)) return;
+    const tg_type *qkv = &n->in[0]->type;
+    const tg_heads s = tg_heads_of(&n->attr);
+    n->out[0].type = (tg_type) { TG_F32, 3, { qkv->dim[0], qkv->dim[1], s.q_row, 1 } };
+    n->out[1].type = (tg_type) { TG_F32, 3, { qkv->dim[0], s.n_q, qkv->dim[1], 1 } };
+}
+
+static void ref(const tg_args *a) {
+    const tg_heads s = tg_heads_of(&a->attr);
+    const size_t batch = a->in_type[0].dim[0], tokens = a->in_type[0].dim[1];
+    for (size_t b = 0; b < batch; b++) {
+        const TG_REAL *qkv = (const TG_REAL *)a->in[0] + b * tokens * s.row;
+        TG_REAL *o = (TG_REAL *)a->out[0] + b * tokens * s.q_row;
+        TG_REAL *lse = (TG_REAL *)a->out[1] + b * s.n_q * tokens;
+        for (size_t h = 0; h < s.n_q; h++) {
+            memory m = { .d = s.size, .step = s.row };
+            m.k = qkv + tg_heads_k(&s, h / s.group);
+            m.v = qkv + tg_heads_v(&s, h / s.group);
+            for (size_t t = 0; t < tokens; t++) {
+                m.n = t + 1; /* what is after a token does not exist for it */
+                lse[h * tokens + t] =
+                    (TG_REAL)attend(&m, (double)a->attr.f[0], qkv + t * s.row + tg_heads_q(&s, h),
+                                    o + t * s.q_row + h * s.size);
+            }
+        }
+    }
+}
+
+static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
+    if (!tg_want_no_gradient(g, n, dy, 1)) return;
+    din[0] = tg_attention_d(g, n->in[0], &n->out[0], &n->out[1], dy[0], &n->attr);
+}
+
+/* A score and its share of o: 2*D each, for the T (T+1) / 2 pairs that a causal row sees. */
+static double flop(const tg_args *a) {
+    const tg_heads s = tg_heads_of(&a->attr);
+    return 4 * (double)s.size * (double)(a->in_type[0].dim[0] * s.n_q) *
+           tg_heads_pairs((double)a->in_type[0].dim[1], 0);
+}
+
+/* Around 16 lanes and around 64 queries, which is a block of the fast body. */
+#define CASE(b, t, h, k, d, scale_)                                                                \
+    { .in = { TG_T3(F32, b, t, ((h) + 2 * (k)) * (d)) },                                           \
+      .attr = { .i = { h, k, d }, .f = { scale_ } },                                               \
+      .tol = 3e-6 }
+static const tg_case cases[] = {
+    CASE(1, 1, 1, 1, 1, 1),
+    CASE(2, 1, 3, 3, 8, 0.35355339f),
+    CASE(3, 2, 2, 1, 16, 0.25f),
+    CASE(2, 7, 3, 3, 40, 0.15811388f),
+    CASE(2, 15, 2, 2, 32, 0.1767767f),
+    CASE(1, 16, 2, 2, 16, 0.25f),
+    CASE(2, 17, 4, 2, 8, 0.35355339f),
+    CASE(1, 31, 1, 1, 5, 0.4472136f),
+    CASE(1, 63, 2, 1, 32, 0.1767767f),
+    CASE(2, 64, 3, 3, 32, 0.1767767f),
+    CASE(1, 65, 2, 2, 64, 0.125f),
+    CASE(1, 97, 3, 1, 80, 0.1118034f),
+    CASE(1, 131, 2, 2, 32, 0.1767767f),
+    CASE(1, 129, 4, 2, 16, 1),
+    CASE(1, 70, 1, 1, 128, 0.08838835f),
+    CASE(1, 193, 1, 1, 24, 0.20412415f),
+};
+
+TG_OP_DESC(attention) = {
+    .name = "attention",
+    .doc = "causal self-attention: o = softmax(scale * q k^T) v, and the rows' log-sum-exp",
+    .in_names = { "qkv" },
+    .out_names = { "o", "lse" },
+    .n_in = 1,
+    .n_out = 2,
+    .infer = infer,
+    TG_REFS(attention, ref),
+    .grad = grad,
+    .flop = flop,
+    TG_CASES(cases),
+};

@@ -1,0 +1,144 @@
+/*
+ * flash.h - attention of a block of queries by tiles of keys with a running softmax (Milakov and
+ * Gimelshein 2018; Dao et al. 2022). Shared by attention and attention_cached.
+ *
+ * A query meets its keys in tiles of 64, counted from position 0. m is the largest dot product so
+ * far, l the sum of exp(scale (dot - m)), o the sum of these weights times v:
+ *
+ *   new m  = max(m, dot products of the tile)      keep = exp(scale (m - new m))
+ *   p[j]   = exp(scale (dot[j] - new m))
+ *   l      = l * keep, then + p[j]  for the keys j of the tile, one after the other
+ *   o      = o * keep, then + p[j] v[j]  likewise
+ *   in the end  o / l,  lse = scale m + log l
+ *
+ * Here lanes are queries; attention_cached.simd.h has the same order with lanes for keys. So the
+ * bits of a row depend on its query and on the keys that it sees, not on the block that it came in:
+ * a prompt gives the same bits in chunks of any size, and the same as in training.
+ */
+#ifndef TG_OPS_ATTENTION_FLASH_H
+#define TG_OPS_ATTENTION_FLASH_H
+
+#include "ops/attention/softmax.h"
+#include "ops/attention/tiles.h"
+#include "simd/vmath.h"
+
+/* Queries of one head, and all keys and values from position 0 on. */
+typedef struct flash_head {
+    size_t d;
+    float scale;
+    rows q, k, v;
+    float *o;
+    size_t o_step;
+    float *lse; /* may be NULL */
+} flash_head;
+
+/* Memory of a worker. width is d rounded up to LANES. */
+typedef struct flash_local {
+    size_t width;
+    float *s;            /* [TILE][TILE]  dot products, then p */
+    float *qt;           /* [width][TILE] queries, transposed */
+    float *o;            /* [TILE][width] */
+    float *copy[2];      /* [TILE][width] rows that can't be read where they are */
+    float *m, *l, *keep; /* [TILE] */
+} flash_local;
+
+static size_t flash_local_elems(size_t d) {
+    return TILE * TILE + 4 * TILE * round_up(d, LANES) + 3 * TILE;
+}
+
+static flash_local flash_local_at(float *at, size_t d) {
+    const size_t width = round_up(d, LANES), n = TILE * width;
+    float *const vectors = at + TILE * TILE + 4 * n;
+    return (flash_local) {
+        .width = width,
+        .s = at,
+        .qt = at + TILE * TILE,
+        .o = at + TILE * TILE + n,
+        .copy = { at + TILE * TILE + 2 * n, at + TILE * TILE + 3 * n },
+        .m = vectors,
+        .l = vectors + TILE,
+        .keep = vectors + 2 * TILE,
+    };
+}
+
+/* The lanes that don't see key j, where lane 0 sees keys below all. */
+static inline tg_vm hidden(size_t j, ptrdiff_t all) {
+    return tg_vfirst(clamp((ptrdiff_t)j - all + 1, LANES));
+}
+
+/*
+ * The running softmax of 16 queries, lanes of s from column i on, over n keys. Keys below all are
+ * seen by all of them, key j from there on by the lanes from j - all + 1 on; all may be negative.
+ */
+static inline void softmax_lanes(const flash_local *f, size_t i, ptrdiff_t all, size_t n,
+                                 float scale) {
+    float *s = f->s + i;
+    const size_t n_all = clamp(all, n);
+    const tg_v m = tg_vload(f->m + i), c = tg_vset(scale * LOG2_E), none = tg_vset(MINUS_INF);
+    tg_v top = m, odd = m; /* two chains, for the time that a maximum takes */
+    for (size_t j = 0; j + 1 < n_all; j += 2) {
+        top = tg_vmax(tg_vload(s + j * TILE), top);
+        odd = tg_vmax(tg_vload(s + (j + 1) * TILE), odd);
+    }
+    if (n_all % 2) top = tg_vmax(tg_vload(s + (n_all - 1) * TILE), top);
+    top = tg_vmax(odd, top);
+    for (size_t j = n_all; j < n; j++)
+        top = tg_vmax(tg_vselect(hidden(j, all), none, tg_vload(s + j * TILE)), top);
+    const tg_v keep = power_of_2(tg_vmul(tg_vsub(m, top), c));
+    tg_v sum = tg_vmul(tg_vload(f->l + i), keep);
+    for (size_t j = 0; j < n_all; j++) {
+        const tg_v p = power_of_2(tg_vmul(tg_vsub(tg_vload(s + j * TILE), top), c));
+        tg_vstore(s + j * TILE, p);
+        sum = tg_vadd(sum, p);
+    }
+    for (size_t j = n_all; j < n; j++) {
+        const tg_v p = power_of_2(tg_vmul(tg_vsub(tg_vload(s + j * TILE), top), c));
+        tg_vstore(s + j * TILE, p);
+        sum = tg_vadd(sum, tg_vselect(hidden(j, all), tg_vzero(), p));
+    }
+    tg_vstore(f->m + i, top);
+    tg_vstore(f->l + i, sum);
+    tg_vstore(f->keep + i, keep);
+}
+
+/* Keys [begin, begin + n) for all queries of the block; off as in tiles.h. */
+static void flash_tile(const flash_head *x, const flash_local *f, size_t begin, size_t n,
+                       size_t n_queries, ptrdiff_t off) {
+    const rows k =
+        whole_rows(f->copy[0], f->width, rows_from(x->k, begin), n, round_up(n, ROWS), x->d);
+    dots(f->s, k, f->qt, x->d, n, n_queries, off);
+    for (size_t i = 0; i < n_queries; i += LANES) {
+        const ptrdiff_t all = off + (ptrdiff_t)i + 1;
+        softmax_lanes(f, i, all, clamp(all + LANES - 1, n), x->scale);
+    }
+    const rows v = whole_rows(f->copy[1], f->width, rows_from(x->v, begin), n, n, x->d);
+    over_keys(f->o, f->width, f->width, begin ? FROM_X : FROM_ZERO, f->keep, f->s, v, n, n_queries,
+              off);
+}
+
+/* The first n <= TILE queries of x, the first one at position pos. */
+static void flash_block(const flash_head *x, const flash_local *f, size_t pos, size_t n) {
+    const size_t n_lanes = round_up(n, LANES), end = pos + n;
+    transpose(f->qt, whole_rows(f->copy[0], f->width, x->q, n, n_lanes, x->d), f->width, n_lanes);
+    for (size_t i = 0; i < n_lanes; i += LANES) {
+        tg_vstore(f->m + i, tg_vset(MINUS_INF));
+        tg_vstore(f->l + i, tg_vzero());
+    }
+    for (size_t begin = 0; begin < end; begin += TILE)
+        flash_tile(x, f, begin, tg_min_size(TILE, end - begin), n,
+                   (ptrdiff_t)pos - (ptrdiff_t)begin);
+    for (size_t i = 0; i < n_lanes; i += LANES) {
+        const tg_v l = tg_vload(f->l + i);
+        tg_vstore(f->keep + i, tg_vdiv(tg_vset(1), l));
+        if (x->lse)
+            store_columns(x->lse, i, n, tg_vfma(tg_vload(f->m + i), tg_vset(x->scale), tg_vlog(l)));
+    }
+    for (size_t i = 0; i < n; i++) {
+        const tg_v factor = tg_vset(f->keep[i]);
+        for (size_t c = 0; c < x->d; c += LANES)
+            store_columns(x->o + i * x->o_step, c, x->d,
+                          tg_vmul(tg_vload(f->o + i * f->width + c), factor));
+    }
+}
+
+#endif

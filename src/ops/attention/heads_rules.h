@@ -1,0 +1,56 @@
+/*
+ * heads_rules.h - the shape rules that all ops of attention share.
+ */
+#ifndef TG_OPS_ATTENTION_HEADS_RULES_H
+#define TG_OPS_ATTENTION_HEADS_RULES_H
+
+#include "ops/attention/heads.h"
+#include "ops/rules.h"
+
+/* The heads are positive, divide each other, and a row of theirs can be addressed. */
+static inline bool tg_heads_want(tg_graph *g, const tg_node *n) {
+    const int32_t h = n->attr.i[0], k = n->attr.i[1], d = n->attr.i[2];
+    if (h >= 1 && k >= 1 && d >= 1 && h % k == 0 &&
+        ((int64_t)h + 2 * (int64_t)k) * (int64_t)d <= INT32_MAX)
+        return true;
+    tg_graph_fail(g, n, TG_E_SHAPE,
+                  "want H query heads, K key heads that divide H, and heads of D elements, "
+                  "have H %d, K %d, D %d",
+                  (int)h, (int)k, (int)d);
+    return false;
+}
+
+/* f[0] is above 0: the fast bodies look for the largest score before they scale. */
+static inline bool tg_heads_want_scale(tg_graph *g, const tg_node *n) {
+    const float scale = n->attr.f[0];
+    if (scale > 0 && scale <= FLT_MAX) return true;
+    tg_graph_fail(g, n, TG_E_ARG, "want a scale above 0, have %g", (double)scale);
+    return false;
+}
+
+/* Input k is rows of q, k and v: of n_dims dimensions, the last one (H+2K)*D long. */
+static inline bool tg_heads_want_qkv(tg_graph *g, const tg_node *n, int k, int n_dims) {
+    if (!tg_heads_want(g, n) || !tg_want_dims(g, n, k, TG_F32, n_dims, n_dims)) return false;
+    tg_type want = n->in[k]->type;
+    want.dim[n_dims - 1] = tg_heads_of(&n->attr).row;
+    return tg_want_type(g, n, k, want);
+}
+
+/* Input k is a KV cache [2,K,Tmax,D]. */
+static inline bool tg_heads_want_cache(tg_graph *g, const tg_node *n, int k) {
+    if (!tg_heads_want(g, n) || !tg_want_dims(g, n, k, TG_F32, 4, 4)) return false;
+    const tg_heads s = tg_heads_of(&n->attr);
+    tg_type want = n->in[k]->type;
+    want.dim[0] = 2;
+    want.dim[1] = s.n_kv;
+    want.dim[3] = s.size;
+    return tg_want_type(g, n, k, want);
+}
+
+/* Rows of this call fit behind pos: what the session sees to, stated where it is relied on. */
+static inline void tg_heads_assert_room(const tg_args *a, size_t rows, size_t t_max) {
+    TG_ASSERT(a->rt->pos >= 0 && (size_t)a->rt->pos + rows <= t_max);
+    (void)a, (void)rows, (void)t_max;
+}
+
+#endif

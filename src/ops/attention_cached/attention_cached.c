@@ -1,0 +1,80 @@
+/*
+ * attention_cached - attention of new tokens to the KV cache, which holds their own keys already.
+ *
+ *   in 0   qkv [T,(H+2K)*D], T dynamic; its queries alone are read     in 1  cache [2,K,Tmax,D]
+ *   out 0  o [T,H*D]
+ *   i[0] H   i[1] K   i[2] D   f[0] scale     run time: pos, the tokens before these
+ *
+ *   o[t] = sum_j p[t,j] v[j],  p[t,:] = softmax of scale * q[t].k[j]        for j = 0 .. pos + t
+ *
+ * kv_append comes before it. Rows of the cache from pos + T on are never read.
+ */
+#include "ops/attention/heads_rules.h"
+#include "ops/attention/reference.h"
+#include "ops/build.h"
+
+static void infer(tg_graph *g, tg_node *n) {
+    if (!tg_heads_want_scale(g, n) || !tg_heads_want_qkv(g, n, 0, 2) ||
+        !tg_heads_want_cache(g, n, 1))
+        return;
+    n->out[0].type = tg_type_2d(TG_F32, n->in[0]->type.dim[0], tg_heads_of(&n->attr).q_row);
+}
+
+static void ref(const tg_args *a) {
+    const tg_heads s = tg_heads_of(&a->attr);
+    const size_t rows = a->in_type[0].dim[0], t_max = a->in_type[1].dim[2];
+    tg_heads_assert_room(a, rows, t_max);
+    for (size_t h = 0; h < s.n_q; h++) {
+        memory m = { .d = s.size, .step = s.size };
+        m.k = (const TG_REAL *)a->in[1] + h / s.group * t_max * s.size;
+        m.v = m.k + s.n_kv * t_max * s.size;
+        for (size_t t = 0; t < rows; t++) {
+            m.n = (size_t)a->rt->pos + t + 1;
+            attend(&m, (double)a->attr.f[0],
+                   (const TG_REAL *)a->in[0] + t * s.row + tg_heads_q(&s, h),
+                   (TG_REAL *)a->out[0] + t * s.q_row + h * s.size);
+        }
+    }
+}
+
+static double flop(const tg_args *a) {
+    const tg_heads s = tg_heads_of(&a->attr);
+    return 4 * (double)s.q_row *
+           tg_heads_pairs((double)a->in_type[0].dim[0], a->rt ? (double)a->rt->pos : 0);
+}
+
+/* One row, a few and many, at the beginning of a cache, inside, and where it ends. */
+#define CASE(rows_, pos_, t_max, h, k, d, scale_)                                                  \
+    { .in = { TG_T2(F32, rows_, ((h) + 2 * (k)) * (d)), TG_T4(F32, 2, k, t_max, d) },              \
+      .attr = { .i = { h, k, d }, .f = { scale_ } },                                               \
+      .rt = { .rows = (rows_), .pos = (pos_) },                                                    \
+      .tol = 3e-6 }
+static const tg_case cases[] = {
+    CASE(1, 0, 1, 1, 1, 1, 1),
+    CASE(1, 0, 9, 3, 3, 8, 0.35355339f),
+    CASE(1, 15, 16, 2, 1, 16, 0.25f),
+    CASE(1, 64, 128, 4, 2, 32, 0.1767767f),
+    CASE(1, 190, 193, 2, 2, 80, 0.1118034f),
+    CASE(2, 61, 67, 2, 1, 40, 0.15811388f),
+    CASE(3, 127, 130, 2, 2, 64, 0.125f),
+    CASE(5, 0, 5, 6, 2, 24, 0.20412415f),
+    CASE(16, 50, 101, 2, 2, 32, 0.1767767f),
+    CASE(17, 64, 97, 3, 3, 32, 0.1767767f),
+    CASE(63, 1, 64, 2, 2, 64, 0.125f),
+    CASE(64, 0, 64, 1, 1, 128, 0.08838835f),
+    CASE(67, 33, 131, 4, 1, 5, 0.4472136f),
+    CASE(131, 0, 192, 2, 2, 16, 1),
+};
+
+TG_OP_DESC(attention_cached) = {
+    .name = "attention_cached",
+    .doc = "attention of new tokens to the KV cache",
+    .in_names = { "qkv", "cache" },
+    .out_names = { "o" },
+    .n_in = 2,
+    .n_out = 1,
+    .infer = infer,
+    TG_REFS(attention_cached, ref),
+    .flop = flop,
+    TG_CASES(cases),
+};

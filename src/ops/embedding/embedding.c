@@ -1,0 +1,58 @@
+/*
+ * embedding - y[n,:] = table[ids[n],:], one row of the table for every token.
+ *
+ *   in 0  ids [..] i32 in [0,V)     in 1  table [V,C]     out 0  y [..,C]
+ *
+ * Backward needs the ids alone. An id outside [0,V) takes the nearest row (tg_clamp_id).
+ */
+#include "ops/build.h"
+#include "ops/kernel.h"
+#include "ops/rules.h"
+
+static void infer(tg_graph *g, tg_node *n) {
+    if (!tg_want_dims(g, n, 0, TG_I32, 0, TG_MAX_DIMS - 1)) return;
+    if (!tg_want_dims(g, n, 1, TG_F32, 2, 2)) return;
+    tg_type y = n->in[0]->type;
+    y.dtype = TG_F32;
+    y.dim[y.n_dims++] = n->in[1]->type.dim[1];
+    n->out[0].type = y;
+}
+
+static void ref(const tg_args *a) {
+    const int32_t *ids = a->in[0];
+    const TG_REAL *table = a->in[1];
+    TG_REAL *y = a->out[0];
+    const size_t rows = tg_type_elems(&a->in_type[0]);
+    const size_t vocab = a->in_type[1].dim[0], cols = a->in_type[1].dim[1];
+    for (size_t r = 0; r < rows; r++) {
+        const TG_REAL *from = table + tg_clamp_id(ids[r], vocab) * cols;
+        for (size_t c = 0; c < cols; c++) y[r * cols + c] = from[c];
+    }
+}
+
+static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
+    din[1] = tg_embedding_dw(g, n->in[0], dy[0], (int32_t)n->in[1]->type.dim[0]);
+}
+
+#define CASE(tokens, v, c) { .in = { TG_T1(I32, tokens), TG_T2(F32, v, c) }, .i32_below = (v) }
+static const tg_case cases[] = {
+    CASE(1, 1, 1),
+    CASE(7, 3, 15),
+    CASE(5, 16, 16),
+    CASE(31, 11, 17),
+    { .in = { TG_T2(I32, 4, 67), TG_T2(F32, 256, 131) }, .i32_below = 256 },
+    { .in = { TG_T1(I32, 9), TG_T2(F32, 5, 33) }, .i32_below = 8 }, /* ids beyond the table */
+};
+
+TG_OP_DESC(embedding) = {
+    .name = "embedding",
+    .doc = "y[n,:] = table[ids[n],:]",
+    .in_names = { "ids", "table" },
+    .out_names = { "y" },
+    .n_in = 2,
+    .n_out = 1,
+    .infer = infer,
+    TG_REFS(embedding, ref),
+    .grad = grad,
+    TG_CASES(cases),
+};

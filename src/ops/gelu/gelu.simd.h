@@ -1,0 +1,36 @@
+/*
+ * gelu.simd.h - y = gelu(x) by runs of elements; the two forms are two variants.
+ */
+#include "ops/build.h"
+#include "ops/kernel.h"
+#include "simd/vec.h"
+#include "simd/vmath.h"
+
+#define UNIT 4096u
+
+static size_t units(const tg_args *a) { return tg_units(tg_type_elems(&a->in_type[0]), UNIT); }
+
+static inline __attribute__((always_inline)) void run_with(const tg_args *a, size_t begin,
+                                                           size_t end, tg_v (*gelu)(tg_v)) {
+    const float *x = a->in[0];
+    float *y = a->out[0];
+    const size_t stop = tg_min_size(end * UNIT, tg_type_elems(&a->in_type[0]));
+    size_t i = begin * UNIT;
+    for (; i + 16 <= stop; i += 16) tg_vstore(y + i, gelu(tg_vload(x + i)));
+    if (i < stop) tg_vstore_n(y + i, gelu(tg_vload_n(x + i, stop - i)), stop - i);
+}
+
+static bool is_erf(const tg_args *a) { return a->attr.i[0] == TG_ACT_GELU_ERF; }
+static bool is_tanh(const tg_args *a) { return a->attr.i[0] == TG_ACT_GELU_TANH; }
+static void run_erf(const tg_args *a, size_t begin, size_t end) {
+    run_with(a, begin, end, tg_vgelu_erf);
+}
+static void run_tanh(const tg_args *a, size_t begin, size_t end) {
+    run_with(a, begin, end, tg_vgelu_tanh);
+}
+
+static const tg_variant variants[] = {
+    { .name = "erf", .fits = is_erf, .phase = { { units, run_erf } } },
+    { .name = "tanh", .fits = is_tanh, .phase = { { units, run_tanh } } },
+};
+TG_KERNELS(gelu, variants);

@@ -1,0 +1,55 @@
+/*
+ * grad_norm - the length of all gradients as one vector, and what follows from it for the step.
+ *
+ *   in 0  grads [P]     in 1  loss, a scalar     f[0]  clip, 0 for none
+ *   out 0  stats [4]:
+ *       0  norm = sqrt(sum(grads^2))
+ *       1  coefficient that the gradients are to be scaled by, min(1, clip / (norm + 1e-6))
+ *       2  ok: 1 if loss and norm are finite, else 0: nothing may be updated from these gradients
+ *       3  loss
+ *
+ * Squares and sums are doubles: the square of an f32 is exact in a double and cannot overflow.
+ */
+#include "base/math.h"
+#include "ops/build.h"
+#include "ops/rules.h"
+
+static void infer(tg_graph *g, tg_node *n) {
+    if (!tg_want_dims(g, n, 0, TG_F32, 1, 1)) return;
+    if (!tg_want_type(g, n, 1, tg_type_scalar(TG_F32))) return;
+    n->out[0].type = tg_type_1d(TG_F32, 4);
+}
+
+static void ref(const tg_args *a) {
+    const TG_REAL *grads = a->in[0], loss = ((const TG_REAL *)a->in[1])[0];
+    TG_REAL *stats = a->out[0];
+    const size_t n = tg_type_elems(&a->in_type[0]);
+    const double clip = (double)a->attr.f[0];
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += (double)grads[i] * (double)grads[i];
+    const double norm = tg_sqrt(sum), coefficient = clip / (norm + 1e-6);
+    stats[0] = (TG_REAL)norm;
+    stats[1] = (TG_REAL)(clip > 0 && coefficient < 1 ? coefficient : 1);
+    stats[2] = tg_isfinite((double)stats[0]) && tg_isfinite((double)loss) ? 1 : 0;
+    stats[3] = loss;
+}
+
+#define CASE(n, s, clip)                                                                           \
+    { .in = { TG_T1(F32, n), TG_T0(F32) }, .attr = { .f = { clip } }, .scale = (s), .tol = 1e-6 }
+static const tg_case cases[] = {
+    CASE(1, 1, 1),     CASE(15, 1, 0),      CASE(16, 1e-3f, 1),   CASE(17, 1, 100),
+    CASE(131, 1, 1),   CASE(4095, 1, 1),    CASE(4096, 1, 1),     CASE(4097, 1, 1),
+    CASE(40009, 1, 1), CASE(131, 1e25f, 1), CASE(131, 1e-25f, 1),
+};
+
+TG_OP_DESC(grad_norm) = {
+    .name = "grad_norm",
+    .doc = "norm of all gradients, clip coefficient, whether the step may be taken, loss",
+    .in_names = { "grads", "loss" },
+    .out_names = { "stats" },
+    .n_in = 2,
+    .n_out = 1,
+    .infer = infer,
+    TG_REFS(grad_norm, ref),
+    TG_CASES(cases),
+};

@@ -1,0 +1,62 @@
+/*
+ * kv_append - keys and values of new tokens go into the KV cache, behind those of earlier ones.
+ *
+ *   in 0   cache [2,K,Tmax,D]   in 1  qkv [T,(H+2K)*D], T dynamic
+ *   out 0  the next version of cache, the same memory
+ *   i[0] H   i[1] K   i[2] D    run time: pos, the tokens that the cache holds
+ *
+ *   cache[0, kv, pos + t, :] = key head kv of row t      cache[1, kv, pos + t, :] = its value head
+ *
+ * Rows that are not named keep what they hold, and nothing else is read of the cache. The session
+ * sees to it that pos + T <= Tmax.
+ */
+#include "ops/attention/heads_rules.h"
+#include "ops/build.h"
+
+static void infer(tg_graph *g, tg_node *n) {
+    if (!tg_heads_want_cache(g, n, 0) || !tg_heads_want_qkv(g, n, 1, 2)) return;
+    n->out[0].type = n->in[0]->type;
+}
+
+static void ref(const tg_args *a) {
+    const tg_heads s = tg_heads_of(&a->attr);
+    const size_t rows = a->in_type[1].dim[0], t_max = a->in_type[0].dim[2];
+    const size_t pos = (size_t)a->rt->pos;
+    tg_heads_assert_room(a, rows, t_max);
+    for (size_t t = 0; t < rows; t++) {
+        const TG_REAL *row = (const TG_REAL *)a->in[1] + t * s.row;
+        for (size_t kv = 0; kv < s.n_kv; kv++) {
+            TG_REAL *key = (TG_REAL *)a->out[0] + (kv * t_max + pos + t) * s.size;
+            memcpy(key, row + tg_heads_k(&s, kv), s.size * sizeof *key);
+            memcpy(key + s.n_kv * t_max * s.size, row + tg_heads_v(&s, kv), s.size * sizeof *key);
+        }
+    }
+}
+
+#define CASE(rows_, pos_, t_max, h, k, d)                                                          \
+    {                                                                                              \
+        .in = { TG_T4(F32, 2, k, t_max, d), TG_T2(F32, rows_, ((h) + 2 * (k)) * (d)) },            \
+        .attr = { .i = { h, k, d } }, .rt = {                                                      \
+            .rows = (rows_),                                                                       \
+            .pos = (pos_)                                                                          \
+        }                                                                                          \
+    }
+static const tg_case cases[] = {
+    CASE(1, 0, 1, 1, 1, 1),     CASE(1, 6, 7, 2, 2, 8),     CASE(3, 0, 8, 4, 2, 16),
+    CASE(15, 1, 16, 3, 1, 17),  CASE(16, 16, 40, 2, 2, 32), CASE(17, 5, 67, 6, 3, 40),
+    CASE(97, 3, 101, 3, 3, 64),
+};
+
+TG_OP_DESC(kv_append) = {
+    .name = "kv_append",
+    .doc = "keys and values of new tokens go into the KV cache",
+    .in_names = { "cache", "qkv" },
+    .out_names = { "cache" },
+    .n_in = 2,
+    .n_out = 1,
+    .state_in = { 1 },
+    .ends_rows = true,
+    .infer = infer,
+    TG_REFS(kv_append, ref),
+    TG_CASES(cases),
+};

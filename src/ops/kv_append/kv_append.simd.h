@@ -1,0 +1,34 @@
+/*
+ * kv_append.simd.h - copies keys and values of new tokens into the KV cache.
+ *
+ * A unit is some rows with all their heads: a row is read from one place, and a single row, which
+ * decoding has, is one unit.
+ */
+#include "ir/op.h"
+#include "ops/attention/heads.h"
+#include "ops/kernel.h"
+#include "simd/vec.h"
+
+static size_t unit_rows(const tg_args *a) {
+    return tg_unit_rows(2 * (size_t)a->attr.i[1] * (size_t)a->attr.i[2], TG_UNIT_ELEMS);
+}
+
+static size_t units(const tg_args *a) { return tg_units(a->in_type[1].dim[0], unit_rows(a)); }
+
+static void run(const tg_args *a, size_t begin, size_t end) {
+    const tg_heads s = tg_heads_of(&a->attr);
+    const size_t t_max = a->in_type[0].dim[2], pos = (size_t)a->rt->pos;
+    const size_t bytes = s.size * sizeof(float);
+    const size_t last = tg_min_size(end * unit_rows(a), a->in_type[1].dim[0]);
+    for (size_t t = begin * unit_rows(a); t < last; t++) {
+        const float *row = (const float *)a->in[1] + t * s.row;
+        for (size_t kv = 0; kv < s.n_kv; kv++) {
+            float *key = (float *)a->out[0] + (kv * t_max + pos + t) * s.size;
+            memcpy(key, row + tg_heads_k(&s, kv), bytes);
+            memcpy(key + s.n_kv * t_max * s.size, row + tg_heads_v(&s, kv), bytes);
+        }
+    }
+}
+
+static const tg_variant variants[] = { { .name = "copy", .phase = { { units, run } } } };
+TG_KERNELS(kv_append, variants);

@@ -1,0 +1,40 @@
+/*
+ * last_row - y = the last row of x: after a prompt, only the logits that follow its newest token are
+ * wanted, so that the head works on one row.
+ *
+ *   in 0  x [T,C], of dynamic rows      out  y [1,C]
+ */
+#include "ops/build.h"
+#include "ops/rules.h"
+
+static void infer(tg_graph *g, tg_node *n) {
+    if (!tg_want_dims(g, n, 0, TG_F32, 2, 2)) return;
+    n->out[0].type = tg_type_2d(TG_F32, 1, n->in[0]->type.dim[1]);
+}
+
+static void ref(const tg_args *a) {
+    const size_t rows = a->in_type[0].dim[0], C = a->in_type[0].dim[1];
+    const TG_REAL *x = a->in[0];
+    TG_REAL *y = a->out[0];
+    for (size_t i = 0; i < C; i++) y[i] = x[(rows - 1) * C + i];
+}
+
+static const tg_case cases[] = {
+    { .in = { TG_T2(F32, 1, 1) } },
+    { .in = { TG_T2(F32, 3, 17) } },
+    { .in = { TG_T2(F32, 32, 96) } },
+};
+
+TG_OP_DESC(last_row) = {
+    .name = "last_row",
+    .doc = "the last row of a sequence",
+    .in_names = { "x" },
+    .out_names = { "y" },
+    .n_in = 1,
+    .n_out = 1,
+    .ends_rows = true,
+    .scalar_only = true,
+    .infer = infer,
+    TG_REFS(last_row, ref),
+    TG_CASES(cases),
+};

@@ -1,0 +1,233 @@
+/*
+ * matmul_tile.h - the register tile of the blocked product, and what is done to finished sums.
+ *
+ * A tile is up to TG_MR rows of PANEL columns of y. Its sums stay in registers while k runs:
+ *
+ *                              b, packed: PANEL columns, one or two registers a step of k
+ *                             +--------------------+
+ *                             | b[k, 0..PANEL)     |
+ *                             +--------------------+
+ *     a, one load that        +--------------------+
+ *     fills all lanes: a[i,k] | c[i, 0..PANEL)     |  += a[i,k] * b[k, 0..PANEL)    for each row i
+ *                             +--------------------+
+ *
+ * Every sum is one chain of tg_vfma over rising k, so its bits do not depend on the height of the
+ * tile; and it goes on from stored sums, so that cutting k into blocks changes no bit either.
+ *
+ * With operands in bf16 a step is two k: an element of a packed operand is then a pair of bf16 in
+ * the 32 bits of a float, and all distances stay what they are. Only the packing and one
+ * instruction differ.
+ */
+#ifndef TG_OPS_MATMUL_TILE_H
+#define TG_OPS_MATMUL_TILE_H
+
+#include "simd/vec.h"
+#include "simd/vmath.h"
+
+#include "ops/build.h"
+#include "ops/kernel.h"
+
+enum {
+    PANEL = TG_NRV * 16, /* columns of a tile */
+    STEP_BLOCK = 256,    /* steps of k in a block: a strip of a (12 KiB) stays in the first cache */
+    STRIP_LD = STEP_BLOCK + 16, /* from row to row of a packed strip: an odd number of lines */
+    PAD = 48,                   /* between packed panels and strips, for the same reason */
+};
+
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+#define UNROLL        _Pragma("GCC unroll 16")
+
+/* The product as the kernels see it: sizes, pointers, and what follows the sum. */
+typedef struct product {
+    size_t m, n, k;
+    int trans;          /* 0 and 2: a [m,k], 1: a [k,m];   0 and 1: b [k,n], 2: b [n,k] */
+    const float *a, *b; /* rows, as they are stored, are lda and ldb apart */
+    size_t lda, ldb;
+    const float *bias; /* [n] or NULL */
+    const float *res;  /* [m,n] or NULL */
+    float *y, *z;      /* [m,n]; z is NULL if what goes into the activation is not kept */
+    int act;
+    bool acc; /* the sums start from y */
+} product;
+
+static product product_of(const tg_args *args) {
+    const int trans = args->attr.i[0];
+    const size_t rows = tg_type_rows(&args->in_type[0]), cols = tg_type_cols(&args->in_type[0]);
+    product p = { .trans = trans, .act = args->attr.i[1], .acc = args->acc & 1 };
+    p.m = trans == 1 ? cols : rows;
+    p.k = trans == 1 ? rows : cols;
+    p.lda = cols;
+    p.ldb = tg_type_cols(&args->in_type[1]);
+    p.n = trans == 2 ? tg_type_rows(&args->in_type[1]) : p.ldb;
+    p.a = args->in[0];
+    p.b = args->in[1];
+    p.bias = args->in[2];
+    p.res = args->in[3];
+    p.y = args->out[0];
+    p.z = args->attr.i[2] ? args->out[1] : NULL;
+    return p;
+}
+
+/* ----------------------------------------------------------------------------- the register tile */
+
+/* Where a tile finds its operands and leaves its sums. */
+typedef struct tile_args {
+    size_t steps;
+    const float *a;
+    size_t a_step;     /* from one step of k to the next; 1: a packed strip, rows STRIP_LD apart;
+                          else: columns of a, rows 1 apart */
+    const float *b;    /* [steps][PANEL] */
+    const float *from; /* sums so far, NULL: zeros */
+    size_t from_ld;
+    float *to;
+    size_t to_ld;
+    const float *bias, *res; /* to be added at the end, at the tile's place, or NULL */
+    size_t res_ld;
+    /* Lines of the next strip of a, fetched while this one computes: rows, and floats a 16 steps. */
+    const float *next;
+    size_t next_rows, next_ld, next_floats;
+} tile_args;
+
+static ALWAYS_INLINE void tile_fetch(const tile_args *t, size_t step) {
+    for (size_t i = 0; i < t->next_rows; i++) {
+        const float *p = t->next + i * t->next_ld + step / 16 * t->next_floats;
+        for (size_t j = 0; j < t->next_floats; j += 16) TG_PREFETCH_FAR(p + j);
+    }
+}
+
+/* One step of one row. half is a constant: operands are pairs of bf16. */
+static ALWAYS_INLINE void tile_row(const float *a, const tg_v *b, tg_v *c, bool half) {
+#ifdef TG_SIMD_BF16
+    if (half) {
+        UNROLL
+        for (int j = 0; j < TG_NRV; j++) c[j] = tg_vdot_bf16(a, b[j], c[j]);
+        return;
+    }
+#else
+    (void)half;
+#endif
+    const tg_v x = tg_vset(*a);
+    UNROLL
+    for (int j = 0; j < TG_NRV; j++) c[j] = tg_vfma(x, b[j], c[j]);
+}
+
+/* rows, a_row and half are constants where this is called, and the loops over rows vanish. */
+static ALWAYS_INLINE void tile_rows(const tile_args *t, const int rows, size_t a_row, size_t a_step,
+                                    bool half) {
+    tg_v c[TG_MR][TG_NRV];
+    UNROLL
+    for (int i = 0; i < rows; i++) {
+        UNROLL
+        for (int j = 0; j < TG_NRV; j++) c[i][j] = tg_vzero();
+    }
+    if (t->from) {
+        UNROLL
+        for (int i = 0; i < rows; i++) {
+            UNROLL
+            for (int j = 0; j < TG_NRV; j++)
+                c[i][j] = tg_vload(t->from + (size_t)i * t->from_ld + 16 * j);
+        }
+    }
+    const float *a = t->a, *b = t->b;
+    for (size_t begin = 0; begin < t->steps; begin += 16) {
+        tile_fetch(t, begin);
+        const size_t end = tg_min_size(begin + 16, t->steps);
+        for (size_t k = begin; k < end; k++, a += a_step, b += PANEL) {
+            tg_v row[TG_NRV];
+            UNROLL
+            for (int j = 0; j < TG_NRV; j++) row[j] = tg_vload(b + 16 * j);
+            UNROLL
+            for (int i = 0; i < rows; i++) tile_row(a + (size_t)i * a_row, row, c[i], half);
+        }
+    }
+    if (t->bias) {
+        UNROLL
+        for (int j = 0; j < TG_NRV; j++) {
+            const tg_v x = tg_vload(t->bias + 16 * j);
+            UNROLL
+            for (int i = 0; i < rows; i++) c[i][j] = tg_vadd(c[i][j], x);
+        }
+    }
+    if (t->res) {
+        UNROLL
+        for (int i = 0; i < rows; i++) {
+            UNROLL
+            for (int j = 0; j < TG_NRV; j++)
+                c[i][j] = tg_vadd(c[i][j], tg_vload(t->res + (size_t)i * t->res_ld + 16 * j));
+        }
+    }
+    UNROLL
+    for (int i = 0; i < rows; i++) {
+        UNROLL
+        for (int j = 0; j < TG_NRV; j++) tg_vstore(t->to + (size_t)i * t->to_ld + 16 * j, c[i][j]);
+    }
+}
+
+/* The heights of this ISA's tile, each with code of its own: no row is computed to be thrown away. */
+#if TG_MR == 12
+#define TILE_HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
+#elif TG_MR == 6
+#define TILE_HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6)
+#elif TG_MR == 2
+#define TILE_HEIGHTS(X) X(1) X(2)
+#else
+#error "TILE_HEIGHTS does not know this TG_MR"
+#endif
+
+static ALWAYS_INLINE void tile(const tile_args *t, size_t rows, bool half) {
+    if (t->a_step == 1) {
+        switch (rows) {
+#define TILE_HEIGHT(h)                                                                             \
+    case h: tile_rows(t, h, STRIP_LD, 1, half); break;
+            TILE_HEIGHTS(TILE_HEIGHT)
+#undef TILE_HEIGHT
+        }
+    } else {
+        switch (rows) {
+#define TILE_HEIGHT(h)                                                                             \
+    case h: tile_rows(t, h, 1, t->a_step, half); break;
+            TILE_HEIGHTS(TILE_HEIGHT)
+#undef TILE_HEIGHT
+        }
+    }
+}
+
+/* -------------------------------------------------------------------------------- after the sum */
+
+/* Sixteen columns of a row, or the first n of them: z = sum + bias, y = act(z) + residual. `at` is
+ * the place in y, col the column. act is a constant. */
+static ALWAYS_INLINE void finish_lanes(const product *p, tg_v sum, size_t at, size_t col, size_t n,
+                                       int act) {
+    const bool whole = n == 16;
+    if (p->bias) sum = tg_vadd(sum, whole ? tg_vload(p->bias + col) : tg_vload_n(p->bias + col, n));
+    if (p->z && whole) tg_vstore(p->z + at, sum);
+    else if (p->z) tg_vstore_n(p->z + at, sum, n);
+    if (act == TG_ACT_GELU_ERF) sum = tg_vgelu_erf(sum);
+    if (act == TG_ACT_GELU_TANH) sum = tg_vgelu_tanh(sum);
+    if (p->res) sum = tg_vadd(sum, whole ? tg_vload(p->res + at) : tg_vload_n(p->res + at, n));
+    if (whole) tg_vstore(p->y + at, sum);
+    else tg_vstore_n(p->y + at, sum, n);
+}
+
+static ALWAYS_INLINE void finish_rows(const product *p, const float *sums, size_t row, size_t rows,
+                                      size_t col, size_t cols, int act) {
+    for (size_t i = 0; i < rows; i++, sums += PANEL) {
+        const size_t at = (row + i) * p->n + col;
+        size_t j = 0;
+        for (; j + 16 <= cols; j += 16)
+            finish_lanes(p, tg_vload(sums + j), at + j, col + j, 16, act);
+        if (j < cols) finish_lanes(p, tg_vload(sums + j), at + j, col + j, cols - j, act);
+    }
+}
+
+/* rows x cols sums, PANEL apart, cols <= PANEL, whose place in y is (row, col). */
+static void finish(const product *p, const float *sums, size_t row, size_t rows, size_t col,
+                   size_t cols) {
+    switch (p->act) {
+    case TG_ACT_GELU_ERF: finish_rows(p, sums, row, rows, col, cols, TG_ACT_GELU_ERF); break;
+    case TG_ACT_GELU_TANH: finish_rows(p, sums, row, rows, col, cols, TG_ACT_GELU_TANH); break;
+    default: finish_rows(p, sums, row, rows, col, cols, TG_ACT_NONE);
+    }
+}
+
+#endif

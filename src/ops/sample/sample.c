@@ -1,0 +1,194 @@
+/*
+ * sample - draws the next token from the last row of the logits.
+ *
+ *   in 0  logits [T,V] or [V]     in 1  recent [R] i32, the newest tokens
+ *   out 0  token, a scalar i32    out 1  key [V] and out 2  order [V] i32, work space
+ *
+ * In this order, all of it by run-time scalars:
+ *   repeat_penalty  > 0: logits of the first n_recent recent tokens are divided by it where they
+ *                   are positive and multiplied by it elsewhere, once however often the token came
+ *   temperature     logits are divided by it; 0 or less, or NaN: the largest logit is taken
+ *   top_k           1..V: only the k largest stay; else off.   softmax over what stays
+ *   top_p           in [0,1): the shortest prefix, likeliest first, whose probabilities reach it;
+ *                   at least one token
+ *   min_p           > 0: only tokens at least min_p times as likely as the likeliest
+ *   draw            what stays is scaled to 1; u of (seed, draw, SAMPLE) falls into one token's
+ * part
+ *
+ * Equal logits go by rising id. A NaN logit is never drawn, as if it were -inf; if all are, the
+ * token is 0. Sums are doubles over a fixed order, so the token depends on logits and scalars
+ * alone.
+ *
+ * Tokens are wanted likeliest first, but mostly only a few of them, so a heap is sorted from its
+ * end as far as somebody asks:
+ *
+ *     order   [ heap, the likeliest at 0 ......... | #2 | #1 | #0 ]
+ *                                                   ^ heap_n
+ */
+#include "base/math.h"
+#include "base/rng.h"
+#include "ops/build.h"
+#include "ops/rules.h"
+
+typedef struct candidates {
+    const TG_REAL *key; /* [n] logits after the penalty, -inf for NaN, by id */
+    int32_t *order;     /* [n] ids: see above */
+    size_t n, heap_n;
+    double max, temperature;
+} candidates;
+
+static void infer(tg_graph *g, tg_node *n) {
+    if (!tg_want_dims(g, n, 0, TG_F32, 1, 2) || !tg_want_dims(g, n, 1, TG_I32, 1, 1)) return;
+    const size_t vocab = tg_type_cols(&n->in[0]->type);
+    if (vocab > INT32_MAX) {
+        tg_graph_fail(g, n, TG_E_SHAPE, "want at most %d logits, have %zu", INT32_MAX, vocab);
+        return;
+    }
+    n->out[0].type = tg_type_scalar(TG_I32);
+    n->out[1].type = tg_type_1d(TG_F32, vocab);
+    n->out[2].type = tg_type_1d(TG_I32, vocab);
+}
+
+/* Keys are finite or -inf from here on: differences of two of them below the largest are numbers.
+ */
+static void fill_keys(const tg_args *a, const TG_REAL *logits, size_t n, TG_REAL *key) {
+    const TG_REAL none = (TG_REAL)-TG_INF, most = (TG_REAL)FLT_MAX;
+    const double penalty = (double)a->rt->repeat_penalty;
+    for (size_t i = 0; i < n; i++) key[i] = tg_isnan((double)logits[i]) ? none : logits[i];
+    if (penalty > 0 && tg_isfinite(penalty)) {
+        const int32_t *recent = a->in[1];
+        for (size_t i = 0; i < a->in_type[1].dim[0] && (int32_t)i < a->rt->n_recent; i++) {
+            const int32_t id = recent[i];
+            if (id < 0 || (size_t)id >= n || key[id] == none) continue;
+            const double x = (double)logits[id];
+            key[id] = (TG_REAL)(x > 0 ? x / penalty : x * penalty);
+        }
+    }
+    for (size_t i = 0; i < n; i++) key[i] = key[i] > most ? most : key[i];
+}
+
+static bool likelier(const candidates *s, int32_t a, int32_t b) {
+    return s->key[a] > s->key[b] || (s->key[a] == s->key[b] && a < b);
+}
+
+static void sift_down(candidates *s, size_t at) {
+    const int32_t id = s->order[at];
+    for (size_t child; (child = 2 * at + 1) < s->heap_n; at = child) {
+        if (child + 1 < s->heap_n && likelier(s, s->order[child + 1], s->order[child])) child++;
+        if (likelier(s, id, s->order[child])) break;
+        s->order[at] = s->order[child];
+    }
+    s->order[at] = id;
+}
+
+static void make_heap(candidates *s) {
+    for (size_t i = 0; i < s->n; i++) s->order[i] = (int32_t)i;
+    s->heap_n = s->n;
+    for (size_t i = s->n / 2; i-- > 0;) sift_down(s, i);
+}
+
+/* The id of rank j, 0 the likeliest. */
+static int32_t ranked(candidates *s, size_t j) {
+    while (s->n - s->heap_n <= j) {
+        const int32_t top = s->order[0];
+        s->heap_n--;
+        s->order[0] = s->order[s->heap_n];
+        sift_down(s, 0);
+        s->order[s->heap_n] = top;
+    }
+    return s->order[s->n - 1 - j];
+}
+
+/* Probability relative to the likeliest token, in [0,1]. A tiny temperature makes it 0, a huge one
+ * 1; only a key of -inf is 0 at any temperature. */
+static double weight(const candidates *s, int32_t id) {
+    const double key = (double)s->key[id];
+    return tg_isfinite(key) ? tg_exp((key - s->max) / s->temperature) : 0;
+}
+
+/* How many of the ranks [0, k) top_p and min_p leave; *mass gets the sum of their weights. */
+static size_t shorten(candidates *s, const tg_scalars *rt, size_t k, double *mass) {
+    const double top_p = (double)rt->top_p, min_p = (double)rt->min_p;
+    double total = 0;
+    for (size_t i = 0; i < s->n && k == s->n; i++) total += weight(s, (int32_t)i);
+    for (size_t j = 0; j < k && k < s->n; j++) total += weight(s, ranked(s, j));
+    *mass = total;
+    if (!(top_p < 1) && !(min_p > 0)) return k;
+
+    const double enough = top_p < 1 ? top_p * total : total * 2;
+    double sum = 1; /* the weight of rank 0 */
+    size_t n = 1;
+    for (; n < k && sum < enough; n++) {
+        const double next = weight(s, ranked(s, n));
+        if (next <= 0 || (min_p > 0 && next < min_p)) break;
+        sum += next;
+    }
+    *mass = sum;
+    return n;
+}
+
+static int32_t draw(candidates *s, const tg_scalars *rt, size_t n, double mass) {
+    uint32_t x[4];
+    const uint64_t seed = (uint64_t)rt->seed_hi << 32 | rt->seed_lo;
+    tg_philox(seed, (uint64_t)rt->draw_hi << 32 | rt->draw_lo, TG_RNG_SAMPLE, 0, x);
+    const double target = tg_rng_uniform(x[0]) * mass;
+    double sum = 0;
+    int32_t last = ranked(s, 0);
+    for (size_t j = 0; j < n; j++) {
+        const int32_t id = ranked(s, j);
+        const double w = weight(s, id);
+        if (w <= 0) break; /* rounding left the target beyond the last one that can be drawn */
+        sum += w;
+        last = id;
+        if (sum > target) break;
+    }
+    return last;
+}
+
+static void ref(const tg_args *a) {
+    const tg_scalars *rt = a->rt;
+    const size_t rows = tg_type_rows(&a->in_type[0]), n = tg_type_cols(&a->in_type[0]);
+    const TG_REAL *logits = (const TG_REAL *)a->in[0] + (rows - 1) * n;
+    TG_REAL *key = a->out[1];
+    candidates s = { .key = key, .order = a->out[2], .n = n };
+    fill_keys(a, logits, n, key);
+    make_heap(&s);
+    s.max = (double)key[s.order[0]];
+    s.temperature = (double)rt->temperature;
+    int32_t token = s.order[0];
+    if (s.temperature > 0 && tg_isfinite(s.max)) {
+        const size_t k = rt->top_k > 0 && (size_t)rt->top_k < n ? (size_t)rt->top_k : n;
+        double mass;
+        const size_t kept = shorten(&s, rt, k, &mass);
+        token = draw(&s, rt, kept, mass);
+    }
+    *(int32_t *)a->out[0] = token;
+}
+
+#define CASE(rows, v, recents, ...)                                                                \
+    {                                                                                              \
+        .in = { TG_T2(F32, rows, v), TG_T1(I32, recents) }, .i32_below = (v), .rt = {              \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+static const tg_case cases[] = {
+    CASE(1, 1, 1, .temperature = 1, .top_p = 1, .repeat_penalty = 1),
+    CASE(3, 15, 4, .temperature = 0, .top_p = 1, .repeat_penalty = 1.3f, .n_recent = 3),
+    CASE(1, 16, 4, .temperature = 0.8f, .top_k = 5, .top_p = 0.9f, .repeat_penalty = 1),
+    CASE(2, 17, 4, .temperature = 1e-30f, .top_p = 1, .min_p = 0.1f, .repeat_penalty = 1),
+    CASE(1, 257, 64, .temperature = 1.5f, .top_p = 1, .repeat_penalty = 1.1f, .n_recent = 64),
+    CASE(1, 4099, 64, .temperature = 1, .top_k = 40, .top_p = 0.95f, .repeat_penalty = 1),
+};
+
+TG_OP_DESC(sample) = {
+    .name = "sample",
+    .doc = "draws a token from the last row of logits: penalty, temperature, top-k, top-p, min-p",
+    .in_names = { "logits", "recent" },
+    .out_names = { "token", "key", "order" },
+    .n_in = 2,
+    .n_out = 3,
+    .ends_rows = true,
+    .infer = infer,
+    TG_REFS(sample, ref),
+    TG_CASES(cases),
+};

@@ -1,0 +1,115 @@
+/*
+ * fuzz_tgpt.c - libFuzzer entry for everything that reads .tinygpt files.
+ *
+ *     clang-19 -std=c11 -g -O1 -DTG_DEBUG -fsanitize=fuzzer,address,undefined -Iinclude -Isrc
+ *         test/fuzz/fuzz_tgpt.c $(ls src/{base,dtype,io}/*.c) -o fuzz_tgpt
+ *     mkdir -p corpus && TG_FUZZ_SEEDS=corpus ./fuzz_tgpt -max_len=16384 corpus
+ *
+ * TG_FUZZ_SEEDS names a folder that gets a smallest file of each kind before the run begins.
+ *
+ * Each input is used twice: as it is, and with all checksums of a v3 file made right, since a CRC
+ * would otherwise keep the fuzzer out of everything behind it. A crash, a leak, an undefined
+ * operation or a broken promise of file.h (checked below) is a finding.
+ */
+#include "../unit/io_util.h"
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+#define PROMISE(condition)                                                                         \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "broken promise: %s\n", #condition);                                   \
+            abort();                                                                               \
+        }                                                                                          \
+    } while (0)
+
+/* The heap, with the most that was ever in use. */
+typedef struct meter {
+    size_t live_bytes, peak_bytes;
+} meter;
+
+static void *metered(void *user, void *ptr, size_t old_bytes, size_t new_bytes) {
+    meter *m = user;
+    m->live_bytes += new_bytes - old_bytes;
+    m->peak_bytes = m->live_bytes > m->peak_bytes ? m->live_bytes : m->peak_bytes;
+    if (new_bytes == 0) {
+        free(ptr);
+        return NULL;
+    }
+    return realloc(ptr, new_bytes);
+}
+
+static void read_everything(tg_ctx *ctx, tg_file *f) {
+    float piece[257]; /* odd, so that pieces begin anywhere within a block */
+    tg_meta meta;
+    (void)tg_meta_read(f, &meta);
+    PROMISE(f->n_tensors == f->manifest.n * (f->has_moments ? 3 : 1));
+    PROMISE(f->step >= 0 && f->manifest.elems > 0);
+    for (size_t i = 0; i < f->n_tensors; i++) {
+        const tg_file_tensor *t = &f->tensor[i];
+        PROMISE(tg_file_find(f, t->name) == t);
+        PROMISE(t->offset <= f->total_bytes && t->bytes <= f->total_bytes - t->offset);
+        for (uint64_t first = 0; first < t->elems; first += 257) {
+            const size_t n = t->elems - first < 257 ? (size_t)(t->elems - first) : 257;
+            if (tg_file_read_f32(f, t, piece, first, n) != TG_OK) {
+                break;
+            }
+        }
+        PROMISE(tg_file_read_f32(f, t, piece, t->elems, 1) == TG_E_ARG || ctx->code != TG_OK);
+    }
+    tg_ctx_clear(ctx);
+    (void)tg_file_check_all(f);
+}
+
+static void try_bytes(const uint8_t *data, size_t n) {
+    meter m = { 0, 0 };
+    const tg_mem mem = { metered, &m };
+    tg_ctx ctx;
+    tg_file *f;
+    tg_ctx_init(&ctx, &mem, NULL, NULL);
+    const tg_status status = tg_file_open_memory(&ctx, "fuzz", data, n, &f);
+    PROMISE((status == TG_OK) == (f != NULL));
+    PROMISE(status == TG_OK || (ctx.code == status && ctx.message[0] != 0));
+    if (f) {
+        read_everything(&ctx, f);
+        tg_file_close(f);
+    }
+    PROMISE(m.live_bytes == 0);
+    PROMISE(m.peak_bytes <= 2 * n + ((size_t)64 << 20));
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv) {
+    (void)argc;
+    (void)argv;
+    static const tg_file_kind kinds[] = { TG_FILE_V1_F32, TG_FILE_V2_F32, TG_FILE_V2_F16,
+                                          TG_FILE_V2_INT4 };
+    const char *folder = getenv("TG_FUZZ_SEEDS");
+    const tg_gpt_config config = config_of(1, 1, 1, 1);
+    const tg_weights weights = { .read = model_read, .has_moments = true };
+    const tg_meta meta = model_meta();
+    char path[512];
+    tg_ctx ctx;
+    tg_ctx_init(&ctx, NULL, NULL, NULL);
+    for (int i = 0; folder && i < 6; i++) {
+        snprintf(path, sizeof path, "%s/seed%d.tinygpt", folder, i);
+        PROMISE((i < 4 ? tg_tgpt2_save(&ctx, path, kinds[i], &config, 7, &meta, &weights, false)
+                       : model_save_v3(&ctx, path, &config, i == 5, false)) == TG_OK);
+    }
+    return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
+    try_bytes(data, n);
+    uint8_t *copy = malloc(n ? n : 1); /* exactly as long, so that a step too far is seen */
+    if (!copy) {
+        abort();
+    }
+    memcpy(copy, data, n);
+    v3_repair(copy, n);
+    if (memcmp(copy, data, n) != 0) {
+        try_bytes(copy, n);
+    }
+    free(copy);
+    return 0;
+}

@@ -1,0 +1,87 @@
+/*
+ * engine_util.h - what the tests of training and sampling share: contexts, the text, golden numbers.
+ */
+#ifndef TG_TEST_ENGINE_UTIL_H
+#define TG_TEST_ENGINE_UTIL_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tinygpt.h"
+
+#define SHAKESPEARE "../shared/data/shakespeare.txt"
+
+/* Fails the test with the context's message. */
+#define OK(ctx, call)                                                                              \
+    do {                                                                                           \
+        const tg_status ok_status = (call);                                                        \
+        if (ok_status != TG_OK)                                                                    \
+            fail_msg("%s: status %d: %s", #call, ok_status, tg_context_error(ctx));                \
+    } while (0)
+
+static inline tg_context *open_context(unsigned threads, const char *isa, const char *levers) {
+    tg_context_options o = tg_context_options_default();
+    o.threads = threads;
+    o.isa = isa;
+    o.levers = levers;
+    tg_context *ctx;
+    if (tg_context_new(&o, &ctx) != TG_OK) fail_msg("context: %s", tg_context_error(ctx));
+    return ctx;
+}
+
+/* The numbers of a golden file, comments skipped; *n is how many. Freed by the caller. */
+static inline double *read_golden(const char *path, size_t *n) {
+    FILE *f = fopen(path, "r");
+    if (!f) fail_msg("%s: cannot be opened; run from the top folder", path);
+    double *values = malloc(65536 * sizeof *values);
+    char line[512];
+    for (*n = 0; *n < 65536 && fgets(line, sizeof line, f);)
+        if (line[0] != '#') values[(*n)++] = strtod(line, NULL);
+    fclose(f);
+    return values;
+}
+
+static inline bool isa_usable(const char *name) {
+    for (size_t i = 0; i < tg_isa_count(); i++)
+        if (strcmp(tg_isa_at(i)->name, name) == 0) return tg_isa_at(i)->usable;
+    return false;
+}
+
+/* A run in progress and all it stands on. */
+typedef struct run_of {
+    tg_context *ctx;
+    tg_text *text;
+    tg_model *model; /* NULL when the trainer owns it */
+    tg_trainer *trainer;
+} run_of;
+
+static inline run_of start_run(tg_context *ctx, const tg_gpt_config *config, const tg_train_options *o) {
+    run_of r = { .ctx = ctx };
+    OK(ctx, tg_text_open(ctx, SHAKESPEARE, &r.text));
+    OK(ctx, tg_model_new(ctx, config, 42, &r.model));
+    OK(ctx, tg_trainer_new(ctx, r.model, r.text, o, &r.trainer));
+    return r;
+}
+
+static inline void end_run(run_of *r) {
+    tg_trainer_free(r->trainer);
+    tg_model_free(r->model);
+    tg_text_free(r->text);
+    tg_context_free(r->ctx);
+}
+
+/* Steps to the end or to a number of steps; the last report. */
+static inline tg_step_report steps_until(run_of *r, int64_t step) {
+    tg_step_report report = { .step = tg_trainer_steps_done(r->trainer) };
+    while (report.step < step) OK(r->ctx, tg_trainer_step(r->trainer, &report));
+    return report;
+}
+
+#endif

@@ -1,0 +1,113 @@
+/*
+ * test_app_train_log.c - a log that is continued after a stop is that of a run without one.
+ */
+#include "train_log.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const char *const path = "test_app_train_log.jsonl";
+static char text[65536];
+
+static void write_steps(FILE *file, int64_t first, int64_t last) {
+    for (int64_t step = first; step <= last; step++) {
+        const tg_step_report r = { .step = step,
+                                   .loss = 5.0 / (double)step,
+                                   .val_loss = 1,
+                                   .loss_hash = (uint64_t)step * 77 };
+        tg_jout j = tg_jout_to(file);
+        tg_trainlog_open_step(&j, &r);
+        tg_jout_close(&j);
+        tg_jout_line(&j);
+    }
+}
+
+static void read_log(void) {
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+}
+
+/* Runs to step `reached`, loses half a line, is resumed at `saved` and ends at 20. */
+static void broken_run(int64_t reached, int64_t saved, const char *torn) {
+    char why[128], whole[sizeof text];
+    FILE *file = tg_trainlog_file(path, 0, why, sizeof why);
+    write_steps(file, 1, 20);
+    fclose(file);
+    read_log();
+    memcpy(whole, text, sizeof text);
+
+    file = tg_trainlog_file(path, 0, why, sizeof why);
+    write_steps(file, 1, reached);
+    fputs(torn, file);
+    fclose(file);
+    file = tg_trainlog_file(path, saved, why, sizeof why);
+    assert_non_null(file);
+    write_steps(file, saved + 1, 20);
+    fclose(file);
+    read_log();
+    assert_string_equal(text, whole);
+    unlink(path);
+}
+
+static void resumed_logs_are_whole(void **state) {
+    (void)state;
+    broken_run(12, 12, "");
+    broken_run(12, 10, "");
+    broken_run(12, 1, "");
+    broken_run(12, 12, "{\"step\":13,\"loss\":0.3");
+    broken_run(12, 10, "{\"step\":1");
+    broken_run(12, 12, "\n");
+    broken_run(12, 12, "something else\n");
+    broken_run(12, 12, "{\"step\":7,\"loss\":0.3\n");
+}
+
+static void a_log_without_a_past(void **state) {
+    (void)state;
+    char why[128] = "";
+    unlink(path);
+    FILE *file = tg_trainlog_file(path, 10, why, sizeof why);
+    assert_non_null(file);
+    write_steps(file, 11, 12);
+    fclose(file);
+    read_log();
+    assert_int_equal(strncmp(text, "{\"step\":11,", 11), 0);
+    unlink(path);
+    assert_null(tg_trainlog_file("no/such/folder/log", 0, why, sizeof why));
+    assert_string_equal(why, "No such file or directory");
+}
+
+static void lines(void **state) {
+    (void)state;
+    const tg_step_report bad = { .step = 3, .loss = 0, .skipped = true, .bad_tensor = "w\"1" };
+    FILE *file = fmemopen(text, sizeof text, "w");
+    tg_jout j = tg_jout_to(file);
+    tg_trainlog_open_step(&j, &bad);
+    tg_jout_close(&j);
+    tg_jout_line(&j);
+    fclose(file);
+    assert_string_equal(text,
+                        "{\"step\":3,\"loss\":0,\"val\":0,\"lr\":0,\"grad_norm\":0,\"ms\":0.000,"
+                        "\"tok_per_s\":0.0,\"mfu\":0.0000,\"hash\":\"0000000000000000\","
+                        "\"skipped\":true,\"bad_tensor\":\"w\\\"1\"}\n");
+    const size_t n = strlen(text);
+    assert_int_equal(tg_trainlog_keep(text, n, 3), n);
+    assert_int_equal(tg_trainlog_keep(text, n, 2), 0);
+    assert_int_equal(tg_trainlog_keep(text, n - 1, 3), 0);
+    assert_int_equal(tg_trainlog_keep("", 0, 3), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(resumed_logs_are_whole),
+        cmocka_unit_test(a_log_without_a_past),
+        cmocka_unit_test(lines),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

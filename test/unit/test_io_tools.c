@@ -1,0 +1,190 @@
+/*
+ * test_io_tools.c - info, compare and convert on whole files.
+ */
+#include "io_folder.h"
+
+#include "base/json.h"
+
+static int keep_text(void *user, const char *text, size_t n) {
+    tg_buf_append(user, text, n);
+    return 0;
+}
+
+static int stop_at_once(void *user, const char *text, size_t n) {
+    (void)user;
+    (void)text;
+    return n > 0;
+}
+
+static void describes_a_file(void **state) {
+    (void)state;
+    const tg_gpt_config config = tiny();
+    tg_ctx ctx;
+    tg_buf text;
+    tg_arena arena;
+    const tg_json *root, *tensors;
+    tg_ctx_init(&ctx, NULL, NULL, NULL);
+    tg_buf_init(&text, &ctx.mem);
+    tg_arena_init(&arena, &ctx.mem);
+    assert_int_equal(model_save_v3(&ctx, path, &config, true, false), TG_OK);
+    assert_int_equal(tg_io_info(&ctx, path, false, keep_text, &text), TG_OK);
+    static const char *const lines[] = { "tinygpt v3", "284, stored as f32",
+                                         "step 30",    "validation 3.5 at step 30",
+                                         "3 points",   "adam_v.blocks.0.mlp.fc_out.bias" };
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        if (!strstr(tg_buf_text(&text), lines[i])) {
+            fail_msg("want \"%s\" in:\n%s", lines[i], tg_buf_text(&text));
+        }
+    }
+    tg_buf_clear(&text);
+    assert_int_equal(tg_io_info(&ctx, path, true, keep_text, &text), TG_OK);
+    assert_int_equal(tg_json_parse(&ctx, &arena, "info", text.data, text.length, NULL, &root), 0);
+    assert_int_equal(tg_json_want(&ctx, root, "tensors", TG_JSON_ARRAY, &tensors), TG_OK);
+    assert_int_equal(tensors->count, 60);
+    assert_true(tg_json_is(tg_json_get(root, "format"), "tinygpt v3"));
+    assert_int_equal(tg_io_info(&ctx, path, true, stop_at_once, NULL), TG_STOPPED);
+    tg_arena_deinit(&arena);
+    tg_buf_deinit(&text);
+}
+
+/* Changes of one kind each, and the line that names it. */
+static void names_the_first_difference(void **state) {
+    (void)state;
+    const tg_gpt_config config = tiny();
+    tg_ctx ctx;
+    bool equal;
+    tg_buf line;
+    tg_ctx_init(&ctx, NULL, NULL, NULL);
+    tg_buf_init(&line, &ctx.mem);
+    bytes a = saved(&config, true);
+    static const struct {
+        const char *from, *to; /* in META, the same length; NULL: the second moment of a tensor */
+        const char *says;
+    } cases[] = {
+        { NULL, NULL, "tensor adam_v.ln_final.bias: element 0 differs: " },
+        { "\"step\":30,\"train\":{", "\"step\":31,\"train\":{", "step differs: 30 and 31" },
+        { "\"lr\":0.0003", "\"lr\":0.0004", "option lr differs: 0.0003 and 0.0004" },
+        { "\"schedule\":\"cosine\"", "\"schedule\":\"wsd\"   ",
+          "option schedule differs: \"cosine\"" },
+        { "\"keepBest\":true", "\"keepBest\":null", NULL },
+        { "\"step\":20,\"train\":4.25", "\"step\":20,\"train\":4.75",
+          "history point 1: loss differs: 4.25 and 4.75" },
+        { "\"val\":4.5}", "\"val\":4.6}", "history point 1: validation loss differs: 4.5 and 4.6" },
+        { "\"step\":10,\"train\":5.5", "\"step\":11,\"train\":5.5",
+          "history point 0: step differs" },
+        { "\"loss\":3.5", "\"loss\":3.6", "best validation loss differs: 3.5 and 3.6" },
+        { "\"dModel\":1,\"ctx\":1", "\"dModel\":1,\"ctx\":1", "equal: 60 tensors, step 30" },
+        { "tinygpt 0.1.0", "tinygpt 9.9.9", "equal: " }, /* who wrote it does not matter */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bytes b = bytes_of(a.data, a.n);
+        if (cases[i].from) {
+            const size_t n = strlen(cases[i].from);
+            size_t at = 0;
+            while (memcmp(b.data + at, cases[i].from, n) != 0) {
+                at++;
+                assert_true(at + n < b.n);
+            }
+            assert_int_equal(n, strlen(cases[i].to));
+            memcpy(b.data + at, cases[i].to, n);
+        } else {
+            tg_file *f;
+            assert_int_equal(tg_file_open(&ctx, path, &f), TG_OK);
+            b.data[tg_file_find(f, "adam_v.ln_final.bias")->offset] ^= 1;
+            tg_file_close(f);
+        }
+        v3_repair(b.data, b.n);
+        bytes_write(path_b, b);
+        tg_buf_clear(&line);
+        tg_ctx_clear(&ctx);
+        const tg_status status = tg_io_compare(&ctx, path, path_b, &equal, keep_text, &line);
+        if (!cases[i].says) { /* an option of the wrong type cannot be compared */
+            assert_int_equal(status, TG_E_FORMAT);
+            assert_false(equal);
+        } else {
+            assert_int_equal(status, TG_OK);
+            assert_int_equal(equal, strncmp(cases[i].says, "equal", 5) == 0);
+            if (!strstr(tg_buf_text(&line), cases[i].says)) {
+                fail_msg("want \"%s\", have \"%s\"", cases[i].says, tg_buf_text(&line));
+            }
+        }
+        bytes_free(&b);
+    }
+    /* Other sizes, and moments on one side only. */
+    const tg_gpt_config other = large();
+    assert_int_equal(model_save_v3(&ctx, path_b, &other, true, false), TG_OK);
+    tg_buf_clear(&line);
+    assert_int_equal(tg_io_compare(&ctx, path, path_b, &equal, keep_text, &line), TG_OK);
+    assert_non_null(strstr(tg_buf_text(&line), "config differs: layers 1, width 1"));
+    assert_false(equal);
+    assert_int_equal(model_save_v3(&ctx, path_b, &config, false, false), TG_OK);
+    tg_buf_clear(&line);
+    assert_int_equal(tg_io_compare(&ctx, path, path_b, &equal, keep_text, &line), TG_OK);
+    assert_non_null(strstr(tg_buf_text(&line), "tensor adam_m.token_embedding.weight is in "));
+    assert_false(equal);
+    tg_buf_deinit(&line);
+    bytes_free(&a);
+}
+
+/* From v3 to v2: what the header has a place for goes over, moments included. */
+static void converts_to_v2(void **state) {
+    (void)state;
+    const tg_gpt_config config = large();
+    tg_ctx ctx;
+    bool equal;
+    tg_ctx_init(&ctx, NULL, NULL, NULL);
+    assert_int_equal(model_save_v3(&ctx, path, &config, true, false), TG_OK);
+    static const tg_file_kind kinds[] = { TG_FILE_V2_F32, TG_FILE_V1_F32, TG_FILE_V2_F16,
+                                          TG_FILE_V2_INT4 };
+    for (size_t i = 0; i < 4; i++) {
+        tg_file *f;
+        tg_meta meta;
+        assert_int_equal(tg_io_convert(&ctx, path, path_b, kinds[i]), TG_OK);
+        assert_int_equal(tg_io_check(&ctx, path_b), TG_OK);
+        assert_int_equal(tg_file_open(&ctx, path_b, &f), TG_OK);
+        assert_int_equal(tg_meta_read(f, &meta), TG_OK);
+        assert_int_equal(f->step, MODEL_STEP);
+        assert_int_equal(meta.n_history, kinds[i] == TG_FILE_V1_F32 ? 0 : 3);
+        assert_true(meta.train.seed == UINT64_MAX && meta.train.batch == 4 &&
+                    meta.train.lr == 3e-4);
+        tg_file_close(f);
+        if (i == 0) {
+            assert_int_equal(tg_io_compare(&ctx, path, path_b, &equal, NULL, NULL), TG_OK);
+            assert_true(equal);
+        }
+    }
+}
+
+/* Same input, same bytes; and convert keeps all of it. */
+static void is_the_same_every_time(void **state) {
+    (void)state;
+    const tg_gpt_config config = tiny();
+    tg_ctx ctx;
+    tg_ctx_init(&ctx, NULL, NULL, NULL);
+    bytes a = saved(&config, true), b = saved(&config, true);
+    assert_int_equal(a.n, b.n);
+    assert_memory_equal(a.data, b.data, a.n);
+    assert_int_equal(tg_io_convert(&ctx, path, path_b, TG_FILE_V3), TG_OK);
+    bytes c = bytes_read(path_b);
+    assert_int_equal(a.n, c.n);
+    assert_memory_equal(a.data, c.data, a.n);
+    /* In place, too: the file is replaced, not written over. */
+    assert_int_equal(tg_io_convert(&ctx, path, path, TG_FILE_V3), TG_OK);
+    bytes d = bytes_read(path);
+    assert_int_equal(a.n, d.n);
+    assert_memory_equal(a.data, d.data, a.n);
+    bytes_free(&a);
+    bytes_free(&b);
+    bytes_free(&c);
+    bytes_free(&d);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(describes_a_file, clear_folder),
+        cmocka_unit_test_teardown(names_the_first_difference, clear_folder),
+        cmocka_unit_test_teardown(converts_to_v2, clear_folder),
+        cmocka_unit_test_teardown(is_the_same_every_time, clear_folder),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,331 @@
+/*
+ * test_train.c - the promises of a training run: the same bits whatever the threads and the ISA of a
+ * class, through stops, saves and slices; refused updates; and memory that runs out anywhere.
+ */
+#include "engine_util.h"
+#include "fail_alloc.h"
+
+#include "base/math.h"
+#include "run/train.h"
+
+static const tg_gpt_config nano = { 2, 24, 3, 16, 256, 96 };
+static const char *const SAVE = "build/test_train.tinygpt";
+
+static tg_train_options options(int64_t steps, int32_t accum) {
+    tg_train_options o = tg_train_options_default();
+    o.steps = steps;
+    o.batch = 5;
+    o.accum = accum;
+    o.lr = 1e-3;
+    o.schedule = TG_COSINE;
+    o.warmup = 5;
+    o.eval_every = 7;
+    o.eval_windows = 9;
+    return o;
+}
+
+static uint64_t hash_of_run(unsigned threads, const char *isa, const char *levers,
+                            const tg_gpt_config *config, const tg_train_options *o) {
+    run_of r = start_run(open_context(threads, isa, levers), config, o);
+    const tg_step_report report = steps_until(&r, o->steps);
+    end_run(&r);
+    return report.loss_hash;
+}
+
+static void threads_do_not_matter(void **state) {
+    (void)state;
+    const tg_train_options o = options(50, 2);
+    const tg_gpt_config tiny = tg_preset_find("tiny")->config;
+    const uint64_t want = hash_of_run(1, NULL, NULL, &tiny, &o);
+    static const unsigned threads[] = { 2, 3, 5, 8 };
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(hash_of_run(threads[i], NULL, NULL, &tiny, &o), want);
+}
+
+static void isas_of_a_class_agree(void **state) {
+    (void)state;
+    const tg_train_options o = options(50, 1);
+    const tg_gpt_config tiny = tg_preset_find("tiny")->config;
+    if (!isa_usable("avx2") || !isa_usable("avx512")) {
+        print_message("not both of avx2 and avx512 on this CPU: nothing to compare\n");
+        return;
+    }
+    assert_int_equal(hash_of_run(2, "avx2", NULL, &tiny, &o), hash_of_run(2, "avx512", NULL, &tiny, &o));
+}
+
+/* A lever that claims to keep the bits must. */
+static void levers_keep_their_word(void **state) {
+    (void)state;
+    const tg_train_options o = options(20, 1);
+    const uint64_t want = hash_of_run(2, NULL, NULL, &nano, &o);
+    for (size_t i = 0; i < tg_lever_count(); i++) {
+        const tg_lever_info *l = tg_lever_at(i);
+        if (!l->keeps_bits) continue;
+        char text[64];
+        snprintf(text, sizeof text, "%c%s", l->default_on ? '-' : '+', l->name);
+        if (hash_of_run(2, NULL, text, &nano, &o) != want) fail_msg("%s changes the bits", text);
+    }
+}
+
+static void accumulation_equals_a_larger_batch(void **state) {
+    (void)state;
+    tg_train_options one = options(6, 1), four = options(6, 4);
+    one.batch = 8;
+    four.batch = 2;
+    run_of a = start_run(open_context(2, NULL, NULL), &nano, &one);
+    run_of b = start_run(open_context(2, NULL, NULL), &nano, &four);
+    for (int i = 0; i < 6; i++) {
+        tg_step_report ra, rb;
+        OK(a.ctx, tg_trainer_step(a.trainer, &ra));
+        OK(b.ctx, tg_trainer_step(b.trainer, &rb));
+        assert_true(tg_fabs(ra.loss - rb.loss) < 1e-5 * ra.loss);
+        assert_true(tg_fabs(ra.grad_norm - rb.grad_norm) < 1e-4 * ra.grad_norm);
+    }
+    end_run(&a);
+    end_run(&b);
+}
+
+/* ------------------------------------------------------------------------------ stops and resuming */
+
+static run_of resume(tg_context *ctx, int64_t steps) {
+    run_of r = { .ctx = ctx };
+    OK(ctx, tg_text_open(ctx, SHAKESPEARE, &r.text));
+    OK(ctx, tg_trainer_open(ctx, SAVE, r.text, steps, &r.trainer));
+    return r;
+}
+
+static void same_weights(tg_trainer *a, tg_trainer *b) {
+    const size_t bytes = a->model->layout.n_elems * sizeof(float);
+    assert_memory_equal(a->model->weights, b->model->weights, bytes);
+    assert_memory_equal(a->adam_m.data, b->adam_m.data, bytes);
+    assert_memory_equal(a->adam_v.data, b->adam_v.data, bytes);
+    assert_int_equal(a->n_history, b->n_history);
+    for (size_t i = 0; i < a->n_history; i++)
+        assert_memory_equal(&a->history[i].loss, &b->history[i].loss, sizeof(double));
+}
+
+static void a_resumed_run_is_the_run(void **state) {
+    (void)state;
+    static const int64_t stops[] = { 1, 10, 14, 19 };
+    const tg_train_options o = options(20, 3);
+    run_of whole = start_run(open_context(2, NULL, NULL), &nano, &o);
+    const tg_step_report want = steps_until(&whole, 20);
+    for (size_t i = 0; i < 4; i++) {
+        run_of first = start_run(open_context(1, NULL, NULL), &nano, &o);
+        steps_until(&first, stops[i]);
+        OK(first.ctx, tg_trainer_save(first.trainer, SAVE));
+        end_run(&first);
+        run_of second = resume(open_context(3, NULL, NULL), 0);
+        assert_int_equal(tg_trainer_steps_done(second.trainer), stops[i]);
+        const tg_step_report have = steps_until(&second, 20);
+        assert_int_equal(have.loss_hash, want.loss_hash);
+        same_weights(whole.trainer, second.trainer);
+        end_run(&second);
+    }
+    end_run(&whole);
+}
+
+/* Slices that end anywhere, also between micro-steps, and a save in the middle of accumulation. */
+static void stops_inside_a_step(void **state) {
+    (void)state;
+    const tg_train_options o = options(12, 3);
+    run_of whole = start_run(open_context(2, NULL, NULL), &nano, &o);
+    const tg_step_report want = steps_until(&whole, 12);
+    run_of cut = start_run(open_context(2, NULL, NULL), &nano, &o);
+    int pending = 0;
+    for (int slices = 0; tg_trainer_steps_done(cut.trainer) < 12 || cut.trainer->eval_pending;) {
+        tg_step_report report;
+        const tg_status s = tg_trainer_poll(cut.trainer, 1e-6, &report);
+        assert_true(s == TG_OK || s == TG_PENDING);
+        pending += s == TG_PENDING;
+        if (s == TG_PENDING && slices++ % 41 == 40) {
+            OK(cut.ctx, tg_trainer_save(cut.trainer, SAVE));
+            end_run(&cut);
+            cut = resume(open_context(2, NULL, NULL), 0);
+        }
+    }
+    assert_true(pending > 100);
+    assert_int_equal(cut.trainer->loss_hash, want.loss_hash);
+    same_weights(whole.trainer, cut.trainer);
+    end_run(&cut);
+    end_run(&whole);
+}
+
+static void refuses_another_text(void **state) {
+    (void)state;
+    const tg_train_options o = options(4, 1);
+    run_of r = start_run(open_context(1, NULL, NULL), &nano, &o);
+    steps_until(&r, 2);
+    OK(r.ctx, tg_trainer_save(r.trainer, SAVE));
+    tg_text *other;
+    tg_trainer *t;
+    char bytes[4000];
+    memset(bytes, 'x', sizeof bytes);
+    OK(r.ctx, tg_text_from_memory(r.ctx, bytes, sizeof bytes, &other));
+    assert_int_equal(tg_trainer_open(r.ctx, SAVE, other, 0, &t), TG_E_DATA);
+    assert_null(t);
+    assert_non_null(strstr(tg_context_error(r.ctx), "another text"));
+    tg_text_free(other);
+    end_run(&r);
+}
+
+/* ----------------------------------------------------------------------------- numbers that are none */
+
+static void refuses_what_is_not_finite(void **state) {
+    (void)state;
+    static const char *const tensors[] = { "blocks.1.mlp.fc_in.weight", "grad.blocks.0.ln1.bias",
+                                           "token_embedding.weight" };
+    for (size_t i = 0; i < 3; i++) {
+        tg_train_options o = options(6, 2);
+        run_of r = start_run(open_context(2, NULL, NULL), &nano, &o);
+        steps_until(&r, 3);
+        const size_t bytes = r.model->layout.n_elems * sizeof(float);
+        float *before = malloc(bytes);
+        memcpy(before, r.model->weights, bytes);
+        OK(r.ctx, tg_trainer_poison(r.trainer, tensors[i], i == 1 ? (float)TG_INF : (float)TG_NAN));
+        tg_step_report report;
+        assert_int_equal(tg_trainer_step(r.trainer, &report), TG_E_NUMBER);
+        const char *name = strncmp(tensors[i], "grad.", 5) == 0 ? "blocks.0.ln1.bias" : tensors[i];
+        if (!strstr(tg_context_error(r.ctx), name)) fail_msg("%s", tg_context_error(r.ctx));
+        assert_memory_equal(before, r.model->weights, bytes);
+        assert_int_equal(tg_trainer_steps_done(r.trainer), 3);
+        steps_until(&r, 6); /* the poison is gone: the run goes on */
+        free(before);
+        end_run(&r);
+    }
+}
+
+static void skips_a_bad_step_on_request(void **state) {
+    (void)state;
+    tg_train_options o = options(6, 1);
+    o.skip_bad_steps = true;
+    run_of r = start_run(open_context(2, NULL, NULL), &nano, &o);
+    steps_until(&r, 3);
+    OK(r.ctx, tg_trainer_poison(r.trainer, "grad.ln_final.weight", (float)TG_NAN));
+    tg_step_report report;
+    OK(r.ctx, tg_trainer_step(r.trainer, &report));
+    assert_true(report.skipped);
+    assert_int_equal(report.step, 4);
+    assert_non_null(strstr(report.bad_tensor, "ln_final.weight"));
+    steps_until(&r, 6);
+    assert_int_equal(r.trainer->updates, 5);
+    end_run(&r);
+}
+
+/* ------------------------------------------------------------------------------- bad options, memory */
+
+static void names_a_bad_option(void **state) {
+    (void)state;
+    tg_context *ctx = open_context(1, NULL, NULL);
+    tg_text *text;
+    tg_model *m;
+    tg_trainer *t;
+    OK(ctx, tg_text_open(ctx, SHAKESPEARE, &text));
+    OK(ctx, tg_model_new(ctx, &nano, 1, &m));
+    tg_train_options o = options(5, 1);
+    o.lr = (double)TG_NAN;
+    assert_int_equal(tg_trainer_new(ctx, m, text, &o, &t), TG_E_ARG);
+    assert_non_null(strstr(tg_context_error(ctx), "lr"));
+    o = options(5, 1);
+    o.batch = -1;
+    assert_int_equal(tg_trainer_new(ctx, m, text, &o, &t), TG_E_ARG);
+    assert_non_null(strstr(tg_context_error(ctx), "batch"));
+    tg_gpt_config bad = nano;
+    bad.heads = 5;
+    tg_model *none;
+    assert_int_not_equal(tg_model_new(ctx, &bad, 1, &none), TG_OK);
+    assert_non_null(strstr(tg_context_error(ctx), "heads"));
+    tg_model_free(m);
+    tg_text_free(text);
+    tg_context_free(ctx);
+}
+
+static void short_texts(void **state) {
+    (void)state;
+    tg_context *ctx = open_context(1, NULL, NULL);
+    tg_model *m;
+    OK(ctx, tg_model_new(ctx, &nano, 1, &m));
+    tg_train_options o = options(3, 1);
+    o.val_fraction = 0;
+    for (size_t n = 0; n < 20; n++) {
+        tg_text *text;
+        tg_trainer *t;
+        OK(ctx, tg_text_from_memory(ctx, "a short text, 20 by.", n, &text));
+        const tg_status s = tg_trainer_new(ctx, m, text, &o, &t);
+        assert_int_equal(s, n < 17 ? TG_E_DATA : TG_OK);
+        if (s == TG_OK) OK(ctx, tg_trainer_run(t, NULL, NULL));
+        tg_trainer_free(t);
+        tg_text_free(text);
+    }
+    tg_model_free(m);
+    tg_context_free(ctx);
+}
+
+/* Everything a program does, with an allocator that fails at one place. True if all went well. */
+static bool whole_program(test_alloc *a) {
+    tg_context_options co = tg_context_options_default();
+    co.threads = 2;
+    co.alloc = test_alloc_fn;
+    co.alloc_user = a;
+    tg_context *ctx = NULL;
+    tg_text *text = NULL;
+    tg_model *model = NULL, *opened = NULL;
+    tg_trainer *trainer = NULL, *resumed = NULL;
+    char bytes[600];
+    memset(bytes, 'x', sizeof bytes);
+    const tg_gpt_config small = { 1, 8, 2, 8, 256, 32 };
+    tg_train_options o = options(3, 2);
+    o.batch = 2;
+    o.eval_every = 2;
+    bool ok = tg_context_new(&co, &ctx) == TG_OK;
+    ok = ok && tg_text_from_memory(ctx, bytes, sizeof bytes, &text) == TG_OK;
+    ok = ok && tg_model_new(ctx, &small, 7, &model) == TG_OK;
+    ok = ok && tg_trainer_new(ctx, model, text, &o, &trainer) == TG_OK;
+    ok = ok && tg_trainer_run(trainer, NULL, "build/test_memory.tinygpt") == TG_OK;
+    ok = ok && tg_trainer_open(ctx, "build/test_memory.tinygpt", text, 4, &resumed) == TG_OK;
+    ok = ok && tg_trainer_run(resumed, NULL, NULL) == TG_OK;
+    ok = ok && tg_model_open(ctx, "build/test_memory.tinygpt", &opened) == TG_OK;
+    ok = ok && tg_generate(ctx, opened, "x", 1, NULL, 12, NULL, NULL) == TG_OK;
+    if (!ok && ctx) assert_true(strlen(tg_context_error(ctx)) > 0);
+    tg_model_free(opened);
+    tg_trainer_free(resumed);
+    tg_trainer_free(trainer);
+    tg_model_free(model);
+    tg_text_free(text);
+    tg_context_free(ctx);
+    return ok;
+}
+
+static void every_allocation_may_fail(void **state) {
+    (void)state;
+    test_alloc count = { .fail_at = 0 };
+    assert_true(whole_program(&count));
+    assert_int_equal(count.live_pieces, 0);
+    const size_t n = count.requests;
+    for (int sticky = 0; sticky < 2; sticky++) {
+        for (size_t i = 1; i <= n; i++) {
+            test_alloc a = { .fail_at = i, .sticky = sticky };
+            if (whole_program(&a)) fail_msg("request %zu of %zu failed and nobody noticed", i, n);
+            assert_int_equal(a.live_pieces, 0);
+        }
+    }
+    print_message("%zu allocations failed once and for good\n", n);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_do_not_matter),
+        cmocka_unit_test(isas_of_a_class_agree),
+        cmocka_unit_test(levers_keep_their_word),
+        cmocka_unit_test(accumulation_equals_a_larger_batch),
+        cmocka_unit_test(a_resumed_run_is_the_run),
+        cmocka_unit_test(stops_inside_a_step),
+        cmocka_unit_test(refuses_another_text),
+        cmocka_unit_test(refuses_what_is_not_finite),
+        cmocka_unit_test(skips_a_bad_step_on_request),
+        cmocka_unit_test(names_a_bad_option),
+        cmocka_unit_test(short_texts),
+        cmocka_unit_test(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
