@@ -118,7 +118,7 @@ $(BUILD)/test/op_test: test/op_test.c $(LIB)
 
 $(BUILD)/test/%: test/unit/%.c $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(C11) -D_GNU_SOURCE $(BASE) -Iapp -Wno-missing-prototypes $< $(filter %.o,$^) -o $@ $(LIB) -lcmocka $(LDLIBS)
+	$(CC) $(C11) -D_GNU_SOURCE $(BASE) -Iapp -Wno-missing-prototypes $< $(filter %.o,$^) -o $@ $(LIB) -lcmocka -lm $(LDLIBS)
 
 $(BUILD)/test/test_app_args: $(BUILD)/app/args.o
 $(BUILD)/test/test_app_curve: $(BUILD)/app/curve.o
@@ -151,8 +151,11 @@ tsan:
 check:
 	@tools/check.sh
 
-gen: $(PROGRAM)
-	@python3 tools/gen.py $(PROGRAM)
+gen: $(BUILD)/gen_docs
+	@for page in ops levers; do $< $$page > docs/$$page.md; done
+
+$(BUILD)/gen_docs: tools/gen_docs.c $(LIB)
+	$(CC) $(C11) $(BASE) $< -o $@ $(LIB) $(LDLIBS)
 
 bench: $(PROGRAM)
 	@bench/peers/run.sh

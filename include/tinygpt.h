@@ -18,11 +18,12 @@
  * UNSTABLE (what doctor, dump and bench need; may change with any version).
  *
  * Conventions. Every call that can fail returns a tg_status: TG_OK is 0, errors are negative, and
- * tg_context_error() then says what, where, what was wanted and what was found. Nothing here prints,
- * exits or aborts. Objects are made by _new or _open and given back by _free, which takes NULL.
- * A context and everything made from it is used by one thread at a time. Several sessions may use
- * one model, also from several contexts (and so threads), as long as nobody trains it meanwhile.
- * Letters in shapes: B batch, T tokens of context, C width, H heads, L layers, V vocabulary.
+ * tg_context_error() then says what, where, what was wanted and what was found. Nothing here
+ * prints, exits or aborts. Objects are made by _new or _open and given back by _free, which takes
+ * NULL. A context and everything made from it is used by one thread at a time. Several sessions may
+ * use one model, also from several contexts (and so threads), as long as nobody trains it
+ * meanwhile. Letters in shapes: B batch, T tokens of context, C width, H heads, L layers, V
+ * vocabulary.
  */
 #ifndef TINYGPT_H
 #define TINYGPT_H
@@ -97,13 +98,14 @@ typedef int (*tg_cancel_fn)(void *user);
 typedef struct tg_context tg_context; /* allocator, log, threads, ISA, levers, last error */
 
 typedef struct tg_context_options {
-    unsigned threads;    /* 0: min(affinity, cgroup quota); otherwise 1..256 */
-    const char *isa;     /* NULL: the best this CPU has; else a name of tg_isa_at(), borrowed for the call */
-    const char *device;  /* NULL or "cpu" */
-    const char *levers;  /* NULL, or "-flash_attention,+bf16": switches off and on by name */
-    tg_alloc_fn alloc;   /* NULL: the C library's */
+    unsigned threads; /* 0: min(affinity, cgroup quota); otherwise 1..256 */
+    const char
+        *isa; /* NULL: the best this CPU has; else a name of tg_isa_at(), borrowed for the call */
+    const char *device; /* NULL or "cpu" */
+    const char *levers; /* NULL, or "-flash_attention,+bf16": switches off and on by name */
+    tg_alloc_fn alloc;  /* NULL: the C library's */
     void *alloc_user;
-    tg_log_fn log;       /* NULL: silent */
+    tg_log_fn log; /* NULL: silent */
     void *log_user;
 } tg_context_options;
 
@@ -170,20 +172,20 @@ typedef struct tg_model_info {
     tg_gpt_config config;
     uint64_t params;
     uint64_t weight_bytes;
-    const char *format; /* "new", "tinygpt v1" .. "tinygpt v3" */
-    const char *dtype;  /* of the weights as stored: "f32", "f16", "int4" */
-    int64_t step;       /* training steps done, 0 for fresh weights */
+    const char *format;    /* "new", "tinygpt v1" .. "tinygpt v3" */
+    const char *dtype;     /* of the weights as stored: "f32", "f16", "int4" */
+    int64_t step;          /* training steps done, 0 for fresh weights */
     double loss, val_loss; /* last known, NaN if unknown */
-    bool has_moments;   /* the file holds the optimizer's state: it can be resumed */
+    bool has_moments;      /* the file holds the optimizer's state: it can be resumed */
 } tg_model_info;
 
 /* Strings are valid as long as the model. */
 TG_API tg_status tg_model_get_info(const tg_model *model, tg_model_info *out);
 
 typedef enum tg_file_kind {
-    TG_FILE_V3,      /* whole weights, f32, checksummed */
-    TG_FILE_V2_F32,  /* the original's training layout; moments are zero if the model has none */
-    TG_FILE_V2_F16,  /* the original's gallery layouts */
+    TG_FILE_V3,     /* whole weights, f32, checksummed */
+    TG_FILE_V2_F32, /* the original's training layout; moments are zero if the model has none */
+    TG_FILE_V2_F16, /* the original's gallery layouts */
     TG_FILE_V2_INT4,
     TG_FILE_V1_F32
 } tg_file_kind;
@@ -224,8 +226,8 @@ typedef struct tg_lint {
 } tg_lint;
 typedef void (*tg_lint_fn)(void *user, const tg_lint *finding);
 
-/* Reads the text once (at most the first 256 MiB) and reports what a model would stumble over. ctx_tokens and
- * val_fraction as for training, 0 if not known. */
+/* Reads the text once (at most the first 256 MiB) and reports what a model would stumble over.
+ * ctx_tokens and val_fraction as for training, 0 if not known. */
 TG_API tg_status tg_text_lint(tg_text *text, int32_t ctx_tokens, double val_fraction,
                               tg_lint_fn report, void *user);
 
@@ -237,24 +239,25 @@ TG_API tg_status tg_stories(uint64_t seed, uint64_t n_bytes, tg_text_fn write, v
 typedef enum tg_schedule { TG_CONSTANT, TG_COSINE, TG_WSD } tg_schedule;
 
 typedef struct tg_train_options {
-    int64_t steps;         /* 1000   optimizer steps of the whole run, >= 1 */
-    int32_t batch;         /* 0: the preset's or 16;  rows of T tokens a micro-step */
-    int32_t accum;         /* 1      micro-steps a step */
-    double lr;             /* 3e-4   peak rate, > 0 */
-    double min_lr_ratio;   /* 0.1    floor of cosine and wsd, as a share of lr */
-    tg_schedule schedule;  /* TG_CONSTANT */
-    int64_t warmup;        /* 0      steps of linear warm-up */
-    double decay_fraction; /* 0.2    last part of a wsd run in which the rate falls */
-    double weight_decay;   /* 0.1    on 2-D tensors */
+    int64_t steps;            /* 1000   optimizer steps of the whole run, >= 1 */
+    int32_t batch;            /* 0: the preset's or 16;  rows of T tokens a micro-step */
+    int32_t accum;            /* 1      micro-steps a step */
+    double lr;                /* 3e-4   peak rate, > 0 */
+    double min_lr_ratio;      /* 0.1    floor of cosine and wsd, as a share of lr */
+    tg_schedule schedule;     /* TG_CONSTANT */
+    int64_t warmup;           /* 0      steps of linear warm-up */
+    double decay_fraction;    /* 0.2    last part of a wsd run in which the rate falls */
+    double weight_decay;      /* 0.1    on 2-D tensors */
     double beta1, beta2, eps; /* 0.9 0.95 1e-8 */
-    double clip;           /* 1.0    global gradient norm; 0 = off */
-    uint64_t seed;         /* 42     weights are seeded by tg_model_new; this one seeds batches */
-    double val_fraction;   /* 0.1    contiguous end of the text; 0 = none */
-    int64_t eval_every;    /* 100    steps between validations; 0 = only at the end */
-    int32_t eval_windows;  /* 64     windows of T tokens a validation; 0 = all */
-    int32_t patience;      /* 0      validations without a better loss before an early stop; 0 = off */
-    bool skip_bad_steps;   /* false  go on with the next batch when a loss or gradient is not finite */
-    bool keep_best;        /* true   keep a copy of the weights with the best validation loss */
+    double clip;              /* 1.0    global gradient norm; 0 = off */
+    uint64_t seed;        /* 42     weights are seeded by tg_model_new; this one seeds batches */
+    double val_fraction;  /* 0.1    contiguous end of the text; 0 = none */
+    int64_t eval_every;   /* 100    steps between validations; 0 = only at the end */
+    int32_t eval_windows; /* 64     windows of T tokens a validation; 0 = all */
+    int32_t patience; /* 0      validations without a better loss before an early stop; 0 = off */
+    bool
+        skip_bad_steps; /* false  go on with the next batch when a loss or gradient is not finite */
+    bool keep_best;     /* true   keep a copy of the weights with the best validation loss */
 } tg_train_options;
 
 TG_API tg_train_options tg_train_options_default(void);
@@ -262,19 +265,19 @@ TG_API tg_train_options tg_train_options_default(void);
 /* What a run will need, known before it starts. */
 typedef struct tg_forecast {
     uint64_t params;
-    uint64_t memory_bytes;      /* peak resident memory of the process */
+    uint64_t memory_bytes; /* peak resident memory of the process */
     uint64_t weights_bytes, moments_bytes, gradients_bytes, workspace_bytes, best_bytes;
     uint64_t memory_available_bytes;
-    uint64_t save_bytes;        /* one save */
-    uint64_t disk_bytes;        /* the newest two, the best, and a temporary file */
-    double flop_per_step;       /* 6*N*(12*L*C*C + V*C) + 6*L*N*T*C */
-    double peak_gflops;         /* measured on this machine, in this context */
-    double ms_per_step;         /* expected; trained steps correct it */
-    double seconds;             /* of the whole run */
+    uint64_t save_bytes;  /* one save */
+    uint64_t disk_bytes;  /* the newest two, the best, and a temporary file */
+    double flop_per_step; /* 6*N*(12*L*C*C + V*C) + 6*L*N*T*C */
+    double peak_gflops;   /* measured on this machine, in this context */
+    double ms_per_step;   /* expected; trained steps correct it */
+    double seconds;       /* of the whole run */
     uint64_t train_bytes, val_bytes;
-    double bytes_per_param;     /* train_bytes / params */
-    double epochs;              /* steps * tokens a step / train_bytes */
-    char advice[1024];          /* plain words, a line each; "" if there is nothing to say */
+    double bytes_per_param; /* train_bytes / params */
+    double epochs;          /* steps * tokens a step / train_bytes */
+    char advice[1024];      /* plain words, a line each; "" if there is nothing to say */
 } tg_forecast;
 
 typedef struct tg_trainer tg_trainer;
@@ -299,19 +302,22 @@ TG_API tg_status tg_forecast_run(tg_context *ctx, const tg_gpt_config *config, t
 TG_API void tg_trainer_options(const tg_trainer *trainer, tg_train_options *out);
 
 typedef struct tg_step_report {
-    int64_t step;        /* steps done, this one included */
-    double loss;         /* mean cross entropy of the step's tokens, nats */
-    double val_loss;     /* NaN when no validation was due */
+    int64_t step;    /* steps done, this one included */
+    double loss;     /* mean cross entropy of the step's tokens, nats */
+    double val_loss; /* NaN when no validation was due */
     bool val_is_best;
     double lr;
-    double grad_norm;    /* before clipping */
-    double ms;           /* of this step, validation excluded */
+    double grad_norm; /* before clipping */
+    double ms;        /* of this step, validation excluded */
     double tok_per_s;
-    double share_of_peak; /* achieved FLOP/s over the measured peak of the context, 0 if not measured */
-    uint64_t loss_hash;  /* FNV-1a over the bits of all losses so far: two runs are one run when equal */
-    bool skipped;        /* the update was refused for a number that is not finite */
-    bool early_stop;     /* patience is used up: the run is over */
-    char bad_tensor[128]; /* with skipped, or after E_NUMBER: the first tensor that held NaN or infinity */
+    double share_of_peak; /* achieved FLOP/s over the measured peak of the context, 0 if not
+                             measured */
+    uint64_t
+        loss_hash; /* FNV-1a over the bits of all losses so far: two runs are one run when equal */
+    bool skipped;  /* the update was refused for a number that is not finite */
+    bool early_stop;      /* patience is used up: the run is over */
+    char bad_tensor[128]; /* with skipped, or after E_NUMBER: the first tensor that held NaN or
+                             infinity */
 } tg_step_report;
 
 /* One optimizer step (accum micro-steps, clip, AdamW) and, when due, a validation. TG_STOPPED when
@@ -326,7 +332,8 @@ TG_API int64_t tg_trainer_steps_done(const tg_trainer *trainer);
 
 /* Saves the whole run (v3), atomically; the save before becomes PATH.prev. */
 TG_API tg_status tg_trainer_save(tg_trainer *trainer, const char *path);
-/* Saves the weights with the best validation loss so far (v3 without moments). E_ARG if none yet. */
+/* Saves the weights with the best validation loss so far (v3 without moments). E_ARG if none yet.
+ */
 TG_API tg_status tg_trainer_save_best(tg_trainer *trainer, const char *path);
 
 typedef struct tg_history_point {
@@ -338,7 +345,7 @@ TG_API const tg_history_point *tg_trainer_history(const tg_trainer *trainer, siz
 
 typedef struct tg_callbacks {
     void (*progress)(void *user, const tg_step_report *report); /* after every step */
-    tg_cancel_fn cancel;                                         /* asked between plan steps */
+    tg_cancel_fn cancel;                                        /* asked between plan steps */
     void *user;
 } tg_callbacks;
 
@@ -350,13 +357,14 @@ TG_API tg_status tg_trainer_run(tg_trainer *trainer, const tg_callbacks *callbac
 /* ------------------------------------------------------------------------------------- Sampling */
 
 typedef struct tg_sample_options {
-    double temperature;    /* 0.8; 0 = greedy */
-    int32_t top_k;         /* 0 = off */
-    double top_p;          /* 1 = off */
-    double min_p;          /* 0 = off: drops what is less likely than min_p * the likeliest */
-    double repeat_penalty; /* 1 = off; divides positive logits of recent tokens, multiplies negative */
-    int32_t repeat_last;   /* 64: how many tokens back the penalty looks */
-    uint64_t seed;         /* 42; same seed and logits, same tokens, on every backend */
+    double temperature; /* 0.8; 0 = greedy */
+    int32_t top_k;      /* 0 = off */
+    double top_p;       /* 1 = off */
+    double min_p;       /* 0 = off: drops what is less likely than min_p * the likeliest */
+    double
+        repeat_penalty; /* 1 = off; divides positive logits of recent tokens, multiplies negative */
+    int32_t repeat_last; /* 64: how many tokens back the penalty looks */
+    uint64_t seed;       /* 42; same seed and logits, same tokens, on every backend */
 } tg_sample_options;
 
 TG_API tg_sample_options tg_sample_options_default(void);
@@ -401,8 +409,8 @@ typedef struct tg_generate_stats {
  * how much); when the window is full it slides (slides). options and stats may be NULL.
  */
 TG_API tg_status tg_generate(tg_context *ctx, tg_model *model, const char *prompt,
-                             size_t prompt_bytes, const tg_sample_options *options,
-                             size_t n_tokens, tg_text_fn write, void *user);
+                             size_t prompt_bytes, const tg_sample_options *options, size_t n_tokens,
+                             tg_text_fn write, void *user);
 /* The same on a session of the caller's, with the ids of the new tokens: ids [n_tokens] or NULL. */
 TG_API tg_status tg_session_generate(tg_session *session, const char *prompt, size_t prompt_bytes,
                                      const tg_sample_options *options, size_t n_tokens,
@@ -429,11 +437,11 @@ TG_API tg_status tg_file_convert(tg_context *ctx, const char *path_in, const cha
 /* ------------------------------------------------------------------------------------- UNSTABLE */
 
 typedef struct tg_isa_info {
-    const char *name;   /* "scalar" "avx2" "avx512" "neon" */
-    const char *needs;  /* CPU features */
-    bool built;         /* compiled into this library */
-    bool usable;        /* this CPU has what it needs */
-    bool fused;         /* class of the build: fused multiply-add or not */
+    const char *name;  /* "scalar" "avx2" "avx512" "neon" */
+    const char *needs; /* CPU features */
+    bool built;        /* compiled into this library */
+    bool usable;       /* this CPU has what it needs */
+    bool fused;        /* class of the build: fused multiply-add or not */
 } tg_isa_info;
 TG_API size_t tg_isa_count(void);
 TG_API const tg_isa_info *tg_isa_at(size_t i);
@@ -449,7 +457,7 @@ TG_API bool tg_context_lever(const tg_context *ctx, const char *name); /* is it 
 
 typedef struct tg_machine_info {
     unsigned cpus, affinity_cpus;
-    double cgroup_cpus;               /* 0: no quota */
+    double cgroup_cpus; /* 0: no quota */
     uint64_t memory_bytes, memory_available_bytes, process_peak_bytes;
     char cpu_name[128];
 } tg_machine_info;
@@ -461,8 +469,8 @@ TG_API tg_status tg_measure_peak(tg_context *ctx, double *gflops);
 /* Reading bandwidth of a block in huge pages, all threads, in bytes a second. */
 TG_API tg_status tg_measure_read(tg_context *ctx, size_t n_bytes, double *bytes_per_s);
 
-/* C[M,N] = A B through the matmul op: trans 0 none, 1 A is [K,M], 2 B is [N,K]. Milliseconds of each
- * of n_times repetitions. */
+/* C[M,N] = A B through the matmul op: trans 0 none, 1 A is [K,M], 2 B is [N,K]. Milliseconds of
+ * each of n_times repetitions. */
 TG_API tg_status tg_bench_matmul(tg_context *ctx, int32_t m, int32_t n, int32_t k, int trans,
                                  size_t n_times, double *ms);
 

@@ -5,7 +5,8 @@
  *     op_test [--isa NAME] [--levers LIST] [--filter TEXT] [--gradients] [--verbose]
  *
  * Without --levers every variant that may run is tried; with it, the one that these levers choose.
- * The last line is "N passed, N failed"; the exit code is 0 only if something ran and nothing failed.
+ * The last line is "N passed, N failed"; the exit code is 0 only if something ran and nothing
+ * failed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,12 +32,18 @@ static void report(void *user, const tg_check *c) {
 static bool parse(int argc, char **argv, arguments *a) {
     for (int i = 1; i < argc; i++) {
         const bool more = i + 1 < argc;
-        if (strcmp(argv[i], "--gradients") == 0) a->gradients = true;
-        else if (strcmp(argv[i], "--verbose") == 0) a->verbose = true;
-        else if (strcmp(argv[i], "--isa") == 0 && more) a->isa = argv[++i];
-        else if (strcmp(argv[i], "--levers") == 0 && more) a->levers = argv[++i];
-        else if (strcmp(argv[i], "--filter") == 0 && more) a->filter = argv[++i];
-        else return false;
+        if (strcmp(argv[i], "--gradients") == 0)
+            a->gradients = true;
+        else if (strcmp(argv[i], "--verbose") == 0)
+            a->verbose = true;
+        else if (strcmp(argv[i], "--isa") == 0 && more)
+            a->isa = argv[++i];
+        else if (strcmp(argv[i], "--levers") == 0 && more)
+            a->levers = argv[++i];
+        else if (strcmp(argv[i], "--filter") == 0 && more)
+            a->filter = argv[++i];
+        else
+            return false;
     }
     return true;
 }
@@ -55,7 +62,8 @@ static tg_status run(tg_context *ctx, arguments *a, size_t *n_run, size_t *n_fai
 int main(int argc, char **argv) {
     arguments a = { NULL, NULL, NULL, false, false };
     if (!parse(argc, argv, &a)) {
-        fprintf(stderr, "op_test: want --isa NAME, --levers LIST, --filter TEXT, --gradients, --verbose\n");
+        fprintf(stderr,
+                "op_test: want --isa NAME, --levers LIST, --filter TEXT, --gradients, --verbose\n");
         return 2;
     }
     tg_context_options o = tg_context_options_default();

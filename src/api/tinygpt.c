@@ -1,6 +1,6 @@
 /*
- * tinygpt.c - the public calls: arguments are checked, the last error is cleared, run/ and io/ do the
- * work. Nothing else happens here.
+ * tinygpt.c - the public calls: arguments are checked, the last error is cleared, run/ and io/ do
+ * the work. Nothing else happens here.
  */
 #include "tinygpt.h"
 
@@ -31,9 +31,12 @@ static tg_context *context_of(const tg_model *m) { return m ? m->ctx : NULL; }
 
 const char *tg_version(void) { return TG_VERSION_TEXT; }
 
-/* ---------------------------------------------------------------------------------------- context */
+/* ---------------------------------------------------------------------------------------- context
+ */
 
-tg_context_options tg_context_options_default(void) { return (tg_context_options){ .threads = 0 }; }
+tg_context_options tg_context_options_default(void) {
+    return (tg_context_options) { .threads = 0 };
+}
 
 tg_status tg_context_new(const tg_context_options *options, tg_context **out) {
     const tg_context_options defaults = tg_context_options_default();
@@ -54,11 +57,13 @@ const char *tg_context_isa(const tg_context *ctx) {
     return tg_isa_list(&n)[ctx->isa].name;
 }
 
-/* ------------------------------------------------------------------------------------------ model */
+/* ------------------------------------------------------------------------------------------ model
+ */
 
 uint64_t tg_param_count(const tg_gpt_config *config) { return tg_manifest_elems(config); }
 
-tg_status tg_model_new(tg_context *ctx, const tg_gpt_config *config, uint64_t seed, tg_model **out) {
+tg_status tg_model_new(tg_context *ctx, const tg_gpt_config *config, uint64_t seed,
+                       tg_model **out) {
     ENTER(ctx);
     WANT(ctx, config);
     WANT(ctx, out);
@@ -78,11 +83,16 @@ void tg_model_free(tg_model *model) { tg_weights_free(model); }
 
 tg_status tg_model_get_info(const tg_model *m, tg_model_info *out) {
     if (!m || !out) return TG_E_ARG;
-    *out = (tg_model_info){
-        .family = m->family->name, .config = m->layout.config,
+    *out = (tg_model_info) {
+        .family = m->family->name,
+        .config = m->layout.config,
         .params = tg_manifest_elems(&m->layout.config),
-        .weight_bytes = (uint64_t)m->layout.n_elems * sizeof(float), .format = m->format,
-        .dtype = m->dtype, .step = m->step, .loss = m->loss, .val_loss = m->val_loss,
+        .weight_bytes = (uint64_t)m->layout.n_elems * sizeof(float),
+        .format = m->format,
+        .dtype = m->dtype,
+        .step = m->step,
+        .loss = m->loss,
+        .val_loss = m->val_loss,
         .has_moments = m->has_moments,
     };
     return TG_OK;
@@ -118,7 +128,8 @@ tg_status tg_model_tokenize(const tg_model *model, const char *text, size_t n_by
     *n = n_bytes;
     if (!ids) return TG_OK;
     if (cap < n_bytes)
-        return tg_fail(&ctx->err, TG_E_FULL, "tokenize: want room for %zu ids, have %zu", n_bytes, cap);
+        return tg_fail(&ctx->err, TG_E_FULL, "tokenize: want room for %zu ids, have %zu", n_bytes,
+                       cap);
     for (size_t i = 0; i < n_bytes; i++) ids[i] = (uint8_t)text[i];
     return TG_OK;
 }
@@ -131,7 +142,8 @@ const char *tg_model_piece(const tg_model *model, int32_t id, size_t *n_bytes) {
     return &bytes[id];
 }
 
-/* ------------------------------------------------------------------------------------------ texts */
+/* ------------------------------------------------------------------------------------------ texts
+ */
 
 tg_status tg_text_open(tg_context *ctx, const char *path, tg_text **out) {
     ENTER(ctx);
@@ -175,13 +187,26 @@ tg_status tg_stories(uint64_t seed, uint64_t n_bytes, tg_text_fn write, void *us
     return tg_stories_generate(seed, n_bytes, pass_story, &sink);
 }
 
-/* --------------------------------------------------------------------------------------- training */
+/* --------------------------------------------------------------------------------------- training
+ */
 
 tg_train_options tg_train_options_default(void) {
-    return (tg_train_options){
-        .steps = 1000, .accum = 1, .lr = 3e-4, .min_lr_ratio = 0.1, .schedule = TG_CONSTANT,
-        .decay_fraction = 0.2, .weight_decay = 0.1, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8,
-        .clip = 1, .seed = 42, .val_fraction = 0.1, .eval_every = 100, .eval_windows = 64,
+    return (tg_train_options) {
+        .steps = 1000,
+        .accum = 1,
+        .lr = 3e-4,
+        .min_lr_ratio = 0.1,
+        .schedule = TG_CONSTANT,
+        .decay_fraction = 0.2,
+        .weight_decay = 0.1,
+        .beta1 = 0.9,
+        .beta2 = 0.95,
+        .eps = 1e-8,
+        .clip = 1,
+        .seed = 42,
+        .val_fraction = 0.1,
+        .eval_every = 100,
+        .eval_windows = 64,
         .keep_best = true,
     };
 }
@@ -213,8 +238,8 @@ void tg_trainer_options(const tg_trainer *trainer, tg_train_options *out) { *out
 tg_status tg_trainer_forecast(tg_trainer *trainer, tg_forecast *out) {
     if (!trainer || !out) return TG_E_ARG;
     tg_ctx_clear(&trainer->ctx->err);
-    return tg_train_forecast(trainer->ctx, &trainer->model->layout.config, trainer->text, &trainer->o,
-                             &trainer->plans, out);
+    return tg_train_forecast(trainer->ctx, &trainer->model->layout.config, trainer->text,
+                             &trainer->o, &trainer->plans, out);
 }
 
 tg_status tg_forecast_run(tg_context *ctx, const tg_gpt_config *config, tg_text *text,
@@ -265,7 +290,8 @@ const tg_history_point *tg_trainer_history(const tg_trainer *trainer, size_t *n)
     return trainer->history;
 }
 
-tg_status tg_trainer_run(tg_trainer *trainer, const tg_callbacks *callbacks, const char *save_path) {
+tg_status tg_trainer_run(tg_trainer *trainer, const tg_callbacks *callbacks,
+                         const char *save_path) {
     if (!trainer) return TG_E_ARG;
     tg_ctx_clear(&trainer->ctx->err);
     const tg_callbacks none = { .user = NULL };
@@ -282,11 +308,13 @@ tg_status tg_trainer_run(tg_trainer *trainer, const tg_callbacks *callbacks, con
     return trainer->step >= trainer->o.steps || report.early_stop ? TG_OK : TG_STOPPED;
 }
 
-/* --------------------------------------------------------------------------------------- sampling */
+/* --------------------------------------------------------------------------------------- sampling
+ */
 
 tg_sample_options tg_sample_options_default(void) {
-    return (tg_sample_options){ .temperature = 0.8, .top_p = 1, .repeat_penalty = 1,
-                                .repeat_last = 64, .seed = 42 };
+    return (tg_sample_options) {
+        .temperature = 0.8, .top_p = 1, .repeat_penalty = 1, .repeat_last = 64, .seed = 42
+    };
 }
 
 tg_status tg_session_new(tg_context *ctx, tg_model *model, int32_t ctx_tokens, tg_session **out) {
@@ -300,7 +328,8 @@ void tg_session_free(tg_session *session) { tg_session_close(session); }
 size_t tg_session_tokens(const tg_session *session) { return (size_t)session->n_tokens; }
 size_t tg_session_capacity(const tg_session *session) { return (size_t)session->capacity; }
 
-tg_status tg_session_eval(tg_session *session, const int32_t *tokens, size_t n, const float **logits) {
+tg_status tg_session_eval(tg_session *session, const int32_t *tokens, size_t n,
+                          const float **logits) {
     if (!session) return TG_E_ARG;
     ENTER(session->ctx);
     if (n) WANT(session->ctx, tokens);
@@ -334,7 +363,8 @@ tg_status tg_session_slide(tg_session *session) {
 
 tg_status tg_session_generate(tg_session *session, const char *prompt, size_t prompt_bytes,
                               const tg_sample_options *options, size_t n_tokens, tg_text_fn write,
-                              tg_cancel_fn cancel, void *user, int32_t *ids, tg_generate_stats *stats) {
+                              tg_cancel_fn cancel, void *user, int32_t *ids,
+                              tg_generate_stats *stats) {
     if (!session) return TG_E_ARG;
     ENTER(session->ctx);
     if (prompt_bytes) WANT(session->ctx, prompt);
@@ -344,7 +374,8 @@ tg_status tg_session_generate(tg_session *session, const char *prompt, size_t pr
 }
 
 tg_status tg_generate(tg_context *ctx, tg_model *model, const char *prompt, size_t prompt_bytes,
-                      const tg_sample_options *options, size_t n_tokens, tg_text_fn write, void *user) {
+                      const tg_sample_options *options, size_t n_tokens, tg_text_fn write,
+                      void *user) {
     tg_session *session;
     TG_TRY(tg_session_new(ctx, model, 0, &session));
     const tg_status s = tg_session_generate(session, prompt, prompt_bytes, options, n_tokens, write,
@@ -353,7 +384,8 @@ tg_status tg_generate(tg_context *ctx, tg_model *model, const char *prompt, size
     return s;
 }
 
-/* ------------------------------------------------------------------------------------------ files */
+/* ------------------------------------------------------------------------------------------ files
+ */
 
 tg_status tg_file_info(tg_context *ctx, const char *path, bool json, tg_text_fn write, void *user) {
     ENTER(ctx);
@@ -385,7 +417,8 @@ tg_status tg_file_convert(tg_context *ctx, const char *path_in, const char *path
     return tg_io_convert(&ctx->err, path_in, path_out, kind);
 }
 
-/* --------------------------------------------------------------------------------------- unstable */
+/* --------------------------------------------------------------------------------------- unstable
+ */
 
 size_t tg_isa_count(void) { return TG_ISA_COUNT; }
 
@@ -394,7 +427,8 @@ const tg_isa_info *tg_isa_at(size_t i) {
     size_t n;
     const tg_isa_desc *list = tg_isa_list(&n);
     if (i >= n) return NULL;
-    info[i] = (tg_isa_info){ list[i].name, list[i].needs, true, tg_isa_usable(&list[i]), list[i].fused };
+    info[i] =
+        (tg_isa_info) { list[i].name, list[i].needs, true, tg_isa_usable(&list[i]), list[i].fused };
     return &info[i];
 }
 
@@ -404,7 +438,7 @@ const tg_lever_info *tg_lever_at(size_t i) {
     static tg_lever_info info[TG_LEVER_COUNT];
     if (i >= TG_LEVER_COUNT) return NULL;
     const tg_lever_desc *l = &tg_lever_table[i];
-    info[i] = (tg_lever_info){ l->name, l->doc, l->default_on, l->keeps_bits, l->state };
+    info[i] = (tg_lever_info) { l->name, l->doc, l->default_on, l->keeps_bits, l->state };
     return &info[i];
 }
 
@@ -440,8 +474,10 @@ tg_status tg_bench_matmul(tg_context *ctx, int32_t m, int32_t n, int32_t k, int 
     ENTER(ctx);
     WANT(ctx, ms);
     if (m < 1 || n < 1 || k < 1 || trans < 0 || trans > 2)
-        return tg_fail(&ctx->err, TG_E_ARG, "matmul: want sizes of at least 1 and trans 0..2, have "
-                       "%d %d %d %d", (int)m, (int)n, (int)k, trans);
+        return tg_fail(&ctx->err, TG_E_ARG,
+                       "matmul: want sizes of at least 1 and trans 0..2, have "
+                       "%d %d %d %d",
+                       (int)m, (int)n, (int)k, trans);
     return tg_inspect_matmul(ctx, m, n, k, trans, n_times, ms);
 }
 
@@ -486,8 +522,7 @@ tg_status tg_trainer_poison(tg_trainer *trainer, const char *tensor, float value
     WANT(trainer->ctx, tensor);
     const bool gradient = strncmp(tensor, "grad.", 5) == 0;
     const tg_tensor_spec *t = tg_weights_find(trainer->model, tensor + (gradient ? 5 : 0));
-    if (!t)
-        return tg_fail(&trainer->ctx->err, TG_E_ARG, "poison: there is no tensor %s", tensor);
-    trainer->poison = (tg_poison){ true, gradient, t->offset_elems, value };
+    if (!t) return tg_fail(&trainer->ctx->err, TG_E_ARG, "poison: there is no tensor %s", tensor);
+    trainer->poison = (tg_poison) { true, gradient, t->offset_elems, value };
     return TG_OK;
 }

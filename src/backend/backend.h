@@ -18,7 +18,7 @@ typedef struct tg_run {
     double deadline_ms;  /* on tg_time_ms's clock; 0: none */
     tg_cancel_fn cancel; /* asked at boundaries; NULL: never */
     void *cancel_user;
-    double *step_ms;     /* [n_steps] gets the time of each step; NULL: not measured */
+    double *step_ms; /* [n_steps] gets the time of each step; NULL: not measured */
 } tg_run;
 
 /* TG_OK: all done. TG_PENDING: the deadline has passed. TG_STOPPED: cancel said so. */

@@ -1,13 +1,19 @@
 /*
  * buf.c - the growing buffer.
  *
+ *     data   |<------ length ------>|0|<--- unused --->|
+ *            |<---------------- room ----------------->|
+ *
  * Invariant: length < room whenever room > 0, and data[length] is 0: one byte is always kept for
- * the end of a C string.
+ * the end of a C string, so that reading the buffer as text never has to write to it.
+ *
+ * Every way in goes through tg_buf_reserve, the only place that allocates and that can fail.
  */
 #include "base/buf.h"
 
 void tg_buf_init(tg_buf *buf, const tg_mem *mem) { *buf = (tg_buf) { .mem = *mem }; }
 
+/* Keeps mem: after an error the same buffer can be filled again. */
 void tg_buf_deinit(tg_buf *buf) {
     tg_free(&buf->mem, buf->data, buf->room);
     buf->data = NULL;
@@ -18,15 +24,15 @@ void tg_buf_deinit(tg_buf *buf) {
 void tg_buf_clear(tg_buf *buf) {
     buf->length = 0;
     buf->failed = false;
-    if (buf->data) {
-        buf->data[0] = 0;
-    }
+    if (buf->data) buf->data[0] = 0;
 }
 
+/*
+ * A failure sticks. If a later, smaller piece were let in after a larger one found no room, the
+ * content would have a hole that nobody could see.
+ */
 char *tg_buf_reserve(tg_buf *buf, size_t n_bytes) {
-    if (buf->failed) {
-        return NULL;
-    }
+    if (buf->failed) return NULL;
     size_t wanted;
     if (!tg_add_size(buf->length, n_bytes, &wanted) || !tg_add_size(wanted, 1, &wanted)) {
         buf->failed = true;
@@ -35,12 +41,8 @@ char *tg_buf_reserve(tg_buf *buf, size_t n_bytes) {
     if (wanted > buf->room) {
         /* Half as much again keeps appending linear and wastes a third at most. */
         size_t room = buf->room + buf->room / 2;
-        if (room < wanted) {
-            room = wanted;
-        }
-        if (room < 64) {
-            room = 64;
-        }
+        if (room < wanted) room = wanted;
+        if (room < 64) room = 64;
         char *moved = tg_realloc(&buf->mem, buf->data, buf->room, room);
         if (!moved) {
             buf->failed = true;
@@ -52,14 +54,12 @@ char *tg_buf_reserve(tg_buf *buf, size_t n_bytes) {
     return buf->data + buf->length;
 }
 
+/* bytes may be NULL with n_bytes 0, which memcpy would not allow. They must not lie in the buffer
+ * itself, which moves. */
 void tg_buf_append(tg_buf *buf, const void *bytes, size_t n_bytes) {
     char *to = tg_buf_reserve(buf, n_bytes);
-    if (!to) {
-        return;
-    }
-    if (n_bytes) {
-        memcpy(to, bytes, n_bytes);
-    }
+    if (!to) return;
+    if (n_bytes) memcpy(to, bytes, n_bytes);
     to[n_bytes] = 0;
     buf->length += n_bytes;
 }
@@ -68,6 +68,7 @@ void tg_buf_puts(tg_buf *buf, const char *text) { tg_buf_append(buf, text, strle
 
 void tg_buf_putc(tg_buf *buf, char c) { tg_buf_append(buf, &c, 1); }
 
+/* Formats twice, to measure and to write: a va_list can be walked once only, hence the copy. */
 void tg_buf_vprintf(tg_buf *buf, const char *format, va_list args) {
     va_list again;
     va_copy(again, args);

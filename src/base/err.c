@@ -1,5 +1,11 @@
 /*
  * err.c - records the first failure and writes log lines.
+ *
+ * A message quotes what came from outside: paths, keys, tensor names. It is shown on a terminal and
+ * written to logs, so two things are taken care of here, once for all: control characters cannot
+ * reach the reader's terminal, and a message that has to be cut is cut between characters.
+ *
+ * Nothing here allocates: the message for "out of memory" must not need any.
  */
 #include "base/err.h"
 
@@ -21,26 +27,33 @@ void tg_ctx_clear(tg_ctx *ctx) {
  */
 static void trim_cut_character(char *text, size_t length) {
     size_t start = length;
-    while (start > 0 && length - start < 3 && ((unsigned char)text[start - 1] & 0xc0) == 0x80) {
+    while (start > 0 && length - start < 3 && ((unsigned char)text[start - 1] & 0xc0) == 0x80)
         start--;
-    }
-    if (start == 0) {
-        return;
-    }
+    if (start == 0) return;
     const unsigned char lead = (unsigned char)text[start - 1];
     const size_t whole = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
-    if (whole > length - start + 1) {
-        text[start - 1] = 0;
+    if (whole > length - start + 1) text[start - 1] = 0;
+}
+
+/*
+ * A hostile name must not move the cursor or change colours. The end of a line stays: a message may
+ * list several findings. Bytes above 0x7f are parts of UTF-8 characters.
+ */
+static void disarm(char *text) {
+    for (; *text; text++) {
+        const unsigned char c = (unsigned char)*text;
+        if ((c < 0x20 && c != '\n') || c == 0x7f) *text = '?';
     }
 }
 
+/* An invalid format (a negative length) leaves an empty line: this is no place to fail. */
 static void format_line(char line[TG_MESSAGE_BYTES], const char *format, va_list args) {
     const int length = vsnprintf(line, TG_MESSAGE_BYTES, format, args);
-    if (length < 0) {
+    if (length < 0)
         line[0] = 0;
-    } else if (length >= TG_MESSAGE_BYTES) {
+    else if (length >= TG_MESSAGE_BYTES)
         trim_cut_character(line, TG_MESSAGE_BYTES - 1);
-    }
+    disarm(line);
 }
 
 tg_status tg_vfail(tg_ctx *ctx, tg_status code, const char *format, va_list args) {
@@ -51,6 +64,8 @@ tg_status tg_vfail(tg_ctx *ctx, tg_status code, const char *format, va_list args
     return code;
 }
 
+/* Returns the caller's code even where an earlier one stays recorded: what a function returns is
+ * what happened in it. */
 tg_status tg_fail(tg_ctx *ctx, tg_status code, const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -67,9 +82,7 @@ tg_status tg_fail_memory(tg_ctx *ctx, const char *what, size_t bytes) {
 }
 
 void tg_say(const tg_ctx *ctx, int level, const char *format, ...) {
-    if (!ctx || !ctx->log) {
-        return;
-    }
+    if (!ctx || !ctx->log) return;
     char line[TG_MESSAGE_BYTES];
     va_list args;
     va_start(args, format);
@@ -78,6 +91,7 @@ void tg_say(const tg_ctx *ctx, int level, const char *format, ...) {
     ctx->log(ctx->log_user, level, line);
 }
 
+/* Without a default, so that the compiler names a status that the list forgot. */
 const char *tg_status_text(tg_status status) {
     switch (status) {
 #define STATUS_CASE(name, value, sentence)                                                         \

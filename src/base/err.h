@@ -26,7 +26,8 @@ typedef struct tg_ctx {
     tg_mem mem;
     tg_log_fn log; /* NULL: silent */
     void *log_user;
-    tg_status code; /* of the first failure since tg_ctx_clear; TG_OK if there was none */
+    bool small_pages; /* big blocks decline huge pages: a lever's off-switch */
+    tg_status code;   /* of the first failure since tg_ctx_clear; TG_OK if there was none */
     char message[TG_MESSAGE_BYTES];
 } tg_ctx;
 

@@ -101,7 +101,8 @@ bool tg_json_is(const tg_json *v, const char *text);
 
 /*
  * Appends JSON to a buffer; commas and colons come by themselves. Misuse (a value without a key, an
- * end too many) is our bug: TG_ASSERT. Running out of memory is remembered by the buffer.
+ * end too many, TG_JSON_DEPTH_MAX levels) is our bug: TG_ASSERT. Running out of memory is
+ * remembered by the buffer.
  */
 typedef struct tg_json_writer {
     tg_buf *out;

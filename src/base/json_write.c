@@ -10,19 +10,21 @@
 
 void tg_json_writer_init(tg_json_writer *w, tg_buf *out) { *w = (tg_json_writer) { .out = out }; }
 
-/* Everything that begins a value or key: writes the comma that is due. */
+/*
+ * Everything that begins a value or key: writes the comma that is due. The value behind a key needs
+ * none, since the key wrote it. At the top level values simply follow each other.
+ */
 static void separate(tg_json_writer *w) {
     const uint64_t bit = UINT64_C(1) << w->depth;
     if (w->keyed) {
         w->keyed = false;
         return;
     }
-    if (w->depth > 0 && (w->filled_bits & bit)) {
-        tg_buf_putc(w->out, ',');
-    }
+    if (w->depth > 0 && (w->filled_bits & bit)) tg_buf_putc(w->out, ',');
     w->filled_bits |= bit;
 }
 
+/* Level 0, the outermost, is never an object: its bit is never set. */
 static bool in_object(const tg_json_writer *w) { return w->object_bits >> w->depth & 1; }
 
 static void before_value(tg_json_writer *w) {
@@ -30,6 +32,7 @@ static void before_value(tg_json_writer *w) {
     separate(w);
 }
 
+/* Clears what an earlier array or object at this depth has left in the bits. */
 static void begin(tg_json_writer *w, bool object) {
     before_value(w);
     TG_ASSERT(w->depth + 1 < TG_JSON_DEPTH_MAX);
@@ -51,7 +54,8 @@ void tg_json_end_object(tg_json_writer *w) { end(w, true); }
 void tg_json_begin_array(tg_json_writer *w) { begin(w, false); }
 void tg_json_end_array(tg_json_writer *w) { end(w, false); }
 
-/* One character inside quotes. */
+/* A character that may not stand for itself inside quotes. A zero would be found by strchr at the
+ * end of the table, so it is kept away. */
 static void put_escaped(tg_buf *out, char c) {
     static const char short_names[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
     const char *found = c ? strchr(short_names, c) : NULL;
@@ -63,6 +67,7 @@ static void put_escaped(tg_buf *out, char c) {
     }
 }
 
+/* Needs no escape; 0x7f and all of UTF-8 beyond ASCII may be written as they are (RFC 8259, 7). */
 static bool plain(char c) { return (unsigned char)c >= 0x20 && c != '"' && c != '\\'; }
 
 static void put_quoted(tg_buf *out, const char *bytes, size_t n_bytes) {
@@ -73,21 +78,16 @@ static void put_quoted(tg_buf *out, const char *bytes, size_t n_bytes) {
         while (run < n_bytes && plain(bytes[run])) {
             uint32_t code;
             const size_t length = tg_utf8_next(bytes + run, n_bytes - run, &code);
-            if (length == 0) {
-                break;
-            }
+            if (length == 0) break;
             run += length;
         }
         tg_buf_append(out, bytes + i, run - i);
         i = run;
-        if (i == n_bytes) {
-            break;
-        }
-        if (plain(bytes[i])) {
+        if (i == n_bytes) break;
+        if (plain(bytes[i]))
             tg_buf_puts(out, "\xef\xbf\xbd"); /* U+FFFD for a byte that is no UTF-8 */
-        } else {
+        else
             put_escaped(out, bytes[i]);
-        }
         i++;
     }
     tg_buf_putc(out, '"');
@@ -120,6 +120,7 @@ void tg_json_put_uint(tg_json_writer *w, uint64_t value) {
     tg_buf_printf(w->out, "%" PRIu64, value);
 }
 
+/* value - value is 0 for every finite number and NaN for the rest. */
 void tg_json_put_double(tg_json_writer *w, double value) {
     char text[TG_NUMBER_BYTES];
     before_value(w);
@@ -128,6 +129,7 @@ void tg_json_put_double(tg_json_writer *w, double value) {
     tg_buf_append(w->out, finite ? text : "null", finite ? length : 4);
 }
 
+/* Not as a double: 0.1f would become 0.10000000149011612. */
 void tg_json_put_float(tg_json_writer *w, float value) {
     char text[TG_NUMBER_BYTES];
     before_value(w);

@@ -29,25 +29,22 @@ double tg_sqrt(double x) { return __builtin_sqrt(x); }
 
 #define INTEGERS_FROM 4503599627370496.0 /* 2^52: from here on every double is an integer */
 
+/* Through a 64-bit integer, which truncates exactly; what is no smaller than 2^52 has no fraction,
+ * and zero keeps its sign. NaN takes the first return, too. */
 double tg_floor(double x) {
-    if (!(tg_fabs(x) < INTEGERS_FROM) || x == 0) {
-        return x;
-    }
+    if (!(tg_fabs(x) < INTEGERS_FROM) || x == 0) return x;
     const double truncated = (double)(int64_t)x;
     return truncated > x ? truncated - 1 : truncated;
 }
 
 double tg_ceil(double x) { return -tg_floor(-x); }
 
+/* Not floor(x + 0.5): just below 0.5 that sum would round up to 1. */
 double tg_round(double x) {
     const double size = tg_fabs(x);
-    if (!(size < INTEGERS_FROM)) {
-        return x;
-    }
+    if (!(size < INTEGERS_FROM)) return x;
     double whole = (double)(int64_t)size;
-    if (size - whole >= 0.5) {
-        whole += 1;
-    }
+    if (size - whole >= 0.5) whole += 1;
     return x < 0 || (x == 0 && tg_bits_from_double(x) >> 63) ? -whole : whole;
 }
 
@@ -100,6 +97,8 @@ static dd two_product(double a, double b) {
     return (dd) { product, ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2 };
 }
 
+/* Products and sums of these are good to about 2^-104; the product of both low parts is left out.
+ */
 static dd dd_multiply(dd a, dd b) {
     const dd p = two_product(a.hi, b.hi);
     return quick_two_sum(p.hi, p.lo + (a.hi * b.lo + a.lo * b.hi));
@@ -156,31 +155,20 @@ static double exp_sum(double base, exp_parts p) {
 #define EXP_OVERFLOW  709.79  /* exp of more is infinite */
 #define EXP_UNDERFLOW -745.14 /* exp of less rounds to 0 */
 
+/* ldexp rounds once, so a subnormal result is within half a place of the sum before it. */
 double tg_exp(double x) {
-    if (tg_isnan(x)) {
-        return x;
-    }
-    if (x > EXP_OVERFLOW) {
-        return TG_INF;
-    }
-    if (x < EXP_UNDERFLOW) {
-        return 0;
-    }
+    if (tg_isnan(x)) return x;
+    if (x > EXP_OVERFLOW) return TG_INF;
+    if (x < EXP_UNDERFLOW) return 0;
     const exp_parts p = exp_reduce(x, 0);
     return tg_ldexp(exp_sum(1, p), p.k);
 }
 
 /* 2^k (1 + r + tail) - 1 = 2^k ((1 - 2^-k) + r + tail): the bracket is exact and loses nothing. */
 double tg_expm1(double x) {
-    if (tg_isnan(x) || x == 0) {
-        return x;
-    }
-    if (x > EXP_OVERFLOW) {
-        return TG_INF;
-    }
-    if (x < -40) {
-        return -1;
-    }
+    if (tg_isnan(x) || x == 0) return x;
+    if (x > EXP_OVERFLOW) return TG_INF;
+    if (x < -40) return -1;
     const exp_parts p = exp_reduce(x, 0);
     return tg_ldexp(exp_sum(1 - tg_ldexp(1, -p.k), p), p.k);
 }
@@ -191,9 +179,7 @@ double tg_expm1(double x) {
  */
 double tg_tanh(double x) {
     const double size = tg_fabs(x);
-    if (tg_isnan(x) || x == 0) {
-        return x;
-    }
+    if (tg_isnan(x) || x == 0) return x;
     double result = 1; /* beyond 22, to the last bit */
     if (size < 0.3) {
         const double t = tg_expm1(-2 * size);
@@ -250,35 +236,27 @@ static double log_sum(double f, int k, double c) {
 
 /* NaN, 0, negative and infinite arguments of a logarithm; false if x is none of them. */
 static bool log_special(double x, double *result) {
-    if (x > 0 && tg_isfinite(x)) {
-        return false;
-    }
+    if (x > 0 && tg_isfinite(x)) return false;
     *result = x == 0 ? -TG_INF : x > 0 || tg_isnan(x) ? x : TG_NAN;
     return true;
 }
 
+/* m - 1 is exact, since m lies within a factor of 2 of 1 (Sterbenz). */
 double tg_log(double x) {
     double special;
-    if (log_special(x, &special)) {
-        return special;
-    }
+    if (log_special(x, &special)) return special;
     int k;
     const double m = split_power(x, &k);
     return log_sum(m - 1, k, 0);
 }
 
+/* Near 0, x itself is the exact f. Elsewhere 1 + x is rounded, and the rest is put back. */
 double tg_log1p(double x) {
     double special;
     const double sum = 1 + x;
-    if (x == 0) {
-        return x;
-    }
-    if (log_special(sum, &special)) {
-        return special;
-    }
-    if (x > -0.29 && x < 0.41) {
-        return log_sum(x, 0, 0);
-    }
+    if (x == 0) return x;
+    if (log_special(sum, &special)) return special;
+    if (x > -0.29 && x < 0.41) return log_sum(x, 0, 0);
     /* What 1 + x lost to rounding comes back as a relative correction. */
     const double lost = x >= 1 ? 1 - (sum - x) : x - (sum - 1);
     int k;
@@ -313,6 +291,7 @@ static dd log_dd(double x) {
     return dd_add(quick_two_sum(k * LN2_HI, k * LN2_LO), log_m);
 }
 
+/* Beyond 2^53 every double is even. */
 static bool is_integer(double y) { return tg_floor(y) == y; }
 
 static bool is_odd(double y) {
@@ -322,46 +301,35 @@ static bool is_odd(double y) {
 /* x^y for 0 < x < infinity, x != 1, y finite and not 0. */
 static double pow_positive(double x, double y) {
     /* |log x| >= 2^-53, so |y log x| > 2^10 here: the result is 0 or infinite. */
-    if (tg_fabs(y) > 0x1p64) {
-        return (y > 0) == (x > 1) ? TG_INF : 0;
-    }
+    if (tg_fabs(y) > 0x1p64) return (y > 0) == (x > 1) ? TG_INF : 0;
     const dd l = log_dd(x);
     dd power = two_product(y, l.hi);
     power = quick_two_sum(power.hi, power.lo + y * l.lo);
-    if (power.hi > EXP_OVERFLOW) {
-        return TG_INF;
-    }
-    if (power.hi < EXP_UNDERFLOW) {
-        return 0;
-    }
+    if (power.hi > EXP_OVERFLOW) return TG_INF;
+    if (power.hi < EXP_UNDERFLOW) return 0;
     const exp_parts p = exp_reduce(power.hi, power.lo);
     return tg_ldexp(exp_sum(1, p), p.k);
 }
 
+/* The special cases of C11 F.10.4.4, in an order that leaves each test as short as possible; then
+ * the sign is put aside, and |x|^y remains. */
 double tg_pow(double x, double y) {
     if (y == 0 || x == 1) {
         return 1;
     } /* even for NaN */
-    if (tg_isnan(x) || tg_isnan(y)) {
-        return TG_NAN;
-    }
+    if (tg_isnan(x) || tg_isnan(y)) return TG_NAN;
     const double size = tg_fabs(x);
     if (!tg_isfinite(y)) {
-        if (size == 1) {
-            return 1;
-        }
+        if (size == 1) return 1;
         return (size > 1) == (y > 0) ? TG_INF : 0;
     }
     const bool sign = tg_bits_from_double(x) >> 63;
-    if (sign && size != 0 && tg_isfinite(x) && !is_integer(y)) {
-        return TG_NAN;
-    }
+    if (sign && size != 0 && tg_isfinite(x) && !is_integer(y)) return TG_NAN;
     double result;
-    if (size == 0 || !tg_isfinite(x)) {
+    if (size == 0 || !tg_isfinite(x))
         result = (size == 0) == (y > 0) ? 0 : TG_INF;
-    } else {
+    else
         result = size == 1 ? 1 : pow_positive(size, y);
-    }
     return sign && is_odd(y) ? -result : result;
 }
 
@@ -416,12 +384,8 @@ static double cos_kernel(dd r) {
 #define TURNS_LIMIT (0x1p30 * TG_PI)
 
 double tg_sin(double x) {
-    if (!(tg_fabs(x) < TURNS_LIMIT)) {
-        return TG_NAN;
-    }
-    if (x == 0) {
-        return x;
-    }
+    if (!(tg_fabs(x) < TURNS_LIMIT)) return TG_NAN;
+    if (x == 0) return x;
     dd r;
     const unsigned quarter = reduce_quarter_turns(x, &r);
     const double value = quarter & 1 ? cos_kernel(r) : sin_kernel(r);
@@ -429,9 +393,7 @@ double tg_sin(double x) {
 }
 
 double tg_cos(double x) {
-    if (!(tg_fabs(x) < TURNS_LIMIT)) {
-        return TG_NAN;
-    }
+    if (!(tg_fabs(x) < TURNS_LIMIT)) return TG_NAN;
     dd r;
     const unsigned quarter = reduce_quarter_turns(x, &r);
     const double value = quarter & 1 ? sin_kernel(r) : cos_kernel(r);
@@ -443,9 +405,7 @@ double tg_cos(double x) {
 /* c[0] + c[1] t + ... + c[n] t^n */
 static double polynomial(const double *c, int n, double t) {
     double sum = c[n];
-    while (n-- > 0) {
-        sum = sum * t + c[n];
-    }
+    while (n-- > 0) sum = sum * t + c[n];
     return sum;
 }
 
@@ -482,9 +442,7 @@ static double erf_small(double x) {
 
 /* x >= 0.5. x*x is formed as h*h, exact for h of 26 bits, plus (x - h)(x + h). */
 static double erfc_tail(double x) {
-    if (x > 28) {
-        return 0;
-    }
+    if (x > 28) return 0;
     const double h = tg_double_from_bits(tg_bits_from_double(x) & ~UINT64_C(0x7ffffff));
     const exp_parts p = exp_reduce(-h * h, -(x - h) * (x + h));
     const double t = (x - 3) / (x + 3);
@@ -492,30 +450,20 @@ static double erfc_tail(double x) {
     return tg_ldexp(exp_sum(1, p) * q / (1 + 2 * x), p.k);
 }
 
+/* From 1 on, 1 - erfc: the small part hides its errors. From 6 on, 1 to the last bit. */
 double tg_erf(double x) {
-    if (tg_isnan(x)) {
-        return x;
-    }
+    if (tg_isnan(x)) return x;
     const double size = tg_fabs(x);
-    if (size < 1) {
-        return erf_small(x);
-    }
+    if (size < 1) return erf_small(x);
     const double result = size < 6 ? 1 - erfc_tail(size) : 1;
     return x < 0 ? -result : result;
 }
 
+/* Below 0.5, 1 - erf cannot cancel; above, the tail has its own series. */
 double tg_erfc(double x) {
-    if (tg_isnan(x)) {
-        return x;
-    }
-    if (x < -6) {
-        return 2;
-    }
-    if (x <= -1) {
-        return 2 - erfc_tail(-x);
-    }
-    if (x < 0.5) {
-        return 1 - erf_small(x);
-    }
+    if (tg_isnan(x)) return x;
+    if (x < -6) return 2;
+    if (x <= -1) return 2 - erfc_tail(-x);
+    if (x < 0.5) return 1 - erf_small(x);
     return erfc_tail(x);
 }

@@ -4,6 +4,9 @@
  * Invariant: whatever leaves this file is zeroed and has at least one byte behind it, so that a
  * NULL always means "no memory". A size of 0 is turned into 1 in the same way by allocate, resize
  * and free, so that the allocator is told matching sizes.
+ *
+ * Zeroing costs little beside the first use of the memory, and it makes every struct start in a
+ * state that can be freed: error paths need not know how far the building of an object had come.
  */
 #include "base/mem.h"
 
@@ -19,27 +22,20 @@ tg_mem tg_mem_default(void) { return (tg_mem) { .fn = tg_os_heap, .user = NULL }
 
 void *tg_alloc(const tg_mem *mem, size_t bytes) {
     void *ptr = mem->fn(mem->user, NULL, 0, at_least_one(bytes));
-    if (ptr) {
-        memset(ptr, 0, at_least_one(bytes));
-    }
+    if (ptr) memset(ptr, 0, at_least_one(bytes));
     return ptr;
 }
 
+/* What the allocator answers for a shrinking piece may be NULL, too; the piece is unharmed then. */
 void *tg_realloc(const tg_mem *mem, void *ptr, size_t old_bytes, size_t new_bytes) {
-    if (!ptr) {
-        return tg_alloc(mem, new_bytes);
-    }
+    if (!ptr) return tg_alloc(mem, new_bytes);
     char *moved = mem->fn(mem->user, ptr, at_least_one(old_bytes), at_least_one(new_bytes));
-    if (moved && new_bytes > old_bytes) {
-        memset(moved + old_bytes, 0, new_bytes - old_bytes);
-    }
+    if (moved && new_bytes > old_bytes) memset(moved + old_bytes, 0, new_bytes - old_bytes);
     return moved;
 }
 
 void tg_free(const tg_mem *mem, void *ptr, size_t bytes) {
-    if (ptr) {
-        mem->fn(mem->user, ptr, at_least_one(bytes), 0);
-    }
+    if (ptr) mem->fn(mem->user, ptr, at_least_one(bytes), 0);
 }
 
 /* ----------------------------------------------------------------------------------- big blocks */
@@ -47,10 +43,14 @@ void tg_free(const tg_mem *mem, void *ptr, size_t bytes) {
 /* From here on a block is worth its own pages: the size of a huge page on x86 and ARM. */
 #define PAGES_FROM_BYTES ((size_t)2 << 20)
 
+/*
+ * Pages come zeroed from the system and are touched by nobody here, so that each worker's first
+ * write decides where they lie. Memory of a custom allocator is zeroed by tg_alloc.
+ */
 tg_status tg_block_new(tg_ctx *ctx, size_t bytes, tg_block *out) {
     *out = (tg_block) { .bytes = bytes, .mem = ctx->mem };
     if (ctx->mem.fn == tg_os_heap && bytes >= PAGES_FROM_BYTES) {
-        out->base = tg_os_pages_new(bytes);
+        out->base = tg_os_pages_new(bytes, !ctx->small_pages);
         out->base_bytes = bytes;
         out->data = out->base;
         out->pages = true;
@@ -68,12 +68,12 @@ tg_status tg_block_new(tg_ctx *ctx, size_t bytes, tg_block *out) {
     return TG_OK;
 }
 
+/* The block knows where it came from, so that it may outlive the context that made it. */
 void tg_block_free(tg_block *block) {
-    if (block->pages) {
+    if (block->pages)
         tg_os_pages_free(block->base, block->base_bytes);
-    } else if (block->base) {
+    else if (block->base)
         tg_free(&block->mem, block->base, block->base_bytes);
-    }
     *block = (tg_block) { 0 };
 }
 
@@ -101,7 +101,8 @@ void tg_arena_deinit(tg_arena *arena) {
         tg_free(&arena->mem, chunk, chunk->bytes);
         chunk = next;
     }
-    tg_arena_init(arena, &(tg_mem) { arena->mem.fn, arena->mem.user });
+    const tg_mem mem = arena->mem; /* a copy: init clears the struct that it would point into */
+    tg_arena_init(arena, &mem);
 }
 
 /*
@@ -110,21 +111,13 @@ void tg_arena_deinit(tg_arena *arena) {
  */
 static bool add_chunk(tg_arena *arena, size_t piece_bytes) {
     size_t bytes = arena->chunks ? arena->chunks->bytes * 2 : CHUNK_MIN_BYTES;
-    if (bytes > CHUNK_MAX_BYTES) {
-        bytes = CHUNK_MAX_BYTES;
-    }
+    if (bytes > CHUNK_MAX_BYTES) bytes = CHUNK_MAX_BYTES;
     size_t wanted;
-    if (!tg_add_size(piece_bytes, sizeof(tg_arena_chunk), &wanted)) {
-        return false;
-    }
-    if (bytes < wanted) {
-        bytes = wanted;
-    }
+    if (!tg_add_size(piece_bytes, sizeof(tg_arena_chunk), &wanted)) return false;
+    if (bytes < wanted) bytes = wanted;
 
     tg_arena_chunk *chunk = tg_alloc(&arena->mem, bytes);
-    if (!chunk) {
-        return false;
-    }
+    if (!chunk) return false;
     chunk->next = arena->chunks;
     chunk->bytes = bytes;
     arena->chunks = chunk;
@@ -133,16 +126,16 @@ static bool add_chunk(tg_arena *arena, size_t piece_bytes) {
     return true;
 }
 
+/*
+ * What is left of the newest chunk when a piece does not fit is given up, even for later small
+ * pieces: one place to look is faster, and less than half of the memory is lost.
+ */
 void *tg_arena_alloc(tg_arena *arena, size_t bytes) {
     size_t padded;
-    if (!tg_add_size(at_least_one(bytes), ARENA_ALIGN - 1, &padded)) {
-        return NULL;
-    }
+    if (!tg_add_size(at_least_one(bytes), ARENA_ALIGN - 1, &padded)) return NULL;
     padded &= ~(ARENA_ALIGN - 1);
     if (!arena->chunks || arena->chunks->bytes - arena->used < padded) {
-        if (!add_chunk(arena, padded)) {
-            return NULL;
-        }
+        if (!add_chunk(arena, padded)) return NULL;
     }
     void *piece = (char *)arena->chunks + arena->used;
     arena->used += padded;
@@ -156,9 +149,7 @@ void *tg_arena_array(tg_arena *arena, size_t n_elems, size_t elem_bytes) {
 
 char *tg_arena_strndup(tg_arena *arena, const char *bytes, size_t n_bytes) {
     char *copy = n_bytes < SIZE_MAX ? tg_arena_alloc(arena, n_bytes + 1) : NULL;
-    if (copy && n_bytes) {
-        memcpy(copy, bytes, n_bytes);
-    }
+    if (copy && n_bytes) memcpy(copy, bytes, n_bytes);
     return copy;
 }
 
@@ -166,6 +157,7 @@ char *tg_arena_strdup(tg_arena *arena, const char *text) {
     return tg_arena_strndup(arena, text, strlen(text));
 }
 
+/* Measures, then writes: each pass needs its own start of the arguments. */
 char *tg_arena_sprintf(tg_arena *arena, const char *format, ...) {
     va_list args;
     va_start(args, format);

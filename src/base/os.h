@@ -17,9 +17,9 @@
 /* The system's heap as a tg_alloc_fn; user is not used. */
 void *tg_os_heap(void *user, void *ptr, size_t old_bytes, size_t new_bytes);
 
-/* Zeroed pages, 2 MiB aligned, with huge pages asked for; NULL if there are none. bytes is rounded
+/* Zeroed pages, 2 MiB aligned, with huge pages asked for or declined; NULL if there are none. bytes is rounded
  * up to whole pages by both. */
-void *tg_os_pages_new(size_t bytes);
+void *tg_os_pages_new(size_t bytes, bool huge);
 void tg_os_pages_free(void *pages, size_t bytes);
 size_t tg_os_page_bytes(void);
 
@@ -139,8 +139,8 @@ void tg_os_pause(void);
  * When set, it is asked before each operation on a file or on pages, with the operation's name and
  * the path ("" for pages), and answers 0 to let it happen, an errno value to fail it with, or
  * TG_FAULT_SHORT to make a read or write transfer half of what was asked. Names: open fstat pread
- * write fsync close link rename unlink mkdir lock opendir pages. NULL in normal life. A test sets
- * it before threads start.
+ * write fsync close link rename unlink mkdir lock opendir pages thread. NULL in normal life. A test
+ * sets it before threads start.
  */
 #define TG_FAULT_SHORT (-1)
 typedef int (*tg_os_fault_fn)(const char *operation, const char *path);

@@ -7,7 +7,7 @@
  *
  * Saving is in os_posix_save.c, facts about the machine in os_posix_info.c.
  */
-#define _GNU_SOURCE
+#define _GNU_SOURCE /* for what Linux has beyond POSIX */
 #include "base/os_posix.h"
 
 #include "base/time.h"
@@ -26,8 +26,10 @@
 
 /* --------------------------------------------------------------------------------------- faults */
 
+/* Read without a lock: it is set before threads start, and NULL but in tests. */
 tg_os_fault_fn tg_os_fault = NULL;
 
+/* A short transfer means nothing to an operation that transfers nothing. */
 int tg_posix_fault(const char *operation, const char *path) {
     const int answer = tg_os_fault ? tg_os_fault(operation, path) : 0;
     return answer == TG_FAULT_SHORT ? 0 : answer;
@@ -35,9 +37,7 @@ int tg_posix_fault(const char *operation, const char *path) {
 
 int tg_posix_fault_transfer(const char *operation, const char *path, size_t *n_bytes) {
     const int answer = tg_os_fault ? tg_os_fault(operation, path) : 0;
-    if (answer != TG_FAULT_SHORT) {
-        return answer;
-    }
+    if (answer != TG_FAULT_SHORT) return answer;
     *n_bytes -= *n_bytes / 2;
     return 0;
 }
@@ -48,6 +48,18 @@ tg_status tg_posix_fail(tg_ctx *ctx, const char *path, const char *what, int err
                    error);
 }
 
+int tg_posix_open(const char *path, int flags, int *error) {
+    int fd = -1;
+    do {
+        *error = tg_posix_fault("open", path);
+        if (!*error) {
+            fd = open(path, flags | O_CLOEXEC, 0666);
+            *error = fd < 0 ? errno : 0;
+        }
+    } while (*error == EINTR);
+    return fd;
+}
+
 /* The one place that writes to a stream: there is no caller left who could be told. */
 _Noreturn void tg_assert_failed(const char *file, int line, const char *condition) {
     fprintf(stderr, "%s:%d: broken invariant: %s\n", file, line, condition);
@@ -56,6 +68,7 @@ _Noreturn void tg_assert_failed(const char *file, int line, const char *conditio
 
 /* --------------------------------------------------------------------------------------- memory */
 
+/* The sizes that Lua's protocol passes are for allocators that count; malloc knows its own. */
 void *tg_os_heap(void *user, void *ptr, size_t old_bytes, size_t new_bytes) {
     (void)user;
     (void)old_bytes;
@@ -70,11 +83,10 @@ size_t tg_os_page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
+/* The same rounding for mapping and unmapping; false if it does not fit into a size_t. */
 static bool whole_pages(size_t bytes, size_t *rounded) {
     const size_t page = tg_os_page_bytes();
-    if (!tg_add_size(bytes ? bytes : 1, page - 1, rounded)) {
-        return false;
-    }
+    if (!tg_add_size(bytes ? bytes : 1, page - 1, rounded)) return false;
     *rounded -= *rounded % page;
     return true;
 }
@@ -86,41 +98,30 @@ static bool whole_pages(size_t bytes, size_t *rounded) {
  *   |..head..|<----------- bytes ----------->|....tail....|
  *            ^ multiple of 2 MiB
  */
-void *tg_os_pages_new(size_t bytes) {
+void *tg_os_pages_new(size_t bytes, bool huge) {
     size_t wanted, mapped;
-    if (!whole_pages(bytes, &wanted) || !tg_add_size(wanted, HUGE_PAGE_BYTES, &mapped)) {
-        return NULL;
-    }
-    if (tg_posix_fault("pages", "")) {
-        return NULL;
-    }
+    if (!whole_pages(bytes, &wanted) || !tg_add_size(wanted, HUGE_PAGE_BYTES, &mapped)) return NULL;
+    if (tg_posix_fault("pages", "")) return NULL;
     char *start = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (start == MAP_FAILED) {
-        return NULL;
-    }
+    if (start == MAP_FAILED) return NULL;
     const size_t gap = (uintptr_t)start % HUGE_PAGE_BYTES;
     const size_t head = gap ? HUGE_PAGE_BYTES - gap : 0;
     const size_t tail = mapped - head - wanted;
-    if (head) {
-        munmap(start, head);
-    }
-    if (tail) {
-        munmap(start + head + wanted, tail);
-    }
+    if (head) munmap(start, head);
+    if (tail) munmap(start + head + wanted, tail);
     /* Advice only: without huge pages the memory works as well, just slower. */
-    (void)madvise(start + head, wanted, MADV_HUGEPAGE);
+    (void)madvise(start + head, wanted, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
     return start + head;
 }
 
 void tg_os_pages_free(void *pages, size_t bytes) {
     size_t rounded;
-    if (pages && whole_pages(bytes, &rounded)) {
-        munmap(pages, rounded);
-    }
+    if (pages && whole_pages(bytes, &rounded)) munmap(pages, rounded);
 }
 
 /* -------------------------------------------------------------------------------- reading files */
 
+/* One allocation, with the path behind it: messages may need it long after the caller's is gone. */
 struct tg_os_file {
     tg_mem mem;
     size_t self_bytes; /* of this struct with the path behind it */
@@ -138,10 +139,9 @@ const char *tg_posix_kind_name(mode_t mode) {
                             : "something else";
 }
 
+/* Reading a FIFO could wait for ever, a device could answer without end: neither is a model. */
 static tg_status want_regular(tg_ctx *ctx, const char *path, const struct stat *facts) {
-    if (S_ISREG(facts->st_mode)) {
-        return TG_OK;
-    }
+    if (S_ISREG(facts->st_mode)) return TG_OK;
     return tg_fail(ctx, TG_E_IO, "%s: want a regular file, have %s", path,
                    tg_posix_kind_name(facts->st_mode));
 }
@@ -152,29 +152,18 @@ static tg_status want_regular(tg_ctx *ctx, const char *path, const struct stat *
  */
 static tg_status open_regular(tg_ctx *ctx, const char *path, int *fd, struct stat *facts) {
     const char *const what = "to open it for reading";
-    if (stat(path, facts)) {
-        return tg_posix_fail(ctx, path, what, errno);
-    }
+    if (stat(path, facts)) return tg_posix_fail(ctx, path, what, errno);
     TG_TRY(want_regular(ctx, path, facts));
 
-    int error = tg_posix_fault("open", path);
-    if (!error) {
-        *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        error = *fd < 0 ? errno : 0;
-    }
-    if (error) {
-        return tg_posix_fail(ctx, path, what, error);
-    }
+    int error;
+    *fd = tg_posix_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &error);
+    if (*fd < 0) return tg_posix_fail(ctx, path, what, error);
 
     error = tg_posix_fault("fstat", path);
-    if (!error && fstat(*fd, facts)) {
-        error = errno;
-    }
+    if (!error && fstat(*fd, facts)) error = errno;
     const tg_status status =
         error ? tg_posix_fail(ctx, path, "its size", error) : want_regular(ctx, path, facts);
-    if (status) {
-        close(*fd);
-    }
+    if (status) close(*fd);
     return status;
 }
 
@@ -183,9 +172,7 @@ tg_status tg_os_file_open(tg_ctx *ctx, const char *path, tg_os_file **out) {
     const size_t path_bytes = strlen(path) + 1;
     const size_t self_bytes = sizeof(tg_os_file) + path_bytes;
     tg_os_file *file = tg_alloc(&ctx->mem, self_bytes);
-    if (!file) {
-        return tg_fail_memory(ctx, path, self_bytes);
-    }
+    if (!file) return tg_fail_memory(ctx, path, self_bytes);
     file->mem = ctx->mem;
     file->self_bytes = self_bytes;
     memcpy(file->path, path, path_bytes);
@@ -202,9 +189,7 @@ tg_status tg_os_file_open(tg_ctx *ctx, const char *path, tg_os_file **out) {
 }
 
 void tg_os_file_close(tg_os_file *file) {
-    if (!file) {
-        return;
-    }
+    if (!file) return;
     close(file->fd); /* nothing was written, so there is nothing to lose */
     const tg_mem mem = file->mem;
     tg_free(&mem, file, file->self_bytes);
@@ -216,6 +201,10 @@ const char *tg_os_file_path(const tg_os_file *file) { return file->path; }
 
 #define TRANSFER_MAX_BYTES ((size_t)1 << 30) /* Linux moves less than 2 GiB in one call */
 
+/*
+ * The bounds are checked against the size at opening, before the first byte is read: a claim inside
+ * a file that points beyond its end fails at once and says both numbers.
+ */
 tg_status tg_os_file_read(tg_ctx *ctx, const tg_os_file *file, uint64_t offset, void *out,
                           size_t n_bytes) {
     if (offset > file->bytes || n_bytes > file->bytes - offset) {
@@ -232,12 +221,8 @@ tg_status tg_os_file_read(tg_ctx *ctx, const tg_os_file *file, uint64_t offset, 
             got = pread(file->fd, to, n, (off_t)offset);
             error = got < 0 ? errno : 0;
         }
-        if (error == EINTR) {
-            continue;
-        }
-        if (error) {
-            return tg_posix_fail(ctx, file->path, "to read it", error);
-        }
+        if (error == EINTR) continue;
+        if (error) return tg_posix_fail(ctx, file->path, "to read it", error);
         if (got == 0) {
             return tg_fail(ctx, TG_E_IO,
                            "%s: want a file of %" PRIu64 " bytes, as it was when opened, have an "
@@ -251,6 +236,7 @@ tg_status tg_os_file_read(tg_ctx *ctx, const tg_os_file *file, uint64_t offset, 
     return TG_OK;
 }
 
+/* The size is checked before memory is asked for. */
 static tg_status read_whole(tg_ctx *ctx, const tg_os_file *file, size_t max_bytes, tg_buf *out) {
     if (file->bytes > max_bytes) {
         return tg_fail(ctx, TG_E_FORMAT, "%s: want at most %zu bytes, have %" PRIu64, file->path,
@@ -258,9 +244,7 @@ static tg_status read_whole(tg_ctx *ctx, const tg_os_file *file, size_t max_byte
     }
     const size_t n_bytes = (size_t)file->bytes;
     char *to = tg_buf_reserve(out, n_bytes);
-    if (!to) {
-        return tg_fail_memory(ctx, file->path, n_bytes);
-    }
+    if (!to) return tg_fail_memory(ctx, file->path, n_bytes);
     TG_TRY(tg_os_file_read(ctx, file, 0, to, n_bytes));
     to[n_bytes] = 0;
     out->length += n_bytes;
@@ -279,9 +263,7 @@ tg_status tg_os_read_all(tg_ctx *ctx, const char *path, size_t max_bytes, tg_buf
 
 tg_os_kind tg_os_kind_of(const char *path) {
     struct stat facts;
-    if (stat(path, &facts)) {
-        return TG_OS_NONE;
-    }
+    if (stat(path, &facts)) return TG_OS_NONE;
     return S_ISREG(facts.st_mode)   ? TG_OS_FILE
            : S_ISDIR(facts.st_mode) ? TG_OS_FOLDER
                                     : TG_OS_OTHER;
@@ -289,25 +271,21 @@ tg_os_kind tg_os_kind_of(const char *path) {
 
 tg_status tg_os_remove(tg_ctx *ctx, const char *path) {
     int error = tg_posix_fault("unlink", path);
-    if (!error && unlink(path)) {
-        error = errno;
-    }
+    if (!error && unlink(path)) error = errno;
     return error ? tg_posix_fail(ctx, path, "to remove it", error) : TG_OK;
 }
 
+/* EEXIST alone is not good news: a file may be in the way. */
 tg_status tg_os_make_folder(tg_ctx *ctx, const char *path) {
     int error = tg_posix_fault("mkdir", path);
-    if (!error && mkdir(path, 0777)) {
-        error = errno;
-    }
-    if (error == EEXIST && tg_os_kind_of(path) == TG_OS_FOLDER) {
-        return TG_OK;
-    }
+    if (!error && mkdir(path, 0777)) error = errno;
+    if (error == EEXIST && tg_os_kind_of(path) == TG_OS_FOLDER) return TG_OK;
     return error ? tg_posix_fail(ctx, path, "to make a folder", error) : TG_OK;
 }
 
 /* --------------------------------------------------------------------------------------- clocks */
 
+/* A double holds nanoseconds exactly for 104 days of uptime and microseconds for centuries. */
 double tg_time_ms(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -333,13 +311,10 @@ bool tg_os_thread_start(tg_os_thread *thread, size_t stack_bytes, void *(*fn)(vo
     static const int own_faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP };
     sigset_t blocked, before;
     sigfillset(&blocked);
-    for (size_t i = 0; i < sizeof own_faults / sizeof own_faults[0]; i++) {
+    for (size_t i = 0; i < sizeof own_faults / sizeof own_faults[0]; i++)
         sigdelset(&blocked, own_faults[i]);
-    }
     pthread_attr_t attributes;
-    if (pthread_attr_init(&attributes)) {
-        return false;
-    }
+    if (pthread_attr_init(&attributes)) return false;
     pthread_t handle;
     bool started = !tg_posix_fault("thread", "") &&
                    !pthread_attr_setstacksize(&attributes, stack_bytes) &&
@@ -349,14 +324,18 @@ bool tg_os_thread_start(tg_os_thread *thread, size_t stack_bytes, void *(*fn)(vo
         pthread_sigmask(SIG_SETMASK, &before, NULL);
     }
     pthread_attr_destroy(&attributes);
-    if (started) {
-        thread->handle = (uintptr_t)handle;
-    }
+    if (started) thread->handle = (uintptr_t)handle;
     return started;
 }
 
+/* After it, all that the thread wrote is visible to the caller. */
 void tg_os_thread_join(tg_os_thread thread) { pthread_join((pthread_t)thread.handle, NULL); }
 
+/*
+ * The kernel compares the word once more under its own lock before it lets the thread sleep, so a
+ * change between the caller's look and the call is not missed. All results mean the same to the
+ * caller: look again. PRIVATE: no other process shares the word, which saves a look-up.
+ */
 void tg_os_wait(_Atomic uint32_t *word, uint32_t expected) {
     (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
 }
@@ -365,6 +344,7 @@ void tg_os_wake_all(_Atomic uint32_t *word) {
     (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
+/* Besides saving power it leaves the execution units to the sibling hyper-thread. */
 void tg_os_pause(void) {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();

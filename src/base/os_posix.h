@@ -14,6 +14,9 @@ int tg_posix_fault(const char *operation, const char *path);
 /* The same for transfers, where TG_FAULT_SHORT halves *n_bytes (leaving at least one) instead. */
 int tg_posix_fault_transfer(const char *operation, const char *path, size_t *n_bytes);
 
+/* open(2) for this process alone, repeated while interrupted. -1: *error says why. */
+int tg_posix_open(const char *path, int flags, int *error);
+
 /* "a folder", "a FIFO", ... for the mode of a file that is not a regular one. */
 const char *tg_posix_kind_name(mode_t mode);
 

@@ -12,7 +12,7 @@
  *
  * Nothing here fails: a file that is missing or odd means "no limit known".
  */
-#define _GNU_SOURCE
+#define _GNU_SOURCE /* for what Linux has beyond POSIX */
 #include "base/os_posix.h"
 
 #include "base/str.h"
@@ -32,12 +32,8 @@ static const char *read_text(const char *path, char *text, size_t text_bytes) {
     if (fd >= 0) {
         while (length + 1 < text_bytes) {
             const ssize_t got = read(fd, text + length, text_bytes - 1 - length);
-            if (got < 0 && errno == EINTR) {
-                continue;
-            }
-            if (got <= 0) {
-                break;
-            }
+            if (got < 0 && errno == EINTR) continue;
+            if (got <= 0) break;
             length += (size_t)got;
         }
         close(fd);
@@ -46,15 +42,12 @@ static const char *read_text(const char *path, char *text, size_t text_bytes) {
     return text;
 }
 
-/* The digits at text as a number; false if there are none or too many ("max", "-1"). */
+/* The digits at text, behind blanks, as a number; false if there are none or too many ("max",
+ * "-1"). */
 static bool leading_number(const char *text, uint64_t *out) {
-    while (*text == ' ' || *text == '\t') {
-        text++;
-    }
+    while (*text == ' ' || *text == '\t') text++;
     size_t n = 0;
-    while (text[n] >= '0' && text[n] <= '9') {
-        n++;
-    }
+    while (text[n] >= '0' && text[n] <= '9') n++;
     return tg_parse_uint64(text, n, out);
 }
 
@@ -62,15 +55,9 @@ static bool leading_number(const char *text, uint64_t *out) {
 static bool number_after(const char *text, const char *word, uint64_t *out) {
     const size_t length = strlen(word);
     for (const char *line = text; line; line = strchr(line, '\n')) {
-        if (*line == '\n') {
-            line++;
-        }
-        if (strncmp(line, word, length) == 0) {
-            return leading_number(line + length, out);
-        }
-        if (!*line) {
-            break;
-        }
+        if (*line == '\n') line++;
+        if (strncmp(line, word, length) == 0) return leading_number(line + length, out);
+        if (!*line) break;
     }
     return false;
 }
@@ -90,66 +77,59 @@ static bool list_has(const char *list, size_t n, const char *word) {
     const size_t length = strlen(word);
     for (size_t i = 0; i < n;) {
         size_t end = i;
-        while (end < n && list[end] != ',') {
-            end++;
-        }
-        if (end - i == length && memcmp(list + i, word, length) == 0) {
-            return true;
-        }
+        while (end < n && list[end] != ',') end++;
+        if (end - i == length && memcmp(list + i, word, length) == 0) return true;
         i = end + 1;
     }
     return false;
 }
 
-/* Finds the group that governs a controller ("cpu", "memory"): lines are "id:controllers:path". */
-static bool find_group(const char *controller, group *out) {
-    char text[8192];
-    bool found = false;
-    read_text("/proc/self/cgroup", text, sizeof text);
-    for (char *line = text; *line;) {
-        char *end = strchr(line, '\n');
-        if (end) {
-            *end = 0;
-        }
-        char *names = strchr(line, ':');
-        char *path = names ? strchr(names + 1, ':') : NULL;
-        if (path) {
-            names++;
-            const size_t n_names = (size_t)(path - names);
-            const bool v1 = list_has(names, n_names, controller);
-            /* A line of version 1 has precedence: a controller lives in one hierarchy only. */
-            if (v1 || (n_names == 0 && !found)) {
-                found = true;
-                out->v2 = !v1;
-                snprintf(out->root, sizeof out->root, "/sys/fs/cgroup%s%s", v1 ? "/" : "",
-                         v1 ? controller : "");
-                const int length = snprintf(out->path, sizeof out->path, "%s", path + 1);
-                if (length < 0 || (size_t)length >= sizeof out->path || length == 1) {
-                    out->path[0] = 0;
-                }
-                if (v1) {
-                    break;
-                }
-            }
-        }
-        if (!end) {
-            break;
-        }
-        line = end + 1;
-    }
-    return found;
+/*
+ * One line "id:controllers:path". True if it decides: a controller lives in one hierarchy only, so
+ * a line of version 1 that names it has precedence over the unnamed one of version 2.
+ */
+static bool read_group_line(const char *line, const char *controller, group *out) {
+    const char *names = strchr(line, ':');
+    const char *path = names ? strchr(names + 1, ':') : NULL;
+    if (!path) return false;
+    names++;
+    const size_t n_names = (size_t)(path - names);
+    const bool v1 = list_has(names, n_names, controller);
+    if (!v1 && n_names > 0) return false;
+    out->v2 = !v1;
+    snprintf(out->root, sizeof out->root, "/sys/fs/cgroup%s%s", v1 ? "/" : "",
+             v1 ? controller : "");
+    /* "/" is the root, and so is a path too long to be kept: then only the root answers. */
+    const size_t length = strlen(path + 1);
+    const bool keep = length > 1 && length < sizeof out->path;
+    memcpy(out->path, path + 1, keep ? length + 1 : 0);
+    if (!keep) out->path[0] = 0;
+    return v1;
 }
 
-/* Goes one level up; false above the root. */
+/* Finds the group that governs a controller ("cpu", "memory"); false if there are none. */
+static bool find_group(const char *controller, group *out) {
+    char text[8192];
+    read_text("/proc/self/cgroup", text, sizeof text);
+    out->root[0] = 0;
+    for (char *line = text; *line;) {
+        char *end = strchr(line, '\n');
+        if (end) *end = 0;
+        if (read_group_line(line, controller, out) || !end) break;
+        line = end + 1;
+    }
+    return out->root[0] != 0;
+}
+
+/* Goes one level up, by cutting the path; false above the root, whose path is empty. */
 static bool group_up(group *g) {
     char *slash = strrchr(g->path, '/');
-    if (!slash) {
-        return false;
-    }
+    if (!slash) return false;
     *slash = 0;
     return true;
 }
 
+/* A file of the group at its present level. */
 static const char *group_text(const group *g, const char *file, char *text, size_t text_bytes) {
     char path[sizeof g->root + sizeof g->path + 64];
     snprintf(path, sizeof path, "%s%s/%s", g->root, g->path, file);
@@ -164,45 +144,40 @@ static bool level_quota(const group *g, double *cpus) {
     uint64_t quota, period;
     if (g->v2) { /* "max 100000" or "150000 100000": microseconds of each period */
         const char *space = strchr(group_text(g, "cpu.max", text, sizeof text), ' ');
-        if (!space || !leading_number(text, &quota) || !leading_number(space, &period)) {
+        if (!space || !leading_number(text, &quota) || !leading_number(space, &period))
             return false;
-        }
-    } else {
-        if (!leading_number(group_text(g, "cpu.cfs_quota_us", text, sizeof text), &quota) ||
-            !leading_number(group_text(g, "cpu.cfs_period_us", text, sizeof text), &period)) {
-            return false;
-        }
-    }
-    if (quota == 0 || period == 0) {
+    } else if (!leading_number(group_text(g, "cpu.cfs_quota_us", text, sizeof text), &quota) ||
+               !leading_number(group_text(g, "cpu.cfs_period_us", text, sizeof text), &period)) {
         return false;
     }
+    if (quota == 0 || period == 0) return false;
     *cpus = (double)quota / (double)period;
     return true;
 }
 
+/* The least over all levels; 0 if none of them sets a limit. */
 static double cpu_quota(void) {
     group g;
     double least = 0;
-    if (!find_group("cpu", &g)) {
-        return 0;
-    }
+    if (!find_group("cpu", &g)) return 0;
     do {
         double cpus;
-        if (level_quota(&g, &cpus) && (least == 0 || cpus < least)) {
-            least = cpus;
-        }
+        if (level_quota(&g, &cpus) && (least == 0 || cpus < least)) least = cpus;
     } while (group_up(&g));
     return least;
 }
 
+/*
+ * A quota of 1.5 makes 2 threads: two that are stopped a quarter of the time beat one. Affinity
+ * that cannot be read (more processors than cpu_set_t has bits) counts as "all".
+ */
 void tg_os_cpus_get(tg_os_cpus *out) {
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     out->online = online > 0 ? (unsigned)online : 1;
     cpu_set_t set;
     out->affinity = out->online;
-    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) {
+    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
         out->affinity = (unsigned)CPU_COUNT(&set);
-    }
     out->quota = cpu_quota();
     out->usable = out->affinity;
     if (out->quota > 0 && out->quota < out->affinity) {
@@ -211,6 +186,7 @@ void tg_os_cpus_get(tg_os_cpus *out) {
     }
 }
 
+/* x86 has a "model name" for each processor, the first of which will do; ARM kernels have none. */
 void tg_os_cpu_name(char *out, size_t out_bytes) {
     char text[4096];
     read_text("/proc/cpuinfo", text, sizeof text);
@@ -219,12 +195,8 @@ void tg_os_cpu_name(char *out, size_t out_bytes) {
     size_t n = 0;
     if (colon) {
         name = colon + 1;
-        while (*name == ' ') {
-            name++;
-        }
-        while (name[n] && name[n] != '\n') {
-            n++;
-        }
+        while (*name == ' ') name++;
+        while (name[n] && name[n] != '\n') n++;
     }
     if (n == 0) {
         name = "unknown";
@@ -241,20 +213,17 @@ static bool level_memory(const group *g, uint64_t *limit, uint64_t *used) {
     char text[64], stat[8192];
     const char *limit_file = g->v2 ? "memory.max" : "memory.limit_in_bytes";
     const char *used_file = g->v2 ? "memory.current" : "memory.usage_in_bytes";
-    if (!leading_number(group_text(g, limit_file, text, sizeof text), limit)) {
-        return false;
-    }
-    if (!leading_number(group_text(g, used_file, text, sizeof text), used)) {
-        *used = 0;
-    }
+    if (!leading_number(group_text(g, limit_file, text, sizeof text), limit)) return false;
+    if (!leading_number(group_text(g, used_file, text, sizeof text), used)) *used = 0;
     uint64_t idle = 0;
     group_text(g, "memory.stat", stat, sizeof stat);
-    if (number_after(stat, g->v2 ? "inactive_file " : "total_inactive_file ", &idle)) {
+    if (number_after(stat, g->v2 ? "inactive_file " : "total_inactive_file ", &idle))
         *used -= idle < *used ? idle : *used;
-    }
     return true;
 }
 
+/* Limits beyond the memory of the machine are no limits. Room is asked at every level, since a
+ * neighbour may have used up what a level above us grants to both. */
 tg_status tg_os_memory_get(tg_ctx *ctx, tg_os_memory *out) {
     char text[4096];
     uint64_t total_kib, available_kib;
@@ -267,33 +236,21 @@ tg_status tg_os_memory_get(tg_ctx *ctx, tg_os_memory *out) {
         (tg_os_memory) { .total_bytes = total_kib * 1024, .available_bytes = available_kib * 1024 };
     const uint64_t machine_bytes = out->total_bytes;
     group g;
-    if (!find_group("memory", &g)) {
-        return TG_OK;
-    }
+    if (!find_group("memory", &g)) return TG_OK;
     do {
         uint64_t limit, used;
         /* Version 1 writes "no limit" as a number near 2^63. */
-        if (!level_memory(&g, &limit, &used) || limit >= machine_bytes) {
-            continue;
-        }
+        if (!level_memory(&g, &limit, &used) || limit >= machine_bytes) continue;
         const uint64_t room = limit > used ? limit - used : 0;
-        if (out->limit_bytes == 0 || limit < out->limit_bytes) {
-            out->limit_bytes = limit;
-        }
-        if (limit < out->total_bytes) {
-            out->total_bytes = limit;
-        }
-        if (room < out->available_bytes) {
-            out->available_bytes = room;
-        }
+        if (out->limit_bytes == 0 || limit < out->limit_bytes) out->limit_bytes = limit;
+        if (limit < out->total_bytes) out->total_bytes = limit;
+        if (room < out->available_bytes) out->available_bytes = room;
     } while (group_up(&g));
     return TG_OK;
 }
 
 uint64_t tg_os_peak_rss_bytes(void) {
     struct rusage use;
-    if (getrusage(RUSAGE_SELF, &use)) {
-        return 0;
-    }
+    if (getrusage(RUSAGE_SELF, &use)) return 0;
     return (uint64_t)use.ru_maxrss * 1024; /* Linux counts in KiB */
 }

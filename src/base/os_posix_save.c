@@ -11,7 +11,7 @@
  *
  * Invariant: until the rename in commit succeeds, nothing at path has been touched.
  */
-#define _GNU_SOURCE
+#define _GNU_SOURCE /* for what Linux has beyond POSIX */
 #include "base/os_posix.h"
 
 #include <dirent.h>
@@ -27,6 +27,7 @@
 #define SAVE_BUFFER_BYTES ((size_t)64 << 10)
 #define NAME_TRIES        100u
 
+/* The context is remembered, since every later call may have to record a failure. */
 struct tg_save {
     tg_ctx *ctx;
     tg_arena names;   /* the strings below */
@@ -49,13 +50,13 @@ struct tg_save {
 
 typedef enum lock_answer { LOCK_TAKEN, LOCK_HELD_ELSEWHERE, LOCK_UNSUPPORTED } lock_answer;
 
+/* flock rather than fcntl: its lock belongs to the open file, so a second save of the same process
+ * is kept out as well, and closing another descriptor of the file does not drop it. */
 static lock_answer try_lock(int fd, const char *path) {
     int error;
     do {
         error = tg_posix_fault("lock", path);
-        if (!error && flock(fd, LOCK_EX | LOCK_NB)) {
-            error = errno;
-        }
+        if (!error && flock(fd, LOCK_EX | LOCK_NB)) error = errno;
     } while (error == EINTR);
     return error == 0 ? LOCK_TAKEN : error == EWOULDBLOCK ? LOCK_HELD_ELSEWHERE : LOCK_UNSUPPORTED;
 }
@@ -66,14 +67,10 @@ static lock_answer try_lock(int fd, const char *path) {
  */
 static bool temp_is_owned(const char *path, long pid) {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-    if (fd < 0) {
-        return errno != ENOENT;
-    }
+    if (fd < 0) return errno != ENOENT;
     const lock_answer answer = try_lock(fd, path);
     close(fd);
-    if (answer != LOCK_UNSUPPORTED) {
-        return answer == LOCK_HELD_ELSEWHERE;
-    }
+    if (answer != LOCK_UNSUPPORTED) return answer == LOCK_HELD_ELSEWHERE;
     return kill((pid_t)pid, 0) == 0 || errno != ESRCH;
 }
 
@@ -81,14 +78,10 @@ static bool temp_is_owned(const char *path, long pid) {
 static long suffix_pid(const char *suffix) {
     long pid = 0;
     size_t i = 0;
-    for (; suffix[i] >= '0' && suffix[i] <= '9' && i < 9; i++) {
-        pid = pid * 10 + (suffix[i] - '0');
-    }
+    for (; suffix[i] >= '0' && suffix[i] <= '9' && i < 9; i++) pid = pid * 10 + (suffix[i] - '0');
     if (suffix[i] == '-') {
         i++;
-        while (suffix[i] >= '0' && suffix[i] <= '9') {
-            i++;
-        }
+        while (suffix[i] >= '0' && suffix[i] <= '9') i++;
     }
     return suffix[i] == 0 ? pid : 0;
 }
@@ -100,35 +93,25 @@ static long suffix_pid(const char *suffix) {
 static tg_status remove_leftovers(tg_save *s) {
     int error = tg_posix_fault("opendir", s->folder);
     DIR *dir = error ? NULL : opendir(s->folder);
-    if (!dir) {
+    if (!dir)
         return tg_posix_fail(s->ctx, s->folder, "the folder to save into", error ? error : errno);
-    }
     const size_t base_length = strlen(s->base);
     tg_arena names;
     tg_arena_init(&names, &s->ctx->mem);
     tg_status status = TG_OK;
     for (const struct dirent *entry; !status && (entry = readdir(dir));) {
-        if (strncmp(entry->d_name, s->base, base_length) != 0) {
-            continue;
-        }
+        if (strncmp(entry->d_name, s->base, base_length) != 0) continue;
         const char *rest = entry->d_name + base_length;
-        if (strncmp(rest, ".prev", 5) == 0) {
-            rest += 5;
-        }
-        if (strncmp(rest, ".tmp-", 5) != 0) {
-            continue;
-        }
+        if (strncmp(rest, ".prev", 5) == 0) rest += 5;
+        if (strncmp(rest, ".tmp-", 5) != 0) continue;
         const long pid = suffix_pid(rest + 5);
-        if (pid == 0) {
-            continue;
-        }
+        if (pid == 0) continue;
         const char *owner = tg_arena_sprintf(&names, "%s.tmp-%s", s->path, rest + 5);
         const char *found = tg_arena_sprintf(&names, "%s/%s", s->folder, entry->d_name);
-        if (!owner || !found) {
+        if (!owner || !found)
             status = tg_fail_memory(s->ctx, "names of temporary files", 2 * PATH_MAX);
-        } else if (!temp_is_owned(owner, pid)) {
+        else if (!temp_is_owned(owner, pid))
             (void)unlink(found);
-        }
     }
     tg_arena_deinit(&names);
     closedir(dir);
@@ -137,16 +120,19 @@ static tg_status remove_leftovers(tg_save *s) {
 
 /* ---------------------------------------------------------------------------------------- begin */
 
-/* Finds what is to be replaced: follows links, refuses what is no regular file, notes its mode. */
+/*
+ * Finds what is to be replaced: follows links, refuses what is no regular file, notes its mode. The
+ * folder that counts is the one of the file, not the one of a link to it: a rename across file
+ * systems would fail.
+ */
 static tg_status resolve(tg_save *s, const char *path, mode_t *mode) {
     char target[PATH_MAX];
     struct stat facts;
     *mode = 0;
     s->path = path;
     if (lstat(path, &facts) == 0 && S_ISLNK(facts.st_mode)) {
-        if (!realpath(path, target)) {
+        if (!realpath(path, target))
             return tg_posix_fail(s->ctx, path, "the file that a symbolic link names", errno);
-        }
         s->path = target;
     }
     if (stat(s->path, &facts) == 0) {
@@ -157,20 +143,14 @@ static tg_status resolve(tg_save *s, const char *path, mode_t *mode) {
         *mode = facts.st_mode & 07777;
     }
     s->path = tg_arena_strdup(&s->names, s->path);
-    if (!s->path) {
-        return tg_fail_memory(s->ctx, path, strlen(path) + 1);
-    }
+    if (!s->path) return tg_fail_memory(s->ctx, path, strlen(path) + 1);
     const char *slash = strrchr(s->path, '/');
     s->base = slash ? slash + 1 : s->path;
-    if (!*s->base) {
-        return tg_fail(s->ctx, TG_E_IO, "%s: want the name of a file", path);
-    }
+    if (!*s->base) return tg_fail(s->ctx, TG_E_IO, "%s: want the name of a file", path);
     const size_t folder_length = slash == s->path ? 1 : slash ? (size_t)(slash - s->path) : 1;
     s->folder = tg_arena_strndup(&s->names, slash ? s->path : ".", folder_length);
     s->previous = tg_arena_sprintf(&s->names, "%s.prev", s->path);
-    if (!s->folder || !s->previous) {
-        return tg_fail_memory(s->ctx, path, strlen(path) + 1);
-    }
+    if (!s->folder || !s->previous) return tg_fail_memory(s->ctx, path, strlen(path) + 1);
     return TG_OK;
 }
 
@@ -183,21 +163,12 @@ static tg_status create_temp(tg_save *s, unsigned n) {
     snprintf(suffix, sizeof suffix, n ? ".tmp-%ld-%u" : ".tmp-%ld", (long)getpid(), n);
     s->temp = tg_arena_sprintf(&s->names, "%s%s", s->path, suffix);
     s->link = tg_arena_sprintf(&s->names, "%s%s", s->previous, suffix);
-    if (!s->temp || !s->link) {
-        return tg_fail_memory(s->ctx, s->path, strlen(s->path));
-    }
+    if (!s->temp || !s->link) return tg_fail_memory(s->ctx, s->path, strlen(s->path));
 
-    int error = tg_posix_fault("open", s->temp);
-    if (!error) {
-        s->fd = open(s->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-        error = s->fd < 0 ? errno : 0;
-    }
-    if (error == EEXIST || error == EINTR) {
-        return TG_PENDING;
-    }
-    if (error) {
-        return tg_posix_fail(s->ctx, s->temp, "to create it", error);
-    }
+    int error;
+    s->fd = tg_posix_open(s->temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, &error);
+    if (error == EEXIST) return TG_PENDING;
+    if (error) return tg_posix_fail(s->ctx, s->temp, "to create it", error);
 
     struct stat facts;
     const bool gone = try_lock(s->fd, s->temp) == LOCK_HELD_ELSEWHERE ||
@@ -209,20 +180,17 @@ static tg_status create_temp(tg_save *s, unsigned n) {
     }
     s->temp_made = true;
     s->lock_fd = fcntl(s->fd, F_DUPFD_CLOEXEC, 0);
-    if (s->lock_fd < 0) {
-        return tg_posix_fail(s->ctx, s->temp, "to hold it locked", errno);
-    }
+    if (s->lock_fd < 0) return tg_posix_fail(s->ctx, s->temp, "to hold it locked", errno);
     return TG_OK;
 }
 
+/* Leftovers go first: they may hold the space that this save needs. */
 static tg_status begin(tg_save *s, const char *path) {
     mode_t mode;
     TG_TRY(resolve(s, path, &mode));
     TG_TRY(remove_leftovers(s));
     tg_status status = TG_PENDING;
-    for (unsigned n = 0; status == TG_PENDING && n < NAME_TRIES; n++) {
-        status = create_temp(s, n);
-    }
+    for (unsigned n = 0; status == TG_PENDING && n < NAME_TRIES; n++) status = create_temp(s, n);
     if (status == TG_PENDING) {
         return tg_fail(s->ctx, TG_E_IO, "%s: want a free name for a temporary file, have %u in use",
                        s->path, NAME_TRIES);
@@ -230,18 +198,14 @@ static tg_status begin(tg_save *s, const char *path) {
     TG_TRY(status);
     /* A file that only its owner may read stays so. Where modes mean nothing this fails,
      * harmlessly. */
-    if (mode) {
-        (void)fchmod(s->fd, mode);
-    }
+    if (mode) (void)fchmod(s->fd, mode);
     return TG_OK;
 }
 
 tg_status tg_save_begin(tg_ctx *ctx, const char *path, tg_save **out) {
     *out = NULL;
     tg_save *s = tg_alloc(&ctx->mem, sizeof *s);
-    if (!s) {
-        return tg_fail_memory(ctx, path, sizeof *s);
-    }
+    if (!s) return tg_fail_memory(ctx, path, sizeof *s);
     s->ctx = ctx;
     s->fd = s->lock_fd = -1;
     tg_arena_init(&s->names, &ctx->mem);
@@ -256,6 +220,7 @@ tg_status tg_save_begin(tg_ctx *ctx, const char *path, tg_save **out) {
 
 /* ---------------------------------------------------------------------------------------- write */
 
+/* A write of nothing that reports no error would loop for ever: it is taken as a full disk. */
 static tg_status write_out(tg_save *s, const char *bytes, size_t n_bytes) {
     while (n_bytes > 0) {
         size_t n = n_bytes < ((size_t)1 << 30) ? n_bytes : (size_t)1 << 30;
@@ -265,37 +230,30 @@ static tg_status write_out(tg_save *s, const char *bytes, size_t n_bytes) {
             done = write(s->fd, bytes, n);
             error = done < 0 ? errno : done == 0 ? ENOSPC : 0;
         }
-        if (error == EINTR) {
-            continue;
-        }
-        if (error) {
-            return tg_posix_fail(s->ctx, s->temp, "to write to it", error);
-        }
+        if (error == EINTR) continue;
+        if (error) return tg_posix_fail(s->ctx, s->temp, "to write to it", error);
         bytes += done;
         n_bytes -= (size_t)done;
     }
     return TG_OK;
 }
 
+/* The buffer counts as empty even if this fails: nothing is ever written twice. */
 static tg_status flush(tg_save *s) {
     const size_t n = s->buffered;
     s->buffered = 0;
     return write_out(s, s->buffer, n);
 }
 
+/* Small pieces (a header is full of 4-byte fields) are gathered; what fills a buffer of its own
+ * goes straight through. */
 tg_status tg_save_write(tg_save *s, const void *bytes, size_t n_bytes) {
-    if (s->status || n_bytes == 0) {
-        return s->status;
-    }
+    if (s->status || n_bytes == 0) return s->status;
     s->offset += n_bytes;
     if (n_bytes > SAVE_BUFFER_BYTES - s->buffered) {
         s->status = flush(s);
-        if (s->status) {
-            return s->status;
-        }
-        if (n_bytes >= SAVE_BUFFER_BYTES) {
-            return s->status = write_out(s, bytes, n_bytes);
-        }
+        if (s->status) return s->status;
+        if (n_bytes >= SAVE_BUFFER_BYTES) return s->status = write_out(s, bytes, n_bytes);
     }
     memcpy(s->buffer + s->buffered, bytes, n_bytes);
     s->buffered += n_bytes;
@@ -306,13 +264,13 @@ uint64_t tg_save_offset(const tg_save *s) { return s->offset; }
 
 /* --------------------------------------------------------------------------------------- commit */
 
+/* Interrupted is not failed; but after any other error the kernel may have marked the lost pages as
+ * clean, so that a second fsync would report success (Rebello et al., ATC 2020). */
 static tg_status sync_fd(tg_save *s, int fd, const char *path) {
     int error;
     do {
         error = tg_posix_fault("fsync", path);
-        if (!error && fsync(fd)) {
-            error = errno;
-        }
+        if (!error && fsync(fd)) error = errno;
     } while (error == EINTR);
     return error ? tg_posix_fail(s->ctx, path, "its bytes on the disk (fsync)", error) : TG_OK;
 }
@@ -322,12 +280,12 @@ static tg_status close_temp(tg_save *s) {
     const int error = tg_posix_fault("close", s->temp);
     const int result = close(s->fd);
     s->fd = -1;
-    if (error || (result && errno != EINTR)) {
+    if (error || (result && errno != EINTR))
         return tg_posix_fail(s->ctx, s->temp, "to close it", error ? error : errno);
-    }
     return TG_OK;
 }
 
+/* rename and link, behind the fault hook: 0 or an error number. */
 static int move(const char *from, const char *to) {
     const int error = tg_posix_fault("rename", to);
     return error ? error : rename(from, to) ? errno : 0;
@@ -338,6 +296,7 @@ static int make_link(const char *from, const char *to) {
     return error ? error : link(from, to) ? errno : 0;
 }
 
+/* FAT, some network and FUSE file systems; EPERM also where the kernel protects links. */
 static bool links_unsupported(int error) {
     return error == EPERM || error == EOPNOTSUPP || error == ENOSYS || error == EMLINK;
 }
@@ -370,43 +329,35 @@ static tg_status rotate(tg_save *s, bool *moved) {
                  : TG_OK;
 }
 
+/* The rename itself lives in the folder. It has happened, whatever comes out here: the message must
+ * not let anybody believe that the old file is still in place. */
 static tg_status sync_folder(tg_save *s) {
-    int error = tg_posix_fault("open", s->folder);
-    const int fd = error ? -1 : open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (!error && fd < 0) {
-        error = errno;
-    }
-    if (!error) {
+    int error;
+    const int fd = tg_posix_open(s->folder, O_RDONLY | O_DIRECTORY, &error);
+    if (fd >= 0) {
         error = tg_posix_fault("fsync", s->folder);
         /* EINVAL: this file system has no such operation, because names need none. */
-        if (!error && fsync(fd) && errno != EINVAL) {
-            error = errno;
-        }
+        if (!error && fsync(fd) && errno != EINVAL) error = errno;
         close(fd);
     }
-    if (!error) {
-        return TG_OK;
-    }
+    if (!error) return TG_OK;
     return tg_fail(s->ctx, TG_E_IO,
                    "%s: is saved, but want its name on the disk (fsync of the folder), have: %s "
                    "(error %d); a power cut now may bring the old file back",
                    s->path, strerror(error), error);
 }
 
+/* The steps in the order that os.h draws. Each TRY leaves path as it was. */
 static tg_status commit(tg_save *s, bool keep_previous) {
     bool moved = false;
     TG_TRY(s->status);
     TG_TRY(flush(s));
     TG_TRY(sync_fd(s, s->fd, s->temp));
     TG_TRY(close_temp(s));
-    if (keep_previous) {
-        TG_TRY(rotate(s, &moved));
-    }
+    if (keep_previous) TG_TRY(rotate(s, &moved));
     const int error = move(s->temp, s->path);
     if (error) {
-        if (moved) {
-            (void)rename(s->previous, s->path);
-        }
+        if (moved) (void)rename(s->previous, s->path);
         return tg_posix_fail(s->ctx, s->path, "the new file under this name", error);
     }
     s->temp_made = false; /* it has its final name */
@@ -421,18 +372,10 @@ tg_status tg_save_commit(tg_save *s, bool keep_previous) {
 
 /* Also the end of every commit: if that failed, the temporary file is still there to be removed. */
 void tg_save_abort(tg_save *s) {
-    if (!s) {
-        return;
-    }
-    if (s->temp && s->lock_fd >= 0) {
-        (void)unlink(s->temp);
-    }
-    if (s->fd >= 0) {
-        close(s->fd);
-    }
-    if (s->lock_fd >= 0) {
-        close(s->lock_fd);
-    }
+    if (!s) return;
+    if (s->temp && s->lock_fd >= 0) (void)unlink(s->temp);
+    if (s->fd >= 0) close(s->fd);
+    if (s->lock_fd >= 0) close(s->lock_fd);
     tg_arena_deinit(&s->names);
     const tg_mem mem = s->ctx->mem;
     tg_free(&mem, s, sizeof *s);

@@ -38,6 +38,7 @@ void tg_philox_block(const uint32_t counter[4], const uint32_t key[2], uint32_t 
     out[3] = x3;
 }
 
+/* The layout of counter and key is part of every file: see the table in rng.h. */
 void tg_philox(uint64_t seed, uint64_t index, uint32_t purpose, uint32_t stream, uint32_t out[4]) {
     const uint32_t counter[4] = { (uint32_t)index, (uint32_t)(index >> 32), purpose, stream };
     const uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) };

@@ -18,16 +18,16 @@ static const uint32_t round_constant[64] = {
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
 };
 
+/* 3.2; compilers make one instruction of it, for every n used here. */
 static uint32_t rotate_right(uint32_t x, unsigned n) { return x >> n | x << (32 - n); }
 
+/* 3.1: the standard reads bytes into words with the highest first, whatever the machine does. */
 static uint32_t big_endian_32(const uint8_t *p) {
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
 static void put_big_endian_32(uint8_t *p, uint32_t x) {
-    for (int i = 0; i < 4; i++) {
-        p[i] = (uint8_t)(x >> (24 - 8 * i));
-    }
+    for (int i = 0; i < 4; i++) p[i] = (uint8_t)(x >> (24 - 8 * i));
 }
 
 /* 6.2.2, steps 1 and 3. The standard moves all eight variables one place on after every round; here
@@ -43,11 +43,10 @@ static void put_big_endian_32(uint8_t *p, uint32_t x) {
         h += sum0 + majority;                                                                      \
     } while (0)
 
+/* 6.2.2: the 16 words of a block are stretched to 64, one for each round. */
 static void mix_block(uint32_t state[8], const uint8_t block[64]) {
     uint32_t w[64];
-    for (unsigned t = 0; t < 16; t++) {
-        w[t] = big_endian_32(block + 4 * t);
-    }
+    for (unsigned t = 0; t < 16; t++) w[t] = big_endian_32(block + 4 * t);
     for (unsigned t = 16; t < 64; t++) {
         const uint32_t x = w[t - 15], y = w[t - 2];
         w[t] = w[t - 16] + (rotate_right(x, 7) ^ rotate_right(x, 18) ^ x >> 3) + w[t - 7] +
@@ -66,9 +65,7 @@ static void mix_block(uint32_t state[8], const uint8_t block[64]) {
         ROUND(b, c, d, e, f, g, h, a, t + 7);
     }
     const uint32_t mixed[8] = { a, b, c, d, e, f, g, h };
-    for (int i = 0; i < 8; i++) {
-        state[i] += mixed[i];
-    }
+    for (int i = 0; i < 8; i++) state[i] += mixed[i];
 }
 
 /* 5.3.3: the first 32 bits of the fractional parts of the square roots of the first 8 primes. */
@@ -77,29 +74,25 @@ void tg_sha256_init(tg_sha256 *sha) {
                                     0x9b05688c, 0x1f83d9ab, 0x5be0cd19 } };
 }
 
+/* Whole blocks are mixed from where they lie; only a beginning or an end is copied. */
 void tg_sha256_update(tg_sha256 *sha, const void *bytes, size_t n_bytes) {
     const uint8_t *p = bytes;
     const size_t waiting = (size_t)(sha->total_bytes % 64);
-    if (n_bytes == 0) {
-        return;
-    }
+    if (n_bytes == 0) return;
     sha->total_bytes += n_bytes;
     if (waiting) {
         const size_t n = n_bytes < 64 - waiting ? n_bytes : 64 - waiting;
         memcpy(sha->block + waiting, p, n);
         p += n;
         n_bytes -= n;
-        if (waiting + n < 64) {
-            return;
-        }
+        if (waiting + n < 64) return;
         mix_block(sha->state, sha->block);
     }
-    for (; n_bytes >= 64; n_bytes -= 64, p += 64) {
-        mix_block(sha->state, p);
-    }
+    for (; n_bytes >= 64; n_bytes -= 64, p += 64) mix_block(sha->state, p);
     memcpy(sha->block, p, n_bytes);
 }
 
+/* 5.1.1. The length comes last, so that no two messages pad to the same blocks. */
 void tg_sha256_final(tg_sha256 *sha, uint8_t digest[TG_SHA256_BYTES]) {
     const uint64_t bits = sha->total_bytes * 8;
     size_t n = (size_t)(sha->total_bytes % 64);
@@ -113,9 +106,7 @@ void tg_sha256_final(tg_sha256 *sha, uint8_t digest[TG_SHA256_BYTES]) {
     put_big_endian_32(sha->block + 56, (uint32_t)(bits >> 32));
     put_big_endian_32(sha->block + 60, (uint32_t)bits);
     mix_block(sha->state, sha->block);
-    for (int i = 0; i < 8; i++) {
-        put_big_endian_32(digest + 4 * i, sha->state[i]);
-    }
+    for (int i = 0; i < 8; i++) put_big_endian_32(digest + 4 * i, sha->state[i]);
 }
 
 void tg_sha256_of(const void *bytes, size_t n_bytes, uint8_t digest[TG_SHA256_BYTES]) {

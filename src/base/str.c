@@ -31,6 +31,7 @@ typedef struct big {
     uint32_t limb[LIMBS];
 } big;
 
+/* Writes both halves and lets n say how many of them count: limb[n] and beyond are never read. */
 static void big_set(big *b, uint64_t value) {
     b->limb[0] = (uint32_t)value;
     b->limb[1] = (uint32_t)(value >> 32);
@@ -45,59 +46,45 @@ static void big_multiply_add(big *b, uint32_t factor, uint32_t addend) {
         b->limb[i] = (uint32_t)carry;
         carry >>= 32;
     }
-    if (carry) {
-        b->limb[b->n++] = (uint32_t)carry;
-    }
+    if (carry) b->limb[b->n++] = (uint32_t)carry;
 }
 
-static void big_power_of_ten(big *b, int exponent) { /* b = b * 10^exponent */
-    for (; exponent >= 9; exponent -= 9) {
-        big_multiply_add(b, 1000000000, 0);
-    }
-    for (; exponent > 0; exponent--) {
-        big_multiply_add(b, 10, 0);
-    }
+/* b = b * 10^exponent, nine powers at a time: 10^9 is the largest that fits into a limb. */
+static void big_power_of_ten(big *b, int exponent) {
+    for (; exponent >= 9; exponent -= 9) big_multiply_add(b, 1000000000, 0);
+    for (; exponent > 0; exponent--) big_multiply_add(b, 10, 0);
 }
 
+/* b = b * 2^bits: whole limbs are moved, the rest is a product. */
 static void big_shift_left(big *b, int bits) {
     const int limbs = bits / 32, rest = bits % 32;
-    if (b->n == 0) {
-        return;
-    }
+    if (b->n == 0) return;
     if (limbs) {
         memmove(b->limb + limbs, b->limb, (size_t)b->n * sizeof b->limb[0]);
         memset(b->limb, 0, (size_t)limbs * sizeof b->limb[0]);
         b->n += limbs;
     }
-    if (rest) {
-        big_multiply_add(b, UINT32_C(1) << rest, 0);
-    }
+    if (rest) big_multiply_add(b, UINT32_C(1) << rest, 0);
 }
 
+/* The place of the highest bit that is set, from 1; 0 for zero. */
 static int big_bits(const big *b) {
     int bits = 0;
-    if (b->n == 0) {
-        return 0;
-    }
-    for (uint32_t top = b->limb[b->n - 1]; top; top >>= 1) {
-        bits++;
-    }
+    if (b->n == 0) return 0;
+    for (uint32_t top = b->limb[b->n - 1]; top; top >>= 1) bits++;
     return (b->n - 1) * 32 + bits;
 }
 
+/* Less than 0, 0 or more, as a is below, equal to or above b. Without leading zeros the longer one
+ * is the greater one. */
 static int big_compare(const big *a, const big *b) {
-    if (a->n != b->n) {
-        return a->n < b->n ? -1 : 1;
-    }
-    for (int i = a->n - 1; i >= 0; i--) {
-        if (a->limb[i] != b->limb[i]) {
-            return a->limb[i] < b->limb[i] ? -1 : 1;
-        }
-    }
+    if (a->n != b->n) return a->n < b->n ? -1 : 1;
+    for (int i = a->n - 1; i >= 0; i--)
+        if (a->limb[i] != b->limb[i]) return a->limb[i] < b->limb[i] ? -1 : 1;
     return 0;
 }
 
-/* a = a - b, for a >= b */
+/* a = a - b, for a >= b. The borrow is kept as a signed number: -1 or 0 between limbs. */
 static void big_subtract(big *a, const big *b) {
     int64_t borrow = 0;
     for (int i = 0; i < a->n; i++) {
@@ -105,19 +92,15 @@ static void big_subtract(big *a, const big *b) {
         a->limb[i] = (uint32_t)borrow;
         borrow = borrow < 0 ? -1 : 0;
     }
-    while (a->n > 0 && a->limb[a->n - 1] == 0) {
-        a->n--;
-    }
+    while (a->n > 0 && a->limb[a->n - 1] == 0) a->n--;
 }
 
-/* a = a + b, for a not shorter than b or b short */
+/* a = a + b; either may be the longer one. */
 static void big_add(big *a, const big *b) {
     uint64_t carry = 0;
     for (int i = 0; i < a->n || i < b->n || carry; i++) {
         carry += (uint64_t)(i < a->n ? a->limb[i] : 0) + (i < b->n ? b->limb[i] : 0);
-        if (i >= a->n) {
-            a->n = i + 1;
-        }
+        if (i >= a->n) a->n = i + 1;
         a->limb[i] = (uint32_t)carry;
         carry >>= 32;
     }
@@ -127,34 +110,26 @@ static void big_add(big *a, const big *b) {
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
+/* The test for overflow comes before the product: value * 10 + digit <= max, turned around. */
 bool tg_parse_uint64(const char *text, size_t n_bytes, uint64_t *out) {
     uint64_t value = 0;
-    if (n_bytes == 0) {
-        return false;
-    }
+    if (n_bytes == 0) return false;
     for (size_t i = 0; i < n_bytes; i++) {
-        if (!is_digit(text[i])) {
-            return false;
-        }
+        if (!is_digit(text[i])) return false;
         const uint64_t digit = (uint64_t)(text[i] - '0');
-        if (value > (UINT64_MAX - digit) / 10) {
-            return false;
-        }
+        if (value > (UINT64_MAX - digit) / 10) return false;
         value = value * 10 + digit;
     }
     *out = value;
     return true;
 }
 
+/* The negative range reaches one further than the positive one. */
 bool tg_parse_int64(const char *text, size_t n_bytes, int64_t *out) {
     const bool negative = n_bytes > 0 && text[0] == '-';
     uint64_t size;
-    if (!tg_parse_uint64(text + negative, n_bytes - negative, &size)) {
-        return false;
-    }
-    if (size > (uint64_t)INT64_MAX + negative) {
-        return false;
-    }
+    if (!tg_parse_uint64(text + negative, n_bytes - negative, &size)) return false;
+    if (size > (uint64_t)INT64_MAX + negative) return false;
     /* Negating as unsigned is defined for the smallest number, too. */
     *out = negative ? (int64_t)(0 - size) : (int64_t)size;
     return true;
@@ -173,103 +148,83 @@ typedef struct decimal {
     uint8_t digit[DIGITS_MAX];
 } decimal;
 
+/* Digits beyond those that can matter only leave the note that there was something. */
 static void add_digit(decimal *d, char c) {
-    if (d->n == 0 && c == '0') {
-        return;
-    }
-    if (d->n < DIGITS_MAX) {
+    if (d->n == 0 && c == '0') return;
+    if (d->n < DIGITS_MAX)
         d->digit[d->n++] = (uint8_t)(c - '0');
-    } else if (c != '0') {
+    else if (c != '0')
         d->more = true;
-    }
 }
 
-/* Checks the grammar and collects the digits; false if the text is no number. */
+/*
+ * Checks the grammar and collects the digits; false if the text is no number. The point is moved
+ * while the digits are read: up for each one before it, once the first that is not 0 was seen, and
+ * down for each zero between it and that digit.
+ */
 static bool scan_decimal(const char *text, size_t n_bytes, decimal *d) {
     size_t i = 0;
     d->n = 0;
     d->more = false;
     d->point = 0;
     d->negative = n_bytes > 0 && text[0] == '-';
-    if (d->negative) {
-        i++;
-    }
-    if (i == n_bytes || !is_digit(text[i])) {
-        return false;
-    }
-    if (text[i] == '0' && i + 1 < n_bytes && is_digit(text[i + 1])) {
-        return false;
-    }
+    if (d->negative) i++;
+    if (i == n_bytes || !is_digit(text[i])) return false;
+    if (text[i] == '0' && i + 1 < n_bytes && is_digit(text[i + 1])) return false;
     for (; i < n_bytes && is_digit(text[i]); i++) {
         add_digit(d, text[i]);
-        if (d->n) {
-            d->point++;
-        }
+        if (d->n) d->point++;
     }
     if (i < n_bytes && text[i] == '.') {
         i++;
-        if (i == n_bytes || !is_digit(text[i])) {
-            return false;
-        }
+        if (i == n_bytes || !is_digit(text[i])) return false;
         for (; i < n_bytes && is_digit(text[i]); i++) {
             add_digit(d, text[i]);
-            if (d->n == 0) {
-                d->point--;
-            }
+            if (d->n == 0) d->point--;
         }
     }
     if (i < n_bytes && (text[i] == 'e' || text[i] == 'E')) {
         int64_t exponent = 0;
         i++;
         const bool down = i < n_bytes && text[i] == '-';
-        if (i < n_bytes && (text[i] == '-' || text[i] == '+')) {
-            i++;
-        }
-        if (i == n_bytes) {
-            return false;
-        }
+        if (i < n_bytes && (text[i] == '-' || text[i] == '+')) i++;
+        if (i == n_bytes) return false;
         for (; i < n_bytes && is_digit(text[i]); i++) {
             /* Saturates far beyond what any number of digits could bring back. */
-            if (exponent < INT64_MAX / 100) {
-                exponent = exponent * 10 + (text[i] - '0');
-            }
+            if (exponent < INT64_MAX / 100) exponent = exponent * 10 + (text[i] - '0');
         }
         d->point += down ? -exponent : exponent;
     }
-    while (d->n > 0 && !d->more && d->digit[d->n - 1] == 0) {
-        d->n--;
-    }
+    while (d->n > 0 && !d->more && d->digit[d->n - 1] == 0) d->n--;
     return i == n_bytes;
 }
 
-/* q * 2^(exponent - 63), q >= 2^63, a little more if `more`, to the nearest double, ties to even.
+/*
+ * q * 2^(exponent - 63) with q >= 2^63, and a little more if `more`, to the nearest double, ties to
+ * even. A subnormal result has fewer bits to keep; below half of the smallest one all are dropped.
  */
 static double round_to_double(uint64_t q, int exponent, bool more) {
     const int deeper = exponent < -1022 ? -1022 - exponent : 0; /* subnormal: fewer bits */
     const int drop = 11 + deeper;
-    if (drop > 64) {
-        return 0;
-    }
+    if (drop > 64) return 0;
     uint64_t kept = drop < 64 ? q >> drop : 0;
     const uint64_t rest = drop < 64 ? q & ((UINT64_C(1) << drop) - 1) : q;
     const uint64_t half = UINT64_C(1) << (drop - 1);
     kept += rest > half || (rest == half && (more || (kept & 1)));
-    /* `kept` has the implied bit in it, which adds 1 to the exponent; so does a carry of rounding.
-     */
-    if (deeper) {
-        return tg_double_from_bits(kept);
-    }
+    /* `kept` holds the implied bit, which adds 1 to the exponent; so does a carry of rounding. */
+    if (deeper) return tg_double_from_bits(kept);
     return tg_double_from_bits(((uint64_t)(exponent + 1022) << 52) + kept);
 }
 
-/* The long way: exact for any digits and exponents within the range of doubles. */
+/*
+ * The long way: exact for any digits and exponents within the range of doubles. After scaling, each
+ * turn of the last loop makes one bit of the quotient: the first of them is always 1.
+ */
 static double decimal_to_double(const decimal *d) {
     big n, m;
     big_set(&n, 0);
     big_set(&m, 1);
-    for (int i = 0; i < d->n; i++) {
-        big_multiply_add(&n, 10, d->digit[i]);
-    }
+    for (int i = 0; i < d->n; i++) big_multiply_add(&n, 10, d->digit[i]);
     int scale = (int)d->point - d->n;
     if (d->more) { /* one more digit that stands for all that follow */
         big_multiply_add(&n, 10, 1);
@@ -293,9 +248,7 @@ static double decimal_to_double(const decimal *d) {
         }
         big_shift_left(&n, 1);
     }
-    if (exponent > 1023) {
-        return TG_INF;
-    }
+    if (exponent > 1023) return TG_INF;
     return round_to_double(q, exponent, n.n != 0);
 }
 
@@ -308,33 +261,25 @@ static bool short_decimal(const decimal *d, double *out) {
                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
     const int64_t scale = d->point - d->n;
-    if (d->n > 15 || scale < -22 || scale > 22) {
-        return false;
-    }
+    if (d->n > 15 || scale < -22 || scale > 22) return false;
     uint64_t digits = 0;
-    for (int i = 0; i < d->n; i++) {
-        digits = digits * 10 + d->digit[i];
-    }
+    for (int i = 0; i < d->n; i++) digits = digits * 10 + d->digit[i];
     *out = scale < 0 ? (double)digits / tens[-scale] : (double)digits * tens[scale];
     return true;
 }
 
+/* What is far outside of the range never reaches the big numbers, so they have a largest size. */
 bool tg_parse_double(const char *text, size_t n_bytes, double *out) {
     decimal d;
     double value = 0;
-    if (!scan_decimal(text, n_bytes, &d)) {
-        return false;
-    }
-    if (d.n == 0 || d.point < -325) { /* 10^-325 is less than half of the smallest double */
+    if (!scan_decimal(text, n_bytes, &d)) return false;
+    if (d.n == 0 || d.point < -325) /* 10^-325 is less than half of the smallest double */
         value = 0;
-    } else if (d.point > 310) {
+    else if (d.point > 310)
         return false;
-    } else if (!short_decimal(&d, &value)) {
+    else if (!short_decimal(&d, &value))
         value = decimal_to_double(&d);
-    }
-    if (!tg_isfinite(value)) {
-        return false;
-    }
+    if (!tg_isfinite(value)) return false;
     *out = d.negative ? -value : value;
     return true;
 }
@@ -355,7 +300,10 @@ static bool reaches_up(const digits *s) {
     return s->closed ? order >= 0 : order > 0;
 }
 
-/* x = f * 2^e. at_power: the neighbour below is only half as far, since the exponent changes. */
+/*
+ * x = f * 2^e. at_power: the neighbour below is only half as far, since the exponent changes there.
+ * All four numbers carry a factor 2 (4 at a power) so that half of a distance is an integer.
+ */
 static void start_digits(digits *s, uint64_t f, int e, bool at_power) {
     const int up = e > 0 ? e : 0, down = e < 0 ? -e : 0;
     big_set(&s->rest, f);
@@ -373,9 +321,7 @@ static void start_digits(digits *s, uint64_t f, int e, bool at_power) {
  * x = 0.d1 d2 ... * 10^point. */
 static int scale_digits(digits *s, uint64_t f, int e) {
     int bits = 0;
-    for (uint64_t rest = f; rest; rest >>= 1) {
-        bits++;
-    }
+    for (uint64_t rest = f; rest; rest >>= 1) bits++;
     /* log10(x) from below, at most 1 too small: x >= 2^(bits + e - 1). */
     const double log10_2 = 0.30102999566398120;
     int point = (int)tg_ceil((bits + e - 1) * log10_2 - 1e-10);
@@ -393,7 +339,11 @@ static int scale_digits(digits *s, uint64_t f, int e) {
     return point;
 }
 
-/* Shortest digits of f * 2^e > 0; returns their number, at most 17. */
+/*
+ * Shortest digits of f * 2^e > 0; returns their number, at most 17. `down`: cutting here reads back
+ * as x; `up`: so does the next larger digit. With neither the digits do not yet tell x from its
+ * neighbours.
+ */
 static int shortest_digits(uint64_t f, int e, bool at_power, char digit[20], int *point) {
     digits s;
     int n = 0;
@@ -418,9 +368,7 @@ static int shortest_digits(uint64_t f, int e, bool at_power, char digit[20], int
         if (down && up) { /* both ends will do: the nearer one */
             big_shift_left(&s.rest, 1);
             const int half = big_compare(&s.rest, &s.scale);
-            if (half > 0 || (half == 0 && (d & 1))) {
-                d++;
-            }
+            if (half > 0 || (half == 0 && (d & 1))) d++;
         } else if (up) {
             d++;
         }
@@ -429,41 +377,33 @@ static int shortest_digits(uint64_t f, int e, bool at_power, char digit[20], int
     }
 }
 
-/* Puts sign, digits, point and exponent together. */
+/* Puts sign, digits, point and exponent together. The plain form is what people write and fits into
+ * TG_NUMBER_BYTES: a sign, "0.", 4 zeros and 17 digits. */
 static size_t lay_out(bool negative, const char *digit, int n, int point,
                       char out[TG_NUMBER_BYTES]) {
     char *to = out;
-    if (negative) {
-        *to++ = '-';
-    }
+    if (negative) *to++ = '-';
     if (point > 17 || point < -4) { /* d.ddde+-x */
         *to++ = digit[0];
-        if (n > 1) {
-            *to++ = '.';
-        }
-        for (int i = 1; i < n; i++) {
-            *to++ = digit[i];
-        }
+        if (n > 1) *to++ = '.';
+        for (int i = 1; i < n; i++) *to++ = digit[i];
         const int length = snprintf(to, 8, "e%d", point - 1);
         return (size_t)(to - out) + (size_t)length;
     }
     if (point <= 0) { /* 0.000ddd */
         *to++ = '0';
         *to++ = '.';
-        for (int i = point; i < 0; i++) {
-            *to++ = '0';
-        }
+        for (int i = point; i < 0; i++) *to++ = '0';
     }
     for (int i = 0; i < n || i < point; i++) { /* ddd.ddd or ddd000 */
-        if (i == point && point > 0) {
-            *to++ = '.';
-        }
+        if (i == point && point > 0) *to++ = '.';
         *to++ = i < n ? digit[i] : '0';
     }
     *to = 0;
     return (size_t)(to - out);
 }
 
+/* For what has no digits. */
 static size_t copy_word(const char *word, char out[TG_NUMBER_BYTES]) {
     const size_t length = strlen(word);
     memcpy(out, word, length + 1);
@@ -478,9 +418,7 @@ static size_t format_binary(bool negative, uint64_t fraction, int exponent, int 
                             int least, char out[TG_NUMBER_BYTES]) {
     char digit[20];
     int point;
-    if (exponent == 0 && fraction == 0) {
-        return copy_word(negative ? "-0" : "0", out);
-    }
+    if (exponent == 0 && fraction == 0) return copy_word(negative ? "-0" : "0", out);
     const uint64_t f = exponent ? fraction | UINT64_C(1) << fraction_bits : fraction;
     const int e = exponent ? least + exponent - 1 : least;
     const bool at_power = fraction == 0 && exponent > 1;
@@ -490,27 +428,25 @@ static size_t format_binary(bool negative, uint64_t fraction, int exponent, int 
 
 size_t tg_format_double(double x, char out[TG_NUMBER_BYTES]) {
     const uint64_t bits = tg_bits_from_double(x);
-    if (tg_isnan(x)) {
-        return copy_word("nan", out);
-    }
-    if (!tg_isfinite(x)) {
-        return copy_word(x < 0 ? "-inf" : "inf", out);
-    }
+    if (tg_isnan(x)) return copy_word("nan", out);
+    if (!tg_isfinite(x)) return copy_word(x < 0 ? "-inf" : "inf", out);
     return format_binary(bits >> 63, bits & UINT64_C(0xfffffffffffff), (int)(bits >> 52 & 0x7ff),
                          52, -1074, out);
 }
 
+/* On its own bits, not as a double: the interval that reads back as x is far wider for a float. */
 size_t tg_format_float(float x, char out[TG_NUMBER_BYTES]) {
     const uint32_t bits = tg_bits_from_float(x);
-    if (!tg_isfinite((double)x)) {
-        return tg_format_double((double)x, out);
-    }
+    if (!tg_isfinite((double)x)) return tg_format_double((double)x, out);
     return format_binary(bits >> 31, bits & 0x7fffff, (int)(bits >> 23 & 0xff), 23, -149, out);
 }
 
 /* ---------------------------------------------------------------------------------------- UTF-8 */
 
 /*
+ * A length that the lead announces, continuation bytes, and then the value itself is checked: that
+ * order catches overlong forms and surrogates without a table of special cases.
+ *
  *   code points        bytes                                (RFC 3629)
  *   0000..007F         0xxxxxxx
  *   0080..07FF         110xxxxx 10xxxxxx
@@ -519,58 +455,46 @@ size_t tg_format_float(float x, char out[TG_NUMBER_BYTES]) {
  */
 size_t tg_utf8_next(const char *text, size_t n_bytes, uint32_t *code) {
     static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-    if (n_bytes == 0) {
-        return 0;
-    }
+    if (n_bytes == 0) return 0;
     const unsigned char lead = (unsigned char)text[0];
     if (lead < 0x80) {
         *code = lead;
         return 1;
     }
     const size_t length = lead >= 0xf8 || lead < 0xc0 ? 0 : lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-    if (length == 0 || length > n_bytes) {
-        return 0;
-    }
+    if (length == 0 || length > n_bytes) return 0;
     uint32_t value = lead & (0x7fu >> length);
     for (size_t i = 1; i < length; i++) {
         const unsigned char next = (unsigned char)text[i];
-        if ((next & 0xc0) != 0x80) {
-            return 0;
-        }
+        if ((next & 0xc0) != 0x80) return 0;
         value = value << 6 | (next & 0x3f);
     }
-    if (value < least[length] || value > 0x10ffff || (value >= 0xd800 && value <= 0xdfff)) {
-        return 0;
-    }
+    if (value < least[length] || value > 0x10ffff || (value >= 0xd800 && value <= 0xdfff)) return 0;
     *code = value;
     return length;
 }
 
+/* From the last byte to the first, six bits each; what is left goes under the lead. */
 size_t tg_utf8_put(uint32_t code, char out[4]) {
-    if (code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) {
-        return 0;
-    }
+    if (code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return 0;
     if (code < 0x80) {
         out[0] = (char)code;
         return 1;
     }
     const size_t length = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-    for (size_t i = length; i-- > 1; code >>= 6) {
-        out[i] = (char)(0x80 | (code & 0x3f));
-    }
+    for (size_t i = length; i-- > 1; code >>= 6) out[i] = (char)(0x80 | (code & 0x3f));
     static const unsigned char lead[] = { 0, 0, 0xc0, 0xe0, 0xf0 };
     out[0] = (char)(lead[length] | code);
     return length;
 }
 
+/* The place where it stops is the place of the first fault, for messages and for mending. */
 size_t tg_utf8_valid(const char *text, size_t n_bytes) {
     size_t i = 0;
     while (i < n_bytes) {
         uint32_t code;
         const size_t length = tg_utf8_next(text + i, n_bytes - i, &code);
-        if (length == 0) {
-            break;
-        }
+        if (length == 0) break;
         i += length;
     }
     return i;

@@ -22,7 +22,7 @@
 
 #include <stdatomic.h>
 
-#define SPIN_MS           0.02 /* longer than a barrier of balanced work, shorter than a time slice */
+#define SPIN_MS           0.02 /* longer than balanced work needs, shorter than a time slice */
 #define PAUSES_PER_LOOK   16   /* spins between two looks at the clock */
 #define STACK_BYTES       ((size_t)1 << 20)
 #define CACHE_LINES_APART 128 /* neighbours are fetched in pairs */
@@ -68,38 +68,32 @@ static bool spin_change(const signal_word *word, uint32_t old) {
     double give_up_ms = 0; /* the clock is read only if the first spins were in vain */
     for (;;) {
         for (int i = 0; i < PAUSES_PER_LOOK; i++) {
-            if (atomic_load_explicit(&word->value, memory_order_acquire) != old) {
-                return true;
-            }
+            if (atomic_load_explicit(&word->value, memory_order_acquire) != old) return true;
             tg_os_pause();
         }
         const double now_ms = tg_time_ms();
-        if (give_up_ms == 0) {
+        if (give_up_ms == 0)
             give_up_ms = now_ms + SPIN_MS;
-        } else if (now_ms >= give_up_ms) {
+        else if (now_ms >= give_up_ms)
             return false;
-        }
     }
 }
 
+/* Returns once the word differs from `old`. */
 static void wait_change(const tg_pool *pool, signal_word *word, uint32_t old) {
-    if (pool->spin && spin_change(word, old)) {
-        return;
-    }
+    if (pool->spin && spin_change(word, old)) return;
     atomic_fetch_add(&word->sleepers, 1);
-    while (atomic_load(&word->value) == old) {
-        tg_os_wait(&word->value, old);
-    }
+    while (atomic_load(&word->value) == old) tg_os_wait(&word->value, old);
     atomic_fetch_sub(&word->sleepers, 1);
 }
 
+/* Lets everybody go who waits for a change. */
 static void change(signal_word *word) {
     atomic_fetch_add(&word->value, 1);
-    if (atomic_load(&word->sleepers) > 0) {
-        tg_os_wake_all(&word->value);
-    }
+    if (atomic_load(&word->sleepers) > 0) tg_os_wake_all(&word->value);
 }
 
+/* For a word that cannot change now, because its next change needs the one who asks. */
 static uint32_t current(const signal_word *word) {
     return atomic_load_explicit(&word->value, memory_order_relaxed);
 }
@@ -108,11 +102,14 @@ static uint32_t current(const signal_word *word) {
 
 /* The worker that finishes last reports; acquire and release chain all workers' writes to it. */
 static void finish_region(tg_pool *pool) {
-    if (atomic_fetch_sub_explicit(&pool->running.value, 1, memory_order_acq_rel) == 1) {
+    if (atomic_fetch_sub_explicit(&pool->running.value, 1, memory_order_acq_rel) == 1)
         change(&pool->done);
-    }
 }
 
+/*
+ * A worker counts the regions itself, from 0, in step with the epoch: no region can be skipped,
+ * since the caller does not begin the next one before all have finished this one.
+ */
 static void *worker_main(void *arg) {
     const pool_worker *self = arg;
     tg_pool *pool = self->pool;
@@ -120,14 +117,13 @@ static void *worker_main(void *arg) {
     for (;;) {
         wait_change(pool, &pool->epoch, epoch);
         epoch++;
-        if (pool->stop) {
-            return NULL;
-        }
+        if (pool->stop) return NULL;
         pool->fn(pool->arg, self->number);
         finish_region(pool);
     }
 }
 
+/* fn, arg and running are plain writes made visible by the change of the epoch that follows. */
 void tg_pool_run(tg_pool *pool, void (*fn)(void *arg, unsigned worker), void *arg) {
     if (pool->threads == 1) {
         fn(arg, 0);
@@ -140,12 +136,10 @@ void tg_pool_run(tg_pool *pool, void (*fn)(void *arg, unsigned worker), void *ar
     atomic_store_explicit(&pool->running.value, pool->threads, memory_order_relaxed);
     change(&pool->epoch);
     fn(arg, 0);
-    /* The caller counts as a worker, so that it never sleeps if it is the last one. */
+    /* The caller counts as a worker, so that it does not wait at all if it is the last one. */
     finish_region(pool);
-    if (current(&pool->done) == done) {
+    if (atomic_load_explicit(&pool->done.value, memory_order_acquire) == done)
         wait_change(pool, &pool->done, done);
-    }
-    atomic_thread_fence(memory_order_acquire);
 }
 
 /*
@@ -156,9 +150,7 @@ void tg_pool_run(tg_pool *pool, void (*fn)(void *arg, unsigned worker), void *ar
 void tg_pool_barrier(tg_pool *pool, unsigned worker) {
     TG_ASSERT(worker < pool->threads);
     (void)worker;
-    if (pool->threads == 1) {
-        return;
-    }
+    if (pool->threads == 1) return;
     const uint32_t round = current(&pool->round);
     const uint32_t before =
         atomic_fetch_add_explicit(&pool->arrived.value, 1, memory_order_acq_rel);
@@ -178,23 +170,20 @@ unsigned tg_pool_threads(const tg_pool *pool) { return pool->threads; }
 static void end_pool(tg_pool *pool, unsigned n_started) {
     pool->stop = true;
     change(&pool->epoch);
-    for (unsigned i = 1; i < n_started; i++) {
-        tg_os_thread_join(pool->workers[i].thread);
-    }
+    for (unsigned i = 1; i < n_started; i++) tg_os_thread_join(pool->workers[i].thread);
     const tg_mem mem = pool->mem;
     tg_free(&mem, pool, pool->self_bytes);
 }
 
+/* If a thread cannot be started, those before it are ended as in tg_pool_free: they wait for their
+ * first region like all others. */
 tg_status tg_pool_new(tg_ctx *ctx, unsigned threads, tg_pool **out) {
     *out = NULL;
-    if (threads < 1 || threads > TG_POOL_THREADS_MAX) {
+    if (threads < 1 || threads > TG_POOL_THREADS_MAX)
         return tg_fail(ctx, TG_E_ARG, "threads: want 1..%u, have %u", TG_POOL_THREADS_MAX, threads);
-    }
     const size_t self_bytes = sizeof(tg_pool) + threads * sizeof(pool_worker);
     tg_pool *pool = tg_alloc(&ctx->mem, self_bytes);
-    if (!pool) {
-        return tg_fail_memory(ctx, "thread pool", self_bytes);
-    }
+    if (!pool) return tg_fail_memory(ctx, "thread pool", self_bytes);
     tg_os_cpus cpus;
     tg_os_cpus_get(&cpus);
     pool->threads = threads;
@@ -214,7 +203,5 @@ tg_status tg_pool_new(tg_ctx *ctx, unsigned threads, tg_pool **out) {
 }
 
 void tg_pool_free(tg_pool *pool) {
-    if (pool) {
-        end_pool(pool, pool->threads);
-    }
+    if (pool) end_pool(pool, pool->threads);
 }

@@ -7,6 +7,8 @@
  *     worker 1           --wait-[ fn ]--barrier--[ fn ]--wait...
  *     worker 2           --wait-[ fn ]--barrier--[ fn ]--wait...
  *
+ * With one thread nothing of all this happens: run calls fn, barrier returns.
+ *
  * How the work is divided is up to fn, from its worker number alone, so results cannot depend on
  * who came first. A waiting worker spins for at most 20 us and then sleeps in the kernel; with more
  * workers than processors it sleeps at once, since spinning would hold up the one it waits for.
@@ -24,8 +26,7 @@ typedef struct tg_pool tg_pool;
 /*
  * threads: 1..TG_POOL_THREADS_MAX, the caller included: threads - 1 are started, with all signals
  * blocked (a signal reaches the main thread) and a stack of 1 MiB.
- * Errors: TG_E_ARG, TG_E_MEMORY, TG_E_INTERNAL never; TG_E_MEMORY also if a thread cannot be
- * started.
+ * Errors: TG_E_ARG; TG_E_MEMORY, also if the system refuses a thread. *out is NULL then.
  */
 tg_status tg_pool_new(tg_ctx *ctx, unsigned threads, tg_pool **out);
 

@@ -16,6 +16,7 @@ static const struct {
 #undef TYPE_ROW
 };
 
+/* A value from a file or a caller's cast may lie outside of the enumeration, on either side. */
 static bool known(tg_dtype dtype) { return (unsigned)dtype < (unsigned)TG_DTYPE_COUNT; }
 
 const char *tg_dtype_name(tg_dtype dtype) { return known(dtype) ? types[dtype].name : "?"; }
@@ -32,6 +33,7 @@ bool tg_dtype_find(const char *name, tg_dtype *out) {
     return false;
 }
 
+/* memcpy is the one way to look at the bits that C allows everywhere; it costs nothing. */
 static uint32_t float_bits(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -52,17 +54,15 @@ static uint32_t shift_round(uint32_t value, unsigned shift) {
     return kept + (rest > half || (rest == half && (kept & 1)));
 }
 
+/* Every half has its float: nothing is rounded here. */
 float tg_f16_to_f32(uint16_t bits) {
     const uint32_t sign = (uint32_t)(bits & 0x8000) << 16;
     const uint32_t exponent = bits >> 10 & 0x1f;
     uint32_t fraction = bits & 0x3ff;
-    if (exponent == 0x1f) { /* infinity; a NaN is made quiet */
+    if (exponent == 0x1f) /* infinity; a NaN is made quiet */
         return bits_float(sign | 0x7f800000 | fraction << 13 | (fraction ? 0x400000 : 0));
-    }
     if (exponent == 0) {
-        if (fraction == 0) {
-            return bits_float(sign);
-        }
+        if (fraction == 0) return bits_float(sign);
         /* fraction * 2^-24: move its leading one to where a normal number has it implied. */
         uint32_t e = 127 - 14;
         while (!(fraction & 0x400)) {
@@ -74,13 +74,12 @@ float tg_f16_to_f32(uint16_t bits) {
     return bits_float(sign | (exponent + 127 - 15) << 23 | fraction << 13);
 }
 
+/* By magnitude, from the top: NaN, too large, normal, subnormal, nothing. */
 uint16_t tg_f16_from_f32(float x) {
     const uint32_t bits = float_bits(x);
     const uint32_t sign = bits >> 16 & 0x8000;
     const uint32_t magnitude = bits & 0x7fffffff;
-    if (magnitude > 0x7f800000) {
-        return (uint16_t)(sign | 0x7e00 | (magnitude >> 13 & 0x3ff));
-    }
+    if (magnitude > 0x7f800000) return (uint16_t)(sign | 0x7e00 | (magnitude >> 13 & 0x3ff));
     if (magnitude >= 0x47800000) {
         return (uint16_t)(sign | 0x7c00);
     } /* 65536 and more */
@@ -98,39 +97,34 @@ uint16_t tg_f16_from_f32(float x) {
     return (uint16_t)(sign | shift_round(significand, 126 - exponent));
 }
 
+/* The upper half of a float; only a NaN needs a hand, to be quiet as the rest of the file has it.
+ */
 float tg_bf16_to_f32(uint16_t bits) {
     const bool nan = (bits & 0x7fff) > 0x7f80;
     return bits_float((uint32_t)bits << 16 | (nan ? 0x400000 : 0));
 }
 
+/* Rounding may carry into the exponent, up to infinity, as it should. A NaN must be taken out
+ * first: its carry would run into the sign, and a payload in the lost half would leave an infinity.
+ */
 uint16_t tg_bf16_from_f32(float x) {
     const uint32_t bits = float_bits(x);
-    if ((bits & 0x7fffffff) > 0x7f800000) {
-        return (uint16_t)(bits >> 16 | 0x40);
-    }
+    if ((bits & 0x7fffffff) > 0x7f800000) return (uint16_t)(bits >> 16 | 0x40);
     return (uint16_t)shift_round(bits, 16);
 }
 
 void tg_f16_to_f32_n(float *out, const uint16_t *in, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        out[i] = tg_f16_to_f32(in[i]);
-    }
+    for (size_t i = 0; i < n; i++) out[i] = tg_f16_to_f32(in[i]);
 }
 
 void tg_f16_from_f32_n(uint16_t *out, const float *in, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        out[i] = tg_f16_from_f32(in[i]);
-    }
+    for (size_t i = 0; i < n; i++) out[i] = tg_f16_from_f32(in[i]);
 }
 
 void tg_bf16_to_f32_n(float *out, const uint16_t *in, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        out[i] = tg_bf16_to_f32(in[i]);
-    }
+    for (size_t i = 0; i < n; i++) out[i] = tg_bf16_to_f32(in[i]);
 }
 
 void tg_bf16_from_f32_n(uint16_t *out, const float *in, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        out[i] = tg_bf16_from_f32(in[i]);
-    }
+    for (size_t i = 0; i < n; i++) out[i] = tg_bf16_from_f32(in[i]);
 }

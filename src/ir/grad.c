@@ -19,15 +19,14 @@ static size_t slot(const tg_value *v) { return (size_t)v->node->id * TG_MAX_OUT 
 static void mark_needed(tg_graph *g, const grad_table *t) {
     for (const tg_node *n = g->first; n; n = n->next) {
         bool any = false;
-        for (int i = 0; i < n->n_in; i++)
-            any = any || (n->in[i] && t->needed[slot(n->in[i])]);
+        for (int i = 0; i < n->n_in; i++) any = any || (n->in[i] && t->needed[slot(n->in[i])]);
         for (int k = 0; k < n->n_out && any; k++) t->needed[slot(&n->out[k])] = true;
     }
 }
 
 static void contribute(tg_graph *g, const grad_table *t, const tg_value *to, tg_value *d) {
     tg_value **sum = &t->grad[slot(to)];
-    *sum = *sum ? tg_apply(g, TG_OP_add, NULL, (tg_value *[]){ *sum, d }, 2) : d;
+    *sum = *sum ? tg_apply(g, TG_OP_add, NULL, (tg_value *[]) { *sum, d }, 2) : d;
 }
 
 static void visit(tg_graph *g, const grad_table *t, tg_node *n) {

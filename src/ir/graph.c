@@ -14,7 +14,7 @@ tg_status tg_graph_init(tg_graph *g, tg_ctx *ctx, uint32_t levers) {
     tg_arena_init(&g->arena, &ctx->mem);
     g->poison_node.name = "poison";
     g->poison_node.n_out = 1;
-    g->poison = (tg_value){ .node = &g->poison_node, .name = "poison" };
+    g->poison = (tg_value) { .node = &g->poison_node, .name = "poison" };
     return TG_OK;
 }
 
@@ -70,8 +70,10 @@ static tg_node *new_node(tg_graph *g, tg_op_id op, const char *what) {
         n->out[k].index = (uint8_t)k;
     }
     n->prev = g->last;
-    if (g->last) g->last->next = n;
-    else g->first = n;
+    if (g->last)
+        g->last->next = n;
+    else
+        g->first = n;
     g->last = n;
     return n;
 }
@@ -82,8 +84,8 @@ static void name_outputs(tg_graph *g, tg_node *n) {
     for (int k = 0; k < n->n_out; k++) {
         if (n->out[k].name) continue;
         const char *part = d->out_names[k];
-        n->out[k].name = k == 0 || !part ? n->name
-                                         : tg_arena_sprintf(&g->arena, "%s.%s", n->name, part);
+        n->out[k].name =
+            k == 0 || !part ? n->name : tg_arena_sprintf(&g->arena, "%s.%s", n->name, part);
         if (!n->out[k].name) g->status = tg_fail_memory(g->ctx, "name of a value", 64);
     }
 }
@@ -176,8 +178,9 @@ tg_value *tg_view(tg_graph *g, tg_value *state, size_t offset_elems, tg_type typ
     if (tg_is_poison(g, v)) return v;
     const size_t elems = tg_type_elems(&state->type);
     if (offset_elems > elems || tg_type_elems(&type) > elems - offset_elems) {
-        tg_graph_fail(g, v->node, TG_E_SHAPE, "view of %zu elements at %zu leaves %s, which has %zu",
-                      tg_type_elems(&type), offset_elems, state->name, elems);
+        tg_graph_fail(g, v->node, TG_E_SHAPE,
+                      "view of %zu elements at %zu leaves %s, which has %zu", tg_type_elems(&type),
+                      offset_elems, state->name, elems);
         return &g->poison;
     }
     v->node->n_in = 1;
@@ -195,7 +198,8 @@ tg_value *tg_latest(tg_graph *g, tg_value *state) {
     return v;
 }
 
-/* ----------------------------------------------------------------------------- memory of a value */
+/* ----------------------------------------------------------------------------- memory of a value
+ */
 
 /* The value whose memory v is written into or taken from; NULL if v has memory of its own. */
 static const tg_value *memory_of(const tg_value *v, size_t *offset_elems) {
@@ -252,10 +256,14 @@ void tg_replace_uses(tg_graph *g, tg_value *from, tg_value *to, const tg_node *e
 }
 
 static void unlink_node(tg_graph *g, tg_node *n) {
-    if (n->prev) n->prev->next = n->next;
-    else g->first = n->next;
-    if (n->next) n->next->prev = n->prev;
-    else g->last = n->prev;
+    if (n->prev)
+        n->prev->next = n->next;
+    else
+        g->first = n->next;
+    if (n->next)
+        n->next->prev = n->prev;
+    else
+        g->last = n->prev;
     n->prev = n->next = NULL;
 }
 
@@ -266,8 +274,10 @@ void tg_node_move_after(tg_graph *g, tg_node *n, tg_node *where) {
     unlink_node(g, n);
     n->prev = where;
     n->next = where->next;
-    if (where->next) where->next->prev = n;
-    else g->last = n;
+    if (where->next)
+        where->next->prev = n;
+    else
+        g->last = n;
     where->next = n;
 }
 

@@ -30,11 +30,11 @@ struct tg_value {
 
 struct tg_node {
     tg_op_id op;
-    uint32_t id;        /* in the order of creation, for dumps */
+    uint32_t id; /* in the order of creation, for dumps */
     tg_attr attr;
-    const char *name;   /* scope and what it is: "blocks.0.attn.qkv" */
+    const char *name; /* scope and what it is: "blocks.0.attn.qkv" */
     uint8_t n_in, n_out;
-    bool backward;      /* made by tg_grad or after it */
+    bool backward;                  /* made by tg_grad or after it */
     tg_value *in[TG_MAX_IN];        /* NULL: an optional one that is absent */
     tg_value *acc_into[TG_MAX_OUT]; /* out k is added into this state instead of fresh memory */
     tg_value out[TG_MAX_OUT];
@@ -68,12 +68,13 @@ void tg_graph_fail(tg_graph *g, const tg_node *n, tg_status code, const char *fm
 void tg_graph_scope(tg_graph *g, const char *fmt, ...) TG_PRINTF(2, 3);
 
 /* Structural values. */
-tg_value *tg_input(tg_graph *g, const char *name, tg_type type); /* the caller fills it */
+tg_value *tg_input(tg_graph *g, const char *name, tg_type type);      /* the caller fills it */
 tg_value *tg_input_rows(tg_graph *g, const char *name, tg_type type); /* ... of dynamic rows */
 tg_value *tg_state(tg_graph *g, const char *name, tg_type type);
-tg_value *tg_view(tg_graph *g, tg_value *state, size_t offset_elems, tg_type type, const char *name);
+tg_value *tg_view(tg_graph *g, tg_value *state, size_t offset_elems, tg_type type,
+                  const char *name);
 tg_value *tg_latest(tg_graph *g, tg_value *state); /* all of it, after every write so far */
-tg_value *tg_constant(tg_graph *g, float x); /* a scalar */
+tg_value *tg_constant(tg_graph *g, float x);       /* a scalar */
 
 /* Appends a node; in[k] may be NULL where an input is optional. Returns its output 0. */
 tg_value *tg_apply(tg_graph *g, tg_op_id op, const tg_attr *attr, tg_value *const *in, int n_in);
@@ -96,7 +97,7 @@ tg_status tg_verify(tg_graph *g);
 const tg_value *tg_value_root(const tg_value *v, size_t *offset_elems);
 
 /* Rewriting. */
-size_t tg_count_uses(const tg_graph *g, const tg_value *v); /* outputs count as a use */
+size_t tg_count_uses(const tg_graph *g, const tg_value *v);    /* outputs count as a use */
 tg_node *tg_single_user(const tg_graph *g, const tg_value *v); /* NULL unless there is just one */
 void tg_replace_uses(tg_graph *g, tg_value *from, tg_value *to, const tg_node *except);
 void tg_node_move_after(tg_graph *g, tg_node *n, tg_node *where);

@@ -55,8 +55,8 @@ typedef struct tg_attr {
 
 /* What changes from call to call of a plan; on a GPU it is one small buffer written once a step. */
 typedef struct tg_scalars {
-    int32_t rows;       /* rows of this call, for values of dynamic rows (tokens fed to a session) */
-    int32_t pos;        /* tokens already in the KV cache */
+    int32_t rows; /* rows of this call, for values of dynamic rows (tokens fed to a session) */
+    int32_t pos;  /* tokens already in the KV cache */
     int32_t accumulate; /* 0: the first micro-step of a step writes gradients, 1: later ones add */
     int32_t step;       /* optimizer step, from 1, for bias correction */
     float lr;
@@ -75,9 +75,9 @@ typedef struct tg_args {
     tg_type out_type[TG_MAX_OUT];
     tg_attr attr;
     const tg_scalars *rt;
-    uint8_t acc;    /* bit k: out[k] += instead of = (already combined with rt->accumulate) */
-    void *scratch;  /* shared by the workers, kept between the phases of one step, 64-byte aligned */
-    void *local;    /* of the calling worker alone, garbage at the start of every call */
+    uint8_t acc;   /* bit k: out[k] += instead of = (already combined with rt->accumulate) */
+    void *scratch; /* shared by the workers, kept between the phases of one step, 64-byte aligned */
+    void *local;   /* of the calling worker alone, garbage at the start of every call */
     unsigned workers; /* workers of the pool: only for choosing a unit size, never for a result */
 } tg_args;
 
@@ -98,6 +98,7 @@ typedef struct tg_variant {
     uint32_t needs;   /* TG_LEVER_BITs that must be on */
     bool (*fits)(const tg_args *a);
     tg_phase phase[TG_MAX_PHASES]; /* ends with the first run == NULL */
+    bool bf16_inputs; /* rounds its f32 inputs to bf16: tested on inputs that are rounded already */
     size_t (*scratch_bytes)(const tg_args *a); /* NULL: none; for the maximum shapes */
     size_t (*local_bytes)(const tg_args *a);   /* NULL: none */
 } tg_variant;
@@ -119,8 +120,9 @@ typedef struct tg_case {
     tg_scalars rt;
     float scale;
     int32_t i32_below;
-    /* Rewrites inputs that must fit each other (a saved log-sum-exp and what it was taken of), after
-     * they were filled, on elements of TG_REAL like a reference; NULL: they are independent. */
+    /* Rewrites inputs that must fit each other (a saved log-sum-exp and what it was taken of),
+     * after they were filled, on elements of TG_REAL like a reference; NULL: they are independent.
+     */
     void (*prepare)(const tg_args *a);
     uint8_t positive; /* bit j: in j gets absolute values (variances, reciprocal deviations) */
     double tol;       /* |a-b| <= tol * (1 + |ref|) for kernels against the reference */
@@ -134,20 +136,23 @@ typedef struct tg_op_desc {
     uint8_t n_in, n_in_optional; /* inputs [n_in - n_in_optional, n_in) may be absent */
     uint8_t n_out;
     uint8_t accumulates; /* bit k: out k can be added into existing memory */
-    int8_t state_in[TG_MAX_OUT]; /* out k is a new version of in (state_in[k] - 1); 0: a fresh value */
+    int8_t
+        state_in[TG_MAX_OUT]; /* out k is a new version of in (state_in[k] - 1); 0: a fresh value */
     int8_t in_place[TG_MAX_OUT]; /* out k may share memory with in (in_place[k] - 1) if nobody else
                                     reads that one later; 0: no */
-    bool structural; /* no kernel: input, state, view, constant ... */
-    bool scalar_only; /* its reference is all it ever has: a few scalars, or one row */
-    bool ends_rows;  /* its outputs have no dynamic rows although its inputs do */
-    bool recompute;  /* cheap enough to be computed again in the backward pass rather than kept */
+    bool structural;             /* no kernel: input, state, view, constant ... */
+    bool scalar_only;            /* its reference is all it ever has: a few scalars, or one row */
+    bool ends_rows;              /* its outputs have no dynamic rows although its inputs do */
+    bool recompute; /* cheap enough to be computed again in the backward pass rather than kept */
 
     /* Checks shapes and attributes of n, fills n->out[k].type; errors through tg_graph_fail. */
     void (*infer)(tg_graph *g, tg_node *n);
     tg_ref_fn ref, ref64;
-    /* dy[k] is the gradient of out k, NULL where none flows; sets din[j] for inputs that have one. */
+    /* dy[k] is the gradient of out k, NULL where none flows; sets din[j] for inputs that have one.
+     */
     void (*grad)(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din);
-    /* Rewrites the graph around n, true if it changed something. Called when epilogue_fusion is on. */
+    /* Rewrites the graph around n, true if it changed something. Called when epilogue_fusion is on.
+     */
     bool (*fuse)(tg_graph *g, tg_node *n);
     double (*flop)(const tg_args *a); /* NULL: not counted */
     const tg_case *cases;
@@ -179,6 +184,6 @@ extern const tg_op_desc *const tg_op_table[TG_OP_COUNT];
     const tg_op_desc tg_op_##op
 #endif
 #define TG_REFS(op, fn) .ref = (fn), .ref64 = tg_ref64_##op
-#define TG_CASES(list) .cases = (list), .n_cases = sizeof(list) / sizeof(list)[0]
+#define TG_CASES(list)  .cases = (list), .n_cases = sizeof(list) / sizeof(list)[0]
 
 #endif

@@ -43,13 +43,13 @@ static inline bool tg_type_same_shape(const tg_type *a, const tg_type *b) {
 }
 
 static inline tg_type tg_type_1d(tg_dtype dtype, size_t n) {
-    return (tg_type){ dtype, 1, { n, 1, 1, 1 } };
+    return (tg_type) { dtype, 1, { n, 1, 1, 1 } };
 }
 static inline tg_type tg_type_2d(tg_dtype dtype, size_t rows, size_t cols) {
-    return (tg_type){ dtype, 2, { rows, cols, 1, 1 } };
+    return (tg_type) { dtype, 2, { rows, cols, 1, 1 } };
 }
 static inline tg_type tg_type_scalar(tg_dtype dtype) {
-    return (tg_type){ dtype, 0, { 1, 1, 1, 1 } };
+    return (tg_type) { dtype, 0, { 1, 1, 1, 1 } };
 }
 
 #endif

@@ -37,9 +37,9 @@ static void record_writes(verifier *v, const tg_node *n) {
         if (!writes_state(n, k)) continue;
         size_t offset;
         const tg_value *root = tg_value_root(&n->out[k], &offset);
-        v->writes[v->n_writes++] = (write_record){
-            root, offset, offset + tg_type_elems(&n->out[k].type), v->position[n->id]
-        };
+        v->writes[v->n_writes++] =
+            (write_record) { root, offset, offset + tg_type_elems(&n->out[k].type),
+                             v->position[n->id] };
     }
 }
 
@@ -65,13 +65,11 @@ static void check_types(tg_graph *g, tg_node *n) {
     for (int k = 0; k < n->n_out; k++) kept[k] = n->out[k].type;
     if (d->infer && !d->structural) d->infer(g, n);
     for (int k = 0; k < n->n_out && g->status == TG_OK; k++) {
-        if (kept[k].dtype != n->out[k].type.dtype ||
-            !tg_type_same_shape(&kept[k], &n->out[k].type))
-            tg_graph_fail(g, n, TG_E_INTERNAL, "output %d carries another type than inference gives",
-                          k);
-        const tg_value *state = n->acc_into[k]
-                                    ? n->acc_into[k]
-                                    : (d->state_in[k] ? n->in[d->state_in[k] - 1] : NULL);
+        if (kept[k].dtype != n->out[k].type.dtype || !tg_type_same_shape(&kept[k], &n->out[k].type))
+            tg_graph_fail(g, n, TG_E_INTERNAL,
+                          "output %d carries another type than inference gives", k);
+        const tg_value *state =
+            n->acc_into[k] ? n->acc_into[k] : (d->state_in[k] ? n->in[d->state_in[k] - 1] : NULL);
         if (state && tg_type_elems(&state->type) != tg_type_elems(&n->out[k].type))
             tg_graph_fail(g, n, TG_E_INTERNAL, "output %d does not fit the state %s", k,
                           state->name);
@@ -86,8 +84,8 @@ static void check_node(verifier *v, tg_node *n) {
         if (!n->in[i]) continue;
         const size_t at = v->position[n->in[i]->node->id];
         if (at >= v->position[n->id])
-            tg_graph_fail(g, n, TG_E_INTERNAL, "input %d (%s) does not come from an earlier node", i,
-                          n->in[i]->name);
+            tg_graph_fail(g, n, TG_E_INTERNAL, "input %d (%s) does not come from an earlier node",
+                          i, n->in[i]->name);
         else if (n->op != TG_OP_latest && n->op != TG_OP_view)
             check_reader(v, n, n->in[i]);
     }
@@ -111,7 +109,8 @@ tg_status tg_verify(tg_graph *g) {
         for (int k = 0; k < n->n_out; k++) n_writes += writes_state(n, k);
     v.writes = tg_arena_array(&g->arena, n_writes + 1, sizeof(write_record));
     if (!v.position || !v.writes)
-        return g->status = tg_fail_memory(g->ctx, "verification of a graph", g->n_nodes * sizeof(size_t));
+        return g->status =
+                   tg_fail_memory(g->ctx, "verification of a graph", g->n_nodes * sizeof(size_t));
     for (uint32_t i = 0; i < g->n_nodes; i++) v.position[i] = SIZE_MAX;
     for (const tg_node *n = g->first; n; n = n->next) v.position[n->id] = at++;
     for (tg_node *n = g->first; n && g->status == TG_OK; n = n->next) check_node(&v, n);

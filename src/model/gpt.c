@@ -7,8 +7,8 @@
  *   logits = LN_final(x) E^T
  *
  * Pre-norm, LayerNorm eps 1e-5, exact erf gelu, scale 1/sqrt(D), no dropout (facts: the original
- * TinyGPT; Radford et al. 2019). Initial values: N(0, 0.02), the two projections that end a residual
- * branch N(0, 0.02 / sqrt(2L)), biases 0, gains 1.
+ * TinyGPT; Radford et al. 2019). Initial values: N(0, 0.02), the two projections that end a
+ * residual branch N(0, 0.02 / sqrt(2L)), biases 0, gains 1.
  *
  * Weights lie as [in,out] (y = x W), in memory and in .tinygpt files alike.
  */
@@ -32,10 +32,20 @@ typedef struct block_param {
 static const block_param block[] = {
     { "ln1.weight", { "ln1.weight" }, 0, 1, 1, TG_INIT_ONE, false },
     { "ln1.bias", { "ln1.bias" }, 0, 1, 1, TG_INIT_ZERO, false },
-    { "attn.qkv.weight", { "attn.q_proj.weight", "attn.k_proj.weight", "attn.v_proj.weight" },
-      1, 3, 3, TG_INIT_NORMAL, false },
-    { "attn.qkv.bias", { "attn.q_proj.bias", "attn.k_proj.bias", "attn.v_proj.bias" },
-      0, 3, 3, TG_INIT_ZERO, false },
+    { "attn.qkv.weight",
+      { "attn.q_proj.weight", "attn.k_proj.weight", "attn.v_proj.weight" },
+      1,
+      3,
+      3,
+      TG_INIT_NORMAL,
+      false },
+    { "attn.qkv.bias",
+      { "attn.q_proj.bias", "attn.k_proj.bias", "attn.v_proj.bias" },
+      0,
+      3,
+      3,
+      TG_INIT_ZERO,
+      false },
     { "attn.o_proj.weight", { "attn.o_proj.weight" }, 1, 1, 1, TG_INIT_NORMAL, true },
     { "attn.o_proj.bias", { "attn.o_proj.bias" }, 0, 1, 1, TG_INIT_ZERO, false },
     { "ln2.weight", { "ln2.weight" }, 0, 1, 1, TG_INIT_ONE, false },
@@ -47,7 +57,8 @@ static const block_param block[] = {
 };
 enum { N_BLOCK_PARAMS = sizeof block / sizeof block[0], N_BLOCK_TENSORS = 16, N_TOP = 4 };
 
-/* Builds the two tables. Parameters come in the order of the flat array: two passes, decayed first. */
+/* Builds the two tables. Parameters come in the order of the flat array: two passes, decayed first.
+ */
 typedef struct layout_builder {
     tg_arena *arena;
     tg_param *params;
@@ -77,9 +88,14 @@ static size_t add_param(layout_builder *b, const char *prefix, const char *name,
 static void set_tensor(layout_builder *b, size_t ordinal, const char *prefix, const char *name,
                        size_t rows, size_t cols, size_t offset, size_t stride, tg_init init,
                        float std) {
-    b->tensors[ordinal] = (tg_tensor_spec){
-        .name = named(b, prefix, name), .n_dims = rows ? 2 : 1, .rows = rows ? rows : 1,
-        .cols = cols, .offset_elems = offset, .row_stride_elems = stride, .init = init,
+    b->tensors[ordinal] = (tg_tensor_spec) {
+        .name = named(b, prefix, name),
+        .n_dims = rows ? 2 : 1,
+        .rows = rows ? rows : 1,
+        .cols = cols,
+        .offset_elems = offset,
+        .row_stride_elems = stride,
+        .init = init,
         .init_std = std,
     };
 }
@@ -103,7 +119,8 @@ static void add_block(layout_builder *b, const tg_gpt_config *c, int layer, bool
     const size_t C = (size_t)c->width;
     const float branch_std = (float)(0.02 / tg_sqrt(2.0 * c->layers));
     size_t ordinal = N_TOP + (size_t)layer * N_BLOCK_TENSORS;
-    /* Ordinals run q.weight, q.bias, k.weight, ...: the parts of a weight and its bias alternate. */
+    /* Ordinals run q.weight, q.bias, k.weight, ...: the parts of a weight and its bias alternate.
+     */
     for (size_t i = 0; i < N_BLOCK_PARAMS; i++) {
         const block_param *p = &block[i];
         const size_t rows = p->rows * C, cols = p->cols * C, part = cols / (size_t)p->split;
@@ -116,8 +133,10 @@ static void add_block(layout_builder *b, const tg_gpt_config *c, int layer, bool
                            p->ends_branch ? branch_std : 0.02f);
         }
         /* qkv.weight is followed by qkv.bias, whose parts start one ordinal later. */
-        if (p->split == 1) ordinal += 1;
-        else ordinal += rows ? 1 : 5;
+        if (p->split == 1)
+            ordinal += 1;
+        else
+            ordinal += rows ? 1 : 5;
     }
 }
 
@@ -155,16 +174,20 @@ typedef struct scope {
 
 static tg_value *weight(const scope *s, const char *name) {
     char full[96];
-    if (s->layer < 0) snprintf(full, sizeof full, "%s", name);
-    else snprintf(full, sizeof full, "blocks.%d.%s", s->layer, name);
+    if (s->layer < 0)
+        snprintf(full, sizeof full, "%s", name);
+    else
+        snprintf(full, sizeof full, "blocks.%d.%s", s->layer, name);
     tg_graph_scope(s->g, "%s", "");
     return tg_param_view(s->g, s->layout, s->weights, full);
 }
 
 static tg_value *norm(const scope *s, tg_value *x, const char *w, const char *b, const char *name) {
     tg_value *gain = weight(s, w), *bias = weight(s, b);
-    if (s->layer < 0) tg_graph_scope(s->g, "%s", name);
-    else tg_graph_scope(s->g, "blocks.%d.%s", s->layer, name);
+    if (s->layer < 0)
+        tg_graph_scope(s->g, "%s", name);
+    else
+        tg_graph_scope(s->g, "blocks.%d.%s", s->layer, name);
     return tg_layer_norm(s->g, x, gain, bias, EPS);
 }
 
@@ -187,7 +210,8 @@ static tg_value *attend(const scope *s, tg_value *qkv, tg_value *cache) {
 static tg_value *graph(tg_graph *g, const tg_layout *layout, tg_value *weights, tg_value *tokens,
                        tg_value *const *caches) {
     scope s = { g, layout, weights, -1 };
-    tg_value *E = weight(&s, "token_embedding.weight"), *P = weight(&s, "position_embedding.weight");
+    tg_value *E = weight(&s, "token_embedding.weight"),
+             *P = weight(&s, "position_embedding.weight");
     tg_value *x = tg_position_add(g, tg_embedding(g, tokens, E), P, caches != NULL);
 
     for (s.layer = 0; s.layer < layout->config.layers; s.layer++) {

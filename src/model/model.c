@@ -21,8 +21,7 @@ const tg_family *tg_family_find(const char *name) {
 }
 
 static const tg_preset presets[] = {
-#define TG_PRESET(id, L, C, H, T, B, S, text)                                                      \
-    { #id, { L, C, H, T, 256, 4 * (C) }, B, S, text },
+#define TG_PRESET(id, L, C, H, T, B, S, text) { #id, { L, C, H, T, 256, 4 * (C) }, B, S, text },
 #include "model/presets.def"
 #undef TG_PRESET
 };

@@ -8,8 +8,8 @@
  *   | matrices and embeddings (decayed) | biases and norms (not decayed) |
  *
  * Every parameter starts at a multiple of 16 elements; the elements between stay zero. A parameter
- * of the graph may hold several tensors of a file side by side: "attn.qkv" [C,3C] has the columns of
- * q_proj, k_proj and v_proj, so that one product serves the three.
+ * of the graph may hold several tensors of a file side by side: "attn.qkv" [C,3C] has the columns
+ * of q_proj, k_proj and v_proj, so that one product serves the three.
  */
 #ifndef TG_MODEL_MODEL_H
 #define TG_MODEL_MODEL_H
@@ -29,12 +29,12 @@ typedef enum tg_init { TG_INIT_NORMAL, TG_INIT_ZERO, TG_INIT_ONE } tg_init;
 /* A tensor as the file sees it: rows x cols in the file's [in,out] order, rows 1 for vectors. */
 typedef struct tg_tensor_spec {
     const char *name;
-    int n_dims;               /* 1 or 2 */
+    int n_dims; /* 1 or 2 */
     size_t rows, cols;
-    size_t offset_elems;      /* of its first element in the flat array */
-    size_t row_stride_elems;  /* from row to row in the flat array */
+    size_t offset_elems;     /* of its first element in the flat array */
+    size_t row_stride_elems; /* from row to row in the flat array */
     tg_init init;
-    float init_std;           /* of TG_INIT_NORMAL */
+    float init_std; /* of TG_INIT_NORMAL */
 } tg_tensor_spec;
 
 typedef struct tg_layout {
@@ -64,7 +64,8 @@ extern const tg_family *const tg_families[];
 extern const size_t tg_n_families;
 const tg_family *tg_family_find(const char *name);
 
-/* Parameter i as a view of the flat state (weights or gradients), by name; poison if there is none. */
+/* Parameter i as a view of the flat state (weights or gradients), by name; poison if there is none.
+ */
 tg_value *tg_param_view(tg_graph *g, const tg_layout *layout, tg_value *flat, const char *name);
 
 #endif

@@ -10,8 +10,8 @@
 #include "ir/graph.h"
 
 #define TG_APPLY(g, op, attr, ...)                                                                 \
-    tg_apply((g), TG_OP_##op, (attr), (tg_value *[]){ __VA_ARGS__ },                               \
-             (int)(sizeof((tg_value *[]){ __VA_ARGS__ }) / sizeof(tg_value *)))
+    tg_apply((g), TG_OP_##op, (attr), (tg_value *[]) { __VA_ARGS__ },                              \
+             (int)(sizeof((tg_value *[]) { __VA_ARGS__ }) / sizeof(tg_value *)))
 
 /* y[n,:] = table[ids[n],:]        ids [..] i32 in [0,V)   table [V,C]   y [.., C] */
 static inline tg_value *tg_embedding(tg_graph *g, tg_value *ids, tg_value *table) {
@@ -19,26 +19,28 @@ static inline tg_value *tg_embedding(tg_graph *g, tg_value *ids, tg_value *table
 }
 /* dtable [V,C], row v = sum over n with ids[n] = v, n rising, of dy[n,:].   i[0] = V */
 static inline tg_value *tg_embedding_dw(tg_graph *g, tg_value *ids, tg_value *dy, int32_t vocab) {
-    return TG_APPLY(g, embedding_dw, (&(tg_attr){ .i = { vocab } }), ids, dy);
+    return TG_APPLY(g, embedding_dw, (&(tg_attr) { .i = { vocab } }), ids, dy);
 }
 
-/* y[b,t,:] = x[b,t,:] + p[pos + t,:]     x [B,T,C] or [T,C]   p [Tmax,C]; pos is the run-time scalar
- * when i[0] (use_pos) is 1, else 0 */
+/* y[b,t,:] = x[b,t,:] + p[pos + t,:]     x [B,T,C] or [T,C]   p [Tmax,C]; pos is the run-time
+ * scalar when i[0] (use_pos) is 1, else 0 */
 static inline tg_value *tg_position_add(tg_graph *g, tg_value *x, tg_value *p, bool use_pos) {
-    return TG_APPLY(g, position_add, (&(tg_attr){ .i = { use_pos } }), x, p);
+    return TG_APPLY(g, position_add, (&(tg_attr) { .i = { use_pos } }), x, p);
 }
 /* dp [Tmax,C]: row t = sum over b, b rising, of dy[b,t,:]; rows from T on are 0.   i[0] = Tmax */
 static inline tg_value *tg_position_dw(tg_graph *g, tg_value *dy, int32_t t_max) {
-    return TG_APPLY(g, position_dw, (&(tg_attr){ .i = { t_max } }), dy);
+    return TG_APPLY(g, position_dw, (&(tg_attr) { .i = { t_max } }), dy);
 }
 
 /* y = (x - mean) * rstd * w + b, row by row.  x [.., C]  w,b [C]   out 0 y, out 1 mean [rows],
  * out 2 rstd [rows] = 1/sqrt(var + eps)   f[0] = eps */
-static inline tg_value *tg_layer_norm(tg_graph *g, tg_value *x, tg_value *w, tg_value *b, float eps) {
-    return TG_APPLY(g, layer_norm, (&(tg_attr){ .f = { eps } }), x, w, b);
+static inline tg_value *tg_layer_norm(tg_graph *g, tg_value *x, tg_value *w, tg_value *b,
+                                      float eps) {
+    return TG_APPLY(g, layer_norm, (&(tg_attr) { .f = { eps } }), x, w, b);
 }
 /* in: x [..,C], w [C], mean, rstd [rows], dy [..,C], optional res [..,C]
- * out 0 dx = (res +) layer norm's input gradient, out 1 dw [C], out 2 db [C] (1 and 2 accumulate) */
+ * out 0 dx = (res +) layer norm's input gradient, out 1 dw [C], out 2 db [C] (1 and 2 accumulate)
+ */
 static inline tg_value *tg_layer_norm_d(tg_graph *g, tg_value *x, tg_value *w, tg_value *mean,
                                         tg_value *rstd, tg_value *dy, tg_value *res) {
     return TG_APPLY(g, layer_norm_d, NULL, x, w, mean, rstd, dy, res);
@@ -52,12 +54,14 @@ enum { TG_ACT_NONE, TG_ACT_GELU_ERF, TG_ACT_GELU_TANH };
  *               1  a [K,M]  b [K,N]      (dW = x^T dy)
  *               2  a [M,K]  b [N,K]      (dx = dy W^T; tied head: x E^T)
  *   i[1] activation, i[2] 1: also keep z, what went into the activation
- *   in 2 bias [N] optional, in 3 residual [M,N] optional, added last: y = act(a b + bias) + residual
- *   a may have more dimensions; rows are all but the last one. out 0 y has a's leading dimensions
- *   (trans 1: [M,N]).   out 1 z, same shape as y.   out 0 accumulates (trans 1, and for all else too).
+ *   in 2 bias [N] optional, in 3 residual [M,N] optional, added last: y = act(a b + bias) +
+ * residual a may have more dimensions; rows are all but the last one. out 0 y has a's leading
+ * dimensions (trans 1: [M,N]).   out 1 z, same shape as y.   out 0 accumulates (trans 1, and for
+ * all else too).
  */
-static inline tg_value *tg_matmul(tg_graph *g, tg_value *a, tg_value *b, tg_value *bias, int trans) {
-    return TG_APPLY(g, matmul, (&(tg_attr){ .i = { trans } }), a, b, bias, NULL);
+static inline tg_value *tg_matmul(tg_graph *g, tg_value *a, tg_value *b, tg_value *bias,
+                                  int trans) {
+    return TG_APPLY(g, matmul, (&(tg_attr) { .i = { trans } }), a, b, bias, NULL);
 }
 /* db [C] = sum over rows of dy [.., C] (accumulates): the gradient of a bias */
 static inline tg_value *tg_bias_d(tg_graph *g, tg_value *dy) {
@@ -66,11 +70,11 @@ static inline tg_value *tg_bias_d(tg_graph *g, tg_value *dy) {
 
 /* y = gelu(x); i[0] is TG_ACT_GELU_ERF (x * Phi(x)) or TG_ACT_GELU_TANH */
 static inline tg_value *tg_gelu(tg_graph *g, tg_value *x, int kind) {
-    return TG_APPLY(g, gelu, (&(tg_attr){ .i = { kind } }), x);
+    return TG_APPLY(g, gelu, (&(tg_attr) { .i = { kind } }), x);
 }
 /* dx = dy * gelu'(x)   in: x, dy */
 static inline tg_value *tg_gelu_d(tg_graph *g, tg_value *x, tg_value *dy, int kind) {
-    return TG_APPLY(g, gelu_d, (&(tg_attr){ .i = { kind } }), x, dy);
+    return TG_APPLY(g, gelu_d, (&(tg_attr) { .i = { kind } }), x, dy);
 }
 
 /* y = a + b, same shape (accumulates: no) */
@@ -79,10 +83,10 @@ static inline tg_value *tg_add(tg_graph *g, tg_value *a, tg_value *b) {
 }
 
 /*
- * Causal self-attention of B sequences.   qkv [B,T,(H+2K)*D]: H query heads, then K key heads, then K value
- * heads; query head h reads key head h / (H/K).   out 0 o [B,T,H*D], out 1 lse [B,H,T] = the log of
- * the sum of exponentials of the scaled scores.
- *   i[0] H, i[1] K, i[2] D;  f[0] scale, usually 1/sqrt(D)
+ * Causal self-attention of B sequences.   qkv [B,T,(H+2K)*D]: H query heads, then K key heads, then
+ * K value heads; query head h reads key head h / (H/K).   out 0 o [B,T,H*D], out 1 lse [B,H,T] =
+ * the log of the sum of exponentials of the scaled scores. i[0] H, i[1] K, i[2] D;  f[0] scale,
+ * usually 1/sqrt(D)
  */
 static inline tg_value *tg_attention(tg_graph *g, tg_value *qkv, int32_t heads, int32_t kv_heads,
                                      int32_t head_size, float scale) {
@@ -99,12 +103,14 @@ static inline tg_value *tg_attention_d(tg_graph *g, tg_value *qkv, tg_value *o, 
  * out 0 loss, a scalar (accumulates; scaled by f[0], 1/micro-steps), out 1 lse [rows] */
 static inline tg_value *tg_cross_entropy(tg_graph *g, tg_value *logits, tg_value *targets,
                                          float scale) {
-    return TG_APPLY(g, cross_entropy, (&(tg_attr){ .f = { scale } }), logits, targets);
+    return TG_APPLY(g, cross_entropy, (&(tg_attr) { .f = { scale } }), logits, targets);
 }
-/* dlogits = (exp(logits - lse) - [target]) * dloss * scale / rows   in: logits, targets, lse, dloss (scalar) */
+/* dlogits = (exp(logits - lse) - [target]) * dloss * scale / rows   in: logits, targets, lse, dloss
+ * (scalar) */
 static inline tg_value *tg_cross_entropy_d(tg_graph *g, tg_value *logits, tg_value *targets,
                                            tg_value *lse, tg_value *dloss, float scale) {
-    return TG_APPLY(g, cross_entropy_d, (&(tg_attr){ .f = { scale } }), logits, targets, lse, dloss);
+    return TG_APPLY(g, cross_entropy_d, (&(tg_attr) { .f = { scale } }), logits, targets, lse,
+                    dloss);
 }
 
 /* A new version of state: x when rt->accumulate is 0, state + x when it is 1. */
@@ -113,19 +119,19 @@ static inline tg_value *tg_accumulate(tg_graph *g, tg_value *state, tg_value *x)
 }
 
 /*
- * stats [4] = norm of all gradients, clip coefficient min(1, clip/(norm + 1e-6)) (1 when f[0] clip is 0),
- * ok (1: loss and norm are finite, 0: not), loss.     in: grads [P], loss scalar
+ * stats [4] = norm of all gradients, clip coefficient min(1, clip/(norm + 1e-6)) (1 when f[0] clip
+ * is 0), ok (1: loss and norm are finite, 0: not), loss.     in: grads [P], loss scalar
  */
 static inline tg_value *tg_grad_norm(tg_graph *g, tg_value *grads, tg_value *loss, float clip) {
-    return TG_APPLY(g, grad_norm, (&(tg_attr){ .f = { clip } }), grads, loss);
+    return TG_APPLY(g, grad_norm, (&(tg_attr) { .f = { clip } }), grads, loss);
 }
 /*
  * AdamW on flat arrays; nothing is written when stats' ok is 0. Learning rate and step t are
  * run-time scalars.   in: w, g, m, v [n], stats [4]   out 0..2: new versions of w, m, v
  *   f[0..2] beta1 beta2 eps,  f[3] weight decay,  i[0] elements [0, i[0]) are decayed, the rest not
  */
-static inline tg_value *tg_adamw(tg_graph *g, tg_value *w, tg_value *grads, tg_value *m, tg_value *v,
-                                 tg_value *stats, const tg_attr *a) {
+static inline tg_value *tg_adamw(tg_graph *g, tg_value *w, tg_value *grads, tg_value *m,
+                                 tg_value *v, tg_value *stats, const tg_attr *a) {
     return TG_APPLY(g, adamw, a, w, grads, m, v, stats);
 }
 
@@ -136,7 +142,8 @@ static inline tg_value *tg_last_row(tg_graph *g, tg_value *x) {
 }
 /* New version of cache [2,K,Tmax,D] (keys, then values): rows pos .. pos+rows-1 are taken from qkv
  * [T,(H+2K)*D] of dynamic rows.   in: cache, qkv   i as attention */
-static inline tg_value *tg_kv_append(tg_graph *g, tg_value *cache, tg_value *qkv, const tg_attr *a) {
+static inline tg_value *tg_kv_append(tg_graph *g, tg_value *cache, tg_value *qkv,
+                                     const tg_attr *a) {
     return TG_APPLY(g, kv_append, a, cache, qkv);
 }
 /* o [T,H*D]: row t attends to cache rows 0 .. pos+t.   in: qkv, cache   i, f as attention */
@@ -147,8 +154,9 @@ static inline tg_value *tg_attention_cached(tg_graph *g, tg_value *qkv, tg_value
 
 /*
  * token, a scalar i32, drawn from the last row of logits [T,V] by the run-time scalars: repeat
- * penalty over recent [R] i32 (the first n_recent count), temperature (0: greedy, ties to the lower id), top-k,
- * top-p, min-p, then one uniform of (seed, purpose SAMPLE, draw).   out 1, 2: work space [V]
+ * penalty over recent [R] i32 (the first n_recent count), temperature (0: greedy, ties to the lower
+ * id), top-k, top-p, min-p, then one uniform of (seed, purpose SAMPLE, draw).   out 1, 2: work
+ * space [V]
  */
 static inline tg_value *tg_sample(tg_graph *g, tg_value *logits, tg_value *recent) {
     return TG_APPLY(g, sample, NULL, logits, recent);

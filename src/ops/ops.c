@@ -15,7 +15,9 @@ const tg_op_desc *const tg_op_table[TG_OP_COUNT] = {
 
 const tg_lever_desc tg_lever_table[TG_LEVER_COUNT] = {
 #define TG_LEVER(lever, on, bits, text, fate)                                                      \
-    [TG_LEVER_##lever] = { .name = #lever, .doc = text, .state = fate, .default_on = (on), .keeps_bits = (bits) },
+    [TG_LEVER_##lever] = {                                                                         \
+        .name = #lever, .doc = text, .state = fate, .default_on = (on), .keeps_bits = (bits)       \
+    },
 #include "ir/levers.def"
 #undef TG_LEVER
 };

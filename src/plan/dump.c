@@ -1,7 +1,8 @@
 /*
  * dump.c - a plan as text, one line a step: what a refactor must leave unchanged.
  *
- *   #12  matmul/blocked  blocks.0.mlp.fc_in  <- ln2 [16,64,96] w+0x1800, weights+... [96,384]  -> [..] w+0x0
+ *   #12  matmul/blocked  blocks.0.mlp.fc_in  <- ln2 [16,64,96] w+0x1800, weights+... [96,384]  ->
+ * [..] w+0x0
  *
  * w+ is an offset in the workspace, NAME+ one in a state; "+=" marks an output that adds.
  */
@@ -56,8 +57,10 @@ static void dump_step(const tg_plan *plan, size_t i, line *l) {
     put(l, " <-");
     for (int k = 0; k < n->n_in; k++) {
         put(l, "%s", k ? ", " : " ");
-        if (n->in[k]) put_place(l, plan, n->in[k]);
-        else put(l, "-");
+        if (n->in[k])
+            put_place(l, plan, n->in[k]);
+        else
+            put(l, "-");
     }
     put(l, " ->");
     for (int k = 0; k < n->n_out; k++) {

@@ -89,10 +89,10 @@ static void make_chunks(memory_planner *m) {
             /* What the caller fills (inputs) and constants stay for the whole plan. */
             const bool kept = tg_op_table[n->op]->structural;
             m->chunk_of[slot(v)] = m->n_chunks;
-            m->chunks[m->n_chunks] = (chunk){ .bytes = round_up(value_bytes(v)),
-                                              .first = kept || !alias ? 0 : m->step_of[n->id],
-                                              .last = kept ? m->end : last,
-                                              .order = m->n_chunks };
+            m->chunks[m->n_chunks] = (chunk) { .bytes = round_up(value_bytes(v)),
+                                               .first = kept || !alias ? 0 : m->step_of[n->id],
+                                               .last = kept ? m->end : last,
+                                               .order = m->n_chunks };
             m->n_chunks++;
         }
     }

@@ -13,13 +13,13 @@ static tg_status list_states(tg_plan *plan) {
     for (const tg_node *node = plan->graph->first; node; node = node->next)
         n += node->op == TG_OP_state;
     plan->states = tg_arena_array(&plan->graph->arena, n + 1, sizeof *plan->states);
-    if (!plan->states) return tg_fail_memory(plan->ctx, "table of states", n * sizeof *plan->states);
+    if (!plan->states)
+        return tg_fail_memory(plan->ctx, "table of states", n * sizeof *plan->states);
     for (const tg_node *node = plan->graph->first; node; node = node->next) {
         if (node->op != TG_OP_state) continue;
         const tg_value *v = &node->out[0];
-        plan->states[plan->n_states++] = (tg_bound_state){
-            v, NULL, tg_type_elems(&v->type) * tg_dtype_bytes(v->type.dtype)
-        };
+        plan->states[plan->n_states++] =
+            (tg_bound_state) { v, NULL, tg_type_elems(&v->type) * tg_dtype_bytes(v->type.dtype) };
     }
     return TG_OK;
 }
@@ -60,8 +60,12 @@ static tg_status list_steps(tg_plan *plan) {
 }
 
 tg_status tg_plan_build(tg_plan *plan, tg_graph *g, const tg_plan_options *o) {
-    *plan = (tg_plan){ .ctx = g->ctx, .graph = g, .name = o->name, .isa = o->isa,
-                       .levers = o->levers, .workers = o->workers };
+    *plan = (tg_plan) { .ctx = g->ctx,
+                        .graph = g,
+                        .name = o->name,
+                        .isa = o->isa,
+                        .levers = o->levers,
+                        .workers = o->workers };
     g->levers = o->levers;
     TG_TRY(tg_rewrite(g));
     TG_TRY(list_states(plan));
@@ -99,7 +103,8 @@ static void resolve(tg_plan *plan) {
 void tg_plan_place(tg_plan *plan, void *memory) {
     plan->memory = memory;
     for (const tg_node *n = plan->graph->first; n; n = n->next)
-        if (n->op == TG_OP_constant) memcpy(tg_plan_data(plan, &n->out[0]), &n->attr.f[0], sizeof(float));
+        if (n->op == TG_OP_constant)
+            memcpy(tg_plan_data(plan, &n->out[0]), &n->attr.f[0], sizeof(float));
     resolve(plan);
 }
 
@@ -108,8 +113,9 @@ tg_status tg_plan_bind(tg_plan *plan, const char *name, void *data, size_t bytes
         tg_bound_state *s = &plan->states[i];
         if (strcmp(s->value->name, name) != 0) continue;
         if (s->bytes != bytes)
-            return tg_fail(plan->ctx, TG_E_INTERNAL, "plan %s: state %s has %zu bytes, was given %zu",
-                           plan->name, name, s->bytes, bytes);
+            return tg_fail(plan->ctx, TG_E_INTERNAL,
+                           "plan %s: state %s has %zu bytes, was given %zu", plan->name, name,
+                           s->bytes, bytes);
         s->data = data;
         if (plan->memory) resolve(plan);
     }

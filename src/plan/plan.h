@@ -1,7 +1,8 @@
 /*
  * plan.h - a graph made ready to run: a flat list of steps over memory at fixed offsets.
  *
- *   graph -> recompute -> fuse -> drop dead nodes -> (verify after each) -> variants -> memory -> steps
+ *   graph -> recompute -> fuse -> drop dead nodes -> (verify after each) -> variants -> memory ->
+ * steps
  *
  * Memory of a plan is one block that the caller allocates and may share between plans that never
  * run at once:
@@ -21,8 +22,8 @@
 typedef struct tg_step {
     const tg_node *node;
     const tg_variant *variant;
-    tg_args args;         /* pointers valid after tg_plan_place; acc set at run time */
-    uint8_t acc_mask;     /* outputs that go into existing state */
+    tg_args args;                    /* pointers valid after tg_plan_place; acc set at run time */
+    uint8_t acc_mask;                /* outputs that go into existing state */
     uint8_t dynamic_in, dynamic_out; /* bit k: dim[0] is the call's number of rows */
 } tg_step;
 
@@ -31,8 +32,8 @@ typedef struct tg_place {
     enum { TG_PLACE_NONE, TG_PLACE_WORKSPACE, TG_PLACE_STATE } kind;
     size_t offset_bytes; /* in the workspace, or in the state */
     size_t bytes;
-    size_t state;        /* index into tg_plan.states */
-    size_t first, last;  /* steps between which a workspace value is needed, for dumps */
+    size_t state;       /* index into tg_plan.states */
+    size_t first, last; /* steps between which a workspace value is needed, for dumps */
 } tg_place;
 
 typedef struct tg_bound_state {

@@ -1,8 +1,8 @@
 /*
  * checkpoint.c - a whole run as one file, and the very same run out of it.
  *
- * Weights and both moments are tensors of a v3 file; everything else that decides what the next step
- * computes is in its JSON:
+ * Weights and both moments are tensors of a v3 file; everything else that decides what the next
+ * step computes is in its JSON:
  *
  *   "step" "train" "lossHistory" "finalLoss" "bestVal"     as every file has them (io/meta.h)
  *   "text": {"bytes", "mark"}      the text's identity: a resumed run must read the same one
@@ -23,7 +23,7 @@ static tg_meta meta_of(const tg_trainer *t) {
     m.train_known = TG_TRAIN_ALL;
     m.history = t->history;
     m.n_history = t->n_history;
-    m.final = (tg_history_point){ t->step, t->last_loss, t->last_val };
+    m.final = (tg_history_point) { t->step, t->last_loss, t->last_val };
     m.best_step = t->best_step;
     m.best_val_loss = t->best_step >= 0 ? t->best_val : TG_NAN;
     return m;
@@ -120,12 +120,14 @@ tg_status tg_train_save_best(tg_trainer *t, const char *path) {
     size_t n = 0;
     while (n < t->n_history && t->history[n].step <= t->best_step) n++;
     meta.n_history = n;
-    meta.final = (tg_history_point){ t->best_step, n ? t->history[n - 1].loss : TG_NAN, t->best_val };
+    meta.final =
+        (tg_history_point) { t->best_step, n ? t->history[n - 1].loss : TG_NAN, t->best_val };
     const tg_flat_source source = { &t->model->layout, { t->best.data, NULL, NULL } };
     return write_file(t, path, &meta, t->best_step, &source, false);
 }
 
-/* ---------------------------------------------------------------------------------------- resuming */
+/* ---------------------------------------------------------------------------------------- resuming
+ */
 
 /* A number or null in "run": null and what is missing are NaN. */
 static tg_status get_double(tg_ctx *err, const tg_json *run, const char *key, double *out) {
@@ -134,12 +136,14 @@ static tg_status get_double(tg_ctx *err, const tg_json *run, const char *key, do
     return v && tg_json_kind(v) != TG_JSON_NULL ? tg_json_double(err, v, out) : TG_OK;
 }
 
-static tg_status get_int(tg_ctx *err, const tg_json *run, const char *key, int64_t low, int64_t *out) {
+static tg_status get_int(tg_ctx *err, const tg_json *run, const char *key, int64_t low,
+                         int64_t *out) {
     const tg_json *v;
     TG_TRY(tg_json_want(err, run, key, TG_JSON_NUMBER, &v));
     TG_TRY(tg_json_int64(err, v, out));
     if (*out < low)
-        return tg_fail(err, TG_E_RANGE, "run.%s: want at least %" PRId64 ", have %" PRId64, key, low, *out);
+        return tg_fail(err, TG_E_RANGE, "run.%s: want at least %" PRId64 ", have %" PRId64, key,
+                       low, *out);
     return TG_OK;
 }
 
@@ -162,8 +166,10 @@ static tg_status read_run(tg_trainer *t, const tg_json *run) {
     const bool fused = tg_isa_list(&n)[t->ctx->isa].fused;
     v = tg_json_get(run, "class");
     if (v && !tg_json_is(v, fused ? "fused" : "plain"))
-        tg_say(err, TG_LOG_WARNING, "the run was trained in the other determinism class (%s): it goes "
-               "on, but not to the same bits", fused ? "without fused multiply-add" : "fused");
+        tg_say(err, TG_LOG_WARNING,
+               "the run was trained in the other determinism class (%s): it goes "
+               "on, but not to the same bits",
+               fused ? "without fused multiply-add" : "fused");
     return TG_OK;
 }
 
@@ -178,17 +184,18 @@ static tg_status check_same_text(tg_trainer *t, const tg_file *f) {
     TG_TRY(tg_json_uint64(err, v, &mark));
     if (bytes != t->text->n_bytes || mark != t->text_mark)
         return tg_fail(err, TG_E_DATA,
-                       "%s: the run was trained on another text: want %" PRIu64 " bytes with mark %08"
-                       PRIx64 ", have %" PRIu64 " with %08x (to train on, use the file as a model: "
-                       "--from)", f->path, bytes, mark, t->text->n_bytes, t->text_mark);
+                       "%s: the run was trained on another text: want %" PRIu64
+                       " bytes with mark %08" PRIx64 ", have %" PRIu64
+                       " with %08x (to train on, use the file as a model: "
+                       "--from)",
+                       f->path, bytes, mark, t->text->n_bytes, t->text_mark);
     return TG_OK;
 }
 
 static void restore_history(tg_trainer *t, const tg_meta *meta) {
     const size_t skip = meta->n_history > TG_HISTORY_MAX ? meta->n_history - TG_HISTORY_MAX : 0;
     t->n_history = meta->n_history - skip;
-    if (t->n_history)
-        memcpy(t->history, meta->history + skip, t->n_history * sizeof *t->history);
+    if (t->n_history) memcpy(t->history, meta->history + skip, t->n_history * sizeof *t->history);
     if (meta->best_step >= 0 && !tg_isnan(meta->best_val_loss)) {
         t->best_step = meta->best_step;
         t->best_val = meta->best_val_loss;
@@ -206,17 +213,21 @@ static tg_status restore(tg_trainer *t, tg_file *f, const tg_meta *meta) {
 }
 
 /* A model, then a trainer around it, then the optimizer's state. */
-static tg_status open_run(tg_context *ctx, tg_file *f, tg_text *text, int64_t steps, tg_trainer **out) {
+static tg_status open_run(tg_context *ctx, tg_file *f, tg_text *text, int64_t steps,
+                          tg_trainer **out) {
     tg_meta meta;
     TG_TRY(tg_meta_read(f, &meta));
     if (!f->has_moments)
         return tg_fail(&ctx->err, TG_E_ARG,
                        "%s holds weights alone, no optimizer state: it cannot be resumed, but "
-                       "--from trains it further", f->path);
+                       "--from trains it further",
+                       f->path);
     tg_train_options o = tg_train_options_default();
     const tg_json *train = tg_json_get(f->header, "train");
-    if (train) TG_TRY(tg_meta_get_train(&ctx->err, train, &o, NULL));
-    else o = meta.train_known ? meta.train : o;
+    if (train)
+        TG_TRY(tg_meta_get_train(&ctx->err, train, &o, NULL));
+    else
+        o = meta.train_known ? meta.train : o;
     if (steps > 0) o.steps = steps;
     tg_model *model;
     TG_TRY(tg_weights_alloc(ctx, &f->config, &model));

@@ -9,10 +9,11 @@
 
 tg_status tg_eval_begin(tg_trainer *t, const tg_split *split, int32_t windows, tg_eval_state *e) {
     const size_t T = (size_t)t->model->layout.config.ctx;
-    *e = (tg_eval_state){ .n = tg_eval_windows(split, T, windows) };
+    *e = (tg_eval_state) { .n = tg_eval_windows(split, T, windows) };
     if (e->n == 0)
         return tg_fail(&t->ctx->err, TG_E_DATA,
-                       "evaluation: want at least %zu bytes, have %" PRIu64, T + 1, split->val_bytes);
+                       "evaluation: want at least %zu bytes, have %" PRIu64, T + 1,
+                       split->val_bytes);
     return TG_OK;
 }
 
@@ -49,7 +50,7 @@ tg_status tg_eval_go_on(tg_trainer *t, const tg_split *split, tg_eval_state *e, 
     while (e->next < e->n) {
         if (e->in_batch == 0) {
             TG_TRY(fill(t, split, e));
-            e->run = (tg_run){ .next = 0 };
+            e->run = (tg_run) { .next = 0 };
         }
         e->run.deadline_ms = deadline_ms;
         e->run.cancel = t->cancel;

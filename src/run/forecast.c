@@ -1,8 +1,8 @@
 /*
  * forecast.c - what a run will need, before it starts: plans are made, nothing is allocated.
  *
- * Memory is what will really be touched: flat arrays, the plans' block, the copy of the best weights,
- * and what the program itself takes.
+ * Memory is what will really be touched: flat arrays, the plans' block, the copy of the best
+ * weights, and what the program itself takes.
  */
 #include "base/os.h"
 #include "run/train.h"
@@ -39,22 +39,30 @@ static const tg_preset *fitting(uint64_t bytes) {
 
 static void write_advice(tg_forecast *f, const tg_train_options *o) {
     if (f->memory_bytes > f->memory_available_bytes)
-        advise(f, "memory: %.1f GB are needed and %.1f GB are free: take a smaller preset, batch or "
-               "context\n", (double)f->memory_bytes / 1e9, (double)f->memory_available_bytes / 1e9);
+        advise(f,
+               "memory: %.1f GB are needed and %.1f GB are free: take a smaller preset, batch or "
+               "context\n",
+               (double)f->memory_bytes / 1e9, (double)f->memory_available_bytes / 1e9);
     if (f->train_bytes == 0) return;
     if (f->bytes_per_param < 0.3)
-        advise(f, "text: %.2f bytes a parameter: the model will learn it by heart; '%s' suits %.1f MB "
-               "better, or add text\n", f->bytes_per_param, fitting(f->train_bytes)->name,
-               (double)f->train_bytes / 1e6);
+        advise(f,
+               "text: %.2f bytes a parameter: the model will learn it by heart; '%s' suits %.1f MB "
+               "better, or add text\n",
+               f->bytes_per_param, fitting(f->train_bytes)->name, (double)f->train_bytes / 1e6);
     else if (f->bytes_per_param > 200 && f->epochs < 0.5)
-        advise(f, "text: the run will see %.0f %% of it: a larger preset or more steps would make use "
-               "of the rest\n", 100 * f->epochs);
+        advise(f,
+               "text: the run will see %.0f %% of it: a larger preset or more steps would make use "
+               "of the rest\n",
+               100 * f->epochs);
     if (f->epochs > 20)
-        advise(f, "steps: every byte will be seen %.0f times: watch the validation loss, and set "
-               "--patience to stop when it turns\n", f->epochs);
+        advise(f,
+               "steps: every byte will be seen %.0f times: watch the validation loss, and set "
+               "--patience to stop when it turns\n",
+               f->epochs);
     if (o->val_fraction > 0 && f->val_bytes == 0)
         advise(f, "validation: its part of the text is shorter than a window, so there is none\n");
-    if (o->lr > 5e-3) advise(f, "rate: %g is high for this optimizer; 3e-4 to 3e-3 is usual\n", o->lr);
+    if (o->lr > 5e-3)
+        advise(f, "rate: %g is high for this optimizer; 3e-4 to 3e-3 is usual\n", o->lr);
 }
 
 static void forecast_text(tg_forecast *f, const tg_gpt_config *c, const tg_text *text,
@@ -83,14 +91,15 @@ static void fill(tg_context *ctx, const tg_gpt_config *c, const tg_layout *l, tg
     f->disk_bytes = 3 * f->save_bytes + (o->keep_best ? 4 * f->params : 0);
     f->flop_per_step = tg_train_flop(c, o);
     f->peak_gflops = ctx->peak_gflops;
-    if (f->peak_gflops > 0) f->ms_per_step = f->flop_per_step / (f->peak_gflops * EXPECTED_SHARE) / 1e6;
+    if (f->peak_gflops > 0)
+        f->ms_per_step = f->flop_per_step / (f->peak_gflops * EXPECTED_SHARE) / 1e6;
     f->seconds = f->ms_per_step * (double)o->steps / 1e3;
 }
 
 tg_status tg_train_forecast(tg_context *ctx, const tg_gpt_config *config, tg_text *text,
                             const tg_train_options *options, const tg_train_plans *plans,
                             tg_forecast *out) {
-    *out = (tg_forecast){ .params = 0 };
+    *out = (tg_forecast) { .params = 0 };
     TG_TRY(tg_gpt_config_check(&ctx->err, "model", config));
     const tg_train_options o = tg_train_options_of(options, config);
     TG_TRY(tg_train_options_check(&ctx->err, &o));

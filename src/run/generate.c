@@ -66,7 +66,8 @@ static void gate_end(utf8_gate *g) {
 }
 
 /* Feeds the newest part of the prompt that leaves room for one token; an empty one is a newline. */
-static tg_status feed_prompt(tg_session *s, const char *prompt, size_t n, tg_generate_stats *stats) {
+static tg_status feed_prompt(tg_session *s, const char *prompt, size_t n,
+                             tg_generate_stats *stats) {
     const size_t room = s->capacity > 1 ? (size_t)s->capacity - 1 : 1;
     if (n == 0) {
         prompt = "\n";
@@ -87,10 +88,11 @@ static tg_status feed_prompt(tg_session *s, const char *prompt, size_t n, tg_gen
 
 tg_status tg_session_write(tg_session *s, const char *prompt, size_t prompt_bytes,
                            const tg_sample_options *o, size_t n_tokens, tg_text_fn write,
-                           tg_cancel_fn cancel, void *user, int32_t *ids, tg_generate_stats *stats) {
+                           tg_cancel_fn cancel, void *user, int32_t *ids,
+                           tg_generate_stats *stats) {
     tg_generate_stats own;
     if (!stats) stats = &own;
-    *stats = (tg_generate_stats){ .prompt_tokens = 0 };
+    *stats = (tg_generate_stats) { .prompt_tokens = 0 };
     TG_TRY(tg_sample_options_check(&s->ctx->err, o));
     const double start = tg_time_ms();
     TG_TRY(feed_prompt(s, prompt, prompt_bytes, stats));

@@ -9,7 +9,8 @@
 #include "base/time.h"
 #include "ops/build.h"
 
-/* ------------------------------------------------------------------------------------------- dump */
+/* ------------------------------------------------------------------------------------------- dump
+ */
 
 typedef struct line_sink {
     tg_text_fn write;
@@ -68,10 +69,12 @@ tg_status tg_inspect_dump(tg_context *ctx, const tg_gpt_config *config, const ch
     if (strcmp(which, "decode") == 0) return dump_session(ctx, config, 0, &sink);
     if (strcmp(which, "prefill") == 0)
         return dump_session(ctx, config, TG_SESSION_CLASSES - 1, &sink);
-    return tg_fail(&ctx->err, TG_E_ARG, "dump: want train, eval, decode or prefill, have '%s'", which);
+    return tg_fail(&ctx->err, TG_E_ARG, "dump: want train, eval, decode or prefill, have '%s'",
+                   which);
 }
 
-/* ---------------------------------------------------------------------------------------- profile */
+/* ---------------------------------------------------------------------------------------- profile
+ */
 
 typedef struct profile {
     tg_profile_row *rows; /* [n_rows] */
@@ -83,7 +86,7 @@ static tg_profile_row *row_for(profile *p, const char *op, const char *variant) 
         if (strcmp(p->rows[i].op, op) == 0 && strcmp(p->rows[i].variant, variant) == 0)
             return &p->rows[i];
     TG_ASSERT(p->n_rows < p->room);
-    p->rows[p->n_rows] = (tg_profile_row){ .op = op, .variant = variant };
+    p->rows[p->n_rows] = (tg_profile_row) { .op = op, .variant = variant };
     return &p->rows[p->n_rows++];
 }
 
@@ -91,10 +94,12 @@ static double bytes_of(const tg_step *s) {
     double bytes = 0;
     for (int k = 0; k < TG_MAX_IN; k++)
         if (s->args.in[k])
-            bytes += (double)tg_type_elems(&s->args.in_type[k]) * (double)tg_dtype_bytes(s->args.in_type[k].dtype);
+            bytes += (double)tg_type_elems(&s->args.in_type[k]) *
+                     (double)tg_dtype_bytes(s->args.in_type[k].dtype);
     for (int k = 0; k < TG_MAX_OUT; k++)
         if (s->args.out[k])
-            bytes += (double)tg_type_elems(&s->args.out_type[k]) * (double)tg_dtype_bytes(s->args.out_type[k].dtype);
+            bytes += (double)tg_type_elems(&s->args.out_type[k]) *
+                     (double)tg_dtype_bytes(s->args.out_type[k].dtype);
     return bytes;
 }
 
@@ -127,7 +132,9 @@ static tg_status timed_steps(tg_trainer *t, int n_steps, double *grad_ms, double
     for (int i = 0; i < n_steps; i++) {
         for (int32_t micro = 0; micro < t->o.accum; micro++) {
             TG_TRY(tg_train_fill(t, micro));
-            t->rt = (tg_scalars){ .accumulate = micro > 0, .step = (int32_t)(t->updates + 1), .lr = 0 };
+            t->rt = (tg_scalars) { .accumulate = micro > 0,
+                                   .step = (int32_t)(t->updates + 1),
+                                   .lr = 0 };
             tg_run run = { .step_ms = grad_ms };
             TG_TRY(tg_backend_run(t->ctx->backend, &t->plans.grad, &t->rt, &run));
         }
@@ -143,7 +150,8 @@ tg_status tg_inspect_profile(tg_trainer *t, int n_steps, tg_profile_fn report, v
     profile p = { .room = n };
     double *ms = tg_alloc(mem, n * sizeof *ms);
     p.rows = tg_alloc(mem, n * sizeof *p.rows);
-    tg_status s = ms && p.rows ? TG_OK : tg_fail_memory(&t->ctx->err, "profile", n * sizeof *p.rows);
+    tg_status s =
+        ms && p.rows ? TG_OK : tg_fail_memory(&t->ctx->err, "profile", n * sizeof *p.rows);
     if (s == TG_OK) s = timed_steps(t, n_steps, ms, ms + n_grad);
     if (s == TG_OK) {
         add_plan(&p, &t->plans.grad, ms, n_steps);
@@ -155,7 +163,8 @@ tg_status tg_inspect_profile(tg_trainer *t, int n_steps, tg_profile_fn report, v
     return s;
 }
 
-/* ------------------------------------------------------------------------------------- one product */
+/* ------------------------------------------------------------------------------------- one product
+ */
 
 tg_status tg_inspect_matmul(tg_context *ctx, int32_t m, int32_t n, int32_t k, int trans,
                             size_t n_times, double *ms) {
@@ -164,8 +173,10 @@ tg_status tg_inspect_matmul(tg_context *ctx, int32_t m, int32_t n, int32_t k, in
     tg_block memory = { .data = NULL };
     TG_TRY(tg_graph_init(&g, &ctx->err, ctx->levers));
     const size_t M = (size_t)m, N = (size_t)n, K = (size_t)k;
-    tg_value *a = tg_input(&g, "a", trans == 1 ? tg_type_2d(TG_F32, K, M) : tg_type_2d(TG_F32, M, K));
-    tg_value *b = tg_input(&g, "b", trans == 2 ? tg_type_2d(TG_F32, N, K) : tg_type_2d(TG_F32, K, N));
+    tg_value *a =
+        tg_input(&g, "a", trans == 1 ? tg_type_2d(TG_F32, K, M) : tg_type_2d(TG_F32, M, K));
+    tg_value *b =
+        tg_input(&g, "b", trans == 2 ? tg_type_2d(TG_F32, N, K) : tg_type_2d(TG_F32, K, N));
     tg_value *c = tg_matmul(&g, a, b, NULL, trans);
     if (g.status == TG_OK) tg_output(&g, c, "c");
     const tg_plan_options o = { "matmul", ctx->isa, ctx->levers, ctx->threads };
@@ -188,7 +199,8 @@ tg_status tg_inspect_matmul(tg_context *ctx, int32_t m, int32_t n, int32_t k, in
     return s;
 }
 
-/* -------------------------------------------------------------------------- gradients of a model */
+/* -------------------------------------------------------------------------- gradients of a model
+ */
 
 /* A tiny model in the oracle: every parameter's gradient node, and some elements of each tried. */
 typedef struct model_check {
@@ -242,13 +254,15 @@ static double difference(model_check *m, double *x, double have, double largest)
     return tg_fabs((up - down) / (2 * h) - have) / largest;
 }
 
-static void check_param(model_check *m, size_t i, tg_check_fn report, void *user, size_t *n_failed) {
+static void check_param(model_check *m, size_t i, tg_check_fn report, void *user,
+                        size_t *n_failed) {
     const double tolerance = 1e-6;
     const size_t n = tg_type_elems(&m->wrt[i]->type);
     double *x = tg_oracle_data(&m->oracle, m->wrt[i]);
     const double *dx = m->dwrt[i] ? tg_oracle_data(&m->oracle, m->dwrt[i]) : NULL;
     double worst = dx ? 0 : TG_INF, largest = 1e-4;
-    for (size_t e = 0; dx && e < n; e++) largest = tg_fabs(dx[e]) > largest ? tg_fabs(dx[e]) : largest;
+    for (size_t e = 0; dx && e < n; e++)
+        largest = tg_fabs(dx[e]) > largest ? tg_fabs(dx[e]) : largest;
     for (size_t e = 0; dx && e < n; e += n / 5 + 1) {
         const double error = difference(m, &x[e], dx[e], largest);
         if (!(error <= worst)) worst = tg_isnan(error) ? TG_INF : error;
@@ -258,7 +272,8 @@ static void check_param(model_check *m, size_t i, tg_check_fn report, void *user
     if (report) report(user, &check);
 }
 
-tg_status tg_inspect_model_gradients(tg_context *ctx, tg_check_fn report, void *user, size_t *n_failed) {
+tg_status tg_inspect_model_gradients(tg_context *ctx, tg_check_fn report, void *user,
+                                     size_t *n_failed) {
     model_check *m = tg_alloc(&ctx->err.mem, sizeof *m);
     if (!m) return tg_fail_memory(&ctx->err, "gradient check", sizeof *m);
     tg_arena_init(&m->arena, &ctx->err.mem);

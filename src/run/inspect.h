@@ -1,5 +1,6 @@
 /*
- * inspect.h - looking inside: plans as text, time by op, one product alone, gradients of a whole model.
+ * inspect.h - looking inside: plans as text, time by op, one product alone, gradients of a whole
+ * model.
  */
 #ifndef TG_RUN_INSPECT_H
 #define TG_RUN_INSPECT_H
@@ -13,6 +14,7 @@ tg_status tg_inspect_profile(tg_trainer *t, int n_steps, tg_profile_fn report, v
 tg_status tg_inspect_matmul(tg_context *ctx, int32_t m, int32_t n, int32_t k, int trans,
                             size_t n_times, double *ms);
 /* The whole model's gradient graph against finite differences, in double. */
-tg_status tg_inspect_model_gradients(tg_context *ctx, tg_check_fn report, void *user, size_t *n_failed);
+tg_status tg_inspect_model_gradients(tg_context *ctx, tg_check_fn report, void *user,
+                                     size_t *n_failed);
 
 #endif

@@ -58,9 +58,12 @@ static void count_repeats(scan *s, const uint8_t *p, size_t n) {
         s->pieces++;
         if (h == 0) h = 1;
         for (size_t i = h % SEEN, tries = 0; tries < 16; tries++, i = (i + 1) % SEEN) {
-            if (s->seen[i] == 0) s->seen[i] = h;
-            else if (s->seen[i] == h) s->repeated++;
-            else continue;
+            if (s->seen[i] == 0)
+                s->seen[i] = h;
+            else if (s->seen[i] == h)
+                s->repeated++;
+            else
+                continue;
             break;
         }
     }
@@ -112,14 +115,18 @@ static void report_length(scan *s, int32_t T, double val_fraction) {
     const tg_split split = tg_text_split(s->text->n_bytes, val_fraction);
     if (T > 0 && split.train_bytes < (uint64_t)T + 1)
         find(s, 0, "short",
-             "the training part has %" PRIu64 " bytes; a window of %d tokens needs %d: take a longer "
+             "the training part has %" PRIu64
+             " bytes; a window of %d tokens needs %d: take a longer "
              "text or a smaller context",
              split.train_bytes, (int)T, (int)T + 1);
     else if (T > 0 && val_fraction > 0 && split.val_bytes < (uint64_t)T + 1)
-        find(s, 1, "short", "the validation part has %" PRIu64 " bytes, fewer than a window of %d: no "
-             "validation loss will be shown", split.val_bytes, (int)T + 1);
+        find(s, 1, "short",
+             "the validation part has %" PRIu64 " bytes, fewer than a window of %d: no "
+             "validation loss will be shown",
+             split.val_bytes, (int)T + 1);
     else if (s->text->n_bytes < 20000)
-        find(s, 1, "short", "%" PRIu64 " bytes are very little: expect the model to learn them by heart",
+        find(s, 1, "short",
+             "%" PRIu64 " bytes are very little: expect the model to learn them by heart",
              s->text->n_bytes);
 }
 
@@ -128,14 +135,17 @@ static bool report_utf16(scan *s) {
     uint8_t head[4] = { 0 };
     const size_t n = s->text->n_bytes < 4 ? (size_t)s->text->n_bytes : 4;
     if (tg_text_read(s->text, 0, head, n) != TG_OK) return false;
-    const bool mark = n >= 2 && ((head[0] == 0xff && head[1] == 0xfe) ||
-                                 (head[0] == 0xfe && head[1] == 0xff));
+    const bool mark =
+        n >= 2 && ((head[0] == 0xff && head[1] == 0xfe) || (head[0] == 0xfe && head[1] == 0xff));
     const bool half_nul = s->count[0] > s->scanned * 2 / 5 && s->count[0] < s->scanned * 3 / 5;
     if (mark || half_nul)
-        find(s, 1, "utf16", "this looks like UTF-16 (%s): convert it to UTF-8 first, or half of what "
-             "the model learns is zero bytes", mark ? "byte order mark at 0" : "every second byte is NUL");
+        find(s, 1, "utf16",
+             "this looks like UTF-16 (%s): convert it to UTF-8 first, or half of what "
+             "the model learns is zero bytes",
+             mark ? "byte order mark at 0" : "every second byte is NUL");
     if (n >= 3 && head[0] == 0xef && head[1] == 0xbb && head[2] == 0xbf)
-        find(s, 2, "bom", "a UTF-8 byte order mark stands at offset 0; the model will see its 3 bytes");
+        find(s, 2, "bom",
+             "a UTF-8 byte order mark stands at offset 0; the model will see its 3 bytes");
     return mark || half_nul;
 }
 
@@ -157,24 +167,31 @@ static void report_bytes(scan *s, bool utf16) {
         find(s, 1, "binary", "%.0f %% control bytes: this looks like a binary file",
              100.0 * (double)control / (double)s->scanned);
     if (!utf16 && s->first_bad_utf8 != UINT64_MAX)
-        find(s, 1, "invalid_utf8", "not valid UTF-8 from offset %" PRIu64 " on: the model learns the "
-             "bytes as they are; convert the text if it has accents", s->first_bad_utf8);
+        find(s, 1, "invalid_utf8",
+             "not valid UTF-8 from offset %" PRIu64 " on: the model learns the "
+             "bytes as they are; convert the text if it has accents",
+             s->first_bad_utf8);
     else if (!utf16)
-        find(s, 2, "utf8", "valid UTF-8, %u different bytes",
-             symbols);
+        find(s, 2, "utf8", "valid UTF-8, %u different bytes", symbols);
     if (s->cr_alone > s->count['\n'])
         find(s, 1, "cr_only", "lines end with CR alone (%" PRIu64 " of them): convert them to LF",
              s->cr_alone);
     else if (s->crlf > 0)
-        find(s, 2, "crlf", "%" PRIu64 " lines end with CR LF: the model will write them so", s->crlf);
+        find(s, 2, "crlf", "%" PRIu64 " lines end with CR LF: the model will write them so",
+             s->crlf);
     if (s->pieces >= 8 && s->repeated * 10 > s->pieces)
-        find(s, 1, "repeated", "%.0f %% of the text repeats earlier parts byte by byte: the validation "
-             "loss will look better than it is", 100.0 * (double)s->repeated / (double)s->pieces);
+        find(s, 1, "repeated",
+             "%.0f %% of the text repeats earlier parts byte by byte: the validation "
+             "loss will look better than it is",
+             100.0 * (double)s->repeated / (double)s->pieces);
 }
 
-tg_status tg_text_find_faults(tg_text *t, int32_t ctx_tokens, double val_fraction, tg_lint_fn report,
-                              void *user) {
-    scan s = { .text = t, .report = report, .user = user, .first_nul = UINT64_MAX,
+tg_status tg_text_find_faults(tg_text *t, int32_t ctx_tokens, double val_fraction,
+                              tg_lint_fn report, void *user) {
+    scan s = { .text = t,
+               .report = report,
+               .user = user,
+               .first_nul = UINT64_MAX,
                .first_bad_utf8 = UINT64_MAX };
     if (t->n_bytes == 0) {
         find(&s, 0, "empty", "the text is empty");
@@ -183,8 +200,9 @@ tg_status tg_text_find_faults(tg_text *t, int32_t ctx_tokens, double val_fractio
     const tg_mem *mem = &t->ctx->err.mem;
     uint8_t *piece = tg_alloc(mem, PIECE_BYTES);
     s.seen = tg_alloc(mem, SEEN * sizeof *s.seen);
-    tg_status status = piece && s.seen ? scan_text(&s, piece)
-                                       : tg_fail_memory(&t->ctx->err, "scan of a text", PIECE_BYTES);
+    tg_status status = piece && s.seen
+                           ? scan_text(&s, piece)
+                           : tg_fail_memory(&t->ctx->err, "scan of a text", PIECE_BYTES);
     if (status == TG_OK) {
         report_length(&s, ctx_tokens, val_fraction);
         report_bytes(&s, report_utf16(&s));

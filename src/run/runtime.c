@@ -42,8 +42,10 @@ tg_status tg_levers_parse(tg_ctx *err, const char *text, uint32_t *levers) {
         const bool off = n > 0 && item[0] == '-', on = n > 0 && item[0] == '+';
         const int lever = off || on ? find_lever(item + 1, n - 1) : -1;
         if (lever < 0) return unknown_lever(err, item, n);
-        if (on) *levers |= 1u << lever;
-        else *levers &= ~(1u << lever);
+        if (on)
+            *levers |= 1u << lever;
+        else
+            *levers &= ~(1u << lever);
         item += comma ? n + 1 : n;
     }
     return TG_OK;
@@ -129,9 +131,11 @@ static void write_banner(tg_context *ctx) {
 /* All that follows the first allocation; on failure the context only carries its error. */
 static tg_status open_context(tg_context *ctx, const tg_context_options *o) {
     if (o->device && strcmp(o->device, "cpu") != 0)
-        return tg_fail(&ctx->err, TG_E_UNSUPPORTED, "device: this build has cpu, not '%s'", o->device);
+        return tg_fail(&ctx->err, TG_E_UNSUPPORTED, "device: this build has cpu, not '%s'",
+                       o->device);
     ctx->levers = tg_levers_default();
     TG_TRY(tg_levers_parse(&ctx->err, o->levers, &ctx->levers));
+    ctx->err.small_pages = !(ctx->levers & TG_LEVER_BIT(huge_pages));
     TG_TRY(choose_isa(ctx, o->isa));
     TG_TRY(choose_threads(ctx, o->threads));
     TG_TRY(tg_pool_new(&ctx->err, ctx->threads, &ctx->pool));
@@ -142,7 +146,7 @@ static tg_status open_context(tg_context *ctx, const tg_context_options *o) {
 
 tg_status tg_runtime_new(const tg_context_options *o, tg_context **out) {
     tg_mem mem = tg_mem_default();
-    if (o->alloc) mem = (tg_mem){ o->alloc, o->alloc_user };
+    if (o->alloc) mem = (tg_mem) { o->alloc, o->alloc_user };
     tg_context *ctx = *out = tg_alloc(&mem, sizeof *ctx);
     if (!ctx) return TG_E_MEMORY;
     tg_ctx_init(&ctx->err, &mem, o->log, o->log_user);
@@ -162,7 +166,7 @@ tg_status tg_runtime_block(tg_context *ctx, size_t bytes, tg_block *out) {
 }
 
 tg_status tg_runtime_machine(tg_context *ctx, tg_machine_info *out) {
-    *out = (tg_machine_info){ .cpus = 0 };
+    *out = (tg_machine_info) { .cpus = 0 };
     tg_os_cpus cpus;
     tg_os_memory memory;
     tg_os_cpus_get(&cpus);
@@ -177,7 +181,8 @@ tg_status tg_runtime_machine(tg_context *ctx, tg_machine_info *out) {
     return TG_OK;
 }
 
-/* ----------------------------------------------------------------------------------- measurements */
+/* ----------------------------------------------------------------------------------- measurements
+ */
 
 /* One region of all workers, each with its own result on a cache line of its own. */
 typedef struct peak_run {
@@ -199,7 +204,8 @@ static void run_multiply_add(void *arg, unsigned w) {
 
 static void run_read(void *arg, unsigned w) {
     peak_run *r = arg;
-    r->kernels->read(r->data + r->bytes_each / sizeof(float) * w, r->bytes_each, &r->worker[w].sink);
+    r->kernels->read(r->data + r->bytes_each / sizeof(float) * w, r->bytes_each,
+                     &r->worker[w].sink);
 }
 
 tg_status tg_runtime_measure_peak(tg_context *ctx, double *gflops) {

@@ -15,10 +15,10 @@ struct tg_context {
     tg_ctx err;
     tg_pool *pool;
     tg_backend *backend;
-    size_t isa;          /* row of simd/isa.def */
-    uint32_t levers;     /* TG_LEVER_BITs */
-    unsigned threads;    /* workers of the pool: 1 when the lever threads is off */
-    double peak_gflops;  /* 0 until measured */
+    size_t isa;         /* row of simd/isa.def */
+    uint32_t levers;    /* TG_LEVER_BITs */
+    unsigned threads;   /* workers of the pool: 1 when the lever threads is off */
+    double peak_gflops; /* 0 until measured */
     double read_bytes_per_s;
     char banner[768];
 };

@@ -21,8 +21,9 @@ static tg_status build_class(tg_session *s, tg_session_class *k) {
     tg_graph *g = &k->graph;
     tg_value **caches = tg_arena_array(&g->arena, (size_t)c->layers, sizeof *caches);
     if (!caches) return tg_fail_memory(&s->ctx->err, "list of caches", sizeof *caches);
-    const tg_type type = { TG_F32, 4, { 2, (size_t)c->heads, (size_t)s->capacity,
-                                        (size_t)(c->width / c->heads) } };
+    const tg_type type = {
+        TG_F32, 4, { 2, (size_t)c->heads, (size_t)s->capacity, (size_t)(c->width / c->heads) }
+    };
     for (int32_t i = 0; i < c->layers; i++) {
         char name[32];
         snprintf(name, sizeof name, "cache.%d", (int)i);
@@ -33,7 +34,9 @@ static tg_status build_class(tg_session *s, tg_session_class *k) {
     k->logits = s->model->family->graph(g, l, weights, k->tokens, caches);
     if (g->status == TG_OK) tg_output(g, k->logits, "logits");
     TG_TRY(tg_graph_finish(g));
-    const tg_plan_options o = { k->rows == 1 ? "decode" : k->rows <= 32 ? "chunk" : "prompt",
+    const tg_plan_options o = { k->rows == 1    ? "decode"
+                                : k->rows <= 32 ? "chunk"
+                                                : "prompt",
                                 s->ctx->isa, s->ctx->levers, s->ctx->threads };
     return tg_plan_build(&k->plan, g, &o);
 }
@@ -42,7 +45,8 @@ static tg_status build_sample(tg_session *s) {
     s->sample_built = true;
     TG_TRY(tg_graph_init(&s->sample_graph, &s->ctx->err, s->ctx->levers));
     tg_graph *g = &s->sample_graph;
-    s->sample_logits = tg_input(g, "logits", tg_type_2d(TG_F32, 1, (size_t)s->model->layout.config.vocab));
+    s->sample_logits =
+        tg_input(g, "logits", tg_type_2d(TG_F32, 1, (size_t)s->model->layout.config.vocab));
     s->recent = tg_input(g, "recent", tg_type_1d(TG_I32, TG_RECENT_MAX));
     s->token = tg_sample(g, s->sample_logits, s->recent);
     if (g->status == TG_OK) tg_output(g, s->token, "token");
@@ -82,7 +86,8 @@ static tg_status build(tg_session *s) {
     tg_plan_place(&s->sample, (char *)s->memory.data + bytes);
     s->logits = tg_plan_data(&s->sample, s->sample_logits);
     s->fed = tg_arena_array(&s->arena, (size_t)s->capacity, sizeof *s->fed);
-    return s->fed ? TG_OK : tg_fail_memory(&s->ctx->err, "tokens of a session", (size_t)s->capacity * 4);
+    return s->fed ? TG_OK
+                  : tg_fail_memory(&s->ctx->err, "tokens of a session", (size_t)s->capacity * 4);
 }
 
 tg_status tg_session_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, tg_session **out) {
@@ -133,8 +138,9 @@ tg_status tg_session_feed(tg_session *s, const int32_t *tokens, size_t n, const 
                        (int)(s->capacity - s->n_tokens), (int)s->capacity);
     for (size_t i = 0; i < n; i++)
         if (tokens[i] < 0 || tokens[i] >= V)
-            return tg_fail(&s->ctx->err, TG_E_RANGE, "session: token %zu: want an id in [0,%d), have %d",
-                           i, (int)V, (int)tokens[i]);
+            return tg_fail(&s->ctx->err, TG_E_RANGE,
+                           "session: token %zu: want an id in [0,%d), have %d", i, (int)V,
+                           (int)tokens[i]);
     for (size_t done = 0; done < n;) {
         tg_session_class *k = class_for(s, n - done);
         const size_t rows = n - done < (size_t)k->rows ? n - done : (size_t)k->rows;
@@ -153,9 +159,11 @@ tg_status tg_session_feed(tg_session *s, const int32_t *tokens, size_t n, const 
 
 tg_status tg_sample_options_check(tg_ctx *err, const tg_sample_options *o) {
     if (!(o->temperature >= 0 && o->temperature <= 1000))
-        return tg_fail(err, TG_E_ARG, "sampling: temperature: want 0..1000, have %g", o->temperature);
+        return tg_fail(err, TG_E_ARG, "sampling: temperature: want 0..1000, have %g",
+                       o->temperature);
     if (o->top_k < 0)
-        return tg_fail(err, TG_E_ARG, "sampling: top_k: want 0 (off) or more, have %d", (int)o->top_k);
+        return tg_fail(err, TG_E_ARG, "sampling: top_k: want 0 (off) or more, have %d",
+                       (int)o->top_k);
     if (!(o->top_p > 0 && o->top_p <= 1))
         return tg_fail(err, TG_E_ARG, "sampling: top_p: want a number in (0,1], have %g", o->top_p);
     if (!(o->min_p >= 0 && o->min_p <= 1))
@@ -169,7 +177,8 @@ tg_status tg_sample_options_check(tg_ctx *err, const tg_sample_options *o) {
     return TG_OK;
 }
 
-tg_status tg_session_draw(tg_session *s, const tg_sample_options *o, uint64_t index, int32_t *token) {
+tg_status tg_session_draw(tg_session *s, const tg_sample_options *o, uint64_t index,
+                          int32_t *token) {
     TG_TRY(tg_sample_options_check(&s->ctx->err, o));
     if (s->n_tokens == 0)
         return tg_fail(&s->ctx->err, TG_E_ARG, "sampling: the session was not fed anything yet");
@@ -177,10 +186,16 @@ tg_status tg_session_draw(tg_session *s, const tg_sample_options *o, uint64_t in
     memcpy(tg_plan_data(&s->sample, s->recent), s->fed + s->n_tokens - recent,
            (size_t)recent * sizeof *s->fed);
     const tg_scalars rt = {
-        .temperature = (float)o->temperature, .top_p = (float)o->top_p, .min_p = (float)o->min_p,
-        .repeat_penalty = (float)o->repeat_penalty, .top_k = o->top_k, .n_recent = recent,
-        .seed_lo = (uint32_t)o->seed, .seed_hi = (uint32_t)(o->seed >> 32),
-        .draw_lo = (uint32_t)index, .draw_hi = (uint32_t)(index >> 32),
+        .temperature = (float)o->temperature,
+        .top_p = (float)o->top_p,
+        .min_p = (float)o->min_p,
+        .repeat_penalty = (float)o->repeat_penalty,
+        .top_k = o->top_k,
+        .n_recent = recent,
+        .seed_lo = (uint32_t)o->seed,
+        .seed_hi = (uint32_t)(o->seed >> 32),
+        .draw_lo = (uint32_t)index,
+        .draw_hi = (uint32_t)(index >> 32),
     };
     tg_run run = { .next = 0 };
     TG_TRY(tg_backend_run(s->ctx->backend, &s->sample, &rt, &run));
@@ -194,7 +209,8 @@ tg_status tg_session_make_room(tg_session *s) {
         s->n_tokens = 0;
         return TG_OK;
     }
-    /* The tokens are fed from where they lie: feeding writes them in front of what it still reads. */
+    /* The tokens are fed from where they lie: feeding writes them in front of what it still reads.
+     */
     memmove(s->fed, s->fed + s->n_tokens - keep, (size_t)keep * sizeof *s->fed);
     s->n_tokens = 0;
     return tg_session_feed(s, s->fed, (size_t)keep, NULL);

@@ -39,7 +39,8 @@ struct tg_session {
 tg_status tg_session_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, tg_session **out);
 void tg_session_close(tg_session *s);
 tg_status tg_session_feed(tg_session *s, const int32_t *tokens, size_t n, const float **logits);
-tg_status tg_session_draw(tg_session *s, const tg_sample_options *o, uint64_t index, int32_t *token);
+tg_status tg_session_draw(tg_session *s, const tg_sample_options *o, uint64_t index,
+                          int32_t *token);
 /* Keeps the newest half of the window and evaluates it anew. */
 tg_status tg_session_make_room(tg_session *s);
 tg_status tg_sample_options_check(tg_ctx *err, const tg_sample_options *o);

@@ -1,12 +1,18 @@
 /*
  * stories.c - expands the story grammar: one walk over templates, written straight to the caller.
  *
- * The grammar is three files of tables, each a list of rows; a row has columns split by " | ", named
- * in the table's head. The first column is what a bare reference means.
+ * The grammar is a handful of files of tables, each a list of rows; a row has columns split by " | ",
+ * named in the table's head. The first column is what a bare reference means.
  *
- *     stories_words.def    names, animals, things, places, traits, sayings, short phrases
- *     stories_scenes.def   scenes that any plot may use: openings, walks, meetings, meals, endings
- *     stories_plots.def    the plots: a title and a chain of scenes each
+ *     stories_plots.def    the plots: a title and a chain of scenes each; begin reading there
+ *     stories_quests.def, stories_days.def, stories_home.def   the scenes of single plots
+ *     stories_scenes.def   scenes that any plot may use: openings, walks, meetings, searches, endings
+ *     stories_talk.def     phrases, feelings, small talk, news and tales
+ *     stories_words.def    people, things, places, seasons, food, sayings, with what belongs to them
+ *     stories_nouns.def    long lists of plain words
+ *     stories_same.def     words that may stand for each other
+ *
+ * TG_TABLE is a list of templates, TG_LIST one of fixed texts, in which no word is exchanged.
  *
  * A template is text with these marks (nothing else is special):
  *
@@ -15,13 +21,19 @@
  *     {place1}      with a digit: drawn once and kept for the story; {place2} is another row
  *     {bird0.song}  with 0: the row that was drawn last, kept or not
  *     {season1=winter}   keeps from now on the row whose first column is "winter"; writes nothing
- *     {h} {h.him}   a person of the cast (list below): the name, or a column of kind or sex
+ *     {h} {h.him}   a person of the cast (list below): the name, or a column of kind or sex; at the
+ *                   first mention who it is, too ("her grandmother, Nana Ida,")
+ *     {f.call}      the name without that, and from then on the person counts as mentioned
+ *     {f.name}      the bare first name, and nothing changes; {f.met} is "yes" or "no"
  *     {glad:f}      table glad with x = f: inside it, {x} and {x.he} mean the friend
  *     {meet:ho}     x = h and y = o
  *     {^...}        the same with a capital first letter
  *     {a} {^a}      "a" or "an", as the next letter wants (so no "hour" and no "useful" behind it)
  *     [one/two/]    one of the pieces, which may be empty and may nest
+ *     [~one/two]    the same piece each time in a story
  *     [?season1=winter:cold/warm]   the first piece if the column is that text, else the second
+ *     did not       words that stand in stories_same.def become any of their like, or themselves
+ *     {flower}+     the plural: a final s, es or ies
  *     `             a double quote (the grammar lives in C strings)
  *     \n            the end of a paragraph
  *
@@ -54,65 +66,85 @@ typedef struct {
     const char *columns; /* "name at look": the names of the columns, split by one space */
     const char *const *rows;
     size_t n_rows;
+    bool fixed; /* no word of it is exchanged */
 } table;
 
 #define TG_TABLE(name, columns) static const char *const rows_##name[] = {
+#define TG_LIST(name, columns)  TG_TABLE(name, columns)
 #define R(...)                  __VA_ARGS__,
 #define TG_END                                                                                     \
     }                                                                                              \
     ;
 #include "run/stories_days.def"
 #include "run/stories_home.def"
+#include "run/stories_nouns.def"
 #include "run/stories_plots.def"
 #include "run/stories_quests.def"
+#include "run/stories_same.def"
 #include "run/stories_scenes.def"
+#include "run/stories_talk.def"
 #include "run/stories_words.def"
 #undef TG_TABLE
+#undef TG_LIST
 #undef R
 #undef TG_END
 
+#define ENTRY(name, columns, fixed)                                                                \
+    { #name, columns, rows_##name, sizeof rows_##name / sizeof rows_##name[0], fixed },
+
 static const table tables[] = {
-#define TG_TABLE(name, columns)                                                                    \
-    { #name, columns, rows_##name, sizeof rows_##name / sizeof rows_##name[0] },
+#define TG_TABLE(name, columns) ENTRY(name, columns, false)
+#define TG_LIST(name, columns)  ENTRY(name, columns, true)
 #define R(...)
 #define TG_END
 #include "run/stories_days.def"
 #include "run/stories_home.def"
+#include "run/stories_nouns.def"
 #include "run/stories_plots.def"
 #include "run/stories_quests.def"
+#include "run/stories_same.def"
 #include "run/stories_scenes.def"
+#include "run/stories_talk.def"
 #include "run/stories_words.def"
 #undef TG_TABLE
+#undef TG_LIST
 #undef R
 #undef TG_END
 };
 
 enum { N_TABLES = sizeof tables / sizeof tables[0] };
 _Static_assert(N_TABLES * 2 < N_BUCKETS, "stories: want a table index at most half full");
+_Static_assert(sizeof rows_same / sizeof rows_same[0] * 2 < N_BUCKETS, "stories: the same for words");
 
 /*
  * The cast. Who plays a part is decided when the part is first mentioned.
- *   call            how the person is named, with x = the person
- *   people_she, _he the kind's table in a world of people, by sex;  beasts: in a world of animals
- *   names_she, _he  the table of names
+ *   first, call   templates of the name at the first mention and later, with x = the person
+ *   people        the table of the kind in a world of people, she and he
+ *   beasts        the same in a world of animals
+ *   names         the table of the name, she and he
  */
 typedef struct {
     char key;
-    const char *call;
+    const char *first, *call;
     const char *people[2], *beasts[2], *names[2];
 } part;
 
+#define CHILD { "child_she", "child_he" }, { "beast", "beast" }, { "girl", "boy" }
+#define KIN   { "kin_she", "kin_he" }, { "kin_she", "kin_he" }, { "girl", "boy" }
+#define ADULT { "adult_she", "adult_he" }, { "beast", "beast" }, { "surname", "surname" }
+#define ODD   { "stranger", "stranger" }, { "stranger", "stranger" }, { "surname", "surname" }
+
 /* clang-format off */
 static const part parts[] = {
-    /* the hero, the friend, the small one, the rival */
-    { 'h', "{x.name}", { "child_she", "child_he" }, { "beast", "beast" }, { "girl", "boy" } },
-    { 'f', "{x.name}", { "child_she", "child_he" }, { "beast", "beast" }, { "girl", "boy" } },
-    { 's', "{x.name}", { "child_she", "child_he" }, { "beast", "beast" }, { "girl", "boy" } },
-    { 'r', "{x.name}", { "child_she", "child_he" }, { "beast", "beast" }, { "girl", "boy" } },
-    /* the elder of the family, the neighbour, the stranger */
-    { 'e', "{x.title} {x.name}", { "kin_she", "kin_he" }, { "kin_she", "kin_he" }, { "girl", "boy" } },
-    { 'n', "{x.mrs} {x.name}", { "adult_she", "adult_he" }, { "beast", "beast" }, { "surname", "surname" } },
-    { 'o', "the {x.kind}", { "stranger", "stranger" }, { "stranger", "stranger" }, { "surname", "surname" } },
+    /* hero, friend, small one, rival */
+    { 'h', "{x.name}", "{x.name}", CHILD },
+    { 'f', "{h.his} friend {x.name}", "{x.name}", CHILD },
+    { 's', "{h.his} little {x.sib} {x.name}", "{x.name}", CHILD },
+    { 'r', "{x.name}, {a}{x.kind} from {nearby},", "{x.name}", CHILD },
+    /* elder of the family, neighbour, stranger */
+    { 'e', "{h.his} {x.kind}, {x.title} {x.name},", "{x.title} {x.name}", KIN },
+    { 'n', "{x.mrs} {x.name} the {job1}", "{x.mrs} {x.name}", ADULT },
+    { 'o', "the {x.kind}", "the {x.kind}", ODD },
 };
 /* clang-format on */
 
@@ -134,6 +166,7 @@ typedef struct {
 
 typedef struct {
     choice sex, kind, name; /* found false: not cast yet */
+    bool met;               /* the story has said who it is */
 } person;
 
 typedef struct {
@@ -155,7 +188,7 @@ typedef struct {
     bool comma;   /* a comma is due before it, and before the space, unless a stop follows */
     bool capital; /* it is to be a capital */
     bool article; /* "a" or "an" is due before it */
-    char last;    /* the last byte written */
+    char last[2]; /* the last byte put and the one before; a last y is not written yet */
 
     /* the story being told */
     uint64_t seed, story;
@@ -165,12 +198,15 @@ typedef struct {
     kept kept[MAX_KEPT];
     choice recent[N_RECENT]; /* a ring: the oldest is overwritten */
 
-    uint16_t index[N_BUCKETS]; /* number of a table + 1, by the hash of its name; 0 is empty */
+    /* open-addressed by hash, 0 is empty */
+    uint16_t index[N_BUCKETS];      /* number of a table + 1, by its name */
+    uint16_t same_index[N_BUCKETS]; /* number of a row of table `same` + 1, by its first word */
 } teller;
 
-/* Who x and y are while a table is expanded; 0 if nobody. */
+/* Where a template is being expanded. */
 typedef struct {
-    char x, y;
+    char x, y;  /* the keys of the persons that x and y stand for; 0: nobody */
+    bool fixed; /* no word is exchanged */
 } scope;
 
 /* -------------------------------------------------------------------------------------- Output */
@@ -181,12 +217,19 @@ static void flush(teller *t) {
     t->n_piece = 0;
 }
 
-static void put_byte(teller *t, char c) {
+static void write_byte(teller *t, char c) {
     if (t->left == 0) return;
     t->piece[t->n_piece++] = c;
-    t->last = c;
     t->left--;
     if (t->n_piece == PIECE_BYTES || t->left == 0) flush(t);
+}
+
+/* Writes c, but keeps back a y until the next byte shows that no plural comes. */
+static void put_byte(teller *t, char c) {
+    if (t->last[0] == 'y') write_byte(t, 'y');
+    if (c != 'y') write_byte(t, c);
+    t->last[1] = t->last[0];
+    t->last[0] = c;
 }
 
 static bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
@@ -202,10 +245,24 @@ static bool is_stop(char c) {
     return c == '.' || c == ',' || c == '!' || c == '?' || c == ';' || c == ':';
 }
 
+/* Makes a plural of the noun just put. */
+static void put_plural(teller *t) {
+    const char a = t->last[0], b = t->last[1];
+    const bool hisses = a == 's' || a == 'x' || a == 'z' || (a == 'h' && (b == 'c' || b == 's'));
+    if (a == 'y' && !is_vowel(b)) {
+        t->last[0] = 'i'; /* instead of the y that was kept back */
+        write_byte(t, 'i');
+        put_byte(t, 'e');
+    } else if (hisses) {
+        put_byte(t, 'e');
+    }
+    put_byte(t, 's');
+}
+
 /* Holds back what depends on the next character: true if c was held. */
 static bool hold(teller *t, char c) {
     if (c == ' ') {
-        t->space = t->last != '\n';
+        t->space = t->last[0] != '\n';
     } else if (c == ',') {
         t->comma = true;
         t->space = false;
@@ -239,13 +296,17 @@ static void put_span(teller *t, span s) {
 
 /* ------------------------------------------------------------------------------------- Choices */
 
-/* A number in [0, n). The story's own number is the stream, its high half lies above the draw's. */
-static size_t below(teller *t, size_t n) {
+/* Choice number `draw` of this story, in [0, n). The story's number is the stream, its high half
+ * lies above the number of the choice. */
+static size_t below_at(const teller *t, uint32_t draw, size_t n) {
     uint32_t block[4];
-    const uint64_t index = (t->story >> 32) << 32 | t->draw++;
+    const uint64_t index = (t->story >> 32) << 32 | draw;
     tg_philox(t->seed, index, TG_RNG_STORIES, (uint32_t)t->story, block);
     return (size_t)tg_rng_below(tg_rng_draw64(block), n);
 }
+
+/* The next choice of this story, in [0, n). */
+static size_t below(teller *t, size_t n) { return below_at(t, t->draw++, n); }
 
 static bool was_recent(const teller *t, choice c) {
     const size_t n = t->n_recent < N_RECENT ? t->n_recent : N_RECENT;
@@ -283,11 +344,23 @@ static uint32_t hash(span name) {
     return h;
 }
 
+static void index_put(uint16_t index[N_BUCKETS], span name, size_t number) {
+    uint32_t b = hash(name);
+    while (index[b % N_BUCKETS] != 0) b++;
+    index[b % N_BUCKETS] = (uint16_t)(number + 1);
+}
+
+/* The letters that text begins with. */
+static span word_of(span text) {
+    size_t n = 0;
+    while (n < text.length && is_letter(text.at[n])) n++;
+    return (span){ text.at, n };
+}
+
 static void index_tables(teller *t) {
-    for (size_t i = 0; i < N_TABLES; i++) {
-        uint32_t b = hash(span_of(tables[i].name));
-        while (t->index[b % N_BUCKETS] != 0) b++;
-        t->index[b % N_BUCKETS] = (uint16_t)(i + 1);
+    for (size_t i = 0; i < N_TABLES; i++) index_put(t->index, span_of(tables[i].name), i);
+    for (size_t i = 0; i < sizeof rows_same / sizeof rows_same[0]; i++) {
+        index_put(t->same_index, word_of(span_of(rows_same[i])), i);
     }
 }
 
@@ -379,19 +452,24 @@ static size_t draw_sex(teller *t, size_t number) {
     return below(t, 4) > 0 ? 1u - hero.row : hero.row;
 }
 
-/* The person of the part with that key, cast now if need be; NULL: there is no such part. */
-static const person *cast(teller *t, char key) {
+/* The number of the part with that key, or N_PARTS. */
+static size_t find_part(char key) {
     size_t i = 0;
     while (i < N_PARTS && parts[i].key != key) i++;
-    if (i == N_PARTS) return NULL;
-    person *who = &t->cast[i];
+    return i;
+}
+
+/* The person of a part, cast now if need be. */
+static person *cast(teller *t, size_t number) {
+    const part *role = &parts[number];
+    person *who = &t->cast[number];
     if (!who->sex.found) {
         const choice world = keep(t, find_table(t, span_of("world")), '1');
         const bool beasts = same(column(world, span_of("cast")), span_of("beasts"));
-        const size_t sex = draw_sex(t, i);
+        const size_t sex = draw_sex(t, number);
         who->sex = (choice){ true, find_table(t, span_of("sex")), (uint16_t)sex };
-        who->kind = draw_from(t, beasts ? parts[i].beasts[sex] : parts[i].people[sex]);
-        who->name = draw_from(t, parts[i].names[sex]);
+        who->kind = draw_from(t, beasts ? role->beasts[sex] : role->people[sex]);
+        who->name = draw_from(t, role->names[sex]);
     }
     return who;
 }
@@ -442,15 +520,18 @@ static reference parse(span s, scope who) {
 
 /* The template that a reference to a person stands for; at NULL: no such person or column. */
 static span person_text(teller *t, reference *r, scope who) {
-    const char key = resolve(r->name.at[0], who);
-    const person *p = cast(t, key);
-    if (p == NULL) return (span){ NULL, 0 };
-    r->scope.x = key;
-    if (r->column.length == 0) {
-        size_t i = 0;
-        while (parts[i].key != key) i++;
-        return span_of(parts[i].call);
+    r->scope.x = resolve(r->name.at[0], who);
+    r->scope.fixed = true;
+    const size_t number = find_part(r->scope.x);
+    if (number == N_PARTS) return (span){ NULL, 0 };
+    person *p = cast(t, number);
+    const bool call = same(r->column, span_of("call"));
+    if (call || r->column.length == 0) {
+        const bool first = !call && !p->met;
+        p->met = true;
+        return span_of(first ? parts[number].first : parts[number].call);
     }
+    if (same(r->column, span_of("met"))) return span_of(p->met ? "yes" : "no");
     if (same(r->column, span_of("name"))) return column(p->name, (span){ NULL, 0 });
     const span cell = column(p->kind, r->column);
     return cell.at != NULL ? cell : column(p->sex, r->column);
@@ -461,6 +542,7 @@ static span reference_text(teller *t, reference *r, scope who) {
     if (r->name.length == 1) return person_text(t, r, who);
     const uint16_t number = find_table(t, r->name);
     if (number == N_TABLES) return (span){ NULL, 0 };
+    r->scope.fixed = tables[number].fixed;
     const choice c = r->digit == 0     ? draw_row(t, number)
                      : r->digit == '0' ? last_drawn(t, number)
                                        : keep(t, number, r->digit);
@@ -530,8 +612,12 @@ static void expand_pieces(teller *t, span inside, scope who, size_t depth) {
         expand_condition(t, inside, who, depth);
         return;
     }
+    const bool once = inside.length > 0 && inside.at[0] == '~';
+    if (once) inside = (span){ inside.at + 1, inside.length - 1 };
     nth_piece(inside, 0, &n_pieces);
-    const size_t wanted = below(t, n_pieces);
+    /* The text itself names the choice; the upper half of the numbers is kept for these. */
+    const uint32_t named = hash(inside) | UINT32_C(1) << 31;
+    const size_t wanted = once ? below_at(t, named, n_pieces) : below(t, n_pieces);
     expand(t, nth_piece(inside, wanted, &n_pieces), who, depth);
 }
 
@@ -543,6 +629,35 @@ static size_t inside_length(span text, char open, char close) {
         if (text.at[i] == close && --nested == 0) return i - 1;
     }
     return text.length - 1;
+}
+
+/*
+ * If the text begins with the words of a row of table `same`: tells its second column instead.
+ * Returns how many bytes of the text that covers, 0 if there is no such row.
+ */
+static size_t expand_same(teller *t, span text, scope who, size_t depth) {
+    const span word = word_of(text);
+    for (uint32_t b = hash(word); t->same_index[b % N_BUCKETS] != 0; b++) {
+        const choice c = { true, find_table(t, span_of("same")),
+                           (uint16_t)(t->same_index[b % N_BUCKETS] - 1) };
+        const span what = column(c, span_of("what"));
+        if (what.length > text.length || !same(what, (span){ text.at, what.length })) continue;
+        if (what.length < text.length && is_letter(text.at[what.length])) continue;
+        if (!is_lower(what.at[0])) t->capital = true;
+        who.fixed = true;
+        expand(t, column(c, span_of("instead")), who, depth + 1);
+        return what.length;
+    }
+    return 0;
+}
+
+/* Tells the letters that the text begins with, or what may stand for them; returns their number. */
+static size_t expand_word(teller *t, span text, scope who, size_t depth) {
+    const size_t covered = who.fixed ? 0 : expand_same(t, text, who, depth);
+    if (covered > 0) return covered;
+    const span word = word_of(text);
+    put_span(t, word);
+    return word.length;
 }
 
 static void expand(teller *t, span text, scope who, size_t depth) {
@@ -557,6 +672,10 @@ static void expand(teller *t, span text, scope who, size_t depth) {
             const span inside = { here.at + 1, inside_length(here, '[', ']') };
             expand_pieces(t, inside, who, depth);
             i += inside.length + 1;
+        } else if (c == '+') {
+            put_plural(t);
+        } else if (is_letter(c)) {
+            i += expand_word(t, here, who, depth) - 1;
         } else {
             put(t, c);
         }
@@ -569,9 +688,9 @@ static void tell_story(teller *t) {
     t->draw = 0;
     t->n_kept = t->n_recent = 0;
     t->space = t->comma = t->capital = t->article = false;
-    t->last = '\n';
+    t->last[0] = t->last[1] = '\n';
     for (size_t i = 0; i < N_PARTS; i++) t->cast[i] = (person){ 0 };
-    expand(t, span_of("{story}\n\n"), (scope){ 0, 0 }, 0);
+    expand(t, span_of("{story}\n\n"), (scope){ 0 }, 0);
 }
 
 tg_status tg_stories_generate(uint64_t seed, uint64_t bytes, tg_stories_write write, void *user) {

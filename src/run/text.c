@@ -79,7 +79,7 @@ tg_status tg_text_mark(tg_text *t, uint32_t *mark) {
 
 tg_split tg_text_split(uint64_t n_bytes, double val_fraction) {
     const uint64_t val = (uint64_t)((double)n_bytes * val_fraction);
-    return (tg_split){ n_bytes - val, val };
+    return (tg_split) { n_bytes - val, val };
 }
 
 tg_status tg_text_window(tg_text *t, uint64_t start, size_t T, int32_t *inputs, int32_t *targets) {

@@ -12,7 +12,7 @@ struct tg_text {
     tg_os_file *file; /* NULL: in memory */
     char *bytes;      /* the copy in memory */
     uint64_t n_bytes;
-    uint8_t *window;  /* [window_room] scratch for a row of a batch */
+    uint8_t *window; /* [window_room] scratch for a row of a batch */
     size_t window_room;
 };
 
@@ -42,7 +42,7 @@ uint64_t tg_batch_start(uint64_t seed, uint64_t sample, uint64_t train_bytes, si
 uint64_t tg_eval_windows(const tg_split *s, size_t T, int32_t wanted);
 uint64_t tg_eval_start(const tg_split *s, size_t T, uint64_t i, uint64_t n);
 
-tg_status tg_text_find_faults(tg_text *t, int32_t ctx_tokens, double val_fraction, tg_lint_fn report,
-                              void *user);
+tg_status tg_text_find_faults(tg_text *t, int32_t ctx_tokens, double val_fraction,
+                              tg_lint_fn report, void *user);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * train.c - the state machine of a training run. See train.h for the picture.
  *
- * Every slice ends at a step of a plan; what it leaves is enough to go on, and tg_train_settle makes
- * whole steps of it again by forgetting the micro-steps of an unfinished one. The random numbers of
- * a batch depend on the step alone, so that they are the same when it is replayed.
+ * Every slice ends at a step of a plan; what it leaves is enough to go on, and tg_train_settle
+ * makes whole steps of it again by forgetting the micro-steps of an unfinished one. The random
+ * numbers of a batch depend on the step alone, so that they are the same when it is replayed.
  */
 #include "run/train.h"
 
@@ -11,7 +11,8 @@
 #include "base/time.h"
 #include "run/schedule.h"
 
-/* --------------------------------------------------------------------------------------- options */
+/* --------------------------------------------------------------------------------------- options
+ */
 
 /* A range with a message. NaN is in no range. */
 static tg_status want(tg_ctx *err, const char *name, double have, double low, double high) {
@@ -49,7 +50,8 @@ tg_train_options tg_train_options_of(const tg_train_options *o, const tg_gpt_con
     return out;
 }
 
-/* ------------------------------------------------------------------------------- making a trainer */
+/* ------------------------------------------------------------------------------- making a trainer
+ */
 
 static tg_status bind(tg_trainer *t, tg_plan *p) {
     const size_t bytes = t->model->layout.n_elems * sizeof(float);
@@ -70,7 +72,8 @@ static tg_status allocate(tg_trainer *t) {
     if (t->o.keep_best && t->split.val_bytes > 0) TG_TRY(tg_runtime_block(t->ctx, bytes, &t->best));
     TG_TRY(tg_runtime_block(t->ctx, t->plans.memory_bytes, &t->memory));
     t->history = tg_alloc(&t->ctx->err.mem, TG_HISTORY_MAX * sizeof *t->history);
-    if (!t->history) return tg_fail_memory(&t->ctx->err, "history", TG_HISTORY_MAX * sizeof *t->history);
+    if (!t->history)
+        return tg_fail_memory(&t->ctx->err, "history", TG_HISTORY_MAX * sizeof *t->history);
     TG_TRY(bind(t, &t->plans.grad));
     TG_TRY(bind(t, &t->plans.update));
     return bind(t, &t->plans.eval);
@@ -81,8 +84,8 @@ static tg_status check_text(tg_trainer *t) {
     t->split = tg_text_split(t->text->n_bytes, t->o.val_fraction);
     if (t->split.train_bytes < T + 1)
         return tg_fail(&t->ctx->err, TG_E_DATA,
-                       "text: the training part has %" PRIu64 " of %" PRIu64 " bytes; a context of %"
-                       PRIu64 " tokens needs at least %" PRIu64,
+                       "text: the training part has %" PRIu64 " of %" PRIu64
+                       " bytes; a context of %" PRIu64 " tokens needs at least %" PRIu64,
                        t->split.train_bytes, t->text->n_bytes, T, T + 1);
     if (t->split.val_bytes < T + 1) t->split.val_bytes = 0;
     return tg_text_mark(t->text, &t->text_mark);
@@ -133,7 +136,8 @@ tg_status tg_train_fill(tg_trainer *t, int32_t micro) {
     const size_t T = (size_t)t->model->layout.config.ctx;
     int32_t *tokens = tg_plan_data(&t->plans.grad, t->plans.tokens);
     int32_t *targets = tg_plan_data(&t->plans.grad, t->plans.targets);
-    const uint64_t first = ((uint64_t)t->step * (uint64_t)t->o.accum + (uint64_t)micro) * (uint64_t)t->o.batch;
+    const uint64_t first =
+        ((uint64_t)t->step * (uint64_t)t->o.accum + (uint64_t)micro) * (uint64_t)t->o.batch;
     for (size_t row = 0; row < (size_t)t->o.batch; row++) {
         const uint64_t start = tg_batch_start(t->o.seed, first + row, t->split.train_bytes, T);
         TG_TRY(tg_text_window(t->text, start, T, tokens + row * T, targets + row * T));
@@ -155,9 +159,10 @@ static void begin_step(tg_trainer *t) {
     t->micro = 0;
     t->run.next = 0;
     t->busy_ms = 0;
-    t->report = (tg_step_report){ .step = t->step + 1, .val_loss = TG_NAN,
-                                  .lr = tg_schedule_lr(&t->o, t->step) };
-    t->rt = (tg_scalars){ .lr = (float)t->report.lr, .step = (int32_t)(t->updates + 1) };
+    t->report = (tg_step_report) { .step = t->step + 1,
+                                   .val_loss = TG_NAN,
+                                   .lr = tg_schedule_lr(&t->o, t->step) };
+    t->rt = (tg_scalars) { .lr = (float)t->report.lr, .step = (int32_t)(t->updates + 1) };
     if (t->poison.pending && !t->poison.in_gradient) tg_train_poison_apply(t, false);
 }
 
@@ -186,7 +191,7 @@ static void remember(tg_trainer *t, int64_t step, double loss, double val) {
         t->n_history = kept;
         t->history_stride *= 2;
     }
-    t->history[t->n_history++] = (tg_history_point){ step, loss, val };
+    t->history[t->n_history++] = (tg_history_point) { step, loss, val };
 }
 
 static void hash_loss(tg_trainer *t, float loss) {
@@ -203,7 +208,8 @@ static tg_status refuse(tg_trainer *t, float loss, float norm) {
     if (t->o.skip_bad_steps) return TG_OK;
     t->phase = TG_PHASE_IDLE;
     return tg_fail(&t->ctx->err, TG_E_NUMBER,
-                   "step %" PRId64 ": loss %g, gradient norm %g: the first tensor that is not finite "
+                   "step %" PRId64
+                   ": loss %g, gradient norm %g: the first tensor that is not finite "
                    "is %s; the update was refused and the weights are those of step %" PRId64,
                    t->step + 1, (double)loss, (double)norm, t->report.bad_tensor, t->step);
 }
@@ -271,8 +277,8 @@ static void finish_report(tg_trainer *t, tg_step_report *out) {
     t->report.ms = t->busy_ms;
     t->report.tok_per_s = t->busy_ms > 0 ? tokens / t->busy_ms * 1e3 : 0;
     if (t->ctx->peak_gflops > 0 && t->busy_ms > 0)
-        t->report.share_of_peak = tg_train_flop(&t->model->layout.config, &t->o) / t->busy_ms / 1e6 /
-                                  t->ctx->peak_gflops;
+        t->report.share_of_peak =
+            tg_train_flop(&t->model->layout.config, &t->o) / t->busy_ms / 1e6 / t->ctx->peak_gflops;
     t->report.loss_hash = t->loss_hash;
     t->report.early_stop = t->o.patience > 0 && t->stale >= t->o.patience;
     t->model->step = t->step;
@@ -299,7 +305,7 @@ tg_status tg_train_poll(tg_trainer *t, double budget_ms, tg_step_report *out) {
             return TG_STOPPED;
         TG_TRY(train_slice(t, deadline));
     } else if (t->report.step != t->step) {
-        t->report = (tg_step_report){ .step = t->step, .loss = t->last_loss, .val_loss = TG_NAN };
+        t->report = (tg_step_report) { .step = t->step, .loss = t->last_loss, .val_loss = TG_NAN };
     }
     if (t->eval_pending) {
         const tg_status s = validate(t, deadline);

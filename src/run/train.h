@@ -2,10 +2,9 @@
  * train.h - what a tg_trainer is inside: two plans over one block of memory, and a small state
  * machine that walks them in slices.
  *
- *   grad plan     tokens, targets -> loss, gradients       run once per micro-step; the first writes
- *                                                          the gradients, the later ones add
- *   update plan   gradients -> norm, clip, AdamW           refuses to write if anything is not finite
- *   eval plan     tokens, targets -> logits, log-sum-exp   validation
+ *   grad plan     tokens, targets -> loss, gradients       run once per micro-step; the first
+ * writes the gradients, the later ones add update plan   gradients -> norm, clip, AdamW refuses to
+ * write if anything is not finite eval plan     tokens, targets -> logits, log-sum-exp   validation
  *
  * State of the optimizer (flat arrays of the layout):   weights | grads | adam_m | adam_v | best
  *
@@ -38,7 +37,12 @@ tg_status tg_train_plans_build(tg_context *ctx, const tg_family *family, const t
                                const tg_train_options *o, tg_train_plans *out);
 void tg_train_plans_free(tg_train_plans *p);
 
-typedef enum tg_train_phase { TG_PHASE_IDLE, TG_PHASE_MICRO, TG_PHASE_UPDATE, TG_PHASE_EVAL } tg_train_phase;
+typedef enum tg_train_phase {
+    TG_PHASE_IDLE,
+    TG_PHASE_MICRO,
+    TG_PHASE_UPDATE,
+    TG_PHASE_EVAL
+} tg_train_phase;
 
 /* A running validation: may be cut in slices like everything else. */
 typedef struct tg_eval_state {
@@ -80,7 +84,7 @@ struct tg_trainer {
 
     double last_loss, last_val, best_val;
     int64_t best_step, last_val_step;
-    int32_t stale; /* validations since the best one */
+    int32_t stale;  /* validations since the best one */
     bool best_held; /* best holds the weights of best_step */
     uint64_t loss_hash;
     tg_history_point *history; /* [TG_HISTORY_MAX] */

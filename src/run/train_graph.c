@@ -56,8 +56,9 @@ static tg_status build_update(tg_train_plans *p, const tg_layout *l, const tg_tr
     tg_value *loss = tg_state(g, "loss", tg_type_scalar(TG_F32));
     p->stats = tg_grad_norm(g, grads, loss, (float)o->clip);
     if (l->n_decayed > INT32_MAX)
-        return tg_fail(g->ctx, TG_E_UNSUPPORTED, "training: want at most %d decayed weights, have %zu",
-                       INT32_MAX, l->n_decayed);
+        return tg_fail(g->ctx, TG_E_UNSUPPORTED,
+                       "training: want at most %d decayed weights, have %zu", INT32_MAX,
+                       l->n_decayed);
     const tg_attr a = { .i = { (int32_t)l->n_decayed },
                         .f = { (float)o->beta1, (float)o->beta2, (float)o->eps,
                                (float)o->weight_decay } };
@@ -81,7 +82,8 @@ static tg_status build_eval(tg_train_plans *p, const tg_family *family, const tg
     return tg_graph_finish(g);
 }
 
-static tg_status plan(tg_context *ctx, tg_plan *plan, tg_graph *g, const char *name, size_t *bytes) {
+static tg_status plan(tg_context *ctx, tg_plan *plan, tg_graph *g, const char *name,
+                      size_t *bytes) {
     const tg_plan_options o = { name, ctx->isa, ctx->levers, ctx->threads };
     TG_TRY(tg_plan_build(plan, g, &o));
     if (tg_plan_memory_bytes(plan) > *bytes) *bytes = tg_plan_memory_bytes(plan);

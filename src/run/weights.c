@@ -41,7 +41,8 @@ void tg_weights_free(tg_model *m) {
     tg_free(&mem, m, sizeof *m);
 }
 
-/* ----------------------------------------------------------------------------------- fresh weights */
+/* ----------------------------------------------------------------------------------- fresh weights
+ */
 
 typedef struct init_job {
     tg_model *m;
@@ -94,8 +95,7 @@ tg_status tg_weights_load(tg_file *f, const tg_layout *layout, const char *prefi
         char name[160];
         snprintf(name, sizeof name, "%s%s", prefix, t->name);
         const tg_file_tensor *ft = tg_file_find(f, name);
-        if (!ft)
-            return tg_fail(f->ctx, TG_E_FORMAT, "%s: tensor %s is missing", f->path, name);
+        if (!ft) return tg_fail(f->ctx, TG_E_FORMAT, "%s: tensor %s is missing", f->path, name);
         if (ft->elems != (uint64_t)t->rows * t->cols)
             return tg_fail(f->ctx, TG_E_SHAPE, "%s: tensor %s: want %zu elements, have %" PRIu64,
                            f->path, name, t->rows * t->cols, ft->elems);
@@ -116,8 +116,7 @@ static tg_status load(tg_model *m, tg_file *f) {
     TG_TRY(tg_meta_read(f, &meta));
     m->meta = meta;
     /* The history lies in the file's arena, which goes with the file: keep a copy. */
-    tg_history_point *history =
-        tg_arena_array(&m->arena, meta.n_history + 1, sizeof *meta.history);
+    tg_history_point *history = tg_arena_array(&m->arena, meta.n_history + 1, sizeof *meta.history);
     if (!history) return tg_fail_memory(&m->ctx->err, "history", meta.n_history * sizeof *history);
     if (meta.n_history) memcpy(history, meta.history, meta.n_history * sizeof *history);
     m->meta.history = history;
@@ -169,23 +168,22 @@ static tg_status read_flat(void *user, size_t tensor, tg_part part, uint64_t fir
 
 tg_weights tg_flat_weights(const tg_flat_source *source) {
     tg_flat_source *user = (tg_flat_source *)(uintptr_t)source;
-    return (tg_weights){ read_flat, user, source->part[TG_PART_ADAM_M] != NULL };
+    return (tg_weights) { read_flat, user, source->part[TG_PART_ADAM_M] != NULL };
 }
 
 tg_status tg_weights_save(tg_model *m, const char *path, tg_file_kind kind) {
     const tg_flat_source source = { &m->layout, { m->weights, NULL, NULL } };
     const tg_weights weights = tg_flat_weights(&source);
     if (kind != TG_FILE_V3)
-        return tg_tgpt2_save(&m->ctx->err, path, kind, &m->layout.config, m->step, &m->meta, &weights,
-                             false);
+        return tg_tgpt2_save(&m->ctx->err, path, kind, &m->layout.config, m->step, &m->meta,
+                             &weights, false);
     tg_buf text;
     tg_buf_init(&text, &m->ctx->err.mem);
     tg_json_writer w;
     tg_json_writer_init(&w, &text);
     tg_meta_put_v3(&w, &m->layout.config, m->step, &m->meta);
     tg_status s = tg_buf_status(&m->ctx->err, &text, "header of a file");
-    if (s == TG_OK)
-        s = tg_tgpt3_save(&m->ctx->err, path, text.data, text.length, &weights, false);
+    if (s == TG_OK) s = tg_tgpt3_save(&m->ctx->err, path, text.data, text.length, &weights, false);
     tg_buf_deinit(&text);
     return s;
 }

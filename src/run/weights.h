@@ -14,9 +14,9 @@ struct tg_model {
     const tg_family *family;
     tg_layout layout; /* tables in the arena */
     tg_arena arena;
-    tg_block block;   /* layout.n_elems floats */
-    float *weights;   /* = block.data */
-    tg_meta meta;     /* history and options of the run that made it; arrays in the arena */
+    tg_block block; /* layout.n_elems floats */
+    float *weights; /* = block.data */
+    tg_meta meta;   /* history and options of the run that made it; arrays in the arena */
     int64_t step;
     double loss, val_loss;
     bool has_moments; /* in the file it came from */

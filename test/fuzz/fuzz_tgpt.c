@@ -2,7 +2,7 @@
  * fuzz_tgpt.c - libFuzzer entry for everything that reads .tinygpt files.
  *
  *     clang-19 -std=c11 -g -O1 -DTG_DEBUG -fsanitize=fuzzer,address,undefined -Iinclude -Isrc
- *         test/fuzz/fuzz_tgpt.c $(ls src/{base,dtype,io}/*.c) -o fuzz_tgpt
+ *         test/fuzz/fuzz_tgpt.c $(find src/base src/dtype src/io -name '*.c') -o fuzz_tgpt
  *     mkdir -p corpus && TG_FUZZ_SEEDS=corpus ./fuzz_tgpt -max_len=16384 corpus
  *
  * TG_FUZZ_SEEDS names a folder that gets a smallest file of each kind before the run begins.
@@ -79,6 +79,29 @@ static void try_bytes(const uint8_t *data, size_t n) {
     PROMISE(m.peak_bytes <= 2 * n + ((size_t)64 << 20));
 }
 
+/* A v3 file with all element types; its numbers are zeros. */
+static tg_status save_mixed(tg_ctx *ctx, const char *path, const tg_gpt_config *config) {
+    static const char json[] = "{\"family\":\"tinygpt\",\"step\":0,\"config\":{\"layers\":1,"
+                               "\"dModel\":1,\"ctx\":1,\"heads\":1}}";
+    static const tg_file_dtype types[] = { TG_FILE_INT4, TG_FILE_F16, TG_FILE_BF16, TG_FILE_F32 };
+    static const uint8_t zeros[1024];
+    tg_arena arena;
+    tg_manifest m;
+    tg_tgpt3_writer *w;
+    tg_arena_init(&arena, &ctx->mem);
+    PROMISE(tg_manifest_new(ctx, &arena, config, &m) == TG_OK);
+    PROMISE(tg_tgpt3_begin(ctx, path, json, sizeof json - 1, &w) == TG_OK);
+    for (size_t i = 0; i < m.n; i++) {
+        tg_tgpt3_declare(w, m.entry[i].name, types[i % 4], (uint32_t)m.entry[i].n_dims,
+                         m.entry[i].dim);
+    }
+    for (size_t i = 0; i < m.n; i++) {
+        tg_tgpt3_write(w, zeros, (size_t)tg_file_dtype_bytes(types[i % 4], m.entry[i].elems));
+    }
+    tg_arena_deinit(&arena);
+    return tg_tgpt3_commit(w, false);
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
     (void)argc;
     (void)argv;
@@ -91,10 +114,11 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
     char path[512];
     tg_ctx ctx;
     tg_ctx_init(&ctx, NULL, NULL, NULL);
-    for (int i = 0; folder && i < 6; i++) {
+    for (int i = 0; folder && i < 7; i++) {
         snprintf(path, sizeof path, "%s/seed%d.tinygpt", folder, i);
-        PROMISE((i < 4 ? tg_tgpt2_save(&ctx, path, kinds[i], &config, 7, &meta, &weights, false)
-                       : model_save_v3(&ctx, path, &config, i == 5, false)) == TG_OK);
+        PROMISE((i < 4   ? tg_tgpt2_save(&ctx, path, kinds[i], &config, 7, &meta, &weights, false)
+                 : i < 6 ? model_save_v3(&ctx, path, &config, i == 5, false)
+                         : save_mixed(&ctx, path, &config)) == TG_OK);
     }
     return 0;
 }

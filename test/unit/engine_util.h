@@ -1,5 +1,6 @@
 /*
- * engine_util.h - what the tests of training and sampling share: contexts, the text, golden numbers.
+ * engine_util.h - what the tests of training and sampling share: contexts, the text, golden
+ * numbers.
  */
 #ifndef TG_TEST_ENGINE_UTIL_H
 #define TG_TEST_ENGINE_UTIL_H
@@ -62,7 +63,8 @@ typedef struct run_of {
     tg_trainer *trainer;
 } run_of;
 
-static inline run_of start_run(tg_context *ctx, const tg_gpt_config *config, const tg_train_options *o) {
+static inline run_of start_run(tg_context *ctx, const tg_gpt_config *config,
+                               const tg_train_options *o) {
     run_of r = { .ctx = ctx };
     OK(ctx, tg_text_open(ctx, SHAKESPEARE, &r.text));
     OK(ctx, tg_model_new(ctx, config, 42, &r.model));

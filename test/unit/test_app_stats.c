@@ -78,7 +78,7 @@ static void covers(void **state) {
         const tg_interval in = tg_stats_interval(x, N);
         held += in.low <= 0.125 && 0.125 <= in.high;
     }
-    const double share = (double)held / TRIALS;
+    const double share = (double)held / (double)TRIALS;
     assert_true(share > 0.96 && share < 0.97);
 }
 

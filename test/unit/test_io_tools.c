@@ -126,6 +126,64 @@ static void names_the_first_difference(void **state) {
     bytes_free(&a);
 }
 
+/* A file with this header, all else being equal. */
+static void save_with(const char *to, const char *json) {
+    const tg_weights weights = { .read = model_read };
+    tg_ctx ctx;
+    tg_ctx_init(&ctx, NULL, NULL, NULL);
+    if (tg_tgpt3_save(&ctx, to, json, strlen(json), &weights, false) != TG_OK) {
+        fail_msg("%s", ctx.message);
+    }
+}
+
+#define HEAD                                                                                       \
+    "{\"family\":\"tinygpt\",\"step\":1,\"config\":{\"layers\":1,\"dModel\":1,\"ctx\":1,\"heads\":1}"
+
+/* What text a run was trained on belongs to it; who wrote the file and when does not. */
+static void compares_what_a_run_depends_on(void **state) {
+    (void)state;
+    static const struct {
+        const char *a, *b, *says;
+    } cases[] = {
+        { HEAD ",\"tool\":\"x\",\"savedAt\":1}", HEAD ",\"savedAt\":2}", "equal: 20 tensors" },
+        { HEAD ",\"data\":{\"bytes\":7,\"sums\":[1,2,null]}}",
+          HEAD ",\"data\": {\"bytes\":7, \"sums\":[1,2,null]}}", "equal: 20 tensors" },
+        { HEAD ",\"data\":{\"bytes\":7,\"sums\":[1,2,null]}}",
+          HEAD ",\"data\":{\"bytes\":7,\"sums\":[1,3,null]}}", "header data differs: 2 and 3" },
+        { HEAD ",\"data\":{\"bytes\":7,\"name\":\"a\"}}",
+          HEAD ",\"data\":{\"bytes\":7,\"name\":\"b\"}}", "header data differs: name a and b" },
+        { HEAD ",\"data\":{\"bytes\":7}}", HEAD ",\"data\":{\"size\":7}}",
+          "header data differs: bytes" },
+        { HEAD ",\"data\":[1,2]}", HEAD ",\"data\":[1]}", "header data differs: data one value" },
+        { HEAD ",\"data\":[1,true]}", HEAD ",\"data\":[1,false]}",
+          "header data differs: one value" },
+        { HEAD ",\"finalLoss\":{\"step\":1,\"train\":2}}",
+          HEAD ",\"finalLoss\":{\"step\":1,\"train\":2,\"val\":3}}",
+          "final validation loss differs: unknown and 3" },
+        { HEAD ",\"finalLoss\":{\"step\":1,\"train\":2}}", HEAD "}",
+          "final loss: step differs: 1 and -1" },
+        { HEAD ",\"lossHistory\":[{\"step\":1,\"train\":null}]}", HEAD ",\"lossHistory\":[]}",
+          "number of history points differs: 1 and 0" },
+        { HEAD ",\"bestVal\":{\"step\":1,\"loss\":2}}", HEAD ",\"bestVal\":null}",
+          "best validation loss: step differs: 1 and -1" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        tg_ctx ctx;
+        tg_buf line;
+        bool equal;
+        tg_ctx_init(&ctx, NULL, NULL, NULL);
+        tg_buf_init(&line, &ctx.mem);
+        save_with(path, cases[i].a);
+        save_with(path_b, cases[i].b);
+        assert_int_equal(tg_io_compare(&ctx, path, path_b, &equal, keep_text, &line), TG_OK);
+        assert_int_equal(equal, strncmp(cases[i].says, "equal", 5) == 0);
+        if (!strstr(tg_buf_text(&line), cases[i].says)) {
+            fail_msg("case %zu: want \"%s\", have \"%s\"", i, cases[i].says, tg_buf_text(&line));
+        }
+        tg_buf_deinit(&line);
+    }
+}
+
 /* From v3 to v2: what the header has a place for goes over, moments included. */
 static void converts_to_v2(void **state) {
     (void)state;
@@ -183,6 +241,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(describes_a_file, clear_folder),
         cmocka_unit_test_teardown(names_the_first_difference, clear_folder),
+        cmocka_unit_test_teardown(compares_what_a_run_depends_on, clear_folder),
         cmocka_unit_test_teardown(converts_to_v2, clear_folder),
         cmocka_unit_test_teardown(is_the_same_every_time, clear_folder),
     };

@@ -547,6 +547,10 @@ static void refuses_numbers_that_f16_cannot_hold(void **state) {
                                    &meta, &weights, false),
                      TG_E_RANGE);
     assert_int_equal(unlink(out), 0);
+    /* v3 has a writer of its own. */
+    tg_ctx_clear(&ctx);
+    assert_int_equal(tg_tgpt2_save(&ctx, out, TG_FILE_V3, &config, 0, &meta, &weights, false),
+                     TG_E_ARG);
 }
 
 /* A history of any length is thinned to 512 points that end with the last one. */
@@ -606,6 +610,39 @@ static void survives_failing_allocations(void **state) {
     }
 }
 
+/* The presets' published numbers of parameters, by the list and by the closed form. */
+static void counts_parameters(void **state) {
+    (void)state;
+    static const struct {
+        int32_t layers, width, heads, ctx;
+        uint64_t params;
+    } presets[] = {
+        { 2, 48, 3, 32, 70464 },          { 3, 96, 3, 64, 366432 },
+        { 4, 128, 4, 96, 838400 },        { 6, 192, 6, 128, 2743296 },
+        { 8, 256, 8, 128, 6416896 },      { 12, 256, 8, 256, 9608704 },
+        { 14, 384, 12, 256, 25039872 },   { 14, 384, 12, 512, 25138176 },
+        { 24, 1280, 20, 512, 473244160 },
+    };
+    for (size_t i = 0; i < sizeof presets / sizeof presets[0]; i++) {
+        tg_ctx ctx;
+        tg_arena arena;
+        tg_manifest m;
+        const tg_gpt_config config =
+            config_of(presets[i].layers, presets[i].width, presets[i].heads, presets[i].ctx);
+        tg_ctx_init(&ctx, NULL, NULL, NULL);
+        tg_arena_init(&arena, &ctx.mem);
+        assert_int_equal(tg_gpt_config_check(&ctx, "preset", &config), TG_OK);
+        assert_int_equal(tg_manifest_new(&ctx, &arena, &config, &m), TG_OK);
+        assert_int_equal(m.elems, presets[i].params);
+        assert_int_equal(tg_manifest_elems(&config), presets[i].params);
+        assert_int_equal(m.n, 4 + 16 * (size_t)presets[i].layers);
+        char last[64];
+        snprintf(last, sizeof last, "blocks.%d.mlp.fc_out.bias", presets[i].layers - 1);
+        assert_string_equal(m.entry[m.n - 1].name, last);
+        tg_arena_deinit(&arena);
+    }
+}
+
 /* Encode and decode of single blocks, at the edges. */
 static void int4_blocks(void **state) {
     (void)state;
@@ -652,6 +689,7 @@ int main(void) {
         cmocka_unit_test(refuses_numbers_that_f16_cannot_hold),
         cmocka_unit_test(thins_the_history),
         cmocka_unit_test(survives_failing_allocations),
+        cmocka_unit_test(counts_parameters),
         cmocka_unit_test(int4_blocks),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

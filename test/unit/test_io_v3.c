@@ -577,6 +577,34 @@ static void lists_all_that_is_wrong_with_the_tensors(void **state) {
     }
 }
 
+/* Data that belongs to no tensor, and moments of a type that cannot hold them. */
+static void refuses_data_beyond_the_tensors(void **state) {
+    (void)state;
+    const tg_gpt_config config = tiny();
+    char message[TG_MESSAGE_BYTES];
+    bytes tnsr, data;
+    model_parts(&config, true, &tnsr, &data);
+    bytes_append(&data, "stowaway", 8);
+    bytes b = build_model(&config, true, "DATA", data, NULL, 0, 0);
+    assert_int_equal(check_bytes(b.data, b.n, message), TG_E_FORMAT);
+    assert_non_null(strstr(message, ": data: want"));
+    bytes_free(&b);
+    /* The last entry of the table becomes f16, and what it loses goes from the data, too. */
+    const size_t entry = tnsr.n - 4 - strlen("adam_v.blocks.0.mlp.fc_out.bias") - 8 - 20;
+    tnsr.data[entry + 2] = 2;
+    tg_put_u64(tnsr.data + entry + 12, 2);
+    data.n -= 8 + 2;
+    b = build_model(&config, true, "DATA", data, NULL, 0, 0);
+    const size_t at = (size_t)tg_get_u64(b.data + 64 + 32 + 8);
+    memcpy(b.data + at, tnsr.data, tnsr.n);
+    v3_repair(b.data, b.n);
+    assert_int_equal(check_bytes(b.data, b.n, message), TG_E_FORMAT);
+    assert_non_null(strstr(message, "fc_out.bias: want f32, have f16"));
+    bytes_free(&b);
+    bytes_free(&tnsr);
+    bytes_free(&data);
+}
+
 static void refuses_numbers_out_of_range(void **state) {
     (void)state;
     const tg_gpt_config config = tiny();
@@ -742,6 +770,7 @@ int main(void) {
         cmocka_unit_test_teardown(refuses_hostile_values, clear_folder),
         cmocka_unit_test_teardown(refuses_hostile_headers, clear_folder),
         cmocka_unit_test_teardown(lists_all_that_is_wrong_with_the_tensors, clear_folder),
+        cmocka_unit_test_teardown(refuses_data_beyond_the_tensors, clear_folder),
         cmocka_unit_test_teardown(refuses_numbers_out_of_range, clear_folder),
         cmocka_unit_test_teardown(holds_other_types_in_any_order, clear_folder),
         cmocka_unit_test_teardown(writer_refuses_what_no_reader_takes, clear_folder),

@@ -26,9 +26,12 @@ static void same_initial_weights(void **state) {
         double sum = 0;
         for (size_t e = 0; e < elems; e++) sum += (double)x[e];
         const double have[4] = { (double)x[0], (double)x[1], (double)x[elems - 1], sum };
-        for (int k = 0; k < 4; k++)
-            if (tg_fabs(have[k] - want[4 * i + (size_t)k]) > 1e-8 + 1e-7 * tg_fabs(want[4 * i + (size_t)k]))
-                fail_msg("%s value %d: want %.9g, have %.9g", t->name, k, want[4 * i + (size_t)k], have[k]);
+        for (int k = 0; k < 4; k++) {
+            /* Values to their last bit or so; the last of the four is a sum over all elements. */
+            const double w = want[4 * i + (size_t)k], allowed = k == 3 ? 1e-6 : 1e-8 + 1e-7 * tg_fabs(w);
+            if (tg_fabs(have[k] - w) > allowed)
+                fail_msg("%s value %d: want %.9g, have %.9g", t->name, k, w, have[k]);
+        }
         free(x);
     }
     free(want);
@@ -69,7 +72,8 @@ static void check_logits(const tg_gpt_config *config, const char *golden, const 
         for (int v = 0; v < 256; v++) {
             const double w = want[p * 256 + v];
             if (tg_fabs((double)logits[v] - w) > 1e-5)
-                fail_msg("%s position %d logit %d: want %.9g, have %.9g", golden, p, v, w, (double)logits[v]);
+                fail_msg("%s position %d logit %d: want %.9g, have %.9g", golden, p, v, w,
+                         (double)logits[v]);
         }
     }
     free(want);
@@ -117,7 +121,8 @@ static void same_losses(void **state) {
     run_of r = start_run(open_context(0, NULL, NULL), &tg_preset_find("small")->config, &o);
     int first;
     const double worst = losses_differ(&r, want, 300, &first);
-    if (first >= 0) fail_msg("step %d: the losses leave PyTorch's; largest difference %.3g", first, worst);
+    if (first >= 0)
+        fail_msg("step %d: the losses leave PyTorch's; largest difference %.3g", first, worst);
     print_message("largest relative difference from PyTorch in 300 steps: %.3g\n", worst);
     end_run(&r);
     free(want);
@@ -176,33 +181,42 @@ static void mutants_are_noticed(void **state) {
         mutants[i].mutate(&r);
         int first;
         const double worst = losses_differ(&r, want, 120, &first);
-        if (first < 0) fail_msg("%s passes for the original: largest difference %.3g", mutants[i].name, worst);
+        if (first < 0)
+            fail_msg("%s passes for the original: largest difference %.3g", mutants[i].name, worst);
         print_message("mutant '%s' noticed at step %d\n", mutants[i].name, first);
         end_run(&r);
     }
     free(want);
 }
 
-/* The gate of the original: a fixed batch of 4 is learnt by heart. */
+/* A fixed batch of 4 is learnt by heart, as fast as by PyTorch: after 150 updates it is at 0.01175 in
+ * float64 with these settings, so the gate of 0.01 is passed a little later by both. */
 static void overfits_a_batch(void **state) {
     (void)state;
+    size_t n;
+    double *want = read_golden("test/golden/gpt/overfit_small.txt", &n);
+    assert_int_equal(n, 151);
     tg_train_options o = parity_options();
-    o.steps = 151;
+    o.steps = 400;
     o.batch = 4;
     o.lr = 1e-3;
     run_of r = start_run(open_context(0, NULL, NULL), &tg_preset_find("small")->config, &o);
-    double first = 0, last = 0;
-    for (int i = 0; i < 151; i++) {
+    double loss = 0;
+    for (int i = 0; i <= 180; i++) {
         r.trainer->step = 0; /* the batch depends on the step alone: it stays the same one */
         tg_step_report report;
         OK(r.ctx, tg_trainer_step(r.trainer, &report));
-        if (i == 0) first = report.loss;
-        last = report.loss;
+        loss = report.loss;
+        if (i == 0) assert_true(tg_fabs(loss - 5.55) < 0.7);
+        if (i <= 25 && tg_fabs(loss - want[i]) > 1e-5 * want[i])
+            fail_msg("after %d updates: want %.9g, have %.9g", i, want[i], loss);
+        if (i == 150 && !(loss < 1.1 * want[150]))
+            fail_msg("after 150 updates: want PyTorch's %g, have %g", want[150], loss);
     }
-    assert_true(tg_fabs(first - 5.55) < 0.7);
-    if (!(last < 0.01)) fail_msg("after 150 updates: want a loss under 0.01, have %g", last);
-    print_message("overfit: %.4f -> %.5f\n", first, last);
+    if (!(loss < 0.01)) fail_msg("after 180 updates: want a loss under 0.01, have %g", loss);
+    print_message("overfit: %.5f after 180 updates\n", loss);
     end_run(&r);
+    free(want);
 }
 
 int main(void) {

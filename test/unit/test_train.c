@@ -1,6 +1,6 @@
 /*
- * test_train.c - the promises of a training run: the same bits whatever the threads and the ISA of a
- * class, through stops, saves and slices; refused updates; and memory that runs out anywhere.
+ * test_train.c - the promises of a training run: the same bits whatever the threads and the ISA of
+ * a class, through stops, saves and slices; refused updates; and memory that runs out anywhere.
  */
 #include "engine_util.h"
 #include "fail_alloc.h"
@@ -50,7 +50,8 @@ static void isas_of_a_class_agree(void **state) {
         print_message("not both of avx2 and avx512 on this CPU: nothing to compare\n");
         return;
     }
-    assert_int_equal(hash_of_run(2, "avx2", NULL, &tiny, &o), hash_of_run(2, "avx512", NULL, &tiny, &o));
+    assert_int_equal(hash_of_run(2, "avx2", NULL, &tiny, &o),
+                     hash_of_run(2, "avx512", NULL, &tiny, &o));
 }
 
 /* A lever that claims to keep the bits must. */
@@ -85,7 +86,8 @@ static void accumulation_equals_a_larger_batch(void **state) {
     end_run(&b);
 }
 
-/* ------------------------------------------------------------------------------ stops and resuming */
+/* ------------------------------------------------------------------------------ stops and resuming
+ */
 
 static run_of resume(tg_context *ctx, int64_t steps) {
     run_of r = { .ctx = ctx };
@@ -169,7 +171,8 @@ static void refuses_another_text(void **state) {
     end_run(&r);
 }
 
-/* ----------------------------------------------------------------------------- numbers that are none */
+/* ----------------------------------------------------------------------------- numbers that are
+ * none */
 
 static void refuses_what_is_not_finite(void **state) {
     (void)state;
@@ -212,7 +215,8 @@ static void skips_a_bad_step_on_request(void **state) {
     end_run(&r);
 }
 
-/* ------------------------------------------------------------------------------- bad options, memory */
+/* ------------------------------------------------------------------------------- bad options,
+ * memory */
 
 static void names_a_bad_option(void **state) {
     (void)state;

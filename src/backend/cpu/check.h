@@ -16,9 +16,9 @@
 typedef struct tg_check_options {
     size_t isa;
     uint32_t levers;
-    bool every_variant;  /* not only the one that the levers choose */
-    const char *filter;  /* part of an op's name; NULL: all */
-    tg_check_fn report;  /* once a case; NULL: none */
+    bool every_variant; /* not only the one that the levers choose */
+    const char *filter; /* part of an op's name; NULL: all */
+    tg_check_fn report; /* once a case; NULL: none */
     void *user;
 } tg_check_options;
 

@@ -124,7 +124,8 @@ static tg_status check_case(tg_ctx *ctx, const tg_check_options *o, tg_op_id op,
     const bool fine = build(&b, op);
     if (fine) check_inputs(&b);
     tg_status status = fine ? TG_OK : ctx->code ? ctx->code : TG_E_INTERNAL;
-    if (status == TG_E_UNSUPPORTED) { /* an op may have no gradient for some attributes, and says so */
+    if (status ==
+        TG_E_UNSUPPORTED) { /* an op may have no gradient for some attributes, and says so */
         tg_ctx_clear(ctx);
         status = TG_OK;
     }
@@ -142,7 +143,8 @@ tg_status tg_check_op_gradients(tg_ctx *ctx, const tg_check_options *o, size_t *
         const tg_op_desc *d = tg_op_table[op];
         if (!d->grad || (o->filter && !strstr(d->name, o->filter))) continue;
         for (size_t i = 0; i < d->n_cases; i++)
-            if (!too_large(&d->cases[i])) TG_TRY(check_case(ctx, o, (tg_op_id)op, i, n_run, n_failed));
+            if (!too_large(&d->cases[i]))
+                TG_TRY(check_case(ctx, o, (tg_op_id)op, i, n_run, n_failed));
     }
     return TG_OK;
 }

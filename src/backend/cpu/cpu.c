@@ -38,7 +38,7 @@ tg_status tg_cpu_new(tg_ctx *ctx, tg_pool *pool, tg_backend **out) {
     tg_backend *b = tg_alloc(&ctx->mem, sizeof *b);
     *out = b;
     if (!b) return tg_fail_memory(ctx, "CPU backend", sizeof *b);
-    *b = (tg_backend){ .ctx = ctx, .pool = pool, .workers = tg_pool_threads(pool) };
+    *b = (tg_backend) { .ctx = ctx, .pool = pool, .workers = tg_pool_threads(pool) };
     return TG_OK;
 }
 
@@ -97,9 +97,12 @@ static void share_units(walk *w, const tg_phase *phase, const tg_args *a, size_t
 static void decide(walk *w, size_t step) {
     const tg_run *r = w->run;
     if (step == w->begin) return; /* a call always makes progress */
-    if (r->cancel && r->cancel(r->cancel_user)) w->reason = TG_STOPPED;
-    else if (r->deadline_ms > 0 && tg_time_ms() >= r->deadline_ms) w->reason = TG_PENDING;
-    else return;
+    if (r->cancel && r->cancel(r->cancel_user))
+        w->reason = TG_STOPPED;
+    else if (r->deadline_ms > 0 && tg_time_ms() >= r->deadline_ms)
+        w->reason = TG_PENDING;
+    else
+        return;
     atomic_store_explicit(&w->halt, step, memory_order_relaxed);
 }
 
@@ -122,8 +125,10 @@ static void walk_plan(void *arg, unsigned worker) {
             if (p == 0 && worker == 0 && (meet || alone)) decide(w, i);
             if (meet) tg_pool_barrier(w->b->pool, worker);
             if (p == 0 && (meet || alone) && halted(w, i)) return;
-            if (!serial) share_units(w, &v->phase[p], &a, units, i * TG_MAX_PHASES + (size_t)p);
-            else if (worker == 0 && units > 0) v->phase[p].run(&a, 0, units);
+            if (!serial)
+                share_units(w, &v->phase[p], &a, units, i * TG_MAX_PHASES + (size_t)p);
+            else if (worker == 0 && units > 0)
+                v->phase[p].run(&a, 0, units);
             was_serial = serial;
         }
         if (worker == 0 && w->run->step_ms) w->run->step_ms[i] += tg_time_ms() - start;
@@ -132,7 +137,11 @@ static void walk_plan(void *arg, unsigned worker) {
 
 tg_status tg_backend_run(tg_backend *b, tg_plan *plan, const tg_scalars *rt, tg_run *run) {
     TG_TRY(reserve_counters(b, plan->n_steps * TG_MAX_PHASES));
-    walk w = { .b = b, .plan = plan, .run = run, .rt = rt, .begin = run->next,
+    walk w = { .b = b,
+               .plan = plan,
+               .run = run,
+               .rt = rt,
+               .begin = run->next,
                .end = run->end ? run->end : plan->n_steps };
     atomic_init(&w.halt, SIZE_MAX);
     if (w.begin >= w.end) return TG_OK;

@@ -1,8 +1,8 @@
 /*
  * oracle.h - evaluates a graph in double with the references: what everything else is measured by.
  *
- * Slow on purpose: every value has memory of its own, nothing is fused, reordered or shared. A value
- * of dtype f32 is an array of double here; i32 stays i32.
+ * Slow on purpose: every value has memory of its own, nothing is fused, reordered or shared. A
+ * value of dtype f32 is an array of double here; i32 stays i32.
  */
 #ifndef TG_BACKEND_CPU_ORACLE_H
 #define TG_BACKEND_CPU_ORACLE_H

@@ -1,6 +1,6 @@
 /*
- * bias_d.simd.h - column sums in two phases: partial sums of fixed chunks of rows, then the chunks in
- * rising order.
+ * bias_d.simd.h - column sums in two phases: partial sums of fixed chunks of rows, then the chunks
+ * in rising order.
  *
  *   scratch   [chunks][C rounded up to 16]
  */
@@ -13,7 +13,9 @@ enum { CHUNK_ROWS = 128 };
 
 static size_t padded(size_t C) { return (C + 15) / 16 * 16; }
 
-static size_t chunks(const tg_args *a) { return tg_units(tg_type_rows(&a->in_type[0]), CHUNK_ROWS); }
+static size_t chunks(const tg_args *a) {
+    return tg_units(tg_type_rows(&a->in_type[0]), CHUNK_ROWS);
+}
 
 /* Four strips of 16 columns at a time, so that a row is read in pieces of four cache lines. */
 static void sum_rows(const float *dy, size_t rows, size_t C, size_t col, float *out) {
@@ -66,7 +68,8 @@ static size_t scratch_bytes(const tg_args *a) {
 }
 
 static const tg_variant variants[] = {
-    { .name = "chunks", .phase = { { chunks, run_chunks }, { one, run_sum } },
+    { .name = "chunks",
+      .phase = { { chunks, run_chunks }, { one, run_sum } },
       .scratch_bytes = scratch_bytes },
 };
 TG_KERNELS(bias_d, variants);

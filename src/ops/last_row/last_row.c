@@ -1,6 +1,6 @@
 /*
- * last_row - y = the last row of x: after a prompt, only the logits that follow its newest token are
- * wanted, so that the head works on one row.
+ * last_row - y = the last row of x: after a prompt, only the logits that follow its newest token
+ * are wanted, so that the head works on one row.
  *
  *   in 0  x [T,C], of dynamic rows      out  y [1,C]
  */

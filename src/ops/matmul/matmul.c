@@ -1,173 +1,273 @@
 /*
- * matmul - y[M,N] = act(a b + bias) + residual, the product behind every linear layer.
+ * matmul - y = act(a b + bias) + residual, every sum one chain over rising k.
  *
- *   trans 0   a [..,K]  b [K,N]     y [..,N]      forward, y = x W
- *   trans 1   a [..,M]  b [..,N]    y [M,N]       dW = x^T dy, summed over all rows
- *   trans 2   a [..,K]  b [N,K]     y [..,N]      dx = dy W^T, and the tied head x E^T
+ *   i[0] trans   0  a [..,K]  b [K,N]       forward, y = x W
+ *                1  a [..,M]  b [..,N]      dW = x^T dy; K is all leading dimensions together
+ *                2  a [..,K]  b [N,K]       dx = dy W^T, and a tied head, y = x E^T
+ *   i[1] act     TG_ACT_NONE, TG_ACT_GELU_ERF, TG_ACT_GELU_TANH
+ *   i[2] keep z  out 1 z, what goes into the activation
+ *   in 2 bias [N], in 3 residual [..,N]: may be absent
+ *   out 0 y [..,N] with a's leading dimensions; trans 1: [M,N]. When it accumulates, the sums start
+ *   from what is there.
  *
- *   in 2  bias [N]     in 3  residual, shape of y     (both optional)
- *   out 0  y (accumulates)     out 1  z = a b + bias, kept if i[2] is 1, else empty
- *   i[0] trans   i[1] activation   i[2] keep z
- *
- * Sums run over rising k. Backward needs a and b. What follows a product (gelu, a residual) is
- * absorbed by it once the gradient has been taken, so that a fused one needs none.
+ * Backward needs a and b, and z where there is an activation.
  */
 #include "base/math.h"
 #include "ops/build.h"
 #include "ops/rules.h"
 
-/* Sizes of the product: rows of y, columns of y, length of the sums. */
+/* ------------------------------------------------------------------------------------ shape rule
+ */
+
+/* Rows and columns of y, and k. */
 typedef struct sizes {
     size_t m, n, k;
 } sizes;
 
 static sizes sizes_of(const tg_type *a, const tg_type *b, int trans) {
-    if (trans == 1) return (sizes){ tg_type_cols(a), tg_type_cols(b), tg_type_rows(a) };
-    return (sizes){ tg_type_rows(a), trans == 0 ? tg_type_cols(b) : tg_type_rows(b),
-                    tg_type_cols(a) };
+    const size_t rows = tg_type_rows(a), cols = tg_type_cols(a);
+    return (sizes) { .m = trans == 1 ? cols : rows,
+                     .n = trans == 2 ? tg_type_rows(b) : tg_type_cols(b),
+                     .k = trans == 1 ? rows : cols };
+}
+
+static bool want_attributes(tg_graph *g, const tg_node *n) {
+    const int32_t trans = n->attr.i[0], act = n->attr.i[1];
+    if (trans >= 0 && trans <= 2 && act >= TG_ACT_NONE && act <= TG_ACT_GELU_TANH) return true;
+    tg_graph_fail(g, n, TG_E_ARG,
+                  "want trans 0..2 and activation 0..2, have %" PRId32 " and %" PRId32, trans, act);
+    return false;
+}
+
+/* b must meet a's k: as its rows, or, for trans 2, as its columns. */
+static bool want_b(tg_graph *g, const tg_node *n, int trans) {
+    const int max_dims = trans == 1 ? TG_MAX_DIMS : 2;
+    if (!tg_want_dims(g, n, 1, TG_F32, trans == 1 ? 1 : 2, max_dims)) return false;
+    const tg_type *a = &n->in[0]->type, *b = &n->in[1]->type;
+    const size_t want = sizes_of(a, b, trans).k;
+    const size_t have = trans == 2 ? tg_type_cols(b) : tg_type_rows(b);
+    if (want == have) return true;
+    char text[TG_TYPE_TEXT_BYTES];
+    tg_graph_fail(g, n, TG_E_SHAPE, "b: want %zu %s, have %s", want,
+                  trans == 2 ? "columns" : "rows", tg_type_text(b, text));
+    return false;
 }
 
 static void infer(tg_graph *g, tg_node *n) {
-    if (!tg_want_dims(g, n, 0, TG_F32, 2, TG_MAX_DIMS)) return;
-    if (!tg_want_dims(g, n, 1, TG_F32, 2, TG_MAX_DIMS)) return;
     const int trans = n->attr.i[0];
-    const tg_type *a = &n->in[0]->type, *b = &n->in[1]->type;
-    const sizes s = sizes_of(a, b, trans);
-    const size_t k = trans == 1 || trans == 0 ? tg_type_rows(b) : tg_type_cols(b);
-    if (trans < 0 || trans > 2 || k != s.k) {
-        tg_graph_fail(g, n, TG_E_SHAPE, "b: want sums of length %zu (trans %d), have %zu", s.k, trans,
-                      k);
+    if (!want_attributes(g, n) || !tg_want_dims(g, n, 0, TG_F32, 1, TG_MAX_DIMS) ||
+        !want_b(g, n, trans))
         return;
+    const tg_type *a = &n->in[0]->type;
+    const sizes s = sizes_of(a, &n->in[1]->type, trans);
+    tg_type y = tg_type_2d(TG_F32, s.m, s.n);
+    if (trans != 1) {
+        y = *a;
+        y.dim[y.n_dims - 1] = s.n;
     }
-    tg_type y = trans == 1 ? tg_type_2d(TG_F32, s.m, s.n) : *a;
-    if (trans != 1) y.dim[y.n_dims - 1] = s.n;
     if (!tg_want_type(g, n, 2, tg_type_1d(TG_F32, s.n)) || !tg_want_type(g, n, 3, y)) return;
-    n->out[0].type = y;
-    n->out[1].type = n->attr.i[2] ? y : tg_type_1d(TG_F32, 0);
+    n->n_out = n->attr.i[2] ? 2 : 1;
+    for (int k = 0; k < n->n_out; k++) n->out[k].type = y;
 }
 
-static double activate(double z, int act) {
-    if (act == TG_ACT_GELU_ERF) return 0.5 * z * tg_erfc(-z * 0.70710678118654752440);
+/* ------------------------------------------------------------------------------------- reference
+ */
+
+static double activated(double x, int act) {
+    if (act == TG_ACT_GELU_ERF) return 0.5 * x * tg_erfc(-x * 0.70710678118654752440);
     if (act == TG_ACT_GELU_TANH)
-        return 0.5 * z * (1 + tg_tanh(0.79788456080286535588 * (z + 0.044715 * z * z * z)));
-    return z;
+        return 0.5 * x * (1 + tg_tanh(tg_sqrt(2 / TG_PI) * (x + 0.044715 * x * x * x)));
+    return x;
 }
 
 static void ref(const tg_args *args) {
-    const int trans = args->attr.i[0];
+    const int trans = args->attr.i[0], act = args->attr.i[1];
     const sizes s = sizes_of(&args->in_type[0], &args->in_type[1], trans);
     const TG_REAL *a = args->in[0], *b = args->in[1], *bias = args->in[2], *res = args->in[3];
-    TG_REAL *y = args->out[0], *z = args->out[1];
+    TG_REAL *y = args->out[0], *z = args->attr.i[2] ? args->out[1] : NULL;
+    const size_t a_row = trans == 1 ? 1 : s.k, a_k = trans == 1 ? s.m : 1;
+    const size_t b_col = trans == 2 ? s.k : 1, b_k = trans == 2 ? 1 : s.n;
     for (size_t i = 0; i < s.m; i++) {
         for (size_t j = 0; j < s.n; j++) {
-            double sum = args->acc & 1 ? (double)y[i * s.n + j] : 0;
+            const size_t at = i * s.n + j;
+            double sum = args->acc & 1 ? (double)y[at] : 0;
             for (size_t k = 0; k < s.k; k++)
-                sum += (double)a[trans == 1 ? k * s.m + i : i * s.k + k] *
-                       (double)b[trans == 2 ? j * s.k + k : k * s.n + j];
+                sum += (double)a[i * a_row + k * a_k] * (double)b[j * b_col + k * b_k];
             if (bias) sum += (double)bias[j];
-            if (args->attr.i[2]) z[i * s.n + j] = (TG_REAL)sum;
-            sum = activate(sum, args->attr.i[1]);
-            if (res) sum += (double)res[i * s.n + j];
-            y[i * s.n + j] = (TG_REAL)sum;
+            if (z) z[at] = (TG_REAL)sum;
+            sum = activated(sum, act);
+            if (res) sum += (double)res[at];
+            y[at] = (TG_REAL)sum;
         }
     }
 }
 
+/* -------------------------------------------------------------------------------------- gradient
+ */
+
+/*
+ * With dz, the gradient of the sums:   da              db
+ *   trans 0   y = a b                  dz b^T          a^T dz
+ *   trans 1   y = a^T b                b dz^T          a dz
+ *   trans 2   y = a b^T                dz b            dz^T a
+ * each of which is a matmul again (trans 1: da[k,m] = sum over n of b[k,n] dz[m,n]).
+ */
 static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
-    tg_value *a = n->in[0], *b = n->in[1], *d = dy[0];
-    if (!tg_want_no_gradient(g, n, dy, 1)) return;
-    if (n->attr.i[1] != TG_ACT_NONE) {
-        tg_graph_fail(g, n, TG_E_UNSUPPORTED, "gradients are taken before activations are fused");
-        return;
+    tg_value *a = n->in[0], *b = n->in[1], *dz = dy[0];
+    const int trans = n->attr.i[0], act = n->attr.i[1];
+    if (dz && act != TG_ACT_NONE) {
+        tg_value *z = n->attr.i[2] ? &n->out[1] : tg_matmul(g, a, b, n->in[2], trans);
+        dz = tg_gelu_d(g, z, dz, act);
     }
-    switch (n->attr.i[0]) {
+    if (n->n_out > 1 && dy[1]) dz = dz ? tg_add(g, dz, dy[1]) : dy[1];
+    if (!dz) return;
+    switch (trans) {
     case 0:
-        din[0] = tg_matmul(g, d, b, NULL, 2);
-        din[1] = tg_matmul(g, a, d, NULL, 1);
+        din[0] = tg_matmul(g, dz, b, NULL, 2);
+        din[1] = tg_matmul(g, a, dz, NULL, 1);
         break;
     case 1:
-        din[0] = tg_matmul(g, b, d, NULL, 2);
-        din[1] = tg_matmul(g, a, d, NULL, 0);
+        din[0] = tg_matmul(g, b, dz, NULL, 2);
+        din[1] = tg_matmul(g, a, dz, NULL, 0);
         break;
-    default:
-        din[0] = tg_matmul(g, d, b, NULL, 0);
-        din[1] = tg_matmul(g, d, a, NULL, 1);
+    default: din[0] = tg_matmul(g, dz, b, NULL, 0); din[1] = tg_matmul(g, dz, a, NULL, 1);
     }
-    if (n->in[2]) din[2] = tg_bias_d(g, d);
-    din[3] = d;
+    if (n->in[2]) din[2] = tg_bias_d(g, dz);
+    if (n->in[3]) din[3] = dy[0];
 }
 
-/* The first forward gelu of our sums moves inside; whoever else reads the sums gets z. */
+/* ---------------------------------------------------------------------------------------- fusion
+ */
+
+/* The first node of n's own pass that is op and reads v first; NULL if there is none. */
+static tg_node *reader(const tg_node *n, const tg_value *v, tg_op_id op) {
+    for (tg_node *u = n->next; u; u = u->next)
+        if (u->op == op && u->backward == n->backward && u->in[0] == v) return u;
+    return NULL;
+}
+
+/*
+ * y = gelu(z): the activation moves in here. Other readers of z, gelu's gradient above all, read
+ * it from out 1, which is kept only if there are any.
+ */
 static bool absorb_gelu(tg_graph *g, tg_node *n) {
-    tg_node *gelu = n->next;
-    while (gelu && !(gelu->op == TG_OP_gelu && gelu->in[0] == &n->out[0])) gelu = gelu->next;
-    if (!gelu || gelu->backward != n->backward || n->attr.i[1] != TG_ACT_NONE || n->in[3]) return false;
+    tg_value *y = &n->out[0], *z = &n->out[1];
+    if (n->attr.i[1] != TG_ACT_NONE || n->in[3] || n->acc_into[0] || y->is_output) return false;
+    tg_node *gelu = reader(n, y, TG_OP_gelu);
+    if (!gelu) return false;
     n->attr.i[1] = gelu->attr.i[0];
-    tg_replace_uses(g, &n->out[0], &n->out[1], gelu);
-    n->attr.i[2] = tg_count_uses(g, &n->out[1]) > 0;
-    n->out[1].type = n->attr.i[2] ? n->out[0].type : tg_type_1d(TG_F32, 0);
-    n->out[1].dynamic_rows = n->attr.i[2] && n->out[0].dynamic_rows;
-    tg_replace_uses(g, &gelu->out[0], &n->out[0], NULL);
+    n->attr.i[2] = tg_count_uses(g, y) > 1;
+    n->n_out = n->attr.i[2] ? 2 : 1;
+    if (n->attr.i[2]) {
+        z->type = y->type;
+        z->name = y->name;
+        z->dynamic_rows = y->dynamic_rows;
+        tg_replace_uses(g, y, z, gelu);
+    }
+    y->name = gelu->out[0].name;
+    tg_replace_uses(g, &gelu->out[0], y, NULL);
     tg_node_remove(g, gelu);
     return true;
 }
 
-/* An add that alone reads our result, of a value that exists before us: it becomes the residual. */
-static bool absorb_residual(tg_graph *g, tg_node *n) {
-    tg_node *add = tg_single_user(g, &n->out[0]);
-    if (!add || add->op != TG_OP_add || n->in[3] || add->in[0] == add->in[1]) return false;
-    tg_value *other = add->in[0] == &n->out[0] ? add->in[1] : add->in[0];
-    if (!tg_node_before(other->node, n)) return false;
-    n->in[3] = other;
-    tg_replace_uses(g, &add->out[0], &n->out[0], NULL);
+/* y = sum + x, where the sum has no other reader and x is there before it is computed. */
+static bool absorb_add(tg_graph *g, tg_node *n) {
+    tg_value *y = &n->out[0];
+    if (n->in[3] || n->acc_into[0]) return false;
+    tg_node *add = tg_single_user(g, y);
+    if (!add || add->op != TG_OP_add || add->backward != n->backward) return false;
+    tg_value *x = add->in[add->in[0] == y ? 1 : 0];
+    if (!tg_node_before(x->node, n) || !tg_type_same_shape(&x->type, &y->type)) return false;
+    n->in[3] = x;
+    y->name = add->out[0].name;
+    tg_replace_uses(g, &add->out[0], y, NULL);
     tg_node_remove(g, add);
     return true;
 }
 
-static bool fuse(tg_graph *g, tg_node *n) {
-    if (n->acc_into[0] || n->attr.i[0] == 1) return false;
-    return absorb_gelu(g, n) || absorb_residual(g, n);
-}
+static bool fuse(tg_graph *g, tg_node *n) { return absorb_gelu(g, n) || absorb_add(g, n); }
+
+/* ----------------------------------------------------------------------------------- descriptor */
 
 static double flop(const tg_args *args) {
     const sizes s = sizes_of(&args->in_type[0], &args->in_type[1], args->attr.i[0]);
     return 2.0 * (double)s.m * (double)s.n * (double)s.k;
 }
 
-/* Sizes around the tiles of all ISAs (2, 6, 12 rows; 16, 32 columns), primes, and one of each kind of
- * training shape. Tolerances grow with the length of the sums. */
-#define PLAIN(m, n, k, t)                                                                          \
-    { .in = { TG_T2(F32, m, k), TG_T2(F32, k, n) }, .tol = (t) },                                  \
-    { .in = { TG_T2(F32, k, m), TG_T2(F32, k, n) }, .attr = { .i = { 1 } }, .tol = (t) },          \
-    { .in = { TG_T2(F32, k, m), TG_T2(F32, k, n) }, .attr = { .i = { 1 } }, .acc = 1, .tol = (t) },\
-    { .in = { TG_T2(F32, m, k), TG_T2(F32, n, k) }, .attr = { .i = { 2 } }, .tol = (t) },          \
-    { .in = { TG_T2(F32, m, k), TG_T2(F32, n, k) }, .attr = { .i = { 2 } }, .acc = 1, .tol = (t) }
-#define FUSED(m, n, k, trans, act, keep, t)                                                        \
-    { .in = { TG_T2(F32, m, k), TG_T2(F32, (trans) == 2 ? (n) : (k), (trans) == 2 ? (k) : (n)),    \
-              TG_T1(F32, n), TG_T2(F32, m, n) },                                                   \
-      .attr = { .i = { trans, act, keep } }, .tol = (t) }
-#define BIASED(m, n, k, act, keep, t)                                                              \
-    { .in = { TG_T2(F32, m, k), TG_T2(F32, k, n), TG_T1(F32, n) },                                 \
-      .attr = { .i = { 0, act, keep } }, .tol = (t) }
+#define NN(m, n, k)     { TG_T2(F32, m, k), TG_T2(F32, k, n), TG_ABSENT, TG_ABSENT }
+#define TN(m, n, k)     { TG_T2(F32, k, m), TG_T2(F32, k, n), TG_ABSENT, TG_ABSENT }
+#define NT(m, n, k)     { TG_T2(F32, m, k), TG_T2(F32, n, k), TG_ABSENT, TG_ABSENT }
+#define NN_ALL(m, n, k) { TG_T2(F32, m, k), TG_T2(F32, k, n), TG_T1(F32, n), TG_T2(F32, m, n) }
+#define TN_ALL(m, n, k) { TG_T2(F32, k, m), TG_T2(F32, k, n), TG_T1(F32, n), TG_T2(F32, m, n) }
+#define NT_ALL(m, n, k) { TG_T2(F32, m, k), TG_T2(F32, n, k), TG_T1(F32, n), TG_T2(F32, m, n) }
+/* A chain of k products of unit normals errs by less than this next to sums of about sqrt(k). */
+#define TOL                         2e-5
+#define CASE(types, tr)             { .in = types, .attr = { .i = { tr } }, .tol = TOL }
+#define CASE_LONG(types, tr)        { .in = types, .attr = { .i = { tr } }, .tol = TOL_LONG }
+#define CASE_ACC(types, tr)         { .in = types, .attr = { .i = { tr } }, .tol = TOL, .acc = 1 }
+#define CASE_ACT(types, tr, act, z) { .in = types, .attr = { .i = { tr, act, z } }, .tol = TOL }
+
+/* Tiles are 12 x 32, 6 x 16 and 2 x 16; blocks of k 256, with bf16 512. */
 static const tg_case cases[] = {
-    PLAIN(1, 1, 1, 1e-6),       PLAIN(1, 31, 7, 1e-5),      PLAIN(1, 32, 64, 1e-5),
-    PLAIN(2, 33, 17, 1e-5),     PLAIN(5, 15, 3, 1e-5),      PLAIN(6, 16, 16, 1e-5),
-    PLAIN(7, 17, 19, 1e-5),     PLAIN(11, 31, 13, 1e-5),    PLAIN(12, 32, 48, 1e-5),
-    PLAIN(13, 33, 65, 1e-5),    PLAIN(24, 64, 96, 2e-5),    PLAIN(25, 97, 101, 2e-5),
-    PLAIN(67, 131, 257, 3e-5),  PLAIN(3, 300, 520, 3e-5),   PLAIN(96, 96, 300, 3e-5),
-    PLAIN(30, 40, 1030, 6e-5),
-    BIASED(1, 1, 1, TG_ACT_NONE, 0, 1e-6),        BIASED(13, 33, 21, TG_ACT_NONE, 0, 1e-5),
-    BIASED(1, 100, 40, TG_ACT_GELU_ERF, 0, 1e-5), BIASED(12, 32, 16, TG_ACT_GELU_ERF, 1, 1e-5),
-    BIASED(37, 61, 43, TG_ACT_GELU_ERF, 1, 2e-5), BIASED(37, 61, 43, TG_ACT_GELU_TANH, 1, 2e-5),
-    BIASED(5, 384, 96, TG_ACT_GELU_TANH, 0, 2e-5),
-    FUSED(1, 17, 5, 0, TG_ACT_NONE, 0, 1e-5),     FUSED(29, 96, 64, 0, TG_ACT_NONE, 0, 2e-5),
-    FUSED(13, 31, 270, 2, TG_ACT_NONE, 0, 3e-5),  FUSED(14, 35, 11, 0, TG_ACT_GELU_ERF, 1, 1e-5),
-    { .in = { TG_T3(F32, 2, 5, 12), TG_T2(F32, 12, 20), TG_T1(F32, 20) }, .tol = 1e-5 },
+    CASE(NN(1, 1, 1), 0),
+    CASE(TN(1, 1, 1), 1),
+    CASE(NT(1, 1, 1), 2),
+    CASE(NN(11, 31, 17), 0),
+    CASE(NN(12, 32, 16), 0),
+    CASE(NN(13, 33, 15), 0),
+    CASE(TN(11, 31, 17), 1),
+    CASE(TN(12, 32, 16), 1),
+    CASE(TN(13, 33, 15), 1),
+    CASE(NT(11, 31, 17), 2),
+    CASE(NT(12, 32, 16), 2),
+    CASE(NT(13, 33, 15), 2),
+    CASE(NN(37, 101, 53), 0),
+    CASE(TN(37, 101, 53), 1),
+    CASE(NT(37, 101, 53), 2),
+    /* few rows, wide and narrow */
+    CASE(NN(1, 337, 29), 0),
+    CASE(NN(2, 160, 64), 0),
+    CASE(NN(3, 96, 31), 0),
+    CASE(NN(4, 79, 17), 0),
+    CASE(NT(1, 67, 130), 2),
+    CASE(NT(4, 33, 47), 2),
+    /* several blocks of k, several units, edges on all sides */
+    CASE_LONG(NN(29, 70, 600), 0),
+    CASE_LONG(NT(29, 70, 600), 2),
+    CASE_LONG(TN(61, 300, 600), 1),
+    CASE(NN(200, 420, 19), 0),
+    /* rows 4 KiB apart */
+    CASE(TN(1024, 40, 37), 1),
+    CASE_LONG(NN(14, 34, 1024), 0),
+    /* more dimensions: rows are all but the last */
+    { .in = { TG_T3(F32, 2, 9, 20), TG_T2(F32, 20, 35), TG_T1(F32, 35), TG_T3(F32, 2, 9, 35) },
+      .tol = TOL },
+    { .in = { TG_T3(F32, 2, 9, 20), TG_T3(F32, 2, 9, 35), TG_ABSENT, TG_ABSENT },
+      .attr = { .i = { 1 } },
+      .tol = TOL },
+    { .in = { TG_T1(F32, 20), TG_T2(F32, 20, 35), TG_T1(F32, 35), TG_ABSENT }, .tol = TOL },
+    /* what follows the sum */
+    CASE_ACT(NN_ALL(13, 45, 24), 0, TG_ACT_NONE, 0),
+    CASE_ACT(NN_ALL(13, 45, 24), 0, TG_ACT_NONE, 1),
+    CASE_ACT(NN_ALL(13, 45, 24), 0, TG_ACT_GELU_ERF, 1),
+    CASE_ACT(NT_ALL(25, 64, 270), 2, TG_ACT_GELU_ERF, 0),
+    CASE_ACT(TN_ALL(25, 64, 270), 1, TG_ACT_GELU_TANH, 1),
+    CASE_ACT(NN_ALL(3, 45, 24), 0, TG_ACT_GELU_TANH, 0),
+    CASE_ACT(NT_ALL(2, 45, 24), 2, TG_ACT_GELU_ERF, 1),
+    { .in = { TG_T2(F32, 14, 30), TG_T2(F32, 30, 64), TG_T1(F32, 64), TG_ABSENT }, .tol = TOL },
+    { .in = { TG_T2(F32, 14, 30), TG_T2(F32, 30, 64), TG_ABSENT, TG_T2(F32, 14, 64) }, .tol = TOL },
+    /* sums that start from what is there */
+    CASE_ACC(NN(13, 45, 24), 0),
+    CASE_ACC(NN(2, 45, 24), 0),
+    { .in = NT(13, 64, 600), .attr = { .i = { 2 } }, .tol = TOL_LONG, .acc = 1 },
+    CASE_ACC(TN(13, 45, 24), 1),
+    { .in = TN(61, 100, 530), .attr = { .i = { 1 } }, .tol = TOL_LONG, .acc = 1 },
+    { .in = NN_ALL(13, 45, 24), .attr = { .i = { 0, TG_ACT_GELU_ERF, 1 } }, .tol = TOL, .acc = 1 },
 };
 
 TG_OP_DESC(matmul) = {
     .name = "matmul",
-    .doc = "y = act(a b + bias) + residual, a or b transposed",
+    .doc = "y = act(a b + bias) + residual, with a or b read as its transpose",
     .in_names = { "a", "b", "bias", "residual" },
     .out_names = { "y", "z" },
     .n_in = 4,

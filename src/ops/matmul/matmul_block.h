@@ -113,8 +113,10 @@ static ALWAYS_INLINE void place_tile(const product *p, const rect *r, tile_args 
         t->res_ld = p->n;
     }
     tile(t, rows, half);
-    if (last && (edge || act)) finish(p, sums, row, rows, col, cols);
-    else if (edge) store_edge(p, at, rows, cols, sums);
+    if (last && (edge || act))
+        finish(p, sums, row, rows, col, cols);
+    else if (edge)
+        store_edge(p, at, rows, cols, sums);
 }
 
 /* ---------------------------------------------------------------------------------- a rectangle */
@@ -152,8 +154,10 @@ static ALWAYS_INLINE void block_forward(const product *p, const cut *c, const re
     const size_t s0 = r->k0 / (half ? 2 : 1);
     for (size_t s = r->strip; s < r->strip + r->strips; s++) {
         const size_t row = s * TG_MR, rows = tg_min_size(TG_MR, p->m - row);
-        if (half) pack_strip_half(p, row, rows, r->k0, r->kc, strip);
-        else pack_strip(p, row, rows, r->k0, r->kc, strip);
+        if (half)
+            pack_strip_half(p, row, rows, r->k0, r->kc, strip);
+        else
+            pack_strip(p, row, rows, r->k0, r->kc, strip);
         for (size_t j = 0; j < r->panels; j++) {
             const size_t panel = r->panel + j;
             tile_args t = { .steps = r->steps, .a = strip, .a_step = 1 };
@@ -169,10 +173,14 @@ static ALWAYS_INLINE void block_gradient(const product *p, const rect *r, float 
                                          float *b_room, bool half) {
     const size_t row = r->strip * TG_MR, rows = tg_min_size(r->strips * TG_MR, p->m - row);
     const bool direct = !half && p->lda % 1024 != 0;
-    if (half) pack_rows_of_b_half(p, r->panel * PANEL, r->panels, r->k0, r->kc, b_room);
-    else pack_rows_of_b(p, r->panel * PANEL, r->panels, r->k0, r->kc, b_room);
-    if (half) pack_columns_half(p, row, rows, r->k0, r->kc, a_room);
-    else if (!direct) pack_columns(p, row, rows, r->k0, r->kc, a_room);
+    if (half)
+        pack_rows_of_b_half(p, r->panel * PANEL, r->panels, r->k0, r->kc, b_room);
+    else
+        pack_rows_of_b(p, r->panel * PANEL, r->panels, r->k0, r->kc, b_room);
+    if (half)
+        pack_columns_half(p, row, rows, r->k0, r->kc, a_room);
+    else if (!direct)
+        pack_columns(p, row, rows, r->k0, r->kc, a_room);
     const size_t tiles = r->strips * r->panels;
     for (size_t n = 0; n < tiles; n++) {
         const size_t s = n / r->panels, j = n % r->panels;
@@ -202,16 +210,20 @@ static ALWAYS_INLINE void pack_run(const tg_args *args, size_t begin, size_t end
     for (size_t u = begin; u < end; u++) {
         if (p.trans == 2) {
             float *to = packed + u * c.panel_elems;
-            if (half) pack_columns_of_b_half(&p, u * PANEL, 0, p.k, to);
-            else pack_columns_of_b(&p, u * PANEL, 0, p.k, to);
+            if (half)
+                pack_columns_of_b_half(&p, u * PANEL, 0, p.k, to);
+            else
+                pack_columns_of_b(&p, u * PANEL, 0, p.k, to);
             continue;
         }
         const size_t s0 = u * PACK_STEPS, k0 = s0 * step_k;
         const size_t kc = tg_min_size(PACK_STEPS * step_k, p.k - k0);
         for (size_t j = 0; j < c.panels; j++) {
             float *to = packed + j * c.panel_elems + s0 * PANEL;
-            if (half) pack_rows_of_b_half(&p, j * PANEL, 1, k0, kc, to);
-            else pack_rows_of_b(&p, j * PANEL, 1, k0, kc, to);
+            if (half)
+                pack_rows_of_b_half(&p, j * PANEL, 1, k0, kc, to);
+            else
+                pack_rows_of_b(&p, j * PANEL, 1, k0, kc, to);
         }
     }
 }
@@ -225,7 +237,8 @@ static ALWAYS_INLINE size_t tile_units(const tg_args *args, bool half) {
 static ALWAYS_INLINE void tile_run(const tg_args *args, size_t begin, size_t end, bool half) {
     const product p = product_of(args);
     const cut c = cut_of(&p, args->workers, half);
-    float *const a_room = args->local, *const b_room = a_room + UNIT_STRIPS * (TG_MR * STEP_BLOCK + PAD);
+    float *const a_room = args->local, *const b_room =
+                                           a_room + UNIT_STRIPS * (TG_MR * STEP_BLOCK + PAD);
     while (begin < end) {
         const size_t down = begin % c.down;
         size_t n = 1;
@@ -236,8 +249,10 @@ static ALWAYS_INLINE void tile_run(const tg_args *args, size_t begin, size_t end
         for (; r.k0 < p.k; r.k0 += r.kc) {
             r.kc = tg_min_size(c.block_k, p.k - r.k0);
             r.steps = tg_units(r.kc, half ? 2 : 1);
-            if (p.trans == 1) block_gradient(&p, &r, a_room, b_room, half);
-            else block_forward(&p, &c, &r, args->scratch, a_room, half);
+            if (p.trans == 1)
+                block_gradient(&p, &r, a_room, b_room, half);
+            else
+                block_forward(&p, &c, &r, args->scratch, a_room, half);
         }
         begin += n;
     }

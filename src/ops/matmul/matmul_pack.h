@@ -117,8 +117,7 @@ static void pack_rows_of_b_half(const product *p, size_t col, size_t panels, siz
     }
 }
 
-static void pack_columns_of_b_half(const product *p, size_t col, size_t k0, size_t kc,
-                                   float *out) {
+static void pack_columns_of_b_half(const product *p, size_t col, size_t k0, size_t kc, float *out) {
     for (size_t j = 0; j < PANEL; j += 16) {
         const size_t rows = p->n > col + j ? tg_min_size(16, p->n - col - j) : 0;
         for (size_t k = 0; k < kc; k += 32) {

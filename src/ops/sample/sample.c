@@ -188,6 +188,7 @@ TG_OP_DESC(sample) = {
     .n_in = 2,
     .n_out = 3,
     .ends_rows = true,
+    .scalar_only = true,
     .infer = infer,
     TG_REFS(sample, ref),
     TG_CASES(cases),

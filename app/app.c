@@ -1,0 +1,338 @@
+/*
+ * app.c - what all commands share (see app.h).
+ */
+#define _POSIX_C_SOURCE 200809L /* clock_gettime, mkstemp, stat, statvfs */
+#include "app.h"
+
+#include "format.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MESSAGE_BYTES = 2048, PATH_BYTES = 4096 };
+
+/* --------------------------------------------------------------------------------------- errors */
+
+/*
+ * One line on standard error. The rewritten line of a running training is wiped first, and what was
+ * printed before goes out first, so that the two streams keep their order on a shared terminal. The
+ * text may quote file names and file contents, so it is made safe.
+ */
+static void say(tg_app *app, tg_style style, const char *kind, const char *text) {
+    char safe[MESSAGE_BYTES];
+    tg_term_clear(&app->out);
+    fflush(app->out.file);
+    tg_term_clear(&app->err);
+    fprintf(stderr, "tinygpt: %s%s%s%s\n", tg_term_style(&app->err, style), kind,
+            tg_term_style(&app->err, TG_PLAIN), tg_fmt_safe(safe, sizeof safe, text));
+}
+
+void tg_app_error(tg_app *app, const char *format, ...) {
+    char text[MESSAGE_BYTES];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    say(app, TG_RED, "error: ", text);
+}
+
+void tg_app_warn(tg_app *app, const char *format, ...) {
+    char text[MESSAGE_BYTES];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    say(app, TG_YELLOW, "warning: ", text);
+}
+
+/*
+ * Codes 2 and 1 part what the user can change (an option, a file) from what has happened to the
+ * program (memory, the device, a NaN). Only E_IO can be either.
+ */
+int tg_app_exit_code(tg_status status, tg_doing doing) {
+    switch (status) {
+    case TG_OK: return TG_EXIT_DONE;
+    case TG_E_ARG:
+    case TG_E_FORMAT:
+    case TG_E_CHECKSUM:
+    case TG_E_RANGE:
+    case TG_E_FULL:
+    case TG_E_SHAPE:
+    case TG_E_UNSUPPORTED:
+    case TG_E_DATA: return TG_EXIT_USAGE;
+    case TG_E_IO: return doing == TG_READING ? TG_EXIT_USAGE : TG_EXIT_FAILED;
+    case TG_PENDING:
+    case TG_STOPPED:
+    case TG_E_MEMORY:
+    case TG_E_DEVICE:
+    case TG_E_NUMBER:
+    case TG_E_INTERNAL: break;
+    }
+    return TG_EXIT_FAILED;
+}
+
+int tg_app_failed(tg_app *app, tg_context *ctx, tg_status status, tg_doing doing) {
+    const char *text = ctx ? tg_context_error(ctx) : "";
+    tg_app_error(app, "%s", *text ? text : tg_status_text(status));
+    return tg_app_exit_code(status, doing);
+}
+
+/* The library's log. Its information lines repeat the banner, so they are left out. */
+static void on_log(void *user, int level, const char *text) {
+    tg_app *app = user;
+    if (level == 0) say(app, TG_RED, "error: ", text);
+    if (level == 1) say(app, TG_YELLOW, "warning: ", text);
+}
+
+/* ------------------------------------------------------------------------------- start and end */
+
+static const tg_option global_options[] = {
+    TG_FLAG("--json", tg_globals, json,
+            "print JSON on standard output, all else on standard error"),
+    TG_INT("--threads", tg_globals, threads, 1, 256, "N", "threads (default: the cores we may use)",
+           .hide_default = true),
+    TG_TEXT("--isa", tg_globals, isa, "NAME",
+            "kernels to use (default: the best this CPU has; see doctor)"),
+    TG_CHOICE("--device", tg_globals, device, "cpu|webgpu", "where to compute"),
+    TG_TEXT("--levers", tg_globals, levers, "LIST",
+            "switch speed ideas off and on: -flash_attention,+bf16 (see bench levers)"),
+};
+
+int tg_app_parse(tg_app *app, const tg_command_spec *spec, const tg_option_group *groups,
+                 size_t n_groups, int argc, char **argv) {
+    memset(app, 0, sizeof *app);
+    tg_term_init(&app->err, stderr);
+    tg_term_init(&app->out, stdout);
+    app->args.spec = spec;
+    for (size_t i = 0; i < n_groups; i++) app->args.groups[i] = groups[i];
+    app->args.groups[n_groups] =
+        (tg_option_group)TG_GROUP("Every command", global_options, &app->globals);
+    app->args.n_groups = n_groups + 1;
+    const int code = tg_args_parse(&app->args, argc, argv);
+    if (code != TG_ARGS_GO_ON) return code;
+    /* Known to the parser, so that the answer is about this build and not about a typing error. */
+    if (app->globals.device == 1) {
+        return tg_args_refuse(&app->args, "--device webgpu: this build has no WebGPU; the CPU is "
+                                          "the only device (leave --device out)");
+    }
+    if (app->globals.json) tg_term_init(&app->out, stderr);
+    return TG_ARGS_GO_ON;
+}
+
+/* Both lists of levers are joined, the user's first: of two words about one lever the last counts,
+ * so that a benchmark's own choice holds. */
+tg_status tg_app_context(tg_app *app, unsigned threads, const char *more_levers, tg_context **out) {
+    char *levers = NULL;
+    const char *base = app->globals.levers ? app->globals.levers : "";
+    if (*base || *more_levers) {
+        const size_t cap = strlen(base) + strlen(more_levers) + 2;
+        levers = malloc(cap);
+        if (!levers) {
+            *out = NULL;
+            return TG_E_MEMORY;
+        }
+        snprintf(levers, cap, "%s%s%s", base, *base && *more_levers ? "," : "", more_levers);
+    }
+    tg_context_options o = tg_context_options_default();
+    o.threads = threads ? threads : (unsigned)app->globals.threads;
+    o.isa = app->globals.isa;
+    o.levers = levers;
+    o.log = threads ? NULL : on_log; /* a number that we chose needs no comment */
+    o.log_user = app;
+    const tg_status status = tg_context_new(&o, out);
+    free(levers);
+    return status;
+}
+
+int tg_app_open(tg_app *app) {
+    const tg_status status = tg_app_context(app, 0, "", &app->ctx);
+    if (status != TG_OK) {
+        const int code = tg_app_failed(app, app->ctx, status, TG_WORKING);
+        return tg_app_end(app, code);
+    }
+    return TG_ARGS_GO_ON;
+}
+
+int tg_app_start(tg_app *app, const tg_command_spec *spec, const tg_option_group *groups,
+                 size_t n_groups, int argc, char **argv) {
+    const int code = tg_app_parse(app, spec, groups, n_groups, argc, argv);
+    return code == TG_ARGS_GO_ON ? tg_app_open(app) : code;
+}
+
+int tg_app_end(tg_app *app, int code) {
+    tg_context_free(app->ctx);
+    app->ctx = NULL;
+    return code;
+}
+
+int tg_app_subcommand(const char *name, const char *about, const tg_subcommand *list, size_t n,
+                      int argc, char **argv) {
+    /* An unknown word gets the same page as --help, but on standard error and with code 2. */
+    const bool help = argc > 0 && (!strcmp(argv[0], "--help") || !strcmp(argv[0], "-h"));
+    for (size_t i = 0; argc > 0 && i < n; i++) {
+        if (!strcmp(argv[0], list[i].name)) return list[i].run(argc - 1, argv + 1);
+    }
+    FILE *out = help ? stdout : stderr;
+    if (!help && argc > 0) {
+        char shown[64];
+        fprintf(out, "tinygpt %s: no %s called \"%s\"\n", name, name,
+                tg_fmt_safe(shown, sizeof shown, argv[0]));
+    }
+    fprintf(out, "usage: tinygpt %s ", name);
+    for (size_t i = 0; i < n; i++) fprintf(out, "%s%s", i ? "|" : "", list[i].name);
+    fprintf(out, " [options]\n\n%s\n\n", about);
+    for (size_t i = 0; i < n; i++) fprintf(out, "  %-10s %s\n", list[i].name, list[i].help);
+    fprintf(out, "\ntinygpt %s %s --help tells the options of one.\n", name, list[0].name);
+    return help ? TG_EXIT_DONE : TG_EXIT_USAGE;
+}
+
+static const char *program = "tinygpt";
+
+const char *tg_app_program(void) { return program; }
+
+void tg_app_set_program(const char *argv0) { program = argv0; }
+
+/* ------------------------------------------------------------------------------- small services */
+
+double tg_app_now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+/* The folder that path lies in, "." if it names none; false if it does not fit. */
+static bool folder_of(const char *path, char *out, size_t cap) {
+    const char *slash = strrchr(path, '/');
+    const size_t n = slash == path ? 1 : slash ? (size_t)(slash - path) : 0;
+    if (n >= cap) return false;
+    memcpy(out, n ? path : ".", n ? n : 1);
+    out[n ? n : 1] = '\0';
+    return true;
+}
+
+/*
+ * The order of the questions makes the answer the most telling one: a device is refused before its
+ * folder is (renaming a temporary file over /dev/null would replace it), and the trial comes last.
+ */
+bool tg_app_can_write(const char *path, char *why, size_t why_bytes) {
+    char folder[PATH_BYTES], probe[PATH_BYTES];
+    struct stat info;
+    if (!folder_of(path, folder, sizeof folder) || strlen(path) + 16 > sizeof probe) {
+        snprintf(why, why_bytes, "the name is too long");
+        return false;
+    }
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
+        snprintf(why, why_bytes, "want a regular file, have %s",
+                 S_ISDIR(info.st_mode) ? "a folder" : "a device or pipe");
+        return false;
+    }
+    if (stat(folder, &info) != 0 || !S_ISDIR(info.st_mode)) {
+        snprintf(why, why_bytes, "the folder %s does not exist", folder);
+        return false;
+    }
+    if (path[strlen(path) - 1] == '/') {
+        snprintf(why, why_bytes, "want a file, have a folder");
+        return false;
+    }
+    /* The name is part of the probe, so that one which is too long or not allowed is found too. */
+    snprintf(probe, sizeof probe, "%s.tryXXXXXX", path);
+    const int fd = mkstemp(probe);
+    if (fd < 0) {
+        snprintf(why, why_bytes, "%s", strerror(errno));
+        return false;
+    }
+    close(fd);
+    unlink(probe);
+    return true;
+}
+
+uint64_t tg_app_disk_free(const char *path) {
+    char folder[PATH_BYTES];
+    struct statvfs fs;
+    if (!folder_of(path, folder, sizeof folder) || statvfs(folder, &fs) != 0) return UINT64_MAX;
+    return (uint64_t)fs.f_bavail * (uint64_t)fs.f_frsize;
+}
+
+int tg_app_buffer_add(void *user, const char *bytes, size_t n_bytes) {
+    tg_app_buffer *b = user;
+    /* Grown by doubling; the byte beyond n is the zero at the end. */
+    if (b->cap - b->n <= n_bytes) {
+        if (n_bytes > SIZE_MAX / 4 || b->cap > SIZE_MAX / 4) return 1;
+        const size_t cap = 2 * b->cap + n_bytes + 1;
+        char *grown = realloc(b->bytes, cap);
+        if (!grown) return 1;
+        b->bytes = grown;
+        b->cap = cap;
+    }
+    if (n_bytes > 0) memcpy(b->bytes + b->n, bytes, n_bytes);
+    b->n += n_bytes;
+    b->bytes[b->n] = '\0';
+    return 0;
+}
+
+void tg_app_buffer_free(tg_app_buffer *b) {
+    free(b->bytes);
+    *b = (tg_app_buffer) { 0 };
+}
+
+int tg_app_read_file(tg_app *app, const char *path, size_t limit, char **out, size_t *n_bytes) {
+    const bool standard = strcmp(path, "-") == 0;
+    tg_app_buffer b = { 0 };
+    char block[65536];
+    int code = TG_ARGS_GO_ON;
+    /* Unlike a text to train on, a prompt may come through a pipe, so its length is not known: it
+     * is read in blocks up to the limit. */
+    errno = 0;
+    FILE *f = standard ? stdin : fopen(path, "rb");
+    if (!f) {
+        tg_app_error(app, "%s: %s", path, strerror(errno));
+        return TG_EXIT_USAGE;
+    }
+    for (;;) {
+        const size_t n = fread(block, 1, sizeof block, f);
+        if (b.n + n > limit) {
+            tg_app_error(app, "%s: want at most %s, have more", path, TG_BYTES(limit));
+            code = TG_EXIT_USAGE;
+            break;
+        }
+        if (tg_app_buffer_add(&b, block, n) != 0) {
+            tg_app_error(app, "%s: not enough memory to read it", path);
+            code = TG_EXIT_FAILED;
+            break;
+        }
+        if (n < sizeof block) break;
+    }
+    if (code == TG_ARGS_GO_ON && ferror(f)) {
+        tg_app_error(app, "%s: %s", path, strerror(errno));
+        code = TG_EXIT_USAGE;
+    }
+    if (!standard) fclose(f);
+    if (code != TG_ARGS_GO_ON) {
+        free(b.bytes);
+        return code;
+    }
+    *out = b.bytes;
+    *n_bytes = b.n;
+    return code;
+}
+
+uint64_t tg_app_file_bytes(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 ? (uint64_t)info.st_size : 0;
+}
+
+bool tg_app_same_file(const char *a, const char *b) {
+    struct stat sa, sb;
+    return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev &&
+           sa.st_ino == sb.st_ino;
+}
+
+int tg_app_write_text(void *user, const char *bytes, size_t n_bytes) {
+    return fwrite(bytes, 1, n_bytes, user) != n_bytes;
+}

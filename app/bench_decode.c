@@ -1,0 +1,223 @@
+/*
+ * bench_decode.c - tinygpt bench decode and bench prefill: a model that writes and one that reads.
+ *
+ * Decoding is bound by memory: every token reads all weights once (the position table only a row)
+ * and the keys and values so far. The bytes a token times the tokens a second, over what the memory
+ * gives (tg_measure_read), says how close decoding comes to that. A small model stays in the caches
+ * and may pass 100 %.
+ */
+#include "bench.h"
+#include "format.h"
+#include "stats.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct values {
+    const char *preset, *model;
+    int64_t tokens, times;
+} values;
+
+static const tg_option decode_options[] = {
+    TG_TEXT("--preset", values, preset, "NAME", "size of a fresh model"),
+    TG_PATH("--model", values, model, "FILE", "a model from a file instead"),
+    TG_INT("--tokens", values, tokens, 8, 1000000, "N", "timed tokens"),
+};
+
+static const tg_option prefill_options[] = {
+    TG_TEXT("--preset", values, preset, "NAME", "size of a fresh model"),
+    TG_PATH("--model", values, model, "FILE", "a model from a file instead"),
+    TG_INT("--times", values, times, 1, 100000, "N", "how often the whole window is read"),
+};
+
+static const tg_command_spec decode_spec = {
+    .name = "bench decode",
+    .usage = "[--preset NAME | --model FILE] [options]",
+    .about = "Times a model that writes one token after the other, and compares the bytes it reads "
+             "a second with what the memory gives.",
+};
+
+static const tg_command_spec prefill_spec = {
+    .name = "bench prefill",
+    .usage = "[--preset NAME | --model FILE] [options]",
+    .about = "Times a model that reads a prompt as long as its window.",
+};
+
+/* A model, a session on it, and the times of n tokens (decode) or windows (prefill). */
+typedef struct bench {
+    tg_model *model;
+    tg_session *session;
+    tg_model_info info;
+    const char *name; /* of the preset or file */
+    double *ms;
+    size_t n;
+} bench;
+
+static void close_bench(bench *b) {
+    tg_session_free(b->session);
+    tg_model_free(b->model);
+    free(b->ms);
+}
+
+static tg_status open_bench(tg_app *app, const values *v, const tg_preset *p, size_t n, bench *b) {
+    *b = (bench) { .name = p ? p->name : v->model, .n = n };
+    b->ms = malloc(n * sizeof *b->ms);
+    if (!b->ms) return TG_E_MEMORY;
+    tg_status status = p ? tg_model_new(app->ctx, &p->config, 42, &b->model)
+                         : tg_model_open(app->ctx, v->model, &b->model);
+    if (status == TG_OK) status = tg_model_get_info(b->model, &b->info);
+    if (status == TG_OK) status = tg_session_new(app->ctx, b->model, 0, &b->session);
+    return status;
+}
+
+/* Greedy decoding, one timed token after the other; a full window begins anew. */
+static tg_status time_decode(bench *b) {
+    tg_sample_options greedy = tg_sample_options_default();
+    greedy.temperature = 0;
+    const size_t warmup = 4; /* untimed: first touch of the caches' pages */
+    int32_t token = '\n';
+    for (size_t i = 0; i < b->n + warmup; i++) {
+        if (tg_session_tokens(b->session) == tg_session_capacity(b->session)) {
+            const tg_status status = tg_session_rewind(b->session, 0);
+            if (status != TG_OK) return status;
+        }
+        const double before = tg_app_now_ms();
+        tg_status status = tg_session_eval(b->session, &token, 1, NULL);
+        if (status == TG_OK) status = tg_session_sample(b->session, &greedy, i, &token);
+        if (status != TG_OK) return status;
+        if (i >= warmup) b->ms[i - warmup] = tg_app_now_ms() - before;
+    }
+    return TG_OK;
+}
+
+/* What the tokens are does not matter for the time; they only have to be valid. */
+static tg_status time_prefill(bench *b) {
+    const size_t window = tg_session_capacity(b->session), warmup = 1;
+    int32_t *tokens = malloc(window * sizeof *tokens);
+    tg_status status = tokens ? TG_OK : TG_E_MEMORY;
+    for (size_t i = 0; tokens && i < window; i++) tokens[i] = (int32_t)('a' + i * 7 % 26);
+    for (size_t i = 0; status == TG_OK && i < b->n + warmup; i++) {
+        status = tg_session_rewind(b->session, 0);
+        const double before = tg_app_now_ms();
+        if (status == TG_OK) status = tg_session_eval(b->session, tokens, window, NULL);
+        if (i >= warmup) b->ms[i - warmup] = tg_app_now_ms() - before;
+    }
+    free(tokens);
+    return status;
+}
+
+/* Weights but for the position table, one row of it, and the mean of the cache over a window. */
+static double bytes_per_token(const bench *b) {
+    const tg_gpt_config *c = &b->info.config;
+    const double weights = (double)b->info.params - (double)c->ctx * c->width + (double)c->width;
+    const double cache = 2.0 * c->layers * c->width * c->ctx / 2;
+    return 4 * (weights + cache);
+}
+
+/* Sorts the times: their order is not reported, only their middle. */
+static void print_decode(const tg_app *app, const bench *b, double read) {
+    double *sorted = b->ms;
+    tg_stats_sort(sorted, b->n);
+    const double median = tg_stats_median(sorted, b->n);
+    const tg_interval in = tg_stats_interval(sorted, b->n);
+    const double per_s = 1000 / median, moved = per_s * bytes_per_token(b);
+    if (app->globals.json) {
+        tg_jout j;
+        tg_bench_json_open(app, &j, "decode", 0);
+        tg_jout_open(&j, NULL, '{');
+        tg_jout_text(&j, "model", b->name);
+        tg_jout_uint(&j, "params", b->info.params);
+        tg_jout_uint(&j, "tokens", b->n);
+        tg_jout_rounded(&j, "median_ms", median, 5);
+        tg_jout_rounded(&j, "low_ms", in.low, 5);
+        tg_jout_rounded(&j, "high_ms", in.high, 5);
+        tg_jout_rounded(&j, "tok_per_s", per_s, 1);
+        tg_jout_rounded(&j, "bytes_per_token", bytes_per_token(b), 0);
+        tg_jout_rounded(&j, "gbytes_per_s", moved * 1e-9, 3);
+        tg_jout_rounded(&j, "read_gbytes_per_s", read * 1e-9, 3);
+        tg_jout_rounded(&j, "share_of_read", read > 0 ? moved / read : 0, 4);
+        tg_jout_close(&j);
+        tg_bench_json_close(&j);
+        return;
+    }
+    printf("%s\n\n", tg_context_banner(app->ctx));
+    printf("model        %s, %s parameters\n", b->name, TG_COUNT(b->info.params));
+    printf("a token      %.4f ms in the median (95 %%: %.4f .. %.4f), %s tokens a second\n", median,
+           in.low, in.high, TG_SHORT(per_s));
+    printf("it reads     %s, so %.1f GB/s\n", TG_BYTES((uint64_t)bytes_per_token(b)), moved * 1e-9);
+    printf("the memory   gives %.1f GB/s (256 MiB in huge pages): %s of it\n", read * 1e-9,
+           TG_PERCENT(read > 0 ? moved / read : 0));
+}
+
+static void print_prefill(const tg_app *app, const bench *b) {
+    tg_stats_sort(b->ms, b->n);
+    const double median = tg_stats_median(b->ms, b->n);
+    const tg_interval in = tg_stats_interval(b->ms, b->n);
+    const size_t window = tg_session_capacity(b->session);
+    const double per_s = (double)window * 1000 / median;
+    if (app->globals.json) {
+        tg_jout j;
+        tg_bench_json_open(app, &j, "prefill", 0);
+        tg_jout_open(&j, NULL, '{');
+        tg_jout_text(&j, "model", b->name);
+        tg_jout_uint(&j, "params", b->info.params);
+        tg_jout_uint(&j, "tokens", window);
+        tg_jout_rounded(&j, "median_ms", median, 5);
+        tg_jout_rounded(&j, "low_ms", in.low, 5);
+        tg_jout_rounded(&j, "high_ms", in.high, 5);
+        tg_jout_rounded(&j, "tok_per_s", per_s, 1);
+        tg_jout_close(&j);
+        tg_bench_json_close(&j);
+        return;
+    }
+    printf("%s\n\n", tg_context_banner(app->ctx));
+    printf("model        %s, %s parameters\n", b->name, TG_COUNT(b->info.params));
+    printf("a window     of %zu tokens takes %.3f ms in the median (95 %%: %.3f .. %.3f)\n", window,
+           median, in.low, in.high);
+    printf("that is      %s tokens a second\n", TG_SHORT(per_s));
+}
+
+typedef enum which { DECODE, PREFILL } which;
+
+/* Both commands differ in what they time and print; opening and closing is one. */
+static int bench_session(int argc, char **argv, which what) {
+    values v = { .tokens = 256, .times = 20 };
+    const tg_option_group decode = TG_GROUP("Options", decode_options, &v);
+    const tg_option_group prefill = TG_GROUP("Options", prefill_options, &v);
+    tg_app app;
+    bench b = { 0 };
+    double read = 0;
+    int code = tg_app_parse(&app, what == DECODE ? &decode_spec : &prefill_spec,
+                            what == DECODE ? &decode : &prefill, 1, argc, argv);
+    if (code != TG_ARGS_GO_ON) return code;
+    if (v.preset && v.model) {
+        return tg_args_refuse(&app.args, "want --preset or --model, have both");
+    }
+    const tg_preset *p = NULL;
+    if (!v.model) {
+        p = tg_bench_preset(&app.args, v.preset ? v.preset : "small");
+        if (!p) return TG_EXIT_USAGE;
+    }
+    code = tg_app_open(&app);
+    if (code != TG_ARGS_GO_ON) return code;
+    tg_status status = open_bench(&app, &v, p, (size_t)(what == DECODE ? v.tokens : v.times), &b);
+    if (status == TG_OK && what == DECODE) {
+        status = tg_measure_read(app.ctx, (size_t)256 << 20, &read);
+    }
+    if (status == TG_OK) status = what == DECODE ? time_decode(&b) : time_prefill(&b);
+    if (status != TG_OK) {
+        code = tg_app_failed(&app, app.ctx, status, TG_READING);
+    } else if (what == DECODE) {
+        print_decode(&app, &b, read);
+        code = TG_EXIT_DONE;
+    } else {
+        print_prefill(&app, &b);
+        code = TG_EXIT_DONE;
+    }
+    close_bench(&b);
+    return tg_app_end(&app, code);
+}
+
+int tg_bench_decode(int argc, char **argv) { return bench_session(argc, argv, DECODE); }
+
+int tg_bench_prefill(int argc, char **argv) { return bench_session(argc, argv, PREFILL); }

@@ -1,0 +1,121 @@
+/*
+ * cmd_bench.c - tinygpt bench: which benchmark, and what they share (see bench.h).
+ */
+#include "bench.h"
+#include "format.h"
+
+#include <string.h>
+
+enum { TEXT_BYTES = 1000000, WEIGHT_SEED = 42, TEXT_SEED = 1 };
+
+/* No validation and no copy of the best weights: a timed step is a training step and nothing else.
+ * The number of steps is out of reach, so the run never ends by itself. */
+tg_status tg_rig_open(tg_rig *rig, tg_context *ctx, const tg_gpt_config *config, int32_t batch) {
+    tg_app_buffer text = { 0 };
+    tg_forecast forecast;
+    tg_train_options o = tg_train_options_default();
+    memset(rig, 0, sizeof *rig);
+    o.steps = 1000000000;
+    o.batch = batch;
+    o.val_fraction = 0;
+    o.eval_every = 0;
+    o.keep_best = false;
+    tg_status status = tg_stories(TEXT_SEED, TEXT_BYTES, tg_app_buffer_add, &text);
+    if (status == TG_OK) status = tg_text_from_memory(ctx, text.bytes, text.n, &rig->text);
+    tg_app_buffer_free(&text);
+    if (status == TG_OK) status = tg_model_new(ctx, config, WEIGHT_SEED, &rig->model);
+    if (status == TG_OK) status = tg_trainer_new(ctx, rig->model, rig->text, &o, &rig->trainer);
+    if (status == TG_OK) status = tg_trainer_forecast(rig->trainer, &forecast);
+    if (status != TG_OK) {
+        tg_rig_close(rig);
+        return status;
+    }
+    tg_trainer_options(rig->trainer, &o);
+    rig->flop_per_step = forecast.flop_per_step;
+    rig->tokens_per_step = (int64_t)o.batch * o.accum * config->ctx;
+    return TG_OK;
+}
+
+void tg_rig_close(tg_rig *rig) {
+    tg_trainer_free(rig->trainer);
+    tg_model_free(rig->model);
+    tg_text_free(rig->text);
+    memset(rig, 0, sizeof *rig);
+}
+
+/* The wall clock of the caller, not the report's: what is compared with other programs must hold
+ * everything that a step costs. */
+tg_status tg_rig_steps(tg_rig *rig, int64_t n_steps, double *ms) {
+    for (int64_t i = 0; i < n_steps; i++) {
+        const double before = tg_app_now_ms();
+        const tg_status status = tg_trainer_step(rig->trainer, &rig->last);
+        if (status != TG_OK) return status;
+        rig->loss_sum += rig->last.loss;
+        if (ms) ms[i] = tg_app_now_ms() - before;
+    }
+    return TG_OK;
+}
+
+const tg_preset *tg_bench_preset(const tg_args *args, const char *name) {
+    char shown[64];
+    const tg_preset *preset = tg_preset_find(name);
+    if (!preset) {
+        tg_args_refuse(args, "--preset: no preset \"%s\"; train --help lists them",
+                       tg_fmt_safe(shown, sizeof shown, name));
+    }
+    return preset;
+}
+
+/* Asked before anything is made: the big presets would otherwise push the machine into its swap. */
+int tg_bench_room(tg_app *app, const tg_preset *preset, int32_t batch, int copies) {
+    tg_forecast f;
+    tg_train_options o = tg_train_options_default();
+    o.batch = batch ? batch : preset->batch;
+    o.keep_best = false;
+    const tg_status status = tg_forecast_run(app->ctx, &preset->config, NULL, &o, &f);
+    if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_WORKING);
+    const uint64_t need = f.memory_bytes * (uint64_t)copies;
+    if (f.memory_available_bytes == 0 || need <= f.memory_available_bytes) return TG_ARGS_GO_ON;
+    tg_app_error(app, "%s: want %s of memory, have %s free", preset->name, TG_BYTES(need),
+                 TG_BYTES(f.memory_available_bytes));
+    return TG_EXIT_USAGE;
+}
+
+/* Whoever compares two files of numbers needs to know that they come from one machine. */
+void tg_bench_json_open(const tg_app *app, tg_jout *j, const char *bench, double peak_gflops) {
+    tg_machine_info machine;
+    *j = tg_jout_to(stdout);
+    tg_jout_open(j, NULL, '{');
+    tg_jout_text(j, "bench", bench);
+    tg_jout_text(j, "version", tg_version());
+    if (tg_machine(app->ctx, &machine) == TG_OK) tg_jout_text(j, "cpu", machine.cpu_name);
+    tg_jout_text(j, "isa", tg_context_isa(app->ctx));
+    tg_jout_uint(j, "threads", tg_context_threads(app->ctx));
+    if (peak_gflops > 0) tg_jout_rounded(j, "peak_gflops", peak_gflops, 2);
+    tg_jout_open(j, "rows", '[');
+}
+
+void tg_bench_json_close(tg_jout *j) {
+    tg_jout_close(j);
+    tg_jout_close(j);
+    tg_jout_line(j);
+}
+
+void tg_bench_json_ms(tg_jout *j, const char *key, const double *ms, size_t n) {
+    tg_jout_open(j, key, '[');
+    for (size_t i = 0; i < n; i++) tg_jout_rounded(j, NULL, ms[i], 4);
+    tg_jout_close(j);
+}
+
+int tg_cmd_bench(int argc, char **argv) {
+    static const tg_subcommand list[] = {
+        { "train", tg_bench_train, "milliseconds of a training step" },
+        { "decode", tg_bench_decode, "tokens a second, one after the other" },
+        { "prefill", tg_bench_prefill, "tokens a second of a prompt" },
+        { "matmul", tg_bench_matmul_shapes, "GFLOP/s of matrix products" },
+        { "levers", tg_bench_levers, "what each speed idea is worth on this machine" },
+        { "profile", tg_bench_profile, "where the time of a training step goes" },
+    };
+    return tg_app_subcommand("bench", "Measures speed on this machine, on text made on the spot.",
+                             list, sizeof list / sizeof list[0], argc, argv);
+}

@@ -1,0 +1,342 @@
+/*
+ * cmd_doctor.c - tinygpt doctor: is this machine, this build and this text fit for training?
+ *
+ * Findings have a mark: ok, warn (works, but slower or worse than it could), FAIL (results are not
+ * to be trusted, or training is not possible). Any FAIL makes the exit code 1.
+ */
+#include "doctor.h"
+
+#include "format.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct values {
+    const char *data, *folder;
+    bool quick, verbose, list_isas, list_levers;
+} values;
+
+static const tg_option options[] = {
+    TG_PATH("--data", values, data, "FILE", "look at this text as well"),
+    TG_PATH("--dir", values, folder, "FOLDER", "where saving is tried"),
+    TG_FLAG("--quick", values, quick, "leave out the gradients and the memory's speed"),
+    TG_FLAG("--verbose", values, verbose, "name every op that was checked"),
+    TG_FLAG("--list-isas", values, list_isas, "print the names that --isa takes here, and end"),
+    TG_FLAG("--list-levers", values, list_levers, "print the names of the levers, and end"),
+};
+
+static const tg_command_spec spec = {
+    .name = "doctor",
+    .usage = "[--data FILE] [options]",
+    .about =
+        "Checks the machine, every kernel against its reference, every gradient against finite "
+        "differences, a small training run, saving and resuming, and a text. Exit code 0: "
+        "nothing failed, 1: something did.",
+};
+
+/* --------------------------------------------------------------------------------------- findings
+ */
+
+void tg_doctor_section(tg_doctor *d, const char *title) {
+    d->section = title;
+    if (d->app->globals.json) return;
+    printf("\n%s%s%s\n", tg_term_style(&d->app->out, TG_BOLD), title,
+           tg_term_style(&d->app->out, TG_PLAIN));
+}
+
+void tg_doctor_find(tg_doctor *d, tg_mark mark, const char *format, ...) {
+    static const char *const names[] = { "ok", "warn", "FAIL", "-" };
+    static const char *const json_names[] = { "ok", "warn", "fail", "note" };
+    static const tg_style styles[] = { TG_GREEN, TG_YELLOW, TG_RED, TG_DIM };
+    char text[2048], safe[2048];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    d->warnings += mark == TG_MARK_WARN;
+    d->failures += mark == TG_MARK_FAIL;
+    if (d->app->globals.json) {
+        tg_jout_open(&d->json, NULL, '{');
+        tg_jout_text(&d->json, "section", d->section);
+        tg_jout_text(&d->json, "mark", json_names[mark]);
+        tg_jout_text(&d->json, "text", text);
+        tg_jout_close(&d->json);
+        return;
+    }
+    printf("  %s%-4s%s  %s\n", tg_term_style(&d->app->out, styles[mark]), names[mark],
+           tg_term_style(&d->app->out, TG_PLAIN), tg_fmt_safe(safe, sizeof safe, text));
+    fflush(stdout);
+}
+
+void tg_doctor_failed(tg_doctor *d, tg_context *ctx, tg_status status, const char *what) {
+    const char *text = ctx ? tg_context_error(ctx) : "";
+    tg_doctor_find(d, TG_MARK_FAIL, "%s did not work: %s", what,
+                   *text ? text : tg_status_text(status));
+}
+
+/* ---------------------------------------------------------------------------------------- machine
+ */
+
+/* Threads beyond the quota are a warning: they wait for each other at every barrier. */
+static void check_machine(tg_doctor *d) {
+    tg_context *ctx = d->app->ctx;
+    tg_machine_info m;
+    tg_doctor_section(d, "machine");
+    const tg_status status = tg_machine(ctx, &m);
+    if (status != TG_OK) {
+        tg_doctor_failed(d, ctx, status, "asking the system");
+        return;
+    }
+    tg_doctor_find(d, TG_MARK_OK, "%s, %u core%s", m.cpu_name[0] ? m.cpu_name : "unknown CPU",
+                   m.cpus, m.cpus == 1 ? "" : "s");
+    if (m.affinity_cpus < m.cpus) {
+        tg_doctor_find(d, TG_MARK_NOTE, "this process may use %u of them", m.affinity_cpus);
+    }
+    if (m.cgroup_cpus > 0) {
+        tg_doctor_find(d, TG_MARK_NOTE, "its group has a quota of %.2f cores", m.cgroup_cpus);
+    }
+    const unsigned threads = tg_context_threads(ctx);
+    const bool many =
+        threads > m.affinity_cpus || (m.cgroup_cpus > 0 && threads > m.cgroup_cpus + 1);
+    tg_doctor_find(d, many ? TG_MARK_WARN : TG_MARK_OK, "%u thread%s%s", threads,
+                   threads == 1 ? "" : "s",
+                   many ? ": more than the cores it gets, which is slower" : "");
+    const bool tight = m.memory_available_bytes < UINT64_C(500000000);
+    tg_doctor_find(d, tight ? TG_MARK_WARN : TG_MARK_OK, "%s of memory, %s free",
+                   TG_BYTES(m.memory_bytes), TG_BYTES(m.memory_available_bytes));
+}
+
+/* The best usable row is the last one; what lies beyond it is said with its reason. */
+static void check_isa(tg_doctor *d) {
+    const char *used = tg_context_isa(d->app->ctx), *best = used;
+    tg_doctor_section(d, "instruction set");
+    for (size_t i = 0; i < tg_isa_count(); i++) {
+        const tg_isa_info *isa = tg_isa_at(i);
+        if (isa->built && isa->usable) best = isa->name;
+    }
+    const bool is_best = strcmp(used, best) == 0;
+    tg_doctor_find(d, is_best ? TG_MARK_OK : TG_MARK_WARN,
+                   is_best ? "%s is in use"
+                           : "%s is in use; without --isa it would be %s, which is faster",
+                   used, best);
+    for (size_t i = 0; i < tg_isa_count(); i++) {
+        const tg_isa_info *isa = tg_isa_at(i);
+        if (!isa->built) {
+            tg_doctor_find(d, TG_MARK_NOTE, "no %s: it is not in this build", isa->name);
+        } else if (!isa->usable) {
+            tg_doctor_find(d, TG_MARK_NOTE, "no %s: this CPU or system lacks one of %s", isa->name,
+                           isa->needs);
+        }
+    }
+}
+
+/* Whatever was switched by --levers is said with what it costs; the rest is one line. */
+static void check_levers(tg_doctor *d) {
+    char on[512] = "";
+    size_t changed = 0;
+    tg_doctor_section(d, "levers");
+    for (size_t i = 0; i < tg_lever_count(); i++) {
+        const tg_lever_info *lever = tg_lever_at(i);
+        const bool is_on = tg_context_lever(d->app->ctx, lever->name);
+        const size_t length = strlen(on);
+        if (is_on)
+            snprintf(on + length, sizeof on - length, "%s%s", length ? ", " : "", lever->name);
+        if (is_on == lever->default_on) continue;
+        changed++;
+        tg_doctor_find(d, TG_MARK_WARN, "%s is switched %s: %s", lever->name, is_on ? "on" : "off",
+                       lever->doc);
+    }
+    tg_doctor_find(d, changed ? TG_MARK_NOTE : TG_MARK_OK, "on: %s", *on ? on : "none");
+}
+
+/* ------------------------------------------------------------------------- kernels and gradients
+ */
+
+enum { OPS_MAX = 128, NAME_BYTES = 48 };
+
+/* What the cases of one op came to. The worst case is the one nearest to its tolerance. */
+typedef struct op_sum {
+    char name[NAME_BYTES];
+    size_t cases, failed;
+    double worst; /* error / tolerance */
+} op_sum;
+
+typedef struct tally {
+    tg_doctor *doctor;
+    op_sum op[OPS_MAX];
+    size_t n, cases, failed;
+} tally;
+
+/* Names are copied, since a report is borrowed for its call. Ops beyond OPS_MAX still count, they
+ * only get no line of their own. */
+static op_sum *sum_of(tally *t, const char *name) {
+    for (size_t i = 0; i < t->n; i++) {
+        if (strcmp(t->op[i].name, name) == 0) return &t->op[i];
+    }
+    if (t->n == OPS_MAX) return NULL;
+    op_sum *sum = &t->op[t->n++];
+    snprintf(sum->name, sizeof sum->name, "%s", name);
+    return sum;
+}
+
+static void on_check(void *user, const tg_check *check) {
+    tally *t = user;
+    op_sum *sum = sum_of(t, check->op);
+    t->cases++;
+    t->failed += !check->passed;
+    if (!check->passed) {
+        tg_doctor_find(t->doctor, TG_MARK_FAIL, "%s, %s: error %.3g, want at most %.3g", check->op,
+                       check->what, check->error, check->tolerance);
+    }
+    if (!sum) return;
+    const double share = check->tolerance > 0 ? check->error / check->tolerance : 0;
+    sum->cases++;
+    sum->failed += !check->passed;
+    if (share > sum->worst) sum->worst = share;
+}
+
+/* Kernels and gradients report alike, so one function serves both. */
+typedef tg_status check_fn(tg_context *ctx, const char *filter, tg_check_fn report, void *user,
+                           size_t *n_failed);
+
+static void check_ops(tg_doctor *d, const values *v, const char *title, check_fn *run,
+                      const char *against) {
+    tg_context *ctx = d->app->ctx;
+    size_t n_failed = 0;
+    tally *t = calloc(1, sizeof *t);
+    tg_doctor_section(d, title);
+    if (!t) {
+        tg_doctor_find(d, TG_MARK_FAIL, "not enough memory");
+        return;
+    }
+    t->doctor = d;
+    const double before = tg_app_now_ms();
+    const tg_status status = run(ctx, NULL, on_check, t, &n_failed);
+    const double seconds = (tg_app_now_ms() - before) / 1000;
+    if (status != TG_OK) tg_doctor_failed(d, ctx, status, title);
+    const op_sum *worst = NULL;
+    for (size_t i = 0; i < t->n; i++) {
+        const op_sum *sum = &t->op[i];
+        if (!worst || sum->worst > worst->worst) worst = sum;
+        if (!v->verbose && sum->failed == 0) continue;
+        tg_doctor_find(d, sum->failed ? TG_MARK_FAIL : TG_MARK_OK,
+                       "%-18s %4zu cases, %zu failed, worst error %.2g of its tolerance", sum->name,
+                       sum->cases, sum->failed, sum->worst);
+    }
+    /* The count of the library and that of the reports must agree, or a failure went unseen. */
+    if (status == TG_OK && t->failed == 0 && n_failed == 0 && worst) {
+        tg_doctor_find(d, TG_MARK_OK,
+                       "%zu cases of %zu ops agree with %s, in %s; nearest to its tolerance: %s, "
+                       "%.0f%%",
+                       t->cases, t->n, against, TG_TIME(seconds), worst->name, 100 * worst->worst);
+    } else {
+        tg_doctor_find(d, TG_MARK_FAIL, "%zu of %zu cases of %zu ops failed", n_failed, t->cases,
+                       t->n);
+    }
+    free(t);
+}
+
+/* ------------------------------------------------------------------------------- speed and text */
+
+static void check_speed(tg_doctor *d, const values *v) {
+    tg_context *ctx = d->app->ctx;
+    double gflops = 0, read = 0;
+    tg_doctor_section(d, "speed");
+    tg_status status = tg_measure_peak(ctx, &gflops);
+    if (status == TG_OK) {
+        tg_doctor_find(d, TG_MARK_OK, "%.0f GFLOP/s at most, of %u thread%s in f32", gflops,
+                       tg_context_threads(ctx), tg_context_threads(ctx) == 1 ? "" : "s");
+        if (!v->quick) status = tg_measure_read(ctx, (size_t)256 << 20, &read);
+    }
+    if (status != TG_OK) {
+        tg_doctor_failed(d, ctx, status, "measuring");
+    } else if (read > 0) {
+        tg_doctor_find(d, TG_MARK_OK, "%.1f GB/s read from memory (256 MiB, huge pages)",
+                       read * 1e-9);
+    }
+}
+
+/* The levels of a lint are marks already. */
+static void on_lint(void *user, const tg_lint *finding) {
+    static const tg_mark marks[] = { TG_MARK_FAIL, TG_MARK_WARN, TG_MARK_NOTE };
+    const int level = finding->level < 0 ? 0 : finding->level > 2 ? 2 : finding->level;
+    tg_doctor_find(user, marks[level], "%s", finding->text);
+}
+
+static void check_text(tg_doctor *d, const char *path) {
+    tg_context *ctx = d->app->ctx;
+    tg_text *text = NULL;
+    const size_t failures = d->failures;
+    tg_doctor_section(d, "text");
+    tg_status status = tg_text_open(ctx, path, &text);
+    if (status == TG_OK) status = tg_text_lint(text, 0, 0, on_lint, d);
+    if (status != TG_OK && d->failures == failures) {
+        tg_doctor_failed(d, ctx, status, "reading the text");
+    } else if (status == TG_OK && d->failures == failures) {
+        tg_doctor_find(d, TG_MARK_OK, "%s: %s", path, TG_BYTES(tg_text_bytes(text)));
+    }
+    tg_text_free(text);
+}
+
+/* ------------------------------------------------------------------------------------ the command
+ */
+
+/* From what is cheap and explains the rest to what takes seconds. */
+static void examine(tg_doctor *d, const values *v) {
+    check_machine(d);
+    check_isa(d);
+    check_levers(d);
+    check_speed(d, v);
+    check_ops(d, v, "kernels", tg_check_kernels, "their references");
+    if (!v->quick) check_ops(d, v, "gradients", tg_check_gradients, "finite differences");
+    tg_doctor_training(d);
+    tg_doctor_files(d, v->folder);
+    if (v->data) check_text(d, v->data);
+}
+
+/* For scripts: a name a line, and no examination. */
+static int print_names(const values *v) {
+    for (size_t i = 0; v->list_isas && i < tg_isa_count(); i++) {
+        const tg_isa_info *isa = tg_isa_at(i);
+        if (isa->built && isa->usable) puts(isa->name);
+    }
+    for (size_t i = 0; v->list_levers && i < tg_lever_count(); i++) puts(tg_lever_at(i)->name);
+    return TG_EXIT_DONE;
+}
+
+int tg_cmd_doctor(int argc, char **argv) {
+    values v = { .folder = "." };
+    const tg_option_group group = TG_GROUP("Options", options, &v);
+    tg_app app;
+    int code = tg_app_parse(&app, &spec, &group, 1, argc, argv);
+    if (code != TG_ARGS_GO_ON) return code;
+    if (v.list_isas || v.list_levers) return print_names(&v);
+    code = tg_app_open(&app);
+    if (code != TG_ARGS_GO_ON) return code;
+    tg_doctor d = { .app = &app, .json = tg_jout_to(stdout) };
+    if (app.globals.json) {
+        tg_jout_open(&d.json, NULL, '{');
+        tg_jout_text(&d.json, "banner", tg_context_banner(app.ctx));
+        tg_jout_open(&d.json, "checks", '[');
+    } else {
+        printf("%s\n", tg_context_banner(app.ctx));
+    }
+    examine(&d, &v);
+    if (app.globals.json) {
+        tg_jout_close(&d.json);
+        tg_jout_uint(&d.json, "warnings", d.warnings);
+        tg_jout_uint(&d.json, "failures", d.failures);
+        tg_jout_bool(&d.json, "ok", d.failures == 0);
+        tg_jout_close(&d.json);
+        tg_jout_line(&d.json);
+    } else if (d.failures > 0) {
+        printf("\n%zu finding%s failed, %zu warning%s\n", d.failures, d.failures == 1 ? "" : "s",
+               d.warnings, d.warnings == 1 ? "" : "s");
+    } else if (d.warnings > 0) {
+        printf("\nall works; %zu warning%s\n", d.warnings, d.warnings == 1 ? "" : "s");
+    } else {
+        printf("\nall is well\n");
+    }
+    return tg_app_end(&app, d.failures ? TG_EXIT_FAILED : TG_EXIT_DONE);
+}

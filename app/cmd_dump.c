@@ -1,0 +1,97 @@
+/*
+ * cmd_dump.c - tinygpt dump: the plans that a model runs, as text.
+ */
+#include "app.h"
+#include "format.h"
+
+#include <string.h>
+
+typedef struct values {
+    const char *preset;
+    int plan;
+    int64_t batch;
+} values;
+
+static const char *const plans[] = { "train", "eval", "decode", "prefill" };
+enum { N_PLANS = sizeof plans / sizeof plans[0] };
+
+static const tg_option options[] = {
+    TG_TEXT("--preset", values, preset, "NAME", "plans of a preset instead of a file's"),
+    TG_CHOICE("--plan", values, plan, "all|train|eval|decode|prefill", "which plan"),
+    TG_INT("--batch", values, batch, 1, 65536, "B", "rows a step, for train and eval (default 16)",
+           .hide_default = true),
+};
+
+static const tg_command_spec spec = {
+    .name = "dump",
+    .usage = "[MODEL | --preset NAME] [options]",
+    .about = "Prints the plans of a model: every step with its op, kernel, shapes and the place of "
+             "its values in memory.",
+    .pos = { "MODEL" },
+    .pos_min = 0,
+    .pos_max = 1,
+    .examples = "  tinygpt dump --preset small --plan decode\n",
+};
+
+/* Streams to the terminal; for JSON the text is collected, since it becomes one string. */
+static tg_status dump_one(tg_app *app, const tg_gpt_config *config, const char *plan, int32_t batch,
+                          tg_jout *json) {
+    if (!json) {
+        printf("%s# %s%s\n", tg_term_style(&app->out, TG_BOLD), plan,
+               tg_term_style(&app->out, TG_PLAIN));
+        return tg_dump(app->ctx, config, plan, batch, tg_app_write_text, stdout);
+    }
+    tg_app_buffer text = { 0 };
+    const tg_status status = tg_dump(app->ctx, config, plan, batch, tg_app_buffer_add, &text);
+    tg_jout_text_n(json, plan, text.bytes ? text.bytes : "", text.n);
+    tg_app_buffer_free(&text);
+    return status;
+}
+
+int tg_cmd_dump(int argc, char **argv) {
+    values v = { 0 };
+    const tg_option_group group = TG_GROUP("Options", options, &v);
+    tg_app app;
+    int code = tg_app_parse(&app, &spec, &group, 1, argc, argv);
+    if (code != TG_ARGS_GO_ON) return code;
+    if ((app.args.n_pos == 1) == (v.preset != NULL)) {
+        return tg_args_refuse(&app.args, "want MODEL or --preset NAME, have %s",
+                              v.preset ? "both" : "none");
+    }
+    const tg_preset *preset = v.preset ? tg_preset_find(v.preset) : NULL;
+    if (v.preset && !preset) {
+        char shown[64];
+        return tg_args_refuse(&app.args, "--preset: no preset \"%s\"; train --help lists them",
+                              tg_fmt_safe(shown, sizeof shown, v.preset));
+    }
+    code = tg_app_open(&app);
+    if (code != TG_ARGS_GO_ON) return code;
+    tg_gpt_config config = { 0 };
+    tg_status status = TG_OK;
+    if (preset) {
+        config = preset->config;
+    } else {
+        tg_model *model = NULL;
+        tg_model_info info;
+        status = tg_model_open(app.ctx, app.args.pos[0], &model);
+        if (status == TG_OK) status = tg_model_get_info(model, &info);
+        if (status == TG_OK) config = info.config;
+        tg_model_free(model);
+    }
+    tg_jout j = tg_jout_to(stdout);
+    const bool json = app.globals.json && status == TG_OK;
+    if (json) tg_jout_open(&j, NULL, '{');
+    for (size_t i = 0; i < N_PLANS && status == TG_OK; i++) {
+        if (v.plan != 0 && (size_t)v.plan != i + 1) continue;
+        status = dump_one(&app, &config, plans[i], (int32_t)v.batch, json ? &j : NULL);
+    }
+    if (json) {
+        tg_jout_close(&j);
+        tg_jout_line(&j);
+    }
+    /* A reader that has seen enough (dump | head) stops the text; main reports the pipe. */
+    const bool reader_gone = status == TG_STOPPED && ferror(stdout);
+    code = status == TG_OK || reader_gone ? TG_EXIT_DONE
+                                          : tg_app_failed(&app, app.ctx, status, TG_READING);
+    return tg_app_end(&app, code);
+}

@@ -1,0 +1,97 @@
+/*
+ * cmd_eval.c - tinygpt eval: how well a model predicts a text.
+ *
+ * One number in three costumes: the mean loss L in nats a byte, perplexity exp(L), and L / ln 2
+ * bits a byte, which is what an arithmetic coder with this model would need.
+ */
+#include "app.h"
+#include "format.h"
+
+#include <math.h>
+
+typedef struct values {
+    const char *data;
+    double val;
+    int64_t windows;
+} values;
+
+static const tg_option options[] = {
+    TG_PATH("--data", values, data, "FILE", "text to predict"),
+    TG_REAL("--val", values, val, 0, 0.9, "FRACTION",
+            "only this part, from the end: the one that train --val holds back; 0: all"),
+    TG_INT("--windows", values, windows, 0, 1000000000, "N",
+           "windows of the context's length, spread evenly; 0: all"),
+};
+
+static const tg_command_spec spec = {
+    .name = "eval",
+    .usage = "MODEL --data FILE [options]",
+    .about =
+        "Measures the mean loss of a model on a text, cut into windows of the model's context.",
+    .pos = { "MODEL" },
+    .pos_min = 1,
+    .pos_max = 1,
+    .examples = "  tinygpt eval run.tinygpt --data book.txt --val 0.1\n",
+};
+
+/* The JSON has all digits: it is what two machines are compared by. */
+static void print_result(const tg_app *app, const values *v, double loss, uint64_t bytes) {
+    if (app->globals.json) {
+        tg_jout j = tg_jout_to(stdout);
+        tg_jout_open(&j, NULL, '{');
+        tg_jout_double(&j, "loss", loss);
+        tg_jout_double(&j, "perplexity", tg_fmt_perplexity(loss));
+        tg_jout_double(&j, "bits_per_byte", loss / TG_LN2);
+        tg_jout_uint(&j, "bytes", bytes);
+        tg_jout_int(&j, "windows", v->windows);
+        tg_jout_close(&j);
+        tg_jout_line(&j);
+        return;
+    }
+    printf("loss          %.4f nats a byte\n", loss);
+    printf("perplexity    %.3f\n", tg_fmt_perplexity(loss));
+    printf("bits a byte   %.4f\n", loss / TG_LN2);
+}
+
+/* The trainer knows how to read a text in windows; it is made for its evaluation only. */
+static tg_status evaluate(tg_app *app, const values *v, tg_model *model, tg_text *text,
+                          double *loss) {
+    tg_trainer *trainer;
+    tg_train_options o = tg_train_options_default();
+    o.steps = 1;
+    o.val_fraction = v->val;
+    o.eval_windows = (int32_t)v->windows;
+    o.keep_best = false;
+    tg_status status = tg_trainer_new(app->ctx, model, text, &o, &trainer);
+    if (status != TG_OK) return status;
+    status = tg_trainer_eval(trainer, loss);
+    tg_trainer_free(trainer);
+    return status;
+}
+
+/* What fails here is the model's file or the text, so every error of input is code 2. */
+int tg_cmd_eval(int argc, char **argv) {
+    values v = { 0 };
+    const tg_option_group group = TG_GROUP("Options", options, &v);
+    tg_app app;
+    int code = tg_app_parse(&app, &spec, &group, 1, argc, argv);
+    if (code != TG_ARGS_GO_ON) return code;
+    if (!v.data) return tg_args_refuse(&app.args, "--data FILE is missing");
+    code = tg_app_open(&app);
+    if (code != TG_ARGS_GO_ON) return code;
+    tg_model *model = NULL;
+    tg_text *text = NULL;
+    double loss = NAN;
+    tg_status status = tg_model_open(app.ctx, app.args.pos[0], &model);
+    if (status == TG_OK) status = tg_text_open(app.ctx, v.data, &text);
+    if (status == TG_OK) status = evaluate(&app, &v, model, text, &loss);
+    if (status == TG_OK) {
+        print_result(&app, &v, loss, tg_text_bytes(text));
+        code = TG_EXIT_DONE;
+    } else {
+        code = tg_app_failed(&app, app.ctx, status, TG_READING);
+    }
+    tg_text_free(text);
+    tg_model_free(model);
+    return tg_app_end(&app, code);
+}

@@ -1,0 +1,250 @@
+/*
+ * cmd_sample.c - tinygpt sample: a model continues a prompt.
+ *
+ * Standard output gets the new text alone, byte for byte, so that it can be piped; on a terminal
+ * the prompt stands in front of it. What happened on the way (a prompt that was cut, a window that
+ * slid, --stats) is told on standard error.
+ */
+#include "app.h"
+#include "format.h"
+#include "signals.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PROMPT_LIMIT = 64 << 20 };
+
+typedef struct values {
+    const char *prompt, *file;
+    int64_t tokens, top_k, repeat_last, ctx;
+    double temp, top_p, min_p, repeat_penalty;
+    uint64_t seed;
+    int kv;
+    bool stats, echo;
+} values;
+
+static const tg_option options[] = {
+    TG_TEXT("--prompt", values, prompt, "TEXT", "what to continue"),
+    TG_PATH("--file", values, file, "F", "the prompt is in this file; - is standard input"),
+    TG_INT("--tokens", values, tokens, 0, 1000000000, "N", "how many to write"),
+    TG_REAL("--temp", values, temp, 0, 100, "X", "temperature; 0: always the likeliest"),
+    TG_INT("--top-k", values, top_k, 0, 1000000, "K", "only the K likeliest; 0: all"),
+    TG_REAL("--top-p", values, top_p, 0, 1, "P", "only the likeliest that make up P; 1: all",
+            .above_low = true),
+    TG_REAL("--min-p", values, min_p, 0, 1, "P", "only those at least P times the likeliest"),
+    TG_REAL("--repeat-penalty", values, repeat_penalty, 0, 100, "X",
+            "above 1: disfavours recent tokens", .above_low = true),
+    TG_INT("--repeat-last", values, repeat_last, 0, 65536, "N", "how many tokens are recent"),
+    TG_SEED("--seed", values, seed, "S", "same seed, same text"),
+    TG_INT("--ctx", values, ctx, 1, 65536, "T", "tokens it may look back (default: the model's)",
+           .hide_default = true),
+    TG_CHOICE("--kv", values, kv, "f32|f16|int8",
+              "numbers in the key-value cache; f32 in this build"),
+    TG_FLAG("--stats", values, stats, "print speed and times on standard error"),
+    TG_FLAG("--echo", values, echo, "print the prompt in front of the text"),
+};
+
+static const tg_command_spec spec = {
+    .name = "sample",
+    .usage = "MODEL [options]",
+    .about = "Lets a model continue a prompt. The text streams to standard output; --json prints "
+             "one object at the end instead.",
+    .pos = { "MODEL" },
+    .pos_min = 1,
+    .pos_max = 1,
+    .examples = "  tinygpt sample run.tinygpt --prompt \"Once upon\" --tokens 300\n"
+                "  tinygpt sample run.tinygpt --temp 0 --json\n",
+};
+
+/* What is made for one call, given back together. */
+typedef struct job {
+    tg_model *model;
+    tg_session *session;
+    char *prompt; /* owned: from --prompt or --file */
+    size_t prompt_bytes;
+    int32_t *prompt_ids, *ids;
+    size_t n_prompt_ids;
+    tg_app_buffer text; /* of --json */
+} job;
+
+static void free_job(job *j) {
+    tg_session_free(j->session);
+    tg_model_free(j->model);
+    free(j->prompt);
+    free(j->prompt_ids);
+    free(j->ids);
+    tg_app_buffer_free(&j->text);
+}
+
+/* Where the pieces go: to the terminal or pipe at once, or into the buffer for --json. */
+typedef struct sink {
+    const tg_term *out; /* NULL: into the buffer */
+    tg_app_buffer *buffer;
+    char last; /* byte that went out last: does the line still want an end? */
+} sink;
+
+static int write_piece(void *user, const char *bytes, size_t n_bytes) {
+    sink *s = user;
+    if (!s->out) return tg_app_buffer_add(s->buffer, bytes, n_bytes);
+    if (n_bytes == 0) return 0;
+    tg_term_text(s->out, bytes, n_bytes);
+    s->last = bytes[n_bytes - 1];
+    return fflush(s->out->file) != 0;
+}
+
+static int cancel_on_signal(void *user) {
+    (void)user;
+    return tg_signals_caught();
+}
+
+/* Copied, so that both sources are freed alike. */
+static int get_prompt(tg_app *app, const values *v, job *j) {
+    if (v->file) return tg_app_read_file(app, v->file, PROMPT_LIMIT, &j->prompt, &j->prompt_bytes);
+    tg_app_buffer copy = { 0 };
+    if (tg_app_buffer_add(&copy, v->prompt, strlen(v->prompt)) != 0) {
+        tg_app_error(app, "not enough memory for the prompt");
+        return TG_EXIT_FAILED;
+    }
+    j->prompt = copy.bytes;
+    j->prompt_bytes = copy.n;
+    return TG_ARGS_GO_ON;
+}
+
+/* The ids that --json prints; an empty prompt has none. */
+static int get_ids(tg_app *app, const values *v, job *j) {
+    tg_status status = TG_OK;
+    size_t n = 0;
+    if (j->prompt_bytes > 0) {
+        status = tg_model_tokenize(j->model, j->prompt, j->prompt_bytes, NULL, 0, &n);
+    }
+    if (status != TG_OK && status != TG_E_FULL) {
+        return tg_app_failed(app, app->ctx, status, TG_WORKING);
+    }
+    j->prompt_ids = malloc((n + 1) * sizeof *j->prompt_ids);
+    j->ids = malloc(((size_t)v->tokens + 1) * sizeof *j->ids);
+    if (!j->prompt_ids || !j->ids) {
+        tg_app_error(app, "not enough memory for %s tokens", TG_COUNT((uint64_t)v->tokens + n));
+        return TG_EXIT_FAILED;
+    }
+    if (n > 0) {
+        status = tg_model_tokenize(j->model, j->prompt, j->prompt_bytes, j->prompt_ids, n, &n);
+        if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_WORKING);
+    }
+    j->n_prompt_ids = n;
+    return TG_ARGS_GO_ON;
+}
+
+/* One object at the end: a reader gets all of it or nothing. */
+static void print_json(const job *j, const tg_generate_stats *stats) {
+    tg_jout o = tg_jout_to(stdout);
+    tg_jout_open(&o, NULL, '{');
+    tg_jout_open(&o, "ids", '[');
+    for (size_t i = 0; i < stats->new_tokens; i++) tg_jout_int(&o, NULL, j->ids[i]);
+    tg_jout_close(&o);
+    tg_jout_text_n(&o, "text", j->text.bytes ? j->text.bytes : "", j->text.n);
+    tg_jout_open(&o, "prompt_ids", '[');
+    for (size_t i = 0; i < j->n_prompt_ids; i++) tg_jout_int(&o, NULL, j->prompt_ids[i]);
+    tg_jout_close(&o);
+    tg_jout_rounded(&o, "tok_per_s", stats->tok_per_s, 1);
+    tg_jout_uint(&o, "prompt_dropped", stats->prompt_dropped);
+    tg_jout_uint(&o, "slides", stats->slides);
+    tg_jout_rounded(&o, "prompt_ms", stats->prompt_ms, 3);
+    tg_jout_rounded(&o, "first_token_ms", stats->first_token_ms, 3);
+    tg_jout_close(&o);
+    tg_jout_line(&o);
+}
+
+/* What the text does not show: that the model has not seen all of the prompt, or has forgotten. */
+static void tell(const values *v, const job *j, const tg_generate_stats *stats) {
+    const size_t window = tg_session_capacity(j->session);
+    if (stats->prompt_dropped > 0) {
+        fprintf(stderr,
+                "note: the prompt is longer than the window of %zu tokens; its first %zu were left "
+                "out\n",
+                window, stats->prompt_dropped);
+    }
+    if (stats->slides > 0) {
+        fprintf(stderr,
+                "note: the window of %zu tokens was full %zu time%s; each time the older half was "
+                "forgotten\n",
+                window, stats->slides, stats->slides == 1 ? "" : "s");
+    }
+    if (v->stats) {
+        fprintf(stderr,
+                "%zu tokens, %s tokens/s; prompt of %zu tokens in %s; first token after %s\n",
+                stats->new_tokens, TG_SHORT(stats->tok_per_s), stats->prompt_tokens,
+                TG_TIME(stats->prompt_ms / 1000), TG_TIME(stats->first_token_ms / 1000));
+    }
+}
+
+/* Ctrl-C ends the text at the next token, with what there is of it. */
+static int generate(tg_app *app, const values *v, job *j) {
+    tg_generate_stats stats = { 0 };
+    tg_sample_options o = tg_sample_options_default();
+    const bool json = app->globals.json;
+    sink s = { json ? NULL : &app->out, &j->text, '\n' };
+    o.temperature = v->temp;
+    o.top_k = (int32_t)v->top_k;
+    o.top_p = v->top_p;
+    o.min_p = v->min_p;
+    o.repeat_penalty = v->repeat_penalty;
+    o.repeat_last = (int32_t)v->repeat_last;
+    o.seed = v->seed;
+    if (!json && (app->out.tty || v->echo)) {
+        fputs(tg_term_style(&app->out, TG_BOLD), stdout);
+        write_piece(&s, j->prompt, j->prompt_bytes);
+        fputs(tg_term_style(&app->out, TG_PLAIN), stdout);
+    }
+    const tg_status status =
+        tg_session_generate(j->session, j->prompt, j->prompt_bytes, &o, (size_t)v->tokens,
+                            write_piece, cancel_on_signal, &s, j->ids, &stats);
+    const bool stopped = status == TG_STOPPED && tg_signals_caught();
+    if (app->out.tty && !json && s.last != '\n') fputc('\n', stdout);
+    /* A write that failed stops the text; main finds the failure and tells of it. */
+    if (status != TG_OK && !(status == TG_STOPPED && (stopped || ferror(stdout)))) {
+        return tg_app_failed(app, app->ctx, status, TG_WORKING);
+    }
+    fflush(stdout);
+    tell(v, j, &stats);
+    if (json) print_json(j, &stats);
+    return stopped ? TG_EXIT_INTERRUPTED : TG_EXIT_DONE;
+}
+
+int tg_cmd_sample(int argc, char **argv) {
+    const tg_sample_options d = tg_sample_options_default();
+    values v = { .prompt = "",
+                 .tokens = 200,
+                 .temp = d.temperature,
+                 .top_k = d.top_k,
+                 .top_p = d.top_p,
+                 .min_p = d.min_p,
+                 .repeat_penalty = d.repeat_penalty,
+                 .repeat_last = d.repeat_last,
+                 .seed = d.seed };
+    const tg_option_group group = TG_GROUP("Options", options, &v);
+    tg_app app;
+    int code = tg_app_parse(&app, &spec, &group, 1, argc, argv);
+    if (code != TG_ARGS_GO_ON) return code;
+    if (v.file && tg_args_given(&app.args, "--prompt")) {
+        return tg_args_refuse(&app.args, "want --prompt or --file, have both");
+    }
+    if (v.kv != 0) {
+        return tg_args_refuse(&app.args, "--kv: this build keeps the cache in f32 only");
+    }
+    code = tg_app_open(&app);
+    if (code != TG_ARGS_GO_ON) return code;
+    job j = { 0 };
+    code = get_prompt(&app, &v, &j);
+    tg_signals_install(); /* behind the prompt: reading from a terminal must end at one Ctrl-C */
+    if (code == TG_ARGS_GO_ON) {
+        tg_status status = tg_model_open(app.ctx, app.args.pos[0], &j.model);
+        if (status == TG_OK) {
+            status = tg_session_new(app.ctx, j.model, (int32_t)v.ctx, &j.session);
+        }
+        if (status != TG_OK) code = tg_app_failed(&app, app.ctx, status, TG_READING);
+    }
+    if (code == TG_ARGS_GO_ON) code = get_ids(&app, &v, &j);
+    if (code == TG_ARGS_GO_ON) code = generate(&app, &v, &j);
+    free_job(&j);
+    return tg_app_end(&app, code);
+}

@@ -1,0 +1,145 @@
+/*
+ * cmd_tokenize.c - tinygpt tokenize: the tokens of a text, as the model sees them.
+ *
+ * A piece that is no whole UTF-8 character (a byte model's view of "é" is two of them) is shown
+ * as <0xC3>, on the terminal and in JSON, so that nothing is lost.
+ */
+#include "app.h"
+#include "format.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXT_LIMIT = 256 << 20, PIECE_BYTES = 1024 };
+
+typedef struct values {
+    const char *file;
+} values;
+
+static const tg_option options[] = {
+    TG_PATH("--file", values, file, "F", "the text is in this file; - is standard input"),
+};
+
+static const tg_command_spec spec = {
+    .name = "tokenize",
+    .usage = "MODEL [TEXT | --file F]",
+    .about = "Shows the tokens of a text: how many, their ids and what each stands for.",
+    .pos = { "MODEL", "TEXT" },
+    .pos_min = 1,
+    .pos_max = 2,
+    .examples = "  tinygpt tokenize run.tinygpt \"To be, or not to be\"\n",
+};
+
+/* The piece of a token as text; bytes that are no whole character as <0xNN>. */
+static void piece_text(const tg_model *model, int32_t id, char *out) {
+    size_t n = 0, used = 0;
+    const char *piece = tg_model_piece(model, id, &n);
+    for (size_t i = 0; piece && i < n && used + 8 < PIECE_BYTES;) {
+        const size_t length = tg_fmt_utf8_length(piece + i, n - i);
+        if (length == 0) {
+            used += (size_t)snprintf(out + used, 8, "<0x%02X>", (unsigned char)piece[i++]);
+        } else {
+            memcpy(out + used, piece + i, length);
+            used += length;
+            i += length;
+        }
+    }
+    out[used] = '\0';
+}
+
+/* The ids are exact; the pieces are for reading. */
+static void print_json(const tg_model *model, const int32_t *ids, size_t n) {
+    char piece[PIECE_BYTES];
+    tg_jout j = tg_jout_to(stdout);
+    tg_jout_open(&j, NULL, '{');
+    tg_jout_open(&j, "ids", '[');
+    for (size_t i = 0; i < n; i++) tg_jout_int(&j, NULL, ids[i]);
+    tg_jout_close(&j);
+    tg_jout_open(&j, "pieces", '[');
+    for (size_t i = 0; i < n; i++) {
+        piece_text(model, ids[i], piece);
+        /* A piece may be a zero byte, which a C string ends at. */
+        size_t n_bytes = 0;
+        const char *raw = tg_model_piece(model, ids[i], &n_bytes);
+        const bool zero = raw && n_bytes == 1 && raw[0] == '\0';
+        tg_jout_text_n(&j, NULL, piece, zero ? 1 : strlen(piece));
+    }
+    tg_jout_close(&j);
+    tg_jout_close(&j);
+    tg_jout_line(&j);
+}
+
+/* Blanks and line ends get a visible form, or the table would fall apart. */
+static void print_table(const tg_app *app, const tg_model *model, const int32_t *ids, size_t n) {
+    char piece[PIECE_BYTES], safe[PIECE_BYTES];
+    const tg_term *out = &app->out;
+    const int per_line = tg_term_width(out) / 13 > 0 ? tg_term_width(out) / 13 : 1;
+    for (size_t i = 0; i < n; i++) {
+        piece_text(model, ids[i], piece);
+        if (strcmp(piece, "\n") == 0) snprintf(piece, sizeof piece, "\\n");
+        if (strcmp(piece, "\t") == 0) snprintf(piece, sizeof piece, "\\t");
+        if (strcmp(piece, " ") == 0) snprintf(piece, sizeof piece, "' '");
+        tg_fmt_safe(safe, sizeof safe, *piece ? piece : "\\x00");
+        printf("%s%6d%s %-6s", tg_term_style(out, TG_DIM), (int)ids[i],
+               tg_term_style(out, TG_PLAIN), safe);
+        if ((int)(i % (size_t)per_line) == per_line - 1 || i + 1 == n) putchar('\n');
+    }
+    printf("%s%s token%s%s\n", tg_term_style(out, TG_BOLD), TG_COUNT(n), n == 1 ? "" : "s",
+           tg_term_style(out, TG_PLAIN));
+}
+
+/* Counted first, then written into an array of that size. */
+static int tokenize(tg_app *app, const tg_model *model, const char *text, size_t n_bytes) {
+    size_t n = 0;
+    tg_status status = tg_model_tokenize(model, text, n_bytes, NULL, 0, &n);
+    if (status != TG_OK && status != TG_E_FULL) {
+        return tg_app_failed(app, app->ctx, status, TG_WORKING);
+    }
+    int32_t *ids = malloc((n + 1) * sizeof *ids);
+    if (!ids) {
+        tg_app_error(app, "not enough memory for %s tokens", TG_COUNT(n));
+        return TG_EXIT_FAILED;
+    }
+    int code = TG_EXIT_DONE;
+    status = n > 0 ? tg_model_tokenize(model, text, n_bytes, ids, n, &n) : TG_OK;
+    if (status != TG_OK) {
+        code = tg_app_failed(app, app->ctx, status, TG_WORKING);
+    } else if (app->globals.json) {
+        print_json(model, ids, n);
+    } else {
+        print_table(app, model, ids, n);
+    }
+    free(ids);
+    return code;
+}
+
+int tg_cmd_tokenize(int argc, char **argv) {
+    values v = { 0 };
+    const tg_option_group group = TG_GROUP("Options", options, &v);
+    tg_app app;
+    int code = tg_app_parse(&app, &spec, &group, 1, argc, argv);
+    if (code != TG_ARGS_GO_ON) return code;
+    const bool has_text = app.args.n_pos == 2;
+    if (has_text == (v.file != NULL)) {
+        return tg_args_refuse(&app.args, "want TEXT or --file F, have %s",
+                              has_text ? "both" : "none");
+    }
+    code = tg_app_open(&app);
+    if (code != TG_ARGS_GO_ON) return code;
+    char *owned = NULL;
+    const char *text = has_text ? app.args.pos[1] : "";
+    size_t n_bytes = strlen(text);
+    if (v.file) {
+        code = tg_app_read_file(&app, v.file, TEXT_LIMIT, &owned, &n_bytes);
+        text = owned;
+    }
+    tg_model *model = NULL;
+    if (code == TG_ARGS_GO_ON) {
+        const tg_status status = tg_model_open(app.ctx, app.args.pos[0], &model);
+        code = status == TG_OK ? tokenize(&app, model, text, n_bytes)
+                               : tg_app_failed(&app, app.ctx, status, TG_READING);
+    }
+    tg_model_free(model);
+    free(owned);
+    return tg_app_end(&app, code);
+}

@@ -1,0 +1,570 @@
+/*
+ * cmd_train.c - tinygpt train: everything before the first step.
+ *
+ * Three ways to begin: a new model (--preset or sizes), --from MODEL (new run on given weights) and
+ * --resume FILE (the very run that was saved). In each, whatever can be found out beforehand is:
+ * wrong options, a text that cannot be trained on, a place that cannot be written to, more memory
+ * or disk than there is. Then train_run.c takes over.
+ */
+#include "app.h"
+#include "format.h"
+#include "signals.h"
+#include "train_log.h"
+#include "train_run.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATH_BYTES = 4096, WHY_BYTES = 512 };
+
+typedef struct values {
+    const char *data, *preset, *from, *resume, *out, *log, *svg, *sample_prompt, *fault_nan;
+    int64_t layers, width, heads, ctx;
+    int64_t steps, batch, accum, warmup, eval_every, eval_windows, patience;
+    int64_t sample_every, sample_tokens, save_every;
+    double lr, min_lr, decay, clip, weight_decay, val;
+    int schedule;
+    uint64_t seed;
+    bool quiet, skip_bad_steps, no_save, stop_on_save_error, force;
+} values;
+
+static const tg_option text_options[] = {
+    TG_PATH("--data", values, data, "FILE", "text to train on: any file, taken as bytes"),
+    TG_REAL("--val", values, val, 0, 0.9, "FRACTION", "held back for validation, from the end"),
+};
+
+static const tg_option model_options[] = {
+    TG_TEXT("--preset", values, preset, "NAME", "a size from the list below (default small)"),
+    TG_INT("--layers", values, layers, 1, 256, "N", "layers, instead of the preset's",
+           .hide_default = true),
+    TG_INT("--width", values, width, 1, 16384, "N", "width, instead of the preset's",
+           .hide_default = true),
+    TG_INT("--heads", values, heads, 1, 16384, "N", "attention heads; divides the width",
+           .hide_default = true),
+    TG_INT("--ctx", values, ctx, 1, 65536, "N", "context: how many bytes back it sees",
+           .hide_default = true),
+    TG_PATH("--from", values, from, "MODEL", "start a new run from these weights (fine-tuning)"),
+    TG_PATH("--resume", values, resume, "FILE",
+            "go on with the very run in FILE; takes --data and, for more steps, --steps"),
+};
+
+static const tg_option run_options[] = {
+    TG_INT("--steps", values, steps, 1, 1000000000, "N",
+           "steps of the whole run (default: the preset's)", .hide_default = true),
+    TG_INT("--batch", values, batch, 1, 65536, "N", "rows a step (default: the preset's)",
+           .hide_default = true),
+    TG_INT("--accum", values, accum, 1, 65536, "N", "micro-steps of --batch rows a step"),
+    TG_REAL("--lr", values, lr, 0, 10, "X", "peak learning rate", .above_low = true),
+    TG_CHOICE("--schedule", values, schedule, "constant|cosine|wsd", "of the learning rate"),
+    TG_INT("--warmup", values, warmup, 0, 1000000000, "N", "steps of linear warm-up"),
+    TG_REAL("--min-lr", values, min_lr, 0, 1, "SHARE", "floor of cosine and wsd, share of --lr"),
+    TG_REAL("--decay", values, decay, 0, 1, "SHARE",
+            "last part of a wsd run, where the rate falls"),
+    TG_REAL("--weight-decay", values, weight_decay, 0, 10, "X", "on matrices and embeddings"),
+    TG_REAL("--clip", values, clip, 0, 1e9, "X", "limit of the gradient's norm; 0: none"),
+    TG_SEED("--seed", values, seed, "S", "of weights, batches and samples"),
+    TG_INT("--eval-every", values, eval_every, 0, 1000000000, "N",
+           "steps between validations; 0: at the end only (default 100; short runs: a tenth)",
+           .hide_default = true),
+    TG_INT("--eval-windows", values, eval_windows, 0, 1000000000, "N",
+           "windows of the context's length a validation; 0: all"),
+    TG_INT("--patience", values, patience, 0, 1000000, "N",
+           "validations without a better loss before an early stop; 0: never"),
+    TG_FLAG("--skip-bad-steps", values, skip_bad_steps,
+            "go on when a loss or gradient is not finite"),
+};
+
+static const tg_option show_options[] = {
+    TG_PATH("--out", values, out, "FILE",
+            "where the run is saved (default: run.tinygpt, or the next free run-2.tinygpt)"),
+    TG_INT("--save-every", values, save_every, 0, 1000000000, "N",
+           "steps between saves; 0: at the end only (default: 500 steps or a minute)",
+           .hide_default = true),
+    TG_FLAG("--no-save", values, no_save, "save nothing"),
+    TG_FLAG("--stop-on-save-error", values, stop_on_save_error,
+            "end the run when a save fails (default: warn and try again)"),
+    TG_PATH("--log", values, log, "FILE", "one JSON line a step; a resumed run continues it"),
+    TG_PATH("--svg", values, svg, "FILE", "picture of the loss curve (default: beside --out)"),
+    TG_INT("--sample-every", values, sample_every, 0, 1000000000, "N",
+           "steps between samples; 0: none (default: a fifth of the run)", .hide_default = true),
+    TG_TEXT("--sample-prompt", values, sample_prompt, "TEXT", "what the samples continue"),
+    TG_INT("--sample-tokens", values, sample_tokens, 1, 100000, "N", "length of a sample"),
+    TG_FLAG("--quiet", values, quiet, "print warnings and errors only"),
+    TG_FLAG("--force", values, force, "start even if memory or disk will not do"),
+    TG_TEXT("--fault-nan", values, fault_nan, "NAME@STEP",
+            "test aid: put a NaN into tensor NAME before step STEP", .hidden = true),
+};
+
+static void print_presets(void) {
+    const tg_preset *p;
+    printf("\nPresets\n");
+    for (size_t i = 0; (p = tg_preset_at(i)) != NULL; i++) {
+        printf("  %-10s %13s parameters, %2d layers, width %4d, context %4d, batch %2d\n", p->name,
+               TG_COUNT(tg_param_count(&p->config)), (int)p->config.layers, (int)p->config.width,
+               (int)p->config.ctx, (int)p->batch);
+    }
+}
+
+static const tg_command_spec spec = {
+    .name = "train",
+    .usage = "--data FILE [options]",
+    .about = "Trains a byte-level GPT on a text. Ctrl-C saves the run and stops; --resume goes on "
+             "from there, to the same bits as a run that was never stopped.",
+    .more_help = print_presets,
+    .examples = "  tinygpt train --data book.txt\n"
+                "  tinygpt train --data book.txt --preset medium --steps 3000 --schedule cosine\n"
+                "  tinygpt train --data book.txt --resume run.tinygpt --steps 6000\n"
+                "  tinygpt train --data letters.txt --from run.tinygpt --lr 1e-4\n",
+};
+
+/* ------------------------------------------------------------------------------ options and sizes
+ */
+
+/* What a saved run keeps to itself: it would be another run with these changed. */
+static const char *const fixed_by_resume[] = {
+    "--preset", "--layers",     "--width",        "--heads",        "--ctx",
+    "--batch",  "--accum",      "--lr",           "--schedule",     "--warmup",
+    "--min-lr", "--decay",      "--clip",         "--weight-decay", "--seed",
+    "--val",    "--eval-every", "--eval-windows", "--patience",     "--skip-bad-steps",
+};
+
+static const char *const fixed_by_from[] = { "--preset", "--layers", "--width", "--heads",
+                                             "--ctx" };
+
+/* What the table cannot say: options that need or exclude each other. */
+static int check_options(const tg_args *args, const values *v) {
+    if (!v->data) return tg_args_refuse(args, "--data FILE is missing");
+    if (v->resume && v->from) {
+        return tg_args_refuse(args, "want --resume (the same run goes on) or --from (a new run on "
+                                    "given weights), have both");
+    }
+    if (v->no_save && (v->out || tg_args_given(args, "--save-every"))) {
+        return tg_args_refuse(args, "--no-save contradicts --out and --save-every");
+    }
+    for (size_t i = 0; v->resume && i < sizeof fixed_by_resume / sizeof *fixed_by_resume; i++) {
+        if (!tg_args_given(args, fixed_by_resume[i])) continue;
+        return tg_args_refuse(args,
+                              "%s cannot be changed by --resume, which goes on with the run "
+                              "as it was; --from starts a new run on its weights",
+                              fixed_by_resume[i]);
+    }
+    for (size_t i = 0; v->from && i < sizeof fixed_by_from / sizeof *fixed_by_from; i++) {
+        if (!tg_args_given(args, fixed_by_from[i])) continue;
+        return tg_args_refuse(args, "%s cannot be given with --from, whose model has its sizes",
+                              fixed_by_from[i]);
+    }
+    return TG_ARGS_GO_ON;
+}
+
+/* "blocks.0.mlp.fc_in.weight@12" is cut at its last '@'; the caller frees *name. */
+static int parse_fault(const tg_args *args, const char *text, char **name, int64_t *step) {
+    const char *at = strrchr(text, '@');
+    if (!at || at == text || !tg_args_int64(at + 1, step) || *step < 1) {
+        char shown[64];
+        return tg_args_refuse(args, "--fault-nan: want NAME@STEP, have \"%s\"",
+                              tg_fmt_safe(shown, sizeof shown, text));
+    }
+    *name = calloc((size_t)(at - text) + 1, 1);
+    if (!*name) return TG_EXIT_FAILED;
+    memcpy(*name, text, (size_t)(at - text));
+    return TG_ARGS_GO_ON;
+}
+
+/* The configuration from --preset and the sizes beside it. */
+static int choose_config(const tg_args *args, const values *v, tg_gpt_config *config,
+                         const tg_preset **preset) {
+    const char *name = v->preset ? v->preset : "small";
+    *preset = tg_preset_find(name);
+    if (!*preset) {
+        char known[256] = "", shown[64];
+        for (size_t i = 0; i < tg_preset_count(); i++) {
+            const size_t used = strlen(known);
+            snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
+                     tg_preset_at(i)->name);
+        }
+        return tg_args_refuse(args, "--preset: want one of %s, have \"%s\"", known,
+                              tg_fmt_safe(shown, sizeof shown, name));
+    }
+    *config = (*preset)->config;
+    if (v->layers) config->layers = (int32_t)v->layers;
+    if (v->ctx) config->ctx = (int32_t)v->ctx;
+    if (v->width) {
+        config->width = (int32_t)v->width;
+        config->mlp = 4 * config->width;
+        config->heads = tg_default_heads(config->width);
+    }
+    if (v->heads) config->heads = (int32_t)v->heads;
+    if (config->width % config->heads != 0) {
+        return tg_args_refuse(args, "--heads: want a divisor of the width %d, have %d",
+                              (int)config->width, (int)config->heads);
+    }
+    return TG_ARGS_GO_ON;
+}
+
+/* Nobody asked: the usual interval, or ten validations in a run that is too short for it. */
+static int64_t eval_interval(const tg_train_options *o) {
+    const int64_t tenth = o->steps / 10 > 10 ? o->steps / 10 : 10;
+    return tenth < o->eval_every ? tenth : o->eval_every;
+}
+
+/* The preset suggests how long and in which batches; what is given on the command line wins. The
+ * best weights are kept only where a file for them will be written. */
+static tg_train_options train_options(const values *v, const tg_preset *preset) {
+    tg_train_options o = tg_train_options_default();
+    o.steps = v->steps ? v->steps : preset ? preset->steps : o.steps;
+    o.batch = (int32_t)(v->batch ? v->batch : preset ? preset->batch : 0);
+    o.accum = (int32_t)v->accum;
+    o.lr = v->lr;
+    o.min_lr_ratio = v->min_lr;
+    o.schedule = (tg_schedule)v->schedule;
+    o.warmup = v->warmup;
+    o.decay_fraction = v->decay;
+    o.weight_decay = v->weight_decay;
+    o.clip = v->clip;
+    o.seed = v->seed;
+    o.val_fraction = v->val;
+    o.eval_every = v->eval_every >= 0 ? v->eval_every : eval_interval(&o);
+    o.eval_windows = (int32_t)v->eval_windows;
+    o.patience = (int32_t)v->patience;
+    o.skip_bad_steps = v->skip_bad_steps;
+    o.keep_best = !v->no_save && v->val > 0;
+    return o;
+}
+
+/* ------------------------------------------------------------------------------------------ files
+ */
+
+/* The first name of run.tinygpt, run-2.tinygpt, ... that is not taken: a run is never replaced
+ * unless its name is given. */
+static void free_name(char *out, size_t cap) {
+    snprintf(out, cap, "run.tinygpt");
+    for (int i = 2; i < 100000; i++) {
+        FILE *f = fopen(out, "rb");
+        if (!f && errno == ENOENT) return;
+        if (f) fclose(f);
+        snprintf(out, cap, "run-%d.tinygpt", i);
+    }
+}
+
+/* Names of what is written; an empty one is not. */
+typedef struct files {
+    char out[PATH_BYTES], best[PATH_BYTES], svg[PATH_BYTES];
+    FILE *log;
+} files;
+
+/* Found out now, and not after an hour of training. */
+static int want_writable(tg_app *app, const char *option, const char *path) {
+    char why[WHY_BYTES];
+    if (tg_app_can_write(path, why, sizeof why)) return TG_ARGS_GO_ON;
+    tg_app_error(app, "%s %s cannot be written: %s", option, path, why);
+    return TG_EXIT_USAGE;
+}
+
+/* Settles the names of what is written, and tries all of them. */
+static int choose_files(tg_app *app, const values *v, files *f) {
+    int code = TG_ARGS_GO_ON;
+    const char *given = v->out ? v->out : v->resume;
+    if (!v->no_save) {
+        if (given && strlen(given) + 16 > sizeof f->out) {
+            tg_app_error(app, "--out: want a name of at most %d bytes", PATH_BYTES - 16);
+            return TG_EXIT_USAGE;
+        }
+        if (given) {
+            snprintf(f->out, sizeof f->out, "%s", given);
+        } else {
+            free_name(f->out, sizeof f->out - 16);
+        }
+        snprintf(f->best, sizeof f->best, "%.*s.best", PATH_BYTES - 8, f->out);
+        snprintf(f->svg, sizeof f->svg, "%.*s.svg", PATH_BYTES - 8, f->out);
+        code = want_writable(app, "--out", f->out);
+    }
+    if (v->svg) {
+        snprintf(f->svg, sizeof f->svg, "%s", v->svg);
+        if (code == TG_ARGS_GO_ON) code = want_writable(app, "--svg", v->svg);
+    }
+    if (code == TG_ARGS_GO_ON && v->out && !v->resume) {
+        FILE *old = fopen(v->out, "rb");
+        if (old) {
+            fclose(old);
+            tg_app_warn(app,
+                        "%s exists: the first save moves it to %s.prev, the second one "
+                        "replaces it",
+                        v->out, v->out);
+        }
+    }
+    return code;
+}
+
+/* ----------------------------------------------------------------------------------------- checks
+ */
+
+/* Errors and warnings of a lint always go out, remarks only where the plan is shown. */
+typedef struct lint {
+    tg_app *app;
+    bool quiet, refused;
+} lint;
+
+static void on_lint(void *user, const tg_lint *finding) {
+    lint *l = user;
+    if (finding->level == 0) {
+        l->refused = true;
+        tg_app_error(l->app, "--data: %s", finding->text);
+    } else if (finding->level == 1) {
+        tg_app_warn(l->app, "--data: %s", finding->text);
+    } else if (!l->quiet) {
+        char safe[512];
+        fprintf(l->app->out.file, "  %-9s %s\n", "", tg_fmt_safe(safe, sizeof safe, finding->text));
+    }
+}
+
+/* The banner and the first line of the plan; the remarks about the text follow it. */
+static void print_text(tg_app *app, const values *v, const tg_forecast *f) {
+    char name[256];
+    fprintf(app->out.file, "%s\n\n", tg_context_banner(app->ctx));
+    fprintf(app->out.file, "  %-9s %s: %s to train on", "text",
+            tg_fmt_safe(name, sizeof name, v->data), TG_BYTES(f->train_bytes));
+    if (f->val_bytes) {
+        fprintf(app->out.file, ", %s held back for validation", TG_BYTES(f->val_bytes));
+    }
+    fputc('\n', app->out.file);
+}
+
+/* What will be made, how long it takes and what it needs, before the first step. */
+static void print_plan(tg_app *app, const values *v, const tg_gpt_config *c,
+                       const tg_train_options *o, const tg_forecast *f, const char *out,
+                       uint64_t disk_free) {
+    FILE *p = app->out.file;
+    char name[256];
+    const uint64_t batch = (uint64_t)o->batch;
+    const uint64_t tokens = batch * (uint64_t)o->accum * (uint64_t)c->ctx;
+    fprintf(p, "  %-9s %s%s%d layers, width %d, %d heads, context %d: %s parameters\n", "model",
+            v->from || v->resume ? tg_fmt_safe(name, sizeof name, v->from ? v->from : v->resume)
+                                 : "",
+            v->from || v->resume ? ": " : "", (int)c->layers, (int)c->width, (int)c->heads,
+            (int)c->ctx, TG_COUNT(f->params));
+    fprintf(p, "  %-9s %s steps of %s bytes (%" PRIu64 " x %d", "run", TG_COUNT((uint64_t)o->steps),
+            TG_COUNT(tokens), batch, (int)c->ctx);
+    if (o->accum > 1) fprintf(p, " x %d", (int)o->accum);
+    fprintf(p, "): %.3g times through the text\n", f->epochs);
+    fprintf(p, "  %-9s %s needed, %s free\n", "memory", TG_BYTES(f->memory_bytes),
+            TG_BYTES(f->memory_available_bytes));
+    if (*out) {
+        fprintf(p, "  %-9s %s a save, %s in all", "disk", TG_BYTES(f->save_bytes),
+                TG_BYTES(f->disk_bytes));
+        if (disk_free != UINT64_MAX) fprintf(p, ", %s free", TG_BYTES(disk_free));
+        fprintf(p, ": %s\n", tg_fmt_safe(name, sizeof name, out));
+    }
+    fprintf(p, "  %-9s about %s", "time", TG_TIME(f->seconds));
+    fprintf(p, " (%s a step", TG_TIME(f->ms_per_step / 1000));
+    if (f->peak_gflops > 0) fprintf(p, "; peak %.0f GFLOP/s", f->peak_gflops);
+    fputs(")\n", p);
+    for (const char *line = f->advice; *line;) {
+        const int n = (int)strcspn(line, "\n");
+        fprintf(p, "  %-9s %.*s\n", line == f->advice ? "advice" : "", n, line);
+        line += line[n] ? n + 1 : n;
+    }
+    fputc('\n', p);
+}
+
+/* Refuses a run that this machine has no room for. */
+static int check_room(tg_app *app, const values *v, const tg_forecast *f, const char *out,
+                      uint64_t disk_free) {
+    const bool tight_memory =
+        f->memory_available_bytes > 0 && f->memory_bytes > f->memory_available_bytes;
+    const bool no_disk = *out && f->save_bytes > disk_free;
+    if (tight_memory) {
+        tg_app_error(app,
+                     "want %s of memory for this run, have %s free; choose a smaller preset, "
+                     "--batch or --ctx%s",
+                     TG_BYTES(f->memory_bytes), TG_BYTES(f->memory_available_bytes),
+                     v->force ? "" : " (--force starts it nevertheless)");
+    }
+    if (no_disk) {
+        tg_app_error(app, "want %s on the disk of %s for one save, have %s free%s",
+                     TG_BYTES(f->save_bytes), out, TG_BYTES(disk_free),
+                     v->force ? "" : " (--force starts the run nevertheless)");
+    } else if (*out && f->disk_bytes > disk_free) {
+        tg_app_warn(app, "the saves of this run may need %s, and the disk of %s has %s free",
+                    TG_BYTES(f->disk_bytes), out, TG_BYTES(disk_free));
+    }
+    return (tight_memory || no_disk) && !v->force ? TG_EXIT_USAGE : TG_ARGS_GO_ON;
+}
+
+/* ------------------------------------------------------------------------------------- the command
+ */
+
+/* What a run is made of; freed together. */
+typedef struct parts {
+    tg_gpt_config config;
+    const tg_preset *preset; /* NULL with --from and --resume */
+    tg_text *text;
+    tg_model *model; /* NULL for a resumed run, whose trainer owns it */
+    tg_trainer *trainer;
+    files files;
+    char *fault; /* NULL, or a tensor's name for --fault-nan */
+    int64_t fault_step;
+} parts;
+
+static void free_parts(parts *p) {
+    if (p->files.log) fclose(p->files.log);
+    tg_trainer_free(p->trainer);
+    tg_model_free(p->model);
+    tg_text_free(p->text);
+    free(p->fault);
+}
+
+/* A new run: forecast first, and only then the memory. */
+static int make_new(tg_app *app, const values *v, parts *p, tg_train_options *o,
+                    tg_forecast *forecast, uint64_t disk_free) {
+    tg_status status = TG_OK;
+    if (v->from) {
+        tg_model_info info;
+        status = tg_model_open(app->ctx, v->from, &p->model);
+        if (status == TG_OK) status = tg_model_get_info(p->model, &info);
+        if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_READING);
+        p->config = info.config;
+    }
+    *o = train_options(v, p->preset);
+    status = tg_forecast_run(app->ctx, &p->config, p->text, o, forecast);
+    if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_READING);
+    const int code = check_room(app, v, forecast, p->files.out, disk_free);
+    if (code != TG_ARGS_GO_ON) return code;
+    if (!v->from) status = tg_model_new(app->ctx, &p->config, v->seed, &p->model);
+    if (status == TG_OK) status = tg_trainer_new(app->ctx, p->model, p->text, o, &p->trainer);
+    if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_READING);
+    tg_trainer_options(p->trainer, o); /* with the batch that the library chose */
+    return TG_ARGS_GO_ON;
+}
+
+/* Everything but the text and the number of steps comes from the file. */
+static int make_resumed(tg_app *app, const values *v, parts *p, tg_train_options *o,
+                        tg_forecast *forecast, uint64_t disk_free) {
+    tg_model_info info;
+    tg_status status = tg_trainer_open(app->ctx, v->resume, p->text, v->steps, &p->trainer);
+    if (status == TG_OK) status = tg_model_get_info(tg_trainer_model(p->trainer), &info);
+    if (status == TG_OK) status = tg_trainer_forecast(p->trainer, forecast);
+    if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_READING);
+    tg_trainer_options(p->trainer, o);
+    p->config = info.config;
+    /* Its memory is taken already; only the disk can still be too small. */
+    tg_forecast disk_only = *forecast;
+    disk_only.memory_bytes = 0;
+    return check_room(app, v, &disk_only, p->files.out, disk_free);
+}
+
+/* Last of the preparations: a new run empties the file, so nothing may fail behind it. */
+static int open_log(tg_app *app, const values *v, parts *p) {
+    char why[WHY_BYTES];
+    if (!v->log) return TG_ARGS_GO_ON;
+    const int64_t done = tg_trainer_steps_done(p->trainer);
+    p->files.log = tg_trainlog_file(v->log, done, why, sizeof why);
+    if (p->files.log) return TG_ARGS_GO_ON;
+    tg_app_error(app, "--log %s cannot be written: %s", v->log, why);
+    return TG_EXIT_USAGE;
+}
+
+/* In the order of the cost: names, then the text's length, then plans and memory, then the text. */
+static int prepare(tg_app *app, const values *v, parts *p, tg_train_options *o) {
+    tg_forecast forecast;
+    const bool show = !v->quiet;
+    int code = choose_files(app, v, &p->files);
+    if (code != TG_ARGS_GO_ON) return code;
+    const tg_status status = tg_text_open(app->ctx, v->data, &p->text);
+    if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_READING);
+    const uint64_t disk_free = p->files.out[0] ? tg_app_disk_free(p->files.out) : UINT64_MAX;
+    code = (v->resume ? make_resumed : make_new)(app, v, p, o, &forecast, disk_free);
+    if (code != TG_ARGS_GO_ON) return code;
+    if (show) print_text(app, v, &forecast);
+    lint l = { app, !show, false };
+    const tg_status linted = tg_text_lint(p->text, p->config.ctx, o->val_fraction, on_lint, &l);
+    if (linted != TG_OK) return tg_app_failed(app, app->ctx, linted, TG_READING);
+    if (l.refused) return TG_EXIT_USAGE;
+    if (show) print_plan(app, v, &p->config, o, &forecast, p->files.out, disk_free);
+    return open_log(app, v, p);
+}
+
+static int run(tg_app *app, const values *v, parts *p, const tg_train_options *o) {
+    const bool saving = p->files.out[0] != '\0';
+    tg_trainrun r = {
+        .app = app,
+        .trainer = p->trainer,
+        .data = v->data,
+        .out = saving ? p->files.out : NULL,
+        .best = saving && o->keep_best && o->val_fraction > 0 ? p->files.best : NULL,
+        .svg = p->files.svg[0] ? p->files.svg : NULL,
+        .svg_wanted = v->svg != NULL,
+        .log = p->files.log,
+        .log_path = v->log,
+        .steps = o->steps,
+        .eval_every = o->eval_every,
+        .sample_every = v->sample_every,
+        .sample_tokens = v->sample_tokens,
+        .sample_prompt = v->sample_prompt,
+        .seed = o->seed,
+        .save_every = v->save_every,
+        .quiet = v->quiet,
+        .stop_on_save_error = v->stop_on_save_error,
+        .fault_tensor = p->fault,
+        .fault_step = p->fault_step,
+    };
+    if (r.sample_every < 0) r.sample_every = o->steps / 5 > 0 ? o->steps / 5 : 1;
+    p->files.log = NULL; /* the loop may close it, so it owns it */
+    int code = tg_trainrun_go(&r);
+    if (r.log && fclose(r.log) != 0) {
+        tg_app_error(app, "%s could not be written to its end: %s", v->log, strerror(errno));
+        r.log_failed = true;
+    }
+    return r.log_failed && code == TG_EXIT_DONE ? TG_EXIT_FAILED : code;
+}
+
+int tg_cmd_train(int argc, char **argv) {
+    /* The library's defaults are the ones that the help shows. */
+    const tg_train_options d = tg_train_options_default();
+    values v = { .accum = d.accum,
+                 .lr = d.lr,
+                 .min_lr = d.min_lr_ratio,
+                 .schedule = (int)d.schedule,
+                 .warmup = d.warmup,
+                 .decay = d.decay_fraction,
+                 .clip = d.clip,
+                 .weight_decay = d.weight_decay,
+                 .seed = d.seed,
+                 .val = d.val_fraction,
+                 .eval_every = -1,
+                 .eval_windows = d.eval_windows,
+                 .patience = d.patience,
+                 .sample_every = -1,
+                 .sample_tokens = 200,
+                 .sample_prompt = "",
+                 .save_every = -1 };
+    const tg_option_group groups[] = {
+        TG_GROUP("Text", text_options, &v),
+        TG_GROUP("Model", model_options, &v),
+        TG_GROUP("Training", run_options, &v),
+        TG_GROUP("Saving and showing", show_options, &v),
+    };
+    tg_app app;
+    int code = tg_app_parse(&app, &spec, groups, 4, argc, argv);
+    parts p = { 0 };
+    tg_train_options o = d;
+    if (code == TG_ARGS_GO_ON) code = check_options(&app.args, &v);
+    if (code == TG_ARGS_GO_ON && !v.from && !v.resume) {
+        code = choose_config(&app.args, &v, &p.config, &p.preset);
+    }
+    if (code == TG_ARGS_GO_ON && v.fault_nan) {
+        code = parse_fault(&app.args, v.fault_nan, &p.fault, &p.fault_step);
+    }
+    if (code == TG_ARGS_GO_ON) code = tg_app_open(&app);
+    if (code != TG_ARGS_GO_ON) {
+        free_parts(&p);
+        return code;
+    }
+    tg_signals_install();
+    code = prepare(&app, &v, &p, &o);
+    if (code == TG_ARGS_GO_ON) code = run(&app, &v, &p, &o);
+    free_parts(&p);
+    return tg_app_end(&app, code);
+}

@@ -1,0 +1,122 @@
+/*
+ * json_out.c - prints JSON (see json_out.h).
+ */
+#include "json_out.h"
+
+#include "format.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+tg_jout tg_jout_to(FILE *file) { return (tg_jout) { .file = file }; }
+
+/* DEL is escaped too: it is legal in JSON, and harmless nowhere else. */
+static void put_string(FILE *f, const char *bytes, size_t n_bytes) {
+    fputc('"', f);
+    while (n_bytes > 0) {
+        const size_t length = tg_fmt_utf8_length(bytes, n_bytes);
+        const unsigned char c = (unsigned char)*bytes;
+        if (length == 0) {
+            fputs("\\ufffd", f);
+        } else if (length > 1) {
+            fwrite(bytes, 1, length, f);
+        } else if (c == '"' || c == '\\') {
+            fputc('\\', f);
+            fputc(c, f);
+        } else if (c == '\n') {
+            fputs("\\n", f);
+        } else if (c < 0x20 || c == 0x7F) {
+            fprintf(f, "\\u%04x", c);
+        } else {
+            fputc(c, f);
+        }
+        const size_t used = length ? length : 1;
+        bytes += used;
+        n_bytes -= used;
+    }
+    fputc('"', f);
+}
+
+/* The comma before a value, and its key. */
+static void begin_value(tg_jout *j, const char *key) {
+    if (j->depth > 0) {
+        if (j->has[j->depth - 1]) fputc(',', j->file);
+        j->has[j->depth - 1] = true;
+    }
+    if (key) {
+        put_string(j->file, key, strlen(key));
+        fputc(':', j->file);
+    }
+}
+
+/* The bracket's partner is remembered, so that tg_jout_close needs no argument to get wrong. */
+void tg_jout_open(tg_jout *j, const char *key, char bracket) {
+    begin_value(j, key);
+    fputc(bracket, j->file);
+    if (j->depth == TG_JOUT_DEPTH) abort(); /* only a bug of ours nests deeper */
+    j->closer[j->depth] = bracket == '{' ? '}' : ']';
+    j->has[j->depth++] = false;
+}
+
+void tg_jout_close(tg_jout *j) { fputc(j->closer[--j->depth], j->file); }
+
+void tg_jout_line(tg_jout *j) {
+    fputc('\n', j->file);
+    fflush(j->file);
+}
+
+void tg_jout_text_n(tg_jout *j, const char *key, const char *bytes, size_t n_bytes) {
+    begin_value(j, key);
+    put_string(j->file, bytes, n_bytes);
+}
+
+void tg_jout_text(tg_jout *j, const char *key, const char *text) {
+    if (text) {
+        tg_jout_text_n(j, key, text, strlen(text));
+    } else {
+        begin_value(j, key);
+        fputs("null", j->file);
+    }
+}
+
+void tg_jout_double(tg_jout *j, const char *key, double value) {
+    char text[40];
+    begin_value(j, key);
+    if (!isfinite(value)) {
+        fputs("null", j->file);
+        return;
+    }
+    /* 17 digits are always enough; fewer mostly are, and read better. */
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) break;
+    }
+    fputs(text, j->file);
+}
+
+/* Digits beyond the clock's own are noise, and make files that are compared look different. */
+void tg_jout_rounded(tg_jout *j, const char *key, double value, int decimals) {
+    if (!isfinite(value) || fabs(value) > 1e15) {
+        tg_jout_double(j, key, value);
+        return;
+    }
+    begin_value(j, key);
+    fprintf(j->file, "%.*f", decimals, value);
+}
+
+void tg_jout_int(tg_jout *j, const char *key, int64_t value) {
+    begin_value(j, key);
+    fprintf(j->file, "%" PRId64, value);
+}
+
+void tg_jout_uint(tg_jout *j, const char *key, uint64_t value) {
+    begin_value(j, key);
+    fprintf(j->file, "%" PRIu64, value);
+}
+
+void tg_jout_bool(tg_jout *j, const char *key, bool value) {
+    begin_value(j, key);
+    fputs(value ? "true" : "false", j->file);
+}

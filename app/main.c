@@ -1,0 +1,102 @@
+/*
+ * main.c - finds the command, and makes sure that nothing goes wrong unseen around it.
+ *
+ * Before the command: the three standard streams exist (a file opened later could otherwise land
+ * on the number of a closed one and be overwritten by our output), and a broken pipe or a file size
+ * limit is an error that write() returns, not the end of the process. After it: everything that was
+ * printed must have arrived.
+ */
+#define _XOPEN_SOURCE 700 /* fcntl, SIGXFSZ */
+#include "app.h"
+
+#include "format.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *help;
+} commands[] = {
+#define TG_COMMAND(name, function, help) { #name, function, help },
+#include "commands.def"
+#undef TG_COMMAND
+};
+
+enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
+
+static void print_usage(FILE *out) {
+    fprintf(out, "usage: tinygpt COMMAND [options]\n\n");
+    for (size_t i = 0; i < N_COMMANDS; i++) {
+        fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].help);
+    }
+    fprintf(out, "\nFor a start, with any text file:\n"
+                 "  tinygpt train --data book.txt\n"
+                 "  tinygpt sample run.tinygpt --prompt \"Once upon\"\n"
+                 "\ntinygpt COMMAND --help tells the options of one; tinygpt --version the "
+                 "version.\n");
+}
+
+/* argc may even be 0: whoever starts a program decides about its arguments. */
+static int dispatch(int argc, char **argv) {
+    if (argc < 2) {
+        print_usage(stderr);
+        return TG_EXIT_USAGE;
+    }
+    const char *word = argv[1];
+    if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help")) {
+        print_usage(stdout);
+        return TG_EXIT_DONE;
+    }
+    if (!strcmp(word, "--version")) {
+        printf("tinygpt %s\n", tg_version());
+        return TG_EXIT_DONE;
+    }
+    const char *names[N_COMMANDS];
+    for (size_t i = 0; i < N_COMMANDS; i++) {
+        if (!strcmp(word, commands[i].name)) return commands[i].run(argc - 2, argv + 2);
+        names[i] = commands[i].name;
+    }
+    char shown[64];
+    const char *near = tg_args_nearest(word, names, N_COMMANDS);
+    fprintf(stderr, "tinygpt: no command \"%s\"%s%s%s\nsee tinygpt --help\n",
+            tg_fmt_safe(shown, sizeof shown, word), near ? "; did you mean " : "", near ? near : "",
+            near ? "?" : "");
+    return TG_EXIT_USAGE;
+}
+
+/* A closed standard stream is replaced by one that refuses: writes to a read-only /dev/null fail,
+ * so a command whose output nobody can get still ends with an error. */
+static void fill_standard_streams(void) {
+    for (int fd = 0; fd <= 2; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) {
+            const int opened = open("/dev/null", O_RDONLY);
+            if (opened >= 0 && opened != fd) {
+                dup2(opened, fd);
+                close(opened);
+            }
+        }
+    }
+}
+
+int main(int argc, char **argv) {
+    fill_standard_streams();
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+    if (argc > 0 && argv[0] && argv[0][0]) tg_app_set_program(argv[0]);
+    int code = dispatch(argc, argv);
+    /* What printf could not write it kept to itself; fclose writes the rest and tells. */
+    errno = 0;
+    const bool lost = ferror(stdout) != 0;
+    if (fclose(stdout) != 0 || lost) {
+        fprintf(stderr, "tinygpt: error: standard output could not take all of the output%s%s\n",
+                errno ? ": " : "", errno ? strerror(errno) : "");
+        if (code == TG_EXIT_DONE) code = TG_EXIT_FAILED;
+    }
+    return code;
+}

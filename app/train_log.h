@@ -1,0 +1,31 @@
+/*
+ * train_log.h - one JSON object a training step, for programs: --log FILE and --json.
+ *
+ * A line:
+ *   {"step":12,"loss":2.31,"val":null,"lr":0.0003,"grad_norm":0.8,"ms":30.125,"tok_per_s":33990.1,
+ *    "mfu":0.41,"hash":"9f3c0a55d2e01b77"}
+ * A step whose update was refused has "skipped":true and "bad_tensor" as well.
+ *
+ * A resumed run continues its log: what lies beyond the step of the save (lines written after it,
+ * or half a line from a crash) is cut off first, so that the file reads like that of a run which
+ * was never broken. Only the timings tell.
+ */
+#ifndef TG_APP_TRAIN_LOG_H
+#define TG_APP_TRAIN_LOG_H
+
+#include "json_out.h"
+#include "tinygpt.h"
+
+/* Opens the object of a step and prints its fields; the caller may add some and closes it. */
+void tg_trainlog_open_step(tg_jout *j, const tg_step_report *report);
+
+/*
+ * Opens path for the steps behind steps_done; 0 starts the file anew. On failure NULL, with the
+ * reason in why.
+ */
+FILE *tg_trainlog_file(const char *path, int64_t steps_done, char *why, size_t why_bytes);
+
+/* Bytes at the start of a log that belong to steps 1..steps_done. text is zero-terminated. */
+size_t tg_trainlog_keep(const char *text, size_t n_bytes, int64_t steps_done);
+
+#endif

@@ -1,0 +1,466 @@
+/*
+ * meta.c - configuration, training options and history: C structs to JSON members and back.
+ *
+ * The training options are one table (key, kind, place in the struct), which writes, reads and
+ * compares them; a new option is one line of it. Values travel through a union, by memcpy at the
+ * place that the table names: no option has code of its own.
+ *
+ * Numbers are never read through a double unless they are one: a seed has 64 bits.
+ */
+#include "io/meta.h"
+
+#include "base/math.h"
+
+/* ----------------------------------------------------------------------------- training options */
+
+typedef enum field_kind { INT32, INT64, UINT64, DOUBLE, BOOL, SCHEDULE } field_kind;
+
+typedef struct train_field {
+    const char *key;    /* in a "train" object */
+    const char *v2_key; /* in the "config" of a v1 or v2 header; NULL if that has no place for it */
+    field_kind kind;
+    size_t place;
+} train_field;
+
+/* Bit k of tg_meta.train_known is line k, so lines are added at the end. Six of them are what the
+ * original writes, under keys of its own. */
+#define FIELD(key, v2_key, kind, member) { key, v2_key, kind, offsetof(tg_train_options, member) }
+static const train_field fields[] = {
+    FIELD("steps", "maxSteps", INT64, steps),
+    FIELD("batch", "batchSize", INT32, batch),
+    FIELD("accum", NULL, INT32, accum),
+    FIELD("lr", "learningRate", DOUBLE, lr),
+    FIELD("minLrRatio", NULL, DOUBLE, min_lr_ratio),
+    FIELD("schedule", NULL, SCHEDULE, schedule),
+    FIELD("warmup", NULL, INT64, warmup),
+    FIELD("decayFraction", NULL, DOUBLE, decay_fraction),
+    FIELD("weightDecay", NULL, DOUBLE, weight_decay),
+    FIELD("beta1", NULL, DOUBLE, beta1),
+    FIELD("beta2", NULL, DOUBLE, beta2),
+    FIELD("eps", NULL, DOUBLE, eps),
+    FIELD("clip", "gradClip", DOUBLE, clip),
+    FIELD("seed", "seed", UINT64, seed),
+    FIELD("valFraction", NULL, DOUBLE, val_fraction),
+    FIELD("evalEvery", "evalEvery", INT64, eval_every),
+    FIELD("evalWindows", NULL, INT32, eval_windows),
+    FIELD("patience", NULL, INT32, patience),
+    FIELD("skipBadSteps", NULL, BOOL, skip_bad_steps),
+    FIELD("keepBest", NULL, BOOL, keep_best),
+};
+#undef FIELD
+#define N_FIELDS (sizeof fields / sizeof fields[0])
+
+/* By name and not by number: an enumeration may be sorted anew, a file may not. */
+static const char *const schedule_names[] = {
+    [TG_CONSTANT] = "constant", [TG_COSINE] = "cosine", [TG_WSD] = "wsd"
+};
+#define N_SCHEDULES (sizeof schedule_names / sizeof schedule_names[0])
+
+/* A value of any kind on its way between a struct and JSON. All members begin at its first byte, so
+ * copying kind_bytes() of it copies the right one. */
+typedef union field_value {
+    int32_t i32;
+    int64_t i64;
+    uint64_t u64;
+    double f64;
+    bool boolean;
+    tg_schedule schedule;
+} field_value;
+
+static size_t kind_bytes(field_kind kind) {
+    switch (kind) {
+    case INT32: return sizeof(int32_t);
+    case INT64:
+    case UINT64: return sizeof(int64_t);
+    case DOUBLE: return sizeof(double);
+    case BOOL: return sizeof(bool);
+    case SCHEDULE: return sizeof(tg_schedule);
+    }
+    return 0;
+}
+
+static field_value field_get(const train_field *f, const tg_train_options *train) {
+    field_value v = { 0 };
+    memcpy(&v, (const char *)train + f->place, kind_bytes(f->kind));
+    return v;
+}
+
+/* NaN and infinity have no JSON and would come out as null; no option is one of them. */
+static void put_value(tg_json_writer *w, field_kind kind, field_value v) {
+    switch (kind) {
+    case INT32: tg_json_put_int(w, v.i32); break;
+    case INT64: tg_json_put_int(w, v.i64); break;
+    case UINT64: tg_json_put_uint(w, v.u64); break;
+    case DOUBLE: tg_json_put_double(w, v.f64); break;
+    case BOOL: tg_json_put_bool(w, v.boolean); break;
+    case SCHEDULE:
+        TG_ASSERT((size_t)v.schedule < N_SCHEDULES);
+        tg_json_put_string(w, schedule_names[v.schedule]);
+        break;
+    }
+}
+
+/* JSON's integers are read as 64 bits; what does not fit must not be cut to something that does. */
+static tg_status get_int32(tg_ctx *ctx, const char *key, const tg_json *json, int32_t *out) {
+    int64_t wide;
+    TG_TRY(tg_json_int64(ctx, json, &wide));
+    if (wide < INT32_MIN || wide > INT32_MAX) {
+        return tg_fail(ctx, TG_E_RANGE, "header: %s: want a 32-bit number, have %" PRId64, key,
+                       wide);
+    }
+    *out = (int32_t)wide;
+    return TG_OK;
+}
+
+/* An unknown schedule must not pass for the default: the run would go on at other rates. */
+static tg_status get_schedule(tg_ctx *ctx, const tg_json *json, tg_schedule *out) {
+    for (size_t i = 0; i < N_SCHEDULES; i++) {
+        if (tg_json_is(json, schedule_names[i])) {
+            *out = (tg_schedule)i;
+            return TG_OK;
+        }
+    }
+    return tg_fail(
+        ctx, TG_E_FORMAT,
+        "header: schedule: want \"constant\", \"cosine\" or \"wsd\", have another value");
+}
+
+/* ctx NULL: only the answer counts, no message is recorded. */
+static tg_status get_value(tg_ctx *ctx, const char *key, field_kind kind, const tg_json *json,
+                           field_value *v) {
+    switch (kind) {
+    case INT32: return get_int32(ctx, key, json, &v->i32);
+    case INT64: return tg_json_int64(ctx, json, &v->i64);
+    case UINT64: return tg_json_uint64(ctx, json, &v->u64);
+    case DOUBLE: return tg_json_double(ctx, json, &v->f64);
+    case BOOL: return tg_json_bool(ctx, json, &v->boolean);
+    case SCHEDULE: return get_schedule(ctx, json, &v->schedule);
+    }
+    return TG_E_INTERNAL;
+}
+
+/* Known fields in the order of the table. */
+void tg_meta_put_train(tg_json_writer *w, const tg_train_options *train, uint32_t known) {
+    tg_json_key(w, "train");
+    tg_json_begin_object(w);
+    for (size_t i = 0; i < N_FIELDS; i++) {
+        if (known >> i & 1) {
+            tg_json_key(w, fields[i].key);
+            put_value(w, fields[i].kind, field_get(&fields[i], train));
+        }
+    }
+    tg_json_end_object(w);
+}
+
+/* Each field is written only once its value was read whole: after an error *out holds the fields
+ * before it, and no half of one. */
+tg_status tg_meta_get_train(tg_ctx *ctx, const tg_json *train, tg_train_options *out,
+                            uint32_t *known) {
+    uint32_t found = 0;
+    if (tg_json_kind(train) != TG_JSON_OBJECT) {
+        return tg_fail(ctx, TG_E_FORMAT, "header: train: want an object, have another value");
+    }
+    for (size_t i = 0; i < N_FIELDS; i++) {
+        const tg_json *json = tg_json_get(train, fields[i].key);
+        if (json) {
+            field_value v = { 0 };
+            TG_TRY(get_value(ctx, fields[i].key, fields[i].kind, json, &v));
+            memcpy((char *)out + fields[i].place, &v, kind_bytes(fields[i].kind));
+            found |= UINT32_C(1) << i;
+        }
+    }
+    if (known) {
+        *known = found;
+    }
+    return TG_OK;
+}
+
+/* By bits, as a resumed run would feel it: 0.1 and the double next to it are different rates. */
+const char *tg_meta_train_difference(const tg_train_options *a, const tg_train_options *b,
+                                     uint32_t known, tg_buf *value_a, tg_buf *value_b) {
+    for (size_t i = 0; i < N_FIELDS; i++) {
+        const field_value va = field_get(&fields[i], a), vb = field_get(&fields[i], b);
+        if (known >> i & 1 && memcmp(&va, &vb, kind_bytes(fields[i].kind)) != 0) {
+            tg_json_writer w;
+            tg_json_writer_init(&w, value_a);
+            put_value(&w, fields[i].kind, va);
+            tg_json_writer_init(&w, value_b);
+            put_value(&w, fields[i].kind, vb);
+            return fields[i].key;
+        }
+    }
+    return NULL;
+}
+
+/* ---------------------------------------------------------------------------- v1 and v2 options */
+
+/* Values that do not fit, or are of another type, count as absent: many programs write these
+ * headers, and a strange learning rate is no reason to refuse somebody's weights. */
+static void read_v2_options(const tg_json *config, tg_meta *out) {
+    for (size_t i = 0; i < N_FIELDS; i++) {
+        const tg_json *json = fields[i].v2_key ? tg_json_get(config, fields[i].v2_key) : NULL;
+        field_value v = { 0 };
+        if (json && get_value(NULL, fields[i].v2_key, fields[i].kind, json, &v) == TG_OK) {
+            memcpy((char *)&out->train + fields[i].place, &v, kind_bytes(fields[i].kind));
+            out->train_known |= UINT32_C(1) << i;
+        }
+    }
+}
+
+/* Nothing is made up: an option that the source did not know is left out here, too. */
+void tg_meta_put_v2_options(tg_json_writer *w, const tg_meta *meta) {
+    for (size_t i = 0; i < N_FIELDS; i++) {
+        if (fields[i].v2_key && meta->train_known >> i & 1) {
+            tg_json_key(w, fields[i].v2_key);
+            put_value(w, fields[i].kind, field_get(&fields[i], &meta->train));
+        }
+    }
+}
+
+/* --------------------------------------------------------------------------------------- config */
+
+/* The sizes of a model, all of them int32_t. The first four have to be there. */
+static const struct {
+    const char *key;
+    size_t place;
+} config_fields[] = {
+    { "layers", offsetof(tg_gpt_config, layers) }, { "dModel", offsetof(tg_gpt_config, width) },
+    { "ctx", offsetof(tg_gpt_config, ctx) },       { "heads", offsetof(tg_gpt_config, heads) },
+    { "dMlp", offsetof(tg_gpt_config, mlp) },      { "vocabSize", offsetof(tg_gpt_config, vocab) },
+};
+#define N_CONFIG_FIELDS        (sizeof config_fields / sizeof config_fields[0])
+#define N_CONFIG_FIELDS_NEEDED 4 /* the others follow: four times the width, and bytes */
+
+/* All six, also those that follow from others: another program need not know the rules. */
+void tg_meta_put_config(tg_json_writer *w, const tg_gpt_config *config) {
+    tg_json_key(w, "config");
+    tg_json_begin_object(w);
+    for (size_t i = 0; i < N_CONFIG_FIELDS; i++) {
+        int32_t value;
+        memcpy(&value, (const char *)config + config_fields[i].place, sizeof value);
+        tg_json_key(w, config_fields[i].key);
+        tg_json_put_int(w, value);
+    }
+    tg_json_end_object(w);
+}
+
+/* Types here, ranges in tg_gpt_config_check; a number that is no int32 must not get that far. */
+tg_status tg_meta_get_config(tg_ctx *ctx, const char *where, const tg_json *header,
+                             tg_gpt_config *out) {
+    *out = (tg_gpt_config) { .vocab = 256 };
+    const tg_json *config = tg_json_get(header, "config");
+    if (!config || tg_json_kind(config) != TG_JSON_OBJECT) {
+        return tg_fail(ctx, TG_E_FORMAT, "%s: header: config: want an object, have %s", where,
+                       config ? "another value" : "none");
+    }
+    for (size_t i = 0; i < N_CONFIG_FIELDS; i++) {
+        const char *key = config_fields[i].key;
+        const tg_json *json = tg_json_get(config, key);
+        int64_t value = 0;
+        if (!json && i >= N_CONFIG_FIELDS_NEEDED) {
+            continue;
+        }
+        if (!json || tg_json_int64(NULL, json, &value) != TG_OK || value < INT32_MIN ||
+            value > INT32_MAX) {
+            return tg_fail(ctx, json ? TG_E_RANGE : TG_E_FORMAT,
+                           "%s: header: config.%s: want a 32-bit whole number, have %s", where, key,
+                           json ? "another value" : "none");
+        }
+        const int32_t narrow = (int32_t)value;
+        memcpy((char *)out + config_fields[i].place, &narrow, sizeof narrow);
+    }
+    if (out->mlp == 0 && !tg_json_get(config, "dMlp") && out->width <= INT32_MAX / 4) {
+        out->mlp = 4 * out->width;
+    }
+    return tg_gpt_config_check(ctx, where, out);
+}
+
+/* The family comes first: the configuration of another one may look quite different. */
+tg_status tg_meta_get_v3(tg_ctx *ctx, const char *where, const tg_json *header,
+                         tg_gpt_config *config, int64_t *step) {
+    const tg_json *family = tg_json_get(header, "family"), *json = tg_json_get(header, "step");
+    if (!family || tg_json_kind(family) != TG_JSON_STRING) {
+        return tg_fail(ctx, TG_E_FORMAT, "%s: header: family: want a string, have %s", where,
+                       family ? "another value" : "none");
+    }
+    if (!tg_json_is(family, "tinygpt")) {
+        return tg_fail(
+            ctx, TG_E_UNSUPPORTED,
+            "%s: header: family: want \"tinygpt\", have \"%.40s\": needs a tinygpt later "
+            "than " TG_VERSION_TEXT,
+            where, family->u.text);
+    }
+    if (!json || tg_json_int64(NULL, json, step) != TG_OK || *step < 0) {
+        return tg_fail(ctx, TG_E_FORMAT, "%s: header: step: want a whole number >= 0, have %s",
+                       where, json ? "another value" : "none");
+    }
+    return tg_meta_get_config(ctx, where, header, config);
+}
+
+/* -------------------------------------------------------------------------------------- history */
+
+/* A number, or NaN for null and for a missing key: JSON has no NaN, so a loss that was one, or that
+ * was never measured, is written as null. */
+static tg_status get_loss(tg_ctx *ctx, const tg_json *object, const char *key, double *out) {
+    const tg_json *json = tg_json_get(object, key);
+    *out = TG_NAN;
+    return !json || tg_json_kind(json) == TG_JSON_NULL ? TG_OK : tg_json_double(ctx, json, out);
+}
+
+/* A point without a step cannot be placed; one without a loss can. */
+static tg_status get_step(tg_ctx *ctx, const tg_json *object, int64_t *out) {
+    const tg_json *json;
+    TG_TRY(tg_json_want(ctx, object, "step", TG_JSON_NUMBER, &json));
+    return tg_json_int64(ctx, json, out);
+}
+
+static tg_status get_point(tg_ctx *ctx, const tg_json *object, tg_history_point *out) {
+    TG_TRY(get_step(ctx, object, &out->step));
+    TG_TRY(get_loss(ctx, object, "train", &out->loss));
+    return get_loss(ctx, object, "val", &out->val_loss);
+}
+
+/*
+ * strict is the file's context, or NULL for lenient reading: then the same errors come back, but
+ * leave no message, and the caller drops them. Memory is reported either way. The list is taken
+ * over as a whole or not at all.
+ */
+static tg_status get_history(tg_file *file, tg_ctx *strict, tg_meta *out) {
+    const tg_json *list = tg_json_get(file->header, "lossHistory");
+    if (!list || tg_json_kind(list) == TG_JSON_NULL) {
+        return TG_OK;
+    }
+    if (tg_json_kind(list) != TG_JSON_ARRAY) {
+        return tg_fail(strict, TG_E_FORMAT,
+                       "%s: header: lossHistory: want a list, have another value", file->path);
+    }
+    tg_history_point *point = tg_arena_array(&file->arena, list->count, sizeof *point);
+    if (!point) {
+        return tg_fail_memory(file->ctx, "history", list->count * sizeof *point);
+    }
+    size_t n = 0;
+    for (const tg_json *v = tg_json_first(list); v; v = tg_json_next(v)) {
+        TG_TRY(get_point(strict, v, &point[n]));
+        n++;
+    }
+    out->history = point;
+    out->n_history = n;
+    return TG_OK;
+}
+
+/* Written to *out only when all of it was read, here and in get_best. */
+static tg_status get_final(tg_file *file, tg_ctx *strict, tg_meta *out) {
+    const tg_json *json = tg_json_get(file->header, "finalLoss");
+    tg_history_point point;
+    if (json && tg_json_kind(json) != TG_JSON_NULL) {
+        TG_TRY(get_point(strict, json, &point));
+        out->final = point;
+    }
+    return TG_OK;
+}
+
+static tg_status get_best(tg_file *file, tg_ctx *strict, tg_meta *out) {
+    const tg_json *json = tg_json_get(file->header, "bestVal");
+    int64_t step;
+    double loss;
+    if (json && tg_json_kind(json) != TG_JSON_NULL) {
+        TG_TRY(get_step(strict, json, &step));
+        TG_TRY(get_loss(strict, json, "loss", &loss));
+        out->best_step = step;
+        out->best_val_loss = loss;
+    }
+    return TG_OK;
+}
+
+/* Steps count from 0, so -1 is free to mean "unknown"; a loss can be any number but NaN. */
+void tg_meta_init(tg_meta *meta) {
+    *meta = (tg_meta) {
+        .final = { .step = -1, .loss = TG_NAN, .val_loss = TG_NAN },
+        .best_step = -1,
+        .best_val_loss = TG_NAN,
+    };
+}
+
+/* One part that makes no sense does not keep the lenient reader from the others. */
+tg_status tg_meta_read(tg_file *file, tg_meta *out) {
+    static tg_status (*const parts[])(tg_file *, tg_ctx *, tg_meta *) = { get_history, get_final,
+                                                                          get_best };
+    const bool is_ours = file->version >= 3;
+    tg_meta_init(out);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        const tg_status status = parts[i](file, is_ours ? file->ctx : NULL, out);
+        if (status == TG_E_MEMORY || (is_ours && status != TG_OK)) {
+            return status;
+        }
+    }
+    const tg_json *train = tg_json_get(file->header, "train");
+    if (is_ours && train) {
+        return tg_meta_get_train(file->ctx, train, &out->train, &out->train_known);
+    }
+    if (!is_ours) {
+        read_v2_options(tg_json_get(file->header, "config"), out);
+    }
+    return TG_OK;
+}
+
+static void put_point(tg_json_writer *w, const tg_history_point *point) {
+    tg_json_begin_object(w);
+    tg_json_key(w, "step");
+    tg_json_put_int(w, point->step);
+    tg_json_key(w, "train");
+    tg_json_put_double(w, point->loss); /* NaN becomes null */
+    tg_json_key(w, "val");
+    tg_json_put_double(w, point->val_loss);
+    tg_json_end_object(w);
+}
+
+/* Counted back from the last point, which is the one that a plot must not lose. With stride =
+ * ceil(n / max) the number of points is at most max. */
+void tg_meta_put_history(tg_json_writer *w, const tg_meta *meta, size_t max_points) {
+    const size_t n = meta->n_history;
+    if (n) {
+        const size_t stride = max_points ? (n - 1) / max_points + 1 : 1;
+        tg_json_key(w, "lossHistory");
+        tg_json_begin_array(w);
+        for (size_t i = (n - 1) % stride; i < n; i += stride) {
+            put_point(w, &meta->history[i]);
+        }
+        tg_json_end_array(w);
+    }
+    if (meta->final.step >= 0) {
+        tg_json_key(w, "finalLoss");
+        put_point(w, &meta->final);
+    }
+    if (meta->best_step >= 0) {
+        tg_json_key(w, "bestVal");
+        tg_json_begin_object(w);
+        tg_json_key(w, "loss");
+        tg_json_put_double(w, meta->best_val_loss);
+        tg_json_key(w, "step");
+        tg_json_put_int(w, meta->best_step);
+        tg_json_end_object(w);
+    }
+}
+
+/* No date and no machine: the same run gives the same bytes. */
+void tg_meta_put_v3(tg_json_writer *w, const tg_gpt_config *config, int64_t step,
+                    const tg_meta *meta) {
+    tg_json_begin_object(w);
+    tg_json_key(w, "family");
+    tg_json_put_string(w, "tinygpt");
+    tg_meta_put_config(w, config);
+    tg_json_key(w, "tokenizer");
+    tg_json_begin_object(w);
+    tg_json_key(w, "type");
+    tg_json_put_string(w, "bytes");
+    tg_json_end_object(w);
+    tg_json_key(w, "step");
+    tg_json_put_int(w, step);
+    if (meta->train_known) {
+        tg_meta_put_train(w, &meta->train, meta->train_known);
+    }
+    tg_meta_put_history(w, meta, 0);
+    tg_json_key(w, "tool");
+    tg_json_put_string(w, "tinygpt " TG_VERSION_TEXT);
+    tg_json_end_object(w);
+}

@@ -1,0 +1,417 @@
+/*
+ * tools.c - info, check, compare and convert: whole operations on files for the command line.
+ *
+ * They hold no tensor in memory, only pieces of PIECE_ELEMS elements, so they work on files that
+ * are larger than memory. Text is built whole and handed out in one call: a receiver that stops in
+ * the middle has nothing half-written to show.
+ *
+ * What compare looks at, in this order, until something differs:
+ *
+ *     config     sizes of the model; other sizes make every tensor another one
+ *     tensors    weights, first moments, second moments, by the bits of their f32 values
+ *     step, train, data     what the next step of a run depends on; train and data where both
+ *                           files have them, since v1 and v2 have no place for most of it
+ *     history    lossHistory, finalLoss, bestVal
+ *
+ * Not looked at: format, element type, who wrote the file.
+ */
+#include "io/tools.h"
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "base/math.h"
+#include "base/str.h"
+#include "io/file.h"
+#include "io/meta.h"
+#include "io/tgpt.h"
+
+#define PIECE_ELEMS 16384u
+
+/* Hands a finished text out, if there was memory for all of it. A non-zero answer of the receiver
+ * is a wish to stop. */
+static tg_status deliver(tg_ctx *ctx, const tg_buf *text, tg_text_fn write, void *user) {
+    TG_TRY(tg_buf_status(ctx, text, "text"));
+    return write && write(user, tg_buf_text(text), text->length) ? TG_STOPPED : TG_OK;
+}
+
+/* ----------------------------------------------------------------------------------------- info */
+
+/* "0.25", or "unknown" for NaN. */
+static const char *loss_text(double loss, char out[TG_NUMBER_BYTES]) {
+    if (tg_isnan(loss)) {
+        snprintf(out, TG_NUMBER_BYTES, "unknown");
+    } else {
+        tg_format_double(loss, out);
+    }
+    return out;
+}
+
+/* For people: a line a fact, and a line a tensor. */
+static void put_info_lines(const tg_file *f, const tg_meta *meta, tg_buf *out) {
+    char text[TG_NUMBER_BYTES], other[TG_NUMBER_BYTES], shape[TG_SHAPE_BYTES];
+    const tg_gpt_config *c = &f->config;
+    tg_buf_printf(out, "file        %s\n", f->path);
+    tg_buf_printf(out, "format      %s, %" PRIu64 " bytes, %s\n", f->format, f->total_bytes,
+                  f->checksummed ? "CRC-32C and SHA-256" : "no checksums");
+    tg_buf_printf(out, "model       layers %d, width %d, heads %d, ctx %d, mlp %d, vocab %d\n",
+                  c->layers, c->width, c->heads, c->ctx, c->mlp, c->vocab);
+    tg_buf_printf(out, "parameters  %" PRIu64 ", stored as %s\n", f->manifest.elems,
+                  tg_file_dtype_name(f->dtype));
+    tg_buf_printf(out, "training    step %" PRId64 ", %s\n", f->step,
+                  f->has_moments ? "with the optimizer's moments" : "weights only");
+    if (meta->final.step >= 0) {
+        tg_buf_printf(out, "final loss  %s, validation %s, at step %" PRId64 "\n",
+                      loss_text(meta->final.loss, text), loss_text(meta->final.val_loss, other),
+                      meta->final.step);
+    }
+    if (meta->best_step >= 0) {
+        tg_buf_printf(out, "best        validation %s at step %" PRId64 "\n",
+                      loss_text(meta->best_val_loss, text), meta->best_step);
+    }
+    if (meta->n_history) {
+        const tg_history_point *first = &meta->history[0];
+        const tg_history_point *last = &meta->history[meta->n_history - 1];
+        tg_buf_printf(
+            out, "history     %zu points, loss %s at step %" PRId64 " to %s at step %" PRId64 "\n",
+            meta->n_history, loss_text(first->loss, text), first->step,
+            loss_text(last->loss, other), last->step);
+    }
+    tg_buf_printf(out, "tensors     %zu: name, type, shape of the bytes, offset, bytes\n",
+                  f->n_tensors);
+    for (size_t i = 0; i < f->n_tensors; i++) {
+        const tg_file_tensor *t = &f->tensor[i];
+        tg_buf_printf(out, "  %-40s %-5s %-16s %12" PRIu64 " %12" PRIu64 "\n", t->name,
+                      tg_file_dtype_name(t->dtype), tg_file_shape_text(t->n_dims, t->dim, shape),
+                      t->offset, t->bytes);
+    }
+}
+
+static void put_tensor(tg_json_writer *w, const tg_file_tensor *t) {
+    tg_json_begin_object(w);
+    tg_json_key(w, "name");
+    tg_json_put_string(w, t->name);
+    tg_json_key(w, "dtype");
+    tg_json_put_string(w, tg_file_dtype_name(t->dtype));
+    tg_json_key(w, "shape");
+    tg_json_begin_array(w);
+    for (uint32_t i = 0; i < t->n_dims; i++) {
+        tg_json_put_uint(w, t->dim[i]);
+    }
+    tg_json_end_array(w);
+    tg_json_key(w, "offset");
+    tg_json_put_uint(w, t->offset);
+    tg_json_key(w, "bytes");
+    tg_json_put_uint(w, t->bytes);
+    tg_json_end_object(w);
+}
+
+/* For programs: the same facts. Keys are those of a v3 header where it has them. */
+static void put_info_json(const tg_file *f, const tg_meta *meta, tg_buf *out) {
+    tg_json_writer w;
+    tg_json_writer_init(&w, out);
+    tg_json_begin_object(&w);
+    tg_json_key(&w, "file");
+    tg_json_put_string_n(&w, f->path, strlen(f->path));
+    tg_json_key(&w, "format");
+    tg_json_put_string(&w, f->format);
+    tg_json_key(&w, "bytes");
+    tg_json_put_uint(&w, f->total_bytes);
+    tg_json_key(&w, "checksummed");
+    tg_json_put_bool(&w, f->checksummed);
+    tg_meta_put_config(&w, &f->config);
+    tg_json_key(&w, "params");
+    tg_json_put_uint(&w, f->manifest.elems);
+    tg_json_key(&w, "dtype");
+    tg_json_put_string(&w, tg_file_dtype_name(f->dtype));
+    tg_json_key(&w, "step");
+    tg_json_put_int(&w, f->step);
+    tg_json_key(&w, "hasMoments");
+    tg_json_put_bool(&w, f->has_moments);
+    if (meta->train_known) {
+        tg_meta_put_train(&w, &meta->train, meta->train_known);
+    }
+    tg_meta_put_history(&w, meta, 0);
+    tg_json_key(&w, "tensors");
+    tg_json_begin_array(&w);
+    for (size_t i = 0; i < f->n_tensors; i++) {
+        put_tensor(&w, &f->tensor[i]);
+    }
+    tg_json_end_array(&w);
+    tg_json_end_object(&w);
+    tg_buf_putc(out, '\n');
+}
+
+tg_status tg_io_info(tg_ctx *ctx, const char *path, bool json, tg_text_fn write, void *user) {
+    tg_file *f;
+    tg_meta meta;
+    TG_TRY(tg_file_open(ctx, path, &f));
+    tg_status status = tg_meta_read(f, &meta);
+    if (status == TG_OK) {
+        tg_buf text;
+        tg_buf_init(&text, &ctx->mem);
+        (json ? put_info_json : put_info_lines)(f, &meta, &text);
+        status = deliver(ctx, &text, write, user);
+        tg_buf_deinit(&text);
+    }
+    tg_file_close(f);
+    return status;
+}
+
+/* The history is read as well: in v3 a header that cannot be understood is damage. */
+tg_status tg_io_check(tg_ctx *ctx, const char *path) {
+    tg_file *f;
+    tg_meta meta;
+    TG_TRY(tg_file_open(ctx, path, &f));
+    tg_status status = tg_meta_read(f, &meta);
+    if (status == TG_OK) {
+        status = tg_file_check_all(f);
+    }
+    tg_file_close(f);
+    return status;
+}
+
+/* -------------------------------------------------------------------------------------- compare */
+
+/* The two sides, and the line that tells how they differ; empty while they do not. */
+typedef struct comparison {
+    tg_file *file[2];
+    tg_meta meta[2];
+    float *piece[2]; /* [PIECE_ELEMS] each */
+    tg_buf line;
+} comparison;
+
+/* vocab and mlp follow from the limits of a configuration, so they are not worth a mention. */
+static void compare_configs(comparison *c) {
+    const tg_gpt_config *a = &c->file[0]->config, *b = &c->file[1]->config;
+    if (memcmp(a, b, sizeof *a) != 0) {
+        tg_buf_printf(&c->line,
+                      "config differs: layers %d, width %d, heads %d, ctx %d and "
+                      "layers %d, width %d, heads %d, ctx %d",
+                      a->layers, a->width, a->heads, a->ctx, b->layers, b->width, b->heads, b->ctx);
+    }
+}
+
+/* By bits: what a run continues from is bits. So 0 differs from -0, and a NaN equals itself. Types
+ * are not compared: an f16 file equals an f32 file of the same numbers. */
+static tg_status compare_tensor(comparison *c, const tg_file_tensor *a, const tg_file_tensor *b) {
+    for (uint64_t first = 0; first < a->elems;) {
+        const uint64_t left = a->elems - first;
+        const size_t n = left < PIECE_ELEMS ? (size_t)left : PIECE_ELEMS;
+        TG_TRY(tg_file_read_f32(c->file[0], a, c->piece[0], first, n));
+        TG_TRY(tg_file_read_f32(c->file[1], b, c->piece[1], first, n));
+        for (size_t i = 0; i < n; i++) {
+            const float x = c->piece[0][i], y = c->piece[1][i];
+            if (tg_bits_from_float(x) != tg_bits_from_float(y)) {
+                char xs[TG_NUMBER_BYTES], ys[TG_NUMBER_BYTES];
+                tg_format_float(x, xs);
+                tg_format_float(y, ys);
+                tg_buf_printf(&c->line, "tensor %s: element %" PRIu64 " differs: %s and %s",
+                              a->name, first + i, xs, ys);
+                return TG_OK;
+            }
+        }
+        first += n;
+    }
+    return TG_OK;
+}
+
+/* Both tables are in manifest order and complete (file_table.c), so place i is the same tensor in
+ * both. Moments are there for all tensors or for none. */
+static tg_status compare_tensors(comparison *c) {
+    const tg_file *a = c->file[0], *b = c->file[1];
+    const size_t n = a->n_tensors < b->n_tensors ? a->n_tensors : b->n_tensors;
+    for (size_t i = 0; i < n && c->line.length == 0; i++) { /* same config: same names and order */
+        TG_TRY(compare_tensor(c, &a->tensor[i], &b->tensor[i]));
+    }
+    if (c->line.length == 0 && a->has_moments != b->has_moments) {
+        tg_buf_printf(&c->line, "tensor %s is in %s only", (a->has_moments ? a : b)->tensor[n].name,
+                      (a->has_moments ? a : b)->path);
+    }
+    return TG_OK;
+}
+
+/* Only the first difference is told, so these do nothing once there is a line. */
+static void compare_numbers(comparison *c, const char *what, double a, double b) {
+    if (c->line.length == 0 && tg_bits_from_double(a) != tg_bits_from_double(b) &&
+        !(tg_isnan(a) && tg_isnan(b))) {
+        char as[TG_NUMBER_BYTES], bs[TG_NUMBER_BYTES];
+        tg_buf_printf(&c->line, "%s differs: %s and %s", what, loss_text(a, as), loss_text(b, bs));
+    }
+}
+
+static void compare_integers(comparison *c, const char *what, int64_t a, int64_t b) {
+    if (c->line.length == 0 && a != b) {
+        tg_buf_printf(&c->line, "%s differs: %" PRId64 " and %" PRId64, what, a, b);
+    }
+}
+
+/* Options that both files know: v1 and v2 have a place for six of them, v3 for all. The values are
+ * shown as they stand in a file. */
+static void compare_options(comparison *c) {
+    tg_buf value[2];
+    tg_buf_init(&value[0], &c->line.mem);
+    tg_buf_init(&value[1], &c->line.mem);
+    const char *key = tg_meta_train_difference(&c->meta[0].train, &c->meta[1].train,
+                                               c->meta[0].train_known & c->meta[1].train_known,
+                                               &value[0], &value[1]);
+    if (key && c->line.length == 0) {
+        tg_buf_printf(&c->line, "option %s differs: %s and %s", key, tg_buf_text(&value[0]),
+                      tg_buf_text(&value[1]));
+    }
+    tg_buf_deinit(&value[0]);
+    tg_buf_deinit(&value[1]);
+}
+
+/* Numbers are compared as they are written: both sides come from the same writer. */
+static bool same_node(const tg_json *a, const tg_json *b) {
+    const bool has_text = tg_json_kind(a) == TG_JSON_STRING || tg_json_kind(a) == TG_JSON_NUMBER;
+    return a->type == b->type && a->count == b->count && a->key_length == b->key_length &&
+           (!a->key || memcmp(a->key, b->key, a->key_length) == 0) &&
+           (!has_text || (a->length == b->length && memcmp(a->u.text, b->u.text, a->length) == 0));
+}
+
+/*
+ * A member of the headers, node by node; only if both have it. The nodes of a value lie in one row
+ * in the order of the text, children behind their parent, so two rows are walked in step and `left`
+ * counts what is still to come: no recursion, whatever the depth.
+ */
+static void compare_member(comparison *c, const char *key) {
+    const tg_json *a = tg_json_get(c->file[0]->header, key);
+    const tg_json *b = tg_json_get(c->file[1]->header, key);
+    if (!a || !b || c->line.length) {
+        return;
+    }
+    for (uint64_t left = 1; left > 0; left--, a++, b++) {
+        if (!same_node(a, b)) {
+            const bool text =
+                tg_json_kind(a) == tg_json_kind(b) &&
+                (tg_json_kind(a) == TG_JSON_STRING || tg_json_kind(a) == TG_JSON_NUMBER);
+            tg_buf_printf(&c->line, "header %s differs: %s%s%.40s and %.40s", key,
+                          a->key ? a->key : "", a->key ? " " : "", text ? a->u.text : "one value",
+                          text ? b->u.text : "another");
+            return;
+        }
+        left += a->count;
+    }
+}
+
+/* Point by point first: it says more than that one list is longer. */
+static void compare_history(comparison *c) {
+    const tg_meta *a = &c->meta[0], *b = &c->meta[1];
+    const size_t n = a->n_history < b->n_history ? a->n_history : b->n_history;
+    for (size_t i = 0; i < n && c->line.length == 0; i++) {
+        char what[64];
+        snprintf(what, sizeof what, "history point %zu: step", i);
+        compare_integers(c, what, a->history[i].step, b->history[i].step);
+        snprintf(what, sizeof what, "history point %zu: loss", i);
+        compare_numbers(c, what, a->history[i].loss, b->history[i].loss);
+        snprintf(what, sizeof what, "history point %zu: validation loss", i);
+        compare_numbers(c, what, a->history[i].val_loss, b->history[i].val_loss);
+    }
+    compare_integers(c, "number of history points", (int64_t)a->n_history, (int64_t)b->n_history);
+    compare_integers(c, "final loss: step", a->final.step, b->final.step);
+    compare_numbers(c, "final loss", a->final.loss, b->final.loss);
+    compare_numbers(c, "final validation loss", a->final.val_loss, b->final.val_loss);
+    compare_integers(c, "best validation loss: step", a->best_step, b->best_step);
+    compare_numbers(c, "best validation loss", a->best_val_loss, b->best_val_loss);
+}
+
+/* From what decides the next step of a run to what only tells of the past ones. */
+static tg_status compare_all(tg_ctx *ctx, comparison *c) {
+    for (size_t i = 0; i < 2; i++) {
+        TG_TRY(tg_meta_read(c->file[i], &c->meta[i]));
+        c->piece[i] = tg_alloc(&ctx->mem, PIECE_ELEMS * sizeof(float));
+        if (!c->piece[i]) {
+            return tg_fail_memory(ctx, c->file[i]->path, PIECE_ELEMS * sizeof(float));
+        }
+    }
+    compare_configs(c);
+    if (c->line.length == 0) {
+        TG_TRY(compare_tensors(c));
+    }
+    compare_integers(c, "step", c->file[0]->step, c->file[1]->step);
+    compare_options(c);
+    compare_member(c, "data");
+    compare_history(c);
+    return TG_OK;
+}
+
+/* A line that found no memory must not pass for "no difference". */
+static tg_status report(tg_ctx *ctx, comparison *c, bool *equal, tg_text_fn write, void *user) {
+    *equal = c->line.length == 0 && !c->line.failed;
+    if (*equal) {
+        tg_buf_printf(&c->line, "equal: %zu tensors, step %" PRId64 ", options, history",
+                      c->file[0]->n_tensors, c->file[0]->step);
+    }
+    tg_buf_putc(&c->line, '\n');
+    return deliver(ctx, &c->line, write, user);
+}
+
+/* What was not reached is NULL, and all of it is freed in one place. */
+tg_status tg_io_compare(tg_ctx *ctx, const char *path_a, const char *path_b, bool *equal,
+                        tg_text_fn write, void *user) {
+    comparison c = { .file = { NULL, NULL } };
+    *equal = false;
+    tg_buf_init(&c.line, &ctx->mem);
+    tg_status status = tg_file_open(ctx, path_a, &c.file[0]);
+    if (status == TG_OK) {
+        status = tg_file_open(ctx, path_b, &c.file[1]);
+    }
+    if (status == TG_OK) {
+        status = compare_all(ctx, &c);
+    }
+    if (status == TG_OK) {
+        status = report(ctx, &c, equal, write, user);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        tg_free(&ctx->mem, c.piece[i], PIECE_ELEMS * sizeof(float));
+        tg_file_close(c.file[i]);
+    }
+    tg_buf_deinit(&c.line);
+    return status;
+}
+
+/* -------------------------------------------------------------------------------------- convert */
+
+/* The source of a conversion is an open file: tg_part is the order of its table. */
+static tg_status read_weights(void *user, size_t tensor, tg_part part, uint64_t first_elem,
+                              size_t n_elems, float *out) {
+    tg_file *f = user;
+    const size_t place = (size_t)part * f->manifest.n + tensor;
+    return tg_file_read_f32(f, &f->tensor[place], out, first_elem, n_elems);
+}
+
+static tg_status convert_to_v3(tg_ctx *ctx, tg_file *in, const char *path_out, const tg_meta *meta,
+                               const tg_weights *weights) {
+    if (in->version == 3) { /* its JSON says more than a tg_meta does, and goes over as it is */
+        return tg_tgpt3_save(ctx, path_out, in->header_text, in->header_bytes, weights, false);
+    }
+    tg_buf json;
+    tg_json_writer w;
+    tg_buf_init(&json, &ctx->mem);
+    tg_json_writer_init(&w, &json);
+    tg_meta_put_v3(&w, &in->config, in->step, meta);
+    tg_status status = tg_buf_status(ctx, &json, path_out);
+    if (status == TG_OK) {
+        status = tg_tgpt3_save(ctx, path_out, json.data, json.length, weights, false);
+    }
+    tg_buf_deinit(&json);
+    return status;
+}
+
+/* The input stays open while the output is renamed over it, if they are one: what is read then is
+ * the old file to its end. */
+tg_status tg_io_convert(tg_ctx *ctx, const char *path_in, const char *path_out, tg_file_kind kind) {
+    tg_file *in;
+    tg_meta meta;
+    TG_TRY(tg_file_open(ctx, path_in, &in));
+    const tg_weights weights = { .read = read_weights, .user = in, .has_moments = in->has_moments };
+    tg_status status = tg_meta_read(in, &meta);
+    if (status == TG_OK && kind == TG_FILE_V3) {
+        status = convert_to_v3(ctx, in, path_out, &meta, &weights);
+    } else if (status == TG_OK) {
+        status = tg_tgpt2_save(ctx, path_out, kind, &in->config, in->step, &meta, &weights, false);
+    }
+    tg_file_close(in);
+    return status;
+}

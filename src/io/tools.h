@@ -1,0 +1,29 @@
+/*
+ * tools.h - what the commands info, check, verify and convert do with files; the public header
+ * describes the four calls (tg_file_info and so on), which forward to these.
+ */
+#ifndef TG_IO_TOOLS_H
+#define TG_IO_TOOLS_H
+
+#include "base/err.h"
+#include "base/libc.h"
+
+/* Describes a file without reading its tensors, as lines or as one JSON object. TG_STOPPED if write
+ * asked for it. */
+tg_status tg_io_info(tg_ctx *ctx, const char *path, bool json, tg_text_fn write, void *user);
+
+/* Every checksum, and that every number is in range. */
+tg_status tg_io_check(tg_ctx *ctx, const char *path);
+
+/*
+ * Tensors in the order of the manifest (weights, first moments, second moments) by the bits of
+ * their f32 values; then step, training options, text and history. write gets one line, with its
+ * end, that names the first difference or says that all is equal. write may be NULL.
+ */
+tg_status tg_io_compare(tg_ctx *ctx, const char *path_a, const char *path_b, bool *equal,
+                        tg_text_fn write, void *user);
+
+/* Reads one file and writes it in another layout. path_out may be path_in. */
+tg_status tg_io_convert(tg_ctx *ctx, const char *path_in, const char *path_out, tg_file_kind kind);
+
+#endif

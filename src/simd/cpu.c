@@ -1,0 +1,82 @@
+/*
+ * cpu.c - asks the CPU what it has, and whether the system saves it across a context switch.
+ *
+ * x86: CPUID leaves 1 and 7 name the features; XGETBV register 0 names the parts of the register
+ * file that the system restores. A feature without its registers must not be used:
+ *
+ *     XCR0 bit   1 xmm   2 ymm (upper halves)   5 mask registers   6 zmm 0-15 upper   7 zmm 16-31
+ *
+ * AArch64 has NEON by definition. Anything else runs the scalar row, which is
+ * always the first.
+ */
+#include "simd/cpu.h"
+
+typedef struct features {
+    bool isa[TG_ISA_COUNT]; /* may the row's objects run */
+    bool bf16;
+} features;
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+static uint64_t saved_registers(void) {
+    uint32_t low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return (uint64_t)high << 32 | low;
+}
+
+static bool has_all(uint32_t word, uint32_t bits) { return (word & bits) == bits; }
+
+static features detect(void) {
+    features f = { .isa[TG_ISA_ID_scalar] = true };
+    uint32_t a, b, c, d, c1, b7, a71 = 0;
+    if (!__get_cpuid(1, &a, &b, &c1, &d)) return f;
+    if (!has_all(c1, bit_OSXSAVE | bit_AVX)) return f;
+    const uint64_t ymm = 0x06, zmm = 0xe6, saved = saved_registers();
+    if ((saved & ymm) != ymm || !__get_cpuid_count(7, 0, &a, &b7, &c, &d)) return f;
+    if (a >= 1) __get_cpuid_count(7, 1, &a71, &b, &c, &d);
+    const bool avx2 = has_all(c1, bit_FMA | bit_F16C) && has_all(b7, bit_AVX2);
+    const bool avx512 = avx2 && (saved & zmm) == zmm &&
+                        has_all(b7, bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ);
+    f.isa[TG_ISA_ID_avx2] = avx2;
+    f.isa[TG_ISA_ID_avx512] = avx512;
+    f.bf16 = avx512 && has_all(a71, 1u << 5); /* AVX512_BF16 */
+    return f;
+}
+#elif defined(__aarch64__)
+static features detect(void) {
+    return (features) { .isa = { [TG_ISA_ID_scalar] = true, [TG_ISA_ID_neon] = true } };
+}
+#else
+static features detect(void) { return (features) { .isa = { [TG_ISA_ID_scalar] = true } }; }
+#endif
+
+static const tg_isa_desc rows[TG_ISA_COUNT] = {
+#define TG_ISA_ROW(name, fused, needs) { #name, TG_ISA_ID_##name, fused, needs },
+#include "simd/isa.def"
+#undef TG_ISA_ROW
+};
+
+const tg_isa_desc *tg_isa_list(size_t *n) {
+    *n = TG_ISA_COUNT;
+    return rows;
+}
+
+/* Detection is a few instructions and is done when a context or a plan is made, so its answer is
+ * not kept: there is no state to guard. */
+bool tg_isa_usable(const tg_isa_desc *isa) { return detect().isa[isa->id]; }
+
+const tg_isa_desc *tg_isa_best(void) {
+    const features f = detect();
+    size_t best = TG_ISA_COUNT - 1;
+    while (!f.isa[best]) best--;
+    return &rows[best];
+}
+
+const tg_isa_desc *tg_isa_find(const char *name) {
+    for (size_t i = 0; i < TG_ISA_COUNT; i++)
+        if (strcmp(rows[i].name, name) == 0) return &rows[i];
+    return NULL;
+}
+
+bool tg_cpu_has_bf16(void) { return detect().bf16; }

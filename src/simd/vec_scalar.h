@@ -1,0 +1,229 @@
+/*
+ * vec_scalar.h - sixteen lanes without any instruction set: four vectors of four, in the vector
+ * language of gcc and clang, which lower them to what the target has (SSE2 on x86-64, plain floats
+ * elsewhere).
+ *
+ * Four members rather than one vector of 64 bytes: compilers keep members in registers, while a
+ * vector wider than any register of the target lives in memory. tg_vfma is a product and a sum,
+ * each rounded: this is what makes the scalar class a class of its own.
+ */
+#ifndef TG_SIMD_VEC_SCALAR_H
+#define TG_SIMD_VEC_SCALAR_H
+
+typedef float tg_f4 __attribute__((vector_size(16)));
+typedef int32_t tg_i4 __attribute__((vector_size(16)));
+typedef uint32_t tg_u4 __attribute__((vector_size(16)));
+typedef uint16_t tg_h4 __attribute__((vector_size(8)));
+
+typedef struct tg_v {
+    tg_f4 a, b, c, d;
+} tg_v; /* lanes 0..3, 4..7, 8..11, 12..15 */
+typedef struct tg_vi {
+    tg_i4 a, b, c, d;
+} tg_vi;
+typedef struct tg_vm {
+    tg_i4 a, b, c, d;
+} tg_vm; /* all bits of a lane, or none */
+
+/* The register tile: 16 registers of 4 floats hold 2 rows of 16 sums and one row of b. */
+#define TG_MR  2
+#define TG_NRV 1
+
+/* One expression of the parts of x and y, for each of the four parts. */
+#define TG_EACH1(type, f) ((type) { f(x.a), f(x.b), f(x.c), f(x.d) })
+#define TG_EACH2(type, f) ((type) { f(x.a, y.a), f(x.b, y.b), f(x.c, y.c), f(x.d, y.d) })
+
+static inline tg_f4 tg_f4_bits(tg_i4 x) { return (tg_f4)x; }
+static inline tg_i4 tg_i4_bits(tg_f4 x) { return (tg_i4)x; }
+static inline tg_f4 tg_f4_select(tg_i4 m, tg_f4 t, tg_f4 f) {
+    return (tg_f4)((m & (tg_i4)t) | (~m & (tg_i4)f));
+}
+
+/* ------------------------------------------------------------------------------------- memory */
+
+static inline tg_v tg_vload(const float *p) {
+    tg_v x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+static inline void tg_vstore(float *p, tg_v x) { memcpy(p, &x, sizeof x); }
+static inline tg_v tg_vload_n(const float *p, size_t n) {
+    float lane[16] = { 0 };
+    for (size_t i = 0; i < n; i++) lane[i] = p[i];
+    return tg_vload(lane);
+}
+static inline void tg_vstore_n(float *p, tg_v x, size_t n) {
+    float lane[16];
+    tg_vstore(lane, x);
+    for (size_t i = 0; i < n; i++) p[i] = lane[i];
+}
+static inline tg_vi tg_viload(const int32_t *p) {
+    tg_vi x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+static inline void tg_vistore(int32_t *p, tg_vi x) { memcpy(p, &x, sizeof x); }
+
+/* --------------------------------------------------------------------------------------- make */
+
+static inline tg_v tg_vset(float x) {
+    const tg_f4 q = { x, x, x, x };
+    return (tg_v) { q, q, q, q };
+}
+static inline tg_v tg_vzero(void) { return tg_vset(0); }
+static inline tg_vi tg_viset(int32_t x) {
+    const tg_i4 q = { x, x, x, x };
+    return (tg_vi) { q, q, q, q };
+}
+
+/* --------------------------------------------------------------------------------------- math */
+
+#define TG_F4_ADD(p, q) ((p) + (q))
+#define TG_F4_SUB(p, q) ((p) - (q))
+#define TG_F4_MUL(p, q) ((p) * (q))
+#define TG_F4_DIV(p, q) ((p) / (q))
+#define TG_F4_MIN(p, q) tg_f4_select((p) < (q), (p), (q))
+#define TG_F4_MAX(p, q) tg_f4_select((p) > (q), (p), (q))
+static inline tg_v tg_vadd(tg_v x, tg_v y) { return TG_EACH2(tg_v, TG_F4_ADD); }
+static inline tg_v tg_vsub(tg_v x, tg_v y) { return TG_EACH2(tg_v, TG_F4_SUB); }
+static inline tg_v tg_vmul(tg_v x, tg_v y) { return TG_EACH2(tg_v, TG_F4_MUL); }
+static inline tg_v tg_vdiv(tg_v x, tg_v y) { return TG_EACH2(tg_v, TG_F4_DIV); }
+static inline tg_v tg_vmin(tg_v x, tg_v y) { return TG_EACH2(tg_v, TG_F4_MIN); }
+static inline tg_v tg_vmax(tg_v x, tg_v y) { return TG_EACH2(tg_v, TG_F4_MAX); }
+static inline tg_v tg_vfma(tg_v a, tg_v b, tg_v c) { return tg_vadd(tg_vmul(a, b), c); }
+static inline tg_v tg_vfnma(tg_v a, tg_v b, tg_v c) { return tg_vsub(c, tg_vmul(a, b)); }
+
+static inline tg_f4 tg_f4_sqrt(tg_f4 x) {
+    return (tg_f4) { __builtin_sqrtf(x[0]), __builtin_sqrtf(x[1]), __builtin_sqrtf(x[2]),
+                     __builtin_sqrtf(x[3]) };
+}
+#define TG_F4_ABS(p) ((tg_f4)((tg_i4)(p) & 0x7fffffff))
+#define TG_F4_NEG(p) (-(p))
+static inline tg_v tg_vsqrt(tg_v x) { return TG_EACH1(tg_v, tg_f4_sqrt); }
+static inline tg_v tg_vabs(tg_v x) { return TG_EACH1(tg_v, TG_F4_ABS); }
+static inline tg_v tg_vneg(tg_v x) { return TG_EACH1(tg_v, TG_F4_NEG); }
+
+/* ------------------------------------------------------------------------------------ compare */
+
+#define TG_F4_LT(p, q) ((p) < (q))
+#define TG_F4_LE(p, q) ((p) <= (q))
+#define TG_F4_GT(p, q) ((p) > (q))
+#define TG_F4_EQ(p, q) ((p) == (q))
+static inline tg_vm tg_vlt(tg_v x, tg_v y) { return TG_EACH2(tg_vm, TG_F4_LT); }
+static inline tg_vm tg_vle(tg_v x, tg_v y) { return TG_EACH2(tg_vm, TG_F4_LE); }
+static inline tg_vm tg_vgt(tg_v x, tg_v y) { return TG_EACH2(tg_vm, TG_F4_GT); }
+static inline tg_vm tg_veq(tg_v x, tg_v y) { return TG_EACH2(tg_vm, TG_F4_EQ); }
+static inline tg_v tg_vselect(tg_vm m, tg_v x, tg_v y) {
+    return (tg_v) { tg_f4_select(m.a, x.a, y.a), tg_f4_select(m.b, x.b, y.b),
+                    tg_f4_select(m.c, x.c, y.c), tg_f4_select(m.d, x.d, y.d) };
+}
+static inline tg_vm tg_vfirst(size_t n) {
+    const int32_t k = (int32_t)n;
+    const tg_i4 end = { k, k, k, k }, lane = { 0, 1, 2, 3 };
+    return (tg_vm) { lane < end, lane + 4 < end, lane + 8 < end, lane + 12 < end };
+}
+
+/* ------------------------------------------------------------------------------------ integer */
+
+/* Sums and shifts wrap, as on every machine: they are done on unsigned lanes. */
+#define TG_I4_ADD(p, q) ((tg_i4)((tg_u4)(p) + (tg_u4)(q)))
+#define TG_I4_SUB(p, q) ((tg_i4)((tg_u4)(p) - (tg_u4)(q)))
+#define TG_I4_AND(p, q) ((p) & (q))
+#define TG_I4_OR(p, q)  ((p) | (q))
+static inline tg_vi tg_viadd(tg_vi x, tg_vi y) { return TG_EACH2(tg_vi, TG_I4_ADD); }
+static inline tg_vi tg_visub(tg_vi x, tg_vi y) { return TG_EACH2(tg_vi, TG_I4_SUB); }
+static inline tg_vi tg_viand(tg_vi x, tg_vi y) { return TG_EACH2(tg_vi, TG_I4_AND); }
+static inline tg_vi tg_vior(tg_vi x, tg_vi y) { return TG_EACH2(tg_vi, TG_I4_OR); }
+#define TG_I4_SHL(p) ((tg_i4)((tg_u4)(p) << n))
+#define TG_I4_SHR(p) ((tg_i4)((tg_u4)(p) >> n))
+#define TG_I4_SAR(p) ((p) >> n)
+static inline tg_vi tg_vishl(tg_vi x, int n) { return TG_EACH1(tg_vi, TG_I4_SHL); }
+static inline tg_vi tg_vishr(tg_vi x, int n) { return TG_EACH1(tg_vi, TG_I4_SHR); }
+static inline tg_vi tg_visar(tg_vi x, int n) { return TG_EACH1(tg_vi, TG_I4_SAR); }
+
+/* Adding 2^23 leaves no bits for a fraction, and rounds to even; from 2^23 on there is none. */
+static inline tg_i4 tg_f4_round(tg_f4 x) {
+    const tg_f4 big = { 0x1p23f, 0x1p23f, 0x1p23f, 0x1p23f };
+    const tg_f4 size = TG_F4_ABS(x);
+    const tg_i4 sign = (tg_i4)x & INT32_MIN;
+    const tg_f4 whole = tg_f4_select(size < big, (size + big) - big, size);
+    return __builtin_convertvector((tg_f4)((tg_i4)whole | sign), tg_i4);
+}
+#define TG_I4_FLOAT(p) __builtin_convertvector((p), tg_f4)
+static inline tg_vi tg_vround(tg_v x) { return TG_EACH1(tg_vi, tg_f4_round); }
+static inline tg_v tg_vfloat(tg_vi x) { return TG_EACH1(tg_v, TG_I4_FLOAT); }
+static inline tg_vi tg_vbits(tg_v x) { return TG_EACH1(tg_vi, tg_i4_bits); }
+static inline tg_v tg_vfrombits(tg_vi x) { return TG_EACH1(tg_v, tg_f4_bits); }
+
+#define TG_SIMD_SCALE_BY_BITS
+
+/* ------------------------------------------------------------------------------------- reduce */
+
+static inline float tg_vsum(tg_v x) {
+    const tg_f4 q = (x.a + x.c) + (x.b + x.d);
+    return (q[0] + q[2]) + (q[1] + q[3]);
+}
+static inline float tg_vmaxlane(tg_v x) {
+    const tg_f4 e = TG_F4_MAX(x.a, x.c), f = TG_F4_MAX(x.b, x.d), q = TG_F4_MAX(e, f);
+    const float r = q[0] > q[2] ? q[0] : q[2], s = q[1] > q[3] ? q[1] : q[3];
+    return r > s ? r : s;
+}
+
+/* -------------------------------------------------------------------------------------- turn */
+
+static inline void tg_vturn16(float *to, size_t ld_to, const float *from, size_t ld_from) {
+    for (size_t i = 0; i < 16; i++)
+        for (size_t j = 0; j < 16; j++) to[j * ld_to + i] = from[i * ld_from + j];
+}
+
+/* ------------------------------------------------------------------------------ 16-bit floats */
+
+static inline tg_vi tg_viload_u16(const uint16_t *p) {
+    tg_h4 h[4];
+    memcpy(h, p, sizeof h);
+    return (tg_vi) { __builtin_convertvector(h[0], tg_i4), __builtin_convertvector(h[1], tg_i4),
+                     __builtin_convertvector(h[2], tg_i4), __builtin_convertvector(h[3], tg_i4) };
+}
+static inline void tg_vistore_u16(uint16_t *p, tg_vi x) {
+    const tg_h4 h[4] = { __builtin_convertvector(x.a, tg_h4), __builtin_convertvector(x.b, tg_h4),
+                         __builtin_convertvector(x.c, tg_h4), __builtin_convertvector(x.d, tg_h4) };
+    memcpy(p, h, sizeof h);
+}
+
+/*
+ * Exponent and fraction of the half, moved to their places in a float, are the value times 2^-112,
+ * subnormal or not. Infinity and NaN get the float's exponent of ones, a NaN its quiet bit.
+ */
+static inline tg_f4 tg_f4_from_f16(tg_i4 h) {
+    const tg_i4 size = h & 0x7fff, sign = (tg_i4)((tg_u4)(h & 0x8000) << 16);
+    const tg_f4 scale = { 0x1p112f, 0x1p112f, 0x1p112f, 0x1p112f };
+    tg_i4 bits = (tg_i4)((tg_f4)(size << 13) * scale);
+    bits |= (size >= 0x7c00) & 0x7f800000;
+    bits |= (size > 0x7c00) & 0x400000;
+    return (tg_f4)(bits | sign);
+}
+/*
+ * Normal halves: round the fraction by an integer sum, whose carry may run into the exponent and on
+ * to infinity, as it should. Subnormal ones: the sum with 0.5 has their unit in its last place.
+ */
+static inline tg_i4 tg_f4_to_f16(tg_f4 x) {
+    const tg_i4 size = (tg_i4)x & 0x7fffffff, sign = (tg_i4)((tg_u4)x >> 16) & 0x8000;
+    const tg_f4 half = { 0.5f, 0.5f, 0.5f, 0.5f };
+    const tg_i4 tiny = (tg_i4)((tg_f4)size + half) - 0x3f000000;
+    const tg_i4 normal = ((size & 0x7fffffff) - 0x38000000 + 0xfff + ((size >> 13) & 1)) >> 13;
+    const tg_i4 is_tiny = size < 0x38800000, is_big = size >= 0x47800000,
+                is_nan = size > 0x7f800000;
+    tg_i4 h = (is_tiny & tiny) | (~is_tiny & normal);
+    h = (is_big & 0x7c00) | (~is_big & h);
+    h |= is_nan & (0x200 | ((size >> 13) & 0x3ff));
+    return h | sign;
+}
+static inline tg_v tg_vload_f16(const uint16_t *p) {
+    const tg_vi x = tg_viload_u16(p);
+    return TG_EACH1(tg_v, tg_f4_from_f16);
+}
+static inline void tg_vstore_f16(uint16_t *p, tg_v x) {
+    tg_vistore_u16(p, TG_EACH1(tg_vi, tg_f4_to_f16));
+}
+
+#endif

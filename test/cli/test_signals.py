@@ -1,0 +1,277 @@
+#!/usr/bin/env python3
+"""test_signals.py - interrupts, numbers that are not finite, and standard streams that are gone.
+
+How a run may end, and what must be on the disk then, is the table at the top of app/train_run.c.
+"""
+import json
+import os
+import signal
+import subprocess
+import time
+
+from util import (PROGRAM, SILENT, TINY, check, environment, equal, expect, finish, freeze, main,
+                  read, read_step, resume, run, same_run, start, step_of, text_file, thaw, tinygpt,
+                  train, whole)
+
+LONG = ("--steps", "1000000", "--eval-every", "0", "--save-every", "0")
+
+
+def training(*args):
+    """A run that tells of each step as JSON."""
+    return start("train", "--data", text_file(), *SILENT, "--json", *args)
+
+
+# --------------------------------------------------------------------------------------- interrupts
+
+
+def one_signal_saves():
+    """SIGINT, SIGTERM and SIGHUP: the last whole step is saved, exit 130, and the run goes on."""
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        out = f"{name}.tinygpt"
+        p = training(*TINY, *LONG, "--out", out)
+        read_step(p, 5)
+        p.send_signal(getattr(signal, name))
+        r = finish(p)
+        expect(r, 130, name, out='"reason":"interrupted"', err=["Interrupted: step", "--resume"])
+        last = r.json_lines()[-1]
+        equal((last["done"], last["out"], last["step"]), (False, out, step_of(out)),
+              f"the last line after {name}")
+        whole(out, name)
+        # The command that was printed is the one to type.
+        told = [line for line in r.errors.splitlines() if "--resume" in line][0]
+        expect(run(["sh", "-c", f"{told.strip()} --quiet --steps {last['step'] + 2}"]), 0,
+               f"the command printed after {name}")
+        equal(step_of(out), last["step"] + 2, f"steps after resuming from {name}")
+
+
+def an_ignored_hangup_is_ignored():
+    """Under nohup a hang-up does not end the run."""
+    p = start("train", "--data", text_file(), *SILENT, "--json", *TINY, *LONG, "--out", "a.tinygpt",
+              preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    row = read_step(p, 3)
+    p.send_signal(signal.SIGHUP)
+    later = read_step(p, row["step"] + 200)
+    check(later is not None and p.poll() is None, "the run goes on after an ignored SIGHUP")
+    p.send_signal(signal.SIGTERM)
+    expect(finish(p), 130, "SIGTERM afterwards")
+
+
+def stopping_is_quick():
+    """The answer to Ctrl-C takes at most two seconds, also in long steps of a larger model."""
+    model = ("--layers", "4", "--width", "256", "--heads", "8", "--ctx", "128", "--batch", "16",
+             "--accum", "8")
+    waits = []
+    for _ in range(3):  # a busy machine may spoil one or two
+        p = training(*model, *LONG, "--val", "0", "--out", "a.tinygpt")
+        read_step(p, 1)
+        time.sleep(0.1)
+        begun = time.monotonic()
+        p.send_signal(signal.SIGINT)
+        r = finish(p)
+        waits.append(time.monotonic() - begun)
+        expect(r, 130, "Ctrl-C in a long step")
+        check(step_of("a.tinygpt") >= 1, "the finished step is saved")
+        if waits[-1] <= 2:
+            break
+    check(min(waits) <= 2, "Ctrl-C in a long step is answered in 2 s", f"{waits} s")
+
+
+def interrupted_before_the_first_step():
+    """Nothing has been learnt, so nothing is saved, and an old file of that name stays."""
+    expect(train("--steps", "3", "--out", "a.tinygpt"), 0, "an older run")
+    data = read("a.tinygpt")
+    p = training("--layers", "4", "--width", "256", "--heads", "8", "--ctx", "128", "--batch", "64",
+                 "--accum", "64", *LONG, "--log", "log", "--out", "a.tinygpt")
+    while not os.path.exists("log") and p.poll() is None:
+        time.sleep(0.01)
+    p.send_signal(signal.SIGTERM)
+    expect(finish(p), 130, "SIGTERM in the first step", err="nothing was saved")
+    equal(read("a.tinygpt"), data, "the older file")
+
+
+def two_signals_stop_at_once():
+    """The second signal does not wait for a save, and the file is the one saved before."""
+    expect(train("--steps", "3", "--out", "a.tinygpt"), 0, "the first steps")
+    data = read("a.tinygpt")
+    for pair in ((signal.SIGINT, signal.SIGTERM), (signal.SIGTERM, signal.SIGINT)):
+        p = training("--resume", "a.tinygpt", *LONG[:2])
+        read_step(p, 4)
+        freeze(p)  # both arrive together when it wakes up: the handler runs twice before any save
+        for number in pair:
+            p.send_signal(number)
+        thaw(p)
+        expect(finish(p), 130, f"{pair[0].name} and {pair[1].name}", err="stopped at once")
+        equal(read("a.tinygpt"), data, "the save before is untouched")
+    # Twice the same signal needs a moment in between, and so a model whose save takes longer.
+    for _ in range(10):
+        p = training("--preset", "xl", "--val", "0", *LONG, "--out", "b.tinygpt")
+        read_step(p, 1)
+        p.send_signal(signal.SIGINT)
+        time.sleep(0.01)
+        p.send_signal(signal.SIGINT)
+        r = finish(p)
+        expect(r, 130, "Ctrl-C twice")
+        if b"stopped at once" in r.err:
+            break
+    check(b"stopped at once" in r.err, "the second Ctrl-C stops at once")
+    check(not os.path.exists("b.tinygpt") or tinygpt("verify", "b.tinygpt").code == 0,
+          "what a second Ctrl-C leaves is whole or absent")
+    expect(resume("a.tinygpt", "--steps", "9"), 0, "resume after all of this")
+    equal(step_of("a.tinygpt"), 9, "steps after resuming")
+
+
+def interrupted_sampling():
+    """Ctrl-C ends the text, not the terminal's line; the text so far has been printed."""
+    expect(train("--steps", "3", "--out", "a.tinygpt"), 0, "a model")
+    p = start("sample", "a.tinygpt", "--tokens", "1000000000")
+    check(p.stdout.read(100), "text streams")
+    begun = time.monotonic()
+    p.send_signal(signal.SIGINT)
+    expect(finish(p), 130, "Ctrl-C in sample")
+    check(time.monotonic() - begun < 2, "sample stops in 2 s")
+    p = start("sample", "a.tinygpt", "--tokens", "1000000", "--json")
+    time.sleep(0.2)
+    p.send_signal(signal.SIGTERM)
+    r = finish(p)
+    expect(r, 130, "SIGTERM in sample --json")
+    check(0 < len(r.json()["ids"]) < 1000000, "the JSON holds the text so far")
+
+
+# ------------------------------------------------------------------------------------------- NaN
+
+
+def bad_numbers_are_refused():
+    """A NaN: exit 1, the tensor's name, no step taken, and the last good save is intact."""
+    for i, (tensor, accum) in enumerate((("blocks.0.mlp.fc_in.weight", "1"),
+                                         ("grad.blocks.0.attn.k_proj.weight", "1"),
+                                         ("grad.ln_final.bias", "3"),
+                                         ("position_embedding.weight", "3"))):
+        out, good = f"{i}.tinygpt", f"good{i}.tinygpt"
+        options = ("--eval-every", "5", "--accum", accum, "--save-every", "1")
+        name = tensor.removeprefix("grad.")
+        r = train(*options, "--steps", "20", "--out", out, "--log", f"{i}.jsonl", "--json",
+                  "--fault-nan", f"{tensor}@8")
+        expect(r, 1, f"NaN in {tensor}", err=["step 8", name.replace(".", "[.]"), "not finite",
+                                              "holds step 7, the last good save"])
+        equal(len(read(f"{i}.jsonl").splitlines()), 7, "steps in the log")
+        equal(r.json_lines()[-1]["reason"], "not_finite", "the last JSON line")
+        whole(out, f"NaN in {tensor}")
+        equal(step_of(out), 7, "step of the last good save")
+        # The refused step leaves no trace: without the fault the run is the one it would have been.
+        expect(resume(out), 0, "resume after a NaN")
+        expect(train(*options, "--steps", "20", "--out", good), 0, "a run without a NaN")
+        same_run(out, good, f"resumed after a NaN in {tensor}")
+    r = train("--steps", "5", "--out", "none.tinygpt", "--save-every", "0", "--fault-nan",
+              "ln_final.weight@3")
+    expect(r, 1, "NaN before any save", out="Nothing had been saved")
+    equal(os.path.exists("none.tinygpt"), False, "a run with a NaN is not saved")
+    expect(train("--steps", "5", "--no-save", "--fault-nan", "no.such.tensor@3"), 2,
+           "NaN into a tensor that is not there", err="no.such.tensor")
+    expect(train("--steps", "5", "--no-save", "--fault-nan", "ln_final.weight"), 2,
+           "a fault without a step", err="NAME@STEP")
+
+
+def bad_steps_can_be_skipped():
+    """With --skip-bad-steps the run drops that batch and goes on to the end."""
+    for tensor in ("blocks.0.ln1.weight", "grad.blocks.0.ln1.weight"):
+        r = train("--steps", "12", "--eval-every", "5", "--out", "a.tinygpt", "--skip-bad-steps",
+                  "--fault-nan", f"{tensor}@6", "--log", "log", "--json")
+        expect(r, 0, f"skip a NaN in {tensor}")
+        rows = r.json_lines()[:-1]
+        equal([row["step"] for row in rows if row.get("skipped")], [6], "the step that is skipped")
+        check("blocks.0.ln1.weight" in rows[5].get("bad_tensor", ""), "its tensor is named",
+              str(rows[5]))
+        check(all(row["loss"] is not None for row in rows[6:]), "later losses are finite")
+        log = [json.loads(line) for line in read("log").splitlines()]
+        check(log[5].get("skipped") is True and len(log) == 12, "the log tells of it")
+        equal(step_of("a.tinygpt"), 12, "steps of the run")
+        expect(tinygpt("sample", "a.tinygpt", "--tokens", "9"), 0, "the weights are finite")
+    shown = tinygpt("train", "--data", text_file(), *TINY, "--steps", "4", "--no-save",
+                    "--sample-every", "0", "--skip-bad-steps", "--fault-nan", "ln_final.bias@2")
+    expect(shown, 0, "a skipped step in the table", out="update refused: .*ln_final.bias")
+
+
+# ------------------------------------------------------------------------------- standard streams
+
+
+def commands():
+    """Every command that prints, with a model that is there."""
+    if not os.path.exists("m.tinygpt"):
+        expect(train("--steps", "3", "--out", "m.tinygpt"), 0, "a model")
+        with open("part.txt", "wb") as f:
+            f.write(read(text_file())[:500])
+    return (("--help",), ("--version",), ("train", "--help"), ("info", "m.tinygpt"),
+            ("info", "m.tinygpt", "--json"), ("verify", "m.tinygpt"),
+            ("verify", "m.tinygpt", "m.tinygpt"), ("eval", "m.tinygpt", "--data", "part.txt"),
+            ("tokenize", "m.tinygpt", "abc"), ("dump", "m.tinygpt"), ("doctor", "--list-levers"),
+            ("sample", "m.tinygpt", "--tokens", "50"), ("convert", "m.tinygpt", "out.tinygpt"),
+            ("sample", "m.tinygpt", "--json", "--tokens", "5"),
+            ("corpus", "stories", "--bytes", "5000"),
+            ("train", "--data", text_file(), *TINY, "--steps", "3", "--out", "t.tinygpt"),
+            ("train", "--data", text_file(), *TINY, "--steps", "3", "--out", "t.tinygpt", "--json"))
+
+
+def output_that_is_lost_is_an_error():
+    """A full disk, a closed stream and a reader that has gone: exit 1 and a message, no signal."""
+    for args in commands():
+        what = " ".join(args[:2])
+        with open("/dev/full", "wb") as full:
+            expect(tinygpt(*args, stdout=full), 1, f"{what} > /dev/full",
+                   err="standard output could not take all")
+        expect(tinygpt(*args, stdout=None, preexec_fn=lambda: os.close(1)), 1, f"{what} >&-",
+               err="standard output could not take all")
+        reader, writer = os.pipe()
+        os.close(reader)
+        expect(tinygpt(*args, stdout=writer), 1, f"{what} | nobody",
+               err="standard output could not take all")
+        os.close(writer)
+        expect(tinygpt(*args, stdin=None, preexec_fn=lambda: os.close(0)), 0, f"{what} <&-")
+        expect(tinygpt(*args, stderr=None, preexec_fn=lambda: os.close(2)), 0, f"{what} 2>&-")
+        equal(tinygpt(*args, stdout=None, stderr=None, stdin=None,
+                      preexec_fn=lambda: os.closerange(0, 3)).code, 1, f"{what} without streams")
+    whole("t.tinygpt", "a run whose output is lost is saved all the same")
+    equal(step_of("t.tinygpt"), 3, "and goes to its end")
+
+
+def a_reader_may_leave_early():
+    """`dump | head -1` ends, and no later than the reader would like."""
+    commands()
+    for args in (("dump", "--preset", "xl"), ("sample", "m.tinygpt", "--tokens", "1000000000"),
+                 ("corpus", "stories", "--bytes", "1G")):
+        begun = time.monotonic()
+        p = subprocess.Popen([PROGRAM, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             env=environment())
+        p.stdout.read(20)
+        p.stdout.close()
+        err = p.stderr.read()
+        code = p.wait(60)
+        check(code == 1 and b"standard output" in err, f"{' '.join(args)} | head",
+              f"exit code {code}, {err[-200:]!r}")
+        check(time.monotonic() - begun < 5, f"{' '.join(args)} ends when its reader has gone")
+    p = training(*TINY, *LONG, "--out", "long.tinygpt", "--save-every", "50")
+    read_step(p, 60)
+    p.stdout.close()
+    time.sleep(0.2)
+    check(p.poll() is None, "a run goes on when nobody reads its JSON any more")
+    p.send_signal(signal.SIGINT)
+    err = p.stderr.read()
+    check(p.wait(60) in (1, 130), "its exit code", f"{p.returncode} {err[-200:]!r}")
+    check(step_of("long.tinygpt") >= 60, "and it has been saved")
+
+
+def nothing_on_standard_input():
+    """Prompts and texts from a pipe that is empty or closed."""
+    commands()
+    expect(tinygpt("sample", "m.tinygpt", "--file", "-", "--tokens", "5", data=b""), 0,
+           "an empty prompt from a pipe")
+    r = tinygpt("sample", "m.tinygpt", "--file", "-", "--tokens", "5", stdin=None,
+                preexec_fn=lambda: os.close(0))
+    check(r.code in (0, 2), "a prompt from a closed stream", str(r.code), r.argv)
+    expect(tinygpt("tokenize", "m.tinygpt", "--file", "-", data=b"ab"), 0, "tokenize of a pipe",
+           out="2 tokens")
+
+
+main(one_signal_saves, an_ignored_hangup_is_ignored, stopping_is_quick,
+     interrupted_before_the_first_step, two_signals_stop_at_once, interrupted_sampling,
+     bad_numbers_are_refused, bad_steps_can_be_skipped, output_that_is_lost_is_an_error,
+     a_reader_may_leave_early, nothing_on_standard_input)

@@ -1,0 +1,538 @@
+#!/usr/bin/env python3
+"""test_train_cli.py - a life in commands: train, resume, fine-tune, sample, inspect, convert.
+
+What is compared is what a user sees: exit codes, printed text and JSON, and files byte for byte.
+"""
+import math
+import os
+import re
+import signal
+import struct
+import time
+import xml.etree.ElementTree as xml
+
+from util import (PROGRAM, SILENT, TINY, check, equal, expect, finish, freeze, isas, main, note,
+                  read, read_step, resume, same_log, same_run, start, step_of, text_file, thaw,
+                  tinygpt, train, whole, write)
+
+PARAMS = 256 * 16 + 16 * 16 + 2 * 16 + (12 * 16 * 16 + 13 * 16)  # of TINY
+BLIND = math.log(256)
+
+
+# ------------------------------------------------------------------------------------ train, files
+
+
+def first_run():
+    """One run, and all that it leaves behind."""
+    r = tinygpt("train", "--data", text_file(), *TINY, "--steps", "40", "--eval-every", "10",
+                "--sample-every", "20", "--log", "a.jsonl", "--svg", "a.svg", "--out", "a.tinygpt",
+                "--json")
+    expect(r, 0, "train --json")
+    rows = r.json_lines()
+    steps, last = rows[:-1], rows[-1]
+    keys = {"step", "loss", "val", "lr", "grad_norm", "ms", "tok_per_s", "mfu"}
+    equal([s["step"] for s in steps], list(range(1, 41)), "a JSON line a step")
+    check(all(keys <= set(s) for s in steps), "keys of the JSON lines", str(steps[0].keys()))
+    check(all(s["ms"] > 0 and s["tok_per_s"] > 0 and s["grad_norm"] > 0 and s["lr"] == 3e-4
+              for s in steps), "numbers of the JSON lines")
+    check(all((s["val"] is not None) == (s["step"] % 10 == 0) for s in steps), "val when it is due")
+    check(all(("sample" in s) == (s["step"] % 20 == 0) for s in steps), "samples when they are due")
+    check(last.get("done") is True and last["step"] == 40 and last["exit"] == 0, "the last line",
+          str(last))
+    check(abs(steps[0]["loss"] - BLIND) < 0.3, "a fresh model guesses blindly",
+          str(steps[0]["loss"]))
+    check(steps[-1]["loss"] < steps[0]["loss"] - 0.03, "it learns")
+
+    log = [line for line in read("a.jsonl").decode().splitlines()]
+    equal(len(log), 40, "lines of the log")
+    for have, want in zip(log, r.text.splitlines()):
+        # A step's line is the same in both places, but for the sample at its end.
+        if not want.startswith(have[:-1]):
+            check(False, "log and --json agree", f"{have} and {want}")
+            break
+    check(len(set(s["hash"] for s in steps)) == 40, "the hash of the losses changes every step")
+
+    svg = xml.fromstring(read("a.svg"))
+    check(svg.tag == "{http://www.w3.org/2000/svg}svg", "the picture is SVG", svg.tag)
+    check(len(svg.findall(".//{http://www.w3.org/2000/svg}polyline")) +
+          len(svg.findall(".//{http://www.w3.org/2000/svg}path")) >= 2, "the picture has two curves")
+    equal(sorted(os.listdir(".")), ["a.jsonl", "a.svg", "a.tinygpt", "a.tinygpt.best"],
+          "files of the run")
+    whole("a.tinygpt", "first run")
+    whole("a.tinygpt.best", "first run")
+
+    info = tinygpt("info", "a.tinygpt", "--json").json()
+    equal((info["format"], info["params"], info["step"], info["hasMoments"]),
+          ("tinygpt v3", PARAMS, 40, True), "info --json")
+    equal(info["lossHistory"][-1]["train"], steps[-1]["loss"], "the history's last loss")
+    expect(tinygpt("info", "a.tinygpt"), 0, "info", out=["layers 1, width 16", f"{PARAMS:d}"])
+
+    seen = tinygpt("eval", "a.tinygpt", "--data", text_file(), "--val", "0.1", "--windows", "64",
+                   "--json")
+    expect(seen, 0, "eval --json")
+    loss = seen.json()["loss"]
+    check(abs(loss - steps[-1]["val"]) < 1e-6 * loss, "eval gives the run's validation loss",
+          f"{loss} and {steps[-1]['val']}")
+    check(abs(seen.json()["bits_per_byte"] - loss / math.log(2)) < 1e-9, "bits a byte of eval")
+    write("part.txt", read(text_file())[:1601])
+    part = tinygpt("eval", "a.tinygpt", "--data", "part.txt", "--json").json()
+    check(part["bytes"] == 1601 and part["loss"] != loss, "eval of another text")
+    one = tinygpt("eval", "a.tinygpt", "--data", "part.txt", "--windows", "1", "--json").json()
+    write("window.txt", read("part.txt")[:17])
+    equal(one["loss"], tinygpt("eval", "a.tinygpt", "--data", "window.txt", "--json").json()["loss"],
+          "eval --windows 1 looks at the first window")
+    expect(tinygpt("eval", "a.tinygpt", "--data", "part.txt"), 0, "eval",
+           out=["loss", "perplexity", "bits"])
+
+
+def forecast_first():
+    """What a run will need is said before its first step, and counted right."""
+    r = tinygpt("train", "--data", text_file(), *TINY, "--steps", "5", "--out", "a.tinygpt")
+    expect(r, 0, "train with its table")
+    table = re.search(r"^ +step +loss", r.text, re.M)
+    check(table is not None, "the table has a header")
+    before = r.text[:table.start()] if table else ""
+    for what in ("7,664 parameters", r"memory +[0-9.]+ .B needed, [0-9.]+ .B free",
+                 r"disk +[0-9.]+ .B a save", r"time +about", "held back for validation",
+                 r"threads of|thread of"):
+        check(re.search(what, before), f"/{what}/ is told before step 1")
+    check(re.search(r"^ +5 ", r.text[len(before):], re.M), "step 5 is in the table")
+    j = tinygpt("train", "--data", text_file(), *TINY, "--steps", "5", "--no-save", "--json")
+    expect(j, 0, "train --json --no-save", err=["needed", "time +about"])
+    check(len(j.json_lines()) == 6, "with --json the forecast stays out of standard output")
+    equal(os.path.exists("run.tinygpt"), False, "--no-save saves nothing")
+
+
+def file_names():
+    """A run that names no file replaces none; one that does keeps the predecessor."""
+    for name in ("run.tinygpt", "run-2.tinygpt"):
+        expect(train("--steps", "2"), 0, "train without --out")
+        whole(name, "without --out")
+    first = read("run.tinygpt")
+    r = train("--steps", "3", "--out", "run.tinygpt")
+    expect(r, 0, "train over an old file", err="run.tinygpt exists")
+    equal(read("run.tinygpt.prev"), first, "the old file is kept as .prev")
+    q = train("--steps", "2", "--out", "q.tinygpt")
+    equal((q.out, q.err), (b"", b""), "--quiet prints nothing")
+    before = sorted(os.listdir("."))
+    expect(train("--steps", "2", "--no-save"), 0, "train --no-save")
+    equal(sorted(os.listdir(".")), before, "--no-save leaves no file")
+    bests = [n for n in before if n.endswith(".best")]
+    expect(train("--steps", "2", "--val", "0", "--out", "n.tinygpt"), 0, "train without validation")
+    equal([n for n in sorted(os.listdir(".")) if n.endswith(".best")], bests,
+          "no .best without validation")
+
+
+def learning_rates():
+    """The rates in the log follow the schedule that was asked for."""
+    n, warm, lr = 40, 5, 1e-3
+
+    def rates(*args):
+        r = tinygpt("train", "--data", text_file(), *TINY, "--sample-every", "0", "--no-save",
+                    "--json", "--steps", n, "--lr", lr, *args)
+        expect(r, 0, f"train {' '.join(args)}")
+        return [row["lr"] for row in r.json_lines()[:-1]]
+
+    def close(have, want, what):
+        check(len(have) == len(want) and all(abs(a - b) <= 1e-12 for a, b in zip(have, want)), what,
+              f"want {want}, have {have}")
+
+    ramp = [lr * (i + 1) / warm for i in range(warm)]
+    close(rates("--warmup", str(warm)), ramp + [lr] * (n - warm), "warm-up, then constant")
+    close(rates("--schedule", "cosine", "--warmup", str(warm), "--min-lr", "0.2"),
+          ramp + [lr * (0.2 + 0.8 * 0.5 * (1 + math.cos(math.pi * (i - warm) / (n - warm))))
+                  for i in range(warm, n)], "cosine to a fifth")
+    have = rates("--schedule", "wsd", "--decay", "0.25", "--min-lr", "0")
+    close(have[:30], [lr] * 30, "wsd is constant before its last quarter")
+    close(have[30:], [lr * (1 - (i + 1) / 10) for i in range(10)], "wsd falls to zero at its end")
+
+
+# ------------------------------------------------------------------------------------------ resume
+
+
+def resume_is_the_run():
+    """20 steps are 10 + 10: weights, moments, history and log, with and without accumulation."""
+    for accum in ("1", "3"):
+        options = ("--eval-every", "5", "--accum", accum, "--lr", "1e-3", "--schedule", "wsd",
+                   "--decay", "0")
+        a, b = f"a{accum}.tinygpt", f"b{accum}.tinygpt"
+        log_a, log_b = f"a{accum}.jsonl", f"b{accum}.jsonl"
+        expect(train(*options, "--steps", "20", "--out", a, "--log", log_a), 0, "unbroken run")
+        expect(train(*options, "--steps", "10", "--out", b, "--log", log_b), 0, "first half")
+        equal(step_of(b), 10, "steps of the first half")
+        expect(resume(b, "--steps", "20", "--log", log_b), 0, "second half")
+        same_run(a, b, f"20 = 10 + 10, accum {accum}")
+        equal(read(a + ".best"), read(b + ".best"), f"best weights, accum {accum}")
+        same_log(log_a, log_b, f"20 = 10 + 10, accum {accum}")
+        equal(step_of(b + ".prev"), 10, "the first half is kept as .prev")
+
+    again = resume("b1.tinygpt")
+    expect(again, 0, "resuming a finished run", out="finished")
+    same_run("a1.tinygpt", "b1.tinygpt", "resuming a finished run changes nothing")
+    expect(resume("a1.tinygpt", "--steps", "30", "--out", "c.tinygpt", "--threads", "3"), 0,
+           "resume into another file")
+    equal((step_of("a1.tinygpt"), step_of("c.tinygpt")), (20, 30), "--resume A --out B leaves A")
+    expect(resume("b1.tinygpt", "--steps", "25"), 0, "third part")
+    expect(resume("b1.tinygpt", "--steps", "30"), 0, "fourth part")
+    same_run("c.tinygpt", "b1.tinygpt", "30 = 20 + 10 with 3 threads = 20 + 5 + 5")
+
+
+def resume_after_ctrl_c():
+    """A run that is interrupted wherever it happens to be goes on to the same bits."""
+    for accum, shots in (("1", (7, 40)), ("3", (3, 20, 21))):
+        options = ("--eval-every", "11", "--accum", accum, "--steps", "60", "--schedule", "cosine")
+        a, b = f"a{accum}.tinygpt", f"b{accum}.tinygpt"
+        log_a, log_b = f"a{accum}.jsonl", f"b{accum}.jsonl"
+        expect(train(*options, "--out", a, "--log", log_a), 0, "unbroken run")
+        args = ["--out", b, *TINY, *options]
+        for at in shots:
+            p = start("train", "--data", text_file(), *SILENT, *args, "--log", log_b, "--json")
+            read_step(p, at)
+            p.send_signal(signal.SIGINT)
+            r = finish(p)
+            expect(r, 130, f"Ctrl-C behind step {at}", err="to go on|To go on", out='"interrupted"')
+            check(at <= step_of(b) < 60, f"a step behind {at} is saved", str(step_of(b)))
+            args = ["--resume", b]
+        expect(resume(b, "--log", log_b), 0, "the rest of the interrupted run")
+        same_run(a, b, f"interrupted {len(shots)} times, accum {accum}")
+        same_log(log_a, log_b, f"interrupted {len(shots)} times, accum {accum}")
+
+
+def resume_long_history():
+    """A history that is thinned (more than 4,096 points) is thinned alike in a resumed run."""
+    small = ("--layers", "1", "--width", "4", "--heads", "1", "--ctx", "4", "--batch", "1",
+             "--eval-every", "500", "--eval-windows", "2", "--save-every", "0")
+
+    def go(*args):
+        return tinygpt("train", "--data", text_file(), *SILENT, *args, timeout=120)
+
+    expect(go(*small, "--steps", "5000", "--out", "a.tinygpt"), 0, "5,000 steps")
+    expect(go(*small, "--steps", "4500", "--out", "b.tinygpt"), 0, "4,500 steps")
+    expect(go("--resume", "b.tinygpt", "--steps", "5000"), 0, "500 more")
+    same_run("a.tinygpt", "b.tinygpt", "5,000 = 4,500 + 500")
+    points = tinygpt("info", "a.tinygpt", "--json").json()["lossHistory"]
+    check(2000 < len(points) <= 4096, "the history is thinned", str(len(points)))
+
+
+def resume_refuses():
+    """What cannot be the same run is refused, with both sides named, and nothing is written."""
+    expect(train("--steps", "4", "--out", "a.tinygpt"), 0, "a run")
+    data = read("a.tinygpt")
+    for option, value in (("--lr", "1e-3"), ("--batch", "4"), ("--preset", "tiny"), ("--seed", "1"),
+                          ("--layers", "2"), ("--ctx", "8"), ("--accum", "2"), ("--val", "0.2")):
+        expect(resume("a.tinygpt", option, value), 2, f"--resume with {option}", err=option)
+    expect(resume("a.tinygpt", "--from", "a.tinygpt"), 2, "--resume with --from", err="both")
+    write("other.txt", read(text_file())[:-1])
+    expect(tinygpt("train", "--data", "other.txt", *SILENT, "--resume", "a.tinygpt", "--steps", "9"),
+           2, "--resume with another text", err=["another text", "want [0-9]+ bytes", "have [0-9]+"])
+    expect(resume("a.tinygpt.best", "--steps", "9"), 2, "--resume of weights alone", err="--from")
+    expect(resume("a.tinygpt", "--steps", "2"), 0, "--resume with fewer steps", out="finished")
+    equal(read("a.tinygpt"), data, "refused runs change nothing")
+
+
+def resume_across_classes():
+    """A run goes on in the other determinism class, and says that bits may differ."""
+    if not {"scalar", "avx2"} <= set(isas()):
+        return note("--isa scalar and avx2 are not both here: classes were not crossed")
+    expect(train("--steps", "6", "--out", "a.tinygpt", "--isa", "avx2"), 0, "a run with avx2")
+    r = resume("a.tinygpt", "--steps", "12", "--isa", "scalar")
+    expect(r, 0, "resume with scalar", err="determinism class")
+    equal(step_of("a.tinygpt"), 12, "steps of the resumed run")
+
+
+def fine_tune():
+    """--from trains given weights on another text as a run of its own."""
+    expect(train("--steps", "400", "--lr", "1e-2", "--out", "a.tinygpt"), 0,
+           "base model")
+    data = read("a.tinygpt")
+    write("letters.txt", read(text_file())[200000:300000].upper())
+    r = tinygpt("train", "--data", "letters.txt", "--from", "a.tinygpt", "--sample-every", "0",
+                "--quiet", "--json", "--steps", "10", "--out", "b.tinygpt")
+    expect(r, 0, "train --from")
+    rows = r.json_lines()
+    check(rows[0]["loss"] < BLIND - 0.7, "fine-tuning starts from what was learnt",
+          str(rows[0]["loss"]))
+    equal((rows[0]["step"], step_of("b.tinygpt")), (1, 10), "a run of its own counts from 1")
+    equal(read("a.tinygpt"), data, "the base model is untouched")
+    expect(tinygpt("train", "--data", "letters.txt", "--from", "a.tinygpt", "--layers", "2",
+                   *SILENT), 2, "--from with --layers", err="--layers")
+    for bits in ("f16", "int4"):
+        expect(tinygpt("convert", "a.tinygpt", "half.tinygpt", "--dtype", bits), 0, "convert")
+        expect(tinygpt("train", "--data", "letters.txt", "--from", "half.tinygpt", *SILENT,
+                       "--steps", "3", "--out", f"{bits}.tinygpt"), 0, f"--from {bits} weights")
+        whole(f"{bits}.tinygpt", "fine-tuned")
+
+
+def early_stop():
+    """--patience ends a run whose validation no longer improves, and the run is saved."""
+    write("few.txt", b"abcdefgh" * 200 + b"zyxwvuts" * 30)
+    r = tinygpt("train", "--data", "few.txt", *TINY, "--quiet", "--json", "--sample-every", "0",
+                "--steps", "2000", "--eval-every", "10", "--lr", "1e-2", "--patience", "2", "--out",
+                "a.tinygpt")
+    expect(r, 0, "train --patience")
+    last = r.json_lines()[-1]
+    check(last["reason"] == "early_stop" and last["step"] < 2000 and last["done"], "early stop",
+          str(last))
+    equal(step_of("a.tinygpt"), last["step"], "the run is saved where it stopped")
+    best = min((row["val"], row["step"]) for row in r.json_lines()[:-1] if row["val"] is not None)
+    equal(step_of("a.tinygpt.best"), best[1], ".best is the best validation")
+    expect(tinygpt("train", "--data", "few.txt", *SILENT, "--resume", "a.tinygpt"), 0,
+           "resuming a run that stopped early")
+
+
+# -------------------------------------------------------------------------------------- same bits
+
+
+def threads_change_nothing():
+    """1, 2, 3, 5 and 8 threads: the same file and the same text, byte for byte."""
+    model = ("--layers", "2", "--width", "24", "--heads", "3", "--ctx", "20", "--batch", "5")
+    texts = []
+    for n in ("1", "2", "3", "5", "8"):
+        r = tinygpt("train", "--data", text_file(), *model, *SILENT, "--steps", "12", "--accum",
+                    "2", "--threads", n, "--out", f"{n}.tinygpt")
+        expect(r, 0, f"train with {n} threads")
+        same_run("1.tinygpt", f"{n}.tinygpt", f"{n} threads")
+        s = tinygpt("sample", "1.tinygpt", "--tokens", "60", "--prompt", "To be", "--threads", n)
+        expect(s, 0, f"sample with {n} threads")
+        texts.append(s.out)
+    check(texts[0] and len(set(texts)) == 1, "the sampled text is the same for all threads")
+    many = train("--steps", "1", "--no-save", "--threads", "200")
+    expect(many, 0, "more threads than cores", err="warning")
+
+
+def isas_agree():
+    """avx2 = avx512 to the bit; scalar, which does not fuse multiply and add, is near."""
+    have = isas()
+    for isa in have:
+        expect(train("--steps", "25", "--isa", isa, "--out", f"{isa}.tinygpt", "--log",
+                     f"{isa}.jsonl"), 0, f"train --isa {isa}")
+    if {"avx2", "avx512"} <= set(have):
+        same_run("avx2.tinygpt", "avx512.tinygpt", "avx2 and avx512")
+        same_log("avx2.jsonl", "avx512.jsonl", "avx2 and avx512")
+        a, b = (tinygpt("sample", "avx2.tinygpt", "--tokens", "60", "--isa", i)
+                for i in ("avx2", "avx512"))
+        check(a.out == b.out and a.out, "avx2 and avx512 sample the same text")
+    else:
+        note(f"--isa avx2 and avx512 were not compared: this CPU has {' '.join(have)}")
+    losses = [tinygpt("info", f"{isa}.tinygpt", "--json").json()["finalLoss"]["train"]
+              for isa in have]
+    check(max(losses) - min(losses) < 1e-4, "losses of all instruction sets are near", str(losses))
+    expect(train("--isa", "sse9"), 2, "an unknown instruction set", err="sse9")
+
+
+# ----------------------------------------------------------------------------------------- sample
+
+
+def trained(*args):
+    """A model that knows the letters of the text: the file it is in."""
+    expect(train("--steps", "1000", "--lr", "1e-2", "--out", "m.tinygpt", *args), 0,
+           "a trained model")
+    return "m.tinygpt"
+
+
+def ids(*args):
+    r = tinygpt("sample", "m.tinygpt", "--json", "--tokens", "300", *args)
+    expect(r, 0, f"sample {' '.join(args)}")
+    return r.json()["ids"]
+
+
+def sampling():
+    """Seeds, temperature and every filter do what they say."""
+    trained()
+    plain = ids("--seed", "5")
+    equal(ids("--seed", "5"), plain, "same seed, same text")
+    check(ids("--seed", "6") != plain, "another seed, another text")
+    greedy = ids("--temp", "0")
+    equal(ids("--temp", "0", "--seed", "9"), greedy, "--temp 0 takes no notice of the seed")
+    for args in (("--top-k", "1"), ("--top-p", "1e-9"), ("--min-p", "1")):
+        equal(ids(*args, "--temp", "1", "--seed", "3"), greedy, f"{' '.join(args)} is greedy")
+    hot, cold = ids("--temp", "2"), ids("--temp", "0.3")
+    check(len(set(hot)) > len(set(plain)) > len(set(cold)), "heat brings variety",
+          f"{len(set(hot))}, {len(set(plain))}, {len(set(cold))} different bytes")
+    for args in (("--top-k", "4"), ("--top-p", "0.4"), ("--min-p", "0.3")):
+        check(len(set(ids(*args, "--temp", "2"))) < len(set(hot)) * 0.8, f"{' '.join(args)} filters")
+    equal(ids("--top-k", "0", "--top-p", "1", "--min-p", "0", "--repeat-penalty", "1", "--seed",
+              "5"), plain, "filters that are off")
+    check(len(set(ids("--temp", "0", "--repeat-penalty", "1.5"))) > len(set(greedy)),
+          "--repeat-penalty disfavours what was said")
+    equal(ids("--temp", "0", "--repeat-penalty", "1.5", "--repeat-last", "0"), greedy,
+          "--repeat-last 0 sees nothing recent")
+
+
+def prompts():
+    """Prompts come from the command line, a file or a pipe; one that is too long is cut aloud."""
+    trained()
+    said = tinygpt("sample", "m.tinygpt", "--prompt", "ROMEO:", "--tokens", "50")
+    expect(said, 0, "sample --prompt")
+    equal(len(said.text), 50, "a byte a token, of ASCII")
+    write("p.txt", "ROMEO:")
+    equal(tinygpt("sample", "m.tinygpt", "--file", "p.txt", "--tokens", "50").out, said.out,
+          "the prompt from a file")
+    equal(tinygpt("sample", "m.tinygpt", "--file", "-", "--tokens", "50", data=b"ROMEO:").out,
+          said.out, "the prompt from a pipe")
+    equal(tinygpt("sample", "m.tinygpt", "--prompt", "ROMEO:", "--tokens", "50", "--echo").out,
+          b"ROMEO:" + said.out, "--echo")
+    j = tinygpt("sample", "m.tinygpt", "--prompt", "ROMEO:", "--tokens", "50", "--json").json()
+    equal((j["text"], bytes(j["ids"]), bytes(j["prompt_ids"])),
+          (said.text, said.out, b"ROMEO:"), "sample --json says the same")
+    check(j["tok_per_s"] > 0, "tokens a second")
+    short = tinygpt("sample", "m.tinygpt", "--prompt", "To be, or", "--tokens", "3")
+    check(b"longer than the window" not in short.err, "no note for a short prompt")
+    long = tinygpt("sample", "m.tinygpt", "--prompt", "x" * 100 + "ROMEO:", "--tokens", "20")
+    expect(long, 0, "a prompt longer than the window", err="longer than the window of 16 tokens")
+    newest = ("x" * 100 + "ROMEO:")[-15:]
+    equal(tinygpt("sample", "m.tinygpt", "--prompt", newest, "--tokens", "20").out, long.out,
+          "its newest part is what counts")
+    j = tinygpt("sample", "m.tinygpt", "--prompt", "x" * 106, "--json").json()
+    equal((j["prompt_dropped"], len(j["prompt_ids"])), (91, 106), "prompt_dropped")
+    equal(tinygpt("sample", "m.tinygpt", "--tokens", "0").out, b"", "--tokens 0")
+    expect(tinygpt("sample", "m.tinygpt", "--stats", "--tokens", "9"), 0, "--stats", err="9 tokens")
+    check(tinygpt("sample", "m.tinygpt", "--prompt", "a", "--ctx", "4", "--tokens", "99").out !=
+          tinygpt("sample", "m.tinygpt", "--prompt", "a", "--tokens", "99").out,
+          "a smaller window is a shorter memory")
+    t = tinygpt("tokenize", "m.tinygpt", "né\n", "--json")
+    equal(t.json(), {"ids": [110, 195, 169, 10], "pieces": ["n", "<0xC3>", "<0xA9>", "\n"]},
+          "tokenize --json")
+    expect(tinygpt("tokenize", "m.tinygpt", "--file", "p.txt"), 0, "tokenize --file", out="6 tokens")
+
+
+def characters_are_whole():
+    """A stream never shows half a character, whatever the model says."""
+    line = "žluťoučký kůň pěl ďábelské ódy – 漢字かな混じり文 😀🎉 ".encode()
+    write("accents.txt", line * 600)
+    expect(tinygpt("train", "--data", "accents.txt", *TINY, *SILENT, "--steps", "500", "--lr",
+                   "1e-2", "--out", "m.tinygpt"), 0, "a model of accents")
+    for seed, temp in (("1", "1"), ("2", "1.5"), ("3", "0.5")):
+        p = start("sample", "m.tinygpt", "--tokens", "2000", "--temp", temp, "--seed", seed)
+        pieces = []
+        while piece := os.read(p.stdout.fileno(), 1 << 16):
+            pieces.append(piece)
+        expect(finish(p), 0, f"sample at temperature {temp}")
+        broken = None
+        for piece in pieces:
+            try:
+                piece.decode("utf-8")
+            except UnicodeDecodeError as e:
+                broken = str(e)
+        check(broken is None, "each piece of the stream is whole UTF-8", broken)
+        said = b"".join(pieces).decode("utf-8", "replace")
+        check(any(len(c.encode()) > 1 and c != "\ufffd" for c in said), "characters of many bytes")
+        check(len(pieces) > 1, "the text comes in pieces")
+        ends = tinygpt("sample", "m.tinygpt", "--tokens", "2000", "--temp", temp, "--seed", seed,
+                       "--json").json()
+        equal(ends["text"], said, "--json has the text of the stream")
+    fresh = tinygpt("train", "--data", "accents.txt", *TINY, *SILENT, "--steps", "1", "--out",
+                    "f.tinygpt")
+    expect(fresh, 0, "a model that knows nothing")
+    noise = tinygpt("sample", "f.tinygpt", "--tokens", "1000").out
+    check("\ufffd" in noise.decode("utf-8"), "bytes that are no character are shown as U+FFFD")
+
+
+# ----------------------------------------------------------------------------------------- convert
+
+
+def body_of(path):
+    """Version and body of a v1 or v2 file, read as its specification says."""
+    data = read(path)
+    magic, version, length = struct.unpack_from("<4sII", data)
+    equal(magic, b"TGPT", f"magic of {path}")
+    return version, data[12 + length + 4:], struct.unpack_from("<i", data, 12 + length)[0]
+
+
+def conversions():
+    """v3 → v2 (f32, f16, int4), v1 and back: the same weights as far as the layout can hold them."""
+    expect(train("--steps", "30", "--lr", "1e-2", "--out", "a.tinygpt"), 0, "a run")
+    for out, options in (("v2", ("--format", "v2")), ("v1", ("--format", "v1")),
+                         ("f16", ("--dtype", "f16")), ("int4", ("--dtype", "int4"))):
+        expect(tinygpt("convert", "a.tinygpt", out, *options), 0, f"convert to {out}", out=out[:2])
+        whole(out, "converted")
+        expect(tinygpt("sample", out, "--tokens", "20"), 0, f"sample from {out}")
+    expect(tinygpt("verify", "a.tinygpt", "v2"), 0, "v3 and v2 hold the same run", out="^equal")
+    expect(tinygpt("convert", "v2", "back", "--json"), 0, "v2 back to v3", out='"v3 f32"')
+    expect(tinygpt("verify", "a.tinygpt", "back"), 0, "v3 → v2 → v3", out="^equal")
+    expect(tinygpt("convert", "a.tinygpt", "copy"), 0, "v3 to v3")
+    equal(read("copy"), read("a.tinygpt"), "v3 → v3 changes nothing")
+
+    (n2, f32, step2), (n1, old, step1) = body_of("v2"), body_of("v1")
+    equal((n2, n1, step2, step1), (2, 1, 30, 30), "versions and steps")
+    equal(len(f32), 12 * PARAMS, "length of the f32 body")
+    equal(old, f32, "v1 and v2 have the same body")
+    weights = []  # of all tensors, without the moments that follow each
+    at = 0
+    for t in tinygpt("info", "a.tinygpt", "--json").json()["tensors"]:
+        n = math.prod(t["shape"])
+        if not t["name"].startswith("adam_"):
+            weights += [struct.unpack_from(f"<{n}f", f32, at)]
+            at += 12 * n
+    flat = [w for t in weights for w in t]
+    have = struct.unpack(f"<{PARAMS}e", body_of("f16")[1])
+    want = struct.unpack(f"<{PARAMS}e", struct.pack(f"<{PARAMS}e", *flat))
+    check(have == want, "f16 weights are rounded to nearest, ties to even")
+    packed = body_of("int4")[1]
+    blocks = [t[i:i + 64] for t in weights for i in range(0, len(t), 64)]
+    equal(len(packed), 34 * len(blocks), "length of the int4 body")
+    worst = 0
+    for i, block in enumerate(blocks):
+        scale = struct.unpack_from("<e", packed, 2 * i)[0]
+        nibbles = packed[2 * len(blocks) + 32 * i:][:32]
+        for k, w in enumerate(block):
+            q = (nibbles[k // 2] >> 4 * (k % 2) & 15) - 8
+            worst = max(worst, abs(q * scale - w) / scale if scale else abs(w))
+    check(worst <= 0.51, "int4 weights are within half a step", f"{worst} steps")
+    write("part.txt", read(text_file())[:3200])
+    losses = {name: tinygpt("eval", name, "--data", "part.txt", "--json").json()["loss"]
+              for name in ("a.tinygpt", "v2", "v1", "f16", "int4")}
+    check(losses["v2"] == losses["v1"] == losses["a.tinygpt"], "f32 layouts give one loss",
+          str(losses))
+    check(abs(losses["f16"] - losses["v2"]) < 1e-3 and abs(losses["int4"] - losses["v2"]) < 0.1,
+          "f16 and int4 are near", str(losses))
+
+    expect(resume("v2", "--steps", "40"), 0, "resume from a v2 file")
+    expect(resume("a.tinygpt", "--steps", "40"), 0, "resume from the v3 file")
+    expect(tinygpt("verify", "a.tinygpt", "v2"), 0, "a v2 file resumes to the same bits",
+           out="^equal")
+    expect(tinygpt("convert", "a.tinygpt", "x", "--dtype", "int4", "--format", "v3"), 2,
+           "int4 in v3", err="v2")
+    expect(tinygpt("convert", "a.tinygpt", "a.tinygpt"), 2, "convert onto itself", err="same file")
+    expect(tinygpt("verify", "a.tinygpt", "copy"), 1, "different runs differ", out="differ")
+    equal(tinygpt("verify", "a.tinygpt", "copy", "--json").json()["equal"], False, "verify --json")
+    equal(tinygpt("verify", "a.tinygpt", "--json").json(), {"whole": True}, "verify --json of one")
+    equal(os.path.exists("x"), False, "a refused conversion writes nothing")
+
+
+def verify_names_the_difference():
+    """One changed weight is named with its tensor, element and both values."""
+    expect(train("--steps", "3", "--out", "a.tinygpt"), 0, "a run")
+    expect(tinygpt("convert", "a.tinygpt", "v2", "--format", "v2"), 0, "convert")
+    data = bytearray(read("v2"))
+    at = len(data) - 12 * PARAMS + 4 * 5  # element 5 of the first tensor
+    struct.pack_into("<f", data, at, 0.5)
+    write("changed", data)
+    expect(tinygpt("verify", "v2", "changed"), 1, "verify of a changed weight",
+           out=["token_embedding.weight", "element 5", "0.5"])
+
+
+# -------------------------------------------------------------------------------------------- help
+
+
+def help_and_version():
+    commands = ("train", "sample", "info", "eval", "convert", "verify", "tokenize", "dump", "doctor")
+    top = tinygpt("--help")
+    expect(top, 0, "--help", out=commands)
+    for c in commands:
+        expect(tinygpt(c, "--help"), 0, f"{c} --help", out=["usage: tinygpt " + c, "--threads"])
+    for c in ("bench train", "bench levers", "bench matmul", "corpus stories"):
+        expect(tinygpt(*c.split(), "--help"), 0, f"{c} --help", out="usage: tinygpt " + c)
+    expect(tinygpt("--version"), 0, "--version", out=r"^tinygpt \d+\.\d+\.\d+$")
+    expect(tinygpt(), 2, "no command", err="usage")
+    check("--fault-nan" not in tinygpt("train", "--help").text and
+          "--fault-nan" in tinygpt("train", "--help-all").text, "test aids are in --help-all only")
+    listed = re.findall(r"^  (--[a-z-]+)", tinygpt("train", "--help").text, re.M)
+    check(len(listed) == len(set(listed)) > 30, "every option of train is listed once",
+          str(len(listed)))
+
+
+main(first_run, forecast_first, file_names, learning_rates, resume_is_the_run, resume_after_ctrl_c,
+     resume_long_history, resume_refuses, resume_across_classes, fine_tune, early_stop,
+     threads_change_nothing, isas_agree, sampling, prompts, characters_are_whole, conversions,
+     verify_names_the_difference, help_and_version)
