@@ -27,8 +27,8 @@ static const tg_command_spec spec = {
     .name = "corpus stories",
     .usage = "[options]",
     .about =
-        "Writes small stories from a built-in grammar: a text that a tiny model learns in a "
-        "minute. The same seed gives the same text everywhere, and a longer one only extends a "
+        "Writes small stories from a built-in grammar: something to train on when no text is at "
+        "hand. The same seed gives the same text everywhere, and a longer one only extends a "
         "shorter one.",
     .examples = "  tinygpt corpus stories --bytes 2M --out stories.txt\n",
 };

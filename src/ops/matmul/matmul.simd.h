@@ -49,10 +49,9 @@ static const tg_variant variants[] = {
       .phase = { { few_units, few_run } } },
 #ifdef TG_SIMD_BF16
     { .name = "bf16",
-      .bf16_inputs = true,
       .needs = TG_LEVER_BIT(blocked_gemm) | TG_LEVER_BIT(bf16),
-      .fits = bf16_fits,
       .bf16_inputs = true,
+      .fits = bf16_fits,
       .phase = { { bf16_pack_units, bf16_pack }, { bf16_units, bf16_run } },
       .scratch_bytes = bf16_packed_bytes,
       .local_bytes = room_bytes },
