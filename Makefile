@@ -120,9 +120,7 @@ $(BUILD)/test/%: test/unit/%.c $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(C11) -D_GNU_SOURCE $(BASE) -Iapp -Wno-missing-prototypes $< $(filter %.o,$^) -o $@ $(LIB) -lcmocka -lm $(LDLIBS)
 
-$(BUILD)/test/test_app_args: $(BUILD)/app/args.o
-$(BUILD)/test/test_app_curve: $(BUILD)/app/curve.o
-$(BUILD)/test/test_app_stats: $(BUILD)/app/stats.o
+$(filter $(BUILD)/test/test_app_%,$(UNIT)): $(filter-out $(BUILD)/app/main.o,$(APP_OBJ))
 
 setup:
 	@tools/setup.sh

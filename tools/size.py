@@ -6,7 +6,7 @@ The ceiling is raised by a commit of its own, so that growth is a decision.
 import os
 import sys
 
-CEILING = 24000
+CEILING = 50000
 FILE_LIMIT = 1000
 FOLDERS = ("include", "src", "app", "test", "tools", "bench", "examples")
 

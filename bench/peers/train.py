@@ -11,7 +11,7 @@ there are fewer than 15 pairs (stats.py).
 
     eager    PyTorch as it comes, fp32              against ours, fp32
     compile  the loss through torch.compile, fp32   against ours, fp32
-    bf16     eager under CPU autocast to bf16       against ours with --levers bf16
+    bf16     eager under CPU autocast to bf16       against ours with --levers +bf16
 
 What one step costs:  6 N (12 L C C + V C) + 6 L N T C  floating-point operations, N = batch * T;
 the second term is attention with the causal half left out. The rate of OpenBLAS's sgemm, measured
@@ -42,7 +42,7 @@ from spec import PRESETS, VOCAB  # noqa: E402
 
 # Idle threads of an OpenMP library spin for some milliseconds after their last work.
 SETTLE_S = 0.05
-MODES = {"eager": "", "compile": "", "bf16": "bf16"}  # mode of the peer: levers of ours
+MODES = {"eager": "", "compile": "", "bf16": "+bf16"}  # mode of the peer: levers of ours
 COLUMNS = ("{:7s} {:8s} {:>9s} {:>9s} {:>8s} {:>8s} {:>7s} {:>15s}  {}".format)
 
 

@@ -192,8 +192,7 @@ static tg_status read_sections(tg_file *f, head *h, const uint8_t *bytes) {
                                   needed[i].name, needed[i].least_bytes, needed[i].at->bytes);
         }
     }
-    if (h->hash.bytes != TG_SHA256_BYTES || h->hash.offset + h->hash.bytes != f->reader.end ||
-        end != f->reader.end) {
+    if (h->hash.bytes != TG_SHA256_BYTES || h->hash.offset + h->hash.bytes != f->reader.end) {
         return tg_reader_fail(&f->reader, TG_E_FORMAT, TGPT3_HEAD_BYTES, "section table",
                               "want HASH of %u bytes at the end of the file, have it elsewhere",
                               TG_SHA256_BYTES);

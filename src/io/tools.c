@@ -9,9 +9,10 @@
  *
  *     config     sizes of the model; other sizes make every tensor another one
  *     tensors    weights, first moments, second moments, by the bits of their f32 values
- *     step, train, data     what the next step of a run depends on; train and data where both
+ *     step, train, text     what the next step of a run depends on; train and text where both
  *                           files have them, since v1 and v2 have no place for most of it
  *     history    lossHistory, finalLoss, bestVal
+ *     run        counters of the run, where both files have them
  *
  * Not looked at: format, element type, who wrote the file.
  */
@@ -331,8 +332,9 @@ static tg_status compare_all(tg_ctx *ctx, comparison *c) {
     }
     compare_integers(c, "step", c->file[0]->step, c->file[1]->step);
     compare_options(c);
-    compare_member(c, "data");
+    compare_member(c, "text");
     compare_history(c);
+    compare_member(c, "run");
     return TG_OK;
 }
 

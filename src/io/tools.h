@@ -17,8 +17,9 @@ tg_status tg_io_check(tg_ctx *ctx, const char *path);
 
 /*
  * Tensors in the order of the manifest (weights, first moments, second moments) by the bits of
- * their f32 values; then step, training options, text and history. write gets one line, with its
- * end, that names the first difference or says that all is equal. write may be NULL.
+ * their f32 values; then step, training options, text, history and counters of the run. write gets
+ * one line, with its end, that names the first difference or says that all is equal. write may be
+ * NULL.
  */
 tg_status tg_io_compare(tg_ctx *ctx, const char *path_a, const char *path_b, bool *equal,
                         tg_text_fn write, void *user);

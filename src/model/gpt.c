@@ -87,7 +87,7 @@ static size_t add_param(layout_builder *b, const char *prefix, const char *name,
 /* The file's order differs from the array's: tensors go to the slot of their ordinal. */
 static void set_tensor(layout_builder *b, size_t ordinal, const char *prefix, const char *name,
                        size_t rows, size_t cols, size_t offset, size_t stride, tg_init init,
-                       float std) {
+                       double std) {
     b->tensors[ordinal] = (tg_tensor_spec) {
         .name = named(b, prefix, name),
         .n_dims = rows ? 2 : 1,
@@ -109,7 +109,7 @@ static void add_top(layout_builder *b, const tg_gpt_config *c, bool matrices) {
     for (size_t i = 0; i < N_TOP; i++) {
         if ((rows[i] != 0) != matrices) continue;
         const size_t offset = add_param(b, "", names[i], rows[i], C);
-        set_tensor(b, i, "", names[i], rows[i], C, offset, C, init[i], 0.02f);
+        set_tensor(b, i, "", names[i], rows[i], C, offset, C, init[i], 0.02);
     }
 }
 
@@ -117,7 +117,7 @@ static void add_block(layout_builder *b, const tg_gpt_config *c, int layer, bool
     char prefix[32];
     snprintf(prefix, sizeof prefix, "blocks.%d.", layer);
     const size_t C = (size_t)c->width;
-    const float branch_std = (float)(0.02 / tg_sqrt(2.0 * c->layers));
+    const double branch_std = 0.02 / tg_sqrt(2.0 * c->layers);
     size_t ordinal = N_TOP + (size_t)layer * N_BLOCK_TENSORS;
     /* Ordinals run q.weight, q.bias, k.weight, ...: the parts of a weight and its bias alternate.
      */
@@ -130,7 +130,7 @@ static void add_block(layout_builder *b, const tg_gpt_config *c, int layer, bool
             for (int s = 0; s < p->split; s++)
                 set_tensor(b, ordinal + (size_t)s * step, prefix, p->parts[s], rows, part,
                            offset + (size_t)s * part, cols, p->init,
-                           p->ends_branch ? branch_std : 0.02f);
+                           p->ends_branch ? branch_std : 0.02);
         }
         /* qkv.weight is followed by qkv.bias, whose parts start one ordinal later. */
         if (p->split == 1)

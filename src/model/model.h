@@ -34,7 +34,7 @@ typedef struct tg_tensor_spec {
     size_t offset_elems;     /* of its first element in the flat array */
     size_t row_stride_elems; /* from row to row in the flat array */
     tg_init init;
-    float init_std; /* of TG_INIT_NORMAL */
+    double init_std; /* of TG_INIT_NORMAL */
 } tg_tensor_spec;
 
 typedef struct tg_layout {

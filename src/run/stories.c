@@ -38,7 +38,7 @@
  *     \n            the end of a paragraph
  *
  * Spaces and commas need no care: runs of spaces become one, none stays at a line's end or before a
- * stop, and a comma before another stop is dropped.
+ * stop; a comma is dropped before any stop and behind ! or ?; a word said twice is said once.
  *
  * Invariants. Every random choice is one Philox block with its own number in the story, so a story
  * depends on (seed, number) alone. Memory is bounded: one teller on the stack, and recursion ends at
@@ -56,6 +56,7 @@ enum {
     N_RECENT = 256,   /* rows drawn lately in this story, to be avoided */
     N_TRIES = 6,      /* draws before a repeated row is accepted */
     N_BUCKETS = 1024, /* of the table index; a power of two, above twice the number of tables */
+    WORD_BYTES = 48,  /* a longer word is written in two parts */
     PIECE_BYTES = 4096
 };
 
@@ -183,12 +184,15 @@ typedef struct {
     size_t n_piece;
     char piece[PIECE_BYTES];
 
-    /* what the next letter must look like */
-    bool space;   /* a space is due before it */
-    bool comma;   /* a comma is due before it, and before the space, unless a stop follows */
-    bool capital; /* it is to be a capital */
-    bool article; /* "a" or "an" is due before it */
-    char last[2]; /* the last byte put and the one before; a last y is not written yet */
+    /* the text at its end */
+    bool space;   /* a space is due before what comes next */
+    bool comma;   /* and a comma before that space, unless a stop comes */
+    bool capital; /* the next word begins with a capital */
+    bool article; /* "a" or "an" is due before the next word */
+    char last;    /* the last byte written */
+    size_t n_word, n_before;
+    char word[WORD_BYTES];   /* the word being put together, not written yet */
+    char before[WORD_BYTES]; /* the word before it; n_before 0: more than a space lies between */
 
     /* the story being told */
     uint64_t seed, story;
@@ -220,16 +224,9 @@ static void flush(teller *t) {
 static void write_byte(teller *t, char c) {
     if (t->left == 0) return;
     t->piece[t->n_piece++] = c;
+    t->last = c;
     t->left--;
     if (t->n_piece == PIECE_BYTES || t->left == 0) flush(t);
-}
-
-/* Writes c, but keeps back a y until the next byte shows that no plural comes. */
-static void put_byte(teller *t, char c) {
-    if (t->last[0] == 'y') write_byte(t, 'y');
-    if (c != 'y') write_byte(t, c);
-    t->last[1] = t->last[0];
-    t->last[0] = c;
 }
 
 static bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
@@ -245,53 +242,75 @@ static bool is_stop(char c) {
     return c == '.' || c == ',' || c == '!' || c == '?' || c == ';' || c == ':';
 }
 
-/* Makes a plural of the noun just put. */
-static void put_plural(teller *t) {
-    const char a = t->last[0], b = t->last[1];
-    const bool hisses = a == 's' || a == 'x' || a == 'z' || (a == 'h' && (b == 'c' || b == 's'));
-    if (a == 'y' && !is_vowel(b)) {
-        t->last[0] = 'i'; /* instead of the y that was kept back */
-        write_byte(t, 'i');
-        put_byte(t, 'e');
-    } else if (hisses) {
-        put_byte(t, 'e');
-    }
-    put_byte(t, 's');
+/* Writes the comma and the space that are due, if they have a place before c. */
+static void write_gap(teller *t, char c) {
+    const bool joins = is_stop(c) || c == '\n';
+    if (t->comma && !joins && t->last != '?' && t->last != '!') write_byte(t, ',');
+    if (t->space && !joins && t->last != '\n') write_byte(t, ' ');
+    t->comma = t->space = false;
 }
 
-/* Holds back what depends on the next character: true if c was held. */
-static bool hold(teller *t, char c) {
+/* Two tables that know nothing of each other may well put the same word side by side. */
+static bool repeats(const teller *t) {
+    return !t->article && !t->comma && t->n_word == t->n_before &&
+           memcmp(t->word, t->before, t->n_word) == 0;
+}
+
+/* The word is complete: writes it, with what is due before it. */
+static void end_word(teller *t) {
+    if (t->n_word > 0 && !repeats(t)) {
+        write_gap(t, t->word[0]);
+        memcpy(t->before, t->word, t->n_word);
+        t->n_before = t->n_word;
+        if (t->article) {
+            write_byte(t, t->capital ? 'A' : 'a');
+            if (is_vowel(t->word[0])) write_byte(t, 'n');
+            write_byte(t, ' ');
+            t->article = t->capital = false;
+        }
+        if (t->capital && is_lower(t->word[0])) t->word[0] = (char)(t->word[0] - 'a' + 'A');
+        t->capital = false;
+        for (size_t i = 0; i < t->n_word; i++) write_byte(t, t->word[i]);
+    }
+    t->n_word = 0;
+}
+
+/* One character of a template that is no mark. */
+static void put(teller *t, char c) {
+    const bool inside = t->n_word > 0 && (c == '\'' || c == '-');
+    if (is_letter(c) || inside) {
+        if (t->n_word == WORD_BYTES) end_word(t);
+        t->word[t->n_word++] = c;
+        return;
+    }
+    end_word(t);
     if (c == ' ') {
-        t->space = t->last[0] != '\n';
+        t->space = true;
     } else if (c == ',') {
         t->comma = true;
         t->space = false;
+    } else {
+        write_gap(t, c);
+        write_byte(t, c == '`' ? '"' : c);
+        t->n_before = 0;
     }
-    return c == ' ' || c == ',';
-}
-
-/* One character of text: settles the comma, the space, the article and the capital before it. */
-static void put(teller *t, char c) {
-    if (hold(t, c)) return;
-    if (c == '`') c = '"';
-    if (t->comma && !is_stop(c) && c != '\n') put_byte(t, ',');
-    if (t->space && !is_stop(c) && c != '\n') put_byte(t, ' ');
-    t->comma = t->space = false;
-    if (is_letter(c)) {
-        if (t->article) {
-            put_byte(t, t->capital ? 'A' : 'a');
-            if (is_vowel(c)) put_byte(t, 'n');
-            put_byte(t, ' ');
-            t->article = t->capital = false;
-        }
-        if (t->capital && is_lower(c)) c = (char)(c - 'a' + 'A');
-        t->capital = false;
-    }
-    put_byte(t, c);
 }
 
 static void put_span(teller *t, span s) {
     for (size_t i = 0; i < s.length; i++) put(t, s.at[i]);
+}
+
+/* Makes a plural of the word that was just put. */
+static void put_plural(teller *t) {
+    const char a = t->n_word > 0 ? t->word[t->n_word - 1] : ' ';
+    const char b = t->n_word > 1 ? t->word[t->n_word - 2] : ' ';
+    if (a == 'y' && !is_vowel(b)) {
+        t->word[t->n_word - 1] = 'i';
+        put(t, 'e');
+    } else if (a == 's' || a == 'x' || a == 'z' || (a == 'h' && (b == 'c' || b == 's'))) {
+        put(t, 'e');
+    }
+    put(t, 's');
 }
 
 /* ------------------------------------------------------------------------------------- Choices */
@@ -688,7 +707,8 @@ static void tell_story(teller *t) {
     t->draw = 0;
     t->n_kept = t->n_recent = 0;
     t->space = t->comma = t->capital = t->article = false;
-    t->last[0] = t->last[1] = '\n';
+    t->last = '\n';
+    t->n_word = t->n_before = 0;
     for (size_t i = 0; i < N_PARTS; i++) t->cast[i] = (person){ 0 };
     expand(t, span_of("{story}\n\n"), (scope){ 0 }, 0);
 }

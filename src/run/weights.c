@@ -59,7 +59,7 @@ static void init_normal(const init_job *job, const tg_tensor_spec *t, uint32_t o
         tg_rng_normal4(x, z);
         for (uint64_t j = i; j < i + 4 && j < end; j++)
             job->m->weights[t->offset_elems + j / t->cols * t->row_stride_elems + j % t->cols] =
-                (float)(z[j - i] * (double)t->init_std);
+                (float)(z[j - i] * t->init_std);
     }
 }
 

@@ -8,12 +8,10 @@ import os
 import re
 import signal
 import struct
-import time
 import xml.etree.ElementTree as xml
 
-from util import (PROGRAM, SILENT, TINY, check, equal, expect, finish, freeze, isas, main, note,
-                  read, read_step, resume, same_log, same_run, start, step_of, text_file, thaw,
-                  tinygpt, train, whole, write)
+from util import (SILENT, TINY, check, equal, expect, finish, isas, main, read, read_step, resume,
+                  same_log, same_run, skip, start, step_of, text_file, tinygpt, train, whole, write)
 
 PARAMS = 256 * 16 + 16 * 16 + 2 * 16 + (12 * 16 * 16 + 13 * 16)  # of TINY
 BLIND = math.log(256)
@@ -233,7 +231,7 @@ def resume_refuses():
 def resume_across_classes():
     """A run goes on in the other determinism class, and says that bits may differ."""
     if not {"scalar", "avx2"} <= set(isas()):
-        return note("--isa scalar and avx2 are not both here: classes were not crossed")
+        return skip("a run from one determinism class to the other: want scalar and avx2")
     expect(train("--steps", "6", "--out", "a.tinygpt", "--isa", "avx2"), 0, "a run with avx2")
     r = resume("a.tinygpt", "--steps", "12", "--isa", "scalar")
     expect(r, 0, "resume with scalar", err="determinism class")
@@ -313,7 +311,7 @@ def isas_agree():
                 for i in ("avx2", "avx512"))
         check(a.out == b.out and a.out, "avx2 and avx512 sample the same text")
     else:
-        note(f"--isa avx2 and avx512 were not compared: this CPU has {' '.join(have)}")
+        skip(f"avx2 against avx512: this CPU has {' '.join(have)}")
     losses = [tinygpt("info", f"{isa}.tinygpt", "--json").json()["finalLoss"]["train"]
               for isa in have]
     check(max(losses) - min(losses) < 1e-4, "losses of all instruction sets are near", str(losses))

@@ -23,7 +23,8 @@ static const char *path_in(const char *dir, const char *name, const char *suffix
     static char path[4][512];
     static unsigned next;
     char *out = path[next++ % 4];
-    snprintf(out, sizeof path[0], "%s/%s%s", dir, name, suffix);
+    assert_in_range(snprintf(out, sizeof path[0], "%s/%s%s", dir, name, suffix), 1,
+                    sizeof path[0] - 1);
     return out;
 }
 

@@ -10,6 +10,9 @@
 #include "fail_alloc.h"
 #include "io/quant.h"
 
+/* 64 * 4096 parameters, so that the weights fill one chunk to the last byte. */
+static tg_gpt_config round_mebibyte(void) { return config_of(1, 64, 1, 3057); }
+
 /* Opens and checks everything that can be checked, as "verify" does. */
 static tg_status check_bytes(const uint8_t *data, size_t n, char message[TG_MESSAGE_BYTES]) {
     test_alloc a = { 0 };
@@ -45,8 +48,8 @@ static tg_status check_bytes(const uint8_t *data, size_t n, char message[TG_MESS
 
 static void holds_what_was_saved(void **state) {
     (void)state;
-    const tg_gpt_config configs[] = { tiny(), large() };
-    for (size_t k = 0; k < 4; k++) {
+    const tg_gpt_config configs[] = { tiny(), large(), round_mebibyte() };
+    for (size_t k = 0; k < 6; k++) {
         const tg_gpt_config *config = &configs[k / 2];
         const bool moments = k % 2;
         tg_ctx ctx;
@@ -89,6 +92,7 @@ typedef struct part {
     uint32_t flags;
     bytes body;  /* with room for a CRC, if it has one */
     bool is_raw; /* DATA and HASH have none */
+    size_t hole; /* zero bytes in front of it, beyond alignment */
 } part;
 
 /* Header, table and sections as the document draws them; all checksums by v3_repair. */
@@ -108,7 +112,8 @@ static bytes build_v3(const part *parts, size_t n_parts) {
             end = 64 + 32 * n_parts;
         }
         for (size_t i = 0; i < n_parts; i++) {
-            const uint64_t offset = (end + 63) / 64 * 64, size = parts[i].body.n;
+            const uint64_t offset = (end + 63) / 64 * 64 + parts[i].hole;
+            const uint64_t size = parts[i].body.n;
             if (pass) {
                 memset(entry, 0, sizeof entry);
                 memcpy(entry, parts[i].id, 4);
@@ -122,6 +127,9 @@ static bytes build_v3(const part *parts, size_t n_parts) {
     }
     for (size_t i = 0; i < n_parts; i++) {
         bytes_pad(&b, 64);
+        for (size_t k = 0; k < parts[i].hole; k++) {
+            bytes_append(&b, "", 1);
+        }
         bytes_append(&b, parts[i].body.data, parts[i].body.n);
     }
     v3_repair(b.data, b.n);
@@ -196,11 +204,11 @@ static bytes zero_part(size_t n) {
  */
 static bytes build_model(const tg_gpt_config *config, bool moments, const char *replaced,
                          bytes replacement, const part *extra, size_t n_extra, size_t extra_at) {
-    part parts[16] = { { "META", 1, meta_part(config), false },
-                       { "TNSR", 1, { NULL, 0 }, false },
-                       { "DATA", 1, { NULL, 0 }, true },
-                       { "CHNK", 1, { NULL, 0 }, false },
-                       { "HASH", 1, zero_part(32), true } };
+    part parts[16] = { { "META", 1, meta_part(config), false, 0 },
+                       { "TNSR", 1, { NULL, 0 }, false, 0 },
+                       { "DATA", 1, { NULL, 0 }, true, 0 },
+                       { "CHNK", 1, { NULL, 0 }, false, 0 },
+                       { "HASH", 1, zero_part(32), true, 0 } };
     model_parts(config, moments, &parts[1].body, &parts[2].body);
     for (size_t i = 0; i < 5; i++) {
         if (replaced && strcmp(parts[i].id, replaced) == 0) {
@@ -228,8 +236,8 @@ static const bytes nothing = { NULL, 0 };
 
 static void is_laid_out_as_documented(void **state) {
     (void)state;
-    const tg_gpt_config configs[] = { tiny(), large(), config_of(3, 6, 2, 5) };
-    for (size_t k = 0; k < 6; k++) {
+    const tg_gpt_config configs[] = { tiny(), large(), config_of(3, 6, 2, 5), round_mebibyte() };
+    for (size_t k = 0; k < 8; k++) {
         bytes a = saved(&configs[k / 2], k % 2);
         bytes b = build_model(&configs[k / 2], k % 2, NULL, nothing, NULL, 0, 0);
         assert_int_equal(a.n, b.n);
@@ -247,7 +255,7 @@ static void skips_optional_sections(void **state) {
     char message[TG_MESSAGE_BYTES];
     bytes body = bytes_of("a later version's bytes and their CRC", 37);
     for (size_t at = 0; at <= 5; at++) {
-        const part stranger = { "LATE", 0, body, false }, needed = { "LATE", 1, body, false };
+        const part stranger = { "LATE", 0, body, false, 0 }, needed = { "LATE", 1, body, false, 0 };
         bytes b = build_model(&config, true, NULL, nothing, &stranger, 1, at);
         /* Behind HASH nothing may stand. */
         assert_int_equal(check_bytes(b.data, b.n, message), at < 5 ? TG_OK : TG_E_FORMAT);
@@ -257,10 +265,18 @@ static void skips_optional_sections(void **state) {
         assert_non_null(strstr(message, "needs tinygpt >= 0.1.0"));
         bytes_free(&b);
     }
+    /* A hole of zeros is one, too, even where everything is aligned. */
+    for (size_t at = 0; at < 5; at++) {
+        const part late = { "LATE", 0, body, false, 64 };
+        bytes b = build_model(&config, true, NULL, nothing, &late, 1, at);
+        assert_int_equal(check_bytes(b.data, b.n, message), TG_E_FORMAT);
+        assert_non_null(strstr(message, "section offset"));
+        bytes_free(&b);
+    }
     /* Twice the same, and none of one kind. */
     static const char *const ids[] = { "META", "TNSR", "DATA", "CHNK", "HASH" };
     for (size_t i = 0; i < 5; i++) {
-        const part twice = { ids[i], 1, body, false };
+        const part twice = { ids[i], 1, body, false, 0 };
         bytes b = build_model(&config, true, NULL, nothing, &twice, 1, 0);
         assert_int_equal(check_bytes(b.data, b.n, message), TG_E_FORMAT);
         assert_non_null(strstr(message, "have two"));
@@ -403,7 +419,8 @@ static const hostile hostiles[] = {
     { "chunk length", 0, 48, 4, 0, TG_E_FORMAT },
     { "chunk length", 0, 48, 4, 2048, TG_E_FORMAT },
     { "chunk length", 0, 48, 4, 5000, TG_E_FORMAT },
-    { "chunk length", 0, 48, 4, 4096, TG_E_FORMAT }, /* more chunks than the table has */
+    { "chunk length", 0, 48, 4, 3 << 12, TG_E_FORMAT }, /* one chunk, but no power of two */
+    { "chunk length", 0, 48, 4, 4096, TG_E_FORMAT },    /* more chunks than the table has */
     { "chunk length", 0, 48, 4, UINT32_C(1) << 31, TG_E_FORMAT },
     { "chunk length", 0, 48, 4, 2 << 20, TG_OK },
     { "reserved", 0, 52, 4, 1, TG_E_FORMAT },
@@ -588,6 +605,14 @@ static void refuses_data_beyond_the_tensors(void **state) {
     bytes b = build_model(&config, true, "DATA", data, NULL, 0, 0);
     assert_int_equal(check_bytes(b.data, b.n, message), TG_E_FORMAT);
     assert_non_null(strstr(message, ": data: want"));
+    bytes_free(&b);
+    /* The same in the table itself, in front of its CRC. */
+    bytes longer = bytes_of(tnsr.data, tnsr.n);
+    bytes_append(&longer, "stow", 4);
+    b = build_model(&config, true, "TNSR", longer, NULL, 0, 0);
+    assert_int_equal(check_bytes(b.data, b.n, message), TG_E_FORMAT);
+    assert_non_null(strstr(message, "have 4 more bytes"));
+    bytes_free(&longer);
     bytes_free(&b);
     /* The last entry of the table becomes f16, and what it loses goes from the data, too. */
     const size_t entry = tnsr.n - 4 - strlen("adam_v.blocks.0.mlp.fc_out.bias") - 8 - 20;

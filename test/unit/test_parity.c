@@ -28,7 +28,7 @@ static void same_initial_weights(void **state) {
         const double have[4] = { (double)x[0], (double)x[1], (double)x[elems - 1], sum };
         for (int k = 0; k < 4; k++) {
             /* Values to their last bit or so; the last of the four is a sum over all elements. */
-            const double w = want[4 * i + (size_t)k], allowed = k == 3 ? 1e-6 : 1e-8 + 1e-7 * tg_fabs(w);
+            const double w = want[4 * i + (size_t)k], allowed = 1e-8 + 1e-7 * tg_fabs(w);
             if (tg_fabs(have[k] - w) > allowed)
                 fail_msg("%s value %d: want %.9g, have %.9g", t->name, k, w, have[k]);
         }

@@ -26,8 +26,8 @@
 enum {
     BLOCK_STRIPS = 96 / TG_MR, /* trans 0 and 2: strips of a rectangle, panels of one */
     BLOCK_PANELS = 384 / PANEL,
-    UNIT_STRIPS = 264 / TG_MR, /* trans 1: at most, so that a, b and y of a unit fit (800 KiB) */
-    UNIT_PANELS = 256 / PANEL,
+    UNIT_STRIPS = DWM / TG_MR, /* trans 1: at most, so that a, b and y of a unit fit (800 KiB) */
+    UNIT_PANELS = DWN / PANEL,
     PACK_STEPS = 16, /* of a unit of phase 0 */
 };
 
@@ -44,7 +44,7 @@ static cut cut_of(const product *p, unsigned workers, bool half) {
     const size_t step_k = half ? 2 : 1;
     cut c = { .strips = tg_units(p->m, TG_MR), .panels = tg_units(p->n, PANEL) };
     c.steps = tg_units(p->k, step_k);
-    const size_t blocks = tg_units(c.steps, STEP_BLOCK);
+    const size_t blocks = tg_units(c.steps, p->trans == 1 ? DWK : STEP_BLOCK);
     c.block_k = tg_units(tg_units(c.steps, blocks), 16) * 16 * step_k;
     c.panel_elems = c.steps * PANEL + PAD;
     /* Four units a worker even out; below four strips by two panels, packing would show. */
@@ -87,6 +87,13 @@ static void store_edge(const product *p, size_t at, size_t rows, size_t cols, co
                         tg_min_size(16, cols - j));
 }
 
+/* What a tile needs at its end comes while it computes. Stores wait for their lines in order, so
+ * two outputs far from the first cache would stop the tile after, too. */
+static ALWAYS_INLINE void fetch_rows(const float *at, size_t ld, size_t rows, size_t cols) {
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < cols; j += 16) TG_PREFETCH(at + i * ld + j);
+}
+
 /* t has operands and steps; here it gets its place in y, and the sums what follows them. */
 static ALWAYS_INLINE void place_tile(const product *p, const rect *r, tile_args *t, size_t row,
                                      size_t rows, size_t col, bool half) {
@@ -112,6 +119,9 @@ static ALWAYS_INLINE void place_tile(const product *p, const rect *r, tile_args 
         t->res = p->res ? p->res + at : NULL;
         t->res_ld = p->n;
     }
+    if (act) fetch_rows(p->y + at, p->n, rows, cols);
+    if (act && p->z) fetch_rows(p->z + at, p->n, rows, cols);
+    if (last && p->res) fetch_rows(p->res + at, p->n, rows, cols);
     tile(t, rows, half);
     if (last && (edge || act))
         finish(p, sums, row, rows, col, cols);

@@ -1,0 +1,21 @@
+#!/usr/bin/env python3
+"""test_kill.py - 200 kills at random moments of runs that save every step (see killing.py)."""
+import os
+import tempfile
+
+import util
+from killing import kill_many
+
+
+def two_hundred_kills():
+    # What SIGKILL leaves does not depend on the disk, and memory is faster.
+    if os.access("/dev/shm", os.W_OK):
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+            os.chdir(folder)
+            kill_many(200, seed=1)
+            os.chdir(util.root)
+    else:
+        kill_many(200, seed=1)
+
+
+util.main(two_hundred_kills)
