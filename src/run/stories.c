@@ -1,14 +1,14 @@
 /*
  * stories.c - expands the story grammar: one walk over templates, written straight to the caller.
  *
- * The grammar is a handful of files of tables, each a list of rows; a row has columns split by " | ",
- * named in the table's head. The first column is what a bare reference means.
+ * The grammar is a handful of files of tables. A table is a list of rows, a row has columns split
+ * by bars, named in the table's head, and the first column is what a bare reference means.
  *
  *     stories_plots.def    the plots: a title and a chain of scenes each; begin reading there
- *     stories_quests.def, stories_days.def, stories_home.def   the scenes of single plots
- *     stories_scenes.def   scenes that any plot may use: openings, walks, meetings, searches, endings
+ *     stories_quests.def, _days.def, _home.def, _deeds.def   scenes that belong to one plot
+ *     stories_scenes.def   scenes for any plot: openings, walks, meetings, searches, endings
  *     stories_talk.def     phrases, feelings, small talk, news and tales
- *     stories_words.def    people, things, places, seasons, food, sayings, with what belongs to them
+ *     stories_words.def    people, things, places, seasons, food, sayings, and what goes with them
  *     stories_nouns.def    long lists of plain words
  *     stories_same.def     words that may stand for each other
  *
@@ -41,9 +41,9 @@
  * stop; a comma is dropped before any stop and behind ! or ?; a word said twice is said once.
  *
  * Invariants. Every random choice is one Philox block with its own number in the story, so a story
- * depends on (seed, number) alone. Memory is bounded: one teller on the stack, and recursion ends at
- * MAX_DEPTH. A reference that does not resolve is written out with its braces, where the tests of
- * the grammar look for it.
+ * depends on (seed, number) alone. Memory is bounded: one teller on the stack, and recursion ends
+ * at MAX_DEPTH. A reference that does not resolve is written out with its braces, where the tests
+ * of the grammar look for it.
  */
 #include "run/stories.h"
 
@@ -60,7 +60,7 @@ enum {
     PIECE_BYTES = 4096
 };
 
-/* ------------------------------------------------------------------------------------ The tables */
+/* ----------------------------------------------------------------------------------- The tables */
 
 typedef struct {
     const char *name;
@@ -76,19 +76,7 @@ typedef struct {
 #define TG_END                                                                                     \
     }                                                                                              \
     ;
-#include "run/stories_days.def"
-#include "run/stories_home.def"
-#include "run/stories_nouns.def"
-#include "run/stories_plots.def"
-#include "run/stories_quests.def"
-#include "run/stories_same.def"
-#include "run/stories_scenes.def"
-#include "run/stories_talk.def"
-#include "run/stories_words.def"
-#undef TG_TABLE
-#undef TG_LIST
-#undef R
-#undef TG_END
+#include "run/stories_grammar.def"
 
 #define ENTRY(name, columns, fixed)                                                                \
     { #name, columns, rows_##name, sizeof rows_##name / sizeof rows_##name[0], fixed },
@@ -98,24 +86,13 @@ static const table tables[] = {
 #define TG_LIST(name, columns)  ENTRY(name, columns, true)
 #define R(...)
 #define TG_END
-#include "run/stories_days.def"
-#include "run/stories_home.def"
-#include "run/stories_nouns.def"
-#include "run/stories_plots.def"
-#include "run/stories_quests.def"
-#include "run/stories_same.def"
-#include "run/stories_scenes.def"
-#include "run/stories_talk.def"
-#include "run/stories_words.def"
-#undef TG_TABLE
-#undef TG_LIST
-#undef R
-#undef TG_END
+#include "run/stories_grammar.def"
 };
 
 enum { N_TABLES = sizeof tables / sizeof tables[0] };
 _Static_assert(N_TABLES * 2 < N_BUCKETS, "stories: want a table index at most half full");
-_Static_assert(sizeof rows_same / sizeof rows_same[0] * 2 < N_BUCKETS, "stories: the same for words");
+_Static_assert(sizeof rows_same / sizeof rows_same[0] * 2 < N_BUCKETS,
+               "stories: the same for words");
 
 /*
  * The cast. Who plays a part is decided when the part is first mentioned.
@@ -151,7 +128,7 @@ static const part parts[] = {
 
 enum { N_PARTS = sizeof parts / sizeof parts[0] };
 
-/* ------------------------------------------------------------------------------------ The teller */
+/* ----------------------------------------------------------------------------------- The teller */
 
 /* A piece of a template: length bytes at `at`, not terminated. */
 typedef struct {
@@ -213,7 +190,7 @@ typedef struct {
     bool fixed; /* no word is exchanged */
 } scope;
 
-/* -------------------------------------------------------------------------------------- Output */
+/* --------------------------------------------------------------------------------------- Output */
 
 static void flush(teller *t) {
     if (t->n_piece > 0 && t->status == TG_OK) t->status = t->write(t->user, t->piece, t->n_piece);
@@ -313,7 +290,7 @@ static void put_plural(teller *t) {
     put(t, 's');
 }
 
-/* ------------------------------------------------------------------------------------- Choices */
+/* -------------------------------------------------------------------------------------- Choices */
 
 /* Choice number `draw` of this story, in [0, n). The story's number is the stream, its high half
  * lies above the number of the choice. */
@@ -350,7 +327,7 @@ static choice draw_row(teller *t, uint16_t number) {
 
 /* ------------------------------------------------------------------------------------- Look-ups */
 
-static span span_of(const char *text) { return (span){ text, strlen(text) }; }
+static span span_of(const char *text) { return (span) { text, strlen(text) }; }
 
 static bool same(span a, span b) {
     return a.length == b.length && memcmp(a.at, b.at, a.length) == 0;
@@ -373,7 +350,7 @@ static void index_put(uint16_t index[N_BUCKETS], span name, size_t number) {
 static span word_of(span text) {
     size_t n = 0;
     while (n < text.length && is_letter(text.at[n])) n++;
-    return (span){ text.at, n };
+    return (span) { text.at, n };
 }
 
 static void index_tables(teller *t) {
@@ -392,12 +369,12 @@ static uint16_t find_table(const teller *t, span name) {
     return N_TABLES;
 }
 
-/* The text up to the next `end` character; *rest begins behind it, and is NULL where none is left. */
+/* The text up to the next `end`; *rest begins behind it, and is NULL where none is left. */
 static span cut(const char *text, char end, const char **rest) {
     size_t n = 0;
     while (text[n] != '\0' && text[n] != end) n++;
     *rest = text[n] == '\0' ? NULL : text + n + 1;
-    return (span){ text, n };
+    return (span) { text, n };
 }
 
 /* The column of a row, by name; an empty name is the first column. at NULL: there is none. */
@@ -408,11 +385,11 @@ static span column(choice c, span name) {
         const span head = cut(heads, ' ', &heads);
         span cell = cut(cells, '|', &cells);
         if (name.length > 0 && !same(head, name)) continue;
-        while (cell.length > 0 && cell.at[0] == ' ') cell = (span){ cell.at + 1, cell.length - 1 };
+        while (cell.length > 0 && cell.at[0] == ' ') cell = (span) { cell.at + 1, cell.length - 1 };
         while (cell.length > 0 && cell.at[cell.length - 1] == ' ') cell.length--;
         return cell;
     }
-    return (span){ NULL, 0 };
+    return (span) { NULL, 0 };
 }
 
 /* The place of what is kept under the digit, or n_kept. */
@@ -425,9 +402,9 @@ static size_t find_kept(const teller *t, uint16_t number, char digit) {
 /* Keeps the row under the digit, in place of an earlier one; not found if there is no room. */
 static choice keep_row(teller *t, char digit, choice c) {
     const size_t i = find_kept(t, c.table, digit);
-    if (i == MAX_KEPT) return (choice){ 0 };
+    if (i == MAX_KEPT) return (choice) { 0 };
     if (i == t->n_kept) t->n_kept++;
-    t->kept[i] = (kept){ .digit = digit, .row = c };
+    t->kept[i] = (kept) { .digit = digit, .row = c };
     return c;
 }
 
@@ -442,9 +419,9 @@ static choice keep_key(teller *t, uint16_t number, char digit, span key) {
     choice c = { .found = number < N_TABLES, .table = number };
     for (size_t row = 0; c.found && row < tables[number].n_rows; row++) {
         c.row = (uint16_t)row;
-        if (same(column(c, (span){ NULL, 0 }), key)) return keep_row(t, digit, c);
+        if (same(column(c, (span) { NULL, 0 }), key)) return keep_row(t, digit, c);
     }
-    return (choice){ 0 };
+    return (choice) { 0 };
 }
 
 /* The row that this story drew last from the table; a new one if none is remembered. */
@@ -486,14 +463,14 @@ static person *cast(teller *t, size_t number) {
         const choice world = keep(t, find_table(t, span_of("world")), '1');
         const bool beasts = same(column(world, span_of("cast")), span_of("beasts"));
         const size_t sex = draw_sex(t, number);
-        who->sex = (choice){ true, find_table(t, span_of("sex")), (uint16_t)sex };
+        who->sex = (choice) { true, find_table(t, span_of("sex")), (uint16_t)sex };
         who->kind = draw_from(t, beasts ? role->beasts[sex] : role->people[sex]);
         who->name = draw_from(t, role->names[sex]);
     }
     return who;
 }
 
-/* ---------------------------------------------------------------------------------- The expander */
+/* --------------------------------------------------------------------------------- The expander */
 
 /* What stands between two braces, taken apart: {^table1.column:xy} or {table1=key}. */
 typedef struct {
@@ -532,7 +509,7 @@ static reference parse(span s, scope who) {
         if (i + 1 < s.length) r.scope.x = resolve(s.at[i + 1], who);
         if (i + 2 < s.length) r.scope.y = resolve(s.at[i + 2], who);
     } else if (i < s.length && s.at[i] == '=') {
-        r.key = (span){ s.at + i + 1, s.length - i - 1 };
+        r.key = (span) { s.at + i + 1, s.length - i - 1 };
     }
     return r;
 }
@@ -542,7 +519,7 @@ static span person_text(teller *t, reference *r, scope who) {
     r->scope.x = resolve(r->name.at[0], who);
     r->scope.fixed = true;
     const size_t number = find_part(r->scope.x);
-    if (number == N_PARTS) return (span){ NULL, 0 };
+    if (number == N_PARTS) return (span) { NULL, 0 };
     person *p = cast(t, number);
     const bool call = same(r->column, span_of("call"));
     if (call || r->column.length == 0) {
@@ -551,7 +528,7 @@ static span person_text(teller *t, reference *r, scope who) {
         return span_of(first ? parts[number].first : parts[number].call);
     }
     if (same(r->column, span_of("met"))) return span_of(p->met ? "yes" : "no");
-    if (same(r->column, span_of("name"))) return column(p->name, (span){ NULL, 0 });
+    if (same(r->column, span_of("name"))) return column(p->name, (span) { NULL, 0 });
     const span cell = column(p->kind, r->column);
     return cell.at != NULL ? cell : column(p->sex, r->column);
 }
@@ -560,12 +537,12 @@ static span person_text(teller *t, reference *r, scope who) {
 static span reference_text(teller *t, reference *r, scope who) {
     if (r->name.length == 1) return person_text(t, r, who);
     const uint16_t number = find_table(t, r->name);
-    if (number == N_TABLES) return (span){ NULL, 0 };
+    if (number == N_TABLES) return (span) { NULL, 0 };
     r->scope.fixed = tables[number].fixed;
     const choice c = r->digit == 0     ? draw_row(t, number)
                      : r->digit == '0' ? last_drawn(t, number)
                                        : keep(t, number, r->digit);
-    return c.found ? column(c, r->column) : (span){ NULL, 0 };
+    return c.found ? column(c, r->column) : (span) { NULL, 0 };
 }
 
 /* `inside` is what stands between the braces. */
@@ -577,7 +554,7 @@ static void expand_reference(teller *t, span inside, scope who, size_t depth) {
         return;
     }
     if (r.key.length > 0 && keep_key(t, find_table(t, r.name), r.digit, r.key).found) return;
-    const span text = depth < MAX_DEPTH ? reference_text(t, &r, who) : (span){ NULL, 0 };
+    const span text = depth < MAX_DEPTH ? reference_text(t, &r, who) : (span) { NULL, 0 };
     if (text.at != NULL) {
         expand(t, text, r.scope, depth + 1);
         return;
@@ -603,7 +580,7 @@ static span nth_piece(span s, size_t wanted, size_t *n_pieces) {
     span found = { s.at, 0 };
     size_t n = 0;
     for (size_t at = 0; at <= s.length; n++) {
-        const span piece = { s.at + at, piece_length((span){ s.at + at, s.length - at }) };
+        const span piece = { s.at + at, piece_length((span) { s.at + at, s.length - at }) };
         if (n == wanted) found = piece;
         at += piece.length + 1;
     }
@@ -617,7 +594,7 @@ static void expand_condition(teller *t, span inside, scope who, size_t depth) {
     while (equals < inside.length && inside.at[equals] != '=') equals++;
     for (colon = equals; colon < inside.length && inside.at[colon] != ':';) colon++;
     if (colon == inside.length) return;
-    reference r = parse((span){ inside.at + 1, equals - 1 }, who);
+    reference r = parse((span) { inside.at + 1, equals - 1 }, who);
     const span have = reference_text(t, &r, who);
     const span want = { inside.at + equals + 1, colon - equals - 1 };
     const span pieces = { inside.at + colon + 1, inside.length - colon - 1 };
@@ -632,7 +609,7 @@ static void expand_pieces(teller *t, span inside, scope who, size_t depth) {
         return;
     }
     const bool once = inside.length > 0 && inside.at[0] == '~';
-    if (once) inside = (span){ inside.at + 1, inside.length - 1 };
+    if (once) inside = (span) { inside.at + 1, inside.length - 1 };
     nth_piece(inside, 0, &n_pieces);
     /* The text itself names the choice; the upper half of the numbers is kept for these. */
     const uint32_t named = hash(inside) | UINT32_C(1) << 31;
@@ -660,7 +637,7 @@ static size_t expand_same(teller *t, span text, scope who, size_t depth) {
         const choice c = { true, find_table(t, span_of("same")),
                            (uint16_t)(t->same_index[b % N_BUCKETS] - 1) };
         const span what = column(c, span_of("what"));
-        if (what.length > text.length || !same(what, (span){ text.at, what.length })) continue;
+        if (what.length > text.length || !same(what, (span) { text.at, what.length })) continue;
         if (what.length < text.length && is_letter(text.at[what.length])) continue;
         if (!is_lower(what.at[0])) t->capital = true;
         who.fixed = true;
@@ -701,7 +678,7 @@ static void expand(teller *t, span text, scope who, size_t depth) {
     }
 }
 
-/* -------------------------------------------------------------------------------------- The text */
+/* ------------------------------------------------------------------------------------- The text */
 
 static void tell_story(teller *t) {
     t->draw = 0;
@@ -709,8 +686,8 @@ static void tell_story(teller *t) {
     t->space = t->comma = t->capital = t->article = false;
     t->last = '\n';
     t->n_word = t->n_before = 0;
-    for (size_t i = 0; i < N_PARTS; i++) t->cast[i] = (person){ 0 };
-    expand(t, span_of("{story}\n\n"), (scope){ 0 }, 0);
+    for (size_t i = 0; i < N_PARTS; i++) t->cast[i] = (person) { 0 };
+    expand(t, span_of("{story}\n\n"), (scope) { 0 }, 0);
 }
 
 tg_status tg_stories_generate(uint64_t seed, uint64_t bytes, tg_stories_write write, void *user) {

@@ -12,8 +12,9 @@
  *
  * Story number k is a function of (seed, k) and nothing else, and the text of a seed is story 0,
  * story 1, story 2 and so on. So a seed names one text of any length: asking for more bytes only
- * extends it. Some 1.5 KB make a story. The words are those of this version of the grammar: a change
- * there changes every text, and the tests hold a checksum so that it cannot happen unnoticed.
+ * extends it. Some 1.5 KB make a story. The words are those of this version of the grammar: a
+ * change there changes every text, and the tests hold a checksum so that it cannot happen
+ * unnoticed.
  *
  * Example: write a megabyte to a file.
  *

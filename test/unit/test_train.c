@@ -18,7 +18,7 @@ static tg_train_options options(int64_t steps, int32_t accum) {
     o.accum = accum;
     o.lr = 1e-3;
     o.schedule = TG_COSINE;
-    o.warmup = 5;
+    o.warmup = steps / 4;
     o.eval_every = 7;
     o.eval_windows = 9;
     return o;

@@ -26,8 +26,8 @@
 enum {
     BLOCK_STRIPS = 96 / TG_MR, /* trans 0 and 2: strips of a rectangle, panels of one */
     BLOCK_PANELS = 384 / PANEL,
-    UNIT_STRIPS = DWM / TG_MR, /* trans 1: at most, so that a, b and y of a unit fit (800 KiB) */
-    UNIT_PANELS = DWN / PANEL,
+    UNIT_STRIPS = 264 / TG_MR, /* trans 1: at most, so that a, b and y of a unit fit (800 KiB) */
+    UNIT_PANELS = 192 / PANEL,
     PACK_STEPS = 16, /* of a unit of phase 0 */
 };
 
@@ -44,7 +44,7 @@ static cut cut_of(const product *p, unsigned workers, bool half) {
     const size_t step_k = half ? 2 : 1;
     cut c = { .strips = tg_units(p->m, TG_MR), .panels = tg_units(p->n, PANEL) };
     c.steps = tg_units(p->k, step_k);
-    const size_t blocks = tg_units(c.steps, p->trans == 1 ? DWK : STEP_BLOCK);
+    const size_t blocks = tg_units(c.steps, p->trans == 1 && (V & 4) && p->lda % 1024 == 0 ? 128 : STEP_BLOCK);
     c.block_k = tg_units(tg_units(c.steps, blocks), 16) * 16 * step_k;
     c.panel_elems = c.steps * PANEL + PAD;
     /* Four units a worker even out; below four strips by two panels, packing would show. */
@@ -153,7 +153,7 @@ static void fetch_block(const product *p, const rect *r, size_t t, size_t n) {
     const size_t cols = tg_min_size(r->panels * PANEL, p->n - col);
     for (size_t k = k1 + t * kc / n; k < k1 + (t + 1) * kc / n; k++) {
         const float *a = p->a + k * p->lda + row, *b = p->b + k * p->ldb + col;
-        for (size_t i = 0; i < rows; i += 16) TG_PREFETCH_FAR(a + i);
+        if (!(V & 1) || p->lda % 1024 != 0) for (size_t i = 0; i < rows; i += 16) TG_PREFETCH_FAR(a + i);
         for (size_t j = 0; j < cols; j += 16) TG_PREFETCH_FAR(b + j);
     }
 }

@@ -40,6 +40,7 @@ static void pack_columns(const product *p, size_t row, size_t rows, size_t k0, s
     for (size_t k = 0; k < kc; k++) {
         const float *from = p->a + (k0 + k) * p->lda + row;
         float *to = out + k * TG_MR;
+        if (V & 2) for (size_t i = 0; i < rows; i += 16) TG_PREFETCH(from + 16 * p->lda + i);
         for (size_t s = 0; s < whole; s++, from += TG_MR, to += kc * TG_MR + PAD)
             memcpy(to, from, TG_MR * sizeof(float));
         if (rest) memcpy(to, from, rest * sizeof(float));

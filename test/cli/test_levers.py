@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+"""test_levers.py - dump, bench, doctor and corpus: what the program says about itself.
+
+Levers are compared by what they promise: a plan that differs with each of them off, the same bits
+in the file where keeps_bits says so, and a ledger that lists them all.
+"""
+import hashlib
+import json
+import os
+import re
+import subprocess
+
+from util import (SILENT, TINY, check, equal, expect, finish, isas, levers, main, read, same_run,
+                  start, text_file, tinygpt, train, write)
+
+# These two decide who computes and where memory comes from, not what is computed: no plan tells.
+NOT_IN_PLANS = {"threads", "huge_pages"}
+PLANS = ("train", "eval", "decode", "prefill")
+
+
+def dump(*args):
+    r = tinygpt("dump", *args)
+    expect(r, 0, f"dump {' '.join(args)}")
+    return r.text
+
+
+def switched(lever, default_on):
+    return f"{'-' if default_on else '+'}{lever}"
+
+
+def ledger():
+    """The levers as bench sees them, measured as shortly as it can be."""
+    r = tinygpt("bench", "levers", "--preset", "tiny", "--pairs", "15", "--steps", "1", "--json",
+                timeout=300)
+    expect(r, 0, "bench levers")
+    return r.json()
+
+
+# -------------------------------------------------------------------------------------------- dump
+
+
+def plans():
+    """Stable across runs and threads, and different with every lever that shapes a plan."""
+    default = dump("--preset", "tiny")
+    equal(dump("--preset", "tiny"), default, "dump is the same every time")
+    equal(dump("--preset", "tiny", "--threads", "1"), default, "dump does not depend on threads")
+    check(dump("--preset", "small") != default, "another preset, another plan")
+    check(dump("--preset", "tiny", "--batch", "3") != default, "another batch, another plan")
+    for plan in PLANS:
+        one = dump("--preset", "tiny", "--plan", plan)
+        check(one in default and len(one) > 1000, f"dump --plan {plan} is its part of the whole")
+        check(re.search(r"^#0 .*/", one, re.M), f"steps of plan {plan} have numbers and kernels")
+    equal(set(tinygpt("dump", "--preset", "tiny", "--json").json()), set(PLANS), "dump --json")
+    names = levers()
+    check(len(names) >= 9, "levers are listed", str(names))
+    seen = {}
+    for lever in names:
+        off, on = (dump("--preset", "tiny", "--levers", sign + lever) for sign in "-+")
+        check(default in (off, on), f"{lever} is on or off by default")
+        check((off != on) == (lever not in NOT_IN_PLANS), f"{lever} off changes the plan")
+        if lever not in NOT_IN_PLANS:
+            changed = off if on == default else on
+            check(changed not in seen, f"{lever} changes what no other lever does")
+            seen[changed] = lever
+    both = dump("--preset", "tiny", "--levers", "-flash_attention,-recompute")
+    check(both not in (default, *seen), "two levers off at once")
+    for isa in isas():
+        dump("--preset", "tiny", "--isa", isa)
+    expect(train("--steps", "1", "--out", "a.tinygpt"), 0, "a model")
+    check("16,16,16]" in dump("a.tinygpt", "--plan", "train"), "dump of a file has its sizes")
+
+
+def levers_keep_their_promise():
+    """A lever that keeps the bits gives the same file; any other one gives a near loss."""
+    rows = {row["lever"]: row for row in ledger()["rows"]}
+    options = ("--steps", "15", "--eval-every", "5", "--layers", "2", "--width", "24", "--heads",
+               "3", "--ctx", "24", "--batch", "5", *SILENT, "--data", text_file())
+    expect(tinygpt("train", *options, "--out", "default.tinygpt"), 0, "train as it is")
+    loss = tinygpt("info", "default.tinygpt", "--json").json()["finalLoss"]["train"]
+    for lever in levers():
+        out = f"{lever}.tinygpt"
+        how = switched(lever, rows[lever]["default_on"])
+        expect(tinygpt("train", *options, "--levers", how, "--out", out), 0, f"train with {how}")
+        if rows[lever]["keeps_bits"]:
+            same_run("default.tinygpt", out, how)
+        else:
+            other = tinygpt("info", out, "--json").json()["finalLoss"]["train"]
+            limit = 2e-3 if lever == "bf16" else 1e-5
+            check(abs(other - loss) < limit * loss, f"{how} keeps the loss", f"{loss} and {other}")
+        expect(tinygpt("sample", "default.tinygpt", "--tokens", "30", "--levers", how), 0,
+               f"sample with {how}")
+
+
+# ------------------------------------------------------------------------------------------- bench
+
+
+def the_ledger():
+    """bench levers: every lever with its gain, interval, parity and state."""
+    report = ledger()
+    equal([row["lever"] for row in report["rows"]], levers(), "every lever has its row")
+    for key in ("cpu", "isa", "threads", "version"):
+        check(report.get(key), f"the ledger names {key}")
+    for row in report["rows"]:
+        name = row["lever"]
+        check(isinstance(row["default_on"], bool) and row["state"] and row["preset"] == "tiny",
+              f"{name}: default and state", str(row))
+        if not row["measured"]:
+            check(row["why_not"], f"{name}: why it is not measured")
+            continue
+        check(row["gain_low"] <= row["gain"] <= row["gain_high"], f"{name}: gain and interval",
+              str(row))
+        check(row["with_ms"] > 0 and row["without_ms"] > 0 and row["pairs"] == 15,
+              f"{name}: times", str(row))
+        check(row["same_bits"] or not row["keeps_bits"], f"{name}: bits are kept", str(row))
+        check(row["loss_difference"] < 0.01, f"{name}: losses", str(row))
+        check(re.match("shipped|optional|withdrawn", row["state"]), f"{name}: state", row["state"])
+    one = tinygpt("bench", "levers", "--preset", "tiny", "--lever", "recompute", "--steps", "1")
+    expect(one, 0, "one lever as a table", out=["recompute", "95 % interval", "shipped|withdrawn"])
+    check("buffer_aliasing" not in one.text, "--lever measures that one alone")
+    expect(tinygpt("bench", "levers", "--lever", "none"), 2, "a lever that is not there", err="none")
+    expect(tinygpt("bench", "levers", "--pairs", "3"), 2, "too few pairs for an interval",
+           err="--pairs: want a whole number from 15")
+
+
+def benches():
+    """Each benchmark prints one JSON object whose rows have numbers that fit together."""
+    r = tinygpt("bench", "train", "--preset", "tiny,small", "--steps", "6", "--warmup", "1", "--json")
+    expect(r, 0, "bench train")
+    rows = r.json()["rows"]
+    equal([row["preset"] for row in rows], ["tiny", "small"], "rows of bench train")
+    for row in rows:
+        check(len(row["ms"]) == 6 and all(ms > 0 for ms in row["ms"]), "times of bench train")
+        check(min(row["ms"]) <= row["median_ms"] <= max(row["ms"]) and
+              row["low_ms"] <= row["median_ms"] <= row["high_ms"], "median and interval", str(row))
+        equal(row["tokens_per_step"], row["batch"] * row["ctx"], "tokens of a step")
+        check(0 < row["gflops"] and 0 < row["share_of_peak"] < 1.5 and 4 < row["loss"] < 6,
+              "numbers of bench train", str(row))
+    equal([row["params"] for row in rows], [70464, 366432], "parameters of the presets")
+
+    r = tinygpt("bench", "matmul", "--m", "64", "--n", "48", "--k", "32", "--times", "5", "--json")
+    expect(r, 0, "bench matmul")
+    row, = r.json()["rows"]
+    equal((row["m"], row["n"], row["k"]), (64, 48, 32), "the shape that was asked for")
+    check(abs(row["gflops"] * row["median_ms"] * 1e6 / (2 * 64 * 48 * 32) - 1) < 0.1 and
+          row["best_ms"] <= row["median_ms"], "GFLOP/s and milliseconds fit together", str(row))
+    r = tinygpt("bench", "matmul", "--preset", "tiny", "--times", "3", "--json")
+    expect(r, 0, "bench matmul of a preset")
+    shapes = {(row["m"], row["n"], row["k"], row["trans"]) for row in r.json()["rows"]}
+    check((512, 48, 48, 0) in shapes and (512, 256, 48, 2) in shapes, "shapes of a preset", str(shapes))
+
+    for bench in ("decode", "prefill"):
+        r = tinygpt("bench", bench, "--preset", "tiny", "--json")
+        expect(r, 0, f"bench {bench}")
+        row, = r.json()["rows"]
+        check(row["params"] == 70464 and row["tok_per_s"] > 0 and
+              row["low_ms"] <= row["median_ms"] <= row["high_ms"], f"row of bench {bench}", str(row))
+        expect(tinygpt("bench", bench, "--preset", "tiny"), 0, f"bench {bench} as text", out="tiny")
+    r = tinygpt("bench", "profile", "--preset", "tiny", "--steps", "2", "--json")
+    expect(r, 0, "bench profile")
+    rows = r.json()["rows"]
+    check(abs(sum(row["share"] for row in rows) - 1) < 0.01, "shares of the profile add up to 1")
+    check(rows == sorted(rows, key=lambda row: -row["ms"]), "costliest first")
+    check({"matmul", "adamw"} <= {row["op"] for row in rows}, "ops of the profile")
+    for args in (("train", "--preset", "tiny", "--steps", "3"), ("profile", "--preset", "tiny"),
+                 ("matmul", "--m", "8", "--n", "8", "--k", "8")):
+        expect(tinygpt("bench", *args), 0, f"bench {args[0]} as text", out="GFLOP/s")
+
+
+def blocks_for_other_programs():
+    """bench train --blocks answers each "go" with times, so that two programs can take turns."""
+    p = start("bench", "train", "--preset", "tiny", "--blocks", "--steps-per-block", "3",
+              stdin=subprocess.PIPE)
+    equal(json.loads(p.stdout.readline()), {"ready": True}, "it says when it is ready")
+    for _ in range(2):
+        p.stdin.write(b"go\n")
+        row = json.loads(p.stdout.readline())
+        check(len(row["ms"]) == 3 and min(row["ms"]) > 0, "times of a block", str(row))
+    p.stdin.write(b"quit\n")
+    expect(finish(p), 0, "quit")
+    p = start("bench", "train", "--preset", "tiny", "--blocks", stdin=subprocess.PIPE)
+    p.stdout.readline()
+    p.stdin.close()
+    equal(p.wait(30), 0, "the end of its input is an end")
+
+
+# ------------------------------------------------------------------------------------------ doctor
+
+
+SECTIONS = ("machine", "instruction set", "levers", "speed", "kernels", "gradients", "training", "files")
+
+
+def doctor():
+    """All is well on this machine, in text and in JSON, and nothing stays behind."""
+    r = tinygpt("doctor", timeout=300)
+    expect(r, 0, "doctor", out=[f"(?m)^{s}$" for s in SECTIONS] +
+           ["all is well|all works", "threads are the same to the bit", "a flipped bit .* is found"])
+    check("FAIL" not in r.text, "doctor finds no failure")
+    equal(os.listdir("."), [], "doctor leaves no file")
+    j = tinygpt("doctor", "--quick", "--json", timeout=300)
+    expect(j, 0, "doctor --quick --json")
+    report = j.json()
+    equal((report["ok"], report["failures"]), (True, 0), "verdict of doctor --json")
+    equal({c["section"] for c in report["checks"]}, set(SECTIONS) - {"gradients"},
+          "sections of doctor --quick")
+    check(all(c["mark"] in ("ok", "warn", "note") and c["text"] for c in report["checks"]),
+          "marks of doctor --json")
+    check(set(isas()) <= {"scalar", "avx2", "avx512", "neon"} and "scalar" in isas(), "--list-isas",
+          str(isas()))
+    off = tinygpt("doctor", "--quick", "--levers", "-flash_attention", timeout=300)
+    expect(off, 0, "doctor with a lever off", out="warn +flash_attention is switched off")
+
+
+def doctor_reads_texts():
+    """Each fault of a text is named; what cannot be trained on fails."""
+    words = read(text_file())[:60000]
+    for name, data, code, wanted in (
+            ("good", words, 0, "valid UTF-8"),
+            ("empty", b"", 1, "FAIL +the text is empty"),
+            ("short", words[:1000], 0, "warn +1000 bytes are very little"),
+            ("utf16", words.decode().encode("utf-16"), 0, "warn .*UTF-16.*byte order mark"),
+            ("utf16 unmarked", words.decode().encode("utf-16-le"), 0, "warn .*UTF-16.*every second"),
+            ("bom", b"\xef\xbb\xbf" + words, 0, "byte order mark stands at offset 0"),
+            ("nul", words[:12345] + b"\0" + words[12345:], 0,
+             "warn +1 NUL bytes, the first at offset 12345"),
+            ("cr_only", words.replace(b"\n", b"\r"), 0, "warn .*CR alone"),
+            ("crlf", words.replace(b"\n", b"\r\n"), 0, "CR LF"),
+            ("invalid_utf8", words[:33333] + b"\xff" + words[33333:], 0,
+             "warn +not valid UTF-8 from offset 33333"),
+            ("repeated", words[:4096] * 12, 0, "warn .*repeats earlier parts"),
+            ("few_symbols", b"ab" * 30000, 0, "warn +only 2 different bytes"),
+            ("binary", bytes(range(1, 256)) * 200, 0, "warn .*binary")):
+        path = write("t.txt", data)
+        r = tinygpt("doctor", "--quick", "--data", path, timeout=300)
+        expect(r, code, f"doctor --data, a text that is {name}", out=["(?m)^text$", wanted])
+    for path in ("none.txt", "."):
+        expect(tinygpt("doctor", "--quick", "--data", path, timeout=300), 1, f"doctor --data {path}",
+               out="FAIL")
+
+
+# ------------------------------------------------------------------------------------------ corpus
+
+
+def stories():
+    """The same seed gives the same stories, everywhere; a longer text extends a shorter one."""
+    def make(*args):
+        r = tinygpt("corpus", "stories", *args)
+        expect(r, 0, f"corpus stories {' '.join(args)}")
+        return r.out
+
+    text = make("--bytes", "300k", "--seed", "7")
+    equal(len(text), 300000, "exactly as many bytes")
+    equal(make("--bytes", "300000", "--seed", "7"), text, "same seed, same stories")
+    for n in (1, 2, 999, 65536, 65537, 299999):
+        equal(make("--bytes", str(n), "--seed", "7"), text[:n], f"the first {n} bytes")
+    check(make("--bytes", "300k", "--seed", "8") != text, "another seed, other stories")
+    check(make("--bytes", "1000") == make("--bytes", "1000", "--seed", "42"), "the default seed")
+    check(text.isascii() and text.count(b"\n") > 500 and b". " in text, "it reads like text")
+    halves = [hashlib.sha256(text[i:i + 4096]).digest() for i in range(0, 299008, 4096)]
+    check(len(set(halves)) == len(halves), "stories do not repeat")
+    r = tinygpt("corpus", "stories", "--bytes", "300k", "--seed", "7", "--out", "s.txt")
+    expect(r, 0, "corpus --out", out="s.txt")
+    equal(read("s.txt"), text, "corpus --out has the same bytes")
+    j = tinygpt("corpus", "stories", "--bytes", "10", "--out", "t.txt", "--json")
+    equal(j.json(), {"out": "t.txt", "bytes": 10, "seed": 42}, "corpus --json")
+    expect(tinygpt("train", "--data", "s.txt", *TINY, *SILENT, "--steps", "20", "--no-save"), 0,
+           "training on stories")
+    expect(tinygpt("corpus", "stories", "--json"), 2, "--json without --out", err="--out")
+    expect(tinygpt("corpus", "stories", "--out", "none/s.txt"), 2, "a folder that is not there",
+           err="none/s.txt")
+
+
+main(plans, levers_keep_their_promise, the_ledger, benches, blocks_for_other_programs, doctor,
+     doctor_reads_texts, stories)
