@@ -326,7 +326,8 @@ TG_API tg_status tg_trainer_step(tg_trainer *trainer, tg_step_report *out);
 /* The same in slices: works for about budget_ms and returns TG_PENDING until the step is done.
  * Saving in between drops the unfinished micro-steps; they are replayed. */
 TG_API tg_status tg_trainer_poll(tg_trainer *trainer, double budget_ms, tg_step_report *out);
-/* Mean loss over the validation part, or over the whole text if there is none. */
+/* Mean loss over eval_windows windows (0: all) of the validation part, or of the whole text if there
+ * is none. */
 TG_API tg_status tg_trainer_eval(tg_trainer *trainer, double *loss);
 TG_API int64_t tg_trainer_steps_done(const tg_trainer *trainer);
 

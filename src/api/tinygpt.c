@@ -134,12 +134,16 @@ tg_status tg_model_tokenize(const tg_model *model, const char *text, size_t n_by
     return TG_OK;
 }
 
+/* Every byte, each a piece of its own. */
+#define BYTES4(i)  (char)(i), (char)((i) + 1), (char)((i) + 2), (char)((i) + 3)
+#define BYTES16(i) BYTES4(i), BYTES4((i) + 4), BYTES4((i) + 8), BYTES4((i) + 12)
+#define BYTES64(i) BYTES16(i), BYTES16((i) + 16), BYTES16((i) + 32), BYTES16((i) + 48)
+static const char all_bytes[256] = { BYTES64(0), BYTES64(64), BYTES64(128), BYTES64(192) };
+
 const char *tg_model_piece(const tg_model *model, int32_t id, size_t *n_bytes) {
-    static char bytes[256];
     if (!model || id < 0 || id >= model->layout.config.vocab || id > 255) return NULL;
     if (n_bytes) *n_bytes = 1;
-    bytes[id] = (char)id; /* the same value whoever writes it */
-    return &bytes[id];
+    return &all_bytes[id];
 }
 
 /* ------------------------------------------------------------------------------------------ texts
@@ -267,7 +271,7 @@ tg_status tg_trainer_eval(tg_trainer *trainer, double *loss) {
     const tg_split whole = { 0, trainer->text->n_bytes };
     const tg_split *split = trainer->split.val_bytes > 0 ? &trainer->split : &whole;
     tg_eval_state e;
-    TG_TRY(tg_eval_begin(trainer, split, 0, &e));
+    TG_TRY(tg_eval_begin(trainer, split, trainer->o.eval_windows, &e));
     return tg_eval_go_on(trainer, split, &e, 0, loss);
 }
 

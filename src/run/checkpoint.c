@@ -108,7 +108,9 @@ tg_status tg_train_save(tg_trainer *t, const char *path) {
     const tg_meta meta = meta_of(t);
     const tg_flat_source source = { &t->model->layout,
                                     { t->model->weights, t->adam_m.data, t->adam_v.data } };
-    return write_file(t, path, &meta, t->step, &source, true);
+    const tg_status s = write_file(t, path, &meta, t->step, &source, !t->path_damaged);
+    if (s == TG_OK) t->path_damaged = false;
+    return s;
 }
 
 tg_status tg_train_save_best(tg_trainer *t, const char *path) {
@@ -251,6 +253,7 @@ tg_status tg_train_open(tg_context *ctx, const char *path, tg_text *text, int64_
     bool used_prev;
     TG_TRY(tg_file_open_newest(&ctx->err, path, &f, &used_prev));
     const tg_status s = open_run(ctx, f, text, steps, out);
+    if (s == TG_OK) (*out)->path_damaged = used_prev;
     tg_file_close(f);
     if (s != TG_OK) {
         tg_train_free(*out);

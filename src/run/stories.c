@@ -51,8 +51,8 @@
 #include "base/rng.h"
 
 enum {
-    MAX_DEPTH = 24,   /* of references inside references; the grammar needs 12 */
-    MAX_KEPT = 128,   /* rows kept by a digit in one story; the grammar needs 50 */
+    MAX_DEPTH = 24,   /* of references inside references; the grammar needs 10 */
+    MAX_KEPT = 64,    /* rows kept by a digit in one story; the grammar needs 21 */
     N_RECENT = 256,   /* rows drawn lately in this story, to be avoided */
     N_TRIES = 6,      /* draws before a repeated row is accepted */
     N_BUCKETS = 1024, /* of the table index; a power of two, above twice the number of tables */

@@ -12,7 +12,7 @@
  *
  * Story number k is a function of (seed, k) and nothing else, and the text of a seed is story 0,
  * story 1, story 2 and so on. So a seed names one text of any length: asking for more bytes only
- * extends it. Some 1.5 KB make a story. The words are those of this version of the grammar: a
+ * extends it. Some 2.3 KB make a story. The words are those of this version of the grammar: a
  * change there changes every text, and the tests hold a checksum so that it cannot happen
  * unnoticed.
  *
@@ -39,7 +39,7 @@ typedef tg_status (*tg_stories_write)(void *user, const char *bytes, size_t n);
 /*
  * Writes exactly `bytes` bytes, from the first byte of the text of this seed, in pieces of up to
  * 4 KiB; the last story is cut where the count ends. bytes 0 writes nothing.
- * Allocates nothing, keeps no state, may run on several threads at once; needs 12 KiB of stack.
+ * Allocates nothing, keeps no state, may run on several threads at once; needs 16 KiB of stack.
  * Errors: only what `write` returned.
  */
 tg_status tg_stories_generate(uint64_t seed, uint64_t bytes, tg_stories_write write, void *user);

@@ -80,6 +80,7 @@ struct tg_trainer {
     double busy_ms, slice_start_ms; /* time spent in this step */
     tg_step_report report;          /* of the step in progress */
     tg_eval_state eval;
+    bool path_damaged; /* resumed from PATH.prev: the next save must not put PATH in its place */
     bool eval_pending; /* a save came between a step and its validation */
 
     double last_loss, last_val, best_val;

@@ -4,17 +4,19 @@ Rounds of one run each: a run that saves every step is killed with SIGKILL, resu
 until it reaches its end; then its file, its best weights and its log must be those of a run that
 nobody disturbed. Rounds follow each other until enough kills have hit a living process.
 
-    spawn ........ ready .. step .. save .. step .. save ..        four kills of five come from
-            ^ one kill of five        ^ ^    ^                     `ready` on, within a few saves
+    spawn ...... ready .. step .. save .. step .. save .. step      of ten kills two come while it
+          ^ two        ^      ^  ^  ^^^   ^    ^                    starts, three right behind the
+                       five           three                         rename of a save, five anywhere
 """
 import os
 import random
 import time
 
 from util import (SILENT, TINY, check, equal, expect, finish, note, read, read_step, same_log,
-                  same_run, start, text_file, tinygpt, train)
+                  same_run, start, step_of, text_file, tinygpt, train)
 
-STEPS = 40
+# Nearly every validation is a new best, so that most saves write two files.
+RUN = ("--steps", "40", "--eval-every", "2", "--eval-windows", "8")
 NEVER = 1000  # kills without an end of the round: there is no progress
 
 
@@ -28,19 +30,23 @@ class Round:
     def spawn(self):
         """Resumes the run, or begins it as long as it has never been saved."""
         saved = os.path.exists("r.tinygpt")
-        what = ("--resume", "r.tinygpt") if saved else (*TINY, "--steps", STEPS, "--eval-every", "5",
-                                                       "--out", "r.tinygpt")
+        what = ("--resume", "r.tinygpt") if saved else (*TINY, *RUN, "--out", "r.tinygpt")
         return start("train", "--data", text_file(), *SILENT, *what, "--save-every", "1", "--log",
                      "r.jsonl", "--json")
 
     def live_once(self):
         """Lets the run live for a moment. True when it came to its end."""
         p = self.spawn()
-        if self.dice.random() < 0.2:
+        mode = self.dice.random()
+        if mode < 0.2:
             time.sleep(self.dice.uniform(0, self.startup_s))
         else:
             read_step(p, 1)
-            time.sleep(self.dice.uniform(0, 0.02))
+            if mode < 0.5:
+                self.await_save(p)
+                time.sleep(self.dice.uniform(0, 0.001))
+            else:
+                time.sleep(self.dice.uniform(0, 0.02))
         alive = p.poll() is None
         p.kill()
         r = finish(p)
@@ -51,6 +57,19 @@ class Round:
         expect(r, 0, "a run that was not killed in time")
         return True
 
+    @staticmethod
+    def await_save(process):
+        """Waits for a new file under the run's name: what belongs to that save is still to come."""
+        def inode():
+            try:
+                return os.stat("r.tinygpt").st_ino
+            except FileNotFoundError:
+                return 0
+
+        before = inode()
+        while inode() == before and process.poll() is None:
+            pass
+
     def inspect(self):
         """After each kill: the file is there if it ever was, and whole."""
         names = os.listdir(".")
@@ -59,7 +78,13 @@ class Round:
         if not check(len(litter) <= 3, "temporary files do not pile up", str(litter)):
             return False
         if os.path.exists("r.tinygpt"):
-            return expect(tinygpt("verify", "r.tinygpt"), 0, f"the file after kill {self.kills}")
+            if not expect(tinygpt("verify", "r.tinygpt"), 0, f"the file after kill {self.kills}"):
+                return False
+            # A resumed run never sees the weights of an earlier step again.
+            best = (tinygpt("info", "r.tinygpt", "--json").json().get("bestVal") or {"step": 0})["step"]
+            return check(not best or step_of("r.tinygpt.best") >= best,
+                         f"the best weights after kill {self.kills} are those that the run knows of",
+                         f"want step {best}, have {step_of('r.tinygpt.best')}")
         return check("r.tinygpt.prev" not in names, "a file that was saved stays", str(names))
 
     def run(self, limit):
@@ -87,8 +112,7 @@ class Round:
 def kill_many(n_kills, seed, progress=None):
     """The whole test, in the current folder; progress is called with the number of kills so far."""
     dice = random.Random(seed)
-    expect(train("--steps", STEPS, "--eval-every", "5", "--out", "calm.tinygpt", "--log",
-                 "calm.jsonl"), 0, "the undisturbed run")
+    expect(train(*RUN, "--out", "calm.tinygpt", "--log", "calm.jsonl"), 0, "the undisturbed run")
     expect(train("--steps", "1", "--no-save"), 0, "the shortest run")
     begun = time.monotonic()
     expect(train("--steps", "1", "--no-save"), 0, "the shortest run again")

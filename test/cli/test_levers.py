@@ -4,6 +4,7 @@
 Levers are compared by what they promise: a plan that differs with each of them off, the same bits
 in the file where keeps_bits says so, and a ledger that lists them all.
 """
+import functools
 import hashlib
 import json
 import os
@@ -28,6 +29,7 @@ def switched(lever, default_on):
     return f"{'-' if default_on else '+'}{lever}"
 
 
+@functools.cache
 def ledger():
     """The levers as bench sees them, measured as shortly as it can be."""
     r = tinygpt("bench", "levers", "--preset", "tiny", "--pairs", "15", "--steps", "1", "--json",

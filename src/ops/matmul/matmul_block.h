@@ -27,7 +27,7 @@ enum {
     BLOCK_STRIPS = 96 / TG_MR, /* trans 0 and 2: strips of a rectangle, panels of one */
     BLOCK_PANELS = 384 / PANEL,
     UNIT_STRIPS = 264 / TG_MR, /* trans 1: at most, so that a, b and y of a unit fit (800 KiB) */
-    UNIT_PANELS = 192 / PANEL,
+    UNIT_PANELS = 256 / PANEL,
     PACK_STEPS = 16, /* of a unit of phase 0 */
 };
 
@@ -44,7 +44,7 @@ static cut cut_of(const product *p, unsigned workers, bool half) {
     const size_t step_k = half ? 2 : 1;
     cut c = { .strips = tg_units(p->m, TG_MR), .panels = tg_units(p->n, PANEL) };
     c.steps = tg_units(p->k, step_k);
-    const size_t blocks = tg_units(c.steps, p->trans == 1 && (V & 4) && p->lda % 1024 == 0 ? 128 : STEP_BLOCK);
+    const size_t blocks = tg_units(c.steps, STEP_BLOCK);
     c.block_k = tg_units(tg_units(c.steps, blocks), 16) * 16 * step_k;
     c.panel_elems = c.steps * PANEL + PAD;
     /* Four units a worker even out; below four strips by two panels, packing would show. */
@@ -145,6 +145,10 @@ static ALWAYS_INLINE void fetch_strip(const product *p, const rect *r, tile_args
     t->next_floats = half ? 32 : 16;
 }
 
+/* trans 1: may columns of a be read where they are? Not where its rows share places of the cache.
+ */
+static ALWAYS_INLINE bool columns_in_place(const product *p) { return p->lda % 1024 != 0; }
+
 /* trans 1: lines of a and b of the next block of k, tile t of n's share of them. */
 static void fetch_block(const product *p, const rect *r, size_t t, size_t n) {
     const size_t k1 = r->k0 + r->kc, kc = tg_min_size(r->kc, p->k - k1);
@@ -153,8 +157,8 @@ static void fetch_block(const product *p, const rect *r, size_t t, size_t n) {
     const size_t cols = tg_min_size(r->panels * PANEL, p->n - col);
     for (size_t k = k1 + t * kc / n; k < k1 + (t + 1) * kc / n; k++) {
         const float *a = p->a + k * p->lda + row, *b = p->b + k * p->ldb + col;
-        if (!(V & 1) || p->lda % 1024 != 0) for (size_t i = 0; i < rows; i += 16) TG_PREFETCH_FAR(a + i);
-        for (size_t j = 0; j < cols; j += 16) TG_PREFETCH_FAR(b + j);
+        if (columns_in_place(p)) fetch_line(a, rows);
+        fetch_line(b, cols);
     }
 }
 
@@ -182,7 +186,7 @@ static ALWAYS_INLINE void block_forward(const product *p, const cut *c, const re
 static ALWAYS_INLINE void block_gradient(const product *p, const rect *r, float *a_room,
                                          float *b_room, bool half) {
     const size_t row = r->strip * TG_MR, rows = tg_min_size(r->strips * TG_MR, p->m - row);
-    const bool direct = !half && p->lda % 1024 != 0;
+    const bool direct = !half && columns_in_place(p);
     if (half)
         pack_rows_of_b_half(p, r->panel * PANEL, r->panels, r->k0, r->kc, b_room);
     else

@@ -17,9 +17,16 @@
 
 #include "ops/matmul/matmul_tile.h"
 
+enum { PACK_AHEAD = 16 }; /* rows that are fetched ahead of the one that is copied */
+
 /* n lanes from p, zeros beyond; n may be more than 16. */
 static ALWAYS_INLINE tg_v load_up_to(const float *p, size_t n) {
     return n >= 16 ? tg_vload(p) : tg_vload_n(p, n);
+}
+
+/* n floats that will be read soon. */
+static ALWAYS_INLINE void fetch_line(const float *p, size_t n) {
+    for (size_t i = 0; i < n; i += 16) TG_PREFETCH_FAR(p + i);
 }
 
 /* ------------------------------------------------------------------------------------------ f32 */
@@ -40,7 +47,7 @@ static void pack_columns(const product *p, size_t row, size_t rows, size_t k0, s
     for (size_t k = 0; k < kc; k++) {
         const float *from = p->a + (k0 + k) * p->lda + row;
         float *to = out + k * TG_MR;
-        if (V & 2) for (size_t i = 0; i < rows; i += 16) TG_PREFETCH(from + 16 * p->lda + i);
+        fetch_line(from + (tg_min_size(k + PACK_AHEAD, kc - 1) - k) * p->lda, rows);
         for (size_t s = 0; s < whole; s++, from += TG_MR, to += kc * TG_MR + PAD)
             memcpy(to, from, TG_MR * sizeof(float));
         if (rest) memcpy(to, from, rest * sizeof(float));
@@ -55,6 +62,7 @@ static void pack_rows_of_b(const product *p, size_t col, size_t panels, size_t k
     for (size_t k = 0; k < kc; k++) {
         const float *from = p->b + (k0 + k) * p->ldb + col;
         float *to = out + k * PANEL;
+        fetch_line(from + (tg_min_size(k + PACK_AHEAD, kc - 1) - k) * p->ldb, whole * PANEL);
         for (size_t s = 0; s < whole; s++, from += PANEL, to += kc * PANEL + PAD)
             memcpy(to, from, PANEL * sizeof(float));
         for (size_t j = 0; rest && j < PANEL; j += 16)

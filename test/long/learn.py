@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""learn.py - test/long/learn.py build: two whole trainings reach the loss that they should.
+
+The preset small, 1,500 steps on Shakespeare, the loss over the whole validation part (the last
+tenth, every window). The wanted numbers are those of a PyTorch model of the same shape, optimizer
+and schedule; seeds and batches differ, so that 2 % is allowed.
+"""
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+sys.argv = [sys.argv[0], os.path.join(sys.argv[1] if len(sys.argv) > 1 else "build", "tinygpt")]
+
+from util import SHAKESPEARE, check, expect, main, note, skip, tinygpt, whole  # noqa: E402
+
+
+def learn(name, wanted, *options):
+    if not os.path.isfile(SHAKESPEARE):
+        return skip(f"{SHAKESPEARE} is missing, and the numbers hold for it alone")
+    r = tinygpt("train", "--data", SHAKESPEARE, "--preset", "small", "--steps", "1500", "--batch",
+                "16", "--val", "0.1", "--eval-every", "0", "--eval-windows", "0", "--sample-every",
+                "0", "--quiet", "--json", "--out", "a.tinygpt", *options, timeout=3000)
+    if not expect(r, 0, name):
+        return None
+    val = r.json_lines()[-1]["val"]
+    note(f"{name}: validation loss {val:.4f}, want {wanted}")
+    check(abs(val - wanted) <= 0.02 * wanted, f"{name}: validation loss",
+          f"want {wanted} within 2 %, have {val:.4f}")
+    whole("a.tinygpt", name)
+    seen = tinygpt("eval", "a.tinygpt", "--data", SHAKESPEARE, "--val", "0.1", "--json", timeout=600)
+    expect(seen, 0, f"{name}: eval")
+    return check(abs(seen.json()["loss"] - val) < 1e-6 * val, f"{name}: eval of the file",
+                 f"want {val}, have {seen.json()['loss']}")
+
+
+def constant_rate():
+    learn("3e-4, constant", 2.13, "--lr", "3e-4")
+
+
+def cosine_rate():
+    learn("3e-3, cosine with 100 steps of warm-up", 1.87, "--lr", "3e-3", "--schedule", "cosine",
+          "--warmup", "100")
+
+
+main(constant_rate, cosine_rate)
