@@ -4,8 +4,10 @@
 #   src/**/*.c            once; src/ops/*/<op>.c a second time with TG_REAL=double (the oracle)
 #   src/**/*.simd.h       once per ISA, as C, with -DTG_ISA=<isa> -DTG_ISA_<ISA>
 #   app/*.c               the program            test/unit/*.c  one executable each (cmocka)
+# Files *_wasm*.c belong to the WebAssembly modules alone, os_posix*.c to all other builds alone.
 
 SHELL      := /bin/bash
+MAKEFLAGS  += -j$(shell nproc)
 CC         ?= gcc
 ifeq ($(origin CC),default)
 CC         := gcc
@@ -34,7 +36,9 @@ FLAGS_avx512 := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mfma -m
 FLAGS_neon   :=
 upper         = $(shell echo $(1) | tr a-z A-Z)
 
-SRC      := $(filter-out src/ops/kernel_table.c,$(sort $(shell find src -name '*.c')))
+WASM_C   := $(sort $(wildcard src/*/*_wasm*.c))
+ALL_SRC  := $(filter-out src/ops/kernel_table.c,$(sort $(shell find src -name '*.c')))
+SRC      := $(filter-out $(WASM_C),$(ALL_SRC))
 OPS      := $(sort $(wildcard src/ops/*/*.c))
 SIMD     := $(sort $(shell find src -name '*.simd.h'))
 SIMD_OPS := $(sort $(notdir $(patsubst %.simd.h,%,$(wildcard src/ops/*/*.simd.h))))
@@ -49,17 +53,19 @@ UNIT     := $(patsubst test/unit/%.c,$(BUILD)/test/%,$(sort $(wildcard test/unit
 TESTS    := $(UNIT) $(BUILD)/test/op_test
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build lib test-quick test test-long asan ubsan tsan bench gen check fmt install clean setup FORCE
+.PHONY: help demo build wasm test-wasm lib test-quick test test-long asan ubsan tsan bench gen check fmt install clean setup FORCE
 
 help:
 	@sed -n 's/^## //p' Makefile
 
 ## make demo         build, train a small model on text, write a story   (DATA=FILE to use your own)
 ## make build        the program build/tinygpt and the library
+## make wasm         the WebAssembly modules build/wasm/tinygpt-{scalar,simd}.wasm (clang-19, lld-19)
 ## make install      PREFIX=/usr/local  header, static and shared library, pkg-config file, program
 ## make test-quick   unit tests and op tests, under a minute, no set-up
 ## make test         everything that gates a change (installs what it needs: tools/setup.sh)
 ## make test-long    fuzzing, 10,000 kills, long trainings, all sanitizers
+## make test-wasm    the modules against the native library, bit for bit (Node 20)
 ## make check        format, layer rule, generated files, warnings as errors with gcc and clang
 ## make bench        this machine against PyTorch (bench/peers)
 ## make gen          regenerate docs/ops.md and docs/levers.md
@@ -110,6 +116,53 @@ $(SHARED): $(OBJ)
 
 $(PROGRAM): $(APP_OBJ) $(LIB)
 	$(CC) $(EXTRA) -o $@ $(APP_OBJ) $(LIB) $(LDLIBS)
+
+# ----------------------------------------------------------------------------------- WebAssembly
+# The core without app/, freestanding: libc_wasm.c and src/base/wasm/ stand in for the C library.
+# Both modules are the scalar class, since vec_scalar.h is four vectors of four, which -msimd128
+# turns into v128. All of tinygpt.h is exported, by its visibility.
+WASM_CC     ?= clang-19
+WASM_LD     ?= wasm-ld-19
+WASM        := $(BUILD)/wasm
+WASM_BASE   := --target=wasm32 -nostdlibinc -isystem src/base/wasm $(OPT) -ffp-contract=off \
+               -fno-math-errno -fno-trapping-math -mbulk-memory -mnontrapping-fptoint \
+               -fvisibility=hidden -Iinclude -Isrc -I$(BUILD)/gen -MMD -MP $(WARN)
+WASM_LINK   := --no-entry --export-dynamic --gc-sections --stack-first -z stack-size=1048576 --strip-all
+WASM_SCALAR :=
+WASM_SIMD   := -msimd128
+WASM_SRC    := $(filter-out src/base/os_posix%,$(ALL_SRC))
+WASM_OBJ    := $(WASM_SRC:%.c=%.o) $(OPS:%.c=%.f64.o) $(SIMD:%.h=%.o) src/ops/kernel_table.o
+
+define wasm_rules
+$(WASM)/$(1)/src/base/libc_wasm.o: src/base/libc_wasm.c
+	@mkdir -p $$(@D)
+	$$(WASM_CC) $$(C11) $$(WASM_BASE) $(2) -fno-builtin -c $$< -o $$@
+$(WASM)/$(1)/%.f64.o: %.c
+	@mkdir -p $$(@D)
+	$$(WASM_CC) $$(C11) $$(WASM_BASE) $(2) -DTG_REAL=double -DTG_REAL_IS_DOUBLE -c $$< -o $$@
+$(WASM)/$(1)/%.simd.o: %.simd.h
+	@mkdir -p $$(@D)
+	$$(WASM_CC) -std=gnu11 $$(WASM_BASE) $(2) -Wno-pedantic -DTG_ISA=scalar -DTG_ISA_SCALAR -x c -c $$< -o $$@
+$(WASM)/$(1)/src/ops/kernel_table.o: src/ops/kernel_table.c $(BUILD)/gen/simd_ops.h
+	@mkdir -p $$(@D)
+	$$(WASM_CC) -std=gnu11 $$(WASM_BASE) $(2) -Wno-pedantic -DTG_ISA=scalar -DTG_ISA_SCALAR -c $$< -o $$@
+$(WASM)/$(1)/%.o: %.c
+	@mkdir -p $$(@D)
+	$$(WASM_CC) $$(C11) $$(WASM_BASE) $(2) -c $$< -o $$@
+$(WASM)/tinygpt-$(1).wasm: $(addprefix $(WASM)/$(1)/,$(WASM_OBJ))
+	$$(WASM_LD) $$(WASM_LINK) -o $$@ $$^
+endef
+$(eval $(call wasm_rules,scalar,$(WASM_SCALAR)))
+$(eval $(call wasm_rules,simd,$(WASM_SIMD)))
+
+wasm: $(WASM)/tinygpt-scalar.wasm $(WASM)/tinygpt-simd.wasm
+
+$(BUILD)/test/wasm_native: test/wasm/native.c $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(C11) $(BASE) $< -o $@ $(LIB) $(LDLIBS)
+
+test-wasm: wasm $(BUILD)/test/wasm_native
+	node test/wasm/train.mjs $(BUILD)
 
 # --------------------------------------------------------------------------------------- testing
 $(BUILD)/test/op_test: test/op_test.c $(LIB)

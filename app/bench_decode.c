@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* tokens is decode's, times is prefill's; preset and model exclude each other in both. */
 typedef struct values {
     const char *preset, *model;
     int64_t tokens, times;
@@ -53,12 +54,15 @@ typedef struct bench {
     size_t n;
 } bench;
 
+/* Takes a bench at any stage of its making, since all of it begins as zeros. */
 static void close_bench(bench *b) {
     tg_session_free(b->session);
     tg_model_free(b->model);
     free(b->ms);
 }
 
+/* Fresh weights do as well as trained ones: the time of a dense model does not depend on them.
+ * Except for denormals: a fresh model has none. */
 static tg_status open_bench(tg_app *app, const values *v, const tg_preset *p, size_t n, bench *b) {
     *b = (bench) { .name = p ? p->name : v->model, .n = n };
     b->ms = malloc(n * sizeof *b->ms);
@@ -70,13 +74,17 @@ static tg_status open_bench(tg_app *app, const values *v, const tg_preset *p, si
     return status;
 }
 
-/* Greedy decoding, one timed token after the other; a full window begins anew. */
+/* Greedy decoding, one timed token after the other; a full window begins anew. So the times hold all
+ * lengths of the cache alike, if n is a multiple of the window, and bytes_per_token is their mean.
+ * Rewinding is not timed. Drawing is: nobody decodes without it. */
 static tg_status time_decode(bench *b) {
     tg_sample_options greedy = tg_sample_options_default();
     greedy.temperature = 0;
     const size_t warmup = 4; /* untimed: first touch of the caches' pages */
     int32_t token = '\n';
     for (size_t i = 0; i < b->n + warmup; i++) {
+        /* Rewinding to 0 forgets the whole window, which costs nothing; sliding would evaluate half
+         * of it. */
         if (tg_session_tokens(b->session) == tg_session_capacity(b->session)) {
             const tg_status status = tg_session_rewind(b->session, 0);
             if (status != TG_OK) return status;
@@ -92,6 +100,7 @@ static tg_status time_decode(bench *b) {
 
 /* What the tokens are does not matter for the time; they only have to be valid. */
 static tg_status time_prefill(bench *b) {
+    /* One untimed pass makes the pages of cache and workspace exist. */
     const size_t window = tg_session_capacity(b->session), warmup = 1;
     int32_t *tokens = malloc(window * sizeof *tokens);
     tg_status status = tokens ? TG_OK : TG_E_MEMORY;
@@ -106,7 +115,9 @@ static tg_status time_prefill(bench *b) {
     return status;
 }
 
-/* Weights but for the position table, one row of it, and the mean of the cache over a window. */
+/* Weights but for the position table, one row of it, and the mean of the cache over a window: keys
+ * and values of all layers, half full. The embedding counts whole: it is the head, too. 4 bytes
+ * each, whatever the file had. */
 static double bytes_per_token(const bench *b) {
     const tg_gpt_config *c = &b->info.config;
     const double weights = (double)b->info.params - (double)c->ctx * c->width + (double)c->width;
@@ -149,6 +160,7 @@ static void print_decode(const tg_app *app, const bench *b, double read) {
            TG_PERCENT(read > 0 ? moved / read : 0));
 }
 
+/* No share of the memory's speed here: a prompt is many rows at once, so arithmetic bounds it. */
 static void print_prefill(const tg_app *app, const bench *b) {
     tg_stats_sort(b->ms, b->n);
     const double median = tg_stats_median(b->ms, b->n);
@@ -190,6 +202,8 @@ static int bench_session(int argc, char **argv, which what) {
     int code = tg_app_parse(&app, what == DECODE ? &decode_spec : &prefill_spec,
                             what == DECODE ? &decode : &prefill, 1, argc, argv);
     if (code != TG_ARGS_GO_ON) return code;
+    /* Refused before the context is opened, as everything is that the command line alone can
+     * tell. */
     if (v.preset && v.model) {
         return tg_args_refuse(&app.args, "want --preset or --model, have both");
     }
@@ -202,6 +216,8 @@ static int bench_session(int argc, char **argv, which what) {
     if (code != TG_ARGS_GO_ON) return code;
     tg_status status = open_bench(&app, &v, p, (size_t)(what == DECODE ? v.tokens : v.times), &b);
     if (status == TG_OK && what == DECODE) {
+        /* 256 MiB is beyond the caches of today's processors. Before the decoding and not after it,
+         * since the block would push the model out of them. */
         status = tg_measure_read(app.ctx, (size_t)256 << 20, &read);
     }
     if (status == TG_OK) status = what == DECODE ? time_decode(&b) : time_prefill(&b);

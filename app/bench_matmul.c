@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* m, n and k are 0 unless all three are given; times 0 is chosen by choose_times. */
 typedef struct values {
     const char *preset;
     int64_t times, m, n, k;
@@ -39,12 +40,14 @@ static const tg_command_spec spec = {
              "one shape.",
 };
 
+/* C[m, n] += over k; the operands' layouts follow from trans as in the table above. */
 typedef struct shape {
     const char *what;
     int32_t m, n, k;
     int trans;
 } shape;
 
+/* A preset gives 9 shapes, the cubes are 4. */
 enum { SHAPES_MAX = 32 };
 
 /* The three products of a layer with weights [in, out], as drawn above. */
@@ -111,6 +114,7 @@ static void print_row(tg_jout *j, const shape *s, double flop, double peak, doub
         tg_jout_close(j);
         return;
     }
+    /* An apostrophe is the usual mark of a transposed matrix; indices are the values of trans. */
     static const char *const operands[] = { "A B", "A'B", "A B'" };
     printf("%-14s %6d %6d %6d  %-5s %10.3f %9.1f %9.1f %6s\n", s->what, (int)s->m, (int)s->n,
            (int)s->k, operands[s->trans], tg_stats_median(ms, n), median, best,
@@ -118,6 +122,8 @@ static void print_row(tg_jout *j, const shape *s, double flop, double peak, doub
     fflush(stdout);
 }
 
+/* 2 m n k operations: a multiplication and an addition each. Only this shape's operands exist while
+ * it is timed. A run of the plan includes packing and the hand-over to the threads. */
 static tg_status time_shape(tg_app *app, const values *v, const shape *s, double peak, tg_jout *j) {
     const double flop = 2.0 * s->m * s->n * s->k;
     const size_t n = choose_times(v, flop, peak);
@@ -139,12 +145,15 @@ int tg_bench_matmul_shapes(int argc, char **argv) {
     const tg_preset *p = v.preset ? tg_bench_preset(&app.args, v.preset) : NULL;
     if (v.preset && !p) return TG_EXIT_USAGE;
     const int given = (v.m > 0) + (v.n > 0) + (v.k > 0);
+    /* --trans without a shape applies to the cubes, and is ignored by a preset, whose shapes say
+     * it. */
     if (given != 0 && (given != 3 || p)) {
         return tg_args_refuse(&app.args, "want --preset, or all of --m --n --k, or none of them");
     }
     code = tg_app_open(&app);
     if (code != TG_ARGS_GO_ON) return code;
     const size_t n = choose_shapes(&v, p, shapes);
+    /* Measured in the same minute as the products, since a shared machine's peak changes. */
     double peak = 0;
     tg_status status = tg_measure_peak(app.ctx, &peak);
     tg_jout j;

@@ -12,8 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A longer name is cut, and then found to be no preset. */
 enum { NAME_BYTES = 64 };
 
+/* Both commands of this file share it; each has its own table of options and its own defaults.
+ * Fields that a command has no option for keep their zero. */
 typedef struct values {
     const char *preset;
     int64_t steps, batch, warmup, steps_per_block;
@@ -45,13 +48,15 @@ static void print_head(const tg_app *app) {
            "95 % interval ms", "tok/s", "GFLOP/s", "peak", tg_term_style(&app->out, TG_PLAIN));
 }
 
-/* One row; ms is sorted for the table after it has gone out in its order. */
+/* One row. Statistics are taken of a sorted copy: JSON shows the times in the order of the steps,
+ * where a drift or a cold start can be seen. GFLOP/s are those of the median. */
 static void print_row(tg_jout *j, const tg_preset *p, const tg_rig *rig, double peak, double *ms,
                       size_t n) {
     double *sorted = malloc(n * sizeof *sorted);
     if (!sorted) return;
     memcpy(sorted, ms, n * sizeof *sorted);
     tg_stats_sort(sorted, n);
+    /* Not the mean: one step that a neighbour has interrupted would move it. */
     const double median = tg_stats_median(sorted, n);
     const tg_interval in = tg_stats_interval(sorted, n);
     const double gflops = rig->flop_per_step / median * 1e-6;
@@ -89,6 +94,7 @@ static tg_status time_preset(tg_app *app, const values *v, const tg_preset *p, d
                              tg_jout *j, double *ms) {
     tg_rig rig;
     const int32_t batch = v->batch ? (int32_t)v->batch : p->batch;
+    /* Warm-up steps touch every page and let the clock rate settle; they train like any other. */
     tg_status status = tg_rig_open(&rig, app->ctx, &p->config, batch);
     if (status != TG_OK) return status;
     status = tg_rig_steps(&rig, v->warmup, NULL);
@@ -107,9 +113,12 @@ static int time_list(tg_app *app, const values *v) {
         const size_t length = strcspn(list, ",");
         snprintf(name, sizeof name, "%.*s", (int)(length < NAME_BYTES ? length : NAME_BYTES - 1),
                  list);
+        /* Far more than there are presets; a name may be there twice, and is then timed twice. */
         if (n == sizeof presets / sizeof presets[0]) {
             return tg_args_refuse(&app->args, "--preset: want at most 32 names");
         }
+        /* Name and memory of each are checked here: nobody should wait minutes for the last one's
+         * error. */
         presets[n] = tg_bench_preset(&app->args, name);
         if (!presets[n]) return TG_EXIT_USAGE;
         const int code = tg_bench_room(app, presets[n++], (int32_t)v->batch, 1);
@@ -141,6 +150,8 @@ static int serve_blocks(tg_app *app, const values *v) {
     if (!p) return TG_EXIT_USAGE;
     const int room = tg_bench_room(app, p, (int32_t)v->batch, 1);
     if (room != TG_ARGS_GO_ON) return room;
+    /* One preset and not a list: the driver decides what it compares. The trainer lives on from
+     * block to block, so block k of two programs are the same steps of the same run. */
     const size_t n = (size_t)v->steps_per_block;
     double *ms = malloc(n * sizeof *ms);
     char line[64];
@@ -159,6 +170,7 @@ static int serve_blocks(tg_app *app, const values *v) {
     while (status == TG_OK && !ferror(stdout) && fgets(line, sizeof line, stdin)) {
         line[strcspn(line, "\r\n")] = '\0';
         if (strcmp(line, "quit") == 0) break;
+        /* A driver that speaks another protocol must not get times it would misread. */
         if (strcmp(line, "go") != 0) {
             tg_app_error(app, "want \"go\" or \"quit\" on standard input, have \"%s\"", line);
             break;
@@ -177,6 +189,8 @@ static int serve_blocks(tg_app *app, const values *v) {
     return code;
 }
 
+/* Both ways take --warmup and --batch; --steps counts without --blocks only, as --steps-per-block
+ * does with it. */
 int tg_bench_train(int argc, char **argv) {
     values v = { .preset = "small", .steps = 20, .warmup = 3, .steps_per_block = 10 };
     const tg_option_group group = TG_GROUP("Options", train_options, &v);
@@ -203,6 +217,8 @@ static const tg_command_spec profile_spec = {
     .about = "Shows which kernels the time of a training step goes to, costliest first.",
 };
 
+/* Rows are pairs of op and kernel; a plan has some dozens. Beyond the limit a row is not shown, and
+ * its time still counts in the total. */
 enum { ROWS_MAX = 256 };
 
 /* The rows are collected before one is printed: a share needs the whole. */
@@ -212,6 +228,7 @@ typedef struct rows {
     double total_ms;
 } rows;
 
+/* The library hands them out costliest first; that order is kept. Strings in a row are static. */
 static void on_row(void *user, const tg_profile_row *row) {
     rows *r = user;
     r->total_ms += row->ms;
@@ -233,6 +250,7 @@ static void print_rows(const tg_app *app, const rows *r) {
     printf("%-22s %-22s %6s %10.3f\n", "all", "", "", r->total_ms);
 }
 
+/* One list for a program to sort and add up; no row for the total. */
 static void print_rows_json(const tg_app *app, const rows *r, const char *preset) {
     tg_jout j;
     tg_bench_json_open(app, &j, "profile", 0);
@@ -252,6 +270,8 @@ static void print_rows_json(const tg_app *app, const rows *r, const char *preset
     tg_bench_json_close(&j);
 }
 
+/* The clock is read around every kernel here, so these steps are slower than those of bench train:
+ * the shares are what counts, not the sum. No warm-up: the first of the steps is among them. */
 int tg_bench_profile(int argc, char **argv) {
     values v = { .preset = "small", .steps = 10 };
     const tg_option_group group = TG_GROUP("Options", profile_options, &v);

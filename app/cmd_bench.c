@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+/* The conditions of every rig, and so of every number that was ever reported: to change one of them
+ * is to begin a new series. */
 enum { TEXT_BYTES = 1000000, WEIGHT_SEED = 42, TEXT_SEED = 1 };
 
 /* No validation and no copy of the best weights: a timed step is a training step and nothing else.
@@ -31,11 +33,14 @@ tg_status tg_rig_open(tg_rig *rig, tg_context *ctx, const tg_gpt_config *config,
         return status;
     }
     tg_trainer_options(rig->trainer, &o);
+    /* Options as the library completed them: a batch of 0 has become the preset's by now. */
     rig->flop_per_step = forecast.flop_per_step;
     rig->tokens_per_step = (int64_t)o.batch * o.accum * config->ctx;
     return TG_OK;
 }
 
+/* The trainer borrows the other two, so it goes first. A zeroed rig may be closed, and closed
+ * again. */
 void tg_rig_close(tg_rig *rig) {
     tg_trainer_free(rig->trainer);
     tg_model_free(rig->model);
@@ -74,6 +79,7 @@ int tg_bench_room(tg_app *app, const tg_preset *preset, int32_t batch, int copie
     o.keep_best = false;
     const tg_status status = tg_forecast_run(app->ctx, &preset->config, NULL, &o, &f);
     if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_WORKING);
+    /* 0 available means that the system did not say; then the user decides. */
     const uint64_t need = f.memory_bytes * (uint64_t)copies;
     if (f.memory_available_bytes == 0 || need <= f.memory_available_bytes) return TG_ARGS_GO_ON;
     tg_app_error(app, "%s: want %s of memory, have %s free", preset->name, TG_BYTES(need),
@@ -101,12 +107,15 @@ void tg_bench_json_close(tg_jout *j) {
     tg_jout_line(j);
 }
 
+/* Four digits are a tenth of a microsecond, below what the clock can tell apart. */
 void tg_bench_json_ms(tg_jout *j, const char *key, const double *ms, size_t n) {
     tg_jout_open(j, key, '[');
     for (size_t i = 0; i < n; i++) tg_jout_rounded(j, NULL, ms[i], 4);
     tg_jout_close(j);
 }
 
+/* Each benchmark parses its own options: argv begins behind its name. The order is that of the
+ * help. */
 int tg_cmd_bench(int argc, char **argv) {
     static const tg_subcommand list[] = {
         { "train", tg_bench_train, "milliseconds of a training step" },

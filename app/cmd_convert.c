@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+/* Both are indices of words, in the order of the enums below, which tie the table's rows to
+ * them. */
 typedef struct values {
     int dtype, format;
 } values;
@@ -44,6 +46,7 @@ static const struct {
     [INT4] = { [AUTO] = { TG_FILE_V2_INT4, "v2 int4" }, [V2] = { TG_FILE_V2_INT4, "v2 int4" } },
 };
 
+/* Both lengths are asked of the file system, after the fact: what counts is what lies there. */
 static void print_result(const tg_app *app, const char *in, const char *out, const char *layout) {
     const uint64_t in_bytes = tg_app_file_bytes(in), out_bytes = tg_app_file_bytes(out);
     if (app->globals.json) {
@@ -81,10 +84,14 @@ int tg_cmd_convert(int argc, char **argv) {
     }
     code = tg_app_open(&app);
     if (code != TG_ARGS_GO_ON) return code;
+    /* Asked first, since the library would only find out after reading all of IN's header. */
     if (!tg_app_can_write(out, why, sizeof why)) {
         tg_app_error(&app, "%s cannot be written: %s", out, why);
         return tg_app_end(&app, TG_EXIT_USAGE);
     }
+    /* Moments go along where the new layout has room for them; v1 and v2 in f32 get zeros where the
+     * input has none. f16 and int4 keep weights alone. Numbers that f16 cannot hold are an error
+     * that names the tensor, never an infinity. */
     const tg_status status = tg_file_convert(app.ctx, in, out, kinds[v.dtype][v.format].kind);
     if (status == TG_OK) {
         print_result(&app, in, out, layout);

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* bytes is int64_t, as all sizes of the parser are; it is 1 at least, so the casts below are
+ * safe. */
 typedef struct values {
     const char *out;
     int64_t bytes;
@@ -33,7 +35,10 @@ static const tg_command_spec spec = {
     .examples = "  tinygpt corpus stories --bytes 2M --out stories.txt\n",
 };
 
-/* Writes to the file, and takes away what a failed attempt left of a file that was not there. */
+/* Writes to the file, and takes away what a failed attempt left of a file that was not there. One
+ * that was there has been emptied by fopen, and stays: its owner may have linked it, or be reading
+ * it. lstat, so that a dangling link counts as there. The text is written in place and not renamed
+ * into it: /dev/stdout and pipes are fine targets for it. */
 static int write_file(tg_app *app, const values *v) {
     struct stat before;
     const bool existed = lstat(v->out, &before) == 0;
@@ -61,12 +66,14 @@ static int write_file(tg_app *app, const values *v) {
     return tg_app_failed(app, NULL, status, TG_WRITING);
 }
 
+/* No context is opened: the grammar needs no kernels, no threads and no memory to speak of. */
 static int stories(int argc, char **argv) {
     values v = { .bytes = 1000000, .seed = 42 };
     const tg_option_group group = TG_GROUP("Options", options, &v);
     tg_app app;
     int code = tg_app_parse(&app, &spec, &group, 1, argc, argv);
     if (code != TG_ARGS_GO_ON) return code;
+    /* Standard output would carry the text as well as the JSON, and neither could be parsed. */
     if (app.globals.json && !v.out) {
         return tg_args_refuse(&app.args,
                               "--json wants --out FILE: standard output carries the JSON");
@@ -94,6 +101,7 @@ static int stories(int argc, char **argv) {
     return TG_EXIT_DONE;
 }
 
+/* A list of one, so that a second corpus is a line here and no new command. */
 int tg_cmd_corpus(int argc, char **argv) {
     static const tg_subcommand list[] = {
         { "stories", stories, "small stories from a built-in grammar" },

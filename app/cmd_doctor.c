@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* data NULL: no text is looked at. folder is "." unless given. */
 typedef struct values {
     const char *data, *folder;
     bool quick, verbose, list_isas, list_levers;
@@ -38,6 +39,8 @@ static const tg_command_spec spec = {
 /* --------------------------------------------------------------------------------------- findings
  */
 
+/* Sections are headlines for people and a field of each finding for programs. title must be
+ * static. */
 void tg_doctor_section(tg_doctor *d, const char *title) {
     d->section = title;
     if (d->app->globals.json) return;
@@ -45,6 +48,9 @@ void tg_doctor_section(tg_doctor *d, const char *title) {
            tg_term_style(&d->app->out, TG_PLAIN));
 }
 
+/* The one way out for every finding, so that counting and both forms of output cannot differ. Texts
+ * quote names of files and CPUs, so a terminal gets them made safe; JSON escapes them itself.
+ * Flushed, because the next check may take seconds, or crash: then the last line says where. */
 void tg_doctor_find(tg_doctor *d, tg_mark mark, const char *format, ...) {
     static const char *const names[] = { "ok", "warn", "FAIL", "-" };
     static const char *const json_names[] = { "ok", "warn", "fail", "note" };
@@ -69,6 +75,8 @@ void tg_doctor_find(tg_doctor *d, tg_mark mark, const char *format, ...) {
     fflush(stdout);
 }
 
+/* A check that could not be made is a failure and not a note: nothing is known about what it would
+ * have found. ctx is the one that failed, which need not be the doctor's own. */
 void tg_doctor_failed(tg_doctor *d, tg_context *ctx, tg_status status, const char *what) {
     const char *text = ctx ? tg_context_error(ctx) : "";
     tg_doctor_find(d, TG_MARK_FAIL, "%s did not work: %s", what,
@@ -97,17 +105,20 @@ static void check_machine(tg_doctor *d) {
         tg_doctor_find(d, TG_MARK_NOTE, "its group has a quota of %.2f cores", m.cgroup_cpus);
     }
     const unsigned threads = tg_context_threads(ctx);
+    /* One thread more than a quota of, say, 1.5 cores is fine: quotas are over a period. */
     const bool many =
         threads > m.affinity_cpus || (m.cgroup_cpus > 0 && threads > m.cgroup_cpus + 1);
     tg_doctor_find(d, many ? TG_MARK_WARN : TG_MARK_OK, "%u thread%s%s", threads,
                    threads == 1 ? "" : "s",
                    many ? ": more than the cores it gets, which is slower" : "");
+    /* About what the larger presets take. Less is enough for the small ones, so it is a warning. */
     const bool tight = m.memory_available_bytes < UINT64_C(500000000);
     tg_doctor_find(d, tight ? TG_MARK_WARN : TG_MARK_OK, "%s of memory, %s free",
                    TG_BYTES(m.memory_bytes), TG_BYTES(m.memory_available_bytes));
 }
 
-/* The best usable row is the last one; what lies beyond it is said with its reason. */
+/* The best usable row is the last one; what lies beyond it is said with its reason, since "not in
+ * this build" and "not on this machine" have different remedies. */
 static void check_isa(tg_doctor *d) {
     const char *used = tg_context_isa(d->app->ctx), *best = used;
     tg_doctor_section(d, "instruction set");
@@ -153,6 +164,7 @@ static void check_levers(tg_doctor *d) {
 /* ------------------------------------------------------------------------- kernels and gradients
  */
 
+/* Several times the number of ops there are. */
 enum { OPS_MAX = 128, NAME_BYTES = 48 };
 
 /* What the cases of one op came to. The worst case is the one nearest to its tolerance. */
@@ -162,6 +174,8 @@ typedef struct op_sum {
     double worst; /* error / tolerance */
 } op_sum;
 
+/* One run of all checks: counts of everything, and a line for each op. On the heap, as it is
+ * large. */
 typedef struct tally {
     tg_doctor *doctor;
     op_sum op[OPS_MAX];
@@ -180,6 +194,8 @@ static op_sum *sum_of(tally *t, const char *name) {
     return sum;
 }
 
+/* Called for every case, passed or not. A failed one is told at once and in full; those that passed
+ * only count. A tolerance of 0 (copies, ids) has no share to be near to. */
 static void on_check(void *user, const tg_check *check) {
     tally *t = user;
     op_sum *sum = sum_of(t, check->op);
@@ -200,6 +216,7 @@ static void on_check(void *user, const tg_check *check) {
 typedef tg_status check_fn(tg_context *ctx, const char *filter, tg_check_fn report, void *user,
                            size_t *n_failed);
 
+/* n_failed is the library's own count, kept apart from the reports. */
 static void check_ops(tg_doctor *d, const values *v, const char *title, check_fn *run,
                       const char *against) {
     tg_context *ctx = d->app->ctx;
@@ -239,6 +256,8 @@ static void check_ops(tg_doctor *d, const values *v, const char *title, check_fn
 
 /* ------------------------------------------------------------------------------- speed and text */
 
+/* Numbers and no verdict: what is fast enough depends on the machine. The memory's speed takes
+ * longest, since 256 MiB have to be touched first. */
 static void check_speed(tg_doctor *d, const values *v) {
     tg_context *ctx = d->app->ctx;
     double gflops = 0, read = 0;
@@ -264,6 +283,8 @@ static void on_lint(void *user, const tg_lint *finding) {
     tg_doctor_find(user, marks[level], "%s", finding->text);
 }
 
+/* A finding of the lint that is an error has spoken for itself; only a failure without one, such as
+ * a file that is not there, gets a line here. */
 static void check_text(tg_doctor *d, const char *path) {
     tg_context *ctx = d->app->ctx;
     tg_text *text = NULL;
@@ -283,6 +304,7 @@ static void check_text(tg_doctor *d, const char *path) {
  */
 
 /* From what is cheap and explains the rest to what takes seconds. */
+/* tg_doctor_training and tg_doctor_files train for real, see doctor_run.c. */
 static void examine(tg_doctor *d, const values *v) {
     check_machine(d);
     check_isa(d);
@@ -311,6 +333,7 @@ int tg_cmd_doctor(int argc, char **argv) {
     tg_app app;
     int code = tg_app_parse(&app, &spec, &group, 1, argc, argv);
     if (code != TG_ARGS_GO_ON) return code;
+    /* Before the context: a list of what --isa takes must not fail because of --isa. */
     if (v.list_isas || v.list_levers) return print_names(&v);
     code = tg_app_open(&app);
     if (code != TG_ARGS_GO_ON) return code;

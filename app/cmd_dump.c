@@ -12,9 +12,12 @@ typedef struct values {
     int64_t batch;
 } values;
 
+/* The library's names, in the order of the words behind --plan: there, "all" is number 0, so plan i
+ * of this list is word i + 1. */
 static const char *const plans[] = { "train", "eval", "decode", "prefill" };
 enum { N_PLANS = sizeof plans / sizeof plans[0] };
 
+/* The batch of a preset is not used: a plan's shapes should not change with the preset's advice. */
 static const tg_option options[] = {
     TG_TEXT("--preset", values, preset, "NAME", "plans of a preset instead of a file's"),
     TG_CHOICE("--plan", values, plan, "all|train|eval|decode|prefill", "which plan"),
@@ -48,12 +51,16 @@ static tg_status dump_one(tg_app *app, const tg_gpt_config *config, const char *
     return status;
 }
 
+/* A plan depends on the configuration, the batch and the context's ISA, levers and threads, but on
+ * no weight: of a file only the sizes are used. The dump is what a refactoring is compared by, so
+ * it has no times and no addresses. */
 int tg_cmd_dump(int argc, char **argv) {
     values v = { 0 };
     const tg_option_group group = TG_GROUP("Options", options, &v);
     tg_app app;
     int code = tg_app_parse(&app, &spec, &group, 1, argc, argv);
     if (code != TG_ARGS_GO_ON) return code;
+    /* Exactly one of the two: a preset's name would be taken for a file, or the other way round. */
     if ((app.args.n_pos == 1) == (v.preset != NULL)) {
         return tg_args_refuse(&app.args, "want MODEL or --preset NAME, have %s",
                               v.preset ? "both" : "none");
@@ -79,6 +86,8 @@ int tg_cmd_dump(int argc, char **argv) {
         tg_model_free(model);
     }
     tg_jout j = tg_jout_to(stdout);
+    /* JSON is begun only once the configuration is known; an object that was begun is closed even
+     * if a plan fails in the middle, so that what was printed can be parsed. */
     const bool json = app.globals.json && status == TG_OK;
     if (json) tg_jout_open(&j, NULL, '{');
     for (size_t i = 0; i < N_PLANS && status == TG_OK; i++) {

@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+/* val and windows mean what they mean to train, so that its validation can be repeated by hand. */
 typedef struct values {
     const char *data;
     double val;
@@ -48,6 +49,7 @@ static void print_result(const tg_app *app, const values *v, double loss, uint64
         tg_jout_line(&j);
         return;
     }
+    /* Beyond four digits a loss tells builds apart and not models; JSON has them for that. */
     printf("loss          %.4f nats a byte\n", loss);
     printf("perplexity    %.3f\n", tg_fmt_perplexity(loss));
     printf("bits a byte   %.4f\n", loss / TG_LN2);
@@ -62,6 +64,9 @@ static tg_status evaluate(tg_app *app, const values *v, tg_model *model, tg_text
     o.val_fraction = v->val;
     o.eval_windows = (int32_t)v->windows;
     o.keep_best = false;
+    /* One step is the least that options allow; it is never taken. Without keep_best there is no
+     * copy of the weights. Gradients and moments are allocated, but their pages are never
+     * touched. */
     tg_status status = tg_trainer_new(app->ctx, model, text, &o, &trainer);
     if (status != TG_OK) return status;
     status = tg_trainer_eval(trainer, loss);
@@ -82,6 +87,7 @@ int tg_cmd_eval(int argc, char **argv) {
     tg_model *model = NULL;
     tg_text *text = NULL;
     double loss = NAN;
+    /* Each step is skipped after an error, and everything is freed below, where NULL is fine. */
     tg_status status = tg_model_open(app.ctx, app.args.pos[0], &model);
     if (status == TG_OK) status = tg_text_open(app.ctx, v.data, &text);
     if (status == TG_OK) status = evaluate(&app, &v, model, text, &loss);

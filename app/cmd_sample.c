@@ -12,8 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Far beyond any window: a longer prompt is cut to its end, but it has to be read for that. */
 enum { PROMPT_LIMIT = 64 << 20 };
 
+/* Sampling options start with the library's defaults; ctx 0 is the model's own window. */
 typedef struct values {
     const char *prompt, *file;
     int64_t tokens, top_k, repeat_last, ctx;
@@ -67,6 +69,7 @@ typedef struct job {
     tg_app_buffer text; /* of --json */
 } job;
 
+/* The session borrows the model, so it goes first. Takes a job at any stage. */
 static void free_job(job *j) {
     tg_session_free(j->session);
     tg_model_free(j->model);
@@ -83,6 +86,8 @@ typedef struct sink {
     char last; /* byte that went out last: does the line still want an end? */
 } sink;
 
+/* Flushed at every piece, since somebody watches the text grow. A reader that has gone stops the
+ * text: a pipe's error is an answer here, as SIGPIPE is ignored (main.c). */
 static int write_piece(void *user, const char *bytes, size_t n_bytes) {
     sink *s = user;
     if (!s->out) return tg_app_buffer_add(s->buffer, bytes, n_bytes);
@@ -92,6 +97,7 @@ static int write_piece(void *user, const char *bytes, size_t n_bytes) {
     return fflush(s->out->file) != 0;
 }
 
+/* Asked once a token. The model is not interrupted within one. */
 static int cancel_on_signal(void *user) {
     (void)user;
     return tg_signals_caught();
@@ -110,7 +116,8 @@ static int get_prompt(tg_app *app, const values *v, job *j) {
     return TG_ARGS_GO_ON;
 }
 
-/* The ids that --json prints; an empty prompt has none. */
+/* The ids that --json prints; an empty prompt has none. The room for new ones is allocated for all
+ * tokens that were asked for, so that nothing can fail in the middle of the text. */
 static int get_ids(tg_app *app, const values *v, job *j) {
     tg_status status = TG_OK;
     size_t n = 0;
@@ -134,7 +141,8 @@ static int get_ids(tg_app *app, const values *v, job *j) {
     return TG_ARGS_GO_ON;
 }
 
-/* One object at the end: a reader gets all of it or nothing. */
+/* One object at the end: a reader gets all of it or nothing. Of a text that was stopped there are as
+ * many ids as tokens were drawn; text and ids can differ in a character that was not whole yet. */
 static void print_json(const job *j, const tg_generate_stats *stats) {
     tg_jout o = tg_jout_to(stdout);
     tg_jout_open(&o, NULL, '{');
@@ -155,6 +163,7 @@ static void print_json(const job *j, const tg_generate_stats *stats) {
 }
 
 /* What the text does not show: that the model has not seen all of the prompt, or has forgotten. */
+/* On standard error in every mode: standard output is the text or the JSON, and nothing else. */
 static void tell(const values *v, const job *j, const tg_generate_stats *stats) {
     const size_t window = tg_session_capacity(j->session);
     if (stats->prompt_dropped > 0) {
@@ -190,6 +199,8 @@ static int generate(tg_app *app, const values *v, job *j) {
     o.repeat_penalty = v->repeat_penalty;
     o.repeat_last = (int32_t)v->repeat_last;
     o.seed = v->seed;
+    /* The prompt goes out through the same gate as the text, so that it cannot steer a terminal
+     * either. */
     if (!json && (app->out.tty || v->echo)) {
         fputs(tg_term_style(&app->out, TG_BOLD), stdout);
         write_piece(&s, j->prompt, j->prompt_bytes);
@@ -198,6 +209,7 @@ static int generate(tg_app *app, const values *v, job *j) {
     const tg_status status =
         tg_session_generate(j->session, j->prompt, j->prompt_bytes, &o, (size_t)v->tokens,
                             write_piece, cancel_on_signal, &s, j->ids, &stats);
+    /* TG_STOPPED has two causes, and only one is a wish: a signal, or a write that failed. */
     const bool stopped = status == TG_STOPPED && tg_signals_caught();
     if (app->out.tty && !json && s.last != '\n') fputc('\n', stdout);
     /* A write that failed stops the text; main finds the failure and tells of it. */
@@ -210,6 +222,7 @@ static int generate(tg_app *app, const values *v, job *j) {
     return stopped ? TG_EXIT_INTERRUPTED : TG_EXIT_DONE;
 }
 
+/* In the order of what can be told without work: options, then the prompt, then the model. */
 int tg_cmd_sample(int argc, char **argv) {
     const tg_sample_options d = tg_sample_options_default();
     values v = { .prompt = "",
@@ -228,6 +241,7 @@ int tg_cmd_sample(int argc, char **argv) {
     if (v.file && tg_args_given(&app.args, "--prompt")) {
         return tg_args_refuse(&app.args, "want --prompt or --file, have both");
     }
+    /* Known to the parser, so that the answer is about this build and not about a typing error. */
     if (v.kv != 0) {
         return tg_args_refuse(&app.args, "--kv: this build keeps the cache in f32 only");
     }

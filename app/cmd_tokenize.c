@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The ids of a text take four times its size, hence a limit. A piece is one byte today; the room is
+ * for the longest token of a vocabulary with merges, at six characters a strange byte. */
 enum { TEXT_LIMIT = 256 << 20, PIECE_BYTES = 1024 };
 
 typedef struct values {
@@ -30,7 +32,8 @@ static const tg_command_spec spec = {
     .examples = "  tinygpt tokenize run.tinygpt \"To be, or not to be\"\n",
 };
 
-/* The piece of a token as text; bytes that are no whole character as <0xNN>. */
+/* The piece of a token as text; bytes that are no whole character as <0xNN>. out has PIECE_BYTES;
+ * the loop ends while there is room for one more item of either kind and the end. */
 static void piece_text(const tg_model *model, int32_t id, char *out) {
     size_t n = 0, used = 0;
     const char *piece = tg_model_piece(model, id, &n);
@@ -70,6 +73,8 @@ static void print_json(const tg_model *model, const int32_t *ids, size_t n) {
 }
 
 /* Blanks and line ends get a visible form, or the table would fall apart. */
+/* %-6s counts bytes, so a piece of several of them makes its cell wider; pieces of a byte model
+ * have one. A cell is 13 columns: six for the id, a blank, six for the piece. */
 static void print_table(const tg_app *app, const tg_model *model, const int32_t *ids, size_t n) {
     char piece[PIECE_BYTES], safe[PIECE_BYTES];
     const tg_term *out = &app->out;
@@ -88,7 +93,8 @@ static void print_table(const tg_app *app, const tg_model *model, const int32_t 
            tg_term_style(out, TG_PLAIN));
 }
 
-/* Counted first, then written into an array of that size. */
+/* Counted first, then written into an array of that size. The first call answers E_FULL, since it
+ * was given no room, unless there is nothing to write: both say how many there are. */
 static int tokenize(tg_app *app, const tg_model *model, const char *text, size_t n_bytes) {
     size_t n = 0;
     tg_status status = tg_model_tokenize(model, text, n_bytes, NULL, 0, &n);
@@ -113,12 +119,15 @@ static int tokenize(tg_app *app, const tg_model *model, const char *text, size_t
     return code;
 }
 
+/* The text is read before the model is opened, so that a pipe's writer is not kept waiting by
+ * it. */
 int tg_cmd_tokenize(int argc, char **argv) {
     values v = { 0 };
     const tg_option_group group = TG_GROUP("Options", options, &v);
     tg_app app;
     int code = tg_app_parse(&app, &spec, &group, 1, argc, argv);
     if (code != TG_ARGS_GO_ON) return code;
+    /* Exactly one source. An empty TEXT is one: it has no tokens, which is a fair answer. */
     const bool has_text = app.args.n_pos == 2;
     if (has_text == (v.file != NULL)) {
         return tg_args_refuse(&app.args, "want TEXT or --file F, have %s",

@@ -18,8 +18,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* PATH_BYTES is what Linux takes at most; 16 of them stay free for what is hung on a name. */
 enum { PATH_BYTES = 4096, WHY_BYTES = 512 };
 
+/* Sizes and intervals of 0 or -1 mean "not given": 0 where it would make no sense as a value, -1
+ * where it does ("never"). What is not given comes from the preset, or is derived from the run's
+ * length. All else starts with the library's defaults (tg_cmd_train), which the help prints. */
 typedef struct values {
     const char *data, *preset, *from, *resume, *out, *log, *svg, *sample_prompt, *fault_nan;
     int64_t layers, width, heads, ctx;
@@ -51,6 +55,9 @@ static const tg_option model_options[] = {
             "go on with the very run in FILE; takes --data and, for more steps, --steps"),
 };
 
+/* Ranges are at most those of tg_train_options_check, which asks again: here a wrong value gets the
+ * name that the user typed, there the name of a field. What concerns two options at once, such as a
+ * warm-up longer than the run, is left to the library. */
 static const tg_option run_options[] = {
     TG_INT("--steps", values, steps, 1, 1000000000, "N",
            "steps of the whole run (default: the preset's)", .hide_default = true),
@@ -98,6 +105,7 @@ static const tg_option show_options[] = {
             "test aid: put a NaN into tensor NAME before step STEP", .hidden = true),
 };
 
+/* Behind the options in --help; printed to the same stream, standard output. */
 static void print_presets(void) {
     const tg_preset *p;
     printf("\nPresets\n");
@@ -123,7 +131,9 @@ static const tg_command_spec spec = {
 /* ------------------------------------------------------------------------------ options and sizes
  */
 
-/* What a saved run keeps to itself: it would be another run with these changed. */
+/* What a saved run keeps to itself: it would be another run with these changed. Everything that
+ * decides a bit of a later step is here; a new option that does so belongs in this list. --steps may
+ * change, although it stretches a schedule: going on for longer is what people resume for. */
 static const char *const fixed_by_resume[] = {
     "--preset", "--layers",     "--width",        "--heads",        "--ctx",
     "--batch",  "--accum",      "--lr",           "--schedule",     "--warmup",
@@ -131,6 +141,8 @@ static const char *const fixed_by_resume[] = {
     "--val",    "--eval-every", "--eval-windows", "--patience",     "--skip-bad-steps",
 };
 
+/* Only the sizes: they are the weights' own. Whatever says how to train is free, the seed as
+ * well. */
 static const char *const fixed_by_from[] = { "--preset", "--layers", "--width", "--heads",
                                              "--ctx" };
 
@@ -144,6 +156,8 @@ static int check_options(const tg_args *args, const values *v) {
     if (v->no_save && (v->out || tg_args_given(args, "--save-every"))) {
         return tg_args_refuse(args, "--no-save contradicts --out and --save-every");
     }
+    /* Told by "was given" and not by the value: --lr 3e-4 on a run of 3e-4 is refused, too, since
+     * it shows a wrong idea of what --resume does. */
     for (size_t i = 0; v->resume && i < sizeof fixed_by_resume / sizeof *fixed_by_resume; i++) {
         if (!tg_args_given(args, fixed_by_resume[i])) continue;
         return tg_args_refuse(args,
@@ -159,7 +173,8 @@ static int check_options(const tg_args *args, const values *v) {
     return TG_ARGS_GO_ON;
 }
 
-/* "blocks.0.mlp.fc_in.weight@12" is cut at its last '@'; the caller frees *name. */
+/* "blocks.0.mlp.fc_in.weight@12" is cut at its last '@'; the caller frees *name. Steps count from 1
+ * here, as they are shown. Whether there is such a tensor the trainer finds out, once it exists. */
 static int parse_fault(const tg_args *args, const char *text, char **name, int64_t *step) {
     const char *at = strrchr(text, '@');
     if (!at || at == text || !tg_args_int64(at + 1, step) || *step < 1) {
@@ -173,7 +188,8 @@ static int parse_fault(const tg_args *args, const char *text, char **name, int64
     return TG_ARGS_GO_ON;
 }
 
-/* The configuration from --preset and the sizes beside it. */
+/* The configuration from --preset and the sizes beside it. Another width brings its own fourfold
+ * mlp and number of heads, unless --heads says otherwise: a preset's heads need not divide it. */
 static int choose_config(const tg_args *args, const values *v, tg_gpt_config *config,
                          const tg_preset **preset) {
     const char *name = v->preset ? v->preset : "small";
@@ -204,7 +220,8 @@ static int choose_config(const tg_args *args, const values *v, tg_gpt_config *co
     return TG_ARGS_GO_ON;
 }
 
-/* Nobody asked: the usual interval, or ten validations in a run that is too short for it. */
+/* Nobody asked: the usual interval, or ten validations in a run that is too short for it; never more
+ * often than every ten steps, where they would take longer than the training. */
 static int64_t eval_interval(const tg_train_options *o) {
     const int64_t tenth = o->steps / 10 > 10 ? o->steps / 10 : 10;
     return tenth < o->eval_every ? tenth : o->eval_every;
@@ -212,6 +229,7 @@ static int64_t eval_interval(const tg_train_options *o) {
 
 /* The preset suggests how long and in which batches; what is given on the command line wins. The
  * best weights are kept only where a file for them will be written. */
+/* With --from there is no preset: batch 0 makes the library look for one with the same sizes. */
 static tg_train_options train_options(const values *v, const tg_preset *preset) {
     tg_train_options o = tg_train_options_default();
     o.steps = v->steps ? v->steps : preset ? preset->steps : o.steps;
@@ -242,6 +260,8 @@ static tg_train_options train_options(const values *v, const tg_preset *preset) 
 static void free_name(char *out, size_t cap) {
     snprintf(out, cap, "run.tinygpt");
     for (int i = 2; i < 100000; i++) {
+        /* A file that exists and cannot be opened counts as taken, by errno: only ENOENT is a free
+         * name. */
         FILE *f = fopen(out, "rb");
         if (!f && errno == ENOENT) return;
         if (f) fclose(f);
@@ -249,7 +269,8 @@ static void free_name(char *out, size_t cap) {
     }
 }
 
-/* Names of what is written; an empty one is not. */
+/* Names of what is written; an empty one is not. All come from out: the best weights and the picture
+ * lie beside it. The log is open from the end of the preparations on (open_log). */
 typedef struct files {
     char out[PATH_BYTES], best[PATH_BYTES], svg[PATH_BYTES];
     FILE *log;
@@ -263,7 +284,16 @@ static int want_writable(tg_app *app, const char *option, const char *path) {
     return TG_EXIT_USAGE;
 }
 
-/* Settles the names of what is written, and tries all of them. */
+/*
+ * Settles the names of what is written, and tries all of them:
+ *
+ *   --out FILE      FILE, FILE.best, FILE.svg
+ *   --resume FILE   the same names as with --out FILE, unless that is given, too
+ *   neither         run.tinygpt, or the next free name
+ *   --no-save       only what --svg and --log name
+ *
+ * FILE.best and FILE.svg are not tried: they are in the folder that was.
+ */
 static int choose_files(tg_app *app, const values *v, files *f) {
     int code = TG_ARGS_GO_ON;
     const char *given = v->out ? v->out : v->resume;
@@ -285,6 +315,8 @@ static int choose_files(tg_app *app, const values *v, files *f) {
         snprintf(f->svg, sizeof f->svg, "%s", v->svg);
         if (code == TG_ARGS_GO_ON) code = want_writable(app, "--svg", v->svg);
     }
+    /* A warning and no question: the program must run without anybody there to answer, and nothing
+     * is lost at once, as the old file becomes .prev. */
     if (code == TG_ARGS_GO_ON && v->out && !v->resume) {
         FILE *old = fopen(v->out, "rb");
         if (old) {
@@ -301,7 +333,8 @@ static int choose_files(tg_app *app, const values *v, files *f) {
 /* ----------------------------------------------------------------------------------------- checks
  */
 
-/* Errors and warnings of a lint always go out, remarks only where the plan is shown. */
+/* Errors and warnings of a lint always go out, remarks only where the plan is shown. An error does
+ * not end the lint: all of them are told, and the run is refused afterwards. */
 typedef struct lint {
     tg_app *app;
     bool quiet, refused;
@@ -361,6 +394,7 @@ static void print_plan(tg_app *app, const values *v, const tg_gpt_config *c,
     fprintf(p, " (%s a step", TG_TIME(f->ms_per_step / 1000));
     if (f->peak_gflops > 0) fprintf(p, "; peak %.0f GFLOP/s", f->peak_gflops);
     fputs(")\n", p);
+    /* The library's advice is one string of lines; the first one gets the label. */
     for (const char *line = f->advice; *line;) {
         const int n = (int)strcspn(line, "\n");
         fprintf(p, "  %-9s %.*s\n", line == f->advice ? "advice" : "", n, line);
@@ -369,7 +403,9 @@ static void print_plan(tg_app *app, const values *v, const tg_gpt_config *c,
     fputc('\n', p);
 }
 
-/* Refuses a run that this machine has no room for. */
+/* Refuses a run that this machine has no room for: memory for the run, disk for one save. More disk
+ * than that (the .prev, the best weights) is a warning, since files that a save replaces may free
+ * it. UINT64_MAX bytes free and 0 bytes available stand for "unknown" and refuse nothing. */
 static int check_room(tg_app *app, const values *v, const tg_forecast *f, const char *out,
                       uint64_t disk_free) {
     const bool tight_memory =
@@ -408,6 +444,7 @@ typedef struct parts {
     int64_t fault_step;
 } parts;
 
+/* In the order of what borrows from what: trainer, model, text. Takes parts at any stage. */
 static void free_parts(parts *p) {
     if (p->files.log) fclose(p->files.log);
     tg_trainer_free(p->trainer);
@@ -416,7 +453,8 @@ static void free_parts(parts *p) {
     free(p->fault);
 }
 
-/* A new run: forecast first, and only then the memory. */
+/* A new run: forecast first, and only then the memory. With --from the weights are there before the
+ * forecast, as its sizes are only known from them; the forecast is still about the whole run. */
 static int make_new(tg_app *app, const values *v, parts *p, tg_train_options *o,
                     tg_forecast *forecast, uint64_t disk_free) {
     tg_status status = TG_OK;
@@ -439,7 +477,8 @@ static int make_new(tg_app *app, const values *v, parts *p, tg_train_options *o,
     return TG_ARGS_GO_ON;
 }
 
-/* Everything but the text and the number of steps comes from the file. */
+/* Everything but the text and the number of steps comes from the file. The options that are shown
+ * and used from here on are read back from the trainer; those of v are defaults. */
 static int make_resumed(tg_app *app, const values *v, parts *p, tg_train_options *o,
                         tg_forecast *forecast, uint64_t disk_free) {
     tg_model_info info;
@@ -486,6 +525,8 @@ static int prepare(tg_app *app, const values *v, parts *p, tg_train_options *o) 
     return open_log(app, v, p);
 }
 
+/* From plan to loop: a tg_trainrun borrows all that p owns, but for the log. A log that could not
+ * be written makes the exit code 1 even if the training itself went well: somebody reads it. */
 static int run(tg_app *app, const values *v, parts *p, const tg_train_options *o) {
     const bool saving = p->files.out[0] != '\0';
     tg_trainrun r = {
@@ -562,6 +603,8 @@ int tg_cmd_train(int argc, char **argv) {
         free_parts(&p);
         return code;
     }
+    /* From here on Ctrl-C is a wish that is read between slices. Before it, it simply ends the
+     * program, which has nothing to save yet. */
     tg_signals_install();
     code = prepare(&app, &v, &p, &o);
     if (code == TG_ARGS_GO_ON) code = run(&app, &v, &p, &o);

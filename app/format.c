@@ -9,6 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Units of 1000, as disks have, and not of 1024: the numbers stand beside file lengths. Three
+ * digits that count; the limits 9.995 and 99.95 are where %.2f and %.1f would round up to a
+ * fourth. */
 char *tg_fmt_bytes(char *buf, uint64_t n) {
     static const char *const units[] = { "bytes", "kB", "MB", "GB", "TB", "PB", "EB" };
     double value = (double)n;
@@ -29,7 +32,7 @@ char *tg_fmt_bytes(char *buf, uint64_t n) {
 
 /* A comma before every third digit, counted from the end. */
 char *tg_fmt_count(char *buf, uint64_t n) {
-    char digits[24];
+    char digits[24]; /* 2^64 has 20, and 6 commas come between: 27 bytes fit into TG_FMT_BYTES */
     const int length = snprintf(digits, sizeof digits, "%" PRIu64, n);
     int out = 0;
     for (int i = 0; i < length; i++) {
@@ -63,6 +66,8 @@ char *tg_fmt_time(char *buf, double seconds) {
         snprintf(buf, TG_FMT_BYTES, "unknown");
         return buf;
     }
+    /* Rounded once, here: 59.6 s is 60 s, and so a minute, and not "60 s". Each limit below is
+     * where its own format would round up to the next unit. */
     const int64_t whole = (int64_t)(seconds + 0.5);
     if (seconds > 0 && seconds < 0.0005) {
         snprintf(buf, TG_FMT_BYTES, "less than 1 ms");
@@ -98,6 +103,7 @@ char *tg_fmt_clock(char *buf, double seconds) {
     return buf;
 }
 
+/* No number for a share of 0 or less: it stands for "not known", a peak that was not measured. */
 char *tg_fmt_percent(char *buf, double share) {
     if (!isfinite(share) || share <= 0) {
         snprintf(buf, TG_FMT_BYTES, "-");
@@ -107,7 +113,9 @@ char *tg_fmt_percent(char *buf, double share) {
     return buf;
 }
 
-/* e for each whole nat, then the series for the rest of it, which ends after 20 terms. */
+/* e for each whole nat, then the series for the rest of it, which ends after 20 terms: 1 / 20! is
+ * below a double's last bit. Our own, since the program is linked without libm, and the same digits
+ * should be printed on every machine. A loss is not negative; exp(709.8) is the largest double. */
 double tg_fmt_perplexity(double loss) {
     if (!isfinite(loss)) return loss;
     if (loss > 709) return HUGE_VAL;
@@ -120,6 +128,8 @@ double tg_fmt_perplexity(double loss) {
     return product * sum;
 }
 
+/* Bytes of the first character, 0 if it is not valid UTF-8 or is cut off (RFC 3629, table 3-7 of
+ * Unicode). Both mean the same to callers: show the byte, go on behind it. */
 size_t tg_fmt_utf8_length(const char *bytes, size_t n_bytes) {
     if (n_bytes == 0) return 0;
     const unsigned char *b = (const unsigned char *)bytes;
@@ -147,7 +157,9 @@ size_t tg_fmt_utf8_length(const char *bytes, size_t n_bytes) {
     return length;
 }
 
-/* Cut between characters, never within one. */
+/* Cut between characters, never within one. cap is 4 at least. Every step leaves room for the three
+ * dots and the end, so the cut can be decided when it comes, without looking ahead; for that a text
+ * that would just fit is cut as well. */
 char *tg_fmt_safe(char *out, size_t cap, const char *text) {
     size_t left = strlen(text), used = 0;
     while (left > 0) {
@@ -180,7 +192,8 @@ char *tg_fmt_safe(char *out, size_t cap, const char *text) {
     return out;
 }
 
-/* Better to quote too much: what a shell takes as special differs between shells. */
+/* Better to quote too much: what a shell takes as special differs between shells. A word that does
+ * not fit gives "": a command that is cut would be a different one, and somebody may run it. */
 char *tg_fmt_shell(char *out, size_t cap, const char *word) {
     static const char harmless[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                    "0123456789_./:=@%+,-";

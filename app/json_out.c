@@ -10,9 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Writes straight through, without a tree: what was printed before a failure stays printed. Errors
+ * of the stream stick in it and are found by main. The caller keeps the file. */
 tg_jout tg_jout_to(FILE *file) { return (tg_jout) { .file = file }; }
 
-/* DEL is escaped too: it is legal in JSON, and harmless nowhere else. */
+/* DEL is escaped too: it is legal in JSON, and harmless nowhere else. Bytes that are no UTF-8 become
+ * U+FFFD, one each: JSON is UTF-8, and one bad name must not make the whole output unreadable. */
 static void put_string(FILE *f, const char *bytes, size_t n_bytes) {
     fputc('"', f);
     while (n_bytes > 0) {
@@ -39,7 +42,8 @@ static void put_string(FILE *f, const char *bytes, size_t n_bytes) {
     fputc('"', f);
 }
 
-/* The comma before a value, and its key. */
+/* The comma before a value, and its key. has[d] says whether the list or object at depth d has a
+ * member already. key is NULL in a list, and at the top. */
 static void begin_value(tg_jout *j, const char *key) {
     if (j->depth > 0) {
         if (j->has[j->depth - 1]) fputc(',', j->file);
@@ -62,6 +66,7 @@ void tg_jout_open(tg_jout *j, const char *key, char bracket) {
 
 void tg_jout_close(tg_jout *j) { fputc(j->closer[--j->depth], j->file); }
 
+/* One line a document, flushed: readers of a pipe get it when it is whole. */
 void tg_jout_line(tg_jout *j) {
     fputc('\n', j->file);
     fflush(j->file);
@@ -72,6 +77,7 @@ void tg_jout_text_n(tg_jout *j, const char *key, const char *bytes, size_t n_byt
     put_string(j->file, bytes, n_bytes);
 }
 
+/* NULL becomes null, so that "unknown" needs no branch in the callers. */
 void tg_jout_text(tg_jout *j, const char *key, const char *text) {
     if (text) {
         tg_jout_text_n(j, key, text, strlen(text));

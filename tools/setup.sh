@@ -12,6 +12,8 @@ want clang-format-19 clang-format-19
 want qemu-aarch64 qemu-user
 want aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
 want xz xz-utils
+want wasm-ld-19 lld-19
+want node nodejs
 [ -e /usr/include/cmocka.h ] || missing+=(libcmocka-dev)
 [ -e /usr/aarch64-linux-gnu/include/stdio.h ] || missing+=(libc6-dev-arm64-cross)
 ls /usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.fuzzer-*.a >/dev/null 2>&1 || missing+=(libclang-rt-19-dev)

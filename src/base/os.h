@@ -1,9 +1,9 @@
 /*
  * os.h - all that the library wants from an operating system, and nothing of how.
  *
- * os_posix*.c implements it and is the only place with system calls; another system gets a file of
- * its own. Every function that can fail returns a tg_status, and its message names the path, what
- * was wanted, and the system's reason.
+ * os_posix*.c implements it and is the only place with system calls; another system gets files of
+ * its own, as os_wasm*.c are for WebAssembly. Every function that can fail returns a tg_status, and
+ * its message names the path, what was wanted, and the system's reason.
  */
 #ifndef TG_BASE_OS_H
 #define TG_BASE_OS_H
@@ -17,8 +17,8 @@
 /* The system's heap as a tg_alloc_fn; user is not used. */
 void *tg_os_heap(void *user, void *ptr, size_t old_bytes, size_t new_bytes);
 
-/* Zeroed pages, 2 MiB aligned, with huge pages asked for or declined; NULL if there are none. bytes is rounded
- * up to whole pages by both. */
+/* Zeroed pages, with huge pages asked for or declined; NULL if there are none. 2 MiB aligned, and a
+ * page in WebAssembly. bytes is rounded up to whole pages by both. */
 void *tg_os_pages_new(size_t bytes, bool huge);
 void tg_os_pages_free(void *pages, size_t bytes);
 size_t tg_os_page_bytes(void);

@@ -22,6 +22,8 @@ static const char *param_of(const tg_layout *l, size_t i) {
     return "?";
 }
 
+/* States are scanned by element and named by parameter, since a flat array of all parameters would
+ * be no help. name is left alone unless something was found. */
 static bool find_in_flat(const tg_layout *l, const float *flat, const char *what, char *name,
                          size_t name_bytes) {
     for (size_t i = 0; i < l->n_elems; i++) {
@@ -55,6 +57,9 @@ static tg_status find_in_steps(tg_trainer *t, char *name, size_t name_bytes, boo
     return TG_OK;
 }
 
+/* From cause to effect: a bad weight spoils all that follows, so it is looked for first. Gradients
+ * are rebuilt by the replay, so a poison in one of them has to be put in again. A loss or norm that
+ * overflows although every tensor is finite is possible, and gets a sentence of its own. */
 tg_status tg_train_find_bad(tg_trainer *t, char *name, size_t name_bytes) {
     bool found = find_in_flat(&t->model->layout, t->model->weights, "weights", name, name_bytes);
     if (!found) TG_TRY(find_in_steps(t, name, name_bytes, &found));

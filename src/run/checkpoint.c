@@ -16,6 +16,8 @@
 #include "run/train.h"
 #include "simd/cpu.h"
 
+/* Borrows the trainer's history: valid as long as no step is taken. All options are known here,
+ * while a file of the original knows six. */
 static tg_meta meta_of(const tg_trainer *t) {
     tg_meta m;
     tg_meta_init(&m);
@@ -29,6 +31,7 @@ static tg_meta meta_of(const tg_trainer *t) {
     return m;
 }
 
+/* The mark goes out as a plain number, 32 bits, so it survives readers with doubles. */
 static void put_text(const tg_trainer *t, tg_json_writer *w) {
     tg_json_key(w, "text");
     tg_json_begin_object(w);
@@ -39,6 +42,9 @@ static void put_text(const tg_trainer *t, tg_json_writer *w) {
     tg_json_end_object(w);
 }
 
+/* Counters that no other member has. lossHash is a 64-bit whole number: programs that read JSON
+ * numbers as doubles lose its low bits, but tinygpt reads it exactly (tg_json_uint64). Losses are
+ * written with as many digits as they need to come back to the bit; NaN becomes null. */
 static void put_run(const tg_trainer *t, tg_json_writer *w) {
     size_t n;
     const bool fused = tg_isa_list(&n)[t->ctx->isa].fused;
@@ -88,6 +94,9 @@ static void put_header(const tg_trainer *t, tg_json_writer *w, const tg_meta *me
     tg_json_end_object(w);
 }
 
+/* The whole header is built in memory before the file is begun: its length stands in front of it.
+ * source decides what is saved, so weights without moments also lose "run": a file that cannot be
+ * resumed should not look as if it could. */
 static tg_status write_file(tg_trainer *t, const char *path, const tg_meta *meta, int64_t step,
                             const tg_flat_source *source, bool keep_prev) {
     tg_buf text;
@@ -103,6 +112,10 @@ static tg_status write_file(tg_trainer *t, const char *path, const tg_meta *meta
     return s;
 }
 
+/* Settling first makes this callable at any moment, also in the middle of a step; the micro-steps
+ * that are dropped are computed again later, to the same bits. keep_prev renames the old file to
+ * PATH.prev, except after a resume from PATH.prev: there PATH is the damaged one, and keeping it
+ * would overwrite the only good save. */
 tg_status tg_train_save(tg_trainer *t, const char *path) {
     tg_train_settle(t);
     const tg_meta meta = meta_of(t);
@@ -113,6 +126,8 @@ tg_status tg_train_save(tg_trainer *t, const char *path) {
     return s;
 }
 
+/* The history is cut at the best step, so the file tells the story of its own weights. No .prev: a
+ * newer best replaces an older one, and the run's own save is the safety net. */
 tg_status tg_train_save_best(tg_trainer *t, const char *path) {
     if (!t->best_held)
         return tg_fail(&t->ctx->err, TG_E_ARG,
@@ -149,6 +164,8 @@ static tg_status get_int(tg_ctx *err, const tg_json *run, const char *key, int64
     return TG_OK;
 }
 
+/* Files of this program only: so everything is required, and what is missing is damage. The class
+ * is the exception, since it only decides about a warning. The counters are not held against the history: they are trusted, as the checksums agreed. */
 static tg_status read_run(tg_trainer *t, const tg_json *run) {
     tg_ctx *err = &t->ctx->err;
     const tg_json *v;
@@ -175,6 +192,8 @@ static tg_status read_run(tg_trainer *t, const tg_json *run) {
     return TG_OK;
 }
 
+/* Another text would not fail later, it would silently be another run: hence an error, and
+ * advice. */
 static tg_status check_same_text(tg_trainer *t, const tg_file *f) {
     tg_ctx *err = &t->ctx->err;
     const tg_json *text = tg_json_get(f->header, "text"), *v;
@@ -194,6 +213,7 @@ static tg_status check_same_text(tg_trainer *t, const tg_file *f) {
     return TG_OK;
 }
 
+/* A longer history than we keep can come from another program; its newest part is taken. */
 static void restore_history(tg_trainer *t, const tg_meta *meta) {
     const size_t skip = meta->n_history > TG_HISTORY_MAX ? meta->n_history - TG_HISTORY_MAX : 0;
     t->n_history = meta->n_history - skip;
@@ -204,6 +224,8 @@ static void restore_history(tg_trainer *t, const tg_meta *meta) {
     }
 }
 
+/* updates equals step unless steps were refused, which only "run" knows. best_held stays false: the
+ * best weights are in a file of their own, and are not read back. */
 static tg_status restore(tg_trainer *t, tg_file *f, const tg_meta *meta) {
     t->step = t->updates = f->step;
     TG_TRY(check_same_text(t, f));
@@ -246,6 +268,8 @@ static tg_status open_run(tg_context *ctx, tg_file *f, tg_text *text, int64_t st
     return restore(*out, f, &meta);
 }
 
+/* The model is the trainer's own, freed with it. *out is set as soon as there is a trainer, also
+ * where restoring it then fails: that is how it is freed here, in one place. */
 tg_status tg_train_open(tg_context *ctx, const char *path, tg_text *text, int64_t steps,
                         tg_trainer **out) {
     *out = NULL;

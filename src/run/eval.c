@@ -17,7 +17,8 @@ tg_status tg_eval_begin(tg_trainer *t, const tg_split *split, int32_t windows, t
     return TG_OK;
 }
 
-/* The next windows into the rows of a batch; rows beyond the last window keep what they had. */
+/* The next windows into the rows of a batch. Rows beyond the last window are zeros: valid ids, the
+ * same in every run; their losses are computed and left out of the sum. */
 static tg_status fill(tg_trainer *t, const tg_split *split, tg_eval_state *e) {
     const size_t T = (size_t)t->model->layout.config.ctx;
     int32_t *tokens = tg_plan_data(&t->plans.eval, t->plans.eval_tokens);
@@ -31,6 +32,8 @@ static tg_status fill(tg_trainer *t, const tg_split *split, tg_eval_state *e) {
     return TG_OK;
 }
 
+/* loss = lse - logit of the target, of floats subtracted in double, rows rising: one order for any
+ * batch size, so the mean does not depend on it but through the plan's own bits. */
 static void sum_losses(tg_trainer *t, tg_eval_state *e) {
     const size_t V = (size_t)t->model->layout.config.vocab;
     const size_t n = (size_t)e->in_batch * (size_t)t->model->layout.config.ctx;
@@ -44,6 +47,9 @@ static void sum_losses(tg_trainer *t, tg_eval_state *e) {
     e->in_batch = 0;
 }
 
+/* in_batch is not 0 exactly while a batch is on its way, and e->run then says how far it is. The
+ * deadline is also looked at between two batches, since a plan that just ended did not ask. sum and
+ * tokens only grow by whole batches, so stopping loses nothing. */
 tg_status tg_eval_go_on(tg_trainer *t, const tg_split *split, tg_eval_state *e, double deadline_ms,
                         double *loss) {
     const tg_scalars rt = { .accumulate = 0 };

@@ -12,12 +12,17 @@
 /* A first guess of how much of the peak a step reaches, until steps have been timed. */
 #define EXPECTED_SHARE 0.6
 
+/* Per token forward: 2 per weight of the matrices, 12 C^2 a layer (qkv 3, o 1, mlp 8) and the
+ * head's V C; backward takes twice that, so 6. Attention: dots and values, 2 T C each, halved by
+ * causality, times 3. Norms, gelu and softmax are left out, as is usual; so shares of the peak
+ * compare with other programs'. */
 double tg_train_flop(const tg_gpt_config *c, const tg_train_options *o) {
     const double N = (double)o->batch * o->accum * c->ctx;
     const double L = c->layers, C = c->width, V = c->vocab, T = c->ctx;
     return 6 * N * (12 * L * C * C + V * C) + 6 * L * N * T * C;
 }
 
+/* One line of advice, ending in \n. What does not fit is cut. */
 static void advise(tg_forecast *f, const char *fmt, ...) TG_PRINTF(2, 3);
 static void advise(tg_forecast *f, const char *fmt, ...) {
     const size_t used = strlen(f->advice);
@@ -27,7 +32,8 @@ static void advise(tg_forecast *f, const char *fmt, ...) {
     va_end(args);
 }
 
-/* The preset that has about one parameter for six bytes: what a text of this size can feed. */
+/* The last preset with at least a third of a byte of text for each parameter, which keeps it above
+ * the limit of write_advice; the smallest if none has. Presets are sorted by size. */
 static const tg_preset *fitting(uint64_t bytes) {
     const tg_preset *best = tg_preset_at(0);
     for (size_t i = 0; i < tg_preset_count(); i++) {
@@ -37,6 +43,8 @@ static const tg_preset *fitting(uint64_t bytes) {
     return best;
 }
 
+/* Advice is about what the user can change, and names the option or preset. The limits are rules of
+ * thumb for small models on plain text; none of them keeps a run from starting. */
 static void write_advice(tg_forecast *f, const tg_train_options *o) {
     if (f->memory_bytes > f->memory_available_bytes)
         advise(f,
@@ -65,6 +73,7 @@ static void write_advice(tg_forecast *f, const tg_train_options *o) {
         advise(f, "rate: %g is high for this optimizer; 3e-4 to 3e-3 is usual\n", o->lr);
 }
 
+/* The same cut as check_text of train.c: a validation part shorter than a window is none. */
 static void forecast_text(tg_forecast *f, const tg_gpt_config *c, const tg_text *text,
                           const tg_train_options *o) {
     if (!text) return;
@@ -77,6 +86,9 @@ static void forecast_text(tg_forecast *f, const tg_gpt_config *c, const tg_text 
     f->epochs = f->train_bytes ? tokens / (double)f->train_bytes : 0;
 }
 
+/* Four flat arrays: weights, gradients, both moments. A save holds three of them (12 bytes a
+ * parameter) and its header. On disk there are at worst the file, its .prev, a temporary one, and
+ * the best weights alone. */
 static void fill(tg_context *ctx, const tg_gpt_config *c, const tg_layout *l, tg_text *text,
                  const tg_train_options *o, const tg_train_plans *plans, tg_forecast *f) {
     const uint64_t flat = (uint64_t)l->n_elems * sizeof(float);
@@ -96,6 +108,8 @@ static void fill(tg_context *ctx, const tg_gpt_config *c, const tg_layout *l, tg
     f->seconds = f->ms_per_step * (double)o->steps / 1e3;
 }
 
+/* plans are those of an existing trainer, or NULL to make them for the occasion. The peak is
+ * measured if nobody has yet, which takes a moment; after that it is in the context. */
 tg_status tg_train_forecast(tg_context *ctx, const tg_gpt_config *config, tg_text *text,
                             const tg_train_options *options, const tg_train_plans *plans,
                             tg_forecast *out) {

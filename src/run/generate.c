@@ -8,6 +8,8 @@
 #include "base/time.h"
 #include "run/session.h"
 
+/* Invariant between two bytes: held is the start of a character that could still become whole, so n
+ * is at most 3. stopped stays set: once the receiver has refused, it is not called again. */
 typedef struct utf8_gate {
     tg_text_fn write;
     void *user;
@@ -37,12 +39,15 @@ static bool may_become_whole(const char *held, size_t n) {
     return false;
 }
 
+/* One replacement for each byte that leads nowhere. What followed it is looked at again, since it
+ * may begin a character of its own. */
 static void flush_bad(utf8_gate *g, size_t n) {
     pass(g, "\xef\xbf\xbd", 3);
     memmove(g->held, g->held + n, g->n - n);
     g->n -= n;
 }
 
+/* A byte can end one character, or spoil several held ones: hence the loop. */
 static void gate_push(utf8_gate *g, char byte) {
     g->held[g->n++] = byte;
     while (g->n > 0) {
@@ -60,6 +65,8 @@ static void gate_push(utf8_gate *g, char byte) {
     }
 }
 
+/* What is held at the end is one unfinished character, so it is one replacement, however many bytes
+ * it has. */
 static void gate_end(utf8_gate *g) {
     if (g->n > 0) pass(g, "\xef\xbf\xbd", 3);
     g->n = 0;
@@ -86,6 +93,10 @@ static tg_status feed_prompt(tg_session *s, const char *prompt, size_t n,
     return TG_OK;
 }
 
+/* The last token is drawn but not fed: nobody asks what follows it, and a step of the model is what
+ * costs. So after n tokens the cache holds the prompt and n - 1 of them. first_token_ms counts from
+ * the call, prompt included; tok_per_s does not, and spans the n draws and n - 1 evaluations. ids,
+ * write, cancel and stats may be NULL. */
 tg_status tg_session_write(tg_session *s, const char *prompt, size_t prompt_bytes,
                            const tg_sample_options *o, size_t n_tokens, tg_text_fn write,
                            tg_cancel_fn cancel, void *user, int32_t *ids,

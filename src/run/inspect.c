@@ -12,6 +12,8 @@
 /* ------------------------------------------------------------------------------------------- dump
  */
 
+/* Turns the dump's lines into the bytes of a tg_text_fn. Once the receiver has refused, nothing
+ * more is sent: plans go on being printed into the void, since a dump has no way to stop. */
 typedef struct line_sink {
     tg_text_fn write;
     void *user;
@@ -24,6 +26,8 @@ static void put_line(void *user, const char *line) {
     s->stopped = s->write(s->user, line, strlen(line)) != 0 || s->write(s->user, "\n", 1) != 0;
 }
 
+/* Only graphs and plans are made, no weights: a dump of the largest preset takes no more memory
+ * than one of the smallest. Values are shown by their offsets, which do not depend on a block. */
 static tg_status dump_training(tg_context *ctx, const tg_gpt_config *config, const char *which,
                                int32_t batch, line_sink *sink) {
     tg_train_options o = tg_train_options_default();
@@ -45,6 +49,8 @@ static tg_status dump_training(tg_context *ctx, const tg_gpt_config *config, con
     return s;
 }
 
+/* A session's plans are bound when they are made, so here a model has to exist. Its weights and
+ * caches are zero pages that nobody touches. */
 static tg_status dump_session(tg_context *ctx, const tg_gpt_config *config, int class_index,
                               line_sink *sink) {
     tg_model *model;
@@ -76,6 +82,9 @@ tg_status tg_inspect_dump(tg_context *ctx, const tg_gpt_config *config, const ch
 /* ---------------------------------------------------------------------------------------- profile
  */
 
+/* Rows are by (op, variant): one op may run by several kernels, depending on its shapes. room is
+ * the number of steps of both plans, which is as many rows as there can be. Names are borrowed from
+ * the static tables of ops and kernels. */
 typedef struct profile {
     tg_profile_row *rows; /* [n_rows] */
     size_t n_rows, room;
@@ -90,6 +99,9 @@ static tg_profile_row *row_for(profile *p, const char *op, const char *variant) 
     return &p->rows[p->n_rows++];
 }
 
+/* What a step would move if every operand were read or written once, from and to memory. A
+ * kernel that reads an operand again out of a cache, or finds it there, gives a rate above the
+ * memory's. */
 static double bytes_of(const tg_step *s) {
     double bytes = 0;
     for (int k = 0; k < TG_MAX_IN; k++)
@@ -103,6 +115,8 @@ static double bytes_of(const tg_step *s) {
     return bytes;
 }
 
+/* step_ms has been summed over n_steps steps, with all their micro-steps; the row gets the mean.
+ * The work is that of one pass over the plan, so rates hold for accum 1. */
 static void add_plan(profile *p, const tg_plan *plan, const double *step_ms, int n_steps) {
     for (size_t i = 0; i < plan->n_steps; i++) {
         const tg_step *s = &plan->steps[i];
@@ -115,6 +129,7 @@ static void add_plan(profile *p, const tg_plan *plan, const double *step_ms, int
     }
 }
 
+/* Selection in place, costliest first: a plan has some dozens of rows, and src/ has no sort. */
 static void report_rows(profile *p, tg_profile_fn report, void *user) {
     for (size_t i = 0; i < p->n_rows; i++) {
         size_t best = i;
@@ -127,7 +142,9 @@ static void report_rows(profile *p, tg_profile_fn report, void *user) {
     }
 }
 
-/* n_steps steps with the clock read at every plan step; the trainer goes on as usual afterwards. */
+/* n_steps steps with the clock read at every plan step. The rate is 0, so that the weights stay as
+ * they are and every step meets the same batch; the moments do follow the gradients, so a trainer
+ * that was profiled is no longer the run that it was. */
 static tg_status timed_steps(tg_trainer *t, int n_steps, double *grad_ms, double *update_ms) {
     for (int i = 0; i < n_steps; i++) {
         for (int32_t micro = 0; micro < t->o.accum; micro++) {
@@ -166,6 +183,8 @@ tg_status tg_inspect_profile(tg_trainer *t, int n_steps, tg_profile_fn report, v
 /* ------------------------------------------------------------------------------------- one product
  */
 
+/* A plan of one product: what is timed is what a training step would run, threads, packing and all.
+ * Each time is of a whole run of the plan, so small shapes contain the hand-over to the workers. */
 tg_status tg_inspect_matmul(tg_context *ctx, int32_t m, int32_t n, int32_t k, int trans,
                             size_t n_times, double *ms) {
     tg_graph g;
@@ -213,6 +232,9 @@ typedef struct model_check {
     size_t n;
 } model_check;
 
+/* Sizes that are no multiple of anything: width 12 in 3 heads of 4, 7 tokens, so every kernel has
+ * tails and every reshape is seen. The vocabulary and the fourfold width are fixed by the family.
+ * Levers are off (see the caller's tg_graph_init), so that no fusion hides a node. */
 static tg_status build_model(model_check *m, tg_ctx *err) {
     static const tg_gpt_config config = { 2, 12, 3, 7, 256, 48 };
     TG_TRY(tg_families[0]->layout(err, &m->arena, &config, &m->layout));
@@ -229,6 +251,8 @@ static tg_status build_model(model_check *m, tg_ctx *err) {
     return tg_oracle_init(&m->oracle, g);
 }
 
+/* Normals of deviation 0.3, fifteen times those of a fresh model: there, attention would be uniform and gelu
+ * nearly linear, and a wrong gradient of either would hardly show. */
 static void fill_model(model_check *m) {
     double *w = tg_oracle_data(&m->oracle, m->weights);
     for (size_t i = 0; i < m->layout.n_elems; i++) {
@@ -240,6 +264,8 @@ static void fill_model(model_check *m) {
     tg_check_fill_i32(tg_oracle_data(&m->oracle, m->targets), 14, 1, 2, 256);
 }
 
+/* Central difference at one element, relative to the largest gradient of its tensor. In double,
+ * with h = 1e-5, truncation (h^2) and rounding (1e-16 / h) both stay below 1e-9, so a tolerance of 1e-6 finds any wrong factor. The oracle runs up to the loss only, not on to the gradients. */
 static double difference(model_check *m, double *x, double have, double largest) {
     const tg_scalars rt = { .accumulate = 0 };
     const double keep = *x, h = 1e-5;
@@ -254,6 +280,9 @@ static double difference(model_check *m, double *x, double have, double largest)
     return tg_fabs((up - down) / (2 * h) - have) / largest;
 }
 
+/* Five elements or so of each tensor, the first among them. A parameter that has no gradient node
+ * at all counts as infinitely wrong. largest has a floor, so that a gradient which is rightly 0 is
+ * not divided by 0. A NaN must not slip through: !(error <= worst) is true for it. */
 static void check_param(model_check *m, size_t i, tg_check_fn report, void *user,
                         size_t *n_failed) {
     const double tolerance = 1e-6;
@@ -272,6 +301,8 @@ static void check_param(model_check *m, size_t i, tg_check_fn report, void *user
     if (report) report(user, &check);
 }
 
+/* The ops' own checks cannot see how the model joins them: a residual whose gradient is dropped
+ * passes all of those. *n_failed is added to, not set. */
 tg_status tg_inspect_model_gradients(tg_context *ctx, tg_check_fn report, void *user,
                                      size_t *n_failed) {
     model_check *m = tg_alloc(&ctx->err.mem, sizeof *m);

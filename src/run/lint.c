@@ -9,9 +9,13 @@
 #include "base/crc.h"
 #include "base/str.h"
 
+/* A piece is much longer than a character, which the carry over borders relies on, and a multiple of
+ * 4 KiB, so that repeats are looked for at one alignment. */
 enum { PIECE_BYTES = 1 << 20 };
 #define SCAN_LIMIT (UINT64_C(256) << 20)
 
+/* All that one pass collects; offsets and counts are in bytes from the start of the text. What is
+ * reported is decided afterwards, since most findings are about shares of the whole. */
 typedef struct scan {
     tg_text *text;
     tg_lint_fn report;
@@ -27,8 +31,12 @@ typedef struct scan {
     bool after_cr;
 } scan;
 
+/* Twice the 4 KiB pieces of SCAN_LIMIT, so the set is never more than half full. 0 marks a free
+ * place; a checksum that is 0 is stored as 1. */
 enum { SEEN = 1 << 17 };
 
+/* Levels as in tg_lint: 0 error, 1 warning, 2 remark. The codes are part of the API; programs go by
+ * them, so the sentence may change and the code may not. */
 static void find(scan *s, int level, const char *code, const char *fmt, ...) TG_PRINTF(4, 5);
 static void find(scan *s, int level, const char *code, const char *fmt, ...) {
     tg_lint l = { .level = level, .code = code };
@@ -39,6 +47,7 @@ static void find(scan *s, int level, const char *code, const char *fmt, ...) {
     s->report(s->user, &l);
 }
 
+/* after_cr carries over the borders of pieces; a CR at the very end is counted by scan_text. */
 static void count_bytes(scan *s, const uint8_t *p, size_t n) {
     for (size_t i = 0; i < n; i++) {
         s->count[p[i]]++;
@@ -51,7 +60,8 @@ static void count_bytes(scan *s, const uint8_t *p, size_t n) {
     }
 }
 
-/* Same 4 KiB at the same alignment: what a text that was pasted many times looks like. */
+/* Same 4 KiB at the same alignment: what a text that was pasted many times looks like. Pieces are
+ * compared by checksum alone: among 2^16 pieces one pair or none collides by chance, which is far below what is reported. After 16 tries a piece is dropped, so the time is bounded. */
 static void count_repeats(scan *s, const uint8_t *p, size_t n) {
     for (size_t at = 0; at + 4096 <= n; at += 4096) {
         uint32_t h = tg_crc32c(0, p + at, 4096);
@@ -97,6 +107,8 @@ static void check_utf8(scan *s, const uint8_t *p, size_t n, bool last) {
     s->first_bad_utf8 = s->scanned + valid;
 }
 
+/* `last` is about the text and not about the scan: where the scan stops at its limit, half a
+ * character at its end is no fault of the text. */
 static tg_status scan_text(scan *s, uint8_t *piece) {
     const uint64_t end = s->text->n_bytes < SCAN_LIMIT ? s->text->n_bytes : SCAN_LIMIT;
     for (; s->scanned < end;) {
@@ -111,6 +123,7 @@ static tg_status scan_text(scan *s, uint8_t *piece) {
     return TG_OK;
 }
 
+/* One finding at most: the worst. T is 0 where no model is known yet. */
 static void report_length(scan *s, int32_t T, double val_fraction) {
     const tg_split split = tg_text_split(s->text->n_bytes, val_fraction);
     if (T > 0 && split.train_bytes < (uint64_t)T + 1)
@@ -149,6 +162,8 @@ static bool report_utf16(scan *s) {
     return mark || half_nul;
 }
 
+/* Once a text is known to be UTF-16, its NULs, control bytes and invalid UTF-8 are consequences of
+ * that, and saying them too would bury the one line that helps. */
 static void report_bytes(scan *s, bool utf16) {
     unsigned symbols = 0;
     uint64_t control = 0, most = 0;
@@ -186,6 +201,8 @@ static void report_bytes(scan *s, bool utf16) {
              100.0 * (double)s->repeated / (double)s->pieces);
 }
 
+/* A text that cannot be read is an error of the call, not a finding; findings may have gone out
+ * before. report is called from here, on the caller's thread. */
 tg_status tg_text_find_faults(tg_text *t, int32_t ctx_tokens, double val_fraction,
                               tg_lint_fn report, void *user) {
     scan s = { .text = t,

@@ -9,6 +9,7 @@
 #include "simd/cpu.h"
 #include "simd/peak.h"
 
+/* The bits follow the order of ir/levers.def. They are never stored in a file: names are. */
 uint32_t tg_levers_default(void) {
     uint32_t levers = 0;
     for (int i = 0; i < TG_LEVER_COUNT; i++)
@@ -16,6 +17,7 @@ uint32_t tg_levers_default(void) {
     return levers;
 }
 
+/* The name comes out of a list and is not terminated, so it has a length. */
 static int find_lever(const char *name, size_t n_bytes) {
     for (int i = 0; i < TG_LEVER_COUNT; i++)
         if (strlen(tg_lever_table[i].name) == n_bytes &&
@@ -24,6 +26,8 @@ static int find_lever(const char *name, size_t n_bytes) {
     return -1;
 }
 
+/* Nobody knows the names by heart, so the message lists them. The item is cut at 64 bytes, because
+ * it may be the whole of a mistyped command line. */
 static tg_status unknown_lever(tg_ctx *err, const char *item, size_t n_bytes) {
     char known[512];
     size_t used = 0;
@@ -35,6 +39,9 @@ static tg_status unknown_lever(tg_ctx *err, const char *item, size_t n_bytes) {
                    known, (int)(n_bytes < 64 ? n_bytes : 64), item);
 }
 
+/* Items are applied from left to right, and the last word about a lever counts; so a caller may
+ * append its own to the user's. After an error *levers holds what stood before the bad item. An
+ * empty item, as a trailing comma would make, is unknown too. */
 tg_status tg_levers_parse(tg_ctx *err, const char *text, uint32_t *levers) {
     for (const char *item = text; item && *item;) {
         const char *comma = strchr(item, ',');
@@ -76,6 +83,9 @@ static tg_status choose_isa(tg_context *ctx, const char *name) {
     return tg_fail(&ctx->err, TG_E_ARG, "isa: want one of%s, have '%s'", known, name);
 }
 
+/* More threads than processors are allowed, with a warning: the tests need them to show that bits
+ * do not depend on the number. The lever is asked after the range, so that a wrong number is an
+ * error even where it would not be used. */
 static tg_status choose_threads(tg_context *ctx, unsigned wanted) {
     tg_os_cpus cpus;
     tg_os_cpus_get(&cpus);
@@ -92,6 +102,8 @@ static tg_status choose_threads(tg_context *ctx, unsigned wanted) {
     return TG_OK;
 }
 
+/* Adds to the banner. What does not fit is cut: vsnprintf terminates within the size it is
+ * given. */
 static void append(tg_context *ctx, const char *fmt, ...) TG_PRINTF(2, 3);
 static void append(tg_context *ctx, const char *fmt, ...) {
     const size_t used = strlen(ctx->banner);
@@ -101,6 +113,9 @@ static void append(tg_context *ctx, const char *fmt, ...) {
     va_end(args);
 }
 
+/* One line for logs and benchmarks: whoever reads a number must see what made it. Only what departs
+ * from the best case is mentioned, so a banner that ends after the threads is good news. Reference
+ * kernels are named op by op, since they are slower by orders of magnitude. */
 static void write_banner(tg_context *ctx) {
     size_t n;
     const tg_isa_desc *list = tg_isa_list(&n);
@@ -144,6 +159,8 @@ static tg_status open_context(tg_context *ctx, const tg_context_options *o) {
     return TG_OK;
 }
 
+/* *out is set even when opening fails, since the message is in it; the caller frees it in any case.
+ * Only without memory for the context itself is there nothing to carry a message. */
 tg_status tg_runtime_new(const tg_context_options *o, tg_context **out) {
     tg_mem mem = tg_mem_default();
     if (o->alloc) mem = (tg_mem) { o->alloc, o->alloc_user };
@@ -153,6 +170,8 @@ tg_status tg_runtime_new(const tg_context_options *o, tg_context **out) {
     return open_context(ctx, o);
 }
 
+/* The backend goes first: it borrows the pool. Both take NULL, as a context that failed early
+ * has. */
 void tg_runtime_free(tg_context *ctx) {
     if (!ctx) return;
     const tg_mem mem = ctx->err.mem;
@@ -184,7 +203,9 @@ tg_status tg_runtime_machine(tg_context *ctx, tg_machine_info *out) {
 /* ----------------------------------------------------------------------------------- measurements
  */
 
-/* One region of all workers, each with its own result on a cache line of its own. */
+/* One region of all workers, each with its own result on a cache line of its own: entries are 64
+ * bytes, and tg_alloc's alignment keeps the few used ones from straddling two lines. Without that
+ * the workers' last stores would be part of what is measured. */
 typedef struct peak_run {
     const tg_peak_kernels *kernels;
     double n_flop;
@@ -208,6 +229,10 @@ static void run_read(void *arg, unsigned w) {
                      &r->worker[w].sink);
 }
 
+/* All workers at once, since that is how a plan runs: under full load clock rates are lower, and
+ * two workers may share a core. The best of 8 rounds of about 4e8 operations a worker: a
+ * neighbour can only take speed away. The result stays in the context, where the reports of
+ * training find it. */
 tg_status tg_runtime_measure_peak(tg_context *ctx, double *gflops) {
     peak_run *r = tg_alloc(&ctx->err.mem, sizeof *r);
     if (!r) return tg_fail_memory(&ctx->err, "measurement", sizeof *r);
@@ -227,6 +252,8 @@ tg_status tg_runtime_measure_peak(tg_context *ctx, double *gflops) {
     return TG_OK;
 }
 
+/* Each worker reads its own share from end to end. n_bytes should be well above the last cache, or
+ * it is the cache that is measured. Bytes a second, while the peak is in units of 1e9. */
 tg_status tg_runtime_measure_read(tg_context *ctx, size_t n_bytes, double *bytes_per_s) {
     tg_block block = { 0 };
     peak_run *r = tg_alloc(&ctx->err.mem, sizeof *r);

@@ -5,6 +5,8 @@
 
 #include "base/math.h"
 
+/* Falls from step warmup on, and would reach the floor at step `steps`, which is one beyond the
+ * last: the last step still has a little more than the floor. */
 static double cosine(const tg_train_options *o, int64_t step) {
     const double low = o->lr * o->min_lr_ratio;
     const double span = (double)(o->steps - o->warmup);
@@ -12,6 +14,7 @@ static double cosine(const tg_train_options *o, int64_t step) {
     return t >= 1 ? low : low + 0.5 * (o->lr - low) * (1 + tg_cos(TG_PI * t));
 }
 
+/* (into + 1) / length: the last step of the run is the one that has the floor itself. */
 static double stable_then_down(const tg_train_options *o, int64_t step) {
     const double low = o->lr * o->min_lr_ratio;
     const double length = tg_floor(o->decay_fraction * (double)o->steps);

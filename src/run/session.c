@@ -6,13 +6,19 @@
 #include "base/math.h"
 #include "ops/build.h"
 
+/* The classes of session.h. The rows of a plan are dynamic, so a short piece in a long class costs no
+ * more arithmetic; but variants of kernels are chosen, and the workspace is laid out, for the most rows that may come. */
 static const int32_t class_rows[TG_SESSION_CLASSES] = { 1, 32, 512 };
 
+/* Floats of one layer's cache: [2, H, capacity, D], keys before values, and H * D is the width. */
 static size_t cache_elems(const tg_session *s) {
     const tg_gpt_config *c = &s->model->layout.config;
     return 2 * (size_t)s->capacity * (size_t)c->width;
 }
 
+/* Weights and caches are states, so that all classes bind the same memory and see what another one
+ * has appended. built is set before anything can fail: close() then frees whatever there is of the
+ * graph. The plan lies in the graph's arena and goes with it. */
 static tg_status build_class(tg_session *s, tg_session_class *k) {
     const tg_layout *l = &s->model->layout;
     const tg_gpt_config *c = &l->config;
@@ -41,6 +47,9 @@ static tg_status build_class(tg_session *s, tg_session_class *k) {
     return tg_plan_build(&k->plan, g, &o);
 }
 
+/* The same for every model but for the vocabulary. `recent` is an input of fixed size, of which the
+ * run-time scalar n_recent says how much counts: a plan does not change its shapes from token to
+ * token. */
 static tg_status build_sample(tg_session *s) {
     s->sample_built = true;
     TG_TRY(tg_graph_init(&s->sample_graph, &s->ctx->err, s->ctx->levers));
@@ -55,6 +64,8 @@ static tg_status build_sample(tg_session *s) {
     return tg_plan_build(&s->sample, g, &o);
 }
 
+/* All classes take the same workspace, one after the other. Nothing in it is kept from call to
+ * call: what lasts, the caches, is bound from a block of its own. */
 static tg_status bind_class(tg_session *s, tg_session_class *k) {
     const tg_layout *l = &s->model->layout;
     tg_plan_place(&k->plan, s->memory.data);
@@ -68,7 +79,14 @@ static tg_status bind_class(tg_session *s, tg_session_class *k) {
     return TG_OK;
 }
 
-/* The sampling plan has its own place behind the others, so that logits can go straight in. */
+/*
+ * The sampling plan has its own place behind the others, so that logits can go straight in:
+ *
+ *   memory   [ decode, chunk or prompt, whichever runs: the largest of them | sample ]
+ *
+ * s->logits points at the sampling plan's input. It outlives the plan that computed the logits, and
+ * it is what tg_session_feed hands out until the next feed.
+ */
 static tg_status build(tg_session *s) {
     size_t bytes = 0;
     for (int i = 0; i < TG_SESSION_CLASSES; i++) {
@@ -90,6 +108,8 @@ static tg_status build(tg_session *s) {
                   : tg_fail_memory(&s->ctx->err, "tokens of a session", (size_t)s->capacity * 4);
 }
 
+/* The one place that allocates: feeding and drawing later only write into what is made here, so a
+ * session that has opened does not run out of memory. */
 tg_status tg_session_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, tg_session **out) {
     *out = NULL;
     const int32_t T = model->layout.config.ctx;
@@ -130,6 +150,9 @@ static tg_session_class *class_for(tg_session *s, size_t n) {
     return &s->by_rows[TG_SESSION_CLASSES - 1];
 }
 
+/* Everything is checked before the first plan runs, so a refused call leaves the session as it was.
+ * A backend that fails between two pieces does not: the pieces before it are in the cache, and
+ * n_tokens counts them. memmove, because tg_session_make_room feeds from s->fed itself. */
 tg_status tg_session_feed(tg_session *s, const int32_t *tokens, size_t n, const float **logits) {
     const int32_t V = s->model->layout.config.vocab;
     if (n > (size_t)(s->capacity - s->n_tokens))
@@ -157,6 +180,8 @@ tg_status tg_session_feed(tg_session *s, const int32_t *tokens, size_t n, const 
     return TG_OK;
 }
 
+/* Each test is written so that NaN fails it. The upper bounds are far beyond any use; they keep the
+ * products of the kernel finite. */
 tg_status tg_sample_options_check(tg_ctx *err, const tg_sample_options *o) {
     if (!(o->temperature >= 0 && o->temperature <= 1000))
         return tg_fail(err, TG_E_ARG, "sampling: temperature: want 0..1000, have %g",
@@ -177,6 +202,8 @@ tg_status tg_sample_options_check(tg_ctx *err, const tg_sample_options *o) {
     return TG_OK;
 }
 
+/* index numbers the draws of one generation. With the seed it decides the random number, so drawing
+ * twice for one index gives the same token, whatever was drawn in between. */
 tg_status tg_session_draw(tg_session *s, const tg_sample_options *o, uint64_t index,
                           int32_t *token) {
     TG_TRY(tg_sample_options_check(&s->ctx->err, o));
@@ -210,7 +237,7 @@ tg_status tg_session_make_room(tg_session *s) {
         return TG_OK;
     }
     /* The tokens are fed from where they lie: feeding writes them in front of what it still reads.
-     */
+     * n_tokens is 0 before, so that positions are counted anew, and there is room for all. */
     memmove(s->fed, s->fed + s->n_tokens - keep, (size_t)keep * sizeof *s->fed);
     s->n_tokens = 0;
     return tg_session_feed(s, s->fed, (size_t)keep, NULL);

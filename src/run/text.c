@@ -9,6 +9,8 @@
 #include "base/crc.h"
 #include "base/rng.h"
 
+/* Zeroed, so that tg_text_delete can take a text at any point of its making: file NULL means that
+ * it lies in memory, and the other way round. */
 static tg_status new_text(tg_context *ctx, tg_text **out) {
     *out = tg_alloc(&ctx->err.mem, sizeof **out);
     if (!*out) return tg_fail_memory(&ctx->err, "text", sizeof **out);
@@ -41,6 +43,7 @@ tg_status tg_text_new_memory(tg_context *ctx, const char *bytes, size_t n_bytes,
     return TG_OK;
 }
 
+/* n_bytes is the size of the copy, or that of the file, where bytes is NULL and the size unused. */
 void tg_text_delete(tg_text *t) {
     if (!t) return;
     const tg_mem mem = t->ctx->err.mem;
@@ -50,6 +53,8 @@ void tg_text_delete(tg_text *t) {
     tg_free(&mem, t, sizeof *t);
 }
 
+/* The range is the callers' duty, so a breach is our bug and has its own code; it is still no
+ * crash. That a file has shrunk since it was opened is found by the read itself. */
 tg_status tg_text_read(tg_text *t, uint64_t offset, void *out, size_t n) {
     if (offset > t->n_bytes || n > t->n_bytes - offset)
         return tg_fail(&t->ctx->err, TG_E_INTERNAL,
@@ -60,6 +65,10 @@ tg_status tg_text_read(tg_text *t, uint64_t offset, void *out, size_t n) {
     return TG_OK;
 }
 
+/* A fingerprint to tell texts apart on resuming: CRC-32C of the size (8 bytes, little-endian) and
+ * of 64 pieces of 4 KiB, spread evenly from the start. At most 256 KiB are read, whatever the size,
+ * so an edit between two pieces that keeps the length goes unseen. Part of the checkpoint format:
+ * another number of pieces would make every saved run refuse its text. */
 tg_status tg_text_mark(tg_text *t, uint32_t *mark) {
     enum { PIECES = 64, PIECE_BYTES = 4096 };
     uint8_t piece[PIECE_BYTES], size[8];
@@ -77,11 +86,14 @@ tg_status tg_text_mark(tg_text *t, uint32_t *mark) {
     return TG_OK;
 }
 
+/* floor, in double: exact for texts below 2^53 bytes, and the same on every machine. */
 tg_split tg_text_split(uint64_t n_bytes, double val_fraction) {
     const uint64_t val = (uint64_t)((double)n_bytes * val_fraction);
     return (tg_split) { n_bytes - val, val };
 }
 
+/* One buffer for all windows, grown when a longer context asks. Targets are the inputs shifted by
+ * one, so a window of T tokens takes T + 1 bytes. */
 tg_status tg_text_window(tg_text *t, uint64_t start, size_t T, int32_t *inputs, int32_t *targets) {
     if (t->window_room < T + 1) {
         tg_free(&t->ctx->err.mem, t->window, t->window_room);
@@ -98,6 +110,9 @@ tg_status tg_text_window(tg_text *t, uint64_t start, size_t T, int32_t *inputs, 
     return TG_OK;
 }
 
+/* sample is the global number of the row in the run, so a batch can be drawn again without any
+ * state, in whatever order. The last start is train_bytes - T - 1: the window's last target is then
+ * the last byte of the part, and validation text is never a target of training. */
 uint64_t tg_batch_start(uint64_t seed, uint64_t sample, uint64_t train_bytes, size_t T) {
     uint32_t x[4];
     tg_philox(seed, sample, TG_RNG_BATCH, 0, x);
@@ -109,6 +124,8 @@ uint64_t tg_eval_windows(const tg_split *s, size_t T, int32_t wanted) {
     return wanted > 0 && (uint64_t)wanted < all ? (uint64_t)wanted : all;
 }
 
+/* Window i of n, spread evenly over the windows that tile the validation part. The product is i *
+ * all, not a fraction of doubles, so it cannot round differently elsewhere. */
 uint64_t tg_eval_start(const tg_split *s, size_t T, uint64_t i, uint64_t n) {
     const uint64_t all = (s->val_bytes - 1) / T;
     return s->train_bytes + i * all / n * T;

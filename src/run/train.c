@@ -14,7 +14,8 @@
 /* --------------------------------------------------------------------------------------- options
  */
 
-/* A range with a message. NaN is in no range. */
+/* A range with a message. NaN is in no range. Whole numbers go through a double on the way: exact,
+ * as the limits of 64-bit options are far below 2^53. */
 static tg_status want(tg_ctx *err, const char *name, double have, double low, double high) {
     if (have >= low && have <= high) return TG_OK;
     return tg_fail(err, TG_E_ARG, "training: %s: want %g..%g, have %g", name, low, high, have);
@@ -40,6 +41,8 @@ tg_status tg_train_options_check(tg_ctx *err, const tg_train_options *o) {
     return want(err, "patience", o->patience, 0, INT32_MAX);
 }
 
+/* Fills in what depends on the model: batch 0 is the batch of the preset with exactly this
+ * configuration, and 16 for any other. It comes before the check, which refuses 0. */
 tg_train_options tg_train_options_of(const tg_train_options *o, const tg_gpt_config *config) {
     tg_train_options out = *o;
     if (out.batch != 0) return out;
@@ -53,6 +56,8 @@ tg_train_options tg_train_options_of(const tg_train_options *o, const tg_gpt_con
 /* ------------------------------------------------------------------------------- making a trainer
  */
 
+/* All states are offered to all three plans; a plan passes over those that it has no use for, so
+ * this list is the only one. The loss is a float inside the trainer: a trainer may not be moved. */
 static tg_status bind(tg_trainer *t, tg_plan *p) {
     const size_t bytes = t->model->layout.n_elems * sizeof(float);
     tg_plan_place(p, t->plans.memory_bytes ? t->memory.data : NULL);
@@ -63,6 +68,8 @@ static tg_status bind(tg_trainer *t, tg_plan *p) {
     return tg_plan_bind(p, "loss", &t->loss, sizeof t->loss);
 }
 
+/* Everything a run needs is taken here, before its first step: a run that has started does not end
+ * for want of memory. The copy of the best weights only exists where validations can be. */
 static tg_status allocate(tg_trainer *t) {
     const size_t bytes = t->model->layout.n_elems * sizeof(float);
     TG_TRY(tg_train_plans_build(t->ctx, t->model->family, &t->model->layout, &t->o, &t->plans));
@@ -79,6 +86,8 @@ static tg_status allocate(tg_trainer *t) {
     return bind(t, &t->plans.eval);
 }
 
+/* Training part and context are compared here, and not at the first batch. A validation part that
+ * is too short is none, without an error: forecast and lint have said so. */
 static tg_status check_text(tg_trainer *t) {
     const uint64_t T = (uint64_t)t->model->layout.config.ctx;
     t->split = tg_text_split(t->text->n_bytes, t->o.val_fraction);
@@ -91,6 +100,8 @@ static tg_status check_text(tg_trainer *t) {
     return tg_text_mark(t->text, &t->text_mark);
 }
 
+/* Borrows model and text. NaN and -1 stand for what has not happened yet; both are told apart from
+ * any real value by every reader, the checkpoint's JSON included (NaN as null). */
 tg_status tg_train_new(tg_context *ctx, tg_model *model, tg_text *text, const tg_train_options *o,
                        tg_trainer **out) {
     *out = NULL;
@@ -130,8 +141,16 @@ void tg_train_free(tg_trainer *t) {
     tg_free(&mem, t, sizeof *t);
 }
 
-/* ------------------------------------------------------------------------------------ one slice */
+/*
+ * ------------------------------------------------------------------------------------ one slice
+ *
+ * t->run is the place in the plan that is being walked, and next == 0 means that it has not begun:
+ * inputs are filled exactly then. A function that returns TG_PENDING or TG_STOPPED leaves phase,
+ * micro and run as they are, and is called again with the same ones.
+ */
 
+/* Rows are numbered through the whole run: step, then micro-step, then row. So accum 2 with batch 8
+ * sees the windows that accum 1 with batch 16 sees. */
 tg_status tg_train_fill(tg_trainer *t, int32_t micro) {
     const size_t T = (size_t)t->model->layout.config.ctx;
     int32_t *tokens = tg_plan_data(&t->plans.grad, t->plans.tokens);
@@ -145,6 +164,7 @@ tg_status tg_train_fill(tg_trainer *t, int32_t micro) {
     return TG_OK;
 }
 
+/* A finished plan leaves next at its end, so it is set back here: the next plan begins at 0. */
 static tg_status go_on(tg_trainer *t, tg_plan *plan, double deadline_ms) {
     t->run.deadline_ms = deadline_ms;
     t->run.cancel = t->cancel;
@@ -154,6 +174,9 @@ static tg_status go_on(tg_trainer *t, tg_plan *plan, double deadline_ms) {
     return TG_OK;
 }
 
+/* The rate is a function of the step; bias correction counts the updates that were made, so that a
+ * refused step does not weaken it. A poison for a weight is put in here, before the first gradient;
+ * one for a gradient has to wait until there is one (micro_steps). */
 static void begin_step(tg_trainer *t) {
     t->phase = TG_PHASE_MICRO;
     t->micro = 0;
@@ -166,6 +189,8 @@ static void begin_step(tg_trainer *t) {
     if (t->poison.pending && !t->poison.in_gradient) tg_train_poison_apply(t, false);
 }
 
+/* accumulate 0 makes the first micro-step overwrite gradients and loss: nobody clears them, and
+ * what an abandoned step left in them does not matter. */
 static tg_status micro_steps(tg_trainer *t, double deadline_ms) {
     for (; t->micro < t->o.accum; t->micro++) {
         if (t->run.next == 0) TG_TRY(tg_train_fill(t, t->micro));
@@ -177,7 +202,9 @@ static tg_status micro_steps(tg_trainer *t, double deadline_ms) {
     return TG_OK;
 }
 
-/* Keeps at most TG_HISTORY_MAX points: when they are full, every second one goes. */
+/* Keeps at most TG_HISTORY_MAX points: when they are full, every second one goes, and from then on
+ * half as many come in. The newest one always stays. Points with a validation are taken at any step,
+ * and go like others; a step has one point, which the validation that follows it completes. */
 static void remember(tg_trainer *t, int64_t step, double loss, double val) {
     const bool has_val = !tg_isnan(val);
     if (!has_val && step % t->history_stride != 0) return;
@@ -194,13 +221,18 @@ static void remember(tg_trainer *t, int64_t step, double loss, double val) {
     t->history[t->n_history++] = (tg_history_point) { step, loss, val };
 }
 
+/* FNV-1a over the four bytes of the loss, lowest first: equal hashes mean that all losses so far
+ * were equal to the bit. That is what determinism tests, levers and resuming are checked by, so the
+ * order of the bytes is part of the contract. A NaN counts with the CPU's own payload. */
 static void hash_loss(tg_trainer *t, float loss) {
     const uint32_t bits = tg_bits_from_float(loss);
     for (int i = 0; i < 4; i++)
         t->loss_hash = (t->loss_hash ^ (bits >> 8 * i & 0xff)) * UINT64_C(1099511628211);
 }
 
-/* A refused step: the weights are as before. Which tensor it was takes a replay. */
+/* A refused step: the weights are as before. Which tensor it was takes a replay. Without
+ * skip_bad_steps the step is an error and stays undone: t->step does not move, and the next call
+ * would meet the same batch. With it the step counts as done, and only `updates` lags behind. */
 static tg_status refuse(tg_trainer *t, float loss, float norm) {
     const tg_status s = tg_train_find_bad(t, t->report.bad_tensor, sizeof t->report.bad_tensor);
     t->poison.pending = false;
@@ -214,11 +246,16 @@ static tg_status refuse(tg_trainer *t, float loss, float norm) {
                    t->step + 1, (double)loss, (double)norm, t->report.bad_tensor, t->step);
 }
 
+/* After the last step always, whatever eval_every says: a run should end with a number. */
 static bool eval_is_due(const tg_trainer *t) {
     if (t->split.val_bytes == 0) return false;
     return t->step == t->o.steps || (t->o.eval_every > 0 && t->step % t->o.eval_every == 0);
 }
 
+/* stats is [norm, clip coefficient, ok, loss], see grad_norm in ops/build.h. ok is computed inside
+ * the plan, since the optimizer must know it before it writes; here it is only read. !(ok > 0) also
+ * holds for a NaN. The validation is not run here but left pending, so that a save can come
+ * between, and so that its time is not the step's. */
 static tg_status update(tg_trainer *t, double deadline_ms) {
     TG_TRY(go_on(t, &t->plans.update, deadline_ms));
     const float *stats = tg_plan_data(&t->plans.update, t->plans.stats);
@@ -242,6 +279,8 @@ static tg_status update(tg_trainer *t, double deadline_ms) {
     return TG_OK;
 }
 
+/* Ties are no progress: `stale` grows, or a run at its floor would never stop early. A NaN is never
+ * better. best_held stays false where no copy is kept, so nobody saves an empty one. */
 static void judge(tg_trainer *t, double loss) {
     t->eval_pending = false;
     t->phase = TG_PHASE_IDLE;
@@ -260,6 +299,7 @@ static void judge(tg_trainer *t, double loss) {
     }
 }
 
+/* May be left and entered again: t->eval keeps the sum and the place. */
 static tg_status validate(tg_trainer *t, double deadline_ms) {
     if (t->phase != TG_PHASE_EVAL) {
         TG_TRY(tg_eval_begin(t, &t->split, t->o.eval_windows, &t->eval));
@@ -271,6 +311,8 @@ static tg_status validate(tg_trainer *t, double deadline_ms) {
     return TG_OK;
 }
 
+/* Speeds are over the time inside slices alone: what a caller does between two of them (drawing,
+ * saving) is not the trainer's. ms / 1e6: flop a millisecond are 1e-6 GFLOP/s. */
 static void finish_report(tg_trainer *t, tg_step_report *out) {
     const double tokens = (double)t->o.batch * t->o.accum * t->model->layout.config.ctx;
     t->report.step = t->step;
@@ -297,6 +339,10 @@ static tg_status train_slice(tg_trainer *t, double deadline_ms) {
     return s;
 }
 
+/* One call ends at the latest with one step and its validation. TG_STOPPED is both "cancelled" and
+ * "nothing left to do"; the latter is known by step and stale. A pending validation comes before
+ * that check: after the last step there is still one to run, also in a resumed run, whose report
+ * then is made up of what the file knew. */
 tg_status tg_train_poll(tg_trainer *t, double budget_ms, tg_step_report *out) {
     const double deadline = budget_ms > 0 ? tg_time_ms() + budget_ms : 0;
     if (out) *out = t->report;
@@ -315,6 +361,9 @@ tg_status tg_train_poll(tg_trainer *t, double budget_ms, tg_step_report *out) {
     return TG_OK;
 }
 
+/* The micro-steps that are forgotten left nothing behind but gradients, which the next step
+ * overwrites, and a step that has reached AdamW is done: no slice ends after it. eval_pending
+ * stays, so a validation that was cut off is run from its beginning. */
 void tg_train_settle(tg_trainer *t) {
     t->run.next = 0;
     t->micro = 0;

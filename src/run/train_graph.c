@@ -1,5 +1,9 @@
 /*
  * train_graph.c - the three plans of a training run, from the family's graph.
+ *
+ * They share memory by the names of their states ("weights", "grads", "adam_m", "adam_v", "loss"),
+ * which train.c binds to the same blocks in each. grad and update are two plans and not one, since
+ * the first runs once per micro-step and the second once per step.
  */
 #include "ops/build.h"
 #include "run/train.h"
@@ -9,6 +13,8 @@ static tg_value *flat(tg_graph *g, const tg_layout *l, const char *name) {
     return tg_state(g, name, tg_type_1d(TG_F32, l->n_elems));
 }
 
+/* [B, T]. The batch is part of the shape, so a run has one batch size from its first step to its
+ * last; only evaluation leaves rows of it unused. */
 static tg_value *ids(tg_graph *g, const tg_layout *l, const tg_train_options *o, const char *name) {
     return tg_input(g, name, tg_type_2d(TG_I32, (size_t)o->batch, (size_t)l->config.ctx));
 }
@@ -30,6 +36,10 @@ static void accumulate_gradients(tg_graph *g, const tg_layout *l, tg_value *weig
     (void)l;
 }
 
+/* The loss is scaled by 1/accum here, at its root: gradients of the micro-steps then only have to
+ * be added, and "loss" ends as the mean. Whether a micro-step overwrites or adds is the run-time
+ * scalar accumulate, so one plan serves the first and the later ones. wrt and dwrt are the halves
+ * of one array; a family may view each parameter twice. */
 static tg_status build_grad(tg_train_plans *p, const tg_family *family, const tg_layout *l,
                             const tg_train_options *o) {
     tg_graph *g = &p->grad_graph;
@@ -49,6 +59,10 @@ static tg_status build_grad(tg_train_plans *p, const tg_family *family, const tg
     return tg_graph_finish(g);
 }
 
+/* Decayed parameters lie in front in the flat array (model/gpt.c), so one number says which they
+ * are, and norm and update are one op each over the whole array. An attribute has 32 bits: hence
+ * the limit. Beta, eps and decay are attributes, fixed for the run; the rate is a run-time
+ * scalar. */
 static tg_status build_update(tg_train_plans *p, const tg_layout *l, const tg_train_options *o) {
     tg_graph *g = &p->update_graph;
     tg_value *weights = flat(g, l, "weights"), *grads = flat(g, l, "grads");
@@ -67,6 +81,7 @@ static tg_status build_update(tg_train_plans *p, const tg_layout *l, const tg_tr
     return tg_graph_finish(g);
 }
 
+/* Only lse of cross_entropy is used: eval.c sums the losses of the rows that hold a window. */
 static tg_status build_eval(tg_train_plans *p, const tg_family *family, const tg_layout *l,
                             const tg_train_options *o) {
     tg_graph *g = &p->eval_graph;
@@ -82,6 +97,8 @@ static tg_status build_eval(tg_train_plans *p, const tg_family *family, const tg
     return tg_graph_finish(g);
 }
 
+/* *bytes becomes the largest of the plans: they never run at the same time, and keep nothing in the
+ * workspace between two runs but their own inputs and outputs. */
 static tg_status plan(tg_context *ctx, tg_plan *plan, tg_graph *g, const char *name,
                       size_t *bytes) {
     const tg_plan_options o = { name, ctx->isa, ctx->levers, ctx->threads };
@@ -100,6 +117,8 @@ static tg_status build(tg_context *ctx, const tg_family *family, const tg_layout
     return plan(ctx, &p->eval, &p->eval_graph, "eval", &p->memory_bytes);
 }
 
+/* All three graphs are made before anything may fail in one of them, so that tg_train_plans_free
+ * can give back all three, whatever the outcome. */
 tg_status tg_train_plans_build(tg_context *ctx, const tg_family *family, const tg_layout *layout,
                                const tg_train_options *o, tg_train_plans *out) {
     memset(out, 0, sizeof *out);

@@ -10,6 +10,8 @@
 #include "base/math.h"
 #include "base/rng.h"
 
+/* The weights are zero until tg_weights_init or tg_weights_load fills them. tg_weights_free takes a
+ * model at any stage: arena and block are valid when they are empty. */
 tg_status tg_weights_alloc(tg_context *ctx, const tg_gpt_config *config, tg_model **out) {
     *out = NULL;
     TG_TRY(tg_gpt_config_check(&ctx->err, "model", config));
@@ -44,12 +46,16 @@ void tg_weights_free(tg_model *m) {
 /* ----------------------------------------------------------------------------------- fresh weights
  */
 
+/* Read by all workers at once; they write to disjoint elements. */
 typedef struct init_job {
     tg_model *m;
     uint64_t seed;
 } init_job;
 
-/* Elements [first, first+4) of a tensor come from one block of random bits. */
+/* Elements [i, i + 4) of a tensor come from one block of random bits, numbered by (ordinal of the
+ * tensor, i / 4) and by nothing else: not by the layout in memory, so that a family may place its
+ * tensors side by side, and not by the worker. i counts in the file's order. first is a multiple of
+ * 4. Normals are scaled in double and rounded once. */
 static void init_normal(const init_job *job, const tg_tensor_spec *t, uint32_t ordinal,
                         uint64_t first, uint64_t end) {
     for (uint64_t i = first; i < end; i += 4) {
@@ -63,6 +69,8 @@ static void init_normal(const init_job *job, const tg_tensor_spec *t, uint32_t o
     }
 }
 
+/* Workers split each tensor at whole blocks, so the bits do not depend on their number. Constants
+ * are vectors (gains and biases), too short to be worth splitting. */
 static void init_worker(void *arg, unsigned worker) {
     const init_job *job = arg;
     const tg_layout *l = &job->m->layout;
@@ -89,6 +97,9 @@ void tg_weights_init(tg_model *m, uint64_t seed) {
 
 /* ------------------------------------------------------------------------------- reading a file */
 
+/* Elements and not shapes are compared: the shapes in a file were held against its configuration
+ * when it was opened (io/file_table.c), and the layout is made from the same configuration. A
+ * tensor that lies alone is read in one go; one that shares its rows with others, row by row. */
 tg_status tg_weights_load(tg_file *f, const tg_layout *layout, const char *prefix, float *flat) {
     for (size_t i = 0; i < layout->n_tensors; i++) {
         const tg_tensor_spec *t = &layout->tensors[i];
@@ -110,6 +121,8 @@ tg_status tg_weights_load(tg_file *f, const tg_layout *layout, const char *prefi
     return TG_OK;
 }
 
+/* After this the file may be closed: nothing in the model points into its arena. format and the
+ * dtype's name are static strings. */
 static tg_status load(tg_model *m, tg_file *f) {
     TG_TRY(tg_weights_load(f, &m->layout, "", m->weights));
     tg_meta meta;
@@ -129,6 +142,8 @@ static tg_status load(tg_model *m, tg_file *f) {
     return TG_OK;
 }
 
+/* A damaged file is replaced by its .prev, with a warning that tg_file_open_newest gives; a model
+ * is not written back to where it came from, so which of them it was need not be kept. */
 tg_status tg_weights_open(tg_context *ctx, const char *path, tg_model **out) {
     *out = NULL;
     tg_file *f;
@@ -146,6 +161,8 @@ tg_status tg_weights_open(tg_context *ctx, const char *path, tg_model **out) {
 
 /* ------------------------------------------------------------------------------- writing a file */
 
+/* The other direction of tg_weights_load, but for any range: writers ask for pieces of a tensor
+ * that begin and end anywhere within its rows. */
 void tg_weights_copy_out(const tg_tensor_spec *t, const float *flat, uint64_t first, size_t n,
                          float *out) {
     for (size_t done = 0; done < n;) {
@@ -166,6 +183,8 @@ static tg_status read_flat(void *user, size_t tensor, tg_part part, uint64_t fir
     return TG_OK;
 }
 
+/* tg_weights has one `user` for readers of all kinds, so const goes; read_flat does not write. The
+ * source must outlive the result. */
 tg_weights tg_flat_weights(const tg_flat_source *source) {
     tg_flat_source *user = (tg_flat_source *)(uintptr_t)source;
     return (tg_weights) { read_flat, user, source->part[TG_PART_ADAM_M] != NULL };

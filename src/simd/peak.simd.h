@@ -18,7 +18,7 @@ enum { CHAINS = 6 };
 
 static double multiply_add(double n_flop, float *sink) {
     enum { ROUNDS = 64 };
-    const double per_round = 2.0 * 16 * CHAINS * ROUNDS;
+    const double per_round = 2.0 * 16 * (double)CHAINS * (double)ROUNDS;
     tg_v acc[CHAINS];
     for (int c = 0; c < CHAINS; c++) acc[c] = tg_vset((float)c);
     const tg_v a = tg_vset(0.999f), b = tg_vset(0.001f);

@@ -35,32 +35,38 @@ steps() { sed -n 's/^\(step .* loss [0-9.]*\) .*/\1/p' "$1"; } # without the spe
 foreign() { nm -D --defined-only "$1" | awk '{print $3}' | grep -v '^tg_'; }
 
 check "make install" make --no-print-directory -s BUILD="$build" PREFIX="$prefix" install
-for file in bin/tinygpt include/tinygpt.h lib/libtinygpt.a lib/libtinygpt.so lib/pkgconfig/tinygpt.pc; do
+for file in bin/tinygpt include/tinygpt.h lib/libtinygpt.{a,so} lib/pkgconfig/tinygpt.pc; do
     check "$file is installed" test -e "$prefix/$file"
 done
-check "a staged install" make --no-print-directory -s BUILD="$build" DESTDIR="$folder/stage" PREFIX=/opt/tg install
-equal "prefix of a staged install" /opt/tg "$(sed -n 's/^prefix=//p' "$folder/stage/opt/tg/lib/pkgconfig/tinygpt.pc")"
+check "a staged install" make --no-print-directory -s BUILD="$build" DESTDIR="$folder/stage" \
+    PREFIX=/opt/tg install
+equal "prefix of a staged install" /opt/tg \
+    "$(sed -n 's/^prefix=//p' "$folder/stage/opt/tg/lib/pkgconfig/tinygpt.pc")"
 
 # Versions, the soname, and that nothing but tg_ names is offered to a linker.
 version=$(pkg-config --modversion tinygpt)
 equal "version of the program" "tinygpt $version" "$("$prefix/bin/tinygpt" --version)"
-equal "version of the header" "$version" "$(sed -n 's/.*TG_VERSION_TEXT *"\(.*\)".*/\1/p' "$prefix/include/tinygpt.h")"
+equal "version of the header" "$version" \
+    "$(sed -n 's/.*TG_VERSION_TEXT *"\(.*\)".*/\1/p' "$prefix/include/tinygpt.h")"
 soname=libtinygpt.so.${version%%.*}
-equal soname "$soname" "$(readelf -d "$prefix/lib/libtinygpt.so" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')"
+equal soname "$soname" \
+    "$(readelf -d "$prefix/lib/libtinygpt.so" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')"
 equal "the link of the soname" "libtinygpt.so.$version" "$(readlink "$prefix/lib/$soname")"
 equal "names that the shared library offers beside tg_*" "" "$(foreign "$prefix/lib/libtinygpt.so")"
 
 # The example, as a stranger would build it: with the header and pkg-config alone.
 cp examples/train.c "$folder/"
 cd "$folder" || exit 1
-warn="-std=c11 -Wall -Wextra -Wpedantic -Werror"
-check "build against the shared library" bash -c "$cc $warn train.c \$(pkg-config --cflags --libs tinygpt) -o shared"
-check "build against the static library" bash -c "$cc $warn train.c \$(pkg-config --cflags tinygpt) -Wl,-Bstatic \$(pkg-config --static --libs tinygpt) -Wl,-Bdynamic -o static"
+compile="$cc -std=c11 -Wall -Wextra -Wpedantic -Werror train.c $(pkg-config --cflags tinygpt)"
+check "build against the shared library" bash -c "$compile $(pkg-config --libs tinygpt) -o shared"
+check "build against the static library" bash -c \
+    "$compile -Wl,-Bstatic $(pkg-config --static --libs tinygpt) -Wl,-Bdynamic -o static"
 equal "what the shared build needs" "$soname" "$(needed shared | grep tinygpt)"
 equal "what the static build needs" "" "$(needed static | grep tinygpt)"
 echo '#include <tinygpt.h>' >header.cc
 if command -v c++ >/dev/null; then
-    check "the header as C++" bash -c "c++ -Wall -Wextra -Werror -fsyntax-only \$(pkg-config --cflags tinygpt) header.cc"
+    check "the header as C++" bash -c \
+        "c++ -Wall -Wextra -Werror -fsyntax-only $(pkg-config --cflags tinygpt) header.cc"
 else
     echo "note: left out: the header as C++ (there is no C++ compiler)"
 fi
@@ -68,7 +74,8 @@ fi
 check "a text" "$prefix/bin/tinygpt" corpus stories --bytes 200k --out text.txt
 for kind in shared static; do
     mkdir "$kind.run"
-    check "run the $kind build" bash -c "cd $kind.run && LD_LIBRARY_PATH=$prefix/lib ../$kind ../text.txt >out.txt"
+    check "run the $kind build" bash -c \
+        "cd $kind.run && LD_LIBRARY_PATH=$prefix/lib ../$kind ../text.txt >out.txt"
     equal "lines of steps" 8 "$(steps $kind.run/out.txt | wc -l)"
     loss=$(sed -n 's/^step  400  loss \([0-9.]*\) .*/\1/p' $kind.run/out.txt)
     check "it learns (last loss $loss)" awk "BEGIN { exit !($loss > 0.2 && $loss < 2.5) }"
@@ -77,7 +84,8 @@ for kind in shared static; do
 done
 equal "both builds do the same" "$(steps shared.run/out.txt)" "$(steps static.run/out.txt)"
 check "both files are equal" cmp shared.run/tiny.tinygpt static.run/tiny.tinygpt
-check "the program reads the example's file" "$prefix/bin/tinygpt" sample shared.run/tiny.tinygpt --tokens 20
+check "the program reads the example's file" \
+    "$prefix/bin/tinygpt" sample shared.run/tiny.tinygpt --tokens 20
 LD_LIBRARY_PATH=$prefix/lib ./shared >usage.txt 2>&1
 equal "exit code without a text" 2 $?
 LD_LIBRARY_PATH=$prefix/lib ./shared none.txt >usage.txt 2>&1

@@ -81,10 +81,11 @@ class Round:
             if not expect(tinygpt("verify", "r.tinygpt"), 0, f"the file after kill {self.kills}"):
                 return False
             # A resumed run never sees the weights of an earlier step again.
-            best = (tinygpt("info", "r.tinygpt", "--json").json().get("bestVal") or {"step": 0})["step"]
-            return check(not best or step_of("r.tinygpt.best") >= best,
-                         f"the best weights after kill {self.kills} are those that the run knows of",
-                         f"want step {best}, have {step_of('r.tinygpt.best')}")
+            known = tinygpt("info", "r.tinygpt", "--json").json().get("bestVal")
+            best = step_of("r.tinygpt.best")
+            return check(not known or best >= known["step"],
+                         f"the best weights after kill {self.kills} are those the run knows of",
+                         f"want step {known and known['step']}, have {best}")
         return check("r.tinygpt.prev" not in names, "a file that was saved stays", str(names))
 
     def run(self, limit):

@@ -44,15 +44,19 @@ def refused(what, *args, err=(), codes=(2,), quick_s=QUICK_S, **options):
 # --------------------------------------------------------------------------------------- arguments
 
 
-NUMBERS = ("", " ", "12abc", "abc", "1e3", "0x10", "+5", " 5", "5 ", "1.5", "--", "99999999999999999999",
+NUMBERS = ("", " ", "12abc", "abc", "1e3", "0x10", "+5", " 5", "5 ", "1.5", "--",
+           "99999999999999999999",
            "-99999999999999999999", "1" * 5000, "٣", "nan", "inf", "1_000", "1,000", "5\n", "-0x1")
-REALS = ("", "nan", "inf", "-inf", "NaN", "Infinity", "0x1p3", "1e999", "-1", "12abc", "1,5", ".", "e5",
+REALS = ("", "nan", "inf", "-inf", "NaN", "Infinity", "0x1p3", "1e999", "-1", "12abc", "1,5", ".",
+         "e5",
          "1e", "--1", "1e-3x", " 1", "1 ", "1" * 5000)
-BOUNDS = {"--layers": ("-1", "0", "257"), "--width": ("-1", "0", "16385"), "--heads": ("-1", "0", "16385"),
+BOUNDS = {"--layers": ("-1", "0", "257"), "--width": ("-1", "0", "16385"),
+          "--heads": ("-1", "0", "16385"),
           "--ctx": ("-1", "0", "65537"), "--batch": ("-1", "0", "65537"), "--accum": ("-1", "0"),
           "--steps": ("-1", "0", "10000000000"), "--warmup": ("-1",), "--save-every": ("-1",),
           "--eval-every": ("-1",), "--patience": ("-1",), "--threads": ("-1", "0", "257")}
-REAL_BOUNDS = {"--lr": ("0", "-0", "11", "1e300"), "--clip": ("-0.1",), "--val": ("-0.1", "0.95", "1"),
+REAL_BOUNDS = {"--lr": ("0", "-0", "11", "1e300"), "--clip": ("-0.1",),
+               "--val": ("-0.1", "0.95", "1"),
                "--weight-decay": ("-1",), "--min-lr": ("1.1",), "--decay": ("1.01",)}
 
 
@@ -70,14 +74,17 @@ def bad_numbers():
         refused(f"--lr {value[:20]!r}", *new, "--lr", value, err="--lr: want a")
     for option, values in REAL_BOUNDS.items():
         for value in (*values, "nan", "inf"):
-            refused(f"{option} {value}", *new, option, value, err=(f"{option}: want a number", value))
+            refused(f"{option} {value}", *new, option, value,
+                    err=(f"{option}: want a number", value))
     for value in ("-1", "18446744073709551616", "1.0", "abc", ""):
         refused(f"--seed {value}", *new, "--seed", value, err="--seed: want")
     for value in ("", "linear", "Cosine", "cosine ", "c"):
         refused(f"--schedule {value}", *new, "--schedule", value, err="constant|cosine|wsd")
-    expect(train("--no-save", "--steps", "1", "--seed", "18446744073709551615"), 0, "the largest seed")
+    expect(train("--no-save", "--steps", "1", "--seed", "18446744073709551615"), 0,
+           "the largest seed")
     write("m", "x")
-    for option, value in (("--tokens", "-1"), ("--temp", "-1"), ("--temp", "nan"), ("--top-k", "-1"),
+    for option, value in (("--tokens", "-1"), ("--temp", "-1"), ("--temp", "nan"),
+                          ("--top-k", "-1"),
                           ("--top-p", "0"), ("--top-p", "1.1"), ("--min-p", "-0.1"), ("--ctx", "0"),
                           ("--repeat-penalty", "0"), ("--repeat-last", "-1"), ("--seed", "x")):
         refused(f"sample {option} {value}", "sample", "m", option, value, err=f"{option}: want")
@@ -85,7 +92,8 @@ def bad_numbers():
 
 def sizes_that_do_not_fit():
     new = ("train", "--data", text_file(), *SILENT, "--no-save", "--steps", "1")
-    refused("heads do not divide", *new, "--width", "16", "--heads", "3", err=("--heads", "16", "3"))
+    refused("heads do not divide", *new, "--width", "16", "--heads", "3",
+            err=("--heads", "16", "3"))
     refused("more heads than width", *new, "--width", "4", "--heads", "8", err="--heads")
     refused("heads do not divide the preset's", *new, "--heads", "7", err=("96", "7"))
     refused("an unknown preset", *new, "--preset", "smal", err=("small", '"smal"'))
@@ -110,7 +118,8 @@ def bad_options():
             ("a flag twice", (*new, "--quiet", "--quiet"), ("--quiet", "twice")),
             ("a flag with a value", (*new, "--quiet=yes"), ("--quiet", "value")),
             ("a missing value", (*new, "--steps"), ("--steps", "none")),
-            ("an option where a value should be", (*new, "--steps", "--quiet"), ("--steps", "none")),
+            ("an option where a value should be", (*new, "--steps", "--quiet"),
+             ("--steps", "none")),
             ("an argument too many", (*new, "extra"), "extra"),
             ("no text", ("train",), "--data"),
             ("no such text", ("train", "--data", "none.txt"), "none.txt"),
@@ -166,8 +175,8 @@ def short_texts():
             "--val", "0.1", "--out", "a.tinygpt", err=("16", "17"))
     for n in (17, 18, 40):
         write("t.txt", data[:n])
-        r = tinygpt("train", "--data", "t.txt", *TINY, *SILENT, "--val", "0", "--steps", "3", "--out",
-                    f"{n}.tinygpt")
+        r = tinygpt("train", "--data", "t.txt", *TINY, *SILENT, "--val", "0", "--steps", "3",
+                    "--out", f"{n}.tinygpt")
         expect(r, 0, f"a text of {n} bytes is enough", err="very little")
         whole(f"{n}.tinygpt", f"a text of {n} bytes")
     write("t.txt", data[:100])
@@ -176,6 +185,9 @@ def short_texts():
     write("t.txt", data[:16])
     expect(train("--steps", "2", "--out", "m.tinygpt"), 0, "a model")
     refused("eval of a text that is too short", "eval", "m.tinygpt", "--data", "t.txt", err="17")
+    write("t.txt", data[:1000])
+    refused("eval of a part that is too short", "eval", "m.tinygpt", "--data", "t.txt", "--val",
+            "0.01", err="17")
 
 
 def things_that_are_no_text():
@@ -185,7 +197,8 @@ def things_that_are_no_text():
     os.symlink("loop", "loop")
     os.symlink("gone", "dangling")
     for name, err in (("folder", "folder"), ("pipe", "pipe"), ("/dev/zero", "device"),
-                      ("/dev/null", "device"), ("/dev/tty", "/dev/tty"), ("/dev/stdin", "/dev/stdin"),
+                      ("/dev/null", "device"), ("/dev/tty", "/dev/tty"),
+                      ("/dev/stdin", "/dev/stdin"),
                       ("loop", "loop"), ("dangling", "dangling"), ("none/t.txt", "none/t.txt"),
                       ("folder/", "folder"), ("/proc/self/mem", "0 bytes")):
         refused(f"--data {name}", "train", "--data", name, *TINY, *SILENT, "--out", "a.tinygpt",
@@ -206,14 +219,16 @@ def odd_texts():
                             ("gzip", zlib.compress(words * 3, 9), "UTF-8|binary|NUL"),
                             ("UTF-16", "\ufeff".encode("utf-16-le") + words.decode()
                              .encode("utf-16-le"), "UTF-16"),
-                            ("UTF-16 without its mark", words.decode().encode("utf-16-be"), "UTF-16"),
+                            ("UTF-16 without its mark", words.decode().encode("utf-16-be"),
+                             "UTF-16"),
                             ("NUL bytes", words[:30000] + b"\0" * 30000, "NUL"),
                             ("one byte over and over", b"a" * 60000, "only 1 different byte"),
                             ("CR alone", words.replace(b"\n", b"\r"), "CR"),
                             ("pasted copies", words[:4096] * 15, "repeats"),
                             ("Latin-1", words + "élan".encode("latin-1") * 9, "UTF-8")):
         write("t.bin", data)
-        r = tinygpt("train", "--data", "t.bin", *TINY, *SILENT, "--steps", "5", "--out", "a.tinygpt")
+        r = tinygpt("train", "--data", "t.bin", *TINY, *SILENT, "--steps", "5",
+                    "--out", "a.tinygpt")
         expect(r, 0, f"a text of {name}", err=["warning", err])
         whole("a.tinygpt", f"trained on {name}")
     write("t.bin", words)
@@ -270,8 +285,8 @@ def repair(data):
 def models():
     """A small v3 run and the same as v2 in all its kinds."""
     small = ("--layers", "1", "--width", "4", "--heads", "2", "--ctx", "4", "--batch", "2")
-    r = tinygpt("train", "--data", text_file(), *small, *SILENT, "--steps", "6", "--eval-every", "3",
-                "--out", "good3")
+    r = tinygpt("train", "--data", text_file(), *small, *SILENT, "--steps", "6",
+                "--eval-every", "3", "--out", "good3")
     expect(r, 0, "a small run")
     for name, options in (("good2", ("--format", "v2")), ("good1", ("--format", "v1")),
                           ("half", ("--dtype", "f16")), ("four", ("--dtype", "int4"))):
@@ -280,7 +295,8 @@ def models():
 
 def damaged(what, data, err=(), command="verify", codes=(2,)):
     write("bad.tinygpt", data)
-    return refused(what, command, "bad.tinygpt", err=("bad.tinygpt", *err) if 0 not in codes else err,
+    return refused(what, command, "bad.tinygpt",
+                   err=("bad.tinygpt", *err) if 0 not in codes else err,
                    codes=codes)
 
 
@@ -298,10 +314,12 @@ def cut_files():
                     "info" if n % 2 else "verify")
         for extra in (b"\0", b"x", b"\0" * 64, b"PK\3\4" + b"\0" * 100, data):
             damaged(f"{name} with {len(extra)} bytes behind", data + extra, ("want", "have"))
-    for command in (("sample", "bad.tinygpt"), ("tokenize", "bad.tinygpt", "x"), ("dump", "bad.tinygpt"),
+    for command in (("sample", "bad.tinygpt"), ("tokenize", "bad.tinygpt", "x"),
+                    ("dump", "bad.tinygpt"),
                     ("eval", "bad.tinygpt", "--data", text_file()), ("convert", "bad.tinygpt", "o"),
                     ("train", "--data", text_file(), "--resume", "bad.tinygpt"),
-                    ("verify", "good3", "bad.tinygpt"), ("bench", "decode", "--model", "bad.tinygpt"),
+                    ("verify", "good3", "bad.tinygpt"),
+                    ("bench", "decode", "--model", "bad.tinygpt"),
                     ("train", "--data", text_file(), "--no-save", "--from", "bad.tinygpt")):
         write("bad.tinygpt", read("good3")[:-1])
         refused(f"{command[0]} of a cut file", *command, err=("bad.tinygpt", "want", "have"))
@@ -407,21 +425,26 @@ def hostile_json():
     """Headers that say what cannot be, in files that are otherwise in order."""
     models()
     v3, v2 = read("good3"), read("good2")
-    expect(tinygpt("info", write("same.tinygpt", with_json(v3, lambda t: t))), 0, "unchanged v3 JSON")
-    expect(tinygpt("info", write("same.tinygpt", with_json(v2, lambda t: t))), 0, "unchanged v2 JSON")
+    expect(tinygpt("info", write("same.tinygpt", with_json(v3, lambda t: t))), 0,
+           "unchanged v3 JSON")
+    expect(tinygpt("info", write("same.tinygpt", with_json(v2, lambda t: t))), 0,
+           "unchanged v2 JSON")
     values = ("0", "-1", "1.0", "1e0", "null", "true", '"1"', "[]", "{}", "257", "2147483648",
-              "4294967297", "18446744073709551616", "9007199254740993", "1e999", "NaN", "", "01", "+1")
+              "4294967297", "18446744073709551616", "9007199254740993", "1e999", "NaN", "", "01",
+              "+1")
     for base, name in ((v3, "v3"), (v2, "v2")):
         for key, old in (("layers", "1"), ("dModel", "4"), ("heads", "2"), ("ctx", "4"),
                          ("dMlp", "16")):
             for value in values:
                 damaged(f"{name} {key} = {value or 'nothing'}",
-                        with_json(base, swap(f'"{key}":{old}'.encode(), f'"{key}":{value}'.encode())))
+                        with_json(base,
+                                  swap(f'"{key}":{old}'.encode(), f'"{key}":{value}'.encode())))
         for what, change in (
                 ("heads that do not divide", swap(b'"heads":2', b'"heads":3')),
                 ("a key twice", swap(b'"heads":2', b'"heads":2,"heads":2')),
                 ("no configuration", swap(b'"config"', b'"konfig"')),
-                ("nothing", lambda t: b""), ("a list", lambda t: b"[]"), ("a number", lambda t: b"1"),
+                ("nothing", lambda t: b""), ("a list", lambda t: b"[]"),
+                ("a number", lambda t: b"1"),
                 ("a NUL behind it", lambda t: t + b"\0"), ("a second object", lambda t: t + b"{}"),
                 ("a byte order mark", lambda t: b"\xef\xbb\xbf" + t),
                 ("no end", lambda t: t[:-1]), ("an open string", lambda t: t[:-1] + b',"x":"'),
@@ -442,8 +465,10 @@ def hostile_json():
                          ("a batch of -1", swap(b'"batch":2', b'"batch":-1')),
                          ("a rate of 0", swap(b'"lr":0.0003', b'"lr":0')),
                          ("a rate that is no number", swap(b'"lr":0.0003', b'"lr":"x"')),
-                         ("an unknown schedule", swap(b'"schedule":"constant"', b'"schedule":"up"')),
-                         ("a hash that is no number", swap(b'"lossHash":', b'"lossHash":null,"x":')),
+                         ("an unknown schedule",
+                          swap(b'"schedule":"constant"', b'"schedule":"up"')),
+                         ("a hash that is no number",
+                          swap(b'"lossHash":', b'"lossHash":null,"x":')),
                          ("a stride of 0", swap(b'"historyStride":1', b'"historyStride":0')),
                          ("a text that is a list", swap(b'"mark":', b'"mark":[1],"x":')),
                          ("another text", swap(b'"bytes":', b'"bytes":1'))):
@@ -477,7 +502,7 @@ def flipped_bits():
 
 
 def a_damaged_file_has_a_predecessor():
-    """FILE damaged, FILE.prev whole: that one is taken, aloud, and the run comes to the same end."""
+    """FILE damaged, FILE.prev whole: that one is taken, aloud, and the run ends the same."""
     options = ("--eval-every", "4", "--save-every", "4")
     expect(train(*options, "--steps", "16", "--out", "calm.tinygpt"), 0, "an undisturbed run")
     expect(train(*options, "--steps", "12", "--out", "a.tinygpt"), 0, "a run")
@@ -494,13 +519,15 @@ def a_damaged_file_has_a_predecessor():
         refused(f"verify, the file is {what}", "verify", "a.tinygpt", err="a.tinygpt")
         write("a.tinygpt", good)
     write("a.tinygpt", read("a.tinygpt")[:-1])
-    expect(resume("a.tinygpt", "--steps", "16", "--out", "b.tinygpt"), 0, "resume of a damaged file",
+    expect(resume("a.tinygpt", "--steps", "16", "--out", "b.tinygpt"), 0,
+           "resume of a damaged file",
            err=["warning", "a.tinygpt.prev"])
     same_run("calm.tinygpt", "b.tinygpt", "resumed from the predecessor")
     # Saving over the damaged file must not push it onto the whole one: that would be the only one.
     for damage in (lambda d: d[:-1], lambda d: d[:3000]):
         write("a.tinygpt", damage(read("a.tinygpt")))
-        expect(resume("a.tinygpt", "--steps", "12"), 0, "resume into the damaged file", err="warning")
+        expect(resume("a.tinygpt", "--steps", "12"), 0, "resume into the damaged file",
+               err="warning")
         whole("a.tinygpt", "saved over a damaged file")
         whole("a.tinygpt.prev", "the predecessor of a damaged file")
     write("a.tinygpt", b"junk")
@@ -515,9 +542,11 @@ def small_stacks_and_memories():
     def stack():
         resource.setrlimit(resource.RLIMIT_STACK, (128 << 10, 128 << 10))
 
-    expect(train("--steps", "5", "--out", "a.tinygpt", preexec_fn=stack), 0, "train, 128 KiB of stack")
+    expect(train("--steps", "5", "--out", "a.tinygpt", preexec_fn=stack), 0,
+           "train, 128 KiB of stack")
     for args in (("sample", "a.tinygpt"), ("info", "a.tinygpt"), ("dump", "a.tinygpt"),
-                 ("verify", "a.tinygpt", "a.tinygpt"), ("convert", "a.tinygpt", "b", "--dtype", "int4"),
+                 ("verify", "a.tinygpt", "a.tinygpt"),
+                 ("convert", "a.tinygpt", "b", "--dtype", "int4"),
                  ("corpus", "stories", "--bytes", "100k"), ("train", "--help")):
         expect(tinygpt(*args, preexec_fn=stack), 0, f"{args[0]}, 128 KiB of stack")
     codes = set()
@@ -535,6 +564,6 @@ def small_stacks_and_memories():
     check(codes & {1, 2} and 0 in codes, "some limits were too small and some were not", str(codes))
 
 
-main(bad_numbers, sizes_that_do_not_fit, bad_options, short_texts, things_that_are_no_text, odd_texts,
-     cut_files, changed_headers, hostile_lengths, hostile_json, flipped_bits,
+main(bad_numbers, sizes_that_do_not_fit, bad_options, short_texts, things_that_are_no_text,
+     odd_texts, cut_files, changed_headers, hostile_lengths, hostile_json, flipped_bits,
      a_damaged_file_has_a_predecessor, small_stacks_and_memories)

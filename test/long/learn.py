@@ -2,8 +2,8 @@
 """learn.py - test/long/learn.py build: two whole trainings reach the loss that they should.
 
 The preset small, 1,500 steps on Shakespeare, the loss over the whole validation part (the last
-tenth, every window). The wanted numbers are those of a PyTorch model of the same shape, optimizer
-and schedule; seeds and batches differ, so that 2 % is allowed.
+tenth, every window). 2 % leave room for another order of batches, not for a mistake in the model,
+the optimizer or the schedule.
 """
 import os
 import sys
@@ -27,7 +27,8 @@ def learn(name, wanted, *options):
     check(abs(val - wanted) <= 0.02 * wanted, f"{name}: validation loss",
           f"want {wanted} within 2 %, have {val:.4f}")
     whole("a.tinygpt", name)
-    seen = tinygpt("eval", "a.tinygpt", "--data", SHAKESPEARE, "--val", "0.1", "--json", timeout=600)
+    seen = tinygpt("eval", "a.tinygpt", "--data", SHAKESPEARE,
+                   "--val", "0.1", "--json", timeout=600)
     expect(seen, 0, f"{name}: eval")
     return check(abs(seen.json()["loss"] - val) < 1e-6 * val, f"{name}: eval of the file",
                  f"want {val}, have {seen.json()['loss']}")

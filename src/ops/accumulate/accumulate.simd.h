@@ -9,6 +9,8 @@ static size_t units(const tg_args *a) {
     return tg_units(tg_type_elems(&a->in_type[0]), TG_UNIT_ELEMS);
 }
 
+/* Whether to add is known at run time only, so one plan serves the first micro-step and the others.
+ * memmove, since the planner may have put x where the state is. */
 static void run(const tg_args *a, size_t begin, size_t end) {
     const float *state = a->in[0], *x = a->in[1];
     float *out = a->out[0];

@@ -16,6 +16,9 @@ typedef struct factors {
 
 static size_t units(const tg_args *a) { return tg_units(tg_type_elems(&a->in_type[0]), UNIT); }
 
+/* In double, then rounded once. 1 - b2 has to come from the double: for 0.999 in float the
+ * difference has lost half of its digits. bias1 and bias2 need t >= 1, else they are 0. The decay
+ * is not among them: it differs between the two parts of a run. */
 static factors factors_of(const tg_args *a) {
     const double b1 = (double)a->attr.f[0], b2 = (double)a->attr.f[1];
     const double bias1 = 1 - tg_pow(b1, a->rt->step), bias2 = 1 - tg_pow(b2, a->rt->step);
@@ -31,6 +34,8 @@ static factors factors_of(const tg_args *a) {
     };
 }
 
+/* A decayed weight that has no gradient yet shrinks all the same: that is what "decoupled" means. v
+ * is a sum of squares and never negative, so the root needs no guard. */
 static inline tg_v step(const factors *f, tg_v keep, tg_v w, tg_v g, tg_v *m, tg_v *v) {
     g = tg_vmul(g, f->clip);
     *m = tg_vfma(f->b1, *m, tg_vmul(f->c1, g));
@@ -60,6 +65,8 @@ static void run_elems(const tg_args *a, const factors *f, float keep_scalar, siz
     tg_vstore_n(v_out + i, v, n);
 }
 
+/* ok is 0 for a step that must not happen: all three arrays keep what they hold, since outputs lie in place of the inputs. Unit borders and the border between decayed and not are independent,
+ * so a unit may hold a piece of either; both parts may be empty. */
 static void run(const tg_args *a, size_t begin, size_t end) {
     if (((const float *)a->in[4])[2] == 0) return;
     const factors f = factors_of(a);

@@ -9,6 +9,7 @@
 #include "ir/op.h"
 #include "ops/kernel.h"
 
+/* Part of the result: sums end at chunks, so another number gives other bits. */
 enum { CHUNK_ROWS = 128 };
 
 static size_t padded(size_t C) { return (C + 15) / 16 * 16; }
@@ -48,6 +49,9 @@ static size_t one(const tg_args *a) {
     return 1;
 }
 
+/* One unit for all columns: the partials are 1/128 of what phase 0 has read, so a second hand-over
+ * to the workers would cost more than it saves. What is accumulated into is added last, as
+ * everywhere, so that the fused sum has the bits of a separate addition. */
 static void run_sum(const tg_args *a, size_t begin, size_t end) {
     const size_t C = tg_type_cols(&a->in_type[0]), n_chunks = chunks(a);
     float *db = a->out[0];

@@ -29,6 +29,8 @@ static size_t scratch_bytes(const tg_args *a) {
     return tg_type_rows(&a->in_type[0]) * sizeof(double);
 }
 
+/* -FLT_MAX and not -inf: a row of -inf would else give inf - inf. Lanes beyond n repeat the
+ * maximum. */
 static float row_max(const float *x, size_t n) {
     tg_v max = tg_vset(-FLT_MAX);
     size_t i = 0;
@@ -78,6 +80,7 @@ static size_t one_unit(const tg_args *a) {
     return 1;
 }
 
+/* Losses are added by one worker in double, so the mean does not depend on how rows were shared. */
 static void run_sum(const tg_args *a, size_t begin, size_t end) {
     (void)begin;
     (void)end;

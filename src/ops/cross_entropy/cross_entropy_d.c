@@ -25,6 +25,7 @@ static void infer(tg_graph *g, tg_node *n) {
     n->out[0].type = *logits;
 }
 
+/* dloss is the gradient of the loss itself: 1, unless somebody computes something of the loss. */
 static void ref(const tg_args *a) {
     const TG_REAL *logits = a->in[0], *lse = a->in[2], *dloss = a->in[3];
     const int32_t *targets = a->in[1];
@@ -40,6 +41,8 @@ static void ref(const tg_args *a) {
     }
 }
 
+/* lse is an input of its own here, random and positive, so exp(logits - lse) is no probability; the
+ * formula is tested, not the sum to 1. */
 #define CASE(rows, v, s, below)                                                                    \
     { .in = { TG_T2(F32, rows, v), TG_T1(I32, rows), TG_T1(F32, rows), TG_T0(F32) },               \
       .attr = { .f = { 0.25f } },                                                                  \

@@ -17,6 +17,10 @@ static size_t units(const tg_args *a) {
     return tg_units(tg_type_rows(&a->in_type[0]), unit_rows(a));
 }
 
+/* exp(x - lse) needs no maximum: lse is at least the largest logit, so nothing overflows. The
+ * factor is formed in double, with the mean's 1 / rows, and rounded once; subtracting it after the
+ * product, in one column, is what the reference's (p - 1) * factor is compared to. Output in place
+ * of the logits is fine, as the target's column is touched last. */
 static void run(const tg_args *a, size_t begin, size_t end) {
     const size_t n = tg_type_cols(&a->in_type[0]), rows = tg_type_rows(&a->in_type[0]);
     const size_t stop = tg_min_size(end * unit_rows(a), rows);

@@ -10,6 +10,7 @@
 #include "ops/kernel.h"
 #include "ops/rules.h"
 
+/* The vocabulary cannot be seen in ids or dy, so it is an attribute. */
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_want_dims(g, n, 0, TG_I32, 0, TG_MAX_DIMS - 1)) return;
     if (!tg_want_dims(g, n, 1, TG_F32, 1, TG_MAX_DIMS)) return;
@@ -26,6 +27,9 @@ static void infer(tg_graph *g, tg_node *n) {
     n->out[0].type = tg_type_2d(TG_F32, (size_t)n->attr.i[0], cols);
 }
 
+/* The definition, word by word, V times slower than need be: it shares no idea with the kernel,
+ * which walks the tokens once. An id beyond the table counts for the row that the forward pass
+ * took. */
 static void ref(const tg_args *a) {
     const int32_t *ids = a->in[0];
     const TG_REAL *dy = a->in[1];

@@ -10,6 +10,7 @@
 #include "ops/kernel.h"
 #include "simd/vec.h"
 
+/* Rows in flight. The result does not depend on it. */
 #define BLOCK 8u
 
 static size_t unit_rows(const tg_args *a) {
@@ -28,6 +29,9 @@ static float row_mean(const float *x, size_t n) {
     return tg_vsum(sum) / (float)n;
 }
 
+/* The lanes beyond n are cleared after the mean was taken off: before, they would count as mean^2.
+ * The root is taken in double of one number a row, which costs nothing; 1 / sqrt in float would
+ * round twice. */
 static float row_rstd(const float *x, size_t n, float mean, float eps) {
     const tg_v m = tg_vset(mean);
     tg_v sum = tg_vzero();
@@ -41,6 +45,7 @@ static float row_rstd(const float *x, size_t n, float mean, float eps) {
     return (float)(1 / tg_sqrt((double)tg_vsum(sum) / (double)n + (double)eps));
 }
 
+/* y may be x. The bias enters through the fused multiply-add, so y is rounded once. */
 static void write_row(float *y, const float *x, const float *w, const float *b, size_t n,
                       float mean, float rstd) {
     const tg_v m = tg_vset(mean), s = tg_vset(rstd);

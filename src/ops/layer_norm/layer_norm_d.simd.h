@@ -25,6 +25,7 @@ static shape shape_of(const tg_args *a) {
     return (shape) { rows, cols, tg_units(rows, CHUNK), tg_units(cols, 16) * 16 };
 }
 
+/* A chunk's rows of scratch are 64-byte aligned, as the stride is a multiple of 16 floats. */
 static size_t scratch_bytes(const tg_args *a) {
     const shape s = shape_of(a);
     return s.chunks * 2 * s.stride * sizeof(float);
@@ -41,6 +42,7 @@ typedef struct block {
     tg_v sum_e[ROWS], sum_eh[ROWS];
 } block;
 
+/* n is 16 in all but the last columns, and a constant there once this is inlined. */
 static inline tg_v load(const float *p, size_t n) {
     return n == 16 ? tg_vload(p) : tg_vload_n(p, n);
 }
@@ -80,6 +82,9 @@ static inline __attribute__((always_inline)) void write_columns(const block *k, 
     }
 }
 
+/* block comes by value, and rows is a constant at both calls: so the arrays in it become registers,
+ * and the loops over rows disappear. dx may lie where dy is, since the second pass reads a
+ * vector of each before it stores; that is also why all sums come first. */
 static inline __attribute__((always_inline)) void run_rows(block k, unsigned rows) {
     const size_t cols = k.cols;
     for (unsigned i = 0; i < rows; i++) k.sum_e[i] = k.sum_eh[i] = tg_vzero();
@@ -137,6 +142,7 @@ static size_t column_units(const tg_args *a) {
     return tg_units(s.stride / 16, unit_groups(&s));
 }
 
+/* The chunks are added from 0, then to what was there: see bias_d. */
 static void add_parts(const shape *s, const float *part, float *out, size_t n, bool add) {
     tg_v sum = tg_vzero();
     for (size_t k = 0; k < s->chunks; k++) sum = tg_vadd(sum, tg_vload(part + k * 2 * s->stride));

@@ -28,6 +28,7 @@ static void sum_row(float *out, const float *dy, size_t step, size_t batch, size
     }
 }
 
+/* Rows of dp from T on have no dy: a batch of 0 gives them the empty sum, in the same code. */
 static void run(const tg_args *a, size_t begin, size_t end) {
     const size_t cols = tg_type_cols(&a->in_type[0]), tokens = tokens_of(a);
     const size_t batch = tg_type_rows(&a->in_type[0]) / tokens;
