@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+/* A longer message is cut; it may quote a path of PATH_BYTES, which then is what is lost. */
 enum { MESSAGE_BYTES = 2048, PATH_BYTES = 4096 };
 
 /* --------------------------------------------------------------------------------------- errors */
@@ -77,6 +78,8 @@ int tg_app_exit_code(tg_status status, tg_doing doing) {
     return TG_EXIT_FAILED;
 }
 
+/* The library's sentence says what, where, wanted and found; the status alone says much less, and
+ * stands in only where there is no context, or no message in it. */
 int tg_app_failed(tg_app *app, tg_context *ctx, tg_status status, tg_doing doing) {
     const char *text = ctx ? tg_context_error(ctx) : "";
     tg_app_error(app, "%s", *text ? text : tg_status_text(status));
@@ -92,6 +95,8 @@ static void on_log(void *user, int level, const char *text) {
 
 /* ------------------------------------------------------------------------------- start and end */
 
+/* The last group of every help page. Names of ISAs and levers are checked by the library, which
+ * knows them. */
 static const tg_option global_options[] = {
     TG_FLAG("--json", tg_globals, json,
             "print JSON on standard output, all else on standard error"),
@@ -104,6 +109,8 @@ static const tg_option global_options[] = {
             "switch speed ideas off and on: -flash_attention,+bf16 (see bench levers)"),
 };
 
+/* app is set up before the first message, so that even a parse error knows its terminal. The order
+ * of groups is the order of the help. */
 int tg_app_parse(tg_app *app, const tg_command_spec *spec, const tg_option_group *groups,
                  size_t n_groups, int argc, char **argv) {
     memset(app, 0, sizeof *app);
@@ -150,6 +157,7 @@ tg_status tg_app_context(tg_app *app, unsigned threads, const char *more_levers,
     return status;
 }
 
+/* A failed context is kept until its message is out, and freed by tg_app_end. */
 int tg_app_open(tg_app *app) {
     const tg_status status = tg_app_context(app, 0, "", &app->ctx);
     if (status != TG_OK) {
@@ -171,6 +179,8 @@ int tg_app_end(tg_app *app, int code) {
     return code;
 }
 
+/* There is no option between a command and its subcommand: "bench --json train" is an unknown
+ * word. */
 int tg_app_subcommand(const char *name, const char *about, const tg_subcommand *list, size_t n,
                       int argc, char **argv) {
     /* An unknown word gets the same page as --help, but on standard error and with code 2. */
@@ -192,6 +202,7 @@ int tg_app_subcommand(const char *name, const char *about, const tg_subcommand *
     return help ? TG_EXIT_DONE : TG_EXIT_USAGE;
 }
 
+/* Set once, before any thread exists; argv's memory lives as long as the process. */
 static const char *program = "tinygpt";
 
 const char *tg_app_program(void) { return program; }
@@ -200,6 +211,7 @@ void tg_app_set_program(const char *argv0) { program = argv0; }
 
 /* ------------------------------------------------------------------------------- small services */
 
+/* Monotonic: the wall clock may be set while a run goes on. */
 double tg_app_now_ms(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -252,6 +264,7 @@ bool tg_app_can_write(const char *path, char *why, size_t why_bytes) {
     return true;
 }
 
+/* f_bavail and not f_bfree: what is kept for root is no use to a user. */
 uint64_t tg_app_disk_free(const char *path) {
     char folder[PATH_BYTES];
     struct statvfs fs;
@@ -259,6 +272,8 @@ uint64_t tg_app_disk_free(const char *path) {
     return (uint64_t)fs.f_bavail * (uint64_t)fs.f_frsize;
 }
 
+/* Non-zero stops the producer, which then ends with TG_STOPPED. Lengths are compared before they
+ * are added, so nothing wraps; after a failure the buffer still holds what it had. */
 int tg_app_buffer_add(void *user, const char *bytes, size_t n_bytes) {
     tg_app_buffer *b = user;
     /* Grown by doubling; the byte beyond n is the zero at the end. */
@@ -306,6 +321,7 @@ int tg_app_read_file(tg_app *app, const char *path, size_t limit, char **out, si
             code = TG_EXIT_FAILED;
             break;
         }
+        /* A short read is the end or an error; for a pipe fread goes on until the block is full. */
         if (n < sizeof block) break;
     }
     if (code == TG_ARGS_GO_ON && ferror(f)) {
@@ -322,17 +338,21 @@ int tg_app_read_file(tg_app *app, const char *path, size_t limit, char **out, si
     return code;
 }
 
+/* 0 also stands for a file that cannot be asked: the number is shown, never relied on. */
 uint64_t tg_app_file_bytes(const char *path) {
     struct stat info;
     return stat(path, &info) == 0 ? (uint64_t)info.st_size : 0;
 }
 
+/* By device and inode, so two names, links and ./ are seen through. A file that does not exist yet
+ * is the same as none. */
 bool tg_app_same_file(const char *a, const char *b) {
     struct stat sa, sb;
     return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev &&
            sa.st_ino == sb.st_ino;
 }
 
+/* Not flushed: for long texts, of which nobody watches the growth. */
 int tg_app_write_text(void *user, const char *bytes, size_t n_bytes) {
     return fwrite(bytes, 1, n_bytes, user) != n_bytes;
 }

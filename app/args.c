@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Help is laid out for a fixed width: what is piped into a pager or a page has no window to ask.
+ * SHOWN_BYTES is how much of a wrong argument a message quotes. */
 enum { HELP_COLUMN = 26, HELP_WIDTH = 96, SHOWN_BYTES = 72 };
 
 /* ------------------------------------------------------------------------------------ numbers */
@@ -37,6 +39,7 @@ bool tg_args_uint64(const char *text, uint64_t *out) {
     return true;
 }
 
+/* INT64_MIN is refused along the way: its magnitude has no int64_t, and no option needs it. */
 bool tg_args_int64(const char *text, int64_t *out) {
     const bool negative = *text == '-';
     uint64_t magnitude;
@@ -112,6 +115,8 @@ static size_t distance(const char *a, const char *b) {
     return rows[na % 3][nb];
 }
 
+/* Of equally near ones the first wins, so the order of the table is a preference. Two mistakes are
+ * forgiven in a short word, three in a longer one; more would offer what nobody meant. */
 const char *tg_args_nearest(const char *word, const char *const *candidates, size_t n) {
     const char *nearest = NULL;
     size_t best = strlen(word) > 5 ? 4 : 3; /* one more than the mistakes that are forgiven */
@@ -127,6 +132,8 @@ const char *tg_args_nearest(const char *word, const char *const *candidates, siz
 
 /* ------------------------------------------------------------------------------------- messages */
 
+/* Straight to standard error: the parser runs before there is a context or a live line. Returns the
+ * exit code, so that callers can return the call. */
 static int vrefuse(const tg_args *args, const char *format, va_list list) {
     fprintf(stderr, "tinygpt %s: ", args->spec->name);
     vfprintf(stderr, format, list);
@@ -165,6 +172,7 @@ static const tg_option *option_at(const tg_args *args, size_t i, void **values) 
 }
 
 /* Place of the option with this name, which is n_bytes long; SIZE_MAX if there is none. */
+/* The index counts through all groups; args->given goes by it. */
 static size_t find(const tg_args *args, const char *name, size_t n_bytes) {
     void *values = NULL;
     const tg_option *o;
@@ -174,12 +182,16 @@ static size_t find(const tg_args *args, const char *name, size_t n_bytes) {
     return SIZE_MAX;
 }
 
+/* For options whose default cannot tell "given" from "left alone". A name that is in no table is
+ * never given: a typing error in the program goes unseen here. */
 bool tg_args_given(const tg_args *args, const char *name) {
     const size_t i = find(args, name, strlen(name));
     return i != SIZE_MAX && args->given[i];
 }
 
-/* Index of a word in "a|b|c", -1 if it is none of them. */
+/* Index of a word in "a|b|c", -1 if it is none of them. The list is also what help and messages
+ * show, so words and numbers cannot drift apart. No abbreviations: a script that uses one breaks
+ * when a word is added. */
 static int choice_index(const char *words, const char *word) {
     const size_t length = strlen(word);
     for (int i = 0;; i++) {
@@ -190,7 +202,8 @@ static int choice_index(const char *words, const char *word) {
     }
 }
 
-/* The range is part of the message, so that the second try is right. */
+/* The range is part of the message, so that the second try is right. Counts and sizes share it; all
+ * whole options are int64_t, whatever type the library has for them. */
 static int store_whole(const tg_args *args, const tg_option *o, const char *text, int64_t *field) {
     char want[128];
     int64_t value;
@@ -205,6 +218,8 @@ static int store_whole(const tg_args *args, const tg_option *o, const char *text
     return refuse_value(args, o, want, text);
 }
 
+/* %g shows the limits as they are written in the table; above_low makes the lower one exclusive,
+ * for rates that must not be 0. */
 static int store_real(const tg_args *args, const tg_option *o, const char *text, double *field) {
     char want[128];
     double value;
@@ -218,7 +233,8 @@ static int store_real(const tg_args *args, const tg_option *o, const char *text,
     return refuse_value(args, o, want, text);
 }
 
-/* offset leads to a field of the type that the macros of args.h checked against the kind. */
+/* offset leads to a field of the type that the macros of args.h checked against the kind. A field
+ * is only written once its text was found good. */
 static int store(const tg_args *args, const tg_option *o, void *values, const char *text) {
     void *field = (char *)values + o->offset;
     switch (o->kind) {
@@ -261,7 +277,9 @@ static int refuse_unknown(const tg_args *args, const char *arg, size_t length) {
     return tg_args_refuse(args, "no option %s", shown);
 }
 
-/* One option at argv[*at], with its value; moves *at to the last argument used. */
+/* One option at argv[*at], with its value; moves *at to the last argument used. Both "--name value"
+ * and "--name=value" are taken. Values are stored as pointers into argv, which outlives them. A
+ * value may begin with one dash, so that negative numbers need no '='. */
 static int parse_option(tg_args *args, int argc, char **argv, int *at) {
     const char *arg = argv[*at];
     const size_t length = strcspn(arg, "=");
@@ -287,7 +305,8 @@ static int parse_option(tg_args *args, int argc, char **argv, int *at) {
     return store(args, o, values, text);
 }
 
-/* Prompts and names end up in JSON and in files, which are UTF-8. */
+/* Prompts and names end up in JSON and in files, which are UTF-8. An argument in another encoding
+ * is refused as a whole: to guess would be to train on or look for something else. */
 static bool is_utf8(const char *text) {
     for (size_t left = strlen(text), length; left > 0; text += length, left -= length) {
         length = tg_fmt_utf8_length(text, left);
@@ -340,7 +359,8 @@ int tg_args_parse(tg_args *args, int argc, char **argv) {
 
 /* ----------------------------------------------------------------------------------------- help */
 
-/* Prints text from the current column on, wrapped at HELP_WIDTH and indented. */
+/* Prints text from the current column on, wrapped at HELP_WIDTH and indented. A word longer than a
+ * line is printed whole. Columns are bytes: help texts are ASCII. */
 static void print_wrapped(const char *text, int column, int indent) {
     bool gap = false; /* a blank is owed before the next word */
     while (*text) {

@@ -74,9 +74,9 @@ static tg_status open_bench(tg_app *app, const values *v, const tg_preset *p, si
     return status;
 }
 
-/* Greedy decoding, one timed token after the other; a full window begins anew. So the times hold all
- * lengths of the cache alike, if n is a multiple of the window, and bytes_per_token is their mean.
- * Rewinding is not timed. Drawing is: nobody decodes without it. */
+/* Greedy decoding, one timed token after the other; a full window begins anew. So the times hold
+ * all lengths of the cache alike, if n is a multiple of the window, and bytes_per_token is their
+ * mean. Rewinding is not timed. Drawing is: nobody decodes without it. */
 static tg_status time_decode(bench *b) {
     tg_sample_options greedy = tg_sample_options_default();
     greedy.temperature = 0;
@@ -98,7 +98,8 @@ static tg_status time_decode(bench *b) {
     return TG_OK;
 }
 
-/* What the tokens are does not matter for the time; they only have to be valid. */
+/* What the tokens are does not matter for the time; they only have to be valid. Each pass begins
+ * with an empty cache, as a prompt does. */
 static tg_status time_prefill(bench *b) {
     /* One untimed pass makes the pages of cache and workspace exist. */
     const size_t window = tg_session_capacity(b->session), warmup = 1;
@@ -189,6 +190,7 @@ static void print_prefill(const tg_app *app, const bench *b) {
     printf("that is      %s tokens a second\n", TG_SHORT(per_s));
 }
 
+/* Decides about options, timing and printing; defaults of both are in one struct. */
 typedef enum which { DECODE, PREFILL } which;
 
 /* Both commands differ in what they time and print; opening and closing is one. */
@@ -216,8 +218,8 @@ static int bench_session(int argc, char **argv, which what) {
     if (code != TG_ARGS_GO_ON) return code;
     tg_status status = open_bench(&app, &v, p, (size_t)(what == DECODE ? v.tokens : v.times), &b);
     if (status == TG_OK && what == DECODE) {
-        /* 256 MiB is beyond the caches of today's processors. Before the decoding and not after it,
-         * since the block would push the model out of them. */
+        /* 256 MiB is beyond the caches of nearly all processors. Before the decoding and not after
+         * it, since the block would push the model out of them. */
         status = tg_measure_read(app.ctx, (size_t)256 << 20, &read);
     }
     if (status == TG_OK) status = what == DECODE ? time_decode(&b) : time_prefill(&b);

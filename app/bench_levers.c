@@ -19,8 +19,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* With fewer than 15 pairs the interval would be nearly all of the range. The warm-up touches the
+ * pages and starts the threads. */
 enum { PAIRS_MIN = 15, PAIRS_MAX = 1000, WARMUP = 2 };
 
+/* lever NULL: all of them; steps and batch 0: chosen. */
 typedef struct values {
     const char *preset, *lever;
     int64_t pairs, batch, steps;
@@ -44,12 +47,14 @@ static const tg_command_spec spec = {
     .examples = "  tinygpt bench levers --preset medium --lever flash_attention\n",
 };
 
-/* One side of a comparison. */
+/* One side of a comparison: a context of its own, since levers belong to one, with all threads.
+ * Only one side works at a time; the other's threads wait. */
 typedef struct side {
     tg_context *ctx;
     tg_rig rig;
 } side;
 
+/* Takes a side at any stage, also a context that only carries its error. */
 static void close_side(side *s) {
     tg_rig_close(&s->rig);
     tg_context_free(s->ctx);
@@ -69,6 +74,7 @@ static tg_status open_side(tg_app *app, const values *v, const tg_preset *p, con
     return status;
 }
 
+/* What one lever came to. Unmeasured, only why_not is set. */
 typedef struct result {
     bool measured;
     char why_not[256];
@@ -106,6 +112,8 @@ static tg_status time_pairs(const values *v, side *with, side *without, result *
         if (status == TG_OK) {
             status = time_block(second, steps, with_first ? &without_ms[i] : &with_ms[i]);
         }
+        /* Of the two blocks of a pair, and not of medians: what slows the machine slows both of
+         * them. */
         ratios[i] = without_ms[i] / with_ms[i] - 1;
     }
     if (status != TG_OK) return status;
@@ -116,6 +124,8 @@ static tg_status time_pairs(const values *v, side *with, side *without, result *
     r->interval = tg_stats_interval(ratios, pairs);
     r->with_ms = tg_stats_median(with_ms, pairs);
     r->without_ms = tg_stats_median(without_ms, pairs);
+    /* Both took the same number of steps, with the same batches: the hashes are of the same
+     * losses. */
     r->same_bits = with->rig.last.loss_hash == without->rig.last.loss_hash;
     r->difference = fabs(with->rig.loss_sum - without->rig.loss_sum) / without->rig.loss_sum;
     r->measured = true;
@@ -143,6 +153,7 @@ static void measure(tg_app *app, const values *v, const tg_preset *p, const tg_l
     close_side(&without);
 }
 
+/* Broken is a promise that does not hold. A lever that never promised bits may differ. */
 static bool is_broken(const tg_lever_info *lever, const result *r) {
     return r->measured && lever->keeps_bits && !r->same_bits;
 }
@@ -175,6 +186,7 @@ static void print_row(const tg_app *app, const tg_lever_info *lever, const resul
     fflush(stdout);
 }
 
+/* Gains as fractions, where the table has per cent. What is not measured is left out, not zero. */
 static void print_json_row(tg_jout *j, const char *preset, const tg_lever_info *lever,
                            const result *r, size_t pairs) {
     tg_jout_open(j, NULL, '{');
@@ -206,6 +218,8 @@ static bool is_lever(const char *name) {
     return false;
 }
 
+/* One lever after the other, and no two at once: what a lever gains can depend on the others, and
+ * here those have the state that --levers gave them. */
 static int measure_all(tg_app *app, const values *v, const tg_preset *p) {
     tg_jout j;
     const bool json = app->globals.json;
@@ -237,6 +251,7 @@ static int measure_all(tg_app *app, const values *v, const tg_preset *p) {
     return TG_EXIT_FAILED;
 }
 
+/* Two trainers of the preset have to fit into memory at once. */
 int tg_bench_levers(int argc, char **argv) {
     values v = { .preset = "small", .pairs = PAIRS_MIN };
     const tg_option_group group = TG_GROUP("Options", options, &v);

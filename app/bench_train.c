@@ -34,6 +34,8 @@ static const tg_option train_options[] = {
     TG_INT("--steps-per-block", values, steps_per_block, 1, 100000, "K", "steps for one \"go\""),
 };
 
+/* The interval is of order statistics (stats.h): it assumes no distribution, which times do not
+ * have. */
 static const tg_command_spec train_spec = {
     .name = "bench train",
     .usage = "[options]",
@@ -65,6 +67,7 @@ static void print_row(tg_jout *j, const tg_preset *p, const tg_rig *rig, double 
     if (j) {
         tg_jout_open(j, NULL, '{');
         tg_jout_text(j, "preset", p->name);
+        /* Rows a step, those of all micro-steps together. */
         tg_jout_int(j, "batch", rig->tokens_per_step / p->config.ctx);
         tg_jout_int(j, "ctx", p->config.ctx);
         tg_jout_uint(j, "params", params);
@@ -108,6 +111,7 @@ static tg_status time_preset(tg_app *app, const values *v, const tg_preset *p, d
 static int time_list(tg_app *app, const values *v) {
     const tg_preset *presets[32];
     size_t n = 0;
+    /* Cut at commas; an empty name between two of them is unknown, as any other wrong one is. */
     for (const char *list = v->preset;;) {
         char name[NAME_BYTES];
         const size_t length = strcspn(list, ",");
@@ -151,7 +155,7 @@ static int serve_blocks(tg_app *app, const values *v) {
     const int room = tg_bench_room(app, p, (int32_t)v->batch, 1);
     if (room != TG_ARGS_GO_ON) return room;
     /* One preset and not a list: the driver decides what it compares. The trainer lives on from
-     * block to block, so block k of two programs are the same steps of the same run. */
+     * block to block, so block k of two programs is the same steps of the same run. */
     const size_t n = (size_t)v->steps_per_block;
     double *ms = malloc(n * sizeof *ms);
     char line[64];
@@ -167,6 +171,8 @@ static int serve_blocks(tg_app *app, const values *v) {
         tg_jout_close(&j);
         tg_jout_line(&j);
     }
+    /* A driver that is gone shows as a failed write or as the end of the input. fgets cuts an
+     * overlong line, whose first piece is then no "go". */
     while (status == TG_OK && !ferror(stdout) && fgets(line, sizeof line, stdin)) {
         line[strcspn(line, "\r\n")] = '\0';
         if (strcmp(line, "quit") == 0) break;
@@ -236,6 +242,8 @@ static void on_row(void *user, const tg_profile_row *row) {
 }
 
 /* Rates only where the op counts its work: not every one does. */
+/* gflop and gbytes are of one step and ms is of one step, too, so times 1000 makes them a second's,
+ * in units of 1e9 that TG_SHORT then shows as plain numbers. */
 static void print_rows(const tg_app *app, const rows *r) {
     const char *dim = tg_term_style(&app->out, TG_DIM), *plain = tg_term_style(&app->out, TG_PLAIN);
     printf("%s\n\n%s%-22s %-22s %6s %10s %7s %9s %8s%s\n", tg_context_banner(app->ctx), dim, "op",

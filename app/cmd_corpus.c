@@ -78,6 +78,8 @@ static int stories(int argc, char **argv) {
         return tg_args_refuse(&app.args,
                               "--json wants --out FILE: standard output carries the JSON");
     }
+    /* The file's own name is repeated below: whoever scripts this wants to see where the text
+     * went. */
     if (v.out) {
         code = write_file(&app, &v);
         if (code != TG_EXIT_DONE) return code;

@@ -317,7 +317,8 @@ static void examine(tg_doctor *d, const values *v) {
     if (v->data) check_text(d, v->data);
 }
 
-/* For scripts: a name a line, and no examination. */
+/* For scripts: a name a line, and no examination. Only ISAs that can be used here are listed, since
+ * a loop over them should not fail. */
 static int print_names(const values *v) {
     for (size_t i = 0; v->list_isas && i < tg_isa_count(); i++) {
         const tg_isa_info *isa = tg_isa_at(i);

@@ -36,7 +36,8 @@ static const tg_command_spec spec = {
     .examples = "  tinygpt dump --preset small --plan decode\n",
 };
 
-/* Streams to the terminal; for JSON the text is collected, since it becomes one string. */
+/* Streams to the terminal; for JSON the text is collected, since it becomes one string, under the
+ * plan's name. What was collected before an error is printed all the same. */
 static tg_status dump_one(tg_app *app, const tg_gpt_config *config, const char *plan, int32_t batch,
                           tg_jout *json) {
     if (!json) {

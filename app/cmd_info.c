@@ -3,6 +3,7 @@
  */
 #include "app.h"
 
+/* Reads header and tables, not the tensors; their checksums are verify's affair. */
 static const tg_command_spec spec = {
     .name = "info",
     .usage = "FILE",

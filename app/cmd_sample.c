@@ -46,6 +46,7 @@ static const tg_option options[] = {
     TG_FLAG("--echo", values, echo, "print the prompt in front of the text"),
 };
 
+/* The seed alone decides the text: same model, options and class of ISA give the same bytes. */
 static const tg_command_spec spec = {
     .name = "sample",
     .usage = "MODEL [options]",
@@ -58,7 +59,8 @@ static const tg_command_spec spec = {
                 "  tinygpt sample run.tinygpt --temp 0 --json\n",
 };
 
-/* What is made for one call, given back together. */
+/* What is made for one call, given back together. prompt_bytes counts, as a prompt may hold
+ * zeros. */
 typedef struct job {
     tg_model *model;
     tg_session *session;
@@ -103,7 +105,8 @@ static int cancel_on_signal(void *user) {
     return tg_signals_caught();
 }
 
-/* Copied, so that both sources are freed alike. */
+/* Copied, so that both sources are freed alike. An empty --prompt is fine: the library then begins
+ * at a newline. */
 static int get_prompt(tg_app *app, const values *v, job *j) {
     if (v->file) return tg_app_read_file(app, v->file, PROMPT_LIMIT, &j->prompt, &j->prompt_bytes);
     tg_app_buffer copy = { 0 };
@@ -141,8 +144,9 @@ static int get_ids(tg_app *app, const values *v, job *j) {
     return TG_ARGS_GO_ON;
 }
 
-/* One object at the end: a reader gets all of it or nothing. Of a text that was stopped there are as
- * many ids as tokens were drawn; text and ids can differ in a character that was not whole yet. */
+/* One object at the end: a reader gets all of it or nothing. Of a text that was stopped there are
+ * as many ids as tokens were drawn; text and ids can differ in a character that was not whole
+ * yet. */
 static void print_json(const job *j, const tg_generate_stats *stats) {
     tg_jout o = tg_jout_to(stdout);
     tg_jout_open(&o, NULL, '{');

@@ -50,7 +50,8 @@ static void piece_text(const tg_model *model, int32_t id, char *out) {
     out[used] = '\0';
 }
 
-/* The ids are exact; the pieces are for reading. */
+/* The ids are exact; the pieces are for reading. Both lists have the same length, so that a program
+ * can walk them together. */
 static void print_json(const tg_model *model, const int32_t *ids, size_t n) {
     char piece[PIECE_BYTES];
     tg_jout j = tg_jout_to(stdout);
@@ -101,6 +102,7 @@ static int tokenize(tg_app *app, const tg_model *model, const char *text, size_t
     if (status != TG_OK && status != TG_E_FULL) {
         return tg_app_failed(app, app->ctx, status, TG_WORKING);
     }
+    /* One more than needed: malloc(0) may give NULL, which would look like no memory. */
     int32_t *ids = malloc((n + 1) * sizeof *ids);
     if (!ids) {
         tg_app_error(app, "not enough memory for %s tokens", TG_COUNT(n));

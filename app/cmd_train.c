@@ -55,7 +55,7 @@ static const tg_option model_options[] = {
             "go on with the very run in FILE; takes --data and, for more steps, --steps"),
 };
 
-/* Ranges are at most those of tg_train_options_check, which asks again: here a wrong value gets the
+/* Ranges are about those of tg_train_options_check, which asks again: here a wrong value gets the
  * name that the user typed, there the name of a field. What concerns two options at once, such as a
  * warm-up longer than the run, is left to the library. */
 static const tg_option run_options[] = {
@@ -132,8 +132,8 @@ static const tg_command_spec spec = {
  */
 
 /* What a saved run keeps to itself: it would be another run with these changed. Everything that
- * decides a bit of a later step is here; a new option that does so belongs in this list. --steps may
- * change, although it stretches a schedule: going on for longer is what people resume for. */
+ * decides a bit of a later step is here; a new option that does so belongs in this list. --steps
+ * may change, although it stretches a schedule: going on for longer is what people resume for. */
 static const char *const fixed_by_resume[] = {
     "--preset", "--layers",     "--width",        "--heads",        "--ctx",
     "--batch",  "--accum",      "--lr",           "--schedule",     "--warmup",
@@ -220,8 +220,8 @@ static int choose_config(const tg_args *args, const values *v, tg_gpt_config *co
     return TG_ARGS_GO_ON;
 }
 
-/* Nobody asked: the usual interval, or ten validations in a run that is too short for it; never more
- * often than every ten steps, where they would take longer than the training. */
+/* Nobody asked: the usual interval, or ten validations in a run that is too short for it; never
+ * more often than every ten steps, where they would take longer than the training. */
 static int64_t eval_interval(const tg_train_options *o) {
     const int64_t tenth = o->steps / 10 > 10 ? o->steps / 10 : 10;
     return tenth < o->eval_every ? tenth : o->eval_every;
@@ -269,8 +269,8 @@ static void free_name(char *out, size_t cap) {
     }
 }
 
-/* Names of what is written; an empty one is not. All come from out: the best weights and the picture
- * lie beside it. The log is open from the end of the preparations on (open_log). */
+/* Names of what is written; an empty one is not. All come from out: the best weights and the
+ * picture lie beside it. The log is open from the end of the preparations on (open_log). */
 typedef struct files {
     char out[PATH_BYTES], best[PATH_BYTES], svg[PATH_BYTES];
     FILE *log;

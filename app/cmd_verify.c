@@ -5,6 +5,7 @@
  */
 #include "app.h"
 
+/* Code 1 for "different", as diff and cmp have it, so that a script can tell it from a bad file. */
 static const tg_command_spec spec = {
     .name = "verify",
     .usage = "A [B]",
@@ -42,6 +43,8 @@ static int compare_two(tg_app *app, const char *a, const char *b) {
     tg_app_buffer line = { 0 };
     const tg_status status = tg_file_compare(app->ctx, a, b, &equal, tg_app_buffer_add, &line);
     int code = equal ? TG_EXIT_DONE : TG_EXIT_FAILED;
+    /* The library ends its line; here the line becomes part of JSON, or gets its end from
+     * printf. */
     while (line.n > 0 && line.bytes[line.n - 1] == '\n') line.bytes[--line.n] = '\0';
     if (status != TG_OK) {
         code = tg_app_failed(app, app->ctx, status, TG_READING);
@@ -64,6 +67,8 @@ int tg_cmd_verify(int argc, char **argv) {
     int code = tg_app_start(&app, &spec, NULL, 0, argc, argv);
     if (code != TG_ARGS_GO_ON) return code;
     const char *const *files = app.args.pos;
+    /* One name is a question about damage, two are one about identity: a file of another layout, or
+     * one without checksums, can be equal without being provably whole. */
     code = app.args.n_pos == 1 ? check_one(&app, files[0]) : compare_two(&app, files[0], files[1]);
     return tg_app_end(&app, code);
 }

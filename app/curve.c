@@ -18,6 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The least of 1, 2, 5 times a power of ten that cuts span into at most n pieces. Loops and not
+ * log10: nothing here needs libm. The factor keeps a span that is exactly n ticks from taking the
+ * next larger one by rounding. */
 double tg_curve_tick(double span, int n) {
     const double rough = span / n * (1 - 1e-12);
     double power = 1;
@@ -33,6 +36,7 @@ static double first_tick(double x, double tick) {
     return at < x - 1e-9 * tick ? at + tick : at;
 }
 
+/* NaN never gets here: is_shown has kept it out, so plain comparisons will do. */
 static double larger(double a, double b) { return a > b ? a : b; }
 static double smaller(double a, double b) { return a < b ? a : b; }
 static int nearest(double x) { return (int)(x < 0 ? x - 0.5 : x + 0.5); }
@@ -45,7 +49,8 @@ typedef struct frame {
     double x0, x1, y0, y1; /* x0 < x1, y0 < y1 */
 } frame;
 
-/* How many of the points are shown; the frame grows to hold them. */
+/* How many of the points are shown; the frame grows to hold them. Outliers are not cut off: a spike
+ * is what a person looks at a curve for. */
 static size_t extend(frame *f, const tg_curve_point *points, size_t n) {
     size_t shown = 0;
     for (size_t i = 0; i < n; i++) {
@@ -90,10 +95,13 @@ static int dot_row(const canvas *k, const frame *f, double y) {
     return row < 0 ? 0 : row > last ? last : row;
 }
 
+/* Dot columns are half characters: 0 .. 2 * columns - 1. x0 and x1 fall on the first and the
+ * last. */
 static int dot_column(const canvas *k, const frame *f, double x) {
     return nearest((x - f->x0) / (f->x1 - f->x0) * (2 * k->columns - 1));
 }
 
+/* The bits of the table on top, by row and column within a character. */
 static void set_dot(canvas *k, int column, int row) {
     static const unsigned char bits[4][2] = { { 1, 8 }, { 2, 16 }, { 4, 32 }, { 64, 128 } };
     k->dots[row / 4 * k->columns + column / 2] |= bits[row % 4][column % 2];
@@ -109,7 +117,8 @@ static void draw_column(canvas *k, int column, int row, int last_row) {
     }
 }
 
-/* Averages the points of each dot column, then joins the columns that have some. */
+/* Averages the points of each dot column, then joins the columns that have some. heights is used
+ * for both, sums at first. False without memory: then nothing has been drawn. */
 static bool draw_train(canvas *k, const frame *f, const tg_curve *c) {
     const int n = 2 * k->columns;
     int *counts = calloc((size_t)n, sizeof *counts);
@@ -140,10 +149,13 @@ static bool draw_train(canvas *k, const frame *f, const tg_curve *c) {
     return true;
 }
 
+/* U+2800 + bits in UTF-8: E2, then A0 + the upper two bits, then 80 + the lower six. */
 static void put_braille(FILE *file, unsigned bits) {
     fprintf(file, "\xE2%c%c", 0xA0 + (int)(bits >> 6), 0x80 + (int)(bits & 63));
 }
 
+/* Blanks at the end are not printed, and a colour is only sent where it changes: a curve is mostly
+ * blanks, and a log file should not be full of escapes. */
 static void print_row(const tg_term *term, const canvas *k, int row) {
     const unsigned char *dots = k->dots + row * k->columns, *marks = k->marks + row * k->columns;
     tg_style style = TG_PLAIN;
@@ -166,7 +178,8 @@ static void print_row(const tg_term *term, const canvas *k, int row) {
     fprintf(term->file, "%s\n", style == TG_PLAIN ? "" : tg_term_style(term, TG_PLAIN));
 }
 
-/* The y tick that falls into a row of characters, NaN if none does. */
+/* The y tick that falls into a row of characters, NaN if none does. Walks all ticks for each row:
+ * there are about half as many of them as rows, and a picture is drawn once. */
 static double tick_of_row(const canvas *k, const frame *f, double tick, int row) {
     for (double y = first_tick(f->y0, tick); y <= f->y1 + 1e-9 * tick; y += tick) {
         if (dot_row(k, f, y) / 4 == row) return y;
@@ -225,6 +238,8 @@ static void print_canvas(const tg_term *term, const canvas *k, const frame *f, b
     print_x_axis(term, k, f);
 }
 
+/* The limits keep the axis readable (36 columns) and within print_x_axis' labels (400). False if
+ * there is nothing to draw, or no memory: the picture is a luxury, so neither is an error. */
 bool tg_curve_draw(const tg_term *term, const tg_curve *curve, int width, int rows) {
     frame f;
     if (!make_frame(&f, curve)) return false;
@@ -241,6 +256,7 @@ bool tg_curve_draw(const tg_term *term, const tg_curve *curve, int width, int ro
         for (size_t i = 0; i < curve->n_val; i++) {
             if (!is_shown(&curve->val[i])) continue;
             const int row = dot_row(&k, &f, curve->val[i].y) / 4;
+            /* A validation takes the whole character, over whatever dots lie there. */
             k.marks[row * k.columns + dot_column(&k, &f, curve->val[i].x) / 2] = 1;
             n_val++;
         }
@@ -256,7 +272,8 @@ bool tg_curve_draw(const tg_term *term, const tg_curve *curve, int width, int ro
 
 enum { WIDTH = 860, HEIGHT = 460, LEFT = 64, RIGHT = 24, TOP = 56, BOTTOM = 52 };
 
-/* Pixels; y grows downwards. */
+/* Pixels of the viewBox; y grows downwards. The margins hold the labels that svg_axes writes, and
+ * the title and legend that svg_head does. */
 static double svg_x(const frame *f, double x) {
     return (double)LEFT + (x - f->x0) / (f->x1 - f->x0) * (WIDTH - LEFT - RIGHT);
 }
@@ -367,6 +384,9 @@ static void svg_line(FILE *file, const frame *f, const tg_curve_point *points, s
     fputs("\"/>\n", file);
 }
 
+/* Written as text, one element after the other; whether the file took it is for the caller to see
+ * by ferror. Faint: every step; bold: a mean over a thirtieth of the points, since single batches
+ * jump about. */
 bool tg_curve_svg(FILE *file, const tg_curve *curve) {
     frame f;
     if (!make_frame(&f, curve)) return false;

@@ -5,7 +5,7 @@
  * (loss ln 256), training lowers the loss, threads change no bit, a save survives the disk, and a
  * resumed run is the run.
  */
-#define _POSIX_C_SOURCE 200809L /* getpid, unlink, truncate */
+#define _POSIX_C_SOURCE 200809L /* getpid, unlink */
 #include "doctor.h"
 
 #include "bench.h"
@@ -19,6 +19,8 @@
 
 static const double blind_loss = 5.545177444479562; /* ln 256 */
 
+/* 60 steps are enough for the smallest preset to lose more than half a nat, with room to spare.
+ * Eight steps are enough for a wrong bit to spread into the loss: each step reads all weights. */
 enum { LEARN_STEPS = 60, SAME_STEPS = 8, HALF = 4, PATH_BYTES = 4096 };
 
 /* Whatever the presets are: a check should take a moment, not a minute. */
@@ -30,7 +32,8 @@ static const tg_preset *smallest(void) {
     return best;
 }
 
-/* A wrong initialisation shows in the first loss, a wrong gradient or optimizer in the last. */
+/* A wrong initialisation shows in the first loss, a wrong gradient or optimizer in the last. The
+ * first step is not part of the mean time: it touches all pages. */
 static void check_learning(tg_doctor *d, const tg_preset *p) {
     tg_rig rig;
     tg_context *ctx = d->app->ctx;
@@ -69,6 +72,8 @@ static tg_status hash_with_threads(tg_doctor *d, const tg_preset *p, unsigned th
         *hash = rig.last.loss_hash;
         tg_rig_close(&rig);
     }
+    /* Before the context is freed: the message is in it. tg_app_context sets ctx on failure,
+     * too. */
     if (status != TG_OK) tg_doctor_failed(d, ctx, status, "a run with other threads");
     tg_context_free(ctx);
     return status;
@@ -87,6 +92,8 @@ static void check_threads(tg_doctor *d, const tg_preset *p) {
                    same ? "are the same to the bit" : "differ", SAME_STEPS);
 }
 
+/* The rate of bench.h's rig is the library's default, so this is training as a user would meet
+ * it. */
 void tg_doctor_training(tg_doctor *d) {
     const tg_preset *p = smallest();
     tg_doctor_section(d, "training");
@@ -97,7 +104,8 @@ void tg_doctor_training(tg_doctor *d) {
 /* ------------------------------------------------------------------------------------------ files
  */
 
-/* One bit in the middle of the file, turned and later turned back. */
+/* One bit in the middle of the file, where the moments lie, turned for good: the file is thrown
+ * away afterwards. A file is written in full by fclose, so its answer counts as well. */
 static bool flip_bit(const char *path) {
     FILE *f = fopen(path, "r+b");
     if (!f) return false;
@@ -148,6 +156,8 @@ static void check_damage(tg_doctor *d, const char *path) {
                    seen ? "found" : "not found");
 }
 
+/* The name has the process's number, so that two doctors in one folder do not meet, and nobody's
+ * file is touched. No .prev is made by a first save; it is removed to be sure. */
 void tg_doctor_files(tg_doctor *d, const char *folder) {
     char path[PATH_BYTES], other[PATH_BYTES + 16], why[512];
     const tg_preset *p = smallest();
@@ -163,6 +173,7 @@ void tg_doctor_files(tg_doctor *d, const char *folder) {
         tg_doctor_find(d, TG_MARK_FAIL, "%s cannot be written to: %s", folder, why);
         return;
     }
+    /* 100 MB is a handful of saves of a middling preset. */
     const uint64_t room = tg_app_disk_free(path);
     if (room != UINT64_MAX) {
         tg_doctor_find(d, room < 100 * 1000 * 1000 ? TG_MARK_WARN : TG_MARK_OK, "%s has %s free",

@@ -30,7 +30,8 @@ char *tg_fmt_bytes(char *buf, uint64_t n) {
     return buf;
 }
 
-/* A comma before every third digit, counted from the end. */
+/* A comma before every third digit, counted from the end. Not printf's ' flag: it goes by the
+ * locale, and the same count should look the same everywhere. */
 char *tg_fmt_count(char *buf, uint64_t n) {
     char digits[24]; /* 2^64 has 20, and 6 commas come between: 27 bytes fit into TG_FMT_BYTES */
     const int length = snprintf(digits, sizeof digits, "%" PRIu64, n);
@@ -43,7 +44,8 @@ char *tg_fmt_count(char *buf, uint64_t n) {
     return buf;
 }
 
-/* Three digits that count, whatever the size: for rates that nobody reads more closely. */
+/* Three digits that count, whatever the size: for rates that nobody reads more closely. Beyond the
+ * last unit the number grows instead, and stays right. */
 char *tg_fmt_short(char *buf, double n) {
     static const char *const units[] = { "", "k", "M", "G", "T" };
     if (!isfinite(n)) {
@@ -60,7 +62,8 @@ char *tg_fmt_short(char *buf, double n) {
     return buf;
 }
 
-/* Two units at most: nobody plans by the seconds of a run that takes hours. */
+/* Two units at most: nobody plans by the seconds of a run that takes hours. A negative or endless
+ * time comes from a rate that is not known yet, so the word for it is "unknown". */
 char *tg_fmt_time(char *buf, double seconds) {
     if (!isfinite(seconds) || seconds < 0 || seconds > 1e12) {
         snprintf(buf, TG_FMT_BYTES, "unknown");
@@ -89,7 +92,8 @@ char *tg_fmt_time(char *buf, double seconds) {
     return buf;
 }
 
-/* For a column of the table; beyond 100 hours the words of tg_fmt_time are shorter. */
+/* For a column of the table; beyond 100 hours the words of tg_fmt_time are shorter, and a time that
+ * is not known is a word as well. */
 char *tg_fmt_clock(char *buf, double seconds) {
     if (!isfinite(seconds) || seconds < 0 || seconds > 359999) {
         return tg_fmt_time(buf, seconds);

@@ -14,8 +14,9 @@
  * of the stream stick in it and are found by main. The caller keeps the file. */
 tg_jout tg_jout_to(FILE *file) { return (tg_jout) { .file = file }; }
 
-/* DEL is escaped too: it is legal in JSON, and harmless nowhere else. Bytes that are no UTF-8 become
- * U+FFFD, one each: JSON is UTF-8, and one bad name must not make the whole output unreadable. */
+/* DEL is escaped too: it is legal in JSON, and harmless nowhere else. Bytes that are no UTF-8
+ * become U+FFFD, one each: JSON is UTF-8, and one bad name must not make the whole output
+ * unreadable. */
 static void put_string(FILE *f, const char *bytes, size_t n_bytes) {
     fputc('"', f);
     while (n_bytes > 0) {
@@ -55,7 +56,8 @@ static void begin_value(tg_jout *j, const char *key) {
     }
 }
 
-/* The bracket's partner is remembered, so that tg_jout_close needs no argument to get wrong. */
+/* The bracket's partner is remembered, so that tg_jout_close needs no argument to get wrong. Depth
+ * is bounded by the shape of our own documents, never by data. */
 void tg_jout_open(tg_jout *j, const char *key, char bracket) {
     begin_value(j, key);
     fputc(bracket, j->file);
@@ -102,7 +104,8 @@ void tg_jout_double(tg_jout *j, const char *key, double value) {
     fputs(text, j->file);
 }
 
-/* Digits beyond the clock's own are noise, and make files that are compared look different. */
+/* Digits beyond the clock's own are noise, and make files that are compared look different. For
+ * what was measured only: losses go through tg_jout_double, to the bit. */
 void tg_jout_rounded(tg_jout *j, const char *key, double value, int decimals) {
     if (!isfinite(value) || fabs(value) > 1e15) {
         tg_jout_double(j, key, value);

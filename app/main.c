@@ -18,6 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The order of commands.def is that of the help. app.h declares the functions from the same
+ * list. */
 static const struct command {
     const char *name;
     int (*run)(int argc, char **argv);
@@ -86,6 +88,8 @@ static void fill_standard_streams(void) {
 
 int main(int argc, char **argv) {
     fill_standard_streams();
+    /* Ignored for good, also for what the library writes: a reader that goes ends a run in
+     * order. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     if (argc > 0 && argv[0] && argv[0][0]) tg_app_set_program(argv[0]);

@@ -25,6 +25,8 @@ static bool locale_is_unicode(void) {
     return true;
 }
 
+/* Asked once, at the start: a stream does not become a terminal later. Off a terminal unicode is on
+ * if the locale agrees, since files are read by editors; on a dumb terminal it is off. */
 void tg_term_init(tg_term *term, FILE *file) {
     const char *kind = getenv("TERM");
     const char *no_colour = getenv("NO_COLOR");
@@ -76,12 +78,16 @@ void tg_term_live(tg_term *term, const char *line) {
     term->live_line = true;
 }
 
+/* Only if there is one: callers may clear before every line that they print. */
 void tg_term_clear(tg_term *term) {
     if (!term->live_line) return;
     fputs("\r\x1b[K", term->file);
     term->live_line = false;
 }
 
+/* The gate through which a model's own words pass. C0 and DEL are shown in caret notation, a C1
+ * control as the pair of ESC and letter that it stands for: U+009B is ^[[. What is no UTF-8 is one
+ * U+FFFD a byte. Newline and tab pass: they cannot do harm. */
 void tg_term_text(const tg_term *term, const char *bytes, size_t n_bytes) {
     if (!term->tty) {
         fwrite(bytes, 1, n_bytes, term->file);

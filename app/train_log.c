@@ -56,6 +56,8 @@ size_t tg_trainlog_keep(const char *text, size_t n_bytes, int64_t steps_done) {
 }
 
 /* The length to cut the log to, read line by line: a log may be longer than memory. */
+/* A log of a run that crashed can end in half a line; it is cut off with the steps that the save
+ * does not have. What is not ours, from the first strange line on, is cut as well. */
 static bool kept_bytes(FILE *f, int64_t steps_done, off_t *out) {
     char *line = NULL;
     size_t cap = 0;
@@ -69,6 +71,8 @@ static bool kept_bytes(FILE *f, int64_t steps_done, off_t *out) {
     return ferror(f) == 0;
 }
 
+/* A new run empties the log, a resumed one cuts it to the steps that its save holds, so that each
+ * step is there once. The seek also drops what getline had read ahead. */
 FILE *tg_trainlog_file(const char *path, int64_t steps_done, char *why, size_t why_bytes) {
     struct stat info;
     const bool exists = stat(path, &info) == 0;

@@ -10,14 +10,19 @@
 #include <math.h>
 #include <string.h>
 
+/* The live row changes ten times a second: faster is unreadable, and each costs a write. Half a
+ * minute without a row is what somebody who follows a log file takes for a hang. */
 static const double live_every_ms = 100, row_every_ms = 30000;
 enum { CELL_BYTES = TG_FMT_BYTES };
 
 /* ---------------------------------------------------------------------------------------- table */
 
+/* From left to right: the index of columns[] and of a row's cells. */
 typedef enum column { STEP, LOSS, BITS, PPL, VAL, SPEED, PEAK, MEMORY, LEFT_, COLUMNS } column;
 
-/* keep: columns of a low number stay longest when the window is narrow. */
+/* keep: columns of a low number stay longest when the window is narrow; equal ones go together. A
+ * width holds a blank and the widest value that number() and tg_fmt_ make, so columns never
+ * touch. */
 static const struct {
     const char *name;
     int width, keep;
@@ -37,6 +42,8 @@ static int kept_up_to(int width) {
     return 0;
 }
 
+/* Printed again after every sample, and laid out for the width that the window has now. A column of
+ * the window stays free, as in tg_term_live. */
 static void print_header(tg_trainshow *show) {
     tg_term *out = &show->app->out;
     const int limit = kept_up_to(tg_term_width(out) - 1);
@@ -60,7 +67,9 @@ static void number(char *cell, double value, int decimals) {
     }
 }
 
-/* The best validation so far is green; the escape sequences take no column. */
+/* The best validation so far is green; the escape sequences take no column. val is the last one
+ * there was, so its cell does not go blank between validations. Memory is the peak of the process,
+ * asked anew for each row. */
 static void make_row(const tg_trainshow *show, const tg_step_report *r, double seconds_left,
                      char *row, size_t row_bytes) {
     char cells[COLUMNS][CELL_BYTES];
@@ -118,6 +127,8 @@ static void remark(tg_trainshow *show, tg_style style, const char *text, int64_t
 /* A single loss jumps about with its batch, so milestones go by a mean over some twenty steps. The
  * hint about learning by heart is given once: it would be true of every later validation too. */
 static void tell_milestones(tg_trainshow *show, const tg_step_report *r) {
+    /* The first step only sets the mean: a resumed run begins at its own loss, and what lies above
+     * it counts as reached. */
     enum { N = sizeof milestones / sizeof milestones[0] };
     const bool first = !isfinite(show->smooth);
     const char *reached = NULL;
@@ -190,6 +201,7 @@ void tg_trainshow_step(tg_trainshow *show, const tg_step_report *r, double secon
 /* --------------------------------------------------------------------------------------- samples
  */
 
+/* Indented and with a bar, so that a model's text cannot be taken for a row of the table. */
 static void begin_line(tg_sampleblock *b) {
     const tg_term *out = &b->show->app->out;
     fprintf(out->file, "    %s%s%s ", tg_term_style(out, TG_DIM), out->unicode ? "│" : "|",
@@ -197,6 +209,7 @@ static void begin_line(tg_sampleblock *b) {
     b->column = 0;
 }
 
+/* Eight columns for indentation, bar and a free end; at least 20 remain, however narrow it gets. */
 void tg_sampleblock_begin(tg_sampleblock *b, tg_trainshow *show, int64_t step) {
     tg_term *out = &show->app->out;
     *b = (tg_sampleblock) { .show = show, .width = tg_term_width(out) - 8 };
@@ -228,6 +241,7 @@ int tg_sampleblock_text(void *user, const char *bytes, size_t n_bytes) {
     return ferror(out->file) != 0;
 }
 
+/* An empty line below as above, and then the names of the columns again. */
 void tg_sampleblock_end(tg_sampleblock *b) {
     FILE *f = b->show->app->out.file;
     fputs("\n\n", f);

@@ -15,6 +15,7 @@
 
 typedef enum field_kind { INT32, INT64, UINT64, DOUBLE, BOOL, SCHEDULE } field_kind;
 
+/* key and v2_key are part of file formats: a member of the struct may be renamed, they may not. */
 typedef struct train_field {
     const char *key;    /* in a "train" object */
     const char *v2_key; /* in the "config" of a v1 or v2 header; NULL if that has no place for it */
@@ -67,6 +68,8 @@ typedef union field_value {
     tg_schedule schedule;
 } field_value;
 
+/* Bytes of the member in tg_train_options; an enumeration has the size that the compiler gives
+ * it. */
 static size_t kind_bytes(field_kind kind) {
     switch (kind) {
     case INT32: return sizeof(int32_t);
@@ -79,6 +82,7 @@ static size_t kind_bytes(field_kind kind) {
     return 0;
 }
 
+/* Bytes beyond the kind's are zero, so the union can also be printed or compared whole. */
 static field_value field_get(const train_field *f, const tg_train_options *train) {
     field_value v = { 0 };
     memcpy(&v, (const char *)train + f->place, kind_bytes(f->kind));
@@ -139,7 +143,8 @@ static tg_status get_value(tg_ctx *ctx, const char *key, field_kind kind, const 
     return TG_E_INTERNAL;
 }
 
-/* Known fields in the order of the table. */
+/* Known fields in the order of the table. What is not known is left out and not written as its
+ * default: a reader then knows that nobody knows. */
 void tg_meta_put_train(tg_json_writer *w, const tg_train_options *train, uint32_t known) {
     tg_json_key(w, "train");
     tg_json_begin_object(w);
@@ -153,7 +158,9 @@ void tg_meta_put_train(tg_json_writer *w, const tg_train_options *train, uint32_
 }
 
 /* Each field is written only once its value was read whole: after an error *out holds the fields
- * before it, and no half of one. */
+ * before it, and no half of one. Fields that the file lacks keep what *out had, so a caller begins
+ * with defaults. Keys that we do not know are passed over: a later version may have written them.
+ * Types are checked here, ranges by tg_train_options_check. */
 tg_status tg_meta_get_train(tg_ctx *ctx, const tg_json *train, tg_train_options *out,
                             uint32_t *known) {
     uint32_t found = 0;
@@ -175,7 +182,8 @@ tg_status tg_meta_get_train(tg_ctx *ctx, const tg_json *train, tg_train_options 
     return TG_OK;
 }
 
-/* By bits, as a resumed run would feel it: 0.1 and the double next to it are different rates. */
+/* By bits, as a resumed run would feel it: 0.1 and the double next to it are different rates. The
+ * first key that differs, NULL if none does; the two buffers then hold the values as JSON. */
 const char *tg_meta_train_difference(const tg_train_options *a, const tg_train_options *b,
                                      uint32_t known, tg_buf *value_a, tg_buf *value_b) {
     for (size_t i = 0; i < N_FIELDS; i++) {
@@ -219,7 +227,8 @@ void tg_meta_put_v2_options(tg_json_writer *w, const tg_meta *meta) {
 
 /* --------------------------------------------------------------------------------------- config */
 
-/* The sizes of a model, all of them int32_t. The first four have to be there. */
+/* The sizes of a model, all of them int32_t. The first four have to be there. The names are the
+ * original's, in v3 as well, so that one function reads the configuration of any version. */
 static const struct {
     const char *key;
     size_t place;
@@ -244,7 +253,9 @@ void tg_meta_put_config(tg_json_writer *w, const tg_gpt_config *config) {
     tg_json_end_object(w);
 }
 
-/* Types here, ranges in tg_gpt_config_check; a number that is no int32 must not get that far. */
+/* Types here, ranges in tg_gpt_config_check; a number that is no int32 must not get that far. A mlp
+ * that is missing becomes four times the width, guarded against a width that would wrap. where is
+ * the file's name, for messages. */
 tg_status tg_meta_get_config(tg_ctx *ctx, const char *where, const tg_json *header,
                              tg_gpt_config *out) {
     *out = (tg_gpt_config) { .vocab = 256 };
@@ -275,7 +286,8 @@ tg_status tg_meta_get_config(tg_ctx *ctx, const char *where, const tg_json *head
     return tg_gpt_config_check(ctx, where, out);
 }
 
-/* The family comes first: the configuration of another one may look quite different. */
+/* The family comes first: the configuration of another one may look quite different. Its name is
+ * the only part of the file that may not be known, and still is no damage. */
 tg_status tg_meta_get_v3(tg_ctx *ctx, const char *where, const tg_json *header,
                          tg_gpt_config *config, int64_t *step) {
     const tg_json *family = tg_json_get(header, "family"), *json = tg_json_get(header, "step");
@@ -314,6 +326,7 @@ static tg_status get_step(tg_ctx *ctx, const tg_json *object, int64_t *out) {
     return tg_json_int64(ctx, json, out);
 }
 
+/* Keys of a point are the original's: "train" is the loss, "val" the validation loss. */
 static tg_status get_point(tg_ctx *ctx, const tg_json *object, tg_history_point *out) {
     TG_TRY(get_step(ctx, object, &out->step));
     TG_TRY(get_loss(ctx, object, "train", &out->loss));
@@ -348,7 +361,8 @@ static tg_status get_history(tg_file *file, tg_ctx *strict, tg_meta *out) {
     return TG_OK;
 }
 
-/* Written to *out only when all of it was read, here and in get_best. */
+/* Written to *out only when all of it was read, here and in get_best. Absent and null mean the
+ * same: the run has not come that far. */
 static tg_status get_final(tg_file *file, tg_ctx *strict, tg_meta *out) {
     const tg_json *json = tg_json_get(file->header, "finalLoss");
     tg_history_point point;
@@ -381,7 +395,9 @@ void tg_meta_init(tg_meta *meta) {
     };
 }
 
-/* One part that makes no sense does not keep the lenient reader from the others. */
+/* One part that makes no sense does not keep the lenient reader from the others. Lenient is for v1
+ * and v2, which many programs write; a v3 file is checksummed and ours, so nonsense there is a bug
+ * and not to be passed over. Arrays lie in the file's arena and end with it. */
 tg_status tg_meta_read(tg_file *file, tg_meta *out) {
     static tg_status (*const parts[])(tg_file *, tg_ctx *, tg_meta *) = { get_history, get_final,
                                                                           get_best };
@@ -403,6 +419,7 @@ tg_status tg_meta_read(tg_file *file, tg_meta *out) {
     return TG_OK;
 }
 
+/* All three keys, always: null is what the original's reader expects where nothing was measured. */
 static void put_point(tg_json_writer *w, const tg_history_point *point) {
     tg_json_begin_object(w);
     tg_json_key(w, "step");

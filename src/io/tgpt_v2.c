@@ -23,6 +23,7 @@
 #include "io/quant.h"
 #include "io/tgpt.h"
 
+/* A v3 file begins with the same four letters, so its probe is asked before this one. */
 #define MAGIC "TGPT"
 
 bool tg_tgpt2_probe(const uint8_t *first, size_t n_bytes) {
@@ -94,7 +95,8 @@ static tg_status choose_body(const tg_file *f, const struct body **out) {
     return TG_OK;
 }
 
-/* A key of the header that may be absent, and must be this number if it is not. */
+/* A key of the header that may be absent, and must be this number if it is not. What it says
+ * follows from the layout, so it is redundant; a contradiction is a file that we would misread. */
 static tg_status want_number(const tg_file *f, const char *key, uint64_t want) {
     const tg_json *json = tg_json_get(f->header, key);
     uint64_t have;
@@ -287,7 +289,8 @@ tg_status tg_tgpt2_open(tg_file *file) {
 #define HISTORY_MAX 512u   /* points, as the original keeps */
 #define F16_LIMIT   65520  /* the least number that rounds to infinity as f16 */
 
-/* What all parts of a save need; lives for one call. */
+/* What all parts of a save need; lives for one call. Numbers are written as they lie in memory
+ * where that is little-endian 32 or 16 bits: all machines that this is built for are. */
 typedef struct writer {
     tg_ctx *ctx;
     const char *path;
@@ -337,12 +340,14 @@ static void put_header(tg_buf *out, unsigned version, const struct body *body,
     put_uint(&w, "version", version);
     tg_json_key(&w, "config");
     tg_json_begin_object(&w);
+    /* No vocabulary: the original has one alone, bytes, and does not look for the key. */
     put_uint(&w, "layers", (uint64_t)config->layers);
     put_uint(&w, "dModel", (uint64_t)config->width);
     put_uint(&w, "ctx", (uint64_t)config->ctx);
     put_uint(&w, "heads", (uint64_t)config->heads);
     put_uint(&w, "dMlp", (uint64_t)config->mlp);
     tg_meta_put_v2_options(&w, meta);
+    /* One of the names that the original knows for what has computed a run. */
     tg_json_key(&w, "backend");
     tg_json_put_string(&w, "wasm");
     tg_json_end_object(&w);
@@ -449,7 +454,9 @@ static tg_status put_int4_nibbles(writer *w, size_t tensor, uint64_t first, size
     return put_int4(w, tensor, first, n, false);
 }
 
-/* Piece by piece; moments that the source does not have are zeros, which is how a run begins. */
+/* Piece by piece; moments that the source does not have are zeros, which is how a run begins. In
+ * f32 the layout has no way to leave them out: one of the original's programs would take the body
+ * for f16. first counts elements of the tensor and is a multiple of PIECE_ELEMS. */
 static tg_status write_tensor(writer *w, size_t tensor, tg_part part, put_fn put) {
     const uint64_t elems = w->manifest->entry[tensor].elems;
     for (uint64_t first = 0; first < elems;) {
@@ -465,7 +472,8 @@ static tg_status write_tensor(writer *w, size_t tensor, tg_part part, put_fn put
     return TG_OK;
 }
 
-/* The layouts of the table on top, once more, from the other side. */
+/* The layouts of the table on top, once more, from the other side. Nothing here writes an offset:
+ * that the order is right is what makes them right. */
 static tg_status write_body(writer *w, const struct body *body) {
     const size_t n = w->manifest->n;
     switch (body->dtype) {
@@ -492,7 +500,7 @@ static tg_status write_body(writer *w, const struct body *body) {
     }
 }
 
-/* Version and body of a kind; false for a kind that is not one of these. */
+/* Version and body of a kind; false for a kind that is not one of these. v1 is f32 alone. */
 static bool kind_of(tg_file_kind kind, unsigned *version, const struct body **body) {
     *version = kind == TG_FILE_V1_F32 ? 1 : 2;
     switch (kind) {

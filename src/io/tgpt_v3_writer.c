@@ -282,6 +282,8 @@ static tg_status write_pieces(tg_tgpt3_writer *w, const uint8_t *bytes, size_t n
     return TG_OK;
 }
 
+/* An error sticks: every later call returns it at once, and commit removes the temporary file. So
+ * callers may write on and look at the end. */
 tg_status tg_tgpt3_write(tg_tgpt3_writer *w, const void *bytes, size_t n_bytes) {
     TG_TRY(w->status);
     return w->status = write_pieces(w, bytes, n_bytes);
@@ -319,6 +321,7 @@ tg_status tg_tgpt3_commit(tg_tgpt3_writer *w, bool keep_prev) {
     return status;
 }
 
+/* Before the first data there is no temporary file, and save is NULL. */
 void tg_tgpt3_abort(tg_tgpt3_writer *w) {
     if (!w) {
         return;
@@ -335,6 +338,8 @@ void tg_tgpt3_abort(tg_tgpt3_writer *w) {
 
 #define PIECE_ELEMS 16384u
 
+/* The order of tg_part: prefixes by its numbers. Names of moments are those of the weights with a
+ * prefix, by which a reader finds them (file_table.c). */
 static tg_status declare_all(tg_tgpt3_writer *w, size_t n_parts) {
     static const char *const prefixes[] = { "", TG_ADAM_M, TG_ADAM_V };
     const tg_manifest *m = &w->picture.manifest;
@@ -347,6 +352,7 @@ static tg_status declare_all(tg_tgpt3_writer *w, size_t n_parts) {
     return TG_OK;
 }
 
+/* In the order of the declarations, piece by piece: memory for 64 KiB, whatever the model. */
 static tg_status write_all(tg_tgpt3_writer *w, size_t n_parts, const tg_weights *weights,
                            float *piece) {
     const tg_manifest *m = &w->picture.manifest;

@@ -26,6 +26,7 @@
 #include "io/meta.h"
 #include "io/tgpt.h"
 
+/* 64 KiB of floats: large against the cost of a read, small against the second cache. */
 #define PIECE_ELEMS 16384u
 
 /* Hands a finished text out, if there was memory for all of it. A non-zero answer of the receiver
@@ -47,7 +48,9 @@ static const char *loss_text(double loss, char out[TG_NUMBER_BYTES]) {
     return out;
 }
 
-/* For people: a line a fact, and a line a tensor. */
+/* For people: a line a fact, and a line a tensor. Offsets and lengths are those of the file, so
+ * that a tensor can be found with a hex editor. Shapes are of the bytes (manifest.h says what trap
+ * that is). Facts that the file does not know are left out. */
 static void put_info_lines(const tg_file *f, const tg_meta *meta, tg_buf *out) {
     char text[TG_NUMBER_BYTES], other[TG_NUMBER_BYTES], shape[TG_SHAPE_BYTES];
     const tg_gpt_config *c = &f->config;
@@ -106,7 +109,8 @@ static void put_tensor(tg_json_writer *w, const tg_file_tensor *t) {
     tg_json_end_object(w);
 }
 
-/* For programs: the same facts. Keys are those of a v3 header where it has them. */
+/* For programs: the same facts. Keys are those of a v3 header where it has them, so a script that
+ * reads headers reads this. The history is complete here, as a plot needs it. */
 static void put_info_json(const tg_file *f, const tg_meta *meta, tg_buf *out) {
     tg_json_writer w;
     tg_json_writer_init(&w, out);
@@ -247,7 +251,7 @@ static void compare_integers(comparison *c, const char *what, int64_t a, int64_t
 }
 
 /* Options that both files know: v1 and v2 have a place for six of them, v3 for all. The values are
- * shown as they stand in a file. */
+ * shown as they stand in a file. Called even when there is a line already, which then stays. */
 static void compare_options(comparison *c) {
     tg_buf value[2];
     tg_buf_init(&value[0], &c->line.mem);
@@ -263,7 +267,9 @@ static void compare_options(comparison *c) {
     tg_buf_deinit(&value[1]);
 }
 
-/* Numbers are compared as they are written: both sides come from the same writer. */
+/* Numbers are compared as they are written: both sides come from the same writer, which has one
+ * form for each. Strings, too, are compared by their decoded text. No recursion: children are nodes
+ * of their own, which compare_member walks. */
 static bool same_node(const tg_json *a, const tg_json *b) {
     const bool has_text = tg_json_kind(a) == TG_JSON_STRING || tg_json_kind(a) == TG_JSON_NUMBER;
     return a->type == b->type && a->count == b->count && a->key_length == b->key_length &&
@@ -338,7 +344,8 @@ static tg_status compare_all(tg_ctx *ctx, comparison *c) {
     return TG_OK;
 }
 
-/* A line that found no memory must not pass for "no difference". */
+/* A line that found no memory must not pass for "no difference": failed is the buffer's own mark of
+ * that, and deliver turns it into an error. */
 static tg_status report(tg_ctx *ctx, comparison *c, bool *equal, tg_text_fn write, void *user) {
     *equal = c->line.length == 0 && !c->line.failed;
     if (*equal) {
@@ -375,7 +382,9 @@ tg_status tg_io_compare(tg_ctx *ctx, const char *path_a, const char *path_b, boo
 
 /* -------------------------------------------------------------------------------------- convert */
 
-/* The source of a conversion is an open file: tg_part is the order of its table. */
+/* The source of a conversion is an open file: tg_part is the order of its table. Values pass
+ * through f32, which holds f16 exactly; so f16 to f16 keeps every bit, and int4 to int4 need
+ * not. */
 static tg_status read_weights(void *user, size_t tensor, tg_part part, uint64_t first_elem,
                               size_t n_elems, float *out) {
     tg_file *f = user;

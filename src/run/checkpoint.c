@@ -164,8 +164,9 @@ static tg_status get_int(tg_ctx *err, const tg_json *run, const char *key, int64
     return TG_OK;
 }
 
-/* Files of this program only: so everything is required, and what is missing is damage. The class
- * is the exception, since it only decides about a warning. The counters are not held against the history: they are trusted, as the checksums agreed. */
+/* Files of this program only: so counters are required, and one that is missing is damage. Losses
+ * may be unknown; the class only decides about a warning. The counters are not held against the
+ * history: they are trusted, as the checksums agreed. */
 static tg_status read_run(tg_trainer *t, const tg_json *run) {
     tg_ctx *err = &t->ctx->err;
     const tg_json *v;
@@ -192,8 +193,7 @@ static tg_status read_run(tg_trainer *t, const tg_json *run) {
     return TG_OK;
 }
 
-/* Another text would not fail later, it would silently be another run: hence an error, and
- * advice. */
+/* Another text would not fail later, it would silently be another run. */
 static tg_status check_same_text(tg_trainer *t, const tg_file *f) {
     tg_ctx *err = &t->ctx->err;
     const tg_json *text = tg_json_get(f->header, "text"), *v;

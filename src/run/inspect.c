@@ -26,7 +26,7 @@ static void put_line(void *user, const char *line) {
     s->stopped = s->write(s->user, line, strlen(line)) != 0 || s->write(s->user, "\n", 1) != 0;
 }
 
-/* Only graphs and plans are made, no weights: a dump of the largest preset takes no more memory
+/* Only graphs and plans are made, no weights: a dump of the largest preset takes hardly more memory
  * than one of the smallest. Values are shown by their offsets, which do not depend on a block. */
 static tg_status dump_training(tg_context *ctx, const tg_gpt_config *config, const char *which,
                                int32_t batch, line_sink *sink) {
@@ -99,8 +99,8 @@ static tg_profile_row *row_for(profile *p, const char *op, const char *variant) 
     return &p->rows[p->n_rows++];
 }
 
-/* What a step would move if every operand were read or written once, from and to memory. A
- * kernel that reads an operand again out of a cache, or finds it there, gives a rate above the
+/* What a step would move if every operand were read or written once, from and to memory. A kernel
+ * that reads an operand again out of a cache, or finds it there, gives a rate above the
  * memory's. */
 static double bytes_of(const tg_step *s) {
     double bytes = 0;
@@ -251,8 +251,8 @@ static tg_status build_model(model_check *m, tg_ctx *err) {
     return tg_oracle_init(&m->oracle, g);
 }
 
-/* Normals of deviation 0.3, fifteen times those of a fresh model: there, attention would be uniform and gelu
- * nearly linear, and a wrong gradient of either would hardly show. */
+/* Normals of deviation 0.3, fifteen times those of a fresh model: there, attention would be uniform
+ * and gelu nearly linear, and a wrong gradient of either would hardly show. */
 static void fill_model(model_check *m) {
     double *w = tg_oracle_data(&m->oracle, m->weights);
     for (size_t i = 0; i < m->layout.n_elems; i++) {
@@ -265,7 +265,8 @@ static void fill_model(model_check *m) {
 }
 
 /* Central difference at one element, relative to the largest gradient of its tensor. In double,
- * with h = 1e-5, truncation (h^2) and rounding (1e-16 / h) both stay below 1e-9, so a tolerance of 1e-6 finds any wrong factor. The oracle runs up to the loss only, not on to the gradients. */
+ * with h = 1e-5, truncation (h^2) and rounding (1e-16 / h) both stay below 1e-9, so a tolerance of
+ * 1e-6 finds any wrong factor. The oracle runs up to the loss only, not on to the gradients. */
 static double difference(model_check *m, double *x, double have, double largest) {
     const tg_scalars rt = { .accumulate = 0 };
     const double keep = *x, h = 1e-5;

@@ -9,8 +9,8 @@
 #include "base/crc.h"
 #include "base/str.h"
 
-/* A piece is much longer than a character, which the carry over borders relies on, and a multiple of
- * 4 KiB, so that repeats are looked for at one alignment. */
+/* A piece is much longer than a character, which the carry over borders relies on, and a multiple
+ * of 4 KiB, so that repeats are looked for at one alignment. */
 enum { PIECE_BYTES = 1 << 20 };
 #define SCAN_LIMIT (UINT64_C(256) << 20)
 
@@ -61,7 +61,8 @@ static void count_bytes(scan *s, const uint8_t *p, size_t n) {
 }
 
 /* Same 4 KiB at the same alignment: what a text that was pasted many times looks like. Pieces are
- * compared by checksum alone: among 2^16 pieces one pair or none collides by chance, which is far below what is reported. After 16 tries a piece is dropped, so the time is bounded. */
+ * compared by checksum alone: among 2^16 pieces one pair or none collides by chance, which is far
+ * below what is reported. After 16 tries a piece is dropped, so the time is bounded. */
 static void count_repeats(scan *s, const uint8_t *p, size_t n) {
     for (size_t at = 0; at + 4096 <= n; at += 4096) {
         uint32_t h = tg_crc32c(0, p + at, 4096);
@@ -79,7 +80,9 @@ static void count_repeats(scan *s, const uint8_t *p, size_t n) {
     }
 }
 
-/* Validity across piece borders: up to three bytes are carried over. */
+/* Validity across piece borders: up to three bytes are carried over. They are whatever a piece ends
+ * with that is not valid so far: if it is no start of a character either, the next piece tells.
+ * Only the first fault is kept, so nothing is looked at after it. */
 static void check_utf8(scan *s, const uint8_t *p, size_t n, bool last) {
     if (s->first_bad_utf8 != UINT64_MAX) return;
     size_t skip = 0;

@@ -41,7 +41,7 @@ static tg_status unknown_lever(tg_ctx *err, const char *item, size_t n_bytes) {
 
 /* Items are applied from left to right, and the last word about a lever counts; so a caller may
  * append its own to the user's. After an error *levers holds what stood before the bad item. An
- * empty item, as a trailing comma would make, is unknown too. */
+ * empty item between two commas is unknown, too; a comma at the end is fine. */
 tg_status tg_levers_parse(tg_ctx *err, const char *text, uint32_t *levers) {
     for (const char *item = text; item && *item;) {
         const char *comma = strchr(item, ',');
@@ -58,7 +58,9 @@ tg_status tg_levers_parse(tg_ctx *err, const char *text, uint32_t *levers) {
     return TG_OK;
 }
 
-/* The row of the ISA asked for; it must be built in and usable here. */
+/* The row of the ISA asked for; it must be built in and usable here. Two different mistakes get two
+ * messages: a name that nobody knows, and one that this CPU has no use for. NULL is the best
+ * one. */
 static tg_status choose_isa(tg_context *ctx, const char *name) {
     size_t n;
     const tg_isa_desc *list = tg_isa_list(&n);
@@ -159,7 +161,7 @@ static tg_status open_context(tg_context *ctx, const tg_context_options *o) {
     return TG_OK;
 }
 
-/* *out is set even when opening fails, since the message is in it; the caller frees it in any case.
+/* out is set even when opening fails, since the message is in it; the caller frees it in any case.
  * Only without memory for the context itself is there nothing to carry a message. */
 tg_status tg_runtime_new(const tg_context_options *o, tg_context **out) {
     tg_mem mem = tg_mem_default();
@@ -184,6 +186,8 @@ tg_status tg_runtime_block(tg_context *ctx, size_t bytes, tg_block *out) {
     return tg_block_new(&ctx->err, bytes, out);
 }
 
+/* All of it is asked anew at each call: free memory, the peak and even a quota change while we
+ * run. */
 tg_status tg_runtime_machine(tg_context *ctx, tg_machine_info *out) {
     *out = (tg_machine_info) { .cpus = 0 };
     tg_os_cpus cpus;
@@ -230,9 +234,9 @@ static void run_read(void *arg, unsigned w) {
 }
 
 /* All workers at once, since that is how a plan runs: under full load clock rates are lower, and
- * two workers may share a core. The best of 8 rounds of about 4e8 operations a worker: a
- * neighbour can only take speed away. The result stays in the context, where the reports of
- * training find it. */
+ * two workers may share a core. The best of 8 rounds of about 4e8 operations a worker: a neighbour
+ * can only take speed away. The result stays in the context, where the reports of training find
+ * it. */
 tg_status tg_runtime_measure_peak(tg_context *ctx, double *gflops) {
     peak_run *r = tg_alloc(&ctx->err.mem, sizeof *r);
     if (!r) return tg_fail_memory(&ctx->err, "measurement", sizeof *r);

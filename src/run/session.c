@@ -6,8 +6,9 @@
 #include "base/math.h"
 #include "ops/build.h"
 
-/* The classes of session.h. The rows of a plan are dynamic, so a short piece in a long class costs no
- * more arithmetic; but variants of kernels are chosen, and the workspace is laid out, for the most rows that may come. */
+/* The classes of session.h. The rows of a plan are dynamic, so a short piece in a long class costs
+ * no more arithmetic; but variants of kernels are chosen, and the workspace is laid out, for the
+ * most rows that may come. */
 static const int32_t class_rows[TG_SESSION_CLASSES] = { 1, 32, 512 };
 
 /* Floats of one layer's cache: [2, H, capacity, D], keys before values, and H * D is the width. */
@@ -108,8 +109,8 @@ static tg_status build(tg_session *s) {
                   : tg_fail_memory(&s->ctx->err, "tokens of a session", (size_t)s->capacity * 4);
 }
 
-/* The one place that allocates: feeding and drawing later only write into what is made here, so a
- * session that has opened does not run out of memory. */
+/* The one place that allocates: feeding and drawing later only write into what is made here. (The
+ * backend grows its counters at the first run of a longer plan than it has seen.) */
 tg_status tg_session_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, tg_session **out) {
     *out = NULL;
     const int32_t T = model->layout.config.ctx;

@@ -68,8 +68,8 @@ static tg_status bind(tg_trainer *t, tg_plan *p) {
     return tg_plan_bind(p, "loss", &t->loss, sizeof t->loss);
 }
 
-/* Everything a run needs is taken here, before its first step: a run that has started does not end
- * for want of memory. The copy of the best weights only exists where validations can be. */
+/* All that is large is taken here, before the first step, so a run does not end for want of memory
+ * in its middle. The copy of the best weights only exists where validations can be. */
 static tg_status allocate(tg_trainer *t) {
     const size_t bytes = t->model->layout.n_elems * sizeof(float);
     TG_TRY(tg_train_plans_build(t->ctx, t->model->family, &t->model->layout, &t->o, &t->plans));
@@ -203,8 +203,9 @@ static tg_status micro_steps(tg_trainer *t, double deadline_ms) {
 }
 
 /* Keeps at most TG_HISTORY_MAX points: when they are full, every second one goes, and from then on
- * half as many come in. The newest one always stays. Points with a validation are taken at any step,
- * and go like others; a step has one point, which the validation that follows it completes. */
+ * half as many come in. The newest one always stays. Points with a validation are taken at any
+ * step, and go like others; a step has one point, which the validation that follows it
+ * completes. */
 static void remember(tg_trainer *t, int64_t step, double loss, double val) {
     const bool has_val = !tg_isnan(val);
     if (!has_val && step % t->history_stride != 0) return;

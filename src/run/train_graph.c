@@ -97,7 +97,7 @@ static tg_status build_eval(tg_train_plans *p, const tg_family *family, const tg
     return tg_graph_finish(g);
 }
 
-/* *bytes becomes the largest of the plans: they never run at the same time, and keep nothing in the
+/* bytes becomes the largest of the plans: they never run at the same time, and keep nothing in the
  * workspace between two runs but their own inputs and outputs. */
 static tg_status plan(tg_context *ctx, tg_plan *plan, tg_graph *g, const char *name,
                       size_t *bytes) {
@@ -117,8 +117,8 @@ static tg_status build(tg_context *ctx, const tg_family *family, const tg_layout
     return plan(ctx, &p->eval, &p->eval_graph, "eval", &p->memory_bytes);
 }
 
-/* All three graphs are made before anything may fail in one of them, so that tg_train_plans_free
- * can give back all three, whatever the outcome. */
+/* All three graphs are opened before one of them is filled, so that tg_train_plans_free can give
+ * back all three, whatever the outcome. */
 tg_status tg_train_plans_build(tg_context *ctx, const tg_family *family, const tg_layout *layout,
                                const tg_train_options *o, tg_train_plans *out) {
     memset(out, 0, sizeof *out);

@@ -223,8 +223,9 @@ def names_that_collide():
         r = tinygpt("train", *args, *SILENT, "--steps", "5", "--save-every", "1")
         after = {name: read(name) for name in os.listdir(".")}
         changed = [n for n in {**before, **after} if before.get(n) != after.get(n)]
-        expect(r, 2, f"train {' '.join(args[-4:])}, changed: {changed or 'nothing'}", err="file")
-        check(not changed, f"train {' '.join(args[-4:])} touches nothing", str(changed))
+        check(r.code == 2 and r.err and not changed, f"train {' '.join(args[-4:])}",
+              f"want exit code 2 and a message, have {r.code}, {r.errors!r}; changed: {changed}",
+              r.argv)
         for name in changed:
             if name in before:
                 write(name, before[name])

@@ -492,8 +492,10 @@ def conversions():
 
     expect(resume("v2", "--steps", "40"), 0, "resume from a v2 file")
     expect(resume("a.tinygpt", "--steps", "40"), 0, "resume from the v3 file")
-    expect(tinygpt("verify", "a.tinygpt", "v2"), 0, "a v2 file resumes to the same bits",
-           out="^equal")
+    # v2 has no place for the hash of all losses, but for everything that decides the next step.
+    for name in ("a.tinygpt", "v2"):
+        expect(tinygpt("convert", name, name + ".end", "--format", "v2"), 0, "convert both to v2")
+    equal(body_of("v2.end")[1:], body_of("a.tinygpt.end")[1:], "a v2 file resumes to the same bits")
     expect(tinygpt("convert", "a.tinygpt", "x", "--dtype", "int4", "--format", "v3"), 2,
            "int4 in v3", err="v2")
     expect(tinygpt("convert", "a.tinygpt", "a.tinygpt"), 2, "convert onto itself", err="same file")

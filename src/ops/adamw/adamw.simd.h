@@ -16,9 +16,10 @@ typedef struct factors {
 
 static size_t units(const tg_args *a) { return tg_units(tg_type_elems(&a->in_type[0]), UNIT); }
 
-/* In double, then rounded once. 1 - b2 has to come from the double: for 0.999 in float the
- * difference has lost half of its digits. bias1 and bias2 need t >= 1, else they are 0. The decay
- * is not among them: it differs between the two parts of a run. */
+/* In double, then rounded once: in float, powers near 1 would leave few digits in bias1 and bias2.
+ * The betas themselves are floats, as attributes are; the reference has the same ones. t is 1 or
+ * more, else the bias terms would be 0. The decay is not among them: it differs between the two
+ * parts of a run. */
 static factors factors_of(const tg_args *a) {
     const double b1 = (double)a->attr.f[0], b2 = (double)a->attr.f[1];
     const double bias1 = 1 - tg_pow(b1, a->rt->step), bias2 = 1 - tg_pow(b2, a->rt->step);
@@ -65,8 +66,9 @@ static void run_elems(const tg_args *a, const factors *f, float keep_scalar, siz
     tg_vstore_n(v_out + i, v, n);
 }
 
-/* ok is 0 for a step that must not happen: all three arrays keep what they hold, since outputs lie in place of the inputs. Unit borders and the border between decayed and not are independent,
- * so a unit may hold a piece of either; both parts may be empty. */
+/* ok is 0 for a step that must not happen: all three arrays keep what they hold, since outputs lie
+ * in place of the inputs. Unit borders and the border between decayed and not are independent, so a
+ * unit may hold a piece of either; both parts may be empty. */
 static void run(const tg_args *a, size_t begin, size_t end) {
     if (((const float *)a->in[4])[2] == 0) return;
     const factors f = factors_of(a);

@@ -86,6 +86,7 @@ static void one_row(const flash_head *x, const flash_local *f, size_t pos) {
         store_columns(x->o, c, x->d, tg_vmul(tg_vload(f->o + c), factor));
 }
 
+/* Rows change from call to call, so the units do: one block for a head while decoding. */
 static size_t units(const tg_args *a) {
     return (size_t)a->attr.i[0] * tg_units(a->in_type[0].dim[0], TILE);
 }
@@ -120,6 +121,7 @@ static void run(const tg_args *a, size_t begin, size_t end) {
     }
 }
 
+/* Of head size D alone: independent of the rows and of how long the cache is. */
 static size_t local_bytes(const tg_args *a) {
     return flash_local_elems((size_t)a->attr.i[2]) * sizeof(float);
 }

@@ -11,7 +11,8 @@
 
 static size_t units(const tg_args *a) { return tg_units(tg_type_elems(&a->in_type[0]), UNIT); }
 
-/* slope is a constant where this is called, so inlining leaves no call in the loop. In place is fine: a vector is stored after both were read. */
+/* slope is a constant where this is called, so inlining leaves no call in the loop. In place is
+ * fine: a vector is stored after both were read. */
 static inline __attribute__((always_inline)) void run_with(const tg_args *a, size_t begin,
                                                            size_t end, tg_v (*slope)(tg_v)) {
     const float *x = a->in[0], *dy = a->in[1];

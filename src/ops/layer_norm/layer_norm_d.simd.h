@@ -83,8 +83,8 @@ static inline __attribute__((always_inline)) void write_columns(const block *k, 
 }
 
 /* block comes by value, and rows is a constant at both calls: so the arrays in it become registers,
- * and the loops over rows disappear. dx may lie where dy is, since the second pass reads a
- * vector of each before it stores; that is also why all sums come first. */
+ * and the loops over rows disappear. dx may lie where dy is, since the second pass reads a vector
+ * of each before it stores; that is also why all sums come first. */
 static inline __attribute__((always_inline)) void run_rows(block k, unsigned rows) {
     const size_t cols = k.cols;
     for (unsigned i = 0; i < rows; i++) k.sum_e[i] = k.sum_eh[i] = tg_vzero();

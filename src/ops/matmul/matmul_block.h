@@ -47,15 +47,13 @@ static cut cut_of(const product *p, unsigned workers, bool half) {
     const size_t blocks = tg_units(c.steps, STEP_BLOCK);
     c.block_k = tg_units(tg_units(c.steps, blocks), 16) * 16 * step_k;
     c.panel_elems = c.steps * PANEL + PAD;
+    const bool rows = p->trans != 1;
+    size_t down = rows ? c.strips : tg_units(c.strips, UNIT_STRIPS);
+    size_t across = tg_units(c.panels, rows ? BLOCK_PANELS : UNIT_PANELS);
     /* Four units a worker even out; below four strips by two panels, packing would show. */
     const size_t want = workers > 1 ? 4 * (size_t)workers : 1;
-    size_t down = c.strips, across = tg_units(c.panels, BLOCK_PANELS);
-    if (p->trans == 1) {
-        down = tg_units(c.strips, UNIT_STRIPS);
-        across = tg_units(c.panels, UNIT_PANELS);
-        while (down * across < want && across * 4 <= c.panels) across *= 2;
-        while (down * across < want && down * 8 <= c.strips) down *= 2;
-    }
+    while (down * across < want && across * 4 <= c.panels) across *= 2;
+    while (down * across < want && down * 8 <= c.strips) down *= 2;
     while (down * across < workers && across * 2 <= c.panels) across *= 2;
     while (down * across < workers && down * 2 <= c.strips) down *= 2;
     c.unit_strips = tg_units(c.strips, down);
@@ -83,8 +81,7 @@ static void load_edge(const product *p, size_t at, size_t rows, size_t cols, flo
 static void store_edge(const product *p, size_t at, size_t rows, size_t cols, const float *sums) {
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < cols; j += 16)
-            tg_vstore_n(p->y + at + i * p->n + j, tg_vload(sums + i * PANEL + j),
-                        tg_min_size(16, cols - j));
+            store_up_to(p->y + at + i * p->n + j, tg_vload(sums + i * PANEL + j), cols - j);
 }
 
 /* What a tile needs at its end comes while it computes. Stores wait for their lines in order, so

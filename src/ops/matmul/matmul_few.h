@@ -1,15 +1,18 @@
 /*
  * matmul_few.h - products of few rows, bound by reading b; and the plain fall-back for any product.
  *
- * Few rows (decoding): a unit is some columns of y, for all rows. Sums stay in registers while b
- * streams by, each element used once for each row. Its lines are fetched ahead by hand: a walk down
- * a block of columns leaves a page with every row or two, which no prefetcher follows.
+ * Few rows (decoding): a unit is some columns of y, for all rows; there are as many as workers. b
+ * streams by once, as far as possible in the order in which it lies in memory:
  *
- *   trans 0   b [k,n]: down the rows of b         trans 2   b [n,k]: along 16 rows at a time;
- * blocks n -->                                         k -->      of 16 x 16 are turned over in the
- *    k +----[======]------+                        n +------[]--[]------+   first cache
- *    | |    [======] used |                        | |      []  [] ahead|
- *    v |    [ .... ] ahead|                        v |      []  []      |
+ *   trans 0   b [k,n]: 8 rows of b at a time go     trans 2   b [n,k]: 16 rows of b, 16 columns of
+ *   over all sums, which wait in y                  y, at a time; blocks of 16 x 16 are turned over
+ *        n -->                                           k -->
+ *    k +--[==============]--+                        n +--[]--[]--[]------+
+ *    | |  [==============]  | 8 rows                 | |  []  []  []      | 16 rows
+ *    v |  [ .. fetched . ]  | the next 8             v |  fetched         | the next 16
+ *
+ * Lines are fetched by hand, well ahead and into the second cache: with a first cache that can wait
+ * for some twenty lines, what it waits for itself would not fill the memory's pipe.
  *
  * Each sum is the chain of matmul_tile.h, so a row has the bits that it has in a large product.
  */
@@ -20,10 +23,8 @@
 
 enum {
     FEW_ROWS = 4,
-    FEW_SUMS = TG_MR == 12 ? 16 : 4, /* vectors of sums that this ISA's registers hold */
-    FEW_COLS = FEW_SUMS * 16,        /* columns of a unit, at most */
-    AHEAD_ROWS = 8,                  /* of b, trans 0 */
-    AHEAD_FLOATS = 64,               /* of each row of b, trans 2 */
+    FEW_STEPS = 8,           /* rows of b that go over the sums together */
+    FEW_AHEAD_BYTES = 16384, /* at least, of a unit's columns */
 };
 
 static bool few_fits(const tg_args *args) {
@@ -31,10 +32,9 @@ static bool few_fits(const tg_args *args) {
     return p.m <= FEW_ROWS && p.trans != 1;
 }
 
-/* Columns of a unit: whole lines, and two units for each worker if there are so many. */
+/* Columns of a unit: the wider, the longer the pieces that are read in a row. */
 static size_t few_cols(const product *p, unsigned workers) {
-    const size_t share = tg_units(p->n, 2 * (size_t)workers);
-    return tg_min_size(tg_units(share, 16) * 16, FEW_COLS);
+    return tg_units(tg_units(p->n, workers), 16) * 16;
 }
 static size_t few_units(const tg_args *args) {
     const product p = product_of(args);
@@ -46,33 +46,47 @@ static ALWAYS_INLINE tg_v first_sum(const product *p, size_t row, size_t col, si
     return p->acc ? load_up_to(p->y + row * p->n + col, n) : tg_vzero();
 }
 
-/* trans 0: `vectors` times 16 columns from col on; where it is one, n of 16. rows and vectors are
- * constants. */
-static ALWAYS_INLINE void few_down(const product *p, const int rows, const int vectors, size_t col,
-                                   size_t n) {
-    tg_v c[FEW_ROWS][FEW_SUMS];
+/* trans 0: `steps` rows of b, from k on, go over the sums of n <= 16 columns from col on. rows and
+ * steps are constants, n mostly. The address that is fetched may lie behind b: it is no pointer,
+ * and what lies there is likely to be the next weights. */
+static ALWAYS_INLINE void few_turn(const product *p, const int rows, const int steps, size_t k,
+                                   size_t col, size_t n, uintptr_t ahead_bytes) {
+    tg_v c[FEW_ROWS];
     UNROLL
-    for (int i = 0; i < rows; i++) {
+    for (int i = 0; i < rows; i++) c[i] = load_up_to(p->y + (size_t)i * p->n + col, n);
+    UNROLL
+    for (int s = 0; s < steps; s++) {
+        const float *b = p->b + (k + (size_t)s) * p->ldb + col;
+        TG_PREFETCH_FAR((const void *)((uintptr_t)b + ahead_bytes));
+        const tg_v x = load_up_to(b, n);
         UNROLL
-        for (int j = 0; j < vectors; j++)
-            c[i][j] = first_sum(p, (size_t)i, col + 16 * (size_t)j, vectors > 1 ? 16 : n);
+        for (int i = 0; i < rows; i++)
+            c[i] = tg_vfma(tg_vset(p->a[(size_t)i * p->lda + k + (size_t)s]), x, c[i]);
     }
-    for (size_t k = 0; k < p->k; k++) {
-        const float *b = p->b + k * p->ldb + col;
-        const float *far = b + tg_min_size(AHEAD_ROWS, p->k - 1 - k) * p->ldb;
-        UNROLL
-        for (int j = 0; j < vectors; j++) {
-            TG_PREFETCH(far + 16 * j);
-            const tg_v x = vectors > 1 ? tg_vload(b + 16 * j) : load_up_to(b, n);
-            UNROLL
-            for (int i = 0; i < rows; i++)
-                c[i][j] = tg_vfma(tg_vset(p->a[(size_t)i * p->lda + k]), x, c[i][j]);
-        }
-    }
-    for (int i = 0; i < rows; i++)
-        for (int j = 0; j < vectors; j++) {
-            const size_t at = col + 16 * (size_t)j;
-            finish_lanes(p, c[i][j], (size_t)i * p->n + at, at, vectors > 1 ? 16 : n, p->act);
+    UNROLL
+    for (int i = 0; i < rows; i++) store_up_to(p->y + (size_t)i * p->n + col, c[i], n);
+}
+
+/* The same for all columns of [col, end). */
+static ALWAYS_INLINE void few_turns(const product *p, const int rows, const int steps, size_t k,
+                                    size_t col, size_t end) {
+    const size_t turn_bytes = FEW_STEPS * (end - col) * sizeof(float);
+    const size_t ahead_rows = FEW_STEPS * tg_units(FEW_AHEAD_BYTES, turn_bytes);
+    const uintptr_t ahead_bytes = ahead_rows * p->ldb * sizeof(float);
+    for (; col + 16 <= end; col += 16) few_turn(p, rows, steps, k, col, 16, ahead_bytes);
+    if (col < end) few_turn(p, rows, steps, k, col, end - col, ahead_bytes);
+}
+
+static ALWAYS_INLINE void few_down(const product *p, const int rows, size_t col, size_t end) {
+    for (size_t i = 0; i < p->m && !p->acc; i++)
+        memset(p->y + i * p->n + col, 0, (end - col) * sizeof(float));
+    size_t k = 0;
+    for (; k + FEW_STEPS <= p->k; k += FEW_STEPS) few_turns(p, rows, FEW_STEPS, k, col, end);
+    for (; k < p->k; k++) few_turns(p, rows, 1, k, col, end);
+    for (size_t i = 0; i < p->m; i++)
+        for (size_t j = col; j < end; j += 16) {
+            const size_t n = tg_min_size(16, end - j), at = i * p->n + j;
+            finish_lanes(p, load_up_to(p->y + at, n), at, j, n, p->act);
         }
 }
 
@@ -85,8 +99,10 @@ static ALWAYS_INLINE void few_along(const product *p, const int rows, size_t col
         const float *b = p->b + col * p->ldb + k0, *a = p->a + k0;
         const size_t kc = tg_min_size(16, p->k - k0);
         float turned[16 * 16];
-        if (k0 + AHEAD_FLOATS < p->k)
-            for (size_t i = 0; i < n; i++) TG_PREFETCH(b + i * p->ldb + AHEAD_FLOATS);
+        if (col + 32 <= p->n) {
+            const float *next = p->b + (col + 16) * p->ldb + k0 * 16;
+            for (size_t i = 0; i < kc; i++) TG_PREFETCH_FAR(next + 16 * i);
+        }
         tg_vturn(turned, 16, b, p->ldb, n, kc);
         for (size_t k = 0; k < kc; k++) {
             const tg_v x = tg_vload(turned + 16 * k);
@@ -98,20 +114,12 @@ static ALWAYS_INLINE void few_along(const product *p, const int rows, size_t col
     for (int i = 0; i < rows; i++) finish_lanes(p, c[i], (size_t)i * p->n + col, col, n, p->act);
 }
 
-/* Columns [col, end), widest steps first. rows is a constant. */
+/* The columns [col, end). rows is a constant. */
 static ALWAYS_INLINE void few_block(const product *p, const int rows, size_t col, size_t end) {
-    const int wide = FEW_SUMS / rows, half = wide > 4 ? 4 : wide;
-    const bool down = p->trans == 0;
-    for (; down && col + 16 * (size_t)wide <= end; col += 16 * (size_t)wide)
-        few_down(p, rows, wide, col, 16);
-    for (; down && half > 1 && col + 16 * (size_t)half <= end; col += 16 * (size_t)half)
-        few_down(p, rows, half, col, 16);
-    for (; col < end; col += 16) {
-        if (down)
-            few_down(p, rows, 1, col, tg_min_size(16, end - col));
-        else
-            few_along(p, rows, col, tg_min_size(16, end - col));
-    }
+    if (p->trans == 0)
+        few_down(p, rows, col, end);
+    else
+        for (; col < end; col += 16) few_along(p, rows, col, tg_min_size(16, end - col));
 }
 
 static void few_run(const tg_args *args, size_t begin, size_t end) {
@@ -126,8 +134,7 @@ static void few_run(const tg_args *args, size_t begin, size_t end) {
     }
 }
 
-/* ------------------------------------------------------------------------------ the plain product
- */
+/* ---------------------------------------------------------------------------- the plain product */
 
 /* A unit is 16 columns of y, for all rows; b is read once a row. */
 static size_t plain_units(const tg_args *args) {

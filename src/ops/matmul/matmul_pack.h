@@ -19,11 +19,6 @@
 
 enum { PACK_AHEAD = 16 }; /* rows that are fetched ahead of the one that is copied */
 
-/* n lanes from p, zeros beyond; n may be more than 16. */
-static ALWAYS_INLINE tg_v load_up_to(const float *p, size_t n) {
-    return n >= 16 ? tg_vload(p) : tg_vload_n(p, n);
-}
-
 /* n floats that will be read soon. */
 static ALWAYS_INLINE void fetch_line(const float *p, size_t n) {
     for (size_t i = 0; i < n; i += 16) TG_PREFETCH_FAR(p + i);

@@ -37,6 +37,18 @@ enum {
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define UNROLL        _Pragma("GCC unroll 16")
 
+/* The first n lanes, and no others; 16 for any n from 16 on. Most callers' n is a constant. */
+static ALWAYS_INLINE tg_v load_up_to(const float *p, size_t n) {
+    return n >= 16 ? tg_vload(p) : tg_vload_n(p, n);
+}
+static ALWAYS_INLINE void store_up_to(float *p, tg_v x, size_t n) {
+    if (n >= 16) {
+        tg_vstore(p, x);
+    } else {
+        tg_vstore_n(p, x, n);
+    }
+}
+
 /* The product as the kernels see it: sizes, pointers, and what follows the sum. */
 typedef struct product {
     size_t m, n, k;
@@ -68,8 +80,7 @@ static product product_of(const tg_args *args) {
     return p;
 }
 
-/* ----------------------------------------------------------------------------- the register tile
- */
+/* ---------------------------------------------------------------------------- the register tile */
 
 /* Where a tile finds its operands and leaves its sums. */
 typedef struct tile_args {
@@ -84,8 +95,7 @@ typedef struct tile_args {
     size_t to_ld;
     const float *bias, *res; /* to be added at the end, at the tile's place, or NULL */
     size_t res_ld;
-    /* Lines of the next strip of a, fetched while this one computes: rows, and floats a 16 steps.
-     */
+    /* Of the next strip of a, fetched while this one computes: rows, and floats in 16 steps. */
     const float *next;
     size_t next_rows, next_ld, next_floats;
 } tile_args;
@@ -165,8 +175,7 @@ static ALWAYS_INLINE void tile_rows(const tile_args *t, const int rows, size_t a
     }
 }
 
-/* The heights of this ISA's tile, each with code of its own: no row is computed to be thrown away.
- */
+/* The heights of this ISA's tile, each with code of its own: no row is computed for nothing. */
 #if TG_MR == 12
 #define TILE_HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
 #elif TG_MR == 6
@@ -201,19 +210,12 @@ static ALWAYS_INLINE void tile(const tile_args *t, size_t rows, bool half) {
  * the place in y, col the column. act is a constant. */
 static ALWAYS_INLINE void finish_lanes(const product *p, tg_v sum, size_t at, size_t col, size_t n,
                                        int act) {
-    const bool whole = n == 16;
-    if (p->bias) sum = tg_vadd(sum, whole ? tg_vload(p->bias + col) : tg_vload_n(p->bias + col, n));
-    if (p->z && whole)
-        tg_vstore(p->z + at, sum);
-    else if (p->z)
-        tg_vstore_n(p->z + at, sum, n);
+    if (p->bias) sum = tg_vadd(sum, load_up_to(p->bias + col, n));
+    if (p->z) store_up_to(p->z + at, sum, n);
     if (act == TG_ACT_GELU_ERF) sum = tg_vgelu_erf(sum);
     if (act == TG_ACT_GELU_TANH) sum = tg_vgelu_tanh(sum);
-    if (p->res) sum = tg_vadd(sum, whole ? tg_vload(p->res + at) : tg_vload_n(p->res + at, n));
-    if (whole)
-        tg_vstore(p->y + at, sum);
-    else
-        tg_vstore_n(p->y + at, sum, n);
+    if (p->res) sum = tg_vadd(sum, load_up_to(p->res + at, n));
+    store_up_to(p->y + at, sum, n);
 }
 
 static ALWAYS_INLINE void finish_rows(const product *p, const float *sums, size_t row, size_t rows,

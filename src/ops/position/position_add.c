@@ -49,7 +49,8 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
     din[1] = tg_position_dw(g, dy[0], (int32_t)n->in[1]->type.dim[0]);
 }
 
-/* Widths around a vector; tables that are just long enough, and longer ones; the last case stands at the end of its table. */
+/* Widths around a vector; tables that are just long enough, and longer ones; the last case stands
+ * at the end of its table. */
 static const tg_case cases[] = {
     { .in = { TG_T2(F32, 1, 1), TG_T2(F32, 1, 1) } },
     { .in = { TG_T2(F32, 5, 15), TG_T2(F32, 7, 15) } },

@@ -13,8 +13,8 @@ static size_t units(const tg_args *a) {
     return tg_units(tg_type_rows(&a->in_type[0]), unit_rows(a));
 }
 
-/* Row by row, since a row of p is met by one row of x only. The tail
- * is stored with n - i = 0 lanes where 16 divides C, which touches nothing. */
+/* Row by row: x runs through all rows, while p begins anew with every sequence. Where 16 divides C
+ * the tail has n - i = 0 lanes, and touches nothing. */
 static void add_row(float *y, const float *x, const float *p, size_t n) {
     size_t i = 0;
     for (; i + 16 <= n; i += 16) tg_vstore(y + i, tg_vadd(tg_vload(x + i), tg_vload(p + i)));

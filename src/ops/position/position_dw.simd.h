@@ -14,7 +14,8 @@ static size_t unit_rows(const tg_args *a) {
 
 static size_t units(const tg_args *a) { return tg_units(a->out_type[0].dim[0], unit_rows(a)); }
 
-/* batch rows, step elements apart, are added to one. */
+/* batch rows, step elements apart, are added to one. The sum is kept in a register over all of
+ * them, so dp is touched once, whatever the batch. */
 static void sum_row(float *out, const float *dy, size_t step, size_t batch, size_t cols, bool add) {
     for (size_t c = 0; c < cols; c += 16) {
         const size_t n = tg_min_size(16, cols - c);
