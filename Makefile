@@ -14,6 +14,8 @@ CC         := gcc
 endif
 AR         ?= ar
 BUILD      ?= build
+# V=1 shows the commands.
+Q          := $(if $(V),,@)
 PREFIX     ?= /usr/local
 OPT        ?= -O3
 WARN       := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wmissing-prototypes
@@ -85,37 +87,42 @@ $(BUILD)/gen/simd_ops.h: FORCE
 
 $(BUILD)/%.f64.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(C11) $(BASE) -DTG_REAL=double -DTG_REAL_IS_DOUBLE -c $< -o $@
+	@echo "  $@"
+	$(Q)$(CC) $(C11) $(BASE) -DTG_REAL=double -DTG_REAL_IS_DOUBLE -c $< -o $@
 
 $(BUILD)/app/%.o: app/%.c
 	@mkdir -p $(@D)
-	$(CC) $(C11) $(BASE) -c $< -o $@
+	@echo "  $@"
+	$(Q)$(CC) $(C11) $(BASE) -c $< -o $@
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(C11) $(BASE) -c $< -o $@
+	@echo "  $@"
+	$(Q)$(CC) $(C11) $(BASE) -c $< -o $@
 
 define isa_rules
 $(BUILD)/%.simd.$(1).o: %.simd.h
 	@mkdir -p $$(@D)
-	$$(CC) -std=gnu11 $$(BASE) -Wno-pedantic -DTG_ISA=$(1) -DTG_ISA_$$(call upper,$(1)) $$(FLAGS_$(1)) -x c -c $$< -o $$@
+	@echo "  $$@"
+	$$(Q)$$(CC) -std=gnu11 $$(BASE) -Wno-pedantic -DTG_ISA=$(1) -DTG_ISA_$$(call upper,$(1)) $$(FLAGS_$(1)) -x c -c $$< -o $$@
 $(BUILD)/src/ops/kernel_table.$(1).o: src/ops/kernel_table.c $(BUILD)/gen/simd_ops.h
 	@mkdir -p $$(@D)
-	$$(CC) -std=gnu11 $$(BASE) -Wno-pedantic -DTG_ISA=$(1) -DTG_ISA_$$(call upper,$(1)) $$(FLAGS_$(1)) -c $$< -o $$@
+	@echo "  $$@"
+	$$(Q)$$(CC) -std=gnu11 $$(BASE) -Wno-pedantic -DTG_ISA=$(1) -DTG_ISA_$$(call upper,$(1)) $$(FLAGS_$(1)) -c $$< -o $$@
 endef
 $(foreach i,$(ISAS),$(eval $(call isa_rules,$(i))))
 
 $(LIB): $(OBJ)
 	@rm -f $@
-	$(AR) rcs $@ $(OBJ)
+	$(Q)$(AR) rcs $@ $(OBJ)
 
 $(SHARED): $(OBJ)
-	$(CC) -shared $(EXTRA) -Wl,-soname,libtinygpt.so.$(SOVERSION) -o $@ $(OBJ) $(LDLIBS)
+	$(Q)$(CC) -shared $(EXTRA) -Wl,-soname,libtinygpt.so.$(SOVERSION) -o $@ $(OBJ) $(LDLIBS)
 	@ln -sf $(notdir $@) $(BUILD)/libtinygpt.so.$(SOVERSION)
 	@ln -sf $(notdir $@) $(BUILD)/libtinygpt.so
 
 $(PROGRAM): $(APP_OBJ) $(LIB)
-	$(CC) $(EXTRA) -o $@ $(APP_OBJ) $(LIB) $(LDLIBS)
+	$(Q)$(CC) $(EXTRA) -o $@ $(APP_OBJ) $(LIB) $(LDLIBS)
 
 # ----------------------------------------------------------------------------------- WebAssembly
 # The core without app/, freestanding: libc_wasm.c and src/base/wasm/ stand in for the C library.
@@ -136,21 +143,26 @@ WASM_OBJ    := $(WASM_SRC:%.c=%.o) $(OPS:%.c=%.f64.o) $(SIMD:%.h=%.o) src/ops/ke
 define wasm_rules
 $(WASM)/$(1)/src/base/libc_wasm.o: src/base/libc_wasm.c
 	@mkdir -p $$(@D)
-	$$(WASM_CC) $$(C11) $$(WASM_BASE) $(2) -fno-builtin -c $$< -o $$@
+	@echo "  $$@"
+	$$(Q)$$(WASM_CC) $$(C11) $$(WASM_BASE) $(2) -fno-builtin -c $$< -o $$@
 $(WASM)/$(1)/%.f64.o: %.c
 	@mkdir -p $$(@D)
-	$$(WASM_CC) $$(C11) $$(WASM_BASE) $(2) -DTG_REAL=double -DTG_REAL_IS_DOUBLE -c $$< -o $$@
+	@echo "  $$@"
+	$$(Q)$$(WASM_CC) $$(C11) $$(WASM_BASE) $(2) -DTG_REAL=double -DTG_REAL_IS_DOUBLE -c $$< -o $$@
 $(WASM)/$(1)/%.simd.o: %.simd.h
 	@mkdir -p $$(@D)
-	$$(WASM_CC) -std=gnu11 $$(WASM_BASE) $(2) -Wno-pedantic -DTG_ISA=scalar -DTG_ISA_SCALAR -x c -c $$< -o $$@
+	@echo "  $$@"
+	$$(Q)$$(WASM_CC) -std=gnu11 $$(WASM_BASE) $(2) -Wno-pedantic -DTG_ISA=scalar -DTG_ISA_SCALAR -x c -c $$< -o $$@
 $(WASM)/$(1)/src/ops/kernel_table.o: src/ops/kernel_table.c $(BUILD)/gen/simd_ops.h
 	@mkdir -p $$(@D)
-	$$(WASM_CC) -std=gnu11 $$(WASM_BASE) $(2) -Wno-pedantic -DTG_ISA=scalar -DTG_ISA_SCALAR -c $$< -o $$@
+	@echo "  $$@"
+	$$(Q)$$(WASM_CC) -std=gnu11 $$(WASM_BASE) $(2) -Wno-pedantic -DTG_ISA=scalar -DTG_ISA_SCALAR -c $$< -o $$@
 $(WASM)/$(1)/%.o: %.c
 	@mkdir -p $$(@D)
-	$$(WASM_CC) $$(C11) $$(WASM_BASE) $(2) -c $$< -o $$@
+	@echo "  $$@"
+	$$(Q)$$(WASM_CC) $$(C11) $$(WASM_BASE) $(2) -c $$< -o $$@
 $(WASM)/tinygpt-$(1).wasm: $(addprefix $(WASM)/$(1)/,$(WASM_OBJ))
-	$$(WASM_LD) $$(WASM_LINK) -o $$@ $$^
+	$$(Q)$$(WASM_LD) $$(WASM_LINK) -o $$@ $$^
 endef
 $(eval $(call wasm_rules,scalar,$(WASM_SCALAR)))
 $(eval $(call wasm_rules,simd,$(WASM_SIMD)))
@@ -159,7 +171,8 @@ wasm: $(WASM)/tinygpt-scalar.wasm $(WASM)/tinygpt-simd.wasm
 
 $(BUILD)/test/wasm_native: test/wasm/native.c $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(C11) $(BASE) $< -o $@ $(LIB) $(LDLIBS)
+	@echo "  $@"
+	$(Q)$(CC) $(C11) $(BASE) $< -o $@ $(LIB) $(LDLIBS)
 
 test-wasm: wasm $(BUILD)/test/wasm_native
 	node test/wasm/train.mjs $(BUILD)
@@ -167,11 +180,13 @@ test-wasm: wasm $(BUILD)/test/wasm_native
 # --------------------------------------------------------------------------------------- testing
 $(BUILD)/test/op_test: test/op_test.c $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(C11) $(BASE) $< -o $@ $(LIB) $(LDLIBS)
+	@echo "  $@"
+	$(Q)$(CC) $(C11) $(BASE) $< -o $@ $(LIB) $(LDLIBS)
 
 $(BUILD)/test/%: test/unit/%.c $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(C11) -D_GNU_SOURCE $(BASE) -Iapp -Wno-missing-prototypes $< $(filter %.o,$^) -o $@ $(LIB) -lcmocka -lm $(LDLIBS)
+	@echo "  $@"
+	$(Q)$(CC) $(C11) -D_GNU_SOURCE $(BASE) -Iapp -Wno-missing-prototypes $< $(filter %.o,$^) -o $@ $(LIB) -lcmocka -lm $(LDLIBS)
 
 $(filter $(BUILD)/test/test_app_%,$(UNIT)): $(filter-out $(BUILD)/app/main.o,$(APP_OBJ))
 
@@ -206,7 +221,7 @@ gen: $(BUILD)/gen_docs
 	@for page in ops levers; do $< $$page > docs/$$page.md; done
 
 $(BUILD)/gen_docs: tools/gen_docs.c $(LIB)
-	$(CC) $(C11) $(BASE) $< -o $@ $(LIB) $(LDLIBS)
+	$(Q)$(CC) $(C11) $(BASE) $< -o $@ $(LIB) $(LDLIBS)
 
 bench: $(PROGRAM)
 	@bench/peers/run.sh

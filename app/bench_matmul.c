@@ -48,7 +48,7 @@ typedef struct shape {
     int trans;
 } shape;
 
-/* A preset gives 9 shapes, the cubes are 4. */
+/* A preset gives 15 shapes, the cubes are 4. */
 enum { SHAPES_MAX = 32 };
 
 /* The three products of a layer with weights [in, out], as drawn above. */
@@ -63,10 +63,12 @@ static size_t add_layer(shape *s, size_t n, const char *const names[3], int32_t 
 /* The head's weights are the embedding E [V, C], the other way round than a layer's. */
 static size_t preset_shapes(const tg_preset *p, shape *s) {
     static const char *const proj[] = { "projection", "projection dx", "projection dW" };
+    static const char *const qkv[] = { "qkv", "qkv dx", "qkv dW" };
     static const char *const up[] = { "mlp in", "mlp in dx", "mlp in dW" };
     static const char *const down[] = { "mlp out", "mlp out dx", "mlp out dW" };
     const int32_t rows = p->batch * p->config.ctx, c = p->config.width, v = p->config.vocab;
-    size_t n = add_layer(s, 0, proj, rows, c, c);
+    size_t n = add_layer(s, 0, qkv, rows, c, 3 * c);
+    n = add_layer(s, n, proj, rows, c, c);
     n = add_layer(s, n, up, rows, c, p->config.mlp);
     n = add_layer(s, n, down, rows, p->config.mlp, c);
     s[n++] = (shape) { "head", rows, v, c, 2 };

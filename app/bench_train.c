@@ -179,6 +179,7 @@ static int serve_blocks(tg_app *app, const values *v) {
         /* A driver that speaks another protocol must not get times it would misread. */
         if (strcmp(line, "go") != 0) {
             tg_app_error(app, "want \"go\" or \"quit\" on standard input, have \"%s\"", line);
+            status = TG_E_ARG;
             break;
         }
         status = tg_rig_steps(&rig, (int64_t)n, ms);

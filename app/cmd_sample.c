@@ -36,7 +36,7 @@ static const tg_option options[] = {
     TG_REAL("--min-p", values, min_p, 0, 1, "P", "only those at least P times the likeliest"),
     TG_REAL("--repeat-penalty", values, repeat_penalty, 0, 100, "X",
             "above 1: disfavours recent tokens", .above_low = true),
-    TG_INT("--repeat-last", values, repeat_last, 0, 65536, "N", "how many tokens are recent"),
+    TG_INT("--repeat-last", values, repeat_last, 0, 1024, "N", "how many tokens are recent"),
     TG_SEED("--seed", values, seed, "S", "same seed, same text"),
     TG_INT("--ctx", values, ctx, 1, 65536, "T", "tokens it may look back (default: the model's)",
            .hide_default = true),

@@ -221,7 +221,7 @@ TG_API uint64_t tg_text_bytes(const tg_text *text);
 typedef struct tg_lint {
     int level;        /* 0 error (cannot train), 1 warning, 2 remark */
     const char *code; /* "empty" "short" "utf16" "bom" "nul" "cr_only" "crlf" "invalid_utf8"
-                         "repeated" "few_symbols" "binary" "utf8" "ascii" */
+                         "repeated" "few_symbols" "binary" "utf8" */
     char text[256];   /* what was found, where, and what to do */
 } tg_lint;
 typedef void (*tg_lint_fn)(void *user, const tg_lint *finding);
@@ -326,8 +326,8 @@ TG_API tg_status tg_trainer_step(tg_trainer *trainer, tg_step_report *out);
 /* The same in slices: works for about budget_ms and returns TG_PENDING until the step is done.
  * Saving in between drops the unfinished micro-steps; they are replayed. */
 TG_API tg_status tg_trainer_poll(tg_trainer *trainer, double budget_ms, tg_step_report *out);
-/* Mean loss over eval_windows windows (0: all) of the validation part, or of the whole text if there
- * is none. */
+/* Mean loss over eval_windows windows (0: all) of the validation part, or of the whole text if
+ * val_fraction is 0. E_DATA: that part is shorter than a window. */
 TG_API tg_status tg_trainer_eval(tg_trainer *trainer, double *loss);
 TG_API int64_t tg_trainer_steps_done(const tg_trainer *trainer);
 
@@ -493,8 +493,9 @@ TG_API tg_status tg_check_gradients(tg_context *ctx, const char *filter, tg_chec
 TG_API tg_status tg_dump(tg_context *ctx, const tg_gpt_config *config, const char *which,
                          int32_t batch, tg_text_fn write, void *user);
 
-/* Milliseconds of every kind of step in n_steps training steps: share by op. One call a row,
- * costliest first. */
+/* Milliseconds of every kind of step in n_steps training steps, which also change the moments: free
+ * the trainer afterwards. Strings of a row live as long as the trainer. Share by op. One call a
+ * row, costliest first. */
 typedef struct tg_profile_row {
     const char *op, *variant;
     size_t count;

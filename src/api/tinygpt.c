@@ -268,6 +268,10 @@ tg_status tg_trainer_step(tg_trainer *trainer, tg_step_report *out) {
 tg_status tg_trainer_eval(tg_trainer *trainer, double *loss) {
     if (!trainer || !loss) return TG_E_ARG;
     tg_ctx_clear(&trainer->ctx->err);
+    if (trainer->o.val_fraction > 0 && trainer->split.val_bytes == 0)
+        return tg_fail(&trainer->ctx->err, TG_E_DATA,
+                       "evaluation: the validation part is shorter than a window of %d tokens",
+                       (int)trainer->model->layout.config.ctx + 1);
     const tg_split whole = { 0, trainer->text->n_bytes };
     const tg_split *split = trainer->split.val_bytes > 0 ? &trainer->split : &whole;
     tg_eval_state e;

@@ -54,10 +54,9 @@ enum { TG_ACT_NONE, TG_ACT_GELU_ERF, TG_ACT_GELU_TANH };
  *               1  a [K,M]  b [K,N]      (dW = x^T dy)
  *               2  a [M,K]  b [N,K]      (dx = dy W^T; tied head: x E^T)
  *   i[1] activation, i[2] 1: also keep z, what went into the activation
- *   in 2 bias [N] optional, in 3 residual [M,N] optional, added last: y = act(a b + bias) +
- * residual a may have more dimensions; rows are all but the last one. out 0 y has a's leading
- * dimensions (trans 1: [M,N]).   out 1 z, same shape as y.   out 0 accumulates (trans 1, and for
- * all else too).
+ *   in 2 bias [N] optional, in 3 residual [M,N] optional: y = act(a b + bias) + residual
+ *   out 0 y has a's leading dimensions (trans 1: [M,N]) and accumulates; out 1 z, the same shape.
+ *   a may have more dimensions than two: rows are all but the last one.
  */
 static inline tg_value *tg_matmul(tg_graph *g, tg_value *a, tg_value *b, tg_value *bias,
                                   int trans) {

@@ -137,8 +137,10 @@ tg_status tg_train_save_best(tg_trainer *t, const char *path) {
     size_t n = 0;
     while (n < t->n_history && t->history[n].step <= t->best_step) n++;
     meta.n_history = n;
-    meta.final =
-        (tg_history_point) { t->best_step, n ? t->history[n - 1].loss : TG_NAN, t->best_val };
+    meta.final = (tg_history_point) {
+        t->best_step, n && t->history[n - 1].step == t->best_step ? t->history[n - 1].loss : TG_NAN,
+        t->best_val
+    };
     const tg_flat_source source = { &t->model->layout, { t->best.data, NULL, NULL } };
     return write_file(t, path, &meta, t->best_step, &source, false);
 }

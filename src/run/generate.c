@@ -110,6 +110,7 @@ tg_status tg_session_write(tg_session *s, const char *prompt, size_t prompt_byte
     stats->prompt_ms = tg_time_ms() - start;
 
     utf8_gate gate = { .write = write, .user = user };
+    bool cancelled = false;
     const double first = tg_time_ms();
     for (size_t i = 0; i < n_tokens && !gate.stopped; i++) {
         int32_t token;
@@ -119,7 +120,8 @@ tg_status tg_session_write(tg_session *s, const char *prompt, size_t prompt_byte
         stats->new_tokens++;
         gate_push(&gate, (char)token);
         if (i + 1 == n_tokens || gate.stopped) break;
-        if (cancel && cancel(user)) return TG_STOPPED;
+        cancelled = cancel && cancel(user);
+        if (cancelled) break;
         if (s->n_tokens == s->capacity) {
             TG_TRY(tg_session_make_room(s));
             stats->slides++;
@@ -129,5 +131,5 @@ tg_status tg_session_write(tg_session *s, const char *prompt, size_t prompt_byte
     gate_end(&gate);
     const double ms = tg_time_ms() - first;
     stats->tok_per_s = ms > 0 ? (double)stats->new_tokens / ms * 1e3 : 0;
-    return gate.stopped ? TG_STOPPED : TG_OK;
+    return gate.stopped || cancelled ? TG_STOPPED : TG_OK;
 }

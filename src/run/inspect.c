@@ -117,15 +117,16 @@ static double bytes_of(const tg_step *s) {
 
 /* step_ms has been summed over n_steps steps, with all their micro-steps; the row gets the mean.
  * The work is that of one pass over the plan, so rates hold for accum 1. */
-static void add_plan(profile *p, const tg_plan *plan, const double *step_ms, int n_steps) {
+static void add_plan(profile *p, const tg_plan *plan, const double *step_ms, int n_steps,
+                     int runs_a_step) {
     for (size_t i = 0; i < plan->n_steps; i++) {
         const tg_step *s = &plan->steps[i];
         const tg_op_desc *d = tg_op_table[s->node->op];
         tg_profile_row *row = row_for(p, d->name, s->variant->name);
         row->count++;
         row->ms += step_ms[i] / n_steps;
-        row->gflop += d->flop ? d->flop(&s->args) / 1e9 : 0;
-        row->gbytes += bytes_of(s) / 1e9;
+        row->gflop += d->flop ? d->flop(&s->args) / 1e9 * runs_a_step : 0;
+        row->gbytes += bytes_of(s) / 1e9 * runs_a_step;
     }
 }
 
@@ -171,8 +172,8 @@ tg_status tg_inspect_profile(tg_trainer *t, int n_steps, tg_profile_fn report, v
         ms && p.rows ? TG_OK : tg_fail_memory(&t->ctx->err, "profile", n * sizeof *p.rows);
     if (s == TG_OK) s = timed_steps(t, n_steps, ms, ms + n_grad);
     if (s == TG_OK) {
-        add_plan(&p, &t->plans.grad, ms, n_steps);
-        add_plan(&p, &t->plans.update, ms + n_grad, n_steps);
+        add_plan(&p, &t->plans.grad, ms, n_steps, t->o.accum);
+        add_plan(&p, &t->plans.update, ms + n_grad, n_steps, 1);
         report_rows(&p, report, user);
     }
     tg_free(mem, ms, n * sizeof *ms);

@@ -327,6 +327,11 @@ static void finish_report(tg_trainer *t, tg_step_report *out) {
     t->model->step = t->step;
     t->model->loss = t->last_loss;
     t->model->val_loss = t->last_val;
+    /* What a save of the model alone says of its making; the curve stays with the trainer. */
+    tg_meta_init(&t->model->meta);
+    t->model->meta.train = t->o;
+    t->model->meta.train_known = TG_TRAIN_ALL;
+    t->model->meta.final = (tg_history_point) { t->step, t->last_loss, t->last_val };
     if (out) *out = t->report;
 }
 

@@ -2,9 +2,11 @@
  * train.h - what a tg_trainer is inside: two plans over one block of memory, and a small state
  * machine that walks them in slices.
  *
- *   grad plan     tokens, targets -> loss, gradients       run once per micro-step; the first
- * writes the gradients, the later ones add update plan   gradients -> norm, clip, AdamW refuses to
- * write if anything is not finite eval plan     tokens, targets -> logits, log-sum-exp   validation
+ *   grad plan     tokens, targets -> loss, gradients
+ *                 once per micro-step; the first one writes the gradients, the later ones add
+ *   update plan   gradients -> norm, clip, AdamW
+ *                 refuses to write if anything is not finite
+ *   eval plan     tokens, targets -> logits, log-sum-exp: validation
  *
  * State of the optimizer (flat arrays of the layout):   weights | grads | adam_m | adam_v | best
  *
@@ -77,8 +79,8 @@ struct tg_trainer {
     int32_t micro;
     tg_run run;
     tg_scalars rt;
-    double busy_ms, slice_start_ms; /* time spent in this step */
-    tg_step_report report;          /* of the step in progress */
+    double busy_ms;        /* time spent in this step */
+    tg_step_report report; /* of the step in progress */
     tg_eval_state eval;
     bool path_damaged; /* resumed from PATH.prev: the next save must not put PATH in its place */
     bool eval_pending; /* a save came between a step and its validation */

@@ -26,6 +26,7 @@ static void accumulate_gradients(tg_graph *g, const tg_layout *l, tg_value *weig
     size_t n = 0;
     for (tg_node *node = g->first; node; node = node->next)
         if (node->op == TG_OP_view && node->in[0] == weights) wrt[n++] = &node->out[0];
+    TG_ASSERT(n <= 2 * l->n_params);
     tg_grad(g, loss, 1, wrt, n, dwrt);
     for (size_t i = 0; i < n && g->status == TG_OK; i++) {
         if (!dwrt[i]) continue;
@@ -33,7 +34,6 @@ static void accumulate_gradients(tg_graph *g, const tg_layout *l, tg_value *weig
         tg_value *view = tg_view(g, grads, wrt[i]->node->offset_elems, wrt[i]->type, wrt[i]->name);
         tg_accumulate(g, view, dwrt[i]);
     }
-    (void)l;
 }
 
 /* The loss is scaled by 1/accum here, at its root: gradients of the micro-steps then only have to
