@@ -1,7 +1,7 @@
 /*
  * app.c - what all commands share (see app.h).
  */
-#define _POSIX_C_SOURCE 200809L /* clock_gettime, mkstemp, stat, statvfs */
+#define _XOPEN_SOURCE 700 /* clock_gettime, mkstemp, stat, statvfs */
 #include "app.h"
 
 #include "format.h"
@@ -232,7 +232,7 @@ static bool folder_of(const char *path, char *out, size_t cap) {
  * The order of the questions makes the answer the most telling one: a device is refused before its
  * folder is (renaming a temporary file over /dev/null would replace it), and the trial comes last.
  */
-bool tg_app_can_write(const char *path, char *why, size_t why_bytes) {
+static bool can_write_at(const char *path, char *why, size_t why_bytes) {
     char folder[PATH_BYTES], probe[PATH_BYTES];
     struct stat info;
     if (!folder_of(path, folder, sizeof folder) || strlen(path) + 16 > sizeof probe) {
@@ -262,6 +262,34 @@ bool tg_app_can_write(const char *path, char *why, size_t why_bytes) {
     close(fd);
     unlink(probe);
     return true;
+}
+
+/* A path that exists is tried where it really lies: a save replaces what a link names. */
+bool tg_app_can_write(const char *path, char *why, size_t why_bytes) {
+    char *real = realpath(path, NULL);
+    struct stat info;
+    if (!real && lstat(path, &info) == 0 && S_ISLNK(info.st_mode)) {
+        snprintf(why, why_bytes, "it is a link to a file that does not exist");
+        return false;
+    }
+    const bool can = can_write_at(real ? real : path, why, why_bytes);
+    free(real);
+    return can;
+}
+
+/* Files that exist are compared by identity, others by their folder's identity and their name. */
+bool tg_app_same_file(const char *a, const char *b) {
+    struct stat of_a, of_b;
+    const bool has_a = stat(a, &of_a) == 0, has_b = stat(b, &of_b) == 0;
+    if (has_a != has_b) return false;
+    if (!has_a) {
+        char folder[PATH_BYTES];
+        const char *name_a = strrchr(a, '/'), *name_b = strrchr(b, '/');
+        if (strcmp(name_a ? name_a + 1 : a, name_b ? name_b + 1 : b) != 0) return false;
+        if (!folder_of(a, folder, sizeof folder) || stat(folder, &of_a) != 0) return false;
+        if (!folder_of(b, folder, sizeof folder) || stat(folder, &of_b) != 0) return false;
+    }
+    return of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
 }
 
 /* f_bavail and not f_bfree: what is kept for root is no use to a user. */
@@ -342,14 +370,6 @@ int tg_app_read_file(tg_app *app, const char *path, size_t limit, char **out, si
 uint64_t tg_app_file_bytes(const char *path) {
     struct stat info;
     return stat(path, &info) == 0 ? (uint64_t)info.st_size : 0;
-}
-
-/* By device and inode, so two names, links and ./ are seen through. A file that does not exist yet
- * is the same as none. */
-bool tg_app_same_file(const char *a, const char *b) {
-    struct stat sa, sb;
-    return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev &&
-           sa.st_ino == sb.st_ino;
 }
 
 /* Not flushed: for long texts, of which nobody watches the growth. */

@@ -115,6 +115,9 @@ double tg_app_now_ms(void); /* a clock that never jumps */
  */
 bool tg_app_can_write(const char *path, char *why, size_t why_bytes);
 
+/* Do two paths name one file, through links or not, whether it exists already or not? */
+bool tg_app_same_file(const char *a, const char *b);
+
 /* Free bytes of the file system that path will lie on; UINT64_MAX if unknown. */
 uint64_t tg_app_disk_free(const char *path);
 
@@ -124,9 +127,6 @@ int tg_app_read_file(tg_app *app, const char *path, size_t limit, char **out, si
 
 /* Length of a file, 0 if there is none. */
 uint64_t tg_app_file_bytes(const char *path);
-
-/* Do both names lead to one existing file? */
-bool tg_app_same_file(const char *a, const char *b);
 
 /* A tg_text_fn that writes to the FILE * in user; a failing write stops the producer. */
 int tg_app_write_text(void *user, const char *bytes, size_t n_bytes);

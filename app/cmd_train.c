@@ -330,6 +330,48 @@ static int choose_files(tg_app *app, const values *v, files *f) {
     return code;
 }
 
+/* A file that the command reads or writes, for the check that no two are one. */
+typedef struct named_file {
+    const char *what, *path;
+    bool written;
+} named_file;
+
+/*
+ * Refuses an output that would land on an input or on another output, by whatever name or link.
+ * --out over --resume is the usual case, and over --from it has been warned of: only what is
+ * written beside the saves may not touch those.
+ */
+static int refuse_collisions(tg_app *app, const values *v, const files *f) {
+    char prev[PATH_BYTES + 8];
+    snprintf(prev, sizeof prev, "%s.prev", f->out);
+    const named_file list[] = {
+        { "--data", v->data, false },
+        { "--from", v->from, false },
+        { "--resume", v->resume, false },
+        { "--out", f->out, true },
+        { "the save before", f->out[0] ? prev : "", true },
+        { "the best weights", f->best, true },
+        { "--svg", f->svg, true },
+        { "--log", v->log, true },
+    };
+    enum { N_FILES = sizeof list / sizeof list[0], OUT = 3 };
+    for (int i = 0; i < N_FILES; i++) {
+        for (int j = i + 1; j < N_FILES; j++) {
+            const named_file *a = &list[i], *b = &list[j];
+            /* The files of one save may be links to each other after a kill. */
+            const bool of_a_save = j >= OUT && j <= OUT + 2;
+            const bool a_save_over_its_model = of_a_save && (i == 1 || i == 2 || i >= OUT);
+            if (!b->written || a_save_over_its_model || !a->path || !b->path || !a->path[0] ||
+                !b->path[0] || !tg_app_same_file(a->path, b->path))
+                continue;
+            tg_app_error(app, "%s and %s are the same file, %s: want another name for one of them",
+                         a->what, b->what, b->path);
+            return TG_EXIT_USAGE;
+        }
+    }
+    return TG_ARGS_GO_ON;
+}
+
 /* ----------------------------------------------------------------------------------------- checks
  */
 
@@ -510,6 +552,7 @@ static int prepare(tg_app *app, const values *v, parts *p, tg_train_options *o) 
     tg_forecast forecast;
     const bool show = !v->quiet;
     int code = choose_files(app, v, &p->files);
+    if (code == TG_ARGS_GO_ON) code = refuse_collisions(app, v, &p->files);
     if (code != TG_ARGS_GO_ON) return code;
     const tg_status status = tg_text_open(app->ctx, v->data, &p->text);
     if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_READING);

@@ -1,22 +1,37 @@
 /*
  * signals.c - the handler sets a flag and nothing else (see signals.h).
  */
-#define _POSIX_C_SOURCE 200809L /* sigaction, write */
+#define _POSIX_C_SOURCE 200809L /* sigaction, write, clock_gettime */
 #include "signals.h"
 
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static volatile sig_atomic_t caught;
+static struct timespec caught_at; /* handlers of all three signals exclude each other */
+
+/* A second signal this soon is the first one's echo, not a second wish: timeout(1) signals its
+ * child and then the group that the child is in; a person needs longer than that. */
+#define ECHO_MS 100
+
+static long ms_since_caught(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (long)(now.tv_sec - caught_at.tv_sec) * 1000 +
+           (now.tv_nsec - caught_at.tv_nsec) / 1000000;
+}
 
 static void on_signal(int number) {
-    if (caught) {
+    if (caught && ms_since_caught() >= ECHO_MS) {
         static const char text[] = "\nstopped at once; the save before is untouched\n";
         const ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
         (void)written;
         _exit(130);
     }
+    if (caught) return;
+    clock_gettime(CLOCK_MONOTONIC, &caught_at);
     caught = number;
 }
 
@@ -25,7 +40,7 @@ static void handle(int number) {
     memset(&action, 0, sizeof action);
     action.sa_handler = on_signal;
     action.sa_flags = SA_RESTART; /* a save that is under way must not see EINTR */
-    sigemptyset(&action.sa_mask);
+    sigfillset(&action.sa_mask);
     sigaction(number, &action, NULL);
 }
 

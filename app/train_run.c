@@ -41,25 +41,34 @@ static bool save_is_due(const tg_trainrun *run) {
            tg_app_now_ms() - run->saved_ms >= auto_save_ms;
 }
 
-/* Saves the run, and the best weights if there are new ones. False after a warning. */
+/* A save that went wrong is told at once, and made up for by the next one. */
+static bool saved(const tg_trainrun *run, const char *what, tg_status status) {
+    if (status == TG_OK) return true;
+    tg_app_warn(run->app,
+                "step %" PRId64 " could not be saved (%s): %s; the save before is untouched",
+                tg_trainer_steps_done(run->trainer), what, tg_context_error(run->app->ctx));
+    return false;
+}
+
 /*
- * The run goes first: without it the best weights are of little use. best_due stays set until they
- * are on the disk, so that a failed attempt is made up for by the next save.
+ * Saves the best weights, if there are new ones, and the run. False after a warning.
+ *
+ * The best weights go first: a run that is killed in between resumes from the save before and meets
+ * them again, whereas a saved run never comes back to the step of best weights that were not.
  */
 static bool save(tg_trainrun *run) {
-    const int64_t step = tg_trainer_steps_done(run->trainer);
-    tg_status status = tg_trainer_save(run->trainer, run->out);
-    if (status == TG_OK) {
-        run->saved_step = step;
-        if (run->best && run->best_due) status = tg_trainer_save_best(run->trainer, run->best);
-        if (status == TG_OK) run->best_due = false;
+    bool fine = true;
+    if (run->best && run->best_due) {
+        fine = saved(run, "the best weights", tg_trainer_save_best(run->trainer, run->best));
+        if (fine) run->best_due = false;
     }
+    if (saved(run, "the run", tg_trainer_save(run->trainer, run->out)))
+        run->saved_step = tg_trainer_steps_done(run->trainer);
+    else
+        fine = false;
     run->saved_ms = tg_app_now_ms();
-    run->save_failed = status != TG_OK;
-    if (status == TG_OK) return true;
-    tg_app_warn(run->app, "step %" PRId64 " could not be saved: %s; the save before is untouched",
-                step, tg_context_error(run->app->ctx));
-    return false;
+    run->save_failed = !fine;
+    return fine;
 }
 
 /* -------------------------------------------------------------------------------------- sampling

@@ -167,9 +167,15 @@ static tg_status open_regular(tg_ctx *ctx, const char *path, int *fd, struct sta
     return status;
 }
 
+enum { PATH_LIMIT = 4096 }; /* PATH_MAX of Linux, its zero included */
+
 tg_status tg_os_file_open(tg_ctx *ctx, const char *path, tg_os_file **out) {
     *out = NULL;
     const size_t path_bytes = strlen(path) + 1;
+    /* Said without the path, which would push the reason out of the message. */
+    if (path_bytes > PATH_LIMIT)
+        return tg_fail(ctx, TG_E_IO, "file: the path of %zu bytes is too long: want at most %d",
+                       path_bytes - 1, PATH_LIMIT - 1);
     const size_t self_bytes = sizeof(tg_os_file) + path_bytes;
     tg_os_file *file = tg_alloc(&ctx->mem, self_bytes);
     if (!file) return tg_fail_memory(ctx, path, self_bytes);

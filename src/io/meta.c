@@ -182,6 +182,13 @@ tg_status tg_meta_get_train(tg_ctx *ctx, const tg_json *train, tg_train_options 
     return TG_OK;
 }
 
+void tg_meta_take_train(const tg_meta *meta, tg_train_options *out) {
+    for (size_t i = 0; i < N_FIELDS; i++)
+        if (meta->train_known >> i & 1)
+            memcpy((char *)out + fields[i].place, (const char *)&meta->train + fields[i].place,
+                   kind_bytes(fields[i].kind));
+}
+
 /* By bits, as a resumed run would feel it: 0.1 and the double next to it are different rates. The
  * first key that differs, NULL if none does; the two buffers then hold the values as JSON. */
 const char *tg_meta_train_difference(const tg_train_options *a, const tg_train_options *b,

@@ -77,6 +77,9 @@ tg_status tg_meta_get_v3(tg_ctx *ctx, const char *where, const tg_json *header,
 tg_status tg_meta_get_train(tg_ctx *ctx, const tg_json *train, tg_train_options *out,
                             uint32_t *known);
 
+/* Copies the options that the file knows over those in *out. */
+void tg_meta_take_train(const tg_meta *meta, tg_train_options *out);
+
 /* The key of the first field of `known` that differs, NULL if none does; its two values go to the
  * buffers as JSON. */
 const char *tg_meta_train_difference(const tg_train_options *a, const tg_train_options *b,

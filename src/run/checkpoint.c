@@ -249,11 +249,7 @@ static tg_status open_run(tg_context *ctx, tg_file *f, tg_text *text, int64_t st
                        "--from trains it further",
                        f->path);
     tg_train_options o = tg_train_options_default();
-    const tg_json *train = tg_json_get(f->header, "train");
-    if (train)
-        TG_TRY(tg_meta_get_train(&ctx->err, train, &o, NULL));
-    else
-        o = meta.train_known ? meta.train : o;
+    tg_meta_take_train(&meta, &o);
     if (steps > 0) o.steps = steps;
     tg_model *model;
     TG_TRY(tg_weights_alloc(ctx, &f->config, &model));

@@ -297,7 +297,7 @@ def threads_change_nothing():
         expect(s, 0, f"sample with {n} threads")
         texts.append(s.out)
     check(texts[0] and len(set(texts)) == 1, "the sampled text is the same for all threads")
-    many = train("--steps", "1", "--no-save", "--threads", "200")
+    many = train("--steps", "1", "--no-save", "--threads", "40")
     expect(many, 0, "more threads than cores", err="warning")
 
 
