@@ -141,6 +141,8 @@ typedef struct tg_op_desc {
     int8_t in_place[TG_MAX_OUT]; /* out k may share memory with in (in_place[k] - 1) if nobody else
                                     reads that one later; 0: no */
     bool structural;             /* no kernel: input, state, view, constant ... */
+    bool is_state;               /* structural: memory that outlives a run, bound by name */
+    bool is_constant;            /* structural: a scalar, attr.f[0] */
     bool scalar_only;            /* its reference is all it ever has: a few scalars, or one row */
     bool ends_rows;              /* its outputs have no dynamic rows although its inputs do */
     bool recompute; /* cheap enough to be computed again in the backward pass rather than kept */

@@ -76,7 +76,7 @@ static void make_chunks(memory_planner *m) {
         for (int k = 0; k < n->n_out; k++) {
             const tg_value *v = &n->out[k];
             m->chunk_of[slot(v)] = SIZE_MAX;
-            if (n->op == TG_OP_state || fresh_root(v) != v) continue;
+            if (tg_op_table[n->op]->is_state || fresh_root(v) != v) continue;
             m->plan->unaliased_bytes += round_up(value_bytes(v));
             const tg_value *in = taken_over(m, n, k);
             const size_t last = alias ? m->last_use[slot(v)] : m->end;
@@ -160,7 +160,7 @@ static void fill_places(memory_planner *m) {
             p->first = m->step_of[n->id];
             p->last = m->last_use[slot(v)];
             p->offset_bytes = offset * tg_dtype_bytes(v->type.dtype);
-            if (root->node->op == TG_OP_state) {
+            if (tg_op_table[root->node->op]->is_state) {
                 p->kind = TG_PLACE_STATE;
                 p->state = state_index(plan, root);
             } else {

@@ -11,12 +11,12 @@ static size_t round_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
 static tg_status list_states(tg_plan *plan) {
     size_t n = 0;
     for (const tg_node *node = plan->graph->first; node; node = node->next)
-        n += node->op == TG_OP_state;
+        n += tg_op_table[node->op]->is_state;
     plan->states = tg_arena_array(&plan->graph->arena, n + 1, sizeof *plan->states);
     if (!plan->states)
         return tg_fail_memory(plan->ctx, "table of states", n * sizeof *plan->states);
     for (const tg_node *node = plan->graph->first; node; node = node->next) {
-        if (node->op != TG_OP_state) continue;
+        if (!tg_op_table[node->op]->is_state) continue;
         const tg_value *v = &node->out[0];
         plan->states[plan->n_states++] =
             (tg_bound_state) { v, NULL, tg_type_elems(&v->type) * tg_dtype_bytes(v->type.dtype) };
@@ -103,7 +103,7 @@ static void resolve(tg_plan *plan) {
 void tg_plan_place(tg_plan *plan, void *memory) {
     plan->memory = memory;
     for (const tg_node *n = plan->graph->first; n; n = n->next)
-        if (n->op == TG_OP_constant)
+        if (tg_op_table[n->op]->is_constant)
             memcpy(tg_plan_data(plan, &n->out[0]), &n->attr.f[0], sizeof(float));
     resolve(plan);
 }

@@ -26,7 +26,7 @@ tg_status tg_oracle_init(tg_oracle *o, tg_graph *g) {
             const size_t bytes = tg_type_elems(&v->type) * elem_bytes(v->type.dtype);
             o->data[slot(v)] = tg_arena_alloc(&o->arena, bytes);
             if (!o->data[slot(v)]) return tg_fail_memory(g->ctx, "value of the oracle", bytes);
-            if (n->op == TG_OP_constant) *(double *)o->data[slot(v)] = (double)n->attr.f[0];
+            if (tg_op_table[n->op]->is_constant) *(double *)o->data[slot(v)] = (double)n->attr.f[0];
         }
     }
     return TG_OK;

@@ -26,6 +26,7 @@ TG_OP_DESC(state) = {
     .out_names = { "value" },
     .n_out = 1,
     .structural = true,
+    .is_state = true,
 };
 
 TG_OP_DESC(view) = {
@@ -54,4 +55,5 @@ TG_OP_DESC(constant) = {
     .out_names = { "value" },
     .n_out = 1,
     .structural = true,
+    .is_constant = true,
 };
