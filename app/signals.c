@@ -12,7 +12,7 @@
 static volatile sig_atomic_t caught;
 static struct timespec caught_at; /* handlers of all three signals exclude each other */
 
-/* A second signal this soon is the first one's echo, not a second wish: timeout(1) signals its
+/* The same signal again this soon is an echo, not a second wish: timeout(1) signals its
  * child and then the group that the child is in; a person needs longer than that. */
 #define ECHO_MS 100
 
@@ -24,7 +24,7 @@ static long ms_since_caught(void) {
 }
 
 static void on_signal(int number) {
-    if (caught && ms_since_caught() >= ECHO_MS) {
+    if (caught && (number != caught || ms_since_caught() >= ECHO_MS)) {
         static const char text[] = "\nstopped at once; the save before is untouched\n";
         const ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
         (void)written;

@@ -58,6 +58,7 @@ op_tests "$build" ""
 if [ "$mode" != quick ]; then
     lever_tests
     for t in test/cli/test_*.py; do run "$(basename "$t")" python3 "$t" "$build/tinygpt"; done
+    run "wasm modules" make --no-print-directory -s test-wasm
     run "examples/train.c" test/cli/example.sh
     sanitized asan
     run "build with tsan" make --no-print-directory -s -j2 tsan

@@ -14,6 +14,8 @@ want aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
 want xz xz-utils
 want wasm-ld-19 lld-19
 want node nodejs
+want pkg-config pkg-config
+want readelf binutils
 [ -e /usr/include/cmocka.h ] || missing+=(libcmocka-dev)
 [ -e /usr/aarch64-linux-gnu/include/stdio.h ] || missing+=(libc6-dev-arm64-cross)
 ls /usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.fuzzer-*.a >/dev/null 2>&1 || missing+=(libclang-rt-19-dev)
