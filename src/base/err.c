@@ -13,6 +13,7 @@ void tg_ctx_init(tg_ctx *ctx, const tg_mem *mem, tg_log_fn log, void *log_user) 
     ctx->mem = mem ? *mem : tg_mem_default();
     ctx->log = log;
     ctx->log_user = log_user;
+    ctx->small_pages = false;
     tg_ctx_clear(ctx);
 }
 
