@@ -33,6 +33,7 @@
  *   turn     void  tg_vturn(to, ld_to, from, ld_from, rows, cols)  to[j * ld_to + i] =
  *            from[i * ld_from + j] for i < rows, j < cols, both <= 16; zeros for i in [rows, 16)
  *   cache    TG_PREFETCH(p) read, near   TG_PREFETCH_FAR(p) read, into the second cache
+ *   pointer  TG_OPAQUE(p)  p, and the compiler forgets how it came about
  *   tile     TG_MR, TG_NRV   rows and 16-lane columns of the register tile of matmul on this ISA
  *
  * Every function is static inline and gives the same bits on every ISA of one class; that is the
@@ -51,6 +52,7 @@
 #define TG_CAT2(a, b) a##b
 #define TG_CAT(a, b)  TG_CAT2(a, b)
 
+#define TG_OPAQUE(p)       __asm__("" : "+r"(p))
 #define TG_PREFETCH(p)     __builtin_prefetch((p), 0, 3)
 #define TG_PREFETCH_FAR(p) __builtin_prefetch((p), 0, 2)
 

@@ -239,6 +239,8 @@ static const tg_case cases[] = {
     CASE(NN(200, 420, 19), 0),
     /* rows 4 KiB apart */
     CASE(TN(1024, 40, 37), 1),
+    CASE(TN(20, 1024, 37), 1),
+    CASE(NN(14, 1024, 21), 0),
     CASE_LONG(NN(14, 34, 1024), 0),
     /* more dimensions: rows are all but the last */
     { .in = { TG_T3(F32, 2, 9, 20), TG_T2(F32, 20, 35), TG_T1(F32, 35), TG_T3(F32, 2, 9, 35) },

@@ -10,11 +10,18 @@
  *       |      |      |                           for every panel         the block of b: second
  *                                                     a register tile
  *
- * trans 0 and 2 (the rows of a batch times weights): phase 0 packs all of b, once, for everybody;
- * units are single strips, and neighbours given to one worker are done as one rectangle.
- * trans 1 (the gradient of weights; both operands are large, y is small): there is no phase 0; a
- * unit is large, and its worker packs the block of b that it needs. Columns of a are read where
- * they are, unless its rows are a multiple of 4 KiB apart: those would push each other out.
+ * trans 0 and 2 (the rows of a batch times weights): units are single strips, and neighbours given
+ * to one worker are done as one rectangle. trans 1 (the gradient of weights; a and b are large, y
+ * is small): a unit is as large as its part of a, b and y fits into the second cache.
+ *
+ * Nothing is copied that can be read where it is: the tile does not mind distances, and what it
+ * reads again comes from the second cache in any case. Copies are made of
+ *
+ *   b of trans 2       whose columns lie apart: turned over, once, for everybody, in phase 0
+ *   rows 4 KiB apart   or a multiple: lines at the same place of such rows push each other out of
+ *                      both caches. b of trans 0 in phase 0, else block by block in the unit
+ *   the last panel     of b when it is not full, block by block: the tile loads whole panels
+ *   bf16               always; and for narrow tiles all but rows of a
  *
  * While a block of k is computed, the lines that come next are fetched into the second cache.
  */
@@ -28,8 +35,23 @@ enum {
     BLOCK_PANELS = 384 / PANEL,
     UNIT_STRIPS = 264 / TG_MR, /* trans 1: at most, so that a, b and y of a unit fit (800 KiB) */
     UNIT_PANELS = 256 / PANEL,
-    PACK_STEPS = 16, /* of a unit of phase 0 */
+    PACK_STEPS = 16,        /* of a unit of phase 0 */
+    WIDE_TILE = TG_NRV > 1, /* more than a line */
 };
+
+/* What is read where it is. A narrow tile computes little with a line, so that getting the lines of
+ * a and b one by one out of the second cache would show: it gets copies, which come in a row. */
+static bool good_distance(size_t ld) { return ld % 1024 != 0; }
+static bool a_in_place(const product *p, bool half) {
+    return !half && good_distance(p->lda) && (p->trans != 1 || WIDE_TILE);
+}
+static bool b_in_place(const product *p, bool half) {
+    return !half && good_distance(p->ldb) && p->trans != 2 && WIDE_TILE;
+}
+/* Is b packed in phase 0? */
+static bool b_is_shared(const product *p, bool half) {
+    return p->trans != 1 && !b_in_place(p, half);
+}
 
 /* How a product is cut. Depends on shapes and the number of workers; no sum depends on it. */
 typedef struct cut {
@@ -50,10 +72,12 @@ static cut cut_of(const product *p, unsigned workers, bool half) {
     const bool rows = p->trans != 1;
     size_t down = rows ? c.strips : tg_units(c.strips, UNIT_STRIPS);
     size_t across = tg_units(c.panels, rows ? BLOCK_PANELS : UNIT_PANELS);
-    /* Four units a worker even out; below four strips by two panels, packing would show. */
-    const size_t want = workers > 1 ? 4 * (size_t)workers : 1;
-    while (down * across < want && across * 4 <= c.panels) across *= 2;
-    while (down * across < want && down * 8 <= c.strips) down *= 2;
+    /* Four units a worker even out. Where a unit copies, it has four strips by two panels at least,
+     * or the copies would show. */
+    const bool copies = !a_in_place(p, half) || !(b_in_place(p, half) || b_is_shared(p, half));
+    const size_t want = workers > 1 ? 4 * (size_t)workers : 1, least = copies ? 2 : 1;
+    while (down * across < want && across * 2 * least <= c.panels) across *= 2;
+    while (down * across < want && down * 4 * least <= c.strips) down *= 2;
     while (down * across < workers && across * 2 <= c.panels) across *= 2;
     while (down * across < workers && down * 2 <= c.strips) down *= 2;
     c.unit_strips = tg_units(c.strips, down);
@@ -61,6 +85,16 @@ static cut cut_of(const product *p, unsigned workers, bool half) {
     c.down = tg_units(c.strips, c.unit_strips);
     c.across = tg_units(c.panels, c.unit_panels);
     return c;
+}
+
+/* Room of a worker: a strip of a, or a block of its columns; then panels of b. */
+static size_t a_room_elems(const product *p) {
+    return p->trans == 1 ? UNIT_STRIPS * (TG_MR * STEP_BLOCK + PAD) : TG_MR * STRIP_LD;
+}
+static size_t room_bytes(const tg_args *args) {
+    const product p = product_of(args);
+    const size_t panels = p.trans == 1 ? UNIT_PANELS : 1;
+    return (a_room_elems(&p) + panels * (PANEL * STEP_BLOCK + PAD)) * sizeof(float);
 }
 
 /* A rectangle of y, and one block of k in it. */
@@ -142,66 +176,100 @@ static ALWAYS_INLINE void fetch_strip(const product *p, const rect *r, tile_args
     t->next_floats = half ? 32 : 16;
 }
 
-/* trans 1: may columns of a be read where they are? Not where its rows share places of the cache.
- */
-static ALWAYS_INLINE bool columns_in_place(const product *p) { return p->lda % 1024 != 0; }
-
-/* trans 1: lines of a and b of the next block of k, tile t of n's share of them. */
+/* trans 1: lines of a and b of the next block of k, tile t of n's share of them. Rows of a that are
+ * a multiple of 4 KiB apart would be pushed out again before they are used. */
 static void fetch_block(const product *p, const rect *r, size_t t, size_t n) {
     const size_t k1 = r->k0 + r->kc, kc = tg_min_size(r->kc, p->k - k1);
     const size_t row = r->strip * TG_MR, col = r->panel * PANEL;
     const size_t rows = tg_min_size(r->strips * TG_MR, p->m - row);
     const size_t cols = tg_min_size(r->panels * PANEL, p->n - col);
     for (size_t k = k1 + t * kc / n; k < k1 + (t + 1) * kc / n; k++) {
-        const float *a = p->a + k * p->lda + row, *b = p->b + k * p->ldb + col;
-        if (columns_in_place(p)) fetch_line(a, rows);
-        fetch_line(b, cols);
+        if (good_distance(p->lda)) fetch_line(p->a + k * p->lda + row, rows);
+        fetch_line(p->b + k * p->ldb + col, cols);
     }
 }
 
-/* A block of k in a rectangle, trans 0 or 2: b is packed, for all k. strip has room for one. */
-static ALWAYS_INLINE void block_forward(const product *p, const cut *c, const rect *r,
-                                        const float *b, float *strip, bool half) {
-    const size_t s0 = r->k0 / (half ? 2 : 1);
-    for (size_t s = r->strip; s < r->strip + r->strips; s++) {
-        const size_t row = s * TG_MR, rows = tg_min_size(TG_MR, p->m - row);
-        if (half)
-            pack_strip_half(p, row, rows, r->k0, r->kc, strip);
-        else
-            pack_strip(p, row, rows, r->k0, r->kc, strip);
-        for (size_t j = 0; j < r->panels; j++) {
-            const size_t panel = r->panel + j;
-            tile_args t = { .steps = r->steps, .a = strip, .a_step = 1 };
-            t.b = b + panel * c->panel_elems + s0 * PANEL;
-            fetch_strip(p, r, &t, row + TG_MR, j, half);
-            place_tile(p, r, &t, row, rows, panel * PANEL, half);
-        }
-    }
-}
-
-/* A block of k in a rectangle, trans 1. a_room and b_room hold one block of either. */
-static ALWAYS_INLINE void block_gradient(const product *p, const rect *r, float *a_room,
-                                         float *b_room, bool half) {
+/* Copies what the tiles of a rectangle cannot read where it is: columns of a, panels of b. */
+static ALWAYS_INLINE void pack_rect(const product *p, const rect *r, float *a_room, float *b_room,
+                                    bool half) {
     const size_t row = r->strip * TG_MR, rows = tg_min_size(r->strips * TG_MR, p->m - row);
-    const bool direct = !half && columns_in_place(p);
-    if (half)
-        pack_rows_of_b_half(p, r->panel * PANEL, r->panels, r->k0, r->kc, b_room);
-    else
-        pack_rows_of_b(p, r->panel * PANEL, r->panels, r->k0, r->kc, b_room);
-    if (half)
+    if (p->trans == 1 && half) {
         pack_columns_half(p, row, rows, r->k0, r->kc, a_room);
-    else if (!direct)
+    } else if (p->trans == 1 && !a_in_place(p, half)) {
         pack_columns(p, row, rows, r->k0, r->kc, a_room);
+    }
+    if (b_is_shared(p, half)) return;
+    size_t col = r->panel * PANEL, panels = r->panels;
+    if (half) {
+        pack_rows_of_b_half(p, col, panels, r->k0, r->kc, b_room);
+        return;
+    }
+    if (b_in_place(p, half)) { /* but for a last panel that is not full */
+        if (col + panels * PANEL <= p->n) return;
+        col += (panels - 1) * PANEL;
+        panels = 1;
+    }
+    pack_rows_of_b(p, col, panels, r->k0, r->kc, b_room);
+}
+
+/* Where panel j of the rectangle is: in b, in what phase 0 packed, or in the room. */
+static ALWAYS_INLINE void find_panel(const product *p, const cut *c, const rect *r, tile_args *t,
+                                     size_t j, const float *shared, const float *b_room,
+                                     bool half) {
+    const size_t panel = r->panel + j, col = panel * PANEL;
+    t->b_step = PANEL;
+    if (b_is_shared(p, half)) {
+        t->b = shared + panel * c->panel_elems + r->k0 / (half ? 2 : 1) * PANEL;
+    } else if (!b_in_place(p, half)) {
+        t->b = b_room + j * (r->steps * PANEL + PAD);
+    } else if (col + PANEL > p->n) {
+        t->b = b_room;
+    } else {
+        t->b = p->b + r->k0 * p->ldb + col;
+        t->b_step = p->ldb;
+    }
+}
+
+/* Where strip s of the rectangle is; packs it, if it must be. */
+static ALWAYS_INLINE void find_strip(const product *p, const rect *r, tile_args *t, size_t s,
+                                     float *a_room, bool half) {
+    const size_t row = (r->strip + s) * TG_MR, rows = tg_min_size(TG_MR, p->m - row);
+    const bool in_place = a_in_place(p, half);
+    if (p->trans == 1) {
+        t->a = in_place ? p->a + r->k0 * p->lda + row : a_room + s * (r->steps * TG_MR + PAD);
+        t->a_row = 1;
+        t->a_step = in_place ? p->lda : TG_MR;
+        return;
+    }
+    t->a = in_place ? p->a + row * p->lda + r->k0 : a_room;
+    t->a_row = in_place ? p->lda : STRIP_LD;
+    t->a_step = 1;
+    if (half) {
+        pack_strip_half(p, row, rows, r->k0, r->kc, a_room);
+    } else if (!in_place) {
+        pack_strip(p, row, rows, r->k0, r->kc, a_room);
+    }
+}
+
+/* One block of k in a rectangle. */
+static ALWAYS_INLINE void run_rect(const product *p, const cut *c, const rect *r,
+                                   const float *shared, float *room, bool half) {
+    float *const a_room = room, *const b_room = room + a_room_elems(p);
     const size_t tiles = r->strips * r->panels;
-    for (size_t n = 0; n < tiles; n++) {
-        const size_t s = n / r->panels, j = n % r->panels;
-        tile_args t = { .steps = r->steps, .b = b_room + j * (r->steps * PANEL + PAD) };
-        t.a = direct ? p->a + r->k0 * p->lda + row + s * TG_MR
-                     : a_room + s * (r->steps * TG_MR + PAD);
-        t.a_step = direct ? p->lda : TG_MR;
-        if (r->k0 + r->kc < p->k) fetch_block(p, r, n, tiles);
-        place_tile(p, r, &t, row + s * TG_MR, tg_min_size(TG_MR, rows - s * TG_MR),
-                   (r->panel + j) * PANEL, half);
+    pack_rect(p, r, a_room, b_room, half);
+    for (size_t s = 0; s < r->strips; s++) {
+        const size_t row = (r->strip + s) * TG_MR, rows = tg_min_size(TG_MR, p->m - row);
+        tile_args t = { .steps = r->steps };
+        find_strip(p, r, &t, s, a_room, half);
+        for (size_t j = 0; j < r->panels; j++) {
+            find_panel(p, c, r, &t, j, shared, b_room, half);
+            if (p->trans != 1) {
+                fetch_strip(p, r, &t, row + TG_MR, j, half);
+            } else if (r->k0 + r->kc < p->k) {
+                fetch_block(p, r, s * r->panels + j, tiles);
+            }
+            place_tile(p, r, &t, row, rows, (r->panel + j) * PANEL, half);
+        }
     }
 }
 
@@ -210,7 +278,8 @@ static ALWAYS_INLINE void block_gradient(const product *p, const rect *r, float 
 static ALWAYS_INLINE size_t pack_units(const tg_args *args, bool half) {
     const product p = product_of(args);
     const cut c = cut_of(&p, args->workers, half);
-    return p.trans == 1 ? 0 : p.trans == 2 ? c.panels : tg_units(c.steps, PACK_STEPS);
+    if (!b_is_shared(&p, half)) return 0;
+    return p.trans == 2 ? c.panels : tg_units(c.steps, PACK_STEPS);
 }
 
 static ALWAYS_INLINE void pack_run(const tg_args *args, size_t begin, size_t end, bool half) {
@@ -248,8 +317,6 @@ static ALWAYS_INLINE size_t tile_units(const tg_args *args, bool half) {
 static ALWAYS_INLINE void tile_run(const tg_args *args, size_t begin, size_t end, bool half) {
     const product p = product_of(args);
     const cut c = cut_of(&p, args->workers, half);
-    float *const a_room = args->local, *const b_room =
-                                           a_room + UNIT_STRIPS * (TG_MR * STEP_BLOCK + PAD);
     while (begin < end) {
         const size_t down = begin % c.down;
         size_t n = 1;
@@ -260,10 +327,7 @@ static ALWAYS_INLINE void tile_run(const tg_args *args, size_t begin, size_t end
         for (; r.k0 < p.k; r.k0 += r.kc) {
             r.kc = tg_min_size(c.block_k, p.k - r.k0);
             r.steps = tg_units(r.kc, half ? 2 : 1);
-            if (p.trans == 1)
-                block_gradient(&p, &r, a_room, b_room, half);
-            else
-                block_forward(&p, &c, &r, args->scratch, a_room, half);
+            run_rect(&p, &c, &r, args->scratch, args->local, half);
         }
         begin += n;
     }
@@ -272,15 +336,7 @@ static ALWAYS_INLINE void tile_run(const tg_args *args, size_t begin, size_t end
 static ALWAYS_INLINE size_t packed_bytes(const tg_args *args, bool half) {
     const product p = product_of(args);
     const cut c = cut_of(&p, args->workers, half);
-    return p.trans == 1 ? 0 : c.panels * c.panel_elems * sizeof(float);
-}
-
-/* Room for a strip, or for one block of a and b of the largest unit. */
-static size_t room_bytes(const tg_args *args) {
-    const size_t strip = TG_MR * STRIP_LD;
-    const size_t a = UNIT_STRIPS * (TG_MR * STEP_BLOCK + PAD);
-    const size_t b = UNIT_PANELS * (PANEL * STEP_BLOCK + PAD);
-    return (args->attr.i[0] == 1 ? a + b : strip) * sizeof(float);
+    return b_is_shared(&p, half) ? c.panels * c.panel_elems * sizeof(float) : 0;
 }
 
 #endif

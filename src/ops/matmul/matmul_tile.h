@@ -3,7 +3,7 @@
  *
  * A tile is up to TG_MR rows of PANEL columns of y. Its sums stay in registers while k runs:
  *
- *                              b, packed: PANEL columns, one or two registers a step of k
+ *                              PANEL columns of b: one or two registers a step of k
  *                             +--------------------+
  *                             | b[k, 0..PANEL)     |
  *                             +--------------------+
@@ -14,9 +14,9 @@
  * Every sum is one chain of tg_vfma over rising k, so its bits do not depend on the height of the
  * tile; and it goes on from stored sums, so that cutting k into blocks changes no bit either.
  *
- * With operands in bf16 a step is two k: an element of a packed operand is then a pair of bf16 in
- * the 32 bits of a float, and all distances stay what they are. Only the packing and one
- * instruction differ.
+ * a and b are read where they are or from copies: to the tile these are distances. With operands in
+ * bf16 a step is two k: an element of a copy is then a pair of bf16 in the 32 bits of a float, and
+ * only the packing and one instruction differ.
  */
 #ifndef TG_OPS_MATMUL_TILE_H
 #define TG_OPS_MATMUL_TILE_H
@@ -31,6 +31,7 @@ enum {
     PANEL = TG_NRV * 16, /* columns of a tile */
     STEP_BLOCK = 256,    /* steps of k in a block: a strip of a (12 KiB) stays in the first cache */
     STRIP_LD = STEP_BLOCK + 16, /* from row to row of a packed strip: an odd number of lines */
+    BASE_ROWS = 3,              /* rows of a that are reached from one pointer: 0, 1, 2 distances */
     PAD = 48,                   /* between packed panels and strips, for the same reason */
 };
 
@@ -86,9 +87,9 @@ static product product_of(const tg_args *args) {
 typedef struct tile_args {
     size_t steps;
     const float *a;
-    size_t a_step;     /* from one step of k to the next; 1: a packed strip, rows STRIP_LD apart;
-                          else: columns of a, rows 1 apart */
-    const float *b;    /* [steps][PANEL] */
+    size_t a_row, a_step; /* from row to row and from step to step; one of the two is 1 */
+    const float *b;
+    size_t b_step;
     const float *from; /* sums so far, NULL: zeros */
     size_t from_ld;
     float *to;
@@ -123,9 +124,13 @@ static ALWAYS_INLINE void tile_row(const float *a, const tg_v *b, tg_v *c, bool 
     for (int j = 0; j < TG_NRV; j++) c[j] = tg_vfma(x, b[j], c[j]);
 }
 
-/* rows, a_row and half are constants where this is called, and the loops over rows vanish. */
+/*
+ * rows and half are constants where this is called, and so is a_row when it is 1: rows are then at
+ * constant distances. Else an address is a pointer, and once or twice a register: BASE_ROWS rows
+ * for each pointer. Left alone, compilers keep a pointer for each row, and have no room for them.
+ */
 static ALWAYS_INLINE void tile_rows(const tile_args *t, const int rows, size_t a_row, size_t a_step,
-                                    bool half) {
+                                    bool half, const int base_rows) {
     tg_v c[TG_MR][TG_NRV];
     UNROLL
     for (int i = 0; i < rows; i++) {
@@ -140,16 +145,26 @@ static ALWAYS_INLINE void tile_rows(const tile_args *t, const int rows, size_t a
                 c[i][j] = tg_vload(t->from + (size_t)i * t->from_ld + 16 * j);
         }
     }
-    const float *a = t->a, *b = t->b;
+    const float *b = t->b, *base[TG_MR];
+    UNROLL
+    for (int i = 0; i < rows; i += base_rows) {
+        base[i] = t->a + (size_t)i * a_row;
+        if (base_rows < rows) TG_OPAQUE(base[i]);
+    }
     for (size_t begin = 0; begin < t->steps; begin += 16) {
         tile_fetch(t, begin);
         const size_t end = tg_min_size(begin + 16, t->steps);
-        for (size_t k = begin; k < end; k++, a += a_step, b += PANEL) {
+        for (size_t k = begin; k < end; k++, b += t->b_step) {
             tg_v row[TG_NRV];
             UNROLL
             for (int j = 0; j < TG_NRV; j++) row[j] = tg_vload(b + 16 * j);
             UNROLL
-            for (int i = 0; i < rows; i++) tile_row(a + (size_t)i * a_row, row, c[i], half);
+            for (int i = 0; i < rows; i++) {
+                const int in_base = i % base_rows;
+                tile_row(base[i - in_base] + (size_t)in_base * a_row, row, c[i], half);
+            }
+            UNROLL
+            for (int i = 0; i < rows; i += base_rows) base[i] += a_step;
         }
     }
     if (t->bias) {
@@ -175,7 +190,11 @@ static ALWAYS_INLINE void tile_rows(const tile_args *t, const int rows, size_t a
     }
 }
 
-/* The heights of this ISA's tile, each with code of its own: no row is computed for nothing. */
+/*
+ * The heights of this ISA's tile, each with code of its own: no row is computed for nothing. Each
+ * is a function of its own, too: inlined into the loops around it, the inner loop would have to
+ * share the integer registers with them, and it has not one instruction to spare.
+ */
 #if TG_MR == 12
 #define TILE_HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
 #elif TG_MR == 6
@@ -186,21 +205,46 @@ static ALWAYS_INLINE void tile_rows(const tile_args *t, const int rows, size_t a
 #error "TILE_HEIGHTS does not know this TG_MR"
 #endif
 
+typedef void (*tile_fn)(const tile_args *t);
+
+#define TILE_FUNCTIONS(h)                                                                          \
+    static void row_tile_##h(const tile_args *t) {                                                 \
+        tile_rows(t, h, t->a_row, 1, false, BASE_ROWS);                                            \
+    }                                                                                              \
+    static void column_tile_##h(const tile_args *t) { tile_rows(t, h, 1, t->a_step, false, TG_MR); }
+TILE_HEIGHTS(TILE_FUNCTIONS)
+
+/* By height. */
+#define ROW_TILE(h)    [h] = row_tile_##h,
+#define COLUMN_TILE(h) [h] = column_tile_##h,
+static const tile_fn row_tile[] = { TILE_HEIGHTS(ROW_TILE) };
+static const tile_fn column_tile[] = { TILE_HEIGHTS(COLUMN_TILE) };
+
+#ifdef TG_SIMD_BF16
+#define HALF_TILE_FUNCTIONS(h)                                                                     \
+    static void half_row_tile_##h(const tile_args *t) {                                            \
+        tile_rows(t, h, t->a_row, 1, true, BASE_ROWS);                                             \
+    }                                                                                              \
+    static void half_column_tile_##h(const tile_args *t) {                                         \
+        tile_rows(t, h, 1, t->a_step, true, TG_MR);                                                \
+    }
+TILE_HEIGHTS(HALF_TILE_FUNCTIONS)
+
+#define HALF_ROW_TILE(h)    [h] = half_row_tile_##h,
+#define HALF_COLUMN_TILE(h) [h] = half_column_tile_##h,
+static const tile_fn half_row_tile[] = { TILE_HEIGHTS(HALF_ROW_TILE) };
+static const tile_fn half_column_tile[] = { TILE_HEIGHTS(HALF_COLUMN_TILE) };
+#else
+#define half_row_tile    row_tile
+#define half_column_tile column_tile
+#endif
+
 static ALWAYS_INLINE void tile(const tile_args *t, size_t rows, bool half) {
-    if (t->a_step == 1) {
-        switch (rows) {
-#define TILE_HEIGHT(h)                                                                             \
-    case h: tile_rows(t, h, STRIP_LD, 1, half); break;
-            TILE_HEIGHTS(TILE_HEIGHT)
-#undef TILE_HEIGHT
-        }
+    const bool columns = t->a_row == 1 && t->a_step != 1;
+    if (half) {
+        (columns ? half_column_tile : half_row_tile)[rows](t);
     } else {
-        switch (rows) {
-#define TILE_HEIGHT(h)                                                                             \
-    case h: tile_rows(t, h, 1, t->a_step, half); break;
-            TILE_HEIGHTS(TILE_HEIGHT)
-#undef TILE_HEIGHT
-        }
+        (columns ? column_tile : row_tile)[rows](t);
     }
 }
 
