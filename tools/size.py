@@ -6,20 +6,20 @@ The ceiling is raised by a commit of its own, so that growth is a decision.
 import os
 import sys
 
-CEILING = 50000
+CEILING = 72000
 FILE_LIMIT = 1000
-FOLDERS = ("include", "src", "app", "test", "tools", "bench", "examples")
+FOLDERS = ("include", "src", "app", "web", "test", "tools", "bench", "examples")
+SKIP = {"golden", "__pycache__", "node_modules", "dist"}
 
 
 def main():
     total, faults, rows = 0, [], []
     for folder in FOLDERS:
         lines = files = 0
-        for root, _, names in os.walk(folder):
-            if "golden" in root or "__pycache__" in root:
-                continue
+        for root, subfolders, names in os.walk(folder):
+            subfolders[:] = [s for s in subfolders if s not in SKIP]
             for name in names:
-                if not name.endswith((".c", ".h", ".def", ".py", ".sh")):
+                if not name.endswith((".c", ".h", ".def", ".py", ".sh", ".ts", ".tsx", ".mjs", ".css", ".html")):
                     continue
                 with open(os.path.join(root, name), encoding="utf-8") as f:
                     n = sum(1 for _ in f)
