@@ -1,0 +1,236 @@
+/**
+ * types.ts - what the package gives and takes, as plain data: everything here crosses the border
+ * between a page and the engine's worker, so it is made of numbers, strings, arrays and buffers.
+ * The classes are in index.ts; the same structs in C, with their units, are in tinygpt.h.
+ */
+
+/** The modules, poorest first. `-mt` has threads on shared memory; `64` is a Memory64 build. */
+export const BUILDS = [
+  'scalar', 'simd', 'relaxed', 'scalar-mt', 'simd-mt', 'relaxed-mt', 'simd-mt-64',
+] as const;
+export type BuildName = (typeof BUILDS)[number];
+
+export interface EngineOptions {
+  /** A build by name, or the best that this browser can load (`auto`, without the 64-bit one). */
+  build?: BuildName | 'auto';
+  /** Threads, 1..64; 0 or absent: as many as the machine says, at most 8. */
+  threads?: number;
+  /** Folder of the `tinygpt-*.wasm` files; the package's own by default. */
+  wasmBase?: string | URL;
+  /** Switches levers off and on by name, as `--levers` does: `-flash_attention`. */
+  levers?: string;
+  /** Most bytes that the module's memory may grow to; 4 GiB (16 GiB for the 64-bit build). */
+  maxMemoryBytes?: number;
+}
+
+/** What is in use, and why nothing better: a person can read every string. */
+export interface EngineInfo {
+  version: string;
+  build: BuildName;
+  threads: number;
+  /** The core's own banner line. */
+  banner: string;
+  /** One sentence for each better path that was not taken. */
+  notes: string[];
+  /** Page or process can share memory between threads. */
+  isolated: boolean;
+  /** The maximum that the memory was granted. */
+  maxMemoryBytes: number;
+  presets: Preset[];
+  levers: LeverInfo[];
+}
+
+export interface LeverInfo {
+  name: string;
+  doc: string;
+  on: boolean;
+  keepsBits: boolean;
+  state: string;
+}
+
+export interface GptConfig {
+  layers: number;
+  width: number;
+  heads: number;
+  ctx: number;
+  vocab: number;
+  mlp: number;
+}
+
+export interface Preset {
+  name: string;
+  config: GptConfig;
+  batch: number;
+  steps: number;
+  doc: string;
+  params: number;
+}
+
+export type Schedule = 'constant' | 'cosine' | 'wsd';
+
+/** tg_train_options; what is left out has the core's default. */
+export interface TrainOptions {
+  steps: number;
+  batch: number;
+  accum: number;
+  lr: number;
+  minLrRatio: number;
+  schedule: Schedule;
+  warmup: number;
+  decayFraction: number;
+  weightDecay: number;
+  beta1: number;
+  beta2: number;
+  eps: number;
+  clip: number;
+  seed: number;
+  valFraction: number;
+  evalEvery: number;
+  evalWindows: number;
+  patience: number;
+  skipBadSteps: boolean;
+  keepBest: boolean;
+}
+
+/** tg_forecast. Bytes, milliseconds, seconds. */
+export interface Forecast {
+  params: number;
+  memoryBytes: number;
+  weightsBytes: number;
+  momentsBytes: number;
+  gradientsBytes: number;
+  workspaceBytes: number;
+  bestBytes: number;
+  memoryAvailableBytes: number;
+  saveBytes: number;
+  diskBytes: number;
+  flopPerStep: number;
+  peakGflops: number;
+  msPerStep: number;
+  seconds: number;
+  trainBytes: number;
+  valBytes: number;
+  bytesPerParam: number;
+  epochs: number;
+  /** Plain words, one sentence each. */
+  advice: string[];
+}
+
+export interface LintFinding {
+  level: 'error' | 'warning' | 'remark';
+  code: string;
+  text: string;
+}
+
+/** tg_step_report, `valLoss` NaN when no validation was due. */
+export interface StepReport {
+  step: number;
+  loss: number;
+  valLoss: number;
+  valIsBest: boolean;
+  lr: number;
+  gradNorm: number;
+  ms: number;
+  tokPerS: number;
+  shareOfPeak: number;
+  /** 16 hexadecimal digits over the bits of all losses so far. */
+  lossHash: string;
+  skipped: boolean;
+  earlyStop: boolean;
+  badTensor: string;
+}
+
+export interface HistoryPoint {
+  step: number;
+  loss: number;
+  valLoss: number;
+}
+
+export interface ModelInfo {
+  family: string;
+  config: GptConfig;
+  params: number;
+  weightBytes: number;
+  format: string;
+  dtype: string;
+  step: number;
+  loss: number;
+  valLoss: number;
+  hasMoments: boolean;
+}
+
+export interface SampleOptions {
+  temperature: number;
+  topK: number;
+  topP: number;
+  minP: number;
+  repeatPenalty: number;
+  repeatLast: number;
+  seed: number;
+}
+
+/** One piece of generated text; the text may be empty while a character is not whole. */
+export interface Piece {
+  id: number;
+  text: string;
+  /** Milliseconds from the call to this piece. */
+  ms: number;
+}
+
+export interface GenerateStats {
+  promptTokens: number;
+  promptDropped: number;
+  newTokens: number;
+  slides: number;
+  promptMs: number;
+  firstTokenMs: number;
+  tokPerS: number;
+}
+
+/** The layouts that a model or run can be written in. `run` is v3 with moments and history. */
+export type FileKind = 'run' | 'v3' | 'v2-f32' | 'v2-f16' | 'v2-int4' | 'v1-f32' | 'safetensors';
+
+/** What to change while looking inside: a part is silenced, or taken from the donor's run. */
+export interface Edit {
+  layer: number;
+  part: 'head' | 'attention' | 'mlp' | 'block';
+  /** Of part `head`. */
+  head?: number;
+  /** One position, or every one when absent. */
+  position?: number;
+  kind: 'zero' | 'donor';
+}
+
+/** One run of the model over a text with everything kept, row-major. */
+export interface Probe {
+  /** The token ids, n of them. */
+  tokens: Int32Array;
+  layers: number;
+  heads: number;
+  vocab: number;
+  /** [L, H, n, n]: row = who looks, column = at whom; rows sum to 1. */
+  attention: Float32Array;
+  /** [L + 1, n, V]: logits as if the model ended after block l; the last is the model's own. */
+  lens: Float32Array;
+}
+
+/** A text that stays where it is and is read in pieces; Blob and File fit. */
+export type TextSource = string | Uint8Array | Blob;
+/** A model file. */
+export type FileSource = Uint8Array | Blob;
+
+/** The status codes of tinygpt.h, without the prefix `TG_E_`. */
+export type ErrorCode =
+  | 'ARG' | 'MEMORY' | 'IO' | 'FORMAT' | 'CHECKSUM' | 'RANGE' | 'FULL' | 'SHAPE' | 'UNSUPPORTED'
+  | 'DEVICE' | 'NUMBER' | 'DATA' | 'INTERNAL'
+  /** The module trapped: it was rebuilt, and objects made before are gone. */
+  | 'TRAP';
+
+/** A result of tg_check_kernels or tg_check_gradients. */
+export interface Check {
+  op: string;
+  what: string;
+  error: number;
+  tolerance: number;
+  passed: boolean;
+}
