@@ -9,7 +9,7 @@ import sys
 CEILING = 72000
 FILE_LIMIT = 1000
 FOLDERS = ("include", "src", "app", "web", "test", "tools", "bench", "examples")
-SKIP = {"golden", "__pycache__", "node_modules", "dist"}
+SKIP = {"test/golden", "web/node_modules", "web/dist", "web/lib"}
 
 
 def main():
@@ -17,7 +17,7 @@ def main():
     for folder in FOLDERS:
         lines = files = 0
         for root, subfolders, names in os.walk(folder):
-            subfolders[:] = [s for s in subfolders if s not in SKIP]
+            subfolders[:] = [s for s in subfolders if os.path.join(root, s) not in SKIP]
             for name in names:
                 if not name.endswith((".c", ".h", ".def", ".py", ".sh", ".ts", ".tsx", ".mjs", ".css", ".html")):
                     continue
