@@ -1,5 +1,5 @@
 /*
- * str.c - decimal numbers and UTF-8.
+ * str.c - text in place, decimal numbers and UTF-8.
  *
  * Both directions of the decimal conversion are done in exact integers of up to 4096 bits. That is
  * slower than the clever algorithms (a microsecond a number) and short enough to be seen to be
@@ -19,7 +19,20 @@
  */
 #include "base/str.h"
 
+#include "base/err.h"
 #include "base/math.h"
+
+/* Asks the text for its length each time, so that callers carry no second variable that could
+ * disagree with it; these texts are a few hundred bytes and not on a hot path. vsnprintf would
+ * return the length that it had no room for, which is why its result is not added up. */
+void tg_str_append(char *out, size_t out_bytes, const char *format, ...) {
+    const size_t used = strlen(out);
+    TG_ASSERT(used < out_bytes);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(out + used, out_bytes - used, format, args);
+    va_end(args);
+}
 
 /* ---------------------------------------------------------------------------------- big numbers */
 

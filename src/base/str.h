@@ -1,5 +1,5 @@
 /*
- * str.h - text: decimal numbers that come back exactly, and UTF-8.
+ * str.h - text: lines built in place, decimal numbers that come back exactly, and UTF-8.
  *
  * Numbers never pass through the C library: its printf and scanf obey a locale, and WebAssembly has
  * neither. Reading is correctly rounded; writing gives the shortest digits that read back as the
@@ -9,6 +9,14 @@
 #define TG_BASE_STR_H
 
 #include "base/libc.h"
+
+/*
+ * Appends to the text in out, which must be terminated; out_bytes is all the room it has, the zero
+ * included. What does not fit is cut, and out stays terminated: for messages and banners, where a
+ * cut end is better than none. Text of any length is base/buf.h's.
+ */
+TG_PRINTF(3, 4)
+void tg_str_append(char *out, size_t out_bytes, const char *format, ...);
 
 /* Room for any number that the writers below produce, with the zero behind it. */
 #define TG_NUMBER_BYTES 32

@@ -13,19 +13,18 @@ typedef struct grad_table {
     bool *needed;
 } grad_table;
 
-static size_t slot(const tg_value *v) { return (size_t)v->node->id * TG_MAX_OUT + v->index; }
-
 /* A node's outputs need a gradient if one of its inputs does. */
 static void mark_needed(tg_graph *g, const grad_table *t) {
     for (const tg_node *n = g->first; n; n = n->next) {
         bool any = false;
-        for (int i = 0; i < n->n_in; i++) any = any || (n->in[i] && t->needed[slot(n->in[i])]);
-        for (int k = 0; k < n->n_out && any; k++) t->needed[slot(&n->out[k])] = true;
+        for (int i = 0; i < n->n_in; i++)
+            any = any || (n->in[i] && t->needed[tg_value_slot(n->in[i])]);
+        for (int k = 0; k < n->n_out && any; k++) t->needed[tg_value_slot(&n->out[k])] = true;
     }
 }
 
 static void contribute(tg_graph *g, const grad_table *t, const tg_value *to, tg_value *d) {
-    tg_value **sum = &t->grad[slot(to)];
+    tg_value **sum = &t->grad[tg_value_slot(to)];
     *sum = *sum ? tg_apply(g, TG_OP_add, NULL, (tg_value *[]) { *sum, d }, 2) : d;
 }
 
@@ -34,10 +33,10 @@ static void visit(tg_graph *g, const grad_table *t, tg_node *n) {
     tg_value *dy[TG_MAX_OUT] = { NULL }, *din[TG_MAX_IN] = { NULL };
     bool any = false;
     for (int k = 0; k < n->n_out; k++) {
-        dy[k] = t->grad[slot(&n->out[k])];
+        dy[k] = t->grad[tg_value_slot(&n->out[k])];
         any = any || dy[k];
     }
-    if (!any || d->structural || !t->needed[slot(&n->out[0])]) return;
+    if (!any || d->structural || !t->needed[tg_value_slot(&n->out[0])]) return;
     if (!d->grad) {
         tg_graph_fail(g, n, TG_E_UNSUPPORTED, "this op has no gradient");
         return;
@@ -45,7 +44,7 @@ static void visit(tg_graph *g, const grad_table *t, tg_node *n) {
     tg_graph_scope(g, "grad.%s", n->name);
     d->grad(g, n, dy, din);
     for (int i = 0; i < n->n_in && g->status == TG_OK; i++) {
-        if (!n->in[i] || !din[i] || !t->needed[slot(n->in[i])]) continue;
+        if (!n->in[i] || !din[i] || !t->needed[tg_value_slot(n->in[i])]) continue;
         if (!tg_type_same_shape(&din[i]->type, &n->in[i]->type)) {
             tg_graph_fail(g, n, TG_E_INTERNAL, "the gradient of input %d has another shape", i);
             return;
@@ -65,15 +64,15 @@ void tg_grad(tg_graph *g, tg_value *loss, float scale, tg_value *const *wrt, siz
         g->status = tg_fail_memory(g->ctx, "table of gradients", slots * sizeof(tg_value *));
         return;
     }
-    for (size_t i = 0; i < n; i++) t.needed[slot(wrt[i])] = true;
+    for (size_t i = 0; i < n; i++) t.needed[tg_value_slot(wrt[i])] = true;
     mark_needed(g, &t);
-    if (!t.needed[slot(loss)]) return;
+    if (!t.needed[tg_value_slot(loss)]) return;
 
     g->in_backward = true;
     tg_graph_scope(g, "grad");
     tg_node *const end = loss->node;
-    t.grad[slot(loss)] = tg_constant(g, scale);
+    t.grad[tg_value_slot(loss)] = tg_constant(g, scale);
     for (tg_node *node = end; node && g->status == TG_OK; node = node->prev) visit(g, &t, node);
     tg_graph_scope(g, "%s", "");
-    for (size_t i = 0; i < n && g->status == TG_OK; i++) dwrt[i] = t.grad[slot(wrt[i])];
+    for (size_t i = 0; i < n && g->status == TG_OK; i++) dwrt[i] = t.grad[tg_value_slot(wrt[i])];
 }

@@ -4,9 +4,18 @@
  * Invariants: the node list is a topological order; every input of a node is an output of an
  * earlier one; after the first error nothing is appended. See grad.c for gradients, verify.c for
  * the law, dump.c for the text form.
+ *
+ * Nodes and names are never freed alone: they lie in the arena, and a removed node is one that the
+ * list no longer passes through. So ids are not dense after rewriting, and tables by id have
+ * n_nodes places, not as many as the list is long.
+ *
+ * The poison value is an output of a node outside of the list. It has a type of zeros and is never
+ * computed; it exists so that a model file need not ask after every line whether the last one
+ * worked, and so that asking for its node, shape or name is never a NULL.
  */
 #include "ir/graph.h"
 
+/* Allocates nothing, so it cannot fail: the arena takes its first block with the first node. */
 tg_status tg_graph_init(tg_graph *g, tg_ctx *ctx, uint32_t levers) {
     memset(g, 0, sizeof *g);
     g->ctx = ctx;
@@ -23,6 +32,8 @@ void tg_graph_deinit(tg_graph *g) {
     g->first = g->last = NULL;
 }
 
+/* Only the first error counts: those after it are mostly its consequences, and the message should
+ * name the cause. */
 void tg_graph_fail(tg_graph *g, const tg_node *n, tg_status code, const char *fmt, ...) {
     if (g->status != TG_OK) return;
     char text[512];
@@ -37,6 +48,8 @@ void tg_graph_fail(tg_graph *g, const tg_node *n, tg_status code, const char *fm
 
 bool tg_is_poison(const tg_graph *g, const tg_value *v) { return v == &g->poison; }
 
+/* A scope that is too long is cut. Names are for people; nothing is found by them except states and
+ * parameters, which are made outside of any scope. */
 void tg_graph_scope(tg_graph *g, const char *fmt, ...) {
     va_list args;
     va_start(args, fmt);
@@ -44,6 +57,7 @@ void tg_graph_scope(tg_graph *g, const char *fmt, ...) {
     va_end(args);
 }
 
+/* Copied in any case: callers build names in buffers of their own. */
 static const char *scoped_name(tg_graph *g, const char *what) {
     const char *name = g->scope[0] ? tg_arena_sprintf(&g->arena, "%s.%s", g->scope, what)
                                    : tg_arena_strdup(&g->arena, what);
@@ -51,7 +65,8 @@ static const char *scoped_name(tg_graph *g, const char *what) {
     return name;
 }
 
-/* Appends an empty node; NULL after an error. */
+/* Appends an empty node; NULL after an error. The id is taken last of what can fail, so a node that
+ * did not come about leaves no gap; arena memory is zeroed, which makes all the rest "none". */
 static tg_node *new_node(tg_graph *g, tg_op_id op, const char *what) {
     if (g->status != TG_OK) return NULL;
     tg_node *n = tg_arena_alloc(&g->arena, sizeof *n);
@@ -78,7 +93,8 @@ static tg_node *new_node(tg_graph *g, tg_op_id op, const char *what) {
     return n;
 }
 
-/* Gives outputs their names: the node's own, or node.output where there are several. */
+/* Gives outputs their names: the node's own, or node.output where there are several. Output 0 keeps
+ * the plain name, so that adding an output to an op renames nothing in dumps. */
 static void name_outputs(tg_graph *g, tg_node *n) {
     const tg_op_desc *d = tg_op_table[n->op];
     for (int k = 0; k < n->n_out; k++) {
@@ -109,6 +125,12 @@ static void mark_dynamic(tg_node *n) {
                                  n->out[k].type.n_dims > 0 && n->out[k].type.dim[0] == rows;
 }
 
+/*
+ * Poison is looked for first and passes through without a message: its cause has left one. A caller
+ * may give fewer inputs than the op has, the others are absent. The op's own shape rule then sets
+ * the types of the outputs; it is also what tg_verify asks again, so a node cannot be of another
+ * type than its op says. A node that failed stays in the list, half made: the graph is lost anyway.
+ */
 tg_value *tg_apply(tg_graph *g, tg_op_id op, const tg_attr *attr, tg_value *const *in, int n_in) {
     const tg_op_desc *d = tg_op_table[op];
     for (int i = 0; i < n_in; i++)
@@ -131,11 +153,13 @@ tg_value *tg_apply(tg_graph *g, tg_op_id op, const tg_attr *attr, tg_value *cons
     return g->status == TG_OK ? &n->out[0] : &g->poison;
 }
 
+/* Poison has one output, which stands for all of them. */
 tg_value *tg_out(tg_value *v, int k) {
     TG_ASSERT(k < v->node->n_out || v->node->id == 0);
     return v->node->name && v->node->n_out > k ? &v->node->out[k] : v;
 }
 
+/* The mark keeps passes from dropping or fusing v away, and the planner from reusing its bytes. */
 void tg_output(tg_graph *g, tg_value *v, const char *name) {
     if (g->status != TG_OK) return;
     v->is_output = true;
@@ -143,6 +167,7 @@ void tg_output(tg_graph *g, tg_value *v, const char *name) {
     if (!v->name) g->status = tg_fail_memory(g->ctx, "name of an output", strlen(name));
 }
 
+/* A value that no kernel computes: the type is given, not inferred, and the name is its own. */
 static tg_value *structural(tg_graph *g, tg_op_id op, const char *name, tg_type type) {
     tg_node *n = new_node(g, op, name);
     if (!n) return &g->poison;
@@ -171,6 +196,8 @@ tg_value *tg_constant(tg_graph *g, float x) {
     return v;
 }
 
+/* Bounds are checked here once and for all: a kernel that writes a view trusts it. Written so that
+ * offset + elems cannot wrap. */
 tg_value *tg_view(tg_graph *g, tg_value *state, size_t offset_elems, tg_type type,
                   const char *name) {
     if (tg_is_poison(g, state)) return state;
@@ -189,6 +216,8 @@ tg_value *tg_view(tg_graph *g, tg_value *state, size_t offset_elems, tg_type typ
     return v;
 }
 
+/* Its one input is the state, not the writes before it: the order of the list is what puts it
+ * behind them, and verify refuses a reader of it that stands behind yet another write. */
 tg_value *tg_latest(tg_graph *g, tg_value *state) {
     if (tg_is_poison(g, state)) return state;
     tg_value *v = structural(g, TG_OP_latest, state->name, state->type);
@@ -201,7 +230,9 @@ tg_value *tg_latest(tg_graph *g, tg_value *state) {
 /* ----------------------------------------------------------------------------- memory of a value
  */
 
-/* The value whose memory v is written into or taken from; NULL if v has memory of its own. */
+/* The value whose memory v is written into or taken from; NULL if v has memory of its own. One step
+ * of a chain: version 3 -> version 2 -> a view -> the state. acc_into is asked first, since an
+ * output that was fused into a state has no fresh memory whatever its op says. */
 static const tg_value *memory_of(const tg_value *v, size_t *offset_elems) {
     const tg_node *n = v->node;
     if (n->acc_into[v->index]) return n->acc_into[v->index];
@@ -222,6 +253,9 @@ const tg_value *tg_value_root(const tg_value *v, size_t *offset_elems) {
 
 /* ------------------------------------------------------------------------------------ rewriting */
 
+/* These walk the list, and passes call them for every node: quadratic in some hundreds of nodes,
+ * a few milliseconds once per plan. Lists of users would have to be kept true by every move below,
+ * which is where rewriting goes wrong. Only nodes behind v can use it. */
 size_t tg_count_uses(const tg_graph *g, const tg_value *v) {
     size_t uses = v->is_output ? 1 : 0;
     for (const tg_node *n = v->node->next; n; n = n->next) {
@@ -232,6 +266,8 @@ size_t tg_count_uses(const tg_graph *g, const tg_value *v) {
     return uses;
 }
 
+/* An output has the caller as a user, who is no node; a write into v does not read it. Both make it
+ * NULL, as fusing would take the value away from somebody. */
 tg_node *tg_single_user(const tg_graph *g, const tg_value *v) {
     if (tg_count_uses(g, v) != 1 || v->is_output) return NULL;
     for (tg_node *n = v->node->next; n; n = n->next)
@@ -240,6 +276,9 @@ tg_node *tg_single_user(const tg_graph *g, const tg_value *v) {
     return NULL;
 }
 
+/* The caller sees to the order: `to` must stand before every user. If the caller of the plan reads
+ * `from`, he reads `to` from now on, by the same name. except is the node that computes `to` out of
+ * `from`, which would otherwise become its own input. */
 void tg_replace_uses(tg_graph *g, tg_value *from, tg_value *to, const tg_node *except) {
     for (tg_node *n = g->first; n; n = n->next) {
         if (n == except) continue;
@@ -269,6 +308,8 @@ static void unlink_node(tg_graph *g, tg_node *n) {
 
 void tg_node_remove(tg_graph *g, tg_node *n) { unlink_node(g, n); }
 
+/* Moves may break the order of the list; whoever moves a node has looked at its inputs and users,
+ * and verify looks again after the pass. */
 void tg_node_move_after(tg_graph *g, tg_node *n, tg_node *where) {
     if (n == where || where->next == n) return;
     unlink_node(g, n);
@@ -281,6 +322,10 @@ void tg_node_move_after(tg_graph *g, tg_node *n, tg_node *where) {
     where->next = n;
 }
 
+/* For recomputing in the backward pass. Types are copied rather than inferred again, as the inputs
+ * are the same values; marks of the original (output, accumulation) are not: the copy is private to
+ * those who are then made to read it. It counts as backward if its place is there, which keeps it
+ * from being recomputed itself. */
 tg_node *tg_node_clone_before(tg_graph *g, const tg_node *n, tg_node *where) {
     tg_node *c = new_node(g, n->op, "again");
     if (!c) return NULL;
@@ -311,6 +356,7 @@ bool tg_node_before(const tg_node *a, const tg_node *b) {
     return false;
 }
 
+/* An error of the building comes before one of the law, which it may have caused. */
 tg_status tg_graph_finish(tg_graph *g) {
     if (g->status != TG_OK) return g->status;
     g->status = tg_verify(g);

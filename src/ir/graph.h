@@ -55,6 +55,12 @@ struct tg_graph {
     tg_node poison_node;
 };
 
+/* The number of v in tables that have a line for every value of a graph: [n_nodes * TG_MAX_OUT].
+ * Lines of outputs that a node does not have stay unused. */
+static inline size_t tg_value_slot(const tg_value *v) {
+    return (size_t)v->node->id * TG_MAX_OUT + v->index;
+}
+
 /* The graph allocates from ctx->mem and reports to ctx; ctx must outlive it. */
 tg_status tg_graph_init(tg_graph *g, tg_ctx *ctx, uint32_t levers);
 void tg_graph_deinit(tg_graph *g);

@@ -23,6 +23,10 @@ static inline size_t tg_type_elems(const tg_type *t) {
     return t->dim[0] * t->dim[1] * t->dim[2] * t->dim[3];
 }
 
+static inline size_t tg_type_bytes(const tg_type *t) {
+    return tg_type_elems(t) * tg_dtype_bytes(t->dtype);
+}
+
 /* The last dimension, 1 for a scalar: the length of a row. */
 static inline size_t tg_type_cols(const tg_type *t) {
     return t->n_dims > 0 ? t->dim[t->n_dims - 1] : 1;

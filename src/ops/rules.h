@@ -9,16 +9,17 @@
 #ifndef TG_OPS_RULES_H
 #define TG_OPS_RULES_H
 
+#include "base/str.h"
 #include "ir/graph.h"
 
 #define TG_TYPE_TEXT_BYTES 120
 
 /* "f32 [4, 16, 256]"; "f32 []" is a scalar. */
 static inline const char *tg_type_text(const tg_type *t, char text[TG_TYPE_TEXT_BYTES]) {
-    size_t at = (size_t)snprintf(text, TG_TYPE_TEXT_BYTES, "%s [", tg_dtype_name(t->dtype));
+    snprintf(text, TG_TYPE_TEXT_BYTES, "%s [", tg_dtype_name(t->dtype));
     for (int i = 0; i < t->n_dims && i < TG_MAX_DIMS; i++)
-        at += (size_t)snprintf(text + at, TG_TYPE_TEXT_BYTES - at, i ? ", %zu" : "%zu", t->dim[i]);
-    snprintf(text + at, TG_TYPE_TEXT_BYTES - at, "]");
+        tg_str_append(text, TG_TYPE_TEXT_BYTES, i ? ", %zu" : "%zu", t->dim[i]);
+    tg_str_append(text, TG_TYPE_TEXT_BYTES, "]");
     return text;
 }
 

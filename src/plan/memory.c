@@ -28,14 +28,6 @@ typedef struct memory_planner {
     size_t end;       /* one past the last position */
 } memory_planner;
 
-static size_t slot(const tg_value *v) { return (size_t)v->node->id * TG_MAX_OUT + v->index; }
-
-static size_t round_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
-
-static size_t value_bytes(const tg_value *v) {
-    return tg_type_elems(&v->type) * tg_dtype_bytes(v->type.dtype);
-}
-
 /* The value whose workspace bytes v stands for: itself, or what it is a view of. */
 static const tg_value *fresh_root(const tg_value *v) {
     size_t offset;
@@ -46,14 +38,14 @@ static void find_lives(memory_planner *m) {
     size_t step = 0;
     for (const tg_node *n = m->plan->graph->first; n; n = n->next, step++) {
         m->step_of[n->id] = step;
-        for (int k = 0; k < n->n_out; k++) m->last_use[slot(&n->out[k])] = step;
+        for (int k = 0; k < n->n_out; k++) m->last_use[tg_value_slot(&n->out[k])] = step;
         for (int i = 0; i < n->n_in; i++)
-            if (n->in[i]) m->last_use[slot(fresh_root(n->in[i]))] = step;
+            if (n->in[i]) m->last_use[tg_value_slot(fresh_root(n->in[i]))] = step;
     }
     m->end = step;
     for (const tg_node *n = m->plan->graph->first; n; n = n->next)
         for (int k = 0; k < n->n_out; k++)
-            if (n->out[k].is_output) m->last_use[slot(fresh_root(&n->out[k]))] = step;
+            if (n->out[k].is_output) m->last_use[tg_value_slot(fresh_root(&n->out[k]))] = step;
 }
 
 /* The input whose bytes out k may take over, or NULL. */
@@ -61,9 +53,10 @@ static const tg_value *taken_over(const memory_planner *m, const tg_node *n, int
     const tg_op_desc *d = tg_op_table[n->op];
     if (!(m->plan->levers & TG_LEVER_BIT(buffer_aliasing)) || !d->in_place[k]) return NULL;
     const tg_value *in = n->in[d->in_place[k] - 1];
-    if (!in || in->is_output || m->chunk_of[slot(in)] == SIZE_MAX) return NULL;
+    if (!in || in->is_output || m->chunk_of[tg_value_slot(in)] == SIZE_MAX) return NULL;
     if (tg_op_table[in->node->op]->structural) return NULL;
-    if (m->last_use[slot(in)] != m->step_of[n->id] || value_bytes(in) != value_bytes(&n->out[k]))
+    if (m->last_use[tg_value_slot(in)] != m->step_of[n->id] ||
+        tg_type_bytes(&in->type) != tg_type_bytes(&n->out[k].type))
         return NULL;
     int times = 0;
     for (int i = 0; i < n->n_in; i++) times += n->in[i] == in;
@@ -75,21 +68,21 @@ static void make_chunks(memory_planner *m) {
     for (const tg_node *n = m->plan->graph->first; n; n = n->next) {
         for (int k = 0; k < n->n_out; k++) {
             const tg_value *v = &n->out[k];
-            m->chunk_of[slot(v)] = SIZE_MAX;
+            m->chunk_of[tg_value_slot(v)] = SIZE_MAX;
             if (tg_op_table[n->op]->is_state || fresh_root(v) != v) continue;
-            m->plan->unaliased_bytes += round_up(value_bytes(v));
+            m->plan->unaliased_bytes += tg_plan_round(tg_type_bytes(&v->type));
             const tg_value *in = taken_over(m, n, k);
-            const size_t last = alias ? m->last_use[slot(v)] : m->end;
+            const size_t last = alias ? m->last_use[tg_value_slot(v)] : m->end;
             if (in) {
-                chunk *c = &m->chunks[m->chunk_of[slot(in)]];
-                m->chunk_of[slot(v)] = m->chunk_of[slot(in)];
+                chunk *c = &m->chunks[m->chunk_of[tg_value_slot(in)]];
+                m->chunk_of[tg_value_slot(v)] = m->chunk_of[tg_value_slot(in)];
                 if (last > c->last) c->last = last;
                 continue;
             }
             /* What the caller fills (inputs) and constants stay for the whole plan. */
             const bool kept = tg_op_table[n->op]->structural;
-            m->chunk_of[slot(v)] = m->n_chunks;
-            m->chunks[m->n_chunks] = (chunk) { .bytes = round_up(value_bytes(v)),
+            m->chunk_of[tg_value_slot(v)] = m->n_chunks;
+            m->chunks[m->n_chunks] = (chunk) { .bytes = tg_plan_round(tg_type_bytes(&v->type)),
                                                .first = kept || !alias ? 0 : m->step_of[n->id],
                                                .last = kept ? m->end : last,
                                                .order = m->n_chunks };
@@ -155,17 +148,17 @@ static void fill_places(memory_planner *m) {
             const tg_value *v = &n->out[k];
             size_t offset;
             const tg_value *root = tg_value_root(v, &offset);
-            tg_place *p = &plan->places[slot(v)];
-            p->bytes = value_bytes(v);
+            tg_place *p = &plan->places[tg_value_slot(v)];
+            p->bytes = tg_type_bytes(&v->type);
             p->first = m->step_of[n->id];
-            p->last = m->last_use[slot(v)];
+            p->last = m->last_use[tg_value_slot(v)];
             p->offset_bytes = offset * tg_dtype_bytes(v->type.dtype);
             if (tg_op_table[root->node->op]->is_state) {
                 p->kind = TG_PLACE_STATE;
                 p->state = state_index(plan, root);
             } else {
                 p->kind = TG_PLACE_WORKSPACE;
-                p->offset_bytes += m->chunks[m->chunk_of[slot(root)]].offset;
+                p->offset_bytes += m->chunks[m->chunk_of[tg_value_slot(root)]].offset;
             }
         }
     }

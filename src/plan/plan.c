@@ -4,10 +4,6 @@
  */
 #include "plan/plan.h"
 
-static size_t slot(const tg_value *v) { return (size_t)v->node->id * TG_MAX_OUT + v->index; }
-
-static size_t round_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
-
 static tg_status list_states(tg_plan *plan) {
     size_t n = 0;
     for (const tg_node *node = plan->graph->first; node; node = node->next)
@@ -18,8 +14,7 @@ static tg_status list_states(tg_plan *plan) {
     for (const tg_node *node = plan->graph->first; node; node = node->next) {
         if (!tg_op_table[node->op]->is_state) continue;
         const tg_value *v = &node->out[0];
-        plan->states[plan->n_states++] =
-            (tg_bound_state) { v, NULL, tg_type_elems(&v->type) * tg_dtype_bytes(v->type.dtype) };
+        plan->states[plan->n_states++] = (tg_bound_state) { v, NULL, tg_type_bytes(&v->type) };
     }
     return TG_OK;
 }
@@ -43,8 +38,8 @@ static void describe_step(tg_plan *plan, tg_step *s, const tg_node *n) {
     s->variant = tg_kernels_choose(plan->isa, n->op, plan->levers, &s->args);
     const size_t scratch = s->variant->scratch_bytes ? s->variant->scratch_bytes(&s->args) : 0;
     const size_t local = s->variant->local_bytes ? s->variant->local_bytes(&s->args) : 0;
-    if (round_up(scratch) > plan->scratch_bytes) plan->scratch_bytes = round_up(scratch);
-    if (round_up(local) > plan->local_bytes) plan->local_bytes = round_up(local);
+    if (tg_plan_round(scratch) > plan->scratch_bytes) plan->scratch_bytes = tg_plan_round(scratch);
+    if (tg_plan_round(local) > plan->local_bytes) plan->local_bytes = tg_plan_round(local);
 }
 
 static tg_status list_steps(tg_plan *plan) {
@@ -78,7 +73,7 @@ size_t tg_plan_memory_bytes(const tg_plan *plan) {
 }
 
 const tg_place *tg_plan_place_of(const tg_plan *plan, const tg_value *v) {
-    return &plan->places[slot(v)];
+    return &plan->places[tg_value_slot(v)];
 }
 
 void *tg_plan_data(const tg_plan *plan, const tg_value *v) {

@@ -16,8 +16,14 @@
 #ifndef TG_PLAN_PLAN_H
 #define TG_PLAN_PLAN_H
 
+#include <stdatomic.h>
+
 #include "ir/graph.h"
 #include "ops/kernels.h"
+
+/* Every part of a plan's memory begins on a cache line, so that no two workers or values share one
+ * and kernels may rely on the alignment. */
+static inline size_t tg_plan_round(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 typedef struct tg_step {
     const tg_node *node;
@@ -25,6 +31,8 @@ typedef struct tg_step {
     tg_args args;                    /* pointers valid after tg_plan_place; acc set at run time */
     uint8_t acc_mask;                /* outputs that go into existing state */
     uint8_t dynamic_in, dynamic_out; /* bit k: dim[0] is the call's number of rows */
+    /* What a unit of each phase took when it was last measured, 0: never. The backend's alone. */
+    atomic_uint unit_ns[TG_MAX_PHASES];
 } tg_step;
 
 /* Where a value's bytes are. */
@@ -51,7 +59,7 @@ typedef struct tg_plan {
     unsigned workers;
     tg_step *steps;
     size_t n_steps;
-    tg_place *places; /* by node id * TG_MAX_OUT + output */
+    tg_place *places; /* by tg_value_slot */
     tg_bound_state *states;
     size_t n_states;
     size_t workspace_bytes, scratch_bytes, local_bytes;

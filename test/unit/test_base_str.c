@@ -339,13 +339,33 @@ static void valid_beginnings(void **state) {
     assert_int_equal(tg_utf8_valid("\xf4\x90\x80\x80", 4), 0); /* beyond 10FFFF */
 }
 
+/* ------------------------------------------------------------------------------- text in place */
+
+static void appended_text(void **state) {
+    (void)state;
+    char text[12] = "";
+    tg_str_append(text, sizeof text, "%s %d", "abc", 12);
+    assert_string_equal(text, "abc 12");
+    tg_str_append(text, 8, "%s", "xyz"); /* room for one more */
+    assert_string_equal(text, "abc 12x");
+    tg_str_append(text, 8, "%s", "y"); /* for none */
+    assert_string_equal(text, "abc 12x");
+    tg_str_append(text, sizeof text, "%s", "");
+    assert_string_equal(text, "abc 12x");
+    memset(text, '#', sizeof text);
+    text[0] = 0;
+    tg_str_append(text, 2, "%d", 77); /* nothing behind the room that was given */
+    assert_string_equal(text, "7");
+    assert_int_equal(text[2], '#');
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(integers),         cmocka_unit_test(refused_numbers),
         cmocka_unit_test(hard_numbers),     cmocka_unit_test(random_readings),
         cmocka_unit_test(written_numbers),  cmocka_unit_test(random_writings),
         cmocka_unit_test(every_code_point), cmocka_unit_test(every_boundary_byte),
-        cmocka_unit_test(valid_beginnings),
+        cmocka_unit_test(valid_beginnings), cmocka_unit_test(appended_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,8 +3,6 @@
  */
 #include "backend/cpu/oracle.h"
 
-static size_t slot(const tg_value *v) { return (size_t)v->node->id * TG_MAX_OUT + v->index; }
-
 static size_t elem_bytes(tg_dtype dtype) {
     return dtype == TG_F32 ? sizeof(double) : tg_dtype_bytes(dtype);
 }
@@ -20,13 +18,16 @@ tg_status tg_oracle_init(tg_oracle *o, tg_graph *g) {
             size_t offset;
             const tg_value *root = tg_value_root(v, &offset);
             if (root != v) {
-                o->data[slot(v)] = (char *)o->data[slot(root)] + offset * elem_bytes(v->type.dtype);
+                o->data[tg_value_slot(v)] =
+                    (char *)o->data[tg_value_slot(root)] + offset * elem_bytes(v->type.dtype);
                 continue;
             }
             const size_t bytes = tg_type_elems(&v->type) * elem_bytes(v->type.dtype);
-            o->data[slot(v)] = tg_arena_alloc(&o->arena, bytes);
-            if (!o->data[slot(v)]) return tg_fail_memory(g->ctx, "value of the oracle", bytes);
-            if (tg_op_table[n->op]->is_constant) *(double *)o->data[slot(v)] = (double)n->attr.f[0];
+            o->data[tg_value_slot(v)] = tg_arena_alloc(&o->arena, bytes);
+            if (!o->data[tg_value_slot(v)])
+                return tg_fail_memory(g->ctx, "value of the oracle", bytes);
+            if (tg_op_table[n->op]->is_constant)
+                *(double *)o->data[tg_value_slot(v)] = (double)n->attr.f[0];
         }
     }
     return TG_OK;
@@ -34,7 +35,7 @@ tg_status tg_oracle_init(tg_oracle *o, tg_graph *g) {
 
 void tg_oracle_deinit(tg_oracle *o) { tg_arena_deinit(&o->arena); }
 
-void *tg_oracle_data(const tg_oracle *o, const tg_value *v) { return o->data[slot(v)]; }
+void *tg_oracle_data(const tg_oracle *o, const tg_value *v) { return o->data[tg_value_slot(v)]; }
 
 void tg_oracle_run(tg_oracle *o, const tg_scalars *rt, const tg_node *first, const tg_node *last) {
     for (const tg_node *n = first ? first : o->graph->first; n; n = n->next) {

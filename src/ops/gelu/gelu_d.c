@@ -48,18 +48,7 @@ static void ref(const tg_args *a) {
       .scale = (s),                                                                                \
       .tol = 1e-6 * (s) }
 static const tg_case cases[] = {
-    CASE(ERF, 1, 1),
-    CASE(ERF, 15, 1),
-    CASE(ERF, 16, 3),
-    CASE(ERF, 17, 1),
-    CASE(ERF, 8209, 3),
-    CASE(TANH, 1, 1),
-    CASE(TANH, 15, 1),
-    CASE(TANH, 16, 3),
-    CASE(TANH, 17, 1),
-    CASE(TANH, 8209, 3),
-    CASE(ERF, 131, 30),
-    CASE(TANH, 131, 30),
+#include "ops/gelu/gelu_cases.def"
     { .in = { TG_T3(F32, 2, 3, 67), TG_T3(F32, 2, 3, 67) },
       .attr = { .i = { TG_ACT_GELU_ERF } },
       .tol = 1e-6 },
