@@ -1,5 +1,5 @@
 /*
- * os_wasm.c - memory, clocks and processors in WebAssembly, of which there is one, and no thread.
+ * os_wasm.c - memory, clocks and processors in WebAssembly, with and without threads.
  *
  * One linear memory holds everything, and it only grows:
  *
@@ -16,6 +16,9 @@
  *
  * Small pieces are never joined: the core allocates its objects once and works in blocks and
  * arenas, so that the list of large ranges is a few entries long.
+ *
+ * Nothing of it is guarded: the engine's instance alone allocates, as os_wasm.h says, and a thread
+ * that does is stopped by a trap.
  */
 #include "base/os_wasm.h"
 
@@ -29,8 +32,13 @@
 #define RUN_BYTES ((size_t)64 << 10)
 #define PAGE      ((size_t)64 << 10)
 
-/* One page less than 32 bits can address, so that the end of the memory is a number, too. */
+/* What the linker writes into the module as the largest memory that may be imported; of 32 bits a
+ * page less, so that the end of the memory is a number, too. */
+#if __SIZEOF_POINTER__ == 8
+#define PAGES_MAX ((size_t)262144)
+#else
 #define PAGES_MAX ((size_t)65535)
+#endif
 
 typedef struct range {
     struct range *next;
@@ -40,6 +48,17 @@ typedef struct range {
 _Static_assert(sizeof(range) <= GRANULE, "a free granule must hold its own links");
 
 extern unsigned char __heap_base; /* the linker's */
+
+static struct {
+    size_t pages_max;
+    unsigned cpus; /* 0: nobody has said */
+} machine = { .pages_max = PAGES_MAX };
+
+void tg_wasm_machine_set(double memory_max_bytes, unsigned cpus) {
+    const double pages = memory_max_bytes / (double)PAGE;
+    machine.pages_max = pages < (double)PAGES_MAX ? (size_t)pages : PAGES_MAX;
+    machine.cpus = cpus;
+}
 
 static struct {
     bool started;
@@ -107,7 +126,8 @@ static void *cut_range(size_t bytes, size_t align) {
 static bool grow(size_t bytes) {
     const size_t have = __builtin_wasm_memory_size(0);
     const size_t pages = bytes / PAGE + (bytes % PAGE != 0);
-    if (pages > PAGES_MAX - have || __builtin_wasm_memory_grow(0, pages) == SIZE_MAX) return false;
+    if (pages > machine.pages_max - have || __builtin_wasm_memory_grow(0, pages) == SIZE_MAX)
+        return false;
     give_range((char *)(have * PAGE), pages * PAGE);
     return true;
 }
@@ -149,7 +169,12 @@ static void *take_small(size_t bytes) {
     return piece;
 }
 
+static void refuse_threads(void) {
+    if (tg_wasm_in_thread()) __builtin_trap();
+}
+
 static void *heap_new(size_t bytes) {
+    refuse_threads();
     const size_t whole = whole_granules(bytes);
     if (whole == 0) return NULL;
     void *piece = whole <= SMALL_MAX ? take_small(whole) : take_range(whole, GRANULE);
@@ -158,6 +183,7 @@ static void *heap_new(size_t bytes) {
 }
 
 static void heap_free(void *ptr, size_t bytes) {
+    refuse_threads();
     const size_t whole = whole_granules(bytes);
     heap.used_bytes -= whole;
     if (whole > SMALL_MAX) {
@@ -209,6 +235,7 @@ static size_t whole_pages(size_t bytes) { return bytes ? (bytes + PAGE - 1) & ~(
  * nothing. Memory that was used before is not zero, hence the memset. */
 void *tg_os_pages_new(size_t bytes, bool huge) {
     (void)huge;
+    refuse_threads();
     const size_t whole = whole_pages(bytes);
     void *pages = whole ? take_range(whole, PAGE) : NULL;
     if (!pages) return NULL;
@@ -218,6 +245,7 @@ void *tg_os_pages_new(size_t bytes, bool huge) {
 
 void tg_os_pages_free(void *pages, size_t bytes) {
     if (!pages) return;
+    refuse_threads();
     heap.used_bytes -= whole_pages(bytes);
     give_range(pages, whole_pages(bytes));
 }
@@ -225,7 +253,7 @@ void tg_os_pages_free(void *pages, size_t bytes) {
 /* What an address can reach; the engine may grant less, which only growing tells. */
 tg_status tg_os_memory_get(tg_ctx *ctx, tg_os_memory *out) {
     (void)ctx;
-    const uint64_t total = (uint64_t)PAGES_MAX * PAGE;
+    const uint64_t total = (uint64_t)machine.pages_max * PAGE;
     *out = (tg_os_memory) {
         .total_bytes = total,
         .available_bytes = total - (uint64_t)(size_t)&__heap_base - heap.used_bytes,
@@ -242,8 +270,13 @@ double tg_time_ms(void) { return tg_js_now_ms(); }
 
 int64_t tg_time_unix(void) { return (int64_t)tg_js_unix_s(); }
 
+/* A processor that no thread was made for cannot be used; more threads than processors can. */
 void tg_os_cpus_get(tg_os_cpus *out) {
-    *out = (tg_os_cpus) { .online = 1, .affinity = 1, .usable = 1 };
+    const unsigned threads = 1 + tg_wasm_thread_count();
+    const unsigned cpus = machine.cpus ? machine.cpus : threads;
+    *out = (tg_os_cpus) { .online = cpus,
+                          .affinity = cpus,
+                          .usable = cpus < threads ? cpus : threads };
 }
 
 void tg_os_cpu_name(char *out, size_t out_bytes) { snprintf(out, out_bytes, "WebAssembly"); }
@@ -252,26 +285,3 @@ _Noreturn void tg_assert_failed(const char *file, int line, const char *conditio
     tg_js_assert_failed(file, line, condition);
     __builtin_trap();
 }
-
-/* -------------------------------------------------------------------------------------- threads */
-
-/* There is room for none, so a pool of more than one worker is refused with a message, and the
- * other four are never reached. */
-bool tg_os_thread_start(tg_os_thread *thread, size_t stack_bytes, void *(*fn)(void *), void *arg) {
-    (void)thread;
-    (void)stack_bytes;
-    (void)fn;
-    (void)arg;
-    return false;
-}
-
-void tg_os_thread_join(tg_os_thread thread) { (void)thread; }
-
-void tg_os_wait(_Atomic uint32_t *word, uint32_t expected) {
-    (void)word;
-    (void)expected;
-}
-
-void tg_os_wake_all(_Atomic uint32_t *word) { (void)word; }
-
-void tg_os_pause(void) {}

@@ -1,13 +1,14 @@
 /*
- * os_wasm_file.c - files in WebAssembly: read from memory, saved into the hands of JavaScript.
+ * os_wasm_file.c - files in WebAssembly: read from memory or from the host, saved into its hands.
  *
  * There is no file system to call without waiting for a promise, which C cannot do. So the page
- * puts the bytes of a file under a name before it calls what opens it, and takes the bytes of a
- * save as they come. The two do not know each other: a page that wants to open what was saved puts
- * it under that name.
+ * puts the bytes of a file under a name before it calls what opens it, or keeps them where it can
+ * read at once, and takes the bytes of a save as they come. Reading and saving do not know each
+ * other: a page that wants to open what was saved puts it under that name.
  *
  *   files -> [ name | bytes | opens ] -> [ ... ] -> NULL        listed, can be opened
  *            [ name | bytes | opens 1 ]                         replaced or removed while open
+ *            [ name | host's handle | opens 1 ]                 of the host, never listed
  */
 #include "base/os.h"
 #include "base/os_wasm.h"
@@ -18,8 +19,9 @@
 struct tg_os_file {
     struct tg_os_file *next;
     size_t self_bytes; /* of this struct with the name behind it */
-    char *bytes;
-    size_t n_bytes;
+    char *bytes;       /* of a file in memory */
+    uint64_t n_bytes;
+    int handle; /* of the host's file; -1: in memory */
     unsigned opens;
     bool listed;
     char name[];
@@ -27,9 +29,23 @@ struct tg_os_file {
 
 static tg_os_file *files;
 
+/* NULL if there is no memory; the name is copied, and there is no content yet. */
+static tg_os_file *file_new(const char *name) {
+    const size_t name_bytes = strlen(name) + 1;
+    const size_t self_bytes = sizeof(tg_os_file) + name_bytes;
+    tg_os_file *file = tg_wasm_alloc(self_bytes);
+    if (!file) return NULL;
+    *file = (tg_os_file) { .self_bytes = self_bytes, .handle = -1 };
+    memcpy(file->name, name, name_bytes);
+    return file;
+}
+
 static void free_unless_needed(tg_os_file *file) {
     if (file->listed || file->opens) return;
-    tg_wasm_free(file->bytes, file->n_bytes);
+    if (file->handle >= 0)
+        tg_js_file_close(file->handle);
+    else
+        tg_wasm_free(file->bytes, (size_t)file->n_bytes);
     tg_wasm_free(file, file->self_bytes);
 }
 
@@ -50,33 +66,40 @@ bool tg_wasm_file_remove(const char *name) {
 }
 
 tg_status tg_wasm_file_put(const char *name, void *bytes, size_t n_bytes) {
-    const size_t name_bytes = strlen(name) + 1;
-    const size_t self_bytes = sizeof(tg_os_file) + name_bytes;
-    tg_os_file *file = tg_wasm_alloc(self_bytes);
+    tg_os_file *file = file_new(name);
     if (!file) {
         tg_wasm_free(bytes, n_bytes);
         return TG_E_MEMORY;
     }
     tg_wasm_file_remove(name);
-    *file = (tg_os_file) {
-        .next = files,
-        .self_bytes = self_bytes,
-        .bytes = bytes,
-        .n_bytes = n_bytes,
-        .listed = true,
-    };
-    memcpy(file->name, name, name_bytes);
+    file->next = files;
+    file->bytes = bytes;
+    file->n_bytes = n_bytes;
+    file->listed = true;
     files = file;
     return TG_OK;
 }
 
 /* -------------------------------------------------------------------------------- reading files */
 
-tg_status tg_os_file_open(tg_ctx *ctx, const char *path, tg_os_file **out) {
-    *out = *find(path);
-    if (!*out)
+static tg_status open_of_host(tg_ctx *ctx, const char *path, tg_os_file **out) {
+    const int handle = tg_js_file_open(path);
+    if (handle < 0)
         return tg_fail(ctx, TG_E_IO, "%s: want a file put into memory, have none of that name",
                        path);
+    *out = file_new(path);
+    if (!*out) {
+        tg_js_file_close(handle);
+        return tg_fail_memory(ctx, path, sizeof(tg_os_file));
+    }
+    (*out)->handle = handle;
+    (*out)->n_bytes = (uint64_t)tg_js_file_size(handle);
+    return TG_OK;
+}
+
+tg_status tg_os_file_open(tg_ctx *ctx, const char *path, tg_os_file **out) {
+    *out = *find(path);
+    if (!*out) TG_TRY(open_of_host(ctx, path, out));
     (*out)->opens++;
     return TG_OK;
 }
@@ -95,18 +118,29 @@ tg_status tg_os_file_read(tg_ctx *ctx, const tg_os_file *file, uint64_t offset, 
                           size_t n_bytes) {
     if (offset > file->n_bytes || n_bytes > file->n_bytes - offset)
         return tg_fail(ctx, TG_E_IO,
-                       "%s: want %zu bytes at offset %" PRIu64 ", have a file of %zu bytes",
+                       "%s: want %zu bytes at offset %" PRIu64 ", have a file of %" PRIu64 " bytes",
                        file->name, n_bytes, offset, file->n_bytes);
-    memcpy(out, file->bytes + offset, n_bytes);
-    return TG_OK;
+    if (file->handle < 0) {
+        memcpy(out, file->bytes + offset, n_bytes);
+        return TG_OK;
+    }
+    const size_t have = tg_js_file_read(file->handle, (double)offset, out, n_bytes);
+    if (have == n_bytes) return TG_OK;
+    return tg_fail(ctx, TG_E_IO, "%s: want %zu bytes at offset %" PRIu64 ", have %zu of the page",
+                   file->name, n_bytes, offset, have);
 }
 
 static tg_status read_whole(tg_ctx *ctx, const tg_os_file *file, size_t max_bytes, tg_buf *out) {
     if (file->n_bytes > max_bytes)
-        return tg_fail(ctx, TG_E_FORMAT, "%s: want at most %zu bytes, have %zu", file->name,
+        return tg_fail(ctx, TG_E_FORMAT, "%s: want at most %zu bytes, have %" PRIu64, file->name,
                        max_bytes, file->n_bytes);
-    tg_buf_append(out, file->bytes, file->n_bytes);
-    return tg_buf_status(ctx, out, file->name);
+    const size_t n_bytes = (size_t)file->n_bytes;
+    char *data = tg_buf_reserve(out, n_bytes);
+    if (!data) return tg_fail_memory(ctx, file->name, n_bytes);
+    TG_TRY(tg_os_file_read(ctx, file, 0, data, n_bytes));
+    data[n_bytes] = 0;
+    out->length += n_bytes;
+    return TG_OK;
 }
 
 tg_status tg_os_read_all(tg_ctx *ctx, const char *path, size_t max_bytes, tg_buf *out) {
@@ -204,7 +238,13 @@ void tg_save_abort(tg_save *save) {
 
 /* ------------------------------------------------------------------------------- paths, folders */
 
-tg_os_kind tg_os_kind_of(const char *path) { return *find(path) ? TG_OS_FILE : TG_OS_NONE; }
+tg_os_kind tg_os_kind_of(const char *path) {
+    if (*find(path)) return TG_OS_FILE;
+    const int handle = tg_js_file_open(path);
+    if (handle < 0) return TG_OS_NONE;
+    tg_js_file_close(handle);
+    return TG_OS_FILE;
+}
 
 tg_status tg_os_remove(tg_ctx *ctx, const char *path) {
     if (tg_wasm_file_remove(path)) return TG_OK;

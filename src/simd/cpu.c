@@ -6,8 +6,8 @@
  *
  *     XCR0 bit   1 xmm   2 ymm (upper halves)   5 mask registers   6 zmm 0-15 upper   7 zmm 16-31
  *
- * AArch64 has NEON by definition. Anything else runs the scalar row, which is
- * always the first.
+ * AArch64 has NEON by definition. Anything else runs the first row, which is the scalar one, and in
+ * WebAssembly the only one.
  */
 #include "simd/cpu.h"
 
@@ -48,7 +48,7 @@ static features detect(void) {
     return (features) { .isa = { [TG_ISA_ID_scalar] = true, [TG_ISA_ID_neon] = true } };
 }
 #else
-static features detect(void) { return (features) { .isa = { [TG_ISA_ID_scalar] = true } }; }
+static features detect(void) { return (features) { .isa = { true } }; }
 #endif
 
 static const tg_isa_desc rows[TG_ISA_COUNT] = {

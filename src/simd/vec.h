@@ -2,7 +2,8 @@
  * vec.h - sixteen lanes of f32, whatever the CPU has: the only language fast bodies are written in.
  *
  * A file <op>.simd.h is compiled once per ISA with TG_ISA set to the ISA's name (scalar, avx2,
- * avx512, neon), and includes this header, which brings the vec_<isa>.h that defines:
+ * avx512, neon, simd128, relaxed), and includes this header, which brings the vec_<isa>.h that
+ * defines:
  *
  *   types    tg_v   16 x f32      tg_vi  16 x i32      tg_vm  a mask of 16 lanes
  *   memory   tg_v  tg_vload(const float *p)             unaligned
@@ -39,7 +40,7 @@
  * Every function is static inline and gives the same bits on every ISA of one class; that is the
  * ground of the determinism contract, so nothing here may be approximate (no rcp, no rsqrt). Only
  * sign and payload of a NaN that an operation makes are the CPU's own.
- * vmath.h builds exp, log, tanh, erf and the gelu family on top, for all ISAs at once.
+ * vmath.h builds exp, log, Phi and the gelu family on top, for all ISAs at once.
  *
  * A body ends with TG_KERNELS(op, variants): the set of its variants for this ISA, found by the
  * table in ops/kernels.c.
@@ -67,6 +68,8 @@
 #include "simd/vec_avx2.h"
 #elif defined(TG_ISA_NEON)
 #include "simd/vec_neon.h"
+#elif defined(TG_ISA_SIMD128) || defined(TG_ISA_RELAXED)
+#include "simd/vec_wasm.h"
 #else
 #include "simd/vec_scalar.h"
 #endif

@@ -1,6 +1,12 @@
 /*
  * vec_avx2.h - sixteen lanes in two registers; a mask is all bits or none of a lane. Needs AVX2,
  * FMA and F16C.
+ *
+ *     tg_v    a: lanes 0 1 2 3 4 5 6 7      b: lanes 8 9 10 11 12 13 14 15
+ *
+ * Sixteen and not eight, since every sum of a kernel runs in as many partial sums as there are
+ * lanes: the number has to be that of AVX-512 for the bits to be. It also suits the FMA units,
+ * which want two chains at least; the compiler keeps the members apart in registers.
  */
 #ifndef TG_SIMD_VEC_AVX2_H
 #define TG_SIMD_VEC_AVX2_H
@@ -19,7 +25,8 @@ typedef struct tg_vm {
 typedef int32_t tg_i8x __attribute__((vector_size(32)));
 typedef uint32_t tg_u8x __attribute__((vector_size(32)));
 
-/* The register tile: 12 registers of sums, 2 of b, 1 or 2 elements of a. */
+/* The register tile: 12 registers of sums, 2 of b, 1 or 2 elements of a. The 16 registers allow no
+ * more: a spilled sum costs two memory operations a step. */
 #define TG_MR  6
 #define TG_NRV 1
 
@@ -29,6 +36,7 @@ typedef uint32_t tg_u8x __attribute__((vector_size(32)));
 
 /* ------------------------------------------------------------------------------------- memory */
 
+/* Signed comparison: n is 0..16. */
 static inline tg_vm tg_vfirst(size_t n) {
     const __m256i end = _mm256_set1_epi32((int32_t)n);
     const __m256i low = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
@@ -39,6 +47,8 @@ static inline tg_vm tg_vfirst(size_t n) {
 static inline tg_v tg_vload(const float *p) {
     return (tg_v) { _mm256_loadu_ps(p), _mm256_loadu_ps(p + 8) };
 }
+/* Masked lanes are not accessed at all, so the load may hang over the end of a page; with n <= 8
+ * the address p + 8 is formed but not read. */
 static inline tg_v tg_vload_n(const float *p, size_t n) {
     const tg_vm m = tg_vfirst(n);
     return (tg_v) { _mm256_maskload_ps(p, _mm256_castps_si256(m.a)),
@@ -79,6 +89,7 @@ static inline tg_v tg_vdiv(tg_v x, tg_v y) { return TG_EACH2(tg_v, _mm256_div_ps
 static inline tg_v tg_vmin(tg_v x, tg_v y) { return TG_EACH2(tg_v, _mm256_min_ps); }
 static inline tg_v tg_vmax(tg_v x, tg_v y) { return TG_EACH2(tg_v, _mm256_max_ps); }
 static inline tg_v tg_vsqrt(tg_v x) { return TG_EACH1(tg_v, _mm256_sqrt_ps); }
+/* On the sign bit alone: also of NaN and of zero, which a subtraction would change. */
 static inline tg_v tg_vabs(tg_v x) {
     const __m256 sign = _mm256_set1_ps(-0.0f);
     return (tg_v) { _mm256_andnot_ps(sign, x.a), _mm256_andnot_ps(sign, x.b) };
@@ -96,6 +107,7 @@ static inline tg_v tg_vfnma(tg_v a, tg_v b, tg_v c) {
 
 /* ------------------------------------------------------------------------------------ compare */
 
+/* Ordered (false where one is NaN) and quiet: no exception flag, as nobody reads it. */
 #define TG_F8_LT(p, q) _mm256_cmp_ps((p), (q), _CMP_LT_OQ)
 #define TG_F8_LE(p, q) _mm256_cmp_ps((p), (q), _CMP_LE_OQ)
 #define TG_F8_GT(p, q) _mm256_cmp_ps((p), (q), _CMP_GT_OQ)
@@ -104,6 +116,7 @@ static inline tg_vm tg_vlt(tg_v x, tg_v y) { return TG_EACH2(tg_vm, TG_F8_LT); }
 static inline tg_vm tg_vle(tg_v x, tg_v y) { return TG_EACH2(tg_vm, TG_F8_LE); }
 static inline tg_vm tg_vgt(tg_v x, tg_v y) { return TG_EACH2(tg_vm, TG_F8_GT); }
 static inline tg_vm tg_veq(tg_v x, tg_v y) { return TG_EACH2(tg_vm, TG_F8_EQ); }
+/* blendv looks at the top bit of a lane, of which a mask has all or none. */
 static inline tg_v tg_vselect(tg_vm m, tg_v t, tg_v f) {
     return (tg_v) { _mm256_blendv_ps(f.a, t.a, m.a), _mm256_blendv_ps(f.b, t.b, m.b) };
 }
@@ -127,10 +140,13 @@ static inline tg_v tg_vfloat(tg_vi x) { return TG_EACH1(tg_v, _mm256_cvtepi32_ps
 static inline tg_vi tg_vbits(tg_v x) { return TG_EACH1(tg_vi, _mm256_castps_si256); }
 static inline tg_v tg_vfrombits(tg_vi x) { return TG_EACH1(tg_v, _mm256_castsi256_ps); }
 
+/* There is no scalef before AVX-512: vec.h makes tg_vscale of the operations above. */
 #define TG_SIMD_SCALE_BY_BITS
 
 /* ------------------------------------------------------------------------------------- reduce */
 
+/* The order of vec.h: i + (i + 8) is a + b, then halves of what is left. hadd would add neighbours
+ * first, which is another sum. */
 static inline float tg_vsum(tg_v x) {
     const __m256 h = _mm256_add_ps(x.a, x.b);
     __m128 q = _mm_add_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));
@@ -146,7 +162,9 @@ static inline float tg_vmaxlane(tg_v x) {
 
 /* -------------------------------------------------------------------------------------- turn */
 
-/* Eight rows of four columns from `from` become four rows of eight. */
+/* Eight rows of four columns from `from` become four rows of eight. In pieces of 8 by 4, since the
+ * instructions move within halves of a register: putting row i and row i + 4 side by side when they
+ * are loaded makes the crossing of halves free. */
 static inline void tg_turn8x4(float *to, size_t ld_to, const float *from, size_t ld_from) {
     __m256 r[4]; /* rows i and i + 4, side by side */
 #pragma GCC unroll 4
@@ -171,6 +189,8 @@ static inline void tg_vturn16(float *to, size_t ld_to, const float *from, size_t
 
 /* ------------------------------------------------------------------------------ 16-bit floats */
 
+/* The conversions of F16C are exact or rounded to nearest even, subnormals included: the mode is in
+ * the instruction, and no flag of the thread changes it. */
 static inline __m128i tg_u16x8_load(const uint16_t *p) {
     return _mm_loadu_si128((const __m128i *)(const void *)p);
 }

@@ -1,8 +1,13 @@
 /*
  * vec_neon.h - sixteen lanes in four registers of AArch64; a mask is all bits or none of a lane.
  *
+ *     tg_v    a: lanes 0..3      b: lanes 4..7      c: lanes 8..11      d: lanes 12..15
+ *
  * Minimum and maximum are a comparison and a selection, since fmin and fmax of ARM treat NaN and
  * the zeros in another way than x86 does, whose way is the contract of vec.h.
+ *
+ * Everything here is in the base of ARMv8-A, so there is nothing to ask the CPU for. Flush-to-zero
+ * is off by default on AArch64, unlike on 32-bit ARM, so that subnormals come out as on x86.
  */
 #ifndef TG_SIMD_VEC_NEON_H
 #define TG_SIMD_VEC_NEON_H
@@ -19,7 +24,7 @@ typedef struct tg_vm {
     uint32x4_t a, b, c, d;
 } tg_vm;
 
-/* The register tile: 24 registers of sums, 4 of b, up to 4 of a. */
+/* The register tile: 24 registers of sums, 4 of b, up to 4 of a: all 32. */
 #define TG_MR  6
 #define TG_NRV 1
 
@@ -38,6 +43,8 @@ static inline void tg_vstore(float *p, tg_v x) {
     vst1q_f32(p + 8, x.c);
     vst1q_f32(p + 12, x.d);
 }
+/* NEON has no masked access, and must not read past n: lane by lane through memory of our own. Only
+ * tails come here. */
 static inline tg_v tg_vload_n(const float *p, size_t n) {
     float lane[16] = { 0 };
     for (size_t i = 0; i < n; i++) lane[i] = p[i];
@@ -83,6 +90,8 @@ static inline tg_v tg_vmax(tg_v x, tg_v y) { return TG_EACH2(tg_v, TG_F4_MAX); }
 static inline tg_v tg_vsqrt(tg_v x) { return TG_EACH1(tg_v, vsqrtq_f32); }
 static inline tg_v tg_vabs(tg_v x) { return TG_EACH1(tg_v, vabsq_f32); }
 static inline tg_v tg_vneg(tg_v x) { return TG_EACH1(tg_v, vnegq_f32); }
+/* The sum comes first in ARM's order of operands. vfms subtracts the product from it, rounded once
+ * like x86's fnmadd. */
 static inline tg_v tg_vfma(tg_v a, tg_v b, tg_v c) {
     return (tg_v) { vfmaq_f32(c.a, a.a, b.a), vfmaq_f32(c.b, a.b, b.b), vfmaq_f32(c.c, a.c, b.c),
                     vfmaq_f32(c.d, a.d, b.d) };
@@ -98,6 +107,7 @@ static inline tg_vm tg_vlt(tg_v x, tg_v y) { return TG_EACH2(tg_vm, vcltq_f32); 
 static inline tg_vm tg_vle(tg_v x, tg_v y) { return TG_EACH2(tg_vm, vcleq_f32); }
 static inline tg_vm tg_vgt(tg_v x, tg_v y) { return TG_EACH2(tg_vm, vcgtq_f32); }
 static inline tg_vm tg_veq(tg_v x, tg_v y) { return TG_EACH2(tg_vm, vceqq_f32); }
+/* Bit by bit; masks have all bits of a lane or none. */
 static inline tg_v tg_vselect(tg_vm m, tg_v t, tg_v f) {
     return (tg_v) { vbslq_f32(m.a, t.a, f.a), vbslq_f32(m.b, t.b, f.b), vbslq_f32(m.c, t.c, f.c),
                     vbslq_f32(m.d, t.d, f.d) };
@@ -122,15 +132,19 @@ static inline tg_vi tg_vior(tg_vi x, tg_vi y) { return TG_EACH2(tg_vi, vorrq_s32
 static inline tg_vi tg_vishl(tg_vi x, int n) { return TG_EACH1(tg_vi, TG_I4_SHL); }
 static inline tg_vi tg_vishr(tg_vi x, int n) { return TG_EACH1(tg_vi, TG_I4_SHR); }
 static inline tg_vi tg_visar(tg_vi x, int n) { return TG_EACH1(tg_vi, TG_I4_SAR); }
+/* vcvtn rounds to nearest even whatever the mode of the thread is. It saturates where x86 gives the
+ * least integer: vec.h promises nothing there. */
 static inline tg_vi tg_vround(tg_v x) { return TG_EACH1(tg_vi, vcvtnq_s32_f32); }
 static inline tg_v tg_vfloat(tg_vi x) { return TG_EACH1(tg_v, vcvtq_f32_s32); }
 static inline tg_vi tg_vbits(tg_v x) { return TG_EACH1(tg_vi, vreinterpretq_s32_f32); }
 static inline tg_v tg_vfrombits(tg_vi x) { return TG_EACH1(tg_v, vreinterpretq_f32_s32); }
 
+/* No scalef here: vec.h makes tg_vscale of the operations above. */
 #define TG_SIMD_SCALE_BY_BITS
 
 /* ------------------------------------------------------------------------------------- reduce */
 
+/* Lanes i + (i + 8), then + 4, + 2, + 1. vaddv adds neighbours first, which is another sum. */
 static inline float tg_vsum(tg_v x) {
     const float32x4_t q = vaddq_f32(vaddq_f32(x.a, x.c), vaddq_f32(x.b, x.d));
     const float32x2_t h = vadd_f32(vget_low_f32(q), vget_high_f32(q));
@@ -146,6 +160,7 @@ static inline float tg_vmaxlane(tg_v x) {
 
 /* -------------------------------------------------------------------------------------- turn */
 
+/* Pairs of rows are interleaved as floats, then pairs of pairs as doubles: columns stand up. */
 static inline void tg_turn4x4(float *to, size_t ld_to, const float *from, size_t ld_from) {
     const float32x4_t p = vld1q_f32(from), q = vld1q_f32(from + ld_from);
     const float32x4_t r = vld1q_f32(from + 2 * ld_from), s = vld1q_f32(from + 3 * ld_from);
@@ -176,6 +191,8 @@ static inline void tg_vistore_u16(uint16_t *p, tg_vi x) {
     vst1_u16(p + 8, vmovn_u32(vreinterpretq_u32_s32(x.c)));
     vst1_u16(p + 12, vmovn_u32(vreinterpretq_u32_s32(x.d)));
 }
+/* fcvtl and fcvtn of ARMv8.0: exact one way, to nearest even the other, subnormals included; the
+ * half-precision arithmetic of ARMv8.2 is not needed. */
 #define TG_F4_FROM_F16(p) vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)))
 static inline tg_v tg_vload_f16(const uint16_t *p) {
     return (tg_v) { TG_F4_FROM_F16(p), TG_F4_FROM_F16(p + 4), TG_F4_FROM_F16(p + 8),

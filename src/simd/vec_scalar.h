@@ -6,6 +6,9 @@
  * Four members rather than one vector of 64 bytes: compilers keep members in registers, while a
  * vector wider than any register of the target lives in memory. tg_vfma is a product and a sum,
  * each rounded: this is what makes the scalar class a class of its own.
+ *
+ * An ISA of four lanes (vec_wasm.h) includes this file after it has defined what it has an
+ * instruction for: any of the macros that are guarded here.
  */
 #ifndef TG_SIMD_VEC_SCALAR_H
 #define TG_SIMD_VEC_SCALAR_H
@@ -26,18 +29,25 @@ typedef struct tg_vm {
 } tg_vm; /* all bits of a lane, or none */
 
 /* The register tile: 16 registers of 4 floats hold 2 rows of 16 sums and one row of b. */
+#ifndef TG_MR
 #define TG_MR  2
 #define TG_NRV 1
+#endif
 
-/* One expression of the parts of x and y, for each of the four parts. */
+/* One expression of the parts of x, y and z, for each of the four parts. */
 #define TG_EACH1(type, f) ((type) { f(x.a), f(x.b), f(x.c), f(x.d) })
 #define TG_EACH2(type, f) ((type) { f(x.a, y.a), f(x.b, y.b), f(x.c, y.c), f(x.d, y.d) })
+#define TG_EACH3(type, f)                                                                          \
+    ((type) { f(x.a, y.a, z.a), f(x.b, y.b, z.b), f(x.c, y.c, z.c), f(x.d, y.d, z.d) })
 
 static inline tg_f4 tg_f4_bits(tg_i4 x) { return (tg_f4)x; }
 static inline tg_i4 tg_i4_bits(tg_f4 x) { return (tg_i4)x; }
+#ifndef TG_F4_SELECT
+#define TG_F4_SELECT(m, t, f) tg_f4_select((m), (t), (f))
 static inline tg_f4 tg_f4_select(tg_i4 m, tg_f4 t, tg_f4 f) {
     return (tg_f4)((m & (tg_i4)t) | (~m & (tg_i4)f));
 }
+#endif
 
 /* ------------------------------------------------------------------------------------- memory */
 
@@ -47,15 +57,20 @@ static inline tg_v tg_vload(const float *p) {
     return x;
 }
 static inline void tg_vstore(float *p, tg_v x) { memcpy(p, &x, sizeof x); }
+/* The ends of rows: lane by lane, out of line, since they are rare and many. */
+static __attribute__((noinline, unused)) void tg_lanes_copy(float *to, const float *from,
+                                                            size_t n) {
+    for (size_t i = 0; i < n; i++) to[i] = from[i];
+}
 static inline tg_v tg_vload_n(const float *p, size_t n) {
     float lane[16] = { 0 };
-    for (size_t i = 0; i < n; i++) lane[i] = p[i];
+    tg_lanes_copy(lane, p, n);
     return tg_vload(lane);
 }
 static inline void tg_vstore_n(float *p, tg_v x, size_t n) {
     float lane[16];
     tg_vstore(lane, x);
-    for (size_t i = 0; i < n; i++) p[i] = lane[i];
+    tg_lanes_copy(p, lane, n);
 }
 static inline tg_vi tg_viload(const int32_t *p) {
     tg_vi x;
@@ -82,24 +97,33 @@ static inline tg_vi tg_viset(int32_t x) {
 #define TG_F4_SUB(p, q) ((p) - (q))
 #define TG_F4_MUL(p, q) ((p) * (q))
 #define TG_F4_DIV(p, q) ((p) / (q))
-#define TG_F4_MIN(p, q) tg_f4_select((p) < (q), (p), (q))
-#define TG_F4_MAX(p, q) tg_f4_select((p) > (q), (p), (q))
+#ifndef TG_F4_MIN
+#define TG_F4_MIN(p, q) TG_F4_SELECT((p) < (q), (p), (q))
+#define TG_F4_MAX(p, q) TG_F4_SELECT((p) > (q), (p), (q))
+#endif
+#ifndef TG_F4_FMA
+#define TG_F4_FMA(p, q, r)  ((p) * (q) + (r))
+#define TG_F4_FNMA(p, q, r) ((r) - (p) * (q))
+#endif
 static inline tg_v tg_vadd(tg_v x, tg_v y) { return TG_EACH2(tg_v, TG_F4_ADD); }
 static inline tg_v tg_vsub(tg_v x, tg_v y) { return TG_EACH2(tg_v, TG_F4_SUB); }
 static inline tg_v tg_vmul(tg_v x, tg_v y) { return TG_EACH2(tg_v, TG_F4_MUL); }
 static inline tg_v tg_vdiv(tg_v x, tg_v y) { return TG_EACH2(tg_v, TG_F4_DIV); }
 static inline tg_v tg_vmin(tg_v x, tg_v y) { return TG_EACH2(tg_v, TG_F4_MIN); }
 static inline tg_v tg_vmax(tg_v x, tg_v y) { return TG_EACH2(tg_v, TG_F4_MAX); }
-static inline tg_v tg_vfma(tg_v a, tg_v b, tg_v c) { return tg_vadd(tg_vmul(a, b), c); }
-static inline tg_v tg_vfnma(tg_v a, tg_v b, tg_v c) { return tg_vsub(c, tg_vmul(a, b)); }
+static inline tg_v tg_vfma(tg_v x, tg_v y, tg_v z) { return TG_EACH3(tg_v, TG_F4_FMA); }
+static inline tg_v tg_vfnma(tg_v x, tg_v y, tg_v z) { return TG_EACH3(tg_v, TG_F4_FNMA); }
 
+#ifndef TG_F4_SQRT
+#define TG_F4_SQRT(p) tg_f4_sqrt(p)
 static inline tg_f4 tg_f4_sqrt(tg_f4 x) {
     return (tg_f4) { __builtin_sqrtf(x[0]), __builtin_sqrtf(x[1]), __builtin_sqrtf(x[2]),
                      __builtin_sqrtf(x[3]) };
 }
+#endif
 #define TG_F4_ABS(p) ((tg_f4)((tg_i4)(p) & 0x7fffffff))
 #define TG_F4_NEG(p) (-(p))
-static inline tg_v tg_vsqrt(tg_v x) { return TG_EACH1(tg_v, tg_f4_sqrt); }
+static inline tg_v tg_vsqrt(tg_v x) { return TG_EACH1(tg_v, TG_F4_SQRT); }
 static inline tg_v tg_vabs(tg_v x) { return TG_EACH1(tg_v, TG_F4_ABS); }
 static inline tg_v tg_vneg(tg_v x) { return TG_EACH1(tg_v, TG_F4_NEG); }
 
@@ -114,8 +138,8 @@ static inline tg_vm tg_vle(tg_v x, tg_v y) { return TG_EACH2(tg_vm, TG_F4_LE); }
 static inline tg_vm tg_vgt(tg_v x, tg_v y) { return TG_EACH2(tg_vm, TG_F4_GT); }
 static inline tg_vm tg_veq(tg_v x, tg_v y) { return TG_EACH2(tg_vm, TG_F4_EQ); }
 static inline tg_v tg_vselect(tg_vm m, tg_v x, tg_v y) {
-    return (tg_v) { tg_f4_select(m.a, x.a, y.a), tg_f4_select(m.b, x.b, y.b),
-                    tg_f4_select(m.c, x.c, y.c), tg_f4_select(m.d, x.d, y.d) };
+    return (tg_v) { TG_F4_SELECT(m.a, x.a, y.a), TG_F4_SELECT(m.b, x.b, y.b),
+                    TG_F4_SELECT(m.c, x.c, y.c), TG_F4_SELECT(m.d, x.d, y.d) };
 }
 static inline tg_vm tg_vfirst(size_t n) {
     const int32_t k = (int32_t)n;
@@ -141,16 +165,19 @@ static inline tg_vi tg_vishl(tg_vi x, int n) { return TG_EACH1(tg_vi, TG_I4_SHL)
 static inline tg_vi tg_vishr(tg_vi x, int n) { return TG_EACH1(tg_vi, TG_I4_SHR); }
 static inline tg_vi tg_visar(tg_vi x, int n) { return TG_EACH1(tg_vi, TG_I4_SAR); }
 
+#ifndef TG_F4_ROUND
+#define TG_F4_ROUND(p) tg_f4_round(p)
 /* Adding 2^23 leaves no bits for a fraction, and rounds to even; from 2^23 on there is none. */
 static inline tg_i4 tg_f4_round(tg_f4 x) {
     const tg_f4 big = { 0x1p23f, 0x1p23f, 0x1p23f, 0x1p23f };
     const tg_f4 size = TG_F4_ABS(x);
     const tg_i4 sign = (tg_i4)x & INT32_MIN;
-    const tg_f4 whole = tg_f4_select(size < big, (size + big) - big, size);
+    const tg_f4 whole = TG_F4_SELECT(size < big, (size + big) - big, size);
     return __builtin_convertvector((tg_f4)((tg_i4)whole | sign), tg_i4);
 }
+#endif
 #define TG_I4_FLOAT(p) __builtin_convertvector((p), tg_f4)
-static inline tg_vi tg_vround(tg_v x) { return TG_EACH1(tg_vi, tg_f4_round); }
+static inline tg_vi tg_vround(tg_v x) { return TG_EACH1(tg_vi, TG_F4_ROUND); }
 static inline tg_v tg_vfloat(tg_vi x) { return TG_EACH1(tg_v, TG_I4_FLOAT); }
 static inline tg_vi tg_vbits(tg_v x) { return TG_EACH1(tg_vi, tg_i4_bits); }
 static inline tg_v tg_vfrombits(tg_vi x) { return TG_EACH1(tg_v, tg_f4_bits); }
@@ -171,9 +198,24 @@ static inline float tg_vmaxlane(tg_v x) {
 
 /* -------------------------------------------------------------------------------------- turn */
 
+/* Four rows of four columns from `from` become four rows of four. */
+static inline void tg_turn4x4(float *to, size_t ld_to, const float *from, size_t ld_from) {
+    tg_f4 r[4];
+    for (size_t i = 0; i < 4; i++) memcpy(&r[i], from + i * ld_from, sizeof r[i]);
+    const tg_f4 a = __builtin_shufflevector(r[0], r[2], 0, 4, 1, 5);
+    const tg_f4 b = __builtin_shufflevector(r[1], r[3], 0, 4, 1, 5);
+    const tg_f4 c = __builtin_shufflevector(r[0], r[2], 2, 6, 3, 7);
+    const tg_f4 d = __builtin_shufflevector(r[1], r[3], 2, 6, 3, 7);
+    const tg_f4 turned[4] = { __builtin_shufflevector(a, b, 0, 4, 1, 5),
+                              __builtin_shufflevector(a, b, 2, 6, 3, 7),
+                              __builtin_shufflevector(c, d, 0, 4, 1, 5),
+                              __builtin_shufflevector(c, d, 2, 6, 3, 7) };
+    for (size_t j = 0; j < 4; j++) memcpy(to + j * ld_to, &turned[j], sizeof turned[j]);
+}
 static inline void tg_vturn16(float *to, size_t ld_to, const float *from, size_t ld_from) {
-    for (size_t i = 0; i < 16; i++)
-        for (size_t j = 0; j < 16; j++) to[j * ld_to + i] = from[i * ld_from + j];
+    for (size_t i = 0; i < 16; i += 4)
+        for (size_t j = 0; j < 16; j += 4)
+            tg_turn4x4(to + j * ld_to + i, ld_to, from + i * ld_from + j, ld_from);
 }
 
 /* ------------------------------------------------------------------------------ 16-bit floats */
@@ -210,7 +252,8 @@ static inline tg_i4 tg_f4_to_f16(tg_f4 x) {
     const tg_i4 size = (tg_i4)x & 0x7fffffff, sign = (tg_i4)((tg_u4)x >> 16) & 0x8000;
     const tg_f4 half = { 0.5f, 0.5f, 0.5f, 0.5f };
     const tg_i4 tiny = (tg_i4)((tg_f4)size + half) - 0x3f000000;
-    const tg_i4 normal = ((size & 0x7fffffff) - 0x38000000 + 0xfff + ((size >> 13) & 1)) >> 13;
+    const tg_u4 odd = (tg_u4)size >> 13 & 1; /* a tie goes to the even one */
+    const tg_i4 normal = (tg_i4)(((tg_u4)size - 0x38000000u + 0xfffu + odd) >> 13);
     const tg_i4 is_tiny = size < 0x38800000, is_big = size >= 0x47800000,
                 is_nan = size > 0x7f800000;
     tg_i4 h = (is_tiny & tiny) | (~is_tiny & normal);

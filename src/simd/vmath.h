@@ -1,15 +1,14 @@
 /*
- * vmath.h - exp, log, tanh, erf and the gelu family on sixteen lanes, for all ISAs at once.
+ * vmath.h - exp, log, Phi and the gelu family on sixteen lanes, for all ISAs at once.
  *
  * Everything is built of vec.h's exact operations in one order, so the bits are those of the class
  * (fused or scalar) whatever the ISA. Coefficients are minimax fits of this project's own, rounded
- * to float. Errors were measured against double functions over whole ranges and all binades:
+ * to float. Errors against double functions over all binades, held by test/simd_test.c, as are the
+ * bits of either class:
  *
  *   function          error, of either class        special values
  *   tg_vexp           < 1.2 ulp                     -inf 0, > 88.73 inf, subnormals kept
  *   tg_vlog           < 0.9 ulp                     0 -inf, +inf inf, < 0 NaN, subnormals taken
- *   tg_vtanh          < 1.4 ulp                     -inf -1, +inf 1
- *   tg_verf           < 1.9e-7                      -inf -1, +inf 1
  *   tg_vphi           < 1.4e-7                      exactly 0 and 1 beyond 5.26
  *   tg_vgelu_erf      < 4.5e-7 * (1 + |result|)     as x Phi(x): +inf inf, -inf NaN, 0 below -5.26
  *   tg_vgelu_erf_d    < 2.7e-7                      exactly 0 and 1 beyond 5.72
@@ -74,19 +73,6 @@ static inline tg_v tg_vlog(tg_v x) {
     return tg_vselect(tg_vle(zero, x), r, tg_vselect(tg_vlt(x, zero), nan, x));
 }
 
-/* Odd: x + x^3 P(x^2) up to 0.625, then 1 - 2 / (exp(2|x|) + 1), where nothing cancels any more. */
-static inline tg_v tg_vtanh(tg_v x) {
-    static const float c[] = { -0x1.555532p-2f, 0x1.110726p-3f, -0x1.b83c5ap-5f, 0x1.52269cp-6f,
-                               -0x1.75e1cep-8f };
-    const tg_v one = tg_vset(1.0f), two = tg_vset(2.0f), size = tg_vabs(x), x2 = tg_vmul(x, x);
-    const tg_v small = tg_vfma(tg_vmul(x2, x), tg_vpoly(x2, c, 5), x);
-    const tg_v e = tg_vexp(tg_vadd(size, size));
-    const tg_v big = tg_vsub(one, tg_vdiv(two, tg_vadd(e, one)));
-    const tg_vi sign = tg_viand(tg_vbits(x), tg_viset(INT32_MIN));
-    const tg_v signed_big = tg_vfrombits(tg_vior(tg_vbits(big), sign));
-    return tg_vselect(tg_vlt(size, tg_vset(0.625f)), small, signed_big);
-}
-
 /*
  * An odd function that has come to its limit at x = end: y P(v), y = x clamped to [-end, end],
  * v = y^2 scale - 1 in [-1, 1]. Powers of v instead of y^2 keep the terms of P small, so that they
@@ -97,14 +83,6 @@ static inline tg_v tg_vodd(tg_v x, float end, float scale, const float *c, int n
     const tg_v y = tg_vmax(tg_vset(-end), tg_vmin(tg_vset(end), x));
     const tg_v v = tg_vfma(tg_vmul(y, y), tg_vset(scale), tg_vset(-1.0f));
     return tg_vmul(y, tg_vpoly(v, c, n));
-}
-
-static inline tg_v tg_verf(tg_v x) {
-    static const float c[] = { 0x1.82589cp-2f, -0x1.8150fcp-3f, 0x1.1d5e58p-3f, -0x1.caa5acp-4f,
-                               0x1.73a61ap-4f, -0x1.25164ap-4f, 0x1.b6856ep-5f, -0x1.3182fap-5f,
-                               0x1.9919d0p-6f, -0x1.0f14f6p-6f, 0x1.229200p-7f, -0x1.963cd2p-9f,
-                               0x1.0f5520p-9f, -0x1.1b7788p-9f, 0x1.a4b1bap-11f };
-    return tg_vodd(x, 0x1.decb68p+1f, 0x1.23a250p-3f, c, 15);
 }
 
 /* Phi(x) = (1 + erf(x / sqrt 2)) / 2, the normal distribution. No exp and no division: matmul's
