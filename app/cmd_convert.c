@@ -1,10 +1,17 @@
 /*
  * cmd_convert.c - tinygpt convert: a model file in another layout.
+ *
+ * A .safetensors file gets a config.json beside it, without which transformers does not know what
+ * the tensors are. Many programs have a config.json: one that is not of our making stays, and the
+ * command is refused before anything is written.
  */
 #include "app.h"
 #include "format.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Both are indices of words, in the order of the enums below, which tie the table's rows to
  * them. */
@@ -13,23 +20,28 @@ typedef struct values {
 } values;
 
 enum { F32, F16, INT4 };
-enum { AUTO, V1, V2, V3 };
+enum { AUTO, V1, V2, V3, SAFETENSORS };
 
 static const tg_option options[] = {
     TG_CHOICE("--dtype", values, dtype, "f32|f16|int4", "numbers in the new file"),
-    TG_CHOICE("--format", values, format, "auto|v1|v2|v3",
-              "version of the layout; auto: v3 for f32, v2 for f16 and int4"),
+    TG_CHOICE("--format", values, format, "auto|v1|v2|v3|safetensors",
+              "the layout; auto: by the name of OUT, then v3 for f32, v2 for f16 and int4"),
 };
 
 static const tg_command_spec spec = {
     .name = "convert",
-    .usage = "IN OUT [--dtype f32|f16|int4] [--format v1|v2|v3]",
-    .about = "Writes a model file in another layout. v3 is tinygpt's own: checksummed, and it can "
-             "hold a run with all that resuming needs. v2 and v1 are those of the browser lab.",
+    .usage = "IN OUT [--dtype f32|f16|int4] [--format v1|v2|v3|safetensors]",
+    .about =
+        "Writes a model file in another layout. v3 is tinygpt's own: checksummed, and it can "
+        "hold a run with all that resuming needs. v2 and v1 are those of the browser lab. "
+        "safetensors is a GPT-2 for transformers: name it model.safetensors in a folder of its "
+        "own, which gets a config.json, and from_pretrained(folder) opens it.",
     .pos = { "IN", "OUT" },
     .pos_min = 2,
     .pos_max = 2,
-    .examples = "  tinygpt convert run.tinygpt small.tinygpt --dtype int4\n",
+    .examples = "  tinygpt convert run.tinygpt small.tinygpt --dtype int4\n"
+                "  tinygpt convert run.tinygpt folder/model.safetensors\n"
+                "  tinygpt convert folder/model.safetensors back.tinygpt\n",
 };
 
 /* What exists of the product of numbers and layouts; a missing name is a combination that no reader
@@ -37,17 +49,74 @@ static const tg_command_spec spec = {
 static const struct {
     tg_file_kind kind;
     const char *name;
-} kinds[3][4] = {
+} kinds[3][5] = {
     [F32] = { [AUTO] = { TG_FILE_V3, "v3 f32" },
               [V1] = { TG_FILE_V1_F32, "v1 f32" },
               [V2] = { TG_FILE_V2_F32, "v2 f32" },
-              [V3] = { TG_FILE_V3, "v3 f32" } },
+              [V3] = { TG_FILE_V3, "v3 f32" },
+              [SAFETENSORS] = { TG_FILE_SAFETENSORS, "safetensors f32" } },
     [F16] = { [AUTO] = { TG_FILE_V2_F16, "v2 f16" }, [V2] = { TG_FILE_V2_F16, "v2 f16" } },
     [INT4] = { [AUTO] = { TG_FILE_V2_INT4, "v2 int4" }, [V2] = { TG_FILE_V2_INT4, "v2 int4" } },
 };
 
+/* ------------------------------------------------------------------------------- config.json */
+
+#define CONFIG_NAME "config.json"
+
+static bool ends_with(const char *text, const char *end) {
+    const size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+/* "folder/config.json" for "folder/model.safetensors", with something behind it; freed by the
+ * caller, NULL without memory. */
+static char *config_path(const char *out, const char *suffix) {
+    const char *slash = strrchr(out, '/');
+    const size_t folder = slash ? (size_t)(slash - out) + 1 : 0;
+    const size_t room = folder + sizeof CONFIG_NAME + strlen(suffix);
+    char *path = malloc(room);
+    if (path) snprintf(path, room, "%.*s" CONFIG_NAME "%s", (int)folder, out, suffix);
+    return path;
+}
+
+/* Is there none, or one that tinygpt wrote (or transformers kept from one)? */
+static bool config_is_ours(const char *path) {
+    FILE *f = fopen(path, "rb");
+    if (!f) return errno == ENOENT;
+    static char text[65536];
+    const size_t n = fread(text, 1, sizeof text - 1, f);
+    fclose(f);
+    text[n] = 0;
+    return strstr(text, "\"gpt2\"") && strstr(text, "\"tinygpt\"");
+}
+
+/* A temporary file and a rename, so that there is never half a configuration. */
+static int write_config(tg_app *app, const char *out, const char *path) {
+    tg_gpt_config config;
+    tg_status status = tg_file_config(app->ctx, out, &config);
+    char suffix[32];
+    snprintf(suffix, sizeof suffix, ".tmp-%ld", (long)getpid());
+    char *temporary = config_path(out, suffix);
+    FILE *f = status == TG_OK && temporary ? fopen(temporary, "wb") : NULL;
+    if (f) {
+        status = tg_transformers_config(app->ctx, &config, tg_app_write_text, f);
+        if (fclose(f) != 0 && status == TG_OK) status = TG_E_IO;
+        if (status == TG_OK && rename(temporary, path) != 0) status = TG_E_IO;
+        if (status != TG_OK) remove(temporary);
+    } else if (status == TG_OK) {
+        status = TG_E_IO;
+    }
+    if (status != TG_OK) tg_app_error(app, "%s could not be written: %s", path, strerror(errno));
+    free(temporary);
+    return status == TG_OK ? TG_EXIT_DONE : TG_EXIT_FAILED;
+}
+
+/* ----------------------------------------------------------------------------------- the command
+ */
+
 /* Both lengths are asked of the file system, after the fact: what counts is what lies there. */
-static void print_result(const tg_app *app, const char *in, const char *out, const char *layout) {
+static void print_result(const tg_app *app, const char *in, const char *out, const char *layout,
+                         const char *config) {
     const uint64_t in_bytes = tg_app_file_bytes(in), out_bytes = tg_app_file_bytes(out);
     if (app->globals.json) {
         tg_jout j = tg_jout_to(stdout);
@@ -57,11 +126,38 @@ static void print_result(const tg_app *app, const char *in, const char *out, con
         tg_jout_text(&j, "layout", layout);
         tg_jout_uint(&j, "in_bytes", in_bytes);
         tg_jout_uint(&j, "out_bytes", out_bytes);
+        if (config) tg_jout_text(&j, "config", config);
         tg_jout_close(&j);
         tg_jout_line(&j);
         return;
     }
     printf("%s: %s, %s (was %s)\n", out, layout, TG_BYTES(out_bytes), TG_BYTES(in_bytes));
+    if (!config) return;
+    printf("%s: what transformers wants to know of it\n", config);
+    const char *slash = strrchr(out, '/');
+    if (strcmp(slash ? slash + 1 : out, "model.safetensors") != 0)
+        printf("from_pretrained looks for the name model.safetensors: rename it for that\n");
+}
+
+/* Writes OUT, then its config.json if it has one. */
+static int convert(tg_app *app, const char *in, const char *out, tg_file_kind kind,
+                   const char *layout, const char *config) {
+    /* Moments go along where the new layout has room for them; v1 and v2 in f32 get zeros where the
+     * input has none. f16, int4 and safetensors keep weights alone. Numbers that f16 cannot hold
+     * are an error that names the tensor, never an infinity. */
+    const tg_status status = tg_file_convert(app->ctx, in, out, kind);
+    if (status == TG_OK) {
+        const int code = config ? write_config(app, out, config) : TG_EXIT_DONE;
+        if (code == TG_EXIT_DONE) print_result(app, in, out, layout, config);
+        return code;
+    }
+    /* OUT could be written to a moment ago, so E_IO speaks of IN unless the disk is full; then IN
+     * can be read, and checking it tells the two apart. */
+    char message[1024];
+    snprintf(message, sizeof message, "%s", tg_context_error(app->ctx));
+    const bool in_is_good = tg_file_check(app->ctx, in) == TG_OK;
+    tg_app_error(app, "%s", *message ? message : tg_status_text(status));
+    return tg_app_exit_code(status, in_is_good ? TG_WRITING : TG_READING);
 }
 
 int tg_cmd_convert(int argc, char **argv) {
@@ -72,10 +168,11 @@ int tg_cmd_convert(int argc, char **argv) {
     int code = tg_app_parse(&app, &spec, &group, 1, argc, argv);
     if (code != TG_ARGS_GO_ON) return code;
     const char *in = app.args.pos[0], *out = app.args.pos[1];
-    const char *layout = kinds[v.dtype][v.format].name;
+    const int format = v.format == AUTO && ends_with(out, ".safetensors") ? SAFETENSORS : v.format;
+    const char *layout = kinds[v.dtype][format].name;
     if (!layout) {
         return tg_args_refuse(&app.args, "f16 and int4 exist in the v2 layout only: leave --format "
-                                         "out");
+                                         "out, and name OUT .tinygpt");
     }
     /* It would work, the writer being atomic; but moments and history may not survive the change of
      * layout, and with the original gone nobody could get them back. */
@@ -85,25 +182,16 @@ int tg_cmd_convert(int argc, char **argv) {
     code = tg_app_open(&app);
     if (code != TG_ARGS_GO_ON) return code;
     /* Asked first, since the library would only find out after reading all of IN's header. */
+    char *config = format == SAFETENSORS ? config_path(out, "") : NULL;
     if (!tg_app_can_write(out, why, sizeof why)) {
         tg_app_error(&app, "%s cannot be written: %s", out, why);
-        return tg_app_end(&app, TG_EXIT_USAGE);
-    }
-    /* Moments go along where the new layout has room for them; v1 and v2 in f32 get zeros where the
-     * input has none. f16 and int4 keep weights alone. Numbers that f16 cannot hold are an error
-     * that names the tensor, never an infinity. */
-    const tg_status status = tg_file_convert(app.ctx, in, out, kinds[v.dtype][v.format].kind);
-    if (status == TG_OK) {
-        print_result(&app, in, out, layout);
-        code = TG_EXIT_DONE;
+        code = TG_EXIT_USAGE;
+    } else if (config && !config_is_ours(config)) {
+        tg_app_error(&app, "%s belongs to something else: write to another folder", config);
+        code = TG_EXIT_USAGE;
     } else {
-        /* OUT could be written to a moment ago, so E_IO speaks of IN unless the disk is full; then
-         * IN can be read, and checking it tells the two apart. */
-        char message[1024];
-        snprintf(message, sizeof message, "%s", tg_context_error(app.ctx));
-        const bool in_is_good = tg_file_check(app.ctx, in) == TG_OK;
-        tg_app_error(&app, "%s", *message ? message : tg_status_text(status));
-        code = tg_app_exit_code(status, in_is_good ? TG_WRITING : TG_READING);
+        code = convert(&app, in, out, kinds[v.dtype][format].kind, layout, config);
     }
+    free(config);
     return tg_app_end(&app, code);
 }

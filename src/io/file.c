@@ -14,6 +14,7 @@
 #include "io/file.h"
 
 #include "base/crc.h"
+#include "base/str.h"
 #include "dtype/dtype.h"
 #include "io/quant.h"
 
@@ -80,11 +81,11 @@ uint64_t tg_file_dtype_bytes(tg_file_dtype dtype, uint64_t n_elems) {
 }
 
 const char *tg_file_shape_text(uint32_t n_dims, const uint64_t *dim, char out[TG_SHAPE_BYTES]) {
-    size_t n = (size_t)snprintf(out, TG_SHAPE_BYTES, "[");
+    snprintf(out, TG_SHAPE_BYTES, "[");
     for (uint32_t i = 0; i < n_dims; i++) {
-        n += (size_t)snprintf(out + n, TG_SHAPE_BYTES - n, "%s%" PRIu64, i ? "," : "", dim[i]);
+        tg_str_append(out, TG_SHAPE_BYTES, "%s%" PRIu64, i ? "," : "", dim[i]);
     }
-    snprintf(out + n, TG_SHAPE_BYTES - n, "]");
+    tg_str_append(out, TG_SHAPE_BYTES, "]");
     return out;
 }
 
@@ -103,14 +104,22 @@ static tg_file *file_new(tg_ctx *ctx) {
 /* What probes look at: more than the longest magic of the formats in use. */
 #define FIRST_BYTES 16
 
-/* No format knows the file: says how it begins. */
+/* No format knows the file: says how it begins, as text where it is text ("<!DOCTYPE html>" says
+ * more than its numbers do). */
 static tg_status fail_unknown(const tg_reader *r, const uint8_t *first, size_t n_bytes) {
-    char text[3 * FIRST_BYTES + 1] = "";
+    char hex[3 * FIRST_BYTES + 1] = "", text[FIRST_BYTES + 3] = "\"";
+    bool printable = true;
     for (size_t i = 0; i < n_bytes; i++) {
-        snprintf(text + 3 * i, 4, " %02x", (unsigned)first[i]);
+        printable = printable && first[i] >= ' ' && first[i] <= '~';
+        tg_str_append(hex, sizeof hex, " %02x", (unsigned)first[i]);
+        tg_str_append(text, sizeof text, "%c", printable ? first[i] : ' ');
     }
-    return tg_reader_fail(r, TG_E_FORMAT, 0, "magic", "want \"TGPT\" (a .tinygpt file), have%s",
-                          n_bytes ? text : " an empty file");
+    tg_str_append(text, sizeof text, "\"");
+    return tg_reader_fail(r, TG_E_FORMAT, 0, "magic",
+                          "want a .tinygpt or .safetensors file, have %s",
+                          n_bytes == 0 ? "an empty one"
+                          : printable  ? text
+                                       : hex + 1);
 }
 
 /* Reads the first bytes once; a probe that read for itself could fail in a way of its own. */
@@ -276,18 +285,36 @@ static tg_status read_span(tg_file *f, tg_file_window *w, const char *tensor, ui
 }
 
 /* f16 and bf16 pass through a small piece of stack: at 2 KiB it stays in the first-level cache and
- * fits the 64 KiB stacks of WebAssembly. */
-static tg_status read_halves(tg_file *f, const tg_file_tensor *t, float *dst, uint64_t first,
+ * fits the 64 KiB stacks of WebAssembly. offset is of the first of them in the file. */
+static tg_status read_halves(tg_file *f, const tg_file_tensor *t, float *dst, uint64_t offset,
                              size_t n_elems) {
     uint16_t bits[1024];
     while (n_elems > 0) {
         const size_t n = n_elems < 1024 ? n_elems : 1024;
-        TG_TRY(read_span(f, &f->window[0], t->name, t->offset + 2 * first, bits, 2 * n));
+        TG_TRY(read_span(f, &f->window[0], t->name, offset, bits, 2 * n));
         if (t->dtype == TG_FILE_F16) {
             tg_f16_to_f32_n(dst, bits, n);
         } else {
             tg_bf16_to_f32_n(dst, bits, n);
         }
+        dst += n;
+        offset += 2 * n;
+        n_elems -= n;
+    }
+    return TG_OK;
+}
+
+/* Row by row where others lie between; a whole tensor that lies alone is one row. */
+static tg_status read_rows(tg_file *f, const tg_file_tensor *t, float *dst, uint64_t first,
+                           size_t n_elems) {
+    const uint64_t elem_bytes = t->dtype == TG_FILE_F32 ? 4 : 2;
+    const uint64_t row_elems = t->row_elems ? t->row_elems : t->elems;
+    while (n_elems > 0) {
+        const uint64_t row = first / row_elems, col = first % row_elems;
+        const size_t n = row_elems - col < n_elems ? (size_t)(row_elems - col) : n_elems;
+        const uint64_t offset = t->offset + row * t->row_step_bytes + col * elem_bytes;
+        TG_TRY(t->dtype == TG_FILE_F32 ? read_span(f, &f->window[0], t->name, offset, dst, 4 * n)
+                                       : read_halves(f, t, dst, offset, n));
         dst += n;
         first += n;
         n_elems -= n;
@@ -328,10 +355,8 @@ tg_status tg_file_read_f32(tg_file *file, const tg_file_tensor *tensor, float *d
     }
     switch (t->dtype) {
     case TG_FILE_F32:
-        return read_span(file, &file->window[0], t->name, t->offset + 4 * first_elem, dst,
-                         4 * n_elems);
     case TG_FILE_F16:
-    case TG_FILE_BF16: return read_halves(file, t, dst, first_elem, n_elems);
+    case TG_FILE_BF16: return read_rows(file, t, dst, first_elem, n_elems);
     case TG_FILE_INT4: return read_int4(file, t, dst, first_elem, n_elems);
     }
     return tg_fail(file->ctx, TG_E_INTERNAL, "%s: tensor %s: an element type without a reader",

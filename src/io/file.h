@@ -21,6 +21,7 @@
 #include "base/json.h"
 #include "base/libc.h"
 #include "base/mem.h"
+#include "base/sha256.h"
 #include "io/manifest.h"
 #include "io/reader.h"
 
@@ -62,6 +63,10 @@ typedef struct tg_file_tensor {
     uint64_t elems;
     uint64_t offset, bytes; /* of the elements in the file; for int4: of the nibbles */
     uint64_t scale_offset;  /* int4 alone: of the f16 scales, one a block */
+    /* A tensor that lies in the columns of a wider one: so many elements together, and the bytes
+     * from one such row to the next. row_elems 0: all elements lie together. */
+    uint64_t row_elems, row_step_bytes;
+    const char *stored_as; /* its name in the file, or of the one that it is part of; NULL: name */
 } tg_file_tensor;
 
 /* ----------------------------------------------------------------------------------------- file */
@@ -82,8 +87,8 @@ typedef struct tg_file_window {
 typedef struct tg_file {
     tg_ctx *ctx; /* for the errors and memory of every later call */
     const char *path;
-    const char *format; /* "tinygpt v1" ... "tinygpt v3" */
-    uint32_t version;   /* of the format */
+    const char *format; /* "tinygpt v1" ... "tinygpt v3", "safetensors" */
+    uint32_t version;   /* whose keys the header has: 1, 2 or 3; 0: it is empty */
     uint64_t total_bytes;
     tg_gpt_config config; /* checked: within tg_gpt_config_check */
     tg_manifest manifest;
@@ -125,6 +130,14 @@ void tg_file_close(tg_file *file); /* NULL is fine */
  */
 tg_status tg_file_open_newest(tg_ctx *ctx, const char *path, tg_file **out, bool *used_prev);
 
+/* The same in slices, for files that take long to read. path is borrowed until deinit, which may
+ * come at any time: what was opened and not taken (out) is closed. */
+typedef struct tg_opening tg_opening;
+tg_status tg_opening_new(tg_ctx *ctx, const char *path, tg_opening **out);
+/* TG_PENDING: call again. Deadlines are on tg_time_ms's clock, 0: none. */
+tg_status tg_opening_go_on(tg_opening *o, double deadline_ms, tg_file **out, bool *used_prev);
+void tg_opening_free(tg_opening *o); /* NULL is fine */
+
 /* NULL if there is none. O(log n). Valid as long as the file. */
 const tg_file_tensor *tg_file_find(const tg_file *file, const char *name);
 
@@ -149,6 +162,18 @@ tg_status tg_file_check_chunks(tg_file *file);
  */
 tg_status tg_file_check_all(tg_file *file);
 
+/* Both in slices. Zero-initialised it has not begun; deinit at any time, before the file closes. */
+typedef struct tg_checking {
+    enum { TG_CHECKING_CHUNKS, TG_CHECKING_HASH, TG_CHECKING_NUMBERS, TG_CHECKING_DONE } stage;
+    uint64_t next; /* chunk, byte or element, by the stage */
+    size_t tensor; /* whose element it is */
+    tg_sha256 sha;
+    float *piece; /* room for what is read at once */
+} tg_checking;
+/* Goes through the stages before `until`: TG_CHECKING_HASH means the chunks alone. */
+tg_status tg_checking_go_on(tg_checking *c, tg_file *file, int until, double deadline_ms);
+void tg_checking_deinit(tg_checking *c, tg_file *file);
+
 /* --------------------------------------------------------------- for the formats of this folder */
 
 /* One line of formats.def makes one of these, and the prototypes of its two functions. */
@@ -169,6 +194,19 @@ tg_status tg_file_set_header(tg_file *file, const char *text, size_t n_bytes);
 
 /* Sets a config that was checked, and the manifest that follows from it. */
 tg_status tg_file_set_config(tg_file *file, const tg_gpt_config *config);
+
+/*
+ * All that is wrong with a table, for one message: the first ones by name, the rest by number. One
+ * error that lists ten missing tensors says "another architecture"; the first of ten errors would
+ * say "a broken file". Zero-initialised: nothing is wrong.
+ */
+typedef struct tg_complaints {
+    char text[640];
+    size_t length, n, n_left_out;
+} tg_complaints;
+TG_PRINTF(2, 3) void tg_complain(tg_complaints *c, const char *format, ...);
+/* TG_OK if there are none, else one TG_E_FORMAT. */
+tg_status tg_complaints_status(const tg_file *file, const tg_complaints *c);
 
 /*
  * Sets tensor, n_tensors, has_moments, dtype and by_name out of a table [n] in any order. Checks

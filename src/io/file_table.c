@@ -7,49 +7,19 @@
  */
 #include "io/file.h"
 
+#include "base/sort.h"
+
 /* ---------------------------------------------------------------------------------------- order */
 
-/*
- * Names are sorted through an array of numbers, since the table keeps the order of the file.
- * Heapsort: no recursion, no extra memory, and no choice of names makes it slow, as it would a
- * hash table or quicksort. The names come from a file, so somebody may have chosen them.
- *
- * Here the children of place i are 2i+1 and 2i+2, and every parent is at or above its children,
- * except perhaps `root`, which sinks to where it belongs.
- */
-static void sift_down(const tg_file_tensor *table, uint32_t *order, size_t root, size_t n) {
-    for (;;) {
-        size_t child = 2 * root + 1;
-        if (child >= n) {
-            return;
-        }
-        if (child + 1 < n && strcmp(table[order[child]].name, table[order[child + 1]].name) < 0) {
-            child++;
-        }
-        if (strcmp(table[order[root]].name, table[order[child]].name) >= 0) {
-            return;
-        }
-        const uint32_t swap = order[root];
-        order[root] = order[child];
-        order[child] = swap;
-        root = child;
-    }
+/* Names are sorted through an array of numbers, since the table keeps the order of the file. They
+ * come from a file, so somebody may have chosen them. */
+static bool name_before(const void *user, uint32_t a, uint32_t b) {
+    const tg_file_tensor *table = user;
+    return strcmp(table[a].name, table[b].name) < 0;
 }
 
-/* Builds the heap from its last parent upwards; then the largest goes behind the rest, n times. */
 static void sort_by_name(const tg_file_tensor *table, uint32_t *order, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        order[i] = (uint32_t)i;
-    }
-    for (size_t i = n / 2; i-- > 0;) {
-        sift_down(table, order, i, n);
-    }
-    for (size_t left = n; left > 1; left--) {
-        const uint32_t largest = order[0];
-        order[0] = order[left - 1];
-        order[left - 1] = largest;
-        sift_down(table, order, 0, left - 1);
-    }
+    tg_sort_numbers(order, n, name_before, table);
 }
 
 /* Binary search. Of several equal names any one is found; they are complained about elsewhere. */
@@ -77,18 +47,8 @@ const tg_file_tensor *tg_file_find(const tg_file *file, const char *name) {
 
 /* ------------------------------------------------------------------------------------- matching */
 
-/*
- * All that is wrong with a table, for one message: the first ones by name, the rest by number.
- * One error that lists ten missing tensors says "another architecture"; the first of ten errors
- * would say "a broken file".
- */
-typedef struct complaints {
-    char text[640];
-    size_t length, n, n_left_out;
-} complaints;
-
 /* Takes what fits whole; a line that was cut could name a tensor that does not exist. */
-TG_PRINTF(2, 3) static void complain(complaints *c, const char *format, ...) {
+void tg_complain(tg_complaints *c, const char *format, ...) {
     va_list args;
     va_start(args, format);
     char line[192];
@@ -102,6 +62,18 @@ TG_PRINTF(2, 3) static void complain(complaints *c, const char *format, ...) {
     }
     c->length += (size_t)snprintf(c->text + c->length, sizeof c->text - c->length, "%s%s",
                                   c->length ? "; " : "", line);
+}
+
+tg_status tg_complaints_status(const tg_file *file, const tg_complaints *c) {
+    if (c->n == 0) {
+        return TG_OK;
+    }
+    char more[32] = "";
+    if (c->n_left_out) {
+        snprintf(more, sizeof more, "; and %zu more", c->n_left_out);
+    }
+    return tg_fail(file->ctx, TG_E_FORMAT, "%s: tensors do not fit the configuration: %s%s",
+                   file->path, c->text, more);
 }
 
 /* Unused dimensions of have are 1 and of want do not exist: only the used ones are compared. */
@@ -119,22 +91,22 @@ static bool same_shape(const tg_manifest_entry *want, const tg_file_tensor *have
  */
 static const tg_file_tensor *match(const tg_file_tensor *table, const uint32_t *order, size_t n,
                                    const char *prefix, const tg_manifest_entry *want,
-                                   complaints *c) {
+                                   tg_complaints *c) {
     char name[160]; /* manifest names have at most 40 bytes */
     snprintf(name, sizeof name, "%s%s", prefix, want->name);
     const tg_file_tensor *have = find_in(table, order, n, name);
     if (!have) {
-        complain(c, "%s is missing", name);
+        tg_complain(c, "%s is missing", name);
         return NULL;
     }
     if (!same_shape(want, have)) {
         char wanted[TG_SHAPE_BYTES], found[TG_SHAPE_BYTES];
-        complain(c, "%s: want %s, have %s", name,
-                 tg_file_shape_text((uint32_t)want->n_dims, want->dim, wanted),
-                 tg_file_shape_text(have->n_dims, have->dim, found));
+        tg_complain(c, "%s: want %s, have %s", name,
+                    tg_file_shape_text((uint32_t)want->n_dims, want->dim, wanted),
+                    tg_file_shape_text(have->n_dims, have->dim, found));
     }
     if (*prefix && have->dtype != TG_FILE_F32) {
-        complain(c, "%s: want f32, have %s", name, tg_file_dtype_name(have->dtype));
+        tg_complain(c, "%s: want f32, have %s", name, tg_file_dtype_name(have->dtype));
     }
     return have;
 }
@@ -146,34 +118,22 @@ static bool is_moment(const char *name) {
 
 /* Names in the table that stand next to each other once sorted, and are equal. */
 static void find_doubles(const tg_file_tensor *table, const uint32_t *order, size_t n,
-                         complaints *c) {
+                         tg_complaints *c) {
     for (size_t i = 1; i < n; i++) {
         if (strcmp(table[order[i - 1]].name, table[order[i]].name) == 0) {
-            complain(c, "%s is there twice", table[order[i]].name);
+            tg_complain(c, "%s is there twice", table[order[i]].name);
         }
     }
 }
 
 /* Names in the table that the manifest does not know: those that were not taken over. */
 static void find_strangers(const tg_file_tensor *table, size_t n, const tg_file_tensor *taken,
-                           const uint32_t *taken_order, size_t n_taken, complaints *c) {
+                           const uint32_t *taken_order, size_t n_taken, tg_complaints *c) {
     for (size_t i = 0; i < n; i++) {
         if (!find_in(taken, taken_order, n_taken, table[i].name)) {
-            complain(c, "%s is not wanted", table[i].name);
+            tg_complain(c, "%s is not wanted", table[i].name);
         }
     }
-}
-
-static tg_status report(const tg_file *file, const complaints *c) {
-    if (c->n == 0) {
-        return TG_OK;
-    }
-    char more[32] = "";
-    if (c->n_left_out) {
-        snprintf(more, sizeof more, "; and %zu more", c->n_left_out);
-    }
-    return tg_fail(file->ctx, TG_E_FORMAT, "%s: tensors do not fit the configuration: %s%s",
-                   file->path, c->text, more);
 }
 
 /*
@@ -195,7 +155,7 @@ tg_status tg_file_set_tensors(tg_file *file, const tg_file_tensor *table, size_t
         return tg_fail_memory(file->ctx, "table of tensors", n_wanted * sizeof *tensor);
     }
 
-    complaints c = { .n = 0 };
+    tg_complaints c = { .n = 0 };
     sort_by_name(table, order, n);
     find_doubles(table, order, n, &c);
     size_t n_found =
@@ -209,7 +169,7 @@ tg_status tg_file_set_tensors(tg_file *file, const tg_file_tensor *table, size_t
     }
     sort_by_name(tensor, by_name, n_found);
     find_strangers(table, n, tensor, by_name, n_found, &c);
-    TG_TRY(report(file, &c));
+    TG_TRY(tg_complaints_status(file, &c));
 
     file->tensor = tensor;
     file->by_name = by_name;

@@ -420,8 +420,9 @@ tg_status tg_meta_read(tg_file *file, tg_meta *out) {
     if (is_ours && train) {
         return tg_meta_get_train(file->ctx, train, &out->train, &out->train_known);
     }
-    if (!is_ours) {
-        read_v2_options(tg_json_get(file->header, "config"), out);
+    const tg_json *config = tg_json_get(file->header, "config");
+    if (!is_ours && config) { /* a header without our keys has none */
+        read_v2_options(config, out);
     }
     return TG_OK;
 }
@@ -466,9 +467,10 @@ void tg_meta_put_history(tg_json_writer *w, const tg_meta *meta, size_t max_poin
     }
 }
 
-/* No date and no machine: the same run gives the same bytes. */
-void tg_meta_put_v3(tg_json_writer *w, const tg_gpt_config *config, int64_t step,
-                    const tg_meta *meta) {
+/* No date and no machine: the same run gives the same bytes. The order of members is part of that,
+ * so members that every file has are put here alone. */
+void tg_meta_begin_v3(tg_json_writer *w, const tg_gpt_config *config, int64_t step,
+                      const tg_meta *meta) {
     tg_json_begin_object(w);
     tg_json_key(w, "family");
     tg_json_put_string(w, "tinygpt");
@@ -484,6 +486,9 @@ void tg_meta_put_v3(tg_json_writer *w, const tg_gpt_config *config, int64_t step
         tg_meta_put_train(w, &meta->train, meta->train_known);
     }
     tg_meta_put_history(w, meta, 0);
+}
+
+void tg_meta_end_v3(tg_json_writer *w) {
     tg_json_key(w, "tool");
     tg_json_put_string(w, "tinygpt " TG_VERSION_TEXT);
     tg_json_end_object(w);

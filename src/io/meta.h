@@ -56,10 +56,12 @@ void tg_meta_put_train(tg_json_writer *w, const tg_train_options *train, uint32_
  * every k-th, counted back from the last one. 0: all. */
 void tg_meta_put_history(tg_json_writer *w, const tg_meta *meta, size_t max_points);
 
-/* The whole JSON of a v3 file: family, config, tokenizer, step, train, history, tool. run/ writes a
- * richer one out of the calls above; docs/format-tgpt.md lists the keys. */
-void tg_meta_put_v3(tg_json_writer *w, const tg_gpt_config *config, int64_t step,
-                    const tg_meta *meta);
+/* The JSON of a v3 file: an object with family, config, tokenizer, step, train and history, then
+ * what the caller has to add (run/ puts "text" and "run" there), then tool and the object's end.
+ * docs/format-tgpt.md lists the keys. */
+void tg_meta_begin_v3(tg_json_writer *w, const tg_gpt_config *config, int64_t step,
+                      const tg_meta *meta);
+void tg_meta_end_v3(tg_json_writer *w);
 
 /* Of the six options that "config" of v1 and v2 has a place for, those that are known. */
 void tg_meta_put_v2_options(tg_json_writer *w, const tg_meta *meta);

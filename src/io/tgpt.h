@@ -48,6 +48,17 @@ typedef struct tg_weights {
     bool has_moments; /* false: only TG_PART_WEIGHT is ever asked for */
 } tg_weights;
 
+/* A file that is being written, in slices: see io/saving.h. The _saving calls below take what their
+ * _save calls take; weights->user and path's folder must stay until tg_saving_free. */
+typedef struct tg_saving tg_saving;
+
+/* Writes on until the deadline (of tg_time_ms; 0: none). TG_PENDING: call again. TG_OK: the file is
+ * there. After an error, or if it is freed before, path is untouched. */
+tg_status tg_saving_go_on(tg_saving *s, double deadline_ms);
+void tg_saving_free(tg_saving *s); /* NULL is fine */
+/* All the rest at once, and free. */
+tg_status tg_saving_finish(tg_saving *s);
+
 /* ------------------------------------------------------------------------------------------- v1,
  * v2 */
 
@@ -61,6 +72,9 @@ typedef struct tg_weights {
 tg_status tg_tgpt2_save(tg_ctx *ctx, const char *path, tg_file_kind kind,
                         const tg_gpt_config *config, int64_t step, const tg_meta *meta,
                         const tg_weights *weights, bool keep_prev);
+tg_status tg_tgpt2_saving(tg_ctx *ctx, const char *path, tg_file_kind kind,
+                          const tg_gpt_config *config, int64_t step, const tg_meta *meta,
+                          const tg_weights *weights, bool keep_prev, tg_saving **out);
 
 /* -----------------------------------------------------------------------------------------------
  * v3 */
@@ -68,10 +82,12 @@ tg_status tg_tgpt2_save(tg_ctx *ctx, const char *path, tg_file_kind kind,
 /*
  * A whole v3 file in one call: all weights as f32, then, if weights->has_moments, all first and all
  * second moments. meta_json is an object with at least "family", "config" and "step", such as
- * tg_meta_put_v3 writes; it is checked as a reader would, before anything is written.
+ * tg_meta_begin_v3 begins; it is checked as a reader would, before anything is written.
  */
 tg_status tg_tgpt3_save(tg_ctx *ctx, const char *path, const char *meta_json, size_t meta_bytes,
                         const tg_weights *weights, bool keep_prev);
+tg_status tg_tgpt3_saving(tg_ctx *ctx, const char *path, const char *meta_json, size_t meta_bytes,
+                          const tg_weights *weights, bool keep_prev, tg_saving **out);
 
 /*
  * The same by hand, for other types or orders of tensors:

@@ -21,7 +21,7 @@
 #include "dtype/dtype.h"
 #include "io/file.h"
 #include "io/quant.h"
-#include "io/tgpt.h"
+#include "io/saving.h"
 
 /* A v3 file begins with the same four letters, so its probe is asked before this one. */
 #define MAGIC "TGPT"
@@ -285,20 +285,20 @@ tg_status tg_tgpt2_open(tg_file *file) {
 
 /* -------------------------------------------------------------------------------------- writing */
 
-#define PIECE_ELEMS 16384u /* a multiple of a block */
-#define HISTORY_MAX 512u   /* points, as the original keeps */
-#define F16_LIMIT   65520  /* the least number that rounds to infinity as f16 */
+#define HISTORY_MAX 512u  /* points, as the original keeps */
+#define F16_LIMIT   65520 /* the least number that rounds to infinity as f16 */
 
-/* What all parts of a save need; lives for one call. Numbers are written as they lie in memory
- * where that is little-endian 32 or 16 bits: all machines that this is built for are. */
-typedef struct writer {
-    tg_ctx *ctx;
+/* Numbers are written as they lie in memory where that is little-endian 32 or 16 bits: all machines
+ * that this is built for are. */
+typedef struct v2_saving {
+    tg_saving base;
+    tg_arena arena; /* path, manifest */
     const char *path;
-    tg_save *save;
-    const tg_manifest *manifest;
-    const tg_weights *weights;
-    float *piece; /* [PIECE_ELEMS] */
-} writer;
+    tg_manifest manifest;
+    const struct body *body;
+    tg_save *save; /* NULL once it is committed */
+    bool keep_prev;
+} v2_saving;
 
 /* For the original's other programs: the layout does not depend on it, but they look for it. */
 static void put_manifest(tg_json_writer *w, const tg_manifest *m) {
@@ -371,14 +371,15 @@ static void put_header(tg_buf *out, unsigned version, const struct body *body,
 }
 
 /* The header is built in memory first, because its length stands before it. */
-static tg_status write_head(writer *w, unsigned version, const struct body *body,
-                            const tg_gpt_config *config, int64_t step, const tg_meta *meta) {
+static tg_status write_head(v2_saving *w, unsigned version, const tg_gpt_config *config,
+                            int64_t step, const tg_meta *meta) {
+    tg_ctx *ctx = w->base.ctx;
     tg_buf json;
-    tg_buf_init(&json, &w->ctx->mem);
-    put_header(&json, version, body, config, meta, w->manifest);
-    tg_status status = tg_buf_status(w->ctx, &json, w->path);
+    tg_buf_init(&json, &ctx->mem);
+    put_header(&json, version, w->body, config, meta, &w->manifest);
+    tg_status status = tg_buf_status(ctx, &json, w->path);
     if (status == TG_OK && json.length > UINT32_MAX) {
-        status = tg_fail(w->ctx, TG_E_RANGE, "%s: header: want less than 4 GiB, have %zu bytes",
+        status = tg_fail(ctx, TG_E_RANGE, "%s: header: want less than 4 GiB, have %zu bytes",
                          w->path, json.length);
     }
     if (status == TG_OK) {
@@ -396,35 +397,28 @@ static tg_status write_head(writer *w, unsigned version, const struct body *body
 
 /* Weights that would come back as infinity are refused, as are those that are no numbers. limit is
  * the least magnitude that is too large; no comparison is true for a NaN. */
-static tg_status want_below(const writer *w, size_t tensor, uint64_t first, size_t n, float limit) {
+static tg_status want_below(const v2_saving *w, size_t tensor, uint64_t first, size_t n,
+                            float limit) {
+    const float *piece = w->base.piece;
     for (size_t i = 0; i < n; i++) {
-        if (!(w->piece[i] < limit && w->piece[i] > -limit)) {
-            return tg_fail(w->ctx, TG_E_RANGE,
+        if (!(piece[i] < limit && piece[i] > -limit)) {
+            return tg_fail(w->base.ctx, TG_E_RANGE,
                            "%s: tensor %s: element %" PRIu64
                            ": want a number of a magnitude below %g in this format, have %g",
-                           w->path, w->manifest->entry[tensor].name, first + i, (double)limit,
-                           (double)w->piece[i]);
+                           w->path, w->manifest.entry[tensor].name, first + i, (double)limit,
+                           (double)piece[i]);
         }
     }
     return TG_OK;
 }
 
-/* What becomes of a piece of a tensor on its way into the file. */
-typedef tg_status (*put_fn)(writer *w, size_t tensor, uint64_t first, size_t n);
-
-static tg_status put_f32(writer *w, size_t tensor, uint64_t first, size_t n) {
-    (void)tensor;
-    (void)first;
-    return tg_save_write(w->save, w->piece, n * sizeof *w->piece);
-}
-
-/* n is at most PIECE_ELEMS; the halves pass through 2 KiB of stack. */
-static tg_status put_f16(writer *w, size_t tensor, uint64_t first, size_t n) {
+/* The halves pass through 2 KiB of stack. */
+static tg_status put_f16(v2_saving *w, size_t tensor, uint64_t first, size_t n) {
     TG_TRY(want_below(w, tensor, first, n, F16_LIMIT));
     uint16_t bits[1024];
     for (size_t done = 0; done < n; done += 1024) {
         const size_t part = n - done < 1024 ? n - done : 1024;
-        tg_f16_from_f32_n(bits, w->piece + done, part);
+        tg_f16_from_f32_n(bits, w->base.piece + done, part);
         TG_TRY(tg_save_write(w->save, bits, part * sizeof *bits));
     }
     return TG_OK;
@@ -432,13 +426,13 @@ static tg_status put_f16(writer *w, size_t tensor, uint64_t first, size_t n) {
 
 /* Each block is encoded twice, once for its scale and once for its nibbles. Keeping either would
  * take memory in the size of the model. A piece is a whole number of blocks. */
-static tg_status put_int4(writer *w, size_t tensor, uint64_t first, size_t n, bool scales) {
+static tg_status put_int4(v2_saving *w, size_t tensor, uint64_t first, size_t n, bool scales) {
     TG_TRY(want_below(w, tensor, first, n, 7 * F16_LIMIT));
     for (size_t done = 0; done < n; done += TG_INT4_BLOCK) {
         uint8_t nibbles[TG_INT4_NIBBLE_BYTES], bytes[TG_INT4_SCALE_BYTES];
         uint16_t scale;
-        tg_int4_encode(w->piece + done, n - done < TG_INT4_BLOCK ? n - done : TG_INT4_BLOCK, &scale,
-                       nibbles);
+        tg_int4_encode(w->base.piece + done, n - done < TG_INT4_BLOCK ? n - done : TG_INT4_BLOCK,
+                       &scale, nibbles);
         tg_put_u16(bytes, scale);
         TG_TRY(scales ? tg_save_write(w->save, bytes, sizeof bytes)
                       : tg_save_write(w->save, nibbles, sizeof nibbles));
@@ -446,58 +440,45 @@ static tg_status put_int4(writer *w, size_t tensor, uint64_t first, size_t n, bo
     return TG_OK;
 }
 
-static tg_status put_int4_scales(writer *w, size_t tensor, uint64_t first, size_t n) {
-    return put_int4(w, tensor, first, n, true);
-}
-
-static tg_status put_int4_nibbles(writer *w, size_t tensor, uint64_t first, size_t n) {
-    return put_int4(w, tensor, first, n, false);
-}
-
-/* Piece by piece; moments that the source does not have are zeros, which is how a run begins. In
- * f32 the layout has no way to leave them out: one of the original's programs would take the body
- * for f16. first counts elements of the tensor and is a multiple of PIECE_ELEMS. */
-static tg_status write_tensor(writer *w, size_t tensor, tg_part part, put_fn put) {
-    const uint64_t elems = w->manifest->entry[tensor].elems;
-    for (uint64_t first = 0; first < elems;) {
-        const size_t n = elems - first < PIECE_ELEMS ? (size_t)(elems - first) : PIECE_ELEMS;
-        if (part == TG_PART_WEIGHT || w->weights->has_moments) {
-            TG_TRY(w->weights->read(w->weights->user, tensor, part, first, n, w->piece));
-        } else {
-            memset(w->piece, 0, n * sizeof *w->piece);
-        }
-        TG_TRY(put(w, tensor, first, n));
-        first += n;
-    }
-    return TG_OK;
-}
+/* ------------------------------------------------------------------------------------ a whole file
+ */
 
 /* The layouts of the table on top, once more, from the other side. Nothing here writes an offset:
- * that the order is right is what makes them right. */
-static tg_status write_body(writer *w, const struct body *body) {
-    const size_t n = w->manifest->n;
-    switch (body->dtype) {
-    case TG_FILE_F32:
-        for (size_t i = 0; i < n; i++) {
-            TG_TRY(write_tensor(w, i, TG_PART_WEIGHT, put_f32));
-            TG_TRY(write_tensor(w, i, TG_PART_ADAM_M, put_f32));
-            TG_TRY(write_tensor(w, i, TG_PART_ADAM_V, put_f32));
-        }
-        return TG_OK;
-    case TG_FILE_INT4: /* all scales come before all nibbles, so the weights are asked for twice */
-        for (size_t i = 0; i < n; i++) {
-            TG_TRY(write_tensor(w, i, TG_PART_WEIGHT, put_int4_scales));
-        }
-        for (size_t i = 0; i < n; i++) {
-            TG_TRY(write_tensor(w, i, TG_PART_WEIGHT, put_int4_nibbles));
-        }
-        return TG_OK;
-    default:
-        for (size_t i = 0; i < n; i++) {
-            TG_TRY(write_tensor(w, i, TG_PART_WEIGHT, put_f16));
-        }
+ * that the order is right is what makes them right. In f32 the layout has no way to leave moments
+ * out: one of the original's programs would take the body for f16. In int4 all scales come before
+ * all nibbles, so the weights are asked for twice. */
+static tg_status v2_write(tg_saving *s) {
+    v2_saving *w = (v2_saving *)s;
+    const tg_file_dtype dtype = w->body->dtype;
+    const size_t n_tensors = s->manifest->n, turn = s->turn;
+    const size_t per_tensor = dtype == TG_FILE_F32 ? 3 : dtype == TG_FILE_INT4 ? 2 : 1;
+    if (turn == per_tensor * n_tensors) {
         return TG_OK;
     }
+    const size_t tensor = dtype == TG_FILE_F32 ? turn / 3 : turn % n_tensors;
+    const tg_part part = dtype == TG_FILE_F32 ? (tg_part)(turn % 3) : TG_PART_WEIGHT;
+    uint64_t first;
+    size_t n;
+    TG_TRY(tg_saving_read(s, tensor, part, &first, &n));
+    switch (dtype) {
+    case TG_FILE_F32: TG_TRY(tg_save_write(w->save, s->piece, n * sizeof *s->piece)); break;
+    case TG_FILE_INT4: TG_TRY(put_int4(w, tensor, first, n, turn < n_tensors)); break;
+    default: TG_TRY(put_f16(w, tensor, first, n));
+    }
+    return TG_PENDING;
+}
+
+static tg_status v2_commit(tg_saving *s) {
+    v2_saving *w = (v2_saving *)s;
+    tg_save *save = w->save;
+    w->save = NULL;
+    return tg_save_commit(save, w->keep_prev);
+}
+
+static void v2_drop(tg_saving *s) {
+    v2_saving *w = (v2_saving *)s;
+    tg_save_abort(w->save);
+    tg_arena_deinit(&w->arena);
 }
 
 /* Version and body of a kind; false for a kind that is not one of these. v1 is f32 alone. */
@@ -508,17 +489,34 @@ static bool kind_of(tg_file_kind kind, unsigned *version, const struct body **bo
     case TG_FILE_V2_F32: *body = &bodies[0]; return true;
     case TG_FILE_V2_F16: *body = &bodies[1]; return true;
     case TG_FILE_V2_INT4: *body = &bodies[2]; return true;
-    case TG_FILE_V3: break;
+    case TG_FILE_V3:
+    case TG_FILE_SAFETENSORS: break;
     }
     return false;
 }
 
+/* The head is written here, so meta is not needed afterwards. */
+static tg_status begin(v2_saving *w, const char *path, unsigned version,
+                       const tg_gpt_config *config, int64_t step, const tg_meta *meta) {
+    tg_ctx *ctx = w->base.ctx;
+    w->path = tg_arena_strdup(&w->arena, path);
+    if (!w->path) {
+        return tg_fail_memory(ctx, path, strlen(path) + 1);
+    }
+    TG_TRY(tg_manifest_new(ctx, &w->arena, config, &w->manifest));
+    w->base.manifest = &w->manifest;
+    TG_TRY(tg_save_begin(ctx, path, &w->save));
+    return write_head(w, version, config, step, meta);
+}
+
 /* All that can be known to be wrong is refused before the temporary file exists. */
-tg_status tg_tgpt2_save(tg_ctx *ctx, const char *path, tg_file_kind kind,
-                        const tg_gpt_config *config, int64_t step, const tg_meta *meta,
-                        const tg_weights *weights, bool keep_prev) {
+tg_status tg_tgpt2_saving(tg_ctx *ctx, const char *path, tg_file_kind kind,
+                          const tg_gpt_config *config, int64_t step, const tg_meta *meta,
+                          const tg_weights *weights, bool keep_prev, tg_saving **out) {
+    static const tg_saving_format format = { v2_write, v2_commit, v2_drop };
     unsigned version;
     const struct body *body;
+    *out = NULL;
     if (!kind_of(kind, &version, &body)) {
         return tg_fail(ctx, TG_E_ARG, "%s: want a kind of v1 or v2, have number %d", path,
                        (int)kind);
@@ -528,27 +526,26 @@ tg_status tg_tgpt2_save(tg_ctx *ctx, const char *path, tg_file_kind kind,
                        "%s: step: want 0..2147483647 in this format, have %" PRId64, path, step);
     }
     TG_TRY(tg_gpt_config_check(ctx, path, config));
-    tg_arena arena;
-    tg_manifest manifest;
-    tg_arena_init(&arena, &ctx->mem);
-    writer w = { .ctx = ctx, .path = path, .manifest = &manifest, .weights = weights };
-    w.piece = tg_arena_array(&arena, PIECE_ELEMS, sizeof *w.piece);
-    tg_status status = w.piece ? tg_manifest_new(ctx, &arena, config, &manifest)
-                               : tg_fail_memory(ctx, path, PIECE_ELEMS * sizeof *w.piece);
-    if (status == TG_OK) {
-        status = tg_save_begin(ctx, path, &w.save);
+    v2_saving *w = tg_saving_new(ctx, path, &format, sizeof *w, TG_SAVING_PIECE_ELEMS, weights);
+    if (!w) {
+        return TG_E_MEMORY;
     }
-    if (status == TG_OK) {
-        status = write_head(&w, version, body, config, step, meta);
-        if (status == TG_OK) {
-            status = write_body(&w, body);
-        }
-        if (status == TG_OK) {
-            status = tg_save_commit(w.save, keep_prev);
-        } else {
-            tg_save_abort(w.save);
-        }
+    tg_arena_init(&w->arena, &ctx->mem);
+    w->body = body;
+    w->keep_prev = keep_prev;
+    const tg_status status = begin(w, path, version, config, step, meta);
+    if (status != TG_OK) {
+        tg_saving_free(&w->base);
+        return status;
     }
-    tg_arena_deinit(&arena);
-    return status;
+    *out = &w->base;
+    return TG_OK;
+}
+
+tg_status tg_tgpt2_save(tg_ctx *ctx, const char *path, tg_file_kind kind,
+                        const tg_gpt_config *config, int64_t step, const tg_meta *meta,
+                        const tg_weights *weights, bool keep_prev) {
+    tg_saving *s;
+    TG_TRY(tg_tgpt2_saving(ctx, path, kind, config, step, meta, weights, keep_prev, &s));
+    return tg_saving_finish(s);
 }

@@ -13,7 +13,7 @@
  */
 #include "base/crc.h"
 #include "base/sha256.h"
-#include "io/tgpt.h"
+#include "io/saving.h"
 #include "io/tgpt_v3.h"
 
 #define N_SECTIONS   5u
@@ -336,7 +336,12 @@ void tg_tgpt3_abort(tg_tgpt3_writer *w) {
 
 /* --------------------------------------------------------------------------------- a whole file */
 
-#define PIECE_ELEMS 16384u
+typedef struct v3_saving {
+    tg_saving base;
+    tg_tgpt3_writer *writer; /* NULL once it is committed */
+    size_t n_parts;
+    bool keep_prev;
+} v3_saving;
 
 /* The order of tg_part: prefixes by its numbers. Names of moments are those of the weights with a
  * prefix, by which a reader finds them (file_table.c). */
@@ -352,39 +357,56 @@ static tg_status declare_all(tg_tgpt3_writer *w, size_t n_parts) {
     return TG_OK;
 }
 
-/* In the order of the declarations, piece by piece: memory for 64 KiB, whatever the model. */
-static tg_status write_all(tg_tgpt3_writer *w, size_t n_parts, const tg_weights *weights,
-                           float *piece) {
-    const tg_manifest *m = &w->picture.manifest;
-    for (size_t i = 0; i < n_parts * m->n; i++) {
-        const size_t tensor = i % m->n;
-        const uint64_t elems = m->entry[tensor].elems;
-        for (uint64_t first = 0; first < elems;) {
-            const size_t n = elems - first < PIECE_ELEMS ? (size_t)(elems - first) : PIECE_ELEMS;
-            TG_TRY(weights->read(weights->user, tensor, (tg_part)(i / m->n), first, n, piece));
-            TG_TRY(tg_tgpt3_write(w, piece, n * sizeof *piece));
-            first += n;
-        }
+/* In the order of the declarations: weights first, then all m, then all v. Whoever reads only
+ * weights reads the front of DATA. */
+static tg_status v3_write(tg_saving *s) {
+    const v3_saving *v = (const v3_saving *)s;
+    const size_t n_tensors = s->manifest->n, turn = s->turn;
+    uint64_t first;
+    size_t n;
+    if (turn == v->n_parts * n_tensors) {
+        return TG_OK;
     }
+    TG_TRY(tg_saving_read(s, turn % n_tensors, (tg_part)(turn / n_tensors), &first, &n));
+    TG_TRY(tg_tgpt3_write(v->writer, s->piece, n * sizeof *s->piece));
+    return TG_PENDING;
+}
+
+static tg_status v3_commit(tg_saving *s) {
+    v3_saving *v = (v3_saving *)s;
+    tg_tgpt3_writer *w = v->writer;
+    v->writer = NULL;
+    return tg_tgpt3_commit(w, v->keep_prev);
+}
+
+static void v3_drop(tg_saving *s) { tg_tgpt3_abort(((v3_saving *)s)->writer); }
+
+tg_status tg_tgpt3_saving(tg_ctx *ctx, const char *path, const char *meta_json, size_t meta_bytes,
+                          const tg_weights *weights, bool keep_prev, tg_saving **out) {
+    static const tg_saving_format format = { v3_write, v3_commit, v3_drop };
+    *out = NULL;
+    v3_saving *v = tg_saving_new(ctx, path, &format, sizeof *v, TG_SAVING_PIECE_ELEMS, weights);
+    if (!v) {
+        return TG_E_MEMORY;
+    }
+    v->n_parts = weights->has_moments ? 3 : 1;
+    v->keep_prev = keep_prev;
+    tg_status status = tg_tgpt3_begin(ctx, path, meta_json, meta_bytes, &v->writer);
+    if (status == TG_OK) {
+        v->base.manifest = &v->writer->picture.manifest;
+        status = declare_all(v->writer, v->n_parts);
+    }
+    if (status != TG_OK) {
+        tg_saving_free(&v->base);
+        return status;
+    }
+    *out = &v->base;
     return TG_OK;
 }
 
-/* Weights first, then all m, then all v: whoever reads only weights reads the front of DATA. */
 tg_status tg_tgpt3_save(tg_ctx *ctx, const char *path, const char *meta_json, size_t meta_bytes,
                         const tg_weights *weights, bool keep_prev) {
-    const size_t n_parts = weights->has_moments ? 3 : 1;
-    tg_tgpt3_writer *w;
-    TG_TRY(tg_tgpt3_begin(ctx, path, meta_json, meta_bytes, &w));
-    float *piece = tg_alloc(&ctx->mem, PIECE_ELEMS * sizeof *piece);
-    tg_status status =
-        piece ? declare_all(w, n_parts) : tg_fail_memory(ctx, path, PIECE_ELEMS * sizeof *piece);
-    if (status == TG_OK) {
-        status = write_all(w, n_parts, weights, piece);
-    }
-    tg_free(&ctx->mem, piece, PIECE_ELEMS * sizeof *piece);
-    if (status != TG_OK) {
-        tg_tgpt3_abort(w);
-        return status;
-    }
-    return tg_tgpt3_commit(w, keep_prev);
+    tg_saving *s;
+    TG_TRY(tg_tgpt3_saving(ctx, path, meta_json, meta_bytes, weights, keep_prev, &s));
+    return tg_saving_finish(s);
 }

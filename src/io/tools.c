@@ -1,5 +1,5 @@
 /*
- * tools.c - info, check, compare and convert: whole operations on files for the command line.
+ * tools.c - info, compare and convert: whole operations on files for the command line.
  *
  * They hold no tensor in memory, only pieces of PIECE_ELEMS elements, so they work on files that
  * are larger than memory. Text is built whole and handed out in one call: a receiver that stops in
@@ -24,6 +24,7 @@
 #include "base/str.h"
 #include "io/file.h"
 #include "io/meta.h"
+#include "io/safetensors.h"
 #include "io/tgpt.h"
 
 /* 64 KiB of floats: large against the cost of a read, small against the second cache. */
@@ -49,8 +50,9 @@ static const char *loss_text(double loss, char out[TG_NUMBER_BYTES]) {
 }
 
 /* For people: a line a fact, and a line a tensor. Offsets and lengths are those of the file, so
- * that a tensor can be found with a hex editor. Shapes are of the bytes (manifest.h says what trap
- * that is). Facts that the file does not know are left out. */
+ * that a tensor can be found with a hex editor; behind them the name in the file, where that is
+ * another one. Shapes are of the bytes (manifest.h says what trap that is). Facts that the file
+ * does not know are left out. */
 static void put_info_lines(const tg_file *f, const tg_meta *meta, tg_buf *out) {
     char text[TG_NUMBER_BYTES], other[TG_NUMBER_BYTES], shape[TG_SHAPE_BYTES];
     const tg_gpt_config *c = &f->config;
@@ -84,9 +86,10 @@ static void put_info_lines(const tg_file *f, const tg_meta *meta, tg_buf *out) {
                   f->n_tensors);
     for (size_t i = 0; i < f->n_tensors; i++) {
         const tg_file_tensor *t = &f->tensor[i];
-        tg_buf_printf(out, "  %-40s %-5s %-16s %12" PRIu64 " %12" PRIu64 "\n", t->name,
+        tg_buf_printf(out, "  %-40s %-5s %-16s %12" PRIu64 " %12" PRIu64 "%s%s\n", t->name,
                       tg_file_dtype_name(t->dtype), tg_file_shape_text(t->n_dims, t->dim, shape),
-                      t->offset, t->bytes);
+                      t->offset, t->bytes, t->stored_as ? "  " : "",
+                      t->stored_as ? t->stored_as : "");
     }
 }
 
@@ -94,6 +97,10 @@ static void put_tensor(tg_json_writer *w, const tg_file_tensor *t) {
     tg_json_begin_object(w);
     tg_json_key(w, "name");
     tg_json_put_string(w, t->name);
+    if (t->stored_as) {
+        tg_json_key(w, "storedAs");
+        tg_json_put_string_n(w, t->stored_as, strlen(t->stored_as));
+    }
     tg_json_key(w, "dtype");
     tg_json_put_string(w, tg_file_dtype_name(t->dtype));
     tg_json_key(w, "shape");
@@ -157,19 +164,6 @@ tg_status tg_io_info(tg_ctx *ctx, const char *path, bool json, tg_text_fn write,
         (json ? put_info_json : put_info_lines)(f, &meta, &text);
         status = deliver(ctx, &text, write, user);
         tg_buf_deinit(&text);
-    }
-    tg_file_close(f);
-    return status;
-}
-
-/* The history is read as well: in v3 a header that cannot be understood is damage. */
-tg_status tg_io_check(tg_ctx *ctx, const char *path) {
-    tg_file *f;
-    tg_meta meta;
-    TG_TRY(tg_file_open(ctx, path, &f));
-    tg_status status = tg_meta_read(f, &meta);
-    if (status == TG_OK) {
-        status = tg_file_check_all(f);
     }
     tg_file_close(f);
     return status;
@@ -392,19 +386,32 @@ static tg_status read_weights(void *user, size_t tensor, tg_part part, uint64_t 
     return tg_file_read_f32(f, &f->tensor[place], out, first_elem, n_elems);
 }
 
-static tg_status convert_to_v3(tg_ctx *ctx, tg_file *in, const char *path_out, const tg_meta *meta,
-                               const tg_weights *weights) {
-    if (in->version == 3) { /* its JSON says more than a tg_meta does, and goes over as it is */
-        return tg_tgpt3_save(ctx, path_out, in->header_text, in->header_bytes, weights, false);
+/* Both layouts hold a v3 header, one as a section, the other as a text in its metadata. */
+static tg_status save_with_json(tg_ctx *ctx, const char *path, tg_file_kind kind,
+                                const tg_gpt_config *config, const char *json, size_t n_bytes,
+                                const tg_weights *weights) {
+    return kind == TG_FILE_V3
+               ? tg_tgpt3_save(ctx, path, json, n_bytes, weights, false)
+               : tg_safetensors_save(ctx, path, config, json, n_bytes, weights, false);
+}
+
+/* A v3 header says more than a tg_meta does, and goes over as it is. */
+static tg_status convert_with_json(tg_ctx *ctx, tg_file *in, const char *path_out,
+                                   tg_file_kind kind, const tg_meta *meta,
+                                   const tg_weights *weights) {
+    if (in->version == 3) {
+        return save_with_json(ctx, path_out, kind, &in->config, in->header_text, in->header_bytes,
+                              weights);
     }
     tg_buf json;
     tg_json_writer w;
     tg_buf_init(&json, &ctx->mem);
     tg_json_writer_init(&w, &json);
-    tg_meta_put_v3(&w, &in->config, in->step, meta);
+    tg_meta_begin_v3(&w, &in->config, in->step, meta);
+    tg_meta_end_v3(&w);
     tg_status status = tg_buf_status(ctx, &json, path_out);
     if (status == TG_OK) {
-        status = tg_tgpt3_save(ctx, path_out, json.data, json.length, weights, false);
+        status = save_with_json(ctx, path_out, kind, &in->config, json.data, json.length, weights);
     }
     tg_buf_deinit(&json);
     return status;
@@ -418,11 +425,37 @@ tg_status tg_io_convert(tg_ctx *ctx, const char *path_in, const char *path_out, 
     TG_TRY(tg_file_open(ctx, path_in, &in));
     const tg_weights weights = { .read = read_weights, .user = in, .has_moments = in->has_moments };
     tg_status status = tg_meta_read(in, &meta);
-    if (status == TG_OK && kind == TG_FILE_V3) {
-        status = convert_to_v3(ctx, in, path_out, &meta, &weights);
+    if (status == TG_OK && (kind == TG_FILE_V3 || kind == TG_FILE_SAFETENSORS)) {
+        status = convert_with_json(ctx, in, path_out, kind, &meta, &weights);
     } else if (status == TG_OK) {
         status = tg_tgpt2_save(ctx, path_out, kind, &in->config, in->step, &meta, &weights, false);
     }
     tg_file_close(in);
+    return status;
+}
+
+/* ---------------------------------------------------------------------------------------- config
+ */
+
+tg_status tg_io_config(tg_ctx *ctx, const char *path, tg_gpt_config *out) {
+    tg_file *f;
+    TG_TRY(tg_file_open(ctx, path, &f));
+    *out = f->config;
+    tg_file_close(f);
+    return TG_OK;
+}
+
+/* One line: programs read it, and the few people who do have tools. */
+tg_status tg_io_transformers_config(tg_ctx *ctx, const tg_gpt_config *config, tg_text_fn write,
+                                    void *user) {
+    tg_buf text;
+    tg_json_writer w;
+    TG_TRY(tg_gpt_config_check(ctx, "config", config));
+    tg_buf_init(&text, &ctx->mem);
+    tg_json_writer_init(&w, &text);
+    tg_gpt2_put_config(&w, config);
+    tg_buf_putc(&text, '\n');
+    const tg_status status = deliver(ctx, &text, write, user);
+    tg_buf_deinit(&text);
     return status;
 }

@@ -1,6 +1,6 @@
 /*
- * tools.h - what the commands info, check, verify and convert do with files; the public header
- * describes the four calls (tg_file_info and so on), which forward to these.
+ * tools.h - what the commands info, verify and convert do with files; the public header
+ * describes the calls (tg_file_info and so on), which forward to these.
  */
 #ifndef TG_IO_TOOLS_H
 #define TG_IO_TOOLS_H
@@ -11,9 +11,6 @@
 /* Describes a file without reading its tensors, as lines or as one JSON object. TG_STOPPED if write
  * asked for it. */
 tg_status tg_io_info(tg_ctx *ctx, const char *path, bool json, tg_text_fn write, void *user);
-
-/* Every checksum, and that every number is in range. */
-tg_status tg_io_check(tg_ctx *ctx, const char *path);
 
 /*
  * Tensors in the order of the manifest (weights, first moments, second moments) by the bits of
@@ -26,5 +23,12 @@ tg_status tg_io_compare(tg_ctx *ctx, const char *path_a, const char *path_b, boo
 
 /* Reads one file and writes it in another layout. path_out may be path_in. */
 tg_status tg_io_convert(tg_ctx *ctx, const char *path_in, const char *path_out, tg_file_kind kind);
+
+/* The sizes of the model in a file. */
+tg_status tg_io_config(tg_ctx *ctx, const char *path, tg_gpt_config *out);
+
+/* The text of config.json for a model of these sizes. */
+tg_status tg_io_transformers_config(tg_ctx *ctx, const tg_gpt_config *config, tg_text_fn write,
+                                    void *user);
 
 #endif

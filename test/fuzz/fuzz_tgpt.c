@@ -1,5 +1,5 @@
 /*
- * fuzz_tgpt.c - libFuzzer entry for everything that reads .tinygpt files.
+ * fuzz_tgpt.c - libFuzzer entry for everything that reads model files, .tinygpt and .safetensors.
  *
  *     clang-19 -std=c11 -g -O1 -DTG_DEBUG -fsanitize=fuzzer,address,undefined -Iinclude -Isrc
  *         test/fuzz/fuzz_tgpt.c $(find src/base src/dtype src/io -name '*.c') -o fuzz_tgpt
@@ -7,11 +7,12 @@
  *
  * TG_FUZZ_SEEDS names a folder that gets a smallest file of each kind before the run begins.
  *
- * Each input is used twice: as it is, and with all checksums of a v3 file made right, since a CRC
- * would otherwise keep the fuzzer out of everything behind it. A crash, a leak, an undefined
- * operation or a broken promise of file.h (checked below) is a finding.
+ * Each input is used as it is, and again with what would keep the fuzzer out of everything behind
+ * it made right: the checksums of a v3 file, the length of a .safetensors header. A crash, a leak,
+ * an undefined operation or a broken promise of file.h (checked below) is a finding.
  */
 #include "../unit/io_util.h"
+#include "io/safetensors.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -102,6 +103,33 @@ static tg_status save_mixed(tg_ctx *ctx, const char *path, const tg_gpt_config *
     return tg_tgpt3_commit(w, false);
 }
 
+/* Every f32 of the seed is 0, and its own JSON is in its metadata. */
+static tg_status read_zeros(void *user, size_t tensor, tg_part part, uint64_t first, size_t n,
+                            float *out) {
+    (void)user, (void)tensor, (void)part, (void)first;
+    memset(out, 0, n * sizeof *out);
+    return TG_OK;
+}
+
+static tg_status save_safetensors(tg_ctx *ctx, const char *path, const tg_gpt_config *config) {
+    static const char json[] = "{\"family\":\"tinygpt\",\"step\":0,\"config\":{\"layers\":1,"
+                               "\"dModel\":1,\"ctx\":1,\"heads\":1}}";
+    const tg_weights weights = { .read = read_zeros };
+    return tg_safetensors_save(ctx, path, config, json, sizeof json - 1, &weights, false);
+}
+
+/* The header of a .safetensors file ends with its last brace: makes its length say so. */
+static void safetensors_repair(uint8_t *data, size_t n) {
+    if (n <= 8 || data[8] != '{') {
+        return;
+    }
+    size_t end = n;
+    while (end > 8 && data[end - 1] != '}') {
+        end--;
+    }
+    tg_put_u64(data, end - 8);
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
     (void)argc;
     (void)argv;
@@ -114,11 +142,12 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
     char path[512];
     tg_ctx ctx;
     tg_ctx_init(&ctx, NULL, NULL, NULL);
-    for (int i = 0; folder && i < 7; i++) {
+    for (int i = 0; folder && i < 8; i++) {
         snprintf(path, sizeof path, "%s/seed%d.tinygpt", folder, i);
         PROMISE((i < 4   ? tg_tgpt2_save(&ctx, path, kinds[i], &config, 7, &meta, &weights, false)
                  : i < 6 ? model_save_v3(&ctx, path, &config, i == 5, false)
-                         : save_mixed(&ctx, path, &config)) == TG_OK);
+                 : i < 7 ? save_mixed(&ctx, path, &config)
+                         : save_safetensors(&ctx, path, &config)) == TG_OK);
     }
     return 0;
 }
@@ -131,6 +160,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     }
     memcpy(copy, data, n);
     v3_repair(copy, n);
+    safetensors_repair(copy, n);
     if (memcmp(copy, data, n) != 0) {
         try_bytes(copy, n);
     }

@@ -153,7 +153,8 @@ static inline tg_status model_save_v3(tg_ctx *ctx, const char *path, const tg_gp
     tg_json_writer w;
     tg_buf_init(&json, &ctx->mem);
     tg_json_writer_init(&w, &json);
-    tg_meta_put_v3(&w, config, MODEL_STEP, &meta);
+    tg_meta_begin_v3(&w, config, MODEL_STEP, &meta);
+    tg_meta_end_v3(&w);
     tg_status status = tg_buf_status(ctx, &json, "test");
     if (status == TG_OK) {
         status = tg_tgpt3_save(ctx, path, json.data, json.length, &weights, keep_prev);
@@ -210,6 +211,22 @@ static inline void v3_repair(uint8_t *data, size_t n) {
         tg_sha256_update(&sha, data, (size_t)hash);
         tg_sha256_final(&sha, data + hash);
     }
+}
+
+/* ---------------------------------------------------------------------------------------- checking
+ */
+
+/* All that tg_file_check looks at. */
+static inline tg_status check_file(tg_ctx *ctx, const char *path) {
+    tg_file *f;
+    tg_meta meta;
+    TG_TRY(tg_file_open(ctx, path, &f));
+    tg_status status = tg_meta_read(f, &meta);
+    if (status == TG_OK) {
+        status = tg_file_check_all(f);
+    }
+    tg_file_close(f);
+    return status;
 }
 
 #endif

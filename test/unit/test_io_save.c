@@ -18,7 +18,7 @@ static tg_status use_everything(tg_ctx *ctx) {
     bool flag;
     tg_meta meta;
     TG_TRY(model_save_v3(ctx, path, &config, true, true));
-    TG_TRY(tg_io_check(ctx, path));
+    TG_TRY(check_file(ctx, path));
     TG_TRY(tg_io_info(ctx, path, true, NULL, NULL));
     TG_TRY(tg_io_info(ctx, path, false, NULL, NULL));
     TG_TRY(tg_io_compare(ctx, path, path, &flag, NULL, NULL));
@@ -47,7 +47,7 @@ static void survives_failing_allocations(void **state) {
             assert_int_equal(ctx.code, status);
             assert_int_equal(a.live_pieces, 0);
             tg_ctx_init(&ctx, NULL, NULL, NULL);
-            assert_int_equal(tg_io_check(&ctx, path), TG_OK); /* old or new, always whole */
+            assert_int_equal(check_file(&ctx, path), TG_OK); /* old or new, always whole */
         }
         assert_true(i > 50);
     }
@@ -155,7 +155,7 @@ static void reports_failing_reads(void **state) {
             fault_error = EIO;
             fault_countdown = n;
             tg_os_fault = fault;
-            const tg_status status = tg_io_check(&ctx, path);
+            const tg_status status = check_file(&ctx, path);
             tg_os_fault = NULL;
             assert_int_equal(a.live_pieces, 0);
             assert_int_equal(status, fault_countdown ? TG_OK : TG_E_IO);

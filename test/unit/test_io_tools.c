@@ -201,7 +201,7 @@ static void converts_to_v2(void **state) {
         tg_file *f;
         tg_meta meta;
         assert_int_equal(tg_io_convert(&ctx, path, path_b, kinds[i]), TG_OK);
-        assert_int_equal(tg_io_check(&ctx, path_b), TG_OK);
+        assert_int_equal(check_file(&ctx, path_b), TG_OK);
         assert_int_equal(tg_file_open(&ctx, path_b, &f), TG_OK);
         assert_int_equal(tg_meta_read(f, &meta), TG_OK);
         assert_int_equal(f->step, MODEL_STEP);

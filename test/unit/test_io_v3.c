@@ -186,7 +186,8 @@ static bytes meta_part(const tg_gpt_config *config) {
     tg_ctx_init(&ctx, NULL, NULL, NULL);
     tg_buf_init(&json, &ctx.mem);
     tg_json_writer_init(&w, &json);
-    tg_meta_put_v3(&w, config, MODEL_STEP, &meta);
+    tg_meta_begin_v3(&w, config, MODEL_STEP, &meta);
+    tg_meta_end_v3(&w);
     bytes b = bytes_of(json.data, json.length);
     bytes_append(&b, "crc?", 4);
     tg_buf_deinit(&json);

@@ -40,9 +40,9 @@ def sizes(config):
             f"ctx {config.ctx}, vocab {VOCAB}, seed {SEED}")
 
 
-def write(path, lines, values, pattern="%.9g"):
+def write(path, lines, values, pattern="%.9g", script="golden.py"):
     """One golden file: the comment lines, versions, then the values."""
-    made_by = ["written by tools/oracle/golden.py",
+    made_by = [f"written by tools/oracle/{script}",
                f"PyTorch {torch.__version__}, numpy {np.__version__}, "
                f"Python {platform.python_version()}"]
     with open(path, "w") as f:

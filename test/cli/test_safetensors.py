@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""test_safetensors.py - to transformers and back: convert, config.json, and every command on it.
+
+Files are read and made here by the description of the format, with the standard library alone.
+"""
+import json
+import math
+import os
+import shutil
+import struct
+
+from util import (SILENT, check, equal, expect, main, read, text_file, tinygpt, train, whole, write)
+
+
+def parts(path):
+    """Header and data of a .safetensors file."""
+    data = read(path)
+    n = struct.unpack_from("<Q", data)[0]
+    return json.loads(data[8:8 + n]), data[8 + n:]
+
+
+def assemble(path, header, data):
+    text = json.dumps(header).encode()
+    return write(path, struct.pack("<Q", len(text)) + text + data)
+
+
+def export():
+    """A short run as folder/model.safetensors."""
+    expect(train("--steps", "20", "--lr", "1e-2", "--out", "a.tinygpt"), 0, "a run")
+    os.mkdir("folder")
+    expect(tinygpt("convert", "a.tinygpt", "folder/model.safetensors"), 0, "convert",
+           out=["^folder/model.safetensors: safetensors f32", "folder/config.json"])
+
+
+def there_and_back():
+    export()
+    header, data = parts("folder/model.safetensors")
+    metadata = header.pop("__metadata__")
+    equal(metadata["format"], "pt", "format of the metadata")
+    own = json.loads(metadata["tinygpt"])
+    equal((own["step"], own["config"]["ctx"]), (20, 16), "our JSON in the metadata")
+    equal(sorted(header)[:3], ["h.0.attn.c_attn.bias", "h.0.attn.c_attn.weight",
+                               "h.0.attn.c_proj.bias"], "names")
+    equal(header["h.0.attn.c_attn.weight"]["shape"], [16, 48], "q, k and v side by side")
+    end = 0
+    for name, t in header.items():
+        equal(t["data_offsets"][0], end, f"{name} follows the one before")
+        end += 4 * math.prod(t["shape"])
+        equal(t["data_offsets"][1], end, f"length of {name}")
+    equal(len(data), end, "no byte is left over")
+    config = json.loads(read("folder/config.json"))
+    equal([config[k] for k in ("model_type", "n_layer", "n_embd", "n_head", "n_positions",
+                               "vocab_size", "activation_function", "eos_token_id")],
+          ["gpt2", 1, 16, 2, 16, 256, "gelu", None], "config.json")
+
+    expect(tinygpt("convert", "folder/model.safetensors", "back.tinygpt"), 0, "convert back",
+           out="^back.tinygpt: v3 f32")
+    whole("back.tinygpt", "converted back")
+    expect(tinygpt("verify", "folder/model.safetensors", "back.tinygpt"), 0, "the same model",
+           out="^equal")
+    r = tinygpt("verify", "a.tinygpt", "back.tinygpt")
+    expect(r, 1, "the moments stay behind", out="adam_m.token_embedding.weight is in a.tinygpt only")
+    again = tinygpt("convert", "back.tinygpt", "folder/again", "--format", "safetensors", "--json")
+    expect(again, 0, "the layout by name")
+    equal(again.json()["config"], "folder/config.json", "config in the JSON")
+    equal(read("folder/again"), read("folder/model.safetensors"), "the same model, the same file")
+
+
+def commands_take_it():
+    export()
+    st = "folder/model.safetensors"
+    info = tinygpt("info", st, "--json").json()
+    equal((info["format"], info["step"], info["hasMoments"]), ("safetensors", 20, False), "info")
+    equal(next(t["storedAs"] for t in info["tensors"] if t["name"].endswith("v_proj.bias")),
+          "h.0.attn.c_attn.bias", "info tells the names in the file")
+    expect(tinygpt("info", st), 0, "info for people", out=r"k_proj.weight .* h.0.attn.c_attn.weight")
+    whole(st, "safetensors")
+    says = [tinygpt("sample", m, "--prompt", "A", "--temp", "0", "--tokens", "30").out
+            for m in ("a.tinygpt", st)]
+    equal(says[0], says[1], "both say the same")
+    losses = [tinygpt("eval", m, "--data", text_file(), "--json").json()["loss"]
+              for m in ("a.tinygpt", st)]
+    equal(losses[0], losses[1], "both have the same loss")
+    expect(tinygpt("train", "--from", st, "--data", text_file(), *SILENT, "--steps", "2", "--batch",
+                   "4", "--out", "on.tinygpt"), 0, "training goes on from it")
+    expect(tinygpt("train", "--resume", st, "--data", text_file()), 2, "it is no run",
+           err="holds weights alone")
+
+
+def configuration_of_others():
+    """A file as transformers saves it: a prefix, no metadata of ours, config.json beside it."""
+    export()
+    header, data = parts("folder/model.safetensors")
+    del header["__metadata__"]
+    theirs = {"__metadata__": {"format": "pt"}}
+    theirs.update({"transformer." + name: t for name, t in header.items()})
+    os.mkdir("theirs")
+    assemble("theirs/model.safetensors", theirs, data)
+    expect(tinygpt("info", "theirs/model.safetensors"), 2, "no configuration",
+           err='want "tinygpt" in __metadata__, or config.json in the same folder, have neither')
+    shutil.copy("folder/config.json", "theirs/config.json")
+    expect(tinygpt("convert", "theirs/model.safetensors", "t.tinygpt"), 0, "with config.json")
+    r = tinygpt("verify", "t.tinygpt", "folder/model.safetensors")
+    expect(r, 1, "all weights are equal", out="^step differs: 0 and 20")
+    os.chdir("theirs")
+    expect(tinygpt("info", "model.safetensors"), 0, "in the folder itself", out="weights only")
+    os.chdir("..")
+    config = json.loads(read("theirs/config.json"))
+    for key, value, says in (("activation_function", "gelu_new", "by erf"),
+                             ("vocab_size", 50257, "vocabulary: want 256"),
+                             ("model_type", "opt", "model_type"), ("n_head", 3, "heads")):
+        write("theirs/config.json", json.dumps({**config, key: value}))
+        expect(tinygpt("sample", "theirs/model.safetensors"), 2, f"config.json with {key} {value}",
+               err=["config.json", says])
+    write("theirs/config.json", "<html>")
+    expect(tinygpt("sample", "theirs/model.safetensors"), 2, "config.json is a web page",
+           err="config.json: byte 0")
+
+
+def other_peoples_files_stay():
+    expect(train("--steps", "2", "--out", "a.tinygpt"), 0, "a run")
+    write("config.json", '{"compilerOptions":{}}')
+    r = tinygpt("convert", "a.tinygpt", "m.safetensors")
+    expect(r, 2, "a config.json of something else", err="config.json belongs to something else")
+    check(not os.path.exists("m.safetensors"), "nothing was written")
+    equal(read("config.json"), b'{"compilerOptions":{}}', "it stays")
+    os.remove("config.json")
+    for step in ("first", "second"):
+        expect(tinygpt("convert", "a.tinygpt", "m.safetensors"), 0, f"the {step} time",
+               out="rename it")
+    equal([f for f in sorted(os.listdir(".")) if not f.startswith("a.tinygpt")],
+          ["config.json", "m.safetensors"], "no temporary files")
+    expect(tinygpt("convert", "a.tinygpt", "h.safetensors", "--dtype", "f16"), 2, "f16",
+           err="v2 layout only")
+    os.mkdir("x")
+    os.mkdir("x/config.json")
+    expect(tinygpt("convert", "a.tinygpt", "x/m.safetensors"), 2, "config.json is a folder",
+           err="x/config.json belongs to something else")
+
+
+def broken_files():
+    export()
+    header, data = parts("folder/model.safetensors")
+    good = read("folder/model.safetensors")
+    bad = "folder/bad.safetensors"
+    for n in (0, 7, 8, 9, 100, len(good) - len(data), len(good) - 1):
+        write(bad, good[:n])
+        expect(tinygpt("sample", bad), 2, f"cut to {n} bytes", err=bad)
+    write(bad, good + b"x")
+    expect(tinygpt("info", bad), 2, "a byte too many", err="data: want")
+
+    def changed(name, **change):
+        return {**header, name: {**header[name], **change}}
+    end = len(data)
+    for what, new, says in (
+            ("an unknown dtype", changed("wte.weight", dtype="F31"), "wte.weight: dtype"),
+            ("another shape", changed("wte.weight", shape=[256, 15]), "wte.weight: data_offsets"),
+            ("an overlap", changed("wpe.weight", data_offsets=[0, 1024]), "begin"),
+            ("an end outside", changed("wte.weight", data_offsets=[end, end + 16384]), "within"),
+            ("a missing tensor", {k: v for k, v in header.items() if k != "ln_f.bias"},
+             "ln_f.weight|data|begin"),
+            ("no metadata of ours", {k: v for k, v in header.items() if k != "__metadata__"}, None),
+            ("deep nesting", {**header, "x": [[[[[[]]]]]]}, "header: byte")):
+        assemble(bad, new, data)
+        if says:
+            expect(tinygpt("info", bad), 2, what, err=[bad, says])
+        else:
+            expect(tinygpt("info", bad), 0, what, out="step 0")
+    text = json.dumps(header)[:-1] + ',"wte.weight":{}}'
+    write(bad, struct.pack("<Q", len(text)) + text.encode() + data)
+    expect(tinygpt("info", bad), 2, "a key twice", err="wte.weight")
+    write(bad, "<!DOCTYPE html><title>Not found</title>")
+    expect(tinygpt("info", bad), 2, "a web page", err='have "<!DOCTYPE html><"')
+
+
+main(there_and_back, commands_take_it, configuration_of_others, other_peoples_files_stay,
+     broken_files)

@@ -1,0 +1,86 @@
+"""Check that transformers opens what `tinygpt convert` writes, and keep what it says and writes.
+
+    python transformers_gpt2.py --program build/tinygpt --data shakespeare.txt [--out DIR]
+
+A small model with sharp weights goes the way that a user's goes: .tinygpt file, `tinygpt convert`,
+AutoModelForCausalLM.from_pretrained(folder). Its logits there must be those of gpt.py. Then
+transformers saves it, and that is what test/golden/transformers holds:
+
+    model.safetensors, config.json   as save_pretrained wrote them
+    logits.txt                       what it answered, in float64, at every position
+
+test_transformers.c reads the files, and compares every tensor with the one that our own writer
+makes of the same model. So the way is tested in both directions without transformers.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import struct
+import subprocess
+import tempfile
+
+import torch
+import transformers
+
+from golden import SEED, VAL_FRACTION, sizes, write
+from gpt import Text, make_model
+from philox import init_weights
+from probe import sharpen
+from spec import VOCAB, Config, manifest
+
+MODEL = Config(layers=2, width=8, heads=2, ctx=8)
+
+
+def write_tinygpt(path, model):
+    """A .tinygpt v2 file, as fixtures.py describes it; the moments are zeros."""
+    params = dict(model.named_parameters())
+    header = json.dumps({
+        "version": 2, "weightDtype": "fp32", "includesOptimizerState": True,
+        "config": {"layers": MODEL.layers, "dModel": MODEL.width, "ctx": MODEL.ctx,
+                   "heads": MODEL.heads, "dMlp": MODEL.mlp}}).encode()
+    with open(path, "wb") as f:
+        f.write(b"TGPT" + struct.pack("<II", 2, len(header)) + header + struct.pack("<i", 0))
+        for tensor in manifest(MODEL):
+            value = params[tensor.name].detach()
+            value = (value.t() if tensor.linear else value).numpy().astype("<f4")
+            f.write(value.tobytes() + bytes(2 * value.nbytes))
+
+
+def main():
+    here = os.path.dirname(os.path.abspath(__file__))
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--program", required=True, help="build/tinygpt")
+    parser.add_argument("--data", required=True, help="shakespeare.txt")
+    parser.add_argument("--out", default=os.path.join(here, "../../test/golden/transformers"))
+    args = parser.parse_args()
+    out = os.path.normpath(args.out)
+    os.makedirs(out, exist_ok=True)
+    tokens = Text(args.data, VAL_FRACTION).train[: MODEL.ctx][None]
+    own = sharpen(make_model(MODEL, SEED))
+    assert set(init_weights(MODEL, SEED)) == set(dict(own.named_parameters()))
+    with tempfile.TemporaryDirectory() as folder:
+        write_tinygpt(f"{folder}/m.tinygpt", own)
+        subprocess.run([args.program, "convert", f"{folder}/m.tinygpt",
+                        f"{folder}/model.safetensors"], check=True)
+        theirs, report = transformers.AutoModelForCausalLM.from_pretrained(
+            folder, output_loading_info=True)
+        assert not any(report.values()), report
+        with torch.no_grad():
+            error = (theirs.eval()(tokens).logits - own(tokens)).abs().max().item()
+            true = theirs.double()(tokens).logits[0]
+        print(f"largest difference between transformers and gpt.py: {error:.2g}")
+        assert error < 1e-5
+        theirs.float().save_pretrained(f"{folder}/saved")
+        for name in ("model.safetensors", "config.json"):
+            shutil.copyfile(f"{folder}/saved/{name}", f"{out}/{name}")
+    write(f"{out}/logits.txt",
+          [f"logits of transformers {transformers.__version__} [{MODEL.ctx}][{VOCAB}]",
+           f"text: the first {MODEL.ctx} bytes of shakespeare.txt",
+           sizes(MODEL) + ", sharp as in probe_custom.txt"],
+          true.reshape(-1).tolist(), script="transformers_gpt2.py")
+
+
+if __name__ == "__main__":
+    main()
