@@ -161,9 +161,10 @@ typedef struct tg_model tg_model; /* configuration, weights, tokenizer, how it w
 /* A model with fresh weights. Same seed, same weights, on every machine and backend. */
 TG_API tg_status tg_model_new(tg_context *ctx, const tg_gpt_config *config, uint64_t seed,
                               tg_model **out);
-/* Opens the weights of a .tinygpt file (v1, v2 or v3; f32, f16 or int4). Moments are not read. If
- * the file is damaged and its predecessor (PATH.prev) is whole, that one is opened, with a warning
- * in the log. */
+/* Opens the weights of a .tinygpt file (v1, v2 or v3; f32, f16 or int4), or of a .safetensors file
+ * with a GPT-2 of transformers whose vocabulary is bytes. Moments are not read. If the file is
+ * damaged and its predecessor (PATH.prev) is whole, that one is opened, with a warning in the log.
+ * A .safetensors file that tinygpt did not write needs its config.json in the same folder. */
 TG_API tg_status tg_model_open(tg_context *ctx, const char *path, tg_model **out);
 TG_API void tg_model_free(tg_model *model);
 
@@ -172,11 +173,12 @@ typedef struct tg_model_info {
     tg_gpt_config config;
     uint64_t params;
     uint64_t weight_bytes;
-    const char *format;    /* "new", "tinygpt v1" .. "tinygpt v3" */
-    const char *dtype;     /* of the weights as stored: "f32", "f16", "int4" */
+    const char *format;    /* "new", "tinygpt v1" .. "tinygpt v3", "safetensors" */
+    const char *dtype;     /* of the weights as stored: "f32", "f16", "bf16", "int4" */
     int64_t step;          /* training steps done, 0 for fresh weights */
     double loss, val_loss; /* last known, NaN if unknown */
     bool has_moments;      /* the file holds the optimizer's state: it can be resumed */
+    bool used_prev;        /* the file was missing or damaged: this is what PATH.prev holds */
 } tg_model_info;
 
 /* Strings are valid as long as the model. */
@@ -187,7 +189,8 @@ typedef enum tg_file_kind {
     TG_FILE_V2_F32, /* the original's training layout; moments are zero if the model has none */
     TG_FILE_V2_F16, /* the original's gallery layouts */
     TG_FILE_V2_INT4,
-    TG_FILE_V1_F32
+    TG_FILE_V1_F32,
+    TG_FILE_SAFETENSORS /* f32, named and shaped as a GPT-2 of transformers; no moments */
 } tg_file_kind;
 
 /* Writes atomically: a temporary file, fsync, rename, fsync of the folder. */
@@ -217,6 +220,9 @@ TG_API tg_status tg_text_from_memory(tg_context *ctx, const char *bytes, size_t 
                                      tg_text **out);
 TG_API void tg_text_free(tg_text *text);
 TG_API uint64_t tg_text_bytes(const tg_text *text);
+
+/* SHA-256 of all its bytes. */
+TG_API tg_status tg_text_sha256(tg_text *text, uint8_t digest[32]);
 
 typedef struct tg_lint {
     int level;        /* 0 error (cannot train), 1 warning, 2 remark */
@@ -323,12 +329,24 @@ typedef struct tg_step_report {
 /* One optimizer step (accum micro-steps, clip, AdamW) and, when due, a validation. TG_STOPPED when
  * the run's steps are done. E_NUMBER: the update was refused, weights are those before the step. */
 TG_API tg_status tg_trainer_step(tg_trainer *trainer, tg_step_report *out);
-/* The same in slices: works for about budget_ms and returns TG_PENDING until the step is done.
- * Saving in between drops the unfinished micro-steps; they are replayed. */
+/* The same in slices: works for about budget_ms (0: to the end) and returns TG_PENDING until the
+ * step is done. In between the run may be saved, and the weights read while they are steady.
+ * E_ARG while another job is pending on the trainer or its model; the step waits. */
 TG_API tg_status tg_trainer_poll(tg_trainer *trainer, double budget_ms, tg_step_report *out);
+/* False only between two slices of the update, when some weights are those of the next step. Calls
+ * that read the model then are E_ARG; saves of the run finish the update first. */
+TG_API bool tg_trainer_steady(const tg_trainer *trainer);
+/* A new total number of steps, for going on beyond the end: at least 1 and the steps done. The
+ * schedule follows it from the next step on, so cosine and wsd rise again where they had come to
+ * their floor. An early stop is taken back: patience counts anew. */
+TG_API tg_status tg_trainer_set_steps(tg_trainer *trainer, int64_t steps);
 /* Mean loss over eval_windows windows (0: all) of the validation part, or of the whole text if
  * val_fraction is 0. E_DATA: that part is shorter than a window. */
 TG_API tg_status tg_trainer_eval(tg_trainer *trainer, double *loss);
+/* The same of a model without a trainer, to the bit, with no more memory than a forward pass takes:
+ * the mean loss on the last val_fraction of a text, 0..0.9 (0: all of it). E_DATA as above. */
+TG_API tg_status tg_model_eval(tg_context *ctx, tg_model *model, tg_text *text, double val_fraction,
+                               int32_t eval_windows, double *loss);
 TG_API int64_t tg_trainer_steps_done(const tg_trainer *trainer);
 
 /* Saves the whole run (v3), atomically; the save before becomes PATH.prev. */
@@ -386,6 +404,9 @@ TG_API void tg_session_free(tg_session *session);
  */
 TG_API tg_status tg_session_eval(tg_session *session, const int32_t *tokens, size_t n,
                                  const float **logits);
+/* What the last eval gave, [V], owned by the session, valid until its next call; NULL if nothing
+ * has been fed. */
+TG_API const float *tg_session_logits(const tg_session *session);
 /* The next token after the last eval, by the options; index is the number of the draw in this
  * generation (0, 1, ...). The penalty looks at what the session was fed. */
 TG_API tg_status tg_session_sample(tg_session *session, const tg_sample_options *options,
@@ -418,6 +439,61 @@ TG_API tg_status tg_session_generate(tg_session *session, const char *prompt, si
                                      tg_text_fn write, tg_cancel_fn cancel, void *user,
                                      int32_t *ids, tg_generate_stats *stats);
 
+/* ------------------------------------------------------------------------------- Looking inside */
+
+/* The parts of a block that can be looked at and changed while the model runs:
+ *
+ *     x ----+--> ln1, heads --> projection --+--> + --> ln2, MLP --+--> + --> x of the next block
+ *                HEAD           ATTENTION    |          MLP        |          BLOCK
+ */
+typedef enum tg_model_part {
+    TG_PART_HEAD,      /* what one head gathers, before the projection */
+    TG_PART_ATTENTION, /* what all heads add to the stream, bias included */
+    TG_PART_MLP,       /* what the MLP adds to the stream */
+    TG_PART_BLOCK      /* the stream behind the block */
+} tg_model_part;
+
+typedef enum tg_edit_kind {
+    TG_EDIT_ZERO, /* the part gives zeros; a whole block is left out: the stream passes by */
+    TG_EDIT_DONOR /* the part gives what it gave in the donor's last run */
+} tg_edit_kind;
+
+/* A change to one part in one block, at one position or at all of them. Of edits of the same part
+ * and place the last one counts. */
+typedef struct tg_edit {
+    int32_t layer;    /* 0..L-1 */
+    int32_t head;     /* of TG_PART_HEAD, 0..H-1; else not looked at */
+    int32_t position; /* 0..n-1, or -1: all */
+    tg_model_part part;
+    tg_edit_kind kind;
+} tg_edit;
+
+typedef struct tg_probe tg_probe; /* one text of n tokens through a model, with everything kept */
+
+/* Room and a plan for texts of n_tokens, 1..T; they serve any number of runs. Borrows the model,
+ * which may be in training: a run sees the weights of that moment. */
+TG_API tg_status tg_probe_new(tg_context *ctx, tg_model *model, size_t n_tokens, tg_probe **out);
+TG_API void tg_probe_free(tg_probe *probe);
+
+/*
+ * Runs the model over tokens [n_tokens], with edits [n_edits] (NULL if there are none).
+ *   donor   a probe of a model of the same sizes and of as many tokens, which has run, other than
+ *           this one; NULL if no edit takes from it. Borrowed for the call.
+ * Without edits lens L has the bits of tg_session_eval. E_RANGE names a bad token or edit.
+ */
+TG_API tg_status tg_probe_run(tg_probe *probe, const int32_t *tokens, const tg_edit *edits,
+                              size_t n_edits, const tg_probe *donor);
+
+/* The following are owned by the probe and valid until its next run; NULL before the first one and
+ * outside of the stated ranges. */
+
+/* [n,n] of a head: how much token t (row) takes from token j (column); 0 for j > t, rows sum to
+ * 1. */
+TG_API const float *tg_probe_attention(const tg_probe *probe, int32_t layer, int32_t head);
+/* [n,V] logits as if the model ended behind `layer` blocks, 0..L: the stream there through the last
+ * norm and the head. L is the model's own answer. */
+TG_API const float *tg_probe_lens(const tg_probe *probe, int32_t layer);
+
 /* ---------------------------------------------------------------------------------------- Files */
 
 /* Describes a file without loading it: format, configuration, tensors, history; as lines of text
@@ -430,10 +506,90 @@ TG_API tg_status tg_file_check(tg_context *ctx, const char *path);
  * line that names the first difference (tensor, element, both values) or says that all is equal. */
 TG_API tg_status tg_file_compare(tg_context *ctx, const char *path_a, const char *path_b,
                                  bool *equal, tg_text_fn write, void *user);
-/* Reads one .tinygpt and writes it in another layout; moments and history are kept where the
+/* Reads a model file and writes it in another layout; moments and history are kept where the
  * target layout has a place for them. */
 TG_API tg_status tg_file_convert(tg_context *ctx, const char *path_in, const char *path_out,
                                  tg_file_kind kind);
+/* The sizes of the model in a file, without loading it. */
+TG_API tg_status tg_file_config(tg_context *ctx, const char *path, tg_gpt_config *out);
+
+/* The config.json that transformers wants beside a TG_FILE_SAFETENSORS of this configuration: then
+ * AutoModelForCausalLM.from_pretrained(folder) is this model, if the file's name is
+ * model.safetensors. Tokens are bytes, so it needs no tokenizer's files. */
+TG_API tg_status tg_transformers_config(tg_context *ctx, const tg_gpt_config *config,
+                                        tg_text_fn write, void *user);
+
+/* ------------------------------------------------------------------------------- ADVANCED: jobs */
+
+/*
+ * A job is a call in slices, for programs that may not block: a page, a window, a server.
+ *
+ *     tg_job *job;
+ *     tg_status s = tg_session_eval_job(session, tokens, n, &job);
+ *     while (s == TG_OK && (s = tg_job_poll(job, 20)) == TG_PENDING) handle_events();
+ *     tg_job_free(job);
+ *     if (s == TG_OK) use(tg_session_logits(session));
+ *
+ * The blocking call is the same job in a loop: same results, same bits, same errors. A form named
+ * tg_X_job takes what tg_X takes and does its checks, but no work: *job is NULL if it refuses.
+ *
+ *   Arguments   strings, tokens and options are copied. Objects are borrowed, results (out) are
+ *               written by the poll that returns TG_OK, callbacks come from within polls.
+ *   Slices      end after about budget_ms, 0: when the job is done. A slice gets something done,
+ *               however small its budget is; it overruns by the smallest unit of work (some
+ *               milliseconds), or by what the system takes to put a saved file on the disk.
+ *   Errors      end the job, and later polls repeat the status. Except E_ARG for what has to wait
+ *               (below): then the job is as it was, and may be polled again.
+ *   Free        at any time, before the objects that it borrows; NULL is fine. An unfinished job is
+ *               abandoned, and its objects are as if it had not begun: a session is rewound, a file
+ *               keeps its old content. (A slide leaves an empty session. A training step is not
+ *               lost: the next step or poll goes on with it.)
+ *
+ * While a job is pending on a trainer, session, probe or text, other jobs and calls that work on
+ * that object are E_ARG; asking (tokens, history, options) is fine. A step is no such job: between
+ * its slices the trainer can be saved or evaluated, and the model be read, if tg_trainer_steady().
+ * While a save is pending, the trainer does not step: what is written is one moment of the run.
+ */
+typedef struct tg_job tg_job;
+
+TG_API tg_status tg_job_poll(tg_job *job, double budget_ms);
+TG_API void tg_job_free(tg_job *job);
+
+TG_API tg_status tg_model_new_job(tg_context *ctx, const tg_gpt_config *config, uint64_t seed,
+                                  tg_model **out, tg_job **job);
+TG_API tg_status tg_model_open_job(tg_context *ctx, const char *path, tg_model **out, tg_job **job);
+/* The trainer of the model does not step meanwhile. */
+TG_API tg_status tg_model_save_job(tg_model *model, const char *path, tg_file_kind kind,
+                                   tg_job **job);
+TG_API tg_status tg_text_lint_job(tg_text *text, int32_t ctx_tokens, double val_fraction,
+                                  tg_lint_fn report, void *user, tg_job **job);
+TG_API tg_status tg_text_sha256_job(tg_text *text, uint8_t digest[32], tg_job **job);
+TG_API tg_status tg_trainer_open_job(tg_context *ctx, const char *path, tg_text *text,
+                                     int64_t steps, tg_trainer **out, tg_job **job);
+/* out may be NULL. Ends with TG_STOPPED when the run's steps are done. */
+TG_API tg_status tg_trainer_step_job(tg_trainer *trainer, tg_step_report *out, tg_job **job);
+/* Like tg_trainer_eval it drops the micro-steps of an unfinished step; they are replayed. */
+TG_API tg_status tg_trainer_eval_job(tg_trainer *trainer, double *loss, tg_job **job);
+TG_API tg_status tg_trainer_save_job(tg_trainer *trainer, const char *path, tg_job **job);
+TG_API tg_status tg_trainer_save_best_job(tg_trainer *trainer, const char *path, tg_job **job);
+/* The logits are those of tg_session_logits afterwards. */
+TG_API tg_status tg_session_eval_job(tg_session *session, const int32_t *tokens, size_t n,
+                                     tg_job **job);
+TG_API tg_status tg_session_slide_job(tg_session *session, tg_job **job);
+/* Text goes out from within polls. Ends with TG_STOPPED if write or cancel asked for it. Abandoned,
+ * it leaves the session with the prompt and the tokens that were fed so far. */
+TG_API tg_status tg_session_generate_job(tg_session *session, const char *prompt,
+                                         size_t prompt_bytes, const tg_sample_options *options,
+                                         size_t n_tokens, tg_text_fn write, tg_cancel_fn cancel,
+                                         void *user, int32_t *ids, tg_generate_stats *stats,
+                                         tg_job **job);
+TG_API tg_status tg_probe_run_job(tg_probe *probe, const int32_t *tokens, const tg_edit *edits,
+                                  size_t n_edits, const tg_probe *donor, tg_job **job);
+/* donor is borrowed until the job ends. Meanwhile, and if it is abandoned, there is nothing to look
+ * at. */
+TG_API tg_status tg_probe_run_job(tg_probe *probe, const int32_t *tokens, const tg_edit *edits,
+                                  size_t n_edits, const tg_probe *donor, tg_job **job);
+TG_API tg_status tg_file_check_job(tg_context *ctx, const char *path, tg_job **job);
 
 /* ------------------------------------------------------------------------------------- UNSTABLE */
 
@@ -467,6 +623,7 @@ TG_API tg_status tg_machine(tg_context *ctx, tg_machine_info *out);
 /* The best of a few runs of the context's own f32 multiply-add ceiling (registers only) with all
  * its threads, in GFLOP/s; kept for share_of_peak. */
 TG_API tg_status tg_measure_peak(tg_context *ctx, double *gflops);
+TG_API tg_status tg_measure_peak_job(tg_context *ctx, double *gflops, tg_job **job);
 /* Reading bandwidth of a block in huge pages, all threads, in bytes a second. */
 TG_API tg_status tg_measure_read(tg_context *ctx, size_t n_bytes, double *bytes_per_s);
 
@@ -485,6 +642,9 @@ typedef struct tg_check {
 typedef void (*tg_check_fn)(void *user, const tg_check *check);
 TG_API tg_status tg_check_kernels(tg_context *ctx, const char *filter, tg_check_fn report,
                                   void *user, size_t *n_failed);
+/* A case a slice, or several; n_failed counts up as it goes. */
+TG_API tg_status tg_check_kernels_job(tg_context *ctx, const char *filter, tg_check_fn report,
+                                      void *user, size_t *n_failed, tg_job **job);
 /* Finite differences in double against the gradient graphs: every op, then a whole tiny model. */
 TG_API tg_status tg_check_gradients(tg_context *ctx, const char *filter, tg_check_fn report,
                                     void *user, size_t *n_failed);

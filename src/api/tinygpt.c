@@ -1,32 +1,26 @@
 /*
  * tinygpt.c - the public calls: arguments are checked, the last error is cleared, run/ and io/ do
  * the work. Nothing else happens here.
+ *
+ * Invariant: whatever the caller passes, a call ends in a status and a message. Below this file
+ * pointers are trusted; so every pointer that can be refused is refused here, by the name that it
+ * has in tinygpt.h. Two kinds of calls refuse nothing: *_free, which take NULL as free() does, and
+ * those that only look something up in an object, which have no status to refuse with.
  */
-#include "tinygpt.h"
-
+#include "api/want.h"
 #include "backend/cpu/check.h"
 #include "base/math.h"
 #include "io/tools.h"
 #include "run/inspect.h"
+#include "run/jobs.h"
+#include "run/probe.h"
 #include "run/session.h"
 #include "run/stories.h"
 #include "run/train.h"
 #include "simd/cpu.h"
 
-/* Forgets the last error and refuses a missing argument by name. */
-#define ENTER(ctx)                                                                                 \
-    do {                                                                                           \
-        if (!(ctx)) return TG_E_ARG;                                                               \
-        tg_ctx_clear(&(ctx)->err);                                                                 \
-    } while (0)
-#define WANT(ctx, argument)                                                                        \
-    do {                                                                                           \
-        if (!(argument))                                                                           \
-            return tg_fail(&(ctx)->err, TG_E_ARG, "%s: want a value for " #argument ", have NULL", \
-                           __func__);                                                              \
-    } while (0)
-
-/* A constant of the library's is a context of the object's own. */
+/* Models know the context that they came from, so calls on a model take no context; NULL goes on as
+ * NULL, for ENTER to refuse. */
 static tg_context *context_of(const tg_model *m) { return m ? m->ctx : NULL; }
 
 const char *tg_version(void) { return TG_VERSION_TEXT; }
@@ -34,10 +28,13 @@ const char *tg_version(void) { return TG_VERSION_TEXT; }
 /* ---------------------------------------------------------------------------------------- context
  */
 
+/* Zeros mean "choose for me" in every member, which the names say; spelt out so that a member that
+ * needs another default has a place. */
 tg_context_options tg_context_options_default(void) {
     return (tg_context_options) { .threads = 0 };
 }
 
+/* No ENTER: there is no context yet. On failure *out may still be one, which holds the message. */
 tg_status tg_context_new(const tg_context_options *options, tg_context **out) {
     const tg_context_options defaults = tg_context_options_default();
     if (!out) return TG_E_ARG;
@@ -46,6 +43,7 @@ tg_status tg_context_new(const tg_context_options *options, tg_context **out) {
 
 void tg_context_free(tg_context *ctx) { tg_runtime_free(ctx); }
 
+/* Only memory can be the reason that there is no context to ask. */
 const char *tg_context_error(const tg_context *ctx) {
     return ctx ? ctx->err.message : "no context: there was no memory for one";
 }
@@ -62,25 +60,24 @@ const char *tg_context_isa(const tg_context *ctx) {
 
 uint64_t tg_param_count(const tg_gpt_config *config) { return tg_manifest_elems(config); }
 
+/* In two steps inside, since opening a file needs the first without the second. */
 tg_status tg_model_new(tg_context *ctx, const tg_gpt_config *config, uint64_t seed,
                        tg_model **out) {
-    ENTER(ctx);
-    WANT(ctx, config);
-    WANT(ctx, out);
-    TG_TRY(tg_weights_alloc(ctx, config, out));
-    tg_weights_init(*out, seed);
-    return TG_OK;
+    tg_job *job;
+    TG_TRY(tg_model_new_job(ctx, config, seed, out, &job));
+    return tg_job_finish(job);
 }
 
 tg_status tg_model_open(tg_context *ctx, const char *path, tg_model **out) {
-    ENTER(ctx);
-    WANT(ctx, path);
-    WANT(ctx, out);
-    return tg_weights_open(ctx, path, out);
+    tg_job *job;
+    TG_TRY(tg_model_open_job(ctx, path, out, &job));
+    return tg_job_finish(job);
 }
 
 void tg_model_free(tg_model *model) { tg_weights_free(model); }
 
+/* A snapshot by value, strings excepted: those are constants of the library. Asking leaves the last
+ * error alone, so a program may look at a model while it reports a failure. */
 tg_status tg_model_get_info(const tg_model *m, tg_model_info *out) {
     if (!m || !out) return TG_E_ARG;
     *out = (tg_model_info) {
@@ -94,22 +91,25 @@ tg_status tg_model_get_info(const tg_model *m, tg_model_info *out) {
         .loss = m->loss,
         .val_loss = m->val_loss,
         .has_moments = m->has_moments,
+        .used_prev = m->used_prev,
     };
     return TG_OK;
 }
 
 tg_status tg_model_save(tg_model *model, const char *path, tg_file_kind kind) {
-    tg_context *ctx = context_of(model);
-    ENTER(ctx);
-    WANT(ctx, path);
-    return tg_weights_save(model, path, kind);
+    tg_job *job;
+    TG_TRY(tg_model_save_job(model, path, kind, &job));
+    return tg_job_finish(job);
 }
 
+/* The exact size is wanted rather than room enough: a caller who counts otherwise has another shape
+ * in mind, and would read the elements in the wrong places. */
 tg_status tg_model_tensor(const tg_model *model, const char *name, float *out, size_t n_elems) {
     tg_context *ctx = context_of(model);
     ENTER(ctx);
     WANT(ctx, name);
     WANT(ctx, out);
+    TG_TRY(tg_weights_want_steady(model));
     const tg_tensor_spec *t = tg_weights_find(model, name);
     if (!t) return tg_fail(&ctx->err, TG_E_ARG, "tensor: there is none of the name %s", name);
     if (n_elems != t->rows * t->cols)
@@ -119,6 +119,7 @@ tg_status tg_model_tensor(const tg_model *model, const char *name, float *out, s
     return TG_OK;
 }
 
+/* *n is set before the room is checked: a call without ids asks how much is needed. */
 tg_status tg_model_tokenize(const tg_model *model, const char *text, size_t n_bytes, int32_t *ids,
                             size_t cap, size_t *n) {
     tg_context *ctx = context_of(model);
@@ -134,7 +135,8 @@ tg_status tg_model_tokenize(const tg_model *model, const char *text, size_t n_by
     return TG_OK;
 }
 
-/* Every byte, each a piece of its own. */
+/* Every byte, each a piece of its own. A table, because a piece is a pointer that stays valid: no
+ * buffer that a second call would overwrite. */
 #define BYTES4(i)  (char)(i), (char)((i) + 1), (char)((i) + 2), (char)((i) + 3)
 #define BYTES16(i) BYTES4(i), BYTES4((i) + 4), BYTES4((i) + 8), BYTES4((i) + 12)
 #define BYTES64(i) BYTES16(i), BYTES16((i) + 16), BYTES16((i) + 32), BYTES16((i) + 48)
@@ -168,13 +170,19 @@ uint64_t tg_text_bytes(const tg_text *text) { return text->n_bytes; }
 
 tg_status tg_text_lint(tg_text *text, int32_t ctx_tokens, double val_fraction, tg_lint_fn report,
                        void *user) {
-    tg_context *ctx = text ? text->ctx : NULL;
-    ENTER(ctx);
-    WANT(ctx, report);
-    return tg_text_find_faults(text, ctx_tokens, val_fraction, report, user);
+    tg_job *job;
+    TG_TRY(tg_text_lint_job(text, ctx_tokens, val_fraction, report, user, &job));
+    return tg_job_finish(job);
 }
 
-/* The stories' sink has a status, the public one an int. */
+tg_status tg_text_sha256(tg_text *text, uint8_t digest[32]) {
+    tg_job *job;
+    TG_TRY(tg_text_sha256_job(text, digest, &job));
+    return tg_job_finish(job);
+}
+
+/* The stories' sink has a status, the public one an int. A refusal is TG_STOPPED and no error: the
+ * caller wanted no more. */
 typedef struct story_sink {
     tg_text_fn write;
     void *user;
@@ -185,6 +193,7 @@ static tg_status pass_story(void *user, const char *bytes, size_t n) {
     return s->write(s->user, bytes, n) == 0 ? TG_OK : TG_STOPPED;
 }
 
+/* The one call without any object: stories need neither memory nor threads. */
 tg_status tg_stories(uint64_t seed, uint64_t n_bytes, tg_text_fn write, void *user) {
     if (!write) return TG_E_ARG;
     story_sink sink = { write, user };
@@ -194,6 +203,8 @@ tg_status tg_stories(uint64_t seed, uint64_t n_bytes, tg_text_fn write, void *us
 /* --------------------------------------------------------------------------------------- training
  */
 
+/* Every member is given, though tinygpt.h lists them beside the declarations: those that are absent
+ * are zero on purpose (batch 0 is the preset's, warmup, patience and skip_bad_steps off). */
 tg_train_options tg_train_options_default(void) {
     return (tg_train_options) {
         .steps = 1000,
@@ -215,6 +226,8 @@ tg_train_options tg_train_options_default(void) {
     };
 }
 
+/* The options' ranges are checked where they are used, since a resumed run's options come from a
+ * file and not through here. */
 tg_status tg_trainer_new(tg_context *ctx, tg_model *model, tg_text *text,
                          const tg_train_options *options, tg_trainer **out) {
     ENTER(ctx);
@@ -227,11 +240,9 @@ tg_status tg_trainer_new(tg_context *ctx, tg_model *model, tg_text *text,
 
 tg_status tg_trainer_open(tg_context *ctx, const char *path, tg_text *text, int64_t steps,
                           tg_trainer **out) {
-    ENTER(ctx);
-    WANT(ctx, path);
-    WANT(ctx, text);
-    WANT(ctx, out);
-    return tg_train_open(ctx, path, text, steps, out);
+    tg_job *job;
+    TG_TRY(tg_trainer_open_job(ctx, path, text, steps, out, &job));
+    return tg_job_finish(job);
 }
 
 void tg_trainer_free(tg_trainer *trainer) { tg_train_free(trainer); }
@@ -239,6 +250,7 @@ tg_model *tg_trainer_model(tg_trainer *trainer) { return trainer->model; }
 int64_t tg_trainer_steps_done(const tg_trainer *trainer) { return trainer->step; }
 void tg_trainer_options(const tg_trainer *trainer, tg_train_options *out) { *out = trainer->o; }
 
+/* A trainer's own plans are used; without one they are made for the occasion and thrown away. */
 tg_status tg_trainer_forecast(tg_trainer *trainer, tg_forecast *out) {
     if (!trainer || !out) return TG_E_ARG;
     tg_ctx_clear(&trainer->ctx->err);
@@ -261,36 +273,46 @@ tg_status tg_trainer_poll(tg_trainer *trainer, double budget_ms, tg_step_report 
     return tg_train_poll(trainer, budget_ms, out);
 }
 
+/* Budget 0 is no deadline, so a step is a poll that never comes back pending. */
 tg_status tg_trainer_step(tg_trainer *trainer, tg_step_report *out) {
     return tg_trainer_poll(trainer, 0, out);
 }
 
+/* Two reasons for an empty validation part, and only one is an error: nobody asked for one (then
+ * the whole text is what there is to measure), or the one that was asked for holds no window. */
+bool tg_trainer_steady(const tg_trainer *trainer) { return tg_train_steady(trainer); }
+
+tg_status tg_trainer_set_steps(tg_trainer *trainer, int64_t steps) {
+    if (!trainer) return TG_E_ARG;
+    ENTER(trainer->ctx);
+    return tg_train_set_steps(trainer, steps);
+}
+
 tg_status tg_trainer_eval(tg_trainer *trainer, double *loss) {
-    if (!trainer || !loss) return TG_E_ARG;
-    tg_ctx_clear(&trainer->ctx->err);
-    if (trainer->o.val_fraction > 0 && trainer->split.val_bytes == 0)
-        return tg_fail(&trainer->ctx->err, TG_E_DATA,
-                       "evaluation: the validation part is shorter than a window of %d tokens",
-                       (int)trainer->model->layout.config.ctx + 1);
-    const tg_split whole = { 0, trainer->text->n_bytes };
-    const tg_split *split = trainer->split.val_bytes > 0 ? &trainer->split : &whole;
-    tg_eval_state e;
-    TG_TRY(tg_eval_begin(trainer, split, trainer->o.eval_windows, &e));
-    return tg_eval_go_on(trainer, split, &e, 0, loss);
+    tg_job *job;
+    TG_TRY(tg_trainer_eval_job(trainer, loss, &job));
+    return tg_job_finish(job);
+}
+
+tg_status tg_model_eval(tg_context *ctx, tg_model *model, tg_text *text, double val_fraction,
+                        int32_t eval_windows, double *loss) {
+    ENTER(ctx);
+    WANT(ctx, model);
+    WANT(ctx, text);
+    WANT(ctx, loss);
+    return tg_eval_model(ctx, model, text, val_fraction, eval_windows, loss);
 }
 
 tg_status tg_trainer_save(tg_trainer *trainer, const char *path) {
-    if (!trainer) return TG_E_ARG;
-    ENTER(trainer->ctx);
-    WANT(trainer->ctx, path);
-    return tg_train_save(trainer, path);
+    tg_job *job;
+    TG_TRY(tg_trainer_save_job(trainer, path, &job));
+    return tg_job_finish(job);
 }
 
 tg_status tg_trainer_save_best(tg_trainer *trainer, const char *path) {
-    if (!trainer) return TG_E_ARG;
-    ENTER(trainer->ctx);
-    WANT(trainer->ctx, path);
-    return tg_train_save_best(trainer, path);
+    tg_job *job;
+    TG_TRY(tg_trainer_save_best_job(trainer, path, &job));
+    return tg_job_finish(job);
 }
 
 const tg_history_point *tg_trainer_history(const tg_trainer *trainer, size_t *n) {
@@ -298,6 +320,12 @@ const tg_history_point *tg_trainer_history(const tg_trainer *trainer, size_t *n)
     return trainer->history;
 }
 
+/*
+ * TG_STOPPED of a poll means both "cancelled" and "no step left", and only the second is TG_OK
+ * here: a run that reached its end, or stopped early as it was told to. Either way it is saved, so
+ * that cancelling loses nothing. After an error it is not: the newest save on the disk is the
+ * better one. cancel is taken back, as it was borrowed for this call alone.
+ */
 tg_status tg_trainer_run(tg_trainer *trainer, const tg_callbacks *callbacks,
                          const char *save_path) {
     if (!trainer) return TG_E_ARG;
@@ -312,13 +340,14 @@ tg_status tg_trainer_run(tg_trainer *trainer, const tg_callbacks *callbacks,
         if (c->progress) c->progress(c->user, &report);
     trainer->cancel = NULL;
     if (s != TG_STOPPED) return s;
-    if (save_path) TG_TRY(tg_train_save(trainer, save_path));
+    if (save_path) TG_TRY(tg_trainer_save(trainer, save_path));
     return trainer->step >= trainer->o.steps || report.early_stop ? TG_OK : TG_STOPPED;
 }
 
 /* --------------------------------------------------------------------------------------- sampling
  */
 
+/* top_p and repeat_penalty are neutral at 1 and not at 0, so zeroed options would not do. */
 tg_sample_options tg_sample_options_default(void) {
     return (tg_sample_options) {
         .temperature = 0.8, .top_p = 1, .repeat_penalty = 1, .repeat_last = 64, .seed = 42
@@ -336,12 +365,25 @@ void tg_session_free(tg_session *session) { tg_session_close(session); }
 size_t tg_session_tokens(const tg_session *session) { return (size_t)session->n_tokens; }
 size_t tg_session_capacity(const tg_session *session) { return (size_t)session->capacity; }
 
+/* For calls that run the model on a session. */
+static tg_status want_session(const tg_session *s) {
+    TG_TRY(tg_session_want_idle(s));
+    return tg_weights_want_steady(s->model);
+}
+
 tg_status tg_session_eval(tg_session *session, const int32_t *tokens, size_t n,
                           const float **logits) {
     if (!session) return TG_E_ARG;
     ENTER(session->ctx);
     if (n) WANT(session->ctx, tokens);
-    return tg_session_feed(session, tokens, n, logits);
+    TG_TRY(want_session(session));
+    TG_TRY(tg_session_feed(session, tokens, n));
+    if (logits) *logits = session->logits;
+    return TG_OK;
+}
+
+const float *tg_session_logits(const tg_session *session) {
+    return session && session->n_tokens > 0 ? session->logits : NULL;
 }
 
 tg_status tg_session_sample(tg_session *session, const tg_sample_options *options, uint64_t index,
@@ -349,13 +391,17 @@ tg_status tg_session_sample(tg_session *session, const tg_sample_options *option
     if (!session) return TG_E_ARG;
     ENTER(session->ctx);
     WANT(session->ctx, token);
+    TG_TRY(tg_session_want_idle(session));
     const tg_sample_options defaults = tg_sample_options_default();
     return tg_session_draw(session, options ? options : &defaults, index, token);
 }
 
+/* The cache behind n stays as it is and is overwritten by what is fed next: rewinding costs
+ * nothing, and the same tokens again give the same logits. */
 tg_status tg_session_rewind(tg_session *session, size_t n) {
     if (!session) return TG_E_ARG;
     ENTER(session->ctx);
+    TG_TRY(tg_session_want_idle(session));
     if (n > (size_t)session->n_tokens)
         return tg_fail(&session->ctx->err, TG_E_RANGE, "rewind: want 0..%d tokens, have %zu",
                        (int)session->n_tokens, n);
@@ -364,21 +410,19 @@ tg_status tg_session_rewind(tg_session *session, size_t n) {
 }
 
 tg_status tg_session_slide(tg_session *session) {
-    if (!session) return TG_E_ARG;
-    ENTER(session->ctx);
-    return tg_session_make_room(session);
+    tg_job *job;
+    TG_TRY(tg_session_slide_job(session, &job));
+    return tg_job_finish(job);
 }
 
 tg_status tg_session_generate(tg_session *session, const char *prompt, size_t prompt_bytes,
                               const tg_sample_options *options, size_t n_tokens, tg_text_fn write,
                               tg_cancel_fn cancel, void *user, int32_t *ids,
                               tg_generate_stats *stats) {
-    if (!session) return TG_E_ARG;
-    ENTER(session->ctx);
-    if (prompt_bytes) WANT(session->ctx, prompt);
-    const tg_sample_options defaults = tg_sample_options_default();
-    return tg_session_write(session, prompt, prompt_bytes, options ? options : &defaults, n_tokens,
-                            write, cancel, user, ids, stats);
+    tg_job *job;
+    TG_TRY(tg_session_generate_job(session, prompt, prompt_bytes, options, n_tokens, write, cancel,
+                                   user, ids, stats, &job));
+    return tg_job_finish(job);
 }
 
 tg_status tg_generate(tg_context *ctx, tg_model *model, const char *prompt, size_t prompt_bytes,
@@ -392,9 +436,29 @@ tg_status tg_generate(tg_context *ctx, tg_model *model, const char *prompt, size
     return s;
 }
 
+/* ----------------------------------------------------------------------------------------- probes
+ */
+
+tg_status tg_probe_new(tg_context *ctx, tg_model *model, size_t n_tokens, tg_probe **out) {
+    ENTER(ctx);
+    WANT(ctx, model);
+    WANT(ctx, out);
+    return tg_probe_open(ctx, model, n_tokens, out);
+}
+
+void tg_probe_free(tg_probe *probe) { tg_probe_close(probe); }
+
+tg_status tg_probe_run(tg_probe *probe, const int32_t *tokens, const tg_edit *edits, size_t n_edits,
+                       const tg_probe *donor) {
+    tg_job *job;
+    TG_TRY(tg_probe_run_job(probe, tokens, edits, n_edits, donor, &job));
+    return tg_job_finish(job);
+}
+
 /* ------------------------------------------------------------------------------------------ files
  */
 
+/* These need a context for its memory and its message, but neither threads nor kernels. */
 tg_status tg_file_info(tg_context *ctx, const char *path, bool json, tg_text_fn write, void *user) {
     ENTER(ctx);
     WANT(ctx, path);
@@ -403,9 +467,9 @@ tg_status tg_file_info(tg_context *ctx, const char *path, bool json, tg_text_fn 
 }
 
 tg_status tg_file_check(tg_context *ctx, const char *path) {
-    ENTER(ctx);
-    WANT(ctx, path);
-    return tg_io_check(&ctx->err, path);
+    tg_job *job;
+    TG_TRY(tg_file_check_job(ctx, path, &job));
+    return tg_job_finish(job);
 }
 
 tg_status tg_file_compare(tg_context *ctx, const char *path_a, const char *path_b, bool *equal,
@@ -425,9 +489,27 @@ tg_status tg_file_convert(tg_context *ctx, const char *path_in, const char *path
     return tg_io_convert(&ctx->err, path_in, path_out, kind);
 }
 
+tg_status tg_file_config(tg_context *ctx, const char *path, tg_gpt_config *out) {
+    ENTER(ctx);
+    WANT(ctx, path);
+    WANT(ctx, out);
+    return tg_io_config(&ctx->err, path, out);
+}
+
+tg_status tg_transformers_config(tg_context *ctx, const tg_gpt_config *config, tg_text_fn write,
+                                 void *user) {
+    ENTER(ctx);
+    WANT(ctx, config);
+    WANT(ctx, write);
+    return tg_io_transformers_config(&ctx->err, config, write, user);
+}
+
 /* --------------------------------------------------------------------------------------- unstable
  */
 
+/* Tables of other folders in the types of tinygpt.h. They are filled again at each call, always
+ * with the same values, so that pointers into them stay valid without any set-up, and threads that
+ * meet here write what is there already. */
 size_t tg_isa_count(void) { return TG_ISA_COUNT; }
 
 const tg_isa_info *tg_isa_at(size_t i) {
@@ -463,11 +545,12 @@ tg_status tg_machine(tg_context *ctx, tg_machine_info *out) {
 }
 
 tg_status tg_measure_peak(tg_context *ctx, double *gflops) {
-    ENTER(ctx);
-    WANT(ctx, gflops);
-    return tg_runtime_measure_peak(ctx, gflops);
+    tg_job *job;
+    TG_TRY(tg_measure_peak_job(ctx, gflops, &job));
+    return tg_job_finish(job);
 }
 
+/* Each worker gets whole pieces of 1 KiB, and one at least. */
 tg_status tg_measure_read(tg_context *ctx, size_t n_bytes, double *bytes_per_s) {
     ENTER(ctx);
     WANT(ctx, bytes_per_s);
@@ -477,6 +560,8 @@ tg_status tg_measure_read(tg_context *ctx, size_t n_bytes, double *bytes_per_s) 
     return tg_runtime_measure_read(ctx, n_bytes, bytes_per_s);
 }
 
+/* The shape rule of matmul would refuse these too, but in terms of a graph that the caller does not
+ * know of. */
 tg_status tg_bench_matmul(tg_context *ctx, int32_t m, int32_t n, int32_t k, int trans,
                           size_t n_times, double *ms) {
     ENTER(ctx);
@@ -491,11 +576,9 @@ tg_status tg_bench_matmul(tg_context *ctx, int32_t m, int32_t n, int32_t k, int 
 
 tg_status tg_check_kernels(tg_context *ctx, const char *filter, tg_check_fn report, void *user,
                            size_t *n_failed) {
-    ENTER(ctx);
-    WANT(ctx, n_failed);
-    const tg_check_options o = { ctx->isa, ctx->levers, false, filter, report, user };
-    size_t n_run;
-    return tg_check_ops(&ctx->err, &o, &n_run, n_failed);
+    tg_job *job;
+    TG_TRY(tg_check_kernels_job(ctx, filter, report, user, n_failed, &job));
+    return tg_job_finish(job);
 }
 
 tg_status tg_check_gradients(tg_context *ctx, const char *filter, tg_check_fn report, void *user,
@@ -524,6 +607,8 @@ tg_status tg_trainer_profile(tg_trainer *trainer, int n_steps, tg_profile_fn rep
     return tg_inspect_profile(trainer, n_steps > 0 ? n_steps : 1, report, user);
 }
 
+/* A switch of the tests: the first element of a tensor, or of its gradient, gets this value before
+ * the next update. That a run survives a NaN cannot be shown by waiting for one. */
 tg_status tg_trainer_poison(tg_trainer *trainer, const char *tensor, float value) {
     if (!trainer) return TG_E_ARG;
     ENTER(trainer->ctx);

@@ -1,8 +1,9 @@
 /*
  * backend.h - what runs a plan: open, run, and nothing that an op would have to know.
  *
- * A run may be taken in slices: it stops at a step's boundary when its budget is used up or the
- * caller asks it to stop, and goes on from there.
+ * A run may be taken in slices: when its budget is used up or the caller asks it to stop, it ends
+ * between two units of a phase of a step, and goes on from there, to the same bits. In between the
+ * plan's memory must be left as it is.
  */
 #ifndef TG_BACKEND_BACKEND_H
 #define TG_BACKEND_BACKEND_H
@@ -14,12 +15,23 @@ typedef struct tg_backend tg_backend;
 /* How far a run may go, and what it leaves. Zero-initialised: everything, without a stop. */
 typedef struct tg_run {
     size_t next;         /* in and out: the step to go on with */
+    unsigned phase;      /* in and out: the phase in it */
+    size_t unit;         /* in and out: the unit in that */
     size_t end;          /* 0: all steps; else stop before this one */
     double deadline_ms;  /* on tg_time_ms's clock; 0: none */
-    tg_cancel_fn cancel; /* asked at boundaries; NULL: never */
+    tg_cancel_fn cancel; /* asked every few milliseconds, on the caller's thread; NULL: never */
     void *cancel_user;
     double *step_ms; /* [n_steps] gets the time of each step; NULL: not measured */
 } tg_run;
+
+/* Has a run that was ended by a stop anything behind it? */
+static inline bool tg_run_begun(const tg_run *r) { return r->next || r->phase || r->unit; }
+
+/* Back to the beginning of the plan. */
+static inline void tg_run_restart(tg_run *r) {
+    r->next = r->unit = 0;
+    r->phase = 0;
+}
 
 /* TG_OK: all done. TG_PENDING: the deadline has passed. TG_STOPPED: cancel said so. */
 tg_status tg_backend_run(tg_backend *b, tg_plan *plan, const tg_scalars *rt, tg_run *run);

@@ -19,7 +19,14 @@
 #define EPS 1e-5f
 
 /* The parameters of a block: name, rows, columns in units of C; rows 0 for a vector. split is the
- * number of file tensors that lie side by side in it. */
+ * number of file tensors that lie side by side in it.
+ *
+ * Queries, keys and values are one parameter here, as one product then serves the three: its rows
+ * are read once, and it is three times as wide, which suits the register tile of small models. In
+ * files they are three tensors each, so a row of "attn.qkv.weight" is
+ *
+ *     | q_proj row: C | k_proj row: C | v_proj row: C |
+ */
 typedef struct block_param {
     const char *name;
     const char *parts[3];
@@ -58,7 +65,8 @@ static const block_param block[] = {
 enum { N_BLOCK_PARAMS = sizeof block / sizeof block[0], N_BLOCK_TENSORS = 16, N_TOP = 4 };
 
 /* Builds the two tables. Parameters come in the order of the flat array: two passes, decayed first.
- */
+ * Weight decay is for what multiplies (matrices and embeddings) and not for what shifts or scales
+ * (biases, gains); with the two apart, the optimizer needs one number to know which is which. */
 typedef struct layout_builder {
     tg_arena *arena;
     tg_param *params;
@@ -67,13 +75,17 @@ typedef struct layout_builder {
     bool out_of_memory;
 } layout_builder;
 
+/* Lack of memory is remembered and asked for once, at the end: the tables are small, and the code
+ * below stays a list of what a model has. */
 static const char *named(layout_builder *b, const char *prefix, const char *name) {
     const char *s = tg_arena_sprintf(b->arena, "%s%s", prefix, name);
     if (!s) b->out_of_memory = true;
     return s;
 }
 
-/* Appends a parameter and gives it its place. */
+/* Appends a parameter and gives it its place. Rounded up to 16 elements, so that a vector load of a
+ * parameter's tail never touches the next one, and rows of 16 begin on a cache line. The gaps stay
+ * zero for ever: their gradients are zero, and AdamW of zeros is zero. */
 static size_t add_param(layout_builder *b, const char *prefix, const char *name, size_t rows,
                         size_t cols) {
     tg_param *p = &b->params[b->n_params++];
@@ -84,7 +96,9 @@ static size_t add_param(layout_builder *b, const char *prefix, const char *name,
     return p->offset_elems;
 }
 
-/* The file's order differs from the array's: tensors go to the slot of their ordinal. */
+/* The file's order differs from the array's: tensors go to the slot of their ordinal. The ordinal
+ * is part of the contract of initial weights: it seeds them (base/rng.h), so it follows the
+ * manifest of the file format and never the layout in memory. */
 static void set_tensor(layout_builder *b, size_t ordinal, const char *prefix, const char *name,
                        size_t rows, size_t cols, size_t offset, size_t stride, tg_init init,
                        double std) {
@@ -100,6 +114,8 @@ static void set_tensor(layout_builder *b, size_t ordinal, const char *prefix, co
     };
 }
 
+/* What is not in a block. The embedding is also the head: one tensor, found by one name, whose
+ * gradient is the sum of both uses. */
 static void add_top(layout_builder *b, const tg_gpt_config *c, bool matrices) {
     static const char *const names[N_TOP] = { "token_embedding.weight", "position_embedding.weight",
                                               "ln_final.weight", "ln_final.bias" };
@@ -113,6 +129,8 @@ static void add_top(layout_builder *b, const tg_gpt_config *c, bool matrices) {
     }
 }
 
+/* A branch is added to the stream 2L times; with initial values smaller by sqrt(2L) the stream has
+ * the same size at the end of any depth (Radford et al. 2019). */
 static void add_block(layout_builder *b, const tg_gpt_config *c, int layer, bool matrices) {
     char prefix[32];
     snprintf(prefix, sizeof prefix, "blocks.%d.", layer);
@@ -140,6 +158,8 @@ static void add_block(layout_builder *b, const tg_gpt_config *c, int layer, bool
     }
 }
 
+/* Tables are counted before they are filled, and each pass writes its own slots of tensors, so that
+ * after both of them none is left over. */
 static tg_status layout(tg_ctx *ctx, tg_arena *arena, const tg_gpt_config *c, tg_layout *out) {
     const size_t L = (size_t)c->layers;
     const size_t n_params = N_TOP + L * N_BLOCK_PARAMS, n_tensors = N_TOP + L * N_BLOCK_TENSORS;
@@ -169,9 +189,17 @@ typedef struct scope {
     tg_graph *g;
     const tg_layout *layout;
     tg_value *weights;
-    int layer; /* -1 outside the blocks */
+    const tg_tap *tap; /* NULL: nobody looks */
+    int layer;         /* -1 outside the blocks */
 } scope;
 
+/* x, or what somebody puts in its place. */
+static tg_value *tapped(const scope *s, tg_site site, tg_value *x) {
+    return s->tap ? s->tap->at(s->tap->user, s->g, site, s->layer, x) : x;
+}
+
+/* The view of a parameter, named in full and outside of any scope: gradients and plans find it by
+ * this name. So every caller sets its own scope again afterwards. */
 static tg_value *weight(const scope *s, const char *name) {
     char full[96];
     if (s->layer < 0)
@@ -198,6 +226,8 @@ static tg_value *linear(const scope *s, tg_value *x, const char *w, const char *
     return tg_matmul(s->g, x, matrix, bias, 0);
 }
 
+/* With a cache, the new keys and values are written first and attention then reads them all out of
+ * it, its own tokens' included; so prefill and decode are one graph that differs in its rows. */
 static tg_value *attend(const scope *s, tg_value *qkv, tg_value *cache) {
     const int32_t H = s->layout->config.heads, D = s->layout->config.width / H;
     const float scale = (float)(1 / tg_sqrt(D));
@@ -207,31 +237,49 @@ static tg_value *attend(const scope *s, tg_value *qkv, tg_value *cache) {
     return tg_attention_cached(s->g, qkv, tg_kv_append(s->g, cache, qkv, &a), &a);
 }
 
+static tg_value *logits_of(const scope *s, tg_value *x, tg_value *E) {
+    x = norm(s, x, "ln_final.weight", "ln_final.bias", "ln_final");
+    tg_graph_scope(s->g, "head");
+    tg_value *logits = tg_matmul(s->g, x, E, NULL, 2);
+    tg_graph_scope(s->g, "%s", "");
+    return logits;
+}
+
+/* The mathematics of the file's head, line by line. Nothing here knows whether it is for training
+ * or for writing, but for two places: with caches, positions begin where the cache ends, and only
+ * the last token goes on to the final norm and the head, which for a long prompt is most of their
+ * work. Errors stay in g. */
 static tg_value *graph(tg_graph *g, const tg_layout *layout, tg_value *weights, tg_value *tokens,
-                       tg_value *const *caches) {
-    scope s = { g, layout, weights, -1 };
+                       tg_value *const *caches, const tg_tap *tap) {
+    scope s = { g, layout, weights, tap, -1 };
     tg_value *E = weight(&s, "token_embedding.weight"),
              *P = weight(&s, "position_embedding.weight");
     tg_value *x = tg_position_add(g, tg_embedding(g, tokens, E), P, caches != NULL);
+    x = tapped(&s, TG_SITE_STREAM, x);
 
     for (s.layer = 0; s.layer < layout->config.layers; s.layer++) {
         tg_value *h = norm(&s, x, "ln1.weight", "ln1.bias", "ln1");
         tg_value *qkv = linear(&s, h, "attn.qkv.weight", "attn.qkv.bias", "attn.qkv");
         tg_value *o = attend(&s, qkv, caches ? caches[s.layer] : NULL);
-        x = tg_add(g, x, linear(&s, o, "attn.o_proj.weight", "attn.o_proj.bias", "attn.o_proj"));
+        o = tapped(&s, TG_SITE_HEADS, o);
+        o = linear(&s, o, "attn.o_proj.weight", "attn.o_proj.bias", "attn.o_proj");
+        x = tg_add(g, x, tapped(&s, TG_SITE_ATTENTION, o));
 
         h = norm(&s, x, "ln2.weight", "ln2.bias", "ln2");
         h = linear(&s, h, "mlp.fc_in.weight", "mlp.fc_in.bias", "mlp.fc_in");
         h = tg_gelu(g, h, TG_ACT_GELU_ERF);
-        x = tg_add(g, x, linear(&s, h, "mlp.fc_out.weight", "mlp.fc_out.bias", "mlp.fc_out"));
+        h = linear(&s, h, "mlp.fc_out.weight", "mlp.fc_out.bias", "mlp.fc_out");
+        x = tg_add(g, x, tapped(&s, TG_SITE_MLP, h));
+        x = tapped(&s, TG_SITE_STREAM, x);
     }
     s.layer = -1;
     if (caches) x = tg_last_row(g, x);
-    x = norm(&s, x, "ln_final.weight", "ln_final.bias", "ln_final");
-    tg_graph_scope(g, "head");
-    tg_value *logits = tg_matmul(g, x, E, NULL, 2);
-    tg_graph_scope(g, "%s", "");
-    return logits;
+    return logits_of(&s, x, E);
+}
+
+static tg_value *head(tg_graph *g, const tg_layout *layout, tg_value *weights, tg_value *x) {
+    const scope s = { g, layout, weights, NULL, -1 };
+    return logits_of(&s, x, weight(&s, "token_embedding.weight"));
 }
 
 const tg_family tg_family_gpt = {
@@ -239,4 +287,5 @@ const tg_family tg_family_gpt = {
     .doc = "byte-level GPT-2 with a tied head, the original TinyGPT's model",
     .layout = layout,
     .graph = graph,
+    .head = head,
 };

@@ -47,6 +47,22 @@ typedef struct tg_layout {
     size_t n_decayed; /* elements [0, n_decayed) are subject to weight decay */
 } tg_layout;
 
+/* Values of a block at which somebody may look, or put another one in their place, while a graph
+ * is built: what an experiment needs to know of a family, and all that it may. */
+typedef enum tg_site {
+    TG_SITE_HEADS,     /* [.., H*D] what the heads gather, side by side: out 0 of attention */
+    TG_SITE_ATTENTION, /* [.., C] what attention adds to the stream */
+    TG_SITE_MLP,       /* [.., C] what the MLP adds to the stream */
+    TG_SITE_STREAM,    /* [.., C] the stream behind the block; behind none where layer is -1 */
+    TG_SITE_COUNT
+} tg_site;
+
+typedef struct tg_tap {
+    /* What the graph goes on with: x, or another value of its type. */
+    tg_value *(*at)(void *user, tg_graph *g, tg_site site, int layer, tg_value *x);
+    void *user;
+} tg_tap;
+
 typedef struct tg_family {
     const char *name, *doc;
     /* Fills out, with tables in the arena. The configuration has been checked (io/manifest.h). */
@@ -55,9 +71,12 @@ typedef struct tg_family {
      * Appends the model to g and returns the logits [.., V].
      *   weights  the flat state     tokens  [B,T], or [T] of dynamic rows with caches
      *   caches   [L] states [2,H,Tmax,D], one a layer, for generation; NULL for whole sequences
+     *   tap      is shown every site in the order in which they are computed; NULL: nobody looks
      */
     tg_value *(*graph)(tg_graph *g, const tg_layout *layout, tg_value *weights, tg_value *tokens,
-                       tg_value *const *caches);
+                       tg_value *const *caches, const tg_tap *tap);
+    /* The logits [.., V] of a stream [.., C]: the end of graph alone. */
+    tg_value *(*head)(tg_graph *g, const tg_layout *layout, tg_value *weights, tg_value *x);
 } tg_family;
 
 extern const tg_family *const tg_families[];

@@ -151,6 +151,18 @@ static inline tg_value *tg_attention_cached(tg_graph *g, tg_value *qkv, tg_value
     return TG_APPLY(g, attention_cached, a, qkv, cache);
 }
 
+/* p [B,H,T,T]: the weights by which the attention node that made o sums values; rows sum to 1 */
+static inline tg_value *tg_attention_probs(tg_graph *g, tg_value *o) {
+    if (tg_is_poison(g, o)) return o;
+    return TG_APPLY(g, attention_probs, &o->node->attr, o->node->in[0]);
+}
+/* y [..,C]: piece g (C/G columns) of row r from x where mode [rows,G] is 0, from a where it is 1,
+ * from b where it is 2, else zeros. Absent sources are zeros; one of the three is needed. */
+static inline tg_value *tg_choose(tg_graph *g, tg_value *mode, tg_value *x, tg_value *a,
+                                  tg_value *b) {
+    return TG_APPLY(g, choose, NULL, mode, x, a, b);
+}
+
 /*
  * token, a scalar i32, drawn from the last row of logits [T,V] by the run-time scalars: repeat
  * penalty over recent [R] i32 (the first n_recent count), temperature (0: greedy, ties to the lower

@@ -71,64 +71,42 @@ static void put_run(const tg_trainer *t, tg_json_writer *w) {
     tg_json_end_object(w);
 }
 
-/* The JSON of a save; step and history can be those of the best validation. */
-static void put_header(const tg_trainer *t, tg_json_writer *w, const tg_meta *meta, int64_t step,
-                       bool whole_run) {
-    tg_json_begin_object(w);
-    tg_json_key(w, "family");
-    tg_json_put_string(w, t->model->family->name);
-    tg_meta_put_config(w, &t->model->layout.config);
-    tg_json_key(w, "tokenizer");
-    tg_json_begin_object(w);
-    tg_json_key(w, "type");
-    tg_json_put_string(w, "bytes");
-    tg_json_end_object(w);
-    tg_json_key(w, "step");
-    tg_json_put_int(w, step);
-    tg_meta_put_train(w, &meta->train, meta->train_known);
-    tg_meta_put_history(w, meta, 0);
-    put_text(t, w);
-    if (whole_run) put_run(t, w);
-    tg_json_key(w, "tool");
-    tg_json_put_string(w, "tinygpt " TG_VERSION_TEXT);
-    tg_json_end_object(w);
-}
-
 /* The whole header is built in memory before the file is begun: its length stands in front of it.
- * source decides what is saved, so weights without moments also lose "run": a file that cannot be
- * resumed should not look as if it could. */
-static tg_status write_file(tg_trainer *t, const char *path, const tg_meta *meta, int64_t step,
-                            const tg_flat_source *source, bool keep_prev) {
+ * Step and history can be those of the best validation. The source decides what is saved, so
+ * weights without moments also lose "run": a file that cannot be resumed should not look as if it
+ * could. */
+static tg_status begin_file(tg_train_saving *s, tg_trainer *t, const char *path,
+                            const tg_meta *meta, int64_t step) {
+    const bool whole_run = !s->best;
     tg_buf text;
     tg_buf_init(&text, &t->ctx->err.mem);
     tg_json_writer w;
     tg_json_writer_init(&w, &text);
-    put_header(t, &w, meta, step, source->part[TG_PART_ADAM_M] != NULL);
-    tg_status s = tg_buf_status(&t->ctx->err, &text, "header of a save");
-    const tg_weights weights = tg_flat_weights(source);
-    if (s == TG_OK)
-        s = tg_tgpt3_save(&t->ctx->err, path, text.data, text.length, &weights, keep_prev);
+    tg_meta_begin_v3(&w, &t->model->layout.config, step, meta);
+    put_text(t, &w);
+    if (whole_run) put_run(t, &w);
+    tg_meta_end_v3(&w);
+    tg_status status = tg_buf_status(&t->ctx->err, &text, "header of a save");
+    const tg_weights weights = tg_flat_weights(&s->source);
+    if (status == TG_OK)
+        status = tg_tgpt3_saving(&t->ctx->err, path, text.data, text.length, &weights,
+                                 whole_run && !t->path_damaged, &s->saving);
     tg_buf_deinit(&text);
-    return s;
+    return status;
 }
 
-/* Settling first makes this callable at any moment, also in the middle of a step; the micro-steps
- * that are dropped are computed again later, to the same bits. keep_prev renames the old file to
- * PATH.prev, except after a resume from PATH.prev: there PATH is the damaged one, and keeping it
- * would overwrite the only good save. */
-tg_status tg_train_save(tg_trainer *t, const char *path) {
-    tg_train_settle(t);
+/* The old file is renamed to PATH.prev, except after a resume from PATH.prev: there PATH is the
+ * damaged one, and keeping it would overwrite the only good save. */
+static tg_status begin_run(tg_train_saving *s, tg_trainer *t, const char *path) {
     const tg_meta meta = meta_of(t);
-    const tg_flat_source source = { &t->model->layout,
-                                    { t->model->weights, t->adam_m.data, t->adam_v.data } };
-    const tg_status s = write_file(t, path, &meta, t->step, &source, !t->path_damaged);
-    if (s == TG_OK) t->path_damaged = false;
-    return s;
+    s->source = (tg_flat_source) { &t->model->layout,
+                                   { t->model->weights, t->adam_m.data, t->adam_v.data } };
+    return begin_file(s, t, path, &meta, t->step);
 }
 
 /* The history is cut at the best step, so the file tells the story of its own weights. No .prev: a
  * newer best replaces an older one, and the run's own save is the safety net. */
-tg_status tg_train_save_best(tg_trainer *t, const char *path) {
+static tg_status begin_best(tg_train_saving *s, tg_trainer *t, const char *path) {
     if (!t->best_held)
         return tg_fail(&t->ctx->err, TG_E_ARG,
                        "best: there is no copy of the best weights: no validation has run yet, or "
@@ -141,8 +119,26 @@ tg_status tg_train_save_best(tg_trainer *t, const char *path) {
         t->best_step, n && t->history[n - 1].step == t->best_step ? t->history[n - 1].loss : TG_NAN,
         t->best_val
     };
-    const tg_flat_source source = { &t->model->layout, { t->best.data, NULL, NULL } };
-    return write_file(t, path, &meta, t->best_step, &source, false);
+    s->source = (tg_flat_source) { &t->model->layout, { t->best.data, NULL, NULL } };
+    return begin_file(s, t, path, &meta, t->best_step);
+}
+
+/* May come at any moment, also in the middle of a step: what a step has not finished is in none of
+ * the arrays that are written. An update that is under way is finished first. */
+tg_status tg_train_saving_go_on(tg_train_saving *s, tg_trainer *t, const char *path,
+                                double deadline_ms) {
+    if (!s->saving) {
+        TG_TRY(tg_train_settle(t, deadline_ms));
+        TG_TRY(s->best ? begin_best(s, t, path) : begin_run(s, t, path));
+    }
+    TG_TRY(tg_saving_go_on(s->saving, deadline_ms));
+    if (!s->best) t->path_damaged = false;
+    return TG_OK;
+}
+
+void tg_train_saving_deinit(tg_train_saving *s) {
+    tg_saving_free(s->saving);
+    s->saving = NULL;
 }
 
 /* ---------------------------------------------------------------------------------------- resuming
@@ -233,53 +229,68 @@ static tg_status restore(tg_trainer *t, tg_file *f, const tg_meta *meta) {
     TG_TRY(check_same_text(t, f));
     restore_history(t, meta);
     const tg_json *run = tg_json_get(f->header, "run");
-    if (run) TG_TRY(read_run(t, run));
-    TG_TRY(tg_weights_load(f, &t->model->layout, TG_ADAM_M, t->adam_m.data));
-    return tg_weights_load(f, &t->model->layout, TG_ADAM_V, t->adam_v.data);
+    return run ? read_run(t, run) : TG_OK;
 }
 
-/* A model, then a trainer around it, then the optimizer's state. */
-static tg_status open_run(tg_context *ctx, tg_file *f, tg_text *text, int64_t steps,
-                          tg_trainer **out) {
+/* A trainer around the model, which then belongs to it. */
+static tg_status make_trainer(tg_train_opening *o, tg_context *ctx, const tg_meta *meta,
+                              tg_text *text, int64_t steps) {
+    const tg_file *f = o->file;
+    tg_train_options options = tg_train_options_default();
+    tg_meta_take_train(meta, &options);
+    if (steps > 0) options.steps = steps;
+    TG_TRY(tg_train_new(ctx, o->model, text, &options, &o->trainer));
+    o->trainer->owns_model = true;
+    o->model->step = f->step;
+    o->model->format = f->format;
+    o->model->has_moments = true;
+    o->trainer->path_damaged = o->model->used_prev = o->used_prev;
+    o->model = NULL;
+    return TG_OK;
+}
+
+static tg_status make_run(tg_train_opening *o, tg_context *ctx, tg_text *text, int64_t steps) {
     tg_meta meta;
-    TG_TRY(tg_meta_read(f, &meta));
-    if (!f->has_moments)
+    TG_TRY(tg_meta_read(o->file, &meta));
+    TG_TRY(make_trainer(o, ctx, &meta, text, steps));
+    return restore(o->trainer, o->file, &meta);
+}
+
+static tg_status make_model(tg_train_opening *o, tg_context *ctx) {
+    if (!o->file->has_moments)
         return tg_fail(&ctx->err, TG_E_ARG,
                        "%s holds weights alone, no optimizer state: it cannot be resumed, but "
                        "--from trains it further",
-                       f->path);
-    tg_train_options o = tg_train_options_default();
-    tg_meta_take_train(&meta, &o);
-    if (steps > 0) o.steps = steps;
-    tg_model *model;
-    TG_TRY(tg_weights_alloc(ctx, &f->config, &model));
-    tg_status s = tg_weights_load(f, &model->layout, "", model->weights);
-    if (s == TG_OK) s = tg_train_new(ctx, model, text, &o, out);
-    if (s != TG_OK) {
-        tg_weights_free(model);
-        return s;
-    }
-    (*out)->owns_model = true;
-    model->step = f->step;
-    model->format = f->format;
-    model->has_moments = true;
-    return restore(*out, f, &meta);
+                       o->file->path);
+    return tg_weights_alloc(ctx, &o->file->config, &o->model);
 }
 
-/* The model is the trainer's own, freed with it. *out is set as soon as there is a trainer, also
- * where restoring it then fails: that is how it is freed here, in one place. */
-tg_status tg_train_open(tg_context *ctx, const char *path, tg_text *text, int64_t steps,
-                        tg_trainer **out) {
-    *out = NULL;
-    tg_file *f;
-    bool used_prev;
-    TG_TRY(tg_file_open_newest(&ctx->err, path, &f, &used_prev));
-    const tg_status s = open_run(ctx, f, text, steps, out);
-    if (s == TG_OK) (*out)->path_damaged = used_prev;
-    tg_file_close(f);
-    if (s != TG_OK) {
-        tg_train_free(*out);
-        *out = NULL;
+/* A model, then a trainer around it, then the optimizer's state; whatever there is of them when
+ * something fails is freed by deinit. */
+tg_status tg_train_opening_go_on(tg_train_opening *o, tg_context *ctx, const char *path,
+                                 tg_text *text, int64_t steps, double deadline_ms,
+                                 tg_trainer **out) {
+    if (!o->opening) TG_TRY(tg_opening_new(&ctx->err, path, &o->opening));
+    if (!o->file) TG_TRY(tg_opening_go_on(o->opening, deadline_ms, &o->file, &o->used_prev));
+    if (!o->model && !o->trainer) TG_TRY(make_model(o, ctx));
+    if (o->model) {
+        TG_TRY(tg_loading_go_on(&o->weights, o->file, &o->model->layout, "", o->model->weights,
+                                deadline_ms));
+        TG_TRY(make_run(o, ctx, text, steps));
     }
-    return s;
+    tg_trainer *t = o->trainer;
+    const tg_layout *l = &t->model->layout;
+    TG_TRY(tg_loading_go_on(&o->adam_m, o->file, l, TG_ADAM_M, t->adam_m.data, deadline_ms));
+    TG_TRY(tg_loading_go_on(&o->adam_v, o->file, l, TG_ADAM_V, t->adam_v.data, deadline_ms));
+    *out = t;
+    o->trainer = NULL;
+    return TG_OK;
+}
+
+void tg_train_opening_deinit(tg_train_opening *o) {
+    tg_train_free(o->trainer);
+    tg_weights_free(o->model);
+    tg_file_close(o->file);
+    tg_opening_free(o->opening);
+    *o = (tg_train_opening) { .file = NULL };
 }

@@ -2,44 +2,69 @@
  * eval.c - the mean loss over windows of a text, in slices.
  *
  * The eval plan gives logits and their log-sum-exp; the losses are summed here in double, so that a
- * last batch that is not full, and any number of windows, give the exact mean over tokens.
+ * last batch that is not full, and any number of windows, give the exact mean over tokens. A
+ * trainer brings its plan along; tg_eval_model makes one for a model that is only measured, of the
+ * same shape, so that both find the same bits.
  */
 #include "base/time.h"
 #include "run/train.h"
 
-tg_status tg_eval_begin(tg_trainer *t, const tg_split *split, int32_t windows, tg_eval_state *e) {
-    const size_t T = (size_t)t->model->layout.config.ctx;
+/* What an evaluation stands on; all of it is borrowed. */
+typedef struct evaluator {
+    tg_context *ctx;
+    const tg_gpt_config *config;
+    tg_train_plans *plans; /* eval is placed and bound */
+    tg_text *text;
+    size_t batch; /* rows of the plan */
+    tg_cancel_fn cancel;
+    void *cancel_user;
+} evaluator;
+
+static evaluator of_trainer(tg_trainer *t) {
+    return (evaluator) { .ctx = t->ctx,
+                         .config = &t->model->layout.config,
+                         .plans = &t->plans,
+                         .text = t->text,
+                         .batch = (size_t)t->o.batch,
+                         .cancel = t->cancel,
+                         .cancel_user = t->cancel_user };
+}
+
+static tg_status begin(const evaluator *v, const tg_split *split, int32_t windows,
+                       tg_eval_state *e) {
+    const size_t T = (size_t)v->config->ctx;
     *e = (tg_eval_state) { .n = tg_eval_windows(split, T, windows) };
     if (e->n == 0)
-        return tg_fail(&t->ctx->err, TG_E_DATA,
-                       "evaluation: want at least %zu bytes, have %" PRIu64, T + 1,
-                       split->val_bytes);
+        return tg_fail(&v->ctx->err, TG_E_DATA,
+                       "%s: evaluation: want at least %zu bytes for a context of %zu tokens, have "
+                       "%" PRIu64,
+                       v->text->name, T + 1, T, split->val_bytes);
     return TG_OK;
 }
 
 /* The next windows into the rows of a batch. Rows beyond the last window are zeros: valid ids, the
  * same in every run; their losses are computed and left out of the sum. */
-static tg_status fill(tg_trainer *t, const tg_split *split, tg_eval_state *e) {
-    const size_t T = (size_t)t->model->layout.config.ctx;
-    int32_t *tokens = tg_plan_data(&t->plans.eval, t->plans.eval_tokens);
-    int32_t *targets = tg_plan_data(&t->plans.eval, t->plans.eval_targets);
-    memset(tokens, 0, (size_t)t->o.batch * T * sizeof *tokens);
-    memset(targets, 0, (size_t)t->o.batch * T * sizeof *targets);
-    e->in_batch = e->n - e->next < (uint64_t)t->o.batch ? e->n - e->next : (uint64_t)t->o.batch;
+static tg_status fill(const evaluator *v, const tg_split *split, tg_eval_state *e) {
+    const size_t T = (size_t)v->config->ctx;
+    int32_t *tokens = tg_plan_data(&v->plans->eval, v->plans->eval_tokens);
+    int32_t *targets = tg_plan_data(&v->plans->eval, v->plans->eval_targets);
+    memset(tokens, 0, v->batch * T * sizeof *tokens);
+    memset(targets, 0, v->batch * T * sizeof *targets);
+    e->in_batch = e->n - e->next < v->batch ? e->n - e->next : v->batch;
     for (size_t row = 0; row < e->in_batch; row++)
-        TG_TRY(tg_text_window(t->text, tg_eval_start(split, T, e->next + row, e->n), T,
+        TG_TRY(tg_text_window(v->text, tg_eval_start(split, T, e->next + row, e->n), T,
                               tokens + row * T, targets + row * T));
     return TG_OK;
 }
 
 /* loss = lse - logit of the target, of floats subtracted in double, rows rising: one order for any
  * batch size, so the mean does not depend on it but through the plan's own bits. */
-static void sum_losses(tg_trainer *t, tg_eval_state *e) {
-    const size_t V = (size_t)t->model->layout.config.vocab;
-    const size_t n = (size_t)e->in_batch * (size_t)t->model->layout.config.ctx;
-    const int32_t *targets = tg_plan_data(&t->plans.eval, t->plans.eval_targets);
-    const float *logits = tg_plan_data(&t->plans.eval, t->plans.logits);
-    const float *lse = tg_plan_data(&t->plans.eval, t->plans.lse);
+static void sum_losses(const evaluator *v, tg_eval_state *e) {
+    const size_t V = (size_t)v->config->vocab;
+    const size_t n = (size_t)e->in_batch * (size_t)v->config->ctx;
+    const int32_t *targets = tg_plan_data(&v->plans->eval, v->plans->eval_targets);
+    const float *logits = tg_plan_data(&v->plans->eval, v->plans->logits);
+    const float *lse = tg_plan_data(&v->plans->eval, v->plans->lse);
     for (size_t i = 0; i < n; i++)
         e->sum += (double)lse[i] - (double)logits[i * V + (size_t)targets[i]];
     e->tokens += n;
@@ -50,21 +75,95 @@ static void sum_losses(tg_trainer *t, tg_eval_state *e) {
 /* in_batch is not 0 exactly while a batch is on its way, and e->run then says how far it is. The
  * deadline is also looked at between two batches, since a plan that just ended did not ask. sum and
  * tokens only grow by whole batches, so stopping loses nothing. */
-tg_status tg_eval_go_on(tg_trainer *t, const tg_split *split, tg_eval_state *e, double deadline_ms,
-                        double *loss) {
+static tg_status go_on(const evaluator *v, const tg_split *split, tg_eval_state *e,
+                       double deadline_ms, double *loss) {
     const tg_scalars rt = { .accumulate = 0 };
     while (e->next < e->n) {
         if (e->in_batch == 0) {
-            TG_TRY(fill(t, split, e));
+            TG_TRY(fill(v, split, e));
             e->run = (tg_run) { .next = 0 };
         }
         e->run.deadline_ms = deadline_ms;
-        e->run.cancel = t->cancel;
-        e->run.cancel_user = t->cancel_user;
-        TG_TRY(tg_backend_run(t->ctx->backend, &t->plans.eval, &rt, &e->run));
-        sum_losses(t, e);
-        if (deadline_ms > 0 && e->next < e->n && tg_time_ms() >= deadline_ms) return TG_PENDING;
+        e->run.cancel = v->cancel;
+        e->run.cancel_user = v->cancel_user;
+        TG_TRY(tg_backend_run(v->ctx->backend, &v->plans->eval, &rt, &e->run));
+        sum_losses(v, e);
+        if (e->next < e->n && tg_time_over(deadline_ms)) return TG_PENDING;
     }
     *loss = e->sum / (double)e->tokens;
     return TG_OK;
+}
+
+tg_status tg_eval_begin(tg_trainer *t, const tg_split *split, int32_t windows, tg_eval_state *e) {
+    const evaluator v = of_trainer(t);
+    return begin(&v, split, windows, e);
+}
+
+tg_status tg_eval_go_on(tg_trainer *t, const tg_split *split, tg_eval_state *e, double deadline_ms,
+                        double *loss) {
+    const evaluator v = of_trainer(t);
+    return go_on(&v, split, e, deadline_ms, loss);
+}
+
+/* Validation text if there is some, else all of it. */
+static tg_status evaluating_begin(tg_trainer_evaluating *e, tg_trainer *t) {
+    if (t->o.val_fraction > 0 && t->split.val_bytes == 0)
+        return tg_fail(&t->ctx->err, TG_E_DATA,
+                       "evaluation: the validation part is shorter than a window of %d tokens",
+                       (int)t->model->layout.config.ctx + 1);
+    const tg_split whole = { 0, t->text->n_bytes };
+    e->split = t->split.val_bytes > 0 ? t->split : whole;
+    tg_train_drop(t);
+    TG_TRY(tg_eval_begin(t, &e->split, t->o.eval_windows, &e->state));
+    e->begun = true;
+    return TG_OK;
+}
+
+tg_status tg_trainer_evaluating_go_on(tg_trainer_evaluating *e, tg_trainer *t, double deadline_ms,
+                                      double *loss) {
+    if (!e->begun) {
+        TG_TRY(tg_train_settle(t, deadline_ms));
+        TG_TRY(evaluating_begin(e, t));
+    }
+    return tg_eval_go_on(t, &e->split, &e->state, deadline_ms, loss);
+}
+
+/* ------------------------------------------------------------------------------- a model alone */
+
+static tg_status run_whole(const evaluator *v, const tg_split *split, int32_t windows,
+                           double *loss) {
+    tg_eval_state e;
+    TG_TRY(begin(v, split, windows, &e));
+    return go_on(v, split, &e, 0, loss);
+}
+
+/* The plan's workspace is all that is taken beside the weights. The options are those of a run that
+ * would validate in this way: they bring the batch of the preset, and the checks of the ranges. */
+tg_status tg_eval_model(tg_context *ctx, tg_model *model, tg_text *text, double val_fraction,
+                        int32_t windows, double *loss) {
+    const tg_gpt_config *config = &model->layout.config;
+    tg_train_options o = tg_train_options_default();
+    o.val_fraction = val_fraction;
+    o.eval_windows = windows;
+    o = tg_train_options_of(&o, config);
+    TG_TRY(tg_train_options_check(&ctx->err, &o));
+    const tg_split whole = { 0, text->n_bytes };
+    const tg_split split = val_fraction > 0 ? tg_text_split(text->n_bytes, val_fraction) : whole;
+
+    tg_train_plans plans;
+    tg_block memory = { .data = NULL };
+    tg_status s = tg_train_plans_build_eval(ctx, model->family, &model->layout, &o, &plans);
+    if (s == TG_OK) s = tg_runtime_block(ctx, plans.memory_bytes, &memory);
+    if (s == TG_OK) {
+        tg_plan_place(&plans.eval, memory.data);
+        s = tg_plan_bind(&plans.eval, "weights", model->weights,
+                         model->layout.n_elems * sizeof(float));
+    }
+    const evaluator v = {
+        .ctx = ctx, .config = config, .plans = &plans, .text = text, .batch = (size_t)o.batch
+    };
+    if (s == TG_OK) s = run_whole(&v, &split, windows, loss);
+    tg_block_free(&memory);
+    tg_train_plans_free(&plans);
+    return s;
 }

@@ -5,6 +5,7 @@
  * weights, and what the program itself takes.
  */
 #include "base/os.h"
+#include "base/str.h"
 #include "run/train.h"
 
 /* Program, libraries, stacks, tables of plans: measured on Linux with glibc. */
@@ -22,16 +23,6 @@ double tg_train_flop(const tg_gpt_config *c, const tg_train_options *o) {
     return 6 * N * (12 * L * C * C + V * C) + 6 * L * N * T * C;
 }
 
-/* One line of advice, ending in \n. What does not fit is cut. */
-static void advise(tg_forecast *f, const char *fmt, ...) TG_PRINTF(2, 3);
-static void advise(tg_forecast *f, const char *fmt, ...) {
-    const size_t used = strlen(f->advice);
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(f->advice + used, sizeof f->advice - used, fmt, args);
-    va_end(args);
-}
-
 /* The last preset with at least a third of a byte of text for each parameter, which keeps it above
  * the limit of write_advice; the smallest if none has. Presets are sorted by size. */
 static const tg_preset *fitting(uint64_t bytes) {
@@ -46,31 +37,40 @@ static const tg_preset *fitting(uint64_t bytes) {
 /* Advice is about what the user can change, and names the option or preset. The limits are rules of
  * thumb for small models on plain text; none of them keeps a run from starting. */
 static void write_advice(tg_forecast *f, const tg_train_options *o) {
+    char *const advice = f->advice; /* lines, each ending in \n */
+    const size_t room = sizeof f->advice;
     if (f->memory_bytes > f->memory_available_bytes)
-        advise(f,
-               "memory: %.1f GB are needed and %.1f GB are free: take a smaller preset, batch or "
-               "context\n",
-               (double)f->memory_bytes / 1e9, (double)f->memory_available_bytes / 1e9);
+        tg_str_append(
+            advice, room,
+            "memory: %.1f GB are needed and %.1f GB are free: take a smaller preset, batch or "
+            "context\n",
+            (double)f->memory_bytes / 1e9, (double)f->memory_available_bytes / 1e9);
     if (f->train_bytes == 0) return;
     if (f->bytes_per_param < 0.3)
-        advise(f,
-               "text: %.2f bytes a parameter: the model will learn it by heart; '%s' suits %.1f MB "
-               "better, or add text\n",
-               f->bytes_per_param, fitting(f->train_bytes)->name, (double)f->train_bytes / 1e6);
+        tg_str_append(
+            advice, room,
+            "text: %.2f bytes a parameter: the model will learn it by heart; '%s' suits %.1f MB "
+            "better, or add text\n",
+            f->bytes_per_param, fitting(f->train_bytes)->name, (double)f->train_bytes / 1e6);
     else if (f->bytes_per_param > 200 && f->epochs < 0.5)
-        advise(f,
-               "text: the run will see %.0f %% of it: a larger preset or more steps would make use "
-               "of the rest\n",
-               100 * f->epochs);
+        tg_str_append(
+            advice, room,
+            "text: the run will see %.0f %% of it: a larger preset or more steps would make use "
+            "of the rest\n",
+            100 * f->epochs);
     if (f->epochs > 20)
-        advise(f,
-               "steps: every byte will be seen %.0f times: watch the validation loss, and set "
-               "--patience to stop when it turns\n",
-               f->epochs);
+        tg_str_append(
+            advice, room,
+            "steps: every byte will be seen %.0f times: watch the validation loss, and set "
+            "--patience to stop when it turns\n",
+            f->epochs);
     if (o->val_fraction > 0 && f->val_bytes == 0)
-        advise(f, "validation: its part of the text is shorter than a window, so there is none\n");
+        tg_str_append(
+            advice, room,
+            "validation: its part of the text is shorter than a window, so there is none\n");
     if (o->lr > 5e-3)
-        advise(f, "rate: %g is high for this optimizer; 3e-4 to 3e-3 is usual\n", o->lr);
+        tg_str_append(advice, room, "rate: %g is high for this optimizer; 3e-4 to 3e-3 is usual\n",
+                      o->lr);
 }
 
 /* The same cut as check_text of train.c: a validation part shorter than a window is none. */

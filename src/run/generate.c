@@ -8,18 +8,10 @@
 #include "base/time.h"
 #include "run/session.h"
 
-/* Invariant between two bytes: held is the start of a character that could still become whole, so n
- * is at most 3. stopped stays set: once the receiver has refused, it is not called again. */
-typedef struct utf8_gate {
-    tg_text_fn write;
-    void *user;
-    char held[8];
-    size_t n;
-    bool stopped;
-} utf8_gate;
-
-static void pass(utf8_gate *g, const char *bytes, size_t n) {
-    if (!g->stopped && g->write && g->write(g->user, bytes, n) != 0) g->stopped = true;
+/* Invariant between two bytes: what the gate holds is the start of a character that could still
+ * become whole, so it is at most 3 bytes. */
+static void pass(tg_generating *g, const char *bytes, size_t n) {
+    if (!g->gate.stopped && g->write && g->write(g->user, bytes, n) != 0) g->gate.stopped = true;
 }
 
 /* Could more bytes make the held ones a character? By the length that the first byte promises, and
@@ -39,97 +31,148 @@ static bool may_become_whole(const char *held, size_t n) {
     return false;
 }
 
-/* One replacement for each byte that leads nowhere. What followed it is looked at again, since it
- * may begin a character of its own. */
-static void flush_bad(utf8_gate *g, size_t n) {
-    pass(g, "\xef\xbf\xbd", 3);
-    memmove(g->held, g->held + n, g->n - n);
-    g->n -= n;
+static void drop(tg_utf8_gate *gate, size_t n) {
+    memmove(gate->held, gate->held + n, gate->n - n);
+    gate->n -= n;
 }
 
-/* A byte can end one character, or spoil several held ones: hence the loop. */
-static void gate_push(utf8_gate *g, char byte) {
-    g->held[g->n++] = byte;
-    while (g->n > 0) {
+/* A byte can end one character, or spoil several held ones: hence the loop. There is one
+ * replacement for each byte that leads nowhere; what followed it is looked at again, since it may
+ * begin a character of its own. */
+static void gate_push(tg_generating *g, char byte) {
+    tg_utf8_gate *gate = &g->gate;
+    gate->held[gate->n++] = byte;
+    while (gate->n > 0) {
         uint32_t code;
-        const size_t k = tg_utf8_next(g->held, g->n, &code);
+        const size_t k = tg_utf8_next(gate->held, gate->n, &code);
         if (k > 0) {
-            pass(g, g->held, k);
-            memmove(g->held, g->held + k, g->n - k);
-            g->n -= k;
-        } else if (may_become_whole(g->held, g->n)) {
+            pass(g, gate->held, k);
+            drop(gate, k);
+        } else if (may_become_whole(gate->held, gate->n)) {
             return;
         } else {
-            flush_bad(g, 1);
+            pass(g, "\xef\xbf\xbd", 3);
+            drop(gate, 1);
         }
     }
 }
 
 /* What is held at the end is one unfinished character, so it is one replacement, however many bytes
  * it has. */
-static void gate_end(utf8_gate *g) {
-    if (g->n > 0) pass(g, "\xef\xbf\xbd", 3);
-    g->n = 0;
+static void gate_end(tg_generating *g) {
+    if (g->gate.n > 0) pass(g, "\xef\xbf\xbd", 3);
+    g->gate.n = 0;
 }
 
-/* Feeds the newest part of the prompt that leaves room for one token; an empty one is a newline. */
-static tg_status feed_prompt(tg_session *s, const char *prompt, size_t n,
-                             tg_generate_stats *stats) {
+/* ---------------------------------------------------------------------------------------- stages
+ */
+
+/* Only the newest part of a long prompt is fed, which leaves room for one token. An empty prompt is
+ * a newline. */
+tg_status tg_generating_begin(tg_generating *g) {
+    tg_session *s = g->session;
+    TG_TRY(tg_sample_options_check(&s->ctx->err, &g->o));
+    if (g->prompt_bytes == 0) {
+        g->prompt = "\n";
+        g->prompt_bytes = 1;
+    }
     const size_t room = s->capacity > 1 ? (size_t)s->capacity - 1 : 1;
-    if (n == 0) {
-        prompt = "\n";
-        n = 1;
-    }
+    g->stats.prompt_tokens = g->prompt_bytes;
+    if (g->prompt_bytes > room) g->at = g->stats.prompt_dropped = g->prompt_bytes - room;
     s->n_tokens = 0;
-    stats->prompt_tokens = n;
-    stats->prompt_dropped = n > room ? n - room : 0;
-    int32_t piece[256];
-    for (size_t at = stats->prompt_dropped; at < n;) {
+    return TG_OK;
+}
+
+/* Milliseconds of all slices so far. */
+static double spent(const tg_generating *g) { return g->busy_ms + tg_time_ms() - g->slice_ms; }
+
+static tg_status go_on_feeding(tg_generating *g, double deadline_ms) {
+    g->feed.run.cancel = g->cancel;
+    g->feed.run.cancel_user = g->user;
+    return tg_feeding_go_on(g->session, &g->feed, deadline_ms);
+}
+
+/* A feed of nothing, which is where it starts, is done at once. */
+static tg_status feed_prompt(tg_generating *g, double deadline_ms) {
+    for (;;) {
+        TG_TRY(go_on_feeding(g, deadline_ms));
+        if (g->at == g->prompt_bytes) break;
         size_t k = 0;
-        for (; k < sizeof piece / sizeof piece[0] && at < n; k++, at++)
-            piece[k] = (uint8_t)prompt[at];
-        TG_TRY(tg_session_feed(s, piece, k, NULL));
+        for (; k < sizeof g->piece / sizeof g->piece[0] && g->at < g->prompt_bytes; k++, g->at++)
+            g->piece[k] = (uint8_t)g->prompt[g->at];
+        TG_TRY(tg_feeding_begin(g->session, g->piece, k, &g->feed));
     }
+    g->stats.prompt_ms = spent(g);
+    g->at = 0;
+    g->stage = TG_GENERATING_DRAW;
     return TG_OK;
 }
 
 /* The last token is drawn but not fed: nobody asks what follows it, and a step of the model is what
- * costs. So after n tokens the cache holds the prompt and n - 1 of them. first_token_ms counts from
- * the call, prompt included; tok_per_s does not, and spans the n draws and n - 1 evaluations. ids,
- * write, cancel and stats may be NULL. */
-tg_status tg_session_write(tg_session *s, const char *prompt, size_t prompt_bytes,
-                           const tg_sample_options *o, size_t n_tokens, tg_text_fn write,
-                           tg_cancel_fn cancel, void *user, int32_t *ids,
-                           tg_generate_stats *stats) {
-    tg_generate_stats own;
-    if (!stats) stats = &own;
-    *stats = (tg_generate_stats) { .prompt_tokens = 0 };
-    TG_TRY(tg_sample_options_check(&s->ctx->err, o));
-    const double start = tg_time_ms();
-    TG_TRY(feed_prompt(s, prompt, prompt_bytes, stats));
-    stats->prompt_ms = tg_time_ms() - start;
-
-    utf8_gate gate = { .write = write, .user = user };
-    bool cancelled = false;
-    const double first = tg_time_ms();
-    for (size_t i = 0; i < n_tokens && !gate.stopped; i++) {
-        int32_t token;
-        TG_TRY(tg_session_draw(s, o, i, &token));
-        if (ids) ids[i] = token;
-        if (i == 0) stats->first_token_ms = tg_time_ms() - start;
-        stats->new_tokens++;
-        gate_push(&gate, (char)token);
-        if (i + 1 == n_tokens || gate.stopped) break;
-        cancelled = cancel && cancel(user);
-        if (cancelled) break;
-        if (s->n_tokens == s->capacity) {
-            TG_TRY(tg_session_make_room(s));
-            stats->slides++;
-        }
-        TG_TRY(tg_session_feed(s, &token, 1, NULL));
+ * costs. So after n tokens the cache holds the prompt and n - 1 of them. */
+static tg_status draw(tg_generating *g, bool *over) {
+    tg_session *s = g->session;
+    *over = g->at == g->n_tokens;
+    if (*over) return TG_OK;
+    TG_TRY(tg_session_draw(s, &g->o, g->at, &g->piece[0]));
+    if (g->ids) g->ids[g->at] = g->piece[0];
+    if (g->at == 0) g->stats.first_token_ms = spent(g);
+    g->at++;
+    g->stats.new_tokens++;
+    gate_push(g, (char)g->piece[0]);
+    *over = g->at == g->n_tokens || g->gate.stopped;
+    if (*over) return TG_OK;
+    *over = g->cancelled = g->cancel && g->cancel(g->user);
+    if (*over) return TG_OK;
+    if (s->n_tokens == s->capacity) {
+        tg_feeding_begin_slide(s, &g->feed);
+        g->stats.slides++;
+        g->stage = TG_GENERATING_SLIDE;
+        return TG_OK;
     }
-    gate_end(&gate);
-    const double ms = tg_time_ms() - first;
-    stats->tok_per_s = ms > 0 ? (double)stats->new_tokens / ms * 1e3 : 0;
-    return gate.stopped || cancelled ? TG_STOPPED : TG_OK;
+    g->stage = TG_GENERATING_FEED;
+    return tg_feeding_begin(s, g->piece, 1, &g->feed);
+}
+
+/* first_token_ms counts from the beginning, prompt included; tok_per_s does not, and spans the
+ * draws and evaluations. Both are over the time inside slices. */
+static tg_status finish(tg_generating *g) {
+    gate_end(g);
+    const double ms = spent(g) - g->stats.prompt_ms;
+    g->stats.tok_per_s = ms > 0 ? (double)g->stats.new_tokens / ms * 1e3 : 0;
+    return g->gate.stopped || g->cancelled ? TG_STOPPED : TG_OK;
+}
+
+static tg_status next_stage(tg_generating *g, double deadline_ms, bool *over) {
+    switch (g->stage) {
+    case TG_GENERATING_PROMPT: return feed_prompt(g, deadline_ms);
+    case TG_GENERATING_DRAW: return draw(g, over);
+    case TG_GENERATING_SLIDE:
+        TG_TRY(go_on_feeding(g, deadline_ms));
+        g->stage = TG_GENERATING_FEED;
+        return tg_feeding_begin(g->session, g->piece, 1, &g->feed);
+    case TG_GENERATING_FEED:
+        TG_TRY(go_on_feeding(g, deadline_ms));
+        g->stage = TG_GENERATING_DRAW;
+        return tg_time_over(deadline_ms) ? TG_PENDING : TG_OK;
+    }
+    return TG_OK;
+}
+
+/* Where cancel ends a feed, that one is taken back. */
+tg_status tg_generating_go_on(tg_generating *g, double deadline_ms) {
+    g->slice_ms = tg_time_ms();
+    tg_status status = TG_OK;
+    for (bool over = false; status == TG_OK && !over;) status = next_stage(g, deadline_ms, &over);
+    if (status == TG_STOPPED) {
+        tg_generating_abandon(g);
+        g->cancelled = true;
+    }
+    if (status == TG_OK || status == TG_STOPPED) status = finish(g);
+    g->busy_ms = spent(g);
+    return status;
+}
+
+void tg_generating_abandon(tg_generating *g) {
+    if (g->feed.done < g->feed.n) tg_feeding_abandon(g->session, &g->feed);
 }

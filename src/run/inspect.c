@@ -105,13 +105,9 @@ static tg_profile_row *row_for(profile *p, const char *op, const char *variant) 
 static double bytes_of(const tg_step *s) {
     double bytes = 0;
     for (int k = 0; k < TG_MAX_IN; k++)
-        if (s->args.in[k])
-            bytes += (double)tg_type_elems(&s->args.in_type[k]) *
-                     (double)tg_dtype_bytes(s->args.in_type[k].dtype);
+        if (s->args.in[k]) bytes += (double)tg_type_bytes(&s->args.in_type[k]);
     for (int k = 0; k < TG_MAX_OUT; k++)
-        if (s->args.out[k])
-            bytes += (double)tg_type_elems(&s->args.out_type[k]) *
-                     (double)tg_dtype_bytes(s->args.out_type[k].dtype);
+        if (s->args.out[k]) bytes += (double)tg_type_bytes(&s->args.out_type[k]);
     return bytes;
 }
 
@@ -243,7 +239,7 @@ static tg_status build_model(model_check *m, tg_ctx *err) {
     m->weights = tg_state(g, "weights", tg_type_1d(TG_F32, m->layout.n_elems));
     m->tokens = tg_input(g, "tokens", tg_type_2d(TG_I32, 2, 7));
     m->targets = tg_input(g, "targets", tg_type_2d(TG_I32, 2, 7));
-    tg_value *logits = tg_families[0]->graph(g, &m->layout, m->weights, m->tokens, NULL);
+    tg_value *logits = tg_families[0]->graph(g, &m->layout, m->weights, m->tokens, NULL, NULL);
     m->loss = tg_cross_entropy(g, logits, m->targets, 1);
     for (tg_node *n = g->first; n && m->n < 96; n = n->next)
         if (n->op == TG_OP_view && n->in[0] == m->weights) m->wrt[m->n++] = &n->out[0];

@@ -8,18 +8,22 @@
 
 #include "base/crc.h"
 #include "base/str.h"
+#include "base/time.h"
 
 /* A piece is much longer than a character, which the carry over borders relies on, and a multiple
- * of 4 KiB, so that repeats are looked for at one alignment. */
-enum { PIECE_BYTES = 1 << 20 };
+ * of 4 KiB, so that repeats are looked for at one alignment. It takes about a millisecond. */
+enum { PIECE_BYTES = 1 << 18 };
 #define SCAN_LIMIT (UINT64_C(256) << 20)
 
 /* All that one pass collects; offsets and counts are in bytes from the start of the text. What is
  * reported is decided afterwards, since most findings are about shares of the whole. */
-typedef struct scan {
+struct tg_linting {
     tg_text *text;
+    int32_t ctx_tokens;
+    double val_fraction;
     tg_lint_fn report;
     void *user;
+    uint8_t *piece; /* [PIECE_BYTES] */
     uint64_t count[256];
     uint64_t scanned;
     uint64_t first_nul, first_bad_utf8; /* UINT64_MAX: none */
@@ -29,7 +33,8 @@ typedef struct scan {
     uint8_t carry[4];          /* the start of a character that the next piece ends */
     size_t n_carry;
     bool after_cr;
-} scan;
+};
+typedef struct tg_linting scan;
 
 /* Twice the 4 KiB pieces of SCAN_LIMIT, so the set is never more than half full. 0 marks a free
  * place; a checksum that is 0 is stored as 1. */
@@ -112,15 +117,16 @@ static void check_utf8(scan *s, const uint8_t *p, size_t n, bool last) {
 
 /* `last` is about the text and not about the scan: where the scan stops at its limit, half a
  * character at its end is no fault of the text. */
-static tg_status scan_text(scan *s, uint8_t *piece) {
+static tg_status scan_text(scan *s, double deadline_ms) {
     const uint64_t end = s->text->n_bytes < SCAN_LIMIT ? s->text->n_bytes : SCAN_LIMIT;
-    for (; s->scanned < end;) {
+    while (s->scanned < end) {
         const size_t n = (size_t)(end - s->scanned < PIECE_BYTES ? end - s->scanned : PIECE_BYTES);
-        TG_TRY(tg_text_read(s->text, s->scanned, piece, n));
-        count_bytes(s, piece, n);
-        count_repeats(s, piece, n);
-        check_utf8(s, piece, n, s->scanned + n == s->text->n_bytes);
+        TG_TRY(tg_text_read(s->text, s->scanned, s->piece, n));
+        count_bytes(s, s->piece, n);
+        count_repeats(s, s->piece, n);
+        check_utf8(s, s->piece, n, s->scanned + n == s->text->n_bytes);
         s->scanned += n;
+        if (tg_time_over(deadline_ms)) return TG_PENDING;
     }
     s->cr_alone += s->after_cr;
     return TG_OK;
@@ -204,30 +210,43 @@ static void report_bytes(scan *s, bool utf16) {
              100.0 * (double)s->repeated / (double)s->pieces);
 }
 
-/* A text that cannot be read is an error of the call, not a finding; findings may have gone out
- * before. report is called from here, on the caller's thread. */
-tg_status tg_text_find_faults(tg_text *t, int32_t ctx_tokens, double val_fraction,
-                              tg_lint_fn report, void *user) {
-    scan s = { .text = t,
-               .report = report,
-               .user = user,
-               .first_nul = UINT64_MAX,
-               .first_bad_utf8 = UINT64_MAX };
-    if (t->n_bytes == 0) {
-        find(&s, 0, "empty", "the text is empty");
+tg_status tg_linting_new(tg_text *t, int32_t ctx_tokens, double val_fraction, tg_lint_fn report,
+                         void *user, tg_linting **out) {
+    const tg_mem *mem = &t->ctx->err.mem;
+    scan *s = *out = tg_alloc(mem, sizeof *s);
+    if (!s) return tg_fail_memory(&t->ctx->err, "scan of a text", sizeof *s);
+    *s = (scan) { .text = t,
+                  .ctx_tokens = ctx_tokens,
+                  .val_fraction = val_fraction,
+                  .report = report,
+                  .user = user,
+                  .piece = tg_alloc(mem, PIECE_BYTES),
+                  .seen = tg_alloc(mem, SEEN * sizeof *s->seen),
+                  .first_nul = UINT64_MAX,
+                  .first_bad_utf8 = UINT64_MAX };
+    if (s->piece && s->seen) return TG_OK;
+    tg_linting_free(s);
+    *out = NULL;
+    return tg_fail_memory(&t->ctx->err, "scan of a text", PIECE_BYTES + SEEN * sizeof *s->seen);
+}
+
+void tg_linting_free(tg_linting *s) {
+    if (!s) return;
+    const tg_mem mem = s->text->ctx->err.mem;
+    tg_free(&mem, s->piece, PIECE_BYTES);
+    tg_free(&mem, s->seen, SEEN * sizeof *s->seen);
+    tg_free(&mem, s, sizeof *s);
+}
+
+/* A text that cannot be read is an error of the call, not a finding; findings come at the end, when
+ * all of the text has been seen. report is called from here, on the caller's thread. */
+tg_status tg_linting_go_on(tg_linting *s, double deadline_ms) {
+    if (s->text->n_bytes == 0) {
+        find(s, 0, "empty", "the text is empty");
         return TG_OK;
     }
-    const tg_mem *mem = &t->ctx->err.mem;
-    uint8_t *piece = tg_alloc(mem, PIECE_BYTES);
-    s.seen = tg_alloc(mem, SEEN * sizeof *s.seen);
-    tg_status status = piece && s.seen
-                           ? scan_text(&s, piece)
-                           : tg_fail_memory(&t->ctx->err, "scan of a text", PIECE_BYTES);
-    if (status == TG_OK) {
-        report_length(&s, ctx_tokens, val_fraction);
-        report_bytes(&s, report_utf16(&s));
-    }
-    tg_free(mem, piece, PIECE_BYTES);
-    tg_free(mem, s.seen, SEEN * sizeof *s.seen);
-    return status;
+    TG_TRY(scan_text(s, deadline_ms));
+    report_length(s, s->ctx_tokens, s->val_fraction);
+    report_bytes(s, report_utf16(s));
+    return TG_OK;
 }

@@ -31,6 +31,13 @@ tg_status tg_levers_parse(tg_ctx *err, const char *text, uint32_t *levers);
 uint32_t tg_levers_default(void);
 
 tg_status tg_runtime_measure_peak(tg_context *ctx, double *gflops);
+/* The same in slices, a round at a time; zero-initialised: not begun. */
+typedef struct tg_peak_measuring {
+    int rounds;
+    double best;
+} tg_peak_measuring;
+tg_status tg_peak_measuring_go_on(tg_peak_measuring *p, tg_context *ctx, double deadline_ms,
+                                  double *gflops);
 tg_status tg_runtime_measure_read(tg_context *ctx, size_t n_bytes, double *bytes_per_s);
 tg_status tg_runtime_machine(tg_context *ctx, tg_machine_info *out);
 

@@ -4,6 +4,7 @@
 #include "run/session.h"
 
 #include "base/math.h"
+#include "base/time.h"
 #include "ops/build.h"
 
 /* The classes of session.h. The rows of a plan are dynamic, so a short piece in a long class costs
@@ -38,7 +39,7 @@ static tg_status build_class(tg_session *s, tg_session_class *k) {
     }
     tg_value *weights = tg_state(g, "weights", tg_type_1d(TG_F32, l->n_elems));
     k->tokens = tg_input_rows(g, "tokens", tg_type_1d(TG_I32, (size_t)k->rows));
-    k->logits = s->model->family->graph(g, l, weights, k->tokens, caches);
+    k->logits = s->model->family->graph(g, l, weights, k->tokens, caches, NULL);
     if (g->status == TG_OK) tg_output(g, k->logits, "logits");
     TG_TRY(tg_graph_finish(g));
     const tg_plan_options o = { k->rows == 1    ? "decode"
@@ -86,7 +87,7 @@ static tg_status bind_class(tg_session *s, tg_session_class *k) {
  *   memory   [ decode, chunk or prompt, whichever runs: the largest of them | sample ]
  *
  * s->logits points at the sampling plan's input. It outlives the plan that computed the logits, and
- * it is what tg_session_feed hands out until the next feed.
+ * it is what is handed out until the next feed has ended.
  */
 static tg_status build(tg_session *s) {
     size_t bytes = 0;
@@ -96,7 +97,7 @@ static tg_status build(tg_session *s) {
         TG_TRY(build_class(s, k));
         if (tg_plan_memory_bytes(&k->plan) > bytes) bytes = tg_plan_memory_bytes(&k->plan);
     }
-    bytes = (bytes + 63) / 64 * 64;
+    bytes = tg_plan_round(bytes);
     TG_TRY(build_sample(s));
     const size_t layers = (size_t)s->model->layout.config.layers;
     TG_TRY(tg_runtime_block(s->ctx, layers * cache_elems(s) * sizeof(float), &s->cache));
@@ -151,10 +152,12 @@ static tg_session_class *class_for(tg_session *s, size_t n) {
     return &s->by_rows[TG_SESSION_CLASSES - 1];
 }
 
-/* Everything is checked before the first plan runs, so a refused call leaves the session as it was.
- * A backend that fails between two pieces does not: the pieces before it are in the cache, and
- * n_tokens counts them. memmove, because tg_session_make_room feeds from s->fed itself. */
-tg_status tg_session_feed(tg_session *s, const int32_t *tokens, size_t n, const float **logits) {
+/* ---------------------------------------------------------------------------------------- feeding
+ */
+
+/* Everything is checked before the first plan runs, so a refused call leaves the session as it
+ * was. */
+tg_status tg_feeding_begin(tg_session *s, const int32_t *tokens, size_t n, tg_feeding *f) {
     const int32_t V = s->model->layout.config.vocab;
     if (n > (size_t)(s->capacity - s->n_tokens))
         return tg_fail(&s->ctx->err, TG_E_FULL,
@@ -165,21 +168,62 @@ tg_status tg_session_feed(tg_session *s, const int32_t *tokens, size_t n, const 
             return tg_fail(&s->ctx->err, TG_E_RANGE,
                            "session: token %zu: want an id in [0,%d), have %d", i, (int)V,
                            (int)tokens[i]);
-    for (size_t done = 0; done < n;) {
-        tg_session_class *k = class_for(s, n - done);
-        const size_t rows = n - done < (size_t)k->rows ? n - done : (size_t)k->rows;
-        memcpy(tg_plan_data(&k->plan, k->tokens), tokens + done, rows * sizeof *tokens);
-        const tg_scalars rt = { .rows = (int32_t)rows, .pos = s->n_tokens };
-        tg_run run = { .next = 0 };
-        TG_TRY(tg_backend_run(s->ctx->backend, &k->plan, &rt, &run));
-        memmove(s->fed + s->n_tokens, tokens + done, rows * sizeof *tokens);
-        memcpy(s->logits, tg_plan_data(&k->plan, k->logits), (size_t)V * sizeof(float));
-        s->n_tokens += (int32_t)rows;
-        done += rows;
-    }
-    if (logits) *logits = s->logits;
+    *f = (tg_feeding) { .tokens = tokens, .n = n, .before = s->n_tokens };
     return TG_OK;
 }
+
+/* The tokens are fed from where they lie: feeding writes them in front of what it still reads.
+ * n_tokens is 0 before, so that positions are counted anew, and there is room for all. */
+void tg_feeding_begin_slide(tg_session *s, tg_feeding *f) {
+    const int32_t keep = s->n_tokens / 2;
+    memmove(s->fed, s->fed + s->n_tokens - keep, (size_t)keep * sizeof *s->fed);
+    s->n_tokens = 0;
+    *f = (tg_feeding) { .tokens = s->fed, .n = (size_t)keep };
+}
+
+/* The logits are taken over at the end alone, so that those of the last whole feed stay until then.
+ * memmove, because a slide feeds from s->fed itself. */
+static void end_piece(tg_session *s, tg_feeding *f, const tg_session_class *k, size_t rows) {
+    memmove(s->fed + s->n_tokens, f->tokens + f->done, rows * sizeof *s->fed);
+    s->n_tokens += (int32_t)rows;
+    f->done += rows;
+    tg_run_restart(&f->run);
+    if (f->done == f->n)
+        memcpy(s->logits, tg_plan_data(&k->plan, k->logits),
+               (size_t)s->model->layout.config.vocab * sizeof(float));
+}
+
+/* A piece begins with its tokens in the plan's input. The plan's memory is the session's own, so
+ * nobody else's run comes between two slices of it. */
+tg_status tg_feeding_go_on(tg_session *s, tg_feeding *f, double deadline_ms) {
+    f->run.deadline_ms = deadline_ms;
+    while (f->done < f->n) {
+        tg_session_class *k = class_for(s, f->n - f->done);
+        const size_t left = f->n - f->done;
+        const size_t rows = left < (size_t)k->rows ? left : (size_t)k->rows;
+        if (!tg_run_begun(&f->run))
+            memcpy(tg_plan_data(&k->plan, k->tokens), f->tokens + f->done, rows * sizeof(int32_t));
+        const tg_scalars rt = { .rows = (int32_t)rows, .pos = s->n_tokens };
+        TG_TRY(tg_backend_run(s->ctx->backend, &k->plan, &rt, &f->run));
+        end_piece(s, f, k, rows);
+        if (f->done < f->n && tg_time_over(deadline_ms)) return TG_PENDING;
+    }
+    return TG_OK;
+}
+
+/* What is in the cache beyond n_tokens is not looked at. */
+void tg_feeding_abandon(tg_session *s, const tg_feeding *f) { s->n_tokens = f->before; }
+
+tg_status tg_session_feed(tg_session *s, const int32_t *tokens, size_t n) {
+    tg_feeding f;
+    TG_TRY(tg_feeding_begin(s, tokens, n, &f));
+    const tg_status status = tg_feeding_go_on(s, &f, 0);
+    if (status != TG_OK) tg_feeding_abandon(s, &f);
+    return status;
+}
+
+/* ---------------------------------------------------------------------------------------- drawing
+ */
 
 /* Each test is written so that NaN fails it. The upper bounds are far beyond any use; they keep the
  * products of the kernel finite. */
@@ -229,17 +273,4 @@ tg_status tg_session_draw(tg_session *s, const tg_sample_options *o, uint64_t in
     TG_TRY(tg_backend_run(s->ctx->backend, &s->sample, &rt, &run));
     *token = *(const int32_t *)tg_plan_data(&s->sample, s->token);
     return TG_OK;
-}
-
-tg_status tg_session_make_room(tg_session *s) {
-    const int32_t keep = s->n_tokens / 2;
-    if (keep == 0) {
-        s->n_tokens = 0;
-        return TG_OK;
-    }
-    /* The tokens are fed from where they lie: feeding writes them in front of what it still reads.
-     * n_tokens is 0 before, so that positions are counted anew, and there is room for all. */
-    memmove(s->fed, s->fed + s->n_tokens - keep, (size_t)keep * sizeof *s->fed);
-    s->n_tokens = 0;
-    return tg_session_feed(s, s->fed, (size_t)keep, NULL);
 }

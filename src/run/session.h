@@ -9,6 +9,7 @@
 #ifndef TG_RUN_SESSION_H
 #define TG_RUN_SESSION_H
 
+#include "run/job.h"
 #include "run/weights.h"
 
 enum { TG_SESSION_CLASSES = 3, TG_RECENT_MAX = 1024 };
@@ -34,20 +35,75 @@ struct tg_session {
     tg_block cache, memory; /* all layers' caches; workspace of the plans in turn */
     float *logits;          /* [V] after the last eval */
     tg_arena arena;
+    const tg_job *job; /* pending on this session; NULL: none */
 };
 
 tg_status tg_session_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, tg_session **out);
 void tg_session_close(tg_session *s);
-tg_status tg_session_feed(tg_session *s, const int32_t *tokens, size_t n, const float **logits);
+
+/* Tokens on their way into the cache, in slices. */
+typedef struct tg_feeding {
+    const int32_t *tokens; /* [n] borrowed; may be part of the session's own `fed` */
+    size_t n, done;
+    int32_t before; /* tokens in the cache when it began */
+    tg_run run;     /* of the piece that is being run */
+} tg_feeding;
+
+/* Checks everything, and runs nothing. */
+tg_status tg_feeding_begin(tg_session *s, const int32_t *tokens, size_t n, tg_feeding *f);
+/* To slide: keeps the newest half of the window, which has to be fed anew. */
+void tg_feeding_begin_slide(tg_session *s, tg_feeding *f);
+/* TG_PENDING or TG_STOPPED: not done yet. Deadlines are on tg_time_ms's clock; 0: none. */
+tg_status tg_feeding_go_on(tg_session *s, tg_feeding *f, double deadline_ms);
+/* Leaves the session as it was when it began; a slide leaves it empty. */
+void tg_feeding_abandon(tg_session *s, const tg_feeding *f);
+/* All at once. */
+tg_status tg_session_feed(tg_session *s, const int32_t *tokens, size_t n);
+
 tg_status tg_session_draw(tg_session *s, const tg_sample_options *o, uint64_t index,
                           int32_t *token);
-/* Keeps the newest half of the window and evaluates it anew. */
-tg_status tg_session_make_room(tg_session *s);
 tg_status tg_sample_options_check(tg_ctx *err, const tg_sample_options *o);
 
-/* generate.c */
-tg_status tg_session_write(tg_session *s, const char *prompt, size_t prompt_bytes,
-                           const tg_sample_options *o, size_t n_tokens, tg_text_fn write,
-                           tg_cancel_fn cancel, void *user, int32_t *ids, tg_generate_stats *stats);
+/* ---------------------------------------------------------------------------------- generate.c */
+
+/* Held at most: the start of a character that could still become whole. */
+typedef struct tg_utf8_gate {
+    char held[8];
+    size_t n;
+    bool stopped; /* the receiver has refused: it is not called again */
+} tg_utf8_gate;
+
+/* A prompt, and the text that follows it, in slices. */
+typedef struct tg_generating {
+    tg_session *session;
+    const char *prompt; /* borrowed */
+    size_t prompt_bytes;
+    tg_sample_options o;
+    size_t n_tokens;
+    tg_text_fn write;
+    tg_cancel_fn cancel;
+    void *user;
+    int32_t *ids; /* [n_tokens] or NULL */
+    /* ---- where it is */
+    enum {
+        TG_GENERATING_PROMPT,
+        TG_GENERATING_DRAW,
+        TG_GENERATING_SLIDE,
+        TG_GENERATING_FEED
+    } stage;
+    size_t at;       /* bytes of the prompt that are fed or dropped; then tokens that are drawn */
+    tg_feeding feed; /* the one that is on its way, or ended last */
+    int32_t piece[256]; /* of the prompt; then the last token, in piece[0] */
+    tg_utf8_gate gate;
+    bool cancelled;
+    tg_generate_stats stats;  /* up to date after every slice */
+    double busy_ms, slice_ms; /* in earlier slices; when this one began */
+} tg_generating;
+
+/* Checks the options and empties the session. What is above the line is set by the caller, the rest
+ * is zero. */
+tg_status tg_generating_begin(tg_generating *g);
+tg_status tg_generating_go_on(tg_generating *g, double deadline_ms);
+void tg_generating_abandon(tg_generating *g);
 
 #endif

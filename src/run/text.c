@@ -8,18 +8,29 @@
 
 #include "base/crc.h"
 #include "base/rng.h"
+#include "base/time.h"
 
 /* Zeroed, so that tg_text_delete can take a text at any point of its making: file NULL means that
- * it lies in memory, and the other way round. */
-static tg_status new_text(tg_context *ctx, tg_text **out) {
-    *out = tg_alloc(&ctx->err.mem, sizeof **out);
-    if (!*out) return tg_fail_memory(&ctx->err, "text", sizeof **out);
-    (*out)->ctx = ctx;
+ * it lies in memory, and the other way round. The name is copied, since messages about a text come
+ * long after the path that it was opened by is gone. */
+static tg_status new_text(tg_context *ctx, const char *name, tg_text **out) {
+    const tg_mem *mem = &ctx->err.mem;
+    const size_t name_bytes = strlen(name) + 1;
+    tg_text *t = tg_alloc(mem, sizeof *t);
+    if (t) t->name = tg_alloc(mem, name_bytes);
+    if (!t || !t->name) {
+        tg_free(mem, t, sizeof *t);
+        *out = NULL;
+        return tg_fail_memory(&ctx->err, "text", sizeof *t + name_bytes);
+    }
+    memcpy(t->name, name, name_bytes);
+    t->ctx = ctx;
+    *out = t;
     return TG_OK;
 }
 
 tg_status tg_text_new_file(tg_context *ctx, const char *path, tg_text **out) {
-    TG_TRY(new_text(ctx, out));
+    TG_TRY(new_text(ctx, path, out));
     const tg_status s = tg_os_file_open(&ctx->err, path, &(*out)->file);
     if (s != TG_OK) {
         tg_text_delete(*out);
@@ -31,7 +42,7 @@ tg_status tg_text_new_file(tg_context *ctx, const char *path, tg_text **out) {
 }
 
 tg_status tg_text_new_memory(tg_context *ctx, const char *bytes, size_t n_bytes, tg_text **out) {
-    TG_TRY(new_text(ctx, out));
+    TG_TRY(new_text(ctx, "the text", out));
     (*out)->bytes = tg_alloc(&ctx->err.mem, n_bytes);
     if (!(*out)->bytes) {
         tg_text_delete(*out);
@@ -48,6 +59,7 @@ void tg_text_delete(tg_text *t) {
     if (!t) return;
     const tg_mem mem = t->ctx->err.mem;
     tg_os_file_close(t->file);
+    tg_free(&mem, t->name, strlen(t->name) + 1);
     tg_free(&mem, t->bytes, (size_t)t->n_bytes);
     tg_free(&mem, t->window, t->window_room);
     tg_free(&mem, t, sizeof *t);
@@ -83,6 +95,23 @@ tg_status tg_text_mark(tg_text *t, uint32_t *mark) {
         if (room == 0) break;
     }
     *mark = crc;
+    return TG_OK;
+}
+
+/* The piece lies on the stack, which has 1 MiB in WebAssembly. */
+tg_status tg_text_hashing_go_on(tg_text_hashing *h, tg_text *t, double deadline_ms,
+                                uint8_t digest[TG_SHA256_BYTES]) {
+    uint8_t piece[16384];
+    if (h->done == 0) tg_sha256_init(&h->sha);
+    while (h->done < t->n_bytes) {
+        const uint64_t left = t->n_bytes - h->done;
+        const size_t n = left < sizeof piece ? (size_t)left : sizeof piece;
+        TG_TRY(tg_text_read(t, h->done, piece, n));
+        tg_sha256_update(&h->sha, piece, n);
+        h->done += n;
+        if (tg_time_over(deadline_ms)) return TG_PENDING;
+    }
+    tg_sha256_final(&h->sha, digest);
     return TG_OK;
 }
 

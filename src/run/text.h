@@ -5,10 +5,12 @@
 #define TG_RUN_TEXT_H
 
 #include "base/os.h"
+#include "base/sha256.h"
 #include "run/runtime.h"
 
 struct tg_text {
     tg_context *ctx;
+    char *name;       /* the path, for messages; "the text" where it lies in memory */
     tg_os_file *file; /* NULL: in memory */
     char *bytes;      /* the copy in memory */
     uint64_t n_bytes;
@@ -42,7 +44,19 @@ uint64_t tg_batch_start(uint64_t seed, uint64_t sample, uint64_t train_bytes, si
 uint64_t tg_eval_windows(const tg_split *s, size_t T, int32_t wanted);
 uint64_t tg_eval_start(const tg_split *s, size_t T, uint64_t i, uint64_t n);
 
-tg_status tg_text_find_faults(tg_text *t, int32_t ctx_tokens, double val_fraction,
-                              tg_lint_fn report, void *user);
+/* Lint, and the SHA-256 of all bytes, in slices: TG_PENDING until they are done. Deadlines are on
+ * tg_time_ms's clock; 0: none. */
+typedef struct tg_linting tg_linting;
+tg_status tg_linting_new(tg_text *t, int32_t ctx_tokens, double val_fraction, tg_lint_fn report,
+                         void *user, tg_linting **out);
+tg_status tg_linting_go_on(tg_linting *l, double deadline_ms);
+void tg_linting_free(tg_linting *l); /* NULL is fine */
+
+typedef struct tg_text_hashing { /* zero-initialised: not begun */
+    uint64_t done;
+    tg_sha256 sha;
+} tg_text_hashing;
+tg_status tg_text_hashing_go_on(tg_text_hashing *h, tg_text *t, double deadline_ms,
+                                uint8_t digest[TG_SHA256_BYTES]);
 
 #endif

@@ -1,9 +1,8 @@
 /*
  * train.c - the state machine of a training run. See train.h for the picture.
  *
- * Every slice ends at a step of a plan; what it leaves is enough to go on, and tg_train_settle
- * makes whole steps of it again by forgetting the micro-steps of an unfinished one. The random
- * numbers of a batch depend on the step alone, so that they are the same when it is replayed.
+ * Every slice leaves enough to go on. The random numbers of a batch depend on the step alone, so
+ * that they are the same when what was dropped is done again.
  */
 #include "run/train.h"
 
@@ -93,9 +92,9 @@ static tg_status check_text(tg_trainer *t) {
     t->split = tg_text_split(t->text->n_bytes, t->o.val_fraction);
     if (t->split.train_bytes < T + 1)
         return tg_fail(&t->ctx->err, TG_E_DATA,
-                       "text: the training part has %" PRIu64 " of %" PRIu64
+                       "%s: the training part has %" PRIu64 " of %" PRIu64
                        " bytes; a context of %" PRIu64 " tokens needs at least %" PRIu64,
-                       t->split.train_bytes, t->text->n_bytes, T, T + 1);
+                       t->text->name, t->split.train_bytes, t->text->n_bytes, T, T + 1);
     if (t->split.val_bytes < T + 1) t->split.val_bytes = 0;
     return tg_text_mark(t->text, &t->text_mark);
 }
@@ -127,8 +126,10 @@ tg_status tg_train_new(tg_context *ctx, tg_model *model, tg_text *text, const tg
     return TG_OK;
 }
 
+/* A model that goes on living gets whole weights. */
 void tg_train_free(tg_trainer *t) {
     if (!t) return;
+    if (!tg_train_steady(t)) tg_train_settle(t, 0);
     const tg_mem mem = t->ctx->err.mem;
     tg_train_plans_free(&t->plans);
     tg_block_free(&t->grads);
@@ -144,9 +145,9 @@ void tg_train_free(tg_trainer *t) {
 /*
  * ------------------------------------------------------------------------------------ one slice
  *
- * t->run is the place in the plan that is being walked, and next == 0 means that it has not begun:
- * inputs are filled exactly then. A function that returns TG_PENDING or TG_STOPPED leaves phase,
- * micro and run as they are, and is called again with the same ones.
+ * t->run is the place in the plan that is being walked. A function that returns TG_PENDING or
+ * TG_STOPPED leaves phase, micro and run as they are, and is called again with the same ones.
+ * Inputs are filled when a plan has not begun.
  */
 
 /* Rows are numbered through the whole run: step, then micro-step, then row. So accum 2 with batch 8
@@ -164,13 +165,11 @@ tg_status tg_train_fill(tg_trainer *t, int32_t micro) {
     return TG_OK;
 }
 
-/* A finished plan leaves next at its end, so it is set back here: the next plan begins at 0. */
+/* A finished plan leaves its place at its end, so it is set back here for the next plan. */
 static tg_status go_on(tg_trainer *t, tg_plan *plan, double deadline_ms) {
     t->run.deadline_ms = deadline_ms;
-    t->run.cancel = t->cancel;
-    t->run.cancel_user = t->cancel_user;
     TG_TRY(tg_backend_run(t->ctx->backend, plan, &t->rt, &t->run));
-    t->run.next = 0;
+    tg_run_restart(&t->run);
     return TG_OK;
 }
 
@@ -180,7 +179,7 @@ static tg_status go_on(tg_trainer *t, tg_plan *plan, double deadline_ms) {
 static void begin_step(tg_trainer *t) {
     t->phase = TG_PHASE_MICRO;
     t->micro = 0;
-    t->run.next = 0;
+    tg_run_restart(&t->run);
     t->busy_ms = 0;
     t->report = (tg_step_report) { .step = t->step + 1,
                                    .val_loss = TG_NAN,
@@ -192,10 +191,13 @@ static void begin_step(tg_trainer *t) {
 /* accumulate 0 makes the first micro-step overwrite gradients and loss: nobody clears them, and
  * what an abandoned step left in them does not matter. */
 static tg_status micro_steps(tg_trainer *t, double deadline_ms) {
-    for (; t->micro < t->o.accum; t->micro++) {
-        if (t->run.next == 0) TG_TRY(tg_train_fill(t, t->micro));
+    t->run.cancel = t->cancel;
+    t->run.cancel_user = t->cancel_user;
+    while (t->micro < t->o.accum) {
+        if (!tg_run_begun(&t->run)) TG_TRY(tg_train_fill(t, t->micro));
         t->rt.accumulate = t->micro > 0;
         TG_TRY(go_on(t, &t->plans.grad, deadline_ms));
+        t->micro++;
     }
     t->phase = TG_PHASE_UPDATE;
     if (t->poison.pending && t->poison.in_gradient) tg_train_poison_apply(t, true);
@@ -231,85 +233,119 @@ static void hash_loss(tg_trainer *t, float loss) {
         t->loss_hash = (t->loss_hash ^ (bits >> 8 * i & 0xff)) * UINT64_C(1099511628211);
 }
 
-/* A refused step: the weights are as before. Which tensor it was takes a replay. Without
- * skip_bad_steps the step is an error and stays undone: t->step does not move, and the next call
- * would meet the same batch. With it the step counts as done, and only `updates` lags behind. */
-static tg_status refuse(tg_trainer *t, float loss, float norm) {
-    const tg_status s = tg_train_find_bad(t, t->report.bad_tensor, sizeof t->report.bad_tensor);
-    t->poison.pending = false;
-    if (s != TG_OK) return s;
-    if (t->o.skip_bad_steps) return TG_OK;
-    t->phase = TG_PHASE_IDLE;
-    return tg_fail(&t->ctx->err, TG_E_NUMBER,
-                   "step %" PRId64
-                   ": loss %g, gradient norm %g: the first tensor that is not finite "
-                   "is %s; the update was refused and the weights are those of step %" PRId64,
-                   t->step + 1, (double)loss, (double)norm, t->report.bad_tensor, t->step);
-}
-
 /* After the last step always, whatever eval_every says: a run should end with a number. */
 static bool eval_is_due(const tg_trainer *t) {
     if (t->split.val_bytes == 0) return false;
     return t->step == t->o.steps || (t->o.eval_every > 0 && t->step % t->o.eval_every == 0);
 }
 
-/* stats is [norm, clip coefficient, ok, loss], see grad_norm in ops/build.h. ok is computed inside
- * the plan, since the optimizer must know it before it writes; here it is only read. !(ok > 0) also
- * holds for a NaN. The validation is not run here but left pending, so that a save can come
- * between, and so that its time is not the step's. */
-static tg_status update(tg_trainer *t, double deadline_ms) {
-    TG_TRY(go_on(t, &t->plans.update, deadline_ms));
-    const float *stats = tg_plan_data(&t->plans.update, t->plans.stats);
-    const float norm = stats[0], ok = stats[2], loss = stats[3];
-    t->report.loss = (double)loss;
-    t->report.grad_norm = (double)norm;
-    if (!(ok > 0)) {
-        TG_TRY(refuse(t, loss, norm));
-        t->report.skipped = true;
-    } else {
-        t->updates++;
-        t->last_loss = (double)loss;
-    }
+bool tg_train_steady(const tg_trainer *t) {
+    return t->phase != TG_PHASE_UPDATE || !tg_run_begun(&t->run);
+}
+
+/* The step is done, accepted or refused. The validation is not run here but left pending, so that a
+ * save can come between, and so that its time is not the step's. */
+static void end_step(tg_trainer *t) {
     t->poison.pending = false;
     t->step++;
-    hash_loss(t, loss);
-    if (!t->report.skipped) remember(t, t->step, (double)loss, TG_NAN);
+    hash_loss(t, (float)t->report.loss);
+    if (!t->report.skipped) remember(t, t->step, t->report.loss, TG_NAN);
     t->phase = TG_PHASE_IDLE;
-    if (!eval_is_due(t)) return TG_OK;
-    t->eval_pending = true;
+    t->report_due = true;
+    t->eval_pending = eval_is_due(t);
+}
+
+/* stats is [norm, clip coefficient, ok, loss], see grad_norm in ops/build.h. ok is computed inside
+ * the plan, since the optimizer must know it before it writes; here it is only read. !(ok > 0) also
+ * holds for a NaN. Nobody can cancel an update: what comes next, a save perhaps, would have to
+ * finish it first. */
+static tg_status update(tg_trainer *t, double deadline_ms) {
+    t->run.cancel = NULL;
+    const tg_status s = go_on(t, &t->plans.update, deadline_ms);
+    t->model->changing = !tg_train_steady(t);
+    if (s != TG_OK) return s;
+    const float *stats = tg_plan_data(&t->plans.update, t->plans.stats);
+    t->report.grad_norm = (double)stats[0];
+    t->report.loss = (double)stats[3];
+    if (stats[2] > 0) {
+        t->updates++;
+        t->last_loss = t->report.loss;
+        end_step(t);
+    } else {
+        t->phase = TG_PHASE_FIND;
+        t->finding = (tg_finding) { .at = 0 };
+    }
     return TG_OK;
 }
 
-/* Ties are no progress: `stale` grows, or a run at its floor would never stop early. A NaN is never
- * better. best_held stays false where no copy is kept, so nobody saves an empty one. */
-static void judge(tg_trainer *t, double loss) {
+/* A refused step: the weights are as before. Which tensor it was takes a replay. Without
+ * skip_bad_steps the step is an error and stays undone: t->step does not move, and the next call
+ * would meet the same batch. With it the step counts as done, and only `updates` lags behind. */
+static tg_status refuse(tg_trainer *t, double deadline_ms) {
+    TG_TRY(tg_train_find_bad(t, deadline_ms, t->report.bad_tensor, sizeof t->report.bad_tensor));
+    if (t->o.skip_bad_steps) {
+        t->report.skipped = true;
+        end_step(t);
+        return TG_OK;
+    }
+    t->poison.pending = false;
+    t->phase = TG_PHASE_IDLE;
+    return tg_fail(&t->ctx->err, TG_E_NUMBER,
+                   "step %" PRId64
+                   ": loss %g, gradient norm %g: the first tensor that is not finite "
+                   "is %s; the update was refused and the weights are those of step %" PRId64,
+                   t->step + 1, t->report.loss, t->report.grad_norm, t->report.bad_tensor, t->step);
+}
+
+/* The weights are copied in pieces, as a copy of some gigabytes takes as many seconds in a
+ * browser. best_held is false meanwhile: nobody saves a mixture. */
+static tg_status keep(tg_trainer *t, double deadline_ms) {
+    enum { PIECE_BYTES = 4 << 20 };
+    t->best_held = false;
+    while (t->kept_bytes < t->best.bytes) {
+        const size_t left = t->best.bytes - t->kept_bytes;
+        const size_t n = left < PIECE_BYTES ? left : PIECE_BYTES;
+        memcpy((char *)t->best.data + t->kept_bytes, (char *)t->model->weights + t->kept_bytes, n);
+        t->kept_bytes += n;
+        if (tg_time_over(deadline_ms)) return TG_PENDING;
+    }
+    t->best_held = t->best.data != NULL;
+    return TG_OK;
+}
+
+/* The end of a validation. Ties are no progress: `stale` grows, or a run at its floor would never
+ * stop early. A NaN is never better. best_held stays false where no copy is kept, so nobody saves
+ * an empty one. */
+static tg_status judge(tg_trainer *t, double deadline_ms) {
+    const double loss = t->eval_loss;
+    const bool better = loss < t->best_val;
+    if (better) TG_TRY(keep(t, deadline_ms));
     t->eval_pending = false;
     t->phase = TG_PHASE_IDLE;
     t->report.val_loss = t->last_val = loss;
+    t->report.val_is_best = better;
     t->last_val_step = t->step;
     remember(t, t->step, t->last_loss, loss);
-    if (loss < t->best_val) {
+    if (better) {
         t->best_val = loss;
         t->best_step = t->step;
-        t->stale = 0;
-        t->report.val_is_best = true;
-        if (t->best.data) memcpy(t->best.data, t->model->weights, t->best.bytes);
-        t->best_held = t->best.data != NULL;
-    } else {
-        t->stale++;
     }
+    t->stale = better ? 0 : t->stale + 1;
+    return TG_OK;
 }
 
 /* May be left and entered again: t->eval keeps the sum and the place. */
 static tg_status validate(tg_trainer *t, double deadline_ms) {
-    if (t->phase != TG_PHASE_EVAL) {
+    if (t->phase == TG_PHASE_IDLE) {
         TG_TRY(tg_eval_begin(t, &t->split, t->o.eval_windows, &t->eval));
         t->phase = TG_PHASE_EVAL;
     }
-    double loss;
-    TG_TRY(tg_eval_go_on(t, &t->split, &t->eval, deadline_ms, &loss));
-    judge(t, loss);
-    return TG_OK;
+    if (t->phase == TG_PHASE_EVAL) {
+        TG_TRY(tg_eval_go_on(t, &t->split, &t->eval, deadline_ms, &t->eval_loss));
+        t->phase = TG_PHASE_KEEP;
+        t->kept_bytes = 0;
+    }
+    return judge(t, deadline_ms);
 }
 
 /* Speeds are over the time inside slices alone: what a caller does between two of them (drawing,
@@ -338,40 +374,85 @@ static void finish_report(tg_trainer *t, tg_step_report *out) {
 /* The step itself; the validation that may follow is timed apart. */
 static tg_status train_slice(tg_trainer *t, double deadline_ms) {
     const double start = tg_time_ms();
+    tg_status s = TG_OK;
     if (t->phase == TG_PHASE_IDLE) begin_step(t);
-    tg_status s = t->phase == TG_PHASE_MICRO ? micro_steps(t, deadline_ms) : TG_OK;
+    if (t->phase == TG_PHASE_MICRO) s = micro_steps(t, deadline_ms);
     if (s == TG_OK && t->phase == TG_PHASE_UPDATE) s = update(t, deadline_ms);
+    if (s == TG_OK && t->phase == TG_PHASE_FIND) s = refuse(t, deadline_ms);
     t->busy_ms += tg_time_ms() - start;
     return s;
 }
 
-/* One call ends at the latest with one step and its validation. TG_STOPPED is both "cancelled" and
- * "nothing left to do"; the latter is known by step and stale. A pending validation comes before
- * that check: after the last step there is still one to run, also in a resumed run, whose report
- * then is made up of what the file knew. */
-tg_status tg_train_poll(tg_trainer *t, double budget_ms, tg_step_report *out) {
-    const double deadline = budget_ms > 0 ? tg_time_ms() + budget_ms : 0;
-    if (out) *out = t->report;
-    if (!t->eval_pending) {
-        if (t->step >= t->o.steps || (t->o.patience > 0 && t->stale >= t->o.patience))
-            return TG_STOPPED;
-        TG_TRY(train_slice(t, deadline));
-    } else if (t->report.step != t->step) {
-        t->report = (tg_step_report) { .step = t->step, .loss = t->last_loss, .val_loss = TG_NAN };
-    }
-    if (t->eval_pending) {
-        const tg_status s = validate(t, deadline);
-        if (s != TG_OK) return s;
-    }
-    finish_report(t, out);
+/* A save of the model would otherwise write a mixture of two steps. */
+tg_status tg_train_want_free(const tg_trainer *t) {
+    if (t->job)
+        return tg_fail(&t->ctx->err, TG_E_ARG, "trainer: a job is pending on it: %s",
+                       t->job->kind->name);
+    if (t->model->n_saves > 0)
+        return tg_fail(&t->ctx->err, TG_E_ARG, "trainer: a save of its model is pending");
     return TG_OK;
 }
 
-/* The micro-steps that are forgotten left nothing behind but gradients, which the next step
- * overwrites, and a step that has reached AdamW is done: no slice ends after it. eval_pending
+/* One call ends at the latest with one step and its validation. TG_STOPPED is both "cancelled" and
+ * "nothing left to do"; the latter is known by step and stale. What is due comes before that check:
+ * after the last step there is still a validation to run, also in a resumed run, whose report then
+ * is made up of what the file knew. */
+tg_status tg_train_go_on(tg_trainer *t, double deadline_ms, tg_step_report *out) {
+    if (out) *out = t->report;
+    if (!t->report_due && t->eval_pending) {
+        t->report = (tg_step_report) { .step = t->step, .loss = t->last_loss, .val_loss = TG_NAN };
+        t->report_due = true;
+    }
+    if (!t->report_due) {
+        if (t->step >= t->o.steps || (t->o.patience > 0 && t->stale >= t->o.patience))
+            return TG_STOPPED;
+        TG_TRY(train_slice(t, deadline_ms));
+    }
+    if (t->eval_pending) TG_TRY(validate(t, deadline_ms));
+    finish_report(t, out);
+    t->report_due = false;
+    return TG_OK;
+}
+
+tg_status tg_train_poll(tg_trainer *t, double budget_ms, tg_step_report *out) {
+    if (out) *out = t->report;
+    TG_TRY(tg_train_want_free(t));
+    return tg_train_go_on(t, budget_ms > 0 ? tg_time_ms() + budget_ms : 0, out);
+}
+
+/* An update that turns out to be refused has changed nothing, so that it need not be looked into.
+ */
+tg_status tg_train_settle(tg_trainer *t, double deadline_ms) {
+    const double start = tg_time_ms();
+    tg_status s = TG_OK;
+    if (!tg_train_steady(t)) {
+        s = update(t, deadline_ms);
+        t->busy_ms += tg_time_ms() - start;
+    }
+    if (s == TG_OK && t->phase == TG_PHASE_KEEP) s = judge(t, deadline_ms);
+    return s;
+}
+
+/* Micro-steps leave nothing behind but gradients, which the next step overwrites. eval_pending
  * stays, so a validation that was cut off is run from its beginning. */
-void tg_train_settle(tg_trainer *t) {
-    t->run.next = 0;
-    t->micro = 0;
+void tg_train_drop(tg_trainer *t) {
+    TG_ASSERT(tg_train_steady(t) && t->phase != TG_PHASE_KEEP);
+    tg_run_restart(&t->run);
     t->phase = TG_PHASE_IDLE;
+}
+
+/* The step in progress keeps the rate that it began with. */
+tg_status tg_train_set_steps(tg_trainer *t, int64_t steps) {
+    tg_train_options o = t->o;
+    o.steps = steps;
+    TG_TRY(tg_train_want_free(t));
+    TG_TRY(tg_train_options_check(&t->ctx->err, &o));
+    if (steps < t->step)
+        return tg_fail(&t->ctx->err, TG_E_ARG,
+                       "training: steps: want at least the %" PRId64
+                       " that are done, have %" PRId64,
+                       t->step, steps);
+    t->o.steps = steps;
+    t->stale = 0;
+    return TG_OK;
 }

@@ -10,7 +10,15 @@
  *
  * State of the optimizer (flat arrays of the layout):   weights | grads | adam_m | adam_v | best
  *
- *   IDLE -> MICRO -> .. -> MICRO -> UPDATE -> (EVAL) -> IDLE
+ *   IDLE -> MICRO -> .. -> MICRO -> UPDATE -> (EVAL -> (KEEP)) -> IDLE
+ *                                       |
+ *                                       +-> FIND -> IDLE       something was not finite
+ *
+ * A slice may end anywhere, also inside an operation. What is written where decides what may happen
+ * between two slices: MICRO, FIND and EVAL leave the weights and all that is saved alone, so the
+ * run can be saved and the model read; they can be dropped, too, and are then done again to the
+ * same bits. UPDATE and KEEP are in the middle of changing the weights, or the copy of the best
+ * ones: they are not dropped but finished.
  *
  * Reading order: train_graph.c (the plans), train.c (the machine), eval.c, checked.c (which tensor
  * was not finite), checkpoint.c (saving and resuming), forecast.c.
@@ -18,6 +26,7 @@
 #ifndef TG_RUN_TRAIN_H
 #define TG_RUN_TRAIN_H
 
+#include "run/job.h"
 #include "run/text.h"
 #include "run/weights.h"
 
@@ -37,13 +46,19 @@ typedef struct tg_train_plans {
 
 tg_status tg_train_plans_build(tg_context *ctx, const tg_family *family, const tg_layout *layout,
                                const tg_train_options *o, tg_train_plans *out);
+/* The eval plan alone: for a model that is measured and not trained. */
+tg_status tg_train_plans_build_eval(tg_context *ctx, const tg_family *family,
+                                    const tg_layout *layout, const tg_train_options *o,
+                                    tg_train_plans *out);
 void tg_train_plans_free(tg_train_plans *p);
 
 typedef enum tg_train_phase {
     TG_PHASE_IDLE,
-    TG_PHASE_MICRO,
-    TG_PHASE_UPDATE,
-    TG_PHASE_EVAL
+    TG_PHASE_MICRO,  /* gradients of micro-step `micro` */
+    TG_PHASE_UPDATE, /* norm, clip, AdamW */
+    TG_PHASE_FIND,   /* which tensor was not finite: checked.c */
+    TG_PHASE_EVAL,   /* validation */
+    TG_PHASE_KEEP    /* the weights are copied to `best` */
 } tg_train_phase;
 
 /* A running validation: may be cut in slices like everything else. */
@@ -54,6 +69,14 @@ typedef struct tg_eval_state {
     tg_run run;
     uint64_t in_batch; /* windows in the batch that is being run; 0: none */
 } tg_eval_state;
+
+/* How far the search for the first tensor that is not finite is; zero-initialised: not begun. */
+typedef struct tg_finding {
+    enum { TG_FINDING_WEIGHTS, TG_FINDING_STEPS, TG_FINDING_GRADIENTS } stage;
+    int32_t micro;
+    size_t at; /* element of a flat array, or step of the plan */
+    tg_run run;
+} tg_finding;
 
 typedef struct tg_poison {
     bool pending, in_gradient;
@@ -81,7 +104,12 @@ struct tg_trainer {
     tg_scalars rt;
     double busy_ms;        /* time spent in this step */
     tg_step_report report; /* of the step in progress */
+    bool report_due;       /* its step is done, but the caller has not been told */
     tg_eval_state eval;
+    double eval_loss;  /* of a validation whose weights are being kept */
+    size_t kept_bytes; /* of those */
+    tg_finding finding;
+    const tg_job *job; /* pending on this trainer, which must not step; NULL: none */
     bool path_damaged; /* resumed from PATH.prev: the next save must not put PATH in its place */
     bool eval_pending; /* a save came between a step and its validation */
 
@@ -104,28 +132,69 @@ tg_status tg_train_options_check(tg_ctx *err, const tg_train_options *o);
 tg_status tg_train_new(tg_context *ctx, tg_model *model, tg_text *text, const tg_train_options *o,
                        tg_trainer **out);
 void tg_train_free(tg_trainer *t);
-/* budget_ms <= 0: until the step is done. */
+/* E_ARG where a step would disturb a pending job on the trainer, or a save of its model. */
+tg_status tg_train_want_free(const tg_trainer *t);
+/* Both until the step and its validation are done, or the time is over; 0: none. poll asks
+ * want_free first. */
+tg_status tg_train_go_on(tg_trainer *t, double deadline_ms, tg_step_report *out);
 tg_status tg_train_poll(tg_trainer *t, double budget_ms, tg_step_report *out);
-/* Drops micro-steps that are not finished, so that the state is that of whole steps. */
-void tg_train_settle(tg_trainer *t);
+/* False where the weights are partly those of the next step. */
+bool tg_train_steady(const tg_trainer *t);
+/* Finishes what must not be dropped, so that weights and `best` are those of whole steps.
+ * TG_PENDING: call again. Its report comes with the next tg_train_poll. */
+tg_status tg_train_settle(tg_trainer *t, double deadline_ms);
+/* Of a settled trainer: drops what is unfinished, since somebody else needs the plans' memory. */
+void tg_train_drop(tg_trainer *t);
+tg_status tg_train_set_steps(tg_trainer *t, int64_t steps);
 
 /* eval.c: TG_OK with the mean in *loss, TG_PENDING or TG_STOPPED with the state kept. */
 tg_status tg_eval_begin(tg_trainer *t, const tg_split *split, int32_t windows, tg_eval_state *e);
 tg_status tg_eval_go_on(tg_trainer *t, const tg_split *split, tg_eval_state *e, double deadline_ms,
                         double *loss);
+/* Without a trainer: see tg_model_eval. */
+tg_status tg_eval_model(tg_context *ctx, tg_model *model, tg_text *text, double val_fraction,
+                        int32_t windows, double *loss);
 
-/* checked.c: replays the gradients of the step and names the first tensor that is not finite. */
-tg_status tg_train_find_bad(tg_trainer *t, char *name, size_t name_bytes);
+/* An evaluation of its own, by the trainer's plan: settles and drops first. See tg_trainer_eval. */
+typedef struct tg_trainer_evaluating {
+    bool begun;
+    tg_split split;
+    tg_eval_state state;
+} tg_trainer_evaluating;
+tg_status tg_trainer_evaluating_go_on(tg_trainer_evaluating *e, tg_trainer *t, double deadline_ms,
+                                      double *loss);
+
+/* checked.c: replays the gradients of the step and names the first tensor that is not finite, in
+ * slices: TG_PENDING until it is found. */
+tg_status tg_train_find_bad(tg_trainer *t, double deadline_ms, char *name, size_t name_bytes);
 void tg_train_poison_apply(tg_trainer *t, bool gradient);
 
 /* Fills the inputs of micro-step `micro` of the step in progress. */
 tg_status tg_train_fill(tg_trainer *t, int32_t micro);
 
-/* checkpoint.c */
-tg_status tg_train_save(tg_trainer *t, const char *path);
-tg_status tg_train_save_best(tg_trainer *t, const char *path);
-tg_status tg_train_open(tg_context *ctx, const char *path, tg_text *text, int64_t steps,
-                        tg_trainer **out);
+/* checkpoint.c: a save of the run, or of its best weights, in slices. */
+typedef struct tg_train_saving {
+    bool best;
+    tg_flat_source source;
+    tg_saving *saving; /* NULL: the trainer has to be settled first */
+} tg_train_saving;
+tg_status tg_train_saving_go_on(tg_train_saving *s, tg_trainer *t, const char *path,
+                                double deadline_ms);
+void tg_train_saving_deinit(tg_train_saving *s);
+
+/* Opening a run in slices; path is borrowed until deinit. */
+typedef struct tg_train_opening {
+    tg_opening *opening;
+    tg_file *file;
+    bool used_prev;
+    tg_model *model; /* NULL once it is the trainer's */
+    tg_trainer *trainer;
+    tg_loading weights, adam_m, adam_v;
+} tg_train_opening;
+tg_status tg_train_opening_go_on(tg_train_opening *o, tg_context *ctx, const char *path,
+                                 tg_text *text, int64_t steps, double deadline_ms,
+                                 tg_trainer **out);
+void tg_train_opening_deinit(tg_train_opening *o);
 
 /* forecast.c */
 tg_status tg_train_forecast(tg_context *ctx, const tg_gpt_config *config, tg_text *text,

@@ -47,7 +47,7 @@ static tg_status build_grad(tg_train_plans *p, const tg_family *family, const tg
     tg_value *total = tg_state(g, "loss", tg_type_scalar(TG_F32));
     p->tokens = ids(g, l, o, "tokens");
     p->targets = ids(g, l, o, "targets");
-    tg_value *logits = family->graph(g, l, weights, p->tokens, NULL);
+    tg_value *logits = family->graph(g, l, weights, p->tokens, NULL, NULL);
     tg_graph_scope(g, "loss");
     tg_value *loss = tg_cross_entropy(g, logits, p->targets, 1.0f / (float)o->accum);
     tg_graph_scope(g, "%s", "");
@@ -88,7 +88,7 @@ static tg_status build_eval(tg_train_plans *p, const tg_family *family, const tg
     tg_value *weights = flat(g, l, "weights");
     p->eval_tokens = ids(g, l, o, "tokens");
     p->eval_targets = ids(g, l, o, "targets");
-    p->logits = family->graph(g, l, weights, p->eval_tokens, NULL);
+    p->logits = family->graph(g, l, weights, p->eval_tokens, NULL, NULL);
     p->lse = tg_out(tg_cross_entropy(g, p->logits, p->eval_targets, 1), 1);
     if (g->status == TG_OK) {
         tg_output(g, p->logits, "logits");
@@ -119,14 +119,26 @@ static tg_status build(tg_context *ctx, const tg_family *family, const tg_layout
 
 /* All three graphs are opened before one of them is filled, so that tg_train_plans_free can give
  * back all three, whatever the outcome. */
+static tg_status open_graphs(tg_context *ctx, tg_train_plans *p) {
+    memset(p, 0, sizeof *p);
+    p->built = true;
+    TG_TRY(tg_graph_init(&p->grad_graph, &ctx->err, ctx->levers));
+    TG_TRY(tg_graph_init(&p->update_graph, &ctx->err, ctx->levers));
+    return tg_graph_init(&p->eval_graph, &ctx->err, ctx->levers);
+}
+
 tg_status tg_train_plans_build(tg_context *ctx, const tg_family *family, const tg_layout *layout,
                                const tg_train_options *o, tg_train_plans *out) {
-    memset(out, 0, sizeof *out);
-    out->built = true;
-    TG_TRY(tg_graph_init(&out->grad_graph, &ctx->err, ctx->levers));
-    TG_TRY(tg_graph_init(&out->update_graph, &ctx->err, ctx->levers));
-    TG_TRY(tg_graph_init(&out->eval_graph, &ctx->err, ctx->levers));
+    TG_TRY(open_graphs(ctx, out));
     return build(ctx, family, layout, o, out);
+}
+
+tg_status tg_train_plans_build_eval(tg_context *ctx, const tg_family *family,
+                                    const tg_layout *layout, const tg_train_options *o,
+                                    tg_train_plans *out) {
+    TG_TRY(open_graphs(ctx, out));
+    TG_TRY(build_eval(out, family, layout, o));
+    return plan(ctx, &out->eval, &out->eval_graph, "eval", &out->memory_bytes);
 }
 
 void tg_train_plans_free(tg_train_plans *p) {

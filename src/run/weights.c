@@ -9,8 +9,10 @@
 
 #include "base/math.h"
 #include "base/rng.h"
+#include "base/time.h"
+#include "io/safetensors.h"
 
-/* The weights are zero until tg_weights_init or tg_weights_load fills them. tg_weights_free takes a
+/* The weights are zero until tg_filling or tg_loading fills them. tg_weights_free takes a
  * model at any stage: arena and block are valid when they are empty. */
 tg_status tg_weights_alloc(tg_context *ctx, const tg_gpt_config *config, tg_model **out) {
     *out = NULL;
@@ -43,88 +45,121 @@ void tg_weights_free(tg_model *m) {
     tg_free(&mem, m, sizeof *m);
 }
 
+tg_status tg_weights_want_steady(const tg_model *m) {
+    if (!m->changing) return TG_OK;
+    return tg_fail(&m->ctx->err, TG_E_ARG,
+                   "model: its trainer is in the middle of an update: poll that first");
+}
+
 /* ----------------------------------------------------------------------------------- fresh weights
  */
 
+/* Elements that are filled at once by all workers, a multiple of 4: some milliseconds of work. */
+#define FILL_ELEMS ((uint64_t)1 << 18)
+
 /* Read by all workers at once; they write to disjoint elements. */
-typedef struct init_job {
+typedef struct fill_piece {
     tg_model *m;
     uint64_t seed;
-} init_job;
+    uint32_t ordinal;    /* of the tensor */
+    uint64_t first, end; /* elements of it */
+} fill_piece;
 
 /* Elements [i, i + 4) of a tensor come from one block of random bits, numbered by (ordinal of the
  * tensor, i / 4) and by nothing else: not by the layout in memory, so that a family may place its
  * tensors side by side, and not by the worker. i counts in the file's order. first is a multiple of
  * 4. Normals are scaled in double and rounded once. */
-static void init_normal(const init_job *job, const tg_tensor_spec *t, uint32_t ordinal,
-                        uint64_t first, uint64_t end) {
+static void fill_normal(const fill_piece *p, const tg_tensor_spec *t, uint64_t first,
+                        uint64_t end) {
     for (uint64_t i = first; i < end; i += 4) {
         uint32_t x[4];
         double z[4];
-        tg_philox(job->seed, i / 4, TG_RNG_INIT, ordinal, x);
+        tg_philox(p->seed, i / 4, TG_RNG_INIT, p->ordinal, x);
         tg_rng_normal4(x, z);
         for (uint64_t j = i; j < i + 4 && j < end; j++)
-            job->m->weights[t->offset_elems + j / t->cols * t->row_stride_elems + j % t->cols] =
+            p->m->weights[t->offset_elems + j / t->cols * t->row_stride_elems + j % t->cols] =
                 (float)(z[j - i] * t->init_std);
     }
 }
 
-/* Workers split each tensor at whole blocks, so the bits do not depend on their number. Constants
- * are vectors (gains and biases), too short to be worth splitting. */
-static void init_worker(void *arg, unsigned worker) {
-    const init_job *job = arg;
-    const tg_layout *l = &job->m->layout;
-    const unsigned workers = job->m->ctx->threads;
-    for (size_t i = 0; i < l->n_tensors; i++) {
-        const tg_tensor_spec *t = &l->tensors[i];
-        const uint64_t n = (uint64_t)t->rows * t->cols;
-        if (t->init == TG_INIT_NORMAL) {
-            const uint64_t blocks = (n + 3) / 4;
-            const uint64_t first = blocks * worker / workers * 4;
-            const uint64_t end = blocks * (worker + 1) / workers * 4;
-            init_normal(job, t, (uint32_t)i, first, end < n ? end : n);
-        } else if (worker == 0) {
-            float *row = job->m->weights + t->offset_elems;
-            for (size_t j = 0; j < t->cols; j++) row[j] = t->init == TG_INIT_ONE ? 1.0f : 0.0f;
-        }
+/* Workers split a piece at whole blocks, so the bits do not depend on their number. Constants are
+ * vectors (gains and biases), too short to be worth splitting. */
+static void fill_worker(void *arg, unsigned worker) {
+    const fill_piece *p = arg;
+    const tg_tensor_spec *t = &p->m->layout.tensors[p->ordinal];
+    const unsigned workers = p->m->ctx->threads;
+    if (t->init == TG_INIT_NORMAL) {
+        const uint64_t blocks = (p->end - p->first + 3) / 4;
+        const uint64_t first = p->first + blocks * worker / workers * 4;
+        const uint64_t end = p->first + blocks * (worker + 1) / workers * 4;
+        fill_normal(p, t, first, end < p->end ? end : p->end);
+    } else if (worker == 0) {
+        float *row = p->m->weights + t->offset_elems;
+        for (uint64_t j = p->first; j < p->end; j++) row[j] = t->init == TG_INIT_ONE ? 1.0f : 0.0f;
     }
 }
 
-void tg_weights_init(tg_model *m, uint64_t seed) {
-    init_job job = { m, seed };
-    tg_pool_run(m->ctx->pool, init_worker, &job);
+tg_status tg_filling_go_on(tg_filling *f, tg_model *m, uint64_t seed, double deadline_ms) {
+    while (f->tensor < m->layout.n_tensors) {
+        const tg_tensor_spec *t = &m->layout.tensors[f->tensor];
+        const uint64_t n = (uint64_t)t->rows * t->cols;
+        fill_piece p = { m, seed, (uint32_t)f->tensor, f->first, n };
+        if (n - f->first > FILL_ELEMS) p.end = f->first + FILL_ELEMS;
+        tg_pool_run(m->ctx->pool, fill_worker, &p);
+        f->tensor += p.end == n;
+        f->first = p.end == n ? 0 : p.end;
+        if (tg_time_over(deadline_ms)) return TG_PENDING;
+    }
+    return TG_OK;
 }
 
 /* ------------------------------------------------------------------------------- reading a file */
 
+/* Elements that are read between two looks at the clock: 1 MiB, as a chunk of the file. */
+#define LOAD_ELEMS ((uint64_t)1 << 18)
+
 /* Elements and not shapes are compared: the shapes in a file were held against its configuration
- * when it was opened (io/file_table.c), and the layout is made from the same configuration. A
- * tensor that lies alone is read in one go; one that shares its rows with others, row by row. */
-tg_status tg_weights_load(tg_file *f, const tg_layout *layout, const char *prefix, float *flat) {
-    for (size_t i = 0; i < layout->n_tensors; i++) {
-        const tg_tensor_spec *t = &layout->tensors[i];
-        char name[160];
-        snprintf(name, sizeof name, "%s%s", prefix, t->name);
-        const tg_file_tensor *ft = tg_file_find(f, name);
-        if (!ft) return tg_fail(f->ctx, TG_E_FORMAT, "%s: tensor %s is missing", f->path, name);
-        if (ft->elems != (uint64_t)t->rows * t->cols)
-            return tg_fail(f->ctx, TG_E_SHAPE, "%s: tensor %s: want %zu elements, have %" PRIu64,
-                           f->path, name, t->rows * t->cols, ft->elems);
-        if (t->row_stride_elems == t->cols) {
-            TG_TRY(tg_file_read_f32(f, ft, flat + t->offset_elems, 0, t->rows * t->cols));
-            continue;
+ * when it was opened (io/file_table.c), and the layout is made from the same configuration. */
+static tg_status find_tensor(tg_file *f, const tg_tensor_spec *t, const char *prefix,
+                             const tg_file_tensor **out) {
+    char name[160];
+    snprintf(name, sizeof name, "%s%s", prefix, t->name);
+    *out = tg_file_find(f, name);
+    if (!*out) return tg_fail(f->ctx, TG_E_FORMAT, "%s: tensor %s is missing", f->path, name);
+    if ((*out)->elems != (uint64_t)t->rows * t->cols)
+        return tg_fail(f->ctx, TG_E_SHAPE, "%s: tensor %s: want %zu elements, have %" PRIu64,
+                       f->path, name, t->rows * t->cols, (*out)->elems);
+    return TG_OK;
+}
+
+/* A tensor that lies alone is read as one long row; one that shares its rows with others, row by
+ * row. */
+tg_status tg_loading_go_on(tg_loading *l, tg_file *f, const tg_layout *layout, const char *prefix,
+                           float *flat, double deadline_ms) {
+    uint64_t since = 0; /* elements, the last look at the clock */
+    for (; l->tensor < layout->n_tensors; l->tensor++, l->first = 0) {
+        const tg_tensor_spec *t = &layout->tensors[l->tensor];
+        const tg_file_tensor *ft;
+        TG_TRY(find_tensor(f, t, prefix, &ft));
+        const uint64_t cols = t->row_stride_elems == t->cols ? ft->elems : t->cols;
+        while (l->first < ft->elems) {
+            const uint64_t row = l->first / cols, col = l->first % cols;
+            const uint64_t n = cols - col < LOAD_ELEMS ? cols - col : LOAD_ELEMS;
+            float *to = flat + t->offset_elems + row * t->row_stride_elems + col;
+            TG_TRY(tg_file_read_f32(f, ft, to, l->first, (size_t)n));
+            l->first += n;
+            since += n;
+            if (since < LOAD_ELEMS) continue;
+            if (tg_time_over(deadline_ms)) return TG_PENDING;
+            since = 0;
         }
-        for (size_t r = 0; r < t->rows; r++)
-            TG_TRY(tg_file_read_f32(f, ft, flat + t->offset_elems + r * t->row_stride_elems,
-                                    r * t->cols, t->cols));
     }
     return TG_OK;
 }
 
 /* After this the file may be closed: nothing in the model points into its arena. format and the
  * dtype's name are static strings. */
-static tg_status load(tg_model *m, tg_file *f) {
-    TG_TRY(tg_weights_load(f, &m->layout, "", m->weights));
+static tg_status take_story(tg_model *m, tg_file *f) {
     tg_meta meta;
     TG_TRY(tg_meta_read(f, &meta));
     m->meta = meta;
@@ -142,21 +177,27 @@ static tg_status load(tg_model *m, tg_file *f) {
     return TG_OK;
 }
 
-/* A damaged file is replaced by its .prev, with a warning that tg_file_open_newest gives; a model
- * is not written back to where it came from, so which of them it was need not be kept. */
-tg_status tg_weights_open(tg_context *ctx, const char *path, tg_model **out) {
-    *out = NULL;
-    tg_file *f;
-    bool used_prev;
-    TG_TRY(tg_file_open_newest(&ctx->err, path, &f, &used_prev));
-    tg_status s = tg_weights_alloc(ctx, &f->config, out);
-    if (s == TG_OK) s = load(*out, f);
-    tg_file_close(f);
-    if (s != TG_OK) {
-        tg_weights_free(*out);
-        *out = NULL;
-    }
-    return s;
+/* A damaged file is replaced by its .prev, with a warning that tg_opening gives; programs that do
+ * not read the log are told by the model's info. */
+tg_status tg_model_opening_go_on(tg_model_opening *o, tg_context *ctx, const char *path,
+                                 double deadline_ms, tg_model **out) {
+    if (!o->opening) TG_TRY(tg_opening_new(&ctx->err, path, &o->opening));
+    if (!o->file) TG_TRY(tg_opening_go_on(o->opening, deadline_ms, &o->file, &o->used_prev));
+    if (!o->model) TG_TRY(tg_weights_alloc(ctx, &o->file->config, &o->model));
+    tg_model *m = o->model;
+    TG_TRY(tg_loading_go_on(&o->loading, o->file, &m->layout, "", m->weights, deadline_ms));
+    TG_TRY(take_story(m, o->file));
+    m->used_prev = o->used_prev;
+    *out = m;
+    o->model = NULL;
+    return TG_OK;
+}
+
+void tg_model_opening_deinit(tg_model_opening *o) {
+    tg_weights_free(o->model);
+    tg_file_close(o->file);
+    tg_opening_free(o->opening);
+    *o = (tg_model_opening) { .file = NULL };
 }
 
 /* ------------------------------------------------------------------------------- writing a file */
@@ -190,19 +231,24 @@ tg_weights tg_flat_weights(const tg_flat_source *source) {
     return (tg_weights) { read_flat, user, source->part[TG_PART_ADAM_M] != NULL };
 }
 
-tg_status tg_weights_save(tg_model *m, const char *path, tg_file_kind kind) {
-    const tg_flat_source source = { &m->layout, { m->weights, NULL, NULL } };
-    const tg_weights weights = tg_flat_weights(&source);
-    if (kind != TG_FILE_V3)
-        return tg_tgpt2_save(&m->ctx->err, path, kind, &m->layout.config, m->step, &m->meta,
-                             &weights, false);
+tg_status tg_weights_saving(tg_model *m, const char *path, tg_file_kind kind,
+                            const tg_weights *weights, tg_saving **out) {
+    const tg_gpt_config *config = &m->layout.config;
+    if (kind != TG_FILE_V3 && kind != TG_FILE_SAFETENSORS)
+        return tg_tgpt2_saving(&m->ctx->err, path, kind, config, m->step, &m->meta, weights, false,
+                               out);
     tg_buf text;
     tg_buf_init(&text, &m->ctx->err.mem);
     tg_json_writer w;
     tg_json_writer_init(&w, &text);
-    tg_meta_put_v3(&w, &m->layout.config, m->step, &m->meta);
+    tg_meta_begin_v3(&w, config, m->step, &m->meta);
+    tg_meta_end_v3(&w);
     tg_status s = tg_buf_status(&m->ctx->err, &text, "header of a file");
-    if (s == TG_OK) s = tg_tgpt3_save(&m->ctx->err, path, text.data, text.length, &weights, false);
+    if (s == TG_OK)
+        s = kind == TG_FILE_V3
+                ? tg_tgpt3_saving(&m->ctx->err, path, text.data, text.length, weights, false, out)
+                : tg_safetensors_saving(&m->ctx->err, path, config, text.data, text.length, weights,
+                                        false, out);
     tg_buf_deinit(&text);
     return s;
 }

@@ -20,19 +20,50 @@ struct tg_model {
     int64_t step;
     double loss, val_loss;
     bool has_moments; /* in the file it came from */
+    bool used_prev;   /* which was PATH.prev */
     const char *format, *dtype;
+    bool changing; /* the trainer is in the middle of an update */
+    int n_saves;   /* pending: the trainer must wait */
 };
 
 /* A model with its weights in place but zero. */
 tg_status tg_weights_alloc(tg_context *ctx, const tg_gpt_config *config, tg_model **out);
-/* Fills them as seed says (base/rng.h, purpose INIT). */
-void tg_weights_init(tg_model *m, uint64_t seed);
-tg_status tg_weights_open(tg_context *ctx, const char *path, tg_model **out);
 void tg_weights_free(tg_model *m);
+
+/* E_ARG while a trainer is in the middle of changing the weights: for whoever reads them. */
+tg_status tg_weights_want_steady(const tg_model *m);
+
+/* What follows may be done in slices: a zero-initialised struct holds the place, and go_on answers
+ * TG_PENDING until it is done. Deadlines are on tg_time_ms's clock; 0: none. */
+
+/* Fills fresh weights as seed says (base/rng.h, purpose INIT). */
+typedef struct tg_filling {
+    size_t tensor;
+    uint64_t first; /* element of it */
+} tg_filling;
+tg_status tg_filling_go_on(tg_filling *f, tg_model *m, uint64_t seed, double deadline_ms);
 
 /* Copies the tensors of a file whose names begin with prefix ("" or "adam_m.") into a flat array of
  * the layout, and back: the reader that the writers of io/tgpt.h want. */
-tg_status tg_weights_load(tg_file *f, const tg_layout *layout, const char *prefix, float *flat);
+typedef struct tg_loading {
+    size_t tensor;
+    uint64_t first;
+} tg_loading;
+tg_status tg_loading_go_on(tg_loading *l, tg_file *f, const tg_layout *layout, const char *prefix,
+                           float *flat, double deadline_ms);
+
+/* Opens the file at path, which is borrowed until deinit, and loads its weights into a new model.
+ */
+typedef struct tg_model_opening {
+    tg_opening *opening;
+    tg_file *file;
+    bool used_prev;
+    tg_model *model;
+    tg_loading loading;
+} tg_model_opening;
+tg_status tg_model_opening_go_on(tg_model_opening *o, tg_context *ctx, const char *path,
+                                 double deadline_ms, tg_model **out);
+void tg_model_opening_deinit(tg_model_opening *o);
 
 /* Flat arrays as a source for a writer. m and v NULL: no moments. */
 typedef struct tg_flat_source {
@@ -41,7 +72,9 @@ typedef struct tg_flat_source {
 } tg_flat_source;
 tg_weights tg_flat_weights(const tg_flat_source *source);
 
-tg_status tg_weights_save(tg_model *m, const char *path, tg_file_kind kind);
+/* Begins to write the weights to a file; weights must be those of the model, and stay. */
+tg_status tg_weights_saving(tg_model *m, const char *path, tg_file_kind kind,
+                            const tg_weights *weights, tg_saving **out);
 const tg_tensor_spec *tg_weights_find(const tg_model *m, const char *name);
 /* Elements [first, first+n) of a tensor of a flat array, in the file's order. */
 void tg_weights_copy_out(const tg_tensor_spec *t, const float *flat, uint64_t first, size_t n,

@@ -266,6 +266,46 @@ static void short_texts(void **state) {
     tg_context_free(ctx);
 }
 
+/* A model is measured as its trainer would, to the bit, in whatever batches, and takes the memory
+ * of a forward pass: less than one of the three arrays that a trainer has beside the weights. */
+static void measured_without_a_trainer(void **state) {
+    (void)state;
+    test_alloc a = { .fail_at = 0 };
+    tg_context_options co = tg_context_options_default();
+    co.alloc = test_alloc_fn;
+    co.alloc_user = &a;
+    tg_context *ctx;
+    tg_text *text;
+    tg_model *m;
+    assert_int_equal(tg_context_new(&co, &ctx), TG_OK);
+    OK(ctx, tg_text_open(ctx, SHAKESPEARE, &text));
+    const tg_gpt_config wide = { 2, 192, 3, 4, 256, 768 };
+    OK(ctx, tg_model_new(ctx, &wide, 1, &m));
+    const size_t weight_bytes = (size_t)tg_param_count(&wide) * sizeof(float);
+    for (int part = 0; part < 2; part++) {
+        tg_train_options o = options(1, 1);
+        o.val_fraction = part ? 0.25 : 0;
+        o.eval_windows = 30;
+        tg_trainer *t;
+        double want, have;
+        OK(ctx, tg_trainer_new(ctx, m, text, &o, &t));
+        OK(ctx, tg_trainer_eval(t, &want));
+        tg_trainer_free(t);
+        const size_t before = a.peak_bytes = a.live_bytes;
+        OK(ctx, tg_model_eval(ctx, m, text, o.val_fraction, 30, &have));
+        assert_memory_equal(&have, &want, sizeof want);
+        assert_true(a.peak_bytes - before < weight_bytes);
+        assert_int_equal(a.live_bytes, before);
+        assert_int_equal(tg_model_eval(ctx, m, text, 1e-6, 30, &have), TG_E_DATA);
+        assert_non_null(strstr(tg_context_error(ctx), SHAKESPEARE));
+        assert_int_equal(tg_model_eval(ctx, m, text, 0.95, 30, &have), TG_E_ARG);
+    }
+    tg_model_free(m);
+    tg_text_free(text);
+    tg_context_free(ctx);
+    assert_int_equal(a.live_pieces, 0);
+}
+
 /* Everything a program does, with an allocator that fails at one place. True if all went well. */
 static bool whole_program(test_alloc *a) {
     tg_context_options co = tg_context_options_default();
@@ -276,6 +316,7 @@ static bool whole_program(test_alloc *a) {
     tg_text *text = NULL;
     tg_model *model = NULL, *opened = NULL;
     tg_trainer *trainer = NULL, *resumed = NULL;
+    double loss;
     char bytes[600];
     memset(bytes, 'x', sizeof bytes);
     const tg_gpt_config small = { 1, 8, 2, 8, 256, 32 };
@@ -290,6 +331,7 @@ static bool whole_program(test_alloc *a) {
     ok = ok && tg_trainer_open(ctx, "build/test_memory.tinygpt", text, 4, &resumed) == TG_OK;
     ok = ok && tg_trainer_run(resumed, NULL, NULL) == TG_OK;
     ok = ok && tg_model_open(ctx, "build/test_memory.tinygpt", &opened) == TG_OK;
+    ok = ok && tg_model_eval(ctx, opened, text, 0.1, 2, &loss) == TG_OK;
     ok = ok && tg_generate(ctx, opened, "x", 1, NULL, 12, NULL, NULL) == TG_OK;
     if (!ok && ctx) assert_true(strlen(tg_context_error(ctx)) > 0);
     tg_model_free(opened);
@@ -330,6 +372,7 @@ int main(void) {
         cmocka_unit_test(skips_a_bad_step_on_request),
         cmocka_unit_test(names_a_bad_option),
         cmocka_unit_test(short_texts),
+        cmocka_unit_test(measured_without_a_trainer),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

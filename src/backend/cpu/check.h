@@ -23,6 +23,13 @@ typedef struct tg_check_options {
 } tg_check_options;
 
 tg_status tg_check_ops(tg_ctx *ctx, const tg_check_options *o, size_t *n_run, size_t *n_failed);
+/* The same in slices: the place, zero-initialised at first, and TG_PENDING until all is done. */
+typedef struct tg_check_place {
+    int op;
+    size_t number; /* of its case */
+} tg_check_place;
+tg_status tg_check_ops_go_on(tg_ctx *ctx, const tg_check_options *o, tg_check_place *at,
+                             double deadline_ms, size_t *n_run, size_t *n_failed);
 tg_status tg_check_op_gradients(tg_ctx *ctx, const tg_check_options *o, size_t *n_run,
                                 size_t *n_failed);
 

@@ -4,17 +4,27 @@
  * Memory of a tested output:   | NaN guard | elements | NaN guard |
  * A kernel that writes outside is seen in the guards; one that reads stale scratch finds NaN there;
  * one that forgets a tail leaves the NaN with which the elements were filled.
+ *
+ * Kernels are run by hand here, without a plan: a plan would choose the variant, the chunks and who
+ * shares memory with whom, and it is just these that are to be varied. The reference is run as a
+ * variant too, so that its own accumulation and in-place rules are held to the same guards.
  */
 #include "backend/cpu/check.h"
 #include "backend/cpu/cpu.h"
 #include "base/math.h"
 #include "base/rng.h"
+#include "base/str.h"
+#include "base/time.h"
 #include "ir/graph.h"
 #include "ops/kernels.h"
 
 enum { GUARD = 64 }; /* elements of 4 bytes on either side: keeps 64-byte alignment */
+/* A quiet NaN with a payload that no arithmetic makes, so that a guard which was overwritten by
+ * another NaN shows too; as an index it is far out of every range. */
 #define GUARD_BITS 0x7fc0dead
 
+/* Counter-based, so that a case has the same numbers whatever ran before it: a failure is repeated
+ * by its name alone. */
 void tg_check_fill_f32(float *out, size_t n, uint64_t seed, uint32_t stream, float scale) {
     for (size_t i = 0; i < n; i += 4) {
         uint32_t x[4];
@@ -25,6 +35,7 @@ void tg_check_fill_f32(float *out, size_t n, uint64_t seed, uint32_t stream, flo
     }
 }
 
+/* Another purpose than the floats, lest an index be correlated with what it picks. */
 void tg_check_fill_i32(int32_t *out, size_t n, uint64_t seed, uint32_t stream, int32_t below) {
     for (size_t i = 0; i < n; i++) {
         uint32_t x[4];
@@ -52,6 +63,8 @@ typedef struct bench {
     size_t n_run, n_failed;
 } bench;
 
+/* From the graph's arena, which ends with the case; all element types of outputs have 4 bytes.
+ * Plans promise 64-byte alignment, so kernels may count on it here. */
 static void *room(bench *b, size_t elems) {
     char *p = tg_arena_alloc(&b->graph.arena, elems * 4 + 64);
     if (!p) {
@@ -65,7 +78,8 @@ static void fill(uint32_t *p, size_t n, uint32_t bits) {
     for (size_t i = 0; i < n; i++) p[i] = bits;
 }
 
-/* Builds a graph of inputs and the op, so that its own shape rule gives the output types. */
+/* Builds a graph of inputs and the op, so that its own shape rule gives the output types. Inputs of
+ * which an output is a new version have to be states: the graph refuses to write anything else. */
 static bool build(bench *b, tg_op_id op) {
     tg_value *in[TG_MAX_IN] = { NULL };
     for (int i = 0; i < b->d->n_in; i++) {
@@ -82,6 +96,9 @@ static bool build(bench *b, tg_op_id op) {
     return b->graph.status == TG_OK;
 }
 
+/* Old contents of an output are NaN unless the case adds to it, or the op writes a state in place:
+ * a kernel that reads what it should only write shows at once. workers is 2 for the choice of unit
+ * sizes alone; everything runs on this thread. */
 static bool set_up(bench *b) {
     const float scale = b->c->scale > 0 ? b->c->scale : 1;
     b->args = (tg_args) { .attr = b->c->attr, .rt = &b->c->rt, .workers = 2 };
@@ -116,6 +133,8 @@ static bool set_up(bench *b) {
     return true;
 }
 
+/* On a copy of what the kernel will find. A state is read and written at one place, as in a plan.
+ */
 static void run_reference(bench *b) {
     tg_args a = b->args;
     a.acc = b->c->acc;
@@ -129,7 +148,8 @@ static void run_reference(bench *b) {
 
 static bool is_float(const bench *b, int k) { return b->node->out[k].type.dtype == TG_F32; }
 
-/* |have - want| over 1 + |want|; infinite where one is NaN and the other is not. */
+/* |have - want| over 1 + |want|; infinite where one is NaN and the other is not. Equal bits come
+ * first, as infinity minus itself is NaN. Integers (ids) are right or wrong. */
 static double difference(const bench *b, int k, size_t i) {
     const uint32_t have = b->have[k][GUARD + i], want = b->want[k][i];
     if (have == want) return 0;
@@ -140,6 +160,7 @@ static double difference(const bench *b, int k, size_t i) {
     return tg_isnan(d) ? TG_INF : d;
 }
 
+/* The worst element and where it is: one number per run keeps thousands of runs readable. */
 static double compare(const bench *b, char *where, size_t where_bytes) {
     double worst = 0;
     for (int k = 0; k < b->d->n_out; k++) {
@@ -176,18 +197,18 @@ static tg_args prepare(bench *b, bool in_place) {
     return a;
 }
 
+/* The shapes go along, as the number of a case tells nobody what was special about it. */
 static void report(bench *b, const tg_variant *v, const char *how, double error,
                    const char *where) {
     char what[256];
-    int used = snprintf(what, sizeof what, "case %zu %s %s [", b->case_number, v->name, how);
-    for (int i = 0; i < b->node->n_in && used < 200; i++) {
+    snprintf(what, sizeof what, "case %zu %s %s [", b->case_number, v->name, how);
+    for (int i = 0; i < b->node->n_in; i++) {
         if (!b->node->in[i]) continue;
         const tg_type *t = &b->node->in[i]->type;
-        used += snprintf(what + used, sizeof what - (size_t)used, "%s%zu", i ? " " : "", t->dim[0]);
-        for (int d = 1; d < t->n_dims && used < 200; d++)
-            used += snprintf(what + used, sizeof what - (size_t)used, "x%zu", t->dim[d]);
+        tg_str_append(what, sizeof what, "%s%zu", i ? " " : "", t->dim[0]);
+        for (int d = 1; d < t->n_dims; d++) tg_str_append(what, sizeof what, "x%zu", t->dim[d]);
     }
-    snprintf(what + used, sizeof what - (size_t)used, "] %s", where);
+    tg_str_append(what, sizeof what, "] %s", where);
     const bool passed = error <= b->c->tol;
     b->n_run++;
     b->n_failed += !passed;
@@ -195,6 +216,9 @@ static void report(bench *b, const tg_variant *v, const char *how, double error,
     if (b->o->report) b->o->report(b->o->user, &check);
 }
 
+/* All units at once, one by one, and three by three: a sum that crosses units and is not kept apart
+ * gives other bits, or misses a part, in one of them. Memory of workers is filled anew each time,
+ * since the second pass would find what the first one left. */
 static bool run_variant(bench *b, const tg_variant *v) {
     static const size_t chunks[] = { 0, 1, 3 };
     const size_t scratch = v->scratch_bytes ? v->scratch_bytes(&b->args) : 0;
@@ -230,11 +254,19 @@ static void round_inputs(bench *b) {
     run_reference(b);
 }
 
+/* every_variant also tries those that the levers have off or that a better one hides: each must be
+ * right, as a lever or another shape can bring it up. */
 static bool may_run(const bench *b, const tg_variant *v) {
     if (v->fits && !v->fits(&b->args)) return false;
     return b->o->every_variant || (v->needs & ~b->o->levers) == 0;
 }
 
+/*
+ * Two rounds where a variant rounds its inputs to bf16: it is only tried on inputs that are bf16
+ * already, the others only on inputs as they were filled, so that neither needs a tolerance for
+ * what the other one does. Errors of set-up (memory, a case that the shape rule refuses) are the
+ * status; a kernel that is wrong is a count.
+ */
 static tg_status check_case(tg_ctx *ctx, const tg_check_options *o, tg_op_id op, size_t number,
                             size_t *n_run, size_t *n_failed) {
     bench b = { .ctx = ctx,
@@ -266,14 +298,28 @@ static tg_status check_case(tg_ctx *ctx, const tg_check_options *o, tg_op_id op,
     return fine ? TG_OK : status;
 }
 
-tg_status tg_check_ops(tg_ctx *ctx, const tg_check_options *o, size_t *n_run, size_t *n_failed) {
-    *n_run = *n_failed = 0;
-    for (int op = 0; op < TG_OP_COUNT; op++) {
-        const tg_op_desc *d = tg_op_table[op];
-        if (d->structural || (o->filter && !strstr(d->name, o->filter))) continue;
+static bool is_wanted(const tg_check_options *o, const tg_op_desc *d) {
+    return !d->structural && (!o->filter || strstr(d->name, o->filter));
+}
+
+/* An op without cases would pass by not being looked at, so it is an error. */
+tg_status tg_check_ops_go_on(tg_ctx *ctx, const tg_check_options *o, tg_check_place *at,
+                             double deadline_ms, size_t *n_run, size_t *n_failed) {
+    for (; at->op < TG_OP_COUNT; at->op++, at->number = 0) {
+        const tg_op_desc *d = tg_op_table[at->op];
+        if (!is_wanted(o, d)) continue;
         if (d->n_cases == 0) return tg_fail(ctx, TG_E_INTERNAL, "op %s has no test case", d->name);
-        for (size_t i = 0; i < d->n_cases; i++)
-            TG_TRY(check_case(ctx, o, (tg_op_id)op, i, n_run, n_failed));
+        while (at->number < d->n_cases) {
+            TG_TRY(check_case(ctx, o, (tg_op_id)at->op, at->number, n_run, n_failed));
+            at->number++;
+            if (tg_time_over(deadline_ms)) return TG_PENDING;
+        }
     }
     return TG_OK;
+}
+
+tg_status tg_check_ops(tg_ctx *ctx, const tg_check_options *o, size_t *n_run, size_t *n_failed) {
+    tg_check_place at = { .op = 0 };
+    *n_run = *n_failed = 0;
+    return tg_check_ops_go_on(ctx, o, &at, 0, n_run, n_failed);
 }

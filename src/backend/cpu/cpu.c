@@ -9,6 +9,18 @@
  * Invariants. A phase of one unit belongs to worker 0, so that between two of them nobody has to
  * wait. Which worker takes a unit changes from run to run; results do not, since no unit depends on
  * another of its phase. Nothing is allocated and no lock is taken while a plan runs.
+ *
+ * A run with a deadline or a cancel is watched. Worker 0 alone looks at the clock: where a step
+ * begins and, in phases that take long, after each piece of units that it has done. To stop inside
+ * a phase it takes the counter away; pieces that were handed out are finished, and the first unit
+ * that was not is where the run goes on:
+ *
+ *     units     0 1 | 2 3 | 4 5 | 6 7 8 9 ...      the counter is 6, then TAKEN: go on with unit 6
+ *     worker     0     1     0
+ *                               ^ the time is up
+ *
+ * How long a unit takes is measured on the way and kept in the plan: so pieces are short enough to
+ * stop soon, and long enough to be worth it, on any machine.
  */
 #include <stdatomic.h>
 
@@ -23,16 +35,34 @@ struct tg_backend {
     size_t n_claimed;
 };
 
+/* A place in a plan: units [0, unit) of this phase, and all before it, are done. */
+typedef struct place {
+    size_t step;
+    unsigned phase;
+    size_t unit;
+} place;
+
 /* One call of tg_backend_run, shared by the workers. */
 typedef struct walk {
     tg_backend *b;
     tg_plan *plan;
     tg_run *run;
     const tg_scalars *rt;
-    size_t begin, end;
-    atomic_size_t halt; /* the step at which worker 0 decided to stop; SIZE_MAX: go on */
+    place begin;
+    size_t end;   /* step */
+    bool watched; /* there is somebody who may want to stop it */
+    /* Set by worker 0 where it stops. Everybody returns who enters a phase of that mark or a later
+     * one; SIZE_MAX: go on. */
+    atomic_size_t halt;
+    place at; /* where to go on */
     tg_status reason;
 } walk;
+
+/* Marks are passed in rising order: before a phase, inside it, before the next. The difference is
+ * for the worker who is late, and enters a phase in which worker 0 has stopped already: there is a
+ * barrier to come, and it must be passed by all. */
+static size_t mark_before(const place *p) { return 2 * (p->step * TG_MAX_PHASES + p->phase); }
+static size_t mark_inside(const place *p) { return mark_before(p) + 1; }
 
 tg_status tg_cpu_new(tg_ctx *ctx, tg_pool *pool, tg_backend **out) {
     tg_backend *b = tg_alloc(&ctx->mem, sizeof *b);
@@ -81,77 +111,179 @@ static tg_args args_of(const walk *w, size_t step, unsigned worker) {
     return a;
 }
 
-static void share_units(walk *w, const tg_phase *phase, const tg_args *a, size_t units,
-                        size_t counter) {
-    size_t piece = units / ((size_t)w->b->workers * 8);
-    if (piece == 0) piece = 1;
-    for (;;) {
-        const size_t begin =
-            atomic_fetch_add_explicit(&w->b->claimed[counter], piece, memory_order_relaxed);
-        if (begin >= units) return;
-        phase->run(a, begin, begin + piece < units ? begin + piece : units);
-    }
-}
+/* --------------------------------------------------------------------------------------- stopping
+ */
 
-/* Worker 0 alone: is this the place to stop? */
-static void decide(walk *w, size_t step) {
+/* Of a counter that was taken away: above any number of units, and far from overflowing. */
+#define TAKEN (SIZE_MAX / 2)
+
+/* Worker 0 alone: is this a moment to stop? */
+static bool should_stop(walk *w, double now_ms) {
     const tg_run *r = w->run;
-    if (step == w->begin) return; /* a call always makes progress */
     if (r->cancel && r->cancel(r->cancel_user))
         w->reason = TG_STOPPED;
-    else if (r->deadline_ms > 0 && tg_time_ms() >= r->deadline_ms)
+    else if (r->deadline_ms > 0 && now_ms >= r->deadline_ms)
         w->reason = TG_PENDING;
     else
-        return;
-    atomic_store_explicit(&w->halt, step, memory_order_relaxed);
+        return false;
+    return true;
 }
 
-static bool halted(walk *w, size_t step) {
-    return atomic_load_explicit(&w->halt, memory_order_relaxed) == step;
+static void halt(walk *w, size_t mark, place at) {
+    w->at = at;
+    atomic_store_explicit(&w->halt, mark, memory_order_relaxed);
 }
 
-static void walk_plan(void *arg, unsigned worker) {
-    walk *w = arg;
-    const bool alone = w->b->workers == 1;
-    bool was_serial = true; /* the caller did what came before */
-    for (size_t i = w->begin; i < w->end; i++) {
-        const tg_variant *v = w->plan->steps[i].variant;
-        const tg_args a = args_of(w, i, worker);
-        const double start = worker == 0 && w->run->step_ms ? tg_time_ms() : 0;
-        for (int p = 0; p < TG_MAX_PHASES && v->phase[p].run; p++) {
-            const size_t units = v->phase[p].units(&a);
-            const bool serial = alone || units <= 1;
-            const bool meet = !(serial && was_serial);
-            if (p == 0 && worker == 0 && (meet || alone)) decide(w, i);
-            if (meet) tg_pool_barrier(w->b->pool, worker);
-            if (p == 0 && (meet || alone) && halted(w, i)) return;
-            if (!serial)
-                share_units(w, &v->phase[p], &a, units, i * TG_MAX_PHASES + (size_t)p);
-            else if (worker == 0 && units > 0)
-                v->phase[p].run(&a, 0, units);
-            was_serial = serial;
+/* For all workers, behind a barrier: then it is what worker 0 wrote before that. */
+static bool halted(walk *w, const place *here) {
+    return mark_before(here) >= atomic_load_explicit(&w->halt, memory_order_relaxed);
+}
+
+/* Worker 0 alone, before a step. A call always makes progress: it does not stop where it began. A
+ * stop in the phase before stands. */
+static void decide(walk *w, const place *here) {
+    if (!w->watched || here->step == w->begin.step || halted(w, here)) return;
+    if (should_stop(w, tg_time_ms())) halt(w, mark_before(here), *here);
+}
+
+/* ---------------------------------------------------------------------------------------- sharing
+ */
+
+/* A piece of a long phase takes about PIECE_NS. A phase that takes less than QUIET_NS in all is not
+ * watched. Units of unknown length are handed out one by one, and to worker 0 in pieces that
+ * double, until LEARN_MS tell how long they take: a browser's clock may have steps of 0.1 ms. */
+#define PIECE_NS 4e6
+#define QUIET_NS 5e5
+#define LEARN_MS 0.5
+
+/* Units to be taken at once: eight pieces a worker let all end together. At most `most`. */
+static size_t piece_of(const walk *w, size_t units, double most) {
+    const size_t workers = w->b->workers;
+    const size_t even = workers == 1 ? units : units / (workers * 8);
+    const size_t piece = (double)even > most ? (size_t)most : even;
+    return piece ? piece : 1;
+}
+
+/* A cost of 0 is an unknown one, so what takes no time at all costs 1 ns. */
+static void learn(atomic_uint *unit_ns, double ms, size_t units) {
+    const double ns = ms * 1e6 / (double)units;
+    const unsigned cost = ns < 1 ? 1 : ns > UINT_MAX ? UINT_MAX : (unsigned)ns;
+    atomic_store_explicit(unit_ns, cost, memory_order_relaxed);
+}
+
+/* The share of worker 0 in a watched phase, until there is nothing left or it is time to stop. */
+static void watch_units(walk *w, place here, const tg_args *a, size_t units,
+                        atomic_size_t *counter) {
+    tg_step *s = &w->plan->steps[here.step];
+    const tg_phase *phase = &s->variant->phase[here.phase];
+    atomic_uint *unit_ns = &s->unit_ns[here.phase];
+    const unsigned known = atomic_load_explicit(unit_ns, memory_order_relaxed);
+    const double start = tg_time_ms();
+    double now = start;
+    size_t piece = piece_of(w, units, known ? PIECE_NS / known : 1), done = 0;
+    for (;;) {
+        const size_t begin = atomic_fetch_add_explicit(counter, piece, memory_order_relaxed);
+        if (begin >= units) break;
+        const size_t end = units - begin < piece ? units : begin + piece;
+        phase->run(a, begin, end);
+        done += end - begin;
+        now = tg_time_ms();
+        if (should_stop(w, now)) {
+            here.unit = atomic_exchange_explicit(counter, TAKEN, memory_order_relaxed);
+            if (here.unit > units) here.unit = units;
+            halt(w, mark_inside(&here), here);
+            break;
         }
-        if (worker == 0 && w->run->step_ms) w->run->step_ms[i] += tg_time_ms() - start;
+        if (!known && now - start < LEARN_MS) piece = piece_of(w, units, 2 * (double)piece);
+    }
+    if (done > 0) learn(unit_ns, now - start, done);
+}
+
+static void share_units(walk *w, const place *here, const tg_args *a, size_t units,
+                        unsigned worker) {
+    const size_t number = here->step * TG_MAX_PHASES + here->phase;
+    atomic_size_t *counter = &w->b->claimed[number];
+    tg_step *s = &w->plan->steps[here->step];
+    double most = (double)units;
+    if (w->watched) {
+        const double cost = atomic_load_explicit(&s->unit_ns[here->phase], memory_order_relaxed);
+        const bool quiet = cost > 0 && cost * (double)units < QUIET_NS * w->b->workers;
+        if (!quiet && worker == 0) {
+            watch_units(w, *here, a, units, counter);
+            return;
+        }
+        if (!quiet) most = cost > 0 ? PIECE_NS / cost : 1;
+    }
+    const size_t piece = piece_of(w, units, most);
+    for (;;) {
+        const size_t begin = atomic_fetch_add_explicit(counter, piece, memory_order_relaxed);
+        if (begin >= units) return;
+        s->variant->phase[here->phase].run(a, begin, units - begin < piece ? units : begin + piece);
     }
 }
 
+/* ---------------------------------------------------------------------------------------- walking
+ */
+
+/* The phases of a step, from here->phase on; false: the walk is over. *was_serial: nobody but
+ * worker 0 has anything to do with what came before, so it need not be waited for. */
+static bool walk_step(walk *w, place *here, unsigned worker, bool *was_serial) {
+    const tg_variant *v = w->plan->steps[here->step].variant;
+    const tg_args a = args_of(w, here->step, worker);
+    const bool alone = w->b->workers == 1;
+    for (; here->phase < TG_MAX_PHASES && v->phase[here->phase].run; here->phase++) {
+        const size_t units = v->phase[here->phase].units(&a);
+        const bool serial = alone || units <= 1;
+        const bool meet = !(serial && *was_serial);
+        if (here->phase == 0 && worker == 0 && (meet || alone)) decide(w, here);
+        if (meet) tg_pool_barrier(w->b->pool, worker);
+        if ((meet || alone) && halted(w, here)) return false;
+        if (!serial || (alone && w->watched))
+            share_units(w, here, &a, units, worker);
+        else if (worker == 0 && here->unit < units)
+            v->phase[here->phase].run(&a, here->unit, units);
+        here->unit = 0;
+        *was_serial = serial;
+    }
+    return true;
+}
+
+/* The caller did what came before, so it counts as serial. */
+static void walk_plan(void *arg, unsigned worker) {
+    walk *w = arg;
+    bool was_serial = true;
+    place here = w->begin;
+    for (; here.step < w->end; here.step++, here.phase = 0) {
+        double *const step_ms = worker == 0 ? w->run->step_ms : NULL;
+        const double start = step_ms ? tg_time_ms() : 0;
+        if (!walk_step(w, &here, worker, &was_serial)) return;
+        if (step_ms) step_ms[here.step] += tg_time_ms() - start;
+    }
+}
+
+/* The counter of the phase in which the run goes on begins with the unit that it goes on with. */
 tg_status tg_backend_run(tg_backend *b, tg_plan *plan, const tg_scalars *rt, tg_run *run) {
     TG_TRY(reserve_counters(b, plan->n_steps * TG_MAX_PHASES));
     walk w = { .b = b,
                .plan = plan,
                .run = run,
                .rt = rt,
-               .begin = run->next,
-               .end = run->end ? run->end : plan->n_steps };
+               .begin = { run->next, run->phase, run->unit },
+               .end = run->end ? run->end : plan->n_steps,
+               .watched = run->cancel || run->deadline_ms > 0 };
     atomic_init(&w.halt, SIZE_MAX);
-    if (w.begin >= w.end) return TG_OK;
+    if (w.begin.step >= w.end) return TG_OK;
     if (plan->dynamic) set_rows(plan, (size_t)rt->rows);
-    for (size_t i = w.begin * TG_MAX_PHASES; i < w.end * TG_MAX_PHASES; i++)
+    for (size_t i = w.begin.step * TG_MAX_PHASES; i < w.end * TG_MAX_PHASES; i++)
         atomic_init(&b->claimed[i], 0);
+    atomic_init(&b->claimed[w.begin.step * TG_MAX_PHASES + w.begin.phase], w.begin.unit);
     tg_pool_run(b->pool, walk_plan, &w);
-    const size_t halt = atomic_load_explicit(&w.halt, memory_order_relaxed);
-    run->next = halt != SIZE_MAX ? halt : w.end;
-    return halt != SIZE_MAX ? w.reason : TG_OK;
+    const bool stopped = atomic_load_explicit(&w.halt, memory_order_relaxed) != SIZE_MAX;
+    const place at = stopped ? w.at : (place) { .step = w.end };
+    run->next = at.step;
+    run->phase = at.phase;
+    run->unit = at.unit;
+    return stopped ? w.reason : TG_OK;
 }
 
 void tg_cpu_run_step_alone(const tg_variant *variant, tg_args *a, size_t chunk) {

@@ -1,0 +1,186 @@
+/*
+ * jobs.c - the public calls that make a job. The blocking ones in tinygpt.c are these and a loop,
+ * so arguments are checked here for both; run/ does the work.
+ */
+#include "run/jobs.h"
+
+#include "api/want.h"
+
+/* The message of a job that has ended stays until another call has one. */
+tg_status tg_job_poll(tg_job *job, double budget_ms) {
+    if (!job) return TG_E_ARG;
+    if (job->status == TG_PENDING) ENTER(job->ctx);
+    return tg_job_slice(job, budget_ms);
+}
+
+void tg_job_free(tg_job *job) { tg_job_end(job); }
+
+/* There is a place for the job, and none in it as long as a check may refuse. */
+#define WANT_JOB(ctx)                                                                              \
+    do {                                                                                           \
+        WANT(ctx, job);                                                                            \
+        *job = NULL;                                                                               \
+    } while (0)
+
+/* ----------------------------------------------------------------- models, texts, files, machine
+ */
+
+tg_status tg_model_new_job(tg_context *ctx, const tg_gpt_config *config, uint64_t seed,
+                           tg_model **out, tg_job **job) {
+    ENTER(ctx);
+    WANT(ctx, config);
+    WANT(ctx, out);
+    WANT_JOB(ctx);
+    *out = NULL;
+    return tg_job_model_new(ctx, config, seed, out, job);
+}
+
+tg_status tg_model_open_job(tg_context *ctx, const char *path, tg_model **out, tg_job **job) {
+    ENTER(ctx);
+    WANT(ctx, path);
+    WANT(ctx, out);
+    WANT_JOB(ctx);
+    *out = NULL;
+    return tg_job_model_open(ctx, path, out, job);
+}
+
+tg_status tg_model_save_job(tg_model *model, const char *path, tg_file_kind kind, tg_job **job) {
+    if (!model) return TG_E_ARG;
+    ENTER(model->ctx);
+    WANT(model->ctx, path);
+    WANT_JOB(model->ctx);
+    return tg_job_model_save(model, path, kind, job);
+}
+
+tg_status tg_text_lint_job(tg_text *text, int32_t ctx_tokens, double val_fraction,
+                           tg_lint_fn report, void *user, tg_job **job) {
+    if (!text) return TG_E_ARG;
+    ENTER(text->ctx);
+    WANT(text->ctx, report);
+    WANT_JOB(text->ctx);
+    return tg_job_text_lint(text, ctx_tokens, val_fraction, report, user, job);
+}
+
+tg_status tg_text_sha256_job(tg_text *text, uint8_t digest[32], tg_job **job) {
+    if (!text) return TG_E_ARG;
+    ENTER(text->ctx);
+    WANT(text->ctx, digest);
+    WANT_JOB(text->ctx);
+    return tg_job_text_sha256(text, digest, job);
+}
+
+tg_status tg_file_check_job(tg_context *ctx, const char *path, tg_job **job) {
+    ENTER(ctx);
+    WANT(ctx, path);
+    WANT_JOB(ctx);
+    return tg_job_file_check(ctx, path, job);
+}
+
+tg_status tg_check_kernels_job(tg_context *ctx, const char *filter, tg_check_fn report, void *user,
+                               size_t *n_failed, tg_job **job) {
+    ENTER(ctx);
+    WANT(ctx, n_failed);
+    WANT_JOB(ctx);
+    const tg_check_options o = { ctx->isa, ctx->levers, false, filter, report, user };
+    return tg_job_check_kernels(ctx, &o, n_failed, job);
+}
+
+tg_status tg_measure_peak_job(tg_context *ctx, double *gflops, tg_job **job) {
+    ENTER(ctx);
+    WANT(ctx, gflops);
+    WANT_JOB(ctx);
+    return tg_job_measure_peak(ctx, gflops, job);
+}
+
+/* -------------------------------------------------------------------------------------- trainers
+ */
+
+tg_status tg_trainer_open_job(tg_context *ctx, const char *path, tg_text *text, int64_t steps,
+                              tg_trainer **out, tg_job **job) {
+    ENTER(ctx);
+    WANT(ctx, path);
+    WANT(ctx, text);
+    WANT(ctx, out);
+    WANT_JOB(ctx);
+    *out = NULL;
+    return tg_job_trainer_open(ctx, path, text, steps, out, job);
+}
+
+tg_status tg_trainer_step_job(tg_trainer *trainer, tg_step_report *out, tg_job **job) {
+    if (!trainer) return TG_E_ARG;
+    ENTER(trainer->ctx);
+    WANT_JOB(trainer->ctx);
+    return tg_job_trainer_step(trainer, out, job);
+}
+
+tg_status tg_trainer_eval_job(tg_trainer *trainer, double *loss, tg_job **job) {
+    if (!trainer) return TG_E_ARG;
+    ENTER(trainer->ctx);
+    WANT(trainer->ctx, loss);
+    WANT_JOB(trainer->ctx);
+    return tg_job_trainer_eval(trainer, loss, job);
+}
+
+static tg_status save_job(tg_trainer *trainer, const char *path, bool best, tg_job **job) {
+    if (!trainer) return TG_E_ARG;
+    ENTER(trainer->ctx);
+    WANT(trainer->ctx, path);
+    WANT_JOB(trainer->ctx);
+    return tg_job_trainer_save(trainer, path, best, job);
+}
+
+tg_status tg_trainer_save_job(tg_trainer *trainer, const char *path, tg_job **job) {
+    return save_job(trainer, path, false, job);
+}
+
+tg_status tg_trainer_save_best_job(tg_trainer *trainer, const char *path, tg_job **job) {
+    return save_job(trainer, path, true, job);
+}
+
+/* --------------------------------------------------------------------------- sessions and probes
+ */
+
+tg_status tg_session_eval_job(tg_session *session, const int32_t *tokens, size_t n, tg_job **job) {
+    if (!session) return TG_E_ARG;
+    ENTER(session->ctx);
+    if (n) WANT(session->ctx, tokens);
+    WANT_JOB(session->ctx);
+    return tg_job_session_eval(session, tokens, n, job);
+}
+
+tg_status tg_session_slide_job(tg_session *session, tg_job **job) {
+    if (!session) return TG_E_ARG;
+    ENTER(session->ctx);
+    WANT_JOB(session->ctx);
+    return tg_job_session_slide(session, job);
+}
+
+tg_status tg_session_generate_job(tg_session *session, const char *prompt, size_t prompt_bytes,
+                                  const tg_sample_options *options, size_t n_tokens,
+                                  tg_text_fn write, tg_cancel_fn cancel, void *user, int32_t *ids,
+                                  tg_generate_stats *stats, tg_job **job) {
+    if (!session) return TG_E_ARG;
+    ENTER(session->ctx);
+    if (prompt_bytes) WANT(session->ctx, prompt);
+    WANT_JOB(session->ctx);
+    const tg_generating g = { .session = session,
+                              .prompt = prompt,
+                              .prompt_bytes = prompt_bytes,
+                              .o = options ? *options : tg_sample_options_default(),
+                              .n_tokens = n_tokens,
+                              .write = write,
+                              .cancel = cancel,
+                              .user = user,
+                              .ids = ids };
+    return tg_job_session_generate(&g, stats, job);
+}
+
+tg_status tg_probe_run_job(tg_probe *probe, const int32_t *tokens, const tg_edit *edits,
+                           size_t n_edits, const tg_probe *donor, tg_job **job) {
+    if (!probe) return TG_E_ARG;
+    ENTER(probe->ctx);
+    WANT(probe->ctx, tokens);
+    if (n_edits) WANT(probe->ctx, edits);
+    WANT_JOB(probe->ctx);
+    return tg_job_probe_run(probe, tokens, edits, n_edits, donor, job);
+}

@@ -1,0 +1,74 @@
+/*
+ * attention_probs - the weights of attention themselves, for people to look at.
+ *
+ *   in 0   qkv [B,T,(H+2K)*D]; values are not read      see heads.h
+ *   out 0  p [B,H,T,T]
+ *   i[0] H   i[1] K   i[2] D     f[0] scale above 0
+ *
+ *   p[t,j] = exp(scale * q[t] . k[j]) / sum over i = 0 .. t of exp(scale * q[t] . k[i])   for j <=
+ * t p[t,j] = 0                                                                            for j > t
+ *
+ * Attention as such never makes this matrix: it is T times as large as what it serves. There is no
+ * gradient, since nothing is trained through a picture.
+ */
+#include "ops/attention/heads_rules.h"
+#include "ops/attention/reference.h"
+#include "ops/build.h"
+
+static void infer(tg_graph *g, tg_node *n) {
+    if (!tg_heads_want_scale(g, n) || !tg_heads_want_qkv(g, n, 0, 3)) return;
+    const tg_type *qkv = &n->in[0]->type;
+    const size_t tokens = qkv->dim[1];
+    n->out[0].type =
+        (tg_type) { TG_F32, 4, { qkv->dim[0], tg_heads_of(&n->attr).n_q, tokens, tokens } };
+}
+
+/* Scores in double, three times over, since a reference has no room to keep them. */
+static void ref(const tg_args *a) {
+    const tg_heads s = tg_heads_of(&a->attr);
+    const size_t batch = a->in_type[0].dim[0], T = a->in_type[0].dim[1];
+    const double scale = (double)a->attr.f[0];
+    TG_REAL *p = a->out[0];
+    for (size_t row = 0; row < batch * s.n_q * T; row++, p += T) {
+        const size_t b = row / (s.n_q * T), h = row / T % s.n_q, t = row % T;
+        const TG_REAL *qkv = (const TG_REAL *)a->in[0] + b * T * s.row;
+        const TG_REAL *q = qkv + t * s.row + tg_heads_q(&s, h);
+        const TG_REAL *k = qkv + tg_heads_k(&s, h / s.group);
+        double top = -TG_INF, sum = 0;
+        for (size_t j = 0; j <= t; j++) {
+            const double score = scale * dot(q, k + j * s.row, s.size);
+            if (!(score <= top)) top = score; /* a NaN stays */
+        }
+        for (size_t j = 0; j <= t; j++) sum += tg_exp(scale * dot(q, k + j * s.row, s.size) - top);
+        for (size_t j = 0; j < T; j++)
+            p[j] =
+                (TG_REAL)(j <= t ? tg_exp(scale * dot(q, k + j * s.row, s.size) - top) / sum : 0);
+    }
+}
+
+/* Around 16 lanes, more heads than keys, and more than one unit. */
+#define CASE(b, t, h, k, d, scale_)                                                                \
+    { .in = { TG_T3(F32, b, t, ((h) + 2 * (k)) * (d)) },                                           \
+      .attr = { .i = { h, k, d }, .f = { scale_ } },                                               \
+      .tol = 3e-6 }
+static const tg_case cases[] = {
+    CASE(1, 1, 1, 1, 1, 1),
+    CASE(2, 3, 2, 1, 8, 0.35355339f),
+    CASE(2, 15, 3, 3, 5, 0.4472136f),
+    CASE(1, 16, 2, 2, 16, 0.25f),
+    CASE(3, 17, 4, 2, 40, 0.15811388f),
+    CASE(1, 67, 3, 1, 32, 0.1767767f),
+    CASE(1, 130, 2, 2, 64, 1),
+};
+
+TG_OP_DESC(attention_probs) = {
+    .name = "attention_probs",
+    .doc = "the matrix of causal attention: softmax(scale * q k^T), zeros above the diagonal",
+    .in_names = { "qkv" },
+    .out_names = { "p" },
+    .n_in = 1,
+    .n_out = 1,
+    .infer = infer,
+    TG_REFS(attention_probs, ref),
+    TG_CASES(cases),
+};

@@ -1,0 +1,240 @@
+/*
+ * jobs_model.c - jobs on models, texts, files and the machine. See job.h and jobs.h.
+ *
+ * Each is a struct that begins with a tg_job, and its work and end. What a struct holds is what the
+ * job needs between two slices, and what end gives back.
+ */
+#include "run/jobs.h"
+
+/* Of jobs that hold nothing. */
+static void end_nothing(tg_job *job) { (void)job; }
+
+/* ---------------------------------------------------------------------------------------- models
+ */
+
+typedef struct new_job {
+    tg_job job;
+    tg_gpt_config config;
+    uint64_t seed;
+    tg_model *model, **out;
+    tg_filling filling;
+} new_job;
+
+static tg_status work_new(tg_job *job, double deadline_ms) {
+    new_job *j = (new_job *)job;
+    if (!j->model) TG_TRY(tg_weights_alloc(job->ctx, &j->config, &j->model));
+    TG_TRY(tg_filling_go_on(&j->filling, j->model, j->seed, deadline_ms));
+    *j->out = j->model;
+    j->model = NULL;
+    return TG_OK;
+}
+
+static void end_new(tg_job *job) { tg_weights_free(((new_job *)job)->model); }
+
+tg_status tg_job_model_new(tg_context *ctx, const tg_gpt_config *config, uint64_t seed,
+                           tg_model **out, tg_job **job) {
+    static const tg_job_kind kind = { "new model", sizeof(new_job), NULL, work_new, end_new };
+    TG_TRY(tg_gpt_config_check(&ctx->err, "model", config));
+    new_job *j = tg_job_make(ctx, &kind, NULL, 0);
+    if (!j) return TG_E_MEMORY;
+    j->config = *config;
+    j->seed = seed;
+    j->out = out;
+    *job = &j->job;
+    return TG_OK;
+}
+
+typedef struct open_job {
+    tg_job job; /* copy: the path */
+    tg_model **out;
+    tg_model_opening opening;
+} open_job;
+
+static tg_status work_open(tg_job *job, double deadline_ms) {
+    open_job *j = (open_job *)job;
+    return tg_model_opening_go_on(&j->opening, job->ctx, job->copy, deadline_ms, j->out);
+}
+
+static void end_open(tg_job *job) { tg_model_opening_deinit(&((open_job *)job)->opening); }
+
+tg_status tg_job_model_open(tg_context *ctx, const char *path, tg_model **out, tg_job **job) {
+    static const tg_job_kind kind = { "opening of a model", sizeof(open_job), NULL, work_open,
+                                      end_open };
+    open_job *j = tg_job_make(ctx, &kind, path, strlen(path) + 1);
+    if (!j) return TG_E_MEMORY;
+    j->out = out;
+    *job = &j->job;
+    return TG_OK;
+}
+
+typedef struct save_job {
+    tg_job job; /* copy: the path */
+    tg_model *model;
+    tg_file_kind kind;
+    tg_flat_source source;
+    tg_saving *saving; /* NULL: not begun */
+} save_job;
+
+static tg_status work_save(tg_job *job, double deadline_ms) {
+    save_job *j = (save_job *)job;
+    if (!j->saving) {
+        j->source = (tg_flat_source) { &j->model->layout, { j->model->weights, NULL, NULL } };
+        const tg_weights weights = tg_flat_weights(&j->source);
+        TG_TRY(tg_weights_saving(j->model, job->copy, j->kind, &weights, &j->saving));
+    }
+    return tg_saving_go_on(j->saving, deadline_ms);
+}
+
+static void end_save(tg_job *job) {
+    save_job *j = (save_job *)job;
+    tg_saving_free(j->saving);
+    j->model->n_saves--;
+}
+
+/* From here on the trainer waits, so that weights which are steady now stay so. */
+tg_status tg_job_model_save(tg_model *model, const char *path, tg_file_kind file_kind,
+                            tg_job **job) {
+    static const tg_job_kind kind = { "save of a model", sizeof(save_job), NULL, work_save,
+                                      end_save };
+    TG_TRY(tg_weights_want_steady(model));
+    save_job *j = tg_job_make(model->ctx, &kind, path, strlen(path) + 1);
+    if (!j) return TG_E_MEMORY;
+    model->n_saves++;
+    j->model = model;
+    j->kind = file_kind;
+    *job = &j->job;
+    return TG_OK;
+}
+
+/* --------------------------------------------------------------------------------- texts and files
+ */
+
+typedef struct lint_job {
+    tg_job job;
+    tg_linting *linting;
+} lint_job;
+
+static tg_status work_lint(tg_job *job, double deadline_ms) {
+    return tg_linting_go_on(((lint_job *)job)->linting, deadline_ms);
+}
+
+static void end_lint(tg_job *job) { tg_linting_free(((lint_job *)job)->linting); }
+
+tg_status tg_job_text_lint(tg_text *text, int32_t ctx_tokens, double val_fraction,
+                           tg_lint_fn report, void *user, tg_job **job) {
+    static const tg_job_kind kind = { "lint", sizeof(lint_job), NULL, work_lint, end_lint };
+    lint_job *j = tg_job_make(text->ctx, &kind, NULL, 0);
+    if (!j) return TG_E_MEMORY;
+    const tg_status s = tg_linting_new(text, ctx_tokens, val_fraction, report, user, &j->linting);
+    if (s == TG_OK)
+        *job = &j->job;
+    else
+        tg_job_end(&j->job);
+    return s;
+}
+
+typedef struct sha256_job {
+    tg_job job;
+    tg_text *text;
+    uint8_t *digest; /* [32] */
+    tg_text_hashing hashing;
+} sha256_job;
+
+static tg_status work_sha256(tg_job *job, double deadline_ms) {
+    sha256_job *j = (sha256_job *)job;
+    return tg_text_hashing_go_on(&j->hashing, j->text, deadline_ms, j->digest);
+}
+
+tg_status tg_job_text_sha256(tg_text *text, uint8_t digest[TG_SHA256_BYTES], tg_job **job) {
+    static const tg_job_kind kind = { "hash of a text", sizeof(sha256_job), NULL, work_sha256,
+                                      end_nothing };
+    sha256_job *j = tg_job_make(text->ctx, &kind, NULL, 0);
+    if (!j) return TG_E_MEMORY;
+    j->text = text;
+    j->digest = digest;
+    *job = &j->job;
+    return TG_OK;
+}
+
+typedef struct check_job {
+    tg_job job; /* copy: the path */
+    tg_file *file;
+    tg_checking checking;
+} check_job;
+
+/* The history is read as well: in v3 a header that cannot be understood is damage. */
+static tg_status work_check(tg_job *job, double deadline_ms) {
+    check_job *j = (check_job *)job;
+    if (!j->file) {
+        tg_meta meta;
+        TG_TRY(tg_file_open(&job->ctx->err, job->copy, &j->file));
+        TG_TRY(tg_meta_read(j->file, &meta));
+    }
+    return tg_checking_go_on(&j->checking, j->file, TG_CHECKING_DONE, deadline_ms);
+}
+
+static void end_check(tg_job *job) {
+    check_job *j = (check_job *)job;
+    if (j->file) tg_checking_deinit(&j->checking, j->file);
+    tg_file_close(j->file);
+}
+
+tg_status tg_job_file_check(tg_context *ctx, const char *path, tg_job **job) {
+    static const tg_job_kind kind = { "check of a file", sizeof(check_job), NULL, work_check,
+                                      end_check };
+    check_job *j = tg_job_make(ctx, &kind, path, strlen(path) + 1);
+    if (!j) return TG_E_MEMORY;
+    *job = &j->job;
+    return TG_OK;
+}
+
+/* ---------------------------------------------------------------------------------------- machine
+ */
+
+typedef struct kernels_job {
+    tg_job job; /* copy: the filter, if there is one */
+    tg_check_options options;
+    tg_check_place at;
+    size_t n_run, *n_failed;
+} kernels_job;
+
+static tg_status work_kernels(tg_job *job, double deadline_ms) {
+    kernels_job *j = (kernels_job *)job;
+    return tg_check_ops_go_on(&job->ctx->err, &j->options, &j->at, deadline_ms, &j->n_run,
+                              j->n_failed);
+}
+
+tg_status tg_job_check_kernels(tg_context *ctx, const tg_check_options *o, size_t *n_failed,
+                               tg_job **job) {
+    static const tg_job_kind kind = { "check of kernels", sizeof(kernels_job), NULL, work_kernels,
+                                      end_nothing };
+    kernels_job *j = tg_job_make(ctx, &kind, o->filter, o->filter ? strlen(o->filter) + 1 : 0);
+    if (!j) return TG_E_MEMORY;
+    *n_failed = 0;
+    j->options = *o;
+    j->options.filter = j->job.copy;
+    j->n_failed = n_failed;
+    *job = &j->job;
+    return TG_OK;
+}
+
+typedef struct peak_job {
+    tg_job job;
+    double *gflops;
+    tg_peak_measuring measuring;
+} peak_job;
+
+static tg_status work_peak(tg_job *job, double deadline_ms) {
+    peak_job *j = (peak_job *)job;
+    return tg_peak_measuring_go_on(&j->measuring, job->ctx, deadline_ms, j->gflops);
+}
+
+tg_status tg_job_measure_peak(tg_context *ctx, double *gflops, tg_job **job) {
+    static const tg_job_kind kind = { "measurement of the peak", sizeof(peak_job), NULL, work_peak,
+                                      end_nothing };
+    peak_job *j = tg_job_make(ctx, &kind, NULL, 0);
+    if (!j) return TG_E_MEMORY;
+    j->gflops = gflops;
+    *job = &j->job;
+    return TG_OK;
+}
