@@ -1,12 +1,13 @@
 /*
  * app.c - what all commands share (see app.h).
  */
-#define _XOPEN_SOURCE 700 /* clock_gettime, mkstemp, stat, statvfs */
+#define _GNU_SOURCE /* O_TMPFILE; clock_gettime, stat, statvfs */
 #include "app.h"
 
 #include "format.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -229,13 +230,37 @@ static bool folder_of(const char *path, char *out, size_t cap) {
 }
 
 /*
+ * Makes a file and gives it up again; errno says why not. If it can, one without a name: a kill at
+ * this moment then leaves nothing behind. Where that is not to be had, the name is one that the
+ * next save clears away as a dead save's temporary file, and that no live save takes (they number
+ * their names from 1). A name that is too long must be found in either case.
+ */
+static bool try_file(const char *folder, const char *name) {
+    struct stat info;
+    if (lstat(name, &info) != 0 && errno == ENAMETOOLONG) return false;
+#ifdef O_TMPFILE
+    const int nameless = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    if (nameless >= 0) {
+        close(nameless);
+        return true;
+    }
+    if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT && errno != EINVAL) return false;
+#endif
+    const int fd = open(name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0) return false;
+    close(fd);
+    unlink(name);
+    return true;
+}
+
+/*
  * The order of the questions makes the answer the most telling one: a device is refused before its
  * folder is (renaming a temporary file over /dev/null would replace it), and the trial comes last.
  */
 static bool can_write_at(const char *path, char *why, size_t why_bytes) {
     char folder[PATH_BYTES], probe[PATH_BYTES];
     struct stat info;
-    if (!folder_of(path, folder, sizeof folder) || strlen(path) + 16 > sizeof probe) {
+    if (!folder_of(path, folder, sizeof folder) || strlen(path) + 32 > sizeof probe) {
         snprintf(why, why_bytes, "the name is too long");
         return false;
     }
@@ -252,16 +277,10 @@ static bool can_write_at(const char *path, char *why, size_t why_bytes) {
         snprintf(why, why_bytes, "want a file, have a folder");
         return false;
     }
-    /* The name is part of the probe, so that one which is too long or not allowed is found too. */
-    snprintf(probe, sizeof probe, "%s.tryXXXXXX", path);
-    const int fd = mkstemp(probe);
-    if (fd < 0) {
-        snprintf(why, why_bytes, "%s", strerror(errno));
-        return false;
-    }
-    close(fd);
-    unlink(probe);
-    return true;
+    snprintf(probe, sizeof probe, "%s.tmp-%ld-0", path, (long)getpid());
+    if (try_file(folder, probe)) return true;
+    snprintf(why, why_bytes, "%s", strerror(errno));
+    return false;
 }
 
 /* A path that exists is tried where it really lies: a save replaces what a link names. */
@@ -322,6 +341,20 @@ int tg_app_buffer_add(void *user, const char *bytes, size_t n_bytes) {
 void tg_app_buffer_free(tg_app_buffer *b) {
     free(b->bytes);
     *b = (tg_app_buffer) { 0 };
+}
+
+const char *tg_app_file_read(const tg_model *model, const char *path, char *out, size_t out_bytes) {
+    tg_model_info info;
+    if (tg_model_get_info(model, &info) != TG_OK || !info.used_prev) return path;
+    snprintf(out, out_bytes, "%s.prev", path);
+    return out;
+}
+
+void tg_app_put_file_read(tg_jout *j, const tg_model *model, const char *path) {
+    char prev[PATH_BYTES];
+    const char *file = tg_app_file_read(model, path, prev, sizeof prev);
+    tg_jout_text(j, "file", file);
+    tg_jout_bool(j, "fell_back", file != path);
 }
 
 int tg_app_read_file(tg_app *app, const char *path, size_t limit, char **out, size_t *n_bytes) {

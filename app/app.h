@@ -121,6 +121,13 @@ bool tg_app_same_file(const char *a, const char *b);
 /* Free bytes of the file system that path will lie on; UINT64_MAX if unknown. */
 uint64_t tg_app_disk_free(const char *path);
 
+/* The file that a model was read from, for path as it was asked for: path.prev where the library
+ * fell back to that one. Returns out, or path. */
+const char *tg_app_file_read(const tg_model *model, const char *path, char *out, size_t out_bytes);
+/* The same as two members of a JSON object, "file" and "fell_back": the exit code does not tell,
+ * and a program does not read warnings. */
+void tg_app_put_file_read(tg_jout *j, const tg_model *model, const char *path);
+
 /* All bytes of a file, pipe or (path "-") standard input, at most limit of them; zero-terminated.
  * The caller frees *out. Returns TG_ARGS_GO_ON or an exit code after a message. */
 int tg_app_read_file(tg_app *app, const char *path, size_t limit, char **out, size_t *n_bytes);

@@ -36,7 +36,8 @@ static const tg_command_spec spec = {
 };
 
 /* The JSON has all digits: it is what two machines are compared by. */
-static void print_result(const tg_app *app, const values *v, double loss, uint64_t bytes) {
+static void print_result(const tg_app *app, const values *v, const tg_model *model, double loss,
+                         uint64_t bytes) {
     if (app->globals.json) {
         tg_jout j = tg_jout_to(stdout);
         tg_jout_open(&j, NULL, '{');
@@ -45,6 +46,7 @@ static void print_result(const tg_app *app, const values *v, double loss, uint64
         tg_jout_double(&j, "bits_per_byte", loss / TG_LN2);
         tg_jout_uint(&j, "bytes", bytes);
         tg_jout_int(&j, "windows", v->windows);
+        tg_app_put_file_read(&j, model, app->args.pos[0]);
         tg_jout_close(&j);
         tg_jout_line(&j);
         return;
@@ -53,25 +55,6 @@ static void print_result(const tg_app *app, const values *v, double loss, uint64
     printf("loss          %.4f nats a byte\n", loss);
     printf("perplexity    %.3f\n", tg_fmt_perplexity(loss));
     printf("bits a byte   %.4f\n", loss / TG_LN2);
-}
-
-/* The trainer knows how to read a text in windows; it is made for its evaluation only. */
-static tg_status evaluate(tg_app *app, const values *v, tg_model *model, tg_text *text,
-                          double *loss) {
-    tg_trainer *trainer;
-    tg_train_options o = tg_train_options_default();
-    o.steps = 1;
-    o.val_fraction = v->val;
-    o.eval_windows = (int32_t)v->windows;
-    o.keep_best = false;
-    /* One step is the least that options allow; it is never taken. Without keep_best there is no
-     * copy of the weights. Gradients and moments are allocated, but their pages are never
-     * touched. */
-    tg_status status = tg_trainer_new(app->ctx, model, text, &o, &trainer);
-    if (status != TG_OK) return status;
-    status = tg_trainer_eval(trainer, loss);
-    tg_trainer_free(trainer);
-    return status;
 }
 
 /* What fails here is the model's file or the text, so every error of input is code 2. */
@@ -90,9 +73,10 @@ int tg_cmd_eval(int argc, char **argv) {
     /* Each step is skipped after an error, and everything is freed below, where NULL is fine. */
     tg_status status = tg_model_open(app.ctx, app.args.pos[0], &model);
     if (status == TG_OK) status = tg_text_open(app.ctx, v.data, &text);
-    if (status == TG_OK) status = evaluate(&app, &v, model, text, &loss);
+    if (status == TG_OK)
+        status = tg_model_eval(app.ctx, model, text, v.val, (int32_t)v.windows, &loss);
     if (status == TG_OK) {
-        print_result(&app, &v, loss, tg_text_bytes(text));
+        print_result(&app, &v, model, loss, tg_text_bytes(text));
         code = TG_EXIT_DONE;
     } else {
         code = tg_app_failed(&app, app.ctx, status, TG_READING);

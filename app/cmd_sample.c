@@ -147,7 +147,7 @@ static int get_ids(tg_app *app, const values *v, job *j) {
 /* One object at the end: a reader gets all of it or nothing. Of a text that was stopped there are
  * as many ids as tokens were drawn; text and ids can differ in a character that was not whole
  * yet. */
-static void print_json(const job *j, const tg_generate_stats *stats) {
+static void print_json(const tg_app *app, const job *j, const tg_generate_stats *stats) {
     tg_jout o = tg_jout_to(stdout);
     tg_jout_open(&o, NULL, '{');
     tg_jout_open(&o, "ids", '[');
@@ -162,6 +162,7 @@ static void print_json(const job *j, const tg_generate_stats *stats) {
     tg_jout_uint(&o, "slides", stats->slides);
     tg_jout_rounded(&o, "prompt_ms", stats->prompt_ms, 3);
     tg_jout_rounded(&o, "first_token_ms", stats->first_token_ms, 3);
+    tg_app_put_file_read(&o, j->model, app->args.pos[0]);
     tg_jout_close(&o);
     tg_jout_line(&o);
 }
@@ -222,7 +223,7 @@ static int generate(tg_app *app, const values *v, job *j) {
     }
     fflush(stdout);
     tell(v, j, &stats);
-    if (json) print_json(j, &stats);
+    if (json) print_json(app, j, &stats);
     return stopped ? TG_EXIT_INTERRUPTED : TG_EXIT_DONE;
 }
 

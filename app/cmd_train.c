@@ -407,8 +407,9 @@ static void print_text(tg_app *app, const values *v, const tg_forecast *f) {
     fputc('\n', app->out.file);
 }
 
-/* What will be made, how long it takes and what it needs, before the first step. */
-static void print_plan(tg_app *app, const values *v, const tg_gpt_config *c,
+/* What will be made, how long it takes and what it needs, before the first step. source is the file
+ * that the model or run comes from, or NULL. */
+static void print_plan(tg_app *app, const char *source, const tg_gpt_config *c,
                        const tg_train_options *o, const tg_forecast *f, const char *out,
                        uint64_t disk_free) {
     FILE *p = app->out.file;
@@ -416,10 +417,8 @@ static void print_plan(tg_app *app, const values *v, const tg_gpt_config *c,
     const uint64_t batch = (uint64_t)o->batch;
     const uint64_t tokens = batch * (uint64_t)o->accum * (uint64_t)c->ctx;
     fprintf(p, "  %-9s %s%s%d layers, width %d, %d heads, context %d: %s parameters\n", "model",
-            v->from || v->resume ? tg_fmt_safe(name, sizeof name, v->from ? v->from : v->resume)
-                                 : "",
-            v->from || v->resume ? ": " : "", (int)c->layers, (int)c->width, (int)c->heads,
-            (int)c->ctx, TG_COUNT(f->params));
+            source ? tg_fmt_safe(name, sizeof name, source) : "", source ? ": " : "",
+            (int)c->layers, (int)c->width, (int)c->heads, (int)c->ctx, TG_COUNT(f->params));
     fprintf(p, "  %-9s %s steps of %s bytes (%" PRIu64 " x %d", "run", TG_COUNT((uint64_t)o->steps),
             TG_COUNT(tokens), batch, (int)c->ctx);
     if (o->accum > 1) fprintf(p, " x %d", (int)o->accum);
@@ -564,7 +563,13 @@ static int prepare(tg_app *app, const values *v, parts *p, tg_train_options *o) 
     const tg_status linted = tg_text_lint(p->text, p->config.ctx, o->val_fraction, on_lint, &l);
     if (linted != TG_OK) return tg_app_failed(app, app->ctx, linted, TG_READING);
     if (l.refused) return TG_EXIT_USAGE;
-    if (show) print_plan(app, v, &p->config, o, &forecast, p->files.out, disk_free);
+    if (show) {
+        char prev[PATH_BYTES];
+        const char *from = v->resume ? v->resume : v->from;
+        const tg_model *model = tg_trainer_model(p->trainer);
+        const char *source = from ? tg_app_file_read(model, from, prev, sizeof prev) : NULL;
+        print_plan(app, source, &p->config, o, &forecast, p->files.out, disk_free);
+    }
     return open_log(app, v, p);
 }
 
@@ -576,6 +581,7 @@ static int run(tg_app *app, const values *v, parts *p, const tg_train_options *o
         .app = app,
         .trainer = p->trainer,
         .data = v->data,
+        .from = v->resume ? v->resume : v->from,
         .out = saving ? p->files.out : NULL,
         .best = saving && o->keep_best && o->val_fraction > 0 ? p->files.best : NULL,
         .svg = p->files.svg[0] ? p->files.svg : NULL,

@@ -189,6 +189,7 @@ static void tell_json(const tg_trainrun *run, const char *reason, int code) {
     tg_jout_double(&j, "best_val", run->best_val);
     tg_jout_rounded(&j, "seconds", (tg_app_now_ms() - run->started_ms) / 1000, 3);
     tg_jout_text(&j, "out", run->saved_step >= 0 ? run->out : NULL);
+    if (run->from) tg_app_put_file_read(&j, tg_trainer_model(run->trainer), run->from);
     tg_jout_int(&j, "exit", code);
     tg_jout_close(&j);
     tg_jout_line(&j);

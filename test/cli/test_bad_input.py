@@ -169,7 +169,7 @@ def short_texts():
     for n in (0, 1, 15, 16):
         write("t.txt", data[:n])
         refused(f"a text of {n} bytes", "train", "--data", "t.txt", *TINY, *SILENT, "--val", "0",
-                "--out", "a.tinygpt", err=(f"{n} ", "17"))
+                "--out", "a.tinygpt", err=("t.txt", f"{n} ", "17"))
     write("t.txt", data[:17])
     refused("17 bytes, of which one is held back", "train", "--data", "t.txt", *TINY, *SILENT,
             "--val", "0.1", "--out", "a.tinygpt", err=("16", "17"))
@@ -184,7 +184,8 @@ def short_texts():
            "no room for a validation window", err="validation")
     write("t.txt", data[:16])
     expect(train("--steps", "2", "--out", "m.tinygpt"), 0, "a model")
-    refused("eval of a text that is too short", "eval", "m.tinygpt", "--data", "t.txt", err="17")
+    refused("eval of a text that is too short", "eval", "m.tinygpt", "--data", "t.txt",
+            err=["t.txt", "17"])
     write("t.txt", data[:1000])
     refused("eval of a part that is too short", "eval", "m.tinygpt", "--data", "t.txt", "--val",
             "0.01", err="17")
@@ -516,9 +517,19 @@ def a_damaged_file_has_a_predecessor():
         r = tinygpt("sample", "a.tinygpt", "--tokens", "30")
         expect(r, 0, f"sample, the file is {what}", err=["warning", "a.tinygpt.prev"])
         equal(r.out, text, f"text of the predecessor, the file is {what}")
+        for command in (("sample", "--tokens", "3"), ("eval", "--data", text_file())):
+            r = tinygpt(command[0], "a.tinygpt", *command[1:], "--json")
+            expect(r, 0, f"{command[0]} --json, the file is {what}", err="warning")
+            equal((r.json()["file"], r.json()["fell_back"]), ("a.tinygpt.prev", True),
+                  f"{command[0]} --json names the file that was read, the file is {what}")
         refused(f"verify, the file is {what}", "verify", "a.tinygpt", err="a.tinygpt")
         write("a.tinygpt", good)
+    seen = tinygpt("sample", "a.tinygpt", "--tokens", "3", "--json").json()
+    equal((seen["file"], seen["fell_back"]), ("a.tinygpt", False), "sample --json, a good file")
     write("a.tinygpt", read("a.tinygpt")[:-1])
+    last = resume("a.tinygpt", "--steps", "13", "--no-save", "--json").json_lines()[-1]
+    equal((last["file"], last["fell_back"]), ("a.tinygpt.prev", True),
+          "the last line of train --resume --json")
     expect(resume("a.tinygpt", "--steps", "16", "--out", "b.tinygpt"), 0,
            "resume of a damaged file",
            err=["warning", "a.tinygpt.prev"])

@@ -1,0 +1,148 @@
+/*
+ * http.c - what of the server needs no HTTP library: headers, guard, choice of the route (see
+ * http.h).
+ */
+#include "server/http.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+/*
+ * COOP and COEP isolate the page, so that it gets SharedArrayBuffer; CORP keeps other origins from
+ * loading our files. The policy lets the page run its own scripts and compile WebAssembly, and
+ * reach other hosts over https for a text whose address somebody typed in. web/public/_headers has
+ * the same list for static hosts, and test/cli/test_serve.py compares the two.
+ */
+const tg_http_header tg_http_headers[] = {
+    { "Cross-Origin-Opener-Policy", "same-origin" },
+    { "Cross-Origin-Embedder-Policy", "require-corp" },
+    { "Cross-Origin-Resource-Policy", "same-origin" },
+    { "Content-Security-Policy",
+      "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self' https:; "
+      "worker-src 'self'; img-src 'self' data: blob:; style-src 'self'; object-src 'none'; "
+      "base-uri 'none'; form-action 'none'; frame-ancestors 'none'" },
+    { "X-Content-Type-Options", "nosniff" },
+    { "Referrer-Policy", "no-referrer" },
+    { "Cache-Control", "no-cache" },
+    { NULL, NULL },
+};
+
+/* --------------------------------------------------------------------------------- the guard */
+
+/* "127.0.0.1:8080" and its two other spellings. A browser leaves out port 80. Names like 127.1
+ * reach this socket as well, but no browser sends them: it spells an address out first. */
+static bool is_our_host(const char *text, unsigned port) {
+    static const char *const names[] = { "127.0.0.1", "localhost", "[::1]" };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char whole[32];
+        snprintf(whole, sizeof whole, "%s:%u", names[i], port);
+        if (!strcasecmp(text, whole) || (port == 80 && !strcasecmp(text, names[i]))) return true;
+    }
+    return false;
+}
+
+unsigned tg_http_guard(const char *host, unsigned n_hosts, const char *origin, unsigned port) {
+    if (!host || n_hosts != 1) return 400;
+    if (!is_our_host(host, port)) return 403;
+    /* A page sends its origin with what it fetches from elsewhere; our own does so only for other
+     * methods than GET. */
+    static const char scheme[] = "http://";
+    const size_t n_scheme = sizeof scheme - 1;
+    if (origin && (strncmp(origin, scheme, n_scheme) || !is_our_host(origin + n_scheme, port))) {
+        return 403;
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------- the headers */
+
+/* The next element of a comma-separated header, without the blanks around it; NULL at its end. */
+static const char *next_element(const char **at, size_t *n) {
+    *at += strspn(*at, ", \t");
+    if (!**at) return NULL;
+    const char *element = *at;
+    *n = strcspn(element, ",");
+    *at += *n;
+    while (*n > 0 && (element[*n - 1] == ' ' || element[*n - 1] == '\t')) --*n;
+    return element;
+}
+
+/* ";q=0", "; q=0.000": the one weight that means never. Preferences between codings do not
+ * matter, there being one. */
+static bool is_refused(const char *parameters, size_t n) {
+    while (n > 0 && strchr("; \t", *parameters)) parameters++, n--;
+    if (n < 3 || strncasecmp(parameters, "q=", 2) != 0) return false;
+    for (size_t i = 2; i < n; i++) {
+        if (parameters[i] != '0' && parameters[i] != '.') return false;
+    }
+    return true;
+}
+
+bool tg_http_accepts(const char *header, const char *coding) {
+    size_t n;
+    for (const char *at = header, *e; header && (e = next_element(&at, &n)) != NULL;) {
+        size_t n_name = 0;
+        while (n_name < n && !strchr("; \t", e[n_name])) n_name++;
+        if (n_name == strlen(coding) && !strncasecmp(e, coding, n_name)) {
+            return !is_refused(e + n_name, n - n_name);
+        }
+    }
+    return false;
+}
+
+/* The weak comparison of RFC 9110, 13.1.2: W/ in front does not count. Our tags hold no comma. */
+bool tg_http_matches(const char *header, const char *etag) {
+    size_t n;
+    for (const char *at = header, *e; (e = next_element(&at, &n)) != NULL;) {
+        if (n == 1 && *e == '*') return true;
+        const size_t weak = n > 2 && !strncmp(e, "W/", 2) ? 2 : 0;
+        if (n - weak == strlen(etag) && !strncmp(e + weak, etag, n - weak)) return true;
+    }
+    return false;
+}
+
+/* -------------------------------------------------------------------------------- the routes */
+
+static const struct route {
+    const char *method, *path;
+    tg_route_fn *run;
+} routes[] = {
+#define TG_ROUTE(method, path, function) { method, path, function },
+#include "server/routes.def"
+#undef TG_ROUTE
+};
+
+static bool path_fits(const char *pattern, const char *path) {
+    const size_t n = strlen(pattern);
+    if (n > 0 && pattern[n - 1] == '*') return !strncmp(pattern, path, n - 1);
+    return !strcmp(pattern, path);
+}
+
+static bool method_fits(const char *wanted, const char *method) {
+    return !strcmp(wanted, method) || (!strcmp(wanted, "GET") && !strcmp(method, "HEAD"));
+}
+
+void tg_http_say(tg_reply *reply, unsigned status, const char *sentence) {
+    reply->status = status;
+    reply->type = "text/plain; charset=utf-8";
+    reply->bytes = (const unsigned char *)sentence;
+    reply->n_bytes = strlen(sentence);
+}
+
+void tg_http_route(const tg_request *request, tg_reply *reply) {
+    bool known_path = false;
+    for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++) {
+        if (!path_fits(routes[i].path, request->path)) continue;
+        known_path = true;
+        if (!method_fits(routes[i].method, request->method)) continue;
+        routes[i].run(request, reply);
+        return;
+    }
+    if (known_path) {
+        tg_http_say(reply, 405, "This address answers GET and HEAD only.\n");
+    } else {
+        tg_http_say(reply, 404, "There is no such address here.\n");
+    }
+}
