@@ -224,7 +224,9 @@ export type ErrorCode =
   | 'ARG' | 'MEMORY' | 'IO' | 'FORMAT' | 'CHECKSUM' | 'RANGE' | 'FULL' | 'SHAPE' | 'UNSUPPORTED'
   | 'DEVICE' | 'NUMBER' | 'DATA' | 'INTERNAL'
   /** The module trapped: it was rebuilt, and objects made before are gone. */
-  | 'TRAP';
+  | 'TRAP'
+  /** The object was freed, its engine closed, or the engine's worker is gone. */
+  | 'CLOSED';
 
 /** A result of tg_check_kernels or tg_check_gradients. */
 export interface Check {
@@ -233,4 +235,17 @@ export interface Check {
   error: number;
   tolerance: number;
   passed: boolean;
+}
+
+/** What every long call takes. A call that returns a promise rejects with the signal's reason; a
+ *  loop (`for await`) ends without an error. */
+export interface CallOptions {
+  signal?: AbortSignal;
+}
+
+/** What calls that take bytes over a border accept besides. */
+export interface SourceOptions extends CallOptions {
+  /** Move a Uint8Array's whole buffer to the engine instead of copying it; the caller's view is
+   *  empty afterwards. */
+  transfer?: boolean;
 }

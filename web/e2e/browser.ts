@@ -1,0 +1,79 @@
+/**
+ * browser.ts - Chromium and its tabs, with what must hold in every test: no error in the console,
+ * no exception that nobody caught, no request to another host.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+
+const FLAGS = [
+  '--no-sandbox',
+  '--enable-unsafe-webgpu',
+  '--use-webgpu-adapter=swiftshader',
+  '--enable-features=Vulkan',
+  '--enable-dawn-features=disable_workgroup_init',
+];
+
+/** Playwright keeps background tabs fast; the tests of hidden tabs want them as people have them. */
+const NOT_PLAYWRIGHTS = [
+  '--disable-background-timer-throttling',
+  '--disable-backgrounding-occluded-windows',
+  '--disable-renderer-backgrounding',
+];
+
+export interface Visit {
+  context: BrowserContext;
+  /** The profile's folder: another visit with it finds what this one has stored. */
+  profile: string;
+  /** What the console or an uncaught exception said so far. */
+  errors: string[];
+  close(): Promise<void>;
+}
+
+export interface VisitOptions extends BrowserContextOptions {
+  profile?: string;
+  args?: string[];
+  port?: number;
+}
+
+/** A browser with a profile on the disk, as a person has. */
+export async function visit(o: VisitOptions = {}): Promise<Visit> {
+  const { profile = mkdtempSync(join(tmpdir(), 'tinygpt-e2e-')), args = [], ...options } = o;
+  const context = await chromium.launchPersistentContext(profile, {
+    executablePath: process.env['TG_CHROMIUM'] ?? '/usr/bin/chromium',
+    headless: true,
+    args: [...FLAGS, ...args],
+    ignoreDefaultArgs: NOT_PLAYWRIGHTS,
+    viewport: { width: 1280, height: 900 },
+    ...options,
+  });
+  const errors: string[] = [];
+  context.on('console', (message) => {
+    if (message.type() === 'error') errors.push(`console: ${message.text()} ${message.location().url}`);
+  });
+  context.on('weberror', (e) => errors.push(`uncaught: ${e.error().message}`));
+  context.on('request', (request) => {
+    const { protocol, hostname } = new URL(request.url());
+    if (/^https?:$/.test(protocol) && hostname !== '127.0.0.1') {
+      errors.push(`a request to another host: ${request.url()}`);
+    }
+  });
+  return {
+    context,
+    profile,
+    errors,
+    close: () => context.close(),
+  };
+}
+
+export function forget(profile: string): void {
+  rmSync(profile, { recursive: true, force: true });
+}
+
+/** The tab that a new browser has open. */
+export function firstTab(v: Visit): Page {
+  const [page] = v.context.pages();
+  if (!page) throw new Error('the browser has no tab');
+  return page;
+}

@@ -1,0 +1,158 @@
+/** lost.e2e.ts - nothing is lost: killed tabs, full storage, a second tab, workers that die. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { firstTab, forget, visit, type Visit } from './browser';
+import { freezeStoreAt, killTab } from './kill';
+import { Playground, TEXT } from './page';
+import { serve, type Site } from './servers';
+
+let site: Site;
+let v: Visit;
+let p: Playground;
+
+beforeAll(async () => {
+  site = await serve();
+});
+afterAll(() => site.stop());
+beforeEach(async () => {
+  v = await visit();
+  p = new Playground(firstTab(v));
+});
+afterEach(async () => {
+  await v.close();
+  forget(v.profile);
+  expect(v.errors).toEqual([]);
+});
+
+const SAVED = /Saved at step/;
+
+async function begin(steps: number): Promise<void> {
+  await p.open(site.url, 'start', { size: 'tiny', steps, evalEvery: 0, sampleEvery: 1_000_000 });
+  await p.paste(TEXT);
+  await p.start();
+}
+
+async function quota(bytes: number | undefined): Promise<void> {
+  const cdp = await v.context.newCDPSession(p.page);
+  await cdp.send('Storage.overrideQuotaForOrigin', {
+    origin: new URL(site.url).origin,
+    ...(bytes === undefined ? {} : { quotaSize: bytes }),
+  });
+}
+
+describe('a killed tab', () => {
+  it('ten times in the middle of a save, costs no bit of the run', async () => {
+    await begin(900);
+    await p.finished();
+    const whole = await p.fingerprint();
+    await p.button('Reset').click();
+    await p.button('Delete the run').click();
+
+    await begin(900);
+    await p.waitForStep(5);
+    await p.button('Pause').click();
+    await p.page.getByText(SAVED).waitFor();
+    let saved = await p.step();
+    for (let operation = 0; operation < 10; operation++) {
+      await p.button('Go on').click();
+      await p.waitForStep(saved + 5);
+      await freezeStoreAt(p.page, operation);
+      await p.button('Pause').click();
+      await p.button('Go on').waitFor();
+      const lost = await p.step();
+      await p.page.waitForTimeout(300);
+      p = new Playground(await killTab(v.context, p.page));
+      await p.open(site.url);
+      const offer = p.button(/^Continue at step/);
+      await offer.waitFor();
+      const found = Number((await offer.innerText()).replace(/\D/g, ''));
+      expect([saved, lost]).toContain(found);
+      await offer.click();
+      await p.waitForStep(found);
+      await p.button('Pause').click();
+      await p.page.getByText(SAVED).waitFor();
+      saved = await p.step();
+    }
+    await p.button('Go on').click();
+    await p.finished();
+    expect(await p.step()).toBe(900);
+    expect(await p.fingerprint()).toBe(whole);
+  });
+});
+
+describe('storage that is full', () => {
+  it('stops no training, and a download is offered', async () => {
+    await begin(1_000_000);
+    await p.waitForStep(5);
+    await quota(1000);
+    await p.button('Pause').click();
+    await p.page.getByText(/no room left .*Download/).first().waitFor();
+    await p.button('Go on').click();
+    await p.waitForStep((await p.step()) + 20);
+    await p.view('Files');
+    const coming = p.page.waitForEvent('download');
+    await p.button('Download: The whole run').click();
+    await coming;
+    await p.view('Live');
+    await quota(undefined);
+    await p.button('Pause').click();
+    await p.page.getByText(SAVED).waitFor();
+  });
+
+  it('from the first byte on, too', async () => {
+    await p.page.goto(site.url);
+    await quota(1);
+    await begin(40_000);
+    await p.waitForStep(20);
+    await p.button('Pause').click();
+    await p.page.getByText(/no room left|not saved by itself/).first().waitFor();
+    await p.button('Go on').click();
+    await p.waitForStep((await p.step()) + 20);
+  });
+});
+
+describe('a second tab', () => {
+  it('says that the first one keeps its run, and trains all the same', async () => {
+    await begin(1_000_000);
+    await p.waitForStep(5);
+    const second = new Playground(await v.context.newPage());
+    await second.open(site.url, 'start', { size: 'tiny', steps: 100, warmup: 5 });
+    await second.page.getByText(/open in another tab/).waitFor();
+    await second.paste(TEXT);
+    await second.start();
+    await second.finished();
+    expect(await second.step()).toBe(100);
+    await p.waitForStep((await p.step()) + 5);
+    await second.page.close();
+  });
+});
+
+describe('a browser that lacks something', () => {
+  it('storage: trains, and says that the run is not saved', async () => {
+    await p.page.addInitScript(() => {
+      Object.defineProperty(navigator, 'storage', { value: undefined });
+    });
+    await begin(60_000);
+    await p.waitForStep(20);
+    await p.page.getByText(/not saved by itself/).waitFor();
+  });
+});
+
+describe('a worker that dies', () => {
+  it('is told of, the last save is intact, and the run goes on from it after a reload', async () => {
+    await begin(1_000_000);
+    await p.waitForStep(20);
+    await p.button('Pause').click();
+    await p.page.getByText(SAVED).waitFor();
+    const saved = await p.step();
+    await p.button('Go on').click();
+    await p.waitForStep(saved + 10);
+    const engine = p.page.workers().find((w) => w.url().includes('engine.worker'));
+    expect(engine).toBeDefined();
+    await engine?.evaluate(() => close()).catch(() => {});
+    await p.page.getByText(`The save at step ${saved} is intact.`).waitFor();
+    await p.view('Files');
+    await p.page.reload();
+    await p.button(`Continue at step ${saved}`).click();
+    await p.waitForStep(saved + 20);
+  });
+});

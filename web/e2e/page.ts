@@ -1,0 +1,122 @@
+/**
+ * page.ts - what a person does on the page, in the page's own words: everything is found by its
+ * role and label.
+ */
+import { expect } from 'vitest';
+import type { Locator, Page } from 'playwright-core';
+
+/** Enough text for tiny, the same every time: a few sentences with some order in them. */
+export const TEXT = Array.from({ length: 400 }, (_, i) => {
+  const who = ['The fox', 'The hen', 'The old man', 'A child', 'The moon'][i % 5];
+  const what = ['sees', 'follows', 'loves', 'forgets'][(i * 7) % 4];
+  const whom = ['the river', 'a red door', 'the quiet road', 'its own shadow'][(i * 3) % 4];
+  return `${who} ${what} ${whom}. `;
+}).join('');
+
+export interface RunSettings {
+  size?: string;
+  steps?: number;
+  [key: string]: string | number | undefined;
+}
+
+/** The address of a view with these settings, as a shared link has them. */
+export function link(url: string, view: string, settings: RunSettings = {}): string {
+  const query = new URLSearchParams();
+  for (const [key, value] of Object.entries(settings)) query.set(key, String(value));
+  return `${url}#${view}${query.size > 0 ? `?${query}` : ''}`;
+}
+
+export class Playground {
+  readonly page: Page;
+
+  constructor(page: Page) {
+    this.page = page;
+  }
+
+  async open(url: string, view = 'start', settings: RunSettings = {}): Promise<void> {
+    await this.page.goto('about:blank');
+    await this.page.goto(link(url, view, settings));
+    await this.ready();
+  }
+
+  /** The engine has started: the shell says what it runs on, on phones out of sight. */
+  async ready(): Promise<void> {
+    await this.page.getByText(/(One thread|\d+ threads), (scalar|simd|relaxed)/).waitFor({ state: 'attached' });
+  }
+
+  /** The page may share memory between threads; it may have to be loaded again before. */
+  async isolated(timeout = 30_000): Promise<void> {
+    const ask = () => this.page.evaluate(() => crossOriginIsolated).catch(() => false);
+    await expect.poll(ask, { timeout }).toBe(true);
+  }
+
+  button(name: string | RegExp): Locator {
+    return this.page.getByRole('button', { name, exact: typeof name === 'string' });
+  }
+
+  async view(name: string): Promise<void> {
+    await this.page.getByRole('navigation', { name: 'Views' }).getByRole('link', { name, exact: true }).click();
+    await this.page.getByRole('heading', { level: 1, name: name === 'Start' ? /Teach/ : name }).waitFor();
+  }
+
+  /** Types a text in place of the one that is there. */
+  async paste(text: string): Promise<void> {
+    // The stories that the page begins with have to be there before something else is.
+    await this.size().waitFor();
+    await this.button('Paste or type').click();
+    await this.page.getByRole('textbox', { name: 'Your own text' }).fill(text);
+    await this.size().waitFor();
+  }
+
+  /** The line that tells size and encoding of the text, once it has been read. */
+  size(): Locator {
+    return this.page.getByText(/^[\d.,]+ (bytes|kB|MB), (ASCII|UTF-8)$/i).first();
+  }
+
+  async start(): Promise<void> {
+    await this.button('Start').click();
+    await this.heading(/^Step \d/).waitFor();
+  }
+
+  heading(name: RegExp): Locator {
+    return this.page.getByRole('heading', { name });
+  }
+
+  /** Steps done, from the Live view's headline. */
+  async step(): Promise<number> {
+    const text = (await this.heading(/^Step \d/).first().textContent()) ?? '';
+    return Number(/Step ([\d,.\s]+) of/.exec(text)?.[1]?.replace(/\D/g, ''));
+  }
+
+  async waitForStep(step: number, timeout = 60_000): Promise<void> {
+    await expect.poll(() => this.step(), { timeout, interval: 50 }).toBeGreaterThanOrEqual(step);
+  }
+
+  /** The run has come to its end by itself, and has been saved. */
+  async finished(timeout = 120_000): Promise<void> {
+    await this.page.getByRole('button', { name: 'Reset' }).waitFor({ timeout });
+    const main = await this.page.getByRole('main').innerText();
+    if (/stopped by a fault|has stopped/.test(main)) throw new Error(`the run has failed: ${main.slice(0, 600)}`);
+  }
+
+  /** A number of the Live view by its name. */
+  async stat(name: string): Promise<string> {
+    const term = this.page.locator('dt', { hasText: name }).first();
+    return ((await term.locator('xpath=following-sibling::dd[1]').textContent()) ?? '').trim();
+  }
+
+  /** 16 digits over the bits of all losses of the run. */
+  async fingerprint(): Promise<string> {
+    const details = this.page.locator('details', { hasText: 'Fingerprint of the curve' }).first();
+    if (!(await details.evaluate((d) => (d as HTMLDetailsElement).open))) {
+      await details.locator('summary').click();
+    }
+    const digits = /[0-9a-f]{16}/.exec(await this.stat('Fingerprint of the curve'));
+    if (!digits) throw new Error('the Live view shows no fingerprint');
+    return digits[0];
+  }
+
+  async loss(): Promise<number> {
+    return Number.parseFloat(await this.stat('Loss, practised'));
+  }
+}

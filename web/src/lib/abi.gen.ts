@@ -1,0 +1,597 @@
+/**
+ * abi.gen.ts - the C interface as data: made by tools/gen_abi.py from include/tinygpt.h,
+ * src/base/os_wasm.h and src/api/callbacks_wasm.c. Do not edit: run `make gen`.
+ *
+ * Offsets and sizes come in pairs, for 32-bit and 64-bit pointers. Letters of signatures,
+ * result first: p pointer or size, i u int and unsigned, l L int64_t and uint64_t, b bool,
+ * f float, d double, v nothing. abi.ts turns these tables into calls and values.
+ */
+
+/** An address in the module's memory, or a size: a number in both pointer widths. */
+export type Ptr = number;
+
+export const VERSION = '0.1.0';
+
+/** tg_status: name, value, sentence. */
+export const STATUS = [
+  { name: 'OK', value: 0, text: 'done' },
+  { name: 'PENDING', value: 1, text: 'not finished yet: call again' },
+  { name: 'STOPPED', value: 2, text: 'stopped on request, in a state that can be saved' },
+  { name: 'E_ARG', value: -1, text: 'an argument is outside its stated range' },
+  { name: 'E_MEMORY', value: -2, text: 'not enough memory' },
+  { name: 'E_IO', value: -3, text: 'a file could not be read or written' },
+  { name: 'E_FORMAT', value: -4, text: 'a file does not follow its format' },
+  { name: 'E_CHECKSUM', value: -5, text: 'a file is damaged: a checksum does not match' },
+  { name: 'E_RANGE', value: -6, text: 'a number or token id is out of range' },
+  { name: 'E_FULL', value: -7, text: 'no room is left in the context window' },
+  { name: 'E_SHAPE', value: -8, text: 'shapes do not fit together' },
+  { name: 'E_UNSUPPORTED', value: -9, text: 'this is not supported' },
+  { name: 'E_DEVICE', value: -10, text: 'the device failed or is missing' },
+  { name: 'E_NUMBER', value: -11, text: 'a loss or gradient is not a finite number' },
+  { name: 'E_DATA', value: -12, text: 'the text cannot be used for training' },
+  { name: 'E_INTERNAL', value: -13, text: 'an invariant of tinygpt itself is broken: please report it' },
+] as const;
+
+export const tg_file_kind = {
+  TG_FILE_V3: 0,
+  TG_FILE_V2_F32: 1,
+  TG_FILE_V2_F16: 2,
+  TG_FILE_V2_INT4: 3,
+  TG_FILE_V1_F32: 4,
+  TG_FILE_SAFETENSORS: 5,
+} as const;
+
+export const tg_schedule = {
+  TG_CONSTANT: 0,
+  TG_COSINE: 1,
+  TG_WSD: 2,
+} as const;
+
+export const tg_model_part = {
+  TG_PART_HEAD: 0,
+  TG_PART_ATTENTION: 1,
+  TG_PART_MLP: 2,
+  TG_PART_BLOCK: 3,
+} as const;
+
+export const tg_edit_kind = {
+  TG_EDIT_ZERO: 0,
+  TG_EDIT_DONOR: 1,
+} as const;
+
+/** Structs: size, then every member's kind and offset. `chars` has its length behind. */
+export const STRUCTS = {
+  tg_context_options: {
+    size: [32, 64],
+    members: {
+      threads: ['u32', 0, 0],
+      isa: ['text', 4, 8],
+      device: ['text', 8, 16],
+      levers: ['text', 12, 24],
+      alloc: ['ptr', 16, 32],
+      allocUser: ['ptr', 20, 40],
+      log: ['ptr', 24, 48],
+      logUser: ['ptr', 28, 56],
+    },
+  },
+  tg_gpt_config: {
+    size: [24, 24],
+    members: {
+      layers: ['i32', 0, 0],
+      width: ['i32', 4, 4],
+      heads: ['i32', 8, 8],
+      ctx: ['i32', 12, 12],
+      vocab: ['i32', 16, 16],
+      mlp: ['i32', 20, 20],
+    },
+  },
+  tg_preset: {
+    size: [40, 48],
+    members: {
+      name: ['text', 0, 0],
+      config: ['tg_gpt_config', 4, 8],
+      batch: ['i32', 28, 32],
+      steps: ['i32', 32, 36],
+      doc: ['text', 36, 40],
+    },
+  },
+  tg_model_info: {
+    size: [88, 96],
+    members: {
+      family: ['text', 0, 0],
+      config: ['tg_gpt_config', 4, 8],
+      params: ['u64', 32, 32],
+      weightBytes: ['u64', 40, 40],
+      format: ['text', 48, 48],
+      dtype: ['text', 52, 56],
+      step: ['i64', 56, 64],
+      loss: ['f64', 64, 72],
+      valLoss: ['f64', 72, 80],
+      hasMoments: ['bool', 80, 88],
+      usedPrev: ['bool', 81, 89],
+    },
+  },
+  tg_lint: {
+    size: [264, 272],
+    members: {
+      level: ['i32', 0, 0],
+      code: ['text', 4, 8],
+      text: ['chars', 8, 16, 256],
+    },
+  },
+  tg_train_options: {
+    size: [136, 136],
+    members: {
+      steps: ['i64', 0, 0],
+      batch: ['i32', 8, 8],
+      accum: ['i32', 12, 12],
+      lr: ['f64', 16, 16],
+      minLrRatio: ['f64', 24, 24],
+      schedule: ['i32', 32, 32],
+      warmup: ['i64', 40, 40],
+      decayFraction: ['f64', 48, 48],
+      weightDecay: ['f64', 56, 56],
+      beta1: ['f64', 64, 64],
+      beta2: ['f64', 72, 72],
+      eps: ['f64', 80, 80],
+      clip: ['f64', 88, 88],
+      seed: ['u64', 96, 96],
+      valFraction: ['f64', 104, 104],
+      evalEvery: ['i64', 112, 112],
+      evalWindows: ['i32', 120, 120],
+      patience: ['i32', 124, 124],
+      skipBadSteps: ['bool', 128, 128],
+      keepBest: ['bool', 129, 129],
+    },
+  },
+  tg_forecast: {
+    size: [1168, 1168],
+    members: {
+      params: ['u64', 0, 0],
+      memoryBytes: ['u64', 8, 8],
+      weightsBytes: ['u64', 16, 16],
+      momentsBytes: ['u64', 24, 24],
+      gradientsBytes: ['u64', 32, 32],
+      workspaceBytes: ['u64', 40, 40],
+      bestBytes: ['u64', 48, 48],
+      memoryAvailableBytes: ['u64', 56, 56],
+      saveBytes: ['u64', 64, 64],
+      diskBytes: ['u64', 72, 72],
+      flopPerStep: ['f64', 80, 80],
+      peakGflops: ['f64', 88, 88],
+      msPerStep: ['f64', 96, 96],
+      seconds: ['f64', 104, 104],
+      trainBytes: ['u64', 112, 112],
+      valBytes: ['u64', 120, 120],
+      bytesPerParam: ['f64', 128, 128],
+      epochs: ['f64', 136, 136],
+      advice: ['chars', 144, 144, 1024],
+    },
+  },
+  tg_step_report: {
+    size: [216, 216],
+    members: {
+      step: ['i64', 0, 0],
+      loss: ['f64', 8, 8],
+      valLoss: ['f64', 16, 16],
+      valIsBest: ['bool', 24, 24],
+      lr: ['f64', 32, 32],
+      gradNorm: ['f64', 40, 40],
+      ms: ['f64', 48, 48],
+      tokPerS: ['f64', 56, 56],
+      shareOfPeak: ['f64', 64, 64],
+      lossHash: ['u64', 72, 72],
+      skipped: ['bool', 80, 80],
+      earlyStop: ['bool', 81, 81],
+      badTensor: ['chars', 82, 82, 128],
+    },
+  },
+  tg_history_point: {
+    size: [24, 24],
+    members: {
+      step: ['i64', 0, 0],
+      loss: ['f64', 8, 8],
+      valLoss: ['f64', 16, 16],
+    },
+  },
+  tg_callbacks: {
+    size: [12, 24],
+    members: {
+      progress: ['ptr', 0, 0],
+      cancel: ['ptr', 4, 8],
+      user: ['ptr', 8, 16],
+    },
+  },
+  tg_sample_options: {
+    size: [56, 56],
+    members: {
+      temperature: ['f64', 0, 0],
+      topK: ['i32', 8, 8],
+      topP: ['f64', 16, 16],
+      minP: ['f64', 24, 24],
+      repeatPenalty: ['f64', 32, 32],
+      repeatLast: ['i32', 40, 40],
+      seed: ['u64', 48, 48],
+    },
+  },
+  tg_generate_stats: {
+    size: [40, 56],
+    members: {
+      promptTokens: ['ptr', 0, 0],
+      promptDropped: ['ptr', 4, 8],
+      newTokens: ['ptr', 8, 16],
+      slides: ['ptr', 12, 24],
+      promptMs: ['f64', 16, 32],
+      firstTokenMs: ['f64', 24, 40],
+      tokPerS: ['f64', 32, 48],
+    },
+  },
+  tg_edit: {
+    size: [20, 20],
+    members: {
+      layer: ['i32', 0, 0],
+      head: ['i32', 4, 4],
+      position: ['i32', 8, 8],
+      part: ['i32', 12, 12],
+      kind: ['i32', 16, 16],
+    },
+  },
+  tg_isa_info: {
+    size: [12, 24],
+    members: {
+      name: ['text', 0, 0],
+      needs: ['text', 4, 8],
+      built: ['bool', 8, 16],
+      usable: ['bool', 9, 17],
+      fused: ['bool', 10, 18],
+    },
+  },
+  tg_lever_info: {
+    size: [16, 32],
+    members: {
+      name: ['text', 0, 0],
+      doc: ['text', 4, 8],
+      defaultOn: ['bool', 8, 16],
+      keepsBits: ['bool', 9, 17],
+      state: ['text', 12, 24],
+    },
+  },
+  tg_machine_info: {
+    size: [168, 168],
+    members: {
+      cpus: ['u32', 0, 0],
+      affinityCpus: ['u32', 4, 4],
+      cgroupCpus: ['f64', 8, 8],
+      memoryBytes: ['u64', 16, 16],
+      memoryAvailableBytes: ['u64', 24, 24],
+      processPeakBytes: ['u64', 32, 32],
+      cpuName: ['chars', 40, 40, 128],
+    },
+  },
+  tg_check: {
+    size: [32, 40],
+    members: {
+      op: ['text', 0, 0],
+      what: ['text', 4, 8],
+      error: ['f64', 8, 16],
+      tolerance: ['f64', 16, 24],
+      passed: ['bool', 24, 32],
+    },
+  },
+  tg_profile_row: {
+    size: [40, 48],
+    members: {
+      op: ['text', 0, 0],
+      variant: ['text', 4, 8],
+      count: ['ptr', 8, 16],
+      ms: ['f64', 16, 24],
+      gflop: ['f64', 24, 32],
+      gbytes: ['f64', 32, 40],
+    },
+  },
+} as const;
+
+/** Functions of the module. A struct returned by value is written to `result`. */
+export const EXPORTS = {
+  tg_status_text: 'p:i',
+  tg_version: 'p:',
+  tg_context_options_default: 'v:p',
+  tg_context_new: 'i:pp',
+  tg_context_free: 'v:p',
+  tg_context_error: 'p:p',
+  tg_context_banner: 'p:p',
+  tg_context_threads: 'u:p',
+  tg_context_isa: 'p:p',
+  tg_preset_count: 'p:',
+  tg_preset_at: 'p:p',
+  tg_preset_find: 'p:p',
+  tg_default_heads: 'i:i',
+  tg_param_count: 'L:p',
+  tg_model_new: 'i:ppLp',
+  tg_model_open: 'i:ppp',
+  tg_model_free: 'v:p',
+  tg_model_get_info: 'i:pp',
+  tg_model_save: 'i:ppi',
+  tg_model_tensor: 'i:pppp',
+  tg_model_tokenize: 'i:pppppp',
+  tg_model_piece: 'p:pip',
+  tg_text_open: 'i:ppp',
+  tg_text_from_memory: 'i:pppp',
+  tg_text_free: 'v:p',
+  tg_text_bytes: 'L:p',
+  tg_text_sha256: 'i:pp',
+  tg_text_lint: 'i:pidpp',
+  tg_stories: 'i:LLpp',
+  tg_train_options_default: 'v:p',
+  tg_trainer_new: 'i:ppppp',
+  tg_trainer_open: 'i:ppplp',
+  tg_trainer_free: 'v:p',
+  tg_trainer_model: 'p:p',
+  tg_trainer_forecast: 'i:pp',
+  tg_forecast_run: 'i:ppppp',
+  tg_trainer_options: 'v:pp',
+  tg_trainer_step: 'i:pp',
+  tg_trainer_poll: 'i:pdp',
+  tg_trainer_steady: 'b:p',
+  tg_trainer_set_steps: 'i:pl',
+  tg_trainer_eval: 'i:pp',
+  tg_model_eval: 'i:pppdip',
+  tg_trainer_steps_done: 'l:p',
+  tg_trainer_save: 'i:pp',
+  tg_trainer_save_best: 'i:pp',
+  tg_trainer_history: 'p:pp',
+  tg_trainer_run: 'i:ppp',
+  tg_sample_options_default: 'v:p',
+  tg_session_new: 'i:ppip',
+  tg_session_free: 'v:p',
+  tg_session_eval: 'i:pppp',
+  tg_session_logits: 'p:p',
+  tg_session_sample: 'i:ppLp',
+  tg_session_rewind: 'i:pp',
+  tg_session_tokens: 'p:p',
+  tg_session_capacity: 'p:p',
+  tg_session_slide: 'i:p',
+  tg_generate: 'i:pppppppp',
+  tg_session_generate: 'i:pppppppppp',
+  tg_probe_new: 'i:pppp',
+  tg_probe_free: 'v:p',
+  tg_probe_run: 'i:ppppp',
+  tg_probe_attention: 'p:pii',
+  tg_probe_lens: 'p:pi',
+  tg_file_info: 'i:ppbpp',
+  tg_file_check: 'i:pp',
+  tg_file_compare: 'i:pppppp',
+  tg_file_convert: 'i:pppi',
+  tg_file_config: 'i:ppp',
+  tg_transformers_config: 'i:pppp',
+  tg_job_poll: 'i:pd',
+  tg_job_free: 'v:p',
+  tg_model_new_job: 'i:ppLpp',
+  tg_model_open_job: 'i:pppp',
+  tg_model_save_job: 'i:ppip',
+  tg_text_lint_job: 'i:pidppp',
+  tg_text_sha256_job: 'i:ppp',
+  tg_trainer_open_job: 'i:ppplpp',
+  tg_trainer_step_job: 'i:ppp',
+  tg_trainer_eval_job: 'i:ppp',
+  tg_trainer_save_job: 'i:ppp',
+  tg_trainer_save_best_job: 'i:ppp',
+  tg_session_eval_job: 'i:pppp',
+  tg_session_slide_job: 'i:pp',
+  tg_session_generate_job: 'i:ppppppppppp',
+  tg_probe_run_job: 'i:pppppp',
+  tg_file_check_job: 'i:ppp',
+  tg_isa_count: 'p:',
+  tg_isa_at: 'p:p',
+  tg_lever_count: 'p:',
+  tg_lever_at: 'p:p',
+  tg_context_lever: 'b:pp',
+  tg_machine: 'i:pp',
+  tg_measure_peak: 'i:pp',
+  tg_measure_peak_job: 'i:ppp',
+  tg_measure_read: 'i:ppp',
+  tg_bench_matmul: 'i:piiiipp',
+  tg_check_kernels: 'i:ppppp',
+  tg_check_kernels_job: 'i:pppppp',
+  tg_check_gradients: 'i:ppppp',
+  tg_dump: 'i:pppipp',
+  tg_trainer_profile: 'i:pipp',
+  tg_trainer_poison: 'i:ppf',
+  tg_wasm_machine_set: 'v:du',
+  tg_wasm_alloc: 'p:p',
+  tg_wasm_free: 'v:pp',
+  tg_wasm_file_put: 'i:ppp',
+  tg_wasm_file_remove: 'b:p',
+  tg_wasm_thread_new: 'p:',
+  tg_wasm_thread_main: 'v:p',
+  tg_wasm_thread_died: 'v:p',
+  tg_wasm_on_text: 'p:',
+  tg_wasm_on_cancel: 'p:',
+  tg_wasm_on_log: 'p:',
+  tg_wasm_on_lint: 'p:',
+  tg_wasm_on_check: 'p:',
+  tg_wasm_on_profile: 'p:',
+  tg_wasm_on_progress: 'p:',
+} as const;
+
+export interface Exports {
+  tg_status_text(status: number): Ptr;
+  tg_version(): Ptr;
+  tg_context_options_default(result: Ptr): void;
+  tg_context_new(options: Ptr, out: Ptr): number;
+  tg_context_free(ctx: Ptr): void;
+  tg_context_error(ctx: Ptr): Ptr;
+  tg_context_banner(ctx: Ptr): Ptr;
+  tg_context_threads(ctx: Ptr): number;
+  tg_context_isa(ctx: Ptr): Ptr;
+  tg_preset_count(): Ptr;
+  tg_preset_at(i: Ptr): Ptr;
+  tg_preset_find(name: Ptr): Ptr;
+  tg_default_heads(width: number): number;
+  tg_param_count(config: Ptr): bigint;
+  tg_model_new(ctx: Ptr, config: Ptr, seed: number | bigint, out: Ptr): number;
+  tg_model_open(ctx: Ptr, path: Ptr, out: Ptr): number;
+  tg_model_free(model: Ptr): void;
+  tg_model_get_info(model: Ptr, out: Ptr): number;
+  tg_model_save(model: Ptr, path: Ptr, kind: number): number;
+  tg_model_tensor(model: Ptr, name: Ptr, out: Ptr, nElems: Ptr): number;
+  tg_model_tokenize(model: Ptr, text: Ptr, nBytes: Ptr, ids: Ptr, cap: Ptr, n: Ptr): number;
+  tg_model_piece(model: Ptr, id: number, nBytes: Ptr): Ptr;
+  tg_text_open(ctx: Ptr, path: Ptr, out: Ptr): number;
+  tg_text_from_memory(ctx: Ptr, bytes: Ptr, nBytes: Ptr, out: Ptr): number;
+  tg_text_free(text: Ptr): void;
+  tg_text_bytes(text: Ptr): bigint;
+  tg_text_sha256(text: Ptr, digest: Ptr): number;
+  tg_text_lint(text: Ptr, ctxTokens: number, valFraction: number, report: Ptr, user: Ptr): number;
+  tg_stories(seed: number | bigint, nBytes: number | bigint, write: Ptr, user: Ptr): number;
+  tg_train_options_default(result: Ptr): void;
+  tg_trainer_new(ctx: Ptr, model: Ptr, text: Ptr, options: Ptr, out: Ptr): number;
+  tg_trainer_open(ctx: Ptr, path: Ptr, text: Ptr, steps: number | bigint, out: Ptr): number;
+  tg_trainer_free(trainer: Ptr): void;
+  tg_trainer_model(trainer: Ptr): Ptr;
+  tg_trainer_forecast(trainer: Ptr, out: Ptr): number;
+  tg_forecast_run(ctx: Ptr, config: Ptr, text: Ptr, options: Ptr, out: Ptr): number;
+  tg_trainer_options(trainer: Ptr, out: Ptr): void;
+  tg_trainer_step(trainer: Ptr, out: Ptr): number;
+  tg_trainer_poll(trainer: Ptr, budgetMs: number, out: Ptr): number;
+  tg_trainer_steady(trainer: Ptr): boolean;
+  tg_trainer_set_steps(trainer: Ptr, steps: number | bigint): number;
+  tg_trainer_eval(trainer: Ptr, loss: Ptr): number;
+  tg_model_eval(
+    ctx: Ptr, model: Ptr, text: Ptr, valFraction: number, evalWindows: number, loss: Ptr,
+  ): number;
+  tg_trainer_steps_done(trainer: Ptr): bigint;
+  tg_trainer_save(trainer: Ptr, path: Ptr): number;
+  tg_trainer_save_best(trainer: Ptr, path: Ptr): number;
+  tg_trainer_history(trainer: Ptr, n: Ptr): Ptr;
+  tg_trainer_run(trainer: Ptr, callbacks: Ptr, savePath: Ptr): number;
+  tg_sample_options_default(result: Ptr): void;
+  tg_session_new(ctx: Ptr, model: Ptr, ctxTokens: number, out: Ptr): number;
+  tg_session_free(session: Ptr): void;
+  tg_session_eval(session: Ptr, tokens: Ptr, n: Ptr, logits: Ptr): number;
+  tg_session_logits(session: Ptr): Ptr;
+  tg_session_sample(session: Ptr, options: Ptr, index: number | bigint, token: Ptr): number;
+  tg_session_rewind(session: Ptr, n: Ptr): number;
+  tg_session_tokens(session: Ptr): Ptr;
+  tg_session_capacity(session: Ptr): Ptr;
+  tg_session_slide(session: Ptr): number;
+  tg_generate(
+    ctx: Ptr, model: Ptr, prompt: Ptr, promptBytes: Ptr, options: Ptr, nTokens: Ptr, write: Ptr,
+    user: Ptr,
+  ): number;
+  tg_session_generate(
+    session: Ptr, prompt: Ptr, promptBytes: Ptr, options: Ptr, nTokens: Ptr, write: Ptr,
+    cancel: Ptr, user: Ptr, ids: Ptr, stats: Ptr,
+  ): number;
+  tg_probe_new(ctx: Ptr, model: Ptr, nTokens: Ptr, out: Ptr): number;
+  tg_probe_free(probe: Ptr): void;
+  tg_probe_run(probe: Ptr, tokens: Ptr, edits: Ptr, nEdits: Ptr, donor: Ptr): number;
+  tg_probe_attention(probe: Ptr, layer: number, head: number): Ptr;
+  tg_probe_lens(probe: Ptr, layer: number): Ptr;
+  tg_file_info(ctx: Ptr, path: Ptr, json: boolean, write: Ptr, user: Ptr): number;
+  tg_file_check(ctx: Ptr, path: Ptr): number;
+  tg_file_compare(ctx: Ptr, pathA: Ptr, pathB: Ptr, equal: Ptr, write: Ptr, user: Ptr): number;
+  tg_file_convert(ctx: Ptr, pathIn: Ptr, pathOut: Ptr, kind: number): number;
+  tg_file_config(ctx: Ptr, path: Ptr, out: Ptr): number;
+  tg_transformers_config(ctx: Ptr, config: Ptr, write: Ptr, user: Ptr): number;
+  tg_job_poll(job: Ptr, budgetMs: number): number;
+  tg_job_free(job: Ptr): void;
+  tg_model_new_job(ctx: Ptr, config: Ptr, seed: number | bigint, out: Ptr, job: Ptr): number;
+  tg_model_open_job(ctx: Ptr, path: Ptr, out: Ptr, job: Ptr): number;
+  tg_model_save_job(model: Ptr, path: Ptr, kind: number, job: Ptr): number;
+  tg_text_lint_job(
+    text: Ptr, ctxTokens: number, valFraction: number, report: Ptr, user: Ptr, job: Ptr,
+  ): number;
+  tg_text_sha256_job(text: Ptr, digest: Ptr, job: Ptr): number;
+  tg_trainer_open_job(
+    ctx: Ptr, path: Ptr, text: Ptr, steps: number | bigint, out: Ptr, job: Ptr,
+  ): number;
+  tg_trainer_step_job(trainer: Ptr, out: Ptr, job: Ptr): number;
+  tg_trainer_eval_job(trainer: Ptr, loss: Ptr, job: Ptr): number;
+  tg_trainer_save_job(trainer: Ptr, path: Ptr, job: Ptr): number;
+  tg_trainer_save_best_job(trainer: Ptr, path: Ptr, job: Ptr): number;
+  tg_session_eval_job(session: Ptr, tokens: Ptr, n: Ptr, job: Ptr): number;
+  tg_session_slide_job(session: Ptr, job: Ptr): number;
+  tg_session_generate_job(
+    session: Ptr, prompt: Ptr, promptBytes: Ptr, options: Ptr, nTokens: Ptr, write: Ptr,
+    cancel: Ptr, user: Ptr, ids: Ptr, stats: Ptr, job: Ptr,
+  ): number;
+  tg_probe_run_job(probe: Ptr, tokens: Ptr, edits: Ptr, nEdits: Ptr, donor: Ptr, job: Ptr): number;
+  tg_file_check_job(ctx: Ptr, path: Ptr, job: Ptr): number;
+  tg_isa_count(): Ptr;
+  tg_isa_at(i: Ptr): Ptr;
+  tg_lever_count(): Ptr;
+  tg_lever_at(i: Ptr): Ptr;
+  tg_context_lever(ctx: Ptr, name: Ptr): boolean;
+  tg_machine(ctx: Ptr, out: Ptr): number;
+  tg_measure_peak(ctx: Ptr, gflops: Ptr): number;
+  tg_measure_peak_job(ctx: Ptr, gflops: Ptr, job: Ptr): number;
+  tg_measure_read(ctx: Ptr, nBytes: Ptr, bytesPerS: Ptr): number;
+  tg_bench_matmul(
+    ctx: Ptr, m: number, n: number, k: number, trans: number, nTimes: Ptr, ms: Ptr,
+  ): number;
+  tg_check_kernels(ctx: Ptr, filter: Ptr, report: Ptr, user: Ptr, nFailed: Ptr): number;
+  tg_check_kernels_job(
+    ctx: Ptr, filter: Ptr, report: Ptr, user: Ptr, nFailed: Ptr, job: Ptr,
+  ): number;
+  tg_check_gradients(ctx: Ptr, filter: Ptr, report: Ptr, user: Ptr, nFailed: Ptr): number;
+  tg_dump(ctx: Ptr, config: Ptr, which: Ptr, batch: number, write: Ptr, user: Ptr): number;
+  tg_trainer_profile(trainer: Ptr, nSteps: number, report: Ptr, user: Ptr): number;
+  tg_trainer_poison(trainer: Ptr, tensor: Ptr, value: number): number;
+  tg_wasm_machine_set(memoryMaxBytes: number, cpus: number): void;
+  tg_wasm_alloc(bytes: Ptr): Ptr;
+  tg_wasm_free(ptr: Ptr, bytes: Ptr): void;
+  tg_wasm_file_put(name: Ptr, bytes: Ptr, nBytes: Ptr): number;
+  tg_wasm_file_remove(name: Ptr): boolean;
+  tg_wasm_thread_new(): Ptr;
+  tg_wasm_thread_main(self: Ptr): void;
+  tg_wasm_thread_died(self: Ptr): void;
+  tg_wasm_on_text(): Ptr;
+  tg_wasm_on_cancel(): Ptr;
+  tg_wasm_on_log(): Ptr;
+  tg_wasm_on_lint(): Ptr;
+  tg_wasm_on_check(): Ptr;
+  tg_wasm_on_profile(): Ptr;
+  tg_wasm_on_progress(): Ptr;
+}
+
+/** Functions that the module imports from `tinygpt`. */
+export const IMPORTS = {
+  now_ms: 'd:',
+  unix_s: 'd:',
+  assert_failed: 'v:pip',
+  file_open: 'i:p',
+  file_size: 'd:i',
+  file_read: 'p:idpp',
+  file_close: 'v:i',
+  save_begin: 'i:p',
+  save_write: 'i:ipp',
+  save_end: 'i:iii',
+  on_text: 'i:ppp',
+  on_cancel: 'i:p',
+  on_log: 'v:pip',
+  on_lint: 'v:pp',
+  on_check: 'v:pp',
+  on_profile: 'v:pp',
+  on_progress: 'v:pp',
+} as const;
+
+export interface Imports {
+  now_ms(): number;
+  unix_s(): number;
+  assert_failed(file: Ptr, line: number, condition: Ptr): void;
+  file_open(name: Ptr): number;
+  file_size(handle: number): number;
+  file_read(handle: number, offset: number, to: Ptr, nBytes: Ptr): Ptr;
+  file_close(handle: number): void;
+  save_begin(path: Ptr): number;
+  save_write(handle: number, bytes: Ptr, nBytes: Ptr): number;
+  save_end(handle: number, commit: number, keepPrevious: number): number;
+  on_text(user: Ptr, bytes: Ptr, nBytes: Ptr): number;
+  on_cancel(user: Ptr): number;
+  on_log(user: Ptr, level: number, text: Ptr): void;
+  on_lint(user: Ptr, finding: Ptr): void;
+  on_check(user: Ptr, check: Ptr): void;
+  on_profile(user: Ptr, row: Ptr): void;
+  on_progress(user: Ptr, report: Ptr): void;
+}

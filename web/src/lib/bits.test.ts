@@ -1,0 +1,67 @@
+/**
+ * bits.test.ts - every build trains and writes as the native program does, however the run is cut.
+ */
+import { describe, expect, it } from 'vitest';
+
+import { finish, nativeRun, RUN, start, TESTED, withEngine } from './testing/setup.js';
+
+const native = nativeRun();
+const nativeText = Buffer.from(native.text, 'hex').toString();
+
+describe.each(TESTED)('%s on %i threads', (build, threads) => {
+  it('has the losses and the text of the native run', () =>
+    withEngine(build, threads, async (engine) => {
+      expect(engine.info.build).toBe(build);
+      expect(engine.info.threads).toBe(threads);
+      const { model, trainer } = await start(engine);
+      expect((await finish(trainer)).hash).toBe(native.hash);
+      const story = (await model.session()).generate('Once', { tokens: 100 });
+      let written = '';
+      const ids: number[] = [];
+      for await (const { id, text } of story) {
+        written += text;
+        ids.push(id);
+      }
+      expect(written).toBe(nativeText);
+      expect(ids).toHaveLength(100);
+      expect(await model.tokenizer.decode(ids)).toBe(nativeText);
+      expect(await story.stats).toMatchObject({ newTokens: 100, promptTokens: 4 });
+    }));
+
+  it('goes on with the same bits from a saved run', () =>
+    withEngine(build, threads, async (engine) => {
+      const { text, trainer } = await start(engine);
+      for await (const { step } of trainer.steps(20, { ahead: 0 })) expect(step).toBeLessThan(21);
+      expect(await trainer.done()).toBe(20);
+      const file = await trainer.save();
+      trainer.free();
+      const resumed = await engine.openTrainer(file, text);
+      expect(await resumed.done()).toBe(20);
+      expect((await finish(resumed)).hash).toBe(native.hash);
+      expect(await resumed.done()).toBe(50);
+    }));
+
+  it('does not mind being stopped in the middle of steps', () =>
+    withEngine(build, threads, async (engine) => {
+      const stopped = await start(engine, { ...RUN, accum: 4, batch: 4 });
+      const whole = await start(engine, { ...RUN, accum: 4, batch: 4 });
+      let stops = 0;
+      for (let signal = AbortSignal.abort(); signal.aborted; stops++) {
+        signal = AbortSignal.timeout(7 + (stops % 5) * 9);
+        for await (const _ of stopped.trainer.steps(undefined, { signal }));
+      }
+      expect(stops).toBeGreaterThan(3);
+      await finish(whole.trainer);
+      expect(await stopped.trainer.history()).toEqual(await whole.trainer.history());
+      expect(await stopped.model.save('v3')).toEqual(await whole.model.save('v3'));
+    }));
+});
+
+describe('relaxed', () => {
+  it.each([['relaxed', 1], ['relaxed-mt', 2]] as const)('%s stays within 1e-5', (build, threads) =>
+    withEngine(build, threads, async (engine) => {
+      const { trainer } = await start(engine);
+      const { loss } = await finish(trainer);
+      expect(Math.abs(loss - native.loss)).toBeLessThanOrEqual(1e-5);
+    }));
+});

@@ -1,0 +1,292 @@
+/**
+ * core.ts - the engine inside of the worker: one instance of the module, its context, and the calls.
+ *
+ * Every call is a task. Long ones are jobs of the core that are polled for some milliseconds at a
+ * time, so that a stop or another call is seen soon. What a task holds while it works:
+ *
+ *     training        trainer + model    given back between slices, when the weights are steady
+ *     saving, eval    trainer + model    from beginning to end: one moment of the run
+ *     generating      session            from beginning to end; the model for each slice
+ *     looking inside  model              from beginning to end
+ *
+ * When the module traps, every task and object is lost at that moment, and a new instance is made
+ * from the compiled module. Calls that come meanwhile wait for it.
+ */
+import { errorCode, type Exports, type Memory, PENDING, type Ptr, statusText, type Trap } from './abi.js';
+import { tg_schedule, VERSION } from './abi.gen.js';
+import { TinygptError } from './errors.js';
+import type { EngineEvent, Handle } from './protocol.js';
+import { Registry } from './registry.js';
+import { Task, turn } from './tasks.js';
+import { type Instance, instantiate, isolated, loadBest, type Loaded } from './wasm.js';
+import type { EngineInfo, EngineOptions, LeverInfo, Preset, Schedule, TrainOptions } from './types.js';
+import { numbers, utf8 } from './abi.js';
+
+/** How long a slice lasts. A stop is seen after one; a turn costs some microseconds. */
+export const SLICE_MS = 20;
+
+const SCHEDULES: Record<Schedule, number> = {
+  constant: tg_schedule.TG_CONSTANT,
+  cosine: tg_schedule.TG_COSINE,
+  wsd: tg_schedule.TG_WSD,
+};
+
+/** Names of jobs: what the core offers in slices. */
+export type JobName = {
+  [K in keyof Exports]: K extends `${infer Name}_job` ? Name : never;
+}[keyof Exports];
+type JobArgs<J extends JobName> =
+  Parameters<Exports[`${J}_job`]> extends [...infer A, Ptr] ? A : never;
+
+/** Memory of the module that belongs to one call. */
+export class Frame {
+  readonly #pieces: [Ptr, number][] = [];
+
+  constructor(private readonly c: Exports, private readonly memory: Memory) {}
+
+  alloc(bytes: number): Ptr {
+    const at = this.c.tg_wasm_alloc(bytes);
+    if (at === 0) throw new TinygptError('MEMORY', `want ${bytes} bytes, have no memory`);
+    this.#pieces.push([at, bytes]);
+    this.memory.bytes(at, bytes).fill(0);
+    return at;
+  }
+
+  put(bytes: Uint8Array): Ptr {
+    const at = this.alloc(bytes.length);
+    this.memory.bytes(at, bytes.length).set(bytes);
+    return at;
+  }
+
+  /** Text with a zero behind it. */
+  string(text: string): Ptr {
+    return this.put(utf8(`${text}\0`));
+  }
+
+  free(): void {
+    for (const [at, bytes] of this.#pieces) this.c.tg_wasm_free(at, bytes);
+  }
+}
+
+export class Core {
+  readonly registry = new Registry();
+  readonly #tasks = new Set<Task>();
+  readonly #locks = new Map<Handle, Task>();
+  #loaded!: Loaded;
+  #options: EngineOptions = {};
+  #instance!: Instance;
+  #context: Ptr = 0;
+  /** Settles when the module can be called. */
+  #ready: Promise<void> = Promise.resolve();
+
+  constructor(private readonly emit: (event: EngineEvent) => void) {}
+
+  get c(): Exports {
+    return this.#instance.c;
+  }
+
+  get memory(): Memory {
+    return this.#instance.memory;
+  }
+
+  get host(): Instance['host'] {
+    return this.#instance.host;
+  }
+
+  get context(): Ptr {
+    return this.#context;
+  }
+
+  /** Runs a call as a task: from its first use of the module to its end. */
+  async perform<T>(task: Task, body: (task: Task) => Promise<T>): Promise<T> {
+    await this.#ready;
+    this.#tasks.add(task);
+    try {
+      task.check();
+      return await body(task);
+    } finally {
+      task.releaseAll();
+      this.#tasks.delete(task);
+    }
+  }
+
+  newTask(): Task {
+    return new Task(this.#locks);
+  }
+
+  /** Work that nobody waits for. It ends with the module at the latest. */
+  background(body: (task: Task) => Promise<void>): void {
+    this.perform(this.newTask(), body).catch(() => {});
+  }
+
+  /** Gives a call its own memory, and frees it afterwards unless the module is gone. */
+  async framed<T>(task: Task, body: (frame: Frame) => T | Promise<T>): Promise<T> {
+    const frame = new Frame(this.c, this.memory);
+    try {
+      return await body(frame);
+    } finally {
+      if (task.alive) frame.free();
+    }
+  }
+
+  /** Throws what a negative status means, with the core's own message. */
+  ok(status: number): number {
+    if (status >= 0) return status;
+    const message = this.#context ? this.memory.text(this.c.tg_context_error(this.#context)) : '';
+    throw new TinygptError(errorCode(status), message || statusText(status));
+  }
+
+  /**
+   * Runs a job of the core to its end and answers its status, which is no error. `shared` is held
+   * for each slice alone.
+   */
+  async job<J extends JobName>(
+    task: Task, frame: Frame, shared: Handle[], name: J, ...args: JobArgs<J>
+  ): Promise<number> {
+    const slot = frame.alloc(8);
+    const start = this.c[`${name}_job`] as (...all: unknown[]) => number;
+    await task.hold(...shared);
+    this.ok(start(...args, slot));
+    const job = this.memory.pointer(slot);
+    try {
+      for (;;) {
+        const status = this.ok(this.c.tg_job_poll(job, SLICE_MS));
+        if (status !== PENDING) return status;
+        task.release(...shared);
+        await task.turn();
+        await task.hold(...shared);
+      }
+    } finally {
+      if (task.alive) this.c.tg_job_free(job);
+      task.release(...shared);
+    }
+  }
+
+  /* ------------------------------------------------------------------------- beginning and end */
+
+  async open(options: EngineOptions): Promise<EngineInfo> {
+    this.#options = options;
+    this.#loaded = await loadBest(options);
+    await this.#build();
+    const { c, memory } = this;
+    const { build, notes } = this.#loaded;
+    return {
+      version: memory.text(c.tg_version()),
+      build,
+      threads: c.tg_context_threads(this.#context),
+      banner: memory.text(c.tg_context_banner(this.#context)),
+      notes,
+      isolated: isolated(),
+      maxMemoryBytes: this.#instance.maxMemoryBytes,
+      presets: this.#presets(),
+      levers: this.#levers(),
+    };
+  }
+
+  close(): void {
+    this.#instance?.helpers.end();
+    this.#instance?.host.close();
+  }
+
+  memoryBytes(): number {
+    return this.memory.memory.buffer.byteLength;
+  }
+
+  async #build(): Promise<void> {
+    const { maxMemoryBytes, levers } = this.#options;
+    this.#context = 0;
+    this.#instance = await instantiate(
+      this.#loaded, maxMemoryBytes, this.emit, (trap) => this.#trapped(trap),
+    );
+    const { c, memory } = this;
+    const version = memory.text(c.tg_version());
+    if (version !== VERSION) {
+      throw new TinygptError(
+        'UNSUPPORTED', `module: want version ${VERSION} of the core, have ${version}`,
+      );
+    }
+    const frame = new Frame(c, memory);
+    const options = frame.alloc(memory.size('tg_context_options'));
+    const slot = frame.alloc(8);
+    c.tg_context_options_default(options);
+    memory.write('tg_context_options', options, {
+      threads: this.#loaded.threads,
+      log: c.tg_wasm_on_log(),
+      levers: levers === undefined ? 0 : frame.string(levers),
+    });
+    const status = c.tg_context_new(options, slot);
+    this.#context = memory.pointer(slot);
+    this.ok(status);
+    frame.free();
+  }
+
+  /** Called from the very place where the module trapped. */
+  #trapped(trap: Trap): void {
+    const { host, helpers } = this.#instance;
+    const first = host.assertion || helpers.failure() || trap.message;
+    const error = new TinygptError(
+      'TRAP', `the core stopped (${first}) and is being rebuilt; what was made before is gone`,
+    );
+    for (const task of this.#tasks) task.lose(error);
+    this.#tasks.clear();
+    this.#locks.clear();
+    this.registry.lose();
+    this.#ready = this.#rebuild(this.#instance, first);
+    this.#ready.catch(() => {});
+  }
+
+  async #rebuild(old: Instance, reason: string): Promise<void> {
+    /* A thread's last words are a message, which is read after this turn. */
+    await turn();
+    const { failure } = old.helpers;
+    old.helpers.end();
+    old.host.close();
+    await this.#build();
+    this.emit({ kind: 'rebuilt', reason: failure() || reason });
+  }
+
+  #presets(): Preset[] {
+    const { c, memory } = this;
+    return Array.from({ length: c.tg_preset_count() }, (_, i) => {
+      const at = c.tg_preset_at(i);
+      const params = Number(c.tg_param_count(memory.member('tg_preset', at, 'config')));
+      return { ...memory.read('tg_preset', at), params };
+    });
+  }
+
+  #levers(): LeverInfo[] {
+    const { c, memory } = this;
+    return Array.from({ length: c.tg_lever_count() }, (_, i) => {
+      const { name, doc, keepsBits, state } = memory.read('tg_lever_info', c.tg_lever_at(i));
+      const frame = new Frame(c, memory);
+      const on = c.tg_context_lever(this.#context, frame.string(name));
+      frame.free();
+      return { name, doc, on, keepsBits, state };
+    });
+  }
+
+  /* ---------------------------------------------------------------------- options of a training */
+
+  writeTrainOptions(frame: Frame, options: Partial<TrainOptions>): Ptr {
+    const { c, memory } = this;
+    const at = frame.alloc(memory.size('tg_train_options'));
+    c.tg_train_options_default(at);
+    const { schedule, ...rest } = options;
+    memory.write('tg_train_options', at, rest);
+    if (schedule === undefined) return at;
+    const value = SCHEDULES[schedule];
+    if (value === undefined) {
+      const names = Object.keys(SCHEDULES).join(', ');
+      throw new TinygptError('ARG', `schedule: want one of ${names}, have ${schedule}`);
+    }
+    memory.write('tg_train_options', at, { schedule: value });
+    return at;
+  }
+
+  readTrainOptions(at: Ptr): TrainOptions {
+    const raw = numbers(this.memory.read('tg_train_options', at));
+    const names = Object.keys(SCHEDULES) as Schedule[];
+    const schedule = names.find((name) => SCHEDULES[name] === raw.schedule) ?? 'constant';
+    return { ...raw, schedule };
+  }
+}

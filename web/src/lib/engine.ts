@@ -1,0 +1,151 @@
+/**
+ * engine.ts - Engine: one worker with one instance of the core in it, and what can be made there.
+ */
+import { Link } from './link.js';
+import { Model, Text, Trainer } from './objects.js';
+import { folderAddress } from './platform.js';
+import type { EngineEvent } from './protocol.js';
+import type {
+  CallOptions, Check, EngineInfo, EngineOptions, FileSource, Forecast, GptConfig, LintFinding,
+  SourceOptions, TextSource, TrainOptions,
+} from './types.js';
+
+/** The buffers to move, if the caller gives his bytes away. */
+function moved(source: TextSource, options: SourceOptions): Transferable[] {
+  if (!options.transfer || !(source instanceof Uint8Array)) return [];
+  return source.buffer instanceof ArrayBuffer ? [source.buffer] : [];
+}
+
+export class Engine {
+  readonly #link: Link;
+  /** What was loaded, and why nothing better. */
+  readonly info: EngineInfo;
+
+  /** The core's messages. */
+  onLog?: (level: 'error' | 'warning' | 'info', text: string) => void;
+  /**
+   * The module trapped and was rebuilt: everything made before is gone and says so (`TRAP`), and
+   * new objects can be made at once, from the last save for instance.
+   */
+  onRebuilt?: (reason: string) => void;
+
+  private constructor(link: Link, info: EngineInfo) {
+    this.#link = link;
+    this.info = info;
+    link.onEvent = (event) => this.#tell(event);
+    link.watch();
+  }
+
+  /** Starts a worker and loads the best build that works here. `UNSUPPORTED` says why none does. */
+  static async open(options: EngineOptions = {}): Promise<Engine> {
+    const link = new Link();
+    try {
+      const { wasmBase, ...rest } = options;
+      const base = wasmBase === undefined ? {} : { wasmBase: folderAddress(wasmBase) };
+      return new Engine(link, await link.call('open', [{ ...rest, ...base }, link.lock]));
+    } catch (error) {
+      await link.close();
+      throw error;
+    }
+  }
+
+  /** Ends the worker and with it all that was made in it. Calls still open are rejected. */
+  async close(): Promise<void> {
+    await this.#link.close();
+  }
+
+  /** Makes a text from a string, bytes, or a Blob or File that is read as needed. */
+  async text(source: TextSource, options: SourceOptions = {}): Promise<Text> {
+    const transfer = moved(source, options);
+    return new Text(this.#link, await this.#link.call('textNew', [source], { ...options, transfer }));
+  }
+
+  /** What a model would stumble over in a text: an empty list if it is fine. */
+  async lint(
+    text: Text, ctx = 0, valFraction = 0, options: CallOptions = {},
+  ): Promise<LintFinding[]> {
+    return this.#link.call('lint', [text.handle, ctx, valFraction], options);
+  }
+
+  /** Small stories from a grammar: the same for the same seed, a longer text only extends. */
+  async stories(seed: number, bytes: number): Promise<Uint8Array> {
+    return this.#link.call('stories', [seed, bytes]);
+  }
+
+  /** A model with fresh weights. Same seed (42 if absent), same weights, on every machine. */
+  async newModel(config: GptConfig, seed = 42): Promise<Model> {
+    return new Model(this.#link, await this.#link.call('modelNew', [config, seed]));
+  }
+
+  /** The model of a .tinygpt file, v1, v2 or v3. */
+  async openModel(file: FileSource, options: SourceOptions = {}): Promise<Model> {
+    const transfer = moved(file, options);
+    return new Model(this.#link, await this.#link.call('modelOpen', [file], { ...options, transfer }));
+  }
+
+  /** A new run. The model is trained in place; both it and the text are needed until its end. */
+  async newTrainer(
+    model: Model, text: Text, options: Partial<TrainOptions> = {},
+  ): Promise<Trainer> {
+    const made = await this.#link.call('trainerNew', [model.handle, text.handle, options]);
+    return new Trainer(this.#link, made, model);
+  }
+
+  /**
+   * Continues the very run that a file holds, on the text it was trained on.
+   * @param steps a new total number of steps; the file's own if absent
+   */
+  async openTrainer(
+    file: FileSource, text: Text, steps = 0, options: SourceOptions = {},
+  ): Promise<Trainer> {
+    const transfer = moved(file, options);
+    const settings = { ...options, transfer };
+    const made = await this.#link.call('trainerOpen', [file, text.handle, steps], settings);
+    return new Trainer(this.#link, made);
+  }
+
+  /** What a run would need and how long it would take, before anything is made for it. */
+  async forecast(
+    config: GptConfig, options: Partial<TrainOptions> = {}, text?: Text,
+  ): Promise<Forecast> {
+    return this.#link.call('forecast', [config, options, text ? text.handle : 0]);
+  }
+
+  /** The multiply-add ceiling of this build on all its threads, in GFLOP/s. */
+  async measurePeak(): Promise<number> {
+    return this.#link.call('measurePeak', []);
+  }
+
+  /** Reading bandwidth over a block of that many bytes, all threads, in bytes a second. */
+  async measureRead(bytes: number): Promise<number> {
+    return this.#link.call('measureRead', [bytes]);
+  }
+
+  /** Every kernel of this build against its reference. */
+  async checkKernels(
+    onCheck?: (check: Check) => void, options: CallOptions & { filter?: string } = {},
+  ): Promise<{ passed: number; failed: number }> {
+    const { items, result } = this.#link.stream(
+      'checkKernels', [options.filter ?? ''], Number.MAX_SAFE_INTEGER, options.signal,
+    );
+    for await (const check of items) onCheck?.(check);
+    options.signal?.throwIfAborted();
+    return result;
+  }
+
+  /** Checks every checksum and range of a file and describes it, as lines of text. */
+  async checkFile(file: FileSource, options: SourceOptions = {}): Promise<string> {
+    const transfer = moved(file, options);
+    return this.#link.call('checkFile', [file], { ...options, transfer });
+  }
+
+  /** What the module's memory has grown to. */
+  async memoryBytes(): Promise<number> {
+    return this.#link.call('memoryBytes', []);
+  }
+
+  #tell(event: EngineEvent): void {
+    if (event.kind === 'log') this.onLog?.(event.level, event.text);
+    else this.onRebuilt?.(event.reason);
+  }
+}

@@ -1,0 +1,120 @@
+/**
+ * protocol.ts - what the page's side (link.ts) and the worker's side (engine.worker.ts) say to each
+ * other over comlink.
+ *
+ * Every call is a task with a number of the caller's choosing, by which it can be cancelled. A task
+ * ends with a reply; some hand out items before (training steps, generated pieces, checks), which
+ * the caller pulls. Objects are numbers that are never used twice.
+ *
+ *     page                               worker
+ *     call(7, 'steps', [trainer, 100])   ... works on it
+ *     pull(7, 0)                      <- { items: [step 1, step 2], done: false }
+ *     pull(7, 2)                      <- { items: [step 3], done: false }       2 were used up
+ *     cancel(7)                       <- reply of call 7, and pull(7) says done: true
+ *
+ * Errors travel inside replies, since comlink keeps an error's message and loses its code.
+ */
+import type {
+  Check, Edit, EngineInfo, EngineOptions, ErrorCode, FileKind, FileSource, Forecast,
+  GenerateStats, GptConfig, HistoryPoint, LintFinding, ModelInfo, Piece, Probe, SampleOptions,
+  StepReport, TextSource, TrainOptions,
+} from './types.js';
+
+/** An object in the worker: a text, model, session or trainer. */
+export type Handle = number;
+
+export interface TextMade {
+  id: Handle;
+  bytes: number;
+}
+
+export interface ModelMade {
+  id: Handle;
+  /** The bytes of all tokens one after the other; token i is `bytes[ends[i - 1]..ends[i]]`. */
+  pieces: { bytes: Uint8Array; ends: Int32Array };
+}
+
+export interface TrainerMade {
+  id: Handle;
+  /** The model that the trainer owns, where it opened one. */
+  model?: ModelMade;
+}
+
+/** The calls, each by name: its arguments and its result. */
+export interface Methods {
+  open(options: EngineOptions, lock: string): EngineInfo;
+  close(): void;
+  lint(text: Handle, ctx: number, valFraction: number): LintFinding[];
+  stories(seed: number, bytes: number): Uint8Array;
+  forecast(config: GptConfig, options: Partial<TrainOptions>, text: Handle): Forecast;
+  measurePeak(): number;
+  measureRead(bytes: number): number;
+  checkKernels(filter: string): { passed: number; failed: number };
+  checkFile(file: FileSource): string;
+  memoryBytes(): number;
+
+  textNew(source: TextSource): TextMade;
+  textSha256(text: Handle): string;
+
+  modelNew(config: GptConfig, seed: number): ModelMade;
+  modelOpen(file: FileSource): ModelMade;
+  modelInfo(model: Handle): ModelInfo;
+  modelTokenize(model: Handle, text: string): Int32Array;
+  modelSave(model: Handle, kind: FileKind): Uint8Array;
+  modelProbe(
+    model: Handle, prompt: string | Int32Array, edits: Edit[], donor: string | Int32Array | undefined,
+  ): Probe;
+
+  sessionNew(model: Handle, ctx: number): Handle;
+  generate(
+    session: Handle, prompt: string, tokens: number, options: Partial<SampleOptions>,
+  ): GenerateStats;
+
+  trainerNew(model: Handle, text: Handle, options: Partial<TrainOptions>): TrainerMade;
+  trainerOpen(file: FileSource, text: Handle, steps: number): TrainerMade;
+  /** Items are step reports; works at most `ahead` of them ahead of the reader. */
+  steps(trainer: Handle, n: number, ahead: number): void;
+  trainerDone(trainer: Handle): number;
+  trainerOptions(trainer: Handle): TrainOptions;
+  trainerSetSteps(trainer: Handle, total: number): void;
+  trainerHistory(trainer: Handle): HistoryPoint[];
+  trainerEvaluate(trainer: Handle): number;
+  trainerSave(trainer: Handle, kind: FileKind): Uint8Array;
+  trainerSaveBest(trainer: Handle): Uint8Array;
+
+  free(object: Handle): void;
+}
+export type Method = keyof Methods;
+
+/** What a task of each kind hands out before it ends. */
+export interface Items {
+  steps: StepReport;
+  generate: Piece;
+  checkKernels: Check;
+}
+
+export type Reply<T> =
+  | { ok: true; value: T }
+  | { ok: false; code: ErrorCode; message: string };
+
+export interface Pulled {
+  items: unknown[];
+  /** Nothing comes any more: the reply of the call says how it ended. */
+  done: boolean;
+}
+
+/** What happens without being asked for. */
+export type EngineEvent =
+  | { kind: 'log'; level: 'error' | 'warning' | 'info'; text: string }
+  | { kind: 'rebuilt'; reason: string };
+
+export interface WorkerApi {
+  call<M extends Method>(
+    task: number, method: M, args: Parameters<Methods[M]>,
+  ): Promise<Reply<ReturnType<Methods[M]>>>;
+  /** Waits for items of a task. `used` is how many the reader has taken so far in all. */
+  pull(task: number, used: number): Promise<Pulled>;
+  cancel(task: number): void;
+  /** Waits until something happened. */
+  events(): Promise<EngineEvent[]>;
+}

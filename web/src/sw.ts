@@ -1,0 +1,149 @@
+/**
+ * sw.ts - the page's one service worker: it keeps the page for use without a network, and isolates
+ * it where the host cannot.
+ *
+ * Everything that belongs to one version of the page (scripts, styles, modules) is fetched when the
+ * worker is installed and is served from that cache alone, so versions never mix. A new version
+ * waits until all tabs with the old one are closed, or until a person says so (ui/state/pwa.ts).
+ *
+ * Shared memory, and with it threads, takes three headers (COOP, COEP, CORP) on the page and its
+ * parts. Many static hosts cannot send them; this worker adds them to whatever it serves, so the
+ * page is isolated from the second load on.
+ *
+ * The list of files comes from the build (vite-plugin-pwa, injectManifest), which puts it in place
+ * of self.__WB_MANIFEST.
+ */
+
+/* TypeScript's types of a page lack those of service workers; these are the parts in use. */
+interface WaitableEvent extends Event {
+  waitUntil(work: Promise<unknown>): void;
+}
+interface FetchEvent extends WaitableEvent {
+  readonly request: Request;
+  respondWith(response: Promise<Response>): void;
+}
+interface ServiceWorkerScope {
+  readonly __WB_MANIFEST: readonly { url: string; revision: string | null }[];
+  readonly registration: ServiceWorkerRegistration;
+  readonly clients: { claim(): Promise<void> };
+  readonly location: Location;
+  skipWaiting(): Promise<void>;
+  addEventListener(type: 'install' | 'activate', listener: (e: WaitableEvent) => void): void;
+  addEventListener(type: 'fetch', listener: (e: FetchEvent) => void): void;
+  addEventListener(type: 'message', listener: (e: MessageEvent) => void): void;
+}
+declare const self: ServiceWorkerScope;
+
+/** What the page sends to a waiting worker when a person wants the new version. */
+const USE_NEW = 'use-new-version';
+
+const FILES = self.__WB_MANIFEST;
+const PREFIX = 'tinygpt-page-';
+const CACHE = PREFIX + fingerprint(FILES.map((f) => `${f.url} ${f.revision ?? ''}`).join('\n'));
+
+const ISOLATION = {
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Embedder-Policy': 'require-corp',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+} as const;
+
+/** FNV-1a: two lists of files need two names, nothing more. */
+function fingerprint(text: string): string {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) {
+    hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  }
+  return (hash >>> 0).toString(16).padStart(8, '0');
+}
+
+function address(url: string): string {
+  return new URL(url, self.registration.scope).href;
+}
+
+// ------------------------------------------------------------------------------------ versions
+
+/** A sign-in page of some network answers everything with HTML: that must not become a module. */
+function isSound(url: string, response: Response): boolean {
+  const html = response.headers.get('Content-Type')?.startsWith('text/html') ?? false;
+  return response.ok && !response.redirected && html === url.endsWith('.html');
+}
+
+/** All files or none; what the browser has already it only asks the host about. */
+async function keepVersion(): Promise<void> {
+  const cache = await caches.open(CACHE);
+  await Promise.all(
+    FILES.map(async ({ url }) => {
+      const response = await fetch(address(url), { cache: 'no-cache' });
+      if (!isSound(url, response)) throw new Error(`${url}: the host sent something else`);
+      await cache.put(address(url), response);
+    }),
+  );
+}
+
+async function dropOtherVersions(): Promise<void> {
+  for (const name of await caches.keys()) {
+    if (name.startsWith(PREFIX) && name !== CACHE) await caches.delete(name);
+  }
+}
+
+/**
+ * Takes this worker away once its host has no such page any more. Without that, a page that was
+ * once served on a port of this machine would hide whatever is served there later.
+ */
+async function leaveIfReplaced(): Promise<void> {
+  let answer: Response;
+  try {
+    answer = await fetch(self.location.href, { cache: 'no-store' });
+  } catch {
+    return; // no network, which is what the cache is for
+  }
+  const local = /^(localhost|127\.0\.0\.1|\[::1\])$/.test(self.location.hostname);
+  const html = answer.headers.get('Content-Type')?.startsWith('text/html') ?? false;
+  if (answer.status === 404 || answer.status === 410 || (local && html)) {
+    await self.registration.unregister();
+    await Promise.all((await caches.keys()).filter((n) => n.startsWith(PREFIX)).map((n) => caches.delete(n)));
+  }
+}
+
+// ------------------------------------------------------------------------------------- answers
+
+function isolated(response: Response): Response {
+  const headers = new Headers(response.headers);
+  for (const [name, value] of Object.entries(ISOLATION)) headers.set(name, value);
+  const { status, statusText } = response;
+  return new Response(response.body, { status, statusText, headers });
+}
+
+/** The cached file of a request; settings in the page's own address name no other file. */
+function fileOf(request: Request): string {
+  const url = new URL(request.url);
+  url.search = '';
+  url.hash = '';
+  return url.href === self.registration.scope ? address('index.html') : url.href;
+}
+
+async function answer(request: Request): Promise<Response> {
+  const cache = await caches.open(CACHE);
+  const kept = await cache.match(fileOf(request));
+  return isolated(kept ?? (await fetch(request)));
+}
+
+self.addEventListener('install', (event) => event.waitUntil(keepVersion()));
+
+self.addEventListener('activate', (event) => {
+  event.waitUntil(dropOtherVersions().then(() => self.clients.claim()));
+});
+
+self.addEventListener('fetch', (event) => {
+  const { request } = event;
+  const ours = new URL(request.url).origin === self.location.origin;
+  if (!ours || request.method !== 'GET') return;
+  event.respondWith(answer(request));
+  if (request.mode === 'navigate') event.waitUntil(leaveIfReplaced());
+});
+
+self.addEventListener('message', (event) => {
+  if (event.data === USE_NEW) void self.skipWaiting();
+});
+
+export {};

@@ -1,0 +1,39 @@
+/**
+ * contestants.ts - a build of the engine with a trainer on it, for run.ts. Every one is an engine
+ * of its own; nothing of the page's engine is touched.
+ */
+import { Engine } from '../../lib/index';
+import type { BuildName, Preset } from '../../lib/types';
+import type { Contestant } from './run';
+
+/** Long enough for every preset's context, short enough to be made at once. */
+const TEXT_BYTES = 200_000;
+const SEED = 42;
+
+export async function openContestant(build: BuildName, preset: Preset): Promise<Contestant> {
+  const engine = await Engine.open({ build, wasmBase: new URL('./wasm/', document.baseURI) });
+  try {
+    if (engine.info.build !== build) {
+      throw new Error(
+        `this browser loads ${engine.info.build} instead. ${engine.info.notes.join(' ')}`,
+      );
+    }
+    const text = await engine.text(await engine.stories(SEED, TEXT_BYTES));
+    const model = await engine.newModel(preset.config, SEED);
+    const trainer = await engine.newTrainer(model, text, {
+      steps: 1_000_000,
+      batch: preset.batch,
+      seed: SEED,
+      evalEvery: 0,
+      keepBest: false,
+    });
+    return {
+      threads: engine.info.threads,
+      steps: (n, signal) => trainer.steps(n, { signal }),
+      close: () => engine.close(),
+    };
+  } catch (e) {
+    await engine.close();
+    throw e;
+  }
+}

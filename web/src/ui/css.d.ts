@@ -1,0 +1,2 @@
+/* Style sheets are imported for their effect; the build gathers them. */
+declare module '*.css';

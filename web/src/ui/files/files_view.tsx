@@ -1,0 +1,312 @@
+/** files_view.tsx - downloads in every layout, opening a file, and what the browser itself keeps. */
+import { useState } from 'preact/hooks';
+import { Button } from '../parts/button';
+import { Card, Disclosure } from '../parts/card';
+import { Notice } from '../parts/notice';
+import { Stat } from '../parts/stat';
+import { bytes, count, loss, roughCount } from '../format';
+import { current } from '../state/current';
+import {
+  continueOpenedRun,
+  download,
+  filesState,
+  type Layout,
+  openModelFile,
+  type OpenedFile,
+  trainOpenedModel,
+} from '../state/files';
+import { openView } from '../state/route';
+import { controller, keeping, reset, useRun } from '../state/run';
+import { textName, textState } from '../state/text';
+import { useStore } from '../store';
+import { FileButton } from '../text/text_box';
+import { VIEWS } from '../views';
+import { isModelName } from './model_file';
+import './files.css';
+
+export default function FilesView() {
+  const { busy, problem } = useStore(filesState);
+  return (
+    <>
+      <div class="messages" aria-live="polite">
+        {busy !== '' && <p class="muted">{busy}…</p>}
+        {problem !== '' && (
+          <Notice kind="error">
+            <p>{problem}</p>
+          </Notice>
+        )}
+      </div>
+      <div class="columns">
+        <Downloads />
+        <div class="stack">
+          <Upload />
+          <Kept />
+        </div>
+      </div>
+    </>
+  );
+}
+
+const RUN: Layout = {
+  kind: 'run',
+  title: 'The whole run',
+  about:
+    'Weights, optimizer, settings and curve, without the text. Opened here, or by tinygpt train --resume, it goes on exactly where it is.',
+  extension: 'tinygpt',
+};
+
+const BEST: Layout = {
+  kind: 'best',
+  title: 'The best version',
+  about: 'The weights that did best on text the model has not seen.',
+  extension: 'tinygpt',
+};
+
+const LAST: Layout = {
+  kind: 'last',
+  title: 'The last save',
+  about: 'The run as it was last saved, before it stopped.',
+  extension: 'tinygpt',
+};
+
+const WEIGHTS: readonly Layout[] = [
+  {
+    kind: 'v3',
+    title: 'The model',
+    about: 'The weights alone, checksummed: a third of the run.',
+    extension: 'tinygpt',
+  },
+  {
+    kind: 'safetensors',
+    title: 'safetensors',
+    about: 'For Python: named and laid out as transformers’ GPT-2 expects.',
+    extension: 'safetensors',
+  },
+];
+
+const ORIGINAL: readonly Layout[] = [
+  {
+    kind: 'v2-f32',
+    title: '.tinygpt v2',
+    about: 'The original TinyGPT’s training layout.',
+    extension: 'tinygpt',
+  },
+  {
+    kind: 'v2-f16',
+    title: '.tinygpt v2, half precision',
+    about: 'Its gallery’s layout: half the size, a little less exact.',
+    extension: 'tinygpt',
+  },
+  {
+    kind: 'v2-int4',
+    title: '.tinygpt v2, 4 bits',
+    about: 'An eighth of the size, coarse. Only for writing.',
+    extension: 'tinygpt',
+  },
+];
+
+function Downloads() {
+  const now = useStore(current);
+  const phase = useRun((s) => s.phase);
+  const best = useRun((s) => s.best);
+  const isRun = now?.origin === 'run';
+  const failed = phase === 'failed' && controller.lastSave !== null;
+  return (
+    <Card title="Download" aside={now ? `${now.label}, step ${count(now.step)}` : ''}>
+      {!now && !failed && (
+        <p class="muted">
+          There is no model yet. Train one, or open a file; then it can be taken along in every
+          layout.
+        </p>
+      )}
+      {failed && <DownloadList layouts={[LAST]} />}
+      {now && (
+        <>
+          <DownloadList
+            layouts={[...(isRun ? [RUN] : []), ...(isRun && best ? [BEST] : []), ...WEIGHTS]}
+          />
+          <Disclosure summary="For the original TinyGPT">
+            <DownloadList layouts={ORIGINAL} />
+          </Disclosure>
+        </>
+      )}
+    </Card>
+  );
+}
+
+function DownloadList({ layouts }: { layouts: readonly Layout[] }) {
+  const busy = useStore(filesState, (f) => f.busy !== '');
+  return (
+    <ul class="files-list">
+      {layouts.map((l) => (
+        <li key={l.kind}>
+          <div>
+            <h3>{l.title}</h3>
+            <p class="field-help">{l.about}</p>
+          </div>
+          <button
+            class="button"
+            type="button"
+            disabled={busy}
+            aria-label={`Download: ${l.title}`}
+            onClick={() => void download(l)}
+          >
+            Download
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Upload() {
+  const { opened, busy } = useStore(filesState);
+  const [over, setOver] = useState(false);
+  const take = (files: File[]) => {
+    const file = files.find((f) => isModelName(f.name)) ?? files[0];
+    if (file) void openModelFile(file);
+  };
+  return (
+    <Card title="Open a model or run">
+      <div
+        class={over ? 'files-drop files-over' : 'files-drop'}
+        onDragEnter={() => setOver(true)}
+        onDragLeave={() => setOver(false)}
+        onDrop={() => setOver(false)}
+      >
+        <p class="muted small">
+          A .tinygpt file of any version, from here, from the command line or from the original
+          TinyGPT; or .safetensors. Drop it anywhere on this page.
+        </p>
+        <FileButton label="Open a file" single primary={!opened && busy === ''} onFiles={take} />
+      </div>
+      {opened && <Opened file={opened} />}
+    </Card>
+  );
+}
+
+function Opened({ file }: { file: OpenedFile }) {
+  const { info } = file;
+  const c = info.config;
+  const text = useStore(textState);
+  const running = useRun((s) => s.phase === 'running' || s.phase === 'preparing');
+  const busy = useStore(filesState, (f) => f.busy !== '');
+  return (
+    <section class="stack-tight" aria-label={file.name}>
+      <h3>{file.name}</h3>
+      <dl class="stats">
+        <Stat
+          name="Parameters"
+          value={roughCount(info.params)}
+          note={`${c.layers} layers of ${c.width}, context ${c.ctx}`}
+        />
+        <Stat
+          name="Trained"
+          value={info.step > 0 ? `${count(info.step)} steps` : 'not yet'}
+          note={`${info.format}, ${info.dtype}`}
+        />
+        <Stat
+          name="Loss"
+          value={loss(info.loss)}
+          note={Number.isFinite(info.valLoss) ? `on new text ${loss(info.valLoss)}` : ''}
+        />
+      </dl>
+      {running && (
+        <Notice kind="info">
+          <p>A run is in progress. Stop or pause it to use this file.</p>
+        </Notice>
+      )}
+      {info.hasMoments && (
+        <>
+          <p class="small">
+            This file holds a run. To go on exactly where it was, have the text it was trained on in
+            hand. Now in hand: <strong>{textName(text.origin)}</strong>,{' '}
+            {bytes(text.blob?.size ?? 0)}.
+          </p>
+          <div class="row">
+            <Button
+              kind="primary"
+              icon="play"
+              disabled={running || busy}
+              onClick={() => void continueOpenedRun()}
+            >
+              Continue the run
+            </Button>
+            <Button icon="text" onClick={() => openView('text')}>
+              Choose its text
+            </Button>
+          </div>
+        </>
+      )}
+      <div class="row">
+        {VIEWS.some((v) => v.id === 'write') && (
+          <Button icon="pen" disabled={running} onClick={() => openView('write')}>
+            Let it write
+          </Button>
+        )}
+        <Button
+          icon="spark"
+          disabled={running || busy || !text.blob}
+          onClick={() => void trainOpenedModel()}
+        >
+          Train it on the text in hand
+        </Button>
+      </div>
+      <Disclosure summary="What is in the file">
+        <pre class="files-lines" tabIndex={0}>
+          {file.lines}
+        </pre>
+      </Disclosure>
+    </section>
+  );
+}
+
+const KEEPING = {
+  opening: 'Looking for what was saved…',
+  ok: 'Runs are saved in this browser, on this machine, every 20 seconds or so, and when the tab is hidden, paused or stopped.',
+  locked: 'Another tab of this page keeps its run here. This tab’s run is not saved by itself.',
+  unavailable: 'This browser gives the page no place to keep a run. Download it before you leave.',
+} as const;
+
+function Kept() {
+  const kept = useStore(keeping);
+  const s = useRun();
+  const [asking, setAsking] = useState(false);
+  return (
+    <Card title="Nothing is lost">
+      <p class="small">{KEEPING[kept.status]}</p>
+      {kept.reason !== '' && <p class="field-help">{kept.reason}</p>}
+      {s.saveProblem !== '' && (
+        <Notice kind="warning">
+          <p>{s.saveProblem}</p>
+        </Notice>
+      )}
+      {s.savedStep !== null && s.savedAt !== null && (
+        <p class="quiet">
+          Last save: step {count(s.savedStep)}, at {new Date(s.savedAt).toLocaleTimeString('en-GB')}
+          .
+        </p>
+      )}
+      {kept.status === 'ok' && s.phase !== 'running' && s.savedStep !== null && (
+        <div class="row">
+          {asking ? (
+            <>
+              <Button
+                kind="danger"
+                onClick={() => {
+                  setAsking(false);
+                  void reset();
+                }}
+              >
+                Delete run and save
+              </Button>
+              <Button onClick={() => setAsking(false)}>Keep them</Button>
+            </>
+          ) : (
+            <Button onClick={() => setAsking(true)}>Delete what is saved</Button>
+          )}
+        </div>
+      )}
+    </Card>
+  );
+}

@@ -1,0 +1,48 @@
+/** model_file.ts - what a file is before the engine looks at it, and what a download is called. */
+import { looksLikeHtml } from '../text/sniff';
+
+/** Whether a dropped file is a model rather than a text. */
+export function isModelName(name: string): boolean {
+  return /\.(tinygpt|safetensors)(\.(best|prev))?$/i.test(name);
+}
+
+/** A sentence if the file cannot be a model; '' if the engine should have a look. */
+export function modelFileProblem(name: string, head: Uint8Array, size: number): string {
+  if (size === 0) return `${name} is empty.`;
+  if (looksLikeHtml(head)) {
+    return `${name} is a web page, not a model. The address it came from answered with an error or login page; download it again.`;
+  }
+  const start = new TextDecoder('latin1').decode(head.subarray(0, 8));
+  if (start.startsWith('GGUF')) return `${name} is a GGUF file, which this page cannot open.`;
+  if (start.startsWith('PK')) return `${name} is a ZIP archive. Unpack it first.`;
+  return '';
+}
+
+export interface NameParts {
+  base: string;
+  step: number;
+  kind: string;
+  extension: string;
+}
+
+/** `tinygpt-small-1500.tinygpt`, `tinygpt-small-1500-int4.tinygpt`. */
+export function fileName(p: NameParts): string {
+  const base = p.base
+    .replace(/\.(tinygpt|safetensors|best|prev)/gi, '')
+    .replace(/^tinygpt-/, '')
+    .replace(/-\d+$/, '')
+    .replace(/[^\p{L}\p{N}._-]+/gu, '-')
+    .replace(/^[-.]+|[-.]+$/g, '')
+    .slice(0, 40);
+  const suffix: Record<string, string> = {
+    run: '',
+    last: '',
+    v3: '-weights',
+    'v2-f32': '-v2',
+    'v2-f16': '-f16',
+    'v2-int4': '-int4',
+    safetensors: '',
+    best: '-best',
+  };
+  return `tinygpt-${base || 'model'}-${p.step}${suffix[p.kind] ?? ''}.${p.extension}`;
+}

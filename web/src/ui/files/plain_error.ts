@@ -1,0 +1,50 @@
+/**
+ * plain_error.ts - any thrown value as a sentence that tells what happened and what to do. The
+ * core's own message, which is exact but terse, stands behind it.
+ */
+import type { ErrorCode } from '../../lib/types';
+
+const SENTENCES: Partial<Record<ErrorCode, string>> = {
+  MEMORY: 'There is not enough memory for this. A smaller model or a smaller batch needs less.',
+  IO: 'A file could not be read. If it was moved or changed since you chose it, choose it again.',
+  FORMAT: 'This file is not what it should be, or is damaged.',
+  CHECKSUM: 'This file is damaged: a checksum does not match. Use another copy of it.',
+  UNSUPPORTED: 'This cannot be done here.',
+  NUMBER:
+    'The numbers ran away: a loss or gradient is no longer finite. A lower learning rate or a longer warm-up helps.',
+  DATA: 'This text cannot be used for training.',
+  TRAP: 'The engine stopped unexpectedly and was started anew.',
+  INTERNAL: 'tinygpt has found a fault in itself. Please report it.',
+};
+
+/** By name, so that errors which crossed a worker's border count, too. */
+function codeOf(e: Error): string {
+  return 'code' in e && typeof e.code === 'string' ? e.code : '';
+}
+
+export function plainError(e: unknown): string {
+  if (!(e instanceof Error)) return String(e);
+  const code = codeOf(e);
+  const lead = Object.entries(SENTENCES).find(([name]) => name === code)?.[1];
+  const message = sentence(e.message);
+  if (lead) return message ? `${lead} (${message.replace(/\.$/, '')})` : lead;
+  switch (e.name) {
+    case 'NotReadableError':
+    case 'NotFoundError':
+      return 'The file could not be read. If it was moved or changed since you chose it, choose it again.';
+    case 'QuotaExceededError':
+    case 'QuotaError':
+      return 'The browser has no room left for this.';
+    case 'RangeError':
+      return `There is not enough memory for this. (${message.replace(/\.$/, '')})`;
+    default:
+      return message || e.name;
+  }
+}
+
+/** First letter as it comes, one full stop at the end. */
+function sentence(text: string): string {
+  const trimmed = text.trim();
+  if (trimmed === '' || /[.!?]$/.test(trimmed)) return trimmed;
+  return `${trimmed}.`;
+}

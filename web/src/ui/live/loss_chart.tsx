@@ -1,0 +1,132 @@
+/**
+ * loss_chart.tsx - the run's curves: loss with its checks and the line of pure guessing, earlier
+ * runs beneath; or rate, gradient norm, speed.
+ */
+import { useMemo, useState } from 'preact/hooks';
+import uPlot from 'uplot';
+import { Card } from '../parts/card';
+import { Chart, type Line } from '../parts/chart';
+import { Choice } from '../parts/fields';
+import { count, loss, rate } from '../format';
+import type { RunState } from '../run/controller';
+import type { Curve } from '../run/curve';
+import { type PastRun, pastRuns } from '../run/past_runs';
+import { controller, useRun } from '../state/run';
+import { useStore } from '../store';
+import { LN_256 } from './words';
+
+type What = 'loss' | 'lr' | 'gradNorm' | 'tokPerS';
+
+const WHAT: readonly { value: What; label: string }[] = [
+  { value: 'loss', label: 'Loss' },
+  { value: 'lr', label: 'Rate' },
+  { value: 'gradNorm', label: 'Gradient' },
+  { value: 'tokPerS', label: 'Speed' },
+];
+
+export function LossChart() {
+  const [what, setWhat] = useState<What>('loss');
+  const s = useRun();
+  const past = useStore(pastRuns);
+  return (
+    <Card title="Curve" class="live-curve">
+      <Choice label="What to draw" unlabelled value={what} options={WHAT} onChange={setWhat} />
+      {what === 'loss' ? (
+        <Losses s={s} past={past.filter((p) => p.shown)} />
+      ) : (
+        <Other what={what} s={s} />
+      )}
+    </Card>
+  );
+}
+
+const DASHES = [
+  [6, 4],
+  [2, 3],
+  [10, 4, 2, 4],
+  [1, 2],
+];
+
+function Losses({ s, past }: { s: RunState; past: readonly PastRun[] }) {
+  const curve = controller.curve;
+  const { x, columns } = useMemo(() => join(curve, past), [curve, s.curveTick, past]);
+  const [raw = [], smooth = [], val = [], ...others] = columns;
+  const lines: Line[] = [
+    ...past.map((p, i): Line => ({
+      name: p.label,
+      values: others[i] ?? [],
+      colour: '--ink-3',
+      dash: DASHES[i % DASHES.length] ?? [],
+    })),
+    { name: 'each step', values: raw, colour: '--accent', width: 1, alpha: 0.25, silent: true },
+    { name: 'practised', values: smooth, colour: '--accent', width: 2.25 },
+    { name: 'new text', values: val, colour: '--ink', width: 1.75, dash: [5, 4], marked: true },
+  ];
+  return (
+    <Chart
+      title="Loss"
+      summary={lossSummary(s)}
+      xName="Step"
+      x={x}
+      lines={lines}
+      format={loss}
+      axisFormat={(v) => String(Number(v.toFixed(2)))}
+      mark={{ value: LN_256, name: 'pure guessing, ln 256' }}
+      height={300}
+      rest={Math.max(0, x.indexOf(s.step))}
+      tick={s.curveTick}
+    />
+  );
+}
+
+/** One x axis for the run and the earlier ones; uPlot fills the gaps. */
+function join(
+  curve: Curve,
+  past: readonly PastRun[],
+): { x: number[]; columns: (number | null)[][] } {
+  const own = [curve.loss, curve.smooth, curve.val];
+  if (past.length === 0) return { x: curve.step, columns: own };
+  const tables: uPlot.AlignedData[] = [
+    [curve.step, ...own],
+    ...past.map((p): uPlot.AlignedData => [p.steps, p.losses]),
+  ];
+  const [x = [], ...columns] = uPlot.join(tables);
+  // join leaves undefined where a table has no such x: spanGaps wants null.
+  const plain = columns.map((c) => Array.from(c, (v) => v ?? null));
+  return { x: Array.from(x), columns: plain };
+}
+
+function lossSummary(s: RunState): string {
+  if (s.step === 0) return 'Nothing has been drawn yet.';
+  const val = s.val ? ` On text it has not seen it is ${loss(s.val.loss)}.` : '';
+  return `After ${count(s.step)} of ${count(s.total)} steps the loss is ${loss(s.loss)}; guessing is ${loss(LN_256)}.${val}`;
+}
+
+const NAMES: Record<Exclude<What, 'loss'>, string> = {
+  lr: 'Learning rate',
+  gradNorm: 'Gradient norm',
+  tokPerS: 'Characters a second',
+};
+
+function Other({ what, s }: { what: Exclude<What, 'loss'>; s: RunState }) {
+  const curve = controller.curve;
+  const format =
+    what === 'lr'
+      ? rate
+      : what === 'tokPerS'
+        ? (v: number) => count(v)
+        : (v: number) => v.toPrecision(3);
+  const last = curve[what].at(-1);
+  return (
+    <Chart
+      title={NAMES[what]}
+      summary={last == null ? 'No values yet.' : `It is ${format(last)} at step ${count(s.step)}.`}
+      xName="Step"
+      x={curve.step}
+      lines={[{ name: NAMES[what], values: curve[what], colour: '--accent', width: 1.5 }]}
+      format={format}
+      height={300}
+      tick={s.curveTick}
+    />
+  );
+}

@@ -1,0 +1,126 @@
+/** progress_card.tsx - how far the run is, its numbers, its buttons; polite news for ears. */
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { Card, Disclosure } from '../parts/card';
+import { Bar, Stat } from '../parts/stat';
+import { count, duration, loss, milliseconds, percent, rate } from '../format';
+import { ContinueForm, RunButtons } from '../run/run_buttons';
+import { TellMe } from '../run/run_view';
+import type { RunState } from '../run/controller';
+import { keeping, useRun } from '../state/run';
+import { useStore } from '../store';
+import { choices, meaning } from './words';
+
+export function ProgressCard() {
+  const s = useRun();
+  // One step's speed jumps about; what is shown goes by the mean of the last ten or so.
+  const smooth = s.last ? s.last.ms / s.msPerStep : NaN;
+  const left = ((s.total - s.step) * s.msPerStep) / 1000;
+  const words =
+    s.phase === 'running' && Number.isFinite(left) ? `${duration(left)} left` : PHASES[s.phase];
+  return (
+    <Card title={`Step ${count(s.step)} of ${count(s.total)}`} aside={words} class="live-progress">
+      <Bar label="Share of the steps that are done" share={s.total > 0 ? s.step / s.total : 0} />
+      <p class="live-meaning">{meaning(s.loss)}</p>
+      <dl class="stats">
+        <Stat name="Loss, practised" value={loss(s.loss)} note={among(s.loss)} />
+        <Stat
+          name="Loss, new text"
+          value={s.val ? loss(s.val.loss) : '–'}
+          note={s.best ? `best ${loss(s.best.loss)} at ${count(s.best.step)}` : ''}
+        />
+        <Stat
+          name="Speed"
+          value={Number.isFinite(smooth) ? count(s.last ? s.last.tokPerS * smooth : 0) : '–'}
+          note="characters a second"
+        />
+        <Stat
+          name="Share of peak"
+          value={s.last && s.last.shareOfPeak > 0 ? percent(s.last.shareOfPeak * smooth) : '–'}
+          note="of what this machine can multiply"
+        />
+      </dl>
+      <div class="row spread">
+        <RunButtons />
+        {s.phase === 'running' && <TellMe />}
+      </div>
+      <ContinueForm />
+      <Saved s={s} />
+      <Disclosure summary="More numbers">
+        <dl class="stats">
+          <Stat name="Learning rate" value={s.last ? rate(s.last.lr) : '–'} />
+          <Stat name="Gradient norm" value={s.last ? s.last.gradNorm.toPrecision(3) : '–'} />
+          <Stat name="A step takes" value={milliseconds(s.msPerStep)} />
+          <Stat name="Trained in this visit" value={duration(s.seconds)} />
+          <Stat
+            name="Difference"
+            value={s.val ? loss(s.val.loss - s.loss) : '–'}
+            note="new text minus practised"
+          />
+          <Stat
+            name="Fingerprint of the curve"
+            value={<code class="live-hash">{s.last?.lossHash ?? '–'}</code>}
+            note="equal for two runs that are one run, to the bit"
+          />
+        </dl>
+        {s.skipped > 0 && (
+          <p class="small">
+            {count(s.skipped)} steps were refused for numbers that were not finite.
+          </p>
+        )}
+      </Disclosure>
+      <News s={s} />
+    </Card>
+  );
+}
+
+const PHASES: Record<RunState['phase'], string> = {
+  idle: '',
+  preparing: 'getting ready',
+  running: '',
+  paused: 'paused',
+  done: 'done',
+  failed: 'stopped by a fault',
+};
+
+function among(nats: number): string {
+  return Number.isFinite(nats) ? `one of ${choices(nats)} characters` : '';
+}
+
+function Saved({ s }: { s: RunState }) {
+  const kept = useStore(keeping);
+  let text = '';
+  if (s.saveProblem) text = s.saveProblem;
+  else if (kept.status === 'unavailable') text = `This run is not saved by itself. ${kept.reason}`;
+  else if (s.savedStep !== null && kept.status === 'ok') {
+    text = `Saved at step ${count(s.savedStep)}. A refresh, a crash or a closed tab loses nothing before it.`;
+  }
+  return text === '' ? null : <p class="quiet">{text}</p>;
+}
+
+/** Screen readers hear milestones, ends, and else a line every half minute. */
+const NEWS_MS = 30_000;
+
+function News({ s }: { s: RunState }) {
+  const [said, setSaid] = useState('');
+  const at = useRef(0);
+  const milestone = s.milestones.at(-1)?.text ?? '';
+  useEffect(() => {
+    if (milestone !== '') setSaid(milestone);
+  }, [milestone]);
+  useEffect(() => {
+    if (s.phase === 'paused' || s.phase === 'done' || s.phase === 'failed') {
+      setSaid(`${PHASES[s.phase]} at step ${count(s.step)}`);
+    }
+  }, [s.phase]);
+  useEffect(() => {
+    const now = Date.now();
+    if (s.phase !== 'running' || now - at.current < NEWS_MS) return;
+    at.current = now;
+    setSaid(`Step ${count(s.step)} of ${count(s.total)}, loss ${loss(s.loss)}`);
+  }, [s.step]);
+  return (
+    <p class="unseen" aria-live="polite">
+      {said}
+    </p>
+  );
+}

@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest';
+import { lateFall, verdict, type VerdictInput } from './verdict';
+
+const BASE: VerdictInput = {
+  size: 'small',
+  params: 366432,
+  steps: 1500,
+  total: 1500,
+  trainBytes: 9e5,
+  epochs: 1.7,
+  loss: 1.6,
+  checks: [],
+};
+
+function checks(...losses: number[]) {
+  return losses.map((loss, i) => ({ step: (i + 1) * 100, loss }));
+}
+
+function judge(v: Partial<VerdictInput>): { title: string; first: string; all: string } {
+  const got = verdict({ ...BASE, ...v });
+  return { title: got.title, first: got.actions[0]?.do ?? '', all: got.reasons.join(' ') };
+}
+
+describe('verdict', () => {
+  it('asks for more steps while the loss falls', () => {
+    const got = judge({ checks: checks(3, 2.5, 2.2, 2, 1.9, 1.8, 1.7, 1.6) });
+    expect(got.title).toBe('Well on its way');
+  });
+
+  it('sees a run that learnt nothing', () => {
+    expect(judge({ loss: 5.7 }).first).toBe('settings');
+  });
+
+  it('sees learning by heart, by the turn or by the gap', () => {
+    expect(judge({ checks: checks(3, 2, 1.8, 1.9, 1.9, 1.9, 1.9) }).title).toContain('all it can');
+    expect(judge({ loss: 1, checks: checks(3, 2, 1.7, 1.6), epochs: 12.3 }).all).toContain(
+      '12 times',
+    );
+  });
+
+  it('offers to go on where it was stopped', () => {
+    const got = verdict({ ...BASE, steps: 300, loss: 2.6, checks: checks(3, 2.9, 2.8, 2.7) });
+    expect(got.actions[0]).toEqual({ do: 'continue', steps: 0 });
+  });
+
+  it('proposes the next size when this one is full and the text is long', () => {
+    const flat = checks(2, 1.9, 1.85, 1.84, 1.84, 1.84, 1.84, 1.84);
+    const got = verdict({ ...BASE, trainBytes: 5e6, checks: flat });
+    expect(got.actions).toContainEqual({ do: 'size', name: 'medium' });
+    expect(verdict({ ...BASE, checks: flat }).actions.some((a) => a.do === 'size')).toBe(false);
+    const custom = verdict({ ...BASE, size: 'custom', trainBytes: 5e6, checks: flat });
+    expect(custom.actions.some((a) => a.do === 'size')).toBe(false);
+  });
+
+  it('says so when nothing was kept for checking', () => {
+    expect(judge({}).all).toContain('None of the text was kept');
+  });
+
+  it('measures the fall over the last quarter', () => {
+    expect(lateFall(checks(4, 3, 2, 1))).toBeCloseTo(0.5);
+    expect(lateFall(checks(4, 3))).toBeNaN();
+  });
+});

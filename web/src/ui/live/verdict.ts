@@ -1,0 +1,108 @@
+/**
+ * verdict.ts - what to say when a run has ended: one judgement, its reasons, and what to do next.
+ * The rules are few and stand in the order in which they matter.
+ */
+import { SIZES } from '../model/presets';
+import { count, loss as lossText, roughCount } from '../format';
+import { choices, hasTurned } from './words';
+
+export type NextAction =
+  | { do: 'write' }
+  | { do: 'download' }
+  | { do: 'continue'; steps: number }
+  | { do: 'size'; name: string }
+  | { do: 'text' }
+  | { do: 'settings' };
+
+export interface Verdict {
+  title: string;
+  reasons: string[];
+  actions: NextAction[];
+}
+
+export interface VerdictInput {
+  size: string;
+  params: number;
+  steps: number;
+  total: number;
+  trainBytes: number;
+  /** How often each byte of the text was seen. */
+  epochs: number;
+  /** Smoothed training loss. */
+  loss: number;
+  checks: readonly { step: number; loss: number }[];
+}
+
+/** How much the checks fell over their last quarter, as a share; NaN with too few of them. */
+export function lateFall(checks: readonly { loss: number }[]): number {
+  if (checks.length < 4) return NaN;
+  const from = checks[Math.floor(checks.length * 0.75) - 1];
+  const to = checks.at(-1);
+  return from && to ? (from.loss - to.loss) / from.loss : NaN;
+}
+
+export function verdict(v: VerdictInput): Verdict {
+  const last = v.checks.at(-1);
+  const judged = last ? last.loss : v.loss;
+  const reasons = [
+    last
+      ? `On text it has never seen, its loss is ${lossText(judged)}: it hesitates between about ${choices(judged)} characters.`
+      : `Its loss is ${lossText(judged)}: it hesitates between about ${choices(judged)} characters. None of the text was kept for checking, so how well it does on other text is not known.`,
+  ];
+  const more = Math.max(100, Math.round(v.total / 200) * 100);
+  const goOn: NextAction = { do: 'continue', steps: more };
+  const bigger = next(v.size);
+  const take: NextAction[] = [{ do: 'write' }, { do: 'download' }];
+
+  if (judged > 5.6) {
+    reasons.push('It guesses no better than at the start. A lower learning rate usually helps.');
+    return { title: 'It did not learn', reasons, actions: [{ do: 'settings' }, { do: 'text' }] };
+  }
+  if (hasTurned(v.checks) || (last && last.loss - v.loss > 0.5)) {
+    reasons.push(
+      `It does better on what it practised (${lossText(v.loss)}) than on new text: it has begun to learn by heart. ` +
+        `Each byte was seen about ${times(v.epochs)}. The version that did best on new text was kept, and can be downloaded.`,
+    );
+    return {
+      title: 'It has learnt all it can from this text',
+      reasons,
+      actions: [...take, { do: 'text' }],
+    };
+  }
+  if (v.steps < v.total * 0.9) {
+    reasons.push(`It was stopped after ${count(v.steps)} of ${count(v.total)} steps.`);
+    return { title: 'Stopped early', reasons, actions: [{ do: 'continue', steps: 0 }, ...take] };
+  }
+  const fall = lateFall(v.checks);
+  if (fall > 0.02) {
+    reasons.push('The loss was still falling at the end, so more steps would help.');
+    return {
+      title: 'Well on its way',
+      reasons,
+      actions: [{ do: 'write' }, goOn, { do: 'download' }],
+    };
+  }
+  if (bigger && v.trainBytes > 4 * v.params) {
+    reasons.push(
+      `The loss has levelled out: ${roughCount(v.params)} parameters hold no more. There is enough text for a bigger model.`,
+    );
+    return {
+      title: 'It has learnt what this size can hold',
+      reasons,
+      actions: [{ do: 'write' }, { do: 'size', name: bigger }, { do: 'download' }],
+    };
+  }
+  reasons.push('The loss has levelled out.');
+  return { title: 'Done', reasons, actions: [...take, goOn] };
+}
+
+function times(epochs: number): string {
+  if (epochs < 1.5) return 'once';
+  return epochs < 2.5 ? 'twice' : `${Math.round(epochs)} times`;
+}
+
+function next(size: string): string {
+  const at = SIZES.findIndex((s) => s.name === size);
+  // Beyond xl the next step up is a matter of hours: it is not proposed.
+  return at >= 0 && at < 4 ? (SIZES[at + 1]?.name ?? '') : '';
+}

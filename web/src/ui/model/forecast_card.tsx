@@ -1,0 +1,100 @@
+/** forecast_card.tsx - what the run will need, before it starts: parameters, memory, time, advice. */
+import { Card } from '../parts/card';
+import { Notice } from '../parts/notice';
+import { Stat } from '../parts/stat';
+import { bytes, count, duration, milliseconds, roughCount } from '../format';
+import type { Forecast } from '../../lib/types';
+import { forecast } from '../state/forecast';
+import { settings } from '../state/route';
+import { useStore } from '../store';
+import { paramCount } from './presets';
+import './model.css';
+
+export function ForecastCard() {
+  const { value, problem } = useStore(forecast);
+  const s = useStore(settings);
+  return (
+    <Card title="Forecast" aside="for this machine">
+      <dl class="stats" aria-live="polite">
+        <Stat name="Parameters" value={roughCount(paramCount(s))} note={count(paramCount(s))} />
+        <Stat
+          name="Time"
+          value={value && value.seconds > 0 ? duration(value.seconds) : '–'}
+          note={value && value.msPerStep > 0 ? `${milliseconds(value.msPerStep)} a step` : ''}
+        />
+        <Stat
+          name="Memory"
+          value={value ? bytes(value.memoryBytes) : '–'}
+          note={
+            value && value.memoryAvailableBytes > 0 ? `of ${bytes(value.memoryAvailableBytes)}` : ''
+          }
+        />
+        <Stat
+          name="A saved run"
+          value={value ? bytes(value.saveBytes) : '–'}
+          note={value && value.trainBytes > 0 ? `sees the text ${epochs(value.epochs)}` : ''}
+        />
+      </dl>
+      {value && <Memory f={value} />}
+      {problem !== '' && (
+        <Notice kind="error">
+          <p>{problem}</p>
+        </Notice>
+      )}
+      {value && <Advice lines={value.advice} />}
+    </Card>
+  );
+}
+
+/** The core's advice speaks of fields as its command line does; here they have other names. */
+export function Advice({ lines }: { lines: readonly string[] }) {
+  if (lines.length === 0) return null;
+  return (
+    <div class="forecast-advice" aria-live="polite">
+      {lines.map((line) => (
+        <Notice kind="warning" key={line}>
+          <p>{adviceSentence(line)}</p>
+        </Notice>
+      ))}
+    </div>
+  );
+}
+
+/** "steps: every byte will be …" as a sentence of this page. */
+export function adviceSentence(line: string): string {
+  const plain = line
+    .trim()
+    .replace(/--patience/g, 'patience')
+    .replace(/--(\w+)/g, '$1');
+  const text = plain.charAt(0).toUpperCase() + plain.slice(1);
+  return /[.!?]$/.test(text) ? text : `${text}.`;
+}
+
+export function epochs(n: number): string {
+  if (n < 0.95) return `to ${Math.max(1, Math.round(100 * n))} %`;
+  if (n < 1.5) return 'once';
+  return n < 2.5 ? 'twice' : `${Math.round(n)} times`;
+}
+
+function Memory({ f }: { f: Forecast }) {
+  const parts: [string, number][] = [
+    ['weights', f.weightsBytes],
+    ['moments', f.momentsBytes],
+    ['gradients', f.gradientsBytes],
+    ['best copy', f.bestBytes],
+    ['workspace', f.workspaceBytes],
+  ];
+  const shown = parts.filter(([, n]) => n > 0);
+  return (
+    <div class="stack-tight">
+      <div class="forecast-memory" aria-hidden="true">
+        {shown.map(([name, n]) => (
+          <span key={name} style={{ flexGrow: n }} />
+        ))}
+      </div>
+      <p class="field-help">
+        Of that: {shown.map(([name, n]) => `${name} ${bytes(n)}`).join(', ')}.
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,53 @@
+/** size_picker.tsx - presets as cards: a radio group. `few` shows those that a first run may take. */
+import { useEffect, useId } from 'preact/hooks';
+import { duration, roughCount } from '../format';
+import { withSize } from '../run/settings';
+import { forecastSizes, sizeSeconds } from '../state/forecast';
+import { settings, sizeChosen } from '../state/route';
+import { useStore } from '../store';
+import { paramCount, SIZES } from './presets';
+import './model.css';
+
+export function SizePicker({ few }: { few?: boolean }) {
+  const size = useStore(settings, (s) => s.size);
+  const seconds = useStore(sizeSeconds);
+  const name = useId();
+  useEffect(() => {
+    if (!few) forecastSizes().catch(() => {});
+  }, []);
+  const shown = few ? SIZES.filter((s, i) => i < 4 || s.name === size) : SIZES;
+  return (
+    <fieldset class={few ? 'sizes sizes-few' : 'sizes'}>
+      <legend class={few ? 'field-label' : 'unseen'}>Size of the model</legend>
+      {shown.map((s) => (
+        <label class="size" key={s.name}>
+          <input
+            type="radio"
+            name={name}
+            checked={s.name === size}
+            onChange={() => {
+              sizeChosen.set(true);
+              settings.set(withSize(settings.get(), s));
+            }}
+          />
+          <span class="size-face">
+            <strong>{s.name}</strong>
+            <span class="size-time">{time(seconds[s.name])}</span>
+            {!few && <span class="size-about">{s.about}</span>}
+            <span class="size-numbers">
+              {few
+                ? roughCount(paramCount(s))
+                : `${roughCount(paramCount(s))} parameters, ${s.layers} layers of ${s.width}, sees ${s.ctx} characters`}
+            </span>
+          </span>
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+function time(seconds: number | undefined): string {
+  if (seconds === undefined || !(seconds > 0)) return '';
+  if (seconds < 40) return 'under a minute';
+  return seconds < 80 ? 'about a minute' : `about ${duration(seconds)}`;
+}

@@ -1,0 +1,32 @@
+/** card.tsx - a section of a view with a heading. */
+import type { ComponentChildren } from 'preact';
+import { useId } from 'preact/hooks';
+
+export function Card(p: {
+  title: string;
+  /** A short remark at the right of the title. */
+  aside?: ComponentChildren;
+  class?: string;
+  children: ComponentChildren;
+}) {
+  const id = useId();
+  return (
+    <section class={p.class ? `card ${p.class}` : 'card'} aria-labelledby={id}>
+      <div class="card-head">
+        <h2 id={id}>{p.title}</h2>
+        {p.aside !== undefined && <p>{p.aside}</p>}
+      </div>
+      {p.children}
+    </section>
+  );
+}
+
+/** What is one click away: closed at first. */
+export function Disclosure(p: { summary: string; open?: boolean; children: ComponentChildren }) {
+  return (
+    <details class="disclosure" open={p.open}>
+      <summary>{p.summary}</summary>
+      <div class="stack-tight">{p.children}</div>
+    </details>
+  );
+}

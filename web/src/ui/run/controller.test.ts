@@ -1,0 +1,416 @@
+/**
+ * A made-up engine, whose loss depends on the step alone, shows what the controller does with one:
+ * nothing is trained twice or left out, samples belong to their step, and no failure loses a run.
+ */
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { TinygptError } from '../../lib/errors';
+import type {
+  FileSource,
+  GenerateStats,
+  HistoryPoint,
+  ModelInfo,
+  Piece,
+  StepReport,
+  TextSource,
+  TrainOptions,
+} from '../../lib/types';
+import { RunController, type RunMeta, type RunText } from './controller';
+import type { EnginePort, ModelPort, RunStore, SessionPort, TextPort, TrainerPort } from './ports';
+import { defaultSettings, type Settings, trainOptions } from './settings';
+
+class World implements EnginePort<FakeModel, TextPort> {
+  clock = 0;
+  msPerStep = 10;
+  alive = 0;
+  opened = 0;
+  trainers: FakeTrainer[] = [];
+  /** What goes wrong, and at which step. */
+  faultAt: { step: number; error: Error } | null = null;
+
+  thing(): TextPort {
+    this.alive++;
+    let freed = false;
+    return {
+      bytes: 1000,
+      free: () => {
+        if (!freed) this.alive--;
+        freed = true;
+      },
+    };
+  }
+
+  async text(_: TextSource) {
+    return this.thing();
+  }
+
+  async newModel() {
+    return new FakeModel(this);
+  }
+
+  async openModel() {
+    this.opened++;
+    return new FakeModel(this);
+  }
+
+  async newTrainer(m: FakeModel, _: TextPort, o: Partial<TrainOptions> = {}) {
+    return this.add(new FakeTrainer(this, m, o as TrainOptions, 0));
+  }
+
+  async openTrainer(f: FileSource, _: TextPort, steps = 0) {
+    const { done, options } = JSON.parse(await (f as Blob).text()) as SavedRun;
+    const total = steps > 0 ? steps : options.steps;
+    return this.add(new FakeTrainer(this, new FakeModel(this), { ...options, steps: total }, done));
+  }
+
+  add(t: FakeTrainer): FakeTrainer {
+    this.trainers.push(t);
+    return t;
+  }
+}
+
+interface SavedRun {
+  done: number;
+  options: TrainOptions;
+}
+
+class FakeModel implements ModelPort {
+  #life: TextPort;
+  sampled: number[] = [];
+  trainer: FakeTrainer | null = null;
+
+  constructor(readonly world: World) {
+    this.#life = world.thing();
+  }
+
+  async info(): Promise<ModelInfo> {
+    return {
+      config: { layers: 3, width: 96, heads: 3, ctx: 64, vocab: 256, mlp: 384 },
+    } as ModelInfo;
+  }
+
+  async session(): Promise<SessionPort> {
+    const at = this.trainer?.at ?? -1;
+    this.sampled.push(at);
+    async function* pieces(): AsyncGenerator<Piece> {
+      yield { id: 0, text: `at ${at}`, ms: 1 };
+    }
+    return {
+      generate: () => Object.assign(pieces(), { stats: Promise.resolve({} as GenerateStats) }),
+      free() {},
+    };
+  }
+
+  free() {
+    this.#life.free();
+  }
+}
+
+class FakeTrainer implements TrainerPort<FakeModel> {
+  #life: TextPort;
+  taken: number[] = [];
+
+  constructor(
+    readonly world: World,
+    readonly model: FakeModel,
+    public o: TrainOptions,
+    public at: number,
+  ) {
+    this.#life = world.thing();
+    model.trainer = this;
+  }
+
+  async *steps(
+    n = Infinity,
+    { signal }: { signal?: AbortSignal } = {},
+  ): AsyncGenerator<StepReport> {
+    for (let i = 0; i < n && this.at < this.o.steps; i++) {
+      // A worker's messages come as tasks: the page breathes between them.
+      await new Promise((resolve) => setImmediate(resolve));
+      if (signal?.aborted) return;
+      const fault = this.world.faultAt;
+      if (fault && this.at + 1 === fault.step) {
+        this.world.faultAt = null;
+        throw fault.error;
+      }
+      this.at++;
+      this.taken.push(this.at);
+      this.world.clock += this.world.msPerStep;
+      yield this.report();
+    }
+  }
+
+  report(): StepReport {
+    const valLoss = this.at % 50 === 0 ? lossAt(this.at) + 0.1 : NaN;
+    return {
+      step: this.at,
+      loss: lossAt(this.at),
+      valLoss,
+      valIsBest: !Number.isNaN(valLoss),
+      lr: 1e-3,
+      gradNorm: 1,
+      ms: this.world.msPerStep,
+      tokPerS: 1e5,
+      shareOfPeak: 0.5,
+      lossHash: 'ab',
+      skipped: false,
+      earlyStop: false,
+      badTensor: '',
+    };
+  }
+
+  async done() {
+    return this.at;
+  }
+
+  async options() {
+    return this.o;
+  }
+
+  async setSteps(total: number) {
+    this.o = { ...this.o, steps: total };
+  }
+
+  async history(): Promise<HistoryPoint[]> {
+    return Array.from({ length: this.at }, (_, i) => ({
+      step: i + 1,
+      loss: lossAt(i + 1),
+      valLoss: NaN,
+    }));
+  }
+
+  async save() {
+    const saved: SavedRun = { done: this.at, options: this.o };
+    return new TextEncoder().encode(JSON.stringify(saved));
+  }
+
+  saveBest = this.save;
+
+  free() {
+    this.#life.free();
+  }
+}
+
+function lossAt(step: number): number {
+  return 5.5 / (1 + step / 100);
+}
+
+class MemoryStore implements RunStore {
+  notice = '';
+  saved: { run: Uint8Array; meta: object } | null = null;
+  full = false;
+
+  async open() {
+    return { status: 'ok' as const };
+  }
+
+  async save(run: Uint8Array, meta: object) {
+    if (this.full) throw Object.assign(new Error('no room'), { name: 'QuotaError' });
+    this.saved = { run, meta };
+  }
+
+  async load() {
+    return this.saved;
+  }
+
+  async saveText() {}
+
+  async loadText() {
+    return null;
+  }
+
+  async clear() {
+    this.saved = null;
+  }
+}
+
+const TEXT: RunText = { blob: new Blob(['x'.repeat(1000)]), name: 'a text', sha256: 'ff' };
+let world: World;
+let store: MemoryStore;
+let told: string[];
+let ended: number;
+let c: RunController<FakeModel, TextPort>;
+
+function settings(s: Partial<Settings> = {}): Settings {
+  return { ...defaultSettings(), steps: 400, ...s };
+}
+
+beforeEach(() => {
+  world = new World();
+  store = new MemoryStore();
+  told = [];
+  ended = 0;
+  c = new RunController<FakeModel, TextPort>({
+    engine: async () => world,
+    store,
+    now: () => world.clock,
+    onModel: () => {},
+    tell: (_, text) => told.push(text),
+    onEnd: () => ended++,
+  });
+  c.storing(true);
+});
+
+async function until(test: () => boolean): Promise<void> {
+  const deadline = Date.now() + 5000;
+  while (!test()) {
+    if (Date.now() > deadline) throw new Error(`waited in vain: ${JSON.stringify(c.state.get())}`);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+const phase = () => c.state.get().phase;
+const all = (n: number) => Array.from({ length: n }, (_, i) => i + 1);
+
+describe('RunController', () => {
+  it('takes every step once, to the end, and judges', async () => {
+    await c.start(settings(), TEXT);
+    await until(() => phase() === 'done');
+    const s = c.state.get();
+    expect(world.trainers[0]?.taken).toEqual(all(400));
+    expect(c.curve.step).toEqual(all(400));
+    expect(s.step).toBe(400);
+    expect(s.verdict?.title).toBeTruthy();
+    expect(s.best?.step).toBe(400);
+    expect(s.milestones.map((m) => m.id)).toContain('pairs');
+    expect(ended).toBe(1);
+    expect((store.saved?.meta as RunMeta).step).toBe(400);
+  });
+
+  it('samples at exactly the steps that it names', async () => {
+    await c.start(settings({ sampleEvery: 150 }), TEXT);
+    await until(() => phase() === 'done');
+    expect(world.trainers[0]?.model.sampled).toEqual([0, 150, 300, 400]);
+    expect(c.state.get().samples.map((s) => [s.step, s.text])).toEqual(
+      [0, 150, 300, 400].map((n) => [n, `at ${n}`]),
+    );
+  });
+
+  it('saves some seconds apart', async () => {
+    const saves = vi.spyOn(store, 'save');
+    world.msPerStep = 1000;
+    await c.start(settings({ steps: 100 }), TEXT);
+    await until(() => phase() === 'done');
+    // 100 s of training, 20 s apart, and once at the end.
+    expect(saves.mock.calls.length).toBeGreaterThanOrEqual(4);
+    expect(saves.mock.calls.length).toBeLessThanOrEqual(6);
+  });
+
+  it('pauses, goes on, stops, and continues for more, without losing or repeating a step', async () => {
+    await c.start(settings({ steps: 100_000 }), TEXT);
+    await until(() => c.state.get().step > 50);
+    await c.pause();
+    expect(phase()).toBe('paused');
+    const at = c.state.get().step;
+    expect(at).toBe(world.trainers[0]?.at);
+    expect((store.saved?.meta as RunMeta).step).toBe(at);
+    await c.unpause();
+    await until(() => c.state.get().step > at + 50);
+    await c.stop();
+    expect(phase()).toBe('done');
+    expect(c.state.get().verdict?.title).toBe('Stopped early');
+    const stopped = c.state.get().step;
+    await c.unpause(25);
+    await until(() => phase() === 'done');
+    expect(c.state.get().step).toBe(stopped + 25);
+    expect(world.trainers[0]?.taken).toEqual(all(stopped + 25));
+  });
+
+  it('goes on from a save as if nothing had been', async () => {
+    await c.start(settings({ steps: 100_000 }), TEXT);
+    await until(() => c.state.get().step > 120);
+    await c.pause();
+    const saved = await store.load();
+    if (!saved) throw new Error('nothing was saved');
+    const { step } = saved.meta as RunMeta;
+    const run = new Blob([saved.run as Uint8Array<ArrayBuffer>]);
+    await c.resume(run, TEXT, saved.meta as RunMeta, step + 30);
+    await until(() => phase() === 'done');
+    expect(world.trainers[1]?.taken).toEqual(all(30).map((i) => step + i));
+    expect(c.state.get().from).toBe(step);
+    expect(c.curve.step).toEqual(all(step + 30));
+    expect(c.state.get().samples[0]?.step).toBe(0);
+  });
+
+  it('comes back from a trap at its last save, and says so', async () => {
+    world.msPerStep = 1000;
+    world.faultAt = { step: 47, error: new TinygptError('TRAP', 'unreachable') };
+    await c.start(settings({ steps: 60 }), TEXT);
+    await until(() => world.trainers[0]?.at === 46 && world.faultAt === null);
+    await c.recover('unreachable');
+    await until(() => phase() === 'done');
+    const second = world.trainers[1];
+    expect(second?.taken[0]).toBeLessThanOrEqual(47);
+    expect(second?.taken[0]).toBeGreaterThan(1);
+    expect(second?.taken.at(-1)).toBe(60);
+    expect(c.curve.step).toEqual(all(60));
+    expect(told.join()).toContain('goes on from step');
+  });
+
+  it('begins anew when the trap came before the first save', async () => {
+    world.faultAt = { step: 3, error: new TinygptError('TRAP', 'unreachable') };
+    await c.start(settings({ steps: 20 }), TEXT);
+    await until(() => world.faultAt === null);
+    await c.recover('unreachable');
+    await until(() => phase() === 'done');
+    expect(world.trainers[1]?.taken).toEqual(all(20));
+  });
+
+  it('begins anew from the same file when it began with one', async () => {
+    world.faultAt = { step: 3, error: new TinygptError('TRAP', 'unreachable') };
+    await c.start(settings({ steps: 20 }), TEXT, new Blob(['a model']));
+    await until(() => world.faultAt === null);
+    await c.recover('unreachable');
+    await until(() => phase() === 'done');
+    expect(world.opened).toBe(2);
+  });
+
+  it('gives up when the engine traps again and again, the save intact', async () => {
+    await c.start(settings({ steps: 1e6 }), TEXT);
+    for (let i = 0; i < 4; i++) await c.recover('unreachable');
+    expect(phase()).toBe('failed');
+    expect(c.state.get().problem).toContain('again and again');
+  });
+
+  it('trains on when there is no room for saves', async () => {
+    store.full = true;
+    world.msPerStep = 1000;
+    await c.start(settings({ steps: 60 }), TEXT);
+    await until(() => phase() === 'done');
+    expect(c.state.get().step).toBe(60);
+    expect(c.state.get().saveProblem).toContain('no room');
+    expect(c.lastSave).not.toBeNull();
+  });
+
+  it('stops at numbers that ran away, with a plain sentence', async () => {
+    world.faultAt = { step: 30, error: new TinygptError('NUMBER', 'loss: want a finite number') };
+    await c.start(settings(), TEXT);
+    await until(() => phase() === 'failed');
+    expect(c.state.get().problem).toContain('lower learning rate');
+  });
+
+  it('shows why a run could not begin', async () => {
+    world.newTrainer = async () => {
+      throw new TinygptError('DATA', 'text: want 65 bytes, have 3');
+    };
+    await c.start(settings(), TEXT);
+    expect(phase()).toBe('failed');
+    expect(c.state.get().problem).toContain('want 65 bytes');
+  });
+
+  it('gives back everything', async () => {
+    await c.start(settings(), TEXT);
+    await until(() => phase() === 'done');
+    await c.start(settings({ steps: 1e6 }), TEXT);
+    await until(() => c.state.get().step > 10);
+    await c.reset();
+    expect(phase()).toBe('idle');
+    expect(world.alive).toBe(0);
+    expect(store.saved).toBeNull();
+  });
+
+  it('asks the core for what the form shows', async () => {
+    await c.start(settings({ lr: 5e-4, patience: 3 }), TEXT);
+    expect(world.trainers[0]?.o).toEqual(trainOptions(settings({ lr: 5e-4, patience: 3 })));
+    await c.reset();
+  });
+});

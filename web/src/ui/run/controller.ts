@@ -1,0 +1,645 @@
+/**
+ * controller.ts - one run from Start to its end: training, samples, saves, recovery.
+ *
+ *     idle -> preparing -> running <-> paused -> idle (reset)
+ *                            |  ^
+ *                            v  | continue
+ *                           done            failed: the last save and the message are kept
+ *
+ * Training goes in chunks of some seconds. Between two chunks the weights stand still: samples are
+ * written there, so that "step 400" is exactly step 400, and there the run is saved. No timer drives
+ * any of it, so a hidden tab trains at full speed.
+ *
+ * The bytes of the last save are kept as a Blob besides the store's copy: a browser without storage
+ * can still recover from a trap, and the person can download them.
+ */
+import type { StepReport } from '../../lib/types';
+import { plainError } from '../files/plain_error';
+import { type Milestone, newMilestones } from '../live/words';
+import { type Verdict, verdict } from '../live/verdict';
+import { paramCount } from '../model/presets';
+import { Store } from '../store';
+import { Curve } from './curve';
+import type { EnginePort, ModelPort, RunStore, TextPort, TrainerPort } from './ports';
+import { gptConfig, type Settings, settingsOfRun, trainOptions } from './settings';
+
+export type Phase = 'idle' | 'preparing' | 'running' | 'paused' | 'done' | 'failed';
+
+export interface Sample {
+  step: number;
+  text: string;
+}
+
+/** The text of a run: it is read again after a trap, so the Blob is kept. */
+export interface RunText {
+  blob: Blob;
+  name: string;
+  /** '' while it is not known. */
+  sha256: string;
+  /** Seed of the story generator, if that made it. */
+  stories?: number;
+}
+
+export interface RunState {
+  phase: Phase;
+  settings: Settings | null;
+  /** The text's name, for showing. */
+  textName: string;
+  step: number;
+  total: number;
+  last: StepReport | null;
+  /** The newest validation and the best one. */
+  val: { step: number; loss: number } | null;
+  best: { step: number; loss: number } | null;
+  /** Smoothed. */
+  loss: number;
+  msPerStep: number;
+  /** Seconds of training so far in this visit. */
+  seconds: number;
+  milestones: readonly Milestone[];
+  samples: readonly Sample[];
+  /** A sample being written at this moment. */
+  writing: Sample | null;
+  verdict: Verdict | null;
+  problem: string;
+  /** The step that this visit began with: 0, or where a saved run went on. */
+  from: number;
+  savedStep: number | null;
+  savedAt: number | null;
+  /** Why saves do not reach the store, in plain words; '' if they do. */
+  saveProblem: string;
+  skipped: number;
+  /** Grows when the curve has new points; at most four times a second. */
+  curveTick: number;
+}
+
+/** What is kept beside a save, as JSON. */
+export interface RunMeta {
+  step: number;
+  total: number;
+  settings: Settings;
+  text: { bytes: number; name: string; sha256: string; stories?: number; kept: boolean };
+  samples: readonly Sample[];
+  milestones: readonly Milestone[];
+  savedAt: number;
+}
+
+export interface RunDeps<M extends ModelPort, T extends TextPort> {
+  engine: () => Promise<EnginePort<M, T>>;
+  store: RunStore;
+  now: () => number;
+  /** Told when the run's model is another one, or has learnt; null when it is gone. */
+  onModel: (model: M | null, state: RunState) => void;
+  /** What a person should hear wherever they are. */
+  tell: (kind: 'info' | 'good' | 'warning' | 'error', text: string) => void;
+  /** The end was reached by itself. */
+  onEnd: (state: RunState) => void;
+}
+
+const IDLE: RunState = {
+  phase: 'idle',
+  settings: null,
+  textName: '',
+  step: 0,
+  total: 0,
+  last: null,
+  val: null,
+  best: null,
+  loss: NaN,
+  msPerStep: NaN,
+  seconds: 0,
+  milestones: [],
+  samples: [],
+  writing: null,
+  verdict: null,
+  problem: '',
+  from: 0,
+  savedStep: null,
+  savedAt: null,
+  saveProblem: '',
+  skipped: 0,
+  curveTick: 0,
+};
+
+/** A chunk of training, and how often a run is saved. */
+const CHUNK_MS = 4000;
+const SAVE_MS = 20_000;
+/** Saving may cost a twentieth of the time. */
+const SAVE_SHARE = 20;
+const SHOW_MS = 250;
+const SAMPLE_TOKENS = 220;
+const MOST_SAMPLES = 60;
+/** A text larger than this is not copied into the browser's storage: its file is asked for. */
+const TEXT_KEPT_BYTES = 512e6;
+const TRAPS = 3;
+
+export class RunController<M extends ModelPort, T extends TextPort> {
+  readonly state = new Store<RunState>(IDLE);
+  curve = new Curve();
+  /** The newest save, for downloading when the store is full, and for recovery. */
+  lastSave: Blob | null = null;
+
+  readonly #deps: RunDeps<M, T>;
+  #trainer: TrainerPort<M> | null = null;
+  #model: M | null = null;
+  #text: T | null = null;
+  #source: RunText | null = null;
+  /** The model file that the run began with, if it was one. */
+  #base: Blob | null = null;
+  #textKept = false;
+  #storing = false;
+  #abort: AbortController | null = null;
+  #loop: Promise<void> | null = null;
+  #saving: Promise<void> | null = null;
+  #nextSave = 0;
+  #shownAt = 0;
+  #traps = 0;
+  #shown: RunState = IDLE;
+
+  constructor(deps: RunDeps<M, T>) {
+    this.#deps = deps;
+  }
+
+  /** Whether saves reach the store; the page says so after opening it. */
+  storing(yes: boolean): void {
+    this.#storing = yes;
+  }
+
+  get busy(): boolean {
+    const { phase } = this.state.get();
+    return phase === 'running' || phase === 'preparing';
+  }
+
+  /** The open run's trainer, for saving it in other layouts; null when there is none. */
+  get trainer(): TrainerPort<M> | null {
+    return this.#trainer;
+  }
+
+  get text(): RunText | null {
+    return this.#source;
+  }
+
+  /** The text's SHA-256 often comes only after the run has begun. */
+  setFingerprint(blob: Blob, sha256: string): void {
+    if (this.#source?.blob === blob) this.#source = { ...this.#source, sha256 };
+  }
+
+  /** A new run. `base` is a model file to go on from, with its own size; null: fresh weights. */
+  async start(settings: Settings, text: RunText, base: Blob | null = null): Promise<void> {
+    this.#base = base;
+    await this.#begin(settings, text, async (engine, held) => {
+      this.#model = await this.#fresh(engine, settings);
+      return engine.newTrainer(this.#model, held, trainOptions(settings));
+    });
+  }
+
+  #fresh(engine: EnginePort<M, T>, settings: Settings): Promise<M> {
+    if (this.#base) return engine.openModel(this.#base);
+    return engine.newModel(gptConfig(settings), settings.seed);
+  }
+
+  /** The very run of a save goes on. `total`, if not 0, is its new number of steps. */
+  async resume(run: Blob, text: RunText, meta: Partial<RunMeta> = {}, total = 0): Promise<void> {
+    const before = meta.settings ?? null;
+    await this.#begin(before, text, (engine, held) => engine.openTrainer(run, held, total), run);
+    const { phase } = this.state.get();
+    if (phase === 'failed') return;
+    this.#patch({ samples: meta.samples ?? [], milestones: meta.milestones ?? [] }, true);
+  }
+
+  async #begin(
+    settings: Settings | null,
+    text: RunText,
+    make: (engine: EnginePort<M, T>, held: T) => Promise<TrainerPort<M>>,
+    run: Blob | null = null,
+  ): Promise<void> {
+    await this.#close();
+    this.#source = text;
+    this.#textKept = false;
+    this.#traps = 0;
+    this.lastSave = run;
+    this.curve = new Curve();
+    this.#shown = { ...IDLE, phase: 'preparing', settings, textName: text.name };
+    this.#show();
+    try {
+      const engine = await this.#deps.engine();
+      this.#text = await engine.text(text.blob);
+      this.#trainer = await make(engine, this.#text);
+      await this.#adopt(settings);
+    } catch (e) {
+      await this.#fail(e);
+      return;
+    }
+    this.#go();
+    void this.#keepText(text);
+  }
+
+  /** Reads everything that the page shows from a trainer that was just made or opened. */
+  async #adopt(settings: Settings | null): Promise<void> {
+    const trainer = this.#trainer;
+    if (!trainer) return;
+    const [step, options, info, history] = await Promise.all([
+      trainer.done(),
+      trainer.options(),
+      trainer.model.info(),
+      trainer.history(),
+    ]);
+    this.curve = Curve.of(history);
+    const checks = this.curve.checks();
+    const best = checks.reduce<RunState['best']>(
+      (b, c) => (b === null || c.loss < b.loss ? c : b),
+      null,
+    );
+    const known = settingsOfRun(info.config, options);
+    this.#patch(
+      {
+        settings: settings
+          ? { ...known, size: settings.size, sampleEvery: settings.sampleEvery }
+          : known,
+        step,
+        total: options.steps,
+        from: step,
+        loss: this.curve.smoothed,
+        val: checks.at(-1) ?? null,
+        best,
+        curveTick: this.#shown.curveTick + 1,
+      },
+      true,
+    );
+    this.#deps.onModel(trainer.model, this.state.get());
+  }
+
+  /** Running again after pause(), or after the end with more steps. */
+  async unpause(moreSteps = 0): Promise<void> {
+    const { phase } = this.state.get();
+    if (!this.#trainer || (phase !== 'paused' && phase !== 'done')) return;
+    try {
+      if (moreSteps > 0) {
+        const total =
+          Math.max(this.#shown.step, phase === 'done' ? this.#shown.step : this.#shown.total) +
+          moreSteps;
+        await this.#trainer.setSteps(total);
+        this.#patch({ total });
+      }
+    } catch (e) {
+      await this.#fail(e);
+      return;
+    }
+    this.#go();
+  }
+
+  /** Stands still within 100 ms, and saves. */
+  async pause(): Promise<void> {
+    if (this.state.get().phase !== 'running') return;
+    this.#abort?.abort();
+    await this.#loop;
+    if (this.#shown.phase !== 'running') return;
+    this.#patch({ phase: 'paused' }, true);
+    await this.save();
+  }
+
+  /** Ends the run here, with a verdict; it can still be continued. */
+  async stop(): Promise<void> {
+    const { phase } = this.state.get();
+    if (phase !== 'running' && phase !== 'paused') return;
+    this.#abort?.abort();
+    await this.#loop;
+    if (this.#shown.phase === 'failed' || this.#shown.phase === 'done') return;
+    await this.#end(false);
+  }
+
+  /** Puts the run away: another model takes its place. Its save stays in the store. */
+  async leave(): Promise<void> {
+    if (this.state.get().phase === 'idle') return;
+    if (this.state.get().phase !== 'failed') await this.save();
+    await this.#close();
+    this.lastSave = null;
+    this.#source = null;
+    this.curve = new Curve();
+    this.#shown = IDLE;
+    this.#show();
+  }
+
+  /** Forgets the run, in memory and in the store. */
+  async reset(): Promise<void> {
+    await this.#close();
+    this.lastSave = null;
+    this.#source = null;
+    this.curve = new Curve();
+    this.#shown = IDLE;
+    this.#show();
+    if (this.#storing) {
+      try {
+        await this.#deps.store.clear();
+      } catch (e) {
+        this.#deps.tell('warning', `The saved run could not be removed. ${plainError(e)}`);
+      }
+    }
+  }
+
+  /** The module trapped and is new: everything in it is gone, the last save is not. */
+  async recover(reason: string): Promise<void> {
+    const { phase } = this.state.get();
+    // A trap while a run is being made fails that making, with a message of its own.
+    if (phase === 'idle' || phase === 'failed' || phase === 'preparing') return;
+    this.#abort?.abort();
+    await this.#loop;
+    this.#trainer = null;
+    this.#model = null;
+    this.#text = null;
+    this.#deps.onModel(null, this.state.get());
+    const text = this.#source;
+    const why = reason.replace(/\.$/, '');
+    if (!text || ++this.#traps > TRAPS) {
+      await this.#fail(
+        new Error(`The engine failed again and again (${why}). The last save is safe.`),
+      );
+      return;
+    }
+    const going = phase === 'running';
+    const { settings } = this.#shown;
+    try {
+      const engine = await this.#deps.engine();
+      this.#text = await engine.text(text.blob);
+      if (this.lastSave) {
+        this.#trainer = await engine.openTrainer(this.lastSave, this.#text, this.#shown.total);
+      } else {
+        if (!settings) throw new Error(`The engine failed before the first save (${why}).`);
+        this.#model = await this.#fresh(engine, settings);
+        this.#trainer = await engine.newTrainer(this.#model, this.#text, trainOptions(settings));
+      }
+      await this.#adopt(settings);
+    } catch (e) {
+      await this.#fail(e);
+      return;
+    }
+    this.#deps.tell(
+      'warning',
+      `The engine stopped unexpectedly (${why}). It was started anew, and the run goes on from step ${this.#shown.step}, its last save.`,
+    );
+    if (going) this.#go();
+    else this.#patch({ phase: phase === 'done' ? 'done' : 'paused' }, true);
+  }
+
+  // ---------------------------------------------------------------------------------- the loop
+
+  #go(): void {
+    this.#abort = new AbortController();
+    this.#nextSave = this.#deps.now() + SAVE_MS;
+    this.#patch({ phase: 'running', verdict: null, problem: '' }, true);
+    this.#loop = this.#work(this.#abort.signal);
+  }
+
+  async #work(signal: AbortSignal): Promise<void> {
+    try {
+      while (!signal.aborted && this.#trainer) {
+        const every = this.#sampleEvery();
+        if (this.#sampleDue(every)) await this.#sample(signal);
+        if (signal.aborted) break;
+        const before = this.#shown.step;
+        const over = await this.#chunk(this.#trainer, every, signal);
+        if (signal.aborted) break;
+        if (over || this.#shown.step === before) {
+          await this.#end(true);
+          return;
+        }
+        if (this.#deps.now() >= this.#nextSave) await this.save();
+      }
+    } catch (e) {
+      // A trap is answered by recover(), which waits for this loop to end.
+      if (isTrap(e) || signal.aborted) return;
+      await this.#fail(e);
+    }
+  }
+
+  /** Some seconds of training, at most to the next sample. True when the run is over. */
+  async #chunk(trainer: TrainerPort<M>, every: number, signal: AbortSignal): Promise<boolean> {
+    const { step, total, msPerStep } = this.#shown;
+    const fit = Number.isFinite(msPerStep) ? Math.max(1, Math.floor(CHUNK_MS / msPerStep)) : 8;
+    const n = Math.min(fit, total - step, every - (step % every));
+    let over = false;
+    if (n > 0) {
+      for await (const r of trainer.steps(n, { signal })) {
+        this.#take(r);
+        over ||= r.earlyStop;
+      }
+      // Stopping may leave finished steps unreported; the trainer knows of them.
+      if (signal.aborted) await this.#catchUp(trainer);
+    }
+    return over || this.#shown.step >= this.#shown.total;
+  }
+
+  async #catchUp(trainer: TrainerPort<M>): Promise<void> {
+    const done = await trainer.done();
+    if (done <= this.#shown.step) return;
+    const missing = (await trainer.history()).filter((h) => h.step > this.#shown.step);
+    for (const h of missing) this.curve.addPoint(h);
+    this.#patch(
+      { step: done, loss: this.curve.smoothed, curveTick: this.#shown.curveTick + 1 },
+      true,
+    );
+  }
+
+  #take(r: StepReport): void {
+    const s = this.#shown;
+    this.curve.add(r);
+    const val = Number.isFinite(r.valLoss) ? { step: r.step, loss: r.valLoss } : s.val;
+    const best = r.valIsBest && val ? val : s.best;
+    const fresh = newMilestones(s.milestones, {
+      step: r.step,
+      loss: this.curve.smoothed,
+      checks: this.curve.checksIfNew(),
+    });
+    const ms = Number.isFinite(s.msPerStep) ? s.msPerStep + (r.ms - s.msPerStep) / 10 : r.ms;
+    this.#patch({
+      step: r.step,
+      last: r,
+      val,
+      best,
+      loss: this.curve.smoothed,
+      msPerStep: ms,
+      seconds: s.seconds + r.ms / 1000,
+      skipped: s.skipped + (r.skipped ? 1 : 0),
+      curveTick: s.curveTick + 1,
+      ...(fresh.length > 0 ? { milestones: [...s.milestones, ...fresh] } : {}),
+    });
+  }
+
+  // --------------------------------------------------------------------------------- samples
+
+  #sampleEvery(): number {
+    const { settings, total } = this.#shown;
+    if (settings && settings.sampleEvery > 0) return settings.sampleEvery;
+    return Math.max(10, Math.round(total / 12 / 10) * 10);
+  }
+
+  #sampleDue(every: number): boolean {
+    const { step, samples } = this.#shown;
+    return step % every === 0 && samples.at(-1)?.step !== step;
+  }
+
+  async #sample(signal: AbortSignal): Promise<void> {
+    const trainer = this.#trainer;
+    if (!trainer) return;
+    const { step } = this.#shown;
+    const session = await trainer.model.session();
+    let text = '';
+    try {
+      const pieces = session.generate('', {
+        tokens: SAMPLE_TOKENS,
+        temperature: 0.8,
+        topP: 0.95,
+        seed: step,
+        signal,
+      });
+      // The numbers are not asked for; a stop must not leave an unheard rejection.
+      pieces.stats.catch(() => {});
+      for await (const p of pieces) {
+        text += p.text;
+        this.#patch({ writing: { step, text } });
+      }
+    } finally {
+      session.free();
+    }
+    const samples = [...this.#shown.samples, { step, text }].slice(-MOST_SAMPLES);
+    this.#patch(signal.aborted ? { writing: null } : { writing: null, samples }, true);
+  }
+
+  // ----------------------------------------------------------------------------------- saves
+
+  /** Saves now; a save under way is waited for instead. Never throws: what failed is shown. */
+  save(): Promise<void> {
+    this.#saving ??= this.#save().finally(() => {
+      this.#saving = null;
+    });
+    return this.#saving;
+  }
+
+  async #save(): Promise<void> {
+    const trainer = this.#trainer;
+    const { settings } = this.#shown;
+    if (!trainer || !settings || !this.#source) return;
+    const began = this.#deps.now();
+    try {
+      const step = await trainer.done();
+      const run = await trainer.save('run');
+      this.lastSave = new Blob([run as Uint8Array<ArrayBuffer>]);
+      if (this.#storing) await this.#deps.store.save(run, this.#meta(step, settings, this.#source));
+      this.#patch({ savedStep: step, savedAt: this.#deps.now(), saveProblem: '' }, true);
+    } catch (e) {
+      if (isTrap(e) || !this.#trainer) return;
+      this.#patch({ saveProblem: plainSaveProblem(e) }, true);
+      this.#deps.tell('warning', `${plainSaveProblem(e)} Training goes on.`);
+    }
+    const took = this.#deps.now() - began;
+    this.#nextSave = this.#deps.now() + Math.max(SAVE_MS, took * SAVE_SHARE);
+  }
+
+  #meta(step: number, settings: Settings, text: RunText): RunMeta {
+    const { total, samples, milestones } = this.#shown;
+    const { name, sha256 } = text;
+    return {
+      step,
+      total,
+      settings,
+      text: {
+        bytes: text.blob.size,
+        name,
+        sha256,
+        kept: this.#textKept,
+        ...(text.stories === undefined ? {} : { stories: text.stories }),
+      },
+      samples: samples.slice(-24),
+      milestones,
+      savedAt: this.#deps.now(),
+    };
+  }
+
+  async #keepText(text: RunText): Promise<void> {
+    if (!this.#storing || text.blob.size > TEXT_KEPT_BYTES) return;
+    try {
+      await this.#deps.store.saveText(text.blob);
+      if (this.#source?.blob === text.blob) this.#textKept = true;
+    } catch {
+      // The run can be continued with the same text given again; the offer says so.
+    }
+  }
+
+  // ------------------------------------------------------------------------------------ ends
+
+  async #end(byItself: boolean): Promise<void> {
+    const s = this.#shown;
+    if (!s.settings || !this.#source) return;
+    if (byItself && this.#abort) await this.#sample(this.#abort.signal);
+    const { batch, accum, ctx, valFraction } = s.settings;
+    const trainBytes = this.#source.blob.size * (1 - valFraction);
+    this.#patch(
+      {
+        phase: 'done',
+        verdict: verdict({
+          size: s.settings.size,
+          params: paramCount(s.settings),
+          steps: this.#shown.step,
+          total: this.#shown.total,
+          trainBytes,
+          epochs: (this.#shown.step * batch * accum * ctx) / Math.max(1, trainBytes),
+          loss: this.#shown.loss,
+          checks: this.curve.checks(),
+        }),
+      },
+      true,
+    );
+    await this.save();
+    if (byItself) this.#deps.onEnd(this.state.get());
+  }
+
+  async #fail(e: unknown): Promise<void> {
+    this.#patch({ phase: 'failed', problem: plainError(e), writing: null }, true);
+  }
+
+  /** Ends whatever runs and gives everything back. */
+  async #close(): Promise<void> {
+    this.#abort?.abort();
+    await this.#loop;
+    await this.#saving;
+    this.#loop = null;
+    this.#abort = null;
+    if (this.#trainer) this.#deps.onModel(null, this.state.get());
+    const opened = this.#trainer?.model;
+    this.#trainer?.free();
+    if (opened && opened !== this.#model) opened.free();
+    this.#model?.free();
+    this.#text?.free();
+    this.#trainer = null;
+    this.#model = null;
+    this.#text = null;
+  }
+
+  // ----------------------------------------------------------------------------------- state
+
+  /** Changes what is true; what is shown follows four times a second, or at once. */
+  #patch(fields: Partial<RunState>, atOnce = false): void {
+    this.#shown = { ...this.#shown, ...fields };
+    const now = this.#deps.now();
+    if (!atOnce && now - this.#shownAt < SHOW_MS) return;
+    this.#shownAt = now;
+    this.#show();
+    const model = this.#trainer?.model;
+    if (model) this.#deps.onModel(model, this.#shown);
+  }
+
+  #show(): void {
+    this.state.set(this.#shown);
+  }
+}
+
+function isTrap(e: unknown): boolean {
+  return e instanceof Error && 'code' in e && e.code === 'TRAP';
+}
+
+function plainSaveProblem(e: unknown): string {
+  if (e instanceof Error && /quota/i.test(e.name)) {
+    return 'The browser has no room left for saving this run. Download it under Files to keep it.';
+  }
+  return `The run could not be saved in the browser. ${plainError(e)} Download it under Files to keep it.`;
+}

@@ -1,0 +1,69 @@
+/**
+ * ports.ts - what the run controller needs from the engine and from the store of runs, and nothing
+ * more. The package's classes fit as they are; so does anything a test makes up.
+ */
+import type {
+  FileKind,
+  FileSource,
+  GenerateStats,
+  GptConfig,
+  HistoryPoint,
+  ModelInfo,
+  Piece,
+  SampleOptions,
+  StepReport,
+  TextSource,
+  TrainOptions,
+} from '../../lib/types';
+
+export interface TextPort {
+  readonly bytes: number;
+  free(): void;
+}
+
+export interface SessionPort {
+  generate(
+    prompt: string,
+    o: Partial<SampleOptions> & { tokens: number; signal?: AbortSignal },
+  ): AsyncIterable<Piece> & { stats: Promise<GenerateStats> };
+  free(): void;
+}
+
+export interface ModelPort {
+  info(): Promise<ModelInfo>;
+  session(ctx?: number): Promise<SessionPort>;
+  free(): void;
+}
+
+export interface TrainerPort<M extends ModelPort> {
+  readonly model: M;
+  steps(n?: number, o?: { signal?: AbortSignal }): AsyncIterable<StepReport>;
+  done(): Promise<number>;
+  options(): Promise<TrainOptions>;
+  setSteps(total: number): Promise<void>;
+  history(): Promise<HistoryPoint[]>;
+  save(kind?: FileKind): Promise<Uint8Array>;
+  saveBest(): Promise<Uint8Array>;
+  free(): void;
+}
+
+/** T is the engine's own kind of text: an engine takes only what it made. */
+export interface EnginePort<M extends ModelPort, T extends TextPort> {
+  text(source: TextSource): Promise<T>;
+  newModel(c: GptConfig, seed?: number): Promise<M>;
+  openModel(f: FileSource): Promise<M>;
+  newTrainer(m: M, t: T, o?: Partial<TrainOptions>): Promise<TrainerPort<M>>;
+  openTrainer(f: FileSource, t: T, steps?: number): Promise<TrainerPort<M>>;
+}
+
+/** Where a run survives the tab. Saving throws an error named QuotaError when there is no room. */
+export interface RunStore {
+  /** What the last load() found damaged, in a sentence; '' if nothing. */
+  readonly notice: string;
+  open(): Promise<{ status: 'ok' | 'locked' | 'unavailable'; reason?: string }>;
+  save(run: Uint8Array, meta: object): Promise<void>;
+  load(): Promise<{ run: Uint8Array; meta: object } | null>;
+  saveText(text: Blob): Promise<void>;
+  loadText(): Promise<Blob | null>;
+  clear(): Promise<void>;
+}

@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest';
+import { findSize, SIZES } from '../model/presets';
+import {
+  defaultSettings,
+  FIELDS,
+  gptConfig,
+  settingsOfRun,
+  settingsOfSize,
+  settingsProblem,
+  trainOptions,
+  withField,
+  withSize,
+} from './settings';
+
+describe('settings', () => {
+  it('suit every preset', () => {
+    for (const size of SIZES) expect(settingsProblem(settingsOfSize(size)), size.name).toBe('');
+  });
+
+  it('turn into a custom size when the shape is changed, and keep what is taste', () => {
+    const s = { ...defaultSettings(), seed: 7 };
+    expect(withField(s, 'lr', 1e-3).size).toBe('small');
+    const wide = withField(s, 'width', 100);
+    expect(wide.size).toBe('custom');
+    expect(wide.width % wide.heads).toBe(0);
+    const large = findSize('large');
+    if (!large) throw new Error('no large');
+    expect(withSize(s, large)).toMatchObject({ seed: 7, size: 'large', steps: 600, batch: 12 });
+  });
+
+  it('never warm up for longer than they run', () => {
+    expect(withField(defaultSettings(), 'steps', 10).warmup).toBe(10);
+  });
+
+  it('name what does not fit', () => {
+    expect(settingsProblem({ ...defaultSettings(), heads: 5 })).toContain('multiple');
+    expect(settingsProblem({ ...defaultSettings(), batch: 0 })).toContain('Batch');
+    expect(settingsProblem({ ...defaultSettings(), steps: 1.5 })).toContain('Steps');
+    expect(settingsProblem({ ...defaultSettings(), lr: NaN })).toContain('Learning rate');
+  });
+
+  it('come back from a run with the name of their size', () => {
+    const s = { ...defaultSettings(), steps: 321, lr: 2e-3 };
+    const all = { ...trainOptions(s), beta1: 0.9, beta2: 0.95, eps: 1e-8, skipBadSteps: false };
+    const back = settingsOfRun(gptConfig(s), all as Parameters<typeof settingsOfRun>[1]);
+    expect(back).toEqual(s);
+  });
+
+  it('have a field for every number', () => {
+    const numbers = Object.entries(defaultSettings()).filter(([, v]) => typeof v === 'number');
+    expect(new Set(FIELDS.map((f) => f.key))).toEqual(new Set(numbers.map(([key]) => key)));
+  });
+});

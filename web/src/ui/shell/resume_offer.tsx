@@ -1,0 +1,53 @@
+/** resume_offer.tsx - what an earlier visit left behind, and what became of saving. */
+import { Button } from '../parts/button';
+import { Notice } from '../parts/notice';
+import { count } from '../format';
+import { acceptOffer, declineOffer, keeping, offer } from '../state/run';
+import { useStore } from '../store';
+
+export function ResumeOffer() {
+  const o = useStore(offer);
+  const kept = useStore(keeping);
+  if (kept.status === 'locked') {
+    return (
+      <div class="messages">
+        <Notice kind="info">
+          <p>
+            tinygpt is open in another tab, which keeps its run in this browser. You can train here,
+            too, but this tab's run is not saved by itself: download it under Files.
+          </p>
+        </Notice>
+      </div>
+    );
+  }
+  if (!o) return null;
+  const { meta } = o;
+  return (
+    <section class="messages" aria-label="A saved run">
+      <Notice kind="good">
+        <p>
+          <strong>
+            Continue your run at step {count(meta.step)} of {count(meta.total)}?
+          </strong>{' '}
+          {meta.settings.size === 'custom' ? 'A model' : `A ${meta.settings.size} model`} learning “
+          {meta.text.name}”, saved {ago(meta.savedAt)}. It goes on exactly where it was.
+        </p>
+        <div class="row">
+          <Button kind="primary" icon="play" onClick={() => void acceptOffer()}>
+            Continue at step {count(meta.step)}
+          </Button>
+          <Button kind="plain" onClick={() => void declineOffer()}>
+            Delete it
+          </Button>
+        </div>
+      </Notice>
+    </section>
+  );
+}
+
+function ago(at: number): string {
+  const minutes = Math.round((Date.now() - at) / 60_000);
+  if (minutes < 1) return 'just now';
+  if (minutes < 60) return minutes === 1 ? 'a minute ago' : `${minutes} minutes ago`;
+  return new Date(at).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
+}

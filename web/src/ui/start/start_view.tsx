@@ -1,0 +1,114 @@
+/**
+ * start_view.tsx - the whole way on one page: a text that is already there, a size that suits this
+ * machine, one button. Everything else is a link away.
+ */
+import { Button } from '../parts/button';
+import { Card } from '../parts/card';
+import { Advice } from '../model/forecast_card';
+import { SizePicker } from '../model/size_picker';
+import { paramCount } from '../model/presets';
+import { count, duration, loss, roughCount } from '../format';
+import { RunButtons, StartButton } from '../run/run_buttons';
+import { forecast } from '../state/forecast';
+import { openView, settings } from '../state/route';
+import { useRun } from '../state/run';
+import { useStore } from '../store';
+import { TextBox } from '../text/text_box';
+import { WantedText } from '../text/wanted_text';
+import { Bar } from '../parts/stat';
+import './start.css';
+
+export default function StartView() {
+  const phase = useRun((s) => s.phase);
+  return (
+    <div class="stack">
+      <WantedText />
+      <div class="columns">
+        <Card title="Text" class="start-text">
+          <TextBox rows={13} />
+        </Card>
+        <div class="stack">
+          <Card title="Model">
+            <SizePicker few />
+            <Summary />
+            {phase === 'idle' || phase === 'preparing' ? (
+              <div class="start-go">
+                <StartButton big />
+              </div>
+            ) : (
+              <RunNow />
+            )}
+            <div class="row start-more">
+              <Button kind="plain" onClick={() => openView('model')}>
+                Other sizes
+              </Button>
+              <Button kind="plain" onClick={() => openView('run')}>
+                All settings
+              </Button>
+            </div>
+          </Card>
+        </div>
+      </div>
+      <Explain />
+    </div>
+  );
+}
+
+function Summary() {
+  const s = useStore(settings);
+  const { value } = useStore(forecast);
+  const time = value && value.seconds > 0 ? `, ${duration(value.seconds)} on this machine` : '';
+  return (
+    <>
+      <p class="start-summary">
+        {roughCount(paramCount(s))} parameters, {count(s.steps)} steps{time}.
+      </p>
+      {value && <Advice lines={value.advice.slice(0, 2)} />}
+    </>
+  );
+}
+
+/** Instead of Start, while there is a run. */
+function RunNow() {
+  const s = useRun();
+  return (
+    <div class="stack-tight">
+      <Bar label="Share of the steps that are done" share={s.total > 0 ? s.step / s.total : 0} />
+      <p class="small muted number">
+        Step {count(s.step)} of {count(s.total)}, loss {loss(s.loss)}
+      </p>
+      <Button kind="primary" icon="pulse" wide onClick={() => openView('live')}>
+        Watch it
+      </Button>
+      <RunButtons />
+    </div>
+  );
+}
+
+function Explain() {
+  return (
+    <ol class="start-explain" aria-label="What happens">
+      <li>
+        <h3>It reads</h3>
+        <p>
+          Again and again it gets a few passages of your text, and guesses each next character from
+          those before.
+        </p>
+      </li>
+      <li>
+        <h3>It is corrected</h3>
+        <p>
+          Each wrong guess moves its parameters a little. The loss, which is its surprise, falls.
+          You see that live.
+        </p>
+      </li>
+      <li>
+        <h3>It writes</h3>
+        <p>
+          Guessing one character after the other, it writes text of its own: noise at first, then
+          words, then sentences.
+        </p>
+      </li>
+    </ol>
+  );
+}

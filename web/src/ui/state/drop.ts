@@ -1,0 +1,27 @@
+/**
+ * drop.ts - files dropped anywhere on the page: a model is opened under Files, anything else is the
+ * text. Without this a browser would leave the page, and the run, to show the file.
+ */
+import { isModelName } from '../files/model_file';
+import { openModelFile } from './files';
+import { openView, view } from './route';
+import { takeFiles } from './text';
+
+export function startDrop(): void {
+  window.addEventListener('dragover', (e) => {
+    if (e.dataTransfer?.types.includes('Files')) e.preventDefault();
+  });
+  window.addEventListener('drop', (e) => {
+    const files = [...(e.dataTransfer?.files ?? [])];
+    if (files.length === 0) return;
+    e.preventDefault();
+    const model = files.find((f) => isModelName(f.name));
+    if (model) {
+      openView('files');
+      void openModelFile(model);
+      return;
+    }
+    if (view.get() !== 'start' && view.get() !== 'text') openView('text');
+    void takeFiles(files);
+  });
+}

@@ -1,0 +1,100 @@
+/**
+ * forecast.ts - what a run with the settings and text in hand would need, and how long each preset
+ * would take. The engine answers in some milliseconds; it is asked when the person has stopped
+ * typing, and an answer that came too late is dropped.
+ */
+import type { Forecast } from '../../lib/types';
+import { whenEngine } from '../engine';
+import { plainError } from '../files/plain_error';
+import { SIZES } from '../model/presets';
+import {
+  gptConfig,
+  settingsOfSize,
+  settingsProblem,
+  trainOptions,
+  withSize,
+} from '../run/settings';
+import { Store } from '../store';
+import { settings, sizeChosen } from './route';
+import { runState } from './run';
+import { engineText, textState } from './text';
+
+export interface ForecastState {
+  value: Forecast | null;
+  problem: string;
+}
+
+export const forecast = new Store<ForecastState>({ value: null, problem: '' });
+/** Seconds of each preset's own run on this machine, as far as known. */
+export const sizeSeconds = new Store<Readonly<Record<string, number>>>({});
+
+let asked = 0;
+
+async function ask(): Promise<void> {
+  const mine = ++asked;
+  const s = settings.get();
+  const problem = settingsProblem(s);
+  if (problem) {
+    forecast.set({ value: null, problem });
+    return;
+  }
+  try {
+    const engine = await whenEngine();
+    const text = await engineText();
+    const value = await engine.forecast(gptConfig(s), trainOptions(s), text ?? undefined);
+    if (mine === asked) forecast.set({ value, problem: '' });
+  } catch (e) {
+    if (mine === asked) forecast.set({ value: null, problem: plainError(e) });
+  }
+}
+
+/** Longest run that the page proposes by itself. */
+const PATIENCE_S = 150;
+
+/** The largest of the first four sizes that is done soon, unless somebody has chosen already. */
+async function chooseSize(): Promise<void> {
+  const engine = await whenEngine();
+  let best = SIZES[0];
+  for (const size of SIZES.slice(0, 4)) {
+    const s = settingsOfSize(size);
+    const f = await engine.forecast(gptConfig(s), trainOptions(s));
+    sizeSeconds.set({ ...sizeSeconds.get(), [size.name]: f.seconds });
+    const fits = f.memoryAvailableBytes === 0 || f.memoryBytes < f.memoryAvailableBytes / 2;
+    if (f.seconds > 0 && f.seconds <= PATIENCE_S && fits) best = size;
+  }
+  if (best && !sizeChosen.get() && runState().phase === 'idle') {
+    settings.set(withSize(settings.get(), best));
+  }
+}
+
+/** The other sizes' times, for the Model view; each is asked for once. */
+export async function forecastSizes(): Promise<void> {
+  const engine = await whenEngine();
+  for (const size of SIZES) {
+    if (sizeSeconds.get()[size.name] !== undefined) continue;
+    const s = settingsOfSize(size);
+    try {
+      const f = await engine.forecast(gptConfig(s), trainOptions(s));
+      sizeSeconds.set({ ...sizeSeconds.get(), [size.name]: f.seconds });
+    } catch {
+      // No memory for it: the card shows no time, and choosing it shows the reason.
+      sizeSeconds.set({ ...sizeSeconds.get(), [size.name]: NaN });
+    }
+  }
+}
+
+export function startForecast(): void {
+  let timer = 0;
+  const soon = () => {
+    clearTimeout(timer);
+    timer = window.setTimeout(() => void ask(), 150);
+  };
+  settings.subscribe(soon);
+  let blob: Blob | null = null;
+  textState.subscribe((t) => {
+    if (t.blob === blob) return;
+    blob = t.blob;
+    soon();
+  });
+  chooseSize().then(soon, soon);
+}

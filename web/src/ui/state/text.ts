@@ -1,0 +1,316 @@
+/**
+ * text.ts - the text in hand. It is a Blob from wherever it came: a file of 3 GB is never read into
+ * memory, only looked at in pieces by the engine. What the page shows of it (a preview, encoding,
+ * lint, SHA-256) is found out in the background; whatever is overtaken by a newer text is dropped.
+ */
+import type { Text } from '../../lib/index';
+import type { LintFinding } from '../../lib/types';
+import { engineState, onRebuilt, whenEngine } from '../engine';
+import { plainError } from '../files/plain_error';
+import type { RunText } from '../run/controller';
+import { Store } from '../store';
+import { cleanAddress, fetchText } from '../text/fetch_text';
+import {
+  containerOf,
+  type Encoding,
+  encodingOf,
+  looksLikeHtml,
+  previewOf,
+  SNIFF_BYTES,
+} from '../text/sniff';
+import { notify } from './notices';
+import { settings, textRef, wantedText } from './route';
+
+export type Origin =
+  | { kind: 'stories'; seed: number; bytes: number }
+  | { kind: 'typed' }
+  | { kind: 'files'; names: readonly string[] }
+  | { kind: 'url'; url: string }
+  | { kind: 'saved'; name: string };
+
+export interface TextState {
+  status: 'empty' | 'loading' | 'ready' | 'failed';
+  blob: Blob | null;
+  origin: Origin;
+  /** The beginning, for showing. */
+  preview: string;
+  encoding: Encoding | null;
+  findings: readonly LintFinding[] | null;
+  sha256: string;
+  hashing: boolean;
+  /** Why it could not be had, in plain words. */
+  problem: string;
+  /** 0..1 of a download, or null. */
+  progress: number | null;
+}
+
+export const STORIES_BYTES = 1_000_000;
+export const STORIES_SEED = 42;
+/** A typed text up to here is edited in place; above, it is shown by its beginning. */
+export const EDITABLE_CHARS = 200_000;
+export const PREVIEW_CHARS = 6000;
+/** Larger texts get their SHA-256 on request: it means reading all of them. */
+const HASHED_BYTES = 256e6;
+
+export const textState = new Store<TextState>({
+  status: 'loading',
+  blob: null,
+  origin: { kind: 'stories', seed: STORIES_SEED, bytes: STORIES_BYTES },
+  preview: '',
+  encoding: null,
+  findings: null,
+  sha256: '',
+  hashing: false,
+  problem: '',
+  progress: null,
+});
+
+/** Counts texts: an answer for an older one is dropped. */
+let turn = 0;
+let held: { blob: Blob; generation: number; text: Promise<Text> } | null = null;
+
+/** The engine's object for the text in hand, made once for each text and engine. */
+export function engineText(): Promise<Text | null> {
+  const { blob } = textState.get();
+  if (!blob) return Promise.resolve(null);
+  const { generation } = engineState.get();
+  if (held && held.blob === blob && held.generation === generation) return held.text;
+  held?.text.then((t) => t.free()).catch(() => {});
+  const text = whenEngine().then((engine) => engine.text(blob));
+  held = { blob, generation, text };
+  text.catch(() => {
+    if (held?.text === text) held = null;
+  });
+  return text;
+}
+
+/** The text in hand, with its name, stays until the new one is there: that may fail. */
+function loading(): number {
+  textState.patch({ status: 'loading', problem: '', progress: null });
+  return ++turn;
+}
+
+function failed(mine: number, problem: string): void {
+  if (mine !== turn) return;
+  const { blob } = textState.get();
+  textState.patch({ status: blob ? 'ready' : 'failed', problem, progress: null });
+}
+
+/** Takes a Blob as the text in hand. */
+async function take(mine: number, blob: Blob, origin: Origin): Promise<void> {
+  const head = new Uint8Array(await blob.slice(0, SNIFF_BYTES).arrayBuffer());
+  if (mine !== turn) return;
+  const encoding = encodingOf(head);
+  textState.set({
+    status: blob.size === 0 ? 'empty' : 'ready',
+    blob: blob.size === 0 ? null : blob,
+    origin,
+    preview: previewOf(head.subarray(0, PREVIEW_CHARS * 2), encoding).slice(0, PREVIEW_CHARS),
+    encoding,
+    findings: null,
+    sha256: '',
+    hashing: false,
+    problem: '',
+    progress: null,
+  });
+  if (blob.size === 0) textRef.set(null);
+  else await examine(mine);
+}
+
+async function examine(mine: number): Promise<void> {
+  const { blob } = textState.get();
+  textRef.set(null);
+  await lint(mine);
+  if (blob && blob.size <= HASHED_BYTES) await fingerprint();
+}
+
+async function lint(mine: number): Promise<void> {
+  try {
+    const engine = await whenEngine();
+    const text = await engineText();
+    if (!text || mine !== turn) return;
+    const { ctx, valFraction } = settings.get();
+    const findings = await engine.lint(text, ctx, valFraction);
+    if (mine === turn) textState.patch({ findings });
+  } catch (e) {
+    if (mine === turn) textState.patch({ problem: plainError(e) });
+  }
+}
+
+/** The SHA-256 of the text in hand, by which a link knows it again. */
+export async function fingerprint(): Promise<void> {
+  const mine = turn;
+  if (textState.get().sha256 !== '' || textState.get().hashing) return;
+  textState.patch({ hashing: true });
+  try {
+    const text = await engineText();
+    const sha256 = text ? await text.sha256() : '';
+    if (mine !== turn) return;
+    textState.patch({ sha256, hashing: false });
+    recognise();
+  } catch (e) {
+    if (mine === turn) textState.patch({ hashing: false, problem: plainError(e) });
+  }
+}
+
+/** Tells the address about the text, and the person whether it is the one that a link asks for. */
+function recognise(): void {
+  const { blob, sha256, origin } = textState.get();
+  if (!blob || sha256 === '') return;
+  textRef.set({
+    bytes: blob.size,
+    sha256,
+    ...(origin.kind === 'stories' ? { stories: origin.seed } : {}),
+  });
+  if (wantedText.get()?.sha256 === sha256) wantedText.set(null);
+}
+
+export async function takeStories(seed: number, bytes: number): Promise<void> {
+  const origin: Origin = { kind: 'stories', seed, bytes };
+  const mine = loading();
+  try {
+    const engine = await whenEngine();
+    const stories = await engine.stories(seed, bytes);
+    if (mine === turn) await take(mine, new Blob([stories as Uint8Array<ArrayBuffer>]), origin);
+  } catch (e) {
+    failed(mine, plainError(e));
+  }
+}
+
+export async function takeTyped(text: string): Promise<void> {
+  const mine = ++turn;
+  await take(mine, new Blob([text]), { kind: 'typed' });
+}
+
+/** Several files become one text, a line feed between them. They stay where they are. */
+export async function takeFiles(files: readonly File[]): Promise<void> {
+  const names = files.map((f) => f.name);
+  const mine = loading();
+  try {
+    for (const f of files) await refuseWhatIsNoText(f);
+    const one = files[0];
+    const blob = files.length === 1 && one ? one : new Blob(files.flatMap((f) => [f, '\n']));
+    if (blob.size === 0)
+      throw new Error(files.length === 1 ? `${one?.name} is empty.` : 'These files are empty.');
+    await take(mine, blob, { kind: 'files', names });
+  } catch (e) {
+    failed(mine, plainError(e));
+  }
+}
+
+async function refuseWhatIsNoText(f: File): Promise<void> {
+  const head = new Uint8Array(await f.slice(0, SNIFF_BYTES).arrayBuffer());
+  const container = containerOf(head);
+  if (container)
+    throw new Error(`${f.name} is ${container}, not a plain text. Save it as plain text first.`);
+  if (looksLikeHtml(head)) {
+    notify('info', `${f.name} is a web page (HTML): the model will learn its tags, too.`);
+  }
+}
+
+let fetching: AbortController | null = null;
+
+export async function takeAddress(typed: string): Promise<void> {
+  fetching?.abort();
+  const stop = new AbortController();
+  fetching = stop;
+  const mine = loading();
+  try {
+    const url = cleanAddress(typed, location.protocol === 'https:');
+    const blob = await fetchText(url, {
+      signal: stop.signal,
+      onProgress: (got, total) => {
+        if (mine === turn) textState.patch({ progress: total > 0 ? got / total : 0 });
+      },
+    });
+    await take(mine, blob, { kind: 'url', url: url.href });
+  } catch (e) {
+    failed(mine, plainError(e));
+  } finally {
+    if (fetching === stop) fetching = null;
+  }
+}
+
+export function stopFetching(): void {
+  fetching?.abort();
+}
+
+/** The text of a saved run. */
+export async function takeSaved(text: RunText): Promise<void> {
+  const mine = ++turn;
+  const origin: Origin =
+    text.stories === undefined
+      ? { kind: 'saved', name: text.name }
+      : { kind: 'stories', seed: text.stories, bytes: text.blob.size };
+  await take(mine, text.blob, origin);
+}
+
+/** A UTF-16 or Latin-1 text as UTF-8, in a stream: the browser may keep the result on the disk. */
+export async function convertToUtf8(): Promise<void> {
+  const { blob, encoding, origin } = textState.get();
+  const label =
+    encoding === 'UTF-16 LE' ? 'utf-16le' : encoding === 'UTF-16 BE' ? 'utf-16be' : 'windows-1252';
+  if (!blob) return;
+  const mine = loading();
+  try {
+    const stream = blob
+      .stream()
+      .pipeThrough(
+        new TextDecoderStream(label) as ReadableWritablePair<string, Uint8Array<ArrayBuffer>>,
+      )
+      .pipeThrough(new TextEncoderStream());
+    const utf8 = await new Response(stream).blob();
+    await take(mine, utf8, origin);
+  } catch (e) {
+    failed(mine, plainError(e));
+  }
+}
+
+/** What a person calls the text. */
+export function textName(origin: Origin): string {
+  switch (origin.kind) {
+    case 'stories':
+      return 'Stories from the generator';
+    case 'typed':
+      return 'Your own text';
+    case 'files':
+      return origin.names.length === 1 ? (origin.names[0] ?? '') : `${origin.names.length} files`;
+    case 'url':
+      return origin.url.replace(/^https?:\/\//, '');
+    case 'saved':
+      return origin.name;
+  }
+}
+
+/** The text in hand as a run takes it; null if there is none. */
+export function runText(): RunText | null {
+  const { blob, origin, sha256 } = textState.get();
+  if (!blob) return null;
+  return {
+    blob,
+    name: textName(origin),
+    sha256,
+    ...(origin.kind === 'stories' ? { stories: origin.seed } : {}),
+  };
+}
+
+export function startText(): void {
+  const wanted = wantedText.get();
+  if (wanted?.stories !== undefined && wanted.bytes <= 1e9) {
+    void takeStories(wanted.stories, wanted.bytes);
+  } else {
+    void takeStories(STORIES_SEED, STORIES_BYTES);
+  }
+  // The findings depend on the window and on the part kept for checking.
+  let timer = 0;
+  let { ctx, valFraction } = settings.get();
+  settings.subscribe((s) => {
+    if (s.ctx === ctx && s.valFraction === valFraction) return;
+    ({ ctx, valFraction } = s);
+    clearTimeout(timer);
+    timer = window.setTimeout(() => void lint(turn), 200);
+  });
+  onRebuilt(() => {
+    if (textState.get().findings === null) void examine(turn);
+  });
+}

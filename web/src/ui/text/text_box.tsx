@@ -1,0 +1,153 @@
+/**
+ * text_box.tsx - the text in hand, shown by its beginning, and the ways to another one. A short
+ * typed text is edited in place; everything else is shown read-only, and replaced by a paste.
+ */
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { Button } from '../parts/button';
+import { Notice } from '../parts/notice';
+import { Bar } from '../parts/stat';
+import { bytes } from '../format';
+import {
+  EDITABLE_CHARS,
+  stopFetching,
+  STORIES_BYTES,
+  textName,
+  textState,
+  takeFiles,
+  takeStories,
+  takeTyped,
+} from '../state/text';
+import { useStore } from '../store';
+import './text.css';
+
+export function TextBox({ rows }: { rows: number }) {
+  const t = useStore(textState);
+  const [draft, setDraft] = useState<string | null>(null);
+  const box = useRef<HTMLTextAreaElement>(null);
+  const id = useId();
+  const editing = draft !== null;
+
+  // Another source was chosen elsewhere: the draft is history.
+  useEffect(() => {
+    if (t.origin.kind !== 'typed') setDraft(null);
+  }, [t.origin]);
+
+  // Typing is free of work: the text is taken over when the keys have rested.
+  useEffect(() => {
+    if (draft === null) return;
+    const timer = setTimeout(() => void takeTyped(draft), 350);
+    return () => clearTimeout(timer);
+  }, [draft]);
+
+  const write = () => {
+    setDraft('');
+    requestAnimationFrame(() => box.current?.focus());
+  };
+  const paste = (e: ClipboardEvent) => {
+    const pasted = e.clipboardData?.getData('text/plain') ?? '';
+    if (pasted === '' || (editing && pasted.length <= EDITABLE_CHARS)) return;
+    e.preventDefault();
+    if (pasted.length <= EDITABLE_CHARS) setDraft(pasted);
+    else {
+      setDraft(null);
+      void takeTyped(pasted);
+    }
+  };
+  const shown = draft ?? (t.status === 'loading' ? '' : t.preview);
+  return (
+    <div class="text-box">
+      <label class="text-facts" for={id}>
+        <strong>{editing ? 'Your own text' : textName(t.origin)}</strong>
+        <span>{facts(t.status, t.blob?.size ?? 0, t.encoding)}</span>
+      </label>
+      <textarea
+        id={id}
+        ref={box}
+        class="input text-area"
+        rows={rows}
+        spellcheck={false}
+        readOnly={!editing}
+        placeholder={editing ? 'Paste or type here. A few pages at least; a book is better.' : ''}
+        aria-busy={t.status === 'loading'}
+        value={shown}
+        onInput={(e) => {
+          const typed = e.currentTarget.value;
+          if (typed.length <= EDITABLE_CHARS) setDraft(typed);
+          else {
+            setDraft(null);
+            void takeTyped(typed);
+          }
+        }}
+        onPaste={paste}
+      />
+      {t.status === 'loading' && t.progress !== null && (
+        <div class="row">
+          <div class="text-progress">
+            <Bar label="Share of the text that has arrived" share={t.progress} />
+          </div>
+          <Button onClick={stopFetching}>Stop</Button>
+        </div>
+      )}
+      {t.problem !== '' && (
+        <Notice kind="error">
+          <p>{t.problem}</p>
+        </Notice>
+      )}
+      <div class="row">
+        <FileButton label="Open files" onFiles={(f) => void takeFiles(f)} />
+        {!editing && (
+          <Button icon="pen" onClick={write}>
+            Paste or type
+          </Button>
+        )}
+        {t.origin.kind !== 'stories' && (
+          <Button icon="dice" onClick={() => void takeStories(42, STORIES_BYTES)}>
+            Stories
+          </Button>
+        )}
+      </div>
+    </div>
+  );
+}
+
+function facts(status: string, size: number, encoding: string | null): string {
+  if (status === 'loading') return 'One moment';
+  if (size === 0) return 'Empty';
+  return encoding === null ? bytes(size) : `${bytes(size)}, ${encoding}`;
+}
+
+/** A button that opens the system's file dialog. */
+export function FileButton(p: {
+  label: string;
+  accept?: string;
+  single?: boolean;
+  primary?: boolean;
+  onFiles: (files: File[]) => void;
+}) {
+  const input = useRef<HTMLInputElement>(null);
+  return (
+    <>
+      <input
+        ref={input}
+        type="file"
+        hidden
+        multiple={!p.single}
+        accept={p.accept}
+        aria-label={p.label}
+        onChange={(e) => {
+          const files = [...(e.currentTarget.files ?? [])];
+          // The same file can be chosen again after it was changed.
+          e.currentTarget.value = '';
+          if (files.length > 0) p.onFiles(files);
+        }}
+      />
+      <Button
+        icon="upload"
+        kind={p.primary ? 'primary' : undefined}
+        onClick={() => input.current?.click()}
+      >
+        {p.label}
+      </Button>
+    </>
+  );
+}

@@ -1,0 +1,63 @@
+/**
+ * text_strip.tsx - the text, byte by byte. The ground of each shows how well the model saw it
+ * coming; one of them is where the other cards look.
+ */
+import { Token } from './token';
+import { visibleToken } from './bytes';
+
+export interface TextStripProps {
+  tokens: Int32Array;
+  /** Probability that the model gave to each token, NaN for the first. */
+  seen: readonly number[];
+  position: number;
+  onSelect: (position: number) => void;
+}
+
+export function TextStrip({ tokens, seen, position, onSelect }: TextStripProps) {
+  const last = tokens.length - 1;
+  const name = (t: number) => {
+    const p = seen[t];
+    const surprise =
+      p === undefined || Number.isNaN(p)
+        ? 'the first, not predicted'
+        : `predicted at ${(100 * p).toFixed(0)} percent`;
+    return `byte ${t + 1}, ${visibleToken(tokens[t] ?? 0).name}, ${surprise}`;
+  };
+  return (
+    <div
+      class="think-strip"
+      role="slider"
+      tabIndex={0}
+      aria-label="The byte after which the model predicts"
+      aria-valuemin={1}
+      aria-valuemax={tokens.length}
+      aria-valuenow={position + 1}
+      aria-valuetext={name(position)}
+      onKeyDown={(e) => {
+        const to = {
+          ArrowLeft: position - 1,
+          ArrowDown: position - 1,
+          ArrowRight: position + 1,
+          ArrowUp: position + 1,
+          Home: 0,
+          End: last,
+        }[e.key];
+        if (to === undefined) return;
+        e.preventDefault();
+        onSelect(Math.min(last, Math.max(0, to)));
+      }}
+    >
+      {Array.from(tokens, (id, t) => (
+        <span
+          key={t}
+          class={t === position ? 'think-byte think-byte-on' : 'think-byte'}
+          style={{ '--heat': Math.round(100 * (seen[t] || 0)) }}
+          title={name(t)}
+          onClick={() => onSelect(t)}
+        >
+          <Token id={id} />
+        </span>
+      ))}
+    </div>
+  );
+}

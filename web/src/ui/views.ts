@@ -1,0 +1,120 @@
+/**
+ * views.ts - the list of views: one line each, in the order of the navigation.
+ *
+ * How to add a view:
+ *  - Put it into a folder of its own, `name/name_view.tsx`, default export: a component without
+ *    props. Pure logic goes into files of its own with tests beside them. Add a line below. The
+ *    file is loaded when the view is first opened, and ahead of time when the page is idle.
+ *  - The shell draws <main>, the <h1> with the title, and the hint under it. A view starts with
+ *    <Card> sections (parts/card.tsx), whose headings are <h2>.
+ *  - A view is unmounted when another one is opened: what should survive lies in a Store at module
+ *    level (store.ts; read by useStore).
+ *  - engine.ts: useEngine() gives { status, engine, info, generation }; whenEngine() waits for it.
+ *    `generation` grows when the module was rebuilt after a trap: objects made before are gone.
+ *  - state/current.ts: the model that Write and Watch it think work on, be it in training or from a
+ *    file; `tick` grows as it learns. Never free that model.
+ *  - state/notices.ts: notify('error', text) for what a person must hear wherever they are.
+ *    files/plain_error.ts: plainError(e) gives a plain sentence for any thrown value.
+ *  - Parts: Button, Card, Field, NumberField, SelectField, Choice, Stat, Notice, Icon, ... in parts/.
+ *  - CSS: a file beside the view, imported by it; class names start with the view's id; colours,
+ *    spaces and type sizes only by the custom properties of styles/tokens.css. No style attributes
+ *    in HTML strings and no <style> elements: the page's CSP has no 'unsafe-inline'. The style prop
+ *    of Preact is fine, it goes through the CSSOM.
+ *  - Targets are at least 44 px (--touch). Charts and pictures have a text alternative. Progress is
+ *    told in a polite live region, at most once in some seconds.
+ */
+import type { ComponentType } from 'preact';
+import type { IconName } from './parts/icon';
+
+export interface View {
+  id: string;
+  title: string;
+  /** One sentence under the title. */
+  hint: string;
+  group: 'Train' | 'Use' | 'This machine';
+  icon: IconName;
+  load: () => Promise<{ default: ComponentType }>;
+}
+
+export const VIEWS: readonly View[] = [
+  {
+    id: 'start',
+    title: 'Start',
+    hint: 'Teach a small language model, on this machine. Nothing leaves it.',
+    group: 'Train',
+    icon: 'spark',
+    load: () => import('./start/start_view'),
+  },
+  {
+    id: 'text',
+    title: 'Text',
+    hint: 'What the model learns from. It stays on this machine.',
+    group: 'Train',
+    icon: 'text',
+    load: () => import('./text/text_view'),
+  },
+  {
+    id: 'model',
+    title: 'Model',
+    hint: 'How big it is: what it can learn, and how long that takes.',
+    group: 'Train',
+    icon: 'layers',
+    load: () => import('./model/model_view'),
+  },
+  {
+    id: 'run',
+    title: 'Run',
+    hint: 'How it learns: steps, rate, validation. A link keeps all of it.',
+    group: 'Train',
+    icon: 'sliders',
+    load: () => import('./run/run_view'),
+  },
+  {
+    id: 'live',
+    title: 'Live',
+    hint: 'The model while it learns.',
+    group: 'Train',
+    icon: 'pulse',
+    load: () => import('./live/live_view'),
+  },
+  {
+    id: 'write',
+    title: 'Write',
+    hint: 'Let it go on from your words, also while it learns.',
+    group: 'Use',
+    icon: 'pen',
+    load: () => import('./write/write_view'),
+  },
+  {
+    id: 'think',
+    title: 'Watch it think',
+    hint: 'What happens inside, layer by layer, while it learns.',
+    group: 'Use',
+    icon: 'eye',
+    load: () => import('./think/think_view'),
+  },
+  {
+    id: 'files',
+    title: 'Files',
+    hint: 'Take the model with you, or bring one.',
+    group: 'Use',
+    icon: 'folder',
+    load: () => import('./files/files_view'),
+  },
+  {
+    id: 'machine',
+    title: 'Machine',
+    hint: 'What this browser offers, and what to do about what is missing.',
+    group: 'This machine',
+    icon: 'chip',
+    load: () => import('./machine/machine_view'),
+  },
+  {
+    id: 'bench',
+    title: 'Benchmark',
+    hint: 'Which build is how much faster here, measured in turns.',
+    group: 'This machine',
+    icon: 'gauge',
+    load: () => import('./bench/bench_view'),
+  },
+];

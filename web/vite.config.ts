@@ -1,0 +1,81 @@
+/**
+ * vite.config.ts - the playground: index.html and src/ui into dist/, beside it the modules in
+ * dist/wasm. Every address is relative, so the folder works under any path of any static host.
+ *
+ *   TG_WASM_DIR   where the tinygpt-*.wasm lie; ../build/wasm, which `make wasm` fills
+ *   TG_WEB_OUT    where the page goes; dist
+ */
+import { createReadStream, existsSync, readdirSync, readFileSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
+import { preact } from '@preact/preset-vite';
+import { defineConfig, type Plugin } from 'vite';
+import { VitePWA } from 'vite-plugin-pwa';
+
+const root = import.meta.dirname;
+const wasmDir = resolve(root, process.env['TG_WASM_DIR'] ?? '../build/wasm');
+
+function isModule(name: string): boolean {
+  return /^tinygpt-[a-z0-9-]+\.wasm$/.test(name);
+}
+
+/** Copies the modules into the build, and serves them while developing. */
+function modules(): Plugin {
+  return {
+    name: 'tinygpt-modules',
+    generateBundle() {
+      const names = existsSync(wasmDir) ? readdirSync(wasmDir).filter(isModule) : [];
+      if (names.length === 0) this.error(`no tinygpt-*.wasm in ${wasmDir}: run "make wasm" first`);
+      for (const name of names) {
+        const source = readFileSync(join(wasmDir, name));
+        this.emitFile({ type: 'asset', fileName: `wasm/${name}`, source });
+      }
+    },
+    configureServer(server) {
+      server.middlewares.use((request, response, next) => {
+        const name = basename((request.url ?? '').split('?')[0] ?? '');
+        if (!isModule(name) || !existsSync(join(wasmDir, name))) return next();
+        response.setHeader('Content-Type', 'application/wasm');
+        createReadStream(join(wasmDir, name)).pipe(response);
+      });
+    },
+  };
+}
+
+/** What `tinygpt serve` sends, too: without the first two there are no threads. */
+const headers = {
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Embedder-Policy': 'require-corp',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+};
+
+/** src/sw.ts with the list of everything that was built. The page itself registers it. */
+const serviceWorker = VitePWA({
+  strategies: 'injectManifest',
+  srcDir: 'src',
+  filename: 'sw.ts',
+  injectRegister: false,
+  manifest: false,
+  injectManifest: {
+    rollupFormat: 'iife',
+    globPatterns: ['**/*.{html,js,css,svg,png,webmanifest,wasm}'],
+    maximumFileSizeToCacheInBytes: 16 * 2 ** 20,
+  },
+});
+
+export default defineConfig({
+  root,
+  base: './',
+  plugins: [preact(), modules(), serviceWorker],
+  server: { headers },
+  preview: { headers },
+  worker: { format: 'es' },
+  build: {
+    outDir: resolve(root, process.env['TG_WEB_OUT'] ?? 'dist'),
+    emptyOutDir: true,
+    target: 'es2022',
+    // Inlined assets would be data: addresses, which the page's CSP does not allow.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    reportCompressedSize: true,
+  },
+});

@@ -1,0 +1,38 @@
+/**
+ * vitest.config.ts - the tests beside the sources. What has a worker is tested as it is published:
+ * `tinygpt` is lib/ (make web-lib), on the modules in wasm/.
+ */
+import { resolve } from 'node:path';
+import { defineConfig } from 'vitest/config';
+import type { Reporter } from 'vitest/node';
+
+const root = import.meta.dirname;
+
+/** The last line of every test of the project: `N passed, N failed`. */
+const totals: Reporter = {
+  onTestRunEnd(modules, errors) {
+    const tests = modules.flatMap((module) => [...module.children.allTests()]);
+    const passed = tests.filter((test) => test.result().state === 'passed').length;
+    const broken = modules.filter((module) => module.state() === 'failed').length;
+    const failed = tests.filter((test) => test.result().state === 'failed').length;
+    /* A file that cannot even be loaded has no test that could fail. */
+    console.log(`${passed} passed, ${Math.max(failed, broken) + errors.length} failed`);
+  },
+};
+
+export default defineConfig({
+  root,
+  resolve: { alias: { tinygpt: resolve(root, 'lib/index.js') } },
+  test: {
+    reporters: ['default', totals],
+    include: ['src/**/*.test.{ts,tsx}'],
+    environment: 'node',
+    pool: 'forks',
+    // Node 20 has relaxed SIMD behind a flag, which holds for the workers, too.
+    execArgv: ['--experimental-wasm-relaxed-simd'],
+    // One file after the other: threads of a test should not be measured against another's.
+    fileParallelism: false,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+  },
+});
