@@ -3,7 +3,8 @@
 # Sources are found by folder, so that a new file is a new file and nothing more:
 #   src/**/*.c            once; src/ops/*/<op>.c a second time with TG_REAL=double (the oracle)
 #   src/**/*.simd.h       once per ISA, as C, with -DTG_ISA=<isa> -DTG_ISA_<ISA>
-#   app/*.c               the program            test/unit/*.c  one executable each (cmocka)
+#   app/**/*.c            the program            test/unit/*.c  one executable each (cmocka)
+#   web/dist/*            into the program, if the page is built and libmicrohttpd is there
 # Files *_wasm*.c belong to the WebAssembly modules alone, os_posix*.c to all other builds alone.
 
 SHELL      := /bin/bash
@@ -38,6 +39,13 @@ FLAGS_avx512 := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mfma -m
 FLAGS_neon   :=
 upper         = $(shell echo $(1) | tr a-z A-Z)
 
+# The web server of `tinygpt serve`. Found by trying to link it, so that another compiler's machine
+# is not mistaken for this one; without it the command says what is missing.
+MHD_FLAGS := $(shell pkg-config --cflags --libs libmicrohttpd 2>/dev/null)
+MHD       := $(if $(MHD_FLAGS),$(shell echo 'int main(void) { return 0; }' | \
+               $(CC) -x c - -o /dev/null $(MHD_FLAGS) 2>/dev/null && echo yes))
+MHD_LIBS  := $(if $(MHD),$(MHD_FLAGS))
+
 WASM_C   := $(sort $(wildcard src/*/*_wasm*.c))
 ALL_SRC  := $(filter-out src/ops/kernel_table.c,$(sort $(shell find src -name '*.c')))
 SRC      := $(filter-out $(WASM_C),$(ALL_SRC))
@@ -47,30 +55,35 @@ SIMD_OPS := $(sort $(notdir $(patsubst %.simd.h,%,$(wildcard src/ops/*/*.simd.h)
 
 OBJ      := $(SRC:%.c=$(BUILD)/%.o) $(OPS:%.c=$(BUILD)/%.f64.o) \
             $(foreach i,$(ISAS),$(SIMD:%.h=$(BUILD)/%.$(i).o) $(BUILD)/src/ops/kernel_table.$(i).o)
-APP_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard app/*.c)))
+APP_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out app/server/http_$(if $(MHD),none,mhd).c,\
+              $(sort $(wildcard app/*.c app/*/*.c))))
 LIB      := $(BUILD)/libtinygpt.a
+PAGE     := $(shell find web/dist -type f 2>/dev/null)
 SHARED   := $(BUILD)/libtinygpt.so.$(VERSION)
 PROGRAM  := $(BUILD)/tinygpt
 UNIT     := $(patsubst test/unit/%.c,$(BUILD)/test/%,$(sort $(wildcard test/unit/*.c)))
-TESTS    := $(UNIT) $(BUILD)/test/op_test
+TESTS    := $(UNIT) $(BUILD)/test/op_test $(BUILD)/test/simd_test
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build wasm test-wasm lib test-quick test test-long asan ubsan tsan bench gen check fmt install clean setup FORCE
+.PHONY: help demo build wasm test-wasm web-lib test-web lib test-quick test test-long asan ubsan tsan fuzz bench gen check fmt install clean setup FORCE
 
 help:
 	@sed -n 's/^## //p' Makefile
 
 ## make demo         build, train a small model on text, write a story   (DATA=FILE to use your own)
 ## make build        the program build/tinygpt and the library
-## make wasm         the WebAssembly modules build/wasm/tinygpt-{scalar,simd}.wasm (clang-19, lld-19)
+## make wasm         the seven WebAssembly modules build/wasm/tinygpt-*.wasm (clang-19, lld-19)
 ## make install      PREFIX=/usr/local  header, static and shared library, pkg-config file, program
 ## make test-quick   unit tests and op tests, under a minute, no set-up
 ## make test         everything that gates a change (installs what it needs: tools/setup.sh)
 ## make test-long    fuzzing, 10,000 kills, long trainings, all sanitizers
 ## make test-wasm    the modules against the native library, bit for bit (Node 20)
+## make fuzz         libFuzzer over the readers of model files   (FUZZ_SECONDS=60)
+## make web-lib      the TypeScript package: web/lib and web/wasm   (npm)
+## make test-web     the package in Node, packed and installed, too
 ## make check        format, layer rule, generated files, warnings as errors with gcc and clang
 ## make bench        this machine against PyTorch (bench/peers)
-## make gen          regenerate docs/ops.md and docs/levers.md
+## make gen          regenerate docs/ops.md, docs/levers.md and web/src/lib/abi.gen.ts
 ## make clean        remove build/
 
 build: $(PROGRAM) $(SHARED)
@@ -93,7 +106,19 @@ $(BUILD)/%.f64.o: %.c
 $(BUILD)/app/%.o: app/%.c
 	@mkdir -p $(@D)
 	@echo "  $@"
-	$(Q)$(CC) $(C11) $(BASE) -c $< -o $@
+	$(Q)$(CC) $(C11) $(BASE) -Iapp -c $< -o $@
+
+# The built page, as bytes and a table (tools/embed.py); both empty without it.
+$(BUILD)/gen/page.list: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' $(PAGE) > $@.new
+	@cmp -s $@.new $@ || mv $@.new $@; rm -f $@.new
+
+$(BUILD)/gen/page.def: $(BUILD)/gen/page.list $(PAGE) tools/embed.py
+	$(Q)$(if $(PAGE),python3 tools/embed.py web/dist $(@D),: > $(@D)/page.bin && : > $@)
+
+$(BUILD)/app/server/page_built.o: $(BUILD)/gen/page.def
+$(BUILD)/app/server/page_built.o: BASE += -Wa,-I$(BUILD)/gen
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
@@ -122,52 +147,62 @@ $(SHARED): $(OBJ)
 	@ln -sf $(notdir $@) $(BUILD)/libtinygpt.so
 
 $(PROGRAM): $(APP_OBJ) $(LIB)
-	$(Q)$(CC) $(EXTRA) -o $@ $(APP_OBJ) $(LIB) $(LDLIBS)
+	$(Q)$(CC) $(EXTRA) -o $@ $(APP_OBJ) $(LIB) $(MHD_LIBS) $(LDLIBS)
 
 # ----------------------------------------------------------------------------------- WebAssembly
 # The core without app/, freestanding: libc_wasm.c and src/base/wasm/ stand in for the C library.
-# Both modules are the scalar class, since vec_scalar.h is four vectors of four, which -msimd128
-# turns into v128. All of tinygpt.h is exported, by its visibility.
-WASM_CC     ?= clang-19
-WASM_LD     ?= wasm-ld-19
-WASM        := $(BUILD)/wasm
-WASM_BASE   := --target=wasm32 -nostdlibinc -isystem src/base/wasm $(OPT) -ffp-contract=off \
-               -fno-math-errno -fno-trapping-math -mbulk-memory -mnontrapping-fptoint \
-               -fvisibility=hidden -Iinclude -Isrc -I$(BUILD)/gen -MMD -MP $(WARN)
-WASM_LINK   := --no-entry --export-dynamic --gc-sections --stack-first -z stack-size=1048576 --strip-all
-WASM_SCALAR :=
-WASM_SIMD   := -msimd128
-WASM_SRC    := $(filter-out src/base/os_posix%,$(ALL_SRC))
-WASM_OBJ    := $(WASM_SRC:%.c=%.o) $(OPS:%.c=%.f64.o) $(SIMD:%.h=%.o) src/ops/kernel_table.o
+# All of tinygpt.h is exported, by its visibility; the memory is imported. A build's name says what
+# it is made with: an ISA, then mt for threads, then 64 for addresses of 64 bits.
+WASM_BUILDS  := scalar simd relaxed scalar-mt simd-mt relaxed-mt simd-mt-64
+WASM_CC      ?= clang-19
+WASM_LD      ?= wasm-ld-19
+WASM         := $(BUILD)/wasm
+WASM_BASE    := -nostdlibinc -isystem src/base/wasm -ffp-contract=off -fno-math-errno \
+                -fno-trapping-math -mbulk-memory -mnontrapping-fptoint -fvisibility=hidden \
+                -Iinclude -Isrc -I$(BUILD)/gen -MMD -MP $(WARN)
+WASM_LINK    := --no-entry --export-dynamic --gc-sections --stack-first -z stack-size=1048576 \
+                --import-memory --initial-memory=16777216 --strip-all
+WASM_SRC     := $(filter-out src/base/os_posix% src/base/os_wasm_thread.c src/base/os_wasm_single.c,$(ALL_SRC))
+WASM_OBJ     := $(WASM_SRC:%.c=%.o) $(OPS:%.c=%.f64.o) $(SIMD:%.h=%.o) src/ops/kernel_table.o
 
-define wasm_rules
-$(WASM)/$(1)/src/base/libc_wasm.o: src/base/libc_wasm.c
+# Of the ISAs, the name of the row in isa.def and the instructions.
+WASM_ISA_scalar    := scalar
+WASM_ISA_simd      := simd128
+WASM_ISA_relaxed   := relaxed
+WASM_FLAGS_simd    := -msimd128
+WASM_FLAGS_relaxed := -msimd128 -mrelaxed-simd
+WASM_FLAGS_mt      := -matomics
+WASM_LINK_mt       := --shared-memory
+wasm_words          = $(subst -, ,$(1))
+wasm_isa            = $(WASM_ISA_$(firstword $(wasm_words)))
+wasm_bits           = $(if $(filter 64,$(wasm_words)),64,32)
+wasm_flags          = --target=wasm$(wasm_bits) $(foreach w,$(wasm_words),$(WASM_FLAGS_$(w)))
+wasm_link           = -m wasm$(wasm_bits) $(foreach w,$(wasm_words),$(WASM_LINK_$(w))) \
+                      $(if $(filter mt,$(wasm_words)),--max-memory=$(if $(filter 64,$(wasm_words)),17179869184,4294967296))
+wasm_simd           = -std=gnu11 -Wno-pedantic -DTG_ISA=$(wasm_isa) -DTG_ISA_$(call upper,$(wasm_isa))
+wasm_threads        = src/base/os_wasm_$(if $(filter mt,$(wasm_words)),thread,single).o
+wasm_objects        = $(addprefix $(WASM)/$(1)/,$(WASM_OBJ) $(wasm_threads))
+
+# $(1) the build, $(2) the objects, $(3) flags of their own
+define wasm_compile
+$(WASM)/$(1)/$(2)
 	@mkdir -p $$(@D)
 	@echo "  $$@"
-	$$(Q)$$(WASM_CC) $$(C11) $$(WASM_BASE) $(2) -fno-builtin -c $$< -o $$@
-$(WASM)/$(1)/%.f64.o: %.c
-	@mkdir -p $$(@D)
-	@echo "  $$@"
-	$$(Q)$$(WASM_CC) $$(C11) $$(WASM_BASE) $(2) -DTG_REAL=double -DTG_REAL_IS_DOUBLE -c $$< -o $$@
-$(WASM)/$(1)/%.simd.o: %.simd.h
-	@mkdir -p $$(@D)
-	@echo "  $$@"
-	$$(Q)$$(WASM_CC) -std=gnu11 $$(WASM_BASE) $(2) -Wno-pedantic -DTG_ISA=scalar -DTG_ISA_SCALAR -x c -c $$< -o $$@
-$(WASM)/$(1)/src/ops/kernel_table.o: src/ops/kernel_table.c $(BUILD)/gen/simd_ops.h
-	@mkdir -p $$(@D)
-	@echo "  $$@"
-	$$(Q)$$(WASM_CC) -std=gnu11 $$(WASM_BASE) $(2) -Wno-pedantic -DTG_ISA=scalar -DTG_ISA_SCALAR -c $$< -o $$@
-$(WASM)/$(1)/%.o: %.c
-	@mkdir -p $$(@D)
-	@echo "  $$@"
-	$$(Q)$$(WASM_CC) $$(C11) $$(WASM_BASE) $(2) -c $$< -o $$@
-$(WASM)/tinygpt-$(1).wasm: $(addprefix $(WASM)/$(1)/,$(WASM_OBJ))
-	$$(Q)$$(WASM_LD) $$(WASM_LINK) -o $$@ $$^
+	$$(Q)$$(WASM_CC) $(wasm_flags) $$(WASM_BASE) $(3) -c $$< -o $$@
 endef
-$(eval $(call wasm_rules,scalar,$(WASM_SCALAR)))
-$(eval $(call wasm_rules,simd,$(WASM_SIMD)))
+define wasm_rules
+$(call wasm_compile,$(1),src/base/libc_wasm.o: src/base/libc_wasm.c,$(C11) $(OPT) -fno-builtin)
+$(call wasm_compile,$(1),%.f64.o: %.c,$(C11) $(WASM_COLD) -DTG_REAL=double -DTG_REAL_IS_DOUBLE)
+$(call wasm_compile,$(1),%.simd.o: %.simd.h,$(OPT) $(wasm_simd) -x c)
+$(call wasm_compile,$(1),src/ops/kernel_table.o: src/ops/kernel_table.c $(BUILD)/gen/simd_ops.h,$(OPT) $(wasm_simd))
+$(call wasm_compile,$(1),%.o: %.c,$(C11) $(OPT))
+$(WASM)/tinygpt-$(1).wasm: $(wasm_objects)
+	$$(Q)$$(WASM_LD) $$(WASM_LINK) $(wasm_link) -o $$@ $$^
+endef
+WASM_COLD   := -Os
+$(foreach b,$(WASM_BUILDS),$(eval $(call wasm_rules,$(b))))
 
-wasm: $(WASM)/tinygpt-scalar.wasm $(WASM)/tinygpt-simd.wasm
+wasm: $(WASM_BUILDS:%=$(WASM)/tinygpt-%.wasm)
 
 $(BUILD)/test/wasm_native: test/wasm/native.c $(LIB)
 	@mkdir -p $(@D)
@@ -177,17 +212,48 @@ $(BUILD)/test/wasm_native: test/wasm/native.c $(LIB)
 test-wasm: wasm $(BUILD)/test/wasm_native
 	node test/wasm/train.mjs $(BUILD)
 
+# ------------------------------------------------------------------------------------------- web
+# npm's own record of what it installed is the mark: packages come anew when the lock file changes.
+WEB_INSTALLED := web/node_modules/.package-lock.json
+
+$(WEB_INSTALLED): web/package-lock.json
+	@echo "  npm ci"
+	$(Q)cd web && npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+web/lib/index.js: $(wildcard web/src/lib/*.ts web/src/lib/*/*.ts web/tsconfig*.json) $(WEB_INSTALLED)
+	@echo "  web/lib"
+	@rm -rf web/lib
+	$(Q)cd web && npm run --silent build:lib
+	@touch $@
+
+web-lib: wasm web/lib/index.js
+	@mkdir -p web/wasm
+	@cp -p $(WASM_BUILDS:%=$(WASM)/tinygpt-%.wasm) web/wasm/
+	@cp -p LICENSE web/
+
+test-web: web-lib $(BUILD)/test/wasm_native
+	cd web && TG_BUILD=$(abspath $(BUILD)) npm run --silent test
+
 # --------------------------------------------------------------------------------------- testing
 $(BUILD)/test/op_test: test/op_test.c $(LIB)
 	@mkdir -p $(@D)
 	@echo "  $@"
 	$(Q)$(CC) $(C11) $(BASE) $< -o $@ $(LIB) $(LDLIBS)
 
+# Every ISA's simd/vec.h and vmath.h, wrapped into functions (test/simd_probe.simd.h).
+$(BUILD)/test/simd_probe.simd.%.o: BASE += -Itest
+$(BUILD)/test/simd_test: test/simd_test.c $(foreach i,$(ISAS),$(BUILD)/test/simd_probe.simd.$(i).o) $(LIB)
+	@mkdir -p $(@D)
+	@echo "  $@"
+	$(Q)$(CC) $(C11) $(BASE) $< $(filter %.o,$^) -o $@ $(LIB) -lm $(LDLIBS)
+
 $(BUILD)/test/%: test/unit/%.c $(LIB)
 	@mkdir -p $(@D)
 	@echo "  $@"
 	$(Q)$(CC) $(C11) -D_GNU_SOURCE $(BASE) -Iapp -Wno-missing-prototypes $< $(filter %.o,$^) -o $@ $(LIB) -lcmocka -lm $(LDLIBS)
 
+$(filter $(BUILD)/test/test_app_%,$(UNIT)): LDLIBS += $(MHD_LIBS)
 $(filter $(BUILD)/test/test_app_%,$(UNIT)): $(filter-out $(BUILD)/app/main.o,$(APP_OBJ))
 
 setup:
@@ -213,12 +279,29 @@ asan ubsan:
 tsan:
 	@$(MAKE) --no-print-directory BUILD=build/tsan OPT=-O1 EXTRA="-fsanitize=thread -DTG_DEBUG" build tests
 
+# The readers of model files under libFuzzer. What it found worth keeping stays in build/fuzz/corpus,
+# from where the next run goes on; a finding is left beside it as crash-*.
+FUZZ_SECONDS ?= 60
+FUZZ_CC      ?= clang-19
+FUZZ_SRC     := $(filter-out $(WASM_C),$(wildcard src/base/*.c src/dtype/*.c src/io/*.c))
+
+$(BUILD)/fuzz/fuzz_tgpt: test/fuzz/fuzz_tgpt.c test/unit/io_util.h $(FUZZ_SRC) $(wildcard src/io/*.h)
+	@mkdir -p $(@D)/corpus
+	@echo "  $@"
+	$(Q)$(FUZZ_CC) $(C11) -g -O1 -DTG_DEBUG -fsanitize=fuzzer,address,undefined \
+	  -fno-sanitize-recover=all -Iinclude -Isrc $(filter %.c,$^) -o $@ $(LDLIBS)
+
+fuzz: $(BUILD)/fuzz/fuzz_tgpt
+	@cd $(BUILD)/fuzz && TG_FUZZ_SEEDS=corpus ./fuzz_tgpt -max_len=16384 -timeout=10 \
+	  -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 corpus
+
 # -------------------------------------------------------------------------------------- checking
 check:
 	@tools/check.sh
 
 gen: $(BUILD)/gen_docs
 	@for page in ops levers; do $< $$page > docs/$$page.md; done
+	@python3 tools/gen_abi.py web/src/lib/abi.gen.ts
 
 $(BUILD)/gen_docs: tools/gen_docs.c $(LIB)
 	$(Q)$(CC) $(C11) $(BASE) $< -o $@ $(LIB) $(LDLIBS)

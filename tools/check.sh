@@ -39,4 +39,20 @@ if make --no-print-directory -s build/gen_docs >build/gen_docs.log 2>&1 &&
 else
     fail "generated"
 fi
+# The C interface in TypeScript: fresh, and laid out as clang does for both widths of a pointer.
+if cmp <(python3 tools/gen_abi.py) web/src/lib/abi.gen.ts && python3 tools/gen_abi.py --verify >build/abi.log 2>&1; then
+    say abi "$(sed 's/^abi: //' build/abi.log)"
+else
+    cat build/abi.log
+    fail abi
+fi
+if [ ! -d web/node_modules ]; then
+    say types "web/node_modules is missing: run make web-lib"
+    failed=1
+elif (cd web && npm run --silent check) >build/types.log 2>&1; then
+    say types ok
+else
+    head -20 build/types.log
+    fail types
+fi
 exit $failed

@@ -36,6 +36,7 @@ unit_tests() { # build label [name to leave out]
     done
 }
 op_tests() {
+    run "$2simd_test" "$1/test/simd_test"
     for isa in $isas; do run "$2op_test $isa" "$1/test/op_test" --isa "$isa"; done
     run "$2op_test gradients" "$1/test/op_test" --gradients
 }
@@ -59,15 +60,18 @@ if [ "$mode" != quick ]; then
     lever_tests
     for t in test/cli/test_*.py; do run "$(basename "$t")" python3 "$t" "$build/tinygpt"; done
     run "wasm modules" make --no-print-directory -s test-wasm
+    run "web package" make --no-print-directory -s test-web
     run "examples/train.c" test/cli/example.sh
     sanitized asan
     run "build with tsan" make --no-print-directory -s -j2 tsan
     run "tsan test_base_thread" build/tsan/test/test_base_thread
-    run "neon build" make --no-print-directory -s -j2 BUILD=build/neon CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar build/neon/test/op_test
+    run "neon build" make --no-print-directory -s -j2 BUILD=build/neon CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar build/neon/test/op_test build/neon/test/simd_test
     run "neon op_test" qemu-aarch64 -L /usr/aarch64-linux-gnu build/neon/test/op_test --isa neon
+    run "neon simd_test" qemu-aarch64 -L /usr/aarch64-linux-gnu build/neon/test/simd_test
     run "check" tools/check.sh
 fi
 if [ "$mode" = long ]; then
+    run "fuzz" make --no-print-directory -s BUILD="$build" fuzz
     for t in test/long/*.sh test/long/*.py; do [ -e "$t" ] && run "$(basename "$t")" "$t" "$build"; done
 fi
 echo "$passed passed, $failed failed"
