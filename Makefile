@@ -41,10 +41,11 @@ upper         = $(shell echo $(1) | tr a-z A-Z)
 
 # The web server of `tinygpt serve`. Found by trying to link it, so that another compiler's machine
 # is not mistaken for this one; without it the command says what is missing.
-MHD_FLAGS := $(shell pkg-config --cflags --libs libmicrohttpd 2>/dev/null)
-MHD       := $(if $(MHD_FLAGS),$(shell echo 'int main(void) { return 0; }' | \
-               $(CC) -x c - -o /dev/null $(MHD_FLAGS) 2>/dev/null && echo yes))
-MHD_LIBS  := $(if $(MHD),$(MHD_FLAGS))
+MHD_CFLAGS := $(shell pkg-config --cflags libmicrohttpd 2>/dev/null)
+MHD_FOUND  := $(shell pkg-config --libs libmicrohttpd 2>/dev/null)
+MHD        := $(if $(MHD_FOUND),$(shell echo 'int main(void) { return 0; }' | \
+                $(CC) -x c - -o /dev/null $(MHD_FOUND) 2>/dev/null && echo yes))
+MHD_LIBS   := $(if $(MHD),$(MHD_FOUND))
 
 WASM_C   := $(sort $(wildcard src/*/*_wasm*.c))
 ALL_SRC  := $(filter-out src/ops/kernel_table.c,$(sort $(shell find src -name '*.c')))
@@ -65,7 +66,7 @@ UNIT     := $(patsubst test/unit/%.c,$(BUILD)/test/%,$(sort $(wildcard test/unit
 TESTS    := $(UNIT) $(BUILD)/test/op_test $(BUILD)/test/simd_test
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build wasm test-wasm web-lib test-web lib test-quick test test-long asan ubsan tsan fuzz bench gen check fmt install clean setup FORCE
+.PHONY: help demo build wasm test-wasm web web-lib test-web test-e2e lib test-quick test test-long asan ubsan tsan fuzz bench gen check fmt install clean setup FORCE
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -80,7 +81,9 @@ help:
 ## make test-wasm    the modules against the native library, bit for bit (Node 20)
 ## make fuzz         libFuzzer over the readers of model files   (FUZZ_SECONDS=60)
 ## make web-lib      the TypeScript package: web/lib and web/wasm   (npm)
+## make web          the page web/dist; the next make build puts it into the program (tinygpt serve)
 ## make test-web     the package in Node, packed and installed, too
+## make test-e2e     the page in Chromium, as people use it; pictures of it in build/screens
 ## make check        format, layer rule, generated files, warnings as errors with gcc and clang
 ## make bench        this machine against PyTorch (bench/peers)
 ## make gen          regenerate docs/ops.md, docs/levers.md and web/src/lib/abi.gen.ts
@@ -117,6 +120,7 @@ $(BUILD)/gen/page.list: FORCE
 $(BUILD)/gen/page.def: $(BUILD)/gen/page.list $(PAGE) tools/embed.py
 	$(Q)$(if $(PAGE),python3 tools/embed.py web/dist $(@D),: > $(@D)/page.bin && : > $@)
 
+$(BUILD)/app/server/http_mhd.o: BASE += $(MHD_CFLAGS)
 $(BUILD)/app/server/page_built.o: $(BUILD)/gen/page.def
 $(BUILD)/app/server/page_built.o: BASE += -Wa,-I$(BUILD)/gen
 
@@ -234,6 +238,15 @@ web-lib: wasm web/lib/index.js
 
 test-web: web-lib $(BUILD)/test/wasm_native
 	cd web && TG_BUILD=$(abspath $(BUILD)) npm run --silent test
+
+web: wasm $(WEB_INSTALLED)
+	$(Q)cd web && node_modules/.bin/tsc -p tsconfig.json && \
+	  TG_WASM_DIR=$(abspath $(WASM)) node_modules/.bin/vite build --logLevel warn
+
+test-e2e: web $(PROGRAM)
+	$(Q)cd web && node_modules/.bin/tsc -p e2e/tsconfig.json && \
+	  TG_PROGRAM=$(abspath $(PROGRAM)) TG_SCREENS=$(abspath $(BUILD))/screens \
+	  node_modules/.bin/vitest run --config e2e/vitest.config.ts
 
 # --------------------------------------------------------------------------------------- testing
 $(BUILD)/test/op_test: test/op_test.c $(LIB)

@@ -129,10 +129,14 @@ class Header:
             self.function_types[function_type[2]] = (function_type[1].strip(),
                                                      self.parameters(function_type[3]))
         elif function:
-            self.functions[function[2]] = (function[1].strip(), self.parameters(function[3]))
+            described = (function[1].strip(), self.parameters(function[3]))
+            if self.functions.get(function[2], described) != described:
+                raise Unknown("second declaration, not the same: " + function[2])
+            self.functions[function[2]] = described
         elif imported:
             self.imports[imported[1]] = (imported[2].strip(), self.parameters(imported[4]))
-        elif not (private_is_known and re.fullmatch(r"(unsigned|bool|int|void) tg_wasm_\w+\(.*\)", d)):
+        elif not (private_is_known
+                  and re.fullmatch(r"(unsigned|bool|int|void) tg_wasm_\w+\(.*\)", d)):
             raise Unknown("declaration: " + d[:120])
 
     def enum(self, name, body):
@@ -214,7 +218,8 @@ class Header:
             return []
         out = []
         for part in text.split(","):
-            m = re.fullmatch(r"((?:const )?\w+ ?\**(?: ?const)? ?\**)\b(\w+)(\[\d+\])?", part.strip())
+            m = re.fullmatch(r"((?:const )?\w+ ?\**(?: ?const)? ?\**)\b(\w+)(\[\d+\])?",
+                             part.strip())
             if not m:
                 raise Unknown("parameter: " + part)
             out.append((m[1].strip() + (" *" if m[3] else ""), m[2]))
@@ -261,7 +266,7 @@ def parse():
 
 
 def callbacks(h):
-    """The imports on_* and exports tg_wasm_on_*: from the list of callbacks, which a macro makes."""
+    """The imports on_* and exports tg_wasm_on_*, which a macro makes from a list."""
     text = without_comments(read(CALLBACKS)).replace("\\\n", " ")
     for d in re.findall(r"typedef [^;]*;", text):
         h.declare(" ".join(d[:-1].split()), private_is_known=False)
@@ -290,9 +295,9 @@ def generate(h):
         " * abi.gen.ts - the C interface as data: made by tools/gen_abi.py from include/tinygpt.h,",
         " * src/base/os_wasm.h and src/api/callbacks_wasm.c. Do not edit: run `make gen`.",
         " *",
-        " * Offsets and sizes come in pairs, for 32-bit and 64-bit pointers. Letters of signatures,",
-        " * result first: p pointer or size, i u int and unsigned, l L int64_t and uint64_t, b bool,",
-        " * f float, d double, v nothing. abi.ts turns these tables into calls and values.",
+        " * Offsets and sizes come in pairs, for 32-bit and 64-bit pointers. Letters of calls,",
+        " * result first: p pointer or size, i u int and unsigned, l L the same in 64 bits,",
+        " * b bool, f float, d double, v nothing. abi.ts makes calls and values of these tables.",
         " */",
         "",
         "/** An address in the module's memory, or a size: a number in both pointer widths. */",
@@ -304,7 +309,8 @@ def generate(h):
         "export const STATUS = [",
     ]
     for name, value, sentence in h.status:
-        out.append(f"  {{ name: {quoted(name)}, value: {value}, text: {quoted(sentence)} }},")
+        out += [f"  {{", f"    name: {quoted(name)}, value: {value},",
+                f"    text: {quoted(sentence)},", "  },"]
     out += ["] as const;", ""]
     for name, items in h.enums.items():
         if name == "tg_status":
@@ -312,7 +318,7 @@ def generate(h):
         out.append(f"export const {name} = {{")
         out += [f"  {item}: {value}," for item, value in items]
         out += ["} as const;", ""]
-    out += ["/** Structs: size, then every member's kind and offset. `chars` has its length behind. */",
+    out += ["/** Structs: size, then every member's kind and offset; `chars` with its length. */",
             "export const STRUCTS = {"]
     for name, members in h.structs.items():
         size = h.sizes[name]
@@ -325,7 +331,7 @@ def generate(h):
         out += ["    },", "  },"]
     out += ["} as const;", ""]
     for table, what, functions in (
-            ("EXPORTS", "Functions of the module. A struct returned by value is written to `result`.",
+            ("EXPORTS", "Functions of the module. A struct returned is written to `result`.",
              h.functions),
             ("IMPORTS", "Functions that the module imports from `tinygpt`.", h.imports)):
         out.append(f"/** {what} */")

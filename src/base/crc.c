@@ -12,9 +12,12 @@
  *     slice   15   14   13   ...   1    0       crc = exclusive or of all 16 look-ups
  *
  * The 4 bytes of the checksum so far go into bytes 0..3. Without run-time initialisation there is
- * nothing to guard between threads.
+ * nothing to guard between threads. A processor that has an instruction for it does without all
+ * this (os_*.c).
  */
 #include "base/crc.h"
+
+#include "base/os.h"
 
 #define SLICES 16
 
@@ -84,7 +87,7 @@ static uint32_t four(uint32_t word, unsigned behind) {
 
 /* The look-ups of a step do not wait for each other, only for the checksum before it: that, and not
  * the number of look-ups, is what 16 bytes at once gain over one at a time. */
-uint32_t tg_crc32c(uint32_t crc, const void *bytes, size_t n_bytes) {
+uint32_t tg_crc32c_tables(uint32_t crc, const void *bytes, size_t n_bytes) {
     const unsigned char *p = bytes;
     crc = ~crc;
     for (; n_bytes >= SLICES; n_bytes -= SLICES, p += SLICES) {
@@ -93,4 +96,8 @@ uint32_t tg_crc32c(uint32_t crc, const void *bytes, size_t n_bytes) {
     }
     for (; n_bytes > 0; n_bytes--, p++) crc = crc >> 8 ^ slice[0][(crc ^ *p) & 0xff];
     return ~crc;
+}
+
+uint32_t tg_crc32c(uint32_t crc, const void *bytes, size_t n_bytes) {
+    return tg_os_crc32c(&crc, bytes, n_bytes) ? crc : tg_crc32c_tables(crc, bytes, n_bytes);
 }

@@ -12,5 +12,7 @@
 /* Begin with crc 0 and feed the pieces in order: crc(crc(0, a), b) is the checksum of a then b.
  * The checksum of "123456789" is 0xE3069283. */
 uint32_t tg_crc32c(uint32_t crc, const void *bytes, size_t n_bytes);
+/* The same in portable C, whatever the processor has. */
+uint32_t tg_crc32c_tables(uint32_t crc, const void *bytes, size_t n_bytes);
 
 #endif

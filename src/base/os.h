@@ -46,6 +46,11 @@ void tg_os_cpus_get(tg_os_cpus *out);
 /* "AMD EPYC ..."; "unknown" if the system does not say. Always terminated. */
 void tg_os_cpu_name(char *out, size_t out_bytes);
 
+/* Hashing with instructions that are made for it; false, and nothing done, where there are none.
+ * For base/sha256.c, n_blocks of 64 bytes into a state; and for base/crc.c. */
+bool tg_os_sha256(uint32_t state[8], const uint8_t *blocks, size_t n_blocks);
+bool tg_os_crc32c(uint32_t *crc, const void *bytes, size_t n_bytes);
+
 /* -------------------------------------------------------------------------------- reading files */
 
 /* An open regular file. Reads name an offset and share no position: several threads may read. */

@@ -264,6 +264,24 @@ tg_status tg_os_memory_get(tg_ctx *ctx, tg_os_memory *out) {
 /* The memory never shrinks, so its size is its peak. */
 uint64_t tg_os_peak_rss_bytes(void) { return memory_bytes(); }
 
+/* ---------------------------------------------------------------------------------------- hashing
+ */
+
+/* WebAssembly has no instructions for these. */
+bool tg_os_sha256(uint32_t state[8], const uint8_t *blocks, size_t n_blocks) {
+    (void)state;
+    (void)blocks;
+    (void)n_blocks;
+    return false;
+}
+
+bool tg_os_crc32c(uint32_t *crc, const void *bytes, size_t n_bytes) {
+    (void)crc;
+    (void)bytes;
+    (void)n_bytes;
+    return false;
+}
+
 /* ---------------------------------------------------------------------- clocks, processors, end */
 
 double tg_time_ms(void) { return tg_js_now_ms(); }

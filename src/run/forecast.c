@@ -46,12 +46,19 @@ static void write_advice(tg_forecast *f, const tg_train_options *o) {
             "context\n",
             (double)f->memory_bytes / 1e9, (double)f->memory_available_bytes / 1e9);
     if (f->train_bytes == 0) return;
-    if (f->bytes_per_param < 0.3)
+    const tg_preset *better = fitting(f->train_bytes);
+    if (f->bytes_per_param < 0.3 && tg_manifest_elems(&better->config) < f->params)
         tg_str_append(
             advice, room,
             "text: %.2f bytes a parameter: the model will learn it by heart; '%s' suits %.1f MB "
             "better, or add text\n",
-            f->bytes_per_param, fitting(f->train_bytes)->name, (double)f->train_bytes / 1e6);
+            f->bytes_per_param, better->name, (double)f->train_bytes / 1e6);
+    else if (f->bytes_per_param < 0.3)
+        tg_str_append(
+            advice, room,
+            "text: %.2f bytes a parameter: the model will learn it by heart; %.0f KB or more would "
+            "suit it\n",
+            f->bytes_per_param, 0.3 * (double)f->params / 1e3);
     else if (f->bytes_per_param > 200 && f->epochs < 0.5)
         tg_str_append(
             advice, room,

@@ -53,6 +53,9 @@
 #define TG_CAT2(a, b) a##b
 #define TG_CAT(a, b)  TG_CAT2(a, b)
 
+/* What is long, rare, and used in many places. */
+#define TG_OUT_OF_LINE static __attribute__((noinline, unused))
+
 #define TG_OPAQUE(p)       __asm__("" : "+r"(p))
 #define TG_PREFETCH(p)     __builtin_prefetch((p), 0, 3)
 #define TG_PREFETCH_FAR(p) __builtin_prefetch((p), 0, 2)
@@ -86,14 +89,18 @@ static inline tg_v tg_vscale(tg_v x, tg_v n) {
 #endif
 
 /* A block of a matrix, turned over. tg_vturn16 is the ISA's own, for a whole block. */
+TG_OUT_OF_LINE void tg_turn_part(float *to, size_t ld_to, const float *from, size_t ld_from,
+                                 size_t rows, size_t cols) {
+    for (size_t j = 0; j < cols; j++)
+        for (size_t i = 0; i < 16; i++) to[j * ld_to + i] = i < rows ? from[i * ld_from + j] : 0;
+}
 static inline void tg_vturn(float *to, size_t ld_to, const float *from, size_t ld_from, size_t rows,
                             size_t cols) {
     if (rows == 16 && cols == 16) {
         tg_vturn16(to, ld_to, from, ld_from);
-        return;
+    } else {
+        tg_turn_part(to, ld_to, from, ld_from, rows, cols);
     }
-    for (size_t j = 0; j < cols; j++)
-        for (size_t i = 0; i < 16; i++) to[j * ld_to + i] = i < rows ? from[i * ld_from + j] : 0;
 }
 
 /* bf16 is the upper half of a float. No ISA's own conversion is used: some flush subnormals. */

@@ -57,20 +57,22 @@ static inline tg_v tg_vload(const float *p) {
     return x;
 }
 static inline void tg_vstore(float *p, tg_v x) { memcpy(p, &x, sizeof x); }
-/* The ends of rows: lane by lane, out of line, since they are rare and many. */
-static __attribute__((noinline, unused)) void tg_lanes_copy(float *to, const float *from,
-                                                            size_t n) {
-    for (size_t i = 0; i < n; i++) to[i] = from[i];
+/* The ends of rows, lane by lane. */
+TG_OUT_OF_LINE void tg_load_lanes(float lane[16], const float *p, size_t n) {
+    for (size_t i = 0; i < 16; i++) lane[i] = i < n ? p[i] : 0;
+}
+TG_OUT_OF_LINE void tg_store_lanes(float *p, const float lane[16], size_t n) {
+    for (size_t i = 0; i < n; i++) p[i] = lane[i];
 }
 static inline tg_v tg_vload_n(const float *p, size_t n) {
-    float lane[16] = { 0 };
-    tg_lanes_copy(lane, p, n);
+    float lane[16];
+    tg_load_lanes(lane, p, n);
     return tg_vload(lane);
 }
 static inline void tg_vstore_n(float *p, tg_v x, size_t n) {
     float lane[16];
     tg_vstore(lane, x);
-    tg_lanes_copy(p, lane, n);
+    tg_store_lanes(p, lane, n);
 }
 static inline tg_vi tg_viload(const int32_t *p) {
     tg_vi x;
@@ -212,7 +214,7 @@ static inline void tg_turn4x4(float *to, size_t ld_to, const float *from, size_t
                               __builtin_shufflevector(c, d, 2, 6, 3, 7) };
     for (size_t j = 0; j < 4; j++) memcpy(to + j * ld_to, &turned[j], sizeof turned[j]);
 }
-static inline void tg_vturn16(float *to, size_t ld_to, const float *from, size_t ld_from) {
+TG_OUT_OF_LINE void tg_vturn16(float *to, size_t ld_to, const float *from, size_t ld_from) {
     for (size_t i = 0; i < 16; i += 4)
         for (size_t j = 0; j < 16; j += 4)
             tg_turn4x4(to + j * ld_to + i, ld_to, from + i * ld_from + j, ld_from);

@@ -5,7 +5,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import {
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type Page,
+} from 'playwright-core';
 
 const FLAGS = [
   '--no-sandbox',
@@ -15,7 +20,7 @@ const FLAGS = [
   '--enable-dawn-features=disable_workgroup_init',
 ];
 
-/** Playwright keeps background tabs fast; the tests of hidden tabs want them as people have them. */
+/** Playwright's switches that keep tabs in the background fast, which people's browsers lack. */
 const NOT_PLAYWRIGHTS = [
   '--disable-background-timer-throttling',
   '--disable-backgrounding-occluded-windows',
@@ -50,7 +55,8 @@ export async function visit(o: VisitOptions = {}): Promise<Visit> {
   });
   const errors: string[] = [];
   context.on('console', (message) => {
-    if (message.type() === 'error') errors.push(`console: ${message.text()} ${message.location().url}`);
+    if (message.type() === 'error')
+      errors.push(`console: ${message.text()} ${message.location().url}`);
   });
   context.on('weberror', (e) => errors.push(`uncaught: ${e.error().message}`));
   context.on('request', (request) => {

@@ -15,7 +15,16 @@ let folder: string;
 let textFile: string;
 
 /** The smallest preset, silent, with a save every 40 steps. */
-const TRAIN = ['--preset', 'tiny', '--quiet', '--sample-every', '0', '--save-every', '40', '--json'];
+const TRAIN = [
+  '--preset',
+  'tiny',
+  '--quiet',
+  '--sample-every',
+  '0',
+  '--save-every',
+  '40',
+  '--json',
+];
 
 function tinygpt(...args: string[]): string {
   return execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
@@ -24,7 +33,9 @@ function tinygpt(...args: string[]): string {
 /** The losses of a run file by step, all of its checksums checked. */
 function lossesOf(path: string): Map<number, number> {
   expect(tinygpt('verify', path)).toMatch(/whole/);
-  const told = JSON.parse(tinygpt('info', path, '--json')) as { lossHistory: { step: number; train: number }[] };
+  const told = JSON.parse(tinygpt('info', path, '--json')) as {
+    lossHistory: { step: number; train: number }[];
+  };
   return new Map(told.lossHistory.map((point) => [point.step, point.train]));
 }
 
@@ -94,7 +105,11 @@ describe('a broken file', () => {
       last: good.subarray(0, good.length - 1),
       long: Buffer.concat([good, Buffer.from('x')]),
       flipped,
-      version: Buffer.concat([good.subarray(0, 8), Buffer.from([255, 255, 255, 127]), good.subarray(12)]),
+      version: Buffer.concat([
+        good.subarray(0, 8),
+        Buffer.from([255, 255, 255, 127]),
+        good.subarray(12),
+      ]),
       random: Buffer.from(Array.from({ length: 9000 }, (_, i) => (i * i * 31 + (i >> 3)) & 255)),
     };
     await p.open(site.url, 'files');
@@ -126,7 +141,10 @@ describe('a run', () => {
     const half = file('half-way.tinygpt');
     writeFileSync(half, readFileSync(file('run.tinygpt.prev')));
     await openFile(half);
-    await p.page.getByText(/40 steps/).first().waitFor();
+    await p.page
+      .getByText(/40 steps/)
+      .first()
+      .waitFor();
     await p.button('Continue the run').click();
     await p.finished();
     expect(await p.step()).toBe(60);
@@ -141,8 +159,21 @@ describe('a run', () => {
     await p.start();
     await p.finished();
     const path = await downloadRun('page.tinygpt');
-    tinygpt('train', '--data', textFile, '--resume', path, '--steps', '70', '--quiet', '--sample-every', '0',
-      '--json', '--out', file('on.tinygpt'));
+    tinygpt(
+      'train',
+      '--data',
+      textFile,
+      '--resume',
+      path,
+      '--steps',
+      '70',
+      '--quiet',
+      '--sample-every',
+      '0',
+      '--json',
+      '--out',
+      file('on.tinygpt'),
+    );
     await p.view('Live');
     await p.page.getByRole('textbox', { name: 'Continue for more steps' }).fill('20');
     await p.button('Continue').click();

@@ -16,10 +16,17 @@ afterAll(async () => {
   await site.stop();
 });
 
-const STEP = `Number(/Step ([\\d,.\\s]+) of/.exec(document.querySelector('main').innerText)?.[1].replace(/\\D/g, ''))`;
+const STEP = `Number(
+  /Step ([\\d,.\\s]+) of/.exec(document.querySelector('main').innerText)?.[1].replace(/\\D/g, '')
+)`;
+const START = `[...document.querySelectorAll('button')].find(
+  (b) => b.textContent.trim() === 'Start' && !b.disabled
+)`;
 
 async function until(tab: RawTab, condition: string): Promise<void> {
-  await expect.poll(() => tab.evaluate<boolean>(`!!(${condition})`).catch(() => false), { timeout: 60_000 }).toBe(true);
+  await expect
+    .poll(() => tab.evaluate<boolean>(`!!(${condition})`).catch(() => false), { timeout: 60_000 })
+    .toBe(true);
 }
 
 /**
@@ -27,7 +34,7 @@ async function until(tab: RawTab, condition: string): Promise<void> {
  */
 async function rate(tab: RawTab, ms: number): Promise<number> {
   const jumps: { step: number; at: number }[] = [];
-  for (const end = performance.now() + ms; performance.now() < end; ) {
+  for (const end = performance.now() + ms; performance.now() < end;) {
     const step = await tab.evaluate<number>(STEP);
     if (step !== jumps.at(-1)?.step) jumps.push({ step, at: performance.now() });
     await new Promise((resolve) => setTimeout(resolve, 20));
@@ -38,9 +45,16 @@ async function rate(tab: RawTab, ms: number): Promise<number> {
 }
 
 it('keeps its rate for twenty seconds out of sight', async () => {
-  const tab = await chrome.tab(link(site.url, 'start', { size: 'small', steps: 1_000_000, evalEvery: 0, sampleEvery: 1_000_000 }));
-  await until(tab, `[...document.querySelectorAll('button')].find((b) => b.textContent.trim() === 'Start' && !b.disabled)`);
-  await tab.evaluate(`[...document.querySelectorAll('button')].find((b) => b.textContent.trim() === 'Start').click()`);
+  const tab = await chrome.tab(
+    link(site.url, 'start', {
+      size: 'small',
+      steps: 1_000_000,
+      evalEvery: 0,
+      sampleEvery: 1_000_000,
+    }),
+  );
+  await until(tab, START);
+  await tab.evaluate(`${START}.click()`);
   await until(tab, `${STEP} > 20`);
   const other = await chrome.tab('about:blank');
   const ratios: number[] = [];
@@ -52,8 +66,12 @@ it('keeps its rate for twenty seconds out of sight', async () => {
     await other.show();
     await until(tab, `document.visibilityState === 'hidden'`);
     const frames = tab.evaluate<number>(
-      `new Promise((done) => { let n = 0; const frame = () => { n++; requestAnimationFrame(frame); };
-        requestAnimationFrame(frame); setTimeout(() => done(n), 5000); })`,
+      `new Promise((done) => {
+        let n = 0;
+        const frame = () => (n++, requestAnimationFrame(frame));
+        requestAnimationFrame(frame);
+        setTimeout(() => done(n), 5000);
+      })`,
     );
     const hidden = await rate(tab, 20_000);
     expect(await frames).toBe(0);

@@ -64,7 +64,8 @@ describe('tinygpt serve', () => {
     await v.context.setOffline(true);
     await p.open(site.url, 'start', { size: 'tiny', steps: 60, warmup: 5 });
     expect(await isolatedNow()).toBe(true);
-    for (const view of ['Machine', 'Benchmark', 'Watch it think', 'Files', 'Start']) await p.view(view);
+    for (const view of ['Machine', 'Benchmark', 'Watch it think', 'Files', 'Start'])
+      await p.view(view);
     await p.paste(TEXT);
     await p.start();
     await p.finished();
@@ -113,7 +114,10 @@ describe('a host without headers', () => {
     expect(await isolatedNow()).toBe(false);
     await p.page.getByText(/One thread, /).waitFor();
     await p.view('Machine');
-    await p.page.getByText(/isolat/i).first().waitFor();
+    await p.page
+      .getByText(/isolat/i)
+      .first()
+      .waitFor();
     await p.view('Start');
     await p.paste(TEXT);
     await p.start();
@@ -129,9 +133,15 @@ describe('another version', () => {
     const folder = mkdtempSync(join(tmpdir(), 'tinygpt-page-'));
     cpSync(dist, folder, { recursive: true });
     const html = readFileSync(join(folder, 'index.html'), 'utf8');
-    writeFileSync(join(folder, 'index.html'), html.replace('</head>', `<meta name="e2e" content="${title}"></head>`));
+    writeFileSync(
+      join(folder, 'index.html'),
+      html.replace('</head>', `<meta name="e2e" content="${title}"></head>`),
+    );
     const worker = readFileSync(join(folder, 'sw.js'), 'utf8');
-    writeFileSync(join(folder, 'sw.js'), worker.replace(/revision":"[0-9a-f]+","url":"index/, `revision":"${title}","url":"index`));
+    writeFileSync(
+      join(folder, 'sw.js'),
+      worker.replace(/revision":"[0-9a-f]+","url":"index/, `revision":"${title}","url":"index`),
+    );
     return folder;
   }
 
@@ -179,7 +189,10 @@ describe('another version', () => {
 
   it('gives way to another page at the same address', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'tinygpt-other-'));
-    writeFileSync(join(folder, 'index.html'), '<!doctype html><title>Another page</title><link rel="icon" href="data:,">');
+    writeFileSync(
+      join(folder, 'index.html'),
+      '<!doctype html><title>Another page</title><link rel="icon" href="data:,">',
+    );
     const host = await plain();
     await come();
     await p.page.goto(site.url);

@@ -12,15 +12,34 @@ import { firstTab, forget, visit, type Visit } from './browser';
 import { Playground, TEXT } from './page';
 import { serve, type Site } from './servers';
 
-const VIEWS = ['Start', 'Text', 'Model', 'Run', 'Live', 'Write', 'Watch it think', 'Files', 'Machine', 'Benchmark'];
-const SIZES = { desktop: { width: 1280, height: 900 }, phone: { width: 390, height: 844 } } as const;
+const VIEWS = [
+  'Start',
+  'Text',
+  'Model',
+  'Run',
+  'Live',
+  'Write',
+  'Watch it think',
+  'Files',
+  'Machine',
+  'Benchmark',
+];
+const SIZES = {
+  desktop: { width: 1280, height: 900 },
+  phone: { width: 390, height: 844 },
+} as const;
 const SCHEMES = ['light', 'dark'] as const;
 
 const screens = resolve(import.meta.dirname, '..', process.env['TG_SCREENS'] ?? '../build/screens');
-const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const axeSource = readFileSync(
+  createRequire(import.meta.url).resolve('axe-core/axe.min.js'),
+  'utf8',
+);
 
 interface Axe {
-  run(): Promise<{ violations: { id: string; help: string; nodes: { html: string; failureSummary: string }[] }[] }>;
+  run(): Promise<{
+    violations: { id: string; help: string; nodes: { html: string; failureSummary: string }[] }[];
+  }>;
 }
 
 let site: Site;
@@ -38,18 +57,26 @@ async function findings(): Promise<string[]> {
   await p.page.evaluate(axeSource);
   const result = await p.page.evaluate(() => (globalThis as unknown as { axe: Axe }).axe.run());
   return result.violations.flatMap((found) =>
-    found.nodes.map((n) => `${found.id}: ${n.html.slice(0, 160)} ${n.failureSummary.replace(/\s+/g, ' ')}`),
+    found.nodes.map(
+      (n) => `${found.id}: ${n.html.slice(0, 160)} ${n.failureSummary.replace(/\s+/g, ' ')}`,
+    ),
   );
 }
 
 /** How far the page can be scrolled sideways, in pixels. */
 function overhang(): Promise<number> {
-  return p.page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  return p.page.evaluate(
+    () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+  );
 }
 
 async function lookAt(name: string): Promise<void> {
   await p.page.waitForTimeout(400);
-  await p.page.screenshot({ path: join(screens, `${name}.png`), fullPage: true, animations: 'disabled' });
+  await p.page.screenshot({
+    path: join(screens, `${name}.png`),
+    fullPage: true,
+    animations: 'disabled',
+  });
   expect.soft(await findings(), `axe: ${name}`).toEqual([]);
   expect.soft(await overhang(), `sideways: ${name}`).toBe(0);
 }
@@ -61,7 +88,12 @@ function nameOf(view: string): string {
 describe.each(SCHEMES)('in %s colours', (colorScheme) => {
   describe.each(Object.entries(SIZES))('on a %s', (device, viewport) => {
     beforeAll(async () => {
-      v = await visit({ colorScheme, viewport, hasTouch: device === 'phone', reducedMotion: 'reduce' });
+      v = await visit({
+        colorScheme,
+        viewport,
+        hasTouch: device === 'phone',
+        reducedMotion: 'reduce',
+      });
       p = new Playground(firstTab(v));
       await p.open(site.url, 'start', { size: 'tiny', steps: 400 });
       await p.paste(TEXT);

@@ -85,7 +85,10 @@ describe('storage that is full', () => {
     await p.waitForStep(5);
     await quota(1000);
     await p.button('Pause').click();
-    await p.page.getByText(/no room left .*Download/).first().waitFor();
+    await p.page
+      .getByText(/no room left .*Download/)
+      .first()
+      .waitFor();
     await p.button('Go on').click();
     await p.waitForStep((await p.step()) + 20);
     await p.view('Files');
@@ -104,7 +107,10 @@ describe('storage that is full', () => {
     await begin(40_000);
     await p.waitForStep(20);
     await p.button('Pause').click();
-    await p.page.getByText(/no room left|not saved by itself/).first().waitFor();
+    await p.page
+      .getByText(/no room left|not saved by itself/)
+      .first()
+      .waitFor();
     await p.button('Go on').click();
     await p.waitForStep((await p.step()) + 20);
   });
@@ -138,7 +144,7 @@ describe('a browser that lacks something', () => {
 });
 
 describe('a worker that dies', () => {
-  it('is told of, the last save is intact, and the run goes on from it after a reload', async () => {
+  it('is told of; the last save is intact, and goes on after a reload', async () => {
     await begin(1_000_000);
     await p.waitForStep(20);
     await p.button('Pause').click();

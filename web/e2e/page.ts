@@ -41,7 +41,9 @@ export class Playground {
 
   /** The engine has started: the shell says what it runs on, on phones out of sight. */
   async ready(): Promise<void> {
-    await this.page.getByText(/(One thread|\d+ threads), (scalar|simd|relaxed)/).waitFor({ state: 'attached' });
+    await this.page
+      .getByText(/(One thread|\d+ threads), (scalar|simd|relaxed)/)
+      .waitFor({ state: 'attached' });
   }
 
   /** The page may share memory between threads; it may have to be loaded again before. */
@@ -55,8 +57,13 @@ export class Playground {
   }
 
   async view(name: string): Promise<void> {
-    await this.page.getByRole('navigation', { name: 'Views' }).getByRole('link', { name, exact: true }).click();
-    await this.page.getByRole('heading', { level: 1, name: name === 'Start' ? /Teach/ : name }).waitFor();
+    await this.page
+      .getByRole('navigation', { name: 'Views' })
+      .getByRole('link', { name, exact: true })
+      .click();
+    await this.page
+      .getByRole('heading', { level: 1, name: name === 'Start' ? /Teach/ : name })
+      .waitFor();
   }
 
   /** Types a text in place of the one that is there. */
@@ -84,7 +91,10 @@ export class Playground {
 
   /** Steps done, from the Live view's headline. */
   async step(): Promise<number> {
-    const text = (await this.heading(/^Step \d/).first().textContent()) ?? '';
+    const text =
+      (await this.heading(/^Step \d/)
+        .first()
+        .textContent()) ?? '';
     return Number(/Step ([\d,.\s]+) of/.exec(text)?.[1]?.replace(/\D/g, ''));
   }
 
@@ -96,7 +106,8 @@ export class Playground {
   async finished(timeout = 120_000): Promise<void> {
     await this.page.getByRole('button', { name: 'Reset' }).waitFor({ timeout });
     const main = await this.page.getByRole('main').innerText();
-    if (/stopped by a fault|has stopped/.test(main)) throw new Error(`the run has failed: ${main.slice(0, 600)}`);
+    if (/stopped by a fault|has stopped/.test(main))
+      throw new Error(`the run has failed: ${main.slice(0, 600)}`);
   }
 
   /** A number of the Live view by its name. */

@@ -15,7 +15,10 @@ type Json = Record<string, unknown>;
 export class RawChrome {
   readonly #profile = mkdtempSync(join(tmpdir(), 'tinygpt-raw-'));
   readonly #child: ChildProcess;
-  readonly #waiting = new Map<number, { resolve: (result: Json) => void; reject: (e: Error) => void }>();
+  readonly #waiting = new Map<
+    number,
+    { resolve: (result: Json) => void; reject: (e: Error) => void }
+  >();
   /** What any page's console said as an error. */
   readonly errors: string[] = [];
   #lastId = 0;
@@ -25,24 +28,38 @@ export class RawChrome {
     this.#child = spawn(
       process.env['TG_CHROMIUM'] ?? '/usr/bin/chromium',
       [
-        '--headless=new', '--no-sandbox', '--no-first-run', '--disable-gpu', '--remote-debugging-pipe',
-        `--user-data-dir=${this.#profile}`, 'about:blank',
+        '--headless=new',
+        '--no-sandbox',
+        '--no-first-run',
+        '--disable-gpu',
+        '--remote-debugging-pipe',
+        `--user-data-dir=${this.#profile}`,
+        'about:blank',
       ],
       { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] },
     );
-    (this.#child.stdio[4] as Readable).setEncoding('utf8').on('data', (text: string) => this.#take(text));
+    (this.#child.stdio[4] as Readable)
+      .setEncoding('utf8')
+      .on('data', (text: string) => this.#take(text));
   }
 
   #take(text: string): void {
     const parts = (this.#rest + text).split('\0');
     this.#rest = parts.pop() ?? '';
     for (const part of parts) {
-      const message = JSON.parse(part) as { id?: number; result?: Json; error?: { message: string }; method?: string; params?: Json };
+      const message = JSON.parse(part) as {
+        id?: number;
+        result?: Json;
+        error?: { message: string };
+        method?: string;
+        params?: Json;
+      };
       const caller = message.id === undefined ? undefined : this.#waiting.get(message.id);
       if (message.id !== undefined) this.#waiting.delete(message.id);
       if (message.error) caller?.reject(new Error(message.error.message));
       else caller?.resolve(message.result ?? {});
-      if (message.method === 'Runtime.exceptionThrown') this.errors.push(JSON.stringify(message.params));
+      if (message.method === 'Runtime.exceptionThrown')
+        this.errors.push(JSON.stringify(message.params));
       if (message.method === 'Runtime.consoleAPICalled' && message.params?.['type'] === 'error') {
         this.errors.push(JSON.stringify(message.params['args']));
       }
@@ -51,7 +68,9 @@ export class RawChrome {
 
   send(method: string, params: Json = {}, sessionId?: string): Promise<Json> {
     const id = ++this.#lastId;
-    (this.#child.stdio[3] as Writable).write(`${JSON.stringify({ id, method, params, sessionId })}\0`);
+    (this.#child.stdio[3] as Writable).write(
+      `${JSON.stringify({ id, method, params, sessionId })}\0`,
+    );
     return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
   }
 
@@ -84,7 +103,9 @@ export class RawTab {
   /** The value of an expression, which may be a promise. */
   async evaluate<T>(expression: string): Promise<T> {
     const answer = (await this.#chrome.send(
-      'Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true }, this.#session,
+      'Runtime.evaluate',
+      { expression, awaitPromise: true, returnByValue: true },
+      this.#session,
     )) as { result: { value: T }; exceptionDetails?: { text: string } };
     if (answer.exceptionDetails) throw new Error(`${expression}: ${answer.exceptionDetails.text}`);
     return answer.result.value;

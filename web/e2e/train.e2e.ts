@@ -33,11 +33,24 @@ describe('training', () => {
     await p.finished();
     expect(await p.step()).toBe(800);
     expect(await p.loss()).toBeLessThan(1.5);
-    expect(await p.page.getByRole('list', { name: /Samples/ }).getByRole('listitem').count()).toBeGreaterThan(2);
+    expect(
+      await p.page
+        .getByRole('list', { name: /Samples/ })
+        .getByRole('listitem')
+        .count(),
+    ).toBeGreaterThan(2);
     await p.view('Write');
-    await p.page.getByRole('textbox', { name: /prompt|begin/i }).first().fill('The fox ');
-    await p.button(/^Write|^Go|^Continue/).first().click();
-    await expect.poll(() => p.page.locator('main').innerText(), { timeout: 20_000 }).toMatch(/The fox \w+/);
+    await p.page
+      .getByRole('textbox', { name: /prompt|begin/i })
+      .first()
+      .fill('The fox ');
+    await p
+      .button(/^Write|^Go|^Continue/)
+      .first()
+      .click();
+    await expect
+      .poll(() => p.page.locator('main').innerText(), { timeout: 20_000 })
+      .toMatch(/The fox \w+/);
   });
 
   it('continues after a refresh in the middle, to the same bits', async () => {
@@ -50,7 +63,10 @@ describe('training', () => {
     const whole = await p.fingerprint();
     const loss = await p.loss();
     await p.button('Reset').click();
-    await p.button(/delete|reset|forget|yes/i).first().click();
+    await p
+      .button(/delete|reset|forget|yes/i)
+      .first()
+      .click();
 
     await p.open(site.url, 'start', settings);
     await p.paste(TEXT);

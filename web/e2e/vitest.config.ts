@@ -1,4 +1,4 @@
-/** vitest.config.ts - end-to-end tests: one after the other, since they measure and share two cores. */
+/** vitest.config.ts - end-to-end tests, one after the other, since they share the cores. */
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({

@@ -101,7 +101,9 @@ async function leaveIfReplaced(): Promise<void> {
   const html = answer.headers.get('Content-Type')?.startsWith('text/html') ?? false;
   if (answer.status === 404 || answer.status === 410 || (local && html)) {
     await self.registration.unregister();
-    await Promise.all((await caches.keys()).filter((n) => n.startsWith(PREFIX)).map((n) => caches.delete(n)));
+    await Promise.all(
+      (await caches.keys()).filter((n) => n.startsWith(PREFIX)).map((n) => caches.delete(n)),
+    );
   }
 }
 

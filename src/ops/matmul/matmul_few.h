@@ -67,26 +67,35 @@ static ALWAYS_INLINE void few_turn(const product *p, const int rows, const int s
     for (int i = 0; i < rows; i++) store_up_to(p->y + (size_t)i * p->n + col, c[i], n);
 }
 
-/* The same for all columns of [col, end). */
+/* The same for all columns of [col, end), a multiple of 16. */
 static ALWAYS_INLINE void few_turns(const product *p, const int rows, const int steps, size_t k,
                                     size_t col, size_t end) {
     const size_t turn_bytes = FEW_STEPS * (end - col) * sizeof(float);
     const size_t ahead_rows = FEW_STEPS * tg_units(FEW_AHEAD_BYTES, turn_bytes);
     const uintptr_t ahead_bytes = ahead_rows * p->ldb * sizeof(float);
-    for (; col + 16 <= end; col += 16) few_turn(p, rows, steps, k, col, 16, ahead_bytes);
-    if (col < end) few_turn(p, rows, steps, k, col, end - col, ahead_bytes);
+    for (; col < end; col += 16) few_turn(p, rows, steps, k, col, 16, ahead_bytes);
+}
+
+/* Out of line: what may follow a sum is long, and the places that end one are many. */
+static __attribute__((noinline)) void few_finish(const product *p, tg_v sum, size_t row, size_t col,
+                                                 size_t n) {
+    finish_lanes(p, sum, row * p->n + col, col, n, p->act);
 }
 
 static ALWAYS_INLINE void few_down(const product *p, const int rows, size_t col, size_t end) {
+    const size_t whole = col + (end - col) / 16 * 16;
     for (size_t i = 0; i < p->m && !p->acc; i++)
         memset(p->y + i * p->n + col, 0, (end - col) * sizeof(float));
-    size_t k = 0;
-    for (; k + FEW_STEPS <= p->k; k += FEW_STEPS) few_turns(p, rows, FEW_STEPS, k, col, end);
-    for (; k < p->k; k++) few_turns(p, rows, 1, k, col, end);
+    if (col < whole) {
+        size_t k = 0;
+        for (; k + FEW_STEPS <= p->k; k += FEW_STEPS) few_turns(p, rows, FEW_STEPS, k, col, whole);
+        for (; k < p->k; k++) few_turns(p, rows, 1, k, col, whole);
+    }
+    for (size_t k = 0; whole < end && k < p->k; k++) few_turn(p, rows, 1, k, whole, end - whole, 0);
     for (size_t i = 0; i < p->m; i++)
         for (size_t j = col; j < end; j += 16) {
-            const size_t n = tg_min_size(16, end - j), at = i * p->n + j;
-            finish_lanes(p, load_up_to(p->y + at, n), at, j, n, p->act);
+            const size_t n = tg_min_size(16, end - j);
+            few_finish(p, load_up_to(p->y + i * p->n + j, n), i, j, n);
         }
 }
 
@@ -111,7 +120,7 @@ static ALWAYS_INLINE void few_along(const product *p, const int rows, size_t col
                 c[i] = tg_vfma(tg_vset(a[(size_t)i * p->lda + k]), x, c[i]);
         }
     }
-    for (int i = 0; i < rows; i++) finish_lanes(p, c[i], (size_t)i * p->n + col, col, n, p->act);
+    for (int i = 0; i < rows; i++) few_finish(p, c[i], (size_t)i, col, n);
 }
 
 /* The columns [col, end). rows is a constant. */
@@ -161,7 +170,7 @@ static void plain_run(const tg_args *args, size_t begin, size_t end) {
             tg_v c = first_sum(&p, i, col, n);
             for (size_t k = 0; k < p.k; k++)
                 c = tg_vfma(tg_vset(p.a[i * a_row + k * a_k]), load_up_to(b + k * ldb, n), c);
-            finish_lanes(&p, c, i * p.n + col, col, n, p.act);
+            few_finish(&p, c, i, col, n);
         }
     }
 }

@@ -2,9 +2,9 @@
  * abi.gen.ts - the C interface as data: made by tools/gen_abi.py from include/tinygpt.h,
  * src/base/os_wasm.h and src/api/callbacks_wasm.c. Do not edit: run `make gen`.
  *
- * Offsets and sizes come in pairs, for 32-bit and 64-bit pointers. Letters of signatures,
- * result first: p pointer or size, i u int and unsigned, l L int64_t and uint64_t, b bool,
- * f float, d double, v nothing. abi.ts turns these tables into calls and values.
+ * Offsets and sizes come in pairs, for 32-bit and 64-bit pointers. Letters of calls,
+ * result first: p pointer or size, i u int and unsigned, l L the same in 64 bits,
+ * b bool, f float, d double, v nothing. abi.ts makes calls and values of these tables.
  */
 
 /** An address in the module's memory, or a size: a number in both pointer widths. */
@@ -14,22 +14,70 @@ export const VERSION = '0.1.0';
 
 /** tg_status: name, value, sentence. */
 export const STATUS = [
-  { name: 'OK', value: 0, text: 'done' },
-  { name: 'PENDING', value: 1, text: 'not finished yet: call again' },
-  { name: 'STOPPED', value: 2, text: 'stopped on request, in a state that can be saved' },
-  { name: 'E_ARG', value: -1, text: 'an argument is outside its stated range' },
-  { name: 'E_MEMORY', value: -2, text: 'not enough memory' },
-  { name: 'E_IO', value: -3, text: 'a file could not be read or written' },
-  { name: 'E_FORMAT', value: -4, text: 'a file does not follow its format' },
-  { name: 'E_CHECKSUM', value: -5, text: 'a file is damaged: a checksum does not match' },
-  { name: 'E_RANGE', value: -6, text: 'a number or token id is out of range' },
-  { name: 'E_FULL', value: -7, text: 'no room is left in the context window' },
-  { name: 'E_SHAPE', value: -8, text: 'shapes do not fit together' },
-  { name: 'E_UNSUPPORTED', value: -9, text: 'this is not supported' },
-  { name: 'E_DEVICE', value: -10, text: 'the device failed or is missing' },
-  { name: 'E_NUMBER', value: -11, text: 'a loss or gradient is not a finite number' },
-  { name: 'E_DATA', value: -12, text: 'the text cannot be used for training' },
-  { name: 'E_INTERNAL', value: -13, text: 'an invariant of tinygpt itself is broken: please report it' },
+  {
+    name: 'OK', value: 0,
+    text: 'done',
+  },
+  {
+    name: 'PENDING', value: 1,
+    text: 'not finished yet: call again',
+  },
+  {
+    name: 'STOPPED', value: 2,
+    text: 'stopped on request, in a state that can be saved',
+  },
+  {
+    name: 'E_ARG', value: -1,
+    text: 'an argument is outside its stated range',
+  },
+  {
+    name: 'E_MEMORY', value: -2,
+    text: 'not enough memory',
+  },
+  {
+    name: 'E_IO', value: -3,
+    text: 'a file could not be read or written',
+  },
+  {
+    name: 'E_FORMAT', value: -4,
+    text: 'a file does not follow its format',
+  },
+  {
+    name: 'E_CHECKSUM', value: -5,
+    text: 'a file is damaged: a checksum does not match',
+  },
+  {
+    name: 'E_RANGE', value: -6,
+    text: 'a number or token id is out of range',
+  },
+  {
+    name: 'E_FULL', value: -7,
+    text: 'no room is left in the context window',
+  },
+  {
+    name: 'E_SHAPE', value: -8,
+    text: 'shapes do not fit together',
+  },
+  {
+    name: 'E_UNSUPPORTED', value: -9,
+    text: 'this is not supported',
+  },
+  {
+    name: 'E_DEVICE', value: -10,
+    text: 'the device failed or is missing',
+  },
+  {
+    name: 'E_NUMBER', value: -11,
+    text: 'a loss or gradient is not a finite number',
+  },
+  {
+    name: 'E_DATA', value: -12,
+    text: 'the text cannot be used for training',
+  },
+  {
+    name: 'E_INTERNAL', value: -13,
+    text: 'an invariant of tinygpt itself is broken: please report it',
+  },
 ] as const;
 
 export const tg_file_kind = {
@@ -59,7 +107,7 @@ export const tg_edit_kind = {
   TG_EDIT_DONOR: 1,
 } as const;
 
-/** Structs: size, then every member's kind and offset. `chars` has its length behind. */
+/** Structs: size, then every member's kind and offset; `chars` with its length. */
 export const STRUCTS = {
   tg_context_options: {
     size: [32, 64],
@@ -291,7 +339,7 @@ export const STRUCTS = {
   },
 } as const;
 
-/** Functions of the module. A struct returned by value is written to `result`. */
+/** Functions of the module. A struct returned is written to `result`. */
 export const EXPORTS = {
   tg_status_text: 'p:i',
   tg_version: 'p:',

@@ -4,7 +4,9 @@
  */
 import { describe, expect, it } from 'vitest';
 
-import { bindExports, bindImports, errorCode, type Imports, Memory, numbers, statusText, Trap } from './abi.js';
+import {
+  bindExports, bindImports, errorCode, type Imports, Memory, numbers, statusText, Trap,
+} from './abi.js';
 import { STATUS, STRUCTS } from './abi.gen.js';
 import { TinygptError } from './errors.js';
 

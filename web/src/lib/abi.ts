@@ -5,7 +5,9 @@
  * below 2^53. The module wants it signed with 32 bits and as a BigInt with 64; that is hidden here.
  * Views of the memory are made anew for every access, because any call may have grown it.
  */
-import { EXPORTS, type Exports, IMPORTS, type Imports, type Ptr, STATUS, STRUCTS } from './abi.gen.js';
+import {
+  EXPORTS, type Exports, IMPORTS, type Imports, type Ptr, STATUS, STRUCTS,
+} from './abi.gen.js';
 import { TinygptError } from './errors.js';
 import type { ErrorCode } from './types.js';
 
@@ -85,7 +87,7 @@ function real(value: unknown, what: string): number {
   throw new TinygptError('ARG', `${what}: want a number, have ${String(value)}`);
 }
 
-/* ------------------------------------------------------------------------------------------ calls */
+/* -------------------------------------------------------------------------------------- calls */
 
 type Raw = (...args: (number | bigint)[]) => number | bigint | undefined;
 
@@ -101,7 +103,9 @@ function toC(letter: string, value: unknown, wide: boolean, what: string): numbe
   }
 }
 
-function fromC(letter: string, value: number | bigint | undefined): number | bigint | boolean | void {
+type FromC = number | bigint | boolean | undefined;
+
+function fromC(letter: string, value: number | bigint | undefined): FromC {
   switch (letter) {
     case 'p': return typeof value === 'bigint' ? Number(value) : Number(value) >>> 0;
     case 'u': return Number(value) >>> 0;
@@ -156,7 +160,7 @@ export function bindImports(functions: Imports, wide: boolean): Record<string, R
   return bound;
 }
 
-/* ------------------------------------------------------------------------------------------ memory */
+/* ------------------------------------------------------------------------------------- memory */
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 const encoder = new TextEncoder();

@@ -1,5 +1,5 @@
 /**
- * core.ts - the engine inside of the worker: one instance of the module, its context, and the calls.
+ * core.ts - the engine inside of the worker: one instance of the module, its context, its tasks.
  *
  * Every call is a task. Long ones are jobs of the core that are polled for some milliseconds at a
  * time, so that a stop or another call is seen soon. What a task holds while it works:
@@ -12,15 +12,18 @@
  * When the module traps, every task and object is lost at that moment, and a new instance is made
  * from the compiled module. Calls that come meanwhile wait for it.
  */
-import { errorCode, type Exports, type Memory, PENDING, type Ptr, statusText, type Trap } from './abi.js';
+import {
+  errorCode, type Exports, type Memory, numbers, PENDING, type Ptr, statusText, type Trap, utf8,
+} from './abi.js';
 import { tg_schedule, VERSION } from './abi.gen.js';
 import { TinygptError } from './errors.js';
 import type { EngineEvent, Handle } from './protocol.js';
 import { Registry } from './registry.js';
 import { Task, turn } from './tasks.js';
+import type {
+  EngineInfo, EngineOptions, LeverInfo, Preset, Schedule, TrainOptions,
+} from './types.js';
 import { type Instance, instantiate, isolated, loadBest, type Loaded } from './wasm.js';
-import type { EngineInfo, EngineOptions, LeverInfo, Preset, Schedule, TrainOptions } from './types.js';
-import { numbers, utf8 } from './abi.js';
 
 /** How long a slice lasts. A stop is seen after one; a turn costs some microseconds. */
 export const SLICE_MS = 20;

@@ -1,6 +1,6 @@
 /**
- * engine.test.ts - the classes as a page uses them: stopping, taking turns, freeing, files, and what
- * goes wrong.
+ * engine.test.ts - the classes as a page uses them: stopping, taking turns, freeing, files, and
+ * what goes wrong.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Engine, TinygptError, type FileKind, type Trainer } from 'tinygpt';
@@ -356,7 +356,8 @@ describe('errors', () => {
       expect(message.length).toBeGreaterThan(10);
     }
     expect(await trainer.done()).toBe(0);
-    const skipping = await engine.newTrainer(model, run.text, { ...RUN, steps: 2, skipBadSteps: true });
+    const options = { ...RUN, steps: 2, skipBadSteps: true };
+    const skipping = await engine.newTrainer(model, run.text, options);
     for await (const report of skipping.steps()) {
       expect(report.skipped).toBe(true);
       expect(report.badTensor).not.toBe('');

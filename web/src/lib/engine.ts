@@ -57,7 +57,8 @@ export class Engine {
   /** Makes a text from a string, bytes, or a Blob or File that is read as needed. */
   async text(source: TextSource, options: SourceOptions = {}): Promise<Text> {
     const transfer = moved(source, options);
-    return new Text(this.#link, await this.#link.call('textNew', [source], { ...options, transfer }));
+    const made = await this.#link.call('textNew', [source], { ...options, transfer });
+    return new Text(this.#link, made);
   }
 
   /** What a model would stumble over in a text: an empty list if it is fine. */
@@ -80,7 +81,8 @@ export class Engine {
   /** The model of a .tinygpt file, v1, v2 or v3. */
   async openModel(file: FileSource, options: SourceOptions = {}): Promise<Model> {
     const transfer = moved(file, options);
-    return new Model(this.#link, await this.#link.call('modelOpen', [file], { ...options, transfer }));
+    const made = await this.#link.call('modelOpen', [file], { ...options, transfer });
+    return new Model(this.#link, made);
   }
 
   /** A new run. The model is trained in place; both it and the text are needed until its end. */

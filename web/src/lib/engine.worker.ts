@@ -38,9 +38,9 @@ function buffers(value: unknown): ArrayBuffer[] {
 function failure(error: unknown): Reply<never> {
   if (error instanceof TinygptError) return { ok: false, code: error.code, message: error.message };
   const message = error instanceof Error ? error.message : String(error);
-  if (error instanceof Trap) return { ok: false, code: 'TRAP', message: `the core stopped: ${message}` };
   if (error instanceof Cancelled) return { ok: false, code: 'CLOSED', message };
-  return { ok: false, code: 'INTERNAL', message };
+  if (!(error instanceof Trap)) return { ok: false, code: 'INTERNAL', message };
+  return { ok: false, code: 'TRAP', message: `the core stopped: ${message}` };
 }
 
 /** The page's side waits for this lock: it gets it when this worker is no more. */

@@ -1,6 +1,6 @@
 /**
- * host.ts - what the module sees of the world: clocks, files that stay outside of its memory, saves,
- * and the listeners behind C's callbacks.
+ * host.ts - what the module sees of the world: clocks, files that stay outside of its memory,
+ * saves, and the listeners behind C's callbacks.
  *
  * C waits for no promise, so a file is opened here first (which may await) and then read at once:
  * bytes in memory, a Blob through FileReaderSync, or a file of Node through readSync.
@@ -140,7 +140,8 @@ export async function openFile(source: string | Uint8Array | Blob): Promise<Host
   if (!(source instanceof Blob)) {
     throw new TinygptError('ARG', 'file: want a Uint8Array, a Blob or a File, have something else');
   }
-  if (source.size > WHOLE_BYTES && typeof FileReaderSync === 'function') return new BlobFile(source);
+  const readable = typeof FileReaderSync === 'function';
+  if (readable && source.size > WHOLE_BYTES) return new BlobFile(source);
   try {
     return new BytesFile(new Uint8Array(await source.arrayBuffer()));
   } catch (error) {
@@ -256,7 +257,8 @@ export class Host {
     if (!needed) file.close();
   }
 
-  /* An allocation that fails is answered with an error number: an exception would leave C halfway. */
+  /* An allocation that fails is answered with an error number: an exception would leave C at an
+   * unfinished save. */
 
   #saveBegin(path: string): number {
     this.#saves.set(++this.#last, { path, parts: [] });

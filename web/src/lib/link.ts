@@ -116,7 +116,7 @@ export class Link {
     void this.#watchEvents();
     const locks = threads ? undefined : globalThis.navigator?.locks;
     void locks
-      ?.request(this.lock, () => this.#die('the engine\'s worker is gone: it was ended or it crashed'))
+      ?.request(this.lock, () => this.#die('the engine\'s worker has ended or crashed'))
       .catch(() => {});
   }
 

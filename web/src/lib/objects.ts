@@ -17,7 +17,7 @@ import type {
 class Remote {
   #freed = false;
 
-  constructor(
+  protected constructor(
     protected readonly link: Link,
     private readonly what: string,
     private readonly id: Handle,
@@ -233,7 +233,7 @@ export class Trainer extends Remote {
     return this.link.call('trainerEvaluate', [this.handle], options);
   }
 
-  /** The whole run as a file (`run`, which openTrainer continues), or the model in another layout. */
+  /** The whole run as a file (`run`, which openTrainer continues), or its model in a layout. */
   async save(kind: FileKind = 'run', options: CallOptions = {}): Promise<Uint8Array> {
     return this.link.call('trainerSave', [this.handle, kind], options);
   }

@@ -62,7 +62,8 @@ export interface Methods {
   modelTokenize(model: Handle, text: string): Int32Array;
   modelSave(model: Handle, kind: FileKind): Uint8Array;
   modelProbe(
-    model: Handle, prompt: string | Int32Array, edits: Edit[], donor: string | Int32Array | undefined,
+    model: Handle, prompt: string | Int32Array, edits: Edit[],
+    donor: string | Int32Array | undefined,
   ): Probe;
 
   sessionNew(model: Handle, ctx: number): Handle;

@@ -1,9 +1,9 @@
 /**
  * registry.ts - the worker's objects: who needs whom, and when C may free one.
  *
- * A caller may free in any order. C may not: a trainer reads its text until the trainer is freed. So
- * an entry counts its users (objects that need it, calls that work on it), and is disposed of when
- * it is both freed and unused. Numbers are never used again, so an old one is known for what it is.
+ * A caller may free in any order. C may not: a trainer reads its text until the trainer is freed.
+ * So an entry counts its users (objects that need it, calls that work on it), and is disposed of
+ * when it is both freed and unused. Numbers are never used again, so an old one is known as such.
  */
 import type { Ptr } from './abi.js';
 import { TinygptError } from './errors.js';

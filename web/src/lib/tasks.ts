@@ -18,7 +18,7 @@ export class Cancelled extends Error {
   override readonly name = 'Cancelled';
 }
 
-/* --------------------------------------------------------------------------------------- turns */
+/* -------------------------------------------------------------------------------------- turns */
 
 const waiting: (() => void)[] = [];
 const channel = threads ? undefined : new MessageChannel();
@@ -40,7 +40,7 @@ export function turn(): Promise<void> {
   });
 }
 
-/* --------------------------------------------------------------------------------------- tasks */
+/* -------------------------------------------------------------------------------------- tasks */
 
 export class Task {
   #cancelled = false;

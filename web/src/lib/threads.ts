@@ -1,5 +1,5 @@
 /**
- * threads.ts - the helpers of a threaded build: workers of the engine's worker, one for each thread.
+ * threads.ts - the helpers of a threaded build: workers of the engine's worker, one a thread.
  *
  * A helper makes an instance of the same module on the same memory and enters C, which it never
  * leaves: it sleeps there until the pool has work. So every one has to say that it is ready before
@@ -44,7 +44,9 @@ function start(): Helper {
 }
 
 /** Starts one helper and waits until it is ready. */
-function ready(helper: Helper, order: HelperOrder, failed: (reason: string) => void): Promise<void> {
+function ready(
+  helper: Helper, order: HelperOrder, failed: (reason: string) => void,
+): Promise<void> {
   return new Promise((resolve, reject) => {
     const giveUp = (reason: string) => {
       failed(reason);

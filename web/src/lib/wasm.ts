@@ -1,8 +1,8 @@
 /**
  * wasm.ts - finds the best build that this browser or Node can load, and makes instances of it.
  *
- * Candidates are tried from the best to the poorest. Each step down leaves a sentence in `notes`, so
- * that nobody has to guess why a run is slow. What counts as loadable is asked of the engine itself
+ * Candidates are tried from the best to the poorest. Each step down leaves a sentence in `notes`,
+ * so that nobody has to guess why a run is slow. What can be loaded is asked of the engine itself
  * (wasm-feature-detect) and, for threads, of the page: shared memory needs cross-origin isolation.
  */
 import { memory64, relaxedSimd, simd, threads as threadsSupported } from 'wasm-feature-detect';
@@ -50,7 +50,7 @@ async function findMissing(): Promise<Map<string, string>> {
   if (!isolated()) {
     missing.set(
       'shared memory',
-      'the page is not cross-origin isolated (headers COOP and COEP), so threads cannot share memory',
+      'the page is not cross-origin isolated (headers COOP and COEP), so there are no threads',
     );
   } else if (!(await threadsSupported())) {
     missing.set('shared memory', `${who} has no WebAssembly threads`);
@@ -79,7 +79,7 @@ function wantedThreads(options: EngineOptions): number {
   return wanted || Math.min(processors(), 8);
 }
 
-/** All builds that may be taken, best first. The 64-bit one costs speed and is for those who ask. */
+/** All builds that may be taken, best first. The 64-bit one is slower, for those who ask for it. */
 function candidates(options: EngineOptions, threads: number): BuildName[] {
   const asked = options.build ?? 'auto';
   if (asked !== 'auto') {
@@ -189,7 +189,7 @@ function newMemory(build: BuildName, limit: number | undefined): [WebAssembly.Me
     }
   }
   const reason = refusal instanceof Error ? refusal.message : String(refusal);
-  throw new TinygptError('MEMORY', `memory: not even 0.5 GiB of address space is granted: ${reason}`);
+  throw new TinygptError('MEMORY', `memory: not even 0.5 GiB of addresses are granted: ${reason}`);
 }
 
 /** Makes an instance with its threads, each of them ready before C is called for the first time. */

@@ -30,7 +30,7 @@ if (!place) throw new Error('index.html has lost its #app');
 place.textContent = '';
 render(<App />, place);
 
-/** After two frames the first view is on the screen; a hidden tab has no frames, so a timer, too. */
+/** After two frames the first view is on the screen; a hidden tab has none, so a timer, too. */
 function afterPaint(work: () => void): void {
   let done = false;
   const once = () => {

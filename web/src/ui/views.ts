@@ -15,7 +15,7 @@
  *    file; `tick` grows as it learns. Never free that model.
  *  - state/notices.ts: notify('error', text) for what a person must hear wherever they are.
  *    files/plain_error.ts: plainError(e) gives a plain sentence for any thrown value.
- *  - Parts: Button, Card, Field, NumberField, SelectField, Choice, Stat, Notice, Icon, ... in parts/.
+ *  - parts/: Button, Card, Field, NumberField, SelectField, Choice, Stat, Notice, Chart, Icon.
  *  - CSS: a file beside the view, imported by it; class names start with the view's id; colours,
  *    spaces and type sizes only by the custom properties of styles/tokens.css. No style attributes
  *    in HTML strings and no <style> elements: the page's CSP has no 'unsafe-inline'. The style prop

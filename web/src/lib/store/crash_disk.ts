@@ -53,7 +53,7 @@ export class CrashDisk implements Disk {
     for (const [name, entry] of this.#files) {
       let bytes = entry.durable;
       for (const change of entry.pending) {
-        if ((outcome >> k++ % 6) & 1) bytes = change(bytes);
+        if ((outcome >> (k++ % 6)) & 1) bytes = change(bytes);
       }
       after.#files.set(name, { durable: bytes, pending: [] });
     }

@@ -4,7 +4,7 @@
  *
  *     const store = openRunStore();
  *     if ((await store.open()).status === 'ok') {
- *       const before = await store.load();               // null, or the run and what was said of it
+ *       const before = await store.load();                  // null, or a run and its meta
  *       await store.save(await trainer.save('run'), { step: 100 });
  *     }
  *
@@ -83,7 +83,7 @@ class WorkerStore implements RunStore {
     await this.#call((api) => api.clear());
   }
 
-  /** Asks that the browser does not throw the run away when its disk fills up. A no changes nothing. */
+  /** Asks the browser not to throw the run away when its disk fills up. A no changes nothing. */
   #persist(): void {
     if (this.#askedToPersist) return;
     this.#askedToPersist = true;

@@ -139,7 +139,7 @@ describe('damage', () => {
       // Bytes 36..63 mean nothing.
       if (at >= 36 && at < 64) continue;
       const disk = good.survive(0);
-      disk.spoil('slot-1', (b) => b.with(at, b[at]! ^ (1 << at % 8)));
+      disk.spoil('slot-1', (b) => b.with(at, b[at]! ^ (1 << (at % 8))));
       const vault = new Vault(disk);
       const saved = await vault.load();
       expect(stepOf(saved)).toBe(1);
@@ -235,7 +235,10 @@ describe('texts', () => {
       async (vault, _, finished) => {
         const saved = await vault.load();
         const text = await textOf(vault);
-        expect([[2, 'one'], [9, 'three']]).toContainEqual([stepOf(saved), text]);
+        expect([
+          [2, 'one'],
+          [9, 'three'],
+        ]).toContainEqual([stepOf(saved), text]);
         if (finished) expect(text).toBe('three');
       },
     );

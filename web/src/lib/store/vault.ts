@@ -148,14 +148,18 @@ export class Vault {
       const slot: Index = used !== 0 && state.texts[0]?.id === used ? 1 : 0;
       state.texts[slot] = null;
       const header: TextHeader = { id: ++state.lastText, crc: 0, bytes: text.size };
-      await this.#write(`text-${slot}`, () => textHeader(header), async (file) => {
-        file.resize(HEADER_BYTES + text.size);
-        for (let at = 0; at < text.size; at += CHUNK_BYTES) {
-          const chunk = new Uint8Array(await text.slice(at, at + CHUNK_BYTES).arrayBuffer());
-          header.crc = crc32(chunk, header.crc);
-          file.write(chunk, HEADER_BYTES + at);
-        }
-      });
+      await this.#write(
+        `text-${slot}`,
+        () => textHeader(header),
+        async (file) => {
+          file.resize(HEADER_BYTES + text.size);
+          for (let at = 0; at < text.size; at += CHUNK_BYTES) {
+            const chunk = new Uint8Array(await text.slice(at, at + CHUNK_BYTES).arrayBuffer());
+            header.crc = crc32(chunk, header.crc);
+            file.write(chunk, HEADER_BYTES + at);
+          }
+        },
+      );
       state.texts[slot] = header;
       state.text = header.id;
     });
@@ -217,8 +221,8 @@ export class Vault {
       text: 0,
     };
     const cleared = pointer?.slot === NO_SLOT ? pointer.sequence : 0;
-    const candidates = BOTH.filter((i) => (headers[i]?.sequence ?? 0) > cleared).sort((a, b) =>
-      preference(pointer, b, headers[b]) - preference(pointer, a, headers[a]),
+    const candidates = BOTH.filter((i) => (headers[i]?.sequence ?? 0) > cleared).sort(
+      (a, b) => preference(pointer, b, headers[b]) - preference(pointer, a, headers[a]),
     );
     let saved: SavedRun | null = null;
     for (const i of candidates) {
@@ -304,13 +308,21 @@ export class Vault {
 }
 
 /** The slot that the pointer names, in the state that it names, comes first; then the newest. */
-function preference(pointer: Pointer | null, slot: Index, header: SlotHeader | null = null): number {
+function preference(
+  pointer: Pointer | null,
+  slot: Index,
+  header: SlotHeader | null = null,
+): number {
   const named = pointer?.slot === slot && pointer.sequence === header?.sequence;
   return named ? Infinity : (header?.sequence ?? 0);
 }
 
 /** Compares what is used with the newest save that is known to have come back. */
-function damage(pointer: Pointer | null, used: SlotHeader | null, first: SlotHeader | null): string {
+function damage(
+  pointer: Pointer | null,
+  used: SlotHeader | null,
+  first: SlotHeader | null,
+): string {
   const promised = pointer !== null && pointer.slot !== NO_SLOT ? pointer.sequence : 0;
   if (Math.max(promised, first?.sequence ?? 0) <= (used?.sequence ?? 0)) return '';
   return used

@@ -4,7 +4,9 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { Engine, type BuildName, type Model, type Text, type TrainOptions, type Trainer } from 'tinygpt';
+import {
+  type BuildName, Engine, type Model, type Text, type Trainer, type TrainOptions,
+} from 'tinygpt';
 
 const web = resolve(import.meta.dirname, '../../..');
 export const wasmFolder = resolve(web, 'wasm');

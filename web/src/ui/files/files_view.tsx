@@ -1,4 +1,4 @@
-/** files_view.tsx - downloads in every layout, opening a file, and what the browser itself keeps. */
+/** files_view.tsx - downloads in every layout, opening a file, what the browser keeps. */
 import { useState } from 'preact/hooks';
 import { Button } from '../parts/button';
 import { Card, Disclosure } from '../parts/card';
@@ -51,7 +51,8 @@ const RUN: Layout = {
   kind: 'run',
   title: 'The whole run',
   about:
-    'Weights, optimizer, settings and curve, without the text. Opened here, or by tinygpt train --resume, it goes on exactly where it is.',
+    'Weights, optimizer, settings and curve, without the text. Opened here, or by tinygpt ' +
+    'train --resume, it goes on exactly where it is.',
   extension: 'tinygpt',
 };
 
@@ -263,7 +264,9 @@ function Opened({ file }: { file: OpenedFile }) {
 
 const KEEPING = {
   opening: 'Looking for what was saved…',
-  ok: 'Runs are saved in this browser, on this machine, every 20 seconds or so, and when the tab is hidden, paused or stopped.',
+  ok:
+    'Runs are saved in this browser, on this machine, every 20 seconds or so, and when the ' +
+    'tab is hidden, paused or stopped.',
   locked: 'Another tab of this page keeps its run here. This tab’s run is not saved by itself.',
   unavailable: 'This browser gives the page no place to keep a run. Download it before you leave.',
 } as const;

@@ -30,7 +30,8 @@ it('names downloads, also those of downloads', () => {
 
 it('has a plain sentence for every error, with the core’s message behind it', () => {
   expect(plainError(new TinygptError('CHECKSUM', 'tensor a: want 1, have 2'))).toBe(
-    'This file is damaged: a checksum does not match. Use another copy of it. (tensor a: want 1, have 2)',
+    'This file is damaged: a checksum does not match. Use another copy of it. (tensor a: want ' +
+      '1, have 2)',
   );
   expect(plainError(new TinygptError('ARG', 'lr: want a number above 0, have 0'))).toBe(
     'lr: want a number above 0, have 0.',

@@ -10,7 +10,10 @@ export function isModelName(name: string): boolean {
 export function modelFileProblem(name: string, head: Uint8Array, size: number): string {
   if (size === 0) return `${name} is empty.`;
   if (looksLikeHtml(head)) {
-    return `${name} is a web page, not a model. The address it came from answered with an error or login page; download it again.`;
+    return (
+      `${name} is a web page, not a model. The address it came from answered with an ` +
+      'error or login page; download it again.'
+    );
   }
   const start = new TextDecoder('latin1').decode(head.subarray(0, 8));
   if (start.startsWith('GGUF')) return `${name} is a GGUF file, which this page cannot open.`;

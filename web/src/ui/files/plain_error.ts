@@ -11,7 +11,8 @@ const SENTENCES: Partial<Record<ErrorCode, string>> = {
   CHECKSUM: 'This file is damaged: a checksum does not match. Use another copy of it.',
   UNSUPPORTED: 'This cannot be done here.',
   NUMBER:
-    'The numbers ran away: a loss or gradient is no longer finite. A lower learning rate or a longer warm-up helps.',
+    'The numbers ran away: a loss or gradient is no longer finite. A lower learning rate or a ' +
+    'longer warm-up helps.',
   DATA: 'This text cannot be used for training.',
   TRAP: 'The engine stopped unexpectedly and was started anew.',
   INTERNAL: 'tinygpt has found a fault in itself. Please report it.',
@@ -31,7 +32,10 @@ export function plainError(e: unknown): string {
   switch (e.name) {
     case 'NotReadableError':
     case 'NotFoundError':
-      return 'The file could not be read. If it was moved or changed since you chose it, choose it again.';
+      return (
+        'The file could not be read. If it was moved or changed since you chose it, ' +
+        'choose it again.'
+      );
     case 'QuotaExceededError':
     case 'QuotaError':
       return 'The browser has no room left for this.';

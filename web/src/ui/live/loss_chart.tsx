@@ -99,7 +99,10 @@ function join(
 function lossSummary(s: RunState): string {
   if (s.step === 0) return 'Nothing has been drawn yet.';
   const val = s.val ? ` On text it has not seen it is ${loss(s.val.loss)}.` : '';
-  return `After ${count(s.step)} of ${count(s.total)} steps the loss is ${loss(s.loss)}; guessing is ${loss(LN_256)}.${val}`;
+  return (
+    `After ${count(s.step)} of ${count(s.total)} steps the loss is ${loss(s.loss)}; ` +
+    `guessing is ${loss(LN_256)}.${val}`
+  );
 }
 
 const NAMES: Record<Exclude<What, 'loss'>, string> = {

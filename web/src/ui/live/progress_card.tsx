@@ -92,7 +92,9 @@ function Saved({ s }: { s: RunState }) {
   if (s.saveProblem) text = s.saveProblem;
   else if (kept.status === 'unavailable') text = `This run is not saved by itself. ${kept.reason}`;
   else if (s.savedStep !== null && kept.status === 'ok') {
-    text = `Saved at step ${count(s.savedStep)}. A refresh, a crash or a closed tab loses nothing before it.`;
+    text =
+      `Saved at step ${count(s.savedStep)}. A refresh, a crash or a closed tab loses ` +
+      'nothing before it.';
   }
   return text === '' ? null : <p class="quiet">{text}</p>;
 }

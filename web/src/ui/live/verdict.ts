@@ -46,8 +46,11 @@ export function verdict(v: VerdictInput): Verdict {
   const judged = last ? last.loss : v.loss;
   const reasons = [
     last
-      ? `On text it has never seen, its loss is ${lossText(judged)}: it hesitates between about ${choices(judged)} characters.`
-      : `Its loss is ${lossText(judged)}: it hesitates between about ${choices(judged)} characters. None of the text was kept for checking, so how well it does on other text is not known.`,
+      ? `On text it has never seen, its loss is ${lossText(judged)}: it hesitates between ` +
+        `about ${choices(judged)} characters.`
+      : `Its loss is ${lossText(judged)}: it hesitates between about ${choices(judged)} ` +
+        'characters. None of the text was kept for checking, so how well it does on other text ' +
+        'is not known.',
   ];
   const more = Math.max(100, Math.round(v.total / 200) * 100);
   const goOn: NextAction = { do: 'continue', steps: more };
@@ -60,8 +63,10 @@ export function verdict(v: VerdictInput): Verdict {
   }
   if (hasTurned(v.checks) || (last && last.loss - v.loss > 0.5)) {
     reasons.push(
-      `It does better on what it practised (${lossText(v.loss)}) than on new text: it has begun to learn by heart. ` +
-        `Each byte was seen about ${times(v.epochs)}. The version that did best on new text was kept, and can be downloaded.`,
+      `It does better on what it practised (${lossText(v.loss)}) than on new text: it has ` +
+        'begun to learn by heart. ' +
+        `Each byte was seen about ${times(v.epochs)}. The version that did best on new text ` +
+        'was kept, and can be downloaded.',
     );
     return {
       title: 'It has learnt all it can from this text',
@@ -84,7 +89,8 @@ export function verdict(v: VerdictInput): Verdict {
   }
   if (bigger && v.trainBytes > 4 * v.params) {
     reasons.push(
-      `The loss has levelled out: ${roughCount(v.params)} parameters hold no more. There is enough text for a bigger model.`,
+      `The loss has levelled out: ${roughCount(v.params)} parameters hold no more. There is ` +
+        'enough text for a bigger model.',
     );
     return {
       title: 'It has learnt what this size can hold',

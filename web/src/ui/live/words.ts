@@ -84,7 +84,9 @@ export function newMilestones(told: readonly Milestone[], v: MilestoneView): Mil
       found.push({
         step: v.step,
         id: 'gap',
-        text: 'It does better on what it practised than on text it has not seen: it begins to learn by heart.',
+        text:
+          'It does better on what it practised than on text it has not seen: it begins to ' +
+          'learn by heart.',
       });
     }
     if (!has('turn') && hasTurned(v.checks)) {

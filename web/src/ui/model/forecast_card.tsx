@@ -1,4 +1,4 @@
-/** forecast_card.tsx - what the run will need, before it starts: parameters, memory, time, advice. */
+/** forecast_card.tsx - what the run will need, before it starts: parameters, memory, time. */
 import { Card } from '../parts/card';
 import { Notice } from '../parts/notice';
 import { Stat } from '../parts/stat';

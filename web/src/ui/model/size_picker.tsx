@@ -1,4 +1,4 @@
-/** size_picker.tsx - presets as cards: a radio group. `few` shows those that a first run may take. */
+/** size_picker.tsx - presets as cards: a radio group. `few` shows those for a first run. */
 import { useEffect, useId } from 'preact/hooks';
 import { duration, roughCount } from '../format';
 import { withSize } from '../run/settings';
@@ -37,7 +37,8 @@ export function SizePicker({ few }: { few?: boolean }) {
             <span class="size-numbers">
               {few
                 ? roughCount(paramCount(s))
-                : `${roughCount(paramCount(s))} parameters, ${s.layers} layers of ${s.width}, sees ${s.ctx} characters`}
+                : `${roughCount(paramCount(s))} parameters, ${s.layers} layers of ${s.width}, ` +
+                  `sees ${s.ctx} characters`}
             </span>
           </span>
         </label>

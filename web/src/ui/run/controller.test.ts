@@ -295,7 +295,7 @@ describe('RunController', () => {
     expect(saves.mock.calls.length).toBeLessThanOrEqual(6);
   });
 
-  it('pauses, goes on, stops, and continues for more, without losing or repeating a step', async () => {
+  it('pauses, goes on, stops and continues for more: no step is lost or repeated', async () => {
     await c.start(settings({ steps: 100_000 }), TEXT);
     await until(() => c.state.get().step > 50);
     await c.pause();

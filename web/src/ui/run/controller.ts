@@ -7,8 +7,8 @@
  *                           done            failed: the last save and the message are kept
  *
  * Training goes in chunks of some seconds. Between two chunks the weights stand still: samples are
- * written there, so that "step 400" is exactly step 400, and there the run is saved. No timer drives
- * any of it, so a hidden tab trains at full speed.
+ * written there, so that "step 400" is exactly step 400, and there the run is saved. No timer
+ * drives any of it, so a hidden tab trains at full speed.
  *
  * The bytes of the last save are kept as a Blob besides the store's copy: a browser without storage
  * can still recover from a trap, and the person can download them.
@@ -375,7 +375,8 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     }
     this.#deps.tell(
       'warning',
-      `The engine stopped unexpectedly (${why}). It was started anew, and the run goes on from step ${this.#shown.step}, its last save.`,
+      `The engine stopped unexpectedly (${why}). It was started anew, and the run goes on ` +
+        `from step ${this.#shown.step}, its last save.`,
     );
     if (going) this.#go();
     else this.#patch({ phase: phase === 'done' ? 'done' : 'paused' }, true);
@@ -641,5 +642,8 @@ function plainSaveProblem(e: unknown): string {
   if (e instanceof Error && /quota/i.test(e.name)) {
     return 'The browser has no room left for saving this run. Download it under Files to keep it.';
   }
-  return `The run could not be saved in the browser. ${plainError(e)} Download it under Files to keep it.`;
+  return (
+    `The run could not be saved in the browser. ${plainError(e)} Download it under Files ` +
+    'to keep it.'
+  );
 }

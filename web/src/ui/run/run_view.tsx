@@ -142,7 +142,8 @@ function ShareCard() {
         Holds every setting{ref ? ', and the fingerprint of the text' : ''}, never the text itself.
         {ref?.stories === undefined
           ? ' Whoever opens it and gives the same text gets the same curve.'
-          : ' The stories are written anew from their seed, so that whoever opens it gets the same curve.'}
+          : ' The stories are written anew from their seed, so that whoever opens it gets the ' +
+            'same curve.'}
       </p>
       <Field label="Link">
         {({ id }) => (

@@ -13,7 +13,7 @@ import { notify } from './notices';
 const USE_NEW = 'use-new-version';
 const RELOADED = 'tinygpt-reloaded-for-threads';
 
-/** The page came through the worker and is not isolated all the same: another load changes nothing. */
+/** The page came through the worker and is not isolated all the same: loading again is vain. */
 const anotherLoadIsVain = (() => {
   try {
     return !!navigator.serviceWorker?.controller && sessionStorage.getItem(RELOADED) !== null;

@@ -84,7 +84,9 @@ function announce(s: RunState): void {
     return;
   try {
     new Notification('Your model has finished learning', {
-      body: `${s.step} steps in ${duration(s.seconds)}. ${s.val ? `Loss on new text: ${loss(s.val.loss)}.` : ''}`,
+      body:
+        `${s.step} steps in ${duration(s.seconds)}. ` +
+        `${s.val ? `Loss on new text: ${loss(s.val.loss)}.` : ''}`,
     });
   } catch {
     // Some phones only let service workers notify; the page itself shows the end anyway.
@@ -132,7 +134,8 @@ export async function acceptOffer(): Promise<void> {
   if (!text) {
     notify(
       'info',
-      `The text of this run ("${o.meta.text.name}") is not kept in the browser. Open the same text here, then continue.`,
+      `The text of this run ("${o.meta.text.name}") is not kept in the browser. Open the same ` +
+        'text here, then continue.',
     );
     openView('text');
     return;

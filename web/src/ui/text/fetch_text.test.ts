@@ -27,7 +27,7 @@ describe('cleanAddress', () => {
   });
 
   it('refuses what cannot work, with a way out', () => {
-    expect(() => cleanAddress('', true)).toThrow('Type the address');
+    expect(() => cleanAddress('', true)).toThrow('Type an address');
     expect(() => cleanAddress('file:///etc/passwd', true)).toThrow('Open files');
     expect(() => cleanAddress('javascript:alert(1)', true)).toThrow('https://');
     expect(() => cleanAddress('http://example.org', true)).toThrow('https');

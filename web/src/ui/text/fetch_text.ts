@@ -11,7 +11,7 @@ export class FetchProblem extends Error {}
 /** A person's idea of an address as one that can be fetched. */
 export function cleanAddress(typed: string, pageIsSecure: boolean): URL {
   const text = typed.trim();
-  if (text === '') throw new FetchProblem('Type the address of a text, such as https://…/book.txt');
+  if (text === '') throw new FetchProblem('Type an address, such as https://…/book.txt');
   let url: URL;
   try {
     url = new URL(/^[a-z][a-z0-9+.-]*:/i.test(text) ? text : `https://${text}`);
@@ -57,7 +57,8 @@ export async function fetchText(url: URL, o: FetchOptions = {}): Promise<Blob> {
     if (o.signal?.aborted) throw new FetchProblem('Stopped.');
     // The browser does not tell a page which of these it was.
     throw new FetchProblem(
-      `${url.host} could not be read. Either it cannot be reached, or it does not let other pages ` +
+      `${url.host} could not be read. Either it cannot be reached, or it does not let other ` +
+        'pages ' +
         'read its files (CORS). Download the text yourself and open it here: that always works.' +
         (e instanceof TypeError ? '' : ` (${String(e)})`),
     );

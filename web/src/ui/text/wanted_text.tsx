@@ -1,4 +1,4 @@
-/** wanted_text.tsx - a link was made with another text than the one in hand: said where it matters. */
+/** wanted_text.tsx - says that a link was made with another text than the one in hand. */
 import { Notice } from '../parts/notice';
 import { bytes } from '../format';
 import { textRef, wantedText } from '../state/route';

@@ -1,0 +1,94 @@
+/**
+ * calling.ts - what the calls are made of: objects that stay while a call runs, callbacks, files
+ * that C opens, text that C writes.
+ */
+import { type Ptr, utf8 } from './abi.js';
+import type { Core, Frame } from './core.js';
+import { TinygptError } from './errors.js';
+import { openFile } from './host.js';
+import type { Method, Methods } from './protocol.js';
+import type { Entry } from './registry.js';
+import type { Task } from './tasks.js';
+import type { FileSource, GptConfig, TextSource } from './types.js';
+
+export type Call<M extends Method> = (
+  core: Core, task: Task, ...args: Parameters<Methods[M]>
+) => Promise<ReturnType<Methods[M]>>;
+
+/** The value behind a name that a caller may have misspelt. */
+export function choose(table: Record<string, number>, name: string, what: string): number {
+  const value = table[name];
+  if (value !== undefined) return value;
+  const names = Object.keys(table).join(', ');
+  throw new TinygptError('ARG', `${what}: want one of ${names}, have ${name}`);
+}
+
+/** Works on objects of the registry: they stay while the body runs. */
+export async function using<T>(entries: Entry[], body: () => Promise<T>): Promise<T> {
+  entries.forEach((entry) => entry.use());
+  try {
+    return await body();
+  } finally {
+    entries.forEach((entry) => entry.unuse());
+  }
+}
+
+/** Listens to a callback of C for as long as the body runs. */
+export async function listening<T>(
+  core: Core, listener: (...args: number[]) => number | void, body: (user: number) => Promise<T>,
+): Promise<T> {
+  const { host } = core;
+  const user = host.listen(listener);
+  try {
+    return await body(user);
+  } finally {
+    host.unlisten(user);
+  }
+}
+
+/** Gives C a file under a name for as long as the body runs. What C keeps open stays readable. */
+export async function offering<T>(
+  core: Core, source: FileSource | TextSource, what: string, body: (name: string) => Promise<T>,
+): Promise<T> {
+  const { host } = core;
+  const named = typeof File === 'function' && source instanceof File && source.name;
+  const content = typeof source === 'string' ? utf8(source) : source;
+  const name = host.offer(await openFile(content), named || what);
+  try {
+    return await body(name);
+  } finally {
+    host.withdraw(name);
+  }
+}
+
+/** Gathers the text that C writes. */
+export class Gathered {
+  readonly #parts: Uint8Array[] = [];
+
+  constructor(private readonly core: Core) {}
+
+  readonly take = (bytes: number, n: number): number => {
+    this.#parts.push(this.core.memory.copy(bytes, n));
+    return 0;
+  };
+
+  bytes(): Uint8Array<ArrayBuffer> {
+    const whole = new Uint8Array(this.#parts.reduce((sum, part) => sum + part.length, 0));
+    let at = 0;
+    for (const part of this.#parts) {
+      whole.set(part, at);
+      at += part.length;
+    }
+    return whole;
+  }
+
+  text(): string {
+    return new TextDecoder().decode(this.bytes());
+  }
+}
+
+export function config(core: Core, frame: Frame, value: GptConfig): Ptr {
+  const at = frame.alloc(core.memory.size('tg_gpt_config'));
+  core.memory.write('tg_gpt_config', at, value);
+  return at;
+}
