@@ -169,6 +169,13 @@ WASM_LINK    := --no-entry --export-dynamic --gc-sections --stack-first -z stack
 WASM_SRC     := $(filter-out src/base/os_posix% src/base/os_wasm_thread.c src/base/os_wasm_single.c,$(ALL_SRC))
 WASM_OBJ     := $(WASM_SRC:%.c=%.o) $(OPS:%.c=%.f64.o) $(SIMD:%.h=%.o) src/ops/kernel_table.o
 
+# The kernels are built for speed, and for size where lanes are one by one; all else for size. LSR
+# would split the address of a load from its constant distance, which instructions have room for.
+WASM_COLD          := -Os
+WASM_HOT_scalar    := -Os
+WASM_HOT_simd      := -O2 -mllvm -disable-lsr
+WASM_HOT_relaxed   := $(WASM_HOT_simd)
+
 # Of the ISAs, the name of the row in isa.def and the instructions.
 WASM_ISA_scalar    := scalar
 WASM_ISA_simd      := simd128
@@ -183,7 +190,7 @@ wasm_bits           = $(if $(filter 64,$(wasm_words)),64,32)
 wasm_flags          = --target=wasm$(wasm_bits) $(foreach w,$(wasm_words),$(WASM_FLAGS_$(w)))
 wasm_link           = -m wasm$(wasm_bits) $(foreach w,$(wasm_words),$(WASM_LINK_$(w))) \
                       $(if $(filter mt,$(wasm_words)),--max-memory=$(if $(filter 64,$(wasm_words)),17179869184,4294967296))
-wasm_simd           = -std=gnu11 -Wno-pedantic -DTG_ISA=$(wasm_isa) -DTG_ISA_$(call upper,$(wasm_isa))
+wasm_simd           = $(WASM_HOT_$(firstword $(wasm_words))) -std=gnu11 -Wno-pedantic -DTG_ISA=$(wasm_isa) -DTG_ISA_$(call upper,$(wasm_isa))
 wasm_threads        = src/base/os_wasm_$(if $(filter mt,$(wasm_words)),thread,single).o
 wasm_objects        = $(addprefix $(WASM)/$(1)/,$(WASM_OBJ) $(wasm_threads))
 
@@ -195,15 +202,14 @@ $(WASM)/$(1)/$(2)
 	$$(Q)$$(WASM_CC) $(wasm_flags) $$(WASM_BASE) $(3) -c $$< -o $$@
 endef
 define wasm_rules
-$(call wasm_compile,$(1),src/base/libc_wasm.o: src/base/libc_wasm.c,$(C11) $(OPT) -fno-builtin)
+$(call wasm_compile,$(1),src/base/libc_wasm.o: src/base/libc_wasm.c,$(C11) $(WASM_COLD) -fno-builtin)
 $(call wasm_compile,$(1),%.f64.o: %.c,$(C11) $(WASM_COLD) -DTG_REAL=double -DTG_REAL_IS_DOUBLE)
-$(call wasm_compile,$(1),%.simd.o: %.simd.h,$(OPT) $(wasm_simd) -x c)
-$(call wasm_compile,$(1),src/ops/kernel_table.o: src/ops/kernel_table.c $(BUILD)/gen/simd_ops.h,$(OPT) $(wasm_simd))
-$(call wasm_compile,$(1),%.o: %.c,$(C11) $(OPT))
+$(call wasm_compile,$(1),%.simd.o: %.simd.h,$(wasm_simd) -x c)
+$(call wasm_compile,$(1),src/ops/kernel_table.o: src/ops/kernel_table.c $(BUILD)/gen/simd_ops.h,$(wasm_simd))
+$(call wasm_compile,$(1),%.o: %.c,$(C11) $(WASM_COLD))
 $(WASM)/tinygpt-$(1).wasm: $(wasm_objects)
 	$$(Q)$$(WASM_LD) $$(WASM_LINK) $(wasm_link) -o $$@ $$^
 endef
-WASM_COLD   := -Os
 $(foreach b,$(WASM_BUILDS),$(eval $(call wasm_rules,$(b))))
 
 wasm: $(WASM_BUILDS:%=$(WASM)/tinygpt-%.wasm)

@@ -56,23 +56,22 @@
     ROW(15, 0xf20c0dfe, 0xe1f46d0d, 0xc604aceb, 0x89e52f27, 0x162628bf, 0x2c4c517e, 0x5898a2fc,    \
         0xb13145f8)
 
-/* Entry n of a slice, then 4, 16, 64 and 256 entries in a row. */
-#define BIT(n, i, value) ((n) >> (i) & 1 ? UINT32_C(value) : 0)
-#define E1(n, a, b, c, d, e, f, g, h)                                                              \
-    (BIT(n, 0, a) ^ BIT(n, 1, b) ^ BIT(n, 2, c) ^ BIT(n, 3, d) ^ BIT(n, 4, e) ^ BIT(n, 5, f) ^     \
-     BIT(n, 6, g) ^ BIT(n, 7, h))
+/* Entry n of a half of a slice, then 4 and 16 entries in a row. */
+#define BIT(n, i, value)  ((n) >> (i) & 1 ? UINT32_C(value) : 0)
+#define E1(n, a, b, c, d) (BIT(n, 0, a) ^ BIT(n, 1, b) ^ BIT(n, 2, c) ^ BIT(n, 3, d))
 #define E4(n, ...)                                                                                 \
     E1(n, __VA_ARGS__), E1(n + 1, __VA_ARGS__), E1(n + 2, __VA_ARGS__), E1(n + 3, __VA_ARGS__)
-#define E16(n, ...)                                                                                \
-    E4(n, __VA_ARGS__), E4(n + 4, __VA_ARGS__), E4(n + 8, __VA_ARGS__), E4(n + 12, __VA_ARGS__)
-#define E64(n, ...)                                                                                \
-    E16(n, __VA_ARGS__), E16(n + 16, __VA_ARGS__), E16(n + 32, __VA_ARGS__),                       \
-        E16(n + 48, __VA_ARGS__)
-#define E256(s, ...)                                                                               \
-    [s] = { E64(0, __VA_ARGS__), E64(64, __VA_ARGS__), E64(128, __VA_ARGS__),                      \
-            E64(192, __VA_ARGS__) },
+#define E16(...)                          { E4(0, __VA_ARGS__), E4(4, __VA_ARGS__), E4(8, __VA_ARGS__), E4(12, __VA_ARGS__) }
+#define HALVES(s, a, b, c, d, e, f, g, h) [s] = { E16(a, b, c, d), E16(e, f, g, h) },
 
-static const uint32_t slice[SLICES][256] = { SLICE_LIST(E256) };
+/* By the lower and by the upper four bits of a byte: 2 KiB in all, where whole bytes would need 16.
+ * They stay in the first cache beside the data, and a module that is sent over a network has to
+ * carry them. */
+static const uint32_t slice[SLICES][2][16] = { SLICE_LIST(HALVES) };
+
+static uint32_t one(uint32_t byte, unsigned behind) {
+    return slice[behind][0][byte & 15] ^ slice[behind][1][byte >> 4];
+}
 
 /* By bytes: no alignment is needed, and compilers make one load of it where that is right. */
 static uint32_t little_endian_32(const unsigned char *p) {
@@ -81,8 +80,8 @@ static uint32_t little_endian_32(const unsigned char *p) {
 
 /* What four bytes contribute; the first of them has `behind` + 3 bytes behind it in the step. */
 static uint32_t four(uint32_t word, unsigned behind) {
-    return slice[behind + 3][word & 0xff] ^ slice[behind + 2][word >> 8 & 0xff] ^
-           slice[behind + 1][word >> 16 & 0xff] ^ slice[behind][word >> 24];
+    return one(word & 0xff, behind + 3) ^ one(word >> 8 & 0xff, behind + 2) ^
+           one(word >> 16 & 0xff, behind + 1) ^ one(word >> 24, behind);
 }
 
 /* The look-ups of a step do not wait for each other, only for the checksum before it: that, and not
@@ -94,7 +93,7 @@ uint32_t tg_crc32c_tables(uint32_t crc, const void *bytes, size_t n_bytes) {
         crc = four(little_endian_32(p) ^ crc, 12) ^ four(little_endian_32(p + 4), 8) ^
               four(little_endian_32(p + 8), 4) ^ four(little_endian_32(p + 12), 0);
     }
-    for (; n_bytes > 0; n_bytes--, p++) crc = crc >> 8 ^ slice[0][(crc ^ *p) & 0xff];
+    for (; n_bytes > 0; n_bytes--, p++) crc = crc >> 8 ^ one((crc ^ *p) & 0xff, 0);
     return ~crc;
 }
 

@@ -10,7 +10,7 @@
 
 #if defined(TG_ISA_AVX512)
 enum { CHAINS = 12 };
-#elif defined(TG_ISA_SCALAR)
+#elif TG_MR == 2 /* four lanes a register */
 enum { CHAINS = 3 };
 #else
 enum { CHAINS = 6 };

@@ -56,9 +56,14 @@
 /* What is long, rare, and used in many places. */
 #define TG_OUT_OF_LINE static __attribute__((noinline, unused))
 
-#define TG_OPAQUE(p)       __asm__("" : "+r"(p))
+#define TG_OPAQUE(p) __asm__("" : "+r"(p))
+#if defined(__wasm__) /* it has no such instruction; the loops around one would remain */
+#define TG_PREFETCH(p)     ((void)(p))
+#define TG_PREFETCH_FAR(p) ((void)(p))
+#else
 #define TG_PREFETCH(p)     __builtin_prefetch((p), 0, 3)
 #define TG_PREFETCH_FAR(p) __builtin_prefetch((p), 0, 2)
+#endif
 
 /* const tg_kernel_set tg_k_<op>__<isa> (ir/op.h must be included before use) */
 #define TG_KERNELS(op, list)                                                                       \

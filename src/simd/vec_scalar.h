@@ -51,12 +51,22 @@ static inline tg_f4 tg_f4_select(tg_i4 m, tg_f4 t, tg_f4 f) {
 
 /* ------------------------------------------------------------------------------------- memory */
 
-static inline tg_v tg_vload(const float *p) {
-    tg_v x;
+/* Part by part, at constant distances from one pointer: instructions have room for those. */
+static inline tg_f4 tg_f4_load(const float *p) {
+    tg_f4 x;
     memcpy(&x, p, sizeof x);
     return x;
 }
-static inline void tg_vstore(float *p, tg_v x) { memcpy(p, &x, sizeof x); }
+static inline void tg_f4_store(float *p, tg_f4 x) { memcpy(p, &x, sizeof x); }
+static inline tg_v tg_vload(const float *p) {
+    return (tg_v) { tg_f4_load(p), tg_f4_load(p + 4), tg_f4_load(p + 8), tg_f4_load(p + 12) };
+}
+static inline void tg_vstore(float *p, tg_v x) {
+    tg_f4_store(p, x.a);
+    tg_f4_store(p + 4, x.b);
+    tg_f4_store(p + 8, x.c);
+    tg_f4_store(p + 12, x.d);
+}
 /* The ends of rows, lane by lane. */
 TG_OUT_OF_LINE void tg_load_lanes(float lane[16], const float *p, size_t n) {
     for (size_t i = 0; i < 16; i++) lane[i] = i < n ? p[i] : 0;
@@ -203,7 +213,7 @@ static inline float tg_vmaxlane(tg_v x) {
 /* Four rows of four columns from `from` become four rows of four. */
 static inline void tg_turn4x4(float *to, size_t ld_to, const float *from, size_t ld_from) {
     tg_f4 r[4];
-    for (size_t i = 0; i < 4; i++) memcpy(&r[i], from + i * ld_from, sizeof r[i]);
+    for (size_t i = 0; i < 4; i++) r[i] = tg_f4_load(from + i * ld_from);
     const tg_f4 a = __builtin_shufflevector(r[0], r[2], 0, 4, 1, 5);
     const tg_f4 b = __builtin_shufflevector(r[1], r[3], 0, 4, 1, 5);
     const tg_f4 c = __builtin_shufflevector(r[0], r[2], 2, 6, 3, 7);
@@ -212,7 +222,7 @@ static inline void tg_turn4x4(float *to, size_t ld_to, const float *from, size_t
                               __builtin_shufflevector(a, b, 2, 6, 3, 7),
                               __builtin_shufflevector(c, d, 0, 4, 1, 5),
                               __builtin_shufflevector(c, d, 2, 6, 3, 7) };
-    for (size_t j = 0; j < 4; j++) memcpy(to + j * ld_to, &turned[j], sizeof turned[j]);
+    for (size_t j = 0; j < 4; j++) tg_f4_store(to + j * ld_to, turned[j]);
 }
 TG_OUT_OF_LINE void tg_vturn16(float *to, size_t ld_to, const float *from, size_t ld_from) {
     for (size_t i = 0; i < 16; i += 4)

@@ -129,9 +129,13 @@ def an_echo_of_a_signal_is_not_a_second_one():
         out = f"{i}.tinygpt"
         p = training("--preset", "small", "--batch", "64", *LONG, "--val", "0", "--out", out)
         read_step(p, 1)
+        begun = time.monotonic()
         p.send_signal(signal.SIGTERM)
         time.sleep(0.002)
         p.send_signal(signal.SIGTERM)
+        if time.monotonic() - begun > 0.05:  # a machine that slept in between sent no echo
+            finish(p)
+            continue
         if not expect(finish(p), 130, "SIGTERM and its echo", err="Interrupted: step"):
             break
         whole(out, "after SIGTERM and its echo")

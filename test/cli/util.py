@@ -168,10 +168,12 @@ def tinygpt(*args, **options):
 def start(*args, **popen):
     """A running program, with pipes for both outputs; finish() or kill it.
 
-    The pipes are unbuffered, so that what a test has not read is still there for finish().
+    The pipes are unbuffered, so that what a test has not read is still there for finish(). A
+    hang-up has its usual meaning, also where the tests themselves run under nohup.
     """
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE,
-             "bufsize": 0}
+             "bufsize": 0,
+             "preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL)}
     pipes.update(popen)
     return subprocess.Popen([PROGRAM, *map(str, args)], env=environment(), **pipes)
 

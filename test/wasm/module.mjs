@@ -61,6 +61,7 @@ export async function instantiate(module, build, { threads = 1, maximumBytes, st
         now_ms: () => performance.now(),
         unix_s: () => Date.now() / 1000,
         on_text: (user, bytes, n) => listeners[Number(user)](bytes, n) ?? 0,
+        on_profile: (user, row) => listeners[Number(user)](row),
         on_check: (user, check) => listeners[Number(user)](check),
         file_open: (name) => (files.has(text(name)) ? opened.push(files.get(text(name))) - 1 : -1),
         file_size: (i) => opened[i].length,

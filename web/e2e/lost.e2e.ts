@@ -44,6 +44,7 @@ describe('a killed tab', () => {
     await begin(900);
     await p.finished();
     const whole = await p.fingerprint();
+    expect(await p.loss()).toBeLessThan(0.5);
     await p.button('Reset').click();
     await p.button('Delete the run').click();
 

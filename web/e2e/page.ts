@@ -69,10 +69,11 @@ export class Playground {
   /** Types a text in place of the one that is there. */
   async paste(text: string): Promise<void> {
     // The stories that the page begins with have to be there before something else is.
-    await this.size().waitFor();
+    const before = await this.size().innerText();
     await this.button('Paste or type').click();
     await this.page.getByRole('textbox', { name: 'Your own text' }).fill(text);
-    await this.size().waitFor();
+    // The page takes a typed text over when the keys have rested.
+    await expect.poll(() => this.size().innerText(), { timeout: 10_000 }).not.toBe(before);
   }
 
   /** The line that tells size and encoding of the text, once it has been read. */

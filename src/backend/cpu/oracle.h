@@ -11,7 +11,7 @@
 
 typedef struct tg_oracle {
     tg_graph *graph; /* borrowed */
-    void **data;     /* by node id * TG_MAX_OUT + output */
+    void **data;     /* by tg_value_slot */
     tg_arena arena;
 } tg_oracle;
 

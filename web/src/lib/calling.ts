@@ -6,10 +6,10 @@ import { type Ptr, utf8 } from './abi.js';
 import type { Core, Frame } from './core.js';
 import { TinygptError } from './errors.js';
 import { openFile } from './host.js';
-import type { Method, Methods } from './protocol.js';
+import type { Method, Methods, Wire } from './protocol.js';
 import type { Entry } from './registry.js';
 import type { Task } from './tasks.js';
-import type { FileSource, GptConfig, TextSource } from './types.js';
+import type { GptConfig } from './types.js';
 
 export type Call<M extends Method> = (
   core: Core, task: Task, ...args: Parameters<Methods[M]>
@@ -48,7 +48,7 @@ export async function listening<T>(
 
 /** Gives C a file under a name for as long as the body runs. What C keeps open stays readable. */
 export async function offering<T>(
-  core: Core, source: FileSource | TextSource, what: string, body: (name: string) => Promise<T>,
+  core: Core, source: Wire, what: string, body: (name: string) => Promise<T>,
 ): Promise<T> {
   const { host } = core;
   const named = typeof File === 'function' && source instanceof File && source.name;

@@ -169,10 +169,12 @@ export class Core {
 
   async open(options: EngineOptions): Promise<EngineInfo> {
     this.#options = options;
-    this.#loaded = await loadBest(options);
-    await this.#build();
+    const notes = await loadBest(options, (loaded) => {
+      this.#loaded = loaded;
+      return this.#build();
+    });
     const { c, memory } = this;
-    const { build, notes } = this.#loaded;
+    const { build } = this.#loaded;
     return {
       version: memory.text(c.tg_version()),
       build,
@@ -195,12 +197,26 @@ export class Core {
     return this.memory.memory.buffer.byteLength;
   }
 
+  /** A module that traps before it is ready would do so again: then there is no rebuilding. */
   async #build(): Promise<void> {
-    const { maxMemoryBytes, levers } = this.#options;
+    const { maxMemoryBytes } = this.#options;
     this.#context = 0;
-    this.#instance = await instantiate(
-      this.#loaded, maxMemoryBytes, this.emit, (trap) => this.#trapped(trap),
-    );
+    let ready = false;
+    const instance = await instantiate(this.#loaded, maxMemoryBytes, this.emit, (trap) => {
+      if (ready) this.#trapped(trap);
+    });
+    this.#instance = instance;
+    try {
+      this.#newContext();
+    } catch (error) {
+      instance.helpers.end();
+      throw error;
+    }
+    ready = true;
+  }
+
+  #newContext(): void {
+    const { levers } = this.#options;
     const { c, memory } = this;
     const version = memory.text(c.tg_version());
     if (version !== VERSION) {

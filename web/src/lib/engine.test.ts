@@ -2,6 +2,10 @@
  * engine.test.ts - the classes as a page uses them: stopping, taking turns, freeing, files, and
  * what goes wrong.
  */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Engine, TinygptError, type FileKind, type Trainer } from 'tinygpt';
 
@@ -173,12 +177,15 @@ describe('a run', () => {
   it('takes texts as strings, bytes and blobs', async () => {
     const bytes = await engine.stories(42, 60_000);
     const string = new TextDecoder().decode(bytes);
-    const sources = [string, bytes, new Blob([bytes as BlobPart])];
+    const path = join(mkdtempSync(join(tmpdir(), 'tinygpt-')), 'text');
+    writeFileSync(path, bytes);
+    const sources = [string, bytes, new Blob([bytes as BlobPart]), pathToFileURL(path)];
     const sums = [];
     for (const source of sources) sums.push(await (await engine.text(source)).sha256());
     const digest = await crypto.subtle.digest('SHA-256', bytes as BufferSource);
     const want = Buffer.from(digest).toString('hex');
-    expect(sums).toEqual([want, want, want]);
+    expect(sums).toEqual([want, want, want, want]);
+    rmSync(dirname(path), { recursive: true });
     const given = bytes.slice();
     expect((await engine.text(given, { transfer: true })).bytes).toBe(60_000);
     expect(given).toHaveLength(0);

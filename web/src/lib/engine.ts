@@ -4,7 +4,7 @@
 import { Link } from './link.js';
 import { Model, Text, Trainer } from './objects.js';
 import { folderAddress } from './platform.js';
-import type { EngineEvent } from './protocol.js';
+import type { EngineEvent, Wire } from './protocol.js';
 import type {
   CallOptions, Check, EngineInfo, EngineOptions, FileSource, Forecast, GptConfig, LintFinding,
   SourceOptions, TextSource, TrainOptions,
@@ -14,6 +14,10 @@ import type {
 function moved(source: TextSource, options: SourceOptions): Transferable[] {
   if (!options.transfer || !(source instanceof Uint8Array)) return [];
   return source.buffer instanceof ArrayBuffer ? [source.buffer] : [];
+}
+
+function wire(source: TextSource): Wire {
+  return source instanceof URL ? { address: source.href } : source;
 }
 
 export class Engine {
@@ -57,7 +61,7 @@ export class Engine {
   /** Makes a text from a string, bytes, or a Blob or File that is read as needed. */
   async text(source: TextSource, options: SourceOptions = {}): Promise<Text> {
     const transfer = moved(source, options);
-    const made = await this.#link.call('textNew', [source], { ...options, transfer });
+    const made = await this.#link.call('textNew', [wire(source)], { ...options, transfer });
     return new Text(this.#link, made);
   }
 
@@ -81,7 +85,7 @@ export class Engine {
   /** The model of a .tinygpt file, v1, v2 or v3. */
   async openModel(file: FileSource, options: SourceOptions = {}): Promise<Model> {
     const transfer = moved(file, options);
-    const made = await this.#link.call('modelOpen', [file], { ...options, transfer });
+    const made = await this.#link.call('modelOpen', [wire(file)], { ...options, transfer });
     return new Model(this.#link, made);
   }
 
@@ -102,7 +106,7 @@ export class Engine {
   ): Promise<Trainer> {
     const transfer = moved(file, options);
     const settings = { ...options, transfer };
-    const made = await this.#link.call('trainerOpen', [file, text.handle, steps], settings);
+    const made = await this.#link.call('trainerOpen', [wire(file), text.handle, steps], settings);
     return new Trainer(this.#link, made);
   }
 
@@ -138,7 +142,7 @@ export class Engine {
   /** Checks every checksum and range of a file and describes it, as lines of text. */
   async checkFile(file: FileSource, options: SourceOptions = {}): Promise<string> {
     const transfer = moved(file, options);
-    return this.#link.call('checkFile', [file], { ...options, transfer });
+    return this.#link.call('checkFile', [wire(file)], { ...options, transfer });
   }
 
   /** What the module's memory has grown to. */

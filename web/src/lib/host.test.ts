@@ -98,13 +98,13 @@ describe('files', () => {
     const folder = mkdtempSync(join(tmpdir(), 'tinygpt-'));
     const path = join(folder, 'a text.txt');
     writeFileSync(path, 'Once upon');
-    const file = await openFile(pathToFileURL(path).href);
+    const file = await openFile({ address: pathToFileURL(path).href });
     const to = new Uint8Array(4);
     expect(file.read(5, to)).toBe(true);
     expect(new TextDecoder().decode(to)).toBe('upon');
     expect(file.read(8, to)).toBe(false);
     file.close();
-    const none = openFile(pathToFileURL(join(folder, 'none')).href);
+    const none = openFile({ address: pathToFileURL(join(folder, 'none')).href });
     await expect(none).rejects.toMatchObject({ code: 'IO' });
     rmSync(folder, { recursive: true });
   });

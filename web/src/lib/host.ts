@@ -8,7 +8,7 @@
 import type { Imports, Memory, Ptr } from './abi.js';
 import { TinygptError } from './errors.js';
 import { fileSystem } from './platform.js';
-import type { EngineEvent } from './protocol.js';
+import type { EngineEvent, Wire } from './protocol.js';
 
 /** Of a Blob: it is read whole if it is no longer, else in blocks. */
 const WHOLE_BYTES = 128 << 20;
@@ -133,11 +133,11 @@ class DiskFile implements HostFile {
   }
 }
 
-/** Opens what a caller gave as a text or a model. A string is an address, not content. */
-export async function openFile(source: string | Uint8Array | Blob): Promise<HostFile> {
-  if (typeof source === 'string') return new DiskFile(source);
+/** Opens what a caller gave as a text or a model. */
+export async function openFile(source: Exclude<Wire, string>): Promise<HostFile> {
   if (source instanceof Uint8Array) return new BytesFile(source);
   if (!(source instanceof Blob)) {
+    if (typeof source?.address === 'string') return new DiskFile(source.address);
     throw new TinygptError('ARG', 'file: want a Uint8Array, a Blob or a File, have something else');
   }
   const readable = typeof FileReaderSync === 'function';

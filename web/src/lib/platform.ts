@@ -58,7 +58,8 @@ export function pageHelper(worker: Worker): Helper {
 
 /** Starts a worker of Node from a script's address. */
 export function nodeHelper(node: Threads, script: URL): Helper {
-  const worker = new node.Worker(script);
+  /* Flags of the process that are for its script (--input-type, --import) are not for this one. */
+  const worker = new node.Worker(script, { execArgv: [] });
   return {
     endpoint: nodeEndpoint(worker),
     onDeath(listener) {

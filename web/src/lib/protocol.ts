@@ -15,10 +15,12 @@
  * Errors travel inside replies, since comlink keeps an error's message and loses its code.
  */
 import type {
-  Check, Edit, EngineInfo, EngineOptions, ErrorCode, FileKind, FileSource, Forecast,
-  GenerateStats, GptConfig, HistoryPoint, LintFinding, ModelInfo, Piece, Probe, SampleOptions,
-  StepReport, TextSource, TrainOptions,
+  Check, Edit, EngineInfo, EngineOptions, ErrorCode, FileKind, Forecast, GenerateStats, GptConfig,
+  HistoryPoint, LintFinding, ModelInfo, Piece, Probe, SampleOptions, StepReport, TrainOptions,
 } from './types.js';
+
+/** Content, or the address of a file of Node: URL objects cannot be sent. */
+export type Wire = string | Uint8Array | Blob | { address: string };
 
 /** An object in the worker: a text, model, session or trainer. */
 export type Handle = number;
@@ -50,14 +52,14 @@ export interface Methods {
   measurePeak(): number;
   measureRead(bytes: number): number;
   checkKernels(filter: string): { passed: number; failed: number };
-  checkFile(file: FileSource): string;
+  checkFile(file: Wire): string;
   memoryBytes(): number;
 
-  textNew(source: TextSource): TextMade;
+  textNew(source: Wire): TextMade;
   textSha256(text: Handle): string;
 
   modelNew(config: GptConfig, seed: number): ModelMade;
-  modelOpen(file: FileSource): ModelMade;
+  modelOpen(file: Wire): ModelMade;
   modelInfo(model: Handle): ModelInfo;
   modelTokenize(model: Handle, text: string): Int32Array;
   modelSave(model: Handle, kind: FileKind): Uint8Array;
@@ -72,7 +74,7 @@ export interface Methods {
   ): GenerateStats;
 
   trainerNew(model: Handle, text: Handle, options: Partial<TrainOptions>): TrainerMade;
-  trainerOpen(file: FileSource, text: Handle, steps: number): TrainerMade;
+  trainerOpen(file: Wire, text: Handle, steps: number): TrainerMade;
   /** Items are step reports; works at most `ahead` of them ahead of the reader. */
   steps(trainer: Handle, n: number, ahead: number): void;
   trainerDone(trainer: Handle): number;

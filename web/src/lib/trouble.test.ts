@@ -79,6 +79,15 @@ describe('a trap', () => {
       expect(engine).toBeInstanceOf(TinygptError);
     }
   });
+
+  it('at the very start makes the loader step down', async () => {
+    const wasmBase = modules({ relaxed: withTrap(readModule('relaxed'), 'tg_context_new') });
+    const engine = await Engine.open({ threads: 1, wasmBase });
+    expect(engine.info.build).toBe('simd');
+    expect(engine.info.notes[0]).toContain('unreachable');
+    expect((await start(engine)).text.bytes).toBe(60_000);
+    await engine.close();
+  });
 });
 
 describe('a worker that dies', () => {
@@ -86,8 +95,8 @@ describe('a worker that dies', () => {
     const workers: threads.Worker[] = [];
     const Real = threads.Worker;
     threads.Worker = class extends Real {
-      constructor(script: string | URL) {
-        super(script);
+      constructor(script: string | URL, options?: threads.WorkerOptions) {
+        super(script, options);
         workers.push(this);
       }
     };

@@ -214,10 +214,11 @@ export interface Probe {
   lens: Float32Array;
 }
 
-/** A text that stays where it is and is read in pieces; Blob and File fit. */
-export type TextSource = string | Uint8Array | Blob;
+/** A text: the text itself, its bytes, or what stays where it is and is read in pieces: a Blob or
+ *  File, or in Node the `file:` address of a file. */
+export type TextSource = string | Uint8Array | Blob | URL;
 /** A model file. */
-export type FileSource = Uint8Array | Blob;
+export type FileSource = Uint8Array | Blob | URL;
 
 /** The status codes of tinygpt.h, without the prefix `TG_E_`. */
 export type ErrorCode =

@@ -122,11 +122,16 @@ export interface Loaded {
   build: BuildName;
   module: WebAssembly.Module;
   threads: number;
-  notes: string[];
 }
 
-/** Loads the best build; an error that lists every reason if there is none. */
-export async function loadBest(options: EngineOptions): Promise<Loaded> {
+/**
+ * Loads builds from the best to the poorest, until `use` is content with one: its exception is one
+ * reason more to step down, unless the caller's own options are at fault. The sentences tell why
+ * nothing better was taken; if nothing works at all they are the error.
+ */
+export async function loadBest(
+  options: EngineOptions, use: (loaded: Loaded) => Promise<void>,
+): Promise<string[]> {
   const threads = wantedThreads(options);
   const missing = await findMissing();
   const notes: string[] = [];
@@ -143,9 +148,10 @@ export async function loadBest(options: EngineOptions): Promise<Loaded> {
     try {
       const bytes = await fetchBuild(build, options.wasmBase);
       const module = await WebAssembly.compile(bytes as Uint8Array<ArrayBuffer>);
-      if (shared && processors() === 1) note('This machine has one processor.');
-      return { build, module, threads: shared ? threads : 1, notes };
+      await use({ build, module, threads: shared ? threads : 1 });
+      return notes;
     } catch (error) {
+      if (error instanceof TinygptError && error.code === 'ARG') throw error;
       const reason = error instanceof Error ? error.message : String(error);
       note(`The build ${build} cannot be loaded: ${reason}.`);
     }
