@@ -13,7 +13,7 @@ import { current } from './current';
 import { notify } from './notices';
 import { openView, settings, sizeChosen, wantedText } from './route';
 import { openRunStore } from './run_store';
-import { runText, textState, takeSaved, takeStories } from './text';
+import { runText, settleText, textState, takeSaved, takeStories } from './text';
 
 /** A run that an earlier visit left behind. */
 export interface Offer {
@@ -103,6 +103,7 @@ export async function askToNotify(): Promise<boolean> {
 
 /** Start: the settings and the text in hand. `base` is a model file to go on from. */
 export async function start(base: Blob | null = null): Promise<void> {
+  await settleText();
   const text = runText();
   if (!text) {
     notify('error', 'There is no text yet. Write, paste or open one first.');

@@ -178,8 +178,33 @@ export async function takeStories(seed: number, bytes: number): Promise<void> {
 }
 
 export async function takeTyped(text: string): Promise<void> {
+  clearTimeout(draft?.timer);
+  draft = null;
   const mine = ++turn;
   await take(mine, new Blob([text]), { kind: 'typed' });
+}
+
+/** What is being typed, until the keys have rested. */
+let draft: { text: string; timer: ReturnType<typeof setTimeout> } | null = null;
+const REST_MS = 350;
+
+/** Somebody begins to type: a text that is still on its way does not come any more. */
+export function beginTyping(): void {
+  ++turn;
+  fetching?.abort();
+  const { blob } = textState.get();
+  textState.patch({ status: blob ? 'ready' : 'empty', problem: '', progress: null });
+}
+
+/** Typing is free of work: the text is taken over when the keys have rested. */
+export function typing(text: string): void {
+  clearTimeout(draft?.timer);
+  draft = { text, timer: setTimeout(() => void takeTyped(text), REST_MS) };
+}
+
+/** Takes over what is being typed, now: whoever starts a run means the text that is seen. */
+export async function settleText(): Promise<void> {
+  if (draft) await takeTyped(draft.text);
 }
 
 /** Several files become one text, a line feed between them. They stay where they are. */

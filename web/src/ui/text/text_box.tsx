@@ -8,6 +8,7 @@ import { Notice } from '../parts/notice';
 import { Bar } from '../parts/stat';
 import { bytes } from '../format';
 import {
+  beginTyping,
   EDITABLE_CHARS,
   stopFetching,
   STORIES_BYTES,
@@ -16,6 +17,7 @@ import {
   takeFiles,
   takeStories,
   takeTyped,
+  typing,
 } from '../state/text';
 import { useStore } from '../store';
 import './text.css';
@@ -32,14 +34,12 @@ export function TextBox({ rows }: { rows: number }) {
     if (t.origin.kind !== 'typed') setDraft(null);
   }, [t.origin]);
 
-  // Typing is free of work: the text is taken over when the keys have rested.
-  useEffect(() => {
-    if (draft === null) return;
-    const timer = setTimeout(() => void takeTyped(draft), 350);
-    return () => clearTimeout(timer);
-  }, [draft]);
-
+  const edit = (text: string) => {
+    setDraft(text);
+    typing(text);
+  };
   const write = () => {
+    beginTyping();
     setDraft('');
     requestAnimationFrame(() => box.current?.focus());
   };
@@ -47,7 +47,7 @@ export function TextBox({ rows }: { rows: number }) {
     const pasted = e.clipboardData?.getData('text/plain') ?? '';
     if (pasted === '' || (editing && pasted.length <= EDITABLE_CHARS)) return;
     e.preventDefault();
-    if (pasted.length <= EDITABLE_CHARS) setDraft(pasted);
+    if (pasted.length <= EDITABLE_CHARS) edit(pasted);
     else {
       setDraft(null);
       void takeTyped(pasted);
@@ -72,7 +72,7 @@ export function TextBox({ rows }: { rows: number }) {
         value={shown}
         onInput={(e) => {
           const typed = e.currentTarget.value;
-          if (typed.length <= EDITABLE_CHARS) setDraft(typed);
+          if (typed.length <= EDITABLE_CHARS) edit(typed);
           else {
             setDraft(null);
             void takeTyped(typed);
