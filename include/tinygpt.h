@@ -364,7 +364,7 @@ TG_API const tg_history_point *tg_trainer_history(const tg_trainer *trainer, siz
 
 typedef struct tg_callbacks {
     void (*progress)(void *user, const tg_step_report *report); /* after every step */
-    tg_cancel_fn cancel;                                        /* asked between plan steps */
+    tg_cancel_fn cancel;                                        /* asked every few milliseconds */
     void *user;
 } tg_callbacks;
 
@@ -545,8 +545,8 @@ TG_API tg_status tg_transformers_config(tg_context *ctx, const tg_gpt_config *co
  *               keeps its old content. (A slide leaves an empty session. A training step is not
  *               lost: the next step or poll goes on with it.)
  *
- * While a job is pending on a trainer, session, probe or text, other jobs and calls that work on
- * that object are E_ARG; asking (tokens, history, options) is fine. A step is no such job: between
+ * While a job is pending on a trainer, session or probe, other jobs and calls that work on that
+ * object are E_ARG; asking (tokens, history, options) is fine. A step is no such job: between
  * its slices the trainer can be saved or evaluated, and the model be read, if tg_trainer_steady().
  * While a save is pending, the trainer does not step: what is written is one moment of the run.
  */
@@ -583,8 +583,6 @@ TG_API tg_status tg_session_generate_job(tg_session *session, const char *prompt
                                          size_t n_tokens, tg_text_fn write, tg_cancel_fn cancel,
                                          void *user, int32_t *ids, tg_generate_stats *stats,
                                          tg_job **job);
-TG_API tg_status tg_probe_run_job(tg_probe *probe, const int32_t *tokens, const tg_edit *edits,
-                                  size_t n_edits, const tg_probe *donor, tg_job **job);
 /* donor is borrowed until the job ends. Meanwhile, and if it is abandoned, there is nothing to look
  * at. */
 TG_API tg_status tg_probe_run_job(tg_probe *probe, const int32_t *tokens, const tg_edit *edits,

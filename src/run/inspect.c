@@ -126,7 +126,7 @@ static void add_plan(profile *p, const tg_plan *plan, const double *step_ms, int
     }
 }
 
-/* Selection in place, costliest first: a plan has some dozens of rows, and src/ has no sort. */
+/* Selection in place, costliest first: a plan has some dozens of rows. */
 static void report_rows(profile *p, tg_profile_fn report, void *user) {
     for (size_t i = 0; i < p->n_rows; i++) {
         size_t best = i;

@@ -5,6 +5,8 @@
 #ifndef TG_TEST_IO_UTIL_H
 #define TG_TEST_IO_UTIL_H
 
+#include "text_util.h"
+
 #include "base/crc.h"
 #include "base/err.h"
 #include "base/math.h"

@@ -248,11 +248,6 @@ static void writes_what_is_drawn(void **state) {
     tg_arena_deinit(&arena);
 }
 
-static int keep_text(void *user, const char *text, size_t n) {
-    tg_buf_append(user, text, n);
-    return 0;
-}
-
 static void survives_there_and_back(void **state) {
     (void)state;
     tg_ctx ctx;

@@ -5,11 +5,6 @@
 
 #include "base/json.h"
 
-static int keep_text(void *user, const char *text, size_t n) {
-    tg_buf_append(user, text, n);
-    return 0;
-}
-
 static int stop_at_once(void *user, const char *text, size_t n) {
     (void)user;
     (void)text;

@@ -226,11 +226,6 @@ static void writes_what_others_wrote(void **state) {
     }
 }
 
-static int keep_text(void *user, const char *text, size_t n) {
-    tg_buf_append(user, text, n);
-    return 0;
-}
-
 /* Through v3 and back nothing that both layouts hold is lost. */
 static void survives_v3(void **state) {
     (void)state;

@@ -6,6 +6,7 @@
  * model behind both is the sharp one of seed 42, so it can be made again here.
  */
 #include "sharp_util.h"
+#include "text_util.h"
 
 #include "base/math.h"
 #include "io/safetensors.h"
@@ -142,11 +143,6 @@ static void same_file(void **state) {
     tg_context_free(ctx);
     assert_int_equal(remove(file), 0);
     assert_int_equal(remove(path), 0);
-}
-
-static int keep_text(void *user, const char *text, size_t n) {
-    tg_buf_append(user, text, n);
-    return 0;
 }
 
 /* Every key of ours stands in what transformers wrote in the end, with the same value: it read all

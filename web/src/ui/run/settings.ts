@@ -6,28 +6,16 @@
 import type { GptConfig, Schedule, TrainOptions } from '../../lib/types';
 import { defaultHeads, findSize, paramCount, type Size } from '../model/presets';
 
-export interface Settings {
+/** Options of training that the page leaves as the core has them. */
+type Untouched = 'beta1' | 'beta2' | 'eps' | 'skipBadSteps' | 'keepBest';
+
+export interface Settings extends Omit<TrainOptions, Untouched> {
   /** A preset's name, or `custom`. */
   size: string;
   layers: number;
   width: number;
   heads: number;
   ctx: number;
-  steps: number;
-  batch: number;
-  accum: number;
-  lr: number;
-  minLrRatio: number;
-  schedule: Schedule;
-  warmup: number;
-  decayFraction: number;
-  weightDecay: number;
-  clip: number;
-  seed: number;
-  valFraction: number;
-  evalEvery: number;
-  evalWindows: number;
-  patience: number;
   /** Steps between samples; 0: as often as it is worth reading. */
   sampleEvery: number;
 }
