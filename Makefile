@@ -47,9 +47,15 @@ MHD        := $(if $(MHD_FOUND),$(shell echo 'int main(void) { return 0; }' | \
                 $(CC) -x c - -o /dev/null $(MHD_FOUND) 2>/dev/null && echo yes))
 MHD_LIBS   := $(if $(MHD),$(MHD_FOUND))
 
+# The native GPU needs the header of WebGPU, which tools/setup.sh fetches; without it the device says
+# what is missing.
+WEBGPU   := $(wildcard .cache/webgpu/webgpu.h)
+GPU_C    := src/backend/webgpu/gpu_native.c src/backend/webgpu/gpu_none.c
+GPU_HERE := $(if $(WEBGPU),src/backend/webgpu/gpu_native.c,src/backend/webgpu/gpu_none.c)
+
 WASM_C   := $(sort $(wildcard src/*/*_wasm*.c))
-ALL_SRC  := $(filter-out src/ops/kernel_table.c,$(sort $(shell find src -name '*.c')))
-SRC      := $(filter-out $(WASM_C),$(ALL_SRC))
+ALL_SRC  := $(filter-out src/ops/kernel_table.c $(GPU_C),$(sort $(shell find src -name '*.c')))
+SRC      := $(filter-out $(WASM_C),$(ALL_SRC)) $(GPU_HERE)
 OPS      := $(sort $(wildcard src/ops/*/*.c))
 SIMD     := $(sort $(shell find src -name '*.simd.h'))
 SIMD_OPS := $(sort $(notdir $(patsubst %.simd.h,%,$(wildcard src/ops/*/*.simd.h))))
@@ -63,7 +69,7 @@ PAGE     := $(shell find web/dist -type f 2>/dev/null)
 SHARED   := $(BUILD)/libtinygpt.so.$(VERSION)
 PROGRAM  := $(BUILD)/tinygpt
 UNIT     := $(patsubst test/unit/%.c,$(BUILD)/test/%,$(sort $(wildcard test/unit/*.c)))
-TESTS    := $(UNIT) $(BUILD)/test/op_test $(BUILD)/test/simd_test
+TESTS    := $(UNIT) $(BUILD)/test/op_test $(BUILD)/test/simd_test $(if $(WEBGPU),$(BUILD)/test/gpu_test)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo build wasm test-wasm web web-lib test-web test-e2e lib test-quick test test-long asan ubsan tsan fuzz bench gen check fmt install clean setup FORCE
@@ -100,6 +106,16 @@ $(BUILD)/gen/simd_ops.h: FORCE
 	@mkdir -p $(@D)
 	@for op in $(SIMD_OPS); do echo "TG_SIMD_OP($$op)"; done > $@.new
 	@cmp -s $@.new $@ || mv $@.new $@; rm -f $@.new
+
+# Shaders as lines of C: op tables include them. Line numbers in messages are those of the files.
+WGSL     := $(patsubst %,$(BUILD)/gen/%.h,$(patsubst src/%,%,$(sort $(shell find src -name '*.wgsl'))))
+
+$(BUILD)/gen/%.wgsl.h: src/%.wgsl
+	@mkdir -p $(@D)
+	@{ sed -e 's|^ *//.*||' -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/.*/"&\\n",/' $<; echo NULL; } > $@
+
+$(OBJ): | $(WGSL)
+$(BUILD)/src/backend/webgpu/gpu_native.o: BASE += -isystem .cache/webgpu
 
 $(BUILD)/%.f64.o: %.c
 	@mkdir -p $(@D)
@@ -166,7 +182,8 @@ WASM_BASE    := -nostdlibinc -isystem src/base/wasm -ffp-contract=off -fno-math-
                 -Iinclude -Isrc -I$(BUILD)/gen -MMD -MP $(WARN)
 WASM_LINK    := --no-entry --export-dynamic --gc-sections --stack-first -z stack-size=1048576 \
                 --import-memory --initial-memory=16777216 --strip-all
-WASM_SRC     := $(filter-out src/base/os_posix% src/base/os_wasm_thread.c src/base/os_wasm_single.c,$(ALL_SRC))
+WASM_SRC     := $(filter-out src/base/os_posix% src/base/os_wasm_thread.c src/base/os_wasm_single.c,$(ALL_SRC)) \
+                src/backend/webgpu/gpu_none.c
 WASM_OBJ     := $(WASM_SRC:%.c=%.o) $(OPS:%.c=%.f64.o) $(SIMD:%.h=%.o) src/ops/kernel_table.o
 
 # The kernels are built for speed, and for size where lanes are one by one; all else for size. LSR
@@ -210,6 +227,7 @@ $(call wasm_compile,$(1),%.o: %.c,$(C11) $(WASM_COLD))
 $(WASM)/tinygpt-$(1).wasm: $(wasm_objects)
 	$$(Q)$$(WASM_LD) $$(WASM_LINK) $(wasm_link) -o $$@ $$^
 endef
+$(foreach b,$(WASM_BUILDS),$(call wasm_objects,$(b))): | $(WGSL)
 $(foreach b,$(WASM_BUILDS),$(eval $(call wasm_rules,$(b))))
 
 wasm: $(WASM_BUILDS:%=$(WASM)/tinygpt-%.wasm)
@@ -259,6 +277,11 @@ $(BUILD)/test/op_test: test/op_test.c $(LIB)
 	@mkdir -p $(@D)
 	@echo "  $@"
 	$(Q)$(CC) $(C11) $(BASE) $< -o $@ $(LIB) $(LDLIBS)
+
+$(BUILD)/test/gpu_test: test/gpu/gpu_test.c test/unit/engine_util.h $(LIB)
+	@mkdir -p $(@D)
+	@echo "  $@"
+	$(Q)$(CC) $(C11) -D_GNU_SOURCE $(BASE) -Wno-missing-prototypes $< -o $@ $(LIB) -lcmocka -lm $(LDLIBS)
 
 # Every ISA's simd/vec.h and vmath.h, wrapped into functions (test/simd_probe.simd.h).
 $(BUILD)/test/simd_probe.simd.%.o: BASE += -Itest

@@ -124,11 +124,6 @@ int tg_app_parse(tg_app *app, const tg_command_spec *spec, const tg_option_group
     app->args.n_groups = n_groups + 1;
     const int code = tg_args_parse(&app->args, argc, argv);
     if (code != TG_ARGS_GO_ON) return code;
-    /* Known to the parser, so that the answer is about this build and not about a typing error. */
-    if (app->globals.device == 1) {
-        return tg_args_refuse(&app->args, "--device webgpu: this build has no WebGPU; the CPU is "
-                                          "the only device (leave --device out)");
-    }
     if (app->globals.json) tg_term_init(&app->out, stderr);
     return TG_ARGS_GO_ON;
 }
@@ -150,6 +145,7 @@ tg_status tg_app_context(tg_app *app, unsigned threads, const char *more_levers,
     tg_context_options o = tg_context_options_default();
     o.threads = threads ? threads : (unsigned)app->globals.threads;
     o.isa = app->globals.isa;
+    o.device = app->globals.device == 1 ? "webgpu" : "cpu";
     o.levers = levers;
     o.log = threads ? NULL : on_log; /* a number that we chose needs no comment */
     o.log_user = app;

@@ -101,7 +101,7 @@ typedef struct tg_context_options {
     unsigned threads; /* 0: min(affinity, cgroup quota); otherwise 1..256 */
     const char
         *isa; /* NULL: the best this CPU has; else a name of tg_isa_at(), borrowed for the call */
-    const char *device; /* NULL or "cpu" */
+    const char *device; /* NULL or "cpu"; or "webgpu": the best adapter that can be opened */
     const char *levers; /* NULL, or "-flash_attention,+bf16": switches off and on by name */
     tg_alloc_fn alloc;  /* NULL: the C library's */
     void *alloc_user;

@@ -2,9 +2,13 @@
  * op_test.c - every op, case and variant on one ISA against the references; gradients by finite
  * differences. Knows no op by name.
  *
+ *     op_test [--device webgpu]
  *     op_test [--isa NAME] [--levers LIST] [--filter TEXT] [--gradients] [--verbose]
  *
  * Without --levers every variant that may run is tried; with it, the one that these levers choose.
+ * With --device webgpu every shader of every op is run on the adapter, against the same references
+ * and with the same guards.
+ *
  * The last line is "N passed, N failed"; the exit code is 0 only if something ran and nothing
  * failed.
  */
@@ -13,12 +17,13 @@
 #include <string.h>
 
 #include "backend/cpu/check.h"
+#include "backend/webgpu/check_gpu.h"
 #include "run/inspect.h"
 #include "run/runtime.h"
 #include "simd/cpu.h"
 
 typedef struct arguments {
-    const char *isa, *levers, *filter;
+    const char *device, *isa, *levers, *filter;
     bool gradients, verbose;
 } arguments;
 
@@ -36,6 +41,8 @@ static bool parse(int argc, char **argv, arguments *a) {
             a->gradients = true;
         else if (strcmp(argv[i], "--verbose") == 0)
             a->verbose = true;
+        else if (strcmp(argv[i], "--device") == 0 && more && strcmp(argv[i + 1], "webgpu") == 0)
+            a->device = argv[++i];
         else if (strcmp(argv[i], "--isa") == 0 && more)
             a->isa = argv[++i];
         else if (strcmp(argv[i], "--levers") == 0 && more)
@@ -48,8 +55,29 @@ static bool parse(int argc, char **argv, arguments *a) {
     return true;
 }
 
+static tg_status run_gpu(tg_context *ctx, arguments *a, size_t *n_run, size_t *n_failed) {
+    tg_gpu *gpu;
+    tg_gpu_bench *bench = NULL;
+    TG_TRY(tg_gpu_open(&ctx->err, &gpu));
+    const tg_gpu_info *info = tg_gpu_get_info(gpu);
+    printf("%s, %s, %s\n", info->adapter, info->driver, info->api);
+    tg_status s = tg_gpu_bench_new(&ctx->err, gpu, &bench);
+    if (s == TG_OK) {
+        const tg_check_executor executor = { tg_gpu_bench_run, bench };
+        const tg_check_options o = {
+            ctx->isa, ctx->levers, false, a->filter, report, a, &executor
+        };
+        s = tg_check_ops(&ctx->err, &o, n_run, n_failed);
+    }
+    tg_gpu_bench_free(bench);
+    tg_gpu_close(gpu);
+    return s;
+}
+
 static tg_status run(tg_context *ctx, arguments *a, size_t *n_run, size_t *n_failed) {
-    const tg_check_options o = { ctx->isa, ctx->levers, a->levers == NULL, a->filter, report, a };
+    if (a->device) return run_gpu(ctx, a, n_run, n_failed);
+    const tg_check_options o = { ctx->isa, ctx->levers, a->levers == NULL, a->filter, report,
+                                 a,        NULL };
     if (!a->gradients) return tg_check_ops(&ctx->err, &o, n_run, n_failed);
     TG_TRY(tg_check_op_gradients(&ctx->err, &o, n_run, n_failed));
     if (a->filter) return TG_OK;
@@ -60,10 +88,11 @@ static tg_status run(tg_context *ctx, arguments *a, size_t *n_run, size_t *n_fai
 }
 
 int main(int argc, char **argv) {
-    arguments a = { NULL, NULL, NULL, false, false };
+    arguments a = { .isa = NULL };
     if (!parse(argc, argv, &a)) {
-        fprintf(stderr,
-                "op_test: want --isa NAME, --levers LIST, --filter TEXT, --gradients, --verbose\n");
+        fprintf(
+            stderr,
+            "op_test: want --device webgpu, --isa NAME, --levers LIST, --filter TEXT, --gradients, --verbose\n");
         return 2;
     }
     tg_context_options o = tg_context_options_default();
@@ -78,8 +107,9 @@ int main(int argc, char **argv) {
         fprintf(stderr, "op_test: %s\n", tg_context_error(ctx));
         n_failed++;
     }
-    printf("op_test %s%s: %zu passed, %zu failed\n", ctx ? tg_context_isa(ctx) : "?",
-           a.gradients ? " gradients" : "", n_run >= n_failed ? n_run - n_failed : 0, n_failed);
+    printf("op_test %s%s: %zu passed, %zu failed\n",
+           ctx ? a.device ? a.device : tg_context_isa(ctx) : "?", a.gradients ? " gradients" : "",
+           n_run >= n_failed ? n_run - n_failed : 0, n_failed);
     tg_context_free(ctx);
     return n_run > 0 && n_failed == 0 ? 0 : 1;
 }

@@ -51,6 +51,16 @@ sanitized() {
     ASAN_OPTIONS=detect_leaks=1 unit_tests "build/$1" "$1 " "$([ "$mode" = long ] || echo test_parity)"
     op_tests "build/$1" "$1 "
 }
+# Adapters that compute on the CPU: Dawn on SwiftShader, and wgpu-native on Mesa's lavapipe.
+webgpu=$PWD/.cache/webgpu
+on_dawn() { VK_ICD_FILENAMES=/usr/lib/chromium/vk_swiftshader_icd.json TG_WEBGPU_LIB=$webgpu/libwebgpu_wrapper.so "$@"; }
+on_wgpu() { VK_ICD_FILENAMES=/usr/share/vulkan/icd.d/lvp_icd.x86_64.json TG_WEBGPU_LIB=$webgpu/libwgpu_native-release.so "$@"; }
+gpu_tests() {
+    for adapter in on_dawn on_wgpu; do
+        run "op_test webgpu, $adapter" $adapter "$build/test/op_test" --device webgpu
+        run "gpu_test, $adapter" $adapter "$build/test/gpu_test"
+    done
+}
 
 [ "$mode" = quick ] || python3 tools/oracle/fixtures.py build/fixtures >/dev/null || failed=1
 [ "$mode" != quick ] || [ -d build/fixtures ] || python3 tools/oracle/fixtures.py build/fixtures >/dev/null
@@ -58,6 +68,7 @@ unit_tests "$build" ""
 op_tests "$build" ""
 if [ "$mode" != quick ]; then
     lever_tests
+    gpu_tests
     for t in test/cli/test_*.py; do run "$(basename "$t")" python3 "$t" "$build/tinygpt"; done
     run "wasm modules" make --no-print-directory -s test-wasm
     run "web package" make --no-print-directory -s test-web

@@ -81,7 +81,8 @@ tg_status tg_check_kernels_job(tg_context *ctx, const char *filter, tg_check_fn 
     ENTER(ctx);
     WANT(ctx, n_failed);
     WANT_JOB(ctx);
-    const tg_check_options o = { ctx->isa, ctx->levers, false, filter, report, user };
+    tg_check_options o;
+    TG_TRY(tg_runtime_check_options(ctx, filter, report, user, &o));
     return tg_job_check_kernels(ctx, &o, n_failed, job);
 }
 

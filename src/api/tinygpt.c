@@ -115,6 +115,7 @@ tg_status tg_model_tensor(const tg_model *model, const char *name, float *out, s
     if (n_elems != t->rows * t->cols)
         return tg_fail(&ctx->err, TG_E_ARG, "tensor %s: want room for %zu elements, have %zu", name,
                        t->rows * t->cols, n_elems);
+    TG_TRY(tg_weights_fetch(model));
     tg_weights_copy_out(t, model->weights, 0, n_elems, out);
     return TG_OK;
 }
@@ -585,7 +586,8 @@ tg_status tg_check_gradients(tg_context *ctx, const char *filter, tg_check_fn re
                              size_t *n_failed) {
     ENTER(ctx);
     WANT(ctx, n_failed);
-    const tg_check_options o = { ctx->isa, ctx->levers, false, filter, report, user };
+    tg_check_options o;
+    TG_TRY(tg_runtime_check_options(ctx, filter, report, user, &o));
     size_t n_run;
     TG_TRY(tg_check_op_gradients(&ctx->err, &o, &n_run, n_failed));
     return filter ? TG_OK : tg_inspect_model_gradients(ctx, report, user, n_failed);

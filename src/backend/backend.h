@@ -10,8 +10,6 @@
 
 #include "plan/plan.h"
 
-typedef struct tg_backend tg_backend;
-
 /* How far a run may go, and what it leaves. Zero-initialised: everything, without a stop. */
 typedef struct tg_run {
     size_t next;         /* in and out: the step to go on with */
@@ -33,7 +31,45 @@ static inline void tg_run_restart(tg_run *r) {
     r->phase = 0;
 }
 
+/*
+ * A backend is these slots; its own data follow them in memory. A backend may keep copies of its
+ * own of the blocks that plans are bound to. Then its copy of a state is the right one after a run,
+ * and whoever looks at a state on the host fetches it first, and whoever writes one says so after.
+ * Inputs and outputs of a plan are carried by the run itself.
+ */
+typedef struct tg_backend tg_backend;
+struct tg_backend {
+    tg_status (*run)(tg_backend *b, tg_plan *plan, const tg_scalars *rt, tg_run *run);
+    /* NULL, all three: there is no copy. */
+    tg_status (*fetch)(tg_backend *b, void *p, size_t bytes);
+    tg_status (*touched)(tg_backend *b, const void *p, size_t bytes);
+    void (*forget)(tg_backend *b, const void *p, size_t bytes);
+    void (*free)(tg_backend *b);
+    /* What it wants of plans: see tg_plan_options. */
+    size_t align_bytes;
+    bool apart;
+};
+
 /* TG_OK: all done. TG_PENDING: the deadline has passed. TG_STOPPED: cancel said so. */
-tg_status tg_backend_run(tg_backend *b, tg_plan *plan, const tg_scalars *rt, tg_run *run);
+static inline tg_status tg_backend_run(tg_backend *b, tg_plan *plan, const tg_scalars *rt,
+                                       tg_run *run) {
+    return b->run(b, plan, rt, run);
+}
+
+/* Makes the host's bytes right: before they are read, saved or shown. */
+static inline tg_status tg_backend_fetch(tg_backend *b, void *p, size_t bytes) {
+    return b->fetch ? b->fetch(b, p, bytes) : TG_OK;
+}
+/* The host has written these bytes, and nobody has run since. */
+static inline tg_status tg_backend_touched(tg_backend *b, const void *p, size_t bytes) {
+    return b->touched ? b->touched(b, p, bytes) : TG_OK;
+}
+/* The block is about to be freed. b may be NULL. */
+static inline void tg_backend_forget(tg_backend *b, const void *p, size_t bytes) {
+    if (b && b->forget) b->forget(b, p, bytes);
+}
+static inline void tg_backend_free(tg_backend *b) {
+    if (b) b->free(b);
+}
 
 #endif

@@ -108,6 +108,41 @@ typedef struct tg_kernel_set {
     size_t n_variants;
 } tg_kernel_set;
 
+/*
+ * The same op as shaders: passes of workgroups, one dispatch each, a pass seeing what those before
+ * it wrote. Where a sum crosses workgroups, partials go through scratch as in a kernel, in an order
+ * that the shapes alone decide: there are no atomics.
+ *
+ *     bindings of a pass   0  the step's words: attributes, shapes, what accumulates
+ *                          1  tg_scalars, as they are
+ *                          2 ..  bind[0], bind[1] ..: whole values, each a storage buffer
+ *
+ * The text is the prelude of backend/webgpu, `constants`, then the pieces of wgsl. An absent input
+ * or output is bound to a dummy and has 0 rows in the words. An output that is a new version of an
+ * input (state_in) is bound once, as the output.
+ */
+#define TG_MAX_PASSES  4
+#define TG_MAX_BIND    8
+#define TG_BIND_IN(k)  (uint8_t)(1 + (k))
+#define TG_BIND_OUT(k) (uint8_t)(1 + TG_MAX_IN + (k))
+enum { TG_BIND_SCRATCH = 1 + TG_MAX_IN + TG_MAX_OUT };
+
+typedef struct tg_shader_pass {
+    const char *entry;                  /* NULL: the passes end here */
+    const char *const *wgsl[3];         /* pieces of text: lines, ended by NULL */
+    const char *constants;              /* WGSL that comes before them, or NULL */
+    uint8_t bind[TG_MAX_BIND];          /* TG_BIND_..., ended by 0 where there are fewer */
+    size_t (*groups)(const tg_args *a); /* workgroups; numbered by group_of() of the prelude */
+} tg_shader_pass;
+
+/* One way to compute an op on a GPU; the first that fits (NULL: always) is taken. */
+typedef struct tg_shader {
+    const char *name;
+    bool (*fits)(const tg_args *a);
+    tg_shader_pass pass[TG_MAX_PASSES];
+    size_t (*scratch_bytes)(const tg_args *a); /* NULL: none; for the maximum shapes */
+} tg_shader;
+
 typedef struct tg_graph tg_graph;
 typedef struct tg_node tg_node;
 typedef struct tg_value tg_value;
@@ -145,7 +180,8 @@ typedef struct tg_op_desc {
     bool is_constant;            /* structural: a scalar, attr.f[0] */
     bool scalar_only;            /* its reference is all it ever has: a few scalars, or one row */
     bool ends_rows;              /* its outputs have no dynamic rows although its inputs do */
-    bool recompute; /* cheap enough to be computed again in the backward pass rather than kept */
+    uint8_t work_out; /* bit k: out k is work space, and what a run leaves in it means nothing */
+    bool recompute;   /* cheap enough to be computed again in the backward pass rather than kept */
 
     /* Checks shapes and attributes of n, fills n->out[k].type; errors through tg_graph_fail. */
     void (*infer)(tg_graph *g, tg_node *n);
@@ -157,6 +193,8 @@ typedef struct tg_op_desc {
      */
     bool (*fuse)(tg_graph *g, tg_node *n);
     double (*flop)(const tg_args *a); /* NULL: not counted */
+    const tg_shader *shaders;         /* NULL: none, and plans with this op run on the CPU */
+    size_t n_shaders;
     const tg_case *cases;
     size_t n_cases;
 } tg_op_desc;
@@ -185,7 +223,8 @@ extern const tg_op_desc *const tg_op_table[TG_OP_COUNT];
     void tg_ref64_##op(const tg_args *a);                                                          \
     const tg_op_desc tg_op_##op
 #endif
-#define TG_REFS(op, fn) .ref = (fn), .ref64 = tg_ref64_##op
-#define TG_CASES(list)  .cases = (list), .n_cases = sizeof(list) / sizeof(list)[0]
+#define TG_REFS(op, fn)  .ref = (fn), .ref64 = tg_ref64_##op
+#define TG_CASES(list)   .cases = (list), .n_cases = sizeof(list) / sizeof(list)[0]
+#define TG_SHADERS(list) .shaders = (list), .n_shaders = sizeof(list) / sizeof(list)[0]
 
 #endif

@@ -83,16 +83,16 @@ static const char *named(layout_builder *b, const char *prefix, const char *name
     return s;
 }
 
-/* Appends a parameter and gives it its place. Rounded up to 16 elements, so that a vector load of a
- * parameter's tail never touches the next one, and rows of 16 begin on a cache line. The gaps stay
- * zero for ever: their gradients are zero, and AdamW of zeros is zero. */
+/* Appends a parameter and gives it its place. Rounded up to 64 elements, so that a vector load of a
+ * parameter's tail never touches the next one, and a GPU can bind it: at a multiple of 256 bytes.
+ * The gaps stay zero for ever: their gradients are zero, and AdamW of zeros is zero. */
 static size_t add_param(layout_builder *b, const char *prefix, const char *name, size_t rows,
                         size_t cols) {
     tg_param *p = &b->params[b->n_params++];
     p->name = named(b, prefix, name);
     p->type = rows ? tg_type_2d(TG_F32, rows, cols) : tg_type_1d(TG_F32, cols);
     p->offset_elems = b->n_elems;
-    b->n_elems += (tg_type_elems(&p->type) + 15) / 16 * 16;
+    b->n_elems += (tg_type_elems(&p->type) + 63) / 64 * 64;
     return p->offset_elems;
 }
 

@@ -21,7 +21,7 @@
 typedef struct tg_param {
     const char *name;
     tg_type type;
-    size_t offset_elems; /* in the flat array, a multiple of 16 */
+    size_t offset_elems; /* in the flat array, a multiple of 64 */
 } tg_param;
 
 typedef enum tg_init { TG_INIT_NORMAL, TG_INIT_ZERO, TG_INIT_ONE } tg_init;

@@ -34,6 +34,11 @@ static const tg_value *fresh_root(const tg_value *v) {
     return tg_value_root(v, &offset);
 }
 
+/* Bytes of a chunk: its neighbours begin where the backend may bind them. */
+static size_t round_chunk(const tg_plan *plan, size_t bytes) {
+    return (bytes + plan->align_bytes - 1) / plan->align_bytes * plan->align_bytes;
+}
+
 static void find_lives(memory_planner *m) {
     size_t step = 0;
     for (const tg_node *n = m->plan->graph->first; n; n = n->next, step++) {
@@ -51,7 +56,8 @@ static void find_lives(memory_planner *m) {
 /* The input whose bytes out k may take over, or NULL. */
 static const tg_value *taken_over(const memory_planner *m, const tg_node *n, int k) {
     const tg_op_desc *d = tg_op_table[n->op];
-    if (!(m->plan->levers & TG_LEVER_BIT(buffer_aliasing)) || !d->in_place[k]) return NULL;
+    if (!(m->plan->levers & TG_LEVER_BIT(buffer_aliasing)) || m->plan->apart || !d->in_place[k])
+        return NULL;
     const tg_value *in = n->in[d->in_place[k] - 1];
     if (!in || in->is_output || m->chunk_of[tg_value_slot(in)] == SIZE_MAX) return NULL;
     if (tg_op_table[in->node->op]->structural) return NULL;
@@ -82,10 +88,11 @@ static void make_chunks(memory_planner *m) {
             /* What the caller fills (inputs) and constants stay for the whole plan. */
             const bool kept = tg_op_table[n->op]->structural;
             m->chunk_of[tg_value_slot(v)] = m->n_chunks;
-            m->chunks[m->n_chunks] = (chunk) { .bytes = tg_plan_round(tg_type_bytes(&v->type)),
-                                               .first = kept || !alias ? 0 : m->step_of[n->id],
-                                               .last = kept ? m->end : last,
-                                               .order = m->n_chunks };
+            m->chunks[m->n_chunks] =
+                (chunk) { .bytes = round_chunk(m->plan, tg_type_bytes(&v->type)),
+                          .first = kept || !alias ? 0 : m->step_of[n->id],
+                          .last = kept ? m->end : last,
+                          .order = m->n_chunks };
             m->n_chunks++;
         }
     }

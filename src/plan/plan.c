@@ -60,7 +60,9 @@ tg_status tg_plan_build(tg_plan *plan, tg_graph *g, const tg_plan_options *o) {
                         .name = o->name,
                         .isa = o->isa,
                         .levers = o->levers,
-                        .workers = o->workers };
+                        .workers = o->workers,
+                        .align_bytes = o->align_bytes ? o->align_bytes : 64,
+                        .apart = o->apart };
     g->levers = o->levers;
     TG_TRY(tg_rewrite(g));
     TG_TRY(list_states(plan));
@@ -97,6 +99,7 @@ static void resolve(tg_plan *plan) {
 
 void tg_plan_place(tg_plan *plan, void *memory) {
     plan->memory = memory;
+    plan->version++;
     for (const tg_node *n = plan->graph->first; n; n = n->next)
         if (tg_op_table[n->op]->is_constant)
             memcpy(tg_plan_data(plan, &n->out[0]), &n->attr.f[0], sizeof(float));
@@ -111,6 +114,7 @@ tg_status tg_plan_bind(tg_plan *plan, const char *name, void *data, size_t bytes
             return tg_fail(plan->ctx, TG_E_INTERNAL,
                            "plan %s: state %s has %zu bytes, was given %zu", plan->name, name,
                            s->bytes, bytes);
+        plan->version += s->data != data;
         s->data = data;
         if (plan->memory) resolve(plan);
     }

@@ -66,6 +66,9 @@ typedef struct tg_plan {
     size_t unaliased_bytes; /* what the workspace would be without sharing */
     char *memory;           /* NULL until placed */
     bool dynamic;
+    size_t align_bytes;
+    bool apart;
+    unsigned version; /* how often the plan was placed or bound: addresses are those of before */
 } tg_plan;
 
 typedef struct tg_plan_options {
@@ -73,6 +76,8 @@ typedef struct tg_plan_options {
     size_t isa;
     uint32_t levers;
     unsigned workers;
+    size_t align_bytes; /* of values in the workspace: a multiple of 64, 0 for 64 */
+    bool apart;         /* no step's output shares bytes with one of its inputs */
 } tg_plan_options;
 
 /* Rewrites g and plans it. The plan's own tables live in g's arena, so there is nothing to free. */

@@ -56,9 +56,10 @@ static tg_status find_in_step(tg_trainer *t, double deadline_ms, size_t i, char 
     tg_run_restart(run);
     const tg_node *n = plan->steps[i].node;
     for (int k = 0; k < n->n_out && !*found; k++) {
-        if (n->out[k].type.dtype != TG_F32 ||
-            all_finite(tg_plan_data(plan, &n->out[k]), tg_type_elems(&n->out[k].type)))
-            continue;
+        if (n->out[k].type.dtype != TG_F32) continue;
+        void *data = tg_plan_data(plan, &n->out[k]);
+        TG_TRY(tg_backend_fetch(t->ctx->backend, data, tg_type_bytes(&n->out[k].type)));
+        if (all_finite(data, tg_type_elems(&n->out[k].type))) continue;
         snprintf(name, name_bytes, "%s", n->out[k].name);
         *found = true;
     }
@@ -86,6 +87,7 @@ static tg_status find(tg_trainer *t, double deadline_ms, char *name, size_t name
                       bool *found) {
     tg_finding *f = &t->finding;
     if (f->stage == TG_FINDING_WEIGHTS) {
+        if (f->at == 0) TG_TRY(tg_weights_fetch(t->model));
         TG_TRY(find_in_flat(t, deadline_ms, t->model->weights, "weights", name, name_bytes, found));
         if (*found) return TG_OK;
         f->stage = TG_FINDING_STEPS;
@@ -94,7 +96,8 @@ static tg_status find(tg_trainer *t, double deadline_ms, char *name, size_t name
     if (f->stage == TG_FINDING_STEPS) {
         TG_TRY(find_in_steps(t, deadline_ms, name, name_bytes, found));
         if (*found || !t->poison.pending) return TG_OK;
-        tg_train_poison_apply(t, true);
+        TG_TRY(tg_train_poison_apply(t, true));
+        TG_TRY(tg_backend_fetch(t->ctx->backend, t->grads.data, t->grads.bytes));
         f->stage = TG_FINDING_GRADIENTS;
         f->at = 0;
     }
@@ -108,19 +111,19 @@ tg_status tg_train_find_bad(tg_trainer *t, double deadline_ms, char *name, size_
     bool found = false;
     TG_TRY(find(t, deadline_ms, name, name_bytes, &found));
     if (!found) snprintf(name, name_bytes, "the gradient norm (every tensor alone is finite)");
-    if (t->poison.pending && !t->poison.in_gradient) tg_train_poison_apply(t, false);
+    if (t->poison.pending && !t->poison.in_gradient) return tg_train_poison_apply(t, false);
     return TG_OK;
 }
 
 /* A gradient is set: the next step writes it anew. A weight is swapped with the poison's value, so
  * that a second call brings it back. */
-void tg_train_poison_apply(tg_trainer *t, bool gradient) {
-    if (gradient != t->poison.in_gradient) return;
-    if (gradient) {
-        ((float *)t->grads.data)[t->poison.elem] = t->poison.value;
-        return;
-    }
-    const float keep = t->model->weights[t->poison.elem];
-    t->model->weights[t->poison.elem] = t->poison.value;
-    t->poison.value = keep;
+tg_status tg_train_poison_apply(tg_trainer *t, bool gradient) {
+    if (gradient != t->poison.in_gradient) return TG_OK;
+    tg_backend *b = t->ctx->backend;
+    float *at = (gradient ? (float *)t->grads.data : t->model->weights) + t->poison.elem;
+    TG_TRY(tg_backend_fetch(b, at, sizeof *at));
+    const float keep = *at;
+    *at = t->poison.value;
+    if (!gradient) t->poison.value = keep;
+    return tg_backend_touched(b, at, sizeof *at);
 }

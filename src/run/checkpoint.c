@@ -99,6 +99,9 @@ static tg_status begin_file(tg_train_saving *s, tg_trainer *t, const char *path,
  * damaged one, and keeping it would overwrite the only good save. */
 static tg_status begin_run(tg_train_saving *s, tg_trainer *t, const char *path) {
     const tg_meta meta = meta_of(t);
+    TG_TRY(tg_weights_fetch(t->model));
+    TG_TRY(tg_backend_fetch(t->ctx->backend, t->adam_m.data, t->adam_m.bytes));
+    TG_TRY(tg_backend_fetch(t->ctx->backend, t->adam_v.data, t->adam_v.bytes));
     s->source = (tg_flat_source) { &t->model->layout,
                                    { t->model->weights, t->adam_m.data, t->adam_v.data } };
     return begin_file(s, t, path, &meta, t->step);

@@ -163,7 +163,7 @@ tg_status tg_eval_model(tg_context *ctx, tg_model *model, tg_text *text, double 
         .ctx = ctx, .config = config, .plans = &plans, .text = text, .batch = (size_t)o.batch
     };
     if (s == TG_OK) s = run_whole(&v, &split, windows, loss);
-    tg_block_free(&memory);
+    tg_runtime_block_free(ctx, &memory);
     tg_train_plans_free(&plans);
     return s;
 }

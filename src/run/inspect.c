@@ -195,7 +195,7 @@ tg_status tg_inspect_matmul(tg_context *ctx, int32_t m, int32_t n, int32_t k, in
         tg_input(&g, "b", trans == 2 ? tg_type_2d(TG_F32, N, K) : tg_type_2d(TG_F32, K, N));
     tg_value *c = tg_matmul(&g, a, b, NULL, trans);
     if (g.status == TG_OK) tg_output(&g, c, "c");
-    const tg_plan_options o = { "matmul", ctx->isa, ctx->levers, ctx->threads };
+    const tg_plan_options o = tg_runtime_plan_options(ctx, "matmul");
     tg_status s = tg_plan_build(&plan, &g, &o);
     if (s == TG_OK) s = tg_runtime_block(ctx, tg_plan_memory_bytes(&plan), &memory);
     if (s == TG_OK) {
@@ -210,7 +210,7 @@ tg_status tg_inspect_matmul(tg_context *ctx, int32_t m, int32_t n, int32_t k, in
         s = tg_backend_run(ctx->backend, &plan, &rt, &run);
         ms[i] = tg_time_ms() - start;
     }
-    tg_block_free(&memory);
+    tg_runtime_block_free(ctx, &memory);
     tg_graph_deinit(&g);
     return s;
 }

@@ -78,6 +78,7 @@ typedef struct save_job {
 static tg_status work_save(tg_job *job, double deadline_ms) {
     save_job *j = (save_job *)job;
     if (!j->saving) {
+        TG_TRY(tg_weights_fetch(j->model));
         j->source = (tg_flat_source) { &j->model->layout, { j->model->weights, NULL, NULL } };
         const tg_weights weights = tg_flat_weights(&j->source);
         TG_TRY(tg_weights_saving(j->model, job->copy, j->kind, &weights, &j->saving));

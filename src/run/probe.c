@@ -98,7 +98,7 @@ static tg_status build(tg_probe *p) {
     const tg_layout *l = &p->model->layout;
     TG_TRY(check_room(p));
     TG_TRY(build_graph(p));
-    const tg_plan_options o = { "probe", p->ctx->isa, p->ctx->levers, p->ctx->threads };
+    const tg_plan_options o = tg_runtime_plan_options(p->ctx, "probe");
     TG_TRY(tg_plan_build(&p->plan, &p->graph, &o));
     TG_TRY(tg_runtime_block(p->ctx, tg_plan_memory_bytes(&p->plan), &p->memory));
     TG_TRY(tg_runtime_block(p->ctx, p->n * (size_t)l->config.width * sizeof(float), &p->zeros));
@@ -130,8 +130,8 @@ tg_status tg_probe_open(tg_context *ctx, tg_model *model, size_t n_tokens, tg_pr
 void tg_probe_close(tg_probe *p) {
     if (!p) return;
     const tg_mem mem = p->ctx->err.mem;
-    tg_block_free(&p->zeros);
-    tg_block_free(&p->memory);
+    tg_runtime_block_free(p->ctx, &p->zeros);
+    tg_runtime_block_free(p->ctx, &p->memory);
     tg_graph_deinit(&p->graph);
     tg_free(&mem, p, sizeof *p);
 }
@@ -204,6 +204,7 @@ static tg_status bind_donor(tg_probe *p, const tg_probe *donor) {
             void *data =
                 donor ? tg_plan_data(&donor->plan, donor->layer[l].site[s].kept) : p->zeros.data;
             TG_TRY(tg_plan_bind(&p->plan, p->layer[l].site[s].donor, data, bytes));
+            TG_TRY(tg_backend_touched(p->ctx->backend, data, bytes));
         }
     return TG_OK;
 }

@@ -4,6 +4,9 @@
  */
 #include "run/runtime.h"
 
+#include "backend/cpu/cpu.h"
+#include "backend/webgpu/check_gpu.h"
+#include "backend/webgpu/webgpu.h"
 #include "base/os.h"
 #include "base/str.h"
 #include "base/time.h"
@@ -94,6 +97,21 @@ static tg_status choose_threads(tg_context *ctx, unsigned wanted) {
     return TG_OK;
 }
 
+/* A GPU that is no hardware is named as what it is: nobody is to take its times for a GPU's. Ops
+ * without a shader take whole plans to the CPU. */
+static void write_gpu(tg_context *ctx) {
+    const tg_gpu_info *i = tg_gpu_get_info(tg_webgpu_gpu(ctx->backend));
+    char *const banner = ctx->banner;
+    const size_t room = sizeof ctx->banner;
+    tg_str_append(banner, room, "webgpu %s (%s%s%s), f32%s%s%s%s, ", i->adapter, i->api,
+                  i->driver[0] ? ", " : "", i->driver, i->f16 ? ", has f16" : "",
+                  i->subgroups ? ", subgroups" : "", i->timestamps ? ", timestamps" : "",
+                  i->software ? ", software: computes on the CPU" : "");
+    for (int op = 0; op < TG_OP_COUNT; op++)
+        if (!tg_op_table[op]->structural && tg_op_table[op]->n_shaders == 0)
+            tg_str_append(banner, room, "%s on the CPU, ", tg_op_table[op]->name);
+}
+
 /* One line for logs and benchmarks: whoever reads a number must see what made it. Only what departs
  * from the best case is mentioned, so a banner that ends after the threads is good news. Reference
  * kernels are named op by op, since they are slower by orders of magnitude. */
@@ -104,7 +122,9 @@ static void write_banner(tg_context *ctx) {
     const size_t room = sizeof ctx->banner;
     tg_os_cpus cpus;
     tg_os_cpus_get(&cpus);
-    tg_str_append(banner, room, "tinygpt %s, cpu %s", TG_VERSION_TEXT, list[ctx->isa].name);
+    tg_str_append(banner, room, "tinygpt %s, ", TG_VERSION_TEXT);
+    if (ctx->backend != ctx->cpu) write_gpu(ctx);
+    tg_str_append(banner, room, "cpu %s", list[ctx->isa].name);
     if (ctx->isa != tg_isa_best()->id)
         tg_str_append(banner, room, " (asked for; %s is faster)", tg_isa_best()->name);
     for (size_t i = ctx->isa + 1; i < n; i++)
@@ -130,8 +150,9 @@ static void write_banner(tg_context *ctx) {
 
 /* All that follows the first allocation; on failure the context only carries its error. */
 static tg_status open_context(tg_context *ctx, const tg_context_options *o) {
-    if (o->device && strcmp(o->device, "cpu") != 0)
-        return tg_fail(&ctx->err, TG_E_UNSUPPORTED, "device: this build has cpu, not '%s'",
+    const bool gpu = o->device && strcmp(o->device, "webgpu") == 0;
+    if (o->device && !gpu && strcmp(o->device, "cpu") != 0)
+        return tg_fail(&ctx->err, TG_E_UNSUPPORTED, "device: want cpu or webgpu, have '%s'",
                        o->device);
     ctx->levers = tg_levers_default();
     TG_TRY(tg_levers_parse(&ctx->err, o->levers, &ctx->levers));
@@ -139,7 +160,9 @@ static tg_status open_context(tg_context *ctx, const tg_context_options *o) {
     TG_TRY(choose_isa(ctx, o->isa));
     TG_TRY(choose_threads(ctx, o->threads));
     TG_TRY(tg_pool_new(&ctx->err, ctx->threads, &ctx->pool));
-    TG_TRY(tg_cpu_new(&ctx->err, ctx->pool, &ctx->backend));
+    TG_TRY(tg_cpu_new(&ctx->err, ctx->pool, &ctx->cpu));
+    ctx->backend = ctx->cpu;
+    if (gpu) TG_TRY(tg_webgpu_new(&ctx->err, ctx->cpu, &ctx->backend));
     write_banner(ctx);
     return TG_OK;
 }
@@ -155,18 +178,46 @@ tg_status tg_runtime_new(const tg_context_options *o, tg_context **out) {
     return open_context(ctx, o);
 }
 
-/* The backend goes first: it borrows the pool. Both take NULL, as a context that failed early
- * has. */
+/* The backends go first: the GPU's borrows the CPU's, which borrows the pool. All take NULL, as a
+ * context that failed early has. */
 void tg_runtime_free(tg_context *ctx) {
     if (!ctx) return;
     const tg_mem mem = ctx->err.mem;
-    tg_cpu_free(ctx->backend);
+    tg_gpu_bench_free(ctx->bench);
+    if (ctx->backend != ctx->cpu) tg_backend_free(ctx->backend);
+    tg_backend_free(ctx->cpu);
     tg_pool_free(ctx->pool);
     tg_free(&mem, ctx, sizeof *ctx);
 }
 
 tg_status tg_runtime_block(tg_context *ctx, size_t bytes, tg_block *out) {
     return tg_block_new(&ctx->err, bytes, out);
+}
+
+void tg_runtime_block_free(tg_context *ctx, tg_block *block) {
+    if (block->data) tg_backend_forget(ctx->backend, block->data, block->bytes);
+    tg_block_free(block);
+}
+
+tg_plan_options tg_runtime_plan_options(const tg_context *ctx, const char *name) {
+    return (tg_plan_options) { .name = name,
+                               .isa = ctx->isa,
+                               .levers = ctx->levers,
+                               .workers = ctx->threads,
+                               .align_bytes = ctx->backend->align_bytes,
+                               .apart = ctx->backend->apart };
+}
+
+tg_status tg_runtime_check_options(tg_context *ctx, const char *filter, tg_check_fn report,
+                                   void *user, tg_check_options *out) {
+    *out = (tg_check_options) {
+        .isa = ctx->isa, .levers = ctx->levers, .filter = filter, .report = report, .user = user
+    };
+    if (ctx->backend == ctx->cpu) return TG_OK;
+    if (!ctx->bench) TG_TRY(tg_gpu_bench_new(&ctx->err, tg_webgpu_gpu(ctx->backend), &ctx->bench));
+    ctx->executor = (tg_check_executor) { tg_gpu_bench_run, ctx->bench };
+    out->executor = &ctx->executor;
+    return TG_OK;
 }
 
 /* All of it is asked anew at each call: free memory, the peak and even a quota change while we

@@ -6,7 +6,8 @@
 #ifndef TG_RUN_RUNTIME_H
 #define TG_RUN_RUNTIME_H
 
-#include "backend/cpu/cpu.h"
+#include "backend/backend.h"
+#include "backend/cpu/check.h"
 #include "base/err.h"
 #include "base/thread.h"
 #include "tinygpt.h"
@@ -14,13 +15,16 @@
 struct tg_context {
     tg_ctx err;
     tg_pool *pool;
-    tg_backend *backend;
+    tg_backend *backend;        /* what runs plans */
+    tg_backend *cpu;            /* the same, or what a GPU falls back to */
+    struct tg_gpu_bench *bench; /* of the op test on a GPU; NULL: on the CPU, or not asked for */
+    tg_check_executor executor;
     size_t isa;         /* row of simd/isa.def */
     uint32_t levers;    /* TG_LEVER_BITs */
     unsigned threads;   /* workers of the pool: 1 when the lever threads is off */
     double peak_gflops; /* 0 until measured */
     double read_bytes_per_s;
-    char banner[768];
+    char banner[1024];
 };
 
 tg_status tg_runtime_new(const tg_context_options *o, tg_context **out);
@@ -41,7 +45,16 @@ tg_status tg_peak_measuring_go_on(tg_peak_measuring *p, tg_context *ctx, double 
 tg_status tg_runtime_measure_read(tg_context *ctx, size_t n_bytes, double *bytes_per_s);
 tg_status tg_runtime_machine(tg_context *ctx, tg_machine_info *out);
 
-/* A block for weights or workspace: in huge pages unless that lever is off. */
+/* A block for weights or workspace: in huge pages unless that lever is off. The backend may keep a
+ * copy of it, which goes with the block. */
 tg_status tg_runtime_block(tg_context *ctx, size_t bytes, tg_block *out);
+void tg_runtime_block_free(tg_context *ctx, tg_block *block);
+
+/* For plans that the context's backend is to run. */
+tg_plan_options tg_runtime_plan_options(const tg_context *ctx, const char *name);
+
+/* For checks of the ops where the context computes. */
+tg_status tg_runtime_check_options(tg_context *ctx, const char *filter, tg_check_fn report,
+                                   void *user, tg_check_options *out);
 
 #endif

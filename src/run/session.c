@@ -42,10 +42,8 @@ static tg_status build_class(tg_session *s, tg_session_class *k) {
     k->logits = s->model->family->graph(g, l, weights, k->tokens, caches, NULL);
     if (g->status == TG_OK) tg_output(g, k->logits, "logits");
     TG_TRY(tg_graph_finish(g));
-    const tg_plan_options o = { k->rows == 1    ? "decode"
-                                : k->rows <= 32 ? "chunk"
-                                                : "prompt",
-                                s->ctx->isa, s->ctx->levers, s->ctx->threads };
+    const char *const name = k->rows == 1 ? "decode" : k->rows <= 32 ? "chunk" : "prompt";
+    const tg_plan_options o = tg_runtime_plan_options(s->ctx, name);
     return tg_plan_build(&k->plan, g, &o);
 }
 
@@ -62,7 +60,7 @@ static tg_status build_sample(tg_session *s) {
     s->token = tg_sample(g, s->sample_logits, s->recent);
     if (g->status == TG_OK) tg_output(g, s->token, "token");
     TG_TRY(tg_graph_finish(g));
-    const tg_plan_options o = { "sample", s->ctx->isa, s->ctx->levers, s->ctx->threads };
+    const tg_plan_options o = tg_runtime_plan_options(s->ctx, "sample");
     return tg_plan_build(&s->sample, g, &o);
 }
 
@@ -139,8 +137,8 @@ void tg_session_close(tg_session *s) {
     for (int i = 0; i < TG_SESSION_CLASSES; i++)
         if (s->by_rows[i].built) tg_graph_deinit(&s->by_rows[i].graph);
     if (s->sample_built) tg_graph_deinit(&s->sample_graph);
-    tg_block_free(&s->cache);
-    tg_block_free(&s->memory);
+    tg_runtime_block_free(s->ctx, &s->cache);
+    tg_runtime_block_free(s->ctx, &s->memory);
     tg_arena_deinit(&s->arena);
     tg_free(&mem, s, sizeof *s);
 }

@@ -132,11 +132,12 @@ void tg_train_free(tg_trainer *t) {
     if (!tg_train_steady(t)) tg_train_settle(t, 0);
     const tg_mem mem = t->ctx->err.mem;
     tg_train_plans_free(&t->plans);
-    tg_block_free(&t->grads);
-    tg_block_free(&t->adam_m);
-    tg_block_free(&t->adam_v);
-    tg_block_free(&t->best);
-    tg_block_free(&t->memory);
+    tg_backend_forget(t->ctx->backend, &t->loss, sizeof t->loss);
+    tg_runtime_block_free(t->ctx, &t->grads);
+    tg_runtime_block_free(t->ctx, &t->adam_m);
+    tg_runtime_block_free(t->ctx, &t->adam_v);
+    tg_runtime_block_free(t->ctx, &t->best);
+    tg_runtime_block_free(t->ctx, &t->memory);
     tg_free(&mem, t->history, TG_HISTORY_MAX * sizeof *t->history);
     if (t->owns_model) tg_weights_free(t->model);
     tg_free(&mem, t, sizeof *t);
@@ -176,7 +177,7 @@ static tg_status go_on(tg_trainer *t, tg_plan *plan, double deadline_ms) {
 /* The rate is a function of the step; bias correction counts the updates that were made, so that a
  * refused step does not weaken it. A poison for a weight is put in here, before the first gradient;
  * one for a gradient has to wait until there is one (micro_steps). */
-static void begin_step(tg_trainer *t) {
+static tg_status begin_step(tg_trainer *t) {
     t->phase = TG_PHASE_MICRO;
     t->micro = 0;
     tg_run_restart(&t->run);
@@ -185,7 +186,8 @@ static void begin_step(tg_trainer *t) {
                                    .val_loss = TG_NAN,
                                    .lr = tg_schedule_lr(&t->o, t->step) };
     t->rt = (tg_scalars) { .lr = (float)t->report.lr, .step = (int32_t)(t->updates + 1) };
-    if (t->poison.pending && !t->poison.in_gradient) tg_train_poison_apply(t, false);
+    if (t->poison.pending && !t->poison.in_gradient) return tg_train_poison_apply(t, false);
+    return TG_OK;
 }
 
 /* accumulate 0 makes the first micro-step overwrite gradients and loss: nobody clears them, and
@@ -200,7 +202,7 @@ static tg_status micro_steps(tg_trainer *t, double deadline_ms) {
         t->micro++;
     }
     t->phase = TG_PHASE_UPDATE;
-    if (t->poison.pending && t->poison.in_gradient) tg_train_poison_apply(t, true);
+    if (t->poison.pending && t->poison.in_gradient) return tg_train_poison_apply(t, true);
     return TG_OK;
 }
 
@@ -302,6 +304,7 @@ static tg_status refuse(tg_trainer *t, double deadline_ms) {
 static tg_status keep(tg_trainer *t, double deadline_ms) {
     enum { PIECE_BYTES = 4 << 20 };
     t->best_held = false;
+    if (t->kept_bytes == 0 && t->best.data) TG_TRY(tg_weights_fetch(t->model));
     while (t->kept_bytes < t->best.bytes) {
         const size_t left = t->best.bytes - t->kept_bytes;
         const size_t n = left < PIECE_BYTES ? left : PIECE_BYTES;
@@ -375,8 +378,8 @@ static void finish_report(tg_trainer *t, tg_step_report *out) {
 static tg_status train_slice(tg_trainer *t, double deadline_ms) {
     const double start = tg_time_ms();
     tg_status s = TG_OK;
-    if (t->phase == TG_PHASE_IDLE) begin_step(t);
-    if (t->phase == TG_PHASE_MICRO) s = micro_steps(t, deadline_ms);
+    if (t->phase == TG_PHASE_IDLE) s = begin_step(t);
+    if (s == TG_OK && t->phase == TG_PHASE_MICRO) s = micro_steps(t, deadline_ms);
     if (s == TG_OK && t->phase == TG_PHASE_UPDATE) s = update(t, deadline_ms);
     if (s == TG_OK && t->phase == TG_PHASE_FIND) s = refuse(t, deadline_ms);
     t->busy_ms += tg_time_ms() - start;

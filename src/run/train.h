@@ -167,7 +167,7 @@ tg_status tg_trainer_evaluating_go_on(tg_trainer_evaluating *e, tg_trainer *t, d
 /* checked.c: replays the gradients of the step and names the first tensor that is not finite, in
  * slices: TG_PENDING until it is found. */
 tg_status tg_train_find_bad(tg_trainer *t, double deadline_ms, char *name, size_t name_bytes);
-void tg_train_poison_apply(tg_trainer *t, bool gradient);
+tg_status tg_train_poison_apply(tg_trainer *t, bool gradient);
 
 /* Fills the inputs of micro-step `micro` of the step in progress. */
 tg_status tg_train_fill(tg_trainer *t, int32_t micro);

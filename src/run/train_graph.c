@@ -101,7 +101,7 @@ static tg_status build_eval(tg_train_plans *p, const tg_family *family, const tg
  * workspace between two runs but their own inputs and outputs. */
 static tg_status plan(tg_context *ctx, tg_plan *plan, tg_graph *g, const char *name,
                       size_t *bytes) {
-    const tg_plan_options o = { name, ctx->isa, ctx->levers, ctx->threads };
+    const tg_plan_options o = tg_runtime_plan_options(ctx, name);
     TG_TRY(tg_plan_build(plan, g, &o));
     if (tg_plan_memory_bytes(plan) > *bytes) *bytes = tg_plan_memory_bytes(plan);
     return TG_OK;

@@ -40,9 +40,13 @@ tg_status tg_weights_alloc(tg_context *ctx, const tg_gpt_config *config, tg_mode
 void tg_weights_free(tg_model *m) {
     if (!m) return;
     const tg_mem mem = m->ctx->err.mem;
-    tg_block_free(&m->block);
+    tg_runtime_block_free(m->ctx, &m->block);
     tg_arena_deinit(&m->arena);
     tg_free(&mem, m, sizeof *m);
+}
+
+tg_status tg_weights_fetch(const tg_model *m) {
+    return tg_backend_fetch(m->ctx->backend, m->weights, m->block.bytes);
 }
 
 tg_status tg_weights_want_steady(const tg_model *m) {

@@ -31,6 +31,8 @@ tg_status tg_weights_alloc(tg_context *ctx, const tg_gpt_config *config, tg_mode
 void tg_weights_free(tg_model *m);
 
 /* E_ARG while a trainer is in the middle of changing the weights: for whoever reads them. */
+/* Makes the host's weights right, where the backend has the newer ones: before they are read. */
+tg_status tg_weights_fetch(const tg_model *m);
 tg_status tg_weights_want_steady(const tg_model *m);
 
 /* What follows may be done in slices: a zero-initialised struct holds the place, and go_on answers

@@ -137,7 +137,6 @@ def bad_options():
             ("an unknown lever", (*new, "--levers", "-warp"), "warp"),
             ("a lever without a sign", (*new, "--levers", "simd"), "simd"),
             ("an unknown instruction set", (*new, "--isa", "mmx"), "mmx"),
-            ("a device that is not there", (*new, "--device", "webgpu"), "webgpu"),
             ("an unknown device", (*new, "--device", "tpu"), "cpu|webgpu"),
             ("an unknown bench", ("bench", "nothing"), "nothing"),
             ("no bench", ("bench",), "usage"),
@@ -158,6 +157,16 @@ def bad_options():
     r = run([b""], executable=tinygpt("--version").argv[0])
     expect(r, 2, "an empty argv[0] and no command", err="usage")
     expect(tinygpt("--", "--help"), 2, "a command behind --")
+
+
+def a_device_that_is_not_there():
+    """Nothing is begun, and the message says what to install; a build without WebGPU says so."""
+    for what, library in (("no such library", "none.so"), ("a library of something else", "a.so")):
+        write("a.so", b"text")
+        r = tinygpt("train", "--data", text_file(), "--device", "webgpu", "--out", "a.tinygpt",
+                    env={"TG_WEBGPU_LIB": os.path.abspath(library)})
+        check(r.code in (1, 2) and "webgpu" in r.errors.lower(), what, r.errors, r.argv)
+        equal(os.path.exists("a.tinygpt"), False, f"{what}: no file")
 
 
 # ------------------------------------------------------------------------------------------- texts
@@ -575,6 +584,6 @@ def small_stacks_and_memories():
     check(codes & {1, 2} and 0 in codes, "some limits were too small and some were not", str(codes))
 
 
-main(bad_numbers, sizes_that_do_not_fit, bad_options, short_texts, things_that_are_no_text,
+main(bad_numbers, sizes_that_do_not_fit, bad_options, a_device_that_is_not_there, short_texts, things_that_are_no_text,
      odd_texts, cut_files, changed_headers, hostile_lengths, hostile_json, flipped_bits,
      a_damaged_file_has_a_predecessor, small_stacks_and_memories)

@@ -13,6 +13,14 @@
 #include "ir/op.h"
 #include "tinygpt.h"
 
+/* Runs a shader of an op somewhere else, on arrays of the host. Around each output lie guard_bytes
+ * that are copied there and back with it. */
+typedef struct tg_check_executor {
+    tg_status (*run)(void *user, const tg_op_desc *d, const tg_shader *shader, const tg_args *a,
+                     size_t guard_bytes);
+    void *user;
+} tg_check_executor;
+
 typedef struct tg_check_options {
     size_t isa;
     uint32_t levers;
@@ -20,6 +28,7 @@ typedef struct tg_check_options {
     const char *filter; /* part of an op's name; NULL: all */
     tg_check_fn report; /* once a case; NULL: none */
     void *user;
+    const tg_check_executor *executor; /* NULL: kernels of the CPU, else the shaders of ops */
 } tg_check_options;
 
 tg_status tg_check_ops(tg_ctx *ctx, const tg_check_options *o, size_t *n_run, size_t *n_failed);

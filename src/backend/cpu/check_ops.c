@@ -170,6 +170,7 @@ static double compare(const bench *b, char *where, size_t where_bytes) {
                 return TG_INF;
             }
         }
+        if (b->o->executor && (b->d->work_out >> k & 1)) continue;
         for (size_t i = 0; i < b->elems[k]; i++) {
             const double d = difference(b, k, i);
             if (d <= worst) continue;
@@ -198,10 +199,10 @@ static tg_args prepare(bench *b, bool in_place) {
 }
 
 /* The shapes go along, as the number of a case tells nobody what was special about it. */
-static void report(bench *b, const tg_variant *v, const char *how, double error,
+static void report(bench *b, const char *variant, const char *how, double error,
                    const char *where) {
     char what[256];
-    snprintf(what, sizeof what, "case %zu %s %s [", b->case_number, v->name, how);
+    snprintf(what, sizeof what, "case %zu %s %s [", b->case_number, variant, how);
     for (int i = 0; i < b->node->n_in; i++) {
         if (!b->node->in[i]) continue;
         const tg_type *t = &b->node->in[i]->type;
@@ -237,9 +238,28 @@ static bool run_variant(bench *b, const tg_variant *v) {
         char where[64] = "";
         const double error = compare(b, where, sizeof where);
         static const char *const how[] = { "whole", "by 1", "by 3", "in place" };
-        report(b, v, how[pass], error, where);
+        report(b, v->name, how[pass], error, where);
     }
     return true;
+}
+
+/* Every shader that fits, also those that an earlier one hides. An op without any fails: it would
+ * keep whole plans off the GPU. */
+static tg_status run_shaders(bench *b) {
+    const tg_check_executor *e = b->o->executor;
+    bool any = false;
+    for (size_t i = 0; i < b->d->n_shaders; i++) {
+        const tg_shader *s = &b->d->shaders[i];
+        if (s->fits && !s->fits(&b->args)) continue;
+        const tg_args a = prepare(b, false);
+        TG_TRY(e->run(e->user, b->d, s, &a, GUARD * 4));
+        char where[64] = "";
+        const double error = compare(b, where, sizeof where);
+        report(b, s->name, "shader", error, where);
+        any = true;
+    }
+    if (!any) report(b, "no", "shader", TG_INF, "");
+    return TG_OK;
 }
 
 /* Rounds every f32 input to bf16, so that a variant that does so itself loses nothing more: its own
@@ -276,7 +296,11 @@ static tg_status check_case(tg_ctx *ctx, const tg_check_options *o, tg_op_id op,
                 .case_number = number };
     TG_TRY(tg_graph_init(&b.graph, ctx, o->levers));
     bool fine = build(&b, op) && set_up(&b);
-    if (fine) {
+    if (fine && o->executor) {
+        run_reference(&b);
+        b.graph.status = run_shaders(&b);
+        fine = b.graph.status == TG_OK;
+    } else if (fine) {
         run_reference(&b);
         const tg_kernel_set *set = tg_kernels_find(o->isa, op);
         fine = run_variant(&b, tg_reference_variant(op));

@@ -27,13 +27,14 @@
 #include "backend/cpu/cpu.h"
 #include "base/time.h"
 
-struct tg_backend {
+typedef struct cpu {
+    tg_backend base;
     tg_ctx *ctx;
     tg_pool *pool;
     unsigned workers;
     atomic_size_t *claimed; /* units handed out, by step and phase */
     size_t n_claimed;
-};
+} cpu;
 
 /* A place in a plan: units [0, unit) of this phase, and all before it, are done. */
 typedef struct place {
@@ -42,9 +43,9 @@ typedef struct place {
     size_t unit;
 } place;
 
-/* One call of tg_backend_run, shared by the workers. */
+/* One call of run, shared by the workers. */
 typedef struct walk {
-    tg_backend *b;
+    cpu *b;
     tg_plan *plan;
     tg_run *run;
     const tg_scalars *rt;
@@ -64,23 +65,8 @@ typedef struct walk {
 static size_t mark_before(const place *p) { return 2 * (p->step * TG_MAX_PHASES + p->phase); }
 static size_t mark_inside(const place *p) { return mark_before(p) + 1; }
 
-tg_status tg_cpu_new(tg_ctx *ctx, tg_pool *pool, tg_backend **out) {
-    tg_backend *b = tg_alloc(&ctx->mem, sizeof *b);
-    *out = b;
-    if (!b) return tg_fail_memory(ctx, "CPU backend", sizeof *b);
-    *b = (tg_backend) { .ctx = ctx, .pool = pool, .workers = tg_pool_threads(pool) };
-    return TG_OK;
-}
-
-void tg_cpu_free(tg_backend *b) {
-    if (!b) return;
-    const tg_mem mem = b->ctx->mem;
-    tg_free(&mem, b->claimed, b->n_claimed * sizeof *b->claimed);
-    tg_free(&mem, b, sizeof *b);
-}
-
 /* Room for the counters of the largest plan seen; a plan's first run is outside the hot path. */
-static tg_status reserve_counters(tg_backend *b, size_t n) {
+static tg_status reserve_counters(cpu *b, size_t n) {
     if (n <= b->n_claimed) return TG_OK;
     tg_free(&b->ctx->mem, b->claimed, b->n_claimed * sizeof *b->claimed);
     b->n_claimed = 0;
@@ -262,7 +248,8 @@ static void walk_plan(void *arg, unsigned worker) {
 }
 
 /* The counter of the phase in which the run goes on begins with the unit that it goes on with. */
-tg_status tg_backend_run(tg_backend *b, tg_plan *plan, const tg_scalars *rt, tg_run *run) {
+static tg_status run_plan(tg_backend *base, tg_plan *plan, const tg_scalars *rt, tg_run *run) {
+    cpu *b = (cpu *)base;
     TG_TRY(reserve_counters(b, plan->n_steps * TG_MAX_PHASES));
     walk w = { .b = b,
                .plan = plan,
@@ -284,6 +271,25 @@ tg_status tg_backend_run(tg_backend *b, tg_plan *plan, const tg_scalars *rt, tg_
     run->phase = at.phase;
     run->unit = at.unit;
     return stopped ? w.reason : TG_OK;
+}
+
+static void free_cpu(tg_backend *base) {
+    cpu *b = (cpu *)base;
+    const tg_mem mem = b->ctx->mem;
+    tg_free(&mem, b->claimed, b->n_claimed * sizeof *b->claimed);
+    tg_free(&mem, b, sizeof *b);
+}
+
+tg_status tg_cpu_new(tg_ctx *ctx, tg_pool *pool, tg_backend **out) {
+    cpu *b = tg_alloc(&ctx->mem, sizeof *b);
+    *out = NULL;
+    if (!b) return tg_fail_memory(ctx, "CPU backend", sizeof *b);
+    *b = (cpu) { .base = { .run = run_plan, .free = free_cpu },
+                 .ctx = ctx,
+                 .pool = pool,
+                 .workers = tg_pool_threads(pool) };
+    *out = &b->base;
+    return TG_OK;
 }
 
 void tg_cpu_run_step_alone(const tg_variant *variant, tg_args *a, size_t chunk) {

@@ -9,7 +9,6 @@
 
 /* The pool is borrowed. */
 tg_status tg_cpu_new(tg_ctx *ctx, tg_pool *pool, tg_backend **out);
-void tg_cpu_free(tg_backend *b);
 
 /* Runs one step on the calling thread alone, with units handed out in pieces of chunk (0: all at
  * once): what the op test uses to show that pieces do not matter. */

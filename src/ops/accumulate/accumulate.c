@@ -9,6 +9,7 @@
  */
 #include "ops/build.h"
 #include "ops/rules.h"
+#include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_want_dims(g, n, 0, TG_F32, 0, TG_MAX_DIMS)) return;
@@ -77,6 +78,17 @@ static const tg_case cases[] = {
     { .in = { TG_T2(F32, 3, 37), TG_T2(F32, 3, 37) }, .rt = { .accumulate = 1 } },
 };
 
+static const char *const wgsl[] = {
+#include "ops/accumulate/accumulate.wgsl.h"
+};
+static const tg_shader shaders[] = {
+    { .name = "elements",
+      .pass = { { .entry = "main",
+                  .wgsl = { wgsl },
+                  .bind = { TG_BIND_IN(1), TG_BIND_OUT(0) },
+                  .groups = tg_shader_groups_in0 } } },
+};
+
 TG_OP_DESC(accumulate) = {
     .name = "accumulate",
     .doc = "a new version of a state: x, or state + x in later micro-steps",
@@ -87,6 +99,7 @@ TG_OP_DESC(accumulate) = {
     .state_in = { 1 },
     .infer = infer,
     TG_REFS(accumulate, ref),
+    TG_SHADERS(shaders),
     .fuse = fuse,
     TG_CASES(cases),
 };

@@ -13,6 +13,7 @@
 #include "base/math.h"
 #include "ops/build.h"
 #include "ops/rules.h"
+#include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_want_dims(g, n, 0, TG_F32, 1, 1)) return;
@@ -55,6 +56,18 @@ static const tg_case cases[] = {
     CASE(131, 100, 9, 1), CASE(4099, 33, 70, 1), CASE(20011, 9001, 5, 1), CASE(67, 67, 100000, 1),
 };
 
+static const char *const wgsl[] = {
+#include "ops/adamw/adamw.wgsl.h"
+};
+static const tg_shader shaders[] = {
+    { .name = "elements",
+      .pass = { { .entry = "main",
+                  .wgsl = { wgsl },
+                  .bind = { TG_BIND_OUT(0), TG_BIND_IN(1), TG_BIND_OUT(1), TG_BIND_OUT(2),
+                            TG_BIND_IN(4) },
+                  .groups = tg_shader_groups_in0 } } },
+};
+
 TG_OP_DESC(adamw) = {
     .name = "adamw",
     .doc = "Adam with decoupled weight decay, gradients clipped, refused when not finite",
@@ -65,5 +78,6 @@ TG_OP_DESC(adamw) = {
     .state_in = { 1, 3, 4 },
     .infer = infer,
     TG_REFS(adamw, ref),
+    TG_SHADERS(shaders),
     TG_CASES(cases),
 };

@@ -8,6 +8,7 @@
  */
 #include "ops/build.h"
 #include "ops/rules.h"
+#include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_want_dims(g, n, 0, TG_F32, 0, TG_MAX_DIMS)) return;
@@ -37,6 +38,17 @@ static const tg_case cases[] = {
     CASE(7, 13), CASE(64, 131), CASE(131, 257), { .in = { TG_T0(F32), TG_T0(F32) } },
 };
 
+static const char *const wgsl[] = {
+#include "ops/add/add.wgsl.h"
+};
+static const tg_shader shaders[] = {
+    { .name = "elements",
+      .pass = { { .entry = "main",
+                  .wgsl = { wgsl },
+                  .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_OUT(0) },
+                  .groups = tg_shader_groups_in0 } } },
+};
+
 TG_OP_DESC(add) = {
     .name = "add",
     .doc = "y = a + b",
@@ -47,6 +59,7 @@ TG_OP_DESC(add) = {
     .in_place = { 1 },
     .infer = infer,
     TG_REFS(add, ref),
+    TG_SHADERS(shaders),
     .grad = grad,
     TG_CASES(cases),
 };

@@ -17,6 +17,7 @@
 #include "ops/attention/heads_rules.h"
 #include "ops/attention/reference.h"
 #include "ops/build.h"
+#include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_heads_want_scale(g, n) || !tg_heads_want_qkv(g, n, 0, 3)) return;
@@ -131,6 +132,43 @@ static const tg_case cases[] = {
     CASE(1, 129, 4, 2, 16, 0.25f),
 };
 
+static const char *const flash[] = {
+#include "ops/attention/flash.wgsl.h"
+};
+static const char *const wgsl[] = {
+#include "ops/attention/attention_d.wgsl.h"
+};
+/* Sums over a head's columns lie in registers, so that there is a shader for each size of head. */
+static bool fits_64(const tg_args *a) { return a->attr.i[2] <= 64; }
+static bool fits_128(const tg_args *a) { return a->attr.i[2] <= 128; }
+static bool fits_256(const tg_args *a) { return a->attr.i[2] <= 256; }
+
+static size_t delta_groups(const tg_args *a) {
+    return tg_shader_parts(tg_type_elems(&a->in_type[2]), 256);
+}
+static size_t delta_bytes(const tg_args *a) { return tg_type_bytes(&a->in_type[2]); }
+static size_t key_groups(const tg_args *a) {
+    return a->in_type[0].dim[0] * (size_t)a->attr.i[1] * tg_shader_parts(a->in_type[0].dim[1], 32);
+}
+static size_t query_groups(const tg_args *a) {
+    return a->in_type[0].dim[0] * (size_t)a->attr.i[0] * tg_shader_parts(a->in_type[0].dim[1], 32);
+}
+
+#define PASS(name, count, pieces)                                                                  \
+    { .entry = name,                                                                               \
+      .wgsl = { flash, wgsl },                                                                     \
+      .constants = "const PIECES = " #pieces "u;\n",                                               \
+      .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_OUT(0),        \
+                TG_BIND_SCRATCH },                                                                 \
+      .groups = count }
+#define SHADER(size, pieces)                                                                       \
+    { .name = "flash " #size,                                                                      \
+      .fits = fits_##size,                                                                         \
+      .pass = { PASS("deltas", delta_groups, pieces), PASS("keys", key_groups, pieces),            \
+                PASS("queries", query_groups, pieces) },                                           \
+      .scratch_bytes = delta_bytes }
+static const tg_shader shaders[] = { SHADER(64, 2), SHADER(128, 4), SHADER(256, 8) };
+
 TG_OP_DESC(attention_d) = {
     .name = "attention_d",
     .doc = "gradient of attention with respect to queries, keys and values",
@@ -140,6 +178,7 @@ TG_OP_DESC(attention_d) = {
     .n_out = 1,
     .infer = infer,
     TG_REFS(attention_d, ref),
+    TG_SHADERS(shaders),
     .flop = flop,
     TG_CASES(cases),
 };

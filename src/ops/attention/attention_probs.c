@@ -14,6 +14,7 @@
 #include "ops/attention/heads_rules.h"
 #include "ops/attention/reference.h"
 #include "ops/build.h"
+#include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_heads_want_scale(g, n) || !tg_heads_want_qkv(g, n, 0, 3)) return;
@@ -61,6 +62,24 @@ static const tg_case cases[] = {
     CASE(1, 130, 2, 2, 64, 1),
 };
 
+static const char *const reduce[] = {
+#include "ops/reduce.wgsl.h"
+};
+static const char *const wgsl[] = {
+#include "ops/attention/attention_probs.wgsl.h"
+};
+static size_t groups(const tg_args *a) {
+    return a->in_type[0].dim[0] * (size_t)a->attr.i[0] * a->in_type[0].dim[1];
+}
+
+static const tg_shader shaders[] = {
+    { .name = "rows",
+      .pass = { { .entry = "main",
+                  .wgsl = { reduce, wgsl },
+                  .bind = { TG_BIND_IN(0), TG_BIND_OUT(0) },
+                  .groups = groups } } },
+};
+
 TG_OP_DESC(attention_probs) = {
     .name = "attention_probs",
     .doc = "the matrix of causal attention: softmax(scale * q k^T), zeros above the diagonal",
@@ -70,5 +89,6 @@ TG_OP_DESC(attention_probs) = {
     .n_out = 1,
     .infer = infer,
     TG_REFS(attention_probs, ref),
+    TG_SHADERS(shaders),
     TG_CASES(cases),
 };

@@ -5,6 +5,7 @@
  */
 #include "ops/build.h"
 #include "ops/rules.h"
+#include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_want_dims(g, n, 0, TG_F32, 1, TG_MAX_DIMS)) return;
@@ -36,6 +37,29 @@ static const tg_case cases[] = {
     CASE(129, 400, 1e-5), CASE(1031, 37, 2e-5),
 };
 
+static const char *const wgsl[] = {
+#include "ops/bias_d/bias_d.wgsl.h"
+};
+static size_t part_groups(const tg_args *a) {
+    return tg_shader_parts(tg_type_rows(&a->in_type[0]), TG_SHADER_ROWS) *
+           tg_shader_parts(tg_type_cols(&a->in_type[0]), TG_SHADER_COLS);
+}
+static size_t total_groups(const tg_args *a) {
+    return tg_shader_parts(tg_type_cols(&a->in_type[0]), TG_SHADER_COLS);
+}
+static size_t partial_bytes(const tg_args *a) {
+    return tg_shader_parts(tg_type_rows(&a->in_type[0]), TG_SHADER_ROWS) *
+           tg_type_cols(&a->in_type[0]) * sizeof(float);
+}
+
+#define BIND { TG_BIND_IN(0), TG_BIND_OUT(0), TG_BIND_SCRATCH }
+static const tg_shader shaders[] = {
+    { .name = "columns",
+      .pass = { { .entry = "parts", .wgsl = { wgsl }, .bind = BIND, .groups = part_groups },
+                { .entry = "total", .wgsl = { wgsl }, .bind = BIND, .groups = total_groups } },
+      .scratch_bytes = partial_bytes },
+};
+
 TG_OP_DESC(bias_d) = {
     .name = "bias_d",
     .doc = "column sums, the gradient of a bias",
@@ -46,5 +70,6 @@ TG_OP_DESC(bias_d) = {
     .accumulates = 1,
     .infer = infer,
     TG_REFS(bias_d, ref),
+    TG_SHADERS(shaders),
     TG_CASES(cases),
 };

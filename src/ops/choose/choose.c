@@ -15,6 +15,7 @@
  */
 #include "ops/build.h"
 #include "ops/rules.h"
+#include "ops/shader.h"
 
 enum { FIRST_SOURCE = 1, N_SOURCES = 3 };
 
@@ -82,6 +83,18 @@ static const tg_case cases[] = {
       .i32_below = 3 },
 };
 
+static const char *const wgsl[] = {
+#include "ops/choose/choose.wgsl.h"
+};
+static const tg_shader shaders[] = {
+    { .name = "elements",
+      .pass = { { .entry = "main",
+                  .wgsl = { wgsl },
+                  .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3),
+                            TG_BIND_OUT(0) },
+                  .groups = tg_shader_groups_out0 } } },
+};
+
 TG_OP_DESC(choose) = {
     .name = "choose",
     .doc = "each piece of a row from x, a, b or zeros, as mode says",
@@ -93,6 +106,7 @@ TG_OP_DESC(choose) = {
     .in_place = { FIRST_SOURCE + 1 },
     .infer = infer,
     TG_REFS(choose, ref),
+    TG_SHADERS(shaders),
     .grad = grad,
     TG_CASES(cases),
 };

@@ -13,6 +13,7 @@
 #include "ops/build.h"
 #include "ops/kernel.h"
 #include "ops/rules.h"
+#include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_want_dims(g, n, 0, TG_F32, 1, TG_MAX_DIMS)) return;
@@ -61,6 +62,9 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
       .i32_below = (below),                                                                        \
       .tol = 2e-6,                                                                                 \
       .acc = (add) }
+/* A logit that is no number must make the loss none: the step is refused by it. */
+static void put_nan(const tg_args *a) { ((TG_REAL *)(uintptr_t)a->in[0])[70] = (TG_REAL)TG_NAN; }
+
 static const tg_case cases[] = {
     CASE(1, 1, 1, 1, 0),
     CASE(3, 15, 1, 15, 1),
@@ -74,6 +78,36 @@ static const tg_case cases[] = {
       .attr = { .f = { 1 } },
       .i32_below = 64,
       .tol = 2e-6 },
+    { .in = { TG_T2(F32, 5, 33), TG_T1(I32, 5) },
+      .attr = { .f = { 1 } },
+      .i32_below = 33,
+      .tol = 2e-6,
+      .prepare = put_nan },
+};
+
+static const char *const reduce[] = {
+#include "ops/reduce.wgsl.h"
+};
+static const char *const wgsl[] = {
+#include "ops/cross_entropy/cross_entropy.wgsl.h"
+};
+static size_t one_group(const tg_args *a) {
+    (void)a;
+    return 1;
+}
+static size_t row_loss_bytes(const tg_args *a) {
+    return tg_type_rows(&a->in_type[0]) * sizeof(float);
+}
+
+#define BIND { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_OUT(0), TG_BIND_OUT(1), TG_BIND_SCRATCH }
+static const tg_shader shaders[] = {
+    { .name = "rows",
+      .pass = { { .entry = "rows",
+                  .wgsl = { reduce, wgsl },
+                  .bind = BIND,
+                  .groups = tg_shader_groups_rows },
+                { .entry = "mean", .wgsl = { reduce, wgsl }, .bind = BIND, .groups = one_group } },
+      .scratch_bytes = row_loss_bytes },
 };
 
 TG_OP_DESC(cross_entropy) = {
@@ -86,6 +120,7 @@ TG_OP_DESC(cross_entropy) = {
     .accumulates = 1,
     .infer = infer,
     TG_REFS(cross_entropy, ref),
+    TG_SHADERS(shaders),
     .grad = grad,
     TG_CASES(cases),
 };

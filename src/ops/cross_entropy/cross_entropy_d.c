@@ -11,6 +11,7 @@
 #include "ops/build.h"
 #include "ops/kernel.h"
 #include "ops/rules.h"
+#include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_want_dims(g, n, 0, TG_F32, 1, TG_MAX_DIMS)) return;
@@ -65,6 +66,18 @@ static const tg_case cases[] = {
       .tol = 2e-6 },
 };
 
+static const char *const wgsl[] = {
+#include "ops/cross_entropy/cross_entropy_d.wgsl.h"
+};
+static const tg_shader shaders[] = {
+    { .name = "elements",
+      .pass = { { .entry = "main",
+                  .wgsl = { wgsl },
+                  .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3),
+                            TG_BIND_OUT(0) },
+                  .groups = tg_shader_groups_in0 } } },
+};
+
 TG_OP_DESC(cross_entropy_d) = {
     .name = "cross_entropy_d",
     .doc = "dlogits = (exp(logits - lse) - [target]) * dloss * scale / rows",
@@ -75,5 +88,6 @@ TG_OP_DESC(cross_entropy_d) = {
     .in_place = { 1 },
     .infer = infer,
     TG_REFS(cross_entropy_d, ref),
+    TG_SHADERS(shaders),
     TG_CASES(cases),
 };

@@ -8,6 +8,7 @@
 #include "ops/build.h"
 #include "ops/kernel.h"
 #include "ops/rules.h"
+#include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_want_dims(g, n, 0, TG_I32, 0, TG_MAX_DIMS - 1)) return;
@@ -44,6 +45,17 @@ static const tg_case cases[] = {
     { .in = { TG_T1(I32, 9), TG_T2(F32, 5, 33) }, .i32_below = 8 }, /* ids beyond the table */
 };
 
+static const char *const wgsl[] = {
+#include "ops/embedding/embedding.wgsl.h"
+};
+static const tg_shader shaders[] = {
+    { .name = "elements",
+      .pass = { { .entry = "main",
+                  .wgsl = { wgsl },
+                  .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_OUT(0) },
+                  .groups = tg_shader_groups_out0 } } },
+};
+
 TG_OP_DESC(embedding) = {
     .name = "embedding",
     .doc = "y[n,:] = table[ids[n],:]",
@@ -53,6 +65,7 @@ TG_OP_DESC(embedding) = {
     .n_out = 1,
     .infer = infer,
     TG_REFS(embedding, ref),
+    TG_SHADERS(shaders),
     .grad = grad,
     TG_CASES(cases),
 };

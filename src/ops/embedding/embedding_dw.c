@@ -9,6 +9,7 @@
 #include "ops/build.h"
 #include "ops/kernel.h"
 #include "ops/rules.h"
+#include "ops/shader.h"
 
 /* The vocabulary cannot be seen in ids or dy, so it is an attribute. */
 static void infer(tg_graph *g, tg_node *n) {
@@ -70,6 +71,27 @@ static const tg_case cases[] = {
       .tol = 2e-6 }, /* ids beyond the table */
 };
 
+static const char *const wgsl[] = {
+#include "ops/embedding/embedding_dw.wgsl.h"
+};
+static size_t sort_groups(const tg_args *a) {
+    return tg_shader_parts(tg_type_elems(&a->in_type[0]), 256);
+}
+static size_t sum_groups(const tg_args *a) {
+    return a->out_type[0].dim[0] * tg_shader_parts(a->out_type[0].dim[1], TG_SHADER_COLS);
+}
+static size_t sorted_bytes(const tg_args *a) {
+    return tg_type_elems(&a->in_type[0]) * sizeof(uint32_t);
+}
+
+#define BIND { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_OUT(0), TG_BIND_SCRATCH }
+static const tg_shader shaders[] = {
+    { .name = "sorted",
+      .pass = { { .entry = "sort", .wgsl = { wgsl }, .bind = BIND, .groups = sort_groups },
+                { .entry = "sum", .wgsl = { wgsl }, .bind = BIND, .groups = sum_groups } },
+      .scratch_bytes = sorted_bytes },
+};
+
 TG_OP_DESC(embedding_dw) = {
     .name = "embedding_dw",
     .doc = "dtable[v,:] = sum over n with ids[n] = v of dy[n,:]",
@@ -80,5 +102,6 @@ TG_OP_DESC(embedding_dw) = {
     .accumulates = 1,
     .infer = infer,
     TG_REFS(embedding_dw, ref),
+    TG_SHADERS(shaders),
     TG_CASES(cases),
 };

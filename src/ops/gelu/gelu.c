@@ -11,6 +11,7 @@
 #include "base/math.h"
 #include "ops/build.h"
 #include "ops/rules.h"
+#include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_want_dims(g, n, 0, TG_F32, 0, TG_MAX_DIMS)) return;
@@ -48,6 +49,17 @@ static const tg_case cases[] = {
     { .in = { TG_T3(F32, 2, 3, 67) }, .attr = { .i = { TG_ACT_GELU_ERF } }, .tol = 1e-6 },
 };
 
+static const char *const wgsl[] = {
+#include "ops/gelu/gelu.wgsl.h"
+};
+static const tg_shader shaders[] = {
+    { .name = "elements",
+      .pass = { { .entry = "main",
+                  .wgsl = { wgsl },
+                  .bind = { TG_BIND_IN(0), TG_BIND_OUT(0) },
+                  .groups = tg_shader_groups_in0 } } },
+};
+
 TG_OP_DESC(gelu) = {
     .name = "gelu",
     .doc = "y = gelu(x), the erf or the tanh form",
@@ -59,6 +71,7 @@ TG_OP_DESC(gelu) = {
     .recompute = true,
     .infer = infer,
     TG_REFS(gelu, ref),
+    TG_SHADERS(shaders),
     .grad = grad,
     TG_CASES(cases),
 };

@@ -10,6 +10,7 @@
 #include "base/math.h"
 #include "ops/build.h"
 #include "ops/rules.h"
+#include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_want_dims(g, n, 0, TG_F32, 0, TG_MAX_DIMS)) return;
@@ -54,6 +55,17 @@ static const tg_case cases[] = {
       .tol = 1e-6 },
 };
 
+static const char *const wgsl[] = {
+#include "ops/gelu/gelu_d.wgsl.h"
+};
+static const tg_shader shaders[] = {
+    { .name = "elements",
+      .pass = { { .entry = "main",
+                  .wgsl = { wgsl },
+                  .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_OUT(0) },
+                  .groups = tg_shader_groups_in0 } } },
+};
+
 TG_OP_DESC(gelu_d) = {
     .name = "gelu_d",
     .doc = "dx = dy * gelu'(x)",
@@ -64,5 +76,6 @@ TG_OP_DESC(gelu_d) = {
     .in_place = { 2 },
     .infer = infer,
     TG_REFS(gelu_d, ref),
+    TG_SHADERS(shaders),
     TG_CASES(cases),
 };

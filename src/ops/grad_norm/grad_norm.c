@@ -13,6 +13,7 @@
 #include "base/math.h"
 #include "ops/build.h"
 #include "ops/rules.h"
+#include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_want_dims(g, n, 0, TG_F32, 1, 1)) return;
@@ -36,10 +37,43 @@ static void ref(const tg_args *a) {
 
 #define CASE(n, s, clip)                                                                           \
     { .in = { TG_T1(F32, n), TG_T0(F32) }, .attr = { .f = { clip } }, .scale = (s), .tol = 1e-6 }
+/* One gradient, or the loss, that is not finite: what a step is refused for. */
+static void put_nan(const tg_args *a) { ((TG_REAL *)(uintptr_t)a->in[0])[77] = (TG_REAL)TG_NAN; }
+static void put_inf(const tg_args *a) { ((TG_REAL *)(uintptr_t)a->in[0])[5] = (TG_REAL)-TG_INF; }
+static void put_loss(const tg_args *a) { ((TG_REAL *)(uintptr_t)a->in[1])[0] = (TG_REAL)TG_NAN; }
+
+#define CASE_BAD(n, put)                                                                           \
+    { .in = { TG_T1(F32, n), TG_T0(F32) }, .attr = { .f = { 1 } }, .tol = 1e-6, .prepare = put }
 static const tg_case cases[] = {
-    CASE(1, 1, 1),     CASE(15, 1, 0),      CASE(16, 1e-3f, 1),   CASE(17, 1, 100),
-    CASE(131, 1, 1),   CASE(4095, 1, 1),    CASE(4096, 1, 1),     CASE(4097, 1, 1),
-    CASE(40009, 1, 1), CASE(131, 1e25f, 1), CASE(131, 1e-25f, 1),
+    CASE(1, 1, 1),           CASE(15, 1, 0),         CASE(16, 1e-3f, 1),   CASE(17, 1, 100),
+    CASE(131, 1, 1),         CASE(4095, 1, 1),       CASE(4096, 1, 1),     CASE(4097, 1, 1),
+    CASE(40009, 1, 1),       CASE(131, 1e25f, 1),    CASE(131, 1e-25f, 1), CASE_BAD(131, put_nan),
+    CASE_BAD(4097, put_inf), CASE_BAD(17, put_loss),
+};
+
+static const char *const reduce[] = {
+#include "ops/reduce.wgsl.h"
+};
+static const char *const wgsl[] = {
+#include "ops/grad_norm/grad_norm.wgsl.h"
+};
+/* 1024 workgroups are enough for any GPU, and few enough for one to add them up. */
+static size_t part_groups(const tg_args *a) {
+    const size_t parts = tg_shader_parts(tg_type_elems(&a->in_type[0]), TG_SHADER_ELEMS);
+    return parts < 1024 ? parts : 1024;
+}
+static size_t one_group(const tg_args *a) {
+    (void)a;
+    return 1;
+}
+static size_t partial_bytes(const tg_args *a) { return part_groups(a) * 3 * sizeof(float); }
+
+#define BIND { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_OUT(0), TG_BIND_SCRATCH }
+static const tg_shader shaders[] = {
+    { .name = "three ranges",
+      .pass = { { .entry = "parts", .wgsl = { reduce, wgsl }, .bind = BIND, .groups = part_groups },
+                { .entry = "total", .wgsl = { reduce, wgsl }, .bind = BIND, .groups = one_group } },
+      .scratch_bytes = partial_bytes },
 };
 
 TG_OP_DESC(grad_norm) = {
@@ -51,5 +85,6 @@ TG_OP_DESC(grad_norm) = {
     .n_out = 1,
     .infer = infer,
     TG_REFS(grad_norm, ref),
+    TG_SHADERS(shaders),
     TG_CASES(cases),
 };

@@ -12,6 +12,7 @@
  */
 #include "ops/attention/heads_rules.h"
 #include "ops/build.h"
+#include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_heads_want_cache(g, n, 0) || !tg_heads_want_qkv(g, n, 1, 2)) return;
@@ -47,6 +48,20 @@ static const tg_case cases[] = {
     CASE(97, 3, 101, 3, 3, 64),
 };
 
+static const char *const wgsl[] = {
+#include "ops/kv_append/kv_append.wgsl.h"
+};
+/* Keys and values: less than a row of qkv has. */
+static size_t append_groups(const tg_args *a) { return tg_shader_elem_groups(&a->in_type[1]); }
+
+static const tg_shader shaders[] = {
+    { .name = "elements",
+      .pass = { { .entry = "main",
+                  .wgsl = { wgsl },
+                  .bind = { TG_BIND_IN(1), TG_BIND_OUT(0) },
+                  .groups = append_groups } } },
+};
+
 TG_OP_DESC(kv_append) = {
     .name = "kv_append",
     .doc = "keys and values of new tokens go into the KV cache",
@@ -58,5 +73,6 @@ TG_OP_DESC(kv_append) = {
     .ends_rows = true,
     .infer = infer,
     TG_REFS(kv_append, ref),
+    TG_SHADERS(shaders),
     TG_CASES(cases),
 };

@@ -6,6 +6,7 @@
  */
 #include "ops/build.h"
 #include "ops/rules.h"
+#include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_want_dims(g, n, 0, TG_F32, 2, 2)) return;
@@ -25,6 +26,17 @@ static const tg_case cases[] = {
     { .in = { TG_T2(F32, 32, 96) } },
 };
 
+static const char *const wgsl[] = {
+#include "ops/last_row/last_row.wgsl.h"
+};
+static const tg_shader shaders[] = {
+    { .name = "elements",
+      .pass = { { .entry = "main",
+                  .wgsl = { wgsl },
+                  .bind = { TG_BIND_IN(0), TG_BIND_OUT(0) },
+                  .groups = tg_shader_groups_out0 } } },
+};
+
 TG_OP_DESC(last_row) = {
     .name = "last_row",
     .doc = "the last row of a sequence",
@@ -36,5 +48,6 @@ TG_OP_DESC(last_row) = {
     .scalar_only = true,
     .infer = infer,
     TG_REFS(last_row, ref),
+    TG_SHADERS(shaders),
     TG_CASES(cases),
 };

@@ -12,6 +12,7 @@
 #include "base/math.h"
 #include "ops/build.h"
 #include "ops/rules.h"
+#include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_want_dims(g, n, 0, TG_F32, 1, TG_MAX_DIMS)) return;
@@ -73,6 +74,21 @@ static const tg_case cases[] = {
       .scale = 0.01f },
 };
 
+static const char *const reduce[] = {
+#include "ops/reduce.wgsl.h"
+};
+static const char *const wgsl[] = {
+#include "ops/layer_norm/layer_norm.wgsl.h"
+};
+static const tg_shader shaders[] = {
+    { .name = "rows",
+      .pass = { { .entry = "main",
+                  .wgsl = { reduce, wgsl },
+                  .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_OUT(0),
+                            TG_BIND_OUT(1), TG_BIND_OUT(2) },
+                  .groups = tg_shader_groups_rows } } },
+};
+
 TG_OP_DESC(layer_norm) = {
     .name = "layer_norm",
     .doc = "y = (x - mean) * rstd * w + b, row by row",
@@ -84,6 +100,7 @@ TG_OP_DESC(layer_norm) = {
     .recompute = true,
     .infer = infer,
     TG_REFS(layer_norm, ref),
+    TG_SHADERS(shaders),
     .grad = grad,
     TG_CASES(cases),
 };

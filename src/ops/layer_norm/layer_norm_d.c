@@ -11,6 +11,7 @@
  */
 #include "ops/build.h"
 #include "ops/rules.h"
+#include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_want_dims(g, n, 0, TG_F32, 1, TG_MAX_DIMS)) return;
@@ -110,6 +111,48 @@ static const tg_case cases[] = {
       .tol = 1e-5 },
 };
 
+static const char *const reduce[] = {
+#include "ops/reduce.wgsl.h"
+};
+static const char *const wgsl[] = {
+#include "ops/layer_norm/layer_norm_d.wgsl.h"
+};
+static const char *const columns[] = {
+#include "ops/layer_norm/layer_norm_dw.wgsl.h"
+};
+static size_t part_groups(const tg_args *a) {
+    return tg_shader_parts(tg_type_rows(&a->in_type[0]), TG_SHADER_ROWS) *
+           tg_shader_parts(tg_type_cols(&a->in_type[0]), TG_SHADER_COLS);
+}
+static size_t total_groups(const tg_args *a) {
+    return tg_shader_parts(tg_type_cols(&a->in_type[0]), TG_SHADER_COLS);
+}
+static size_t partial_bytes(const tg_args *a) {
+    return tg_shader_parts(tg_type_rows(&a->in_type[0]), TG_SHADER_ROWS) *
+           tg_type_cols(&a->in_type[0]) * 2 * sizeof(float);
+}
+
+#define BIND_COLUMNS                                                                               \
+    { TG_BIND_IN(0),  TG_BIND_IN(2),  TG_BIND_IN(3),  TG_BIND_IN(4),                               \
+      TG_BIND_OUT(1), TG_BIND_OUT(2), TG_BIND_SCRATCH }
+static const tg_shader shaders[] = {
+    { .name = "rows, columns",
+      .pass = { { .entry = "main",
+                  .wgsl = { reduce, wgsl },
+                  .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3),
+                            TG_BIND_IN(4), TG_BIND_IN(5), TG_BIND_OUT(0) },
+                  .groups = tg_shader_groups_rows },
+                { .entry = "parts",
+                  .wgsl = { columns },
+                  .bind = BIND_COLUMNS,
+                  .groups = part_groups },
+                { .entry = "total",
+                  .wgsl = { columns },
+                  .bind = BIND_COLUMNS,
+                  .groups = total_groups } },
+      .scratch_bytes = partial_bytes },
+};
+
 TG_OP_DESC(layer_norm_d) = {
     .name = "layer_norm_d",
     .doc = "gradients of layer_norm, plus the gradient around it",
@@ -122,6 +165,7 @@ TG_OP_DESC(layer_norm_d) = {
     .in_place = { 5 },
     .infer = infer,
     TG_REFS(layer_norm_d, ref),
+    TG_SHADERS(shaders),
     .fuse = fuse,
     TG_CASES(cases),
 };

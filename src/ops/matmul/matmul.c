@@ -15,6 +15,7 @@
 #include "base/math.h"
 #include "ops/build.h"
 #include "ops/rules.h"
+#include "ops/shader.h"
 
 /* ------------------------------------------------------------------------------------ shape rule
  */
@@ -268,6 +269,46 @@ static const tg_case cases[] = {
     { .in = NN_ALL(13, 45, 24), .attr = { .i = { 0, TG_ACT_GELU_ERF, 1 } }, .tol = TOL, .acc = 1 },
 };
 
+static const char *const common[] = {
+#include "ops/matmul/matmul_common.wgsl.h"
+};
+static const char *const tile[] = {
+#include "ops/matmul/matmul_tile.wgsl.h"
+};
+static const char *const few[] = {
+#include "ops/matmul/matmul_few.wgsl.h"
+};
+static sizes args_sizes(const tg_args *a) {
+    return sizes_of(&a->in_type[0], &a->in_type[1], a->attr.i[0]);
+}
+
+/* A tile of 64 rows would be nearly empty. */
+static bool fits_few(const tg_args *a) { return args_sizes(a).m <= 8; }
+static size_t few_groups(const tg_args *a) {
+    const sizes s = args_sizes(a);
+    return s.m * tg_shader_parts(s.n, 16);
+}
+static size_t tile_groups(const tg_args *a) {
+    const sizes s = args_sizes(a);
+    return tg_shader_parts(s.m, 64) * tg_shader_parts(s.n, 64);
+}
+
+#define BIND                                                                                       \
+    { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_OUT(0), TG_BIND_OUT(1) }
+static const tg_shader shaders[] = {
+    { .name = "few rows",
+      .fits = fits_few,
+      .pass = { { .entry = "main",
+                  .wgsl = { common, few },
+                  .bind = BIND,
+                  .groups = few_groups } } },
+    { .name = "64x64",
+      .pass = { { .entry = "main",
+                  .wgsl = { common, tile },
+                  .bind = BIND,
+                  .groups = tile_groups } } },
+};
+
 TG_OP_DESC(matmul) = {
     .name = "matmul",
     .doc = "y = act(a b + bias) + residual, with a or b read as its transpose",
@@ -279,6 +320,7 @@ TG_OP_DESC(matmul) = {
     .accumulates = 1,
     .infer = infer,
     TG_REFS(matmul, ref),
+    TG_SHADERS(shaders),
     .grad = grad,
     .fuse = fuse,
     .flop = flop,

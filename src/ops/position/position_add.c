@@ -8,6 +8,7 @@
  */
 #include "ops/build.h"
 #include "ops/rules.h"
+#include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_want_dims(g, n, 0, TG_F32, 2, 3) || !tg_want_dims(g, n, 1, TG_F32, 2, 2)) return;
@@ -62,6 +63,17 @@ static const tg_case cases[] = {
       .rt = { .pos = 10 } },
 };
 
+static const char *const wgsl[] = {
+#include "ops/position/position_add.wgsl.h"
+};
+static const tg_shader shaders[] = {
+    { .name = "elements",
+      .pass = { { .entry = "main",
+                  .wgsl = { wgsl },
+                  .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_OUT(0) },
+                  .groups = tg_shader_groups_in0 } } },
+};
+
 TG_OP_DESC(position_add) = {
     .name = "position_add",
     .doc = "y[b,t,:] = x[b,t,:] + p[pos + t,:]",
@@ -72,6 +84,7 @@ TG_OP_DESC(position_add) = {
     .in_place = { 1 },
     .infer = infer,
     TG_REFS(position_add, ref),
+    TG_SHADERS(shaders),
     .grad = grad,
     TG_CASES(cases),
 };

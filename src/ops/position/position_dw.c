@@ -7,6 +7,7 @@
  */
 #include "ops/build.h"
 #include "ops/rules.h"
+#include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_want_dims(g, n, 0, TG_F32, 2, 3)) return;
@@ -47,6 +48,17 @@ static const tg_case cases[] = {
     { .in = { TG_T3(F32, 5, 37, 131) }, ATTR(64) },
 };
 
+static const char *const wgsl[] = {
+#include "ops/position/position_dw.wgsl.h"
+};
+static const tg_shader shaders[] = {
+    { .name = "elements",
+      .pass = { { .entry = "main",
+                  .wgsl = { wgsl },
+                  .bind = { TG_BIND_IN(0), TG_BIND_OUT(0) },
+                  .groups = tg_shader_groups_out0 } } },
+};
+
 TG_OP_DESC(position_dw) = {
     .name = "position_dw",
     .doc = "dp[t,:] = sum over b of dy[b,t,:]",
@@ -57,5 +69,6 @@ TG_OP_DESC(position_dw) = {
     .accumulates = 1,
     .infer = infer,
     TG_REFS(position_dw, ref),
+    TG_SHADERS(shaders),
     TG_CASES(cases),
 };

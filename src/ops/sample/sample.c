@@ -29,6 +29,7 @@
 #include "base/rng.h"
 #include "ops/build.h"
 #include "ops/rules.h"
+#include "ops/shader.h"
 
 typedef struct candidates {
     const TG_REAL *key; /* [n] logits after the penalty, -inf for NaN, by id */
@@ -180,6 +181,23 @@ static const tg_case cases[] = {
     CASE(1, 4099, 64, .temperature = 1, .top_k = 40, .top_p = 0.95f, .repeat_penalty = 1),
 };
 
+static const char *const wgsl[] = {
+#include "ops/sample/sample.wgsl.h"
+};
+static size_t one_group(const tg_args *a) {
+    (void)a;
+    return 1;
+}
+
+static const tg_shader shaders[] = {
+    { .name = "one group",
+      .pass = { { .entry = "main",
+                  .wgsl = { wgsl },
+                  .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_OUT(0), TG_BIND_OUT(1),
+                            TG_BIND_OUT(2) },
+                  .groups = one_group } } },
+};
+
 TG_OP_DESC(sample) = {
     .name = "sample",
     .doc = "draws a token from the last row of logits: penalty, temperature, top-k, top-p, min-p",
@@ -187,9 +205,11 @@ TG_OP_DESC(sample) = {
     .out_names = { "token", "key", "order" },
     .n_in = 2,
     .n_out = 3,
+    .work_out = 2 | 4,
     .ends_rows = true,
     .scalar_only = true,
     .infer = infer,
     TG_REFS(sample, ref),
+    TG_SHADERS(shaders),
     TG_CASES(cases),
 };

@@ -1,0 +1,161 @@
+/*
+ * check_gpu.c - one op on the GPU, on arrays of the host.
+ *
+ * All of it lies in one buffer, at multiples of 256 bytes, as values of a plan do:
+ *
+ *     | input | input | guard, output, guard | ... | scratch, guard | dummies |
+ *
+ * A binding of an output or of scratch goes on over the guard behind it, so that a shader which
+ * writes too far can be seen to; no implementation's own bounds check hides it. What no array is
+ * copied to holds NaNs.
+ */
+#include "backend/webgpu/check_gpu.h"
+
+#include "backend/webgpu/shaders.h"
+
+enum { DUMMY_BYTES = TG_GPU_ALIGN, N_DUMMIES = TG_MAX_BIND };
+
+typedef struct piece {
+    size_t offset, bytes; /* of the binding */
+} piece;
+
+struct tg_gpu_bench {
+    tg_ctx *ctx;
+    tg_gpu *gpu;
+    tg_shader_cache shaders;
+    uint32_t step, call; /* the uniform buffers */
+    uint32_t buffer;
+    char *image; /* [bytes] of the buffer */
+    size_t bytes;
+    piece pieces[TG_BIND_SCRATCH + 1]; /* by binding, TG_BIND_... */
+    size_t end, dummies;
+};
+
+tg_status tg_gpu_bench_new(tg_ctx *ctx, tg_gpu *gpu, tg_gpu_bench **out) {
+    tg_gpu_bench *b = *out = tg_alloc(&ctx->mem, sizeof *b);
+    if (!b) return tg_fail_memory(ctx, "bench of a GPU", sizeof *b);
+    *b = (tg_gpu_bench) { .ctx = ctx, .gpu = gpu, .shaders = { .gpu = gpu, .ctx = ctx } };
+    TG_TRY(tg_gpu_buffer_new(gpu, "step", TG_GPU_ALIGN, true, &b->step));
+    return tg_gpu_buffer_new(gpu, "call", TG_GPU_ALIGN, true, &b->call);
+}
+
+void tg_gpu_bench_free(tg_gpu_bench *b) {
+    if (!b) return;
+    const tg_mem mem = b->ctx->mem;
+    tg_gpu_buffer_free(b->gpu, b->step);
+    tg_gpu_buffer_free(b->gpu, b->call);
+    tg_gpu_buffer_free(b->gpu, b->buffer);
+    tg_shader_cache_deinit(&b->shaders);
+    tg_free(&mem, b->image, b->bytes);
+    tg_free(&mem, b, sizeof *b);
+}
+
+/* Takes room for bytes, with a guard on either side; 0 bytes are nothing. */
+static void place(tg_gpu_bench *b, unsigned slot, size_t bytes, size_t guard_bytes) {
+    b->pieces[slot] = (piece) { .bytes = 0 };
+    if (bytes == 0) return;
+    b->pieces[slot] = (piece) { b->end + guard_bytes, (bytes + 3) / 4 * 4 + guard_bytes };
+    b->end += guard_bytes + b->pieces[slot].bytes;
+    b->end = (b->end + TG_GPU_ALIGN - 1) / TG_GPU_ALIGN * TG_GPU_ALIGN;
+}
+
+static bool is_state(const tg_op_desc *d, int in) {
+    for (int k = 0; k < d->n_out; k++)
+        if (d->state_in[k] == in + 1) return true;
+    return false;
+}
+
+static void place_all(tg_gpu_bench *b, const tg_op_desc *d, const tg_shader *s, const tg_args *a,
+                      size_t guard) {
+    b->end = 0;
+    for (int k = 0; k < TG_MAX_IN; k++)
+        place(b, TG_BIND_IN(k), a->in[k] && !is_state(d, k) ? tg_type_bytes(&a->in_type[k]) : 0, 0);
+    for (int k = 0; k < TG_MAX_OUT; k++)
+        place(b, TG_BIND_OUT(k), a->out[k] ? tg_type_bytes(&a->out_type[k]) : 0, guard);
+    place(b, TG_BIND_SCRATCH, s->scratch_bytes ? s->scratch_bytes(a) : 0, guard);
+    b->dummies = b->end;
+    b->end += N_DUMMIES * DUMMY_BYTES;
+}
+
+static tg_status reserve(tg_gpu_bench *b) {
+    if (b->end <= b->bytes) return TG_OK;
+    const size_t bytes = b->end * 2;
+    tg_gpu_buffer_free(b->gpu, b->buffer);
+    tg_free(&b->ctx->mem, b->image, b->bytes);
+    b->bytes = 0;
+    b->image = tg_alloc(&b->ctx->mem, bytes);
+    if (!b->image) return tg_fail_memory(b->ctx, "image of a buffer", bytes);
+    b->bytes = bytes;
+    return tg_gpu_buffer_new(b->gpu, "op test", bytes, false, &b->buffer);
+}
+
+/* Outputs are copied with their guards. */
+static void fill_image(tg_gpu_bench *b, const tg_args *a, size_t guard) {
+    for (size_t i = 0; i < b->end; i += 4) memcpy(b->image + i, &(uint32_t) { 0x7fc0dead }, 4);
+    for (int k = 0; k < TG_MAX_IN; k++) {
+        const piece *p = &b->pieces[TG_BIND_IN(k)];
+        if (p->bytes) memcpy(b->image + p->offset, a->in[k], tg_type_bytes(&a->in_type[k]));
+    }
+    for (int k = 0; k < TG_MAX_OUT; k++) {
+        const piece *p = &b->pieces[TG_BIND_OUT(k)];
+        if (p->bytes)
+            memcpy(b->image + p->offset - guard, (char *)a->out[k] - guard, p->bytes + guard);
+    }
+}
+
+static void empty_image(tg_gpu_bench *b, const tg_args *a, size_t guard) {
+    for (int k = 0; k < TG_MAX_OUT; k++) {
+        const piece *p = &b->pieces[TG_BIND_OUT(k)];
+        if (p->bytes)
+            memcpy((char *)a->out[k] - guard, b->image + p->offset - guard, p->bytes + guard);
+    }
+}
+
+static tg_status bind_pass(tg_gpu_bench *b, const tg_shader *s, const tg_shader_pass *pass,
+                           const tg_args *a, tg_gpu_dispatch *d) {
+    TG_TRY(tg_shader_pipeline(&b->shaders, s, pass, &d->pipeline));
+    tg_gpu_range ranges[2 + TG_MAX_BIND] = { { b->step, 0, TG_STEP_WORDS * 4 },
+                                             { b->call, 0, TG_CALL_BYTES } };
+    for (unsigned i = 0; i < tg_shader_bindings(pass); i++) {
+        const piece *p = &b->pieces[pass->bind[i]];
+        ranges[2 + i] = (tg_gpu_range) { b->buffer, p->offset, p->bytes };
+        if (p->bytes == 0)
+            ranges[2 + i] = (tg_gpu_range) { b->buffer, b->dummies + i * DUMMY_BYTES, DUMMY_BYTES };
+    }
+    tg_shader_fold(pass->groups(a), d);
+    return tg_gpu_group_new(b->gpu, d->pipeline, ranges, &d->group);
+}
+
+/* An output that adds does so in a call that accumulates. */
+static tg_status write_uniforms(tg_gpu_bench *b, const tg_args *a) {
+    uint32_t words[TG_STEP_WORDS];
+    tg_scalars rt = *a->rt;
+    if (a->acc) rt.accumulate = 1;
+    tg_shader_words(a, a->acc, 0, 0, words);
+    TG_TRY(tg_gpu_write(b->gpu, b->step, 0, words, sizeof words));
+    return tg_gpu_write(b->gpu, b->call, 0, &rt, sizeof rt);
+}
+
+static tg_status run_passes(tg_gpu_bench *b, const tg_shader *s, const tg_args *a,
+                            tg_gpu_dispatch *list) {
+    const unsigned n = tg_shader_passes(s);
+    for (unsigned i = 0; i < n; i++) TG_TRY(bind_pass(b, s, &s->pass[i], a, &list[i]));
+    TG_TRY(write_uniforms(b, a));
+    TG_TRY(tg_gpu_write(b->gpu, b->buffer, 0, b->image, b->end));
+    TG_TRY(tg_gpu_submit(b->gpu, list, n));
+    return tg_gpu_read(b->gpu, b->buffer, 0, b->image, b->end);
+}
+
+tg_status tg_gpu_bench_run(void *bench, const tg_op_desc *d, const tg_shader *s, const tg_args *a,
+                           size_t guard_bytes) {
+    tg_gpu_bench *b = bench;
+    tg_gpu_dispatch list[TG_MAX_PASSES] = { { .group = 0 } };
+    TG_ASSERT(guard_bytes % TG_GPU_ALIGN == 0);
+    place_all(b, d, s, a, guard_bytes);
+    TG_TRY(reserve(b));
+    fill_image(b, a, guard_bytes);
+    const tg_status status = run_passes(b, s, a, list);
+    for (unsigned i = 0; i < TG_MAX_PASSES; i++) tg_gpu_group_free(b->gpu, list[i].group);
+    if (status == TG_OK) empty_image(b, a, guard_bytes);
+    return status;
+}

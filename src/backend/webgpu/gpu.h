@@ -1,0 +1,85 @@
+/*
+ * gpu.h - the little of WebGPU that the backend needs: buffers, pipelines, bind groups, one pass.
+ *
+ * Two files implement it: gpu_native.c over the standard webgpu.h of a library opened at run time,
+ * and gpu_js.c over the page's own WebGPU. Objects are small numbers, which both can hold; 0 is
+ * none. Everything is made while a plan is compiled; a step then is one write and one submit:
+ *
+ *     tg_gpu_write(scalars)   tg_gpu_submit(dispatch list)   tg_gpu_read(loss)
+ *
+ * Bindings of every pipeline, all in group 0:
+ *
+ *     0        uniform   the step's shapes and attributes, written when the plan is compiled
+ *     1        uniform   the call's run-time scalars, written before each submit
+ *     2, 3 ..  storage   read_write, each a range at a multiple of TG_GPU_ALIGN; ranges of one
+ *                        dispatch are disjoint
+ *
+ * All storage is read_write because a buffer may not be bound read-only and writable in one
+ * dispatch, however disjoint the ranges.
+ *
+ * A lost device, an error of validation or of memory is a status, once and for all for the lost
+ * one; the message says what the implementation said. Nothing here blocks but read and wait.
+ */
+#ifndef TG_BACKEND_WEBGPU_GPU_H
+#define TG_BACKEND_WEBGPU_GPU_H
+
+#include "base/err.h"
+
+#define TG_GPU_ALIGN       256u   /* of offsets in a binding: the largest that WebGPU may ask for */
+#define TG_GPU_MAX_STORAGE 8u     /* storage bindings of a pipeline: what every adapter has */
+#define TG_GPU_MAX_GROUPS  65535u /* of a dispatch, in each direction */
+
+typedef struct tg_gpu tg_gpu;
+
+typedef struct tg_gpu_info {
+    char adapter[128]; /* "NVIDIA H100", "llvmpipe (LLVM 15.0.6, 256 bits)" */
+    char driver[128];
+    char api[16];      /* "Vulkan", "Metal", "D3D12", "page" */
+    char library[128]; /* what was opened, or "browser" */
+    bool software;     /* runs on the CPU: good for tests, never timed */
+    bool f16, subgroups, timestamps;
+    uint64_t max_buffer_bytes, max_binding_bytes;
+    uint32_t max_group_bytes, max_group_threads;
+} tg_gpu_info;
+
+/* Opens the best adapter there is. E_DEVICE says what is missing and what to install. */
+tg_status tg_gpu_open(tg_ctx *ctx, tg_gpu **out);
+void tg_gpu_close(tg_gpu *gpu);
+const tg_gpu_info *tg_gpu_get_info(const tg_gpu *gpu);
+
+/* Zeroed storage. E_MEMORY says how much was wanted. */
+tg_status tg_gpu_buffer_new(tg_gpu *gpu, const char *label, size_t bytes, bool uniform,
+                            uint32_t *out);
+void tg_gpu_buffer_free(tg_gpu *gpu, uint32_t buffer);
+/* Offsets and sizes are multiples of 4. The bytes are taken over before the call returns. */
+tg_status tg_gpu_write(tg_gpu *gpu, uint32_t buffer, size_t offset, const void *bytes, size_t n);
+/* Waits for what was submitted, then copies. */
+tg_status tg_gpu_read(tg_gpu *gpu, uint32_t buffer, size_t offset, void *bytes, size_t n);
+
+/* wgsl is zero-terminated; label names it in messages. n_storage counts the bindings from 2 on. */
+tg_status tg_gpu_pipeline_new(tg_gpu *gpu, const char *label, const char *wgsl, const char *entry,
+                              unsigned n_storage, uint32_t *out);
+
+typedef struct tg_gpu_range {
+    uint32_t buffer;
+    uint64_t offset, bytes;
+} tg_gpu_range;
+/* ranges [2 + n_storage of the pipeline], in the order of the bindings. */
+tg_status tg_gpu_group_new(tg_gpu *gpu, uint32_t pipeline, const tg_gpu_range *ranges,
+                           uint32_t *out);
+void tg_gpu_group_free(tg_gpu *gpu, uint32_t group);
+
+typedef struct tg_gpu_dispatch {
+    uint32_t pipeline, group;
+    uint32_t x, y, z; /* workgroups */
+} tg_gpu_dispatch;
+/* One encoder, one pass, one submit. A dispatch sees what those before it wrote. */
+tg_status tg_gpu_submit(tg_gpu *gpu, const tg_gpu_dispatch *list, size_t n);
+/* Waits until everything submitted is done. */
+tg_status tg_gpu_wait(tg_gpu *gpu);
+/* Objects made so far: a test's way to see that a step makes none. */
+uint64_t tg_gpu_objects_made(const tg_gpu *gpu);
+/* Destroys the device as if the driver had lost it: a test's way to that. */
+void tg_gpu_lose(tg_gpu *gpu);
+
+#endif

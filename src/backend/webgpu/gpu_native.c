@@ -1,0 +1,669 @@
+/*
+ * gpu_native.c - gpu.h over the standard webgpu.h of a library that is opened when a GPU is asked
+ * for: Dawn, or whatever TG_WEBGPU_LIB names (wgpu-native, say). The program starts without it.
+ *
+ * Both libraries answer through callbacks, which run inside ProcessEvents only; so every question
+ * is asked, and then pumped until it is answered. Objects are made inside error scopes for
+ * validation and for memory: a failure is a message of theirs, never a dead handle.
+ *
+ * wgpu-native ends the process at some errors of submit, and puts bounds checks into shaders that
+ * make them ten times slower; its extension for trusted shaders leaves them out. Ours clamp what
+ * they index with, and the op test runs them with the checks on.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <time.h>
+#include <webgpu.h>
+
+#include "backend/webgpu/gpu.h"
+#include "base/str.h"
+
+/* Every function that is called, without its prefix. */
+#define FUNCTIONS(X)                                                                               \
+    X(CreateInstance)                                                                              \
+    X(InstanceRequestAdapter)                                                                      \
+    X(InstanceProcessEvents)                                                                       \
+    X(InstanceRelease)                                                                             \
+    X(AdapterGetInfo)                                                                              \
+    X(AdapterInfoFreeMembers)                                                                      \
+    X(AdapterGetLimits)                                                                            \
+    X(AdapterHasFeature)                                                                           \
+    X(AdapterRequestDevice)                                                                        \
+    X(AdapterRelease)                                                                              \
+    X(DeviceGetQueue)                                                                              \
+    X(DevicePushErrorScope)                                                                        \
+    X(DevicePopErrorScope)                                                                         \
+    X(DeviceCreateBuffer)                                                                          \
+    X(DeviceCreateShaderModule)                                                                    \
+    X(DeviceCreateBindGroupLayout)                                                                 \
+    X(DeviceCreatePipelineLayout)                                                                  \
+    X(DeviceCreateComputePipeline)                                                                 \
+    X(DeviceCreateBindGroup)                                                                       \
+    X(DeviceCreateCommandEncoder)                                                                  \
+    X(DeviceDestroy)                                                                               \
+    X(DeviceRelease)                                                                               \
+    X(QueueSubmit)                                                                                 \
+    X(QueueWriteBuffer)                                                                            \
+    X(QueueOnSubmittedWorkDone)                                                                    \
+    X(QueueRelease)                                                                                \
+    X(BufferMapAsync)                                                                              \
+    X(BufferGetConstMappedRange)                                                                   \
+    X(BufferUnmap)                                                                                 \
+    X(BufferDestroy)                                                                               \
+    X(BufferRelease)                                                                               \
+    X(CommandEncoderBeginComputePass)                                                              \
+    X(CommandEncoderCopyBufferToBuffer)                                                            \
+    X(CommandEncoderFinish)                                                                        \
+    X(CommandEncoderRelease)                                                                       \
+    X(CommandBufferRelease)                                                                        \
+    X(ComputePassEncoderSetPipeline)                                                               \
+    X(ComputePassEncoderSetBindGroup)                                                              \
+    X(ComputePassEncoderDispatchWorkgroups)                                                        \
+    X(ComputePassEncoderEnd)                                                                       \
+    X(ComputePassEncoderRelease)                                                                   \
+    X(ComputePipelineRelease)                                                                      \
+    X(BindGroupRelease)                                                                            \
+    X(BindGroupLayoutRelease)                                                                      \
+    X(PipelineLayoutRelease)                                                                       \
+    X(ShaderModuleRelease)
+
+typedef struct functions {
+#define MEMBER(name) WGPUProc##name name;
+    FUNCTIONS(MEMBER)
+#undef MEMBER
+} functions;
+
+/* Of one kind of object: numbers are places in a list, and a freed one is taken again. */
+typedef struct list {
+    void **items;
+    size_t n, room;
+} list;
+
+typedef struct pipeline {
+    WGPUComputePipeline handle;
+    WGPUBindGroupLayout layout;
+    unsigned n_storage;
+} pipeline;
+
+struct tg_gpu {
+    tg_ctx *ctx;
+    void *library;
+    functions f;
+    WGPUInstance instance;
+    WGPUAdapter adapter;
+    WGPUDevice device;
+    WGPUQueue queue;
+    tg_gpu_info info;
+    list buffers, groups, pipelines;
+    WGPUBuffer staging; /* what is read goes through it */
+    size_t staging_bytes;
+    uint64_t made;
+    bool lost;
+    char message[512]; /* of a lost device, or of the first error that nobody was asking for */
+};
+
+/* What a callback leaves for whoever pumps. */
+typedef struct answer {
+    tg_gpu *gpu;
+    bool done, ok;
+    void *object;
+    char text[512];
+} answer;
+
+static void keep_text(char *to, size_t room, WGPUStringView text) {
+    size_t n = text.length == WGPU_STRLEN ? (text.data ? strlen(text.data) : 0) : text.length;
+    if (n >= room) n = room - 1;
+    if (n) memcpy(to, text.data, n);
+    to[n] = '\0';
+}
+
+static WGPUStringView view(const char *text) { return (WGPUStringView) { text, WGPU_STRLEN }; }
+
+static void sleep_us(long us) {
+    const struct timespec t = { .tv_nsec = us * 1000 };
+    nanosleep(&t, NULL);
+}
+
+/* Until the answer is there. Waits without a limit: a driver that hangs is ended by its watchdog,
+ * which loses the device, and that is an answer. */
+static void pump(tg_gpu *g, const answer *a) {
+    for (unsigned spins = 0; !a->done && !g->lost; spins++) {
+        g->f.InstanceProcessEvents(g->instance);
+        if (spins > 64 && !a->done) sleep_us(spins > 4096 ? 1000 : 20);
+    }
+}
+
+static tg_status lost(tg_gpu *g) {
+    return tg_fail(g->ctx, TG_E_DEVICE, "GPU %s: %s", g->info.adapter,
+                   g->message[0] ? g->message : "the device is gone");
+}
+
+/* ------------------------------------------------------------------------------------ callbacks */
+
+static void on_adapter(WGPURequestAdapterStatus status, WGPUAdapter adapter, WGPUStringView text,
+                       void *user, void *unused) {
+    answer *a = user;
+    (void)unused;
+    a->ok = status == WGPURequestAdapterStatus_Success;
+    a->object = adapter;
+    keep_text(a->text, sizeof a->text, text);
+    a->done = true;
+}
+
+static void on_device(WGPURequestDeviceStatus status, WGPUDevice device, WGPUStringView text,
+                      void *user, void *unused) {
+    answer *a = user;
+    (void)unused;
+    a->ok = status == WGPURequestDeviceStatus_Success;
+    a->object = device;
+    keep_text(a->text, sizeof a->text, text);
+    a->done = true;
+}
+
+static void on_scope(WGPUPopErrorScopeStatus status, WGPUErrorType type, WGPUStringView text,
+                     void *user, void *unused) {
+    answer *a = user;
+    (void)unused;
+    a->ok = status == WGPUPopErrorScopeStatus_Success && type == WGPUErrorType_NoError;
+    if (!a->ok && !a->text[0]) keep_text(a->text, sizeof a->text, text);
+    a->done = true;
+}
+
+static void on_map(WGPUMapAsyncStatus status, WGPUStringView text, void *user, void *unused) {
+    answer *a = user;
+    (void)unused;
+    a->ok = status == WGPUMapAsyncStatus_Success;
+    keep_text(a->text, sizeof a->text, text);
+    a->done = true;
+}
+
+static void on_idle(WGPUQueueWorkDoneStatus status, WGPUStringView text, void *user, void *unused) {
+    answer *a = user;
+    (void)unused;
+    a->ok = status == WGPUQueueWorkDoneStatus_Success;
+    keep_text(a->text, sizeof a->text, text);
+    a->done = true;
+}
+
+/* A device that was closed on purpose reports itself lost, too: then nobody looks. */
+static void on_lost(WGPUDevice const *device, WGPUDeviceLostReason reason, WGPUStringView text,
+                    void *user, void *unused) {
+    tg_gpu *g = user;
+    (void)device;
+    (void)reason;
+    (void)unused;
+    g->lost = true;
+    char why[400];
+    keep_text(why, sizeof why, text);
+    snprintf(g->message, sizeof g->message, "the device was lost: %s", why);
+}
+
+/* An error outside of a scope belongs to a submit or a write; the next call reports it. */
+static void on_error(WGPUDevice const *device, WGPUErrorType type, WGPUStringView text, void *user,
+                     void *unused) {
+    tg_gpu *g = user;
+    (void)device;
+    (void)type;
+    (void)unused;
+    if (!g->message[0]) keep_text(g->message, sizeof g->message, text);
+}
+
+/* Scopes around the making of an object: the inner one for memory, the outer one for the rest. */
+static void begin_making(tg_gpu *g) {
+    g->f.DevicePushErrorScope(g->device, WGPUErrorFilter_Validation);
+    g->f.DevicePushErrorScope(g->device, WGPUErrorFilter_OutOfMemory);
+}
+
+static tg_status end_making(tg_gpu *g, const char *what, const char *label, size_t bytes) {
+    answer memory = { .gpu = g }, validation = { .gpu = g };
+    const WGPUPopErrorScopeCallbackInfo ask[] = {
+        { .mode = WGPUCallbackMode_AllowProcessEvents, .callback = on_scope, .userdata1 = &memory },
+        { .mode = WGPUCallbackMode_AllowProcessEvents,
+          .callback = on_scope,
+          .userdata1 = &validation },
+    };
+    g->f.DevicePopErrorScope(g->device, ask[0]);
+    pump(g, &memory);
+    if (!g->lost) g->f.DevicePopErrorScope(g->device, ask[1]);
+    pump(g, &validation);
+    if (g->lost) return lost(g);
+    g->made++;
+    if (!memory.ok)
+        return tg_fail(g->ctx, TG_E_MEMORY, "GPU %s: no memory for %s %s of %zu bytes: %s",
+                       g->info.adapter, what, label, bytes, memory.text);
+    if (!validation.ok)
+        return tg_fail(g->ctx, TG_E_DEVICE, "GPU %s: %s %s: %s", g->info.adapter, what, label,
+                       validation.text);
+    return TG_OK;
+}
+
+/* ---------------------------------------------------------------------------------------- lists */
+
+static tg_status list_put(tg_gpu *g, list *l, void *item, uint32_t *number) {
+    size_t i = 0;
+    while (i < l->n && l->items[i]) i++;
+    if (i == l->room) {
+        const size_t room = l->room ? 2 * l->room : 64;
+        void **items =
+            tg_realloc(&g->ctx->mem, l->items, l->room * sizeof *items, room * sizeof *items);
+        if (!items) return tg_fail_memory(g->ctx, "list of GPU objects", room * sizeof *items);
+        l->items = items;
+        l->room = room;
+    }
+    if (i == l->n) l->n++;
+    l->items[i] = item;
+    *number = (uint32_t)i + 1;
+    return TG_OK;
+}
+
+static void *list_at(const list *l, uint32_t number) {
+    return number && number <= l->n ? l->items[number - 1] : NULL;
+}
+
+/* -------------------------------------------------------------------------------------- opening */
+
+/* The library that TG_WEBGPU_LIB names, else those that the set-up fetches, by their own names. */
+static tg_status open_library(tg_gpu *g) {
+    static const char *const usual[] = { "libwebgpu_dawn.so", "libwebgpu_wrapper.so",
+                                         "libwgpu_native.so" };
+    const char *named = getenv("TG_WEBGPU_LIB");
+    if (named && named[0]) {
+        g->library = dlopen(named, RTLD_NOW | RTLD_LOCAL);
+        snprintf(g->info.library, sizeof g->info.library, "%s", named);
+        if (!g->library)
+            return tg_fail(g->ctx, TG_E_DEVICE, "TG_WEBGPU_LIB: want a WebGPU library, have %s",
+                           dlerror());
+    }
+    for (size_t i = 0; !g->library && i < sizeof usual / sizeof *usual; i++) {
+        g->library = dlopen(usual[i], RTLD_NOW | RTLD_LOCAL);
+        snprintf(g->info.library, sizeof g->info.library, "%s", usual[i]);
+    }
+    if (!g->library)
+        return tg_fail(g->ctx, TG_E_DEVICE,
+                       "webgpu: want a WebGPU library (Dawn or wgpu-native), have none: run "
+                       "tools/setup.sh, and set TG_WEBGPU_LIB to the path of one");
+    void *symbol = NULL;
+#define LOOK_UP(name)                                                                              \
+    symbol = dlsym(g->library, "wgpu" #name);                                                      \
+    if (!symbol)                                                                                   \
+        return tg_fail(g->ctx, TG_E_DEVICE,                                                        \
+                       "%s: want the function wgpu" #name ", have none: it "                       \
+                       "speaks another version of webgpu.h",                                       \
+                       g->info.library);                                                           \
+    memcpy(&g->f.name, &symbol, sizeof symbol);
+    FUNCTIONS(LOOK_UP)
+#undef LOOK_UP
+    return TG_OK;
+}
+
+static const char *api_name(WGPUBackendType type) {
+    switch (type) {
+    case WGPUBackendType_Vulkan: return "Vulkan";
+    case WGPUBackendType_Metal: return "Metal";
+    case WGPUBackendType_D3D12: return "D3D12";
+    case WGPUBackendType_D3D11: return "D3D11";
+    case WGPUBackendType_OpenGL: return "OpenGL";
+    case WGPUBackendType_OpenGLES: return "OpenGL ES";
+    default: return "unknown";
+    }
+}
+
+/* By its own word, or by name: some drivers of the CPU call themselves a GPU. */
+static bool is_software(const WGPUAdapterInfo *info, const char *name) {
+    static const char *const known[] = { "llvmpipe", "SwiftShader", "swiftshader", "WARP",
+                                         "Basic Render" };
+    if (info->adapterType == WGPUAdapterType_CPU) return true;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strstr(name, known[i])) return true;
+    return false;
+}
+
+static tg_status open_adapter(tg_gpu *g) {
+    answer a = { .gpu = g };
+    const WGPURequestAdapterOptions options = { .featureLevel = WGPUFeatureLevel_Core,
+                                                .powerPreference =
+                                                    WGPUPowerPreference_HighPerformance };
+    g->instance = g->f.CreateInstance(NULL);
+    if (!g->instance)
+        return tg_fail(g->ctx, TG_E_DEVICE, "%s: want an instance, have none", g->info.library);
+    g->f.InstanceRequestAdapter(
+        g->instance, &options,
+        (WGPURequestAdapterCallbackInfo) {
+            .mode = WGPUCallbackMode_AllowProcessEvents, .callback = on_adapter, .userdata1 = &a });
+    pump(g, &a);
+    if (!a.ok)
+        return tg_fail(
+            g->ctx, TG_E_DEVICE,
+            "%s: want an adapter, have none (%s): a driver and its loader are needed, on "
+            "Linux libvulkan1 and the driver of the card",
+            g->info.library, a.text);
+    g->adapter = a.object;
+    WGPUAdapterInfo info = { 0 };
+    g->f.AdapterGetInfo(g->adapter, &info);
+    keep_text(g->info.adapter, sizeof g->info.adapter, info.device);
+    keep_text(g->info.driver, sizeof g->info.driver, info.description);
+    snprintf(g->info.api, sizeof g->info.api, "%s", api_name(info.backendType));
+    g->info.software = is_software(&info, g->info.adapter);
+    g->f.AdapterInfoFreeMembers(info);
+    g->info.f16 = g->f.AdapterHasFeature(g->adapter, WGPUFeatureName_ShaderF16);
+    g->info.subgroups = g->f.AdapterHasFeature(g->adapter, WGPUFeatureName_Subgroups);
+    g->info.timestamps = g->f.AdapterHasFeature(g->adapter, WGPUFeatureName_TimestampQuery);
+    return TG_OK;
+}
+
+/* All that the adapter has: its limits, and the features that some kernel may use. */
+static tg_status open_device(tg_gpu *g) {
+    WGPULimits limits = { 0 };
+    g->f.AdapterGetLimits(g->adapter, &limits);
+    limits.nextInChain = NULL;
+    g->info.max_buffer_bytes = limits.maxBufferSize;
+    g->info.max_binding_bytes = limits.maxStorageBufferBindingSize;
+    g->info.max_group_bytes = limits.maxComputeWorkgroupStorageSize;
+    g->info.max_group_threads = limits.maxComputeInvocationsPerWorkgroup;
+    WGPUFeatureName features[3];
+    size_t n = 0;
+    if (g->info.f16) features[n++] = WGPUFeatureName_ShaderF16;
+    if (g->info.subgroups) features[n++] = WGPUFeatureName_Subgroups;
+    if (g->info.timestamps) features[n++] = WGPUFeatureName_TimestampQuery;
+    answer a = { .gpu = g };
+    const WGPUDeviceDescriptor want = {
+        .label = view("tinygpt"),
+        .requiredFeatureCount = n,
+        .requiredFeatures = features,
+        .requiredLimits = &limits,
+        .deviceLostCallbackInfo = { .mode = WGPUCallbackMode_AllowProcessEvents,
+                                    .callback = on_lost,
+                                    .userdata1 = g },
+        .uncapturedErrorCallbackInfo = { .callback = on_error, .userdata1 = g },
+    };
+    g->f.AdapterRequestDevice(
+        g->adapter, &want,
+        (WGPURequestDeviceCallbackInfo) {
+            .mode = WGPUCallbackMode_AllowProcessEvents, .callback = on_device, .userdata1 = &a });
+    pump(g, &a);
+    if (!a.ok)
+        return tg_fail(g->ctx, TG_E_DEVICE, "GPU %s: want a device, have none: %s", g->info.adapter,
+                       a.text);
+    g->device = a.object;
+    g->queue = g->f.DeviceGetQueue(g->device);
+    return TG_OK;
+}
+
+tg_status tg_gpu_open(tg_ctx *ctx, tg_gpu **out) {
+    tg_gpu *g = tg_alloc(&ctx->mem, sizeof *g);
+    *out = NULL;
+    if (!g) return tg_fail_memory(ctx, "GPU", sizeof *g);
+    *g = (tg_gpu) { .ctx = ctx };
+    tg_status s = open_library(g);
+    if (s == TG_OK) s = open_adapter(g);
+    if (s == TG_OK) s = open_device(g);
+    if (s == TG_OK)
+        *out = g;
+    else
+        tg_gpu_close(g);
+    return s;
+}
+
+const tg_gpu_info *tg_gpu_get_info(const tg_gpu *g) { return &g->info; }
+uint64_t tg_gpu_objects_made(const tg_gpu *g) { return g->made; }
+/* wgpu-native says nothing of a device that was destroyed, and ends the process at its next use. */
+void tg_gpu_lose(tg_gpu *g) {
+    g->f.DeviceDestroy(g->device);
+    g->f.InstanceProcessEvents(g->instance);
+    g->lost = true;
+}
+
+/* -------------------------------------------------------------------------------------- buffers */
+
+static tg_status make_buffer(tg_gpu *g, const char *label, size_t bytes, WGPUBufferUsage usage,
+                             WGPUBuffer *out) {
+    *out = NULL;
+    if (g->lost) return lost(g);
+    if (bytes > g->info.max_buffer_bytes)
+        return tg_fail(g->ctx, TG_E_MEMORY,
+                       "GPU %s: buffer %s: want %zu bytes, a buffer has at most %" PRIu64
+                       ": lower the batch or take a smaller model",
+                       g->info.adapter, label, bytes, g->info.max_buffer_bytes);
+    const WGPUBufferDescriptor d = { .label = view(label), .usage = usage, .size = bytes };
+    begin_making(g);
+    *out = g->f.DeviceCreateBuffer(g->device, &d);
+    return end_making(g, "buffer", label, bytes);
+}
+
+tg_status tg_gpu_buffer_new(tg_gpu *g, const char *label, size_t bytes, bool uniform,
+                            uint32_t *out) {
+    const WGPUBufferUsage kind = uniform ? WGPUBufferUsage_Uniform : WGPUBufferUsage_Storage;
+    WGPUBuffer b = NULL;
+    *out = 0;
+    TG_TRY(make_buffer(g, label, (bytes + 3) / 4 * 4,
+                       kind | WGPUBufferUsage_CopyDst | WGPUBufferUsage_CopySrc, &b));
+    return list_put(g, &g->buffers, b, out);
+}
+
+void tg_gpu_buffer_free(tg_gpu *g, uint32_t buffer) {
+    WGPUBuffer b = list_at(&g->buffers, buffer);
+    if (!b) return;
+    g->f.BufferDestroy(b);
+    g->f.BufferRelease(b);
+    g->buffers.items[buffer - 1] = NULL;
+}
+
+/* An error that came between two calls is said at the next one. */
+static tg_status check(tg_gpu *g) {
+    if (g->lost) return lost(g);
+    if (!g->message[0]) return TG_OK;
+    const tg_status s = tg_fail(g->ctx, TG_E_DEVICE, "GPU %s: %s", g->info.adapter, g->message);
+    g->message[0] = '\0';
+    return s;
+}
+
+tg_status tg_gpu_write(tg_gpu *g, uint32_t buffer, size_t offset, const void *bytes, size_t n) {
+    TG_TRY(check(g));
+    g->f.QueueWriteBuffer(g->queue, list_at(&g->buffers, buffer), offset, bytes, n);
+    return TG_OK;
+}
+
+static tg_status reserve_staging(tg_gpu *g, size_t bytes) {
+    if (bytes <= g->staging_bytes) return TG_OK;
+    if (g->staging) {
+        g->f.BufferDestroy(g->staging);
+        g->f.BufferRelease(g->staging);
+    }
+    g->staging_bytes = 0;
+    const WGPUBufferUsage usage = WGPUBufferUsage_MapRead | WGPUBufferUsage_CopyDst;
+    TG_TRY(make_buffer(g, "staging", bytes, usage, &g->staging));
+    g->staging_bytes = bytes;
+    return TG_OK;
+}
+
+/* In pieces, so that a copy of a large model does not need the model's size again. */
+tg_status tg_gpu_read(tg_gpu *g, uint32_t buffer, size_t offset, void *bytes, size_t n) {
+    const size_t piece_max = (size_t)64 << 20;
+    char *to = bytes;
+    for (size_t done = 0; done < n;) {
+        const size_t piece = n - done < piece_max ? n - done : piece_max;
+        const size_t padded = (piece + 3) / 4 * 4;
+        TG_TRY(check(g));
+        TG_TRY(reserve_staging(g, padded));
+        WGPUCommandEncoder e = g->f.DeviceCreateCommandEncoder(g->device, NULL);
+        g->f.CommandEncoderCopyBufferToBuffer(e, list_at(&g->buffers, buffer), offset + done,
+                                              g->staging, 0, padded);
+        WGPUCommandBuffer c = g->f.CommandEncoderFinish(e, NULL);
+        g->f.QueueSubmit(g->queue, 1, &c);
+        g->f.CommandBufferRelease(c);
+        g->f.CommandEncoderRelease(e);
+        answer a = { .gpu = g };
+        g->f.BufferMapAsync(
+            g->staging, WGPUMapMode_Read, 0, padded,
+            (WGPUBufferMapCallbackInfo) {
+                .mode = WGPUCallbackMode_AllowProcessEvents, .callback = on_map, .userdata1 = &a });
+        pump(g, &a);
+        if (g->lost) return lost(g);
+        if (!a.ok)
+            return tg_fail(g->ctx, TG_E_DEVICE, "GPU %s: reading %zu bytes: %s", g->info.adapter,
+                           piece, a.text);
+        memcpy(to + done, g->f.BufferGetConstMappedRange(g->staging, 0, padded), piece);
+        g->f.BufferUnmap(g->staging);
+        done += piece;
+    }
+    return check(g);
+}
+
+/* ---------------------------------------------------------------------------- pipelines, groups */
+
+static tg_status make_layout(tg_gpu *g, const char *label, unsigned n_storage,
+                             WGPUBindGroupLayout *out) {
+    WGPUBindGroupLayoutEntry entries[2 + TG_GPU_MAX_STORAGE] = { 0 };
+    for (uint32_t i = 0; i < 2 + n_storage; i++) {
+        entries[i].binding = i;
+        entries[i].visibility = WGPUShaderStage_Compute;
+        entries[i].buffer.type =
+            i < 2 ? WGPUBufferBindingType_Uniform : WGPUBufferBindingType_Storage;
+    }
+    const WGPUBindGroupLayoutDescriptor d = { .label = view(label),
+                                              .entryCount = 2 + n_storage,
+                                              .entries = entries };
+    begin_making(g);
+    *out = g->f.DeviceCreateBindGroupLayout(g->device, &d);
+    return end_making(g, "layout of", label, 0);
+}
+
+static tg_status make_module(tg_gpu *g, const char *label, const char *wgsl,
+                             WGPUShaderModule *out) {
+    WGPUShaderSourceWGSL source = { .chain = { .sType = WGPUSType_ShaderSourceWGSL },
+                                    .code = view(wgsl) };
+    const WGPUShaderModuleDescriptor d = { .nextInChain = &source.chain, .label = view(label) };
+    begin_making(g);
+    *out = g->f.DeviceCreateShaderModule(g->device, &d);
+    return end_making(g, "shader", label, 0);
+}
+
+static tg_status make_pipeline(tg_gpu *g, const char *label, const char *entry,
+                               WGPUShaderModule module, pipeline *p) {
+    const WGPUPipelineLayoutDescriptor layout = { .label = view(label),
+                                                  .bindGroupLayoutCount = 1,
+                                                  .bindGroupLayouts = &p->layout };
+    begin_making(g);
+    WGPUPipelineLayout l = g->f.DeviceCreatePipelineLayout(g->device, &layout);
+    const WGPUComputePipelineDescriptor d = { .label = view(label),
+                                              .layout = l,
+                                              .compute = { .module = module,
+                                                           .entryPoint = view(entry) } };
+    p->handle = g->f.DeviceCreateComputePipeline(g->device, &d);
+    const tg_status s = end_making(g, "pipeline", label, 0);
+    g->f.PipelineLayoutRelease(l);
+    return s;
+}
+
+static void pipeline_free(tg_gpu *g, pipeline *p) {
+    if (!p) return;
+    if (p->handle) g->f.ComputePipelineRelease(p->handle);
+    if (p->layout) g->f.BindGroupLayoutRelease(p->layout);
+    tg_free(&g->ctx->mem, p, sizeof *p);
+}
+
+tg_status tg_gpu_pipeline_new(tg_gpu *g, const char *label, const char *wgsl, const char *entry,
+                              unsigned n_storage, uint32_t *out) {
+    *out = 0;
+    if (g->lost) return lost(g);
+    TG_ASSERT(n_storage <= TG_GPU_MAX_STORAGE);
+    pipeline *p = tg_alloc(&g->ctx->mem, sizeof *p);
+    if (!p) return tg_fail_memory(g->ctx, "pipeline", sizeof *p);
+    *p = (pipeline) { .n_storage = n_storage };
+    WGPUShaderModule module = NULL;
+    tg_status s = make_layout(g, label, n_storage, &p->layout);
+    if (s == TG_OK) s = make_module(g, label, wgsl, &module);
+    if (s == TG_OK) s = make_pipeline(g, label, entry, module, p);
+    if (module) g->f.ShaderModuleRelease(module);
+    if (s == TG_OK) s = list_put(g, &g->pipelines, p, out);
+    if (s != TG_OK) pipeline_free(g, p);
+    return s;
+}
+
+tg_status tg_gpu_group_new(tg_gpu *g, uint32_t pipeline_number, const tg_gpu_range *ranges,
+                           uint32_t *out) {
+    const pipeline *p = list_at(&g->pipelines, pipeline_number);
+    WGPUBindGroupEntry entries[2 + TG_GPU_MAX_STORAGE] = { 0 };
+    *out = 0;
+    if (g->lost) return lost(g);
+    for (uint32_t i = 0; i < 2 + p->n_storage; i++) {
+        entries[i].binding = i;
+        entries[i].buffer = list_at(&g->buffers, ranges[i].buffer);
+        entries[i].offset = ranges[i].offset;
+        entries[i].size = (ranges[i].bytes + 3) / 4 * 4;
+    }
+    const WGPUBindGroupDescriptor d = { .layout = p->layout,
+                                        .entryCount = 2 + p->n_storage,
+                                        .entries = entries };
+    begin_making(g);
+    WGPUBindGroup group = g->f.DeviceCreateBindGroup(g->device, &d);
+    TG_TRY(end_making(g, "bind group", "of a step", 0));
+    return list_put(g, &g->groups, group, out);
+}
+
+void tg_gpu_group_free(tg_gpu *g, uint32_t group) {
+    WGPUBindGroup b = list_at(&g->groups, group);
+    if (!b) return;
+    g->f.BindGroupRelease(b);
+    g->groups.items[group - 1] = NULL;
+}
+
+/* ------------------------------------------------------------------------------------------ run */
+
+tg_status tg_gpu_submit(tg_gpu *g, const tg_gpu_dispatch *list_of, size_t n) {
+    TG_TRY(check(g));
+    WGPUCommandEncoder e = g->f.DeviceCreateCommandEncoder(g->device, NULL);
+    WGPUComputePassEncoder pass = g->f.CommandEncoderBeginComputePass(e, NULL);
+    uint32_t set = 0;
+    for (size_t i = 0; i < n; i++) {
+        const tg_gpu_dispatch *d = &list_of[i];
+        if (d->pipeline != set) {
+            const pipeline *p = list_at(&g->pipelines, d->pipeline);
+            g->f.ComputePassEncoderSetPipeline(pass, p->handle);
+        }
+        set = d->pipeline;
+        g->f.ComputePassEncoderSetBindGroup(pass, 0, list_at(&g->groups, d->group), 0, NULL);
+        g->f.ComputePassEncoderDispatchWorkgroups(pass, d->x, d->y, d->z);
+    }
+    g->f.ComputePassEncoderEnd(pass);
+    g->f.ComputePassEncoderRelease(pass);
+    WGPUCommandBuffer c = g->f.CommandEncoderFinish(e, NULL);
+    g->f.QueueSubmit(g->queue, 1, &c);
+    g->f.CommandBufferRelease(c);
+    g->f.CommandEncoderRelease(e);
+    g->f.InstanceProcessEvents(g->instance);
+    return check(g);
+}
+
+tg_status tg_gpu_wait(tg_gpu *g) {
+    TG_TRY(check(g));
+    answer a = { .gpu = g };
+    g->f.QueueOnSubmittedWorkDone(
+        g->queue, (WGPUQueueWorkDoneCallbackInfo) { .mode = WGPUCallbackMode_AllowProcessEvents,
+                                                    .callback = on_idle,
+                                                    .userdata1 = &a });
+    pump(g, &a);
+    return check(g);
+}
+
+void tg_gpu_close(tg_gpu *g) {
+    if (!g) return;
+    for (uint32_t i = 1; i <= g->groups.n; i++) tg_gpu_group_free(g, i);
+    for (uint32_t i = 1; i <= g->pipelines.n; i++) pipeline_free(g, list_at(&g->pipelines, i));
+    for (uint32_t i = 1; i <= g->buffers.n; i++) tg_gpu_buffer_free(g, i);
+    if (g->staging) g->f.BufferRelease(g->staging);
+    if (g->queue) g->f.QueueRelease(g->queue);
+    if (g->device) {
+        g->f.DeviceDestroy(g->device);
+        g->f.DeviceRelease(g->device);
+    }
+    if (g->adapter) g->f.AdapterRelease(g->adapter);
+    if (g->instance) g->f.InstanceRelease(g->instance);
+    const tg_mem mem = g->ctx->mem;
+    tg_free(&mem, g->buffers.items, g->buffers.room * sizeof(void *));
+    tg_free(&mem, g->groups.items, g->groups.room * sizeof(void *));
+    tg_free(&mem, g->pipelines.items, g->pipelines.room * sizeof(void *));
+    /* The library stays loaded: both keep threads that outlive the instance. */
+    tg_free(&mem, g, sizeof *g);
+}

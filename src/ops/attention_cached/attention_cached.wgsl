@@ -1,0 +1,42 @@
+// attention_cached.wgsl - where attention of new tokens to the KV cache finds its rows.
+//
+//     qkv [T,(H+2K)*D]      cache [2,K,Tmax,D], rows 2 * K * Tmax: keys, then values
+@group(0) @binding(2) var<storage, read_write> qkv: array<f32>;
+@group(0) @binding(3) var<storage, read_write> cache: array<f32>;
+@group(0) @binding(4) var<storage, read_write> o_out: array<f32>;
+
+struct Place { first: u32, queries: u32, ahead: u32, q: u32, k: u32, v: u32 }
+
+fn place_of(s: Heads, group: u32) -> Place {
+    let rows = in_rows(0u);
+    let blocks = (rows + 31u) / 32u;
+    let head = group / blocks;
+    if (head >= s.n_q) { return Place(); }
+    let t_max = op.ins[1].rows / (2u * s.n_kv);
+    let kv = head / s.group;
+    return Place(group % blocks * 32u, rows, rt.pos, head * s.size, kv * t_max * s.size,
+                 (s.n_kv + kv) * t_max * s.size);
+}
+
+fn load_q(s: Heads, p: Place, t: u32, d: u32) -> vec4<f32> {
+    var v = vec4<f32>();
+    if (t >= p.queries) { return v; }
+    for (var e = 0u; e < 4u; e++) {
+        if (d + e < s.size) { v[e] = qkv[p.q + t * s.row + d + e]; }
+    }
+    return v;
+}
+
+fn of_cache(s: Heads, p: Place, at: u32, t: u32, d: u32) -> vec4<f32> {
+    var v = vec4<f32>();
+    if (t >= p.queries + p.ahead) { return v; }
+    for (var e = 0u; e < 4u; e++) {
+        if (d + e < s.size) { v[e] = cache[at + t * s.size + d + e]; }
+    }
+    return v;
+}
+fn load_k(s: Heads, p: Place, t: u32, d: u32) -> vec4<f32> { return of_cache(s, p, p.k, t, d); }
+fn load_v(s: Heads, p: Place, t: u32, d: u32) -> vec4<f32> { return of_cache(s, p, p.v, t, d); }
+
+fn write_o(s: Heads, p: Place, t: u32, d: u32, x: f32) { o_out[t * s.q_row + p.q + d] = x; }
+fn write_lse(p: Place, t: u32, x: f32) {}
