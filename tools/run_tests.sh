@@ -72,6 +72,7 @@ if [ "$mode" != quick ]; then
     for t in test/cli/test_*.py; do run "$(basename "$t")" python3 "$t" "$build/tinygpt"; done
     run "wasm modules" make --no-print-directory -s test-wasm
     run "web package" make --no-print-directory -s test-web
+    run "web page in Chromium" make --no-print-directory -s test-e2e
     run "examples/train.c" test/cli/example.sh
     sanitized asan
     run "build with tsan" make --no-print-directory -s -j2 tsan
