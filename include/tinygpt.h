@@ -364,7 +364,7 @@ TG_API const tg_history_point *tg_trainer_history(const tg_trainer *trainer, siz
 
 typedef struct tg_callbacks {
     void (*progress)(void *user, const tg_step_report *report); /* after every step */
-    tg_cancel_fn cancel;                                        /* asked between plan steps */
+    tg_cancel_fn cancel;                                        /* asked every few milliseconds */
     void *user;
 } tg_callbacks;
 
@@ -545,8 +545,8 @@ TG_API tg_status tg_transformers_config(tg_context *ctx, const tg_gpt_config *co
  *               keeps its old content. (A slide leaves an empty session. A training step is not
  *               lost: the next step or poll goes on with it.)
  *
- * While a job is pending on a trainer, session, probe or text, other jobs and calls that work on
- * that object are E_ARG; asking (tokens, history, options) is fine. A step is no such job: between
+ * While a job is pending on a trainer, session or probe, other jobs and calls that work on that
+ * object are E_ARG; asking (tokens, history, options) is fine. A step is no such job: between
  * its slices the trainer can be saved or evaluated, and the model be read, if tg_trainer_steady().
  * While a save is pending, the trainer does not step: what is written is one moment of the run.
  */
@@ -561,6 +561,9 @@ TG_API tg_status tg_model_open_job(tg_context *ctx, const char *path, tg_model *
 /* The trainer of the model does not step meanwhile. */
 TG_API tg_status tg_model_save_job(tg_model *model, const char *path, tg_file_kind kind,
                                    tg_job **job);
+/* Ends with TG_STOPPED if write asked for it. */
+TG_API tg_status tg_stories_job(tg_context *ctx, uint64_t seed, uint64_t n_bytes, tg_text_fn write,
+                                void *user, tg_job **job);
 TG_API tg_status tg_text_lint_job(tg_text *text, int32_t ctx_tokens, double val_fraction,
                                   tg_lint_fn report, void *user, tg_job **job);
 TG_API tg_status tg_text_sha256_job(tg_text *text, uint8_t digest[32], tg_job **job);
