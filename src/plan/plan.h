@@ -71,7 +71,7 @@ typedef struct tg_plan {
     bool dynamic;
     size_t align_bytes;
     bool apart;
-    unsigned version; /* how often the plan was placed or bound: addresses are those of before */
+    unsigned version;   /* how often the plan was placed or bound: addresses are those of before */
     bool alone;         /* all steps are */
     size_t shared_rows; /* the rows that it was decided for, if it is dynamic; 0: the most */
 } tg_plan;

@@ -7,9 +7,9 @@
  *                             barrier            barrier
  *
  * Invariants. A phase of one unit belongs to worker 0, and so does a step that is not worth sharing
- * (plan/share.c), so that between two of them nobody has to wait. Which worker takes a unit changes from
- * run to run; results do not, since no unit depends on another of its phase. Nothing is allocated
- * and no lock is taken while a plan runs.
+ * (plan/share.c), so that between two of them nobody has to wait. Which worker takes a unit changes
+ * from run to run; results do not, since no unit depends on another of its phase. Nothing is
+ * allocated and no lock is taken while a plan runs.
  *
  * A run with a deadline or a cancel is watched. Worker 0 alone looks at the clock: where a step
  * begins and, in phases that take long, after each piece of units that it has done. To stop inside
