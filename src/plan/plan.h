@@ -33,6 +33,9 @@ typedef struct tg_step {
     uint8_t dynamic_in, dynamic_out; /* bit k: dim[0] is the call's number of rows */
     /* What a unit of each phase took when it was last measured, 0: never. The backend's alone. */
     atomic_uint unit_ns[TG_MAX_PHASES];
+    /* Too little work to be worth sharing; how that was found (share.c). The backend's, too. */
+    bool alone;
+    uint8_t came_from;
 } tg_step;
 
 /* Where a value's bytes are. */
@@ -69,6 +72,8 @@ typedef struct tg_plan {
     size_t align_bytes;
     bool apart;
     unsigned version; /* how often the plan was placed or bound: addresses are those of before */
+    bool alone;         /* all steps are; the backend's, as the next one */
+    size_t shared_rows; /* the rows that `alone` was decided for, and one more; 0: it is not yet */
 } tg_plan;
 
 typedef struct tg_plan_options {

@@ -49,6 +49,7 @@
 
 #include "base/libc.h"
 #include "base/rng.h"
+#include "base/time.h"
 
 enum {
     MAX_DEPTH = 24,   /* of references inside references; the grammar needs 10 */
@@ -152,7 +153,7 @@ typedef struct {
     choice row;
 } kept;
 
-typedef struct {
+struct tg_storyteller {
     /* where the text goes */
     tg_stories_write write;
     void *user;
@@ -182,7 +183,8 @@ typedef struct {
     /* open-addressed by hash, 0 is empty */
     uint16_t index[N_BUCKETS];      /* number of a table + 1, by its name */
     uint16_t same_index[N_BUCKETS]; /* number of a row of table `same` + 1, by its first word */
-} teller;
+};
+typedef struct tg_storyteller teller;
 
 /* Where a template is being expanded. */
 typedef struct {
@@ -690,9 +692,32 @@ static void tell_story(teller *t) {
     expand(t, span_of("{story}\n\n"), (scope) { 0 }, 0);
 }
 
+tg_status tg_stories_pass(void *user, const char *bytes, size_t n) {
+    const tg_stories_sink *s = user;
+    return s->write(s->user, bytes, n) == 0 ? TG_OK : TG_STOPPED;
+}
+
+size_t tg_storyteller_bytes(void) { return sizeof(teller); }
+
+void tg_storyteller_begin(tg_storyteller *t, uint64_t seed, uint64_t bytes, tg_stories_write write,
+                          void *user) {
+    *t = (teller) { .write = write, .user = user, .left = bytes, .status = TG_OK, .seed = seed };
+    index_tables(t);
+}
+
+tg_status tg_storyteller_go_on(tg_storyteller *t, double deadline_ms) {
+    for (; t->left > 0; t->story++) {
+        tell_story(t);
+        if (t->left > 0 && tg_time_over(deadline_ms)) {
+            t->story++;
+            return TG_PENDING;
+        }
+    }
+    return t->status;
+}
+
 tg_status tg_stories_generate(uint64_t seed, uint64_t bytes, tg_stories_write write, void *user) {
-    teller t = { .write = write, .user = user, .left = bytes, .status = TG_OK, .seed = seed };
-    index_tables(&t);
-    for (t.story = 0; t.left > 0; t.story++) tell_story(&t);
-    return t.status;
+    teller t;
+    tg_storyteller_begin(&t, seed, bytes, write, user);
+    return tg_storyteller_go_on(&t, 0);
 }
