@@ -71,7 +71,7 @@ typedef struct tg_plan {
     bool dynamic;
     size_t align_bytes;
     bool apart;
-    unsigned version; /* how often the plan was placed or bound: addresses are those of before */
+    unsigned version;   /* how often the plan was placed or bound: addresses are those of before */
     bool alone;         /* all steps are; the backend's, as the next one */
     size_t shared_rows; /* the rows that `alone` was decided for, and one more; 0: it is not yet */
 } tg_plan;

@@ -90,7 +90,7 @@ static void set_rows(tg_plan *plan, size_t rows) {
 }
 
 /* Once for a plan, and again when its rows have changed. */
-static void share_out(tg_backend *b, tg_plan *plan, const tg_scalars *rt) {
+static void share_out(cpu *b, tg_plan *plan, const tg_scalars *rt) {
     const size_t rows = plan->dynamic ? (size_t)rt->rows : 0;
     if (plan->shared_rows == rows + 1) return;
     if (plan->dynamic) set_rows(plan, rows);

@@ -62,8 +62,8 @@ static costs advance(const tg_step *s, const tg_scalars *rt, unsigned workers, c
     const size_t units = most_units(s, &a, &phases);
     const size_t busy = units < workers ? units : workers;
     const double left = before.of[ALONE], met = before.of[SHARED];
-    from[ALONE] = left <= met + MEETING_WORK ? ALONE : SHARED;
-    from[SHARED] = left <= met ? ALONE : SHARED;
+    from[ALONE] = (uint8_t)(left <= met + MEETING_WORK ? ALONE : SHARED);
+    from[SHARED] = (uint8_t)(left <= met ? ALONE : SHARED);
     *all_alone += work;
     costs c;
     c.of[ALONE] = work + (from[ALONE] == ALONE ? left : met + MEETING_WORK);
