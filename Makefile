@@ -195,7 +195,7 @@ WASM_OBJ     := $(WASM_SRC:%.c=%.o) $(OPS:%.c=%.f64.o) $(SIMD:%.h=%.o) src/ops/k
 
 # The kernels are built for speed, and for size where lanes are one by one; all else for size. LSR
 # would split the address of a load from its constant distance, which instructions have room for.
-WASM_COLD          := -Os
+WASM_COLD          := -Oz
 WASM_HOT_scalar    := -Os
 WASM_HOT_simd      := -O2 -mllvm -disable-lsr
 WASM_HOT_relaxed   := $(WASM_HOT_simd)
