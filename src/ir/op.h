@@ -129,16 +129,18 @@ enum { TG_BIND_SCRATCH = 1 + TG_MAX_IN + TG_MAX_OUT };
 
 typedef struct tg_shader_pass {
     const char *entry;                  /* NULL: the passes end here */
-    const char *const *wgsl[3];         /* pieces of text: lines, ended by NULL */
+    const char *const *wgsl[5];         /* pieces of text: lines, ended by NULL */
     const char *constants;              /* WGSL that comes before them, or NULL */
     uint8_t bind[TG_MAX_BIND];          /* TG_BIND_..., ended by 0 where there are fewer */
     size_t (*groups)(const tg_args *a); /* workgroups; numbered by group_of() of the prelude */
 } tg_shader_pass;
 
-/* One way to compute an op on a GPU; the first that fits (NULL: always) is taken. */
+/* One way to compute an op on a GPU; the first that fits and is preferred (NULL: always) is taken.
+ * fits says what a shader can do, prefers where it is faster than those behind it. */
 typedef struct tg_shader {
     const char *name;
     bool (*fits)(const tg_args *a);
+    bool (*prefers)(const tg_args *a);
     tg_shader_pass pass[TG_MAX_PASSES];
     size_t (*scratch_bytes)(const tg_args *a); /* NULL: none; for the maximum shapes */
 } tg_shader;

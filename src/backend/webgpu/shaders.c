@@ -33,8 +33,10 @@ unsigned tg_shader_bindings(const tg_shader_pass *p) {
 }
 
 const tg_shader *tg_shader_choose(const tg_op_desc *d, const tg_args *a) {
-    for (size_t i = 0; i < d->n_shaders; i++)
-        if (!d->shaders[i].fits || d->shaders[i].fits(a)) return &d->shaders[i];
+    for (size_t i = 0; i < d->n_shaders; i++) {
+        const tg_shader *s = &d->shaders[i];
+        if ((!s->fits || s->fits(a)) && (!s->prefers || s->prefers(a))) return s;
+    }
     return NULL;
 }
 

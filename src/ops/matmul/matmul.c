@@ -14,8 +14,8 @@
  */
 #include "base/math.h"
 #include "ops/build.h"
+#include "ops/matmul/matmul_split.h"
 #include "ops/rules.h"
-#include "ops/shader.h"
 
 /* ------------------------------------------------------------------------------------ shape rule
  */
@@ -238,6 +238,12 @@ static const tg_case cases[] = {
     CASE_LONG(NT(29, 70, 600), 2),
     CASE_LONG(TN(61, 300, 600), 1),
     CASE(NN(200, 420, 19), 0),
+    /* on a GPU tiles of 64 and 128, in fours, and k in parts of 128 or more */
+    CASE(NN(70, 132, 36), 0),
+    CASE(NT(70, 132, 36), 2),
+    CASE(TN(132, 68, 35), 1),
+    CASE(NN(130, 64, 20), 0),
+    CASE_LONG(TN(40, 72, 391), 1),
     /* rows 4 KiB apart */
     CASE(TN(1024, 40, 37), 1),
     CASE(TN(20, 1024, 37), 1),
@@ -278,6 +284,27 @@ static const char *const tile[] = {
 static const char *const few[] = {
 #include "ops/matmul/matmul_few.wgsl.h"
 };
+static const char *const core[] = {
+#include "ops/matmul/matmul_core.wgsl.h"
+};
+static const char *const operands[] = {
+#include "ops/matmul/matmul_ops.wgsl.h"
+};
+static const char *const finish[] = {
+#include "ops/matmul/matmul_finish.wgsl.h"
+};
+static const char *const whole[] = {
+#include "ops/matmul/matmul_whole.wgsl.h"
+};
+static const char *const split[] = {
+#include "ops/matmul/matmul_split.wgsl.h"
+};
+static const char *const parts[] = {
+#include "ops/matmul/matmul_parts.wgsl.h"
+};
+static const char *const gather[] = {
+#include "ops/matmul/matmul_gather.wgsl.h"
+};
 static sizes args_sizes(const tg_args *a) {
     return sizes_of(&a->in_type[0], &a->in_type[1], a->attr.i[0]);
 }
@@ -288,13 +315,79 @@ static size_t few_groups(const tg_args *a) {
     const sizes s = args_sizes(a);
     return s.m * tg_shader_parts(s.n, 16);
 }
-static size_t tile_groups(const tg_args *a) {
+
+/* The others read and write fours along what is contiguous in memory. */
+static bool in_fours(const tg_args *a, int trans) {
     const sizes s = args_sizes(a);
-    return tg_shader_parts(s.m, 64) * tg_shader_parts(s.n, 64);
+    return a->attr.i[0] == trans && s.n % 4 == 0 && (trans == 1 ? s.m : s.k) % 4 == 0;
+}
+static bool fits_0(const tg_args *a) { return in_fours(a, 0); }
+static bool fits_1(const tg_args *a) { return in_fours(a, 1); }
+static bool fits_2(const tg_args *a) { return in_fours(a, 2); }
+
+static size_t tiles(const tg_args *a, size_t size) {
+    const sizes s = args_sizes(a);
+    return tg_matmul_tiles(s.m, s.n, size);
+}
+static size_t groups_64(const tg_args *a) { return tiles(a, 64); }
+static size_t groups_128(const tg_args *a) { return tiles(a, 128); }
+
+/* Enough of the large tiles for a large card. */
+static bool prefers_128(const tg_args *a) { return tiles(a, 128) >= 192; }
+
+static size_t parts_of(const tg_args *a) {
+    const sizes s = args_sizes(a);
+    return tg_matmul_split(s.m, s.n, s.k);
+}
+static bool prefers_split(const tg_args *a) { return parts_of(a) > 1; }
+static size_t split_groups(const tg_args *a) { return groups_64(a) * parts_of(a); }
+static size_t gather_groups(const tg_args *a) {
+    const sizes s = args_sizes(a);
+    return tg_shader_parts(s.m * s.n / 4, 64);
+}
+/* Fewer rows than the most have fewer tiles, and may have more parts. */
+static size_t split_bytes(const tg_args *a) {
+    const sizes s = args_sizes(a);
+    const size_t most = tg_shader_parts(s.k, TG_SPLIT_K) * s.m * s.n;
+    const size_t wanted = (size_t)TG_SPLIT_GROUPS * 64 * 64;
+    const size_t elems = most < wanted ? most : wanted;
+    return (elems > s.m * s.n ? elems : s.m * s.n) * sizeof(float);
 }
 
 #define BIND                                                                                       \
     { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_OUT(0), TG_BIND_OUT(1) }
+#define OF(trans, size, threads)                                                                   \
+    "const TRANS = " #trans "; const TILE = " #size "u; const THREADS = " #threads "u;\n"
+
+#define WHOLE(trans, size, threads)                                                                \
+    .pass = { { .entry = "main",                                                                   \
+                .constants = OF(trans, size, threads),                                             \
+                .wgsl = { core, operands, finish, whole },                                         \
+                .bind = BIND,                                                                      \
+                .groups = groups_##size } }
+#define LARGE(trans)                                                                               \
+    { .name = "128x128",                                                                           \
+      .fits = fits_##trans,                                                                        \
+      .prefers = prefers_128,                                                                      \
+      WHOLE(trans, 128, 256) }
+#define MIDDLE(trans)                                                                              \
+    { .name = "64x64", .fits = fits_##trans, WHOLE(trans, 64, 64) }
+#define SPLIT(trans)                                                                               \
+    { .name = "64x64, k in parts",                                                                 \
+      .fits = fits_##trans,                                                                        \
+      .prefers = prefers_split,                                                                    \
+      .pass = { { .entry = "parts",                                                                \
+                  .constants = OF(trans, 64, 64),                                                  \
+                  .wgsl = { core, operands, split, parts },                                        \
+                  .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_SCRATCH },                       \
+                  .groups = split_groups },                                                        \
+                { .entry = "gather",                                                               \
+                  .wgsl = { finish, split, gather },                                               \
+                  .bind = { TG_BIND_SCRATCH, TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_OUT(0),         \
+                            TG_BIND_OUT(1) },                                                      \
+                  .groups = gather_groups } },                                                     \
+      .scratch_bytes = split_bytes }
+
 static const tg_shader shaders[] = {
     { .name = "few rows",
       .fits = fits_few,
@@ -302,11 +395,20 @@ static const tg_shader shaders[] = {
                   .wgsl = { common, few },
                   .bind = BIND,
                   .groups = few_groups } } },
-    { .name = "64x64",
+    LARGE(0),
+    LARGE(1),
+    LARGE(2),
+    SPLIT(0),
+    SPLIT(1),
+    SPLIT(2),
+    MIDDLE(0),
+    MIDDLE(1),
+    MIDDLE(2),
+    { .name = "64x64, one by one",
       .pass = { { .entry = "main",
                   .wgsl = { common, tile },
                   .bind = BIND,
-                  .groups = tile_groups } } },
+                  .groups = groups_64 } } },
 };
 
 TG_OP_DESC(matmul) = {
