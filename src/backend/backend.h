@@ -46,8 +46,11 @@ struct tg_backend {
     void (*forget)(tg_backend *b, const void *p, size_t bytes);
     void (*free)(tg_backend *b);
     /* What it wants of plans: see tg_plan_options. */
-    size_t align_bytes;
+    size_t align_bytes, segment_bytes;
     bool apart;
+    uint32_t unwanted_levers; /* bits of levers that cost it more than they give */
+    /* What ran a step of a plan that has run, for profiles; NULL, also the slot: its variant. */
+    const char *(*kernel_name)(tg_backend *b, const tg_plan *plan, size_t step);
 };
 
 /* TG_OK: all done. TG_PENDING: the deadline has passed. TG_STOPPED: cancel said so. */

@@ -5,6 +5,7 @@
  *        12..43  inputs, four each: rows, cols, dim[0], dim[1]; absent: zeros
  *        44..59  outputs, likewise
  *        60  numbers of dimensions of the inputs, four bits each
+ *        61  what accumulates of the other members of a merge, eight bits each
  */
 #include "backend/webgpu/shaders.h"
 

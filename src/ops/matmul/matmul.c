@@ -411,6 +411,108 @@ static const tg_shader shaders[] = {
                   .groups = groups_64 } } },
 };
 
+/* ------------------------------------------------------------------------- back through a layer
+ *
+ * dx = dy w^T leads; dw = x^T dy and db, the column sums of dy, join it, and gelu_d if it reads
+ * nothing but dx. See matmul_back.wgsl.
+ */
+
+static const char *const back[] = {
+#include "ops/matmul/matmul_back.wgsl.h"
+};
+static const char *const back_gather[] = {
+#include "ops/matmul/matmul_back_gather.wgsl.h"
+};
+
+static bool joins(const tg_graph *g, const tg_node *dx, const tg_node *n, unsigned member) {
+    if (dx->attr.i[0] != 2 || dx->attr.i[1] != TG_ACT_NONE || dx->in[2] || dx->in[3] ||
+        dx->n_out > 1 || dx->acc_into[0])
+        return false;
+    if (member == 1)
+        return n->op == TG_OP_matmul && n->attr.i[0] == 1 && n->attr.i[1] == TG_ACT_NONE &&
+               n->in[1] == dx->in[0] && !n->in[2] && !n->in[3] && n->n_out == 1 &&
+               n->in[0] != dx->in[0];
+    if (member == 2) return n->op == TG_OP_bias_d && n->in[0] == dx->in[0];
+    return n->op == TG_OP_gelu_d && n->in[1] == &dx->out[0] && n->in[0] != n->in[1] &&
+           !n->acc_into[0] && tg_count_uses(g, &dx->out[0]) == 1;
+}
+
+/* Member 1 is [in, out] of w's shape; a gelu, if there is one, is the erf. */
+static bool fits_back(const tg_args *a) {
+    const tg_type *dy = &a[0].in_type[0], *w = &a[0].in_type[1], *x = &a[1].in_type[0];
+    return tg_type_cols(dy) % 4 == 0 && tg_type_rows(w) % 4 == 0 &&
+           tg_type_cols(x) == tg_type_rows(w) && tg_type_rows(x) == tg_type_rows(dy);
+}
+static bool fits_back_gelu(const tg_args *a) {
+    return fits_back(a) && a[3].attr.i[0] == TG_ACT_GELU_ERF;
+}
+
+static sizes dx_sizes(const tg_args *a) { return args_sizes(&a[0]); }
+static sizes dw_sizes(const tg_args *a) { return args_sizes(&a[1]); }
+static size_t dw_parts(const tg_args *a) {
+    const sizes s = dw_sizes(a);
+    return tg_matmul_split(s.m, s.n, s.k);
+}
+static size_t back_tiles(const tg_args *a, size_t size, size_t cut) {
+    const sizes x = dx_sizes(a), w = dw_sizes(a);
+    return tg_matmul_tiles(x.m, x.n, size) + cut * tg_matmul_tiles(w.m, w.n, size);
+}
+static size_t back_groups_64(const tg_args *a) { return back_tiles(a, 64, 1); }
+static size_t back_groups_128(const tg_args *a) { return back_tiles(a, 128, 1); }
+static size_t back_groups_parts(const tg_args *a) { return back_tiles(a, 64, dw_parts(a)); }
+static bool prefers_back_128(const tg_args *a) { return back_groups_128(a) >= 192; }
+static bool prefers_back_parts(const tg_args *a) { return dw_parts(a) > 1; }
+static size_t back_elems(const tg_args *a) {
+    const sizes s = dw_sizes(a);
+    return (s.m + 1) * s.n;
+}
+static size_t back_gather_groups(const tg_args *a) {
+    return tg_shader_parts(back_elems(a) / 4, 64);
+}
+static size_t back_bytes(const tg_args *a) { return dw_parts(a) * back_elems(a) * sizeof(float); }
+
+#define BACK_OF(size, threads, gelu, in_parts)                                                     \
+    "const TILE = " #size "u; const THREADS = " #threads "u; const GELU = " #gelu                  \
+    "; const PARTS = " #in_parts ";\n"
+#define BACK_PASS(size, threads, gelu, in_parts, out, dw, count)                                   \
+    { .entry = "back",                                                                             \
+      .constants = BACK_OF(size, threads, gelu, in_parts),                                         \
+      .wgsl = { core, split, back },                                                               \
+      .bind = { TG_BIND_OF(0, TG_BIND_IN(0)), TG_BIND_OF(0, TG_BIND_IN(1)), out,                   \
+                TG_BIND_OF(3, TG_BIND_IN(0)), TG_BIND_OF(1, TG_BIND_IN(0)), dw,                    \
+                TG_BIND_OF(2, TG_BIND_OUT(0)) },                                                   \
+      .groups = count }
+#define BACK_WHOLE(n, fit, size, threads, gelu, out, preferred)                                    \
+    { .n_members = n,                                                                              \
+      .joins = joins,                                                                              \
+      .shader = { .name = "layer back, " #size "x" #size,                                          \
+                  .fits = fit,                                                                     \
+                  .prefers = preferred,                                                            \
+                  .pass = { BACK_PASS(size, threads, gelu, 0, out,                                 \
+                                      TG_BIND_OF(1, TG_BIND_OUT(0)), back_groups_##size) } } }
+#define BACK_PARTS(n, fit, gelu, out)                                                              \
+    { .n_members = n,                                                                              \
+      .joins = joins,                                                                              \
+      .shader = { .name = "layer back, k in parts",                                                \
+                  .fits = fit,                                                                     \
+                  .prefers = prefers_back_parts,                                                   \
+                  .pass = { BACK_PASS(64, 64, gelu, 1, out, TG_BIND_SCRATCH,                    \
+                                      back_groups_parts),                                          \
+                            { .entry = "gather",                                                   \
+                              .wgsl = { split, back_gather },                                      \
+                              .bind = { TG_BIND_SCRATCH, TG_BIND_OF(1, TG_BIND_OUT(0)),            \
+                                        TG_BIND_OF(2, TG_BIND_OUT(0)) },                           \
+                              .groups = back_gather_groups } },                                    \
+                  .scratch_bytes = back_bytes } }
+#define BACK(n, fit, gelu, out)                                                                    \
+    BACK_WHOLE(n, fit, 128, 256, gelu, out, prefers_back_128), BACK_PARTS(n, fit, gelu, out),      \
+        BACK_WHOLE(n, fit, 64, 64, gelu, out, NULL)
+
+static const tg_merge merges[] = {
+    BACK(4, fits_back_gelu, 1, TG_BIND_OF(3, TG_BIND_OUT(0))),
+    BACK(3, fits_back, 0, TG_BIND_OF(0, TG_BIND_OUT(0))),
+};
+
 TG_OP_DESC(matmul) = {
     .name = "matmul",
     .doc = "y = act(a b + bias) + residual, with a or b read as its transpose",
@@ -423,6 +525,7 @@ TG_OP_DESC(matmul) = {
     .infer = infer,
     TG_REFS(matmul, ref),
     TG_SHADERS(shaders),
+    TG_MERGES(merges),
     .grad = grad,
     .fuse = fuse,
     .flop = flop,
