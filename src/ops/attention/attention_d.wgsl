@@ -1,5 +1,6 @@
 // attention_d.wgsl - the gradient of attention: for all rows delta = do . o, then dk and dv of 32
-// keys by a workgroup each, then dq of 32 queries. p comes from the saved lse; nothing is T x T.
+// keys by a workgroup each, and in the same dispatch dq of 32 queries. p comes from the saved lse;
+// nothing is T x T.
 @group(0) @binding(2) var<storage, read_write> qkv: array<f32>;
 @group(0) @binding(3) var<storage, read_write> o: array<f32>;
 @group(0) @binding(4) var<storage, read_write> lse: array<f32>;
@@ -88,13 +89,9 @@ fn pairs_of(s: Heads, h: Head, first: u32, key: u32, tid: u32) -> Pairs {
     return Pairs(p, select(vec4<f32>(), p * (dp - row_delta), seen));
 }
 
-@compute @workgroup_size(256)
-fn keys(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
-        @builtin(local_invocation_index) tid: u32) {
-    let s = heads();
+fn keys(s: Heads, group: u32, tid: u32) {
     let tokens = op.ins[0].dim1;
     let blocks = (tokens + 31u) / 32u;
-    let group = group_of(id, count);
     let key = group % blocks * 32u;
     let kv = group / blocks % s.n_kv;
     let batch = group / blocks / s.n_kv;
@@ -148,13 +145,9 @@ fn keys(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     }
 }
 
-@compute @workgroup_size(256)
-fn queries(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
-           @builtin(local_invocation_index) tid: u32) {
-    let s = heads();
+fn queries(s: Heads, group: u32, tid: u32) {
     let tokens = op.ins[0].dim1;
     let blocks = (tokens + 31u) / 32u;
-    let group = group_of(id, count);
     let first = (blocks - 1u - group % blocks) * 32u;
     let batch = group / blocks / s.n_q;
     if (batch >= op.ins[0].dim0) { return; }
@@ -184,4 +177,13 @@ fn queries(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count:
             if (d < s.size) { dqkv[h.q + (first + r) * s.row + d] = op.f0 * dq[i][e]; }
         }
     }
+}
+
+@compute @workgroup_size(256)
+fn both(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
+        @builtin(local_invocation_index) tid: u32) {
+    let s = heads();
+    let group = group_of(id, count);
+    let of_keys = op.ins[0].dim0 * s.n_kv * ((op.ins[0].dim1 + 31u) / 32u);
+    if (group < of_keys) { keys(s, group, tid); } else { queries(s, group - of_keys, tid); }
 }
