@@ -143,6 +143,7 @@ typedef struct tg_shader {
     bool (*prefers)(const tg_args *a);
     tg_shader_pass pass[TG_MAX_PASSES];
     size_t (*scratch_bytes)(const tg_args *a); /* NULL: none; for the maximum shapes */
+    uint32_t (*word)(const tg_args *a);        /* op.word of the text, likewise; NULL: 0 */
 } tg_shader;
 
 typedef struct tg_graph tg_graph;

@@ -11,7 +11,7 @@ struct Step {
     ins: array<Shape, 8>,
     outs: array<Shape, 4>,
     n_dims: u32,   // four bits an input
-    acc_members: u32, spare1: u32, spare2: u32,
+    acc_members: u32, word: u32, spare: u32,
 }
 
 // tg_scalars of ir/op.h, member by member.

@@ -446,10 +446,11 @@ static tg_status make_dispatches(webgpu *w, const tg_plan *plan, compiled *c) {
         const unit *u = &c->units[s];
         uint32_t words[TG_STEP_WORDS];
         tg_args a[TG_MAX_MEMBERS];
-        tg_shader_words(&step->args, step->acc_mask, step->dynamic_in, step->dynamic_out, words);
+        if (!u->shader) continue;
+        members_args(plan, u, a);
+        tg_shader_words(u->shader, a, step->acc_mask, step->dynamic_in, step->dynamic_out, words);
         for (unsigned m = 1; m < u->n_members; m++)
             words[61] |= (uint32_t)plan->steps[u->members[m]].acc_mask << 8 * (m - 1);
-        members_args(plan, u, a);
         TG_TRY(tg_gpu_write(w->gpu, c->words, s * TG_GPU_ALIGN, words, sizeof words));
         for (size_t i = c->first[s]; i < c->first[s + 1]; i++) {
             const tg_shader_pass *pass = &u->shader->pass[i - c->first[s]];
@@ -526,8 +527,7 @@ static void set_rows(tg_plan *plan, compiled *c, size_t rows) {
         for (int k = 0; k < TG_MAX_OUT; k++)
             if (plan->steps[s].dynamic_out >> k & 1) a.out_type[k].dim[0] = rows;
         for (size_t i = c->first[s]; i < c->first[s + 1]; i++)
-            tg_shader_fold(c->units[s].shader->pass[i - c->first[s]].groups(&a),
-                           &c->dispatches[i]);
+            tg_shader_fold(c->units[s].shader->pass[i - c->first[s]].groups(&a), &c->dispatches[i]);
     }
 }
 
@@ -597,8 +597,7 @@ static tg_status run(tg_backend *b, tg_plan *plan, const tg_scalars *rt, tg_run 
     if (r->cancel && r->cancel(r->cancel_user)) return TG_STOPPED;
     const size_t begin = r->next, end = r->end ? r->end : plan->n_steps;
     if (begin == 0)
-        for (size_t i = 0; i < c->n_in; i++)
-            TG_TRY(upload_work(w, &c->in[i]));
+        for (size_t i = 0; i < c->n_in; i++) TG_TRY(upload_work(w, &c->in[i]));
     if (plan->dynamic) set_rows(plan, c, (size_t)rt->rows);
     w->last = c;
     w->last_bytes = plan->workspace_bytes;

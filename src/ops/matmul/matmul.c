@@ -296,9 +296,6 @@ static const char *const finish[] = {
 static const char *const whole[] = {
 #include "ops/matmul/matmul_whole.wgsl.h"
 };
-static const char *const split[] = {
-#include "ops/matmul/matmul_split.wgsl.h"
-};
 static const char *const parts[] = {
 #include "ops/matmul/matmul_parts.wgsl.h"
 };
@@ -329,30 +326,38 @@ static size_t tiles(const tg_args *a, size_t size) {
     const sizes s = args_sizes(a);
     return tg_matmul_tiles(s.m, s.n, size);
 }
+static size_t groups_32(const tg_args *a) { return tiles(a, 32); }
 static size_t groups_64(const tg_args *a) { return tiles(a, 64); }
 static size_t groups_128(const tg_args *a) { return tiles(a, 128); }
 
-/* Enough of the large tiles for a large card. */
-static bool prefers_128(const tg_args *a) { return tiles(a, 128) >= 192; }
-
-static size_t parts_of(const tg_args *a) {
-    const sizes s = args_sizes(a);
-    return tg_matmul_split(s.m, s.n, s.k);
+/* How long the parts of k are, and how many. */
+static size_t part_of(const tg_args *a, size_t size) {
+    return tg_matmul_part(tiles(a, size) * args_sizes(a).k);
 }
-static bool prefers_split(const tg_args *a) { return parts_of(a) > 1; }
-static size_t split_groups(const tg_args *a) { return groups_64(a) * parts_of(a); }
+static size_t parts_of(const tg_args *a, size_t size) {
+    return tg_shader_parts(args_sizes(a).k, part_of(a, size));
+}
+static uint32_t word_32(const tg_args *a) { return (uint32_t)part_of(a, 32); }
+static uint32_t word_64(const tg_args *a) { return (uint32_t)part_of(a, 64); }
+static size_t parts_groups_32(const tg_args *a) { return tiles(a, 32) * parts_of(a, 32); }
+static size_t parts_groups_64(const tg_args *a) { return tiles(a, 64) * parts_of(a, 64); }
+static size_t parts_bytes_32(const tg_args *a) {
+    return parts_of(a, 32) * args_sizes(a).m * args_sizes(a).n * sizeof(float);
+}
+static size_t parts_bytes_64(const tg_args *a) {
+    return parts_of(a, 64) * args_sizes(a).m * args_sizes(a).n * sizeof(float);
+}
 static size_t gather_groups(const tg_args *a) {
-    const sizes s = args_sizes(a);
-    return tg_shader_parts(s.m * s.n / 4, 64);
+    return tg_shader_parts(args_sizes(a).m * args_sizes(a).n / 4, 64);
 }
-/* Fewer rows than the most have fewer tiles, and may have more parts. */
-static size_t split_bytes(const tg_args *a) {
-    const sizes s = args_sizes(a);
-    const size_t most = tg_shader_parts(s.k, TG_SPLIT_K) * s.m * s.n;
-    const size_t wanted = (size_t)TG_SPLIT_GROUPS * 64 * 64;
-    const size_t elems = most < wanted ? most : wanted;
-    return (elems > s.m * s.n ? elems : s.m * s.n) * sizeof(float);
+
+/* In the order in which they are asked. */
+static bool prefers_128(const tg_args *a) { return tiles(a, 128) >= 192; }
+static bool prefers_32(const tg_args *a) {
+    return !tg_matmul_fills(tiles(a, 64) * args_sizes(a).k);
 }
+static bool prefers_32_parts(const tg_args *a) { return prefers_32(a) && parts_of(a, 32) > 1; }
+static bool prefers_64_parts(const tg_args *a) { return parts_of(a, 64) > 1; }
 
 #define BIND                                                                                       \
     { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_OUT(0), TG_BIND_OUT(1) }
@@ -365,28 +370,30 @@ static size_t split_bytes(const tg_args *a) {
                 .wgsl = { core, operands, finish, whole },                                         \
                 .bind = BIND,                                                                      \
                 .groups = groups_##size } }
-#define LARGE(trans)                                                                               \
-    { .name = "128x128",                                                                           \
+#define TILED(trans, size, threads, preferred)                                                     \
+    { .name = #size "x" #size,                                                                     \
       .fits = fits_##trans,                                                                        \
-      .prefers = prefers_128,                                                                      \
-      WHOLE(trans, 128, 256) }
-#define MIDDLE(trans)                                                                              \
-    { .name = "64x64", .fits = fits_##trans, WHOLE(trans, 64, 64) }
-#define SPLIT(trans)                                                                               \
-    { .name = "64x64, k in parts",                                                                 \
+      .prefers = preferred,                                                                        \
+      WHOLE(trans, size, threads) }
+#define PARTS(trans, size, threads)                                                                \
+    { .name = #size "x" #size ", k in parts",                                                      \
       .fits = fits_##trans,                                                                        \
-      .prefers = prefers_split,                                                                    \
+      .prefers = prefers_##size##_parts,                                                           \
+      .word = word_##size,                                                                         \
       .pass = { { .entry = "parts",                                                                \
-                  .constants = OF(trans, 64, 64),                                                  \
-                  .wgsl = { core, operands, split, parts },                                        \
+                  .constants = OF(trans, size, threads),                                           \
+                  .wgsl = { core, operands, parts },                                               \
                   .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_SCRATCH },                       \
-                  .groups = split_groups },                                                        \
+                  .groups = parts_groups_##size },                                                 \
                 { .entry = "gather",                                                               \
-                  .wgsl = { finish, split, gather },                                               \
+                  .wgsl = { finish, gather },                                                      \
                   .bind = { TG_BIND_SCRATCH, TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_OUT(0),         \
                             TG_BIND_OUT(1) },                                                      \
                   .groups = gather_groups } },                                                     \
-      .scratch_bytes = split_bytes }
+      .scratch_bytes = parts_bytes_##size }
+#define ALL(trans)                                                                                 \
+    TILED(trans, 128, 256, prefers_128), PARTS(trans, 32, 64), TILED(trans, 32, 64, prefers_32),   \
+        PARTS(trans, 64, 64), TILED(trans, 64, 64, NULL)
 
 static const tg_shader shaders[] = {
     { .name = "few rows",
@@ -395,15 +402,9 @@ static const tg_shader shaders[] = {
                   .wgsl = { common, few },
                   .bind = BIND,
                   .groups = few_groups } } },
-    LARGE(0),
-    LARGE(1),
-    LARGE(2),
-    SPLIT(0),
-    SPLIT(1),
-    SPLIT(2),
-    MIDDLE(0),
-    MIDDLE(1),
-    MIDDLE(2),
+    ALL(0),
+    ALL(1),
+    ALL(2),
     { .name = "64x64, one by one",
       .pass = { { .entry = "main",
                   .wgsl = { common, tile },
@@ -419,6 +420,9 @@ static const tg_shader shaders[] = {
 
 static const char *const back[] = {
 #include "ops/matmul/matmul_back.wgsl.h"
+};
+static const char *const back_finish[] = {
+#include "ops/matmul/matmul_back_finish.wgsl.h"
 };
 static const char *const back_gather[] = {
 #include "ops/matmul/matmul_back_gather.wgsl.h"
@@ -449,64 +453,109 @@ static bool fits_back_gelu(const tg_args *a) {
 
 static sizes dx_sizes(const tg_args *a) { return args_sizes(&a[0]); }
 static sizes dw_sizes(const tg_args *a) { return args_sizes(&a[1]); }
-static size_t dw_parts(const tg_args *a) {
-    const sizes s = dw_sizes(a);
-    return tg_matmul_split(s.m, s.n, s.k);
-}
-static size_t back_tiles(const tg_args *a, size_t size, size_t cut) {
+static size_t back_tiles(const tg_args *a, size_t size) {
     const sizes x = dx_sizes(a), w = dw_sizes(a);
-    return tg_matmul_tiles(x.m, x.n, size) + cut * tg_matmul_tiles(w.m, w.n, size);
+    return tg_matmul_tiles(x.m, x.n, size) + tg_matmul_tiles(w.m, w.n, size);
 }
-static size_t back_groups_64(const tg_args *a) { return back_tiles(a, 64, 1); }
-static size_t back_groups_128(const tg_args *a) { return back_tiles(a, 128, 1); }
-static size_t back_groups_parts(const tg_args *a) { return back_tiles(a, 64, dw_parts(a)); }
-static bool prefers_back_128(const tg_args *a) { return back_groups_128(a) >= 192; }
-static bool prefers_back_parts(const tg_args *a) { return dw_parts(a) > 1; }
-static size_t back_elems(const tg_args *a) {
-    const sizes s = dw_sizes(a);
-    return (s.m + 1) * s.n;
+static size_t back_work(const tg_args *a, size_t size) {
+    const sizes x = dx_sizes(a), w = dw_sizes(a);
+    return tg_matmul_tiles(x.m, x.n, size) * x.k + tg_matmul_tiles(w.m, w.n, size) * w.k;
 }
-static size_t back_gather_groups(const tg_args *a) {
-    return tg_shader_parts(back_elems(a) / 4, 64);
+static size_t back_groups_32(const tg_args *a) { return back_tiles(a, 32); }
+static size_t back_groups_64(const tg_args *a) { return back_tiles(a, 64); }
+static size_t back_groups_128(const tg_args *a) { return back_tiles(a, 128); }
+
+static uint32_t back_word_32(const tg_args *a) {
+    return (uint32_t)tg_matmul_part(back_work(a, 32));
 }
-static size_t back_bytes(const tg_args *a) { return dw_parts(a) * back_elems(a) * sizeof(float); }
+static uint32_t back_word_64(const tg_args *a) {
+    return (uint32_t)tg_matmul_part(back_work(a, 64));
+}
+static size_t parts_groups(const tg_args *a, size_t size, size_t part) {
+    const sizes x = dx_sizes(a), w = dw_sizes(a);
+    return tg_matmul_tiles(x.m, x.n, size) * tg_shader_parts(x.k, part) +
+           tg_matmul_tiles(w.m, w.n, size) * tg_shader_parts(w.k, part);
+}
+static size_t back_parts_groups_32(const tg_args *a) {
+    return parts_groups(a, 32, back_word_32(a));
+}
+static size_t back_parts_groups_64(const tg_args *a) {
+    return parts_groups(a, 64, back_word_64(a));
+}
+/* What is cut, in elements: its parts, or once. */
+static size_t cut_elems(const tg_args *a, size_t part, bool all_parts) {
+    const sizes x = dx_sizes(a), w = dw_sizes(a);
+    const size_t of_x = tg_shader_parts(x.k, part), of_w = tg_shader_parts(w.k, part);
+    return (of_x > 1 ? (all_parts ? of_x : 1) * x.m * x.n : 0) +
+           (of_w > 1 ? (all_parts ? of_w : 1) * (w.m + 1) * w.n : 0);
+}
+static size_t back_bytes_32(const tg_args *a) {
+    return cut_elems(a, back_word_32(a), true) * sizeof(float);
+}
+static size_t back_bytes_64(const tg_args *a) {
+    return cut_elems(a, back_word_64(a), true) * sizeof(float);
+}
+static size_t back_gather_32(const tg_args *a) {
+    return tg_shader_parts(cut_elems(a, back_word_32(a), false) / 4, 64);
+}
+static size_t back_gather_64(const tg_args *a) {
+    return tg_shader_parts(cut_elems(a, back_word_64(a), false) / 4, 64);
+}
+
+static bool prefers_back_128(const tg_args *a) {
+    const size_t part = back_word_64(a);
+    return back_tiles(a, 128) >= 400 && part >= dx_sizes(a).k && part >= dw_sizes(a).k;
+}
+static bool prefers_back_32(const tg_args *a) { return !tg_matmul_fills(back_work(a, 64)); }
+static bool prefers_back_32_parts(const tg_args *a) {
+    return prefers_back_32(a) && cut_elems(a, back_word_32(a), false) > 0;
+}
+static bool prefers_back_64_parts(const tg_args *a) {
+    return cut_elems(a, back_word_64(a), false) > 0;
+}
 
 #define BACK_OF(size, threads, gelu, in_parts)                                                     \
     "const TILE = " #size "u; const THREADS = " #threads "u; const GELU = " #gelu                  \
     "; const PARTS = " #in_parts ";\n"
-#define BACK_PASS(size, threads, gelu, in_parts, out, dw, count)                                   \
+#define BACK_PASS(size, threads, gelu, in_parts, out, count)                                       \
     { .entry = "back",                                                                             \
       .constants = BACK_OF(size, threads, gelu, in_parts),                                         \
-      .wgsl = { core, split, back },                                                               \
+      .wgsl = { core, back_finish, back },                                                         \
       .bind = { TG_BIND_OF(0, TG_BIND_IN(0)), TG_BIND_OF(0, TG_BIND_IN(1)), out,                   \
-                TG_BIND_OF(3, TG_BIND_IN(0)), TG_BIND_OF(1, TG_BIND_IN(0)), dw,                    \
-                TG_BIND_OF(2, TG_BIND_OUT(0)) },                                                   \
+                TG_BIND_OF(3, TG_BIND_IN(0)), TG_BIND_OF(1, TG_BIND_IN(0)),                        \
+                TG_BIND_OF(1, TG_BIND_OUT(0)), TG_BIND_OF(2, TG_BIND_OUT(0)), TG_BIND_SCRATCH },   \
       .groups = count }
 #define BACK_WHOLE(n, fit, size, threads, gelu, out, preferred)                                    \
-    { .n_members = n,                                                                              \
-      .joins = joins,                                                                              \
-      .shader = { .name = "layer back, " #size "x" #size,                                          \
-                  .fits = fit,                                                                     \
-                  .prefers = preferred,                                                            \
-                  .pass = { BACK_PASS(size, threads, gelu, 0, out,                                 \
-                                      TG_BIND_OF(1, TG_BIND_OUT(0)), back_groups_##size) } } }
-#define BACK_PARTS(n, fit, gelu, out)                                                              \
-    { .n_members = n,                                                                              \
-      .joins = joins,                                                                              \
-      .shader = { .name = "layer back, k in parts",                                                \
-                  .fits = fit,                                                                     \
-                  .prefers = prefers_back_parts,                                                   \
-                  .pass = { BACK_PASS(64, 64, gelu, 1, out, TG_BIND_SCRATCH,                    \
-                                      back_groups_parts),                                          \
-                            { .entry = "gather",                                                   \
-                              .wgsl = { split, back_gather },                                      \
-                              .bind = { TG_BIND_SCRATCH, TG_BIND_OF(1, TG_BIND_OUT(0)),            \
-                                        TG_BIND_OF(2, TG_BIND_OUT(0)) },                           \
-                              .groups = back_gather_groups } },                                    \
-                  .scratch_bytes = back_bytes } }
+    {                                                                                              \
+        .n_members = n, .joins = joins, .shader = {                                                \
+            .name = "layer back, " #size "x" #size,                                                \
+            .fits = fit,                                                                           \
+            .prefers = preferred,                                                                  \
+            .pass = { BACK_PASS(size, threads, gelu, 0, out, back_groups_##size) }                 \
+        }                                                                                          \
+    }
+#define BACK_PARTS(n, fit, size, threads, gelu, out)                                               \
+    {                                                                                              \
+        .n_members = n, .joins = joins, .shader = {                                                \
+            .name = "layer back, " #size "x" #size ", k in parts",                                 \
+            .fits = fit,                                                                           \
+            .prefers = prefers_back_##size##_parts,                                                \
+            .word = back_word_##size,                                                              \
+            .pass = { BACK_PASS(size, threads, gelu, 1, out, back_parts_groups_##size),            \
+                      { .entry = "gather",                                                         \
+                        .constants = "const GELU = " #gelu ";\n",                                  \
+                        .wgsl = { back_finish, back_gather },                                      \
+                        .bind = { TG_BIND_SCRATCH, out, TG_BIND_OF(3, TG_BIND_IN(0)),              \
+                                  TG_BIND_OF(1, TG_BIND_OUT(0)), TG_BIND_OF(2, TG_BIND_OUT(0)) },  \
+                        .groups = back_gather_##size } },                                          \
+            .scratch_bytes = back_bytes_##size                                                     \
+        }                                                                                          \
+    }
 #define BACK(n, fit, gelu, out)                                                                    \
-    BACK_WHOLE(n, fit, 128, 256, gelu, out, prefers_back_128), BACK_PARTS(n, fit, gelu, out),      \
-        BACK_WHOLE(n, fit, 64, 64, gelu, out, NULL)
+    BACK_WHOLE(n, fit, 128, 256, gelu, out, prefers_back_128),                                     \
+        BACK_PARTS(n, fit, 32, 64, gelu, out),                                                     \
+        BACK_WHOLE(n, fit, 32, 64, gelu, out, prefers_back_32),                                    \
+        BACK_PARTS(n, fit, 64, 64, gelu, out), BACK_WHOLE(n, fit, 64, 64, gelu, out, NULL)
 
 static const tg_merge merges[] = {
     BACK(4, fits_back_gelu, 1, TG_BIND_OF(3, TG_BIND_OUT(0))),

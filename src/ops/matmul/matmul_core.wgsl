@@ -1,14 +1,15 @@
-// matmul_core.wgsl - a product of two matrices by tiles of TILE x TILE, a thread 8 x 8 elements.
+// matmul_core.wgsl - a product of two matrices by tiles of TILE x TILE, a thread 8 x 8 elements, or
+// 4 x 4 with TILE 32, where there is so little to do that it should be over soon.
 //
 //     tile_left, tile_right  [16 k][TILE]   in fours, k outermost however the operands lie
 //
 // A thread has fours of rows y and y + HALF, fours of columns x and x + HALF: sixteen fours of sums,
-// 64 products for four loads. It loads a block of 4 x 4 from each operand, in fours as they lie in
+// 64 products for four loads; with TILE 32 the first of both alone. It loads a block of 4 x 4 from each operand, in fours as they lie in
 // memory, and turns it where k is what is contiguous; the next blocks are on their way while these
 // are multiplied. Fours of k are xored into the place of a four, so that neither the turned blocks
 // nor the others meet in a bank.
 //
-// The text before this one says TILE and THREADS, which is TILE * TILE / 64; the text after it, what
+// The text before this one says TILE, and THREADS: 256, 64, 64 for TILE 128, 64, 32; that after it, what
 // the operands are. `which` tells products of one dispatch apart:
 //
 //     left_by_k(which), right_by_k(which)   is k contiguous in memory?
@@ -16,6 +17,7 @@
 
 const CHUNKS = TILE / 4u;
 const HALF = TILE / 8u;
+const ROWS = min(8u, TILE / 8u); // of a thread
 var<workgroup> tile_left: array<vec4<f32>, 16u * CHUNKS>;
 var<workgroup> tile_right: array<vec4<f32>, 16u * CHUNKS>;
 
@@ -77,8 +79,9 @@ fn put_right(at: u32, b: Block) {
 }
 
 // This thread's first four of columns and of rows: a warp of 32 has 8 by 4 of them.
-fn thread_x(tid: u32) -> u32 { return tid % 8u + 8u * (tid / 32u % (TILE / 64u)); }
-fn thread_y(tid: u32) -> u32 { return tid / 8u % 4u + 4u * (tid / (32u * (TILE / 64u))); }
+const WARPS_X = max(1u, TILE / 64u);
+fn thread_x(tid: u32) -> u32 { return tid % 8u + 8u * (tid / 32u % WARPS_X); }
+fn thread_y(tid: u32) -> u32 { return tid / 8u % 4u + 4u * (tid / (32u * WARPS_X)); }
 
 // Rows top .. of left by columns .. begin `first` of right, over k in [begin, to). A barrier ends it.
 fn product(which: u32, s: Sizes, top: u32, first: u32, begin: u32, to: u32, tid: u32,
@@ -87,7 +90,7 @@ fn product(which: u32, s: Sizes, top: u32, first: u32, begin: u32, to: u32, tid:
     let by_k_r = right_by_k(which);
     let pitch_l = select(s.m, s.k, by_k_l);
     let pitch_r = select(s.n, s.k, by_k_r);
-    // With TILE 64 a thread loads a block of each, with 128 one of one.
+    // With TILE 64 a thread loads a block of each, else one of one.
     let one_each = TILE == 64u;
     let is_left = one_each || tid < TILE;
     let block = tid % TILE;
@@ -123,16 +126,17 @@ fn product(which: u32, s: Sizes, top: u32, first: u32, begin: u32, to: u32, tid:
             let at_x = base + (x ^ (2u * quad));
             for (var e = 0u; e < 4u; e++) {
                 let l0 = tile_left[at_y + e * CHUNKS];
-                let l1 = tile_left[at_y + e * CHUNKS + HALF];
                 let r0 = tile_right[at_x + e * CHUNKS];
-                let r1 = tile_right[at_x + e * CHUNKS + HALF];
                 s00 = fma(vec4<f32>(l0.x), r0, s00);
-                s01 = fma(vec4<f32>(l0.x), r1, s01);
                 s10 = fma(vec4<f32>(l0.y), r0, s10);
-                s11 = fma(vec4<f32>(l0.y), r1, s11);
                 s20 = fma(vec4<f32>(l0.z), r0, s20);
-                s21 = fma(vec4<f32>(l0.z), r1, s21);
                 s30 = fma(vec4<f32>(l0.w), r0, s30);
+                if (TILE == 32u) { continue; }
+                let l1 = tile_left[at_y + e * CHUNKS + HALF];
+                let r1 = tile_right[at_x + e * CHUNKS + HALF];
+                s01 = fma(vec4<f32>(l0.x), r1, s01);
+                s11 = fma(vec4<f32>(l0.y), r1, s11);
+                s21 = fma(vec4<f32>(l0.z), r1, s21);
                 s31 = fma(vec4<f32>(l0.w), r1, s31);
                 s40 = fma(vec4<f32>(l1.x), r0, s40);
                 s41 = fma(vec4<f32>(l1.x), r1, s41);

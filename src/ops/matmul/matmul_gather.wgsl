@@ -22,6 +22,6 @@ fn gather(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: 
     let at = group_of(id, count) * 64u + tid;
     if (at >= fours) { return; }
     var sum = vec4<f32>();
-    for (var part = 0u; part < split_of(s); part++) { sum += partial[part * fours + at]; }
+    for (var part = 0u; part * op.word < s.k; part++) { sum += partial[part * fours + at]; }
     finish(s, 4u * at / s.n, 4u * at % s.n, sum);
 }

@@ -18,11 +18,11 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     let y0 = thread_y(tid);
     let j0 = first + 4u * x;
     let j1 = j0 + 4u * HALF;
-    for (var e = 0u; e < 8u; e++) {
+    for (var e = 0u; e < ROWS; e++) {
         let i = top + row_of(e, y0);
         if (i < s.m) {
             if (j0 < s.n) { finish(s, i, j0, sums.s[2u * e]); }
-            if (j1 < s.n) { finish(s, i, j1, sums.s[2u * e + 1u]); }
+            if (TILE > 32u && j1 < s.n) { finish(s, i, j1, sums.s[2u * e + 1u]); }
         }
     }
 }
