@@ -16,8 +16,10 @@
  *
  *     inputs up, small     scalars, 64 bytes     one submit of all steps     outputs down
  *
- * and makes no object of the GPU. A plan with a step that has no shader, or one that a binding
- * cannot serve, runs on the CPU as a whole: states are brought down before it and up after.
+ * and makes no object of the GPU. Where C cannot wait, a run is PENDING while its outputs are on
+ * their way down: the number of the reading then is the run's `unit`. A plan with a step that has
+ * no shader, or one that a binding cannot serve, runs on the CPU as a whole: states are brought
+ * down before it and up after.
  *
  * Invariant: every storage binding of a dispatch is a range at a multiple of 256 bytes, and no two
  * of them meet. Plans made with this backend's rules (plan/plan.h) keep to it.
@@ -35,10 +37,23 @@ enum { DUMMY_BYTES = TG_GPU_ALIGN };
 /* Copied at once; a queue keeps what it was given in memory of its own. */
 #define PIECE_BYTES ((size_t)32 << 20)
 
+/* What somebody fetches, piece by piece, so that a copy of a large model does not need the model's
+ * size again. It begins anew when the GPU's copy has changed meanwhile. */
+typedef struct descent {
+    char *host;
+    size_t bytes, done;
+    unsigned version;
+    uint32_t reading; /* of the piece; 0: not begun */
+} descent;
+
 typedef struct mirror {
     char *host;
     size_t bytes;
-    uint32_t buffer; /* 0: a free entry */
+    uint32_t buffer;  /* 0: a free entry */
+    bool fresh;       /* whether there was memory for it is not known yet */
+    unsigned version; /* of the GPU's copy */
+    unsigned held;    /* the one that the host has as well */
+    descent down;
 } mirror;
 
 typedef struct transfer {
@@ -62,13 +77,16 @@ typedef struct compiled {
     unsigned version;
     unsigned work_version; /* of the buffer that the groups are bound to */
     bool on_cpu;
+    bool settled;   /* all that was made for it is known to be good */
     uint32_t words; /* uniform buffer, 256 bytes a step */
     tg_gpu_dispatch *dispatches;
     unit *units;   /* [n_steps] */
     size_t *first; /* [n_steps + 1] of each step, in dispatches */
     size_t n_steps, n_dispatches;
     transfer *in, *out;
-    size_t n_in, n_out;
+    tg_gpu_piece *down; /* the outputs, where they are now */
+    bool *written;      /* [n_states] */
+    size_t n_in, n_out, n_states;
     size_t scratch_bytes;
 } compiled;
 
@@ -82,10 +100,13 @@ typedef struct webgpu {
     uint32_t work[MAX_SEGMENTS];
     size_t work_bytes, scratch_bytes;
     unsigned work_version;
+    bool work_fresh;
+    descent work_down;
     mirror *mirrors;
     compiled *plans;
     size_t n_mirrors, n_plans;
     const compiled *last; /* whose values are in work */
+    unsigned runs;        /* so far: which values of it */
     size_t last_bytes;
 } webgpu;
 
@@ -134,30 +155,36 @@ static tg_status reserve_mirror(webgpu *w, const tg_bound_state *s) {
     TG_TRY(new_mirror(w, &m));
     uint32_t buffer;
     TG_TRY(tg_gpu_buffer_new(w->gpu, s->value->name, s->bytes, false, &buffer));
-    *m = (mirror) { s->data, s->bytes, buffer };
+    *m = (mirror) { .host = s->data, .bytes = s->bytes, .buffer = buffer, .fresh = true };
     return upload(w, buffer, 0, s->data, s->bytes);
 }
 
-/* Calls fn for each part of [p, p + bytes) that has a mirror. */
-typedef tg_status (*part_fn)(webgpu *w, uint32_t buffer, size_t offset, char *host, size_t bytes);
-static tg_status each_part(webgpu *w, const void *p, size_t bytes, part_fn fn) {
-    for (size_t i = 0; i < w->n_mirrors; i++) {
-        const mirror *m = &w->mirrors[i];
-        if (!m->buffer || !meet(m->host, m->bytes, p, bytes)) continue;
-        const uintptr_t host = (uintptr_t)m->host, from = (uintptr_t)p;
-        const size_t begin = from > host ? from - host : 0;
-        const size_t end = from + bytes < host + m->bytes ? from + bytes - host : m->bytes;
-        TG_TRY(fn(w, m->buffer, begin, m->host + begin, end - begin));
+/* The part of a mirror that [p, p + bytes) meets, as offsets in it. */
+static bool part_of(const mirror *m, const void *p, size_t bytes, size_t *begin, size_t *end) {
+    if (!m->buffer || !meet(m->host, m->bytes, p, bytes)) return false;
+    const uintptr_t host = (uintptr_t)m->host, from = (uintptr_t)p;
+    *begin = from > host ? from - host : 0;
+    *end = from + bytes < host + m->bytes ? from + bytes - host : m->bytes;
+    return true;
+}
+
+/* TG_PENDING: the place is kept for the next call with the same arguments. */
+static tg_status bring_down(webgpu *w, descent *d, unsigned version, uint32_t buffer, size_t offset,
+                            char *host, size_t bytes) {
+    if (d->host != host || d->bytes != bytes || d->version != version)
+        *d = (descent) { .host = host, .bytes = bytes, .version = version };
+    while (d->done < bytes) {
+        const size_t n = bytes - d->done < PIECE_BYTES ? bytes - d->done : PIECE_BYTES;
+        const tg_gpu_piece piece = { buffer, offset + d->done, n, host + d->done };
+        if (!d->reading) TG_TRY(tg_gpu_read_begin(w->gpu, &piece, 1, &d->reading));
+        const tg_status s = tg_gpu_read_end(w->gpu, d->reading, &piece, 1);
+        if (s == TG_PENDING) return s;
+        d->reading = 0;
+        TG_TRY(s);
+        d->done += n;
     }
+    *d = (descent) { .host = NULL };
     return TG_OK;
-}
-
-static tg_status bring_down(webgpu *w, uint32_t buffer, size_t offset, char *host, size_t bytes) {
-    return tg_gpu_read(w->gpu, buffer, offset, host, bytes);
-}
-
-static tg_status bring_up(webgpu *w, uint32_t buffer, size_t offset, char *host, size_t bytes) {
-    return upload(w, buffer, offset, host, bytes);
 }
 
 /* Bytes of one value, which lies in one segment. */
@@ -166,21 +193,35 @@ static tg_gpu_range in_work(const webgpu *w, size_t offset, size_t bytes) {
     return (tg_gpu_range) { w->work[offset / segment], offset % segment, bytes };
 }
 
-static tg_status read_work(webgpu *w, size_t offset, void *host, size_t bytes) {
-    const tg_gpu_range r = in_work(w, offset, bytes);
-    return tg_gpu_read(w->gpu, r.buffer, r.offset, host, bytes);
-}
-
 /* Values of a workspace are there until another plan runs. */
 static tg_status fetch(tg_backend *b, void *p, size_t bytes) {
     webgpu *w = (webgpu *)b;
-    if (w->last && meet(w->last->memory, w->last_bytes, p, bytes))
-        return read_work(w, (size_t)((char *)p - w->last->memory), p, bytes);
-    return each_part(w, p, bytes, bring_down);
+    size_t begin, end;
+    if (w->last && meet(w->last->memory, w->last_bytes, p, bytes)) {
+        const tg_gpu_range r = in_work(w, (size_t)((char *)p - w->last->memory), bytes);
+        return bring_down(w, &w->work_down, w->runs, r.buffer, r.offset, p, bytes);
+    }
+    for (size_t i = 0; i < w->n_mirrors; i++) {
+        mirror *m = &w->mirrors[i];
+        if (!part_of(m, p, bytes, &begin, &end) || m->held == m->version) continue;
+        TG_TRY(bring_down(w, &m->down, m->version, m->buffer, begin, m->host + begin, end - begin));
+        if (end - begin == m->bytes) m->held = m->version;
+    }
+    return TG_OK;
 }
 
 static tg_status touched(tg_backend *b, const void *p, size_t bytes) {
-    return each_part((webgpu *)b, p, bytes, bring_up);
+    webgpu *w = (webgpu *)b;
+    size_t begin, end;
+    for (size_t i = 0; i < w->n_mirrors; i++) {
+        mirror *m = &w->mirrors[i];
+        if (!part_of(m, p, bytes, &begin, &end)) continue;
+        const bool held = m->held == m->version;
+        m->version++;
+        if (held) m->held = m->version;
+        TG_TRY(upload(w, m->buffer, begin, m->host + begin, end - begin));
+    }
+    return TG_OK;
 }
 
 /* -------------------------------------------------------------------------------------- compiling
@@ -205,6 +246,8 @@ static void free_compiled(webgpu *w, compiled *c) {
     tg_free(mem, c->first, (c->n_steps + 1) * sizeof *c->first);
     tg_free(mem, c->in, c->n_in * sizeof *c->in);
     tg_free(mem, c->out, c->n_out * sizeof *c->out);
+    tg_free(mem, c->down, c->n_out * sizeof *c->down);
+    tg_free(mem, c->written, c->n_states * sizeof *c->written);
     if (w->last == c) w->last = NULL;
     *c = (compiled) { .steps = NULL };
 }
@@ -262,8 +305,11 @@ static tg_status grow(webgpu *w, const char *label, size_t have, size_t want, ui
     tg_gpu_buffer_free(w->gpu, *buffer);
     *buffer = 0;
     w->work_version++;
+    w->work_fresh = true;
     w->last = NULL;
-    return tg_gpu_buffer_new(w->gpu, label, want, false, buffer);
+    const tg_status s = tg_gpu_buffer_new(w->gpu, label, want, false, buffer);
+    if (s != TG_OK) w->work_bytes = w->scratch_bytes = 0; /* all is made anew next time */
+    return s;
 }
 
 /* Room for the plan's values and scratch. Of segments only the last one may be short. */
@@ -287,6 +333,11 @@ static tg_status bind(webgpu *w, const tg_plan *plan, compiled *c) {
     TG_TRY(reserve_work(w, round_up(plan->workspace_bytes), c->scratch_bytes));
     if (c->work_version == w->work_version) return TG_OK;
     free_groups(w, c);
+    for (size_t i = 0; i < c->n_out; i++) {
+        const tg_gpu_range r = in_work(w, c->out[i].offset, c->out[i].bytes);
+        c->down[i] = (tg_gpu_piece) { r.buffer, r.offset, r.bytes, c->out[i].host };
+    }
+    c->settled = false;
     for (size_t s = 0; s < plan->n_steps; s++)
         for (size_t i = c->first[s]; i < c->first[s + 1]; i++) {
             const tg_shader_pass *pass = &c->units[s].shader->pass[i - c->first[s]];
@@ -435,6 +486,17 @@ static void list_transfers(const tg_plan *plan, compiled *c) {
         }
 }
 
+/* The states that a run changes: of the others the host's copy stays right. */
+static void mark_written(const tg_plan *plan, compiled *c) {
+    for (size_t s = 0; s < plan->n_steps; s++) {
+        const tg_node *n = plan->steps[s].node;
+        for (int k = 0; k < n->n_out; k++) {
+            const tg_place *p = tg_plan_place_of(plan, &n->out[k]);
+            if (p->kind == TG_PLACE_STATE) c->written[p->state] = true;
+        }
+    }
+}
+
 static tg_status make_dispatches(webgpu *w, const tg_plan *plan, compiled *c) {
     tg_status status = TG_OK;
     c->n_dispatches = c->first[plan->n_steps];
@@ -466,7 +528,8 @@ static tg_status make_tables(webgpu *w, const tg_plan *plan, compiled *c) {
     *c = (compiled) { .steps = plan->steps,
                       .memory = plan->memory,
                       .version = plan->version,
-                      .n_steps = plan->n_steps };
+                      .n_steps = plan->n_steps,
+                      .n_states = plan->n_states };
     c->units = list(w, &status, c->n_steps, sizeof *c->units);
     c->first = list(w, &status, c->n_steps + 1, sizeof *c->first);
     TG_TRY(status);
@@ -475,8 +538,11 @@ static tg_status make_tables(webgpu *w, const tg_plan *plan, compiled *c) {
     list_transfers(plan, c);
     c->in = list(w, &status, c->n_in, sizeof *c->in);
     c->out = list(w, &status, c->n_out, sizeof *c->out);
+    c->down = list(w, &status, c->n_out, sizeof *c->down);
+    c->written = list(w, &status, c->n_states, sizeof *c->written);
     TG_TRY(status);
     list_transfers(plan, c);
+    mark_written(plan, c);
     for (size_t i = 0; i < plan->n_states; i++) TG_TRY(reserve_mirror(w, &plan->states[i]));
     return make_dispatches(w, plan, c);
 }
@@ -495,6 +561,39 @@ static tg_status new_compiled(webgpu *w, compiled **out) {
     return TG_OK;
 }
 
+/* Where a page learns too late that there was no memory, what was made goes, so that a smaller plan
+ * may do. */
+static void drop_fresh(webgpu *w, compiled *c) {
+    for (size_t i = 0; i < w->n_mirrors; i++) {
+        if (!w->mirrors[i].fresh) continue;
+        tg_gpu_buffer_free(w->gpu, w->mirrors[i].buffer);
+        w->mirrors[i] = (mirror) { .buffer = 0 };
+        for (size_t k = 0; k < w->n_plans; k++) w->plans[k].version = 0;
+    }
+    if (w->work_fresh) {
+        for (size_t i = 0; i < MAX_SEGMENTS; i++) tg_gpu_buffer_free(w->gpu, w->work[i]);
+        tg_gpu_buffer_free(w->gpu, w->scratch);
+        memset(w->work, 0, sizeof w->work);
+        w->scratch = 0;
+        w->work_bytes = w->scratch_bytes = 0;
+        w->work_version++;
+        w->last = NULL;
+    }
+    free_compiled(w, c);
+}
+
+static tg_status settle(webgpu *w, compiled *c) {
+    const tg_status s = tg_gpu_settle(w->gpu);
+    if (s == TG_PENDING) return s;
+    if (s == TG_OK)
+        c->settled = true;
+    else
+        drop_fresh(w, c);
+    for (size_t i = 0; i < w->n_mirrors; i++) w->mirrors[i].fresh = false;
+    w->work_fresh = false;
+    return s;
+}
+
 /* The plan, compiled at its first run and when it was bound anew. */
 static tg_status compile(webgpu *w, const tg_plan *plan, compiled **out) {
     compiled *c = NULL;
@@ -511,7 +610,7 @@ static tg_status compile(webgpu *w, const tg_plan *plan, compiled **out) {
     }
     if (!c->on_cpu) TG_TRY(bind(w, plan, c));
     *out = c;
-    return TG_OK;
+    return c->on_cpu || c->settled ? TG_OK : settle(w, c);
 }
 
 /* ---------------------------------------------------------------------------------------- running
@@ -588,27 +687,40 @@ static const char *kernel_name(tg_backend *b, const tg_plan *plan, size_t step) 
     return NULL;
 }
 
-/* A deadline ends no submit: it is over when it is over. Who cancels is asked before it begins. */
-static tg_status run(tg_backend *b, tg_plan *plan, const tg_scalars *rt, tg_run *r) {
-    webgpu *w = (webgpu *)b;
-    compiled *c;
-    TG_TRY(compile(w, plan, &c));
-    if (c->on_cpu) return run_on_cpu(w, plan, rt, r);
-    if (r->cancel && r->cancel(r->cancel_user)) return TG_STOPPED;
-    const size_t begin = r->next, end = r->end ? r->end : plan->n_steps;
-    if (begin == 0)
+static tg_status submit(webgpu *w, tg_plan *plan, compiled *c, const tg_scalars *rt,
+                        const tg_run *r, size_t end) {
+    if (r->next == 0)
         for (size_t i = 0; i < c->n_in; i++) TG_TRY(upload_work(w, &c->in[i]));
     if (plan->dynamic) set_rows(plan, c, (size_t)rt->rows);
     w->last = c;
     w->last_bytes = plan->workspace_bytes;
+    w->runs++;
+    for (size_t i = 0; i < plan->n_states; i++)
+        if (c->written[i]) find_mirror(w, plan->states[i].data)->version++;
     TG_TRY(tg_gpu_write(w->gpu, w->call, 0, rt, sizeof *rt));
-    if (r->step_ms)
-        TG_TRY(run_timed(w, c, begin, end, r->step_ms));
-    else
-        TG_TRY(tg_gpu_submit(w->gpu, c->dispatches + c->first[begin],
-                             c->first[end] - c->first[begin]));
-    for (size_t i = 0; i < c->n_out && end == plan->n_steps; i++)
-        TG_TRY(read_work(w, c->out[i].offset, c->out[i].host, c->out[i].bytes));
+    if (r->step_ms) return run_timed(w, c, r->next, end, r->step_ms);
+    return tg_gpu_submit(w->gpu, c->dispatches + c->first[r->next],
+                         c->first[end] - c->first[r->next]);
+}
+
+/* A deadline ends no submit: it is over when it is over. Who cancels is asked before it begins. A
+ * run whose outputs are awaited has the number of their reading in its unit. */
+static tg_status run(tg_backend *b, tg_plan *plan, const tg_scalars *rt, tg_run *r) {
+    webgpu *w = (webgpu *)b;
+    compiled *c;
+    uint32_t reading = (uint32_t)r->unit;
+    if (tg_gpu_lost(w->gpu)) return tg_gpu_settle(w->gpu);
+    TG_TRY(compile(w, plan, &c));
+    if (c->on_cpu) return run_on_cpu(w, plan, rt, r);
+    const size_t end = r->end ? r->end : plan->n_steps;
+    const size_t n_out = end == plan->n_steps ? c->n_out : 0;
+    if (!reading) {
+        if (r->cancel && r->cancel(r->cancel_user)) return TG_STOPPED;
+        TG_TRY(submit(w, plan, c, rt, r, end));
+        if (n_out) TG_TRY(tg_gpu_read_begin(w->gpu, c->down, n_out, &reading));
+        r->unit = reading;
+    }
+    if (n_out) TG_TRY(tg_gpu_read_end(w->gpu, reading, c->down, n_out));
     r->next = end;
     r->phase = 0;
     r->unit = 0;
@@ -654,6 +766,8 @@ static size_t segment_of(const tg_gpu_info *i) {
     return (size_t)(most / TG_GPU_ALIGN * TG_GPU_ALIGN);
 }
 
+static bool is_lost(const tg_backend *b) { return tg_gpu_lost(((const webgpu *)b)->gpu); }
+
 tg_gpu *tg_webgpu_gpu(tg_backend *b) { return ((webgpu *)b)->gpu; }
 
 tg_status tg_webgpu_new(tg_ctx *ctx, tg_backend *cpu, tg_backend **out) {
@@ -664,6 +778,7 @@ tg_status tg_webgpu_new(tg_ctx *ctx, tg_backend *cpu, tg_backend **out) {
                               .fetch = fetch,
                               .touched = touched,
                               .forget = forget,
+                              .lost = is_lost,
                               .free = free_webgpu,
                               .kernel_name = kernel_name,
                               .align_bytes = TG_GPU_ALIGN,
