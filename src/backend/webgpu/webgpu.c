@@ -648,31 +648,35 @@ static tg_status upload_work(webgpu *w, const transfer *t) {
 
 enum { REPEATS = 24, REPEATED = REPEATS * TG_MAX_PASSES };
 
-/* n dispatches, `times` times in one submit, until they are done. */
-static tg_status time_submit(webgpu *w, const tg_gpu_dispatch *d, size_t n, size_t times,
-                             double *ms) {
+/* n dispatches, `times` times in each of so many submits, until they are done. */
+static tg_status time_submits(webgpu *w, const tg_gpu_dispatch *d, size_t n, size_t times,
+                              size_t submits, double *ms) {
     tg_gpu_dispatch repeated[REPEATED];
     for (size_t i = 0; i < n * times; i++) repeated[i] = d[i % n];
     const double start = tg_time_ms();
-    TG_TRY(tg_gpu_submit(w->gpu, repeated, n * times));
+    for (size_t i = 0; i < submits; i++) TG_TRY(tg_gpu_submit(w->gpu, repeated, n * times));
     TG_TRY(tg_gpu_wait(w->gpu));
     *ms = tg_time_ms() - start;
     return TG_OK;
 }
 
-/* For profiles: each step once, and then so often that what a submit and a wait cost can be taken
- * off. What a step adds to, it adds to again; a trainer that was profiled is not the run that it
- * was, on the CPU neither. */
+/* For profiles: each step once, and then so often that it takes some milliseconds and what a submit
+ * and a wait cost can be taken off. What a step adds to, it adds to again; a trainer that was
+ * profiled is not the run that it was, on the CPU neither. */
 static tg_status run_timed(webgpu *w, const compiled *c, size_t begin, size_t end,
                            double *step_ms) {
     TG_TRY(tg_gpu_wait(w->gpu));
     for (size_t s = begin; s < end; s++) {
+        const tg_gpu_dispatch *d = c->dispatches + c->first[s];
         const size_t n = c->first[s + 1] - c->first[s];
-        double once = 0, often = 0;
+        double once = 0, some = 0, many = 0;
         if (n == 0) continue;
-        TG_TRY(time_submit(w, c->dispatches + c->first[s], n, 1, &once));
-        TG_TRY(time_submit(w, c->dispatches + c->first[s], n, REPEATS, &often));
-        step_ms[s] += often > once ? (often - once) / (REPEATS - 1) : 0;
+        TG_TRY(time_submits(w, d, n, 1, 1, &once));
+        TG_TRY(time_submits(w, d, n, REPEATS, 1, &some));
+        const size_t submits = some < 8 ? (size_t)(8 / (some + 0.1)) + 1 : 1;
+        TG_TRY(time_submits(w, d, n, REPEATS, submits, &many));
+        once = once < some / REPEATS ? 0 : once - some / REPEATS;
+        step_ms[s] += (many - (once < many ? once : 0)) / (double)(REPEATS * submits);
     }
     return TG_OK;
 }

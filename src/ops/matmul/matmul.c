@@ -238,7 +238,7 @@ static const tg_case cases[] = {
     CASE_LONG(NT(29, 70, 600), 2),
     CASE_LONG(TN(61, 300, 600), 1),
     CASE(NN(200, 420, 19), 0),
-    /* on a GPU tiles of 64 and 128, in fours, and k in parts of 128 or more */
+    /* on a GPU tiles of 32 and 64, in fours, and k in parts of 128 or more */
     CASE(NN(70, 132, 36), 0),
     CASE(NT(70, 132, 36), 2),
     CASE(TN(132, 68, 35), 1),
@@ -328,7 +328,6 @@ static size_t tiles(const tg_args *a, size_t size) {
 }
 static size_t groups_32(const tg_args *a) { return tiles(a, 32); }
 static size_t groups_64(const tg_args *a) { return tiles(a, 64); }
-static size_t groups_128(const tg_args *a) { return tiles(a, 128); }
 
 /* How long the parts of k are, and how many. */
 static size_t part_of(const tg_args *a, size_t size) {
@@ -352,7 +351,6 @@ static size_t gather_groups(const tg_args *a) {
 }
 
 /* In the order in which they are asked. */
-static bool prefers_128(const tg_args *a) { return tiles(a, 128) >= 192; }
 static bool prefers_32(const tg_args *a) {
     return !tg_matmul_fills(tiles(a, 64) * args_sizes(a).k);
 }
@@ -361,27 +359,23 @@ static bool prefers_64_parts(const tg_args *a) { return parts_of(a, 64) > 1; }
 
 #define BIND                                                                                       \
     { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_OUT(0), TG_BIND_OUT(1) }
-#define OF(trans, size, threads)                                                                   \
-    "const TRANS = " #trans "; const TILE = " #size "u; const THREADS = " #threads "u;\n"
+#define OF(trans, size) "const TRANS = " #trans "; const TILE = " #size "u;\n"
 
-#define WHOLE(trans, size, threads)                                                                \
+#define WHOLE(trans, size)                                                                         \
     .pass = { { .entry = "main",                                                                   \
-                .constants = OF(trans, size, threads),                                             \
+                .constants = OF(trans, size),                                                      \
                 .wgsl = { core, operands, finish, whole },                                         \
                 .bind = BIND,                                                                      \
                 .groups = groups_##size } }
-#define TILED(trans, size, threads, preferred)                                                     \
-    { .name = #size "x" #size,                                                                     \
-      .fits = fits_##trans,                                                                        \
-      .prefers = preferred,                                                                        \
-      WHOLE(trans, size, threads) }
-#define PARTS(trans, size, threads)                                                                \
+#define TILED(trans, size, preferred)                                                              \
+    { .name = #size "x" #size, .fits = fits_##trans, .prefers = preferred, WHOLE(trans, size) }
+#define PARTS(trans, size)                                                                         \
     { .name = #size "x" #size ", k in parts",                                                      \
       .fits = fits_##trans,                                                                        \
       .prefers = prefers_##size##_parts,                                                           \
       .word = word_##size,                                                                         \
       .pass = { { .entry = "parts",                                                                \
-                  .constants = OF(trans, size, threads),                                           \
+                  .constants = OF(trans, size),                                                    \
                   .wgsl = { core, operands, parts },                                               \
                   .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_SCRATCH },                       \
                   .groups = parts_groups_##size },                                                 \
@@ -392,8 +386,7 @@ static bool prefers_64_parts(const tg_args *a) { return parts_of(a, 64) > 1; }
                   .groups = gather_groups } },                                                     \
       .scratch_bytes = parts_bytes_##size }
 #define ALL(trans)                                                                                 \
-    TILED(trans, 128, 256, prefers_128), PARTS(trans, 32, 64), TILED(trans, 32, 64, prefers_32),   \
-        PARTS(trans, 64, 64), TILED(trans, 64, 64, NULL)
+    PARTS(trans, 32), TILED(trans, 32, prefers_32), PARTS(trans, 64), TILED(trans, 64, NULL)
 
 static const tg_shader shaders[] = {
     { .name = "few rows",
@@ -463,7 +456,6 @@ static size_t back_work(const tg_args *a, size_t size) {
 }
 static size_t back_groups_32(const tg_args *a) { return back_tiles(a, 32); }
 static size_t back_groups_64(const tg_args *a) { return back_tiles(a, 64); }
-static size_t back_groups_128(const tg_args *a) { return back_tiles(a, 128); }
 
 static uint32_t back_word_32(const tg_args *a) {
     return (uint32_t)tg_matmul_part(back_work(a, 32));
@@ -502,10 +494,6 @@ static size_t back_gather_64(const tg_args *a) {
     return tg_shader_parts(cut_elems(a, back_word_64(a), false) / 4, 64);
 }
 
-static bool prefers_back_128(const tg_args *a) {
-    const size_t part = back_word_64(a);
-    return back_tiles(a, 128) >= 400 && part >= dx_sizes(a).k && part >= dw_sizes(a).k;
-}
 static bool prefers_back_32(const tg_args *a) { return !tg_matmul_fills(back_work(a, 64)); }
 static bool prefers_back_32_parts(const tg_args *a) {
     return prefers_back_32(a) && cut_elems(a, back_word_32(a), false) > 0;
@@ -514,34 +502,33 @@ static bool prefers_back_64_parts(const tg_args *a) {
     return cut_elems(a, back_word_64(a), false) > 0;
 }
 
-#define BACK_OF(size, threads, gelu, in_parts)                                                     \
-    "const TILE = " #size "u; const THREADS = " #threads "u; const GELU = " #gelu                  \
-    "; const PARTS = " #in_parts ";\n"
-#define BACK_PASS(size, threads, gelu, in_parts, out, count)                                       \
+#define BACK_OF(size, gelu, in_parts)                                                              \
+    "const TILE = " #size "u; const GELU = " #gelu "; const PARTS = " #in_parts ";\n"
+#define BACK_PASS(size, gelu, in_parts, out, count)                                                \
     { .entry = "back",                                                                             \
-      .constants = BACK_OF(size, threads, gelu, in_parts),                                         \
+      .constants = BACK_OF(size, gelu, in_parts),                                                  \
       .wgsl = { core, back_finish, back },                                                         \
       .bind = { TG_BIND_OF(0, TG_BIND_IN(0)), TG_BIND_OF(0, TG_BIND_IN(1)), out,                   \
                 TG_BIND_OF(3, TG_BIND_IN(0)), TG_BIND_OF(1, TG_BIND_IN(0)),                        \
                 TG_BIND_OF(1, TG_BIND_OUT(0)), TG_BIND_OF(2, TG_BIND_OUT(0)), TG_BIND_SCRATCH },   \
       .groups = count }
-#define BACK_WHOLE(n, fit, size, threads, gelu, out, preferred)                                    \
+#define BACK_WHOLE(n, fit, size, gelu, out, preferred)                                             \
     {                                                                                              \
         .n_members = n, .joins = joins, .shader = {                                                \
             .name = "layer back, " #size "x" #size,                                                \
             .fits = fit,                                                                           \
             .prefers = preferred,                                                                  \
-            .pass = { BACK_PASS(size, threads, gelu, 0, out, back_groups_##size) }                 \
+            .pass = { BACK_PASS(size, gelu, 0, out, back_groups_##size) }                          \
         }                                                                                          \
     }
-#define BACK_PARTS(n, fit, size, threads, gelu, out)                                               \
+#define BACK_PARTS(n, fit, size, gelu, out)                                                        \
     {                                                                                              \
         .n_members = n, .joins = joins, .shader = {                                                \
             .name = "layer back, " #size "x" #size ", k in parts",                                 \
             .fits = fit,                                                                           \
             .prefers = prefers_back_##size##_parts,                                                \
             .word = back_word_##size,                                                              \
-            .pass = { BACK_PASS(size, threads, gelu, 1, out, back_parts_groups_##size),            \
+            .pass = { BACK_PASS(size, gelu, 1, out, back_parts_groups_##size),                     \
                       { .entry = "gather",                                                         \
                         .constants = "const GELU = " #gelu ";\n",                                  \
                         .wgsl = { back_finish, back_gather },                                      \
@@ -552,10 +539,8 @@ static bool prefers_back_64_parts(const tg_args *a) {
         }                                                                                          \
     }
 #define BACK(n, fit, gelu, out)                                                                    \
-    BACK_WHOLE(n, fit, 128, 256, gelu, out, prefers_back_128),                                     \
-        BACK_PARTS(n, fit, 32, 64, gelu, out),                                                     \
-        BACK_WHOLE(n, fit, 32, 64, gelu, out, prefers_back_32),                                    \
-        BACK_PARTS(n, fit, 64, 64, gelu, out), BACK_WHOLE(n, fit, 64, 64, gelu, out, NULL)
+    BACK_PARTS(n, fit, 32, gelu, out), BACK_WHOLE(n, fit, 32, gelu, out, prefers_back_32),         \
+        BACK_PARTS(n, fit, 64, gelu, out), BACK_WHOLE(n, fit, 64, gelu, out, NULL)
 
 static const tg_merge merges[] = {
     BACK(4, fits_back_gelu, 1, TG_BIND_OF(3, TG_BIND_OUT(0))),

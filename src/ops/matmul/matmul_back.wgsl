@@ -9,7 +9,7 @@
 //
 //     partial   [parts][rows][in]   then   [parts][in + 1][out]   db last; either only if cut
 //
-// The text before this one says TILE, THREADS, GELU and PARTS.
+// The text before this one says TILE, GELU and PARTS.
 @group(0) @binding(2) var<storage, read_write> dy: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> w: array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read_write> dx: array<vec4<f32>>;
@@ -67,13 +67,15 @@ fn back(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     let x0 = 4u * thread_x(tid);
     let group = group_of(id, count);
     let across = (n_in + TILE - 1u) / TILE;
-    let of_dx = (rows + TILE - 1u) / TILE * across;
+    let down = (rows + TILE - 1u) / TILE;
+    let of_dx = down * across;
     let of_x = Sizes(rows, n_in, n_out);
     let cut_x = cut_of(n_out, 0u);
     if (group < of_dx * cut_x.parts) {
         let part = group / of_dx;
-        let top = group % of_dx / across * TILE;
-        let first = group % across * TILE;
+        let tile = tile_at(group % of_dx, down, across);
+        let top = tile.x * TILE;
+        let first = tile.y * TILE;
         let begin = part * cut_x.length;
         var sums = product(0u, of_x, top, first, begin, min(n_out, begin + cut_x.length), tid, false);
         for (var e = 0u; e < ROWS; e++) {
@@ -89,9 +91,9 @@ fn back(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     let cut = cut_of(rows, select(0u, cut_x.parts * (rows * n_in / 4u), cut_x.parts > 1u));
     let right = (n_out + TILE - 1u) / TILE;
     let part = (group - of_dx * cut_x.parts) / (across * right);
-    let tile = (group - of_dx * cut_x.parts) % (across * right);
-    let top = tile / right * TILE;
-    let first = tile % right * TILE;
+    let tile = tile_at((group - of_dx * cut_x.parts) % (across * right), across, right);
+    let top = tile.x * TILE;
+    let first = tile.y * TILE;
     if (part >= cut.parts) { return; }
     let begin = part * cut.length;
     var sums = product(1u, s, top, first, begin, min(rows, begin + cut.length), tid, top == 0u);
@@ -101,7 +103,7 @@ fn back(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
         if (TILE > 32u) { put_dw(s, cut, part, i, first + x0 + 4u * HALF, sums.s[2u * e + 1u]); }
     }
     if (top != 0u) { return; }
-    // Threads that loaded dy: but with TILE 64 the upper half. CHUNKS columns in fours, four of each.
+    // Threads that loaded dy: with TILE 32 the upper half. CHUNKS columns in fours, four of each.
     let block = tid % TILE;
     if (TILE == 64u || tid >= TILE) { tile_left[block] = column_sum; }
     workgroupBarrier();

@@ -9,7 +9,11 @@
 // are multiplied. Fours of k are xored into the place of a four, so that neither the turned blocks
 // nor the others meet in a bank.
 //
-// The text before this one says TILE, and THREADS: 256, 64, 64 for TILE 128, 64, 32; that after it, what
+// Of a warp, neighbours share rows or columns two by two: then half a warp reads no more than a line
+// of 128 bytes at once. A workgroup of two warps is enough, if there are several on a core; one of
+// eight with tiles of 128 was slower on an H100 at every size.
+//
+// The text before this one says TILE; that after it, what
 // the operands are. `which` tells products of one dispatch apart:
 //
 //     left_by_k(which), right_by_k(which)   is k contiguous in memory?
@@ -21,6 +25,7 @@ const ROWS = min(8u, TILE / 8u); // of a thread
 var<workgroup> tile_left: array<vec4<f32>, 16u * CHUNKS>;
 var<workgroup> tile_right: array<vec4<f32>, 16u * CHUNKS>;
 
+const THREADS = 64u;
 struct Sizes { m: u32, n: u32, k: u32 }
 struct Block { v0: vec4<f32>, v1: vec4<f32>, v2: vec4<f32>, v3: vec4<f32> }
 // Sums: row e of the first four of rows is s[2e] and s[2e + 1], of the second s[8 + 2e] ..
@@ -29,11 +34,12 @@ struct Sums { s: array<vec4<f32>, 16> }
 // The sums of the columns of right, this thread's part, where somebody wants them.
 var<private> column_sum: vec4<f32>;
 
-// Rows and columns beyond the operand, and k beyond `to`, are 0.
+// k beyond `to` is 0; beyond the last row or column is the last one again: nobody keeps its sums.
 fn take(which: u32, is_left: bool, row: u32, rows: u32, k: u32, to: u32, pitch: u32,
         by_k: bool) -> vec4<f32> {
-    if (row >= rows || k >= to) { return vec4<f32>(); }
-    let at = select(k * pitch + row, row * pitch + k, by_k) / 4u;
+    if (k >= to) { return vec4<f32>(); }
+    let r = min(row, rows - select(4u, 1u, by_k));
+    let at = select(k * pitch + r, r * pitch + k, by_k) / 4u;
     if (is_left) { return fetch_left(which, at); }
     return fetch_right(which, at);
 }
@@ -79,9 +85,17 @@ fn put_right(at: u32, b: Block) {
 }
 
 // This thread's first four of columns and of rows: a warp of 32 has 8 by 4 of them.
-const WARPS_X = max(1u, TILE / 64u);
-fn thread_x(tid: u32) -> u32 { return tid % 8u + 8u * (tid / 32u % WARPS_X); }
-fn thread_y(tid: u32) -> u32 { return tid / 8u % 4u + 4u * (tid / (32u * WARPS_X)); }
+fn thread_x(tid: u32) -> u32 { return tid / 2u % 8u; }
+fn thread_y(tid: u32) -> u32 { return tid / 16u % 2u * 2u + tid % 2u + tid / 32u * 4u; }
+
+// The tile with this number, its row and column in tiles: bands of 16 columns, so that what runs at
+// one time reads as few rows and columns of the operands as can be.
+fn tile_at(number: u32, down: u32, across: u32) -> vec2<u32> {
+    let band = number / (16u * down);
+    let width = min(16u, across - 16u * band);
+    let rest = number - band * 16u * down;
+    return vec2<u32>(rest / width, 16u * band + rest % width);
+}
 
 // Rows top .. of left by columns .. begin `first` of right, over k in [begin, to). A barrier ends it.
 fn product(which: u32, s: Sizes, top: u32, first: u32, begin: u32, to: u32, tid: u32,
@@ -90,7 +104,7 @@ fn product(which: u32, s: Sizes, top: u32, first: u32, begin: u32, to: u32, tid:
     let by_k_r = right_by_k(which);
     let pitch_l = select(s.m, s.k, by_k_l);
     let pitch_r = select(s.n, s.k, by_k_r);
-    // With TILE 64 a thread loads a block of each, else one of one.
+    // With TILE 64 a thread loads a block of each, with 32 one of one.
     let one_each = TILE == 64u;
     let is_left = one_each || tid < TILE;
     let block = tid % TILE;

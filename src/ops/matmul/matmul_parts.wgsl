@@ -9,11 +9,11 @@ fn parts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: v
     let s = sizes();
     let across = (s.n + TILE - 1u) / TILE;
     let group = group_of(id, count);
-    let tiles = (s.m + TILE - 1u) / TILE * across;
-    let part = group / tiles;
-    let tile = group % tiles;
-    let top = tile / across * TILE;
-    let first = tile % across * TILE;
+    let down = (s.m + TILE - 1u) / TILE;
+    let part = group / (down * across);
+    let tile = tile_at(group % (down * across), down, across);
+    let top = tile.x * TILE;
+    let first = tile.y * TILE;
     let begin = part * op.word;
     if (begin >= s.k) { return; }
     var sums = product(0u, s, top, first, begin, min(s.k, begin + op.word), tid, false);

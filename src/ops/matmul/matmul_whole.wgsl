@@ -10,9 +10,11 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     let s = sizes();
     let across = (s.n + TILE - 1u) / TILE;
     let group = group_of(id, count);
-    let top = group / across * TILE;
-    let first = group % across * TILE;
-    if (top >= s.m) { return; }
+    let down = (s.m + TILE - 1u) / TILE;
+    if (group >= down * across) { return; }
+    let tile = tile_at(group, down, across);
+    let top = tile.x * TILE;
+    let first = tile.y * TILE;
     var sums = product(0u, s, top, first, 0u, s.k, tid, false);
     let x = thread_x(tid);
     let y0 = thread_y(tid);
