@@ -100,8 +100,8 @@ fn keys(s: Heads, group: u32, tid: u32) {
     let x = tid % 16u;
     let r = tid / 8u;
     let c = tid % 8u;
-    var dk: array<vec4<f32>, PIECES>;
-    var dv: array<vec4<f32>, PIECES>;
+    var dk: array<Cell, PIECES>;
+    var dv: array<Cell, PIECES>;
     for (var g = 0u; g < s.group; g++) {
         let h = head_of(s, batch, kv * s.group + g);
         for (var first = key; first < tokens; first += 32u) {
@@ -111,11 +111,7 @@ fn keys(s: Heads, group: u32, tid: u32) {
                 if (32u * i >= s.size) { break; }
                 right[r * 9u + c] = four_dout(s, h, first + r, 32u * i + 4u * c);
                 workgroupBarrier();
-                var sum = dv[i];
-                for (var q = 0u; q < 32u; q++) {
-                    sum = fma(vec4<f32>(square[q * 33u + r]), right[q * 9u + c], sum);
-                }
-                dv[i] = sum;
+                dv[i] = turned_square_right(tid, dv[i]);
                 workgroupBarrier();
             }
             store_square(y, x, pairs.ds);
@@ -123,23 +119,22 @@ fn keys(s: Heads, group: u32, tid: u32) {
                 if (32u * i >= s.size) { break; }
                 right[r * 9u + c] = four(s, h, h.q, first + r, 32u * i + 4u * c);
                 workgroupBarrier();
-                var sum = dk[i];
-                for (var q = 0u; q < 32u; q++) {
-                    sum = fma(vec4<f32>(square[q * 33u + r]), right[q * 9u + c], sum);
-                }
-                dk[i] = sum;
+                dk[i] = turned_square_right(tid, dk[i]);
                 workgroupBarrier();
             }
         }
     }
-    if (key + r >= tokens) { return; }
     let h = head_of(s, batch, kv * s.group);
+    let row = key + gathered_row(tid);
     for (var i = 0u; i < PIECES; i++) {
+        if (32u * i >= s.size) { break; }
+        let all_k = gathered(tid, dk[i]);
+        let all_v = gathered(tid, dv[i]);
         for (var e = 0u; e < 4u; e++) {
             let d = 32u * i + 4u * c + e;
-            if (d < s.size) {
-                dqkv[h.k + (key + r) * s.row + d] = op.f0 * dk[i][e];
-                dqkv[h.v + (key + r) * s.row + d] = dv[i][e];
+            if (d < s.size && row < tokens) {
+                dqkv[h.k + row * s.row + d] = op.f0 * all_k[e];
+                dqkv[h.v + row * s.row + d] = all_v[e];
             }
         }
     }
@@ -154,7 +149,7 @@ fn queries(s: Heads, group: u32, tid: u32) {
     let h = head_of(s, batch, group / blocks % s.n_q);
     let r = tid / 8u;
     let c = tid % 8u;
-    var dq: array<vec4<f32>, PIECES>;
+    var dq: array<Cell, PIECES>;
     for (var key = 0u; key < min(tokens, first + 32u); key += 32u) {
         let pairs = pairs_of(s, h, first, key, tid);
         store_square(tid / 16u, tid % 16u, pairs.ds);
@@ -162,19 +157,17 @@ fn queries(s: Heads, group: u32, tid: u32) {
             if (32u * i >= s.size) { break; }
             right[r * 9u + c] = four(s, h, h.k, key + r, 32u * i + 4u * c);
             workgroupBarrier();
-            var sum = dq[i];
-            for (var k = 0u; k < 32u; k++) {
-                sum = fma(vec4<f32>(square[r * 33u + k]), right[k * 9u + c], sum);
-            }
-            dq[i] = sum;
+            dq[i] = square_right(tid, dq[i]);
             workgroupBarrier();
         }
     }
-    if (first + r >= tokens) { return; }
+    let row = first + gathered_row(tid);
     for (var i = 0u; i < PIECES; i++) {
+        if (32u * i >= s.size) { break; }
+        let all = gathered(tid, dq[i]);
         for (var e = 0u; e < 4u; e++) {
             let d = 32u * i + 4u * c + e;
-            if (d < s.size) { dqkv[h.q + (first + r) * s.row + d] = op.f0 * dq[i][e]; }
+            if (d < s.size && row < tokens) { dqkv[h.q + row * s.row + d] = op.f0 * all[e]; }
         }
     }
 }

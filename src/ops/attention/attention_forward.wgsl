@@ -8,6 +8,7 @@
 // Of each thread: the largest score of its four columns, their sum of exp(score - top).
 var<workgroup> tops: array<f32, 256>;
 var<workgroup> part_sums: array<f32, 256>;
+var<workgroup> row_scale: array<f32, 32>; // of this square; in the end, of the whole row
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
@@ -22,7 +23,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     // Of row r, the same in all eight threads that have it.
     var top = LOWEST;
     var sum = 0.0;
-    var o: array<vec4<f32>, PIECES>;
+    var o: array<Cell, PIECES>;
     // The last query of the block sees this many keys.
     let end = min(p.first + 32u, p.queries) + p.ahead;
     for (var key = 0u; key < end; key += 32u) {
@@ -61,25 +62,32 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
         top = new_top;
         sum *= scale;
         for (var e = 0u; e < 8u; e++) { sum += part_sums[8u * r + e]; }
+        if (c == 0u) { row_scale[r] = scale; }
         for (var i = 0u; i < PIECES; i++) {
             if (32u * i >= s.size) { break; }
             right[r * 9u + c] = load_v(s, p, key + r, 32u * i + 4u * c);
             workgroupBarrier();
-            var sum_o = scale * o[i];
-            for (var k = 0u; k < 32u; k++) {
-                sum_o = fma(vec4<f32>(square[r * 33u + k]), right[k * 9u + c], sum_o);
-            }
-            o[i] = sum_o;
+            let four_rows = tid / 8u % 8u * 4u;
+            let before = o[i];
+            o[i] = square_right(tid, Cell(row_scale[four_rows] * before.r0,
+                                          row_scale[four_rows + 1u] * before.r1,
+                                          row_scale[four_rows + 2u] * before.r2,
+                                          row_scale[four_rows + 3u] * before.r3));
             workgroupBarrier();
         }
     }
-    let query = p.first + r;
-    if (query >= p.queries) { return; }
+    if (c == 0u) {
+        row_scale[r] = 1.0 / sum;
+        if (p.first + r < p.queries) { write_lse(p, p.first + r, top + log1(sum)); }
+    }
+    workgroupBarrier();
+    let row = gathered_row(tid);
     for (var i = 0u; i < PIECES; i++) {
+        if (32u * i >= s.size) { break; }
+        let all = row_scale[row] * gathered(tid, o[i]);
         for (var e = 0u; e < 4u; e++) {
             let d = 32u * i + 4u * c + e;
-            if (d < s.size) { write_o(s, p, query, d, o[i][e] / sum); }
+            if (d < s.size && p.first + row < p.queries) { write_o(s, p, p.first + row, d, all[e]); }
         }
     }
-    if (c == 0u) { write_lse(p, query, top + log1(sum)); }
 }
