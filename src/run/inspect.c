@@ -118,9 +118,11 @@ static void add_plan(profile *p, tg_backend *b, const tg_plan *plan, const doubl
     for (size_t i = 0; i < plan->n_steps; i++) {
         const tg_step *s = &plan->steps[i];
         const tg_op_desc *d = tg_op_table[s->node->op];
-        const char *kernel = b->kernel_name ? b->kernel_name(b, plan, i) : NULL;
-        tg_profile_row *row = row_for(p, d->name, kernel ? kernel : s->variant->name);
-        row->count++;
+        size_t leader = i;
+        const char *kernel = b->kernel_name ? b->kernel_name(b, plan, i, &leader) : NULL;
+        tg_profile_row *row = row_for(p, tg_op_table[plan->steps[leader].node->op]->name,
+                                      kernel ? kernel : s->variant->name);
+        row->count += leader == i;
         row->ms += step_ms[i] / n_steps;
         row->gflop += d->flop ? d->flop(&s->args) / 1e9 * runs_a_step : 0;
         row->gbytes += bytes_of(s) / 1e9 * runs_a_step;

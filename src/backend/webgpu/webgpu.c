@@ -681,14 +681,29 @@ static tg_status run_timed(webgpu *w, const compiled *c, size_t begin, size_t en
     return TG_OK;
 }
 
-static const char *kernel_name(tg_backend *b, const tg_plan *plan, size_t step) {
+static const compiled *find_compiled(const tg_backend *b, const tg_plan *plan) {
     const webgpu *w = (const webgpu *)b;
-    for (size_t i = 0; i < w->n_plans; i++) {
-        const compiled *c = &w->plans[i];
-        if (!c->steps || c->steps != plan->steps || c->on_cpu) continue;
-        return c->units[step].shader ? c->units[step].shader->name : "joined";
-    }
+    for (size_t i = 0; i < w->n_plans; i++)
+        if (w->plans[i].steps && w->plans[i].steps == plan->steps) return &w->plans[i];
     return NULL;
+}
+
+static const char *kernel_name(const tg_backend *b, const tg_plan *plan, size_t step,
+                               size_t *leader) {
+    const compiled *c = find_compiled(b, plan);
+    if (!c || c->on_cpu) return NULL;
+    bool found = c->units[step].shader != NULL;
+    for (*leader = step; !found;) {
+        const unit *u = &c->units[--*leader];
+        for (unsigned m = 1; u->shader && m < u->n_members; m++)
+            found = found || u->members[m] == step;
+    }
+    return c->units[*leader].shader->name;
+}
+
+size_t tg_webgpu_dispatches(const tg_backend *b, const tg_plan *plan) {
+    const compiled *c = find_compiled(b, plan);
+    return c && !c->on_cpu ? c->n_dispatches : 0;
 }
 
 static tg_status submit(webgpu *w, tg_plan *plan, compiled *c, const tg_scalars *rt,
