@@ -50,7 +50,7 @@ MHD_LIBS   := $(if $(MHD),$(MHD_FOUND))
 # The native GPU needs the header of WebGPU, which tools/setup.sh fetches; without it the device says
 # what is missing.
 WEBGPU   := $(wildcard .cache/webgpu/webgpu.h)
-GPU_C    := src/backend/webgpu/gpu_native.c src/backend/webgpu/gpu_none.c
+GPU_C    := $(wildcard src/backend/webgpu/gpu_*.c)
 GPU_HERE := $(if $(WEBGPU),src/backend/webgpu/gpu_native.c,src/backend/webgpu/gpu_none.c)
 
 WASM_C   := $(sort $(wildcard src/*/*_wasm*.c))
@@ -190,7 +190,7 @@ WASM_BASE    := -nostdlibinc -isystem src/base/wasm -ffp-contract=off -fno-math-
 WASM_LINK    := --no-entry --export-dynamic --gc-sections --stack-first -z stack-size=1048576 \
                 --import-memory --initial-memory=16777216 --strip-all
 WASM_SRC     := $(filter-out src/base/os_posix% src/base/os_wasm_thread.c src/base/os_wasm_single.c,$(ALL_SRC)) \
-                src/backend/webgpu/gpu_none.c
+                src/backend/webgpu/gpu_js.c
 WASM_OBJ     := $(WASM_SRC:%.c=%.o) $(OPS:%.c=%.f64.o) $(SIMD:%.h=%.o) src/ops/kernel_table.o
 
 # The kernels are built for speed, and for size where lanes are one by one; all else for size. LSR

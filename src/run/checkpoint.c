@@ -128,8 +128,8 @@ static tg_status begin_best(tg_train_saving *s, tg_trainer *t, const char *path)
 
 /* May come at any moment, also in the middle of a step: what a step has not finished is in none of
  * the arrays that are written. An update that is under way is finished first. */
-tg_status tg_train_saving_go_on(tg_train_saving *s, tg_trainer *t, const char *path,
-                                double deadline_ms) {
+static tg_status go_on_saving(tg_train_saving *s, tg_trainer *t, const char *path,
+                              double deadline_ms) {
     if (!s->saving) {
         TG_TRY(tg_train_settle(t, deadline_ms));
         TG_TRY(s->best ? begin_best(s, t, path) : begin_run(s, t, path));
@@ -137,6 +137,15 @@ tg_status tg_train_saving_go_on(tg_train_saving *s, tg_trainer *t, const char *p
     TG_TRY(tg_saving_go_on(s->saving, deadline_ms));
     if (!s->best) t->path_damaged = false;
     return TG_OK;
+}
+
+/* Where the device is lost while the states come down, it is the copy that is saved. */
+tg_status tg_train_saving_go_on(tg_train_saving *s, tg_trainer *t, const char *path,
+                                double deadline_ms) {
+    tg_status status;
+    do status = go_on_saving(s, t, path, deadline_ms);
+    while (tg_train_recovered(t, &status));
+    return status;
 }
 
 void tg_train_saving_deinit(tg_train_saving *s) {

@@ -119,13 +119,23 @@ static tg_status evaluating_begin(tg_trainer_evaluating *e, tg_trainer *t) {
     return TG_OK;
 }
 
-tg_status tg_trainer_evaluating_go_on(tg_trainer_evaluating *e, tg_trainer *t, double deadline_ms,
-                                      double *loss) {
+static tg_status evaluating_go_on(tg_trainer_evaluating *e, tg_trainer *t, double deadline_ms,
+                                  double *loss) {
+    if (e->generation != t->ctx->generation) e->begun = false;
+    e->generation = t->ctx->generation;
     if (!e->begun) {
         TG_TRY(tg_train_settle(t, deadline_ms));
         TG_TRY(evaluating_begin(e, t));
     }
     return tg_eval_go_on(t, &e->split, &e->state, deadline_ms, loss);
+}
+
+tg_status tg_trainer_evaluating_go_on(tg_trainer_evaluating *e, tg_trainer *t, double deadline_ms,
+                                      double *loss) {
+    tg_status s;
+    do s = evaluating_go_on(e, t, deadline_ms, loss);
+    while (tg_train_recovered(t, &s));
+    return s;
 }
 
 /* ------------------------------------------------------------------------------- a model alone */

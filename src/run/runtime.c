@@ -148,12 +148,56 @@ static void write_banner(tg_context *ctx) {
             tg_str_append(banner, room, ", %s by reference", tg_op_table[op]->name);
 }
 
+/* From now on the CPU computes: plans that were made for the GPU run there, too. */
+static void give_up_gpu(tg_context *ctx, const char *why) {
+    tg_say(&ctx->err, TG_LOG_WARNING, "the CPU goes on: %s", why);
+    tg_backend_free(ctx->backend);
+    ctx->backend = ctx->cpu;
+}
+
+static tg_status replace_gpu(tg_context *ctx) {
+    if (ctx->losses >= TG_LOSSES_MAX) {
+        give_up_gpu(ctx, "the GPU was lost three times");
+        return TG_OK;
+    }
+    tg_backend *fresh;
+    const tg_status s = tg_webgpu_new(&ctx->err, ctx->cpu, &fresh);
+    if (s == TG_PENDING) return s;
+    if (s != TG_OK) {
+        give_up_gpu(ctx, ctx->err.message);
+        return TG_OK;
+    }
+    tg_backend_free(ctx->backend);
+    ctx->backend = fresh;
+    return TG_OK;
+}
+
+tg_status tg_runtime_recover(tg_context *ctx) {
+    if (!tg_backend_lost(ctx->backend)) return TG_OK;
+    if (!ctx->replacing) {
+        ctx->losses++;
+        tg_say(&ctx->err, TG_LOG_WARNING, "%s", ctx->err.message);
+    }
+    ctx->replacing = true;
+    tg_ctx_clear(&ctx->err);
+    tg_gpu_bench_free(ctx->bench);
+    ctx->bench = NULL;
+    TG_TRY(replace_gpu(ctx));
+    ctx->replacing = false;
+    ctx->generation++;
+    ctx->banner[0] = '\0';
+    write_banner(ctx);
+    tg_ctx_clear(&ctx->err);
+    return TG_OK;
+}
+
 /* All that follows the first allocation; on failure the context only carries its error. */
 static tg_status open_context(tg_context *ctx, const tg_context_options *o) {
     const bool gpu = o->device && strcmp(o->device, "webgpu") == 0;
     if (o->device && !gpu && strcmp(o->device, "cpu") != 0)
         return tg_fail(&ctx->err, TG_E_UNSUPPORTED, "device: want cpu or webgpu, have '%s'",
                        o->device);
+    ctx->copy_every = TG_COPY_EVERY;
     ctx->levers = tg_levers_default();
     TG_TRY(tg_levers_parse(&ctx->err, o->levers, &ctx->levers));
     ctx->err.small_pages = !(ctx->levers & TG_LEVER_BIT(huge_pages));
@@ -202,10 +246,11 @@ void tg_runtime_block_free(tg_context *ctx, tg_block *block) {
 tg_plan_options tg_runtime_plan_options(const tg_context *ctx, const char *name) {
     return (tg_plan_options) { .name = name,
                                .isa = ctx->isa,
-                               .levers = ctx->levers,
+                               .levers = ctx->levers & ~ctx->backend->unwanted_levers,
                                .workers = ctx->threads,
                                .align_bytes = ctx->backend->align_bytes,
-                               .apart = ctx->backend->apart };
+                               .apart = ctx->backend->apart,
+                               .segment_bytes = ctx->backend->segment_bytes };
 }
 
 tg_status tg_runtime_check_options(tg_context *ctx, const char *filter, tg_check_fn report,

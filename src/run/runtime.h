@@ -24,8 +24,18 @@ struct tg_context {
     unsigned threads;   /* workers of the pool: 1 when the lever threads is off */
     double peak_gflops; /* 0 until measured */
     double read_bytes_per_s;
-    char banner[1024];
+    char banner[2048];
+    /* A GPU that was lost is replaced, until it has happened too often. */
+    unsigned losses, generation; /* generation counts the devices */
+    bool replacing;
+    int64_t copy_every; /* steps between two copies of a run that is trained on a GPU */
 };
+
+enum { TG_LOSSES_MAX = 3, TG_COPY_EVERY = 50 };
+
+/* Another device in place of a lost one; the CPU if there is none, or after TG_LOSSES_MAX losses.
+ * TG_PENDING: it is on its way. Whoever keeps something on a device compares ctx->generation. */
+tg_status tg_runtime_recover(tg_context *ctx);
 
 tg_status tg_runtime_new(const tg_context_options *o, tg_context **out);
 void tg_runtime_free(tg_context *ctx);

@@ -34,8 +34,10 @@ struct tg_session {
     bool sample_built;
     tg_block cache, memory; /* all layers' caches; workspace of the plans in turn */
     float *logits;          /* [V] after the last eval */
+    tg_run drawing;         /* of the sampling plan, while it is PENDING */
     tg_arena arena;
-    const tg_job *job; /* pending on this session; NULL: none */
+    unsigned generation; /* of the context's device, that has the cache */
+    const tg_job *job;   /* pending on this session; NULL: none */
 };
 
 tg_status tg_session_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, tg_session **out);

@@ -107,6 +107,7 @@ tg_status tg_train_new(tg_context *ctx, tg_model *model, tg_text *text, const tg
     tg_trainer *t = tg_alloc(&ctx->err.mem, sizeof *t);
     if (!t) return tg_fail_memory(&ctx->err, "trainer", sizeof *t);
     t->ctx = ctx;
+    t->generation = ctx->generation;
     t->model = model;
     t->text = text;
     t->o = tg_train_options_of(o, &model->layout.config);
@@ -130,6 +131,7 @@ tg_status tg_train_new(tg_context *ctx, tg_model *model, tg_text *text, const tg
 void tg_train_free(tg_trainer *t) {
     if (!t) return;
     if (!tg_train_steady(t)) tg_train_settle(t, 0);
+    t->model->changing = false;
     const tg_mem mem = t->ctx->err.mem;
     tg_train_plans_free(&t->plans);
     tg_backend_forget(t->ctx->backend, &t->loss, sizeof t->loss);
@@ -138,6 +140,7 @@ void tg_train_free(tg_trainer *t) {
     tg_runtime_block_free(t->ctx, &t->adam_v);
     tg_runtime_block_free(t->ctx, &t->best);
     tg_runtime_block_free(t->ctx, &t->memory);
+    tg_block_free(&t->copy.block);
     tg_free(&mem, t->history, TG_HISTORY_MAX * sizeof *t->history);
     if (t->owns_model) tg_weights_free(t->model);
     tg_free(&mem, t, sizeof *t);
@@ -376,13 +379,16 @@ static void finish_report(tg_trainer *t, tg_step_report *out) {
 
 /* The step itself; the validation that may follow is timed apart. */
 static tg_status train_slice(tg_trainer *t, double deadline_ms) {
-    const double start = tg_time_ms();
+    const double start = t->awaiting_ms > 0 ? t->awaiting_ms : tg_time_ms();
     tg_status s = TG_OK;
-    if (t->phase == TG_PHASE_IDLE) s = begin_step(t);
+    if (t->phase == TG_PHASE_IDLE) s = tg_train_copy(t);
+    if (s == TG_OK && t->phase == TG_PHASE_IDLE) s = begin_step(t);
     if (s == TG_OK && t->phase == TG_PHASE_MICRO) s = micro_steps(t, deadline_ms);
     if (s == TG_OK && t->phase == TG_PHASE_UPDATE) s = update(t, deadline_ms);
     if (s == TG_OK && t->phase == TG_PHASE_FIND) s = refuse(t, deadline_ms);
-    t->busy_ms += tg_time_ms() - start;
+    const double now = tg_time_ms();
+    t->busy_ms += now - start;
+    t->awaiting_ms = s == TG_PENDING && t->ctx->backend != t->ctx->cpu ? now : 0;
     return s;
 }
 
@@ -400,7 +406,8 @@ tg_status tg_train_want_free(const tg_trainer *t) {
  * "nothing left to do"; the latter is known by step and stale. What is due comes before that check:
  * after the last step there is still a validation to run, also in a resumed run, whose report then
  * is made up of what the file knew. */
-tg_status tg_train_go_on(tg_trainer *t, double deadline_ms, tg_step_report *out) {
+static tg_status go_on_once(tg_trainer *t, double deadline_ms, tg_step_report *out) {
+    TG_TRY(tg_train_follow(t));
     if (out) *out = t->report;
     if (!t->report_due && t->eval_pending) {
         t->report = (tg_step_report) { .step = t->step, .loss = t->last_loss, .val_loss = TG_NAN };
@@ -417,6 +424,13 @@ tg_status tg_train_go_on(tg_trainer *t, double deadline_ms, tg_step_report *out)
     return TG_OK;
 }
 
+tg_status tg_train_go_on(tg_trainer *t, double deadline_ms, tg_step_report *out) {
+    tg_status s;
+    do s = go_on_once(t, deadline_ms, out);
+    while (tg_train_recovered(t, &s));
+    return s;
+}
+
 tg_status tg_train_poll(tg_trainer *t, double budget_ms, tg_step_report *out) {
     if (out) *out = t->report;
     TG_TRY(tg_train_want_free(t));
@@ -425,14 +439,21 @@ tg_status tg_train_poll(tg_trainer *t, double budget_ms, tg_step_report *out) {
 
 /* An update that turns out to be refused has changed nothing, so that it need not be looked into.
  */
-tg_status tg_train_settle(tg_trainer *t, double deadline_ms) {
+static tg_status settle(tg_trainer *t, double deadline_ms) {
     const double start = tg_time_ms();
-    tg_status s = TG_OK;
-    if (!tg_train_steady(t)) {
+    tg_status s = tg_train_follow(t);
+    if (s == TG_OK && !tg_train_steady(t)) {
         s = update(t, deadline_ms);
         t->busy_ms += tg_time_ms() - start;
     }
     if (s == TG_OK && t->phase == TG_PHASE_KEEP) s = judge(t, deadline_ms);
+    return s;
+}
+
+tg_status tg_train_settle(tg_trainer *t, double deadline_ms) {
+    tg_status s;
+    do s = settle(t, deadline_ms);
+    while (tg_train_recovered(t, &s));
     return s;
 }
 

@@ -21,7 +21,7 @@
  * ones: they are not dropped but finished.
  *
  * Reading order: train_graph.c (the plans), train.c (the machine), eval.c, checked.c (which tensor
- * was not finite), checkpoint.c (saving and resuming), forecast.c.
+ * was not finite), survive.c (lost devices), checkpoint.c (saving and resuming), forecast.c.
  */
 #ifndef TG_RUN_TRAIN_H
 #define TG_RUN_TRAIN_H
@@ -78,6 +78,20 @@ typedef struct tg_finding {
     tg_run run;
 } tg_finding;
 
+/* The numbers of a run at a step: what a lost device sets back. */
+typedef struct tg_train_mark {
+    int64_t step, updates, best_step, last_val_step;
+    double last_loss, last_val, best_val;
+    int32_t stale;
+    uint64_t loss_hash;
+} tg_train_mark;
+
+typedef struct tg_train_copy_state {
+    tg_block block; /* weights, moments */
+    tg_train_mark mark;
+    bool held, refused; /* refused: there was no memory */
+} tg_train_copy_state;
+
 typedef struct tg_poison {
     bool pending, in_gradient;
     size_t elem; /* of the flat array */
@@ -103,6 +117,7 @@ struct tg_trainer {
     tg_run run;
     tg_scalars rt;
     double busy_ms;        /* time spent in this step */
+    double awaiting_ms;    /* since when a device is awaited, which is the step's time; 0: is not */
     tg_step_report report; /* of the step in progress */
     bool report_due;       /* its step is done, but the caller has not been told */
     tg_eval_state eval;
@@ -122,6 +137,8 @@ struct tg_trainer {
     size_t n_history;
     int64_t history_stride;
     tg_poison poison;
+    tg_train_copy_state copy;
+    unsigned generation; /* of the context's device, that the states were made on */
     tg_cancel_fn cancel;
     void *cancel_user;
 };
@@ -158,6 +175,7 @@ tg_status tg_eval_model(tg_context *ctx, tg_model *model, tg_text *text, double 
 /* An evaluation of its own, by the trainer's plan: settles and drops first. See tg_trainer_eval. */
 typedef struct tg_trainer_evaluating {
     bool begun;
+    unsigned generation; /* of the device: on another one it begins anew */
     tg_split split;
     tg_eval_state state;
 } tg_trainer_evaluating;
@@ -168,6 +186,14 @@ tg_status tg_trainer_evaluating_go_on(tg_trainer_evaluating *e, tg_trainer *t, d
  * slices: TG_PENDING until it is found. */
 tg_status tg_train_find_bad(tg_trainer *t, double deadline_ms, char *name, size_t name_bytes);
 tg_status tg_train_poison_apply(tg_trainer *t, bool gradient);
+
+/* survive.c: keeps a copy of the run where its device may be lost, when one is due. */
+tg_status tg_train_copy(tg_trainer *t);
+/* Sets the run back to its copy if the context has another device than when it last worked. */
+tg_status tg_train_follow(tg_trainer *t);
+/* Whether *status was a lost device and there is another one, with the run set back: then what was
+ * being done is to be done again. Else *status says why not; TG_PENDING: ask again later. */
+bool tg_train_recovered(tg_trainer *t, tg_status *status);
 
 /* Fills the inputs of micro-step `micro` of the step in progress. */
 tg_status tg_train_fill(tg_trainer *t, int32_t micro);

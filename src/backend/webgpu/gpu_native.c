@@ -86,6 +86,24 @@ typedef struct pipeline {
     unsigned n_storage;
 } pipeline;
 
+/* What a callback leaves for whoever pumps. */
+typedef struct answer {
+    tg_gpu *gpu;
+    bool done, ok;
+    void *object;
+    char text[512];
+} answer;
+
+/* A reading on its way: what is read goes through a buffer that can be mapped. Buffers stay for the
+ * next reading, so that a step makes none. */
+enum { READINGS = TG_GPU_READINGS };
+typedef struct staging {
+    uint32_t number; /* of the reading; 0: free */
+    WGPUBuffer buffer;
+    size_t bytes;
+    answer mapped;
+} staging;
+
 struct tg_gpu {
     tg_ctx *ctx;
     void *library;
@@ -96,20 +114,12 @@ struct tg_gpu {
     WGPUQueue queue;
     tg_gpu_info info;
     list buffers, groups, pipelines;
-    WGPUBuffer staging; /* what is read goes through it */
-    size_t staging_bytes;
+    staging readings[READINGS];
+    uint32_t last_reading;
     uint64_t made;
     bool lost;
     char message[512]; /* of a lost device, or of the first error that nobody was asking for */
 };
-
-/* What a callback leaves for whoever pumps. */
-typedef struct answer {
-    tg_gpu *gpu;
-    bool done, ok;
-    void *object;
-    char text[512];
-} answer;
 
 static void keep_text(char *to, size_t room, WGPUStringView text) {
     size_t n = text.length == WGPU_STRLEN ? (text.data ? strlen(text.data) : 0) : text.length;
@@ -352,6 +362,29 @@ static tg_status open_adapter(tg_gpu *g) {
     return TG_OK;
 }
 
+/* Dawn's own extension of a device: switches by name, as its header webgpu.h declares it. */
+typedef struct dawn_toggles {
+    WGPUChainedStruct chain;
+    size_t n_on;
+    const char *const *on;
+    size_t n_off;
+    const char *const *off;
+} dawn_toggles;
+enum { DAWN_TOGGLES = 0x0005000A };
+
+/* Memory of a workgroup is written before it is read in all our shaders, so that nobody need clear
+ * it. Bounds checks are for shaders that one does not know; TG_WEBGPU_CHECKED=1 puts them back, and
+ * tests run with them. */
+static const char *const toggles_on[] = { "disable_workgroup_init", "disable_robustness" };
+
+static dawn_toggles toggles_of(const tg_gpu *g) {
+    const char *checked = getenv("TG_WEBGPU_CHECKED");
+    const bool dawn = !dlsym(g->library, "wgpuGetVersion"); /* which only wgpu-native has */
+    dawn_toggles t = { .chain = { .sType = (WGPUSType)DAWN_TOGGLES }, .on = toggles_on };
+    if (dawn) t.n_on = checked && checked[0] == '1' ? 1 : 2;
+    return t;
+}
+
 /* All that the adapter has: its limits, and the features that some kernel may use. */
 static tg_status open_device(tg_gpu *g) {
     WGPULimits limits = { 0 };
@@ -367,7 +400,9 @@ static tg_status open_device(tg_gpu *g) {
     if (g->info.subgroups) features[n++] = WGPUFeatureName_Subgroups;
     if (g->info.timestamps) features[n++] = WGPUFeatureName_TimestampQuery;
     answer a = { .gpu = g };
+    dawn_toggles toggles = toggles_of(g);
     const WGPUDeviceDescriptor want = {
+        .nextInChain = toggles.n_on ? &toggles.chain : NULL,
         .label = view("tinygpt"),
         .requiredFeatureCount = n,
         .requiredFeatures = features,
@@ -407,11 +442,15 @@ tg_status tg_gpu_open(tg_ctx *ctx, tg_gpu **out) {
 
 const tg_gpu_info *tg_gpu_get_info(const tg_gpu *g) { return &g->info; }
 uint64_t tg_gpu_objects_made(const tg_gpu *g) { return g->made; }
+bool tg_gpu_lost(const tg_gpu *g) { return g->lost; }
+
 /* wgpu-native says nothing of a device that was destroyed, and ends the process at its next use. */
 void tg_gpu_lose(tg_gpu *g) {
     g->f.DeviceDestroy(g->device);
     g->f.InstanceProcessEvents(g->instance);
     g->lost = true;
+    if (!g->message[0])
+        snprintf(g->message, sizeof g->message, "the device was lost: it was destroyed");
 }
 
 /* -------------------------------------------------------------------------------------- buffers */
@@ -458,55 +497,97 @@ static tg_status check(tg_gpu *g) {
     return s;
 }
 
+/* All objects are looked at when they are made. */
+tg_status tg_gpu_settle(tg_gpu *g) { return check(g); }
+
 tg_status tg_gpu_write(tg_gpu *g, uint32_t buffer, size_t offset, const void *bytes, size_t n) {
     TG_TRY(check(g));
     g->f.QueueWriteBuffer(g->queue, list_at(&g->buffers, buffer), offset, bytes, n);
     return TG_OK;
 }
 
-static tg_status reserve_staging(tg_gpu *g, size_t bytes) {
-    if (bytes <= g->staging_bytes) return TG_OK;
-    if (g->staging) {
-        g->f.BufferDestroy(g->staging);
-        g->f.BufferRelease(g->staging);
+/* The buffer with the number of nobody, or of the oldest reading; the newest numbers are the
+ * largest. A buffer that is being mapped or was not unmapped is given back as well. */
+static staging *free_staging(tg_gpu *g, size_t bytes) {
+    staging *best = &g->readings[0];
+    for (size_t i = 0; i < READINGS; i++) {
+        staging *s = &g->readings[i];
+        if (!s->number && s->buffer && s->bytes >= bytes) return s;
+        if (s->number < best->number) best = s;
     }
-    g->staging_bytes = 0;
+    return best;
+}
+
+static void staging_deinit(tg_gpu *g, staging *s) {
+    if (!s->buffer) return;
+    g->f.BufferDestroy(s->buffer);
+    while (s->number && !s->mapped.done && !g->lost) g->f.InstanceProcessEvents(g->instance);
+    g->f.BufferRelease(s->buffer);
+    *s = (staging) { .number = 0 };
+}
+
+static tg_status reserve_staging(tg_gpu *g, size_t bytes, staging **out) {
+    staging *s = *out = free_staging(g, bytes);
+    if (!s->number && s->buffer && s->bytes >= bytes) return TG_OK;
+    staging_deinit(g, s);
     const WGPUBufferUsage usage = WGPUBufferUsage_MapRead | WGPUBufferUsage_CopyDst;
-    TG_TRY(make_buffer(g, "staging", bytes, usage, &g->staging));
-    g->staging_bytes = bytes;
+    TG_TRY(make_buffer(g, "staging", bytes, usage, &s->buffer));
+    s->bytes = bytes;
     return TG_OK;
 }
 
-/* In pieces, so that a copy of a large model does not need the model's size again. */
-tg_status tg_gpu_read(tg_gpu *g, uint32_t buffer, size_t offset, void *bytes, size_t n) {
-    const size_t piece_max = (size_t)64 << 20;
-    char *to = bytes;
-    for (size_t done = 0; done < n;) {
-        const size_t piece = n - done < piece_max ? n - done : piece_max;
-        const size_t padded = (piece + 3) / 4 * 4;
-        TG_TRY(check(g));
-        TG_TRY(reserve_staging(g, padded));
-        WGPUCommandEncoder e = g->f.DeviceCreateCommandEncoder(g->device, NULL);
-        g->f.CommandEncoderCopyBufferToBuffer(e, list_at(&g->buffers, buffer), offset + done,
-                                              g->staging, 0, padded);
-        WGPUCommandBuffer c = g->f.CommandEncoderFinish(e, NULL);
-        g->f.QueueSubmit(g->queue, 1, &c);
-        g->f.CommandBufferRelease(c);
-        g->f.CommandEncoderRelease(e);
-        answer a = { .gpu = g };
-        g->f.BufferMapAsync(
-            g->staging, WGPUMapMode_Read, 0, padded,
-            (WGPUBufferMapCallbackInfo) {
-                .mode = WGPUCallbackMode_AllowProcessEvents, .callback = on_map, .userdata1 = &a });
-        pump(g, &a);
-        if (g->lost) return lost(g);
-        if (!a.ok)
-            return tg_fail(g->ctx, TG_E_DEVICE, "GPU %s: reading %zu bytes: %s", g->info.adapter,
-                           piece, a.text);
-        memcpy(to + done, g->f.BufferGetConstMappedRange(g->staging, 0, padded), piece);
-        g->f.BufferUnmap(g->staging);
-        done += piece;
+tg_status tg_gpu_read_begin(tg_gpu *g, const tg_gpu_piece *pieces, size_t n, uint32_t *reading) {
+    size_t bytes = 0;
+    staging *s;
+    *reading = 0;
+    TG_TRY(check(g));
+    for (size_t i = 0; i < n; i++) bytes += (size_t)(pieces[i].bytes + 3) / 4 * 4;
+    TG_TRY(reserve_staging(g, bytes, &s));
+    WGPUCommandEncoder e = g->f.DeviceCreateCommandEncoder(g->device, NULL);
+    for (size_t i = 0, at = 0; i < n; i++) {
+        const size_t padded = (size_t)(pieces[i].bytes + 3) / 4 * 4;
+        g->f.CommandEncoderCopyBufferToBuffer(e, list_at(&g->buffers, pieces[i].buffer),
+                                              pieces[i].offset, s->buffer, at, padded);
+        at += padded;
     }
+    WGPUCommandBuffer c = g->f.CommandEncoderFinish(e, NULL);
+    g->f.QueueSubmit(g->queue, 1, &c);
+    g->f.CommandBufferRelease(c);
+    g->f.CommandEncoderRelease(e);
+    s->mapped = (answer) { .gpu = g };
+    s->number = *reading = ++g->last_reading;
+    g->f.BufferMapAsync(s->buffer, WGPUMapMode_Read, 0, bytes,
+                        (WGPUBufferMapCallbackInfo) { .mode = WGPUCallbackMode_AllowProcessEvents,
+                                                      .callback = on_map,
+                                                      .userdata1 = &s->mapped });
+    return TG_OK;
+}
+
+/* An error of what was submitted is known by now, so that a step which failed leaves no result. */
+tg_status tg_gpu_read_end(tg_gpu *g, uint32_t reading, const tg_gpu_piece *pieces, size_t n) {
+    staging *s = NULL;
+    size_t bytes = 0;
+    for (size_t i = 0; i < READINGS; i++)
+        if (g->readings[i].number == reading) s = &g->readings[i];
+    if (!s || !reading)
+        return tg_fail(g->ctx, TG_E_INTERNAL, "GPU %s: reading %u is not on its way",
+                       g->info.adapter, reading);
+    pump(g, &s->mapped);
+    if (g->lost) return lost(g);
+    if (!s->mapped.ok) {
+        const tg_status status =
+            tg_fail(g->ctx, TG_E_DEVICE, "GPU %s: reading: %s", g->info.adapter, s->mapped.text);
+        s->number = 0;
+        return status;
+    }
+    for (size_t i = 0; i < n; i++) bytes += (size_t)(pieces[i].bytes + 3) / 4 * 4;
+    const char *from = g->f.BufferGetConstMappedRange(s->buffer, 0, bytes);
+    for (size_t i = 0; i < n; i++) {
+        memcpy(pieces[i].host, from, (size_t)pieces[i].bytes);
+        from += (size_t)(pieces[i].bytes + 3) / 4 * 4;
+    }
+    g->f.BufferUnmap(s->buffer);
+    s->number = 0;
     return check(g);
 }
 
@@ -652,7 +733,7 @@ void tg_gpu_close(tg_gpu *g) {
     for (uint32_t i = 1; i <= g->groups.n; i++) tg_gpu_group_free(g, i);
     for (uint32_t i = 1; i <= g->pipelines.n; i++) pipeline_free(g, list_at(&g->pipelines, i));
     for (uint32_t i = 1; i <= g->buffers.n; i++) tg_gpu_buffer_free(g, i);
-    if (g->staging) g->f.BufferRelease(g->staging);
+    for (size_t i = 0; i < READINGS; i++) staging_deinit(g, &g->readings[i]);
     if (g->queue) g->f.QueueRelease(g->queue);
     if (g->device) {
         g->f.DeviceDestroy(g->device);

@@ -38,8 +38,13 @@ tg_status tg_gpu_write(tg_gpu *gpu, uint32_t buffer, size_t offset, const void *
     return none(gpu);
 }
 
-tg_status tg_gpu_read(tg_gpu *gpu, uint32_t buffer, size_t offset, void *bytes, size_t n) {
-    (void)buffer, (void)offset, (void)bytes, (void)n;
+tg_status tg_gpu_read_begin(tg_gpu *gpu, const tg_gpu_piece *list, size_t n, uint32_t *reading) {
+    (void)list, (void)n, (void)reading;
+    return none(gpu);
+}
+
+tg_status tg_gpu_read_end(tg_gpu *gpu, uint32_t reading, const tg_gpu_piece *list, size_t n) {
+    (void)reading, (void)list, (void)n;
     return none(gpu);
 }
 
@@ -66,6 +71,12 @@ tg_status tg_gpu_submit(tg_gpu *gpu, const tg_gpu_dispatch *list, size_t n) {
 }
 
 tg_status tg_gpu_wait(tg_gpu *gpu) { return none(gpu); }
+tg_status tg_gpu_settle(tg_gpu *gpu) { return none(gpu); }
+
+bool tg_gpu_lost(const tg_gpu *gpu) {
+    none(gpu);
+    return true;
+}
 
 uint64_t tg_gpu_objects_made(const tg_gpu *gpu) {
     none(gpu);

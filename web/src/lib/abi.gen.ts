@@ -1,6 +1,6 @@
 /**
  * abi.gen.ts - the C interface as data: made by tools/gen_abi.py from include/tinygpt.h,
- * src/base/os_wasm.h and src/api/callbacks_wasm.c. Do not edit: run `make gen`.
+ * src/base/os_wasm.h, gpu_js.h and src/api/callbacks_wasm.c. Do not edit: run `make gen`.
  *
  * Offsets and sizes come in pairs, for 32-bit and 64-bit pointers. Letters of calls,
  * result first: p pointer or size, i u int and unsigned, l L the same in 64 bits,
@@ -619,6 +619,23 @@ export const IMPORTS = {
   save_begin: 'i:p',
   save_write: 'i:ipp',
   save_end: 'i:iii',
+  gpu_open: 'i:p',
+  gpu_close: 'v:u',
+  gpu_text: 'v:uppp',
+  gpu_number: 'd:up',
+  gpu_message: 'v:upp',
+  gpu_settle: 'i:u',
+  gpu_wait: 'i:u',
+  gpu_lose: 'v:u',
+  gpu_buffer_new: 'u:updb',
+  gpu_buffer_free: 'v:uu',
+  gpu_write: 'i:uudpp',
+  gpu_read_begin: 'u:upp',
+  gpu_read_end: 'i:uupp',
+  gpu_pipeline_new: 'u:upppu',
+  gpu_group_new: 'u:uup',
+  gpu_group_free: 'v:uu',
+  gpu_submit: 'i:upp',
   on_text: 'i:ppp',
   on_cancel: 'i:p',
   on_log: 'v:pip',
@@ -639,6 +656,23 @@ export interface Imports {
   save_begin(path: Ptr): number;
   save_write(handle: number, bytes: Ptr, nBytes: Ptr): number;
   save_end(handle: number, commit: number, keepPrevious: number): number;
+  gpu_open(gpu: Ptr): number;
+  gpu_close(gpu: number): void;
+  gpu_text(gpu: number, name: Ptr, to: Ptr, room: Ptr): void;
+  gpu_number(gpu: number, name: Ptr): number;
+  gpu_message(gpu: number, to: Ptr, room: Ptr): void;
+  gpu_settle(gpu: number): number;
+  gpu_wait(gpu: number): number;
+  gpu_lose(gpu: number): void;
+  gpu_buffer_new(gpu: number, label: Ptr, nBytes: number, uniform: boolean): number;
+  gpu_buffer_free(gpu: number, buffer: number): void;
+  gpu_write(gpu: number, buffer: number, offset: number, bytes: Ptr, nBytes: Ptr): number;
+  gpu_read_begin(gpu: number, pieces: Ptr, n: Ptr): number;
+  gpu_read_end(gpu: number, reading: number, pieces: Ptr, n: Ptr): number;
+  gpu_pipeline_new(gpu: number, label: Ptr, wgsl: Ptr, entry: Ptr, nStorage: number): number;
+  gpu_group_new(gpu: number, pipeline: number, ranges: Ptr): number;
+  gpu_group_free(gpu: number, group: number): void;
+  gpu_submit(gpu: number, dispatches: Ptr, n: Ptr): number;
   on_text(user: Ptr, bytes: Ptr, nBytes: Ptr): number;
   on_cancel(user: Ptr): number;
   on_log(user: Ptr, level: number, text: Ptr): void;

@@ -70,7 +70,7 @@ export const steps: Call<'steps'> = async (core, task, id, n, ahead) => {
             task.emit(report(memory.read('tg_step_report', out)));
             done++;
           }
-          await task.turn();
+          await task.turn(status === PENDING ? core.host.gpus.next() : undefined);
         }
       } catch (error) {
         if (!(error instanceof Cancelled)) throw error;
@@ -90,7 +90,7 @@ function finishUpdate(core: Core, trainer: Entry): void {
         await task.hold(trainer.id, trainer.model!.id);
         while (!core.c.tg_trainer_steady(trainer.at)) {
           core.ok(core.c.tg_trainer_poll(trainer.at, SLICE_MS, out));
-          await task.turn();
+          await task.turn(core.host.gpus.next());
         }
       })));
 }

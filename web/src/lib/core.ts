@@ -79,6 +79,8 @@ export class Core {
   #options: EngineOptions = {};
   #instance!: Instance;
   #context: Ptr = 0;
+  /** Why there is no GPU where one was asked for. */
+  #gpuNote = '';
   /** Settles when the module can be called. */
   #ready: Promise<void> = Promise.resolve();
 
@@ -156,7 +158,7 @@ export class Core {
         const status = this.ok(this.c.tg_job_poll(job, SLICE_MS));
         if (status !== PENDING) return status;
         task.release(...shared);
-        await task.turn();
+        await task.turn(this.host.gpus.next());
         await task.hold(...shared);
       }
     } finally {
@@ -179,8 +181,10 @@ export class Core {
       version: memory.text(c.tg_version()),
       build,
       threads: c.tg_context_threads(this.#context),
+      device: this.host.gpus.current ? 'webgpu' : 'cpu',
+      gpu: this.host.gpus.current?.info,
       banner: memory.text(c.tg_context_banner(this.#context)),
-      notes,
+      notes: this.#gpuNote ? [...notes, this.#gpuNote] : notes,
       isolated: isolated(),
       maxMemoryBytes: this.#instance.maxMemoryBytes,
       presets: this.#presets(),
@@ -207,29 +211,51 @@ export class Core {
     });
     this.#instance = instance;
     try {
-      this.#newContext();
+      await this.#newContext();
     } catch (error) {
       instance.helpers.end();
+      instance.host.close();
       throw error;
     }
     ready = true;
   }
 
-  #newContext(): void {
-    const { levers } = this.#options;
-    const { c, memory } = this;
+  /** Without a GPU the CPU computes, and a note says why. */
+  async #newContext(): Promise<void> {
+    const { device = 'cpu', gpu = {} } = this.#options;
+    const { c, memory, host } = this;
     const version = memory.text(c.tg_version());
     if (version !== VERSION) {
       throw new TinygptError(
         'UNSUPPORTED', `module: want version ${VERSION} of the core, have ${version}`,
       );
     }
+    if (device === 'webgpu') {
+      host.gpus.options = gpu;
+      await host.gpus.prepare();
+    }
+    try {
+      this.#openContext(device);
+    } catch (error) {
+      if (device !== 'webgpu' || !(error instanceof TinygptError)) throw error;
+      if (error.code !== 'DEVICE' && error.code !== 'MEMORY') throw error;
+      this.#gpuNote = `The GPU cannot be used, so the CPU computes: ${error.message}.`;
+      this.emit({ kind: 'log', level: 'warning', text: this.#gpuNote });
+      c.tg_context_free(this.#context);
+      this.#openContext('cpu');
+    }
+  }
+
+  #openContext(device: string): void {
+    const { levers } = this.#options;
+    const { c, memory } = this;
     const frame = new Frame(c, memory);
     const options = frame.alloc(memory.size('tg_context_options'));
     const slot = frame.alloc(8);
     c.tg_context_options_default(options);
     memory.write('tg_context_options', options, {
       threads: this.#loaded.threads,
+      device: frame.string(device),
       log: c.tg_wasm_on_log(),
       levers: levers === undefined ? 0 : frame.string(levers),
     });

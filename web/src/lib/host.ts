@@ -7,6 +7,7 @@
  */
 import type { Imports, Memory, Ptr } from './abi.js';
 import { TinygptError } from './errors.js';
+import { Gpus } from './gpu.js';
 import { fileSystem } from './platform.js';
 import type { EngineEvent, Wire } from './protocol.js';
 
@@ -164,6 +165,7 @@ export class Host {
   #last = 0;
   /** What the module said before it gave up. */
   assertion = '';
+  readonly gpus = new Gpus();
 
   constructor(private readonly emit: (event: EngineEvent) => void) {}
 
@@ -202,12 +204,14 @@ export class Host {
 
   /** Closes what the module held open when it was dropped. */
   close(): void {
+    this.gpus.close();
     for (const file of new Set([...this.#named.values(), ...this.#opened.values()])) file.close();
   }
 
   imports(): Imports {
     const tell = (user: Ptr, ...args: number[]) => this.#listeners.get(user)?.(...args) ?? 0;
     return {
+      ...this.gpus.imports(),
       now_ms: () => performance.now(),
       unix_s: () => Date.now() / 1000,
       assert_failed: (file, line, condition) => {

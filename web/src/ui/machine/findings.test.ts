@@ -8,6 +8,8 @@ const info: EngineInfo = {
   version: '0.1.0',
   build: 'relaxed-mt',
   threads: 4,
+  device: 'cpu',
+  gpu: undefined,
   banner: '',
   notes: [],
   isolated: true,
