@@ -215,6 +215,69 @@ tg_status tg_inspect_matmul(tg_context *ctx, int32_t m, int32_t n, int32_t k, in
     return s;
 }
 
+/* ---------------------------------------------------------------------------------------- the GPU
+ */
+
+/* The shortest time of the one step of a plan, without what is carried to and from the device. */
+static tg_status time_step(tg_context *ctx, tg_graph *g, tg_value *out, double *ms) {
+    tg_plan plan;
+    tg_block memory = { .data = NULL };
+    if (g->status == TG_OK) tg_output(g, out, "out");
+    TG_TRY(tg_graph_finish(g));
+    const tg_plan_options o = tg_runtime_plan_options(ctx, "speed");
+    TG_TRY(tg_plan_build(&plan, g, &o));
+    TG_ASSERT(plan.n_steps == 1);
+    tg_status s = tg_runtime_block(ctx, tg_plan_memory_bytes(&plan), &memory);
+    if (s == TG_OK) tg_plan_place(&plan, memory.data);
+    const tg_scalars rt = { .rows = 0 };
+    *ms = TG_INF;
+    for (int i = 0; i < 6 && s == TG_OK; i++) {
+        double once = 0;
+        tg_run run = { .step_ms = &once };
+        s = tg_backend_run(ctx->backend, &plan, &rt, &run);
+        if (once < *ms) *ms = once;
+    }
+    tg_runtime_block_free(ctx, &memory);
+    return s;
+}
+
+static tg_status time_add(tg_context *ctx, size_t n, double *ms) {
+    tg_graph g;
+    TG_TRY(tg_graph_init(&g, &ctx->err, ctx->levers));
+    const tg_type type = tg_type_2d(TG_F32, n / 1024, 1024);
+    tg_value *sum = tg_add(&g, tg_input(&g, "a", type), tg_input(&g, "b", type));
+    const tg_status s = time_step(ctx, &g, sum, ms);
+    tg_graph_deinit(&g);
+    return s;
+}
+
+static tg_status time_product(tg_context *ctx, size_t n, double *ms) {
+    tg_graph g;
+    TG_TRY(tg_graph_init(&g, &ctx->err, ctx->levers));
+    const tg_type type = tg_type_2d(TG_F32, n, n);
+    tg_value *c = tg_matmul(&g, tg_input(&g, "a", type), tg_input(&g, "b", type), NULL, 0);
+    const tg_status s = time_step(ctx, &g, c, ms);
+    tg_graph_deinit(&g);
+    return s;
+}
+
+/* 64 MiB an array are beyond the caches of most, and within the binding limit of all. */
+tg_status tg_inspect_gpu(tg_context *ctx, double *bytes_per_s, double *gflops) {
+    enum { SUM_ELEMS = 1 << 24, PRODUCT = 4096 };
+    tg_gpu_facts gpu;
+    double ms;
+    TG_TRY(tg_runtime_gpu(ctx, &gpu));
+    if (gpu.software)
+        return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
+                       "GPU %s: it is software, computes on the CPU, and is not timed",
+                       gpu.adapter);
+    TG_TRY(time_add(ctx, SUM_ELEMS, &ms));
+    *bytes_per_s = 3.0 * 4 * SUM_ELEMS / ms * 1e3;
+    TG_TRY(time_product(ctx, PRODUCT, &ms));
+    *gflops = 2.0 * PRODUCT * PRODUCT * PRODUCT / ms / 1e6;
+    return TG_OK;
+}
+
 /* -------------------------------------------------------------------------- gradients of a model
  */
 

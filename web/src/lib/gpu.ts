@@ -395,6 +395,8 @@ export class Gpus {
   readonly #all = new Shelf<Gpu>();
   /** The one that C has now; for what people are shown. */
   current: Gpu | undefined;
+  /** Told when it is another one, or none. */
+  changed: (() => void) | undefined;
   #asking: Promise<void> | undefined;
   #ready: Gpu | undefined;
   #refusal = '';
@@ -450,6 +452,7 @@ export class Gpus {
     if (!this.#ready) return PENDING;
     this.current = this.#ready;
     this.#asking = this.#ready = undefined;
+    this.changed?.();
     const number = this.#all.put(this.current);
     new DataView(this.memory.memory.buffer).setUint32(out, number, true);
     return OK;
@@ -470,7 +473,9 @@ export class Gpus {
       gpu_close: (gpu) => {
         const closed = this.#all.take(gpu);
         closed?.close();
-        if (this.current === closed) this.current = undefined;
+        if (this.current !== closed) return;
+        this.current = undefined;
+        this.changed?.();
       },
       gpu_text: (gpu, name, to, room) => {
         const facts: Record<string, unknown> = { ...at(gpu).info };
