@@ -101,7 +101,11 @@ typedef struct tg_context_options {
     unsigned threads; /* 0: min(affinity, cgroup quota); otherwise 1..256 */
     const char
         *isa; /* NULL: the best this CPU has; else a name of tg_isa_at(), borrowed for the call */
-    const char *device; /* NULL or "cpu"; or "webgpu": the best adapter that can be opened */
+    /* NULL or "cpu"; or "webgpu": the best adapter that can be opened, else E_DEVICE says what is
+     * missing. A run on a device that is lost goes on from a copy on another one, after three
+     * losses on the CPU; the log tells. In WebAssembly the host prepares the device before, and
+     * only jobs and polls can wait for it. */
+    const char *device;
     const char *levers; /* NULL, or "-flash_attention,+bf16": switches off and on by name */
     tg_alloc_fn alloc;  /* NULL: the C library's */
     void *alloc_user;
@@ -624,6 +628,20 @@ TG_API tg_status tg_measure_peak(tg_context *ctx, double *gflops);
 TG_API tg_status tg_measure_peak_job(tg_context *ctx, double *gflops, tg_job **job);
 /* Reading bandwidth of a block in huge pages, all threads, in bytes a second. */
 TG_API tg_status tg_measure_read(tg_context *ctx, size_t n_bytes, double *bytes_per_s);
+
+/* The GPU that a context computes on; E_UNSUPPORTED where it is the CPU. Strings live until the
+ * context is freed or loses its device. */
+typedef struct tg_gpu_facts {
+    const char *adapter, *driver, *api, *library;
+    bool software; /* computes on the CPU: good for tests, never timed */
+    bool f16, subgroups, timestamps;
+    uint64_t max_buffer_bytes, max_binding_bytes;
+    uint32_t max_group_bytes, max_group_threads;
+} tg_gpu_facts;
+TG_API tg_status tg_context_gpu(tg_context *ctx, tg_gpu_facts *out);
+/* What its kernels reach: bytes a second of an addition that streams, GFLOP/s of a large product in
+ * f32. E_UNSUPPORTED for software. */
+TG_API tg_status tg_measure_gpu(tg_context *ctx, double *bytes_per_s, double *gflops);
 
 /* C[M,N] = A B through the matmul op: trans 0 none, 1 A is [K,M], 2 B is [N,K]. Milliseconds of
  * each of n_times repetitions. */

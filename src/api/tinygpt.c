@@ -48,6 +48,12 @@ const char *tg_context_error(const tg_context *ctx) {
     return ctx ? ctx->err.message : "no context: there was no memory for one";
 }
 const char *tg_context_banner(const tg_context *ctx) { return ctx->banner; }
+tg_status tg_context_gpu(tg_context *ctx, tg_gpu_facts *out) {
+    ENTER(ctx);
+    WANT(ctx, out);
+    return tg_runtime_gpu(ctx, out);
+}
+
 unsigned tg_context_threads(const tg_context *ctx) { return ctx->threads; }
 
 const char *tg_context_isa(const tg_context *ctx) {
@@ -563,6 +569,13 @@ tg_status tg_measure_read(tg_context *ctx, size_t n_bytes, double *bytes_per_s) 
 
 /* The shape rule of matmul would refuse these too, but in terms of a graph that the caller does not
  * know of. */
+tg_status tg_measure_gpu(tg_context *ctx, double *bytes_per_s, double *gflops) {
+    ENTER(ctx);
+    WANT(ctx, bytes_per_s);
+    WANT(ctx, gflops);
+    return tg_inspect_gpu(ctx, bytes_per_s, gflops);
+}
+
 tg_status tg_bench_matmul(tg_context *ctx, int32_t m, int32_t n, int32_t k, int trans,
                           size_t n_times, double *ms) {
     ENTER(ctx);

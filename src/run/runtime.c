@@ -103,10 +103,15 @@ static void write_gpu(tg_context *ctx) {
     const tg_gpu_info *i = tg_gpu_get_info(tg_webgpu_gpu(ctx->backend));
     char *const banner = ctx->banner;
     const size_t room = sizeof ctx->banner;
-    tg_str_append(banner, room, "webgpu %s (%s%s%s), f32%s%s%s%s, ", i->adapter, i->api,
-                  i->driver[0] ? ", " : "", i->driver, i->f16 ? ", has f16" : "",
+    tg_str_append(banner, room, "webgpu %s (%s%s%s, by %s), f32%s%s%s%s, ", i->adapter, i->api,
+                  i->driver[0] ? ", " : "", i->driver, i->library, i->f16 ? ", has f16" : "",
                   i->subgroups ? ", subgroups" : "", i->timestamps ? ", timestamps" : "",
                   i->software ? ", software: computes on the CPU" : "");
+    tg_str_append(banner, room,
+                  "limits: buffer %" PRIu64 " MiB, binding %" PRIu64
+                  " MiB, workgroup %u threads %u bytes, ",
+                  i->max_buffer_bytes >> 20, i->max_binding_bytes >> 20, i->max_group_threads,
+                  i->max_group_bytes);
     for (int op = 0; op < TG_OP_COUNT; op++)
         if (!tg_op_table[op]->structural && tg_op_table[op]->n_shaders == 0)
             tg_str_append(banner, room, "%s on the CPU, ", tg_op_table[op]->name);
@@ -262,6 +267,25 @@ tg_status tg_runtime_check_options(tg_context *ctx, const char *filter, tg_check
     if (!ctx->bench) TG_TRY(tg_gpu_bench_new(&ctx->err, tg_webgpu_gpu(ctx->backend), &ctx->bench));
     ctx->executor = (tg_check_executor) { tg_gpu_bench_run, ctx->bench };
     out->executor = &ctx->executor;
+    return TG_OK;
+}
+
+tg_status tg_runtime_gpu(tg_context *ctx, tg_gpu_facts *out) {
+    if (ctx->backend == ctx->cpu)
+        return tg_fail(&ctx->err, TG_E_UNSUPPORTED, "GPU: the context computes on the CPU");
+    const tg_gpu_info *i = tg_gpu_get_info(tg_webgpu_gpu(ctx->backend));
+    *out = (tg_gpu_facts) { .adapter = i->adapter,
+                            .driver = i->driver,
+                            .api = i->api,
+                            .library = i->library,
+                            .software = i->software,
+                            .f16 = i->f16,
+                            .subgroups = i->subgroups,
+                            .timestamps = i->timestamps,
+                            .max_buffer_bytes = i->max_buffer_bytes,
+                            .max_binding_bytes = i->max_binding_bytes,
+                            .max_group_bytes = i->max_group_bytes,
+                            .max_group_threads = i->max_group_threads };
     return TG_OK;
 }
 

@@ -53,6 +53,8 @@ typedef struct tg_peak_measuring {
 tg_status tg_peak_measuring_go_on(tg_peak_measuring *p, tg_context *ctx, double deadline_ms,
                                   double *gflops);
 tg_status tg_runtime_measure_read(tg_context *ctx, size_t n_bytes, double *bytes_per_s);
+/* E_UNSUPPORTED where the CPU computes. */
+tg_status tg_runtime_gpu(tg_context *ctx, tg_gpu_facts *out);
 tg_status tg_runtime_machine(tg_context *ctx, tg_machine_info *out);
 
 /* A block for weights or workspace: in huge pages unless that lever is off. The backend may keep a

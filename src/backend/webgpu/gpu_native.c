@@ -14,6 +14,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 #include <webgpu.h>
 
 #include "backend/webgpu/gpu.h"
@@ -273,10 +274,36 @@ static void *list_at(const list *l, uint32_t number) {
 
 /* -------------------------------------------------------------------------------------- opening */
 
-/* The library that TG_WEBGPU_LIB names, else those that the set-up fetches, by their own names. */
-static tg_status open_library(tg_gpu *g) {
+enum { PATH_BYTES = 4096 };
+
+/* One of the usual names in a folder, which ends with a slash; "" is where the system looks. */
+static bool open_in(tg_gpu *g, const char *folder) {
     static const char *const usual[] = { "libwebgpu_dawn.so", "libwebgpu_wrapper.so",
-                                         "libwgpu_native.so" };
+                                         "libwgpu_native.so", "libwgpu_native-release.so" };
+    for (size_t i = 0; !g->library && i < sizeof usual / sizeof *usual; i++) {
+        char path[PATH_BYTES];
+        snprintf(path, sizeof path, "%.*s%s", PATH_BYTES - 64, folder, usual[i]);
+        g->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        snprintf(g->info.library, sizeof g->info.library, "%.127s", path);
+    }
+    return g->library != NULL;
+}
+
+/* Beside the program, and where tools/setup.sh puts them as seen from build/. */
+static bool open_near_program(tg_gpu *g) {
+    char folder[PATH_BYTES];
+    const ssize_t n = readlink("/proc/self/exe", folder, sizeof folder - 32);
+    if (n <= 0) return false;
+    folder[n] = '\0';
+    char *const name = strrchr(folder, '/') + 1;
+    *name = '\0';
+    if (open_in(g, folder)) return true;
+    strcpy(name, "../.cache/webgpu/");
+    return open_in(g, folder);
+}
+
+/* The library that TG_WEBGPU_LIB names, else the first of the usual ones. */
+static tg_status open_library(tg_gpu *g) {
     const char *named = getenv("TG_WEBGPU_LIB");
     if (named && named[0]) {
         g->library = dlopen(named, RTLD_NOW | RTLD_LOCAL);
@@ -284,15 +311,12 @@ static tg_status open_library(tg_gpu *g) {
         if (!g->library)
             return tg_fail(g->ctx, TG_E_DEVICE, "TG_WEBGPU_LIB: want a WebGPU library, have %s",
                            dlerror());
-    }
-    for (size_t i = 0; !g->library && i < sizeof usual / sizeof *usual; i++) {
-        g->library = dlopen(usual[i], RTLD_NOW | RTLD_LOCAL);
-        snprintf(g->info.library, sizeof g->info.library, "%s", usual[i]);
-    }
-    if (!g->library)
+    } else if (!open_near_program(g) && !open_in(g, ".cache/webgpu/") && !open_in(g, "")) {
         return tg_fail(g->ctx, TG_E_DEVICE,
-                       "webgpu: want a WebGPU library (Dawn or wgpu-native), have none: run "
-                       "tools/setup.sh, and set TG_WEBGPU_LIB to the path of one");
+                       "webgpu: want a WebGPU library (Dawn or wgpu-native), have none beside the "
+                       "program, in .cache/webgpu or in the system: run tools/setup.sh, or set "
+                       "TG_WEBGPU_LIB to the path of one");
+    }
     void *symbol = NULL;
 #define LOOK_UP(name)                                                                              \
     symbol = dlsym(g->library, "wgpu" #name);                                                      \
@@ -329,6 +353,22 @@ static bool is_software(const WGPUAdapterInfo *info, const char *name) {
     return false;
 }
 
+/* For tests: TG_GPU_WITHOUT=f16,subgroups,timestamps leaves out features, TG_GPU_LIMITS=minimum
+ * asks for no limit beyond those that every adapter has. */
+static bool is_left_out(const char *feature) {
+    const char *names = getenv("TG_GPU_WITHOUT");
+    return names && strstr(names, feature);
+}
+
+static bool wants_minimum(void) {
+    const char *limits = getenv("TG_GPU_LIMITS");
+    return limits && strcmp(limits, "minimum") == 0;
+}
+
+#define NO_ADAPTER                                                                                  \
+    "%s: want an adapter, have none (%s): a driver and its loader are needed, on Linux libvulkan1 " \
+    "and the driver of the card"
+
 static tg_status open_adapter(tg_gpu *g) {
     answer a = { .gpu = g };
     const WGPURequestAdapterOptions options = { .featureLevel = WGPUFeatureLevel_Core,
@@ -342,12 +382,7 @@ static tg_status open_adapter(tg_gpu *g) {
         (WGPURequestAdapterCallbackInfo) {
             .mode = WGPUCallbackMode_AllowProcessEvents, .callback = on_adapter, .userdata1 = &a });
     pump(g, &a);
-    if (!a.ok)
-        return tg_fail(
-            g->ctx, TG_E_DEVICE,
-            "%s: want an adapter, have none (%s): a driver and its loader are needed, on "
-            "Linux libvulkan1 and the driver of the card",
-            g->info.library, a.text);
+    if (!a.ok) return tg_fail(g->ctx, TG_E_DEVICE, NO_ADAPTER, g->info.library, a.text);
     g->adapter = a.object;
     WGPUAdapterInfo info = { 0 };
     g->f.AdapterGetInfo(g->adapter, &info);
@@ -355,10 +390,17 @@ static tg_status open_adapter(tg_gpu *g) {
     keep_text(g->info.driver, sizeof g->info.driver, info.description);
     snprintf(g->info.api, sizeof g->info.api, "%s", api_name(info.backendType));
     g->info.software = is_software(&info, g->info.adapter);
+    const bool null = info.backendType == WGPUBackendType_Null;
     g->f.AdapterInfoFreeMembers(info);
-    g->info.f16 = g->f.AdapterHasFeature(g->adapter, WGPUFeatureName_ShaderF16);
-    g->info.subgroups = g->f.AdapterHasFeature(g->adapter, WGPUFeatureName_Subgroups);
-    g->info.timestamps = g->f.AdapterHasFeature(g->adapter, WGPUFeatureName_TimestampQuery);
+    /* Dawn's stand-in where there is no driver takes everything and computes nothing. */
+    if (null)
+        return tg_fail(g->ctx, TG_E_DEVICE, NO_ADAPTER, g->info.library, "no driver was found");
+    g->info.f16 =
+        !is_left_out("f16") && g->f.AdapterHasFeature(g->adapter, WGPUFeatureName_ShaderF16);
+    g->info.subgroups =
+        !is_left_out("subgroups") && g->f.AdapterHasFeature(g->adapter, WGPUFeatureName_Subgroups);
+    g->info.timestamps = !is_left_out("timestamps") &&
+                         g->f.AdapterHasFeature(g->adapter, WGPUFeatureName_TimestampQuery);
     return TG_OK;
 }
 
@@ -373,8 +415,9 @@ typedef struct dawn_toggles {
 enum { DAWN_TOGGLES = 0x0005000A };
 
 /* Memory of a workgroup is written before it is read in all our shaders, so that nobody need clear
- * it. Bounds checks are for shaders that one does not know; TG_WEBGPU_CHECKED=1 puts them back, and
- * tests run with them. */
+ * it. Bounds checks are for shaders that one does not know; ours clamp what they index with. They
+ * cost up to a tenth of a step on an H100. TG_WEBGPU_CHECKED=1 puts them back; wgpu-native has
+ * them. */
 static const char *const toggles_on[] = { "disable_workgroup_init", "disable_robustness" };
 
 static dawn_toggles toggles_of(const tg_gpu *g) {
@@ -385,15 +428,41 @@ static dawn_toggles toggles_of(const tg_gpu *g) {
     return t;
 }
 
+/* What every adapter of WebGPU has, by its specification. The shaders are written for it. */
+static const struct {
+    uint64_t buffer_bytes, binding_bytes;
+    uint32_t group_bytes, group_threads, storage_buffers;
+} least = { 268435456, 134217728, 16384, 256, TG_GPU_MAX_STORAGE };
+
+/* Compatibility adapters, on old OpenGL, have less. */
+static tg_status want_limits(tg_gpu *g, const WGPULimits *have) {
+    if (have->maxStorageBufferBindingSize >= least.binding_bytes &&
+        have->maxBufferSize >= least.binding_bytes &&
+        have->maxComputeWorkgroupStorageSize >= least.group_bytes &&
+        have->maxComputeInvocationsPerWorkgroup >= least.group_threads &&
+        have->maxStorageBuffersPerShaderStage >= least.storage_buffers)
+        return TG_OK;
+    return tg_fail(
+        g->ctx, TG_E_DEVICE,
+        "GPU %s: want %u storage buffers of %" PRIu64 " bytes, %u threads and %u bytes a "
+        "workgroup, have %u, %" PRIu64 ", %u and %u: a newer driver may give more",
+        g->info.adapter, least.storage_buffers, least.binding_bytes, least.group_threads,
+        least.group_bytes, have->maxStorageBuffersPerShaderStage, have->maxStorageBufferBindingSize,
+        have->maxComputeInvocationsPerWorkgroup, have->maxComputeWorkgroupStorageSize);
+}
+
 /* All that the adapter has: its limits, and the features that some kernel may use. */
 static tg_status open_device(tg_gpu *g) {
+    const bool minimum = wants_minimum();
     WGPULimits limits = { 0 };
     g->f.AdapterGetLimits(g->adapter, &limits);
     limits.nextInChain = NULL;
-    g->info.max_buffer_bytes = limits.maxBufferSize;
-    g->info.max_binding_bytes = limits.maxStorageBufferBindingSize;
-    g->info.max_group_bytes = limits.maxComputeWorkgroupStorageSize;
-    g->info.max_group_threads = limits.maxComputeInvocationsPerWorkgroup;
+    TG_TRY(want_limits(g, &limits));
+    g->info.max_buffer_bytes = minimum ? least.buffer_bytes : limits.maxBufferSize;
+    g->info.max_binding_bytes = minimum ? least.binding_bytes : limits.maxStorageBufferBindingSize;
+    g->info.max_group_bytes = minimum ? least.group_bytes : limits.maxComputeWorkgroupStorageSize;
+    g->info.max_group_threads =
+        minimum ? least.group_threads : limits.maxComputeInvocationsPerWorkgroup;
     WGPUFeatureName features[3];
     size_t n = 0;
     if (g->info.f16) features[n++] = WGPUFeatureName_ShaderF16;
@@ -406,7 +475,7 @@ static tg_status open_device(tg_gpu *g) {
         .label = view("tinygpt"),
         .requiredFeatureCount = n,
         .requiredFeatures = features,
-        .requiredLimits = &limits,
+        .requiredLimits = minimum ? NULL : &limits,
         .deviceLostCallbackInfo = { .mode = WGPUCallbackMode_AllowProcessEvents,
                                     .callback = on_lost,
                                     .userdata1 = g },

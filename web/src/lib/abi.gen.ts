@@ -316,6 +316,23 @@ export const STRUCTS = {
       cpuName: ['chars', 40, 40, 128],
     },
   },
+  tg_gpu_facts: {
+    size: [48, 64],
+    members: {
+      adapter: ['text', 0, 0],
+      driver: ['text', 4, 8],
+      api: ['text', 8, 16],
+      library: ['text', 12, 24],
+      software: ['bool', 16, 32],
+      f16: ['bool', 17, 33],
+      subgroups: ['bool', 18, 34],
+      timestamps: ['bool', 19, 35],
+      maxBufferBytes: ['u64', 24, 40],
+      maxBindingBytes: ['u64', 32, 48],
+      maxGroupBytes: ['u32', 40, 56],
+      maxGroupThreads: ['u32', 44, 60],
+    },
+  },
   tg_check: {
     size: [32, 40],
     members: {
@@ -438,6 +455,8 @@ export const EXPORTS = {
   tg_measure_peak: 'i:pp',
   tg_measure_peak_job: 'i:ppp',
   tg_measure_read: 'i:ppp',
+  tg_context_gpu: 'i:pp',
+  tg_measure_gpu: 'i:ppp',
   tg_bench_matmul: 'i:piiiipp',
   tg_check_kernels: 'i:ppppp',
   tg_check_kernels_job: 'i:pppppp',
@@ -575,6 +594,8 @@ export interface Exports {
   tg_measure_peak(ctx: Ptr, gflops: Ptr): number;
   tg_measure_peak_job(ctx: Ptr, gflops: Ptr, job: Ptr): number;
   tg_measure_read(ctx: Ptr, nBytes: Ptr, bytesPerS: Ptr): number;
+  tg_context_gpu(ctx: Ptr, out: Ptr): number;
+  tg_measure_gpu(ctx: Ptr, bytesPerS: Ptr, gflops: Ptr): number;
   tg_bench_matmul(
     ctx: Ptr, m: number, n: number, k: number, trans: number, nTimes: Ptr, ms: Ptr,
   ): number;

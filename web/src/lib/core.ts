@@ -181,9 +181,7 @@ export class Core {
       version: memory.text(c.tg_version()),
       build,
       threads: c.tg_context_threads(this.#context),
-      device: this.host.gpus.current ? 'webgpu' : 'cpu',
-      gpu: this.host.gpus.current?.info,
-      banner: memory.text(c.tg_context_banner(this.#context)),
+      ...this.#device(),
       notes: this.#gpuNote ? [...notes, this.#gpuNote] : notes,
       isolated: isolated(),
       maxMemoryBytes: this.#instance.maxMemoryBytes,
@@ -218,6 +216,23 @@ export class Core {
       throw error;
     }
     ready = true;
+    instance.host.gpus.changed = () => void this.#tellDevice(instance);
+  }
+
+  /** When C is done with what changed it. */
+  async #tellDevice(instance: Instance): Promise<void> {
+    await turn();
+    if (instance !== this.#instance) return;
+    this.emit({ kind: 'device', ...this.#device() });
+  }
+
+  #device(): Pick<EngineInfo, 'device' | 'gpu' | 'banner'> {
+    const { current } = this.host.gpus;
+    return {
+      device: current ? 'webgpu' : 'cpu',
+      gpu: current?.info,
+      banner: this.memory.text(this.c.tg_context_banner(this.#context)),
+    };
   }
 
   /** Without a GPU the CPU computes, and a note says why. */

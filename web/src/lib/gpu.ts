@@ -23,6 +23,8 @@ const OK = 0;
 const PENDING = 1;
 const E_MEMORY = -2;
 const E_DEVICE = -10;
+/** How long after a failure a device may say that it is lost. */
+const LOST_MS = 500;
 /** TG_GPU_READINGS: one that nobody ends is dropped when so many newer ones have begun. */
 const READINGS = 64;
 /** Of the specification: GPUBufferUsage, GPUShaderStage, GPUMapMode. */
@@ -128,6 +130,13 @@ export class Gpu {
     this.message ||= 'the device was lost: it was destroyed';
   }
 
+  /** A lost device fails everything first, and says so afterwards: who failed waits for that. */
+  async #failure(text: string): Promise<Failure> {
+    const patience = new Promise((resolve) => { setTimeout(resolve, LOST_MS); });
+    await Promise.race([this.device.lost, patience]);
+    return { status: E_DEVICE, text };
+  }
+
   /** Records an error that C then asks for. */
   fail({ status, text }: Failure): number {
     if (!this.lost) this.message = text;
@@ -159,8 +168,7 @@ export class Gpu {
         }
         return validation ? { status: E_DEVICE, text: `${what}: ${validation.message}` } : undefined;
       },
-      /* A lost device answers no scope. */
-      (error: unknown) => ({ status: E_DEVICE, text: `${what}: ${words(error)}` }),
+      (error: unknown) => this.#failure(`${what}: ${words(error)}`),
     );
   }
 
@@ -218,7 +226,7 @@ export class Gpu {
         pipeline.made = handle;
         return undefined;
       },
-      (error: unknown) => ({ status: E_DEVICE, text: `pipeline ${label}: ${words(error)}` }),
+      (error: unknown) => this.#failure(`pipeline ${label}: ${words(error)}`),
     ));
     return this.#pipelines.put(pipeline);
   }
@@ -342,7 +350,7 @@ export class Gpu {
     }));
     const mapped = this.awaited(reading.buffer.mapAsync(READ, 0, total)).then(
       () => undefined,
-      (error: unknown) => ({ status: E_DEVICE, text: `reading ${total} bytes: ${words(error)}` }),
+      (error: unknown) => this.#failure(`reading ${total} bytes: ${words(error)}`),
     );
     const checks = this.#checks;
     this.#checks = [];
@@ -395,6 +403,8 @@ export class Gpus {
   readonly #all = new Shelf<Gpu>();
   /** The one that C has now; for what people are shown. */
   current: Gpu | undefined;
+  /** Told when it is another one, or none. */
+  changed: (() => void) | undefined;
   #asking: Promise<void> | undefined;
   #ready: Gpu | undefined;
   #refusal = '';
@@ -450,6 +460,7 @@ export class Gpus {
     if (!this.#ready) return PENDING;
     this.current = this.#ready;
     this.#asking = this.#ready = undefined;
+    this.changed?.();
     const number = this.#all.put(this.current);
     new DataView(this.memory.memory.buffer).setUint32(out, number, true);
     return OK;
@@ -470,7 +481,9 @@ export class Gpus {
       gpu_close: (gpu) => {
         const closed = this.#all.take(gpu);
         closed?.close();
-        if (this.current === closed) this.current = undefined;
+        if (this.current !== closed) return;
+        this.current = undefined;
+        this.changed?.();
       },
       gpu_text: (gpu, name, to, room) => {
         const facts: Record<string, unknown> = { ...at(gpu).info };

@@ -33,7 +33,8 @@ export function folderAddress(folder: string | URL): string {
 /* Node's GPU lives as long as what `create` gave. */
 let nodeGpu: GPU | undefined;
 
-/** The browser's WebGPU, or Node's by the package `webgpu`; an error says what is missing. */
+/** The browser's WebGPU, or Node's by the package `webgpu`; an error says what is missing. There
+ *  TG_DAWN holds switches of Dawn, for tests. */
 export async function findGpu(): Promise<{ gpu: GPU; library: string }> {
   const gpu = globalThis.navigator?.gpu;
   if (gpu) return { gpu, library: 'browser' };
@@ -48,7 +49,7 @@ export async function findGpu(): Promise<{ gpu: GPU; library: string }> {
   const name = 'webgpu';
   try {
     const node = (await import(/* @vite-ignore */ name)) as typeof import('webgpu');
-    nodeGpu ??= node.create([]);
+    nodeGpu ??= node.create(process.env['TG_DAWN']?.split(' ') ?? []);
   } catch (error) {
     const reason = error instanceof Error ? error.message.split('\n')[0] : String(error);
     throw new Error(`want the package webgpu, have none (${reason}): npm install webgpu`);
