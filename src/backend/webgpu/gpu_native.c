@@ -415,8 +415,9 @@ typedef struct dawn_toggles {
 enum { DAWN_TOGGLES = 0x0005000A };
 
 /* Memory of a workgroup is written before it is read in all our shaders, so that nobody need clear
- * it. Bounds checks are for shaders that one does not know; TG_WEBGPU_CHECKED=1 puts them back, and
- * tests run with them. */
+ * it. Bounds checks are for shaders that one does not know; ours clamp what they index with. They
+ * cost up to a tenth of a step on an H100. TG_WEBGPU_CHECKED=1 puts them back; wgpu-native has
+ * them. */
 static const char *const toggles_on[] = { "disable_workgroup_init", "disable_robustness" };
 
 static dawn_toggles toggles_of(const tg_gpu *g) {

@@ -672,11 +672,13 @@ static tg_status run_timed(webgpu *w, const compiled *c, size_t begin, size_t en
         double once = 0, some = 0, many = 0;
         if (n == 0) continue;
         TG_TRY(time_submits(w, d, n, 1, 1, &once));
-        TG_TRY(time_submits(w, d, n, REPEATS, 1, &some));
+        const size_t times = once < 1 ? REPEATS : once < 8 ? 4 : 2;
+        TG_TRY(time_submits(w, d, n, times, 1, &some));
+        const double each = some / (double)times;
         const size_t submits = some < 8 ? (size_t)(8 / (some + 0.1)) + 1 : 1;
-        TG_TRY(time_submits(w, d, n, REPEATS, submits, &many));
-        once = once < some / REPEATS ? 0 : once - some / REPEATS;
-        step_ms[s] += (many - (once < many ? once : 0)) / (double)(REPEATS * submits);
+        TG_TRY(time_submits(w, d, n, times, submits, &many));
+        const double around = once > each ? once - each : 0;
+        step_ms[s] += (many - (around < many ? around : 0)) / (double)(times * submits);
     }
     return TG_OK;
 }
