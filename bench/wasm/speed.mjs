@@ -56,12 +56,8 @@ const SIDES = [
 
 const modulePath = (build) => `${options.folder}/wasm/tinygpt-${build}.wasm`;
 
-/* Engines of a side; the two of `twice` are one more than `relaxed 1` has. */
-const enginesOf = (side, key) =>
-  Array.from({ length: side.copies ?? 1 }, (_, i) => `${key} ${side.build} ${side.threads} ${i}`);
-
 async function openSide(host, side, preset) {
-  const engines = enginesOf(side, preset);
+  const engines = Array.from({ length: side.copies ?? 1 }, (_, i) => `${preset} ${side.name} ${i}`);
   const message = { op: 'open', ...side, path: modulePath(side.build), preset };
   const [{ flop }] = await host.ask({ engines, message });
   return { ...side, engines, flop };
