@@ -4,6 +4,7 @@
  *     make build wasm && node bench/wasm/speed.mjs                      all three, some nine minutes
  *     node bench/wasm/speed.mjs chromium --presets small --rounds 6     one, with less
  *     node bench/wasm/speed.mjs node --profile xl --build relaxed-mt    where a step's time goes
+ *     node bench/wasm/speed.mjs node --slices xl          how long the engine is away at most
  *
  * All that is compared lives at the same time, and takes turns in short blocks, forwards and
  * backwards; a round is one block of each. Printed are medians over rounds with their 95 %
@@ -27,6 +28,7 @@ const { values: options, positionals } = parseArgs({
     rounds: { type: 'string', default: '7' },
     folder: { type: 'string', default: 'build' }, /* below the root */
     profile: { type: 'string' },
+    slices: { type: 'string' },
     build: { type: 'string', default: 'relaxed-mt' },
     out: { type: 'string' },
   },
@@ -191,7 +193,7 @@ async function decode(host, preset) {
 
 async function profile(host) {
   const { build, profile: preset } = options, threads = build.includes('-mt') ? 2 : 1;
-  const side = await openSide(host, { build, threads }, preset);
+  const side = await openSide(host, { name: 'profile', build, threads }, preset);
   await block(host, side, { op: 'train', least: 2 * WARM_MS });
   const ms = await block(host, side, { op: 'train', least: BLOCK_MS });
   const [rows] = await host.ask({ engines: side.engines, message: { op: 'profile', n: 5 } });
@@ -201,6 +203,16 @@ async function profile(host) {
     console.log(`    ${r.op.padEnd(18)} ${r.variant.padEnd(12)} ${String(r.count).padStart(4)} ` +
                 `${r.ms.toFixed(3).padStart(9)} ms ${((100 * r.ms) / ms).toFixed(1).padStart(5)} % ` +
                 `${r.gflop ? (r.gflop / r.ms * 1000).toFixed(1).padStart(7) : ''}`);
+}
+
+async function slices(host) {
+  const { build, slices: preset } = options, threads = build.includes('-mt') ? 2 : 1;
+  const side = await openSide(host, { name: 'slices', build, threads }, preset);
+  const [rows] = await host.ask({ engines: side.engines, message: { op: 'slices' } });
+  console.log(`  ${preset}, ${build} on ${threads}: ms of the longest slice, of all; how many`);
+  for (const [name, r] of Object.entries(rows))
+    console.log(`    ${name.padEnd(22)} ${r.longest.toFixed(1).padStart(9)} ` +
+                `${r.all.toFixed(1).padStart(9)} ${String(r.polls).padStart(5)}`);
 }
 
 async function measure(host) {
@@ -240,6 +252,7 @@ for (const name of hosts) {
   console.log(`${name} ${host.version}`);
   try {
     if (options.profile) await profile(host);
+    else if (options.slices) await slices(host);
     else save(name, { version: host.version, runs: [run], ...(await measure(host)) });
   } finally {
     await host.end();
