@@ -159,8 +159,8 @@ typedef struct tg_value tg_value;
  * gives, the leader's output 0 is not written, so it must have no other reader. Functions of the
  * shader get the arguments of all members, an array; bindings are TG_BIND_OF(member, slot).
  */
-#define TG_MAX_MEMBERS            4
-#define TG_BIND_OF(member, slot)  (uint8_t)(16 * (member) + (slot))
+#define TG_MAX_MEMBERS           4
+#define TG_BIND_OF(member, slot) (uint8_t)(16 * (member) + (slot))
 typedef struct tg_merge {
     uint8_t n_members; /* the leader included */
     bool (*joins)(const tg_graph *g, const tg_node *leader, const tg_node *n, unsigned member);

@@ -77,9 +77,9 @@ typedef struct tg_plan_options {
     size_t isa;
     uint32_t levers;
     unsigned workers;
-    size_t align_bytes; /* of values in the workspace: a multiple of 64, 0 for 64 */
-    bool apart;         /* no step's output shares bytes with one of its inputs, nor with what was
-                           read in the few steps before it: so these may become one dispatch */
+    size_t align_bytes;   /* of values in the workspace: a multiple of 64, 0 for 64 */
+    bool apart;           /* no step's output shares bytes with one of its inputs, nor with what was
+                             read in the few steps before it: so these may become one dispatch */
     size_t segment_bytes; /* no value crosses a multiple of this; 0: they may */
 } tg_plan_options;
 
