@@ -582,6 +582,24 @@ static void free_webgpu(tg_backend *b) {
     tg_free(&mem, w, sizeof *w);
 }
 
+/* Pipelines stay, which cost time and hardly any memory. Whatever runs next is compiled anew. */
+static tg_status rest(tg_backend *b) {
+    webgpu *w = (webgpu *)b;
+    for (size_t i = 0; i < w->n_mirrors; i++)
+        if (w->mirrors[i].buffer) TG_TRY(fetch(b, w->mirrors[i].host, w->mirrors[i].bytes));
+    for (size_t i = 0; i < w->n_plans; i++)
+        if (w->plans[i].steps) free_compiled(w, &w->plans[i]);
+    for (size_t i = 0; i < w->n_mirrors; i++) {
+        tg_gpu_buffer_free(w->gpu, w->mirrors[i].buffer);
+        w->mirrors[i] = (mirror) { .buffer = 0 };
+    }
+    tg_gpu_buffer_free(w->gpu, w->work);
+    w->work = 0;
+    w->work_bytes = 0;
+    w->work_version++;
+    return TG_OK;
+}
+
 static bool is_lost(const tg_backend *b) { return tg_gpu_lost(((const webgpu *)b)->gpu); }
 
 tg_gpu *tg_webgpu_gpu(tg_backend *b) { return ((webgpu *)b)->gpu; }
@@ -594,6 +612,7 @@ tg_status tg_webgpu_new(tg_ctx *ctx, tg_backend *cpu, tg_backend **out) {
                               .fetch = fetch,
                               .touched = touched,
                               .forget = forget,
+                              .rest = rest,
                               .lost = is_lost,
                               .free = free_webgpu,
                               .align_bytes = TG_GPU_ALIGN,
