@@ -23,6 +23,7 @@ tg_status tg_job_stories(tg_context *ctx, uint64_t seed, uint64_t n_bytes, tg_te
 tg_status tg_job_file_check(tg_context *ctx, const char *path, tg_job **job);
 tg_status tg_job_check_kernels(tg_context *ctx, const tg_check_options *o, size_t *n_failed,
                                tg_job **job);
+tg_status tg_job_rest(tg_context *ctx, tg_job **job);
 tg_status tg_job_measure_peak(tg_context *ctx, double *gflops, tg_job **job);
 
 /* jobs_run.c */
