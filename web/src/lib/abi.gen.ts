@@ -417,8 +417,11 @@ export const EXPORTS = {
   tg_model_new_job: 'i:ppLpp',
   tg_model_open_job: 'i:pppp',
   tg_model_save_job: 'i:ppip',
+  tg_stories_job: 'i:pLLppp',
   tg_text_lint_job: 'i:pidppp',
   tg_text_sha256_job: 'i:ppp',
+  tg_forecast_run_job: 'i:pppppp',
+  tg_trainer_new_job: 'i:pppppp',
   tg_trainer_open_job: 'i:ppplpp',
   tg_trainer_step_job: 'i:ppp',
   tg_trainer_eval_job: 'i:ppp',
@@ -428,7 +431,9 @@ export const EXPORTS = {
   tg_session_slide_job: 'i:pp',
   tg_session_generate_job: 'i:ppppppppppp',
   tg_probe_run_job: 'i:pppppp',
+  tg_model_eval_job: 'i:pppdipp',
   tg_file_check_job: 'i:ppp',
+  tg_file_convert_job: 'i:pppip',
   tg_isa_count: 'p:',
   tg_isa_at: 'p:p',
   tg_lever_count: 'p:',
@@ -547,10 +552,15 @@ export interface Exports {
   tg_model_new_job(ctx: Ptr, config: Ptr, seed: number | bigint, out: Ptr, job: Ptr): number;
   tg_model_open_job(ctx: Ptr, path: Ptr, out: Ptr, job: Ptr): number;
   tg_model_save_job(model: Ptr, path: Ptr, kind: number, job: Ptr): number;
+  tg_stories_job(
+    ctx: Ptr, seed: number | bigint, nBytes: number | bigint, write: Ptr, user: Ptr, job: Ptr,
+  ): number;
   tg_text_lint_job(
     text: Ptr, ctxTokens: number, valFraction: number, report: Ptr, user: Ptr, job: Ptr,
   ): number;
   tg_text_sha256_job(text: Ptr, digest: Ptr, job: Ptr): number;
+  tg_forecast_run_job(ctx: Ptr, config: Ptr, text: Ptr, options: Ptr, out: Ptr, job: Ptr): number;
+  tg_trainer_new_job(ctx: Ptr, model: Ptr, text: Ptr, options: Ptr, out: Ptr, job: Ptr): number;
   tg_trainer_open_job(
     ctx: Ptr, path: Ptr, text: Ptr, steps: number | bigint, out: Ptr, job: Ptr,
   ): number;
@@ -565,7 +575,11 @@ export interface Exports {
     cancel: Ptr, user: Ptr, ids: Ptr, stats: Ptr, job: Ptr,
   ): number;
   tg_probe_run_job(probe: Ptr, tokens: Ptr, edits: Ptr, nEdits: Ptr, donor: Ptr, job: Ptr): number;
+  tg_model_eval_job(
+    ctx: Ptr, model: Ptr, text: Ptr, valFraction: number, evalWindows: number, loss: Ptr, job: Ptr,
+  ): number;
   tg_file_check_job(ctx: Ptr, path: Ptr, job: Ptr): number;
+  tg_file_convert_job(ctx: Ptr, pathIn: Ptr, pathOut: Ptr, kind: number, job: Ptr): number;
   tg_isa_count(): Ptr;
   tg_isa_at(i: Ptr): Ptr;
   tg_lever_count(): Ptr;
