@@ -39,7 +39,7 @@ typedef tg_status (*tg_stories_write)(void *user, const char *bytes, size_t n);
 /*
  * Writes exactly `bytes` bytes, from the first byte of the text of this seed, in pieces of up to
  * 4 KiB; the last story is cut where the count ends. bytes 0 writes nothing.
- * Allocates nothing, keeps no state, may run on several threads at once; needs 16 KiB of stack.
+ * Allocates nothing, keeps no state, may run on several threads at once; needs 32 KiB of stack.
  * Errors: only what `write` returned.
  */
 tg_status tg_stories_generate(uint64_t seed, uint64_t bytes, tg_stories_write write, void *user);

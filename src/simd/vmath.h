@@ -22,8 +22,8 @@
 
 #include "simd/vec.h"
 
-/* Where a vector is sixteen numbers, a function is sixteen times as long, and a call nothing. */
-#if defined(TG_ISA_SCALAR)
+/* Where each lane is an instruction, a function is sixteen times as long, and a call nothing. */
+#if TG_MR == 1
 #define TG_VMATH TG_OUT_OF_LINE
 #else
 #define TG_VMATH static inline

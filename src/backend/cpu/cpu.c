@@ -7,9 +7,9 @@
  *                             barrier            barrier
  *
  * Invariants. A phase of one unit belongs to worker 0, and so does a step that is not worth sharing
- * (share.h), so that between two of them nobody has to wait. Which worker takes a unit changes from
- * run to run; results do not, since no unit depends on another of its phase. Nothing is allocated
- * and no lock is taken while a plan runs.
+ * (plan/share.c), so that between two of them nobody has to wait. Which worker takes a unit changes
+ * from run to run; results do not, since no unit depends on another of its phase. Nothing is
+ * allocated and no lock is taken while a plan runs.
  *
  * A run with a deadline or a cancel is watched. Worker 0 alone looks at the clock: where a step
  * begins and, in phases that take long, after each piece of units that it has done. To stop inside
@@ -26,7 +26,6 @@
 #include <stdatomic.h>
 
 #include "backend/cpu/cpu.h"
-#include "backend/cpu/share.h"
 #include "base/time.h"
 
 typedef struct cpu {
@@ -89,13 +88,13 @@ static void set_rows(tg_plan *plan, size_t rows) {
     }
 }
 
-/* Once for a plan, and again when its rows have changed. */
-static void share_out(tg_backend *b, tg_plan *plan, const tg_scalars *rt) {
-    const size_t rows = plan->dynamic ? (size_t)rt->rows : 0;
-    if (plan->shared_rows == rows + 1) return;
-    if (plan->dynamic) set_rows(plan, rows);
-    tg_cpu_share(plan, rt, b->workers);
-    plan->shared_rows = rows + 1;
+/* What was planned for the most rows is looked at again when a call has another number of them. */
+static void take_rows(tg_plan *plan, const tg_scalars *rt) {
+    const size_t rows = (size_t)rt->rows;
+    if (!plan->dynamic || plan->shared_rows == rows) return;
+    set_rows(plan, rows);
+    tg_plan_share(plan, rt);
+    plan->shared_rows = rows;
 }
 
 static tg_args args_of(const walk *w, size_t step, unsigned worker) {
@@ -272,7 +271,7 @@ static tg_status run_plan(tg_backend *base, tg_plan *plan, const tg_scalars *rt,
                .watched = run->cancel || run->deadline_ms > 0 };
     atomic_init(&w.halt, SIZE_MAX);
     if (w.begin.step >= w.end) return TG_OK;
-    share_out(b, plan, rt);
+    take_rows(plan, rt);
     for (size_t i = w.begin.step * TG_MAX_PHASES; i < w.end * TG_MAX_PHASES; i++)
         atomic_init(&b->claimed[i], 0);
     atomic_init(&b->claimed[w.begin.step * TG_MAX_PHASES + w.begin.phase], w.begin.unit);

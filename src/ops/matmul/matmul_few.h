@@ -150,7 +150,9 @@ static void few_run(const tg_args *args, size_t begin, size_t end) {
         const product part = few_part(&p, row, tg_min_size(FEW_AT_ONCE, p.m - row));
         switch (part.m) {
         case 1: few_block(&part, 1, col, stop); break;
+#if TG_MR > 1
         case 2: few_block(&part, 2, col, stop); break;
+#endif
 #if TG_MR > 2
         case 3: few_block(&part, 3, col, stop); break;
         case 4: few_block(&part, 4, col, stop); break;
