@@ -12,73 +12,25 @@ export type Ptr = number;
 
 export const VERSION = '0.1.0';
 
-/** tg_status: name, value, sentence. */
-export const STATUS = [
-  {
-    name: 'OK', value: 0,
-    text: 'done',
-  },
-  {
-    name: 'PENDING', value: 1,
-    text: 'not finished yet: call again',
-  },
-  {
-    name: 'STOPPED', value: 2,
-    text: 'stopped on request, in a state that can be saved',
-  },
-  {
-    name: 'E_ARG', value: -1,
-    text: 'an argument is outside its stated range',
-  },
-  {
-    name: 'E_MEMORY', value: -2,
-    text: 'not enough memory',
-  },
-  {
-    name: 'E_IO', value: -3,
-    text: 'a file could not be read or written',
-  },
-  {
-    name: 'E_FORMAT', value: -4,
-    text: 'a file does not follow its format',
-  },
-  {
-    name: 'E_CHECKSUM', value: -5,
-    text: 'a file is damaged: a checksum does not match',
-  },
-  {
-    name: 'E_RANGE', value: -6,
-    text: 'a number or token id is out of range',
-  },
-  {
-    name: 'E_FULL', value: -7,
-    text: 'no room is left in the context window',
-  },
-  {
-    name: 'E_SHAPE', value: -8,
-    text: 'shapes do not fit together',
-  },
-  {
-    name: 'E_UNSUPPORTED', value: -9,
-    text: 'this is not supported',
-  },
-  {
-    name: 'E_DEVICE', value: -10,
-    text: 'the device failed or is missing',
-  },
-  {
-    name: 'E_NUMBER', value: -11,
-    text: 'a loss or gradient is not a finite number',
-  },
-  {
-    name: 'E_DATA', value: -12,
-    text: 'the text cannot be used for training',
-  },
-  {
-    name: 'E_INTERNAL', value: -13,
-    text: 'an invariant of tinygpt itself is broken: please report it',
-  },
-] as const;
+/** tg_status; tg_status_text has a sentence for each. */
+export const STATUS = {
+  OK: 0,
+  PENDING: 1,
+  STOPPED: 2,
+  E_ARG: -1,
+  E_MEMORY: -2,
+  E_IO: -3,
+  E_FORMAT: -4,
+  E_CHECKSUM: -5,
+  E_RANGE: -6,
+  E_FULL: -7,
+  E_SHAPE: -8,
+  E_UNSUPPORTED: -9,
+  E_DEVICE: -10,
+  E_NUMBER: -11,
+  E_DATA: -12,
+  E_INTERNAL: -13,
+} as const;
 
 export const tg_file_kind = {
   TG_FILE_V3: 0,
