@@ -273,6 +273,7 @@ test-web: web-lib $(BUILD)/test/wasm_native
 web: wasm $(WEB_INSTALLED)
 	$(Q)cd web && node_modules/.bin/tsc -p tsconfig.json && \
 	  TG_WASM_DIR=$(abspath $(WASM)) node_modules/.bin/vite build --logLevel warn
+	$(Q)node tools/budget.mjs web/dist
 
 test-e2e: web $(PROGRAM)
 	$(Q)cd web && node_modules/.bin/tsc -p e2e/tsconfig.json && \

@@ -571,6 +571,12 @@ TG_API tg_status tg_stories_job(tg_context *ctx, uint64_t seed, uint64_t n_bytes
 TG_API tg_status tg_text_lint_job(tg_text *text, int32_t ctx_tokens, double val_fraction,
                                   tg_lint_fn report, void *user, tg_job **job);
 TG_API tg_status tg_text_sha256_job(tg_text *text, uint8_t digest[32], tg_job **job);
+TG_API tg_status tg_forecast_run_job(tg_context *ctx, const tg_gpt_config *config, tg_text *text,
+                                     const tg_train_options *options, tg_forecast *out,
+                                     tg_job **job);
+TG_API tg_status tg_trainer_new_job(tg_context *ctx, tg_model *model, tg_text *text,
+                                    const tg_train_options *options, tg_trainer **out,
+                                    tg_job **job);
 TG_API tg_status tg_trainer_open_job(tg_context *ctx, const char *path, tg_text *text,
                                      int64_t steps, tg_trainer **out, tg_job **job);
 /* out may be NULL. Ends with TG_STOPPED when the run's steps are done. */
@@ -594,7 +600,14 @@ TG_API tg_status tg_session_generate_job(tg_session *session, const char *prompt
  * at. */
 TG_API tg_status tg_probe_run_job(tg_probe *probe, const int32_t *tokens, const tg_edit *edits,
                                   size_t n_edits, const tg_probe *donor, tg_job **job);
+/* Between slices the trainer of the model may step, if it is steady when the job goes on: then the
+ * loss is a mean over moments of the run. */
+TG_API tg_status tg_model_eval_job(tg_context *ctx, tg_model *model, tg_text *text,
+                                   double val_fraction, int32_t eval_windows, double *loss,
+                                   tg_job **job);
 TG_API tg_status tg_file_check_job(tg_context *ctx, const char *path, tg_job **job);
+TG_API tg_status tg_file_convert_job(tg_context *ctx, const char *path_in, const char *path_out,
+                                     tg_file_kind kind, tg_job **job);
 
 /* ------------------------------------------------------------------------------------- UNSTABLE */
 

@@ -307,13 +307,11 @@ def generate(h):
         "",
         f"export const VERSION = {quoted(h.version)};",
         "",
-        "/** tg_status: name, value, sentence. */",
-        "export const STATUS = [",
+        "/** tg_status; tg_status_text has a sentence for each. */",
+        "export const STATUS = {",
     ]
-    for name, value, sentence in h.status:
-        out += [f"  {{", f"    name: {quoted(name)}, value: {value},",
-                f"    text: {quoted(sentence)},", "  },"]
-    out += ["] as const;", ""]
+    out += [f"  {name}: {value}," for name, value, _ in h.status]
+    out += ["} as const;", ""]
     for name, items in h.enums.items():
         if name == "tg_status":
             continue

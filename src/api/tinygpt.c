@@ -226,16 +226,11 @@ tg_train_options tg_train_options_default(void) {
     };
 }
 
-/* The options' ranges are checked where they are used, since a resumed run's options come from a
- * file and not through here. */
 tg_status tg_trainer_new(tg_context *ctx, tg_model *model, tg_text *text,
                          const tg_train_options *options, tg_trainer **out) {
-    ENTER(ctx);
-    WANT(ctx, model);
-    WANT(ctx, text);
-    WANT(ctx, out);
-    const tg_train_options defaults = tg_train_options_default();
-    return tg_train_new(ctx, model, text, options ? options : &defaults, out);
+    tg_job *job;
+    TG_TRY(tg_trainer_new_job(ctx, model, text, options, out, &job));
+    return tg_job_finish(job);
 }
 
 tg_status tg_trainer_open(tg_context *ctx, const char *path, tg_text *text, int64_t steps,
@@ -254,17 +249,17 @@ void tg_trainer_options(const tg_trainer *trainer, tg_train_options *out) { *out
 tg_status tg_trainer_forecast(tg_trainer *trainer, tg_forecast *out) {
     if (!trainer || !out) return TG_E_ARG;
     tg_ctx_clear(&trainer->ctx->err);
-    return tg_train_forecast(trainer->ctx, &trainer->model->layout.config, trainer->text,
-                             &trainer->o, &trainer->plans, out);
+    tg_job *job;
+    TG_TRY(tg_job_forecast(trainer->ctx, &trainer->model->layout.config, trainer->text, &trainer->o,
+                           &trainer->plans, out, &job));
+    return tg_job_finish(job);
 }
 
 tg_status tg_forecast_run(tg_context *ctx, const tg_gpt_config *config, tg_text *text,
                           const tg_train_options *options, tg_forecast *out) {
-    ENTER(ctx);
-    WANT(ctx, config);
-    WANT(ctx, options);
-    WANT(ctx, out);
-    return tg_train_forecast(ctx, config, text, options, NULL, out);
+    tg_job *job;
+    TG_TRY(tg_forecast_run_job(ctx, config, text, options, out, &job));
+    return tg_job_finish(job);
 }
 
 tg_status tg_trainer_poll(tg_trainer *trainer, double budget_ms, tg_step_report *out) {
@@ -296,11 +291,9 @@ tg_status tg_trainer_eval(tg_trainer *trainer, double *loss) {
 
 tg_status tg_model_eval(tg_context *ctx, tg_model *model, tg_text *text, double val_fraction,
                         int32_t eval_windows, double *loss) {
-    ENTER(ctx);
-    WANT(ctx, model);
-    WANT(ctx, text);
-    WANT(ctx, loss);
-    return tg_eval_model(ctx, model, text, val_fraction, eval_windows, loss);
+    tg_job *job;
+    TG_TRY(tg_model_eval_job(ctx, model, text, val_fraction, eval_windows, loss, &job));
+    return tg_job_finish(job);
 }
 
 tg_status tg_trainer_save(tg_trainer *trainer, const char *path) {
@@ -483,10 +476,9 @@ tg_status tg_file_compare(tg_context *ctx, const char *path_a, const char *path_
 
 tg_status tg_file_convert(tg_context *ctx, const char *path_in, const char *path_out,
                           tg_file_kind kind) {
-    ENTER(ctx);
-    WANT(ctx, path_in);
-    WANT(ctx, path_out);
-    return tg_io_convert(&ctx->err, path_in, path_out, kind);
+    tg_job *job;
+    TG_TRY(tg_file_convert_job(ctx, path_in, path_out, kind, &job));
+    return tg_job_finish(job);
 }
 
 tg_status tg_file_config(tg_context *ctx, const char *path, tg_gpt_config *out) {

@@ -243,6 +243,10 @@ tg_status tg_runtime_block(tg_context *ctx, size_t bytes, tg_block *out) {
     return tg_block_new(&ctx->err, bytes, out);
 }
 
+tg_status tg_runtime_block_take(tg_context *ctx, size_t bytes, tg_block *out) {
+    return tg_block_take(&ctx->err, bytes, out);
+}
+
 void tg_runtime_block_free(tg_context *ctx, tg_block *block) {
     if (block->data) tg_backend_forget(ctx->backend, block->data, block->bytes);
     tg_block_free(block);
@@ -336,14 +340,14 @@ static void run_read(void *arg, unsigned w) {
                      &r->worker[w].sink);
 }
 
-/* One round of about 4e8 operations a worker, in operations a millisecond. All workers at once,
- * since that is how a plan runs: under full load clock rates are lower, and two workers may share a
+/* One round of n_flop operations a worker, in operations a millisecond. All workers at once, since
+ * that is how a plan runs: under full load clock rates are lower, and two workers may share a
  * core. */
-static tg_status measure_round(tg_context *ctx, double *rate) {
+static tg_status measure_round(tg_context *ctx, double n_flop, double *rate) {
     peak_run *r = tg_alloc(&ctx->err.mem, sizeof *r);
     if (!r) return tg_fail_memory(&ctx->err, "measurement", sizeof *r);
     r->kernels = tg_peak_find(ctx->isa);
-    r->n_flop = 4e8;
+    r->n_flop = n_flop;
     const double start = tg_time_ms();
     tg_pool_run(ctx->pool, run_multiply_add, r);
     const double ms = tg_time_ms() - start;
@@ -354,24 +358,24 @@ static tg_status measure_round(tg_context *ctx, double *rate) {
     return TG_OK;
 }
 
-/* The best of 8 rounds: a neighbour can only take speed away. The result stays in the context,
- * where the reports of training find it. */
+/* The best of 16 rounds: a neighbour can only take speed away. The first one is short, whatever the
+ * machine is; the others take some 10 ms each, by the rate that was seen so far. The result stays
+ * in the context, where the reports of training find it. */
 tg_status tg_peak_measuring_go_on(tg_peak_measuring *p, tg_context *ctx, double deadline_ms,
                                   double *gflops) {
-    while (p->rounds < 8) {
+    enum { ROUNDS = 16 };
+    const double round_ms = 10;
+    if (p->rounds == 0) p->n_flop = 1e7;
+    while (p->rounds < ROUNDS) {
         double rate = 0;
-        TG_TRY(measure_round(ctx, &rate));
+        TG_TRY(measure_round(ctx, p->n_flop, &rate));
         if (rate > p->best) p->best = rate;
+        if (p->best > 0) p->n_flop = p->best / ctx->threads * round_ms;
         p->rounds++;
         if (tg_time_over(deadline_ms)) return TG_PENDING;
     }
     *gflops = ctx->peak_gflops = p->best / 1e6;
     return TG_OK;
-}
-
-tg_status tg_runtime_measure_peak(tg_context *ctx, double *gflops) {
-    tg_peak_measuring p = { .rounds = 0 };
-    return tg_peak_measuring_go_on(&p, ctx, 0, gflops);
 }
 
 /* Each worker reads its own share from end to end. n_bytes should be well above the last cache, or

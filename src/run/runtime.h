@@ -44,11 +44,11 @@ void tg_runtime_free(tg_context *ctx);
 tg_status tg_levers_parse(tg_ctx *err, const char *text, uint32_t *levers);
 uint32_t tg_levers_default(void);
 
-tg_status tg_runtime_measure_peak(tg_context *ctx, double *gflops);
-/* The same in slices, a round at a time; zero-initialised: not begun. */
+/* See tg_measure_peak: in slices, a round at a time; zero-initialised: not begun. */
 typedef struct tg_peak_measuring {
     int rounds;
-    double best;
+    double n_flop; /* of the next round, a worker */
+    double best;   /* operations a millisecond */
 } tg_peak_measuring;
 tg_status tg_peak_measuring_go_on(tg_peak_measuring *p, tg_context *ctx, double deadline_ms,
                                   double *gflops);
@@ -60,6 +60,8 @@ tg_status tg_runtime_machine(tg_context *ctx, tg_machine_info *out);
 /* A block for weights or workspace: in huge pages unless that lever is off. The backend may keep a
  * copy of it, which goes with the block. */
 tg_status tg_runtime_block(tg_context *ctx, size_t bytes, tg_block *out);
+/* The same, to be cleared by tg_block_clear in slices. */
+tg_status tg_runtime_block_take(tg_context *ctx, size_t bytes, tg_block *out);
 void tg_runtime_block_free(tg_context *ctx, tg_block *block);
 
 /* For plans that the context's backend is to run. */

@@ -69,20 +69,25 @@ static tg_status bind(tg_trainer *t, tg_plan *p) {
 
 /* All that is large is taken here, before the first step, so a run does not end for want of memory
  * in its middle. The copy of the best weights only exists where validations can be. */
-static tg_status allocate(tg_trainer *t) {
+static tg_status take_memory(tg_trainer *t) {
     const size_t bytes = t->model->layout.n_elems * sizeof(float);
-    TG_TRY(tg_train_plans_build(t->ctx, t->model->family, &t->model->layout, &t->o, &t->plans));
-    TG_TRY(tg_runtime_block(t->ctx, bytes, &t->grads));
-    TG_TRY(tg_runtime_block(t->ctx, bytes, &t->adam_m));
-    TG_TRY(tg_runtime_block(t->ctx, bytes, &t->adam_v));
-    if (t->o.keep_best && t->split.val_bytes > 0) TG_TRY(tg_runtime_block(t->ctx, bytes, &t->best));
-    TG_TRY(tg_runtime_block(t->ctx, t->plans.memory_bytes, &t->memory));
+    const bool best = t->o.keep_best && t->split.val_bytes > 0;
+    TG_TRY(tg_runtime_block_take(t->ctx, bytes, &t->grads));
+    TG_TRY(tg_runtime_block_take(t->ctx, bytes, &t->adam_m));
+    TG_TRY(tg_runtime_block_take(t->ctx, bytes, &t->adam_v));
+    if (best) TG_TRY(tg_runtime_block_take(t->ctx, bytes, &t->best));
+    TG_TRY(tg_runtime_block_take(t->ctx, t->plans.memory_bytes, &t->memory));
     t->history = tg_alloc(&t->ctx->err.mem, TG_HISTORY_MAX * sizeof *t->history);
-    if (!t->history)
-        return tg_fail_memory(&t->ctx->err, "history", TG_HISTORY_MAX * sizeof *t->history);
-    TG_TRY(bind(t, &t->plans.grad));
-    TG_TRY(bind(t, &t->plans.update));
-    return bind(t, &t->plans.eval);
+    return t->history
+               ? TG_OK
+               : tg_fail_memory(&t->ctx->err, "history", TG_HISTORY_MAX * sizeof *t->history);
+}
+
+static tg_status clear_memory(tg_trainer *t, size_t *cleared, double deadline_ms) {
+    tg_block *const blocks[] = { &t->grads, &t->adam_m, &t->adam_v, &t->best, &t->memory };
+    for (; *cleared < sizeof blocks / sizeof blocks[0]; ++*cleared)
+        TG_TRY(tg_block_clear(blocks[*cleared], deadline_ms));
+    return TG_OK;
 }
 
 /* Training part and context are compared here, and not at the first batch. A validation part that
@@ -101,10 +106,9 @@ static tg_status check_text(tg_trainer *t) {
 
 /* Borrows model and text. NaN and -1 stand for what has not happened yet; both are told apart from
  * any real value by every reader, the checkpoint's JSON included (NaN as null). */
-tg_status tg_train_new(tg_context *ctx, tg_model *model, tg_text *text, const tg_train_options *o,
-                       tg_trainer **out) {
-    *out = NULL;
-    tg_trainer *t = tg_alloc(&ctx->err.mem, sizeof *t);
+static tg_status make_checked(tg_context *ctx, tg_model *model, tg_text *text,
+                              const tg_train_options *o, tg_trainer **out) {
+    tg_trainer *t = *out = tg_alloc(&ctx->err.mem, sizeof *t);
     if (!t) return tg_fail_memory(&ctx->err, "trainer", sizeof *t);
     t->ctx = ctx;
     t->generation = ctx->generation;
@@ -116,15 +120,44 @@ tg_status tg_train_new(tg_context *ctx, tg_model *model, tg_text *text, const tg
     t->best_step = t->last_val_step = -1;
     t->history_stride = 1;
     t->loss_hash = UINT64_C(14695981039346656037); /* FNV-1a's offset basis */
-    tg_status s = tg_train_options_check(&ctx->err, &t->o);
-    if (s == TG_OK) s = check_text(t);
-    if (s == TG_OK) s = allocate(t);
-    if (s != TG_OK) {
-        tg_train_free(t);
-        return s;
+    TG_TRY(tg_train_options_check(&ctx->err, &t->o));
+    return check_text(t);
+}
+
+/* One stage. TG_PENDING: there is another one. */
+static tg_status make_on(tg_train_making *m, tg_context *ctx, tg_model *model, tg_text *text,
+                         const tg_train_options *o, double deadline_ms) {
+    tg_trainer *t = m->trainer;
+    switch (m->stage) {
+    case TG_MAKING_CHECKED: TG_TRY(make_checked(ctx, model, text, o, &m->trainer)); break;
+    case TG_MAKING_PLANS:
+        TG_TRY(tg_train_plans_build(ctx, model->family, &model->layout, &t->o, &t->plans));
+        break;
+    case TG_MAKING_MEMORY: TG_TRY(take_memory(t)); break;
+    case TG_MAKING_CLEAR:
+        TG_TRY(clear_memory(t, &m->cleared, deadline_ms));
+        TG_TRY(bind(t, &t->plans.grad));
+        TG_TRY(bind(t, &t->plans.update));
+        return bind(t, &t->plans.eval);
     }
-    *out = t;
+    m->stage++;
+    return TG_PENDING;
+}
+
+tg_status tg_train_making_go_on(tg_train_making *m, tg_context *ctx, tg_model *model, tg_text *text,
+                                const tg_train_options *o, double deadline_ms, tg_trainer **out) {
+    tg_status s;
+    while ((s = make_on(m, ctx, model, text, o, deadline_ms)) == TG_PENDING)
+        if (tg_time_over(deadline_ms)) return s;
+    if (s != TG_OK) return s;
+    *out = m->trainer;
+    m->trainer = NULL;
     return TG_OK;
+}
+
+void tg_train_making_deinit(tg_train_making *m) {
+    tg_train_free(m->trainer);
+    *m = (tg_train_making) { .trainer = NULL };
 }
 
 /* A model that goes on living gets whole weights. */

@@ -146,8 +146,16 @@ struct tg_trainer {
 tg_train_options tg_train_options_of(const tg_train_options *o, const tg_gpt_config *config);
 tg_status tg_train_options_check(tg_ctx *err, const tg_train_options *o);
 
-tg_status tg_train_new(tg_context *ctx, tg_model *model, tg_text *text, const tg_train_options *o,
-                       tg_trainer **out);
+/* Making a trainer in slices: a zero-initialised struct holds the place, and deinit gives back what
+ * was not handed out. TG_PENDING: call again. */
+typedef struct tg_train_making {
+    enum { TG_MAKING_CHECKED, TG_MAKING_PLANS, TG_MAKING_MEMORY, TG_MAKING_CLEAR } stage;
+    size_t cleared; /* blocks */
+    tg_trainer *trainer;
+} tg_train_making;
+tg_status tg_train_making_go_on(tg_train_making *m, tg_context *ctx, tg_model *model, tg_text *text,
+                                const tg_train_options *o, double deadline_ms, tg_trainer **out);
+void tg_train_making_deinit(tg_train_making *m);
 void tg_train_free(tg_trainer *t);
 /* E_ARG where a step would disturb a pending job on the trainer, or a save of its model. */
 tg_status tg_train_want_free(const tg_trainer *t);
@@ -168,9 +176,23 @@ tg_status tg_train_set_steps(tg_trainer *t, int64_t steps);
 tg_status tg_eval_begin(tg_trainer *t, const tg_split *split, int32_t windows, tg_eval_state *e);
 tg_status tg_eval_go_on(tg_trainer *t, const tg_split *split, tg_eval_state *e, double deadline_ms,
                         double *loss);
-/* Without a trainer: see tg_model_eval. */
-tg_status tg_eval_model(tg_context *ctx, tg_model *model, tg_text *text, double val_fraction,
-                        int32_t windows, double *loss);
+/* Without a trainer, see tg_model_eval, in slices. begin is called once, with a zero-initialised
+ * struct; deinit at any time. */
+typedef struct tg_model_evaluating {
+    tg_context *ctx;
+    tg_model *model;
+    tg_text *text;
+    tg_train_options o;
+    tg_split split;
+    tg_train_plans plans;
+    tg_block memory;
+    enum { TG_EVALUATING_PLAN, TG_EVALUATING_CLEAR, TG_EVALUATING_RUN } stage;
+    tg_eval_state state;
+} tg_model_evaluating;
+tg_status tg_model_evaluating_begin(tg_model_evaluating *e, tg_context *ctx, tg_model *model,
+                                    tg_text *text, double val_fraction, int32_t windows);
+tg_status tg_model_evaluating_go_on(tg_model_evaluating *e, double deadline_ms, double *loss);
+void tg_model_evaluating_deinit(tg_model_evaluating *e);
 
 /* An evaluation of its own, by the trainer's plan: settles and drops first. See tg_trainer_eval. */
 typedef struct tg_trainer_evaluating {
@@ -214,6 +236,10 @@ typedef struct tg_train_opening {
     tg_file *file;
     bool used_prev;
     tg_model *model; /* NULL once it is the trainer's */
+    tg_meta meta;    /* of the file, whose arena it lies in */
+    bool meta_read;
+    tg_train_options options;
+    tg_train_making making;
     tg_trainer *trainer;
     tg_loading weights, adam_m, adam_v;
 } tg_train_opening;
@@ -223,9 +249,14 @@ tg_status tg_train_opening_go_on(tg_train_opening *o, tg_context *ctx, const cha
 void tg_train_opening_deinit(tg_train_opening *o);
 
 /* forecast.c */
-tg_status tg_train_forecast(tg_context *ctx, const tg_gpt_config *config, tg_text *text,
-                            const tg_train_options *o, const tg_train_plans *plans,
-                            tg_forecast *out);
+/* In slices, the measurement of the peak among them; zero-initialised: not begun. plans NULL: they
+ * are made for the occasion. */
+typedef struct tg_forecasting {
+    tg_peak_measuring peak;
+} tg_forecasting;
+tg_status tg_forecasting_go_on(tg_forecasting *f, tg_context *ctx, const tg_gpt_config *config,
+                               tg_text *text, const tg_train_options *o,
+                               const tg_train_plans *plans, double deadline_ms, tg_forecast *out);
 double tg_train_flop(const tg_gpt_config *c, const tg_train_options *o);
 
 #endif

@@ -12,73 +12,25 @@ export type Ptr = number;
 
 export const VERSION = '0.1.0';
 
-/** tg_status: name, value, sentence. */
-export const STATUS = [
-  {
-    name: 'OK', value: 0,
-    text: 'done',
-  },
-  {
-    name: 'PENDING', value: 1,
-    text: 'not finished yet: call again',
-  },
-  {
-    name: 'STOPPED', value: 2,
-    text: 'stopped on request, in a state that can be saved',
-  },
-  {
-    name: 'E_ARG', value: -1,
-    text: 'an argument is outside its stated range',
-  },
-  {
-    name: 'E_MEMORY', value: -2,
-    text: 'not enough memory',
-  },
-  {
-    name: 'E_IO', value: -3,
-    text: 'a file could not be read or written',
-  },
-  {
-    name: 'E_FORMAT', value: -4,
-    text: 'a file does not follow its format',
-  },
-  {
-    name: 'E_CHECKSUM', value: -5,
-    text: 'a file is damaged: a checksum does not match',
-  },
-  {
-    name: 'E_RANGE', value: -6,
-    text: 'a number or token id is out of range',
-  },
-  {
-    name: 'E_FULL', value: -7,
-    text: 'no room is left in the context window',
-  },
-  {
-    name: 'E_SHAPE', value: -8,
-    text: 'shapes do not fit together',
-  },
-  {
-    name: 'E_UNSUPPORTED', value: -9,
-    text: 'this is not supported',
-  },
-  {
-    name: 'E_DEVICE', value: -10,
-    text: 'the device failed or is missing',
-  },
-  {
-    name: 'E_NUMBER', value: -11,
-    text: 'a loss or gradient is not a finite number',
-  },
-  {
-    name: 'E_DATA', value: -12,
-    text: 'the text cannot be used for training',
-  },
-  {
-    name: 'E_INTERNAL', value: -13,
-    text: 'an invariant of tinygpt itself is broken: please report it',
-  },
-] as const;
+/** tg_status; tg_status_text has a sentence for each. */
+export const STATUS = {
+  OK: 0,
+  PENDING: 1,
+  STOPPED: 2,
+  E_ARG: -1,
+  E_MEMORY: -2,
+  E_IO: -3,
+  E_FORMAT: -4,
+  E_CHECKSUM: -5,
+  E_RANGE: -6,
+  E_FULL: -7,
+  E_SHAPE: -8,
+  E_UNSUPPORTED: -9,
+  E_DEVICE: -10,
+  E_NUMBER: -11,
+  E_DATA: -12,
+  E_INTERNAL: -13,
+} as const;
 
 export const tg_file_kind = {
   TG_FILE_V3: 0,
@@ -437,6 +389,8 @@ export const EXPORTS = {
   tg_stories_job: 'i:pLLppp',
   tg_text_lint_job: 'i:pidppp',
   tg_text_sha256_job: 'i:ppp',
+  tg_forecast_run_job: 'i:pppppp',
+  tg_trainer_new_job: 'i:pppppp',
   tg_trainer_open_job: 'i:ppplpp',
   tg_trainer_step_job: 'i:ppp',
   tg_trainer_eval_job: 'i:ppp',
@@ -446,7 +400,9 @@ export const EXPORTS = {
   tg_session_slide_job: 'i:pp',
   tg_session_generate_job: 'i:ppppppppppp',
   tg_probe_run_job: 'i:pppppp',
+  tg_model_eval_job: 'i:pppdipp',
   tg_file_check_job: 'i:ppp',
+  tg_file_convert_job: 'i:pppip',
   tg_isa_count: 'p:',
   tg_isa_at: 'p:p',
   tg_lever_count: 'p:',
@@ -576,6 +532,8 @@ export interface Exports {
     text: Ptr, ctxTokens: number, valFraction: number, report: Ptr, user: Ptr, job: Ptr,
   ): number;
   tg_text_sha256_job(text: Ptr, digest: Ptr, job: Ptr): number;
+  tg_forecast_run_job(ctx: Ptr, config: Ptr, text: Ptr, options: Ptr, out: Ptr, job: Ptr): number;
+  tg_trainer_new_job(ctx: Ptr, model: Ptr, text: Ptr, options: Ptr, out: Ptr, job: Ptr): number;
   tg_trainer_open_job(
     ctx: Ptr, path: Ptr, text: Ptr, steps: number | bigint, out: Ptr, job: Ptr,
   ): number;
@@ -590,7 +548,11 @@ export interface Exports {
     cancel: Ptr, user: Ptr, ids: Ptr, stats: Ptr, job: Ptr,
   ): number;
   tg_probe_run_job(probe: Ptr, tokens: Ptr, edits: Ptr, nEdits: Ptr, donor: Ptr, job: Ptr): number;
+  tg_model_eval_job(
+    ctx: Ptr, model: Ptr, text: Ptr, valFraction: number, evalWindows: number, loss: Ptr, job: Ptr,
+  ): number;
   tg_file_check_job(ctx: Ptr, path: Ptr, job: Ptr): number;
+  tg_file_convert_job(ctx: Ptr, pathIn: Ptr, pathOut: Ptr, kind: number, job: Ptr): number;
   tg_isa_count(): Ptr;
   tg_isa_at(i: Ptr): Ptr;
   tg_lever_count(): Ptr;

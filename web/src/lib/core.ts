@@ -13,7 +13,7 @@
  * from the compiled module. Calls that come meanwhile wait for it.
  */
 import {
-  errorCode, type Exports, type Memory, numbers, PENDING, type Ptr, statusText, type Trap, utf8,
+  errorCode, type Exports, type Memory, numbers, PENDING, type Ptr, type Trap, utf8,
 } from './abi.js';
 import { tg_schedule, VERSION } from './abi.gen.js';
 import { TinygptError } from './errors.js';
@@ -161,7 +161,7 @@ export class Core {
   ok(status: number): number {
     if (status >= 0) return status;
     const message = this.#context ? this.memory.text(this.c.tg_context_error(this.#context)) : '';
-    throw new TinygptError(errorCode(status), message || statusText(status));
+    throw new TinygptError(errorCode(status), message || this.memory.text(this.c.tg_status_text(status)));
   }
 
   /**
