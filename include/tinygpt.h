@@ -639,6 +639,10 @@ typedef struct tg_gpu_facts {
     uint32_t max_group_bytes, max_group_threads;
 } tg_gpu_facts;
 TG_API tg_status tg_context_gpu(tg_context *ctx, tg_gpu_facts *out);
+/* Gives the GPU's memory back while nothing computes: what it holds comes to the host, and goes up
+ * again with the next step. Nothing else on the context may be pending. */
+TG_API tg_status tg_context_rest(tg_context *ctx);
+TG_API tg_status tg_context_rest_job(tg_context *ctx, tg_job **job);
 /* What its kernels reach: bytes a second of an addition that streams, GFLOP/s of a large product in
  * f32. E_UNSUPPORTED for software. */
 TG_API tg_status tg_measure_gpu(tg_context *ctx, double *bytes_per_s, double *gflops);

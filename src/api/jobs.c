@@ -76,6 +76,12 @@ tg_status tg_file_check_job(tg_context *ctx, const char *path, tg_job **job) {
     return tg_job_file_check(ctx, path, job);
 }
 
+tg_status tg_context_rest_job(tg_context *ctx, tg_job **job) {
+    ENTER(ctx);
+    WANT_JOB(ctx);
+    return tg_job_rest(ctx, job);
+}
+
 tg_status tg_check_kernels_job(tg_context *ctx, const char *filter, tg_check_fn report, void *user,
                                size_t *n_failed, tg_job **job) {
     ENTER(ctx);

@@ -54,6 +54,12 @@ tg_status tg_context_gpu(tg_context *ctx, tg_gpu_facts *out) {
     return tg_runtime_gpu(ctx, out);
 }
 
+tg_status tg_context_rest(tg_context *ctx) {
+    tg_job *job;
+    TG_TRY(tg_context_rest_job(ctx, &job));
+    return tg_job_finish(job);
+}
+
 unsigned tg_context_threads(const tg_context *ctx) { return ctx->threads; }
 
 const char *tg_context_isa(const tg_context *ctx) {

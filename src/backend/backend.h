@@ -44,6 +44,9 @@ struct tg_backend {
     tg_status (*fetch)(tg_backend *b, void *p, size_t bytes);
     tg_status (*touched)(tg_backend *b, const void *p, size_t bytes);
     void (*forget)(tg_backend *b, const void *p, size_t bytes);
+    /* Gives the device's memory back until the next run; states come down before. NULL: it has
+     * none. */
+    tg_status (*rest)(tg_backend *b);
     /* Whether the device is gone, and the copies with it. NULL: it cannot be. */
     bool (*lost)(const tg_backend *b);
     void (*free)(tg_backend *b);
@@ -76,6 +79,8 @@ static inline tg_status tg_backend_touched(tg_backend *b, const void *p, size_t 
 static inline void tg_backend_forget(tg_backend *b, const void *p, size_t bytes) {
     if (b && b->forget) b->forget(b, p, bytes);
 }
+/* TG_PENDING: call again. No run may be in the middle of its plan. */
+static inline tg_status tg_backend_rest(tg_backend *b) { return b->rest ? b->rest(b) : TG_OK; }
 static inline bool tg_backend_lost(const tg_backend *b) { return b->lost && b->lost(b); }
 static inline void tg_backend_free(tg_backend *b) {
     if (b) b->free(b);

@@ -279,7 +279,7 @@ static tg_status time_product(tg_context *ctx, size_t n, double *ms) {
 
 /* 128 MiB an array are beyond the caches, and within the binding limit of all. */
 tg_status tg_inspect_gpu(tg_context *ctx, double *bytes_per_s, double *gflops) {
-    enum { SUM_ELEMS = 1 << 25, PRODUCT = 4096 };
+    const size_t n_sum = (size_t)1 << 25, n = 4096;
     tg_gpu_facts gpu;
     double ms;
     TG_TRY(tg_runtime_gpu(ctx, &gpu));
@@ -287,10 +287,10 @@ tg_status tg_inspect_gpu(tg_context *ctx, double *bytes_per_s, double *gflops) {
         return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
                        "GPU %s: it is software, computes on the CPU, and is not timed",
                        gpu.adapter);
-    TG_TRY(time_add(ctx, SUM_ELEMS, &ms));
-    *bytes_per_s = 3.0 * 4 * SUM_ELEMS / ms * 1e3;
-    TG_TRY(time_product(ctx, PRODUCT, &ms));
-    *gflops = 2.0 * PRODUCT * PRODUCT * PRODUCT / ms / 1e6;
+    TG_TRY(time_add(ctx, n_sum, &ms));
+    *bytes_per_s = 12.0 * (double)n_sum / ms * 1e3;
+    TG_TRY(time_product(ctx, n, &ms));
+    *gflops = 2.0 * (double)(n * n * n) / ms / 1e6;
     return TG_OK;
 }
 

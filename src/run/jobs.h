@@ -21,6 +21,7 @@ tg_status tg_job_text_sha256(tg_text *text, uint8_t digest[TG_SHA256_BYTES], tg_
 tg_status tg_job_file_check(tg_context *ctx, const char *path, tg_job **job);
 tg_status tg_job_check_kernels(tg_context *ctx, const tg_check_options *o, size_t *n_failed,
                                tg_job **job);
+tg_status tg_job_rest(tg_context *ctx, tg_job **job);
 tg_status tg_job_measure_peak(tg_context *ctx, double *gflops, tg_job **job);
 
 /* jobs_run.c */

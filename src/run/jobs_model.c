@@ -219,6 +219,18 @@ tg_status tg_job_check_kernels(tg_context *ctx, const tg_check_options *o, size_
     return TG_OK;
 }
 
+static tg_status work_rest(tg_job *job, double deadline_ms) {
+    (void)deadline_ms;
+    return tg_backend_rest(job->ctx->backend);
+}
+
+tg_status tg_job_rest(tg_context *ctx, tg_job **job) {
+    static const tg_job_kind kind = { "rest of a GPU", sizeof(tg_job), NULL, work_rest,
+                                      end_nothing };
+    *job = tg_job_make(ctx, &kind, NULL, 0);
+    return *job ? TG_OK : TG_E_MEMORY;
+}
+
 typedef struct peak_job {
     tg_job job;
     double *gflops;

@@ -339,6 +339,22 @@ static void session_says_that_the_device_is_lost(void **state) {
     end_run(&r);
 }
 
+/* The device's memory is given back in the middle of a run, which notices nothing. */
+static void gives_memory_back(void **state) {
+    (void)state;
+    const tg_train_options o = options(6, 2);
+    run_of whole = start_run(open_gpu(), &odd, &o);
+    const uint64_t want = steps_until(&whole, 6).loss_hash;
+    end_run(&whole);
+    run_of r = start_run(open_gpu(), &odd, &o);
+    OK(r.ctx, tg_context_rest(r.ctx));
+    steps_until(&r, 2);
+    OK(r.ctx, tg_context_rest(r.ctx));
+    OK(r.ctx, tg_context_rest(r.ctx));
+    assert_int_equal(steps_until(&r, 6).loss_hash, want);
+    end_run(&r);
+}
+
 /* Two runs in one context, step by step in turn, and the device lost under both. */
 static void trains_two_at_once(void **state) {
     (void)state;
@@ -414,6 +430,7 @@ int main(void) {
         cmocka_unit_test(survives_lost_devices),
         cmocka_unit_test(saves_after_a_loss),
         cmocka_unit_test(session_says_that_the_device_is_lost),
+        cmocka_unit_test(gives_memory_back),
         cmocka_unit_test(trains_two_at_once),
         cmocka_unit_test(moves_between_devices),
     };

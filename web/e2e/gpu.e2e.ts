@@ -48,7 +48,14 @@ afterEach(async () => {
   expect(v.errors).toEqual([]);
 });
 
-const SETTINGS = { size: 'tiny', batch: 2, warmup: 0, evalEvery: 0, evalWindows: 2, sampleEvery: 1_000_000 };
+const SETTINGS = {
+  size: 'tiny',
+  batch: 2,
+  warmup: 0,
+  evalEvery: 0,
+  evalWindows: 2,
+  sampleEvery: 1_000_000,
+};
 
 async function chooseDevice(name: 'CPU' | 'GPU'): Promise<void> {
   await p.view('Run');
@@ -189,7 +196,8 @@ describe('the GPU in the page', () => {
     expect(await p.step()).toBe(8);
     writeFileSync(file, await download());
 
-    execFileSync(program, ['train', '--resume', file, '--data', text, '--steps', '12', '--out', file]);
+    const more = ['--data', text, '--steps', '12', '--out', file];
+    execFileSync(program, ['train', '--resume', file, ...more]);
     expectSame(lossesOf(readFileSync(file)), lossesOf(readFileSync(whole)), 12);
   });
 });

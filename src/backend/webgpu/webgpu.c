@@ -561,6 +561,16 @@ static tg_status new_compiled(webgpu *w, compiled **out) {
     return TG_OK;
 }
 
+static void free_work(webgpu *w) {
+    for (size_t i = 0; i < MAX_SEGMENTS; i++) tg_gpu_buffer_free(w->gpu, w->work[i]);
+    tg_gpu_buffer_free(w->gpu, w->scratch);
+    memset(w->work, 0, sizeof w->work);
+    w->scratch = 0;
+    w->work_bytes = w->scratch_bytes = 0;
+    w->work_version++;
+    w->last = NULL;
+}
+
 /* Where a page learns too late that there was no memory, what was made goes, so that a smaller plan
  * may do. */
 static void drop_fresh(webgpu *w, compiled *c) {
@@ -570,15 +580,7 @@ static void drop_fresh(webgpu *w, compiled *c) {
         w->mirrors[i] = (mirror) { .buffer = 0 };
         for (size_t k = 0; k < w->n_plans; k++) w->plans[k].version = 0;
     }
-    if (w->work_fresh) {
-        for (size_t i = 0; i < MAX_SEGMENTS; i++) tg_gpu_buffer_free(w->gpu, w->work[i]);
-        tg_gpu_buffer_free(w->gpu, w->scratch);
-        memset(w->work, 0, sizeof w->work);
-        w->scratch = 0;
-        w->work_bytes = w->scratch_bytes = 0;
-        w->work_version++;
-        w->last = NULL;
-    }
+    if (w->work_fresh) free_work(w);
     free_compiled(w, c);
 }
 
@@ -787,6 +789,21 @@ static size_t segment_of(const tg_gpu_info *i) {
     return (size_t)(most / TG_GPU_ALIGN * TG_GPU_ALIGN);
 }
 
+/* Pipelines stay, which cost time and hardly any memory. Whatever runs next is compiled anew. */
+static tg_status rest(tg_backend *b) {
+    webgpu *w = (webgpu *)b;
+    for (size_t i = 0; i < w->n_mirrors; i++)
+        if (w->mirrors[i].buffer) TG_TRY(fetch(b, w->mirrors[i].host, w->mirrors[i].bytes));
+    for (size_t i = 0; i < w->n_plans; i++)
+        if (w->plans[i].steps) free_compiled(w, &w->plans[i]);
+    for (size_t i = 0; i < w->n_mirrors; i++) {
+        tg_gpu_buffer_free(w->gpu, w->mirrors[i].buffer);
+        w->mirrors[i] = (mirror) { .buffer = 0 };
+    }
+    free_work(w);
+    return TG_OK;
+}
+
 static bool is_lost(const tg_backend *b) { return tg_gpu_lost(((const webgpu *)b)->gpu); }
 
 tg_gpu *tg_webgpu_gpu(tg_backend *b) { return ((webgpu *)b)->gpu; }
@@ -799,6 +816,7 @@ tg_status tg_webgpu_new(tg_ctx *ctx, tg_backend *cpu, tg_backend **out) {
                               .fetch = fetch,
                               .touched = touched,
                               .forget = forget,
+                              .rest = rest,
                               .lost = is_lost,
                               .free = free_webgpu,
                               .kernel_name = kernel_name,

@@ -456,6 +456,8 @@ export const EXPORTS = {
   tg_measure_peak_job: 'i:ppp',
   tg_measure_read: 'i:ppp',
   tg_context_gpu: 'i:pp',
+  tg_context_rest: 'i:p',
+  tg_context_rest_job: 'i:pp',
   tg_measure_gpu: 'i:ppp',
   tg_bench_matmul: 'i:piiiipp',
   tg_check_kernels: 'i:ppppp',
@@ -595,6 +597,8 @@ export interface Exports {
   tg_measure_peak_job(ctx: Ptr, gflops: Ptr, job: Ptr): number;
   tg_measure_read(ctx: Ptr, nBytes: Ptr, bytesPerS: Ptr): number;
   tg_context_gpu(ctx: Ptr, out: Ptr): number;
+  tg_context_rest(ctx: Ptr): number;
+  tg_context_rest_job(ctx: Ptr, job: Ptr): number;
   tg_measure_gpu(ctx: Ptr, bytesPerS: Ptr, gflops: Ptr): number;
   tg_bench_matmul(
     ctx: Ptr, m: number, n: number, k: number, trans: number, nTimes: Ptr, ms: Ptr,

@@ -129,6 +129,7 @@ export const CALLS: { [M in Exclude<Method, 'open' | 'close'>]: Call<M> } = {
   checkKernels,
   checkFile,
   memoryBytes: async (core) => core.memoryBytes(),
+  gpuBytes: async (core) => core.gpuBytes(),
   textNew,
   textSha256,
   modelNew: model.modelNew,

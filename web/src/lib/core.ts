@@ -18,6 +18,7 @@ import {
 import { tg_schedule, VERSION } from './abi.gen.js';
 import { TinygptError } from './errors.js';
 import type { EngineEvent, Handle } from './protocol.js';
+import { threads } from './platform.js';
 import { Registry } from './registry.js';
 import { Task, turn } from './tasks.js';
 import type {
@@ -27,6 +28,9 @@ import { type Instance, instantiate, isolated, loadBest, type Loaded } from './w
 
 /** How long a slice lasts. A stop is seen after one; a turn costs some microseconds. */
 export const SLICE_MS = 20;
+
+/** A GPU without work gives its memory back after so long. */
+const REST_MS = 30_000;
 
 const SCHEDULES: Record<Schedule, number> = {
   constant: tg_schedule.TG_CONSTANT,
@@ -79,6 +83,9 @@ export class Core {
   #options: EngineOptions = {};
   #instance!: Instance;
   #context: Ptr = 0;
+  #restTimer: ReturnType<typeof setTimeout> | undefined;
+  /** What is left on a GPU that has given its memory back. */
+  #restingBytes = 0;
   /** Why there is no GPU where one was asked for. */
   #gpuNote = '';
   /** Settles when the module can be called. */
@@ -105,6 +112,7 @@ export class Core {
   /** Runs a call as a task: from its first use of the module to its end. */
   async perform<T>(task: Task, body: (task: Task) => Promise<T>): Promise<T> {
     await this.#ready;
+    clearTimeout(this.#restTimer);
     this.#tasks.add(task);
     try {
       task.check();
@@ -112,7 +120,22 @@ export class Core {
     } finally {
       task.releaseAll();
       this.#tasks.delete(task);
+      this.#restLater();
     }
+  }
+
+  /** A GPU's memory is not kept from others by a page that does nothing. */
+  #restLater(): void {
+    clearTimeout(this.#restTimer);
+    if (this.#tasks.size > 0 || this.gpuBytes() === this.#restingBytes) return;
+    const rest = () =>
+      this.background((task) =>
+        this.framed(task, async (frame) => {
+          await this.job(task, frame, [], 'tg_context_rest', this.#context);
+          this.#restingBytes = this.gpuBytes();
+        }));
+    this.#restTimer = setTimeout(rest, this.#options.gpu?.idleMs ?? REST_MS);
+    if (threads) (this.#restTimer as unknown as NodeJS.Timeout).unref();
   }
 
   newTask(): Task {
@@ -193,6 +216,11 @@ export class Core {
   close(): void {
     this.#instance?.helpers.end();
     this.#instance?.host.close();
+  }
+
+  /** Of the core's buffers on the GPU. */
+  gpuBytes(): number {
+    return this.host.gpus.current?.bytes ?? 0;
   }
 
   memoryBytes(): number {

@@ -153,6 +153,11 @@ export class Engine {
     return this.#link.call('memoryBytes', []);
   }
 
+  /** What the core holds on the GPU; it is given back while nothing computes. */
+  async gpuBytes(): Promise<number> {
+    return this.#link.call('gpuBytes', []);
+  }
+
   #tell(event: EngineEvent): void {
     if (event.kind === 'log') {
       this.onLog?.(event.level, event.text);

@@ -118,6 +118,22 @@ describe('the engine on a GPU', () => {
     expectClose(losses, want.slice(2));
   });
 
+  it('gives memory back while it has nothing to do', async () => {
+    const gpu = await engine({ device: 'webgpu', gpu: { idleMs: 100 } });
+    const model = await gpu.newModel(CONFIG);
+    const text = await gpu.text(await gpu.stories(42, 20_000));
+    const trainer = await gpu.newTrainer(model, text, { ...OPTIONS, steps: 4 });
+    const losses: number[] = [];
+    for await (const report of trainer.steps(2)) losses.push(report.loss);
+    const used = await gpu.gpuBytes();
+    expect(used).toBeGreaterThan(4 * 4 * (await model.info()).params);
+    await new Promise((resolve) => { setTimeout(resolve, 1500); });
+    expect(await gpu.gpuBytes()).toBeLessThan(used / 20);
+    for await (const report of trainer.steps(2)) losses.push(report.loss);
+    const { losses: want } = await run(await engine({}), 4);
+    expectClose(losses, want);
+  });
+
   it('computes on the CPU where there is no driver, and says so', async () => {
     process.env[DRIVER] = '/nonexistent.json';
     const none = await engine({ device: 'webgpu' });

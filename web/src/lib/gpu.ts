@@ -7,8 +7,8 @@
  *     worker                   await gpus.next()  ..............
  *     browser                                     mapAsync done
  *
- * Every object is made between error scopes, whose answers come later: gpu_settle tells them, before
- * anything is computed with it. A submit has scopes, too, and the reading that follows it waits for
+ * Every object is made between error scopes, whose answers come later: gpu_settle tells them,
+ * before anything is computed with it. A submit has scopes, too, and the reading that follows it waits for
  * their answers: a step that failed leaves no result.
  */
 import type { Imports, Memory, Ptr } from './abi.js';
@@ -100,6 +100,8 @@ export class Gpu {
   /** The work that gpu_wait waits for. */
   #idle: 'unknown' | 'waiting' | 'idle' = 'unknown';
   #closed = false;
+  /** Of all buffers of the core. */
+  bytes = 0;
   lost = false;
   message = '';
 
@@ -109,7 +111,8 @@ export class Gpu {
   ) {
     this.info = info;
     device.addEventListener('uncapturederror', (event) => {
-      this.#failures.push({ status: E_DEVICE, text: (event as GPUUncapturedErrorEvent).error.message });
+      const { error } = event as GPUUncapturedErrorEvent;
+      this.#failures.push({ status: E_DEVICE, text: error.message });
     });
     void device.lost.then((reason) => {
       this.lost = true;
@@ -163,10 +166,11 @@ export class Gpu {
     return this.awaited(scopes).then(
       ([memory, validation]) => {
         if (memory) {
-          const text = `no memory for ${what}: ${memory.message}: lower the batch or take a smaller model`;
-          return { status: E_MEMORY, text };
+          const advice = 'lower the batch or take a smaller model';
+          return { status: E_MEMORY, text: `no memory for ${what}: ${memory.message}: ${advice}` };
         }
-        return validation ? { status: E_DEVICE, text: `${what}: ${validation.message}` } : undefined;
+        if (!validation) return undefined;
+        return { status: E_DEVICE, text: `${what}: ${validation.message}` };
       },
       (error: unknown) => this.#failure(`${what}: ${words(error)}`),
     );
@@ -188,19 +192,23 @@ export class Gpu {
   bufferNew(label: string, bytes: number, uniform: boolean): number {
     const usage = (uniform ? USAGE.UNIFORM : USAGE.STORAGE) | USAGE.COPY_SRC | USAGE.COPY_DST;
     let number = 0;
-    this.#settling(this.#scoped(`buffer ${label} of ${bytes} bytes`, () => {
+    const what = `buffer ${label} of ${bytes} bytes`;
+    this.#settling(this.#scoped(what, () => {
       try {
         number = this.#buffers.put(this.device.createBuffer({ label, size: bytes, usage }));
       } catch (error) {
-        this.#failures.push({ status: E_MEMORY, text: `buffer ${label} of ${bytes} bytes: ${words(error)}` });
+        this.#failures.push({ status: E_MEMORY, text: `${what}: ${words(error)}` });
       }
     }));
     if (number === 0) this.#check();
+    else this.bytes += bytes;
     return number;
   }
 
   bufferFree(number: number): void {
-    this.#buffers.take(number)?.destroy();
+    const buffer = this.#buffers.take(number);
+    this.bytes -= buffer?.size ?? 0;
+    buffer?.destroy();
   }
 
   pipelineNew(label: string, wgsl: string, entry: string, nStorage: number): number {
@@ -412,7 +420,7 @@ export class Gpus {
   #stirred: Promise<void> | undefined;
   #stir: (() => void) | undefined;
 
-  /** Settles when something has happened that C may be waiting for; undefined: it is for nothing. */
+  /** Settles when something has happened that C may wait for; undefined: it waits for nothing. */
   next(): Promise<void> | undefined {
     if (this.#waiting === 0) return undefined;
     this.#stirred ??= new Promise((resolve) => { this.#stir = resolve; });

@@ -54,6 +54,7 @@ export interface Methods {
   checkKernels(filter: string): { passed: number; failed: number };
   checkFile(file: Wire): string;
   memoryBytes(): number;
+  gpuBytes(): number;
 
   textNew(source: Wire): TextMade;
   textSha256(text: Handle): string;

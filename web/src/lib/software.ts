@@ -1,6 +1,7 @@
 /**
  * software.ts - CPUs that play a GPU (SwiftShader, llvmpipe and lavapipe, WARP). They are good for
- * tests, and orders of magnitude slower than the WASM build: to time one as "WebGPU" would be a lie.
+ * tests, and orders of magnitude slower than the WASM build: to time one as "WebGPU" would be a
+ * lie.
  */
 
 /** GPUAdapterInfo and GPUAdapter.isFallbackAdapter, as far as a browser fills them in. */

@@ -35,6 +35,8 @@ export interface GpuOptions {
   minimum?: boolean;
   /** Features not to be asked for: `subgroups`. */
   without?: string[];
+  /** Milliseconds without work after which its memory is given back; 30,000. */
+  idleMs?: number;
 }
 
 /** The adapter in use. */

@@ -29,7 +29,8 @@ export const engineState = new Store<EngineState>({
 type RebuiltListener = (reason: string | null) => void;
 const rebuiltListeners = new Set<RebuiltListener>();
 
-/** Called after a trap, or for another device, when the new module is ready. Returns the call that ends it. */
+/** Called after a trap, or for another device, when the new module is ready. Returns the call that
+ *  ends it. */
 export function onRebuilt(listener: RebuiltListener): () => void {
   rebuiltListeners.add(listener);
   return () => rebuiltListeners.delete(listener);
