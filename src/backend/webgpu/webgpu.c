@@ -561,7 +561,7 @@ static tg_status new_compiled(webgpu *w, compiled **out) {
     return TG_OK;
 }
 
-static void drop_work(webgpu *w) {
+static void free_work(webgpu *w) {
     for (size_t i = 0; i < MAX_SEGMENTS; i++) tg_gpu_buffer_free(w->gpu, w->work[i]);
     tg_gpu_buffer_free(w->gpu, w->scratch);
     memset(w->work, 0, sizeof w->work);
@@ -580,7 +580,7 @@ static void drop_fresh(webgpu *w, compiled *c) {
         w->mirrors[i] = (mirror) { .buffer = 0 };
         for (size_t k = 0; k < w->n_plans; k++) w->plans[k].version = 0;
     }
-    if (w->work_fresh) drop_work(w);
+    if (w->work_fresh) free_work(w);
     free_compiled(w, c);
 }
 
@@ -781,6 +781,14 @@ static void free_webgpu(tg_backend *b) {
     tg_free(&mem, w, sizeof *w);
 }
 
+/* What a buffer may have and a binding may reach. */
+static size_t segment_of(const tg_gpu_info *i) {
+    uint64_t most = (uint64_t)1 << 30;
+    if (i->max_buffer_bytes < most) most = i->max_buffer_bytes;
+    if (i->max_binding_bytes < most) most = i->max_binding_bytes;
+    return (size_t)(most / TG_GPU_ALIGN * TG_GPU_ALIGN);
+}
+
 /* Pipelines stay, which cost time and hardly any memory. Whatever runs next is compiled anew. */
 static tg_status rest(tg_backend *b) {
     webgpu *w = (webgpu *)b;
@@ -792,16 +800,8 @@ static tg_status rest(tg_backend *b) {
         tg_gpu_buffer_free(w->gpu, w->mirrors[i].buffer);
         w->mirrors[i] = (mirror) { .buffer = 0 };
     }
-    drop_work(w);
+    free_work(w);
     return TG_OK;
-}
-
-/* What a buffer may have and a binding may reach. */
-static size_t segment_of(const tg_gpu_info *i) {
-    uint64_t most = (uint64_t)1 << 30;
-    if (i->max_buffer_bytes < most) most = i->max_buffer_bytes;
-    if (i->max_binding_bytes < most) most = i->max_binding_bytes;
-    return (size_t)(most / TG_GPU_ALIGN * TG_GPU_ALIGN);
 }
 
 static bool is_lost(const tg_backend *b) { return tg_gpu_lost(((const webgpu *)b)->gpu); }
