@@ -51,8 +51,13 @@ struct tg_backend {
     bool (*lost)(const tg_backend *b);
     void (*free)(tg_backend *b);
     /* What it wants of plans: see tg_plan_options. */
-    size_t align_bytes;
+    size_t align_bytes, segment_bytes;
     bool apart;
+    uint32_t unwanted_levers; /* bits of levers that cost it more than they give */
+    /* For profiles: what ran a step of a plan that has run, and as part of which step, where
+     * several run as one. NULL, also the slot: the step's own variant. */
+    const char *(*kernel_name)(const tg_backend *b, const tg_plan *plan, size_t step,
+                               size_t *leader);
 };
 
 /* TG_OK: all done. TG_PENDING: the deadline has passed, or a device is awaited. TG_STOPPED: cancel

@@ -62,7 +62,8 @@ tg_status tg_plan_build(tg_plan *plan, tg_graph *g, const tg_plan_options *o) {
                         .levers = o->levers,
                         .workers = o->workers,
                         .align_bytes = o->align_bytes ? o->align_bytes : 64,
-                        .apart = o->apart };
+                        .apart = o->apart,
+                        .segment_bytes = o->segment_bytes };
     g->levers = o->levers;
     TG_TRY(tg_rewrite(g));
     TG_TRY(list_states(plan));

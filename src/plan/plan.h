@@ -68,6 +68,7 @@ typedef struct tg_plan {
     bool dynamic;
     size_t align_bytes;
     bool apart;
+    size_t segment_bytes;
     unsigned version; /* how often the plan was placed or bound: addresses are those of before */
 } tg_plan;
 
@@ -77,7 +78,9 @@ typedef struct tg_plan_options {
     uint32_t levers;
     unsigned workers;
     size_t align_bytes; /* of values in the workspace: a multiple of 64, 0 for 64 */
-    bool apart;         /* no step's output shares bytes with one of its inputs */
+    bool apart;         /* no step's output shares bytes with one of its inputs, nor with what was
+                           read in the few steps before it: so these may become one dispatch */
+    size_t segment_bytes; /* no value crosses a multiple of this; 0: they may */
 } tg_plan_options;
 
 /* Rewrites g and plans it. The plan's own tables live in g's arena, so there is nothing to free. */

@@ -114,13 +114,16 @@ static double bytes_of(const tg_step *s) {
 
 /* step_ms has been summed over n_steps steps, with all their micro-steps; the row gets the mean.
  * The work is that of one pass over the plan, so rates hold for accum 1. */
-static void add_plan(profile *p, const tg_plan *plan, const double *step_ms, int n_steps,
-                     int runs_a_step) {
+static void add_plan(profile *p, tg_backend *b, const tg_plan *plan, const double *step_ms,
+                     int n_steps, int runs_a_step) {
     for (size_t i = 0; i < plan->n_steps; i++) {
         const tg_step *s = &plan->steps[i];
         const tg_op_desc *d = tg_op_table[s->node->op];
-        tg_profile_row *row = row_for(p, d->name, s->variant->name);
-        row->count++;
+        size_t leader = i;
+        const char *kernel = b->kernel_name ? b->kernel_name(b, plan, i, &leader) : NULL;
+        tg_profile_row *row = row_for(p, tg_op_table[plan->steps[leader].node->op]->name,
+                                      kernel ? kernel : s->variant->name);
+        row->count += leader == i;
         row->ms += step_ms[i] / n_steps;
         row->gflop += d->flop ? d->flop(&s->args) / 1e9 * runs_a_step : 0;
         row->gbytes += bytes_of(s) / 1e9 * runs_a_step;
@@ -169,8 +172,8 @@ tg_status tg_inspect_profile(tg_trainer *t, int n_steps, tg_profile_fn report, v
         ms && p.rows ? TG_OK : tg_fail_memory(&t->ctx->err, "profile", n * sizeof *p.rows);
     if (s == TG_OK) s = timed_steps(t, n_steps, ms, ms + n_grad);
     if (s == TG_OK) {
-        add_plan(&p, &t->plans.grad, ms, n_steps, t->o.accum);
-        add_plan(&p, &t->plans.update, ms + n_grad, n_steps, 1);
+        add_plan(&p, t->ctx->backend, &t->plans.grad, ms, n_steps, t->o.accum);
+        add_plan(&p, t->ctx->backend, &t->plans.update, ms + n_grad, n_steps, 1);
         report_rows(&p, report, user);
     }
     tg_free(mem, ms, n * sizeof *ms);
@@ -206,10 +209,12 @@ tg_status tg_inspect_matmul(tg_context *ctx, int32_t m, int32_t n, int32_t k, in
     }
     const tg_scalars rt = { .rows = 0 };
     for (size_t i = 0; i < n_times && s == TG_OK; i++) {
-        tg_run run = { .next = 0 };
+        /* A GPU's own time, without the way of the operands to it. */
+        double step_ms = 0;
+        tg_run run = { .step_ms = ctx->backend != ctx->cpu ? &step_ms : NULL };
         const double start = tg_time_ms();
         s = tg_backend_run(ctx->backend, &plan, &rt, &run);
-        ms[i] = tg_time_ms() - start;
+        ms[i] = run.step_ms ? step_ms : tg_time_ms() - start;
     }
     tg_runtime_block_free(ctx, &memory);
     tg_graph_deinit(&g);

@@ -251,10 +251,11 @@ void tg_runtime_block_free(tg_context *ctx, tg_block *block) {
 tg_plan_options tg_runtime_plan_options(const tg_context *ctx, const char *name) {
     return (tg_plan_options) { .name = name,
                                .isa = ctx->isa,
-                               .levers = ctx->levers,
+                               .levers = ctx->levers & ~ctx->backend->unwanted_levers,
                                .workers = ctx->threads,
                                .align_bytes = ctx->backend->align_bytes,
-                               .apart = ctx->backend->apart };
+                               .apart = ctx->backend->apart,
+                               .segment_bytes = ctx->backend->segment_bytes };
 }
 
 tg_status tg_runtime_check_options(tg_context *ctx, const char *filter, tg_check_fn report,

@@ -99,6 +99,36 @@ static void same_losses_of_odd_sizes(void **state) {
     train_both(&odd, o, true);
 }
 
+/* Dispatches of a gradient, and of an update, of so many layers. */
+static size_t dispatches_of(tg_gpt_config config, int32_t layers, size_t *update) {
+    const tg_train_options o = options(2, 2);
+    config.layers = layers;
+    run_of r = start_run(open_gpu(), &config, &o);
+    tg_step_report report;
+    OK(r.ctx, tg_trainer_step(r.trainer, &report));
+    const size_t n = tg_webgpu_dispatches(r.ctx->backend, &r.trainer->plans.grad);
+    *update = tg_webgpu_dispatches(r.ctx->backend, &r.trainer->plans.update);
+    end_run(&r);
+    return n;
+}
+
+/* Forward and backward together. What they cost is some microseconds each, which small models feel
+ * and large ones don't; a step that falls out of a merge shows here. */
+static void few_dispatches_a_layer(void **state) {
+    (void)state;
+    static const char *const presets[] = { "tiny", "small", "medium" };
+    for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
+        const tg_gpt_config config = tg_preset_find(presets[i])->config;
+        size_t update;
+        const size_t one = dispatches_of(config, 1, &update);
+        const size_t layer = dispatches_of(config, 2, &update) - one;
+        print_message("%s: %zu dispatches a layer, %zu around them, %zu an update\n", presets[i],
+                      layer, one - layer, update);
+        assert_in_range(layer, 1, 22);
+        assert_in_range(update, 1, 3);
+    }
+}
+
 /* A run that is saved and resumed ends with the bits of one that went through: states come down
  * whole, and go up whole. */
 static void saves_and_resumes(void **state) {
@@ -393,6 +423,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_losses),
         cmocka_unit_test(same_losses_of_odd_sizes),
+        cmocka_unit_test(few_dispatches_a_layer),
         cmocka_unit_test(saves_and_resumes),
         cmocka_unit_test(same_logits),
         cmocka_unit_test(names_what_is_not_finite),

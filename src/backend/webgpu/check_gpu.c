@@ -131,11 +131,11 @@ static tg_status bind_pass(tg_gpu_bench *b, const tg_shader *s, const tg_shader_
 }
 
 /* An output that adds does so in a call that accumulates. */
-static tg_status write_uniforms(tg_gpu_bench *b, const tg_args *a) {
+static tg_status write_uniforms(tg_gpu_bench *b, const tg_shader *s, const tg_args *a) {
     uint32_t words[TG_STEP_WORDS];
     tg_scalars rt = *a->rt;
     if (a->acc) rt.accumulate = 1;
-    tg_shader_words(a, a->acc, 0, 0, words);
+    tg_shader_words(s, a, a->acc, 0, 0, words);
     TG_TRY(tg_gpu_write(b->gpu, b->step, 0, words, sizeof words));
     return tg_gpu_write(b->gpu, b->call, 0, &rt, sizeof rt);
 }
@@ -152,7 +152,7 @@ static tg_status go_on(tg_gpu_bench *b, const tg_shader *s, const tg_args *a, si
     if (!b->reading) {
         TG_TRY(tg_gpu_settle(b->gpu));
         fill_image(b, a, guard);
-        TG_TRY(write_uniforms(b, a));
+        TG_TRY(write_uniforms(b, s, a));
         TG_TRY(tg_gpu_write(b->gpu, b->buffer, 0, b->image, b->end));
         TG_TRY(tg_gpu_submit(b->gpu, b->list, n));
         TG_TRY(tg_gpu_read_begin(b->gpu, &all, 1, &b->reading));

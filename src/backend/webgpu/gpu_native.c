@@ -404,6 +404,30 @@ static tg_status open_adapter(tg_gpu *g) {
     return TG_OK;
 }
 
+/* Dawn's own extension of a device: switches by name, as its header webgpu.h declares it. */
+typedef struct dawn_toggles {
+    WGPUChainedStruct chain;
+    size_t n_on;
+    const char *const *on;
+    size_t n_off;
+    const char *const *off;
+} dawn_toggles;
+enum { DAWN_TOGGLES = 0x0005000A };
+
+/* Memory of a workgroup is written before it is read in all our shaders, so that nobody need clear
+ * it. Bounds checks are for shaders that one does not know; ours clamp what they index with. They
+ * cost up to a tenth of a step on an H100. TG_WEBGPU_CHECKED=1 puts them back; wgpu-native has
+ * them. */
+static const char *const toggles_on[] = { "disable_workgroup_init", "disable_robustness" };
+
+static dawn_toggles toggles_of(const tg_gpu *g) {
+    const char *checked = getenv("TG_WEBGPU_CHECKED");
+    const bool dawn = !dlsym(g->library, "wgpuGetVersion"); /* which only wgpu-native has */
+    dawn_toggles t = { .chain = { .sType = (WGPUSType)DAWN_TOGGLES }, .on = toggles_on };
+    if (dawn) t.n_on = checked && checked[0] == '1' ? 1 : 2;
+    return t;
+}
+
 /* What every adapter of WebGPU has, by its specification. The shaders are written for it. */
 static const struct {
     uint64_t buffer_bytes, binding_bytes;
@@ -445,7 +469,9 @@ static tg_status open_device(tg_gpu *g) {
     if (g->info.subgroups) features[n++] = WGPUFeatureName_Subgroups;
     if (g->info.timestamps) features[n++] = WGPUFeatureName_TimestampQuery;
     answer a = { .gpu = g };
+    dawn_toggles toggles = toggles_of(g);
     const WGPUDeviceDescriptor want = {
+        .nextInChain = toggles.n_on ? &toggles.chain : NULL,
         .label = view("tinygpt"),
         .requiredFeatureCount = n,
         .requiredFeatures = features,
