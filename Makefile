@@ -114,6 +114,13 @@ $(BUILD)/gen/%.wgsl.h: src/%.wgsl
 	@mkdir -p $(@D)
 	@{ sed -e 's|^ *//.*||' -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/.*/"&\\n",/' $<; echo NULL; } > $@
 
+# The same for the modules: small, since a page downloads them.
+WGSL_SMALL := $(WGSL:$(BUILD)/gen/%=$(BUILD)/gen/small/%)
+
+$(BUILD)/gen/small/%.wgsl.h: src/%.wgsl tools/wgsl_small.awk
+	@mkdir -p $(@D)
+	@awk -f tools/wgsl_small.awk $< > $@
+
 $(OBJ): | $(WGSL)
 $(BUILD)/src/backend/webgpu/gpu_native.o: BASE += -isystem .cache/webgpu
 
@@ -179,7 +186,7 @@ WASM_LD      ?= wasm-ld-19
 WASM         := $(BUILD)/wasm
 WASM_BASE    := -nostdlibinc -isystem src/base/wasm -ffp-contract=off -fno-math-errno \
                 -fno-trapping-math -mbulk-memory -mnontrapping-fptoint -fvisibility=hidden \
-                -Iinclude -Isrc -I$(BUILD)/gen -MMD -MP $(WARN)
+                -Iinclude -Isrc -I$(BUILD)/gen/small -I$(BUILD)/gen -MMD -MP $(WARN)
 WASM_LINK    := --no-entry --export-dynamic --gc-sections --stack-first -z stack-size=1048576 \
                 --import-memory --initial-memory=16777216 --strip-all
 WASM_SRC     := $(filter-out src/base/os_posix% src/base/os_wasm_thread.c src/base/os_wasm_single.c,$(ALL_SRC)) \
@@ -188,7 +195,7 @@ WASM_OBJ     := $(WASM_SRC:%.c=%.o) $(OPS:%.c=%.f64.o) $(SIMD:%.h=%.o) src/ops/k
 
 # The kernels are built for speed, and for size where lanes are one by one; all else for size. LSR
 # would split the address of a load from its constant distance, which instructions have room for.
-WASM_COLD          := -Os
+WASM_COLD          := -Oz
 WASM_HOT_scalar    := -Os
 WASM_HOT_simd      := -O2 -mllvm -disable-lsr
 WASM_HOT_relaxed   := $(WASM_HOT_simd)
@@ -227,7 +234,7 @@ $(call wasm_compile,$(1),%.o: %.c,$(C11) $(WASM_COLD))
 $(WASM)/tinygpt-$(1).wasm: $(wasm_objects)
 	$$(Q)$$(WASM_LD) $$(WASM_LINK) $(wasm_link) -o $$@ $$^
 endef
-$(foreach b,$(WASM_BUILDS),$(call wasm_objects,$(b))): | $(WGSL)
+$(foreach b,$(WASM_BUILDS),$(call wasm_objects,$(b))): | $(WGSL_SMALL)
 $(foreach b,$(WASM_BUILDS),$(eval $(call wasm_rules,$(b))))
 
 wasm: $(WASM_BUILDS:%=$(WASM)/tinygpt-%.wasm)

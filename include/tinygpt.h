@@ -565,6 +565,9 @@ TG_API tg_status tg_model_open_job(tg_context *ctx, const char *path, tg_model *
 /* The trainer of the model does not step meanwhile. */
 TG_API tg_status tg_model_save_job(tg_model *model, const char *path, tg_file_kind kind,
                                    tg_job **job);
+/* Ends with TG_STOPPED if write asked for it. */
+TG_API tg_status tg_stories_job(tg_context *ctx, uint64_t seed, uint64_t n_bytes, tg_text_fn write,
+                                void *user, tg_job **job);
 TG_API tg_status tg_text_lint_job(tg_text *text, int32_t ctx_tokens, double val_fraction,
                                   tg_lint_fn report, void *user, tg_job **job);
 TG_API tg_status tg_text_sha256_job(tg_text *text, uint8_t digest[32], tg_job **job);

@@ -69,6 +69,14 @@ tg_status tg_text_sha256_job(tg_text *text, uint8_t digest[32], tg_job **job) {
     return tg_job_text_sha256(text, digest, job);
 }
 
+tg_status tg_stories_job(tg_context *ctx, uint64_t seed, uint64_t n_bytes, tg_text_fn write,
+                         void *user, tg_job **job) {
+    ENTER(ctx);
+    WANT(ctx, write);
+    WANT_JOB(ctx);
+    return tg_job_stories(ctx, seed, n_bytes, write, user, job);
+}
+
 tg_status tg_file_check_job(tg_context *ctx, const char *path, tg_job **job) {
     ENTER(ctx);
     WANT(ctx, path);

@@ -194,23 +194,10 @@ tg_status tg_text_sha256(tg_text *text, uint8_t digest[32]) {
     return tg_job_finish(job);
 }
 
-/* The stories' sink has a status, the public one an int. A refusal is TG_STOPPED and no error: the
- * caller wanted no more. */
-typedef struct story_sink {
-    tg_text_fn write;
-    void *user;
-} story_sink;
-
-static tg_status pass_story(void *user, const char *bytes, size_t n) {
-    const story_sink *s = user;
-    return s->write(s->user, bytes, n) == 0 ? TG_OK : TG_STOPPED;
-}
-
-/* The one call without any object: stories need neither memory nor threads. */
 tg_status tg_stories(uint64_t seed, uint64_t n_bytes, tg_text_fn write, void *user) {
     if (!write) return TG_E_ARG;
-    story_sink sink = { write, user };
-    return tg_stories_generate(seed, n_bytes, pass_story, &sink);
+    tg_stories_sink sink = { write, user };
+    return tg_stories_generate(seed, n_bytes, tg_stories_pass, &sink);
 }
 
 /* --------------------------------------------------------------------------------------- training

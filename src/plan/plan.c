@@ -68,7 +68,9 @@ tg_status tg_plan_build(tg_plan *plan, tg_graph *g, const tg_plan_options *o) {
     TG_TRY(tg_rewrite(g));
     TG_TRY(list_states(plan));
     TG_TRY(list_steps(plan));
-    return tg_plan_memory(plan);
+    TG_TRY(tg_plan_memory(plan));
+    tg_plan_share(plan, NULL);
+    return TG_OK;
 }
 
 size_t tg_plan_memory_bytes(const tg_plan *plan) {

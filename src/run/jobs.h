@@ -18,6 +18,8 @@ tg_status tg_job_model_save(tg_model *model, const char *path, tg_file_kind kind
 tg_status tg_job_text_lint(tg_text *text, int32_t ctx_tokens, double val_fraction,
                            tg_lint_fn report, void *user, tg_job **job);
 tg_status tg_job_text_sha256(tg_text *text, uint8_t digest[TG_SHA256_BYTES], tg_job **job);
+tg_status tg_job_stories(tg_context *ctx, uint64_t seed, uint64_t n_bytes, tg_text_fn write,
+                         void *user, tg_job **job);
 tg_status tg_job_file_check(tg_context *ctx, const char *path, tg_job **job);
 tg_status tg_job_check_kernels(tg_context *ctx, const tg_check_options *o, size_t *n_failed,
                                tg_job **job);

@@ -5,6 +5,7 @@
  * job needs between two slices, and what end gives back.
  */
 #include "run/jobs.h"
+#include "run/stories.h"
 
 /* Of jobs that hold nothing. */
 static void end_nothing(tg_job *job) { (void)job; }
@@ -153,6 +154,37 @@ tg_status tg_job_text_sha256(tg_text *text, uint8_t digest[TG_SHA256_BYTES], tg_
     if (!j) return TG_E_MEMORY;
     j->text = text;
     j->digest = digest;
+    *job = &j->job;
+    return TG_OK;
+}
+
+typedef struct stories_job {
+    tg_job job;
+    tg_stories_sink sink;
+    tg_storyteller *teller;
+} stories_job;
+
+static tg_status work_stories(tg_job *job, double deadline_ms) {
+    return tg_storyteller_go_on(((stories_job *)job)->teller, deadline_ms);
+}
+
+static void end_stories(tg_job *job) {
+    tg_free(&job->ctx->err.mem, ((stories_job *)job)->teller, tg_storyteller_bytes());
+}
+
+tg_status tg_job_stories(tg_context *ctx, uint64_t seed, uint64_t n_bytes, tg_text_fn write,
+                         void *user, tg_job **job) {
+    static const tg_job_kind kind = { "stories", sizeof(stories_job), NULL, work_stories,
+                                      end_stories };
+    stories_job *j = tg_job_make(ctx, &kind, NULL, 0);
+    if (!j) return TG_E_MEMORY;
+    j->sink = (tg_stories_sink) { write, user };
+    j->teller = tg_alloc(&ctx->err.mem, tg_storyteller_bytes());
+    if (!j->teller) {
+        tg_job_end(&j->job);
+        return tg_fail_memory(&ctx->err, "teller of stories", tg_storyteller_bytes());
+    }
+    tg_storyteller_begin(j->teller, seed, n_bytes, tg_stories_pass, &j->sink);
     *job = &j->job;
     return TG_OK;
 }

@@ -55,6 +55,9 @@
 
 /* What is long, rare, and used in many places. */
 #define TG_OUT_OF_LINE static __attribute__((noinline, unused))
+/* A part that is compiled once for each constant that it is called with; where each lane is an
+ * instruction (a tile of one row), once in all. */
+#define TG_UNLESS_LONG static inline __attribute__((always_inline))
 
 #define TG_OPAQUE(p) __asm__("" : "+r"(p))
 #if defined(__wasm__) /* it has no such instruction; the loops around one would remain */

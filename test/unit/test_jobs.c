@@ -276,6 +276,11 @@ static tg_status whole_kernels(stage *s) {
 }
 static uint64_t look_heard(stage *s) { return mix(s->heard, &s->count, sizeof s->count); }
 
+static tg_status begin_stories(stage *s, tg_job **job) {
+    return tg_stories_job(s->ctx, 5, 20000, hear_text, s, job);
+}
+static tg_status whole_stories(stage *s) { return tg_stories(5, 20000, hear_text, s); }
+
 static tg_status begin_sha256(stage *s, tg_job **job) {
     return tg_text_sha256_job(s->text, s->digest, job);
 }
@@ -310,6 +315,7 @@ static const kind kinds[] = {
     { "session_generate", begin_generate, whole_generate, look_generate, false, true },
     { "probe_run", begin_probe, whole_probe, look_probe, false, false },
     { "text_lint", begin_lint, whole_lint, look_heard, false, false },
+    { "stories", begin_stories, whole_stories, look_heard, false, false },
     { "text_sha256", begin_sha256, whole_sha256, look_digest, false, false },
     { "check_kernels", begin_kernels, whole_kernels, look_heard, false, false },
     { "file_check", begin_check, whole_check, look_nothing, false, false },
@@ -699,6 +705,7 @@ static bool whole_program(test_alloc *a) {
     ok = ok && tg_text_from_memory(s.ctx, bytes, sizeof bytes, &s.text) == TG_OK;
     JOB(tg_text_lint_job(s.text, 8, 0.1, hear_lint, &s, &job));
     JOB(tg_text_sha256_job(s.text, s.digest, &job));
+    JOB(tg_stories_job(s.ctx, 1, 5000, hear_text, &s, &job));
     JOB(tg_model_new_job(s.ctx, &small, 7, &s.model, &job));
     ok = ok && tg_trainer_new(s.ctx, s.model, s.text, &o, &s.trainer) == TG_OK;
     for (int i = 0; i < 3; i++) JOB(tg_trainer_step_job(s.trainer, &s.report, &job));

@@ -434,6 +434,7 @@ export const EXPORTS = {
   tg_model_new_job: 'i:ppLpp',
   tg_model_open_job: 'i:pppp',
   tg_model_save_job: 'i:ppip',
+  tg_stories_job: 'i:pLLppp',
   tg_text_lint_job: 'i:pidppp',
   tg_text_sha256_job: 'i:ppp',
   tg_trainer_open_job: 'i:ppplpp',
@@ -568,6 +569,9 @@ export interface Exports {
   tg_model_new_job(ctx: Ptr, config: Ptr, seed: number | bigint, out: Ptr, job: Ptr): number;
   tg_model_open_job(ctx: Ptr, path: Ptr, out: Ptr, job: Ptr): number;
   tg_model_save_job(model: Ptr, path: Ptr, kind: number, job: Ptr): number;
+  tg_stories_job(
+    ctx: Ptr, seed: number | bigint, nBytes: number | bigint, write: Ptr, user: Ptr, job: Ptr,
+  ): number;
   tg_text_lint_job(
     text: Ptr, ctxTokens: number, valFraction: number, report: Ptr, user: Ptr, job: Ptr,
   ): number;
