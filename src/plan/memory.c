@@ -124,8 +124,7 @@ static size_t in_segment(const tg_plan *plan, size_t offset, size_t bytes) {
 }
 
 /* The lowest offset at which c meets none of the n placed chunks that are alive with it. */
-static size_t lowest_offset(const tg_plan *plan, chunk *const *placed, size_t n,
-                            const chunk *c) {
+static size_t lowest_offset(const tg_plan *plan, chunk *const *placed, size_t n, const chunk *c) {
     size_t offset = 0;
     for (bool moved = true; moved;) {
         moved = false;
