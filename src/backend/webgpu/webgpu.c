@@ -781,14 +781,6 @@ static void free_webgpu(tg_backend *b) {
     tg_free(&mem, w, sizeof *w);
 }
 
-/* What a buffer may have and a binding may reach. */
-static size_t segment_of(const tg_gpu_info *i) {
-    uint64_t most = (uint64_t)1 << 30;
-    if (i->max_buffer_bytes < most) most = i->max_buffer_bytes;
-    if (i->max_binding_bytes < most) most = i->max_binding_bytes;
-    return (size_t)(most / TG_GPU_ALIGN * TG_GPU_ALIGN);
-}
-
 /* Pipelines stay, which cost time and hardly any memory. Whatever runs next is compiled anew. */
 static tg_status rest(tg_backend *b) {
     webgpu *w = (webgpu *)b;
@@ -802,6 +794,14 @@ static tg_status rest(tg_backend *b) {
     }
     free_work(w);
     return TG_OK;
+}
+
+/* What a buffer may have and a binding may reach. */
+static size_t segment_of(const tg_gpu_info *i) {
+    uint64_t most = (uint64_t)1 << 30;
+    if (i->max_buffer_bytes < most) most = i->max_buffer_bytes;
+    if (i->max_binding_bytes < most) most = i->max_binding_bytes;
+    return (size_t)(most / TG_GPU_ALIGN * TG_GPU_ALIGN);
 }
 
 static bool is_lost(const tg_backend *b) { return tg_gpu_lost(((const webgpu *)b)->gpu); }
