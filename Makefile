@@ -121,6 +121,13 @@ $(BUILD)/gen/small/%.wgsl.h: src/%.wgsl tools/wgsl_small.awk
 	@mkdir -p $(@D)
 	@awk -f tools/wgsl_small.awk $< > $@
 
+# And for those of browsers without SIMD, which have no WebGPU either: no shader at all.
+WGSL_NONE := $(WGSL:$(BUILD)/gen/%=$(BUILD)/gen/none/%)
+
+$(BUILD)/gen/none/%.wgsl.h: src/%.wgsl
+	@mkdir -p $(@D)
+	@echo NULL > $@
+
 $(OBJ): | $(WGSL)
 $(BUILD)/src/backend/webgpu/gpu_native.o: BASE += -isystem .cache/webgpu
 
@@ -189,8 +196,7 @@ WASM_BASE    := -nostdlibinc -isystem src/base/wasm -ffp-contract=off -fno-math-
                 -Iinclude -Isrc -I$(BUILD)/gen/small -I$(BUILD)/gen -MMD -MP $(WARN)
 WASM_LINK    := --no-entry --export-dynamic --gc-sections --stack-first -z stack-size=1048576 \
                 --import-memory --initial-memory=16777216 --strip-all
-WASM_SRC     := $(filter-out src/base/os_posix% src/base/os_wasm_thread.c src/base/os_wasm_single.c,$(ALL_SRC)) \
-                src/backend/webgpu/gpu_js.c
+WASM_SRC     := $(filter-out src/base/os_posix% src/base/os_wasm_thread.c src/base/os_wasm_single.c,$(ALL_SRC))
 WASM_OBJ     := $(WASM_SRC:%.c=%.o) $(OPS:%.c=%.f64.o) $(SIMD:%.h=%.o) src/ops/kernel_table.o
 
 # The kernels are built for speed, and for size where lanes are one by one; all else for size. LSR
@@ -204,6 +210,7 @@ WASM_HOT_relaxed   := $(WASM_HOT_simd)
 WASM_ISA_scalar    := scalar
 WASM_ISA_simd      := simd128
 WASM_ISA_relaxed   := relaxed
+WASM_FLAGS_scalar  := -I$(BUILD)/gen/none
 WASM_FLAGS_simd    := -msimd128
 WASM_FLAGS_relaxed := -msimd128 -mrelaxed-simd
 WASM_FLAGS_mt      := -matomics
@@ -216,7 +223,8 @@ wasm_link           = -m wasm$(wasm_bits) $(foreach w,$(wasm_words),$(WASM_LINK_
                       $(if $(filter mt,$(wasm_words)),--max-memory=$(if $(filter 64,$(wasm_words)),17179869184,4294967296))
 wasm_simd           = $(WASM_HOT_$(firstword $(wasm_words))) -std=gnu11 -Wno-pedantic -DTG_ISA=$(wasm_isa) -DTG_ISA_$(call upper,$(wasm_isa))
 wasm_threads        = src/base/os_wasm_$(if $(filter mt,$(wasm_words)),thread,single).o
-wasm_objects        = $(addprefix $(WASM)/$(1)/,$(WASM_OBJ) $(wasm_threads))
+wasm_gpu            = src/backend/webgpu/gpu_$(if $(filter scalar,$(wasm_words)),none,js).o
+wasm_objects        = $(addprefix $(WASM)/$(1)/,$(WASM_OBJ) $(wasm_threads) $(wasm_gpu))
 
 # $(1) the build, $(2) the objects, $(3) flags of their own
 define wasm_compile
@@ -234,7 +242,7 @@ $(call wasm_compile,$(1),%.o: %.c,$(C11) $(WASM_COLD))
 $(WASM)/tinygpt-$(1).wasm: $(wasm_objects)
 	$$(Q)$$(WASM_LD) $$(WASM_LINK) $(wasm_link) -o $$@ $$^
 endef
-$(foreach b,$(WASM_BUILDS),$(call wasm_objects,$(b))): | $(WGSL_SMALL)
+$(foreach b,$(WASM_BUILDS),$(call wasm_objects,$(b))): | $(WGSL_SMALL) $(WGSL_NONE)
 $(foreach b,$(WASM_BUILDS),$(eval $(call wasm_rules,$(b))))
 
 wasm: $(WASM_BUILDS:%=$(WASM)/tinygpt-%.wasm)

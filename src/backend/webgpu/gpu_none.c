@@ -7,7 +7,8 @@
 tg_status tg_gpu_open(tg_ctx *ctx, tg_gpu **out) {
     *out = NULL;
     return tg_fail(ctx, TG_E_UNSUPPORTED,
-                   "device: this build has no webgpu: run tools/setup.sh and build again");
+                   "device: this build has no webgpu: a program needs tools/setup.sh before it is "
+                   "built, a page a browser with SIMD");
 }
 
 void tg_gpu_close(tg_gpu *gpu) { TG_ASSERT(!gpu); }
