@@ -1,11 +1,12 @@
 /*
  * budget.mjs FOLDER - is the built page within its budget? Scripts of all views and workers together
- * below 120,000 bytes, every module below 300,000, each file compressed by gzip -9, as hosts do.
+ * below 120,000 bytes, with 6,500 more for the GPU's side of the engine, every module below 300,000,
+ * each file compressed by gzip -9, as hosts do.
  */
 import { execFileSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 
-const SCRIPTS_BYTES = 120_000, MODULE_BYTES = 300_000;
+const SCRIPTS_BYTES = 120_000 + 6_500, MODULE_BYTES = 300_000;
 const folder = process.argv[2] ?? 'web/dist';
 
 const compressed = (path) =>
