@@ -140,10 +140,9 @@ static int time_list(tg_app *app, const values *v) {
         if (list[length] == '\0') break;
         list += length + 1;
     }
-    /* The peak is measured beside the steps, since a shared machine's changes from hour to hour. */
     double peak = 0;
     double *ms = malloc((size_t)v->steps * sizeof *ms);
-    tg_status status = ms ? tg_measure_peak(app->ctx, &peak) : TG_E_MEMORY;
+    tg_status status = ms ? tg_bench_peak(app, &peak) : TG_E_MEMORY;
     tg_jout j;
     const bool json = app->globals.json;
     if (status == TG_OK && json) tg_bench_json_open(app, &j, "train", peak);
@@ -154,7 +153,7 @@ static int time_list(tg_app *app, const values *v) {
     free(ms);
     if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_WORKING);
     if (json) tg_bench_json_close(&j);
-    if (!json) printf("\npeak is %.1f GFLOP/s, measured in registers just now\n", peak);
+    if (!json) tg_bench_print_peak(peak);
     return TG_EXIT_DONE;
 }
 

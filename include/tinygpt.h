@@ -282,7 +282,7 @@ typedef struct tg_forecast {
     uint64_t disk_bytes;  /* the newest two, the best, and a temporary file */
     double flop_per_step; /* 6*N*(12*L*C*C + V*C) + 6*L*N*T*C */
     double peak_gflops;   /* measured on this machine, in this context */
-    double ms_per_step;   /* expected; trained steps correct it */
+    double ms_per_step;   /* expected; trained steps correct it; 0 on a GPU: not known */
     double seconds;       /* of the whole run */
     uint64_t train_bytes, val_bytes;
     double bytes_per_param; /* train_bytes / params */
@@ -639,7 +639,7 @@ typedef struct tg_machine_info {
 TG_API tg_status tg_machine(tg_context *ctx, tg_machine_info *out);
 
 /* The best of a few runs of the context's own f32 multiply-add ceiling (registers only) with all
- * its threads, in GFLOP/s; kept for share_of_peak. */
+ * its threads, in GFLOP/s; kept for share_of_peak. The CPU's, wherever plans run. */
 TG_API tg_status tg_measure_peak(tg_context *ctx, double *gflops);
 TG_API tg_status tg_measure_peak_job(tg_context *ctx, double *gflops, tg_job **job);
 /* Reading bandwidth of a block in huge pages, all threads, in bytes a second. */

@@ -110,7 +110,7 @@ static void fill(tg_context *ctx, const tg_gpt_config *c, const tg_layout *l, tg
     f->save_bytes = 12 * f->params + 65536;
     f->disk_bytes = 3 * f->save_bytes + (o->keep_best ? 4 * f->params : 0);
     f->flop_per_step = tg_train_flop(c, o);
-    f->peak_gflops = ctx->peak_gflops;
+    f->peak_gflops = ctx->backend == ctx->cpu ? ctx->peak_gflops : 0;
     if (f->peak_gflops > 0)
         f->ms_per_step = f->flop_per_step / (f->peak_gflops * EXPECTED_SHARE) / 1e6;
     f->seconds = f->ms_per_step * (double)o->steps / 1e3;
@@ -143,12 +143,13 @@ static tg_status forecast(tg_context *ctx, const tg_gpt_config *config, tg_text 
     return s;
 }
 
-/* The peak is measured if nobody has yet, which takes a moment; after that it is in the context. */
+/* The peak is measured if nobody has yet, which takes a moment; after that it is in the context. A
+ * GPU's is not known, nor then the time. */
 tg_status tg_forecasting_go_on(tg_forecasting *f, tg_context *ctx, const tg_gpt_config *config,
                                tg_text *text, const tg_train_options *o,
                                const tg_train_plans *plans, double deadline_ms, tg_forecast *out) {
     double gflops;
-    if (ctx->peak_gflops <= 0) {
+    if (ctx->peak_gflops <= 0 && ctx->backend == ctx->cpu) {
         TG_TRY(tg_peak_measuring_go_on(&f->peak, ctx, deadline_ms, &gflops));
         if (tg_time_over(deadline_ms)) return TG_PENDING;
     }

@@ -394,7 +394,7 @@ static void finish_report(tg_trainer *t, tg_step_report *out) {
     t->report.step = t->step;
     t->report.ms = t->busy_ms;
     t->report.tok_per_s = t->busy_ms > 0 ? tokens / t->busy_ms * 1e3 : 0;
-    if (t->ctx->peak_gflops > 0 && t->busy_ms > 0)
+    if (t->ctx->peak_gflops > 0 && t->busy_ms > 0 && t->ctx->backend == t->ctx->cpu)
         t->report.share_of_peak =
             tg_train_flop(&t->model->layout.config, &t->o) / t->busy_ms / 1e6 / t->ctx->peak_gflops;
     t->report.loss_hash = t->loss_hash;
