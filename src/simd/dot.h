@@ -1,0 +1,105 @@
+/*
+ * dot.h - sums of products of bytes: what integer kernels are made of, on top of vec.h.
+ *
+ *   tg_b64  64 bytes: sixteen lanes of four
+ *
+ *   tg_b64 tg_b64_load(const uint8_t *p)
+ *   tg_vi  tg_vdot_small(c, u, four)   lane i: c + the sum over j of u[4i + j] * four[j],
+ *   tg_vi  tg_vdot_bytes(c, u, four)   u unsigned, four signed; small: u below 32
+ *   tg_vi  tg_vdot_vnni(c, u, four)    the same of any bytes, where tg_cpu_has_vnni (AVX-512 alone)
+ *
+ * The sums are exact, so all of them give the same bits on every ISA. Bytes are taken as vectors of
+ * the compilers' own, which have all that is needed besides.
+ */
+#ifndef TG_SIMD_DOT_H
+#define TG_SIMD_DOT_H
+
+#include "simd/vec.h"
+
+/* How such vectors are passed depends on the ISA, of which GCC warns; nothing here is ever called
+ * across files. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wpsabi"
+#endif
+typedef uint8_t tg_b64 __attribute__((vector_size(64)));
+
+static inline tg_b64 tg_b64_load(const uint8_t *p) {
+    tg_b64 x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+
+#if defined(TG_ISA_AVX512)
+
+/* Pairs of products are added in 16 bits, which 2 * 31 * 128 fits into. */
+static inline tg_vi tg_vdot_small(tg_vi c, tg_b64 u, const int8_t *four) {
+    int32_t bits;
+    memcpy(&bits, four, sizeof bits);
+    const __m512i pairs = _mm512_maddubs_epi16((__m512i)u, _mm512_set1_epi32(bits));
+    return _mm512_add_epi32(c, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+}
+
+/* Even and odd bytes apart, as 16 bits each. */
+static inline tg_vi tg_vdot_bytes(tg_vi c, tg_b64 u, const int8_t *four) {
+    int32_t bits;
+    memcpy(&bits, four, sizeof bits);
+    const __m512i a = _mm512_set1_epi32(bits), x = (__m512i)u;
+    const __m512i even = _mm512_and_si512(x, _mm512_set1_epi16(255));
+    const __m512i a_even = _mm512_srai_epi16(_mm512_slli_epi16(a, 8), 8);
+    c = _mm512_add_epi32(c, _mm512_madd_epi16(even, a_even));
+    return _mm512_add_epi32(c, _mm512_madd_epi16(_mm512_srli_epi16(x, 8), _mm512_srai_epi16(a, 8)));
+}
+
+/* In assembly, for the reason that vec_avx512.h gives for bf16. */
+#define TG_SIMD_VNNI 1
+static inline tg_vi tg_vdot_vnni(tg_vi c, tg_b64 u, const int8_t *four) {
+    __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(c) : "v"(u), "m"(*(const int8_t(*)[4])four));
+    return c;
+}
+
+#elif defined(TG_ISA_AVX2)
+
+static inline __m256i tg_b64_half(tg_b64 u, int half) {
+    __m256i x;
+    memcpy(&x, (const char *)&u + 32 * half, sizeof x);
+    return x;
+}
+static inline tg_vi tg_vdot_small(tg_vi c, tg_b64 u, const int8_t *four) {
+    int32_t bits;
+    memcpy(&bits, four, sizeof bits);
+    const __m256i a = _mm256_set1_epi32(bits), one = _mm256_set1_epi16(1);
+    const __m256i low = _mm256_madd_epi16(_mm256_maddubs_epi16(tg_b64_half(u, 0), a), one);
+    const __m256i high = _mm256_madd_epi16(_mm256_maddubs_epi16(tg_b64_half(u, 1), a), one);
+    return (tg_vi) { _mm256_add_epi32(c.a, low), _mm256_add_epi32(c.b, high) };
+}
+static inline __m256i tg_dot_apart(__m256i c, __m256i x, __m256i a) {
+    const __m256i even = _mm256_and_si256(x, _mm256_set1_epi16(255));
+    const __m256i a_even = _mm256_srai_epi16(_mm256_slli_epi16(a, 8), 8);
+    c = _mm256_add_epi32(c, _mm256_madd_epi16(even, a_even));
+    return _mm256_add_epi32(c, _mm256_madd_epi16(_mm256_srli_epi16(x, 8), _mm256_srai_epi16(a, 8)));
+}
+static inline tg_vi tg_vdot_bytes(tg_vi c, tg_b64 u, const int8_t *four) {
+    int32_t bits;
+    memcpy(&bits, four, sizeof bits);
+    const __m256i a = _mm256_set1_epi32(bits);
+    return (tg_vi) { tg_dot_apart(c.a, tg_b64_half(u, 0), a),
+                     tg_dot_apart(c.b, tg_b64_half(u, 1), a) };
+}
+
+#else
+
+static inline tg_vi tg_vdot_bytes(tg_vi c, tg_b64 u, const int8_t *four) {
+    int32_t sum[16];
+    tg_vistore(sum, c);
+    for (int i = 0; i < 16; i++)
+        sum[i] += u[4 * i] * four[0] + u[4 * i + 1] * four[1] + u[4 * i + 2] * four[2] +
+                  u[4 * i + 3] * four[3];
+    return tg_viload(sum);
+}
+static inline tg_vi tg_vdot_small(tg_vi c, tg_b64 u, const int8_t *four) {
+    return tg_vdot_bytes(c, u, four);
+}
+
+#endif
+
+#endif
