@@ -62,15 +62,16 @@ enum {
 
 /* What happens to a text before it is split; applied in this order. */
 enum {
-    TG_TOK_CLEAN = 1,          /* BERT: controls and U+FFFD go, white space becomes a blank */
-    TG_TOK_CJK_SPACES = 2,     /* BERT: blanks around ideographs */
-    TG_TOK_STRIP_ACCENTS = 4,  /* NFD, without the nonspacing marks */
-    TG_TOK_LOWER = 8,          /* full lower case */
-    TG_TOK_NFC = 16,           /* canonical composition */
-    TG_TOK_NFKC = 32,          /* compatibility composition */
-    TG_TOK_SQUEEZE = 64,       /* SentencePiece: blanks at the ends go, runs become one */
-    TG_TOK_PREFIX_SPACE = 128, /* a blank in front, unless the text has one or is empty */
-    TG_TOK_BLANK_MARK = 256    /* ' ' becomes U+2581, the lower one eighth block */
+    TG_TOK_CLEAN = 1,            /* BERT: controls and U+FFFD go, white space becomes a blank */
+    TG_TOK_CJK_SPACES = 2,       /* BERT: blanks around ideographs */
+    TG_TOK_STRIP_ACCENTS = 4,    /* NFD, without the nonspacing marks */
+    TG_TOK_LOWER = 8,            /* full lower case */
+    TG_TOK_NFC = 16,             /* canonical composition */
+    TG_TOK_NFKC = 32,            /* compatibility composition */
+    TG_TOK_SQUEEZE = 64,         /* SentencePiece: blanks at the ends go, runs become one */
+    TG_TOK_PREFIX_BLANK = 128,   /* a blank in front of all but an empty text */
+    TG_TOK_PREFIX_MISSING = 256, /* the same, unless the text begins with one */
+    TG_TOK_BLANK_MARK = 512      /* ' ' becomes U+2581, the lower one eighth block */
 };
 
 /* A string that need not end with zero; borrowed. */
@@ -92,7 +93,7 @@ typedef struct tg_tok_desc {
     size_t n_merges;
     const tg_tok_text *merges; /* [2 * n_merges] left and right, the first one is merged first */
 
-    int32_t bos, eos, unknown, sep, cls, pad, mask;
+    int32_t bos, eos, unknown, sep, cls, pad;
     bool add_bos, add_eos;   /* TG_TOK_ENDS adds bos (WordPiece: cls) and eos (sep) */
     bool ignore_merges;      /* a word that is a piece is that piece (Llama 3) */
     bool word_starts_marked; /* WordPiece as GGUF has it: U+2581 starts a word, nothing continues */
