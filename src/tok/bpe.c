@@ -197,9 +197,9 @@ tg_status tg_bpe_encode(tg_tok_work *w, const char *word, size_t n) {
 /* ---------------------------------------------------------------------------------- making */
 
 /* Rising numbers for falling scores. */
-static uint32_t rank_of(float score) {
+static uint32_t rank_of(double score) {
     uint32_t bits;
-    const float plain = score + 0.0f; /* -0 becomes 0 */
+    const float plain = (float)score + 0.0f; /* -0 becomes 0 */
     memcpy(&bits, &plain, sizeof bits);
     return bits >> 31 ? bits : ~bits & 0x7fffffffu;
 }

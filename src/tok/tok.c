@@ -34,15 +34,25 @@ tg_status tg_tok_push(tg_tok_work *w, int32_t id) {
     return TG_OK;
 }
 
+static tg_status push_bytes(tg_tok_work *w, const char *bytes, size_t n, bool *all) {
+    *all = true;
+    for (size_t i = 0; i < n; i++) *all = *all && w->tok->byte_id[(uint8_t)bytes[i]] >= 0;
+    for (size_t i = 0; i < n && *all; i++) {
+        TG_TRY(tg_tok_push(w, w->tok->byte_id[(uint8_t)bytes[i]]));
+    }
+    return TG_OK;
+}
+
+/* Some byte-level vocabularies lack the bytes that no UTF-8 text has. There the replacement
+ * character stands for such a byte, as it does wherever bytes are decoded leniently. */
 tg_status tg_tok_push_unknown(tg_tok_work *w, const char *bytes, size_t n) {
     const tg_tok *t = w->tok;
-    bool all = true;
-    for (size_t i = 0; i < n; i++) all = all && t->byte_id[(uint8_t)bytes[i]] >= 0;
-    for (size_t i = 0; i < n && all; i++) {
-        TG_TRY(tg_tok_push(w, t->byte_id[(uint8_t)bytes[i]]));
-    }
-    if (all) return TG_OK;
-    if (t->unknown < 0) {
+    bool done;
+    TG_TRY(push_bytes(w, bytes, n, &done));
+    if (!done && t->model == TG_TOK_BYTE_BPE) TG_TRY(push_bytes(w, "\xef\xbf\xbd", 3, &done));
+    if (done) return TG_OK;
+    /* GGUF names one for byte-level vocabularies, too, which is the token that ends texts. */
+    if (t->unknown < 0 || t->model == TG_TOK_BYTE_BPE) {
         return tg_fail(w->ctx, TG_E_FORMAT,
                        "tokenizer: want a token for byte 0x%02x or an unknown token, have neither",
                        (unsigned)(uint8_t)bytes[0]);
@@ -110,7 +120,7 @@ static tg_status check_piece(tg_ctx *ctx, const tg_tok_desc *d, size_t i) {
                        (unsigned)d->types[i]);
     }
     const bool scored = d->model == TG_TOK_SCORE_BPE || d->model == TG_TOK_UNIGRAM;
-    if (scored && !tg_isfinite((double)d->scores[i])) {
+    if (scored && !tg_isfinite(d->scores[i])) {
         return tg_fail(ctx, TG_E_FORMAT, "tokenizer: piece %zu: want a finite score, have none", i);
     }
     return TG_OK;

@@ -14,9 +14,10 @@
  *
  * Round trip: the bytes of the ids of a text are that text, for every byte string, where the
  * vocabulary has a token for each byte (byte-level BPE, SentencePiece with byte fallback) and no
- * normaliser changes it. What cannot be encoded becomes the unknown token; a vocabulary without one
- * makes that an error. Bytes that are no UTF-8 go byte by byte where tokens of bytes exist, and
- * elsewhere count as U+FFFD. Time is linear in the text but for a logarithm, whatever the text is.
+ * normaliser changes it. Bytes that are no UTF-8 go byte by byte where tokens of bytes exist; a
+ * byte that a byte-level vocabulary lacks is encoded as U+FFFD. What cannot be encoded otherwise
+ * becomes the unknown token; a vocabulary without one, or with a control token for one (WordPiece's
+ * excepted), makes that an error. Time is linear in the text but for a logarithm, whatever it is.
  *
  * A tokenizer is read-only once it is made: any number of threads may use one.
  */
@@ -89,7 +90,7 @@ typedef struct tg_tok_desc {
     size_t n_tokens;           /* V */
     const tg_tok_text *pieces; /* [V] as the file spells them */
     const uint8_t *types;      /* [V] TG_TOK_NORMAL ..; NULL: all are normal */
-    const float *scores;       /* [V] SCORE_BPE and UNIGRAM */
+    const double *scores;      /* [V] SCORE_BPE and UNIGRAM */
     size_t n_merges;
     const tg_tok_text *merges; /* [2 * n_merges] left and right, the first one is merged first */
 

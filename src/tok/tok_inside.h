@@ -24,7 +24,7 @@ struct tg_tok {
     tg_strings pieces; /* as the file spells them */
     tg_strings outs;   /* what they add to a text */
     uint8_t *types;
-    float *scores;  /* UNIGRAM */
+    double *scores; /* UNIGRAM */
     uint32_t *rank; /* SCORE_BPE: 0 the best score; equal scores, equal ranks */
     tg_piece_table by_piece;
     tg_pair_table pairs; /* BYTE_BPE, MERGE_BPE */

@@ -24,7 +24,7 @@ typedef struct loader {
     tg_tok_desc d;
     tg_tok_text *pieces;
     uint8_t *types;
-    float *scores;
+    double *scores;
     bool byte_level, byte_fallback;
 } loader;
 
@@ -217,7 +217,7 @@ static tg_status read_vocab_list(loader *l, const tg_json *vocab) {
         double value;
         TG_TRY(tg_json_double(l->ctx, score, &value));
         TG_TRY(put_piece(l, id, text, text->u.text, text->length, TG_TOK_NORMAL));
-        l->scores[id] = (float)value;
+        l->scores[id] = value;
     }
     return TG_OK;
 }

@@ -39,13 +39,15 @@ static void offer(tg_unigram_cell *to, double score, size_t from, int32_t id) {
     if (score > to->score) *to = (tg_unigram_cell) { score, (uint32_t)from, id };
 }
 
-/* A stretch that no piece reaches out of. */
-static tg_status encode_part(tg_tok_work *w, const char *text, size_t n) {
+/* A stretch that no piece reaches out of. Sums run on through a word, though its parts do not
+ * depend on each other: where two ways are equal but for rounding, the reference's rounding
+ * decides. */
+static tg_status encode_part(tg_tok_work *w, const char *text, size_t n, double *sum) {
     const tg_tok *t = w->tok;
     TG_TRY(reserve(w, n + 1));
     tg_unigram_cell *cell = w->cell;
     for (size_t i = 1; i <= n; i++) cell[i].score = -TG_INF;
-    cell[0].score = 0;
+    cell[0].score = n >= 3 && memcmp(text, TG_BLANK_MARK, 3) == 0 ? 0 : *sum;
     for (size_t from = 0; from < n;) {
         uint32_t code, node = 0;
         const size_t length = tg_uc_next(text + from, n - from, &code);
@@ -55,12 +57,13 @@ static tg_status encode_part(tg_tok_work *w, const char *text, size_t n) {
             end++;
             const int32_t id = t->unigrams.id[node];
             if (id < 0) continue;
-            offer(&cell[end], cell[from].score + (double)t->scores[id], from, id);
+            offer(&cell[end], cell[from].score + t->scores[id], from, id);
             covered = covered || end == from + length;
         }
         if (!covered) offer(&cell[from + length], cell[from].score + t->unknown_score, from, -1);
         from += length;
     }
+    *sum = cell[n].score;
     /* The way back is turned around in place: each cell's start becomes its successor's end. */
     size_t end = n, after = SIZE_MAX;
     while (end > 0) {
@@ -80,6 +83,7 @@ static tg_status encode_part(tg_tok_work *w, const char *text, size_t n) {
 }
 
 tg_status tg_unigram_encode(tg_tok_work *w, const char *text, size_t n) {
+    double sum = 0;
     for (size_t from = 0; from < n;) {
         uint32_t left, right;
         size_t end = from + tg_uc_next(text + from, n - from, &left);
@@ -89,7 +93,7 @@ tg_status tg_unigram_encode(tg_tok_work *w, const char *text, size_t n) {
             left = right;
             end += length;
         }
-        TG_TRY(encode_part(w, text + from, end - from));
+        TG_TRY(encode_part(w, text + from, end - from, &sum));
         from = end;
     }
     return TG_OK;
@@ -104,7 +108,7 @@ tg_status tg_unigram_make(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d) {
         t->scores[i] = d->scores[i];
         if (t->types[i] != TG_TOK_NORMAL) continue;
         total += d->pieces[i].n_bytes;
-        if ((double)d->scores[i] < lowest) lowest = (double)d->scores[i];
+        if (d->scores[i] < lowest) lowest = d->scores[i];
     }
     t->unknown_score = lowest - unknown_penalty;
     TG_TRY(tg_trie_make(ctx, &t->arena, total, &t->unigrams));
