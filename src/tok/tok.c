@@ -20,19 +20,20 @@ void tg_ids_deinit(tg_ids *ids) {
     ids->n = ids->room = 0;
 }
 
-tg_status tg_tok_push(tg_tok_work *w, int32_t id) {
-    tg_ids *ids = w->ids;
+tg_status tg_ids_push(tg_ctx *ctx, tg_ids *ids, int32_t id) {
     if (ids->n == ids->room) {
         const size_t room = ids->room ? ids->room + ids->room / 2 : 64;
         int32_t *grown =
             tg_realloc(&ids->mem, ids->id, ids->room * sizeof *grown, room * sizeof *grown);
-        if (!grown) return tg_fail_memory(w->ctx, "token ids", room * sizeof *grown);
+        if (!grown) return tg_fail_memory(ctx, "token ids", room * sizeof *grown);
         ids->id = grown;
         ids->room = room;
     }
     ids->id[ids->n++] = id;
     return TG_OK;
 }
+
+tg_status tg_tok_push(tg_tok_work *w, int32_t id) { return tg_ids_push(w->ctx, w->ids, id); }
 
 static tg_status push_bytes(tg_tok_work *w, const char *bytes, size_t n, bool *all) {
     *all = true;

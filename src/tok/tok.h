@@ -132,6 +132,7 @@ typedef struct tg_ids {
 } tg_ids;
 void tg_ids_init(tg_ids *ids, const tg_mem *mem);
 void tg_ids_deinit(tg_ids *ids);
+tg_status tg_ids_push(tg_ctx *ctx, tg_ids *ids, int32_t id);
 
 enum {
     TG_TOK_ENDS = 1,   /* the tokens at the beginning and end that the file asks for */

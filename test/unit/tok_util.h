@@ -38,7 +38,7 @@ static inline char *read_file(const char *path, size_t *n_bytes) {
     return bytes;
 }
 
-static uint64_t draw_below(uint64_t *state, uint64_t n) {
+static inline uint64_t draw_below(uint64_t *state, uint64_t n) {
     *state += 0x9E3779B97F4A7C15u;
     uint64_t z = *state;
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
@@ -46,14 +46,14 @@ static uint64_t draw_below(uint64_t *state, uint64_t n) {
     return (z ^ z >> 31) % n;
 }
 
-static const tg_json *element(const tg_json *array, uint64_t i) {
+static inline const tg_json *element(const tg_json *array, uint64_t i) {
     const tg_json *v = tg_json_first(array);
     while (i-- > 0) v = tg_json_next(v);
     return v;
 }
 
 /* String i into text. */
-static void tok_string(const tg_json *source, uint64_t i, tg_buf *text) {
+static inline void tok_string(const tg_json *source, uint64_t i, tg_buf *text) {
     const tg_json *fragments = tg_json_get(source, "fragments");
     const tg_json *ranges = tg_json_get(source, "ranges");
     tg_buf_clear(text);
@@ -89,7 +89,7 @@ static void tok_string(const tg_json *source, uint64_t i, tg_buf *text) {
 }
 
 /* FNV-1a over the ids' bytes, lowest first. */
-static uint32_t hash_ids(const tg_ids *ids) {
+static inline uint32_t hash_ids(const tg_ids *ids) {
     uint32_t h = 0x811C9DC5u;
     for (size_t i = 0; i < ids->n; i++) {
         for (int shift = 0; shift < 32; shift += 8) {
