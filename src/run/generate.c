@@ -1,67 +1,15 @@
 /*
  * generate.c - from a prompt to a stream of text.
  *
- * A byte model speaks bytes, a terminal wants characters: up to three bytes are held back until the
- * character is whole; a byte that can never become one goes out as U+FFFD.
+ * A byte model speaks bytes, a terminal wants characters: the gate of tok/ is between them.
  */
-#include "base/str.h"
 #include "base/time.h"
 #include "run/session.h"
 
-/* Invariant between two bytes: what the gate holds is the start of a character that could still
- * become whole, so it is at most 3 bytes. */
-static void pass(tg_generating *g, const char *bytes, size_t n) {
-    if (!g->gate.stopped && g->write && g->write(g->user, bytes, n) != 0) g->gate.stopped = true;
-}
-
-/* Could more bytes make the held ones a character? By the length that the first byte promises, and
- * the ranges its followers must keep (RFC 3629): tg_utf8_next would accept some completion. */
-static bool may_become_whole(const char *held, size_t n) {
-    static const char tries[] = "\x80\xa0\x90\xbf\x8f\x9f";
-    char whole[4];
-    uint32_t code;
-    for (size_t length = n + 1; length <= 4; length++) {
-        for (size_t i = 0; i < sizeof tries - 1; i++) {
-            memcpy(whole, held, n);
-            memset(whole + n, '\x80', 4 - n);
-            whole[n] = tries[i];
-            if (tg_utf8_next(whole, length, &code) == length) return true;
-        }
-    }
-    return false;
-}
-
-static void drop(tg_utf8_gate *gate, size_t n) {
-    memmove(gate->held, gate->held + n, gate->n - n);
-    gate->n -= n;
-}
-
-/* A byte can end one character, or spoil several held ones: hence the loop. There is one
- * replacement for each byte that leads nowhere; what followed it is looked at again, since it may
- * begin a character of its own. */
-static void gate_push(tg_generating *g, char byte) {
-    tg_utf8_gate *gate = &g->gate;
-    gate->held[gate->n++] = byte;
-    while (gate->n > 0) {
-        uint32_t code;
-        const size_t k = tg_utf8_next(gate->held, gate->n, &code);
-        if (k > 0) {
-            pass(g, gate->held, k);
-            drop(gate, k);
-        } else if (may_become_whole(gate->held, gate->n)) {
-            return;
-        } else {
-            pass(g, "\xef\xbf\xbd", 3);
-            drop(gate, 1);
-        }
-    }
-}
-
-/* What is held at the end is one unfinished character, so it is one replacement, however many bytes
- * it has. */
-static void gate_end(tg_generating *g) {
-    if (g->gate.n > 0) pass(g, "\xef\xbf\xbd", 3);
-    g->gate.n = 0;
+/* The receiver's refusal is remembered: it is not called again. */
+static void pass(void *user, const char *bytes, size_t n) {
+    tg_generating *g = user;
+    if (!g->refused && g->write && g->write(g->user, bytes, n) != 0) g->refused = true;
 }
 
 /* ---------------------------------------------------------------------------------------- stages
@@ -119,8 +67,9 @@ static tg_status draw(tg_generating *g, bool *over) {
     if (g->at == 0) g->stats.first_token_ms = spent(g);
     g->at++;
     g->stats.new_tokens++;
-    gate_push(g, (char)g->piece[0]);
-    *over = g->at == g->n_tokens || g->gate.stopped;
+    const char byte = (char)g->piece[0];
+    tg_utf8_gate_push(&g->gate, &byte, 1, pass, g);
+    *over = g->at == g->n_tokens || g->refused;
     if (*over) return TG_OK;
     *over = g->cancelled = g->cancel && g->cancel(g->user);
     if (*over) return TG_OK;
@@ -137,10 +86,10 @@ static tg_status draw(tg_generating *g, bool *over) {
 /* first_token_ms counts from the beginning, prompt included; tok_per_s does not, and spans the
  * draws and evaluations. Both are over the time inside slices. */
 static tg_status finish(tg_generating *g) {
-    gate_end(g);
+    tg_utf8_gate_end(&g->gate, pass, g);
     const double ms = spent(g) - g->stats.prompt_ms;
     g->stats.tok_per_s = ms > 0 ? (double)g->stats.new_tokens / ms * 1e3 : 0;
-    return g->gate.stopped || g->cancelled ? TG_STOPPED : TG_OK;
+    return g->refused || g->cancelled ? TG_STOPPED : TG_OK;
 }
 
 static tg_status next_stage(tg_generating *g, double deadline_ms, bool *over) {

@@ -11,6 +11,7 @@
 
 #include "run/job.h"
 #include "run/weights.h"
+#include "tok/tok.h"
 
 enum { TG_SESSION_CLASSES = 3, TG_RECENT_MAX = 1024 };
 
@@ -66,13 +67,6 @@ tg_status tg_sample_options_check(tg_ctx *err, const tg_sample_options *o);
 
 /* ---------------------------------------------------------------------------------- generate.c */
 
-/* Held at most: the start of a character that could still become whole. */
-typedef struct tg_utf8_gate {
-    char held[8];
-    size_t n;
-    bool stopped; /* the receiver has refused: it is not called again */
-} tg_utf8_gate;
-
 /* A prompt, and the text that follows it, in slices. */
 typedef struct tg_generating {
     tg_session *session;
@@ -95,6 +89,7 @@ typedef struct tg_generating {
     tg_feeding feed; /* the one that is on its way, or ended last */
     int32_t piece[256]; /* of the prompt; then the last token, in piece[0] */
     tg_utf8_gate gate;
+    bool refused; /* by the receiver */
     bool cancelled;
     tg_generate_stats stats;  /* up to date after every slice */
     double busy_ms, slice_ms; /* in earlier slices; when this one began */
