@@ -1,0 +1,339 @@
+/*
+ * lm.c - reads the tensors of a GGUF file and packs them, all workers at once.
+ *
+ * Tensors are read in pieces of whole groups of sixteen rows into a buffer, which the workers then
+ * pack into the block; the file is never mapped, so that one that shrinks is an error and no signal.
+ */
+#include "run/lm.h"
+
+#include "base/os.h"
+#include "base/time.h"
+
+/* About so many bytes are read at once: enough for all workers, little enough for the caches. */
+enum { PIECE_BYTES = 4 << 20 };
+
+bool tg_lm_is_gguf(const char *path) {
+    tg_ctx quiet;
+    uint8_t first[4] = { 0 };
+    tg_reader r;
+    tg_ctx_init(&quiet, NULL, NULL, NULL);
+    if (tg_reader_open(&quiet, path, &r) != TG_OK) return false;
+    const tg_status s = tg_read_bytes(&r, "magic", first, sizeof first);
+    tg_reader_close(&r);
+    return s == TG_OK && tg_gguf_probe(first, sizeof first);
+}
+
+/* ---------------------------------------------------------------------------------------- packing
+ */
+
+typedef struct piece {
+    const tg_lm_tensor *t;
+    const uint8_t *bytes; /* of the rows */
+    size_t first_group, n_groups, row_bytes, heads;
+    uint8_t *packed; /* of the tensor */
+    unsigned workers;
+} piece;
+
+/* The row of the file that row i of a packed matrix is: neighbours that belong together come half a
+ * head apart (rope.c). Groups must not straddle heads then, so heads are whole groups. */
+static size_t source_row(const piece *p, size_t i, size_t head_size) {
+    if (!p->t->pairs) return i;
+    const size_t head = i / head_size, at = i % head_size, half = head_size / 2;
+    return head * head_size + (at < half ? 2 * at : 2 * (at - half) + 1);
+}
+
+static void pack_worker(void *arg, unsigned worker) {
+    const piece *p = arg;
+    const tg_lm_tensor *t = p->t;
+    const size_t begin = p->n_groups * worker / p->workers;
+    const size_t end = p->n_groups * (worker + 1) / p->workers;
+    const size_t group_bytes = tg_pack_group_bytes(t->packing, t->cols);
+    const size_t head_size = p->heads;
+    for (size_t g = begin; g < end; g++) {
+        const size_t group = p->first_group + g;
+        const uint8_t *row[TG_PACK_ROWS] = { NULL };
+        for (size_t i = 0; i < TG_PACK_ROWS && group * TG_PACK_ROWS + i < t->rows; i++)
+            row[i] = p->bytes + (source_row(p, group * TG_PACK_ROWS + i, head_size) -
+                                 p->first_group * TG_PACK_ROWS) *
+                                    p->row_bytes;
+        tg_pack_group(t->source->type, t->cols, row, p->packed + group * group_bytes);
+    }
+}
+
+/* Groups that are read together: a permutation of rows stays within what a piece holds. */
+static size_t groups_of_piece(const tg_lm_tensor *t, size_t row_bytes, size_t head_size) {
+    if (t->pairs) return tg_pack_groups(t->rows);
+    const size_t n = PIECE_BYTES / (row_bytes * TG_PACK_ROWS);
+    (void)head_size;
+    return n ? n : 1;
+}
+
+static tg_status load_matrix(tg_context *ctx, const tg_lm_model *m, const tg_lm_tensor *t,
+                             tg_block *buffer) {
+    const size_t row_bytes = (size_t)(t->source->bytes / t->rows);
+    const size_t head_size = (size_t)m->lm.config.head_size;
+    const size_t step = groups_of_piece(t, row_bytes, head_size), groups = tg_pack_groups(t->rows);
+    for (size_t g = 0; g < groups; g += step) {
+        const size_t n = groups - g < step ? groups - g : step;
+        const size_t first_row = g * TG_PACK_ROWS;
+        const size_t rows = t->rows - first_row < n * TG_PACK_ROWS ? t->rows - first_row
+                                                                   : n * TG_PACK_ROWS;
+        if (rows * row_bytes > buffer->bytes) {
+            tg_block_free(buffer);
+            TG_TRY(tg_block_new(&ctx->err, rows * row_bytes, buffer));
+        }
+        TG_TRY(tg_read_at(&m->file.reader, t->source->offset + first_row * row_bytes, t->name,
+                          buffer->data, rows * row_bytes));
+        piece p = { .t = t,
+                    .bytes = buffer->data,
+                    .first_group = g,
+                    .n_groups = n,
+                    .row_bytes = row_bytes,
+                    .heads = head_size,
+                    .packed = (uint8_t *)m->block.data + t->offset_bytes,
+                    .workers = ctx->threads };
+        tg_pool_run(ctx->pool, pack_worker, &p);
+    }
+    return TG_OK;
+}
+
+/* A vector becomes floats whatever the file has. */
+static tg_status load_vector(tg_context *ctx, const tg_gguf *file, const tg_gguf_tensor *source,
+                             tg_block *buffer, float *out) {
+    if (source->bytes > buffer->bytes) {
+        tg_block_free(buffer);
+        TG_TRY(tg_block_new(&ctx->err, (size_t)source->bytes, buffer));
+    }
+    TG_TRY(tg_read_at(&file->reader, source->offset, source->name, buffer->data,
+                      (size_t)source->bytes));
+    tg_block_to_f32_n(source->type, out, buffer->data, (size_t)source->elems);
+    return TG_OK;
+}
+
+/* ---------------------------------------------------------------------------------------- extras
+ */
+
+static float *add_extra(tg_lm_model *m, const char *name, size_t n) {
+    tg_lm_extra *e = &m->extras[m->n_extras];
+    e->bytes = n * sizeof(float);
+    e->data = tg_arena_array(&m->arena, n, sizeof(float));
+    snprintf(e->name, sizeof e->name, "%s", name);
+    if (e->data) m->n_extras++;
+    return e->data;
+}
+
+static tg_status make_freqs(tg_context *ctx, tg_lm_model *m, tg_block *buffer) {
+    const size_t half = (size_t)m->lm.config.head_size / 2;
+    const tg_gguf_tensor *t = tg_gguf_tensor_find(&m->file, "rope_freqs.weight");
+    float *factors = NULL;
+    if (t) {
+        factors = tg_arena_array(&m->arena, half, sizeof *factors);
+        if (!factors) return tg_fail_memory(&ctx->err, "frequencies", half * sizeof(float));
+        if (t->elems != half)
+            return tg_fail(&ctx->err, TG_E_SHAPE, "%s: tensor %s: want %zu, have %" PRIu64,
+                           m->file.path, t->name, half, t->elems);
+        TG_TRY(load_vector(ctx, &m->file, t, buffer, factors));
+    }
+    for (int base = 0; base < 2; base++) {
+        char name[32];
+        snprintf(name, sizeof name, TG_LM_FREQ_NAME, base);
+        float *freq = add_extra(m, name, half);
+        if (!freq) return tg_fail_memory(&ctx->err, "frequencies", half * sizeof(float));
+        tg_lm_fill_freq(&m->lm.config, base, base == 0 ? factors : NULL, freq);
+    }
+    return TG_OK;
+}
+
+static const tg_lm_tensor *find(const tg_lm_model *m, const char *name) {
+    for (size_t i = 0; i < m->lm.n_tensors; i++)
+        if (strcmp(m->lm.tensors[i].name, name) == 0) return &m->lm.tensors[i];
+    return NULL;
+}
+
+/* Biases of queries, keys and values side by side, in the order of the rows that they belong to.
+ * Rows that were put into another order have no biases in any family. */
+static tg_status make_biases(tg_context *ctx, tg_lm_model *m, int layer) {
+    static const char *const parts[] = { "attn_q", "attn_k", "attn_v" };
+    const tg_lm_tensor *t[3];
+    size_t n = 0, at = 0;
+    for (int i = 0; i < 3; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "blk.%d.%s.bias", layer, parts[i]);
+        t[i] = find(m, name);
+        if (!t[i]) return TG_OK;
+        n += t[i]->cols;
+    }
+    char name[64];
+    snprintf(name, sizeof name, "blk.%d.attn_q.biases", layer);
+    float *all = add_extra(m, name, n);
+    if (!all) return tg_fail_memory(&ctx->err, "biases", n * sizeof(float));
+    for (int i = 0; i < 3; at += t[i++]->cols)
+        memcpy(all + at, (const char *)m->block.data + t[i]->offset_bytes, t[i]->bytes);
+    return TG_OK;
+}
+
+static tg_status load_tensors(tg_context *ctx, tg_lm_model *m) {
+    tg_block buffer = { 0 };
+    tg_status s = tg_block_new(&ctx->err, PIECE_BYTES, &buffer);
+    for (size_t i = 0; s == TG_OK && i < m->lm.n_tensors; i++) {
+        const tg_lm_tensor *t = &m->lm.tensors[i];
+        float *vector = (float *)(void *)((char *)m->block.data + t->offset_bytes);
+        s = t->is_vector ? load_vector(ctx, &m->file, t->source, &buffer, vector)
+                         : load_matrix(ctx, m, t, &buffer);
+    }
+    if (s == TG_OK) s = make_freqs(ctx, m, &buffer);
+    for (int layer = 0; s == TG_OK && layer < m->lm.config.layers; layer++)
+        s = make_biases(ctx, m, layer);
+    tg_block_free(&buffer);
+    return s;
+}
+
+/* --------------------------------------------------------------------------------------- tokens */
+
+static tg_tok_text text_of(tg_gguf_string s) {
+    return (tg_tok_text) { s.bytes, s.n_bytes < UINT32_MAX ? (uint32_t)s.n_bytes : UINT32_MAX };
+}
+
+/* "left right": the blank that is not the first byte of either part. */
+static void split_merge(tg_gguf_string s, tg_tok_text out[2]) {
+    size_t blank = 1;
+    while (blank < s.n_bytes && s.bytes[blank] != ' ') blank++;
+    out[0] = text_of((tg_gguf_string) { s.bytes, blank < s.n_bytes ? blank : s.n_bytes });
+    out[1] = blank < s.n_bytes
+                 ? text_of((tg_gguf_string) { s.bytes + blank + 1, s.n_bytes - blank - 1 })
+                 : (tg_tok_text) { "", 0 };
+}
+
+/* Pieces, types, scores and merges of the description, out of the file's arrays. */
+static tg_status read_vocabulary(const tg_lm_model *m, tg_arena *arena, tg_tok_desc *d) {
+    const tg_gguf *g = &m->file;
+    const tg_gguf_value *tokens, *types, *scores, *merges;
+    TG_TRY(tg_gguf_get_array(g, "tokenizer.ggml.tokens", TG_GGUF_STRING, &tokens));
+    TG_TRY(tg_gguf_get_array(g, "tokenizer.ggml.token_type", TG_GGUF_I32, &types));
+    TG_TRY(tg_gguf_get_array(g, "tokenizer.ggml.scores", TG_GGUF_F32, &scores));
+    TG_TRY(tg_gguf_get_array(g, "tokenizer.ggml.merges", TG_GGUF_STRING, &merges));
+    const size_t n = tokens ? tokens->count : 0;
+    if (n != (size_t)m->lm.config.vocab || (types && types->count != n) ||
+        (scores && scores->count != n))
+        return tg_fail(g->ctx, TG_E_FORMAT,
+                       "%s: tokenizer: want %d tokens, types and scores, which is what the "
+                       "embedding has, have %zu, %zu and %zu",
+                       g->path, (int)m->lm.config.vocab, n, types ? types->count : 0,
+                       scores ? scores->count : 0);
+    const size_t n_merges = merges ? merges->count : 0;
+    tg_tok_text *pieces = tg_arena_array(arena, n, sizeof *pieces);
+    uint8_t *kinds = tg_arena_array(arena, n, 1);
+    float *values = tg_arena_array(arena, n, sizeof *values);
+    tg_tok_text *pairs = tg_arena_array(arena, 2 * n_merges + 1, sizeof *pairs);
+    if (!pieces || !kinds || !values || !pairs)
+        return tg_fail_memory(g->ctx, "vocabulary", n * sizeof *pieces);
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++) {
+        pieces[i] = text_of(tg_gguf_next_string(tokens, &at));
+        const uint32_t kind = types ? tg_get_u32(types->elements + 4 * i) : TG_TOK_NORMAL;
+        kinds[i] = kind < 256 ? (uint8_t)kind : 255;
+    }
+    if (scores) memcpy(values, scores->elements, n * sizeof *values);
+    at = 0;
+    for (size_t i = 0; i < n_merges; i++)
+        split_merge(tg_gguf_next_string(merges, &at), pairs + 2 * i);
+    d->n_tokens = n;
+    d->pieces = pieces;
+    d->types = kinds;
+    d->scores = scores ? values : NULL;
+    d->n_merges = n_merges;
+    d->merges = pairs;
+    return TG_OK;
+}
+
+static tg_status read_ids(const tg_lm_model *m, tg_tok_desc *d) {
+    const tg_gguf *g = &m->file;
+    const int64_t most = m->lm.config.vocab - 1;
+    bool prefix = false;
+    TG_TRY(tg_gguf_get_int(g, "tokenizer.ggml.bos_token_id", 0, most, &d->bos));
+    TG_TRY(tg_gguf_get_int(g, "tokenizer.ggml.eos_token_id", 0, most, &d->eos));
+    TG_TRY(tg_gguf_get_int(g, "tokenizer.ggml.unknown_token_id", 0, most, &d->unknown));
+    TG_TRY(tg_gguf_get_int(g, "tokenizer.ggml.padding_token_id", 0, most, &d->pad));
+    TG_TRY(tg_gguf_get_bool(g, "tokenizer.ggml.add_bos_token", &d->add_bos));
+    TG_TRY(tg_gguf_get_bool(g, "tokenizer.ggml.add_eos_token", &d->add_eos));
+    prefix = (d->normal & TG_TOK_PREFIX_SPACE) != 0;
+    TG_TRY(tg_gguf_get_bool(g, "tokenizer.ggml.add_space_prefix", &prefix));
+    d->normal = (d->normal & ~(unsigned)TG_TOK_PREFIX_SPACE) |
+                (prefix && d->model != TG_TOK_BYTE_BPE ? (unsigned)TG_TOK_PREFIX_SPACE : 0u);
+    return TG_OK;
+}
+
+static const char *terminated(tg_arena *arena, tg_gguf_string s) {
+    return tg_arena_strndup(arena, s.bytes, s.n_bytes);
+}
+
+/* A file without a tokenizer can still be run, on ids. */
+static tg_status load_tok(tg_context *ctx, tg_lm_model *m) {
+    const tg_gguf *g = &m->file;
+    tg_gguf_string model = { NULL, 0 }, pre = { NULL, 0 };
+    TG_TRY(tg_gguf_get_string(g, "tokenizer.ggml.model", &model));
+    TG_TRY(tg_gguf_get_string(g, "tokenizer.ggml.pre", &pre));
+    if (!model.bytes) return TG_OK;
+    tg_arena arena;
+    tg_arena_init(&arena, &ctx->err.mem);
+    tg_tok_desc d;
+    tg_tok_desc_init(&d);
+    tg_status s = tg_tok_desc_gguf(&ctx->err, terminated(&arena, model),
+                                   pre.bytes ? terminated(&arena, pre) : NULL, &d);
+    if (s == TG_OK) s = read_vocabulary(m, &arena, &d);
+    if (s == TG_OK) s = read_ids(m, &d);
+    if (s == TG_OK) s = tg_tok_new(&ctx->err, &d, &m->tok);
+    tg_arena_deinit(&arena);
+    return s;
+}
+
+/* ---------------------------------------------------------------------------------------- loading
+ */
+
+static tg_status load(tg_context *ctx, const char *path, tg_lm_model *m) {
+    const double start = tg_time_ms();
+    const char *own = tg_arena_strdup(&m->arena, path);
+    if (!own) return tg_fail_memory(&ctx->err, "path", strlen(path));
+    TG_TRY(tg_gguf_open(&ctx->err, own, &m->file));
+    TG_TRY(tg_lm_read(&m->file, &m->arena, &m->lm));
+    TG_TRY(load_tok(ctx, m));
+    m->extras = tg_arena_array(&m->arena, 2 + (size_t)m->lm.config.layers, sizeof *m->extras);
+    if (!m->extras) return tg_fail_memory(&ctx->err, "table of vectors", sizeof *m->extras);
+    TG_TRY(tg_runtime_block(ctx, m->lm.bytes, &m->block));
+    TG_TRY(load_tensors(ctx, m));
+    m->read_ms = tg_time_ms() - start;
+    return TG_OK;
+}
+
+tg_status tg_lm_load(tg_context *ctx, const char *path, tg_lm_model **out) {
+    tg_lm_model *m = tg_alloc(&ctx->err.mem, sizeof *m);
+    *out = NULL;
+    if (!m) return tg_fail_memory(&ctx->err, "model", sizeof *m);
+    tg_arena_init(&m->arena, &ctx->err.mem);
+    const tg_status s = load(ctx, path, m);
+    if (s == TG_OK)
+        *out = m;
+    else
+        tg_lm_unload(ctx, m);
+    return s;
+}
+
+void tg_lm_unload(tg_context *ctx, tg_lm_model *m) {
+    if (!m) return;
+    const tg_mem mem = ctx->err.mem;
+    tg_tok_free(m->tok);
+    tg_runtime_block_free(ctx, &m->block);
+    tg_gguf_close(&m->file);
+    tg_arena_deinit(&m->arena);
+    tg_free(&mem, m, sizeof *m);
+}
+
+tg_status tg_lm_bind(const tg_lm_model *m, tg_plan *plan) {
+    for (size_t i = 0; i < m->lm.n_tensors; i++) {
+        const tg_lm_tensor *t = &m->lm.tensors[i];
+        TG_TRY(tg_plan_bind(plan, t->name, (char *)m->block.data + t->offset_bytes, t->bytes));
+    }
+    for (size_t i = 0; i < m->n_extras; i++)
+        TG_TRY(tg_plan_bind(plan, m->extras[i].name, m->extras[i].data, m->extras[i].bytes));
+    return TG_OK;
+}
