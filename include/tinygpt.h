@@ -384,6 +384,9 @@ typedef struct tg_sample_options {
         repeat_penalty; /* 1 = off; divides positive logits of recent tokens, multiplies negative */
     int32_t repeat_last; /* 64: how many tokens back the penalty looks */
     uint64_t seed;       /* 42; same seed and logits, same tokens, on every backend */
+    double typical_p; /* 0 = off; keeps what is about as surprising as the average, to this sum */
+    double frequency_penalty; /* 0 = off; taken off a logit for each time among repeat_last */
+    double presence_penalty;  /* 0 = off; taken off once */
 } tg_sample_options;
 
 TG_API tg_sample_options tg_sample_options_default(void);
@@ -411,6 +414,24 @@ TG_API const float *tg_session_logits(const tg_session *session);
  * generation (0, 1, ...). The penalty looks at what the session was fed. */
 TG_API tg_status tg_session_sample(tg_session *session, const tg_sample_options *options,
                                    uint64_t index, int32_t *token);
+typedef struct tg_logit_bias {
+    int32_t id;
+    double bias; /* added to the logit; -inf: never drawn */
+} tg_logit_bias;
+
+/* What holds for all later draws of a session; copied, and n = 0 takes it back. Biases come before
+ * the penalties. E_RANGE: an id beyond the vocabulary; E_ARG: a bias that is NaN or +inf. */
+TG_API tg_status tg_session_set_bias(tg_session *session, const tg_logit_bias *bias, size_t n);
+/* Texts that are never written, however they may be cut into tokens: up to 64, of up to 256 bytes
+ * of UTF-8 each. If nothing is left to be drawn, sampling answers E_ARG. */
+TG_API tg_status tg_session_set_banned(tg_session *session, const char *const *texts, size_t n);
+/* Texts that generation ends at, and does not hand out: as many and as long. */
+TG_API tg_status tg_session_set_stops(tg_session *session, const char *const *texts, size_t n);
+/* The n likeliest tokens after the last eval, likeliest first (equal ones by rising id), and the
+ * natural logarithms of their probabilities, before options and biases; *have is how many there
+ * are. E_ARG if nothing was fed. */
+TG_API tg_status tg_session_best(tg_session *session, size_t n, int32_t *ids, double *logprobs,
+                                 size_t *have);
 /* Forgets all but the first n tokens. */
 TG_API tg_status tg_session_rewind(tg_session *session, size_t n);
 TG_API size_t tg_session_tokens(const tg_session *session);

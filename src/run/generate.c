@@ -1,15 +1,27 @@
 /*
  * generate.c - from a prompt to a stream of text.
  *
- * A byte model speaks bytes, a terminal wants characters: the gate of tok/ is between them.
+ * Tokens are bytes or a few of them, a terminal wants characters: the gate of tok/ is between them,
+ * and behind it, where a session has stops, the one that watches for those.
  */
 #include "base/time.h"
 #include "run/session.h"
 
 /* The receiver's refusal is remembered: it is not called again. */
-static void pass(void *user, const char *bytes, size_t n) {
+static void hand_out(void *user, const char *bytes, size_t n) {
     tg_generating *g = user;
     if (!g->refused && g->write && g->write(g->user, bytes, n) != 0) g->refused = true;
+}
+
+/* Whole characters, from one gate to the next. */
+static void pass(void *user, const char *bytes, size_t n) {
+    tg_generating *g = user;
+    const tg_steer_texts *stops = g->session->stops;
+    if (stops && stops->n > 0) {
+        tg_stop_gate_push(&g->stop, stops, bytes, n, hand_out, g);
+    } else {
+        hand_out(g, bytes, n);
+    }
 }
 
 /* ---------------------------------------------------------------------------------------- stages
@@ -24,9 +36,12 @@ tg_status tg_generating_begin(tg_generating *g) {
         g->prompt = "\n";
         g->prompt_bytes = 1;
     }
-    const size_t room = s->capacity > 1 ? (size_t)s->capacity - 1 : 1;
-    g->stats.prompt_tokens = g->prompt_bytes;
-    if (g->prompt_bytes > room) g->at = g->stats.prompt_dropped = g->prompt_bytes - room;
+    tg_ids_init(&g->prompt_ids, &s->ctx->err.mem);
+    TG_TRY(tg_tok_encode(&s->ctx->err, s->model->tok, g->prompt, g->prompt_bytes, TG_TOK_ENDS,
+                         &g->prompt_ids));
+    const size_t room = s->capacity > 1 ? (size_t)s->capacity - 1 : 1, n = g->prompt_ids.n;
+    g->stats.prompt_tokens = n;
+    if (n > room) g->at = g->stats.prompt_dropped = n - room;
     s->n_tokens = 0;
     return TG_OK;
 }
@@ -44,10 +59,11 @@ static tg_status go_on_feeding(tg_generating *g, double deadline_ms) {
 static tg_status feed_prompt(tg_generating *g, double deadline_ms) {
     for (;;) {
         TG_TRY(go_on_feeding(g, deadline_ms));
-        if (g->at == g->prompt_bytes) break;
-        size_t k = 0;
-        for (; k < sizeof g->piece / sizeof g->piece[0] && g->at < g->prompt_bytes; k++, g->at++)
-            g->piece[k] = (uint8_t)g->prompt[g->at];
+        if (g->at == g->prompt_ids.n) break;
+        const size_t left = g->prompt_ids.n - g->at, most = sizeof g->piece / sizeof g->piece[0];
+        const size_t k = left < most ? left : most;
+        memcpy(g->piece, g->prompt_ids.id + g->at, k * sizeof *g->piece);
+        g->at += k;
         TG_TRY(tg_feeding_begin(g->session, g->piece, k, &g->feed));
     }
     g->stats.prompt_ms = spent(g);
@@ -67,9 +83,11 @@ static tg_status draw(tg_generating *g, bool *over) {
     if (g->at == 0) g->stats.first_token_ms = spent(g);
     g->at++;
     g->stats.new_tokens++;
-    const char byte = (char)g->piece[0];
-    tg_utf8_gate_push(&g->gate, &byte, 1, pass, g);
-    *over = g->at == g->n_tokens || g->refused;
+    size_t n_bytes;
+    const char *bytes = tg_tok_bytes(s->model->tok, g->piece[0], &n_bytes);
+    tg_utf8_gate_push(&g->gate, bytes, n_bytes, pass, g);
+    *over = g->piece[0] == tg_tok_eos(s->model->tok) || g->at == g->n_tokens || g->refused ||
+            g->stop.stopped;
     if (*over) return TG_OK;
     *over = g->cancelled = g->cancel && g->cancel(g->user);
     if (*over) return TG_OK;
@@ -87,6 +105,7 @@ static tg_status draw(tg_generating *g, bool *over) {
  * draws and evaluations. Both are over the time inside slices. */
 static tg_status finish(tg_generating *g) {
     tg_utf8_gate_end(&g->gate, pass, g);
+    tg_stop_gate_end(&g->stop, hand_out, g);
     const double ms = spent(g) - g->stats.prompt_ms;
     g->stats.tok_per_s = ms > 0 ? (double)g->stats.new_tokens / ms * 1e3 : 0;
     return g->refused || g->cancelled ? TG_STOPPED : TG_OK;
@@ -124,4 +143,5 @@ tg_status tg_generating_go_on(tg_generating *g, double deadline_ms) {
 
 void tg_generating_abandon(tg_generating *g) {
     if (g->feed.done < g->feed.n) tg_feeding_abandon(g->session, &g->feed);
+    tg_ids_deinit(&g->prompt_ids);
 }

@@ -139,6 +139,10 @@ void tg_session_close(tg_session *s) {
     if (s->sample_built) tg_graph_deinit(&s->sample_graph);
     tg_runtime_block_free(s->ctx, &s->cache);
     tg_runtime_block_free(s->ctx, &s->memory);
+    tg_block_free(&s->steering);
+    tg_free(&mem, s->bias, s->n_bias * sizeof *s->bias);
+    tg_free(&mem, s->banned, sizeof *s->banned);
+    tg_free(&mem, s->stops, sizeof *s->stops);
     tg_arena_deinit(&s->arena);
     tg_free(&mem, s, sizeof *s);
 }
@@ -242,7 +246,85 @@ tg_status tg_sample_options_check(tg_ctx *err, const tg_sample_options *o) {
     if (o->repeat_last < 0 || o->repeat_last > TG_RECENT_MAX)
         return tg_fail(err, TG_E_ARG, "sampling: repeat_last: want 0..%d, have %d", TG_RECENT_MAX,
                        (int)o->repeat_last);
+    if (!(o->typical_p >= 0 && o->typical_p <= 1))
+        return tg_fail(err, TG_E_ARG, "sampling: typical_p: want 0..1, have %g", o->typical_p);
+    if (!(o->frequency_penalty >= -100 && o->frequency_penalty <= 100))
+        return tg_fail(err, TG_E_ARG, "sampling: frequency_penalty: want -100..100, have %g",
+                       o->frequency_penalty);
+    if (!(o->presence_penalty >= -100 && o->presence_penalty <= 100))
+        return tg_fail(err, TG_E_ARG, "sampling: presence_penalty: want -100..100, have %g",
+                       o->presence_penalty);
     return TG_OK;
+}
+
+tg_status tg_session_steer_bias(tg_session *s, const tg_logit_bias *bias, size_t n) {
+    const tg_mem *mem = &s->ctx->err.mem;
+    TG_TRY(tg_steer_check_bias(&s->ctx->err, bias, n, (size_t)s->model->layout.config.vocab));
+    tg_logit_bias *copy = n > 0 ? tg_alloc(mem, n * sizeof *copy) : NULL;
+    if (n > 0 && !copy) return tg_fail_memory(&s->ctx->err, "logit bias", n * sizeof *copy);
+    if (n > 0) memcpy(copy, bias, n * sizeof *copy);
+    tg_free(mem, s->bias, s->n_bias * sizeof *s->bias);
+    s->bias = copy;
+    s->n_bias = n;
+    return TG_OK;
+}
+
+tg_status tg_session_steer_texts(tg_session *s, const char *const *texts, size_t n,
+                                 tg_steer_texts **out) {
+    if (!*out) *out = tg_alloc(&s->ctx->err.mem, sizeof **out);
+    if (!*out) return tg_fail_memory(&s->ctx->err, "texts", sizeof **out);
+    return tg_steer_set_texts(&s->ctx->err, texts, n, *out);
+}
+
+static const char *piece_of(const void *user, int32_t id, size_t *n_bytes) {
+    return tg_tok_bytes(user, id, n_bytes);
+}
+
+/* The end of the session's text, at most room bytes, at the end of out; returns where it begins. */
+static size_t tail_of(const tg_session *s, char *out, size_t room) {
+    size_t at = room;
+    for (int32_t i = s->n_tokens; i-- > 0 && at > 0;) {
+        size_t n = 0;
+        const char *bytes = tg_tok_bytes(s->model->tok, s->fed[i], &n);
+        for (; bytes && n > 0 && at > 0; n--) out[--at] = bytes[n - 1];
+    }
+    return at;
+}
+
+static bool steers(const tg_session *s, const tg_sample_options *o) {
+    return s->n_bias > 0 || (s->banned && s->banned->n > 0) || o->frequency_penalty != 0 ||
+           o->presence_penalty != 0 || (o->typical_p > 0 && o->typical_p < 1);
+}
+
+/* The logits are changed where the sampling plan reads them, and what they were is kept: it is
+ * theirs who asked for it. */
+static tg_status steer(tg_session *s, const tg_sample_options *o, int32_t recent) {
+    const size_t V = (size_t)s->model->layout.config.vocab;
+    float *logits = s->logits;
+    if (!s->steering.data)
+        TG_TRY(
+            tg_block_new(&s->ctx->err, V * (8 + sizeof(uint32_t) + sizeof *logits), &s->steering));
+    double *distance = s->steering.data;
+    uint32_t *order = (uint32_t *)(distance + V);
+    memcpy(order + V, logits, V * sizeof *logits);
+    tg_steer_bias(logits, s->bias, s->n_bias);
+    if (s->banned && s->banned->n > 0) {
+        char tail[TG_STEER_TEXT_BYTES_MAX];
+        const size_t at = tail_of(s, tail, sizeof tail);
+        tg_steer_ban(logits, V, s->banned, tail + at, sizeof tail - at, piece_of, s->model->tok);
+    }
+    const tg_steer_penalties p = { o->repeat_penalty, o->frequency_penalty, o->presence_penalty };
+    tg_steer_penalize(logits, V, s->fed + s->n_tokens - recent, (size_t)recent, &p);
+    tg_steer_typical(logits, V, o->typical_p, o->temperature, order, distance);
+    if (tg_steer_possible(logits, V)) return TG_OK;
+    return tg_fail(&s->ctx->err, TG_E_ARG,
+                   "sampling: want a token that may be drawn, have none left");
+}
+
+static void steer_back(tg_session *s) {
+    const size_t V = (size_t)s->model->layout.config.vocab;
+    const double *distance = s->steering.data;
+    memcpy(s->logits, (const uint32_t *)(distance + V) + V, V * sizeof *s->logits);
 }
 
 /* index numbers the draws of one generation. With the seed it decides the random number, so drawing
@@ -255,7 +337,8 @@ tg_status tg_session_draw(tg_session *s, const tg_sample_options *o, uint64_t in
     int32_t recent = s->n_tokens < o->repeat_last ? s->n_tokens : o->repeat_last;
     memcpy(tg_plan_data(&s->sample, s->recent), s->fed + s->n_tokens - recent,
            (size_t)recent * sizeof *s->fed);
-    const tg_scalars rt = {
+    const bool steered = steers(s, o);
+    tg_scalars rt = {
         .temperature = (float)o->temperature,
         .top_p = (float)o->top_p,
         .min_p = (float)o->min_p,
@@ -267,8 +350,14 @@ tg_status tg_session_draw(tg_session *s, const tg_sample_options *o, uint64_t in
         .draw_lo = (uint32_t)index,
         .draw_hi = (uint32_t)(index >> 32),
     };
+    tg_status status = TG_OK;
+    if (steered) {
+        rt.repeat_penalty = 1; /* steer has done it, before what must come after it */
+        status = steer(s, o, recent);
+    }
     tg_run run = { .next = 0 };
-    TG_TRY(tg_backend_run(s->ctx->backend, &s->sample, &rt, &run));
-    *token = *(const int32_t *)tg_plan_data(&s->sample, s->token);
-    return TG_OK;
+    if (status == TG_OK) status = tg_backend_run(s->ctx->backend, &s->sample, &rt, &run);
+    if (status == TG_OK) *token = *(const int32_t *)tg_plan_data(&s->sample, s->token);
+    if (steered && s->steering.data) steer_back(s);
+    return status;
 }

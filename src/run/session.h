@@ -10,6 +10,7 @@
 #define TG_RUN_SESSION_H
 
 #include "run/job.h"
+#include "run/steer.h"
 #include "run/weights.h"
 #include "tok/tok.h"
 
@@ -36,7 +37,11 @@ struct tg_session {
     tg_block cache, memory; /* all layers' caches; workspace of the plans in turn */
     float *logits;          /* [V] after the last eval */
     tg_arena arena;
-    const tg_job *job; /* pending on this session; NULL: none */
+    const tg_job *job;   /* pending on this session; NULL: none */
+    tg_logit_bias *bias; /* [n_bias] */
+    size_t n_bias;
+    tg_steer_texts *banned, *stops; /* NULL: none were ever set */
+    tg_block steering; /* of the first draw that steers: logits as they were, order, distance */
 };
 
 tg_status tg_session_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, tg_session **out);
@@ -63,6 +68,9 @@ tg_status tg_session_feed(tg_session *s, const int32_t *tokens, size_t n);
 
 tg_status tg_session_draw(tg_session *s, const tg_sample_options *o, uint64_t index,
                           int32_t *token);
+tg_status tg_session_steer_bias(tg_session *s, const tg_logit_bias *bias, size_t n);
+tg_status tg_session_steer_texts(tg_session *s, const char *const *texts, size_t n,
+                                 tg_steer_texts **out);
 tg_status tg_sample_options_check(tg_ctx *err, const tg_sample_options *o);
 
 /* ---------------------------------------------------------------------------------- generate.c */
@@ -85,10 +93,12 @@ typedef struct tg_generating {
         TG_GENERATING_SLIDE,
         TG_GENERATING_FEED
     } stage;
-    size_t at;       /* bytes of the prompt that are fed or dropped; then tokens that are drawn */
+    tg_ids prompt_ids;
+    size_t at;       /* tokens of the prompt that are fed or dropped; then tokens that are drawn */
     tg_feeding feed; /* the one that is on its way, or ended last */
     int32_t piece[256]; /* of the prompt; then the last token, in piece[0] */
     tg_utf8_gate gate;
+    tg_stop_gate stop;
     bool refused; /* by the receiver */
     bool cancelled;
     tg_generate_stats stats;  /* up to date after every slice */

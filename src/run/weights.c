@@ -26,7 +26,10 @@ tg_status tg_weights_alloc(tg_context *ctx, const tg_gpt_config *config, tg_mode
     m->dtype = "f32";
     tg_meta_init(&m->meta);
     tg_arena_init(&m->arena, &ctx->err.mem);
+    tg_tok_desc bytes;
+    tg_tok_desc_init(&bytes);
     tg_status s = m->family->layout(&ctx->err, &m->arena, config, &m->layout);
+    if (s == TG_OK) s = tg_tok_new(&ctx->err, &bytes, &m->tok);
     if (s == TG_OK) s = tg_runtime_block(ctx, m->layout.n_elems * sizeof(float), &m->block);
     if (s != TG_OK) {
         tg_weights_free(m);
@@ -41,6 +44,7 @@ void tg_weights_free(tg_model *m) {
     if (!m) return;
     const tg_mem mem = m->ctx->err.mem;
     tg_runtime_block_free(m->ctx, &m->block);
+    tg_tok_free(m->tok);
     tg_arena_deinit(&m->arena);
     tg_free(&mem, m, sizeof *m);
 }

@@ -251,7 +251,7 @@ export const STRUCTS = {
     },
   },
   tg_sample_options: {
-    size: [56, 56],
+    size: [80, 80],
     members: {
       temperature: ['f64', 0, 0],
       topK: ['i32', 8, 8],
@@ -260,6 +260,16 @@ export const STRUCTS = {
       repeatPenalty: ['f64', 32, 32],
       repeatLast: ['i32', 40, 40],
       seed: ['u64', 48, 48],
+      typicalP: ['f64', 56, 56],
+      frequencyPenalty: ['f64', 64, 64],
+      presencePenalty: ['f64', 72, 72],
+    },
+  },
+  tg_logit_bias: {
+    size: [16, 16],
+    members: {
+      id: ['i32', 0, 0],
+      bias: ['f64', 8, 8],
     },
   },
   tg_generate_stats: {
@@ -395,6 +405,10 @@ export const EXPORTS = {
   tg_session_eval: 'i:pppp',
   tg_session_logits: 'p:p',
   tg_session_sample: 'i:ppLp',
+  tg_session_set_bias: 'i:ppp',
+  tg_session_set_banned: 'i:ppp',
+  tg_session_set_stops: 'i:ppp',
+  tg_session_best: 'i:ppppp',
   tg_session_rewind: 'i:pp',
   tg_session_tokens: 'p:p',
   tg_session_capacity: 'p:p',
@@ -519,6 +533,10 @@ export interface Exports {
   tg_session_eval(session: Ptr, tokens: Ptr, n: Ptr, logits: Ptr): number;
   tg_session_logits(session: Ptr): Ptr;
   tg_session_sample(session: Ptr, options: Ptr, index: number | bigint, token: Ptr): number;
+  tg_session_set_bias(session: Ptr, bias: Ptr, n: Ptr): number;
+  tg_session_set_banned(session: Ptr, texts: Ptr, n: Ptr): number;
+  tg_session_set_stops(session: Ptr, texts: Ptr, n: Ptr): number;
+  tg_session_best(session: Ptr, n: Ptr, ids: Ptr, logprobs: Ptr, have: Ptr): number;
   tg_session_rewind(session: Ptr, n: Ptr): number;
   tg_session_tokens(session: Ptr): Ptr;
   tg_session_capacity(session: Ptr): Ptr;
