@@ -62,8 +62,11 @@ tg_status tg_weights_open_gguf(tg_context *ctx, const char *path, tg_model **out
     tg_meta_init(&m->meta);
     tg_arena_init(&m->arena, &ctx->err.mem);
     tg_status s = tg_lm_load(ctx, path, &m->lm);
-    if (s == TG_OK && !m->lm->tok)
-        s = tg_fail(&ctx->err, TG_E_UNSUPPORTED, "%s: tokenizer: there is none in the file", path);
+    if (s == TG_OK && !m->lm->tok) { /* such a file is run on ids */
+        tg_tok_desc bytes;
+        tg_tok_desc_init(&bytes);
+        s = tg_tok_new(&ctx->err, &bytes, &m->lm->tok);
+    }
     if (s != TG_OK) {
         tg_weights_free(m);
         return s;
