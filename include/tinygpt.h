@@ -164,16 +164,18 @@ TG_API tg_status tg_model_new(tg_context *ctx, const tg_gpt_config *config, uint
 /* Opens the weights of a .tinygpt file (v1, v2 or v3; f32, f16 or int4), or of a .safetensors file
  * with a GPT-2 of transformers whose vocabulary is bytes. Moments are not read. If the file is
  * damaged and its predecessor (PATH.prev) is whole, that one is opened, with a warning in the log.
- * A .safetensors file that tinygpt did not write needs its config.json in the same folder. */
+ * A .safetensors file that tinygpt did not write needs its config.json in the same folder.
+ * A .gguf file of a family that is known (tinygpt info names them where it is not) can be run: its
+ * weights stay in the types that it has them in, and it can be neither trained nor saved. */
 TG_API tg_status tg_model_open(tg_context *ctx, const char *path, tg_model **out);
 TG_API void tg_model_free(tg_model *model);
 
 typedef struct tg_model_info {
-    const char *family; /* "tinygpt" */
+    const char *family; /* "tinygpt"; of a GGUF file its architecture: "llama" .. */
     tg_gpt_config config;
     uint64_t params;
     uint64_t weight_bytes;
-    const char *format;    /* "new", "tinygpt v1" .. "tinygpt v3", "safetensors" */
+    const char *format;    /* "new", "tinygpt v1" .. "tinygpt v3", "safetensors", "gguf" */
     const char *dtype;     /* of the weights as stored: "f32", "f16", "bf16", "int4" */
     int64_t step;          /* training steps done, 0 for fresh weights */
     double loss, val_loss; /* last known, NaN if unknown */

@@ -508,6 +508,7 @@ tg_status tg_file_info(tg_context *ctx, const char *path, bool json, tg_text_fn 
     ENTER(ctx);
     WANT(ctx, path);
     WANT(ctx, write);
+    if (tg_lm_is_gguf(path)) return tg_lm_info(ctx, path, json, write, user);
     return tg_io_info(&ctx->err, path, json, write, user);
 }
 

@@ -36,6 +36,9 @@ void tg_lm_unload(tg_context *ctx, tg_lm_model *m);
 /* The type that most bytes of the weights have, by its name. */
 const char *tg_lm_types(const tg_lm_model *m);
 
+/* tg_file_info of a GGUF file. */
+tg_status tg_lm_info(tg_context *ctx, const char *path, bool json, tg_text_fn write, void *user);
+
 /* Gives every weight of a plan its memory. */
 tg_status tg_lm_bind(const tg_lm_model *m, tg_plan *plan);
 

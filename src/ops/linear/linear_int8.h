@@ -140,8 +140,7 @@ INLINE void fetch_ahead(tg_packing p, const uint8_t *group, size_t at) {
     const size_t bytes = tg_packing_table[p].bytes / (p == TG_PACK_K4 ? 8 : 1);
     const uintptr_t line = ((uintptr_t)group + at * bytes + AHEAD_BYTES) / 64 * 64;
     UNROLL
-    for (size_t i = 0; i < (bytes + 63) / 64; i++)
-        TG_PREFETCH_FAR((const void *)(line + 64 * i));
+    for (size_t i = 0; i < (bytes + 63) / 64; i++) TG_PREFETCH_FAR((const void *)(line + 64 * i));
 }
 
 /* y[i] = the products of rows of x, `blocks` apart, with a group; all but x and y are constants. */
