@@ -16,11 +16,9 @@
 
 #include "simd/vec.h"
 
-/* How such vectors are passed depends on the ISA, of which GCC warns; nothing here is ever called
+/* How such vectors are passed depends on the ISA, of which compilers warn; nothing here is ever called
  * across files. */
-#if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wpsabi"
-#endif
 typedef uint8_t tg_b64 __attribute__((vector_size(64)));
 
 static inline tg_b64 tg_b64_load(const uint8_t *p) {
