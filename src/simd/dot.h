@@ -16,8 +16,8 @@
 
 #include "simd/vec.h"
 
-/* How such vectors are passed depends on the ISA, of which compilers warn; nothing here is ever called
- * across files. */
+/* How such vectors are passed depends on the ISA, of which compilers warn; nothing here is ever
+ * called across files. */
 #pragma GCC diagnostic ignored "-Wpsabi"
 typedef uint8_t tg_b64 __attribute__((vector_size(64)));
 
