@@ -30,6 +30,7 @@ tg_status tg_weights_alloc(tg_context *ctx, const tg_gpt_config *config, tg_mode
     tg_tok_desc_init(&bytes);
     tg_status s = m->family->layout(&ctx->err, &m->arena, config, &m->layout);
     if (s == TG_OK) s = tg_tok_new(&ctx->err, &bytes, &m->tok);
+    m->tokenizer = (tg_tokenizer) { .ctx = ctx, .tok = m->tok };
     if (s == TG_OK) s = tg_runtime_block(ctx, m->layout.n_elems * sizeof(float), &m->block);
     if (s != TG_OK) {
         tg_weights_free(m);

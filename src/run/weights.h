@@ -8,6 +8,7 @@
 #include "io/tgpt.h"
 #include "model/model.h"
 #include "run/runtime.h"
+#include "run/vocabulary.h"
 #include "tok/tok.h"
 
 struct tg_model {
@@ -23,9 +24,10 @@ struct tg_model {
     bool has_moments; /* in the file it came from */
     bool used_prev;   /* which was PATH.prev */
     const char *format, *dtype;
-    tg_tok *tok;   /* of the file; else tokens are bytes */
-    bool changing; /* the trainer is in the middle of an update */
-    int n_saves;   /* pending: the trainer must wait */
+    tg_tok *tok;            /* of the file; else tokens are bytes */
+    tg_tokenizer tokenizer; /* the same for callers; borrows tok */
+    bool changing;          /* the trainer is in the middle of an update */
+    int n_saves;            /* pending: the trainer must wait */
 };
 
 /* A model with its weights in place but zero. */
