@@ -81,10 +81,10 @@ void tg_model_free(tg_model *model) { tg_weights_free(model); }
 tg_status tg_model_get_info(const tg_model *m, tg_model_info *out) {
     if (!m || !out) return TG_E_ARG;
     *out = (tg_model_info) {
-        .family = m->family->name,
+        .family = m->lm ? m->lm->lm.config.family->name : m->family->name,
         .config = m->layout.config,
-        .params = tg_manifest_elems(&m->layout.config),
-        .weight_bytes = (uint64_t)m->layout.n_elems * sizeof(float),
+        .params = m->lm ? m->lm->lm.elems : tg_manifest_elems(&m->layout.config),
+        .weight_bytes = m->lm ? m->lm->lm.bytes : (uint64_t)m->layout.n_elems * sizeof(float),
         .format = m->format,
         .dtype = m->dtype,
         .step = m->step,
@@ -109,6 +109,7 @@ tg_status tg_model_tensor(const tg_model *model, const char *name, float *out, s
     ENTER(ctx);
     WANT(ctx, name);
     WANT(ctx, out);
+    TG_TRY(tg_weights_want_floats(model, "tensor"));
     TG_TRY(tg_weights_want_steady(model));
     const tg_tensor_spec *t = tg_weights_find(model, name);
     if (!t) return tg_fail(&ctx->err, TG_E_ARG, "tensor: there is none of the name %s", name);

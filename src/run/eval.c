@@ -141,6 +141,7 @@ static tg_status run_whole(const evaluator *v, const tg_split *split, int32_t wi
  * would validate in this way: they bring the batch of the preset, and the checks of the ranges. */
 tg_status tg_eval_model(tg_context *ctx, tg_model *model, tg_text *text, double val_fraction,
                         int32_t windows, double *loss) {
+    TG_TRY(tg_weights_want_floats(model, "evaluation"));
     const tg_gpt_config *config = &model->layout.config;
     tg_train_options o = tg_train_options_default();
     o.val_fraction = val_fraction;

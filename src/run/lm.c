@@ -31,13 +31,13 @@ bool tg_lm_is_gguf(const char *path) {
 typedef struct piece {
     const tg_lm_tensor *t;
     const uint8_t *bytes; /* of the rows */
-    size_t first_group, n_groups, row_bytes, heads;
+    size_t first_group, n_groups, row_bytes, head_size;
     uint8_t *packed; /* of the tensor */
     unsigned workers;
 } piece;
 
 /* The row of the file that row i of a packed matrix is: neighbours that belong together come half a
- * head apart (rope.c). Groups must not straddle heads then, so heads are whole groups. */
+ * head apart (rope.c). */
 static size_t source_row(const piece *p, size_t i, size_t head_size) {
     if (!p->t->pairs) return i;
     const size_t head = i / head_size, at = i % head_size, half = head_size / 2;
@@ -50,23 +50,21 @@ static void pack_worker(void *arg, unsigned worker) {
     const size_t begin = p->n_groups * worker / p->workers;
     const size_t end = p->n_groups * (worker + 1) / p->workers;
     const size_t group_bytes = tg_pack_group_bytes(t->packing, t->cols);
-    const size_t head_size = p->heads;
     for (size_t g = begin; g < end; g++) {
         const size_t group = p->first_group + g;
         const uint8_t *row[TG_PACK_ROWS] = { NULL };
         for (size_t i = 0; i < TG_PACK_ROWS && group * TG_PACK_ROWS + i < t->rows; i++)
-            row[i] = p->bytes + (source_row(p, group * TG_PACK_ROWS + i, head_size) -
+            row[i] = p->bytes + (source_row(p, group * TG_PACK_ROWS + i, p->head_size) -
                                  p->first_group * TG_PACK_ROWS) *
                                     p->row_bytes;
         tg_pack_group(t->source->type, t->cols, row, p->packed + group * group_bytes);
     }
 }
 
-/* Groups that are read together: a permutation of rows stays within what a piece holds. */
-static size_t groups_of_piece(const tg_lm_tensor *t, size_t row_bytes, size_t head_size) {
+/* Groups that are read together; rows in another order are read all at once. */
+static size_t groups_of_piece(const tg_lm_tensor *t, size_t row_bytes) {
     if (t->pairs) return tg_pack_groups(t->rows);
     const size_t n = PIECE_BYTES / (row_bytes * TG_PACK_ROWS);
-    (void)head_size;
     return n ? n : 1;
 }
 
@@ -74,7 +72,7 @@ static tg_status load_matrix(tg_context *ctx, const tg_lm_model *m, const tg_lm_
                              tg_block *buffer) {
     const size_t row_bytes = (size_t)(t->source->bytes / t->rows);
     const size_t head_size = (size_t)m->lm.config.head_size;
-    const size_t step = groups_of_piece(t, row_bytes, head_size), groups = tg_pack_groups(t->rows);
+    const size_t step = groups_of_piece(t, row_bytes), groups = tg_pack_groups(t->rows);
     for (size_t g = 0; g < groups; g += step) {
         const size_t n = groups - g < step ? groups - g : step;
         const size_t first_row = g * TG_PACK_ROWS;
@@ -91,7 +89,7 @@ static tg_status load_matrix(tg_context *ctx, const tg_lm_model *m, const tg_lm_
                     .first_group = g,
                     .n_groups = n,
                     .row_bytes = row_bytes,
-                    .heads = head_size,
+                    .head_size = head_size,
                     .packed = (uint8_t *)m->block.data + t->offset_bytes,
                     .workers = ctx->threads };
         tg_pool_run(ctx->pool, pack_worker, &p);
@@ -230,6 +228,16 @@ void tg_lm_unload(tg_context *ctx, tg_lm_model *m) {
     tg_gguf_close(&m->file);
     tg_arena_deinit(&m->arena);
     tg_free(&mem, m, sizeof *m);
+}
+
+const char *tg_lm_types(const tg_lm_model *m) {
+    uint64_t bytes[TG_BLOCK_TYPE_COUNT] = { 0 };
+    int most = 0;
+    for (size_t i = 0; i < m->lm.n_tensors; i++)
+        bytes[m->lm.tensors[i].source->type] += m->lm.tensors[i].source->bytes;
+    for (int i = 1; i < TG_BLOCK_TYPE_COUNT; i++)
+        if (bytes[i] > bytes[most]) most = i;
+    return tg_block_table[most].name;
 }
 
 tg_status tg_lm_bind(const tg_lm_model *m, tg_plan *plan) {

@@ -33,6 +33,9 @@ bool tg_lm_is_gguf(const char *path);
 tg_status tg_lm_load(tg_context *ctx, const char *path, tg_lm_model **out);
 void tg_lm_unload(tg_context *ctx, tg_lm_model *m);
 
+/* The type that most bytes of the weights have, by its name. */
+const char *tg_lm_types(const tg_lm_model *m);
+
 /* Gives every weight of a plan its memory. */
 tg_status tg_lm_bind(const tg_lm_model *m, tg_plan *plan);
 

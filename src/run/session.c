@@ -12,34 +12,47 @@
  * most rows that may come. */
 static const int32_t class_rows[TG_SESSION_CLASSES] = { 1, 32, 512 };
 
-/* Floats of one layer's cache: [2, H, capacity, D], keys before values, and H * D is the width. */
-static size_t cache_elems(const tg_session *s) {
+/* One layer's cache: [2, K, capacity, D], keys before values. */
+static tg_type cache_type(const tg_session *s) {
     const tg_gpt_config *c = &s->model->layout.config;
-    return 2 * (size_t)s->capacity * (size_t)c->width;
+    size_t heads = (size_t)c->heads, size = (size_t)(c->width / c->heads);
+    if (s->model->lm) {
+        heads = (size_t)s->model->lm->lm.config.kv_heads;
+        size = (size_t)s->model->lm->lm.config.head_size;
+    }
+    return (tg_type) { TG_F32, 4, { 2, heads, (size_t)s->capacity, size } };
+}
+
+static size_t cache_elems(const tg_session *s) {
+    const tg_type type = cache_type(s);
+    return tg_type_elems(&type);
+}
+
+static tg_value *logits_of(const tg_session *s, tg_graph *g, tg_value *tokens,
+                           tg_value *const *caches) {
+    const tg_model *m = s->model;
+    if (m->lm) return m->lm->lm.config.family->graph(g, &m->lm->lm, tokens, caches);
+    tg_value *weights = tg_state(g, "weights", tg_type_1d(TG_F32, m->layout.n_elems));
+    return m->family->graph(g, &m->layout, weights, tokens, caches, NULL);
 }
 
 /* Weights and caches are states, so that all classes bind the same memory and see what another one
  * has appended. built is set before anything can fail: close() then frees whatever there is of the
  * graph. The plan lies in the graph's arena and goes with it. */
 static tg_status build_class(tg_session *s, tg_session_class *k) {
-    const tg_layout *l = &s->model->layout;
-    const tg_gpt_config *c = &l->config;
+    const tg_gpt_config *c = &s->model->layout.config;
     k->built = true;
     TG_TRY(tg_graph_init(&k->graph, &s->ctx->err, s->ctx->levers));
     tg_graph *g = &k->graph;
     tg_value **caches = tg_arena_array(&g->arena, (size_t)c->layers, sizeof *caches);
     if (!caches) return tg_fail_memory(&s->ctx->err, "list of caches", sizeof *caches);
-    const tg_type type = {
-        TG_F32, 4, { 2, (size_t)c->heads, (size_t)s->capacity, (size_t)(c->width / c->heads) }
-    };
     for (int32_t i = 0; i < c->layers; i++) {
         char name[32];
         snprintf(name, sizeof name, "cache.%d", (int)i);
-        caches[i] = tg_state(g, name, type);
+        caches[i] = tg_state(g, name, cache_type(s));
     }
-    tg_value *weights = tg_state(g, "weights", tg_type_1d(TG_F32, l->n_elems));
     k->tokens = tg_input_rows(g, "tokens", tg_type_1d(TG_I32, (size_t)k->rows));
-    k->logits = s->model->family->graph(g, l, weights, k->tokens, caches, NULL);
+    k->logits = logits_of(s, g, k->tokens, caches);
     if (g->status == TG_OK) tg_output(g, k->logits, "logits");
     TG_TRY(tg_graph_finish(g));
     const char *const name = k->rows == 1 ? "decode" : k->rows <= 32 ? "chunk" : "prompt";
@@ -69,7 +82,10 @@ static tg_status build_sample(tg_session *s) {
 static tg_status bind_class(tg_session *s, tg_session_class *k) {
     const tg_layout *l = &s->model->layout;
     tg_plan_place(&k->plan, s->memory.data);
-    TG_TRY(tg_plan_bind(&k->plan, "weights", s->model->weights, l->n_elems * sizeof(float)));
+    if (s->model->lm)
+        TG_TRY(tg_lm_bind(s->model->lm, &k->plan));
+    else
+        TG_TRY(tg_plan_bind(&k->plan, "weights", s->model->weights, l->n_elems * sizeof(float)));
     for (int32_t i = 0; i < l->config.layers; i++) {
         char name[32];
         snprintf(name, sizeof name, "cache.%d", (int)i);
@@ -120,7 +136,9 @@ tg_status tg_session_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, 
     if (!s) return tg_fail_memory(&ctx->err, "session", sizeof *s);
     s->ctx = ctx;
     s->model = model;
-    s->capacity = ctx_tokens ? ctx_tokens : T;
+    /* Windows of other people's models are as long as they could be, and would take gigabytes. */
+    const int32_t usual = model->lm && T > TG_SESSION_LM_CTX ? TG_SESSION_LM_CTX : T;
+    s->capacity = ctx_tokens ? ctx_tokens : usual;
     tg_arena_init(&s->arena, &ctx->err.mem);
     const tg_status status = build(s);
     if (status != TG_OK) {

@@ -14,7 +14,7 @@
 #include "run/weights.h"
 #include "tok/tok.h"
 
-enum { TG_SESSION_CLASSES = 3, TG_RECENT_MAX = 1024 };
+enum { TG_SESSION_CLASSES = 3, TG_SESSION_LM_CTX = 4096, TG_RECENT_MAX = 1024 };
 
 typedef struct tg_session_class {
     int32_t rows; /* at most */

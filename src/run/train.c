@@ -104,6 +104,7 @@ static tg_status check_text(tg_trainer *t) {
 tg_status tg_train_new(tg_context *ctx, tg_model *model, tg_text *text, const tg_train_options *o,
                        tg_trainer **out) {
     *out = NULL;
+    TG_TRY(tg_weights_want_floats(model, "training"));
     tg_trainer *t = tg_alloc(&ctx->err.mem, sizeof *t);
     if (!t) return tg_fail_memory(&ctx->err, "trainer", sizeof *t);
     t->ctx = ctx;

@@ -7,6 +7,7 @@
 #include "io/file.h"
 #include "io/tgpt.h"
 #include "model/model.h"
+#include "run/lm.h"
 #include "run/runtime.h"
 #include "run/vocabulary.h"
 #include "tok/tok.h"
@@ -26,8 +27,10 @@ struct tg_model {
     const char *format, *dtype;
     tg_tok *tok;            /* of the file; else tokens are bytes */
     tg_tokenizer tokenizer; /* the same for callers; borrows tok */
-    bool changing;          /* the trainer is in the middle of an update */
-    int n_saves;            /* pending: the trainer must wait */
+    tg_lm_model *lm; /* of a GGUF file: it has the weights, and family, layout (but for sizes),
+                        block and weights are empty; else NULL */
+    bool changing;   /* the trainer is in the middle of an update */
+    int n_saves;     /* pending: the trainer must wait */
 };
 
 /* A model with its weights in place but zero. */
@@ -38,6 +41,10 @@ void tg_weights_free(tg_model *m);
 /* Makes the host's weights right, where the backend has the newer ones: before they are read. */
 tg_status tg_weights_fetch(const tg_model *m);
 tg_status tg_weights_want_steady(const tg_model *m);
+/* E_UNSUPPORTED of a model out of a GGUF file: for whoever wants float weights by our layout. */
+tg_status tg_weights_want_floats(const tg_model *m, const char *what);
+/* A model out of a GGUF file. */
+tg_status tg_weights_open_gguf(tg_context *ctx, const char *path, tg_model **out);
 
 /* What follows may be done in slices: a zero-initialised struct holds the place, and go_on answers
  * TG_PENDING until it is done. Deadlines are on tg_time_ms's clock; 0: none. */

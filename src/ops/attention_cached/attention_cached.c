@@ -54,8 +54,7 @@ static double flop(const tg_args *a) {
 }
 
 /* One row, a few and many, at the beginning of a cache, inside, and where it ends. */
-#define CASE(rows_, pos_, t_max, h, k, d, scale_)                                                  \
-    WINDOW(rows_, pos_, t_max, h, k, d, scale_, 0)
+#define CASE(rows_, pos_, t_max, h, k, d, scale_) WINDOW(rows_, pos_, t_max, h, k, d, scale_, 0)
 #define WINDOW(rows_, pos_, t_max, h, k, d, scale_, w)                                             \
     { .in = { TG_T2(F32, rows_, ((h) + 2 * (k)) * (d)), TG_T4(F32, 2, k, t_max, d) },              \
       .attr = { .i = { h, k, d, w }, .f = { scale_ } },                                            \

@@ -54,9 +54,10 @@ INLINE void add_values(float *o, tg_v keep, const float *p, const float *v, size
 }
 
 /*
- * The first query of x, at position pos, which sees keys from `low` on. m, l and keep are flash.h's, the same in all lanes; l is a
- * chain over keys, one at a time, since that is its order there. Such chains are short of work for
- * the processor, but a row's time is in reading and transposing keys.
+ * The first query of x, at position pos, which sees keys from `low` on. m, l and keep are
+ * flash.h's, the same in all lanes; l is a chain over keys, one at a time, since that is its order
+ * there. Such chains are short of work for the processor, but a row's time is in reading and
+ * transposing keys.
  */
 static void one_row(const flash_head *x, const flash_local *f, size_t pos, size_t low) {
     const tg_v scale = tg_vset(x->scale * LOG2_E);
@@ -124,8 +125,8 @@ static void run(const tg_args *a, size_t begin, size_t end) {
             continue;
         }
         for (size_t i = 0; i < n; i++) {
-            const size_t end = pos + row + i + 1;
-            one_row(&x, &f, end - 1, cut && end > window ? end - window : 0);
+            const size_t seen = pos + row + i + 1;
+            one_row(&x, &f, seen - 1, cut && seen > window ? seen - window : 0);
             x.q = rows_from(x.q, 1);
             x.o += x.o_step;
         }
