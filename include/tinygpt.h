@@ -219,10 +219,11 @@ TG_API const tg_tokenizer *tg_model_tokenizer(const tg_model *model);
 TG_API tg_status tg_tokenizer_open(tg_context *ctx, const char *path, tg_tokenizer **out);
 TG_API void tg_tokenizer_free(tg_tokenizer *tokenizer);
 
-enum {
+/* Flags, to be added up. */
+typedef enum tg_encode_flag {
     TG_ENCODE_ENDS = 1,   /* with the tokens that the file asks for at the ends */
     TG_ENCODE_SPECIAL = 2 /* special tokens that the text spells are taken as such */
-};
+} tg_encode_flag;
 /* The ids of a text; ids may be NULL to count. Special tokens in it are text unless flags ask.
  * E_FULL: cap is too small, *n is what is wanted. */
 TG_API tg_status tg_tokenizer_encode(const tg_tokenizer *tokenizer, const char *text,
@@ -247,7 +248,12 @@ TG_API const char *tg_chat_template_at(size_t i);
  * or none at all. */
 TG_API const char *tg_tokenizer_template(const tg_tokenizer *tokenizer);
 
-enum { TG_NO_THINKING = 1, TG_ENDS_MAX = 4 };
+typedef enum tg_chat_flag {
+    TG_NO_THINKING = 1 /* where the template can say so */
+} tg_chat_flag;
+typedef enum tg_chat_limit {
+    TG_ENDS_MAX = 4 /* tokens that end an answer */
+} tg_chat_limit;
 /* A conversation, whose last turn is the user's, as ids up to where the answer begins; name NULL:
  * the file's own template. Turns are text: special tokens come from the template alone.
  * E_UNSUPPORTED: no template is known; E_FORMAT: the vocabulary lacks one of its tokens; E_ARG: an
@@ -255,9 +261,9 @@ enum { TG_NO_THINKING = 1, TG_ENDS_MAX = 4 };
 TG_API tg_status tg_tokenizer_chat(const tg_tokenizer *tokenizer, const char *name,
                                    const tg_turn *turns, size_t n_turns, unsigned flags,
                                    int32_t *ids, size_t cap, size_t *n);
-/* The tokens that end an answer. */
-TG_API tg_status tg_tokenizer_ends(const tg_tokenizer *tokenizer, const char *name,
-                                   int32_t ends[TG_ENDS_MAX], size_t *n);
+/* The tokens that end an answer: ends [TG_ENDS_MAX], *n of them. */
+TG_API tg_status tg_tokenizer_ends(const tg_tokenizer *tokenizer, const char *name, int32_t *ends,
+                                   size_t *n);
 
 /* ---------------------------------------------------------------------------------------- Texts */
 

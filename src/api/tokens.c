@@ -109,8 +109,7 @@ tg_status tg_tokenizer_chat(const tg_tokenizer *t, const char *name, const tg_tu
     return take(t->ctx, s, &all, ids, cap, n);
 }
 
-tg_status tg_tokenizer_ends(const tg_tokenizer *t, const char *name, int32_t ends[TG_ENDS_MAX],
-                            size_t *n) {
+tg_status tg_tokenizer_ends(const tg_tokenizer *t, const char *name, int32_t *ends, size_t *n) {
     if (!t) return TG_E_ARG;
     ENTER(t->ctx);
     WANT(t->ctx, ends);
