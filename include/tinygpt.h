@@ -210,6 +210,63 @@ TG_API tg_status tg_model_tokenize(const tg_model *model, const char *text, size
 /* The bytes that a token stands for, valid as long as the model; NULL if there is no such token. */
 TG_API const char *tg_model_piece(const tg_model *model, int32_t id, size_t *n_bytes);
 
+/* ----------------------------------------------------------------------------------- Tokenizers */
+
+typedef struct tg_tokenizer tg_tokenizer; /* a vocabulary and its rules, and a chat template */
+
+/* The model's own, as long as the model lives. */
+TG_API const tg_tokenizer *tg_model_tokenizer(const tg_model *model);
+/* From a GGUF file, tokenizer.json, or a file of tinygpt, without weights. E_UNSUPPORTED names what
+ * of it is not known. */
+TG_API tg_status tg_tokenizer_open(tg_context *ctx, const char *path, tg_tokenizer **out);
+TG_API void tg_tokenizer_free(tg_tokenizer *tokenizer);
+
+/* Flags, to be added up. */
+typedef enum tg_encode_flag {
+    TG_ENCODE_ENDS = 1,   /* with the tokens that the file asks for at the ends */
+    TG_ENCODE_SPECIAL = 2 /* special tokens that the text spells are taken as such */
+} tg_encode_flag;
+/* The ids of a text; ids may be NULL to count. Special tokens in it are text unless flags ask.
+ * E_FULL: cap is too small, *n is what is wanted. */
+TG_API tg_status tg_tokenizer_encode(const tg_tokenizer *tokenizer, const char *text,
+                                     size_t n_bytes, unsigned flags, int32_t *ids, size_t cap,
+                                     size_t *n);
+TG_API size_t tg_tokenizer_count(const tg_tokenizer *tokenizer);
+/* The bytes that a token adds to a text ("" of a special one), and the token as the file spells it;
+ * NULL if there is no such token. They live as long as the tokenizer; n_bytes may be NULL. */
+TG_API const char *tg_tokenizer_bytes(const tg_tokenizer *tokenizer, int32_t id, size_t *n_bytes);
+TG_API const char *tg_tokenizer_piece(const tg_tokenizer *tokenizer, int32_t id, size_t *n_bytes);
+
+typedef enum tg_role { TG_SYSTEM, TG_USER, TG_ASSISTANT } tg_role;
+typedef struct tg_turn {
+    tg_role role;
+    const char *text;
+    size_t n_bytes;
+} tg_turn;
+
+/* Names of the chat templates that are built in; NULL behind the last. */
+TG_API const char *tg_chat_template_at(size_t i);
+/* The one that the file's template is, found by its text, which is never run; NULL: none of ours,
+ * or none at all. */
+TG_API const char *tg_tokenizer_template(const tg_tokenizer *tokenizer);
+
+typedef enum tg_chat_flag {
+    TG_NO_THINKING = 1 /* where the template can say so */
+} tg_chat_flag;
+typedef enum tg_chat_limit {
+    TG_ENDS_MAX = 4 /* tokens that end an answer */
+} tg_chat_limit;
+/* A conversation, whose last turn is the user's, as ids up to where the answer begins; name NULL:
+ * the file's own template. Turns are text: special tokens come from the template alone.
+ * E_UNSUPPORTED: no template is known; E_FORMAT: the vocabulary lacks one of its tokens; E_ARG: an
+ * order of turns that it does not have. ids, cap and n as for tg_tokenizer_encode. */
+TG_API tg_status tg_tokenizer_chat(const tg_tokenizer *tokenizer, const char *name,
+                                   const tg_turn *turns, size_t n_turns, unsigned flags,
+                                   int32_t *ids, size_t cap, size_t *n);
+/* The tokens that end an answer: ends [TG_ENDS_MAX], *n of them. */
+TG_API tg_status tg_tokenizer_ends(const tg_tokenizer *tokenizer, const char *name, int32_t *ends,
+                                   size_t *n);
+
 /* ---------------------------------------------------------------------------------------- Texts */
 
 typedef struct tg_text tg_text; /* a file or memory that batches are read from, as needed */

@@ -9,6 +9,7 @@
 
 #include "base/os.h"
 #include "base/time.h"
+#include "run/vocabulary.h"
 
 /* About so many bytes are read at once: enough for all workers, little enough for the caches. */
 enum { PIECE_BYTES = 4 << 20 };
@@ -187,109 +188,6 @@ static tg_status load_tensors(tg_context *ctx, tg_lm_model *m) {
     return s;
 }
 
-/* --------------------------------------------------------------------------------------- tokens */
-
-static tg_tok_text text_of(tg_gguf_string s) {
-    return (tg_tok_text) { s.bytes, s.n_bytes < UINT32_MAX ? (uint32_t)s.n_bytes : UINT32_MAX };
-}
-
-/* "left right": the blank that is not the first byte of either part. */
-static void split_merge(tg_gguf_string s, tg_tok_text out[2]) {
-    size_t blank = 1;
-    while (blank < s.n_bytes && s.bytes[blank] != ' ') blank++;
-    out[0] = text_of((tg_gguf_string) { s.bytes, blank < s.n_bytes ? blank : s.n_bytes });
-    out[1] = blank < s.n_bytes
-                 ? text_of((tg_gguf_string) { s.bytes + blank + 1, s.n_bytes - blank - 1 })
-                 : (tg_tok_text) { "", 0 };
-}
-
-/* Pieces, types, scores and merges of the description, out of the file's arrays. */
-static tg_status read_vocabulary(const tg_lm_model *m, tg_arena *arena, tg_tok_desc *d) {
-    const tg_gguf *g = &m->file;
-    const tg_gguf_value *tokens, *types, *scores, *merges;
-    TG_TRY(tg_gguf_get_array(g, "tokenizer.ggml.tokens", TG_GGUF_STRING, &tokens));
-    TG_TRY(tg_gguf_get_array(g, "tokenizer.ggml.token_type", TG_GGUF_I32, &types));
-    TG_TRY(tg_gguf_get_array(g, "tokenizer.ggml.scores", TG_GGUF_F32, &scores));
-    TG_TRY(tg_gguf_get_array(g, "tokenizer.ggml.merges", TG_GGUF_STRING, &merges));
-    const size_t n = tokens ? tokens->count : 0;
-    if (n != (size_t)m->lm.config.vocab || (types && types->count != n) ||
-        (scores && scores->count != n))
-        return tg_fail(g->ctx, TG_E_FORMAT,
-                       "%s: tokenizer: want %d tokens, types and scores, which is what the "
-                       "embedding has, have %zu, %zu and %zu",
-                       g->path, (int)m->lm.config.vocab, n, types ? types->count : 0,
-                       scores ? scores->count : 0);
-    const size_t n_merges = merges ? merges->count : 0;
-    tg_tok_text *pieces = tg_arena_array(arena, n, sizeof *pieces);
-    uint8_t *kinds = tg_arena_array(arena, n, 1);
-    double *values = tg_arena_array(arena, n, sizeof *values);
-    tg_tok_text *pairs = tg_arena_array(arena, 2 * n_merges + 1, sizeof *pairs);
-    if (!pieces || !kinds || !values || !pairs)
-        return tg_fail_memory(g->ctx, "vocabulary", n * sizeof *pieces);
-    size_t at = 0;
-    for (size_t i = 0; i < n; i++) {
-        pieces[i] = text_of(tg_gguf_next_string(tokens, &at));
-        const uint32_t kind = types ? tg_get_u32(types->elements + 4 * i) : TG_TOK_NORMAL;
-        kinds[i] = kind < 256 ? (uint8_t)kind : 255;
-    }
-    for (size_t i = 0; scores && i < n; i++) {
-        float score;
-        memcpy(&score, scores->elements + 4 * i, sizeof score);
-        values[i] = (double)score;
-    }
-    at = 0;
-    for (size_t i = 0; i < n_merges; i++)
-        split_merge(tg_gguf_next_string(merges, &at), pairs + 2 * i);
-    d->n_tokens = n;
-    d->pieces = pieces;
-    d->types = kinds;
-    d->scores = scores ? values : NULL;
-    d->n_merges = n_merges;
-    d->merges = pairs;
-    return TG_OK;
-}
-
-static tg_status read_ids(const tg_lm_model *m, tg_tok_desc *d) {
-    const tg_gguf *g = &m->file;
-    const int64_t most = m->lm.config.vocab - 1;
-    bool prefix = false;
-    TG_TRY(tg_gguf_get_int(g, "tokenizer.ggml.bos_token_id", 0, most, &d->bos));
-    TG_TRY(tg_gguf_get_int(g, "tokenizer.ggml.eos_token_id", 0, most, &d->eos));
-    TG_TRY(tg_gguf_get_int(g, "tokenizer.ggml.unknown_token_id", 0, most, &d->unknown));
-    TG_TRY(tg_gguf_get_int(g, "tokenizer.ggml.padding_token_id", 0, most, &d->pad));
-    TG_TRY(tg_gguf_get_bool(g, "tokenizer.ggml.add_bos_token", &d->add_bos));
-    TG_TRY(tg_gguf_get_bool(g, "tokenizer.ggml.add_eos_token", &d->add_eos));
-    prefix = (d->normal & TG_TOK_PREFIX_BLANK) != 0;
-    TG_TRY(tg_gguf_get_bool(g, "tokenizer.ggml.add_space_prefix", &prefix));
-    d->normal = (d->normal & ~(unsigned)TG_TOK_PREFIX_BLANK) |
-                (prefix && d->model != TG_TOK_BYTE_BPE ? (unsigned)TG_TOK_PREFIX_BLANK : 0u);
-    return TG_OK;
-}
-
-static const char *terminated(tg_arena *arena, tg_gguf_string s) {
-    return tg_arena_strndup(arena, s.bytes, s.n_bytes);
-}
-
-/* A file without a tokenizer can still be run, on ids. */
-static tg_status load_tok(tg_context *ctx, tg_lm_model *m) {
-    const tg_gguf *g = &m->file;
-    tg_gguf_string model = { NULL, 0 }, pre = { NULL, 0 };
-    TG_TRY(tg_gguf_get_string(g, "tokenizer.ggml.model", &model));
-    TG_TRY(tg_gguf_get_string(g, "tokenizer.ggml.pre", &pre));
-    if (!model.bytes) return TG_OK;
-    tg_arena arena;
-    tg_arena_init(&arena, &ctx->err.mem);
-    tg_tok_desc d;
-    tg_tok_desc_init(&d);
-    tg_status s = tg_tok_desc_gguf(&ctx->err, terminated(&arena, model),
-                                   pre.bytes ? terminated(&arena, pre) : NULL, &d);
-    if (s == TG_OK) s = read_vocabulary(m, &arena, &d);
-    if (s == TG_OK) s = read_ids(m, &d);
-    if (s == TG_OK) s = tg_tok_new(&ctx->err, &d, &m->tok);
-    tg_arena_deinit(&arena);
-    return s;
-}
-
 /* ---------------------------------------------------------------------------------------- loading
  */
 
@@ -299,7 +197,8 @@ static tg_status load(tg_context *ctx, const char *path, tg_lm_model *m) {
     if (!own) return tg_fail_memory(&ctx->err, "path", strlen(path));
     TG_TRY(tg_gguf_open(&ctx->err, own, &m->file));
     TG_TRY(tg_lm_read(&m->file, &m->arena, &m->lm));
-    TG_TRY(load_tok(ctx, m));
+    /* A file without a tokenizer can still be run, on ids. */
+    TG_TRY(tg_vocabulary_gguf(&m->file, (size_t)m->lm.config.vocab, &m->tok));
     m->extras = tg_arena_array(&m->arena, 2 + (size_t)m->lm.config.layers, sizeof *m->extras);
     if (!m->extras) return tg_fail_memory(&ctx->err, "table of vectors", sizeof *m->extras);
     TG_TRY(tg_runtime_block(ctx, m->lm.bytes, &m->block));

@@ -30,6 +30,7 @@ tg_status tg_weights_alloc(tg_context *ctx, const tg_gpt_config *config, tg_mode
     tg_tok_desc_init(&bytes);
     tg_status s = m->family->layout(&ctx->err, &m->arena, config, &m->layout);
     if (s == TG_OK) s = tg_tok_new(&ctx->err, &bytes, &m->tok);
+    m->tokenizer = (tg_tokenizer) { .ctx = ctx, .tok = m->tok };
     if (s == TG_OK) s = tg_runtime_block(ctx, m->layout.n_elems * sizeof(float), &m->block);
     if (s != TG_OK) {
         tg_weights_free(m);
@@ -73,6 +74,12 @@ tg_status tg_weights_open_gguf(tg_context *ctx, const char *path, tg_model **out
     }
     m->tok = m->lm->tok;
     m->lm->tok = NULL;
+    m->tokenizer = (tg_tokenizer) { .ctx = ctx, .tok = m->tok };
+    s = tg_vocabulary_chat(&m->lm->file, &m->tokenizer);
+    if (s != TG_OK) {
+        tg_weights_free(m);
+        return s;
+    }
     const tg_lm_config *c = &m->lm->lm.config;
     m->layout.config = (tg_gpt_config) { c->layers, c->width, c->heads, c->ctx, c->vocab, c->mlp };
     m->dtype = tg_lm_types(m->lm);

@@ -9,6 +9,7 @@
 #include "model/model.h"
 #include "run/lm.h"
 #include "run/runtime.h"
+#include "run/vocabulary.h"
 #include "tok/tok.h"
 
 struct tg_model {
@@ -24,7 +25,8 @@ struct tg_model {
     bool has_moments; /* in the file it came from */
     bool used_prev;   /* which was PATH.prev */
     const char *format, *dtype;
-    tg_tok *tok;     /* of the file; else tokens are bytes */
+    tg_tok *tok;            /* of the file; else tokens are bytes */
+    tg_tokenizer tokenizer; /* the same for callers; borrows tok */
     tg_lm_model *lm; /* of a GGUF file: it has the weights, and family, layout (but for sizes),
                         block and weights are empty; else NULL */
     bool changing;   /* the trainer is in the middle of an update */

@@ -89,6 +89,25 @@ export const tg_file_kind = {
   TG_FILE_SAFETENSORS: 5,
 } as const;
 
+export const tg_encode_flag = {
+  TG_ENCODE_ENDS: 1,
+  TG_ENCODE_SPECIAL: 2,
+} as const;
+
+export const tg_role = {
+  TG_SYSTEM: 0,
+  TG_USER: 1,
+  TG_ASSISTANT: 2,
+} as const;
+
+export const tg_chat_flag = {
+  TG_NO_THINKING: 1,
+} as const;
+
+export const tg_chat_limit = {
+  TG_ENDS_MAX: 4,
+} as const;
+
 export const tg_schedule = {
   TG_CONSTANT: 0,
   TG_COSINE: 1,
@@ -157,6 +176,14 @@ export const STRUCTS = {
       valLoss: ['f64', 72, 80],
       hasMoments: ['bool', 80, 88],
       usedPrev: ['bool', 81, 89],
+    },
+  },
+  tg_turn: {
+    size: [12, 24],
+    members: {
+      role: ['i32', 0, 0],
+      text: ['text', 4, 8],
+      nBytes: ['ptr', 8, 16],
     },
   },
   tg_lint: {
@@ -373,6 +400,17 @@ export const EXPORTS = {
   tg_model_tensor: 'i:pppp',
   tg_model_tokenize: 'i:pppppp',
   tg_model_piece: 'p:pip',
+  tg_model_tokenizer: 'p:p',
+  tg_tokenizer_open: 'i:ppp',
+  tg_tokenizer_free: 'v:p',
+  tg_tokenizer_encode: 'i:pppuppp',
+  tg_tokenizer_count: 'p:p',
+  tg_tokenizer_bytes: 'p:pip',
+  tg_tokenizer_piece: 'p:pip',
+  tg_chat_template_at: 'p:p',
+  tg_tokenizer_template: 'p:p',
+  tg_tokenizer_chat: 'i:ppppuppp',
+  tg_tokenizer_ends: 'i:pppp',
   tg_text_open: 'i:ppp',
   tg_text_from_memory: 'i:pppp',
   tg_text_free: 'v:p',
@@ -499,6 +537,21 @@ export interface Exports {
   tg_model_tensor(model: Ptr, name: Ptr, out: Ptr, nElems: Ptr): number;
   tg_model_tokenize(model: Ptr, text: Ptr, nBytes: Ptr, ids: Ptr, cap: Ptr, n: Ptr): number;
   tg_model_piece(model: Ptr, id: number, nBytes: Ptr): Ptr;
+  tg_model_tokenizer(model: Ptr): Ptr;
+  tg_tokenizer_open(ctx: Ptr, path: Ptr, out: Ptr): number;
+  tg_tokenizer_free(tokenizer: Ptr): void;
+  tg_tokenizer_encode(
+    tokenizer: Ptr, text: Ptr, nBytes: Ptr, flags: number, ids: Ptr, cap: Ptr, n: Ptr,
+  ): number;
+  tg_tokenizer_count(tokenizer: Ptr): Ptr;
+  tg_tokenizer_bytes(tokenizer: Ptr, id: number, nBytes: Ptr): Ptr;
+  tg_tokenizer_piece(tokenizer: Ptr, id: number, nBytes: Ptr): Ptr;
+  tg_chat_template_at(i: Ptr): Ptr;
+  tg_tokenizer_template(tokenizer: Ptr): Ptr;
+  tg_tokenizer_chat(
+    tokenizer: Ptr, name: Ptr, turns: Ptr, nTurns: Ptr, flags: number, ids: Ptr, cap: Ptr, n: Ptr,
+  ): number;
+  tg_tokenizer_ends(tokenizer: Ptr, name: Ptr, ends: Ptr, n: Ptr): number;
   tg_text_open(ctx: Ptr, path: Ptr, out: Ptr): number;
   tg_text_from_memory(ctx: Ptr, bytes: Ptr, nBytes: Ptr, out: Ptr): number;
   tg_text_free(text: Ptr): void;
