@@ -50,7 +50,7 @@ MHD_LIBS   := $(if $(MHD),$(MHD_FOUND))
 # The native GPU needs the header of WebGPU, which tools/setup.sh fetches; without it the device says
 # what is missing.
 WEBGPU   := $(wildcard .cache/webgpu/webgpu.h)
-GPU_C    := src/backend/webgpu/gpu_native.c src/backend/webgpu/gpu_none.c
+GPU_C    := $(wildcard src/backend/webgpu/gpu_*.c)
 GPU_HERE := $(if $(WEBGPU),src/backend/webgpu/gpu_native.c,src/backend/webgpu/gpu_none.c)
 
 WASM_C   := $(sort $(wildcard src/*/*_wasm*.c))
@@ -113,6 +113,20 @@ WGSL     := $(patsubst %,$(BUILD)/gen/%.h,$(patsubst src/%,%,$(sort $(shell find
 $(BUILD)/gen/%.wgsl.h: src/%.wgsl
 	@mkdir -p $(@D)
 	@{ sed -e 's|^ *//.*||' -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/.*/"&\\n",/' $<; echo NULL; } > $@
+
+# The same for the modules: small, since a page downloads them.
+WGSL_SMALL := $(WGSL:$(BUILD)/gen/%=$(BUILD)/gen/small/%)
+
+$(BUILD)/gen/small/%.wgsl.h: src/%.wgsl tools/wgsl_small.awk
+	@mkdir -p $(@D)
+	@awk -f tools/wgsl_small.awk $< > $@
+
+# And for those of browsers without SIMD, which have no WebGPU either: no shader at all.
+WGSL_NONE := $(WGSL:$(BUILD)/gen/%=$(BUILD)/gen/none/%)
+
+$(BUILD)/gen/none/%.wgsl.h: src/%.wgsl
+	@mkdir -p $(@D)
+	@echo NULL > $@
 
 $(OBJ): | $(WGSL)
 $(BUILD)/src/backend/webgpu/gpu_native.o: BASE += -isystem .cache/webgpu
@@ -179,16 +193,15 @@ WASM_LD      ?= wasm-ld-19
 WASM         := $(BUILD)/wasm
 WASM_BASE    := -nostdlibinc -isystem src/base/wasm -ffp-contract=off -fno-math-errno \
                 -fno-trapping-math -mbulk-memory -mnontrapping-fptoint -fvisibility=hidden \
-                -Iinclude -Isrc -I$(BUILD)/gen -MMD -MP $(WARN)
+                -Iinclude -Isrc -I$(BUILD)/gen/small -I$(BUILD)/gen -MMD -MP $(WARN)
 WASM_LINK    := --no-entry --export-dynamic --gc-sections --stack-first -z stack-size=1048576 \
                 --import-memory --initial-memory=16777216 --strip-all
-WASM_SRC     := $(filter-out src/base/os_posix% src/base/os_wasm_thread.c src/base/os_wasm_single.c,$(ALL_SRC)) \
-                src/backend/webgpu/gpu_none.c
+WASM_SRC     := $(filter-out src/base/os_posix% src/base/os_wasm_thread.c src/base/os_wasm_single.c,$(ALL_SRC))
 WASM_OBJ     := $(WASM_SRC:%.c=%.o) $(OPS:%.c=%.f64.o) $(SIMD:%.h=%.o) src/ops/kernel_table.o
 
 # The kernels are built for speed, and for size where lanes are one by one; all else for size. LSR
 # would split the address of a load from its constant distance, which instructions have room for.
-WASM_COLD          := -Os
+WASM_COLD          := -Oz
 WASM_HOT_scalar    := -Os
 WASM_HOT_simd      := -O2 -mllvm -disable-lsr
 WASM_HOT_relaxed   := $(WASM_HOT_simd)
@@ -197,6 +210,7 @@ WASM_HOT_relaxed   := $(WASM_HOT_simd)
 WASM_ISA_scalar    := scalar
 WASM_ISA_simd      := simd128
 WASM_ISA_relaxed   := relaxed
+WASM_FLAGS_scalar  := -I$(BUILD)/gen/none
 WASM_FLAGS_simd    := -msimd128
 WASM_FLAGS_relaxed := -msimd128 -mrelaxed-simd
 WASM_FLAGS_mt      := -matomics
@@ -209,7 +223,8 @@ wasm_link           = -m wasm$(wasm_bits) $(foreach w,$(wasm_words),$(WASM_LINK_
                       $(if $(filter mt,$(wasm_words)),--max-memory=$(if $(filter 64,$(wasm_words)),17179869184,4294967296))
 wasm_simd           = $(WASM_HOT_$(firstword $(wasm_words))) -std=gnu11 -Wno-pedantic -DTG_ISA=$(wasm_isa) -DTG_ISA_$(call upper,$(wasm_isa))
 wasm_threads        = src/base/os_wasm_$(if $(filter mt,$(wasm_words)),thread,single).o
-wasm_objects        = $(addprefix $(WASM)/$(1)/,$(WASM_OBJ) $(wasm_threads))
+wasm_gpu            = src/backend/webgpu/gpu_$(if $(filter scalar,$(wasm_words)),none,js).o
+wasm_objects        = $(addprefix $(WASM)/$(1)/,$(WASM_OBJ) $(wasm_threads) $(wasm_gpu))
 
 # $(1) the build, $(2) the objects, $(3) flags of their own
 define wasm_compile
@@ -227,7 +242,7 @@ $(call wasm_compile,$(1),%.o: %.c,$(C11) $(WASM_COLD))
 $(WASM)/tinygpt-$(1).wasm: $(wasm_objects)
 	$$(Q)$$(WASM_LD) $$(WASM_LINK) $(wasm_link) -o $$@ $$^
 endef
-$(foreach b,$(WASM_BUILDS),$(call wasm_objects,$(b))): | $(WGSL)
+$(foreach b,$(WASM_BUILDS),$(call wasm_objects,$(b))): | $(WGSL_SMALL) $(WGSL_NONE)
 $(foreach b,$(WASM_BUILDS),$(eval $(call wasm_rules,$(b))))
 
 wasm: $(WASM_BUILDS:%=$(WASM)/tinygpt-%.wasm)
@@ -266,6 +281,7 @@ test-web: web-lib $(BUILD)/test/wasm_native
 web: wasm $(WEB_INSTALLED)
 	$(Q)cd web && node_modules/.bin/tsc -p tsconfig.json && \
 	  TG_WASM_DIR=$(abspath $(WASM)) node_modules/.bin/vite build --logLevel warn
+	$(Q)node tools/budget.mjs web/dist
 
 test-e2e: web $(PROGRAM)
 	$(Q)cd web && node_modules/.bin/tsc -p e2e/tsconfig.json && \

@@ -39,6 +39,12 @@ const tg_preset *tg_bench_preset(const tg_args *args, const char *name);
 /* TG_ARGS_GO_ON if `copies` trainers of this size fit into memory, else 2 after a message. */
 int tg_bench_room(tg_app *app, const tg_preset *preset, int32_t batch, int copies);
 
+/* The machine's peak, measured now, since a shared machine's changes from hour to hour; 0 where a
+ * GPU computes, whose peak nobody measures. E_UNSUPPORTED for a GPU in software: its times would be
+ * taken for a GPU's. */
+tg_status tg_bench_peak(const tg_app *app, double *gflops);
+void tg_bench_print_peak(double gflops);
+
 /* Opens the JSON object of a benchmark, with the machine, and its list of rows; the peak is left
  * out when 0. */
 void tg_bench_json_open(const tg_app *app, tg_jout *j, const char *bench, double peak_gflops);

@@ -156,9 +156,8 @@ int tg_bench_matmul_shapes(int argc, char **argv) {
     code = tg_app_open(&app);
     if (code != TG_ARGS_GO_ON) return code;
     const size_t n = choose_shapes(&v, p, shapes);
-    /* Measured in the same minute as the products, since a shared machine's peak changes. */
     double peak = 0;
-    tg_status status = tg_measure_peak(app.ctx, &peak);
+    tg_status status = tg_bench_peak(&app, &peak);
     tg_jout j;
     const bool json = app.globals.json;
     if (status == TG_OK && json) tg_bench_json_open(&app, &j, "matmul", peak);
@@ -174,6 +173,6 @@ int tg_bench_matmul_shapes(int argc, char **argv) {
         return tg_app_end(&app, tg_app_failed(&app, app.ctx, status, TG_WORKING));
     }
     if (json) tg_bench_json_close(&j);
-    if (!json) printf("\npeak is %.1f GFLOP/s, measured in registers just now\n", peak);
+    if (!json) tg_bench_print_peak(peak);
     return tg_app_end(&app, TG_EXIT_DONE);
 }

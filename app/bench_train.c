@@ -19,7 +19,7 @@ enum { NAME_BYTES = 64 };
  * Fields that a command has no option for keep their zero. */
 typedef struct values {
     const char *preset;
-    int64_t steps, batch, warmup, steps_per_block;
+    int64_t steps, batch, ctx, warmup, steps_per_block;
     bool blocks;
 } values;
 
@@ -28,6 +28,8 @@ static const tg_option train_options[] = {
     TG_INT("--steps", values, steps, 1, 100000, "N", "timed steps"),
     TG_INT("--warmup", values, warmup, 0, 100000, "N", "steps before them"),
     TG_INT("--batch", values, batch, 1, 65536, "B", "rows a step (default: the preset's)",
+           .hide_default = true),
+    TG_INT("--ctx", values, ctx, 1, 65536, "N", "context (default: the preset's)",
            .hide_default = true),
     TG_FLAG("--blocks", values, blocks,
             "answer each line \"go\" on standard input with {\"ms\":[...]}; \"quit\" ends"),
@@ -107,9 +109,16 @@ static tg_status time_preset(tg_app *app, const values *v, const tg_preset *p, d
     return status;
 }
 
+/* The preset with the context that was asked for. */
+static tg_preset sized(const tg_preset *p, const values *v) {
+    tg_preset sized = *p;
+    if (v->ctx) sized.config.ctx = (int32_t)v->ctx;
+    return sized;
+}
+
 /* All presets of the list are known before the first is timed. */
 static int time_list(tg_app *app, const values *v) {
-    const tg_preset *presets[32];
+    tg_preset presets[32];
     size_t n = 0;
     /* Cut at commas; an empty name between two of them is unknown, as any other wrong one is. */
     for (const char *list = v->preset;;) {
@@ -123,35 +132,36 @@ static int time_list(tg_app *app, const values *v) {
         }
         /* Name and memory of each are checked here: nobody should wait minutes for the last one's
          * error. */
-        presets[n] = tg_bench_preset(&app->args, name);
-        if (!presets[n]) return TG_EXIT_USAGE;
-        const int code = tg_bench_room(app, presets[n++], (int32_t)v->batch, 1);
+        const tg_preset *p = tg_bench_preset(&app->args, name);
+        if (!p) return TG_EXIT_USAGE;
+        presets[n] = sized(p, v);
+        const int code = tg_bench_room(app, &presets[n++], (int32_t)v->batch, 1);
         if (code != TG_ARGS_GO_ON) return code;
         if (list[length] == '\0') break;
         list += length + 1;
     }
-    /* The peak is measured beside the steps, since a shared machine's changes from hour to hour. */
     double peak = 0;
     double *ms = malloc((size_t)v->steps * sizeof *ms);
-    tg_status status = ms ? tg_measure_peak(app->ctx, &peak) : TG_E_MEMORY;
+    tg_status status = ms ? tg_bench_peak(app, &peak) : TG_E_MEMORY;
     tg_jout j;
     const bool json = app->globals.json;
     if (status == TG_OK && json) tg_bench_json_open(app, &j, "train", peak);
     if (status == TG_OK && !json) print_head(app);
     for (size_t i = 0; i < n && status == TG_OK; i++) {
-        status = time_preset(app, v, presets[i], peak, json ? &j : NULL, ms);
+        status = time_preset(app, v, &presets[i], peak, json ? &j : NULL, ms);
     }
     free(ms);
     if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_WORKING);
     if (json) tg_bench_json_close(&j);
-    if (!json) printf("\npeak is %.1f GFLOP/s, measured in registers just now\n", peak);
+    if (!json) tg_bench_print_peak(peak);
     return TG_EXIT_DONE;
 }
 
 /* Nothing is printed between the blocks, and each answer is flushed: the driver waits for it. */
 static int serve_blocks(tg_app *app, const values *v) {
-    const tg_preset *p = tg_bench_preset(&app->args, v->preset);
-    if (!p) return TG_EXIT_USAGE;
+    const tg_preset *named = tg_bench_preset(&app->args, v->preset);
+    if (!named) return TG_EXIT_USAGE;
+    const tg_preset preset = sized(named, v), *p = &preset;
     const int room = tg_bench_room(app, p, (int32_t)v->batch, 1);
     if (room != TG_ARGS_GO_ON) return room;
     /* One preset and not a list: the driver decides what it compares. The trainer lives on from
@@ -215,6 +225,8 @@ static const tg_option profile_options[] = {
     TG_TEXT("--preset", values, preset, "NAME", "size of the model"),
     TG_INT("--steps", values, steps, 1, 10000, "N", "steps to look at"),
     TG_INT("--batch", values, batch, 1, 65536, "B", "rows a step (default: the preset's)",
+           .hide_default = true),
+    TG_INT("--ctx", values, ctx, 1, 65536, "N", "context (default: the preset's)",
            .hide_default = true),
 };
 
@@ -287,8 +299,10 @@ int tg_bench_profile(int argc, char **argv) {
     tg_app app;
     int code = tg_app_start(&app, &profile_spec, &group, 1, argc, argv);
     if (code != TG_ARGS_GO_ON) return code;
-    const tg_preset *p = tg_bench_preset(&app.args, v.preset);
-    code = p ? tg_bench_room(&app, p, (int32_t)v.batch, 1) : TG_EXIT_USAGE;
+    const tg_preset *named = tg_bench_preset(&app.args, v.preset);
+    if (!named) return tg_app_end(&app, TG_EXIT_USAGE);
+    const tg_preset preset = sized(named, &v), *p = &preset;
+    code = tg_bench_room(&app, p, (int32_t)v.batch, 1);
     if (code != TG_ARGS_GO_ON) return tg_app_end(&app, code);
     tg_rig rig = { 0 };
     rows *r = calloc(1, sizeof *r);

@@ -87,6 +87,18 @@ int tg_bench_room(tg_app *app, const tg_preset *preset, int32_t batch, int copie
     return TG_EXIT_USAGE;
 }
 
+tg_status tg_bench_peak(const tg_app *app, double *gflops) {
+    tg_gpu_facts gpu;
+    double bytes_per_s;
+    *gflops = 0;
+    if (tg_context_gpu(app->ctx, &gpu) != TG_OK) return tg_measure_peak(app->ctx, gflops);
+    return gpu.software ? tg_measure_gpu(app->ctx, &bytes_per_s, gflops) : TG_OK;
+}
+
+void tg_bench_print_peak(double gflops) {
+    if (gflops > 0) printf("\npeak is %.1f GFLOP/s, measured in registers just now\n", gflops);
+}
+
 /* Whoever compares two files of numbers needs to know that they come from one machine. */
 void tg_bench_json_open(const tg_app *app, tg_jout *j, const char *bench, double peak_gflops) {
     tg_machine_info machine;

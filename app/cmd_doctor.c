@@ -276,6 +276,44 @@ static void check_speed(tg_doctor *d, const values *v) {
     }
 }
 
+/* Adapter, driver, features and limits. A device that could not be opened has ended the command
+ * before, with what is missing and what to install. */
+static void check_gpu(tg_doctor *d) {
+    tg_context *ctx = d->app->ctx;
+    tg_gpu_facts g;
+    if (tg_context_gpu(ctx, &g) != TG_OK) return;
+    tg_doctor_section(d, "GPU");
+    tg_doctor_find(d, g.software ? TG_MARK_WARN : TG_MARK_OK, "%s%s", g.adapter,
+                   g.software ? ": software, which computes on the CPU" : "");
+    tg_doctor_find(d, TG_MARK_NOTE, "%s%s%s, by %s", g.api, g.driver[0] ? ", driver " : "",
+                   g.driver, g.library);
+    tg_doctor_find(d, TG_MARK_NOTE, "%s f16, %s subgroups, %s timestamps", g.f16 ? "has" : "no",
+                   g.subgroups ? "has" : "no", g.timestamps ? "has" : "no");
+    tg_doctor_find(d, TG_MARK_NOTE,
+                   "buffers of %s, bindings of %s, %u threads and %u bytes a "
+                   "workgroup",
+                   TG_BYTES(g.max_buffer_bytes), TG_BYTES(g.max_binding_bytes), g.max_group_threads,
+                   g.max_group_bytes);
+}
+
+/* A software adapter is refused by the library: its times would be taken for a GPU's. */
+static void check_gpu_speed(tg_doctor *d) {
+    tg_context *ctx = d->app->ctx;
+    double bytes_per_s, gflops;
+    tg_gpu_facts g;
+    if (tg_context_gpu(ctx, &g) != TG_OK) return;
+    const tg_status status = tg_measure_gpu(ctx, &bytes_per_s, &gflops);
+    if (status == TG_E_UNSUPPORTED) {
+        tg_doctor_find(d, TG_MARK_NOTE, "%s", tg_context_error(ctx));
+    } else if (status != TG_OK) {
+        tg_doctor_failed(d, ctx, status, "timing the GPU");
+    } else {
+        tg_doctor_find(d, TG_MARK_OK, "GPU: %.0f GFLOP/s in a product of 4096 x 4096, f32", gflops);
+        tg_doctor_find(d, TG_MARK_OK, "GPU: %.0f GB/s in additions of 128 MiB arrays",
+                       bytes_per_s * 1e-9);
+    }
+}
+
 /* The levels of a lint are marks already. */
 static void on_lint(void *user, const tg_lint *finding) {
     static const tg_mark marks[] = { TG_MARK_FAIL, TG_MARK_WARN, TG_MARK_NOTE };
@@ -309,7 +347,9 @@ static void examine(tg_doctor *d, const values *v) {
     check_machine(d);
     check_isa(d);
     check_levers(d);
+    check_gpu(d);
     check_speed(d, v);
+    check_gpu_speed(d);
     check_ops(d, v, "kernels", tg_check_kernels, "their references");
     if (!v->quick) check_ops(d, v, "gradients", tg_check_gradients, "finite differences");
     tg_doctor_training(d);

@@ -431,10 +431,13 @@ static void print_plan(tg_app *app, const char *source, const tg_gpt_config *c,
         if (disk_free != UINT64_MAX) fprintf(p, ", %s free", TG_BYTES(disk_free));
         fprintf(p, ": %s\n", tg_fmt_safe(name, sizeof name, out));
     }
-    fprintf(p, "  %-9s about %s", "time", TG_TIME(f->seconds));
-    fprintf(p, " (%s a step", TG_TIME(f->ms_per_step / 1000));
-    if (f->peak_gflops > 0) fprintf(p, "; peak %.0f GFLOP/s", f->peak_gflops);
-    fputs(")\n", p);
+    if (f->seconds > 0) {
+        fprintf(p, "  %-9s about %s", "time", TG_TIME(f->seconds));
+        fprintf(p, " (%s a step; peak %.0f GFLOP/s)\n", TG_TIME(f->ms_per_step / 1000),
+                f->peak_gflops);
+    } else {
+        fprintf(p, "  %-9s known after the first steps\n", "time");
+    }
     /* The library's advice is one string of lines; the first one gets the label. */
     for (const char *line = f->advice; *line;) {
         const int n = (int)strcspn(line, "\n");

@@ -101,7 +101,11 @@ typedef struct tg_context_options {
     unsigned threads; /* 0: min(affinity, cgroup quota); otherwise 1..256 */
     const char
         *isa; /* NULL: the best this CPU has; else a name of tg_isa_at(), borrowed for the call */
-    const char *device; /* NULL or "cpu"; or "webgpu": the best adapter that can be opened */
+    /* NULL or "cpu"; or "webgpu": the best adapter that can be opened, else E_DEVICE says what is
+     * missing. A run on a device that is lost goes on from a copy on another one, after three
+     * losses on the CPU; the log tells. In WebAssembly the host prepares the device before, and
+     * only jobs and polls can wait for it. */
+    const char *device;
     const char *levers; /* NULL, or "-flash_attention,+bf16": switches off and on by name */
     tg_alloc_fn alloc;  /* NULL: the C library's */
     void *alloc_user;
@@ -337,7 +341,7 @@ typedef struct tg_forecast {
     uint64_t disk_bytes;  /* the newest two, the best, and a temporary file */
     double flop_per_step; /* 6*N*(12*L*C*C + V*C) + 6*L*N*T*C */
     double peak_gflops;   /* measured on this machine, in this context */
-    double ms_per_step;   /* expected; trained steps correct it */
+    double ms_per_step;   /* expected; trained steps correct it; 0 on a GPU: not known */
     double seconds;       /* of the whole run */
     uint64_t train_bytes, val_bytes;
     double bytes_per_param; /* train_bytes / params */
@@ -641,9 +645,18 @@ TG_API tg_status tg_model_open_job(tg_context *ctx, const char *path, tg_model *
 /* The trainer of the model does not step meanwhile. */
 TG_API tg_status tg_model_save_job(tg_model *model, const char *path, tg_file_kind kind,
                                    tg_job **job);
+/* Ends with TG_STOPPED if write asked for it. */
+TG_API tg_status tg_stories_job(tg_context *ctx, uint64_t seed, uint64_t n_bytes, tg_text_fn write,
+                                void *user, tg_job **job);
 TG_API tg_status tg_text_lint_job(tg_text *text, int32_t ctx_tokens, double val_fraction,
                                   tg_lint_fn report, void *user, tg_job **job);
 TG_API tg_status tg_text_sha256_job(tg_text *text, uint8_t digest[32], tg_job **job);
+TG_API tg_status tg_forecast_run_job(tg_context *ctx, const tg_gpt_config *config, tg_text *text,
+                                     const tg_train_options *options, tg_forecast *out,
+                                     tg_job **job);
+TG_API tg_status tg_trainer_new_job(tg_context *ctx, tg_model *model, tg_text *text,
+                                    const tg_train_options *options, tg_trainer **out,
+                                    tg_job **job);
 TG_API tg_status tg_trainer_open_job(tg_context *ctx, const char *path, tg_text *text,
                                      int64_t steps, tg_trainer **out, tg_job **job);
 /* out may be NULL. Ends with TG_STOPPED when the run's steps are done. */
@@ -667,7 +680,14 @@ TG_API tg_status tg_session_generate_job(tg_session *session, const char *prompt
  * at. */
 TG_API tg_status tg_probe_run_job(tg_probe *probe, const int32_t *tokens, const tg_edit *edits,
                                   size_t n_edits, const tg_probe *donor, tg_job **job);
+/* Between slices the trainer of the model may step, if it is steady when the job goes on: then the
+ * loss is a mean over moments of the run. */
+TG_API tg_status tg_model_eval_job(tg_context *ctx, tg_model *model, tg_text *text,
+                                   double val_fraction, int32_t eval_windows, double *loss,
+                                   tg_job **job);
 TG_API tg_status tg_file_check_job(tg_context *ctx, const char *path, tg_job **job);
+TG_API tg_status tg_file_convert_job(tg_context *ctx, const char *path_in, const char *path_out,
+                                     tg_file_kind kind, tg_job **job);
 
 /* ------------------------------------------------------------------------------------- UNSTABLE */
 
@@ -699,11 +719,29 @@ typedef struct tg_machine_info {
 TG_API tg_status tg_machine(tg_context *ctx, tg_machine_info *out);
 
 /* The best of a few runs of the context's own f32 multiply-add ceiling (registers only) with all
- * its threads, in GFLOP/s; kept for share_of_peak. */
+ * its threads, in GFLOP/s; kept for share_of_peak. The CPU's, wherever plans run. */
 TG_API tg_status tg_measure_peak(tg_context *ctx, double *gflops);
 TG_API tg_status tg_measure_peak_job(tg_context *ctx, double *gflops, tg_job **job);
 /* Reading bandwidth of a block in huge pages, all threads, in bytes a second. */
 TG_API tg_status tg_measure_read(tg_context *ctx, size_t n_bytes, double *bytes_per_s);
+
+/* The GPU that a context computes on; E_UNSUPPORTED where it is the CPU. Strings live until the
+ * context is freed or loses its device. */
+typedef struct tg_gpu_facts {
+    const char *adapter, *driver, *api, *library;
+    bool software; /* computes on the CPU: good for tests, never timed */
+    bool f16, subgroups, timestamps;
+    uint64_t max_buffer_bytes, max_binding_bytes;
+    uint32_t max_group_bytes, max_group_threads;
+} tg_gpu_facts;
+TG_API tg_status tg_context_gpu(tg_context *ctx, tg_gpu_facts *out);
+/* Gives the GPU's memory back while nothing computes: what it holds comes to the host, and goes up
+ * again with the next step. Nothing else on the context may be pending. */
+TG_API tg_status tg_context_rest(tg_context *ctx);
+TG_API tg_status tg_context_rest_job(tg_context *ctx, tg_job **job);
+/* What its kernels reach: bytes a second of an addition that streams, GFLOP/s of a large product in
+ * f32. E_UNSUPPORTED for software. */
+TG_API tg_status tg_measure_gpu(tg_context *ctx, double *bytes_per_s, double *gflops);
 
 /* C[M,N] = A B through the matmul op: trans 0 none, 1 A is [K,M], 2 B is [N,K]. Milliseconds of
  * each of n_times repetitions. */

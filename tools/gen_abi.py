@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """gen_abi.py [--verify | FILE] - writes web/src/lib/abi.gen.ts from the headers.
 
-Reads include/tinygpt.h whole, the imports and exports of src/base/os_wasm.h, and the list of
-callbacks in src/api/callbacks_wasm.c. The parser knows the few forms that these use and stops with
+Reads include/tinygpt.h whole, the imports and exports of src/base/os_wasm.h, the imports of
+src/backend/webgpu/gpu_js.h, and the list of callbacks in src/api/callbacks_wasm.c. The parser knows the few forms that these use and stops with
 an error at anything else, so that a new construct cannot be passed over.
 
 Layouts are computed for both pointer widths: every member at the next multiple of its own size, a
@@ -20,6 +20,7 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 HEADER = "include/tinygpt.h"
 WASM_HEADER = "src/base/os_wasm.h"
+GPU_HEADER = "src/backend/webgpu/gpu_js.h"
 CALLBACKS = "src/api/callbacks_wasm.c"
 
 # C type -> letter of a signature and kind of a member, bytes for wasm32 and wasm64.
@@ -259,8 +260,9 @@ def parse():
     h = Header()
     for d in h.declarations(h.preprocess(read(HEADER))):
         h.declare(d, private_is_known=False)
-    for d in h.declarations(h.preprocess(read(WASM_HEADER))):
-        h.declare(d, private_is_known=True)
+    for path in (WASM_HEADER, GPU_HEADER):
+        for d in h.declarations(h.preprocess(read(path))):
+            h.declare(d, private_is_known=True)
     callbacks(h)
     return h
 
@@ -293,7 +295,7 @@ def generate(h):
     out = [
         "/**",
         " * abi.gen.ts - the C interface as data: made by tools/gen_abi.py from include/tinygpt.h,",
-        " * src/base/os_wasm.h and src/api/callbacks_wasm.c. Do not edit: run `make gen`.",
+        " * src/base/os_wasm.h, gpu_js.h and src/api/callbacks_wasm.c. Do not edit: run `make gen`.",
         " *",
         " * Offsets and sizes come in pairs, for 32-bit and 64-bit pointers. Letters of calls,",
         " * result first: p pointer or size, i u int and unsigned, l L the same in 64 bits,",
@@ -305,13 +307,11 @@ def generate(h):
         "",
         f"export const VERSION = {quoted(h.version)};",
         "",
-        "/** tg_status: name, value, sentence. */",
-        "export const STATUS = [",
+        "/** tg_status; tg_status_text has a sentence for each. */",
+        "export const STATUS = {",
     ]
-    for name, value, sentence in h.status:
-        out += [f"  {{", f"    name: {quoted(name)}, value: {value},",
-                f"    text: {quoted(sentence)},", "  },"]
-    out += ["] as const;", ""]
+    out += [f"  {name}: {value}," for name, value, _ in h.status]
+    out += ["} as const;", ""]
     for name, items in h.enums.items():
         if name == "tg_status":
             continue

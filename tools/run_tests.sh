@@ -60,6 +60,13 @@ gpu_tests() {
         run "op_test webgpu, $adapter" $adapter "$build/test/op_test" --device webgpu
         run "gpu_test, $adapter" $adapter "$build/test/gpu_test"
     done
+    # What an adapter may lack: each feature, and all beyond the limits that every one has.
+    for feature in f16 subgroups timestamps; do
+        run "gpu_test without $feature" on_wgpu env TG_GPU_WITHOUT=$feature "$build/test/gpu_test"
+    done
+    run "op_test webgpu, the least adapter" on_wgpu env TG_GPU_LIMITS=minimum \
+        TG_GPU_WITHOUT=f16,subgroups,timestamps "$build/test/op_test" --device webgpu
+    run "gpu_test, the least limits" on_wgpu env TG_GPU_LIMITS=minimum "$build/test/gpu_test"
 }
 
 [ "$mode" = quick ] || python3 tools/oracle/fixtures.py build/fixtures >/dev/null || failed=1

@@ -41,6 +41,33 @@ function modules(): Plugin {
   };
 }
 
+/**
+ * What uPlot can do and the page does not: axes of dates, bars, steps and splines, a fifth of its
+ * script. Its exports are properties of one function, so that a bundler keeps them all. Another
+ * version may look otherwise: then this is an error and not a larger page.
+ */
+const UNUSED: [what: RegExp, instead: string][] = [
+  [/let isTime = [^;]*;/g, 'const isTime = false;'],
+  [/^const \[ time.*genTimeStuffs\(.*$/gm, ''],
+  [/^\tconst (_tzDate|_fmtDate|_timeAxisSplits|_timeAxisVals|_timeSeriesVal) .*$/gm, ''],
+  [/^\tuPlot\.(fmtDate|tzDate) .*$/gm, ''],
+  [/^\t\(paths\.(stepped|bars|spline) .*$/gm, ''],
+];
+
+function lessOfUPlot(): Plugin {
+  return {
+    name: 'tinygpt-less-of-uplot',
+    transform(code, id) {
+      if (!/uPlot\.esm\.js/.test(id)) return null;
+      for (const [what, instead] of UNUSED) {
+        if (!code.match(what)) this.error(`uPlot has nothing like ${what}`);
+        code = code.replace(what, instead);
+      }
+      return { code, map: null };
+    },
+  };
+}
+
 /** What `tinygpt serve` sends, too: without the first two there are no threads. */
 const headers = {
   'Cross-Origin-Opener-Policy': 'same-origin',
@@ -65,7 +92,7 @@ const serviceWorker = VitePWA({
 export default defineConfig({
   root,
   base: './',
-  plugins: [preact(), modules(), serviceWorker],
+  plugins: [preact(), modules(), lessOfUPlot(), serviceWorker],
   server: { headers },
   preview: { headers },
   worker: { format: 'es' },

@@ -4,21 +4,10 @@
  */
 import { resolve } from 'node:path';
 import { defineConfig } from 'vitest/config';
-import type { Reporter } from 'vitest/node';
+
+import { totals } from './vitest.totals.ts';
 
 const root = import.meta.dirname;
-
-/** The last line of every test of the project: `N passed, N failed`. */
-const totals: Reporter = {
-  onTestRunEnd(modules, errors) {
-    const tests = modules.flatMap((module) => [...module.children.allTests()]);
-    const passed = tests.filter((test) => test.result().state === 'passed').length;
-    const broken = modules.filter((module) => module.state() === 'failed').length;
-    const failed = tests.filter((test) => test.result().state === 'failed').length;
-    /* A file that cannot even be loaded has no test that could fail. */
-    console.log(`${passed} passed, ${Math.max(failed, broken) + errors.length} failed`);
-  },
-};
 
 export default defineConfig({
   root,

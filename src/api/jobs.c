@@ -69,11 +69,44 @@ tg_status tg_text_sha256_job(tg_text *text, uint8_t digest[32], tg_job **job) {
     return tg_job_text_sha256(text, digest, job);
 }
 
+tg_status tg_stories_job(tg_context *ctx, uint64_t seed, uint64_t n_bytes, tg_text_fn write,
+                         void *user, tg_job **job) {
+    ENTER(ctx);
+    WANT(ctx, write);
+    WANT_JOB(ctx);
+    return tg_job_stories(ctx, seed, n_bytes, write, user, job);
+}
+
 tg_status tg_file_check_job(tg_context *ctx, const char *path, tg_job **job) {
     ENTER(ctx);
     WANT(ctx, path);
     WANT_JOB(ctx);
     return tg_job_file_check(ctx, path, job);
+}
+
+tg_status tg_context_rest_job(tg_context *ctx, tg_job **job) {
+    ENTER(ctx);
+    WANT_JOB(ctx);
+    return tg_job_rest(ctx, job);
+}
+
+tg_status tg_file_convert_job(tg_context *ctx, const char *path_in, const char *path_out,
+                              tg_file_kind kind, tg_job **job) {
+    ENTER(ctx);
+    WANT(ctx, path_in);
+    WANT(ctx, path_out);
+    WANT_JOB(ctx);
+    return tg_job_file_convert(ctx, path_in, path_out, kind, job);
+}
+
+tg_status tg_model_eval_job(tg_context *ctx, tg_model *model, tg_text *text, double val_fraction,
+                            int32_t eval_windows, double *loss, tg_job **job) {
+    ENTER(ctx);
+    WANT(ctx, model);
+    WANT(ctx, text);
+    WANT(ctx, loss);
+    WANT_JOB(ctx);
+    return tg_job_model_eval(ctx, model, text, val_fraction, eval_windows, loss, job);
 }
 
 tg_status tg_check_kernels_job(tg_context *ctx, const char *filter, tg_check_fn report, void *user,
@@ -95,6 +128,30 @@ tg_status tg_measure_peak_job(tg_context *ctx, double *gflops, tg_job **job) {
 
 /* -------------------------------------------------------------------------------------- trainers
  */
+
+/* The options' ranges are checked in run/, since a resumed run's options come from a file and not
+ * through here. */
+tg_status tg_trainer_new_job(tg_context *ctx, tg_model *model, tg_text *text,
+                             const tg_train_options *options, tg_trainer **out, tg_job **job) {
+    ENTER(ctx);
+    WANT(ctx, model);
+    WANT(ctx, text);
+    WANT(ctx, out);
+    WANT_JOB(ctx);
+    *out = NULL;
+    const tg_train_options defaults = tg_train_options_default();
+    return tg_job_trainer_new(ctx, model, text, options ? options : &defaults, out, job);
+}
+
+tg_status tg_forecast_run_job(tg_context *ctx, const tg_gpt_config *config, tg_text *text,
+                              const tg_train_options *options, tg_forecast *out, tg_job **job) {
+    ENTER(ctx);
+    WANT(ctx, config);
+    WANT(ctx, options);
+    WANT(ctx, out);
+    WANT_JOB(ctx);
+    return tg_job_forecast(ctx, config, text, options, NULL, out, job);
+}
 
 tg_status tg_trainer_open_job(tg_context *ctx, const char *path, tg_text *text, int64_t steps,
                               tg_trainer **out, tg_job **job) {

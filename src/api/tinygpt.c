@@ -48,6 +48,18 @@ const char *tg_context_error(const tg_context *ctx) {
     return ctx ? ctx->err.message : "no context: there was no memory for one";
 }
 const char *tg_context_banner(const tg_context *ctx) { return ctx->banner; }
+tg_status tg_context_gpu(tg_context *ctx, tg_gpu_facts *out) {
+    ENTER(ctx);
+    WANT(ctx, out);
+    return tg_runtime_gpu(ctx, out);
+}
+
+tg_status tg_context_rest(tg_context *ctx) {
+    tg_job *job;
+    TG_TRY(tg_context_rest_job(ctx, &job));
+    return tg_job_finish(job);
+}
+
 unsigned tg_context_threads(const tg_context *ctx) { return ctx->threads; }
 
 const char *tg_context_isa(const tg_context *ctx) {
@@ -187,23 +199,10 @@ tg_status tg_text_sha256(tg_text *text, uint8_t digest[32]) {
     return tg_job_finish(job);
 }
 
-/* The stories' sink has a status, the public one an int. A refusal is TG_STOPPED and no error: the
- * caller wanted no more. */
-typedef struct story_sink {
-    tg_text_fn write;
-    void *user;
-} story_sink;
-
-static tg_status pass_story(void *user, const char *bytes, size_t n) {
-    const story_sink *s = user;
-    return s->write(s->user, bytes, n) == 0 ? TG_OK : TG_STOPPED;
-}
-
-/* The one call without any object: stories need neither memory nor threads. */
 tg_status tg_stories(uint64_t seed, uint64_t n_bytes, tg_text_fn write, void *user) {
     if (!write) return TG_E_ARG;
-    story_sink sink = { write, user };
-    return tg_stories_generate(seed, n_bytes, pass_story, &sink);
+    tg_stories_sink sink = { write, user };
+    return tg_stories_generate(seed, n_bytes, tg_stories_pass, &sink);
 }
 
 /* --------------------------------------------------------------------------------------- training
@@ -232,16 +231,11 @@ tg_train_options tg_train_options_default(void) {
     };
 }
 
-/* The options' ranges are checked where they are used, since a resumed run's options come from a
- * file and not through here. */
 tg_status tg_trainer_new(tg_context *ctx, tg_model *model, tg_text *text,
                          const tg_train_options *options, tg_trainer **out) {
-    ENTER(ctx);
-    WANT(ctx, model);
-    WANT(ctx, text);
-    WANT(ctx, out);
-    const tg_train_options defaults = tg_train_options_default();
-    return tg_train_new(ctx, model, text, options ? options : &defaults, out);
+    tg_job *job;
+    TG_TRY(tg_trainer_new_job(ctx, model, text, options, out, &job));
+    return tg_job_finish(job);
 }
 
 tg_status tg_trainer_open(tg_context *ctx, const char *path, tg_text *text, int64_t steps,
@@ -260,17 +254,17 @@ void tg_trainer_options(const tg_trainer *trainer, tg_train_options *out) { *out
 tg_status tg_trainer_forecast(tg_trainer *trainer, tg_forecast *out) {
     if (!trainer || !out) return TG_E_ARG;
     tg_ctx_clear(&trainer->ctx->err);
-    return tg_train_forecast(trainer->ctx, &trainer->model->layout.config, trainer->text,
-                             &trainer->o, &trainer->plans, out);
+    tg_job *job;
+    TG_TRY(tg_job_forecast(trainer->ctx, &trainer->model->layout.config, trainer->text, &trainer->o,
+                           &trainer->plans, out, &job));
+    return tg_job_finish(job);
 }
 
 tg_status tg_forecast_run(tg_context *ctx, const tg_gpt_config *config, tg_text *text,
                           const tg_train_options *options, tg_forecast *out) {
-    ENTER(ctx);
-    WANT(ctx, config);
-    WANT(ctx, options);
-    WANT(ctx, out);
-    return tg_train_forecast(ctx, config, text, options, NULL, out);
+    tg_job *job;
+    TG_TRY(tg_forecast_run_job(ctx, config, text, options, out, &job));
+    return tg_job_finish(job);
 }
 
 tg_status tg_trainer_poll(tg_trainer *trainer, double budget_ms, tg_step_report *out) {
@@ -302,11 +296,9 @@ tg_status tg_trainer_eval(tg_trainer *trainer, double *loss) {
 
 tg_status tg_model_eval(tg_context *ctx, tg_model *model, tg_text *text, double val_fraction,
                         int32_t eval_windows, double *loss) {
-    ENTER(ctx);
-    WANT(ctx, model);
-    WANT(ctx, text);
-    WANT(ctx, loss);
-    return tg_eval_model(ctx, model, text, val_fraction, eval_windows, loss);
+    tg_job *job;
+    TG_TRY(tg_model_eval_job(ctx, model, text, val_fraction, eval_windows, loss, &job));
+    return tg_job_finish(job);
 }
 
 tg_status tg_trainer_save(tg_trainer *trainer, const char *path) {
@@ -529,10 +521,9 @@ tg_status tg_file_compare(tg_context *ctx, const char *path_a, const char *path_
 
 tg_status tg_file_convert(tg_context *ctx, const char *path_in, const char *path_out,
                           tg_file_kind kind) {
-    ENTER(ctx);
-    WANT(ctx, path_in);
-    WANT(ctx, path_out);
-    return tg_io_convert(&ctx->err, path_in, path_out, kind);
+    tg_job *job;
+    TG_TRY(tg_file_convert_job(ctx, path_in, path_out, kind, &job));
+    return tg_job_finish(job);
 }
 
 tg_status tg_file_config(tg_context *ctx, const char *path, tg_gpt_config *out) {
@@ -608,6 +599,13 @@ tg_status tg_measure_read(tg_context *ctx, size_t n_bytes, double *bytes_per_s) 
 
 /* The shape rule of matmul would refuse these too, but in terms of a graph that the caller does not
  * know of. */
+tg_status tg_measure_gpu(tg_context *ctx, double *bytes_per_s, double *gflops) {
+    ENTER(ctx);
+    WANT(ctx, bytes_per_s);
+    WANT(ctx, gflops);
+    return tg_inspect_gpu(ctx, bytes_per_s, gflops);
+}
+
 tg_status tg_bench_matmul(tg_context *ctx, int32_t m, int32_t n, int32_t k, int trans,
                           size_t n_times, double *ms) {
     ENTER(ctx);

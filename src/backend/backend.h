@@ -44,19 +44,30 @@ struct tg_backend {
     tg_status (*fetch)(tg_backend *b, void *p, size_t bytes);
     tg_status (*touched)(tg_backend *b, const void *p, size_t bytes);
     void (*forget)(tg_backend *b, const void *p, size_t bytes);
+    /* Gives the device's memory back until the next run; states come down before. NULL: it has
+     * none. */
+    tg_status (*rest)(tg_backend *b);
+    /* Whether the device is gone, and the copies with it. NULL: it cannot be. */
+    bool (*lost)(const tg_backend *b);
     void (*free)(tg_backend *b);
     /* What it wants of plans: see tg_plan_options. */
-    size_t align_bytes;
+    size_t align_bytes, segment_bytes;
     bool apart;
+    uint32_t unwanted_levers; /* bits of levers that cost it more than they give */
+    /* For profiles: what ran a step of a plan that has run, and as part of which step, where
+     * several run as one. NULL, also the slot: the step's own variant. */
+    const char *(*kernel_name)(const tg_backend *b, const tg_plan *plan, size_t step,
+                               size_t *leader);
 };
 
-/* TG_OK: all done. TG_PENDING: the deadline has passed. TG_STOPPED: cancel said so. */
+/* TG_OK: all done. TG_PENDING: the deadline has passed, or a device is awaited. TG_STOPPED: cancel
+ * said so. */
 static inline tg_status tg_backend_run(tg_backend *b, tg_plan *plan, const tg_scalars *rt,
                                        tg_run *run) {
     return b->run(b, plan, rt, run);
 }
 
-/* Makes the host's bytes right: before they are read, saved or shown. */
+/* Makes the host's bytes right: before they are read, saved or shown. TG_PENDING: call again. */
 static inline tg_status tg_backend_fetch(tg_backend *b, void *p, size_t bytes) {
     return b->fetch ? b->fetch(b, p, bytes) : TG_OK;
 }
@@ -68,6 +79,9 @@ static inline tg_status tg_backend_touched(tg_backend *b, const void *p, size_t 
 static inline void tg_backend_forget(tg_backend *b, const void *p, size_t bytes) {
     if (b && b->forget) b->forget(b, p, bytes);
 }
+/* TG_PENDING: call again. No run may be in the middle of its plan. */
+static inline tg_status tg_backend_rest(tg_backend *b) { return b->rest ? b->rest(b) : TG_OK; }
+static inline bool tg_backend_lost(const tg_backend *b) { return b->lost && b->lost(b); }
 static inline void tg_backend_free(tg_backend *b) {
     if (b) b->free(b);
 }

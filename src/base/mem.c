@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "base/os.h"
+#include "base/time.h"
 
 /* ------------------------------------------------------------------------------- small pieces */
 
@@ -44,18 +45,19 @@ void tg_free(const tg_mem *mem, void *ptr, size_t bytes) {
 #define PAGES_FROM_BYTES ((size_t)2 << 20)
 
 /*
- * Pages come zeroed from the system and are touched by nobody here, so that each worker's first
- * write decides where they lie. Memory of a custom allocator is zeroed by tg_alloc.
+ * Pages that come zeroed from the system are touched by nobody here, so that each worker's first
+ * write decides where they lie. Memory of a custom allocator may hold anything.
  */
-tg_status tg_block_new(tg_ctx *ctx, size_t bytes, tg_block *out) {
+tg_status tg_block_take(tg_ctx *ctx, size_t bytes, tg_block *out) {
     *out = (tg_block) { .bytes = bytes, .mem = ctx->mem };
     if (ctx->mem.fn == tg_os_heap && bytes >= PAGES_FROM_BYTES) {
-        out->base = tg_os_pages_new(bytes, !ctx->small_pages);
+        out->base = tg_os_pages_new(bytes, !ctx->small_pages, &out->dirty_bytes);
         out->base_bytes = bytes;
         out->data = out->base;
         out->pages = true;
     } else if (tg_add_size(bytes, TG_BLOCK_ALIGN, &out->base_bytes)) {
-        out->base = tg_alloc(&ctx->mem, out->base_bytes);
+        out->base = ctx->mem.fn(ctx->mem.user, NULL, 0, out->base_bytes);
+        out->dirty_bytes = out->base_bytes;
         if (out->base) {
             const uintptr_t gap = (uintptr_t)out->base % TG_BLOCK_ALIGN;
             out->data = (char *)out->base + (gap ? TG_BLOCK_ALIGN - gap : 0);
@@ -66,6 +68,23 @@ tg_status tg_block_new(tg_ctx *ctx, size_t bytes, tg_block *out) {
         return tg_fail_memory(ctx, "block", bytes);
     }
     return TG_OK;
+}
+
+/* From the end to the start, so that one number tells what is left. */
+tg_status tg_block_clear(tg_block *block, double deadline_ms) {
+    enum { PIECE_BYTES = 4 << 20 };
+    while (block->dirty_bytes > 0) {
+        const size_t n = block->dirty_bytes < PIECE_BYTES ? block->dirty_bytes : PIECE_BYTES;
+        block->dirty_bytes -= n;
+        memset((char *)block->base + block->dirty_bytes, 0, n);
+        if (block->dirty_bytes > 0 && tg_time_over(deadline_ms)) return TG_PENDING;
+    }
+    return TG_OK;
+}
+
+tg_status tg_block_new(tg_ctx *ctx, size_t bytes, tg_block *out) {
+    TG_TRY(tg_block_take(ctx, bytes, out));
+    return tg_block_clear(out, 0);
 }
 
 /* The block knows where it came from, so that it may outlive the context that made it. */

@@ -84,12 +84,20 @@ typedef struct tg_block {
     size_t bytes; /* as asked for */
     void *base;   /* what goes back to the system */
     size_t base_bytes;
-    tg_mem mem; /* where it came from */
-    bool pages; /* from tg_os_pages_new rather than from mem */
+    size_t
+        dirty_bytes; /* of base, from its start: to be cleared yet; 0 of a block of tg_block_new */
+    tg_mem mem;      /* where it came from */
+    bool pages;      /* from tg_os_pages_new rather than from mem */
 } tg_block;
 
 /* Errors: TG_E_MEMORY, with the size that was wanted in the message; *out is empty then. */
 tg_status tg_block_new(tg_ctx *ctx, size_t bytes, tg_block *out);
+
+/* The same in slices: taking the memory is quick, clearing what was used before is not, and comes
+ * from the first tg_block_clear on. TG_PENDING: call again. The deadline is on tg_time_ms's clock,
+ * 0: none. */
+tg_status tg_block_take(tg_ctx *ctx, size_t bytes, tg_block *out);
+tg_status tg_block_clear(tg_block *block, double deadline_ms);
 
 /* Gives the memory back and empties the block. An empty block is fine. */
 void tg_block_free(tg_block *block);

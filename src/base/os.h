@@ -17,9 +17,10 @@
 /* The system's heap as a tg_alloc_fn; user is not used. */
 void *tg_os_heap(void *user, void *ptr, size_t old_bytes, size_t new_bytes);
 
-/* Zeroed pages, with huge pages asked for or declined; NULL if there are none. 2 MiB aligned, and a
- * page in WebAssembly. bytes is rounded up to whole pages by both. */
-void *tg_os_pages_new(size_t bytes, bool huge);
+/* Pages that are zero but for the first *dirty_bytes, which may hold anything; with huge pages
+ * asked for or declined; NULL if there are none. 2 MiB aligned, and a page in WebAssembly. bytes is
+ * rounded up to whole pages by both. */
+void *tg_os_pages_new(size_t bytes, bool huge, size_t *dirty_bytes);
 void tg_os_pages_free(void *pages, size_t bytes);
 size_t tg_os_page_bytes(void);
 

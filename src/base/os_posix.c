@@ -98,8 +98,9 @@ static bool whole_pages(size_t bytes, size_t *rounded) {
  *   |..head..|<----------- bytes ----------->|....tail....|
  *            ^ multiple of 2 MiB
  */
-void *tg_os_pages_new(size_t bytes, bool huge) {
+void *tg_os_pages_new(size_t bytes, bool huge, size_t *dirty_bytes) {
     size_t wanted, mapped;
+    *dirty_bytes = 0; /* of mmap */
     if (!whole_pages(bytes, &wanted) || !tg_add_size(wanted, HUGE_PAGE_BYTES, &mapped)) return NULL;
     if (tg_posix_fault("pages", "")) return NULL;
     char *start = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -67,6 +67,7 @@ static struct {
     char *run;                         /* where the next new small piece is cut */
     size_t run_bytes;
     size_t used_bytes; /* handed out, granules counted whole */
+    char *fresh;       /* from here on nothing was handed out yet: all is zero but for links */
 } heap;
 
 /* 0 if it does not fit into a size_t; no piece is empty. */
@@ -76,7 +77,8 @@ static size_t whole_granules(size_t bytes) {
 
 static size_t memory_bytes(void) { return __builtin_wasm_memory_size(0) * PAGE; }
 
-/* Puts a range into the list and joins it with the neighbours that it touches. */
+/* Puts a range into the list and joins it with the neighbours that it touches. Links that come to
+ * lie inside of a range are cleared, so that what was never used is zero. */
 static void give_range(char *start, size_t bytes) {
     range **link = &heap.large, *before = NULL;
     while (*link && (char *)*link < start) {
@@ -89,11 +91,18 @@ static void give_range(char *start, size_t bytes) {
     if (after && start + bytes == (char *)after) {
         self->bytes += after->bytes;
         self->next = after->next;
+        *after = (range) { NULL, 0 };
     }
     if (before && (char *)before + before->bytes == start) {
         before->bytes += self->bytes;
         before->next = self->next;
+        *self = (range) { NULL, 0 };
     }
+}
+
+static void hand_out(char *piece, size_t bytes) {
+    heap.used_bytes += bytes;
+    if (piece + bytes > heap.fresh) heap.fresh = piece + bytes;
 }
 
 /* Cuts a piece out of the first free range that holds it; what is left on either side stays free.
@@ -178,7 +187,7 @@ static void *heap_new(size_t bytes) {
     const size_t whole = whole_granules(bytes);
     if (whole == 0) return NULL;
     void *piece = whole <= SMALL_MAX ? take_small(whole) : take_range(whole, GRANULE);
-    if (piece) heap.used_bytes += whole;
+    if (piece) hand_out(piece, whole);
     return piece;
 }
 
@@ -232,15 +241,19 @@ size_t tg_os_page_bytes(void) { return PAGE; }
 static size_t whole_pages(size_t bytes) { return bytes ? (bytes + PAGE - 1) & ~(PAGE - 1) : PAGE; }
 
 /* Pages of the engine are the only ones there are: they are aligned to 64 KiB, and `huge` means
- * nothing. Memory that was used before is not zero, hence the memset. */
-void *tg_os_pages_new(size_t bytes, bool huge) {
+ * nothing. What was used before is not zero; what was never used needs no clearing, which would
+ * take a second for a gigabyte, as the system has to find the memory for it. */
+void *tg_os_pages_new(size_t bytes, bool huge, size_t *dirty_bytes) {
     (void)huge;
     refuse_threads();
     const size_t whole = whole_pages(bytes);
-    void *pages = whole ? take_range(whole, PAGE) : NULL;
+    char *pages = whole ? take_range(whole, PAGE) : NULL;
+    *dirty_bytes = 0;
     if (!pages) return NULL;
-    heap.used_bytes += whole;
-    return memset(pages, 0, whole);
+    const size_t used = pages < heap.fresh ? (size_t)(heap.fresh - pages) : sizeof(range);
+    *dirty_bytes = used < whole ? used : whole;
+    hand_out(pages, whole);
+    return pages;
 }
 
 void tg_os_pages_free(void *pages, size_t bytes) {

@@ -387,50 +387,64 @@ static tg_status read_weights(void *user, size_t tensor, tg_part part, uint64_t 
 }
 
 /* Both layouts hold a v3 header, one as a section, the other as a text in its metadata. */
-static tg_status save_with_json(tg_ctx *ctx, const char *path, tg_file_kind kind,
-                                const tg_gpt_config *config, const char *json, size_t n_bytes,
-                                const tg_weights *weights) {
+static tg_status begin_with_json(tg_converting *c, const char *path, tg_file_kind kind,
+                                 const char *json, size_t n_bytes, const tg_weights *weights) {
+    tg_ctx *ctx = c->in->ctx;
     return kind == TG_FILE_V3
-               ? tg_tgpt3_save(ctx, path, json, n_bytes, weights, false)
-               : tg_safetensors_save(ctx, path, config, json, n_bytes, weights, false);
+               ? tg_tgpt3_saving(ctx, path, json, n_bytes, weights, false, &c->saving)
+               : tg_safetensors_saving(ctx, path, &c->in->config, json, n_bytes, weights, false,
+                                       &c->saving);
 }
 
 /* A v3 header says more than a tg_meta does, and goes over as it is. */
-static tg_status convert_with_json(tg_ctx *ctx, tg_file *in, const char *path_out,
-                                   tg_file_kind kind, const tg_meta *meta,
-                                   const tg_weights *weights) {
-    if (in->version == 3) {
-        return save_with_json(ctx, path_out, kind, &in->config, in->header_text, in->header_bytes,
-                              weights);
-    }
+static tg_status convert_with_json(tg_converting *c, const char *path, tg_file_kind kind,
+                                   const tg_meta *meta, const tg_weights *weights) {
+    const tg_file *in = c->in;
+    if (in->version == 3)
+        return begin_with_json(c, path, kind, in->header_text, in->header_bytes, weights);
     tg_buf json;
     tg_json_writer w;
-    tg_buf_init(&json, &ctx->mem);
+    tg_buf_init(&json, &in->ctx->mem);
     tg_json_writer_init(&w, &json);
     tg_meta_begin_v3(&w, &in->config, in->step, meta);
     tg_meta_end_v3(&w);
-    tg_status status = tg_buf_status(ctx, &json, path_out);
-    if (status == TG_OK) {
-        status = save_with_json(ctx, path_out, kind, &in->config, json.data, json.length, weights);
-    }
+    tg_status status = tg_buf_status(in->ctx, &json, path);
+    if (status == TG_OK) status = begin_with_json(c, path, kind, json.data, json.length, weights);
     tg_buf_deinit(&json);
     return status;
 }
 
+static tg_status begin_converting(tg_converting *c, tg_ctx *ctx, const char *path_in,
+                                  const char *path_out, tg_file_kind kind) {
+    tg_meta meta;
+    TG_TRY(tg_file_open(ctx, path_in, &c->in));
+    tg_file *in = c->in;
+    const tg_weights weights = { .read = read_weights, .user = in, .has_moments = in->has_moments };
+    TG_TRY(tg_meta_read(in, &meta));
+    if (kind == TG_FILE_V3 || kind == TG_FILE_SAFETENSORS)
+        return convert_with_json(c, path_out, kind, &meta, &weights);
+    return tg_tgpt2_saving(ctx, path_out, kind, &in->config, in->step, &meta, &weights, false,
+                           &c->saving);
+}
+
+tg_status tg_converting_go_on(tg_converting *c, tg_ctx *ctx, const char *path_in,
+                              const char *path_out, tg_file_kind kind, double deadline_ms) {
+    if (!c->saving) TG_TRY(begin_converting(c, ctx, path_in, path_out, kind));
+    return tg_saving_go_on(c->saving, deadline_ms);
+}
+
 /* The input stays open while the output is renamed over it, if they are one: what is read then is
  * the old file to its end. */
+void tg_converting_deinit(tg_converting *c) {
+    tg_saving_free(c->saving);
+    tg_file_close(c->in);
+    *c = (tg_converting) { .in = NULL };
+}
+
 tg_status tg_io_convert(tg_ctx *ctx, const char *path_in, const char *path_out, tg_file_kind kind) {
-    tg_file *in;
-    tg_meta meta;
-    TG_TRY(tg_file_open(ctx, path_in, &in));
-    const tg_weights weights = { .read = read_weights, .user = in, .has_moments = in->has_moments };
-    tg_status status = tg_meta_read(in, &meta);
-    if (status == TG_OK && (kind == TG_FILE_V3 || kind == TG_FILE_SAFETENSORS)) {
-        status = convert_with_json(ctx, in, path_out, kind, &meta, &weights);
-    } else if (status == TG_OK) {
-        status = tg_tgpt2_save(ctx, path_out, kind, &in->config, in->step, &meta, &weights, false);
-    }
-    tg_file_close(in);
+    tg_converting c = { .in = NULL };
+    const tg_status status = tg_converting_go_on(&c, ctx, path_in, path_out, kind, 0);
+    tg_converting_deinit(&c);
     return status;
 }
 

@@ -7,6 +7,8 @@
 
 #include "base/err.h"
 #include "base/libc.h"
+#include "io/file.h"
+#include "io/tgpt.h"
 
 /* Describes a file without reading its tensors, as lines or as one JSON object. TG_STOPPED if write
  * asked for it. */
@@ -21,7 +23,16 @@ tg_status tg_io_info(tg_ctx *ctx, const char *path, bool json, tg_text_fn write,
 tg_status tg_io_compare(tg_ctx *ctx, const char *path_a, const char *path_b, bool *equal,
                         tg_text_fn write, void *user);
 
-/* Reads one file and writes it in another layout. path_out may be path_in. */
+/* Reads one file and writes it in another layout, in slices: TG_PENDING until it is done. A
+ * zero-initialised struct holds the place; deinit at any time. path_out may be path_in. */
+typedef struct tg_converting {
+    tg_file *in;
+    tg_saving *saving; /* NULL: not begun */
+} tg_converting;
+tg_status tg_converting_go_on(tg_converting *c, tg_ctx *ctx, const char *path_in,
+                              const char *path_out, tg_file_kind kind, double deadline_ms);
+void tg_converting_deinit(tg_converting *c);
+/* All at once. */
 tg_status tg_io_convert(tg_ctx *ctx, const char *path_in, const char *path_out, tg_file_kind kind);
 
 /* The sizes of the model in a file. */

@@ -269,11 +269,19 @@ size_t tg_count_uses(const tg_graph *g, const tg_value *v) {
 /* An output has the caller as a user, who is no node; a write into v does not read it. Both make it
  * NULL, as fusing would take the value away from somebody. */
 tg_node *tg_single_user(const tg_graph *g, const tg_value *v) {
-    if (tg_count_uses(g, v) != 1 || v->is_output) return NULL;
-    for (tg_node *n = v->node->next; n; n = n->next)
-        for (int i = 0; i < n->n_in; i++)
-            if (n->in[i] == v) return n;
-    return NULL;
+    tg_node *user = NULL;
+    if (v->is_output) return NULL;
+    for (tg_node *n = v->node->next; n; n = n->next) {
+        for (int i = 0; i < n->n_in; i++) {
+            if (n->in[i] != v) continue;
+            if (user) return NULL;
+            user = n;
+        }
+        for (int k = 0; k < n->n_out; k++)
+            if (n->acc_into[k] == v) return NULL;
+    }
+    (void)g;
+    return user;
 }
 
 /* The caller sees to the order: `to` must stand before every user. If the caller of the plan reads

@@ -129,23 +129,43 @@ enum { TG_BIND_SCRATCH = 1 + TG_MAX_IN + TG_MAX_OUT };
 
 typedef struct tg_shader_pass {
     const char *entry;                  /* NULL: the passes end here */
-    const char *const *wgsl[3];         /* pieces of text: lines, ended by NULL */
+    const char *const *wgsl[5];         /* pieces of text: lines, ended by NULL */
     const char *constants;              /* WGSL that comes before them, or NULL */
     uint8_t bind[TG_MAX_BIND];          /* TG_BIND_..., ended by 0 where there are fewer */
     size_t (*groups)(const tg_args *a); /* workgroups; numbered by group_of() of the prelude */
 } tg_shader_pass;
 
-/* One way to compute an op on a GPU; the first that fits (NULL: always) is taken. */
+/* One way to compute an op on a GPU; the first that fits and is preferred (NULL: always) is taken.
+ * fits says what a shader can do, prefers where it is faster than those behind it. */
 typedef struct tg_shader {
     const char *name;
     bool (*fits)(const tg_args *a);
+    bool (*prefers)(const tg_args *a);
     tg_shader_pass pass[TG_MAX_PASSES];
     size_t (*scratch_bytes)(const tg_args *a); /* NULL: none; for the maximum shapes */
+    uint32_t (*word)(const tg_args *a);        /* op.word of the text, likewise; NULL: 0 */
 } tg_shader;
 
 typedef struct tg_graph tg_graph;
 typedef struct tg_node tg_node;
 typedef struct tg_value tg_value;
+
+/*
+ * Steps near each other that one shader does at once: the three products of a linear layer's
+ * backward pass, say, which read one gradient. An op lists those that its step may lead; the first
+ * all of whose members are found is taken, and runs at the leader's place.
+ *
+ * joins says whether n is the member with this number, from 1 on. If a member reads what the leader
+ * gives, the leader's output 0 is not written, so it must have no other reader. Functions of the
+ * shader get the arguments of all members, an array; bindings are TG_BIND_OF(member, slot).
+ */
+#define TG_MAX_MEMBERS           4
+#define TG_BIND_OF(member, slot) (uint8_t)(16 * (member) + (slot))
+typedef struct tg_merge {
+    uint8_t n_members; /* the leader included */
+    bool (*joins)(const tg_graph *g, const tg_node *leader, const tg_node *n, unsigned member);
+    tg_shader shader;
+} tg_merge;
 
 /* A test case: types of the inputs, attributes and run-time scalars; inputs are filled from the
  * case's number, f32 with normals (times scale, 0 = 1), i32 with values in [0, i32_below). */
@@ -195,6 +215,8 @@ typedef struct tg_op_desc {
     double (*flop)(const tg_args *a); /* NULL: not counted */
     const tg_shader *shaders;         /* NULL: none, and plans with this op run on the CPU */
     size_t n_shaders;
+    const tg_merge *merges;
+    size_t n_merges;
     const tg_case *cases;
     size_t n_cases;
 } tg_op_desc;
@@ -225,6 +247,7 @@ extern const tg_op_desc *const tg_op_table[TG_OP_COUNT];
 #endif
 #define TG_REFS(op, fn)  .ref = (fn), .ref64 = tg_ref64_##op
 #define TG_CASES(list)   .cases = (list), .n_cases = sizeof(list) / sizeof(list)[0]
+#define TG_MERGES(list)  .merges = (list), .n_merges = sizeof(list) / sizeof(list)[0]
 #define TG_SHADERS(list) .shaders = (list), .n_shaders = sizeof(list) / sizeof(list)[0]
 
 #endif

@@ -67,6 +67,7 @@ static void dump_step(const tg_plan *plan, size_t i, line *l) {
         put(l, "%s%s", k ? ", " : " ", s->acc_mask >> k & 1 ? "+=" : "");
         put_place(l, plan, &n->out[k]);
     }
+    if (s->alone) put(l, " alone");
 }
 
 void tg_plan_dump(const tg_plan *plan, tg_line_fn write, void *user) {

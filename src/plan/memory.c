@@ -34,6 +34,9 @@ static const tg_value *fresh_root(const tg_value *v) {
     return tg_value_root(v, &offset);
 }
 
+/* Steps that a value's bytes stay its own for after its last use, where steps are kept apart. */
+enum { LINGER = 5 };
+
 /* Bytes of a chunk: its neighbours begin where the backend may bind them. */
 static size_t round_chunk(const tg_plan *plan, size_t bytes) {
     return (bytes + plan->align_bytes - 1) / plan->align_bytes * plan->align_bytes;
@@ -91,7 +94,7 @@ static void make_chunks(memory_planner *m) {
             m->chunks[m->n_chunks] =
                 (chunk) { .bytes = round_chunk(m->plan, tg_type_bytes(&v->type)),
                           .first = kept || !alias ? 0 : m->step_of[n->id],
-                          .last = kept ? m->end : last,
+                          .last = kept ? m->end : last + (m->plan->apart ? LINGER : 0),
                           .order = m->n_chunks };
             m->n_chunks++;
         }
@@ -112,8 +115,16 @@ static void sort_chunks(chunk **list, size_t n) {
     }
 }
 
+/* The next offset from here on at which a value of so many bytes lies in one segment. */
+static size_t in_segment(const tg_plan *plan, size_t offset, size_t bytes) {
+    const size_t segment = plan->segment_bytes;
+    if (segment == 0 || bytes == 0 || offset / segment == (offset + bytes - 1) / segment)
+        return offset;
+    return (offset / segment + 1) * segment;
+}
+
 /* The lowest offset at which c meets none of the n placed chunks that are alive with it. */
-static size_t lowest_offset(chunk *const *placed, size_t n, const chunk *c) {
+static size_t lowest_offset(const tg_plan *plan, chunk *const *placed, size_t n, const chunk *c) {
     size_t offset = 0;
     for (bool moved = true; moved;) {
         moved = false;
@@ -121,7 +132,7 @@ static size_t lowest_offset(chunk *const *placed, size_t n, const chunk *c) {
             const chunk *p = placed[i];
             const bool together = p->first <= c->last && c->first <= p->last;
             if (together && p->offset < offset + c->bytes && offset < p->offset + p->bytes) {
-                offset = p->offset + p->bytes;
+                offset = in_segment(plan, p->offset + p->bytes, c->bytes);
                 moved = true;
             }
         }
@@ -135,7 +146,7 @@ static tg_status assign_offsets(memory_planner *m) {
     for (size_t i = 0; i < m->n_chunks; i++) list[i] = &m->chunks[i];
     sort_chunks(list, m->n_chunks);
     for (size_t i = 0; i < m->n_chunks; i++) {
-        list[i]->offset = lowest_offset(list, i, list[i]);
+        list[i]->offset = lowest_offset(m->plan, list, i, list[i]);
         const size_t end = list[i]->offset + list[i]->bytes;
         if (end > m->plan->workspace_bytes) m->plan->workspace_bytes = end;
     }

@@ -62,12 +62,15 @@ tg_status tg_plan_build(tg_plan *plan, tg_graph *g, const tg_plan_options *o) {
                         .levers = o->levers,
                         .workers = o->workers,
                         .align_bytes = o->align_bytes ? o->align_bytes : 64,
-                        .apart = o->apart };
+                        .apart = o->apart,
+                        .segment_bytes = o->segment_bytes };
     g->levers = o->levers;
     TG_TRY(tg_rewrite(g));
     TG_TRY(list_states(plan));
     TG_TRY(list_steps(plan));
-    return tg_plan_memory(plan);
+    TG_TRY(tg_plan_memory(plan));
+    tg_plan_share(plan, NULL);
+    return TG_OK;
 }
 
 size_t tg_plan_memory_bytes(const tg_plan *plan) {

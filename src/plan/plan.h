@@ -33,6 +33,9 @@ typedef struct tg_step {
     uint8_t dynamic_in, dynamic_out; /* bit k: dim[0] is the call's number of rows */
     /* What a unit of each phase took when it was last measured, 0: never. The backend's alone. */
     atomic_uint unit_ns[TG_MAX_PHASES];
+    /* Too little work to be worth sharing; how that was found (share.c). */
+    bool alone;
+    uint8_t came_from;
 } tg_step;
 
 /* Where a value's bytes are. */
@@ -68,7 +71,10 @@ typedef struct tg_plan {
     bool dynamic;
     size_t align_bytes;
     bool apart;
-    unsigned version; /* how often the plan was placed or bound: addresses are those of before */
+    size_t segment_bytes;
+    unsigned version;   /* how often the plan was placed or bound: addresses are those of before */
+    bool alone;         /* all steps are */
+    size_t shared_rows; /* the rows that it was decided for, if it is dynamic; 0: the most */
 } tg_plan;
 
 typedef struct tg_plan_options {
@@ -76,8 +82,10 @@ typedef struct tg_plan_options {
     size_t isa;
     uint32_t levers;
     unsigned workers;
-    size_t align_bytes; /* of values in the workspace: a multiple of 64, 0 for 64 */
-    bool apart;         /* no step's output shares bytes with one of its inputs */
+    size_t align_bytes;   /* of values in the workspace: a multiple of 64, 0 for 64 */
+    bool apart;           /* no step's output shares bytes with one of its inputs, nor with what was
+                             read in the few steps before it: so these may become one dispatch */
+    size_t segment_bytes; /* no value crosses a multiple of this; 0: they may */
 } tg_plan_options;
 
 /* Rewrites g and plans it. The plan's own tables live in g's arena, so there is nothing to free. */
@@ -106,5 +114,7 @@ void tg_plan_dump(const tg_plan *plan, tg_line_fn write, void *user);
 tg_status tg_rewrite(tg_graph *g);
 /* Offsets by lifetime; fills plan->places and the sizes. */
 tg_status tg_plan_memory(tg_plan *plan);
+/* Which steps one worker does. rt: the call's, if the plan is dynamic and has its rows, or NULL. */
+void tg_plan_share(tg_plan *plan, const tg_scalars *rt);
 
 #endif

@@ -38,6 +38,13 @@ static tg_status recompute(tg_graph *g) {
     return tg_verify(g);
 }
 
+static bool in_list(const tg_graph *g, const tg_node *n) {
+    return n->prev ? n->prev->next == n : g->first == n;
+}
+
+/* After a change the list is another one around us: an op that absorbed one neighbour may absorb
+ * the next, and either of the two may be gone. To begin anew each time would take a large model's
+ * plan most of its time. */
 static tg_status fuse(tg_graph *g) {
     for (bool changed = true; changed && g->status == TG_OK;) {
         changed = false;
@@ -46,7 +53,7 @@ static tg_status fuse(tg_graph *g) {
             const tg_op_desc *d = tg_op_table[n->op];
             if (d->fuse && d->fuse(g, n)) {
                 changed = true;
-                next = g->first; /* the list has changed around us */
+                next = in_list(g, n) ? n : next && in_list(g, next) ? next : g->first;
             }
             n = next;
         }

@@ -128,8 +128,8 @@ static tg_status begin_best(tg_train_saving *s, tg_trainer *t, const char *path)
 
 /* May come at any moment, also in the middle of a step: what a step has not finished is in none of
  * the arrays that are written. An update that is under way is finished first. */
-tg_status tg_train_saving_go_on(tg_train_saving *s, tg_trainer *t, const char *path,
-                                double deadline_ms) {
+static tg_status go_on_saving(tg_train_saving *s, tg_trainer *t, const char *path,
+                              double deadline_ms) {
     if (!s->saving) {
         TG_TRY(tg_train_settle(t, deadline_ms));
         TG_TRY(s->best ? begin_best(s, t, path) : begin_run(s, t, path));
@@ -137,6 +137,15 @@ tg_status tg_train_saving_go_on(tg_train_saving *s, tg_trainer *t, const char *p
     TG_TRY(tg_saving_go_on(s->saving, deadline_ms));
     if (!s->best) t->path_damaged = false;
     return TG_OK;
+}
+
+/* Where the device is lost while the states come down, it is the copy that is saved. */
+tg_status tg_train_saving_go_on(tg_train_saving *s, tg_trainer *t, const char *path,
+                                double deadline_ms) {
+    tg_status status;
+    do status = go_on_saving(s, t, path, deadline_ms);
+    while (tg_train_recovered(t, &status));
+    return status;
 }
 
 void tg_train_saving_deinit(tg_train_saving *s) {
@@ -235,28 +244,34 @@ static tg_status restore(tg_trainer *t, tg_file *f, const tg_meta *meta) {
     return run ? read_run(t, run) : TG_OK;
 }
 
-/* A trainer around the model, which then belongs to it. */
-static tg_status make_trainer(tg_train_opening *o, tg_context *ctx, const tg_meta *meta,
-                              tg_text *text, int64_t steps) {
+/* What the run was made with, but for a new number of steps. */
+static tg_status read_options(tg_train_opening *o, int64_t steps) {
+    TG_TRY(tg_meta_read(o->file, &o->meta));
+    o->options = tg_train_options_default();
+    tg_meta_take_train(&o->meta, &o->options);
+    if (steps > 0) o->options.steps = steps;
+    o->meta_read = true;
+    return TG_OK;
+}
+
+/* The model belongs to the trainer that was made around it. */
+static void hand_over(tg_train_opening *o) {
     const tg_file *f = o->file;
-    tg_train_options options = tg_train_options_default();
-    tg_meta_take_train(meta, &options);
-    if (steps > 0) options.steps = steps;
-    TG_TRY(tg_train_new(ctx, o->model, text, &options, &o->trainer));
     o->trainer->owns_model = true;
     o->model->step = f->step;
     o->model->format = f->format;
     o->model->has_moments = true;
     o->trainer->path_damaged = o->model->used_prev = o->used_prev;
     o->model = NULL;
-    return TG_OK;
 }
 
-static tg_status make_run(tg_train_opening *o, tg_context *ctx, tg_text *text, int64_t steps) {
-    tg_meta meta;
-    TG_TRY(tg_meta_read(o->file, &meta));
-    TG_TRY(make_trainer(o, ctx, &meta, text, steps));
-    return restore(o->trainer, o->file, &meta);
+static tg_status make_run(tg_train_opening *o, tg_context *ctx, tg_text *text, int64_t steps,
+                          double deadline_ms) {
+    if (!o->meta_read) TG_TRY(read_options(o, steps));
+    TG_TRY(tg_train_making_go_on(&o->making, ctx, o->model, text, &o->options, deadline_ms,
+                                 &o->trainer));
+    hand_over(o);
+    return restore(o->trainer, o->file, &o->meta);
 }
 
 static tg_status make_model(tg_train_opening *o, tg_context *ctx) {
@@ -265,7 +280,7 @@ static tg_status make_model(tg_train_opening *o, tg_context *ctx) {
                        "%s holds weights alone, no optimizer state: it cannot be resumed, but "
                        "--from trains it further",
                        o->file->path);
-    return tg_weights_alloc(ctx, &o->file->config, &o->model);
+    return tg_weights_take(ctx, &o->file->config, &o->model);
 }
 
 /* A model, then a trainer around it, then the optimizer's state; whatever there is of them when
@@ -277,9 +292,10 @@ tg_status tg_train_opening_go_on(tg_train_opening *o, tg_context *ctx, const cha
     if (!o->file) TG_TRY(tg_opening_go_on(o->opening, deadline_ms, &o->file, &o->used_prev));
     if (!o->model && !o->trainer) TG_TRY(make_model(o, ctx));
     if (o->model) {
+        TG_TRY(tg_block_clear(&o->model->block, deadline_ms));
         TG_TRY(tg_loading_go_on(&o->weights, o->file, &o->model->layout, "", o->model->weights,
                                 deadline_ms));
-        TG_TRY(make_run(o, ctx, text, steps));
+        TG_TRY(make_run(o, ctx, text, steps, deadline_ms));
     }
     tg_trainer *t = o->trainer;
     const tg_layout *l = &t->model->layout;
@@ -291,6 +307,7 @@ tg_status tg_train_opening_go_on(tg_train_opening *o, tg_context *ctx, const cha
 }
 
 void tg_train_opening_deinit(tg_train_opening *o) {
+    tg_train_making_deinit(&o->making);
     tg_train_free(o->trainer);
     tg_weights_free(o->model);
     tg_file_close(o->file);

@@ -3,8 +3,8 @@
  *
  * The eval plan gives logits and their log-sum-exp; the losses are summed here in double, so that a
  * last batch that is not full, and any number of windows, give the exact mean over tokens. A
- * trainer brings its plan along; tg_eval_model makes one for a model that is only measured, of the
- * same shape, so that both find the same bits.
+ * trainer brings its plan along; tg_model_evaluating makes one for a model that is only measured,
+ * of the same shape, so that both find the same bits.
  */
 #include "base/time.h"
 #include "run/train.h"
@@ -119,8 +119,10 @@ static tg_status evaluating_begin(tg_trainer_evaluating *e, tg_trainer *t) {
     return TG_OK;
 }
 
-tg_status tg_trainer_evaluating_go_on(tg_trainer_evaluating *e, tg_trainer *t, double deadline_ms,
-                                      double *loss) {
+static tg_status evaluating_go_on(tg_trainer_evaluating *e, tg_trainer *t, double deadline_ms,
+                                  double *loss) {
+    if (e->generation != t->ctx->generation) e->begun = false;
+    e->generation = t->ctx->generation;
     if (!e->begun) {
         TG_TRY(tg_train_settle(t, deadline_ms));
         TG_TRY(evaluating_begin(e, t));
@@ -128,43 +130,67 @@ tg_status tg_trainer_evaluating_go_on(tg_trainer_evaluating *e, tg_trainer *t, d
     return tg_eval_go_on(t, &e->split, &e->state, deadline_ms, loss);
 }
 
-/* ------------------------------------------------------------------------------- a model alone */
-
-static tg_status run_whole(const evaluator *v, const tg_split *split, int32_t windows,
-                           double *loss) {
-    tg_eval_state e;
-    TG_TRY(begin(v, split, windows, &e));
-    return go_on(v, split, &e, 0, loss);
+tg_status tg_trainer_evaluating_go_on(tg_trainer_evaluating *e, tg_trainer *t, double deadline_ms,
+                                      double *loss) {
+    tg_status s;
+    do s = evaluating_go_on(e, t, deadline_ms, loss);
+    while (tg_train_recovered(t, &s));
+    return s;
 }
 
-/* The plan's workspace is all that is taken beside the weights. The options are those of a run that
- * would validate in this way: they bring the batch of the preset, and the checks of the ranges. */
-tg_status tg_eval_model(tg_context *ctx, tg_model *model, tg_text *text, double val_fraction,
-                        int32_t windows, double *loss) {
+/* ------------------------------------------------------------------------------- a model alone */
+
+/* The options are those of a run that would validate in this way: they bring the batch of the
+ * preset, and the checks of the ranges. */
+tg_status tg_model_evaluating_begin(tg_model_evaluating *e, tg_context *ctx, tg_model *model,
+                                    tg_text *text, double val_fraction, int32_t windows) {
     TG_TRY(tg_weights_want_floats(model, "evaluation"));
-    const tg_gpt_config *config = &model->layout.config;
     tg_train_options o = tg_train_options_default();
     o.val_fraction = val_fraction;
     o.eval_windows = windows;
-    o = tg_train_options_of(&o, config);
-    TG_TRY(tg_train_options_check(&ctx->err, &o));
+    e->ctx = ctx;
+    e->model = model;
+    e->text = text;
+    e->o = tg_train_options_of(&o, &model->layout.config);
+    TG_TRY(tg_train_options_check(&ctx->err, &e->o));
     const tg_split whole = { 0, text->n_bytes };
-    const tg_split split = val_fraction > 0 ? tg_text_split(text->n_bytes, val_fraction) : whole;
+    e->split = val_fraction > 0 ? tg_text_split(text->n_bytes, val_fraction) : whole;
+    return TG_OK;
+}
 
-    tg_train_plans plans;
-    tg_block memory = { .data = NULL };
-    tg_status s = tg_train_plans_build_eval(ctx, model->family, &model->layout, &o, &plans);
-    if (s == TG_OK) s = tg_runtime_block(ctx, plans.memory_bytes, &memory);
-    if (s == TG_OK) {
-        tg_plan_place(&plans.eval, memory.data);
-        s = tg_plan_bind(&plans.eval, "weights", model->weights,
-                         model->layout.n_elems * sizeof(float));
+static evaluator of_model(tg_model_evaluating *e) {
+    return (evaluator) { .ctx = e->ctx,
+                         .config = &e->model->layout.config,
+                         .plans = &e->plans,
+                         .text = e->text,
+                         .batch = (size_t)e->o.batch };
+}
+
+/* The plan's workspace is all that is taken beside the weights. */
+static tg_status prepare(tg_model_evaluating *e, double deadline_ms) {
+    const tg_layout *l = &e->model->layout;
+    const evaluator v = of_model(e);
+    if (e->stage == TG_EVALUATING_PLAN) {
+        TG_TRY(tg_train_plans_build_eval(e->ctx, e->model->family, l, &e->o, &e->plans));
+        TG_TRY(tg_runtime_block_take(e->ctx, e->plans.memory_bytes, &e->memory));
+        e->stage = TG_EVALUATING_CLEAR;
+        if (tg_time_over(deadline_ms)) return TG_PENDING;
     }
-    const evaluator v = {
-        .ctx = ctx, .config = config, .plans = &plans, .text = text, .batch = (size_t)o.batch
-    };
-    if (s == TG_OK) s = run_whole(&v, &split, windows, loss);
-    tg_runtime_block_free(ctx, &memory);
-    tg_train_plans_free(&plans);
-    return s;
+    TG_TRY(tg_block_clear(&e->memory, deadline_ms));
+    tg_plan_place(&e->plans.eval, e->memory.data);
+    TG_TRY(tg_plan_bind(&e->plans.eval, "weights", e->model->weights, l->n_elems * sizeof(float)));
+    e->stage = TG_EVALUATING_RUN;
+    return begin(&v, &e->split, e->o.eval_windows, &e->state);
+}
+
+tg_status tg_model_evaluating_go_on(tg_model_evaluating *e, double deadline_ms, double *loss) {
+    if (e->stage != TG_EVALUATING_RUN) TG_TRY(prepare(e, deadline_ms));
+    const evaluator v = of_model(e);
+    return go_on(&v, &e->split, &e->state, deadline_ms, loss);
+}
+
+void tg_model_evaluating_deinit(tg_model_evaluating *e) {
+    if (!e->ctx) return;
+    tg_runtime_block_free(e->ctx, &e->memory);
+    tg_train_plans_free(&e->plans);
 }

@@ -6,6 +6,7 @@
  */
 #include "base/os.h"
 #include "base/str.h"
+#include "base/time.h"
 #include "run/train.h"
 
 /* Program, libraries, stacks, tables of plans: measured on Linux with glibc. */
@@ -109,17 +110,16 @@ static void fill(tg_context *ctx, const tg_gpt_config *c, const tg_layout *l, tg
     f->save_bytes = 12 * f->params + 65536;
     f->disk_bytes = 3 * f->save_bytes + (o->keep_best ? 4 * f->params : 0);
     f->flop_per_step = tg_train_flop(c, o);
-    f->peak_gflops = ctx->peak_gflops;
+    f->peak_gflops = ctx->backend == ctx->cpu ? ctx->peak_gflops : 0;
     if (f->peak_gflops > 0)
         f->ms_per_step = f->flop_per_step / (f->peak_gflops * EXPECTED_SHARE) / 1e6;
     f->seconds = f->ms_per_step * (double)o->steps / 1e3;
 }
 
-/* plans are those of an existing trainer, or NULL to make them for the occasion. The peak is
- * measured if nobody has yet, which takes a moment; after that it is in the context. */
-tg_status tg_train_forecast(tg_context *ctx, const tg_gpt_config *config, tg_text *text,
-                            const tg_train_options *options, const tg_train_plans *plans,
-                            tg_forecast *out) {
+/* plans are those of an existing trainer, or NULL to make them for the occasion. */
+static tg_status forecast(tg_context *ctx, const tg_gpt_config *config, tg_text *text,
+                          const tg_train_options *options, const tg_train_plans *plans,
+                          tg_forecast *out) {
     *out = (tg_forecast) { .params = 0 };
     TG_TRY(tg_gpt_config_check(&ctx->err, "model", config));
     const tg_train_options o = tg_train_options_of(options, config);
@@ -127,8 +127,6 @@ tg_status tg_train_forecast(tg_context *ctx, const tg_gpt_config *config, tg_tex
     tg_os_memory memory;
     TG_TRY(tg_os_memory_get(&ctx->err, &memory));
     out->memory_available_bytes = memory.available_bytes;
-    double gflops;
-    if (ctx->peak_gflops <= 0) TG_TRY(tg_runtime_measure_peak(ctx, &gflops));
 
     tg_arena arena;
     tg_arena_init(&arena, &ctx->err.mem);
@@ -143,4 +141,17 @@ tg_status tg_train_forecast(tg_context *ctx, const tg_gpt_config *config, tg_tex
     tg_train_plans_free(&own);
     tg_arena_deinit(&arena);
     return s;
+}
+
+/* The peak is measured if nobody has yet, which takes a moment; after that it is in the context. A
+ * GPU's is not known, nor then the time. */
+tg_status tg_forecasting_go_on(tg_forecasting *f, tg_context *ctx, const tg_gpt_config *config,
+                               tg_text *text, const tg_train_options *o,
+                               const tg_train_plans *plans, double deadline_ms, tg_forecast *out) {
+    double gflops;
+    if (ctx->peak_gflops <= 0 && ctx->backend == ctx->cpu) {
+        TG_TRY(tg_peak_measuring_go_on(&f->peak, ctx, deadline_ms, &gflops));
+        if (tg_time_over(deadline_ms)) return TG_PENDING;
+    }
+    return forecast(ctx, config, text, o, plans, out);
 }

@@ -5,6 +5,7 @@
 
 #include "backend/cpu/check.h"
 #include "backend/cpu/oracle.h"
+#include "backend/webgpu/webgpu.h"
 #include "base/math.h"
 #include "base/time.h"
 #include "ops/build.h"
@@ -113,13 +114,16 @@ static double bytes_of(const tg_step *s) {
 
 /* step_ms has been summed over n_steps steps, with all their micro-steps; the row gets the mean.
  * The work is that of one pass over the plan, so rates hold for accum 1. */
-static void add_plan(profile *p, const tg_plan *plan, const double *step_ms, int n_steps,
-                     int runs_a_step) {
+static void add_plan(profile *p, tg_backend *b, const tg_plan *plan, const double *step_ms,
+                     int n_steps, int runs_a_step) {
     for (size_t i = 0; i < plan->n_steps; i++) {
         const tg_step *s = &plan->steps[i];
         const tg_op_desc *d = tg_op_table[s->node->op];
-        tg_profile_row *row = row_for(p, d->name, s->variant->name);
-        row->count++;
+        size_t leader = i;
+        const char *kernel = b->kernel_name ? b->kernel_name(b, plan, i, &leader) : NULL;
+        tg_profile_row *row = row_for(p, tg_op_table[plan->steps[leader].node->op]->name,
+                                      kernel ? kernel : s->variant->name);
+        row->count += leader == i;
         row->ms += step_ms[i] / n_steps;
         row->gflop += d->flop ? d->flop(&s->args) / 1e9 * runs_a_step : 0;
         row->gbytes += bytes_of(s) / 1e9 * runs_a_step;
@@ -168,8 +172,8 @@ tg_status tg_inspect_profile(tg_trainer *t, int n_steps, tg_profile_fn report, v
         ms && p.rows ? TG_OK : tg_fail_memory(&t->ctx->err, "profile", n * sizeof *p.rows);
     if (s == TG_OK) s = timed_steps(t, n_steps, ms, ms + n_grad);
     if (s == TG_OK) {
-        add_plan(&p, &t->plans.grad, ms, n_steps, t->o.accum);
-        add_plan(&p, &t->plans.update, ms + n_grad, n_steps, 1);
+        add_plan(&p, t->ctx->backend, &t->plans.grad, ms, n_steps, t->o.accum);
+        add_plan(&p, t->ctx->backend, &t->plans.update, ms + n_grad, n_steps, 1);
         report_rows(&p, report, user);
     }
     tg_free(mem, ms, n * sizeof *ms);
@@ -205,14 +209,89 @@ tg_status tg_inspect_matmul(tg_context *ctx, int32_t m, int32_t n, int32_t k, in
     }
     const tg_scalars rt = { .rows = 0 };
     for (size_t i = 0; i < n_times && s == TG_OK; i++) {
-        tg_run run = { .next = 0 };
+        /* A GPU's own time, without the way of the operands to it. */
+        double step_ms = 0;
+        tg_run run = { .step_ms = ctx->backend != ctx->cpu ? &step_ms : NULL };
         const double start = tg_time_ms();
         s = tg_backend_run(ctx->backend, &plan, &rt, &run);
-        ms[i] = tg_time_ms() - start;
+        ms[i] = run.step_ms ? step_ms : tg_time_ms() - start;
     }
     tg_runtime_block_free(ctx, &memory);
     tg_graph_deinit(&g);
     return s;
+}
+
+/* ---------------------------------------------------------------------------------------- the GPU
+ */
+
+/* How often the op follows itself: so many are timed in one submit that its own cost is lost. */
+enum { CHAIN = 34 };
+
+/* The shortest time of a step of a plan that is a chain of one op. The first step is left out,
+ * which goes with the inputs' way up, and the last one, with the output's way down. */
+static tg_status time_chain(tg_context *ctx, tg_graph *g, tg_value *out, double *ms) {
+    tg_plan plan;
+    tg_block memory = { .data = NULL };
+    if (g->status == TG_OK) tg_output(g, out, "out");
+    TG_TRY(tg_graph_finish(g));
+    const tg_plan_options o = tg_runtime_plan_options(ctx, "speed");
+    TG_TRY(tg_plan_build(&plan, g, &o));
+    TG_ASSERT(plan.n_steps == CHAIN);
+    tg_status s = tg_runtime_block(ctx, tg_plan_memory_bytes(&plan), &memory);
+    if (s == TG_OK) tg_plan_place(&plan, memory.data);
+    const tg_scalars rt = { .rows = 0 };
+    tg_run all = { .next = 0 };
+    if (s == TG_OK) s = tg_backend_run(ctx->backend, &plan, &rt, &all);
+    *ms = TG_INF;
+    for (int i = 0; i < 5 && s == TG_OK; i++) {
+        tg_run run = { .next = 1, .end = CHAIN - 1 };
+        const double start = tg_time_ms();
+        s = tg_backend_run(ctx->backend, &plan, &rt, &run);
+        if (s == TG_OK) s = tg_gpu_wait(tg_webgpu_gpu(ctx->backend));
+        const double each = (tg_time_ms() - start) / (CHAIN - 2);
+        if (each < *ms) *ms = each;
+    }
+    tg_runtime_block_free(ctx, &memory);
+    return s;
+}
+
+static tg_status time_add(tg_context *ctx, size_t n, double *ms) {
+    tg_graph g;
+    TG_TRY(tg_graph_init(&g, &ctx->err, ctx->levers));
+    const tg_type type = tg_type_2d(TG_F32, n / 1024, 1024);
+    tg_value *sum = tg_input(&g, "a", type), *b = tg_input(&g, "b", type);
+    for (int i = 0; i < CHAIN; i++) sum = tg_add(&g, sum, b);
+    const tg_status s = time_chain(ctx, &g, sum, ms);
+    tg_graph_deinit(&g);
+    return s;
+}
+
+static tg_status time_product(tg_context *ctx, size_t n, double *ms) {
+    tg_graph g;
+    TG_TRY(tg_graph_init(&g, &ctx->err, ctx->levers));
+    const tg_type type = tg_type_2d(TG_F32, n, n);
+    tg_value *c = tg_input(&g, "a", type), *b = tg_input(&g, "b", type);
+    for (int i = 0; i < CHAIN; i++) c = tg_matmul(&g, c, b, NULL, 0);
+    const tg_status s = time_chain(ctx, &g, c, ms);
+    tg_graph_deinit(&g);
+    return s;
+}
+
+/* 128 MiB an array are beyond the caches, and within the binding limit of all. */
+tg_status tg_inspect_gpu(tg_context *ctx, double *bytes_per_s, double *gflops) {
+    const size_t n_sum = (size_t)1 << 25, n = 4096;
+    tg_gpu_facts gpu;
+    double ms;
+    TG_TRY(tg_runtime_gpu(ctx, &gpu));
+    if (gpu.software)
+        return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
+                       "GPU %s: it is software, computes on the CPU, and is not timed",
+                       gpu.adapter);
+    TG_TRY(time_add(ctx, n_sum, &ms));
+    *bytes_per_s = 12.0 * (double)n_sum / ms * 1e3;
+    TG_TRY(time_product(ctx, n, &ms));
+    *gflops = 2.0 * (double)(n * n * n) / ms / 1e6;
+    return TG_OK;
 }
 
 /* -------------------------------------------------------------------------- gradients of a model

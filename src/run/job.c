@@ -37,7 +37,11 @@ void tg_job_end(tg_job *job) {
 }
 
 tg_status tg_job_finish(tg_job *job) {
+    tg_context *const ctx = job->ctx;
     const tg_status status = tg_job_slice(job, 0);
     tg_job_end(job);
+    if (status == TG_PENDING)
+        return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
+                       "a device is awaited, which a call cannot do here: make a job and poll it");
     return status;
 }

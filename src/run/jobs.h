@@ -6,6 +6,7 @@
 #define TG_RUN_JOBS_H
 
 #include "backend/cpu/check.h"
+#include "io/tools.h"
 #include "run/probe.h"
 #include "run/session.h"
 #include "run/train.h"
@@ -18,12 +19,25 @@ tg_status tg_job_model_save(tg_model *model, const char *path, tg_file_kind kind
 tg_status tg_job_text_lint(tg_text *text, int32_t ctx_tokens, double val_fraction,
                            tg_lint_fn report, void *user, tg_job **job);
 tg_status tg_job_text_sha256(tg_text *text, uint8_t digest[TG_SHA256_BYTES], tg_job **job);
+tg_status tg_job_stories(tg_context *ctx, uint64_t seed, uint64_t n_bytes, tg_text_fn write,
+                         void *user, tg_job **job);
 tg_status tg_job_file_check(tg_context *ctx, const char *path, tg_job **job);
+tg_status tg_job_file_convert(tg_context *ctx, const char *path_in, const char *path_out,
+                              tg_file_kind kind, tg_job **job);
+tg_status tg_job_model_eval(tg_context *ctx, tg_model *model, tg_text *text, double val_fraction,
+                            int32_t windows, double *loss, tg_job **job);
+/* text or plans may be NULL. */
+tg_status tg_job_forecast(tg_context *ctx, const tg_gpt_config *config, tg_text *text,
+                          const tg_train_options *o, const tg_train_plans *plans, tg_forecast *out,
+                          tg_job **job);
 tg_status tg_job_check_kernels(tg_context *ctx, const tg_check_options *o, size_t *n_failed,
                                tg_job **job);
+tg_status tg_job_rest(tg_context *ctx, tg_job **job);
 tg_status tg_job_measure_peak(tg_context *ctx, double *gflops, tg_job **job);
 
 /* jobs_run.c */
+tg_status tg_job_trainer_new(tg_context *ctx, tg_model *model, tg_text *text,
+                             const tg_train_options *o, tg_trainer **out, tg_job **job);
 tg_status tg_job_trainer_open(tg_context *ctx, const char *path, tg_text *text, int64_t steps,
                               tg_trainer **out, tg_job **job);
 tg_status tg_job_trainer_step(tg_trainer *t, tg_step_report *out, tg_job **job);

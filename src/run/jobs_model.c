@@ -5,6 +5,7 @@
  * job needs between two slices, and what end gives back.
  */
 #include "run/jobs.h"
+#include "run/stories.h"
 
 /* Of jobs that hold nothing. */
 static void end_nothing(tg_job *job) { (void)job; }
@@ -22,7 +23,8 @@ typedef struct new_job {
 
 static tg_status work_new(tg_job *job, double deadline_ms) {
     new_job *j = (new_job *)job;
-    if (!j->model) TG_TRY(tg_weights_alloc(job->ctx, &j->config, &j->model));
+    if (!j->model) TG_TRY(tg_weights_take(job->ctx, &j->config, &j->model));
+    TG_TRY(tg_block_clear(&j->model->block, deadline_ms));
     TG_TRY(tg_filling_go_on(&j->filling, j->model, j->seed, deadline_ms));
     *j->out = j->model;
     j->model = NULL;
@@ -158,6 +160,37 @@ tg_status tg_job_text_sha256(tg_text *text, uint8_t digest[TG_SHA256_BYTES], tg_
     return TG_OK;
 }
 
+typedef struct stories_job {
+    tg_job job;
+    tg_stories_sink sink;
+    tg_storyteller *teller;
+} stories_job;
+
+static tg_status work_stories(tg_job *job, double deadline_ms) {
+    return tg_storyteller_go_on(((stories_job *)job)->teller, deadline_ms);
+}
+
+static void end_stories(tg_job *job) {
+    tg_free(&job->ctx->err.mem, ((stories_job *)job)->teller, tg_storyteller_bytes());
+}
+
+tg_status tg_job_stories(tg_context *ctx, uint64_t seed, uint64_t n_bytes, tg_text_fn write,
+                         void *user, tg_job **job) {
+    static const tg_job_kind kind = { "stories", sizeof(stories_job), NULL, work_stories,
+                                      end_stories };
+    stories_job *j = tg_job_make(ctx, &kind, NULL, 0);
+    if (!j) return TG_E_MEMORY;
+    j->sink = (tg_stories_sink) { write, user };
+    j->teller = tg_alloc(&ctx->err.mem, tg_storyteller_bytes());
+    if (!j->teller) {
+        tg_job_end(&j->job);
+        return tg_fail_memory(&ctx->err, "teller of stories", tg_storyteller_bytes());
+    }
+    tg_storyteller_begin(j->teller, seed, n_bytes, tg_stories_pass, &j->sink);
+    *job = &j->job;
+    return TG_OK;
+}
+
 typedef struct check_job {
     tg_job job; /* copy: the path */
     tg_file *file;
@@ -190,6 +223,109 @@ tg_status tg_job_file_check(tg_context *ctx, const char *path, tg_job **job) {
     return TG_OK;
 }
 
+typedef struct convert_job {
+    tg_job job; /* copy: both paths, one behind the other */
+    tg_file_kind kind;
+    tg_converting converting;
+} convert_job;
+
+static tg_status work_convert(tg_job *job, double deadline_ms) {
+    convert_job *j = (convert_job *)job;
+    const char *in = job->copy, *out = in + strlen(in) + 1;
+    return tg_converting_go_on(&j->converting, &job->ctx->err, in, out, j->kind, deadline_ms);
+}
+
+static void end_convert(tg_job *job) { tg_converting_deinit(&((convert_job *)job)->converting); }
+
+tg_status tg_job_file_convert(tg_context *ctx, const char *path_in, const char *path_out,
+                              tg_file_kind file_kind, tg_job **job) {
+    static const tg_job_kind kind = { "conversion of a file", sizeof(convert_job), NULL,
+                                      work_convert, end_convert };
+    const size_t n_in = strlen(path_in) + 1, n_out = strlen(path_out) + 1;
+    char *paths = tg_alloc(&ctx->err.mem, n_in + n_out);
+    if (!paths) return tg_fail_memory(&ctx->err, "paths", n_in + n_out);
+    memcpy(paths, path_in, n_in);
+    memcpy(paths + n_in, path_out, n_out);
+    convert_job *j = tg_job_make(ctx, &kind, paths, n_in + n_out);
+    tg_free(&ctx->err.mem, paths, n_in + n_out);
+    if (!j) return TG_E_MEMORY;
+    j->kind = file_kind;
+    *job = &j->job;
+    return TG_OK;
+}
+
+/* ------------------------------------------------------------------------- evaluation and forecast
+ */
+
+typedef struct eval_job {
+    tg_job job;
+    double *loss;
+    tg_model_evaluating evaluating;
+} eval_job;
+
+static tg_status ready_eval(tg_job *job) {
+    return tg_weights_want_steady(((eval_job *)job)->evaluating.model);
+}
+
+static tg_status work_eval(tg_job *job, double deadline_ms) {
+    eval_job *j = (eval_job *)job;
+    return tg_model_evaluating_go_on(&j->evaluating, deadline_ms, j->loss);
+}
+
+static void end_eval(tg_job *job) { tg_model_evaluating_deinit(&((eval_job *)job)->evaluating); }
+
+tg_status tg_job_model_eval(tg_context *ctx, tg_model *model, tg_text *text, double val_fraction,
+                            int32_t windows, double *loss, tg_job **job) {
+    static const tg_job_kind kind = { "evaluation of a model", sizeof(eval_job), ready_eval,
+                                      work_eval, end_eval };
+    TG_TRY(tg_weights_want_steady(model));
+    eval_job *j = tg_job_make(ctx, &kind, NULL, 0);
+    if (!j) return TG_E_MEMORY;
+    j->loss = loss;
+    const tg_status s =
+        tg_model_evaluating_begin(&j->evaluating, ctx, model, text, val_fraction, windows);
+    if (s == TG_OK)
+        *job = &j->job;
+    else
+        tg_job_end(&j->job);
+    return s;
+}
+
+typedef struct forecast_job {
+    tg_job job;
+    tg_gpt_config config;
+    tg_text *text;
+    tg_train_options options;
+    const tg_train_plans *plans;
+    tg_forecast *out;
+    tg_forecasting forecasting;
+} forecast_job;
+
+static tg_status work_forecast(tg_job *job, double deadline_ms) {
+    forecast_job *j = (forecast_job *)job;
+    return tg_forecasting_go_on(&j->forecasting, job->ctx, &j->config, j->text, &j->options,
+                                j->plans, deadline_ms, j->out);
+}
+
+tg_status tg_job_forecast(tg_context *ctx, const tg_gpt_config *config, tg_text *text,
+                          const tg_train_options *o, const tg_train_plans *plans, tg_forecast *out,
+                          tg_job **job) {
+    static const tg_job_kind kind = { "forecast", sizeof(forecast_job), NULL, work_forecast,
+                                      end_nothing };
+    TG_TRY(tg_gpt_config_check(&ctx->err, "model", config));
+    const tg_train_options options = tg_train_options_of(o, config);
+    TG_TRY(tg_train_options_check(&ctx->err, &options));
+    forecast_job *j = tg_job_make(ctx, &kind, NULL, 0);
+    if (!j) return TG_E_MEMORY;
+    j->config = *config;
+    j->text = text;
+    j->options = options;
+    j->plans = plans;
+    j->out = out;
+    *job = &j->job;
+    return TG_OK;
+}
+
 /* ---------------------------------------------------------------------------------------- machine
  */
 
@@ -218,6 +354,18 @@ tg_status tg_job_check_kernels(tg_context *ctx, const tg_check_options *o, size_
     j->n_failed = n_failed;
     *job = &j->job;
     return TG_OK;
+}
+
+static tg_status work_rest(tg_job *job, double deadline_ms) {
+    (void)deadline_ms;
+    return tg_backend_rest(job->ctx->backend);
+}
+
+tg_status tg_job_rest(tg_context *ctx, tg_job **job) {
+    static const tg_job_kind kind = { "rest of a GPU", sizeof(tg_job), NULL, work_rest,
+                                      end_nothing };
+    *job = tg_job_make(ctx, &kind, NULL, 0);
+    return *job ? TG_OK : TG_E_MEMORY;
 }
 
 typedef struct peak_job {

@@ -25,6 +25,38 @@ tg_status tg_probe_want_idle(const tg_probe *p) {
 /* --------------------------------------------------------------------------------------- trainers
  */
 
+typedef struct new_job {
+    tg_job job;
+    tg_model *model;
+    tg_text *text;
+    tg_train_options options;
+    tg_trainer **out;
+    tg_train_making making;
+} new_job;
+
+static tg_status work_new(tg_job *job, double deadline_ms) {
+    new_job *j = (new_job *)job;
+    return tg_train_making_go_on(&j->making, job->ctx, j->model, j->text, &j->options, deadline_ms,
+                                 j->out);
+}
+
+static void end_new(tg_job *job) { tg_train_making_deinit(&((new_job *)job)->making); }
+
+tg_status tg_job_trainer_new(tg_context *ctx, tg_model *model, tg_text *text,
+                             const tg_train_options *o, tg_trainer **out, tg_job **job) {
+    static const tg_job_kind kind = { "new trainer", sizeof(new_job), NULL, work_new, end_new };
+    const tg_train_options options = tg_train_options_of(o, &model->layout.config);
+    TG_TRY(tg_train_options_check(&ctx->err, &options));
+    new_job *j = tg_job_make(ctx, &kind, NULL, 0);
+    if (!j) return TG_E_MEMORY;
+    j->model = model;
+    j->text = text;
+    j->options = options;
+    j->out = out;
+    *job = &j->job;
+    return TG_OK;
+}
+
 typedef struct open_job {
     tg_job job; /* copy: the path */
     tg_text *text;

@@ -237,7 +237,13 @@ tg_status tg_probe_begin(tg_probe *p, const int32_t *tokens, const tg_edit *edit
 tg_status tg_probe_go_on(tg_probe *p, double deadline_ms) {
     const tg_scalars rt = { .rows = 0 };
     p->run.deadline_ms = deadline_ms;
-    TG_TRY(tg_backend_run(p->ctx->backend, &p->plan, &rt, &p->run));
+    tg_status s = tg_backend_run(p->ctx->backend, &p->plan, &rt, &p->run);
+    while (s == TG_E_DEVICE && tg_backend_lost(p->ctx->backend)) {
+        TG_TRY(tg_runtime_recover(p->ctx));
+        tg_run_restart(&p->run);
+        s = tg_backend_run(p->ctx->backend, &p->plan, &rt, &p->run);
+    }
+    TG_TRY(s);
     p->has_run = true;
     return TG_OK;
 }

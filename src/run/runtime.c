@@ -103,10 +103,15 @@ static void write_gpu(tg_context *ctx) {
     const tg_gpu_info *i = tg_gpu_get_info(tg_webgpu_gpu(ctx->backend));
     char *const banner = ctx->banner;
     const size_t room = sizeof ctx->banner;
-    tg_str_append(banner, room, "webgpu %s (%s%s%s), f32%s%s%s%s, ", i->adapter, i->api,
-                  i->driver[0] ? ", " : "", i->driver, i->f16 ? ", has f16" : "",
+    tg_str_append(banner, room, "webgpu %s (%s%s%s, by %s), f32%s%s%s%s, ", i->adapter, i->api,
+                  i->driver[0] ? ", " : "", i->driver, i->library, i->f16 ? ", has f16" : "",
                   i->subgroups ? ", subgroups" : "", i->timestamps ? ", timestamps" : "",
                   i->software ? ", software: computes on the CPU" : "");
+    tg_str_append(banner, room,
+                  "limits: buffer %" PRIu64 " MiB, binding %" PRIu64
+                  " MiB, workgroup %u threads %u bytes, ",
+                  i->max_buffer_bytes >> 20, i->max_binding_bytes >> 20, i->max_group_threads,
+                  i->max_group_bytes);
     for (int op = 0; op < TG_OP_COUNT; op++)
         if (!tg_op_table[op]->structural && tg_op_table[op]->n_shaders == 0)
             tg_str_append(banner, room, "%s on the CPU, ", tg_op_table[op]->name);
@@ -148,12 +153,56 @@ static void write_banner(tg_context *ctx) {
             tg_str_append(banner, room, ", %s by reference", tg_op_table[op]->name);
 }
 
+/* From now on the CPU computes: plans that were made for the GPU run there, too. */
+static void give_up_gpu(tg_context *ctx, const char *why) {
+    tg_say(&ctx->err, TG_LOG_WARNING, "the CPU goes on: %s", why);
+    tg_backend_free(ctx->backend);
+    ctx->backend = ctx->cpu;
+}
+
+static tg_status replace_gpu(tg_context *ctx) {
+    if (ctx->losses >= TG_LOSSES_MAX) {
+        give_up_gpu(ctx, "the GPU was lost three times");
+        return TG_OK;
+    }
+    tg_backend *fresh;
+    const tg_status s = tg_webgpu_new(&ctx->err, ctx->cpu, &fresh);
+    if (s == TG_PENDING) return s;
+    if (s != TG_OK) {
+        give_up_gpu(ctx, ctx->err.message);
+        return TG_OK;
+    }
+    tg_backend_free(ctx->backend);
+    ctx->backend = fresh;
+    return TG_OK;
+}
+
+tg_status tg_runtime_recover(tg_context *ctx) {
+    if (!tg_backend_lost(ctx->backend)) return TG_OK;
+    if (!ctx->replacing) {
+        ctx->losses++;
+        tg_say(&ctx->err, TG_LOG_WARNING, "%s", ctx->err.message);
+    }
+    ctx->replacing = true;
+    tg_ctx_clear(&ctx->err);
+    tg_gpu_bench_free(ctx->bench);
+    ctx->bench = NULL;
+    TG_TRY(replace_gpu(ctx));
+    ctx->replacing = false;
+    ctx->generation++;
+    ctx->banner[0] = '\0';
+    write_banner(ctx);
+    tg_ctx_clear(&ctx->err);
+    return TG_OK;
+}
+
 /* All that follows the first allocation; on failure the context only carries its error. */
 static tg_status open_context(tg_context *ctx, const tg_context_options *o) {
     const bool gpu = o->device && strcmp(o->device, "webgpu") == 0;
     if (o->device && !gpu && strcmp(o->device, "cpu") != 0)
         return tg_fail(&ctx->err, TG_E_UNSUPPORTED, "device: want cpu or webgpu, have '%s'",
                        o->device);
+    ctx->copy_every = TG_COPY_EVERY;
     ctx->levers = tg_levers_default();
     TG_TRY(tg_levers_parse(&ctx->err, o->levers, &ctx->levers));
     ctx->err.small_pages = !(ctx->levers & TG_LEVER_BIT(huge_pages));
@@ -194,6 +243,10 @@ tg_status tg_runtime_block(tg_context *ctx, size_t bytes, tg_block *out) {
     return tg_block_new(&ctx->err, bytes, out);
 }
 
+tg_status tg_runtime_block_take(tg_context *ctx, size_t bytes, tg_block *out) {
+    return tg_block_take(&ctx->err, bytes, out);
+}
+
 void tg_runtime_block_free(tg_context *ctx, tg_block *block) {
     if (block->data) tg_backend_forget(ctx->backend, block->data, block->bytes);
     tg_block_free(block);
@@ -202,10 +255,11 @@ void tg_runtime_block_free(tg_context *ctx, tg_block *block) {
 tg_plan_options tg_runtime_plan_options(const tg_context *ctx, const char *name) {
     return (tg_plan_options) { .name = name,
                                .isa = ctx->isa,
-                               .levers = ctx->levers,
+                               .levers = ctx->levers & ~ctx->backend->unwanted_levers,
                                .workers = ctx->threads,
                                .align_bytes = ctx->backend->align_bytes,
-                               .apart = ctx->backend->apart };
+                               .apart = ctx->backend->apart,
+                               .segment_bytes = ctx->backend->segment_bytes };
 }
 
 tg_status tg_runtime_check_options(tg_context *ctx, const char *filter, tg_check_fn report,
@@ -217,6 +271,25 @@ tg_status tg_runtime_check_options(tg_context *ctx, const char *filter, tg_check
     if (!ctx->bench) TG_TRY(tg_gpu_bench_new(&ctx->err, tg_webgpu_gpu(ctx->backend), &ctx->bench));
     ctx->executor = (tg_check_executor) { tg_gpu_bench_run, ctx->bench };
     out->executor = &ctx->executor;
+    return TG_OK;
+}
+
+tg_status tg_runtime_gpu(tg_context *ctx, tg_gpu_facts *out) {
+    if (ctx->backend == ctx->cpu)
+        return tg_fail(&ctx->err, TG_E_UNSUPPORTED, "GPU: the context computes on the CPU");
+    const tg_gpu_info *i = tg_gpu_get_info(tg_webgpu_gpu(ctx->backend));
+    *out = (tg_gpu_facts) { .adapter = i->adapter,
+                            .driver = i->driver,
+                            .api = i->api,
+                            .library = i->library,
+                            .software = i->software,
+                            .f16 = i->f16,
+                            .subgroups = i->subgroups,
+                            .timestamps = i->timestamps,
+                            .max_buffer_bytes = i->max_buffer_bytes,
+                            .max_binding_bytes = i->max_binding_bytes,
+                            .max_group_bytes = i->max_group_bytes,
+                            .max_group_threads = i->max_group_threads };
     return TG_OK;
 }
 
@@ -267,14 +340,14 @@ static void run_read(void *arg, unsigned w) {
                      &r->worker[w].sink);
 }
 
-/* One round of about 4e8 operations a worker, in operations a millisecond. All workers at once,
- * since that is how a plan runs: under full load clock rates are lower, and two workers may share a
+/* One round of n_flop operations a worker, in operations a millisecond. All workers at once, since
+ * that is how a plan runs: under full load clock rates are lower, and two workers may share a
  * core. */
-static tg_status measure_round(tg_context *ctx, double *rate) {
+static tg_status measure_round(tg_context *ctx, double n_flop, double *rate) {
     peak_run *r = tg_alloc(&ctx->err.mem, sizeof *r);
     if (!r) return tg_fail_memory(&ctx->err, "measurement", sizeof *r);
     r->kernels = tg_peak_find(ctx->isa);
-    r->n_flop = 4e8;
+    r->n_flop = n_flop;
     const double start = tg_time_ms();
     tg_pool_run(ctx->pool, run_multiply_add, r);
     const double ms = tg_time_ms() - start;
@@ -285,24 +358,24 @@ static tg_status measure_round(tg_context *ctx, double *rate) {
     return TG_OK;
 }
 
-/* The best of 8 rounds: a neighbour can only take speed away. The result stays in the context,
- * where the reports of training find it. */
+/* The best of 16 rounds: a neighbour can only take speed away. The first one is short, whatever the
+ * machine is; the others take some 10 ms each, by the rate that was seen so far. The result stays
+ * in the context, where the reports of training find it. */
 tg_status tg_peak_measuring_go_on(tg_peak_measuring *p, tg_context *ctx, double deadline_ms,
                                   double *gflops) {
-    while (p->rounds < 8) {
+    enum { ROUNDS = 16 };
+    const double round_ms = 10;
+    if (p->rounds == 0) p->n_flop = 1e7;
+    while (p->rounds < ROUNDS) {
         double rate = 0;
-        TG_TRY(measure_round(ctx, &rate));
+        TG_TRY(measure_round(ctx, p->n_flop, &rate));
         if (rate > p->best) p->best = rate;
+        if (p->best > 0) p->n_flop = p->best / ctx->threads * round_ms;
         p->rounds++;
         if (tg_time_over(deadline_ms)) return TG_PENDING;
     }
     *gflops = ctx->peak_gflops = p->best / 1e6;
     return TG_OK;
-}
-
-tg_status tg_runtime_measure_peak(tg_context *ctx, double *gflops) {
-    tg_peak_measuring p = { .rounds = 0 };
-    return tg_peak_measuring_go_on(&p, ctx, 0, gflops);
 }
 
 /* Each worker reads its own share from end to end. n_bytes should be well above the last cache, or

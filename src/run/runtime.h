@@ -24,8 +24,18 @@ struct tg_context {
     unsigned threads;   /* workers of the pool: 1 when the lever threads is off */
     double peak_gflops; /* 0 until measured */
     double read_bytes_per_s;
-    char banner[1024];
+    char banner[2048];
+    /* A GPU that was lost is replaced, until it has happened too often. */
+    unsigned losses, generation; /* generation counts the devices */
+    bool replacing;
+    int64_t copy_every; /* steps between two copies of a run that is trained on a GPU */
 };
+
+enum { TG_LOSSES_MAX = 3, TG_COPY_EVERY = 50 };
+
+/* Another device in place of a lost one; the CPU if there is none, or after TG_LOSSES_MAX losses.
+ * TG_PENDING: it is on its way. Whoever keeps something on a device compares ctx->generation. */
+tg_status tg_runtime_recover(tg_context *ctx);
 
 tg_status tg_runtime_new(const tg_context_options *o, tg_context **out);
 void tg_runtime_free(tg_context *ctx);
@@ -34,20 +44,24 @@ void tg_runtime_free(tg_context *ctx);
 tg_status tg_levers_parse(tg_ctx *err, const char *text, uint32_t *levers);
 uint32_t tg_levers_default(void);
 
-tg_status tg_runtime_measure_peak(tg_context *ctx, double *gflops);
-/* The same in slices, a round at a time; zero-initialised: not begun. */
+/* See tg_measure_peak: in slices, a round at a time; zero-initialised: not begun. */
 typedef struct tg_peak_measuring {
     int rounds;
-    double best;
+    double n_flop; /* of the next round, a worker */
+    double best;   /* operations a millisecond */
 } tg_peak_measuring;
 tg_status tg_peak_measuring_go_on(tg_peak_measuring *p, tg_context *ctx, double deadline_ms,
                                   double *gflops);
 tg_status tg_runtime_measure_read(tg_context *ctx, size_t n_bytes, double *bytes_per_s);
+/* E_UNSUPPORTED where the CPU computes. */
+tg_status tg_runtime_gpu(tg_context *ctx, tg_gpu_facts *out);
 tg_status tg_runtime_machine(tg_context *ctx, tg_machine_info *out);
 
 /* A block for weights or workspace: in huge pages unless that lever is off. The backend may keep a
  * copy of it, which goes with the block. */
 tg_status tg_runtime_block(tg_context *ctx, size_t bytes, tg_block *out);
+/* The same, to be cleared by tg_block_clear in slices. */
+tg_status tg_runtime_block_take(tg_context *ctx, size_t bytes, tg_block *out);
 void tg_runtime_block_free(tg_context *ctx, tg_block *block);
 
 /* For plans that the context's backend is to run. */

@@ -135,6 +135,7 @@ tg_status tg_session_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, 
     tg_session *s = tg_alloc(&ctx->err.mem, sizeof *s);
     if (!s) return tg_fail_memory(&ctx->err, "session", sizeof *s);
     s->ctx = ctx;
+    s->generation = ctx->generation;
     s->model = model;
     /* Windows of other people's models are as long as they could be, and would take gigabytes. */
     const int32_t usual = model->lm && T > TG_SESSION_LM_CTX ? TG_SESSION_LM_CTX : T;
@@ -189,6 +190,7 @@ tg_status tg_feeding_begin(tg_session *s, const int32_t *tokens, size_t n, tg_fe
                            "session: token %zu: want an id in [0,%d), have %d", i, (int)V,
                            (int)tokens[i]);
     *f = (tg_feeding) { .tokens = tokens, .n = n, .before = s->n_tokens };
+    s->drawing = (tg_run) { .next = 0 };
     return TG_OK;
 }
 
@@ -213,10 +215,33 @@ static void end_piece(tg_session *s, tg_feeding *f, const tg_session_class *k, s
                (size_t)s->model->layout.config.vocab * sizeof(float));
 }
 
+/* A cache that was on a lost device is gone with it, and what it held must not be guessed. An empty
+ * one is as good as new. */
+static tg_status want_cache(tg_session *s) {
+    if (s->generation == s->ctx->generation) return TG_OK;
+    if (s->n_tokens > 0)
+        return tg_fail(&s->ctx->err, TG_E_DEVICE,
+                       "session: the GPU was lost, and its %d tokens with it: begin anew",
+                       (int)s->n_tokens);
+    s->generation = s->ctx->generation;
+    return TG_OK;
+}
+
+/* The others that use the device find another one. */
+static tg_status run_plan(tg_session *s, tg_plan *plan, const tg_scalars *rt, tg_run *run) {
+    const tg_status status = tg_backend_run(s->ctx->backend, plan, rt, run);
+    if (status != TG_E_DEVICE || !tg_backend_lost(s->ctx->backend)) return status;
+    char why[TG_MESSAGE_BYTES];
+    snprintf(why, sizeof why, "%s", s->ctx->err.message);
+    tg_runtime_recover(s->ctx);
+    return tg_fail(&s->ctx->err, TG_E_DEVICE, "session: %s", why);
+}
+
 /* A piece begins with its tokens in the plan's input. The plan's memory is the session's own, so
  * nobody else's run comes between two slices of it. */
 tg_status tg_feeding_go_on(tg_session *s, tg_feeding *f, double deadline_ms) {
     f->run.deadline_ms = deadline_ms;
+    TG_TRY(want_cache(s));
     while (f->done < f->n) {
         tg_session_class *k = class_for(s, f->n - f->done);
         const size_t left = f->n - f->done;
@@ -224,7 +249,7 @@ tg_status tg_feeding_go_on(tg_session *s, tg_feeding *f, double deadline_ms) {
         if (!tg_run_begun(&f->run))
             memcpy(tg_plan_data(&k->plan, k->tokens), f->tokens + f->done, rows * sizeof(int32_t));
         const tg_scalars rt = { .rows = (int32_t)rows, .pos = s->n_tokens };
-        TG_TRY(tg_backend_run(s->ctx->backend, &k->plan, &rt, &f->run));
+        TG_TRY(run_plan(s, &k->plan, &rt, &f->run));
         end_piece(s, f, k, rows);
         if (f->done < f->n && tg_time_over(deadline_ms)) return TG_PENDING;
     }
@@ -352,6 +377,7 @@ tg_status tg_session_draw(tg_session *s, const tg_sample_options *o, uint64_t in
     TG_TRY(tg_sample_options_check(&s->ctx->err, o));
     if (s->n_tokens == 0)
         return tg_fail(&s->ctx->err, TG_E_ARG, "sampling: the session was not fed anything yet");
+    TG_TRY(want_cache(s));
     int32_t recent = s->n_tokens < o->repeat_last ? s->n_tokens : o->repeat_last;
     memcpy(tg_plan_data(&s->sample, s->recent), s->fed + s->n_tokens - recent,
            (size_t)recent * sizeof *s->fed);
@@ -373,9 +399,9 @@ tg_status tg_session_draw(tg_session *s, const tg_sample_options *o, uint64_t in
         rt.repeat_penalty = 1; /* steer has done it, before what must come after it */
         status = steer(s, o, recent);
     }
-    tg_run run = { .next = 0 };
-    if (status == TG_OK) status = tg_backend_run(s->ctx->backend, &s->sample, &rt, &run);
+    if (status == TG_OK) status = run_plan(s, &s->sample, &rt, &s->drawing);
     if (status == TG_OK) *token = *(const int32_t *)tg_plan_data(&s->sample, s->token);
+    if (status != TG_PENDING) s->drawing = (tg_run) { .next = 0 };
     if (steered && s->steering.data) steer_back(s);
     return status;
 }

@@ -36,12 +36,14 @@ struct tg_session {
     bool sample_built;
     tg_block cache, memory; /* all layers' caches; workspace of the plans in turn */
     float *logits;          /* [V] after the last eval */
+    tg_run drawing;         /* of the sampling plan, while it is PENDING */
     tg_arena arena;
     const tg_job *job;   /* pending on this session; NULL: none */
     tg_logit_bias *bias; /* [n_bias] */
     size_t n_bias;
     tg_steer_texts *banned, *stops; /* NULL: none were ever set */
     tg_block steering; /* of the first draw that steers: logits as they were, order, distance */
+    unsigned generation; /* of the context's device, that has the cache */
 };
 
 tg_status tg_session_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, tg_session **out);

@@ -47,8 +47,10 @@
  */
 #include "run/stories.h"
 
+#include "base/err.h"
 #include "base/libc.h"
 #include "base/rng.h"
+#include "base/time.h"
 
 enum {
     MAX_DEPTH = 24,   /* of references inside references; the grammar needs 10 */
@@ -62,37 +64,71 @@ enum {
 
 /* ----------------------------------------------------------------------------------- The tables */
 
+/*
+ * All rows of a table are one text, each with a zero behind it:
+ *
+ *     acorn 0 almanac 0 anchor 0 ...
+ *
+ * A pointer for each row would have to be written into the program, where pointers compress badly,
+ * and linkers sort single strings by their ends, after which these compress badly too: together a
+ * sixth of what the grammar takes in a page's module. Where rows begin is found when a teller does.
+ */
 typedef struct {
     const char *name;
     const char *columns; /* "name at look": the names of the columns, split by one space */
-    const char *const *rows;
+    const char *text;
     size_t n_rows;
     bool fixed; /* no word of it is exchanged */
 } table;
 
-#define TG_TABLE(name, columns) static const char *const rows_##name[] = {
-#define TG_LIST(name, columns)  TG_TABLE(name, columns)
-#define R(...)                  __VA_ARGS__,
-#define TG_END                                                                                     \
-    }                                                                                              \
-    ;
-#include "run/stories_grammar.def"
+/* clang-format off */
+/* Of a list of 1 to 12 strings: the strings with a zero behind each, and their number. */
+#define PICK(a, b, c, d, e, f, g, h, i, j, k, l, n, ...) n
+#define COUNT(...)     PICK(__VA_ARGS__, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#define TEXT1(s)       s "\0"
+#define TEXT2(s, ...)  s "\0" TEXT1(__VA_ARGS__)
+#define TEXT3(s, ...)  s "\0" TEXT2(__VA_ARGS__)
+#define TEXT4(s, ...)  s "\0" TEXT3(__VA_ARGS__)
+#define TEXT5(s, ...)  s "\0" TEXT4(__VA_ARGS__)
+#define TEXT6(s, ...)  s "\0" TEXT5(__VA_ARGS__)
+#define TEXT7(s, ...)  s "\0" TEXT6(__VA_ARGS__)
+#define TEXT8(s, ...)  s "\0" TEXT7(__VA_ARGS__)
+#define TEXT9(s, ...)  s "\0" TEXT8(__VA_ARGS__)
+#define TEXT10(s, ...) s "\0" TEXT9(__VA_ARGS__)
+#define TEXT11(s, ...) s "\0" TEXT10(__VA_ARGS__)
+#define TEXT12(s, ...) s "\0" TEXT11(__VA_ARGS__)
+#define JOIN(a, b)     a##b
+#define TEXT(n, ...)   JOIN(TEXT, n)(__VA_ARGS__)
 
-#define ENTRY(name, columns, fixed)                                                                \
-    { #name, columns, rows_##name, sizeof rows_##name / sizeof rows_##name[0], fixed },
+/* C promises no literal above 4,095 bytes; compilers take them. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Woverlength-strings"
+#define TG_TABLE(name, columns) static const char text_##name[] =
+#define TG_LIST(name, columns)  TG_TABLE(name, columns)
+#define R(...)                  TEXT(COUNT(__VA_ARGS__), __VA_ARGS__)
+#define TG_END                  ;
+#include "run/stories_grammar.def"
+#pragma GCC diagnostic pop
 
 static const table tables[] = {
-#define TG_TABLE(name, columns) ENTRY(name, columns, false)
-#define TG_LIST(name, columns)  ENTRY(name, columns, true)
-#define R(...)
-#define TG_END
+#define TG_TABLE(name, columns) { #name, columns, text_##name, .fixed = false, .n_rows = 0
+#define TG_LIST(name, columns)  { #name, columns, text_##name, .fixed = true, .n_rows = 0
+#define R(...)                  +COUNT(__VA_ARGS__)
+#define TG_END                  },
 #include "run/stories_grammar.def"
 };
 
-enum { N_TABLES = sizeof tables / sizeof tables[0] };
+enum {
+    N_TABLES = sizeof tables / sizeof tables[0],
+    N_ROWS = 0
+#define TG_TABLE(name, columns)
+#define TG_LIST(name, columns)
+#define R(...) +COUNT(__VA_ARGS__)
+#define TG_END
+#include "run/stories_grammar.def"
+};
+/* clang-format on */
 _Static_assert(N_TABLES * 2 < N_BUCKETS, "stories: want a table index at most half full");
-_Static_assert(sizeof rows_same / sizeof rows_same[0] * 2 < N_BUCKETS,
-               "stories: the same for words");
 
 /*
  * The cast. Who plays a part is decided when the part is first mentioned.
@@ -152,7 +188,7 @@ typedef struct {
     choice row;
 } kept;
 
-typedef struct {
+struct tg_storyteller {
     /* where the text goes */
     tg_stories_write write;
     void *user;
@@ -179,10 +215,14 @@ typedef struct {
     kept kept[MAX_KEPT];
     choice recent[N_RECENT]; /* a ring: the oldest is overwritten */
 
+    /* where the rows of table i begin in its text: at[first[i]], at[first[i] + 1], ... */
+    uint16_t first[N_TABLES], at[N_ROWS];
+
     /* open-addressed by hash, 0 is empty */
     uint16_t index[N_BUCKETS];      /* number of a table + 1, by its name */
     uint16_t same_index[N_BUCKETS]; /* number of a row of table `same` + 1, by its first word */
-} teller;
+};
+typedef struct tg_storyteller teller;
 
 /* Where a template is being expanded. */
 typedef struct {
@@ -353,13 +393,6 @@ static span word_of(span text) {
     return (span) { text.at, n };
 }
 
-static void index_tables(teller *t) {
-    for (size_t i = 0; i < N_TABLES; i++) index_put(t->index, span_of(tables[i].name), i);
-    for (size_t i = 0; i < sizeof rows_same / sizeof rows_same[0]; i++) {
-        index_put(t->same_index, word_of(span_of(rows_same[i])), i);
-    }
-}
-
 /* The number of the table of that name, or N_TABLES. */
 static uint16_t find_table(const teller *t, span name) {
     for (uint32_t b = hash(name); t->index[b % N_BUCKETS] != 0; b++) {
@@ -367,6 +400,31 @@ static uint16_t find_table(const teller *t, span name) {
         if (same(span_of(tables[number].name), name)) return number;
     }
     return N_TABLES;
+}
+
+static const char *row_text(const teller *t, size_t number, size_t row) {
+    return tables[number].text + t->at[t->first[number] + row];
+}
+
+static void index_rows(teller *t) {
+    uint16_t *at = t->at;
+    for (size_t i = 0; i < N_TABLES; i++) {
+        const char *begin = tables[i].text, *row = begin;
+        t->first[i] = (uint16_t)(at - t->at);
+        for (size_t n = tables[i].n_rows; n > 0; n--, row += strlen(row) + 1) {
+            TG_ASSERT((size_t)(row - begin) <= UINT16_MAX);
+            *at++ = (uint16_t)(row - begin);
+        }
+    }
+}
+
+static void index_tables(teller *t) {
+    index_rows(t);
+    for (size_t i = 0; i < N_TABLES; i++) index_put(t->index, span_of(tables[i].name), i);
+    const uint16_t words = find_table(t, span_of("same"));
+    TG_ASSERT(tables[words].n_rows * 2 < N_BUCKETS);
+    for (size_t i = 0; i < tables[words].n_rows; i++)
+        index_put(t->same_index, word_of(span_of(row_text(t, words, i))), i);
 }
 
 /* The text up to the next `end`; *rest begins behind it, and is NULL where none is left. */
@@ -378,9 +436,9 @@ static span cut(const char *text, char end, const char **rest) {
 }
 
 /* The column of a row, by name; an empty name is the first column. at NULL: there is none. */
-static span column(choice c, span name) {
+static span column(const teller *t, choice c, span name) {
     const char *heads = tables[c.table].columns;
-    const char *cells = tables[c.table].rows[c.row];
+    const char *cells = row_text(t, c.table, c.row);
     while (heads != NULL && cells != NULL) {
         const span head = cut(heads, ' ', &heads);
         span cell = cut(cells, '|', &cells);
@@ -419,7 +477,7 @@ static choice keep_key(teller *t, uint16_t number, char digit, span key) {
     choice c = { .found = number < N_TABLES, .table = number };
     for (size_t row = 0; c.found && row < tables[number].n_rows; row++) {
         c.row = (uint16_t)row;
-        if (same(column(c, (span) { NULL, 0 }), key)) return keep_row(t, digit, c);
+        if (same(column(t, c, (span) { NULL, 0 }), key)) return keep_row(t, digit, c);
     }
     return (choice) { 0 };
 }
@@ -461,7 +519,7 @@ static person *cast(teller *t, size_t number) {
     person *who = &t->cast[number];
     if (!who->sex.found) {
         const choice world = keep(t, find_table(t, span_of("world")), '1');
-        const bool beasts = same(column(world, span_of("cast")), span_of("beasts"));
+        const bool beasts = same(column(t, world, span_of("cast")), span_of("beasts"));
         const size_t sex = draw_sex(t, number);
         who->sex = (choice) { true, find_table(t, span_of("sex")), (uint16_t)sex };
         who->kind = draw_from(t, beasts ? role->beasts[sex] : role->people[sex]);
@@ -528,9 +586,9 @@ static span person_text(teller *t, reference *r, scope who) {
         return span_of(first ? parts[number].first : parts[number].call);
     }
     if (same(r->column, span_of("met"))) return span_of(p->met ? "yes" : "no");
-    if (same(r->column, span_of("name"))) return column(p->name, (span) { NULL, 0 });
-    const span cell = column(p->kind, r->column);
-    return cell.at != NULL ? cell : column(p->sex, r->column);
+    if (same(r->column, span_of("name"))) return column(t, p->name, (span) { NULL, 0 });
+    const span cell = column(t, p->kind, r->column);
+    return cell.at != NULL ? cell : column(t, p->sex, r->column);
 }
 
 /* The template that a reference stands for; at NULL: it does not resolve. */
@@ -542,7 +600,7 @@ static span reference_text(teller *t, reference *r, scope who) {
     const choice c = r->digit == 0     ? draw_row(t, number)
                      : r->digit == '0' ? last_drawn(t, number)
                                        : keep(t, number, r->digit);
-    return c.found ? column(c, r->column) : (span) { NULL, 0 };
+    return c.found ? column(t, c, r->column) : (span) { NULL, 0 };
 }
 
 /* `inside` is what stands between the braces. */
@@ -636,12 +694,12 @@ static size_t expand_same(teller *t, span text, scope who, size_t depth) {
     for (uint32_t b = hash(word); t->same_index[b % N_BUCKETS] != 0; b++) {
         const choice c = { true, find_table(t, span_of("same")),
                            (uint16_t)(t->same_index[b % N_BUCKETS] - 1) };
-        const span what = column(c, span_of("what"));
+        const span what = column(t, c, span_of("what"));
         if (what.length > text.length || !same(what, (span) { text.at, what.length })) continue;
         if (what.length < text.length && is_letter(text.at[what.length])) continue;
         if (!is_lower(what.at[0])) t->capital = true;
         who.fixed = true;
-        expand(t, column(c, span_of("instead")), who, depth + 1);
+        expand(t, column(t, c, span_of("instead")), who, depth + 1);
         return what.length;
     }
     return 0;
@@ -690,9 +748,32 @@ static void tell_story(teller *t) {
     expand(t, span_of("{story}\n\n"), (scope) { 0 }, 0);
 }
 
+tg_status tg_stories_pass(void *user, const char *bytes, size_t n) {
+    const tg_stories_sink *s = user;
+    return s->write(s->user, bytes, n) == 0 ? TG_OK : TG_STOPPED;
+}
+
+size_t tg_storyteller_bytes(void) { return sizeof(teller); }
+
+void tg_storyteller_begin(tg_storyteller *t, uint64_t seed, uint64_t bytes, tg_stories_write write,
+                          void *user) {
+    *t = (teller) { .write = write, .user = user, .left = bytes, .status = TG_OK, .seed = seed };
+    index_tables(t);
+}
+
+tg_status tg_storyteller_go_on(tg_storyteller *t, double deadline_ms) {
+    for (; t->left > 0; t->story++) {
+        tell_story(t);
+        if (t->left > 0 && tg_time_over(deadline_ms)) {
+            t->story++;
+            return TG_PENDING;
+        }
+    }
+    return t->status;
+}
+
 tg_status tg_stories_generate(uint64_t seed, uint64_t bytes, tg_stories_write write, void *user) {
-    teller t = { .write = write, .user = user, .left = bytes, .status = TG_OK, .seed = seed };
-    index_tables(&t);
-    for (t.story = 0; t.left > 0; t.story++) tell_story(&t);
-    return t.status;
+    teller t;
+    tg_storyteller_begin(&t, seed, bytes, write, user);
+    return tg_storyteller_go_on(&t, 0);
 }

@@ -39,9 +39,24 @@ typedef tg_status (*tg_stories_write)(void *user, const char *bytes, size_t n);
 /*
  * Writes exactly `bytes` bytes, from the first byte of the text of this seed, in pieces of up to
  * 4 KiB; the last story is cut where the count ends. bytes 0 writes nothing.
- * Allocates nothing, keeps no state, may run on several threads at once; needs 16 KiB of stack.
+ * Allocates nothing, keeps no state, may run on several threads at once; needs 32 KiB of stack.
  * Errors: only what `write` returned.
  */
 tg_status tg_stories_generate(uint64_t seed, uint64_t bytes, tg_stories_write write, void *user);
+
+/* A tg_stories_write for a receiver of the public header: user is a tg_stories_sink. */
+typedef struct tg_stories_sink {
+    tg_text_fn write;
+    void *user;
+} tg_stories_sink;
+tg_status tg_stories_pass(void *user, const char *bytes, size_t n);
+
+/* The same in slices, a story at least: TG_PENDING until all is written. Deadlines are on
+ * tg_time_ms's clock; 0: none. The caller has its memory, so many bytes. */
+typedef struct tg_storyteller tg_storyteller;
+size_t tg_storyteller_bytes(void);
+void tg_storyteller_begin(tg_storyteller *t, uint64_t seed, uint64_t bytes, tg_stories_write write,
+                          void *user);
+tg_status tg_storyteller_go_on(tg_storyteller *t, double deadline_ms);
 
 #endif

@@ -69,20 +69,25 @@ static tg_status bind(tg_trainer *t, tg_plan *p) {
 
 /* All that is large is taken here, before the first step, so a run does not end for want of memory
  * in its middle. The copy of the best weights only exists where validations can be. */
-static tg_status allocate(tg_trainer *t) {
+static tg_status take_memory(tg_trainer *t) {
     const size_t bytes = t->model->layout.n_elems * sizeof(float);
-    TG_TRY(tg_train_plans_build(t->ctx, t->model->family, &t->model->layout, &t->o, &t->plans));
-    TG_TRY(tg_runtime_block(t->ctx, bytes, &t->grads));
-    TG_TRY(tg_runtime_block(t->ctx, bytes, &t->adam_m));
-    TG_TRY(tg_runtime_block(t->ctx, bytes, &t->adam_v));
-    if (t->o.keep_best && t->split.val_bytes > 0) TG_TRY(tg_runtime_block(t->ctx, bytes, &t->best));
-    TG_TRY(tg_runtime_block(t->ctx, t->plans.memory_bytes, &t->memory));
+    const bool best = t->o.keep_best && t->split.val_bytes > 0;
+    TG_TRY(tg_runtime_block_take(t->ctx, bytes, &t->grads));
+    TG_TRY(tg_runtime_block_take(t->ctx, bytes, &t->adam_m));
+    TG_TRY(tg_runtime_block_take(t->ctx, bytes, &t->adam_v));
+    if (best) TG_TRY(tg_runtime_block_take(t->ctx, bytes, &t->best));
+    TG_TRY(tg_runtime_block_take(t->ctx, t->plans.memory_bytes, &t->memory));
     t->history = tg_alloc(&t->ctx->err.mem, TG_HISTORY_MAX * sizeof *t->history);
-    if (!t->history)
-        return tg_fail_memory(&t->ctx->err, "history", TG_HISTORY_MAX * sizeof *t->history);
-    TG_TRY(bind(t, &t->plans.grad));
-    TG_TRY(bind(t, &t->plans.update));
-    return bind(t, &t->plans.eval);
+    return t->history
+               ? TG_OK
+               : tg_fail_memory(&t->ctx->err, "history", TG_HISTORY_MAX * sizeof *t->history);
+}
+
+static tg_status clear_memory(tg_trainer *t, size_t *cleared, double deadline_ms) {
+    tg_block *const blocks[] = { &t->grads, &t->adam_m, &t->adam_v, &t->best, &t->memory };
+    for (; *cleared < sizeof blocks / sizeof blocks[0]; ++*cleared)
+        TG_TRY(tg_block_clear(blocks[*cleared], deadline_ms));
+    return TG_OK;
 }
 
 /* Training part and context are compared here, and not at the first batch. A validation part that
@@ -101,13 +106,13 @@ static tg_status check_text(tg_trainer *t) {
 
 /* Borrows model and text. NaN and -1 stand for what has not happened yet; both are told apart from
  * any real value by every reader, the checkpoint's JSON included (NaN as null). */
-tg_status tg_train_new(tg_context *ctx, tg_model *model, tg_text *text, const tg_train_options *o,
-                       tg_trainer **out) {
-    *out = NULL;
+static tg_status make_checked(tg_context *ctx, tg_model *model, tg_text *text,
+                              const tg_train_options *o, tg_trainer **out) {
     TG_TRY(tg_weights_want_floats(model, "training"));
-    tg_trainer *t = tg_alloc(&ctx->err.mem, sizeof *t);
+    tg_trainer *t = *out = tg_alloc(&ctx->err.mem, sizeof *t);
     if (!t) return tg_fail_memory(&ctx->err, "trainer", sizeof *t);
     t->ctx = ctx;
+    t->generation = ctx->generation;
     t->model = model;
     t->text = text;
     t->o = tg_train_options_of(o, &model->layout.config);
@@ -116,21 +121,51 @@ tg_status tg_train_new(tg_context *ctx, tg_model *model, tg_text *text, const tg
     t->best_step = t->last_val_step = -1;
     t->history_stride = 1;
     t->loss_hash = UINT64_C(14695981039346656037); /* FNV-1a's offset basis */
-    tg_status s = tg_train_options_check(&ctx->err, &t->o);
-    if (s == TG_OK) s = check_text(t);
-    if (s == TG_OK) s = allocate(t);
-    if (s != TG_OK) {
-        tg_train_free(t);
-        return s;
+    TG_TRY(tg_train_options_check(&ctx->err, &t->o));
+    return check_text(t);
+}
+
+/* One stage. TG_PENDING: there is another one. */
+static tg_status make_on(tg_train_making *m, tg_context *ctx, tg_model *model, tg_text *text,
+                         const tg_train_options *o, double deadline_ms) {
+    tg_trainer *t = m->trainer;
+    switch (m->stage) {
+    case TG_MAKING_CHECKED: TG_TRY(make_checked(ctx, model, text, o, &m->trainer)); break;
+    case TG_MAKING_PLANS:
+        TG_TRY(tg_train_plans_build(ctx, model->family, &model->layout, &t->o, &t->plans));
+        break;
+    case TG_MAKING_MEMORY: TG_TRY(take_memory(t)); break;
+    case TG_MAKING_CLEAR:
+        TG_TRY(clear_memory(t, &m->cleared, deadline_ms));
+        TG_TRY(bind(t, &t->plans.grad));
+        TG_TRY(bind(t, &t->plans.update));
+        return bind(t, &t->plans.eval);
     }
-    *out = t;
+    m->stage++;
+    return TG_PENDING;
+}
+
+tg_status tg_train_making_go_on(tg_train_making *m, tg_context *ctx, tg_model *model, tg_text *text,
+                                const tg_train_options *o, double deadline_ms, tg_trainer **out) {
+    tg_status s;
+    while ((s = make_on(m, ctx, model, text, o, deadline_ms)) == TG_PENDING)
+        if (tg_time_over(deadline_ms)) return s;
+    if (s != TG_OK) return s;
+    *out = m->trainer;
+    m->trainer = NULL;
     return TG_OK;
+}
+
+void tg_train_making_deinit(tg_train_making *m) {
+    tg_train_free(m->trainer);
+    *m = (tg_train_making) { .trainer = NULL };
 }
 
 /* A model that goes on living gets whole weights. */
 void tg_train_free(tg_trainer *t) {
     if (!t) return;
     if (!tg_train_steady(t)) tg_train_settle(t, 0);
+    t->model->changing = false;
     const tg_mem mem = t->ctx->err.mem;
     tg_train_plans_free(&t->plans);
     tg_backend_forget(t->ctx->backend, &t->loss, sizeof t->loss);
@@ -139,6 +174,7 @@ void tg_train_free(tg_trainer *t) {
     tg_runtime_block_free(t->ctx, &t->adam_v);
     tg_runtime_block_free(t->ctx, &t->best);
     tg_runtime_block_free(t->ctx, &t->memory);
+    tg_block_free(&t->copy.block);
     tg_free(&mem, t->history, TG_HISTORY_MAX * sizeof *t->history);
     if (t->owns_model) tg_weights_free(t->model);
     tg_free(&mem, t, sizeof *t);
@@ -359,7 +395,7 @@ static void finish_report(tg_trainer *t, tg_step_report *out) {
     t->report.step = t->step;
     t->report.ms = t->busy_ms;
     t->report.tok_per_s = t->busy_ms > 0 ? tokens / t->busy_ms * 1e3 : 0;
-    if (t->ctx->peak_gflops > 0 && t->busy_ms > 0)
+    if (t->ctx->peak_gflops > 0 && t->busy_ms > 0 && t->ctx->backend == t->ctx->cpu)
         t->report.share_of_peak =
             tg_train_flop(&t->model->layout.config, &t->o) / t->busy_ms / 1e6 / t->ctx->peak_gflops;
     t->report.loss_hash = t->loss_hash;
@@ -377,13 +413,16 @@ static void finish_report(tg_trainer *t, tg_step_report *out) {
 
 /* The step itself; the validation that may follow is timed apart. */
 static tg_status train_slice(tg_trainer *t, double deadline_ms) {
-    const double start = tg_time_ms();
+    const double start = t->awaiting_ms > 0 ? t->awaiting_ms : tg_time_ms();
     tg_status s = TG_OK;
-    if (t->phase == TG_PHASE_IDLE) s = begin_step(t);
+    if (t->phase == TG_PHASE_IDLE) s = tg_train_copy(t);
+    if (s == TG_OK && t->phase == TG_PHASE_IDLE) s = begin_step(t);
     if (s == TG_OK && t->phase == TG_PHASE_MICRO) s = micro_steps(t, deadline_ms);
     if (s == TG_OK && t->phase == TG_PHASE_UPDATE) s = update(t, deadline_ms);
     if (s == TG_OK && t->phase == TG_PHASE_FIND) s = refuse(t, deadline_ms);
-    t->busy_ms += tg_time_ms() - start;
+    const double now = tg_time_ms();
+    t->busy_ms += now - start;
+    t->awaiting_ms = s == TG_PENDING && t->ctx->backend != t->ctx->cpu ? now : 0;
     return s;
 }
 
@@ -401,7 +440,8 @@ tg_status tg_train_want_free(const tg_trainer *t) {
  * "nothing left to do"; the latter is known by step and stale. What is due comes before that check:
  * after the last step there is still a validation to run, also in a resumed run, whose report then
  * is made up of what the file knew. */
-tg_status tg_train_go_on(tg_trainer *t, double deadline_ms, tg_step_report *out) {
+static tg_status go_on_once(tg_trainer *t, double deadline_ms, tg_step_report *out) {
+    TG_TRY(tg_train_follow(t));
     if (out) *out = t->report;
     if (!t->report_due && t->eval_pending) {
         t->report = (tg_step_report) { .step = t->step, .loss = t->last_loss, .val_loss = TG_NAN };
@@ -418,6 +458,13 @@ tg_status tg_train_go_on(tg_trainer *t, double deadline_ms, tg_step_report *out)
     return TG_OK;
 }
 
+tg_status tg_train_go_on(tg_trainer *t, double deadline_ms, tg_step_report *out) {
+    tg_status s;
+    do s = go_on_once(t, deadline_ms, out);
+    while (tg_train_recovered(t, &s));
+    return s;
+}
+
 tg_status tg_train_poll(tg_trainer *t, double budget_ms, tg_step_report *out) {
     if (out) *out = t->report;
     TG_TRY(tg_train_want_free(t));
@@ -426,14 +473,21 @@ tg_status tg_train_poll(tg_trainer *t, double budget_ms, tg_step_report *out) {
 
 /* An update that turns out to be refused has changed nothing, so that it need not be looked into.
  */
-tg_status tg_train_settle(tg_trainer *t, double deadline_ms) {
+static tg_status settle(tg_trainer *t, double deadline_ms) {
     const double start = tg_time_ms();
-    tg_status s = TG_OK;
-    if (!tg_train_steady(t)) {
+    tg_status s = tg_train_follow(t);
+    if (s == TG_OK && !tg_train_steady(t)) {
         s = update(t, deadline_ms);
         t->busy_ms += tg_time_ms() - start;
     }
     if (s == TG_OK && t->phase == TG_PHASE_KEEP) s = judge(t, deadline_ms);
+    return s;
+}
+
+tg_status tg_train_settle(tg_trainer *t, double deadline_ms) {
+    tg_status s;
+    do s = settle(t, deadline_ms);
+    while (tg_train_recovered(t, &s));
     return s;
 }
 

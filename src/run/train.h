@@ -21,7 +21,7 @@
  * ones: they are not dropped but finished.
  *
  * Reading order: train_graph.c (the plans), train.c (the machine), eval.c, checked.c (which tensor
- * was not finite), checkpoint.c (saving and resuming), forecast.c.
+ * was not finite), survive.c (lost devices), checkpoint.c (saving and resuming), forecast.c.
  */
 #ifndef TG_RUN_TRAIN_H
 #define TG_RUN_TRAIN_H
@@ -78,6 +78,20 @@ typedef struct tg_finding {
     tg_run run;
 } tg_finding;
 
+/* The numbers of a run at a step: what a lost device sets back. */
+typedef struct tg_train_mark {
+    int64_t step, updates, best_step, last_val_step;
+    double last_loss, last_val, best_val;
+    int32_t stale;
+    uint64_t loss_hash;
+} tg_train_mark;
+
+typedef struct tg_train_copy_state {
+    tg_block block; /* weights, moments */
+    tg_train_mark mark;
+    bool held, refused; /* refused: there was no memory */
+} tg_train_copy_state;
+
 typedef struct tg_poison {
     bool pending, in_gradient;
     size_t elem; /* of the flat array */
@@ -103,6 +117,7 @@ struct tg_trainer {
     tg_run run;
     tg_scalars rt;
     double busy_ms;        /* time spent in this step */
+    double awaiting_ms;    /* since when a device is awaited, which is the step's time; 0: is not */
     tg_step_report report; /* of the step in progress */
     bool report_due;       /* its step is done, but the caller has not been told */
     tg_eval_state eval;
@@ -122,6 +137,8 @@ struct tg_trainer {
     size_t n_history;
     int64_t history_stride;
     tg_poison poison;
+    tg_train_copy_state copy;
+    unsigned generation; /* of the context's device, that the states were made on */
     tg_cancel_fn cancel;
     void *cancel_user;
 };
@@ -129,8 +146,16 @@ struct tg_trainer {
 tg_train_options tg_train_options_of(const tg_train_options *o, const tg_gpt_config *config);
 tg_status tg_train_options_check(tg_ctx *err, const tg_train_options *o);
 
-tg_status tg_train_new(tg_context *ctx, tg_model *model, tg_text *text, const tg_train_options *o,
-                       tg_trainer **out);
+/* Making a trainer in slices: a zero-initialised struct holds the place, and deinit gives back what
+ * was not handed out. TG_PENDING: call again. */
+typedef struct tg_train_making {
+    enum { TG_MAKING_CHECKED, TG_MAKING_PLANS, TG_MAKING_MEMORY, TG_MAKING_CLEAR } stage;
+    size_t cleared; /* blocks */
+    tg_trainer *trainer;
+} tg_train_making;
+tg_status tg_train_making_go_on(tg_train_making *m, tg_context *ctx, tg_model *model, tg_text *text,
+                                const tg_train_options *o, double deadline_ms, tg_trainer **out);
+void tg_train_making_deinit(tg_train_making *m);
 void tg_train_free(tg_trainer *t);
 /* E_ARG where a step would disturb a pending job on the trainer, or a save of its model. */
 tg_status tg_train_want_free(const tg_trainer *t);
@@ -151,13 +176,28 @@ tg_status tg_train_set_steps(tg_trainer *t, int64_t steps);
 tg_status tg_eval_begin(tg_trainer *t, const tg_split *split, int32_t windows, tg_eval_state *e);
 tg_status tg_eval_go_on(tg_trainer *t, const tg_split *split, tg_eval_state *e, double deadline_ms,
                         double *loss);
-/* Without a trainer: see tg_model_eval. */
-tg_status tg_eval_model(tg_context *ctx, tg_model *model, tg_text *text, double val_fraction,
-                        int32_t windows, double *loss);
+/* Without a trainer, see tg_model_eval, in slices. begin is called once, with a zero-initialised
+ * struct; deinit at any time. */
+typedef struct tg_model_evaluating {
+    tg_context *ctx;
+    tg_model *model;
+    tg_text *text;
+    tg_train_options o;
+    tg_split split;
+    tg_train_plans plans;
+    tg_block memory;
+    enum { TG_EVALUATING_PLAN, TG_EVALUATING_CLEAR, TG_EVALUATING_RUN } stage;
+    tg_eval_state state;
+} tg_model_evaluating;
+tg_status tg_model_evaluating_begin(tg_model_evaluating *e, tg_context *ctx, tg_model *model,
+                                    tg_text *text, double val_fraction, int32_t windows);
+tg_status tg_model_evaluating_go_on(tg_model_evaluating *e, double deadline_ms, double *loss);
+void tg_model_evaluating_deinit(tg_model_evaluating *e);
 
 /* An evaluation of its own, by the trainer's plan: settles and drops first. See tg_trainer_eval. */
 typedef struct tg_trainer_evaluating {
     bool begun;
+    unsigned generation; /* of the device: on another one it begins anew */
     tg_split split;
     tg_eval_state state;
 } tg_trainer_evaluating;
@@ -168,6 +208,14 @@ tg_status tg_trainer_evaluating_go_on(tg_trainer_evaluating *e, tg_trainer *t, d
  * slices: TG_PENDING until it is found. */
 tg_status tg_train_find_bad(tg_trainer *t, double deadline_ms, char *name, size_t name_bytes);
 tg_status tg_train_poison_apply(tg_trainer *t, bool gradient);
+
+/* survive.c: keeps a copy of the run where its device may be lost, when one is due. */
+tg_status tg_train_copy(tg_trainer *t);
+/* Sets the run back to its copy if the context has another device than when it last worked. */
+tg_status tg_train_follow(tg_trainer *t);
+/* Whether *status was a lost device and there is another one, with the run set back: then what was
+ * being done is to be done again. Else *status says why not; TG_PENDING: ask again later. */
+bool tg_train_recovered(tg_trainer *t, tg_status *status);
 
 /* Fills the inputs of micro-step `micro` of the step in progress. */
 tg_status tg_train_fill(tg_trainer *t, int32_t micro);
@@ -188,6 +236,10 @@ typedef struct tg_train_opening {
     tg_file *file;
     bool used_prev;
     tg_model *model; /* NULL once it is the trainer's */
+    tg_meta meta;    /* of the file, whose arena it lies in */
+    bool meta_read;
+    tg_train_options options;
+    tg_train_making making;
     tg_trainer *trainer;
     tg_loading weights, adam_m, adam_v;
 } tg_train_opening;
@@ -197,9 +249,14 @@ tg_status tg_train_opening_go_on(tg_train_opening *o, tg_context *ctx, const cha
 void tg_train_opening_deinit(tg_train_opening *o);
 
 /* forecast.c */
-tg_status tg_train_forecast(tg_context *ctx, const tg_gpt_config *config, tg_text *text,
-                            const tg_train_options *o, const tg_train_plans *plans,
-                            tg_forecast *out);
+/* In slices, the measurement of the peak among them; zero-initialised: not begun. plans NULL: they
+ * are made for the occasion. */
+typedef struct tg_forecasting {
+    tg_peak_measuring peak;
+} tg_forecasting;
+tg_status tg_forecasting_go_on(tg_forecasting *f, tg_context *ctx, const tg_gpt_config *config,
+                               tg_text *text, const tg_train_options *o,
+                               const tg_train_plans *plans, double deadline_ms, tg_forecast *out);
 double tg_train_flop(const tg_gpt_config *c, const tg_train_options *o);
 
 #endif

@@ -14,7 +14,7 @@
 
 /* The weights are zero until tg_filling or tg_loading fills them. tg_weights_free takes a
  * model at any stage: arena and block are valid when they are empty. */
-tg_status tg_weights_alloc(tg_context *ctx, const tg_gpt_config *config, tg_model **out) {
+tg_status tg_weights_take(tg_context *ctx, const tg_gpt_config *config, tg_model **out) {
     *out = NULL;
     TG_TRY(tg_gpt_config_check(&ctx->err, "model", config));
     tg_model *m = tg_alloc(&ctx->err.mem, sizeof *m);
@@ -31,7 +31,7 @@ tg_status tg_weights_alloc(tg_context *ctx, const tg_gpt_config *config, tg_mode
     tg_status s = m->family->layout(&ctx->err, &m->arena, config, &m->layout);
     if (s == TG_OK) s = tg_tok_new(&ctx->err, &bytes, &m->tok);
     m->tokenizer = (tg_tokenizer) { .ctx = ctx, .tok = m->tok };
-    if (s == TG_OK) s = tg_runtime_block(ctx, m->layout.n_elems * sizeof(float), &m->block);
+    if (s == TG_OK) s = tg_runtime_block_take(ctx, m->layout.n_elems * sizeof(float), &m->block);
     if (s != TG_OK) {
         tg_weights_free(m);
         return s;
@@ -39,6 +39,11 @@ tg_status tg_weights_alloc(tg_context *ctx, const tg_gpt_config *config, tg_mode
     m->weights = m->block.data;
     *out = m;
     return TG_OK;
+}
+
+tg_status tg_weights_alloc(tg_context *ctx, const tg_gpt_config *config, tg_model **out) {
+    TG_TRY(tg_weights_take(ctx, config, out));
+    return tg_block_clear(&(*out)->block, 0);
 }
 
 void tg_weights_free(tg_model *m) {
@@ -238,8 +243,9 @@ tg_status tg_model_opening_go_on(tg_model_opening *o, tg_context *ctx, const cha
     if (!o->opening && tg_lm_is_gguf(path)) return tg_weights_open_gguf(ctx, path, out);
     if (!o->opening) TG_TRY(tg_opening_new(&ctx->err, path, &o->opening));
     if (!o->file) TG_TRY(tg_opening_go_on(o->opening, deadline_ms, &o->file, &o->used_prev));
-    if (!o->model) TG_TRY(tg_weights_alloc(ctx, &o->file->config, &o->model));
+    if (!o->model) TG_TRY(tg_weights_take(ctx, &o->file->config, &o->model));
     tg_model *m = o->model;
+    TG_TRY(tg_block_clear(&m->block, deadline_ms));
     TG_TRY(tg_loading_go_on(&o->loading, o->file, &m->layout, "", m->weights, deadline_ms));
     TG_TRY(take_story(m, o->file));
     m->used_prev = o->used_prev;

@@ -35,11 +35,13 @@ struct tg_model {
 
 /* A model with its weights in place but zero. */
 tg_status tg_weights_alloc(tg_context *ctx, const tg_gpt_config *config, tg_model **out);
+/* The same, for slices: tg_block_clear makes its block zero. */
+tg_status tg_weights_take(tg_context *ctx, const tg_gpt_config *config, tg_model **out);
 void tg_weights_free(tg_model *m);
 
-/* E_ARG while a trainer is in the middle of changing the weights: for whoever reads them. */
 /* Makes the host's weights right, where the backend has the newer ones: before they are read. */
 tg_status tg_weights_fetch(const tg_model *m);
+/* E_ARG while a trainer is in the middle of changing the weights: for whoever reads them. */
 tg_status tg_weights_want_steady(const tg_model *m);
 /* E_UNSUPPORTED of a model out of a GGUF file: for whoever wants float weights by our layout. */
 tg_status tg_weights_want_floats(const tg_model *m, const char *what);

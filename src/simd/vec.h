@@ -34,6 +34,7 @@
  *   turn     void  tg_vturn(to, ld_to, from, ld_from, rows, cols)  to[j * ld_to + i] =
  *            from[i * ld_from + j] for i < rows, j < cols, both <= 16; zeros for i in [rows, 16)
  *   cache    TG_PREFETCH(p) read, near   TG_PREFETCH_FAR(p) read, into the second cache
+ *            TG_NO_PREFETCH  is defined where neither does anything
  *   pointer  TG_OPAQUE(p)  p, and the compiler forgets how it came about
  *   tile     TG_MR, TG_NRV   rows and 16-lane columns of the register tile of matmul on this ISA
  *
@@ -55,9 +56,13 @@
 
 /* What is long, rare, and used in many places. */
 #define TG_OUT_OF_LINE static __attribute__((noinline, unused))
+/* A part that is compiled once for each constant that it is called with; where each lane is an
+ * instruction (a tile of one row), once in all. */
+#define TG_UNLESS_LONG static inline __attribute__((always_inline))
 
 #define TG_OPAQUE(p) __asm__("" : "+r"(p))
 #if defined(__wasm__) /* it has no such instruction; the loops around one would remain */
+#define TG_NO_PREFETCH
 #define TG_PREFETCH(p)     ((void)(p))
 #define TG_PREFETCH_FAR(p) ((void)(p))
 #else

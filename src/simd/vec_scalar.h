@@ -28,9 +28,16 @@ typedef struct tg_vm {
     tg_i4 a, b, c, d;
 } tg_vm; /* all bits of a lane, or none */
 
-/* The register tile: 16 registers of 4 floats hold 2 rows of 16 sums and one row of b. */
+/* The register tile: 16 registers of 4 floats hold 2 rows of 16 sums and one row of b. Where a
+ * register is one float they hold no row, and a second one only makes the code longer. */
 #ifndef TG_MR
-#define TG_MR  2
+#if defined(__wasm__) && !defined(__wasm_simd128__)
+#define TG_MR 1
+#undef TG_UNLESS_LONG
+#define TG_UNLESS_LONG TG_OUT_OF_LINE
+#else
+#define TG_MR 2
+#endif
 #define TG_NRV 1
 #endif
 

@@ -22,6 +22,13 @@
 
 #include "simd/vec.h"
 
+/* Where each lane is an instruction, a function is sixteen times as long, and a call nothing. */
+#if TG_MR == 1
+#define TG_VMATH TG_OUT_OF_LINE
+#else
+#define TG_VMATH static inline
+#endif
+
 /* c[0] + c[1] x + ... + c[n-1] x^(n-1), from the highest power down. n is a constant. */
 static inline tg_v tg_vpoly(tg_v x, const float *c, int n) {
     tg_v y = tg_vset(c[n - 1]);
@@ -35,7 +42,7 @@ static inline tg_v tg_vpoly(tg_v x, const float *c, int n) {
  * The sum with 1.5 * 2^23 rounds to whole numbers. ln 2 is taken off in two parts, the first of 15
  * bits, so that n times it is exact even where a product is rounded on its own.
  */
-static inline tg_v tg_vexp(tg_v x) {
+TG_VMATH tg_v tg_vexp(tg_v x) {
     static const float c[] = { 1.0f,           1.0f,           0x1.fffffcp-2f, 0x1.555490p-3f,
                                0x1.5558f4p-5f, 0x1.123a6cp-7f, 0x1.6a234ep-10f };
     const tg_v whole = tg_vset(0x1.8p23f);
@@ -50,7 +57,7 @@ static inline tg_v tg_vexp(tg_v x) {
  * log(x) = e ln 2 + log(1 + f),  x = 2^e (1 + f),  1 + f in [sqrt(1/2), sqrt(2)),
  * log(1 + f) = f - f^2/2 + f^3 P(f). Subnormals are multiplied by 2^24 first.
  */
-static inline tg_v tg_vlog(tg_v x) {
+TG_VMATH tg_v tg_vlog(tg_v x) {
     static const float c[] = { 0x1.555548p-2f,  -0x1.000006p-2f, 0x1.99a4cap-3f,
                                -0x1.555c5cp-3f, 0x1.2335b0p-3f,  -0x1.fc1d46p-4f,
                                0x1.e70714p-4f,  -0x1.de660ep-4f, 0x1.14573cp-4f };
@@ -87,7 +94,7 @@ static inline tg_v tg_vodd(tg_v x, float end, float scale, const float *c, int n
 
 /* Phi(x) = (1 + erf(x / sqrt 2)) / 2, the normal distribution. No exp and no division: matmul's
  * epilogue pays for every instruction here. */
-static inline tg_v tg_vphi(tg_v x) {
+TG_VMATH tg_v tg_vphi(tg_v x) {
     static const float c[] = { 0x1.13c848p-3f,  -0x1.12f392p-4f,  0x1.96b2c2p-5f, -0x1.45bdecp-5f,
                                0x1.0666ccp-5f,  -0x1.9a4988p-6f,  0x1.2fbccap-6f, -0x1.a29e22p-7f,
                                0x1.13d5b4p-7f,  -0x1.6514b6p-8f,  0x1.7b1f84p-9f, -0x1.107ba4p-10f,
@@ -95,11 +102,11 @@ static inline tg_v tg_vphi(tg_v x) {
     return tg_vadd(tg_vset(0.5f), tg_vodd(x, 0x1.503692p+2f, 0x1.293726p-4f, c, 15));
 }
 
-static inline tg_v tg_vgelu_erf(tg_v x) { return tg_vmul(x, tg_vphi(x)); }
+TG_VMATH tg_v tg_vgelu_erf(tg_v x) { return tg_vmul(x, tg_vphi(x)); }
 
 /* Phi(x) + x phi(x): one half and an odd function again, which overshoots its limit on the way, and
  * costs half of what Phi, an exp and the sum of both do. */
-static inline tg_v tg_vgelu_erf_d(tg_v x) {
+TG_VMATH tg_v tg_vgelu_erf_d(tg_v x) {
     static const float c[] = { 0x1.fc94c6p-4f, -0x1.01bea0p-4f, 0x1.9aba72p-5f,  -0x1.8cec5ap-5f,
                                0x1.b4c1eap-5f, -0x1.f6a09ap-5f, 0x1.18056cp-4f,  -0x1.244feap-4f,
                                0x1.1a4aa4p-4f, -0x1.dd933ep-5f, 0x1.5b02f8p-5f,  -0x1.105ba8p-5f,
@@ -115,14 +122,14 @@ static inline tg_v tg_vgelu_tanh_e(tg_v x) {
     const tg_v slope = tg_vfma(tg_vmul(x, x), tg_vset(-0.0713548163f), tg_vset(-1.59576912f));
     return tg_vexp(tg_vmul(x, slope));
 }
-static inline tg_v tg_vgelu_tanh(tg_v x) {
+TG_VMATH tg_v tg_vgelu_tanh(tg_v x) {
     const tg_v one = tg_vset(1.0f);
     return tg_vmul(x, tg_vdiv(one, tg_vadd(one, tg_vgelu_tanh_e(x))));
 }
 
 /* With g = 1 / (1 + e) it is g + x g (1 - g) 2u', and g (1 - g) = e g^2 without cancellation. x is
  * held where e is finite; further out nothing changes any more. */
-static inline tg_v tg_vgelu_tanh_d(tg_v x) {
+TG_VMATH tg_v tg_vgelu_tanh_d(tg_v x) {
     const tg_v y = tg_vmax(tg_vset(-8.0f), tg_vmin(tg_vset(8.0f), x));
     const tg_v one = tg_vset(1.0f), e = tg_vgelu_tanh_e(y);
     const tg_v g = tg_vdiv(one, tg_vadd(one, e)), spread = tg_vmul(tg_vmul(e, g), g);

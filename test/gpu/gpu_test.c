@@ -99,6 +99,36 @@ static void same_losses_of_odd_sizes(void **state) {
     train_both(&odd, o, true);
 }
 
+/* Dispatches of a gradient, and of an update, of so many layers. */
+static size_t dispatches_of(tg_gpt_config config, int32_t layers, size_t *update) {
+    const tg_train_options o = options(2, 2);
+    config.layers = layers;
+    run_of r = start_run(open_gpu(), &config, &o);
+    tg_step_report report;
+    OK(r.ctx, tg_trainer_step(r.trainer, &report));
+    const size_t n = tg_webgpu_dispatches(r.ctx->backend, &r.trainer->plans.grad);
+    *update = tg_webgpu_dispatches(r.ctx->backend, &r.trainer->plans.update);
+    end_run(&r);
+    return n;
+}
+
+/* Forward and backward together. What they cost is some microseconds each, which small models feel
+ * and large ones don't; a step that falls out of a merge shows here. */
+static void few_dispatches_a_layer(void **state) {
+    (void)state;
+    static const char *const presets[] = { "tiny", "small", "medium" };
+    for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
+        const tg_gpt_config config = tg_preset_find(presets[i])->config;
+        size_t update;
+        const size_t one = dispatches_of(config, 1, &update);
+        const size_t layer = dispatches_of(config, 2, &update) - one;
+        print_message("%s: %zu dispatches a layer, %zu around them, %zu an update\n", presets[i],
+                      layer, one - layer, update);
+        assert_in_range(layer, 1, 22);
+        assert_in_range(update, 1, 3);
+    }
+}
+
 /* A run that is saved and resumed ends with the bits of one that went through: states come down
  * whole, and go up whole. */
 static void saves_and_resumes(void **state) {
@@ -193,27 +223,216 @@ static void names_what_is_not_finite(void **state) {
     }
 }
 
-static void says_that_the_device_is_lost(void **state) {
+/* ---------------------------------------------------------------------------------- lost devices
+ */
+
+enum { COPY_EVERY = 4, LOSE_EVERY = 10 };
+
+/* Loses the device in the middle of a step: it is asked before each micro-step. */
+typedef struct loser {
+    tg_context *ctx;
+    int asked, at; /* lose at this question; 0: never */
+} loser;
+
+static int lose_when_asked(void *user) {
+    loser *l = user;
+    if (++l->asked == l->at && l->ctx->backend != l->ctx->cpu)
+        tg_gpu_lose(tg_webgpu_gpu(l->ctx->backend));
+    return 0;
+}
+
+/* One step; the device may be lost in its second half. Answers how many steps were repeated. */
+static int64_t step_and_lose(run_of *r, bool lose, const double *want, double tolerance) {
+    tg_step_report report;
+    loser l = { .ctx = r->ctx, .at = lose ? 2 : 0 };
+    const int64_t before = tg_trainer_steps_done(r->trainer);
+    r->trainer->cancel = lose_when_asked;
+    r->trainer->cancel_user = &l;
+    OK(r->ctx, tg_trainer_step(r->trainer, &report));
+    r->trainer->cancel = NULL;
+    const double d = apart(report.loss, want[report.step]);
+    if (!(d <= tolerance))
+        fail_msg("step %d: want loss %.9g, have %.9g", (int)report.step, want[report.step],
+                 report.loss);
+    return before + 1 - report.step;
+}
+
+/* Twice another device and the same curve, to the bit; the third time the CPU. */
+static void survives_lost_devices(void **state) {
     (void)state;
-    const tg_train_options o = options(3, 2);
+    enum { STEPS = 36 };
+    double want[STEPS + 1], val = 0;
+    tg_train_options o = options(STEPS, 2);
+    o.accum = 2;
+    o.eval_every = 7;
+    run_of whole = start_run(open_gpu(), &odd, &o);
+    for (int i = 1; i <= STEPS; i++) {
+        tg_step_report report;
+        OK(whole.ctx, tg_trainer_step(whole.trainer, &report));
+        want[i] = report.loss;
+        val = report.val_loss;
+    }
+    end_run(&whole);
+
     run_of r = start_run(open_gpu(), &odd, &o);
+    r.ctx->copy_every = COPY_EVERY;
+    int losses = 0;
+    while (tg_trainer_steps_done(r.trainer) < STEPS) {
+        const int64_t next = tg_trainer_steps_done(r.trainer) + 1;
+        const bool lose = losses < 3 && next == (losses + 1) * LOSE_EVERY;
+        const int64_t repeated = step_and_lose(&r, lose, want, losses < 3 && !lose ? 0 : 1e-5);
+        losses += lose;
+        assert_int_equal(r.ctx->losses, losses);
+        if (lose) assert_in_range(repeated, 0, COPY_EVERY);
+        if (!lose) assert_int_equal(repeated, 0);
+        assert_int_equal(r.ctx->backend == r.ctx->cpu, losses == 3);
+    }
+    assert_int_equal(losses, 3);
+    assert_true(apart(r.trainer->last_val, val) < 1e-5);
+    assert_null(strstr(tg_context_banner(r.ctx), "webgpu"));
+    end_run(&r);
+}
+
+/* A device that is lost between two steps, and then a save: the copy is what is saved. */
+static void saves_after_a_loss(void **state) {
+    (void)state;
+    const char *path = "build/gpu_test.tinygpt";
+    const tg_train_options o = options(6, 2);
+    run_of r = start_run(open_gpu(), &odd, &o);
+    r.ctx->copy_every = COPY_EVERY;
+    steps_until(&r, 6);
+    assert_int_equal(tg_trainer_steps_done(r.trainer), 6);
+    tg_gpu_lose(gpu_of(&r));
+    OK(r.ctx, tg_trainer_save(r.trainer, path));
+    assert_int_equal(tg_trainer_steps_done(r.trainer), COPY_EVERY);
+    end_run(&r);
+    run_of second = { .ctx = open_context(1, NULL, NULL) };
+    OK(second.ctx, tg_text_open(second.ctx, SHAKESPEARE, &second.text));
+    OK(second.ctx, tg_trainer_open(second.ctx, path, second.text, 0, &second.trainer));
+    assert_int_equal(tg_trainer_steps_done(second.trainer), COPY_EVERY);
+    end_run(&second);
+    remove(path);
+}
+
+/* What a session had on the device is gone, which it says once; then it begins anew. */
+static void session_says_that_the_device_is_lost(void **state) {
+    (void)state;
+    const tg_train_options o = options(2, 2);
+    const char *const prompt = "ROMEO:";
+    run_of r = start_run(open_gpu(), &odd, &o);
+    steps_until(&r, 1);
+    tg_session *s;
+    OK(r.ctx, tg_session_new(r.ctx, r.model, 0, &s));
+    const float *logits;
+    feed(r.ctx, s, (const uint8_t *)prompt, 6, &logits);
+    tg_gpu_lose(gpu_of(&r));
+    const int32_t token = 'J';
+    assert_int_equal(tg_session_eval(s, &token, 1, &logits), TG_E_DEVICE);
+    assert_non_null(strstr(tg_context_error(r.ctx), "lost"));
+    assert_int_equal(tg_session_eval(s, &token, 1, &logits), TG_E_DEVICE);
+    assert_non_null(strstr(tg_context_error(r.ctx), "begin anew"));
+    OK(r.ctx, tg_session_rewind(s, 0));
+    feed(r.ctx, s, (const uint8_t *)prompt, 6, &logits);
+    tg_session_free(s);
     tg_step_report report;
     OK(r.ctx, tg_trainer_step(r.trainer, &report));
-    tg_gpu_lose(gpu_of(&r));
-    assert_int_equal(tg_trainer_step(r.trainer, &report), TG_E_DEVICE);
-    assert_non_null(strstr(tg_context_error(r.ctx), "GPU"));
-    assert_int_equal(tg_trainer_save(r.trainer, "build/gpu_test.tinygpt"), TG_E_DEVICE);
     end_run(&r);
+}
+
+/* The device's memory is given back in the middle of a run, which notices nothing. */
+static void gives_memory_back(void **state) {
+    (void)state;
+    const tg_train_options o = options(6, 2);
+    run_of whole = start_run(open_gpu(), &odd, &o);
+    const uint64_t want = steps_until(&whole, 6).loss_hash;
+    end_run(&whole);
+    run_of r = start_run(open_gpu(), &odd, &o);
+    OK(r.ctx, tg_context_rest(r.ctx));
+    steps_until(&r, 2);
+    OK(r.ctx, tg_context_rest(r.ctx));
+    OK(r.ctx, tg_context_rest(r.ctx));
+    assert_int_equal(steps_until(&r, 6).loss_hash, want);
+    end_run(&r);
+}
+
+/* Two runs in one context, step by step in turn, and the device lost under both. */
+static void trains_two_at_once(void **state) {
+    (void)state;
+    const tg_train_options o[2] = { options(8, 2), options(8, 3) };
+    uint64_t want[2];
+    for (int i = 0; i < 2; i++) {
+        run_of alone = start_run(open_gpu(), i ? &tg_preset_find("tiny")->config : &odd, &o[i]);
+        want[i] = steps_until(&alone, 8).loss_hash;
+        end_run(&alone);
+    }
+    tg_context *ctx = open_gpu();
+    ctx->copy_every = COPY_EVERY;
+    run_of both[2];
+    tg_step_report last[2] = { { .step = 0 } };
+    for (int i = 0; i < 2; i++)
+        both[i] = start_run(ctx, i ? &tg_preset_find("tiny")->config : &odd, &o[i]);
+    for (bool lost = false; last[0].step < 8 || last[1].step < 8;) {
+        for (int i = 0; i < 2; i++)
+            if (last[i].step < 8) OK(ctx, tg_trainer_step(both[i].trainer, &last[i]));
+        if (!lost && last[0].step == 6) tg_gpu_lose(tg_webgpu_gpu(ctx->backend));
+        lost = lost || last[0].step == 6;
+    }
+    for (int i = 0; i < 2; i++) assert_int_equal(last[i].loss_hash, want[i]);
+    for (int i = 0; i < 2; i++) {
+        tg_trainer_free(both[i].trainer);
+        tg_model_free(both[i].model);
+        tg_text_free(both[i].text);
+    }
+    tg_context_free(ctx);
+}
+
+/* From the CPU to the GPU and back. */
+static void moves_between_devices(void **state) {
+    (void)state;
+    const char *path = "build/gpu_test.tinygpt";
+    const tg_train_options o = options(6, 2);
+    run_of whole = start_run(open_context(1, NULL, NULL), &odd, &o);
+    double want[7];
+    tg_step_report report;
+    for (int i = 1; i <= 6; i++) {
+        OK(whole.ctx, tg_trainer_step(whole.trainer, &report));
+        want[i] = report.loss;
+    }
+    end_run(&whole);
+    for (int leg = 0; leg < 3; leg++) {
+        run_of r = { .ctx = leg == 1 ? open_gpu() : open_context(1, NULL, NULL) };
+        if (leg == 0) {
+            tg_context_free(r.ctx);
+            r = start_run(open_context(1, NULL, NULL), &odd, &o);
+        } else {
+            OK(r.ctx, tg_text_open(r.ctx, SHAKESPEARE, &r.text));
+            OK(r.ctx, tg_trainer_open(r.ctx, path, r.text, 0, &r.trainer));
+        }
+        for (int i = 1; i <= 2; i++) {
+            OK(r.ctx, tg_trainer_step(r.trainer, &report));
+            assert_int_equal(report.step, leg * 2 + i);
+            assert_true(apart(report.loss, want[report.step]) < 1e-5);
+        }
+        OK(r.ctx, tg_trainer_save(r.trainer, path));
+        end_run(&r);
+    }
+    remove(path);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_losses),
         cmocka_unit_test(same_losses_of_odd_sizes),
+        cmocka_unit_test(few_dispatches_a_layer),
         cmocka_unit_test(saves_and_resumes),
         cmocka_unit_test(same_logits),
         cmocka_unit_test(names_what_is_not_finite),
-        cmocka_unit_test(says_that_the_device_is_lost),
+        cmocka_unit_test(survives_lost_devices),
+        cmocka_unit_test(saves_after_a_loss),
+        cmocka_unit_test(session_says_that_the_device_is_lost),
+        cmocka_unit_test(gives_memory_back),
+        cmocka_unit_test(trains_two_at_once),
+        cmocka_unit_test(moves_between_devices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,6 +69,7 @@ typedef struct stage {
     uint8_t digest[32];
     int32_t ids[64];
     tg_step_report report;
+    tg_forecast forecast;
     uint64_t heard; /* what callbacks were told */
 } stage;
 
@@ -276,6 +277,11 @@ static tg_status whole_kernels(stage *s) {
 }
 static uint64_t look_heard(stage *s) { return mix(s->heard, &s->count, sizeof s->count); }
 
+static tg_status begin_stories(stage *s, tg_job **job) {
+    return tg_stories_job(s->ctx, 5, 20000, hear_text, s, job);
+}
+static tg_status whole_stories(stage *s) { return tg_stories(5, 20000, hear_text, s); }
+
 static tg_status begin_sha256(stage *s, tg_job **job) {
     return tg_text_sha256_job(s->text, s->digest, job);
 }
@@ -286,6 +292,44 @@ static tg_status begin_check(stage *s, tg_job **job) {
     return tg_file_check_job(s->ctx, SAVE, job);
 }
 static tg_status whole_check(stage *s) { return tg_file_check(s->ctx, SAVE); }
+static tg_status begin_convert(stage *s, tg_job **job) {
+    return tg_file_convert_job(s->ctx, SAVE, OTHER, TG_FILE_V2_F32, job);
+}
+static tg_status whole_convert(stage *s) {
+    return tg_file_convert(s->ctx, SAVE, OTHER, TG_FILE_V2_F32);
+}
+
+static tg_status begin_trainer(stage *s, tg_job **job) {
+    const tg_train_options o = options();
+    return tg_trainer_new_job(s->ctx, s->model, s->text, &o, &s->opened, job);
+}
+static tg_status whole_trainer(stage *s) {
+    const tg_train_options o = options();
+    return tg_trainer_new(s->ctx, s->model, s->text, &o, &s->opened);
+}
+
+static tg_status begin_model_eval(stage *s, tg_job **job) {
+    return tg_model_eval_job(s->ctx, s->model, s->text, 0.1, 7, &s->number, job);
+}
+static tg_status whole_model_eval(stage *s) {
+    return tg_model_eval(s->ctx, s->model, s->text, 0.1, 7, &s->number);
+}
+
+/* What depends neither on the moment nor on the threads, who have workspace of their own. */
+static tg_status begin_forecast(stage *s, tg_job **job) {
+    const tg_train_options o = options();
+    return tg_forecast_run_job(s->ctx, &nano, s->text, &o, &s->forecast, job);
+}
+static tg_status whole_forecast(stage *s) {
+    const tg_train_options o = options();
+    return tg_forecast_run(s->ctx, &nano, s->text, &o, &s->forecast);
+}
+static uint64_t look_forecast(stage *s) {
+    assert_true(s->forecast.peak_gflops > 0 && s->forecast.ms_per_step > 0);
+    const uint64_t h = mix(MIX_START, &s->forecast.disk_bytes, sizeof(uint64_t));
+    return mix(h, s->forecast.advice, strlen(s->forecast.advice));
+}
+
 static uint64_t look_nothing(stage *s) {
     (void)s;
     return 0;
@@ -310,8 +354,13 @@ static const kind kinds[] = {
     { "session_generate", begin_generate, whole_generate, look_generate, false, true },
     { "probe_run", begin_probe, whole_probe, look_probe, false, false },
     { "text_lint", begin_lint, whole_lint, look_heard, false, false },
+    { "stories", begin_stories, whole_stories, look_heard, false, false },
     { "text_sha256", begin_sha256, whole_sha256, look_digest, false, false },
     { "check_kernels", begin_kernels, whole_kernels, look_heard, false, false },
+    { "file_convert", begin_convert, whole_convert, look_file, false, false },
+    { "trainer_new", begin_trainer, whole_trainer, look_opened, false, false },
+    { "model_eval", begin_model_eval, whole_model_eval, look_number, false, false },
+    { "forecast", begin_forecast, whole_forecast, look_forecast, false, false },
     { "file_check", begin_check, whole_check, look_nothing, false, false },
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
@@ -699,13 +748,16 @@ static bool whole_program(test_alloc *a) {
     ok = ok && tg_text_from_memory(s.ctx, bytes, sizeof bytes, &s.text) == TG_OK;
     JOB(tg_text_lint_job(s.text, 8, 0.1, hear_lint, &s, &job));
     JOB(tg_text_sha256_job(s.text, s.digest, &job));
+    JOB(tg_stories_job(s.ctx, 1, 5000, hear_text, &s, &job));
     JOB(tg_model_new_job(s.ctx, &small, 7, &s.model, &job));
-    ok = ok && tg_trainer_new(s.ctx, s.model, s.text, &o, &s.trainer) == TG_OK;
+    JOB(tg_trainer_new_job(s.ctx, s.model, s.text, &o, &s.trainer, &job));
     for (int i = 0; i < 3; i++) JOB(tg_trainer_step_job(s.trainer, &s.report, &job));
     JOB(tg_trainer_eval_job(s.trainer, &s.number, &job));
     JOB(tg_trainer_save_job(s.trainer, SAVE, &job));
     JOB(tg_trainer_save_best_job(s.trainer, OTHER, &job));
     JOB(tg_file_check_job(s.ctx, SAVE, &job));
+    JOB(tg_file_convert_job(s.ctx, SAVE, OTHER, TG_FILE_SAFETENSORS, &job));
+    JOB(tg_model_eval_job(s.ctx, s.model, s.text, 0.1, 0, &s.number, &job));
     JOB(tg_trainer_open_job(s.ctx, SAVE, s.text, 0, &s.opened, &job));
     JOB(tg_model_open_job(s.ctx, OTHER, &s.other, &job));
     JOB(tg_model_save_job(s.model, OTHER, TG_FILE_V2_INT4, &job));

@@ -48,13 +48,13 @@ export function preset(w, name) {
 }
 
 /* Text, model and trainer of a preset. lr 2e-3 as in native.c. */
-export function newTrainer(w, engine, { name, steps, batch, seed = 42, textBytes = 60000 }) {
+export function newTrainer(w, engine, { name, steps, batch, seed = 42, textBytes = 60000, model }) {
     const { ctx, made } = engine;
     const story = stories(w, seed, textBytes), copy = w.put(story);
     const text = made('tg_text_from_memory', ctx, copy, w.pointer(story.length));
     w.c.tg_wasm_free(copy, w.pointer(story.length));
     const shape = preset(w, name);
-    const model = made('tg_model_new', ctx, shape.config, BigInt(seed));
+    model ??= made('tg_model_new', ctx, shape.config, BigInt(seed));
     const options = w.c.tg_wasm_alloc(w.pointer(256)), at = w.at(options);
     w.c.tg_train_options_default(options);
     w.view().setBigInt64(at + OPTIONS_STEPS, BigInt(steps), true);

@@ -1,6 +1,6 @@
 /** train.e2e.ts - the main road: paste a text, train, read what it writes, come back later. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { firstTab, forget, visit, type Visit } from './browser';
+import { firstTab, forget, visit, type Visit, type VisitOptions } from './browser';
 import { Playground, TEXT } from './page';
 import { serve, type Site } from './servers';
 
@@ -18,8 +18,8 @@ afterEach(async () => {
   expect(v.errors).toEqual([]);
 });
 
-async function fresh(): Promise<void> {
-  v = await visit();
+async function fresh(options: VisitOptions = {}): Promise<void> {
+  v = await visit(options);
   p = new Playground(firstTab(v));
 }
 
@@ -82,5 +82,30 @@ describe('training', () => {
     expect(await p.step()).toBe(1200);
     expect(await p.fingerprint()).toBe(whole);
     expect(await p.loss()).toBe(loss);
+  });
+
+  it('tells the person at the end, once they have asked for it', async () => {
+    await fresh({ permissions: ['notifications'] });
+    await p.page.addInitScript(() => {
+      const told: string[] = [];
+      const Real = Notification;
+      Object.assign(globalThis, {
+        told,
+        Notification: class extends Real {
+          constructor(title: string, options?: NotificationOptions) {
+            super(title, options);
+            told.push(`${title}. ${options?.body ?? ''}`);
+          }
+        },
+      });
+    });
+    await p.open(site.url, 'start', { size: 'tiny', steps: 1500, sampleEvery: 1_000_000 });
+    await p.paste(TEXT);
+    await p.start();
+    await p.button('Tell me when it is done').click();
+    await p.page.getByText('You will be told when it has finished.').waitFor();
+    await p.finished();
+    const told = await p.page.evaluate(() => (globalThis as unknown as { told: string[] }).told);
+    expect(told).toEqual([expect.stringMatching(/finished learning\. 1,?500 steps in .*Loss/)]);
   });
 });

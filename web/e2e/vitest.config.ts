@@ -1,10 +1,16 @@
 /** vitest.config.ts - end-to-end tests, one after the other, since they share the cores. */
 import { defineConfig } from 'vitest/config';
 
+import { totals } from '../vitest.totals.ts';
+
 export default defineConfig({
   test: {
     root: import.meta.dirname,
+    reporters: ['default', totals],
     include: ['*.e2e.ts'],
+    pool: 'forks',
+    // Node 20 knows relaxed SIMD, which a test takes a module apart in, behind a flag.
+    execArgv: ['--experimental-wasm-relaxed-simd'],
     testTimeout: 180_000,
     hookTimeout: 60_000,
     fileParallelism: false,

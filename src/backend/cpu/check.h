@@ -14,7 +14,7 @@
 #include "tinygpt.h"
 
 /* Runs a shader of an op somewhere else, on arrays of the host. Around each output lie guard_bytes
- * that are copied there and back with it. */
+ * that are copied there and back with it. TG_PENDING: to be called again with equal arguments. */
 typedef struct tg_check_executor {
     tg_status (*run)(void *user, const tg_op_desc *d, const tg_shader *shader, const tg_args *a,
                      size_t guard_bytes);
@@ -36,6 +36,7 @@ tg_status tg_check_ops(tg_ctx *ctx, const tg_check_options *o, size_t *n_run, si
 typedef struct tg_check_place {
     int op;
     size_t number; /* of its case */
+    size_t shader; /* of those of an executor */
 } tg_check_place;
 tg_status tg_check_ops_go_on(tg_ctx *ctx, const tg_check_options *o, tg_check_place *at,
                              double deadline_ms, size_t *n_run, size_t *n_failed);

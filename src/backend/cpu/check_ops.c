@@ -243,20 +243,23 @@ static bool run_variant(bench *b, const tg_variant *v) {
     return true;
 }
 
-/* Every shader that fits, also those that an earlier one hides. An op without any fails: it would
- * keep whole plans off the GPU. */
-static tg_status run_shaders(bench *b) {
+/* Every shader that fits, also those that an earlier one hides, from *at on, which stays where it
+ * is PENDING: the case is then set up again. An op without any fails: it would keep whole plans off
+ * the GPU. */
+static tg_status run_shaders(bench *b, size_t *at) {
     const tg_check_executor *e = b->o->executor;
     bool any = false;
     for (size_t i = 0; i < b->d->n_shaders; i++) {
         const tg_shader *s = &b->d->shaders[i];
         if (s->fits && !s->fits(&b->args)) continue;
+        any = true;
+        if (i < *at) continue;
         const tg_args a = prepare(b, false);
         TG_TRY(e->run(e->user, b->d, s, &a, GUARD * 4));
         char where[64] = "";
         const double error = compare(b, where, sizeof where);
         report(b, s->name, "shader", error, where);
-        any = true;
+        *at = i + 1;
     }
     if (!any) report(b, "no", "shader", TG_INF, "");
     return TG_OK;
@@ -287,8 +290,10 @@ static bool may_run(const bench *b, const tg_variant *v) {
  * what the other one does. Errors of set-up (memory, a case that the shape rule refuses) are the
  * status; a kernel that is wrong is a count.
  */
-static tg_status check_case(tg_ctx *ctx, const tg_check_options *o, tg_op_id op, size_t number,
+static tg_status check_case(tg_ctx *ctx, const tg_check_options *o, tg_check_place *at,
                             size_t *n_run, size_t *n_failed) {
+    const tg_op_id op = (tg_op_id)at->op;
+    const size_t number = at->number;
     bench b = { .ctx = ctx,
                 .o = o,
                 .d = tg_op_table[op],
@@ -298,7 +303,7 @@ static tg_status check_case(tg_ctx *ctx, const tg_check_options *o, tg_op_id op,
     bool fine = build(&b, op) && set_up(&b);
     if (fine && o->executor) {
         run_reference(&b);
-        b.graph.status = run_shaders(&b);
+        b.graph.status = run_shaders(&b, &at->shader);
         fine = b.graph.status == TG_OK;
     } else if (fine) {
         run_reference(&b);
@@ -334,8 +339,9 @@ tg_status tg_check_ops_go_on(tg_ctx *ctx, const tg_check_options *o, tg_check_pl
         if (!is_wanted(o, d)) continue;
         if (d->n_cases == 0) return tg_fail(ctx, TG_E_INTERNAL, "op %s has no test case", d->name);
         while (at->number < d->n_cases) {
-            TG_TRY(check_case(ctx, o, (tg_op_id)at->op, at->number, n_run, n_failed));
+            TG_TRY(check_case(ctx, o, at, n_run, n_failed));
             at->number++;
+            at->shader = 0;
             if (tg_time_over(deadline_ms)) return TG_PENDING;
         }
     }

@@ -6,9 +6,10 @@
  *   worker 1   [units . . 2 .]|                  |[units ...
  *                             barrier            barrier
  *
- * Invariants. A phase of one unit belongs to worker 0, so that between two of them nobody has to
- * wait. Which worker takes a unit changes from run to run; results do not, since no unit depends on
- * another of its phase. Nothing is allocated and no lock is taken while a plan runs.
+ * Invariants. A phase of one unit belongs to worker 0, and so does a step that is not worth sharing
+ * (plan/share.c), so that between two of them nobody has to wait. Which worker takes a unit changes
+ * from run to run; results do not, since no unit depends on another of its phase. Nothing is
+ * allocated and no lock is taken while a plan runs.
  *
  * A run with a deadline or a cancel is watched. Worker 0 alone looks at the clock: where a step
  * begins and, in phases that take long, after each piece of units that it has done. To stop inside
@@ -85,6 +86,15 @@ static void set_rows(tg_plan *plan, size_t rows) {
         for (int k = 0; k < TG_MAX_OUT; k++)
             if (s->dynamic_out >> k & 1) s->args.out_type[k].dim[0] = rows;
     }
+}
+
+/* What was planned for the most rows is looked at again when a call has another number of them. */
+static void take_rows(tg_plan *plan, const tg_scalars *rt) {
+    const size_t rows = (size_t)rt->rows;
+    if (!plan->dynamic || plan->shared_rows == rows) return;
+    set_rows(plan, rows);
+    tg_plan_share(plan, rt);
+    plan->shared_rows = rows;
 }
 
 static tg_args args_of(const walk *w, size_t step, unsigned worker) {
@@ -214,12 +224,13 @@ static void share_units(walk *w, const place *here, const tg_args *a, size_t uni
 /* The phases of a step, from here->phase on; false: the walk is over. *was_serial: nobody but
  * worker 0 has anything to do with what came before, so it need not be waited for. */
 static bool walk_step(walk *w, place *here, unsigned worker, bool *was_serial) {
-    const tg_variant *v = w->plan->steps[here->step].variant;
+    const tg_step *s = &w->plan->steps[here->step];
+    const tg_variant *v = s->variant;
     const tg_args a = args_of(w, here->step, worker);
-    const bool alone = w->b->workers == 1;
+    const bool alone = w->b->workers == 1 || w->plan->alone;
     for (; here->phase < TG_MAX_PHASES && v->phase[here->phase].run; here->phase++) {
         const size_t units = v->phase[here->phase].units(&a);
-        const bool serial = alone || units <= 1;
+        const bool serial = alone || s->alone || units <= 1;
         const bool meet = !(serial && *was_serial);
         if (here->phase == 0 && worker == 0 && (meet || alone)) decide(w, here);
         if (meet) tg_pool_barrier(w->b->pool, worker);
@@ -260,11 +271,14 @@ static tg_status run_plan(tg_backend *base, tg_plan *plan, const tg_scalars *rt,
                .watched = run->cancel || run->deadline_ms > 0 };
     atomic_init(&w.halt, SIZE_MAX);
     if (w.begin.step >= w.end) return TG_OK;
-    if (plan->dynamic) set_rows(plan, (size_t)rt->rows);
+    take_rows(plan, rt);
     for (size_t i = w.begin.step * TG_MAX_PHASES; i < w.end * TG_MAX_PHASES; i++)
         atomic_init(&b->claimed[i], 0);
     atomic_init(&b->claimed[w.begin.step * TG_MAX_PHASES + w.begin.phase], w.begin.unit);
-    tg_pool_run(b->pool, walk_plan, &w);
+    if (plan->alone)
+        walk_plan(&w, 0);
+    else
+        tg_pool_run(b->pool, walk_plan, &w);
     const bool stopped = atomic_load_explicit(&w.halt, memory_order_relaxed) != SIZE_MAX;
     const place at = stopped ? w.at : (place) { .step = w.end };
     run->next = at.step;

@@ -5,7 +5,7 @@
  * and gpu_js.c over the page's own WebGPU. Objects are small numbers, which both can hold; 0 is
  * none. Everything is made while a plan is compiled; a step then is one write and one submit:
  *
- *     tg_gpu_write(scalars)   tg_gpu_submit(dispatch list)   tg_gpu_read(loss)
+ *     tg_gpu_write(scalars)   tg_gpu_submit(dispatch list)   tg_gpu_read_begin, _end(loss)
  *
  * Bindings of every pipeline, all in group 0:
  *
@@ -18,7 +18,11 @@
  * dispatch, however disjoint the ranges.
  *
  * A lost device, an error of validation or of memory is a status, once and for all for the lost
- * one; the message says what the implementation said. Nothing here blocks but read and wait.
+ * one; the message says what the implementation said.
+ *
+ * C cannot wait in a page. So what a GPU takes its time for answers TG_PENDING there, and is called
+ * again, with the same arguments, when the worker has let the browser work: open, settle, read_end
+ * and wait. The native implementation waits inside of them, and never says TG_PENDING.
  */
 #ifndef TG_BACKEND_WEBGPU_GPU_H
 #define TG_BACKEND_WEBGPU_GPU_H
@@ -42,10 +46,16 @@ typedef struct tg_gpu_info {
     uint32_t max_group_bytes, max_group_threads;
 } tg_gpu_info;
 
-/* Opens the best adapter there is. E_DEVICE says what is missing and what to install. */
+/* Opens the best adapter there is. E_DEVICE says what is missing and what to install. TG_PENDING:
+ * it is on its way. */
 tg_status tg_gpu_open(tg_ctx *ctx, tg_gpu **out);
 void tg_gpu_close(tg_gpu *gpu);
 const tg_gpu_info *tg_gpu_get_info(const tg_gpu *gpu);
+/* Whether the device is gone for good: then every call fails with E_DEVICE, and close is left. */
+bool tg_gpu_lost(const tg_gpu *gpu);
+/* Whether all that was made so far is good, which a page learns later: TG_PENDING: not known yet;
+ * else the first error since the last call. */
+tg_status tg_gpu_settle(tg_gpu *gpu);
 
 /* Zeroed storage. E_MEMORY says how much was wanted. */
 tg_status tg_gpu_buffer_new(tg_gpu *gpu, const char *label, size_t bytes, bool uniform,
@@ -53,8 +63,18 @@ tg_status tg_gpu_buffer_new(tg_gpu *gpu, const char *label, size_t bytes, bool u
 void tg_gpu_buffer_free(tg_gpu *gpu, uint32_t buffer);
 /* Offsets and sizes are multiples of 4. The bytes are taken over before the call returns. */
 tg_status tg_gpu_write(tg_gpu *gpu, uint32_t buffer, size_t offset, const void *bytes, size_t n);
-/* Waits for what was submitted, then copies. */
-tg_status tg_gpu_read(tg_gpu *gpu, uint32_t buffer, size_t offset, void *bytes, size_t n);
+
+typedef struct tg_gpu_piece {
+    uint32_t buffer;
+    uint64_t offset, bytes; /* multiples of 4 */
+    void *host;
+} tg_gpu_piece;
+/* Copies pieces as they are when all that was submitted before is done; end waits for that and
+ * writes them to the host. Numbers of readings are not 0, and end with TG_OK or an error. One that
+ * nobody ends is dropped when TG_GPU_READINGS newer ones have begun. */
+#define TG_GPU_READINGS 64u
+tg_status tg_gpu_read_begin(tg_gpu *gpu, const tg_gpu_piece *list, size_t n, uint32_t *reading);
+tg_status tg_gpu_read_end(tg_gpu *gpu, uint32_t reading, const tg_gpu_piece *list, size_t n);
 
 /* wgsl is zero-terminated; label names it in messages. n_storage counts the bindings from 2 on. */
 tg_status tg_gpu_pipeline_new(tg_gpu *gpu, const char *label, const char *wgsl, const char *entry,

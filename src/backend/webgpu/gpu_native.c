@@ -14,6 +14,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 #include <webgpu.h>
 
 #include "backend/webgpu/gpu.h"
@@ -86,6 +87,24 @@ typedef struct pipeline {
     unsigned n_storage;
 } pipeline;
 
+/* What a callback leaves for whoever pumps. */
+typedef struct answer {
+    tg_gpu *gpu;
+    bool done, ok;
+    void *object;
+    char text[512];
+} answer;
+
+/* A reading on its way: what is read goes through a buffer that can be mapped. Buffers stay for the
+ * next reading, so that a step makes none. */
+enum { READINGS = TG_GPU_READINGS };
+typedef struct staging {
+    uint32_t number; /* of the reading; 0: free */
+    WGPUBuffer buffer;
+    size_t bytes;
+    answer mapped;
+} staging;
+
 struct tg_gpu {
     tg_ctx *ctx;
     void *library;
@@ -96,20 +115,12 @@ struct tg_gpu {
     WGPUQueue queue;
     tg_gpu_info info;
     list buffers, groups, pipelines;
-    WGPUBuffer staging; /* what is read goes through it */
-    size_t staging_bytes;
+    staging readings[READINGS];
+    uint32_t last_reading;
     uint64_t made;
     bool lost;
     char message[512]; /* of a lost device, or of the first error that nobody was asking for */
 };
-
-/* What a callback leaves for whoever pumps. */
-typedef struct answer {
-    tg_gpu *gpu;
-    bool done, ok;
-    void *object;
-    char text[512];
-} answer;
 
 static void keep_text(char *to, size_t room, WGPUStringView text) {
     size_t n = text.length == WGPU_STRLEN ? (text.data ? strlen(text.data) : 0) : text.length;
@@ -263,10 +274,36 @@ static void *list_at(const list *l, uint32_t number) {
 
 /* -------------------------------------------------------------------------------------- opening */
 
-/* The library that TG_WEBGPU_LIB names, else those that the set-up fetches, by their own names. */
-static tg_status open_library(tg_gpu *g) {
+enum { PATH_BYTES = 4096 };
+
+/* One of the usual names in a folder, which ends with a slash; "" is where the system looks. */
+static bool open_in(tg_gpu *g, const char *folder) {
     static const char *const usual[] = { "libwebgpu_dawn.so", "libwebgpu_wrapper.so",
-                                         "libwgpu_native.so" };
+                                         "libwgpu_native.so", "libwgpu_native-release.so" };
+    for (size_t i = 0; !g->library && i < sizeof usual / sizeof *usual; i++) {
+        char path[PATH_BYTES];
+        snprintf(path, sizeof path, "%.*s%s", PATH_BYTES - 64, folder, usual[i]);
+        g->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        snprintf(g->info.library, sizeof g->info.library, "%.127s", path);
+    }
+    return g->library != NULL;
+}
+
+/* Beside the program, and where tools/setup.sh puts them as seen from build/. */
+static bool open_near_program(tg_gpu *g) {
+    char folder[PATH_BYTES];
+    const ssize_t n = readlink("/proc/self/exe", folder, sizeof folder - 32);
+    if (n <= 0) return false;
+    folder[n] = '\0';
+    char *const name = strrchr(folder, '/') + 1;
+    *name = '\0';
+    if (open_in(g, folder)) return true;
+    strcpy(name, "../.cache/webgpu/");
+    return open_in(g, folder);
+}
+
+/* The library that TG_WEBGPU_LIB names, else the first of the usual ones. */
+static tg_status open_library(tg_gpu *g) {
     const char *named = getenv("TG_WEBGPU_LIB");
     if (named && named[0]) {
         g->library = dlopen(named, RTLD_NOW | RTLD_LOCAL);
@@ -274,15 +311,12 @@ static tg_status open_library(tg_gpu *g) {
         if (!g->library)
             return tg_fail(g->ctx, TG_E_DEVICE, "TG_WEBGPU_LIB: want a WebGPU library, have %s",
                            dlerror());
-    }
-    for (size_t i = 0; !g->library && i < sizeof usual / sizeof *usual; i++) {
-        g->library = dlopen(usual[i], RTLD_NOW | RTLD_LOCAL);
-        snprintf(g->info.library, sizeof g->info.library, "%s", usual[i]);
-    }
-    if (!g->library)
+    } else if (!open_near_program(g) && !open_in(g, ".cache/webgpu/") && !open_in(g, "")) {
         return tg_fail(g->ctx, TG_E_DEVICE,
-                       "webgpu: want a WebGPU library (Dawn or wgpu-native), have none: run "
-                       "tools/setup.sh, and set TG_WEBGPU_LIB to the path of one");
+                       "webgpu: want a WebGPU library (Dawn or wgpu-native), have none beside the "
+                       "program, in .cache/webgpu or in the system: run tools/setup.sh, or set "
+                       "TG_WEBGPU_LIB to the path of one");
+    }
     void *symbol = NULL;
 #define LOOK_UP(name)                                                                              \
     symbol = dlsym(g->library, "wgpu" #name);                                                      \
@@ -319,6 +353,22 @@ static bool is_software(const WGPUAdapterInfo *info, const char *name) {
     return false;
 }
 
+/* For tests: TG_GPU_WITHOUT=f16,subgroups,timestamps leaves out features, TG_GPU_LIMITS=minimum
+ * asks for no limit beyond those that every adapter has. */
+static bool is_left_out(const char *feature) {
+    const char *names = getenv("TG_GPU_WITHOUT");
+    return names && strstr(names, feature);
+}
+
+static bool wants_minimum(void) {
+    const char *limits = getenv("TG_GPU_LIMITS");
+    return limits && strcmp(limits, "minimum") == 0;
+}
+
+#define NO_ADAPTER                                                                                  \
+    "%s: want an adapter, have none (%s): a driver and its loader are needed, on Linux libvulkan1 " \
+    "and the driver of the card"
+
 static tg_status open_adapter(tg_gpu *g) {
     answer a = { .gpu = g };
     const WGPURequestAdapterOptions options = { .featureLevel = WGPUFeatureLevel_Core,
@@ -332,12 +382,7 @@ static tg_status open_adapter(tg_gpu *g) {
         (WGPURequestAdapterCallbackInfo) {
             .mode = WGPUCallbackMode_AllowProcessEvents, .callback = on_adapter, .userdata1 = &a });
     pump(g, &a);
-    if (!a.ok)
-        return tg_fail(
-            g->ctx, TG_E_DEVICE,
-            "%s: want an adapter, have none (%s): a driver and its loader are needed, on "
-            "Linux libvulkan1 and the driver of the card",
-            g->info.library, a.text);
+    if (!a.ok) return tg_fail(g->ctx, TG_E_DEVICE, NO_ADAPTER, g->info.library, a.text);
     g->adapter = a.object;
     WGPUAdapterInfo info = { 0 };
     g->f.AdapterGetInfo(g->adapter, &info);
@@ -345,33 +390,92 @@ static tg_status open_adapter(tg_gpu *g) {
     keep_text(g->info.driver, sizeof g->info.driver, info.description);
     snprintf(g->info.api, sizeof g->info.api, "%s", api_name(info.backendType));
     g->info.software = is_software(&info, g->info.adapter);
+    const bool null = info.backendType == WGPUBackendType_Null;
     g->f.AdapterInfoFreeMembers(info);
-    g->info.f16 = g->f.AdapterHasFeature(g->adapter, WGPUFeatureName_ShaderF16);
-    g->info.subgroups = g->f.AdapterHasFeature(g->adapter, WGPUFeatureName_Subgroups);
-    g->info.timestamps = g->f.AdapterHasFeature(g->adapter, WGPUFeatureName_TimestampQuery);
+    /* Dawn's stand-in where there is no driver takes everything and computes nothing. */
+    if (null)
+        return tg_fail(g->ctx, TG_E_DEVICE, NO_ADAPTER, g->info.library, "no driver was found");
+    g->info.f16 =
+        !is_left_out("f16") && g->f.AdapterHasFeature(g->adapter, WGPUFeatureName_ShaderF16);
+    g->info.subgroups =
+        !is_left_out("subgroups") && g->f.AdapterHasFeature(g->adapter, WGPUFeatureName_Subgroups);
+    g->info.timestamps = !is_left_out("timestamps") &&
+                         g->f.AdapterHasFeature(g->adapter, WGPUFeatureName_TimestampQuery);
     return TG_OK;
+}
+
+/* Dawn's own extension of a device: switches by name, as its header webgpu.h declares it. */
+typedef struct dawn_toggles {
+    WGPUChainedStruct chain;
+    size_t n_on;
+    const char *const *on;
+    size_t n_off;
+    const char *const *off;
+} dawn_toggles;
+enum { DAWN_TOGGLES = 0x0005000A };
+
+/* Memory of a workgroup is written before it is read in all our shaders, so that nobody need clear
+ * it. Bounds checks are for shaders that one does not know; ours clamp what they index with. They
+ * cost up to a tenth of a step on an H100. TG_WEBGPU_CHECKED=1 puts them back; wgpu-native has
+ * them. */
+static const char *const toggles_on[] = { "disable_workgroup_init", "disable_robustness" };
+
+static dawn_toggles toggles_of(const tg_gpu *g) {
+    const char *checked = getenv("TG_WEBGPU_CHECKED");
+    const bool dawn = !dlsym(g->library, "wgpuGetVersion"); /* which only wgpu-native has */
+    dawn_toggles t = { .chain = { .sType = (WGPUSType)DAWN_TOGGLES }, .on = toggles_on };
+    if (dawn) t.n_on = checked && checked[0] == '1' ? 1 : 2;
+    return t;
+}
+
+/* What every adapter of WebGPU has, by its specification. The shaders are written for it. */
+static const struct {
+    uint64_t buffer_bytes, binding_bytes;
+    uint32_t group_bytes, group_threads, storage_buffers;
+} least = { 268435456, 134217728, 16384, 256, TG_GPU_MAX_STORAGE };
+
+/* Compatibility adapters, on old OpenGL, have less. */
+static tg_status want_limits(tg_gpu *g, const WGPULimits *have) {
+    if (have->maxStorageBufferBindingSize >= least.binding_bytes &&
+        have->maxBufferSize >= least.binding_bytes &&
+        have->maxComputeWorkgroupStorageSize >= least.group_bytes &&
+        have->maxComputeInvocationsPerWorkgroup >= least.group_threads &&
+        have->maxStorageBuffersPerShaderStage >= least.storage_buffers)
+        return TG_OK;
+    return tg_fail(
+        g->ctx, TG_E_DEVICE,
+        "GPU %s: want %u storage buffers of %" PRIu64 " bytes, %u threads and %u bytes a "
+        "workgroup, have %u, %" PRIu64 ", %u and %u: a newer driver may give more",
+        g->info.adapter, least.storage_buffers, least.binding_bytes, least.group_threads,
+        least.group_bytes, have->maxStorageBuffersPerShaderStage, have->maxStorageBufferBindingSize,
+        have->maxComputeInvocationsPerWorkgroup, have->maxComputeWorkgroupStorageSize);
 }
 
 /* All that the adapter has: its limits, and the features that some kernel may use. */
 static tg_status open_device(tg_gpu *g) {
+    const bool minimum = wants_minimum();
     WGPULimits limits = { 0 };
     g->f.AdapterGetLimits(g->adapter, &limits);
     limits.nextInChain = NULL;
-    g->info.max_buffer_bytes = limits.maxBufferSize;
-    g->info.max_binding_bytes = limits.maxStorageBufferBindingSize;
-    g->info.max_group_bytes = limits.maxComputeWorkgroupStorageSize;
-    g->info.max_group_threads = limits.maxComputeInvocationsPerWorkgroup;
+    TG_TRY(want_limits(g, &limits));
+    g->info.max_buffer_bytes = minimum ? least.buffer_bytes : limits.maxBufferSize;
+    g->info.max_binding_bytes = minimum ? least.binding_bytes : limits.maxStorageBufferBindingSize;
+    g->info.max_group_bytes = minimum ? least.group_bytes : limits.maxComputeWorkgroupStorageSize;
+    g->info.max_group_threads =
+        minimum ? least.group_threads : limits.maxComputeInvocationsPerWorkgroup;
     WGPUFeatureName features[3];
     size_t n = 0;
     if (g->info.f16) features[n++] = WGPUFeatureName_ShaderF16;
     if (g->info.subgroups) features[n++] = WGPUFeatureName_Subgroups;
     if (g->info.timestamps) features[n++] = WGPUFeatureName_TimestampQuery;
     answer a = { .gpu = g };
+    dawn_toggles toggles = toggles_of(g);
     const WGPUDeviceDescriptor want = {
+        .nextInChain = toggles.n_on ? &toggles.chain : NULL,
         .label = view("tinygpt"),
         .requiredFeatureCount = n,
         .requiredFeatures = features,
-        .requiredLimits = &limits,
+        .requiredLimits = minimum ? NULL : &limits,
         .deviceLostCallbackInfo = { .mode = WGPUCallbackMode_AllowProcessEvents,
                                     .callback = on_lost,
                                     .userdata1 = g },
@@ -407,11 +511,15 @@ tg_status tg_gpu_open(tg_ctx *ctx, tg_gpu **out) {
 
 const tg_gpu_info *tg_gpu_get_info(const tg_gpu *g) { return &g->info; }
 uint64_t tg_gpu_objects_made(const tg_gpu *g) { return g->made; }
+bool tg_gpu_lost(const tg_gpu *g) { return g->lost; }
+
 /* wgpu-native says nothing of a device that was destroyed, and ends the process at its next use. */
 void tg_gpu_lose(tg_gpu *g) {
     g->f.DeviceDestroy(g->device);
     g->f.InstanceProcessEvents(g->instance);
     g->lost = true;
+    if (!g->message[0])
+        snprintf(g->message, sizeof g->message, "the device was lost: it was destroyed");
 }
 
 /* -------------------------------------------------------------------------------------- buffers */
@@ -458,55 +566,97 @@ static tg_status check(tg_gpu *g) {
     return s;
 }
 
+/* All objects are looked at when they are made. */
+tg_status tg_gpu_settle(tg_gpu *g) { return check(g); }
+
 tg_status tg_gpu_write(tg_gpu *g, uint32_t buffer, size_t offset, const void *bytes, size_t n) {
     TG_TRY(check(g));
     g->f.QueueWriteBuffer(g->queue, list_at(&g->buffers, buffer), offset, bytes, n);
     return TG_OK;
 }
 
-static tg_status reserve_staging(tg_gpu *g, size_t bytes) {
-    if (bytes <= g->staging_bytes) return TG_OK;
-    if (g->staging) {
-        g->f.BufferDestroy(g->staging);
-        g->f.BufferRelease(g->staging);
+/* The buffer with the number of nobody, or of the oldest reading; the newest numbers are the
+ * largest. A buffer that is being mapped or was not unmapped is given back as well. */
+static staging *free_staging(tg_gpu *g, size_t bytes) {
+    staging *best = &g->readings[0];
+    for (size_t i = 0; i < READINGS; i++) {
+        staging *s = &g->readings[i];
+        if (!s->number && s->buffer && s->bytes >= bytes) return s;
+        if (s->number < best->number) best = s;
     }
-    g->staging_bytes = 0;
+    return best;
+}
+
+static void staging_deinit(tg_gpu *g, staging *s) {
+    if (!s->buffer) return;
+    g->f.BufferDestroy(s->buffer);
+    while (s->number && !s->mapped.done && !g->lost) g->f.InstanceProcessEvents(g->instance);
+    g->f.BufferRelease(s->buffer);
+    *s = (staging) { .number = 0 };
+}
+
+static tg_status reserve_staging(tg_gpu *g, size_t bytes, staging **out) {
+    staging *s = *out = free_staging(g, bytes);
+    if (!s->number && s->buffer && s->bytes >= bytes) return TG_OK;
+    staging_deinit(g, s);
     const WGPUBufferUsage usage = WGPUBufferUsage_MapRead | WGPUBufferUsage_CopyDst;
-    TG_TRY(make_buffer(g, "staging", bytes, usage, &g->staging));
-    g->staging_bytes = bytes;
+    TG_TRY(make_buffer(g, "staging", bytes, usage, &s->buffer));
+    s->bytes = bytes;
     return TG_OK;
 }
 
-/* In pieces, so that a copy of a large model does not need the model's size again. */
-tg_status tg_gpu_read(tg_gpu *g, uint32_t buffer, size_t offset, void *bytes, size_t n) {
-    const size_t piece_max = (size_t)64 << 20;
-    char *to = bytes;
-    for (size_t done = 0; done < n;) {
-        const size_t piece = n - done < piece_max ? n - done : piece_max;
-        const size_t padded = (piece + 3) / 4 * 4;
-        TG_TRY(check(g));
-        TG_TRY(reserve_staging(g, padded));
-        WGPUCommandEncoder e = g->f.DeviceCreateCommandEncoder(g->device, NULL);
-        g->f.CommandEncoderCopyBufferToBuffer(e, list_at(&g->buffers, buffer), offset + done,
-                                              g->staging, 0, padded);
-        WGPUCommandBuffer c = g->f.CommandEncoderFinish(e, NULL);
-        g->f.QueueSubmit(g->queue, 1, &c);
-        g->f.CommandBufferRelease(c);
-        g->f.CommandEncoderRelease(e);
-        answer a = { .gpu = g };
-        g->f.BufferMapAsync(
-            g->staging, WGPUMapMode_Read, 0, padded,
-            (WGPUBufferMapCallbackInfo) {
-                .mode = WGPUCallbackMode_AllowProcessEvents, .callback = on_map, .userdata1 = &a });
-        pump(g, &a);
-        if (g->lost) return lost(g);
-        if (!a.ok)
-            return tg_fail(g->ctx, TG_E_DEVICE, "GPU %s: reading %zu bytes: %s", g->info.adapter,
-                           piece, a.text);
-        memcpy(to + done, g->f.BufferGetConstMappedRange(g->staging, 0, padded), piece);
-        g->f.BufferUnmap(g->staging);
-        done += piece;
+tg_status tg_gpu_read_begin(tg_gpu *g, const tg_gpu_piece *pieces, size_t n, uint32_t *reading) {
+    size_t bytes = 0;
+    staging *s;
+    *reading = 0;
+    TG_TRY(check(g));
+    for (size_t i = 0; i < n; i++) bytes += (size_t)(pieces[i].bytes + 3) / 4 * 4;
+    TG_TRY(reserve_staging(g, bytes, &s));
+    WGPUCommandEncoder e = g->f.DeviceCreateCommandEncoder(g->device, NULL);
+    for (size_t i = 0, at = 0; i < n; i++) {
+        const size_t padded = (size_t)(pieces[i].bytes + 3) / 4 * 4;
+        g->f.CommandEncoderCopyBufferToBuffer(e, list_at(&g->buffers, pieces[i].buffer),
+                                              pieces[i].offset, s->buffer, at, padded);
+        at += padded;
     }
+    WGPUCommandBuffer c = g->f.CommandEncoderFinish(e, NULL);
+    g->f.QueueSubmit(g->queue, 1, &c);
+    g->f.CommandBufferRelease(c);
+    g->f.CommandEncoderRelease(e);
+    s->mapped = (answer) { .gpu = g };
+    s->number = *reading = ++g->last_reading;
+    g->f.BufferMapAsync(s->buffer, WGPUMapMode_Read, 0, bytes,
+                        (WGPUBufferMapCallbackInfo) { .mode = WGPUCallbackMode_AllowProcessEvents,
+                                                      .callback = on_map,
+                                                      .userdata1 = &s->mapped });
+    return TG_OK;
+}
+
+/* An error of what was submitted is known by now, so that a step which failed leaves no result. */
+tg_status tg_gpu_read_end(tg_gpu *g, uint32_t reading, const tg_gpu_piece *pieces, size_t n) {
+    staging *s = NULL;
+    size_t bytes = 0;
+    for (size_t i = 0; i < READINGS; i++)
+        if (g->readings[i].number == reading) s = &g->readings[i];
+    if (!s || !reading)
+        return tg_fail(g->ctx, TG_E_INTERNAL, "GPU %s: reading %u is not on its way",
+                       g->info.adapter, reading);
+    pump(g, &s->mapped);
+    if (g->lost) return lost(g);
+    if (!s->mapped.ok) {
+        const tg_status status =
+            tg_fail(g->ctx, TG_E_DEVICE, "GPU %s: reading: %s", g->info.adapter, s->mapped.text);
+        s->number = 0;
+        return status;
+    }
+    for (size_t i = 0; i < n; i++) bytes += (size_t)(pieces[i].bytes + 3) / 4 * 4;
+    const char *from = g->f.BufferGetConstMappedRange(s->buffer, 0, bytes);
+    for (size_t i = 0; i < n; i++) {
+        memcpy(pieces[i].host, from, (size_t)pieces[i].bytes);
+        from += (size_t)(pieces[i].bytes + 3) / 4 * 4;
+    }
+    g->f.BufferUnmap(s->buffer);
+    s->number = 0;
     return check(g);
 }
 
@@ -652,7 +802,7 @@ void tg_gpu_close(tg_gpu *g) {
     for (uint32_t i = 1; i <= g->groups.n; i++) tg_gpu_group_free(g, i);
     for (uint32_t i = 1; i <= g->pipelines.n; i++) pipeline_free(g, list_at(&g->pipelines, i));
     for (uint32_t i = 1; i <= g->buffers.n; i++) tg_gpu_buffer_free(g, i);
-    if (g->staging) g->f.BufferRelease(g->staging);
+    for (size_t i = 0; i < READINGS; i++) staging_deinit(g, &g->readings[i]);
     if (g->queue) g->f.QueueRelease(g->queue);
     if (g->device) {
         g->f.DeviceDestroy(g->device);

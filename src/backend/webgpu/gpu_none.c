@@ -7,7 +7,8 @@
 tg_status tg_gpu_open(tg_ctx *ctx, tg_gpu **out) {
     *out = NULL;
     return tg_fail(ctx, TG_E_UNSUPPORTED,
-                   "device: this build has no webgpu: run tools/setup.sh and build again");
+                   "device: this build has no webgpu: a program needs tools/setup.sh before it is "
+                   "built, a page a browser with SIMD");
 }
 
 void tg_gpu_close(tg_gpu *gpu) { TG_ASSERT(!gpu); }
@@ -38,8 +39,13 @@ tg_status tg_gpu_write(tg_gpu *gpu, uint32_t buffer, size_t offset, const void *
     return none(gpu);
 }
 
-tg_status tg_gpu_read(tg_gpu *gpu, uint32_t buffer, size_t offset, void *bytes, size_t n) {
-    (void)buffer, (void)offset, (void)bytes, (void)n;
+tg_status tg_gpu_read_begin(tg_gpu *gpu, const tg_gpu_piece *list, size_t n, uint32_t *reading) {
+    (void)list, (void)n, (void)reading;
+    return none(gpu);
+}
+
+tg_status tg_gpu_read_end(tg_gpu *gpu, uint32_t reading, const tg_gpu_piece *list, size_t n) {
+    (void)reading, (void)list, (void)n;
     return none(gpu);
 }
 
@@ -66,6 +72,12 @@ tg_status tg_gpu_submit(tg_gpu *gpu, const tg_gpu_dispatch *list, size_t n) {
 }
 
 tg_status tg_gpu_wait(tg_gpu *gpu) { return none(gpu); }
+tg_status tg_gpu_settle(tg_gpu *gpu) { return none(gpu); }
+
+bool tg_gpu_lost(const tg_gpu *gpu) {
+    none(gpu);
+    return true;
+}
 
 uint64_t tg_gpu_objects_made(const tg_gpu *gpu) {
     none(gpu);

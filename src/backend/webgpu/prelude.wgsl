@@ -11,7 +11,7 @@ struct Step {
     ins: array<Shape, 8>,
     outs: array<Shape, 4>,
     n_dims: u32,   // four bits an input
-    spare0: u32, spare1: u32, spare2: u32,
+    acc_members: u32, word: u32, spare: u32,
 }
 
 // tg_scalars of ir/op.h, member by member.
@@ -27,6 +27,11 @@ struct Call {
 
 fn is_here(k: u32) -> bool { return op.ins[k].rows != 0u; }
 fn adds(k: u32) -> bool { return rt.accumulate != 0 && ((op.acc >> k) & 1u) != 0u; }
+
+// Output 0 of a member of a merge, from 1 on.
+fn member_adds(m: u32) -> bool {
+    return rt.accumulate != 0 && ((op.acc_members >> (8u * (m - 1u))) & 1u) != 0u;
+}
 
 fn in_dims(k: u32) -> u32 { return (op.n_dims >> (4u * k)) & 15u; }
 

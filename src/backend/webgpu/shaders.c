@@ -5,6 +5,8 @@
  *        12..43  inputs, four each: rows, cols, dim[0], dim[1]; absent: zeros
  *        44..59  outputs, likewise
  *        60  numbers of dimensions of the inputs, four bits each
+ *        61  what accumulates of the other members of a merge, eight bits each
+ *        62  what the shader's own word() says
  */
 #include "backend/webgpu/shaders.h"
 
@@ -33,8 +35,10 @@ unsigned tg_shader_bindings(const tg_shader_pass *p) {
 }
 
 const tg_shader *tg_shader_choose(const tg_op_desc *d, const tg_args *a) {
-    for (size_t i = 0; i < d->n_shaders; i++)
-        if (!d->shaders[i].fits || d->shaders[i].fits(a)) return &d->shaders[i];
+    for (size_t i = 0; i < d->n_shaders; i++) {
+        const tg_shader *s = &d->shaders[i];
+        if ((!s->fits || s->fits(a)) && (!s->prefers || s->prefers(a))) return s;
+    }
     return NULL;
 }
 
@@ -114,9 +118,10 @@ static void put_shape(const tg_type *t, uint32_t words[4]) {
     words[3] = (uint32_t)t->dim[1];
 }
 
-void tg_shader_words(const tg_args *a, uint8_t acc, uint8_t dynamic_in, uint8_t dynamic_out,
-                     uint32_t words[TG_STEP_WORDS]) {
+void tg_shader_words(const tg_shader *s, const tg_args *a, uint8_t acc, uint8_t dynamic_in,
+                     uint8_t dynamic_out, uint32_t words[TG_STEP_WORDS]) {
     memset(words, 0, TG_STEP_WORDS * sizeof *words);
+    if (s->word) words[62] = s->word(a);
     memcpy(words, a->attr.i, sizeof a->attr.i);
     memcpy(words + 6, a->attr.f, sizeof a->attr.f);
     words[10] = acc;

@@ -32,8 +32,8 @@ unsigned tg_shader_bindings(const tg_shader_pass *p);
 
 /* The words of a step: struct Step of prelude.wgsl. acc says which outputs add in a call that
  * accumulates; bit k of dynamic_in and dynamic_out, which shapes have the call's rows. */
-void tg_shader_words(const tg_args *a, uint8_t acc, uint8_t dynamic_in, uint8_t dynamic_out,
-                     uint32_t words[TG_STEP_WORDS]);
+void tg_shader_words(const tg_shader *s, const tg_args *a, uint8_t acc, uint8_t dynamic_in,
+                     uint8_t dynamic_out, uint32_t words[TG_STEP_WORDS]);
 
 /* n workgroups in the two directions that no limit stops: group_of() of the prelude counts them. */
 void tg_shader_fold(size_t n, tg_gpu_dispatch *d);

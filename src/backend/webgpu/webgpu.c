@@ -10,16 +10,22 @@
  *
  * States (weights, gradients, caches) have a mirror each, made when a plan that is bound to them
  * first runs. From then on the GPU's copy is the right one, until somebody asks for it (fetch) or
- * writes on the host (touched). Workspaces are one buffer for all plans, as large as the largest
- * needs: between two runs a plan keeps nothing there. So a run is
+ * writes on the host (touched). Workspaces are shared by all plans, as large as the largest
+ * needs: between two runs a plan keeps nothing there. They lie in segments, a buffer each, as a
+ * large model needs more than a buffer may have; no value crosses from one into the next. A run is
  *
  *     inputs up, small     scalars, 64 bytes     one submit of all steps     outputs down
  *
- * and makes no object of the GPU. A plan with a step that has no shader, or one that a binding
- * cannot serve, runs on the CPU as a whole: states are brought down before it and up after.
+ * and makes no object of the GPU. Where C cannot wait, a run is PENDING while its outputs are on
+ * their way down: the number of the reading then is the run's `unit`. A plan with a step that has
+ * no shader, or one that a binding cannot serve, runs on the CPU as a whole: states are brought
+ * down before it and up after.
  *
  * Invariant: every storage binding of a dispatch is a range at a multiple of 256 bytes, and no two
  * of them meet. Plans made with this backend's rules (plan/plan.h) keep to it.
+ *
+ * Steps near each other may become one dispatch (tg_merge): a dispatch costs some microseconds,
+ * and small ones leave most of a card idle. A step that joins another one has none of its own.
  */
 #include "backend/webgpu/webgpu.h"
 
@@ -31,16 +37,38 @@ enum { DUMMY_BYTES = TG_GPU_ALIGN };
 /* Copied at once; a queue keeps what it was given in memory of its own. */
 #define PIECE_BYTES ((size_t)32 << 20)
 
+/* What somebody fetches, piece by piece, so that a copy of a large model does not need the model's
+ * size again. It begins anew when the GPU's copy has changed meanwhile. */
+typedef struct descent {
+    char *host;
+    size_t bytes, done;
+    unsigned version;
+    uint32_t reading; /* of the piece; 0: not begun */
+} descent;
+
 typedef struct mirror {
     char *host;
     size_t bytes;
-    uint32_t buffer; /* 0: a free entry */
+    uint32_t buffer;  /* 0: a free entry */
+    bool fresh;       /* whether there was memory for it is not known yet */
+    unsigned version; /* of the GPU's copy */
+    unsigned held;    /* the one that the host has as well */
+    descent down;
 } mirror;
 
 typedef struct transfer {
     char *host;
     size_t offset, bytes; /* in work */
 } transfer;
+
+/* What a step became. */
+typedef struct unit {
+    const tg_shader *shader; /* NULL: the step has joined an earlier one */
+    uint8_t n_members;
+    size_t members[TG_MAX_MEMBERS]; /* the step itself, and those that have joined it */
+} unit;
+
+enum { MAX_SEGMENTS = 64 };
 
 /* A plan as the GPU runs it. */
 typedef struct compiled {
@@ -49,13 +77,16 @@ typedef struct compiled {
     unsigned version;
     unsigned work_version; /* of the buffer that the groups are bound to */
     bool on_cpu;
+    bool settled;   /* all that was made for it is known to be good */
     uint32_t words; /* uniform buffer, 256 bytes a step */
     tg_gpu_dispatch *dispatches;
-    const tg_shader **shaders; /* [n_steps] */
-    size_t *first;             /* [n_steps + 1] of each step, in dispatches */
+    unit *units;   /* [n_steps] */
+    size_t *first; /* [n_steps + 1] of each step, in dispatches */
     size_t n_steps, n_dispatches;
     transfer *in, *out;
-    size_t n_in, n_out;
+    tg_gpu_piece *down; /* the outputs, where they are now */
+    bool *written;      /* [n_states] */
+    size_t n_in, n_out, n_states;
     size_t scratch_bytes;
 } compiled;
 
@@ -65,13 +96,17 @@ typedef struct webgpu {
     tg_backend *cpu;
     tg_gpu *gpu;
     tg_shader_cache shaders;
-    uint32_t call, dummies, work;
-    size_t work_bytes;
+    uint32_t call, dummies, scratch;
+    uint32_t work[MAX_SEGMENTS];
+    size_t work_bytes, scratch_bytes;
     unsigned work_version;
+    bool work_fresh;
+    descent work_down;
     mirror *mirrors;
     compiled *plans;
     size_t n_mirrors, n_plans;
     const compiled *last; /* whose values are in work */
+    unsigned runs;        /* so far: which values of it */
     size_t last_bytes;
 } webgpu;
 
@@ -120,42 +155,73 @@ static tg_status reserve_mirror(webgpu *w, const tg_bound_state *s) {
     TG_TRY(new_mirror(w, &m));
     uint32_t buffer;
     TG_TRY(tg_gpu_buffer_new(w->gpu, s->value->name, s->bytes, false, &buffer));
-    *m = (mirror) { s->data, s->bytes, buffer };
+    *m = (mirror) { .host = s->data, .bytes = s->bytes, .buffer = buffer, .fresh = true };
     return upload(w, buffer, 0, s->data, s->bytes);
 }
 
-/* Calls fn for each part of [p, p + bytes) that has a mirror. */
-typedef tg_status (*part_fn)(webgpu *w, uint32_t buffer, size_t offset, char *host, size_t bytes);
-static tg_status each_part(webgpu *w, const void *p, size_t bytes, part_fn fn) {
-    for (size_t i = 0; i < w->n_mirrors; i++) {
-        const mirror *m = &w->mirrors[i];
-        if (!m->buffer || !meet(m->host, m->bytes, p, bytes)) continue;
-        const uintptr_t host = (uintptr_t)m->host, from = (uintptr_t)p;
-        const size_t begin = from > host ? from - host : 0;
-        const size_t end = from + bytes < host + m->bytes ? from + bytes - host : m->bytes;
-        TG_TRY(fn(w, m->buffer, begin, m->host + begin, end - begin));
+/* The part of a mirror that [p, p + bytes) meets, as offsets in it. */
+static bool part_of(const mirror *m, const void *p, size_t bytes, size_t *begin, size_t *end) {
+    if (!m->buffer || !meet(m->host, m->bytes, p, bytes)) return false;
+    const uintptr_t host = (uintptr_t)m->host, from = (uintptr_t)p;
+    *begin = from > host ? from - host : 0;
+    *end = from + bytes < host + m->bytes ? from + bytes - host : m->bytes;
+    return true;
+}
+
+/* TG_PENDING: the place is kept for the next call with the same arguments. */
+static tg_status bring_down(webgpu *w, descent *d, unsigned version, uint32_t buffer, size_t offset,
+                            char *host, size_t bytes) {
+    if (d->host != host || d->bytes != bytes || d->version != version)
+        *d = (descent) { .host = host, .bytes = bytes, .version = version };
+    while (d->done < bytes) {
+        const size_t n = bytes - d->done < PIECE_BYTES ? bytes - d->done : PIECE_BYTES;
+        const tg_gpu_piece piece = { buffer, offset + d->done, n, host + d->done };
+        if (!d->reading) TG_TRY(tg_gpu_read_begin(w->gpu, &piece, 1, &d->reading));
+        const tg_status s = tg_gpu_read_end(w->gpu, d->reading, &piece, 1);
+        if (s == TG_PENDING) return s;
+        d->reading = 0;
+        TG_TRY(s);
+        d->done += n;
     }
+    *d = (descent) { .host = NULL };
     return TG_OK;
 }
 
-static tg_status bring_down(webgpu *w, uint32_t buffer, size_t offset, char *host, size_t bytes) {
-    return tg_gpu_read(w->gpu, buffer, offset, host, bytes);
-}
-
-static tg_status bring_up(webgpu *w, uint32_t buffer, size_t offset, char *host, size_t bytes) {
-    return upload(w, buffer, offset, host, bytes);
+/* Bytes of one value, which lies in one segment. */
+static tg_gpu_range in_work(const webgpu *w, size_t offset, size_t bytes) {
+    const size_t segment = w->base.segment_bytes;
+    return (tg_gpu_range) { w->work[offset / segment], offset % segment, bytes };
 }
 
 /* Values of a workspace are there until another plan runs. */
 static tg_status fetch(tg_backend *b, void *p, size_t bytes) {
     webgpu *w = (webgpu *)b;
-    if (w->last && meet(w->last->memory, w->last_bytes, p, bytes))
-        return tg_gpu_read(w->gpu, w->work, (size_t)((char *)p - w->last->memory), p, bytes);
-    return each_part(w, p, bytes, bring_down);
+    size_t begin, end;
+    if (w->last && meet(w->last->memory, w->last_bytes, p, bytes)) {
+        const tg_gpu_range r = in_work(w, (size_t)((char *)p - w->last->memory), bytes);
+        return bring_down(w, &w->work_down, w->runs, r.buffer, r.offset, p, bytes);
+    }
+    for (size_t i = 0; i < w->n_mirrors; i++) {
+        mirror *m = &w->mirrors[i];
+        if (!part_of(m, p, bytes, &begin, &end) || m->held == m->version) continue;
+        TG_TRY(bring_down(w, &m->down, m->version, m->buffer, begin, m->host + begin, end - begin));
+        if (end - begin == m->bytes) m->held = m->version;
+    }
+    return TG_OK;
 }
 
 static tg_status touched(tg_backend *b, const void *p, size_t bytes) {
-    return each_part((webgpu *)b, p, bytes, bring_up);
+    webgpu *w = (webgpu *)b;
+    size_t begin, end;
+    for (size_t i = 0; i < w->n_mirrors; i++) {
+        mirror *m = &w->mirrors[i];
+        if (!part_of(m, p, bytes, &begin, &end)) continue;
+        const bool held = m->held == m->version;
+        m->version++;
+        if (held) m->held = m->version;
+        TG_TRY(upload(w, m->buffer, begin, m->host + begin, end - begin));
+    }
+    return TG_OK;
 }
 
 /* -------------------------------------------------------------------------------------- compiling
@@ -176,10 +242,12 @@ static void free_compiled(webgpu *w, compiled *c) {
     if (c->dispatches) free_groups(w, c);
     tg_gpu_buffer_free(w->gpu, c->words);
     tg_free(mem, c->dispatches, c->n_dispatches * sizeof *c->dispatches);
-    tg_free(mem, c->shaders, c->n_steps * sizeof *c->shaders);
+    tg_free(mem, c->units, c->n_steps * sizeof *c->units);
     tg_free(mem, c->first, (c->n_steps + 1) * sizeof *c->first);
     tg_free(mem, c->in, c->n_in * sizeof *c->in);
     tg_free(mem, c->out, c->n_out * sizeof *c->out);
+    tg_free(mem, c->down, c->n_out * sizeof *c->down);
+    tg_free(mem, c->written, c->n_states * sizeof *c->written);
     if (w->last == c) w->last = NULL;
     *c = (compiled) { .steps = NULL };
 }
@@ -188,33 +256,41 @@ static void free_compiled(webgpu *w, compiled *c) {
 static bool locate(webgpu *w, const tg_plan *plan, const tg_value *v, tg_gpu_range *out) {
     const tg_place *p = v ? tg_plan_place_of(plan, v) : NULL;
     if (!p || p->kind == TG_PLACE_NONE || p->bytes == 0) return false;
-    *out = (tg_gpu_range) { w->work, p->offset_bytes, p->bytes };
     if (p->kind == TG_PLACE_STATE)
-        out->buffer = find_mirror(w, plan->states[p->state].data)->buffer;
+        *out = (tg_gpu_range) { find_mirror(w, plan->states[p->state].data)->buffer,
+                                p->offset_bytes, p->bytes };
+    else
+        *out = in_work(w, p->offset_bytes, p->bytes);
     return true;
 }
 
-/* The ranges of a pass. False: one of them is not aligned, or two of them meet. */
+/* The value of a slot of one of the members; NULL: there is none. */
+static const tg_value *value_of(const tg_plan *plan, const unit *u, unsigned slot) {
+    if (slot / 16 >= u->n_members) return NULL;
+    const tg_node *n = plan->steps[u->members[slot / 16]].node;
+    slot %= 16;
+    if (slot < TG_BIND_OUT(0)) return n->in[slot - TG_BIND_IN(0)];
+    if (slot < TG_BIND_SCRATCH && slot - TG_BIND_OUT(0) < n->n_out)
+        return &n->out[slot - TG_BIND_OUT(0)];
+    return NULL;
+}
+
+/* The ranges of a pass. False: one of them is not aligned or too large, or two of them meet. */
 static bool ranges_of(webgpu *w, const tg_plan *plan, size_t step, const compiled *c,
                       const tg_shader_pass *pass, tg_gpu_range *ranges) {
-    const tg_node *n = plan->steps[step].node;
+    const unit *u = &c->units[step];
     ranges[0] = (tg_gpu_range) { c->words, step * TG_GPU_ALIGN, TG_STEP_WORDS * 4 };
     ranges[1] = (tg_gpu_range) { w->call, 0, TG_CALL_BYTES };
     const unsigned bindings = tg_shader_bindings(pass);
     for (unsigned i = 0; i < bindings; i++) {
-        const unsigned slot = pass->bind[i];
         tg_gpu_range *r = &ranges[2 + i];
-        const tg_value *v = NULL;
-        if (slot < TG_BIND_OUT(0))
-            v = n->in[slot - TG_BIND_IN(0)];
-        else if (slot < TG_BIND_SCRATCH && slot - TG_BIND_OUT(0) < n->n_out)
-            v = &n->out[slot - TG_BIND_OUT(0)];
         *r = (tg_gpu_range) { w->dummies, i * DUMMY_BYTES, DUMMY_BYTES };
-        if (slot == TG_BIND_SCRATCH && c->shaders[step]->scratch_bytes)
-            *r = (tg_gpu_range) { w->work, round_up(plan->workspace_bytes), c->scratch_bytes };
+        if (pass->bind[i] == TG_BIND_SCRATCH && u->shader->scratch_bytes)
+            *r = (tg_gpu_range) { w->scratch, 0, c->scratch_bytes };
         else
-            locate(w, plan, v, r);
+            locate(w, plan, value_of(plan, u, pass->bind[i]), r);
         if (r->offset % TG_GPU_ALIGN) return false;
+        if (r->bytes > tg_gpu_get_info(w->gpu)->max_binding_bytes) return false;
         for (unsigned j = 2; j < 2 + i; j++)
             if (ranges[j].buffer == r->buffer && ranges[j].offset < r->offset + r->bytes &&
                 r->offset < ranges[j].offset + ranges[j].bytes)
@@ -223,22 +299,48 @@ static bool ranges_of(webgpu *w, const tg_plan *plan, size_t step, const compile
     return true;
 }
 
-static tg_status bind(webgpu *w, const tg_plan *plan, compiled *c) {
-    const size_t bytes = round_up(plan->workspace_bytes) + c->scratch_bytes;
-    if (bytes > w->work_bytes) {
-        tg_gpu_buffer_free(w->gpu, w->work);
-        w->work = 0;
-        w->work_bytes = 0;
-        w->work_version++;
-        w->last = NULL;
-        TG_TRY(tg_gpu_buffer_new(w->gpu, "workspace", bytes, false, &w->work));
-        w->work_bytes = bytes;
+/* One buffer, made anew if it is too small. */
+static tg_status grow(webgpu *w, const char *label, size_t have, size_t want, uint32_t *buffer) {
+    if (want <= have) return TG_OK;
+    tg_gpu_buffer_free(w->gpu, *buffer);
+    *buffer = 0;
+    w->work_version++;
+    w->work_fresh = true;
+    w->last = NULL;
+    const tg_status s = tg_gpu_buffer_new(w->gpu, label, want, false, buffer);
+    if (s != TG_OK) w->work_bytes = w->scratch_bytes = 0; /* all is made anew next time */
+    return s;
+}
+
+/* Room for the plan's values and scratch. Of segments only the last one may be short. */
+static tg_status reserve_work(webgpu *w, size_t bytes, size_t scratch_bytes) {
+    const size_t segment = w->base.segment_bytes;
+    if (bytes > MAX_SEGMENTS * segment)
+        return tg_fail(w->ctx, TG_E_MEMORY, "GPU: workspace: want %zu bytes, have at most %zu",
+                       bytes, MAX_SEGMENTS * segment);
+    for (size_t i = 0, at = 0; at < bytes; i++, at += segment) {
+        const size_t had = w->work_bytes > at ? w->work_bytes - at : 0;
+        const size_t want = bytes - at < segment ? bytes - at : segment;
+        TG_TRY(grow(w, "workspace", had < segment ? had : segment, want, &w->work[i]));
     }
+    if (bytes > w->work_bytes) w->work_bytes = bytes;
+    TG_TRY(grow(w, "scratch", w->scratch_bytes, scratch_bytes, &w->scratch));
+    if (scratch_bytes > w->scratch_bytes) w->scratch_bytes = scratch_bytes;
+    return TG_OK;
+}
+
+static tg_status bind(webgpu *w, const tg_plan *plan, compiled *c) {
+    TG_TRY(reserve_work(w, round_up(plan->workspace_bytes), c->scratch_bytes));
     if (c->work_version == w->work_version) return TG_OK;
     free_groups(w, c);
+    for (size_t i = 0; i < c->n_out; i++) {
+        const tg_gpu_range r = in_work(w, c->out[i].offset, c->out[i].bytes);
+        c->down[i] = (tg_gpu_piece) { r.buffer, r.offset, r.bytes, c->out[i].host };
+    }
+    c->settled = false;
     for (size_t s = 0; s < plan->n_steps; s++)
         for (size_t i = c->first[s]; i < c->first[s + 1]; i++) {
-            const tg_shader_pass *pass = &c->shaders[s]->pass[i - c->first[s]];
+            const tg_shader_pass *pass = &c->units[s].shader->pass[i - c->first[s]];
             tg_gpu_range ranges[2 + TG_MAX_BIND];
             if (!ranges_of(w, plan, s, c, pass, ranges)) {
                 c->on_cpu = true;
@@ -259,21 +361,104 @@ static void *list(webgpu *w, tg_status *s, size_t n, size_t bytes) {
     return p;
 }
 
+/* Do the bytes of two values meet? */
+static bool values_meet(const tg_plan *plan, const tg_value *a, const tg_value *b) {
+    const tg_place *p = tg_plan_place_of(plan, a), *q = tg_plan_place_of(plan, b);
+    if (p->kind != q->kind || p->kind == TG_PLACE_NONE) return false;
+    if (p->kind == TG_PLACE_STATE && p->state != q->state) return false;
+    return p->offset_bytes < q->offset_bytes + q->bytes &&
+           q->offset_bytes < p->offset_bytes + p->bytes;
+}
+
+static bool writes_into(const tg_plan *plan, const tg_node *a, const tg_node *b,
+                        const tg_value *unwritten) {
+    for (int k = 0; k < a->n_out; k++) {
+        if (&a->out[k] == unwritten) continue;
+        for (int i = 0; i < b->n_in; i++)
+            if (b->in[i] && b->in[i] != unwritten && values_meet(plan, &a->out[k], b->in[i]))
+                return true;
+        for (int i = 0; i < b->n_out; i++)
+            if (&b->out[i] != unwritten && values_meet(plan, &a->out[k], &b->out[i])) return true;
+    }
+    return false;
+}
+
+/* Can step t run as one with step s, before all that is between them? The one value that goes from
+ * the leader into t is never written. */
+static bool may_join(const tg_plan *plan, size_t s, size_t t) {
+    const tg_node *n = plan->steps[t].node, *leader = plan->steps[s].node;
+    const tg_value *unwritten = NULL;
+    for (int i = 0; i < n->n_in; i++)
+        if (n->in[i] == &leader->out[0]) unwritten = n->in[i];
+    for (size_t u = s; u < t; u++)
+        if (writes_into(plan, plan->steps[u].node, n, unwritten) ||
+            writes_into(plan, n, plan->steps[u].node, unwritten))
+            return false;
+    return true;
+}
+
+/* How far behind its leader a member may be. */
+enum { REACH = 5 };
+
+/* The arguments of all members, which lie in a row for the shader's functions. */
+static void members_args(const tg_plan *plan, const unit *u, tg_args a[TG_MAX_MEMBERS]) {
+    for (unsigned m = 0; m < u->n_members; m++) a[m] = plan->steps[u->members[m]].args;
+}
+
+static bool find_members(const tg_plan *plan, const compiled *c, size_t s, const tg_merge *merge,
+                         unit *u) {
+    *u = (unit) { &merge->shader, 1, { s } };
+    const tg_node *leader = plan->steps[s].node;
+    for (unsigned m = 1; m < merge->n_members; m++) {
+        size_t t = s + 1;
+        const size_t end = s + 1 + REACH < plan->n_steps ? s + 1 + REACH : plan->n_steps;
+        while (t < end && (c->units[t].n_members ||
+                           !merge->joins(plan->graph, leader, plan->steps[t].node, m) ||
+                           !may_join(plan, s, t)))
+            t++;
+        if (t == end) return false;
+        u->members[u->n_members++] = t;
+    }
+    tg_args a[TG_MAX_MEMBERS];
+    members_args(plan, u, a);
+    return (!merge->shader.fits || merge->shader.fits(a)) &&
+           (!merge->shader.prefers || merge->shader.prefers(a));
+}
+
+/* The step with others, if it can; else alone. False: it has no shader. */
+static bool choose_unit(const tg_plan *plan, compiled *c, size_t s) {
+    const tg_step *step = &plan->steps[s];
+    const tg_op_desc *d = tg_op_table[step->node->op];
+    unit *u = &c->units[s];
+    if (u->n_members) return true;
+    for (size_t i = 0; i < d->n_merges; i++) {
+        unit merged;
+        if (!find_members(plan, c, s, &d->merges[i], &merged)) continue;
+        *u = merged;
+        for (unsigned m = 1; m < merged.n_members; m++) c->units[merged.members[m]].n_members = 1;
+        return true;
+    }
+    *u = (unit) { tg_shader_choose(d, &step->args), 1, { s } };
+    return u->shader != NULL;
+}
+
 /* Shaders of all steps, and how many dispatches they are; on_cpu where there is none for a step. */
 static void choose_shaders(webgpu *w, const tg_plan *plan, compiled *c) {
     for (size_t s = 0; s < plan->n_steps; s++) {
-        const tg_step *step = &plan->steps[s];
-        const tg_op_desc *d = tg_op_table[step->node->op];
-        const tg_shader *shader = c->shaders[s] = tg_shader_choose(d, &step->args);
-        if (!shader) {
+        if (!choose_unit(plan, c, s)) {
+            const tg_node *n = plan->steps[s].node;
             c->on_cpu = true;
             tg_say(w->ctx, TG_LOG_WARNING, "plan %s runs on the CPU: no shader of %s fits %s",
-                   plan->name, d->name, step->node->name);
+                   plan->name, tg_op_table[n->op]->name, n->name);
             return;
         }
-        const size_t scratch = shader->scratch_bytes ? shader->scratch_bytes(&step->args) : 0;
-        if (round_up(scratch) > c->scratch_bytes) c->scratch_bytes = round_up(scratch);
-        c->first[s + 1] = c->first[s] + tg_shader_passes(shader);
+        const tg_shader *shader = c->units[s].shader;
+        c->first[s + 1] = c->first[s] + (shader ? tg_shader_passes(shader) : 0);
+        if (!shader || !shader->scratch_bytes) continue;
+        tg_args a[TG_MAX_MEMBERS];
+        members_args(plan, &c->units[s], a);
+        const size_t scratch = round_up(shader->scratch_bytes(a));
+        if (scratch > c->scratch_bytes) c->scratch_bytes = scratch;
     }
 }
 
@@ -301,6 +486,17 @@ static void list_transfers(const tg_plan *plan, compiled *c) {
         }
 }
 
+/* The states that a run changes: of the others the host's copy stays right. */
+static void mark_written(const tg_plan *plan, compiled *c) {
+    for (size_t s = 0; s < plan->n_steps; s++) {
+        const tg_node *n = plan->steps[s].node;
+        for (int k = 0; k < n->n_out; k++) {
+            const tg_place *p = tg_plan_place_of(plan, &n->out[k]);
+            if (p->kind == TG_PLACE_STATE) c->written[p->state] = true;
+        }
+    }
+}
+
 static tg_status make_dispatches(webgpu *w, const tg_plan *plan, compiled *c) {
     tg_status status = TG_OK;
     c->n_dispatches = c->first[plan->n_steps];
@@ -309,14 +505,19 @@ static tg_status make_dispatches(webgpu *w, const tg_plan *plan, compiled *c) {
     TG_TRY(tg_gpu_buffer_new(w->gpu, plan->name, plan->n_steps * TG_GPU_ALIGN, true, &c->words));
     for (size_t s = 0; s < plan->n_steps; s++) {
         const tg_step *step = &plan->steps[s];
+        const unit *u = &c->units[s];
         uint32_t words[TG_STEP_WORDS];
-        tg_shader_words(&step->args, step->acc_mask, step->dynamic_in, step->dynamic_out, words);
+        tg_args a[TG_MAX_MEMBERS];
+        if (!u->shader) continue;
+        members_args(plan, u, a);
+        tg_shader_words(u->shader, a, step->acc_mask, step->dynamic_in, step->dynamic_out, words);
+        for (unsigned m = 1; m < u->n_members; m++)
+            words[61] |= (uint32_t)plan->steps[u->members[m]].acc_mask << 8 * (m - 1);
         TG_TRY(tg_gpu_write(w->gpu, c->words, s * TG_GPU_ALIGN, words, sizeof words));
         for (size_t i = c->first[s]; i < c->first[s + 1]; i++) {
-            const tg_shader_pass *pass = &c->shaders[s]->pass[i - c->first[s]];
-            TG_TRY(
-                tg_shader_pipeline(&w->shaders, c->shaders[s], pass, &c->dispatches[i].pipeline));
-            tg_shader_fold(pass->groups(&step->args), &c->dispatches[i]);
+            const tg_shader_pass *pass = &u->shader->pass[i - c->first[s]];
+            TG_TRY(tg_shader_pipeline(&w->shaders, u->shader, pass, &c->dispatches[i].pipeline));
+            tg_shader_fold(pass->groups(a), &c->dispatches[i]);
         }
     }
     return TG_OK;
@@ -327,8 +528,9 @@ static tg_status make_tables(webgpu *w, const tg_plan *plan, compiled *c) {
     *c = (compiled) { .steps = plan->steps,
                       .memory = plan->memory,
                       .version = plan->version,
-                      .n_steps = plan->n_steps };
-    c->shaders = list(w, &status, c->n_steps, sizeof *c->shaders);
+                      .n_steps = plan->n_steps,
+                      .n_states = plan->n_states };
+    c->units = list(w, &status, c->n_steps, sizeof *c->units);
     c->first = list(w, &status, c->n_steps + 1, sizeof *c->first);
     TG_TRY(status);
     choose_shaders(w, plan, c);
@@ -336,8 +538,11 @@ static tg_status make_tables(webgpu *w, const tg_plan *plan, compiled *c) {
     list_transfers(plan, c);
     c->in = list(w, &status, c->n_in, sizeof *c->in);
     c->out = list(w, &status, c->n_out, sizeof *c->out);
+    c->down = list(w, &status, c->n_out, sizeof *c->down);
+    c->written = list(w, &status, c->n_states, sizeof *c->written);
     TG_TRY(status);
     list_transfers(plan, c);
+    mark_written(plan, c);
     for (size_t i = 0; i < plan->n_states; i++) TG_TRY(reserve_mirror(w, &plan->states[i]));
     return make_dispatches(w, plan, c);
 }
@@ -356,6 +561,41 @@ static tg_status new_compiled(webgpu *w, compiled **out) {
     return TG_OK;
 }
 
+static void free_work(webgpu *w) {
+    for (size_t i = 0; i < MAX_SEGMENTS; i++) tg_gpu_buffer_free(w->gpu, w->work[i]);
+    tg_gpu_buffer_free(w->gpu, w->scratch);
+    memset(w->work, 0, sizeof w->work);
+    w->scratch = 0;
+    w->work_bytes = w->scratch_bytes = 0;
+    w->work_version++;
+    w->last = NULL;
+}
+
+/* Where a page learns too late that there was no memory, what was made goes, so that a smaller plan
+ * may do. */
+static void drop_fresh(webgpu *w, compiled *c) {
+    for (size_t i = 0; i < w->n_mirrors; i++) {
+        if (!w->mirrors[i].fresh) continue;
+        tg_gpu_buffer_free(w->gpu, w->mirrors[i].buffer);
+        w->mirrors[i] = (mirror) { .buffer = 0 };
+        for (size_t k = 0; k < w->n_plans; k++) w->plans[k].version = 0;
+    }
+    if (w->work_fresh) free_work(w);
+    free_compiled(w, c);
+}
+
+static tg_status settle(webgpu *w, compiled *c) {
+    const tg_status s = tg_gpu_settle(w->gpu);
+    if (s == TG_PENDING) return s;
+    if (s == TG_OK)
+        c->settled = true;
+    else
+        drop_fresh(w, c);
+    for (size_t i = 0; i < w->n_mirrors; i++) w->mirrors[i].fresh = false;
+    w->work_fresh = false;
+    return s;
+}
+
 /* The plan, compiled at its first run and when it was bound anew. */
 static tg_status compile(webgpu *w, const tg_plan *plan, compiled **out) {
     compiled *c = NULL;
@@ -372,7 +612,7 @@ static tg_status compile(webgpu *w, const tg_plan *plan, compiled **out) {
     }
     if (!c->on_cpu) TG_TRY(bind(w, plan, c));
     *out = c;
-    return TG_OK;
+    return c->on_cpu || c->settled ? TG_OK : settle(w, c);
 }
 
 /* ---------------------------------------------------------------------------------------- running
@@ -388,7 +628,7 @@ static void set_rows(tg_plan *plan, compiled *c, size_t rows) {
         for (int k = 0; k < TG_MAX_OUT; k++)
             if (plan->steps[s].dynamic_out >> k & 1) a.out_type[k].dim[0] = rows;
         for (size_t i = c->first[s]; i < c->first[s + 1]; i++)
-            tg_shader_fold(c->shaders[s]->pass[i - c->first[s]].groups(&a), &c->dispatches[i]);
+            tg_shader_fold(c->units[s].shader->pass[i - c->first[s]].groups(&a), &c->dispatches[i]);
     }
 }
 
@@ -403,41 +643,107 @@ static tg_status run_on_cpu(webgpu *w, tg_plan *plan, const tg_scalars *rt, tg_r
     return status;
 }
 
-/* For profiles: a submit for each step, which costs, but tells them apart. */
+static tg_status upload_work(webgpu *w, const transfer *t) {
+    const tg_gpu_range r = in_work(w, t->offset, t->bytes);
+    return upload(w, r.buffer, r.offset, t->host, t->bytes);
+}
+
+enum { REPEATS = 24, REPEATED = REPEATS * TG_MAX_PASSES };
+
+/* n dispatches, `times` times in each of so many submits, until they are done. */
+static tg_status time_submits(webgpu *w, const tg_gpu_dispatch *d, size_t n, size_t times,
+                              size_t submits, double *ms) {
+    tg_gpu_dispatch repeated[REPEATED];
+    for (size_t i = 0; i < n * times; i++) repeated[i] = d[i % n];
+    const double start = tg_time_ms();
+    for (size_t i = 0; i < submits; i++) TG_TRY(tg_gpu_submit(w->gpu, repeated, n * times));
+    TG_TRY(tg_gpu_wait(w->gpu));
+    *ms = tg_time_ms() - start;
+    return TG_OK;
+}
+
+/* For profiles: each step once, and then so often that it takes some milliseconds and what a submit
+ * and a wait cost can be taken off. What a step adds to, it adds to again; a trainer that was
+ * profiled is not the run that it was, on the CPU neither. */
 static tg_status run_timed(webgpu *w, const compiled *c, size_t begin, size_t end,
                            double *step_ms) {
     TG_TRY(tg_gpu_wait(w->gpu));
     for (size_t s = begin; s < end; s++) {
-        const double start = tg_time_ms();
-        TG_TRY(tg_gpu_submit(w->gpu, c->dispatches + c->first[s], c->first[s + 1] - c->first[s]));
-        TG_TRY(tg_gpu_wait(w->gpu));
-        step_ms[s] += tg_time_ms() - start;
+        const tg_gpu_dispatch *d = c->dispatches + c->first[s];
+        const size_t n = c->first[s + 1] - c->first[s];
+        double once = 0, some = 0, many = 0;
+        if (n == 0) continue;
+        TG_TRY(time_submits(w, d, n, 1, 1, &once));
+        const size_t times = once < 1 ? REPEATS : once < 8 ? 4 : 2;
+        TG_TRY(time_submits(w, d, n, times, 1, &some));
+        const double each = some / (double)times;
+        const size_t submits = some < 8 ? (size_t)(8 / (some + 0.1)) + 1 : 1;
+        TG_TRY(time_submits(w, d, n, times, submits, &many));
+        const double around = once > each ? once - each : 0;
+        step_ms[s] += (many - (around < many ? around : 0)) / (double)(times * submits);
     }
     return TG_OK;
 }
 
-/* A deadline ends no submit: it is over when it is over. Who cancels is asked before it begins. */
-static tg_status run(tg_backend *b, tg_plan *plan, const tg_scalars *rt, tg_run *r) {
-    webgpu *w = (webgpu *)b;
-    compiled *c;
-    TG_TRY(compile(w, plan, &c));
-    if (c->on_cpu) return run_on_cpu(w, plan, rt, r);
-    if (r->cancel && r->cancel(r->cancel_user)) return TG_STOPPED;
-    const size_t begin = r->next, end = r->end ? r->end : plan->n_steps;
-    if (begin == 0)
-        for (size_t i = 0; i < c->n_in; i++)
-            TG_TRY(upload(w, w->work, c->in[i].offset, c->in[i].host, c->in[i].bytes));
+static const compiled *find_compiled(const tg_backend *b, const tg_plan *plan) {
+    const webgpu *w = (const webgpu *)b;
+    for (size_t i = 0; i < w->n_plans; i++)
+        if (w->plans[i].steps && w->plans[i].steps == plan->steps) return &w->plans[i];
+    return NULL;
+}
+
+static const char *kernel_name(const tg_backend *b, const tg_plan *plan, size_t step,
+                               size_t *leader) {
+    const compiled *c = find_compiled(b, plan);
+    if (!c || c->on_cpu) return NULL;
+    bool found = c->units[step].shader != NULL;
+    for (*leader = step; !found;) {
+        const unit *u = &c->units[--*leader];
+        for (unsigned m = 1; u->shader && m < u->n_members; m++)
+            found = found || u->members[m] == step;
+    }
+    return c->units[*leader].shader->name;
+}
+
+size_t tg_webgpu_dispatches(const tg_backend *b, const tg_plan *plan) {
+    const compiled *c = find_compiled(b, plan);
+    return c && !c->on_cpu ? c->n_dispatches : 0;
+}
+
+static tg_status submit(webgpu *w, tg_plan *plan, compiled *c, const tg_scalars *rt,
+                        const tg_run *r, size_t end) {
+    if (r->next == 0)
+        for (size_t i = 0; i < c->n_in; i++) TG_TRY(upload_work(w, &c->in[i]));
     if (plan->dynamic) set_rows(plan, c, (size_t)rt->rows);
     w->last = c;
     w->last_bytes = plan->workspace_bytes;
+    w->runs++;
+    for (size_t i = 0; i < plan->n_states; i++)
+        if (c->written[i]) find_mirror(w, plan->states[i].data)->version++;
     TG_TRY(tg_gpu_write(w->gpu, w->call, 0, rt, sizeof *rt));
-    if (r->step_ms)
-        TG_TRY(run_timed(w, c, begin, end, r->step_ms));
-    else
-        TG_TRY(tg_gpu_submit(w->gpu, c->dispatches + c->first[begin],
-                             c->first[end] - c->first[begin]));
-    for (size_t i = 0; i < c->n_out && end == plan->n_steps; i++)
-        TG_TRY(tg_gpu_read(w->gpu, w->work, c->out[i].offset, c->out[i].host, c->out[i].bytes));
+    if (r->step_ms) return run_timed(w, c, r->next, end, r->step_ms);
+    return tg_gpu_submit(w->gpu, c->dispatches + c->first[r->next],
+                         c->first[end] - c->first[r->next]);
+}
+
+/* A deadline ends no submit: it is over when it is over. Who cancels is asked before it begins. A
+ * run whose outputs are awaited has the number of their reading in its unit. */
+static tg_status run(tg_backend *b, tg_plan *plan, const tg_scalars *rt, tg_run *r) {
+    webgpu *w = (webgpu *)b;
+    compiled *c;
+    uint32_t reading = (uint32_t)r->unit;
+    if (tg_gpu_lost(w->gpu)) return tg_gpu_settle(w->gpu);
+    TG_TRY(compile(w, plan, &c));
+    if (c->on_cpu) return run_on_cpu(w, plan, rt, r);
+    const size_t end = r->end ? r->end : plan->n_steps;
+    const size_t n_out = end == plan->n_steps ? c->n_out : 0;
+    if (!reading) {
+        if (r->cancel && r->cancel(r->cancel_user)) return TG_STOPPED;
+        TG_TRY(submit(w, plan, c, rt, r, end));
+        if (n_out) TG_TRY(tg_gpu_read_begin(w->gpu, c->down, n_out, &reading));
+        r->unit = reading;
+    }
+    if (n_out) TG_TRY(tg_gpu_read_end(w->gpu, reading, c->down, n_out));
     r->next = end;
     r->phase = 0;
     r->unit = 0;
@@ -475,6 +781,31 @@ static void free_webgpu(tg_backend *b) {
     tg_free(&mem, w, sizeof *w);
 }
 
+/* Pipelines stay, which cost time and hardly any memory. Whatever runs next is compiled anew. */
+static tg_status rest(tg_backend *b) {
+    webgpu *w = (webgpu *)b;
+    for (size_t i = 0; i < w->n_mirrors; i++)
+        if (w->mirrors[i].buffer) TG_TRY(fetch(b, w->mirrors[i].host, w->mirrors[i].bytes));
+    for (size_t i = 0; i < w->n_plans; i++)
+        if (w->plans[i].steps) free_compiled(w, &w->plans[i]);
+    for (size_t i = 0; i < w->n_mirrors; i++) {
+        tg_gpu_buffer_free(w->gpu, w->mirrors[i].buffer);
+        w->mirrors[i] = (mirror) { .buffer = 0 };
+    }
+    free_work(w);
+    return TG_OK;
+}
+
+/* What a buffer may have and a binding may reach. */
+static size_t segment_of(const tg_gpu_info *i) {
+    uint64_t most = (uint64_t)1 << 30;
+    if (i->max_buffer_bytes < most) most = i->max_buffer_bytes;
+    if (i->max_binding_bytes < most) most = i->max_binding_bytes;
+    return (size_t)(most / TG_GPU_ALIGN * TG_GPU_ALIGN);
+}
+
+static bool is_lost(const tg_backend *b) { return tg_gpu_lost(((const webgpu *)b)->gpu); }
+
 tg_gpu *tg_webgpu_gpu(tg_backend *b) { return ((webgpu *)b)->gpu; }
 
 tg_status tg_webgpu_new(tg_ctx *ctx, tg_backend *cpu, tg_backend **out) {
@@ -485,14 +816,19 @@ tg_status tg_webgpu_new(tg_ctx *ctx, tg_backend *cpu, tg_backend **out) {
                               .fetch = fetch,
                               .touched = touched,
                               .forget = forget,
+                              .rest = rest,
+                              .lost = is_lost,
                               .free = free_webgpu,
+                              .kernel_name = kernel_name,
                               .align_bytes = TG_GPU_ALIGN,
-                              .apart = true },
+                              .apart = true,
+                              .unwanted_levers = TG_LEVER_BIT(recompute) },
                     .ctx = ctx,
                     .cpu = cpu,
                     .work_version = 1 };
     tg_status s = tg_gpu_open(ctx, &w->gpu);
     w->shaders = (tg_shader_cache) { .gpu = w->gpu, .ctx = ctx };
+    if (s == TG_OK) w->base.segment_bytes = segment_of(tg_gpu_get_info(w->gpu));
     if (s == TG_OK) s = tg_gpu_buffer_new(w->gpu, "scalars", TG_CALL_BYTES, true, &w->call);
     if (s == TG_OK)
         s = tg_gpu_buffer_new(w->gpu, "dummies", TG_MAX_BIND * DUMMY_BYTES, false, &w->dummies);

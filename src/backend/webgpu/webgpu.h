@@ -13,4 +13,7 @@ tg_status tg_webgpu_new(tg_ctx *ctx, tg_backend *cpu, tg_backend **out);
 /* Of a backend made by tg_webgpu_new: for banners, and for tests that lose the device. */
 tg_gpu *tg_webgpu_gpu(tg_backend *b);
 
+/* Of a plan that has run on the GPU; 0: it has not. */
+size_t tg_webgpu_dispatches(const tg_backend *b, const tg_plan *plan);
+
 #endif

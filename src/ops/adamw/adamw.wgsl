@@ -25,13 +25,22 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     let bias1 = bias(op.f0, rt.step);
     let bias2 = bias(op.f1, rt.step);
     let first = group_of(id, count) * 1024u + lane;
-    for (var i = first; i < min(n, first + 1024u); i += 256u) {
-        let g = grads[i] * stats[1];
-        let new_m = fma(op.f0, m[i], (1.0 - op.f0) * g);
-        let new_v = fma(op.f1, v[i], (1.0 - op.f1) * g * g);
-        let kept = w[i] - select(0.0, rt.lr * op.f3 * w[i], i < decayed);
-        w[i] = kept - rt.lr * (new_m / bias1) / (sqrt(new_v / bias2) + op.f2);
-        m[i] = new_m;
-        v[i] = new_v;
+    if (first >= n) { return; }
+    // Four elements, 256 apart: all are read before one is written, so that the loads overlap.
+    let at = vec4<u32>(first, first + 256u, first + 512u, first + 768u);
+    let safe = min(at, vec4<u32>(n - 1u));
+    let old_w = vec4<f32>(w[safe.x], w[safe.y], w[safe.z], w[safe.w]);
+    let old_m = vec4<f32>(m[safe.x], m[safe.y], m[safe.z], m[safe.w]);
+    let old_v = vec4<f32>(v[safe.x], v[safe.y], v[safe.z], v[safe.w]);
+    let g = stats[1] * vec4<f32>(grads[safe.x], grads[safe.y], grads[safe.z], grads[safe.w]);
+    let new_m = fma(vec4<f32>(op.f0), old_m, (1.0 - op.f0) * g);
+    let new_v = fma(vec4<f32>(op.f1), old_v, (1.0 - op.f1) * g * g);
+    let decay = select(vec4<f32>(), rt.lr * op.f3 * old_w, at < vec4<u32>(decayed));
+    let new_w = old_w - decay - rt.lr * (new_m / bias1) / (sqrt(new_v / bias2) + op.f2);
+    for (var e = 0u; e < 4u; e++) {
+        if (at[e] >= n) { return; }
+        w[at[e]] = new_w[e];
+        m[at[e]] = new_m[e];
+        v[at[e]] = new_v[e];
     }
 }

@@ -150,8 +150,9 @@ static size_t delta_bytes(const tg_args *a) { return tg_type_bytes(&a->in_type[2
 static size_t key_groups(const tg_args *a) {
     return a->in_type[0].dim[0] * (size_t)a->attr.i[1] * tg_shader_parts(a->in_type[0].dim[1], 32);
 }
-static size_t query_groups(const tg_args *a) {
-    return a->in_type[0].dim[0] * (size_t)a->attr.i[0] * tg_shader_parts(a->in_type[0].dim[1], 32);
+static size_t both_groups(const tg_args *a) {
+    return key_groups(a) +
+           a->in_type[0].dim[0] * (size_t)a->attr.i[0] * tg_shader_parts(a->in_type[0].dim[1], 32);
 }
 
 #define PASS(name, count, pieces)                                                                  \
@@ -164,8 +165,7 @@ static size_t query_groups(const tg_args *a) {
 #define SHADER(size, pieces)                                                                       \
     { .name = "flash " #size,                                                                      \
       .fits = fits_##size,                                                                         \
-      .pass = { PASS("deltas", delta_groups, pieces), PASS("keys", key_groups, pieces),            \
-                PASS("queries", query_groups, pieces) },                                           \
+      .pass = { PASS("deltas", delta_groups, pieces), PASS("both", both_groups, pieces) },         \
       .scratch_bytes = delta_bytes }
 static const tg_shader shaders[] = { SHADER(64, 2), SHADER(128, 4), SHADER(256, 8) };
 

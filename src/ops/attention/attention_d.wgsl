@@ -1,5 +1,6 @@
 // attention_d.wgsl - the gradient of attention: for all rows delta = do . o, then dk and dv of 32
-// keys by a workgroup each, then dq of 32 queries. p comes from the saved lse; nothing is T x T.
+// keys by a workgroup each, and in the same dispatch dq of 32 queries. p comes from the saved lse;
+// nothing is T x T.
 @group(0) @binding(2) var<storage, read_write> qkv: array<f32>;
 @group(0) @binding(3) var<storage, read_write> o: array<f32>;
 @group(0) @binding(4) var<storage, read_write> lse: array<f32>;
@@ -88,13 +89,9 @@ fn pairs_of(s: Heads, h: Head, first: u32, key: u32, tid: u32) -> Pairs {
     return Pairs(p, select(vec4<f32>(), p * (dp - row_delta), seen));
 }
 
-@compute @workgroup_size(256)
-fn keys(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
-        @builtin(local_invocation_index) tid: u32) {
-    let s = heads();
+fn keys(s: Heads, group: u32, tid: u32) {
     let tokens = op.ins[0].dim1;
     let blocks = (tokens + 31u) / 32u;
-    let group = group_of(id, count);
     let key = group % blocks * 32u;
     let kv = group / blocks % s.n_kv;
     let batch = group / blocks / s.n_kv;
@@ -103,8 +100,8 @@ fn keys(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     let x = tid % 16u;
     let r = tid / 8u;
     let c = tid % 8u;
-    var dk: array<vec4<f32>, PIECES>;
-    var dv: array<vec4<f32>, PIECES>;
+    var dk: array<Cell, PIECES>;
+    var dv: array<Cell, PIECES>;
     for (var g = 0u; g < s.group; g++) {
         let h = head_of(s, batch, kv * s.group + g);
         for (var first = key; first < tokens; first += 32u) {
@@ -114,11 +111,7 @@ fn keys(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
                 if (32u * i >= s.size) { break; }
                 right[r * 9u + c] = four_dout(s, h, first + r, 32u * i + 4u * c);
                 workgroupBarrier();
-                var sum = dv[i];
-                for (var q = 0u; q < 32u; q++) {
-                    sum = fma(vec4<f32>(square[q * 33u + r]), right[q * 9u + c], sum);
-                }
-                dv[i] = sum;
+                dv[i] = turned_square_right(tid, dv[i]);
                 workgroupBarrier();
             }
             store_square(y, x, pairs.ds);
@@ -126,42 +119,37 @@ fn keys(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
                 if (32u * i >= s.size) { break; }
                 right[r * 9u + c] = four(s, h, h.q, first + r, 32u * i + 4u * c);
                 workgroupBarrier();
-                var sum = dk[i];
-                for (var q = 0u; q < 32u; q++) {
-                    sum = fma(vec4<f32>(square[q * 33u + r]), right[q * 9u + c], sum);
-                }
-                dk[i] = sum;
+                dk[i] = turned_square_right(tid, dk[i]);
                 workgroupBarrier();
             }
         }
     }
-    if (key + r >= tokens) { return; }
     let h = head_of(s, batch, kv * s.group);
+    let row = key + gathered_row(tid);
     for (var i = 0u; i < PIECES; i++) {
+        if (32u * i >= s.size) { break; }
+        let all_k = gathered(tid, dk[i]);
+        let all_v = gathered(tid, dv[i]);
         for (var e = 0u; e < 4u; e++) {
             let d = 32u * i + 4u * c + e;
-            if (d < s.size) {
-                dqkv[h.k + (key + r) * s.row + d] = op.f0 * dk[i][e];
-                dqkv[h.v + (key + r) * s.row + d] = dv[i][e];
+            if (d < s.size && row < tokens) {
+                dqkv[h.k + row * s.row + d] = op.f0 * all_k[e];
+                dqkv[h.v + row * s.row + d] = all_v[e];
             }
         }
     }
 }
 
-@compute @workgroup_size(256)
-fn queries(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
-           @builtin(local_invocation_index) tid: u32) {
-    let s = heads();
+fn queries(s: Heads, group: u32, tid: u32) {
     let tokens = op.ins[0].dim1;
     let blocks = (tokens + 31u) / 32u;
-    let group = group_of(id, count);
     let first = (blocks - 1u - group % blocks) * 32u;
     let batch = group / blocks / s.n_q;
     if (batch >= op.ins[0].dim0) { return; }
     let h = head_of(s, batch, group / blocks % s.n_q);
     let r = tid / 8u;
     let c = tid % 8u;
-    var dq: array<vec4<f32>, PIECES>;
+    var dq: array<Cell, PIECES>;
     for (var key = 0u; key < min(tokens, first + 32u); key += 32u) {
         let pairs = pairs_of(s, h, first, key, tid);
         store_square(tid / 16u, tid % 16u, pairs.ds);
@@ -169,19 +157,26 @@ fn queries(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count:
             if (32u * i >= s.size) { break; }
             right[r * 9u + c] = four(s, h, h.k, key + r, 32u * i + 4u * c);
             workgroupBarrier();
-            var sum = dq[i];
-            for (var k = 0u; k < 32u; k++) {
-                sum = fma(vec4<f32>(square[r * 33u + k]), right[k * 9u + c], sum);
-            }
-            dq[i] = sum;
+            dq[i] = square_right(tid, dq[i]);
             workgroupBarrier();
         }
     }
-    if (first + r >= tokens) { return; }
+    let row = first + gathered_row(tid);
     for (var i = 0u; i < PIECES; i++) {
+        if (32u * i >= s.size) { break; }
+        let all = gathered(tid, dq[i]);
         for (var e = 0u; e < 4u; e++) {
             let d = 32u * i + 4u * c + e;
-            if (d < s.size) { dqkv[h.q + (first + r) * s.row + d] = op.f0 * dq[i][e]; }
+            if (d < s.size && row < tokens) { dqkv[h.q + row * s.row + d] = op.f0 * all[e]; }
         }
     }
+}
+
+@compute @workgroup_size(256)
+fn both(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
+        @builtin(local_invocation_index) tid: u32) {
+    let s = heads();
+    let group = group_of(id, count);
+    let of_keys = op.ins[0].dim0 * s.n_kv * ((op.ins[0].dim1 + 31u) / 32u);
+    if (group < of_keys) { keys(s, group, tid); } else { queries(s, group - of_keys, tid); }
 }

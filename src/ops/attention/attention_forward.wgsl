@@ -5,26 +5,10 @@
 //                    queries, keys: how many; ahead: keys before query 0; lse }
 //     place_of(group) and load_q/k/v, write_o, write_lse
 
-var<workgroup> row_top: array<f32, 32>;
-var<workgroup> row_sum: array<f32, 32>;
-var<workgroup> row_scale: array<f32, 32>;
-
-// Row r of the square: from scores to exp(score - top), top the largest so far.
-fn soften(r: u32, n: u32) {
-    var top = row_top[r];
-    for (var c = 0u; c < n; c++) { top = max(top, square[r * 33u + c]); }
-    let scale = exp1(row_top[r] - top);
-    var sum = 0.0;
-    for (var c = 0u; c < 32u; c++) {
-        var p = 0.0;
-        if (c < n) { p = exp1(square[r * 33u + c] - top); }
-        square[r * 33u + c] = p;
-        sum += p;
-    }
-    row_top[r] = top;
-    row_sum[r] = row_sum[r] * scale + sum;
-    row_scale[r] = scale;
-}
+// Of each thread: the largest score of its four columns, their sum of exp(score - top).
+var<workgroup> tops: array<f32, 256>;
+var<workgroup> part_sums: array<f32, 256>;
+var<workgroup> row_scale: array<f32, 32>; // of this square; in the end, of the whole row
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
@@ -36,11 +20,10 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     let x = tid % 16u;
     let r = tid / 8u;
     let c = tid % 8u;
-    if (tid < 32u) {
-        row_top[tid] = LOWEST;
-        row_sum[tid] = 0.0;
-    }
-    var o: array<vec4<f32>, PIECES>;
+    // Of row r, the same in all eight threads that have it.
+    var top = LOWEST;
+    var sum = 0.0;
+    var o: array<Cell, PIECES>;
     // The last query of the block sees this many keys.
     let end = min(p.first + 32u, p.queries) + p.ahead;
     for (var key = 0u; key < end; key += 32u) {
@@ -54,33 +37,57 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
         }
         store_square(y, x, op.f0 * score);
         workgroupBarrier();
-        if (tid < 32u) {
-            // Query first + tid sees the keys up to ahead + first + tid.
-            let seen = p.ahead + p.first + tid + 1u;
-            soften(tid, select(0u, min(32u, seen - key), seen > key));
+        // Query first + r sees the keys up to ahead + first + r: `n` of this square's. Thread c has
+        // its columns 4 c to 4 c + 3.
+        let seen = p.ahead + p.first + r + 1u;
+        let n = select(0u, min(32u, seen - key), seen > key);
+        var four = vec4<f32>(LOWEST);
+        for (var e = 0u; e < 4u; e++) {
+            if (4u * c + e < n) { four[e] = square[r * 33u + 4u * c + e]; }
         }
+        tops[tid] = max(max(four.x, four.y), max(four.z, four.w));
         workgroupBarrier();
-        let scale = row_scale[r];
+        var new_top = top;
+        for (var e = 0u; e < 8u; e++) { new_top = max(new_top, tops[8u * r + e]); }
+        var part = 0.0;
+        for (var e = 0u; e < 4u; e++) {
+            var weight = 0.0;
+            if (4u * c + e < n) { weight = exp1(four[e] - new_top); }
+            square[r * 33u + 4u * c + e] = weight;
+            part += weight;
+        }
+        part_sums[tid] = part;
+        workgroupBarrier();
+        let scale = exp1(top - new_top);
+        top = new_top;
+        sum *= scale;
+        for (var e = 0u; e < 8u; e++) { sum += part_sums[8u * r + e]; }
+        if (c == 0u) { row_scale[r] = scale; }
         for (var i = 0u; i < PIECES; i++) {
             if (32u * i >= s.size) { break; }
             right[r * 9u + c] = load_v(s, p, key + r, 32u * i + 4u * c);
             workgroupBarrier();
-            var sum = scale * o[i];
-            for (var k = 0u; k < 32u; k++) {
-                sum = fma(vec4<f32>(square[r * 33u + k]), right[k * 9u + c], sum);
-            }
-            o[i] = sum;
+            let four_rows = tid / 8u % 8u * 4u;
+            let before = o[i];
+            o[i] = square_right(tid, Cell(row_scale[four_rows] * before.r0,
+                                          row_scale[four_rows + 1u] * before.r1,
+                                          row_scale[four_rows + 2u] * before.r2,
+                                          row_scale[four_rows + 3u] * before.r3));
             workgroupBarrier();
         }
     }
-    let query = p.first + r;
-    if (query >= p.queries) { return; }
-    let sum = row_sum[r];
+    if (c == 0u) {
+        row_scale[r] = 1.0 / sum;
+        if (p.first + r < p.queries) { write_lse(p, p.first + r, top + log1(sum)); }
+    }
+    workgroupBarrier();
+    let row = gathered_row(tid);
     for (var i = 0u; i < PIECES; i++) {
+        if (32u * i >= s.size) { break; }
+        let all = row_scale[row] * gathered(tid, o[i]);
         for (var e = 0u; e < 4u; e++) {
             let d = 32u * i + 4u * c + e;
-            if (d < s.size) { write_o(s, p, query, d, o[i][e] / sum); }
+            if (d < s.size && p.first + row < p.queries) { write_o(s, p, p.first + row, d, all[e]); }
         }
     }
-    if (c == 0u) { write_lse(p, query, row_top[r] + log1(sum)); }
 }

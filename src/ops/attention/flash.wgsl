@@ -8,8 +8,13 @@
 //     square       [32][32] scores or what is made of them, padded to 33     4224 bytes
 //
 // together less than the 16 KiB that every adapter has. In a square, thread (tid / 16, tid % 16)
-// has two rows and two columns; in a sum over the square's columns, thread (tid / 8, tid % 8) has a
-// row and a four of each piece: PIECES fours of the row, D <= 32 PIECES.
+// has two rows and two columns. Sums of 32 products, square times right or its transpose, are cut
+// into four slices of eight: of each, a thread has a cell of four rows by a four of columns, which is
+// 16 products for 8 floats read, and the slices are added up when all squares are done:
+//
+//     tid   0 .. 63 slice 0 | 64 .. 127 slice 1 | ..      cell  tid / 8 % 8 rows, tid % 8 columns
+//
+// Of each piece a thread has such a cell: PIECES of them, D <= 32 PIECES.
 
 var<workgroup> left: array<vec4<f32>, 288>;
 var<workgroup> right: array<vec4<f32>, 288>;
@@ -39,6 +44,56 @@ fn piece_product(y: u32, x: u32) -> vec4<f32> {
     }
     return sum;
 }
+
+// The fours of a cell, and what is added to them for one term of the sum.
+struct Cell { r0: vec4<f32>, r1: vec4<f32>, r2: vec4<f32>, r3: vec4<f32> }
+
+fn added(cell: Cell, weights: vec4<f32>, v: vec4<f32>) -> Cell {
+    return Cell(fma(vec4<f32>(weights.x), v, cell.r0), fma(vec4<f32>(weights.y), v, cell.r1),
+                fma(vec4<f32>(weights.z), v, cell.r2), fma(vec4<f32>(weights.w), v, cell.r3));
+}
+
+// This thread's slice of square times right, or, for keys, of the transposed square.
+fn square_right(tid: u32, start: Cell) -> Cell {
+    let row = tid / 8u % 8u * 4u * 33u;
+    var cell = start;
+    for (var k = tid / 64u * 8u; k < tid / 64u * 8u + 8u; k++) {
+        let at = row + k;
+        let weights = vec4<f32>(square[at], square[at + 33u], square[at + 66u], square[at + 99u]);
+        cell = added(cell, weights, right[k * 9u + tid % 8u]);
+    }
+    return cell;
+}
+fn turned_square_right(tid: u32, start: Cell) -> Cell {
+    let column = tid / 8u % 8u * 4u;
+    var cell = start;
+    for (var k = tid / 64u * 8u; k < tid / 64u * 8u + 8u; k++) {
+        let at = k * 33u + column;
+        let weights = vec4<f32>(square[at], square[at + 1u], square[at + 2u], square[at + 3u]);
+        cell = added(cell, weights, right[k * 9u + tid % 8u]);
+    }
+    return cell;
+}
+
+// The slices' sum: this thread gets row 4 (tid / 8 % 8) + tid / 64 of it.
+fn of_slices(tid: u32, row: u32, mine: vec4<f32>, before: vec4<f32>) -> vec4<f32> {
+    left[tid] = mine;
+    workgroupBarrier();
+    var sum = before;
+    if (tid / 64u == row) {
+        let cell = tid % 64u;
+        sum = left[cell] + left[cell + 64u] + left[cell + 128u] + left[cell + 192u];
+    }
+    workgroupBarrier();
+    return sum;
+}
+fn gathered(tid: u32, cell: Cell) -> vec4<f32> {
+    var sum = of_slices(tid, 0u, cell.r0, vec4<f32>());
+    sum = of_slices(tid, 1u, cell.r1, sum);
+    sum = of_slices(tid, 2u, cell.r2, sum);
+    return of_slices(tid, 3u, cell.r3, sum);
+}
+fn gathered_row(tid: u32) -> u32 { return tid / 8u % 8u * 4u + tid / 64u; }
 
 fn store_square(y: u32, x: u32, v: vec4<f32>) {
     square[y * 33u + x] = v.x;

@@ -15,11 +15,12 @@
 #define TG_OPS_ATTENTION_SOFTMAX_H
 
 #include "simd/vec.h"
+#include "simd/vmath.h"
 
 #define LOG2_E    0x1.715476p+0f
 #define MINUS_INF (-__builtin_inff())
 
-static inline tg_v power_of_2(tg_v t) {
+TG_VMATH tg_v power_of_2(tg_v t) {
     const tg_v magic = tg_vset(0x1.8p23f + 127);
     t = tg_vmax(tg_vset(-126), t);
     const tg_v u = tg_vadd(t, magic), n = tg_vsub(u, magic), r = tg_vsub(t, n);

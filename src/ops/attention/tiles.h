@@ -40,7 +40,7 @@ enum { ROWS = 8, VECS = 2 };
 #elif TG_MR >= 4
 enum { ROWS = 4, VECS = 1 };
 #else
-enum { ROWS = 2, VECS = 1 };
+enum { ROWS = TG_MR, VECS = 1 };
 #endif
 
 /* Sums stay in registers only where every loop over the tile is unrolled in its caller. */
@@ -153,7 +153,7 @@ INLINE void store_sums(float *x, size_t step, tg_v acc[ROWS][VECS], int vecs) {
     }
 }
 
-INLINE void dots_tile(float *s, rows a, const float *bt, size_t depth, int vecs) {
+TG_UNLESS_LONG void dots_tile(float *s, rows a, const float *bt, size_t depth, int vecs) {
     tg_v acc[ROWS][VECS];
     clear_sums(acc, vecs);
     for (size_t c = 0; c < depth; c++)
@@ -183,8 +183,8 @@ typedef enum start { FROM_ZERO, FROM_X } start;
 
 /* Query r of the tile sees keys below end + r: all of them see [0, end), then comes a staircase.
  * keep, unless it is NULL, multiplies what x holds, row by row. */
-INLINE void over_keys_tile(float *x, size_t step, start from, const float *keep, const float *s,
-                           rows b, size_t n_keys, ptrdiff_t end, int vecs) {
+TG_UNLESS_LONG void over_keys_tile(float *x, size_t step, start from, const float *keep,
+                                   const float *s, rows b, size_t n_keys, ptrdiff_t end, int vecs) {
     tg_v acc[ROWS][VECS];
     if (from == FROM_ZERO)
         clear_sums(acc, vecs);
@@ -227,8 +227,8 @@ static inline void over_keys(float *x, size_t step, size_t width, start from, co
 }
 
 /* Key r of the tile is seen by queries from begin + r on: a staircase, then all of them. */
-INLINE void over_rows_tile(float *x, size_t step, start from, const float *s, rows b,
-                           size_t n_queries, ptrdiff_t begin, int vecs) {
+TG_UNLESS_LONG void over_rows_tile(float *x, size_t step, start from, const float *s, rows b,
+                                   size_t n_queries, ptrdiff_t begin, int vecs) {
     tg_v acc[ROWS][VECS];
     if (from == FROM_ZERO)
         clear_sums(acc, vecs);

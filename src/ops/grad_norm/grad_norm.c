@@ -60,7 +60,7 @@ static const char *const wgsl[] = {
 /* 1024 workgroups are enough for any GPU, and few enough for one to add them up. */
 static size_t part_groups(const tg_args *a) {
     const size_t parts = tg_shader_parts(tg_type_elems(&a->in_type[0]), TG_SHADER_ELEMS);
-    return parts < 1024 ? parts : 1024;
+    return parts < 4096 ? parts : 4096;
 }
 static size_t one_group(const tg_args *a) {
     (void)a;

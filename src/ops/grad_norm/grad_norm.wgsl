@@ -13,7 +13,8 @@ const SMALL = 0x1p-50f;
 const DOWN = 0x1p-90f;
 const UP = 0x1p70f;
 
-// Workgroup w sums the elements 64 w + lane + k * 64 * parts.
+// Workgroup w sums the elements 64 w + lane + k * 64 * parts. Four of them are on their way at once,
+// and the scaled sums are for the rare ones: a branch that a whole warp mostly leaves out.
 @compute @workgroup_size(64)
 fn parts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
          @builtin(local_invocation_index) lane: u32) {
@@ -22,15 +23,24 @@ fn parts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: v
     var large = 0.0;
     var middle = 0.0;
     var small = 0.0;
-    for (var i = id.x * 64u + lane; i < n; i += stride) {
-        let x = grads[i];
-        let size = abs(x);
-        if (size < SMALL) {
-            small = fma(x * UP, x * UP, small);
-        } else if (size <= LARGE) {
-            middle = fma(x, x, middle);
-        } else {
-            large = fma(x * DOWN, x * DOWN, large);
+    for (var i = id.x * 64u + lane; i < n; i += 4u * stride) {
+        var four = vec4<f32>(grads[i], 0.0, 0.0, 0.0);
+        if (i + stride < n) { four.y = grads[i + stride]; }
+        if (i + 2u * stride < n) { four.z = grads[i + 2u * stride]; }
+        if (i + 3u * stride < n) { four.w = grads[i + 3u * stride]; }
+        let size = abs(four);
+        let usual = (size >= vec4<f32>(SMALL)) & (size <= vec4<f32>(LARGE));
+        let kept = select(vec4<f32>(), four, usual);
+        middle += dot(kept, kept);
+        if (!all(usual)) {
+            for (var e = 0u; e < 4u; e++) {
+                let x = four[e];
+                if (abs(x) < SMALL) {
+                    small = fma(x * UP, x * UP, small);
+                } else if (!usual[e]) {
+                    large = fma(x * DOWN, x * DOWN, large);
+                }
+            }
         }
     }
     let all_large = group_sum(lane, large);
@@ -45,7 +55,7 @@ fn parts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: v
 
 @compute @workgroup_size(64)
 fn total(@builtin(local_invocation_index) lane: u32) {
-    let n = min(1024u, (op.ins[0].cols + 1023u) / 1024u);
+    let n = min(4096u, (op.ins[0].cols + 1023u) / 1024u);
     var large = 0.0;
     var middle = 0.0;
     var small = 0.0;

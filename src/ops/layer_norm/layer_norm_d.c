@@ -111,9 +111,6 @@ static const tg_case cases[] = {
       .tol = 1e-5 },
 };
 
-static const char *const reduce[] = {
-#include "ops/reduce.wgsl.h"
-};
 static const char *const wgsl[] = {
 #include "ops/layer_norm/layer_norm_d.wgsl.h"
 };
@@ -132,23 +129,20 @@ static size_t partial_bytes(const tg_args *a) {
            tg_type_cols(&a->in_type[0]) * 2 * sizeof(float);
 }
 
-#define BIND_COLUMNS                                                                               \
-    { TG_BIND_IN(0),  TG_BIND_IN(2),  TG_BIND_IN(3),  TG_BIND_IN(4),                               \
-      TG_BIND_OUT(1), TG_BIND_OUT(2), TG_BIND_SCRATCH }
+static size_t main_groups(const tg_args *a) {
+    return tg_shader_parts(tg_type_rows(&a->in_type[0]), 4) + part_groups(a);
+}
+
 static const tg_shader shaders[] = {
-    { .name = "rows, columns",
+    { .name = "rows and columns",
       .pass = { { .entry = "main",
-                  .wgsl = { reduce, wgsl },
+                  .wgsl = { wgsl },
                   .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3),
-                            TG_BIND_IN(4), TG_BIND_IN(5), TG_BIND_OUT(0) },
-                  .groups = tg_shader_groups_rows },
-                { .entry = "parts",
-                  .wgsl = { columns },
-                  .bind = BIND_COLUMNS,
-                  .groups = part_groups },
+                            TG_BIND_IN(4), TG_BIND_IN(5), TG_BIND_OUT(0), TG_BIND_SCRATCH },
+                  .groups = main_groups },
                 { .entry = "total",
                   .wgsl = { columns },
-                  .bind = BIND_COLUMNS,
+                  .bind = { TG_BIND_OUT(1), TG_BIND_OUT(2), TG_BIND_SCRATCH },
                   .groups = total_groups } },
       .scratch_bytes = partial_bytes },
 };

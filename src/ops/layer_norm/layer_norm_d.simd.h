@@ -13,8 +13,8 @@
 #include "ops/kernel.h"
 #include "simd/vec.h"
 
-#define CHUNK 32u /* part of the result: another number gives other bits */
-#define ROWS  4u  /* not so */
+#define CHUNK 32u                    /* part of the result: another number gives other bits */
+#define ROWS  (TG_MR == 1 ? 1u : 4u) /* not so */
 
 typedef struct shape {
     size_t rows, cols, chunks, stride;
@@ -49,8 +49,7 @@ static inline tg_v load(const float *p, size_t n) {
 
 /* Sixteen columns, n of them real, of the sums. Beyond n, dy and w are 0, and so is what they add.
  */
-static inline __attribute__((always_inline)) void sum_columns(block *k, unsigned rows, size_t c,
-                                                              size_t n) {
+TG_UNLESS_LONG void sum_columns(block *k, unsigned rows, size_t c, size_t n) {
     const tg_v w = load(k->w + c, n);
     tg_v dw = tg_vload(k->dw + c), db = tg_vload(k->db + c);
     for (unsigned i = 0; i < rows; i++) {
@@ -66,8 +65,7 @@ static inline __attribute__((always_inline)) void sum_columns(block *k, unsigned
 }
 
 /* Sixteen columns, n of them real, of dx. */
-static inline __attribute__((always_inline)) void write_columns(const block *k, unsigned rows,
-                                                                size_t c, size_t n) {
+TG_UNLESS_LONG void write_columns(const block *k, unsigned rows, size_t c, size_t n) {
     const tg_v w = load(k->w + c, n);
     for (unsigned i = 0; i < rows; i++) {
         const size_t at = i * k->cols + c;

@@ -1,34 +1,7 @@
-// layer_norm_dw.wgsl - dw and db of layer_norm: partial sums of 64 rows, then the sum of those.
-//
-//     partial [parts][2][C]   dy * h, dy
-@group(0) @binding(2) var<storage, read_write> x: array<f32>;
-@group(0) @binding(3) var<storage, read_write> mean: array<f32>;
-@group(0) @binding(4) var<storage, read_write> rstd: array<f32>;
-@group(0) @binding(5) var<storage, read_write> dy: array<f32>;
-@group(0) @binding(6) var<storage, read_write> dw: array<f32>;
-@group(0) @binding(7) var<storage, read_write> db: array<f32>;
-@group(0) @binding(8) var<storage, read_write> partial: array<f32>;
-
-@compute @workgroup_size(64)
-fn parts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
-         @builtin(local_invocation_index) lane: u32) {
-    let cols = op.ins[0].cols;
-    let across = (cols + 63u) / 64u;
-    let group = group_of(id, count);
-    let part = group / across;
-    let c = group % across * 64u + lane;
-    let rows = op.ins[0].rows;
-    if (part * 64u >= rows || c >= cols) { return; }
-    var sum_w = 0.0;
-    var sum_b = 0.0;
-    for (var r = part * 64u; r < min(rows, part * 64u + 64u); r++) {
-        let d = dy[r * cols + c];
-        sum_w = fma(d, (x[r * cols + c] - mean[r]) * rstd[r], sum_w);
-        sum_b += d;
-    }
-    partial[part * 2u * cols + c] = sum_w;
-    partial[part * 2u * cols + cols + c] = sum_b;
-}
+// layer_norm_dw.wgsl - dw and db of layer_norm from the partial sums of layer_norm_d.wgsl.
+@group(0) @binding(2) var<storage, read_write> dw: array<f32>;
+@group(0) @binding(3) var<storage, read_write> db: array<f32>;
+@group(0) @binding(4) var<storage, read_write> partial: array<f32>;
 
 @compute @workgroup_size(64)
 fn total(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,

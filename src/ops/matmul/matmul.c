@@ -14,8 +14,8 @@
  */
 #include "base/math.h"
 #include "ops/build.h"
+#include "ops/matmul/matmul_split.h"
 #include "ops/rules.h"
-#include "ops/shader.h"
 
 /* ------------------------------------------------------------------------------------ shape rule
  */
@@ -238,6 +238,12 @@ static const tg_case cases[] = {
     CASE_LONG(NT(29, 70, 600), 2),
     CASE_LONG(TN(61, 300, 600), 1),
     CASE(NN(200, 420, 19), 0),
+    /* on a GPU tiles of 32 and 64, in fours, and k in parts of 128 or more */
+    CASE(NN(70, 132, 36), 0),
+    CASE(NT(70, 132, 36), 2),
+    CASE(TN(132, 68, 35), 1),
+    CASE(NN(130, 64, 20), 0),
+    CASE_LONG(TN(40, 72, 391), 1),
     /* rows 4 KiB apart */
     CASE(TN(1024, 40, 37), 1),
     CASE(TN(20, 1024, 37), 1),
@@ -278,6 +284,24 @@ static const char *const tile[] = {
 static const char *const few[] = {
 #include "ops/matmul/matmul_few.wgsl.h"
 };
+static const char *const core[] = {
+#include "ops/matmul/matmul_core.wgsl.h"
+};
+static const char *const operands[] = {
+#include "ops/matmul/matmul_ops.wgsl.h"
+};
+static const char *const finish[] = {
+#include "ops/matmul/matmul_finish.wgsl.h"
+};
+static const char *const whole[] = {
+#include "ops/matmul/matmul_whole.wgsl.h"
+};
+static const char *const parts[] = {
+#include "ops/matmul/matmul_parts.wgsl.h"
+};
+static const char *const gather[] = {
+#include "ops/matmul/matmul_gather.wgsl.h"
+};
 static sizes args_sizes(const tg_args *a) {
     return sizes_of(&a->in_type[0], &a->in_type[1], a->attr.i[0]);
 }
@@ -288,13 +312,82 @@ static size_t few_groups(const tg_args *a) {
     const sizes s = args_sizes(a);
     return s.m * tg_shader_parts(s.n, 16);
 }
-static size_t tile_groups(const tg_args *a) {
+
+/* The others read and write fours along what is contiguous in memory. */
+static bool in_fours(const tg_args *a, int trans) {
     const sizes s = args_sizes(a);
-    return tg_shader_parts(s.m, 64) * tg_shader_parts(s.n, 64);
+    return a->attr.i[0] == trans && s.n % 4 == 0 && (trans == 1 ? s.m : s.k) % 4 == 0;
 }
+static bool fits_0(const tg_args *a) { return in_fours(a, 0); }
+static bool fits_1(const tg_args *a) { return in_fours(a, 1); }
+static bool fits_2(const tg_args *a) { return in_fours(a, 2); }
+
+static size_t tiles(const tg_args *a, size_t size) {
+    const sizes s = args_sizes(a);
+    return tg_matmul_tiles(s.m, s.n, size);
+}
+static size_t groups_32(const tg_args *a) { return tiles(a, 32); }
+static size_t groups_64(const tg_args *a) { return tiles(a, 64); }
+
+/* How long the parts of k are, and how many. */
+static size_t part_of(const tg_args *a, size_t size) {
+    return tg_matmul_part(tiles(a, size) * args_sizes(a).k);
+}
+static size_t parts_of(const tg_args *a, size_t size) {
+    return tg_shader_parts(args_sizes(a).k, part_of(a, size));
+}
+static uint32_t word_32(const tg_args *a) { return (uint32_t)part_of(a, 32); }
+static uint32_t word_64(const tg_args *a) { return (uint32_t)part_of(a, 64); }
+static size_t parts_groups_32(const tg_args *a) { return tiles(a, 32) * parts_of(a, 32); }
+static size_t parts_groups_64(const tg_args *a) { return tiles(a, 64) * parts_of(a, 64); }
+static size_t parts_bytes_32(const tg_args *a) {
+    return parts_of(a, 32) * args_sizes(a).m * args_sizes(a).n * sizeof(float);
+}
+static size_t parts_bytes_64(const tg_args *a) {
+    return parts_of(a, 64) * args_sizes(a).m * args_sizes(a).n * sizeof(float);
+}
+static size_t gather_groups(const tg_args *a) {
+    return tg_shader_parts(args_sizes(a).m * args_sizes(a).n / 4, 64);
+}
+
+/* In the order in which they are asked. */
+static bool prefers_32(const tg_args *a) {
+    return !tg_matmul_fills(tiles(a, 64) * args_sizes(a).k);
+}
+static bool prefers_32_parts(const tg_args *a) { return prefers_32(a) && parts_of(a, 32) > 1; }
+static bool prefers_64_parts(const tg_args *a) { return parts_of(a, 64) > 1; }
 
 #define BIND                                                                                       \
     { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_OUT(0), TG_BIND_OUT(1) }
+#define OF(trans, size) "const TRANS = " #trans "; const TILE = " #size "u;\n"
+
+#define WHOLE(trans, size)                                                                         \
+    .pass = { { .entry = "main",                                                                   \
+                .constants = OF(trans, size),                                                      \
+                .wgsl = { core, operands, finish, whole },                                         \
+                .bind = BIND,                                                                      \
+                .groups = groups_##size } }
+#define TILED(trans, size, preferred)                                                              \
+    { .name = #size "x" #size, .fits = fits_##trans, .prefers = preferred, WHOLE(trans, size) }
+#define PARTS(trans, size)                                                                         \
+    { .name = #size "x" #size ", k in parts",                                                      \
+      .fits = fits_##trans,                                                                        \
+      .prefers = prefers_##size##_parts,                                                           \
+      .word = word_##size,                                                                         \
+      .pass = { { .entry = "parts",                                                                \
+                  .constants = OF(trans, size),                                                    \
+                  .wgsl = { core, operands, parts },                                               \
+                  .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_SCRATCH },                       \
+                  .groups = parts_groups_##size },                                                 \
+                { .entry = "gather",                                                               \
+                  .wgsl = { finish, gather },                                                      \
+                  .bind = { TG_BIND_SCRATCH, TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_OUT(0),         \
+                            TG_BIND_OUT(1) },                                                      \
+                  .groups = gather_groups } },                                                     \
+      .scratch_bytes = parts_bytes_##size }
+#define ALL(trans)                                                                                 \
+    PARTS(trans, 32), TILED(trans, 32, prefers_32), PARTS(trans, 64), TILED(trans, 64, NULL)
+
 static const tg_shader shaders[] = {
     { .name = "few rows",
       .fits = fits_few,
@@ -302,11 +395,156 @@ static const tg_shader shaders[] = {
                   .wgsl = { common, few },
                   .bind = BIND,
                   .groups = few_groups } } },
-    { .name = "64x64",
+    ALL(0),
+    ALL(1),
+    ALL(2),
+    { .name = "64x64, one by one",
       .pass = { { .entry = "main",
                   .wgsl = { common, tile },
                   .bind = BIND,
-                  .groups = tile_groups } } },
+                  .groups = groups_64 } } },
+};
+
+/* ------------------------------------------------------------------------- back through a layer
+ *
+ * dx = dy w^T leads; dw = x^T dy and db, the column sums of dy, join it, and gelu_d if it reads
+ * nothing but dx. See matmul_back.wgsl.
+ */
+
+static const char *const back[] = {
+#include "ops/matmul/matmul_back.wgsl.h"
+};
+static const char *const back_finish[] = {
+#include "ops/matmul/matmul_back_finish.wgsl.h"
+};
+static const char *const back_gather[] = {
+#include "ops/matmul/matmul_back_gather.wgsl.h"
+};
+
+static bool joins(const tg_graph *g, const tg_node *dx, const tg_node *n, unsigned member) {
+    if (dx->attr.i[0] != 2 || dx->attr.i[1] != TG_ACT_NONE || dx->in[2] || dx->in[3] ||
+        dx->n_out > 1 || dx->acc_into[0])
+        return false;
+    if (member == 1)
+        return n->op == TG_OP_matmul && n->attr.i[0] == 1 && n->attr.i[1] == TG_ACT_NONE &&
+               n->in[1] == dx->in[0] && !n->in[2] && !n->in[3] && n->n_out == 1 &&
+               n->in[0] != dx->in[0];
+    if (member == 2) return n->op == TG_OP_bias_d && n->in[0] == dx->in[0];
+    return n->op == TG_OP_gelu_d && n->in[1] == &dx->out[0] && n->in[0] != n->in[1] &&
+           !n->acc_into[0] && tg_count_uses(g, &dx->out[0]) == 1;
+}
+
+/* Member 1 is [in, out] of w's shape; a gelu, if there is one, is the erf. */
+static bool fits_back(const tg_args *a) {
+    const tg_type *dy = &a[0].in_type[0], *w = &a[0].in_type[1], *x = &a[1].in_type[0];
+    return tg_type_cols(dy) % 4 == 0 && tg_type_rows(w) % 4 == 0 &&
+           tg_type_cols(x) == tg_type_rows(w) && tg_type_rows(x) == tg_type_rows(dy);
+}
+static bool fits_back_gelu(const tg_args *a) {
+    return fits_back(a) && a[3].attr.i[0] == TG_ACT_GELU_ERF;
+}
+
+static sizes dx_sizes(const tg_args *a) { return args_sizes(&a[0]); }
+static sizes dw_sizes(const tg_args *a) { return args_sizes(&a[1]); }
+static size_t back_tiles(const tg_args *a, size_t size) {
+    const sizes x = dx_sizes(a), w = dw_sizes(a);
+    return tg_matmul_tiles(x.m, x.n, size) + tg_matmul_tiles(w.m, w.n, size);
+}
+static size_t back_work(const tg_args *a, size_t size) {
+    const sizes x = dx_sizes(a), w = dw_sizes(a);
+    return tg_matmul_tiles(x.m, x.n, size) * x.k + tg_matmul_tiles(w.m, w.n, size) * w.k;
+}
+static size_t back_groups_32(const tg_args *a) { return back_tiles(a, 32); }
+static size_t back_groups_64(const tg_args *a) { return back_tiles(a, 64); }
+
+static uint32_t back_word_32(const tg_args *a) {
+    return (uint32_t)tg_matmul_part(back_work(a, 32));
+}
+static uint32_t back_word_64(const tg_args *a) {
+    return (uint32_t)tg_matmul_part(back_work(a, 64));
+}
+static size_t parts_groups(const tg_args *a, size_t size, size_t part) {
+    const sizes x = dx_sizes(a), w = dw_sizes(a);
+    return tg_matmul_tiles(x.m, x.n, size) * tg_shader_parts(x.k, part) +
+           tg_matmul_tiles(w.m, w.n, size) * tg_shader_parts(w.k, part);
+}
+static size_t back_parts_groups_32(const tg_args *a) {
+    return parts_groups(a, 32, back_word_32(a));
+}
+static size_t back_parts_groups_64(const tg_args *a) {
+    return parts_groups(a, 64, back_word_64(a));
+}
+/* What is cut, in elements: its parts, or once. */
+static size_t cut_elems(const tg_args *a, size_t part, bool all_parts) {
+    const sizes x = dx_sizes(a), w = dw_sizes(a);
+    const size_t of_x = tg_shader_parts(x.k, part), of_w = tg_shader_parts(w.k, part);
+    return (of_x > 1 ? (all_parts ? of_x : 1) * x.m * x.n : 0) +
+           (of_w > 1 ? (all_parts ? of_w : 1) * (w.m + 1) * w.n : 0);
+}
+static size_t back_bytes_32(const tg_args *a) {
+    return cut_elems(a, back_word_32(a), true) * sizeof(float);
+}
+static size_t back_bytes_64(const tg_args *a) {
+    return cut_elems(a, back_word_64(a), true) * sizeof(float);
+}
+static size_t back_gather_32(const tg_args *a) {
+    return tg_shader_parts(cut_elems(a, back_word_32(a), false) / 4, 64);
+}
+static size_t back_gather_64(const tg_args *a) {
+    return tg_shader_parts(cut_elems(a, back_word_64(a), false) / 4, 64);
+}
+
+static bool prefers_back_32(const tg_args *a) { return !tg_matmul_fills(back_work(a, 64)); }
+static bool prefers_back_32_parts(const tg_args *a) {
+    return prefers_back_32(a) && cut_elems(a, back_word_32(a), false) > 0;
+}
+static bool prefers_back_64_parts(const tg_args *a) {
+    return cut_elems(a, back_word_64(a), false) > 0;
+}
+
+#define BACK_OF(size, gelu, in_parts)                                                              \
+    "const TILE = " #size "u; const GELU = " #gelu "; const PARTS = " #in_parts ";\n"
+#define BACK_PASS(size, gelu, in_parts, out, count)                                                \
+    { .entry = "back",                                                                             \
+      .constants = BACK_OF(size, gelu, in_parts),                                                  \
+      .wgsl = { core, back_finish, back },                                                         \
+      .bind = { TG_BIND_OF(0, TG_BIND_IN(0)), TG_BIND_OF(0, TG_BIND_IN(1)), out,                   \
+                TG_BIND_OF(3, TG_BIND_IN(0)), TG_BIND_OF(1, TG_BIND_IN(0)),                        \
+                TG_BIND_OF(1, TG_BIND_OUT(0)), TG_BIND_OF(2, TG_BIND_OUT(0)), TG_BIND_SCRATCH },   \
+      .groups = count }
+#define BACK_WHOLE(n, fit, size, gelu, out, preferred)                                             \
+    {                                                                                              \
+        .n_members = n, .joins = joins, .shader = {                                                \
+            .name = "layer back, " #size "x" #size,                                                \
+            .fits = fit,                                                                           \
+            .prefers = preferred,                                                                  \
+            .pass = { BACK_PASS(size, gelu, 0, out, back_groups_##size) }                          \
+        }                                                                                          \
+    }
+#define BACK_PARTS(n, fit, size, gelu, out)                                                        \
+    {                                                                                              \
+        .n_members = n, .joins = joins, .shader = {                                                \
+            .name = "layer back, " #size "x" #size ", k in parts",                                 \
+            .fits = fit,                                                                           \
+            .prefers = prefers_back_##size##_parts,                                                \
+            .word = back_word_##size,                                                              \
+            .pass = { BACK_PASS(size, gelu, 1, out, back_parts_groups_##size),                     \
+                      { .entry = "gather",                                                         \
+                        .constants = "const GELU = " #gelu ";\n",                                  \
+                        .wgsl = { back_finish, back_gather },                                      \
+                        .bind = { TG_BIND_SCRATCH, out, TG_BIND_OF(3, TG_BIND_IN(0)),              \
+                                  TG_BIND_OF(1, TG_BIND_OUT(0)), TG_BIND_OF(2, TG_BIND_OUT(0)) },  \
+                        .groups = back_gather_##size } },                                          \
+            .scratch_bytes = back_bytes_##size                                                     \
+        }                                                                                          \
+    }
+#define BACK(n, fit, gelu, out)                                                                    \
+    BACK_PARTS(n, fit, 32, gelu, out), BACK_WHOLE(n, fit, 32, gelu, out, prefers_back_32),         \
+        BACK_PARTS(n, fit, 64, gelu, out), BACK_WHOLE(n, fit, 64, gelu, out, NULL)
+
+static const tg_merge merges[] = {
+    BACK(4, fits_back_gelu, 1, TG_BIND_OF(3, TG_BIND_OUT(0))),
+    BACK(3, fits_back, 0, TG_BIND_OF(0, TG_BIND_OUT(0))),
 };
 
 TG_OP_DESC(matmul) = {
@@ -321,6 +559,7 @@ TG_OP_DESC(matmul) = {
     .infer = infer,
     TG_REFS(matmul, ref),
     TG_SHADERS(shaders),
+    TG_MERGES(merges),
     .grad = grad,
     .fuse = fuse,
     .flop = flop,

@@ -201,6 +201,8 @@ static ALWAYS_INLINE void tile_rows(const tile_args *t, const int rows, size_t a
 #define TILE_HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6)
 #elif TG_MR == 2
 #define TILE_HEIGHTS(X) X(1) X(2)
+#elif TG_MR == 1
+#define TILE_HEIGHTS(X) X(1)
 #else
 #error "TILE_HEIGHTS does not know this TG_MR"
 #endif
@@ -262,8 +264,8 @@ static ALWAYS_INLINE void finish_lanes(const product *p, tg_v sum, size_t at, si
     store_up_to(p->y + at, sum, n);
 }
 
-static ALWAYS_INLINE void finish_rows(const product *p, const float *sums, size_t row, size_t rows,
-                                      size_t col, size_t cols, int act) {
+TG_UNLESS_LONG void finish_rows(const product *p, const float *sums, size_t row, size_t rows,
+                                size_t col, size_t cols, int act) {
     for (size_t i = 0; i < rows; i++, sums += PANEL) {
         const size_t at = (row + i) * p->n + col;
         size_t j = 0;

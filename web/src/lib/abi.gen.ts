@@ -1,6 +1,6 @@
 /**
  * abi.gen.ts - the C interface as data: made by tools/gen_abi.py from include/tinygpt.h,
- * src/base/os_wasm.h and src/api/callbacks_wasm.c. Do not edit: run `make gen`.
+ * src/base/os_wasm.h, gpu_js.h and src/api/callbacks_wasm.c. Do not edit: run `make gen`.
  *
  * Offsets and sizes come in pairs, for 32-bit and 64-bit pointers. Letters of calls,
  * result first: p pointer or size, i u int and unsigned, l L the same in 64 bits,
@@ -12,73 +12,25 @@ export type Ptr = number;
 
 export const VERSION = '0.1.0';
 
-/** tg_status: name, value, sentence. */
-export const STATUS = [
-  {
-    name: 'OK', value: 0,
-    text: 'done',
-  },
-  {
-    name: 'PENDING', value: 1,
-    text: 'not finished yet: call again',
-  },
-  {
-    name: 'STOPPED', value: 2,
-    text: 'stopped on request, in a state that can be saved',
-  },
-  {
-    name: 'E_ARG', value: -1,
-    text: 'an argument is outside its stated range',
-  },
-  {
-    name: 'E_MEMORY', value: -2,
-    text: 'not enough memory',
-  },
-  {
-    name: 'E_IO', value: -3,
-    text: 'a file could not be read or written',
-  },
-  {
-    name: 'E_FORMAT', value: -4,
-    text: 'a file does not follow its format',
-  },
-  {
-    name: 'E_CHECKSUM', value: -5,
-    text: 'a file is damaged: a checksum does not match',
-  },
-  {
-    name: 'E_RANGE', value: -6,
-    text: 'a number or token id is out of range',
-  },
-  {
-    name: 'E_FULL', value: -7,
-    text: 'no room is left in the context window',
-  },
-  {
-    name: 'E_SHAPE', value: -8,
-    text: 'shapes do not fit together',
-  },
-  {
-    name: 'E_UNSUPPORTED', value: -9,
-    text: 'this is not supported',
-  },
-  {
-    name: 'E_DEVICE', value: -10,
-    text: 'the device failed or is missing',
-  },
-  {
-    name: 'E_NUMBER', value: -11,
-    text: 'a loss or gradient is not a finite number',
-  },
-  {
-    name: 'E_DATA', value: -12,
-    text: 'the text cannot be used for training',
-  },
-  {
-    name: 'E_INTERNAL', value: -13,
-    text: 'an invariant of tinygpt itself is broken: please report it',
-  },
-] as const;
+/** tg_status; tg_status_text has a sentence for each. */
+export const STATUS = {
+  OK: 0,
+  PENDING: 1,
+  STOPPED: 2,
+  E_ARG: -1,
+  E_MEMORY: -2,
+  E_IO: -3,
+  E_FORMAT: -4,
+  E_CHECKSUM: -5,
+  E_RANGE: -6,
+  E_FULL: -7,
+  E_SHAPE: -8,
+  E_UNSUPPORTED: -9,
+  E_DEVICE: -10,
+  E_NUMBER: -11,
+  E_DATA: -12,
+  E_INTERNAL: -13,
+} as const;
 
 export const tg_file_kind = {
   TG_FILE_V3: 0,
@@ -353,6 +305,23 @@ export const STRUCTS = {
       cpuName: ['chars', 40, 40, 128],
     },
   },
+  tg_gpu_facts: {
+    size: [48, 64],
+    members: {
+      adapter: ['text', 0, 0],
+      driver: ['text', 4, 8],
+      api: ['text', 8, 16],
+      library: ['text', 12, 24],
+      software: ['bool', 16, 32],
+      f16: ['bool', 17, 33],
+      subgroups: ['bool', 18, 34],
+      timestamps: ['bool', 19, 35],
+      maxBufferBytes: ['u64', 24, 40],
+      maxBindingBytes: ['u64', 32, 48],
+      maxGroupBytes: ['u32', 40, 56],
+      maxGroupThreads: ['u32', 44, 60],
+    },
+  },
   tg_check: {
     size: [32, 40],
     members: {
@@ -469,8 +438,11 @@ export const EXPORTS = {
   tg_model_new_job: 'i:ppLpp',
   tg_model_open_job: 'i:pppp',
   tg_model_save_job: 'i:ppip',
+  tg_stories_job: 'i:pLLppp',
   tg_text_lint_job: 'i:pidppp',
   tg_text_sha256_job: 'i:ppp',
+  tg_forecast_run_job: 'i:pppppp',
+  tg_trainer_new_job: 'i:pppppp',
   tg_trainer_open_job: 'i:ppplpp',
   tg_trainer_step_job: 'i:ppp',
   tg_trainer_eval_job: 'i:ppp',
@@ -480,7 +452,9 @@ export const EXPORTS = {
   tg_session_slide_job: 'i:pp',
   tg_session_generate_job: 'i:ppppppppppp',
   tg_probe_run_job: 'i:pppppp',
+  tg_model_eval_job: 'i:pppdipp',
   tg_file_check_job: 'i:ppp',
+  tg_file_convert_job: 'i:pppip',
   tg_isa_count: 'p:',
   tg_isa_at: 'p:p',
   tg_lever_count: 'p:',
@@ -490,6 +464,10 @@ export const EXPORTS = {
   tg_measure_peak: 'i:pp',
   tg_measure_peak_job: 'i:ppp',
   tg_measure_read: 'i:ppp',
+  tg_context_gpu: 'i:pp',
+  tg_context_rest: 'i:p',
+  tg_context_rest_job: 'i:pp',
+  tg_measure_gpu: 'i:ppp',
   tg_bench_matmul: 'i:piiiipp',
   tg_check_kernels: 'i:ppppp',
   tg_check_kernels_job: 'i:pppppp',
@@ -618,10 +596,15 @@ export interface Exports {
   tg_model_new_job(ctx: Ptr, config: Ptr, seed: number | bigint, out: Ptr, job: Ptr): number;
   tg_model_open_job(ctx: Ptr, path: Ptr, out: Ptr, job: Ptr): number;
   tg_model_save_job(model: Ptr, path: Ptr, kind: number, job: Ptr): number;
+  tg_stories_job(
+    ctx: Ptr, seed: number | bigint, nBytes: number | bigint, write: Ptr, user: Ptr, job: Ptr,
+  ): number;
   tg_text_lint_job(
     text: Ptr, ctxTokens: number, valFraction: number, report: Ptr, user: Ptr, job: Ptr,
   ): number;
   tg_text_sha256_job(text: Ptr, digest: Ptr, job: Ptr): number;
+  tg_forecast_run_job(ctx: Ptr, config: Ptr, text: Ptr, options: Ptr, out: Ptr, job: Ptr): number;
+  tg_trainer_new_job(ctx: Ptr, model: Ptr, text: Ptr, options: Ptr, out: Ptr, job: Ptr): number;
   tg_trainer_open_job(
     ctx: Ptr, path: Ptr, text: Ptr, steps: number | bigint, out: Ptr, job: Ptr,
   ): number;
@@ -636,7 +619,11 @@ export interface Exports {
     cancel: Ptr, user: Ptr, ids: Ptr, stats: Ptr, job: Ptr,
   ): number;
   tg_probe_run_job(probe: Ptr, tokens: Ptr, edits: Ptr, nEdits: Ptr, donor: Ptr, job: Ptr): number;
+  tg_model_eval_job(
+    ctx: Ptr, model: Ptr, text: Ptr, valFraction: number, evalWindows: number, loss: Ptr, job: Ptr,
+  ): number;
   tg_file_check_job(ctx: Ptr, path: Ptr, job: Ptr): number;
+  tg_file_convert_job(ctx: Ptr, pathIn: Ptr, pathOut: Ptr, kind: number, job: Ptr): number;
   tg_isa_count(): Ptr;
   tg_isa_at(i: Ptr): Ptr;
   tg_lever_count(): Ptr;
@@ -646,6 +633,10 @@ export interface Exports {
   tg_measure_peak(ctx: Ptr, gflops: Ptr): number;
   tg_measure_peak_job(ctx: Ptr, gflops: Ptr, job: Ptr): number;
   tg_measure_read(ctx: Ptr, nBytes: Ptr, bytesPerS: Ptr): number;
+  tg_context_gpu(ctx: Ptr, out: Ptr): number;
+  tg_context_rest(ctx: Ptr): number;
+  tg_context_rest_job(ctx: Ptr, job: Ptr): number;
+  tg_measure_gpu(ctx: Ptr, bytesPerS: Ptr, gflops: Ptr): number;
   tg_bench_matmul(
     ctx: Ptr, m: number, n: number, k: number, trans: number, nTimes: Ptr, ms: Ptr,
   ): number;
@@ -686,6 +677,23 @@ export const IMPORTS = {
   save_begin: 'i:p',
   save_write: 'i:ipp',
   save_end: 'i:iii',
+  gpu_open: 'i:p',
+  gpu_close: 'v:u',
+  gpu_text: 'v:uppp',
+  gpu_number: 'd:up',
+  gpu_message: 'v:upp',
+  gpu_settle: 'i:u',
+  gpu_wait: 'i:u',
+  gpu_lose: 'v:u',
+  gpu_buffer_new: 'u:updb',
+  gpu_buffer_free: 'v:uu',
+  gpu_write: 'i:uudpp',
+  gpu_read_begin: 'u:upp',
+  gpu_read_end: 'i:uupp',
+  gpu_pipeline_new: 'u:upppu',
+  gpu_group_new: 'u:uup',
+  gpu_group_free: 'v:uu',
+  gpu_submit: 'i:upp',
   on_text: 'i:ppp',
   on_cancel: 'i:p',
   on_log: 'v:pip',
@@ -706,6 +714,23 @@ export interface Imports {
   save_begin(path: Ptr): number;
   save_write(handle: number, bytes: Ptr, nBytes: Ptr): number;
   save_end(handle: number, commit: number, keepPrevious: number): number;
+  gpu_open(gpu: Ptr): number;
+  gpu_close(gpu: number): void;
+  gpu_text(gpu: number, name: Ptr, to: Ptr, room: Ptr): void;
+  gpu_number(gpu: number, name: Ptr): number;
+  gpu_message(gpu: number, to: Ptr, room: Ptr): void;
+  gpu_settle(gpu: number): number;
+  gpu_wait(gpu: number): number;
+  gpu_lose(gpu: number): void;
+  gpu_buffer_new(gpu: number, label: Ptr, nBytes: number, uniform: boolean): number;
+  gpu_buffer_free(gpu: number, buffer: number): void;
+  gpu_write(gpu: number, buffer: number, offset: number, bytes: Ptr, nBytes: Ptr): number;
+  gpu_read_begin(gpu: number, pieces: Ptr, n: Ptr): number;
+  gpu_read_end(gpu: number, reading: number, pieces: Ptr, n: Ptr): number;
+  gpu_pipeline_new(gpu: number, label: Ptr, wgsl: Ptr, entry: Ptr, nStorage: number): number;
+  gpu_group_new(gpu: number, pipeline: number, ranges: Ptr): number;
+  gpu_group_free(gpu: number, group: number): void;
+  gpu_submit(gpu: number, dispatches: Ptr, n: Ptr): number;
   on_text(user: Ptr, bytes: Ptr, nBytes: Ptr): number;
   on_cancel(user: Ptr): number;
   on_log(user: Ptr, level: number, text: Ptr): void;

@@ -5,7 +5,7 @@
 import { describe, expect, it } from 'vitest';
 
 import {
-  bindExports, bindImports, errorCode, type Imports, Memory, numbers, statusText, Trap,
+  bindExports, bindImports, errorCode, type Imports, Memory, numbers, Trap,
 } from './abi.js';
 import { STATUS, STRUCTS } from './abi.gen.js';
 import { TinygptError } from './errors.js';
@@ -96,9 +96,8 @@ describe('calls', () => {
 });
 
 describe('statuses', () => {
-  it('have codes and sentences', () => {
-    for (const { name, value, text } of STATUS) {
-      expect(statusText(value)).toBe(text);
+  it('have codes', () => {
+    for (const [name, value] of Object.entries(STATUS)) {
       if (value < 0) expect(errorCode(value)).toBe(name.slice(2));
     }
     expect(errorCode(-99)).toBe('INTERNAL');

@@ -47,13 +47,8 @@ export class Trap extends Error {
 
 /** The code of a status, without TG_E_. */
 export function errorCode(status: number): ErrorCode {
-  const known = STATUS.find(({ value }) => value === status);
-  if (!known?.name.startsWith('E_')) return 'INTERNAL';
-  return known.name.slice(2) as ErrorCode;
-}
-
-export function statusText(status: number): string {
-  return STATUS.find(({ value }) => value === status)?.text ?? `status ${status}`;
+  const [name] = Object.entries(STATUS).find(([, value]) => value === status) ?? [''];
+  return name.startsWith('E_') ? (name.slice(2) as ErrorCode) : 'INTERNAL';
 }
 
 export const PENDING = 1;

@@ -51,26 +51,30 @@ const lint: Call<'lint'> = async (core, task, id, ctx, valFraction) => {
       })));
 };
 
-const stories: Call<'stories'> = async (core, _task, seed, bytes) => {
+const stories: Call<'stories'> = (core, task, seed, bytes) => {
   const gathered = new Gathered(core);
-  return listening(core, gathered.take, async (user) => {
-    core.ok(core.c.tg_stories(seed, bytes, core.c.tg_wasm_on_text(), user));
-    return gathered.bytes();
-  });
+  return core.framed(task, (frame) =>
+    listening(core, gathered.take, async (user) => {
+      const onText = core.c.tg_wasm_on_text();
+      await core.job(task, frame, [], 'tg_stories', core.context, seed, bytes, onText, user);
+      return gathered.bytes();
+    }));
 };
 
 /* -------------------------------------------------------------------------- the engine itself */
 
 const forecast: Call<'forecast'> = async (core, task, value, options, textId) => {
   const text = textId === 0 ? undefined : core.registry.get('text', textId);
-  return core.framed(task, (frame) => {
+  const held = text ? [text] : [];
+  return using(held, () => core.framed(task, async (frame) => {
     const out = frame.alloc(core.memory.size('tg_forecast'));
     const at = config(core, frame, value);
     const given = core.writeTrainOptions(frame, options);
-    core.ok(core.c.tg_forecast_run(core.context, at, text?.at ?? 0, given, out));
+    const { context } = core;
+    await core.job(task, frame, [], 'tg_forecast_run', context, at, text?.at ?? 0, given, out);
     const raw = numbers(core.memory.read('tg_forecast', out));
     return { ...raw, advice: raw.advice.split('\n').filter((line) => line !== '') };
-  });
+  }));
 };
 
 const measurePeak: Call<'measurePeak'> = (core, task) =>
@@ -129,6 +133,7 @@ export const CALLS: { [M in Exclude<Method, 'open' | 'close'>]: Call<M> } = {
   checkKernels,
   checkFile,
   memoryBytes: async (core) => core.memoryBytes(),
+  gpuBytes: async (core) => core.gpuBytes(),
   textNew,
   textSha256,
   modelNew: model.modelNew,

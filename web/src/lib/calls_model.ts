@@ -4,7 +4,7 @@
 import { numbers, type Ptr, utf8 } from './abi.js';
 import { tg_edit_kind, tg_file_kind, tg_model_part } from './abi.gen.js';
 import { type Call, choose, config, offering, using } from './calling.js';
-import type { Core, Frame } from './core.js';
+import { type Core, type Frame, SLICE_MS } from './core.js';
 import { TinygptError } from './errors.js';
 import type { ModelMade } from './protocol.js';
 import type { Entry } from './registry.js';
@@ -97,6 +97,30 @@ export const modelTokenize: Call<'modelTokenize'> = async (core, task, id, text)
 
 export const SAVED = 'saved';
 
+/** The bytes of a save as one array. A large one is joined in slices, like all work. */
+export async function takeSaved(core: Core, task: Task): Promise<Uint8Array<ArrayBuffer>> {
+  const parts = core.host.takeSaved(SAVED);
+  const whole = newBytes(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  let start = performance.now();
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+    if (performance.now() - start < SLICE_MS) continue;
+    await task.turn();
+    start = performance.now();
+  }
+  return whole;
+}
+
+function newBytes(bytes: number): Uint8Array<ArrayBuffer> {
+  try {
+    return new Uint8Array(bytes);
+  } catch {
+    throw new TinygptError('MEMORY', `save: want ${bytes} bytes, have no memory`);
+  }
+}
+
 export async function saveModel(
   core: Core, task: Task, model: Entry, kind: FileKind,
 ): Promise<Uint8Array> {
@@ -104,7 +128,7 @@ export async function saveModel(
   return core.framed(task, async (frame) => {
     const path = frame.string(SAVED);
     await core.job(task, frame, [], 'tg_model_save', model.at, path, value);
-    return core.host.takeSaved(SAVED);
+    return takeSaved(core, task);
   });
 }
 

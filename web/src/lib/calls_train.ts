@@ -3,7 +3,7 @@
  */
 import { numbers, PENDING, type Ptr, STOPPED, type Struct } from './abi.js';
 import { type Call, offering, using } from './calling.js';
-import { dropProbes, FILE_KINDS, pieces, SAVED, saveModel } from './calls_model.js';
+import { dropProbes, FILE_KINDS, pieces, SAVED, saveModel, takeSaved } from './calls_model.js';
 import { type Core, type Frame, SLICE_MS } from './core.js';
 import type { Entry } from './registry.js';
 import { Cancelled, type Task } from './tasks.js';
@@ -21,7 +21,8 @@ export const trainerNew: Call<'trainerNew'> = async (core, task, modelId, textId
       await task.hold(modelId, textId);
       const out = frame.alloc(8);
       const given = core.writeTrainOptions(frame, options);
-      core.ok(core.c.tg_trainer_new(core.context, model.at, text.at, given, out));
+      const { context } = core;
+      await core.job(task, frame, [], 'tg_trainer_new', context, model.at, text.at, given, out);
       return { id: addTrainer(core, core.memory.pointer(out), [model, text], model).id };
     }));
 };
@@ -70,7 +71,7 @@ export const steps: Call<'steps'> = async (core, task, id, n, ahead) => {
             task.emit(report(memory.read('tg_step_report', out)));
             done++;
           }
-          await task.turn();
+          await task.turn(status === PENDING ? core.host.gpus.next() : undefined);
         }
       } catch (error) {
         if (!(error instanceof Cancelled)) throw error;
@@ -90,7 +91,7 @@ function finishUpdate(core: Core, trainer: Entry): void {
         await task.hold(trainer.id, trainer.model!.id);
         while (!core.c.tg_trainer_steady(trainer.at)) {
           core.ok(core.c.tg_trainer_poll(trainer.at, SLICE_MS, out));
-          await task.turn();
+          await task.turn(core.host.gpus.next());
         }
       })));
 }
@@ -145,7 +146,7 @@ export const trainerEvaluate: Call<'trainerEvaluate'> = (core, task, id) =>
 /** The run as a file of the core's own layout. */
 async function saveRun(core: Core, task: Task, frame: Frame, trainer: Entry): Promise<Uint8Array> {
   await core.job(task, frame, [], 'tg_trainer_save', trainer.at, frame.string(SAVED));
-  return core.host.takeSaved(SAVED);
+  return takeSaved(core, task);
 }
 
 export const trainerSave: Call<'trainerSave'> = (core, task, id, kind) =>
@@ -157,13 +158,14 @@ export const trainerSave: Call<'trainerSave'> = (core, task, id, kind) =>
     return offering(core, run, 'run', async (name) => {
       const from = frame.string(name);
       const to = frame.string(SAVED);
-      core.ok(core.c.tg_file_convert(core.context, from, to, FILE_KINDS[kind]));
-      return core.host.takeSaved(SAVED);
+      const { context } = core;
+      await core.job(task, frame, [], 'tg_file_convert', context, from, to, FILE_KINDS[kind]);
+      return takeSaved(core, task);
     });
   });
 
 export const trainerSaveBest: Call<'trainerSaveBest'> = (core, task, id) =>
   alone(core, task, id, async (trainer, frame) => {
     await core.job(task, frame, [], 'tg_trainer_save_best', trainer.at, frame.string(SAVED));
-    return core.host.takeSaved(SAVED);
+    return takeSaved(core, task);
   });

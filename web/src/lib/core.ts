@@ -13,11 +13,12 @@
  * from the compiled module. Calls that come meanwhile wait for it.
  */
 import {
-  errorCode, type Exports, type Memory, numbers, PENDING, type Ptr, statusText, type Trap, utf8,
+  errorCode, type Exports, type Memory, numbers, PENDING, type Ptr, type Trap, utf8,
 } from './abi.js';
 import { tg_schedule, VERSION } from './abi.gen.js';
 import { TinygptError } from './errors.js';
 import type { EngineEvent, Handle } from './protocol.js';
+import { threads } from './platform.js';
 import { Registry } from './registry.js';
 import { Task, turn } from './tasks.js';
 import type {
@@ -27,6 +28,9 @@ import { type Instance, instantiate, isolated, loadBest, type Loaded } from './w
 
 /** How long a slice lasts. A stop is seen after one; a turn costs some microseconds. */
 export const SLICE_MS = 20;
+
+/** A GPU without work gives its memory back after so long. */
+const REST_MS = 30_000;
 
 const SCHEDULES: Record<Schedule, number> = {
   constant: tg_schedule.TG_CONSTANT,
@@ -79,6 +83,11 @@ export class Core {
   #options: EngineOptions = {};
   #instance!: Instance;
   #context: Ptr = 0;
+  #restTimer: ReturnType<typeof setTimeout> | undefined;
+  /** What is left on a GPU that has given its memory back. */
+  #restingBytes = 0;
+  /** Why there is no GPU where one was asked for. */
+  #gpuNote = '';
   /** Settles when the module can be called. */
   #ready: Promise<void> = Promise.resolve();
 
@@ -103,6 +112,7 @@ export class Core {
   /** Runs a call as a task: from its first use of the module to its end. */
   async perform<T>(task: Task, body: (task: Task) => Promise<T>): Promise<T> {
     await this.#ready;
+    clearTimeout(this.#restTimer);
     this.#tasks.add(task);
     try {
       task.check();
@@ -110,7 +120,22 @@ export class Core {
     } finally {
       task.releaseAll();
       this.#tasks.delete(task);
+      this.#restLater();
     }
+  }
+
+  /** A GPU's memory is not kept from others by a page that does nothing. */
+  #restLater(): void {
+    clearTimeout(this.#restTimer);
+    if (this.#tasks.size > 0 || this.gpuBytes() === this.#restingBytes) return;
+    const rest = () =>
+      this.background((task) =>
+        this.framed(task, async (frame) => {
+          await this.job(task, frame, [], 'tg_context_rest', this.#context);
+          this.#restingBytes = this.gpuBytes();
+        }));
+    this.#restTimer = setTimeout(rest, this.#options.gpu?.idleMs ?? REST_MS);
+    if (threads) (this.#restTimer as unknown as NodeJS.Timeout).unref();
   }
 
   newTask(): Task {
@@ -136,7 +161,7 @@ export class Core {
   ok(status: number): number {
     if (status >= 0) return status;
     const message = this.#context ? this.memory.text(this.c.tg_context_error(this.#context)) : '';
-    throw new TinygptError(errorCode(status), message || statusText(status));
+    throw new TinygptError(errorCode(status), message || this.memory.text(this.c.tg_status_text(status)));
   }
 
   /**
@@ -156,7 +181,7 @@ export class Core {
         const status = this.ok(this.c.tg_job_poll(job, SLICE_MS));
         if (status !== PENDING) return status;
         task.release(...shared);
-        await task.turn();
+        await task.turn(this.host.gpus.next());
         await task.hold(...shared);
       }
     } finally {
@@ -179,8 +204,8 @@ export class Core {
       version: memory.text(c.tg_version()),
       build,
       threads: c.tg_context_threads(this.#context),
-      banner: memory.text(c.tg_context_banner(this.#context)),
-      notes,
+      ...this.#device(),
+      notes: this.#gpuNote ? [...notes, this.#gpuNote] : notes,
       isolated: isolated(),
       maxMemoryBytes: this.#instance.maxMemoryBytes,
       presets: this.#presets(),
@@ -191,6 +216,11 @@ export class Core {
   close(): void {
     this.#instance?.helpers.end();
     this.#instance?.host.close();
+  }
+
+  /** Of the core's buffers on the GPU. */
+  gpuBytes(): number {
+    return this.host.gpus.current?.bytes ?? 0;
   }
 
   memoryBytes(): number {
@@ -207,29 +237,68 @@ export class Core {
     });
     this.#instance = instance;
     try {
-      this.#newContext();
+      await this.#newContext();
     } catch (error) {
       instance.helpers.end();
+      instance.host.close();
       throw error;
     }
     ready = true;
+    instance.host.gpus.changed = () => void this.#tellDevice(instance);
   }
 
-  #newContext(): void {
-    const { levers } = this.#options;
-    const { c, memory } = this;
+  /** When C is done with what changed it. */
+  async #tellDevice(instance: Instance): Promise<void> {
+    await turn();
+    if (instance !== this.#instance) return;
+    this.emit({ kind: 'device', ...this.#device() });
+  }
+
+  #device(): Pick<EngineInfo, 'device' | 'gpu' | 'banner'> {
+    const { current } = this.host.gpus;
+    return {
+      device: current ? 'webgpu' : 'cpu',
+      gpu: current?.info,
+      banner: this.memory.text(this.c.tg_context_banner(this.#context)),
+    };
+  }
+
+  /** Without a GPU the CPU computes, and a note says why. */
+  async #newContext(): Promise<void> {
+    const { device = 'cpu', gpu = {} } = this.#options;
+    const { c, memory, host } = this;
     const version = memory.text(c.tg_version());
     if (version !== VERSION) {
       throw new TinygptError(
         'UNSUPPORTED', `module: want version ${VERSION} of the core, have ${version}`,
       );
     }
+    if (device === 'webgpu') {
+      host.gpus.options = gpu;
+      await host.gpus.prepare();
+    }
+    try {
+      this.#openContext(device);
+    } catch (error) {
+      if (device !== 'webgpu' || !(error instanceof TinygptError)) throw error;
+      if (error.code !== 'DEVICE' && error.code !== 'MEMORY') throw error;
+      this.#gpuNote = `The GPU cannot be used, so the CPU computes: ${error.message}.`;
+      this.emit({ kind: 'log', level: 'warning', text: this.#gpuNote });
+      c.tg_context_free(this.#context);
+      this.#openContext('cpu');
+    }
+  }
+
+  #openContext(device: string): void {
+    const { levers } = this.#options;
+    const { c, memory } = this;
     const frame = new Frame(c, memory);
     const options = frame.alloc(memory.size('tg_context_options'));
     const slot = frame.alloc(8);
     c.tg_context_options_default(options);
     memory.write('tg_context_options', options, {
       threads: this.#loaded.threads,
+      device: frame.string(device),
       log: c.tg_wasm_on_log(),
       levers: levers === undefined ? 0 : frame.string(levers),
     });

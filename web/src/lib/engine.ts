@@ -32,6 +32,9 @@ export class Engine {
    * new objects can be made at once, from the last save for instance.
    */
   onRebuilt?: (reason: string) => void;
+  /** A GPU was lost; `info` says what computes now. Runs go on from their copies, and say so in the
+   *  log. */
+  onDevice?: () => void;
 
   private constructor(link: Link, info: EngineInfo) {
     this.#link = link;
@@ -150,8 +153,20 @@ export class Engine {
     return this.#link.call('memoryBytes', []);
   }
 
+  /** What the core holds on the GPU; it is given back while nothing computes. */
+  async gpuBytes(): Promise<number> {
+    return this.#link.call('gpuBytes', []);
+  }
+
   #tell(event: EngineEvent): void {
-    if (event.kind === 'log') this.onLog?.(event.level, event.text);
-    else this.onRebuilt?.(event.reason);
+    if (event.kind === 'log') {
+      this.onLog?.(event.level, event.text);
+    } else if (event.kind === 'device') {
+      const { device, gpu, banner } = event;
+      Object.assign(this.info, { device, gpu, banner });
+      this.onDevice?.();
+    } else {
+      this.onRebuilt?.(event.reason);
+    }
   }
 }

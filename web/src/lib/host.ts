@@ -7,6 +7,7 @@
  */
 import type { Imports, Memory, Ptr } from './abi.js';
 import { TinygptError } from './errors.js';
+import { Gpus } from './gpu.js';
 import { fileSystem } from './platform.js';
 import type { EngineEvent, Wire } from './protocol.js';
 
@@ -159,11 +160,12 @@ export class Host {
   readonly #named = new Map<string, HostFile>();
   readonly #opened = new Map<number, HostFile>();
   readonly #saves = new Map<number, { path: string; parts: Uint8Array[] }>();
-  readonly #saved = new Map<string, Uint8Array<ArrayBuffer>>();
+  readonly #saved = new Map<string, Uint8Array[]>();
   readonly #listeners = new Map<number, Listener>();
   #last = 0;
   /** What the module said before it gave up. */
   assertion = '';
+  readonly gpus = new Gpus();
 
   constructor(private readonly emit: (event: EngineEvent) => void) {}
 
@@ -182,12 +184,12 @@ export class Host {
     if (file) this.#closeUnlessNeeded(file);
   }
 
-  /** The bytes that were saved under a name, once. */
-  takeSaved(path: string): Uint8Array<ArrayBuffer> {
-    const bytes = this.#saved.get(path);
-    if (!bytes) throw new TinygptError('INTERNAL', `${path}: a save went well and left nothing`);
+  /** The pieces that were saved under a name, in their order, once. */
+  takeSaved(path: string): Uint8Array[] {
+    const parts = this.#saved.get(path);
+    if (!parts) throw new TinygptError('INTERNAL', `${path}: a save went well and left nothing`);
     this.#saved.delete(path);
-    return bytes;
+    return parts;
   }
 
   /** A number for C's `user`, by which its callbacks find the listener. */
@@ -202,12 +204,14 @@ export class Host {
 
   /** Closes what the module held open when it was dropped. */
   close(): void {
+    this.gpus.close();
     for (const file of new Set([...this.#named.values(), ...this.#opened.values()])) file.close();
   }
 
   imports(): Imports {
     const tell = (user: Ptr, ...args: number[]) => this.#listeners.get(user)?.(...args) ?? 0;
     return {
+      ...this.gpus.imports(),
       now_ms: () => performance.now(),
       unix_s: () => Date.now() / 1000,
       assert_failed: (file, line, condition) => {
@@ -277,18 +281,7 @@ export class Host {
   #saveEnd(handle: number, commit: boolean): number {
     const save = this.#saves.get(handle);
     this.#saves.delete(handle);
-    if (!save || !commit) return 0;
-    try {
-      const whole = new Uint8Array(save.parts.reduce((sum, part) => sum + part.length, 0));
-      let at = 0;
-      for (const part of save.parts) {
-        whole.set(part, at);
-        at += part.length;
-      }
-      this.#saved.set(save.path, whole);
-      return 0;
-    } catch {
-      return 1;
-    }
+    if (save && commit) this.#saved.set(save.path, save.parts);
+    return 0;
   }
 }

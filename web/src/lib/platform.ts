@@ -30,6 +30,33 @@ export function folderAddress(folder: string | URL): string {
   return url ? url.pathToFileURL(text).href : text;
 }
 
+/* Node's GPU lives as long as what `create` gave. */
+let nodeGpu: GPU | undefined;
+
+/** The browser's WebGPU, or Node's by the package `webgpu`; an error says what is missing. There
+ *  TG_DAWN holds switches of Dawn, for tests. */
+export async function findGpu(): Promise<{ gpu: GPU; library: string }> {
+  const gpu = globalThis.navigator?.gpu;
+  if (gpu) return { gpu, library: 'browser' };
+  if (!threads) {
+    throw new Error(
+      globalThis.isSecureContext === false
+        ? 'a page has WebGPU by https or on localhost alone'
+        : 'this browser has no WebGPU (Chromium 113, Safari 26 and Firefox 141 have)',
+    );
+  }
+  /* A name that bundlers do not follow. */
+  const name = 'webgpu';
+  try {
+    const node = (await import(/* @vite-ignore */ name)) as typeof import('webgpu');
+    nodeGpu ??= node.create(process.env['TG_DAWN']?.split(' ') ?? []);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message.split('\n')[0] : String(error);
+    throw new Error(`want the package webgpu, have none (${reason}): npm install webgpu`);
+  }
+  return { gpu: nodeGpu, library: 'npm webgpu' };
+}
+
 /** A worker of either kind. */
 export interface Helper {
   endpoint: Endpoint;

@@ -15,8 +15,8 @@
  * Errors travel inside replies, since comlink keeps an error's message and loses its code.
  */
 import type {
-  Check, Edit, EngineInfo, EngineOptions, ErrorCode, FileKind, Forecast, GenerateStats, GptConfig,
-  HistoryPoint, LintFinding, ModelInfo, Piece, Probe, SampleOptions, StepReport, TrainOptions,
+  Check, DeviceName, Edit, EngineInfo, EngineOptions, ErrorCode, FileKind, Forecast, GenerateStats, GptConfig,
+  GpuInfo, HistoryPoint, LintFinding, ModelInfo, Piece, Probe, SampleOptions, StepReport, TrainOptions,
 } from './types.js';
 
 /** Content, or the address of a file of Node: URL objects cannot be sent. */
@@ -54,6 +54,7 @@ export interface Methods {
   checkKernels(filter: string): { passed: number; failed: number };
   checkFile(file: Wire): string;
   memoryBytes(): number;
+  gpuBytes(): number;
 
   textNew(source: Wire): TextMade;
   textSha256(text: Handle): string;
@@ -109,7 +110,9 @@ export interface Pulled {
 /** What happens without being asked for. */
 export type EngineEvent =
   | { kind: 'log'; level: 'error' | 'warning' | 'info'; text: string }
-  | { kind: 'rebuilt'; reason: string };
+  | { kind: 'rebuilt'; reason: string }
+  /** A GPU was lost, and this is what computes now. */
+  | { kind: 'device'; device: DeviceName; gpu: GpuInfo | undefined; banner: string };
 
 export interface WorkerApi {
   call<M extends Method>(

@@ -90,8 +90,9 @@ export class Task {
     if (this.#cancelled) throw new Cancelled('the call was cancelled');
   }
 
-  async turn(): Promise<void> {
-    await turn();
+  /** Waits for a turn, or for something that takes longer. */
+  async turn(longer?: Promise<void>): Promise<void> {
+    await (longer ?? turn());
     this.check();
   }
 

@@ -1,36 +1,45 @@
 /**
  * thread.worker.ts - one thread of the core's pool: an instance on the engine's memory, in C for
  * good after its first message.
+ *
+ * It calls two exports and answers two imports, so it does without abi.ts, whose tables are most of
+ * the engine's worker.
  */
-import { bindExports, bindImports, type Imports, Memory } from './abi.js';
 import { parentEndpoint } from './platform.js';
 import type { HelperOrder, HelperWord } from './threads.js';
+
+type Address = number | bigint;
 
 const parent = parentEndpoint();
 const say = (word: HelperWord) => parent.postMessage(word);
 
+/** The text at an address of C's, which is a signed number where it has 32 bits. */
+function text(memory: WebAssembly.Memory, at: Address): string {
+  const bytes = new Uint8Array(memory.buffer, typeof at === 'bigint' ? Number(at) : at >>> 0);
+  return new TextDecoder().decode(bytes.slice(0, bytes.indexOf(0)));
+}
+
 function enter({ module, memory, wide, thread }: HelperOrder): void {
-  const view = new Memory(memory, wide);
   let assertion = '';
-  const never = () => 0;
   const imports = {
     now_ms: () => performance.now(),
-    assert_failed: (file: number, line: number, condition: number) => {
-      assertion = `${view.text(file)}:${line}: ${view.text(condition)} does not hold`;
+    assert_failed: (file: Address, line: number, condition: Address) => {
+      assertion = `${text(memory, file)}:${line}: ${text(memory, condition)} does not hold`;
     },
   };
   /* A thread calls no other import: it neither allocates nor reports. */
-  const all = new Proxy(imports, { get: (have, name) => Reflect.get(have, name) ?? never });
-  const instance = new WebAssembly.Instance(module, {
-    env: { memory },
-    tinygpt: bindImports(all as unknown as Imports, wide),
-  });
-  const c = bindExports(instance.exports, wide, () => {});
+  const never = () => { throw new Error('a thread called what only the engine may'); };
+  const tinygpt = new Proxy(imports, { get: (have, name) => Reflect.get(have, name) ?? never });
+  const instance = new WebAssembly.Instance(module, { env: { memory }, tinygpt });
+  const { tg_wasm_thread_main: main, tg_wasm_thread_died: died } = instance.exports as Record<
+    string, (thread: Address) => void
+  >;
+  const self = wide ? BigInt(thread) : thread;
   say({ kind: 'ready' });
   try {
-    c.tg_wasm_thread_main(thread);
+    main!(self);
   } catch (error) {
-    c.tg_wasm_thread_died(thread);
+    died!(self);
     say({ kind: 'failed', reason: assertion || (error instanceof Error ? error.message : '') });
   }
 }

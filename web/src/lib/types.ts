@@ -21,6 +21,35 @@ export interface EngineOptions {
   levers?: string;
   /** Most bytes that the module's memory may grow to; 4 GiB (16 GiB for the 64-bit build). */
   maxMemoryBytes?: number;
+  /** Where to compute; the CPU if absent. Where there is no GPU the CPU computes, and `notes` says
+   *  why. In Node a GPU needs the package `webgpu`. */
+  device?: DeviceName;
+  /** What to leave out of a GPU, for tests. */
+  gpu?: GpuOptions;
+}
+
+export type DeviceName = 'cpu' | 'webgpu';
+
+export interface GpuOptions {
+  /** The limits that every adapter has, and no more. */
+  minimum?: boolean;
+  /** Features not to be asked for: `subgroups`. */
+  without?: string[];
+  /** Milliseconds without work after which its memory is given back; 30,000. */
+  idleMs?: number;
+}
+
+/** The adapter in use. */
+export interface GpuInfo {
+  adapter: string;
+  driver: string;
+  /** `page`, or `Node`. */
+  api: string;
+  library: string;
+  /** It computes on the CPU: good for tests, never timed. */
+  software: boolean;
+  features: string[];
+  limits: Record<string, number>;
 }
 
 /** What is in use, and why nothing better: a person can read every string. */
@@ -28,6 +57,9 @@ export interface EngineInfo {
   version: string;
   build: BuildName;
   threads: number;
+  device: DeviceName;
+  /** Of device `webgpu`. */
+  gpu: GpuInfo | undefined;
   /** The core's own banner line. */
   banner: string;
   /** One sentence for each better path that was not taken. */

@@ -207,7 +207,7 @@ export async function instantiate(
   const [wasmMemory, maxMemoryBytes] = newMemory(loaded.build, limit);
   const host = new Host(emit);
   const memory = new Memory(wasmMemory, wide);
-  host.memory = memory;
+  host.memory = host.gpus.memory = memory;
   const instance = await WebAssembly.instantiate(loaded.module, {
     env: { memory: wasmMemory },
     tinygpt: bindImports(host.imports(), wide),

@@ -1,10 +1,11 @@
 /**
  * engine.ts - the page's one engine. It is opened after the first paint and never blocks it; the
- * package itself comes as a chunk of its own. When the module traps, the package rebuilds it and
- * `generation` grows: every Text, Model and Trainer made before is gone.
+ * package itself comes as a chunk of its own. When the module traps, the package rebuilds it; when
+ * a person wants another device, another engine is opened. Then `generation` grows: every Text,
+ * Model and Trainer made before is gone.
  */
 import type { Engine } from '../lib/index';
-import type { EngineInfo } from '../lib/types';
+import type { DeviceName, EngineInfo } from '../lib/types';
 import { Store, useStore } from './store';
 
 export interface EngineState {
@@ -24,13 +25,23 @@ export const engineState = new Store<EngineState>({
   error: '',
 });
 
-type RebuiltListener = (reason: string) => void;
+/** `reason` is that of a trap; null: it was wanted. */
+type RebuiltListener = (reason: string | null) => void;
 const rebuiltListeners = new Set<RebuiltListener>();
 
-/** Called after a trap, when the new module is ready. Returns the call that ends it. */
+/** Called after a trap, or for another device, when the new module is ready. Returns the call that
+ *  ends it. */
 export function onRebuilt(listener: RebuiltListener): () => void {
   rebuiltListeners.add(listener);
   return () => rebuiltListeners.delete(listener);
+}
+
+const warningListeners = new Set<(text: string) => void>();
+
+/** What the core warns of. Returns the call that ends it. */
+export function onWarning(listener: (text: string) => void): () => void {
+  warningListeners.add(listener);
+  return () => warningListeners.delete(listener);
 }
 
 let opening: Promise<Engine> | null = null;
@@ -45,13 +56,48 @@ export function whenEngine(): Promise<Engine> {
   return opening;
 }
 
-async function open(): Promise<Engine> {
+/** What the device is kept under for the next visit. */
+const DEVICE_KEY = 'tinygpt device';
+
+/** Where a person wants to compute. Storage may be refused; then it is the CPU. */
+export function wantedDevice(): DeviceName {
+  try {
+    return localStorage.getItem(DEVICE_KEY) === 'webgpu' ? 'webgpu' : 'cpu';
+  } catch {
+    return 'cpu';
+  }
+}
+
+/** Opens an engine on another device in place of this one. */
+export async function openOnDevice(device: DeviceName): Promise<void> {
+  try {
+    localStorage.setItem(DEVICE_KEY, device);
+  } catch {
+    // It counts for this visit.
+  }
+  const old = await whenEngine().catch(() => null);
+  await old?.close();
+  opening = open(device);
+  await whenEngine();
+  renewed(null);
+}
+
+function renewed(reason: string | null): void {
+  const { generation, engine } = engineState.get();
+  engineState.patch({ generation: generation + 1, info: engine?.info ?? null });
+  for (const listener of [...rebuiltListeners]) listener(reason);
+}
+
+async function open(device = wantedDevice()): Promise<Engine> {
   engineState.patch({ status: 'opening', error: '' });
   const { Engine } = await import('../lib/index');
-  const engine = await Engine.open({ wasmBase: new URL('./wasm/', document.baseURI) });
-  engine.onRebuilt = (reason) => {
-    engineState.patch({ generation: engineState.get().generation + 1, info: engine.info });
-    for (const listener of [...rebuiltListeners]) listener(reason);
+  const wasmBase = new URL('./wasm/', document.baseURI);
+  const engine = await Engine.open({ wasmBase, device });
+  engine.onRebuilt = renewed;
+  engine.onDevice = () => engineState.patch({ info: { ...engine.info } });
+  engine.onLog = (level, text) => {
+    if (level === 'info') return;
+    for (const listener of [...warningListeners]) listener(text);
   };
   engineState.patch({ status: 'ready', engine, info: engine.info });
   return engine;

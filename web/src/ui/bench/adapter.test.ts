@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { findAdapter, judgeAdapter, softwareName } from './adapter';
+import { softwareName } from '../../lib/software';
+import { findAdapter, judgeAdapter } from './adapter';
 
 describe('softwareName', () => {
   it('knows the software renderers by name', () => {

@@ -1,17 +1,8 @@
 /**
- * adapter.ts - which GPU a browser offers, and whether it is one. A CPU that plays a GPU
- * (SwiftShader, llvmpipe and lavapipe, WARP) is orders of magnitude slower than the WASM build: to
- * time it as "WebGPU" would be a lie, so it is named and refused.
+ * adapter.ts - which GPU a browser offers, and whether it is one: a CPU that plays a GPU is named
+ * and refused.
  */
-
-/** GPUAdapterInfo and GPUAdapter.isFallbackAdapter, as far as a browser fills them in. */
-export interface AdapterFacts {
-  vendor?: string;
-  architecture?: string;
-  device?: string;
-  description?: string;
-  isFallbackAdapter?: boolean;
-}
+import { type AdapterFacts, softwareName } from '../../lib/software';
 
 export interface AdapterVerdict {
   /** The adapter's own words, or "none". */
@@ -19,22 +10,6 @@ export interface AdapterVerdict {
   state: 'none' | 'software' | 'hardware';
   /** One sentence. */
   note: string;
-}
-
-const SOFTWARE: readonly (readonly [RegExp, string])[] = [
-  [/swiftshader/i, 'SwiftShader'],
-  [/llvmpipe/i, 'llvmpipe'],
-  [/lavapipe/i, 'lavapipe'],
-  // "Microsoft Basic Render Driver" is the name under which WARP is listed.
-  [/\bwarp\b|basic render/i, 'WARP'],
-  [/\bsoftware\b|\bcpu\b/i, 'a software renderer'],
-];
-
-/** The software renderer that this adapter is, or ''. */
-export function softwareName(facts: AdapterFacts): string {
-  const words = [facts.vendor, facts.architecture, facts.device, facts.description].join(' ');
-  for (const [pattern, name] of SOFTWARE) if (pattern.test(words)) return name;
-  return facts.isFallbackAdapter ? 'a fallback adapter' : '';
 }
 
 export function judgeAdapter(facts: AdapterFacts | null): AdapterVerdict {

@@ -3,7 +3,7 @@
  * with intervals, and a plain block to copy.
  */
 import { useEffect, useState } from 'preact/hooks';
-import type { BuildName, Preset } from '../../lib/types';
+import type { Preset } from '../../lib/types';
 import { useEngine } from '../engine';
 import { plainError } from '../files/plain_error';
 import { count } from '../format';
@@ -27,7 +27,7 @@ import {
   reportText,
   webgpuCell,
 } from './report';
-import { drift, runPreset, type BenchProgress, type PresetResult } from './run';
+import { drift, runPreset, type BenchProgress, type Entrant, type PresetResult } from './run';
 import { median } from './stats';
 import './bench.css';
 
@@ -37,7 +37,7 @@ type Turns = keyof typeof TURNS;
 interface BenchState {
   running: boolean;
   presets: readonly string[];
-  builds: readonly BuildName[];
+  builds: readonly Entrant[];
   turns: Turns;
   device: string;
   progress: { what: string; done: number } | null;
@@ -49,7 +49,7 @@ interface BenchState {
 const bench = new Store<BenchState>({
   running: false,
   presets: ['tiny', 'small', 'medium'],
-  builds: BENCH_BUILDS,
+  builds: BENCH_BUILDS.filter((build) => build !== 'webgpu'),
   turns: '9',
   device: '',
   progress: null,
@@ -70,7 +70,7 @@ function roughBytes(preset: Preset): number {
   return 16 * preset.params + 4 * activations;
 }
 
-async function run(presets: readonly Preset[], builds: readonly BuildName[], turns: number) {
+async function run(presets: readonly Preset[], builds: readonly Entrant[], turns: number) {
   const mine = (control = new AbortController());
   const { signal } = mine;
   const notes = [
@@ -140,6 +140,10 @@ function browserWords(): string {
   return osBrowser(navigator.userAgent, data?.brands ?? [], data?.platform ?? '');
 }
 
+function onGpu(result: PresetResult): boolean {
+  return result.rows.some((row) => row.build === 'webgpu');
+}
+
 function ResultTable({ results, gpu }: { results: readonly PresetResult[]; gpu: string }) {
   return (
     <div class="table-wrap" tabIndex={0} role="region" aria-label="Results">
@@ -158,13 +162,18 @@ function ResultTable({ results, gpu }: { results: readonly PresetResult[]; gpu: 
             ...result.rows.map((row, i) => (
               <tr key={`${result.preset} ${row.build}`}>
                 {i === 0 && (
-                  <th scope="rowgroup" rowSpan={result.rows.length + 1}>
+                  <th scope="rowgroup" rowSpan={result.rows.length + (onGpu(result) ? 0 : 1)}>
                     {result.preset}
                   </th>
                 )}
                 <td>
                   {row.build}
-                  {row.threads > 1 && <span class="quiet"> {row.threads} threads</span>}
+                  {row.threads > 1 && row.build !== 'webgpu' && (
+                    <span class="quiet"> {row.threads} threads</span>
+                  )}
+                  {row.build === 'webgpu' && Number.isFinite(row.firstMs) && (
+                    <span class="quiet"> first step {formatMs(row.firstMs)} ms</span>
+                  )}
                 </td>
                 {row.problem ? (
                   <td colSpan={3} class="muted">
@@ -179,12 +188,14 @@ function ResultTable({ results, gpu }: { results: readonly PresetResult[]; gpu: 
                 )}
               </tr>
             )),
-            <tr key={`${result.preset} webgpu`}>
-              <td>webgpu</td>
-              <td colSpan={3} class="muted">
-                {gpu}
-              </td>
-            </tr>,
+            !onGpu(result) && (
+              <tr key={`${result.preset} webgpu`}>
+                <td>webgpu</td>
+                <td colSpan={3} class="muted">
+                  {gpu}
+                </td>
+              </tr>
+            ),
           ])}
         </tbody>
       </table>
@@ -272,19 +283,15 @@ export default function BenchView() {
             <Toggle
               key={b}
               label={b}
-              disabled={running}
+              disabled={running || (b === 'webgpu' && adapter?.state !== 'hardware')}
               on={builds.includes(b)}
               {...(b.endsWith('-mt') && { note: 'threads' })}
+              {...(b === 'webgpu' && adapter?.state !== 'hardware' && {
+                note: adapter ? webgpuCell(adapter) : 'looking',
+              })}
               onChange={(on) => bench.patch({ builds: toggle(builds, b, on) })}
             />
           ))}
-          <Toggle
-            label="webgpu"
-            note={adapter ? webgpuCell(adapter) : 'looking'}
-            on={false}
-            disabled
-            onChange={() => {}}
-          />
         </fieldset>
         {adapter?.state === 'software' && <Notice kind="info">{adapter.note}</Notice>}
         <div class="bench-start">

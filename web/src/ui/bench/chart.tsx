@@ -2,9 +2,8 @@
  * chart.tsx - how many times as fast as the scalar build: a bar for each build of each preset, with
  * its 95 % interval. The table under it holds the same numbers.
  */
-import type { BuildName } from '../../lib/types';
 import { BENCH_BUILDS, ratioToScalar } from './report';
-import type { PresetResult } from './run';
+import type { Entrant, PresetResult } from './run';
 
 /** Ticks at 1, 2 or 5 times a power of ten, at most six of them. */
 export function ticksUpTo(max: number): number[] {
@@ -16,7 +15,7 @@ export function ticksUpTo(max: number): number[] {
 }
 
 interface Bar {
-  build: BuildName;
+  build: Entrant;
   median: number;
   low: number;
   high: number;
@@ -30,7 +29,7 @@ function barsOf(result: PresetResult): Bar[] {
 }
 
 /** Colour by instruction set, pattern by threads. */
-function barClass(build: BuildName): string {
+function barClass(build: Entrant): string {
   const [kind, threads] = build.split('-');
   return `bench-bar bench-bar-${kind}${threads ? ' bench-bar-mt' : ''}`;
 }

@@ -3,17 +3,23 @@
  * of its own; nothing of the page's engine is touched.
  */
 import { Engine } from '../../lib/index';
-import type { BuildName, Preset } from '../../lib/types';
-import type { Contestant } from './run';
+import type { Preset } from '../../lib/types';
+import type { Contestant, Entrant } from './run';
 
 /** Long enough for every preset's context, short enough to be made at once. */
 const TEXT_BYTES = 200_000;
 const SEED = 42;
 
-export async function openContestant(build: BuildName, preset: Preset): Promise<Contestant> {
-  const engine = await Engine.open({ build, wasmBase: new URL('./wasm/', document.baseURI) });
+export async function openContestant(build: Entrant, preset: Preset): Promise<Contestant> {
+  const wasmBase = new URL('./wasm/', document.baseURI);
+  const onGpu = build === 'webgpu';
+  const engine = await Engine.open(onGpu ? { device: 'webgpu', wasmBase } : { build, wasmBase });
   try {
-    if (engine.info.build !== build) {
+    if (onGpu && engine.info.device !== 'webgpu') throw new Error(engine.info.notes.join(' '));
+    if (engine.info.gpu?.software) {
+      throw new Error(`${engine.info.gpu.adapter} is software, which is not timed as a GPU`);
+    }
+    if (!onGpu && engine.info.build !== build) {
       throw new Error(
         `this browser loads ${engine.info.build} instead. ${engine.info.notes.join(' ')}`,
       );

@@ -5,21 +5,19 @@
  *
  * then ratios with their intervals, drift, notes. Fixed columns, no markup, no line over 100.
  */
-import type { BuildName } from '../../lib/types';
 import type { AdapterVerdict } from './adapter';
-import { drift, type PresetResult } from './run';
+import { drift, type Entrant, type PresetResult } from './run';
 import { median, pairedRatio, type Ratio } from './stats';
 
-export const BENCH_BUILDS: readonly BuildName[] = [
+export const BENCH_BUILDS: readonly Entrant[] = [
   'scalar',
   'simd',
   'relaxed',
   'scalar-mt',
   'simd-mt',
   'relaxed-mt',
+  'webgpu',
 ];
-
-const NO_GPU_YET = 'not available in this build';
 
 export interface BenchPlace {
   device: string;
@@ -48,14 +46,24 @@ export function formatDrift(d: number): string {
 }
 
 /** How many times as fast as the scalar build; NaN where either has no numbers. */
-export function ratioToScalar(result: PresetResult, build: BuildName): Ratio {
-  const times = (name: BuildName) => result.rows.find((r) => r.build === name)?.ms ?? [];
+export function ratioToScalar(result: PresetResult, build: Entrant): Ratio {
+  const times = (name: Entrant) => result.rows.find((r) => r.build === name)?.ms ?? [];
   return pairedRatio(times('scalar'), times(build));
 }
 
-/** What stands in the webgpu column. */
+/** What stands in the webgpu column where there are no times. */
 export function webgpuCell(adapter: AdapterVerdict): string {
-  return adapter.state === 'software' ? 'refused: software GPU' : NO_GPU_YET;
+  if (adapter.state === 'software') return 'refused: software GPU';
+  return adapter.state === 'none' ? 'no adapter' : 'not measured';
+}
+
+/** First steps, which compile the shaders, of the presets that ran on the GPU. */
+function firstSteps(results: readonly PresetResult[]): string[] {
+  return results.flatMap((r) =>
+    r.rows
+      .filter((row) => row.build === 'webgpu' && Number.isFinite(row.firstMs) && !row.problem)
+      .map((row) => `${r.preset}, webgpu: the first step took ${formatMs(row.firstMs)} ms`),
+  );
 }
 
 /** Rows of cells, columns padded to their widest, first column to the left and the others right. */
@@ -74,14 +82,15 @@ export function reportText(place: BenchPlace, results: readonly PresetResult[]):
   const used = BENCH_BUILDS.filter((b) =>
     results.some((r) => r.rows.some((row) => row.build === b)),
   );
+  const onGpu = used.includes('webgpu');
   const others = used.filter((b) => b !== 'scalar');
   const times = columns([
-    ['preset', 'steps', ...used, 'webgpu'],
+    ['preset', 'steps', ...used, ...(onGpu ? [] : ['webgpu'])],
     ...ran.map((r) => [
       r.preset,
       String(r.steps),
       ...used.map((b) => formatMs(median(r.rows.find((row) => row.build === b)?.ms ?? []))),
-      webgpuCell(place.adapter),
+      ...(onGpu ? [] : [webgpuCell(place.adapter)]),
     ]),
   ]);
   const ratios = columns([
@@ -113,7 +122,7 @@ export function reportText(place: BenchPlace, results: readonly PresetResult[]):
     ...drifts,
     '',
     'notes',
-    ...[...place.notes, ...problems].map((line) => `- ${line}`),
+    ...[...place.notes, ...firstSteps(results), ...problems].map((line) => `- ${line}`),
   ].join('\n');
 }
 

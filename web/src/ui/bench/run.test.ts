@@ -1,22 +1,22 @@
 import { describe, expect, it } from 'vitest';
-import type { BuildName } from '../../lib/types';
 import {
   blockStepsFor,
   drift,
   runPreset,
   type BenchOptions,
   type Contestant,
+  type Entrant,
   type PresetResult,
 } from './run';
 
-const SPEED: Partial<Record<BuildName, number>> = { scalar: 100, simd: 25, relaxed: 20 };
+const SPEED: Partial<Record<Entrant, number>> = { scalar: 100, simd: 25, relaxed: 20 };
 
 /** Builds that take what SPEED says, count what is open, and end with losses that differ. */
-function arena(fail: Partial<Record<BuildName, string>> = {}) {
+function arena(fail: Partial<Record<Entrant, string>> = {}) {
   const log: string[] = [];
   let open = 0;
   let mostOpen = 0;
-  const opener = async (build: BuildName): Promise<Contestant> => {
+  const opener = async (build: Entrant): Promise<Contestant> => {
     const problem = fail[build];
     if (problem?.startsWith('open')) throw new Error(problem);
     mostOpen = Math.max(mostOpen, ++open);
@@ -40,7 +40,7 @@ function arena(fail: Partial<Record<BuildName, string>> = {}) {
 }
 
 async function finish(
-  builds: BuildName[],
+  builds: Entrant[],
   a: ReturnType<typeof arena>,
   options: BenchOptions,
   signal = new AbortController().signal,

@@ -8,6 +8,8 @@ const info: EngineInfo = {
   version: '0.1.0',
   build: 'relaxed-mt',
   threads: 4,
+  device: 'cpu',
+  gpu: undefined,
   banner: '',
   notes: [],
   isolated: true,
@@ -93,11 +95,23 @@ describe('findings', () => {
     expect(one.get('threads')?.state).toBe('good');
   });
 
-  it('says that a GPU is not used yet, and what software is', () => {
+  it('says whether a GPU is used, and what software is', () => {
     const real = { ...page, gpu: judgeAdapter({ vendor: 'apple', architecture: 'metal-3' }) };
-    expect(all(info, real).get('gpu')?.advice).toContain('Not used yet');
+    expect(all(info, real).get('gpu')?.advice).toContain('Not in use');
     const soft = { ...page, gpu: judgeAdapter({ vendor: 'google', architecture: 'swiftshader' }) };
     expect(all(info, soft).get('gpu')?.advice).toContain('SwiftShader');
+    const gpu = {
+      adapter: 'SwiftShader',
+      driver: '',
+      api: 'page',
+      library: 'browser',
+      software: true,
+      features: ['subgroups'],
+      limits: { maxBufferSize: 2 ** 30 },
+    };
+    const used = all({ ...info, device: 'webgpu', gpu }, soft).get('gpu');
+    expect(used?.value).toBe('SwiftShader');
+    expect(used?.advice).toMatch(/In use.*subgroups.*maxBufferSize 1\.\d+ GB.*software/);
   });
 
   it('passes on the notes of the loader', () => {

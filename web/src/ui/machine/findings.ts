@@ -2,7 +2,7 @@
  * findings.ts - the facts as findings that a person can act on: what was found, whether that is as
  * good as it gets, and if not, what to do. Pure: the same facts give the same words.
  */
-import type { EngineInfo } from '../../lib/types';
+import type { EngineInfo, GpuInfo } from '../../lib/types';
 import { bytes } from '../format';
 import type { PageFacts } from './facts';
 
@@ -107,20 +107,35 @@ function computing(info: EngineInfo, page: PageFacts): Finding[] {
           ? 'Enough for every size but the last one or two.'
           : 'The browser granted less than 4 GB. Close other tabs and reload, or go smaller.',
     },
-    gpuFinding(page),
+    gpuFinding(info, page),
   ];
 }
 
-function gpuFinding(page: PageFacts): Finding {
+function gpuFinding(info: EngineInfo | null, page: PageFacts): Finding {
   const { gpu } = page;
-  const value = gpu.state === 'none' ? 'no adapter' : gpu.name;
-  const advice =
-    gpu.state === 'software'
-      ? `${gpu.note} This version computes on the CPU anyway.`
-      : gpu.state === 'hardware'
-        ? 'Not used yet: this version computes on the CPU.'
-        : 'Nothing is lost: this version computes on the CPU.';
-  return { id: 'gpu', name: 'WebGPU', state: 'plain', value, advice };
+  const base: Finding = { id: 'gpu', name: 'WebGPU', state: 'plain', value: gpu.name, advice: '' };
+  if (info?.gpu) return { ...base, value: info.gpu.adapter, advice: gpuWords(info.gpu) };
+  if (gpu.state === 'none') {
+    return { ...base, value: 'no adapter', advice: 'The CPU computes.' };
+  }
+  if (gpu.state === 'software') return { ...base, advice: `${gpu.note} The CPU computes.` };
+  return { ...base, state: 'less', advice: 'Not in use. Run has the switch.' };
+}
+
+/** Features and limits of the adapter in use, and whether it is one. */
+function gpuWords(gpu: GpuInfo): string {
+  const limits = Object.entries(gpu.limits).map(([name, value]) =>
+    /Size$/.test(name) && value >= 1 << 20 ? `${name} ${bytes(value)}` : `${name} ${value}`,
+  );
+  return [
+    `In use, through ${gpu.library === 'browser' ? 'the browser' : gpu.library}.`,
+    gpu.driver && `Driver: ${gpu.driver}.`,
+    `Features: ${gpu.features.join(', ') || 'none'}.`,
+    `Limits: ${limits.join(', ')}.`,
+    gpu.software && 'It is software: it computes on the CPU, and is never timed.',
+  ]
+    .filter(Boolean)
+    .join(' ');
 }
 
 function isolation(page: PageFacts): Finding {
@@ -298,7 +313,7 @@ export function findings(info: EngineInfo | null, page: PageFacts): FindingGroup
   return [
     ...(info
       ? [{ title: 'Computing', findings: [...computing(info, page), isolation(page)] }]
-      : [{ title: 'Computing', findings: [isolation(page), gpuFinding(page)] }]),
+      : [{ title: 'Computing', findings: [isolation(page), gpuFinding(null, page)] }]),
     { title: 'Keeping', findings: [...storage(page), ...offline(page)] },
   ];
 }

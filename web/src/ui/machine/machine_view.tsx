@@ -63,6 +63,7 @@ function Measure({ engine }: { engine: Engine }) {
   const [peak, setPeak] = useState<number | null>(null);
   const [read, setRead] = useState<number | null>(null);
   const [memory, setMemory] = useState<number | null>(null);
+  const [onGpu, setOnGpu] = useState(0);
   const job = useJob();
   const measure = () =>
     job.start(async (signal) => {
@@ -73,6 +74,7 @@ function Measure({ engine }: { engine: Engine }) {
       if (signal.aborted) return;
       setRead(rate);
       setMemory(await engine.memoryBytes());
+      setOnGpu(await engine.gpuBytes());
     });
   return (
     <Card title="How fast it is" aside="A second or two of full load.">
@@ -88,6 +90,7 @@ function Measure({ engine }: { engine: Engine }) {
           note="all threads"
         />
         <Stat name="In use by the engine" value={memory === null ? '–' : bytes(memory)} />
+        {onGpu > 0 && <Stat name="In use on the GPU" value={bytes(onGpu)} />}
       </dl>
       <div class="row">
         <Button icon="gauge" disabled={job.running} onClick={measure}>
@@ -135,7 +138,11 @@ function SelfCheck({ engine }: { engine: Engine }) {
   return (
     <Card
       title="Does it compute right?"
-      aside="Every kernel of this build against its plain reference."
+      aside={
+        engine.info.gpu
+          ? 'Every shader on this GPU against its plain reference.'
+          : 'Every kernel of this build against its plain reference.'
+      }
     >
       <div class="row">
         {job.running ? (
@@ -144,7 +151,7 @@ function SelfCheck({ engine }: { engine: Engine }) {
           </Button>
         ) : (
           <Button icon="shield" onClick={run}>
-            {result ? 'Check again' : 'Check the kernels'}
+            {result ? 'Check again' : engine.info.gpu ? 'Check the shaders' : 'Check the kernels'}
           </Button>
         )}
         <span class="quiet number" role="status">

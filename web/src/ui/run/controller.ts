@@ -344,19 +344,41 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     if (phase === 'idle' || phase === 'failed' || phase === 'preparing') return;
     this.#abort?.abort();
     await this.#loop;
+    const why = reason.replace(/\.$/, '');
+    this.#traps++;
+    if (!(await this.#regain(phase, why))) return;
+    this.#deps.tell(
+      'warning',
+      `The engine stopped unexpectedly (${why}). It was started anew, and the run goes on ` +
+        `from step ${this.#shown.step}, its last save.`,
+    );
+  }
+
+  /** Another engine takes the place of this one, which `reopen` ends. The run is saved before, and
+   *  goes on there. */
+  async move(reopen: () => Promise<void>): Promise<void> {
+    const { phase } = this.state.get();
+    if (phase === 'preparing') throw new Error('The run is being made: wait until it has begun.');
+    const has = phase === 'running' || phase === 'paused' || phase === 'done';
+    if (phase === 'running') await this.pause();
+    else if (has) await this.save();
+    await reopen();
+    if (has) await this.#regain(phase, 'another device was wanted');
+  }
+
+  /** Makes the run anew on an engine that knows nothing of it, from its last save. */
+  async #regain(phase: Phase, why: string): Promise<boolean> {
     this.#trainer = null;
     this.#model = null;
     this.#text = null;
     this.#deps.onModel(null, this.state.get());
     const text = this.#source;
-    const why = reason.replace(/\.$/, '');
-    if (!text || ++this.#traps > TRAPS) {
+    if (!text || this.#traps > TRAPS) {
       await this.#fail(
         new Error(`The engine failed again and again (${why}). The last save is safe.`),
       );
-      return;
+      return false;
     }
-    const going = phase === 'running';
     const { settings } = this.#shown;
     try {
       const engine = await this.#deps.engine();
@@ -371,15 +393,11 @@ export class RunController<M extends ModelPort, T extends TextPort> {
       await this.#adopt(settings);
     } catch (e) {
       await this.#fail(e);
-      return;
+      return false;
     }
-    this.#deps.tell(
-      'warning',
-      `The engine stopped unexpectedly (${why}). It was started anew, and the run goes on ` +
-        `from step ${this.#shown.step}, its last save.`,
-    );
-    if (going) this.#go();
+    if (phase === 'running') this.#go();
     else this.#patch({ phase: phase === 'done' ? 'done' : 'paused' }, true);
+    return true;
   }
 
   // ---------------------------------------------------------------------------------- the loop

@@ -31,7 +31,9 @@ export class Curve {
     return this.#smooth;
   }
 
+  /** A step that comes a second time, after a lost device, takes the place of what followed it. */
   add(r: StepReport): void {
+    while (this.length > 0 && (this.step.at(-1) ?? 0) >= r.step) this.#drop();
     this.#average(r.loss);
     const val = Number.isFinite(r.valLoss) ? r.valLoss : null;
     this.#push(r.step, r.loss, val, r.lr, r.gradNorm, r.tokPerS);
@@ -77,6 +79,12 @@ export class Curve {
     this.gradNorm.push(gradNorm);
     this.tokPerS.push(tokPerS);
     if (this.length > MOST) this.#thin();
+  }
+
+  #drop(): void {
+    for (const column of this.#columns()) column.pop();
+    this.#lastIsExtra = false;
+    this.#smooth = this.smooth.at(-1) ?? NaN;
   }
 
   #columns(): (number | null)[][] {

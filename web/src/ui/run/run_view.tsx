@@ -9,6 +9,7 @@ import { settings, shareLink, sizeChosen, textRef, view } from '../state/route';
 import { askToNotify, tellAtEnd, useRun } from '../state/run';
 import { useStore } from '../store';
 import { WantedText } from '../text/wanted_text';
+import { DeviceCard } from './device_card';
 import { PastRunsList } from './past_runs_list';
 import { ContinueForm, RunButtons } from './run_buttons';
 import { SettingFields } from './setting_fields';
@@ -79,6 +80,7 @@ export default function RunView() {
             <ContinueForm />
             <TellMe />
           </Card>
+          <DeviceCard />
           <ForecastCard />
           <ShareCard />
           <Card title="Earlier runs">

@@ -9,6 +9,7 @@ import {
   settingsProblem,
   trainOptions,
   withField,
+  withGiven,
   withSize,
 } from './settings';
 
@@ -30,6 +31,14 @@ describe('settings', () => {
 
   it('never warm up for longer than they run', () => {
     expect(withField(defaultSettings(), 'steps', 10).warmup).toBe(10);
+    expect(settingsProblem({ ...defaultSettings(), steps: 10, warmup: 11 })).toContain('warm-up');
+  });
+
+  it('that a link leaves out follow from those it has', () => {
+    const s = withGiven({ ...defaultSettings(), seed: 7 }, { size: 'massive', steps: 5 });
+    expect(s).toMatchObject({ size: 'massive', layers: 14, batch: 4, seed: 7, steps: 5 });
+    expect(settingsProblem(s)).toBe('');
+    expect(withGiven(s, { warmup: 3, steps: 50 })).toMatchObject({ warmup: 3, steps: 50 });
   });
 
   it('name what does not fit', () => {

@@ -289,6 +289,13 @@ export function withSize(old: Settings, s: Size): Settings {
   };
 }
 
+/** Settings of which some are given, as in a link: what is not follows from size and length. */
+export function withGiven(old: Settings, given: Partial<Settings>): Settings {
+  const shape = findSize(given.size ?? '');
+  const base = shape ? withSize(old, shape) : old;
+  return { ...base, ...(given.steps === undefined ? {} : paced(given.steps)), ...given };
+}
+
 /** One field changed by hand; the size becomes `custom` when it is no longer the preset's. */
 export function withField(old: Settings, key: NumberKey, value: number): Settings {
   const next: Settings = { ...old, [key]: value };
@@ -374,6 +381,9 @@ export function settingsProblem(s: Settings): string {
     if (!(value >= f.min && value <= f.max) || (f.whole && !Number.isInteger(value))) {
       return `${f.label}: ${value} is out of range.`;
     }
+  }
+  if (s.warmup > s.steps) {
+    return `The warm-up (${s.warmup}) is longer than the run (${s.steps} steps).`;
   }
   return '';
 }

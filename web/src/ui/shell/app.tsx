@@ -177,7 +177,9 @@ function EngineChip() {
     );
   }
   const info = engine.info;
-  const words = info ? `${threads(info.threads)}, ${simd(info.build)}` : 'Getting ready';
+  const words = info
+    ? `${info.gpu ? 'GPU; ' : ''}${threads(info.threads)}, ${simd(info.build)}`
+    : 'Getting ready';
   return (
     <p class="engine-chip" title={info?.banner}>
       <span class={info ? 'dot dot-on' : 'dot'} aria-hidden="true" />

@@ -5,9 +5,8 @@
  */
 import { Store } from '../store';
 import { VIEWS } from '../views';
-import { defaultSettings, type Settings, settingsProblem } from '../run/settings';
+import { defaultSettings, type Settings, settingsProblem, withGiven } from '../run/settings';
 import { type Link, readLink, type TextRef, writeLink } from '../run/link';
-import { findSize } from '../model/presets';
 import { notify } from './notices';
 
 /** Marks the entries of the history that this page wrote itself. */
@@ -34,24 +33,11 @@ export const wantedText = new Store<TextRef | null>(first.text);
 export const sizeChosen = new Store<boolean>(first.settings.size !== undefined);
 
 function adopt(link: Link): void {
-  const shape = findSize(link.settings.size ?? '');
-  const base = settings.get();
-  const next: Settings = {
-    ...base,
-    ...(shape ?? {}),
-    ...link.settings,
-    size: link.settings.size ?? base.size,
-  };
+  const next = withGiven(settings.get(), link.settings);
   const problem = settingsProblem(next);
   if (problem) link.problems.push(problem);
-  else settings.set(pickSettings(next));
+  else settings.set(next);
   for (const text of link.problems) notify('warning', `${text} The page's own setting is used.`);
-}
-
-/** A preset brings a name and a sentence along, which are no settings. */
-function pickSettings(s: Settings): Settings {
-  const { name: _name, about: _about, ...rest } = s as Settings & { name?: string; about?: string };
-  return rest;
 }
 
 function fragment(): string {

@@ -3,7 +3,8 @@
  * and the notification at the end around it.
  */
 import type { Model, Text } from '../../lib/index';
-import { engineState, onRebuilt, whenEngine } from '../engine';
+import type { DeviceName } from '../../lib/types';
+import { engineState, onRebuilt, onWarning, openOnDevice, whenEngine } from '../engine';
 import { plainError } from '../files/plain_error';
 import { duration, loss } from '../format';
 import { type RunMeta, type RunState, RunController, type RunText } from '../run/controller';
@@ -99,6 +100,24 @@ export async function askToNotify(): Promise<boolean> {
   const answer = await Notification.requestPermission();
   tellAtEnd.set(answer === 'granted');
   return answer === 'granted';
+}
+
+/** The device is being changed. */
+export const moving = new Store<boolean>(false);
+
+/** Computes elsewhere from now on; the run goes along. */
+export async function chooseDevice(device: DeviceName): Promise<void> {
+  if (moving.get()) return;
+  moving.set(true);
+  try {
+    await controller.move(() => openOnDevice(device));
+    const { info } = engineState.get();
+    if (info && info.device !== device) notify('warning', info.notes.at(-1) ?? '');
+  } catch (e) {
+    notify('error', plainError(e));
+  } finally {
+    moving.set(false);
+  }
 }
 
 /** Start: the settings and the text in hand. `base` is a model file to go on from. */
@@ -224,8 +243,9 @@ export function startRun(): void {
   tryStore();
   onRebuilt((reason) => {
     if (current.get()?.origin === 'file') current.set(null);
-    void controller.recover(reason);
+    if (reason !== null) void controller.recover(reason);
   });
+  onWarning((text) => notify('warning', text));
   textState.subscribe((t) => {
     if (t.blob && t.sha256) controller.setFingerprint(t.blob, t.sha256);
   });

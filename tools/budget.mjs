@@ -1,0 +1,32 @@
+/*
+ * budget.mjs FOLDER - is the built page within its budget? Scripts of all views and workers together
+ * below 120,000 bytes, with 6,500 more for the GPU's side of the engine, every module below 300,000,
+ * each file compressed by gzip -9, as hosts do.
+ */
+import { execFileSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+
+const SCRIPTS_BYTES = 120_000 + 6_500, MODULE_BYTES = 300_000;
+const folder = process.argv[2] ?? 'web/dist';
+
+const compressed = (path) =>
+    execFileSync('gzip', ['-9c', path], { maxBuffer: 1 << 26 }).length;
+const sizes = readdirSync(folder, { recursive: true })
+    .filter((name) => /\.(js|wasm)$/.test(name))
+    .map((name) => [name, compressed(`${folder}/${name}`)])
+    .sort((a, b) => b[1] - a[1]);
+const scripts = sizes.filter(([name]) => name.endsWith('.js'));
+const modules = sizes.filter(([name]) => name.endsWith('.wasm'));
+const sum = scripts.reduce((bytes, [, n]) => bytes + n, 0);
+
+const faults = modules.filter(([, n]) => n > MODULE_BYTES)
+    .map(([name, n]) => `${name}: ${n} bytes, want at most ${MODULE_BYTES}`);
+if (sum > SCRIPTS_BYTES) {
+    faults.push(`scripts: ${sum} bytes, want at most ${SCRIPTS_BYTES}; the largest:`);
+    faults.push(...scripts.slice(0, 8).map(([name, n]) => `  ${n} ${name}`));
+}
+if (scripts.length === 0 || modules.length === 0) faults.push(`${folder}: no page is built there`);
+console.log(`compressed: ${scripts.length} scripts ${sum} of ${SCRIPTS_BYTES}, ` +
+            `largest module ${modules[0]?.[1]} of ${MODULE_BYTES}`);
+for (const fault of faults) console.log(fault);
+process.exit(faults.length ? 1 : 0);

@@ -1,0 +1,203 @@
+/**
+ * gpu.e2e.ts - the page on a GPU: the switch, the same run as on the CPU, a device that is lost, a
+ * run that moves between the page and the program. The adapter is SwiftShader, so runs are short.
+ */
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Worker } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { firstTab, forget, visit, type Visit } from './browser';
+import { Playground, TEXT } from './page';
+import { program, serve, type Site } from './servers';
+
+let site: Site;
+let v: Visit;
+let p: Playground;
+let folder: string;
+
+beforeAll(async () => {
+  site = await serve();
+  folder = mkdtempSync(join(tmpdir(), 'tinygpt-gpu-'));
+});
+afterAll(async () => {
+  rmSync(folder, { recursive: true });
+  await site.stop();
+});
+beforeEach(async () => {
+  v = await visit({ serviceWorkers: 'block' });
+  p = new Playground(firstTab(v));
+  // The engine's worker keeps its devices where the test finds them.
+  await v.context.route(/engine\.worker.*\.js/, async (route) => {
+    const answer = await route.fetch();
+    const keep = `{
+      const request = GPUAdapter.prototype.requestDevice;
+      GPUAdapter.prototype.requestDevice = async function (...args) {
+        const device = await request.apply(this, args);
+        (self.devices ??= []).push(device);
+        return device;
+      };
+    }\n`;
+    await route.fulfill({ response: answer, body: keep + (await answer.text()) });
+  });
+});
+afterEach(async () => {
+  await v.close();
+  forget(v.profile);
+  expect(v.errors).toEqual([]);
+});
+
+const SETTINGS = {
+  size: 'tiny',
+  batch: 2,
+  warmup: 0,
+  evalEvery: 0,
+  evalWindows: 2,
+  sampleEvery: 1_000_000,
+};
+
+async function chooseDevice(name: 'CPU' | 'GPU'): Promise<void> {
+  await p.view('Run');
+  await p.page.getByRole('group', { name: 'Device' }).getByRole('radio', { name }).click();
+  const shown = name === 'GPU' ? /swiftshader/i : /A run goes along/;
+  await p.page.getByRole('status').filter({ hasText: shown }).waitFor({ timeout: 60_000 });
+}
+
+/** The losses of a run by step, out of the META section of a file of version 3. */
+function lossesOf(file: Buffer): Map<number, number> {
+  const sections = file.readUInt32LE(40);
+  for (let at = 64; at < 64 + 32 * sections; at += 32) {
+    if (file.toString('latin1', at, at + 4) !== 'META') continue;
+    const begin = Number(file.readBigUInt64LE(at + 8));
+    // A checksum is its end.
+    const end = begin + Number(file.readBigUInt64LE(at + 16)) - 4;
+    const meta = JSON.parse(file.toString('utf8', begin, end)) as {
+      lossHistory: { step: number; train: number }[];
+    };
+    return new Map(meta.lossHistory.map(({ step, train }) => [step, train]));
+  }
+  throw new Error('the file has no META');
+}
+
+async function download(): Promise<Buffer> {
+  await p.view('Files');
+  const coming = p.page.waitForEvent('download');
+  await p.button('Download: The whole run').click();
+  return readFileSync(await (await coming).path());
+}
+
+async function train(steps: number): Promise<Buffer> {
+  await p.open(site.url, 'start', { ...SETTINGS, steps });
+  await p.paste(TEXT);
+  await p.start();
+  await p.finished(240_000);
+  return download();
+}
+
+function expectSame(have: Map<number, number>, want: Map<number, number>, steps: number): void {
+  expect(want.size).toBe(steps);
+  expect([...have.keys()]).toEqual([...want.keys()]);
+  for (const [step, loss] of want) {
+    expect(Math.abs((have.get(step) ?? NaN) - loss) / loss, `step ${step}`).toBeLessThan(1e-5);
+  }
+}
+
+function engine(): Worker {
+  const found = p.page.workers().filter((w) => w.url().includes('engine.worker'));
+  const last = found.at(-1);
+  if (!last) throw new Error('there is no engine');
+  return last;
+}
+
+async function loseDevice(): Promise<number> {
+  return engine().evaluate(() => {
+    const { devices } = self as unknown as { devices: GPUDevice[] };
+    devices.at(-1)?.destroy();
+    return devices.length;
+  });
+}
+
+describe('the GPU in the page', () => {
+  it('gives the losses of the CPU, and its model writes and thinks', async () => {
+    const want = lossesOf(await train(12));
+    await p.view('Live');
+    await p.button('Reset').click();
+    await p.button('Delete the run').click();
+    await chooseDevice('GPU');
+    const have = lossesOf(await train(12));
+    expect(await p.page.getByText(/GPU; /).count()).toBeGreaterThan(0);
+    expectSame(have, want, 12);
+
+    await p.view('Write');
+    await p.page
+      .getByRole('textbox', { name: /prompt|begin/i })
+      .first()
+      .fill('The fox ');
+    await p
+      .button(/^Write|^Go|^Continue/)
+      .first()
+      .click();
+    await expect
+      .poll(() => p.page.locator('main').innerText(), { timeout: 60_000 })
+      .toMatch(/The fox .{4,}/);
+    await p.view('Watch it think');
+    await p.page.getByRole('heading', { name: /attention|looks/i }).first().waitFor();
+
+    await p.view('Machine');
+    await p.page.getByText(/In use, through the browser.*Features: .*Limits: /).waitFor();
+    await p.page.getByText(/It is software/).waitFor();
+    await p.view('Benchmark');
+    await p.page.getByText('refused: software GPU').first().waitFor();
+  });
+
+  it('survives two lost devices, and goes on on the CPU after the third', async () => {
+    const steps = 36;
+    const want = lossesOf(await train(steps));
+    await p.view('Live');
+    await p.button('Reset').click();
+    await p.button('Delete the run').click();
+    await chooseDevice('GPU');
+    await p.open(site.url, 'start', { ...SETTINGS, steps });
+    await p.paste(TEXT);
+    await p.start();
+    for (let loss = 1; loss <= 3; loss++) {
+      await p.waitForStep(10 * loss - 8, 120_000);
+      expect(await loseDevice()).toBe(loss);
+      await p.page.getByText(/the run goes back from step/).first().waitFor();
+    }
+    await p.finished(240_000);
+    expect(await p.step()).toBe(steps);
+    expectSame(lossesOf(await download()), want, steps);
+    expect(await p.page.getByText(/GPU; /).count()).toBe(0);
+  });
+
+  it('takes a run from the program, and gives it back', async () => {
+    const text = join(folder, 'text.txt');
+    const file = join(folder, 'run.tinygpt');
+    const whole = join(folder, 'whole.tinygpt');
+    writeFileSync(text, TEXT);
+    const options = ['--data', text, '--preset', 'tiny', '--batch', '2', '--eval-every', '0'];
+    execFileSync(program, ['train', ...options, '--steps', '12', '--out', whole]);
+    execFileSync(program, ['train', ...options, '--steps', '4', '--out', file]);
+
+    await p.open(site.url, 'start', SETTINGS);
+    await chooseDevice('GPU');
+    await p.view('Start');
+    await p.paste(TEXT);
+    await p.view('Files');
+    await p.page.locator('input[type=file]').first().setInputFiles(file);
+    await p.button('Continue the run').click();
+    await p.finished(60_000);
+    await p.view('Run');
+    await p.page.getByLabel('Continue for more steps').fill('4');
+    await p.button('Continue').click();
+    await p.finished(240_000);
+    expect(await p.step()).toBe(8);
+    writeFileSync(file, await download());
+
+    const more = ['--data', text, '--steps', '12', '--out', file];
+    execFileSync(program, ['train', '--resume', file, ...more]);
+    expectSame(lossesOf(readFileSync(file)), lossesOf(readFileSync(whole)), 12);
+  });
+});

@@ -1,0 +1,145 @@
+/**
+ * gpu.test.ts - the engine on a GPU, in Node: npm `webgpu` (Dawn) on Chromium's SwiftShader. What a
+ * browser does is in e2e/gpu.e2e.ts.
+ */
+import { Engine, type EngineOptions, type GptConfig } from 'tinygpt';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+const DRIVER = 'VK_ICD_FILENAMES';
+const CONFIG: GptConfig = { layers: 2, width: 40, heads: 5, ctx: 24, vocab: 256, mlp: 160 };
+const OPTIONS = { steps: 6, batch: 3, accum: 2, valFraction: 0.1, evalEvery: 3, evalWindows: 4 };
+
+/* Its compiler takes seconds to clear the memory of a workgroup, which no shader counts on. */
+process.env['TG_DAWN'] = 'enable-dawn-features=disable_workgroup_init';
+
+let before: string | undefined;
+const open: Engine[] = [];
+
+beforeEach(() => {
+  before = process.env[DRIVER];
+  process.env[DRIVER] = '/usr/lib/chromium/vk_swiftshader_icd.json';
+});
+afterEach(async () => {
+  if (before === undefined) delete process.env[DRIVER];
+  else process.env[DRIVER] = before;
+  for (const engine of open.splice(0)) await engine.close();
+});
+
+async function engine(options: EngineOptions): Promise<Engine> {
+  const opened = await Engine.open({ threads: 1, ...options });
+  open.push(opened);
+  return opened;
+}
+
+interface Told {
+  losses: number[];
+  checks: number[];
+  written: string;
+}
+
+async function run(on: Engine, steps = OPTIONS.steps): Promise<Told> {
+  const told: Told = { losses: [], checks: [], written: '' };
+  const text = await on.text(await on.stories(42, 20_000));
+  const model = await on.newModel(CONFIG);
+  const trainer = await on.newTrainer(model, text, { ...OPTIONS, steps });
+  for await (const report of trainer.steps()) {
+    told.losses.push(report.loss);
+    if (!Number.isNaN(report.valLoss)) told.checks.push(report.valLoss);
+    expect(report.ms).toBeGreaterThan(0);
+  }
+  const session = await model.session();
+  for await (const piece of session.generate('Once upon', { tokens: 30, seed: 7 })) {
+    told.written += piece.text;
+  }
+  return told;
+}
+
+function expectClose(have: number[], want: number[]): void {
+  expect(have.length).toBe(want.length);
+  have.forEach((loss, i) => expect(Math.abs(loss / want[i]! - 1)).toBeLessThan(1e-5));
+}
+
+describe('the engine on a GPU', () => {
+  it('trains, checks and writes as on the CPU', async () => {
+    const cpu = await engine({});
+    const gpu = await engine({ device: 'webgpu' });
+    expect(cpu.info.device).toBe('cpu');
+    expect(gpu.info.device).toBe('webgpu');
+    expect(gpu.info.gpu).toMatchObject({ software: true, library: 'npm webgpu' });
+    expect(gpu.info.banner).toMatch(/webgpu .*SwiftShader.*software/);
+    const want = await run(cpu);
+    const have = await run(gpu);
+    expectClose(have.losses, want.losses);
+    expectClose(have.checks, want.checks);
+    expect(have.written).toBe(want.written);
+  });
+
+  it('has the minimum of limits, and no feature, if asked', async () => {
+    const without = ['shader-f16', 'subgroups', 'timestamp-query'];
+    const gpu = await engine({ device: 'webgpu', gpu: { minimum: true, without } });
+    expect(gpu.info.gpu?.features).toEqual([]);
+    expect(gpu.info.gpu?.limits['maxStorageBufferBindingSize']).toBe(134217728);
+    const want = await run(await engine({}), 2);
+    expectClose((await run(gpu, 2)).losses, want.losses);
+  });
+
+  it('checks its shaders against their references', async () => {
+    const gpu = await engine({ device: 'webgpu' });
+    const seen = new Set<string>();
+    const take = (check: { op: string; what: string }) => seen.add(`${check.op} ${check.what}`);
+    const { passed, failed } = await gpu.checkKernels(take, { filter: 'norm' });
+    expect(failed).toBe(0);
+    expect(passed).toBeGreaterThan(10);
+    expect([...seen].every((what) => what.includes('shader'))).toBe(true);
+  });
+
+  it('looks inside, and moves runs from and to the CPU', async () => {
+    const gpu = await engine({ device: 'webgpu' });
+    const cpu = await engine({});
+    const bytes = await gpu.stories(42, 20_000);
+    const model = await gpu.newModel(CONFIG);
+    const trainer = await gpu.newTrainer(model, await gpu.text(bytes), { ...OPTIONS, steps: 4 });
+    for await (const report of trainer.steps(2)) expect(report.step).toBeLessThan(3);
+    const run2 = await trainer.save();
+    const probe = await model.probe('Once');
+    for await (const report of trainer.steps(2)) expect(report.step).toBeGreaterThan(2);
+
+    const other = await cpu.openTrainer(run2, await cpu.text(bytes));
+    const there = await other.model.probe('Once');
+    probe.lens.forEach((logit, i) => expect(Math.abs(logit - there.lens[i]!)).toBeLessThan(1e-4));
+    const losses: number[] = [];
+    for await (const report of other.steps()) losses.push(report.loss);
+    const own = (await trainer.history()).filter(({ step }) => step > 2).map(({ loss }) => loss);
+    expectClose(losses, own);
+
+    const back = await gpu.openTrainer(await other.save(), await gpu.text(bytes), 6);
+    for await (const report of back.steps()) losses.push(report.loss);
+    const { losses: want } = await run(cpu, 6);
+    expectClose(losses, want.slice(2));
+  });
+
+  it('gives memory back while it has nothing to do', async () => {
+    const gpu = await engine({ device: 'webgpu', gpu: { idleMs: 100 } });
+    const model = await gpu.newModel(CONFIG);
+    const text = await gpu.text(await gpu.stories(42, 20_000));
+    const trainer = await gpu.newTrainer(model, text, { ...OPTIONS, steps: 4 });
+    const losses: number[] = [];
+    for await (const report of trainer.steps(2)) losses.push(report.loss);
+    const used = await gpu.gpuBytes();
+    expect(used).toBeGreaterThan(4 * 4 * (await model.info()).params);
+    await new Promise((resolve) => { setTimeout(resolve, 1500); });
+    expect(await gpu.gpuBytes()).toBeLessThan(used / 20);
+    for await (const report of trainer.steps(2)) losses.push(report.loss);
+    const { losses: want } = await run(await engine({}), 4);
+    expectClose(losses, want);
+  });
+
+  it('computes on the CPU where there is no driver, and says so', async () => {
+    process.env[DRIVER] = '/nonexistent.json';
+    const none = await engine({ device: 'webgpu' });
+    expect(none.info.device).toBe('cpu');
+    expect(none.info.gpu).toBeUndefined();
+    expect(none.info.notes.at(-1)).toMatch(/GPU cannot be used.*adapter/);
+    expect((await run(none, 1)).losses.length).toBe(1);
+  });
+});
