@@ -315,9 +315,10 @@ static tg_status grow(webgpu *w, const char *label, size_t have, size_t want, ui
 /* Room for the plan's values and scratch. Of segments only the last one may be short. */
 static tg_status reserve_work(webgpu *w, size_t bytes, size_t scratch_bytes) {
     const size_t segment = w->base.segment_bytes;
-    if (bytes > MAX_SEGMENTS * segment)
-        return tg_fail(w->ctx, TG_E_MEMORY, "GPU: workspace: want %zu bytes, have at most %zu",
-                       bytes, MAX_SEGMENTS * segment);
+    const uint64_t most = (uint64_t)MAX_SEGMENTS * segment; /* 4 GiB would be 0 in 32 bits */
+    if (bytes > most)
+        return tg_fail(w->ctx, TG_E_MEMORY, "GPU: workspace: want %zu bytes, have at most %" PRIu64,
+                       bytes, most);
     for (size_t i = 0, at = 0; at < bytes; i++, at += segment) {
         const size_t had = w->work_bytes > at ? w->work_bytes - at : 0;
         const size_t want = bytes - at < segment ? bytes - at : segment;
@@ -796,8 +797,10 @@ static tg_status rest(tg_backend *b) {
     return TG_OK;
 }
 
-/* What a buffer may have and a binding may reach. */
+/* What a buffer may have and a binding may reach. A page does not know yet when plans are made: by
+ * the specification every adapter's bindings reach 128 MiB. */
 static size_t segment_of(const tg_gpu_info *i) {
+    if (i->max_buffer_bytes == 0 || i->max_binding_bytes == 0) return (size_t)1 << 27;
     uint64_t most = (uint64_t)1 << 30;
     if (i->max_buffer_bytes < most) most = i->max_buffer_bytes;
     if (i->max_binding_bytes < most) most = i->max_binding_bytes;
