@@ -69,6 +69,19 @@ static void put_number(tg_json_writer *w, const char *key, int64_t value) {
     tg_json_put_int(w, value);
 }
 
+/* What a cache takes at several lengths, so that a reader need not know how one is made. */
+static void put_caches(tg_json_writer *w, const tg_lm_config *c) {
+    tg_json_key(w, "caches");
+    tg_json_begin_array(w);
+    for (int32_t n = 1024; n <= c->ctx && n <= 1 << 17; n *= 2) {
+        tg_json_begin_object(w);
+        put_number(w, "tokens", n);
+        put_number(w, "bytes", (int64_t)cache_bytes(c, n));
+        tg_json_end_object(w);
+    }
+    tg_json_end_array(w);
+}
+
 static void put_json(const tg_gguf *g, const tg_lm *lm, tg_buf *out) {
     const tg_lm_config *c = &lm->config;
     tg_json_writer w;
@@ -80,6 +93,11 @@ static void put_json(const tg_gguf *g, const tg_lm *lm, tg_buf *out) {
     tg_json_put_string(&w, "gguf");
     put_number(&w, "version", g->version);
     put_number(&w, "bytes", (int64_t)g->total_bytes);
+    const tg_gguf_value *name = tg_gguf_find(g, "general.name");
+    if (name && name->type == TG_GGUF_STRING) {
+        tg_json_key(&w, "name");
+        tg_json_put_string_n(&w, name->text.bytes, name->text.n_bytes);
+    }
     tg_json_key(&w, "family");
     tg_json_put_string(&w, c->family->name);
     put_number(&w, "layers", c->layers);
@@ -93,6 +111,7 @@ static void put_json(const tg_gguf *g, const tg_lm *lm, tg_buf *out) {
     put_number(&w, "window", c->window);
     put_number(&w, "params", (int64_t)lm->elems);
     put_number(&w, "weight_bytes", (int64_t)lm->bytes);
+    put_caches(&w, c);
     tg_json_key(&w, "tensors");
     tg_json_begin_array(&w);
     for (size_t i = 0; i < lm->n_tensors; i++) {
