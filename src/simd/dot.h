@@ -8,6 +8,13 @@
  *   tg_vi  tg_vdot_bytes(c, u, four)   u unsigned, four signed; small: u below 32
  *   tg_vi  tg_vdot_vnni(c, u, four)    the same of any bytes, where tg_cpu_has_vnni (AVX-512 alone)
  *
+ * and where vectors have four lanes, TG_SIMD_QUARTERS:
+ *
+ *   tg_b16  16 bytes: a quarter of the above
+ *   tg_i4   tg_qdot_small(c, u, four)  lane i of the quarter; as tg_vdot_small
+ *   tg_i4   tg_qdot_bytes(c, u, four)
+ *   tg_f4   tg_qfma(p, q, r)           p * q + r as tg_vfma has it;  tg_f4 tg_qhalf(p) four halves
+ *
  * The sums are exact, so all of them give the same bits on every ISA. Bytes are taken as vectors of
  * the compilers' own, which have all that is needed besides.
  */
@@ -82,6 +89,65 @@ static inline tg_vi tg_vdot_bytes(tg_vi c, tg_b64 u, const int8_t *four) {
     const __m256i a = _mm256_set1_epi32(bits);
     return (tg_vi) { tg_dot_apart(c.a, tg_b64_half(u, 0), a),
                      tg_dot_apart(c.b, tg_b64_half(u, 1), a) };
+}
+
+#elif defined(TG_ISA_SIMD128) || defined(TG_ISA_RELAXED)
+
+#define TG_SIMD_QUARTERS 1
+typedef uint8_t tg_b16 __attribute__((vector_size(16)));
+
+static inline tg_f4 tg_qfma(tg_f4 p, tg_f4 q, tg_f4 r) { return TG_F4_FMA(p, q, r); }
+static inline tg_f4 tg_qhalf(const uint8_t *p) {
+    tg_h4 h;
+    memcpy(&h, p, sizeof h);
+    return tg_f4_from_f16(__builtin_convertvector(h, tg_i4));
+}
+
+/* Even and odd bytes apart, as 16 bits each. */
+static inline tg_i4 tg_qdot_bytes(tg_i4 c, tg_b16 u, const int8_t *four) {
+    const v128_t a = wasm_v128_load32_splat(four), x = (v128_t)u;
+    const v128_t a_even = wasm_i16x8_shr(wasm_i16x8_shl(a, 8), 8), a_odd = wasm_i16x8_shr(a, 8);
+    const v128_t even = wasm_v128_and(x, wasm_i16x8_const_splat(255)), odd = wasm_u16x8_shr(x, 8);
+    const v128_t sum = wasm_i32x4_add((v128_t)c, wasm_i32x4_dot_i16x8(even, a_even));
+    return (tg_i4)wasm_i32x4_add(sum, wasm_i32x4_dot_i16x8(odd, a_odd));
+}
+#if defined(TG_ISA_RELAXED)
+/* Relaxed where a factor of seven bits has an eighth, and where a pair of products does not fit
+ * into 16 bits: neither happens here. */
+static inline tg_i4 tg_qdot_small(tg_i4 c, tg_b16 u, const int8_t *four) {
+    const v128_t a = wasm_v128_load32_splat(four);
+    return (tg_i4)wasm_i32x4_relaxed_dot_i8x16_i7x16_add(a, (v128_t)u, (v128_t)c);
+}
+#else
+static inline tg_i4 tg_qdot_small(tg_i4 c, tg_b16 u, const int8_t *four) {
+    return tg_qdot_bytes(c, u, four);
+}
+#endif
+
+#elif defined(TG_ISA_NEON)
+
+#define TG_SIMD_QUARTERS 1
+typedef float32x4_t tg_f4;
+typedef int32x4_t tg_i4;
+typedef uint8_t tg_b16 __attribute__((vector_size(16)));
+
+static inline tg_f4 tg_qfma(tg_f4 p, tg_f4 q, tg_f4 r) { return vfmaq_f32(r, p, q); }
+static inline tg_f4 tg_qhalf(const uint8_t *p) {
+    return TG_F4_FROM_F16((const uint16_t *)(const void *)p);
+}
+/* Products of 16 bits, added by pairs into 32, and these by pairs. */
+static inline tg_i4 tg_qdot_small(tg_i4 c, tg_b16 u, const int8_t *four) {
+    int32_t bits;
+    memcpy(&bits, four, sizeof bits);
+    const int8x16_t a = vreinterpretq_s8_s32(vdupq_n_s32(bits)), x = (int8x16_t)u;
+    const int16x8_t low = vmull_s8(vget_low_s8(x), vget_low_s8(a));
+    const int16x8_t high = vmull_high_s8(x, a);
+    return vaddq_s32(c, vpaddq_s32(vpaddlq_s16(low), vpaddlq_s16(high)));
+}
+/* u - 128 has a sign, as the other factor has; what is missing are 128 times the sum of that. */
+static inline tg_i4 tg_qdot_bytes(tg_i4 c, tg_b16 u, const int8_t *four) {
+    const int32_t sum = four[0] + four[1] + four[2] + four[3];
+    return tg_qdot_small(vaddq_s32(c, vdupq_n_s32(128 * sum)), u ^ 128, four);
 }
 
 #else
