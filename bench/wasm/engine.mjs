@@ -8,13 +8,11 @@
  *     { op: 'train', n, least }              n steps, and for so many ms     -> [ms of each]
  *     { op: 'decode', n, least }             windows, token after token      -> [ms a token of each]
  *     { op: 'profile', n }                   -> [{ op, variant, count, ms, gflop }], of a step
- *     { op: 'slices' }                       -> { job: { longest, all, polls } } in ms
  *
  * Paths begin at the root of the tree. An engine's threads are workers that run this same file.
  */
 import { instantiate, runThread } from '../../test/wasm/module.mjs';
 import { newTrainer, openContext, preset, step } from '../../test/wasm/run.mjs';
-import { slicesOf } from './slices.mjs';
 
 const inNode = typeof process === 'object';
 const { Worker: NodeWorker, parentPort } = inNode ? await import('node:worker_threads') : {};
@@ -134,7 +132,6 @@ const ops = {
     return repeat(message, decode);
   },
   profile: ({ n }) => profile(n),
-  slices: () => slicesOf(w, engine, shape, { name: shape.name }),
 };
 
 async function answer(message) {

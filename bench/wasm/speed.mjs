@@ -4,7 +4,6 @@
  *     make build wasm && node bench/wasm/speed.mjs                      all three, some nine minutes
  *     node bench/wasm/speed.mjs chromium --presets small --rounds 6     one, with less
  *     node bench/wasm/speed.mjs node --profile xl --build relaxed-mt    where a step's time goes
- *     node bench/wasm/speed.mjs node --slices xl          how long the engine is away at most
  *
  * All that is compared lives at the same time, and takes turns in short blocks, forwards and
  * backwards; a round is one block of each. Printed are medians over rounds with their 95 %
@@ -28,7 +27,6 @@ const { values: options, positionals } = parseArgs({
     rounds: { type: 'string', default: '7' },
     folder: { type: 'string', default: 'build' }, /* below the root */
     profile: { type: 'string' },
-    slices: { type: 'string' },
     build: { type: 'string', default: 'relaxed-mt' },
     out: { type: 'string' },
   },
@@ -205,16 +203,6 @@ async function profile(host) {
                 `${r.gflop ? (r.gflop / r.ms * 1000).toFixed(1).padStart(7) : ''}`);
 }
 
-async function slices(host) {
-  const { build, slices: preset } = options, threads = build.includes('-mt') ? 2 : 1;
-  const side = await openSide(host, { name: 'slices', build, threads }, preset);
-  const [rows] = await host.ask({ engines: side.engines, message: { op: 'slices' } });
-  console.log(`  ${preset}, ${build} on ${threads}: ms of the longest slice, of all; how many`);
-  for (const [name, r] of Object.entries(rows))
-    console.log(`    ${name.padEnd(22)} ${r.longest.toFixed(1).padStart(9)} ` +
-                `${r.all.toFixed(1).padStart(9)} ${String(r.polls).padStart(5)}`);
-}
-
 async function measure(host) {
   const ceilings = [];
   for (const kind of Object.keys(RELAXED)) ceilings.push(await sweepTiles(host, kind));
@@ -252,7 +240,6 @@ for (const name of hosts) {
   console.log(`${name} ${host.version}`);
   try {
     if (options.profile) await profile(host);
-    else if (options.slices) await slices(host);
     else save(name, { version: host.version, runs: [run], ...(await measure(host)) });
   } finally {
     await host.end();

@@ -130,14 +130,7 @@ describe('the GPU in the page', () => {
     expectSame(have, want, 12);
 
     await p.view('Write');
-    await p.page
-      .getByRole('textbox', { name: /prompt|begin/i })
-      .first()
-      .fill('The fox ');
-    await p
-      .button(/^Write|^Go|^Continue/)
-      .first()
-      .click();
+    await p.write('The fox ');
     await expect
       .poll(() => p.page.locator('main').innerText(), { timeout: 60_000 })
       .toMatch(/The fox .{4,}/);

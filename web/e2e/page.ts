@@ -89,6 +89,17 @@ export class Playground {
     await this.heading(/^Step \d/).waitFor();
   }
 
+  /** In the Write view: lets the model go on from a prompt. */
+  async write(prompt: string): Promise<void> {
+    await this.page
+      .getByRole('textbox', { name: /prompt|begin/i })
+      .first()
+      .fill(prompt);
+    await this.button(/^Write|^Go|^Continue/)
+      .first()
+      .click();
+  }
+
   heading(name: RegExp): Locator {
     return this.page.getByRole('heading', { name });
   }

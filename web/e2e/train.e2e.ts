@@ -40,14 +40,7 @@ describe('training', () => {
         .count(),
     ).toBeGreaterThan(2);
     await p.view('Write');
-    await p.page
-      .getByRole('textbox', { name: /prompt|begin/i })
-      .first()
-      .fill('The fox ');
-    await p
-      .button(/^Write|^Go|^Continue/)
-      .first()
-      .click();
+    await p.write('The fox ');
     await expect
       .poll(() => p.page.locator('main').innerText(), { timeout: 20_000 })
       .toMatch(/The fox \w+/);

@@ -797,10 +797,8 @@ static tg_status rest(tg_backend *b) {
     return TG_OK;
 }
 
-/* What a buffer may have and a binding may reach. A page does not know yet when plans are made: by
- * the specification every adapter's bindings reach 128 MiB. */
+/* What a buffer may have and a binding may reach. */
 static size_t segment_of(const tg_gpu_info *i) {
-    if (i->max_buffer_bytes == 0 || i->max_binding_bytes == 0) return (size_t)1 << 27;
     uint64_t most = (uint64_t)1 << 30;
     if (i->max_buffer_bytes < most) most = i->max_buffer_bytes;
     if (i->max_binding_bytes < most) most = i->max_binding_bytes;

@@ -21,7 +21,13 @@
 #include "simd/vmath.h"
 
 #define INLINE static inline __attribute__((always_inline))
+/* Loops over registers. Where lanes are one by one there is none to hold them, and unrolled loops
+ * would be half a megabyte. */
+#if defined(TG_ISA_SCALAR)
+#define UNROLL _Pragma("GCC unroll 1")
+#else
 #define UNROLL _Pragma("GCC unroll 16")
+#endif
 
 /* One cache line. Sums of q: of both halves together times -8, -16 and -128, of the first half
  * times -128. */

@@ -100,7 +100,7 @@ export class Engine {
 
   /**
    * A model to talk with, out of a GGUF file. It is read in pieces, straight into the memory of the
-   * module. Wants an engine with the modules `chat`.
+   * module. Wants an engine with `models`.
    */
   async openChatModel(file: ModelSource, options: SourceOptions = {}): Promise<ChatModel> {
     const transfer = moved(file, options);

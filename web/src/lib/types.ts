@@ -4,22 +4,21 @@
  * The classes are in index.ts; the same structs in C, with their units, are in tinygpt.h.
  */
 
-/** The modules, poorest first. `-mt` has threads on shared memory; `64` is a Memory64 build. */
+/**
+ * The modules, poorest first. `-mt` has threads on shared memory; `64` is a Memory64 build. `chat-*`
+ * do all that the others do and run model files of others (GGUF), too, which makes them larger.
+ */
 export const BUILDS = [
   'scalar', 'simd', 'relaxed', 'scalar-mt', 'simd-mt', 'relaxed-mt', 'simd-mt-64',
+  'chat-scalar', 'chat-simd', 'chat-simd-mt', 'chat-relaxed-mt', 'chat-simd-mt-64',
 ] as const;
 export type BuildName = (typeof BUILDS)[number];
 
-/** Of the set of modules that runs model files of others: the same names, fewer of them. */
-export const CHAT_BUILDS: readonly BuildName[] = [
-  'scalar', 'simd', 'simd-mt', 'relaxed-mt', 'simd-mt-64',
-];
-
 export interface EngineOptions {
-  /** `train`, if absent, or `chat`: larger modules, which run model files of others, too. */
-  modules?: 'train' | 'chat';
   /** A build by name, or the best that this browser can load (`auto`, without the 64-bit one). */
   build?: BuildName | 'auto';
+  /** With `auto`: modules that run model files of others (GGUF), too. */
+  models?: boolean;
   /** Threads, 1..64; 0 or absent: as many as the machine says, at most 8. */
   threads?: number;
   /** Folder of the `tinygpt-*.wasm` files; the package's own by default. */

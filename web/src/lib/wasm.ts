@@ -13,7 +13,7 @@ import { Host } from './host.js';
 import { builtin, fileSystem, threads as nodeThreads } from './platform.js';
 import type { EngineEvent } from './protocol.js';
 import { type Helpers, startHelpers } from './threads.js';
-import { BUILDS, type BuildName, CHAT_BUILDS, type EngineOptions } from './types.js';
+import { BUILDS, type BuildName, type EngineOptions } from './types.js';
 
 const PAGE = 64 << 10;
 const GIB = 2 ** 30;
@@ -29,11 +29,12 @@ interface Traits {
 }
 
 function traits(build: BuildName): Traits {
-  const shared = build.includes('-mt');
-  const wide = build.endsWith('-64');
+  const words = build.split('-');
+  const shared = words.includes('mt');
+  const wide = words.includes('64');
   const needs: Traits['needs'] = [];
-  if (build.startsWith('simd') || build.startsWith('relaxed')) needs.push('simd');
-  if (build.startsWith('relaxed')) needs.push('relaxed SIMD');
+  if (words.includes('simd') || words.includes('relaxed')) needs.push('simd');
+  if (words.includes('relaxed')) needs.push('relaxed SIMD');
   if (shared) needs.push('shared memory');
   if (wide) needs.push('64-bit memory');
   return { shared, wide, needs };
@@ -82,25 +83,25 @@ function wantedThreads(options: EngineOptions): number {
 /** All builds that may be taken, best first. The 64-bit one is slower, for those who ask for it. */
 function candidates(options: EngineOptions, threads: number): BuildName[] {
   const asked = options.build ?? 'auto';
-  const there = options.modules === 'chat' ? CHAT_BUILDS : BUILDS;
   if (asked !== 'auto') {
-    if (!there.includes(asked)) {
-      throw new TinygptError('ARG', `build: want one of ${there.join(', ')}, have ${asked}`);
+    if (!BUILDS.includes(asked)) {
+      throw new TinygptError('ARG', `build: want one of ${BUILDS.join(', ')}, have ${asked}`);
     }
     return [asked];
   }
-  const kinds = ['relaxed', 'simd', 'scalar'] as const;
-  return kinds
-    .flatMap((kind) => (threads > 1 ? [`${kind}-mt` as const, kind] : [kind]))
-    .filter((build) => there.includes(build));
+  const set = options.models ? 'chat-' : '';
+  const names = ['relaxed', 'simd', 'scalar'].flatMap((kind) =>
+    threads > 1 ? [`${set}${kind}-mt`, `${set}${kind}`] : [`${set}${kind}`],
+  );
+  return names.flatMap((name) => BUILDS.find((build) => build === name) ?? []);
 }
 
 /** The bytes of a build: from the package's own folder, or the one that the caller names. */
-async function fetchBuild(build: BuildName, options: EngineOptions): Promise<Uint8Array> {
-  const { wasmBase: base, modules } = options;
-  const name = `tinygpt-${modules === 'chat' ? 'chat-' : ''}${build}.wasm`;
+async function fetchBuild(build: BuildName, base: string | URL | undefined): Promise<Uint8Array> {
   const url =
-    base === undefined ? new URL(`../wasm/${name}`, import.meta.url) : new URL(name, base);
+    base === undefined
+      ? new URL(`../wasm/tinygpt-${build}.wasm`, import.meta.url)
+      : new URL(`tinygpt-${build}.wasm`, base);
   let bytes: Uint8Array;
   try {
     if (url.protocol === 'file:' && fileSystem) {
@@ -149,7 +150,7 @@ export async function loadBest(
       continue;
     }
     try {
-      const bytes = await fetchBuild(build, options);
+      const bytes = await fetchBuild(build, options.wasmBase);
       const module = await WebAssembly.compile(bytes as Uint8Array<ArrayBuffer>);
       await use({ build, module, threads: shared ? threads : 1 });
       return notes;

@@ -66,7 +66,7 @@ export function chatSession(): ChatSession | null {
 async function startEngine(): Promise<Engine> {
   const { Engine } = await import('../../lib/index');
   const made = await Engine.open({
-    modules: 'chat',
+    models: true,
     wasmBase: new URL('./wasm/', document.baseURI),
   });
   made.onRebuilt = (reason) => {
