@@ -8,6 +8,8 @@
  *   tg_vi  tg_vdot_bytes(c, u, four)   u unsigned, four signed; small: u below 32
  *   tg_vi  tg_vdot_vnni(c, u, four)    the same of any bytes, where tg_cpu_has_vnni (AVX-512 alone)
  *
+ *   int32_t tg_vbytes(out, x)          sixteen lanes of -128..127 as bytes; returns their sum
+ *
  * and where vectors have four lanes, TG_SIMD_QUARTERS:
  *
  *   tg_b16  16 bytes: a quarter of the above
@@ -97,10 +99,24 @@ static inline tg_vi tg_vdot_bytes(tg_vi c, tg_b64 u, const int8_t *four) {
 typedef uint8_t tg_b16 __attribute__((vector_size(16)));
 
 static inline tg_f4 tg_qfma(tg_f4 p, tg_f4 q, tg_f4 r) { return TG_F4_FMA(p, q, r); }
+/* As tg_f4_from_f16, in half as many steps: from 65536 on is what was infinite or no number. */
 static inline tg_f4 tg_qhalf(const uint8_t *p) {
-    tg_h4 h;
-    memcpy(&h, p, sizeof h);
-    return tg_f4_from_f16(__builtin_convertvector(h, tg_i4));
+    const v128_t h = wasm_i32x4_load16x4(p);
+    const v128_t size = wasm_v128_and(wasm_i32x4_shl(h, 13), wasm_i32x4_const_splat(0x0fffe000));
+    const v128_t x = wasm_f32x4_mul(size, wasm_f32x4_const_splat(0x1p112f));
+    const v128_t huge = wasm_f32x4_ge(x, wasm_f32x4_const_splat(65536.0f));
+    const v128_t high = wasm_v128_and(huge, wasm_i32x4_const_splat(0x7f800000));
+    const v128_t sign = wasm_v128_and(h, wasm_i32x4_const_splat(INT32_MIN));
+    return (tg_f4)wasm_v128_or(wasm_v128_or(x, high), sign);
+}
+
+#define TG_SIMD_BYTES 1
+static inline int32_t tg_vbytes(int8_t *out, tg_vi x) {
+    const v128_t low = wasm_i16x8_narrow_i32x4((v128_t)x.a, (v128_t)x.b);
+    const v128_t high = wasm_i16x8_narrow_i32x4((v128_t)x.c, (v128_t)x.d);
+    wasm_v128_store(out, wasm_i8x16_narrow_i16x8(low, high));
+    const tg_i4 sum = (x.a + x.c) + (x.b + x.d);
+    return sum[0] + sum[1] + sum[2] + sum[3];
 }
 
 /* Even and odd bytes apart, as 16 bits each. */
@@ -164,6 +180,18 @@ static inline tg_vi tg_vdot_small(tg_vi c, tg_b64 u, const int8_t *four) {
     return tg_vdot_bytes(c, u, four);
 }
 
+#endif
+
+#ifndef TG_SIMD_BYTES
+static inline int32_t tg_vbytes(int8_t *out, tg_vi x) {
+    int32_t lane[16], sum = 0;
+    tg_vistore(lane, x);
+    for (int i = 0; i < 16; i++) {
+        out[i] = (int8_t)lane[i];
+        sum += out[i];
+    }
+    return sum;
+}
 #endif
 
 #endif
