@@ -79,7 +79,7 @@ help:
 
 ## make demo         build, train a small model on text, write a story   (DATA=FILE to use your own)
 ## make build        the program build/tinygpt and the library
-## make wasm         the seven WebAssembly modules build/wasm/tinygpt-*.wasm (clang-19, lld-19)
+## make wasm         the twelve WebAssembly modules build/wasm/tinygpt-*.wasm (clang-19, lld-19)
 ## make install      PREFIX=/usr/local  header, static and shared library, pkg-config file, program
 ## make test-quick   unit tests and op tests, under a minute, no set-up
 ## make test         everything that gates a change (installs what it needs: tools/setup.sh)
@@ -163,7 +163,7 @@ define isa_rules
 $(BUILD)/%.simd.$(1).o: %.simd.h
 	@mkdir -p $$(@D)
 	@echo "  $$@"
-	$$(Q)$$(CC) -std=gnu11 $$(BASE) -Wno-pedantic -DTG_ISA=$(1) -DTG_ISA_$$(call upper,$(1)) $$(FLAGS_$(1)) -x c -c $$< -o $$@
+	$$(Q)$$(CC) -std=gnu11 $$(BASE) -Wno-pedantic -Wno-psabi -DTG_ISA=$(1) -DTG_ISA_$$(call upper,$(1)) $$(FLAGS_$(1)) -x c -c $$< -o $$@
 $(BUILD)/src/ops/kernel_table.$(1).o: src/ops/kernel_table.c $(BUILD)/gen/simd_ops.h
 	@mkdir -p $$(@D)
 	@echo "  $$@"
@@ -186,8 +186,11 @@ $(PROGRAM): $(APP_OBJ) $(LIB)
 # ----------------------------------------------------------------------------------- WebAssembly
 # The core without app/, freestanding: libc_wasm.c and src/base/wasm/ stand in for the C library.
 # All of tinygpt.h is exported, by its visibility; the memory is imported. A build's name says what
-# it is made with: an ISA, then mt for threads, then 64 for addresses of 64 bits.
+# it is made with: an ISA, then mt for threads, then 64 for addresses of 64 bits. There are two sets
+# of them, linked out of the same objects: those for training, which are small, and chat-* which run
+# model files of others, too, with their families, tokenizers and ops.
 WASM_BUILDS  := scalar simd relaxed scalar-mt simd-mt relaxed-mt simd-mt-64
+WASM_CHATS   := scalar simd simd-mt relaxed-mt simd-mt-64
 WASM_CC      ?= clang-19
 WASM_LD      ?= wasm-ld-19
 WASM         := $(BUILD)/wasm
@@ -197,7 +200,17 @@ WASM_BASE    := -nostdlibinc -isystem src/base/wasm -ffp-contract=off -fno-math-
 WASM_LINK    := --no-entry --export-dynamic --gc-sections --stack-first -z stack-size=1048576 \
                 --import-memory --initial-memory=16777216 --strip-all
 WASM_SRC     := $(filter-out src/base/os_posix% src/base/os_wasm_thread.c src/base/os_wasm_single.c,$(ALL_SRC))
-WASM_OBJ     := $(WASM_SRC:%.c=%.o) $(OPS:%.c=%.f64.o) $(SIMD:%.h=%.o) src/ops/kernel_table.o
+WASM_OBJ     := $(filter-out %_wasm_train.o,$(WASM_SRC:%.c=%.o)) $(OPS:%.c=%.f64.o) $(SIMD:%.h=%.o) \
+                src/ops/kernel_table.o
+
+# What modules for training go without, and what stands for it there. What only these call, such as
+# the families, the linker leaves out by itself.
+LM_OPS       := $(shell sed -n 's/^TG_OP(\(.*\))/\1/p' src/ir/ops_lm.def)
+WASM_TRAIN   := $(patsubst %.c,%.o,$(wildcard src/*/*_wasm_train.c))
+WASM_CHAT    := src/api/tokens.o src/run/lm.o src/run/lm_info.o src/run/vocabulary.o \
+                $(filter-out src/tok/gate.o %_wasm_train.o,$(patsubst %.c,%.o,$(wildcard src/tok/*.c))) \
+                $(foreach op,$(LM_OPS),$(patsubst %.c,%.o,$(wildcard src/ops/*/$(op).c)) \
+                  $(patsubst %.h,%.o,$(wildcard src/ops/*/$(op).simd.h)))
 
 # The kernels are built for speed, and for size where lanes are one by one; all else for size. LSR
 # would split the address of a load from its constant distance, which instructions have room for.
@@ -224,7 +237,8 @@ wasm_link           = -m wasm$(wasm_bits) $(foreach w,$(wasm_words),$(WASM_LINK_
 wasm_simd           = $(WASM_HOT_$(firstword $(wasm_words))) -std=gnu11 -Wno-pedantic -DTG_ISA=$(wasm_isa) -DTG_ISA_$(call upper,$(wasm_isa))
 wasm_threads        = src/base/os_wasm_$(if $(filter mt,$(wasm_words)),thread,single).o
 wasm_gpu            = src/backend/webgpu/gpu_$(if $(filter scalar,$(wasm_words)),none,js).o
-wasm_objects        = $(addprefix $(WASM)/$(1)/,$(WASM_OBJ) $(wasm_threads) $(wasm_gpu))
+wasm_objects        = $(addprefix $(WASM)/$(1)/,$(WASM_OBJ) $(WASM_TRAIN) $(wasm_threads) $(wasm_gpu))
+wasm_set            = $(filter-out $(addprefix $(WASM)/$(1)/,$(2)),$(wasm_objects))
 
 # $(1) the build, $(2) the objects, $(3) flags of their own
 define wasm_compile
@@ -238,14 +252,18 @@ $(call wasm_compile,$(1),src/base/libc_wasm.o: src/base/libc_wasm.c,$(C11) $(WAS
 $(call wasm_compile,$(1),%.f64.o: %.c,$(C11) $(WASM_COLD) -DTG_REAL=double -DTG_REAL_IS_DOUBLE)
 $(call wasm_compile,$(1),%.simd.o: %.simd.h,$(wasm_simd) -x c)
 $(call wasm_compile,$(1),src/ops/kernel_table.o: src/ops/kernel_table.c $(BUILD)/gen/simd_ops.h,$(wasm_simd))
+$(call wasm_compile,$(1),src/ops/ops_wasm_train.o: src/ops/ops_wasm_train.c,$(wasm_simd))
 $(call wasm_compile,$(1),%.o: %.c,$(C11) $(WASM_COLD))
-$(WASM)/tinygpt-$(1).wasm: $(wasm_objects)
+$(WASM)/tinygpt-$(1).wasm: $(call wasm_set,$(1),$(WASM_CHAT))
+$(WASM)/tinygpt-chat-$(1).wasm: $(call wasm_set,$(1),$(WASM_TRAIN))
+$(WASM)/tinygpt-$(1).wasm $(WASM)/tinygpt-chat-$(1).wasm:
 	$$(Q)$$(WASM_LD) $$(WASM_LINK) $(wasm_link) -o $$@ $$^
 endef
 $(foreach b,$(WASM_BUILDS),$(call wasm_objects,$(b))): | $(WGSL_SMALL) $(WGSL_NONE)
 $(foreach b,$(WASM_BUILDS),$(eval $(call wasm_rules,$(b))))
 
-wasm: $(WASM_BUILDS:%=$(WASM)/tinygpt-%.wasm)
+WASM_MODULES := $(WASM_BUILDS:%=$(WASM)/tinygpt-%.wasm) $(WASM_CHATS:%=$(WASM)/tinygpt-chat-%.wasm)
+wasm: $(WASM_MODULES)
 
 $(BUILD)/test/wasm_native: test/wasm/native.c $(LIB)
 	@mkdir -p $(@D)
@@ -254,6 +272,7 @@ $(BUILD)/test/wasm_native: test/wasm/native.c $(LIB)
 
 test-wasm: wasm $(BUILD)/test/wasm_native
 	node test/wasm/train.mjs $(BUILD)
+	node test/wasm/chat.mjs $(BUILD)
 
 # ------------------------------------------------------------------------------------------- web
 # npm's own record of what it installed is the mark: packages come anew when the lock file changes.
@@ -272,7 +291,7 @@ web/lib/index.js: $(wildcard web/src/lib/*.ts web/src/lib/*/*.ts web/tsconfig*.j
 
 web-lib: wasm web/lib/index.js
 	@mkdir -p web/wasm
-	@cp -p $(WASM_BUILDS:%=$(WASM)/tinygpt-%.wasm) web/wasm/
+	@cp -p $(WASM_MODULES) web/wasm/
 	@cp -p LICENSE web/
 
 test-web: web-lib $(BUILD)/test/wasm_native

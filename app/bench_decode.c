@@ -118,9 +118,10 @@ static tg_status time_prefill(bench *b) {
 
 /* Weights but for the position table, one row of it, and the mean of the cache over a window: keys
  * and values of all layers, half full. The embedding counts whole: it is the head, too. 4 bytes
- * each, whatever the file had. */
+ * each, whatever the file had. Of a GGUF file, which keeps its types: the weights alone. */
 static double bytes_per_token(const bench *b) {
     const tg_gpt_config *c = &b->info.config;
+    if (strcmp(b->info.format, "gguf") == 0) return (double)b->info.weight_bytes;
     const double weights = (double)b->info.params - (double)c->ctx * c->width + (double)c->width;
     const double cache = 2.0 * c->layers * c->width * c->ctx / 2;
     return 4 * (weights + cache);

@@ -2,7 +2,8 @@
  * cmd_tokenize.c - tinygpt tokenize: the tokens of a text, as the model sees them.
  *
  * A piece that is no whole UTF-8 character (a byte model's view of "é" is two of them) is shown
- * as <0xC3>, on the terminal and in JSON, so that nothing is lost.
+ * as <0xC3>, on the terminal and in JSON, so that nothing is lost. The file may be a model, of ours
+ * or GGUF, of which only the vocabulary is read, or a tokenizer.json.
  */
 #include "app.h"
 #include "format.h"
@@ -10,33 +11,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The ids of a text take four times its size, hence a limit. A piece is one byte today; the room is
- * for the longest token of a vocabulary with merges, at six characters a strange byte. */
-enum { TEXT_LIMIT = 256 << 20, PIECE_BYTES = 1024 };
+/* The ids of a text take four times its size, hence a limit. The room is for the longest token of a
+ * vocabulary with merges, at six characters a strange byte. */
+enum { TEXT_LIMIT = 256 << 20, PIECE_BYTES = 1024, BYTE_VOCABULARY = 256 };
 
 typedef struct values {
     const char *file;
+    bool special, ends;
 } values;
 
 static const tg_option options[] = {
     TG_PATH("--file", values, file, "F", "the text is in this file; - is standard input"),
+    TG_FLAG("--special", values, special, "special tokens that the text spells are taken as such"),
+    TG_FLAG("--ends", values, ends, "with the tokens that the file asks for at the ends"),
 };
 
 static const tg_command_spec spec = {
     .name = "tokenize",
-    .usage = "MODEL [TEXT | --file F]",
+    .usage = "MODEL [TEXT | --file F] [options]",
     .about = "Shows the tokens of a text: how many, their ids and what each stands for.",
     .pos = { "MODEL", "TEXT" },
     .pos_min = 1,
     .pos_max = 2,
-    .examples = "  tinygpt tokenize run.tinygpt \"To be, or not to be\"\n",
+    .examples = "  tinygpt tokenize run.tinygpt \"To be, or not to be\"\n"
+                "  tinygpt tokenize tokenizer.json --file notes.txt --json\n",
 };
 
-/* The piece of a token as text; bytes that are no whole character as <0xNN>. out has PIECE_BYTES;
- * the loop ends while there is room for one more item of either kind and the end. */
-static void piece_text(const tg_model *model, int32_t id, char *out) {
+/* What a token adds to the text, or a special one's own name; bytes that are no whole character as
+ * <0xNN>. out has PIECE_BYTES; the loop ends while there is room for one more item of either kind
+ * and the end. */
+static void piece_text(const tg_tokenizer *tok, int32_t id, char *out) {
     size_t n = 0, used = 0;
-    const char *piece = tg_model_piece(model, id, &n);
+    const char *piece = tg_tokenizer_bytes(tok, id, &n);
+    if (n == 0) piece = tg_tokenizer_piece(tok, id, &n);
     for (size_t i = 0; piece && i < n && used + 8 < PIECE_BYTES;) {
         const size_t length = tg_fmt_utf8_length(piece + i, n - i);
         if (length == 0) {
@@ -52,7 +59,7 @@ static void piece_text(const tg_model *model, int32_t id, char *out) {
 
 /* The ids are exact; the pieces are for reading. Both lists have the same length, so that a program
  * can walk them together. */
-static void print_json(const tg_model *model, const int32_t *ids, size_t n) {
+static void print_json(const tg_tokenizer *tok, const int32_t *ids, size_t n) {
     char piece[PIECE_BYTES];
     tg_jout j = tg_jout_to(stdout);
     tg_jout_open(&j, NULL, '{');
@@ -61,10 +68,10 @@ static void print_json(const tg_model *model, const int32_t *ids, size_t n) {
     tg_jout_close(&j);
     tg_jout_open(&j, "pieces", '[');
     for (size_t i = 0; i < n; i++) {
-        piece_text(model, ids[i], piece);
+        piece_text(tok, ids[i], piece);
         /* A piece may be a zero byte, which a C string ends at. */
         size_t n_bytes = 0;
-        const char *raw = tg_model_piece(model, ids[i], &n_bytes);
+        const char *raw = tg_tokenizer_bytes(tok, ids[i], &n_bytes);
         const bool zero = raw && n_bytes == 1 && raw[0] == '\0';
         tg_jout_text_n(&j, NULL, piece, zero ? 1 : strlen(piece));
     }
@@ -74,21 +81,54 @@ static void print_json(const tg_model *model, const int32_t *ids, size_t n) {
 }
 
 /* Blanks and line ends get a visible form, or the table would fall apart. */
+static void visible(const tg_tokenizer *tok, int32_t id, char safe[PIECE_BYTES]) {
+    char piece[PIECE_BYTES];
+    piece_text(tok, id, piece);
+    if (strcmp(piece, "\n") == 0) snprintf(piece, sizeof piece, "\\n");
+    if (strcmp(piece, "\t") == 0) snprintf(piece, sizeof piece, "\\t");
+    if (strcmp(piece, " ") == 0) snprintf(piece, sizeof piece, "' '");
+    tg_fmt_safe(safe, PIECE_BYTES, *piece ? piece : "\\x00");
+}
+
+/* A token a line: id, bytes, and the text between bars, so that its blanks can be seen. */
+static void print_lines(const tg_app *app, const tg_tokenizer *tok, const int32_t *ids, size_t n) {
+    enum { BYTES_SHOWN = 8 };
+    char safe[PIECE_BYTES];
+    const tg_term *out = &app->out;
+    for (size_t i = 0; i < n; i++) {
+        size_t n_bytes = 0;
+        char hex[3 * BYTES_SHOWN + 4] = "";
+        const char *bytes = tg_tokenizer_bytes(tok, ids[i], &n_bytes);
+        for (size_t k = 0; k < n_bytes && k < BYTES_SHOWN; k++) {
+            snprintf(hex + 3 * k, 4, "%02x ", (unsigned char)bytes[k]);
+        }
+        if (n_bytes > BYTES_SHOWN) memcpy(hex + 3 * BYTES_SHOWN, "..", 3);
+        visible(tok, ids[i], safe);
+        printf("%s%8d%s  %-27s|%s|\n", tg_term_style(out, TG_DIM), (int)ids[i],
+               tg_term_style(out, TG_PLAIN), hex, safe);
+    }
+}
+
 /* %-6s counts bytes, so a piece of several of them makes its cell wider; pieces of a byte model
  * have one. A cell is 13 columns: six for the id, a blank, six for the piece. */
-static void print_table(const tg_app *app, const tg_model *model, const int32_t *ids, size_t n) {
-    char piece[PIECE_BYTES], safe[PIECE_BYTES];
+static void print_cells(const tg_app *app, const tg_tokenizer *tok, const int32_t *ids, size_t n) {
+    char safe[PIECE_BYTES];
     const tg_term *out = &app->out;
     const int per_line = tg_term_width(out) / 13 > 0 ? tg_term_width(out) / 13 : 1;
     for (size_t i = 0; i < n; i++) {
-        piece_text(model, ids[i], piece);
-        if (strcmp(piece, "\n") == 0) snprintf(piece, sizeof piece, "\\n");
-        if (strcmp(piece, "\t") == 0) snprintf(piece, sizeof piece, "\\t");
-        if (strcmp(piece, " ") == 0) snprintf(piece, sizeof piece, "' '");
-        tg_fmt_safe(safe, sizeof safe, *piece ? piece : "\\x00");
+        visible(tok, ids[i], safe);
         printf("%s%6d%s %-6s", tg_term_style(out, TG_DIM), (int)ids[i],
                tg_term_style(out, TG_PLAIN), safe);
         if ((int)(i % (size_t)per_line) == per_line - 1 || i + 1 == n) putchar('\n');
+    }
+}
+
+static void print_table(const tg_app *app, const tg_tokenizer *tok, const int32_t *ids, size_t n) {
+    const tg_term *out = &app->out;
+    if (tg_tokenizer_count(tok) == BYTE_VOCABULARY) {
+        print_cells(app, tok, ids, n);
+    } else {
+        print_lines(app, tok, ids, n);
     }
     printf("%s%s token%s%s\n", tg_term_style(out, TG_BOLD), TG_COUNT(n), n == 1 ? "" : "s",
            tg_term_style(out, TG_PLAIN));
@@ -96,9 +136,11 @@ static void print_table(const tg_app *app, const tg_model *model, const int32_t 
 
 /* Counted first, then written into an array of that size. The first call answers E_FULL, since it
  * was given no room, unless there is nothing to write: both say how many there are. */
-static int tokenize(tg_app *app, const tg_model *model, const char *text, size_t n_bytes) {
+static int tokenize(tg_app *app, const tg_tokenizer *tok, const values *v, const char *text,
+                    size_t n_bytes) {
+    const unsigned flags = (v->special ? TG_ENCODE_SPECIAL : 0u) | (v->ends ? TG_ENCODE_ENDS : 0u);
     size_t n = 0;
-    tg_status status = tg_model_tokenize(model, text, n_bytes, NULL, 0, &n);
+    tg_status status = tg_tokenizer_encode(tok, text, n_bytes, flags, NULL, 0, &n);
     if (status != TG_OK && status != TG_E_FULL) {
         return tg_app_failed(app, app->ctx, status, TG_WORKING);
     }
@@ -109,13 +151,13 @@ static int tokenize(tg_app *app, const tg_model *model, const char *text, size_t
         return TG_EXIT_FAILED;
     }
     int code = TG_EXIT_DONE;
-    status = n > 0 ? tg_model_tokenize(model, text, n_bytes, ids, n, &n) : TG_OK;
+    status = n > 0 ? tg_tokenizer_encode(tok, text, n_bytes, flags, ids, n, &n) : TG_OK;
     if (status != TG_OK) {
         code = tg_app_failed(app, app->ctx, status, TG_WORKING);
     } else if (app->globals.json) {
-        print_json(model, ids, n);
+        print_json(tok, ids, n);
     } else {
-        print_table(app, model, ids, n);
+        print_table(app, tok, ids, n);
     }
     free(ids);
     return code;
@@ -144,13 +186,13 @@ int tg_cmd_tokenize(int argc, char **argv) {
         code = tg_app_read_file(&app, v.file, TEXT_LIMIT, &owned, &n_bytes);
         text = owned;
     }
-    tg_model *model = NULL;
+    tg_tokenizer *tok = NULL;
     if (code == TG_ARGS_GO_ON) {
-        const tg_status status = tg_model_open(app.ctx, app.args.pos[0], &model);
-        code = status == TG_OK ? tokenize(&app, model, text, n_bytes)
+        const tg_status status = tg_tokenizer_open(app.ctx, app.args.pos[0], &tok);
+        code = status == TG_OK ? tokenize(&app, tok, &v, text, n_bytes)
                                : tg_app_failed(&app, app.ctx, status, TG_READING);
     }
-    tg_model_free(model);
+    tg_tokenizer_free(tok);
     free(owned);
     return tg_app_end(&app, code);
 }

@@ -35,20 +35,25 @@ static void on_signal(int number) {
     caught = number;
 }
 
-static void handle(int number) {
+static void handle(int number, int flags) {
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = on_signal;
-    action.sa_flags = SA_RESTART; /* a save that is under way must not see EINTR */
+    action.sa_flags = flags;
     sigfillset(&action.sa_mask);
     sigaction(number, &action, NULL);
 }
 
+/* SA_RESTART: a save that is under way must not see EINTR. */
 void tg_signals_install(void) {
     struct sigaction before;
-    handle(SIGINT);
-    handle(SIGTERM);
-    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) handle(SIGHUP);
+    handle(SIGINT, SA_RESTART);
+    handle(SIGTERM, SA_RESTART);
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        handle(SIGHUP, SA_RESTART);
 }
+
+void tg_signals_interrupt(void) { handle(SIGINT, 0); }
+void tg_signals_forget(void) { caught = 0; }
 
 int tg_signals_caught(void) { return (int)caught; }

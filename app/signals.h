@@ -11,6 +11,11 @@
 
 void tg_signals_install(void);
 
+/* For conversations: SIGINT alone, which also ends a read that waits, and which can be forgotten,
+ * so that the next one is a first one again. */
+void tg_signals_interrupt(void);
+void tg_signals_forget(void);
+
 /* The number of the signal that came, 0 if none did. */
 int tg_signals_caught(void);
 

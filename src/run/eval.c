@@ -144,6 +144,7 @@ tg_status tg_trainer_evaluating_go_on(tg_trainer_evaluating *e, tg_trainer *t, d
  * preset, and the checks of the ranges. */
 tg_status tg_model_evaluating_begin(tg_model_evaluating *e, tg_context *ctx, tg_model *model,
                                     tg_text *text, double val_fraction, int32_t windows) {
+    TG_TRY(tg_weights_want_floats(model, "evaluation"));
     tg_train_options o = tg_train_options_default();
     o.val_fraction = val_fraction;
     o.eval_windows = windows;

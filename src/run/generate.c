@@ -1,67 +1,27 @@
 /*
  * generate.c - from a prompt to a stream of text.
  *
- * A byte model speaks bytes, a terminal wants characters: up to three bytes are held back until the
- * character is whole; a byte that can never become one goes out as U+FFFD.
+ * Tokens are bytes or a few of them, a terminal wants characters: the gate of tok/ is between them,
+ * and behind it, where a session has stops, the one that watches for those.
  */
-#include "base/str.h"
 #include "base/time.h"
 #include "run/session.h"
 
-/* Invariant between two bytes: what the gate holds is the start of a character that could still
- * become whole, so it is at most 3 bytes. */
-static void pass(tg_generating *g, const char *bytes, size_t n) {
-    if (!g->gate.stopped && g->write && g->write(g->user, bytes, n) != 0) g->gate.stopped = true;
+/* The receiver's refusal is remembered: it is not called again. */
+static void hand_out(void *user, const char *bytes, size_t n) {
+    tg_generating *g = user;
+    if (!g->refused && g->write && g->write(g->user, bytes, n) != 0) g->refused = true;
 }
 
-/* Could more bytes make the held ones a character? By the length that the first byte promises, and
- * the ranges its followers must keep (RFC 3629): tg_utf8_next would accept some completion. */
-static bool may_become_whole(const char *held, size_t n) {
-    static const char tries[] = "\x80\xa0\x90\xbf\x8f\x9f";
-    char whole[4];
-    uint32_t code;
-    for (size_t length = n + 1; length <= 4; length++) {
-        for (size_t i = 0; i < sizeof tries - 1; i++) {
-            memcpy(whole, held, n);
-            memset(whole + n, '\x80', 4 - n);
-            whole[n] = tries[i];
-            if (tg_utf8_next(whole, length, &code) == length) return true;
-        }
+/* Whole characters, from one gate to the next. */
+static void pass(void *user, const char *bytes, size_t n) {
+    tg_generating *g = user;
+    const tg_steer_texts *stops = g->session->stops;
+    if (stops && stops->n > 0) {
+        tg_stop_gate_push(&g->stop, stops, bytes, n, hand_out, g);
+    } else {
+        hand_out(g, bytes, n);
     }
-    return false;
-}
-
-static void drop(tg_utf8_gate *gate, size_t n) {
-    memmove(gate->held, gate->held + n, gate->n - n);
-    gate->n -= n;
-}
-
-/* A byte can end one character, or spoil several held ones: hence the loop. There is one
- * replacement for each byte that leads nowhere; what followed it is looked at again, since it may
- * begin a character of its own. */
-static void gate_push(tg_generating *g, char byte) {
-    tg_utf8_gate *gate = &g->gate;
-    gate->held[gate->n++] = byte;
-    while (gate->n > 0) {
-        uint32_t code;
-        const size_t k = tg_utf8_next(gate->held, gate->n, &code);
-        if (k > 0) {
-            pass(g, gate->held, k);
-            drop(gate, k);
-        } else if (may_become_whole(gate->held, gate->n)) {
-            return;
-        } else {
-            pass(g, "\xef\xbf\xbd", 3);
-            drop(gate, 1);
-        }
-    }
-}
-
-/* What is held at the end is one unfinished character, so it is one replacement, however many bytes
- * it has. */
-static void gate_end(tg_generating *g) {
-    if (g->gate.n > 0) pass(g, "\xef\xbf\xbd", 3);
-    g->gate.n = 0;
 }
 
 /* ---------------------------------------------------------------------------------------- stages
@@ -76,9 +36,12 @@ tg_status tg_generating_begin(tg_generating *g) {
         g->prompt = "\n";
         g->prompt_bytes = 1;
     }
-    const size_t room = s->capacity > 1 ? (size_t)s->capacity - 1 : 1;
-    g->stats.prompt_tokens = g->prompt_bytes;
-    if (g->prompt_bytes > room) g->at = g->stats.prompt_dropped = g->prompt_bytes - room;
+    tg_ids_init(&g->prompt_ids, &s->ctx->err.mem);
+    TG_TRY(tg_tok_encode(&s->ctx->err, s->model->tok, g->prompt, g->prompt_bytes, TG_TOK_ENDS,
+                         &g->prompt_ids));
+    const size_t room = s->capacity > 1 ? (size_t)s->capacity - 1 : 1, n = g->prompt_ids.n;
+    g->stats.prompt_tokens = n;
+    if (n > room) g->at = g->stats.prompt_dropped = n - room;
     s->n_tokens = 0;
     return TG_OK;
 }
@@ -96,10 +59,11 @@ static tg_status go_on_feeding(tg_generating *g, double deadline_ms) {
 static tg_status feed_prompt(tg_generating *g, double deadline_ms) {
     for (;;) {
         TG_TRY(go_on_feeding(g, deadline_ms));
-        if (g->at == g->prompt_bytes) break;
-        size_t k = 0;
-        for (; k < sizeof g->piece / sizeof g->piece[0] && g->at < g->prompt_bytes; k++, g->at++)
-            g->piece[k] = (uint8_t)g->prompt[g->at];
+        if (g->at == g->prompt_ids.n) break;
+        const size_t left = g->prompt_ids.n - g->at, most = sizeof g->piece / sizeof g->piece[0];
+        const size_t k = left < most ? left : most;
+        memcpy(g->piece, g->prompt_ids.id + g->at, k * sizeof *g->piece);
+        g->at += k;
         TG_TRY(tg_feeding_begin(g->session, g->piece, k, &g->feed));
     }
     g->stats.prompt_ms = spent(g);
@@ -119,8 +83,11 @@ static tg_status draw(tg_generating *g, bool *over) {
     if (g->at == 0) g->stats.first_token_ms = spent(g);
     g->at++;
     g->stats.new_tokens++;
-    gate_push(g, (char)g->piece[0]);
-    *over = g->at == g->n_tokens || g->gate.stopped;
+    size_t n_bytes;
+    const char *bytes = tg_tok_bytes(s->model->tok, g->piece[0], &n_bytes);
+    tg_utf8_gate_push(&g->gate, bytes, n_bytes, pass, g);
+    *over = g->piece[0] == tg_tok_eos(s->model->tok) || g->at == g->n_tokens || g->refused ||
+            g->stop.stopped;
     if (*over) return TG_OK;
     *over = g->cancelled = g->cancel && g->cancel(g->user);
     if (*over) return TG_OK;
@@ -137,10 +104,11 @@ static tg_status draw(tg_generating *g, bool *over) {
 /* first_token_ms counts from the beginning, prompt included; tok_per_s does not, and spans the
  * draws and evaluations. Both are over the time inside slices. */
 static tg_status finish(tg_generating *g) {
-    gate_end(g);
+    tg_utf8_gate_end(&g->gate, pass, g);
+    tg_stop_gate_end(&g->stop, hand_out, g);
     const double ms = spent(g) - g->stats.prompt_ms;
     g->stats.tok_per_s = ms > 0 ? (double)g->stats.new_tokens / ms * 1e3 : 0;
-    return g->gate.stopped || g->cancelled ? TG_STOPPED : TG_OK;
+    return g->refused || g->cancelled ? TG_STOPPED : TG_OK;
 }
 
 static tg_status next_stage(tg_generating *g, double deadline_ms, bool *over) {
@@ -175,4 +143,5 @@ tg_status tg_generating_go_on(tg_generating *g, double deadline_ms) {
 
 void tg_generating_abandon(tg_generating *g) {
     if (g->feed.done < g->feed.n) tg_feeding_abandon(g->session, &g->feed);
+    tg_ids_deinit(&g->prompt_ids);
 }

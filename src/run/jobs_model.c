@@ -99,6 +99,7 @@ tg_status tg_job_model_save(tg_model *model, const char *path, tg_file_kind file
                             tg_job **job) {
     static const tg_job_kind kind = { "save of a model", sizeof(save_job), NULL, work_save,
                                       end_save };
+    TG_TRY(tg_weights_want_floats(model, "save"));
     TG_TRY(tg_weights_want_steady(model));
     save_job *j = tg_job_make(model->ctx, &kind, path, strlen(path) + 1);
     if (!j) return TG_E_MEMORY;

@@ -12,34 +12,47 @@
  * most rows that may come. */
 static const int32_t class_rows[TG_SESSION_CLASSES] = { 1, 32, 512 };
 
-/* Floats of one layer's cache: [2, H, capacity, D], keys before values, and H * D is the width. */
-static size_t cache_elems(const tg_session *s) {
+/* One layer's cache: [2, K, capacity, D], keys before values. */
+static tg_type cache_type(const tg_session *s) {
     const tg_gpt_config *c = &s->model->layout.config;
-    return 2 * (size_t)s->capacity * (size_t)c->width;
+    size_t heads = (size_t)c->heads, size = (size_t)(c->width / c->heads);
+    if (s->model->lm) {
+        heads = (size_t)s->model->lm->lm.config.kv_heads;
+        size = (size_t)s->model->lm->lm.config.head_size;
+    }
+    return (tg_type) { TG_F32, 4, { 2, heads, (size_t)s->capacity, size } };
+}
+
+static size_t cache_elems(const tg_session *s) {
+    const tg_type type = cache_type(s);
+    return tg_type_elems(&type);
+}
+
+static tg_value *logits_of(const tg_session *s, tg_graph *g, tg_value *tokens,
+                           tg_value *const *caches) {
+    const tg_model *m = s->model;
+    if (m->lm) return m->lm->lm.config.family->graph(g, &m->lm->lm, tokens, caches);
+    tg_value *weights = tg_state(g, "weights", tg_type_1d(TG_F32, m->layout.n_elems));
+    return m->family->graph(g, &m->layout, weights, tokens, caches, NULL);
 }
 
 /* Weights and caches are states, so that all classes bind the same memory and see what another one
  * has appended. built is set before anything can fail: close() then frees whatever there is of the
  * graph. The plan lies in the graph's arena and goes with it. */
 static tg_status build_class(tg_session *s, tg_session_class *k) {
-    const tg_layout *l = &s->model->layout;
-    const tg_gpt_config *c = &l->config;
+    const tg_gpt_config *c = &s->model->layout.config;
     k->built = true;
     TG_TRY(tg_graph_init(&k->graph, &s->ctx->err, s->ctx->levers));
     tg_graph *g = &k->graph;
     tg_value **caches = tg_arena_array(&g->arena, (size_t)c->layers, sizeof *caches);
     if (!caches) return tg_fail_memory(&s->ctx->err, "list of caches", sizeof *caches);
-    const tg_type type = {
-        TG_F32, 4, { 2, (size_t)c->heads, (size_t)s->capacity, (size_t)(c->width / c->heads) }
-    };
     for (int32_t i = 0; i < c->layers; i++) {
         char name[32];
         snprintf(name, sizeof name, "cache.%d", (int)i);
-        caches[i] = tg_state(g, name, type);
+        caches[i] = tg_state(g, name, cache_type(s));
     }
-    tg_value *weights = tg_state(g, "weights", tg_type_1d(TG_F32, l->n_elems));
     k->tokens = tg_input_rows(g, "tokens", tg_type_1d(TG_I32, (size_t)k->rows));
-    k->logits = s->model->family->graph(g, l, weights, k->tokens, caches, NULL);
+    k->logits = logits_of(s, g, k->tokens, caches);
     if (g->status == TG_OK) tg_output(g, k->logits, "logits");
     TG_TRY(tg_graph_finish(g));
     const char *const name = k->rows == 1 ? "decode" : k->rows <= 32 ? "chunk" : "prompt";
@@ -69,7 +82,10 @@ static tg_status build_sample(tg_session *s) {
 static tg_status bind_class(tg_session *s, tg_session_class *k) {
     const tg_layout *l = &s->model->layout;
     tg_plan_place(&k->plan, s->memory.data);
-    TG_TRY(tg_plan_bind(&k->plan, "weights", s->model->weights, l->n_elems * sizeof(float)));
+    if (s->model->lm)
+        TG_TRY(tg_lm_bind(s->model->lm, &k->plan));
+    else
+        TG_TRY(tg_plan_bind(&k->plan, "weights", s->model->weights, l->n_elems * sizeof(float)));
     for (int32_t i = 0; i < l->config.layers; i++) {
         char name[32];
         snprintf(name, sizeof name, "cache.%d", (int)i);
@@ -121,7 +137,9 @@ tg_status tg_session_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, 
     s->ctx = ctx;
     s->generation = ctx->generation;
     s->model = model;
-    s->capacity = ctx_tokens ? ctx_tokens : T;
+    /* Windows of other people's models are as long as they could be, and would take gigabytes. */
+    const int32_t usual = model->lm && T > TG_SESSION_LM_CTX ? TG_SESSION_LM_CTX : T;
+    s->capacity = ctx_tokens ? ctx_tokens : usual;
     tg_arena_init(&s->arena, &ctx->err.mem);
     const tg_status status = build(s);
     if (status != TG_OK) {
@@ -140,6 +158,10 @@ void tg_session_close(tg_session *s) {
     if (s->sample_built) tg_graph_deinit(&s->sample_graph);
     tg_runtime_block_free(s->ctx, &s->cache);
     tg_runtime_block_free(s->ctx, &s->memory);
+    tg_block_free(&s->steering);
+    tg_free(&mem, s->bias, s->n_bias * sizeof *s->bias);
+    tg_free(&mem, s->banned, sizeof *s->banned);
+    tg_free(&mem, s->stops, sizeof *s->stops);
     tg_arena_deinit(&s->arena);
     tg_free(&mem, s, sizeof *s);
 }
@@ -267,7 +289,85 @@ tg_status tg_sample_options_check(tg_ctx *err, const tg_sample_options *o) {
     if (o->repeat_last < 0 || o->repeat_last > TG_RECENT_MAX)
         return tg_fail(err, TG_E_ARG, "sampling: repeat_last: want 0..%d, have %d", TG_RECENT_MAX,
                        (int)o->repeat_last);
+    if (!(o->typical_p >= 0 && o->typical_p <= 1))
+        return tg_fail(err, TG_E_ARG, "sampling: typical_p: want 0..1, have %g", o->typical_p);
+    if (!(o->frequency_penalty >= -100 && o->frequency_penalty <= 100))
+        return tg_fail(err, TG_E_ARG, "sampling: frequency_penalty: want -100..100, have %g",
+                       o->frequency_penalty);
+    if (!(o->presence_penalty >= -100 && o->presence_penalty <= 100))
+        return tg_fail(err, TG_E_ARG, "sampling: presence_penalty: want -100..100, have %g",
+                       o->presence_penalty);
     return TG_OK;
+}
+
+tg_status tg_session_steer_bias(tg_session *s, const tg_logit_bias *bias, size_t n) {
+    const tg_mem *mem = &s->ctx->err.mem;
+    TG_TRY(tg_steer_check_bias(&s->ctx->err, bias, n, (size_t)s->model->layout.config.vocab));
+    tg_logit_bias *copy = n > 0 ? tg_alloc(mem, n * sizeof *copy) : NULL;
+    if (n > 0 && !copy) return tg_fail_memory(&s->ctx->err, "logit bias", n * sizeof *copy);
+    if (n > 0) memcpy(copy, bias, n * sizeof *copy);
+    tg_free(mem, s->bias, s->n_bias * sizeof *s->bias);
+    s->bias = copy;
+    s->n_bias = n;
+    return TG_OK;
+}
+
+tg_status tg_session_steer_texts(tg_session *s, const char *const *texts, size_t n,
+                                 tg_steer_texts **out) {
+    if (!*out) *out = tg_alloc(&s->ctx->err.mem, sizeof **out);
+    if (!*out) return tg_fail_memory(&s->ctx->err, "texts", sizeof **out);
+    return tg_steer_set_texts(&s->ctx->err, texts, n, *out);
+}
+
+static const char *piece_of(const void *user, int32_t id, size_t *n_bytes) {
+    return tg_tok_bytes(user, id, n_bytes);
+}
+
+/* The end of the session's text, at most room bytes, at the end of out; returns where it begins. */
+static size_t tail_of(const tg_session *s, char *out, size_t room) {
+    size_t at = room;
+    for (int32_t i = s->n_tokens; i-- > 0 && at > 0;) {
+        size_t n = 0;
+        const char *bytes = tg_tok_bytes(s->model->tok, s->fed[i], &n);
+        for (; bytes && n > 0 && at > 0; n--) out[--at] = bytes[n - 1];
+    }
+    return at;
+}
+
+static bool steers(const tg_session *s, const tg_sample_options *o) {
+    return s->n_bias > 0 || (s->banned && s->banned->n > 0) || o->frequency_penalty != 0 ||
+           o->presence_penalty != 0 || (o->typical_p > 0 && o->typical_p < 1);
+}
+
+/* The logits are changed where the sampling plan reads them, and what they were is kept: it is
+ * theirs who asked for it. */
+static tg_status steer(tg_session *s, const tg_sample_options *o, int32_t recent) {
+    const size_t V = (size_t)s->model->layout.config.vocab;
+    float *logits = s->logits;
+    if (!s->steering.data)
+        TG_TRY(
+            tg_block_new(&s->ctx->err, V * (8 + sizeof(uint32_t) + sizeof *logits), &s->steering));
+    double *distance = s->steering.data;
+    uint32_t *order = (uint32_t *)(distance + V);
+    memcpy(order + V, logits, V * sizeof *logits);
+    tg_steer_bias(logits, s->bias, s->n_bias);
+    if (s->banned && s->banned->n > 0) {
+        char tail[TG_STEER_TEXT_BYTES_MAX];
+        const size_t at = tail_of(s, tail, sizeof tail);
+        tg_steer_ban(logits, V, s->banned, tail + at, sizeof tail - at, piece_of, s->model->tok);
+    }
+    const tg_steer_penalties p = { o->repeat_penalty, o->frequency_penalty, o->presence_penalty };
+    tg_steer_penalize(logits, V, s->fed + s->n_tokens - recent, (size_t)recent, &p);
+    tg_steer_typical(logits, V, o->typical_p, o->temperature, order, distance);
+    if (tg_steer_possible(logits, V)) return TG_OK;
+    return tg_fail(&s->ctx->err, TG_E_ARG,
+                   "sampling: want a token that may be drawn, have none left");
+}
+
+static void steer_back(tg_session *s) {
+    const size_t V = (size_t)s->model->layout.config.vocab;
+    const double *distance = s->steering.data;
+    memcpy(s->logits, (const uint32_t *)(distance + V) + V, V * sizeof *s->logits);
 }
 
 /* index numbers the draws of one generation. With the seed it decides the random number, so drawing
@@ -281,7 +381,8 @@ tg_status tg_session_draw(tg_session *s, const tg_sample_options *o, uint64_t in
     int32_t recent = s->n_tokens < o->repeat_last ? s->n_tokens : o->repeat_last;
     memcpy(tg_plan_data(&s->sample, s->recent), s->fed + s->n_tokens - recent,
            (size_t)recent * sizeof *s->fed);
-    const tg_scalars rt = {
+    const bool steered = steers(s, o);
+    tg_scalars rt = {
         .temperature = (float)o->temperature,
         .top_p = (float)o->top_p,
         .min_p = (float)o->min_p,
@@ -293,8 +394,14 @@ tg_status tg_session_draw(tg_session *s, const tg_sample_options *o, uint64_t in
         .draw_lo = (uint32_t)index,
         .draw_hi = (uint32_t)(index >> 32),
     };
-    TG_TRY(run_plan(s, &s->sample, &rt, &s->drawing));
-    s->drawing = (tg_run) { .next = 0 };
-    *token = *(const int32_t *)tg_plan_data(&s->sample, s->token);
-    return TG_OK;
+    tg_status status = TG_OK;
+    if (steered) {
+        rt.repeat_penalty = 1; /* steer has done it, before what must come after it */
+        status = steer(s, o, recent);
+    }
+    if (status == TG_OK) status = run_plan(s, &s->sample, &rt, &s->drawing);
+    if (status == TG_OK) *token = *(const int32_t *)tg_plan_data(&s->sample, s->token);
+    if (status != TG_PENDING) s->drawing = (tg_run) { .next = 0 };
+    if (steered && s->steering.data) steer_back(s);
+    return status;
 }

@@ -10,9 +10,11 @@
 #define TG_RUN_SESSION_H
 
 #include "run/job.h"
+#include "run/steer.h"
 #include "run/weights.h"
+#include "tok/tok.h"
 
-enum { TG_SESSION_CLASSES = 3, TG_RECENT_MAX = 1024 };
+enum { TG_SESSION_CLASSES = 3, TG_SESSION_LM_CTX = 4096, TG_RECENT_MAX = 1024 };
 
 typedef struct tg_session_class {
     int32_t rows; /* at most */
@@ -36,8 +38,12 @@ struct tg_session {
     float *logits;          /* [V] after the last eval */
     tg_run drawing;         /* of the sampling plan, while it is PENDING */
     tg_arena arena;
-    unsigned generation; /* of the context's device, that has the cache */
     const tg_job *job;   /* pending on this session; NULL: none */
+    tg_logit_bias *bias; /* [n_bias] */
+    size_t n_bias;
+    tg_steer_texts *banned, *stops; /* NULL: none were ever set */
+    tg_block steering; /* of the first draw that steers: logits as they were, order, distance */
+    unsigned generation; /* of the context's device, that has the cache */
 };
 
 tg_status tg_session_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, tg_session **out);
@@ -64,16 +70,12 @@ tg_status tg_session_feed(tg_session *s, const int32_t *tokens, size_t n);
 
 tg_status tg_session_draw(tg_session *s, const tg_sample_options *o, uint64_t index,
                           int32_t *token);
+tg_status tg_session_steer_bias(tg_session *s, const tg_logit_bias *bias, size_t n);
+tg_status tg_session_steer_texts(tg_session *s, const char *const *texts, size_t n,
+                                 tg_steer_texts **out);
 tg_status tg_sample_options_check(tg_ctx *err, const tg_sample_options *o);
 
 /* ---------------------------------------------------------------------------------- generate.c */
-
-/* Held at most: the start of a character that could still become whole. */
-typedef struct tg_utf8_gate {
-    char held[8];
-    size_t n;
-    bool stopped; /* the receiver has refused: it is not called again */
-} tg_utf8_gate;
 
 /* A prompt, and the text that follows it, in slices. */
 typedef struct tg_generating {
@@ -93,10 +95,13 @@ typedef struct tg_generating {
         TG_GENERATING_SLIDE,
         TG_GENERATING_FEED
     } stage;
-    size_t at;       /* bytes of the prompt that are fed or dropped; then tokens that are drawn */
+    tg_ids prompt_ids;
+    size_t at;       /* tokens of the prompt that are fed or dropped; then tokens that are drawn */
     tg_feeding feed; /* the one that is on its way, or ended last */
     int32_t piece[256]; /* of the prompt; then the last token, in piece[0] */
     tg_utf8_gate gate;
+    tg_stop_gate stop;
+    bool refused; /* by the receiver */
     bool cancelled;
     tg_generate_stats stats;  /* up to date after every slice */
     double busy_ms, slice_ms; /* in earlier slices; when this one began */

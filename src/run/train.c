@@ -108,6 +108,7 @@ static tg_status check_text(tg_trainer *t) {
  * any real value by every reader, the checkpoint's JSON included (NaN as null). */
 static tg_status make_checked(tg_context *ctx, tg_model *model, tg_text *text,
                               const tg_train_options *o, tg_trainer **out) {
+    TG_TRY(tg_weights_want_floats(model, "training"));
     tg_trainer *t = *out = tg_alloc(&ctx->err.mem, sizeof *t);
     if (!t) return tg_fail_memory(&ctx->err, "trainer", sizeof *t);
     t->ctx = ctx;

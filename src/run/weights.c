@@ -26,7 +26,11 @@ tg_status tg_weights_take(tg_context *ctx, const tg_gpt_config *config, tg_model
     m->dtype = "f32";
     tg_meta_init(&m->meta);
     tg_arena_init(&m->arena, &ctx->err.mem);
+    tg_tok_desc bytes;
+    tg_tok_desc_init(&bytes);
     tg_status s = m->family->layout(&ctx->err, &m->arena, config, &m->layout);
+    if (s == TG_OK) s = tg_tok_new(&ctx->err, &bytes, &m->tok);
+    m->tokenizer = (tg_tokenizer) { .ctx = ctx, .tok = m->tok };
     if (s == TG_OK) s = tg_runtime_block_take(ctx, m->layout.n_elems * sizeof(float), &m->block);
     if (s != TG_OK) {
         tg_weights_free(m);
@@ -46,8 +50,54 @@ void tg_weights_free(tg_model *m) {
     if (!m) return;
     const tg_mem mem = m->ctx->err.mem;
     tg_runtime_block_free(m->ctx, &m->block);
+    tg_lm_unload(m->ctx, m->lm);
+    tg_tok_free(m->tok);
     tg_arena_deinit(&m->arena);
     tg_free(&mem, m, sizeof *m);
+}
+
+/* The sizes go where those of other models are, so that whoever asks for a vocabulary or a window
+ * finds it. */
+tg_status tg_weights_open_gguf(tg_context *ctx, const char *path, tg_model **out) {
+    *out = NULL;
+    tg_model *m = tg_alloc(&ctx->err.mem, sizeof *m);
+    if (!m) return tg_fail_memory(&ctx->err, "model", sizeof *m);
+    m->ctx = ctx;
+    m->loss = m->val_loss = TG_NAN;
+    m->format = "gguf";
+    tg_meta_init(&m->meta);
+    tg_arena_init(&m->arena, &ctx->err.mem);
+    tg_status s = tg_lm_load(ctx, path, &m->lm);
+    if (s == TG_OK && !m->lm->tok) { /* such a file is run on ids */
+        tg_tok_desc bytes;
+        tg_tok_desc_init(&bytes);
+        s = tg_tok_new(&ctx->err, &bytes, &m->lm->tok);
+    }
+    if (s != TG_OK) {
+        tg_weights_free(m);
+        return s;
+    }
+    m->tok = m->lm->tok;
+    m->lm->tok = NULL;
+    m->tokenizer = (tg_tokenizer) { .ctx = ctx, .tok = m->tok };
+    s = tg_vocabulary_chat(&m->lm->file, &m->tokenizer);
+    if (s != TG_OK) {
+        tg_weights_free(m);
+        return s;
+    }
+    const tg_lm_config *c = &m->lm->lm.config;
+    m->layout.config = (tg_gpt_config) { c->layers, c->width, c->heads, c->ctx, c->vocab, c->mlp };
+    m->dtype = tg_lm_types(m->lm);
+    *out = m;
+    return TG_OK;
+}
+
+tg_status tg_weights_want_floats(const tg_model *m, const char *what) {
+    if (!m->lm) return TG_OK;
+    return tg_fail(&m->ctx->err, TG_E_UNSUPPORTED,
+                   "%s: want a model of tinygpt's own family, have one out of a GGUF file, which "
+                   "can be run, and not changed or looked into",
+                   what);
 }
 
 tg_status tg_weights_fetch(const tg_model *m) {
@@ -190,6 +240,7 @@ static tg_status take_story(tg_model *m, tg_file *f) {
  * not read the log are told by the model's info. */
 tg_status tg_model_opening_go_on(tg_model_opening *o, tg_context *ctx, const char *path,
                                  double deadline_ms, tg_model **out) {
+    if (!o->opening && tg_lm_is_gguf(path)) return tg_weights_open_gguf(ctx, path, out);
     if (!o->opening) TG_TRY(tg_opening_new(&ctx->err, path, &o->opening));
     if (!o->file) TG_TRY(tg_opening_go_on(o->opening, deadline_ms, &o->file, &o->used_prev));
     if (!o->model) TG_TRY(tg_weights_take(ctx, &o->file->config, &o->model));

@@ -7,7 +7,10 @@
 #include "io/file.h"
 #include "io/tgpt.h"
 #include "model/model.h"
+#include "run/lm.h"
 #include "run/runtime.h"
+#include "run/vocabulary.h"
+#include "tok/tok.h"
 
 struct tg_model {
     tg_context *ctx;
@@ -22,8 +25,12 @@ struct tg_model {
     bool has_moments; /* in the file it came from */
     bool used_prev;   /* which was PATH.prev */
     const char *format, *dtype;
-    bool changing; /* the trainer is in the middle of an update */
-    int n_saves;   /* pending: the trainer must wait */
+    tg_tok *tok;            /* of the file; else tokens are bytes */
+    tg_tokenizer tokenizer; /* the same for callers; borrows tok */
+    tg_lm_model *lm; /* of a GGUF file: it has the weights, and family, layout (but for sizes),
+                        block and weights are empty; else NULL */
+    bool changing;   /* the trainer is in the middle of an update */
+    int n_saves;     /* pending: the trainer must wait */
 };
 
 /* A model with its weights in place but zero. */
@@ -36,6 +43,10 @@ void tg_weights_free(tg_model *m);
 tg_status tg_weights_fetch(const tg_model *m);
 /* E_ARG while a trainer is in the middle of changing the weights: for whoever reads them. */
 tg_status tg_weights_want_steady(const tg_model *m);
+/* E_UNSUPPORTED of a model out of a GGUF file: for whoever wants float weights by our layout. */
+tg_status tg_weights_want_floats(const tg_model *m, const char *what);
+/* A model out of a GGUF file. */
+tg_status tg_weights_open_gguf(tg_context *ctx, const char *path, tg_model **out);
 
 /* What follows may be done in slices: a zero-initialised struct holds the place, and go_on answers
  * TG_PENDING until it is done. Deadlines are on tg_time_ms's clock; 0: none. */

@@ -13,7 +13,7 @@
 
 typedef struct features {
     bool isa[TG_ISA_COUNT]; /* may the row's objects run */
-    bool bf16;
+    bool bf16, vnni;
 } features;
 
 #if defined(__x86_64__)
@@ -29,11 +29,11 @@ static bool has_all(uint32_t word, uint32_t bits) { return (word & bits) == bits
 
 static features detect(void) {
     features f = { .isa[TG_ISA_ID_scalar] = true };
-    uint32_t a, b, c, d, c1, b7, a71 = 0;
+    uint32_t a, b, c, d, c1, b7, c7, a71 = 0;
     if (!__get_cpuid(1, &a, &b, &c1, &d)) return f;
     if (!has_all(c1, bit_OSXSAVE | bit_AVX)) return f;
     const uint64_t ymm = 0x06, zmm = 0xe6, saved = saved_registers();
-    if ((saved & ymm) != ymm || !__get_cpuid_count(7, 0, &a, &b7, &c, &d)) return f;
+    if ((saved & ymm) != ymm || !__get_cpuid_count(7, 0, &a, &b7, &c7, &d)) return f;
     if (a >= 1) __get_cpuid_count(7, 1, &a71, &b, &c, &d);
     const bool avx2 = has_all(c1, bit_FMA | bit_F16C) && has_all(b7, bit_AVX2);
     const bool avx512 = avx2 && (saved & zmm) == zmm &&
@@ -41,6 +41,7 @@ static features detect(void) {
     f.isa[TG_ISA_ID_avx2] = avx2;
     f.isa[TG_ISA_ID_avx512] = avx512;
     f.bf16 = avx512 && has_all(a71, 1u << 5); /* AVX512_BF16 */
+    f.vnni = avx512 && has_all(c7, 1u << 11); /* AVX512_VNNI */
     return f;
 }
 #elif defined(__aarch64__)
@@ -80,3 +81,4 @@ const tg_isa_desc *tg_isa_find(const char *name) {
 }
 
 bool tg_cpu_has_bf16(void) { return detect().bf16; }
+bool tg_cpu_has_vnni(void) { return detect().vnni; }

@@ -38,5 +38,7 @@ const tg_isa_desc *tg_isa_find(const char *name);
 
 /* bf16 dot products next to the best ISA (AVX512_BF16), with the wide registers usable. */
 bool tg_cpu_has_bf16(void);
+/* Dot products of bytes next to the best ISA (AVX512_VNNI), likewise. */
+bool tg_cpu_has_vnni(void);
 
 #endif

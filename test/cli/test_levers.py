@@ -14,8 +14,9 @@ import subprocess
 from util import (SILENT, TINY, check, equal, expect, finish, isas, levers, main, note, read,
                   same_run, start, text_file, tinygpt, train, write)
 
-# These two decide who computes and where memory comes from, not what is computed: no plan tells.
-NOT_IN_PLANS = {"threads", "huge_pages"}
+# The first two decide who computes and where memory comes from, not what is computed: no plan tells.
+# The last one is of model files of others, which are not trained.
+NOT_IN_PLANS = {"threads", "huge_pages", "int8_activations"}
 PLANS = ("train", "eval", "decode", "prefill")
 
 

@@ -3,9 +3,11 @@
  *
  *   in 0   qkv [T,(H+2K)*D], T dynamic; its queries alone are read     in 1  cache [2,K,Tmax,D]
  *   out 0  o [T,H*D]
- *   i[0] H   i[1] K   i[2] D   f[0] scale     run time: pos, the tokens before these
+ *   i[0] H   i[1] K   i[2] D   i[3] W   f[0] scale     run time: pos, the tokens before these
  *
  *   o[t] = sum_j p[t,j] v[j],  p[t,:] = softmax of scale * q[t].k[j]        for j = 0 .. pos + t
+ *
+ * With a window W above 0, j begins at pos + t + 1 - W where that is above 0.
  *
  * kv_append comes before it. Rows of the cache from pos + T on are never read.
  */
@@ -18,6 +20,11 @@ static void infer(tg_graph *g, tg_node *n) {
     if (!tg_heads_want_scale(g, n) || !tg_heads_want_qkv(g, n, 0, 2) ||
         !tg_heads_want_cache(g, n, 1))
         return;
+    if (n->attr.i[3] < 0) {
+        tg_graph_fail(g, n, TG_E_ARG, "want a window of 0 (none) or more, have %d",
+                      (int)n->attr.i[3]);
+        return;
+    }
     n->out[0].type = tg_type_2d(TG_F32, n->in[0]->type.dim[0], tg_heads_of(&n->attr).q_row);
 }
 
@@ -27,10 +34,12 @@ static void ref(const tg_args *a) {
     tg_heads_assert_room(a, rows, t_max);
     for (size_t h = 0; h < s.n_q; h++) {
         memory m = { .d = s.size, .step = s.size };
-        m.k = (const TG_REAL *)a->in[1] + h / s.group * t_max * s.size;
-        m.v = m.k + s.n_kv * t_max * s.size;
         for (size_t t = 0; t < rows; t++) {
-            m.n = (size_t)a->rt->pos + t + 1;
+            const size_t end = (size_t)a->rt->pos + t + 1, window = (size_t)a->attr.i[3];
+            const size_t begin = window > 0 && end > window ? end - window : 0;
+            m.k = (const TG_REAL *)a->in[1] + (h / s.group * t_max + begin) * s.size;
+            m.v = m.k + s.n_kv * t_max * s.size;
+            m.n = end - begin;
             attend(&m, (double)a->attr.f[0],
                    (const TG_REAL *)a->in[0] + t * s.row + tg_heads_q(&s, h),
                    (TG_REAL *)a->out[0] + t * s.q_row + h * s.size);
@@ -45,9 +54,10 @@ static double flop(const tg_args *a) {
 }
 
 /* One row, a few and many, at the beginning of a cache, inside, and where it ends. */
-#define CASE(rows_, pos_, t_max, h, k, d, scale_)                                                  \
+#define CASE(rows_, pos_, t_max, h, k, d, scale_) WINDOW(rows_, pos_, t_max, h, k, d, scale_, 0)
+#define WINDOW(rows_, pos_, t_max, h, k, d, scale_, w)                                             \
     { .in = { TG_T2(F32, rows_, ((h) + 2 * (k)) * (d)), TG_T4(F32, 2, k, t_max, d) },              \
-      .attr = { .i = { h, k, d }, .f = { scale_ } },                                               \
+      .attr = { .i = { h, k, d, w }, .f = { scale_ } },                                            \
       .rt = { .rows = (rows_), .pos = (pos_) },                                                    \
       .tol = 3e-6 }
 static const tg_case cases[] = {
@@ -65,6 +75,11 @@ static const tg_case cases[] = {
     CASE(64, 0, 64, 1, 1, 128, 0.08838835f),
     CASE(67, 33, 131, 4, 1, 5, 0.4472136f),
     CASE(131, 0, 192, 2, 2, 16, 1),
+    WINDOW(1, 99, 128, 2, 1, 32, 0.1767767f, 1),
+    WINDOW(1, 200, 256, 4, 2, 16, 0.25f, 65),
+    WINDOW(1, 63, 64, 1, 1, 24, 0.2f, 64),
+    WINDOW(67, 30, 128, 2, 2, 16, 0.25f, 40),
+    WINDOW(9, 0, 16, 2, 1, 8, 0.35f, 4),
 };
 
 static const char *const flash[] = {
@@ -77,9 +92,10 @@ static const char *const wgsl[] = {
 #include "ops/attention_cached/attention_cached.wgsl.h"
 };
 /* Sums over a head's columns lie in registers, so that there is a shader for each size of head. */
-static bool fits_64(const tg_args *a) { return a->attr.i[2] <= 64; }
-static bool fits_128(const tg_args *a) { return a->attr.i[2] <= 128; }
-static bool fits_256(const tg_args *a) { return a->attr.i[2] <= 256; }
+static bool fits(const tg_args *a, int32_t d) { return a->attr.i[2] <= d && a->attr.i[3] == 0; }
+static bool fits_64(const tg_args *a) { return fits(a, 64); }
+static bool fits_128(const tg_args *a) { return fits(a, 128); }
+static bool fits_256(const tg_args *a) { return fits(a, 256); }
 
 static size_t groups(const tg_args *a) {
     return (size_t)a->attr.i[0] * tg_shader_parts(a->in_type[0].dim[0], 32);

@@ -15,8 +15,10 @@ enum { FEW_ROWS = 3 };
 
 enum { KEY_VECS = TILE / LANES };
 
-/* Dot products of q with a tile of transposed keys; lanes from key n on are -inf. */
-static void dots_of_row(tg_v s[KEY_VECS], const float *q, const float *kt, size_t d, size_t n) {
+/* Dot products of q with a tile of transposed keys; lanes before key `first` and from n on are
+ * -inf. */
+static void dots_of_row(tg_v s[KEY_VECS], const float *q, const float *kt, size_t d, size_t first,
+                        size_t n) {
     UNROLL
     for (int v = 0; v < KEY_VECS; v++) s[v] = tg_vzero();
     for (size_t c = 0; c < d; c++) {
@@ -28,7 +30,9 @@ static void dots_of_row(tg_v s[KEY_VECS], const float *q, const float *kt, size_
     UNROLL
     for (int v = 0; v < KEY_VECS; v++) {
         const size_t seen = clamp((ptrdiff_t)n - v * LANES, LANES);
+        const size_t before = clamp((ptrdiff_t)first - v * LANES, LANES);
         s[v] = tg_vselect(tg_vfirst(seen), s[v], tg_vset(MINUS_INF));
+        s[v] = tg_vselect(tg_vfirst(before), tg_vset(MINUS_INF), s[v]);
     }
 }
 
@@ -50,22 +54,24 @@ INLINE void add_values(float *o, tg_v keep, const float *p, const float *v, size
 }
 
 /*
- * The first query of x, at position pos. m, l and keep are flash.h's, the same in all lanes; l is a
- * chain over keys, one at a time, since that is its order there. Such chains are short of work for
- * the processor, but a row's time is in reading and transposing keys.
+ * The first query of x, at position pos, which sees keys from `low` on. m, l and keep are
+ * flash.h's, the same in all lanes; l is a chain over keys, one at a time, since that is its order
+ * there. Such chains are short of work for the processor, but a row's time is in reading and
+ * transposing keys.
  */
-static void one_row(const flash_head *x, const flash_local *f, size_t pos) {
+static void one_row(const flash_head *x, const flash_local *f, size_t pos, size_t low) {
     const tg_v scale = tg_vset(x->scale * LOG2_E);
     const size_t width = f->width, end = pos + 1;
     tg_v m = tg_vset(MINUS_INF), l = tg_vzero();
     memset(f->o, 0, width * sizeof *f->o);
-    for (size_t begin = 0; begin < end; begin += TILE) {
+    for (size_t begin = low / TILE * TILE; begin < end; begin += TILE) {
+        const size_t first = begin < low ? low - begin : 0;
         const size_t n = tg_min_size(TILE, end - begin), n_lanes = round_up(n, LANES);
         const rows k = whole_rows(f->copy[0], width, rows_from(x->k, begin), n, n_lanes, x->d);
         const rows v = whole_rows(f->copy[1], width, rows_from(x->v, begin), n, n, x->d);
         tg_v s[KEY_VECS];
         transpose(f->qt, k, width, n_lanes);
-        dots_of_row(s, x->q.at, f->qt, x->d, n);
+        dots_of_row(s, x->q.at, f->qt, x->d, first, n);
         const float top = tg_vmaxlane(tg_vmax(tg_vmax(s[0], s[1]), tg_vmax(s[2], s[3])));
         const tg_v new_m = tg_vmax(tg_vset(top), m);
         const tg_v keep = power_of_2(tg_vmul(tg_vsub(m, new_m), scale));
@@ -73,13 +79,15 @@ static void one_row(const flash_head *x, const flash_local *f, size_t pos) {
             tg_vstore(f->s + i * LANES, power_of_2(tg_vmul(tg_vsub(s[i], new_m), scale)));
         m = new_m;
         l = tg_vmul(l, keep);
-        for (size_t j = 0; j < n; j++) l = tg_vadd(l, tg_vset(f->s[j]));
+        for (size_t j = first; j < n; j++) l = tg_vadd(l, tg_vset(f->s[j]));
+        const float *p = f->s + first, *at = v.at + first * v.step;
+        const size_t seen = n - first;
         size_t c = 0;
         for (; c + 3 * LANES < width; c += 4 * LANES)
-            add_values(f->o + c, keep, f->s, v.at + c, v.step, n, 4);
+            add_values(f->o + c, keep, p, at + c, v.step, seen, 4);
         for (; c + LANES < width; c += 2 * LANES)
-            add_values(f->o + c, keep, f->s, v.at + c, v.step, n, 2);
-        for (; c < width; c += LANES) add_values(f->o + c, keep, f->s, v.at + c, v.step, n, 1);
+            add_values(f->o + c, keep, p, at + c, v.step, seen, 2);
+        for (; c < width; c += LANES) add_values(f->o + c, keep, p, at + c, v.step, seen, 1);
     }
     const tg_v factor = tg_vdiv(tg_vset(1), l);
     for (size_t c = 0; c < x->d; c += LANES)
@@ -109,12 +117,16 @@ static void run(const tg_args *a, size_t begin, size_t end) {
             .o = (float *)a->out[0] + row * s.q_row + h * s.size,
             .o_step = s.q_row,
         };
-        if (n > FEW_ROWS) {
+        /* A block knows one edge of what its queries see: rows that a window cuts go one by one. */
+        const size_t window = (size_t)a->attr.i[3];
+        const bool cut = window > 0 && pos + row + n > window;
+        if (n > FEW_ROWS && !cut) {
             flash_block(&x, &f, pos + row, n);
             continue;
         }
         for (size_t i = 0; i < n; i++) {
-            one_row(&x, &f, pos + row + i);
+            const size_t seen = pos + row + i + 1;
+            one_row(&x, &f, seen - 1, cut && seen > window ? seen - window : 0);
             x.q = rows_from(x.q, 1);
             x.o += x.o_step;
         }

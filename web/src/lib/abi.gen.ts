@@ -41,6 +41,25 @@ export const tg_file_kind = {
   TG_FILE_SAFETENSORS: 5,
 } as const;
 
+export const tg_encode_flag = {
+  TG_ENCODE_ENDS: 1,
+  TG_ENCODE_SPECIAL: 2,
+} as const;
+
+export const tg_role = {
+  TG_SYSTEM: 0,
+  TG_USER: 1,
+  TG_ASSISTANT: 2,
+} as const;
+
+export const tg_chat_flag = {
+  TG_NO_THINKING: 1,
+} as const;
+
+export const tg_chat_limit = {
+  TG_ENDS_MAX: 4,
+} as const;
+
 export const tg_schedule = {
   TG_CONSTANT: 0,
   TG_COSINE: 1,
@@ -109,6 +128,14 @@ export const STRUCTS = {
       valLoss: ['f64', 72, 80],
       hasMoments: ['bool', 80, 88],
       usedPrev: ['bool', 81, 89],
+    },
+  },
+  tg_turn: {
+    size: [12, 24],
+    members: {
+      role: ['i32', 0, 0],
+      text: ['text', 4, 8],
+      nBytes: ['ptr', 8, 16],
     },
   },
   tg_lint: {
@@ -203,7 +230,7 @@ export const STRUCTS = {
     },
   },
   tg_sample_options: {
-    size: [56, 56],
+    size: [80, 80],
     members: {
       temperature: ['f64', 0, 0],
       topK: ['i32', 8, 8],
@@ -212,6 +239,16 @@ export const STRUCTS = {
       repeatPenalty: ['f64', 32, 32],
       repeatLast: ['i32', 40, 40],
       seed: ['u64', 48, 48],
+      typicalP: ['f64', 56, 56],
+      frequencyPenalty: ['f64', 64, 64],
+      presencePenalty: ['f64', 72, 72],
+    },
+  },
+  tg_logit_bias: {
+    size: [16, 16],
+    members: {
+      id: ['i32', 0, 0],
+      bias: ['f64', 8, 8],
     },
   },
   tg_generate_stats: {
@@ -332,6 +369,17 @@ export const EXPORTS = {
   tg_model_tensor: 'i:pppp',
   tg_model_tokenize: 'i:pppppp',
   tg_model_piece: 'p:pip',
+  tg_model_tokenizer: 'p:p',
+  tg_tokenizer_open: 'i:ppp',
+  tg_tokenizer_free: 'v:p',
+  tg_tokenizer_encode: 'i:pppuppp',
+  tg_tokenizer_count: 'p:p',
+  tg_tokenizer_bytes: 'p:pip',
+  tg_tokenizer_piece: 'p:pip',
+  tg_chat_template_at: 'p:p',
+  tg_tokenizer_template: 'p:p',
+  tg_tokenizer_chat: 'i:ppppuppp',
+  tg_tokenizer_ends: 'i:pppp',
   tg_text_open: 'i:ppp',
   tg_text_from_memory: 'i:pppp',
   tg_text_free: 'v:p',
@@ -364,6 +412,10 @@ export const EXPORTS = {
   tg_session_eval: 'i:pppp',
   tg_session_logits: 'p:p',
   tg_session_sample: 'i:ppLp',
+  tg_session_set_bias: 'i:ppp',
+  tg_session_set_banned: 'i:ppp',
+  tg_session_set_stops: 'i:ppp',
+  tg_session_best: 'i:ppppp',
   tg_session_rewind: 'i:pp',
   tg_session_tokens: 'p:p',
   tg_session_capacity: 'p:p',
@@ -463,6 +515,21 @@ export interface Exports {
   tg_model_tensor(model: Ptr, name: Ptr, out: Ptr, nElems: Ptr): number;
   tg_model_tokenize(model: Ptr, text: Ptr, nBytes: Ptr, ids: Ptr, cap: Ptr, n: Ptr): number;
   tg_model_piece(model: Ptr, id: number, nBytes: Ptr): Ptr;
+  tg_model_tokenizer(model: Ptr): Ptr;
+  tg_tokenizer_open(ctx: Ptr, path: Ptr, out: Ptr): number;
+  tg_tokenizer_free(tokenizer: Ptr): void;
+  tg_tokenizer_encode(
+    tokenizer: Ptr, text: Ptr, nBytes: Ptr, flags: number, ids: Ptr, cap: Ptr, n: Ptr,
+  ): number;
+  tg_tokenizer_count(tokenizer: Ptr): Ptr;
+  tg_tokenizer_bytes(tokenizer: Ptr, id: number, nBytes: Ptr): Ptr;
+  tg_tokenizer_piece(tokenizer: Ptr, id: number, nBytes: Ptr): Ptr;
+  tg_chat_template_at(i: Ptr): Ptr;
+  tg_tokenizer_template(tokenizer: Ptr): Ptr;
+  tg_tokenizer_chat(
+    tokenizer: Ptr, name: Ptr, turns: Ptr, nTurns: Ptr, flags: number, ids: Ptr, cap: Ptr, n: Ptr,
+  ): number;
+  tg_tokenizer_ends(tokenizer: Ptr, name: Ptr, ends: Ptr, n: Ptr): number;
   tg_text_open(ctx: Ptr, path: Ptr, out: Ptr): number;
   tg_text_from_memory(ctx: Ptr, bytes: Ptr, nBytes: Ptr, out: Ptr): number;
   tg_text_free(text: Ptr): void;
@@ -497,6 +564,10 @@ export interface Exports {
   tg_session_eval(session: Ptr, tokens: Ptr, n: Ptr, logits: Ptr): number;
   tg_session_logits(session: Ptr): Ptr;
   tg_session_sample(session: Ptr, options: Ptr, index: number | bigint, token: Ptr): number;
+  tg_session_set_bias(session: Ptr, bias: Ptr, n: Ptr): number;
+  tg_session_set_banned(session: Ptr, texts: Ptr, n: Ptr): number;
+  tg_session_set_stops(session: Ptr, texts: Ptr, n: Ptr): number;
+  tg_session_best(session: Ptr, n: Ptr, ids: Ptr, logprobs: Ptr, have: Ptr): number;
   tg_session_rewind(session: Ptr, n: Ptr): number;
   tg_session_tokens(session: Ptr): Ptr;
   tg_session_capacity(session: Ptr): Ptr;

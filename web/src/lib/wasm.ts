@@ -29,11 +29,12 @@ interface Traits {
 }
 
 function traits(build: BuildName): Traits {
-  const shared = build.includes('-mt');
-  const wide = build.endsWith('-64');
+  const words = build.split('-');
+  const shared = words.includes('mt');
+  const wide = words.includes('64');
   const needs: Traits['needs'] = [];
-  if (build.startsWith('simd') || build.startsWith('relaxed')) needs.push('simd');
-  if (build.startsWith('relaxed')) needs.push('relaxed SIMD');
+  if (words.includes('simd') || words.includes('relaxed')) needs.push('simd');
+  if (words.includes('relaxed')) needs.push('relaxed SIMD');
   if (shared) needs.push('shared memory');
   if (wide) needs.push('64-bit memory');
   return { shared, wide, needs };
@@ -88,8 +89,11 @@ function candidates(options: EngineOptions, threads: number): BuildName[] {
     }
     return [asked];
   }
-  const kinds = ['relaxed', 'simd', 'scalar'] as const;
-  return kinds.flatMap((kind) => (threads > 1 ? [`${kind}-mt` as const, kind] : [kind]));
+  const set = options.models ? 'chat-' : '';
+  const names = ['relaxed', 'simd', 'scalar'].flatMap((kind) =>
+    threads > 1 ? [`${set}${kind}-mt`, `${set}${kind}`] : [`${set}${kind}`],
+  );
+  return names.flatMap((name) => BUILDS.find((build) => build === name) ?? []);
 }
 
 /** The bytes of a build: from the package's own folder, or the one that the caller names. */

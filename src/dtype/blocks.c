@@ -1,0 +1,253 @@
+/*
+ * blocks.c - the reference decoders of GGUF's block types: see the table in blocks.h.
+ *
+ * Each decoder fills whole numbers and scales, and no more, so that both uses of a block - as f32,
+ * and as what kernels multiply (packed.h) - come from one place. Where the weights of a block lie
+ * is drawn above each.
+ */
+#include "dtype/blocks.h"
+
+#include "dtype/dtype.h"
+
+const tg_block_desc tg_block_table[TG_BLOCK_TYPE_COUNT] = {
+#define BLOCK_ROW(name, number, weights, bytes)                                                    \
+    [TG_BLOCK_##name] = { #name, number, weights, bytes },
+    TG_BLOCK_TYPE_LIST(BLOCK_ROW)
+#undef BLOCK_ROW
+};
+
+bool tg_block_find(uint32_t number, tg_block_type *out) {
+    for (int i = 0; i < TG_BLOCK_TYPE_COUNT; i++) {
+        if (tg_block_table[i].number != number) continue;
+        *out = (tg_block_type)i;
+        return true;
+    }
+    return false;
+}
+
+static uint16_t u16_at(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
+static float f16_at(const uint8_t *p) { return tg_f16_to_f32(u16_at(p)); }
+
+/* The scale and offset of 32 weights that begin at run r. */
+static void set_pair(tg_block_parts *o, size_t r, float scale, float offset) {
+    o->scale[r] = o->scale[r + 1] = scale;
+    o->offset[r] = o->offset[r + 1] = offset;
+}
+
+/* 16 bytes, each with weight i in its low half and weight i + 16 in its high half. */
+static void nibbles_16(int8_t *q, const uint8_t *in, int zero) {
+    for (size_t i = 0; i < 16; i++) {
+        q[i] = (int8_t)((in[i] & 15) - zero);
+        q[i + 16] = (int8_t)((in[i] >> 4) - zero);
+    }
+}
+
+/* The same with a fifth bit: bit i of a word of 32 belongs to weight i. */
+static void fifth_bits(int8_t *q, const uint8_t *bits) {
+    for (size_t i = 0; i < 32; i++)
+        if (bits[i / 8] >> (i % 8) & 1) q[i] = (int8_t)(q[i] + 16);
+}
+
+static void take_q4_0(const uint8_t *b, tg_block_parts *o) {
+    set_pair(o, 0, f16_at(b), 0);
+    nibbles_16(o->q, b + 2, 8);
+}
+
+static void take_q4_1(const uint8_t *b, tg_block_parts *o) {
+    o->has_offset = true;
+    set_pair(o, 0, f16_at(b), f16_at(b + 2));
+    nibbles_16(o->q, b + 4, 0);
+}
+
+static void take_q5_0(const uint8_t *b, tg_block_parts *o) {
+    set_pair(o, 0, f16_at(b), 0);
+    nibbles_16(o->q, b + 6, 16);
+    fifth_bits(o->q, b + 2);
+}
+
+static void take_q5_1(const uint8_t *b, tg_block_parts *o) {
+    o->has_offset = true;
+    set_pair(o, 0, f16_at(b), f16_at(b + 2));
+    nibbles_16(o->q, b + 8, 0);
+    fifth_bits(o->q, b + 4);
+}
+
+static void take_q8_0(const uint8_t *b, tg_block_parts *o) {
+    set_pair(o, 0, f16_at(b), 0);
+    memcpy(o->q, b + 2, 32);
+}
+
+/* Whole numbers that lie closer together around zero, as weights do. */
+static const int8_t iq4_values[16] = { -127, -104, -83, -65, -49, -35, -22, -10,
+                                       1,    13,   25,  38,  53,  69,  89,  113 };
+
+static void values_16(int8_t *q, const uint8_t *in, const int8_t values[16]) {
+    for (size_t i = 0; i < 16; i++) {
+        q[i] = values[in[i] & 15];
+        q[i + 16] = values[in[i] >> 4];
+    }
+}
+
+static void take_iq4_nl(const uint8_t *b, tg_block_parts *o) {
+    set_pair(o, 0, f16_at(b), 0);
+    values_16(o->q, b + 2, iq4_values);
+}
+
+/* Twice the values of a 4-bit float (sign, two bits of exponent, one of fraction), so that they are
+ * whole; the scale is half of 2^(e - 127), a subnormal for the lowest two exponents. */
+static void take_mxfp4(const uint8_t *b, tg_block_parts *o) {
+    static const int8_t values[16] = { 0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12 };
+    const uint32_t e = b[0];
+    const uint32_t bits = e < 2 ? UINT32_C(0x00200000) << e : (e - 1) << 23;
+    float scale;
+    memcpy(&scale, &bits, sizeof scale);
+    set_pair(o, 0, scale, 0);
+    values_16(o->q, b + 1, values);
+}
+
+/*
+ * Q2_K   | 16 scales: low half scale, high half offset | 64 bytes of q | d | dmin |
+ * A byte of q holds weights i, i + 32, i + 64, i + 96 of a half of 128, two bits each.
+ */
+static void take_q2_k(const uint8_t *b, tg_block_parts *o) {
+    const float d = f16_at(b + 80), dmin = f16_at(b + 82);
+    o->has_offset = true;
+    for (size_t r = 0; r < 16; r++) {
+        o->scale[r] = d * (float)(b[r] & 15);
+        o->offset[r] = -(dmin * (float)(b[r] >> 4));
+    }
+    for (size_t i = 0; i < 256; i++)
+        o->q[i] = (int8_t)(b[16 + i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3);
+}
+
+/*
+ * Q3_K   | 32 bytes of third bits | 64 bytes of q | 12 bytes of scales | d |
+ * Scales have their low four bits in bytes 0..7 (scale r and r + 8), their high two in bytes 8..11
+ * (scales r, r + 4, r + 8, r + 12). A third bit that is not set takes 4 off.
+ */
+static void take_q3_k(const uint8_t *b, tg_block_parts *o) {
+    const uint8_t *s = b + 96;
+    const float d = f16_at(b + 108);
+    for (size_t r = 0; r < 16; r++) {
+        const int low = s[r % 8] >> (r / 8 * 4) & 15, high = s[8 + r % 4] >> (r / 4 * 2) & 3;
+        o->scale[r] = d * (float)((low | high << 4) - 32);
+        o->offset[r] = 0;
+    }
+    for (size_t i = 0; i < 256; i++) {
+        const int q = b[32 + i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3;
+        o->q[i] = (int8_t)(q - (b[i % 32] >> (i / 32) & 1 ? 0 : 4));
+    }
+}
+
+/*
+ * Scales and offsets of Q4_K and Q5_K, six bits each, of eight runs of 32 in 12 bytes:
+ *
+ *   bytes 0..3   scale r in the low six bits, the high two of scale r + 4 above them
+ *   bytes 4..7   the same of the offsets
+ *   bytes 8..11  the low four bits of scale r + 4, then those of offset r + 4
+ */
+static void six_bits(const uint8_t *s, size_t r, int *scale, int *offset) {
+    if (r < 4) {
+        *scale = s[r] & 63;
+        *offset = s[4 + r] & 63;
+    } else {
+        *scale = (s[8 + r - 4] & 15) | (s[r - 4] >> 6) << 4;
+        *offset = s[8 + r - 4] >> 4 | (s[r] >> 6) << 4;
+    }
+}
+
+static void take_six_bits(const uint8_t *b, tg_block_parts *o) {
+    const float d = f16_at(b), dmin = f16_at(b + 2);
+    o->has_offset = true;
+    for (size_t r = 0; r < 8; r++) {
+        int scale, offset;
+        six_bits(b + 4, r, &scale, &offset);
+        set_pair(o, 2 * r, d * (float)scale, -(dmin * (float)offset));
+    }
+}
+
+/* Q4_K   | d | dmin | 12 bytes of scales | 128 bytes of q |
+ * 32 bytes of q hold a run in their low halves, and the next one in their high halves. */
+static void take_q4_k(const uint8_t *b, tg_block_parts *o) {
+    take_six_bits(b, o);
+    for (size_t i = 0; i < 256; i++)
+        o->q[i] = (int8_t)(b[16 + i / 64 * 32 + i % 32] >> (i % 64 / 32 * 4) & 15);
+}
+
+/* Q5_K   | d | dmin | 12 bytes of scales | 32 bytes of fifth bits | 128 bytes of q | */
+static void take_q5_k(const uint8_t *b, tg_block_parts *o) {
+    take_six_bits(b, o);
+    for (size_t i = 0; i < 256; i++) {
+        const int low = b[48 + i / 64 * 32 + i % 32] >> (i % 64 / 32 * 4) & 15;
+        o->q[i] = (int8_t)(low | (b[16 + i % 32] >> (i / 32) & 1) << 4);
+    }
+}
+
+/*
+ * Q6_K   | 128 bytes of low halves | 64 bytes of high pairs | 16 scales | d |
+ * In a half of 128 weights, weight i has its low four bits in byte i % 64, high or low half by
+ * i / 64, and its high two in byte i % 32, at bit 2 (i / 32).
+ */
+static void take_q6_k(const uint8_t *b, tg_block_parts *o) {
+    const float d = f16_at(b + 208);
+    for (size_t r = 0; r < 16; r++) {
+        o->scale[r] = d * (float)(int8_t)b[192 + r];
+        o->offset[r] = 0;
+    }
+    for (size_t i = 0; i < 256; i++) {
+        const int low = b[i / 128 * 64 + i % 64] >> (i % 128 / 64 * 4) & 15;
+        const int high = b[128 + i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3;
+        o->q[i] = (int8_t)((low | high << 4) - 32);
+    }
+}
+
+/* IQ4_XS   | d | 8 high pairs of scales | 8 low halves of scales | 128 bytes of q, 16 a run | */
+static void take_iq4_xs(const uint8_t *b, tg_block_parts *o) {
+    const float d = f16_at(b);
+    const uint16_t high = u16_at(b + 2);
+    for (size_t r = 0; r < 8; r++) {
+        const int scale = (b[4 + r / 2] >> (r % 2 * 4) & 15) | (high >> (2 * r) & 3) << 4;
+        set_pair(o, 2 * r, d * (float)(scale - 32), 0);
+        values_16(o->q + 32 * r, b + 8 + 16 * r, iq4_values);
+    }
+}
+
+void tg_block_take_apart(tg_block_type type, const uint8_t *block, tg_block_parts *out) {
+    static void (*const take[TG_BLOCK_TYPE_COUNT])(const uint8_t *, tg_block_parts *) = {
+        [TG_BLOCK_Q4_0] = take_q4_0,     [TG_BLOCK_Q4_1] = take_q4_1,
+        [TG_BLOCK_Q5_0] = take_q5_0,     [TG_BLOCK_Q5_1] = take_q5_1,
+        [TG_BLOCK_Q8_0] = take_q8_0,     [TG_BLOCK_Q2_K] = take_q2_k,
+        [TG_BLOCK_Q3_K] = take_q3_k,     [TG_BLOCK_Q4_K] = take_q4_k,
+        [TG_BLOCK_Q5_K] = take_q5_k,     [TG_BLOCK_Q6_K] = take_q6_k,
+        [TG_BLOCK_IQ4_NL] = take_iq4_nl, [TG_BLOCK_IQ4_XS] = take_iq4_xs,
+        [TG_BLOCK_MXFP4] = take_mxfp4,
+    };
+    out->has_offset = false;
+    take[type](block, out);
+}
+
+/* The offset is left out where there is none: adding it would turn -0 into +0. */
+static void blocks_to_f32(tg_block_type type, float *out, const uint8_t *in, size_t n) {
+    const tg_block_desc *d = &tg_block_table[type];
+    tg_block_parts p;
+    for (size_t at = 0; at < n; at += d->weights, in += d->bytes) {
+        tg_block_take_apart(type, in, &p);
+        for (size_t i = 0; i < d->weights; i++) {
+            const float x = p.scale[i / TG_BLOCK_RUN] * (float)p.q[i];
+            out[at + i] = p.has_offset ? x + p.offset[i / TG_BLOCK_RUN] : x;
+        }
+    }
+}
+
+void tg_block_to_f32_n(tg_block_type type, float *out, const uint8_t *in, size_t n) {
+    switch (type) {
+    case TG_BLOCK_F32: memcpy(out, in, n * sizeof *out); break;
+    case TG_BLOCK_F16:
+        for (size_t i = 0; i < n; i++) out[i] = f16_at(in + 2 * i);
+        break;
+    case TG_BLOCK_BF16:
+        for (size_t i = 0; i < n; i++) out[i] = tg_bf16_to_f32(u16_at(in + 2 * i));
+        break;
+    default: blocks_to_f32(type, out, in, n); break;
+    }
+}

@@ -1,0 +1,85 @@
+/*
+ * blocks.h - the block types of GGUF files: weights in groups that share a scale.
+ *
+ * All of them say the same thing in different bytes. A block is cut into runs of 16 or 32 weights,
+ * and a weight of a run is
+ *
+ *     w = scale * q + offset      q a small whole number; scale and offset f32, one each a run
+ *
+ *   type      weights  bytes   run   q            scale                   offset
+ *   Q4_0        32      18     32    -8..7        f16
+ *   Q4_1        32      20     32     0..15       f16                     f16
+ *   Q5_0        32      22     32    -16..15      f16
+ *   Q5_1        32      24     32     0..31       f16                     f16
+ *   Q8_0        32      34     32    -128..127    f16
+ *   IQ4_NL      32      18     32    16 values    f16
+ *   MXFP4       32      17     32    16 values    a power of two
+ *   Q2_K       256      84     16     0..3        f16 * 4 bits            -f16 * 4 bits
+ *   Q3_K       256     110     16    -4..3        f16 * (6 bits - 32)
+ *   Q4_K       256     144     32     0..15       f16 * 6 bits            -f16 * 6 bits
+ *   Q5_K       256     176     32     0..31       f16 * 6 bits            -f16 * 6 bits
+ *   Q6_K       256     210     16    -32..31      f16 * 8 bits
+ *   IQ4_XS     256     136     32    16 values    f16 * (6 bits - 32)
+ *
+ * Products of scales are rounded once, to f32, as is w: these are the bits that the format's own
+ * Python package gives.
+ */
+#ifndef TG_DTYPE_BLOCKS_H
+#define TG_DTYPE_BLOCKS_H
+
+#include "base/libc.h"
+
+/* name, number in files, weights of a block, bytes of a block. F32, F16 and BF16 are blocks of one
+ * weight, so that a table of a file's types needs no exceptions. */
+#define TG_BLOCK_TYPE_LIST(X)                                                                      \
+    X(F32, 0, 1, 4)                                                                                \
+    X(F16, 1, 1, 2)                                                                                \
+    X(Q4_0, 2, 32, 18)                                                                             \
+    X(Q4_1, 3, 32, 20)                                                                             \
+    X(Q5_0, 6, 32, 22)                                                                             \
+    X(Q5_1, 7, 32, 24)                                                                             \
+    X(Q8_0, 8, 32, 34)                                                                             \
+    X(Q2_K, 10, 256, 84)                                                                           \
+    X(Q3_K, 11, 256, 110)                                                                          \
+    X(Q4_K, 12, 256, 144)                                                                          \
+    X(Q5_K, 13, 256, 176)                                                                          \
+    X(Q6_K, 14, 256, 210)                                                                          \
+    X(IQ4_NL, 20, 32, 18)                                                                          \
+    X(IQ4_XS, 23, 256, 136)                                                                        \
+    X(BF16, 30, 1, 2)                                                                              \
+    X(MXFP4, 39, 32, 17)
+
+typedef enum tg_block_type {
+#define TG_BLOCK_TYPE_ENUM(name, number, weights, bytes) TG_BLOCK_##name,
+    TG_BLOCK_TYPE_LIST(TG_BLOCK_TYPE_ENUM)
+#undef TG_BLOCK_TYPE_ENUM
+        TG_BLOCK_TYPE_COUNT
+} tg_block_type;
+
+typedef struct tg_block_desc {
+    const char *name;
+    uint32_t number; /* in files */
+    uint32_t weights, bytes;
+} tg_block_desc;
+
+extern const tg_block_desc tg_block_table[TG_BLOCK_TYPE_COUNT];
+
+/* False if no type has this number. */
+bool tg_block_find(uint32_t number, tg_block_type *out);
+
+/* The weights of a block taken apart. Runs of 32 are given as two runs of 16 that are alike. */
+enum { TG_BLOCK_MAX = 256, TG_BLOCK_RUN = 16 };
+typedef struct tg_block_parts {
+    int8_t q[TG_BLOCK_MAX];
+    float scale[TG_BLOCK_MAX / TG_BLOCK_RUN];
+    float offset[TG_BLOCK_MAX / TG_BLOCK_RUN];
+    bool has_offset;
+} tg_block_parts;
+
+/* One block of a type other than F32, F16 and BF16. */
+void tg_block_take_apart(tg_block_type type, const uint8_t *block, tg_block_parts *out);
+
+/* n weights, whole blocks, as f32. */
+void tg_block_to_f32_n(tg_block_type type, float *out, const uint8_t *in, size_t n);
+
+#endif

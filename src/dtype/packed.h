@@ -1,0 +1,86 @@
+/*
+ * packed.h - matrices of weights as kernels read them: sixteen rows side by side.
+ *
+ * A matrix W [rows, cols] serves y = x W^T. Sixteen of its rows make a group, so that the lanes of
+ * a vector are sixteen results, a weight of x goes to all of them at once, and no sum crosses
+ * lanes. Rows beyond the last one are zeros. A group is read from end to end, once a product:
+ *
+ *   floats    | k = 0: 16 rows | k = 1: 16 rows | ..                            (F32, F16, BF16)
+ *
+ *   integers  a block of 32 columns after the other; of a block, with q cut into fours of columns
+ *             (the step of the integer dot products), vectors of 64 bytes = 16 rows * 4 columns:
+ *
+ *     C4 M4   4 vectors: v has fours v (low halves) and v + 4 (high halves)     | d |, M4: | m |
+ *     C5 M5   the same, and 64 bytes of fifth bits: bit j is of four j          | d |, M5: | m |
+ *     C8      8 vectors: four after four                                        | d |
+ *     K4      as M4, with 16 bytes of scales and 16 of offsets in place of d and m, which for eight
+ *             blocks lie ahead of them: | d | dmin | block 0 | .. | block 7 |
+ *     S8      as C8, with f32 scales and offsets for the first and the second 16 columns
+ *             | scale 0 | scale 1 | offset 0 | offset 1 |
+ *
+ * q is stored without a sign, as the integer dot products want it; a weight is
+ *
+ *     w = d * (q - zero) + m       C4: zero 8   C5: 16   C8 and S8: 128   others: 0
+ *
+ * d, m and dmin are f16, 16 of them. All of it is exact: no weight changes its value. S8 is the
+ * home of types that have no layout of their own yet; it takes 12 bits a weight.
+ */
+#ifndef TG_DTYPE_PACKED_H
+#define TG_DTYPE_PACKED_H
+
+#include "dtype/blocks.h"
+
+enum { TG_PACK_ROWS = 16, TG_PACK_COLS = 32 };
+
+/* name, columns of a unit, bytes of a unit of 16 rows, zero */
+#define TG_PACKING_LIST(X)                                                                         \
+    X(F32, 1, 64, 0)                                                                               \
+    X(F16, 1, 32, 0)                                                                               \
+    X(BF16, 1, 32, 0)                                                                              \
+    X(C4, 32, 288, 8)                                                                              \
+    X(M4, 32, 320, 0)                                                                              \
+    X(C5, 32, 352, 16)                                                                             \
+    X(M5, 32, 384, 0)                                                                              \
+    X(C8, 32, 544, 128)                                                                            \
+    X(K4, 256, 2368, 0)                                                                            \
+    X(S8, 32, 768, 128)
+
+typedef enum tg_packing {
+#define TG_PACKING_ENUM(name, cols, bytes, zero) TG_PACK_##name,
+    TG_PACKING_LIST(TG_PACKING_ENUM)
+#undef TG_PACKING_ENUM
+        TG_PACKING_COUNT
+} tg_packing;
+
+typedef struct tg_packing_desc {
+    const char *name;
+    uint32_t cols, bytes; /* of the smallest piece of a group */
+    int zero;
+} tg_packing_desc;
+
+extern const tg_packing_desc tg_packing_table[TG_PACKING_COUNT];
+
+/* The layout in which weights of a type are kept. */
+tg_packing tg_packing_of(tg_block_type type);
+
+/* Is it made of whole numbers and scales? */
+static inline bool tg_packing_is_integer(tg_packing p) { return p >= TG_PACK_C4; }
+
+static inline size_t tg_pack_groups(size_t rows) {
+    return (rows + TG_PACK_ROWS - 1) / TG_PACK_ROWS;
+}
+
+/* Bytes of a group; cols is a multiple of the packing's. */
+static inline size_t tg_pack_group_bytes(tg_packing p, size_t cols) {
+    return cols / tg_packing_table[p].cols * tg_packing_table[p].bytes;
+}
+
+/* One group: row[i] is a row of a file [cols], NULL beyond the last. */
+void tg_pack_group(tg_block_type type, size_t cols, const uint8_t *const row[TG_PACK_ROWS],
+                   uint8_t *out);
+
+/* Columns [first, first + n) of a row of a packed matrix, as f32: the reference of all kernels. */
+void tg_packed_to_f32_n(tg_packing p, size_t cols, const uint8_t *packed, size_t row, size_t first,
+                        size_t n, float *out);
+
+#endif

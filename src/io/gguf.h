@@ -1,0 +1,110 @@
+/*
+ * gguf.h - GGUF files, versions 2 and 3: metadata by name, and a table of tensors.
+ *
+ *   OFFSET    SIZE  MEANING                                        all little-endian
+ *   0         4     "GGUF"
+ *   4         4     version
+ *   8         8     tensors
+ *   16        8     metadata
+ *   24        ..    metadata: key (u64 length, bytes), u32 type, value; an array is u32 type of its
+ *                   elements, u64 count, elements; a string u64 length, bytes
+ *   ..        ..    tensors: name (as a key), u32 dimensions 1..4, u64 each, the fastest first, u32
+ *                   type (blocks.h), u64 offset in the data
+ *   aligned   ..    data: each tensor at a multiple of general.alignment (32)
+ *
+ * Nothing is believed: counts are held against the bytes that are left, sizes against overflow and
+ * the file's end, types against the table, names against each other. What is opened can be used
+ * without another look, but for what the values mean.
+ */
+#ifndef TG_IO_GGUF_H
+#define TG_IO_GGUF_H
+
+#include "dtype/blocks.h"
+#include "io/reader.h"
+
+/* Types of values; the numbers are those of the file. */
+typedef enum tg_gguf_type {
+    TG_GGUF_U8,
+    TG_GGUF_I8,
+    TG_GGUF_U16,
+    TG_GGUF_I16,
+    TG_GGUF_U32,
+    TG_GGUF_I32,
+    TG_GGUF_F32,
+    TG_GGUF_BOOL,
+    TG_GGUF_STRING,
+    TG_GGUF_ARRAY,
+    TG_GGUF_U64,
+    TG_GGUF_I64,
+    TG_GGUF_F64,
+    TG_GGUF_TYPE_COUNT
+} tg_gguf_type;
+
+typedef struct tg_gguf_string {
+    const char *bytes; /* not terminated */
+    size_t n_bytes;
+} tg_gguf_string;
+
+typedef struct tg_gguf_value {
+    const char *key;
+    tg_gguf_type type;
+    int64_t whole; /* of whole numbers and truth values; U64 above its range is held down to it */
+    double real;   /* of all numbers */
+    tg_gguf_string text;  /* of strings */
+    tg_gguf_type element; /* of arrays */
+    size_t count;
+    const uint8_t *elements; /* as the file has them; strings: use tg_gguf_next_string */
+    size_t elements_bytes;
+} tg_gguf_value;
+
+typedef struct tg_gguf_tensor {
+    const char *name;
+    tg_block_type type;
+    uint32_t n_dims;
+    uint64_t dim[4]; /* dim[0] the fastest: a row. Unused ones are 1 */
+    uint64_t elems, bytes;
+    uint64_t offset; /* in the file */
+} tg_gguf_tensor;
+
+typedef struct tg_gguf {
+    tg_ctx *ctx;
+    const char *path;
+    uint32_t version;
+    tg_reader reader;
+    tg_arena arena;
+    const tg_gguf_value *values; /* [n_values] sorted by key */
+    size_t n_values;
+    const tg_gguf_tensor *tensors; /* [n_tensors] sorted by name */
+    size_t n_tensors;
+    uint64_t total_bytes;
+} tg_gguf;
+
+bool tg_gguf_probe(const uint8_t *first, size_t n_bytes);
+
+/* path is borrowed until close. On failure *out is closed. Errors: TG_E_IO, TG_E_FORMAT,
+ * TG_E_UNSUPPORTED (version, tensor type), TG_E_MEMORY. */
+tg_status tg_gguf_open(tg_ctx *ctx, const char *path, tg_gguf *out);
+/* The same for bytes in memory, borrowed until close. */
+tg_status tg_gguf_open_memory(tg_ctx *ctx, const char *name, const void *bytes, size_t n_bytes,
+                              tg_gguf *out);
+void tg_gguf_close(tg_gguf *g);
+
+/* NULL if there is none. */
+const tg_gguf_value *tg_gguf_find(const tg_gguf *g, const char *key);
+const tg_gguf_tensor *tg_gguf_tensor_find(const tg_gguf *g, const char *name);
+
+/* Values of a given kind. *out is left as it is, and the answer TG_OK, where the key is absent; of
+ * another type or out of [min, max] it is TG_E_FORMAT. */
+tg_status tg_gguf_get_int(const tg_gguf *g, const char *key, int64_t min, int64_t max,
+                          int32_t *out);
+tg_status tg_gguf_get_float(const tg_gguf *g, const char *key, float *out);
+tg_status tg_gguf_get_bool(const tg_gguf *g, const char *key, bool *out);
+tg_status tg_gguf_get_string(const tg_gguf *g, const char *key, tg_gguf_string *out);
+
+/* An array of elements of one type; NULL where it is absent. */
+tg_status tg_gguf_get_array(const tg_gguf *g, const char *key, tg_gguf_type element,
+                            const tg_gguf_value **out);
+/* Strings of an array, one after the other: *at begins as 0. */
+tg_gguf_string tg_gguf_next_string(const tg_gguf_value *array, size_t *at);
+
+#endif

@@ -1,0 +1,116 @@
+/*
+ * lm.h - families of language models as files of others have them: sizes, tensors, a graph.
+ *
+ * One file a family (llama.c, gemma3.c), listed in lms.def. A family says where its sizes are in
+ * the metadata, which tensors it wants, and what it computes. Weights stay in the types that the
+ * file has them in; each matrix is a state of the graph by its name in the file, packed
+ * (dtype/packed.h), and each vector a state of floats.
+ */
+#ifndef TG_MODEL_LM_H
+#define TG_MODEL_LM_H
+
+#include "dtype/packed.h"
+#include "io/gguf.h"
+#include "ir/graph.h"
+#include "ops/build.h"
+
+typedef struct tg_lm_family tg_lm_family;
+
+typedef struct tg_lm_config {
+    const tg_lm_family *family;
+    int32_t layers, width, heads, kv_heads, head_size, mlp, vocab, ctx;
+    int32_t window;       /* positions that a layer with a window sees; 0: all layers see all */
+    int32_t window_every; /* every so many layers, one sees all */
+    float eps;
+    float score_scale;  /* of dot products of queries and keys */
+    float embed_scale;  /* of embeddings */
+    float rope_base[2]; /* [1]: of layers with a window */
+    float rope_factor;  /* positions are divided by it; 1 */
+} tg_lm_config;
+
+/* Sizes of a tensor, by what they follow from. */
+typedef enum tg_lm_size {
+    TG_LM_ONE,
+    TG_LM_WIDTH,
+    TG_LM_MLP,
+    TG_LM_VOCAB,
+    TG_LM_HEAD,
+    TG_LM_QUERIES, /* heads * head_size */
+    TG_LM_KEYS     /* kv_heads * head_size */
+} tg_lm_size;
+
+enum { TG_LM_OPTIONAL = 1, TG_LM_ROPE_PAIRS = 2 /* rows pair (2i, 2i + 1): see rope.c */ };
+
+/* A tensor that a family wants; "%d" in the name is the layer. rows TG_LM_ONE: a vector. */
+typedef struct tg_lm_want {
+    const char *name;
+    tg_lm_size rows, cols;
+    unsigned flags;
+} tg_lm_want;
+
+/* A tensor as the graph sees it. */
+typedef struct tg_lm_tensor {
+    const char *name;
+    const tg_gguf_tensor *source;
+    tg_packing packing;
+    bool is_vector, pairs;
+    size_t rows, cols;
+    size_t offset_bytes, bytes; /* in the model's block */
+} tg_lm_tensor;
+
+typedef struct tg_lm {
+    tg_lm_config config;
+    const tg_lm_tensor *tensors; /* [n_tensors] in the order of the family's list */
+    size_t n_tensors;
+    size_t bytes;   /* of all of them */
+    uint64_t elems; /* parameters */
+} tg_lm;
+
+struct tg_lm_family {
+    const char *name, *doc; /* general.architecture */
+    const tg_lm_want *wants;
+    size_t n_wants;
+    /* Sizes that are this family's own, after the common ones were read. */
+    tg_status (*config)(const tg_gguf *g, tg_lm_config *c);
+    /* Appends the model to g and returns the logits [1,V] of the last of tokens [T], T dynamic;
+     * caches [layers] states [2,K,Tmax,D]. */
+    tg_value *(*graph)(tg_graph *g, const tg_lm *lm, tg_value *tokens, tg_value *const *caches);
+};
+
+extern const tg_lm_family *const tg_lm_families[];
+extern const size_t tg_n_lm_families;
+
+/* Reads sizes and the table of tensors; all that is missing or misshapen is listed in one error.
+ * Tables are in the arena, and point into g. */
+tg_status tg_lm_read(const tg_gguf *g, tg_arena *arena, tg_lm *out);
+
+/* A key of the architecture: "llama.block_count" of "block_count". Valid until the next call. */
+#define TG_LM_KEY_BYTES 160
+const char *tg_lm_key(const tg_lm_config *c, const char *name, char out[TG_LM_KEY_BYTES]);
+
+/* ------------------------------------------------------------------------ for graphs of families
+ */
+
+/* What a part of a graph needs to find its weights. */
+typedef struct tg_lm_scope {
+    tg_graph *g;
+    const tg_lm *lm;
+    int layer; /* -1 outside of the blocks */
+} tg_lm_scope;
+
+/* A vector by its short name ("attn_norm.weight"); NULL if the file has none, which only those may
+ * miss that are optional. */
+tg_value *tg_lm_vector(const tg_lm_scope *s, const char *name);
+tg_packed_value tg_lm_matrix(const tg_lm_scope *s, const char *name);
+/* f(x) times up to three matrices, side by side, named without ".weight"; their biases if there are
+ * any. b and c may be NULL. */
+tg_value *tg_lm_linear(const tg_lm_scope *s, tg_value *x, const char *a, const char *b,
+                       const char *c, tg_value *residual, int read);
+/* Frequencies of rotary positions, by the number of their base. */
+tg_value *tg_lm_freq(const tg_lm_scope *s, int base);
+/* The other way about, for whoever binds the states: fills out [head_size / 2]. factors: of the
+ * file's tensor rope_freqs, or NULL. */
+void tg_lm_fill_freq(const tg_lm_config *c, int base, const float *factors, float *out);
+#define TG_LM_FREQ_NAME "rope.%d"
+
+#endif

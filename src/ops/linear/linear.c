@@ -1,0 +1,222 @@
+/*
+ * linear - y = f(x) W^T + b + r, with weights as model files have them (dtype/packed.h).
+ *
+ *   in 0   x [..,K]                       in 1..3  W0, W1, W2  u8 [groups, bytes of a group]
+ *   in 4   b [N] optional                 in 5     r [..,N] optional
+ *   out 0  y [..,N], N = rows of W0, W1 and W2 together: | x W0^T | x W1^T | x W2^T |
+ *   i[0..2] of each matrix 16 * rows + packing, 0: there is none (tg_packed_code)
+ *   i[3]    how x is read (TG_READ_...):
+ *             PLAIN      f(x) = x
+ *             SILU       x is [.., 2K], gates and values: f(x)[k] = silu(x[k]) * x[K + k]
+ *             GELU_TANH  the same with gelu
+ *
+ * Up to three matrices share one x, so that q|k|v are one step even where each has a type of its
+ * own, as mixed files have. No gradient: these weights are not trained.
+ *
+ * Kernels may round f(x) to 8 bits, blocks of 32 columns sharing a scale (lever int8_activations).
+ */
+#include "base/math.h"
+#include "base/rng.h"
+#include "ops/build.h"
+#include "ops/linear/linear_parts.h"
+#include "ops/rules.h"
+
+/* The matrix at input k is what its attribute says, of K columns. */
+static bool want_matrix(tg_graph *g, const tg_node *n, int k, size_t depth) {
+    const int32_t code = n->attr.i[k - LINEAR_W];
+    const tg_packing p = tg_packed_attr_packing(code);
+    if (!n->in[k] != !code ||
+        (code && (p >= TG_PACKING_COUNT || code < 16 || depth % tg_packing_table[p].cols != 0))) {
+        tg_graph_fail(g, n, TG_E_SHAPE, "%s: want a packed matrix with %zu columns, have code %d",
+                      tg_in_name(n, k), depth, (int)code);
+        return false;
+    }
+    if (!code) return true;
+    return tg_want_type(g, n, k,
+                        tg_type_2d(TG_U8, tg_pack_groups(tg_packed_attr_rows(code)),
+                                   tg_pack_group_bytes(p, depth)));
+}
+
+static void infer(tg_graph *g, tg_node *n) {
+    if (!tg_want_dims(g, n, LINEAR_X, TG_F32, 1, TG_MAX_DIMS)) return;
+    tg_type y = n->in[LINEAR_X]->type;
+    const size_t cols = tg_type_cols(&y), depth = n->attr.i[3] ? cols / 2 : cols;
+    if (n->attr.i[3] < TG_READ_PLAIN || n->attr.i[3] > TG_READ_GELU_TANH ||
+        (n->attr.i[3] && cols % 2)) {
+        tg_graph_fail(g, n, TG_E_ARG, "x: want a way to read it that fits %zu columns", cols);
+        return;
+    }
+    size_t rows = 0;
+    for (int k = 0; k < LINEAR_PARTS; k++) {
+        if (!want_matrix(g, n, LINEAR_W + k, depth)) return;
+        rows += tg_packed_attr_rows(n->attr.i[k]);
+    }
+    if (!tg_want_type(g, n, LINEAR_BIAS, tg_type_1d(TG_F32, rows))) return;
+    y.dim[y.n_dims - 1] = rows;
+    if (!tg_want_type(g, n, LINEAR_RESIDUAL, y)) return;
+    n->out[0].type = y;
+}
+
+static double read_x(const tg_args *a, const TG_REAL *x, size_t k, size_t depth) {
+    const double v = (double)x[k];
+    if (a->attr.i[3] == TG_READ_PLAIN) return v;
+    const double gate =
+        a->attr.i[3] == TG_READ_SILU
+            ? v / (1 + tg_exp(-v))
+            : 0.5 * v * (1 + tg_tanh(0.79788456080286536 * (v + 0.044715 * v * v * v)));
+    return gate * (double)x[depth + k];
+}
+
+/* Weights are taken 64 at a time: a reference has no memory of its own. */
+static double product(const tg_args *a, const part *p, size_t n, const TG_REAL *x, size_t depth) {
+    float w[64];
+    double sum = 0;
+    for (size_t k = 0; k < depth; k += 64) {
+        const size_t here = depth - k < 64 ? depth - k : 64;
+        tg_packed_to_f32_n(p->packing, depth, p->packed, n, k, here, w);
+        for (size_t i = 0; i < here; i++) sum += read_x(a, x, k + i, depth) * (double)w[i];
+    }
+    return sum;
+}
+
+static void ref(const tg_args *a) {
+    part parts[LINEAR_PARTS];
+    const size_t n_parts = linear_parts(a, parts), depth = linear_depth(a);
+    const size_t rows = tg_type_rows(&a->in_type[LINEAR_X]);
+    const size_t x_cols = tg_type_cols(&a->in_type[LINEAR_X]);
+    const size_t cols = tg_type_cols(&a->out_type[0]);
+    const TG_REAL *bias = a->in[LINEAR_BIAS], *residual = a->in[LINEAR_RESIDUAL];
+    for (size_t r = 0; r < rows; r++) {
+        const TG_REAL *x = (const TG_REAL *)a->in[LINEAR_X] + r * x_cols;
+        for (size_t i = 0; i < n_parts; i++) {
+            for (size_t n = 0; n < parts[i].rows; n++) {
+                const size_t col = parts[i].col + n;
+                double y = product(a, &parts[i], n, x, depth);
+                if (bias) y += (double)bias[col];
+                if (residual) y += (double)residual[r * cols + col];
+                ((TG_REAL *)a->out[0])[r * cols + col] = (TG_REAL)y;
+            }
+        }
+    }
+}
+
+static double flop(const tg_args *a) {
+    return 2 * (double)tg_type_elems(&a->out_type[0]) * (double)linear_depth(a);
+}
+
+/*
+ * Packed matrices of a case are made of random bytes, with the 16-bit floats' exponents held near
+ * 1/16; what is f32 in S8 is made by hand. x is what 8 bits can say without loss: whole numbers
+ * with a 127 in each block, so that kernels that round it are held to the tolerance of the others.
+ * Gates are then so large that they let all or nothing through; floats have normals for gates.
+ */
+static void fill_packed(const tg_args *a, int k) {
+    const tg_packing p = tg_packed_attr_packing(a->attr.i[k]);
+    uint8_t *out = (uint8_t *)(uintptr_t)a->in[LINEAR_W + k];
+    const size_t n = tg_type_elems(&a->in_type[LINEAR_W + k]);
+    const size_t unit = tg_packing_table[p].bytes;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t x[4];
+        tg_philox(7, i, TG_RNG_INIT, (uint32_t)k, x);
+        const size_t at = i % unit;
+        const bool half = p == TG_PACK_F16 || ((p == TG_PACK_C4 || p == TG_PACK_M4) && at >= 256) ||
+                          ((p == TG_PACK_C5 || p == TG_PACK_M5) && at >= 320) ||
+                          (p == TG_PACK_C8 && at >= 512) || (p == TG_PACK_K4 && at < 64);
+        out[i] = (uint8_t)x[0];
+        if (half && i % 2) out[i] = (uint8_t)(0x20 | (x[0] & 0x83)); /* about 2^-7 */
+        if (p == TG_PACK_BF16 && i % 2) out[i] = (uint8_t)(0x3c | (x[0] & 0x80));
+        if (p == TG_PACK_F32 || (p == TG_PACK_S8 && at >= 512)) {
+            const float f = ((float)(x[1] % 2001) - 1000) * 1e-4f;
+            memcpy(&out[i - i % 4], &f, 4);
+            i += 3 - i % 4;
+        }
+    }
+}
+
+static void prepare(const tg_args *a) {
+    TG_REAL *x = (TG_REAL *)(uintptr_t)a->in[LINEAR_X];
+    for (int k = 0; k < LINEAR_PARTS && a->attr.i[k]; k++) fill_packed(a, k);
+    if (!tg_packing_is_integer(tg_packed_attr_packing(a->attr.i[0]))) return;
+    const size_t n = tg_type_elems(&a->in_type[LINEAR_X]), depth = linear_depth(a);
+    for (size_t i = 0; i < n; i++) {
+        const double v = (double)x[i] * 40;
+        x[i] = (TG_REAL)tg_floor(v > 127 ? 127 : v < -127 ? -127 : v);
+        if (i % 32 == 5) x[i] = 127;
+        if (a->attr.i[3] && i % (2 * depth) < depth) x[i] = i % 8 == 3 ? -90 : 64;
+    }
+}
+
+#define CODE(packing, rows) (16 * (rows) + TG_PACK_##packing)
+#define BYTES_F32(k)        (64 * (k))
+#define BYTES_F16(k)        (32 * (k))
+#define BYTES_BF16(k)       (32 * (k))
+#define BYTES_C4(k)         (288 * (k) / 32)
+#define BYTES_M4(k)         (320 * (k) / 32)
+#define BYTES_C5(k)         (352 * (k) / 32)
+#define BYTES_M5(k)         (384 * (k) / 32)
+#define BYTES_C8(k)         (544 * (k) / 32)
+#define BYTES_K4(k)         (2368 * (k) / 256)
+#define BYTES_S8(k)         (768 * (k) / 32)
+#define MATRIX(p, n, k)     TG_T2(U8, ((n) + 15) / 16, BYTES_##p(k))
+#define CASE(p, m, n, k, tol_)                                                                     \
+    { .in = { TG_T2(F32, m, k), MATRIX(p, n, k) },                                                 \
+      .attr = { .i = { CODE(p, n) } },                                                             \
+      .prepare = prepare,                                                                          \
+      .tol = (tol_) }
+#define GATED(p, m, n, k, read, tol_)                                                              \
+    { .in = { TG_T2(F32, m, 2 * (k)), MATRIX(p, n, k) },                                           \
+      .attr = { .i = { CODE(p, n), 0, 0, TG_READ_##read } },                                       \
+      .prepare = prepare,                                                                          \
+      .tol = (tol_) }
+static const tg_case cases[] = {
+    CASE(F32, 1, 1, 1, 1e-5),
+    CASE(F32, 3, 17, 13, 1e-5),
+    CASE(F32, 14, 33, 67, 2e-5),
+    CASE(F16, 2, 16, 31, 1e-5),
+    CASE(F16, 13, 40, 64, 1e-5),
+    CASE(BF16, 1, 31, 48, 1e-5),
+    CASE(C4, 1, 16, 32, 1e-5),
+    CASE(C4, 5, 35, 96, 1e-5),
+    CASE(M4, 1, 48, 64, 1e-5),
+    CASE(M4, 1, 576, 576, 2e-5),
+    CASE(M4, 29, 31, 160, 1e-5),
+    CASE(C5, 1, 16, 64, 1e-5),
+    CASE(C5, 12, 33, 32, 1e-5),
+    CASE(M5, 1, 17, 64, 1e-5),
+    CASE(M5, 7, 16, 96, 1e-5),
+    CASE(C8, 1, 1, 32, 2e-5),
+    CASE(C8, 1, 100, 96, 2e-5),
+    CASE(C8, 131, 18, 64, 5e-5),
+    CASE(K4, 1, 16, 256, 2e-5),
+    CASE(K4, 13, 33, 512, 5e-5),
+    CASE(S8, 1, 32, 64, 2e-5),
+    CASE(S8, 25, 19, 96, 5e-5),
+    { .in = { TG_T3(F32, 2, 2, 64), MATRIX(M4, 33, 64), MATRIX(C8, 16, 64), MATRIX(F32, 5, 64),
+              TG_T1(F32, 54), TG_T3(F32, 2, 2, 54) },
+      .attr = { .i = { CODE(M4, 33), CODE(C8, 16), CODE(F32, 5) } },
+      .prepare = prepare,
+      .tol = 2e-5 },
+    { .in = { TG_T2(F32, 37, 96), MATRIX(C5, 16, 96), MATRIX(S8, 17, 96), TG_ABSENT, TG_ABSENT,
+              TG_T2(F32, 37, 33) },
+      .attr = { .i = { CODE(C5, 16), CODE(S8, 17) } },
+      .prepare = prepare,
+      .tol = 5e-5 },
+    GATED(F32, 3, 17, 20, SILU, 1e-5),
+    GATED(F32, 15, 16, 32, GELU_TANH, 1e-5),
+    GATED(M4, 1, 33, 64, SILU, 2e-5),
+    GATED(C8, 17, 20, 96, GELU_TANH, 5e-5),
+};
+
+TG_OP_DESC(linear) = {
+    .name = "linear",
+    .doc = "y = f(x) W^T + b + r, W packed as model files have it",
+    .in_names = { "x", "w0", "w1", "w2", "bias", "residual" },
+    .out_names = { "y" },
+    .n_in = 6,
+    .n_in_optional = 4,
+    .n_out = 1,
+    .infer = infer,
+    TG_REFS(linear, ref),
+    .flop = flop,
+    TG_CASES(cases),
+};

@@ -1,0 +1,218 @@
+/*
+ * linear.simd.h - three ways to the same product:
+ *
+ *   vnni, int8   x is rounded to bytes; few rows by every worker for itself, many of them once for
+ *                all, into scratch                                              linear_int8.h
+ *   float        W is turned into floats, group by group; the only way for float packings
+ *
+ * A unit is some groups of W for a block of rows of x: groups of the parts are numbered through.
+ */
+#include "ops/linear/linear_float.h"
+#include "ops/linear/linear_int8.h"
+#include "simd/cpu.h"
+
+/* Rows that each worker rounds for itself: it costs less than to wait for others to do it. */
+enum { FEW = 4, BLOCK_ROWS = 10 * 12, UNIT_GROUPS = 4 };
+
+/* What all ways need to know of a call. */
+typedef struct product {
+    const tg_args *args;
+    part parts[LINEAR_PARTS];
+    size_t n_parts, groups, depth, rows, x_cols, cols;
+    int how;
+} product;
+
+static product product_of(const tg_args *a) {
+    product p = { .args = a, .depth = linear_depth(a), .how = a->attr.i[3] };
+    p.n_parts = linear_parts(a, p.parts);
+    for (size_t i = 0; i < p.n_parts; i++) p.groups += tg_pack_groups(p.parts[i].rows);
+    p.rows = tg_type_rows(&a->in_type[LINEAR_X]);
+    p.x_cols = tg_type_cols(&a->in_type[LINEAR_X]);
+    p.cols = tg_type_cols(&a->out_type[0]);
+    return p;
+}
+
+/* Group number n of all: *part_index is where to look first. */
+static const part *group_at(const product *p, size_t n, size_t *group) {
+    const part *q = p->parts;
+    while (n >= tg_pack_groups(q->rows)) n -= tg_pack_groups(q++->rows);
+    *group = n;
+    return q;
+}
+
+static const uint8_t *group_bytes(const product *p, const part *q, size_t group) {
+    return q->packed + group * tg_pack_group_bytes(q->packing, p->depth);
+}
+
+/* Sixteen columns of a row of y, or those that the part has. */
+static void finish(const product *p, const part *q, size_t group, size_t row, tg_v sum) {
+    const size_t n = tg_min_size(TG_PACK_ROWS, q->rows - group * TG_PACK_ROWS);
+    const size_t col = q->col + group * TG_PACK_ROWS, at = row * p->cols + col;
+    const float *bias = p->args->in[LINEAR_BIAS], *residual = p->args->in[LINEAR_RESIDUAL];
+    if (bias) sum = tg_vadd(sum, tg_vload_n(bias + col, n));
+    if (residual) sum = tg_vadd(sum, tg_vload_n(residual + at, n));
+    tg_vstore_n((float *)p->args->out[0] + at, sum, n);
+}
+
+/* ------------------------------------------------------------------------------------- integers */
+
+static bool all_integer(const tg_args *a) {
+    for (int k = 0; k < LINEAR_PARTS && a->attr.i[k]; k++)
+        if (!tg_packing_is_integer(tg_packed_attr_packing(a->attr.i[k]))) return false;
+    return true;
+}
+
+/* Rows [first, first + n) of x, rounded, with groups [begin, end). */
+static void int8_groups(const product *p, const tiles *t, const x_block *x, size_t first, size_t n,
+                        size_t begin, size_t end) {
+    const size_t blocks = p->depth / 32;
+    tg_v y[TILE_ROWS];
+    for (size_t g = begin; g < end; g++) {
+        size_t group;
+        const part *q = group_at(p, g, &group);
+        const uint8_t *w = group_bytes(p, q, group);
+        size_t i = 0;
+        for (; i + TILE_ROWS <= n; i += TILE_ROWS) {
+            t->all[q->packing](w, x + i * blocks, blocks, y);
+            for (size_t k = 0; k < TILE_ROWS; k++) finish(p, q, group, first + i + k, y[k]);
+        }
+        for (; i < n; i++) {
+            t->one[q->packing](w, x + i * blocks, blocks, y);
+            finish(p, q, group, first + i, y[0]);
+        }
+    }
+}
+
+static void round_rows(const product *p, x_block *out, size_t begin, size_t end) {
+    const float *x = p->args->in[LINEAR_X];
+    for (size_t r = begin; r < end; r++)
+        round_row(out + r * (p->depth / 32), x + r * p->x_cols, p->depth, p->how);
+}
+
+/* Few rows: a unit is a share of the groups, as many as there are workers. */
+static bool few_fits(const tg_args *a) {
+    return all_integer(a) && tg_type_rows(&a->in_type[LINEAR_X]) <= FEW;
+}
+static size_t few_units(const tg_args *a) {
+    const product p = product_of(a);
+    return tg_units(p.groups, tg_units(p.groups, a->workers));
+}
+static void few_run(const tg_args *a, size_t begin, size_t end, const tiles *t) {
+    const product p = product_of(a);
+    const size_t step = tg_units(p.groups, a->workers);
+    round_rows(&p, a->local, 0, p.rows);
+    int8_groups(&p, t, a->local, 0, p.rows, begin * step, tg_min_size(end * step, p.groups));
+}
+static size_t few_local_bytes(const tg_args *a) {
+    return tg_type_rows(&a->in_type[LINEAR_X]) * (linear_depth(a) / 32) * sizeof(x_block);
+}
+
+/* Many rows: first they are rounded, into scratch; then a unit is UNIT_GROUPS groups for a block of
+ * rows that stays in the second cache. */
+static size_t round_units(const tg_args *a) {
+    return tg_units(tg_type_rows(&a->in_type[LINEAR_X]), 4);
+}
+static void round_run(const tg_args *a, size_t begin, size_t end) {
+    const product p = product_of(a);
+    round_rows(&p, a->scratch, begin * 4, tg_min_size(end * 4, p.rows));
+}
+static size_t many_units(const tg_args *a) {
+    const product p = product_of(a);
+    return tg_units(p.rows, BLOCK_ROWS) * tg_units(p.groups, UNIT_GROUPS);
+}
+static void many_run(const tg_args *a, size_t begin, size_t end, const tiles *t) {
+    const product p = product_of(a);
+    const size_t across = tg_units(p.groups, UNIT_GROUPS);
+    for (size_t u = begin; u < end; u++) {
+        const size_t row = u / across * BLOCK_ROWS, g = u % across * UNIT_GROUPS;
+        const x_block *x = (const x_block *)a->scratch + row * (p.depth / 32);
+        int8_groups(&p, t, x, row, tg_min_size(BLOCK_ROWS, p.rows - row), g,
+                    tg_min_size(g + UNIT_GROUPS, p.groups));
+    }
+}
+
+static void few_plain(const tg_args *a, size_t begin, size_t end) {
+    few_run(a, begin, end, &plain_tiles);
+}
+static void many_plain(const tg_args *a, size_t begin, size_t end) {
+    many_run(a, begin, end, &plain_tiles);
+}
+
+#ifdef TG_SIMD_VNNI
+static bool vnni_fits(const tg_args *a) { return all_integer(a) && tg_cpu_has_vnni(); }
+static bool vnni_few_fits(const tg_args *a) { return few_fits(a) && tg_cpu_has_vnni(); }
+static void few_vnni(const tg_args *a, size_t begin, size_t end) {
+    few_run(a, begin, end, &vnni_tiles);
+}
+static void many_vnni(const tg_args *a, size_t begin, size_t end) {
+    many_run(a, begin, end, &vnni_tiles);
+}
+#endif
+
+/* --------------------------------------------------------------------------------------- floats */
+
+static size_t float_units(const tg_args *a) {
+    const product p = product_of(a);
+    return p.groups;
+}
+
+/* local: | W of the group, [depth][16] | rows of f(x), where they are not x itself | */
+static void float_run(const tg_args *a, size_t begin, size_t end) {
+    const product p = product_of(a);
+    float *const panel = a->local, *const read = panel + p.depth * TG_PACK_ROWS;
+    const size_t width = tg_units(p.depth, 16) * 16;
+    for (size_t g = begin; g < end; g++) {
+        size_t group;
+        const part *q = group_at(&p, g, &group);
+        const float *w = float_panel(q->packing, p.depth, group_bytes(&p, q, group), panel);
+        for (size_t row = 0; row < p.rows; row += FLOAT_ROWS) {
+            const size_t n = tg_min_size(FLOAT_ROWS, p.rows - row);
+            const float *x = (const float *)a->in[LINEAR_X] + row * p.x_cols;
+            size_t step = p.x_cols;
+            if (p.how != TG_READ_PLAIN) {
+                for (size_t i = 0; i < n; i++)
+                    read_row(read + i * width, x + i * p.x_cols, p.depth, p.how);
+                x = read;
+                step = width;
+            }
+            tg_v y[FLOAT_ROWS];
+            float_tile(w, x, step, p.depth, n, y);
+            for (size_t i = 0; i < n; i++) finish(&p, q, group, row + i, y[i]);
+        }
+    }
+}
+static size_t float_local_bytes(const tg_args *a) {
+    const size_t depth = linear_depth(a), width = tg_units(depth, 16) * 16;
+    return (depth * TG_PACK_ROWS + width * FLOAT_ROWS) * sizeof(float);
+}
+
+/* --------------------------------------------------------------------------------------- table */
+
+static size_t scratch_bytes(const tg_args *a) { return few_local_bytes(a); }
+
+static const tg_variant variants[] = {
+#ifdef TG_SIMD_VNNI
+    { .name = "vnni few",
+      .needs = TG_LEVER_BIT(int8_activations),
+      .fits = vnni_few_fits,
+      .phase = { { few_units, few_vnni } },
+      .local_bytes = few_local_bytes },
+    { .name = "vnni",
+      .needs = TG_LEVER_BIT(int8_activations),
+      .fits = vnni_fits,
+      .phase = { { round_units, round_run }, { many_units, many_vnni } },
+      .scratch_bytes = scratch_bytes },
+#endif
+    { .name = "int8 few",
+      .needs = TG_LEVER_BIT(int8_activations),
+      .fits = few_fits,
+      .phase = { { few_units, few_plain } },
+      .local_bytes = few_local_bytes },
+    { .name = "int8",
+      .needs = TG_LEVER_BIT(int8_activations),
+      .fits = all_integer,
+      .phase = { { round_units, round_run }, { many_units, many_plain } },
+      .scratch_bytes = scratch_bytes },
+    { .name = "float", .phase = { { float_units, float_run } }, .local_bytes = float_local_bytes },
+};
+TG_KERNELS(linear, variants);

@@ -1,0 +1,167 @@
+/*
+ * linear_int8.h - products of rounded x with packed whole numbers.
+ *
+ * A tile is some rows of x and one group: the lanes are the group's sixteen rows of W. The group is
+ * read block by block, taken apart into vectors of bytes, and multiplied with the block of each row
+ * of x, whose bytes are broadcast from memory (linear_whole.h; linear_quarters.h where registers
+ * are short):
+ *
+ *     sum   = start + sum over the 8 fours of  u * q          exact, in 32 bits
+ *     y    += (d_w * d_x) * sum                               one fused multiply-add
+ *     y    += m * d_sum                                       another, where there are offsets
+ *
+ * in the order of the blocks; so a row's bits depend neither on the tile nor on the ISA.
+ */
+#ifndef TG_OPS_LINEAR_INT8_H
+#define TG_OPS_LINEAR_INT8_H
+
+#include "ops/linear/linear_x.h"
+
+/* Rows of x of a tile: their sums, eight vectors of bytes, scale and offset fill the registers. */
+#if defined(TG_ISA_AVX512)
+enum { TILE_ROWS = 12 };
+#else
+enum { TILE_ROWS = 4 };
+#endif
+
+/* A block of W in registers. */
+typedef struct w_block {
+    tg_b64 u[8];
+    tg_v scale[2], offset[2]; /* [1] of S8 alone: of the second 16 columns */
+} w_block;
+
+INLINE bool has_offset(tg_packing p) {
+    return p == TG_PACK_M4 || p == TG_PACK_M5 || p == TG_PACK_K4 || p == TG_PACK_S8;
+}
+INLINE bool is_bytes(tg_packing p) { return p == TG_PACK_C8 || p == TG_PACK_S8; }
+
+INLINE tg_v load_half(const uint8_t *p) { return tg_vload_f16((const uint16_t *)(const void *)p); }
+INLINE tg_v load_float(const uint8_t *p) { return tg_vload((const float *)(const void *)p); }
+
+/* Sixteen bytes as floats. */
+INLINE tg_v load_bytes(const uint8_t *p) {
+#if defined(TG_ISA_AVX512)
+    return _mm512_cvtepi32_ps(
+        _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)));
+#else
+    int32_t x[16];
+    for (int i = 0; i < 16; i++) x[i] = p[i];
+    return tg_vfloat(tg_viload(x));
+#endif
+}
+
+INLINE tg_b64 shifted(tg_b64 x, int left, uint8_t mask) {
+    typedef uint16_t words __attribute__((vector_size(64)));
+    const words w = left >= 0 ? (words)x << left : (words)x >> -left;
+    return (tg_b64)w & mask;
+}
+
+INLINE void take_nibbles(const uint8_t *b, w_block *w) {
+    UNROLL
+    for (int v = 0; v < 4; v++) {
+        const tg_b64 x = tg_b64_load(b + 64 * v);
+        w->u[v] = x & 15;
+        w->u[v + 4] = shifted(x, -4, 15);
+    }
+}
+
+/* Block `at` of a group. p is a constant. */
+INLINE void take_block(tg_packing p, const uint8_t *group, size_t at, w_block *w) {
+    if (p == TG_PACK_K4) {
+        const uint8_t *super = group + at / 8 * 2368, *b = super + 64 + at % 8 * 288;
+        take_nibbles(b, w);
+        w->scale[0] = tg_vmul(load_half(super), load_bytes(b + 256));
+        w->offset[0] = tg_vneg(tg_vmul(load_half(super + 32), load_bytes(b + 272)));
+        return;
+    }
+    const uint8_t *b = group + at * tg_packing_table[p].bytes;
+    if (is_bytes(p)) {
+        UNROLL
+        for (int v = 0; v < 8; v++) w->u[v] = tg_b64_load(b + 64 * v);
+        b += 512;
+    } else {
+        take_nibbles(b, w);
+        b += 256;
+    }
+    if (p == TG_PACK_C5 || p == TG_PACK_M5) {
+        const tg_b64 bits = tg_b64_load(b);
+        UNROLL
+        for (int j = 0; j < 8; j++) w->u[j] |= shifted(bits, 4 - j, 16);
+        b += 64;
+    }
+    if (p == TG_PACK_S8) {
+        w->scale[0] = load_float(b);
+        w->scale[1] = load_float(b + 64);
+        w->offset[0] = load_float(b + 128);
+        w->offset[1] = load_float(b + 192);
+        return;
+    }
+    w->scale[0] = load_half(b);
+    if (has_offset(p)) w->offset[0] = load_half(b + 32);
+}
+
+/* Where a block's sum of whole numbers starts: what x times the zero of the packing is. */
+INLINE int32_t start_of(tg_packing p, const x_block *x) {
+    return p == TG_PACK_C4   ? x->minus_8
+           : p == TG_PACK_C5 ? x->minus_16
+           : p == TG_PACK_C8 ? x->minus_128
+           : p == TG_PACK_S8 ? x->minus_128_first
+                             : 0;
+}
+
+/* Lines are fetched by hand, well ahead and into the second cache, as in matmul_few.h. What lies
+ * behind a group is most often the next one; the address may lie behind the matrix, too: it is no
+ * pointer. */
+enum { AHEAD_BYTES = 8192 };
+INLINE void fetch_ahead(tg_packing p, const uint8_t *group, size_t at) {
+    const size_t bytes = tg_packing_table[p].bytes / (p == TG_PACK_K4 ? 8 : 1);
+    const uintptr_t line = ((uintptr_t)group + at * bytes + AHEAD_BYTES) / 64 * 64;
+    UNROLL
+    for (size_t i = 0; i < (bytes + 63) / 64; i++) TG_PREFETCH_FAR((const void *)(line + 64 * i));
+}
+
+#ifdef TG_SIMD_QUARTERS
+#include "ops/linear/linear_quarters.h"
+#else
+#include "ops/linear/linear_whole.h"
+#endif
+
+typedef void (*tile_fn)(const uint8_t *group, const x_block *x, size_t blocks, tg_v *y);
+
+/* A function for each packing, for one row and for a tile of them. */
+#define TILE_FN(p, suffix, vnni, rows)                                                             \
+    static void tile_##p##_##suffix(const uint8_t *group, const x_block *x, size_t blocks,         \
+                                    tg_v *y) {                                                     \
+        tile(TG_PACK_##p, vnni, rows, group, x, blocks, y);                                        \
+    }
+#define TILE_FNS(p) TILE_FN(p, one, false, 1) TILE_FN(p, all, false, TILE_ROWS)
+TILE_FNS(C4)
+TILE_FNS(M4)
+TILE_FNS(C5)
+TILE_FNS(M5)
+TILE_FNS(C8)
+TILE_FNS(K4)
+TILE_FNS(S8)
+#define TILE_ENTRY(p, suffix) [TG_PACK_##p] = tile_##p##_##suffix
+#define TILE_ENTRIES(suffix)                                                                       \
+    { TILE_ENTRY(C4, suffix), TILE_ENTRY(M4, suffix), TILE_ENTRY(C5, suffix),                      \
+      TILE_ENTRY(M5, suffix), TILE_ENTRY(C8, suffix), TILE_ENTRY(K4, suffix),                      \
+      TILE_ENTRY(S8, suffix) }
+typedef struct tiles {
+    tile_fn one[TG_PACKING_COUNT], all[TG_PACKING_COUNT];
+} tiles;
+static const tiles plain_tiles = { TILE_ENTRIES(one), TILE_ENTRIES(all) };
+
+#ifdef TG_SIMD_VNNI
+#define VNNI_FNS(p) TILE_FN(p, vnni_one, true, 1) TILE_FN(p, vnni_all, true, TILE_ROWS)
+VNNI_FNS(C4)
+VNNI_FNS(M4)
+VNNI_FNS(C5)
+VNNI_FNS(M5)
+VNNI_FNS(C8)
+VNNI_FNS(K4)
+VNNI_FNS(S8)
+static const tiles vnni_tiles = { TILE_ENTRIES(vnni_one), TILE_ENTRIES(vnni_all) };
+#endif
+
+#endif

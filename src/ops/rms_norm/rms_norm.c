@@ -1,0 +1,64 @@
+/*
+ * rms_norm - y = x / sqrt(mean(x^2) + eps) * w (+ r), row by row.
+ *
+ *   in 0  x [..,C]   in 1  w [C]   in 2  r [..,C] optional: what the result is added to
+ *   out 0  y [..,C]    f[0] eps
+ *
+ * Zhang and Sennrich 2019. Families that write (1 + w) store w so in GGUF files that this one
+ * holds.
+ */
+#include "base/math.h"
+#include "ops/build.h"
+#include "ops/rules.h"
+
+static void infer(tg_graph *g, tg_node *n) {
+    if (!tg_want_dims(g, n, 0, TG_F32, 1, TG_MAX_DIMS)) return;
+    const tg_type x = n->in[0]->type;
+    if (!tg_want_type(g, n, 1, tg_type_1d(TG_F32, tg_type_cols(&x)))) return;
+    if (!tg_want_type(g, n, 2, x)) return;
+    n->out[0].type = x;
+}
+
+static void ref(const tg_args *a) {
+    const size_t rows = tg_type_rows(&a->in_type[0]), cols = tg_type_cols(&a->in_type[0]);
+    const TG_REAL *w = a->in[1];
+    for (size_t r = 0; r < rows; r++) {
+        const TG_REAL *x = (const TG_REAL *)a->in[0] + r * cols;
+        const TG_REAL *residual = a->in[2] ? (const TG_REAL *)a->in[2] + r * cols : NULL;
+        TG_REAL *y = (TG_REAL *)a->out[0] + r * cols;
+        double sum = 0;
+        for (size_t c = 0; c < cols; c++) sum += (double)x[c] * (double)x[c];
+        const double scale = 1 / tg_sqrt(sum / (double)cols + (double)a->attr.f[0]);
+        for (size_t c = 0; c < cols; c++) {
+            const double v = (double)x[c] * scale * (double)w[c];
+            y[c] = (TG_REAL)(residual ? v + (double)residual[c] : v);
+        }
+    }
+}
+
+#define CASE(rows, c)                                                                              \
+    { .in = { TG_T2(F32, rows, c), TG_T1(F32, c) }, .attr = { .f = { 1e-5f } }, .tol = 2e-6 }
+static const tg_case cases[] = {
+    CASE(1, 1),
+    CASE(1, 16),
+    CASE(3, 17),
+    CASE(2, 576),
+    CASE(67, 131),
+    { .in = { TG_T3(F32, 2, 5, 33), TG_T1(F32, 33), TG_T3(F32, 2, 5, 33) },
+      .attr = { .f = { 1e-6f } },
+      .tol = 2e-6 },
+};
+
+TG_OP_DESC(rms_norm) = {
+    .name = "rms_norm",
+    .doc = "y = x / rms(x) * w (+ r)",
+    .in_names = { "x", "w", "residual" },
+    .out_names = { "y" },
+    .n_in = 3,
+    .n_in_optional = 1,
+    .n_out = 1,
+    .in_place = { 1 },
+    .infer = infer,
+    TG_REFS(rms_norm, ref),
+    TG_CASES(cases),
+};

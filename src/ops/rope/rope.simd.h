@@ -1,0 +1,48 @@
+/*
+ * rope.simd.h - a unit for some rows; lanes are pairs of columns.
+ */
+#include "ir/op.h"
+#include "ops/attention/heads.h"
+#include "ops/kernel.h"
+#include "ops/rms_norm/rms_row.h"
+
+static size_t unit_rows(const tg_args *a) {
+    return tg_unit_rows(tg_type_cols(&a->in_type[0]), TG_UNIT_ELEMS);
+}
+static size_t units(const tg_args *a) { return tg_units(a->in_type[0].dim[0], unit_rows(a)); }
+
+/* y may be x: both elements of a pair are read before either is written. */
+static void turn(const float *x, float *y, const float *norm, const float *table, size_t d,
+                 float eps) {
+    const size_t half = d / 2;
+    const tg_v scale = tg_vset(norm ? rms_scale(x, d, eps) : 1);
+    for (size_t i = 0; i < half; i += 16) {
+        const size_t n = tg_min_size(16, half - i);
+        tg_v p = tg_vload_n(x + i, n), q = tg_vload_n(x + half + i, n);
+        if (norm) {
+            p = tg_vmul(tg_vmul(p, scale), tg_vload_n(norm + i, n));
+            q = tg_vmul(tg_vmul(q, scale), tg_vload_n(norm + half + i, n));
+        }
+        const tg_v c = tg_vload_n(table + i, n), s = tg_vload_n(table + half + i, n);
+        tg_vstore_n(y + i, tg_vfnma(q, s, tg_vmul(p, c)), n);
+        tg_vstore_n(y + half + i, tg_vfma(p, s, tg_vmul(q, c)), n);
+    }
+}
+
+static void run(const tg_args *a, size_t begin, size_t end) {
+    const tg_heads s = tg_heads_of(&a->attr);
+    const size_t stop = tg_min_size(end * unit_rows(a), a->in_type[0].dim[0]);
+    for (size_t t = begin * unit_rows(a); t < stop; t++) {
+        const float *x = (const float *)a->in[0] + t * s.row;
+        const float *table = (const float *)a->in[1] + t * s.size;
+        float *y = (float *)a->out[0] + t * s.row;
+        for (size_t h = 0; h < s.n_q + s.n_kv; h++)
+            turn(x + h * s.size, y + h * s.size, h < s.n_q ? a->in[2] : a->in[3], table, s.size,
+                 a->attr.f[0]);
+        if (y != x)
+            memcpy(y + tg_heads_v(&s, 0), x + tg_heads_v(&s, 0), s.n_kv * s.size * sizeof *y);
+    }
+}
+
+static const tg_variant variants[] = { { .name = "rows", .phase = { { units, run } } } };
+TG_KERNELS(rope, variants);

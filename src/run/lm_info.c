@@ -1,0 +1,152 @@
+/*
+ * lm_info.c - what a GGUF file is, as lines or as JSON, out of its head alone.
+ */
+#include "base/buf.h"
+#include "base/json.h"
+#include "run/lm.h"
+
+/* Bytes of a cache of so many positions, as sessions make it: keys and values in f32. */
+static uint64_t cache_bytes(const tg_lm_config *c, int32_t positions) {
+    return 8 * (uint64_t)c->layers * (uint64_t)c->kv_heads * (uint64_t)c->head_size *
+           (uint64_t)positions;
+}
+
+static void put_types(const tg_lm *lm, tg_buf *out) {
+    for (int type = 0; type < TG_BLOCK_TYPE_COUNT; type++) {
+        size_t n = 0;
+        uint64_t bytes = 0;
+        for (size_t i = 0; i < lm->n_tensors; i++) {
+            if (lm->tensors[i].source->type != (tg_block_type)type) continue;
+            n++;
+            bytes += lm->tensors[i].source->bytes;
+        }
+        if (n)
+            tg_buf_printf(out, "  %-8s  %zu tensors, %" PRIu64 " bytes\n",
+                          tg_block_table[type].name, n, bytes);
+    }
+}
+
+static void put_text(const tg_gguf *g, const char *key, const char *label, tg_buf *out) {
+    const tg_gguf_value *v = tg_gguf_find(g, key);
+    if (!v || v->type != TG_GGUF_STRING || v->text.n_bytes == 0) return;
+    tg_buf_printf(out, "%s", label);
+    /* Text of a file goes to a terminal: controls do not. */
+    for (size_t i = 0; i < v->text.n_bytes && i < 120; i++) {
+        const unsigned char c = (unsigned char)v->text.bytes[i];
+        tg_buf_putc(out, c < 0x20 || c == 0x7f ? ' ' : (char)c);
+    }
+    tg_buf_puts(out, "\n");
+}
+
+static void put_lines(const tg_gguf *g, const tg_lm *lm, tg_buf *out) {
+    const tg_lm_config *c = &lm->config;
+    tg_buf_printf(out, "file        %s\n", g->path);
+    tg_buf_printf(out, "format      GGUF v%u, %" PRIu64 " bytes, no checksums\n",
+                  (unsigned)g->version, g->total_bytes);
+    put_text(g, "general.name", "name        ", out);
+    tg_buf_printf(
+        out,
+        "model       %s, layers %d, width %d, heads %d of %d (%d for keys), mlp %d, vocab "
+        "%d, ctx %d\n",
+        c->family->name, (int)c->layers, (int)c->width, (int)c->heads, (int)c->head_size,
+        (int)c->kv_heads, (int)c->mlp, (int)c->vocab, (int)c->ctx);
+    if (c->window)
+        tg_buf_printf(out, "window      %d, in all layers but one of %d\n", (int)c->window,
+                      (int)c->window_every);
+    tg_buf_printf(out, "parameters  %" PRIu64 ", stored as\n", lm->elems);
+    put_types(lm, out);
+    put_text(g, "tokenizer.ggml.model", "tokenizer   ", out);
+    put_text(g, "tokenizer.ggml.pre", "  splitter  ", out);
+    put_text(g, "tokenizer.chat_template", "template    ", out);
+    tg_buf_printf(out, "memory      %zu bytes of weights", lm->bytes);
+    for (int32_t n = 1024; n <= c->ctx && n <= 16384; n *= 4)
+        tg_buf_printf(out, ", %" PRIu64 " of cache for %d tokens", cache_bytes(c, n), (int)n);
+    tg_buf_puts(out, "\n");
+}
+
+static void put_number(tg_json_writer *w, const char *key, int64_t value) {
+    tg_json_key(w, key);
+    tg_json_put_int(w, value);
+}
+
+/* What a cache takes at several lengths, so that a reader need not know how one is made. */
+static void put_caches(tg_json_writer *w, const tg_lm_config *c) {
+    tg_json_key(w, "caches");
+    tg_json_begin_array(w);
+    for (int32_t n = 1024; n <= c->ctx && n <= 1 << 17; n *= 2) {
+        tg_json_begin_object(w);
+        put_number(w, "tokens", n);
+        put_number(w, "bytes", (int64_t)cache_bytes(c, n));
+        tg_json_end_object(w);
+    }
+    tg_json_end_array(w);
+}
+
+static void put_json(const tg_gguf *g, const tg_lm *lm, tg_buf *out) {
+    const tg_lm_config *c = &lm->config;
+    tg_json_writer w;
+    tg_json_writer_init(&w, out);
+    tg_json_begin_object(&w);
+    tg_json_key(&w, "file");
+    tg_json_put_string(&w, g->path);
+    tg_json_key(&w, "format");
+    tg_json_put_string(&w, "gguf");
+    put_number(&w, "version", g->version);
+    put_number(&w, "bytes", (int64_t)g->total_bytes);
+    const tg_gguf_value *name = tg_gguf_find(g, "general.name");
+    if (name && name->type == TG_GGUF_STRING) {
+        tg_json_key(&w, "name");
+        tg_json_put_string_n(&w, name->text.bytes, name->text.n_bytes);
+    }
+    tg_json_key(&w, "family");
+    tg_json_put_string(&w, c->family->name);
+    put_number(&w, "layers", c->layers);
+    put_number(&w, "width", c->width);
+    put_number(&w, "heads", c->heads);
+    put_number(&w, "kv_heads", c->kv_heads);
+    put_number(&w, "head_size", c->head_size);
+    put_number(&w, "mlp", c->mlp);
+    put_number(&w, "vocab", c->vocab);
+    put_number(&w, "ctx", c->ctx);
+    put_number(&w, "window", c->window);
+    put_number(&w, "params", (int64_t)lm->elems);
+    put_number(&w, "weight_bytes", (int64_t)lm->bytes);
+    put_caches(&w, c);
+    tg_json_key(&w, "tensors");
+    tg_json_begin_array(&w);
+    for (size_t i = 0; i < lm->n_tensors; i++) {
+        tg_json_begin_object(&w);
+        tg_json_key(&w, "name");
+        tg_json_put_string(&w, lm->tensors[i].name);
+        tg_json_key(&w, "type");
+        tg_json_put_string(&w, tg_block_table[lm->tensors[i].source->type].name);
+        put_number(&w, "rows", (int64_t)lm->tensors[i].rows);
+        put_number(&w, "cols", (int64_t)lm->tensors[i].cols);
+        tg_json_end_object(&w);
+    }
+    tg_json_end_array(&w);
+    tg_json_end_object(&w);
+}
+
+tg_status tg_lm_info(tg_context *ctx, const char *path, bool json, tg_text_fn write, void *user) {
+    tg_gguf g;
+    tg_lm lm;
+    tg_arena arena;
+    tg_buf text;
+    TG_TRY(tg_gguf_open(&ctx->err, path, &g));
+    tg_arena_init(&arena, &ctx->err.mem);
+    tg_buf_init(&text, &ctx->err.mem);
+    tg_status s = tg_lm_read(&g, &arena, &lm);
+    if (s == TG_OK) {
+        if (json)
+            put_json(&g, &lm, &text);
+        else
+            put_lines(&g, &lm, &text);
+        s = tg_buf_status(&ctx->err, &text, "text");
+    }
+    if (s == TG_OK && write(user, tg_buf_text(&text), text.length) != 0) s = TG_STOPPED;
+    tg_buf_deinit(&text);
+    tg_arena_deinit(&arena);
+    tg_gguf_close(&g);
+    return s;
+}

@@ -1,0 +1,31 @@
+/*
+ * vocabulary.h - what a tg_tokenizer is inside: a tokenizer and a chat template, out of a file.
+ */
+#ifndef TG_RUN_VOCABULARY_H
+#define TG_RUN_VOCABULARY_H
+
+#include "io/gguf.h"
+#include "run/runtime.h"
+#include "tok/chat.h"
+#include "tok/tok.h"
+
+struct tg_tokenizer {
+    tg_context *ctx;
+    tg_tok *tok;
+    const tg_chat_template *chat; /* NULL: the file has none, or one that is none of ours */
+    bool has_template;            /* in the file */
+};
+
+/* From the metadata of a GGUF file, which n_tokens (0: any number) must agree with. *out stays NULL
+ * where the file has no tokenizer. */
+tg_status tg_vocabulary_gguf(const tg_gguf *g, size_t n_tokens, tg_tok **out);
+/* The template of its text: to chat and has_template of t. */
+tg_status tg_vocabulary_chat(const tg_gguf *g, tg_tokenizer *t);
+
+/* A GGUF file, or tokenizer.json; *out stays NULL where it is neither, without an error. */
+tg_status tg_vocabulary_open(tg_context *ctx, const char *path, tg_tokenizer **out);
+/* Tokens are bytes. */
+tg_status tg_vocabulary_bytes(tg_context *ctx, tg_tokenizer **out);
+void tg_vocabulary_free(tg_tokenizer *t);
+
+#endif

@@ -1,0 +1,189 @@
+/*
+ * unicode.c - searches in the generated tables; Hangul syllables are computed (Unicode 3.12).
+ */
+#include "tok/unicode.h"
+
+#include "base/str.h"
+
+#define LENGTH(array) (sizeof(array) / sizeof(array)[0])
+
+static const uint32_t class_runs[] = {
+#include "tok/unicode_class.def"
+};
+typedef struct lower_row {
+    uint32_t first, last, step;
+    int32_t delta;
+} lower_row;
+static const lower_row lower_rows[] = {
+#define ROW(first, last, step, delta) { first, last, step, delta },
+#include "tok/unicode_lower.def"
+#undef ROW
+};
+static const uint64_t order_rows[] = {
+#include "tok/unicode_order.def"
+};
+static const uint32_t keys[] = {
+#include "tok/unicode_key.def"
+};
+static const uint16_t pool_at[] = {
+#include "tok/unicode_at.def"
+};
+static const uint16_t pool[] = {
+#include "tok/unicode_pool.def"
+};
+static const uint64_t compositions[] = {
+#include "tok/unicode_compose.def"
+};
+
+enum {
+    HANGUL = 0xAC00,
+    LEAD = 0x1100,
+    VOWEL = 0x1161,
+    TRAIL = 0x11A7, /* one before the first */
+    N_LEAD = 19,
+    N_VOWEL = 21,
+    N_TRAIL = 28,
+    N_HANGUL = N_LEAD * N_VOWEL * N_TRAIL
+};
+#define CODE_MASK 0x1fffffu
+
+size_t tg_uc_next(const char *text, size_t n, uint32_t *code) {
+    const size_t length = tg_utf8_next(text, n, code);
+    if (length > 0) return length;
+    *code = TG_UC_BYTE + (uint8_t)text[0];
+    return 1;
+}
+
+size_t tg_uc_put(uint32_t code, char out[4]) {
+    if (code < TG_UC_BYTE) return tg_utf8_put(code, out);
+    out[0] = (char)(code - TG_UC_BYTE);
+    return 1;
+}
+
+tg_uc_class tg_uc_class_of(uint32_t code) {
+    if (code >= TG_UC_BYTE) return TG_UC_OTHER;
+    size_t low = 0, high = LENGTH(class_runs); /* run low begins at or before code, run high not */
+    while (high - low > 1) {
+        const size_t middle = (low + high) / 2;
+        if (class_runs[middle] >> 3 <= code) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return (tg_uc_class)(class_runs[low] & 7);
+}
+
+size_t tg_uc_lower(uint32_t code, uint32_t out[2]) {
+    enum { DOTTED_I = 0x130, DOT_ABOVE = 0x307 };
+    if (code == DOTTED_I) {
+        out[0] = 'i';
+        out[1] = DOT_ABOVE;
+        return 2;
+    }
+    out[0] = code;
+    size_t low = 0, high = LENGTH(lower_rows);
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        const lower_row *row = &lower_rows[middle];
+        if (code < row->first) {
+            high = middle;
+        } else if (code > row->last) {
+            low = middle + 1;
+        } else {
+            if ((code - row->first) % row->step == 0) out[0] = code + (uint32_t)row->delta;
+            break;
+        }
+    }
+    return 1;
+}
+
+uint8_t tg_uc_order(uint32_t code) {
+    size_t low = 0, high = LENGTH(order_rows);
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        const uint32_t first = (uint32_t)(order_rows[middle] >> 15);
+        const uint32_t last = first + (uint32_t)(order_rows[middle] >> 8 & 0x7f);
+        if (code < first) {
+            high = middle;
+        } else if (code > last) {
+            low = middle + 1;
+        } else {
+            return (uint8_t)(order_rows[middle] & 0xff);
+        }
+    }
+    return 0;
+}
+
+/* The pool is UTF-16, valid by construction. */
+static size_t from_pool(size_t at, size_t n_units, uint32_t *out) {
+    size_t n = 0;
+    for (size_t i = 0; i < n_units; i++) {
+        uint32_t unit = pool[at + i];
+        if (unit >= 0xD800 && unit < 0xDC00) {
+            i++;
+            unit = 0x10000 + ((unit - 0xD800) << 10) + (pool[at + i] - 0xDC00u);
+        }
+        out[n++] = unit;
+    }
+    return n;
+}
+
+/* Keys rise by (compatibility, code); the length between the two is no part of the order. */
+static bool find_key(uint32_t code, uint32_t compatibility, size_t *found) {
+    size_t low = 0, high = LENGTH(keys);
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        const uint32_t flag = keys[middle] >> 31, key = keys[middle] & CODE_MASK;
+        if (flag == compatibility && key == code) {
+            *found = middle;
+            return true;
+        }
+        if (flag > compatibility || (flag == compatibility && key > code)) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return false;
+}
+
+size_t tg_uc_decompose(uint32_t code, bool compatibility, uint32_t out[TG_UC_DECOMPOSED_MAX]) {
+    if (code - HANGUL < N_HANGUL) {
+        const uint32_t s = code - HANGUL, trail = s % N_TRAIL;
+        out[0] = LEAD + s / (N_VOWEL * N_TRAIL);
+        out[1] = VOWEL + s % (N_VOWEL * N_TRAIL) / N_TRAIL;
+        out[2] = TRAIL + trail;
+        return trail ? 3 : 2;
+    }
+    size_t at;
+    if ((compatibility && find_key(code, 1, &at)) || find_key(code, 0, &at)) {
+        return from_pool(pool_at[at], keys[at] >> 21 & 0x1f, out);
+    }
+    out[0] = code;
+    return 1;
+}
+
+uint32_t tg_uc_compose(uint32_t first, uint32_t second) {
+    if (first - LEAD < N_LEAD && second - VOWEL < N_VOWEL) {
+        return HANGUL + ((first - LEAD) * N_VOWEL + (second - VOWEL)) * N_TRAIL;
+    }
+    if (first - HANGUL < N_HANGUL && (first - HANGUL) % N_TRAIL == 0 && second > TRAIL &&
+        second < TRAIL + N_TRAIL) {
+        return first + (second - TRAIL);
+    }
+    if (first > CODE_MASK || second > CODE_MASK) return 0;
+    const uint64_t pair = (uint64_t)first << 21 | second;
+    size_t low = 0, high = LENGTH(compositions);
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        const uint64_t key = compositions[middle] >> 21;
+        if (key == pair) return (uint32_t)(compositions[middle] & CODE_MASK);
+        if (key > pair) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,89 @@
+/*
+ * test_base_blocks.c - every block type of GGUF against the format's own Python package, to the
+ * bit: test/golden/blocks/sha256.txt, which tools/oracle/blocks.py has written.
+ */
+#include "base/sha256.h"
+#include "dtype/blocks.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+enum { BLOCKS = 64 };
+
+static uint32_t next(uint32_t *x) {
+    *x ^= *x << 13;
+    *x ^= *x >> 17;
+    *x ^= *x << 5;
+    return *x;
+}
+
+/* Offsets of the 16-bit floats of a block, ended by -1: their exponents are held down. */
+static const struct {
+    tg_block_type type;
+    int at[3];
+} floats[] = {
+    { TG_BLOCK_Q4_0, { 0, -1 } },    { TG_BLOCK_Q4_1, { 0, 2, -1 } },
+    { TG_BLOCK_Q5_0, { 0, -1 } },    { TG_BLOCK_Q5_1, { 0, 2, -1 } },
+    { TG_BLOCK_Q8_0, { 0, -1 } },    { TG_BLOCK_Q2_K, { 80, 82, -1 } },
+    { TG_BLOCK_Q3_K, { 108, -1 } },  { TG_BLOCK_Q4_K, { 0, 2, -1 } },
+    { TG_BLOCK_Q5_K, { 0, 2, -1 } }, { TG_BLOCK_Q6_K, { 208, -1 } },
+    { TG_BLOCK_IQ4_NL, { 0, -1 } },  { TG_BLOCK_IQ4_XS, { 0, -1 } },
+    { TG_BLOCK_MXFP4, { -1 } },
+};
+
+static void digest_of(size_t i, char hex[65]) {
+    static uint8_t bytes[BLOCKS * 256];
+    static float x[BLOCKS * TG_BLOCK_MAX];
+    const tg_block_desc *d = &tg_block_table[floats[i].type];
+    uint32_t seed = d->number + 1;
+    for (size_t b = 0; b < BLOCKS * d->bytes; b++) bytes[b] = (uint8_t)next(&seed);
+    for (size_t b = 0; b < BLOCKS; b++) {
+        for (const int *at = floats[i].at; *at >= 0; at++)
+            bytes[b * d->bytes + (size_t)*at + 1] &= 0xbf;
+        if (floats[i].type == TG_BLOCK_MXFP4) bytes[b * d->bytes] &= 0x7f;
+    }
+    tg_block_to_f32_n(floats[i].type, x, bytes, BLOCKS * d->weights);
+    uint8_t digest[32];
+    tg_sha256_of(x, BLOCKS * d->weights * sizeof *x, digest);
+    tg_sha256_hex(digest, hex);
+}
+
+static void all_types(void **state) {
+    (void)state;
+    FILE *f = fopen("test/golden/blocks/sha256.txt", "r");
+    assert_non_null(f);
+    char line[256], name[16], want[65];
+    size_t n = 0;
+    while (fgets(line, sizeof line, f)) {
+        if (sscanf(line, "%15[A-Z0-9_] %64s", name, want) != 2) continue;
+        assert_true(n < sizeof floats / sizeof *floats);
+        assert_string_equal(name, tg_block_table[floats[n].type].name);
+        char have[65];
+        digest_of(n, have);
+        if (strcmp(have, want) != 0) print_message("%s differs\n", name);
+        assert_string_equal(have, want);
+        n++;
+    }
+    fclose(f);
+    assert_int_equal(n, sizeof floats / sizeof *floats);
+}
+
+static void numbers_of_files(void **state) {
+    (void)state;
+    tg_block_type type = TG_BLOCK_F32;
+    assert_true(tg_block_find(14, &type) && type == TG_BLOCK_Q6_K);
+    assert_true(tg_block_find(39, &type) && type == TG_BLOCK_MXFP4);
+    assert_false(tg_block_find(4, &type)); /* Q4_2, withdrawn */
+    assert_false(tg_block_find(UINT32_MAX, &type));
+    assert_int_equal(type, TG_BLOCK_MXFP4);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_types),
+        cmocka_unit_test(numbers_of_files),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

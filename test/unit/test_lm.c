@@ -1,0 +1,172 @@
+/*
+ * test_lm.c - families of model files: logits of tiny random models against transformers
+ * (test/golden/lm, made by tools/oracle/lm.py), prompts in pieces, and files that are wrong.
+ */
+#include "tinygpt.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { V = 48, PROMPTS = 3 };
+
+static const char *const names[] = { "llama", "llama3", "qwen2", "qwen3", "gemma3" };
+
+typedef struct golden {
+    int n;
+    int32_t ids[32];
+    double logits[V];
+} golden;
+
+static void read_golden(const char *name, golden out[PROMPTS]) {
+    char path[96];
+    snprintf(path, sizeof path, "test/golden/lm/%s.txt", name);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    for (int p = 0; p < PROMPTS; p++) {
+        assert_int_equal(fscanf(f, "%d", &out[p].n), 1);
+        for (int i = 0; i < out[p].n; i++) assert_int_equal(fscanf(f, "%d", &out[p].ids[i]), 1);
+        for (int i = 0; i < V; i++) assert_int_equal(fscanf(f, "%lf", &out[p].logits[i]), 1);
+    }
+    fclose(f);
+}
+
+static tg_context *context(const char *isa) {
+    tg_context_options o = tg_context_options_default();
+    tg_context *ctx;
+    o.isa = isa;
+    o.threads = 2;
+    assert_int_equal(tg_context_new(&o, &ctx), TG_OK);
+    return ctx;
+}
+
+static tg_model *open_model(tg_context *ctx, const char *name) {
+    char path[96];
+    tg_model *m;
+    snprintf(path, sizeof path, "test/golden/lm/%s.gguf", name);
+    if (tg_model_open(ctx, path, &m) != TG_OK) fail_msg("%s", tg_context_error(ctx));
+    return m;
+}
+
+/* The largest difference, over 1 + the largest logit. */
+static double feed(tg_session *s, const golden *g, int piece, float *out) {
+    const float *logits = NULL;
+    double worst = 0, largest = 0;
+    assert_int_equal(tg_session_rewind(s, 0), TG_OK);
+    for (int i = 0; i < g->n; i += piece) {
+        const int n = g->n - i < piece ? g->n - i : piece;
+        assert_int_equal(tg_session_eval(s, g->ids + i, (size_t)n, &logits), TG_OK);
+    }
+    for (int i = 0; i < V; i++) {
+        worst = fmax(worst, fabs((double)logits[i] - g->logits[i]));
+        largest = fmax(largest, fabs(g->logits[i]));
+    }
+    memcpy(out, logits, V * sizeof *out);
+    return worst / (1 + largest);
+}
+
+/* Whole, token by token, and in pieces that cut windows and tiles. */
+static void check_model(const char *name, const char *isa) {
+    tg_context *ctx = context(isa);
+    tg_model *m = open_model(ctx, name);
+    tg_session *s;
+    golden g[PROMPTS];
+    read_golden(name, g);
+    assert_int_equal(tg_session_new(ctx, m, 0, &s), TG_OK);
+    for (int p = 0; p < PROMPTS; p++) {
+        float whole[V], pieces[V];
+        const double error = feed(s, &g[p], 32, whole);
+        if (!(error <= 1e-4)) fail_msg("%s prompt %d: error %g", name, p, error);
+        for (int piece = 1; piece <= 7; piece += 2) {
+            feed(s, &g[p], piece, pieces);
+            for (int i = 0; i < V; i++)
+                assert_true(fabs((double)pieces[i] - (double)whole[i]) <=
+                            1e-5 * (1 + fabs((double)whole[i])));
+        }
+    }
+    tg_session_free(s);
+    tg_model_free(m);
+    tg_context_free(ctx);
+}
+
+static void transformers_logits(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        check_model(names[i], NULL);
+        check_model(names[i], "scalar");
+    }
+}
+
+static void what_it_is(void **state) {
+    (void)state;
+    tg_context *ctx = context(NULL);
+    tg_model *m = open_model(ctx, "gemma3");
+    tg_model_info info;
+    assert_int_equal(tg_model_get_info(m, &info), TG_OK);
+    assert_string_equal(info.family, "gemma3");
+    assert_string_equal(info.format, "gguf");
+    assert_string_equal(info.dtype, "F16");
+    assert_int_equal(info.config.vocab, V);
+    /* It can be run, and nothing else. */
+    float x[4];
+    assert_int_equal(tg_model_tensor(m, "token_embd.weight", x, 4), TG_E_UNSUPPORTED);
+    assert_int_equal(tg_model_save(m, "build/never.tinygpt", TG_FILE_V3), TG_E_UNSUPPORTED);
+    tg_probe *probe;
+    assert_int_equal(tg_probe_new(ctx, m, 4, &probe), TG_E_UNSUPPORTED);
+    tg_model_free(m);
+    tg_context_free(ctx);
+}
+
+/* A copy of a model's file with bytes changed; returns what opening says. */
+static tg_status open_changed(size_t keep, size_t at, const void *bytes, size_t n, char *message) {
+    FILE *f = fopen("test/golden/lm/llama.gguf", "rb");
+    assert_non_null(f);
+    static char data[1 << 20];
+    const size_t size = fread(data, 1, sizeof data, f);
+    fclose(f);
+    assert_true(size > 1000 && size < sizeof data);
+    memcpy(data + at, bytes, n);
+    f = fopen("build/changed.gguf", "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, keep ? keep : size, f), keep ? keep : size);
+    fclose(f);
+    tg_context *ctx = context(NULL);
+    tg_model *m = NULL;
+    const tg_status s = tg_model_open(ctx, "build/changed.gguf", &m);
+    snprintf(message, 256, "%s", tg_context_error(ctx));
+    tg_model_free(m);
+    tg_context_free(ctx);
+    remove("build/changed.gguf");
+    return s;
+}
+
+static void wrong_files(void **state) {
+    (void)state;
+    char why[256];
+    assert_int_equal(open_changed(0, 4, "\x09", 1, why), TG_E_UNSUPPORTED);
+    assert_non_null(strstr(why, "version"));
+    /* counts of 2^63 */
+    assert_int_equal(open_changed(0, 8, "\0\0\0\0\0\0\0\x80", 8, why), TG_E_FORMAT);
+    assert_non_null(strstr(why, "number of tensors"));
+    assert_int_equal(open_changed(0, 16, "\0\0\0\0\0\0\0\x80", 8, why), TG_E_FORMAT);
+    /* the first key: longer than the file */
+    assert_int_equal(open_changed(0, 24, "\xff\xff\xff\xff\xff\xff\xff\xff", 8, why), TG_E_FORMAT);
+    /* cut anywhere in the head, and in the data */
+    for (size_t keep = 1; keep < 3000; keep += 97)
+        assert_true(open_changed(keep, 0, "GGUF", keep < 4 ? keep : 4, why) < 0);
+    assert_int_equal(open_changed(20000, 0, "GGUF", 4, why), TG_E_FORMAT);
+    assert_non_null(strstr(why, "tensor"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(transformers_logits),
+        cmocka_unit_test(what_it_is),
+        cmocka_unit_test(wrong_files),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,368 @@
+/*
+ * test_tok.c - tokenizers on vocabularies of a few pieces: merging, special tokens, hostile files,
+ * failing memory, long texts, and the gate that holds back unfinished characters.
+ */
+#include "fail_alloc.h"
+#include "tok_util.h"
+
+#define TEXT(s) { s, sizeof(s) - 1 }
+
+/* a, b, ab, abab and bab in the alphabet of bytes; <x> is a control token, #y one of the user's. */
+static const tg_tok_text pieces[] = { TEXT("a"),   TEXT("b"),   TEXT("ab"), TEXT("abab"),
+                                      TEXT("bab"), TEXT("<x>"), TEXT("#y"), TEXT("<xx") };
+static const uint8_t types[] = { 1, 1, 1, 1, 1, 3, 4, 3 };
+static const tg_tok_text merges[] = { TEXT("a"),  TEXT("b"), TEXT("ab"),
+                                      TEXT("ab"), TEXT("b"), TEXT("ab") };
+enum { N_PIECES = sizeof pieces / sizeof pieces[0] };
+
+static tg_tok_desc description(void) {
+    tg_tok_desc d;
+    tg_tok_desc_init(&d);
+    d.model = TG_TOK_BYTE_BPE;
+    d.n_tokens = N_PIECES;
+    d.pieces = pieces;
+    d.types = types;
+    d.merges = merges;
+    d.n_merges = 3;
+    return d;
+}
+
+static tg_tok *make(tg_ctx *ctx, const tg_tok_desc *d) {
+    tg_tok *tok;
+    if (tg_tok_new(ctx, d, &tok) != TG_OK) fail_msg("%s", ctx->message);
+    return tok;
+}
+
+/* The ids of text are the `want`, which end with -1. */
+static void gives(const tg_tok *tok, const char *text, unsigned flags, const int *want) {
+    tg_ctx ctx;
+    tg_ctx_init(&ctx, NULL, NULL, NULL);
+    tg_ids ids;
+    tg_ids_init(&ids, &ctx.mem);
+    if (tg_tok_encode(&ctx, tok, text, strlen(text), flags, &ids) != TG_OK) {
+        fail_msg("%s", ctx.message);
+    }
+    size_t n = 0;
+    for (; want[n] >= 0; n++) {
+        if (n >= ids.n || ids.id[n] != want[n]) fail_msg("\"%s\": id %zu differs", text, n);
+    }
+    assert_int_equal(ids.n, n);
+    tg_ids_deinit(&ids);
+}
+#define GIVES(tok, text, flags, ...) gives(tok, text, flags, (const int[]) { __VA_ARGS__, -1 })
+
+static void merging(void **state) {
+    (void)state;
+    tg_ctx ctx;
+    tg_ctx_init(&ctx, NULL, NULL, NULL);
+    tg_tok_desc d = description();
+    tg_tok *tok = make(&ctx, &d);
+    GIVES(tok, "a", 0, 0);
+    GIVES(tok, "ab", 0, 2);
+    GIVES(tok, "ababab", 0, 3, 2); /* of equal ranks the left one first */
+    GIVES(tok, "bab", 0, 4);
+    GIVES(tok, "aab", 0, 0, 2);
+    gives(tok, "", 0, (const int[]) { -1 });
+    tg_tok_free(tok);
+}
+
+/* Control tokens are text unless they are asked for; user-defined ones never are; longest first. */
+static void special_tokens(void **state) {
+    (void)state;
+    tg_ctx ctx;
+    tg_ctx_init(&ctx, NULL, NULL, NULL);
+    tg_tok_desc d = description();
+    static const tg_tok_text more[] = { TEXT("a"),  TEXT("<"),   TEXT("x"), TEXT(">"),
+                                        TEXT("#y"), TEXT("<x>"), TEXT("<x") };
+    static const uint8_t kinds[] = { 1, 1, 1, 1, 4, 3, 3 };
+    d.pieces = more;
+    d.types = kinds;
+    d.n_tokens = sizeof kinds;
+    d.n_merges = 0;
+    d.bos = 5;
+    d.eos = 6;
+    d.add_bos = d.add_eos = true;
+    tg_tok *tok = make(&ctx, &d);
+    GIVES(tok, "a<x>", 0, 0, 1, 2, 3);
+    GIVES(tok, "a<x>", TG_TOK_SPECIAL, 0, 5);
+    GIVES(tok, "<xa<x><x>", TG_TOK_SPECIAL, 6, 0, 5, 5);
+    GIVES(tok, "#y#ya", 0, 4, 4, 0);
+    GIVES(tok, "a", TG_TOK_ENDS, 5, 0, 6);
+    size_t n;
+    assert_string_equal(tg_tok_bytes(tok, 5, &n), tg_tok_bytes(tok, 6, &n)); /* both add nothing */
+    assert_int_equal(n, 0);
+    assert_null(tg_tok_bytes(tok, 7, &n));
+    assert_null(tg_tok_bytes(tok, -1, &n));
+    assert_int_equal(tg_tok_find(tok, "<x>", 3), 5);
+    assert_int_equal(tg_tok_find(tok, "<y>", 3), -1);
+    tg_tok_free(tok);
+}
+
+/* A merge that spells a control token is not carried out, so that user text cannot make one. */
+static void no_control_by_merging(void **state) {
+    (void)state;
+    static const tg_tok_text p[] = { TEXT("<"), TEXT("s"), TEXT("<s") };
+    static const uint8_t kinds[] = { 1, 1, 3 };
+    static const tg_tok_text m[] = { TEXT("<"), TEXT("s") };
+    static const double scores[] = { -1, -2, -3 };
+    tg_ctx ctx;
+    tg_ctx_init(&ctx, NULL, NULL, NULL);
+    tg_tok_desc d = description();
+    d.pieces = p;
+    d.types = kinds;
+    d.n_tokens = 3;
+    d.merges = m;
+    d.n_merges = 1;
+    d.scores = scores;
+    static const tg_tok_model models[] = { TG_TOK_BYTE_BPE, TG_TOK_SCORE_BPE, TG_TOK_MERGE_BPE,
+                                           TG_TOK_UNIGRAM };
+    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
+        d.model = models[i];
+        tg_tok *tok = make(&ctx, &d);
+        GIVES(tok, "<s", 0, 0, 1);
+        GIVES(tok, "<s", TG_TOK_SPECIAL, 2);
+        tg_tok_free(tok);
+    }
+}
+
+static void refused(const tg_tok_desc *d, tg_status want, const char *about) {
+    tg_ctx ctx;
+    test_alloc a = { 0 };
+    const tg_mem mem = test_alloc_mem(&a);
+    tg_ctx_init(&ctx, &mem, NULL, NULL);
+    tg_tok *tok = (tg_tok *)&ctx;
+    assert_int_equal(tg_tok_new(&ctx, d, &tok), want);
+    assert_null(tok);
+    if (!strstr(ctx.message, about)) fail_msg("want %s in: %s", about, ctx.message);
+    assert_int_equal(a.live_pieces, 0);
+}
+
+static void hostile_descriptions(void **state) {
+    (void)state;
+    tg_tok_desc d = description();
+    static const tg_tok_text bad_utf8[] = { TEXT("a"), TEXT("\xff"), TEXT("\xed\xa0\x80") };
+    d.pieces = bad_utf8;
+    d.n_tokens = 3;
+    refused(&d, TG_E_FORMAT, "piece 1");
+
+    d = description();
+    static const uint8_t bad_types[N_PIECES] = { 1, 7 };
+    d.types = bad_types;
+    refused(&d, TG_E_FORMAT, "type");
+
+    d = description();
+    static const tg_tok_text unknown[] = { TEXT("a"), TEXT("c") },
+                             apart[] = { TEXT("b"), TEXT("a") }, empty[] = { TEXT(""), TEXT("a") };
+    d.n_merges = 1;
+    d.merges = unknown;
+    refused(&d, TG_E_FORMAT, "merge 0");
+    d.merges = apart;
+    refused(&d, TG_E_FORMAT, "merge 0");
+    d.merges = empty;
+    refused(&d, TG_E_FORMAT, "merge 0");
+
+    d = description();
+    d.bos = N_PIECES;
+    refused(&d, TG_E_FORMAT, "bos");
+    d.bos = -2;
+    refused(&d, TG_E_FORMAT, "bos");
+
+    d = description();
+    d.n_tokens = 0;
+    refused(&d, TG_E_FORMAT, "pieces");
+    d.n_tokens = SIZE_MAX;
+    refused(&d, TG_E_FORMAT, "pieces");
+
+    d = description();
+    d.model = TG_TOK_SCORE_BPE;
+    refused(&d, TG_E_FORMAT, "score");
+    double scores[N_PIECES] = { 0, 1, 0.0 / 0.0 };
+    d.scores = scores;
+    refused(&d, TG_E_FORMAT, "piece 2");
+    d.model = TG_TOK_UNIGRAM;
+    scores[2] = 1.0 / 0.0;
+    refused(&d, TG_E_FORMAT, "piece 2");
+    d.model = (tg_tok_model)99;
+    refused(&d, TG_E_ARG, "model");
+
+    d = description();
+    static const uint8_t as_byte[N_PIECES] = { 6, 1, 1, 1, 1, 1, 1, 1 };
+    d.types = as_byte;
+    refused(&d, TG_E_FORMAT, "<0x00>");
+}
+
+/* Every request for memory fails once: an error, nothing lost, and nothing half done. */
+static void failing_memory(void **state) {
+    (void)state;
+    size_t n;
+    char *text = read_file(TOK_GOLDEN "unigram.json", &n);
+    char *bpe = read_file(TOK_GOLDEN "byte_bpe.json", &n);
+    const struct {
+        const char *json;
+        size_t n;
+    } files[] = { { text, strlen(text) }, { bpe, strlen(bpe) } };
+    for (size_t k = 0; k < 2; k++) {
+        bool done = false;
+        for (size_t at = 1; !done; at++) {
+            test_alloc a = { .fail_at = at };
+            const tg_mem mem = test_alloc_mem(&a);
+            tg_ctx ctx;
+            tg_ctx_init(&ctx, &mem, NULL, NULL);
+            tg_tok *tok;
+            tg_status status = tg_tok_new_json(&ctx, "file", files[k].json, files[k].n, &tok);
+            if (status == TG_OK) {
+                tg_ids ids;
+                tg_ids_init(&ids, &mem);
+                status = tg_tok_encode(&ctx, tok, "What's Caf\xc3\xa9 e\xcc\x81?", 16, 0, &ids);
+                if (status != TG_OK) assert_int_equal(ids.n, 0);
+                tg_ids_deinit(&ids);
+                tg_tok_free(tok);
+            }
+            assert_int_equal(a.live_pieces, 0);
+            done = status == TG_OK;
+            if (!done && status != TG_E_MEMORY) fail_msg("request %zu: %s", at, ctx.message);
+            assert_true(at < 10000);
+        }
+    }
+    free(text);
+    free(bpe);
+}
+
+/* A JSON file with any byte changed is read or refused, and never read beyond its end. */
+static void changed_json(void **state) {
+    (void)state;
+    size_t n;
+    char *text = read_file(TOK_GOLDEN "wordpiece.json", &n);
+    uint64_t random = 11;
+    int opened = 0;
+    for (int round = 0; round < 1500; round++) {
+        tg_ctx ctx;
+        tg_ctx_init(&ctx, NULL, NULL, NULL);
+        const size_t at = draw_below(&random, round < 750 ? 2000 : n);
+        const size_t length = round % 3 == 0 ? at : n;
+        char *copy = malloc(length + 1); /* of just this size, so that sanitizers see its end */
+        memcpy(copy, text, length);
+        if (at < length) copy[at] = (char)draw_below(&random, 256);
+        tg_tok *tok;
+        if (tg_tok_new_json(&ctx, "file", copy, length, &tok) == TG_OK) {
+            opened++;
+        } else {
+            assert_true(strlen(ctx.message) > 0);
+        }
+        tg_tok_free(tok);
+        free(copy);
+    }
+    assert_true(opened > 10 && opened < 1490);
+    free(text);
+}
+
+static void unknown_parts_are_named(void **state) {
+    (void)state;
+    static const struct {
+        const char *json, *about;
+    } cases[] = {
+        { "{\"model\":{\"type\":\"RNN\",\"vocab\":{}}}", "RNN" },
+        { "{\"normalizer\":{\"type\":\"Nmt\"},\"model\":{}}", "Nmt" },
+        { "{\"pre_tokenizer\":{\"type\":\"Whitespace\"},\"model\":{}}", "Whitespace" },
+        { "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(a+)+b\"},"
+          "\"behavior\":\"Isolated\"},\"model\":{}}",
+          "(a+)+b" },
+        { "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"},"
+          "{\"type\":\"Lowercase\"}]},\"model\":{}}",
+          "Lowercase" },
+        { "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":16000000},\"merges\":[]}}", "16000000" },
+        { "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":0},\"merges\":[]}}", "again" },
+        { "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"aa\"]}}", "merge" },
+        { "{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",0]],\"unk_id\":5}}", "unknown" },
+        { "{}", "model" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        tg_ctx ctx;
+        tg_ctx_init(&ctx, NULL, NULL, NULL);
+        tg_tok *tok;
+        assert_true(tg_tok_new_json(&ctx, "file", cases[i].json, strlen(cases[i].json), &tok) < 0);
+        if (!strstr(ctx.message, cases[i].about)) {
+            fail_msg("want %s in: %s", cases[i].about, ctx.message);
+        }
+    }
+}
+
+/* One word of a million letters, blanks or marks: minutes, if anything were quadratic. */
+static void long_words(void **state) {
+    (void)state;
+    enum { N = 1000000 };
+    static const struct {
+        const char *file, *unit;
+    } cases[] = {
+        { "byte_bpe", "a" },  { "byte_bpe", " " },         { "char_bpe", "e" },
+        { "char_bpe", " " },  { "unigram", "l" },          { "unigram", "e\xcc\x81\xcc\xa3" },
+        { "wordpiece", "x" }, { "wordpiece", "\xcc\x81" }, { "wordpiece", "." },
+    };
+    char *text = malloc(N);
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        char path[256];
+        size_t n;
+        tg_ctx ctx;
+        tg_ctx_init(&ctx, NULL, NULL, NULL);
+        snprintf(path, sizeof path, TOK_GOLDEN "%s.json", cases[k].file);
+        char *json = read_file(path, &n);
+        tg_tok *tok;
+        assert_int_equal(tg_tok_new_json(&ctx, path, json, n, &tok), TG_OK);
+        const size_t unit = strlen(cases[k].unit);
+        for (size_t i = 0; i + unit <= N; i += unit) memcpy(text + i, cases[k].unit, unit);
+        tg_ids ids;
+        tg_ids_init(&ids, &ctx.mem);
+        if (tg_tok_encode(&ctx, tok, text, N - N % unit, 0, &ids) != TG_OK)
+            fail_msg("%s", ctx.message);
+        assert_true(ids.n <= 3 * N); /* a mark without a piece is three bytes */
+        tg_ids_deinit(&ids);
+        tg_tok_free(tok);
+        free(json);
+    }
+    free(text);
+}
+
+static void collect(void *user, const char *text, size_t n) { tg_buf_append(user, text, n); }
+
+static void gate(void **state) {
+    (void)state;
+    static const struct {
+        const char *bytes, *text;
+    } cases[] = {
+        { "plain", "plain" },
+        { "\xf0\x9f\x98\xb8", "\xf0\x9f\x98\xb8" },
+        { "\xf0\x9f\x98", "\xef\xbf\xbd" },
+        { "a\xe2\x82z", "a\xef\xbf\xbd\xef\xbf\xbdz" },
+        { "\xc3\xc3\xa9", "\xef\xbf\xbd\xc3\xa9" },
+        { "\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" },
+        { "\xff", "\xef\xbf\xbd" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const tg_mem mem = tg_mem_default();
+        tg_buf out;
+        tg_buf_init(&out, &mem);
+        tg_utf8_gate g = { 0 };
+        for (const char *p = cases[i].bytes; *p; p++) {
+            tg_utf8_gate_push(&g, p, 1, collect, &out);
+            assert_int_equal(tg_utf8_valid(tg_buf_text(&out), out.length), out.length);
+        }
+        tg_utf8_gate_end(&g, collect, &out);
+        assert_string_equal(tg_buf_text(&out), cases[i].text);
+        tg_buf_deinit(&out);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(merging),
+        cmocka_unit_test(special_tokens),
+        cmocka_unit_test(no_control_by_merging),
+        cmocka_unit_test(hostile_descriptions),
+        cmocka_unit_test(failing_memory),
+        cmocka_unit_test(changed_json),
+        cmocka_unit_test(unknown_parts_are_named),
+        cmocka_unit_test(long_words),
+        cmocka_unit_test(gate),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,132 @@
+/*
+ * chat.mjs FOLDER - the modules that run model files of others against the native program: the same
+ * bits of logits, the same ids of texts; and the modules for training, which refuse such files.
+ *
+ * The models are the tiny ones of test/golden/lm, which test_lm holds against transformers; they are
+ * read from the host, piece by piece, as a page reads them. Scalar and simd builds have every bit of
+ * the native scalar kernels, on any number of threads; relaxed ones come within 1e-5 of the largest
+ * logit. Ends with "N passed, N failed". Runs itself once for each Node, as train.mjs does.
+ */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+
+import { load } from './load.mjs';
+import { openContext } from './run.mjs';
+
+const folder = process.argv[2] ?? 'build';
+const MODELS = 'test/golden/lm', TOKENIZERS = 'test/golden/tok';
+const UNSUPPORTED = -9;
+
+const NODE24 = process.env.TG_NODE24 ?? '.cache/node24/node_modules/node/bin/node';
+const RUNS = [
+    { node: process.execPath, runs: ['chat-scalar:1', 'chat-simd:1', 'chat-simd-mt:2'] },
+    { node: NODE24, runs: ['chat-relaxed-mt:2', 'chat-simd-mt-64:2'] },
+];
+
+/* Letters that normalisers change, words that splitters cut, and bytes that no vocabulary has. */
+const TEXT = "I'm 23 — Ångström's  e\u0301tude ﬁne, naïve ＡＢＣ\n\n東京 ሀ 👍🏽\t\u0085x";
+const OPS = ['linear', 'embedding_packed', 'rms_norm', 'rope'];
+
+let passed = 0, failed = 0;
+function same(what, have, want) {
+    const good = JSON.stringify(have) === JSON.stringify(want);
+    if (good) passed++;
+    else failed++;
+    if (!good) console.log(`${what}: want ${JSON.stringify(want)}, have ${JSON.stringify(have)}`);
+}
+
+const native = (...args) =>
+    JSON.parse(execFileSync(`${folder}/test/wasm_native`, args, { encoding: 'utf8' }));
+const numbersOf = (bits) => [...new Float32Array(Uint32Array.from(bits).buffer)];
+
+function idsToMemory(w, ids) {
+    return w.put(new Uint8Array(Int32Array.from(ids).buffer));
+}
+
+function logits(w, { ctx, call, made, out }, name, ids, vocab) {
+    w.files.set(name, readFileSync(`${MODELS}/${name}`));
+    const model = made('tg_model_open', ctx, w.string(name));
+    const session = made('tg_session_new', ctx, model, 0);
+    call('tg_session_eval', session, idsToMemory(w, ids), w.pointer(ids.length), out);
+    const bytes = w.copy(w.readPointer(out), 4 * vocab);
+    w.c.tg_session_free(session);
+    w.c.tg_model_free(model);
+    return [...new Uint32Array(bytes.buffer)];
+}
+
+function idsOf(w, { ctx, call, made, out }, name) {
+    w.files.set(name, readFileSync(`${TOKENIZERS}/${name}`));
+    const tokenizer = made('tg_tokenizer_open', ctx, w.string(name));
+    const text = new TextEncoder().encode(TEXT), ids = w.c.tg_wasm_alloc(w.pointer(4096));
+    call('tg_tokenizer_encode', tokenizer, w.put(text), w.pointer(text.length), 0, ids,
+         w.pointer(1024), out);
+    const n = w.view().getUint32(w.at(out), true);
+    w.c.tg_tokenizer_free(tokenizer);
+    return [...new Int32Array(w.copy(ids, 4 * n).buffer)];
+}
+
+function checkKernels(w, { ctx, call, out }, build) {
+    for (const op of OPS) {
+        let checks = 0;
+        w.listeners[9] = () => { checks++; };
+        call('tg_check_kernels', ctx, w.string(op), w.c.tg_wasm_on_check(), w.pointer(9), out);
+        same(`${build}: kernels of ${op} were checked`, checks > 0, true);
+        same(`${build}: kernels of ${op} that are wrong`, w.view().getUint32(w.at(out), true), 0);
+    }
+}
+
+async function run(build, threads) {
+    const w = await load(folder, build, threads), engine = openContext(w, threads);
+    for (const file of readdirSync(MODELS).filter((name) => name.endsWith('.gguf'))) {
+        const ids = [3, 8, 23, 0, 35, 32, 39, 8, 35];
+        const want = native('logits', `${MODELS}/${file}`, ...ids.map(String));
+        const have = logits(w, engine, file, ids, want.length);
+        if (build.includes('relaxed')) {
+            const numbers = numbersOf(want), largest = Math.max(...numbers.map(Math.abs));
+            const worst = Math.max(...numbersOf(have).map((x, i) => Math.abs(x - numbers[i])));
+            same(`${build}: ${file}: logits within 1e-5 of native`, worst <= 1e-5 * largest, true);
+        } else {
+            same(`${build}: ${file}: bits of the logits`, have, want);
+        }
+    }
+    for (const file of ['byte_bpe.json', 'char_bpe.json', 'unigram.json', 'wordpiece.json'])
+        same(`${build}: ${file}: ids`, idsOf(w, engine, file),
+             native('ids', `${TOKENIZERS}/${file}`, TEXT));
+    if (threads === 1 || build.includes('relaxed')) checkKernels(w, engine, build);
+    w.c.tg_context_free(engine.ctx);
+    await w.close();
+}
+
+/* What a module for training says of such a file, and what it does not have. */
+async function refusals(build) {
+    const w = await load(folder, build), { ctx, out } = openContext(w);
+    w.files.set('m.gguf', readFileSync(`${MODELS}/llama.gguf`));
+    for (const [call, ...rest] of [['tg_model_open', out],
+                                   ['tg_file_info', 0, w.c.tg_wasm_on_text(), w.pointer(8)]]) {
+        const status = w.c[call](ctx, w.string('m.gguf'), ...rest);
+        same(`${build}: ${call} of a GGUF file`, status, UNSUPPORTED);
+        same(`${build}: ${call} names the other modules`,
+             w.text(w.c.tg_context_error(ctx)).includes('tinygpt-chat-'), true);
+    }
+    same(`${build}: has calls about tokenizers`, 'tg_tokenizer_open' in w.c, false);
+    w.c.tg_context_free(ctx);
+    await w.close();
+}
+
+if (process.argv.length > 3) {
+    for (const item of process.argv.slice(3)) {
+        const [build, threads] = item.split(':');
+        await run(build, Number(threads));
+        if (threads === '1') await refusals(build.replace('chat-', ''));
+    }
+    console.log(`${passed} passed, ${failed} failed`);
+} else {
+    for (const { node, runs } of RUNS) {
+        const command = [import.meta.filename ?? process.argv[1], folder, ...runs];
+        const { status, stdout, stderr } = spawnSync(node, command, { encoding: 'utf8' });
+        console.log((stdout ?? '').trimEnd());
+        if (status !== 0) console.log(stderr || `${node}: cannot be started (tools/setup.sh gets it)`);
+        failed += status ? 1 : 0;
+    }
+}
+process.exit(failed ? 1 : 0);

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Writes src/tok/unicode_*.def from the Unicode database.
+
+The database is the one of PyPI's unicodedata2, pinned to Unicode 16, which the reference
+tokenizers' \\p{L} and \\p{N} follow; lower case is Python's own. Run it with the folder to write to:
+
+    pip install unicodedata2==16.0.0 && tools/unicode.py src/tok
+"""
+import sys
+
+import unicodedata2 as ucd
+
+ALL = [c for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF]
+SPACE = {*range(9, 14), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F,
+         0x205F, 0x3000}
+OTHER, LETTER, NONSPACING, MARK, NUMBER, PUNCTUATION, BLANK, CONTROL = range(8)
+
+
+def char_class(c):
+    category = ucd.category(chr(c))
+    if c in SPACE:
+        return BLANK
+    if category in ("Cc", "Cf", "Co"):
+        return CONTROL
+    if category == "Mn":
+        return NONSPACING
+    return {"L": LETTER, "M": MARK, "N": NUMBER, "P": PUNCTUATION}.get(category[0], OTHER)
+
+
+def runs(value, codes=range(0x110000)):
+    """[(first, last, value)] of neighbours with the same value; surrogates have none."""
+    out = []
+    for c in codes:
+        v = value(c)
+        if out and out[-1][1] == c - 1 and out[-1][2] == v:
+            out[-1][1] = c
+        else:
+            out.append([c, c, v])
+    return out
+
+
+def lower_rows():
+    """[first, last, step, delta]: every step-th code from first to last goes to itself + delta."""
+    pairs = [(c, ord(chr(c).lower()) - c) for c in ALL if len(chr(c).lower()) == 1 and chr(c).lower() != chr(c)]
+    rows = []
+    for c, delta in pairs:
+        last = rows[-1] if rows else None
+        if last and last[3] == delta and last[1] == last[0] and c - last[0] <= 2:
+            last[1], last[2] = c, c - last[0]
+        elif last and last[3] == delta and last[1] != last[0] and c - last[1] == last[2]:
+            last[1] = c
+        else:
+            rows.append([c, c, 1, delta])
+    return rows
+
+
+def write(path, head, body):
+    with open(path, "w", encoding="ascii") as f:
+        f.write(f"/* {head}\n * Made by tools/unicode.py of Unicode {ucd.unidata_version}. */\n")
+        for line in body:
+            f.write(line + "\n")
+
+
+def packed(numbers, form):
+    """Numbers as lines of up to 100 columns."""
+    line = ""
+    for n in numbers:
+        word = form.format(n) + ","
+        if len(line) + len(word) > 100:
+            yield line
+            line = ""
+        line += word
+    if line:
+        yield line
+
+
+def units(text):
+    raw = text.encode("utf-16-be")
+    return [raw[i] << 8 | raw[i + 1] for i in range(0, len(raw), 2)]
+
+
+def main():
+    folder = sys.argv[1]
+    classes = runs(lambda c: OTHER if 0xD800 <= c <= 0xDFFF else char_class(c))
+    write(f"{folder}/unicode_class.def", "first code of each run << 3 | class",
+          packed([first << 3 | v for first, _, v in classes], "{:#x}"))
+    write(f"{folder}/unicode_lower.def", "ROW(first, last, step, delta)",
+          [f"ROW({a:#x}, {b:#x}, {s}, {d})" for a, b, s, d in lower_rows()])
+    order = [r for r in runs(lambda c: ucd.combining(chr(c)), ALL) if r[2]]
+    write(f"{folder}/unicode_order.def", "first << 15 | (last - first) << 8 | combining class",
+          packed([a << 15 | (b - a) << 8 | v for a, b, v in order], "{:#x}"))
+
+    # Hangul is computed. The full decomposition of a code, canonical first: NFD, then NFKD's where
+    # it differs (bit 31 of the key).
+    keys, pool, at = [], [], {}
+    composed = []
+    for c in ALL:
+        if 0xAC00 <= c <= 0xD7A3:
+            continue
+        for form, bit in (("NFD", 0), ("NFKD", 1)):
+            full = ucd.normalize(form, chr(c))
+            if full == chr(c) or (bit and full == ucd.normalize("NFD", chr(c))):
+                continue
+            u = tuple(units(full))
+            if u not in at:
+                at[u] = len(pool)
+                pool.extend(u)
+            assert len(u) < 32 and at[u] < 1 << 16
+            keys.append((bit, c, len(u), at[u]))
+        one = ucd.decomposition(chr(c)).split()
+        if len(one) == 2 and not one[0].startswith("<") and ucd.normalize("NFC", chr(c)) == chr(c):
+            composed.append((int(one[0], 16), int(one[1], 16), c))
+    keys.sort()
+    write(f"{folder}/unicode_key.def", "compatibility << 31 | length << 21 | code, in this order of "
+          "(compatibility, code)", packed([b << 31 | n << 21 | c for b, c, n, _ in keys], "{:#x}"))
+    write(f"{folder}/unicode_at.def", "where in the pool each of unicode_key.def's begins",
+          packed([a for _, _, _, a in keys], "{}"))
+    write(f"{folder}/unicode_pool.def", "decompositions in UTF-16", packed(pool, "{}"))
+    write(f"{folder}/unicode_compose.def", "first << 42 | second << 21 | what they make, rising",
+          packed(sorted(a << 42 | b << 21 | c for a, b, c in composed), "{:#x}"))
+
+
+main()
