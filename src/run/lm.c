@@ -1,5 +1,5 @@
 /*
- * lm.c - reads the tensors of a GGUF file and packs them, all workers at once.
+ * lm.c - reads the tensors of model files of others and packs them, all workers at once.
  *
  * Tensors are read in pieces of whole groups of sixteen rows into a buffer, which the workers then
  * pack into the block; the file is never mapped, so that one that shrinks is an error and no
@@ -7,14 +7,44 @@
  */
 #include "run/lm.h"
 
+#include "base/json.h"
 #include "base/os.h"
 #include "base/time.h"
+#include "io/hf.h"
 #include "run/vocabulary.h"
 
 /* About so many bytes are read at once: enough for all workers, little enough for the caches. */
 enum { PIECE_BYTES = 4 << 20 };
 
-bool tg_lm_is_gguf(const char *path) {
+/* Is the model of a folder of our own family, which io/safetensors.h reads? Without a config.json
+ * only our own files can be opened. */
+static bool is_ours(const char *folder) {
+    tg_ctx quiet;
+    tg_arena arena;
+    tg_buf text;
+    const tg_json *root = NULL;
+    char path[4096];
+    tg_ctx_init(&quiet, NULL, NULL, NULL);
+    tg_arena_init(&arena, &quiet.mem);
+    tg_buf_init(&text, &quiet.mem);
+    const int n = snprintf(path, sizeof path, "%s/config.json", folder);
+    bool ours = true;
+    if (n > 0 && (size_t)n < sizeof path && tg_os_kind_of(path) == TG_OS_FILE &&
+        tg_os_read_all(&quiet, path, 1 << 24, &text) == TG_OK &&
+        tg_json_parse(&quiet, &arena, path, tg_buf_text(&text), text.length, NULL, &root) == TG_OK) {
+        const tg_json *type = tg_json_get(root, "model_type");
+        const tg_json *vocab = tg_json_get(root, "vocab_size");
+        const tg_json *act = tg_json_get(root, "activation_function");
+        ours = !type || (tg_json_is(type, "gpt2") && vocab &&
+                         tg_json_kind(vocab) == TG_JSON_NUMBER &&
+                         strcmp(vocab->u.text, "256") == 0 && act && tg_json_is(act, "gelu"));
+    }
+    tg_buf_deinit(&text);
+    tg_arena_deinit(&arena);
+    return ours;
+}
+
+static bool begins_as_gguf(const char *path) {
     tg_ctx quiet;
     uint8_t first[4] = { 0 };
     tg_reader r;
@@ -23,6 +53,19 @@ bool tg_lm_is_gguf(const char *path) {
     const tg_status s = tg_read_bytes(&r, "magic", first, sizeof first);
     tg_reader_close(&r);
     return s == TG_OK && tg_gguf_probe(first, sizeof first);
+}
+
+bool tg_lm_takes(const char *path, char folder[TG_LM_PATH_BYTES]) {
+    static const char name[] = "model.safetensors";
+    const size_t n = strlen(path), k = sizeof name - 1;
+    if (n >= TG_LM_PATH_BYTES) return false;
+    memcpy(folder, path, n + 1);
+    if (n >= k && strcmp(path + n - k, name) == 0 && (n == k || path[n - k - 1] == '/')) {
+        folder[n == k ? 0 : n - k - 1] = '\0';
+        if (n == k) memcpy(folder, ".", 2);
+        return !is_ours(folder);
+    }
+    return tg_hf_probe(path) || begins_as_gguf(path);
 }
 
 /* ---------------------------------------------------------------------------------------- packing
@@ -82,8 +125,7 @@ static tg_status load_matrix(tg_context *ctx, const tg_lm_model *m, const tg_lm_
             tg_block_free(buffer);
             TG_TRY(tg_block_new(&ctx->err, rows * row_bytes, buffer));
         }
-        TG_TRY(tg_read_at(&m->file.reader, t->source->offset + first_row * row_bytes, t->name,
-                          buffer->data, rows * row_bytes));
+        TG_TRY(tg_gguf_read_rows(&m->file, t->source, first_row, rows, buffer->data));
         piece p = { .t = t,
                     .bytes = buffer->data,
                     .first_group = g,
@@ -97,15 +139,14 @@ static tg_status load_matrix(tg_context *ctx, const tg_lm_model *m, const tg_lm_
     return TG_OK;
 }
 
-/* A vector becomes floats whatever the file has. */
-static tg_status load_vector(tg_context *ctx, const tg_gguf *file, const tg_gguf_tensor *source,
+/* What is not packed becomes floats whatever the file has. */
+static tg_status load_floats(tg_context *ctx, const tg_gguf *file, const tg_gguf_tensor *source,
                              tg_block *buffer, float *out) {
     if (source->bytes > buffer->bytes) {
         tg_block_free(buffer);
         TG_TRY(tg_block_new(&ctx->err, (size_t)source->bytes, buffer));
     }
-    TG_TRY(tg_read_at(&file->reader, source->offset, source->name, buffer->data,
-                      (size_t)source->bytes));
+    TG_TRY(tg_gguf_read_rows(file, source, 0, source->elems / source->dim[0], buffer->data));
     tg_block_to_f32_n(source->type, out, buffer->data, (size_t)source->elems);
     return TG_OK;
 }
@@ -132,7 +173,7 @@ static tg_status make_freqs(tg_context *ctx, tg_lm_model *m, tg_block *buffer) {
         if (t->elems != half)
             return tg_fail(&ctx->err, TG_E_SHAPE, "%s: tensor %s: want %zu, have %" PRIu64,
                            m->file.path, t->name, half, t->elems);
-        TG_TRY(load_vector(ctx, &m->file, t, buffer, factors));
+        TG_TRY(load_floats(ctx, &m->file, t, buffer, factors));
     }
     for (int base = 0; base < 2; base++) {
         char name[32];
@@ -177,8 +218,8 @@ static tg_status load_tensors(tg_context *ctx, tg_lm_model *m) {
     tg_status s = tg_block_new(&ctx->err, PIECE_BYTES, &buffer);
     for (size_t i = 0; s == TG_OK && i < m->lm.n_tensors; i++) {
         const tg_lm_tensor *t = &m->lm.tensors[i];
-        float *vector = (float *)(void *)((char *)m->block.data + t->offset_bytes);
-        s = t->is_vector ? load_vector(ctx, &m->file, t->source, &buffer, vector)
+        float *floats = (float *)(void *)((char *)m->block.data + t->offset_bytes);
+        s = t->is_floats ? load_floats(ctx, &m->file, t->source, &buffer, floats)
                          : load_matrix(ctx, m, t, &buffer);
     }
     if (s == TG_OK) s = make_freqs(ctx, m, &buffer);
@@ -195,7 +236,7 @@ static tg_status load(tg_context *ctx, const char *path, tg_lm_model *m) {
     const double start = tg_time_ms();
     const char *own = tg_arena_strdup(&m->arena, path);
     if (!own) return tg_fail_memory(&ctx->err, "path", strlen(path));
-    TG_TRY(tg_gguf_open(&ctx->err, own, &m->file));
+    TG_TRY(tg_gguf_open_any(&ctx->err, own, &m->file));
     TG_TRY(tg_lm_read(&m->file, &m->arena, &m->lm));
     /* A file without a tokenizer can still be run, on ids. */
     TG_TRY(tg_vocabulary_gguf(&m->file, (size_t)m->lm.config.vocab, &m->tok));
