@@ -18,7 +18,7 @@ tg_packing tg_packing_of(tg_block_type type) {
         [TG_BLOCK_Q5_1] = TG_PACK_M5,  [TG_BLOCK_Q8_0] = TG_PACK_C8, [TG_BLOCK_IQ4_NL] = TG_PACK_C8,
         [TG_BLOCK_Q4_K] = TG_PACK_K4,  [TG_BLOCK_Q2_K] = TG_PACK_S8, [TG_BLOCK_Q3_K] = TG_PACK_S8,
         [TG_BLOCK_Q5_K] = TG_PACK_S8,  [TG_BLOCK_Q6_K] = TG_PACK_S8, [TG_BLOCK_IQ4_XS] = TG_PACK_S8,
-        [TG_BLOCK_MXFP4] = TG_PACK_S8,
+        [TG_BLOCK_MXFP4] = TG_PACK_S8, [TG_BLOCK_MLX4] = TG_PACK_S8, [TG_BLOCK_MLX8] = TG_PACK_S8,
     };
     return packing[type];
 }

@@ -1,5 +1,5 @@
 /*
- * lm.c - reads the tensors of a GGUF file and packs them, all workers at once.
+ * lm.c - reads the tensors of model files of others and packs them, all workers at once.
  *
  * Tensors are read in pieces of whole groups of sixteen rows into a buffer, which the workers then
  * pack into the block; the file is never mapped, so that one that shrinks is an error and no
@@ -71,8 +71,7 @@ static tg_status load_matrix(tg_context *ctx, const tg_lm_model *m, const tg_lm_
             tg_block_free(buffer);
             TG_TRY(tg_block_new(&ctx->err, rows * row_bytes, buffer));
         }
-        TG_TRY(tg_read_at(&m->file.reader, t->source->offset + first_row * row_bytes, t->name,
-                          buffer->data, rows * row_bytes));
+        TG_TRY(tg_gguf_read_rows(&m->file, t->source, first_row, rows, buffer->data));
         piece p = { .t = t,
                     .bytes = buffer->data,
                     .first_group = g,
@@ -86,15 +85,14 @@ static tg_status load_matrix(tg_context *ctx, const tg_lm_model *m, const tg_lm_
     return TG_OK;
 }
 
-/* A vector becomes floats whatever the file has. */
-static tg_status load_vector(tg_context *ctx, const tg_gguf *file, const tg_gguf_tensor *source,
+/* What is not packed becomes floats whatever the file has. */
+static tg_status load_floats(tg_context *ctx, const tg_gguf *file, const tg_gguf_tensor *source,
                              tg_block *buffer, float *out) {
     if (source->bytes > buffer->bytes) {
         tg_block_free(buffer);
         TG_TRY(tg_block_new(&ctx->err, (size_t)source->bytes, buffer));
     }
-    TG_TRY(tg_read_at(&file->reader, source->offset, source->name, buffer->data,
-                      (size_t)source->bytes));
+    TG_TRY(tg_gguf_read_rows(file, source, 0, source->elems / source->dim[0], buffer->data));
     tg_block_to_f32_n(source->type, out, buffer->data, (size_t)source->elems);
     return TG_OK;
 }
@@ -121,7 +119,7 @@ static tg_status make_freqs(tg_context *ctx, tg_lm_model *m, tg_block *buffer) {
         if (t->elems != half)
             return tg_fail(&ctx->err, TG_E_SHAPE, "%s: tensor %s: want %zu, have %" PRIu64,
                            m->file.path, t->name, half, t->elems);
-        TG_TRY(load_vector(ctx, &m->file, t, buffer, factors));
+        TG_TRY(load_floats(ctx, &m->file, t, buffer, factors));
     }
     for (int base = 0; base < 2; base++) {
         char name[32];
@@ -166,8 +164,8 @@ static tg_status load_tensors(tg_context *ctx, tg_lm_model *m) {
     tg_status s = tg_block_new(&ctx->err, PIECE_BYTES, &buffer);
     for (size_t i = 0; s == TG_OK && i < m->lm.n_tensors; i++) {
         const tg_lm_tensor *t = &m->lm.tensors[i];
-        float *vector = (float *)(void *)((char *)m->block.data + t->offset_bytes);
-        s = t->is_vector ? load_vector(ctx, &m->file, t->source, &buffer, vector)
+        float *floats = (float *)(void *)((char *)m->block.data + t->offset_bytes);
+        s = t->is_floats ? load_floats(ctx, &m->file, t->source, &buffer, floats)
                          : load_matrix(ctx, m, t, &buffer);
     }
     if (s == TG_OK) s = make_freqs(ctx, m, &buffer);
@@ -184,7 +182,7 @@ static tg_status load(tg_context *ctx, const char *path, tg_lm_model *m) {
     const double start = tg_time_ms();
     const char *own = tg_arena_strdup(&m->arena, path);
     if (!own) return tg_fail_memory(&ctx->err, "path", strlen(path));
-    TG_TRY(tg_gguf_open(&ctx->err, own, &m->file));
+    TG_TRY(tg_gguf_open_any(&ctx->err, own, &m->file));
     TG_TRY(tg_lm_read(&m->file, &m->arena, &m->lm));
     /* A file without a tokenizer can still be run, on ids. */
     TG_TRY(tg_vocabulary_gguf(&m->file, (size_t)m->lm.config.vocab, &m->tok));

@@ -14,7 +14,27 @@
 
 enum { V = 48, PROMPTS = 3 };
 
-static const char *const names[] = { "llama", "llama3", "qwen2", "qwen3", "gemma3" };
+/* A file or folder, and the numbers that it must give. */
+static const struct {
+    const char *file, *golden;
+} models[] = {
+    { "llama.gguf", "llama" },
+    { "llama3.gguf", "llama3" },
+    { "qwen2.gguf", "qwen2" },
+    { "qwen3.gguf", "qwen3" },
+    { "gemma3.gguf", "gemma3" },
+    { "gpt2.gguf", "gpt2" },
+    { "qwen2-split-00001-of-00004.gguf", "qwen2" },
+    { "llama", "llama" },     /* in two parts, with an index */
+    { "llama3", "llama3" },   /* frequencies from factors */
+    { "qwen2", "qwen2" },
+    { "qwen3/model.safetensors", "qwen3" },
+    { "gemma3.zip", "gemma3" },
+    { "gpt2", "gpt2" },
+    { "gpt2_erf", "gpt2_erf" },
+    { "mlx4", "mlx4" },
+    { "mlx8", "mlx8" },
+};
 
 typedef struct golden {
     int n;
@@ -44,10 +64,10 @@ static tg_context *context(const char *isa) {
     return ctx;
 }
 
-static tg_model *open_model(tg_context *ctx, const char *name) {
+static tg_model *open_model(tg_context *ctx, const char *file) {
     char path[96];
     tg_model *m;
-    snprintf(path, sizeof path, "test/golden/lm/%s.gguf", name);
+    snprintf(path, sizeof path, "test/golden/lm/%s", file);
     if (tg_model_open(ctx, path, &m) != TG_OK) fail_msg("%s", tg_context_error(ctx));
     return m;
 }
@@ -70,9 +90,9 @@ static double feed(tg_session *s, const golden *g, int piece, float *out) {
 }
 
 /* Whole, token by token, and in pieces that cut windows and tiles. */
-static void check_model(const char *name, const char *isa) {
+static void check_model(const char *file, const char *name, const char *isa) {
     tg_context *ctx = context(isa);
-    tg_model *m = open_model(ctx, name);
+    tg_model *m = open_model(ctx, file);
     tg_session *s;
     golden g[PROMPTS];
     read_golden(name, g);
@@ -80,7 +100,7 @@ static void check_model(const char *name, const char *isa) {
     for (int p = 0; p < PROMPTS; p++) {
         float whole[V], pieces[V];
         const double error = feed(s, &g[p], 32, whole);
-        if (!(error <= 1e-4)) fail_msg("%s prompt %d: error %g", name, p, error);
+        if (!(error <= 1e-4)) fail_msg("%s prompt %d: error %g", file, p, error);
         for (int piece = 1; piece <= 7; piece += 2) {
             feed(s, &g[p], piece, pieces);
             for (int i = 0; i < V; i++)
@@ -95,16 +115,16 @@ static void check_model(const char *name, const char *isa) {
 
 static void transformers_logits(void **state) {
     (void)state;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        check_model(names[i], NULL);
-        check_model(names[i], "scalar");
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        check_model(models[i].file, models[i].golden, NULL);
+        check_model(models[i].file, models[i].golden, "scalar");
     }
 }
 
 static void what_it_is(void **state) {
     (void)state;
     tg_context *ctx = context(NULL);
-    tg_model *m = open_model(ctx, "gemma3");
+    tg_model *m = open_model(ctx, "gemma3.gguf");
     tg_model_info info;
     assert_int_equal(tg_model_get_info(m, &info), TG_OK);
     assert_string_equal(info.family, "gemma3");
