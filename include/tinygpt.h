@@ -62,7 +62,7 @@ extern "C" {
     X(E_SHAPE, -8, "shapes do not fit together")                                                   \
     X(E_UNSUPPORTED, -9, "this is not supported")                                                  \
     X(E_DEVICE, -10, "the device failed or is missing")                                            \
-    X(E_NUMBER, -11, "a loss or gradient is not a finite number")                                  \
+    X(E_NUMBER, -11, "a loss, gradient or logit is not a finite number")                           \
     X(E_DATA, -12, "the text cannot be used for training")                                         \
     X(E_INTERNAL, -13, "an invariant of tinygpt itself is broken: please report it")
 
@@ -471,7 +471,8 @@ TG_API void tg_session_free(tg_session *session);
  *   tokens  [n]  ids in [0, V), borrowed for the call
  *   logits  out [V], owned by the session, valid until its next call; may be NULL
  * The session keeps the KV cache: send each token once.
- * Errors: E_RANGE (bad id), E_FULL (no room: session unchanged).
+ * Errors: E_RANGE (bad id), E_FULL (no room), E_NUMBER (logits that are not finite; the message
+ * names the layer they come from): the session is unchanged.
  */
 TG_API tg_status tg_session_eval(tg_session *session, const int32_t *tokens, size_t n,
                                  const float **logits);

@@ -12,8 +12,8 @@
  *                   type (blocks.h), u64 offset in the data
  *   aligned   ..    data: each tensor at a multiple of general.alignment (32)
  *
- * A model may be split over files, MODEL-00001-of-00003.gguf and so on, each of which is a whole GGUF
- * file: split.count and split.no say which one it is, and the first has the metadata of all.
+ * A model may be split over files, MODEL-00001-of-00003.gguf and so on, each of which is a whole
+ * GGUF file: split.count and split.no say which one it is, and the first has the metadata of all.
  *
  * What is read here is the form in which models of others are known to this program: folders of
  * safetensors files are brought into it, too (hf.h), with metadata and names as a GGUF file would
@@ -130,6 +130,11 @@ const char *tg_gguf_format(const tg_gguf *g);
  * wherever they lie: out [n * bytes of a row]. */
 tg_status tg_gguf_read_rows(const tg_gguf *g, const tg_gguf_tensor *t, uint64_t first, uint64_t n,
                             uint8_t *out);
+/* The same for several threads at once: ctx is the thread's own and gets its errors, nothing is
+ * allocated; scratch [tg_gguf_scratch_bytes(t, n)], aligned for floats, NULL where these are 0. */
+tg_status tg_gguf_read_rows_into(tg_ctx *ctx, const tg_gguf *g, const tg_gguf_tensor *t,
+                                 uint64_t first, uint64_t n, uint8_t *out, uint8_t *scratch);
+size_t tg_gguf_scratch_bytes(const tg_gguf_tensor *t, uint64_t n);
 
 /* For whoever makes a table that was not in a file: sorts both lists, which lie in the arena, and
  * refuses names that are there twice. */

@@ -299,6 +299,10 @@ tg_value *tg_lm_linear(const tg_lm_scope *s, tg_value *x, const char *a, const c
     return tg_linear(s->g, x, w, bias, residual, read);
 }
 
+tg_value *tg_lm_asked(const tg_lm_scope *s, tg_value *x) {
+    return s->lm->every_row ? x : tg_last_row(s->g, x);
+}
+
 tg_value *tg_lm_freq(const tg_lm_scope *s, int base) {
     char name[32];
     snprintf(name, sizeof name, TG_LM_FREQ_NAME, base);

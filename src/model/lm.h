@@ -78,6 +78,7 @@ typedef struct tg_lm {
     size_t n_tensors;
     size_t bytes;   /* of all of them */
     uint64_t elems; /* parameters */
+    bool every_row; /* graphs answer with the logits of all tokens, not of the last one alone */
 } tg_lm;
 
 /* What an encoder reads: several texts, one behind the other, T tokens together; T is dynamic. */
@@ -134,6 +135,8 @@ tg_packed_value tg_lm_matrix(const tg_lm_scope *s, const char *name);
  * any. b and c may be NULL. */
 tg_value *tg_lm_linear(const tg_lm_scope *s, tg_value *x, const char *a, const char *b,
                        const char *c, tg_value *residual, int read);
+/* The rows that logits are wanted of: the last one, unless lm->every_row. */
+tg_value *tg_lm_asked(const tg_lm_scope *s, tg_value *x);
 /* Frequencies of rotary positions, by the number of their base. */
 tg_value *tg_lm_freq(const tg_lm_scope *s, int base);
 /* The other way about, for whoever binds the states: fills out [head_size / 2]. factors: of the

@@ -4,6 +4,8 @@
  */
 #include "tinygpt.h"
 
+#include "io/gguf.h"
+
 #include <math.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -164,6 +166,50 @@ static tg_status open_changed(size_t keep, size_t at, const void *bytes, size_t 
     return s;
 }
 
+/* A weight that is no number: the first token already is refused, with the layer it comes from, and
+ * the session is as it was. */
+static void check_bad_number(const char *tensor, const char *want) {
+    tg_ctx quiet;
+    tg_gguf g;
+    static const uint8_t nan_bytes[4] = { 0, 0, 0xc0, 0x7f };
+    static char data[1 << 20];
+    tg_ctx_init(&quiet, NULL, NULL, NULL);
+    assert_int_equal(tg_gguf_open(&quiet, "test/golden/lm/llama.gguf", &g), TG_OK);
+    const tg_gguf_tensor *t = tg_gguf_tensor_find(&g, tensor);
+    assert_non_null(t);
+    assert_int_equal(t->type, TG_BLOCK_F32);
+    const uint64_t at = t->offset;
+    tg_gguf_close(&g);
+    FILE *f = fopen("test/golden/lm/llama.gguf", "rb");
+    const size_t size = fread(data, 1, sizeof data, f);
+    fclose(f);
+    memcpy(data + at, nan_bytes, sizeof nan_bytes);
+    f = fopen("build/nan.gguf", "wb");
+    assert_int_equal(fwrite(data, 1, size, f), size);
+    fclose(f);
+
+    tg_context *ctx = context(NULL);
+    tg_model *m;
+    tg_session *s;
+    const int32_t tokens[3] = { 1, 2, 3 };
+    assert_int_equal(tg_model_open(ctx, "build/nan.gguf", &m), TG_OK);
+    assert_int_equal(tg_session_new(ctx, m, 0, &s), TG_OK);
+    assert_int_equal(tg_session_eval(s, tokens, 3, NULL), TG_E_NUMBER);
+    if (!strstr(tg_context_error(ctx), want)) fail_msg("%s", tg_context_error(ctx));
+    assert_int_equal(tg_session_tokens(s), 0);
+    tg_session_free(s);
+    tg_model_free(m);
+    tg_context_free(ctx);
+    remove("build/nan.gguf");
+}
+
+static void bad_numbers(void **state) {
+    (void)state;
+    check_bad_number("blk.0.attn_norm.weight", "from the embedding or layer 0");
+    check_bad_number("blk.0.ffn_norm.weight", "from layer 0");
+    check_bad_number("output_norm.weight", "behind the last layer");
+}
+
 static void wrong_files(void **state) {
     (void)state;
     char why[256];
@@ -186,6 +232,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(transformers_logits),
         cmocka_unit_test(what_it_is),
+        cmocka_unit_test(bad_numbers),
         cmocka_unit_test(wrong_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
