@@ -51,7 +51,8 @@ MHD_LIBS   := $(if $(MHD),$(MHD_FOUND))
 # what is missing.
 WEBGPU   := $(wildcard .cache/webgpu/webgpu.h)
 GPU_C    := $(wildcard src/backend/webgpu/gpu_*.c)
-GPU_HERE := $(if $(WEBGPU),src/backend/webgpu/gpu_native.c,src/backend/webgpu/gpu_none.c)
+GPU_HERE := src/backend/webgpu/gpu_cache.c \
+            $(if $(WEBGPU),src/backend/webgpu/gpu_native.c,src/backend/webgpu/gpu_none.c)
 
 WASM_C   := $(sort $(wildcard src/*/*_wasm*.c))
 ALL_SRC  := $(filter-out src/ops/kernel_table.c $(GPU_C),$(sort $(shell find src -name '*.c')))

@@ -76,7 +76,8 @@ typedef struct tg_gpu_piece {
 tg_status tg_gpu_read_begin(tg_gpu *gpu, const tg_gpu_piece *list, size_t n, uint32_t *reading);
 tg_status tg_gpu_read_end(tg_gpu *gpu, uint32_t reading, const tg_gpu_piece *list, size_t n);
 
-/* wgsl is zero-terminated; label names it in messages. n_storage counts the bindings from 2 on. */
+/* wgsl is zero-terminated; label names it in messages. n_storage counts the bindings from 2 on.
+ * Pipelines are made side by side, and may be submitted when settle has said TG_OK. */
 tg_status tg_gpu_pipeline_new(tg_gpu *gpu, const char *label, const char *wgsl, const char *entry,
                               unsigned n_storage, uint32_t *out);
 

@@ -4,7 +4,8 @@
  *
  * Both libraries answer through callbacks, which run inside ProcessEvents only; so every question
  * is asked, and then pumped until it is answered. Objects are made inside error scopes for
- * validation and for memory: a failure is a message of theirs, never a dead handle.
+ * validation and for memory: a failure is a message of theirs, never a dead handle. Pipelines are
+ * compiled side by side, where the library can do that, and waited for in settle.
  *
  * wgpu-native ends the process at some errors of submit, and puts bounds checks into shaders that
  * make them ten times slower; its extension for trusted shaders leaves them out. Ours clamp what
@@ -18,6 +19,7 @@
 #include <webgpu.h>
 
 #include "backend/webgpu/gpu.h"
+#include "backend/webgpu/gpu_cache.h"
 #include "base/str.h"
 
 /* Every function that is called, without its prefix. */
@@ -40,6 +42,7 @@
     X(DeviceCreateBindGroupLayout)                                                                 \
     X(DeviceCreatePipelineLayout)                                                                  \
     X(DeviceCreateComputePipeline)                                                                 \
+    X(DeviceCreateComputePipelineAsync)                                                            \
     X(DeviceCreateBindGroup)                                                                       \
     X(DeviceCreateCommandEncoder)                                                                  \
     X(DeviceDestroy)                                                                               \
@@ -81,12 +84,6 @@ typedef struct list {
     size_t n, room;
 } list;
 
-typedef struct pipeline {
-    WGPUComputePipeline handle;
-    WGPUBindGroupLayout layout;
-    unsigned n_storage;
-} pipeline;
-
 /* What a callback leaves for whoever pumps. */
 typedef struct answer {
     tg_gpu *gpu;
@@ -94,6 +91,13 @@ typedef struct answer {
     void *object;
     char text[512];
 } answer;
+
+typedef struct pipeline {
+    WGPUBindGroupLayout layout;
+    unsigned n_storage;
+    answer made; /* its object is the pipeline; where it failed, that stays */
+    char label[96];
+} pipeline;
 
 /* A reading on its way: what is read goes through a buffer that can be mapped. Buffers stay for the
  * next reading, so that a step makes none. */
@@ -115,10 +119,11 @@ struct tg_gpu {
     WGPUQueue queue;
     tg_gpu_info info;
     list buffers, groups, pipelines;
+    tg_gpu_cache *cache; /* NULL: none */
     staging readings[READINGS];
     uint32_t last_reading;
     uint64_t made;
-    bool lost;
+    bool dawn, lost;
     char message[512]; /* of a lost device, or of the first error that nobody was asking for */
 };
 
@@ -168,6 +173,17 @@ static void on_device(WGPURequestDeviceStatus status, WGPUDevice device, WGPUStr
     (void)unused;
     a->ok = status == WGPURequestDeviceStatus_Success;
     a->object = device;
+    keep_text(a->text, sizeof a->text, text);
+    a->done = true;
+}
+
+/* On the thread that pumps, whichever of the library's own has compiled it. */
+static void on_pipeline(WGPUCreatePipelineAsyncStatus status, WGPUComputePipeline made,
+                        WGPUStringView text, void *user, void *unused) {
+    answer *a = user;
+    (void)unused;
+    a->ok = status == WGPUCreatePipelineAsyncStatus_Success;
+    a->object = made;
     keep_text(a->text, sizeof a->text, text);
     a->done = true;
 }
@@ -328,6 +344,7 @@ static tg_status open_library(tg_gpu *g) {
     memcpy(&g->f.name, &symbol, sizeof symbol);
     FUNCTIONS(LOOK_UP)
 #undef LOOK_UP
+    g->dawn = !dlsym(g->library, "wgpuGetVersion"); /* which only wgpu-native has */
     return TG_OK;
 }
 
@@ -414,6 +431,17 @@ typedef struct dawn_toggles {
 } dawn_toggles;
 enum { DAWN_TOGGLES = 0x0005000A };
 
+/* Another one: whom to ask before something is compiled, and to tell after. */
+typedef struct dawn_cache {
+    WGPUChainedStruct chain;
+    WGPUStringView isolation_key;
+    size_t (*load)(const void *key, size_t key_bytes, void *value, size_t value_bytes, void *user);
+    void (*store)(const void *key, size_t key_bytes, const void *value, size_t value_bytes,
+                  void *user);
+    void *user;
+} dawn_cache;
+enum { DAWN_CACHE = 0x00050007 };
+
 /* Memory of a workgroup is written before it is read in all our shaders, so that nobody need clear
  * it. Bounds checks are for shaders that one does not know; ours clamp what they index with. They
  * cost up to a tenth of a step on an H100. TG_WEBGPU_CHECKED=1 puts them back; wgpu-native has
@@ -422,9 +450,8 @@ static const char *const toggles_on[] = { "disable_workgroup_init", "disable_rob
 
 static dawn_toggles toggles_of(const tg_gpu *g) {
     const char *checked = getenv("TG_WEBGPU_CHECKED");
-    const bool dawn = !dlsym(g->library, "wgpuGetVersion"); /* which only wgpu-native has */
     dawn_toggles t = { .chain = { .sType = (WGPUSType)DAWN_TOGGLES }, .on = toggles_on };
-    if (dawn) t.n_on = checked && checked[0] == '1' ? 1 : 2;
+    if (g->dawn) t.n_on = checked && checked[0] == '1' ? 1 : 2;
     return t;
 }
 
@@ -470,6 +497,13 @@ static tg_status open_device(tg_gpu *g) {
     if (g->info.timestamps) features[n++] = WGPUFeatureName_TimestampQuery;
     answer a = { .gpu = g };
     dawn_toggles toggles = toggles_of(g);
+    if (g->dawn) g->cache = tg_gpu_cache_open();
+    dawn_cache cache = { .chain = { .sType = (WGPUSType)DAWN_CACHE },
+                         .isolation_key = view(""),
+                         .load = tg_gpu_cache_load,
+                         .store = tg_gpu_cache_store,
+                         .user = g->cache };
+    if (g->cache) toggles.chain.next = &cache.chain;
     const WGPUDeviceDescriptor want = {
         .nextInChain = toggles.n_on ? &toggles.chain : NULL,
         .label = view("tinygpt"),
@@ -566,8 +600,20 @@ static tg_status check(tg_gpu *g) {
     return s;
 }
 
-/* All objects are looked at when they are made. */
-tg_status tg_gpu_settle(tg_gpu *g) { return check(g); }
+/* Of the objects, pipelines alone are not looked at when they are made. */
+tg_status tg_gpu_settle(tg_gpu *g) {
+    TG_TRY(check(g));
+    for (uint32_t i = 1; i <= g->pipelines.n; i++) {
+        const pipeline *p = list_at(&g->pipelines, i);
+        pump(g, &p->made);
+        if (g->lost) return lost(g);
+        if (!p->made.ok)
+            return tg_fail(g->ctx, TG_E_DEVICE, "GPU %s: pipeline %s: %s", g->info.adapter,
+                           p->label, p->made.text);
+    }
+    tg_gpu_cache_save(g->cache);
+    return TG_OK;
+}
 
 tg_status tg_gpu_write(tg_gpu *g, uint32_t buffer, size_t offset, const void *bytes, size_t n) {
     TG_TRY(check(g));
@@ -689,26 +735,46 @@ static tg_status make_module(tg_gpu *g, const char *label, const char *wgsl,
     return end_making(g, "shader", label, 0);
 }
 
-static tg_status make_pipeline(tg_gpu *g, const char *label, const char *entry,
-                               WGPUShaderModule module, pipeline *p) {
-    const WGPUPipelineLayoutDescriptor layout = { .label = view(label),
+/* Dawn compiles on threads of its own, as many pipelines at once as there are processors.
+ * wgpu-native has the function, and ends the process in it. */
+static tg_status begin_pipeline(tg_gpu *g, const char *entry, WGPUShaderModule module,
+                                pipeline *p) {
+    tg_status s = TG_OK;
+    const WGPUPipelineLayoutDescriptor layout = { .label = view(p->label),
                                                   .bindGroupLayoutCount = 1,
                                                   .bindGroupLayouts = &p->layout };
-    begin_making(g);
     WGPUPipelineLayout l = g->f.DeviceCreatePipelineLayout(g->device, &layout);
-    const WGPUComputePipelineDescriptor d = { .label = view(label),
+    const WGPUComputePipelineDescriptor d = { .label = view(p->label),
                                               .layout = l,
                                               .compute = { .module = module,
                                                            .entryPoint = view(entry) } };
-    p->handle = g->f.DeviceCreateComputePipeline(g->device, &d);
-    const tg_status s = end_making(g, "pipeline", label, 0);
+    if (g->dawn) {
+        const WGPUCreateComputePipelineAsyncCallbackInfo info = {
+            .mode = WGPUCallbackMode_AllowProcessEvents,
+            .callback = on_pipeline,
+            .userdata1 = &p->made
+        };
+        p->made.done = false;
+        g->f.DeviceCreateComputePipelineAsync(g->device, &d, info);
+        g->made++;
+    } else {
+        begin_making(g);
+        p->made.object = g->f.DeviceCreateComputePipeline(g->device, &d);
+        s = end_making(g, "pipeline", p->label, 0);
+        p->made.ok = s == TG_OK;
+    }
     g->f.PipelineLayoutRelease(l);
     return s;
 }
 
+/* A pipeline that is still being made writes into ours when it is, on a lost device as well. */
 static void pipeline_free(tg_gpu *g, pipeline *p) {
     if (!p) return;
-    if (p->handle) g->f.ComputePipelineRelease(p->handle);
+    while (!p->made.done) {
+        g->f.InstanceProcessEvents(g->instance);
+        if (!p->made.done) sleep_us(20);
+    }
+    if (p->made.object) g->f.ComputePipelineRelease(p->made.object);
     if (p->layout) g->f.BindGroupLayoutRelease(p->layout);
     tg_free(&g->ctx->mem, p, sizeof *p);
 }
@@ -720,11 +786,12 @@ tg_status tg_gpu_pipeline_new(tg_gpu *g, const char *label, const char *wgsl, co
     TG_ASSERT(n_storage <= TG_GPU_MAX_STORAGE);
     pipeline *p = tg_alloc(&g->ctx->mem, sizeof *p);
     if (!p) return tg_fail_memory(g->ctx, "pipeline", sizeof *p);
-    *p = (pipeline) { .n_storage = n_storage };
+    *p = (pipeline) { .n_storage = n_storage, .made = { .gpu = g, .done = true } };
+    snprintf(p->label, sizeof p->label, "%s", label);
     WGPUShaderModule module = NULL;
     tg_status s = make_layout(g, label, n_storage, &p->layout);
     if (s == TG_OK) s = make_module(g, label, wgsl, &module);
-    if (s == TG_OK) s = make_pipeline(g, label, entry, module, p);
+    if (s == TG_OK) s = begin_pipeline(g, entry, module, p);
     if (module) g->f.ShaderModuleRelease(module);
     if (s == TG_OK) s = list_put(g, &g->pipelines, p, out);
     if (s != TG_OK) pipeline_free(g, p);
@@ -770,7 +837,7 @@ tg_status tg_gpu_submit(tg_gpu *g, const tg_gpu_dispatch *list_of, size_t n) {
         const tg_gpu_dispatch *d = &list_of[i];
         if (d->pipeline != set) {
             const pipeline *p = list_at(&g->pipelines, d->pipeline);
-            g->f.ComputePassEncoderSetPipeline(pass, p->handle);
+            g->f.ComputePassEncoderSetPipeline(pass, p->made.object);
         }
         set = d->pipeline;
         g->f.ComputePassEncoderSetBindGroup(pass, 0, list_at(&g->groups, d->group), 0, NULL);
@@ -810,6 +877,7 @@ void tg_gpu_close(tg_gpu *g) {
     }
     if (g->adapter) g->f.AdapterRelease(g->adapter);
     if (g->instance) g->f.InstanceRelease(g->instance);
+    tg_gpu_cache_close(g->cache);
     const tg_mem mem = g->ctx->mem;
     tg_free(&mem, g->buffers.items, g->buffers.room * sizeof(void *));
     tg_free(&mem, g->groups.items, g->groups.room * sizeof(void *));
