@@ -45,6 +45,7 @@
     X(DeviceCreateComputePipelineAsync)                                                            \
     X(DeviceCreateBindGroup)                                                                       \
     X(DeviceCreateCommandEncoder)                                                                  \
+    X(DeviceCreateQuerySet)                                                                        \
     X(DeviceDestroy)                                                                               \
     X(DeviceRelease)                                                                               \
     X(QueueSubmit)                                                                                 \
@@ -59,6 +60,7 @@
     X(CommandEncoderBeginComputePass)                                                              \
     X(CommandEncoderCopyBufferToBuffer)                                                            \
     X(CommandEncoderFinish)                                                                        \
+    X(CommandEncoderResolveQuerySet)                                                               \
     X(CommandEncoderRelease)                                                                       \
     X(CommandBufferRelease)                                                                        \
     X(ComputePassEncoderSetPipeline)                                                               \
@@ -70,6 +72,7 @@
     X(BindGroupRelease)                                                                            \
     X(BindGroupLayoutRelease)                                                                      \
     X(PipelineLayoutRelease)                                                                       \
+    X(QuerySetRelease)                                                                             \
     X(ShaderModuleRelease)
 
 typedef struct functions {
@@ -256,9 +259,14 @@ static tg_status end_making(tg_gpu *g, const char *what, const char *label, size
     pump(g, &validation);
     if (g->lost) return lost(g);
     g->made++;
-    if (!memory.ok)
-        return tg_fail(g->ctx, TG_E_MEMORY, "GPU %s: no memory for %s %s of %zu bytes: %s",
-                       g->info.adapter, what, label, bytes, memory.text);
+    /* wgpu-native calls it an error of validation. */
+    const bool full = !memory.ok || strstr(validation.text, "Not enough memory");
+    if (full)
+        return tg_fail(g->ctx, TG_E_MEMORY,
+                       "GPU %s: no memory for %s %s of %zu bytes: lower the batch or the "
+                       "context, or take a smaller model (%s)",
+                       g->info.adapter, what, label, bytes,
+                       memory.ok ? "not enough memory left" : memory.text);
     if (!validation.ok)
         return tg_fail(g->ctx, TG_E_DEVICE, "GPU %s: %s %s: %s", g->info.adapter, what, label,
                        validation.text);
@@ -371,7 +379,8 @@ static bool is_software(const WGPUAdapterInfo *info, const char *name) {
 }
 
 /* For tests: TG_GPU_WITHOUT=f16,subgroups,timestamps leaves out features, TG_GPU_LIMITS=minimum
- * asks for no limit beyond those that every adapter has. */
+ * asks for no limit beyond those that every adapter has, and a number of bytes in its place says
+ * what a binding may reach. */
 static bool is_left_out(const char *feature) {
     const char *names = getenv("TG_GPU_WITHOUT");
     return names && strstr(names, feature);
@@ -442,16 +451,22 @@ typedef struct dawn_cache {
 } dawn_cache;
 enum { DAWN_CACHE = 0x00050007 };
 
-/* Memory of a workgroup is written before it is read in all our shaders, so that nobody need clear
+/* Timestamps in steps of a tenth of a millisecond, so that a page can learn little from them, are
+ * no use for a profile.
+ *
+ * Memory of a workgroup is written before it is read in all our shaders, so that nobody need clear
  * it. Bounds checks are for shaders that one does not know; ours clamp what they index with. They
  * cost up to a tenth of a step on an H100. TG_WEBGPU_CHECKED=1 puts them back; wgpu-native has
  * them. */
+static const char *const toggles_off[] = { "timestamp_quantization" };
 static const char *const toggles_on[] = { "disable_workgroup_init", "disable_robustness" };
 
 static dawn_toggles toggles_of(const tg_gpu *g) {
     const char *checked = getenv("TG_WEBGPU_CHECKED");
     dawn_toggles t = { .chain = { .sType = (WGPUSType)DAWN_TOGGLES }, .on = toggles_on };
     if (g->dawn) t.n_on = checked && checked[0] == '1' ? 1 : 2;
+    t.off = toggles_off;
+    t.n_off = 1;
     return t;
 }
 
@@ -487,6 +502,9 @@ static tg_status open_device(tg_gpu *g) {
     TG_TRY(want_limits(g, &limits));
     g->info.max_buffer_bytes = minimum ? least.buffer_bytes : limits.maxBufferSize;
     g->info.max_binding_bytes = minimum ? least.binding_bytes : limits.maxStorageBufferBindingSize;
+    const char *binding = getenv("TG_GPU_LIMITS");
+    const uint64_t bytes = binding ? strtoull(binding, NULL, 10) : 0;
+    if (bytes && bytes < g->info.max_binding_bytes) g->info.max_binding_bytes = bytes;
     g->info.max_group_bytes = minimum ? least.group_bytes : limits.maxComputeWorkgroupStorageSize;
     g->info.max_group_threads =
         minimum ? least.group_threads : limits.maxComputeInvocationsPerWorkgroup;
@@ -828,13 +846,13 @@ void tg_gpu_group_free(tg_gpu *g, uint32_t group) {
 
 /* ------------------------------------------------------------------------------------------ run */
 
-tg_status tg_gpu_submit(tg_gpu *g, const tg_gpu_dispatch *list_of, size_t n) {
-    TG_TRY(check(g));
-    WGPUCommandEncoder e = g->f.DeviceCreateCommandEncoder(g->device, NULL);
-    WGPUComputePassEncoder pass = g->f.CommandEncoderBeginComputePass(e, NULL);
+static void encode(tg_gpu *g, WGPUCommandEncoder e, const WGPUPassTimestampWrites *timestamps,
+                   const tg_gpu_dispatch *dispatches, size_t n) {
+    const WGPUComputePassDescriptor descriptor = { .timestampWrites = timestamps };
+    WGPUComputePassEncoder pass = g->f.CommandEncoderBeginComputePass(e, &descriptor);
     uint32_t set = 0;
     for (size_t i = 0; i < n; i++) {
-        const tg_gpu_dispatch *d = &list_of[i];
+        const tg_gpu_dispatch *d = &dispatches[i];
         if (d->pipeline != set) {
             const pipeline *p = list_at(&g->pipelines, d->pipeline);
             g->f.ComputePassEncoderSetPipeline(pass, p->made.object);
@@ -845,12 +863,84 @@ tg_status tg_gpu_submit(tg_gpu *g, const tg_gpu_dispatch *list_of, size_t n) {
     }
     g->f.ComputePassEncoderEnd(pass);
     g->f.ComputePassEncoderRelease(pass);
+}
+
+static tg_status finish_and_submit(tg_gpu *g, WGPUCommandEncoder e) {
     WGPUCommandBuffer c = g->f.CommandEncoderFinish(e, NULL);
     g->f.QueueSubmit(g->queue, 1, &c);
     g->f.CommandBufferRelease(c);
     g->f.CommandEncoderRelease(e);
     g->f.InstanceProcessEvents(g->instance);
     return check(g);
+}
+
+tg_status tg_gpu_submit(tg_gpu *g, const tg_gpu_dispatch *dispatches, size_t n) {
+    TG_TRY(check(g));
+    WGPUCommandEncoder e = g->f.DeviceCreateCommandEncoder(g->device, NULL);
+    encode(g, e, NULL, dispatches, n);
+    return finish_and_submit(g, e);
+}
+
+/* A set of queries has at most 4096 of them, and a pass takes two. */
+enum { TIMED_PASSES = 2048 };
+
+/* Ticks are nanoseconds in Dawn; wgpu-native says what they are. */
+static double ms_of_tick(const tg_gpu *g) {
+    float (*period)(WGPUQueue) = NULL;
+    void *symbol = dlsym(g->library, "wgpuQueueGetTimestampPeriod");
+    memcpy(&period, &symbol, sizeof symbol);
+    return period ? (double)period(g->queue) * 1e-6 : 1e-6;
+}
+
+/* n of them; ticks [2 n] gets the begin and the end of each, of an empty pass nothing. */
+static tg_status time_passes(tg_gpu *g, WGPUQuerySet set, uint32_t buffer,
+                             const tg_gpu_dispatch *dispatches, const size_t *first, size_t n,
+                             uint64_t *ticks) {
+    WGPUCommandEncoder e = g->f.DeviceCreateCommandEncoder(g->device, NULL);
+    for (uint32_t i = 0; i < n; i++) {
+        const WGPUPassTimestampWrites t = { .querySet = set,
+                                            .beginningOfPassWriteIndex = 2 * i,
+                                            .endOfPassWriteIndex = 2 * i + 1 };
+        if (first[i + 1] > first[i])
+            encode(g, e, &t, dispatches + first[i], first[i + 1] - first[i]);
+    }
+    g->f.CommandEncoderResolveQuerySet(e, set, 0, 2 * (uint32_t)n, list_at(&g->buffers, buffer), 0);
+    TG_TRY(finish_and_submit(g, e));
+    const tg_gpu_piece all = { buffer, 0, 2 * n * sizeof *ticks, ticks };
+    uint32_t reading;
+    TG_TRY(tg_gpu_read_begin(g, &all, 1, &reading));
+    return tg_gpu_read_end(g, reading, &all, 1);
+}
+
+tg_status tg_gpu_submit_timed(tg_gpu *g, const tg_gpu_dispatch *dispatches, const size_t *first,
+                              size_t n, double *ms) {
+    if (!g->info.timestamps) return TG_E_UNSUPPORTED;
+    TG_TRY(check(g));
+    const size_t bytes = 2 * TIMED_PASSES * sizeof(uint64_t);
+    const WGPUQuerySetDescriptor d = { .type = WGPUQueryType_Timestamp, .count = 2 * TIMED_PASSES };
+    const double tick = ms_of_tick(g);
+    uint64_t *ticks = tg_alloc(&g->ctx->mem, bytes);
+    if (!ticks) return tg_fail_memory(g->ctx, "timestamps", bytes);
+    WGPUBuffer handle = NULL;
+    uint32_t buffer = 0;
+    begin_making(g);
+    WGPUQuerySet set = g->f.DeviceCreateQuerySet(g->device, &d);
+    tg_status s = end_making(g, "queries", "of timestamps", 0);
+    if (s == TG_OK)
+        s = make_buffer(g, "timestamps", bytes,
+                        WGPUBufferUsage_QueryResolve | WGPUBufferUsage_CopySrc, &handle);
+    if (s == TG_OK) s = list_put(g, &g->buffers, handle, &buffer);
+    for (size_t at = 0; at < n && s == TG_OK; at += TIMED_PASSES) {
+        const size_t some = n - at < TIMED_PASSES ? n - at : TIMED_PASSES;
+        s = time_passes(g, set, buffer, dispatches, first + at, some, ticks);
+        for (size_t i = 0; i < some && s == TG_OK; i++)
+            if (first[at + i + 1] > first[at + i] && ticks[2 * i + 1] > ticks[2 * i])
+                ms[at + i] += (double)(ticks[2 * i + 1] - ticks[2 * i]) * tick;
+    }
+    tg_gpu_buffer_free(g, buffer);
+    if (set) g->f.QuerySetRelease(set); /* wgpu-native takes no destroy before it */
+    tg_free(&g->ctx->mem, ticks, bytes);
+    return s;
 }
 
 tg_status tg_gpu_wait(tg_gpu *g) {
