@@ -808,6 +808,8 @@ TG_API tg_status tg_context_rest_job(tg_context *ctx, tg_job **job);
 /* What its kernels reach: bytes a second of an addition that streams, GFLOP/s of a large product in
  * f32. E_UNSUPPORTED for software. */
 TG_API tg_status tg_measure_gpu(tg_context *ctx, double *bytes_per_s, double *gflops);
+TG_API tg_status tg_measure_gpu_job(tg_context *ctx, double *bytes_per_s, double *gflops,
+                                    tg_job **job);
 
 /* C[M,N] = A B through the matmul op: trans 0 none, 1 A is [K,M], 2 B is [N,K]. Milliseconds of
  * each of n_times repetitions. */
@@ -841,11 +843,16 @@ TG_API tg_status tg_dump(tg_context *ctx, const tg_gpt_config *config, const cha
 typedef struct tg_profile_row {
     const char *op, *variant;
     size_t count;
-    double ms, gflop, gbytes; /* a training step */
+    double ms, gflop, gbytes; /* a training step; bytes if each operand were moved once */
+    const char *step;         /* its name in the plan; NULL where a row is a kind of steps */
 } tg_profile_row;
 typedef void (*tg_profile_fn)(void *user, const tg_profile_row *row);
 TG_API tg_status tg_trainer_profile(tg_trainer *trainer, int n_steps, tg_profile_fn report,
                                     void *user);
+/* The same with a row for every step of the plans, in their order. A GPU that has timestamps takes
+ * the times with them, in one run; else each step is repeated, and the host's clock is read. */
+TG_API tg_status tg_trainer_profile_steps(tg_trainer *trainer, int n_steps, tg_profile_fn report,
+                                          void *user);
 
 /* Overwrites one element of a gradient or weight at the next step: a test's way to a NaN. */
 TG_API tg_status tg_trainer_poison(tg_trainer *trainer, const char *tensor, float value);

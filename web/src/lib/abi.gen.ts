@@ -333,7 +333,7 @@ export const STRUCTS = {
     },
   },
   tg_profile_row: {
-    size: [40, 48],
+    size: [48, 56],
     members: {
       op: ['text', 0, 0],
       variant: ['text', 4, 8],
@@ -341,6 +341,7 @@ export const STRUCTS = {
       ms: ['f64', 16, 24],
       gflop: ['f64', 24, 32],
       gbytes: ['f64', 32, 40],
+      step: ['text', 40, 48],
     },
   },
 } as const;
@@ -468,12 +469,14 @@ export const EXPORTS = {
   tg_context_rest: 'i:p',
   tg_context_rest_job: 'i:pp',
   tg_measure_gpu: 'i:ppp',
+  tg_measure_gpu_job: 'i:pppp',
   tg_bench_matmul: 'i:piiiipp',
   tg_check_kernels: 'i:ppppp',
   tg_check_kernels_job: 'i:pppppp',
   tg_check_gradients: 'i:ppppp',
   tg_dump: 'i:pppipp',
   tg_trainer_profile: 'i:pipp',
+  tg_trainer_profile_steps: 'i:pipp',
   tg_trainer_poison: 'i:ppf',
   tg_wasm_machine_set: 'v:du',
   tg_wasm_alloc: 'p:p',
@@ -637,6 +640,7 @@ export interface Exports {
   tg_context_rest(ctx: Ptr): number;
   tg_context_rest_job(ctx: Ptr, job: Ptr): number;
   tg_measure_gpu(ctx: Ptr, bytesPerS: Ptr, gflops: Ptr): number;
+  tg_measure_gpu_job(ctx: Ptr, bytesPerS: Ptr, gflops: Ptr, job: Ptr): number;
   tg_bench_matmul(
     ctx: Ptr, m: number, n: number, k: number, trans: number, nTimes: Ptr, ms: Ptr,
   ): number;
@@ -647,6 +651,7 @@ export interface Exports {
   tg_check_gradients(ctx: Ptr, filter: Ptr, report: Ptr, user: Ptr, nFailed: Ptr): number;
   tg_dump(ctx: Ptr, config: Ptr, which: Ptr, batch: number, write: Ptr, user: Ptr): number;
   tg_trainer_profile(trainer: Ptr, nSteps: number, report: Ptr, user: Ptr): number;
+  tg_trainer_profile_steps(trainer: Ptr, nSteps: number, report: Ptr, user: Ptr): number;
   tg_trainer_poison(trainer: Ptr, tensor: Ptr, value: number): number;
   tg_wasm_machine_set(memoryMaxBytes: number, cpus: number): void;
   tg_wasm_alloc(bytes: Ptr): Ptr;
