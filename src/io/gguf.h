@@ -12,8 +12,8 @@
  *                   type (blocks.h), u64 offset in the data
  *   aligned   ..    data: each tensor at a multiple of general.alignment (32)
  *
- * A model may be split over files, MODEL-00001-of-00003.gguf and so on, each of which is a whole GGUF
- * file: split.count and split.no say which one it is, and the first has the metadata of all.
+ * A model may be split over files, MODEL-00001-of-00003.gguf and so on, each of which is a whole
+ * GGUF file: split.count and split.no say which one it is, and the first has the metadata of all.
  *
  * What is read here is the form in which models of others are known to this program: folders of
  * safetensors files are brought into it, too (hf.h), with metadata and names as a GGUF file would

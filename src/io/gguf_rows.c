@@ -4,9 +4,7 @@
 #include "io/gguf.h"
 
 /* Rows and bytes of one: all dimensions but the first count rows. */
-static uint64_t row_bytes_of(const tg_gguf_tensor *t) {
-    return t->bytes / (t->elems / t->dim[0]);
-}
+static uint64_t row_bytes_of(const tg_gguf_tensor *t) { return t->bytes / (t->elems / t->dim[0]); }
 
 /* Column by column of the file: each has the wanted elements of one place in all rows. */
 static tg_status read_turned(const tg_gguf *g, const tg_gguf_tensor *t, uint64_t first, uint64_t n,
@@ -28,7 +26,8 @@ static tg_status read_turned(const tg_gguf *g, const tg_gguf_tensor *t, uint64_t
 
 static void put_f32(uint8_t *out, float x) { memcpy(out, &x, sizeof x); }
 
-/* One row: q, scales and biases as MLX has them, to blocks of ours (blocks.h). q of eight bits gets a sign. */
+/* One row: q, scales and biases as MLX has them, to blocks of ours (blocks.h). q of eight bits gets
+ * a sign. */
 static void convert_affine(const tg_gguf_tensor *t, const uint8_t *q, const float *scales,
                            const float *biases, uint8_t *out) {
     const tg_gguf_place *p = t->place;
@@ -41,7 +40,7 @@ static void convert_affine(const tg_gguf_tensor *t, const uint8_t *q, const floa
             for (int i = 0; i < 32; i++) out[8 + i] = (uint8_t)(from[i] ^ 128);
             continue;
         }
-        put_f32(out + 4, bias);
+        put_f32(out + 4, bias + 8 * scale);
         for (int i = 0; i < 16; i++) {
             const int low = from[i / 2] >> (i % 2 * 4) & 15;
             const int high = from[8 + i / 2] >> (i % 2 * 4) & 15;
@@ -72,8 +71,7 @@ static tg_status read_affine(const tg_gguf *g, const tg_gguf_tensor *t, uint64_t
         if (s != TG_OK) break;
         tg_block_to_f32_n(p->stored_type, biases, stored, groups);
         s = tg_read_at(&p->reader, t->offset + r * q_bytes, t->name, q, q_bytes);
-        if (s == TG_OK)
-            convert_affine(t, q, scales, biases, out + (r - first) * row_bytes_of(t));
+        if (s == TG_OK) convert_affine(t, q, scales, biases, out + (r - first) * row_bytes_of(t));
     }
     tg_free(&g->ctx->mem, scales, room);
     return s;

@@ -31,13 +31,14 @@ static bool is_ours(const char *folder) {
     bool ours = true;
     if (n > 0 && (size_t)n < sizeof path && tg_os_kind_of(path) == TG_OS_FILE &&
         tg_os_read_all(&quiet, path, 1 << 24, &text) == TG_OK &&
-        tg_json_parse(&quiet, &arena, path, tg_buf_text(&text), text.length, NULL, &root) == TG_OK) {
+        tg_json_parse(&quiet, &arena, path, tg_buf_text(&text), text.length, NULL, &root) ==
+            TG_OK) {
         const tg_json *type = tg_json_get(root, "model_type");
         const tg_json *vocab = tg_json_get(root, "vocab_size");
         const tg_json *act = tg_json_get(root, "activation_function");
-        ours = !type || (tg_json_is(type, "gpt2") && vocab &&
-                         tg_json_kind(vocab) == TG_JSON_NUMBER &&
-                         strcmp(vocab->u.text, "256") == 0 && act && tg_json_is(act, "gelu"));
+        ours =
+            !type || (tg_json_is(type, "gpt2") && vocab && tg_json_kind(vocab) == TG_JSON_NUMBER &&
+                      strcmp(vocab->u.text, "256") == 0 && act && tg_json_is(act, "gelu"));
     }
     tg_buf_deinit(&text);
     tg_arena_deinit(&arena);
