@@ -388,8 +388,7 @@ static tg_status compare_tokens(const tg_model *a, const tg_model *b, tg_convert
     static const char *const texts[] = {
         "The quick brown fox jumps over the lazy dog.",
         "don't  stop\n\n\tnow 12345 -- 3.14",
-        "Stra\xc3\x9f"
-        "e na\xc3\xafve \xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e \xf0\x9f\x98\x80",
+        "na\xc3\xafve caf\xc3\xa9 \xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e \xf0\x9f\x98\x80",
         "for (int i = 0; i < n; i++) { x[i] += 1; }",
         "\r\n  \xff\xfe trailing   ",
         "",
