@@ -153,7 +153,8 @@ int tg_cmd_embed(int argc, char **argv) {
     int code = tg_app_parse(&app, &spec, &group, 1, argc, argv);
     if (code != TG_ARGS_GO_ON) return code;
     if ((app.args.n_pos > 1) == (v.file != NULL))
-        return tg_args_refuse(&app.args, "want TEXT or --file F, have %s", v.file ? "both" : "none");
+        return tg_args_refuse(&app.args, "want TEXT or --file F, have %s",
+                              v.file ? "both" : "none");
     if (v.similar && v.raw)
         return tg_args_refuse(&app.args, "--similar compares vectors of length 1: leave out --raw");
     code = tg_app_open(&app);
@@ -163,8 +164,8 @@ int tg_cmd_embed(int argc, char **argv) {
     code = get_texts(&app, &v, &t);
     if (code == TG_ARGS_GO_ON) {
         const tg_status s = tg_model_open(app.ctx, app.args.pos[0], &model);
-        code = s == TG_OK ? embed(&app, &v, model, &t)
-                          : tg_app_failed(&app, app.ctx, s, TG_READING);
+        code =
+            s == TG_OK ? embed(&app, &v, model, &t) : tg_app_failed(&app, app.ctx, s, TG_READING);
     }
     tg_model_free(model);
     free(t.text);

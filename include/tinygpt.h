@@ -169,13 +169,13 @@ TG_API tg_status tg_model_new(tg_context *ctx, const tg_gpt_config *config, uint
  * with a GPT-2 of transformers whose vocabulary is bytes. Moments are not read. If the file is
  * damaged and its predecessor (PATH.prev) is whole, that one is opened, with a warning in the log.
  * A .safetensors file that tinygpt did not write needs its config.json in the same folder.
- * A .gguf file (the first, if it is split), a folder as transformers and MLX write them (config.json,
- * model.safetensors or its parts and their index, tokenizer.json), or a .zip file of such a folder
- * can be run, if the family is known (the error names those that are): its weights stay in the types
- * that it has them in, and it can be neither trained nor saved. model.safetensors stands for its
- * folder, unless it is a GPT-2 of bytes. Weights are read in pieces of some MiB, each once, which are
- * packed into place: there is no second copy. In WebAssembly these come from the host's files
- * (base/os_wasm.h), and the modules for training answer E_UNSUPPORTED. */
+ * A .gguf file (the first, if it is split), a folder as transformers and MLX write them
+ * (config.json, model.safetensors or its parts and their index, tokenizer.json), or a .zip file of
+ * such a folder can be run, if the family is known (the error names those that are): its weights
+ * stay in the types that it has them in, and it can be neither trained nor saved. model.safetensors
+ * stands for its folder, unless it is a GPT-2 of bytes. Weights are read in pieces of some MiB,
+ * each once, which are packed into place: there is no second copy. In WebAssembly these come from
+ * the host's files (base/os_wasm.h), and the modules for training answer E_UNSUPPORTED. */
 TG_API tg_status tg_model_open(tg_context *ctx, const char *path, tg_model **out);
 TG_API void tg_model_free(tg_model *model);
 
@@ -634,7 +634,7 @@ TG_API tg_status tg_file_compare(tg_context *ctx, const char *path_a, const char
  * target layout has a place for them. */
 TG_API tg_status tg_file_convert(tg_context *ctx, const char *path_in, const char *path_out,
                                  tg_file_kind kind);
-/* Types that a GGUF file is written in. */
+/* Types that weights are written in. */
 typedef enum tg_weight_type {
     TG_WEIGHT_F32,
     TG_WEIGHT_F16,
@@ -645,21 +645,29 @@ typedef enum tg_weight_type {
 } tg_weight_type;
 
 typedef struct tg_convert_report {
-    size_t n_tensors, n_finer; /* matrices; those of them whose rows wanted a finer type */
-    char finer[512];           /* which, as text: "blk.0.attn_q.weight F16, .." */
-    size_t n_positions;        /* at which the two models were asked for what follows */
-    double max_error;          /* of a logit */
-    double mean_kl, max_kl;    /* Kullback-Leibler divergence, nats, of the new from the old */
-    double same_best;          /* share of positions with the same likeliest token */
+    uint64_t in_bytes, out_bytes; /* of all files of the model */
+    size_t n_tensors, n_finer;    /* matrices; those of them whose rows wanted a finer type */
+    char finer[512];              /* which, as text: "blk.0.attn_q.weight F16, .." */
+    size_t n_positions;           /* at which the two models were asked for what follows */
+    double max_error;             /* of a logit */
+    double mean_kl, max_kl;       /* Kullback-Leibler divergence, nats, of the new from the old */
+    double same_best;             /* share of positions with the same likeliest token */
     size_t n_texts, n_texts_same; /* that were cut into tokens by both; alike */
 } tg_convert_report;
 
-/* Any model that can be opened as a GGUF file, for llama.cpp and for us: matrices in a type, or,
- * where its blocks do not divide their rows, in the next finer one; vectors in f32. What was
- * written is opened again and held against the original. E_UNSUPPORTED: a vocabulary that GGUF
- * cannot state. */
-TG_API tg_status tg_gguf_convert(tg_context *ctx, const char *path_in, const char *path_out,
-                                 tg_weight_type type, tg_convert_report *report);
+typedef enum tg_convert_kind {
+    TG_CONVERT_GGUF,       /* a file, for llama.cpp and for us */
+    TG_CONVERT_SAFETENSORS /* a folder as transformers opens it: f32, f16 or bf16 */
+} tg_convert_kind;
+
+/* Any model that can be opened, in another form and type: matrices in that type or, where its
+ * blocks do not divide their rows, in the next finer one; GGUF has vectors in f32. A tokenizer.json
+ * goes along with a folder, or becomes the metadata of a GGUF file; none is made of such metadata.
+ * What was written is opened again and held against the original, without the rounding of
+ * activations. E_UNSUPPORTED: a vocabulary, or a rule, that the form cannot state. */
+TG_API tg_status tg_model_convert(tg_context *ctx, const char *path_in, const char *path_out,
+                                  tg_convert_kind kind, tg_weight_type type,
+                                  tg_convert_report *report);
 /* The sizes of the model in a file, without loading it. */
 TG_API tg_status tg_file_config(tg_context *ctx, const char *path, tg_gpt_config *out);
 

@@ -135,8 +135,8 @@ static tg_status copy_stored(stream *s) {
 }
 
 static tg_status copy_back(stream *s, unsigned symbol, const code *distances) {
-    static const uint16_t length_base[29] = { 3,  4,  5,  6,  7,  8,  9,  10,  11,  13,
-                                              15, 17, 19, 23, 27, 31, 35, 43,  51,  59,
+    static const uint16_t length_base[29] = { 3,  4,  5,  6,   7,   8,   9,   10,  11, 13,
+                                              15, 17, 19, 23,  27,  31,  35,  43,  51, 59,
                                               67, 83, 99, 115, 131, 163, 195, 227, 258 };
     static const uint8_t length_bits[29] = { 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2,
                                              2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0 };

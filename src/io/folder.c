@@ -31,13 +31,15 @@ static tg_status find_end(tg_folder *f, uint8_t end[END_BYTES]) {
     bool found = false;
     while (s == TG_OK && !found && at > 0) {
         at--;
-        found = memcmp(tail + at, "PK\5\6", 4) == 0 &&
-                tg_get_u16(tail + at + 20) == n - at - END_BYTES;
+        found =
+            memcmp(tail + at, "PK\5\6", 4) == 0 && tg_get_u16(tail + at + 20) == n - at - END_BYTES;
     }
     if (found) memcpy(end, tail + at, END_BYTES);
     if (s == TG_OK && !found)
-        s = tg_fail(f->ctx, TG_E_FORMAT, "%s: want the directory of a zip file at its end, have "
-                                         "none", f->path);
+        s = tg_fail(f->ctx, TG_E_FORMAT,
+                    "%s: want the directory of a zip file at its end, have "
+                    "none",
+                    f->path);
     tg_free(&f->ctx->mem, tail, n);
     return s;
 }
@@ -95,7 +97,8 @@ static tg_status read_directory(tg_folder *f) {
     if (begin > f->zip.end || bytes > f->zip.end - begin || n * ENTRY_BYTES > bytes)
         return tg_fail(f->ctx, TG_E_FORMAT,
                        "%s: directory: want %" PRIu64 " members in %" PRIu64 " bytes within the "
-                       "file, have byte %" PRIu64, f->path, n, bytes, begin);
+                       "file, have byte %" PRIu64,
+                       f->path, n, bytes, begin);
     f->members = tg_arena_array(&f->arena, (size_t)n + 1, sizeof *f->members);
     if (!f->members) return tg_fail_memory(f->ctx, f->path, (size_t)n * sizeof *f->members);
     tg_reader r = tg_reader_part(&f->zip, begin, begin + bytes);
@@ -173,7 +176,8 @@ static tg_status unpack(tg_folder *f, const tg_folder_member *m, uint64_t data,
     if (m->bytes / 1032 > m->packed_bytes || m->bytes > MEMBER_MAX)
         return tg_fail(f->ctx, TG_E_FORMAT,
                        "%s: %s: want a size that its %" PRIu64 " packed bytes could have, have "
-                       "%" PRIu64, f->path, m->name, m->packed_bytes, m->bytes);
+                       "%" PRIu64,
+                       f->path, m->name, m->packed_bytes, m->bytes);
     tg_block packed;
     TG_TRY(tg_block_new(f->ctx, (size_t)m->packed_bytes + 1, &packed));
     tg_status s = tg_read_at(&f->zip, data, m->name, packed.data, (size_t)m->packed_bytes);
@@ -196,13 +200,12 @@ static tg_status open_member(tg_folder *f, const char *name, struct tg_folder_op
     uint8_t head[MEMBER_BYTES];
     if (!m) return tg_fail(f->ctx, TG_E_FORMAT, "%s: want a member %s, have none", f->path, name);
     TG_TRY(tg_read_at(&f->zip, m->offset, name, head, sizeof head));
-    const uint64_t data =
-        m->offset + MEMBER_BYTES + tg_get_u16(head + 26) + tg_get_u16(head + 28);
-    if (memcmp(head, "PK\3\4", 4) != 0 || data > f->zip.end ||
-        m->packed_bytes > f->zip.end - data)
-        return tg_fail(f->ctx, TG_E_FORMAT, "%s: byte %" PRIu64 ": %s: want a member of %" PRIu64
-                                            " bytes within the file", f->path, m->offset, name,
-                       m->packed_bytes);
+    const uint64_t data = m->offset + MEMBER_BYTES + tg_get_u16(head + 26) + tg_get_u16(head + 28);
+    if (memcmp(head, "PK\3\4", 4) != 0 || data > f->zip.end || m->packed_bytes > f->zip.end - data)
+        return tg_fail(f->ctx, TG_E_FORMAT,
+                       "%s: byte %" PRIu64 ": %s: want a member of %" PRIu64
+                       " bytes within the file",
+                       f->path, m->offset, name, m->packed_bytes);
     if (m->method != 0) {
         TG_TRY(unpack(f, m, data, o));
         *out = o->reader;

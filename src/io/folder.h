@@ -10,8 +10,8 @@
  *     end        "PK" 5 6    10 members u16   12 directory bytes u32   16 its offset u32
  *                            20 comment length u16
  *
- * Zip64 and encryption are refused by name. A member that is packed is unpacked into memory, and its
- * CRC is compared; one that is not is read where it lies.
+ * Zip64 and encryption are refused by name. A member that is packed is unpacked into memory, and
+ * its CRC is compared; one that is not is read where it lies.
  */
 #ifndef TG_IO_FOLDER_H
 #define TG_IO_FOLDER_H

@@ -42,8 +42,10 @@ static tg_status merge(tg_gguf *g, int32_t wanted) {
     tg_gguf_place *places = tg_arena_array(&g->arena, g->n_files, sizeof *places);
     if (!all || !places) return tg_fail_memory(g->ctx, "table of tensors", n * sizeof *all);
     if (wanted >= 0 && n != (size_t)wanted)
-        return tg_fail(g->ctx, TG_E_FORMAT, "%s: split.tensors.count: want %zu, as all files have, "
-                                            "have %d", g->path, n, (int)wanted);
+        return tg_fail(g->ctx, TG_E_FORMAT,
+                       "%s: split.tensors.count: want %zu, as all files have, "
+                       "have %d",
+                       g->path, n, (int)wanted);
     size_t at = g->n_tensors;
     if (at) memcpy(all, g->tensors, at * sizeof *all);
     for (size_t i = 1; i < g->n_files; i++) {

@@ -145,7 +145,8 @@ static tg_status put_pooling(opening *o, tg_hf_values *m) {
     return TG_OK;
 }
 
-/* --------------------------------------------------------------------------------------- tensors */
+/* --------------------------------------------------------------------------------------- tensors
+ */
 
 static bool starts_with(const char *text, const char *with) {
     return strncmp(text, with, strlen(with)) == 0;
@@ -193,7 +194,7 @@ static bool is_ignored(const opening *o, const char *name) {
 
 static bool type_of(const tg_st_tensor *s, tg_block_type *out) {
     const char *dtype = tg_st_dtypes[s->dtype].name;
-    *out = strcmp(dtype, "F16") == 0 ? TG_BLOCK_F16
+    *out = strcmp(dtype, "F16") == 0    ? TG_BLOCK_F16
            : strcmp(dtype, "BF16") == 0 ? TG_BLOCK_BF16
                                         : TG_BLOCK_F32;
     return strcmp(tg_block_table[*out].name, dtype) == 0;
@@ -231,7 +232,8 @@ static tg_status set_affine(opening *o, const tg_st_tensor *s, tg_gguf_tensor *t
     if (!fits)
         return tg_fail(o->g->ctx, TG_E_UNSUPPORTED,
                        "%s: tensor %.80s of U32: want MLX's affine weights of 4 or 8 bits, with "
-                       "their scales and biases, have others", o->g->path, s->name);
+                       "their scales and biases, have others",
+                       o->g->path, s->name);
     place->bits = s->dim[1] * 8 == cols ? 4 : 8;
     place->group = o->group;
     place->stored_type = type;
@@ -297,7 +299,8 @@ static tg_status add_tensor(opening *o, size_t file, const tg_st_tensor *s) {
     return TG_OK;
 }
 
-/* ----------------------------------------------------------------------------------------- files */
+/* ----------------------------------------------------------------------------------------- files
+ */
 
 static tg_status open_file(opening *o, const char *name) {
     for (size_t i = 0; i < o->n_heads; i++)
@@ -340,8 +343,7 @@ static tg_status read_tensors(opening *o, const tg_hf_values *m) {
     o->tensors = tg_arena_array(&o->g->arena, n, sizeof *o->tensors);
     if (!o->tensors) return tg_fail_memory(o->g->ctx, "table of tensors", n);
     for (size_t h = 0; h < o->n_heads; h++)
-        for (size_t i = 0; i < o->heads[h].n; i++)
-            TG_TRY(add_tensor(o, h, &o->heads[h].list[i]));
+        for (size_t i = 0; i < o->heads[h].n; i++) TG_TRY(add_tensor(o, h, &o->heads[h].list[i]));
     if (!m->factors) return TG_OK;
     tg_gguf_place *place = tg_arena_alloc(&o->g->arena, sizeof *place);
     if (!place) return tg_fail_memory(o->g->ctx, "frequencies", sizeof *place);
@@ -362,8 +364,10 @@ static tg_status want_head(const opening *o) {
     size_t file;
     const char *head = o->family->head;
     if (!head || o->tied || find_stored(o, "lm_head", 7, ".weight", &file)) return TG_OK;
-    return tg_fail(o->g->ctx, TG_E_FORMAT, "%s: tensor %s.weight: want it, as tie_word_embeddings "
-                                           "is not true, have none", o->g->path, head);
+    return tg_fail(o->g->ctx, TG_E_FORMAT,
+                   "%s: tensor %s.weight: want it, as tie_word_embeddings "
+                   "is not true, have none",
+                   o->g->path, head);
 }
 
 static tg_status open_all(opening *o) {
@@ -395,9 +399,8 @@ static tg_status open_all(opening *o) {
 static tg_status open_folder(tg_gguf *g, const void *bytes, size_t n_bytes) {
     tg_hf *hf = tg_alloc(&g->ctx->mem, sizeof *hf);
     if (!hf) return tg_fail_memory(g->ctx, g->path, sizeof *hf);
-    const tg_status s = bytes
-                            ? tg_folder_open_memory(g->ctx, g->path, bytes, n_bytes, &hf->folder)
-                            : tg_folder_open(g->ctx, g->path, &hf->folder);
+    const tg_status s = bytes ? tg_folder_open_memory(g->ctx, g->path, bytes, n_bytes, &hf->folder)
+                              : tg_folder_open(g->ctx, g->path, &hf->folder);
     if (s != TG_OK) {
         tg_free(&g->ctx->mem, hf, sizeof *hf);
         return s;

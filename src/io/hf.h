@@ -3,8 +3,8 @@
  *
  *     config.json                     what the model is, and its sizes
  *     model.safetensors               its tensors; or
- *     model.safetensors.index.json    which file has which tensor, and model-00001-of-00003.safetensors
- *     tokenizer.json                  the vocabulary (tok/tok_json.c)
+ *     model.safetensors.index.json    which file has which tensor, and
+ * model-00001-of-00003.safetensors tokenizer.json                  the vocabulary (tok/tok_json.c)
  *     tokenizer_config.json, chat_template.jinja    the chat template
  *     generation_config.json          the token that ends a text
  *
@@ -67,7 +67,7 @@ typedef struct tg_hf_family {
     const char *const *switches; /* keys that must be false, null or missing; NULL ends it */
     bool tied;                   /* where tie_word_embeddings is missing */
     bool rope, windows;
-    const char *head;            /* the output matrix, which a tied model repeats; or NULL */
+    const char *head; /* the output matrix, which a tied model repeats; or NULL */
 } tg_hf_family;
 
 extern const tg_hf_family tg_hf_families[];

@@ -109,7 +109,8 @@ static tg_status put_llama3(tg_hf_values *m, const char *where, const tg_json *r
         return tg_fail(ctx, TG_E_FORMAT,
                        "%s: rope of llama3: want factor of 1 or more, low_freq_factor below "
                        "high_freq_factor, and original_max_position_embeddings, have %g, %g, %g, "
-                       "%g", where, factor, low, high, original);
+                       "%g",
+                       where, factor, low, high, original);
     if (member(root, "head_dim")) {
         TG_TRY(get_int(ctx, where, root, "head_dim", &head));
     } else {
@@ -186,8 +187,8 @@ static tg_status check_windows(tg_hf_values *m, const char *where, const tg_json
     bool as_ever = !every || tg_json_is(every, "6");
     int number = 0;
     for (const tg_json *t = types ? tg_json_first(types) : NULL; t; t = tg_json_next(t))
-        as_ever = as_ever &&
-                  tg_json_is(t, ++number % 6 == 0 ? "full_attention" : "sliding_attention");
+        as_ever =
+            as_ever && tg_json_is(t, ++number % 6 == 0 ? "full_attention" : "sliding_attention");
     if (as_ever) return TG_OK;
     return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
                    "%s: layer_types: want every sixth layer without a window, have others", where);

@@ -34,7 +34,9 @@ static const char *const llama_switches[] = { "use_sliding_window", "mlp_bias", 
         { "max_position_embeddings", "context_length", 0 },                                        \
         { "num_attention_heads", "attention.head_count", 0 },                                      \
         { "num_key_value_heads", "attention.head_count_kv", -1 },                                  \
-        { "head_dim", "attention.key_length", head }, { "head_dim", "attention.value_length", head }
+        { "head_dim", "attention.key_length", head }, {                                            \
+        "head_dim", "attention.value_length", head                                                 \
+    }
 static const tg_hf_size llama_sizes[] = { LLAMA_SIZES(-1), { NULL, NULL, 0 } };
 static const tg_hf_size qwen3_sizes[] = { LLAMA_SIZES(128), { NULL, NULL, 0 } };
 static const tg_hf_size gemma3_sizes[] = { LLAMA_SIZES(256),
@@ -59,14 +61,17 @@ static const tg_hf_name gemma3_block[] = {
 };
 static const char *const gelu_tanh[] = { "gelu_pytorch_tanh", NULL };
 static const char *const gemma3_switches[] = { "use_bidirectional_attention",
-                                               "attn_logit_softcapping",
-                                               "final_logit_softcapping", NULL };
+                                               "attn_logit_softcapping", "final_logit_softcapping",
+                                               NULL };
 
 /* ---------------------------------------------------------------------------------------- GPT-2 */
 
 static const tg_hf_name gpt2_top[] = {
-    { "wte", "token_embd", 0 },    { "wpe", "position_embd", 0 }, { "ln_f", "output_norm", 0 },
-    { "lm_head", "output", 0 },    { NULL, NULL, 0 },
+    { "wte", "token_embd", 0 },
+    { "wpe", "position_embd", 0 },
+    { "ln_f", "output_norm", 0 },
+    { "lm_head", "output", 0 },
+    { NULL, NULL, 0 },
 };
 static const tg_hf_name gpt2_block[] = {
     { "ln_1", "attn_norm", 0 },
@@ -131,23 +136,73 @@ static const tg_hf_size bert_sizes[] = {
     .ignored = llama_ignored
 
 const tg_hf_family tg_hf_families[] = {
-    { .model_type = "llama", .arch = "llama", LIKE_LLAMA, .top = llama_top, .block = llama_block,
-      .sizes = llama_sizes, .act_key = "hidden_act", .acts = silu, .switches = llama_switches },
-    { .model_type = "qwen2", .arch = "qwen2", LIKE_LLAMA, .top = llama_top, .block = llama_block,
-      .sizes = llama_sizes, .act_key = "hidden_act", .acts = silu, .switches = llama_switches },
-    { .model_type = "qwen3", .arch = "qwen3", LIKE_LLAMA, .top = llama_top, .block = llama_block,
-      .sizes = qwen3_sizes, .act_key = "hidden_act", .acts = silu, .switches = llama_switches },
-    { .model_type = "gemma3_text", .arch = "gemma3", LIKE_LLAMA, .top = gemma3_top,
-      .block = gemma3_block, .sizes = gemma3_sizes, .act_key = "hidden_activation",
-      .acts = gelu_tanh, .switches = gemma3_switches, .tied = true, .windows = true },
-    { .model_type = "gpt2", .arch = "gpt2", .prefix = "transformer.", .layers = "h.",
-      .top = gpt2_top, .block = gpt2_block, .ignored = gpt2_ignored, .sizes = gpt2_sizes,
-      .eps_theirs = "layer_norm_epsilon", .eps_ours = "attention.layer_norm_epsilon", .eps = 1e-5,
-      .act_key = "activation_function", .acts = gpt2_acts, .switches = gpt2_switches,
-      .tied = true, .head = "lm_head" },
-    { .model_type = "bert", .arch = "bert", .prefix = "bert.", .layers = "encoder.layer.",
-      .top = bert_top, .block = bert_block, .ignored = bert_ignored, .sizes = bert_sizes,
-      .eps_theirs = "layer_norm_eps", .eps_ours = "attention.layer_norm_epsilon", .eps = 1e-12,
-      .act_key = "hidden_act", .acts = bert_acts, .switches = bert_switches },
+    { .model_type = "llama",
+      .arch = "llama",
+      LIKE_LLAMA,
+      .top = llama_top,
+      .block = llama_block,
+      .sizes = llama_sizes,
+      .act_key = "hidden_act",
+      .acts = silu,
+      .switches = llama_switches },
+    { .model_type = "qwen2",
+      .arch = "qwen2",
+      LIKE_LLAMA,
+      .top = llama_top,
+      .block = llama_block,
+      .sizes = llama_sizes,
+      .act_key = "hidden_act",
+      .acts = silu,
+      .switches = llama_switches },
+    { .model_type = "qwen3",
+      .arch = "qwen3",
+      LIKE_LLAMA,
+      .top = llama_top,
+      .block = llama_block,
+      .sizes = qwen3_sizes,
+      .act_key = "hidden_act",
+      .acts = silu,
+      .switches = llama_switches },
+    { .model_type = "gemma3_text",
+      .arch = "gemma3",
+      LIKE_LLAMA,
+      .top = gemma3_top,
+      .block = gemma3_block,
+      .sizes = gemma3_sizes,
+      .act_key = "hidden_activation",
+      .acts = gelu_tanh,
+      .switches = gemma3_switches,
+      .tied = true,
+      .windows = true },
+    { .model_type = "gpt2",
+      .arch = "gpt2",
+      .prefix = "transformer.",
+      .layers = "h.",
+      .top = gpt2_top,
+      .block = gpt2_block,
+      .ignored = gpt2_ignored,
+      .sizes = gpt2_sizes,
+      .eps_theirs = "layer_norm_epsilon",
+      .eps_ours = "attention.layer_norm_epsilon",
+      .eps = 1e-5,
+      .act_key = "activation_function",
+      .acts = gpt2_acts,
+      .switches = gpt2_switches,
+      .tied = true,
+      .head = "lm_head" },
+    { .model_type = "bert",
+      .arch = "bert",
+      .prefix = "bert.",
+      .layers = "encoder.layer.",
+      .top = bert_top,
+      .block = bert_block,
+      .ignored = bert_ignored,
+      .sizes = bert_sizes,
+      .eps_theirs = "layer_norm_eps",
+      .eps_ours = "attention.layer_norm_epsilon",
+      .eps = 1e-12,
+      .act_key = "hidden_act",
+      .acts = bert_acts,
+      .switches = bert_switches },
 };
 const size_t tg_n_hf_families = sizeof tg_hf_families / sizeof tg_hf_families[0];

@@ -176,7 +176,8 @@ static tg_status match(const opening *o, const tg_st_tensor **wanted, const tg_s
 }
 
 /* The tensors of the manifest that a stored one holds: columns [p*cols, (p+1)*cols) of each row. */
-static void add_parts(const opening *o, const tg_st_tensor *s, size_t number, tg_file_tensor *table) {
+static void add_parts(const opening *o, const tg_st_tensor *s, size_t number,
+                      tg_file_tensor *table) {
     const tg_manifest *m = &o->file->manifest;
     const tg_gpt2_tensor g = tg_gpt2_tensor_at(m, number);
     const uint64_t elem_bytes = tg_st_dtypes[s->dtype].bytes;

@@ -33,8 +33,6 @@
 #include "io/safetensors_head.h"
 #include "io/tgpt.h"
 
-
-
 /* A tensor of the file, and which tensors of the manifest it holds side by side: numbers first,
  * first + 2, first + 4 (a weight and its bias alternate there). */
 typedef struct tg_gpt2_tensor {

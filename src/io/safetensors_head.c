@@ -25,11 +25,11 @@ const tg_st_dtype tg_st_dtypes[TG_ST_DTYPES] = {
 /* ---------------------------------------------------------------------------------- one tensor */
 
 tg_status tg_st_fail(const tg_st_head *o, tg_status code, const char *name, const char *field,
-                             const char *want, const tg_json *have) {
+                     const char *want, const tg_json *have) {
     const bool text =
         have && (tg_json_kind(have) == TG_JSON_STRING || tg_json_kind(have) == TG_JSON_NUMBER);
-    return tg_fail(o->ctx, code, "%s: header: %.60s: %s: want %s, have %.40s", o->path,
-                   name, field, want,
+    return tg_fail(o->ctx, code, "%s: header: %.60s: %s: want %s, have %.40s", o->path, name, field,
+                   want,
                    text   ? have->u.text
                    : have ? "another value"
                           : "none");
@@ -42,14 +42,15 @@ static tg_status read_dtype(const tg_st_head *o, const tg_json *v, tg_st_tensor 
     }
     if (!dtype || s->dtype == TG_ST_DTYPES) {
         return tg_st_fail(o, TG_E_UNSUPPORTED, s->name, "dtype",
-                           "F32, F16, BF16 or another known one", dtype);
+                          "F32, F16, BF16 or another known one", dtype);
     }
     return TG_OK;
 }
 
 /* A dimension of 0 makes a tensor of no bytes, which the format allows. A product that does not fit
  * is refused even if a later dimension is 0. */
-static tg_status read_shape(const tg_st_head *o, const tg_json *v, tg_st_tensor *s, uint64_t *elems) {
+static tg_status read_shape(const tg_st_head *o, const tg_json *v, tg_st_tensor *s,
+                            uint64_t *elems) {
     const tg_json *shape = tg_json_get(v, "shape");
     if (!shape || tg_json_kind(shape) != TG_JSON_ARRAY) {
         return tg_st_fail(o, TG_E_FORMAT, s->name, "shape", "a list", shape);
@@ -58,7 +59,7 @@ static tg_status read_shape(const tg_st_head *o, const tg_json *v, tg_st_tensor 
         uint64_t n;
         if (tg_json_uint64(NULL, d, &n) != TG_OK || !tg_mul_u64(*elems, n, elems)) {
             return tg_st_fail(o, TG_E_FORMAT, s->name, "shape",
-                               "whole numbers whose product fits 64 bits", d);
+                              "whole numbers whose product fits 64 bits", d);
         }
         if (s->n_dims < TG_ST_MAX_DIMS) {
             s->dim[s->n_dims] = n;
@@ -68,7 +69,8 @@ static tg_status read_shape(const tg_st_head *o, const tg_json *v, tg_st_tensor 
     return TG_OK;
 }
 
-static tg_status read_offsets(const tg_st_head *o, const tg_json *v, tg_st_tensor *s, uint64_t elems) {
+static tg_status read_offsets(const tg_st_head *o, const tg_json *v, tg_st_tensor *s,
+                              uint64_t elems) {
     const tg_json *offsets = tg_json_get(v, "data_offsets");
     uint64_t want_bytes;
     if (!offsets || tg_json_kind(offsets) != TG_JSON_ARRAY || offsets->count != 2) {
@@ -78,7 +80,7 @@ static tg_status read_offsets(const tg_st_head *o, const tg_json *v, tg_st_tenso
     if (tg_json_uint64(NULL, begin, &s->begin) != TG_OK ||
         tg_json_uint64(NULL, end, &s->end) != TG_OK || s->begin > s->end) {
         return tg_st_fail(o, TG_E_FORMAT, s->name, "data_offsets",
-                           "two whole numbers, the first not above the second", end);
+                          "two whole numbers, the first not above the second", end);
     }
     if (s->end > o->data_bytes) {
         return tg_fail(o->ctx, TG_E_FORMAT,
@@ -90,8 +92,8 @@ static tg_status read_offsets(const tg_st_head *o, const tg_json *v, tg_st_tenso
         s->end - s->begin != want_bytes) {
         return tg_fail(
             o->ctx, TG_E_FORMAT,
-            "%s: header: %.60s: data_offsets: want %" PRIu64 " bytes of %s, have %" PRIu64,
-            o->path, s->name, want_bytes, tg_st_dtypes[s->dtype].name, s->end - s->begin);
+            "%s: header: %.60s: data_offsets: want %" PRIu64 " bytes of %s, have %" PRIu64, o->path,
+            s->name, want_bytes, tg_st_dtypes[s->dtype].name, s->end - s->begin);
     }
     return TG_OK;
 }

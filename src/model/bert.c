@@ -5,9 +5,9 @@
  *   for each layer:  x = norm(x + W_o attention(x W_qkv + b) + b_o)
  *                    x = norm(x + W_down gelu(x W_up + b) + b_down)
  *
- * norm is the layer norm, and comes behind each branch; attention sees a whole text, both ways; gelu
- * is the exact one. S tells the two texts of a pair apart: there is one text here.
- * Facts: transformers' modeling_bert.
+ * norm is the layer norm, and comes behind each branch; attention sees a whole text, both ways;
+ * gelu is the exact one. S tells the two texts of a pair apart: there is one text here. Facts:
+ * transformers' modeling_bert.
  */
 #include "model/lm.h"
 
@@ -30,12 +30,12 @@ static tg_value *layer_of(tg_lm_scope *s, tg_value *x, tg_value *spans) {
 static tg_value *encode(tg_graph *g, const tg_lm *lm, const tg_lm_texts *in) {
     const int32_t width = lm->config.width;
     tg_lm_scope s = { g, lm, -1 };
-    tg_value *x = tg_embedding_packed(g, in->tokens, tg_lm_matrix(&s, "token_embd.weight"), width,
-                                      1);
-    tg_value *p = tg_embedding_packed(g, in->positions, tg_lm_matrix(&s, "position_embd.weight"),
-                                      width, 1);
-    tg_value *kind = tg_embedding_packed(g, in->kinds, tg_lm_matrix(&s, "token_types.weight"),
-                                         width, 1);
+    tg_value *x =
+        tg_embedding_packed(g, in->tokens, tg_lm_matrix(&s, "token_embd.weight"), width, 1);
+    tg_value *p =
+        tg_embedding_packed(g, in->positions, tg_lm_matrix(&s, "position_embd.weight"), width, 1);
+    tg_value *kind =
+        tg_embedding_packed(g, in->kinds, tg_lm_matrix(&s, "token_types.weight"), width, 1);
     x = tg_lm_layer_norm(&s, tg_add(g, tg_add(g, x, kind), p), "token_embd_norm");
     for (s.layer = 0; s.layer < lm->config.layers; s.layer++) x = layer_of(&s, x, in->spans);
     return x;

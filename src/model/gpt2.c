@@ -29,11 +29,10 @@ static tg_value *layer_of(tg_lm_scope *s, tg_value *x, tg_value *cache) {
 
 static tg_value *graph(tg_graph *g, const tg_lm *lm, tg_value *tokens, tg_value *const *caches) {
     tg_lm_scope s = { g, lm, -1 };
-    tg_value *x = tg_embedding_packed(g, tokens, tg_lm_matrix(&s, "token_embd.weight"),
-                                      lm->config.width, 1);
+    tg_value *x =
+        tg_embedding_packed(g, tokens, tg_lm_matrix(&s, "token_embd.weight"), lm->config.width, 1);
     x = tg_position_add(g, x, tg_lm_floats(&s, "position_embd.weight"), true);
-    for (s.layer = 0; s.layer < lm->config.layers; s.layer++)
-        x = layer_of(&s, x, caches[s.layer]);
+    for (s.layer = 0; s.layer < lm->config.layers; s.layer++) x = layer_of(&s, x, caches[s.layer]);
     s.layer = -1;
     tg_graph_scope(g, "%s", "output");
     x = tg_lm_layer_norm(&s, tg_last_row(g, x), "output_norm");

@@ -1,10 +1,10 @@
 /*
  * lm.h - families of language models as files of others have them: sizes, tensors, a graph.
  *
- * One file a family (llama.c, gemma3.c, gpt2.c, bert.c), listed in lms.def. A family says where its sizes are in
- * the metadata, which tensors it wants, and what it computes. Weights stay in the types that the
- * file has them in; each matrix is a state of the graph by its name in the file, packed
- * (dtype/packed.h), and each vector a state of floats.
+ * One file a family (llama.c, gemma3.c, gpt2.c, bert.c), listed in lms.def. A family says where its
+ * sizes are in the metadata, which tensors it wants, and what it computes. Weights stay in the
+ * types that the file has them in; each matrix is a state of the graph by its name in the file,
+ * packed (dtype/packed.h), and each vector a state of floats.
  */
 #ifndef TG_MODEL_LM_H
 #define TG_MODEL_LM_H

@@ -38,9 +38,9 @@ tg_status tg_embedder_open(tg_context *ctx, tg_model *model, const tg_embed_opti
     if (!model->lm || !model->lm->lm.config.family->encode)
         return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
                        "embedding: want an encoder, such as a BERT, have a model that writes text");
-    if (o->pooling < 0 || o->pooling > TG_POOL_LAST)
-        return tg_fail(&ctx->err, TG_E_ARG, "embedding: pooling: want 0..%d, have %d", TG_POOL_LAST,
-                       (int)o->pooling);
+    if (o->pooling < TG_POOLING_MODEL || o->pooling > TG_POOLING_LAST)
+        return tg_fail(&ctx->err, TG_E_ARG, "embedding: pooling: want 0..%d, have %d",
+                       TG_POOLING_LAST, (int)o->pooling);
     tg_embedder *e = tg_alloc(&ctx->err.mem, sizeof *e);
     if (!e) return tg_fail_memory(&ctx->err, "embedder", sizeof *e);
     e->ctx = ctx;
@@ -70,8 +70,8 @@ void tg_embedder_close(tg_embedder *e) {
 
 /* Texts of a run: where each begins among the rows. */
 typedef struct batch {
-    size_t first, n;                   /* texts */
-    size_t begin[TG_EMBED_ROWS + 1];   /* [n + 1] */
+    size_t first, n;                 /* texts */
+    size_t begin[TG_EMBED_ROWS + 1]; /* [n + 1] */
 } batch;
 
 static int32_t *input(const tg_embedder *e, tg_value *v) { return tg_plan_data(&e->plan, v); }
@@ -86,8 +86,8 @@ static tg_status encode_text(tg_embedder *e, size_t number, const tg_embed_text 
     for (size_t i = 0; i < ids->n; i++)
         if (ids->id[i] >= vocab)
             return tg_fail(&e->ctx->err, TG_E_RANGE,
-                           "embedding: text %zu: token %zu: want an id below %d, have %d", number, i,
-                           (int)vocab, (int)ids->id[i]);
+                           "embedding: text %zu: token %zu: want an id below %d, have %d", number,
+                           i, (int)vocab, (int)ids->id[i]);
     if (ids->n == 0)
         return tg_fail(&e->ctx->err, TG_E_ARG, "embedding: text %zu: want a token, have none",
                        number);

@@ -1,6 +1,7 @@
 /*
- * lm.h - a model out of files of others (GGUF, safetensors): its weights packed into one block, its tokenizer, its plans'
- * states. A tg_model has one of these in the place of a layout and flat weights of its own.
+ * lm.h - a model out of files of others (GGUF, safetensors): its weights packed into one block, its
+ * tokenizer, its plans' states. A tg_model has one of these in the place of a layout and flat
+ * weights of its own.
  */
 #ifndef TG_RUN_LM_H
 #define TG_RUN_LM_H

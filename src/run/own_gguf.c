@@ -14,9 +14,11 @@
 static const struct {
     const char *theirs, *ours;
 } names[] = {
-    { "wte.", "token_embd." },         { "wpe.", "position_embd." }, { "ln_f.", "output_norm." },
-    { "ln_1.", "attn_norm." },         { "ln_2.", "ffn_norm." },     { "attn.c_attn.", "attn_qkv." },
-    { "attn.c_proj.", "attn_output." }, { "mlp.c_fc.", "ffn_up." },  { "mlp.c_proj.", "ffn_down." },
+    { "wte.", "token_embd." },          { "wpe.", "position_embd." },
+    { "ln_f.", "output_norm." },        { "ln_1.", "attn_norm." },
+    { "ln_2.", "ffn_norm." },           { "attn.c_attn.", "attn_qkv." },
+    { "attn.c_proj.", "attn_output." }, { "mlp.c_fc.", "ffn_up." },
+    { "mlp.c_proj.", "ffn_down." },
 };
 
 /* "h.3.ln_1.bias" to "blk.3.attn_norm.bias". */
@@ -98,8 +100,8 @@ static tg_gguf_value array(const char *key, tg_gguf_type element, size_t count, 
                              .elements_bytes = b->length };
 }
 
-/* A byte that no text has begins and ends texts: without one, readers would take GPT-2's own number,
- * which lies beyond this vocabulary. */
+/* A byte that no text has begins and ends texts: without one, readers would take GPT-2's own
+ * number, which lies beyond this vocabulary. */
 enum { N_VALUES = 20, NOT_IN_TEXTS = 0 };
 
 static tg_status put_values(tg_gguf *g, const tg_gpt_config *c, tg_gguf_value **out, size_t *n) {
@@ -168,6 +170,7 @@ tg_status tg_own_gguf(tg_ctx *ctx, const char *path, tg_block *floats, tg_gguf *
     *floats = (tg_block) { 0 };
     TG_TRY(tg_file_open(ctx, path, &f));
     tg_arena_init(&out->arena, &ctx->mem);
+    out->total_bytes = f->total_bytes;
     const tg_status s = fill(f, out, floats);
     tg_file_close(f);
     if (s == TG_OK) return TG_OK;

@@ -135,7 +135,8 @@ tg_status tg_session_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, 
     if (model->lm && !model->lm->lm.config.family->graph)
         return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
                        "session: want a model that writes text, have the encoder \"%s\", which "
-                       "gives embeddings", model->lm->lm.config.family->name);
+                       "gives embeddings",
+                       model->lm->lm.config.family->name);
     tg_session *s = tg_alloc(&ctx->err.mem, sizeof *s);
     if (!s) return tg_fail_memory(&ctx->err, "session", sizeof *s);
     s->ctx = ctx;

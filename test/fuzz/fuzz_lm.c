@@ -4,8 +4,8 @@
  *
  *     make fuzz, or see fuzz_tgpt.c for the command line; seeds are the files of test/golden
  *
- * Each input is tried as a GGUF file, as a zip file, and as tokenizer.json. Since a mutated zip file
- * seldom gets past its directory, an input is also cut where two bytes are 0xff into
+ * Each input is tried as a GGUF file, as a zip file, and as tokenizer.json. Since a mutated zip
+ * file seldom gets past its directory, an input is also cut where two bytes are 0xff into
  * config.json, model.safetensors and tokenizer.json, which a zip file is put together from here.
  */
 #include "io/hf.h"

@@ -60,7 +60,8 @@ static tg_status open_path(const char *path, char *why) {
     return s;
 }
 
-/* A copy of the good folder: with config.json, or the header of its tensors, changed in one place. */
+/* A copy of the good folder: with config.json, or the header of its tensors, changed in one place.
+ */
 static tg_status open_folder(const char *from, const char *to, bool in_tensors, char *why) {
     static bytes config, tensors;
     read_file(GOOD "/config.json", &config);
@@ -87,7 +88,8 @@ static void configurations(void **state) {
         { "\"qwen2\"", "\"mamba\"", TG_E_UNSUPPORTED,
           "model_type: want one of llama qwen2 qwen3 gemma3_text gpt2 bert, have mamba" },
         { "\"silu\"", "\"relu\"", TG_E_UNSUPPORTED, "hidden_act: want silu, have relu" },
-        { "\"default\"", "\"yarn\"", TG_E_UNSUPPORTED, "want default, linear or llama3, have yarn" },
+        { "\"default\"", "\"yarn\"", TG_E_UNSUPPORTED,
+          "want default, linear or llama3, have yarn" },
         { "\"use_sliding_window\": false", "\"use_sliding_window\": true", TG_E_UNSUPPORTED,
           "use_sliding_window" },
         { "\"hidden_size\": 32", "\"hidden_size\": -1", TG_E_FORMAT, "hidden_size: want a whole" },
@@ -203,7 +205,8 @@ static void parts(void **state) {
     remove("build/part-00002-of-00004.gguf");
 }
 
-/* -------------------------------------------------------------------------- when memory runs out */
+/* -------------------------------------------------------------------------- when memory runs out
+ */
 
 typedef struct meter {
     long left;

@@ -66,7 +66,7 @@ static void prepare(const tg_args *a) {
       .prepare = prepare,                                                                          \
       .tol = 3e-6 }
 static const tg_case cases[] = {
-    CASE(1, 1, 1, 1, 1),      CASE(2, 3, 3, 8, 0.35355339f),   CASE(15, 2, 1, 16, 0.25f),
+    CASE(1, 1, 1, 1, 1),      CASE(2, 3, 3, 8, 0.35355339f),    CASE(15, 2, 1, 16, 0.25f),
     CASE(16, 4, 2, 17, 0.2f), CASE(17, 12, 12, 32, 0.1767767f), CASE(67, 2, 2, 40, 0.15811388f),
 };
 

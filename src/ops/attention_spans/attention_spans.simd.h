@@ -68,8 +68,8 @@ static void run(const tg_args *a, size_t begin, size_t end) {
         const size_t n = seen.end - seen.begin;
         for (size_t j = 0; j < n; j++) p[j] = dot(q, from + j * s.row + tg_heads_k(&s, kv), s.size);
         const float total = weigh(p, n, a->attr.f[0]);
-        gather((float *)a->out[0] + t * s.q_row + h * s.size, p, total,
-               from + tg_heads_v(&s, kv), s.row, n, s.size);
+        gather((float *)a->out[0] + t * s.q_row + h * s.size, p, total, from + tg_heads_v(&s, kv),
+               s.row, n, s.size);
     }
 }
 
