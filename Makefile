@@ -295,7 +295,7 @@ web-lib: wasm web/lib/index.js
 	@cp -p $(WASM_MODULES) web/wasm/
 	@cp -p LICENSE web/
 
-test-web: web-lib $(BUILD)/test/wasm_native
+test-web: web-lib $(BUILD)/test/wasm_native $(PROGRAM)
 	cd web && TG_BUILD=$(abspath $(BUILD)) npm run --silent test
 
 web: wasm $(WEB_INSTALLED)
