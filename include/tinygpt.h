@@ -170,10 +170,10 @@ TG_API tg_status tg_model_new(tg_context *ctx, const tg_gpt_config *config, uint
  * damaged and its predecessor (PATH.prev) is whole, that one is opened, with a warning in the log.
  * A .safetensors file that tinygpt did not write needs its config.json in the same folder.
  * A .gguf file of a family that is known (tinygpt info names them where it is not) can be run: its
- * weights stay in the types that it has them in, and it can be neither trained nor saved. It is read
- * in pieces of some MiB, each once, which are packed into place: there is no second copy. In
- * WebAssembly these come from the host's files (base/os_wasm.h), and the modules for training answer
- * E_UNSUPPORTED. */
+ * weights stay in the types that it has them in, and it can be neither trained nor saved. It is
+ * read in pieces of some MiB, each once, which are packed into place: there is no second copy. In
+ * WebAssembly these come from the host's files (base/os_wasm.h), and the modules for training
+ * answer E_UNSUPPORTED. */
 TG_API tg_status tg_model_open(tg_context *ctx, const char *path, tg_model **out);
 TG_API void tg_model_free(tg_model *model);
 
