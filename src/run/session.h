@@ -42,7 +42,7 @@ struct tg_session {
     tg_logit_bias *bias; /* [n_bias] */
     size_t n_bias;
     tg_steer_texts *banned, *stops; /* NULL: none were ever set */
-    tg_block steering; /* of the first draw that steers: logits as they were, order, distance */
+    tg_block steering;   /* of the first draw that steers: logits as they were, order, distance */
     unsigned generation; /* of the context's device, that has the cache */
 };
 
