@@ -85,7 +85,7 @@ help:
 ## make test         everything that gates a change (installs what it needs: tools/setup.sh)
 ## make test-long    fuzzing, 10,000 kills, long trainings, all sanitizers
 ## make test-wasm    the modules against the native library, bit for bit (Node 20)
-## make fuzz         libFuzzer over the readers of model files   (FUZZ_SECONDS=60)
+## make fuzz         libFuzzer over the readers of model files   (FUZZ_SECONDS=60 each)
 ## make web-lib      the TypeScript package: web/lib and web/wasm   (npm)
 ## make web          the page web/dist; the next make build puts it into the program (tinygpt serve)
 ## make test-web     the package in Node, packed and installed, too
@@ -356,7 +356,7 @@ asan ubsan:
 tsan:
 	@$(MAKE) --no-print-directory BUILD=build/tsan OPT=-O1 EXTRA="-fsanitize=thread -DTG_DEBUG" build tests
 
-# The readers of model files under libFuzzer. What it found worth keeping stays in build/fuzz/corpus,
+# The readers of model files under libFuzzer: ours, and those of others. What it found worth keeping stays in build/fuzz/corpus,
 # from where the next run goes on; a finding is left beside it as crash-*.
 FUZZ_SECONDS ?= 60
 FUZZ_CC      ?= clang-19
@@ -368,9 +368,23 @@ $(BUILD)/fuzz/fuzz_tgpt: test/fuzz/fuzz_tgpt.c test/unit/io_util.h $(FUZZ_SRC) $
 	$(Q)$(FUZZ_CC) $(C11) -g -O1 -DTG_DEBUG -fsanitize=fuzzer,address,undefined \
 	  -fno-sanitize-recover=all -Iinclude -Isrc $(filter %.c,$^) -o $@ $(LDLIBS)
 
-fuzz: $(BUILD)/fuzz/fuzz_tgpt
+$(BUILD)/fuzz/fuzz_lm: test/fuzz/fuzz_lm.c $(FUZZ_SRC) $(wildcard src/tok/*.c src/io/*.h src/tok/*.h)
+	@mkdir -p $(@D)/corpus_lm
+	@echo "  $@"
+	$(Q)$(FUZZ_CC) $(C11) -g -O1 -DTG_DEBUG -fsanitize=fuzzer,address,undefined \
+	  -fno-sanitize-recover=all -Iinclude -Isrc $(filter %.c,$^) -o $@ $(LDLIBS)
+
+# Seeds of fuzz_lm: the small models of the tests, as they are and, joined by 0xffff, as members.
+FUZZ_LM_SEEDS := test/golden/lm test/golden/tok
+
+fuzz: $(BUILD)/fuzz/fuzz_tgpt $(BUILD)/fuzz/fuzz_lm
 	@cd $(BUILD)/fuzz && TG_FUZZ_SEEDS=corpus ./fuzz_tgpt -max_len=16384 -timeout=10 \
 	  -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 corpus
+	@for m in llama3 gpt2 mlx4; do \
+	  { cat test/golden/lm/$$m/config.json; printf '\377\377'; cat test/golden/lm/$$m/model.safetensors; \
+	    printf '\377\377'; cat test/golden/tok/byte_bpe.json; } > $(BUILD)/fuzz/corpus_lm/members-$$m; done
+	@$(BUILD)/fuzz/fuzz_lm -max_len=65536 -timeout=10 -artifact_prefix=$(BUILD)/fuzz/ \
+	  -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 $(BUILD)/fuzz/corpus_lm $(FUZZ_LM_SEEDS)
 
 # -------------------------------------------------------------------------------------- checking
 check:

@@ -87,7 +87,7 @@ typedef struct tg_option_group {
 
 #define TG_ARGS_GROUPS_MAX 8
 #define TG_ARGS_GIVEN_MAX  96 /* options of all groups together */
-#define TG_ARGS_POS_MAX    4
+#define TG_ARGS_POS_MAX    64
 
 /* What a command is, for messages and help. */
 typedef struct tg_command_spec {

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* tokens is decode's, times is prefill's; preset and model exclude each other in both. */
+/* times is prefill's alone; preset and model exclude each other in both. */
 typedef struct values {
     const char *preset, *model;
     int64_t tokens, times;
@@ -28,7 +28,9 @@ static const tg_option decode_options[] = {
 static const tg_option prefill_options[] = {
     TG_TEXT("--preset", values, preset, "NAME", "size of a fresh model"),
     TG_PATH("--model", values, model, "FILE", "a model from a file instead"),
-    TG_INT("--times", values, times, 1, 100000, "N", "how often the whole window is read"),
+    TG_INT("--tokens", values, tokens, 1, 1000000, "N",
+           "length of the prompt (default: the window)"),
+    TG_INT("--times", values, times, 1, 100000, "N", "how often it is read"),
 };
 
 static const tg_command_spec decode_spec = {
@@ -41,7 +43,7 @@ static const tg_command_spec decode_spec = {
 static const tg_command_spec prefill_spec = {
     .name = "bench prefill",
     .usage = "[--preset NAME | --model FILE] [options]",
-    .about = "Times a model that reads a prompt as long as its window.",
+    .about = "Times a model that reads a prompt, as long as its window unless --tokens says so.",
 };
 
 /* A model, a session on it, and the times of n tokens (decode) or windows (prefill). */
@@ -51,7 +53,7 @@ typedef struct bench {
     tg_model_info info;
     const char *name; /* of the preset or file */
     double *ms;
-    size_t n;
+    size_t n, prompt; /* tokens of prefill's prompt */
 } bench;
 
 /* Takes a bench at any stage of its making, since all of it begins as zeros. */
@@ -71,6 +73,9 @@ static tg_status open_bench(tg_app *app, const values *v, const tg_preset *p, si
                          : tg_model_open(app->ctx, v->model, &b->model);
     if (status == TG_OK) status = tg_model_get_info(b->model, &b->info);
     if (status == TG_OK) status = tg_session_new(app->ctx, b->model, 0, &b->session);
+    if (status != TG_OK) return status;
+    const size_t window = tg_session_capacity(b->session);
+    b->prompt = v->tokens > 0 && (size_t)v->tokens < window ? (size_t)v->tokens : window;
     return status;
 }
 
@@ -102,14 +107,14 @@ static tg_status time_decode(bench *b) {
  * with an empty cache, as a prompt does. */
 static tg_status time_prefill(bench *b) {
     /* One untimed pass makes the pages of cache and workspace exist. */
-    const size_t window = tg_session_capacity(b->session), warmup = 1;
-    int32_t *tokens = malloc(window * sizeof *tokens);
+    const size_t warmup = 1;
+    int32_t *tokens = malloc(b->prompt * sizeof *tokens);
     tg_status status = tokens ? TG_OK : TG_E_MEMORY;
-    for (size_t i = 0; tokens && i < window; i++) tokens[i] = (int32_t)('a' + i * 7 % 26);
+    for (size_t i = 0; tokens && i < b->prompt; i++) tokens[i] = (int32_t)('a' + i * 7 % 26);
     for (size_t i = 0; status == TG_OK && i < b->n + warmup; i++) {
         status = tg_session_rewind(b->session, 0);
         const double before = tg_app_now_ms();
-        if (status == TG_OK) status = tg_session_eval(b->session, tokens, window, NULL);
+        if (status == TG_OK) status = tg_session_eval(b->session, tokens, b->prompt, NULL);
         if (i >= warmup) b->ms[i - warmup] = tg_app_now_ms() - before;
     }
     free(tokens);
@@ -167,15 +172,14 @@ static void print_prefill(const tg_app *app, const bench *b) {
     tg_stats_sort(b->ms, b->n);
     const double median = tg_stats_median(b->ms, b->n);
     const tg_interval in = tg_stats_interval(b->ms, b->n);
-    const size_t window = tg_session_capacity(b->session);
-    const double per_s = (double)window * 1000 / median;
+    const double per_s = (double)b->prompt * 1000 / median;
     if (app->globals.json) {
         tg_jout j;
         tg_bench_json_open(app, &j, "prefill", 0);
         tg_jout_open(&j, NULL, '{');
         tg_jout_text(&j, "model", b->name);
         tg_jout_uint(&j, "params", b->info.params);
-        tg_jout_uint(&j, "tokens", window);
+        tg_jout_uint(&j, "tokens", b->prompt);
         tg_jout_rounded(&j, "median_ms", median, 5);
         tg_jout_rounded(&j, "low_ms", in.low, 5);
         tg_jout_rounded(&j, "high_ms", in.high, 5);
@@ -186,8 +190,8 @@ static void print_prefill(const tg_app *app, const bench *b) {
     }
     printf("%s\n\n", tg_context_banner(app->ctx));
     printf("model        %s, %s parameters\n", b->name, TG_COUNT(b->info.params));
-    printf("a window     of %zu tokens takes %.3f ms in the median (95 %%: %.3f .. %.3f)\n", window,
-           median, in.low, in.high);
+    printf("a prompt     of %zu tokens takes %.3f ms in the median (95 %%: %.3f .. %.3f)\n",
+           b->prompt, median, in.low, in.high);
     printf("that is      %s tokens a second\n", TG_SHORT(per_s));
 }
 
@@ -196,7 +200,7 @@ typedef enum which { DECODE, PREFILL } which;
 
 /* Both commands differ in what they time and print; opening and closing is one. */
 static int bench_session(int argc, char **argv, which what) {
-    values v = { .tokens = 256, .times = 20 };
+    values v = { .tokens = what == DECODE ? 256 : 0, .times = 20 };
     const tg_option_group decode = TG_GROUP("Options", decode_options, &v);
     const tg_option_group prefill = TG_GROUP("Options", prefill_options, &v);
     tg_app app;

@@ -19,27 +19,31 @@ typedef struct values {
     int dtype, format;
 } values;
 
-enum { F32, F16, INT4 };
-enum { AUTO, V1, V2, V3, SAFETENSORS };
+enum { F32, F16, INT4, BF16, Q8_0, Q4_0, Q4_K, N_DTYPES };
+enum { AUTO, V1, V2, V3, SAFETENSORS, GGUF, N_FORMATS };
 
 static const tg_option options[] = {
-    TG_CHOICE("--dtype", values, dtype, "f32|f16|int4", "numbers in the new file"),
-    TG_CHOICE("--format", values, format, "auto|v1|v2|v3|safetensors",
+    TG_CHOICE("--dtype", values, dtype, "f32|f16|int4|bf16|q8_0|q4_0|q4_k",
+              "numbers in the new file; the last four in gguf"),
+    TG_CHOICE("--format", values, format, "auto|v1|v2|v3|safetensors|gguf",
               "the layout; auto: by the name of OUT, then v3 for f32, v2 for f16 and int4"),
 };
 
 static const tg_command_spec spec = {
     .name = "convert",
-    .usage = "IN OUT [--dtype f32|f16|int4] [--format v1|v2|v3|safetensors]",
+    .usage = "IN OUT [--dtype TYPE] [--format v1|v2|v3|safetensors|gguf]",
     .about =
         "Writes a model file in another layout. v3 is tinygpt's own: checksummed, and it can "
         "hold a run with all that resuming needs. v2 and v1 are those of the browser lab. "
         "safetensors is a GPT-2 for transformers: name it model.safetensors in a folder of its "
-        "own, which gets a config.json, and from_pretrained(folder) opens it.",
+        "own, which gets a config.json, and from_pretrained(folder) opens it. gguf is for "
+        "llama.cpp, and is written of any model that can be opened; it is read back, and what "
+        "the change did to the model's answers is shown.",
     .pos = { "IN", "OUT" },
     .pos_min = 2,
     .pos_max = 2,
     .examples = "  tinygpt convert run.tinygpt small.tinygpt --dtype int4\n"
+                "  tinygpt convert run.tinygpt run.gguf --dtype q8_0\n"
                 "  tinygpt convert run.tinygpt folder/model.safetensors\n"
                 "  tinygpt convert folder/model.safetensors back.tinygpt\n",
 };
@@ -49,7 +53,7 @@ static const tg_command_spec spec = {
 static const struct {
     tg_file_kind kind;
     const char *name;
-} kinds[3][5] = {
+} kinds[N_DTYPES][N_FORMATS] = {
     [F32] = { [AUTO] = { TG_FILE_V3, "v3 f32" },
               [V1] = { TG_FILE_V1_F32, "v1 f32" },
               [V2] = { TG_FILE_V2_F32, "v2 f32" },
@@ -160,6 +164,67 @@ static int convert(tg_app *app, const char *in, const char *out, tg_file_kind ki
     return tg_app_exit_code(status, in_is_good ? TG_WRITING : TG_READING);
 }
 
+/* ---------------------------------------------------------------------------------------- GGUF */
+
+static const struct {
+    tg_weight_type type;
+    const char *name;
+} weights[N_DTYPES] = {
+    [F32] = { TG_WEIGHT_F32, "gguf f32" },    [F16] = { TG_WEIGHT_F16, "gguf f16" },
+    [BF16] = { TG_WEIGHT_BF16, "gguf bf16" }, [Q8_0] = { TG_WEIGHT_Q8_0, "gguf q8_0" },
+    [Q4_0] = { TG_WEIGHT_Q4_0, "gguf q4_0" }, [Q4_K] = { TG_WEIGHT_Q4_K, "gguf q4_k" },
+};
+
+static void print_report_json(const char *in, const char *out, const char *layout,
+                              const tg_convert_report *r) {
+    tg_jout j = tg_jout_to(stdout);
+    tg_jout_open(&j, NULL, '{');
+    tg_jout_text(&j, "in", in);
+    tg_jout_text(&j, "out", out);
+    tg_jout_text(&j, "layout", layout);
+    tg_jout_uint(&j, "in_bytes", tg_app_file_bytes(in));
+    tg_jout_uint(&j, "out_bytes", tg_app_file_bytes(out));
+    tg_jout_uint(&j, "matrices", r->n_tensors);
+    tg_jout_uint(&j, "finer", r->n_finer);
+    tg_jout_text(&j, "finer_ones", r->finer);
+    tg_jout_uint(&j, "positions", r->n_positions);
+    tg_jout_double(&j, "max_error", r->max_error);
+    tg_jout_double(&j, "mean_kl", r->mean_kl);
+    tg_jout_double(&j, "max_kl", r->max_kl);
+    tg_jout_double(&j, "same_best", r->same_best);
+    tg_jout_uint(&j, "texts", r->n_texts);
+    tg_jout_uint(&j, "texts_same", r->n_texts_same);
+    tg_jout_close(&j);
+    tg_jout_line(&j);
+}
+
+static void print_report(const char *in, const char *out, const char *layout,
+                         const tg_convert_report *r) {
+    printf("%s: %s, %s (was %s)\n", out, layout, TG_BYTES(tg_app_file_bytes(out)),
+           TG_BYTES(tg_app_file_bytes(in)));
+    if (r->n_finer)
+        printf("finer       %zu of %zu matrices, whose rows its blocks do not divide: %s\n",
+               r->n_finer, r->n_tensors, r->finer);
+    if (r->n_positions)
+        printf("read back   logits at %zu positions: largest difference %.3g, KL divergence "
+               "%.3g (at most %.3g), likeliest token the same at %.1f %%\n",
+               r->n_positions, r->max_error, r->mean_kl, r->max_kl, 100 * r->same_best);
+    printf("tokens      %zu of %zu texts alike\n", r->n_texts_same, r->n_texts);
+}
+
+static int convert_gguf(tg_app *app, const char *in, const char *out, int dtype) {
+    tg_convert_report r;
+    const tg_status s = tg_gguf_convert(app->ctx, in, out, weights[dtype].type, &r);
+    if (s != TG_OK) return tg_app_failed(app, app->ctx, s, TG_READING);
+    if (app->globals.json)
+        print_report_json(in, out, weights[dtype].name, &r);
+    else
+        print_report(in, out, weights[dtype].name, &r);
+    if (r.n_texts_same == r.n_texts) return TG_EXIT_DONE;
+    tg_app_error(app, "%s cuts texts into other tokens than %s", out, in);
+    return TG_EXIT_FAILED;
+}
+
 int tg_cmd_convert(int argc, char **argv) {
     values v = { 0 };
     const tg_option_group group = TG_GROUP("Options", options, &v);
@@ -168,11 +233,16 @@ int tg_cmd_convert(int argc, char **argv) {
     int code = tg_app_parse(&app, &spec, &group, 1, argc, argv);
     if (code != TG_ARGS_GO_ON) return code;
     const char *in = app.args.pos[0], *out = app.args.pos[1];
-    const int format = v.format == AUTO && ends_with(out, ".safetensors") ? SAFETENSORS : v.format;
-    const char *layout = kinds[v.dtype][format].name;
+    const int format = v.format != AUTO                 ? v.format
+                       : ends_with(out, ".safetensors") ? SAFETENSORS
+                       : ends_with(out, ".gguf")        ? GGUF
+                                                        : AUTO;
+    const char *layout = format == GGUF ? weights[v.dtype].name : kinds[v.dtype][format].name;
     if (!layout) {
-        return tg_args_refuse(&app.args, "f16 and int4 exist in the v2 layout only: leave --format "
-                                         "out, and name OUT .tinygpt");
+        return tg_args_refuse(&app.args,
+                              "f16 and int4 exist in the v2 layout, f16 also in gguf, bf16 and the "
+                              "q types in gguf alone: leave --format out, and name OUT .tinygpt or "
+                              ".gguf");
     }
     /* It would work, the writer being atomic; but moments and history may not survive the change of
      * layout, and with the original gone nobody could get them back. */
@@ -189,6 +259,8 @@ int tg_cmd_convert(int argc, char **argv) {
     } else if (config && !config_is_ours(config)) {
         tg_app_error(&app, "%s belongs to something else: write to another folder", config);
         code = TG_EXIT_USAGE;
+    } else if (format == GGUF) {
+        code = convert_gguf(&app, in, out, v.dtype);
     } else {
         code = convert(&app, in, out, kinds[v.dtype][format].kind, layout, config);
     }

@@ -1,13 +1,15 @@
 /*
  * cmd_eval.c - tinygpt eval: how well a model predicts a text.
  *
- * One number in three costumes: the mean loss L in nats a byte, perplexity exp(L), and L / ln 2
- * bits a byte, which is what an arithmetic coder with this model would need.
+ * One number in three costumes: the mean loss L in nats a token, perplexity exp(L), and L / ln 2
+ * bits, which is what an arithmetic coder with this model would need. Tokens are bytes but for GGUF
+ * files, whose numbers compare only between models of one vocabulary.
  */
 #include "app.h"
 #include "format.h"
 
 #include <math.h>
+#include <string.h>
 
 /* val and windows mean what they mean to train, so that its validation can be repeated by hand. */
 typedef struct values {
@@ -28,7 +30,8 @@ static const tg_command_spec spec = {
     .name = "eval",
     .usage = "MODEL --data FILE [options]",
     .about =
-        "Measures the mean loss of a model on a text, cut into windows of the model's context.",
+        "Measures the mean loss of a model on a text, cut into windows of the model's context; of a "
+        "GGUF file in windows of at most 512 tokens.",
     .pos = { "MODEL" },
     .pos_min = 1,
     .pos_max = 1,
@@ -38,12 +41,15 @@ static const tg_command_spec spec = {
 /* The JSON has all digits: it is what two machines are compared by. */
 static void print_result(const tg_app *app, const values *v, const tg_model *model, double loss,
                          uint64_t bytes) {
+    tg_model_info info = { .format = "" };
+    (void)tg_model_get_info(model, &info);
+    const bool bytewise = strcmp(info.format, "gguf") != 0;
     if (app->globals.json) {
         tg_jout j = tg_jout_to(stdout);
         tg_jout_open(&j, NULL, '{');
         tg_jout_double(&j, "loss", loss);
         tg_jout_double(&j, "perplexity", tg_fmt_perplexity(loss));
-        tg_jout_double(&j, "bits_per_byte", loss / TG_LN2);
+        if (bytewise) tg_jout_double(&j, "bits_per_byte", loss / TG_LN2);
         tg_jout_uint(&j, "bytes", bytes);
         tg_jout_int(&j, "windows", v->windows);
         tg_app_put_file_read(&j, model, app->args.pos[0]);
@@ -52,9 +58,9 @@ static void print_result(const tg_app *app, const values *v, const tg_model *mod
         return;
     }
     /* Beyond four digits a loss tells builds apart and not models; JSON has them for that. */
-    printf("loss          %.4f nats a byte\n", loss);
+    printf("loss          %.4f nats a %s\n", loss, bytewise ? "byte" : "token");
     printf("perplexity    %.3f\n", tg_fmt_perplexity(loss));
-    printf("bits a byte   %.4f\n", loss / TG_LN2);
+    printf("bits a %s  %s%.4f\n", bytewise ? "byte" : "token", bytewise ? " " : "", loss / TG_LN2);
 }
 
 /* What fails here is the model's file or the text, so every error of input is code 2. */

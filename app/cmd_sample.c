@@ -17,11 +17,11 @@ enum { PROMPT_LIMIT = 64 << 20 };
 
 /* Sampling options start with the library's defaults; ctx 0 is the model's own window. */
 typedef struct values {
-    const char *prompt, *file;
-    int64_t tokens, top_k, repeat_last, ctx;
-    double temp, top_p, min_p, repeat_penalty;
+    const char *prompt, *file, *ban, *stop, *bias;
+    int64_t tokens, top_k, repeat_last, ctx, best;
+    double temp, top_p, min_p, typical_p, repeat_penalty, frequency_penalty, presence_penalty;
     uint64_t seed;
-    int kv;
+    int kv, full;
     bool stats, echo;
 } values;
 
@@ -34,12 +34,26 @@ static const tg_option options[] = {
     TG_REAL("--top-p", values, top_p, 0, 1, "P", "only the likeliest that make up P; 1: all",
             .above_low = true),
     TG_REAL("--min-p", values, min_p, 0, 1, "P", "only those at least P times the likeliest"),
+    TG_REAL("--typical-p", values, typical_p, 0, 1, "P", "locally typical sampling; 0: off"),
     TG_REAL("--repeat-penalty", values, repeat_penalty, 0, 100, "X",
             "above 1: disfavours recent tokens", .above_low = true),
     TG_INT("--repeat-last", values, repeat_last, 0, 1024, "N", "how many tokens are recent"),
+    TG_REAL("--frequency-penalty", values, frequency_penalty, -100, 100, "X",
+            "taken off a recent token's logit for each time that it occurs"),
+    TG_REAL("--presence-penalty", values, presence_penalty, -100, 100, "X",
+            "taken off a recent token's logit once"),
+    TG_TEXT("--bias", values, bias, "ID:X,..", "added to the logits of these tokens; -inf: never"),
+    TG_TEXT("--ban", values, ban, "A|B|..", "texts that are never written"),
+    TG_TEXT("--stop", values, stop, "A|B|..", "texts that end it, and are not written"),
+    TG_INT("--best", values, best, 0, 1000, "N",
+           "print the N likeliest next tokens, with the logarithms of their probabilities, and no "
+           "text"),
     TG_SEED("--seed", values, seed, "S", "same seed, same text"),
     TG_INT("--ctx", values, ctx, 1, 65536, "T", "tokens it may look back (default: the model's)",
            .hide_default = true),
+    TG_CHOICE("--full", values, full, "slide|stop|refuse",
+              "what a full window does: forget the older half, end the text, or be an error "
+              "beforehand"),
     TG_CHOICE("--kv", values, kv, "f32|f16|int8",
               "numbers in the key-value cache; f32 in this build"),
     TG_FLAG("--stats", values, stats, "print speed and times on standard error"),
@@ -191,6 +205,110 @@ static void tell(const values *v, const job *j, const tg_generate_stats *stats) 
     }
 }
 
+/* ------------------------------------------------------------------------------------- steering */
+
+/* "A|B": hands the texts to set, which copies them. */
+static tg_status set_texts(const job *j, const char *list,
+                           tg_status (*set)(tg_session *, const char *const *, size_t)) {
+    enum { MOST = 64 };
+    const char *texts[MOST];
+    size_t n = 0;
+    if (!list) return TG_OK;
+    char *copy = malloc(strlen(list) + 1), *at = copy;
+    if (!copy) return TG_E_MEMORY;
+    memcpy(copy, list, strlen(list) + 1);
+    for (; at && n < MOST; n++) {
+        char *end = strchr(at, '|');
+        if (end) *end++ = '\0';
+        texts[n] = at;
+        at = end;
+    }
+    const tg_status status = set(j->session, texts, n);
+    free(copy);
+    return status;
+}
+
+/* "ID:X,ID:X". */
+static int set_bias(tg_app *app, const values *v, const job *j) {
+    enum { MOST = 1000 };
+    tg_logit_bias *bias = malloc(MOST * sizeof *bias);
+    const char *at = v->bias;
+    size_t n = 0;
+    bool right = bias != NULL;
+    for (; right && at && *at && n < MOST; n++) {
+        char *end;
+        const long id = strtol(at, &end, 10);
+        right = end != at && *end == ':' && id >= 0 && id <= INT32_MAX;
+        if (!right) break;
+        at = end + 1;
+        bias[n] = (tg_logit_bias) { (int32_t)id, strtod(at, &end) };
+        right = end != at && (*end == ',' || *end == '\0');
+        at = *end == ',' ? end + 1 : end;
+    }
+    int code = TG_ARGS_GO_ON;
+    if (!right || (at && *at)) {
+        code = tg_args_refuse(&app->args, "--bias: want ID:X,ID:X,.., at most 1000");
+    } else if (n > 0) {
+        const tg_status status = tg_session_set_bias(j->session, bias, n);
+        if (status != TG_OK) code = tg_app_failed(app, app->ctx, status, TG_READING);
+    }
+    free(bias);
+    return code;
+}
+
+static int steer(tg_app *app, const values *v, const job *j) {
+    tg_status status = set_texts(j, v->ban, tg_session_set_banned);
+    if (status == TG_OK) status = set_texts(j, v->stop, tg_session_set_stops);
+    if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_READING);
+    return set_bias(app, v, j);
+}
+
+/* A text that ends with the window, or is refused where it would go beyond. One place is kept for
+ * a token that the vocabulary puts first. */
+static int keep_inside(tg_app *app, values *v, const job *j) {
+    enum { SLIDE, STOP };
+    const size_t window = tg_session_capacity(j->session), n = j->n_prompt_ids + 1;
+    if (v->full == SLIDE || n + (size_t)v->tokens <= window) return TG_ARGS_GO_ON;
+    if (v->full == STOP && n < window) {
+        v->tokens = (int64_t)(window - n);
+        return TG_ARGS_GO_ON;
+    }
+    tg_app_error(app, "--full: want room for %zu tokens and %lld more, have %zu", n,
+                 (long long)v->tokens, window);
+    return TG_EXIT_USAGE;
+}
+
+static int show_best(tg_app *app, const values *v, const job *j) {
+    int32_t *ids = malloc((size_t)v->best * sizeof *ids);
+    double *logs = malloc((size_t)v->best * sizeof *logs);
+    size_t have = 0;
+    tg_status status = ids && logs ? TG_OK : TG_E_MEMORY;
+    /* Generating nothing reads the prompt, by the rules of generating. */
+    if (status == TG_OK)
+        status = tg_session_generate(j->session, j->prompt, j->prompt_bytes, NULL, 0, NULL, NULL,
+                                     NULL, NULL, NULL);
+    if (status == TG_OK) status = tg_session_best(j->session, (size_t)v->best, ids, logs, &have);
+    if (status == TG_OK && app->globals.json) {
+        tg_jout o = tg_jout_to(stdout);
+        tg_jout_open(&o, NULL, '{');
+        tg_jout_open(&o, "best", '[');
+        for (size_t i = 0; i < have; i++) {
+            tg_jout_open(&o, NULL, '{');
+            tg_jout_int(&o, "id", ids[i]);
+            tg_jout_double(&o, "logprob", logs[i]);
+            tg_jout_close(&o);
+        }
+        tg_jout_close(&o);
+        tg_jout_close(&o);
+        tg_jout_line(&o);
+    } else if (status == TG_OK) {
+        for (size_t i = 0; i < have; i++) printf("%8d  %9.4f\n", (int)ids[i], logs[i]);
+    }
+    free(ids);
+    free(logs);
+    return status == TG_OK ? TG_EXIT_DONE : tg_app_failed(app, app->ctx, status, TG_WORKING);
+}
+
 /* Ctrl-C ends the text at the next token, with what there is of it. */
 static int generate(tg_app *app, const values *v, job *j) {
     tg_generate_stats stats = { 0 };
@@ -203,6 +321,9 @@ static int generate(tg_app *app, const values *v, job *j) {
     o.min_p = v->min_p;
     o.repeat_penalty = v->repeat_penalty;
     o.repeat_last = (int32_t)v->repeat_last;
+    o.typical_p = v->typical_p;
+    o.frequency_penalty = v->frequency_penalty;
+    o.presence_penalty = v->presence_penalty;
     o.seed = v->seed;
     /* The prompt goes out through the same gate as the text, so that it cannot steer a terminal
      * either. */
@@ -263,6 +384,9 @@ int tg_cmd_sample(int argc, char **argv) {
         if (status != TG_OK) code = tg_app_failed(&app, app.ctx, status, TG_READING);
     }
     if (code == TG_ARGS_GO_ON) code = get_ids(&app, &v, &j);
+    if (code == TG_ARGS_GO_ON) code = steer(&app, &v, &j);
+    if (code == TG_ARGS_GO_ON && v.best > 0) code = show_best(&app, &v, &j);
+    if (code == TG_ARGS_GO_ON) code = keep_inside(&app, &v, &j);
     if (code == TG_ARGS_GO_ON) code = generate(&app, &v, &j);
     free_job(&j);
     return tg_app_end(&app, code);

@@ -62,7 +62,7 @@ extern "C" {
     X(E_SHAPE, -8, "shapes do not fit together")                                                   \
     X(E_UNSUPPORTED, -9, "this is not supported")                                                  \
     X(E_DEVICE, -10, "the device failed or is missing")                                            \
-    X(E_NUMBER, -11, "a loss or gradient is not a finite number")                                  \
+    X(E_NUMBER, -11, "a loss, gradient or logit is not a finite number")                           \
     X(E_DATA, -12, "the text cannot be used for training")                                         \
     X(E_INTERNAL, -13, "an invariant of tinygpt itself is broken: please report it")
 
@@ -169,16 +169,18 @@ TG_API tg_status tg_model_new(tg_context *ctx, const tg_gpt_config *config, uint
  * with a GPT-2 of transformers whose vocabulary is bytes. Moments are not read. If the file is
  * damaged and its predecessor (PATH.prev) is whole, that one is opened, with a warning in the log.
  * A .safetensors file that tinygpt did not write needs its config.json in the same folder.
- * A .gguf file of a family that is known (tinygpt info names them where it is not) can be run: its
- * weights stay in the types that it has them in, and it can be neither trained nor saved. It is
- * read in pieces of some MiB, each once, which are packed into place: there is no second copy. In
- * WebAssembly these come from the host's files (base/os_wasm.h), and the modules for training
- * answer E_UNSUPPORTED. */
+ * A .gguf file (the first, if it is split), a folder as transformers and MLX write them
+ * (config.json, model.safetensors or its parts and their index, tokenizer.json), or a .zip file of
+ * such a folder can be run, if the family is known (the error names those that are): its weights
+ * stay in the types that it has them in, and it can be neither trained nor saved. model.safetensors
+ * stands for its folder, unless it is a GPT-2 of bytes. Weights are read in pieces of some MiB,
+ * each once, which are packed into place: there is no second copy. In WebAssembly these come from
+ * the host's files (base/os_wasm.h), and the modules for training answer E_UNSUPPORTED. */
 TG_API tg_status tg_model_open(tg_context *ctx, const char *path, tg_model **out);
 TG_API void tg_model_free(tg_model *model);
 
 typedef struct tg_model_info {
-    const char *family; /* "tinygpt"; of a GGUF file its architecture: "llama" .. */
+    const char *family; /* "tinygpt"; of files of others their architecture: "llama" .. */
     tg_gpt_config config;
     uint64_t params;
     uint64_t weight_bytes;
@@ -469,7 +471,8 @@ TG_API void tg_session_free(tg_session *session);
  *   tokens  [n]  ids in [0, V), borrowed for the call
  *   logits  out [V], owned by the session, valid until its next call; may be NULL
  * The session keeps the KV cache: send each token once.
- * Errors: E_RANGE (bad id), E_FULL (no room: session unchanged).
+ * Errors: E_RANGE (bad id), E_FULL (no room), E_NUMBER (logits that are not finite; the message
+ * names the layer they come from): the session is unchanged.
  */
 TG_API tg_status tg_session_eval(tg_session *session, const int32_t *tokens, size_t n,
                                  const float **logits);
@@ -525,6 +528,40 @@ TG_API tg_status tg_session_generate(tg_session *session, const char *prompt, si
                                      const tg_sample_options *options, size_t n_tokens,
                                      tg_text_fn write, tg_cancel_fn cancel, void *user,
                                      int32_t *ids, tg_generate_stats *stats);
+
+/* ----------------------------------------------------------------------------------- Embeddings */
+
+/* How the vectors of a text's tokens become one. */
+typedef enum tg_pooling {
+    TG_POOLING_MODEL, /* as the model's files say; the mean, where they say nothing */
+    TG_POOLING_MEAN,
+    TG_POOLING_CLS, /* that of the first token */
+    TG_POOLING_LAST
+} tg_pooling;
+
+typedef struct tg_embed_options {
+    tg_pooling pooling; /* TG_POOLING_MODEL */
+    bool raw;           /* false: vectors have length 1, so that dot products are cosines */
+    bool cut;           /* false; true: of a text that is too long only the beginning counts */
+} tg_embed_options;
+
+TG_API tg_embed_options tg_embed_options_default(void);
+
+typedef struct tg_embed_text {
+    const char *text;
+    size_t n_bytes;
+} tg_embed_text;
+
+typedef struct tg_embedder tg_embedder; /* an encoder (BERT, MiniLM), ready to run */
+
+/* Borrows the model. options NULL: the defaults. E_UNSUPPORTED: it is none that embeds texts. */
+TG_API tg_status tg_embedder_new(tg_context *ctx, tg_model *model, const tg_embed_options *options,
+                                 tg_embedder **out);
+TG_API void tg_embedder_free(tg_embedder *embedder);
+/* Texts [n] to vectors, out [n, C]. A vector does not depend on the texts beside its own. E_FULL:
+ * a text has more tokens than the model sees (tg_model_info: config.ctx, and at most 512). */
+TG_API tg_status tg_embedder_run(tg_embedder *embedder, const tg_embed_text *texts, size_t n,
+                                 float *out);
 
 /* ------------------------------------------------------------------------------- Looking inside */
 
@@ -597,6 +634,32 @@ TG_API tg_status tg_file_compare(tg_context *ctx, const char *path_a, const char
  * target layout has a place for them. */
 TG_API tg_status tg_file_convert(tg_context *ctx, const char *path_in, const char *path_out,
                                  tg_file_kind kind);
+/* Types that a GGUF file is written in. */
+typedef enum tg_weight_type {
+    TG_WEIGHT_F32,
+    TG_WEIGHT_F16,
+    TG_WEIGHT_BF16,
+    TG_WEIGHT_Q8_0,
+    TG_WEIGHT_Q4_0,
+    TG_WEIGHT_Q4_K
+} tg_weight_type;
+
+typedef struct tg_convert_report {
+    size_t n_tensors, n_finer;    /* matrices; those of them whose rows wanted a finer type */
+    char finer[512];              /* which, as text: "blk.0.attn_q.weight F16, .." */
+    size_t n_positions;           /* at which the two models were asked for what follows */
+    double max_error;             /* of a logit */
+    double mean_kl, max_kl;       /* Kullback-Leibler divergence, nats, of the new from the old */
+    double same_best;             /* share of positions with the same likeliest token */
+    size_t n_texts, n_texts_same; /* that were cut into tokens by both; alike */
+} tg_convert_report;
+
+/* Any model that can be opened as a GGUF file, for llama.cpp and for us: matrices in a type, or,
+ * where its blocks do not divide their rows, in the next finer one; vectors in f32. What was
+ * written is opened again and held against the original. E_UNSUPPORTED: a vocabulary that GGUF
+ * cannot state. */
+TG_API tg_status tg_gguf_convert(tg_context *ctx, const char *path_in, const char *path_out,
+                                 tg_weight_type type, tg_convert_report *report);
 /* The sizes of the model in a file, without loading it. */
 TG_API tg_status tg_file_config(tg_context *ctx, const char *path, tg_gpt_config *out);
 

@@ -7,6 +7,7 @@ set -u
 mode=$1
 build=$2
 cd "$(dirname "$0")/.."
+export NO_COLOR=1
 passed=0
 failed=0
 log=$(mktemp)
@@ -24,7 +25,12 @@ run() { # name command...
     passed=$((passed + p))
     failed=$((failed + f))
     printf '%-4s %-44s %5d passed %3d failed %4d s\n' "$([ "$f" -eq 0 ] && echo ok || echo FAIL)" "$name" "$p" "$f" $((SECONDS - start))
-    if [ "$f" -ne 0 ]; then grep -v '^\[ RUN\|^\[       OK' "$log" | tail -25 | sed 's/^/     | /'; fi
+    grep '^passed the second time' "$log" | sed 's/^/     | /'
+    if [ "$f" -ne 0 ]; then
+        # Which tests, however long the log is, then its end.
+        grep '^ *FAIL \|Error: ' "$log" | awk '!seen[$0]++' | head -20 | sed 's/^/     | /'
+        grep -v '^\[ RUN\|^\[       OK' "$log" | tail -25 | sed 's/^/     | /'
+    fi
 }
 
 isas=$("$build/tinygpt" doctor --list-isas 2>/dev/null || echo scalar)

@@ -11,6 +11,7 @@
 #include "backend/cpu/check.h"
 #include "base/math.h"
 #include "io/tools.h"
+#include "run/convert.h"
 #include "run/inspect.h"
 #include "run/jobs.h"
 #include "run/probe.h"
@@ -500,7 +501,8 @@ tg_status tg_file_info(tg_context *ctx, const char *path, bool json, tg_text_fn 
     ENTER(ctx);
     WANT(ctx, path);
     WANT(ctx, write);
-    if (tg_lm_is_gguf(path)) return tg_lm_info(ctx, path, json, write, user);
+    char folder[TG_LM_PATH_BYTES];
+    if (tg_lm_takes(path, folder)) return tg_lm_info(ctx, folder, json, write, user);
     return tg_io_info(&ctx->err, path, json, write, user);
 }
 
@@ -524,6 +526,18 @@ tg_status tg_file_convert(tg_context *ctx, const char *path_in, const char *path
     tg_job *job;
     TG_TRY(tg_file_convert_job(ctx, path_in, path_out, kind, &job));
     return tg_job_finish(job);
+}
+
+tg_status tg_gguf_convert(tg_context *ctx, const char *path_in, const char *path_out,
+                          tg_weight_type type, tg_convert_report *report) {
+    ENTER(ctx);
+    WANT(ctx, path_in);
+    WANT(ctx, path_out);
+    WANT(ctx, report);
+    if (type < TG_WEIGHT_F32 || type > TG_WEIGHT_Q4_K)
+        return tg_fail(&ctx->err, TG_E_ARG, "conversion: type: want 0..%d, have %d", TG_WEIGHT_Q4_K,
+                       (int)type);
+    return tg_convert_gguf(ctx, path_in, path_out, type, report);
 }
 
 tg_status tg_file_config(tg_context *ctx, const char *path, tg_gpt_config *out) {

@@ -70,6 +70,9 @@ const char *tg_os_file_path(const tg_os_file *file); /* as given; lives as long 
 /* Exactly n_bytes from offset, or TG_E_IO: a file that became shorter is an error, not a fault. */
 tg_status tg_os_file_read(tg_ctx *ctx, const tg_os_file *file, uint64_t offset, void *out,
                           size_t n_bytes);
+/* Whether any thread may read a file; if not, only the one that opened it: a page's files belong to
+ * one of its workers. */
+bool tg_os_any_thread_reads(void);
 
 /* A whole file of at most max_bytes, appended to a buffer. */
 tg_status tg_os_read_all(tg_ctx *ctx, const char *path, size_t max_bytes, tg_buf *out);

@@ -212,6 +212,8 @@ const char *tg_os_file_path(const tg_os_file *file) { return file->path; }
  * The bounds are checked against the size at opening, before the first byte is read: a claim inside
  * a file that points beyond its end fails at once and says both numbers.
  */
+bool tg_os_any_thread_reads(void) { return true; }
+
 tg_status tg_os_file_read(tg_ctx *ctx, const tg_os_file *file, uint64_t offset, void *out,
                           size_t n_bytes) {
     if (offset > file->bytes || n_bytes > file->bytes - offset) {

@@ -130,6 +130,8 @@ tg_status tg_os_file_read(tg_ctx *ctx, const tg_os_file *file, uint64_t offset, 
                    file->name, n_bytes, offset, have);
 }
 
+bool tg_os_any_thread_reads(void) { return false; }
+
 static tg_status read_whole(tg_ctx *ctx, const tg_os_file *file, size_t max_bytes, tg_buf *out) {
     if (file->n_bytes > max_bytes)
         return tg_fail(ctx, TG_E_FORMAT, "%s: want at most %zu bytes, have %" PRIu64, file->name,

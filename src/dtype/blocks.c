@@ -18,7 +18,7 @@ const tg_block_desc tg_block_table[TG_BLOCK_TYPE_COUNT] = {
 
 bool tg_block_find(uint32_t number, tg_block_type *out) {
     for (int i = 0; i < TG_BLOCK_TYPE_COUNT; i++) {
-        if (tg_block_table[i].number != number) continue;
+        if (tg_block_table[i].number != number || number == TG_BLOCK_INTERNAL) continue;
         *out = (tg_block_type)i;
         return true;
     }
@@ -212,6 +212,24 @@ static void take_iq4_xs(const uint8_t *b, tg_block_parts *o) {
     }
 }
 
+static float f32_at(const uint8_t *p) {
+    float x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+
+static void take_mlx4(const uint8_t *b, tg_block_parts *o) {
+    o->has_offset = true;
+    set_pair(o, 0, f32_at(b), f32_at(b + 4));
+    nibbles_16(o->q, b + 8, 0);
+}
+
+static void take_mlx8(const uint8_t *b, tg_block_parts *o) {
+    o->has_offset = true;
+    set_pair(o, 0, f32_at(b), f32_at(b + 4));
+    memcpy(o->q, b + 8, 32);
+}
+
 void tg_block_take_apart(tg_block_type type, const uint8_t *block, tg_block_parts *out) {
     static void (*const take[TG_BLOCK_TYPE_COUNT])(const uint8_t *, tg_block_parts *) = {
         [TG_BLOCK_Q4_0] = take_q4_0,     [TG_BLOCK_Q4_1] = take_q4_1,
@@ -220,7 +238,8 @@ void tg_block_take_apart(tg_block_type type, const uint8_t *block, tg_block_part
         [TG_BLOCK_Q3_K] = take_q3_k,     [TG_BLOCK_Q4_K] = take_q4_k,
         [TG_BLOCK_Q5_K] = take_q5_k,     [TG_BLOCK_Q6_K] = take_q6_k,
         [TG_BLOCK_IQ4_NL] = take_iq4_nl, [TG_BLOCK_IQ4_XS] = take_iq4_xs,
-        [TG_BLOCK_MXFP4] = take_mxfp4,
+        [TG_BLOCK_MXFP4] = take_mxfp4,   [TG_BLOCK_MLX4] = take_mlx4,
+        [TG_BLOCK_MLX8] = take_mlx8,
     };
     out->has_offset = false;
     take[type](block, out);

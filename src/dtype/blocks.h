@@ -20,6 +20,11 @@
  *   Q5_K       256     176     32     0..31       f16 * 6 bits            -f16 * 6 bits
  *   Q6_K       256     210     16    -32..31      f16 * 8 bits
  *   IQ4_XS     256     136     32    16 values    f16 * (6 bits - 32)
+ *   MLX4        32      24     32     0..15       f32                     f32
+ *   MLX8        32      40     32    -128..127    f32                     f32
+ *
+ * The last two are not in GGUF files: it is how MLX's affine weights are read (io/gguf.h), with
+ * their halves of a byte as in Q4_1.
  *
  * Products of scales are rounded once, to f32, as is w: these are the bits that the format's own
  * Python package gives.
@@ -31,6 +36,7 @@
 
 /* name, number in files, weights of a block, bytes of a block. F32, F16 and BF16 are blocks of one
  * weight, so that a table of a file's types needs no exceptions. */
+#define TG_BLOCK_INTERNAL UINT32_MAX /* no number in files */
 #define TG_BLOCK_TYPE_LIST(X)                                                                      \
     X(F32, 0, 1, 4)                                                                                \
     X(F16, 1, 1, 2)                                                                                \
@@ -47,7 +53,9 @@
     X(IQ4_NL, 20, 32, 18)                                                                          \
     X(IQ4_XS, 23, 256, 136)                                                                        \
     X(BF16, 30, 1, 2)                                                                              \
-    X(MXFP4, 39, 32, 17)
+    X(MXFP4, 39, 32, 17)                                                                           \
+    X(MLX4, TG_BLOCK_INTERNAL, 32, 24)                                                             \
+    X(MLX8, TG_BLOCK_INTERNAL, 32, 40)
 
 typedef enum tg_block_type {
 #define TG_BLOCK_TYPE_ENUM(name, number, weights, bytes) TG_BLOCK_##name,

@@ -3,6 +3,7 @@
  */
 #include "dtype/packed.h"
 
+#include "base/err.h"
 #include "dtype/dtype.h"
 
 const tg_packing_desc tg_packing_table[TG_PACKING_COUNT] = {
@@ -18,7 +19,7 @@ tg_packing tg_packing_of(tg_block_type type) {
         [TG_BLOCK_Q5_1] = TG_PACK_M5,  [TG_BLOCK_Q8_0] = TG_PACK_C8, [TG_BLOCK_IQ4_NL] = TG_PACK_C8,
         [TG_BLOCK_Q4_K] = TG_PACK_K4,  [TG_BLOCK_Q2_K] = TG_PACK_S8, [TG_BLOCK_Q3_K] = TG_PACK_S8,
         [TG_BLOCK_Q5_K] = TG_PACK_S8,  [TG_BLOCK_Q6_K] = TG_PACK_S8, [TG_BLOCK_IQ4_XS] = TG_PACK_S8,
-        [TG_BLOCK_MXFP4] = TG_PACK_S8,
+        [TG_BLOCK_MXFP4] = TG_PACK_S8, [TG_BLOCK_MLX4] = TG_PACK_S8, [TG_BLOCK_MLX8] = TG_PACK_S8,
     };
     return packing[type];
 }
@@ -26,61 +27,85 @@ tg_packing tg_packing_of(tg_block_type type) {
 /* ---------------------------------------------------------------------------------------- packing
  */
 
-/* Four bytes of sixteen are a lane of a vector. */
-static void put_lane(uint8_t *vectors, size_t v, size_t row, const void *four) {
-    memcpy(vectors + 64 * v + 4 * row, four, 4);
+/*
+ * A block of all sixteen rows at a time: four bytes of each row, side by side, are a vector, so
+ * that what is written goes straight on. Bytes are moved and masked by fours, as numbers of 32
+ * bits; nothing crosses from one byte into another.
+ */
+typedef const uint8_t *const *blocks; /* [TG_PACK_ROWS] the block of each row */
+
+static uint32_t four(const uint8_t *p) {
+    uint32_t x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+
+static void put_four(uint8_t *vectors, size_t v, size_t row, uint32_t x) {
+    memcpy(vectors + 64 * v + 4 * row, &x, sizeof x);
+}
+
+/* n vectors of bytes as they lie from `at` on; change: 0, or 0x80808080 to make them unsigned. */
+static void put_bytes(uint8_t *restrict out, blocks b, size_t at, size_t n, uint32_t change) {
+    for (size_t v = 0; v < n; v++)
+        for (size_t r = 0; r < TG_PACK_ROWS; r++)
+            put_four(out, v, r, four(b[r] + at + 4 * v) ^ change);
+}
+
+static void put_half_floats(uint8_t *restrict out, blocks b, size_t at) {
+    for (size_t r = 0; r < TG_PACK_ROWS; r++) memcpy(out + 2 * r, b[r] + at, 2);
+}
+
+/* Four bits as the lowest ones of four bytes, the first bit in the first byte. */
+static uint32_t spread(uint32_t bits) { return (bits & 15) * 0x00204081 & 0x01010101; }
+
+/* 32 fifth bits in the order of the weights: byte c of a lane has those of weights c, c + 4, .. */
+static void put_fifth_bits(uint8_t *restrict out, blocks b, size_t at) {
+    for (size_t r = 0; r < TG_PACK_ROWS; r++) {
+        const uint8_t *bits = b[r] + at;
+        uint32_t x = 0;
+        for (size_t j = 0; j < 8; j++) x |= spread((uint32_t)(bits[j / 2] >> (j % 2 * 4))) << j;
+        put_four(out, 0, r, x);
+    }
+}
+
+/* Eight blocks of 32, whose halves are brought into the order of Q4_0. */
+static void pack_k4(blocks b, uint8_t *restrict out) {
+    put_half_floats(out, b, 0);
+    put_half_floats(out + 32, b, 2);
+    for (size_t i = 0; i < 8; i++) {
+        uint8_t *block = out + 64 + 288 * i;
+        const int shift = i % 2 ? 4 : 0;
+        for (size_t v = 0; v < 4; v++) {
+            for (size_t r = 0; r < TG_PACK_ROWS; r++) {
+                const uint8_t *q = b[r] + 16 + i / 2 * 32 + 4 * v;
+                const uint32_t low = four(q) >> shift & 0x0f0f0f0f;
+                const uint32_t high = four(q + 16) >> shift & 0x0f0f0f0f;
+                put_four(block, v, r, low | high << 4);
+            }
+        }
+        for (size_t r = 0; r < TG_PACK_ROWS; r++) {
+            /* blocks.c draws where the six bits lie */
+            const uint8_t *s = b[r] + 4;
+            block[256 + r] = (uint8_t)(i < 4 ? s[i] & 63 : (s[4 + i] & 15) | (s[i - 4] >> 6) << 4);
+            block[272 + r] = (uint8_t)(i < 4 ? s[4 + i] & 63 : s[4 + i] >> 4 | (s[i] >> 6) << 4);
+        }
+    }
+}
+
+static void put_whole(uint8_t *vectors, size_t row, const int8_t *q) {
+    for (size_t v = 0; v < 8; v++)
+        put_four(vectors, v, row, four((const uint8_t *)q + 4 * v) ^ 0x80808080);
 }
 
 static void put_float(uint8_t *at, size_t row, float x) {
     memcpy(at + row * sizeof x, &x, sizeof x);
 }
 
-/* 16 bytes of halves as Q4_0 has them: weight i low, weight i + 16 high. They stay as they are. */
-static void put_halves(uint8_t *vectors, size_t row, const uint8_t *halves) {
-    for (size_t v = 0; v < 4; v++) put_lane(vectors, v, row, halves + 4 * v);
-}
-
-/* 32 fifth bits in the order of the weights. */
-static void put_fifth_bits(uint8_t *vector, size_t row, const uint8_t *bits) {
-    uint8_t four[4] = { 0 };
-    for (size_t k = 0; k < 32; k++)
-        four[k % 4] |= (uint8_t)((bits[k / 8] >> (k % 8) & 1) << (k / 4));
-    put_lane(vector, 0, row, four);
-}
-
-/* 32 whole numbers, made unsigned. */
-static void put_bytes(uint8_t *vectors, size_t row, const int8_t *q) {
-    uint8_t u[32];
-    for (size_t k = 0; k < 32; k++) u[k] = (uint8_t)(q[k] + 128);
-    for (size_t v = 0; v < 8; v++) put_lane(vectors, v, row, u + 4 * v);
-}
-
-static void put_half_float(uint8_t *at, size_t row, const uint8_t *bits) {
-    memcpy(at + 2 * row, bits, 2);
-}
-
-/* A row of K4: eight blocks of 32, whose halves are brought into the order of Q4_0. */
-static void pack_k4(const uint8_t *b, size_t row, uint8_t *out) {
-    put_half_float(out, row, b);
-    put_half_float(out + 32, row, b + 2);
-    for (size_t r = 0; r < 8; r++) {
-        uint8_t *block = out + 64 + 288 * r, halves[16];
-        const uint8_t *s = b + 4, *q = b + 16 + r / 2 * 32;
-        const int shift = r % 2 ? 4 : 0;
-        for (size_t i = 0; i < 16; i++)
-            halves[i] = (uint8_t)((q[i] >> shift & 15) | (q[i + 16] >> shift & 15) << 4);
-        put_halves(block, row, halves);
-        /* blocks.c draws where the six bits lie */
-        block[256 + row] = (uint8_t)(r < 4 ? s[r] & 63 : (s[4 + r] & 15) | (s[r - 4] >> 6) << 4);
-        block[272 + row] = (uint8_t)(r < 4 ? s[4 + r] & 63 : s[4 + r] >> 4 | (s[r] >> 6) << 4);
-    }
-}
-
 static void pack_s8(tg_block_type type, const uint8_t *b, size_t row, uint8_t *out) {
     tg_block_parts p;
     tg_block_take_apart(type, b, &p);
     for (size_t k = 0; k < tg_block_table[type].weights; k += 32, out += 768) {
-        put_bytes(out, row, p.q + k);
+        put_whole(out, row, p.q + k);
         for (size_t half = 0; half < 2; half++) {
             const size_t run = k / TG_BLOCK_RUN + half;
             put_float(out + 512 + 64 * half, row, p.scale[run]);
@@ -89,58 +114,63 @@ static void pack_s8(tg_block_type type, const uint8_t *b, size_t row, uint8_t *o
     }
 }
 
-/* One block of one row. out: where the row's group has the block. */
-static void pack_block(tg_block_type type, const uint8_t *b, size_t row, uint8_t *out) {
+/* One block of each row. out: where the group has it. */
+static void pack_blocks(tg_block_type type, blocks b, uint8_t *restrict out) {
     switch (type) {
     case TG_BLOCK_Q4_0:
-        put_halves(out, row, b + 2);
-        put_half_float(out + 256, row, b);
+        put_bytes(out, b, 2, 4, 0);
+        put_half_floats(out + 256, b, 0);
         break;
     case TG_BLOCK_Q4_1:
-        put_halves(out, row, b + 4);
-        put_half_float(out + 256, row, b);
-        put_half_float(out + 288, row, b + 2);
+        put_bytes(out, b, 4, 4, 0);
+        put_half_floats(out + 256, b, 0);
+        put_half_floats(out + 288, b, 2);
         break;
     case TG_BLOCK_Q5_0:
-        put_halves(out, row, b + 6);
-        put_fifth_bits(out + 256, row, b + 2);
-        put_half_float(out + 320, row, b);
+        put_bytes(out, b, 6, 4, 0);
+        put_fifth_bits(out + 256, b, 2);
+        put_half_floats(out + 320, b, 0);
         break;
     case TG_BLOCK_Q5_1:
-        put_halves(out, row, b + 8);
-        put_fifth_bits(out + 256, row, b + 4);
-        put_half_float(out + 320, row, b);
-        put_half_float(out + 352, row, b + 2);
+        put_bytes(out, b, 8, 4, 0);
+        put_fifth_bits(out + 256, b, 4);
+        put_half_floats(out + 320, b, 0);
+        put_half_floats(out + 352, b, 2);
         break;
     case TG_BLOCK_Q8_0:
-    case TG_BLOCK_IQ4_NL: {
-        tg_block_parts p;
-        tg_block_take_apart(type, b, &p);
-        put_bytes(out, row, p.q);
-        put_half_float(out + 512, row, b);
+        put_bytes(out, b, 2, 8, 0x80808080);
+        put_half_floats(out + 512, b, 0);
         break;
-    }
-    case TG_BLOCK_Q4_K: pack_k4(b, row, out); break;
-    default: pack_s8(type, b, row, out); break;
+    case TG_BLOCK_IQ4_NL:
+        for (size_t r = 0; r < TG_PACK_ROWS; r++) {
+            tg_block_parts p;
+            tg_block_take_apart(type, b[r], &p);
+            put_whole(out, r, p.q);
+        }
+        put_half_floats(out + 512, b, 0);
+        break;
+    case TG_BLOCK_Q4_K: pack_k4(b, out); break;
+    case TG_BLOCK_F32: put_bytes(out, b, 0, 1, 0); break;
+    case TG_BLOCK_F16:
+    case TG_BLOCK_BF16: put_half_floats(out, b, 0); break;
+    default:
+        for (size_t r = 0; r < TG_PACK_ROWS; r++) pack_s8(type, b[r], r, out);
+        break;
     }
 }
 
-/* Block by block through all rows, so that what is written stays near. Absent rows are zeros
- * altogether: scales of zero make weights of zero. */
+/* Absent rows are read from a block of zeros, which has scales of zero in every type. */
 void tg_pack_group(tg_block_type type, size_t cols, const uint8_t *const row[TG_PACK_ROWS],
                    uint8_t *out) {
+    static const uint8_t absent[256] = { 0 };
     const tg_packing p = tg_packing_of(type);
     const tg_block_desc *d = &tg_block_table[type];
     const size_t step = d->weights / tg_packing_table[p].cols * tg_packing_table[p].bytes;
+    TG_ASSERT(d->bytes <= sizeof absent);
     for (size_t at = 0; at < cols / d->weights; at++, out += step) {
-        if (!row[TG_PACK_ROWS - 1]) memset(out, 0, step);
-        for (size_t r = 0; r < TG_PACK_ROWS && row[r]; r++) {
-            const uint8_t *b = row[r] + at * d->bytes;
-            if (tg_packing_is_integer(p))
-                pack_block(type, b, r, out);
-            else
-                memcpy(out + r * d->bytes, b, d->bytes);
-        }
+        const uint8_t *b[TG_PACK_ROWS];
+        for (size_t r = 0; r < TG_PACK_ROWS; r++) b[r] = row[r] ? row[r] + at * d->bytes : absent;
+        pack_blocks(type, b, out);
     }
 }
 

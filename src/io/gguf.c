@@ -8,6 +8,7 @@
 #include "io/gguf.h"
 
 #include "base/sort.h"
+#include "io/hf.h"
 
 enum {
     HEAD_BYTES = 8 << 20,
@@ -26,8 +27,8 @@ typedef struct head {
     tg_gguf *g;
     tg_reader r; /* of the part that is in memory */
     tg_gguf_value *values;
-    tg_gguf_tensor *tensors;
-    uint64_t alignment;
+    tg_gguf_tensor *tensors; /* [n_tensors] */
+    size_t n_tensors;
 } head;
 
 /* Bytes where they lie: the head stays in the arena. */
@@ -200,10 +201,10 @@ static bool place_before(const void *user, uint32_t a, uint32_t b) {
 }
 
 /* A sorted copy in place of the items. */
-static tg_status sort(head *h, void *items, size_t n, size_t item_bytes, tg_before_fn before) {
-    uint32_t *order = tg_arena_array(&h->g->arena, n + 1, sizeof *order);
-    char *copy = tg_arena_array(&h->g->arena, n + 1, item_bytes);
-    if (!order || !copy) return tg_fail_memory(h->g->ctx, "order of a table", n * item_bytes);
+static tg_status sort(tg_gguf *g, void *items, size_t n, size_t item_bytes, tg_before_fn before) {
+    uint32_t *order = tg_arena_array(&g->arena, n + 1, sizeof *order);
+    char *copy = tg_arena_array(&g->arena, n + 1, item_bytes);
+    if (!order || !copy) return tg_fail_memory(g->ctx, "order of a table", n * item_bytes);
     tg_sort_numbers(order, n, before, items);
     for (size_t i = 0; i < n; i++)
         memcpy(copy + i * item_bytes, (const char *)items + order[i] * item_bytes, item_bytes);
@@ -211,16 +212,44 @@ static tg_status sort(head *h, void *items, size_t n, size_t item_bytes, tg_befo
     return TG_OK;
 }
 
+static tg_status sort_tensors(tg_gguf *g, tg_gguf_tensor *tensors, size_t n) {
+    TG_TRY(sort(g, tensors, n, sizeof *tensors, tensor_before));
+    for (size_t i = 1; i < n; i++)
+        if (strcmp(tensors[i - 1].name, tensors[i].name) == 0)
+            return tg_fail(g->ctx, TG_E_FORMAT, "%s: tensor %s is there twice", g->path,
+                           tensors[i].name);
+    g->tensors = tensors;
+    g->n_tensors = n;
+    return TG_OK;
+}
+
+static tg_status sort_values(tg_gguf *g, tg_gguf_value *values, size_t n) {
+    TG_TRY(sort(g, values, n, sizeof *values, value_before));
+    for (size_t i = 1; i < n; i++)
+        if (strcmp(values[i - 1].key, values[i].key) == 0)
+            return tg_fail(g->ctx, TG_E_FORMAT, "%s: key %s is there twice", g->path,
+                           values[i].key);
+    g->values = values;
+    g->n_values = n;
+    return TG_OK;
+}
+
+tg_status tg_gguf_set_tables(tg_gguf *g, tg_gguf_value *values, size_t n_values,
+                             tg_gguf_tensor *tensors, size_t n_tensors) {
+    TG_TRY(sort_values(g, values, n_values));
+    return sort_tensors(g, tensors, n_tensors);
+}
+
 /* Every tensor aligned, inside of the file, and behind the one before it. */
-static tg_status place_tensors(head *h) {
+static tg_status place_tensors(head *h, uint64_t alignment) {
     tg_gguf *g = h->g;
-    const uint64_t data = (h->r.offset + h->alignment - 1) / h->alignment * h->alignment;
+    const uint64_t data = (h->r.offset + alignment - 1) / alignment * alignment;
     uint64_t end = data;
-    TG_TRY(sort(h, h->tensors, g->n_tensors, sizeof *h->tensors, place_before));
-    for (size_t i = 0; i < g->n_tensors; i++) {
+    TG_TRY(sort(g, h->tensors, h->n_tensors, sizeof *h->tensors, place_before));
+    for (size_t i = 0; i < h->n_tensors; i++) {
         tg_gguf_tensor *t = &h->tensors[i];
         uint64_t stop;
-        if (t->offset % h->alignment != 0 || !tg_add_u64(data, t->offset, &t->offset) ||
+        if (t->offset % alignment != 0 || !tg_add_u64(data, t->offset, &t->offset) ||
             !tg_add_u64(t->offset, t->bytes, &stop) || t->offset < end || stop > g->total_bytes)
             return tg_fail(g->ctx, TG_E_FORMAT,
                            "%s: tensor %s: want %" PRIu64 " bytes within the %" PRIu64
@@ -228,21 +257,10 @@ static tg_status place_tensors(head *h) {
                            g->path, t->name, t->bytes, g->total_bytes, t->offset);
         end = stop;
     }
-    TG_TRY(sort(h, h->tensors, g->n_tensors, sizeof *h->tensors, tensor_before));
-    for (size_t i = 1; i < g->n_tensors; i++)
-        if (strcmp(h->tensors[i - 1].name, h->tensors[i].name) == 0)
-            return tg_fail(g->ctx, TG_E_FORMAT, "%s: tensor %s is there twice", g->path,
-                           h->tensors[i].name);
-    return TG_OK;
+    return sort_tensors(g, h->tensors, h->n_tensors);
 }
 
-static tg_status sort_values(head *h) {
-    tg_gguf *g = h->g;
-    TG_TRY(sort(h, h->values, g->n_values, sizeof *h->values, value_before));
-    for (size_t i = 1; i < g->n_values; i++)
-        if (strcmp(h->values[i - 1].key, h->values[i].key) == 0)
-            return tg_fail(g->ctx, TG_E_FORMAT, "%s: key %s is there twice", g->path,
-                           h->values[i].key);
+static tg_status alignment_of(const tg_gguf *g, uint64_t *out) {
     int32_t alignment = 32;
     const tg_gguf_value *v = tg_gguf_find(g, "general.alignment");
     TG_TRY(tg_gguf_get_int(g, "general.alignment", 1, 65536, &alignment));
@@ -250,7 +268,7 @@ static tg_status sort_values(head *h) {
         return tg_fail(g->ctx, TG_E_FORMAT,
                        "%s: general.alignment: want a power of two as u32, have %d", g->path,
                        (int)alignment);
-    h->alignment = (uint64_t)alignment;
+    *out = (uint64_t)alignment;
     return TG_OK;
 }
 
@@ -285,12 +303,11 @@ static tg_status walk(head *h) {
         return tg_fail_memory(g->ctx, "tables of a file", (size_t)(n_values + n_tensors) * 64);
     for (uint64_t i = 0; i < n_values; i++) TG_TRY(take_value(h, &h->values[i]));
     for (uint64_t i = 0; i < n_tensors; i++) TG_TRY(take_tensor(h, &h->tensors[i]));
-    g->values = h->values;
-    g->n_values = (size_t)n_values;
-    g->tensors = h->tensors;
-    g->n_tensors = (size_t)n_tensors;
-    TG_TRY(sort_values(h));
-    return place_tensors(h);
+    h->n_tensors = (size_t)n_tensors;
+    uint64_t alignment = 32;
+    TG_TRY(sort_values(g, h->values, (size_t)n_values));
+    TG_TRY(alignment_of(g, &alignment));
+    return place_tensors(h, alignment);
 }
 
 /* An error with all of the file in view is one of the file; else there may just be more to see. */
@@ -313,12 +330,13 @@ static tg_status read_head(tg_gguf *g) {
 }
 
 static tg_status finish_open(tg_gguf *g, tg_status status) {
+    g->n_files = 1;
     if (status == TG_OK) status = read_head(g);
     if (status != TG_OK) tg_gguf_close(g);
     return status;
 }
 
-tg_status tg_gguf_open(tg_ctx *ctx, const char *path, tg_gguf *out) {
+tg_status tg_gguf_open_one(tg_ctx *ctx, const char *path, tg_gguf *out) {
     *out = (tg_gguf) { .ctx = ctx, .path = path };
     tg_arena_init(&out->arena, &ctx->mem);
     return finish_open(out, tg_reader_open(ctx, path, &out->reader));
@@ -332,8 +350,17 @@ tg_status tg_gguf_open_memory(tg_ctx *ctx, const char *name, const void *bytes, 
     return finish_open(out, TG_OK);
 }
 
+tg_status tg_gguf_open(tg_ctx *ctx, const char *path, tg_gguf *out) {
+    TG_TRY(tg_gguf_open_one(ctx, path, out));
+    const tg_status status = tg_gguf_open_others(out);
+    if (status != TG_OK) tg_gguf_close(out);
+    return status;
+}
+
 void tg_gguf_close(tg_gguf *g) {
     if (!g->ctx) return;
+    for (size_t i = 1; g->others && i < g->n_files; i++) tg_gguf_close(&g->others[i - 1]);
+    tg_hf_close(g->hf);
     tg_reader_close(&g->reader);
     tg_arena_deinit(&g->arena);
     *g = (tg_gguf) { .ctx = NULL };

@@ -12,6 +12,13 @@
  *                   type (blocks.h), u64 offset in the data
  *   aligned   ..    data: each tensor at a multiple of general.alignment (32)
  *
+ * A model may be split over files, MODEL-00001-of-00003.gguf and so on, each of which is a whole
+ * GGUF file: split.count and split.no say which one it is, and the first has the metadata of all.
+ *
+ * What is read here is the form in which models of others are known to this program: folders of
+ * safetensors files are brought into it, too (hf.h), with metadata and names as a GGUF file would
+ * have them. Where such a tensor lies otherwise than row by row in the file, its place says how.
+ *
  * Nothing is believed: counts are held against the bytes that are left, sizes against overflow and
  * the file's end, types against the table, names against each other. What is opened can be used
  * without another look, but for what the values mean.
@@ -57,13 +64,31 @@ typedef struct tg_gguf_value {
     size_t elements_bytes;
 } tg_gguf_value;
 
+/*
+ * How a tensor lies in a file of safetensors.
+ *
+ *   turned    as [columns, rows], the way of GPT-2's linear layers
+ *   plus_one  a vector of gains that are 1 + w (Gemma's norms), as f32
+ *   affine    MLX: w = q * scale + bias, q of 4 or 8 bits, eight or four of them in a u32 from the
+ *             low end up, scale and bias one each for a group of columns
+ */
+typedef struct tg_gguf_place {
+    tg_reader reader;
+    bool turned, plus_one;
+    tg_block_type stored_type; /* of gains; of scales and biases */
+    tg_reader scales, biases;
+    uint64_t scales_offset, biases_offset;
+    uint32_t bits, group; /* bits 0: not affine */
+} tg_gguf_place;
+
 typedef struct tg_gguf_tensor {
     const char *name;
     tg_block_type type;
     uint32_t n_dims;
     uint64_t dim[4]; /* dim[0] the fastest: a row. Unused ones are 1 */
     uint64_t elems, bytes;
-    uint64_t offset; /* in the file */
+    uint64_t offset;            /* in the file, or in the place's */
+    const tg_gguf_place *place; /* NULL: in the file itself, row by row */
 } tg_gguf_tensor;
 
 typedef struct tg_gguf {
@@ -76,7 +101,13 @@ typedef struct tg_gguf {
     size_t n_values;
     const tg_gguf_tensor *tensors; /* [n_tensors] sorted by name */
     size_t n_tensors;
-    uint64_t total_bytes;
+    uint64_t total_bytes; /* of all files */
+    size_t n_files;
+    struct tg_gguf *others;     /* [n_files - 1] of a split model */
+    struct tg_hf *hf;           /* of a folder of safetensors; NULL: GGUF */
+    bool heads_plain;           /* Llama's rows of queries and keys are not paired (rope.c) */
+    const char *tokenizer_json; /* [tokenizer_bytes], in place of tokenizer.ggml..; or NULL */
+    size_t tokenizer_bytes;
 } tg_gguf;
 
 bool tg_gguf_probe(const uint8_t *first, size_t n_bytes);
@@ -88,6 +119,27 @@ tg_status tg_gguf_open(tg_ctx *ctx, const char *path, tg_gguf *out);
 tg_status tg_gguf_open_memory(tg_ctx *ctx, const char *name, const void *bytes, size_t n_bytes,
                               tg_gguf *out);
 void tg_gguf_close(tg_gguf *g);
+/* One file, split or not, for gguf_split.c, which opens the others of a split model. */
+tg_status tg_gguf_open_one(tg_ctx *ctx, const char *path, tg_gguf *out);
+tg_status tg_gguf_open_others(tg_gguf *g);
+
+/* "GGUF v3", "safetensors": for people. */
+const char *tg_gguf_format(const tg_gguf *g);
+
+/* Rows [first, first + n) of a tensor of one or two dimensions as blocks of its type, row by row,
+ * wherever they lie: out [n * bytes of a row]. */
+tg_status tg_gguf_read_rows(const tg_gguf *g, const tg_gguf_tensor *t, uint64_t first, uint64_t n,
+                            uint8_t *out);
+/* The same for several threads at once: ctx is the thread's own and gets its errors, nothing is
+ * allocated; scratch [tg_gguf_scratch_bytes(t, n)], aligned for floats, NULL where these are 0. */
+tg_status tg_gguf_read_rows_into(tg_ctx *ctx, const tg_gguf *g, const tg_gguf_tensor *t,
+                                 uint64_t first, uint64_t n, uint8_t *out, uint8_t *scratch);
+size_t tg_gguf_scratch_bytes(const tg_gguf_tensor *t, uint64_t n);
+
+/* For whoever makes a table that was not in a file: sorts both lists, which lie in the arena, and
+ * refuses names that are there twice. */
+tg_status tg_gguf_set_tables(tg_gguf *g, tg_gguf_value *values, size_t n_values,
+                             tg_gguf_tensor *tensors, size_t n_tensors);
 
 /* NULL if there is none. */
 const tg_gguf_value *tg_gguf_find(const tg_gguf *g, const char *key);

@@ -30,9 +30,8 @@
 #define TG_IO_SAFETENSORS_H
 
 #include "io/file.h"
+#include "io/safetensors_head.h"
 #include "io/tgpt.h"
-
-#define TG_SAFETENSORS_HEADER_MAX 100000000u
 
 /* A tensor of the file, and which tensors of the manifest it holds side by side: numbers first,
  * first + 2, first + 4 (a weight and its bias alternate there). */

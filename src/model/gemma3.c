@@ -50,13 +50,13 @@ static tg_value *graph(tg_graph *g, const tg_lm *lm, tg_value *tokens, tg_value 
     for (s.layer = 0; s.layer < c->layers; s.layer++) x = layer_of(&s, x, table, caches[s.layer]);
     s.layer = -1;
     tg_graph_scope(g, "%s", "output");
-    x = tg_rms_norm(g, tg_last_row(g, x), tg_lm_vector(&s, "output_norm.weight"), NULL, c->eps);
+    x = tg_rms_norm(g, tg_lm_asked(&s, x), tg_lm_vector(&s, "output_norm.weight"), NULL, c->eps);
     const bool tied = !tg_lm_matrix(&s, "output.weight").code;
     return tg_lm_linear(&s, x, tied ? "token_embd" : "output", NULL, NULL, NULL, TG_READ_PLAIN);
 }
 
-/* The base of the windows and their rhythm are not in files. The largest model divides scores by
- * another root than the others: its heads are fewer than its width would have. */
+/* The base of the windows and their rhythm are not in files of llama.cpp. The largest model divides
+ * scores by another root than the others: its heads are fewer than its width would have. */
 static tg_status config(const tg_gguf *g, tg_lm_config *c) {
     char key[TG_LM_KEY_BYTES];
     c->rope_base[1] = 1e4f;
@@ -65,7 +65,9 @@ static tg_status config(const tg_gguf *g, tg_lm_config *c) {
         tg_gguf_get_int(g, tg_lm_key(c, "attention.sliding_window", key), 1, 1 << 24, &c->window));
     TG_TRY(tg_gguf_get_float(g, tg_lm_key(c, "rope.scaling.factor", key), &c->rope_factor));
     c->embed_scale = (float)tg_sqrt((double)c->width);
-    if (c->layers == 62) c->score_scale = (float)(1 / tg_sqrt((double)(c->width / c->heads)));
+    TG_TRY(tg_gguf_get_float(g, tg_lm_key(c, "rope.freq_base_swa", key), &c->rope_base[1]));
+    if (c->layers == 62 && !tg_gguf_find(g, tg_lm_key(c, "attention.scale", key)))
+        c->score_scale = (float)(1 / tg_sqrt((double)(c->width / c->heads)));
     return TG_OK;
 }
 

@@ -41,7 +41,7 @@ static tg_value *graph(tg_graph *g, const tg_lm *lm, tg_value *tokens, tg_value 
     for (s.layer = 0; s.layer < c->layers; s.layer++) x = layer_of(&s, x, table, caches[s.layer]);
     s.layer = -1;
     tg_graph_scope(g, "%s", "output");
-    x = tg_rms_norm(g, tg_last_row(g, x), tg_lm_vector(&s, "output_norm.weight"), NULL, c->eps);
+    x = tg_rms_norm(g, tg_lm_asked(&s, x), tg_lm_vector(&s, "output_norm.weight"), NULL, c->eps);
     const bool tied = !tg_lm_matrix(&s, "output.weight").code;
     return tg_lm_linear(&s, x, tied ? "token_embd" : "output", NULL, NULL, NULL, TG_READ_PLAIN);
 }

@@ -87,11 +87,19 @@ static tg_status read_config(const tg_gguf *g, tg_lm_config *c) {
                        "%s: tensor token_embd.weight: want a matrix with a row for each token",
                        g->path);
     c->vocab = (int32_t)table->dim[1];
+    int32_t vocab = c->vocab;
+    TG_TRY(tg_gguf_get_int(g, tg_lm_key(c, "vocab_size", key), 1, 1 << 26, &vocab));
+    if (vocab != c->vocab)
+        return tg_fail(g->ctx, TG_E_SHAPE,
+                       "%s: %s: want %d, the rows of token_embd.weight, have %d", g->path, key,
+                       (int)c->vocab, (int)vocab);
     c->eps = 1e-5f;
     c->rope_base[0] = c->rope_base[1] = 1e4f;
     c->rope_factor = c->embed_scale = 1;
     c->score_scale = (float)(1 / tg_sqrt((double)c->head_size));
     TG_TRY(tg_gguf_get_float(g, tg_lm_key(c, "attention.layer_norm_rms_epsilon", key), &c->eps));
+    TG_TRY(tg_gguf_get_float(g, tg_lm_key(c, "attention.layer_norm_epsilon", key), &c->eps));
+    TG_TRY(tg_gguf_get_float(g, tg_lm_key(c, "attention.scale", key), &c->score_scale));
     TG_TRY(tg_gguf_get_float(g, tg_lm_key(c, "rope.freq_base", key), &c->rope_base[0]));
     return c->family->config(g, c);
 }
@@ -107,6 +115,9 @@ static size_t size_of(const tg_lm_config *c, tg_lm_size size) {
     case TG_LM_HEAD: return (size_t)c->head_size;
     case TG_LM_QUERIES: return (size_t)c->heads * (size_t)c->head_size;
     case TG_LM_KEYS: return (size_t)c->kv_heads * (size_t)c->head_size;
+    case TG_LM_QKV: return size_of(c, TG_LM_QUERIES) + 2 * size_of(c, TG_LM_KEYS);
+    case TG_LM_CTX: return (size_t)c->ctx;
+    case TG_LM_TWO: return 2;
     case TG_LM_ONE: break;
     }
     return 1;
@@ -116,6 +127,7 @@ static size_t size_of(const tg_lm_config *c, tg_lm_size size) {
 typedef struct faults {
     char text[600];
     size_t n;
+    bool *asked; /* [n_tensors] of the file: somebody wanted it */
 } faults;
 
 static void add_fault(faults *f, const char *name, const char *what) {
@@ -133,6 +145,7 @@ static bool take_tensor(const tg_gguf *g, const tg_lm_config *c, const tg_lm_wan
         return false;
     }
     char what[160];
+    f->asked[source - g->tensors] = true;
     if (source->dim[0] != cols || source->dim[1] != rows || source->elems != rows * cols) {
         snprintf(what, sizeof what, "want [%zu,%zu], have [%" PRIu64 ",%" PRIu64 "]", rows, cols,
                  source->dim[1], source->dim[0]);
@@ -142,11 +155,12 @@ static bool take_tensor(const tg_gguf *g, const tg_lm_config *c, const tg_lm_wan
     *t = (tg_lm_tensor) { .name = name,
                           .source = source,
                           .packing = tg_packing_of(source->type),
-                          .is_vector = want->rows == TG_LM_ONE,
-                          .pairs = (want->flags & TG_LM_ROPE_PAIRS) != 0,
+                          .is_floats = want->rows == TG_LM_ONE || (want->flags & TG_LM_FLOATS),
+                          .turns = (want->flags & TG_LM_ROPE_PAIRS) != 0,
+                          .pairs = (want->flags & TG_LM_ROPE_PAIRS) && !g->heads_plain,
                           .rows = rows,
                           .cols = cols };
-    t->bytes = t->is_vector ? cols * sizeof(float)
+    t->bytes = t->is_floats ? rows * cols * sizeof(float)
                             : tg_pack_groups(rows) * tg_pack_group_bytes(t->packing, cols);
     return true;
 }
@@ -172,13 +186,10 @@ static tg_status take_wants(const tg_gguf *g, tg_arena *arena, const tg_lm_want 
 }
 
 /* A tensor of the file that nobody has asked for means that this is another model than it says. */
-static void find_extra(const tg_gguf *g, const tg_lm *lm, faults *f) {
-    for (size_t i = 0; i < g->n_tensors; i++) {
-        bool known = strcmp(g->tensors[i].name, "rope_freqs.weight") == 0;
-        for (size_t k = 0; !known && k < lm->n_tensors; k++)
-            known = lm->tensors[k].source == &g->tensors[i];
-        if (!known) add_fault(f, g->tensors[i].name, "of no use here");
-    }
+static void find_extra(const tg_gguf *g, faults *f) {
+    for (size_t i = 0; i < g->n_tensors; i++)
+        if (!f->asked[i] && strcmp(g->tensors[i].name, "rope_freqs.weight") != 0)
+            add_fault(f, g->tensors[i].name, "of no use here");
 }
 
 tg_status tg_lm_read(const tg_gguf *g, tg_arena *arena, tg_lm *out) {
@@ -188,11 +199,12 @@ tg_status tg_lm_read(const tg_gguf *g, tg_arena *arena, tg_lm *out) {
     tg_lm_tensor *tensors =
         tg_arena_array(arena, family->n_wants * (size_t)out->config.layers + 1, sizeof *tensors);
     if (!tensors) return tg_fail_memory(g->ctx, "table of tensors", sizeof *tensors);
-    faults f = { .n = 0 };
+    faults f = { .asked = tg_arena_alloc(arena, g->n_tensors) };
+    if (!f.asked) return tg_fail_memory(g->ctx, "table of tensors", g->n_tensors);
     out->tensors = tensors;
     for (size_t i = 0; i < family->n_wants; i++)
         TG_TRY(take_wants(g, arena, &family->wants[i], out, tensors, &f));
-    if (f.n == 0) find_extra(g, out, &f);
+    find_extra(g, &f);
     if (f.n > 6) tg_str_append(f.text, sizeof f.text, "; and %zu more", f.n - 6);
     return f.n == 0 ? TG_OK
                     : tg_fail(g->ctx, TG_E_SHAPE, "%s: tensors of %s: %s", g->path, family->name,
@@ -230,6 +242,19 @@ tg_value *tg_lm_vector(const tg_lm_scope *s, const char *name) {
     return t ? state(s, t->name, tg_type_1d(TG_F32, t->cols)) : NULL;
 }
 
+tg_value *tg_lm_floats(const tg_lm_scope *s, const char *name) {
+    const tg_lm_tensor *t = find(s, name, "");
+    return t ? state(s, t->name, tg_type_2d(TG_F32, t->rows, t->cols)) : NULL;
+}
+
+tg_value *tg_lm_layer_norm(const tg_lm_scope *s, tg_value *x, const char *name) {
+    char weight[96], bias[96];
+    snprintf(weight, sizeof weight, "%s.weight", name);
+    snprintf(bias, sizeof bias, "%s.bias", name);
+    return tg_layer_norm(s->g, x, tg_lm_vector(s, weight), tg_lm_vector(s, bias),
+                         s->lm->config.eps);
+}
+
 tg_packed_value tg_lm_matrix(const tg_lm_scope *s, const char *name) {
     const tg_lm_tensor *t = find(s, name, "");
     if (!t) return (tg_packed_value) { NULL, 0 };
@@ -239,11 +264,13 @@ tg_packed_value tg_lm_matrix(const tg_lm_scope *s, const char *name) {
                                (int32_t)(16 * t->rows + (size_t)t->packing) };
 }
 
-/* Biases lie apart in files, and side by side in the product: a state of their own, which whoever
- * binds the states puts together. */
+/* Biases lie apart in files, and side by side in the product of several matrices: a state of their
+ * own, which whoever binds the states puts together. */
 static tg_value *bias_of(const tg_lm_scope *s, const char *const names[3]) {
     size_t rows = 0;
     bool any = false;
+    const tg_lm_tensor *one = names[1] ? NULL : find(s, names[0], ".bias");
+    if (one) return state(s, one->name, tg_type_1d(TG_F32, one->cols));
     for (int i = 0; i < 3 && names[i]; i++) {
         const tg_lm_tensor *t = find(s, names[i], ".weight");
         rows += t ? t->rows : 0;
@@ -270,6 +297,10 @@ tg_value *tg_lm_linear(const tg_lm_scope *s, tg_value *x, const char *a, const c
     else
         tg_graph_scope(s->g, "blk.%d.%s", s->layer, a);
     return tg_linear(s->g, x, w, bias, residual, read);
+}
+
+tg_value *tg_lm_asked(const tg_lm_scope *s, tg_value *x) {
+    return s->lm->every_row ? x : tg_last_row(s->g, x);
 }
 
 tg_value *tg_lm_freq(const tg_lm_scope *s, int base) {

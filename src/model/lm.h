@@ -1,10 +1,10 @@
 /*
  * lm.h - families of language models as files of others have them: sizes, tensors, a graph.
  *
- * One file a family (llama.c, gemma3.c), listed in lms.def. A family says where its sizes are in
- * the metadata, which tensors it wants, and what it computes. Weights stay in the types that the
- * file has them in; each matrix is a state of the graph by its name in the file, packed
- * (dtype/packed.h), and each vector a state of floats.
+ * One file a family (llama.c, gemma3.c, gpt2.c, bert.c), listed in lms.def. A family says where its
+ * sizes are in the metadata, which tensors it wants, and what it computes. Weights stay in the
+ * types that the file has them in; each matrix is a state of the graph by its name in the file,
+ * packed (dtype/packed.h), and each vector a state of floats.
  */
 #ifndef TG_MODEL_LM_H
 #define TG_MODEL_LM_H
@@ -26,7 +26,12 @@ typedef struct tg_lm_config {
     float embed_scale;  /* of embeddings */
     float rope_base[2]; /* [1]: of layers with a window */
     float rope_factor;  /* positions are divided by it; 1 */
+    bool gelu_erf;      /* GPT-2: the exact gelu, not the one by tanh */
+    int32_t pooling;    /* of embeddings: TG_POOL_.. */
 } tg_lm_config;
+
+/* How the vectors of a text's tokens become one; numbers are those of GGUF's pooling_type. */
+enum { TG_POOL_MEAN = 1, TG_POOL_CLS = 2, TG_POOL_LAST = 3 };
 
 /* Sizes of a tensor, by what they follow from. */
 typedef enum tg_lm_size {
@@ -36,10 +41,17 @@ typedef enum tg_lm_size {
     TG_LM_VOCAB,
     TG_LM_HEAD,
     TG_LM_QUERIES, /* heads * head_size */
-    TG_LM_KEYS     /* kv_heads * head_size */
+    TG_LM_KEYS,    /* kv_heads * head_size */
+    TG_LM_QKV,     /* queries and twice the keys */
+    TG_LM_CTX,
+    TG_LM_TWO
 } tg_lm_size;
 
-enum { TG_LM_OPTIONAL = 1, TG_LM_ROPE_PAIRS = 2 /* rows pair (2i, 2i + 1): see rope.c */ };
+enum {
+    TG_LM_OPTIONAL = 1,
+    TG_LM_ROPE_PAIRS = 2, /* rows pair (2i, 2i + 1) where GGUF has them: see rope.c */
+    TG_LM_FLOATS = 4      /* a matrix that is kept as floats, row by row */
+};
 
 /* A tensor that a family wants; "%d" in the name is the layer. rows TG_LM_ONE: a vector. */
 typedef struct tg_lm_want {
@@ -53,7 +65,9 @@ typedef struct tg_lm_tensor {
     const char *name;
     const tg_gguf_tensor *source;
     tg_packing packing;
-    bool is_vector, pairs;
+    bool is_floats; /* vectors, and some matrices, are not packed */
+    bool turns;     /* its rows are heads that rotate */
+    bool pairs;     /* and pair (2i, 2i + 1) in the file */
     size_t rows, cols;
     size_t offset_bytes, bytes; /* in the model's block */
 } tg_lm_tensor;
@@ -64,7 +78,16 @@ typedef struct tg_lm {
     size_t n_tensors;
     size_t bytes;   /* of all of them */
     uint64_t elems; /* parameters */
+    bool every_row; /* graphs answer with the logits of all tokens, not of the last one alone */
 } tg_lm;
+
+/* What an encoder reads: several texts, one behind the other, T tokens together; T is dynamic. */
+typedef struct tg_lm_texts {
+    tg_value *tokens;    /* [T] */
+    tg_value *positions; /* [T] in its text */
+    tg_value *kinds;     /* [T] 0, or 1 in the second text of a pair */
+    tg_value *spans;     /* [T,2] the first token of its text, and the one behind its last */
+} tg_lm_texts;
 
 struct tg_lm_family {
     const char *name, *doc; /* general.architecture */
@@ -75,6 +98,8 @@ struct tg_lm_family {
     /* Appends the model to g and returns the logits [1,V] of the last of tokens [T], T dynamic;
      * caches [layers] states [2,K,Tmax,D]. */
     tg_value *(*graph)(tg_graph *g, const tg_lm *lm, tg_value *tokens, tg_value *const *caches);
+    /* Of encoders, in graph's place: the vectors [T,C] of tokens. */
+    tg_value *(*encode)(tg_graph *g, const tg_lm *lm, const tg_lm_texts *in);
 };
 
 extern const tg_lm_family *const tg_lm_families[];
@@ -101,11 +126,17 @@ typedef struct tg_lm_scope {
 /* A vector by its short name ("attn_norm.weight"); NULL if the file has none, which only those may
  * miss that are optional. */
 tg_value *tg_lm_vector(const tg_lm_scope *s, const char *name);
+/* The same of a matrix that is wanted as floats. */
+tg_value *tg_lm_floats(const tg_lm_scope *s, const char *name);
+/* norm(x) by the layer norm NAME.weight and NAME.bias. */
+tg_value *tg_lm_layer_norm(const tg_lm_scope *s, tg_value *x, const char *name);
 tg_packed_value tg_lm_matrix(const tg_lm_scope *s, const char *name);
 /* f(x) times up to three matrices, side by side, named without ".weight"; their biases if there are
  * any. b and c may be NULL. */
 tg_value *tg_lm_linear(const tg_lm_scope *s, tg_value *x, const char *a, const char *b,
                        const char *c, tg_value *residual, int read);
+/* The rows that logits are wanted of: the last one, unless lm->every_row. */
+tg_value *tg_lm_asked(const tg_lm_scope *s, tg_value *x);
 /* Frequencies of rotary positions, by the number of their base. */
 tg_value *tg_lm_freq(const tg_lm_scope *s, int base);
 /* The other way about, for whoever binds the states: fills out [head_size / 2]. factors: of the

@@ -151,6 +151,13 @@ static inline tg_value *tg_attention_cached(tg_graph *g, tg_value *qkv, tg_value
     return TG_APPLY(g, attention_cached, a, qkv, cache);
 }
 
+/* o [T,H*D]: row t attends to rows spans[t,0] .. spans[t,1]-1 of qkv [T,(H+2K)*D] of dynamic rows:
+ * its text's.   in: qkv, spans [T,2] i32   i, f as attention */
+static inline tg_value *tg_attention_spans(tg_graph *g, tg_value *qkv, tg_value *spans,
+                                           const tg_attr *a) {
+    return TG_APPLY(g, attention_spans, a, qkv, spans);
+}
+
 /* How linear reads x: as it is, or as gates and values side by side. */
 enum { TG_READ_PLAIN, TG_READ_SILU, TG_READ_GELU_TANH };
 /* Up to three packed matrices that share one x, and what linear's attributes are made of. */

@@ -144,7 +144,6 @@ tg_status tg_trainer_evaluating_go_on(tg_trainer_evaluating *e, tg_trainer *t, d
  * preset, and the checks of the ranges. */
 tg_status tg_model_evaluating_begin(tg_model_evaluating *e, tg_context *ctx, tg_model *model,
                                     tg_text *text, double val_fraction, int32_t windows) {
-    TG_TRY(tg_weights_want_floats(model, "evaluation"));
     tg_train_options o = tg_train_options_default();
     o.val_fraction = val_fraction;
     o.eval_windows = windows;
@@ -155,7 +154,8 @@ tg_status tg_model_evaluating_begin(tg_model_evaluating *e, tg_context *ctx, tg_
     TG_TRY(tg_train_options_check(&ctx->err, &e->o));
     const tg_split whole = { 0, text->n_bytes };
     e->split = val_fraction > 0 ? tg_text_split(text->n_bytes, val_fraction) : whole;
-    return TG_OK;
+    if (!model->lm) return TG_OK;
+    return tg_lm_evaluating_begin(&e->lm, ctx, model, text, e->split.train_bytes, windows);
 }
 
 static evaluator of_model(tg_model_evaluating *e) {
@@ -184,6 +184,7 @@ static tg_status prepare(tg_model_evaluating *e, double deadline_ms) {
 }
 
 tg_status tg_model_evaluating_go_on(tg_model_evaluating *e, double deadline_ms, double *loss) {
+    if (e->model->lm) return tg_lm_evaluating_go_on(&e->lm, deadline_ms, loss);
     if (e->stage != TG_EVALUATING_RUN) TG_TRY(prepare(e, deadline_ms));
     const evaluator v = of_model(e);
     return go_on(&v, &e->split, &e->state, deadline_ms, loss);
@@ -191,6 +192,7 @@ tg_status tg_model_evaluating_go_on(tg_model_evaluating *e, double deadline_ms, 
 
 void tg_model_evaluating_deinit(tg_model_evaluating *e) {
     if (!e->ctx) return;
+    tg_lm_evaluating_deinit(&e->lm);
     tg_runtime_block_free(e->ctx, &e->memory);
     tg_train_plans_free(&e->plans);
 }

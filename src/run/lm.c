@@ -1,100 +1,169 @@
 /*
- * lm.c - reads the tensors of a GGUF file and packs them, all workers at once.
+ * lm.c - reads the tensors of model files of others and packs them, all workers at once.
  *
- * Tensors are read in pieces of whole groups of sixteen rows into a buffer, which the workers then
- * pack into the block; the file is never mapped, so that one that shrinks is an error and no
- * signal.
+ * Matrices are cut into pieces of whole groups of sixteen rows. A worker takes the next piece,
+ * reads it into a buffer of its own, which stays in its caches, and packs it into the block;
+ * meanwhile the first worker makes the tokenizer. The file is never mapped, so that one that
+ * shrinks is an error and no signal.
  */
 #include "run/lm.h"
 
 #include "base/os.h"
 #include "base/time.h"
+#include "io/hf.h"
 #include "run/vocabulary.h"
 
-/* About so many bytes are read at once: enough for all workers, little enough for the caches. */
-enum { PIECE_BYTES = 4 << 20 };
+#include <stdatomic.h>
+
+/* About so many bytes are read at once: a call of the system's is nothing beside it, and half of a
+ * worker's second cache. */
+enum { PIECE_BYTES = 512 << 10 };
 
 /* ---------------------------------------------------------------------------------------- packing
  */
 
 typedef struct piece {
     const tg_lm_tensor *t;
-    const uint8_t *bytes; /* of the rows */
-    size_t first_group, n_groups, row_bytes, head_size;
-    uint8_t *packed; /* of the tensor */
-    unsigned workers;
+    size_t first_group, n_groups;
 } piece;
+
+/* What the workers share. Each has errors of its own. */
+typedef struct packer {
+    tg_lm_model *m;
+    piece *pieces; /* [n] */
+    size_t n;
+    _Atomic size_t next;
+    struct packing_worker {
+        tg_ctx err;
+        uint8_t *buffer, *scratch;
+        tg_status status;
+    } *workers;
+} packer;
+
+static size_t row_bytes_of(const tg_lm_tensor *t) { return (size_t)(t->source->bytes / t->rows); }
+
+static size_t rows_of(const piece *p) {
+    const size_t first = p->first_group * TG_PACK_ROWS, n = p->n_groups * TG_PACK_ROWS;
+    return p->t->rows - first < n ? p->t->rows - first : n;
+}
 
 /* The row of the file that row i of a packed matrix is: neighbours that belong together come half a
  * head apart (rope.c). */
-static size_t source_row(const piece *p, size_t i, size_t head_size) {
-    if (!p->t->pairs) return i;
+static size_t source_row(const tg_lm_tensor *t, size_t i, size_t head_size) {
+    if (!t->pairs) return i;
     const size_t head = i / head_size, at = i % head_size, half = head_size / 2;
     return head * head_size + (at < half ? 2 * at : 2 * (at - half) + 1);
 }
 
-static void pack_worker(void *arg, unsigned worker) {
-    const piece *p = arg;
+static void pack_piece(const tg_lm_model *m, const piece *p, const uint8_t *bytes) {
     const tg_lm_tensor *t = p->t;
-    const size_t begin = p->n_groups * worker / p->workers;
-    const size_t end = p->n_groups * (worker + 1) / p->workers;
+    const size_t head_size = (size_t)m->lm.config.head_size, row_bytes = row_bytes_of(t);
     const size_t group_bytes = tg_pack_group_bytes(t->packing, t->cols);
-    for (size_t g = begin; g < end; g++) {
-        const size_t group = p->first_group + g;
+    for (size_t g = 0; g < p->n_groups; g++) {
+        const size_t first = (p->first_group + g) * TG_PACK_ROWS;
         const uint8_t *row[TG_PACK_ROWS] = { NULL };
-        for (size_t i = 0; i < TG_PACK_ROWS && group * TG_PACK_ROWS + i < t->rows; i++)
-            row[i] = p->bytes + (source_row(p, group * TG_PACK_ROWS + i, p->head_size) -
-                                 p->first_group * TG_PACK_ROWS) *
-                                    p->row_bytes;
-        tg_pack_group(t->source->type, t->cols, row, p->packed + group * group_bytes);
+        for (size_t i = 0; i < TG_PACK_ROWS && first + i < t->rows; i++)
+            row[i] = bytes + (source_row(t, first + i, head_size) - p->first_group * TG_PACK_ROWS) *
+                                 row_bytes;
+        tg_pack_group(t->source->type, t->cols, row,
+                      (uint8_t *)m->block.data + t->offset_bytes +
+                          (p->first_group + g) * group_bytes);
     }
 }
 
-/* Groups that are read together; rows in another order are read all at once. */
-static size_t groups_of_piece(const tg_lm_tensor *t, size_t row_bytes) {
+/* A file without a tokenizer can still be run, on ids. */
+static tg_status make_tokenizer(tg_lm_model *m) {
+    return tg_vocabulary_gguf(&m->file, (size_t)m->lm.config.vocab, &m->tok);
+}
+
+static void pack_worker(void *arg, unsigned worker) {
+    packer *k = arg;
+    struct packing_worker *w = &k->workers[worker];
+    if (worker == 0) w->status = make_tokenizer(k->m);
+    while (w->status == TG_OK) {
+        const size_t i = atomic_fetch_add_explicit(&k->next, 1, memory_order_relaxed);
+        if (i >= k->n) return;
+        const piece *p = &k->pieces[i];
+        w->status = tg_gguf_read_rows_into(&w->err, &k->m->file, p->t->source,
+                                           p->first_group * TG_PACK_ROWS, rows_of(p), w->buffer,
+                                           w->scratch);
+        if (w->status == TG_OK) pack_piece(k->m, p, w->buffer);
+    }
+    atomic_store_explicit(&k->next, k->n, memory_order_relaxed); /* no need to go on, elsewhere */
+}
+
+/* Groups of a piece; rows in another order are read all at once. */
+static size_t groups_of_piece(const tg_lm_tensor *t) {
     if (t->pairs) return tg_pack_groups(t->rows);
-    const size_t n = PIECE_BYTES / (row_bytes * TG_PACK_ROWS);
+    const size_t n = PIECE_BYTES / (row_bytes_of(t) * TG_PACK_ROWS);
     return n ? n : 1;
 }
 
-static tg_status load_matrix(tg_context *ctx, const tg_lm_model *m, const tg_lm_tensor *t,
-                             tg_block *buffer) {
-    const size_t row_bytes = (size_t)(t->source->bytes / t->rows);
-    const size_t head_size = (size_t)m->lm.config.head_size;
-    const size_t step = groups_of_piece(t, row_bytes), groups = tg_pack_groups(t->rows);
-    for (size_t g = 0; g < groups; g += step) {
-        const size_t n = groups - g < step ? groups - g : step;
-        const size_t first_row = g * TG_PACK_ROWS;
-        const size_t rows =
-            t->rows - first_row < n * TG_PACK_ROWS ? t->rows - first_row : n * TG_PACK_ROWS;
-        if (rows * row_bytes > buffer->bytes) {
-            tg_block_free(buffer);
-            TG_TRY(tg_block_new(&ctx->err, rows * row_bytes, buffer));
+/* Of one worker, in bytes. */
+struct buffer_sizes {
+    size_t rows, scratch;
+};
+
+static void grow(size_t *most, size_t n) {
+    n = (n + TG_BLOCK_ALIGN - 1) / TG_BLOCK_ALIGN * TG_BLOCK_ALIGN;
+    if (n > *most) *most = n;
+}
+
+/* Cuts all matrices; with pieces NULL they are only counted. *most: what the largest takes. */
+static size_t cut(const tg_lm_model *m, piece *pieces, struct buffer_sizes *most) {
+    size_t n = 0;
+    *most = (struct buffer_sizes) { 0 };
+    for (size_t i = 0; i < m->lm.n_tensors; i++) {
+        const tg_lm_tensor *t = &m->lm.tensors[i];
+        if (t->is_floats) continue;
+        const size_t groups = tg_pack_groups(t->rows), step = groups_of_piece(t);
+        for (size_t g = 0; g < groups; g += step, n++) {
+            const piece p = { t, g, groups - g < step ? groups - g : step };
+            grow(&most->rows, rows_of(&p) * row_bytes_of(t));
+            grow(&most->scratch, tg_gguf_scratch_bytes(t->source, rows_of(&p)));
+            if (pieces) pieces[n] = p;
         }
-        TG_TRY(tg_read_at(&m->file.reader, t->source->offset + first_row * row_bytes, t->name,
-                          buffer->data, rows * row_bytes));
-        piece p = { .t = t,
-                    .bytes = buffer->data,
-                    .first_group = g,
-                    .n_groups = n,
-                    .row_bytes = row_bytes,
-                    .head_size = head_size,
-                    .packed = (uint8_t *)m->block.data + t->offset_bytes,
-                    .workers = ctx->threads };
-        tg_pool_run(ctx->pool, pack_worker, &p);
     }
+    return n;
+}
+
+/* Everything is allocated before the workers begin: allocators need not bear several threads. */
+static tg_status load_matrices(tg_context *ctx, tg_lm_model *m, tg_arena *arena) {
+    struct buffer_sizes most;
+    tg_block buffers = { 0 };
+    packer k = { .m = m, .n = cut(m, NULL, &most) };
+    k.pieces = tg_arena_array(arena, k.n, sizeof *k.pieces);
+    k.workers = tg_arena_array(arena, ctx->threads, sizeof *k.workers);
+    if (!k.pieces || !k.workers)
+        return tg_fail_memory(&ctx->err, "table of pieces", k.n * sizeof *k.pieces);
+    cut(m, k.pieces, &most);
+    const size_t each = most.rows + most.scratch;
+    TG_TRY(tg_block_new(&ctx->err, each * ctx->threads, &buffers));
+    for (unsigned i = 0; i < ctx->threads; i++) {
+        struct packing_worker *w = &k.workers[i];
+        tg_ctx_init(&w->err, &ctx->err.mem, NULL, NULL);
+        w->buffer = (uint8_t *)buffers.data + i * each;
+        w->scratch = w->buffer + most.rows;
+    }
+    if (tg_os_any_thread_reads())
+        tg_pool_run(ctx->pool, pack_worker, &k);
+    else
+        pack_worker(&k, 0);
+    tg_block_free(&buffers);
+    for (unsigned i = 0; i < ctx->threads; i++)
+        if (k.workers[i].status != TG_OK)
+            return tg_fail(&ctx->err, k.workers[i].status, "%s", k.workers[i].err.message);
     return TG_OK;
 }
 
-/* A vector becomes floats whatever the file has. */
-static tg_status load_vector(tg_context *ctx, const tg_gguf *file, const tg_gguf_tensor *source,
+/* What is not packed becomes floats whatever the file has. */
+static tg_status load_floats(tg_context *ctx, const tg_gguf *file, const tg_gguf_tensor *source,
                              tg_block *buffer, float *out) {
     if (source->bytes > buffer->bytes) {
         tg_block_free(buffer);
         TG_TRY(tg_block_new(&ctx->err, (size_t)source->bytes, buffer));
     }
-    TG_TRY(tg_read_at(&file->reader, source->offset, source->name, buffer->data,
-                      (size_t)source->bytes));
+    TG_TRY(tg_gguf_read_rows(file, source, 0, source->elems / source->dim[0], buffer->data));
     tg_block_to_f32_n(source->type, out, buffer->data, (size_t)source->elems);
     return TG_OK;
 }
@@ -121,7 +190,7 @@ static tg_status make_freqs(tg_context *ctx, tg_lm_model *m, tg_block *buffer) {
         if (t->elems != half)
             return tg_fail(&ctx->err, TG_E_SHAPE, "%s: tensor %s: want %zu, have %" PRIu64,
                            m->file.path, t->name, half, t->elems);
-        TG_TRY(load_vector(ctx, &m->file, t, buffer, factors));
+        TG_TRY(load_floats(ctx, &m->file, t, buffer, factors));
     }
     for (int base = 0; base < 2; base++) {
         char name[32];
@@ -161,19 +230,28 @@ static tg_status make_biases(tg_context *ctx, tg_lm_model *m, int layer) {
     return TG_OK;
 }
 
-static tg_status load_tensors(tg_context *ctx, tg_lm_model *m) {
+static tg_status load_all_floats(tg_context *ctx, tg_lm_model *m) {
     tg_block buffer = { 0 };
-    tg_status s = tg_block_new(&ctx->err, PIECE_BYTES, &buffer);
+    tg_status s = TG_OK;
     for (size_t i = 0; s == TG_OK && i < m->lm.n_tensors; i++) {
         const tg_lm_tensor *t = &m->lm.tensors[i];
-        float *vector = (float *)(void *)((char *)m->block.data + t->offset_bytes);
-        s = t->is_vector ? load_vector(ctx, &m->file, t->source, &buffer, vector)
-                         : load_matrix(ctx, m, t, &buffer);
+        if (t->is_floats)
+            s = load_floats(ctx, &m->file, t->source, &buffer,
+                            (float *)(void *)((char *)m->block.data + t->offset_bytes));
     }
     if (s == TG_OK) s = make_freqs(ctx, m, &buffer);
     for (int layer = 0; s == TG_OK && layer < m->lm.config.layers; layer++)
         s = make_biases(ctx, m, layer);
     tg_block_free(&buffer);
+    return s;
+}
+
+static tg_status load_tensors(tg_context *ctx, tg_lm_model *m) {
+    tg_arena arena;
+    tg_arena_init(&arena, &ctx->err.mem);
+    tg_status s = load_matrices(ctx, m, &arena);
+    if (s == TG_OK) s = load_all_floats(ctx, m);
+    tg_arena_deinit(&arena);
     return s;
 }
 
@@ -184,10 +262,8 @@ static tg_status load(tg_context *ctx, const char *path, tg_lm_model *m) {
     const double start = tg_time_ms();
     const char *own = tg_arena_strdup(&m->arena, path);
     if (!own) return tg_fail_memory(&ctx->err, "path", strlen(path));
-    TG_TRY(tg_gguf_open(&ctx->err, own, &m->file));
+    TG_TRY(tg_gguf_open_any(&ctx->err, own, &m->file));
     TG_TRY(tg_lm_read(&m->file, &m->arena, &m->lm));
-    /* A file without a tokenizer can still be run, on ids. */
-    TG_TRY(tg_vocabulary_gguf(&m->file, (size_t)m->lm.config.vocab, &m->tok));
     m->extras = tg_arena_array(&m->arena, 2 + (size_t)m->lm.config.layers, sizeof *m->extras);
     if (!m->extras) return tg_fail_memory(&ctx->err, "table of vectors", sizeof *m->extras);
     TG_TRY(tg_runtime_block(ctx, m->lm.bytes, &m->block));

@@ -1,8 +1,9 @@
 /*
- * lm_info.c - what a GGUF file is, as lines or as JSON, out of its head alone.
+ * lm_info.c - what a model of others is, as lines or as JSON, out of its head alone.
  */
 #include "base/buf.h"
 #include "base/json.h"
+#include "io/hf.h"
 #include "run/lm.h"
 
 /* Bytes of a cache of so many positions, as sessions make it: keys and values in f32. */
@@ -41,8 +42,8 @@ static void put_text(const tg_gguf *g, const char *key, const char *label, tg_bu
 static void put_lines(const tg_gguf *g, const tg_lm *lm, tg_buf *out) {
     const tg_lm_config *c = &lm->config;
     tg_buf_printf(out, "file        %s\n", g->path);
-    tg_buf_printf(out, "format      GGUF v%u, %" PRIu64 " bytes, no checksums\n",
-                  (unsigned)g->version, g->total_bytes);
+    tg_buf_printf(out, "format      %s, %" PRIu64 " bytes in %zu file%s, no checksums\n",
+                  tg_gguf_format(g), g->total_bytes, g->n_files, g->n_files == 1 ? "" : "s");
     put_text(g, "general.name", "name        ", out);
     tg_buf_printf(
         out,
@@ -55,6 +56,7 @@ static void put_lines(const tg_gguf *g, const tg_lm *lm, tg_buf *out) {
                       (int)c->window_every);
     tg_buf_printf(out, "parameters  %" PRIu64 ", stored as\n", lm->elems);
     put_types(lm, out);
+    if (g->tokenizer_json) tg_buf_puts(out, "tokenizer   tokenizer.json\n");
     put_text(g, "tokenizer.ggml.model", "tokenizer   ", out);
     put_text(g, "tokenizer.ggml.pre", "  splitter  ", out);
     put_text(g, "tokenizer.chat_template", "template    ", out);
@@ -69,6 +71,19 @@ static void put_number(tg_json_writer *w, const char *key, int64_t value) {
     tg_json_put_int(w, value);
 }
 
+/* What a cache takes at several lengths, so that a reader need not know how one is made. */
+static void put_caches(tg_json_writer *w, const tg_lm_config *c) {
+    tg_json_key(w, "caches");
+    tg_json_begin_array(w);
+    for (int32_t n = 1024; n <= c->ctx && n <= 1 << 17; n *= 2) {
+        tg_json_begin_object(w);
+        put_number(w, "tokens", n);
+        put_number(w, "bytes", (int64_t)cache_bytes(c, n));
+        tg_json_end_object(w);
+    }
+    tg_json_end_array(w);
+}
+
 static void put_json(const tg_gguf *g, const tg_lm *lm, tg_buf *out) {
     const tg_lm_config *c = &lm->config;
     tg_json_writer w;
@@ -77,9 +92,14 @@ static void put_json(const tg_gguf *g, const tg_lm *lm, tg_buf *out) {
     tg_json_key(&w, "file");
     tg_json_put_string(&w, g->path);
     tg_json_key(&w, "format");
-    tg_json_put_string(&w, "gguf");
+    tg_json_put_string(&w, g->hf ? "safetensors" : "gguf");
     put_number(&w, "version", g->version);
     put_number(&w, "bytes", (int64_t)g->total_bytes);
+    const tg_gguf_value *name = tg_gguf_find(g, "general.name");
+    if (name && name->type == TG_GGUF_STRING) {
+        tg_json_key(&w, "name");
+        tg_json_put_string_n(&w, name->text.bytes, name->text.n_bytes);
+    }
     tg_json_key(&w, "family");
     tg_json_put_string(&w, c->family->name);
     put_number(&w, "layers", c->layers);
@@ -93,6 +113,7 @@ static void put_json(const tg_gguf *g, const tg_lm *lm, tg_buf *out) {
     put_number(&w, "window", c->window);
     put_number(&w, "params", (int64_t)lm->elems);
     put_number(&w, "weight_bytes", (int64_t)lm->bytes);
+    put_caches(&w, c);
     tg_json_key(&w, "tensors");
     tg_json_begin_array(&w);
     for (size_t i = 0; i < lm->n_tensors; i++) {
@@ -114,7 +135,7 @@ tg_status tg_lm_info(tg_context *ctx, const char *path, bool json, tg_text_fn wr
     tg_lm lm;
     tg_arena arena;
     tg_buf text;
-    TG_TRY(tg_gguf_open(&ctx->err, path, &g));
+    TG_TRY(tg_gguf_open_any(&ctx->err, path, &g));
     tg_arena_init(&arena, &ctx->err.mem);
     tg_buf_init(&text, &ctx->err.mem);
     tg_status s = tg_lm_read(&g, &arena, &lm);

@@ -1,15 +1,16 @@
 /*
  * lm_wasm_train.c - lm.h and vocabulary.h in the modules for training, which do not run model files
- * of others: such a file is known by its first bytes, and refused.
+ * of others: such a file is known by how it begins, and refused.
  */
 #include "run/lm.h"
 #include "run/vocabulary.h"
 
 static tg_status refuse(tg_context *ctx, const char *path) {
-    return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
-                   "%s: a GGUF file: want a module that runs these (tinygpt-chat-*.wasm), have one "
-                   "for training",
-                   path);
+    return tg_fail(
+        &ctx->err, TG_E_UNSUPPORTED,
+        "%s: a model of others: want a module that runs these (tinygpt-chat-*.wasm), have "
+        "one for training",
+        path);
 }
 
 tg_status tg_lm_load(tg_context *ctx, const char *path, tg_lm_model **out) {

@@ -132,6 +132,11 @@ tg_status tg_session_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, 
     if (ctx_tokens < 0 || ctx_tokens > T)
         return tg_fail(&ctx->err, TG_E_ARG, "session: ctx: want 0 (the model's) or 1..%d, have %d",
                        (int)T, (int)ctx_tokens);
+    if (model->lm && !model->lm->lm.config.family->graph)
+        return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
+                       "session: want a model that writes text, have the encoder \"%s\", which "
+                       "gives embeddings",
+                       model->lm->lm.config.family->name);
     tg_session *s = tg_alloc(&ctx->err.mem, sizeof *s);
     if (!s) return tg_fail_memory(&ctx->err, "session", sizeof *s);
     s->ctx = ctx;
@@ -215,6 +220,51 @@ static void end_piece(tg_session *s, tg_feeding *f, const tg_session_class *k, s
                (size_t)s->model->layout.config.vocab * sizeof(float));
 }
 
+/* x times 0 is 0 for all numbers but those that are none, and infinities. In sixteen sums, so that
+ * they become a vector. */
+static bool all_finite(const float *x, size_t n) {
+    float sums[16] = { 0 }, sum = 0;
+    size_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        for (size_t j = 0; j < 16; j++) sums[j] += x[i + j] * 0.0F;
+    for (; i < n; i++) sum += x[i] * 0.0F;
+    for (size_t j = 0; j < 16; j++) sum += sums[j];
+    return sum == 0;
+}
+
+/* The first layer whose keys or values at a position are not all numbers; the number of layers if
+ * there is none: then it is what comes behind the last layer's keys. */
+static int32_t first_bad_layer(const tg_session *s, size_t position) {
+    const tg_type type = cache_type(s);
+    const size_t heads = type.dim[0] * type.dim[1], room = type.dim[2], size = type.dim[3];
+    const int32_t layers = s->model->layout.config.layers;
+    for (int32_t i = 0; i < layers; i++) {
+        const float *cache = (const float *)s->cache.data + (size_t)i * cache_elems(s);
+        for (size_t h = 0; h < heads; h++)
+            if (!all_finite(cache + (h * room + position) * size, size)) return i;
+    }
+    return layers;
+}
+
+/* Of the piece that was run last. A token out of what is no number would be nonsense that looks
+ * like an answer; this error leaves the session as it was. Where a GPU has the cache, the layer is
+ * not told. */
+static tg_status want_numbers(const tg_session *s, const tg_session_class *k, size_t rows) {
+    const float *logits = tg_plan_data(&k->plan, k->logits);
+    if (all_finite(logits, (size_t)s->model->layout.config.vocab)) return TG_OK;
+    if (s->ctx->backend != s->ctx->cpu)
+        return tg_fail(&s->ctx->err, TG_E_NUMBER, "session: want logits that are finite numbers");
+    const size_t position = (size_t)s->n_tokens + rows - 1;
+    const int32_t layers = s->model->layout.config.layers, bad = first_bad_layer(s, position);
+    char where[64] = "the embedding or layer 0";
+    if (bad > 0)
+        snprintf(where, sizeof where, "layer %d%s", (int)bad - 1,
+                 bad == layers ? " or behind the last layer" : "");
+    return tg_fail(&s->ctx->err, TG_E_NUMBER,
+                   "session: token %zu: want logits that are finite numbers, have others, from %s",
+                   position, where);
+}
+
 /* A cache that was on a lost device is gone with it, and what it held must not be guessed. An empty
  * one is as good as new. */
 static tg_status want_cache(tg_session *s) {
@@ -250,6 +300,7 @@ tg_status tg_feeding_go_on(tg_session *s, tg_feeding *f, double deadline_ms) {
             memcpy(tg_plan_data(&k->plan, k->tokens), f->tokens + f->done, rows * sizeof(int32_t));
         const tg_scalars rt = { .rows = (int32_t)rows, .pos = s->n_tokens };
         TG_TRY(run_plan(s, &k->plan, &rt, &f->run));
+        if (rows == left) TG_TRY(want_numbers(s, k, rows));
         end_piece(s, f, k, rows);
         if (f->done < f->n && tg_time_over(deadline_ms)) return TG_PENDING;
     }

@@ -27,6 +27,7 @@
 #define TG_RUN_TRAIN_H
 
 #include "run/job.h"
+#include "run/lm_eval.h"
 #include "run/text.h"
 #include "run/weights.h"
 
@@ -188,6 +189,7 @@ typedef struct tg_model_evaluating {
     tg_block memory;
     enum { TG_EVALUATING_PLAN, TG_EVALUATING_CLEAR, TG_EVALUATING_RUN } stage;
     tg_eval_state state;
+    tg_lm_evaluating lm; /* of a model out of a GGUF file, in place of all the others */
 } tg_model_evaluating;
 tg_status tg_model_evaluating_begin(tg_model_evaluating *e, tg_context *ctx, tg_model *model,
                                     tg_text *text, double val_fraction, int32_t windows);

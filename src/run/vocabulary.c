@@ -3,6 +3,9 @@
  */
 #include "run/vocabulary.h"
 
+#include "io/hf.h"
+#include "run/lm.h"
+
 /* Real ones reach 35 MB; what is larger is another file. */
 enum { JSON_LIMIT = 256 << 20 };
 
@@ -116,8 +119,29 @@ static tg_status from_gguf(const tg_gguf *g, size_t n_tokens, tg_arena *arena, t
     return tg_tok_new(g->ctx, &d, out);
 }
 
+/* Models have rows for more tokens than there are, so that their number divides well; those are
+ * never asked for by a text. */
+static tg_status from_json(const tg_gguf *g, size_t n_tokens, tg_tok **out) {
+    int32_t eos = -1;
+    TG_TRY(tg_tok_new_json(g->ctx, g->path, g->tokenizer_json, g->tokenizer_bytes, out));
+    const size_t have = tg_tok_count(*out);
+    tg_status s = tg_gguf_get_int(g, "tokenizer.ggml.eos_token_id", 0, (int64_t)have - 1, &eos);
+    if (s == TG_OK && n_tokens > 0 && have > n_tokens)
+        s = tg_fail(g->ctx, TG_E_FORMAT,
+                    "%s: tokenizer: want at most the %zu tokens of the model, have %zu", g->path,
+                    n_tokens, have);
+    if (s == TG_OK) {
+        tg_tok_set_eos(*out, eos);
+        return TG_OK;
+    }
+    tg_tok_free(*out);
+    *out = NULL;
+    return s;
+}
+
 tg_status tg_vocabulary_gguf(const tg_gguf *g, size_t n_tokens, tg_tok **out) {
     *out = NULL;
+    if (g->tokenizer_json) return from_json(g, n_tokens, out);
     tg_arena arena;
     tg_arena_init(&arena, &g->ctx->mem);
     const tg_status status = from_gguf(g, n_tokens, &arena, out);
@@ -135,9 +159,9 @@ tg_status tg_vocabulary_chat(const tg_gguf *g, tg_tokenizer *t) {
 
 /* ------------------------------------------------------------------------------------ files */
 
-static tg_status open_gguf(tg_tokenizer *t, const char *path) {
+static tg_status open_model(tg_tokenizer *t, const char *path) {
     tg_gguf g;
-    TG_TRY(tg_gguf_open(&t->ctx->err, path, &g));
+    TG_TRY(tg_gguf_open_any(&t->ctx->err, path, &g));
     tg_status s = tg_vocabulary_gguf(&g, 0, &t->tok);
     if (s == TG_OK) s = tg_vocabulary_chat(&g, t);
     if (s == TG_OK && !t->tok)
@@ -164,15 +188,15 @@ static tg_status open_json(tg_tokenizer *t, tg_reader *r) {
 static tg_status open_any(tg_tokenizer *t, const char *path, bool *known) {
     tg_reader r;
     uint8_t first[8] = { 0 };
+    char folder[TG_LM_PATH_BYTES];
+    *known = true;
+    if (tg_lm_takes(path, folder)) return open_model(t, folder);
     TG_TRY(tg_reader_open(&t->ctx->err, path, &r));
     const size_t n = r.end < sizeof first ? (size_t)r.end : sizeof first;
     tg_status s = tg_read_at(&r, 0, "beginning", first, n);
     size_t at = 0;
     while (at < n && (first[at] == ' ' || first[at] == '\n' || first[at] == '\r')) at++;
-    *known = true;
-    if (s == TG_OK && tg_gguf_probe(first, n)) {
-        s = open_gguf(t, path);
-    } else if (s == TG_OK && at < n && first[at] == '{') {
+    if (s == TG_OK && at < n && first[at] == '{') {
         s = open_json(t, &r);
     } else {
         *known = false;

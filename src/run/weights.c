@@ -58,13 +58,12 @@ void tg_weights_free(tg_model *m) {
 
 /* The sizes go where those of other models are, so that whoever asks for a vocabulary or a window
  * finds it. */
-tg_status tg_weights_open_gguf(tg_context *ctx, const char *path, tg_model **out) {
+tg_status tg_weights_open_lm(tg_context *ctx, const char *path, tg_model **out) {
     *out = NULL;
     tg_model *m = tg_alloc(&ctx->err.mem, sizeof *m);
     if (!m) return tg_fail_memory(&ctx->err, "model", sizeof *m);
     m->ctx = ctx;
     m->loss = m->val_loss = TG_NAN;
-    m->format = "gguf";
     tg_meta_init(&m->meta);
     tg_arena_init(&m->arena, &ctx->err.mem);
     tg_status s = tg_lm_load(ctx, path, &m->lm);
@@ -87,6 +86,7 @@ tg_status tg_weights_open_gguf(tg_context *ctx, const char *path, tg_model **out
     }
     const tg_lm_config *c = &m->lm->lm.config;
     m->layout.config = (tg_gpt_config) { c->layers, c->width, c->heads, c->ctx, c->vocab, c->mlp };
+    m->format = m->lm->file.hf ? "safetensors" : "gguf";
     m->dtype = tg_lm_types(m->lm);
     *out = m;
     return TG_OK;
@@ -95,7 +95,7 @@ tg_status tg_weights_open_gguf(tg_context *ctx, const char *path, tg_model **out
 tg_status tg_weights_want_floats(const tg_model *m, const char *what) {
     if (!m->lm) return TG_OK;
     return tg_fail(&m->ctx->err, TG_E_UNSUPPORTED,
-                   "%s: want a model of tinygpt's own family, have one out of a GGUF file, which "
+                   "%s: want a model of tinygpt's own family, have one of others' files, which "
                    "can be run, and not changed or looked into",
                    what);
 }
@@ -240,7 +240,8 @@ static tg_status take_story(tg_model *m, tg_file *f) {
  * not read the log are told by the model's info. */
 tg_status tg_model_opening_go_on(tg_model_opening *o, tg_context *ctx, const char *path,
                                  double deadline_ms, tg_model **out) {
-    if (!o->opening && tg_lm_is_gguf(path)) return tg_weights_open_gguf(ctx, path, out);
+    char folder[TG_LM_PATH_BYTES];
+    if (!o->opening && tg_lm_takes(path, folder)) return tg_weights_open_lm(ctx, folder, out);
     if (!o->opening) TG_TRY(tg_opening_new(&ctx->err, path, &o->opening));
     if (!o->file) TG_TRY(tg_opening_go_on(o->opening, deadline_ms, &o->file, &o->used_prev));
     if (!o->model) TG_TRY(tg_weights_take(ctx, &o->file->config, &o->model));

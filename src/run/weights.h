@@ -43,10 +43,10 @@ void tg_weights_free(tg_model *m);
 tg_status tg_weights_fetch(const tg_model *m);
 /* E_ARG while a trainer is in the middle of changing the weights: for whoever reads them. */
 tg_status tg_weights_want_steady(const tg_model *m);
-/* E_UNSUPPORTED of a model out of a GGUF file: for whoever wants float weights by our layout. */
+/* E_UNSUPPORTED of such a model: for whoever wants float weights by our layout. */
 tg_status tg_weights_want_floats(const tg_model *m, const char *what);
-/* A model out of a GGUF file. */
-tg_status tg_weights_open_gguf(tg_context *ctx, const char *path, tg_model **out);
+/* A model out of files of others: run/lm.h. */
+tg_status tg_weights_open_lm(tg_context *ctx, const char *path, tg_model **out);
 
 /* What follows may be done in slices: a zero-initialised struct holds the place, and go_on answers
  * TG_PENDING until it is done. Deadlines are on tg_time_ms's clock; 0: none. */

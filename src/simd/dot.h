@@ -8,6 +8,15 @@
  *   tg_vi  tg_vdot_bytes(c, u, four)   u unsigned, four signed; small: u below 32
  *   tg_vi  tg_vdot_vnni(c, u, four)    the same of any bytes, where tg_cpu_has_vnni (AVX-512 alone)
  *
+ *   int32_t tg_vbytes(out, x)          sixteen lanes of -128..127 as bytes; returns their sum
+ *
+ * and where vectors have four lanes, TG_SIMD_QUARTERS:
+ *
+ *   tg_b16  16 bytes: a quarter of the above
+ *   tg_i4   tg_qdot_small(c, u, four)  lane i of the quarter; as tg_vdot_small
+ *   tg_i4   tg_qdot_bytes(c, u, four)
+ *   tg_f4   tg_qfma(p, q, r)           p * q + r as tg_vfma has it;  tg_f4 tg_qhalf(p) four halves
+ *
  * The sums are exact, so all of them give the same bits on every ISA. Bytes are taken as vectors of
  * the compilers' own, which have all that is needed besides.
  */
@@ -84,6 +93,79 @@ static inline tg_vi tg_vdot_bytes(tg_vi c, tg_b64 u, const int8_t *four) {
                      tg_dot_apart(c.b, tg_b64_half(u, 1), a) };
 }
 
+#elif defined(TG_ISA_SIMD128) || defined(TG_ISA_RELAXED)
+
+#define TG_SIMD_QUARTERS 1
+typedef uint8_t tg_b16 __attribute__((vector_size(16)));
+
+static inline tg_f4 tg_qfma(tg_f4 p, tg_f4 q, tg_f4 r) { return TG_F4_FMA(p, q, r); }
+/* As tg_f4_from_f16, in half as many steps: from 65536 on is what was infinite or no number. */
+static inline tg_f4 tg_qhalf(const uint8_t *p) {
+    const v128_t h = wasm_i32x4_load16x4(p);
+    const v128_t size = wasm_v128_and(wasm_i32x4_shl(h, 13), wasm_i32x4_const_splat(0x0fffe000));
+    const v128_t x = wasm_f32x4_mul(size, wasm_f32x4_const_splat(0x1p112f));
+    const v128_t huge = wasm_f32x4_ge(x, wasm_f32x4_const_splat(65536.0f));
+    const v128_t high = wasm_v128_and(huge, wasm_i32x4_const_splat(0x7f800000));
+    const v128_t sign = wasm_v128_and(h, wasm_i32x4_const_splat(INT32_MIN));
+    return (tg_f4)wasm_v128_or(wasm_v128_or(x, high), sign);
+}
+
+#define TG_SIMD_BYTES 1
+static inline int32_t tg_vbytes(int8_t *out, tg_vi x) {
+    const v128_t low = wasm_i16x8_narrow_i32x4((v128_t)x.a, (v128_t)x.b);
+    const v128_t high = wasm_i16x8_narrow_i32x4((v128_t)x.c, (v128_t)x.d);
+    wasm_v128_store(out, wasm_i8x16_narrow_i16x8(low, high));
+    const tg_i4 sum = (x.a + x.c) + (x.b + x.d);
+    return sum[0] + sum[1] + sum[2] + sum[3];
+}
+
+/* Even and odd bytes apart, as 16 bits each. */
+static inline tg_i4 tg_qdot_bytes(tg_i4 c, tg_b16 u, const int8_t *four) {
+    const v128_t a = wasm_v128_load32_splat(four), x = (v128_t)u;
+    const v128_t a_even = wasm_i16x8_shr(wasm_i16x8_shl(a, 8), 8), a_odd = wasm_i16x8_shr(a, 8);
+    const v128_t even = wasm_v128_and(x, wasm_i16x8_const_splat(255)), odd = wasm_u16x8_shr(x, 8);
+    const v128_t sum = wasm_i32x4_add((v128_t)c, wasm_i32x4_dot_i16x8(even, a_even));
+    return (tg_i4)wasm_i32x4_add(sum, wasm_i32x4_dot_i16x8(odd, a_odd));
+}
+#if defined(TG_ISA_RELAXED)
+/* Relaxed where a factor of seven bits has an eighth, and where a pair of products does not fit
+ * into 16 bits: neither happens here. */
+static inline tg_i4 tg_qdot_small(tg_i4 c, tg_b16 u, const int8_t *four) {
+    const v128_t a = wasm_v128_load32_splat(four);
+    return (tg_i4)wasm_i32x4_relaxed_dot_i8x16_i7x16_add(a, (v128_t)u, (v128_t)c);
+}
+#else
+static inline tg_i4 tg_qdot_small(tg_i4 c, tg_b16 u, const int8_t *four) {
+    return tg_qdot_bytes(c, u, four);
+}
+#endif
+
+#elif defined(TG_ISA_NEON)
+
+#define TG_SIMD_QUARTERS 1
+typedef float32x4_t tg_f4;
+typedef int32x4_t tg_i4;
+typedef uint8_t tg_b16 __attribute__((vector_size(16)));
+
+static inline tg_f4 tg_qfma(tg_f4 p, tg_f4 q, tg_f4 r) { return vfmaq_f32(r, p, q); }
+static inline tg_f4 tg_qhalf(const uint8_t *p) {
+    return TG_F4_FROM_F16((const uint16_t *)(const void *)p);
+}
+/* Products of 16 bits, added by pairs into 32, and these by pairs. */
+static inline tg_i4 tg_qdot_small(tg_i4 c, tg_b16 u, const int8_t *four) {
+    int32_t bits;
+    memcpy(&bits, four, sizeof bits);
+    const int8x16_t a = vreinterpretq_s8_s32(vdupq_n_s32(bits)), x = (int8x16_t)u;
+    const int16x8_t low = vmull_s8(vget_low_s8(x), vget_low_s8(a));
+    const int16x8_t high = vmull_high_s8(x, a);
+    return vaddq_s32(c, vpaddq_s32(vpaddlq_s16(low), vpaddlq_s16(high)));
+}
+/* u - 128 has a sign, as the other factor has; what is missing are 128 times the sum of that. */
+static inline tg_i4 tg_qdot_bytes(tg_i4 c, tg_b16 u, const int8_t *four) {
+    const int32_t sum = four[0] + four[1] + four[2] + four[3];
+    return tg_qdot_small(vaddq_s32(c, vdupq_n_s32(128 * sum)), u ^ 128, four);
+}
+
 #else
 
 static inline tg_vi tg_vdot_bytes(tg_vi c, tg_b64 u, const int8_t *four) {
@@ -98,6 +180,18 @@ static inline tg_vi tg_vdot_small(tg_vi c, tg_b64 u, const int8_t *four) {
     return tg_vdot_bytes(c, u, four);
 }
 
+#endif
+
+#ifndef TG_SIMD_BYTES
+static inline int32_t tg_vbytes(int8_t *out, tg_vi x) {
+    int32_t lane[16], sum = 0;
+    tg_vistore(lane, x);
+    for (int i = 0; i < 16; i++) {
+        out[i] = (int8_t)lane[i];
+        sum += out[i];
+    }
+    return sum;
+}
 #endif
 
 #endif

@@ -382,6 +382,10 @@ tg_status tg_tok_new(tg_ctx *ctx, const tg_tok_desc *d, tg_tok **out) {
     return TG_OK;
 }
 
+void tg_tok_set_eos(tg_tok *t, int32_t eos) {
+    if (!t->add_eos && eos >= 0 && (size_t)eos < t->n) t->eos = eos;
+}
+
 void tg_tok_free(tg_tok *t) {
     if (!t) return;
     const tg_mem mem = t->arena.mem;

@@ -122,6 +122,10 @@ tg_status tg_tok_new(tg_ctx *ctx, const tg_tok_desc *d, tg_tok **out);
 tg_status tg_tok_new_json(tg_ctx *ctx, const char *name, const char *text, size_t n_bytes,
                           tg_tok **out);
 
+/* For whoever has made it and knows more than its file: the token that ends a text, if it is none
+ * that the tokenizer adds itself, and there is such an id. */
+void tg_tok_set_eos(tg_tok *tok, int32_t eos);
+
 void tg_tok_free(tg_tok *tok); /* NULL is fine */
 
 /* ids[0..n): grows at its end, and is freed by the caller; all zeros but for mem is empty. */

@@ -4,6 +4,8 @@
  */
 #include "tinygpt.h"
 
+#include "io/gguf.h"
+
 #include <math.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -14,7 +16,27 @@
 
 enum { V = 48, PROMPTS = 3 };
 
-static const char *const names[] = { "llama", "llama3", "qwen2", "qwen3", "gemma3" };
+/* A file or folder, and the numbers that it must give. */
+static const struct {
+    const char *file, *golden;
+} models[] = {
+    { "llama.gguf", "llama" },
+    { "llama3.gguf", "llama3" },
+    { "qwen2.gguf", "qwen2" },
+    { "qwen3.gguf", "qwen3" },
+    { "gemma3.gguf", "gemma3" },
+    { "gpt2.gguf", "gpt2" },
+    { "qwen2-split-00001-of-00004.gguf", "qwen2" },
+    { "llama", "llama" },   /* in two parts, with an index */
+    { "llama3", "llama3" }, /* frequencies from factors */
+    { "qwen2", "qwen2" },
+    { "qwen3/model.safetensors", "qwen3" },
+    { "gemma3.zip", "gemma3" },
+    { "gpt2", "gpt2" },
+    { "gpt2_erf", "gpt2_erf" },
+    { "mlx4", "mlx4" },
+    { "mlx8", "mlx8" },
+};
 
 typedef struct golden {
     int n;
@@ -44,10 +66,10 @@ static tg_context *context(const char *isa) {
     return ctx;
 }
 
-static tg_model *open_model(tg_context *ctx, const char *name) {
+static tg_model *open_model(tg_context *ctx, const char *file) {
     char path[96];
     tg_model *m;
-    snprintf(path, sizeof path, "test/golden/lm/%s.gguf", name);
+    snprintf(path, sizeof path, "test/golden/lm/%s", file);
     if (tg_model_open(ctx, path, &m) != TG_OK) fail_msg("%s", tg_context_error(ctx));
     return m;
 }
@@ -70,9 +92,9 @@ static double feed(tg_session *s, const golden *g, int piece, float *out) {
 }
 
 /* Whole, token by token, and in pieces that cut windows and tiles. */
-static void check_model(const char *name, const char *isa) {
+static void check_model(const char *file, const char *name, const char *isa) {
     tg_context *ctx = context(isa);
-    tg_model *m = open_model(ctx, name);
+    tg_model *m = open_model(ctx, file);
     tg_session *s;
     golden g[PROMPTS];
     read_golden(name, g);
@@ -80,7 +102,7 @@ static void check_model(const char *name, const char *isa) {
     for (int p = 0; p < PROMPTS; p++) {
         float whole[V], pieces[V];
         const double error = feed(s, &g[p], 32, whole);
-        if (!(error <= 1e-4)) fail_msg("%s prompt %d: error %g", name, p, error);
+        if (!(error <= 1e-4)) fail_msg("%s prompt %d: error %g", file, p, error);
         for (int piece = 1; piece <= 7; piece += 2) {
             feed(s, &g[p], piece, pieces);
             for (int i = 0; i < V; i++)
@@ -95,16 +117,16 @@ static void check_model(const char *name, const char *isa) {
 
 static void transformers_logits(void **state) {
     (void)state;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        check_model(names[i], NULL);
-        check_model(names[i], "scalar");
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        check_model(models[i].file, models[i].golden, NULL);
+        check_model(models[i].file, models[i].golden, "scalar");
     }
 }
 
 static void what_it_is(void **state) {
     (void)state;
     tg_context *ctx = context(NULL);
-    tg_model *m = open_model(ctx, "gemma3");
+    tg_model *m = open_model(ctx, "gemma3.gguf");
     tg_model_info info;
     assert_int_equal(tg_model_get_info(m, &info), TG_OK);
     assert_string_equal(info.family, "gemma3");
@@ -144,6 +166,50 @@ static tg_status open_changed(size_t keep, size_t at, const void *bytes, size_t 
     return s;
 }
 
+/* A weight that is no number: the first token already is refused, with the layer it comes from, and
+ * the session is as it was. */
+static void check_bad_number(const char *tensor, const char *want) {
+    tg_ctx quiet;
+    tg_gguf g;
+    static const uint8_t nan_bytes[4] = { 0, 0, 0xc0, 0x7f };
+    static char data[1 << 20];
+    tg_ctx_init(&quiet, NULL, NULL, NULL);
+    assert_int_equal(tg_gguf_open(&quiet, "test/golden/lm/llama.gguf", &g), TG_OK);
+    const tg_gguf_tensor *t = tg_gguf_tensor_find(&g, tensor);
+    assert_non_null(t);
+    assert_int_equal(t->type, TG_BLOCK_F32);
+    const uint64_t at = t->offset;
+    tg_gguf_close(&g);
+    FILE *f = fopen("test/golden/lm/llama.gguf", "rb");
+    const size_t size = fread(data, 1, sizeof data, f);
+    fclose(f);
+    memcpy(data + at, nan_bytes, sizeof nan_bytes);
+    f = fopen("build/nan.gguf", "wb");
+    assert_int_equal(fwrite(data, 1, size, f), size);
+    fclose(f);
+
+    tg_context *ctx = context(NULL);
+    tg_model *m;
+    tg_session *s;
+    const int32_t tokens[3] = { 1, 2, 3 };
+    assert_int_equal(tg_model_open(ctx, "build/nan.gguf", &m), TG_OK);
+    assert_int_equal(tg_session_new(ctx, m, 0, &s), TG_OK);
+    assert_int_equal(tg_session_eval(s, tokens, 3, NULL), TG_E_NUMBER);
+    if (!strstr(tg_context_error(ctx), want)) fail_msg("%s", tg_context_error(ctx));
+    assert_int_equal(tg_session_tokens(s), 0);
+    tg_session_free(s);
+    tg_model_free(m);
+    tg_context_free(ctx);
+    remove("build/nan.gguf");
+}
+
+static void bad_numbers(void **state) {
+    (void)state;
+    check_bad_number("blk.0.attn_norm.weight", "from the embedding or layer 0");
+    check_bad_number("blk.0.ffn_norm.weight", "from layer 0");
+    check_bad_number("output_norm.weight", "behind the last layer");
+}
+
 static void wrong_files(void **state) {
     (void)state;
     char why[256];
@@ -166,6 +232,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(transformers_logits),
         cmocka_unit_test(what_it_is),
+        cmocka_unit_test(bad_numbers),
         cmocka_unit_test(wrong_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

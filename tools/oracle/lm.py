@@ -1,14 +1,20 @@
 #!/usr/bin/env python3
-"""Writes test/golden/lm/: tiny random models of each family as GGUF, and their logits.
+"""Writes test/golden/lm/: tiny random models of each family as GGUF and safetensors, and their logits.
 
     build/oracle-venv/bin/pip install torch==2.13.0 transformers==5.24.0 gguf
     build/oracle-venv/bin/python tools/oracle/lm.py
 
 Weights are rounded to f16, which is what the files hold matrices in, so that transformers, which
 computes in f32, and the file are the same model. NAME.txt has three prompts, each a line of ids and a
-line of the logits that follow the last one.
+line of the logits that follow the last one. NAME/ is the same model as transformers saves it, one of
+them in parts, one as NAME.zip; llama-split-*.gguf is one in three files; mlx4/ and mlx8/ are a
+Qwen 3 with MLX's affine weights, whose logits are those of the weights that they stand for. bert.zip
+comes with texts and their vectors, in bert.txt.
 """
+import json
 import os
+import shutil
+import zipfile
 
 import gguf
 import numpy as np
@@ -41,6 +47,12 @@ def models():
         **(COMMON | {"head_dim": 16, "num_attention_heads": 2, "num_key_value_heads": 1})))
 
 
+    for name, act in ("gpt2", "gelu_new"), ("gpt2_erf", "gelu"):
+        yield name, tf.GPT2LMHeadModel(tf.GPT2Config(
+            vocab_size=V, n_embd=C, n_layer=2, n_head=4, n_positions=128, activation_function=act,
+            bos_token_id=None, eos_token_id=None))
+
+
 NAMES = {"self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
          "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm",
          "self_attn.k_norm": "attn_k_norm", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
@@ -61,15 +73,50 @@ def name_of(name, gemma):
     return f"blk.{layer}.{(NAMES | norms)[stem]}.{kind}"
 
 
+GPT2 = {"wte": "token_embd", "wpe": "position_embd", "ln_f": "output_norm", "ln_1": "attn_norm",
+        "ln_2": "ffn_norm", "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output",
+        "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down"}
+
+
+def gpt2_name_of(name):
+    parts = name.removeprefix("transformer.").split(".")
+    block = f"blk.{parts[1]}." if parts[0] == "h" else ""
+    return block + GPT2[".".join(parts[2 if block else 0:-1])] + "." + parts[-1]
+
+
+def write_gpt2(model):
+    """As llama.cpp's converter does: linear layers are turned over."""
+    c = model.config
+    w = gguf.GGUFWriter(os.path.join(OUT, "gpt2.gguf"), "gpt2")
+    w.add_block_count(c.n_layer)
+    w.add_context_length(c.n_positions)
+    w.add_embedding_length(c.n_embd)
+    w.add_feed_forward_length(4 * c.n_embd)
+    w.add_head_count(c.n_head)
+    w.add_layer_norm_eps(c.layer_norm_epsilon)
+    for key, t in model.state_dict().items():
+        if key == "lm_head.weight":
+            continue
+        x = t.numpy()
+        if x.ndim == 2 and "c_" in key:
+            x = np.ascontiguousarray(x.T)
+        w.add_tensor(gpt2_name_of(key), x.astype(np.float16 if x.ndim == 2 else np.float32))
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_tensors_to_file()
+    w.close()
+
+
 def pairs(w, heads):
     """Rows of a head as Llama's files have them: i and i + D/2 become neighbours."""
     return w.reshape(heads, 2, w.shape[0] // heads // 2, *w.shape[1:]).swapaxes(1, 2).reshape(w.shape)
 
 
-def write(name, model):
+def write(name, model, split=False):
     arch = "llama" if name == "llama3" else name
     c = model.config
-    w = gguf.GGUFWriter(os.path.join(OUT, name + ".gguf"), arch)
+    split = dict(split_max_tensors=8) if split else {}
+    w = gguf.GGUFWriter(os.path.join(OUT, name + ("-split" if split else "") + ".gguf"), arch, **split)
     w.add_block_count(c.num_hidden_layers)
     w.add_context_length(c.max_position_embeddings)
     w.add_embedding_length(c.hidden_size)
@@ -106,23 +153,135 @@ def write(name, model):
     w.close()
 
 
+def pack(folder):
+    """A folder as a zip file, and nothing else of it."""
+    with zipfile.ZipFile(folder + ".zip", "w", zipfile.ZIP_DEFLATED) as z:
+        for root, _, files in sorted(os.walk(folder)):
+            for f in sorted(files):
+                path = os.path.join(root, f)
+                info = zipfile.ZipInfo(os.path.relpath(path, folder), (2026, 1, 1, 0, 0, 0))
+                info.compress_type = zipfile.ZIP_DEFLATED
+                with open(path, "rb") as data:
+                    z.writestr(info, data.read())
+    shutil.rmtree(folder)
+
+
+def save(name, model, **how):
+    folder = os.path.join(OUT, name)
+    shutil.rmtree(folder, ignore_errors=True)
+    model.half().save_pretrained(folder, **how)
+    model.float()
+    return folder
+
+
+def write_logits(name, model):
+    with open(os.path.join(OUT, name + ".txt"), "w", encoding="utf-8") as f:
+        for ids in PROMPTS:
+            logits = model(torch.tensor([ids]), use_cache=False).logits[0, -1]
+            f.write(f"{len(ids)} " + " ".join(map(str, ids)) + "\n")
+            f.write(" ".join(f"{x:.7g}" for x in logits.tolist()) + "\n")
+
+
+def fill(model, gains_at):
+    """Gains near gains_at, all else large enough to matter, all of it values of f16."""
+    for key, p in model.named_parameters():
+        p.normal_(0, 0.3 if p.ndim == 2 else 0.2)
+        if any(s in key for s in ("norm", "ln_", "Norm")) and key.endswith("weight"):
+            p.add_(gains_at)
+        p.copy_(p.half().float())
+
+
+def quantize(w, bits, group):
+    """MLX's affine quantisation of a matrix: u32 of q, scales, biases, and what they stand for."""
+    g = w.reshape(w.shape[0], -1, group)
+    low, high = g.min(-1), g.max(-1)
+    scale = ((high - low) / (2**bits - 1)).astype(np.float16)
+    bias = low.astype(np.float16)
+    s, b = scale.astype(np.float32)[..., None], bias.astype(np.float32)[..., None]
+    q = np.clip(np.round((g - b) / s), 0, 2**bits - 1)
+    means = (q * s + b).astype(np.float32).reshape(w.shape)
+    q = q.astype(np.uint32).reshape(w.shape[0], -1, 32 // bits)
+    return (q << np.arange(0, 32, bits, dtype=np.uint32)).sum(-1, dtype=np.uint32), scale, bias, means
+
+
+def write_mlx(bits):
+    from safetensors.numpy import save_file
+    torch.manual_seed(bits)
+    group = 32
+    model = tf.Qwen3ForCausalLM(tf.Qwen3Config(
+        num_hidden_layers=2, rms_norm_eps=1e-6, tie_word_embeddings=True,
+        **(COMMON | {"head_dim": 16}))).eval().float()
+    fill(model, 1)
+    folder = save(f"mlx{bits}", model)
+    stored = {}
+    for key, p in model.named_parameters():
+        if p.ndim != 2:
+            stored[key] = p.numpy().astype(np.float16)
+            continue
+        stem = key.removesuffix(".weight")
+        stored[key], stored[stem + ".scales"], stored[stem + ".biases"], means = quantize(
+            p.numpy(), bits, group)
+        p.copy_(torch.from_numpy(means))
+    save_file(stored, os.path.join(folder, "model.safetensors"))
+    path = os.path.join(folder, "config.json")
+    with open(path, encoding="utf-8") as f:
+        config = json.load(f)
+    config["quantization"] = {"group_size": group, "bits": bits}
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(config, f, indent=1)
+    write_logits(f"mlx{bits}", model)
+
+
+def write_bert():
+    import tokenizers as tk
+    torch.manual_seed(99)
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"] + list("abcdefghijklmnopqrst") + [
+        "##" + c for c in "abcdefghijklmnopqrst"] + ["the", "cat", "##ing", "."]
+    model = tf.BertModel(tf.BertConfig(
+        vocab_size=len(pieces), hidden_size=C, num_hidden_layers=2, num_attention_heads=4,
+        intermediate_size=M, max_position_embeddings=64), add_pooling_layer=False).eval().float()
+    fill(model, 1)
+    folder = save("bert", model)
+    tok = tk.Tokenizer(tk.models.WordPiece({p: i for i, p in enumerate(pieces)}, unk_token="[UNK]"))
+    tok.normalizer = tk.normalizers.BertNormalizer(lowercase=True)
+    tok.pre_tokenizer = tk.pre_tokenizers.BertPreTokenizer()
+    tok.post_processor = tk.processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    tok.add_special_tokens(pieces[:4])
+    tok.save(os.path.join(folder, "tokenizer.json"))
+    os.makedirs(os.path.join(folder, "1_Pooling"))
+    with open(os.path.join(folder, "1_Pooling/config.json"), "w", encoding="utf-8") as f:
+        json.dump({"pooling_mode_mean_tokens": True}, f)
+    texts = ["the cat", "a", "The cat, biting a dog!", "abc " * 12, ""]
+    with open(os.path.join(OUT, "bert.txt"), "w", encoding="utf-8") as f:
+        for text in texts:
+            ids = torch.tensor([tok.encode(text).ids])
+            rows = model(ids).last_hidden_state[0]
+            f.write(text + "\n")
+            for v in rows.mean(0), rows[0], rows[-1]:
+                f.write(" ".join(f"{x:.7g}" for x in (v / v.norm()).tolist()) + "\n")
+    pack(folder)
+
+
 def main():
     for number, (name, model) in enumerate(models()):
         torch.manual_seed(number + 1)
         model = model.eval().float()
         with torch.no_grad():
-            for key, p in model.named_parameters():
-                # Gains near 1 (or near 0 where 1 is added), all else large enough to matter.
-                p.normal_(0, 0.3 if p.ndim == 2 else 0.2)
-                if "norm" in key and name != "gemma3":
-                    p.add_(1)
-                p.copy_(p.half().float())
-            write(name, model)
-            with open(os.path.join(OUT, name + ".txt"), "w", encoding="utf-8") as f:
-                for ids in PROMPTS:
-                    logits = model(torch.tensor([ids]), use_cache=False).logits[0, -1]
-                    f.write(f"{len(ids)} " + " ".join(map(str, ids)) + "\n")
-                    f.write(" ".join(f"{x:.7g}" for x in logits.tolist()) + "\n")
+            fill(model, 0 if name == "gemma3" else 1)
+            if name == "gpt2":
+                write_gpt2(model)
+            elif name != "gpt2_erf":
+                write(name, model)
+            if name == "qwen2":
+                write(name, model, split=True)
+            folder = save(name, model, **({"max_shard_size": "30KB"} if name == "llama" else {}))
+            if name == "gemma3":
+                pack(folder)
+            write_logits(name, model)
+    with torch.no_grad():
+        write_mlx(4)
+        write_mlx(8)
+        write_bert()
 
 
 main()

@@ -4,11 +4,11 @@
  *
  *   TG_SCREENS   where the pictures go; ../build/screens
  */
-import { mkdirSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { firstTab, forget, visit, type Visit } from './browser';
+import { findings, overhang, SCHEMES, SIZES } from './looking';
 import { Playground, TEXT } from './page';
 import { serve, type Site } from './servers';
 
@@ -20,28 +20,12 @@ const VIEWS = [
   'Live',
   'Write',
   'Watch it think',
+  'Chat',
   'Files',
   'Machine',
   'Benchmark',
 ];
-const SIZES = {
-  desktop: { width: 1280, height: 900 },
-  phone: { width: 390, height: 844 },
-} as const;
-const SCHEMES = ['light', 'dark'] as const;
-
 const screens = resolve(import.meta.dirname, '..', process.env['TG_SCREENS'] ?? '../build/screens');
-const axeSource = readFileSync(
-  createRequire(import.meta.url).resolve('axe-core/axe.min.js'),
-  'utf8',
-);
-
-interface Axe {
-  run(): Promise<{
-    violations: { id: string; help: string; nodes: { html: string; failureSummary: string }[] }[];
-  }>;
-}
-
 let site: Site;
 let v: Visit;
 let p: Playground;
@@ -52,24 +36,6 @@ beforeAll(async () => {
 });
 afterAll(() => site.stop());
 
-/** axe-core's findings, a line each. The page's CSP takes no scripts, so it comes through CDP. */
-async function findings(): Promise<string[]> {
-  await p.page.evaluate(axeSource);
-  const result = await p.page.evaluate(() => (globalThis as unknown as { axe: Axe }).axe.run());
-  return result.violations.flatMap((found) =>
-    found.nodes.map(
-      (n) => `${found.id}: ${n.html.slice(0, 160)} ${n.failureSummary.replace(/\s+/g, ' ')}`,
-    ),
-  );
-}
-
-/** How far the page can be scrolled sideways, in pixels. */
-function overhang(): Promise<number> {
-  return p.page.evaluate(
-    () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
-  );
-}
-
 async function lookAt(name: string): Promise<void> {
   await p.page.waitForTimeout(400);
   await p.page.screenshot({
@@ -77,8 +43,8 @@ async function lookAt(name: string): Promise<void> {
     fullPage: true,
     animations: 'disabled',
   });
-  expect.soft(await findings(), `axe: ${name}`).toEqual([]);
-  expect.soft(await overhang(), `sideways: ${name}`).toBe(0);
+  expect.soft(await findings(p.page), `axe: ${name}`).toEqual([]);
+  expect.soft(await overhang(p.page), `sideways: ${name}`).toBe(0);
 }
 
 function nameOf(view: string): string {

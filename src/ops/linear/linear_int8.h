@@ -2,8 +2,9 @@
  * linear_int8.h - products of rounded x with packed whole numbers.
  *
  * A tile is some rows of x and one group: the lanes are the group's sixteen rows of W. The group is
- * read block by block, taken apart into eight vectors of bytes in registers, and multiplied with
- * the block of each row of x, whose bytes are broadcast from memory:
+ * read block by block, taken apart into vectors of bytes, and multiplied with the block of each row
+ * of x, whose bytes are broadcast from memory (linear_whole.h; linear_quarters.h where registers
+ * are short):
  *
  *     sum   = start + sum over the 8 fours of  u * q          exact, in 32 bits
  *     y    += (d_w * d_x) * sum                               one fused multiply-add
@@ -99,37 +100,13 @@ INLINE void take_block(tg_packing p, const uint8_t *group, size_t at, w_block *w
     if (has_offset(p)) w->offset[0] = load_half(b + 32);
 }
 
-INLINE tg_vi dot_four(tg_packing p, bool vnni, tg_vi c, tg_b64 u, const int8_t *four) {
-#ifdef TG_SIMD_VNNI
-    if (vnni) return tg_vdot_vnni(c, u, four);
-#endif
-    (void)vnni;
-    return is_bytes(p) ? tg_vdot_bytes(c, u, four) : tg_vdot_small(c, u, four);
-}
-
-INLINE tg_v add_block(tg_packing p, bool vnni, tg_v y, const w_block *w, const x_block *x) {
-    const int32_t start = p == TG_PACK_C4   ? x->minus_8
-                          : p == TG_PACK_C5 ? x->minus_16
-                          : p == TG_PACK_C8 ? x->minus_128
-                          : p == TG_PACK_S8 ? x->minus_128_first
-                                            : 0;
-    tg_vi sum = tg_viset(start);
-    UNROLL
-    for (int j = 0; j < 8; j++) {
-        if (p == TG_PACK_S8 && j == 4) {
-            y = tg_vfma(tg_vmul(w->scale[0], tg_vset(x->d)), tg_vfloat(sum), y);
-            y = tg_vfma(w->offset[0], tg_vset(x->d_sum_first), y);
-            sum = tg_viset(x->minus_128 - x->minus_128_first);
-        }
-        sum = dot_four(p, vnni, sum, w->u[j], x->q + 4 * j);
-    }
-    const int last = p == TG_PACK_S8;
-    y = tg_vfma(tg_vmul(w->scale[last], tg_vset(x->d)), tg_vfloat(sum), y);
-    if (has_offset(p)) {
-        const float d_sum = p == TG_PACK_S8 ? x->d_sum - x->d_sum_first : x->d_sum;
-        y = tg_vfma(w->offset[last], tg_vset(d_sum), y);
-    }
-    return y;
+/* Where a block's sum of whole numbers starts: what x times the zero of the packing is. */
+INLINE int32_t start_of(tg_packing p, const x_block *x) {
+    return p == TG_PACK_C4   ? x->minus_8
+           : p == TG_PACK_C5 ? x->minus_16
+           : p == TG_PACK_C8 ? x->minus_128
+           : p == TG_PACK_S8 ? x->minus_128_first
+                             : 0;
 }
 
 /* Lines are fetched by hand, well ahead and into the second cache, as in matmul_few.h. What lies
@@ -143,23 +120,11 @@ INLINE void fetch_ahead(tg_packing p, const uint8_t *group, size_t at) {
     for (size_t i = 0; i < (bytes + 63) / 64; i++) TG_PREFETCH_FAR((const void *)(line + 64 * i));
 }
 
-/* y[i] = the products of rows of x, `blocks` apart, with a group; all but x and y are constants. */
-INLINE void tile(tg_packing p, bool vnni, const int rows, const uint8_t *group, const x_block *x,
-                 size_t blocks, tg_v y[TILE_ROWS]) {
-    tg_v sum[TILE_ROWS];
-    UNROLL
-    for (int i = 0; i < rows; i++) sum[i] = tg_vzero();
-    for (size_t b = 0; b < blocks; b++) {
-        w_block w;
-        if (rows == 1) fetch_ahead(p, group, b);
-        take_block(p, group, b, &w);
-        UNROLL
-        for (int i = 0; i < rows; i++)
-            sum[i] = add_block(p, vnni, sum[i], &w, x + (size_t)i * blocks + b);
-    }
-    UNROLL
-    for (int i = 0; i < rows; i++) y[i] = sum[i];
-}
+#ifdef TG_SIMD_QUARTERS
+#include "ops/linear/linear_quarters.h"
+#else
+#include "ops/linear/linear_whole.h"
+#endif
 
 typedef void (*tile_fn)(const uint8_t *group, const x_block *x, size_t blocks, tg_v *y);
 

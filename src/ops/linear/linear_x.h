@@ -54,13 +54,7 @@ static inline void read_row(float *out, const float *x, size_t depth, int how) {
 }
 
 INLINE int32_t round_16(int8_t *q, tg_v x, tg_v inverse) {
-    int32_t whole[16], sum = 0;
-    tg_vistore(whole, tg_vround(tg_vmul(x, inverse)));
-    for (int i = 0; i < 16; i++) {
-        q[i] = (int8_t)whole[i];
-        sum += q[i];
-    }
-    return sum;
+    return tg_vbytes(q, tg_vround(tg_vmul(x, inverse)));
 }
 
 /* A row of f(x) as bytes; depth is a multiple of 32. */

@@ -4,6 +4,7 @@
  */
 import { numbers } from './abi.js';
 import { type Call, config, Gathered, listening, offering, using } from './calling.js';
+import * as chat from './calls_chat.js';
 import * as model from './calls_model.js';
 import * as train from './calls_train.js';
 import * as write from './calls_write.js';
@@ -144,6 +145,11 @@ export const CALLS: { [M in Exclude<Method, 'open' | 'close'>]: Call<M> } = {
   modelProbe: model.modelProbe,
   sessionNew: write.sessionNew,
   generate: write.generate,
+  chatFacts: chat.chatFacts,
+  chatOpen: chat.chatOpen,
+  chatTokenize: chat.chatTokenize,
+  chatNew: chat.chatNew,
+  answer: chat.answer,
   trainerNew: train.trainerNew,
   trainerOpen: train.trainerOpen,
   steps: train.steps,

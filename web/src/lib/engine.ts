@@ -1,22 +1,23 @@
 /**
  * engine.ts - Engine: one worker with one instance of the core in it, and what can be made there.
  */
+import { ChatModel } from './chat.js';
 import { Link } from './link.js';
 import { Model, Text, Trainer } from './objects.js';
 import { folderAddress } from './platform.js';
 import type { EngineEvent, Wire } from './protocol.js';
 import type {
   CallOptions, Check, EngineInfo, EngineOptions, FileSource, Forecast, GptConfig, LintFinding,
-  SourceOptions, TextSource, TrainOptions,
+  ModelFacts, ModelSource, SourceOptions, TextSource, TrainOptions,
 } from './types.js';
 
 /** The buffers to move, if the caller gives his bytes away. */
-function moved(source: TextSource, options: SourceOptions): Transferable[] {
+function moved(source: TextSource | ModelSource, options: SourceOptions): Transferable[] {
   if (!options.transfer || !(source instanceof Uint8Array)) return [];
   return source.buffer instanceof ArrayBuffer ? [source.buffer] : [];
 }
 
-function wire(source: TextSource): Wire {
+function wire(source: TextSource | ModelSource): Wire {
   return source instanceof URL ? { address: source.href } : source;
 }
 
@@ -90,6 +91,21 @@ export class Engine {
     const transfer = moved(file, options);
     const made = await this.#link.call('modelOpen', [wire(file)], { ...options, transfer });
     return new Model(this.#link, made);
+  }
+
+  /** What a model file of others (GGUF) is, and the memory that it would take. */
+  async modelFacts(file: ModelSource, options: CallOptions = {}): Promise<ModelFacts> {
+    return this.#link.call('chatFacts', [wire(file)], options);
+  }
+
+  /**
+   * A model to talk with, out of a GGUF file. It is read in pieces, straight into the memory of the
+   * module. Wants an engine with `models`.
+   */
+  async openChatModel(file: ModelSource, options: SourceOptions = {}): Promise<ChatModel> {
+    const transfer = moved(file, options);
+    const made = await this.#link.call('chatOpen', [wire(file)], { ...options, transfer });
+    return new ChatModel(this.#link, made);
   }
 
   /** A new run. The model is trained in place; both it and the text are needed until its end. */

@@ -8,6 +8,7 @@
 import type { Imports, Memory, Ptr } from './abi.js';
 import { TinygptError } from './errors.js';
 import { Gpus } from './gpu.js';
+import { openStored } from './models/stored_file.js';
 import { fileSystem } from './platform.js';
 import type { EngineEvent, Wire } from './protocol.js';
 
@@ -138,6 +139,7 @@ class DiskFile implements HostFile {
 export async function openFile(source: Exclude<Wire, string>): Promise<HostFile> {
   if (source instanceof Uint8Array) return new BytesFile(source);
   if (!(source instanceof Blob)) {
+    if ('stored' in source) return openStored(source.stored);
     if (typeof source?.address === 'string') return new DiskFile(source.address);
     throw new TinygptError('ARG', 'file: want a Uint8Array, a Blob or a File, have something else');
   }

@@ -19,6 +19,7 @@
  * people. Calls on one engine are served while its trainer steps, between slices of some
  * milliseconds.
  */
+export { type Answer, ChatModel, ChatSession } from './chat.js';
 export { Engine } from './engine.js';
 export { TinygptError } from './errors.js';
 export {

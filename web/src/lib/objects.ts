@@ -14,7 +14,7 @@ import type {
 } from './types.js';
 
 /** What all of them have: a number in the worker, and an end. */
-class Remote {
+export class Remote {
   #freed = false;
 
   protected constructor(

@@ -15,12 +15,13 @@
  * Errors travel inside replies, since comlink keeps an error's message and loses its code.
  */
 import type {
-  Check, DeviceName, Edit, EngineInfo, EngineOptions, ErrorCode, FileKind, Forecast, GenerateStats, GptConfig,
-  GpuInfo, HistoryPoint, LintFinding, ModelInfo, Piece, Probe, SampleOptions, StepReport, TrainOptions,
+  AnswerOptions, AnswerPiece, AnswerStats, ChatInfo, Check, DeviceName, Edit, EngineInfo, EngineOptions, ErrorCode, FileKind, Forecast, GenerateStats, GptConfig,
+  GpuInfo, HistoryPoint, LintFinding, ModelFacts, ModelInfo, Piece, Probe, SampleOptions, StepReport,
+  Tokens, TrainOptions, Turn,
 } from './types.js';
 
-/** Content, or the address of a file of Node: URL objects cannot be sent. */
-export type Wire = string | Uint8Array | Blob | { address: string };
+/** Content, the address of a file of Node (URL objects cannot be sent), or a stored model's id. */
+export type Wire = string | Uint8Array | Blob | { address: string } | { stored: string };
 
 /** An object in the worker: a text, model, session or trainer. */
 export type Handle = number;
@@ -34,6 +35,11 @@ export interface ModelMade {
   id: Handle;
   /** The bytes of all tokens one after the other; token i is `bytes[ends[i - 1]..ends[i]]`. */
   pieces: { bytes: Uint8Array; ends: Int32Array };
+}
+
+export interface ChatMade {
+  id: Handle;
+  info: ChatInfo;
 }
 
 export interface TrainerMade {
@@ -86,6 +92,13 @@ export interface Methods {
   trainerSave(trainer: Handle, kind: FileKind): Uint8Array;
   trainerSaveBest(trainer: Handle): Uint8Array;
 
+  chatFacts(file: Wire): ModelFacts;
+  chatOpen(file: Wire): ChatMade;
+  chatTokenize(model: Handle, text: string, special: boolean): Tokens;
+  /** A session for conversations, of so many tokens. */
+  chatNew(model: Handle, ctx: number, template: string): { id: Handle; capacity: number };
+  answer(session: Handle, turns: Turn[], options: AnswerOptions): AnswerStats;
+
   free(object: Handle): void;
 }
 export type Method = keyof Methods;
@@ -94,6 +107,7 @@ export type Method = keyof Methods;
 export interface Items {
   steps: StepReport;
   generate: Piece;
+  answer: AnswerPiece;
   checkKernels: Check;
 }
 

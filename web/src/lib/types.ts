@@ -252,11 +252,91 @@ export interface Probe {
   lens: Float32Array;
 }
 
+/* -------------------------------------------------------------------------------------- chat */
+
+/** What a model file's head tells, without its weights. */
+export interface ModelFacts {
+  /** Its own name; '' if it has none. */
+  name: string;
+  family: string;
+  params: number;
+  layers: number;
+  vocab: number;
+  /** The longest conversation that it was made for, in tokens. */
+  ctx: number;
+  fileBytes: number;
+  /** In memory. */
+  weightBytes: number;
+  /** What a conversation of so many tokens takes besides, at several lengths. */
+  caches: { tokens: number; bytes: number }[];
+}
+
+/** What is known once it is open. */
+export interface ChatInfo {
+  family: string;
+  params: number;
+  weightBytes: number;
+  dtype: string;
+  ctx: number;
+  vocab: number;
+  /** The chat template that the file's own text was known as; '' if it is none of those. */
+  template: string;
+  /** All that there are. */
+  templates: string[];
+  /** What reading and packing took. */
+  loadMs: number;
+}
+
+export interface Turn {
+  role: 'system' | 'user' | 'assistant';
+  text: string;
+}
+
+/** What answer() takes; what is left out has the core's default. */
+export interface AnswerOptions extends Partial<SampleOptions> {
+  typicalP?: number;
+  frequencyPenalty?: number;
+  presencePenalty?: number;
+  /** An answer has at most so many tokens; as many as there is room for if absent. */
+  tokens?: number;
+  /** Answers at once, where the template can say so. */
+  noThinking?: boolean;
+}
+
+/** A piece of an answer; the text may be empty while a character is not whole. */
+export interface AnswerPiece extends Piece {
+  /** Tokens in the context so far. */
+  context: number;
+}
+
+export interface AnswerStats {
+  /** Tokens of the whole conversation, and those of them that were in the cache already. */
+  promptTokens: number;
+  reusedTokens: number;
+  newTokens: number;
+  promptMs: number;
+  firstTokenMs: number;
+  tokPerS: number;
+  /** Of `capacity` tokens. */
+  context: number;
+  capacity: number;
+  /** The model ended it, it is long enough, the context is full, or it was stopped. */
+  end: 'end' | 'length' | 'full' | 'stopped';
+}
+
+export interface Tokens {
+  ids: Int32Array;
+  /** As the vocabulary spells them. */
+  pieces: string[];
+}
+
 /** A text: the text itself, its bytes, or what stays where it is and is read in pieces: a Blob or
  *  File, or in Node the `file:` address of a file. */
 export type TextSource = string | Uint8Array | Blob | URL;
 /** A model file. */
 export type FileSource = Uint8Array | Blob | URL;
+/** A model file, or one in the page's store of models, by its id. */
+export type ModelSource = FileSource | { stored: string };
 
 /** The status codes of tinygpt.h, without the prefix `TG_E_`. */
 export type ErrorCode =

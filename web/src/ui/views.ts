@@ -94,6 +94,14 @@ export const VIEWS: readonly View[] = [
     load: () => import('./think/think_view'),
   },
   {
+    id: 'chat',
+    title: 'Chat',
+    hint: 'Talk with a model of others (GGUF), on this machine. Nothing leaves it.',
+    group: 'Use',
+    icon: 'chat',
+    load: () => import('./chat/chat_view'),
+  },
+  {
     id: 'files',
     title: 'Files',
     hint: 'Take the model with you, or bring one.',

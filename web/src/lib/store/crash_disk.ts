@@ -111,6 +111,10 @@ export class CrashDisk implements Disk {
     return new Blob([this.bytes(name).slice(start) as Uint8Array<ArrayBuffer>]);
   }
 
+  async names(): Promise<string[]> {
+    return [...this.#files.keys()];
+  }
+
   #room(name: string, size: number): void {
     let all = Math.max(size, this.bytes(name).length);
     for (const other of this.#files.keys()) if (other !== name) all += this.bytes(other).length;

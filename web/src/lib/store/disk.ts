@@ -1,6 +1,6 @@
 /**
- * disk.ts - the few file operations that the vault needs, and their form in a browser's private
- * file system (OPFS).
+ * disk.ts - the few file operations that the vault and the shelf of models need, and their form in
+ * a browser's private file system (OPFS).
  *
  * Reading, writing and flushing are synchronous, which browsers allow in a worker only. A test has
  * another Disk, which dies at every point that it is told to.
@@ -30,6 +30,8 @@ export interface Disk {
   remove(name: string): Promise<void>;
   /** The file's bytes from `start` on. They can be read until the file is written to again. */
   blob(name: string, start: number): Promise<Blob>;
+  /** All files, in no particular order. */
+  names(): Promise<string[]>;
 }
 
 /* TypeScript's types of a page lack what only workers have. */
@@ -57,6 +59,19 @@ function guarded<T>(work: () => T): T {
     return work();
   } catch (e) {
     throw e instanceof Error && e.name === 'QuotaExceededError' ? new QuotaError(NO_ROOM) : e;
+  }
+}
+
+/** Tries again while somebody else has the file. */
+async function patiently<T>(work: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await work();
+    } catch (e) {
+      const taken = e instanceof Error && e.name === 'NoModificationAllowedError';
+      if (!taken || tries === OPEN_TRIES) throw e;
+    }
+    await new Promise((resolve) => setTimeout(resolve, OPEN_PAUSE_MS));
   }
 }
 
@@ -121,20 +136,13 @@ export class OpfsDisk implements Disk {
     if (!file.createSyncAccessHandle) {
       throw new Error('this browser cannot write to its private file system from a worker');
     }
-    for (let tries = 1; ; tries++) {
-      try {
-        return new OpfsFile(await file.createSyncAccessHandle());
-      } catch (e) {
-        const taken = e instanceof Error && e.name === 'NoModificationAllowedError';
-        if (!taken || tries === OPEN_TRIES) throw e;
-      }
-      await new Promise((resolve) => setTimeout(resolve, OPEN_PAUSE_MS));
-    }
+    const open = file.createSyncAccessHandle.bind(file);
+    return patiently(async () => new OpfsFile(await open()));
   }
 
   async remove(name: string): Promise<void> {
     try {
-      await this.#folder.removeEntry(name);
+      await patiently(() => this.#folder.removeEntry(name));
     } catch (e) {
       if (!(e instanceof Error && e.name === 'NotFoundError')) throw e;
     }
@@ -142,5 +150,11 @@ export class OpfsDisk implements Disk {
 
   async blob(name: string, start: number): Promise<Blob> {
     return (await (await this.#folder.getFileHandle(name)).getFile()).slice(start);
+  }
+
+  async names(): Promise<string[]> {
+    const names: string[] = [];
+    for await (const name of this.#folder.keys()) names.push(name);
+    return names;
   }
 }

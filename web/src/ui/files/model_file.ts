@@ -6,6 +6,11 @@ export function isModelName(name: string): boolean {
   return /\.(tinygpt|safetensors)(\.(best|prev))?$/i.test(name);
 }
 
+/** Whether it is a model of others, for Chat. */
+export function isChatModelName(name: string): boolean {
+  return /\.gguf$/i.test(name);
+}
+
 /** A sentence if the file cannot be a model; '' if the engine should have a look. */
 export function modelFileProblem(name: string, head: Uint8Array, size: number): string {
   if (size === 0) return `${name} is empty.`;
@@ -16,7 +21,7 @@ export function modelFileProblem(name: string, head: Uint8Array, size: number): 
     );
   }
   const start = new TextDecoder('latin1').decode(head.subarray(0, 8));
-  if (start.startsWith('GGUF')) return `${name} is a GGUF file, which this page cannot open.`;
+  if (start.startsWith('GGUF')) return `${name} is a GGUF file, a model of others: add it under Chat.`;
   if (start.startsWith('PK')) return `${name} is a ZIP archive. Unpack it first.`;
   return '';
 }

@@ -1,8 +1,8 @@
 /**
- * drop.ts - files dropped anywhere on the page: a model is opened under Files, anything else is the
- * text. Without this a browser would leave the page, and the run, to show the file.
+ * drop.ts - files dropped anywhere on the page: a model is opened under Files, one of others under
+ * Chat, anything else is the text. Without this a browser would leave the page, and the run, to show the file.
  */
-import { isModelName } from '../files/model_file';
+import { isChatModelName, isModelName } from '../files/model_file';
 import { openModelFile } from './files';
 import { openView, view } from './route';
 import { takeFiles } from './text';
@@ -19,6 +19,12 @@ export function startDrop(): void {
     if (model) {
       openView('files');
       void openModelFile(model);
+      return;
+    }
+    const chat = files.find((f) => isChatModelName(f.name));
+    if (chat) {
+      openView('chat');
+      void import('../chat/models').then(({ addFile }) => addFile(chat));
       return;
     }
     if (view.get() !== 'start' && view.get() !== 'text') openView('text');

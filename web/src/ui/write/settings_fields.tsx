@@ -41,14 +41,16 @@ function Slider({
 export function SettingsFields({
   value,
   onChange,
+  fields = FIELDS,
 }: {
   value: SampleOptions;
   onChange: (value: SampleOptions) => void;
+  fields?: readonly FieldRange[];
 }) {
-  const set = (fields: Partial<SampleOptions>) => onChange({ ...value, ...fields });
+  const set = (changed: Partial<SampleOptions>) => onChange({ ...value, ...changed });
   return (
     <div class="grid">
-      {FIELDS.filter((f) => f.key !== 'repeatLast' || value.repeatPenalty !== 1).map((field) => (
+      {fields.filter((f) => f.key !== 'repeatLast' || value.repeatPenalty !== 1).map((field) => (
         <Slider
           key={field.key}
           field={field}

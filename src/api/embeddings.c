@@ -1,0 +1,31 @@
+/*
+ * embeddings.c - the public calls about embeddings: they check, and pass on.
+ */
+#include "api/want.h"
+#include "run/embed.h"
+
+tg_embed_options tg_embed_options_default(void) {
+    return (tg_embed_options) { .pooling = TG_POOLING_MODEL };
+}
+
+tg_status tg_embedder_new(tg_context *ctx, tg_model *model, const tg_embed_options *options,
+                          tg_embedder **out) {
+    ENTER(ctx);
+    WANT(ctx, model);
+    WANT(ctx, out);
+    const tg_embed_options o = options ? *options : tg_embed_options_default();
+    return tg_embedder_open(ctx, model, &o, out);
+}
+
+void tg_embedder_free(tg_embedder *embedder) { tg_embedder_close(embedder); }
+
+tg_status tg_embedder_run(tg_embedder *embedder, const tg_embed_text *texts, size_t n, float *out) {
+    if (!embedder) return TG_E_ARG;
+    ENTER(embedder->ctx);
+    if (n == 0) return TG_OK;
+    WANT(embedder->ctx, texts);
+    WANT(embedder->ctx, out);
+    for (size_t i = 0; i < n; i++)
+        if (texts[i].n_bytes) WANT(embedder->ctx, texts[i].text);
+    return tg_embedder_embed(embedder, texts, n, out);
+}

@@ -1,0 +1,240 @@
+/*
+ * folder.c - files of a folder or of a zip file. See folder.h.
+ */
+#include "io/folder.h"
+
+#include "base/inflate.h"
+
+enum { END_BYTES = 22, ENTRY_BYTES = 46, MEMBER_BYTES = 30, COMMENT_MAX = 65535 };
+#define MEMBER_MAX ((uint64_t)1 << 40)
+
+/* A file that was opened, or a member that was unpacked. */
+struct tg_folder_open {
+    struct tg_folder_open *next;
+    const char *name;
+    tg_reader reader;
+    tg_block unpacked;
+};
+
+bool tg_zip_probe(const uint8_t *first, size_t n_bytes) {
+    return n_bytes >= 4 && memcmp(first, "PK\3\4", 4) == 0;
+}
+
+/* The end has a comment of unknown length, so it is looked for from behind. */
+static tg_status find_end(tg_folder *f, uint8_t end[END_BYTES]) {
+    const uint64_t total = f->zip.end;
+    const size_t n = total < END_BYTES + COMMENT_MAX ? (size_t)total : END_BYTES + COMMENT_MAX;
+    uint8_t *tail = tg_alloc(&f->ctx->mem, n);
+    if (!tail) return tg_fail_memory(f->ctx, f->path, n);
+    tg_status s = tg_read_at(&f->zip, total - n, "end of a zip file", tail, n);
+    size_t at = n < END_BYTES ? 0 : n - END_BYTES + 1;
+    bool found = false;
+    while (s == TG_OK && !found && at > 0) {
+        at--;
+        found =
+            memcmp(tail + at, "PK\5\6", 4) == 0 && tg_get_u16(tail + at + 20) == n - at - END_BYTES;
+    }
+    if (found) memcpy(end, tail + at, END_BYTES);
+    if (s == TG_OK && !found)
+        s = tg_fail(f->ctx, TG_E_FORMAT,
+                    "%s: want the directory of a zip file at its end, have "
+                    "none",
+                    f->path);
+    tg_free(&f->ctx->mem, tail, n);
+    return s;
+}
+
+static tg_status read_member(tg_folder *f, tg_reader *r, tg_folder_member *m) {
+    uint8_t e[ENTRY_BYTES];
+    const uint64_t at = r->offset;
+    TG_TRY(tg_read_bytes(r, "entry of a zip file", e, sizeof e));
+    if (memcmp(e, "PK\1\2", 4) != 0)
+        return tg_reader_fail(r, TG_E_FORMAT, at, "directory", "want an entry, have another thing");
+    *m = (tg_folder_member) { .method = tg_get_u16(e + 10),
+                              .crc = tg_get_u32(e + 16),
+                              .packed_bytes = tg_get_u32(e + 20),
+                              .bytes = tg_get_u32(e + 24),
+                              .offset = tg_get_u32(e + 42) };
+    const size_t n_name = tg_get_u16(e + 28);
+    const char *name;
+    TG_TRY(tg_read_text(r, &f->arena, "name of a member", n_name, &name));
+    m->name = name;
+    if (strlen(name) != n_name)
+        return tg_reader_fail(r, TG_E_FORMAT, at, "name", "want one without a zero byte");
+    const uint64_t more = (uint64_t)tg_get_u16(e + 30) + tg_get_u16(e + 32);
+    TG_TRY(tg_reader_need(r, "entry of a zip file", more));
+    r->offset += more;
+    if (m->packed_bytes == UINT32_MAX || m->bytes == UINT32_MAX || m->offset == UINT32_MAX)
+        return tg_reader_fail(r, TG_E_UNSUPPORTED, at, name, "want less than 4 GiB, have Zip64");
+    if (tg_get_u16(e + 8) & 1)
+        return tg_reader_fail(r, TG_E_UNSUPPORTED, at, name, "want no encryption");
+    return TG_OK;
+}
+
+/* Where config.json is, the others are: a name counts from there. */
+static void strip_folder(tg_folder *f) {
+    static const char mark[] = "config.json";
+    size_t prefix = SIZE_MAX;
+    const char *folder = "";
+    for (size_t i = 0; i < f->n_members; i++) {
+        const char *slash = strrchr(f->members[i].name, '/');
+        const char *base = slash ? slash + 1 : f->members[i].name;
+        const size_t n = (size_t)(base - f->members[i].name);
+        if (strcmp(base, mark) == 0 && n < prefix) {
+            prefix = n;
+            folder = f->members[i].name;
+        }
+    }
+    for (size_t i = 0; prefix != SIZE_MAX && i < f->n_members; i++)
+        if (strncmp(f->members[i].name, folder, prefix) == 0) f->members[i].name += prefix;
+}
+
+static tg_status read_directory(tg_folder *f) {
+    uint8_t end[END_BYTES] = { 0 };
+    TG_TRY(find_end(f, end));
+    const uint64_t n = tg_get_u16(end + 10), bytes = tg_get_u32(end + 12);
+    const uint64_t begin = tg_get_u32(end + 16);
+    if (begin > f->zip.end || bytes > f->zip.end - begin || n * ENTRY_BYTES > bytes)
+        return tg_fail(f->ctx, TG_E_FORMAT,
+                       "%s: directory: want %" PRIu64 " members in %" PRIu64 " bytes within the "
+                       "file, have byte %" PRIu64,
+                       f->path, n, bytes, begin);
+    f->members = tg_arena_array(&f->arena, (size_t)n + 1, sizeof *f->members);
+    if (!f->members) return tg_fail_memory(f->ctx, f->path, (size_t)n * sizeof *f->members);
+    tg_reader r = tg_reader_part(&f->zip, begin, begin + bytes);
+    for (uint64_t i = 0; i < n; i++) TG_TRY(read_member(f, &r, &f->members[f->n_members++]));
+    strip_folder(f);
+    return TG_OK;
+}
+
+tg_status tg_folder_open_memory(tg_ctx *ctx, const char *name, const void *bytes, size_t n_bytes,
+                                tg_folder *out) {
+    *out = (tg_folder) { .ctx = ctx, .path = name };
+    tg_arena_init(&out->arena, &ctx->mem);
+    tg_reader_open_memory(ctx, name, bytes, n_bytes, &out->zip);
+    const tg_status s = read_directory(out);
+    if (s != TG_OK) tg_folder_close(out);
+    return s;
+}
+
+tg_status tg_folder_open(tg_ctx *ctx, const char *path, tg_folder *out) {
+    *out = (tg_folder) { .ctx = ctx, .path = path };
+    tg_arena_init(&out->arena, &ctx->mem);
+    if (tg_os_kind_of(path) == TG_OS_FOLDER) return TG_OK;
+    tg_status s = tg_reader_open(ctx, path, &out->zip);
+    if (s == TG_OK) s = read_directory(out);
+    if (s != TG_OK) tg_folder_close(out);
+    return s;
+}
+
+void tg_folder_close(tg_folder *f) {
+    if (!f->ctx) return;
+    for (struct tg_folder_open *o = f->open; o; o = o->next) {
+        tg_reader_close(&o->reader);
+        tg_block_free(&o->unpacked);
+    }
+    tg_reader_close(&f->zip);
+    tg_arena_deinit(&f->arena);
+    *f = (tg_folder) { .ctx = NULL };
+}
+
+static const tg_folder_member *find_member(const tg_folder *f, const char *name) {
+    for (size_t i = 0; i < f->n_members; i++)
+        if (strcmp(f->members[i].name, name) == 0) return &f->members[i];
+    return NULL;
+}
+
+bool tg_folder_has(const tg_folder *f, const char *name) {
+    if (f->members) return find_member(f, name) != NULL;
+    char path[4096];
+    const int n = snprintf(path, sizeof path, "%s/%s", f->path, name);
+    return n > 0 && (size_t)n < sizeof path && tg_os_kind_of(path) == TG_OS_FILE;
+}
+
+/* CRC-32 as zip files have it (reflected 04C11DB7), four bits at a time: it is not CRC-32C. */
+static uint32_t crc_of(const uint8_t *bytes, size_t n) {
+    static const uint32_t table[16] = { 0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac,
+                                        0x76dc4190, 0x6b6b51f4, 0x4db26158, 0x5005713c,
+                                        0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
+                                        0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c };
+    uint32_t crc = UINT32_MAX;
+    for (size_t i = 0; i < n; i++) {
+        crc ^= bytes[i];
+        crc = crc >> 4 ^ table[crc & 15];
+        crc = crc >> 4 ^ table[crc & 15];
+    }
+    return ~crc;
+}
+
+/* What a member claims to unpack to is bounded by what deflate can do: 1032 bytes of one. */
+static tg_status unpack(tg_folder *f, const tg_folder_member *m, uint64_t data,
+                        struct tg_folder_open *o) {
+    if (m->method != 8)
+        return tg_fail(f->ctx, TG_E_UNSUPPORTED,
+                       "%s: %s: want a member that is stored or deflated, have method %u", f->path,
+                       m->name, (unsigned)m->method);
+    if (m->bytes / 1032 > m->packed_bytes || m->bytes > MEMBER_MAX)
+        return tg_fail(f->ctx, TG_E_FORMAT,
+                       "%s: %s: want a size that its %" PRIu64 " packed bytes could have, have "
+                       "%" PRIu64,
+                       f->path, m->name, m->packed_bytes, m->bytes);
+    tg_block packed;
+    TG_TRY(tg_block_new(f->ctx, (size_t)m->packed_bytes + 1, &packed));
+    tg_status s = tg_read_at(&f->zip, data, m->name, packed.data, (size_t)m->packed_bytes);
+    if (s == TG_OK) s = tg_block_new(f->ctx, (size_t)m->bytes + 1, &o->unpacked);
+    if (s == TG_OK)
+        s = tg_inflate(f->ctx, m->name, packed.data, (size_t)m->packed_bytes, o->unpacked.data,
+                       (size_t)m->bytes);
+    tg_block_free(&packed);
+    if (s == TG_OK && crc_of(o->unpacked.data, (size_t)m->bytes) != m->crc)
+        s = tg_fail(f->ctx, TG_E_CHECKSUM, "%s: %s: want the CRC %08x of the directory", f->path,
+                    m->name, (unsigned)m->crc);
+    if (s == TG_OK)
+        tg_reader_open_memory(f->ctx, o->name, o->unpacked.data, (size_t)m->bytes, &o->reader);
+    return s;
+}
+
+static tg_status open_member(tg_folder *f, const char *name, struct tg_folder_open *o,
+                             tg_reader *out) {
+    const tg_folder_member *m = find_member(f, name);
+    uint8_t head[MEMBER_BYTES];
+    if (!m) return tg_fail(f->ctx, TG_E_FORMAT, "%s: want a member %s, have none", f->path, name);
+    TG_TRY(tg_read_at(&f->zip, m->offset, name, head, sizeof head));
+    const uint64_t data = m->offset + MEMBER_BYTES + tg_get_u16(head + 26) + tg_get_u16(head + 28);
+    if (memcmp(head, "PK\3\4", 4) != 0 || data > f->zip.end || m->packed_bytes > f->zip.end - data)
+        return tg_fail(f->ctx, TG_E_FORMAT,
+                       "%s: byte %" PRIu64 ": %s: want a member of %" PRIu64
+                       " bytes within the file",
+                       f->path, m->offset, name, m->packed_bytes);
+    if (m->method != 0) {
+        TG_TRY(unpack(f, m, data, o));
+        *out = o->reader;
+        return TG_OK;
+    }
+    *out = tg_reader_part(&f->zip, data, data + m->packed_bytes);
+    out->name = o->name;
+    return TG_OK;
+}
+
+/* Names are those of a format, or of an index file, which has been looked at; none may lead out of
+ * the folder. */
+tg_status tg_folder_file(tg_folder *f, const char *name, tg_reader *out) {
+    for (struct tg_folder_open *o = f->open; o; o = o->next) {
+        if (strcmp(o->name + strlen(f->path) + 1, name) != 0 || !o->reader.ctx) continue;
+        *out = o->reader;
+        return TG_OK;
+    }
+    if (strstr(name, "..") || !*name || *name == '/')
+        return tg_fail(f->ctx, TG_E_FORMAT, "%s: want the name of a file in it, have \"%.60s\"",
+                       f->path, name);
+    struct tg_folder_open *o = tg_arena_alloc(&f->arena, sizeof *o);
+    char *full = tg_arena_sprintf(&f->arena, "%s/%s", f->path, name);
+    if (!o || !full) return tg_fail_memory(f->ctx, f->path, sizeof *o);
+    o->name = full;
+    o->next = f->open;
+    f->open = o;
+    if (f->members) return open_member(f, name, o, out);
+    TG_TRY(tg_reader_open(f->ctx, full, &o->reader));
+    *out = o->reader;
+    return TG_OK;
+}

@@ -1,0 +1,433 @@
+/*
+ * hf.c - opens a model folder: the files, the names, the tables. See hf.h.
+ */
+#include "io/hf.h"
+
+#include "base/str.h"
+
+enum { FILES_MAX = 1000 };
+#define CONFIG_MAX_BYTES    ((uint64_t)1 << 24)
+#define TOKENIZER_MAX_BYTES ((uint64_t)256 << 20)
+
+/* What is known while a folder is opened. */
+typedef struct opening {
+    tg_gguf *g;
+    tg_folder *folder;
+    const tg_hf_family *family;
+    bool tied;
+    uint32_t group; /* of MLX's weights; 0: there are none */
+    tg_st_head *heads;
+    tg_reader *readers; /* [n_heads], of the same files */
+    size_t n_heads;
+    tg_gguf_tensor *tensors;
+    size_t n_tensors;
+} opening;
+
+bool tg_hf_probe(const char *path) {
+    if (tg_os_kind_of(path) == TG_OS_FOLDER) return true;
+    tg_ctx quiet;
+    uint8_t first[4] = { 0 };
+    tg_reader r;
+    tg_ctx_init(&quiet, NULL, NULL, NULL);
+    if (tg_os_kind_of(path) != TG_OS_FILE || tg_reader_open(&quiet, path, &r) != TG_OK)
+        return false;
+    const tg_status s = tg_read_bytes(&r, "magic", first, sizeof first);
+    tg_reader_close(&r);
+    return s == TG_OK && tg_zip_probe(first, sizeof first);
+}
+
+void tg_hf_close(tg_hf *hf) {
+    if (!hf) return;
+    const tg_mem mem = hf->folder.ctx->mem;
+    tg_folder_close(&hf->folder);
+    tg_free(&mem, hf, sizeof *hf);
+}
+
+/* --------------------------------------------------------------------------------------- values */
+
+static tg_gguf_value *new_value(tg_hf_values *m, const char *key, tg_gguf_type type) {
+    TG_ASSERT(m->n < TG_HF_VALUES);
+    tg_gguf_value *v = &m->v[m->n++];
+    const char *full = key[0] == '.'
+                           ? tg_arena_strdup(&m->g->arena, key + 1)
+                           : tg_arena_sprintf(&m->g->arena, "%s.%s", m->family->arch, key);
+    m->failed = m->failed || !full;
+    *v = (tg_gguf_value) { .key = full ? full : "", .type = type };
+    return v;
+}
+
+void tg_hf_put_int(tg_hf_values *m, const char *key, int64_t value) {
+    tg_gguf_value *v = new_value(m, key, TG_GGUF_U32);
+    v->whole = value;
+    v->real = (double)value;
+}
+
+void tg_hf_put_float(tg_hf_values *m, const char *key, double value) {
+    new_value(m, key, TG_GGUF_F32)->real = (double)(float)value;
+}
+
+void tg_hf_put_text(tg_hf_values *m, const char *key, const char *text, size_t n_bytes) {
+    tg_gguf_value *v = new_value(m, key, TG_GGUF_STRING);
+    v->text.bytes = tg_arena_strndup(&m->g->arena, text, n_bytes);
+    v->text.n_bytes = n_bytes;
+    m->failed = m->failed || !v->text.bytes;
+}
+
+/* A file of the folder as text that stays; NULL where there is none. */
+static tg_status read_text(opening *o, const char *name, uint64_t most, const char **text,
+                           size_t *n_bytes) {
+    tg_reader r;
+    *text = NULL;
+    *n_bytes = 0;
+    if (!tg_folder_has(o->folder, name)) return TG_OK;
+    TG_TRY(tg_folder_file(o->folder, name, &r));
+    const uint64_t n = tg_reader_left(&r);
+    if (n > most)
+        return tg_fail(o->g->ctx, TG_E_FORMAT, "%s: want at most %" PRIu64 " bytes, have %" PRIu64,
+                       r.name, most, n);
+    *n_bytes = (size_t)n;
+    return tg_read_text(&r, &o->g->arena, name, n, text);
+}
+
+static tg_status read_json(opening *o, const char *name, const tg_json **out) {
+    const char *text;
+    size_t n;
+    *out = NULL;
+    TG_TRY(read_text(o, name, CONFIG_MAX_BYTES, &text, &n));
+    if (!text) return TG_OK;
+    const char *where = tg_arena_sprintf(&o->g->arena, "%s/%s", o->g->path, name);
+    if (!where) return tg_fail_memory(o->g->ctx, name, strlen(o->g->path));
+    return tg_json_parse(o->g->ctx, &o->g->arena, where, text, n, NULL, out);
+}
+
+/* The token that ends a text: the first one, where there are several. Chat templates bring theirs
+ * along. What is no number is as good as missing. */
+static tg_status put_end(opening *o, tg_hf_values *m, const tg_json *config) {
+    const tg_json *generation;
+    int64_t id = -1;
+    TG_TRY(read_json(o, "generation_config.json", &generation));
+    const tg_json *eos = generation ? tg_json_get(generation, "eos_token_id") : NULL;
+    if (!eos) eos = tg_json_get(config, "eos_token_id");
+    if (eos && tg_json_kind(eos) == TG_JSON_ARRAY) eos = tg_json_first(eos);
+    if (eos && tg_json_int64(NULL, eos, &id) == TG_OK && id >= 0 && id <= INT32_MAX)
+        tg_hf_put_int(m, ".tokenizer.ggml.eos_token_id", id);
+    return TG_OK;
+}
+
+static tg_status put_template(opening *o, tg_hf_values *m) {
+    const tg_json *config;
+    const char *text;
+    size_t n;
+    TG_TRY(read_text(o, "chat_template.jinja", CONFIG_MAX_BYTES, &text, &n));
+    TG_TRY(read_json(o, "tokenizer_config.json", &config));
+    const tg_json *inside = config ? tg_json_get(config, "chat_template") : NULL;
+    if (!text && inside && tg_json_kind(inside) == TG_JSON_STRING) {
+        text = inside->u.text;
+        n = inside->length;
+    }
+    if (text) tg_hf_put_text(m, ".tokenizer.chat_template", text, n);
+    return TG_OK;
+}
+
+/* sentence-transformers say how they pool in a file of their own; GGUF's numbers are 1 mean, 2 CLS,
+ * 3 last. In a zip the folder is part of the name. */
+static tg_status put_pooling(opening *o, tg_hf_values *m) {
+    static const char *const modes[] = { "pooling_mode_mean_tokens", "pooling_mode_cls_token",
+                                         "pooling_mode_lasttoken" };
+    const tg_json *config;
+    TG_TRY(read_json(o, "1_Pooling/config.json", &config));
+    int64_t mode = 1;
+    for (int i = 0; config && i < 3; i++) {
+        const tg_json *on = tg_json_get(config, modes[i]);
+        if (on && tg_json_kind(on) == TG_JSON_TRUE) mode = i + 1;
+    }
+    tg_hf_put_int(m, "pooling_type", mode);
+    return TG_OK;
+}
+
+/* --------------------------------------------------------------------------------------- tensors
+ */
+
+static bool starts_with(const char *text, const char *with) {
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+static bool ends_with(const char *text, const char *with) {
+    const size_t n = strlen(text), k = strlen(with);
+    return n >= k && strcmp(text + n - k, with) == 0;
+}
+
+/* "self_attn.q_proj.weight" to its row and ".weight"; NULL: no such name. */
+static const tg_hf_name *find_name(const tg_hf_name *table, const char *name, const char **suffix) {
+    for (; table->theirs; table++) {
+        *suffix = name + strlen(table->theirs);
+        if (starts_with(name, table->theirs) &&
+            (strcmp(*suffix, ".weight") == 0 || strcmp(*suffix, ".bias") == 0))
+            return table;
+    }
+    return NULL;
+}
+
+/* What llama.cpp calls it; its own name where that is not known. */
+static const char *translate(opening *o, const char *name, const tg_hf_name **row) {
+    const tg_hf_family *f = o->family;
+    const char *suffix, *rest = name;
+    if (starts_with(rest, f->prefix)) rest += strlen(f->prefix);
+    *row = find_name(f->top, rest, &suffix);
+    if (*row) return tg_arena_sprintf(&o->g->arena, "%s%s", (*row)->ours, suffix);
+    if (!starts_with(rest, f->layers)) return name;
+    const char *number = rest + strlen(f->layers), *at = number;
+    while (*at >= '0' && *at <= '9') at++;
+    const int digits = (int)(at - number);
+    if (digits < 1 || digits > 3 || (digits > 1 && *number == '0') || *at != '.') return name;
+    *row = find_name(f->block, at + 1, &suffix);
+    if (!*row) return name;
+    return tg_arena_sprintf(&o->g->arena, "blk.%.*s.%s%s", digits, number, (*row)->ours, suffix);
+}
+
+static bool is_ignored(const opening *o, const char *name) {
+    const tg_hf_family *f = o->family;
+    for (size_t i = 0; f->ignored[i]; i++)
+        if (ends_with(name, f->ignored[i])) return true;
+    return o->tied && f->head && ends_with(name, "lm_head.weight");
+}
+
+static bool type_of(const tg_st_tensor *s, tg_block_type *out) {
+    const char *dtype = tg_st_dtypes[s->dtype].name;
+    *out = strcmp(dtype, "F16") == 0    ? TG_BLOCK_F16
+           : strcmp(dtype, "BF16") == 0 ? TG_BLOCK_BF16
+                                        : TG_BLOCK_F32;
+    return strcmp(tg_block_table[*out].name, dtype) == 0;
+}
+
+static const tg_st_tensor *find_stored(const opening *o, const char *name, size_t n_name,
+                                       const char *suffix, size_t *file) {
+    for (size_t h = 0; h < o->n_heads; h++)
+        for (size_t i = 0; i < o->heads[h].n; i++) {
+            const tg_st_tensor *s = &o->heads[h].list[i];
+            if (strncmp(s->name, name, n_name) == 0 && strcmp(s->name + n_name, suffix) == 0) {
+                *file = h;
+                return s;
+            }
+        }
+    return NULL;
+}
+
+/* MLX: the matrix of u32, with its scales and biases beside it; the size of q follows from the
+ * shapes. */
+static tg_status set_affine(opening *o, const tg_st_tensor *s, tg_gguf_tensor *t,
+                            tg_gguf_place *place) {
+    const size_t n = strlen(s->name) - strlen(".weight");
+    size_t a = 0, b = 0;
+    const tg_st_tensor *scales = find_stored(o, s->name, n, ".scales", &a);
+    const tg_st_tensor *biases = find_stored(o, s->name, n, ".biases", &b);
+    tg_block_type type, other;
+    bool fits = o->group && scales && biases && s->n_dims == 2 && scales->n_dims == 2 &&
+                biases->n_dims == 2 && type_of(scales, &type) && type_of(biases, &other) &&
+                type == other && scales->dim[0] == s->dim[0] && biases->dim[0] == s->dim[0] &&
+                scales->dim[1] == biases->dim[1] && scales->dim[1] > 0 &&
+                scales->dim[1] < UINT32_MAX;
+    const uint64_t cols = fits ? scales->dim[1] * o->group : 0;
+    fits = fits && (s->dim[1] * 8 == cols || s->dim[1] * 4 == cols);
+    if (!fits)
+        return tg_fail(o->g->ctx, TG_E_UNSUPPORTED,
+                       "%s: tensor %.80s of U32: want MLX's affine weights of 4 or 8 bits, with "
+                       "their scales and biases, have others",
+                       o->g->path, s->name);
+    place->bits = s->dim[1] * 8 == cols ? 4 : 8;
+    place->group = o->group;
+    place->stored_type = type;
+    place->scales = o->readers[a];
+    place->scales_offset = o->heads[a].data_offset + scales->begin;
+    place->biases = o->readers[b];
+    place->biases_offset = o->heads[b].data_offset + biases->begin;
+    t->type = place->bits == 4 ? TG_BLOCK_MLX4 : TG_BLOCK_MLX8;
+    t->dim[0] = cols;
+    return TG_OK;
+}
+
+/* GGUF has the fastest dimension first, safetensors last. */
+static void set_shape(const tg_st_tensor *s, bool turned, tg_gguf_tensor *t) {
+    t->n_dims = s->n_dims < 1 ? 1 : s->n_dims > 4 ? 4 : s->n_dims;
+    for (uint32_t d = 0; d < 4; d++) t->dim[d] = 1;
+    for (uint32_t d = 0; d < t->n_dims && s->n_dims > 0; d++) t->dim[d] = s->dim[t->n_dims - 1 - d];
+    if (turned && t->n_dims == 2) {
+        t->dim[0] = s->dim[0];
+        t->dim[1] = s->dim[1];
+    }
+}
+
+static tg_status add_tensor(opening *o, size_t file, const tg_st_tensor *s) {
+    const bool affine = strcmp(tg_st_dtypes[s->dtype].name, "U32") == 0;
+    const bool part = ends_with(s->name, ".scales") || ends_with(s->name, ".biases");
+    if (is_ignored(o, s->name) || (part && o->group)) return TG_OK;
+    const tg_hf_name *row;
+    tg_gguf_tensor *t = &o->tensors[o->n_tensors++];
+    tg_gguf_place *place = tg_arena_alloc(&o->g->arena, sizeof *place);
+    t->name = translate(o, s->name, &row);
+    t->place = place;
+    if (!t->name || !place) return tg_fail_memory(o->g->ctx, s->name, sizeof *place);
+    place->reader = o->readers[file];
+    t->offset = o->heads[file].data_offset + s->begin;
+    const unsigned flags = row ? row->flags : 0;
+    place->turned = (flags & TG_HF_TURNED) && s->n_dims == 2;
+    set_shape(s, place->turned, t);
+    if (affine) {
+        TG_TRY(set_affine(o, s, t, place));
+        place->turned = false;
+    } else if (!type_of(s, &t->type)) {
+        return tg_fail(o->g->ctx, TG_E_UNSUPPORTED,
+                       "%s: tensor %.80s: want F32, F16, BF16, or U32 as MLX has it, have %s",
+                       o->g->path, s->name, tg_st_dtypes[s->dtype].name);
+    }
+    if (flags & TG_HF_PLUS_ONE) {
+        place->plus_one = true;
+        place->stored_type = t->type;
+        t->type = TG_BLOCK_F32;
+    }
+    t->elems = t->dim[0];
+    for (uint32_t d = 1; d < 4; d++)
+        if (!tg_mul_u64(t->elems, t->dim[d], &t->elems))
+            return tg_fail(o->g->ctx, TG_E_FORMAT, "%s: tensor %.80s: sizes do not fit", o->g->path,
+                           s->name);
+    const tg_block_desc *d = &tg_block_table[t->type];
+    if (t->elems == 0 || s->n_dims > 4 || t->dim[0] % d->weights != 0 ||
+        !tg_mul_u64(t->elems / d->weights, d->bytes, &t->bytes))
+        return tg_fail(o->g->ctx, TG_E_FORMAT,
+                       "%s: tensor %.80s: want 1..4 dimensions above 0 of whole blocks", o->g->path,
+                       s->name);
+    return TG_OK;
+}
+
+/* ----------------------------------------------------------------------------------------- files
+ */
+
+static tg_status open_file(opening *o, const char *name) {
+    for (size_t i = 0; i < o->n_heads; i++)
+        if (strcmp(o->readers[i].name + strlen(o->g->path) + 1, name) == 0) return TG_OK;
+    if (strchr(name, '/'))
+        return tg_fail(o->g->ctx, TG_E_FORMAT, "%s: want files of this folder, have %.80s",
+                       o->g->path, name);
+    if (o->n_heads == FILES_MAX)
+        return tg_fail(o->g->ctx, TG_E_FORMAT, "%s: want at most %d files of tensors", o->g->path,
+                       FILES_MAX);
+    tg_reader *r = &o->readers[o->n_heads];
+    TG_TRY(tg_folder_file(o->folder, name, r));
+    o->g->total_bytes += tg_reader_left(r);
+    return tg_st_read(r, &o->g->arena, &o->heads[o->n_heads++]);
+}
+
+static tg_status open_files(opening *o) {
+    const tg_json *index;
+    o->heads = tg_arena_array(&o->g->arena, FILES_MAX, sizeof *o->heads);
+    o->readers = tg_arena_array(&o->g->arena, FILES_MAX, sizeof *o->readers);
+    if (!o->heads || !o->readers) return tg_fail_memory(o->g->ctx, o->g->path, FILES_MAX);
+    TG_TRY(read_json(o, "model.safetensors.index.json", &index));
+    if (!index) return open_file(o, "model.safetensors");
+    const tg_json *map;
+    TG_TRY(tg_json_want(o->g->ctx, index, "weight_map", TG_JSON_OBJECT, &map));
+    for (const tg_json *v = tg_json_first(map); v; v = tg_json_next(v)) {
+        if (tg_json_kind(v) != TG_JSON_STRING || strlen(v->u.text) != v->length)
+            return tg_fail(o->g->ctx, TG_E_FORMAT,
+                           "%s/model.safetensors.index.json: byte %u: want the name of a file",
+                           o->g->path, (unsigned)v->offset);
+        TG_TRY(open_file(o, v->u.text));
+    }
+    o->g->n_files = o->n_heads;
+    return TG_OK;
+}
+
+static tg_status read_tensors(opening *o, const tg_hf_values *m) {
+    size_t n = 1;
+    for (size_t h = 0; h < o->n_heads; h++) n += o->heads[h].n;
+    o->tensors = tg_arena_array(&o->g->arena, n, sizeof *o->tensors);
+    if (!o->tensors) return tg_fail_memory(o->g->ctx, "table of tensors", n);
+    for (size_t h = 0; h < o->n_heads; h++)
+        for (size_t i = 0; i < o->heads[h].n; i++) TG_TRY(add_tensor(o, h, &o->heads[h].list[i]));
+    if (!m->factors) return TG_OK;
+    tg_gguf_place *place = tg_arena_alloc(&o->g->arena, sizeof *place);
+    if (!place) return tg_fail_memory(o->g->ctx, "frequencies", sizeof *place);
+    const uint64_t bytes = m->n_factors * sizeof *m->factors;
+    tg_reader_open_memory(o->g->ctx, o->g->path, m->factors, (size_t)bytes, &place->reader);
+    o->tensors[o->n_tensors++] = (tg_gguf_tensor) { .name = "rope_freqs.weight",
+                                                    .type = TG_BLOCK_F32,
+                                                    .n_dims = 1,
+                                                    .dim = { m->n_factors, 1, 1, 1 },
+                                                    .elems = m->n_factors,
+                                                    .bytes = bytes,
+                                                    .place = place };
+    return TG_OK;
+}
+
+/* A model that is not tied and has no head would be run with another one than it was trained. */
+static tg_status want_head(const opening *o) {
+    size_t file;
+    const char *head = o->family->head;
+    if (!head || o->tied || find_stored(o, "lm_head", 7, ".weight", &file)) return TG_OK;
+    return tg_fail(o->g->ctx, TG_E_FORMAT,
+                   "%s: tensor %s.weight: want it, as tie_word_embeddings "
+                   "is not true, have none",
+                   o->g->path, head);
+}
+
+static tg_status open_all(opening *o) {
+    tg_gguf *g = o->g;
+    const tg_json *config;
+    tg_hf_values m = { .g = g };
+    m.v = tg_arena_array(&g->arena, TG_HF_VALUES, sizeof *m.v);
+    if (!m.v) return tg_fail_memory(g->ctx, "metadata", TG_HF_VALUES * sizeof *m.v);
+    TG_TRY(read_json(o, "config.json", &config));
+    if (!config)
+        return tg_fail(g->ctx, TG_E_FORMAT, "%s: want a folder with a config.json, have none",
+                       g->path);
+    char where[512];
+    snprintf(where, sizeof where, "%s/config.json", g->path);
+    TG_TRY(tg_hf_config(&m, where, config, &o->tied, &o->group));
+    o->family = m.family;
+    TG_TRY(put_end(o, &m, config));
+    TG_TRY(put_template(o, &m));
+    if (strcmp(m.family->arch, "bert") == 0) TG_TRY(put_pooling(o, &m));
+    TG_TRY(read_text(o, "tokenizer.json", TOKENIZER_MAX_BYTES, &g->tokenizer_json,
+                     &g->tokenizer_bytes));
+    TG_TRY(open_files(o));
+    TG_TRY(want_head(o));
+    TG_TRY(read_tensors(o, &m));
+    if (m.failed) return tg_fail_memory(g->ctx, "metadata", TG_HF_VALUES * sizeof *m.v);
+    return tg_gguf_set_tables(g, m.v, m.n, o->tensors, o->n_tensors);
+}
+
+static tg_status open_folder(tg_gguf *g, const void *bytes, size_t n_bytes) {
+    tg_hf *hf = tg_alloc(&g->ctx->mem, sizeof *hf);
+    if (!hf) return tg_fail_memory(g->ctx, g->path, sizeof *hf);
+    const tg_status s = bytes ? tg_folder_open_memory(g->ctx, g->path, bytes, n_bytes, &hf->folder)
+                              : tg_folder_open(g->ctx, g->path, &hf->folder);
+    if (s != TG_OK) {
+        tg_free(&g->ctx->mem, hf, sizeof *hf);
+        return s;
+    }
+    g->hf = hf;
+    opening o = { .g = g, .folder = &hf->folder };
+    return open_all(&o);
+}
+
+static tg_status open_as(tg_ctx *ctx, const char *path, const void *bytes, size_t n_bytes,
+                         tg_gguf *out) {
+    *out = (tg_gguf) { .ctx = ctx, .path = path, .n_files = 1, .heads_plain = true };
+    tg_arena_init(&out->arena, &ctx->mem);
+    const tg_status s = open_folder(out, bytes, n_bytes);
+    if (s != TG_OK) tg_gguf_close(out);
+    return s;
+}
+
+tg_status tg_hf_open(tg_ctx *ctx, const char *path, tg_gguf *out) {
+    return open_as(ctx, path, NULL, 0, out);
+}
+
+tg_status tg_hf_open_memory(tg_ctx *ctx, const char *name, const void *bytes, size_t n_bytes,
+                            tg_gguf *out) {
+    return open_as(ctx, name, bytes, n_bytes, out);
+}
+
+tg_status tg_gguf_open_any(tg_ctx *ctx, const char *path, tg_gguf *out) {
+    return tg_hf_probe(path) ? tg_hf_open(ctx, path, out) : tg_gguf_open(ctx, path, out);
+}

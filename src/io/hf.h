@@ -1,0 +1,98 @@
+/*
+ * hf.h - model folders as transformers and MLX write them, or a zip file of one.
+ *
+ *     config.json                     what the model is, and its sizes
+ *     model.safetensors               its tensors; or
+ *     model.safetensors.index.json    which file has which tensor, and
+ * model-00001-of-00003.safetensors tokenizer.json                  the vocabulary (tok/tok_json.c)
+ *     tokenizer_config.json, chat_template.jinja    the chat template
+ *     generation_config.json          the token that ends a text
+ *
+ * What comes out is a tg_gguf (gguf.h): a family here is a table of names and of keys, each with
+ * what llama.cpp's converter calls it. Tensors of other names are kept under their own, so that
+ * model/lm.c can list them as of no use; shapes are checked there, too.
+ */
+#ifndef TG_IO_HF_H
+#define TG_IO_HF_H
+
+#include "base/json.h"
+#include "io/folder.h"
+#include "io/gguf.h"
+#include "io/safetensors_head.h"
+
+typedef struct tg_hf {
+    tg_folder folder;
+} tg_hf;
+
+/* A folder with a config.json, or a zip file? */
+bool tg_hf_probe(const char *path);
+
+/* On failure *out is closed. TG_E_UNSUPPORTED names model types, dtypes and options that are not
+ * known, with those that are. */
+tg_status tg_hf_open(tg_ctx *ctx, const char *path, tg_gguf *out);
+/* A zip file in memory, borrowed until the tg_gguf is closed. */
+tg_status tg_hf_open_memory(tg_ctx *ctx, const char *name, const void *bytes, size_t n_bytes,
+                            tg_gguf *out);
+/* Whatever it is: a folder, a zip file, or GGUF. */
+tg_status tg_gguf_open_any(tg_ctx *ctx, const char *path, tg_gguf *out);
+void tg_hf_close(tg_hf *hf); /* NULL is fine */
+
+/* ----------------------------------------------------------------------------- for hf*.c alone */
+
+enum { TG_HF_TURNED = 1, TG_HF_PLUS_ONE = 2 };
+
+/* Names without ".weight" and ".bias"; NULL ends a table. */
+typedef struct tg_hf_name {
+    const char *theirs, *ours;
+    unsigned flags;
+} tg_hf_name;
+
+/* A size of config.json, and its key behind "llama.". fallback 0: it must be there; -1: it may be
+ * missing, and is then left out. */
+typedef struct tg_hf_size {
+    const char *theirs, *ours;
+    int32_t fallback;
+} tg_hf_size;
+
+typedef struct tg_hf_family {
+    const char *model_type, *arch;
+    const char *prefix, *layers; /* "model.", which may be missing; "layers." before a number */
+    const tg_hf_name *top, *block;
+    const char *const *ignored; /* ends of names of tensors that nobody needs; NULL ends it */
+    const tg_hf_size *sizes;
+    const char *eps_theirs, *eps_ours;
+    double eps;
+    const char *act_key;         /* the activation */
+    const char *const *acts;     /* those that the family computes; NULL ends it */
+    const char *const *switches; /* keys that must be false, null or missing; NULL ends it */
+    bool tied;                   /* where tie_word_embeddings is missing */
+    bool rope, windows;
+    const char *head; /* the output matrix, which a tied model repeats; or NULL */
+} tg_hf_family;
+
+extern const tg_hf_family tg_hf_families[];
+extern const size_t tg_n_hf_families;
+
+/* Metadata while it is made; memory that was missing is remembered. */
+typedef struct tg_hf_values {
+    tg_gguf *g;
+    const tg_hf_family *family;
+    tg_gguf_value *v; /* [TG_HF_VALUES] */
+    size_t n;
+    bool failed;
+    float *factors; /* [n_factors] of rope_freqs.weight, or NULL */
+    size_t n_factors;
+} tg_hf_values;
+enum { TG_HF_VALUES = 64 };
+
+/* key: behind the family's name and a dot, or with a dot in front: whole. */
+void tg_hf_put_int(tg_hf_values *m, const char *key, int64_t value);
+void tg_hf_put_float(tg_hf_values *m, const char *key, double value);
+void tg_hf_put_text(tg_hf_values *m, const char *key, const char *text, size_t n_bytes);
+
+/* config.json (hf_config.c). Sets family and all values. *tied, and the group of MLX's weights (0:
+ * there are none), are for whoever reads the tensors. where begins messages. */
+tg_status tg_hf_config(tg_hf_values *m, const char *where, const tg_json *root, bool *tied,
+                       uint32_t *group);
+
+#endif

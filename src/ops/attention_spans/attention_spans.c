@@ -1,0 +1,84 @@
+/*
+ * attention_spans - attention both ways within each of several texts that lie one behind the other.
+ *
+ *   in 0   qkv [T,(H+2K)*D], T dynamic     in 1  spans [T,2] i32: first and end of a token's text
+ *   out 0  o [T,H*D]
+ *   i[0] H   i[1] K   i[2] D   f[0] scale
+ *
+ *   o[t] = sum_j p[t,j] v[j],  p[t,:] = softmax of scale * q[t].k[j]   for j in [first, end) of t
+ *
+ * Texts of any lengths share a call without padding. A span is held within the T rows, and has its
+ * own token at least. For encoders alone, which nobody trains here: there is no gradient.
+ */
+#include "ops/attention/heads_rules.h"
+#include "ops/attention/reference.h"
+#include "ops/attention_spans/spans.h"
+#include "ops/build.h"
+
+static void infer(tg_graph *g, tg_node *n) {
+    if (!tg_heads_want_scale(g, n) || !tg_heads_want_qkv(g, n, 0, 2)) return;
+    const size_t rows = n->in[0]->type.dim[0];
+    if (!tg_want_type(g, n, 1, tg_type_2d(TG_I32, rows, 2))) return;
+    n->out[0].type = tg_type_2d(TG_F32, rows, tg_heads_of(&n->attr).q_row);
+}
+
+static void ref(const tg_args *a) {
+    const tg_heads s = tg_heads_of(&a->attr);
+    const size_t rows = a->in_type[0].dim[0];
+    const TG_REAL *qkv = a->in[0];
+    for (size_t h = 0; h < s.n_q; h++) {
+        for (size_t t = 0; t < rows; t++) {
+            const span seen = span_of(a->in[1], t, rows);
+            const TG_REAL *from = qkv + seen.begin * s.row;
+            const memory m = { .k = from + tg_heads_k(&s, h / s.group),
+                               .v = from + tg_heads_v(&s, h / s.group),
+                               .n = seen.end - seen.begin,
+                               .d = s.size,
+                               .step = s.row };
+            attend(&m, (double)a->attr.f[0], qkv + t * s.row + tg_heads_q(&s, h),
+                   (TG_REAL *)a->out[0] + t * s.q_row + h * s.size);
+        }
+    }
+}
+
+/* As if all rows were one text. */
+static double flop(const tg_args *a) {
+    const double rows = (double)a->in_type[0].dim[0];
+    return 4 * (double)tg_heads_of(&a->attr).q_row * rows * rows;
+}
+
+/* Spans that the filler made are any two numbers: most do not hold their own token, and some lie
+ * outside. Every third row gets one that does, as real ones are. */
+static void prepare(const tg_args *a) {
+    int32_t *spans = (int32_t *)(uintptr_t)a->in[1];
+    const int32_t rows = (int32_t)a->in_type[0].dim[0];
+    for (int32_t t = 0; t < rows; t += 3) {
+        spans[2 * t] = t / 2;
+        spans[2 * t + 1] = t + (rows - t + 1) / 2;
+    }
+}
+
+#define CASE(rows_, h, k, d, scale_)                                                               \
+    { .in = { TG_T2(F32, rows_, ((h) + 2 * (k)) * (d)), TG_T2(I32, rows_, 2) },                    \
+      .attr = { .i = { h, k, d }, .f = { scale_ } },                                               \
+      .rt = { .rows = (rows_) },                                                                   \
+      .i32_below = (rows_) + 2,                                                                    \
+      .prepare = prepare,                                                                          \
+      .tol = 3e-6 }
+static const tg_case cases[] = {
+    CASE(1, 1, 1, 1, 1),      CASE(2, 3, 3, 8, 0.35355339f),    CASE(15, 2, 1, 16, 0.25f),
+    CASE(16, 4, 2, 17, 0.2f), CASE(17, 12, 12, 32, 0.1767767f), CASE(67, 2, 2, 40, 0.15811388f),
+};
+
+TG_OP_DESC(attention_spans) = {
+    .name = "attention_spans",
+    .doc = "attention both ways within each of several texts",
+    .in_names = { "qkv", "spans" },
+    .out_names = { "o" },
+    .n_in = 2,
+    .n_out = 1,
+    .infer = infer,
+    TG_REFS(attention_spans, ref),
+    .flop = flop,
+    TG_CASES(cases),
+};

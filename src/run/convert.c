@@ -1,0 +1,478 @@
+/*
+ * convert.c - writes a model as GGUF, and reads it back to see what became of it.
+ *
+ *     source   a tg_gguf: of GGUF, of a folder of safetensors, of our own family (own_gguf.c)
+ *     values   its metadata; what a folder has in tokenizer.json becomes arrays
+ *     tensors  rows as f32, in the order that GGUF has them, then blocks of the new type
+ *     check    both files are opened as models, and asked the same
+ *
+ * Rows are converted by all workers; one piece of a tensor is in memory at a time.
+ */
+#include "run/convert.h"
+
+#include "base/math.h"
+#include "base/str.h"
+#include "dtype/quantize.h"
+#include "io/gguf_writer.h"
+#include "io/hf.h"
+#include "run/own_gguf.h"
+#include "run/session.h"
+#include "tok/tok_inside.h"
+
+enum { PIECE_ELEMS = 4 << 20, VALUES_MORE = 24 };
+
+typedef struct converting {
+    tg_context *ctx;
+    const char *out;
+    tg_weight_type type;
+    tg_convert_report *report;
+    tg_gguf g;
+    tg_block floats; /* of our own family */
+    tg_lm lm;
+    tg_arena arena;
+    tg_tok *tok; /* of tokenizer.json; else NULL */
+    tg_gguf_value *values;
+    size_t n_values;
+    tg_gguf_tensor *tensors; /* [g.n_tensors] as they are written */
+} converting;
+
+static const tg_block_type types[] = {
+    [TG_WEIGHT_F32] = TG_BLOCK_F32,   [TG_WEIGHT_F16] = TG_BLOCK_F16,
+    [TG_WEIGHT_BF16] = TG_BLOCK_BF16, [TG_WEIGHT_Q8_0] = TG_BLOCK_Q8_0,
+    [TG_WEIGHT_Q4_0] = TG_BLOCK_Q4_0, [TG_WEIGHT_Q4_K] = TG_BLOCK_Q4_K,
+};
+/* general.file_type, as llama.cpp numbers what most of a file is. */
+static const uint32_t file_types[] = {
+    [TG_WEIGHT_F32] = 0,  [TG_WEIGHT_F16] = 1,  [TG_WEIGHT_BF16] = 32,
+    [TG_WEIGHT_Q8_0] = 7, [TG_WEIGHT_Q4_0] = 2, [TG_WEIGHT_Q4_K] = 15,
+};
+
+/* ------------------------------------------------------------------------------------- metadata */
+
+static void add_value(converting *c, tg_gguf_value v) { c->values[c->n_values++] = v; }
+
+static void add_number(converting *c, const char *key, uint32_t x) {
+    add_value(c, (tg_gguf_value) { .key = key, .type = TG_GGUF_U32, .whole = x, .real = x });
+}
+
+static void add_text(converting *c, const char *key, const char *text) {
+    add_value(
+        c, (tg_gguf_value) { .key = key, .type = TG_GGUF_STRING, .text = { text, strlen(text) } });
+}
+
+static void add_bool(converting *c, const char *key, bool x) {
+    add_value(c, (tg_gguf_value) { .key = key, .type = TG_GGUF_BOOL, .whole = x });
+}
+
+/* What the buffer holds, as an array that stays. */
+static tg_status add_array(converting *c, const char *key, tg_gguf_type element, size_t count,
+                           const tg_buf *b) {
+    TG_TRY(tg_buf_status(&c->ctx->err, b, key));
+    char *kept = tg_arena_alloc(&c->arena, b->length);
+    if (!kept) return tg_fail_memory(&c->ctx->err, key, b->length);
+    if (b->length) memcpy(kept, b->data, b->length);
+    add_value(c, (tg_gguf_value) { .key = key,
+                                   .type = TG_GGUF_ARRAY,
+                                   .element = element,
+                                   .count = count,
+                                   .elements = (const uint8_t *)kept,
+                                   .elements_bytes = b->length });
+    return TG_OK;
+}
+
+/* Pieces and types; rows of the model beyond the vocabulary get names of their own, as GGUF wants a
+ * token for each. WordPiece in GGUF marks the beginnings of words where others mark continuations.
+ */
+static tg_status add_pieces(converting *c, tg_buf *pieces, tg_buf *kinds) {
+    const size_t n = (size_t)c->lm.config.vocab, have = tg_tok_count(c->tok);
+    const bool words = tg_tok_model_of(c->tok) == TG_TOK_WORDPIECE;
+    for (size_t i = 0; i < n; i++) {
+        char spare[32], kind[4];
+        size_t n_bytes = (size_t)snprintf(spare, sizeof spare, "[PAD%zu]", i);
+        const char *piece = i < have ? tg_tok_piece(c->tok, (int32_t)i, &n_bytes) : spare;
+        const int type = i < have ? tg_tok_type(c->tok, (int32_t)i) : TG_TOK_UNUSED;
+        if (words && type == TG_TOK_NORMAL) {
+            const bool goes_on = n_bytes > 2 && memcmp(piece, "##", 2) == 0;
+            const char *text = goes_on ? piece + 2 : piece;
+            char *marked = tg_arena_sprintf(&c->arena, "%s%.*s", goes_on ? "" : TG_BLANK_MARK,
+                                            (int)(n_bytes - (goes_on ? 2 : 0)), text);
+            if (!marked) return tg_fail_memory(&c->ctx->err, "vocabulary", n_bytes);
+            piece = marked;
+            n_bytes = strlen(marked);
+        }
+        tg_gguf_add_string(pieces, piece, n_bytes);
+        tg_put_u32((uint8_t *)kind, (uint32_t)type);
+        tg_buf_append(kinds, kind, sizeof kind);
+    }
+    return TG_OK;
+}
+
+static bool pair_before(const void *user, uint32_t a, uint32_t b) {
+    const tg_pair *slot = user;
+    return slot[a].rank < slot[b].rank;
+}
+
+/* In the order of their ranks, "left right". */
+static tg_status add_merges(converting *c, tg_buf *merges, size_t *n) {
+    const tg_pair_table *t = &c->tok->pairs;
+    uint32_t *order = tg_arena_array(&c->arena, (size_t)t->mask + 1, sizeof *order);
+    if (!order) return tg_fail_memory(&c->ctx->err, "merges", t->mask);
+    tg_sort_numbers(order, (size_t)t->mask + 1, pair_before, t->slot);
+    for (size_t i = 0; i <= t->mask && t->slot[order[i]].rank != UINT32_MAX; i++) {
+        const tg_pair *p = &t->slot[order[i]];
+        size_t a, b;
+        const char *left = tg_tok_piece(c->tok, p->left, &a);
+        const char *right = tg_tok_piece(c->tok, p->right, &b);
+        tg_buf both;
+        tg_buf_init(&both, &c->ctx->err.mem);
+        tg_buf_append(&both, left, a);
+        tg_buf_putc(&both, ' ');
+        tg_buf_append(&both, right, b);
+        tg_gguf_add_string(merges, tg_buf_text(&both), both.length);
+        merges->failed = merges->failed || both.failed;
+        tg_buf_deinit(&both);
+        (*n)++;
+    }
+    return TG_OK;
+}
+
+static const char *splitter(tg_tok_split s) {
+    switch (s) {
+    case TG_TOK_SPLIT_SMOLLM: return "smollm";
+    case TG_TOK_SPLIT_LLAMA3: return "llama-bpe";
+    case TG_TOK_SPLIT_QWEN2: return "qwen2";
+    case TG_TOK_SPLIT_QWEN35: return "qwen35";
+    default: return "gpt-2";
+    }
+}
+
+static void add_special(converting *c) {
+    const struct {
+        const char *key;
+        int32_t id;
+    } ids[] = { { "tokenizer.ggml.bos_token_id", tg_tok_bos(c->tok) },
+                { "tokenizer.ggml.eos_token_id", tg_tok_eos(c->tok) },
+                { "tokenizer.ggml.unknown_token_id", tg_tok_unknown(c->tok) },
+                { "tokenizer.ggml.padding_token_id", tg_tok_pad(c->tok) } };
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++)
+        if (ids[i].id >= 0) add_number(c, ids[i].key, (uint32_t)ids[i].id);
+    add_bool(c, "tokenizer.ggml.add_bos_token", tg_tok_adds_bos(c->tok));
+    add_bool(c, "tokenizer.ggml.add_eos_token", c->tok->add_eos);
+}
+
+static tg_status add_lists(converting *c, tg_buf *pieces, tg_buf *kinds, tg_buf *merges) {
+    size_t n_merges = 0;
+    const size_t n = (size_t)c->lm.config.vocab;
+    const bool bpe = tg_tok_model_of(c->tok) == TG_TOK_BYTE_BPE;
+    TG_TRY(add_pieces(c, pieces, kinds));
+    TG_TRY(add_array(c, "tokenizer.ggml.tokens", TG_GGUF_STRING, n, pieces));
+    TG_TRY(add_array(c, "tokenizer.ggml.token_type", TG_GGUF_I32, n, kinds));
+    if (bpe) TG_TRY(add_merges(c, merges, &n_merges));
+    return bpe ? add_array(c, "tokenizer.ggml.merges", TG_GGUF_STRING, n_merges, merges) : TG_OK;
+}
+
+/* Byte-level BPE and WordPiece; of the others GGUF wants scores, which their tokenizer.json does
+ * not have, or not all of. */
+static tg_status add_tokenizer(converting *c) {
+    if (!c->g.tokenizer_json) return TG_OK;
+    TG_TRY(tg_vocabulary_gguf(&c->g, (size_t)c->lm.config.vocab, &c->tok));
+    const tg_tok_model model = tg_tok_model_of(c->tok);
+    if (model != TG_TOK_BYTE_BPE && model != TG_TOK_WORDPIECE)
+        return tg_fail(&c->ctx->err, TG_E_UNSUPPORTED,
+                       "%s: tokenizer: want byte-level BPE or WordPiece, which GGUF can state as "
+                       "tokenizer.json does, have another",
+                       c->g.path);
+    const bool bpe = model == TG_TOK_BYTE_BPE;
+    add_text(c, "tokenizer.ggml.model", bpe ? "gpt2" : "bert");
+    add_text(c, "tokenizer.ggml.pre", bpe ? splitter(c->tok->split) : "jina-v2-en");
+    add_special(c);
+    tg_buf pieces, kinds, merges;
+    tg_buf_init(&pieces, &c->ctx->err.mem);
+    tg_buf_init(&kinds, &c->ctx->err.mem);
+    tg_buf_init(&merges, &c->ctx->err.mem);
+    const tg_status s = add_lists(c, &pieces, &kinds, &merges);
+    tg_buf_deinit(&pieces);
+    tg_buf_deinit(&kinds);
+    tg_buf_deinit(&merges);
+    return s;
+}
+
+/* What says something of the old file alone. */
+static bool is_of_file(const char *key) {
+    static const char *const keys[] = { "general.alignment", "general.file_type",
+                                        "general.quantization_version" };
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (strcmp(key, keys[i]) == 0) return true;
+    return strncmp(key, "split.", 6) == 0;
+}
+
+static tg_status make_values(converting *c) {
+    c->values = tg_arena_array(&c->arena, c->g.n_values + VALUES_MORE, sizeof *c->values);
+    if (!c->values) return tg_fail_memory(&c->ctx->err, "metadata", c->g.n_values);
+    for (size_t i = 0; i < c->g.n_values; i++) {
+        const char *key = c->g.values[i].key;
+        const bool replaced =
+            c->g.tokenizer_json && strcmp(key, "tokenizer.ggml.eos_token_id") == 0;
+        if (!is_of_file(key) && !replaced) add_value(c, c->g.values[i]);
+    }
+    add_number(c, "general.file_type", file_types[c->type]);
+    add_number(c, "general.quantization_version", 2);
+    return add_tokenizer(c);
+}
+
+/* -------------------------------------------------------------------------------------- tensors */
+
+/* The type, or the next finer one whose blocks divide a row. */
+static tg_block_type fitting(tg_block_type want, uint64_t cols) {
+    if (cols % tg_block_table[want].weights == 0) return want;
+    return want == TG_BLOCK_Q4_K && cols % 32 == 0 ? TG_BLOCK_Q8_0 : TG_BLOCK_F16;
+}
+
+/* NULL: a tensor that is no matrix of the model's, such as the factors of frequencies. */
+static const tg_lm_tensor *find_use(const converting *c, const tg_gguf_tensor *t) {
+    for (size_t i = 0; i < c->lm.n_tensors; i++)
+        if (c->lm.tensors[i].source == t) return &c->lm.tensors[i];
+    return NULL;
+}
+
+/* llama.cpp reads positions and kinds of tokens by rows that it adds: as floats. */
+static bool is_added(const char *name) {
+    return strcmp(name, "position_embd.weight") == 0 || strcmp(name, "token_types.weight") == 0;
+}
+
+static tg_status make_tensors(converting *c) {
+    tg_convert_report *r = c->report;
+    c->tensors = tg_arena_array(&c->arena, c->g.n_tensors, sizeof *c->tensors);
+    if (!c->tensors) return tg_fail_memory(&c->ctx->err, "table of tensors", c->g.n_tensors);
+    for (size_t i = 0; i < c->g.n_tensors; i++) {
+        const tg_gguf_tensor *from = &c->g.tensors[i];
+        tg_gguf_tensor *t = &c->tensors[i];
+        const bool matrix = from->n_dims > 1 && !is_added(from->name);
+        *t = *from;
+        t->place = NULL;
+        t->type = matrix ? fitting(types[c->type], t->dim[0]) : TG_BLOCK_F32;
+        t->bytes = t->elems / tg_block_table[t->type].weights * tg_block_table[t->type].bytes;
+        r->n_tensors += matrix;
+        if (!matrix || t->type == types[c->type]) continue;
+        tg_str_append(r->finer, sizeof r->finer, "%s%s %s", r->n_finer++ ? ", " : "", t->name,
+                      tg_block_table[t->type].name);
+    }
+    return TG_OK;
+}
+
+typedef struct piece {
+    const converting *c;
+    const tg_gguf_tensor *from, *to;
+    size_t n, head_size; /* rows; 0: they keep their order */
+    const uint8_t *in;
+    float *floats; /* [workers][columns] */
+    uint8_t *out;
+} piece;
+
+/* Halves of a head side by side become pairs, as GGUF has Llama's (run/lm.c, the other way). */
+static size_t source_row(const piece *p, size_t i) {
+    if (!p->head_size) return i;
+    const size_t head = i / p->head_size, at = i % p->head_size, half = p->head_size / 2;
+    return head * p->head_size + at / 2 + (at % 2 ? half : 0);
+}
+
+static void convert_worker(void *arg, unsigned worker) {
+    piece *p = arg;
+    const unsigned workers = p->c->ctx->threads;
+    const size_t cols = (size_t)p->from->dim[0];
+    const tg_block_desc *from = &tg_block_table[p->from->type], *to = &tg_block_table[p->to->type];
+    const size_t in_bytes = cols / from->weights * from->bytes;
+    const size_t out_bytes = cols / to->weights * to->bytes;
+    float *row = p->floats + worker * cols;
+    for (size_t i = p->n * worker / workers; i < p->n * (worker + 1) / workers; i++) {
+        const uint8_t *in = p->in + source_row(p, i) * in_bytes;
+        if (p->from->type == p->to->type) {
+            memcpy(p->out + i * out_bytes, in, in_bytes);
+            continue;
+        }
+        tg_block_to_f32_n(p->from->type, row, in, cols);
+        tg_block_from_f32_n(p->to->type, p->out + i * out_bytes, row, cols);
+    }
+}
+
+static tg_status write_tensor(converting *c, tg_save *save, size_t number, tg_block *buffer) {
+    const tg_gguf_tensor *from = &c->g.tensors[number], *to = &c->tensors[number];
+    const tg_lm_tensor *use = find_use(c, from);
+    piece p = { .c = c, .from = from, .to = to };
+    if (use && use->turns && c->g.heads_plain) p.head_size = (size_t)c->lm.config.head_size;
+    const uint64_t rows = from->elems / from->dim[0];
+    const size_t unit = p.head_size ? p.head_size : 1;
+    size_t most = (size_t)(PIECE_ELEMS / from->dim[0]) / unit * unit;
+    if (most == 0) most = unit;
+    if (most > rows) most = (size_t)rows;
+    const size_t row_in = (size_t)(from->bytes / rows), row_out = (size_t)(to->bytes / rows);
+    const size_t floats = c->ctx->threads * (size_t)from->dim[0];
+    const size_t need = floats * sizeof(float) + most * (row_in + row_out);
+    if (need > buffer->bytes) {
+        tg_block_free(buffer);
+        TG_TRY(tg_block_new(&c->ctx->err, need, buffer));
+    }
+    p.floats = buffer->data;
+    uint8_t *in = (uint8_t *)(p.floats + floats);
+    p.in = in;
+    p.out = in + most * row_in;
+    TG_TRY(tg_gguf_save_tensor(save, to));
+    for (uint64_t first = 0; first < rows; first += most) {
+        p.n = rows - first < most ? (size_t)(rows - first) : most;
+        TG_TRY(tg_gguf_read_rows(&c->g, from, first, p.n, in));
+        tg_pool_run(c->ctx->pool, convert_worker, &p);
+        TG_TRY(tg_save_write(save, p.out, p.n * row_out));
+    }
+    return TG_OK;
+}
+
+static tg_status write_all(converting *c) {
+    tg_save *save;
+    tg_block buffer = { 0 };
+    TG_TRY(make_values(c));
+    TG_TRY(make_tensors(c));
+    TG_TRY(tg_gguf_save_begin(&c->ctx->err, c->out, c->values, c->n_values, c->tensors,
+                              c->g.n_tensors, &save));
+    tg_status s = TG_OK;
+    for (size_t i = 0; s == TG_OK && i < c->g.n_tensors; i++) s = write_tensor(c, save, i, &buffer);
+    tg_block_free(&buffer);
+    if (s == TG_OK) return tg_save_commit(save, false);
+    tg_save_abort(save);
+    return s;
+}
+
+/* ---------------------------------------------------------------------------------------- check */
+
+/* softmax in double; gives the likeliest. */
+static size_t softmax(const float *logits, size_t n, double *logp) {
+    size_t best = 0;
+    double sum = 0;
+    for (size_t i = 1; i < n; i++)
+        if (logits[i] > logits[best]) best = i;
+    for (size_t i = 0; i < n; i++) sum += tg_exp((double)logits[i] - (double)logits[best]);
+    const double log_sum = tg_log(sum);
+    for (size_t i = 0; i < n; i++) logp[i] = (double)logits[i] - (double)logits[best] - log_sum;
+    return best;
+}
+
+static void compare_logits(const float *old, const float *new, size_t n, double *p, double *q,
+                           tg_convert_report *r) {
+    const bool same = softmax(old, n, p) == softmax(new, n, q);
+    double kl = 0;
+    for (size_t i = 0; i < n; i++) {
+        const double d = (double)old[i] - (double)new[i], error = d < 0 ? -d : d;
+        if (!(error <= r->max_error)) r->max_error = error;
+        kl += tg_exp(p[i]) * (p[i] - q[i]);
+    }
+    if (!(kl <= r->max_kl)) r->max_kl = kl;
+    r->mean_kl += kl;
+    r->same_best += same;
+    r->n_positions++;
+}
+
+/* Token by token, through texts that are any ids: what is compared is arithmetic, not language. */
+static tg_status ask_both(tg_session *old, tg_session *new, size_t vocab, tg_convert_report *r) {
+    enum { TEXTS = 4, TOKENS = 32 };
+    double *p = tg_alloc(&old->ctx->err.mem, 2 * vocab * sizeof *p);
+    if (!p) return tg_fail_memory(&old->ctx->err, "comparison", 2 * vocab * sizeof *p);
+    tg_status s = TG_OK;
+    for (uint32_t text = 0; s == TG_OK && text < TEXTS; text++) {
+        old->n_tokens = new->n_tokens = 0;
+        for (uint32_t i = 0; s == TG_OK && i < TOKENS && i < (uint32_t)old->capacity; i++) {
+            const int32_t id =
+                (int32_t)((uint64_t)((text * TOKENS + i + 1) * 2654435761u) * vocab >> 32);
+            s = tg_session_feed(old, &id, 1);
+            if (s == TG_OK) s = tg_session_feed(new, &id, 1);
+            if (s == TG_OK) compare_logits(old->logits, new->logits, vocab, p, p + vocab, r);
+        }
+    }
+    tg_free(&old->ctx->err.mem, p, 2 * vocab * sizeof *p);
+    if (r->n_positions) {
+        r->mean_kl /= (double)r->n_positions;
+        r->same_best /= (double)r->n_positions;
+    }
+    return s;
+}
+
+static tg_status compare_tokens(const tg_model *a, const tg_model *b, tg_convert_report *r) {
+    static const char *const texts[] = {
+        "The quick brown fox jumps over the lazy dog.",
+        "don't  stop\n\n\tnow 12345 -- 3.14",
+        "Stra\xc3\x9f"
+        "e na\xc3\xafve \xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e \xf0\x9f\x98\x80",
+        "for (int i = 0; i < n; i++) { x[i] += 1; }",
+        "\r\n  \xff\xfe trailing   ",
+        "",
+    };
+    tg_ctx *err = &a->ctx->err;
+    tg_ids x, y;
+    tg_ids_init(&x, &err->mem);
+    tg_ids_init(&y, &err->mem);
+    tg_status s = TG_OK;
+    for (size_t i = 0; s == TG_OK && i < sizeof texts / sizeof texts[0]; i++) {
+        x.n = y.n = 0;
+        s = tg_tok_encode(err, a->tok, texts[i], strlen(texts[i]), TG_TOK_ENDS, &x);
+        if (s == TG_OK) s = tg_tok_encode(err, b->tok, texts[i], strlen(texts[i]), TG_TOK_ENDS, &y);
+        r->n_texts++;
+        r->n_texts_same += x.n == y.n && (x.n == 0 || memcmp(x.id, y.id, x.n * sizeof *x.id) == 0);
+    }
+    tg_ids_deinit(&x);
+    tg_ids_deinit(&y);
+    return s;
+}
+
+static tg_status compare_models(tg_context *ctx, tg_model *a, tg_model *b, tg_convert_report *r) {
+    tg_session *old = NULL, *new = NULL;
+    const int32_t ctx_tokens = a->layout.config.ctx < 64 ? a->layout.config.ctx : 64;
+    TG_TRY(compare_tokens(a, b, r));
+    if (a->lm && !a->lm->lm.config.family->graph) return TG_OK;
+    tg_status s = tg_session_open(ctx, a, ctx_tokens, &old);
+    if (s == TG_OK) s = tg_session_open(ctx, b, ctx_tokens, &new);
+    if (s == TG_OK) s = ask_both(old, new, (size_t)a->layout.config.vocab, r);
+    tg_session_close(old);
+    tg_session_close(new);
+    return s;
+}
+
+static tg_status open_whole(tg_context *ctx, const char *path, tg_model **out) {
+    tg_model_opening o = { .file = NULL };
+    const tg_status s = tg_model_opening_go_on(&o, ctx, path, 0, out);
+    tg_model_opening_deinit(&o);
+    return s;
+}
+
+static tg_status check(tg_context *ctx, const char *in, const char *out, tg_convert_report *r) {
+    tg_model *a = NULL, *b = NULL;
+    tg_status s = open_whole(ctx, in, &a);
+    if (s == TG_OK) s = open_whole(ctx, out, &b);
+    if (s == TG_OK) s = compare_models(ctx, a, b, r);
+    tg_weights_free(a);
+    tg_weights_free(b);
+    return s;
+}
+
+/* -------------------------------------------------------------------------------------- the whole
+ */
+
+static tg_status open_source(converting *c, const char *in, char folder[TG_LM_PATH_BYTES]) {
+    if (tg_lm_takes(in, folder))
+        TG_TRY(tg_gguf_open_any(&c->ctx->err, folder, &c->g));
+    else
+        TG_TRY(tg_own_gguf(&c->ctx->err, in, &c->floats, &c->g));
+    return tg_lm_read(&c->g, &c->arena, &c->lm);
+}
+
+tg_status tg_convert_gguf(tg_context *ctx, const char *in, const char *out, tg_weight_type type,
+                          tg_convert_report *report) {
+    char folder[TG_LM_PATH_BYTES];
+    *report = (tg_convert_report) { .n_tensors = 0 };
+    converting c = { .ctx = ctx, .out = out, .type = type, .report = report };
+    tg_arena_init(&c.arena, &ctx->err.mem);
+    tg_status s = open_source(&c, in, folder);
+    if (s == TG_OK) s = write_all(&c);
+    tg_tok_free(c.tok);
+    tg_gguf_close(&c.g);
+    tg_block_free(&c.floats);
+    tg_arena_deinit(&c.arena);
+    return s == TG_OK ? check(ctx, in, out, report) : s;
+}

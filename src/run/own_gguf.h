@@ -1,0 +1,13 @@
+/*
+ * own_gguf.h - a model of our own family as the tables of a GGUF file.
+ */
+#ifndef TG_RUN_OWN_GGUF_H
+#define TG_RUN_OWN_GGUF_H
+
+#include "io/file.h"
+#include "io/gguf.h"
+
+/* Tensors lie in *floats, which the caller frees after the tg_gguf. On failure both are empty. */
+tg_status tg_own_gguf(tg_ctx *ctx, const char *path, tg_block *floats, tg_gguf *out);
+
+#endif

@@ -1,0 +1,261 @@
+/*
+ * test_lm_files.c - folders and zip files of models that are wrong: each is refused with what was
+ * wanted, where, and what was found; nothing is left behind, whichever allocation fails.
+ */
+#include "tinygpt.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define GOOD   "test/golden/lm/qwen2"
+#define FOLDER "build/bad_model"
+
+enum { ROOM = 1 << 20 };
+typedef struct bytes {
+    char data[ROOM];
+    size_t n;
+} bytes;
+
+static void read_file(const char *path, bytes *b) {
+    FILE *f = fopen(path, "rb");
+    if (!f) fail_msg("%s is missing", path);
+    b->n = fread(b->data, 1, ROOM - 1, f);
+    b->data[b->n] = '\0';
+    fclose(f);
+}
+
+static void write_file(const char *path, const bytes *b) {
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(b->data, 1, b->n, f), b->n);
+    fclose(f);
+}
+
+/* The first `from` to `to`, of any length. */
+static void replace(bytes *b, const char *from, const char *to) {
+    char *at = NULL;
+    for (size_t i = 0; !at && i + strlen(from) <= b->n; i++)
+        if (memcmp(b->data + i, from, strlen(from)) == 0) at = b->data + i;
+    if (!at) fail_msg("no %s", from);
+    const size_t rest = b->n - (size_t)(at - b->data) - strlen(from);
+    memmove(at + strlen(to), at + strlen(from), rest);
+    memcpy(at, to, strlen(to));
+    b->n += strlen(to) - strlen(from);
+}
+
+static tg_status open_path(const char *path, char *why) {
+    tg_context *ctx;
+    tg_model *m = NULL;
+    assert_int_equal(tg_context_new(NULL, &ctx), TG_OK);
+    const tg_status s = tg_model_open(ctx, path, &m);
+    snprintf(why, 1024, "%s", tg_context_error(ctx));
+    tg_model_free(m);
+    tg_context_free(ctx);
+    return s;
+}
+
+/* A copy of the good folder: with config.json, or the header of its tensors, changed in one place.
+ */
+static tg_status open_folder(const char *from, const char *to, bool in_tensors, char *why) {
+    static bytes config, tensors;
+    read_file(GOOD "/config.json", &config);
+    read_file(GOOD "/model.safetensors", &tensors);
+    if (from) replace(in_tensors ? &tensors : &config, from, to);
+    mkdir(FOLDER, 0777);
+    write_file(FOLDER "/config.json", &config);
+    write_file(FOLDER "/model.safetensors", &tensors);
+    const tg_status s = open_path(FOLDER, why);
+    remove(FOLDER "/config.json");
+    remove(FOLDER "/model.safetensors");
+    rmdir(FOLDER);
+    return s;
+}
+
+static void configurations(void **state) {
+    (void)state;
+    static const struct {
+        const char *from, *to;
+        tg_status status;
+        const char *says;
+    } cases[] = {
+        { NULL, NULL, TG_OK, "" },
+        { "\"qwen2\"", "\"mamba\"", TG_E_UNSUPPORTED,
+          "model_type: want one of llama qwen2 qwen3 gemma3_text gpt2 bert, have mamba" },
+        { "\"silu\"", "\"relu\"", TG_E_UNSUPPORTED, "hidden_act: want silu, have relu" },
+        { "\"default\"", "\"yarn\"", TG_E_UNSUPPORTED,
+          "want default, linear or llama3, have yarn" },
+        { "\"use_sliding_window\": false", "\"use_sliding_window\": true", TG_E_UNSUPPORTED,
+          "use_sliding_window" },
+        { "\"hidden_size\": 32", "\"hidden_size\": -1", TG_E_FORMAT, "hidden_size: want a whole" },
+        { "\"hidden_size\": 32", "\"hidden_size\": 1e3", TG_E_FORMAT, "hidden_size: want a whole" },
+        { "\"num_attention_heads\": 4", "\"num_attention_heads\": 3", TG_E_FORMAT, "heads: want" },
+        { "\"vocab_size\": 48", "\"vocab_size\": 49", TG_E_SHAPE, "vocab_size: want 48" },
+        { "\"tie_word_embeddings\": true", "\"tie_word_embeddings\": false", TG_E_FORMAT,
+          "lm_head.weight: want it" },
+        { "\"use_cache\": true", "\"quantization_config\": {\"quant_method\": \"gptq\"}",
+          TG_E_UNSUPPORTED, "quantization: want MLX's affine one, have gptq" },
+        { "{\n", "[{\n", TG_E_FORMAT, "config.json" },
+        { "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3", TG_E_SHAPE,
+          "blk.2.attn_norm.weight: missing" },
+        { "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1", TG_E_SHAPE, "of no use here" },
+        { "\"intermediate_size\": 64", "\"intermediate_size\": 65", TG_E_SHAPE,
+          "blk.0.ffn_gate.weight: want [65,32], have [64,32]" },
+    };
+    char why[1024];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const tg_status s = open_folder(cases[i].from, cases[i].to, false, why);
+        if (s != cases[i].status || !strstr(why, cases[i].says))
+            fail_msg("case %zu: want %d \"%s\", have %d \"%s\"", i, (int)cases[i].status,
+                     cases[i].says, (int)s, why);
+    }
+}
+
+/* One header with a name, a shape and a type that are wrong: what lacks and what is there in its
+ * place are named together. */
+static void tensors(void **state) {
+    (void)state;
+    char why[1024];
+    assert_int_equal(open_folder("model.norm.weight", "model.nrom.weight", true, why), TG_E_SHAPE);
+    assert_non_null(strstr(why, "output_norm.weight: missing"));
+    assert_non_null(strstr(why, "model.nrom.weight: of no use here"));
+    assert_int_equal(open_folder("\"shape\":[64,32]", "\"shape\":[32,64]", true, why), TG_E_SHAPE);
+    assert_non_null(strstr(why, "want [64,32], have [32,64]"));
+    assert_null(strstr(why, "of no use"));
+    assert_int_equal(open_folder("\"dtype\":\"F16\"", "\"dtype\":\"I16\"", true, why),
+                     TG_E_UNSUPPORTED);
+    assert_non_null(strstr(why, "want F32, F16, BF16, or U32 as MLX has it, have I16"));
+    assert_int_equal(open_folder("[0,3072]", "[0,3070]", true, why), TG_E_FORMAT);
+    assert_int_equal(open_folder("[0,3072]", "[0,9999999999]", true, why), TG_E_FORMAT);
+}
+
+static void files(void **state) {
+    (void)state;
+    static bytes index;
+    char why[1024];
+    mkdir(FOLDER, 0777);
+    assert_int_equal(open_path(FOLDER, why), TG_E_FORMAT);
+    assert_non_null(strstr(why, "want a folder with a config.json"));
+    read_file(GOOD "/config.json", &index);
+    write_file(FOLDER "/config.json", &index);
+    assert_int_equal(open_path(FOLDER, why), TG_E_IO);
+    assert_non_null(strstr(why, "model.safetensors"));
+    static const char *const bad[] = { "../lm/qwen2/model.safetensors", "/etc/passwd",
+                                       "sub/x.safetensors" };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        index.n = (size_t)snprintf(index.data, ROOM, "{\"weight_map\":{\"a\":\"%s\"}}", bad[i]);
+        write_file(FOLDER "/model.safetensors.index.json", &index);
+        assert_int_equal(open_path(FOLDER, why), TG_E_FORMAT);
+        assert_non_null(strstr(why, "want files of this folder"));
+    }
+    remove(FOLDER "/model.safetensors.index.json");
+    remove(FOLDER "/config.json");
+    rmdir(FOLDER);
+}
+
+/* Every cut and many flipped bits of a zip file: an error, or (in names and times that nobody looks
+ * at) the same model. */
+static void zips(void **state) {
+    (void)state;
+    static bytes good, changed;
+    char why[1024];
+    read_file("test/golden/lm/bert.zip", &good);
+    for (size_t keep = 0; keep < good.n; keep += 997) {
+        changed = good;
+        changed.n = keep;
+        write_file("build/cut.zip", &changed);
+        assert_true(open_path("build/cut.zip", why) < 0);
+    }
+    int refused = 0, n = 0;
+    for (size_t at = 5; at < good.n; at += 211, n++) {
+        changed = good;
+        changed.data[at] = (char)(changed.data[at] ^ 1 << at % 8);
+        write_file("build/cut.zip", &changed);
+        refused += open_path("build/cut.zip", why) < 0;
+    }
+    assert_true(refused > n * 9 / 10);
+    remove("build/cut.zip");
+}
+
+/* A split model without its second file, or with another in its place. */
+static void parts(void **state) {
+    (void)state;
+    static bytes b;
+    char why[1024], name[96];
+    for (int i = 1; i <= 4; i++) {
+        snprintf(name, sizeof name, "test/golden/lm/qwen2-split-0000%d-of-00004.gguf", i);
+        read_file(name, &b);
+        snprintf(name, sizeof name, "build/part-0000%d-of-00004.gguf", i == 4 ? 3 : i);
+        if (i != 3) write_file(name, &b);
+    }
+    assert_int_equal(open_path("build/part-00001-of-00004.gguf", why), TG_E_FORMAT);
+    assert_non_null(strstr(why, "split: want file 2 of 4, have 3 of 4"));
+    remove("build/part-00003-of-00004.gguf");
+    assert_int_equal(open_path("build/part-00001-of-00004.gguf", why), TG_E_IO);
+    assert_int_equal(open_path("build/part-00002-of-00004.gguf", why), TG_E_ARG);
+    assert_non_null(strstr(why, "want the first of its 4 files, have number 2"));
+    rename("build/part-00001-of-00004.gguf", "build/part-one.gguf");
+    assert_int_equal(open_path("build/part-one.gguf", why), TG_E_FORMAT);
+    remove("build/part-one.gguf");
+    remove("build/part-00002-of-00004.gguf");
+}
+
+/* -------------------------------------------------------------------------- when memory runs out
+ */
+
+typedef struct meter {
+    long left;
+    size_t live;
+} meter;
+
+static void *limited(void *user, void *ptr, size_t old_bytes, size_t new_bytes) {
+    meter *m = user;
+    if (new_bytes == 0) {
+        m->live -= old_bytes;
+        free(ptr);
+        return NULL;
+    }
+    if (m->left-- <= 0) return NULL;
+    void *p = realloc(ptr, new_bytes);
+    if (p) m->live += new_bytes - old_bytes;
+    return p;
+}
+
+static void no_memory(void **state) {
+    (void)state;
+    static const char *const paths[] = { "test/golden/lm/bert.zip", "test/golden/lm/llama",
+                                         "test/golden/lm/mlx4",
+                                         "test/golden/lm/qwen2-split-00001-of-00004.gguf" };
+    for (size_t k = 0; k < sizeof paths / sizeof paths[0]; k++) {
+        tg_status s = TG_E_MEMORY;
+        for (long n = 0; s == TG_E_MEMORY; n++) {
+            meter m = { .left = n };
+            tg_context_options o = tg_context_options_default();
+            tg_context *ctx = NULL;
+            tg_model *model = NULL;
+            o.threads = 1;
+            o.alloc = limited;
+            o.alloc_user = &m;
+            s = tg_context_new(&o, &ctx);
+            if (s == TG_OK) s = tg_model_open(ctx, paths[k], &model);
+            if (s != TG_OK && s != TG_E_MEMORY) fail_msg("%s", tg_context_error(ctx));
+            tg_model_free(model);
+            tg_context_free(ctx);
+            assert_int_equal(m.live, 0);
+            assert_true(n < 20000);
+        }
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(configurations), cmocka_unit_test(tensors), cmocka_unit_test(files),
+        cmocka_unit_test(zips),           cmocka_unit_test(parts),   cmocka_unit_test(no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

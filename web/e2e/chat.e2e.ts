@@ -1,0 +1,149 @@
+/**
+ * chat.e2e.ts - Chat as a person uses it: a model file is picked, asked, found again after a
+ * reload and without a network, and deleted; what is no model is told in plain words.
+ *
+ *   TG_MODELS   folder of tools/setup.sh's models; ../.cache/models
+ */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Page } from 'playwright-core';
+import { firstTab, forget, visit, type Visit } from './browser';
+import { findings, overhang, SCHEMES, SIZES } from './looking';
+import { Playground } from './page';
+import { program, serve, type Site } from './servers';
+
+const NAME = 'SmolLM2-135M-Instruct.Q4_1.gguf';
+const models = resolve(import.meta.dirname, '..', process.env['TG_MODELS'] ?? '../.cache/models');
+const screens = resolve(import.meta.dirname, '..', process.env['TG_SCREENS'] ?? '../build/screens');
+const QUESTION = 'Why is the sky blue?';
+
+let site: Site;
+let v: Visit;
+let p: Playground;
+let page: Page;
+
+beforeAll(async () => {
+  mkdirSync(screens, { recursive: true });
+  site = await serve();
+  v = await visit({ reducedMotion: 'reduce' });
+  page = firstTab(v);
+  p = new Playground(page);
+});
+afterAll(async () => {
+  await v.close();
+  forget(v.profile);
+  await site.stop();
+  expect(v.errors).toEqual([]);
+});
+
+function native(): string {
+  const args = ['chat', join(models, NAME), '--temp', '0', '--ctx', '1024', '--json'];
+  const out = execFileSync(program, args, { input: `${QUESTION}\n`, encoding: 'utf8' });
+  return (JSON.parse(out) as { text: string }).text;
+}
+
+async function pick(file: string): Promise<void> {
+  const chooser = page.waitForEvent('filechooser');
+  await p.button('Add a file').click();
+  await (await chooser).setFiles(file);
+}
+
+function answers() {
+  return page.locator('.chat-assistant .chat-text');
+}
+
+/** Loads the chosen model with room for 1,024 tokens, for greedy answers. */
+async function load(): Promise<void> {
+  await page.getByLabel('Context', { exact: true }).selectOption('1024');
+  await p.button('Load it').click();
+  await page.getByRole('heading', { name: 'Conversation' }).waitFor();
+  await page.getByText('How tokens are drawn').click();
+  await page.getByLabel('Temperature').fill('0');
+}
+
+async function ask(question: string): Promise<string> {
+  const draft = page.getByRole('textbox', { name: 'Your turn' });
+  await draft.fill(question);
+  await draft.press('Enter');
+  await page.getByText(/^(Done|The context is full.*|Stopped)\.$/).waitFor();
+  return answers().last().innerText();
+}
+
+describe('Chat', () => {
+  it('says plainly what is no model, and keeps nothing of it', async () => {
+    await p.open(site.url, 'chat');
+    const wrong = join(v.profile, 'wrong.gguf');
+    writeFileSync(wrong, '<!doctype html><title>404</title>');
+    await pick(wrong);
+    await page.getByRole('alert').getByText(/is a web page, not a model/).waitFor();
+    writeFileSync(wrong, `GGUF\u0003\0\0\0${'x'.repeat(5000)}`);
+    await pick(wrong);
+    await page.getByRole('alert').getByText(/not what it should be, or is damaged/).waitFor();
+    await p.button('Delete wrong.gguf').click();
+    await p.button('Delete it').click();
+    await page.getByText('None yet.').waitFor();
+  });
+
+  it('takes a file, and answers as the native program does', async () => {
+    await pick(join(models, NAME));
+    await page.getByRole('heading', { name: NAME, level: 2 }).waitFor();
+    await load();
+    expect(await ask(QUESTION)).toBe(native().trim());
+    await page.getByText('Tokens a second').waitFor();
+  });
+
+  it('stops, answers anew, and begins anew', async () => {
+    const draft = page.getByRole('textbox', { name: 'Your turn' });
+    await draft.fill('Tell me a very long story.');
+    await draft.press('Enter');
+    await expect.poll(() => answers().count()).toBe(2);
+    await draft.press('Escape');
+    await page.getByText('Stopped.').waitFor();
+    await p.button('New conversation').click();
+    expect(await answers().count()).toBe(0);
+    const first = await ask('Say hello.');
+    await p.button('Answer anew').click();
+    await page.getByText('Done.').waitFor();
+    expect(await answers().last().innerText()).toBe(first);
+  });
+
+  it.each(SCHEMES)('looks as it should in %s colours', async (colorScheme) => {
+    await page.emulateMedia({ colorScheme });
+    for (const [device, size] of Object.entries(SIZES)) {
+      await page.setViewportSize(size);
+      await page.waitForTimeout(300);
+      await page.screenshot({
+        path: join(screens, `chat-talk-${device}-${colorScheme}.png`),
+        fullPage: true,
+        animations: 'disabled',
+      });
+      expect.soft(await findings(page), `axe: ${device}`).toEqual([]);
+      expect.soft(await overhang(page), `sideways: ${device}`).toBe(0);
+    }
+  });
+
+  it('finds the model again without a network, and deletes it', async () => {
+    await page.setViewportSize(SIZES.desktop);
+    await page.evaluate(() => navigator.serviceWorker.ready.then(() => {}));
+    await v.context.setOffline(true);
+    await page.reload();
+    await p.ready();
+    await p.button(`Choose ${NAME}`).click();
+    await load();
+    expect(await ask('Say hello.')).not.toBe('');
+    await v.context.setOffline(false);
+    await p.button(`Delete ${NAME}`).click();
+    await p.button('Delete it').click();
+    await page.getByText('None yet.').waitFor();
+    const left = await page.evaluate(async () => {
+      const root = await navigator.storage.getDirectory();
+      const folder = await root.getDirectoryHandle('tinygpt-models');
+      const names: string[] = [];
+      for await (const name of folder.keys()) names.push(name);
+      return names;
+    });
+    expect(left).toEqual([]);
+  });
+});

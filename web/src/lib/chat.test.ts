@@ -1,0 +1,145 @@
+/**
+ * chat.test.ts - conversations with SmolLM2 in Node, from the file of tools/setup.sh: the native
+ * program's answer, caches that are used again, stops, full contexts, files that are none.
+ */
+import { execFileSync } from 'node:child_process';
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Answer, type ChatModel, Engine, TinygptError, type Turn } from 'tinygpt';
+
+const root = resolve(import.meta.dirname, '../../..');
+const build = resolve(import.meta.dirname, '../..', process.env['TG_BUILD'] ?? '../build');
+const path = resolve(root, '.cache/models/SmolLM2-135M-Instruct.Q4_1.gguf');
+const ASK: Turn[] = [{ role: 'user', text: 'Why is the sky blue?' }];
+
+let engine: Engine;
+let model: ChatModel;
+beforeAll(async () => {
+  engine = await Engine.open({ build: 'chat-simd-mt', threads: 2 });
+  model = await engine.openChatModel(pathToFileURL(path));
+});
+afterAll(() => engine.close());
+
+async function read(answer: Answer): Promise<string> {
+  let text = '';
+  for await (const piece of answer) text += piece.text;
+  return text;
+}
+
+async function codeOf(call: Promise<unknown>): Promise<string> {
+  const e = await call.then(() => undefined, (reason: unknown) => reason);
+  expect(e).toBeInstanceOf(TinygptError);
+  return (e as TinygptError).code;
+}
+
+/** The native program's greedy answer, by the kernels whose bits those of simd128 are. */
+function native(tokens: number): string {
+  const args = ['chat', path, '--temp', '0', '--tokens', String(tokens), '--isa', 'scalar'];
+  const input = `${ASK[0]!.text}\n`;
+  const out = execFileSync(resolve(build, 'tinygpt'), [...args, '--ctx', '512', '--json'], {
+    input, encoding: 'utf8',
+  });
+  return (JSON.parse(out) as { text: string }).text;
+}
+
+describe('a model file of others', () => {
+  it('tells what it is and takes, before it is loaded', async () => {
+    const facts = await engine.modelFacts(pathToFileURL(path));
+    expect(facts).toMatchObject({ family: 'llama', layers: 30, ctx: 8192, vocab: 49152 });
+    expect(facts.weightBytes).toBe(model.info.weightBytes);
+    const cache = facts.caches.find(({ tokens }) => tokens === 2048)!.bytes;
+    const before = await engine.memoryBytes();
+    const session = await model.chat({ ctx: 2048 });
+    await read(session.answer(ASK, { tokens: 1 }));
+    const grown = (await engine.memoryBytes()) - before;
+    expect(grown).toBeGreaterThan(0.9 * cache);
+    expect(grown).toBeLessThan(cache + 48e6);
+    session.free();
+  });
+
+  it('has a tokenizer, whose special tokens come from its text alone if asked for', async () => {
+    const text = 'Hello <|im_end|> wörld';
+    const plain = await model.tokenize(text);
+    const special = await model.tokenize(text, true);
+    expect(special.ids.length).toBeLessThan(plain.ids.length);
+    expect(special.pieces).toContain('<|im_end|>');
+    expect(plain.pieces).not.toContain('<|im_end|>');
+    expect(model.info.template).toBe('smollm2');
+    expect(model.info.templates).toContain('chatml');
+  });
+});
+
+describe('a conversation', () => {
+  it('has the native program\'s answer, and does not read again what it has read', async () => {
+    const session = await model.chat({ ctx: 512 });
+    const first = session.answer(ASK, { temperature: 0, tokens: 16 });
+    const text = await read(first);
+    expect(text).toBe(native(16));
+    expect(await first.stats).toMatchObject({ newTokens: 16, reusedTokens: 0, end: 'length' });
+    const turns: Turn[] = [
+      ...ASK, { role: 'assistant', text }, { role: 'user', text: 'And the sea?' },
+    ];
+    const second = session.answer(turns, { temperature: 0, tokens: 8 });
+    const following = await read(second);
+    const { reusedTokens, promptTokens } = await second.stats;
+    expect(reusedTokens).toBeGreaterThan((await first.stats).promptTokens);
+    expect(reusedTokens).toBeLessThan(promptTokens);
+    session.free();
+    const fresh = await model.chat({ ctx: 512 });
+    expect(await read(fresh.answer(turns, { temperature: 0, tokens: 8 }))).toBe(following);
+    fresh.free();
+  });
+
+  it('stops within 100 ms, while it reads and while it writes, and goes on', async () => {
+    const session = await model.chat({ ctx: 2048 });
+    const long: Turn[] = [{ role: 'user', text: 'All of it, please. '.repeat(200) }];
+    for (const [turns, after] of [[long, 300], [ASK, 1500]] as const) {
+      const abort = new AbortController();
+      const answer = session.answer(turns, { signal: abort.signal });
+      let aborted = 0;
+      setTimeout(() => {
+        aborted = performance.now();
+        abort.abort();
+      }, after);
+      await read(answer);
+      expect((await answer.stats).end).toBe('stopped');
+      expect(performance.now() - aborted).toBeLessThan(100);
+    }
+    const again = session.answer(ASK, { temperature: 0, tokens: 4 });
+    expect(await read(again)).not.toBe('');
+    expect((await again.stats).reusedTokens).toBeGreaterThan(0);
+    session.free();
+  });
+
+  it('ends where the context is full, and refuses what does not fit', async () => {
+    const session = await model.chat({ ctx: 48 });
+    const answer = session.answer(ASK, { temperature: 0 });
+    expect(await read(answer)).not.toBe('');
+    expect(await answer.stats).toMatchObject({ end: 'full', context: 48, capacity: 48 });
+    const long: Turn[] = [{ role: 'user', text: 'word '.repeat(100) }];
+    expect(await codeOf(session.answer(long).stats)).toBe('FULL');
+    expect(await read(session.answer(ASK, { tokens: 2 }))).not.toBe('');
+    session.free();
+  });
+});
+
+describe('what is refused', () => {
+  it('a file that is none, and one that is cut', async () => {
+    const { readFileSync } = await import('node:fs');
+    const head = new Uint8Array(readFileSync(path).subarray(0, 4 << 20));
+    expect(await codeOf(engine.openChatModel(head))).toBe('FORMAT');
+    expect(await codeOf(engine.modelFacts(new Uint8Array(1000)))).toMatch(/FORMAT|IO/);
+    expect(await codeOf(engine.modelFacts({ stored: 'x' }))).toBe('IO');
+  });
+
+  it('options that are out of range, and templates that are none', async () => {
+    expect(await codeOf(model.chat({ template: 'none' }))).toMatch(/ARG|UNSUPPORTED/);
+    expect(await codeOf(model.chat({ ctx: 1e6 }))).toMatch(/ARG|RANGE/);
+    const session = await model.chat({ ctx: 128 });
+    expect(await codeOf(session.answer(ASK, { temperature: -1 }).stats)).toBe('ARG');
+    expect(await codeOf(session.answer([]).stats)).toBe('ARG');
+    session.free();
+    expect(await codeOf(session.answer(ASK).stats)).toBe('CLOSED');
+  });
+});

@@ -1,0 +1,70 @@
+/**
+ * chat.ts - ChatModel and ChatSession: a model file of others, and conversations with it.
+ *
+ *     const engine = await Engine.open({ models: true });
+ *     const model = await engine.openChatModel(file);
+ *     const session = await model.chat({ ctx: 4096 });
+ *     const turns = [{ role: 'user', text: 'Why is the sky blue?' }] as const;
+ *     for await (const piece of session.answer(turns)) show(piece.text);
+ */
+import type { Link } from './link.js';
+import { Remote } from './objects.js';
+import type { ChatMade } from './protocol.js';
+import type {
+  AnswerOptions, AnswerPiece, AnswerStats, ChatInfo, Tokens, Turn,
+} from './types.js';
+
+/** Pieces as they are made, and what there is to tell at the end. */
+export type Answer = AsyncIterable<AnswerPiece> & { stats: Promise<AnswerStats> };
+
+/** A conversation's cache: what both have in common is not read again. */
+export class ChatSession extends Remote {
+  /** The tokens that it can hold. */
+  readonly capacity: number;
+
+  /** @internal */
+  constructor(link: Link, made: { id: number; capacity: number }) {
+    super(link, 'session', made.id);
+    this.capacity = made.capacity;
+  }
+
+  /**
+   * Answers the last turn, which is the user's. The turns are the whole conversation each time; a
+   * changed or shorter one is fine. An abort, or leaving the loop, stops within 100 ms and is no
+   * error. `FULL`: the conversation does not fit into the context. One answer at a time.
+   */
+  answer(
+    turns: readonly Turn[], options: AnswerOptions & { signal?: AbortSignal } = {},
+  ): Answer {
+    const { signal, ...rest } = options;
+    const stream = this.link.stream(
+      'answer', [this.handle, [...turns], rest], Number.MAX_SAFE_INTEGER, signal,
+    );
+    return { stats: stream.result, [Symbol.asyncIterator]: () => stream.items };
+  }
+}
+
+export class ChatModel extends Remote {
+  readonly info: ChatInfo;
+
+  /** @internal */
+  constructor(link: Link, made: ChatMade) {
+    super(link, 'model', made.id);
+    this.info = made.info;
+  }
+
+  /**
+   * A conversation. `ctx` is its longest, in tokens, 4096 or the model's own if absent; `template`
+   * one of info.templates, the file's own if absent. `UNSUPPORTED`: no template is known for it.
+   */
+  async chat(options: { ctx?: number; template?: string } = {}): Promise<ChatSession> {
+    const { ctx = Math.min(4096, this.info.ctx), template = '' } = options;
+    const made = await this.link.call('chatNew', [this.handle, ctx, template]);
+    return new ChatSession(this.link, made);
+  }
+
+  /** `special`: special tokens that the text spells are taken as such. */
+  async tokenize(text: string, special = false): Promise<Tokens> {
+    return this.link.call('chatTokenize', [this.handle, text, special]);
+  }
+}

@@ -1,0 +1,100 @@
+/**
+ * models.worker.ts - the worker of the store of models: fetches, hashes and writes, so that a page
+ * does not have to wait for any of it.
+ *
+ * Each file is locked by the browser while it is written, so two tabs may use the store at once.
+ */
+import * as Comlink from 'comlink';
+
+import { OpfsDisk, QuotaError } from '../store/disk.js';
+import { StoreError, type StoreCode } from './errors.js';
+import { MODELS_FOLDER } from './place.js';
+import { type Progress, Shelf, type StoredModel } from './shelf.js';
+import { addressSource, fileSource } from './source.js';
+
+export type Reply<T> = { ok: true; value: T } | { ok: false; code: StoreCode; message: string };
+
+/** A page tells at most so often how far a copy is. */
+const TELL_MS = 100;
+
+let shelf: Promise<Shelf> | undefined;
+const copies = new Map<number, AbortController>();
+
+async function room(): Promise<number> {
+  const { quota, usage } = await navigator.storage.estimate();
+  return quota === undefined ? Infinity : quota - (usage ?? 0);
+}
+
+/** A model file that can be told by its beginning; what lies behind is the core's to judge. */
+function judge(name: string, head: Uint8Array): string {
+  const start = new TextDecoder('latin1').decode(head);
+  if (start.startsWith('GGUF')) return '';
+  if (/^\s*<(!doctype|html|\?xml)/i.test(start)) {
+    return (
+      `${name} is a web page, not a model: the address answered with an error or a page about ` +
+      'the file. Look there for a download link, and use its address.'
+    );
+  }
+  if (start.startsWith('version https://git-lfs')) {
+    return `${name} is only a pointer to a model (Git LFS). Use the address of the file itself.`;
+  }
+  return `${name} is not a GGUF file: it should begin with "GGUF".`;
+}
+
+async function mount(): Promise<Shelf> {
+  try {
+    return new Shelf(await OpfsDisk.mount(MODELS_FOLDER), { room, judge });
+  } catch (e) {
+    const why = e instanceof Error ? e.message : String(e);
+    throw new StoreError('UNAVAILABLE', `Models cannot be kept in this browser: ${why}.`);
+  }
+}
+
+/** Errors travel inside of replies: over the border they would lose their code. */
+async function reply<T>(work: (shelf: Shelf) => Promise<T>): Promise<Reply<T>> {
+  try {
+    shelf ??= mount();
+    return { ok: true, value: await work(await shelf) };
+  } catch (e) {
+    if (e instanceof StoreError) {
+      if (e.code === 'UNAVAILABLE') shelf = undefined;
+      return { ok: false, code: e.code, message: e.message };
+    }
+    const message = e instanceof Error ? e.message : String(e);
+    if (e instanceof QuotaError) return { ok: false, code: 'QUOTA', message };
+    const stopped = e instanceof Error && e.name === 'AbortError';
+    return { ok: false, code: stopped ? 'STOPPED' : 'FAILED', message };
+  }
+}
+
+const api = {
+  list: (): Promise<Reply<StoredModel[]>> => reply((s) => s.list()),
+  remove: (id: string): Promise<Reply<void>> => reply((s) => s.remove(id)),
+
+  add(
+    copy: number, from: File | string, sha256: string | undefined,
+    tell: (progress: Progress) => void,
+  ): Promise<Reply<StoredModel>> {
+    const control = new AbortController();
+    copies.set(copy, control);
+    let told = -Infinity;
+    const onProgress = (progress: Progress) => {
+      const now = performance.now();
+      if (now - told < TELL_MS) return;
+      told = now;
+      tell(progress);
+    };
+    return reply((s) => {
+      const source = typeof from === 'string' ? addressSource(new URL(from)) : fileSource(from);
+      return s.add(source, { signal: control.signal, onProgress, sha256 });
+    }).finally(() => copies.delete(copy));
+  },
+
+  stop(copy: number): void {
+    copies.get(copy)?.abort();
+  },
+};
+
+export type ModelsApi = typeof api;
+
+Comlink.expose(api);

@@ -1,0 +1,218 @@
+/**
+ * models.ts - the models of this browser: the list, a copy under way, and the one that is open.
+ *
+ * Chat has an engine of its own: its modules are larger than those for training, and a module's
+ * memory never shrinks. So a model is closed by closing its engine, and a run in training is left
+ * alone.
+ */
+import type { ChatModel, ChatSession, Engine } from '../../lib/index';
+import { openModelStore, type Progress, type StoredModel, StoreError } from '../../lib/models/index';
+import type { ChatInfo, ModelFacts, ModelSource } from '../../lib/types';
+import { plainError } from '../files/plain_error';
+import { notify } from '../state/notices';
+import { Store } from '../store';
+import { modelAddress } from './address';
+import { needs, nearest } from './forecast';
+import { CHAT_DEFAULTS, type ChatSettings } from './settings';
+
+/** A model that can be opened: a stored one, or a file where the browser stores none. */
+export interface Shown {
+  name: string;
+  source: ModelSource;
+}
+
+export interface Opened extends Shown {
+  info: ChatInfo;
+  capacity: number;
+}
+
+export interface ModelsState {
+  /** null: not looked yet. */
+  list: readonly StoredModel[] | null;
+  /** Why nothing can be kept here; '' if it can. */
+  noStore: string;
+  copying: (Progress & { name: string }) | null;
+  /** The one that was looked at, and what its head tells. */
+  chosen: (Shown & { facts: ModelFacts }) | null;
+  opened: Opened | null;
+  /** What is being done; '' if nothing is. */
+  busy: string;
+  problem: string;
+}
+
+export const models = new Store<ModelsState>({
+  list: null,
+  noStore: '',
+  copying: null,
+  chosen: null,
+  opened: null,
+  busy: '',
+  problem: '',
+});
+
+export const chatSettings = new Store<ChatSettings>(CHAT_DEFAULTS);
+
+const store = openModelStore();
+let engine: Promise<Engine> | null = null;
+let model: ChatModel | null = null;
+let session: ChatSession | null = null;
+let copy: AbortController | null = null;
+
+/** The conversation's cache, while a model is open. */
+export function chatSession(): ChatSession | null {
+  return session;
+}
+
+async function startEngine(): Promise<Engine> {
+  const { Engine } = await import('../../lib/index');
+  const made = await Engine.open({
+    models: true,
+    wasmBase: new URL('./wasm/', document.baseURI),
+  });
+  made.onRebuilt = (reason) => {
+    forget();
+    models.patch({ problem: `The engine stopped (${reason}). Open the model again.` });
+  };
+  return made;
+}
+
+function whenEngine(): Promise<Engine> {
+  engine ??= startEngine().catch((e: unknown) => {
+    engine = null;
+    throw e;
+  });
+  return engine;
+}
+
+/** What was open is not any more; its memory may still be there. */
+function forget(): void {
+  model = null;
+  session = null;
+  models.patch({ opened: null });
+}
+
+/** Gives the memory of the model back. */
+export async function closeModel(): Promise<void> {
+  forget();
+  const old = engine;
+  engine = null;
+  await (await old?.catch(() => null))?.close();
+}
+
+async function doing(what: string, work: () => Promise<void>): Promise<void> {
+  if (models.get().busy !== '') return;
+  models.patch({ busy: what, problem: '' });
+  try {
+    await work();
+  } catch (e) {
+    const stopped = e instanceof StoreError && e.code === 'STOPPED';
+    models.patch({ problem: stopped ? '' : plainError(e) });
+  } finally {
+    models.patch({ busy: '', copying: null });
+  }
+}
+
+export async function refresh(): Promise<void> {
+  try {
+    models.patch({ list: await store.list(), noStore: '' });
+  } catch (e) {
+    models.patch({ list: [], noStore: plainError(e) });
+  }
+}
+
+/** Copies a file, or what an address holds, and shows what it is. */
+function add(name: string, source: File | URL): Promise<void> {
+  return doing(`Adding ${name}`, async () => {
+    copy = new AbortController();
+    try {
+      const stored = await store.add(source, {
+        signal: copy.signal,
+        onProgress: (progress) => models.patch({ copying: { ...progress, name } }),
+      });
+      await look({ name: stored.name, source: { stored: stored.id } });
+    } catch (e) {
+      if (!(e instanceof StoreError && e.code === 'UNAVAILABLE' && source instanceof File)) throw e;
+      // It can be used all the same, for this visit.
+      models.patch({ noStore: e.message });
+      await look({ name, source });
+    } finally {
+      copy = null;
+      await refresh();
+    }
+  });
+}
+
+export function addFile(file: File): Promise<void> {
+  return add(file.name, file);
+}
+
+export async function addAddress(typed: string): Promise<void> {
+  let url: URL;
+  try {
+    url = modelAddress(typed, location.protocol === 'https:');
+  } catch (e) {
+    models.patch({ problem: plainError(e) });
+    return;
+  }
+  await add(url.pathname.split('/').pop() || url.host, url);
+}
+
+/** What came so far is kept. */
+export function stopCopy(): void {
+  copy?.abort();
+}
+
+/** Goes on with a copy that was broken off; a picked file has to be picked again. */
+export function resume(stored: StoredModel): Promise<void> {
+  return add(stored.name, new URL(stored.address));
+}
+
+async function look(shown: Shown): Promise<void> {
+  const facts = await (await whenEngine()).modelFacts(shown.source);
+  models.patch({ chosen: { ...shown, facts } });
+  const wanted = nearest(needs(facts), chatSettings.get().ctx);
+  if (wanted) chatSettings.patch({ ctx: wanted.ctx });
+}
+
+export function choose(stored: StoredModel): Promise<void> {
+  const shown = { name: stored.name, source: { stored: stored.id } };
+  return doing(`Looking at ${stored.name}`, () => look(shown));
+}
+
+/** Loads the chosen model and begins a conversation; another one that was open is closed. */
+export function openChosen(): Promise<void> {
+  const { chosen } = models.get();
+  if (!chosen) return Promise.resolve();
+  const { name, source } = chosen;
+  return doing(`Loading ${name}`, async () => {
+    if (model) await closeModel();
+    const made = await (await whenEngine()).openChatModel(source);
+    model = made;
+    const { ctx, template } = chatSettings.get();
+    try {
+      session = await made.chat({ ctx, template });
+    } catch (e) {
+      made.free();
+      forget();
+      throw e;
+    }
+    models.patch({ opened: { name, source, info: made.info, capacity: session.capacity } });
+  });
+}
+
+export function isOpen(stored: StoredModel): boolean {
+  const source = models.get().opened?.source;
+  return source !== undefined && 'stored' in source && source.stored === stored.id;
+}
+
+export function remove(stored: StoredModel): Promise<void> {
+  return doing(`Deleting ${stored.name}`, async () => {
+    if (isOpen(stored)) await closeModel();
+    await store.remove(stored.id);
+    const { chosen } = models.get();
+    const gone = chosen && 'stored' in chosen.source && chosen.source.stored === stored.id;
+    if (gone) models.patch({ chosen: null });
+    notify('good', `${stored.name} is deleted.`);
+    await refresh();
+  });
+}

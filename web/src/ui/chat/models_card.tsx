@@ -1,0 +1,253 @@
+/** models_card.tsx - the list of models, ways to add one, and what the chosen one will need. */
+import { useEffect, useState } from 'preact/hooks';
+import type { StoredModel } from '../../lib/models/index';
+import { bytes, count, percent, roughCount } from '../format';
+import { Button, IconButton } from '../parts/button';
+import { Card } from '../parts/card';
+import { Field, SelectField } from '../parts/fields';
+import { Notice } from '../parts/notice';
+import { Bar, Stat } from '../parts/stat';
+import { useStore } from '../store';
+import { FileButton } from '../text/text_box';
+import { needs, nearest, warning } from './forecast';
+import {
+  addAddress,
+  addFile,
+  chatSettings,
+  choose,
+  models,
+  openChosen,
+  refresh,
+  remove,
+  resume,
+  stopCopy,
+} from './models';
+
+export function ModelsCard() {
+  const { list, noStore, busy, problem } = useStore(models);
+  useEffect(() => void refresh(), []);
+  return (
+    <Card title="Models" aside="GGUF files; they stay on this machine">
+      <Messages />
+      {list === null && <p class="quiet">Looking for models…</p>}
+      {list?.length === 0 && noStore === '' && problem === '' && (
+        <p class="muted small">
+          None yet. Take a .gguf file from this machine, drop it anywhere on this page, or type the
+          address of one. It is kept in this browser, for use without a network.
+        </p>
+      )}
+      {noStore !== '' && (
+        <Notice kind="warning">
+          <p>{noStore} A file can be used for this visit.</p>
+        </Notice>
+      )}
+      {list !== null && list.length > 0 && (
+        <ul class="chat-models">
+          {list.map((stored) => (
+            <Row key={stored.id} stored={stored} busy={busy !== ''} />
+          ))}
+        </ul>
+      )}
+      <Add busy={busy !== ''} />
+    </Card>
+  );
+}
+
+function Messages() {
+  const { copying, busy, problem } = useStore(models);
+  const share = copying && copying.bytes > 0 ? copying.done / copying.bytes : 0;
+  return (
+    <div class="stack-tight" aria-live="polite">
+      {busy !== '' && <p class="muted small">{busy}…</p>}
+      {copying && (
+        <>
+          <Bar label={`${copying.name}, copied`} share={share} />
+          <p class="quiet number" aria-live="off">
+            {copying.stage === 'checking' ? 'What is here already: ' : ''}
+            {bytes(copying.done)}
+            {copying.bytes > 0 && ` of ${bytes(copying.bytes)}, ${percent(share)}`}
+          </p>
+          <div class="row">
+            <Button icon="stop" onClick={stopCopy}>
+              Stop copying
+            </Button>
+          </div>
+        </>
+      )}
+      {problem !== '' && (
+        <Notice kind="error">
+          <p>{problem}</p>
+        </Notice>
+      )}
+    </div>
+  );
+}
+
+function Row({ stored, busy }: { stored: StoredModel; busy: boolean }) {
+  const source = useStore(models, (m) => m.opened?.source);
+  const open = source !== undefined && 'stored' in source && source.stored === stored.id;
+  const [asking, setAsking] = useState(false);
+  const size = stored.whole
+    ? bytes(stored.bytes)
+    : `${bytes(stored.have)} of ${stored.bytes > 0 ? bytes(stored.bytes) : 'it'} are here`;
+  return (
+    <li>
+      <div class="chat-name">
+        <h3>{stored.name}</h3>
+        <p class="field-help">
+          {size}
+          {open && <span class="tag tag-accent chat-open">open</span>}
+        </p>
+        {!stored.whole && stored.address === '' && (
+          <p class="field-help">Pick the same file again, and the copy goes on.</p>
+        )}
+      </div>
+      {asking ? (
+        <div class="row">
+          <Button
+            kind="danger"
+            onClick={() => {
+              setAsking(false);
+              void remove(stored);
+            }}
+          >
+            Delete it
+          </Button>
+          <Button onClick={() => setAsking(false)}>Keep it</Button>
+        </div>
+      ) : (
+        <div class="row">
+          {stored.whole && !open && (
+            <button
+              class="button"
+              type="button"
+              disabled={busy}
+              aria-label={`Choose ${stored.name}`}
+              onClick={() => void choose(stored)}
+            >
+              Choose
+            </button>
+          )}
+          {!stored.whole && stored.address !== '' && (
+            <button
+              class="button"
+              type="button"
+              disabled={busy}
+              aria-label={`Go on with ${stored.name}`}
+              onClick={() => void resume(stored)}
+            >
+              Go on
+            </button>
+          )}
+          <IconButton
+            icon="trash"
+            label={`Delete ${stored.name}`}
+            onClick={() => !busy && setAsking(true)}
+          />
+        </div>
+      )}
+    </li>
+  );
+}
+
+function Add({ busy }: { busy: boolean }) {
+  const [address, setAddress] = useState('');
+  return (
+    <div class="stack-tight">
+      <div class="row">
+        <FileButton
+          label="Add a file"
+          single
+          onFiles={([file]) => {
+            if (file) void addFile(file);
+          }}
+        />
+      </div>
+      <form
+        class="chat-address"
+        onSubmit={(e) => {
+          e.preventDefault();
+          if (!busy) void addAddress(address);
+        }}
+      >
+        <Field
+          label="Or an address"
+          help="Of a .gguf file, on a host that lets other pages read it. The only request that this page makes to another host."
+        >
+          {({ id, describedBy }) => (
+            <input
+              id={id}
+              class="input"
+              type="text"
+              inputMode="url"
+              autoComplete="off"
+              placeholder="https://"
+              aria-describedby={describedBy}
+              value={address}
+              onInput={(e) => setAddress(e.currentTarget.value)}
+            />
+          )}
+        </Field>
+        <Button icon="download" submit disabled={busy || address.trim() === ''}>
+          Fetch
+        </Button>
+      </form>
+    </div>
+  );
+}
+
+/** Part of the device API that browsers of the Chromium family have. */
+function deviceGib(): number | undefined {
+  return (navigator as Navigator & { deviceMemory?: number }).deviceMemory;
+}
+
+/** What the chosen model is and takes, before it is loaded. */
+export function ForecastCard() {
+  const { chosen, opened, busy } = useStore(models);
+  const { ctx } = useStore(chatSettings);
+  if (!chosen || chosen.source === opened?.source) return null;
+  const { facts } = chosen;
+  const rows = needs(facts);
+  const need = nearest(rows, ctx);
+  if (!need) return null;
+  const problem = warning(need, deviceGib());
+  return (
+    <Card title={chosen.name} aside={facts.name}>
+      <dl class="stats">
+        <Stat
+          name="Parameters"
+          value={roughCount(facts.params)}
+          note={`${facts.family}, ${facts.layers} layers`}
+        />
+        <Stat name="Weights" value={bytes(need.weights)} />
+        <Stat name="Conversation" value={bytes(need.cache)} note={`${count(need.ctx)} tokens`} />
+        <Stat name="Memory in all" value={bytes(need.total)} />
+      </dl>
+      <SelectField
+        label="Context"
+        value={String(need.ctx)}
+        options={rows.map((row) => ({
+          value: String(row.ctx),
+          label: `${count(row.ctx)} tokens, ${bytes(row.total)}`,
+        }))}
+        help="How much of a conversation it can look back on."
+        onChange={(value) => chatSettings.patch({ ctx: Number(value) })}
+      />
+      {problem !== '' && (
+        <Notice kind="warning">
+          <p>{problem}</p>
+        </Notice>
+      )}
+      <div class="row">
+        <Button
+          kind="primary"
+          icon="play"
+          disabled={busy !== ''}
+          onClick={() => void openChosen()}
+        >
+          Load it
+        </Button>
+      </div>
+    </Card>
+  );
+}

@@ -1,0 +1,37 @@
+/**
+ * settings.ts - how an answer is drawn: the fields of Write in words for tokens, and what a
+ * conversation has besides.
+ */
+import type { SampleOptions } from '../../lib/types';
+import { DEFAULTS, FIELDS, type FieldRange } from '../write/settings';
+
+export interface ChatSettings {
+  /** What the model is told before everything else. */
+  system: string;
+  /** Tokens of context that a session has room for. */
+  ctx: number;
+  /** '': the file's own. */
+  template: string;
+  sampling: SampleOptions;
+}
+
+export const CHAT_DEFAULTS: ChatSettings = {
+  system: '',
+  ctx: 4096,
+  template: '',
+  sampling: { ...DEFAULTS, topK: 40, topP: 0.95 },
+};
+
+const HELP: Partial<Record<FieldRange['key'], string>> = {
+  temperature: '0 always takes the likeliest token; higher is bolder.',
+  topK: 'Only the k likeliest tokens are drawn from.',
+  topP: 'Only the likeliest tokens that together have this share.',
+  minP: 'Drops tokens less likely than this share of the likeliest.',
+  repeatPenalty: 'Makes tokens that came up lately less likely.',
+  repeatLast: 'So many tokens count as lately.',
+};
+
+export const CHAT_FIELDS: readonly FieldRange[] = FIELDS.map((field) => ({
+  ...field,
+  help: HELP[field.key] ?? field.help,
+}));

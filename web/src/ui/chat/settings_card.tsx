@@ -1,0 +1,65 @@
+/** settings_card.tsx - the system prompt, the template, and how tokens are drawn. */
+import { Button } from '../parts/button';
+import { Card, Disclosure } from '../parts/card';
+import { Field, SelectField } from '../parts/fields';
+import { useStore } from '../store';
+import { describe } from '../write/settings';
+import { SettingsFields } from '../write/settings_fields';
+import { chatSettings, closeModel, models, openChosen } from './models';
+import { CHAT_FIELDS } from './settings';
+
+export function SettingsCard() {
+  const { opened, chosen, busy } = useStore(models);
+  const settings = useStore(chatSettings);
+  if (!opened && !chosen) return null;
+  const templates = opened?.info.templates ?? [];
+  const own = opened?.info.template || 'none that is known';
+  return (
+    <Card title="Settings" aside={describe(settings.sampling)}>
+      <Field
+        label="System prompt"
+        help="What the model is told before everything else. Empty: nothing."
+      >
+        {({ id, describedBy }) => (
+          <textarea
+            id={id}
+            class="input"
+            rows={2}
+            aria-describedby={describedBy}
+            value={settings.system}
+            onInput={(e) => chatSettings.patch({ system: e.currentTarget.value })}
+          />
+        )}
+      </Field>
+      <Disclosure summary="How tokens are drawn">
+        <SettingsFields
+          value={settings.sampling}
+          fields={CHAT_FIELDS}
+          onChange={(sampling) => chatSettings.patch({ sampling })}
+        />
+      </Disclosure>
+      <Disclosure summary="Template and memory">
+        <SelectField
+          label="How turns are written"
+          value={settings.template}
+          options={[
+            { value: '', label: `As the file says: ${own}` },
+            ...templates.map((name) => ({ value: name, label: name })),
+          ]}
+          help="Counts from the next loading on."
+          onChange={(template) => chatSettings.patch({ template })}
+        />
+        {opened && (
+          <div class="row">
+            <Button disabled={busy !== '' || !chosen} onClick={() => void openChosen()}>
+              Load it again
+            </Button>
+            <Button disabled={busy !== ''} onClick={() => void closeModel()}>
+              Close the model
+            </Button>
+          </div>
+        )}
+      </Disclosure>
+    </Card>
+  );
+}
