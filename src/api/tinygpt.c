@@ -528,18 +528,6 @@ tg_status tg_file_convert(tg_context *ctx, const char *path_in, const char *path
     return tg_job_finish(job);
 }
 
-tg_status tg_gguf_convert(tg_context *ctx, const char *path_in, const char *path_out,
-                          tg_weight_type type, tg_convert_report *report) {
-    ENTER(ctx);
-    WANT(ctx, path_in);
-    WANT(ctx, path_out);
-    WANT(ctx, report);
-    if (type < TG_WEIGHT_F32 || type > TG_WEIGHT_Q4_K)
-        return tg_fail(&ctx->err, TG_E_ARG, "conversion: type: want 0..%d, have %d", TG_WEIGHT_Q4_K,
-                       (int)type);
-    return tg_convert_gguf(ctx, path_in, path_out, type, report);
-}
-
 tg_status tg_file_config(tg_context *ctx, const char *path, tg_gpt_config *out) {
     ENTER(ctx);
     WANT(ctx, path);

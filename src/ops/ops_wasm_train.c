@@ -11,8 +11,8 @@
 
 #define TG_OP(op)                                                                                  \
     extern const tg_op_desc tg_op_##op;                                                            \
-    const tg_op_desc tg_op_##op = { .name = #op, .doc = "not in this module", .structural = true };
-extern const tg_kernel_set TG_CAT(tg_k_##op##__, TG_ISA);
-const tg_kernel_set TG_CAT(tg_k_##op##__, TG_ISA) = { .n_variants = 0 };
+    const tg_op_desc tg_op_##op = { .name = #op, .doc = "not here", .structural = true };          \
+    extern const tg_kernel_set TG_CAT(tg_k_##op##__, TG_ISA);                                      \
+    const tg_kernel_set TG_CAT(tg_k_##op##__, TG_ISA) = { .n_variants = 0 };
 #include "ir/ops_lm.def"
 #undef TG_OP
