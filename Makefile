@@ -208,7 +208,8 @@ WASM_OBJ     := $(filter-out %_wasm_train.o,$(WASM_SRC:%.c=%.o)) $(OPS:%.c=%.f64
 # the families, the linker leaves out by itself.
 LM_OPS       := $(shell sed -n 's/^TG_OP(\(.*\))/\1/p' src/ir/ops_lm.def)
 WASM_TRAIN   := $(patsubst %.c,%.o,$(wildcard src/*/*_wasm_train.c))
-WASM_CHAT    := src/api/tokens.o src/run/lm.o src/run/lm_info.o src/run/vocabulary.o \
+WASM_CHAT    := src/api/lms.o src/api/tokens.o src/run/vocabulary.o \
+                $(patsubst %,src/run/%.o,lm lm_eval lm_info lm_probe) \
                 $(filter-out src/tok/gate.o %_wasm_train.o,$(patsubst %.c,%.o,$(wildcard src/tok/*.c))) \
                 $(foreach op,$(LM_OPS),$(patsubst %.c,%.o,$(wildcard src/ops/*/$(op).c)) \
                   $(patsubst %.h,%.o,$(wildcard src/ops/*/$(op).simd.h)))

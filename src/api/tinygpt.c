@@ -11,7 +11,6 @@
 #include "backend/cpu/check.h"
 #include "base/math.h"
 #include "io/tools.h"
-#include "run/convert.h"
 #include "run/inspect.h"
 #include "run/jobs.h"
 #include "run/probe.h"
@@ -526,21 +525,6 @@ tg_status tg_file_convert(tg_context *ctx, const char *path_in, const char *path
     tg_job *job;
     TG_TRY(tg_file_convert_job(ctx, path_in, path_out, kind, &job));
     return tg_job_finish(job);
-}
-
-tg_status tg_model_convert(tg_context *ctx, const char *path_in, const char *path_out,
-                           tg_convert_kind kind, tg_weight_type type, tg_convert_report *report) {
-    ENTER(ctx);
-    WANT(ctx, path_in);
-    WANT(ctx, path_out);
-    WANT(ctx, report);
-    if (type < TG_WEIGHT_F32 || type > TG_WEIGHT_Q4_K || kind < TG_CONVERT_GGUF ||
-        kind > TG_CONVERT_SAFETENSORS)
-        return tg_fail(&ctx->err, TG_E_ARG,
-                       "conversion: want a kind of 0..%d and a type of 0..%d, "
-                       "have %d and %d",
-                       TG_CONVERT_SAFETENSORS, TG_WEIGHT_Q4_K, (int)kind, (int)type);
-    return tg_convert(ctx, path_in, path_out, kind, type, report);
 }
 
 tg_status tg_file_config(tg_context *ctx, const char *path, tg_gpt_config *out) {

@@ -1,9 +1,9 @@
 /*
  * lm_eval.c - the mean loss of a model out of a GGUF file over windows of a text.
  *
- *   the text's tokens   | step | step | step | rest |        step = 512, or the model's context
- *   a window            B? t t t t t t .. t                   B: what texts begin with, if
- * anything: ^ ^ ^ ^ ^ .. ^ predicted           step is one less then
+ *   the text's tokens   | step | step | step | rest |    step = 512, or the model's context
+ *   a window            B? t t t t t t .. t               B: what texts begin with, if anything;
+ *                          ^ ^ ^ ^ ^ .. ^ predicted       step is one less then
  *
  * Each window is read anew, in pieces of 64 tokens over a cache of its own; without B its first
  * token has nothing to be predicted from. Logits of a piece are all that is kept: for a vocabulary

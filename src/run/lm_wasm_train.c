@@ -1,16 +1,28 @@
 /*
- * lm_wasm_train.c - lm.h and vocabulary.h in the modules for training, which do not run model files
- * of others: such a file is known by how it begins, and refused.
+ * lm_wasm_train.c - lm.h, lm_eval.h and vocabulary.h in the modules for training, which do not run
+ * model files of others: a GGUF file is known by how it begins, and refused.
  */
-#include "run/lm.h"
+#include "run/lm_eval.h"
 #include "run/vocabulary.h"
 
 static tg_status refuse(tg_context *ctx, const char *path) {
-    return tg_fail(
-        &ctx->err, TG_E_UNSUPPORTED,
-        "%s: a model of others: want a module that runs these (tinygpt-chat-*.wasm), have "
-        "one for training",
-        path);
+    return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
+                   "%s: a model of others: want a module that runs these (tinygpt-chat-*.wasm), "
+                   "have one for training",
+                   path);
+}
+
+bool tg_lm_takes(const char *path, char folder[TG_LM_PATH_BYTES]) {
+    tg_ctx quiet;
+    uint8_t first[4] = { 0 };
+    tg_reader r;
+    tg_ctx_init(&quiet, NULL, NULL, NULL);
+    if (strlen(path) >= TG_LM_PATH_BYTES) return false;
+    memcpy(folder, path, strlen(path) + 1);
+    if (tg_reader_open(&quiet, path, &r) != TG_OK) return false;
+    const tg_status s = tg_read_bytes(&r, "magic", first, sizeof first);
+    tg_reader_close(&r);
+    return s == TG_OK && memcmp(first, "GGUF", sizeof first) == 0;
 }
 
 tg_status tg_lm_load(tg_context *ctx, const char *path, tg_lm_model **out) {
@@ -48,3 +60,23 @@ tg_status tg_vocabulary_chat(const tg_gguf *g, tg_tokenizer *t) {
     (void)t;
     return TG_E_UNSUPPORTED;
 }
+
+tg_status tg_lm_evaluating_begin(tg_lm_evaluating *e, tg_context *ctx, const tg_model *model,
+                                 tg_text *text, uint64_t first, int32_t windows) {
+    (void)e;
+    (void)ctx;
+    (void)model;
+    (void)text;
+    (void)first;
+    (void)windows;
+    return TG_E_UNSUPPORTED;
+}
+
+tg_status tg_lm_evaluating_go_on(tg_lm_evaluating *e, double deadline_ms, double *loss) {
+    (void)e;
+    (void)deadline_ms;
+    (void)loss;
+    return TG_E_UNSUPPORTED;
+}
+
+void tg_lm_evaluating_deinit(tg_lm_evaluating *e) { (void)e; }
