@@ -3,8 +3,9 @@
  * of every call that the page makes, by preset, in milliseconds.
  *
  * While a call or a poll runs, the worker sees neither a stop nor another call. Polls get the
- * page's budget of 20 ms. A call that is no job counts as one slice. Two threads; files are in
- * memory, so that what a browser takes to read them is not in it.
+ * page's budget of 20 ms. A call that is no job counts as one slice: session_new and probe_new,
+ * which take milliseconds, and file_compare, which the page does not have. Two threads; files are
+ * in memory, so that what a browser takes to read them is not in it.
  *
  *     call          longest   whole   slices
  *     trainer_new      24.1   380.2       17
@@ -77,9 +78,11 @@ function measure(name) {
     timed('file_convert', 'convert run to v2', ctx, path('run'), path('v2'), V2_F32);
     w.files.delete('v2');
     const session = making('session_new', 'session_new', ctx, model, 0);
-    const generated = [...text8('Once upon a time, there was '), none, w.pointer(40), none, none,
-                       none, none, none];
-    timed('session_generate', 'session_generate', session, ...generated);
+    const write = (label, prompt) =>
+        timed('session_generate', label, session, ...text8(prompt), none, w.pointer(40), none, none,
+              none, none, none);
+    write('generate', 'Once upon a time, there was ');
+    write('generate: prompt, slide', 'Once upon a time. '.repeat(shape.ctx)); /* a full cache */
     c.tg_session_free(session);
     const n = Math.min(shape.ctx, 128);
     const probe = making('probe_new', 'probe_new', ctx, model, w.pointer(n));
@@ -105,9 +108,9 @@ timed('measure_peak', 'measure_peak', ctx, out());
 for (const name of presets) {
     measure(name);
     console.log(`${build}, ${THREADS} threads, ${name}: milliseconds\n` +
-                `${'call'.padEnd(22)}${'longest'.padStart(9)}${'whole'.padStart(11)}  slices`);
+                `${'call'.padEnd(24)}${'longest'.padStart(9)}${'whole'.padStart(11)}  slices`);
     for (const [label, longest, whole, n] of rows)
-        console.log(`${label.padEnd(22)}${longest.toFixed(1).padStart(9)}` +
+        console.log(`${label.padEnd(24)}${longest.toFixed(1).padStart(9)}` +
                     `${whole.toFixed(1).padStart(11)}${String(n).padStart(8)}`);
     rows = [];
 }

@@ -22,8 +22,7 @@
 
 #include <stdatomic.h>
 
-#define SPIN_MS           0.02 /* longer than balanced work needs, shorter than a time slice */
-#define PAUSES_PER_LOOK   16   /* spins between two looks at the clock */
+#define PAUSES_PER_LOOK   16 /* spins between two looks at the clock */
 #define STACK_BYTES       ((size_t)1 << 20)
 #define CACHE_LINES_APART 128 /* neighbours are fetched in pairs */
 
@@ -63,7 +62,7 @@ struct tg_pool {
 
 /* -------------------------------------------------------------------------------------- waiting */
 
-/* True once the word differs from `old`; false if that takes longer than SPIN_MS. */
+/* True once the word differs from `old`; false if that takes longer than it is worth to spin. */
 static bool spin_change(const signal_word *word, uint32_t old) {
     double give_up_ms = 0; /* the clock is read only if the first spins were in vain */
     for (;;) {
@@ -73,7 +72,7 @@ static bool spin_change(const signal_word *word, uint32_t old) {
         }
         const double now_ms = tg_time_ms();
         if (give_up_ms == 0)
-            give_up_ms = now_ms + SPIN_MS;
+            give_up_ms = now_ms + tg_os_spin_ms();
         else if (now_ms >= give_up_ms)
             return false;
     }

@@ -10,7 +10,7 @@
 
 #if defined(TG_ISA_AVX512)
 enum { CHAINS = 12 };
-#elif TG_MR <= 2 /* four lanes a register, or one */
+#elif TG_V_ROWS <= 2 /* four lanes a register, or one */
 enum { CHAINS = 3 };
 #else
 enum { CHAINS = 6 };

@@ -36,7 +36,11 @@
  *   cache    TG_PREFETCH(p) read, near   TG_PREFETCH_FAR(p) read, into the second cache
  *            TG_NO_PREFETCH  is defined where neither does anything
  *   pointer  TG_OPAQUE(p)  p, and the compiler forgets how it came about
- *   tile     TG_MR, TG_NRV   rows and 16-lane columns of the register tile of matmul on this ISA
+ *   tile     TG_MR, TG_NRV   rows and vectors across of the register tile of matmul on this ISA.
+ * The vectors are tg_t of TG_TILE_LANES lanes: tg_v, or half of one where 16 lanes are so many
+ * registers that a tile of them would be all width and no height. tg_tload tg_tstore tg_tset
+ * tg_tzero tg_tadd tg_tfma are as those of tg_v. TG_V_ROWS        rows of a tile that is one tg_v
+ * wide
  *
  * Every function is static inline and gives the same bits on every ISA of one class; that is the
  * ground of the determinism contract, so nothing here may be approximate (no rcp, no rsqrt). Only
@@ -85,6 +89,18 @@
 #include "simd/vec_wasm.h"
 #else
 #include "simd/vec_scalar.h"
+#endif
+
+#ifndef TG_TILE_LANES
+#define TG_TILE_LANES 16
+#define TG_V_ROWS     TG_MR
+typedef tg_v tg_t;
+static inline tg_t tg_tload(const float *p) { return tg_vload(p); }
+static inline void tg_tstore(float *p, tg_t x) { tg_vstore(p, x); }
+static inline tg_t tg_tset(float x) { return tg_vset(x); }
+static inline tg_t tg_tzero(void) { return tg_vzero(); }
+static inline tg_t tg_tadd(tg_t x, tg_t y) { return tg_vadd(x, y); }
+static inline tg_t tg_tfma(tg_t x, tg_t y, tg_t z) { return tg_vfma(x, y, z); }
 #endif
 
 #ifdef TG_SIMD_SCALE_BY_BITS

@@ -32,6 +32,36 @@
 #define TG_F4_ROUND(p)        ((tg_i4)wasm_i32x4_trunc_sat_f32x4(wasm_f32x4_nearest(TG_W(p))))
 #endif
 
+/* Of the engines' sixteen registers one is their own. With madd, 6 rows of 8 sums, two of b and one
+ * of a fill the rest, and load least for what they compute; a product on its own needs one more,
+ * and there vec_scalar.h's tile of 2 x 16 is as fast as any. */
+#if defined(TG_ISA_RELAXED)
+#define TG_MR         6
+#define TG_NRV        1
+#define TG_TILE_LANES 8
+#define TG_V_ROWS     2
+#endif
+
 #include "simd/vec_scalar.h"
+
+#if defined(TG_ISA_RELAXED)
+typedef struct tg_t {
+    tg_f4 a, b;
+} tg_t;
+static inline tg_t tg_tload(const float *p) { return (tg_t) { tg_f4_load(p), tg_f4_load(p + 4) }; }
+static inline void tg_tstore(float *p, tg_t x) {
+    tg_f4_store(p, x.a);
+    tg_f4_store(p + 4, x.b);
+}
+static inline tg_t tg_tset(float x) {
+    const tg_f4 q = { x, x, x, x };
+    return (tg_t) { q, q };
+}
+static inline tg_t tg_tzero(void) { return tg_tset(0); }
+static inline tg_t tg_tadd(tg_t x, tg_t y) { return (tg_t) { x.a + y.a, x.b + y.b }; }
+static inline tg_t tg_tfma(tg_t x, tg_t y, tg_t z) {
+    return (tg_t) { TG_F4_FMA(x.a, y.a, z.a), TG_F4_FMA(x.b, y.b, z.b) };
+}
+#endif
 
 #endif

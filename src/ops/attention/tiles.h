@@ -37,10 +37,10 @@ enum { TILE = 64, LANES = 16 };
  * LANES, so that no group of rows lies astride two vectors of the diagonal. */
 #if TG_NRV >= 2
 enum { ROWS = 8, VECS = 2 };
-#elif TG_MR >= 4
+#elif TG_V_ROWS >= 4
 enum { ROWS = 4, VECS = 1 };
 #else
-enum { ROWS = TG_MR, VECS = 1 };
+enum { ROWS = TG_V_ROWS, VECS = 1 };
 #endif
 
 /* Sums stay in registers only where every loop over the tile is unrolled in its caller. */

@@ -15,7 +15,9 @@
  * for some twenty lines, what it waits for itself would not fill the memory's pipe. Where nothing
  * can be fetched by hand (WebAssembly), all depends on what the processor fetches by itself, and
  * that is one stream without gaps: b [k,n] goes by row after row, whole, on one worker. That one
- * reads 25 to 42 GB/s of a model of 38 MB; two, with half of 8 rows each, 9 to 20 together.
+ * reads 23 to 42 GB/s of a model of 38 MB; two, with half of 8 rows each, 9 to 20 together. Only a
+ * small b, which is likely to lie in a cache still, is faster by two rows at a time: sums are then
+ * loaded and stored half as often.
  *
  * Each sum is the chain of matmul_tile.h, so a row has the bits that it has in a large product.
  */
@@ -26,14 +28,16 @@
 
 enum {
     FEW_ROWS = 4,
-    FEW_AT_ONCE = TG_MR < FEW_ROWS ? TG_MR : FEW_ROWS, /* rows whose sums fit into registers */
+    /* Rows whose sums fit into registers. */
+    FEW_AT_ONCE = TG_V_ROWS < FEW_ROWS ? TG_V_ROWS : FEW_ROWS,
 #ifdef TG_NO_PREFETCH
     FEW_LINEAR = 1,
 #else
     FEW_LINEAR = 0,
 #endif
-    FEW_STEPS = FEW_LINEAR ? 1 : 8, /* rows of b that go over the sums together */
+    FEW_STEPS = FEW_LINEAR ? 2 : 8, /* rows of b that go over the sums together */
     FEW_AHEAD_BYTES = 16384,        /* at least, of a unit's columns */
+    FEW_NEAR_BYTES = 192 << 10,     /* of a small b */
 };
 
 static bool few_fits(const tg_args *args) {
@@ -98,7 +102,9 @@ static ALWAYS_INLINE void few_down(const product *p, const int rows, size_t col,
         memset(p->y + i * p->n + col, 0, (end - col) * sizeof(float));
     if (col < whole) {
         size_t k = 0;
-        for (; k + FEW_STEPS <= p->k; k += FEW_STEPS) few_turns(p, rows, FEW_STEPS, k, col, whole);
+        const bool far = FEW_LINEAR && p->k * p->n * sizeof(float) > FEW_NEAR_BYTES;
+        for (; !far && k + FEW_STEPS <= p->k; k += FEW_STEPS)
+            few_turns(p, rows, FEW_STEPS, k, col, whole);
         for (; k < p->k; k++) few_turns(p, rows, 1, k, col, whole);
     }
     for (size_t k = 0; whole < end && k < p->k; k++) few_turn(p, rows, 1, k, whole, end - whole, 0);
@@ -159,10 +165,10 @@ static void few_run(const tg_args *args, size_t begin, size_t end) {
         const product part = few_part(&p, row, tg_min_size(FEW_AT_ONCE, p.m - row));
         switch (part.m) {
         case 1: few_block(&part, 1, col, stop); break;
-#if TG_MR > 1
+#if TG_V_ROWS > 1
         case 2: few_block(&part, 2, col, stop); break;
 #endif
-#if TG_MR > 2
+#if TG_V_ROWS > 2
         case 3: few_block(&part, 3, col, stop); break;
         case 4: few_block(&part, 4, col, stop); break;
 #endif

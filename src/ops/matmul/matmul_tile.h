@@ -11,8 +11,11 @@
  *     fills all lanes: a[i,k] | c[i, 0..PANEL)     |  += a[i,k] * b[k, 0..PANEL)    for each row i
  *                             +--------------------+
  *
- * Every sum is one chain of tg_vfma over rising k, so its bits do not depend on the height of the
- * tile; and it goes on from stored sums, so that cutting k into blocks changes no bit either.
+ * Where a register is a quarter of 16 lanes, a tile may be half a panel wide (TG_TILE_LANES): then
+ * two of them, one after the other, make the panel.
+ *
+ * Every sum is one chain of multiply-adds over rising k, so its bits do not depend on the shape of
+ * the tile; and it goes on from stored sums, so that cutting k into blocks changes no bit either.
  *
  * a and b are read where they are or from copies: to the tile these are distances. With operands in
  * bf16 a step is two k: an element of a copy is then a pair of bf16 in the 32 bits of a float, and
@@ -28,8 +31,9 @@
 #include "ops/kernel.h"
 
 enum {
-    PANEL = TG_NRV * 16, /* columns of a tile */
-    STEP_BLOCK = 256,    /* steps of k in a block: a strip of a (12 KiB) stays in the first cache */
+    TILE_COLS = TG_NRV * TG_TILE_LANES,
+    PANEL = TILE_COLS < 16 ? 16 : TILE_COLS, /* columns that are packed together */
+    STEP_BLOCK = 256, /* steps of k in a block: a strip of a (12 KiB) stays in the first cache */
     STRIP_LD = STEP_BLOCK + 16, /* from row to row of a packed strip: an odd number of lines */
     BASE_ROWS = 3,              /* rows of a that are reached from one pointer: 0, 1, 2 distances */
     PAD = 48,                   /* between packed panels and strips, for the same reason */
@@ -110,7 +114,7 @@ static ALWAYS_INLINE void tile_fetch(const tile_args *t, size_t step) {
 }
 
 /* One step of one row. half is a constant: operands are pairs of bf16. */
-static ALWAYS_INLINE void tile_row(const float *a, const tg_v *b, tg_v *c, bool half) {
+static ALWAYS_INLINE void tile_row(const float *a, const tg_t *b, tg_t *c, bool half) {
 #ifdef TG_SIMD_BF16
     if (half) {
         UNROLL
@@ -120,9 +124,9 @@ static ALWAYS_INLINE void tile_row(const float *a, const tg_v *b, tg_v *c, bool 
 #else
     (void)half;
 #endif
-    const tg_v x = tg_vset(*a);
+    const tg_t x = tg_tset(*a);
     UNROLL
-    for (int j = 0; j < TG_NRV; j++) c[j] = tg_vfma(x, b[j], c[j]);
+    for (int j = 0; j < TG_NRV; j++) c[j] = tg_tfma(x, b[j], c[j]);
 }
 
 /*
@@ -132,18 +136,18 @@ static ALWAYS_INLINE void tile_row(const float *a, const tg_v *b, tg_v *c, bool 
  */
 static ALWAYS_INLINE void tile_rows(const tile_args *t, const int rows, size_t a_row, size_t a_step,
                                     bool half, const int base_rows) {
-    tg_v c[TG_MR][TG_NRV];
+    tg_t c[TG_MR][TG_NRV];
     UNROLL
     for (int i = 0; i < rows; i++) {
         UNROLL
-        for (int j = 0; j < TG_NRV; j++) c[i][j] = tg_vzero();
+        for (int j = 0; j < TG_NRV; j++) c[i][j] = tg_tzero();
     }
     if (t->from) {
         UNROLL
         for (int i = 0; i < rows; i++) {
             UNROLL
             for (int j = 0; j < TG_NRV; j++)
-                c[i][j] = tg_vload(t->from + (size_t)i * t->from_ld + 16 * j);
+                c[i][j] = tg_tload(t->from + (size_t)i * t->from_ld + TG_TILE_LANES * j);
         }
     }
     const float *b = t->b, *base[TG_MR];
@@ -156,9 +160,9 @@ static ALWAYS_INLINE void tile_rows(const tile_args *t, const int rows, size_t a
         tile_fetch(t, begin);
         const size_t end = tg_min_size(begin + 16, t->steps);
         for (size_t k = begin; k < end; k++, b += t->b_step) {
-            tg_v row[TG_NRV];
+            tg_t row[TG_NRV];
             UNROLL
-            for (int j = 0; j < TG_NRV; j++) row[j] = tg_vload(b + 16 * j);
+            for (int j = 0; j < TG_NRV; j++) row[j] = tg_tload(b + TG_TILE_LANES * j);
             UNROLL
             for (int i = 0; i < rows; i++) {
                 const int in_base = i % base_rows;
@@ -171,9 +175,9 @@ static ALWAYS_INLINE void tile_rows(const tile_args *t, const int rows, size_t a
     if (t->bias) {
         UNROLL
         for (int j = 0; j < TG_NRV; j++) {
-            const tg_v x = tg_vload(t->bias + 16 * j);
+            const tg_t x = tg_tload(t->bias + TG_TILE_LANES * j);
             UNROLL
-            for (int i = 0; i < rows; i++) c[i][j] = tg_vadd(c[i][j], x);
+            for (int i = 0; i < rows; i++) c[i][j] = tg_tadd(c[i][j], x);
         }
     }
     if (t->res) {
@@ -181,13 +185,15 @@ static ALWAYS_INLINE void tile_rows(const tile_args *t, const int rows, size_t a
         for (int i = 0; i < rows; i++) {
             UNROLL
             for (int j = 0; j < TG_NRV; j++)
-                c[i][j] = tg_vadd(c[i][j], tg_vload(t->res + (size_t)i * t->res_ld + 16 * j));
+                c[i][j] =
+                    tg_tadd(c[i][j], tg_tload(t->res + (size_t)i * t->res_ld + TG_TILE_LANES * j));
         }
     }
     UNROLL
     for (int i = 0; i < rows; i++) {
         UNROLL
-        for (int j = 0; j < TG_NRV; j++) tg_vstore(t->to + (size_t)i * t->to_ld + 16 * j, c[i][j]);
+        for (int j = 0; j < TG_NRV; j++)
+            tg_tstore(t->to + (size_t)i * t->to_ld + TG_TILE_LANES * j, c[i][j]);
     }
 }
 
@@ -242,12 +248,19 @@ static const tile_fn half_column_tile[] = { TILE_HEIGHTS(HALF_COLUMN_TILE) };
 #define half_column_tile column_tile
 #endif
 
-static ALWAYS_INLINE void tile(const tile_args *t, size_t rows, bool half) {
+/* All columns of a panel: one tile, or two beside each other, for which t moves to the right. */
+static ALWAYS_INLINE void tile(tile_args *t, size_t rows, bool half) {
     const bool columns = t->a_row == 1 && t->a_step != 1;
-    if (half) {
-        (columns ? half_column_tile : half_row_tile)[rows](t);
-    } else {
-        (columns ? column_tile : row_tile)[rows](t);
+    const tile_fn one = half ? (columns ? half_column_tile : half_row_tile)[rows]
+                             : (columns ? column_tile : row_tile)[rows];
+    one(t);
+    for (int col = TILE_COLS; col < PANEL; col += TILE_COLS) {
+        t->b += TILE_COLS;
+        t->to += TILE_COLS;
+        if (t->from) t->from += TILE_COLS;
+        if (t->bias) t->bias += TILE_COLS;
+        if (t->res) t->res += TILE_COLS;
+        one(t);
     }
 }
 
