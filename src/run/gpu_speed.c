@@ -16,7 +16,8 @@
 
 /* The first step of a chain is left out, which goes with the inputs' way up, and the last one, with
  * the output's way down. */
-enum { CHAIN = 34, TIMED = CHAIN - 2, ROUNDS = 5, LONG_MS = 40 };
+enum { CHAIN = 34, ROUNDS = 5 };
+static const double timed = CHAIN - 2, long_ms = 40;
 
 /* Arrays of up to 128 MiB, which are beyond the caches and within the binding limit of all. */
 static const size_t sums[] = { 1 << 17, 1 << 19, 1 << 21, 1 << 23, 1 << 25 };
@@ -77,7 +78,7 @@ static tg_status go_round(speed_job *j) {
         j->begun = true;
     }
     TG_TRY(tg_gpu_wait(tg_webgpu_gpu(backend)));
-    const double each = (tg_time_ms() - j->start) / TIMED;
+    const double each = (tg_time_ms() - j->start) / timed;
     if (j->round > 0 && each < j->best_ms) j->best_ms = each;
     j->begun = false;
     j->run = (tg_run) { .next = 1, .end = CHAIN - 1 };
@@ -87,7 +88,7 @@ static tg_status go_round(speed_job *j) {
 
 /* Three arrays of a sum pass through memory. */
 static void end_size(speed_job *j) {
-    const bool adds = j->at < N_SUMS, is_long = j->best_ms * TIMED >= LONG_MS;
+    const bool adds = j->at < N_SUMS, is_long = j->best_ms * timed >= long_ms;
     if (adds) {
         *j->bytes_per_s = 12.0 * (double)sums[j->at] / j->best_ms * 1e3;
     } else {

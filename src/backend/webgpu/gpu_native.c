@@ -20,6 +20,7 @@
 
 #include "backend/webgpu/gpu.h"
 #include "backend/webgpu/gpu_cache.h"
+#include "backend/webgpu/gpu_dawn.h"
 #include "base/str.h"
 
 /* Every function that is called, without its prefix. */
@@ -127,6 +128,7 @@ struct tg_gpu {
     uint32_t last_reading;
     uint64_t made;
     bool dawn, lost;
+    bool numbering;    /* of features: which of feature_numbers */
     char message[512]; /* of a lost device, or of the first error that nobody was asking for */
 };
 
@@ -160,35 +162,30 @@ static tg_status lost(tg_gpu *g) {
 
 /* ------------------------------------------------------------------------------------ callbacks */
 
-static void on_adapter(WGPURequestAdapterStatus status, WGPUAdapter adapter, WGPUStringView text,
-                       void *user, void *unused) {
-    answer *a = user;
-    (void)unused;
-    a->ok = status == WGPURequestAdapterStatus_Success;
-    a->object = adapter;
+static void keep(answer *a, bool ok, void *object, WGPUStringView text) {
+    a->ok = ok;
+    a->object = object;
     keep_text(a->text, sizeof a->text, text);
     a->done = true;
 }
 
+static void on_adapter(WGPURequestAdapterStatus status, WGPUAdapter adapter, WGPUStringView text,
+                       void *user, void *unused) {
+    (void)unused;
+    keep(user, status == WGPURequestAdapterStatus_Success, adapter, text);
+}
+
 static void on_device(WGPURequestDeviceStatus status, WGPUDevice device, WGPUStringView text,
                       void *user, void *unused) {
-    answer *a = user;
     (void)unused;
-    a->ok = status == WGPURequestDeviceStatus_Success;
-    a->object = device;
-    keep_text(a->text, sizeof a->text, text);
-    a->done = true;
+    keep(user, status == WGPURequestDeviceStatus_Success, device, text);
 }
 
 /* On the thread that pumps, whichever of the library's own has compiled it. */
 static void on_pipeline(WGPUCreatePipelineAsyncStatus status, WGPUComputePipeline made,
                         WGPUStringView text, void *user, void *unused) {
-    answer *a = user;
     (void)unused;
-    a->ok = status == WGPUCreatePipelineAsyncStatus_Success;
-    a->object = made;
-    keep_text(a->text, sizeof a->text, text);
-    a->done = true;
+    keep(user, status == WGPUCreatePipelineAsyncStatus_Success, made, text);
 }
 
 static void on_scope(WGPUPopErrorScopeStatus status, WGPUErrorType type, WGPUStringView text,
@@ -201,19 +198,13 @@ static void on_scope(WGPUPopErrorScopeStatus status, WGPUErrorType type, WGPUStr
 }
 
 static void on_map(WGPUMapAsyncStatus status, WGPUStringView text, void *user, void *unused) {
-    answer *a = user;
     (void)unused;
-    a->ok = status == WGPUMapAsyncStatus_Success;
-    keep_text(a->text, sizeof a->text, text);
-    a->done = true;
+    keep(user, status == WGPUMapAsyncStatus_Success, NULL, text);
 }
 
 static void on_idle(WGPUQueueWorkDoneStatus status, WGPUStringView text, void *user, void *unused) {
-    answer *a = user;
     (void)unused;
-    a->ok = status == WGPUQueueWorkDoneStatus_Success;
-    keep_text(a->text, sizeof a->text, text);
-    a->done = true;
+    keep(user, status == WGPUQueueWorkDoneStatus_Success, NULL, text);
 }
 
 /* A device that was closed on purpose reports itself lost, too: then nobody looks. */
@@ -421,35 +412,14 @@ static tg_status open_adapter(tg_gpu *g) {
     /* Dawn's stand-in where there is no driver takes everything and computes nothing. */
     if (null)
         return tg_fail(g->ctx, TG_E_DEVICE, NO_ADAPTER, g->info.library, "no driver was found");
-    g->info.f16 =
-        !is_left_out("f16") && g->f.AdapterHasFeature(g->adapter, WGPUFeatureName_ShaderF16);
+    const struct feature_numbers *f = &feature_numbers[g->numbering];
+    g->info.f16 = !is_left_out("f16") && g->f.AdapterHasFeature(g->adapter, f->f16);
     g->info.subgroups =
-        !is_left_out("subgroups") && g->f.AdapterHasFeature(g->adapter, WGPUFeatureName_Subgroups);
-    g->info.timestamps = !is_left_out("timestamps") &&
-                         g->f.AdapterHasFeature(g->adapter, WGPUFeatureName_TimestampQuery);
+        !is_left_out("subgroups") && g->f.AdapterHasFeature(g->adapter, f->subgroups);
+    g->info.timestamps =
+        !is_left_out("timestamps") && g->f.AdapterHasFeature(g->adapter, f->timestamps);
     return TG_OK;
 }
-
-/* Dawn's own extension of a device: switches by name, as its header webgpu.h declares it. */
-typedef struct dawn_toggles {
-    WGPUChainedStruct chain;
-    size_t n_on;
-    const char *const *on;
-    size_t n_off;
-    const char *const *off;
-} dawn_toggles;
-enum { DAWN_TOGGLES = 0x0005000A };
-
-/* Another one: whom to ask before something is compiled, and to tell after. */
-typedef struct dawn_cache {
-    WGPUChainedStruct chain;
-    WGPUStringView isolation_key;
-    size_t (*load)(const void *key, size_t key_bytes, void *value, size_t value_bytes, void *user);
-    void (*store)(const void *key, size_t key_bytes, const void *value, size_t value_bytes,
-                  void *user);
-    void *user;
-} dawn_cache;
-enum { DAWN_CACHE = 0x00050007 };
 
 /* Timestamps in steps of a tenth of a millisecond, so that a page can learn little from them, are
  * no use for a profile.
@@ -510,12 +480,13 @@ static tg_status open_device(tg_gpu *g) {
         minimum ? least.group_threads : limits.maxComputeInvocationsPerWorkgroup;
     WGPUFeatureName features[3];
     size_t n = 0;
-    if (g->info.f16) features[n++] = WGPUFeatureName_ShaderF16;
-    if (g->info.subgroups) features[n++] = WGPUFeatureName_Subgroups;
-    if (g->info.timestamps) features[n++] = WGPUFeatureName_TimestampQuery;
+    const struct feature_numbers *f = &feature_numbers[g->numbering];
+    if (g->info.f16) features[n++] = f->f16;
+    if (g->info.subgroups) features[n++] = f->subgroups;
+    if (g->info.timestamps) features[n++] = f->timestamps;
     answer a = { .gpu = g };
     dawn_toggles toggles = toggles_of(g);
-    if (g->dawn) g->cache = tg_gpu_cache_open();
+    if (g->dawn && !g->cache) g->cache = tg_gpu_cache_open();
     dawn_cache cache = { .chain = { .sType = (WGPUSType)DAWN_CACHE },
                          .isolation_key = view(""),
                          .load = tg_gpu_cache_load,
@@ -546,14 +517,54 @@ static tg_status open_device(tg_gpu *g) {
     return TG_OK;
 }
 
+/* Queries of timestamps need the feature: do they come with the number that was asked for? */
+static bool numbers_hold(tg_gpu *g) {
+    const WGPUQuerySetDescriptor d = { .type = WGPUQueryType_Timestamp, .count = 2 };
+    answer a = { .gpu = g };
+    if (!g->info.timestamps) return true;
+    g->f.DevicePushErrorScope(g->device, WGPUErrorFilter_Validation);
+    WGPUQuerySet set = g->f.DeviceCreateQuerySet(g->device, &d);
+    g->f.DevicePopErrorScope(
+        g->device, (WGPUPopErrorScopeCallbackInfo) { .mode = WGPUCallbackMode_AllowProcessEvents,
+                                                     .callback = on_scope,
+                                                     .userdata1 = &a });
+    pump(g, &a);
+    if (set) g->f.QuerySetRelease(set);
+    return a.ok;
+}
+
+/* All but the library. A device that is closed on purpose is not lost. */
+static void close_device(tg_gpu *g) {
+    if (g->queue) g->f.QueueRelease(g->queue);
+    if (g->device) {
+        g->f.DeviceDestroy(g->device);
+        g->f.DeviceRelease(g->device);
+    }
+    if (g->adapter) g->f.AdapterRelease(g->adapter);
+    if (g->instance) g->f.InstanceRelease(g->instance);
+    g->queue = NULL;
+    g->device = NULL;
+    g->adapter = NULL;
+    g->instance = NULL;
+    g->lost = false;
+    g->message[0] = '\0';
+}
+
 tg_status tg_gpu_open(tg_ctx *ctx, tg_gpu **out) {
     tg_gpu *g = tg_alloc(&ctx->mem, sizeof *g);
     *out = NULL;
     if (!g) return tg_fail_memory(ctx, "GPU", sizeof *g);
     *g = (tg_gpu) { .ctx = ctx };
     tg_status s = open_library(g);
+    g->numbering = g->dawn; /* the numbers of before first: those are the likely ones */
     if (s == TG_OK) s = open_adapter(g);
     if (s == TG_OK) s = open_device(g);
+    if (s == TG_OK && !numbers_hold(g)) {
+        close_device(g);
+        g->numbering = !g->numbering;
+        s = open_adapter(g);
+        if (s == TG_OK) s = open_device(g);
+    }
     if (s == TG_OK)
         *out = g;
     else
@@ -960,13 +971,7 @@ void tg_gpu_close(tg_gpu *g) {
     for (uint32_t i = 1; i <= g->pipelines.n; i++) pipeline_free(g, list_at(&g->pipelines, i));
     for (uint32_t i = 1; i <= g->buffers.n; i++) tg_gpu_buffer_free(g, i);
     for (size_t i = 0; i < READINGS; i++) staging_deinit(g, &g->readings[i]);
-    if (g->queue) g->f.QueueRelease(g->queue);
-    if (g->device) {
-        g->f.DeviceDestroy(g->device);
-        g->f.DeviceRelease(g->device);
-    }
-    if (g->adapter) g->f.AdapterRelease(g->adapter);
-    if (g->instance) g->f.InstanceRelease(g->instance);
+    close_device(g);
     tg_gpu_cache_close(g->cache);
     const tg_mem mem = g->ctx->mem;
     tg_free(&mem, g->buffers.items, g->buffers.room * sizeof(void *));
