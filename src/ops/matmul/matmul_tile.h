@@ -29,7 +29,7 @@
 
 enum {
     PANEL = TG_NRV * 16, /* columns of a tile */
-    STEP_BLOCK = 256,    /* steps of k in a block: a strip of a (12 KiB) stays in the first cache */
+    STEP_BLOCK = 384, /* steps of k in a block: a strip of a (18 KiB) fits into the first cache */
     STRIP_LD = STEP_BLOCK + 16, /* from row to row of a packed strip: an odd number of lines */
     BASE_ROWS = 3,              /* rows of a that are reached from one pointer: 0, 1, 2 distances */
     PAD = 48,                   /* between packed panels and strips, for the same reason */
