@@ -209,7 +209,7 @@ static double flop(const tg_args *args) {
 #define CASE_ACC(types, tr)         { .in = types, .attr = { .i = { tr } }, .tol = TOL, .acc = 1 }
 #define CASE_ACT(types, tr, act, z) { .in = types, .attr = { .i = { tr, act, z } }, .tol = TOL }
 
-/* Tiles are 12 x 32, 6 x 16 and 2 x 16; blocks of k 256, with bf16 512. */
+/* Tiles are 12 x 32, 6 x 16 and 2 x 16; blocks of k 384, with bf16 768. */
 static const tg_case cases[] = {
     CASE(NN(1, 1, 1), 0),
     CASE(TN(1, 1, 1), 1),
@@ -237,6 +237,7 @@ static const tg_case cases[] = {
     CASE_LONG(NN(29, 70, 600), 0),
     CASE_LONG(NT(29, 70, 600), 2),
     CASE_LONG(TN(61, 300, 600), 1),
+    CASE_LONG(TN(29, 70, 800), 1),
     CASE(NN(200, 420, 19), 0),
     /* on a GPU tiles of 32 and 64, in fours, and k in parts of 128 or more */
     CASE(NN(70, 132, 36), 0),

@@ -6,7 +6,7 @@
  *       | unit | unit |               strips go down and panels across:
  *     m +------+------+---
  *       | unit | unit |                   for every block of k            sums wait in y meanwhile
- *       +------+------+---                    for every strip             12 KiB: first cache
+ *       +------+------+---                    for every strip             18 KiB: first cache
  *       |      |      |                           for every panel         the block of b: second
  *                                                     a register tile
  *
@@ -33,7 +33,7 @@
 enum {
     BLOCK_STRIPS = 96 / TG_MR, /* trans 0 and 2: strips of a rectangle, panels of one */
     BLOCK_PANELS = 384 / PANEL,
-    UNIT_STRIPS = 264 / TG_MR, /* trans 1: at most, so that a, b and y of a unit fit (800 KiB) */
+    UNIT_STRIPS = 264 / TG_MR, /* trans 1: at most, so that a, b and y of a unit are 1 MiB */
     UNIT_PANELS = 256 / PANEL,
     PACK_STEPS = 16,        /* of a unit of phase 0 */
     WIDE_TILE = TG_NRV > 1, /* more than a line */

@@ -33,7 +33,7 @@
 enum {
     TILE_COLS = TG_NRV * TG_TILE_LANES,
     PANEL = TILE_COLS < 16 ? 16 : TILE_COLS, /* columns that are packed together */
-    STEP_BLOCK = 256, /* steps of k in a block: a strip of a (12 KiB) stays in the first cache */
+    STEP_BLOCK = 384, /* steps of k in a block: a strip of a (18 KiB) fits into the first cache */
     STRIP_LD = STEP_BLOCK + 16, /* from row to row of a packed strip: an odd number of lines */
     BASE_ROWS = 3,              /* rows of a that are reached from one pointer: 0, 1, 2 distances */
     PAD = 48,                   /* between packed panels and strips, for the same reason */
