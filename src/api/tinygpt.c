@@ -11,7 +11,6 @@
 #include "backend/cpu/check.h"
 #include "base/math.h"
 #include "io/tools.h"
-#include "run/convert.h"
 #include "run/inspect.h"
 #include "run/jobs.h"
 #include "run/probe.h"

@@ -66,6 +66,13 @@ export const tg_schedule = {
   TG_WSD: 2,
 } as const;
 
+export const tg_pooling = {
+  TG_POOLING_MODEL: 0,
+  TG_POOLING_MEAN: 1,
+  TG_POOLING_CLS: 2,
+  TG_POOLING_LAST: 3,
+} as const;
+
 export const tg_model_part = {
   TG_PART_HEAD: 0,
   TG_PART_ATTENTION: 1,
@@ -76,6 +83,15 @@ export const tg_model_part = {
 export const tg_edit_kind = {
   TG_EDIT_ZERO: 0,
   TG_EDIT_DONOR: 1,
+} as const;
+
+export const tg_weight_type = {
+  TG_WEIGHT_F32: 0,
+  TG_WEIGHT_F16: 1,
+  TG_WEIGHT_BF16: 2,
+  TG_WEIGHT_Q8_0: 3,
+  TG_WEIGHT_Q4_0: 4,
+  TG_WEIGHT_Q4_K: 5,
 } as const;
 
 /** Structs: size, then every member's kind and offset; `chars` with its length. */
@@ -263,6 +279,21 @@ export const STRUCTS = {
       tokPerS: ['f64', 32, 48],
     },
   },
+  tg_embed_options: {
+    size: [8, 8],
+    members: {
+      pooling: ['i32', 0, 0],
+      raw: ['bool', 4, 4],
+      cut: ['bool', 5, 5],
+    },
+  },
+  tg_embed_text: {
+    size: [8, 16],
+    members: {
+      text: ['text', 0, 0],
+      nBytes: ['ptr', 4, 8],
+    },
+  },
   tg_edit: {
     size: [20, 20],
     members: {
@@ -271,6 +302,21 @@ export const STRUCTS = {
       position: ['i32', 8, 8],
       part: ['i32', 12, 12],
       kind: ['i32', 16, 16],
+    },
+  },
+  tg_convert_report: {
+    size: [568, 584],
+    members: {
+      nTensors: ['ptr', 0, 0],
+      nFiner: ['ptr', 4, 8],
+      finer: ['chars', 8, 16, 512],
+      nPositions: ['ptr', 520, 528],
+      maxError: ['f64', 528, 536],
+      meanKl: ['f64', 536, 544],
+      maxKl: ['f64', 544, 552],
+      sameBest: ['f64', 552, 560],
+      nTexts: ['ptr', 560, 568],
+      nTextsSame: ['ptr', 564, 576],
     },
   },
   tg_isa_info: {
@@ -422,6 +468,10 @@ export const EXPORTS = {
   tg_session_slide: 'i:p',
   tg_generate: 'i:pppppppp',
   tg_session_generate: 'i:pppppppppp',
+  tg_embed_options_default: 'v:p',
+  tg_embedder_new: 'i:pppp',
+  tg_embedder_free: 'v:p',
+  tg_embedder_run: 'i:pppp',
   tg_probe_new: 'i:pppp',
   tg_probe_free: 'v:p',
   tg_probe_run: 'i:ppppp',
@@ -431,6 +481,7 @@ export const EXPORTS = {
   tg_file_check: 'i:pp',
   tg_file_compare: 'i:pppppp',
   tg_file_convert: 'i:pppi',
+  tg_gguf_convert: 'i:pppip',
   tg_file_config: 'i:ppp',
   tg_transformers_config: 'i:pppp',
   tg_job_poll: 'i:pd',
@@ -580,6 +631,10 @@ export interface Exports {
     session: Ptr, prompt: Ptr, promptBytes: Ptr, options: Ptr, nTokens: Ptr, write: Ptr,
     cancel: Ptr, user: Ptr, ids: Ptr, stats: Ptr,
   ): number;
+  tg_embed_options_default(result: Ptr): void;
+  tg_embedder_new(ctx: Ptr, model: Ptr, options: Ptr, out: Ptr): number;
+  tg_embedder_free(embedder: Ptr): void;
+  tg_embedder_run(embedder: Ptr, texts: Ptr, n: Ptr, out: Ptr): number;
   tg_probe_new(ctx: Ptr, model: Ptr, nTokens: Ptr, out: Ptr): number;
   tg_probe_free(probe: Ptr): void;
   tg_probe_run(probe: Ptr, tokens: Ptr, edits: Ptr, nEdits: Ptr, donor: Ptr): number;
@@ -589,6 +644,7 @@ export interface Exports {
   tg_file_check(ctx: Ptr, path: Ptr): number;
   tg_file_compare(ctx: Ptr, pathA: Ptr, pathB: Ptr, equal: Ptr, write: Ptr, user: Ptr): number;
   tg_file_convert(ctx: Ptr, pathIn: Ptr, pathOut: Ptr, kind: number): number;
+  tg_gguf_convert(ctx: Ptr, pathIn: Ptr, pathOut: Ptr, type: number, report: Ptr): number;
   tg_file_config(ctx: Ptr, path: Ptr, out: Ptr): number;
   tg_transformers_config(ctx: Ptr, config: Ptr, write: Ptr, user: Ptr): number;
   tg_job_poll(job: Ptr, budgetMs: number): number;
