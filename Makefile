@@ -51,7 +51,8 @@ MHD_LIBS   := $(if $(MHD),$(MHD_FOUND))
 # what is missing.
 WEBGPU   := $(wildcard .cache/webgpu/webgpu.h)
 GPU_C    := $(wildcard src/backend/webgpu/gpu_*.c)
-GPU_HERE := $(if $(WEBGPU),src/backend/webgpu/gpu_native.c,src/backend/webgpu/gpu_none.c)
+GPU_HERE := src/backend/webgpu/gpu_cache.c \
+            $(if $(WEBGPU),src/backend/webgpu/gpu_native.c,src/backend/webgpu/gpu_none.c)
 
 WASM_C   := $(sort $(wildcard src/*/*_wasm*.c))
 ALL_SRC  := $(filter-out src/ops/kernel_table.c $(GPU_C),$(sort $(shell find src -name '*.c')))
@@ -69,7 +70,7 @@ PAGE     := $(shell find web/dist -type f 2>/dev/null)
 SHARED   := $(BUILD)/libtinygpt.so.$(VERSION)
 PROGRAM  := $(BUILD)/tinygpt
 UNIT     := $(patsubst test/unit/%.c,$(BUILD)/test/%,$(sort $(wildcard test/unit/*.c)))
-TESTS    := $(UNIT) $(BUILD)/test/op_test $(BUILD)/test/simd_test $(if $(WEBGPU),$(BUILD)/test/gpu_test)
+TESTS    := $(UNIT) $(BUILD)/test/op_test $(BUILD)/test/simd_test $(if $(WEBGPU),$(BUILD)/test/gpu_test $(BUILD)/test/merge_test)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo build wasm test-wasm web web-lib test-web test-e2e lib test-quick test test-long asan ubsan tsan fuzz bench gen check fmt install clean setup FORCE
@@ -295,7 +296,7 @@ web-lib: wasm web/lib/index.js
 	@cp -p $(WASM_MODULES) web/wasm/
 	@cp -p LICENSE web/
 
-test-web: web-lib $(BUILD)/test/wasm_native
+test-web: web-lib $(BUILD)/test/wasm_native $(PROGRAM)
 	cd web && TG_BUILD=$(abspath $(BUILD)) npm run --silent test
 
 web: wasm $(WEB_INSTALLED)
@@ -314,7 +315,7 @@ $(BUILD)/test/op_test: test/op_test.c $(LIB)
 	@echo "  $@"
 	$(Q)$(CC) $(C11) $(BASE) $< -o $@ $(LIB) $(LDLIBS)
 
-$(BUILD)/test/gpu_test: test/gpu/gpu_test.c test/unit/engine_util.h $(LIB)
+$(BUILD)/test/gpu_test $(BUILD)/test/merge_test: $(BUILD)/test/%: test/gpu/%.c test/unit/engine_util.h $(LIB)
 	@mkdir -p $(@D)
 	@echo "  $@"
 	$(Q)$(CC) $(C11) -D_GNU_SOURCE $(BASE) -Wno-missing-prototypes $< -o $@ $(LIB) -lcmocka -lm $(LDLIBS)

@@ -44,6 +44,9 @@ int tg_bench_room(tg_app *app, const tg_preset *preset, int32_t batch, int copie
  * taken for a GPU's. */
 tg_status tg_bench_peak(const tg_app *app, double *gflops);
 void tg_bench_print_peak(double gflops);
+/* What this machine, or its GPU, was just seen to reach: arithmetic, and memory in GB/s. Errors as
+ * for tg_bench_peak. */
+tg_status tg_bench_roofs(const tg_app *app, double *gflops, double *gbytes_per_s);
 
 /* Opens the JSON object of a benchmark, with the machine, and its list of rows; the peak is left
  * out when 0. */

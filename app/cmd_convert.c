@@ -164,15 +164,15 @@ static int convert(tg_app *app, const char *in, const char *out, tg_file_kind ki
     return tg_app_exit_code(status, in_is_good ? TG_WRITING : TG_READING);
 }
 
-/* ---------------------------------------------------------------------------------------- GGUF */
+/* ----------------------------------------------------------------------------- models of others */
 
 static const struct {
     tg_weight_type type;
     const char *name;
 } weights[N_DTYPES] = {
-    [F32] = { TG_WEIGHT_F32, "gguf f32" },    [F16] = { TG_WEIGHT_F16, "gguf f16" },
-    [BF16] = { TG_WEIGHT_BF16, "gguf bf16" }, [Q8_0] = { TG_WEIGHT_Q8_0, "gguf q8_0" },
-    [Q4_0] = { TG_WEIGHT_Q4_0, "gguf q4_0" }, [Q4_K] = { TG_WEIGHT_Q4_K, "gguf q4_k" },
+    [F32] = { TG_WEIGHT_F32, "f32" },    [F16] = { TG_WEIGHT_F16, "f16" },
+    [BF16] = { TG_WEIGHT_BF16, "bf16" }, [Q8_0] = { TG_WEIGHT_Q8_0, "q8_0" },
+    [Q4_0] = { TG_WEIGHT_Q4_0, "q4_0" }, [Q4_K] = { TG_WEIGHT_Q4_K, "q4_k" },
 };
 
 static void print_report_json(const char *in, const char *out, const char *layout,
@@ -182,8 +182,8 @@ static void print_report_json(const char *in, const char *out, const char *layou
     tg_jout_text(&j, "in", in);
     tg_jout_text(&j, "out", out);
     tg_jout_text(&j, "layout", layout);
-    tg_jout_uint(&j, "in_bytes", tg_app_file_bytes(in));
-    tg_jout_uint(&j, "out_bytes", tg_app_file_bytes(out));
+    tg_jout_uint(&j, "in_bytes", r->in_bytes);
+    tg_jout_uint(&j, "out_bytes", r->out_bytes);
     tg_jout_uint(&j, "matrices", r->n_tensors);
     tg_jout_uint(&j, "finer", r->n_finer);
     tg_jout_text(&j, "finer_ones", r->finer);
@@ -198,10 +198,8 @@ static void print_report_json(const char *in, const char *out, const char *layou
     tg_jout_line(&j);
 }
 
-static void print_report(const char *in, const char *out, const char *layout,
-                         const tg_convert_report *r) {
-    printf("%s: %s, %s (was %s)\n", out, layout, TG_BYTES(tg_app_file_bytes(out)),
-           TG_BYTES(tg_app_file_bytes(in)));
+static void print_report(const char *out, const char *layout, const tg_convert_report *r) {
+    printf("%s: %s, %s (was %s)\n", out, layout, TG_BYTES(r->out_bytes), TG_BYTES(r->in_bytes));
     if (r->n_finer)
         printf("finer       %zu of %zu matrices, whose rows its blocks do not divide: %s\n",
                r->n_finer, r->n_tensors, r->finer);
@@ -212,17 +210,33 @@ static void print_report(const char *in, const char *out, const char *layout,
     printf("tokens      %zu of %zu texts alike\n", r->n_texts_same, r->n_texts);
 }
 
-static int convert_gguf(tg_app *app, const char *in, const char *out, int dtype) {
+static int convert_any(tg_app *app, const char *in, const char *out, tg_convert_kind kind,
+                       int dtype) {
     tg_convert_report r;
-    const tg_status s = tg_gguf_convert(app->ctx, in, out, weights[dtype].type, &r);
+    char layout[48];
+    snprintf(layout, sizeof layout, "%s %s", kind == TG_CONVERT_GGUF ? "gguf" : "safetensors",
+             weights[dtype].name);
+    const tg_status s = tg_model_convert(app->ctx, in, out, kind, weights[dtype].type, &r);
     if (s != TG_OK) return tg_app_failed(app, app->ctx, s, TG_READING);
     if (app->globals.json)
-        print_report_json(in, out, weights[dtype].name, &r);
+        print_report_json(in, out, layout, &r);
     else
-        print_report(in, out, weights[dtype].name, &r);
-    if (r.n_texts_same == r.n_texts) return TG_EXIT_DONE;
+        print_report(out, layout, &r);
+    if (kind == TG_CONVERT_SAFETENSORS || r.n_texts_same == r.n_texts) return TG_EXIT_DONE;
     tg_app_error(app, "%s cuts texts into other tokens than %s", out, in);
     return TG_EXIT_FAILED;
+}
+
+static int drop(void *user, const char *bytes, size_t n_bytes) {
+    (void)user;
+    (void)bytes;
+    (void)n_bytes;
+    return 0;
+}
+
+/* Is IN a model of others? Its head tells. */
+static bool is_model(tg_app *app, const char *in) {
+    return tg_file_info(app->ctx, in, true, drop, NULL) == TG_OK;
 }
 
 int tg_cmd_convert(int argc, char **argv) {
@@ -237,13 +251,6 @@ int tg_cmd_convert(int argc, char **argv) {
                        : ends_with(out, ".safetensors") ? SAFETENSORS
                        : ends_with(out, ".gguf")        ? GGUF
                                                         : AUTO;
-    const char *layout = format == GGUF ? weights[v.dtype].name : kinds[v.dtype][format].name;
-    if (!layout) {
-        return tg_args_refuse(&app.args,
-                              "f16 and int4 exist in the v2 layout, f16 also in gguf, bf16 and the "
-                              "q types in gguf alone: leave --format out, and name OUT .tinygpt or "
-                              ".gguf");
-    }
     /* It would work, the writer being atomic; but moments and history may not survive the change of
      * layout, and with the original gone nobody could get them back. */
     if (tg_app_same_file(in, out)) {
@@ -251,6 +258,31 @@ int tg_cmd_convert(int argc, char **argv) {
     }
     code = tg_app_open(&app);
     if (code != TG_ARGS_GO_ON) return code;
+    /* A folder is what a model of others becomes; our own, of bytes, is a file in one. */
+    tg_gpt_config own;
+    const bool folder = format == SAFETENSORS && weights[v.dtype].name &&
+                        tg_file_config(app.ctx, in, &own) != TG_OK && is_model(&app, in);
+    if (folder || format == GGUF) {
+        const tg_convert_kind kind = folder ? TG_CONVERT_SAFETENSORS : TG_CONVERT_GGUF;
+        if (!weights[v.dtype].name) {
+            tg_app_error(&app, "int4 exists in the v2 layout only");
+            code = TG_EXIT_USAGE;
+        } else if (!folder && !tg_app_can_write(out, why, sizeof why)) {
+            tg_app_error(&app, "%s cannot be written: %s", out, why);
+            code = TG_EXIT_USAGE;
+        } else {
+            code = convert_any(&app, in, out, kind, v.dtype);
+        }
+        return tg_app_end(&app, code);
+    }
+    const char *layout = kinds[v.dtype][format].name;
+    if (!layout) {
+        code = tg_args_refuse(&app.args,
+                              "f16 and int4 exist in the v2 layout, f16 also in gguf, bf16 and the "
+                              "q types in gguf alone: leave --format out, and name OUT .tinygpt or "
+                              ".gguf");
+        return tg_app_end(&app, code);
+    }
     /* Asked first, since the library would only find out after reading all of IN's header. */
     char *config = format == SAFETENSORS ? config_path(out, "") : NULL;
     if (!tg_app_can_write(out, why, sizeof why)) {
@@ -259,8 +291,6 @@ int tg_cmd_convert(int argc, char **argv) {
     } else if (config && !config_is_ours(config)) {
         tg_app_error(&app, "%s belongs to something else: write to another folder", config);
         code = TG_EXIT_USAGE;
-    } else if (format == GGUF) {
-        code = convert_gguf(&app, in, out, v.dtype);
     } else {
         code = convert(&app, in, out, kinds[v.dtype][format].kind, layout, config);
     }

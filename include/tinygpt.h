@@ -634,7 +634,7 @@ TG_API tg_status tg_file_compare(tg_context *ctx, const char *path_a, const char
  * target layout has a place for them. */
 TG_API tg_status tg_file_convert(tg_context *ctx, const char *path_in, const char *path_out,
                                  tg_file_kind kind);
-/* Types that a GGUF file is written in. */
+/* Types that weights are written in. */
 typedef enum tg_weight_type {
     TG_WEIGHT_F32,
     TG_WEIGHT_F16,
@@ -645,6 +645,7 @@ typedef enum tg_weight_type {
 } tg_weight_type;
 
 typedef struct tg_convert_report {
+    uint64_t in_bytes, out_bytes; /* of all files of the model */
     size_t n_tensors, n_finer;    /* matrices; those of them whose rows wanted a finer type */
     char finer[512];              /* which, as text: "blk.0.attn_q.weight F16, .." */
     size_t n_positions;           /* at which the two models were asked for what follows */
@@ -654,12 +655,19 @@ typedef struct tg_convert_report {
     size_t n_texts, n_texts_same; /* that were cut into tokens by both; alike */
 } tg_convert_report;
 
-/* Any model that can be opened as a GGUF file, for llama.cpp and for us: matrices in a type, or,
- * where its blocks do not divide their rows, in the next finer one; vectors in f32. What was
- * written is opened again and held against the original. E_UNSUPPORTED: a vocabulary that GGUF
- * cannot state. */
-TG_API tg_status tg_gguf_convert(tg_context *ctx, const char *path_in, const char *path_out,
-                                 tg_weight_type type, tg_convert_report *report);
+typedef enum tg_convert_kind {
+    TG_CONVERT_GGUF,       /* a file, for llama.cpp and for us */
+    TG_CONVERT_SAFETENSORS /* a folder as transformers opens it: f32, f16 or bf16 */
+} tg_convert_kind;
+
+/* Any model that can be opened, in another form and type: matrices in that type or, where its
+ * blocks do not divide their rows, in the next finer one; GGUF has vectors in f32. A tokenizer.json
+ * goes along with a folder, or becomes the metadata of a GGUF file; none is made of such metadata.
+ * What was written is opened again and held against the original, without the rounding of
+ * activations. E_UNSUPPORTED: a vocabulary, or a rule, that the form cannot state. */
+TG_API tg_status tg_model_convert(tg_context *ctx, const char *path_in, const char *path_out,
+                                  tg_convert_kind kind, tg_weight_type type,
+                                  tg_convert_report *report);
 /* The sizes of the model in a file, without loading it. */
 TG_API tg_status tg_file_config(tg_context *ctx, const char *path, tg_gpt_config *out);
 
@@ -808,6 +816,8 @@ TG_API tg_status tg_context_rest_job(tg_context *ctx, tg_job **job);
 /* What its kernels reach: bytes a second of an addition that streams, GFLOP/s of a large product in
  * f32. E_UNSUPPORTED for software. */
 TG_API tg_status tg_measure_gpu(tg_context *ctx, double *bytes_per_s, double *gflops);
+TG_API tg_status tg_measure_gpu_job(tg_context *ctx, double *bytes_per_s, double *gflops,
+                                    tg_job **job);
 
 /* C[M,N] = A B through the matmul op: trans 0 none, 1 A is [K,M], 2 B is [N,K]. Milliseconds of
  * each of n_times repetitions. */
@@ -841,11 +851,16 @@ TG_API tg_status tg_dump(tg_context *ctx, const tg_gpt_config *config, const cha
 typedef struct tg_profile_row {
     const char *op, *variant;
     size_t count;
-    double ms, gflop, gbytes; /* a training step */
+    double ms, gflop, gbytes; /* a training step; bytes if each operand were moved once */
+    const char *step;         /* its name in the plan; NULL where a row is a kind of steps */
 } tg_profile_row;
 typedef void (*tg_profile_fn)(void *user, const tg_profile_row *row);
 TG_API tg_status tg_trainer_profile(tg_trainer *trainer, int n_steps, tg_profile_fn report,
                                     void *user);
+/* The same with a row for every step of the plans, in their order. A GPU that has timestamps takes
+ * the times with them, in one run; else each step is repeated, and the host's clock is read. */
+TG_API tg_status tg_trainer_profile_steps(tg_trainer *trainer, int n_steps, tg_profile_fn report,
+                                          void *user);
 
 /* Overwrites one element of a gradient or weight at the next step: a test's way to a NaN. */
 TG_API tg_status tg_trainer_poison(tg_trainer *trainer, const char *tensor, float value);

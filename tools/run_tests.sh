@@ -57,6 +57,8 @@ sanitized() {
     ASAN_OPTIONS=detect_leaks=1 unit_tests "build/$1" "$1 " "$([ "$mode" = long ] || echo test_parity)"
     op_tests "build/$1" "$1 "
 }
+# What a library has compiled is kept for nobody, but where a test is of just that.
+export TG_GPU_CACHE=off
 # Adapters that compute on the CPU: Dawn on SwiftShader, and wgpu-native on Mesa's lavapipe.
 webgpu=$PWD/.cache/webgpu
 on_dawn() { VK_ICD_FILENAMES=/usr/lib/chromium/vk_swiftshader_icd.json TG_WEBGPU_LIB=$webgpu/libwebgpu_wrapper.so "$@"; }
@@ -64,15 +66,21 @@ on_wgpu() { VK_ICD_FILENAMES=/usr/share/vulkan/icd.d/lvp_icd.x86_64.json TG_WEBG
 gpu_tests() {
     for adapter in on_dawn on_wgpu; do
         run "op_test webgpu, $adapter" $adapter "$build/test/op_test" --device webgpu
+        run "merge_test, $adapter" $adapter "$build/test/merge_test"
         run "gpu_test, $adapter" $adapter "$build/test/gpu_test"
     done
-    # What an adapter may lack: each feature, and all beyond the limits that every one has.
-    for feature in f16 subgroups timestamps; do
-        run "gpu_test without $feature" on_wgpu env TG_GPU_WITHOUT=$feature "$build/test/gpu_test"
+    # What an adapter may lack: each feature, and all beyond the limits that every one has. A run
+    # through all shaders shows what that changes; profiles alone use a feature.
+    for feature in f16 subgroups; do
+        run "gpu_test without $feature" on_wgpu env TG_GPU_WITHOUT=$feature \
+            "$build/test/gpu_test" same_losses_of_odd_sizes
     done
+    run "gpu_test without timestamps" on_wgpu env TG_GPU_WITHOUT=timestamps \
+        "$build/test/gpu_test" profiles_every_step
     run "op_test webgpu, the least adapter" on_wgpu env TG_GPU_LIMITS=minimum \
         TG_GPU_WITHOUT=f16,subgroups,timestamps "$build/test/op_test" --device webgpu
-    run "gpu_test, the least limits" on_wgpu env TG_GPU_LIMITS=minimum "$build/test/gpu_test"
+    run "gpu_test, the least limits" on_wgpu env TG_GPU_LIMITS=minimum \
+        "$build/test/gpu_test" 'same_lo*'
 }
 
 [ "$mode" = quick ] || python3 tools/oracle/fixtures.py build/fixtures >/dev/null || failed=1

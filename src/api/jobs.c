@@ -126,6 +126,14 @@ tg_status tg_measure_peak_job(tg_context *ctx, double *gflops, tg_job **job) {
     return tg_job_measure_peak(ctx, gflops, job);
 }
 
+tg_status tg_measure_gpu_job(tg_context *ctx, double *bytes_per_s, double *gflops, tg_job **job) {
+    ENTER(ctx);
+    WANT(ctx, bytes_per_s);
+    WANT(ctx, gflops);
+    WANT_JOB(ctx);
+    return tg_job_measure_gpu(ctx, false, bytes_per_s, gflops, job);
+}
+
 /* -------------------------------------------------------------------------------------- trainers
  */
 

@@ -6,16 +6,19 @@
 #include "run/convert.h"
 #include "run/embed.h"
 
-tg_status tg_gguf_convert(tg_context *ctx, const char *path_in, const char *path_out,
-                          tg_weight_type type, tg_convert_report *report) {
+tg_status tg_model_convert(tg_context *ctx, const char *path_in, const char *path_out,
+                           tg_convert_kind kind, tg_weight_type type, tg_convert_report *report) {
     ENTER(ctx);
     WANT(ctx, path_in);
     WANT(ctx, path_out);
     WANT(ctx, report);
-    if (type < TG_WEIGHT_F32 || type > TG_WEIGHT_Q4_K)
-        return tg_fail(&ctx->err, TG_E_ARG, "conversion: type: want 0..%d, have %d", TG_WEIGHT_Q4_K,
-                       (int)type);
-    return tg_convert_gguf(ctx, path_in, path_out, type, report);
+    if (type < TG_WEIGHT_F32 || type > TG_WEIGHT_Q4_K || kind < TG_CONVERT_GGUF ||
+        kind > TG_CONVERT_SAFETENSORS)
+        return tg_fail(&ctx->err, TG_E_ARG,
+                       "conversion: want a kind of 0..%d and a type of 0..%d, "
+                       "have %d and %d",
+                       TG_CONVERT_SAFETENSORS, TG_WEIGHT_Q4_K, (int)kind, (int)type);
+    return tg_convert(ctx, path_in, path_out, kind, type, report);
 }
 
 tg_embed_options tg_embed_options_default(void) {

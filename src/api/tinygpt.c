@@ -601,10 +601,9 @@ tg_status tg_measure_read(tg_context *ctx, size_t n_bytes, double *bytes_per_s) 
 /* The shape rule of matmul would refuse these too, but in terms of a graph that the caller does not
  * know of. */
 tg_status tg_measure_gpu(tg_context *ctx, double *bytes_per_s, double *gflops) {
-    ENTER(ctx);
-    WANT(ctx, bytes_per_s);
-    WANT(ctx, gflops);
-    return tg_inspect_gpu(ctx, bytes_per_s, gflops);
+    tg_job *job;
+    TG_TRY(tg_measure_gpu_job(ctx, bytes_per_s, gflops, &job));
+    return tg_job_finish(job);
 }
 
 tg_status tg_bench_matmul(tg_context *ctx, int32_t m, int32_t n, int32_t k, int trans,
@@ -650,7 +649,15 @@ tg_status tg_trainer_profile(tg_trainer *trainer, int n_steps, tg_profile_fn rep
     if (!trainer) return TG_E_ARG;
     ENTER(trainer->ctx);
     WANT(trainer->ctx, report);
-    return tg_inspect_profile(trainer, n_steps > 0 ? n_steps : 1, report, user);
+    return tg_inspect_profile(trainer, n_steps > 0 ? n_steps : 1, false, report, user);
+}
+
+tg_status tg_trainer_profile_steps(tg_trainer *trainer, int n_steps, tg_profile_fn report,
+                                   void *user) {
+    if (!trainer) return TG_E_ARG;
+    ENTER(trainer->ctx);
+    WANT(trainer->ctx, report);
+    return tg_inspect_profile(trainer, n_steps > 0 ? n_steps : 1, true, report, user);
 }
 
 /* A switch of the tests: the first element of a tensor, or of its gradient, gets this value before

@@ -20,6 +20,7 @@ typedef struct tg_run {
     tg_cancel_fn cancel; /* asked every few milliseconds, on the caller's thread; NULL: never */
     void *cancel_user;
     double *step_ms; /* [n_steps] gets the time of each step; NULL: not measured */
+    bool often;      /* a device may run each step again and again for a better time */
 } tg_run;
 
 /* Has a run that was ended by a stop anything behind it? */

@@ -221,7 +221,7 @@ static float f32_at(const uint8_t *p) {
 static void take_mlx4(const uint8_t *b, tg_block_parts *o) {
     o->has_offset = true;
     set_pair(o, 0, f32_at(b), f32_at(b + 4));
-    nibbles_16(o->q, b + 8, 0);
+    nibbles_16(o->q, b + 8, 8);
 }
 
 static void take_mlx8(const uint8_t *b, tg_block_parts *o) {

@@ -20,11 +20,11 @@
  *   Q5_K       256     176     32     0..31       f16 * 6 bits            -f16 * 6 bits
  *   Q6_K       256     210     16    -32..31      f16 * 8 bits
  *   IQ4_XS     256     136     32    16 values    f16 * (6 bits - 32)
- *   MLX4        32      24     32     0..15       f32                     f32
+ *   MLX4        32      24     32    -8..7        f32                     f32
  *   MLX8        32      40     32    -128..127    f32                     f32
  *
  * The last two are not in GGUF files: it is how MLX's affine weights are read (io/gguf.h), with
- * their halves of a byte as in Q4_1.
+ * their halves of a byte as in Q4_0, and q around 0: sums of q and of offsets then cancel less.
  *
  * Products of scales are rounded once, to f32, as is w: these are the bits that the format's own
  * Python package gives.

@@ -89,9 +89,9 @@ static fit refine(const float *in, fit f) {
         x1 += x;
         xq += x * q;
     }
-    const double det = RUN * q2 - q1 * q1;
+    const double n = (double)RUN, det = n * q2 - q1 * q1;
     if (!(det > 0)) return f;
-    const double scale = (RUN * xq - q1 * x1) / det, offset = (q1 * xq - q2 * x1) / det;
+    const double scale = (n * xq - q1 * x1) / det, offset = (q1 * xq - q2 * x1) / det;
     if (offset >= 0 && scale > 0) return (fit) { (float)scale, (float)offset };
     return (fit) { q2 > 0 && xq > 0 ? (float)(xq / q2) : f.scale, 0 };
 }

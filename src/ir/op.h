@@ -125,7 +125,10 @@ typedef struct tg_kernel_set {
 #define TG_MAX_BIND    8
 #define TG_BIND_IN(k)  (uint8_t)(1 + (k))
 #define TG_BIND_OUT(k) (uint8_t)(1 + TG_MAX_IN + (k))
-enum { TG_BIND_SCRATCH = 1 + TG_MAX_IN + TG_MAX_OUT };
+enum {
+    TG_BIND_SCRATCH = 1 + TG_MAX_IN + TG_MAX_OUT,
+    TG_BIND_NONE /* a binding that the pass has for the sake of others of its text, and leaves */
+};
 
 typedef struct tg_shader_pass {
     const char *entry;                  /* NULL: the passes end here */
@@ -144,6 +147,11 @@ typedef struct tg_shader {
     tg_shader_pass pass[TG_MAX_PASSES];
     size_t (*scratch_bytes)(const tg_args *a); /* NULL: none; for the maximum shapes */
     uint32_t (*word)(const tg_args *a);        /* op.word of the text, likewise; NULL: 0 */
+    /* The first pass goes over the elements of input 0, and may be run on one piece of them after
+     * another, with args of that piece: what has as many elements is cut likewise, attr.i[0], a
+     * number of elements from the front, too, and scratch lies one piece behind the other. Later
+     * passes bind none of that, and have op.groups, the workgroups of all pieces. */
+    bool splits;
 } tg_shader;
 
 typedef struct tg_graph tg_graph;

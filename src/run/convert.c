@@ -1,5 +1,6 @@
 /*
- * convert.c - writes a model as GGUF, and reads it back to see what became of it.
+ * convert.c - writes a model as GGUF (convert_hf.c: as a folder), and reads it back to see what
+ * became of it.
  *
  *     source   a tg_gguf: of GGUF, of a folder of safetensors, of our own family (own_gguf.c)
  *     values   its metadata; what a folder has in tokenizer.json becomes arrays
@@ -11,6 +12,7 @@
 #include "run/convert.h"
 
 #include "base/math.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "dtype/quantize.h"
 #include "io/gguf_writer.h"
@@ -20,21 +22,6 @@
 #include "tok/tok_inside.h"
 
 enum { PIECE_ELEMS = 4 << 20, VALUES_MORE = 24 };
-
-typedef struct converting {
-    tg_context *ctx;
-    const char *out;
-    tg_weight_type type;
-    tg_convert_report *report;
-    tg_gguf g;
-    tg_block floats; /* of our own family */
-    tg_lm lm;
-    tg_arena arena;
-    tg_tok *tok; /* of tokenizer.json; else NULL */
-    tg_gguf_value *values;
-    size_t n_values;
-    tg_gguf_tensor *tensors; /* [g.n_tensors] as they are written */
-} converting;
 
 static const tg_block_type types[] = {
     [TG_WEIGHT_F32] = TG_BLOCK_F32,   [TG_WEIGHT_F16] = TG_BLOCK_F16,
@@ -49,23 +36,23 @@ static const uint32_t file_types[] = {
 
 /* ------------------------------------------------------------------------------------- metadata */
 
-static void add_value(converting *c, tg_gguf_value v) { c->values[c->n_values++] = v; }
+static void add_value(tg_conversion *c, tg_gguf_value v) { c->values[c->n_values++] = v; }
 
-static void add_number(converting *c, const char *key, uint32_t x) {
+static void add_number(tg_conversion *c, const char *key, uint32_t x) {
     add_value(c, (tg_gguf_value) { .key = key, .type = TG_GGUF_U32, .whole = x, .real = x });
 }
 
-static void add_text(converting *c, const char *key, const char *text) {
+static void add_text(tg_conversion *c, const char *key, const char *text) {
     add_value(
         c, (tg_gguf_value) { .key = key, .type = TG_GGUF_STRING, .text = { text, strlen(text) } });
 }
 
-static void add_bool(converting *c, const char *key, bool x) {
+static void add_bool(tg_conversion *c, const char *key, bool x) {
     add_value(c, (tg_gguf_value) { .key = key, .type = TG_GGUF_BOOL, .whole = x });
 }
 
 /* What the buffer holds, as an array that stays. */
-static tg_status add_array(converting *c, const char *key, tg_gguf_type element, size_t count,
+static tg_status add_array(tg_conversion *c, const char *key, tg_gguf_type element, size_t count,
                            const tg_buf *b) {
     TG_TRY(tg_buf_status(&c->ctx->err, b, key));
     char *kept = tg_arena_alloc(&c->arena, b->length);
@@ -83,7 +70,7 @@ static tg_status add_array(converting *c, const char *key, tg_gguf_type element,
 /* Pieces and types; rows of the model beyond the vocabulary get names of their own, as GGUF wants a
  * token for each. WordPiece in GGUF marks the beginnings of words where others mark continuations.
  */
-static tg_status add_pieces(converting *c, tg_buf *pieces, tg_buf *kinds) {
+static tg_status add_pieces(tg_conversion *c, tg_buf *pieces, tg_buf *kinds) {
     const size_t n = (size_t)c->lm.config.vocab, have = tg_tok_count(c->tok);
     const bool words = tg_tok_model_of(c->tok) == TG_TOK_WORDPIECE;
     for (size_t i = 0; i < n; i++) {
@@ -113,7 +100,7 @@ static bool pair_before(const void *user, uint32_t a, uint32_t b) {
 }
 
 /* In the order of their ranks, "left right". */
-static tg_status add_merges(converting *c, tg_buf *merges, size_t *n) {
+static tg_status add_merges(tg_conversion *c, tg_buf *merges, size_t *n) {
     const tg_pair_table *t = &c->tok->pairs;
     uint32_t *order = tg_arena_array(&c->arena, (size_t)t->mask + 1, sizeof *order);
     if (!order) return tg_fail_memory(&c->ctx->err, "merges", t->mask);
@@ -146,11 +133,14 @@ static const char *splitter(tg_tok_split s) {
     }
 }
 
-static void add_special(converting *c) {
+static void add_special(tg_conversion *c) {
+    const bool bert = tg_tok_model_of(c->tok) == TG_TOK_WORDPIECE;
     const struct {
         const char *key;
         int32_t id;
-    } ids[] = { { "tokenizer.ggml.bos_token_id", tg_tok_bos(c->tok) },
+    } ids[] = { { "tokenizer.ggml.cls_token_id", bert ? tg_tok_bos(c->tok) : -1 },
+                { "tokenizer.ggml.seperator_token_id", bert ? tg_tok_eos(c->tok) : -1 }, /* sic */
+                { "tokenizer.ggml.bos_token_id", tg_tok_bos(c->tok) },
                 { "tokenizer.ggml.eos_token_id", tg_tok_eos(c->tok) },
                 { "tokenizer.ggml.unknown_token_id", tg_tok_unknown(c->tok) },
                 { "tokenizer.ggml.padding_token_id", tg_tok_pad(c->tok) } };
@@ -160,7 +150,7 @@ static void add_special(converting *c) {
     add_bool(c, "tokenizer.ggml.add_eos_token", c->tok->add_eos);
 }
 
-static tg_status add_lists(converting *c, tg_buf *pieces, tg_buf *kinds, tg_buf *merges) {
+static tg_status add_lists(tg_conversion *c, tg_buf *pieces, tg_buf *kinds, tg_buf *merges) {
     size_t n_merges = 0;
     const size_t n = (size_t)c->lm.config.vocab;
     const bool bpe = tg_tok_model_of(c->tok) == TG_TOK_BYTE_BPE;
@@ -173,7 +163,7 @@ static tg_status add_lists(converting *c, tg_buf *pieces, tg_buf *kinds, tg_buf 
 
 /* Byte-level BPE and WordPiece; of the others GGUF wants scores, which their tokenizer.json does
  * not have, or not all of. */
-static tg_status add_tokenizer(converting *c) {
+static tg_status add_tokenizer(tg_conversion *c) {
     if (!c->g.tokenizer_json) return TG_OK;
     TG_TRY(tg_vocabulary_gguf(&c->g, (size_t)c->lm.config.vocab, &c->tok));
     const tg_tok_model model = tg_tok_model_of(c->tok);
@@ -206,7 +196,7 @@ static bool is_of_file(const char *key) {
     return strncmp(key, "split.", 6) == 0;
 }
 
-static tg_status make_values(converting *c) {
+static tg_status make_values(tg_conversion *c) {
     c->values = tg_arena_array(&c->arena, c->g.n_values + VALUES_MORE, sizeof *c->values);
     if (!c->values) return tg_fail_memory(&c->ctx->err, "metadata", c->g.n_values);
     for (size_t i = 0; i < c->g.n_values; i++) {
@@ -215,7 +205,7 @@ static tg_status make_values(converting *c) {
             c->g.tokenizer_json && strcmp(key, "tokenizer.ggml.eos_token_id") == 0;
         if (!is_of_file(key) && !replaced) add_value(c, c->g.values[i]);
     }
-    add_number(c, "general.file_type", file_types[c->type]);
+    add_number(c, "general.file_type", c->file_type);
     add_number(c, "general.quantization_version", 2);
     return add_tokenizer(c);
 }
@@ -228,8 +218,7 @@ static tg_block_type fitting(tg_block_type want, uint64_t cols) {
     return want == TG_BLOCK_Q4_K && cols % 32 == 0 ? TG_BLOCK_Q8_0 : TG_BLOCK_F16;
 }
 
-/* NULL: a tensor that is no matrix of the model's, such as the factors of frequencies. */
-static const tg_lm_tensor *find_use(const converting *c, const tg_gguf_tensor *t) {
+const tg_lm_tensor *tg_convert_use(const tg_conversion *c, const tg_gguf_tensor *t) {
     for (size_t i = 0; i < c->lm.n_tensors; i++)
         if (c->lm.tensors[i].source == t) return &c->lm.tensors[i];
     return NULL;
@@ -240,7 +229,7 @@ static bool is_added(const char *name) {
     return strcmp(name, "position_embd.weight") == 0 || strcmp(name, "token_types.weight") == 0;
 }
 
-static tg_status make_tensors(converting *c) {
+static tg_status make_tensors(tg_conversion *c) {
     tg_convert_report *r = c->report;
     c->tensors = tg_arena_array(&c->arena, c->g.n_tensors, sizeof *c->tensors);
     if (!c->tensors) return tg_fail_memory(&c->ctx->err, "table of tensors", c->g.n_tensors);
@@ -250,10 +239,10 @@ static tg_status make_tensors(converting *c) {
         const bool matrix = from->n_dims > 1 && !is_added(from->name);
         *t = *from;
         t->place = NULL;
-        t->type = matrix ? fitting(types[c->type], t->dim[0]) : TG_BLOCK_F32;
+        t->type = matrix ? fitting(c->type, t->dim[0]) : TG_BLOCK_F32;
         t->bytes = t->elems / tg_block_table[t->type].weights * tg_block_table[t->type].bytes;
         r->n_tensors += matrix;
-        if (!matrix || t->type == types[c->type]) continue;
+        if (!matrix || t->type == c->type) continue;
         tg_str_append(r->finer, sizeof r->finer, "%s%s %s", r->n_finer++ ? ", " : "", t->name,
                       tg_block_table[t->type].name);
     }
@@ -261,7 +250,7 @@ static tg_status make_tensors(converting *c) {
 }
 
 typedef struct piece {
-    const converting *c;
+    const tg_conversion *c;
     const tg_gguf_tensor *from, *to;
     size_t n, head_size; /* rows; 0: they keep their order */
     const uint8_t *in;
@@ -295,9 +284,9 @@ static void convert_worker(void *arg, unsigned worker) {
     }
 }
 
-static tg_status write_tensor(converting *c, tg_save *save, size_t number, tg_block *buffer) {
+static tg_status write_tensor(tg_conversion *c, tg_save *save, size_t number, tg_block *buffer) {
     const tg_gguf_tensor *from = &c->g.tensors[number], *to = &c->tensors[number];
-    const tg_lm_tensor *use = find_use(c, from);
+    const tg_lm_tensor *use = tg_convert_use(c, from);
     piece p = { .c = c, .from = from, .to = to };
     if (use && use->turns && c->g.heads_plain) p.head_size = (size_t)c->lm.config.head_size;
     const uint64_t rows = from->elems / from->dim[0];
@@ -326,7 +315,7 @@ static tg_status write_tensor(converting *c, tg_save *save, size_t number, tg_bl
     return TG_OK;
 }
 
-static tg_status write_all(converting *c) {
+static tg_status write_gguf(tg_conversion *c) {
     tg_save *save;
     tg_block buffer = { 0 };
     TG_TRY(make_values(c));
@@ -335,6 +324,7 @@ static tg_status write_all(converting *c) {
                               c->g.n_tensors, &save));
     tg_status s = TG_OK;
     for (size_t i = 0; s == TG_OK && i < c->g.n_tensors; i++) s = write_tensor(c, save, i, &buffer);
+    c->report->out_bytes = tg_save_offset(save);
     tg_block_free(&buffer);
     if (s == TG_OK) return tg_save_commit(save, false);
     tg_save_abort(save);
@@ -398,8 +388,7 @@ static tg_status compare_tokens(const tg_model *a, const tg_model *b, tg_convert
     static const char *const texts[] = {
         "The quick brown fox jumps over the lazy dog.",
         "don't  stop\n\n\tnow 12345 -- 3.14",
-        "Stra\xc3\x9f"
-        "e na\xc3\xafve \xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e \xf0\x9f\x98\x80",
+        "na\xc3\xafve caf\xc3\xa9 \xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e \xf0\x9f\x98\x80",
         "for (int i = 0; i < n; i++) { x[i] += 1; }",
         "\r\n  \xff\xfe trailing   ",
         "",
@@ -441,11 +430,15 @@ static tg_status open_whole(tg_context *ctx, const char *path, tg_model **out) {
     return s;
 }
 
+/* Without the rounding of activations, which would add its own noise to that of the weights. */
 static tg_status check(tg_context *ctx, const char *in, const char *out, tg_convert_report *r) {
     tg_model *a = NULL, *b = NULL;
+    const uint32_t levers = ctx->levers;
+    ctx->levers &= ~TG_LEVER_BIT(int8_activations);
     tg_status s = open_whole(ctx, in, &a);
     if (s == TG_OK) s = open_whole(ctx, out, &b);
     if (s == TG_OK) s = compare_models(ctx, a, b, r);
+    ctx->levers = levers;
     tg_weights_free(a);
     tg_weights_free(b);
     return s;
@@ -454,7 +447,7 @@ static tg_status check(tg_context *ctx, const char *in, const char *out, tg_conv
 /* -------------------------------------------------------------------------------------- the whole
  */
 
-static tg_status open_source(converting *c, const char *in, char folder[TG_LM_PATH_BYTES]) {
+static tg_status open_source(tg_conversion *c, const char *in, char folder[TG_LM_PATH_BYTES]) {
     if (tg_lm_takes(in, folder))
         TG_TRY(tg_gguf_open_any(&c->ctx->err, folder, &c->g));
     else
@@ -462,14 +455,17 @@ static tg_status open_source(converting *c, const char *in, char folder[TG_LM_PA
     return tg_lm_read(&c->g, &c->arena, &c->lm);
 }
 
-tg_status tg_convert_gguf(tg_context *ctx, const char *in, const char *out, tg_weight_type type,
-                          tg_convert_report *report) {
+tg_status tg_convert(tg_context *ctx, const char *in, const char *out, tg_convert_kind kind,
+                     tg_weight_type type, tg_convert_report *report) {
     char folder[TG_LM_PATH_BYTES];
     *report = (tg_convert_report) { .n_tensors = 0 };
-    converting c = { .ctx = ctx, .out = out, .type = type, .report = report };
+    tg_conversion c = {
+        .ctx = ctx, .out = out, .type = types[type], .file_type = file_types[type], .report = report
+    };
     tg_arena_init(&c.arena, &ctx->err.mem);
     tg_status s = open_source(&c, in, folder);
-    if (s == TG_OK) s = write_all(&c);
+    if (s == TG_OK) s = kind == TG_CONVERT_GGUF ? write_gguf(&c) : tg_convert_write_hf(&c);
+    report->in_bytes = c.g.total_bytes;
     tg_tok_free(c.tok);
     tg_gguf_close(&c.g);
     tg_block_free(&c.floats);

@@ -38,9 +38,9 @@ tg_status tg_embedder_open(tg_context *ctx, tg_model *model, const tg_embed_opti
     if (!model->lm || !model->lm->lm.config.family->encode)
         return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
                        "embedding: want an encoder, such as a BERT, have a model that writes text");
-    if (o->pooling < 0 || o->pooling > TG_POOL_LAST)
-        return tg_fail(&ctx->err, TG_E_ARG, "embedding: pooling: want 0..%d, have %d", TG_POOL_LAST,
-                       (int)o->pooling);
+    if (o->pooling < TG_POOLING_MODEL || o->pooling > TG_POOLING_LAST)
+        return tg_fail(&ctx->err, TG_E_ARG, "embedding: pooling: want 0..%d, have %d",
+                       TG_POOLING_LAST, (int)o->pooling);
     tg_embedder *e = tg_alloc(&ctx->err.mem, sizeof *e);
     if (!e) return tg_fail_memory(&ctx->err, "embedder", sizeof *e);
     e->ctx = ctx;

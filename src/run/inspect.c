@@ -5,7 +5,6 @@
 
 #include "backend/cpu/check.h"
 #include "backend/cpu/oracle.h"
-#include "backend/webgpu/webgpu.h"
 #include "base/math.h"
 #include "base/time.h"
 #include "ops/build.h"
@@ -83,12 +82,14 @@ tg_status tg_inspect_dump(tg_context *ctx, const tg_gpt_config *config, const ch
 /* ---------------------------------------------------------------------------------------- profile
  */
 
-/* Rows are by (op, variant): one op may run by several kernels, depending on its shapes. room is
- * the number of steps of both plans, which is as many rows as there can be. Names are borrowed from
- * the static tables of ops and kernels. */
+/* Rows are by (op, variant): one op may run by several kernels, depending on its shapes. Or, if
+ * each, there is one for every step of both plans; those that run as part of another step stay
+ * empty. room is the number of steps, which is as many rows as there can be. Names are borrowed
+ * from the static tables of ops and kernels, and from the graph. */
 typedef struct profile {
     tg_profile_row *rows; /* [n_rows] */
     size_t n_rows, room;
+    bool each;
 } profile;
 
 static tg_profile_row *row_for(profile *p, const char *op, const char *variant) {
@@ -116,13 +117,18 @@ static double bytes_of(const tg_step *s) {
  * The work is that of one pass over the plan, so rates hold for accum 1. */
 static void add_plan(profile *p, tg_backend *b, const tg_plan *plan, const double *step_ms,
                      int n_steps, int runs_a_step) {
+    tg_profile_row *const rows = p->rows + p->n_rows;
+    if (p->each) p->n_rows += plan->n_steps;
     for (size_t i = 0; i < plan->n_steps; i++) {
         const tg_step *s = &plan->steps[i];
         const tg_op_desc *d = tg_op_table[s->node->op];
         size_t leader = i;
         const char *kernel = b->kernel_name ? b->kernel_name(b, plan, i, &leader) : NULL;
-        tg_profile_row *row = row_for(p, tg_op_table[plan->steps[leader].node->op]->name,
-                                      kernel ? kernel : s->variant->name);
+        const tg_node *led = plan->steps[leader].node;
+        const char *op = tg_op_table[led->op]->name;
+        if (!kernel) kernel = s->variant->name;
+        tg_profile_row *row = p->each ? &rows[leader] : row_for(p, op, kernel);
+        if (p->each) row->op = op, row->variant = kernel, row->step = led->name;
         row->count += leader == i;
         row->ms += step_ms[i] / n_steps;
         row->gflop += d->flop ? d->flop(&s->args) / 1e9 * runs_a_step : 0;
@@ -130,16 +136,17 @@ static void add_plan(profile *p, tg_backend *b, const tg_plan *plan, const doubl
     }
 }
 
-/* Selection in place, costliest first: a plan has some dozens of rows. */
+/* Selection in place, costliest first: a plan has some dozens of kinds. Steps stay in their order.
+ */
 static void report_rows(profile *p, tg_profile_fn report, void *user) {
     for (size_t i = 0; i < p->n_rows; i++) {
         size_t best = i;
-        for (size_t j = i + 1; j < p->n_rows; j++)
+        for (size_t j = i + 1; j < p->n_rows && !p->each; j++)
             if (p->rows[j].ms > p->rows[best].ms) best = j;
         const tg_profile_row row = p->rows[best];
         p->rows[best] = p->rows[i];
         p->rows[i] = row;
-        report(user, &row);
+        if (row.op) report(user, &row);
     }
 }
 
@@ -162,10 +169,11 @@ static tg_status timed_steps(tg_trainer *t, int n_steps, double *grad_ms, double
     return TG_OK;
 }
 
-tg_status tg_inspect_profile(tg_trainer *t, int n_steps, tg_profile_fn report, void *user) {
+tg_status tg_inspect_profile(tg_trainer *t, int n_steps, bool each, tg_profile_fn report,
+                             void *user) {
     const tg_mem *mem = &t->ctx->err.mem;
     const size_t n_grad = t->plans.grad.n_steps, n = n_grad + t->plans.update.n_steps;
-    profile p = { .room = n };
+    profile p = { .room = n, .each = each };
     double *ms = tg_alloc(mem, n * sizeof *ms);
     p.rows = tg_alloc(mem, n * sizeof *p.rows);
     tg_status s =
@@ -211,7 +219,7 @@ tg_status tg_inspect_matmul(tg_context *ctx, int32_t m, int32_t n, int32_t k, in
     for (size_t i = 0; i < n_times && s == TG_OK; i++) {
         /* A GPU's own time, without the way of the operands to it. */
         double step_ms = 0;
-        tg_run run = { .step_ms = ctx->backend != ctx->cpu ? &step_ms : NULL };
+        tg_run run = { .step_ms = ctx->backend != ctx->cpu ? &step_ms : NULL, .often = true };
         const double start = tg_time_ms();
         s = tg_backend_run(ctx->backend, &plan, &rt, &run);
         ms[i] = run.step_ms ? step_ms : tg_time_ms() - start;
@@ -219,79 +227,6 @@ tg_status tg_inspect_matmul(tg_context *ctx, int32_t m, int32_t n, int32_t k, in
     tg_runtime_block_free(ctx, &memory);
     tg_graph_deinit(&g);
     return s;
-}
-
-/* ---------------------------------------------------------------------------------------- the GPU
- */
-
-/* How often the op follows itself: so many are timed in one submit that its own cost is lost. */
-enum { CHAIN = 34 };
-
-/* The shortest time of a step of a plan that is a chain of one op. The first step is left out,
- * which goes with the inputs' way up, and the last one, with the output's way down. */
-static tg_status time_chain(tg_context *ctx, tg_graph *g, tg_value *out, double *ms) {
-    tg_plan plan;
-    tg_block memory = { .data = NULL };
-    if (g->status == TG_OK) tg_output(g, out, "out");
-    TG_TRY(tg_graph_finish(g));
-    const tg_plan_options o = tg_runtime_plan_options(ctx, "speed");
-    TG_TRY(tg_plan_build(&plan, g, &o));
-    TG_ASSERT(plan.n_steps == CHAIN);
-    tg_status s = tg_runtime_block(ctx, tg_plan_memory_bytes(&plan), &memory);
-    if (s == TG_OK) tg_plan_place(&plan, memory.data);
-    const tg_scalars rt = { .rows = 0 };
-    tg_run all = { .next = 0 };
-    if (s == TG_OK) s = tg_backend_run(ctx->backend, &plan, &rt, &all);
-    *ms = TG_INF;
-    for (int i = 0; i < 5 && s == TG_OK; i++) {
-        tg_run run = { .next = 1, .end = CHAIN - 1 };
-        const double start = tg_time_ms();
-        s = tg_backend_run(ctx->backend, &plan, &rt, &run);
-        if (s == TG_OK) s = tg_gpu_wait(tg_webgpu_gpu(ctx->backend));
-        const double each = (tg_time_ms() - start) / (CHAIN - 2);
-        if (each < *ms) *ms = each;
-    }
-    tg_runtime_block_free(ctx, &memory);
-    return s;
-}
-
-static tg_status time_add(tg_context *ctx, size_t n, double *ms) {
-    tg_graph g;
-    TG_TRY(tg_graph_init(&g, &ctx->err, ctx->levers));
-    const tg_type type = tg_type_2d(TG_F32, n / 1024, 1024);
-    tg_value *sum = tg_input(&g, "a", type), *b = tg_input(&g, "b", type);
-    for (int i = 0; i < CHAIN; i++) sum = tg_add(&g, sum, b);
-    const tg_status s = time_chain(ctx, &g, sum, ms);
-    tg_graph_deinit(&g);
-    return s;
-}
-
-static tg_status time_product(tg_context *ctx, size_t n, double *ms) {
-    tg_graph g;
-    TG_TRY(tg_graph_init(&g, &ctx->err, ctx->levers));
-    const tg_type type = tg_type_2d(TG_F32, n, n);
-    tg_value *c = tg_input(&g, "a", type), *b = tg_input(&g, "b", type);
-    for (int i = 0; i < CHAIN; i++) c = tg_matmul(&g, c, b, NULL, 0);
-    const tg_status s = time_chain(ctx, &g, c, ms);
-    tg_graph_deinit(&g);
-    return s;
-}
-
-/* 128 MiB an array are beyond the caches, and within the binding limit of all. */
-tg_status tg_inspect_gpu(tg_context *ctx, double *bytes_per_s, double *gflops) {
-    const size_t n_sum = (size_t)1 << 25, n = 4096;
-    tg_gpu_facts gpu;
-    double ms;
-    TG_TRY(tg_runtime_gpu(ctx, &gpu));
-    if (gpu.software)
-        return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
-                       "GPU %s: it is software, computes on the CPU, and is not timed",
-                       gpu.adapter);
-    TG_TRY(time_add(ctx, n_sum, &ms));
-    *bytes_per_s = 12.0 * (double)n_sum / ms * 1e3;
-    TG_TRY(time_product(ctx, n, &ms));
-    *gflops = 2.0 * (double)(n * n * n) / ms / 1e6;
-    return TG_OK;
 }
 
 /* -------------------------------------------------------------------------- gradients of a model

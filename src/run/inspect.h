@@ -10,11 +10,11 @@
 
 tg_status tg_inspect_dump(tg_context *ctx, const tg_gpt_config *config, const char *which,
                           int32_t batch, tg_text_fn write, void *user);
-tg_status tg_inspect_profile(tg_trainer *t, int n_steps, tg_profile_fn report, void *user);
+/* each: a row for every step of the plans, in their order; else for every kind of step. */
+tg_status tg_inspect_profile(tg_trainer *t, int n_steps, bool each, tg_profile_fn report,
+                             void *user);
 tg_status tg_inspect_matmul(tg_context *ctx, int32_t m, int32_t n, int32_t k, int trans,
                             size_t n_times, double *ms);
-/* What the GPU of the context reaches: see tg_measure_gpu. */
-tg_status tg_inspect_gpu(tg_context *ctx, double *bytes_per_s, double *gflops);
 /* The whole model's gradient graph against finite differences, in double. */
 tg_status tg_inspect_model_gradients(tg_context *ctx, tg_check_fn report, void *user,
                                      size_t *n_failed);

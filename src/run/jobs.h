@@ -35,6 +35,10 @@ tg_status tg_job_check_kernels(tg_context *ctx, const tg_check_options *o, size_
 tg_status tg_job_rest(tg_context *ctx, tg_job **job);
 tg_status tg_job_measure_peak(tg_context *ctx, double *gflops, tg_job **job);
 
+/* gpu_speed.c: what tg_measure_gpu answers. software: also of a GPU that is none. */
+tg_status tg_job_measure_gpu(tg_context *ctx, bool software, double *bytes_per_s, double *gflops,
+                             tg_job **job);
+
 /* jobs_run.c */
 tg_status tg_job_trainer_new(tg_context *ctx, tg_model *model, tg_text *text,
                              const tg_train_options *o, tg_trainer **out, tg_job **job);

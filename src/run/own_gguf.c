@@ -170,6 +170,7 @@ tg_status tg_own_gguf(tg_ctx *ctx, const char *path, tg_block *floats, tg_gguf *
     *floats = (tg_block) { 0 };
     TG_TRY(tg_file_open(ctx, path, &f));
     tg_arena_init(&out->arena, &ctx->mem);
+    out->total_bytes = f->total_bytes;
     const tg_status s = fill(f, out, floats);
     tg_file_close(f);
     if (s == TG_OK) return TG_OK;

@@ -184,6 +184,14 @@ def benches():
     check(abs(sum(row["share"] for row in rows) - 1) < 0.01, "shares of the profile add up to 1")
     check(rows == sorted(rows, key=lambda row: -row["ms"]), "costliest first")
     check({"matmul", "adamw"} <= {row["op"] for row in rows}, "ops of the profile")
+    check(all(row["of_gflops"] >= 0 and row["of_gbytes_per_s"] > 0 for row in rows),
+          "shares of both roofs", str(rows[0]))
+    r = tinygpt("bench", "profile", "--preset", "tiny", "--steps", "2", "--json", "--each")
+    expect(r, 0, "bench profile --each")
+    steps = r.json()["rows"]
+    equal(len(steps), sum(row["count"] for row in rows), "a row for every step")
+    equal((steps[0]["op"], steps[-1]["op"]), ("embedding", "adamw"), "in the order of the plan")
+    check(any(row["step"].startswith("blocks.1.") for row in steps), "steps have their names")
     for args in (("train", "--preset", "tiny", "--steps", "3"), ("profile", "--preset", "tiny"),
                  ("matmul", "--m", "8", "--n", "8", "--k", "8")):
         expect(tinygpt("bench", *args), 0, f"bench {args[0]} as text", out="GFLOP/s")

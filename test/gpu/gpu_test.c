@@ -2,17 +2,33 @@
  * gpu_test.c - whole paths on a GPU against the CPU: training, validation, saving, sampling, a NaN,
  * a lost device. test/op_test --device webgpu has shown the ops; here it is what carries them.
  *
- * Runs on whatever adapter is found; tools/run_tests.sh runs it on two that compute on the CPU.
+ * Runs on whatever adapter is found; tools/run_tests.sh runs it on two that compute on the CPU. An
+ * argument is a pattern: only tests whose names it fits run.
  */
 #include "../unit/engine_util.h"
 
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "backend/webgpu/webgpu.h"
 #include "base/math.h"
+#include "base/time.h"
+#include "run/jobs.h"
 #include "run/session.h"
 #include "run/train.h"
 
-/* Widths, heads and a context that are no multiple of a tile. */
+/* Widths, heads and a context that are no multiple of a tile; and another model, a smaller one. */
 static const tg_gpt_config odd = { 2, 40, 5, 24, 256, 160 };
+static const tg_gpt_config small = { 1, 24, 3, 16, 256, 96 };
+
+/* SwiftShader takes a barrier of 256 threads hard: a step of tiny lasts some seconds. There fewer
+ * and smaller steps go the same ways through the same shaders; the long curve is the other
+ * adapter's. */
+static bool is_slow;
+
+/* What has been compiled for one context of this program need not be for the next. */
+#define CACHE "build/gpu_test_cache"
 
 static tg_context *open_gpu(void) {
     tg_context_options o = tg_context_options_default();
@@ -32,11 +48,6 @@ static tg_train_options options(int64_t steps, int32_t batch) {
     o.eval_every = 0;
     o.eval_windows = 4;
     return o;
-}
-
-/* SwiftShader takes a barrier of 256 threads hard, and some seconds for a step. */
-static int64_t steps_for(const run_of *r) {
-    return strstr(tg_gpu_get_info(gpu_of(r))->adapter, "SwiftShader") ? 6 : 50;
 }
 
 static double apart(double have, double want) { return tg_fabs(have - want) / (tg_fabs(want)); }
@@ -62,12 +73,11 @@ static double weights_apart(run_of *a, run_of *b) {
 
 /* Losses within 1e-5; weights within two hundredths of what a run of steps may move one: AdamW
  * moves a weight by up to lr a step however small its gradient is. */
-static void train_both(const tg_gpt_config *config, tg_train_options o, bool all_steps) {
+static void train_both(const tg_gpt_config *config, tg_train_options o) {
     run_of cpu = start_run(open_context(1, NULL, NULL), config, &o);
     run_of gpu = start_run(open_gpu(), config, &o);
-    const int64_t steps = all_steps && steps_for(&gpu) > o.steps ? o.steps : steps_for(&gpu);
     uint64_t made = 0;
-    for (int64_t i = 0; i < (steps < o.steps ? steps : o.steps); i++) {
+    for (int64_t i = 0; i < o.steps; i++) {
         tg_step_report want, have;
         OK(cpu.ctx, tg_trainer_step(cpu.trainer, &want));
         OK(gpu.ctx, tg_trainer_step(gpu.trainer, &have));
@@ -89,26 +99,33 @@ static void train_both(const tg_gpt_config *config, tg_train_options o, bool all
 
 static void same_losses(void **state) {
     (void)state;
-    train_both(&tg_preset_find("tiny")->config, options(50, 16), false);
+    train_both(&tg_preset_find("tiny")->config, is_slow ? options(3, 4) : options(50, 16));
 }
 
 static void same_losses_of_odd_sizes(void **state) {
     (void)state;
     tg_train_options o = options(4, 3);
     o.accum = 2;
-    train_both(&odd, o, true);
+    train_both(&odd, o);
+}
+
+/* Of one of several runs in a context. */
+static void end_run_only(run_of *r) {
+    tg_trainer_free(r->trainer);
+    tg_model_free(r->model);
+    tg_text_free(r->text);
 }
 
 /* Dispatches of a gradient, and of an update, of so many layers. */
-static size_t dispatches_of(tg_gpt_config config, int32_t layers, size_t *update) {
+static size_t dispatches_of(tg_context *ctx, tg_gpt_config config, int32_t layers, size_t *update) {
     const tg_train_options o = options(2, 2);
     config.layers = layers;
-    run_of r = start_run(open_gpu(), &config, &o);
+    run_of r = start_run(ctx, &config, &o);
     tg_step_report report;
     OK(r.ctx, tg_trainer_step(r.trainer, &report));
     const size_t n = tg_webgpu_dispatches(r.ctx->backend, &r.trainer->plans.grad);
     *update = tg_webgpu_dispatches(r.ctx->backend, &r.trainer->plans.update);
-    end_run(&r);
+    end_run_only(&r);
     return n;
 }
 
@@ -117,16 +134,203 @@ static size_t dispatches_of(tg_gpt_config config, int32_t layers, size_t *update
 static void few_dispatches_a_layer(void **state) {
     (void)state;
     static const char *const presets[] = { "tiny", "small", "medium" };
+    tg_context *ctx = open_gpu();
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
         const tg_gpt_config config = tg_preset_find(presets[i])->config;
         size_t update;
-        const size_t one = dispatches_of(config, 1, &update);
-        const size_t layer = dispatches_of(config, 2, &update) - one;
+        const size_t one = dispatches_of(ctx, config, 1, &update);
+        const size_t layer = dispatches_of(ctx, config, 2, &update) - one;
         print_message("%s: %zu dispatches a layer, %zu around them, %zu an update\n", presets[i],
                       layer, one - layer, update);
         assert_in_range(layer, 1, 22);
         assert_in_range(update, 1, 3);
     }
+    tg_context_free(ctx);
+}
+
+/* What is bound as a whole, weights and gradients, is beyond what a binding may reach: the update
+ * then takes them in pieces, on the GPU. Weights that decay end in the first one. */
+static void splits_what_a_binding_cannot_reach(void **state) {
+    (void)state;
+    const tg_gpt_config *config = &tg_preset_find("tiny")->config;
+    const tg_train_options o = options(4, 2);
+    setenv("TG_GPU_LIMITS", "262144", 1);
+    run_of cpu = start_run(open_context(1, NULL, NULL), config, &o);
+    run_of gpu = start_run(open_gpu(), config, &o);
+    unsetenv("TG_GPU_LIMITS");
+    for (int i = 0; i < o.steps; i++) {
+        tg_step_report want, have;
+        OK(cpu.ctx, tg_trainer_step(cpu.trainer, &want));
+        OK(gpu.ctx, tg_trainer_step(gpu.trainer, &have));
+        assert_true(apart(have.loss, want.loss) < 1e-5);
+        assert_true(apart(have.grad_norm, want.grad_norm) < 1e-4);
+    }
+    assert_int_equal(tg_webgpu_dispatches(gpu.ctx->backend, &gpu.trainer->plans.update), 3 + 2);
+    assert_true(weights_apart(&gpu, &cpu) < 0.02 * o.lr * (double)o.steps);
+    end_run(&cpu);
+    end_run(&gpu);
+}
+
+/* ----------------------------------------------------------------------------- the device's own
+ */
+
+static size_t address_space_bytes(void) {
+    unsigned long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (!f || fscanf(f, "%lu", &pages) != 1) fail_msg("/proc/self/statm: cannot be read");
+    fclose(f);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* The driver is refused the memory, so that it is its own error that comes through. */
+static void says_what_memory_was_wanted(void **state) {
+    (void)state;
+    tg_context *ctx = open_gpu();
+    tg_gpu *gpu = tg_webgpu_gpu(ctx->backend);
+    const size_t most = (size_t)tg_gpu_get_info(gpu)->max_buffer_bytes, half = (size_t)1 << 29;
+    const size_t bytes = most < 2 * half ? most : 2 * half;
+    struct rlimit was, low;
+    uint32_t buffer;
+    getrlimit(RLIMIT_AS, &was);
+    low = was;
+    low.rlim_cur = address_space_bytes() + bytes / 2;
+    setrlimit(RLIMIT_AS, &low);
+    const tg_status status = tg_gpu_buffer_new(gpu, "workspace", bytes, false, &buffer);
+    setrlimit(RLIMIT_AS, &was);
+    char want[64];
+    snprintf(want, sizeof want, "workspace of %zu bytes", bytes);
+    assert_int_equal(status, TG_E_MEMORY);
+    assert_non_null(strstr(tg_context_error(ctx), want));
+    assert_non_null(strstr(tg_context_error(ctx), "lower the batch"));
+    tg_ctx_clear(&ctx->err);
+    OK(ctx, tg_gpu_buffer_new(gpu, "a small one", 4096, false, &buffer));
+    OK(ctx, tg_gpu_settle(gpu));
+    tg_context_free(ctx);
+}
+
+static const char *const shader = "@group(0) @binding(0) var<uniform> a: vec4<u32>;"
+                                  "@group(0) @binding(1) var<uniform> b: vec4<u32>;"
+                                  "@group(0) @binding(2) var<storage, read_write> x: array<u32>;"
+                                  "@compute @workgroup_size(64)"
+                                  "fn main(@builtin(global_invocation_id) id: vec3<u32>) {"
+                                  "    x[id.x] = a.x + b.x;"
+                                  "}";
+
+/* Pipelines that could not be made are named, early or when they are waited for. */
+static void names_a_bad_pipeline(void **state) {
+    (void)state;
+    tg_context *ctx = open_gpu();
+    tg_gpu *gpu = tg_webgpu_gpu(ctx->backend);
+    uint32_t pipeline;
+    tg_status status = tg_gpu_pipeline_new(gpu, "the good one", shader, "main", 1, &pipeline);
+    if (status == TG_OK) status = tg_gpu_settle(gpu);
+    assert_int_equal(status, TG_OK);
+    status = tg_gpu_pipeline_new(gpu, "the bad one", shader, "nowhere", 1, &pipeline);
+    if (status == TG_OK) status = tg_gpu_settle(gpu);
+    assert_int_equal(status, TG_E_DEVICE);
+    assert_non_null(strstr(tg_context_error(ctx), "the bad one"));
+    tg_context_free(ctx);
+}
+
+/* Nobody waits for ever, and nothing is written into memory that was given back. */
+static void is_lost_while_it_compiles(void **state) {
+    (void)state;
+    tg_context *ctx = open_gpu();
+    tg_gpu *gpu = tg_webgpu_gpu(ctx->backend);
+    uint32_t pipeline;
+    OK(ctx, tg_gpu_pipeline_new(gpu, "a pipeline", shader, "main", 1, &pipeline));
+    tg_gpu_lose(gpu);
+    assert_int_equal(tg_gpu_settle(gpu), TG_E_DEVICE);
+    tg_context_free(ctx);
+}
+
+static off_t cache_bytes(void) {
+    struct stat s;
+    return stat(CACHE "/webgpu.cache", &s) == 0 ? s.st_size : 0;
+}
+
+static uint64_t hash_of_a_step(void) {
+    const tg_train_options o = options(2, 2);
+    run_of r = start_run(open_gpu(), &small, &o);
+    const uint64_t hash = steps_until(&r, 1).loss_hash;
+    end_run(&r);
+    return hash;
+}
+
+/* The file that Dawn's blobs are kept in comes, serves the next context, and is made anew when it
+ * has rotted. */
+static void keeps_what_was_compiled(void **state) {
+    (void)state;
+    tg_context *ctx = open_gpu();
+    const bool keeps =
+        !strstr(tg_gpu_get_info(tg_webgpu_gpu(ctx->backend))->library, "wgpu_native");
+    tg_context_free(ctx);
+    if (!keeps) return;
+    remove(CACHE "/webgpu.cache");
+    const uint64_t want = hash_of_a_step();
+    const off_t bytes = cache_bytes();
+    assert_true(bytes > 10000);
+    assert_int_equal(hash_of_a_step(), want);
+    assert_int_equal(cache_bytes(), bytes);
+    FILE *f = fopen(CACHE "/webgpu.cache", "r+b");
+    fseek(f, 200, SEEK_SET);
+    const int byte = fgetc(f);
+    fseek(f, 200, SEEK_SET);
+    fputc(byte ^ 1, f);
+    fclose(f);
+    assert_int_equal(hash_of_a_step(), want);
+    assert_int_equal(cache_bytes(), bytes);
+}
+
+typedef struct profile_sum {
+    size_t n, count;
+    double ms;
+    bool named;
+} profile_sum;
+
+static void add_row(void *user, const tg_profile_row *row) {
+    profile_sum *sum = user;
+    assert_true(row->ms >= 0);
+    sum->n++;
+    sum->count += row->count;
+    sum->ms += row->ms;
+    sum->named = row->step != NULL;
+}
+
+/* Adapters here are software, which are measured for nobody; that the measurement ends, and finds
+ * something, is seen all the same. */
+static void measures_its_speed(void **state) {
+    (void)state;
+    tg_context *ctx = open_gpu();
+    double bytes_per_s = 0, gflops = 0;
+    tg_job *job;
+    OK(ctx, tg_job_measure_gpu(ctx, true, &bytes_per_s, &gflops, &job));
+    OK(ctx, tg_job_finish(job));
+    assert_true(bytes_per_s > 1e6 && bytes_per_s < 1e14);
+    assert_true(gflops > 1e-3 && gflops < 1e6);
+    if (tg_gpu_get_info(tg_webgpu_gpu(ctx->backend))->software) {
+        assert_int_equal(tg_measure_gpu(ctx, &bytes_per_s, &gflops), TG_E_UNSUPPORTED);
+        assert_non_null(strstr(tg_context_error(ctx), "not timed"));
+    }
+    tg_context_free(ctx);
+}
+
+/* By kinds and by steps: the same dispatches. By the GPU's clock they don't last longer than the
+ * call; and what is measured once leaves the moments as one step does. */
+static void profiles_every_step(void **state) {
+    (void)state;
+    const tg_train_options o = options(2, 2);
+    run_of r = start_run(open_gpu(), &odd, &o);
+    profile_sum kinds = { .n = 0 }, steps = { .n = 0 };
+    OK(r.ctx, tg_trainer_profile(r.trainer, 1, add_row, &kinds));
+    const double start = tg_time_ms();
+    OK(r.ctx, tg_trainer_profile_steps(r.trainer, 1, add_row, &steps));
+    const double all = tg_time_ms() - start;
+    assert_true(!kinds.named && steps.named);
+    assert_true(kinds.n < steps.n && steps.n == steps.count && kinds.count == steps.count);
+    assert_true(kinds.ms > 0 && steps.ms > 0);
+    if (tg_gpu_get_info(gpu_of(&r))->timestamps) assert_true(steps.ms < all);
+    end_run(&r);
 }
 
 /* A run that is saved and resumed ends with the bits of one that went through: states come down
@@ -260,13 +464,13 @@ static int64_t step_and_lose(run_of *r, bool lose, const double *want, double to
 /* Twice another device and the same curve, to the bit; the third time the CPU. */
 static void survives_lost_devices(void **state) {
     (void)state;
-    enum { STEPS = 36 };
-    double want[STEPS + 1], val = 0;
-    tg_train_options o = options(STEPS, 2);
+    const int lose_every = is_slow ? 3 : LOSE_EVERY, n_steps = 3 * lose_every + 6;
+    double want[3 * LOSE_EVERY + 6 + 1], val = 0;
+    tg_train_options o = options(n_steps, 2);
     o.accum = 2;
     o.eval_every = 7;
     run_of whole = start_run(open_gpu(), &odd, &o);
-    for (int i = 1; i <= STEPS; i++) {
+    for (int i = 1; i <= n_steps; i++) {
         tg_step_report report;
         OK(whole.ctx, tg_trainer_step(whole.trainer, &report));
         want[i] = report.loss;
@@ -277,9 +481,9 @@ static void survives_lost_devices(void **state) {
     run_of r = start_run(open_gpu(), &odd, &o);
     r.ctx->copy_every = COPY_EVERY;
     int losses = 0;
-    while (tg_trainer_steps_done(r.trainer) < STEPS) {
+    while (tg_trainer_steps_done(r.trainer) < n_steps) {
         const int64_t next = tg_trainer_steps_done(r.trainer) + 1;
-        const bool lose = losses < 3 && next == (losses + 1) * LOSE_EVERY;
+        const bool lose = losses < 3 && next == (losses + 1) * lose_every;
         const int64_t repeated = step_and_lose(&r, lose, want, losses < 3 && !lose ? 0 : 1e-5);
         losses += lose;
         assert_int_equal(r.ctx->losses, losses);
@@ -361,7 +565,7 @@ static void trains_two_at_once(void **state) {
     const tg_train_options o[2] = { options(8, 2), options(8, 3) };
     uint64_t want[2];
     for (int i = 0; i < 2; i++) {
-        run_of alone = start_run(open_gpu(), i ? &tg_preset_find("tiny")->config : &odd, &o[i]);
+        run_of alone = start_run(open_gpu(), i ? &small : &odd, &o[i]);
         want[i] = steps_until(&alone, 8).loss_hash;
         end_run(&alone);
     }
@@ -369,8 +573,7 @@ static void trains_two_at_once(void **state) {
     ctx->copy_every = COPY_EVERY;
     run_of both[2];
     tg_step_report last[2] = { { .step = 0 } };
-    for (int i = 0; i < 2; i++)
-        both[i] = start_run(ctx, i ? &tg_preset_find("tiny")->config : &odd, &o[i]);
+    for (int i = 0; i < 2; i++) both[i] = start_run(ctx, i ? &small : &odd, &o[i]);
     for (bool lost = false; last[0].step < 8 || last[1].step < 8;) {
         for (int i = 0; i < 2; i++)
             if (last[i].step < 8) OK(ctx, tg_trainer_step(both[i].trainer, &last[i]));
@@ -378,11 +581,7 @@ static void trains_two_at_once(void **state) {
         lost = lost || last[0].step == 6;
     }
     for (int i = 0; i < 2; i++) assert_int_equal(last[i].loss_hash, want[i]);
-    for (int i = 0; i < 2; i++) {
-        tg_trainer_free(both[i].trainer);
-        tg_model_free(both[i].model);
-        tg_text_free(both[i].text);
-    }
+    for (int i = 0; i < 2; i++) end_run_only(&both[i]);
     tg_context_free(ctx);
 }
 
@@ -419,11 +618,31 @@ static void moves_between_devices(void **state) {
     remove(path);
 }
 
-int main(void) {
+static int begin(void **state) {
+    (void)state;
+    mkdir("build", 0777);
+    remove(CACHE "/webgpu.cache");
+    setenv("TG_GPU_CACHE", CACHE, 1);
+    tg_context *ctx = open_gpu();
+    const char *adapter = tg_gpu_get_info(tg_webgpu_gpu(ctx->backend))->adapter;
+    is_slow = strstr(adapter, "SwiftShader") != NULL;
+    tg_context_free(ctx);
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_losses),
         cmocka_unit_test(same_losses_of_odd_sizes),
         cmocka_unit_test(few_dispatches_a_layer),
+        cmocka_unit_test(splits_what_a_binding_cannot_reach),
+        cmocka_unit_test(says_what_memory_was_wanted),
+        cmocka_unit_test(names_a_bad_pipeline),
+        cmocka_unit_test(is_lost_while_it_compiles),
+        cmocka_unit_test(keeps_what_was_compiled),
+        cmocka_unit_test(profiles_every_step),
+        cmocka_unit_test(measures_its_speed),
         cmocka_unit_test(saves_and_resumes),
         cmocka_unit_test(same_logits),
         cmocka_unit_test(names_what_is_not_finite),
@@ -434,5 +653,5 @@ int main(void) {
         cmocka_unit_test(trains_two_at_once),
         cmocka_unit_test(moves_between_devices),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, begin, NULL);
 }

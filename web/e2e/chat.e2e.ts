@@ -68,7 +68,7 @@ async function ask(question: string): Promise<string> {
   await draft.fill(question);
   await draft.press('Enter');
   await page.getByText(/^(Done|The context is full.*|Stopped)\.$/).waitFor();
-  return answers().last().innerText();
+  return (await answers().last().innerText()).trim();
 }
 
 describe('Chat', () => {
@@ -106,7 +106,7 @@ describe('Chat', () => {
     const first = await ask('Say hello.');
     await p.button('Answer anew').click();
     await page.getByText('Done.').waitFor();
-    expect(await answers().last().innerText()).toBe(first);
+    expect((await answers().last().innerText()).trim()).toBe(first);
   });
 
   it.each(SCHEMES)('looks as it should in %s colours', async (colorScheme) => {

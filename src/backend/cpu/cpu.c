@@ -27,6 +27,7 @@
 
 #include "backend/cpu/cpu.h"
 #include "base/time.h"
+#include "ops/kernel.h"
 
 typedef struct cpu {
     tg_backend base;
@@ -152,12 +153,27 @@ static void decide(walk *w, const place *here) {
 #define QUIET_NS 5e5
 #define LEARN_MS 0.5
 
-/* Units to be taken at once: eight pieces a worker let all end together. At most `most`. */
-static size_t piece_of(const walk *w, size_t units, double most) {
+/* Units to be taken at once by one who finds so many `left`: an eighth of a worker's share, later a
+ * quarter of its share of what is left. So the last pieces are small, and all end together even if
+ * one of them was slower. At most `most`. */
+static size_t piece_of(const walk *w, size_t units, size_t left, double most) {
     const size_t workers = w->b->workers;
-    const size_t even = workers == 1 ? units : units / (workers * 8);
+    size_t even = units;
+    if (workers > 1) even = tg_min_size(units / (workers * 8), left / (workers * 4));
     const size_t piece = (double)even > most ? (size_t)most : even;
     return piece ? piece : 1;
+}
+
+/* Takes the next piece; false if there is none, or if the counter was taken away. */
+static bool take_piece(const walk *w, atomic_size_t *counter, size_t units, double most,
+                       size_t *begin, size_t *end) {
+    *begin = atomic_load_explicit(counter, memory_order_relaxed);
+    do {
+        if (*begin >= units) return false;
+        *end = *begin + tg_min_size(piece_of(w, units, units - *begin, most), units - *begin);
+    } while (!atomic_compare_exchange_weak_explicit(counter, begin, *end, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return true;
 }
 
 /* A cost of 0 is an unknown one, so what takes no time at all costs 1 ns. */
@@ -176,11 +192,9 @@ static void watch_units(walk *w, place here, const tg_args *a, size_t units,
     const unsigned known = atomic_load_explicit(unit_ns, memory_order_relaxed);
     const double start = tg_time_ms();
     double now = start;
-    size_t piece = piece_of(w, units, known ? PIECE_NS / known : 1), done = 0;
-    for (;;) {
-        const size_t begin = atomic_fetch_add_explicit(counter, piece, memory_order_relaxed);
-        if (begin >= units) break;
-        const size_t end = units - begin < piece ? units : begin + piece;
+    double most = known ? PIECE_NS / known : 1;
+    size_t begin, end, done = 0;
+    while (take_piece(w, counter, units, most, &begin, &end)) {
         phase->run(a, begin, end);
         done += end - begin;
         now = tg_time_ms();
@@ -190,7 +204,7 @@ static void watch_units(walk *w, place here, const tg_args *a, size_t units,
             halt(w, mark_inside(&here), here);
             break;
         }
-        if (!known && now - start < LEARN_MS) piece = piece_of(w, units, 2 * (double)piece);
+        if (!known && now - start < LEARN_MS) most *= 2;
     }
     if (done > 0) learn(unit_ns, now - start, done);
 }
@@ -210,12 +224,9 @@ static void share_units(walk *w, const place *here, const tg_args *a, size_t uni
         }
         if (!quiet) most = cost > 0 ? PIECE_NS / cost : 1;
     }
-    const size_t piece = piece_of(w, units, most);
-    for (;;) {
-        const size_t begin = atomic_fetch_add_explicit(counter, piece, memory_order_relaxed);
-        if (begin >= units) return;
-        s->variant->phase[here->phase].run(a, begin, units - begin < piece ? units : begin + piece);
-    }
+    size_t begin, end;
+    while (take_piece(w, counter, units, most, &begin, &end))
+        s->variant->phase[here->phase].run(a, begin, end);
 }
 
 /* ---------------------------------------------------------------------------------------- walking

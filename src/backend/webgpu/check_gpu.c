@@ -27,7 +27,7 @@ struct tg_gpu_bench {
     uint32_t buffer;
     char *image; /* [bytes] of the buffer */
     size_t bytes;
-    piece pieces[TG_BIND_SCRATCH + 1]; /* by binding, TG_BIND_... */
+    piece pieces[TG_BIND_NONE + 1]; /* by binding, TG_BIND_... */
     size_t end, dummies;
     /* Of a run that is PENDING, and is called again with the same arguments. */
     bool bound;

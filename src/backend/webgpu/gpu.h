@@ -76,7 +76,8 @@ typedef struct tg_gpu_piece {
 tg_status tg_gpu_read_begin(tg_gpu *gpu, const tg_gpu_piece *list, size_t n, uint32_t *reading);
 tg_status tg_gpu_read_end(tg_gpu *gpu, uint32_t reading, const tg_gpu_piece *list, size_t n);
 
-/* wgsl is zero-terminated; label names it in messages. n_storage counts the bindings from 2 on. */
+/* wgsl is zero-terminated; label names it in messages. n_storage counts the bindings from 2 on.
+ * Pipelines are made side by side, and may be submitted when settle has said TG_OK. */
 tg_status tg_gpu_pipeline_new(tg_gpu *gpu, const char *label, const char *wgsl, const char *entry,
                               unsigned n_storage, uint32_t *out);
 
@@ -95,6 +96,11 @@ typedef struct tg_gpu_dispatch {
 } tg_gpu_dispatch;
 /* One encoder, one pass, one submit. A dispatch sees what those before it wrote. */
 tg_status tg_gpu_submit(tg_gpu *gpu, const tg_gpu_dispatch *list, size_t n);
+/* The same list in n passes, pass i from first[i] to first[i + 1]; adds to ms[i] what it took by
+ * the GPU's own clock. Makes objects, and waits for the end: for profiles. E_UNSUPPORTED, without a
+ * message, where info has no timestamps, and always in a page. */
+tg_status tg_gpu_submit_timed(tg_gpu *gpu, const tg_gpu_dispatch *list, const size_t *first,
+                              size_t n, double *ms);
 /* Waits until everything submitted is done. */
 tg_status tg_gpu_wait(tg_gpu *gpu);
 /* Objects made so far: a test's way to see that a step makes none. */

@@ -140,3 +140,10 @@ void tg_gpu_group_free(tg_gpu *g, uint32_t group) {
 tg_status tg_gpu_submit(tg_gpu *g, const tg_gpu_dispatch *list, size_t n) {
     return answer(g, tg_js_gpu_submit(g->number, list, n));
 }
+
+/* A profile is a program's; the page shows what whole steps take. */
+tg_status tg_gpu_submit_timed(tg_gpu *g, const tg_gpu_dispatch *list, const size_t *first, size_t n,
+                              double *ms) {
+    (void)g, (void)list, (void)first, (void)n, (void)ms;
+    return TG_E_UNSUPPORTED;
+}

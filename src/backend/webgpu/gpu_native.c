@@ -4,7 +4,8 @@
  *
  * Both libraries answer through callbacks, which run inside ProcessEvents only; so every question
  * is asked, and then pumped until it is answered. Objects are made inside error scopes for
- * validation and for memory: a failure is a message of theirs, never a dead handle.
+ * validation and for memory: a failure is a message of theirs, never a dead handle. Pipelines are
+ * compiled side by side, where the library can do that, and waited for in settle.
  *
  * wgpu-native ends the process at some errors of submit, and puts bounds checks into shaders that
  * make them ten times slower; its extension for trusted shaders leaves them out. Ours clamp what
@@ -18,6 +19,7 @@
 #include <webgpu.h>
 
 #include "backend/webgpu/gpu.h"
+#include "backend/webgpu/gpu_cache.h"
 #include "base/str.h"
 
 /* Every function that is called, without its prefix. */
@@ -40,8 +42,10 @@
     X(DeviceCreateBindGroupLayout)                                                                 \
     X(DeviceCreatePipelineLayout)                                                                  \
     X(DeviceCreateComputePipeline)                                                                 \
+    X(DeviceCreateComputePipelineAsync)                                                            \
     X(DeviceCreateBindGroup)                                                                       \
     X(DeviceCreateCommandEncoder)                                                                  \
+    X(DeviceCreateQuerySet)                                                                        \
     X(DeviceDestroy)                                                                               \
     X(DeviceRelease)                                                                               \
     X(QueueSubmit)                                                                                 \
@@ -56,6 +60,7 @@
     X(CommandEncoderBeginComputePass)                                                              \
     X(CommandEncoderCopyBufferToBuffer)                                                            \
     X(CommandEncoderFinish)                                                                        \
+    X(CommandEncoderResolveQuerySet)                                                               \
     X(CommandEncoderRelease)                                                                       \
     X(CommandBufferRelease)                                                                        \
     X(ComputePassEncoderSetPipeline)                                                               \
@@ -67,6 +72,7 @@
     X(BindGroupRelease)                                                                            \
     X(BindGroupLayoutRelease)                                                                      \
     X(PipelineLayoutRelease)                                                                       \
+    X(QuerySetRelease)                                                                             \
     X(ShaderModuleRelease)
 
 typedef struct functions {
@@ -81,12 +87,6 @@ typedef struct list {
     size_t n, room;
 } list;
 
-typedef struct pipeline {
-    WGPUComputePipeline handle;
-    WGPUBindGroupLayout layout;
-    unsigned n_storage;
-} pipeline;
-
 /* What a callback leaves for whoever pumps. */
 typedef struct answer {
     tg_gpu *gpu;
@@ -94,6 +94,13 @@ typedef struct answer {
     void *object;
     char text[512];
 } answer;
+
+typedef struct pipeline {
+    WGPUBindGroupLayout layout;
+    unsigned n_storage;
+    answer made; /* its object is the pipeline; where it failed, that stays */
+    char label[96];
+} pipeline;
 
 /* A reading on its way: what is read goes through a buffer that can be mapped. Buffers stay for the
  * next reading, so that a step makes none. */
@@ -115,10 +122,11 @@ struct tg_gpu {
     WGPUQueue queue;
     tg_gpu_info info;
     list buffers, groups, pipelines;
+    tg_gpu_cache *cache; /* NULL: none */
     staging readings[READINGS];
     uint32_t last_reading;
     uint64_t made;
-    bool lost;
+    bool dawn, lost;
     char message[512]; /* of a lost device, or of the first error that nobody was asking for */
 };
 
@@ -168,6 +176,17 @@ static void on_device(WGPURequestDeviceStatus status, WGPUDevice device, WGPUStr
     (void)unused;
     a->ok = status == WGPURequestDeviceStatus_Success;
     a->object = device;
+    keep_text(a->text, sizeof a->text, text);
+    a->done = true;
+}
+
+/* On the thread that pumps, whichever of the library's own has compiled it. */
+static void on_pipeline(WGPUCreatePipelineAsyncStatus status, WGPUComputePipeline made,
+                        WGPUStringView text, void *user, void *unused) {
+    answer *a = user;
+    (void)unused;
+    a->ok = status == WGPUCreatePipelineAsyncStatus_Success;
+    a->object = made;
     keep_text(a->text, sizeof a->text, text);
     a->done = true;
 }
@@ -240,9 +259,14 @@ static tg_status end_making(tg_gpu *g, const char *what, const char *label, size
     pump(g, &validation);
     if (g->lost) return lost(g);
     g->made++;
-    if (!memory.ok)
-        return tg_fail(g->ctx, TG_E_MEMORY, "GPU %s: no memory for %s %s of %zu bytes: %s",
-                       g->info.adapter, what, label, bytes, memory.text);
+    /* wgpu-native calls it an error of validation. */
+    const bool full = !memory.ok || strstr(validation.text, "Not enough memory");
+    if (full)
+        return tg_fail(g->ctx, TG_E_MEMORY,
+                       "GPU %s: no memory for %s %s of %zu bytes: lower the batch or the "
+                       "context, or take a smaller model (%s)",
+                       g->info.adapter, what, label, bytes,
+                       memory.ok ? "not enough memory left" : memory.text);
     if (!validation.ok)
         return tg_fail(g->ctx, TG_E_DEVICE, "GPU %s: %s %s: %s", g->info.adapter, what, label,
                        validation.text);
@@ -328,6 +352,7 @@ static tg_status open_library(tg_gpu *g) {
     memcpy(&g->f.name, &symbol, sizeof symbol);
     FUNCTIONS(LOOK_UP)
 #undef LOOK_UP
+    g->dawn = !dlsym(g->library, "wgpuGetVersion"); /* which only wgpu-native has */
     return TG_OK;
 }
 
@@ -354,7 +379,8 @@ static bool is_software(const WGPUAdapterInfo *info, const char *name) {
 }
 
 /* For tests: TG_GPU_WITHOUT=f16,subgroups,timestamps leaves out features, TG_GPU_LIMITS=minimum
- * asks for no limit beyond those that every adapter has. */
+ * asks for no limit beyond those that every adapter has, and a number of bytes in its place says
+ * what a binding may reach. */
 static bool is_left_out(const char *feature) {
     const char *names = getenv("TG_GPU_WITHOUT");
     return names && strstr(names, feature);
@@ -414,17 +440,33 @@ typedef struct dawn_toggles {
 } dawn_toggles;
 enum { DAWN_TOGGLES = 0x0005000A };
 
-/* Memory of a workgroup is written before it is read in all our shaders, so that nobody need clear
+/* Another one: whom to ask before something is compiled, and to tell after. */
+typedef struct dawn_cache {
+    WGPUChainedStruct chain;
+    WGPUStringView isolation_key;
+    size_t (*load)(const void *key, size_t key_bytes, void *value, size_t value_bytes, void *user);
+    void (*store)(const void *key, size_t key_bytes, const void *value, size_t value_bytes,
+                  void *user);
+    void *user;
+} dawn_cache;
+enum { DAWN_CACHE = 0x00050007 };
+
+/* Timestamps in steps of a tenth of a millisecond, so that a page can learn little from them, are
+ * no use for a profile.
+ *
+ * Memory of a workgroup is written before it is read in all our shaders, so that nobody need clear
  * it. Bounds checks are for shaders that one does not know; ours clamp what they index with. They
  * cost up to a tenth of a step on an H100. TG_WEBGPU_CHECKED=1 puts them back; wgpu-native has
  * them. */
+static const char *const toggles_off[] = { "timestamp_quantization" };
 static const char *const toggles_on[] = { "disable_workgroup_init", "disable_robustness" };
 
 static dawn_toggles toggles_of(const tg_gpu *g) {
     const char *checked = getenv("TG_WEBGPU_CHECKED");
-    const bool dawn = !dlsym(g->library, "wgpuGetVersion"); /* which only wgpu-native has */
     dawn_toggles t = { .chain = { .sType = (WGPUSType)DAWN_TOGGLES }, .on = toggles_on };
-    if (dawn) t.n_on = checked && checked[0] == '1' ? 1 : 2;
+    if (g->dawn) t.n_on = checked && checked[0] == '1' ? 1 : 2;
+    t.off = toggles_off;
+    t.n_off = 1;
     return t;
 }
 
@@ -460,6 +502,9 @@ static tg_status open_device(tg_gpu *g) {
     TG_TRY(want_limits(g, &limits));
     g->info.max_buffer_bytes = minimum ? least.buffer_bytes : limits.maxBufferSize;
     g->info.max_binding_bytes = minimum ? least.binding_bytes : limits.maxStorageBufferBindingSize;
+    const char *binding = getenv("TG_GPU_LIMITS");
+    const uint64_t bytes = binding ? strtoull(binding, NULL, 10) : 0;
+    if (bytes && bytes < g->info.max_binding_bytes) g->info.max_binding_bytes = bytes;
     g->info.max_group_bytes = minimum ? least.group_bytes : limits.maxComputeWorkgroupStorageSize;
     g->info.max_group_threads =
         minimum ? least.group_threads : limits.maxComputeInvocationsPerWorkgroup;
@@ -470,6 +515,13 @@ static tg_status open_device(tg_gpu *g) {
     if (g->info.timestamps) features[n++] = WGPUFeatureName_TimestampQuery;
     answer a = { .gpu = g };
     dawn_toggles toggles = toggles_of(g);
+    if (g->dawn) g->cache = tg_gpu_cache_open();
+    dawn_cache cache = { .chain = { .sType = (WGPUSType)DAWN_CACHE },
+                         .isolation_key = view(""),
+                         .load = tg_gpu_cache_load,
+                         .store = tg_gpu_cache_store,
+                         .user = g->cache };
+    if (g->cache) toggles.chain.next = &cache.chain;
     const WGPUDeviceDescriptor want = {
         .nextInChain = toggles.n_on ? &toggles.chain : NULL,
         .label = view("tinygpt"),
@@ -566,8 +618,20 @@ static tg_status check(tg_gpu *g) {
     return s;
 }
 
-/* All objects are looked at when they are made. */
-tg_status tg_gpu_settle(tg_gpu *g) { return check(g); }
+/* Of the objects, pipelines alone are not looked at when they are made. */
+tg_status tg_gpu_settle(tg_gpu *g) {
+    TG_TRY(check(g));
+    for (uint32_t i = 1; i <= g->pipelines.n; i++) {
+        const pipeline *p = list_at(&g->pipelines, i);
+        pump(g, &p->made);
+        if (g->lost) return lost(g);
+        if (!p->made.ok)
+            return tg_fail(g->ctx, TG_E_DEVICE, "GPU %s: pipeline %s: %s", g->info.adapter,
+                           p->label, p->made.text);
+    }
+    tg_gpu_cache_save(g->cache);
+    return TG_OK;
+}
 
 tg_status tg_gpu_write(tg_gpu *g, uint32_t buffer, size_t offset, const void *bytes, size_t n) {
     TG_TRY(check(g));
@@ -689,26 +753,46 @@ static tg_status make_module(tg_gpu *g, const char *label, const char *wgsl,
     return end_making(g, "shader", label, 0);
 }
 
-static tg_status make_pipeline(tg_gpu *g, const char *label, const char *entry,
-                               WGPUShaderModule module, pipeline *p) {
-    const WGPUPipelineLayoutDescriptor layout = { .label = view(label),
+/* Dawn compiles on threads of its own, as many pipelines at once as there are processors.
+ * wgpu-native has the function, and ends the process in it. */
+static tg_status begin_pipeline(tg_gpu *g, const char *entry, WGPUShaderModule module,
+                                pipeline *p) {
+    tg_status s = TG_OK;
+    const WGPUPipelineLayoutDescriptor layout = { .label = view(p->label),
                                                   .bindGroupLayoutCount = 1,
                                                   .bindGroupLayouts = &p->layout };
-    begin_making(g);
     WGPUPipelineLayout l = g->f.DeviceCreatePipelineLayout(g->device, &layout);
-    const WGPUComputePipelineDescriptor d = { .label = view(label),
+    const WGPUComputePipelineDescriptor d = { .label = view(p->label),
                                               .layout = l,
                                               .compute = { .module = module,
                                                            .entryPoint = view(entry) } };
-    p->handle = g->f.DeviceCreateComputePipeline(g->device, &d);
-    const tg_status s = end_making(g, "pipeline", label, 0);
+    if (g->dawn) {
+        const WGPUCreateComputePipelineAsyncCallbackInfo info = {
+            .mode = WGPUCallbackMode_AllowProcessEvents,
+            .callback = on_pipeline,
+            .userdata1 = &p->made
+        };
+        p->made.done = false;
+        g->f.DeviceCreateComputePipelineAsync(g->device, &d, info);
+        g->made++;
+    } else {
+        begin_making(g);
+        p->made.object = g->f.DeviceCreateComputePipeline(g->device, &d);
+        s = end_making(g, "pipeline", p->label, 0);
+        p->made.ok = s == TG_OK;
+    }
     g->f.PipelineLayoutRelease(l);
     return s;
 }
 
+/* A pipeline that is still being made writes into ours when it is, on a lost device as well. */
 static void pipeline_free(tg_gpu *g, pipeline *p) {
     if (!p) return;
-    if (p->handle) g->f.ComputePipelineRelease(p->handle);
+    while (!p->made.done) {
+        g->f.InstanceProcessEvents(g->instance);
+        if (!p->made.done) sleep_us(20);
+    }
+    if (p->made.object) g->f.ComputePipelineRelease(p->made.object);
     if (p->layout) g->f.BindGroupLayoutRelease(p->layout);
     tg_free(&g->ctx->mem, p, sizeof *p);
 }
@@ -720,11 +804,12 @@ tg_status tg_gpu_pipeline_new(tg_gpu *g, const char *label, const char *wgsl, co
     TG_ASSERT(n_storage <= TG_GPU_MAX_STORAGE);
     pipeline *p = tg_alloc(&g->ctx->mem, sizeof *p);
     if (!p) return tg_fail_memory(g->ctx, "pipeline", sizeof *p);
-    *p = (pipeline) { .n_storage = n_storage };
+    *p = (pipeline) { .n_storage = n_storage, .made = { .gpu = g, .done = true } };
+    snprintf(p->label, sizeof p->label, "%s", label);
     WGPUShaderModule module = NULL;
     tg_status s = make_layout(g, label, n_storage, &p->layout);
     if (s == TG_OK) s = make_module(g, label, wgsl, &module);
-    if (s == TG_OK) s = make_pipeline(g, label, entry, module, p);
+    if (s == TG_OK) s = begin_pipeline(g, entry, module, p);
     if (module) g->f.ShaderModuleRelease(module);
     if (s == TG_OK) s = list_put(g, &g->pipelines, p, out);
     if (s != TG_OK) pipeline_free(g, p);
@@ -761,16 +846,16 @@ void tg_gpu_group_free(tg_gpu *g, uint32_t group) {
 
 /* ------------------------------------------------------------------------------------------ run */
 
-tg_status tg_gpu_submit(tg_gpu *g, const tg_gpu_dispatch *list_of, size_t n) {
-    TG_TRY(check(g));
-    WGPUCommandEncoder e = g->f.DeviceCreateCommandEncoder(g->device, NULL);
-    WGPUComputePassEncoder pass = g->f.CommandEncoderBeginComputePass(e, NULL);
+static void encode(tg_gpu *g, WGPUCommandEncoder e, const WGPUPassTimestampWrites *timestamps,
+                   const tg_gpu_dispatch *dispatches, size_t n) {
+    const WGPUComputePassDescriptor descriptor = { .timestampWrites = timestamps };
+    WGPUComputePassEncoder pass = g->f.CommandEncoderBeginComputePass(e, &descriptor);
     uint32_t set = 0;
     for (size_t i = 0; i < n; i++) {
-        const tg_gpu_dispatch *d = &list_of[i];
+        const tg_gpu_dispatch *d = &dispatches[i];
         if (d->pipeline != set) {
             const pipeline *p = list_at(&g->pipelines, d->pipeline);
-            g->f.ComputePassEncoderSetPipeline(pass, p->handle);
+            g->f.ComputePassEncoderSetPipeline(pass, p->made.object);
         }
         set = d->pipeline;
         g->f.ComputePassEncoderSetBindGroup(pass, 0, list_at(&g->groups, d->group), 0, NULL);
@@ -778,12 +863,84 @@ tg_status tg_gpu_submit(tg_gpu *g, const tg_gpu_dispatch *list_of, size_t n) {
     }
     g->f.ComputePassEncoderEnd(pass);
     g->f.ComputePassEncoderRelease(pass);
+}
+
+static tg_status finish_and_submit(tg_gpu *g, WGPUCommandEncoder e) {
     WGPUCommandBuffer c = g->f.CommandEncoderFinish(e, NULL);
     g->f.QueueSubmit(g->queue, 1, &c);
     g->f.CommandBufferRelease(c);
     g->f.CommandEncoderRelease(e);
     g->f.InstanceProcessEvents(g->instance);
     return check(g);
+}
+
+tg_status tg_gpu_submit(tg_gpu *g, const tg_gpu_dispatch *dispatches, size_t n) {
+    TG_TRY(check(g));
+    WGPUCommandEncoder e = g->f.DeviceCreateCommandEncoder(g->device, NULL);
+    encode(g, e, NULL, dispatches, n);
+    return finish_and_submit(g, e);
+}
+
+/* A set of queries has at most 4096 of them, and a pass takes two. */
+enum { TIMED_PASSES = 2048 };
+
+/* Ticks are nanoseconds in Dawn; wgpu-native says what they are. */
+static double ms_of_tick(const tg_gpu *g) {
+    float (*period)(WGPUQueue) = NULL;
+    void *symbol = dlsym(g->library, "wgpuQueueGetTimestampPeriod");
+    memcpy(&period, &symbol, sizeof symbol);
+    return period ? (double)period(g->queue) * 1e-6 : 1e-6;
+}
+
+/* n of them; ticks [2 n] gets the begin and the end of each, of an empty pass nothing. */
+static tg_status time_passes(tg_gpu *g, WGPUQuerySet set, uint32_t buffer,
+                             const tg_gpu_dispatch *dispatches, const size_t *first, size_t n,
+                             uint64_t *ticks) {
+    WGPUCommandEncoder e = g->f.DeviceCreateCommandEncoder(g->device, NULL);
+    for (uint32_t i = 0; i < n; i++) {
+        const WGPUPassTimestampWrites t = { .querySet = set,
+                                            .beginningOfPassWriteIndex = 2 * i,
+                                            .endOfPassWriteIndex = 2 * i + 1 };
+        if (first[i + 1] > first[i])
+            encode(g, e, &t, dispatches + first[i], first[i + 1] - first[i]);
+    }
+    g->f.CommandEncoderResolveQuerySet(e, set, 0, 2 * (uint32_t)n, list_at(&g->buffers, buffer), 0);
+    TG_TRY(finish_and_submit(g, e));
+    const tg_gpu_piece all = { buffer, 0, 2 * n * sizeof *ticks, ticks };
+    uint32_t reading;
+    TG_TRY(tg_gpu_read_begin(g, &all, 1, &reading));
+    return tg_gpu_read_end(g, reading, &all, 1);
+}
+
+tg_status tg_gpu_submit_timed(tg_gpu *g, const tg_gpu_dispatch *dispatches, const size_t *first,
+                              size_t n, double *ms) {
+    if (!g->info.timestamps) return TG_E_UNSUPPORTED;
+    TG_TRY(check(g));
+    const size_t bytes = 2 * TIMED_PASSES * sizeof(uint64_t);
+    const WGPUQuerySetDescriptor d = { .type = WGPUQueryType_Timestamp, .count = 2 * TIMED_PASSES };
+    const double tick = ms_of_tick(g);
+    uint64_t *ticks = tg_alloc(&g->ctx->mem, bytes);
+    if (!ticks) return tg_fail_memory(g->ctx, "timestamps", bytes);
+    WGPUBuffer handle = NULL;
+    uint32_t buffer = 0;
+    begin_making(g);
+    WGPUQuerySet set = g->f.DeviceCreateQuerySet(g->device, &d);
+    tg_status s = end_making(g, "queries", "of timestamps", 0);
+    if (s == TG_OK)
+        s = make_buffer(g, "timestamps", bytes,
+                        WGPUBufferUsage_QueryResolve | WGPUBufferUsage_CopySrc, &handle);
+    if (s == TG_OK) s = list_put(g, &g->buffers, handle, &buffer);
+    for (size_t at = 0; at < n && s == TG_OK; at += TIMED_PASSES) {
+        const size_t some = n - at < TIMED_PASSES ? n - at : TIMED_PASSES;
+        s = time_passes(g, set, buffer, dispatches, first + at, some, ticks);
+        for (size_t i = 0; i < some && s == TG_OK; i++)
+            if (first[at + i + 1] > first[at + i] && ticks[2 * i + 1] > ticks[2 * i])
+                ms[at + i] += (double)(ticks[2 * i + 1] - ticks[2 * i]) * tick;
+    }
+    tg_gpu_buffer_free(g, buffer);
+    if (set) g->f.QuerySetRelease(set); /* wgpu-native takes no destroy before it */
+    tg_free(&g->ctx->mem, ticks, bytes);
+    return s;
 }
 
 tg_status tg_gpu_wait(tg_gpu *g) {
@@ -810,6 +967,7 @@ void tg_gpu_close(tg_gpu *g) {
     }
     if (g->adapter) g->f.AdapterRelease(g->adapter);
     if (g->instance) g->f.InstanceRelease(g->instance);
+    tg_gpu_cache_close(g->cache);
     const tg_mem mem = g->ctx->mem;
     tg_free(&mem, g->buffers.items, g->buffers.room * sizeof(void *));
     tg_free(&mem, g->groups.items, g->groups.room * sizeof(void *));

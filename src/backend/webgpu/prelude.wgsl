@@ -11,7 +11,8 @@ struct Step {
     ins: array<Shape, 8>,
     outs: array<Shape, 4>,
     n_dims: u32,   // four bits an input
-    acc_members: u32, word: u32, spare: u32,
+    acc_members: u32, word: u32,
+    groups: u32,   // workgroups of the first pass, over all of its pieces
 }
 
 // tg_scalars of ir/op.h, member by member.

@@ -7,6 +7,7 @@
  *        60  numbers of dimensions of the inputs, four bits each
  *        61  what accumulates of the other members of a merge, eight bits each
  *        62  what the shader's own word() says
+ *        63  workgroups of the first pass
  */
 #include "backend/webgpu/shaders.h"
 
@@ -122,6 +123,7 @@ void tg_shader_words(const tg_shader *s, const tg_args *a, uint8_t acc, uint8_t 
                      uint8_t dynamic_out, uint32_t words[TG_STEP_WORDS]) {
     memset(words, 0, TG_STEP_WORDS * sizeof *words);
     if (s->word) words[62] = s->word(a);
+    words[63] = (uint32_t)s->pass[0].groups(a);
     memcpy(words, a->attr.i, sizeof a->attr.i);
     memcpy(words + 6, a->attr.f, sizeof a->attr.f);
     words[10] = acc;

@@ -61,11 +61,13 @@ typedef struct transfer {
     size_t offset, bytes; /* in work */
 } transfer;
 
-/* What a step became. */
+/* What a step became: its passes, the first of which may be several dispatches, where what it binds
+ * is beyond what a binding may reach. */
 typedef struct unit {
     const tg_shader *shader; /* NULL: the step has joined an earlier one */
     uint8_t n_members;
     size_t members[TG_MAX_MEMBERS]; /* the step itself, and those that have joined it */
+    size_t n_pieces, piece_elems;   /* of input 0; the last one is shorter */
 } unit;
 
 enum { MAX_SEGMENTS = 64 };
@@ -78,7 +80,7 @@ typedef struct compiled {
     unsigned work_version; /* of the buffer that the groups are bound to */
     bool on_cpu;
     bool settled;   /* all that was made for it is known to be good */
-    uint32_t words; /* uniform buffer, 256 bytes a step */
+    uint32_t words; /* uniform buffer, 256 bytes a dispatch */
     tg_gpu_dispatch *dispatches;
     unit *units;   /* [n_steps] */
     size_t *first; /* [n_steps + 1] of each step, in dispatches */
@@ -275,20 +277,84 @@ static const tg_value *value_of(const tg_plan *plan, const unit *u, unsigned slo
     return NULL;
 }
 
-/* The ranges of a pass. False: one of them is not aligned or too large, or two of them meet. */
-static bool ranges_of(webgpu *w, const tg_plan *plan, size_t step, const compiled *c,
-                      const tg_shader_pass *pass, tg_gpu_range *ranges) {
+/* The arguments of all members, which lie in a row for the shader's functions. */
+static void members_args(const tg_plan *plan, const unit *u, tg_args a[TG_MAX_MEMBERS]) {
+    for (unsigned m = 0; m < u->n_members; m++) a[m] = plan->steps[u->members[m]].args;
+}
+
+/* The dispatches of a step, in their order: the pieces of its first pass, and the others. */
+static size_t dispatches_of(const unit *u) {
+    return u->shader ? tg_shader_passes(u->shader) - 1 + u->n_pieces : 0;
+}
+static const tg_shader_pass *pass_of(const unit *u, size_t dispatch) {
+    return &u->shader->pass[dispatch < u->n_pieces ? 0 : dispatch - u->n_pieces + 1];
+}
+
+/* A multiple of this is a multiple of 256 bytes, of partial sums in scratch as well. */
+enum { PIECE_ELEMS = 64 * 1024 };
+
+/* Pieces as large as a binding allows. */
+static void find_pieces(const webgpu *w, const tg_args *a, unit *u) {
+    const uint64_t most = tg_gpu_get_info(w->gpu)->max_binding_bytes / sizeof(float);
+    const size_t n = tg_type_elems(&a->in_type[0]);
+    u->n_pieces = 1;
+    u->piece_elems = n;
+    if (!u->shader->splits || n <= most || most < PIECE_ELEMS) return;
+    u->piece_elems = (size_t)(most / PIECE_ELEMS * PIECE_ELEMS);
+    u->n_pieces = (n + u->piece_elems - 1) / u->piece_elems;
+}
+
+/* The arguments of one piece: see tg_shader.splits. */
+static void cut_args(const unit *u, size_t piece, tg_args *a) {
+    const size_t n = tg_type_elems(&a->in_type[0]), begin = piece * u->piece_elems;
+    if (u->n_pieces == 1) return;
+    const size_t some = n - begin < u->piece_elems ? n - begin : u->piece_elems;
+    for (int k = 0; k < TG_MAX_IN; k++)
+        if (tg_type_elems(&a->in_type[k]) == n)
+            a->in_type[k] = tg_type_1d(a->in_type[k].dtype, some);
+    for (int k = 0; k < TG_MAX_OUT; k++)
+        if (tg_type_elems(&a->out_type[k]) == n)
+            a->out_type[k] = tg_type_1d(a->out_type[k].dtype, some);
+    const size_t front = a->attr.i[0] > 0 ? (size_t)a->attr.i[0] : 0;
+    a->attr.i[0] = (int32_t)(front > begin ? front - begin : 0);
+}
+
+/* The range of a piece, of values that are cut and of scratch. */
+static void cut_range(const tg_plan *plan, const unit *u, size_t piece, bool scratch,
+                      tg_gpu_range *r) {
+    tg_args a[TG_MAX_MEMBERS];
+    if (u->n_pieces == 1 || piece >= u->n_pieces) return;
+    members_args(plan, u, a);
+    const uint64_t whole = tg_type_bytes(&a->in_type[0]);
+    uint64_t each = u->piece_elems * sizeof(float);
+    if (scratch) {
+        cut_args(u, 0, a);
+        each = u->shader->scratch_bytes(a);
+    } else if (r->bytes != whole) {
+        return;
+    }
+    const uint64_t rest = r->bytes - piece * each;
+    r->offset += piece * each;
+    r->bytes = rest < each ? rest : each;
+}
+
+/* The ranges of a dispatch of a step. False: one of them is not aligned or too large, or two of
+ * them meet. */
+static bool ranges_of(webgpu *w, const tg_plan *plan, size_t step, size_t dispatch,
+                      const compiled *c, tg_gpu_range *ranges) {
     const unit *u = &c->units[step];
-    ranges[0] = (tg_gpu_range) { c->words, step * TG_GPU_ALIGN, TG_STEP_WORDS * 4 };
+    const tg_shader_pass *pass = pass_of(u, dispatch);
+    const size_t number = c->first[step] + dispatch;
+    ranges[0] = (tg_gpu_range) { c->words, number * TG_GPU_ALIGN, TG_STEP_WORDS * 4 };
     ranges[1] = (tg_gpu_range) { w->call, 0, TG_CALL_BYTES };
     const unsigned bindings = tg_shader_bindings(pass);
     for (unsigned i = 0; i < bindings; i++) {
         tg_gpu_range *r = &ranges[2 + i];
         *r = (tg_gpu_range) { w->dummies, i * DUMMY_BYTES, DUMMY_BYTES };
-        if (pass->bind[i] == TG_BIND_SCRATCH && u->shader->scratch_bytes)
-            *r = (tg_gpu_range) { w->scratch, 0, c->scratch_bytes };
-        else
-            locate(w, plan, value_of(plan, u, pass->bind[i]), r);
+        const bool scratch = pass->bind[i] == TG_BIND_SCRATCH && u->shader->scratch_bytes;
+        if (scratch) *r = (tg_gpu_range) { w->scratch, 0, c->scratch_bytes };
+        if (scratch || locate(w, plan, value_of(plan, u, pass->bind[i]), r))
+            cut_range(plan, u, dispatch, scratch, r);
         if (r->offset % TG_GPU_ALIGN) return false;
         if (r->bytes > tg_gpu_get_info(w->gpu)->max_binding_bytes) return false;
         for (unsigned j = 2; j < 2 + i; j++)
@@ -341,9 +407,8 @@ static tg_status bind(webgpu *w, const tg_plan *plan, compiled *c) {
     c->settled = false;
     for (size_t s = 0; s < plan->n_steps; s++)
         for (size_t i = c->first[s]; i < c->first[s + 1]; i++) {
-            const tg_shader_pass *pass = &c->units[s].shader->pass[i - c->first[s]];
             tg_gpu_range ranges[2 + TG_MAX_BIND];
-            if (!ranges_of(w, plan, s, c, pass, ranges)) {
+            if (!ranges_of(w, plan, s, i - c->first[s], c, ranges)) {
                 c->on_cpu = true;
                 tg_say(w->ctx, TG_LOG_WARNING, "plan %s runs on the CPU: %s cannot be bound",
                        plan->name, plan->steps[s].node->name);
@@ -401,14 +466,9 @@ static bool may_join(const tg_plan *plan, size_t s, size_t t) {
 /* How far behind its leader a member may be. */
 enum { REACH = 5 };
 
-/* The arguments of all members, which lie in a row for the shader's functions. */
-static void members_args(const tg_plan *plan, const unit *u, tg_args a[TG_MAX_MEMBERS]) {
-    for (unsigned m = 0; m < u->n_members; m++) a[m] = plan->steps[u->members[m]].args;
-}
-
 static bool find_members(const tg_plan *plan, const compiled *c, size_t s, const tg_merge *merge,
                          unit *u) {
-    *u = (unit) { &merge->shader, 1, { s } };
+    *u = (unit) { .shader = &merge->shader, .n_members = 1, .members = { s } };
     const tg_node *leader = plan->steps[s].node;
     for (unsigned m = 1; m < merge->n_members; m++) {
         size_t t = s + 1;
@@ -439,7 +499,7 @@ static bool choose_unit(const tg_plan *plan, compiled *c, size_t s) {
         for (unsigned m = 1; m < merged.n_members; m++) c->units[merged.members[m]].n_members = 1;
         return true;
     }
-    *u = (unit) { tg_shader_choose(d, &step->args), 1, { s } };
+    *u = (unit) { .shader = tg_shader_choose(d, &step->args), .n_members = 1, .members = { s } };
     return u->shader != NULL;
 }
 
@@ -453,12 +513,14 @@ static void choose_shaders(webgpu *w, const tg_plan *plan, compiled *c) {
                    plan->name, tg_op_table[n->op]->name, n->name);
             return;
         }
-        const tg_shader *shader = c->units[s].shader;
-        c->first[s + 1] = c->first[s] + (shader ? tg_shader_passes(shader) : 0);
-        if (!shader || !shader->scratch_bytes) continue;
+        unit *u = &c->units[s];
         tg_args a[TG_MAX_MEMBERS];
-        members_args(plan, &c->units[s], a);
-        const size_t scratch = round_up(shader->scratch_bytes(a));
+        members_args(plan, u, a);
+        if (u->shader) find_pieces(w, a, u);
+        c->first[s + 1] = c->first[s] + dispatches_of(u);
+        if (!u->shader || !u->shader->scratch_bytes) continue;
+        cut_args(u, 0, a);
+        const size_t scratch = round_up(u->shader->scratch_bytes(a) * u->n_pieces);
         if (scratch > c->scratch_bytes) c->scratch_bytes = scratch;
     }
 }
@@ -498,29 +560,41 @@ static void mark_written(const tg_plan *plan, compiled *c) {
     }
 }
 
+/* The words of a dispatch, its pipeline and its workgroups. A pass behind pieces is told how many
+ * workgroups they have together. */
+static tg_status make_dispatch(webgpu *w, const tg_plan *plan, compiled *c, size_t s, size_t k) {
+    const tg_step *step = &plan->steps[s];
+    const unit *u = &c->units[s];
+    const tg_shader_pass *pass = pass_of(u, k);
+    tg_gpu_dispatch *d = &c->dispatches[c->first[s] + k];
+    uint32_t words[TG_STEP_WORDS], groups = 0;
+    tg_args a[TG_MAX_MEMBERS];
+    for (size_t piece = 0; piece < u->n_pieces; piece++) {
+        members_args(plan, u, a);
+        cut_args(u, piece, a);
+        groups += (uint32_t)u->shader->pass[0].groups(a);
+    }
+    members_args(plan, u, a);
+    if (k < u->n_pieces) cut_args(u, k, a);
+    tg_shader_words(u->shader, a, step->acc_mask, step->dynamic_in, step->dynamic_out, words);
+    for (unsigned m = 1; m < u->n_members; m++)
+        words[61] |= (uint32_t)plan->steps[u->members[m]].acc_mask << 8 * (m - 1);
+    words[63] = groups;
+    TG_TRY(tg_gpu_write(w->gpu, c->words, (c->first[s] + k) * TG_GPU_ALIGN, words, sizeof words));
+    TG_TRY(tg_shader_pipeline(&w->shaders, u->shader, pass, &d->pipeline));
+    tg_shader_fold(pass->groups(a), d);
+    return TG_OK;
+}
+
 static tg_status make_dispatches(webgpu *w, const tg_plan *plan, compiled *c) {
     tg_status status = TG_OK;
     c->n_dispatches = c->first[plan->n_steps];
     c->dispatches = list(w, &status, c->n_dispatches, sizeof *c->dispatches);
     TG_TRY(status);
-    TG_TRY(tg_gpu_buffer_new(w->gpu, plan->name, plan->n_steps * TG_GPU_ALIGN, true, &c->words));
-    for (size_t s = 0; s < plan->n_steps; s++) {
-        const tg_step *step = &plan->steps[s];
-        const unit *u = &c->units[s];
-        uint32_t words[TG_STEP_WORDS];
-        tg_args a[TG_MAX_MEMBERS];
-        if (!u->shader) continue;
-        members_args(plan, u, a);
-        tg_shader_words(u->shader, a, step->acc_mask, step->dynamic_in, step->dynamic_out, words);
-        for (unsigned m = 1; m < u->n_members; m++)
-            words[61] |= (uint32_t)plan->steps[u->members[m]].acc_mask << 8 * (m - 1);
-        TG_TRY(tg_gpu_write(w->gpu, c->words, s * TG_GPU_ALIGN, words, sizeof words));
-        for (size_t i = c->first[s]; i < c->first[s + 1]; i++) {
-            const tg_shader_pass *pass = &u->shader->pass[i - c->first[s]];
-            TG_TRY(tg_shader_pipeline(&w->shaders, u->shader, pass, &c->dispatches[i].pipeline));
-            tg_shader_fold(pass->groups(a), &c->dispatches[i]);
-        }
-    }
+    TG_TRY(tg_gpu_buffer_new(w->gpu, plan->name, c->n_dispatches * TG_GPU_ALIGN, true, &c->words));
+    for (size_t i = 0; i < plan->n_steps; i++)
+        for (size_t k = 0; k < dispatches_of(&c->units[i]); k++)
+            TG_TRY(make_dispatch(w, plan, c, i, k));
     return TG_OK;
 }
 
@@ -649,24 +723,28 @@ static tg_status upload_work(webgpu *w, const transfer *t) {
     return upload(w, r.buffer, r.offset, t->host, t->bytes);
 }
 
-enum { REPEATS = 24, REPEATED = REPEATS * TG_MAX_PASSES };
+enum { REPEATS = 24 };
 
 /* n dispatches, `times` times in each of so many submits, until they are done. */
 static tg_status time_submits(webgpu *w, const tg_gpu_dispatch *d, size_t n, size_t times,
                               size_t submits, double *ms) {
-    tg_gpu_dispatch repeated[REPEATED];
+    tg_status s = TG_OK;
+    tg_gpu_dispatch *repeated = list(w, &s, n * times, sizeof *d);
+    TG_TRY(s);
     for (size_t i = 0; i < n * times; i++) repeated[i] = d[i % n];
     const double start = tg_time_ms();
-    for (size_t i = 0; i < submits; i++) TG_TRY(tg_gpu_submit(w->gpu, repeated, n * times));
-    TG_TRY(tg_gpu_wait(w->gpu));
+    for (size_t i = 0; i < submits && s == TG_OK; i++)
+        s = tg_gpu_submit(w->gpu, repeated, n * times);
+    if (s == TG_OK) s = tg_gpu_wait(w->gpu);
     *ms = tg_time_ms() - start;
-    return TG_OK;
+    tg_free(&w->ctx->mem, repeated, n * times * sizeof *d);
+    return s;
 }
 
-/* For profiles: each step once, and then so often that it takes some milliseconds and what a submit
- * and a wait cost can be taken off. What a step adds to, it adds to again; a trainer that was
- * profiled is not the run that it was, on the CPU neither. */
-static tg_status run_timed(webgpu *w, const compiled *c, size_t begin, size_t end,
+/* Without timestamps, or for the time of one step alone: each step once, and then so often that it
+ * takes some milliseconds and what a submit and a wait cost can be taken off. What a step adds to,
+ * it adds to again; a trainer that was profiled is not the run that it was, on the CPU neither. */
+static tg_status run_often(webgpu *w, const compiled *c, size_t begin, size_t end,
                            double *step_ms) {
     TG_TRY(tg_gpu_wait(w->gpu));
     for (size_t s = begin; s < end; s++) {
@@ -684,6 +762,14 @@ static tg_status run_timed(webgpu *w, const compiled *c, size_t begin, size_t en
         step_ms[s] += (many - (around < many ? around : 0)) / (double)(times * submits);
     }
     return TG_OK;
+}
+
+/* Each step once, in its turn, by the GPU's clock, where it has one. */
+static tg_status run_timed(webgpu *w, const compiled *c, const tg_run *r, size_t end) {
+    const tg_status s = r->often ? TG_E_UNSUPPORTED
+                                 : tg_gpu_submit_timed(w->gpu, c->dispatches, c->first + r->next,
+                                                       end - r->next, r->step_ms + r->next);
+    return s == TG_E_UNSUPPORTED ? run_often(w, c, r->next, end, r->step_ms) : s;
 }
 
 static const compiled *find_compiled(const tg_backend *b, const tg_plan *plan) {
@@ -722,7 +808,7 @@ static tg_status submit(webgpu *w, tg_plan *plan, compiled *c, const tg_scalars 
     for (size_t i = 0; i < plan->n_states; i++)
         if (c->written[i]) find_mirror(w, plan->states[i].data)->version++;
     TG_TRY(tg_gpu_write(w->gpu, w->call, 0, rt, sizeof *rt));
-    if (r->step_ms) return run_timed(w, c, r->next, end, r->step_ms);
+    if (r->step_ms) return run_timed(w, c, r, end);
     return tg_gpu_submit(w->gpu, c->dispatches + c->first[r->next],
                          c->first[end] - c->first[r->next]);
 }

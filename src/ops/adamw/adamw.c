@@ -65,7 +65,8 @@ static const tg_shader shaders[] = {
                   .wgsl = { wgsl },
                   .bind = { TG_BIND_OUT(0), TG_BIND_IN(1), TG_BIND_OUT(1), TG_BIND_OUT(2),
                             TG_BIND_IN(4) },
-                  .groups = tg_shader_groups_in0 } } },
+                  .groups = tg_shader_groups_in0 } },
+      .splits = true },
 };
 
 TG_OP_DESC(adamw) = {

@@ -57,7 +57,7 @@ static const char *const reduce[] = {
 static const char *const wgsl[] = {
 #include "ops/grad_norm/grad_norm.wgsl.h"
 };
-/* 1024 workgroups are enough for any GPU, and few enough for one to add them up. */
+/* 4096 workgroups are enough for any GPU, and few enough for one to add them up. */
 static size_t part_groups(const tg_args *a) {
     const size_t parts = tg_shader_parts(tg_type_elems(&a->in_type[0]), TG_SHADER_ELEMS);
     return parts < 4096 ? parts : 4096;
@@ -68,12 +68,19 @@ static size_t one_group(const tg_args *a) {
 }
 static size_t partial_bytes(const tg_args *a) { return part_groups(a) * 3 * sizeof(float); }
 
-#define BIND { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_OUT(0), TG_BIND_SCRATCH }
+#define BIND(grads) { grads, TG_BIND_IN(1), TG_BIND_OUT(0), TG_BIND_SCRATCH }
 static const tg_shader shaders[] = {
     { .name = "three ranges",
-      .pass = { { .entry = "parts", .wgsl = { reduce, wgsl }, .bind = BIND, .groups = part_groups },
-                { .entry = "total", .wgsl = { reduce, wgsl }, .bind = BIND, .groups = one_group } },
-      .scratch_bytes = partial_bytes },
+      .pass = { { .entry = "parts",
+                  .wgsl = { reduce, wgsl },
+                  .bind = BIND(TG_BIND_IN(0)),
+                  .groups = part_groups },
+                { .entry = "total",
+                  .wgsl = { reduce, wgsl },
+                  .bind = BIND(TG_BIND_NONE),
+                  .groups = one_group } },
+      .scratch_bytes = partial_bytes,
+      .splits = true },
 };
 
 TG_OP_DESC(grad_norm) = {

@@ -55,7 +55,7 @@ fn parts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: v
 
 @compute @workgroup_size(64)
 fn total(@builtin(local_invocation_index) lane: u32) {
-    let n = min(4096u, (op.ins[0].cols + 1023u) / 1024u);
+    let n = op.groups;
     var large = 0.0;
     var middle = 0.0;
     var small = 0.0;

@@ -3,7 +3,8 @@
  * mean, for its variance, for y. Sums run in 16 lanes, lane i over the columns i, i + 16, ...
  *
  * Each of the three waits for the one before, but not for other rows: taken for a block of rows at
- * a time, they keep the processor busy with several rows at once.
+ * a time, they keep the processor busy with several rows at once. Memory would stand idle until the
+ * next block begins, so while one is written the lines of the next are fetched.
  */
 #include "base/math.h"
 #include "ir/op.h"
@@ -45,12 +46,15 @@ static float row_rstd(const float *x, size_t n, float mean, float eps) {
     return (float)(1 / tg_sqrt((double)tg_vsum(sum) / (double)n + (double)eps));
 }
 
-/* y may be x. The bias enters through the fused multiply-add, so y is rounded once. */
+/* y may be x. The bias enters through the fused multiply-add, so y is rounded once. `ahead` floats
+ * on is what will be wanted next, of x and of y. */
 static void write_row(float *y, const float *x, const float *w, const float *b, size_t n,
-                      float mean, float rstd) {
+                      float mean, float rstd, size_t ahead) {
     const tg_v m = tg_vset(mean), s = tg_vset(rstd);
     size_t i = 0;
     for (; i + 16 <= n; i += 16) {
+        TG_PREFETCH(x + ahead + i);
+        TG_PREFETCH(y + ahead + i);
         const tg_v h = tg_vmul(tg_vsub(tg_vload(x + i), m), s);
         tg_vstore(y + i, tg_vfma(h, tg_vload(w + i), tg_vload(b + i)));
     }
@@ -66,11 +70,12 @@ static void run(const tg_args *a, size_t begin, size_t end) {
     float *y = a->out[0], *mean = a->out[1], *rstd = a->out[2];
     for (size_t first = begin * unit_rows(a); first < stop; first += BLOCK) {
         const size_t last = tg_min_size(first + BLOCK, stop);
+        const size_t ahead = last + BLOCK <= stop ? BLOCK * n : 0;
         for (size_t r = first; r < last; r++) mean[r] = row_mean(x + r * n, n);
         for (size_t r = first; r < last; r++)
             rstd[r] = row_rstd(x + r * n, n, mean[r], a->attr.f[0]);
         for (size_t r = first; r < last; r++)
-            write_row(y + r * n, x + r * n, w, b, n, mean[r], rstd[r]);
+            write_row(y + r * n, x + r * n, w, b, n, mean[r], rstd[r], ahead);
     }
 }
 

@@ -85,7 +85,8 @@ INLINE void add_block(tg_packing p, const int rows, const int width, w_place w, 
         for (int k = 0; k < width; k++) sum[i][k] = (tg_i4) { start, start, start, start };
     }
     UNROLL
-    for (int n = 0; n < (halves ? 4 : 8); n++) {
+    for (int n = 0; n < 8; n++) {
+        if (halves && n >= 4) continue;
         /* Nibbles of the same bytes one after the other. */
         const int j = halves ? 4 * half + n : is_bytes(p) ? n : n / 2 + n % 2 * 4;
         UNROLL

@@ -76,6 +76,15 @@ static cut cut_of(const product *p, unsigned workers, bool half) {
      * or the copies would show. */
     const bool copies = !a_in_place(p, half) || !(b_in_place(p, half) || b_is_shared(p, half));
     const size_t want = workers > 1 ? 4 * (size_t)workers : 1, least = copies ? 2 : 1;
+    while (!rows && down * across < want) { /* a unit reads its rows and its columns: square */
+        const bool high = c.strips / down * TG_MR > c.panels / across * PANEL;
+        if (high && down * 4 * least <= c.strips)
+            down *= 2;
+        else if (across * 2 * least <= c.panels)
+            across *= 2;
+        else
+            break;
+    }
     while (down * across < want && across * 2 * least <= c.panels) across *= 2;
     while (down * across < want && down * 4 * least <= c.strips) down *= 2;
     while (down * across < workers && across * 2 <= c.panels) across *= 2;
@@ -173,20 +182,24 @@ static ALWAYS_INLINE void fetch_strip(const product *p, const rect *r, tile_args
     t->next = p->a + (row + first) * p->lda + r->k0;
     t->next_ld = p->lda;
     t->next_rows = tg_min_size(share, rows - first);
+    t->next_cols = r->kc;
     t->next_floats = half ? 32 : 16;
 }
 
-/* trans 1: lines of a and b of the next block of k, tile t of n's share of them. Rows of a that are
- * a multiple of 4 KiB apart would be pushed out again before they are used. */
-static void fetch_block(const product *p, const rect *r, size_t t, size_t n) {
+/* trans 1: lines of a and b of the next block of k, `tile` of n tiles' share of them. Rows of a
+ * that are a multiple of 4 KiB apart would be pushed out again before they are used. */
+static void fetch_block(const product *p, const rect *r, tile_args *t, size_t tile, size_t n) {
     const size_t k1 = r->k0 + r->kc, kc = tg_min_size(r->kc, p->k - k1);
     const size_t row = r->strip * TG_MR, col = r->panel * PANEL;
     const size_t rows = tg_min_size(r->strips * TG_MR, p->m - row);
     const size_t cols = tg_min_size(r->panels * PANEL, p->n - col);
-    for (size_t k = k1 + t * kc / n; k < k1 + (t + 1) * kc / n; k++) {
-        if (good_distance(p->lda)) fetch_line(p->a + k * p->lda + row, rows);
-        fetch_line(p->b + k * p->ldb + col, cols);
-    }
+    const size_t begin = k1 + tile * kc / n, end = k1 + (tile + 1) * kc / n;
+    for (size_t k = begin; k < end; k++) fetch_line(p->b + k * p->ldb + col, cols);
+    t->next = p->a + begin * p->lda + row;
+    t->next_ld = p->lda;
+    t->next_rows = good_distance(p->lda) ? end - begin : 0;
+    t->next_cols = rows;
+    t->next_floats = tg_units(tg_units(rows, tg_units(r->steps, 16)), 16) * 16;
 }
 
 /* Copies what the tiles of a rectangle cannot read where it is: columns of a, panels of b. */
@@ -266,7 +279,7 @@ static ALWAYS_INLINE void run_rect(const product *p, const cut *c, const rect *r
             if (p->trans != 1) {
                 fetch_strip(p, r, &t, row + TG_MR, j, half);
             } else if (r->k0 + r->kc < p->k) {
-                fetch_block(p, r, s * r->panels + j, tiles);
+                fetch_block(p, r, &t, s * r->panels + j, tiles);
             }
             place_tile(p, r, &t, row, rows, (r->panel + j) * PANEL, half);
         }

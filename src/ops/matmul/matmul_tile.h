@@ -96,16 +96,17 @@ typedef struct tile_args {
     size_t to_ld;
     const float *bias, *res; /* to be added at the end, at the tile's place, or NULL */
     size_t res_ld;
-    /* Of the next strip of a, fetched while this one computes: rows, and floats in 16 steps. */
+    /* What of a comes next, fetched while this tile computes: rows, how long they are, and how many
+     * floats of each in 16 steps. All at once would hold up the loads of the tile itself. */
     const float *next;
-    size_t next_rows, next_ld, next_floats;
+    size_t next_rows, next_ld, next_cols, next_floats;
 } tile_args;
 
 static ALWAYS_INLINE void tile_fetch(const tile_args *t, size_t step) {
-    for (size_t i = 0; i < t->next_rows; i++) {
-        const float *p = t->next + i * t->next_ld + step / 16 * t->next_floats;
-        for (size_t j = 0; j < t->next_floats; j += 16) TG_PREFETCH_FAR(p + j);
-    }
+    const size_t begin = step / 16 * t->next_floats;
+    const size_t end = tg_min_size(begin + t->next_floats, t->next_cols);
+    for (size_t i = 0; i < t->next_rows; i++)
+        for (size_t j = begin; j < end; j += 16) TG_PREFETCH_FAR(t->next + i * t->next_ld + j);
 }
 
 /* One step of one row. half is a constant: operands are pairs of bf16. */

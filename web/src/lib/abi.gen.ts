@@ -94,6 +94,11 @@ export const tg_weight_type = {
   TG_WEIGHT_Q4_K: 5,
 } as const;
 
+export const tg_convert_kind = {
+  TG_CONVERT_GGUF: 0,
+  TG_CONVERT_SAFETENSORS: 1,
+} as const;
+
 /** Structs: size, then every member's kind and offset; `chars` with its length. */
 export const STRUCTS = {
   tg_context_options: {
@@ -305,18 +310,20 @@ export const STRUCTS = {
     },
   },
   tg_convert_report: {
-    size: [568, 584],
+    size: [584, 600],
     members: {
-      nTensors: ['ptr', 0, 0],
-      nFiner: ['ptr', 4, 8],
-      finer: ['chars', 8, 16, 512],
-      nPositions: ['ptr', 520, 528],
-      maxError: ['f64', 528, 536],
-      meanKl: ['f64', 536, 544],
-      maxKl: ['f64', 544, 552],
-      sameBest: ['f64', 552, 560],
-      nTexts: ['ptr', 560, 568],
-      nTextsSame: ['ptr', 564, 576],
+      inBytes: ['u64', 0, 0],
+      outBytes: ['u64', 8, 8],
+      nTensors: ['ptr', 16, 16],
+      nFiner: ['ptr', 20, 24],
+      finer: ['chars', 24, 32, 512],
+      nPositions: ['ptr', 536, 544],
+      maxError: ['f64', 544, 552],
+      meanKl: ['f64', 552, 560],
+      maxKl: ['f64', 560, 568],
+      sameBest: ['f64', 568, 576],
+      nTexts: ['ptr', 576, 584],
+      nTextsSame: ['ptr', 580, 592],
     },
   },
   tg_isa_info: {
@@ -379,7 +386,7 @@ export const STRUCTS = {
     },
   },
   tg_profile_row: {
-    size: [40, 48],
+    size: [48, 56],
     members: {
       op: ['text', 0, 0],
       variant: ['text', 4, 8],
@@ -387,6 +394,7 @@ export const STRUCTS = {
       ms: ['f64', 16, 24],
       gflop: ['f64', 24, 32],
       gbytes: ['f64', 32, 40],
+      step: ['text', 40, 48],
     },
   },
 } as const;
@@ -481,7 +489,7 @@ export const EXPORTS = {
   tg_file_check: 'i:pp',
   tg_file_compare: 'i:pppppp',
   tg_file_convert: 'i:pppi',
-  tg_gguf_convert: 'i:pppip',
+  tg_model_convert: 'i:pppiip',
   tg_file_config: 'i:ppp',
   tg_transformers_config: 'i:pppp',
   tg_job_poll: 'i:pd',
@@ -519,12 +527,14 @@ export const EXPORTS = {
   tg_context_rest: 'i:p',
   tg_context_rest_job: 'i:pp',
   tg_measure_gpu: 'i:ppp',
+  tg_measure_gpu_job: 'i:pppp',
   tg_bench_matmul: 'i:piiiipp',
   tg_check_kernels: 'i:ppppp',
   tg_check_kernels_job: 'i:pppppp',
   tg_check_gradients: 'i:ppppp',
   tg_dump: 'i:pppipp',
   tg_trainer_profile: 'i:pipp',
+  tg_trainer_profile_steps: 'i:pipp',
   tg_trainer_poison: 'i:ppf',
   tg_wasm_machine_set: 'v:du',
   tg_wasm_alloc: 'p:p',
@@ -644,7 +654,9 @@ export interface Exports {
   tg_file_check(ctx: Ptr, path: Ptr): number;
   tg_file_compare(ctx: Ptr, pathA: Ptr, pathB: Ptr, equal: Ptr, write: Ptr, user: Ptr): number;
   tg_file_convert(ctx: Ptr, pathIn: Ptr, pathOut: Ptr, kind: number): number;
-  tg_gguf_convert(ctx: Ptr, pathIn: Ptr, pathOut: Ptr, type: number, report: Ptr): number;
+  tg_model_convert(
+    ctx: Ptr, pathIn: Ptr, pathOut: Ptr, kind: number, type: number, report: Ptr,
+  ): number;
   tg_file_config(ctx: Ptr, path: Ptr, out: Ptr): number;
   tg_transformers_config(ctx: Ptr, config: Ptr, write: Ptr, user: Ptr): number;
   tg_job_poll(job: Ptr, budgetMs: number): number;
@@ -693,6 +705,7 @@ export interface Exports {
   tg_context_rest(ctx: Ptr): number;
   tg_context_rest_job(ctx: Ptr, job: Ptr): number;
   tg_measure_gpu(ctx: Ptr, bytesPerS: Ptr, gflops: Ptr): number;
+  tg_measure_gpu_job(ctx: Ptr, bytesPerS: Ptr, gflops: Ptr, job: Ptr): number;
   tg_bench_matmul(
     ctx: Ptr, m: number, n: number, k: number, trans: number, nTimes: Ptr, ms: Ptr,
   ): number;
@@ -703,6 +716,7 @@ export interface Exports {
   tg_check_gradients(ctx: Ptr, filter: Ptr, report: Ptr, user: Ptr, nFailed: Ptr): number;
   tg_dump(ctx: Ptr, config: Ptr, which: Ptr, batch: number, write: Ptr, user: Ptr): number;
   tg_trainer_profile(trainer: Ptr, nSteps: number, report: Ptr, user: Ptr): number;
+  tg_trainer_profile_steps(trainer: Ptr, nSteps: number, report: Ptr, user: Ptr): number;
   tg_trainer_poison(trainer: Ptr, tensor: Ptr, value: number): number;
   tg_wasm_machine_set(memoryMaxBytes: number, cpus: number): void;
   tg_wasm_alloc(bytes: Ptr): Ptr;

@@ -85,6 +85,13 @@ const measurePeak: Call<'measurePeak'> = (core, task) =>
     return core.memory.double(out);
   });
 
+const measureGpu: Call<'measureGpu'> = (core, task) =>
+  core.framed(task, async (frame) => {
+    const [rate, gflops] = [frame.alloc(8), frame.alloc(8)];
+    await core.job(task, frame, [], 'tg_measure_gpu', core.context, rate, gflops);
+    return { bytesPerSecond: core.memory.double(rate), gflops: core.memory.double(gflops) };
+  });
+
 const measureRead: Call<'measureRead'> = (core, task, bytes) =>
   core.framed(task, (frame) => {
     const out = frame.alloc(8);
@@ -130,6 +137,7 @@ export const CALLS: { [M in Exclude<Method, 'open' | 'close'>]: Call<M> } = {
   stories,
   forecast,
   measurePeak,
+  measureGpu,
   measureRead,
   checkKernels,
   checkFile,

@@ -141,6 +141,14 @@ export class Engine {
     return this.#link.call('measurePeak', []);
   }
 
+  /**
+   * What the GPU in use reaches: bytes a second in additions of large arrays, GFLOP/s in a large
+   * product. Of one that is software there is an error instead: its times are the CPU's.
+   */
+  async measureGpu(): Promise<{ bytesPerSecond: number; gflops: number }> {
+    return this.#link.call('measureGpu', []);
+  }
+
   /** Reading bandwidth over a block of that many bytes, all threads, in bytes a second. */
   async measureRead(bytes: number): Promise<number> {
     return this.#link.call('measureRead', [bytes]);

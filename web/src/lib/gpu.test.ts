@@ -93,6 +93,11 @@ describe('the engine on a GPU', () => {
     expect([...seen].every((what) => what.includes('shader'))).toBe(true);
   });
 
+  it('is not timed where it is software', async () => {
+    const gpu = await engine({ device: 'webgpu' });
+    await expect(gpu.measureGpu()).rejects.toThrow(/software.*not timed/);
+  });
+
   it('looks inside, and moves runs from and to the CPU', async () => {
     const gpu = await engine({ device: 'webgpu' });
     const cpu = await engine({});

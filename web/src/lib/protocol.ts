@@ -56,6 +56,7 @@ export interface Methods {
   stories(seed: number, bytes: number): Uint8Array;
   forecast(config: GptConfig, options: Partial<TrainOptions>, text: Handle): Forecast;
   measurePeak(): number;
+  measureGpu(): { bytesPerSecond: number; gflops: number };
   measureRead(bytes: number): number;
   checkKernels(filter: string): { passed: number; failed: number };
   checkFile(file: Wire): string;

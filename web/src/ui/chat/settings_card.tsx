@@ -15,7 +15,7 @@ export function SettingsCard() {
   const templates = opened?.info.templates ?? [];
   const own = opened?.info.template || 'none that is known';
   return (
-    <Card title="Settings" aside={describe(settings.sampling)}>
+    <Card title="Settings" aside={describe(settings.sampling, 'token')}>
       <Field
         label="System prompt"
         help="What the model is told before everything else. Empty: nothing."

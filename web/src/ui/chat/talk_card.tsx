@@ -63,6 +63,7 @@ function Turns() {
 
 function Measured() {
   const { stats, writing } = useStore(talk);
+  const read = stats ? stats.promptTokens - stats.reusedTokens : 0;
   const status = writing !== null ? 'Writing…' : stats ? ENDS[stats.end] : '';
   return (
     <>
@@ -79,7 +80,7 @@ function Measured() {
             <Stat
               name="First token after"
               value={milliseconds(stats.firstTokenMs)}
-              note={`${count(stats.promptTokens - stats.reusedTokens)} tokens read`}
+              note={read === 1 ? '1 token read' : `${count(read)} tokens read`}
             />
             <Stat
               name="Context"

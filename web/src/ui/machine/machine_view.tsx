@@ -64,6 +64,8 @@ function Measure({ engine }: { engine: Engine }) {
   const [read, setRead] = useState<number | null>(null);
   const [memory, setMemory] = useState<number | null>(null);
   const [onGpu, setOnGpu] = useState(0);
+  const [gpu, setGpu] = useState<Awaited<ReturnType<Engine['measureGpu']>> | null>(null);
+  const timed = engine.info.gpu !== undefined && !engine.info.gpu.software;
   const job = useJob();
   const measure = () =>
     job.start(async (signal) => {
@@ -73,6 +75,8 @@ function Measure({ engine }: { engine: Engine }) {
       const rate = await engine.measureRead(READ_BYTES);
       if (signal.aborted) return;
       setRead(rate);
+      if (timed) setGpu(await engine.measureGpu());
+      if (signal.aborted) return;
       setMemory(await engine.memoryBytes());
       setOnGpu(await engine.gpuBytes());
     });
@@ -90,6 +94,20 @@ function Measure({ engine }: { engine: Engine }) {
           note="all threads"
         />
         <Stat name="In use by the engine" value={memory === null ? '–' : bytes(memory)} />
+        {timed && (
+          <Stat
+            name="Product on the GPU"
+            value={gpu === null ? '–' : `${gpu.gflops.toFixed(0)} GFLOP/s`}
+            note="a large matrix, 32-bit floats"
+          />
+        )}
+        {timed && (
+          <Stat
+            name="Memory of the GPU"
+            value={gpu === null ? '–' : `${(gpu.bytesPerSecond / 1e9).toFixed(0)} GB/s`}
+            note="additions of large arrays"
+          />
+        )}
         {onGpu > 0 && <Stat name="In use on the GPU" value={bytes(onGpu)} />}
       </dl>
       <div class="row">

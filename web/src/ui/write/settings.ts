@@ -86,9 +86,9 @@ export const CAREFUL: SampleOptions = { ...DEFAULTS, temperature: 0.3 };
 export const MOST_SEED = 2 ** 32 - 1;
 
 /** "temperature 0.8, top-k 40, seed 42": what is off is left out. */
-export function describe(s: SampleOptions): string {
+export function describe(s: SampleOptions, unit = 'byte'): string {
   const parts =
-    s.temperature === 0 ? ['the likeliest byte each time'] : [`temperature ${s.temperature}`];
+    s.temperature === 0 ? [`the likeliest ${unit} each time`] : [`temperature ${s.temperature}`];
   for (const { key, label, off } of FIELDS) {
     // Greedy choice makes the filters idle, but not the penalty.
     if (off === undefined || s[key] === off) continue;

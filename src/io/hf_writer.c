@@ -1,0 +1,225 @@
+/*
+ * hf_writer.c - names, head and config.json of a model folder. See hf_writer.h.
+ */
+#include "io/hf_writer.h"
+
+#include "base/math.h"
+#include "base/str.h"
+
+static tg_status find_family(const tg_gguf *g, const tg_hf_family **out) {
+    tg_gguf_string arch = { "", 0 };
+    char known[128] = "";
+    TG_TRY(tg_gguf_get_string(g, "general.architecture", &arch));
+    for (size_t i = 0; i < tg_n_hf_families; i++) {
+        *out = &tg_hf_families[i];
+        if (strlen((*out)->arch) == arch.n_bytes &&
+            memcmp((*out)->arch, arch.bytes, arch.n_bytes) == 0)
+            return TG_OK;
+        tg_str_append(known, sizeof known, " %s", (*out)->arch);
+    }
+    return tg_fail(g->ctx, TG_E_UNSUPPORTED, "%s: safetensors: want one of%s", g->path, known);
+}
+
+/* "blk.3.attn_q.weight" to "model.layers.3.self_attn.q_proj.weight". */
+static const char *translate(const tg_hf_family *f, tg_arena *arena, const char *name,
+                             const tg_hf_name **row) {
+    const bool in_block = strncmp(name, "blk.", 4) == 0;
+    const char *rest = in_block ? strchr(name + 4, '.') : name;
+    if (!rest) return NULL;
+    if (in_block) rest++;
+    const char *suffix = strrchr(rest, '.');
+    for (*row = in_block ? f->block : f->top; suffix && (*row)->theirs; (*row)++) {
+        const size_t n = strlen((*row)->ours);
+        if ((size_t)(suffix - rest) != n || memcmp(rest, (*row)->ours, n) != 0) continue;
+        /* The head stands beside the model proper; encoders are saved without their prefix. */
+        const bool bare = strcmp((*row)->theirs, "lm_head") == 0 || strcmp(f->arch, "bert") == 0;
+        const char *prefix = bare ? "" : f->prefix;
+        if (!in_block) return tg_arena_sprintf(arena, "%s%s%s", prefix, (*row)->theirs, suffix);
+        return tg_arena_sprintf(arena, "%s%s%.*s.%s%s", prefix, f->layers, (int)(rest - name - 5),
+                                name + 4, (*row)->theirs, suffix);
+    }
+    return NULL;
+}
+
+tg_status tg_hf_outline(const tg_gguf *g, tg_arena *arena, const tg_hf_family **family,
+                        tg_hf_out **out, size_t *n) {
+    TG_TRY(find_family(g, family));
+    tg_hf_out *list = *out = tg_arena_array(arena, g->n_tensors + 1, sizeof *list);
+    if (!list) return tg_fail_memory(g->ctx, "table of tensors", g->n_tensors * sizeof *list);
+    *n = 0;
+    for (size_t i = 0; i < g->n_tensors; i++) {
+        const tg_hf_name *row;
+        const char *name = g->tensors[i].name;
+        if (strcmp(name, "rope_freqs.weight") == 0) {
+            /* A folder's own config.json says how they come about, and is kept. */
+            if (g->hf) continue;
+            return tg_fail(g->ctx, TG_E_UNSUPPORTED,
+                           "%s: tensor %s: want none, since config.json has the rule behind these "
+                           "factors, which a GGUF file does not",
+                           g->path, name);
+        }
+        const char *theirs = translate(*family, arena, name, &row);
+        if (!theirs)
+            return tg_fail(g->ctx, TG_E_UNSUPPORTED, "%s: tensor %s: want a name of %s", g->path,
+                           name, (*family)->arch);
+        list[(*n)++] =
+            (tg_hf_out) { .name = theirs,
+                          .source = i,
+                          .turned = (row->flags & TG_HF_TURNED) && g->tensors[i].n_dims == 2,
+                          .plus_one = (row->flags & TG_HF_PLUS_ONE) != 0 };
+    }
+    return TG_OK;
+}
+
+static const char *dtype_name(tg_block_type type) { return tg_block_table[type].name; }
+
+tg_status tg_hf_save_begin(const tg_gguf *g, const char *path, const tg_hf_out *out, size_t n,
+                           tg_block_type type, tg_save **save) {
+    tg_buf json;
+    tg_json_writer w;
+    uint64_t at = 0;
+    *save = NULL;
+    tg_buf_init(&json, &g->ctx->mem);
+    tg_json_writer_init(&w, &json);
+    tg_json_begin_object(&w);
+    tg_json_key(&w, "__metadata__");
+    tg_json_begin_object(&w);
+    tg_json_key(&w, "format");
+    tg_json_put_string(&w, "pt");
+    tg_json_end_object(&w);
+    for (size_t i = 0; i < n; i++) {
+        const tg_gguf_tensor *t = &g->tensors[out[i].source];
+        tg_json_key(&w, out[i].name);
+        tg_json_begin_object(&w);
+        tg_json_key(&w, "dtype");
+        tg_json_put_string(&w, dtype_name(type));
+        tg_json_key(&w, "shape");
+        tg_json_begin_array(&w);
+        for (uint32_t d = 0; d < t->n_dims; d++)
+            tg_json_put_uint(&w, t->dim[out[i].turned ? d : t->n_dims - 1 - d]);
+        tg_json_end_array(&w);
+        tg_json_key(&w, "data_offsets");
+        tg_json_begin_array(&w);
+        tg_json_put_uint(&w, at);
+        at += t->elems * tg_block_table[type].bytes;
+        tg_json_put_uint(&w, at);
+        tg_json_end_array(&w);
+        tg_json_end_object(&w);
+    }
+    tg_json_end_object(&w);
+    while (json.length % 8 != 0 && !json.failed) tg_buf_putc(&json, ' ');
+    uint8_t length[8];
+    tg_put_u64(length, json.length);
+    tg_status s = tg_buf_status(g->ctx, &json, path);
+    if (s == TG_OK) s = tg_save_begin(g->ctx, path, save);
+    if (s == TG_OK) s = tg_save_write(*save, length, sizeof length);
+    if (s == TG_OK) s = tg_save_write(*save, json.data, json.length);
+    tg_buf_deinit(&json);
+    return s;
+}
+
+/* --------------------------------------------------------------------------------- config.json */
+
+static void put_text(tg_json_writer *w, const char *key, const char *text) {
+    tg_json_key(w, key);
+    tg_json_put_string(w, text);
+}
+
+static const tg_gguf_value *value(const tg_gguf *g, const tg_hf_family *f, const char *key) {
+    char full[160];
+    snprintf(full, sizeof full, "%s.%s", f->arch, key);
+    return tg_gguf_find(g, full);
+}
+
+static void put_float(tg_json_writer *w, const tg_gguf *g, const tg_hf_family *f, const char *ours,
+                      const char *theirs) {
+    const tg_gguf_value *v = value(g, f, ours);
+    if (!v) return;
+    tg_json_key(w, theirs);
+    tg_json_put_float(w, (float)v->real);
+}
+
+static void put_sizes(tg_json_writer *w, const tg_gguf *g, const tg_hf_family *f) {
+    for (const tg_hf_size *s = f->sizes; s->theirs; s++) {
+        const tg_gguf_value *v = value(g, f, s->ours);
+        const bool again = s > f->sizes && strcmp(s->theirs, s[-1].theirs) == 0;
+        if (!v || again || strcmp(s->theirs, "vocab_size") == 0) continue;
+        tg_json_key(w, s->theirs);
+        tg_json_put_int(w, v->whole);
+    }
+    const tg_gguf_tensor *table = tg_gguf_tensor_find(g, "token_embd.weight");
+    tg_json_key(w, "vocab_size");
+    tg_json_put_uint(w, table ? table->dim[1] : 0);
+}
+
+static void put_rope(tg_json_writer *w, const tg_gguf *g, const tg_hf_family *f) {
+    const tg_gguf_value *factor = value(g, f, "rope.scaling.factor");
+    put_float(w, g, f, "rope.freq_base", "rope_theta");
+    if (f->windows && !value(g, f, "rope.freq_base_swa")) {
+        tg_json_key(w, "rope_local_base_freq");
+        tg_json_put_double(w, 10000);
+    }
+    put_float(w, g, f, "rope.freq_base_swa", "rope_local_base_freq");
+    if (!factor) return;
+    tg_json_key(w, "rope_scaling");
+    tg_json_begin_object(w);
+    put_text(w, "rope_type", "linear");
+    put_text(w, "type", "linear");
+    tg_json_key(w, "factor");
+    tg_json_put_float(w, (float)factor->real);
+    tg_json_end_object(w);
+}
+
+/* Scores are divided by the root of this; where nothing is said, of the size of a head. */
+static void put_windows(tg_json_writer *w, const tg_gguf *g, const tg_hf_family *f) {
+    const tg_gguf_value *scale = value(g, f, "attention.scale");
+    const tg_gguf_value *head = value(g, f, "attention.key_length");
+    const double divisor = scale && scale->real > 0 ? 1 / (scale->real * scale->real)
+                           : head                   ? (double)head->whole
+                                                    : 256;
+    tg_json_key(w, "query_pre_attn_scalar");
+    tg_json_put_double(w, tg_floor(divisor * 1024 + 0.5) / 1024);
+}
+
+tg_status tg_hf_put_config(const tg_gguf *g, const tg_hf_family *f, tg_block_type type,
+                           tg_buf *text) {
+    static const struct {
+        const char *type, *class;
+    } classes[] = { { "llama", "LlamaForCausalLM" }, { "qwen2", "Qwen2ForCausalLM" },
+                    { "qwen3", "Qwen3ForCausalLM" }, { "gemma3_text", "Gemma3ForCausalLM" },
+                    { "gpt2", "GPT2LMHeadModel" },   { "bert", "BertModel" } };
+    tg_json_writer w;
+    tg_json_writer_init(&w, text);
+    tg_json_begin_object(&w);
+    put_text(&w, "model_type", f->model_type);
+    tg_json_key(&w, "architectures");
+    tg_json_begin_array(&w);
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)
+        if (strcmp(classes[i].type, f->model_type) == 0) tg_json_put_string(&w, classes[i].class);
+    tg_json_end_array(&w);
+    put_sizes(&w, g, f);
+    put_float(&w, g, f, f->eps_ours, f->eps_theirs);
+    put_text(&w, f->act_key, value(g, f, "activation") ? "gelu" : f->acts[0]);
+    if (f->rope) put_rope(&w, g, f);
+    if (f->windows) put_windows(&w, g, f);
+    tg_json_key(&w, "tie_word_embeddings");
+    tg_json_put_bool(&w, !tg_gguf_tensor_find(g, "output.weight"));
+    const tg_gguf_value *eos = tg_gguf_find(g, "tokenizer.ggml.eos_token_id");
+    const tg_gguf_value *bos = tg_gguf_find(g, "tokenizer.ggml.bos_token_id");
+    tg_json_key(&w, "eos_token_id");
+    if (eos)
+        tg_json_put_int(&w, eos->whole);
+    else
+        tg_json_put_null(&w);
+    tg_json_key(&w, "bos_token_id");
+    if (bos)
+        tg_json_put_int(&w, bos->whole);
+    else
+        tg_json_put_null(&w);
+    put_text(&w, "dtype",
+             type == TG_BLOCK_F32   ? "float32"
+             : type == TG_BLOCK_F16 ? "float16"
+                                    : "bfloat16");
+    tg_json_end_object(&w);
+    return tg_buf_status(g->ctx, text, "config.json");
+}

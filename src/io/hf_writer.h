@@ -1,0 +1,32 @@
+/*
+ * hf_writer.h - a model as a folder that transformers opens: the way back of hf.h.
+ *
+ * Names and keys are those of hf_families.c, read from right to left.
+ */
+#ifndef TG_IO_HF_WRITER_H
+#define TG_IO_HF_WRITER_H
+
+#include "base/os.h"
+#include "io/hf.h"
+
+/* A tensor on its way: its name there, and how its rows change. */
+typedef struct tg_hf_out {
+    const char *name;
+    size_t source; /* number in the tg_gguf */
+    bool turned, plus_one;
+} tg_hf_out;
+
+/* All tensors that are written, [g->n_tensors] at most: out and the family, in the arena.
+ * E_UNSUPPORTED: the family, or what a folder cannot say. */
+tg_status tg_hf_outline(const tg_gguf *g, tg_arena *arena, const tg_hf_family **family,
+                        tg_hf_out **out, size_t *n);
+
+/* The head of model.safetensors: tensors of one type, which follow in this order without gaps. */
+tg_status tg_hf_save_begin(const tg_gguf *g, const char *path, const tg_hf_out *out, size_t n,
+                           tg_block_type type, tg_save **save);
+
+/* config.json out of the metadata. */
+tg_status tg_hf_put_config(const tg_gguf *g, const tg_hf_family *family, tg_block_type type,
+                           tg_buf *text);
+
+#endif

@@ -1,0 +1,153 @@
+/*
+ * convert_hf.c - writes a model as a folder of safetensors.
+ *
+ * Rows come as GGUF has them, and leave as transformers wants them: heads that rotate with their
+ * halves side by side, GPT-2's linear layers as [in, out], Gemma's gains less 1. A folder has one
+ * file of tensors, which are all of one type.
+ */
+#include "base/str.h"
+#include "dtype/quantize.h"
+#include "io/hf_writer.h"
+#include "run/convert.h"
+
+enum { PIECE_ELEMS = 4 << 20 };
+
+/* A tensor that is turned needs all of it at once; others go by pieces of whole heads. */
+typedef struct piece {
+    const tg_gguf_tensor *from;
+    tg_block_type type;
+    size_t rows, cols, head_size; /* head_size 0: rows keep their order */
+    bool turned, plus_one;
+    uint8_t *in, *out;
+    float *floats; /* [rows, cols] and a row */
+} piece;
+
+/* Where row i of a head comes from: GGUF pairs what rotates together (rope.c). */
+static size_t source_row(const piece *p, size_t i) {
+    if (!p->head_size) return i;
+    const size_t head = i / p->head_size, at = i % p->head_size, half = p->head_size / 2;
+    return head * p->head_size + (at < half ? 2 * at : 2 * (at - half) + 1);
+}
+
+static void convert(const piece *p, size_t n) {
+    const tg_block_desc *from = &tg_block_table[p->from->type];
+    const size_t in_bytes = p->cols / from->weights * from->bytes;
+    const size_t each = tg_block_table[p->type].bytes;
+    float *row = p->floats + p->rows * p->cols;
+    for (size_t i = 0; i < n; i++) {
+        float *to = p->floats + i * p->cols;
+        tg_block_to_f32_n(p->from->type, to, p->in + source_row(p, i) * in_bytes, p->cols);
+        for (size_t c = 0; p->plus_one && c < p->cols; c++) to[c] -= 1;
+        if (!p->turned) tg_block_from_f32_n(p->type, p->out + i * p->cols * each, to, p->cols);
+    }
+    for (size_t c = 0; p->turned && c < p->cols; c++) {
+        for (size_t i = 0; i < n; i++) row[i] = p->floats[i * p->cols + c];
+        tg_block_from_f32_n(p->type, p->out + c * n * each, row, n);
+    }
+}
+
+static tg_status write_tensor(tg_conversion *c, const tg_hf_out *o, tg_save *save) {
+    const tg_gguf_tensor *from = &c->g.tensors[o->source];
+    const tg_lm_tensor *use = tg_convert_use(c, from);
+    piece p = { .from = from,
+                .type = c->type,
+                .cols = (size_t)from->dim[0],
+                .turned = o->turned,
+                .plus_one = o->plus_one };
+    if (use && use->turns && !c->g.heads_plain) p.head_size = (size_t)c->lm.config.head_size;
+    const uint64_t rows = from->elems / from->dim[0];
+    const size_t unit = p.head_size ? p.head_size : 1;
+    p.rows = (size_t)(PIECE_ELEMS / from->dim[0]) / unit * unit;
+    if (p.rows == 0) p.rows = unit;
+    if (p.rows > rows || p.turned) p.rows = (size_t)rows;
+    const size_t elems = p.rows * p.cols, row_in = (size_t)(from->bytes / rows);
+    const size_t floats = elems + p.cols + p.rows, each = tg_block_table[p.type].bytes;
+    tg_block buffer;
+    TG_TRY(tg_block_new(&c->ctx->err, floats * sizeof(float) + p.rows * row_in + elems * each,
+                        &buffer));
+    p.floats = buffer.data;
+    p.in = (uint8_t *)(p.floats + floats);
+    p.out = p.in + p.rows * row_in;
+    tg_status s = TG_OK;
+    for (uint64_t first = 0; s == TG_OK && first < rows; first += p.rows) {
+        const size_t n = rows - first < p.rows ? (size_t)(rows - first) : p.rows;
+        s = tg_gguf_read_rows(&c->g, from, first, n, p.in);
+        if (s != TG_OK) break;
+        convert(&p, n);
+        s = tg_save_write(save, p.out, n * p.cols * each);
+    }
+    tg_block_free(&buffer);
+    return s;
+}
+
+static tg_status write_tensors(tg_conversion *c, const char *path, const tg_hf_out *out, size_t n) {
+    tg_save *save;
+    TG_TRY(tg_hf_save_begin(&c->g, path, out, n, c->type, &save));
+    tg_status s = TG_OK;
+    for (size_t i = 0; s == TG_OK && i < n; i++) {
+        c->report->n_tensors += c->g.tensors[out[i].source].n_dims > 1;
+        s = write_tensor(c, &out[i], save);
+    }
+    c->report->out_bytes = tg_save_offset(save);
+    if (s == TG_OK) return tg_save_commit(save, false);
+    tg_save_abort(save);
+    return s;
+}
+
+static tg_status write_bytes(tg_ctx *ctx, const char *path, const char *bytes, size_t n) {
+    tg_save *save;
+    TG_TRY(tg_save_begin(ctx, path, &save));
+    const tg_status s = tg_save_write(save, bytes, n);
+    if (s == TG_OK) return tg_save_commit(save, false);
+    tg_save_abort(save);
+    return s;
+}
+
+/* A folder's own config.json says more than metadata do, and is kept; but not MLX's, which speaks
+ * of quantised weights. */
+static tg_status write_config(tg_conversion *c, const tg_hf_family *family, const char *path) {
+    tg_ctx *ctx = &c->ctx->err;
+    bool affine = false;
+    for (size_t i = 0; i < c->g.n_tensors; i++)
+        affine = affine || (c->g.tensors[i].place && c->g.tensors[i].place->bits);
+    if (c->g.hf && !affine) {
+        tg_reader r;
+        const char *text;
+        TG_TRY(tg_folder_file(&c->g.hf->folder, "config.json", &r));
+        const uint64_t n = tg_reader_left(&r);
+        TG_TRY(tg_read_text(&r, &c->arena, "config.json", n, &text));
+        return write_bytes(ctx, path, text, (size_t)n);
+    }
+    if (c->g.hf && tg_gguf_tensor_find(&c->g, "rope_freqs.weight"))
+        return tg_fail(ctx, TG_E_UNSUPPORTED,
+                       "%s: want frequencies without factors, have them "
+                       "together with MLX's weights",
+                       c->g.path);
+    tg_buf text;
+    tg_buf_init(&text, &ctx->mem);
+    tg_status s = tg_hf_put_config(&c->g, family, c->type, &text);
+    if (s == TG_OK) s = write_bytes(ctx, path, text.data, text.length);
+    tg_buf_deinit(&text);
+    return s;
+}
+
+tg_status tg_convert_write_hf(tg_conversion *c) {
+    tg_ctx *ctx = &c->ctx->err;
+    const tg_hf_family *family;
+    tg_hf_out *out;
+    size_t n;
+    char path[TG_LM_KEY_BYTES + 4096];
+    if (tg_block_table[c->type].weights != 1)
+        return tg_fail(ctx, TG_E_UNSUPPORTED, "%s: safetensors: want f32, f16 or bf16, have %s",
+                       c->out, tg_block_table[c->type].name);
+    TG_TRY(tg_hf_outline(&c->g, &c->arena, &family, &out, &n));
+    TG_TRY(tg_os_make_folder(ctx, c->out));
+    snprintf(path, sizeof path, "%s/model.safetensors", c->out);
+    TG_TRY(write_tensors(c, path, out, n));
+    if (c->g.tokenizer_json) {
+        snprintf(path, sizeof path, "%s/tokenizer.json", c->out);
+        TG_TRY(write_bytes(ctx, path, c->g.tokenizer_json, c->g.tokenizer_bytes));
+    }
+    snprintf(path, sizeof path, "%s/config.json", c->out);
+    return write_config(c, family, path);
+}

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""test_files.py - model files of others at the command line: embed, convert to GGUF, what info says.
+
+Small models are those of test/golden/lm; MiniLM is compared with transformers' cosines where the
+set-up has fetched it (test/golden/lm/minilm.txt, made by tools/oracle/minilm.py).
+"""
+import math
+import os
+import shutil
+
+from util import SILENT, TOP, check, equal, expect, main, read, skip, text_file, tinygpt, train, write
+
+LM = os.path.join(TOP, "test", "golden", "lm")
+MINILM = os.path.join(TOP, ".cache", "models", "minilm.zip")
+
+
+def lm(name):
+    return os.path.join(LM, name)
+
+
+def dot(a, b):
+    return sum(x * y for x, y in zip(a, b))
+
+
+def embeddings():
+    r = tinygpt("embed", lm("bert.zip"), "the cat", "a", "the cat", "--json")
+    expect(r, 0, "embed")
+    j = r.json()
+    equal((j["texts"], j["width"], len(j["vectors"]), len(j["vectors"][0])), (3, 32, 3, 32), "sizes")
+    a, b, c = j["vectors"]
+    equal(a, c, "the same text, the same vector")
+    check(abs(dot(a, a) - 1) < 1e-6, "length 1")
+    s = tinygpt("embed", lm("bert.zip"), "the cat", "a", "the cat", "--json", "--similar").json()
+    check(abs(s["cosines"][0][1] - dot(a, b)) < 1e-6, "cosines are those of the vectors")
+    check(abs(s["cosines"][0][2] - 1) < 1e-6, "a text is like itself")
+    write("lines.txt", b"the cat\r\na\nthe cat\n")
+    lines = tinygpt("embed", lm("bert.zip"), "--file", "lines.txt", "--json").json()
+    equal(lines["vectors"], j["vectors"], "lines of a file")
+    matrix = tinygpt("embed", lm("bert.zip"), "the cat", "a")
+    rows = [[float(x) for x in line.split()] for line in matrix.text.splitlines()]
+    check(len(rows) == 2 and max(abs(x - y) for x, y in zip(rows[1], b)) < 1e-7, "a matrix")
+    expect(tinygpt("embed", lm("bert.zip")), 2, "no text", err="want TEXT or --file F, have none")
+    expect(tinygpt("embed", lm("gpt2"), "a"), 2, "no encoder", err="want an encoder")
+    expect(tinygpt("embed", lm("bert.zip"), "a " * 99), 2, "too long", err="at most 64 tokens, have 101")
+    expect(tinygpt("embed", lm("bert.zip"), "a " * 99, "--cut"), 0, "too long, cut")
+    expect(tinygpt("sample", lm("bert.zip"), "--prompt", "a"), 2, "an encoder writes nothing",
+           err="want a model that writes text")
+
+
+def minilm():
+    if not os.path.exists(MINILM):
+        return skip("MiniLM is not in .cache/models")
+    lines = read(lm("minilm.txt")).decode("utf-8").split("\n")
+    pairs = [(lines[i], lines[i + 1], float(lines[i + 2])) for i in range(0, len(lines) - 2, 3)]
+    equal(len(pairs), 20, "pairs")
+    write("texts", "".join(a + "\n" + b + "\n" for a, b, _ in pairs).encode("utf-8"))
+    v = tinygpt("embed", MINILM, "--file", "texts", "--json").json()["vectors"]
+    worst = max(abs(dot(v[2 * i], v[2 * i + 1]) - want) for i, (_, _, want) in enumerate(pairs))
+    check(worst <= 1e-4, f"cosines of twenty pairs: want 1e-4, have {worst:.2g}")
+
+
+def to_gguf():
+    for name in "llama", "llama3", "qwen2", "qwen3", "gpt2", "gpt2_erf", "gemma3.gguf":
+        r = tinygpt("convert", lm(name), "exact.gguf", "--dtype", "f16", "--json")
+        expect(r, 0, f"{name} as f16")
+        j = r.json()
+        equal((j["max_error"], j["finer"], j["same_best"]), (0, 0, 1), f"{name}: nothing is lost")
+        r = tinygpt("convert", lm(name), "small.gguf", "--dtype", "q8_0", "--json")
+        expect(r, 0, f"{name} as q8_0")
+        j = r.json()
+        check(0 < j["max_error"] < 2 and 0 < j["mean_kl"] < 0.02, f"{name}: q8_0 costs a little")
+    # Rows of 32 and 64: no block of 256 divides them, and each is named.
+    r = tinygpt("convert", lm("qwen2"), "k.gguf", "--dtype", "q4_k")
+    expect(r, 0, "q4_k", out="finer +15 of 15 matrices, .*blk.0.attn_k.weight Q8_0")
+    coarse = tinygpt("convert", lm("qwen2"), "4.gguf", "--dtype", "q4_0", "--json").json()
+    check(coarse["mean_kl"] > j["mean_kl"], "q4_0 costs more than q8_0")
+    check(os.path.getsize("4.gguf") < os.path.getsize("small.gguf"), "and is smaller")
+    # MLX's weights in f32 are what they stand for.
+    j = tinygpt("convert", lm("mlx4"), "mlx.gguf", "--dtype", "f32", "--json").json()
+    check(j["max_error"] < 1e-4, "MLX's weights in f32")
+    expect(tinygpt("convert", lm("gemma3.gguf"), "x.tinygpt", "--dtype", "q8_0"), 2, "not ours",
+           err="in gguf alone")
+
+
+def own_to_gguf():
+    text = text_file()
+    expect(train("--steps", "30", "--lr", "1e-2", "--out", "a.tinygpt"), 0, "a run")
+    r = tinygpt("convert", "a.tinygpt", "a.gguf", "--json")
+    expect(r, 0, "our own as GGUF")
+    j = r.json()
+    check(j["max_error"] < 1e-4 and j["texts_same"] == j["texts"], "the same model")
+    expect(tinygpt("info", "a.gguf"), 0, "info", out=["GGUF v3", "model +gpt2, layers 1, width 16"])
+    a = tinygpt("sample", "a.tinygpt", "--prompt", "ab", "--tokens", "9", "--temp", "0", "--json").json()
+    b = tinygpt("sample", "a.gguf", "--prompt", "ab", "--tokens", "9", "--temp", "0", "--json").json()
+    equal(a["ids"], b["ids"], "the same text")
+
+
+def to_folders():
+    """GGUF to safetensors and on to GGUF again: rows, gains and names come back as they were."""
+    for name in "llama", "qwen2", "qwen3", "gemma3", "gpt2":
+        r = tinygpt("convert", lm(name + ".gguf"), f"{name}.folder", "--format", "safetensors",
+                    "--dtype", "f16", "--json")
+        expect(r, 0, f"{name} as a folder")
+        check(r.json()["max_error"] < 1e-4, f"{name}: the same answers")
+        r = tinygpt("convert", f"{name}.folder", "back.gguf", "--dtype", "f16", "--json")
+        expect(r, 0, f"{name} back")
+        check(r.json()["max_error"] == 0, f"{name}: the same answers again")
+    expect(tinygpt("convert", lm("mlx8"), "mlx", "--format", "safetensors", "--json"), 0, "MLX as f32",
+           out='"layout":"safetensors f32"')
+    check("quantization" not in read("mlx/config.json").decode(), "it is not quantised any more")
+    expect(tinygpt("convert", lm("llama"), "x", "--format", "safetensors", "--dtype", "q8_0"), 2,
+           "no blocks there", err="want f32, f16 or bf16, have Q8_0")
+    expect(tinygpt("convert", lm("llama3.gguf"), "y", "--format", "safetensors"), 2,
+           "factors without their rule", err="rope_freqs.weight: want none")
+
+
+def encoders():
+    r = tinygpt("convert", lm("bert.zip"), "bert.gguf", "--dtype", "f16", "--json")
+    expect(r, 0, "BERT as GGUF")
+    equal(r.json()["texts_same"], r.json()["texts"], "the same tokens")
+    a = tinygpt("embed", lm("bert.zip"), "the cat", "--json").json()
+    b = tinygpt("embed", "bert.gguf", "the cat", "--json").json()
+    check(max(abs(x - y) for x, y in zip(a["vectors"][0], b["vectors"][0])) < 1e-5, "the same vector")
+
+
+def what_they_are():
+    expect(tinygpt("info", lm("llama")), 0, "info of a folder",
+           out=["safetensors, .* in 2 files", "model +llama, layers 2"])
+    expect(tinygpt("info", lm("qwen2-split-00001-of-00004.gguf")), 0, "info of a split model",
+           out="GGUF v3, .* in 4 files")
+    expect(tinygpt("info", lm("mlx4"), "--json"), 0, "info of MLX", out='"type":"MLX4"')
+    expect(tinygpt("tokenize", lm("bert.zip"), "the cats", "--ends", "--json"), 0, "tokens of a zip",
+           out=r'"ids":\[2,')
+    shutil.copytree(lm("qwen3"), "copy")
+    config = read("copy/config.json").replace(b'"qwen3"', b'"gemma4"')
+    write("copy/config.json", config)
+    expect(tinygpt("info", "copy"), 2, "another architecture", err="want one of llama.*have gemma4")
+
+
+main(embeddings, minilm, to_gguf, own_to_gguf, to_folders, encoders, what_they_are)

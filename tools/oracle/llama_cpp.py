@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Compares logits of a GGUF file by llama.cpp with those of tinygpt, of the same file or of another.
+
+    build/oracle-venv/bin/pip install llama-cpp-python
+    build/oracle-venv/bin/python tools/oracle/llama_cpp.py FILE.gguf [MODEL] [--lib build/libtinygpt.so]
+
+The ids that llama.cpp makes of a text go through both, one text of up to 64 tokens; what is printed is
+the largest difference of a logit, the largest logit, and the mean KL divergence.
+"""
+import argparse
+import ctypes as c
+
+import numpy as np
+
+TEXT = b"To be, or not to be, that is the question: whether 'tis nobler in the mind"
+
+
+def by_tinygpt(lib, path, ids, vocab, levers):
+    tg = c.CDLL(lib)
+    for f in ("tg_context_error",):
+        getattr(tg, f).restype = c.c_char_p
+    ctx, model, session = c.c_void_p(), c.c_void_p(), c.c_void_p()
+    logits = c.POINTER(c.c_float)()
+
+    def must(status):
+        if status:
+            raise SystemExit(tg.tg_context_error(ctx).decode())
+
+    class Options(c.Structure):
+        _fields_ = [("threads", c.c_uint), ("isa", c.c_char_p), ("device", c.c_char_p),
+                    ("levers", c.c_char_p), ("alloc", c.c_void_p), ("alloc_user", c.c_void_p),
+                    ("log", c.c_void_p), ("log_user", c.c_void_p)]
+
+    must(tg.tg_context_new(c.byref(Options(levers=levers)), c.byref(ctx)))
+    must(tg.tg_model_open(ctx, path.encode(), c.byref(model)))
+    must(tg.tg_session_new(ctx, model, 0, c.byref(session)))
+    rows = []
+    for i in ids:
+        must(tg.tg_session_eval(session, c.byref(c.c_int32(i)), c.c_size_t(1), c.byref(logits)))
+        rows.append(np.ctypeslib.as_array(logits, (vocab,)).copy())
+    return np.stack(rows)
+
+
+def softmax(x):
+    e = np.exp(x.astype(np.float64) - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def main():
+    a = argparse.ArgumentParser()
+    a.add_argument("gguf")
+    a.add_argument("model", nargs="?")
+    a.add_argument("--lib", default="build/libtinygpt.so")
+    a.add_argument("--levers", default="")
+    o = a.parse_args()
+    import llama_cpp
+    llm = llama_cpp.Llama(o.gguf, n_ctx=128, logits_all=True, verbose=False, n_threads=2)
+    ids = llm.tokenize(TEXT, add_bos=False)[:64]
+    print("tokens", len(ids), ids[:12])
+    llm.eval(ids)
+    theirs = np.array(llm.scores[:len(ids)], dtype=np.float32)
+    ours = by_tinygpt(o.lib, o.model or o.gguf, ids, theirs.shape[1], o.levers.encode())
+    p, q = softmax(ours), softmax(theirs)
+    kl = (p * (np.log(p + 1e-30) - np.log(q + 1e-30))).sum(-1)
+    print(f"largest difference {np.abs(ours - theirs).max():.4g} of logits up to "
+          f"{np.abs(theirs).max():.4g}, mean KL {kl.mean():.3g}, same likeliest "
+          f"{(ours.argmax(-1) == theirs.argmax(-1)).mean():.3f}")
+
+
+main()
