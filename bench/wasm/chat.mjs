@@ -18,7 +18,8 @@ const ROUNDS = 7;
 const SHORT = 'Why is the sky blue?';
 const LONG = 'The quick brown fox jumps over the lazy dog and runs away. '.repeat(38).trim();
 
-const model = resolve(process.argv[2] ?? join(root, '.cache/models/SmolLM2-135M-Instruct.Q4_1.gguf'));
+const SMOLLM2 = join(root, '.cache/models/SmolLM2-135M-Instruct.Q4_1.gguf');
+const model = resolve(process.argv[2] ?? SMOLLM2);
 const program = resolve(process.env.TG_PROGRAM ?? join(root, 'build/tinygpt'));
 const dist = resolve(process.env.TG_DIST ?? join(root, 'web/dist'));
 

@@ -188,7 +188,8 @@ function shared(a: Int32Array, b: Int32Array): number {
 function feed(core: Core, task: Task, session: Entry, ids: Int32Array): Promise<number> {
   return core.framed(task, (frame) => {
     const at = frame.put(new Uint8Array(ids.slice().buffer));
-    return core.job(task, frame, [session.model!.id], 'tg_session_eval', session.at, at, ids.length);
+    const shared = [session.model!.id];
+    return core.job(task, frame, shared, 'tg_session_eval', session.at, at, ids.length);
   });
 }
 

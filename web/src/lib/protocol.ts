@@ -15,9 +15,10 @@
  * Errors travel inside replies, since comlink keeps an error's message and loses its code.
  */
 import type {
-  AnswerOptions, AnswerPiece, AnswerStats, ChatInfo, Check, DeviceName, Edit, EngineInfo, EngineOptions, ErrorCode, FileKind, Forecast, GenerateStats, GptConfig,
-  GpuInfo, HistoryPoint, LintFinding, ModelFacts, ModelInfo, Piece, Probe, SampleOptions, StepReport,
-  Tokens, TrainOptions, Turn,
+  AnswerOptions, AnswerPiece, AnswerStats, ChatInfo, Check, DeviceName, Edit, EngineInfo,
+  EngineOptions, ErrorCode, FileKind, Forecast, GenerateStats, GptConfig, GpuInfo, HistoryPoint,
+  LintFinding, ModelFacts, ModelInfo, Piece, Probe, SampleOptions, StepReport, Tokens, TrainOptions,
+  Turn,
 } from './types.js';
 
 /** Content, the address of a file of Node (URL objects cannot be sent), or a stored model's id. */

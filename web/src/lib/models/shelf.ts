@@ -247,7 +247,9 @@ export class Shelf {
       if (whole) return publicOf(whole);
       if (part && same(part, bytes, stamp)) return await this.#copy(part, opened, options);
       if (part) await this.remove(part.id);
-      if (opened.from === 0) return await this.#copy(this.#newEntry(source, opened), opened, options);
+      if (opened.from === 0) {
+        return await this.#copy(this.#newEntry(source, opened), opened, options);
+      }
     } finally {
       opened.drop();
     }
@@ -348,7 +350,8 @@ export class Shelf {
   }
 
   #look(entry: Entry, head: Uint8Array): void {
-    const fault = head.length === 0 ? `${entry.name} is empty.` : this.#options.judge(entry.name, head);
+    const { name } = entry;
+    const fault = head.length === 0 ? `${name} is empty.` : this.#options.judge(name, head);
     if (fault) throw new StoreError('WRONG', fault);
   }
 
@@ -377,7 +380,7 @@ export class Shelf {
   }
 }
 
-/** Drops a torn end of a journal, which would spoil the next line; a new one gets its first line. */
+/** Drops a torn end, which would spoil the next line; a new journal gets its first line. */
 function begin(journal: DiskFile, entry: Entry): void {
   journal.resize(entry.lines);
   if (entry.lines > 0) return;

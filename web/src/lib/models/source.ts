@@ -82,7 +82,7 @@ const STATUSES: Record<number, string> = {
   429: 'asks for patience: try again in a minute',
 };
 
-/** A host says neither its size nor its age unless it wants to: what is not told is not compared. */
+/** A host need not tell a file's size and age: what is not told is not compared. */
 function stampOf(answer: Response): string {
   return answer.headers.get('etag') ?? answer.headers.get('last-modified') ?? '';
 }

@@ -6,7 +6,12 @@
  * alone.
  */
 import type { ChatModel, ChatSession, Engine } from '../../lib/index';
-import { openModelStore, type Progress, type StoredModel, StoreError } from '../../lib/models/index';
+import {
+  openModelStore,
+  type Progress,
+  type StoredModel,
+  StoreError,
+} from '../../lib/models/index';
 import type { ChatInfo, ModelFacts, ModelSource } from '../../lib/types';
 import { plainError } from '../files/plain_error';
 import { notify } from '../state/notices';

@@ -72,8 +72,8 @@ async function answer(): Promise<void> {
       draft: last.text,
       writing: null,
       problem: full
-        ? 'The conversation is longer than the context. Begin a new one, shorten the turn, or load ' +
-          'the model with a longer context.'
+        ? 'The conversation is longer than the context. Begin a new one, shorten the turn, or ' +
+          'load the model with a longer context.'
         : plainError(e),
     });
   }
