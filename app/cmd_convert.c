@@ -277,10 +277,9 @@ int tg_cmd_convert(int argc, char **argv) {
     }
     const char *layout = kinds[v.dtype][format].name;
     if (!layout) {
-        code = tg_args_refuse(&app.args,
-                              "f16 and int4 exist in the v2 layout, f16 also in gguf, bf16 and the "
-                              "q types in gguf alone: leave --format out, and name OUT .tinygpt or "
-                              ".gguf");
+        code = tg_args_refuse(
+            &app.args, "f16 and int4 exist in the v2 layout only, bf16 and the q types in gguf "
+                       "alone: leave --format out, and name OUT .tinygpt or .gguf");
         return tg_app_end(&app, code);
     }
     /* Asked first, since the library would only find out after reading all of IN's header. */

@@ -6,7 +6,8 @@
 #include "base/inflate.h"
 
 enum { END_BYTES = 22, ENTRY_BYTES = 46, MEMBER_BYTES = 30, COMMENT_MAX = 65535 };
-#define MEMBER_MAX ((uint64_t)1 << 40)
+/* What is no tensors is text; the largest vocabularies take 35 MB. */
+#define TEXT_MAX ((uint64_t)256 << 20)
 
 /* A file that was opened, or a member that was unpacked. */
 struct tg_folder_open {
@@ -166,18 +167,23 @@ static uint32_t crc_of(const uint8_t *bytes, size_t n) {
     return ~crc;
 }
 
-/* What a member claims to unpack to is bounded by what deflate can do: 1032 bytes of one. */
+/* What a member claims to unpack to is bounded by what deflate can do, 1032 bytes of one, and by
+ * its kind, before there is memory for it. */
 static tg_status unpack(tg_folder *f, const tg_folder_member *m, uint64_t data,
                         struct tg_folder_open *o) {
+    static const char tensors[] = ".safetensors";
+    const size_t n_name = strlen(m->name), k = sizeof tensors - 1;
+    const bool is_text = n_name < k || strcmp(m->name + n_name - k, tensors) != 0;
     if (m->method != 8)
         return tg_fail(f->ctx, TG_E_UNSUPPORTED,
                        "%s: %s: want a member that is stored or deflated, have method %u", f->path,
                        m->name, (unsigned)m->method);
-    if (m->bytes / 1032 > m->packed_bytes || m->bytes > MEMBER_MAX)
+    if (m->bytes / 1032 > m->packed_bytes || (is_text && m->bytes > TEXT_MAX))
         return tg_fail(f->ctx, TG_E_FORMAT,
-                       "%s: %s: want a size that its %" PRIu64 " packed bytes could have, have "
+                       "%s: %s: want a size that its %" PRIu64 " packed bytes could have%s, have "
                        "%" PRIu64,
-                       f->path, m->name, m->packed_bytes, m->bytes);
+                       f->path, m->name, m->packed_bytes,
+                       is_text ? ", and a text of at most 256 MiB" : "", m->bytes);
     tg_block packed;
     TG_TRY(tg_block_new(f->ctx, (size_t)m->packed_bytes + 1, &packed));
     tg_status s = tg_read_at(&f->zip, data, m->name, packed.data, (size_t)m->packed_bytes);

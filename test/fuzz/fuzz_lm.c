@@ -138,7 +138,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     tg_gguf g;
     tg_ctx_init(&ctx, &mem, NULL, NULL);
     use(&ctx, tg_gguf_open_memory(&ctx, "fuzz", data, n, &g), &g);
+    tg_ctx_clear(&ctx);
     use(&ctx, tg_hf_open_memory(&ctx, "fuzz", data, n, &g), &g);
+    tg_ctx_clear(&ctx);
     try_members(&ctx, data, n);
     try_tokenizer(&ctx, (const char *)data, n);
     PROMISE(m.live_bytes == 0);

@@ -11,6 +11,7 @@ them in parts, one as NAME.zip; llama-split-*.gguf is one in three files; mlx4/ 
 Qwen 3 with MLX's affine weights, whose logits are those of the weights that they stand for. bert.zip
 comes with texts and their vectors, in bert.txt.
 """
+import copy
 import json
 import os
 import shutil
@@ -169,8 +170,11 @@ def pack(folder):
 def save(name, model, **how):
     folder = os.path.join(OUT, name)
     shutil.rmtree(folder, ignore_errors=True)
-    model.half().save_pretrained(folder, **how)
-    model.float()
+    # A copy: half() rounds the frequencies of rotary positions, too, and float() cannot undo that.
+    copy.deepcopy(model).half().save_pretrained(folder, **how)
+    for extra in "generation_config.json", "README.md":
+        if os.path.exists(os.path.join(folder, extra)):
+            os.remove(os.path.join(folder, extra))
     return folder
 
 

@@ -2,7 +2,7 @@
 """Compares logits of a GGUF file by llama.cpp with those of tinygpt, of the same file or of another.
 
     build/oracle-venv/bin/pip install llama-cpp-python
-    build/oracle-venv/bin/python tools/oracle/llama_cpp.py FILE.gguf [MODEL] [--lib build/libtinygpt.so]
+    build/oracle-venv/bin/python tools/oracle/llama_logits.py FILE.gguf [MODEL] [--lib build/libtinygpt.so]
 
 The ids that llama.cpp makes of a text go through both, one text of up to 64 tokens; what is printed is
 the largest difference of a logit, the largest logit, and the mean KL divergence.
