@@ -464,6 +464,12 @@ typedef struct tg_session tg_session; /* a KV cache over one model */
 /* ctx_tokens 0: the model's own; else 1..T. Borrows the model. Several sessions may share it. */
 TG_API tg_status tg_session_new(tg_context *ctx, tg_model *model, int32_t ctx_tokens,
                                 tg_session **out);
+/* What keys and values are kept in. f16 takes half the memory of f32, int8 a quarter and four bytes
+ * for each token, head and side, and each reading costs their conversion. */
+typedef enum tg_kv_type { TG_KV_F32, TG_KV_F16, TG_KV_INT8 } tg_kv_type;
+/* The same with a choice; E_UNSUPPORTED for anything but f32 where a GPU computes. */
+TG_API tg_status tg_session_new_kv(tg_context *ctx, tg_model *model, int32_t ctx_tokens,
+                                   tg_kv_type kv, tg_session **out);
 TG_API void tg_session_free(tg_session *session);
 
 /*

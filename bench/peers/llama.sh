@@ -28,5 +28,4 @@ golden=test/golden/llama_cpp
 for pair in smollm2=SmolLM2-135M-Instruct.Q4_1 gemma3=gemma-3-270m-q4_k_m; do
     name=${pair%%=*} model=.cache/models/${pair#*=}.gguf
     "$oracle" greedy "$model" $golden/${name}_prompts.txt >$golden/${name}_greedy.txt
-    "$oracle" loss "$model" "${TEXT:-../shared/data/shakespeare.txt}" 50000 >$golden/${name}_loss.txt
 done

@@ -353,10 +353,15 @@ tg_sample_options tg_sample_options_default(void) {
 }
 
 tg_status tg_session_new(tg_context *ctx, tg_model *model, int32_t ctx_tokens, tg_session **out) {
+    return tg_session_new_kv(ctx, model, ctx_tokens, TG_KV_F32, out);
+}
+
+tg_status tg_session_new_kv(tg_context *ctx, tg_model *model, int32_t ctx_tokens, tg_kv_type kv,
+                            tg_session **out) {
     ENTER(ctx);
     WANT(ctx, model);
     WANT(ctx, out);
-    return tg_session_open(ctx, model, ctx_tokens, out);
+    return tg_session_open(ctx, model, ctx_tokens, kv, out);
 }
 
 void tg_session_free(tg_session *session) { tg_session_close(session); }

@@ -56,7 +56,7 @@ static tg_status dump_session(tg_context *ctx, const tg_gpt_config *config, int 
     tg_model *model;
     tg_session *session;
     TG_TRY(tg_weights_alloc(ctx, config, &model));
-    tg_status s = tg_session_open(ctx, model, 0, &session);
+    tg_status s = tg_session_open(ctx, model, 0, TG_KV_F32, &session);
     if (s == TG_OK) {
         tg_plan_dump(&session->by_rows[class_index].plan, put_line, sink);
         if (class_index == 0) tg_plan_dump(&session->sample, put_line, sink);

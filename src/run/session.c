@@ -5,6 +5,7 @@
 
 #include "base/math.h"
 #include "base/time.h"
+#include "ops/attention/kv_row.h"
 #include "ops/build.h"
 
 /* The classes of session.h. The rows of a plan are dynamic, so a short piece in a long class costs
@@ -20,12 +21,13 @@ static tg_type cache_type(const tg_session *s) {
         heads = (size_t)s->model->lm->lm.config.kv_heads;
         size = (size_t)s->model->lm->lm.config.head_size;
     }
-    return (tg_type) { TG_F32, 4, { 2, heads, (size_t)s->capacity, size } };
+    return (tg_type) { s->kv, 4, { 2, heads, (size_t)s->capacity, tg_kv_row_elems(s->kv, size) } };
 }
 
-static size_t cache_elems(const tg_session *s) {
+/* Of a layer: whole cache lines, so that each begins with one. */
+static size_t cache_bytes(const tg_session *s) {
     const tg_type type = cache_type(s);
-    return tg_type_elems(&type);
+    return tg_plan_round(tg_type_elems(&type) * tg_dtype_bytes(s->kv));
 }
 
 static tg_value *logits_of(const tg_session *s, tg_graph *g, tg_value *tokens,
@@ -89,8 +91,9 @@ static tg_status bind_class(tg_session *s, tg_session_class *k) {
     for (int32_t i = 0; i < l->config.layers; i++) {
         char name[32];
         snprintf(name, sizeof name, "cache.%d", (int)i);
-        float *cache = (float *)s->cache.data + (size_t)i * cache_elems(s);
-        TG_TRY(tg_plan_bind(&k->plan, name, cache, cache_elems(s) * sizeof(float)));
+        const tg_type type = cache_type(s);
+        TG_TRY(tg_plan_bind(&k->plan, name, (char *)s->cache.data + (size_t)i * cache_bytes(s),
+                            tg_type_elems(&type) * tg_dtype_bytes(s->kv)));
     }
     return TG_OK;
 }
@@ -114,7 +117,7 @@ static tg_status build(tg_session *s) {
     bytes = tg_plan_round(bytes);
     TG_TRY(build_sample(s));
     const size_t layers = (size_t)s->model->layout.config.layers;
-    TG_TRY(tg_runtime_block(s->ctx, layers * cache_elems(s) * sizeof(float), &s->cache));
+    TG_TRY(tg_runtime_block(s->ctx, layers * cache_bytes(s), &s->cache));
     TG_TRY(tg_runtime_block(s->ctx, bytes + tg_plan_memory_bytes(&s->sample), &s->memory));
     for (int i = 0; i < TG_SESSION_CLASSES; i++) TG_TRY(bind_class(s, &s->by_rows[i]));
     tg_plan_place(&s->sample, (char *)s->memory.data + bytes);
@@ -126,8 +129,15 @@ static tg_status build(tg_session *s) {
 
 /* The one place that allocates: feeding and drawing later only write into what is made here. (The
  * backend grows its counters at the first run of a longer plan than it has seen.) */
-tg_status tg_session_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, tg_session **out) {
+tg_status tg_session_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, tg_kv_type kv,
+                          tg_session **out) {
+    static const tg_dtype dtypes[] = { TG_F32, TG_F16, TG_U8 };
     *out = NULL;
+    if ((unsigned)kv > TG_KV_INT8)
+        return tg_fail(&ctx->err, TG_E_ARG, "session: kv: want 0..%d, have %d", TG_KV_INT8,
+                       (int)kv);
+    if (kv != TG_KV_F32 && ctx->backend != ctx->cpu)
+        return tg_fail(&ctx->err, TG_E_UNSUPPORTED, "session: a GPU keeps keys and values in f32");
     const int32_t T = model->layout.config.ctx;
     if (ctx_tokens < 0 || ctx_tokens > T)
         return tg_fail(&ctx->err, TG_E_ARG, "session: ctx: want 0 (the model's) or 1..%d, have %d",
@@ -142,6 +152,7 @@ tg_status tg_session_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, 
     s->ctx = ctx;
     s->generation = ctx->generation;
     s->model = model;
+    s->kv = dtypes[kv];
     /* Windows of other people's models are as long as they could be, and would take gigabytes. */
     const int32_t usual = model->lm && T > TG_SESSION_LM_CTX ? TG_SESSION_LM_CTX : T;
     s->capacity = ctx_tokens ? ctx_tokens : usual;
@@ -236,12 +247,23 @@ static bool all_finite(const float *x, size_t n) {
  * there is none: then it is what comes behind the last layer's keys. */
 static int32_t first_bad_layer(const tg_session *s, size_t position) {
     const tg_type type = cache_type(s);
-    const size_t heads = type.dim[0] * type.dim[1], room = type.dim[2], size = type.dim[3];
+    const size_t heads = type.dim[0] * type.dim[1], room = type.dim[2];
+    const size_t size = s->kv == TG_U8 ? type.dim[3] - sizeof(float) : type.dim[3];
+    const size_t bytes = type.dim[3] * tg_dtype_bytes(s->kv);
     const int32_t layers = s->model->layout.config.layers;
     for (int32_t i = 0; i < layers; i++) {
-        const float *cache = (const float *)s->cache.data + (size_t)i * cache_elems(s);
-        for (size_t h = 0; h < heads; h++)
-            if (!all_finite(cache + (h * room + position) * size, size)) return i;
+        const uint8_t *cache = (const uint8_t *)s->cache.data + (size_t)i * cache_bytes(s);
+        for (size_t h = 0; h < heads; h++) {
+            const uint8_t *row = cache + (h * room + position) * bytes;
+            for (size_t c = 0; c < size; c++) {
+                float x;
+                if (s->kv == TG_F32)
+                    memcpy(&x, row + c * sizeof x, sizeof x);
+                else
+                    x = tg_kv_at(s->kv, row, size, c);
+                if (!all_finite(&x, 1)) return i;
+            }
+        }
     }
     return layers;
 }

@@ -28,6 +28,7 @@ struct tg_session {
     tg_context *ctx;
     tg_model *model;
     int32_t capacity, n_tokens;
+    tg_dtype kv;  /* of the cache: ops/attention/kv_row.h */
     int32_t *fed; /* [capacity] tokens in the cache */
     tg_session_class by_rows[TG_SESSION_CLASSES];
     tg_graph sample_graph;
@@ -46,7 +47,8 @@ struct tg_session {
     unsigned generation; /* of the context's device, that has the cache */
 };
 
-tg_status tg_session_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, tg_session **out);
+tg_status tg_session_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, tg_kv_type kv,
+                          tg_session **out);
 void tg_session_close(tg_session *s);
 
 /* Tokens on their way into the cache, in slices. */

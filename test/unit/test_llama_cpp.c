@@ -3,9 +3,10 @@
  * made by tools/oracle/llama_cpp.cpp).
  *
  * Both sides round what goes into products to 8 bits, each in its own way, and either's logits are
- * some 0.1 off those of floats. So where two tokens are about as likely they may differ, and only
- * there. Of the ten prompts of a model the first five are such that it is sure of its answers, the
- * others are not: see the two limits.
+ * 0.13 (root mean square) off those of floats. So where two tokens are about as likely they may
+ * differ: by a few such errors, which is what the limit of the margin allows. Floats on our side do
+ * not agree better. Of the ten prompts of a model the first five are such that it is sure of most
+ * of its answers, the others are not.
  *
  * The files are those that tools/setup.sh fetches into .cache/models; a test whose file is not
  * there is skipped and says so.
@@ -99,7 +100,8 @@ static int agreement(const opened *o, const golden *g, float *margin) {
     return same;
 }
 
-/* sure and free are the least that agree of the 64 of a prompt of the one and of the other kind. */
+/* Where answers differ at a prompt of the first kind, neither side may be surer than sure_margin.
+ */
 static void check_tokens(const char *path, const char *golden_path, float sure_margin) {
     opened o = open_model(path);
     FILE *f = fopen(golden_path, "r");
@@ -123,12 +125,12 @@ static void check_tokens(const char *path, const char *golden_path, float sure_m
 
 static void smollm2_tokens(void **state) {
     (void)state;
-    check_tokens(MODELS "SmolLM2-135M-Instruct.Q4_1.gguf", GOLDEN "smollm2_greedy.txt", 0.1F);
+    check_tokens(MODELS "SmolLM2-135M-Instruct.Q4_1.gguf", GOLDEN "smollm2_greedy.txt", 0.5F);
 }
 
 static void gemma3_tokens(void **state) {
     (void)state;
-    check_tokens(MODELS "gemma-3-270m-q4_k_m.gguf", GOLDEN "gemma3_greedy.txt", 0.1F);
+    check_tokens(MODELS "gemma-3-270m-q4_k_m.gguf", GOLDEN "gemma3_greedy.txt", 0.5F);
 }
 
 int main(void) {

@@ -168,6 +168,35 @@ static tg_status open_changed(size_t keep, size_t at, const void *bytes, size_t 
     return s;
 }
 
+/* A cache of fewer bits: near the numbers of f32, and the same bits however the prompt is cut. */
+static void packed_caches(void **state) {
+    (void)state;
+    static const double most[] = { 0, 2e-3, 5e-2 };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        tg_context *ctx = context(NULL);
+        tg_model *m = open_model(ctx, names[i]);
+        golden g[PROMPTS];
+        read_golden(names[i], g);
+        for (int kv = TG_KV_F16; kv <= TG_KV_INT8; kv++) {
+            tg_session *s;
+            float whole[V], pieces[V];
+            assert_int_equal(tg_session_new_kv(ctx, m, 0, (tg_kv_type)kv, &s), TG_OK);
+            for (int p = 0; p < PROMPTS; p++) {
+                const double error = feed(s, &g[p], 32, whole);
+                if (!(error > 1e-7 && error <= most[kv]))
+                    fail_msg("%s prompt %d kv %d: error %g", names[i], p, kv, error);
+                feed(s, &g[p], 1, pieces);
+                assert_memory_equal(whole, pieces, sizeof whole);
+            }
+            tg_session_free(s);
+        }
+        tg_session *s;
+        assert_int_equal(tg_session_new_kv(ctx, m, 0, (tg_kv_type)3, &s), TG_E_ARG);
+        tg_model_free(m);
+        tg_context_free(ctx);
+    }
+}
+
 /* A weight that is no number: the first token already is refused, with the layer it comes from, and
  * the session is as it was. */
 static void check_bad_number(const char *tensor, const char *want) {
@@ -232,9 +261,8 @@ static void wrong_files(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(transformers_logits),
-        cmocka_unit_test(what_it_is),
-        cmocka_unit_test(bad_numbers),
+        cmocka_unit_test(transformers_logits), cmocka_unit_test(what_it_is),
+        cmocka_unit_test(packed_caches),       cmocka_unit_test(bad_numbers),
         cmocka_unit_test(wrong_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-// llama_cpp.cpp - what llama.cpp answers: the golden numbers of test/golden/llama_cpp, by its library.
+// llama_cpp.cpp - what llama.cpp answers: the golden numbers of test/golden/llama_cpp (greedy), and the
+// mean loss that it finds on a text, to compare with `tinygpt eval`; by its library.
 //
 //     llama_cpp greedy MODEL PROMPTS [LOGITS]   each line of PROMPTS ("\n" spelled out) is continued by
 //                                               64 tokens, the likeliest each; LOGITS gets all logits

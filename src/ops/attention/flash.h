@@ -18,6 +18,7 @@
 #ifndef TG_OPS_ATTENTION_FLASH_H
 #define TG_OPS_ATTENTION_FLASH_H
 
+#include "ops/attention/kv_row.h"
 #include "ops/attention/softmax.h"
 #include "ops/attention/tiles.h"
 #include "simd/vmath.h"
@@ -29,7 +30,9 @@ typedef struct flash_head {
     rows q, k, v;
     float *o;
     size_t o_step;
-    float *lse; /* may be NULL */
+    float *lse;               /* may be NULL */
+    const uint8_t *packed[2]; /* rows of a cache in place of k and v; NULL: there are none */
+    tg_dtype dtype;           /* of these */
 } flash_head;
 
 /* Memory of a worker. width is d rounded up to LANES. */
@@ -101,17 +104,48 @@ static inline void softmax_lanes(const flash_local *f, size_t i, ptrdiff_t all, 
     tg_vstore(f->keep + i, keep);
 }
 
+/* Sixteen numbers of a packed row, from column c on; those from d on are zeros. */
+static inline tg_v load_packed(tg_dtype dtype, const uint8_t *row, size_t c, size_t d) {
+    const size_t n = tg_min_size(LANES, d - c);
+    if (dtype == TG_F16) {
+        uint16_t half[LANES] = { 0 };
+        memcpy(half, row + 2 * c, 2 * n);
+        return tg_vload_f16(half);
+    }
+    int8_t q[LANES] = { 0 };
+    int32_t whole[LANES];
+    float scale;
+    memcpy(q, row + c, n);
+    memcpy(&scale, row + d, sizeof scale);
+    for (int i = 0; i < LANES; i++) whole[i] = q[i];
+    return tg_vmul(tg_vset(scale), tg_vfloat(tg_viload(whole)));
+}
+
+/* Rows [begin, begin + n) of keys (0) or values (1), as whole_rows gives them. */
+static inline rows memory_rows(const flash_head *x, int part, float *copy, size_t width,
+                               size_t begin, size_t n, size_t n_wanted) {
+    if (!x->packed[part])
+        return whole_rows(copy, width, rows_from(part ? x->v : x->k, begin), n, n_wanted, x->d);
+    const size_t bytes = tg_kv_row_bytes(x->dtype, x->d);
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t *row = x->packed[part] + (begin + i) * bytes;
+        for (size_t c = 0; c < x->d; c += LANES)
+            tg_vstore(copy + i * width + c, load_packed(x->dtype, row, c, x->d));
+    }
+    if (n < n_wanted) memset(copy + n * width, 0, (n_wanted - n) * width * sizeof *copy);
+    return (rows) { copy, width };
+}
+
 /* Keys [begin, begin + n) for all queries of the block; off as in tiles.h. */
 static void flash_tile(const flash_head *x, const flash_local *f, size_t begin, size_t n,
                        size_t n_queries, ptrdiff_t off) {
-    const rows k =
-        whole_rows(f->copy[0], f->width, rows_from(x->k, begin), n, round_up(n, ROWS), x->d);
+    const rows k = memory_rows(x, 0, f->copy[0], f->width, begin, n, round_up(n, ROWS));
     dots(f->s, k, f->qt, x->d, n, n_queries, off);
     for (size_t i = 0; i < n_queries; i += LANES) {
         const ptrdiff_t all = off + (ptrdiff_t)i + 1;
         softmax_lanes(f, i, all, clamp(all + LANES - 1, n), x->scale);
     }
-    const rows v = whole_rows(f->copy[1], f->width, rows_from(x->v, begin), n, n, x->d);
+    const rows v = memory_rows(x, 1, f->copy[1], f->width, begin, n, n);
     over_keys(f->o, f->width, f->width, begin ? FROM_X : FROM_ZERO, f->keep, f->s, v, n, n_queries,
               off);
 }

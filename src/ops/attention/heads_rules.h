@@ -5,6 +5,7 @@
 #define TG_OPS_ATTENTION_HEADS_RULES_H
 
 #include "ops/attention/heads.h"
+#include "ops/attention/kv_row.h"
 #include "ops/rules.h"
 
 /* The heads are positive, divide each other, and a row of theirs can be addressed. */
@@ -36,14 +37,16 @@ static inline bool tg_heads_want_qkv(tg_graph *g, const tg_node *n, int k, int n
     return tg_want_type(g, n, k, want);
 }
 
-/* Input k is a KV cache [2,K,Tmax,D]. */
+/* Input k is a KV cache [2,K,Tmax,D], see kv_row.h. */
 static inline bool tg_heads_want_cache(tg_graph *g, const tg_node *n, int k) {
-    if (!tg_heads_want(g, n) || !tg_want_dims(g, n, k, TG_F32, 4, 4)) return false;
+    const tg_dtype dtype = n->in[k] ? n->in[k]->type.dtype : TG_F32;
+    const bool known = dtype == TG_F16 || dtype == TG_U8;
+    if (!tg_heads_want(g, n) || !tg_want_dims(g, n, k, known ? dtype : TG_F32, 4, 4)) return false;
     const tg_heads s = tg_heads_of(&n->attr);
     tg_type want = n->in[k]->type;
     want.dim[0] = 2;
     want.dim[1] = s.n_kv;
-    want.dim[3] = s.size;
+    want.dim[3] = tg_kv_row_elems(want.dtype, s.size);
     return tg_want_type(g, n, k, want);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/math.h"
 #include "ir/op.h"
+#include "ops/attention/kv_row.h"
 
 /* Columns of a row that a reference sums at a time. */
 enum { CHUNK = 64 };
@@ -19,27 +20,43 @@ static inline double dot(const TG_REAL *x, const TG_REAL *y, size_t n) {
     return sum;
 }
 
-/* Keys and values of one head: n rows of d elements, step apart. */
+/* Keys and values of one head: n rows of d elements, step apart; or packed rows of a cache. */
 typedef struct memory {
     const TG_REAL *k, *v;
     size_t n, d, step;
+    const uint8_t *packed_k, *packed_v; /* NULL: k and v it is */
+    tg_dtype dtype;
 } memory;
+
+static inline double dot_key(const memory *m, const TG_REAL *q, size_t j) {
+    if (!m->packed_k) return dot(q, m->k + j * m->step, m->d);
+    const uint8_t *row = m->packed_k + j * tg_kv_row_bytes(m->dtype, m->d);
+    double sum = 0;
+    for (size_t i = 0; i < m->d; i++)
+        sum += (double)q[i] * (double)tg_kv_at(m->dtype, row, m->d, i);
+    return sum;
+}
+
+static inline double value_at(const memory *m, size_t j, size_t i) {
+    if (!m->packed_v) return (double)m->v[j * m->step + i];
+    return (double)tg_kv_at(m->dtype, m->packed_v + j * tg_kv_row_bytes(m->dtype, m->d), m->d, i);
+}
 
 /* o [d] of query q [d]; gives the log of the sum of exponentials of the scaled scores. */
 static inline double attend(const memory *m, double scale, const TG_REAL *q, TG_REAL *o) {
     double top = -TG_INF, sum = 0;
     for (size_t j = 0; j < m->n; j++) {
-        const double score = scale * dot(q, m->k + j * m->step, m->d);
+        const double score = scale * dot_key(m, q, j);
         if (!(score <= top)) top = score; /* a NaN stays */
     }
-    for (size_t j = 0; j < m->n; j++) sum += tg_exp(scale * dot(q, m->k + j * m->step, m->d) - top);
+    for (size_t j = 0; j < m->n; j++) sum += tg_exp(scale * dot_key(m, q, j) - top);
     const double lse = top + tg_log(sum);
     for (size_t begin = 0; begin < m->d; begin += CHUNK) {
         const size_t n = m->d - begin < CHUNK ? m->d - begin : CHUNK;
         double acc[CHUNK] = { 0 };
         for (size_t j = 0; j < m->n; j++) {
-            const double p = tg_exp(scale * dot(q, m->k + j * m->step, m->d) - lse);
-            for (size_t c = 0; c < n; c++) acc[c] += p * (double)m->v[j * m->step + begin + c];
+            const double p = tg_exp(scale * dot_key(m, q, j) - lse);
+            for (size_t c = 0; c < n; c++) acc[c] += p * value_at(m, j, begin + c);
         }
         for (size_t c = 0; c < n; c++) o[begin + c] = (TG_REAL)acc[c];
     }

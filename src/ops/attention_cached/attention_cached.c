@@ -9,8 +9,10 @@
  *
  * With a window W above 0, j begins at pos + t + 1 - W where that is above 0.
  *
- * kv_append comes before it. Rows of the cache from pos + T on are never read.
+ * The cache may be packed (ops/attention/kv_row.h). kv_append comes before it. Rows of the cache
+ * from pos + T on are never read.
  */
+#include "base/rng.h"
 #include "ops/attention/heads_rules.h"
 #include "ops/attention/reference.h"
 #include "ops/build.h"
@@ -33,12 +35,17 @@ static void ref(const tg_args *a) {
     const size_t rows = a->in_type[0].dim[0], t_max = a->in_type[1].dim[2];
     tg_heads_assert_room(a, rows, t_max);
     for (size_t h = 0; h < s.n_q; h++) {
-        memory m = { .d = s.size, .step = s.size };
+        memory m = { .d = s.size, .step = s.size, .dtype = a->in_type[1].dtype };
         for (size_t t = 0; t < rows; t++) {
             const size_t end = (size_t)a->rt->pos + t + 1, window = (size_t)a->attr.i[3];
             const size_t begin = window > 0 && end > window ? end - window : 0;
             m.k = (const TG_REAL *)a->in[1] + (h / s.group * t_max + begin) * s.size;
             m.v = m.k + s.n_kv * t_max * s.size;
+            if (m.dtype != TG_F32) {
+                const size_t bytes = tg_kv_row_bytes(m.dtype, s.size);
+                m.packed_k = (const uint8_t *)a->in[1] + (h / s.group * t_max + begin) * bytes;
+                m.packed_v = m.packed_k + s.n_kv * t_max * bytes;
+            }
             m.n = end - begin;
             attend(&m, (double)a->attr.f[0],
                    (const TG_REAL *)a->in[0] + t * s.row + tg_heads_q(&s, h),
@@ -60,6 +67,28 @@ static double flop(const tg_args *a) {
       .attr = { .i = { h, k, d, w }, .f = { scale_ } },                                            \
       .rt = { .rows = (rows_), .pos = (pos_) },                                                    \
       .tol = 3e-6 }
+/* Rows of a packed cache are packed numbers of [-1, 1). */
+static void prepare(const tg_args *a) {
+    const size_t d = (size_t)a->attr.i[2], bytes = tg_kv_row_bytes(a->in_type[1].dtype, d);
+    const size_t n = a->in_type[1].dim[0] * a->in_type[1].dim[1] * a->in_type[1].dim[2];
+    uint8_t *rows = (uint8_t *)(uintptr_t)a->in[1];
+    for (size_t r = 0; r < n; r++) {
+        float x[64] = { 0 };
+        for (size_t i = 0; i < d; i++) {
+            uint32_t bits[4];
+            tg_philox(7, r * d + i, TG_RNG_INIT, 1, bits);
+            x[i] = (float)((int32_t)(bits[0] % 2000) - 1000) * 1e-3F;
+        }
+        tg_kv_write(a->in_type[1].dtype, rows + r * bytes, x, d);
+    }
+}
+#define PACKED(dtype, rows_, pos_, t_max, h, k, d, row, scale_, w)                                 \
+    { .in = { TG_T2(F32, rows_, ((h) + 2 * (k)) * (d)), TG_T4(dtype, 2, k, t_max, row) },          \
+      .attr = { .i = { h, k, d, w }, .f = { scale_ } },                                            \
+      .rt = { .rows = (rows_), .pos = (pos_) },                                                    \
+      .i32_below = 100,                                                                            \
+      .prepare = prepare,                                                                          \
+      .tol = 3e-6 }
 static const tg_case cases[] = {
     CASE(1, 0, 1, 1, 1, 1, 1),
     CASE(1, 0, 9, 3, 3, 8, 0.35355339f),
@@ -80,6 +109,11 @@ static const tg_case cases[] = {
     WINDOW(1, 63, 64, 1, 1, 24, 0.2f, 64),
     WINDOW(67, 30, 128, 2, 2, 16, 0.25f, 40),
     WINDOW(9, 0, 16, 2, 1, 8, 0.35f, 4),
+    PACKED(F16, 1, 70, 128, 4, 2, 32, 32, 0.1767767f, 0),
+    PACKED(F16, 37, 3, 64, 2, 1, 24, 24, 0.2f, 0),
+    PACKED(U8, 1, 70, 128, 4, 2, 32, 36, 0.1767767f, 0),
+    PACKED(U8, 1, 99, 101, 2, 1, 40, 44, 0.15811388f, 13),
+    PACKED(U8, 67, 1, 70, 2, 2, 17, 21, 0.25f, 0),
 };
 
 static const char *const flash[] = {
@@ -92,7 +126,9 @@ static const char *const wgsl[] = {
 #include "ops/attention_cached/attention_cached.wgsl.h"
 };
 /* Sums over a head's columns lie in registers, so that there is a shader for each size of head. */
-static bool fits(const tg_args *a, int32_t d) { return a->attr.i[2] <= d && a->attr.i[3] == 0; }
+static bool fits(const tg_args *a, int32_t d) {
+    return a->attr.i[2] <= d && a->attr.i[3] == 0 && a->in_type[1].dtype == TG_F32;
+}
 static bool fits_64(const tg_args *a) { return fits(a, 64); }
 static bool fits_128(const tg_args *a) { return fits(a, 128); }
 static bool fits_256(const tg_args *a) { return fits(a, 256); }

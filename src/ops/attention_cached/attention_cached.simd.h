@@ -67,8 +67,8 @@ static void one_row(const flash_head *x, const flash_local *f, size_t pos, size_
     for (size_t begin = low / TILE * TILE; begin < end; begin += TILE) {
         const size_t first = begin < low ? low - begin : 0;
         const size_t n = tg_min_size(TILE, end - begin), n_lanes = round_up(n, LANES);
-        const rows k = whole_rows(f->copy[0], width, rows_from(x->k, begin), n, n_lanes, x->d);
-        const rows v = whole_rows(f->copy[1], width, rows_from(x->v, begin), n, n, x->d);
+        const rows k = memory_rows(x, 0, f->copy[0], width, begin, n, n_lanes);
+        const rows v = memory_rows(x, 1, f->copy[1], width, begin, n, n);
         tg_v s[KEY_VECS];
         transpose(f->qt, k, width, n_lanes);
         dots_of_row(s, x->q.at, f->qt, x->d, first, n);
@@ -116,7 +116,13 @@ static void run(const tg_args *a, size_t begin, size_t end) {
             .v = { k + s.n_kv * t_max * s.size, s.size },
             .o = (float *)a->out[0] + row * s.q_row + h * s.size,
             .o_step = s.q_row,
+            .dtype = a->in_type[1].dtype,
         };
+        if (x.dtype != TG_F32) {
+            const size_t head_bytes = t_max * tg_kv_row_bytes(x.dtype, s.size);
+            x.packed[0] = (const uint8_t *)a->in[1] + h / s.group * head_bytes;
+            x.packed[1] = x.packed[0] + s.n_kv * head_bytes;
+        }
         /* A block knows one edge of what its queries see: rows that a window cuts go one by one. */
         const size_t window = (size_t)a->attr.i[3];
         const bool cut = window > 0 && pos + row + n > window;

@@ -1,11 +1,12 @@
 /*
- * kv_append.simd.h - copies keys and values of new tokens into the KV cache.
+ * kv_append.simd.h - copies keys and values of new tokens into the KV cache, or packs them.
  *
  * A unit is some rows with all their heads: a row is read from one place, and a single row, which
  * decoding has, is one unit.
  */
 #include "ir/op.h"
 #include "ops/attention/heads.h"
+#include "ops/attention/kv_row.h"
 #include "ops/kernel.h"
 #include "simd/vec.h"
 
@@ -18,14 +19,20 @@ static size_t units(const tg_args *a) { return tg_units(a->in_type[1].dim[0], un
 static void run(const tg_args *a, size_t begin, size_t end) {
     const tg_heads s = tg_heads_of(&a->attr);
     const size_t t_max = a->in_type[0].dim[2], pos = (size_t)a->rt->pos;
-    const size_t bytes = s.size * sizeof(float);
+    const tg_dtype dtype = a->in_type[0].dtype;
+    const size_t bytes = tg_kv_row_bytes(dtype, s.size), values = s.n_kv * t_max * bytes;
     const size_t last = tg_min_size(end * unit_rows(a), a->in_type[1].dim[0]);
     for (size_t t = begin * unit_rows(a); t < last; t++) {
         const float *row = (const float *)a->in[1] + t * s.row;
         for (size_t kv = 0; kv < s.n_kv; kv++) {
-            float *key = (float *)a->out[0] + (kv * t_max + pos + t) * s.size;
+            uint8_t *key = (uint8_t *)a->out[0] + (kv * t_max + pos + t) * bytes;
+            if (dtype != TG_F32) {
+                tg_kv_write(dtype, key, row + tg_heads_k(&s, kv), s.size);
+                tg_kv_write(dtype, key + values, row + tg_heads_v(&s, kv), s.size);
+                continue;
+            }
             memcpy(key, row + tg_heads_k(&s, kv), bytes);
-            memcpy(key + s.n_kv * t_max * s.size, row + tg_heads_v(&s, kv), bytes);
+            memcpy(key + values, row + tg_heads_v(&s, kv), bytes);
         }
     }
 }

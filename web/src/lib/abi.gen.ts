@@ -66,6 +66,12 @@ export const tg_schedule = {
   TG_WSD: 2,
 } as const;
 
+export const tg_kv_type = {
+  TG_KV_F32: 0,
+  TG_KV_F16: 1,
+  TG_KV_INT8: 2,
+} as const;
+
 export const tg_pooling = {
   TG_POOLING_MODEL: 0,
   TG_POOLING_MEAN: 1,
@@ -462,6 +468,7 @@ export const EXPORTS = {
   tg_trainer_run: 'i:ppp',
   tg_sample_options_default: 'v:p',
   tg_session_new: 'i:ppip',
+  tg_session_new_kv: 'i:ppiip',
   tg_session_free: 'v:p',
   tg_session_eval: 'i:pppp',
   tg_session_logits: 'p:p',
@@ -621,6 +628,7 @@ export interface Exports {
   tg_trainer_run(trainer: Ptr, callbacks: Ptr, savePath: Ptr): number;
   tg_sample_options_default(result: Ptr): void;
   tg_session_new(ctx: Ptr, model: Ptr, ctxTokens: number, out: Ptr): number;
+  tg_session_new_kv(ctx: Ptr, model: Ptr, ctxTokens: number, kv: number, out: Ptr): number;
   tg_session_free(session: Ptr): void;
   tg_session_eval(session: Ptr, tokens: Ptr, n: Ptr, logits: Ptr): number;
   tg_session_logits(session: Ptr): Ptr;
