@@ -77,7 +77,7 @@ static tg_status go_round(speed_job *j) {
         j->begun = true;
     }
     TG_TRY(tg_gpu_wait(tg_webgpu_gpu(backend)));
-    const double each = (tg_time_ms() - j->start) / TIMED;
+    const double each = (tg_time_ms() - j->start) / (double)TIMED;
     if (j->round > 0 && each < j->best_ms) j->best_ms = each;
     j->begun = false;
     j->run = (tg_run) { .next = 1, .end = CHAIN - 1 };
@@ -87,7 +87,7 @@ static tg_status go_round(speed_job *j) {
 
 /* Three arrays of a sum pass through memory. */
 static void end_size(speed_job *j) {
-    const bool adds = j->at < N_SUMS, is_long = j->best_ms * TIMED >= LONG_MS;
+    const bool adds = j->at < N_SUMS, is_long = j->best_ms * (double)TIMED >= (double)LONG_MS;
     if (adds) {
         *j->bytes_per_s = 12.0 * (double)sums[j->at] / j->best_ms * 1e3;
     } else {
