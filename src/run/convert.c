@@ -415,8 +415,8 @@ static tg_status compare_models(tg_context *ctx, tg_model *a, tg_model *b, tg_co
     const int32_t ctx_tokens = a->layout.config.ctx < 64 ? a->layout.config.ctx : 64;
     TG_TRY(compare_tokens(a, b, r));
     if (a->lm && !a->lm->lm.config.family->graph) return TG_OK;
-    tg_status s = tg_session_open(ctx, a, ctx_tokens, &old);
-    if (s == TG_OK) s = tg_session_open(ctx, b, ctx_tokens, &new);
+    tg_status s = tg_session_open(ctx, a, ctx_tokens, TG_KV_F32, &old);
+    if (s == TG_OK) s = tg_session_open(ctx, b, ctx_tokens, TG_KV_F32, &new);
     if (s == TG_OK) s = ask_both(old, new, (size_t)a->layout.config.vocab, r);
     tg_session_close(old);
     tg_session_close(new);

@@ -201,7 +201,7 @@ static tg_status fetch(tg_backend *b, void *p, size_t bytes) {
     size_t begin, end;
     if (w->last && meet(w->last->memory, w->last_bytes, p, bytes)) {
         const tg_gpu_range r = in_work(w, (size_t)((char *)p - w->last->memory), bytes);
-        return bring_down(w, &w->work_down, w->runs, r.buffer, r.offset, p, bytes);
+        return bring_down(w, &w->work_down, w->runs, r.buffer, (size_t)r.offset, p, bytes);
     }
     for (size_t i = 0; i < w->n_mirrors; i++) {
         mirror *m = &w->mirrors[i];
@@ -720,7 +720,7 @@ static tg_status run_on_cpu(webgpu *w, tg_plan *plan, const tg_scalars *rt, tg_r
 
 static tg_status upload_work(webgpu *w, const transfer *t) {
     const tg_gpu_range r = in_work(w, t->offset, t->bytes);
-    return upload(w, r.buffer, r.offset, t->host, t->bytes);
+    return upload(w, r.buffer, (size_t)r.offset, t->host, t->bytes);
 }
 
 enum { REPEATS = 24 };
