@@ -29,6 +29,8 @@ beforeAll(async () => {
   site = await serve();
   v = await visit({ reducedMotion: 'reduce' });
   page = firstTab(v);
+  // A model is loaded and answers: on a busy machine that takes its time.
+  page.setDefaultTimeout(120_000);
   p = new Playground(page);
 });
 afterAll(async () => {
@@ -42,6 +44,17 @@ function native(): string {
   const args = ['chat', join(models, NAME), '--temp', '0', '--ctx', '1024', '--json'];
   const out = execFileSync(program, args, { input: `${QUESTION}\n`, encoding: 'utf8' });
   return (JSON.parse(out) as { text: string }).text;
+}
+
+async function lookAt(name: string): Promise<void> {
+  await page.waitForTimeout(300);
+  await page.screenshot({
+    path: join(screens, `${name}.png`),
+    fullPage: true,
+    animations: 'disabled',
+  });
+  expect.soft(await findings(page), `axe: ${name}`).toEqual([]);
+  expect.soft(await overhang(page), `sideways: ${name}`).toBe(0);
 }
 
 async function pick(file: string): Promise<void> {
@@ -89,6 +102,7 @@ describe('Chat', () => {
   it('takes a file, and answers as the native program does', async () => {
     await pick(join(models, NAME));
     await page.getByRole('heading', { name: NAME, level: 2 }).waitFor();
+    await lookAt('chat-forecast');
     await load();
     expect(await ask(QUESTION)).toBe(native().trim());
     await page.getByText('Tokens a second').waitFor();
@@ -113,14 +127,7 @@ describe('Chat', () => {
     await page.emulateMedia({ colorScheme });
     for (const [device, size] of Object.entries(SIZES)) {
       await page.setViewportSize(size);
-      await page.waitForTimeout(300);
-      await page.screenshot({
-        path: join(screens, `chat-talk-${device}-${colorScheme}.png`),
-        fullPage: true,
-        animations: 'disabled',
-      });
-      expect.soft(await findings(page), `axe: ${device}`).toEqual([]);
-      expect.soft(await overhang(page), `sideways: ${device}`).toBe(0);
+      await lookAt(`chat-talk-${device}-${colorScheme}`);
     }
   });
 

@@ -172,10 +172,7 @@ function Add({ busy }: { busy: boolean }) {
       >
         <Field
           label="Or an address"
-          help={
-            'Of a .gguf file, on a host that lets other pages read it. The only request that this ' +
-            'page makes to another host.'
-          }
+          help="Of a .gguf file, on a host that lets other pages read it."
         >
           {({ id, describedBy }) => (
             <input
