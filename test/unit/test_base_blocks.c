@@ -3,7 +3,7 @@
  * bit: test/golden/blocks/sha256.txt, which tools/oracle/blocks.py has written.
  */
 #include "base/sha256.h"
-#include "dtype/blocks.h"
+#include "dtype/packed.h"
 
 #include <setjmp.h>
 #include <stdio.h>
@@ -33,9 +33,7 @@ static const struct {
     { TG_BLOCK_MXFP4, { -1 } },
 };
 
-static void digest_of(size_t i, char hex[65]) {
-    static uint8_t bytes[BLOCKS * 256];
-    static float x[BLOCKS * TG_BLOCK_MAX];
+static void fill(size_t i, uint8_t bytes[BLOCKS * 256]) {
     const tg_block_desc *d = &tg_block_table[floats[i].type];
     uint32_t seed = d->number + 1;
     for (size_t b = 0; b < BLOCKS * d->bytes; b++) bytes[b] = (uint8_t)next(&seed);
@@ -44,6 +42,13 @@ static void digest_of(size_t i, char hex[65]) {
             bytes[b * d->bytes + (size_t)*at + 1] &= 0xbf;
         if (floats[i].type == TG_BLOCK_MXFP4) bytes[b * d->bytes] &= 0x7f;
     }
+}
+
+static void digest_of(size_t i, char hex[65]) {
+    static uint8_t bytes[BLOCKS * 256];
+    static float x[BLOCKS * TG_BLOCK_MAX];
+    const tg_block_desc *d = &tg_block_table[floats[i].type];
+    fill(i, bytes);
     tg_block_to_f32_n(floats[i].type, x, bytes, BLOCKS * d->weights);
     uint8_t digest[32];
     tg_sha256_of(x, BLOCKS * d->weights * sizeof *x, digest);
@@ -70,6 +75,38 @@ static void all_types(void **state) {
     assert_int_equal(n, sizeof floats / sizeof *floats);
 }
 
+/* Packed weights are those of the blocks, of whole groups and of one whose last rows are absent,
+ * which are zeros then. */
+static void packed_groups(void **state) {
+    (void)state;
+    enum { ROW_BLOCKS = 2, SOME = 5 };
+    static uint8_t bytes[BLOCKS * 256], packed[1 << 16];
+    static float want[ROW_BLOCKS * TG_BLOCK_MAX], have[ROW_BLOCKS * TG_BLOCK_MAX];
+    for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) {
+        const tg_block_type type = floats[i].type;
+        const tg_block_desc *d = &tg_block_table[type];
+        const tg_packing p = tg_packing_of(type);
+        const size_t cols = ROW_BLOCKS * d->weights;
+        fill(i, bytes);
+        assert_true(tg_pack_group_bytes(p, cols) <= sizeof packed);
+        for (size_t rows = SOME; rows <= TG_PACK_ROWS; rows += TG_PACK_ROWS - SOME) {
+            const uint8_t *row[TG_PACK_ROWS] = { NULL };
+            for (size_t r = 0; r < rows; r++) row[r] = bytes + r * ROW_BLOCKS * d->bytes;
+            memset(packed, 0xff, sizeof packed);
+            tg_pack_group(type, cols, row, packed);
+            for (size_t r = 0; r < TG_PACK_ROWS; r++) {
+                memset(want, 0, sizeof want);
+                if (row[r]) tg_block_to_f32_n(type, want, row[r], cols);
+                tg_packed_to_f32_n(p, cols, packed, r, 0, cols, have);
+                for (size_t c = 0; c < cols; c++)
+                    if (!(have[c] >= want[c] && have[c] <= want[c]))
+                        fail_msg("%s row %zu column %zu: want %g, have %g", d->name, r, c,
+                                 (double)want[c], (double)have[c]);
+            }
+        }
+    }
+}
+
 static void numbers_of_files(void **state) {
     (void)state;
     tg_block_type type = TG_BLOCK_F32;
@@ -83,6 +120,7 @@ static void numbers_of_files(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_types),
+        cmocka_unit_test(packed_groups),
         cmocka_unit_test(numbers_of_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
