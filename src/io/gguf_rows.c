@@ -45,7 +45,7 @@ static void convert_affine(const tg_gguf_tensor *t, const uint8_t *q, const floa
             for (int i = 0; i < 32; i++) out[8 + i] = (uint8_t)(from[i] ^ 128);
             continue;
         }
-        put_f32(out + 4, bias);
+        put_f32(out + 4, bias + 8 * scale);
         for (int i = 0; i < 16; i++) {
             const int low = from[i / 2] >> (i % 2 * 4) & 15;
             const int high = from[8 + i / 2] >> (i % 2 * 4) & 15;

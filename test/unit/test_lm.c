@@ -172,11 +172,11 @@ static tg_status open_changed(size_t keep, size_t at, const void *bytes, size_t 
 static void packed_caches(void **state) {
     (void)state;
     static const double most[] = { 0, 2e-3, 5e-2 };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        tg_context *ctx = context(NULL);
-        tg_model *m = open_model(ctx, names[i]);
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        tg_context *ctx = context(NULL, models[i].levers);
+        tg_model *m = open_model(ctx, models[i].file);
         golden g[PROMPTS];
-        read_golden(names[i], g);
+        read_golden(models[i].golden, g);
         for (int kv = TG_KV_F16; kv <= TG_KV_INT8; kv++) {
             tg_session *s;
             float whole[V], pieces[V];
@@ -184,7 +184,7 @@ static void packed_caches(void **state) {
             for (int p = 0; p < PROMPTS; p++) {
                 const double error = feed(s, &g[p], 32, whole);
                 if (!(error > 1e-7 && error <= most[kv]))
-                    fail_msg("%s prompt %d kv %d: error %g", names[i], p, kv, error);
+                    fail_msg("%s prompt %d kv %d: error %g", models[i].file, p, kv, error);
                 feed(s, &g[p], 1, pieces);
                 assert_memory_equal(whole, pieces, sizeof whole);
             }
@@ -219,7 +219,7 @@ static void check_bad_number(const char *tensor, const char *want) {
     assert_int_equal(fwrite(data, 1, size, f), size);
     fclose(f);
 
-    tg_context *ctx = context(NULL);
+    tg_context *ctx = context(NULL, NULL);
     tg_model *m;
     tg_session *s;
     const int32_t tokens[3] = { 1, 2, 3 };
