@@ -142,10 +142,6 @@ void tg_os_wake_all(_Atomic uint32_t *word);
 /* One breath inside a spinning loop: tells the processor that this thread waits. */
 void tg_os_pause(void);
 
-/* So long it is better to spin than to sleep: longer than balanced work makes one wait, and about
- * what it costs both sides to put a thread to sleep and to wake it. */
-double tg_os_spin_ms(void);
-
 /* ---------------------------------------------------------------------------- faults, for tests */
 
 /*

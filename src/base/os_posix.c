@@ -353,8 +353,6 @@ void tg_os_wake_all(_Atomic uint32_t *word) {
     (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
-double tg_os_spin_ms(void) { return 0.02; }
-
 /* Besides saving power it leaves the execution units to the sibling hyper-thread. */
 void tg_os_pause(void) {
 #if defined(__x86_64__) || defined(__i386__)

@@ -27,5 +27,3 @@ void tg_os_wait(_Atomic uint32_t *word, uint32_t expected) {
 void tg_os_wake_all(_Atomic uint32_t *word) { (void)word; }
 
 void tg_os_pause(void) {}
-
-double tg_os_spin_ms(void) { return 0; }

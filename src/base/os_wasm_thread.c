@@ -131,8 +131,3 @@ void tg_os_wake_all(_Atomic uint32_t *word) {
 
 /* There is no instruction that lets a neighbour have the core; the look at the word is all. */
 void tg_os_pause(void) {}
-
-/* A sleep is a lock, a list and a condition in the engine, then the same in C's library; until the
- * sleeper runs again a small model has made a token. While a layer of it is computed, what one
- * worker does alone takes less than this, so that the other one is there for what is shared. */
-double tg_os_spin_ms(void) { return 0.3; }

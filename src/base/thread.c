@@ -22,7 +22,8 @@
 
 #include <stdatomic.h>
 
-#define PAUSES_PER_LOOK   16 /* spins between two looks at the clock */
+#define SPIN_MS           0.02 /* longer than balanced work needs, shorter than a time slice */
+#define PAUSES_PER_LOOK   16   /* spins between two looks at the clock */
 #define STACK_BYTES       ((size_t)1 << 20)
 #define CACHE_LINES_APART 128 /* neighbours are fetched in pairs */
 
@@ -62,7 +63,7 @@ struct tg_pool {
 
 /* -------------------------------------------------------------------------------------- waiting */
 
-/* True once the word differs from `old`; false if that takes longer than it is worth to spin. */
+/* True once the word differs from `old`; false if that takes longer than SPIN_MS. */
 static bool spin_change(const signal_word *word, uint32_t old) {
     double give_up_ms = 0; /* the clock is read only if the first spins were in vain */
     for (;;) {
@@ -72,7 +73,7 @@ static bool spin_change(const signal_word *word, uint32_t old) {
         }
         const double now_ms = tg_time_ms();
         if (give_up_ms == 0)
-            give_up_ms = now_ms + tg_os_spin_ms();
+            give_up_ms = now_ms + SPIN_MS;
         else if (now_ms >= give_up_ms)
             return false;
     }

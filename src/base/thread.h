@@ -10,9 +10,8 @@
  * With one thread nothing of all this happens: run calls fn, barrier returns.
  *
  * How the work is divided is up to fn, from its worker number alone, so results cannot depend on
- * who came first. A waiting worker spins a little (tg_os_spin_ms) and then sleeps in the kernel;
- * with more workers than processors it sleeps at once, since spinning would hold up the one it
- * waits for.
+ * who came first. A waiting worker spins for at most 20 us and then sleeps in the kernel; with more
+ * workers than processors it sleeps at once, since spinning would hold up the one it waits for.
  */
 #ifndef TG_BASE_THREAD_H
 #define TG_BASE_THREAD_H
