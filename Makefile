@@ -214,11 +214,12 @@ WASM_CHAT    := src/api/lms.o src/api/tokens.o src/run/vocabulary.o \
                 $(foreach op,$(LM_OPS),$(patsubst %.c,%.o,$(wildcard src/ops/*/$(op).c)) \
                   $(patsubst %.h,%.o,$(wildcard src/ops/*/$(op).simd.h)))
 
-# The kernels are built for speed, and for size where lanes are one by one; all else for size. LSR
-# would split the address of a load from its constant distance, which instructions have room for.
+# The loops that matter are unrolled by hand, so all is built for size: -O2 makes kernels larger, and
+# no faster. LSR would split the address of a load from its constant distance, which instructions
+# have room for.
 WASM_COLD          := -Oz
-WASM_HOT_scalar    := -Os
-WASM_HOT_simd      := -O2 -mllvm -disable-lsr
+WASM_HOT_scalar    := -Oz
+WASM_HOT_simd      := -Os -mllvm -disable-lsr
 WASM_HOT_relaxed   := $(WASM_HOT_simd)
 
 # Of the ISAs, the name of the row in isa.def and the instructions.

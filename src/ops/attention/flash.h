@@ -14,6 +14,8 @@
  * Here lanes are queries; attention_cached.simd.h has the same order with lanes for keys. So the
  * bits of a row depend on its query and on the keys that it sees, not on the block that it came in:
  * a prompt gives the same bits in chunks of any size, and the same as in training.
+ *
+ * FLASH_OF_CACHE, defined before: keys and values may be rows of a packed cache.
  */
 #ifndef TG_OPS_ATTENTION_FLASH_H
 #define TG_OPS_ATTENTION_FLASH_H
@@ -104,6 +106,7 @@ static inline void softmax_lanes(const flash_local *f, size_t i, ptrdiff_t all, 
     tg_vstore(f->keep + i, keep);
 }
 
+#if defined(FLASH_OF_CACHE)
 /* Sixteen numbers of a packed row, from column c on; those from d on are zeros. */
 static inline tg_v load_packed(tg_dtype dtype, const uint8_t *row, size_t c, size_t d) {
     const size_t n = tg_min_size(LANES, d - c);
@@ -121,11 +124,10 @@ static inline tg_v load_packed(tg_dtype dtype, const uint8_t *row, size_t c, siz
     return tg_vmul(tg_vset(scale), tg_vfloat(tg_viload(whole)));
 }
 
-/* Rows [begin, begin + n) of keys (0) or values (1), as whole_rows gives them. */
-static inline rows memory_rows(const flash_head *x, int part, float *copy, size_t width,
-                               size_t begin, size_t n, size_t n_wanted) {
-    if (!x->packed[part])
-        return whole_rows(copy, width, rows_from(part ? x->v : x->k, begin), n, n_wanted, x->d);
+/* memory_rows of a packed cache. One copy of it for all callers: it is much code. */
+static __attribute__((noinline)) rows packed_rows(const flash_head *x, int part, float *copy,
+                                                  size_t width, size_t begin, size_t n,
+                                                  size_t n_wanted) {
     const size_t bytes = tg_kv_row_bytes(x->dtype, x->d);
     for (size_t i = 0; i < n; i++) {
         const uint8_t *row = x->packed[part] + (begin + i) * bytes;
@@ -134,6 +136,16 @@ static inline rows memory_rows(const flash_head *x, int part, float *copy, size_
     }
     if (n < n_wanted) memset(copy + n * width, 0, (n_wanted - n) * width * sizeof *copy);
     return (rows) { copy, width };
+}
+#endif
+
+/* Rows [begin, begin + n) of keys (0) or values (1), as whole_rows gives them. */
+static inline rows memory_rows(const flash_head *x, int part, float *copy, size_t width,
+                               size_t begin, size_t n, size_t n_wanted) {
+#if defined(FLASH_OF_CACHE)
+    if (x->packed[part]) return packed_rows(x, part, copy, width, begin, n, n_wanted);
+#endif
+    return whole_rows(copy, width, rows_from(part ? x->v : x->k, begin), n, n_wanted, x->d);
 }
 
 /* Keys [begin, begin + n) for all queries of the block; off as in tiles.h. */

@@ -43,9 +43,14 @@ enum { ROWS = 4, VECS = 1 };
 enum { ROWS = TG_V_ROWS, VECS = 1 };
 #endif
 
-/* Sums stay in registers only where every loop over the tile is unrolled in its caller. */
+/* Sums stay in registers only where every loop over the tile is unrolled in its caller. Where lanes
+ * are one by one no register holds a vector, and it would only be more code. */
 #define INLINE static inline __attribute__((always_inline))
+#if defined(TG_ISA_SCALAR)
+#define UNROLL _Pragma("GCC unroll 1")
+#else
 #define UNROLL _Pragma("GCC unroll 16")
+#endif
 
 static inline size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 

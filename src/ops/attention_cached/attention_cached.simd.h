@@ -6,6 +6,7 @@
  * for keys, for which the keys of a tile are transposed. Every sum runs in the same order as there,
  * so that both give the same bits: see flash.h.
  */
+#define FLASH_OF_CACHE
 #include "ir/op.h"
 #include "ops/attention/flash.h"
 #include "ops/attention/heads.h"

@@ -16,6 +16,10 @@ static size_t unit_rows(const tg_args *a) {
 
 static size_t units(const tg_args *a) { return tg_units(a->in_type[1].dim[0], unit_rows(a)); }
 
+static __attribute__((noinline)) void pack(tg_dtype dtype, uint8_t *row, const float *x, size_t d) {
+    tg_kv_write(dtype, row, x, d);
+}
+
 static void run(const tg_args *a, size_t begin, size_t end) {
     const tg_heads s = tg_heads_of(&a->attr);
     const size_t t_max = a->in_type[0].dim[2], pos = (size_t)a->rt->pos;
@@ -27,8 +31,8 @@ static void run(const tg_args *a, size_t begin, size_t end) {
         for (size_t kv = 0; kv < s.n_kv; kv++) {
             uint8_t *key = (uint8_t *)a->out[0] + (kv * t_max + pos + t) * bytes;
             if (dtype != TG_F32) {
-                tg_kv_write(dtype, key, row + tg_heads_k(&s, kv), s.size);
-                tg_kv_write(dtype, key + values, row + tg_heads_v(&s, kv), s.size);
+                pack(dtype, key, row + tg_heads_k(&s, kv), s.size);
+                pack(dtype, key + values, row + tg_heads_v(&s, kv), s.size);
                 continue;
             }
             memcpy(key, row + tg_heads_k(&s, kv), bytes);
