@@ -7,6 +7,7 @@
  */
 #include "app.h"
 #include "format.h"
+#include "pieces.h"
 #include "signals.h"
 
 #include <stdlib.h>
@@ -281,6 +282,7 @@ static int keep_inside(tg_app *app, values *v, const job *j) {
 static int show_best(tg_app *app, const values *v, const job *j) {
     int32_t *ids = malloc((size_t)v->best * sizeof *ids);
     double *logs = malloc((size_t)v->best * sizeof *logs);
+    char piece[TG_PIECE_BYTES];
     size_t have = 0;
     tg_status status = ids && logs ? TG_OK : TG_E_MEMORY;
     /* Generating nothing reads the prompt, by the rules of generating. */
@@ -295,6 +297,8 @@ static int show_best(tg_app *app, const values *v, const job *j) {
         for (size_t i = 0; i < have; i++) {
             tg_jout_open(&o, NULL, '{');
             tg_jout_int(&o, "id", ids[i]);
+            tg_piece_text(tg_model_tokenizer(j->model), ids[i], piece);
+            tg_jout_text(&o, "piece", piece);
             tg_jout_double(&o, "logprob", logs[i]);
             tg_jout_close(&o);
         }
@@ -302,7 +306,10 @@ static int show_best(tg_app *app, const values *v, const job *j) {
         tg_jout_close(&o);
         tg_jout_line(&o);
     } else if (status == TG_OK) {
-        for (size_t i = 0; i < have; i++) printf("%8d  %9.4f\n", (int)ids[i], logs[i]);
+        for (size_t i = 0; i < have; i++) {
+            tg_piece_visible(tg_model_tokenizer(j->model), ids[i], piece);
+            printf("%8d  %9.4f  |%s|\n", (int)ids[i], logs[i], piece);
+        }
     }
     free(ids);
     free(logs);

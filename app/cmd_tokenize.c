@@ -7,13 +7,13 @@
  */
 #include "app.h"
 #include "format.h"
+#include "pieces.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The ids of a text take four times its size, hence a limit. The room is for the longest token of a
- * vocabulary with merges, at six characters a strange byte. */
-enum { TEXT_LIMIT = 256 << 20, PIECE_BYTES = 1024, BYTE_VOCABULARY = 256 };
+/* The ids of a text take four times its size, hence a limit. */
+enum { TEXT_LIMIT = 256 << 20, BYTE_VOCABULARY = 256 };
 
 typedef struct values {
     const char *file;
@@ -37,30 +37,10 @@ static const tg_command_spec spec = {
                 "  tinygpt tokenize tokenizer.json --file notes.txt --json\n",
 };
 
-/* What a token adds to the text, or a special one's own name; bytes that are no whole character as
- * <0xNN>. out has PIECE_BYTES; the loop ends while there is room for one more item of either kind
- * and the end. */
-static void piece_text(const tg_tokenizer *tok, int32_t id, char *out) {
-    size_t n = 0, used = 0;
-    const char *piece = tg_tokenizer_bytes(tok, id, &n);
-    if (n == 0) piece = tg_tokenizer_piece(tok, id, &n);
-    for (size_t i = 0; piece && i < n && used + 8 < PIECE_BYTES;) {
-        const size_t length = tg_fmt_utf8_length(piece + i, n - i);
-        if (length == 0) {
-            used += (size_t)snprintf(out + used, 8, "<0x%02X>", (unsigned char)piece[i++]);
-        } else {
-            memcpy(out + used, piece + i, length);
-            used += length;
-            i += length;
-        }
-    }
-    out[used] = '\0';
-}
-
 /* The ids are exact; the pieces are for reading. Both lists have the same length, so that a program
  * can walk them together. */
 static void print_json(const tg_tokenizer *tok, const int32_t *ids, size_t n) {
-    char piece[PIECE_BYTES];
+    char piece[TG_PIECE_BYTES];
     tg_jout j = tg_jout_to(stdout);
     tg_jout_open(&j, NULL, '{');
     tg_jout_open(&j, "ids", '[');
@@ -68,7 +48,7 @@ static void print_json(const tg_tokenizer *tok, const int32_t *ids, size_t n) {
     tg_jout_close(&j);
     tg_jout_open(&j, "pieces", '[');
     for (size_t i = 0; i < n; i++) {
-        piece_text(tok, ids[i], piece);
+        tg_piece_text(tok, ids[i], piece);
         /* A piece may be a zero byte, which a C string ends at. */
         size_t n_bytes = 0;
         const char *raw = tg_tokenizer_bytes(tok, ids[i], &n_bytes);
@@ -80,20 +60,10 @@ static void print_json(const tg_tokenizer *tok, const int32_t *ids, size_t n) {
     tg_jout_line(&j);
 }
 
-/* Blanks and line ends get a visible form, or the table would fall apart. */
-static void visible(const tg_tokenizer *tok, int32_t id, char safe[PIECE_BYTES]) {
-    char piece[PIECE_BYTES];
-    piece_text(tok, id, piece);
-    if (strcmp(piece, "\n") == 0) snprintf(piece, sizeof piece, "\\n");
-    if (strcmp(piece, "\t") == 0) snprintf(piece, sizeof piece, "\\t");
-    if (strcmp(piece, " ") == 0) snprintf(piece, sizeof piece, "' '");
-    tg_fmt_safe(safe, PIECE_BYTES, *piece ? piece : "\\x00");
-}
-
 /* A token a line: id, bytes, and the text between bars, so that its blanks can be seen. */
 static void print_lines(const tg_app *app, const tg_tokenizer *tok, const int32_t *ids, size_t n) {
     enum { BYTES_SHOWN = 8 };
-    char safe[PIECE_BYTES];
+    char safe[TG_PIECE_BYTES];
     const tg_term *out = &app->out;
     for (size_t i = 0; i < n; i++) {
         size_t n_bytes = 0;
@@ -103,7 +73,7 @@ static void print_lines(const tg_app *app, const tg_tokenizer *tok, const int32_
             snprintf(hex + 3 * k, 4, "%02x ", (unsigned char)bytes[k]);
         }
         if (n_bytes > BYTES_SHOWN) memcpy(hex + 3 * BYTES_SHOWN, "..", 3);
-        visible(tok, ids[i], safe);
+        tg_piece_visible(tok, ids[i], safe);
         printf("%s%8d%s  %-27s|%s|\n", tg_term_style(out, TG_DIM), (int)ids[i],
                tg_term_style(out, TG_PLAIN), hex, safe);
     }
@@ -112,11 +82,11 @@ static void print_lines(const tg_app *app, const tg_tokenizer *tok, const int32_
 /* %-6s counts bytes, so a piece of several of them makes its cell wider; pieces of a byte model
  * have one. A cell is 13 columns: six for the id, a blank, six for the piece. */
 static void print_cells(const tg_app *app, const tg_tokenizer *tok, const int32_t *ids, size_t n) {
-    char safe[PIECE_BYTES];
+    char safe[TG_PIECE_BYTES];
     const tg_term *out = &app->out;
     const int per_line = tg_term_width(out) / 13 > 0 ? tg_term_width(out) / 13 : 1;
     for (size_t i = 0; i < n; i++) {
-        visible(tok, ids[i], safe);
+        tg_piece_visible(tok, ids[i], safe);
         printf("%s%6d%s %-6s", tg_term_style(out, TG_DIM), (int)ids[i],
                tg_term_style(out, TG_PLAIN), safe);
         if ((int)(i % (size_t)per_line) == per_line - 1 || i + 1 == n) putchar('\n');

@@ -190,6 +190,7 @@ typedef struct tg_case {
     uint8_t positive; /* bit j: in j gets absolute values (variances, reciprocal deviations) */
     double tol;       /* |a-b| <= tol * (1 + |ref|) for kernels against the reference */
     uint8_t acc;      /* outputs that add */
+    bool no_shader;   /* none is meant to fit: plans with such a step run on the CPU */
     double grad_tol;  /* 0: 1e-6, the finite-difference bound in double */
 } tg_case;
 
@@ -231,6 +232,8 @@ typedef struct tg_op_desc {
 
 /* Descriptors by id; defined in ops/ops.c out of ops.def. */
 extern const tg_op_desc *const tg_op_table[TG_OP_COUNT];
+/* Is it an op that only model files of others need (ops_lm.def)? These run on the CPU. */
+bool tg_op_is_lm(const tg_op_desc *d);
 
 /*
  * An op's file ends with its descriptor:

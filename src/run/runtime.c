@@ -112,9 +112,11 @@ static void write_gpu(tg_context *ctx) {
                   " MiB, workgroup %u threads %u bytes, ",
                   i->max_buffer_bytes >> 20, i->max_binding_bytes >> 20, i->max_group_threads,
                   i->max_group_bytes);
-    for (int op = 0; op < TG_OP_COUNT; op++)
-        if (!tg_op_table[op]->structural && tg_op_table[op]->n_shaders == 0)
-            tg_str_append(banner, room, "%s on the CPU, ", tg_op_table[op]->name);
+    for (int op = 0; op < TG_OP_COUNT; op++) {
+        const tg_op_desc *d = tg_op_table[op];
+        if (!d->structural && d->n_shaders == 0 && !tg_op_is_lm(d))
+            tg_str_append(banner, room, "%s on the CPU, ", d->name);
+    }
 }
 
 /* One line for logs and benchmarks: whoever reads a number must see what made it. Only what departs

@@ -66,6 +66,7 @@ static double flop(const tg_args *a) {
     { .in = { TG_T2(F32, rows_, ((h) + 2 * (k)) * (d)), TG_T4(F32, 2, k, t_max, d) },              \
       .attr = { .i = { h, k, d, w }, .f = { scale_ } },                                            \
       .rt = { .rows = (rows_), .pos = (pos_) },                                                    \
+      .no_shader = (w) != 0,                                                                       \
       .tol = 3e-6 }
 /* Rows of a packed cache are packed numbers of [-1, 1). */
 static void prepare(const tg_args *a) {
@@ -88,6 +89,7 @@ static void prepare(const tg_args *a) {
       .rt = { .rows = (rows_), .pos = (pos_) },                                                    \
       .i32_below = 100,                                                                            \
       .prepare = prepare,                                                                          \
+      .no_shader = true,                                                                           \
       .tol = 3e-6 }
 static const tg_case cases[] = {
     CASE(1, 0, 1, 1, 1, 1, 1),

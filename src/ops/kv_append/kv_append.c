@@ -75,7 +75,7 @@ static void ref(const tg_args *a) {
 #define PACKED(dtype, rows_, pos_, t_max, h, k, d, row)                                            \
     {                                                                                              \
         .in = { TG_T4(dtype, 2, k, t_max, row), TG_T2(F32, rows_, ((h) + 2 * (k)) * (d)) },        \
-        .attr = { .i = { h, k, d } }, .i32_below = 100, .rt = {                                    \
+        .attr = { .i = { h, k, d } }, .i32_below = 100, .no_shader = true, .rt = {                 \
             .rows = (rows_),                                                                       \
             .pos = (pos_)                                                                          \
         }                                                                                          \
