@@ -69,7 +69,7 @@ export class Playground {
   /** Types a text in place of the one that is there. */
   async paste(text: string): Promise<void> {
     // The stories that the page begins with have to be there before something else is.
-    const before = await this.size().innerText();
+    const before = await this.size().innerText({ timeout: 120_000 });
     await this.button('Paste or type').click();
     await this.page.getByRole('textbox', { name: 'Your own text' }).fill(text);
     // The page takes a typed text over when the keys have rested.

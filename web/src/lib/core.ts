@@ -213,9 +213,9 @@ export class Core {
     };
   }
 
-  close(): void {
+  async close(): Promise<void> {
     this.#instance?.helpers.end();
-    this.#instance?.host.close();
+    await this.#instance?.host.close();
   }
 
   /** Of the core's buffers on the GPU. */
@@ -240,7 +240,7 @@ export class Core {
       await this.#newContext();
     } catch (error) {
       instance.helpers.end();
-      instance.host.close();
+      await instance.host.close();
       throw error;
     }
     ready = true;
@@ -328,7 +328,7 @@ export class Core {
     await turn();
     const { failure } = old.helpers;
     old.helpers.end();
-    old.host.close();
+    await old.host.close();
     await this.#build();
     this.emit({ kind: 'rebuilt', reason: failure() || reason });
   }

@@ -454,9 +454,15 @@ export class Gpus {
     this.#ready = new Gpu(device, info, this.memory, this.#awaited, () => this.#wake());
   }
 
-  close(): void {
-    this.current?.close();
-    this.#ready?.close();
+  /** Ends all devices. The worker must not end before: see #end. */
+  async close(): Promise<void> {
+    await Promise.all([this.current, this.#ready].map((gpu) => this.#end(gpu)));
+  }
+
+  /** Node's binding ends the process where a device goes before its answers have come. */
+  async #end(gpu: Gpu | undefined): Promise<void> {
+    while (gpu && this.#waiting > 0) await this.next();
+    gpu?.close();
   }
 
   #open(out: Ptr): number {
@@ -488,7 +494,7 @@ export class Gpus {
       gpu_open: (out) => this.#open(out),
       gpu_close: (gpu) => {
         const closed = this.#all.take(gpu);
-        closed?.close();
+        void this.#end(closed);
         if (this.current !== closed) return;
         this.current = undefined;
         this.changed?.();

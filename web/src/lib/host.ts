@@ -139,8 +139,9 @@ class DiskFile implements HostFile {
 export async function openFile(source: Exclude<Wire, string>): Promise<HostFile> {
   if (source instanceof Uint8Array) return new BytesFile(source);
   if (!(source instanceof Blob)) {
-    if ('stored' in source) return openStored(source.stored);
-    if (typeof source?.address === 'string') return new DiskFile(source.address);
+    const { stored, address } = (source ?? {}) as { stored?: unknown; address?: unknown };
+    if (typeof stored === 'string') return openStored(stored);
+    if (typeof address === 'string') return new DiskFile(address);
     throw new TinygptError('ARG', 'file: want a Uint8Array, a Blob or a File, have something else');
   }
   const readable = typeof FileReaderSync === 'function';
@@ -205,9 +206,9 @@ export class Host {
   }
 
   /** Closes what the module held open when it was dropped. */
-  close(): void {
-    this.gpus.close();
+  async close(): Promise<void> {
     for (const file of new Set([...this.#named.values(), ...this.#opened.values()])) file.close();
+    await this.gpus.close();
   }
 
   imports(): Imports {
