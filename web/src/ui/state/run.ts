@@ -14,7 +14,7 @@ import { current } from './current';
 import { notify } from './notices';
 import { openView, settings, sizeChosen, wantedText } from './route';
 import { openRunStore } from './run_store';
-import { runText, settleText, textState, takeSaved, takeStories } from './text';
+import { runText, settleText, takeSaved, takeStories, textAnswered, textState } from './text';
 
 /** A run that an earlier visit left behind. */
 export interface Offer {
@@ -110,6 +110,7 @@ export async function chooseDevice(device: DeviceName): Promise<void> {
   if (moving.get()) return;
   moving.set(true);
   try {
+    await textAnswered();
     await controller.move(() => openOnDevice(device));
     const { info } = engineState.get();
     if (info && info.device !== device) notify('warning', info.notes.at(-1) ?? '');

@@ -130,7 +130,7 @@ async function lint(mine: number): Promise<void> {
     const text = await engineText();
     if (!text || mine !== turn) return;
     const { ctx, valFraction } = settings.get();
-    const findings = await engine.lint(text, ctx, valFraction);
+    const findings = await asking(engine.lint(text, ctx, valFraction));
     if (mine === turn) textState.patch({ findings });
   } catch (e) {
     if (mine === turn) textState.patch({ problem: plainError(e) });
@@ -144,7 +144,7 @@ export async function fingerprint(): Promise<void> {
   textState.patch({ hashing: true });
   try {
     const text = await engineText();
-    const sha256 = text ? await text.sha256() : '';
+    const sha256 = text ? await asking(text.sha256()) : '';
     if (mine !== turn) return;
     textState.patch({ sha256, hashing: false });
     recognise();
@@ -165,12 +165,24 @@ function recognise(): void {
   if (wantedText.get()?.sha256 === sha256) wantedText.set(null);
 }
 
+/** What the engine is being asked about texts; who changes the engine for another waits for it. */
+let asked: Promise<unknown> = Promise.resolve();
+
+function asking<T>(call: Promise<T>): Promise<T> {
+  asked = Promise.allSettled([asked, call]);
+  return call;
+}
+
+export function textAnswered(): Promise<unknown> {
+  return asked;
+}
+
 export async function takeStories(seed: number, bytes: number): Promise<void> {
   const origin: Origin = { kind: 'stories', seed, bytes };
   const mine = loading();
   try {
     const engine = await whenEngine();
-    const stories = await engine.stories(seed, bytes);
+    const stories = await asking(engine.stories(seed, bytes));
     if (mine === turn) await take(mine, new Blob([stories as Uint8Array<ArrayBuffer>]), origin);
   } catch (e) {
     failed(mine, plainError(e));
