@@ -365,13 +365,14 @@ FUZZ_SECONDS ?= 60
 FUZZ_CC      ?= clang-19
 FUZZ_SRC     := $(filter-out $(WASM_C),$(wildcard src/base/*.c src/dtype/*.c src/io/*.c))
 
-$(BUILD)/fuzz/fuzz_tgpt: test/fuzz/fuzz_tgpt.c test/unit/io_util.h $(FUZZ_SRC) $(wildcard src/io/*.h)
+$(BUILD)/fuzz/fuzz_tgpt: test/fuzz/fuzz_tgpt.c test/fuzz/fuzz.h test/unit/io_util.h $(FUZZ_SRC) $(wildcard src/io/*.h)
 	@mkdir -p $(@D)/corpus
 	@echo "  $@"
 	$(Q)$(FUZZ_CC) $(C11) -g -O1 -DTG_DEBUG -fsanitize=fuzzer,address,undefined \
 	  -fno-sanitize-recover=all -Iinclude -Isrc $(filter %.c,$^) -o $@ $(LDLIBS)
 
-$(BUILD)/fuzz/fuzz_lm: test/fuzz/fuzz_lm.c $(FUZZ_SRC) $(wildcard src/tok/*.c src/io/*.h src/tok/*.h)
+$(BUILD)/fuzz/fuzz_lm: test/fuzz/fuzz_lm.c test/fuzz/fuzz.h $(FUZZ_SRC) \
+    $(filter-out %_wasm_train.c,$(wildcard src/tok/*.c)) $(wildcard src/io/*.h src/tok/*.h)
 	@mkdir -p $(@D)/corpus_lm
 	@echo "  $@"
 	$(Q)$(FUZZ_CC) $(C11) -g -O1 -DTG_DEBUG -fsanitize=fuzzer,address,undefined \
