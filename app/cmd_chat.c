@@ -11,6 +11,7 @@
 #define _POSIX_C_SOURCE 200809L /* isatty */
 #include "app.h"
 #include "format.h"
+#include "sampling.h"
 #include "signals.h"
 #include "talk.h"
 
@@ -25,8 +26,8 @@ enum { REFUSE, SLIDE, STOP };
 
 typedef struct values {
     const char *system, *template_name;
-    int64_t tokens, top_k, repeat_last, ctx;
-    double temp, top_p, min_p, typical_p, repeat_penalty, frequency_penalty, presence_penalty;
+    int64_t tokens, ctx;
+    tg_sampling sampling;
     uint64_t seed;
     int full;
     bool no_thinking;
@@ -43,19 +44,7 @@ static const tg_option options[] = {
            .hide_default = true),
     TG_CHOICE("--full", values, full, "refuse|slide|stop",
               "when the context is full: refuse the turn, forget the oldest, or end"),
-    TG_REAL("--temp", values, temp, 0, 100, "X", "temperature; 0: always the likeliest"),
-    TG_INT("--top-k", values, top_k, 0, 1000000, "K", "only the K likeliest; 0: all"),
-    TG_REAL("--top-p", values, top_p, 0, 1, "P", "only the likeliest that make up P; 1: all",
-            .above_low = true),
-    TG_REAL("--min-p", values, min_p, 0, 1, "P", "only those at least P times the likeliest"),
-    TG_REAL("--typical-p", values, typical_p, 0, 1, "P", "locally typical sampling; 0: off"),
-    TG_REAL("--repeat-penalty", values, repeat_penalty, 0, 100, "X",
-            "above 1: disfavours recent tokens", .above_low = true),
-    TG_REAL("--frequency-penalty", values, frequency_penalty, -100, 100, "X",
-            "off a logit for each time that the token came"),
-    TG_REAL("--presence-penalty", values, presence_penalty, -100, 100, "X",
-            "off a logit if the token came at all"),
-    TG_INT("--repeat-last", values, repeat_last, 0, 1024, "N", "how many tokens are recent"),
+    TG_SAMPLING_OPTIONS(values),
     TG_SEED("--seed", values, seed, "S", "same seed and turns, same answers"),
 };
 
@@ -169,17 +158,7 @@ static bool is_end(const chat *c, int32_t id) {
 /* Draws until the answer ends, is long enough, the context is full, or Ctrl-C. */
 static tg_status write_answer(chat *c, size_t *n) {
     const values *v = c->v;
-    tg_sample_options o = tg_sample_options_default();
-    o.temperature = v->temp;
-    o.top_k = (int32_t)v->top_k;
-    o.top_p = v->top_p;
-    o.min_p = v->min_p;
-    o.typical_p = v->typical_p;
-    o.repeat_penalty = v->repeat_penalty;
-    o.frequency_penalty = v->frequency_penalty;
-    o.presence_penalty = v->presence_penalty;
-    o.repeat_last = (int32_t)v->repeat_last;
-    o.seed = c->seed + c->answers++;
+    tg_sample_options o = tg_sampling_options(&v->sampling, c->seed + c->answers++);
     for (*n = 0; *n < (size_t)v->tokens && !tg_signals_caught();) {
         int32_t id;
         tg_status s = tg_session_sample(c->session, &o, *n, &id);
@@ -429,15 +408,11 @@ static void close_chat(chat *c) {
 }
 
 int tg_cmd_chat(int argc, char **argv) {
-    const tg_sample_options d = tg_sample_options_default();
     values v = { .tokens = 1024,
-                 .temp = d.temperature,
-                 .top_k = 40,
-                 .top_p = 0.95,
-                 .min_p = d.min_p,
-                 .repeat_penalty = d.repeat_penalty,
-                 .repeat_last = d.repeat_last,
-                 .seed = d.seed };
+                 .sampling = tg_sampling_default(),
+                 .seed = tg_sample_options_default().seed };
+    v.sampling.top_k = 40;
+    v.sampling.top_p = 0.95;
     const tg_option_group group = TG_GROUP("Options", options, &v);
     tg_app app;
     int code = tg_app_start(&app, &spec, &group, 1, argc, argv);

@@ -8,6 +8,7 @@
 #include "app.h"
 #include "format.h"
 #include "pieces.h"
+#include "sampling.h"
 #include "signals.h"
 
 #include <stdlib.h>
@@ -19,8 +20,8 @@ enum { PROMPT_LIMIT = 64 << 20 };
 /* Sampling options start with the library's defaults; ctx 0 is the model's own window. */
 typedef struct values {
     const char *prompt, *file, *ban, *stop, *bias;
-    int64_t tokens, top_k, repeat_last, ctx, best;
-    double temp, top_p, min_p, typical_p, repeat_penalty, frequency_penalty, presence_penalty;
+    int64_t tokens, ctx, best;
+    tg_sampling sampling;
     uint64_t seed;
     int kv, full;
     bool stats, echo;
@@ -30,19 +31,7 @@ static const tg_option options[] = {
     TG_TEXT("--prompt", values, prompt, "TEXT", "what to continue"),
     TG_PATH("--file", values, file, "F", "the prompt is in this file; - is standard input"),
     TG_INT("--tokens", values, tokens, 0, 1000000000, "N", "how many to write"),
-    TG_REAL("--temp", values, temp, 0, 100, "X", "temperature; 0: always the likeliest"),
-    TG_INT("--top-k", values, top_k, 0, 1000000, "K", "only the K likeliest; 0: all"),
-    TG_REAL("--top-p", values, top_p, 0, 1, "P", "only the likeliest that make up P; 1: all",
-            .above_low = true),
-    TG_REAL("--min-p", values, min_p, 0, 1, "P", "only those at least P times the likeliest"),
-    TG_REAL("--typical-p", values, typical_p, 0, 1, "P", "locally typical sampling; 0: off"),
-    TG_REAL("--repeat-penalty", values, repeat_penalty, 0, 100, "X",
-            "above 1: disfavours recent tokens", .above_low = true),
-    TG_INT("--repeat-last", values, repeat_last, 0, 1024, "N", "how many tokens are recent"),
-    TG_REAL("--frequency-penalty", values, frequency_penalty, -100, 100, "X",
-            "taken off a recent token's logit for each time that it occurs"),
-    TG_REAL("--presence-penalty", values, presence_penalty, -100, 100, "X",
-            "taken off a recent token's logit once"),
+    TG_SAMPLING_OPTIONS(values),
     TG_TEXT("--bias", values, bias, "ID:X,..", "added to the logits of these tokens; -inf: never"),
     TG_TEXT("--ban", values, ban, "A|B|..", "texts that are never written"),
     TG_TEXT("--stop", values, stop, "A|B|..", "texts that end it, and are not written"),
@@ -319,19 +308,9 @@ static int show_best(tg_app *app, const values *v, const job *j) {
 /* Ctrl-C ends the text at the next token, with what there is of it. */
 static int generate(tg_app *app, const values *v, job *j) {
     tg_generate_stats stats = { 0 };
-    tg_sample_options o = tg_sample_options_default();
+    tg_sample_options o = tg_sampling_options(&v->sampling, v->seed);
     const bool json = app->globals.json;
     sink s = { json ? NULL : &app->out, &j->text, '\n' };
-    o.temperature = v->temp;
-    o.top_k = (int32_t)v->top_k;
-    o.top_p = v->top_p;
-    o.min_p = v->min_p;
-    o.repeat_penalty = v->repeat_penalty;
-    o.repeat_last = (int32_t)v->repeat_last;
-    o.typical_p = v->typical_p;
-    o.frequency_penalty = v->frequency_penalty;
-    o.presence_penalty = v->presence_penalty;
-    o.seed = v->seed;
     /* The prompt goes out through the same gate as the text, so that it cannot steer a terminal
      * either. */
     if (!json && (app->out.tty || v->echo)) {
@@ -357,16 +336,10 @@ static int generate(tg_app *app, const values *v, job *j) {
 
 /* In the order of what can be told without work: options, then the prompt, then the model. */
 int tg_cmd_sample(int argc, char **argv) {
-    const tg_sample_options d = tg_sample_options_default();
     values v = { .prompt = "",
                  .tokens = 200,
-                 .temp = d.temperature,
-                 .top_k = d.top_k,
-                 .top_p = d.top_p,
-                 .min_p = d.min_p,
-                 .repeat_penalty = d.repeat_penalty,
-                 .repeat_last = d.repeat_last,
-                 .seed = d.seed };
+                 .sampling = tg_sampling_default(),
+                 .seed = tg_sample_options_default().seed };
     const tg_option_group group = TG_GROUP("Options", options, &v);
     tg_app app;
     int code = tg_app_parse(&app, &spec, &group, 1, argc, argv);

@@ -135,34 +135,15 @@ static const tg_hf_size bert_sizes[] = {
     .eps_ours = "attention.layer_norm_rms_epsilon", .eps = 1e-6, .rope = true, .head = "lm_head",  \
     .ignored = llama_ignored
 
+/* Llama's own layers, too, which Qwen has as well. */
+#define LAYERS_OF_LLAMA                                                                            \
+    LIKE_LLAMA, .top = llama_top, .block = llama_block, .act_key = "hidden_act", .acts = silu,     \
+        .switches = llama_switches
+
 const tg_hf_family tg_hf_families[] = {
-    { .model_type = "llama",
-      .arch = "llama",
-      LIKE_LLAMA,
-      .top = llama_top,
-      .block = llama_block,
-      .sizes = llama_sizes,
-      .act_key = "hidden_act",
-      .acts = silu,
-      .switches = llama_switches },
-    { .model_type = "qwen2",
-      .arch = "qwen2",
-      LIKE_LLAMA,
-      .top = llama_top,
-      .block = llama_block,
-      .sizes = llama_sizes,
-      .act_key = "hidden_act",
-      .acts = silu,
-      .switches = llama_switches },
-    { .model_type = "qwen3",
-      .arch = "qwen3",
-      LIKE_LLAMA,
-      .top = llama_top,
-      .block = llama_block,
-      .sizes = qwen3_sizes,
-      .act_key = "hidden_act",
-      .acts = silu,
-      .switches = llama_switches },
+    { .model_type = "llama", .arch = "llama", LAYERS_OF_LLAMA, .sizes = llama_sizes },
+    { .model_type = "qwen2", .arch = "qwen2", LAYERS_OF_LLAMA, .sizes = llama_sizes },
+    { .model_type = "qwen3", .arch = "qwen3", LAYERS_OF_LLAMA, .sizes = qwen3_sizes },
     { .model_type = "gemma3_text",
       .arch = "gemma3",
       LIKE_LLAMA,

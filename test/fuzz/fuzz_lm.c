@@ -8,37 +8,12 @@
  * file seldom gets past its directory, an input is also cut where two bytes are 0xff into
  * config.json, model.safetensors and tokenizer.json, which a zip file is put together from here.
  */
+#include "fuzz.h"
+
 #include "io/hf.h"
 #include "tok/tok.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-
-#define PROMISE(condition)                                                                         \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "broken promise: %s\n", #condition);                                   \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
-
-/* The heap, with what is in use and the most that ever was. */
-typedef struct meter {
-    size_t live_bytes, peak_bytes;
-} meter;
-
-static void *metered(void *user, void *ptr, size_t old_bytes, size_t new_bytes) {
-    meter *m = user;
-    m->live_bytes += new_bytes - old_bytes;
-    m->peak_bytes = m->live_bytes > m->peak_bytes ? m->live_bytes : m->peak_bytes;
-    if (new_bytes == 0) {
-        free(ptr);
-        return NULL;
-    }
-    return realloc(ptr, new_bytes);
-}
 
 /* All rows of all tensors, which must be as many bytes as the table says. */
 static void read_tensors(const tg_gguf *g) {

@@ -11,35 +11,13 @@
  * it made right: the checksums of a v3 file, the length of a .safetensors header. A crash, a leak,
  * an undefined operation or a broken promise of file.h (checked below) is a finding.
  */
+#include "fuzz.h"
+
 #include "../unit/io_util.h"
 #include "io/safetensors.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-
-#define PROMISE(condition)                                                                         \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "broken promise: %s\n", #condition);                                   \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
-
-/* The heap, with the most that was ever in use. */
-typedef struct meter {
-    size_t live_bytes, peak_bytes;
-} meter;
-
-static void *metered(void *user, void *ptr, size_t old_bytes, size_t new_bytes) {
-    meter *m = user;
-    m->live_bytes += new_bytes - old_bytes;
-    m->peak_bytes = m->live_bytes > m->peak_bytes ? m->live_bytes : m->peak_bytes;
-    if (new_bytes == 0) {
-        free(ptr);
-        return NULL;
-    }
-    return realloc(ptr, new_bytes);
-}
 
 static void read_everything(tg_ctx *ctx, tg_file *f) {
     float piece[257]; /* odd, so that pieces begin anywhere within a block */

@@ -26,7 +26,7 @@ function Said({ turn, writing }: { turn: Turn; writing?: boolean }) {
       <p class="chat-who">{WHO[turn.role]}</p>
       <div class="chat-text">
         {turn.text}
-        {writing && <span class="chat-caret" aria-hidden="true" />}
+        {writing && <span class="caret" aria-hidden="true" />}
       </div>
     </li>
   );

@@ -62,7 +62,7 @@ function Written({ side, title, shared }: { side: Side; title: string; shared: n
           <span class="write-prompt">{out.prompt}</span>
           {shared > 0 && <span class="write-shared">{out.text.slice(0, shared)}</span>}
           {out.text.slice(shared)}
-          {out.status === 'writing' && <span class="write-caret" aria-hidden="true" />}
+          {out.status === 'writing' && <span class="caret" aria-hidden="true" />}
         </div>
       )}
       {out.status === 'failed' && <Notice kind="error">{plainError(out.error)}</Notice>}

@@ -1,0 +1,37 @@
+/* sampling.h - how tokens are drawn: the options that sample and chat have in common. */
+#ifndef TG_APP_SAMPLING_H
+#define TG_APP_SAMPLING_H
+
+#include "app.h"
+
+typedef struct tg_sampling {
+    int64_t top_k, repeat_last;
+    double temp, top_p, min_p, typical_p, repeat_penalty, frequency_penalty, presence_penalty;
+} tg_sampling;
+
+/* The rows of an option table; S is the command's struct of values, whose member `sampling` they
+ * set. */
+#define TG_SAMPLING_OPTIONS(S)                                                                     \
+    TG_REAL("--temp", S, sampling.temp, 0, 100, "X", "temperature; 0: always the likeliest"),      \
+        TG_INT("--top-k", S, sampling.top_k, 0, 1000000, "K", "only the K likeliest; 0: all"),     \
+        TG_REAL("--top-p", S, sampling.top_p, 0, 1, "P",                                           \
+                "only the likeliest that make up P; 1: all", .above_low = true),                   \
+        TG_REAL("--min-p", S, sampling.min_p, 0, 1, "P",                                           \
+                "only those at least P times the likeliest"),                                      \
+        TG_REAL("--typical-p", S, sampling.typical_p, 0, 1, "P",                                   \
+                "locally typical sampling; 0: off"),                                               \
+        TG_REAL("--repeat-penalty", S, sampling.repeat_penalty, 0, 100, "X",                       \
+                "above 1: disfavours recent tokens", .above_low = true),                           \
+        TG_REAL("--frequency-penalty", S, sampling.frequency_penalty, -100, 100, "X",              \
+                "taken off a recent token's logit for each time that it occurs"),                  \
+        TG_REAL("--presence-penalty", S, sampling.presence_penalty, -100, 100, "X",                \
+                "taken off a recent token's logit once"),                                          \
+        TG_INT("--repeat-last", S, sampling.repeat_last, 0, 1024, "N",                             \
+               "how many tokens are recent")
+
+/* What the library does if nothing is asked for. */
+tg_sampling tg_sampling_default(void);
+
+tg_sample_options tg_sampling_options(const tg_sampling *s, uint64_t seed);
+
+#endif
