@@ -139,13 +139,14 @@ static inline tg_value *tg_adamw(tg_graph *g, tg_value *w, tg_value *grads, tg_v
 static inline tg_value *tg_last_row(tg_graph *g, tg_value *x) {
     return TG_APPLY(g, last_row, NULL, x);
 }
-/* New version of cache [2,K,Tmax,D] (keys, then values): rows pos .. pos+rows-1 are taken from qkv
- * [T,(H+2K)*D] of dynamic rows.   in: cache, qkv   i as attention */
+/* New version of cache [2,K,Tmax,D] (keys, then values): rows pos .. pos+rows-1, mod Tmax, are
+ * taken from qkv [T,(H+2K)*D] of dynamic rows.   in: cache, qkv   i as attention */
 static inline tg_value *tg_kv_append(tg_graph *g, tg_value *cache, tg_value *qkv,
                                      const tg_attr *a) {
     return TG_APPLY(g, kv_append, a, cache, qkv);
 }
-/* o [T,H*D]: row t attends to cache rows 0 .. pos+t.   in: qkv, cache   i, f as attention */
+/* o [T,H*D]: row t attends to cache rows 0 .. pos+t, or with a window i[3] to its last ones, in a
+ * cache that may be a ring.   in: qkv, cache   i, f as attention */
 static inline tg_value *tg_attention_cached(tg_graph *g, tg_value *qkv, tg_value *cache,
                                             const tg_attr *a) {
     return TG_APPLY(g, attention_cached, a, qkv, cache);

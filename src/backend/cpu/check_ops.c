@@ -228,16 +228,22 @@ static bool run_variant(bench *b, const tg_variant *v) {
     if (!s || !l) return false;
     bool in_place = false;
     for (int k = 0; k < b->d->n_out; k++) in_place = in_place || b->d->in_place[k];
-    for (int pass = 0; pass < (in_place ? 4 : 3); pass++) {
+    const size_t copy = v->copy_bytes ? v->copy_bytes(&b->args) : 0;
+    uint32_t *c = copy ? room(b, copy / 4) : NULL;
+    if (copy && !c) return false;
+    for (int pass = 0; pass < 5; pass++) {
+        if ((pass == 3 && !in_place) || (pass == 4 && !copy)) continue;
         fill(s, scratch / 4 + 16, GUARD_BITS);
         fill(l, local / 4 + 16, GUARD_BITS);
         tg_args a = prepare(b, pass == 3);
         a.scratch = s;
         a.local = l;
-        tg_cpu_run_step_alone(v, &a, pass < 3 ? chunks[pass] : 0);
+        if (pass == 4) v->copy(&a, c);
+        a.copy = pass == 4 ? c : NULL;
+        tg_cpu_run_step_alone(v, &a, pass < 3 ? chunks[pass] : pass == 4);
         char where[64] = "";
         const double error = compare(b, where, sizeof where);
-        static const char *const how[] = { "whole", "by 1", "by 3", "in place" };
+        static const char *const how[] = { "whole", "by 1", "by 3", "in place", "of a copy" };
         report(b, v->name, how[pass], error, where);
     }
     return true;

@@ -1,10 +1,14 @@
 /*
  * cpu.c - walks a plan: every worker goes through the whole list, and they share out the units of
- * each phase by a counter.
+ * each phase by counters.
  *
  *   worker 0   [units 0 1 . 3]|[serial ][serial ]|[units ...
  *   worker 1   [units . . 2 .]|                  |[units ...
  *                             barrier            barrier
+ *
+ * Each worker begins with a range of its own, the same part of every phase, and then helps the
+ * others: so it finds in its caches what it wrote itself a step before. Where the processors do not
+ * share a cache, that is three hundredths of a training step (xl, two cores on two dies).
  *
  * Invariants. A phase of one unit belongs to worker 0, and so does a step that is not worth sharing
  * (plan/share.c), so that between two of them nobody has to wait. Which worker takes a unit changes
@@ -12,9 +16,10 @@
  * allocated and no lock is taken while a plan runs.
  *
  * A run with a deadline or a cancel is watched. Worker 0 alone looks at the clock: where a step
- * begins and, in phases that take long, after each piece of units that it has done. To stop inside
- * a phase it takes the counter away; pieces that were handed out are finished, and the first unit
- * that was not is where the run goes on:
+ * begins and, in phases that take long, after each piece of units that it has done. Those have one
+ * range for all, so that what is done is a beginning. To stop inside one it takes the counter away;
+ * pieces that were handed out are finished, and the first unit that was not is where the run goes
+ * on:
  *
  *     units     0 1 | 2 3 | 4 5 | 6 7 8 9 ...      the counter is 6, then TAKEN: go on with unit 6
  *     worker     0     1     0
@@ -34,7 +39,8 @@ typedef struct cpu {
     tg_ctx *ctx;
     tg_pool *pool;
     unsigned workers;
-    atomic_size_t *claimed; /* units handed out, by step and phase */
+    /* By step and phase: units handed out of each worker's range, then 1 if one is for all. */
+    atomic_size_t *claimed;
     size_t n_claimed;
 } cpu;
 
@@ -150,29 +156,51 @@ static void decide(walk *w, const place *here) {
  * watched. Units of unknown length are handed out one by one, and to worker 0 in pieces that
  * double, until LEARN_MS tell how long they take: a browser's clock may have steps of 0.1 ms. */
 #define PIECE_NS 4e6
-#define QUIET_NS 5e5
+#define QUIET_NS 5e6
 #define LEARN_MS 0.5
+
+/* Units [first, first + n) of a phase, of which `taken` are handed out. */
+typedef struct range {
+    atomic_size_t *taken;
+    size_t first, n;
+    unsigned sharers; /* workers who take from it at any time */
+} range;
+
+/* Before the barrier, worker 0 writes here whether the phase has one range for all. */
+static atomic_size_t *whole_of(const walk *w, const place *here) {
+    const size_t stride = w->b->workers + 1;
+    return &w->b->claimed[(here->step * TG_MAX_PHASES + here->phase + 1) * stride - 1];
+}
+static range range_of(const walk *w, const place *here, size_t units, unsigned worker) {
+    const size_t workers = w->b->workers;
+    atomic_size_t *const whole = whole_of(w, here);
+    if (atomic_load_explicit(whole, memory_order_relaxed))
+        return (range) { whole - workers, 0, units, w->b->workers };
+    const size_t first = units / workers * worker + units % workers * worker / workers;
+    const size_t end = units / workers * (worker + 1) + units % workers * (worker + 1) / workers;
+    return (range) { whole - workers + worker, first, end - first, 1 };
+}
 
 /* Units to be taken at once by one who finds so many `left`: an eighth of a worker's share, later a
  * quarter of its share of what is left. So the last pieces are small, and all end together even if
  * one of them was slower. At most `most`. */
-static size_t piece_of(const walk *w, size_t units, size_t left, double most) {
-    const size_t workers = w->b->workers;
-    size_t even = units;
-    if (workers > 1) even = tg_min_size(units / (workers * 8), left / (workers * 4));
+static size_t piece_of(const walk *w, const range *r, size_t left, double most) {
+    size_t even = r->n;
+    if (w->b->workers > 1) even = tg_min_size(r->n / (r->sharers * 8), left / (r->sharers * 4));
     const size_t piece = (double)even > most ? (size_t)most : even;
     return piece ? piece : 1;
 }
 
 /* Takes the next piece; false if there is none, or if the counter was taken away. */
-static bool take_piece(const walk *w, atomic_size_t *counter, size_t units, double most,
-                       size_t *begin, size_t *end) {
-    *begin = atomic_load_explicit(counter, memory_order_relaxed);
+static bool take_piece(const walk *w, const range *r, double most, size_t *begin, size_t *end) {
+    size_t taken = atomic_load_explicit(r->taken, memory_order_relaxed), next;
     do {
-        if (*begin >= units) return false;
-        *end = *begin + tg_min_size(piece_of(w, units, units - *begin, most), units - *begin);
-    } while (!atomic_compare_exchange_weak_explicit(counter, begin, *end, memory_order_relaxed,
+        if (taken >= r->n) return false;
+        next = taken + tg_min_size(piece_of(w, r, r->n - taken, most), r->n - taken);
+    } while (!atomic_compare_exchange_weak_explicit(r->taken, &taken, next, memory_order_relaxed,
                                                     memory_order_relaxed));
+    *begin = r->first + taken;
+    *end = r->first + next;
     return true;
 }
 
@@ -184,22 +212,22 @@ static void learn(atomic_uint *unit_ns, double ms, size_t units) {
 }
 
 /* The share of worker 0 in a watched phase, until there is nothing left or it is time to stop. */
-static void watch_units(walk *w, place here, const tg_args *a, size_t units,
-                        atomic_size_t *counter) {
+static void watch_units(walk *w, place here, const tg_args *a, size_t units) {
     tg_step *s = &w->plan->steps[here.step];
     const tg_phase *phase = &s->variant->phase[here.phase];
     atomic_uint *unit_ns = &s->unit_ns[here.phase];
     const unsigned known = atomic_load_explicit(unit_ns, memory_order_relaxed);
+    const range all = range_of(w, &here, units, 0);
     const double start = tg_time_ms();
     double now = start;
     double most = known ? PIECE_NS / known : 1;
     size_t begin, end, done = 0;
-    while (take_piece(w, counter, units, most, &begin, &end)) {
+    while (take_piece(w, &all, most, &begin, &end)) {
         phase->run(a, begin, end);
         done += end - begin;
         now = tg_time_ms();
         if (should_stop(w, now)) {
-            here.unit = atomic_exchange_explicit(counter, TAKEN, memory_order_relaxed);
+            here.unit = atomic_exchange_explicit(all.taken, TAKEN, memory_order_relaxed);
             if (here.unit > units) here.unit = units;
             halt(w, mark_inside(&here), here);
             break;
@@ -209,24 +237,35 @@ static void watch_units(walk *w, place here, const tg_args *a, size_t units,
     if (done > 0) learn(unit_ns, now - start, done);
 }
 
+/* Worker 0 alone, before a phase: does it take so long that it must be possible to stop inside, or
+ * does it go on where it was stopped? */
+static bool is_whole(const walk *w, const place *here, size_t units) {
+    const tg_step *s = &w->plan->steps[here->step];
+    const double cost = atomic_load_explicit(&s->unit_ns[here->phase], memory_order_relaxed);
+    const bool quiet = cost > 0 && cost * (double)units < QUIET_NS * w->b->workers;
+    return here->unit > 0 || (w->watched && !quiet);
+}
+
 static void share_units(walk *w, const place *here, const tg_args *a, size_t units,
                         unsigned worker) {
-    const size_t number = here->step * TG_MAX_PHASES + here->phase;
-    atomic_size_t *counter = &w->b->claimed[number];
-    tg_step *s = &w->plan->steps[here->step];
+    const tg_step *s = &w->plan->steps[here->step];
+    const bool whole = atomic_load_explicit(whole_of(w, here), memory_order_relaxed);
     double most = (double)units;
-    if (w->watched) {
-        const double cost = atomic_load_explicit(&s->unit_ns[here->phase], memory_order_relaxed);
-        const bool quiet = cost > 0 && cost * (double)units < QUIET_NS * w->b->workers;
-        if (!quiet && worker == 0) {
-            watch_units(w, *here, a, units, counter);
+    if (whole && w->watched) {
+        if (worker == 0) {
+            watch_units(w, *here, a, units);
             return;
         }
-        if (!quiet) most = cost > 0 ? PIECE_NS / cost : 1;
+        const double cost = atomic_load_explicit(&s->unit_ns[here->phase], memory_order_relaxed);
+        most = cost > 0 ? PIECE_NS / cost : 1;
     }
-    size_t begin, end;
-    while (take_piece(w, counter, units, most, &begin, &end))
-        s->variant->phase[here->phase].run(a, begin, end);
+    const unsigned workers = w->b->workers;
+    for (unsigned i = 0; i < (whole ? 1 : workers); i++) {
+        const range r = range_of(w, here, units, (worker + i) % workers);
+        size_t begin, end;
+        while (take_piece(w, &r, most, &begin, &end))
+            s->variant->phase[here->phase].run(a, begin, end);
+    }
 }
 
 /* ---------------------------------------------------------------------------------------- walking
@@ -244,6 +283,10 @@ static bool walk_step(walk *w, place *here, unsigned worker, bool *was_serial) {
         const bool serial = alone || s->alone || units <= 1;
         const bool meet = !(serial && *was_serial);
         if (here->phase == 0 && worker == 0 && (meet || alone)) decide(w, here);
+        if (worker == 0 && (!serial || alone)) {
+            atomic_store_explicit(whole_of(w, here), alone || is_whole(w, here, units),
+                                  memory_order_relaxed);
+        }
         if (meet) tg_pool_barrier(w->b->pool, worker);
         if ((meet || alone) && halted(w, here)) return false;
         if (!serial || (alone && w->watched))
@@ -272,7 +315,8 @@ static void walk_plan(void *arg, unsigned worker) {
 /* The counter of the phase in which the run goes on begins with the unit that it goes on with. */
 static tg_status run_plan(tg_backend *base, tg_plan *plan, const tg_scalars *rt, tg_run *run) {
     cpu *b = (cpu *)base;
-    TG_TRY(reserve_counters(b, plan->n_steps * TG_MAX_PHASES));
+    const size_t stride = (size_t)b->workers + 1;
+    TG_TRY(reserve_counters(b, plan->n_steps * TG_MAX_PHASES * stride));
     walk w = { .b = b,
                .plan = plan,
                .run = run,
@@ -283,9 +327,10 @@ static tg_status run_plan(tg_backend *base, tg_plan *plan, const tg_scalars *rt,
     atomic_init(&w.halt, SIZE_MAX);
     if (w.begin.step >= w.end) return TG_OK;
     take_rows(plan, rt);
-    for (size_t i = w.begin.step * TG_MAX_PHASES; i < w.end * TG_MAX_PHASES; i++)
+    for (size_t i = w.begin.step * TG_MAX_PHASES * stride; i < w.end * TG_MAX_PHASES * stride; i++)
         atomic_init(&b->claimed[i], 0);
-    atomic_init(&b->claimed[w.begin.step * TG_MAX_PHASES + w.begin.phase], w.begin.unit);
+    /* Units behind a beginning that is done: then the phase has one range for all. */
+    atomic_init(&b->claimed[(w.begin.step * TG_MAX_PHASES + w.begin.phase) * stride], w.begin.unit);
     if (plan->alone)
         walk_plan(&w, 0);
     else

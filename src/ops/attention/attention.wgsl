@@ -20,15 +20,12 @@ fn place_of(s: Heads, group: u32) -> Place {
                  (b * s.n_q + head) * tokens);
 }
 
-// Four columns from d on, zeros beyond the head and the sequence.
+// Four columns from d on, zeros beyond the head. Beyond the sequence is its last row again, which
+// nobody sees: no load is under a condition.
 fn four(s: Heads, p: Place, at: u32, t: u32, d: u32) -> vec4<f32> {
-    var v = vec4<f32>();
-    if (t >= p.queries) { return v; }
-    let start = at + t * s.row + d;
-    for (var e = 0u; e < 4u; e++) {
-        if (d + e < s.size) { v[e] = qkv[start + e]; }
-    }
-    return v;
+    let row = at + min(t, p.queries - 1u) * s.row;
+    let i = vec4<u32>(row) + columns(s, d);
+    return within(s, d, vec4<f32>(qkv[i.x], qkv[i.y], qkv[i.z], qkv[i.w]));
 }
 
 fn load_q(s: Heads, p: Place, t: u32, d: u32) -> vec4<f32> { return four(s, p, p.q, t, d); }

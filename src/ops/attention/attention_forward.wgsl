@@ -5,89 +5,90 @@
 //                    queries, keys: how many; ahead: keys before query 0; lse }
 //     place_of(group) and load_q/k/v, write_o, write_lse
 
-// Of each thread: the largest score of its four columns, their sum of exp(score - top).
-var<workgroup> tops: array<f32, 256>;
-var<workgroup> part_sums: array<f32, 256>;
-var<workgroup> row_scale: array<f32, 32>; // of this square; in the end, of the whole row
+fn block_q(s: Heads, p: Place, t: u32, d: u32) -> Cell {
+    return Cell(load_q(s, p, t, d), load_q(s, p, t + 1u, d), load_q(s, p, t + 2u, d),
+                load_q(s, p, t + 3u, d));
+}
+fn block_k(s: Heads, p: Place, t: u32, d: u32) -> Cell {
+    return Cell(load_k(s, p, t, d), load_k(s, p, t + 1u, d), load_k(s, p, t + 2u, d),
+                load_k(s, p, t + 3u, d));
+}
+fn block_v(s: Heads, p: Place, t: u32, d: u32) -> Cell {
+    return Cell(load_v(s, p, t, d), load_v(s, p, t + 1u, d), load_v(s, p, t + 2u, d),
+                load_v(s, p, t + 3u, d));
+}
 
-@compute @workgroup_size(256)
+fn largest(v: vec4<f32>) -> f32 { return max(max(v.x, v.y), max(v.z, v.w)); }
+fn sum_of(v: vec4<f32>) -> f32 { return (v.x + v.y) + (v.z + v.w); }
+fn exp4(v: vec4<f32>) -> vec4<f32> { return vec4<f32>(exp1(v.x), exp1(v.y), exp1(v.z), exp1(v.w)); }
+
+// Scores of a row that sees keys below `seen`, the first of these four being `key`.
+fn masked(score: vec4<f32>, key: u32, seen: u32) -> vec4<f32> {
+    let keys = vec4<u32>(key) + vec4<u32>(0u, 1u, 2u, 3u);
+    return select(vec4<f32>(LOWEST), op.f0 * score, keys < vec4<u32>(seen));
+}
+
+@compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
         @builtin(local_invocation_index) tid: u32) {
     let s = heads();
     let p = place_of(s, group_of(id, count));
     if (p.first >= p.queries) { return; }
-    let y = tid / 16u;
-    let x = tid % 16u;
-    let r = tid / 8u;
-    let c = tid % 8u;
-    // Of row r, the same in all eight threads that have it.
-    var top = LOWEST;
-    var sum = 0.0;
+    let row = p.first + tid / 8u * 4u; // of this thread's four
+    let x = tid % 8u * 4u;
+    // The largest score so far is the same in all threads of a row; sums are of a thread's columns.
+    var top = vec4<f32>(LOWEST);
+    var sum = vec4<f32>();
     var o: array<Cell, PIECES>;
-    // The last query of the block sees this many keys.
+    // The last query of the block sees this many keys. Every query sees key 0.
     let end = min(p.first + 32u, p.queries) + p.ahead;
     for (var key = 0u; key < end; key += 32u) {
-        var score = vec4<f32>();
+        var c = Cell();
         for (var d = 0u; d < s.size; d += 32u) {
-            left[r * 9u + c] = load_q(s, p, p.first + r, d + 4u * c);
-            right[r * 9u + c] = load_k(s, p, key + r, d + 4u * c);
+            turn_left(tid, block_q(s, p, row, d + x));
+            turn_right(tid, block_k(s, p, key + tid / 8u * 4u, d + x));
             workgroupBarrier();
-            score += piece_product(y, x);
+            c = left_right(tid, c);
             workgroupBarrier();
         }
-        store_square(y, x, op.f0 * score);
-        workgroupBarrier();
-        // Query first + r sees the keys up to ahead + first + r: `n` of this square's. Thread c has
-        // its columns 4 c to 4 c + 3.
-        let seen = p.ahead + p.first + r + 1u;
-        let n = select(0u, min(32u, seen - key), seen > key);
-        var four = vec4<f32>(LOWEST);
-        for (var e = 0u; e < 4u; e++) {
-            if (4u * c + e < n) { four[e] = square[r * 33u + 4u * c + e]; }
-        }
-        tops[tid] = max(max(four.x, four.y), max(four.z, four.w));
+        let seen = p.ahead + row + 1u;
+        c = Cell(masked(c.r0, key + x, seen), masked(c.r1, key + x, seen + 1u),
+                 masked(c.r2, key + x, seen + 2u), masked(c.r3, key + x, seen + 3u));
+        left[tid] = vec4<f32>(largest(c.r0), largest(c.r1), largest(c.r2), largest(c.r3));
         workgroupBarrier();
         var new_top = top;
-        for (var e = 0u; e < 8u; e++) { new_top = max(new_top, tops[8u * r + e]); }
-        var part = 0.0;
-        for (var e = 0u; e < 4u; e++) {
-            var weight = 0.0;
-            if (4u * c + e < n) { weight = exp1(four[e] - new_top); }
-            square[r * 33u + 4u * c + e] = weight;
-            part += weight;
-        }
-        part_sums[tid] = part;
-        workgroupBarrier();
-        let scale = exp1(top - new_top);
+        for (var e = 0u; e < 8u; e++) { new_top = max(new_top, left[tid / 8u * 8u + e]); }
+        c = Cell(exp4(c.r0 - new_top.x), exp4(c.r1 - new_top.y), exp4(c.r2 - new_top.z),
+                 exp4(c.r3 - new_top.w));
+        let scale = exp4(top - new_top);
         top = new_top;
-        sum *= scale;
-        for (var e = 0u; e < 8u; e++) { sum += part_sums[8u * r + e]; }
-        if (c == 0u) { row_scale[r] = scale; }
+        sum = sum * scale + vec4<f32>(sum_of(c.r0), sum_of(c.r1), sum_of(c.r2), sum_of(c.r3));
+        turn_square(tid, c);
         for (var i = 0u; i < PIECES; i++) {
             if (32u * i >= s.size) { break; }
-            right[r * 9u + c] = load_v(s, p, key + r, 32u * i + 4u * c);
+            put_right(tid, block_v(s, p, key + tid / 8u * 4u, 32u * i + x));
             workgroupBarrier();
-            let four_rows = tid / 8u % 8u * 4u;
-            let before = o[i];
-            o[i] = square_right(tid, Cell(row_scale[four_rows] * before.r0,
-                                          row_scale[four_rows + 1u] * before.r1,
-                                          row_scale[four_rows + 2u] * before.r2,
-                                          row_scale[four_rows + 3u] * before.r3));
+            o[i] = square_right(tid, scaled(o[i], scale));
             workgroupBarrier();
         }
     }
-    if (c == 0u) {
-        row_scale[r] = 1.0 / sum;
-        if (p.first + r < p.queries) { write_lse(p, p.first + r, top + log1(sum)); }
-    }
+    left[tid] = sum;
     workgroupBarrier();
-    let row = gathered_row(tid);
+    var all = vec4<f32>();
+    for (var e = 0u; e < 8u; e++) { all += left[tid / 8u * 8u + e]; }
+    for (var e = 0u; e < 4u; e++) {
+        if (x == 0u && row + e < p.queries) { write_lse(p, row + e, top[e] + log1(all[e])); }
+    }
     for (var i = 0u; i < PIECES; i++) {
         if (32u * i >= s.size) { break; }
-        let all = row_scale[row] * gathered(tid, o[i]);
+        let c = scaled(o[i], 1.0 / all);
         for (var e = 0u; e < 4u; e++) {
-            let d = 32u * i + 4u * c + e;
-            if (d < s.size && p.first + row < p.queries) { write_o(s, p, p.first + row, d, all[e]); }
+            let d = 32u * i + x + e;
+            if (d >= s.size) { continue; }
+            if (row < p.queries) { write_o(s, p, row, d, c.r0[e]); }
+            if (row + 1u < p.queries) { write_o(s, p, row + 1u, d, c.r1[e]); }
+            if (row + 2u < p.queries) { write_o(s, p, row + 2u, d, c.r2[e]); }
+            if (row + 3u < p.queries) { write_o(s, p, row + 3u, d, c.r3[e]); }
         }
     }
 }

@@ -35,6 +35,9 @@ typedef struct flash_head {
     float *lse;               /* may be NULL */
     const uint8_t *packed[2]; /* rows of a cache in place of k and v; NULL: there are none */
     tg_dtype dtype;           /* of these */
+    ptrdiff_t low;            /* FLASH_OF_CACHE: the first key that the first query sees, the next
+                                 query one more; -TILE or less: all see all */
+    size_t ring;              /* rows of the cache: key j is in row j mod ring */
 } flash_head;
 
 /* Memory of a worker. width is d rounded up to LANES. */
@@ -107,6 +110,35 @@ static inline void softmax_lanes(const flash_local *f, size_t i, ptrdiff_t all, 
 }
 
 #if defined(FLASH_OF_CACHE)
+/*
+ * The same of a tile whose first keys are behind the window of some queries: lane 0 of s sees keys
+ * from `low` on, lane 1 from low + 1. Keys below first are nobody's. A query that has seen none so
+ * far has -inf for m, and 0 for l and keep; what it adds here is 0, too.
+ */
+static inline void softmax_window(const flash_local *f, size_t i, ptrdiff_t low, size_t first,
+                                  size_t n, float scale) {
+    float *s = f->s + i;
+    const tg_v m = tg_vload(f->m + i), c = tg_vset(scale * LOG2_E), none = tg_vset(MINUS_INF);
+    tg_v top = m;
+    for (size_t j = first; j < n; j++) {
+        const tg_vm seen = tg_vfirst(clamp((ptrdiff_t)j - low - (ptrdiff_t)i + 1, LANES));
+        const tg_v x = tg_vselect(seen, tg_vload(s + j * TILE), none);
+        tg_vstore(s + j * TILE, x);
+        top = tg_vmax(x, top);
+    }
+    const tg_v base = tg_vselect(tg_veq(top, none), tg_vzero(), top);
+    const tg_v keep = power_of_2(tg_vmul(tg_vsub(m, base), c));
+    tg_v sum = tg_vmul(tg_vload(f->l + i), keep);
+    for (size_t j = first; j < n; j++) {
+        const tg_v p = power_of_2(tg_vmul(tg_vsub(tg_vload(s + j * TILE), base), c));
+        tg_vstore(s + j * TILE, p);
+        sum = tg_vadd(sum, p);
+    }
+    tg_vstore(f->m + i, top);
+    tg_vstore(f->l + i, sum);
+    tg_vstore(f->keep + i, keep);
+}
+
 /* Sixteen numbers of a packed row, from column c on; those from d on are zeros. */
 static inline tg_v load_packed(tg_dtype dtype, const uint8_t *row, size_t c, size_t d) {
     const size_t n = tg_min_size(LANES, d - c);
@@ -148,18 +180,44 @@ static inline rows memory_rows(const flash_head *x, int part, float *copy, size_
     return whole_rows(copy, width, rows_from(part ? x->v : x->k, begin), n, n_wanted, x->d);
 }
 
+#if defined(FLASH_OF_CACHE)
+/* flash_tile where a window cuts the tile's first keys; queries see all that it leaves of them. */
+static void window_tile(const flash_head *x, const flash_local *f, size_t begin, size_t n,
+                        size_t n_queries, start from) {
+    const size_t row = begin % x->ring;
+    const ptrdiff_t low = x->low - (ptrdiff_t)begin;
+    const size_t first = clamp(low, n);
+    const rows k = memory_rows(x, 0, f->copy[0], f->width, row, n, round_up(n, ROWS));
+    dots(f->s, k, f->qt, x->d, n, n_queries, TILE);
+    for (size_t i = 0; i < n_queries; i += LANES) softmax_window(f, i, low, first, n, x->scale);
+    const rows v = memory_rows(x, 1, f->copy[1], f->width, row, n, n);
+    over_keys(f->o, f->width, f->width, from, f->keep, f->s + first * TILE, rows_from(v, first),
+              n - first, n_queries, TILE);
+}
+#endif
+
 /* Keys [begin, begin + n) for all queries of the block; off as in tiles.h. */
 static void flash_tile(const flash_head *x, const flash_local *f, size_t begin, size_t n,
                        size_t n_queries, ptrdiff_t off) {
-    const rows k = memory_rows(x, 0, f->copy[0], f->width, begin, n, round_up(n, ROWS));
+#if defined(FLASH_OF_CACHE)
+    const size_t row = begin % x->ring, top = x->low > 0 ? (size_t)x->low / TILE * TILE : 0;
+    const start from = begin > top ? FROM_X : FROM_ZERO;
+    if (x->low + (ptrdiff_t)n_queries - 1 > (ptrdiff_t)begin) {
+        window_tile(x, f, begin, n, n_queries, from);
+        return;
+    }
+#else
+    const size_t row = begin;
+    const start from = begin ? FROM_X : FROM_ZERO;
+#endif
+    const rows k = memory_rows(x, 0, f->copy[0], f->width, row, n, round_up(n, ROWS));
     dots(f->s, k, f->qt, x->d, n, n_queries, off);
     for (size_t i = 0; i < n_queries; i += LANES) {
         const ptrdiff_t all = off + (ptrdiff_t)i + 1;
         softmax_lanes(f, i, all, clamp(all + LANES - 1, n), x->scale);
     }
-    const rows v = memory_rows(x, 1, f->copy[1], f->width, begin, n, n);
-    over_keys(f->o, f->width, f->width, begin ? FROM_X : FROM_ZERO, f->keep, f->s, v, n, n_queries,
-              off);
+    const rows v = memory_rows(x, 1, f->copy[1], f->width, row, n, n);
+    over_keys(f->o, f->width, f->width, from, f->keep, f->s, v, n, n_queries, off);
 }
 
 /* The first n <= TILE queries of x, the first one at position pos. */
@@ -170,7 +228,11 @@ static void flash_block(const flash_head *x, const flash_local *f, size_t pos, s
         tg_vstore(f->m + i, tg_vset(MINUS_INF));
         tg_vstore(f->l + i, tg_vzero());
     }
-    for (size_t begin = 0; begin < end; begin += TILE)
+    size_t begin = 0;
+#if defined(FLASH_OF_CACHE)
+    if (x->low > 0) begin = (size_t)x->low / TILE * TILE;
+#endif
+    for (; begin < end; begin += TILE)
         flash_tile(x, f, begin, tg_min_size(TILE, end - begin), n,
                    (ptrdiff_t)pos - (ptrdiff_t)begin);
     for (size_t i = 0; i < n_lanes; i += LANES) {

@@ -50,10 +50,4 @@ static inline bool tg_heads_want_cache(tg_graph *g, const tg_node *n, int k) {
     return tg_want_type(g, n, k, want);
 }
 
-/* Rows of this call fit behind pos: what the session sees to, stated where it is relied on. */
-static inline void tg_heads_assert_room(const tg_args *a, size_t rows, size_t t_max) {
-    TG_ASSERT(a->rt->pos >= 0 && (size_t)a->rt->pos + rows <= t_max);
-    (void)a, (void)rows, (void)t_max;
-}
-
 #endif

@@ -20,17 +20,22 @@ static inline double dot(const TG_REAL *x, const TG_REAL *y, size_t n) {
     return sum;
 }
 
-/* Keys and values of one head: n rows of d elements, step apart; or packed rows of a cache. */
+/* Keys and values of one head: n rows of d elements, step apart; or packed rows of a cache, the
+ * first of which is row `begin` of a ring of `ring` rows (0: none). */
 typedef struct memory {
     const TG_REAL *k, *v;
-    size_t n, d, step;
+    size_t n, d, step, begin, ring;
     const uint8_t *packed_k, *packed_v; /* NULL: k and v it is */
     tg_dtype dtype;
 } memory;
 
+static inline size_t row_of(const memory *m, size_t j) {
+    return m->ring > 0 ? (m->begin + j) % m->ring : j;
+}
+
 static inline double dot_key(const memory *m, const TG_REAL *q, size_t j) {
-    if (!m->packed_k) return dot(q, m->k + j * m->step, m->d);
-    const uint8_t *row = m->packed_k + j * tg_kv_row_bytes(m->dtype, m->d);
+    if (!m->packed_k) return dot(q, m->k + row_of(m, j) * m->step, m->d);
+    const uint8_t *row = m->packed_k + row_of(m, j) * tg_kv_row_bytes(m->dtype, m->d);
     double sum = 0;
     for (size_t i = 0; i < m->d; i++)
         sum += (double)q[i] * (double)tg_kv_at(m->dtype, row, m->d, i);
@@ -38,8 +43,9 @@ static inline double dot_key(const memory *m, const TG_REAL *q, size_t j) {
 }
 
 static inline double value_at(const memory *m, size_t j, size_t i) {
-    if (!m->packed_v) return (double)m->v[j * m->step + i];
-    return (double)tg_kv_at(m->dtype, m->packed_v + j * tg_kv_row_bytes(m->dtype, m->d), m->d, i);
+    const size_t row = row_of(m, j);
+    if (!m->packed_v) return (double)m->v[row * m->step + i];
+    return (double)tg_kv_at(m->dtype, m->packed_v + row * tg_kv_row_bytes(m->dtype, m->d), m->d, i);
 }
 
 /* o [d] of query q [d]; gives the log of the sum of exponentials of the scaled scores. */

@@ -12,7 +12,7 @@
 #include "simd/cpu.h"
 
 /* Rows that each worker rounds for itself: it costs less than to wait for others to do it. */
-enum { FEW = 4, BLOCK_ROWS = 10 * 12, UNIT_GROUPS = 4 };
+enum { FEW = 4, BLOCK_ROWS = 10 * 12, UNIT_GROUPS = 4, FIRST_BYTES = 16384 };
 
 /* What all ways need to know of a call. */
 typedef struct product {
@@ -97,9 +97,19 @@ static size_t few_units(const tg_args *a) {
     const product p = product_of(a);
     return tg_units(p.groups, tg_units(p.groups, a->workers));
 }
+/* While x is rounded the memory would be idle: it begins with what is read then. */
+static void fetch_first(const product *p, size_t begin) {
+    size_t group;
+    const part *q = group_at(p, begin, &group);
+    const uint8_t *w = group_bytes(p, q, group);
+    const size_t bytes = tg_min_size(FIRST_BYTES, tg_pack_group_bytes(q->packing, p->depth) *
+                                                      (tg_pack_groups(q->rows) - group));
+    for (size_t i = 0; i < bytes; i += 64) TG_PREFETCH_FAR(w + i);
+}
 static void few_run(const tg_args *a, size_t begin, size_t end, const tiles *t) {
     const product p = product_of(a);
     const size_t step = tg_units(p.groups, a->workers);
+    fetch_first(&p, begin * step);
     round_rows(&p, a->local, 0, p.rows);
     int8_groups(&p, t, a->local, 0, p.rows, begin * step, tg_min_size(end * step, p.groups));
 }

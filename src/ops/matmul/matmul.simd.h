@@ -46,6 +46,10 @@ static const tg_variant variants[] = {
     { .name = "few_rows",
       .needs = TG_LEVER_BIT(blocked_gemm),
       .fits = few_fits,
+#ifdef FEW_COPIES
+      .copy_bytes = few_copy_bytes,
+      .copy = few_copy,
+#endif
       .phase = { { few_units, few_run } } },
 #ifdef TG_SIMD_BF16
     { .name = "bf16",

@@ -327,14 +327,35 @@ static ALWAYS_INLINE size_t tile_units(const tg_args *args, bool half) {
     return c.down * c.across;
 }
 
+/* Where unit u lies, and how many more there are below it before the order leaves its column. Units
+ * go down, then across. The rows of a batch are first divided into as many bands as there are
+ * workers: who begins with a band (backend/cpu/cpu.c) does in every product, norm and attention the
+ * rows that it did before. */
+typedef struct spot {
+    size_t down, across, below;
+} spot;
+
+static spot spot_of(const cut *c, const product *p, unsigned workers, size_t u) {
+    if (p->trans == 1) return (spot) { u % c->down, u / c->down, 1 };
+    if (c->down < workers) workers = 1;
+    const size_t band = tg_min_size(u / c->across * workers / c->down, workers - 1);
+    size_t first = c->down * band / workers, end = c->down * (band + 1) / workers;
+    if (u >= end * c->across) {
+        first = end;
+        end = c->down * (band + 2) / workers;
+    }
+    const size_t in_band = u - first * c->across, high = end - first;
+    const size_t down = in_band % high;
+    return (spot) { first + down, in_band / high, high - down };
+}
+
 static ALWAYS_INLINE void tile_run(const tg_args *args, size_t begin, size_t end, bool half) {
     const product p = product_of(args);
     const cut c = cut_of(&p, args->workers, half);
     while (begin < end) {
-        const size_t down = begin % c.down;
-        size_t n = 1;
-        if (p.trans != 1) n = tg_min_size(tg_min_size(end - begin, c.down - down), BLOCK_STRIPS);
-        rect r = { .strip = down * c.unit_strips, .panel = begin / c.down * c.unit_panels };
+        const spot at = spot_of(&c, &p, args->workers, begin);
+        const size_t n = tg_min_size(tg_min_size(end - begin, at.below), BLOCK_STRIPS);
+        rect r = { .strip = at.down * c.unit_strips, .panel = at.across * c.unit_panels };
         r.strips = tg_min_size(n * c.unit_strips, c.strips - r.strip);
         r.panels = tg_min_size(c.unit_panels, c.panels - r.panel);
         for (; r.k0 < p.k; r.k0 += r.kc) {

@@ -14,10 +14,13 @@
  * Lines are fetched by hand, well ahead and into the second cache: with a first cache that can wait
  * for some twenty lines, what it waits for itself would not fill the memory's pipe. Where nothing
  * can be fetched by hand (WebAssembly), all depends on what the processor fetches by itself, and
- * that is one stream without gaps: b [k,n] goes by row after row, whole, on one worker. That one
- * reads 23 to 42 GB/s of a model of 38 MB; two, with half of 8 rows each, 9 to 20 together. Only a
- * small b, which is likely to lie in a cache still, is faster by two rows at a time: sums are then
- * loaded and stored half as often.
+ * that is one stream without gaps for each worker. b [k,n] has none for two of them. So either one
+ * worker takes it row after row, whole, or b is copied for those who come again: 16 columns of all
+ * k, then the next 16, of which each worker has a run. Of a model of 38 MB, whole rows on one
+ * worker read 18 GB/s, such a copy 38 GB/s on two; half of each row on each of two reads 5 GB/s,
+ * half of 8 rows 11 GB/s, whether or not the next rows are touched or copied first. Only a small b,
+ * which is likely to lie in a cache still, is faster by two rows at a time: sums are then loaded
+ * and stored half as often.
  *
  * Each sum is the chain of matmul_tile.h, so a row has the bits that it has in a large product.
  */
@@ -25,6 +28,11 @@
 #define TG_OPS_MATMUL_FEW_H
 
 #include "ops/matmul/matmul_pack.h"
+
+#if defined(TG_NO_PREFETCH) && !defined(TG_ISA_SCALAR)
+#define FEW_COPIES  /* where one number at a time is computed, reading is not what takes the time  \
+                     */
+#endif
 
 enum {
     FEW_ROWS = 4,
@@ -45,14 +53,17 @@ static bool few_fits(const tg_args *args) {
     return p.m <= FEW_ROWS && p.trans != 1;
 }
 
+/* What lies in a cache still is read in the time that two workers need to meet. */
+static bool few_near(const product *p) { return p->k * p->n * sizeof(float) <= FEW_NEAR_BYTES; }
+
 /* Columns of a unit: the wider, the longer the pieces that are read in a row. */
-static size_t few_cols(const product *p, unsigned workers) {
-    if (FEW_LINEAR && p->trans == 0) return p->n;
-    return tg_units(tg_units(p->n, workers), 16) * 16;
+static size_t few_cols(const product *p, const tg_args *args) {
+    if (FEW_LINEAR && (args->copy ? few_near(p) : p->trans == 0)) return p->n;
+    return tg_units(tg_units(p->n, args->workers), 16) * 16;
 }
 static size_t few_units(const tg_args *args) {
     const product p = product_of(args);
-    return tg_units(p.n, few_cols(&p, args->workers));
+    return tg_units(p.n, few_cols(&p, args));
 }
 
 /* Sixteen sums, or n of them, as they are before the first k. */
@@ -102,7 +113,7 @@ static ALWAYS_INLINE void few_down(const product *p, const int rows, size_t col,
         memset(p->y + i * p->n + col, 0, (end - col) * sizeof(float));
     if (col < whole) {
         size_t k = 0;
-        const bool far = FEW_LINEAR && p->k * p->n * sizeof(float) > FEW_NEAR_BYTES;
+        const bool far = FEW_LINEAR && !few_near(p);
         for (; !far && k + FEW_STEPS <= p->k; k += FEW_STEPS)
             few_turns(p, rows, FEW_STEPS, k, col, whole);
         for (; k < p->k; k++) few_turns(p, rows, 1, k, col, whole);
@@ -157,10 +168,49 @@ static product few_part(const product *p, size_t row, size_t rows) {
     return part;
 }
 
+#ifdef FEW_COPIES
+/* Of one row alone: more of them read b less often than they compute with it. */
+static size_t few_copy_bytes(const tg_args *args) {
+    const product p = product_of(args);
+    return p.m == 1 ? tg_units(p.n, 16) * 16 * p.k * sizeof(float) : 0;
+}
+
+/* [n / 16][k][16]. Lanes beyond the last column are never stored, whatever they are. */
+static void few_copy(const tg_args *args, void *to) {
+    const product p = product_of(args);
+    const size_t step = p.trans == 0 ? 1 : 16;
+    for (size_t k = 0; k < p.k; k += step)
+        for (size_t col = 0; col < p.n; col += 16) {
+            float *out = (float *)to + col * p.k + k * 16;
+            const size_t n = tg_min_size(16, p.n - col);
+            if (p.trans == 0)
+                tg_vstore(out, load_up_to(p.b + k * p.ldb + col, n));
+            else
+                tg_vturn(out, 16, p.b + col * p.ldb + k, p.ldb, n, tg_min_size(16, p.k - k));
+        }
+}
+
+static void few_copied(const product *p, const float *b, size_t col, size_t end) {
+    for (; col < end; col += 16) {
+        const float *w = b + col * p->k;
+        const size_t n = tg_min_size(16, p->n - col);
+        tg_v c = first_sum(p, 0, col, n);
+        for (size_t k = 0; k < p->k; k++) c = tg_vfma(tg_vset(p->a[k]), tg_vload(w + 16 * k), c);
+        few_finish(p, c, 0, col, n);
+    }
+}
+#endif
+
 static void few_run(const tg_args *args, size_t begin, size_t end) {
     const product p = product_of(args);
-    const size_t cols = few_cols(&p, args->workers);
+    const size_t cols = few_cols(&p, args);
     const size_t col = begin * cols, stop = tg_min_size(end * cols, p.n);
+#ifdef FEW_COPIES
+    if (args->copy) {
+        few_copied(&p, args->copy, col, stop);
+        return;
+    }
+#endif
     for (size_t row = 0; row < p.m; row += FEW_AT_ONCE) {
         const product part = few_part(&p, row, tg_min_size(FEW_AT_ONCE, p.m - row));
         switch (part.m) {
