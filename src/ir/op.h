@@ -78,6 +78,7 @@ typedef struct tg_args {
     uint8_t acc;   /* bit k: out[k] += instead of = (already combined with rt->accumulate) */
     void *scratch; /* shared by the workers, kept between the phases of one step, 64-byte aligned */
     void *local;   /* of the calling worker alone, garbage at the start of every call */
+    const void *copy; /* of in[1] as tg_variant.copy made it, or NULL: then in[1] is read itself */
     unsigned workers; /* workers of the pool: only for choosing a unit size, never for a result */
 } tg_args;
 
@@ -101,6 +102,10 @@ typedef struct tg_variant {
     bool bf16_inputs; /* rounds its f32 inputs to bf16: tested on inputs that are rounded already */
     size_t (*scratch_bytes)(const tg_args *a); /* NULL: none; for the maximum shapes */
     size_t (*local_bytes)(const tg_args *a);   /* NULL: none */
+    /* Of in[1], in an order that is read faster, for whoever comes again with the same. Bytes of
+     * it, 0: there is nothing to be won; NULL: never. The result has the same bits either way. */
+    size_t (*copy_bytes)(const tg_args *a);
+    void (*copy)(const tg_args *a, void *to);
 } tg_variant;
 
 typedef struct tg_kernel_set {

@@ -7,9 +7,13 @@
  *
  *   o[t] = sum_j p[t,j] v[j],  p[t,:] = softmax of scale * q[t].k[j]        for j = 0 .. pos + t
  *
- * With a window W above 0, j begins at pos + t + 1 - W where that is above 0.
+ * With a window W above 0, j begins at pos + t + 1 - W where that is above 0. Then the cache may be
+ * a ring of fewer rows than there are positions, key j in row j mod Tmax:
  *
- * The cache may be packed (ops/attention/kv_row.h). kv_append comes before it. Rows of the cache
+ *   row   0 ......... e-1 | e ........ Tmax-1       e = (pos + T) mod Tmax
+ *         newest, with T  | oldest                  Tmax >= W - 1 + T, and whole tiles
+ *
+ * The cache may be packed (ops/attention/kv_row.h). kv_append comes before it. Rows of positions
  * from pos + T on are never read.
  */
 #include "base/rng.h"
@@ -30,20 +34,30 @@ static void infer(tg_graph *g, tg_node *n) {
     n->out[0].type = tg_type_2d(TG_F32, n->in[0]->type.dim[0], tg_heads_of(&n->attr).q_row);
 }
 
+/* What the session sees to, stated where it is relied on. */
+static void assert_room(const tg_args *a, size_t rows, size_t t_max) {
+    const size_t window = (size_t)a->attr.i[3];
+    TG_ASSERT(a->rt->pos >= 0);
+    TG_ASSERT((size_t)a->rt->pos + rows <= t_max ||
+              (window > 0 && window - 1 + rows <= t_max && t_max % 64 == 0));
+    (void)a, (void)rows, (void)t_max, (void)window;
+}
+
 static void ref(const tg_args *a) {
     const tg_heads s = tg_heads_of(&a->attr);
     const size_t rows = a->in_type[0].dim[0], t_max = a->in_type[1].dim[2];
-    tg_heads_assert_room(a, rows, t_max);
+    assert_room(a, rows, t_max);
     for (size_t h = 0; h < s.n_q; h++) {
-        memory m = { .d = s.size, .step = s.size, .dtype = a->in_type[1].dtype };
+        memory m = { .d = s.size, .step = s.size, .ring = t_max, .dtype = a->in_type[1].dtype };
         for (size_t t = 0; t < rows; t++) {
             const size_t end = (size_t)a->rt->pos + t + 1, window = (size_t)a->attr.i[3];
             const size_t begin = window > 0 && end > window ? end - window : 0;
-            m.k = (const TG_REAL *)a->in[1] + (h / s.group * t_max + begin) * s.size;
+            m.begin = begin;
+            m.k = (const TG_REAL *)a->in[1] + h / s.group * t_max * s.size;
             m.v = m.k + s.n_kv * t_max * s.size;
             if (m.dtype != TG_F32) {
                 const size_t bytes = tg_kv_row_bytes(m.dtype, s.size);
-                m.packed_k = (const uint8_t *)a->in[1] + (h / s.group * t_max + begin) * bytes;
+                m.packed_k = (const uint8_t *)a->in[1] + h / s.group * t_max * bytes;
                 m.packed_v = m.packed_k + s.n_kv * t_max * bytes;
             }
             m.n = end - begin;
@@ -111,11 +125,20 @@ static const tg_case cases[] = {
     WINDOW(1, 63, 64, 1, 1, 24, 0.2f, 64),
     WINDOW(67, 30, 128, 2, 2, 16, 0.25f, 40),
     WINDOW(9, 0, 16, 2, 1, 8, 0.35f, 4),
+    WINDOW(1, 1000, 64, 2, 1, 24, 0.2f, 40),
+    WINDOW(1, 127, 64, 1, 1, 8, 0.35f, 64),
+    WINDOW(67, 93, 128, 2, 2, 16, 0.25f, 62),
+    WINDOW(65, 63, 128, 2, 1, 16, 0.25f, 3),
+    WINDOW(80, 110, 192, 2, 1, 16, 0.25f, 100),
+    WINDOW(70, 100, 192, 2, 1, 24, 0.2f, 128),
+    WINDOW(150, 1000, 320, 2, 2, 16, 0.25f, 171),
     PACKED(F16, 1, 70, 128, 4, 2, 32, 32, 0.1767767f, 0),
     PACKED(F16, 37, 3, 64, 2, 1, 24, 24, 0.2f, 0),
     PACKED(U8, 1, 70, 128, 4, 2, 32, 36, 0.1767767f, 0),
     PACKED(U8, 1, 99, 101, 2, 1, 40, 44, 0.15811388f, 13),
     PACKED(U8, 67, 1, 70, 2, 2, 17, 21, 0.25f, 0),
+    PACKED(F16, 5, 150, 64, 2, 1, 24, 24, 0.2f, 33),
+    PACKED(U8, 37, 150, 64, 2, 1, 24, 28, 0.2f, 28),
 };
 
 static const char *const flash[] = {

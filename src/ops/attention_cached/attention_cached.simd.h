@@ -1,10 +1,11 @@
 /*
  * attention_cached.simd.h - attention of new tokens to the KV cache, by tiles of keys.
  *
- * A unit is a block of 64 rows of one query head. Many rows go through flash_block, whose lanes are
- * queries. Of few rows, as decoding has, most lanes would be idle; they go one by one with lanes
- * for keys, for which the keys of a tile are transposed. Every sum runs in the same order as there,
- * so that both give the same bits: see flash.h.
+ * Many rows: a unit is a block of 64 rows of one query head, and goes through flash_block, whose
+ * lanes are queries. Of few rows, as decoding has, most lanes would be idle; they go one by one
+ * with lanes for keys, for which the keys of a tile are transposed. Then a unit is a worker's share
+ * of the heads, since neighbours that read the same keys do that together. Every sum runs in the
+ * same order as there, so that both give the same bits: see flash.h.
  */
 #define FLASH_OF_CACHE
 #include "ir/op.h"
@@ -13,6 +14,9 @@
 
 /* So many rows one by one take about the time of a block of up to 16. */
 enum { FEW_ROWS = 3 };
+
+/* Query heads that meet a tile of keys together; their state is small. */
+enum { HEADS = 8 };
 
 enum { KEY_VECS = TILE / LANES };
 
@@ -39,8 +43,8 @@ static void dots_of_row(tg_v s[KEY_VECS], const float *q, const float *kt, size_
 
 /* o = o * keep + sum over j of p[j] v[j], in vecs vectors of columns: the more there are, the less
  * each chain waits for its own last addition. */
-INLINE void add_values(float *o, tg_v keep, const float *p, const float *v, size_t step, size_t n,
-                       int vecs) {
+TG_UNLESS_LONG void add_values(float *o, tg_v keep, const float *p, const float *v, size_t step,
+                               size_t n, int vecs) {
     tg_v acc[4];
     UNROLL
     for (int i = 0; i < vecs; i++) acc[i] = tg_vmul(tg_vload(o + i * LANES), keep);
@@ -54,89 +58,130 @@ INLINE void add_values(float *o, tg_v keep, const float *p, const float *v, size
     for (int i = 0; i < vecs; i++) tg_vstore(o + i * LANES, acc[i]);
 }
 
-/*
- * The first query of x, at position pos, which sees keys from `low` on. m, l and keep are
- * flash.h's, the same in all lanes; l is a chain over keys, one at a time, since that is its order
- * there. Such chains are short of work for the processor, but a row's time is in reading and
- * transposing keys.
- */
-static void one_row(const flash_head *x, const flash_local *f, size_t pos, size_t low) {
+/* The running softmax of a query: flash.h's, the same in all lanes. */
+typedef struct state {
+    tg_v m, l;
+} state;
+
+/* Query q meets keys [first, n) of a tile, which are transposed in f->qt, and their values; o
+ * [width]. l is a chain over keys, one at a time, since that is its order in flash.h. */
+static void meet(state *z, float *o, const float *q, const flash_head *x, const flash_local *f,
+                 rows v, size_t first, size_t n) {
     const tg_v scale = tg_vset(x->scale * LOG2_E);
+    tg_v s[KEY_VECS];
+    dots_of_row(s, q, f->qt, x->d, first, n);
+    const float top = tg_vmaxlane(tg_vmax(tg_vmax(s[0], s[1]), tg_vmax(s[2], s[3])));
+    const tg_v m = tg_vmax(tg_vset(top), z->m);
+    const tg_v keep = power_of_2(tg_vmul(tg_vsub(z->m, m), scale));
+    for (int i = 0; i < KEY_VECS; i++)
+        tg_vstore(f->s + i * LANES, power_of_2(tg_vmul(tg_vsub(s[i], m), scale)));
+    tg_v l = tg_vmul(z->l, keep);
+    for (size_t j = first; j < n; j++) l = tg_vadd(l, tg_vset(f->s[j]));
+    *z = (state) { m, l };
+    const float *p = f->s + first, *at = v.at + first * v.step;
+    const size_t seen = n - first, width = f->width;
+    size_t c = 0;
+    for (; c + 3 * LANES < width; c += 4 * LANES)
+        add_values(o + c, keep, p, at + c, v.step, seen, 4);
+    for (; c + LANES < width; c += 2 * LANES) add_values(o + c, keep, p, at + c, v.step, seen, 2);
+    for (; c < width; c += LANES) add_values(o + c, keep, p, at + c, v.step, seen, 1);
+}
+
+/* The first query of x, at position pos, which sees keys from `low` on, and those of the next
+ * n_heads - 1 heads, which read the same keys. No tile lies astride the end of the ring. */
+static void one_row(const flash_head *x, const flash_local *f, size_t n_heads, size_t pos,
+                    size_t low) {
     const size_t width = f->width, end = pos + 1;
-    tg_v m = tg_vset(MINUS_INF), l = tg_vzero();
-    memset(f->o, 0, width * sizeof *f->o);
+    state states[HEADS];
+    for (size_t h = 0; h < n_heads; h++) states[h] = (state) { tg_vset(MINUS_INF), tg_vzero() };
+    memset(f->o, 0, n_heads * width * sizeof *f->o);
     for (size_t begin = low / TILE * TILE; begin < end; begin += TILE) {
         const size_t first = begin < low ? low - begin : 0;
         const size_t n = tg_min_size(TILE, end - begin), n_lanes = round_up(n, LANES);
-        const rows k = memory_rows(x, 0, f->copy[0], width, begin, n, n_lanes);
-        const rows v = memory_rows(x, 1, f->copy[1], width, begin, n, n);
-        tg_v s[KEY_VECS];
+        const size_t row = begin % x->ring;
+        const rows k = memory_rows(x, 0, f->copy[0], width, row, n, n_lanes);
+        const rows v = memory_rows(x, 1, f->copy[1], width, row, n, n);
         transpose(f->qt, k, width, n_lanes);
-        dots_of_row(s, x->q.at, f->qt, x->d, first, n);
-        const float top = tg_vmaxlane(tg_vmax(tg_vmax(s[0], s[1]), tg_vmax(s[2], s[3])));
-        const tg_v new_m = tg_vmax(tg_vset(top), m);
-        const tg_v keep = power_of_2(tg_vmul(tg_vsub(m, new_m), scale));
-        for (int i = 0; i < KEY_VECS; i++)
-            tg_vstore(f->s + i * LANES, power_of_2(tg_vmul(tg_vsub(s[i], new_m), scale)));
-        m = new_m;
-        l = tg_vmul(l, keep);
-        for (size_t j = first; j < n; j++) l = tg_vadd(l, tg_vset(f->s[j]));
-        const float *p = f->s + first, *at = v.at + first * v.step;
-        const size_t seen = n - first;
-        size_t c = 0;
-        for (; c + 3 * LANES < width; c += 4 * LANES)
-            add_values(f->o + c, keep, p, at + c, v.step, seen, 4);
-        for (; c + LANES < width; c += 2 * LANES)
-            add_values(f->o + c, keep, p, at + c, v.step, seen, 2);
-        for (; c < width; c += LANES) add_values(f->o + c, keep, p, at + c, v.step, seen, 1);
+        for (size_t h = 0; h < n_heads; h++)
+            meet(&states[h], f->o + h * width, x->q.at + h * x->d, x, f, v, first, n);
     }
-    const tg_v factor = tg_vdiv(tg_vset(1), l);
-    for (size_t c = 0; c < x->d; c += LANES)
-        store_columns(x->o, c, x->d, tg_vmul(tg_vload(f->o + c), factor));
+    for (size_t h = 0; h < n_heads; h++) {
+        const tg_v factor = tg_vdiv(tg_vset(1), states[h].l);
+        for (size_t c = 0; c < x->d; c += LANES)
+            store_columns(x->o + h * x->d, c, x->d,
+                          tg_vmul(tg_vload(f->o + h * width + c), factor));
+    }
 }
 
-/* Rows change from call to call, so the units do: one block for a head while decoding. */
+/* Rows change from call to call, so the units do. */
 static size_t units(const tg_args *a) {
-    return (size_t)a->attr.i[0] * tg_units(a->in_type[0].dim[0], TILE);
+    const size_t n_rows = a->in_type[0].dim[0], n_heads = (size_t)a->attr.i[0];
+    if (n_rows > FEW_ROWS) return n_heads * tg_units(n_rows, TILE);
+    return tg_units(n_heads, tg_units(n_heads, a->workers));
+}
+
+/* Rows from `row` on of query head h. */
+static flash_head head_at(const tg_args *a, size_t h, size_t row) {
+    const tg_heads s = tg_heads_of(&a->attr);
+    const size_t t_max = a->in_type[1].dim[2];
+    const float *k = (const float *)a->in[1] + h / s.group * t_max * s.size;
+    flash_head x = {
+        .d = s.size,
+        .scale = a->attr.f[0],
+        .q = { (const float *)a->in[0] + row * s.row + tg_heads_q(&s, h), s.row },
+        .k = { k, s.size },
+        .v = { k + s.n_kv * t_max * s.size, s.size },
+        .o = (float *)a->out[0] + row * s.q_row + h * s.size,
+        .o_step = s.q_row,
+        .dtype = a->in_type[1].dtype,
+        .low = -TILE,
+        .ring = t_max,
+    };
+    if (x.dtype != TG_F32) {
+        const size_t head_bytes = t_max * tg_kv_row_bytes(x.dtype, s.size);
+        x.packed[0] = (const uint8_t *)a->in[1] + h / s.group * head_bytes;
+        x.packed[1] = x.packed[0] + s.n_kv * head_bytes;
+    }
+    return x;
+}
+
+/* n rows from `row` on of n_heads query heads from h on, which read the same keys. */
+static void run_rows(const tg_args *a, const flash_local *f, size_t h, size_t n_heads, size_t row,
+                     size_t n) {
+    const size_t pos = (size_t)a->rt->pos + row, window = (size_t)a->attr.i[3];
+    flash_head x = head_at(a, h, row);
+    /* A tile of a block knows one edge of what its queries see: where a narrow window may have both
+     * in one, they go one by one. */
+    const bool cut = window > 0 && pos + n > window;
+    if (cut) x.low = (ptrdiff_t)(pos + 1) - (ptrdiff_t)window;
+    if (n > FEW_ROWS && (!cut || window >= 2 * TILE)) {
+        flash_block(&x, f, pos, n);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const size_t seen = pos + i + 1;
+        one_row(&x, f, n_heads, seen - 1, cut && seen > window ? seen - window : 0);
+        x.q = rows_from(x.q, 1);
+        x.o += x.o_step;
+    }
 }
 
 static void run(const tg_args *a, size_t begin, size_t end) {
     const tg_heads s = tg_heads_of(&a->attr);
-    const size_t n_rows = a->in_type[0].dim[0], t_max = a->in_type[1].dim[2];
-    const size_t n_blocks = tg_units(n_rows, TILE), pos = (size_t)a->rt->pos;
     const flash_local f = flash_local_at(a->local, s.size);
-    for (size_t u = begin; u < end; u++) {
-        const size_t h = u / n_blocks, row = u % n_blocks * TILE;
-        const size_t n = tg_min_size(TILE, n_rows - row);
-        const float *k = (const float *)a->in[1] + h / s.group * t_max * s.size;
-        flash_head x = {
-            .d = s.size,
-            .scale = a->attr.f[0],
-            .q = { (const float *)a->in[0] + row * s.row + tg_heads_q(&s, h), s.row },
-            .k = { k, s.size },
-            .v = { k + s.n_kv * t_max * s.size, s.size },
-            .o = (float *)a->out[0] + row * s.q_row + h * s.size,
-            .o_step = s.q_row,
-            .dtype = a->in_type[1].dtype,
-        };
-        if (x.dtype != TG_F32) {
-            const size_t head_bytes = t_max * tg_kv_row_bytes(x.dtype, s.size);
-            x.packed[0] = (const uint8_t *)a->in[1] + h / s.group * head_bytes;
-            x.packed[1] = x.packed[0] + s.n_kv * head_bytes;
+    const size_t n_rows = a->in_type[0].dim[0];
+    if (n_rows > FEW_ROWS) {
+        const size_t n_blocks = tg_units(n_rows, TILE);
+        for (size_t u = begin; u < end; u++) {
+            const size_t row = u % n_blocks * TILE;
+            run_rows(a, &f, u / n_blocks, 1, row, tg_min_size(TILE, n_rows - row));
         }
-        /* A block knows one edge of what its queries see: rows that a window cuts go one by one. */
-        const size_t window = (size_t)a->attr.i[3];
-        const bool cut = window > 0 && pos + row + n > window;
-        if (n > FEW_ROWS && !cut) {
-            flash_block(&x, &f, pos + row, n);
-            continue;
-        }
-        for (size_t i = 0; i < n; i++) {
-            const size_t seen = pos + row + i + 1;
-            one_row(&x, &f, seen - 1, cut && seen > window ? seen - window : 0);
-            x.q = rows_from(x.q, 1);
-            x.o += x.o_step;
-        }
+        return;
+    }
+    const size_t share = tg_units(s.n_q, a->workers), stop = tg_min_size(end * share, s.n_q);
+    for (size_t h = begin * share, n; h < stop; h += n) {
+        n = tg_min_size(tg_min_size(HEADS, stop - h), s.group - h % s.group);
+        run_rows(a, &f, h, n, 0, n_rows);
     }
 }
 

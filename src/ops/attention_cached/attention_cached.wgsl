@@ -18,22 +18,15 @@ fn place_of(s: Heads, group: u32) -> Place {
                  (s.n_kv + kv) * t_max * s.size);
 }
 
+// As in attention.wgsl: beyond what is there is the last row again.
 fn load_q(s: Heads, p: Place, t: u32, d: u32) -> vec4<f32> {
-    var v = vec4<f32>();
-    if (t >= p.queries) { return v; }
-    for (var e = 0u; e < 4u; e++) {
-        if (d + e < s.size) { v[e] = qkv[p.q + t * s.row + d + e]; }
-    }
-    return v;
+    let i = vec4<u32>(p.q + min(t, p.queries - 1u) * s.row) + columns(s, d);
+    return within(s, d, vec4<f32>(qkv[i.x], qkv[i.y], qkv[i.z], qkv[i.w]));
 }
 
 fn of_cache(s: Heads, p: Place, at: u32, t: u32, d: u32) -> vec4<f32> {
-    var v = vec4<f32>();
-    if (t >= p.queries + p.ahead) { return v; }
-    for (var e = 0u; e < 4u; e++) {
-        if (d + e < s.size) { v[e] = cache[at + t * s.size + d + e]; }
-    }
-    return v;
+    let i = vec4<u32>(at + min(t, p.queries + p.ahead - 1u) * s.size) + columns(s, d);
+    return within(s, d, vec4<f32>(cache[i.x], cache[i.y], cache[i.z], cache[i.w]));
 }
 fn load_k(s: Heads, p: Place, t: u32, d: u32) -> vec4<f32> { return of_cache(s, p, p.k, t, d); }
 fn load_v(s: Heads, p: Place, t: u32, d: u32) -> vec4<f32> { return of_cache(s, p, p.v, t, d); }

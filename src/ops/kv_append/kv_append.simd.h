@@ -28,8 +28,9 @@ static void run(const tg_args *a, size_t begin, size_t end) {
     const size_t last = tg_min_size(end * unit_rows(a), a->in_type[1].dim[0]);
     for (size_t t = begin * unit_rows(a); t < last; t++) {
         const float *row = (const float *)a->in[1] + t * s.row;
+        const size_t at = (pos + t) % t_max;
         for (size_t kv = 0; kv < s.n_kv; kv++) {
-            uint8_t *key = (uint8_t *)a->out[0] + (kv * t_max + pos + t) * bytes;
+            uint8_t *key = (uint8_t *)a->out[0] + (kv * t_max + at) * bytes;
             if (dtype != TG_F32) {
                 pack(dtype, key, row + tg_heads_k(&s, kv), s.size);
                 pack(dtype, key + values, row + tg_heads_v(&s, kv), s.size);

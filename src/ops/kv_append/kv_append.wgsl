@@ -1,4 +1,4 @@
-// kv_append.wgsl - keys and values of the call's rows go into the cache, from pos on.
+// kv_append.wgsl - keys and values of the call's rows go into the cache, from pos on, a ring.
 //
 //     qkv [T,(H+2K)*D]      cache [2,K,Tmax,D]: dim0 is 2, dim1 K; rows are 2 * K * Tmax
 @group(0) @binding(2) var<storage, read_write> qkv: array<f32>;
@@ -16,10 +16,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     for (var i = first; i < min(n, first + 1024u); i += 256u) {
         let t = i / (heads * size);
         let in_row = i % (heads * size);
-        let at = rt.pos + t;
-        if (at < t_max) {
-            cache[(in_row / size * t_max + at) * size + in_row % size] =
-                qkv[t * row + u32(op.i0) * size + in_row];
-        }
+        cache[(in_row / size * t_max + (rt.pos + t) % t_max) * size + in_row % size] =
+            qkv[t * row + u32(op.i0) * size + in_row];
     }
 }

@@ -19,11 +19,14 @@
  * token is 0. Sums are doubles over a fixed order, so the token depends on logits and scalars
  * alone.
  *
- * Tokens are wanted likeliest first, but mostly only a few of them, so a heap is sorted from its
- * end as far as somebody asks:
+ * The largest logit alone is a matter of one look. Tokens are wanted likeliest first otherwise, but
+ * mostly only a few of them: so those NEAR the largest are made a heap, which is sorted from its
+ * end as far as somebody asks; the others become a second one if somebody asks for more:
  *
- *     order   [ heap, the likeliest at 0 ......... | #2 | #1 | #0 ]
- *                                                   ^ heap_n
+ *     order   [ heap, the likeliest at 0 ......... | #2 | #1 | #0 ][ no use yet ]
+ *                                                   ^ heap_n      ^ end
+ *     order   [ #m-1 ............................. | #2 | #1 | #0 ][ heap .. | #m+1 | #m ]
+ *                                                                  ^ begin                ^ end
  */
 #include "base/math.h"
 #include "base/rng.h"
@@ -31,10 +34,12 @@
 #include "ops/rules.h"
 #include "ops/shader.h"
 
+#define NEAR 10 /* weights below e^-10 are rarely asked for, at the usual temperatures */
+
 typedef struct candidates {
     const TG_REAL *key; /* [n] logits after the penalty, -inf for NaN, by id */
     int32_t *order;     /* [n] ids: see above */
-    size_t n, heap_n;
+    size_t n, begin, end, heap_n;
     double max, temperature;
 } candidates;
 
@@ -55,17 +60,34 @@ static void infer(tg_graph *g, tg_node *n) {
 static void fill_keys(const tg_args *a, const TG_REAL *logits, size_t n, TG_REAL *key) {
     const TG_REAL none = (TG_REAL)-TG_INF, most = (TG_REAL)FLT_MAX;
     const double penalty = (double)a->rt->repeat_penalty;
-    for (size_t i = 0; i < n; i++) key[i] = tg_isnan((double)logits[i]) ? none : logits[i];
+    for (size_t i = 0; i < n; i++) {
+        const TG_REAL x = logits[i] >= none ? logits[i] : none; /* a NaN is not */
+        key[i] = x > most ? most : x;
+    }
     if (penalty > 0 && tg_isfinite(penalty)) {
         const int32_t *recent = a->in[1];
         for (size_t i = 0; i < a->in_type[1].dim[0] && (int32_t)i < a->rt->n_recent; i++) {
             const int32_t id = recent[i];
             if (id < 0 || (size_t)id >= n || key[id] == none) continue;
             const double x = (double)logits[id];
-            key[id] = (TG_REAL)(x > 0 ? x / penalty : x * penalty);
+            const TG_REAL y = (TG_REAL)(x > 0 ? x / penalty : x * penalty);
+            key[id] = y > most ? most : y;
         }
     }
-    for (size_t i = 0; i < n; i++) key[i] = key[i] > most ? most : key[i];
+}
+
+/* A NaN is never it. In lanes, which compilers turn into vectors. */
+static TG_REAL largest(const TG_REAL *x, size_t n) {
+    enum { LANES = 16 };
+    TG_REAL lane[LANES];
+    size_t i = 0;
+    for (size_t k = 0; k < LANES; k++) lane[k] = (TG_REAL)-TG_INF;
+    for (; i + LANES <= n; i += LANES)
+        for (size_t k = 0; k < LANES; k++) lane[k] = x[i + k] > lane[k] ? x[i + k] : lane[k];
+    TG_REAL max = (TG_REAL)-TG_INF;
+    for (; i < n; i++) max = x[i] > max ? x[i] : max;
+    for (size_t k = 0; k < LANES; k++) max = lane[k] > max ? lane[k] : max;
+    return max;
 }
 
 static bool likelier(const candidates *s, int32_t a, int32_t b) {
@@ -73,31 +95,48 @@ static bool likelier(const candidates *s, int32_t a, int32_t b) {
 }
 
 static void sift_down(candidates *s, size_t at) {
-    const int32_t id = s->order[at];
+    int32_t *const heap = s->order + s->begin;
+    const int32_t id = heap[at];
     for (size_t child; (child = 2 * at + 1) < s->heap_n; at = child) {
-        if (child + 1 < s->heap_n && likelier(s, s->order[child + 1], s->order[child])) child++;
-        if (likelier(s, id, s->order[child])) break;
-        s->order[at] = s->order[child];
+        if (child + 1 < s->heap_n && likelier(s, heap[child + 1], heap[child])) child++;
+        if (likelier(s, id, heap[child])) break;
+        heap[at] = heap[child];
     }
-    s->order[at] = id;
+    heap[at] = id;
 }
 
-static void make_heap(candidates *s) {
-    for (size_t i = 0; i < s->n; i++) s->order[i] = (int32_t)i;
-    s->heap_n = s->n;
-    for (size_t i = s->n / 2; i-- > 0;) sift_down(s, i);
+/* Of those near the largest, or of all others, behind what order has already. */
+static void make_heap(candidates *s, bool near) {
+    const TG_REAL low = (TG_REAL)(s->max - NEAR);
+    s->begin = s->end;
+    for (size_t i = 0; i < s->n; i++) {
+        if ((s->key[i] >= low) == near) s->order[s->end++] = (int32_t)i;
+    }
+    s->heap_n = s->end - s->begin;
+    for (size_t i = s->heap_n / 2; i-- > 0;) sift_down(s, i);
 }
 
-/* The id of rank j, 0 the likeliest. */
-static int32_t ranked(candidates *s, size_t j) {
-    while (s->n - s->heap_n <= j) {
-        const int32_t top = s->order[0];
+/* Until so many are left in the heap. */
+static void sort_down_to(candidates *s, size_t left) {
+    int32_t *const heap = s->order + s->begin;
+    while (s->heap_n > left) {
+        const int32_t top = heap[0];
         s->heap_n--;
-        s->order[0] = s->order[s->heap_n];
+        heap[0] = heap[s->heap_n];
         sift_down(s, 0);
-        s->order[s->heap_n] = top;
+        heap[s->heap_n] = top;
     }
-    return s->order[s->n - 1 - j];
+}
+
+/* The id of rank j < n, 0 the likeliest. */
+static int32_t ranked(candidates *s, size_t j) {
+    while (j >= s->end) {
+        sort_down_to(s, 0);
+        make_heap(s, s->end == 0);
+    }
+    if (j < s->begin) return s->order[s->begin - 1 - j];
+    sort_down_to(s, s->end - 1 - j);
+    return s->order[s->begin + s->end - 1 - j];
 }
 
 /* Probability relative to the likeliest token, in [0,1]. A tiny temperature makes it 0, a huge one
@@ -107,21 +146,26 @@ static double weight(const candidates *s, int32_t id) {
     return tg_isfinite(key) ? tg_exp((key - s->max) / s->temperature) : 0;
 }
 
-/* How many of the ranks [0, k) top_p and min_p leave; *mass gets the sum of their weights. */
-static size_t shorten(candidates *s, const tg_scalars *rt, size_t k, double *mass) {
-    const double top_p = (double)rt->top_p, min_p = (double)rt->min_p;
+/* The sum of the weights of ranks [0, k); of all by id, which needs no order. */
+static double weigh(candidates *s, size_t k) {
     double total = 0;
     for (size_t i = 0; i < s->n && k == s->n; i++) total += weight(s, (int32_t)i);
     for (size_t j = 0; j < k && k < s->n; j++) total += weight(s, ranked(s, j));
-    *mass = total;
-    if (!(top_p < 1) && !(min_p > 0)) return k;
+    return total;
+}
 
-    const double enough = top_p < 1 ? top_p * total : total * 2;
+/* How many of the ranks [0, k) top_p and min_p leave; *mass gets the sum of their weights. */
+static size_t shorten(candidates *s, const tg_scalars *rt, size_t k, double *mass) {
+    const double top_p = (double)rt->top_p, min_p = (double)rt->min_p;
+    const bool by_mass = top_p < 1, by_weight = min_p > 0;
+    *mass = by_mass || !by_weight ? weigh(s, k) : TG_INF;
+    if (!by_mass && !by_weight) return k;
+    const double enough = by_mass ? top_p * *mass : TG_INF;
     double sum = 1; /* the weight of rank 0 */
     size_t n = 1;
     for (; n < k && sum < enough; n++) {
         const double next = weight(s, ranked(s, n));
-        if (next <= 0 || (min_p > 0 && next < min_p)) break;
+        if (next <= 0 || (by_weight && next < min_p)) break;
         sum += next;
     }
     *mass = sum;
@@ -146,24 +190,44 @@ static int32_t draw(candidates *s, const tg_scalars *rt, size_t n, double mass) 
     return last;
 }
 
+/* Do penalties change any logit? */
+static bool penalizes(const tg_scalars *rt) {
+    const double penalty = (double)rt->repeat_penalty;
+    return penalty > 0 && tg_isfinite(penalty) && (penalty < 1 || penalty > 1) && rt->n_recent > 0;
+}
+
+/* The first of the largest. x: keys, or logits, whose infinities count as FLT_MAX. */
+static int32_t first_of_largest(const TG_REAL *x, size_t n) {
+    const TG_REAL max = largest(x, n), least = max > (TG_REAL)FLT_MAX ? (TG_REAL)FLT_MAX : max;
+    int32_t id = 0;
+    if (max > (TG_REAL)-TG_INF)
+        while (!(x[id] >= least)) id++;
+    return id;
+}
+
 static void ref(const tg_args *a) {
     const tg_scalars *rt = a->rt;
     const size_t rows = tg_type_rows(&a->in_type[0]), n = tg_type_cols(&a->in_type[0]);
     const TG_REAL *logits = (const TG_REAL *)a->in[0] + (rows - 1) * n;
     TG_REAL *key = a->out[1];
+    int32_t *token = a->out[0];
     candidates s = { .key = key, .order = a->out[2], .n = n };
-    fill_keys(a, logits, n, key);
-    make_heap(&s);
-    s.max = (double)key[s.order[0]];
     s.temperature = (double)rt->temperature;
-    int32_t token = s.order[0];
-    if (s.temperature > 0 && tg_isfinite(s.max)) {
-        const size_t k = rt->top_k > 0 && (size_t)rt->top_k < n ? (size_t)rt->top_k : n;
-        double mass;
-        const size_t kept = shorten(&s, rt, k, &mass);
-        token = draw(&s, rt, kept, mass);
+    const bool greedy = !(s.temperature > 0);
+    if (greedy && !penalizes(rt)) {
+        *token = first_of_largest(logits, n);
+        return;
     }
-    *(int32_t *)a->out[0] = token;
+    fill_keys(a, logits, n, key);
+    s.max = (double)largest(key, n);
+    if (greedy || !tg_isfinite(s.max)) {
+        *token = first_of_largest(key, n);
+        return;
+    }
+    const size_t k = rt->top_k > 0 && (size_t)rt->top_k < n ? (size_t)rt->top_k : n;
+    double mass;
+    const size_t kept = shorten(&s, rt, k, &mass);
+    *token = draw(&s, rt, kept, mass);
 }
 
 #define CASE(rows, v, recents, ...)                                                                \
@@ -179,6 +243,7 @@ static const tg_case cases[] = {
     CASE(2, 17, 4, .temperature = 1e-30f, .top_p = 1, .min_p = 0.1f, .repeat_penalty = 1),
     CASE(1, 257, 64, .temperature = 1.5f, .top_p = 1, .repeat_penalty = 1.1f, .n_recent = 64),
     CASE(1, 4099, 64, .temperature = 1, .top_k = 40, .top_p = 0.95f, .repeat_penalty = 1),
+    CASE(1, 4099, 64, .temperature = 0, .top_p = 1, .repeat_penalty = 1),
 };
 
 static const char *const wgsl[] = {
