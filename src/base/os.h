@@ -74,6 +74,25 @@ tg_status tg_os_file_read(tg_ctx *ctx, const tg_os_file *file, uint64_t offset, 
  * one of its workers. */
 bool tg_os_any_thread_reads(void);
 
+/* What tells a file from another, and from itself after a change: device, number, length, time of
+ * the last change in ns. Zeros where the system does not say. */
+enum { TG_OS_STAMP = 4 };
+void tg_os_file_stamp(const tg_os_file *file, uint64_t out[TG_OS_STAMP]);
+
+/*
+ * A file as memory that may be read and not written. If the file shrinks later, what is missing
+ * reads as zeros, and the map is broken: ask before results are believed. TG_E_UNSUPPORTED in
+ * WebAssembly.
+ */
+typedef struct tg_os_map {
+    void *data; /* at the start of a page; NULL: no map */
+    size_t bytes;
+    void *slot;
+} tg_os_map;
+tg_status tg_os_map_new(tg_ctx *ctx, const char *path, tg_os_map *out);
+void tg_os_map_free(tg_os_map *map); /* zeros are fine */
+bool tg_os_map_broken(const tg_os_map *map);
+
 /* A whole file of at most max_bytes, appended to a buffer. */
 tg_status tg_os_read_all(tg_ctx *ctx, const char *path, size_t max_bytes, tg_buf *out);
 

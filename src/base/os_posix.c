@@ -204,6 +204,8 @@ void tg_os_file_close(tg_os_file *file) {
 
 uint64_t tg_os_file_bytes(const tg_os_file *file) { return file->bytes; }
 
+int tg_posix_file_fd(const tg_os_file *file) { return file->fd; }
+
 const char *tg_os_file_path(const tg_os_file *file) { return file->path; }
 
 #define TRANSFER_MAX_BYTES ((size_t)1 << 30) /* Linux moves less than 2 GiB in one call */

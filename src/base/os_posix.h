@@ -17,6 +17,8 @@ int tg_posix_fault_transfer(const char *operation, const char *path, size_t *n_b
 /* open(2) for this process alone, repeated while interrupted. -1: *error says why. */
 int tg_posix_open(const char *path, int flags, int *error);
 
+int tg_posix_file_fd(const tg_os_file *file);
+
 /* "a folder", "a FIFO", ... for the mode of a file that is not a regular one. */
 const char *tg_posix_kind_name(mode_t mode);
 

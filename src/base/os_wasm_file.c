@@ -238,6 +238,23 @@ void tg_save_abort(tg_save *save) {
     tg_free(&mem, save, save->self_bytes);
 }
 
+void tg_os_file_stamp(const tg_os_file *file, uint64_t out[TG_OS_STAMP]) {
+    (void)file;
+    memset(out, 0, TG_OS_STAMP * sizeof *out);
+}
+
+tg_status tg_os_map_new(tg_ctx *ctx, const char *path, tg_os_map *out) {
+    *out = (tg_os_map) { .data = NULL };
+    return tg_fail(ctx, TG_E_UNSUPPORTED, "%s: want to map it, have names alone", path);
+}
+
+void tg_os_map_free(tg_os_map *map) { *map = (tg_os_map) { .data = NULL }; }
+
+bool tg_os_map_broken(const tg_os_map *map) {
+    (void)map;
+    return false;
+}
+
 /* ------------------------------------------------------------------------------- paths, folders */
 
 tg_os_kind tg_os_kind_of(const char *path) {

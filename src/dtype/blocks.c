@@ -194,10 +194,13 @@ static void take_q6_k(const uint8_t *b, tg_block_parts *o) {
         o->scale[r] = d * (float)(int8_t)b[192 + r];
         o->offset[r] = 0;
     }
-    for (size_t i = 0; i < 256; i++) {
-        const int low = b[i / 128 * 64 + i % 64] >> (i % 128 / 64 * 4) & 15;
-        const int high = b[128 + i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3;
-        o->q[i] = (int8_t)((low | high << 4) - 32);
+    for (int k = 0; k < 8; k++) { /* runs of 32 of one shift each: whole vectors for compilers */
+        const uint8_t *lows = b + k / 4 * 64 + k % 2 * 32, *highs = b + 128 + k / 4 * 32;
+        const int low_shift = k % 4 / 2 * 4, high_shift = k % 4 * 2;
+        for (int i = 0; i < 32; i++) {
+            const int low = lows[i] >> low_shift & 15, high = highs[i] >> high_shift & 3;
+            o->q[32 * k + i] = (int8_t)((low | high << 4) - 32);
+        }
     }
 }
 

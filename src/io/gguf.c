@@ -310,6 +310,24 @@ static tg_status walk(head *h) {
     return place_tensors(h, alignment);
 }
 
+tg_status tg_gguf_read_values(tg_gguf *g, const tg_reader *r, tg_gguf_value **out, size_t *n) {
+    head h = { .g = g, .r = *r };
+    uint32_t count;
+    const uint64_t at = r->offset;
+    TG_TRY(tg_read_u32(&h.r, "number of values", &count));
+    if (count > tg_reader_left(&h.r) / MIN_VALUE_BYTES)
+        return tg_reader_fail(r, TG_E_FORMAT, at, "number of values",
+                              "want what fits into %" PRIu64 " bytes, have %" PRIu32,
+                              tg_reader_left(&h.r), count);
+    *n = count;
+    *out = tg_arena_array(&g->arena, (size_t)count + 1, sizeof **out);
+    if (!*out) return tg_fail_memory(g->ctx, "metadata", count * sizeof **out);
+    for (uint32_t i = 0; i < count; i++) TG_TRY(take_value(&h, &(*out)[i]));
+    if (tg_reader_left(&h.r) == 0) return TG_OK;
+    return tg_reader_fail(r, TG_E_FORMAT, h.r.offset, "metadata",
+                          "want their end, have %" PRIu64 " more bytes", tg_reader_left(&h.r));
+}
+
 /* An error with all of the file in view is one of the file; else there may just be more to see. */
 static tg_status read_head(tg_gguf *g) {
     g->total_bytes = g->reader.end;

@@ -91,6 +91,14 @@ typedef struct tg_gguf_tensor {
     const tg_gguf_place *place; /* NULL: in the file itself, row by row */
 } tg_gguf_tensor;
 
+/* Of a file whose chunks have checksums (tgpt_v3_lm.c). crc NULL: there are none. */
+typedef struct tg_gguf_checks {
+    const uint32_t *crc;
+    size_t chunk_bytes;
+    uint64_t offset, bytes; /* what the chunks cover */
+    uint64_t hash_offset;
+} tg_gguf_checks;
+
 typedef struct tg_gguf {
     tg_ctx *ctx;
     const char *path;
@@ -108,7 +116,11 @@ typedef struct tg_gguf {
     bool heads_plain;           /* Llama's rows of queries and keys are not paired (rope.c) */
     const char *tokenizer_json; /* [tokenizer_bytes], in place of tokenizer.ggml..; or NULL */
     size_t tokenizer_bytes;
+    tg_gguf_checks checks;
 } tg_gguf;
+
+/* A tokenizer.json as it was, where a file has it in its metadata. */
+#define TG_GGUF_TOKENIZER_JSON "tokenizer.huggingface.json"
 
 bool tg_gguf_probe(const uint8_t *first, size_t n_bytes);
 
@@ -122,6 +134,10 @@ void tg_gguf_close(tg_gguf *g);
 /* One file, split or not, for gguf_split.c, which opens the others of a split model. */
 tg_status tg_gguf_open_one(tg_ctx *ctx, const char *path, tg_gguf *out);
 tg_status tg_gguf_open_others(tg_gguf *g);
+
+/* A u32 number of values, then they: all that r has left, which is in memory. They lie in the
+ * arena, and want tg_gguf_set_tables. */
+tg_status tg_gguf_read_values(tg_gguf *g, const tg_reader *r, tg_gguf_value **out, size_t *n);
 
 /* "GGUF v3", "safetensors": for people. */
 const char *tg_gguf_format(const tg_gguf *g);

@@ -128,5 +128,8 @@ tg_status tg_gguf_read_rows(const tg_gguf *g, const tg_gguf_tensor *t, uint64_t 
 }
 
 const char *tg_gguf_format(const tg_gguf *g) {
-    return g->hf ? "safetensors" : g->version == 2 ? "GGUF v2" : "GGUF v3";
+    return g->checks.crc     ? "tinygpt v3"
+           : g->hf           ? "safetensors"
+           : g->version == 2 ? "GGUF v2"
+                             : "GGUF v3";
 }

@@ -63,6 +63,11 @@ static void put_value(tg_buf *out, const tg_gguf_value *v) {
     }
 }
 
+void tg_gguf_put_values(tg_buf *out, const tg_gguf_value *values, size_t n) {
+    put_u32(out, (uint32_t)n);
+    for (size_t i = 0; i < n; i++) put_value(out, &values[i]);
+}
+
 static uint64_t aligned(uint64_t n) { return (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
 
 static void put_head(tg_buf *out, const tg_gguf_value *values, size_t n_values,

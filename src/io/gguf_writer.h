@@ -19,6 +19,9 @@ tg_status tg_gguf_save_begin(tg_ctx *ctx, const char *path, const tg_gguf_value 
 /* Zeros up to where the bytes of a tensor begin. */
 tg_status tg_gguf_save_tensor(tg_save *save, const tg_gguf_tensor *t);
 
+/* What tg_gguf_read_values reads. */
+void tg_gguf_put_values(tg_buf *out, const tg_gguf_value *values, size_t n);
+
 /* An array of strings as a value: begin with an empty buffer, add, and set. The buffer is the
  * value's, and stays until it is written. */
 void tg_gguf_add_string(tg_buf *array, const char *bytes, size_t n_bytes);

@@ -3,6 +3,8 @@
  */
 #include "io/hf.h"
 
+#include "io/tgpt_v3_lm.h"
+
 #include "base/str.h"
 
 enum { FILES_MAX = 1000 };
@@ -100,6 +102,31 @@ static tg_status read_json(opening *o, const char *name, const tg_json **out) {
     return tg_json_parse(o->g->ctx, &o->g->arena, where, text, n, NULL, out);
 }
 
+/* How the model's makers would draw tokens, under GGUF's keys; unless they would not draw at all.
+ */
+static void put_sampling(tg_hf_values *m, const tg_json *generation) {
+    static const struct {
+        const char *theirs, *ours;
+        bool whole;
+    } keys[] = { { "temperature", ".general.sampling.temp", false },
+                 { "top_k", ".general.sampling.top_k", true },
+                 { "top_p", ".general.sampling.top_p", false },
+                 { "min_p", ".general.sampling.min_p", false },
+                 { "repetition_penalty", ".general.sampling.penalty_repeat", false } };
+    const tg_json *draws = tg_json_get(generation, "do_sample");
+    if (draws && tg_json_kind(draws) == TG_JSON_FALSE) return;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const tg_json *value = tg_json_get(generation, keys[i].theirs);
+        int64_t whole;
+        double real;
+        if (!value) continue;
+        if (keys[i].whole && tg_json_int64(NULL, value, &whole) == TG_OK)
+            tg_hf_put_int(m, keys[i].ours, whole);
+        if (!keys[i].whole && tg_json_double(NULL, value, &real) == TG_OK)
+            tg_hf_put_float(m, keys[i].ours, real);
+    }
+}
+
 /* The token that ends a text: the first one, where there are several. Chat templates bring theirs
  * along. What is no number is as good as missing. */
 static tg_status put_end(opening *o, tg_hf_values *m, const tg_json *config) {
@@ -111,6 +138,7 @@ static tg_status put_end(opening *o, tg_hf_values *m, const tg_json *config) {
     if (eos && tg_json_kind(eos) == TG_JSON_ARRAY) eos = tg_json_first(eos);
     if (eos && tg_json_int64(NULL, eos, &id) == TG_OK && id >= 0 && id <= INT32_MAX)
         tg_hf_put_int(m, ".tokenizer.ggml.eos_token_id", id);
+    if (generation) put_sampling(m, generation);
     return TG_OK;
 }
 
@@ -429,5 +457,7 @@ tg_status tg_hf_open_memory(tg_ctx *ctx, const char *name, const void *bytes, si
 }
 
 tg_status tg_gguf_open_any(tg_ctx *ctx, const char *path, tg_gguf *out) {
-    return tg_hf_probe(path) ? tg_hf_open(ctx, path, out) : tg_gguf_open(ctx, path, out);
+    return tg_hf_probe(path)      ? tg_hf_open(ctx, path, out)
+           : tg_tgpt3_is_lm(path) ? tg_tgpt3_open_lm(ctx, path, out)
+                                  : tg_gguf_open(ctx, path, out);
 }

@@ -6,7 +6,7 @@
  *     model.safetensors.index.json    which file has which tensor, and
  * model-00001-of-00003.safetensors tokenizer.json                  the vocabulary (tok/tok_json.c)
  *     tokenizer_config.json, chat_template.jinja    the chat template
- *     generation_config.json          the token that ends a text
+ *     generation_config.json          the token that ends a text; how its makers draw tokens
  *
  * What comes out is a tg_gguf (gguf.h): a family here is a table of names and of keys, each with
  * what llama.cpp's converter calls it. Tensors of other names are kept under their own, so that
@@ -33,7 +33,7 @@ tg_status tg_hf_open(tg_ctx *ctx, const char *path, tg_gguf *out);
 /* A zip file in memory, borrowed until the tg_gguf is closed. */
 tg_status tg_hf_open_memory(tg_ctx *ctx, const char *name, const void *bytes, size_t n_bytes,
                             tg_gguf *out);
-/* Whatever it is: a folder, a zip file, or GGUF. */
+/* Whatever it is: a folder, a zip file, .tinygpt v3 of another family, or GGUF. */
 tg_status tg_gguf_open_any(tg_ctx *ctx, const char *path, tg_gguf *out);
 void tg_hf_close(tg_hf *hf); /* NULL is fine */
 

@@ -303,11 +303,9 @@ tg_status tg_meta_get_v3(tg_ctx *ctx, const char *where, const tg_json *header,
                        family ? "another value" : "none");
     }
     if (!tg_json_is(family, "tinygpt")) {
-        return tg_fail(
-            ctx, TG_E_UNSUPPORTED,
-            "%s: header: family: want \"tinygpt\", have \"%.40s\": needs a tinygpt later "
-            "than " TG_VERSION_TEXT,
-            where, family->u.text);
+        return tg_fail(ctx, TG_E_UNSUPPORTED,
+                       "%s: header: family: want \"tinygpt\", have \"%.40s\"", where,
+                       family->u.text);
     }
     if (!json || tg_json_int64(NULL, json, step) != TG_OK || *step < 0) {
         return tg_fail(ctx, TG_E_FORMAT, "%s: header: step: want a whole number >= 0, have %s",

@@ -109,6 +109,12 @@ tg_status tg_tgpt3_begin(tg_ctx *ctx, const char *path, const char *meta_json, s
                          tg_tgpt3_writer **out);
 tg_status tg_tgpt3_declare(tg_tgpt3_writer *w, const char *name, tg_file_dtype dtype,
                            uint32_t n_dims, const uint64_t *dims);
+/* A model of another family (tgpt_v3_lm.c): the values are borrowed until the file is written, and
+ * nothing is held against them; code is the element type's, bytes those of the tensor. */
+tg_status tg_tgpt3_begin_model(tg_ctx *ctx, const char *path, const char *meta_json,
+                               size_t meta_bytes, const tg_buf *values, tg_tgpt3_writer **out);
+tg_status tg_tgpt3_declare_model(tg_tgpt3_writer *w, const char *name, uint32_t code,
+                                 uint32_t n_dims, const uint64_t *dims, uint64_t bytes);
 /* Bytes as the type stores them; int4: all f16 scales of the tensor, then all nibbles. */
 tg_status tg_tgpt3_write(tg_tgpt3_writer *w, const void *bytes, size_t n_bytes);
 /* Both free w. keep_prev: the file that path was becomes path.prev. */

@@ -18,19 +18,8 @@
 #include "base/crc.h"
 #include "base/sha256.h"
 #include "base/str.h"
-#include "io/file.h"
 #include "io/meta.h"
 #include "io/quant.h"
-
-typedef struct section {
-    uint64_t offset, bytes; /* offset 0: the file has none */
-} section;
-
-/* What the head of the file said. */
-typedef struct head {
-    uint32_t header_bytes, n_sections, chunk_bytes;
-    section meta, tnsr, data, chnk, hash;
-} head;
 
 /* All eight bytes: one flipped bit makes it another file, which tgpt_v2.c then refuses. */
 bool tg_tgpt3_probe(const uint8_t *first, size_t n_bytes) {
@@ -52,7 +41,7 @@ static tg_status fail_newer(const tg_reader *r, uint64_t offset, const char *fie
  * Reads header and section table as a whole. Their sizes and the place of the CRC are promised to
  * stay in all later versions, so that damage is told from novelty: the CRC comes first.
  */
-static tg_status read_header(tg_file *f, head *h, const uint8_t **bytes) {
+static tg_status read_header(tg_file *f, tgpt3_head *h, const uint8_t **bytes) {
     const tg_reader *r = &f->reader;
     uint8_t fixed[TGPT3_HEAD_BYTES];
     TG_TRY(tg_read_at(r, 0, "header", fixed, sizeof fixed));
@@ -84,7 +73,7 @@ static tg_status read_header(tg_file *f, head *h, const uint8_t **bytes) {
 }
 
 /* Called once the CRC agreed, so a wrong value is somebody's intent, or another version's. */
-static tg_status check_header(const tg_reader *r, head *h, const uint8_t *bytes) {
+static tg_status check_header(const tg_reader *r, tgpt3_head *h, const uint8_t *bytes) {
     const uint32_t needs = tg_get_u32(bytes + 44);
     if (tg_get_u32(bytes + 8) != TGPT3_VERSION) {
         return fail_newer(r, 8, "version", needs, "want 3, have another one");
@@ -113,9 +102,10 @@ static tg_status check_header(const tg_reader *r, head *h, const uint8_t *bytes)
 /* ---------------------------------------------------------------------------- table of sections */
 
 /* NULL for an id of another version. */
-static section *known_section(head *h, uint32_t id) {
+static tgpt3_section *known_section(tgpt3_head *h, uint32_t id) {
     switch (id) {
     case TGPT3_META: return &h->meta;
+    case TGPT3_KVAL: return &h->kval;
     case TGPT3_TNSR: return &h->tnsr;
     case TGPT3_DATA: return &h->data;
     case TGPT3_CHNK: return &h->chnk;
@@ -130,11 +120,12 @@ static section *known_section(head *h, uint32_t id) {
  * says all of it: the place is not chosen by the file but computed here. end never exceeds the
  * file's length, so aligning it cannot wrap.
  */
-static tg_status read_entry(tg_file *f, head *h, const uint8_t *bytes, uint32_t i, uint64_t *end) {
+static tg_status read_entry(tg_file *f, tgpt3_head *h, const uint8_t *bytes, uint32_t i,
+                            uint64_t *end) {
     const uint64_t at = TGPT3_HEAD_BYTES + (uint64_t)i * TGPT3_ENTRY_BYTES;
     const uint8_t *entry = bytes + at;
     const uint32_t id = tg_get_u32(entry);
-    const section s = { tg_get_u64(entry + 8), tg_get_u64(entry + 16) };
+    const tgpt3_section s = { tg_get_u64(entry + 8), tg_get_u64(entry + 16) };
     tg_reader *r = &f->reader;
     if (s.offset != tgpt3_align(*end) || s.offset > r->end) {
         return tg_reader_fail(r, TG_E_FORMAT, at + 8, "section offset",
@@ -152,7 +143,7 @@ static tg_status read_entry(tg_file *f, head *h, const uint8_t *bytes, uint32_t 
     TG_TRY(tg_read_zeros(r, "gap between sections", s.offset));
     *end = s.offset + s.bytes;
 
-    section *known = known_section(h, id);
+    tgpt3_section *known = known_section(h, id);
     if (!known) {
         if (tg_get_u32(entry + 4) & TGPT3_MUST_KNOW) {
             return fail_newer(r, at, "section", tg_get_u32(bytes + 44),
@@ -169,14 +160,14 @@ static tg_status read_entry(tg_file *f, head *h, const uint8_t *bytes, uint32_t 
 }
 
 /* Least lengths: a CRC, and something in front of it. DATA of no byte would make no chunk. */
-static tg_status read_sections(tg_file *f, head *h, const uint8_t *bytes) {
+static tg_status read_sections(tg_file *f, tgpt3_head *h, const uint8_t *bytes) {
     uint64_t end = h->header_bytes;
     for (uint32_t i = 0; i < h->n_sections; i++) {
         TG_TRY(read_entry(f, h, bytes, i, &end));
     }
     const struct {
         const char *name;
-        const section *at;
+        const tgpt3_section *at;
         uint64_t least_bytes;
     } needed[] = {
         { "META", &h->meta, TGPT3_CRC_BYTES },
@@ -202,7 +193,7 @@ static tg_status read_sections(tg_file *f, head *h, const uint8_t *bytes) {
 
 /* A section that ends with its CRC, read into memory and checked; *out ends before the CRC. Its
  * length was compared with the file's and is at least four. */
-static tg_status load_section(tg_file *f, const char *name, section s, tg_reader *out) {
+tg_status tg_tgpt3_section(tg_file *f, const char *name, tgpt3_section s, tg_reader *out) {
     TG_TRY(tg_reader_load(&f->reader, &f->arena, name, s.offset, s.offset + s.bytes, out));
     out->end -= TGPT3_CRC_BYTES;
     const size_t n = (size_t)(s.bytes - TGPT3_CRC_BYTES);
@@ -251,8 +242,8 @@ static tg_status read_dims(tg_reader *r, uint32_t n_dims, tg_file_tensor *t) {
  * *end is where the tensor before ended, in DATA. As with sections, the place is computed and only
  * compared: tensors tile DATA, so no two of them share a byte and none is left over.
  */
-static tg_status read_tensor(tg_file *f, tg_reader *r, section data, uint64_t *end,
-                             tg_file_tensor *t) {
+static tg_status read_tensor(tg_file *f, tg_reader *r, tgpt3_section data, tgpt3_bytes_fn bytes_of,
+                             uint64_t *end, tg_file_tensor *t) {
     const uint64_t at = r->offset;
     uint16_t name_bytes;
     uint8_t dtype, n_dims;
@@ -266,11 +257,12 @@ static tg_status read_tensor(tg_file *f, tg_reader *r, section data, uint64_t *e
         return tg_reader_fail(r, TG_E_FORMAT, at + 3, "dimensions", "want 0..%d, have %u",
                               TG_FILE_MAX_DIMS, (unsigned)n_dims);
     }
-    if (!tg_file_dtype_known(dtype)) {
-        return tg_reader_fail(r, TG_E_UNSUPPORTED, at + 2, "element type", "want 1..4, have %u",
-                              (unsigned)dtype);
-    }
     TG_TRY(read_dims(r, n_dims, t));
+    uint64_t want_bytes;
+    if (!bytes_of(dtype, t, &want_bytes)) {
+        return tg_reader_fail(r, TG_E_UNSUPPORTED, at + 2, "element type",
+                              "want a known one in whole blocks, have %u", (unsigned)dtype);
+    }
     TG_TRY(tg_read_text(r, &f->arena, "name", name_bytes, &t->name));
     if (!is_good_name(t->name, name_bytes)) {
         return tg_reader_fail(r, TG_E_FORMAT, r->offset - name_bytes, "name",
@@ -278,7 +270,6 @@ static tg_status read_tensor(tg_file *f, tg_reader *r, section data, uint64_t *e
                               TGPT3_NAME_MAX);
     }
     t->dtype = (tg_file_dtype)dtype;
-    const uint64_t want_bytes = tg_file_dtype_bytes(t->dtype, t->elems);
     if (t->bytes != want_bytes) {
         return tg_reader_fail(r, TG_E_FORMAT, at + 12, "tensor length",
                               "%s: want %" PRIu64 " bytes, have %" PRIu64, t->name, want_bytes,
@@ -300,12 +291,19 @@ static tg_status read_tensor(tg_file *f, tg_reader *r, section data, uint64_t *e
     return TG_OK;
 }
 
+static bool bytes_of_own(uint32_t code, const tg_file_tensor *t, uint64_t *bytes) {
+    const bool known = tg_file_dtype_known(code);
+    if (known) *bytes = tg_file_dtype_bytes((tg_file_dtype)code, t->elems);
+    return known;
+}
+
 /* The count is held against the bytes that are there before the table is allocated: an entry has at
  * least 21. */
-static tg_status read_tensors(tg_file *f, const head *h) {
+tg_status tg_tgpt3_table(tg_file *f, const tgpt3_head *h, tgpt3_bytes_fn bytes_of,
+                         tg_file_tensor **out, uint32_t *n_out) {
     tg_reader r;
     uint32_t n;
-    TG_TRY(load_section(f, "table of tensors", h->tnsr, &r));
+    TG_TRY(tg_tgpt3_section(f, "table of tensors", h->tnsr, &r));
     TG_TRY(tg_read_u32(&r, "tensors", &n));
     if (n > TGPT3_TENSORS_MAX || n > tg_reader_left(&r) / (TGPT3_TENSOR_BYTES + 1)) {
         return tg_reader_fail(&r, TG_E_FORMAT, h->tnsr.offset, "tensors",
@@ -318,7 +316,7 @@ static tg_status read_tensors(tg_file *f, const head *h) {
     }
     uint64_t end = 0;
     for (uint32_t i = 0; i < n; i++) {
-        TG_TRY(read_tensor(f, &r, h->data, &end, &table[i]));
+        TG_TRY(read_tensor(f, &r, h->data, bytes_of, &end, &table[i]));
     }
     if (tg_reader_left(&r) != 0) {
         return tg_reader_fail(&r, TG_E_FORMAT, r.offset, "table of tensors",
@@ -329,13 +327,15 @@ static tg_status read_tensors(tg_file *f, const head *h) {
                               "want %" PRIu64 " bytes for %" PRIu32 " tensors, have %" PRIu64, end,
                               n, h->data.bytes);
     }
-    return tg_file_set_tensors(f, table, n);
+    *out = table;
+    *n_out = n;
+    return TG_OK;
 }
 
 /* Last of all: what stands in here is used by file.c for every element that is read. */
-static tg_status read_chunks(tg_file *f, const head *h) {
+tg_status tg_tgpt3_chunks(tg_file *f, const tgpt3_head *h) {
     tg_reader r;
-    TG_TRY(load_section(f, "table of chunks", h->chnk, &r));
+    TG_TRY(tg_tgpt3_section(f, "table of chunks", h->chnk, &r));
     const uint64_t n = (h->data.bytes - 1) / h->chunk_bytes + 1; /* at least one byte */
     if (tg_reader_left(&r) != 4 * n) {
         return tg_reader_fail(&r, TG_E_FORMAT, h->chnk.offset, "table of chunks",
@@ -358,22 +358,31 @@ static tg_status read_chunks(tg_file *f, const head *h) {
     return TG_OK;
 }
 
-/* In the order of the list on top. Parsing JSON comes after its CRC: damage is told as damage. */
-tg_status tg_tgpt3_open(tg_file *file) {
-    head h = { .n_sections = 0 };
+/* Header and sections. */
+tg_status tg_tgpt3_head(tg_file *file, tgpt3_head *h) {
     const uint8_t *bytes = NULL;
-    TG_TRY(read_header(file, &h, &bytes));
-    TG_TRY(check_header(&file->reader, &h, bytes));
-    TG_TRY(read_sections(file, &h, bytes));
+    *h = (tgpt3_head) { .n_sections = 0 };
+    TG_TRY(read_header(file, h, &bytes));
+    TG_TRY(check_header(&file->reader, h, bytes));
+    TG_TRY(read_sections(file, h, bytes));
     file->format = "tinygpt v3";
     file->version = TGPT3_VERSION;
+    return TG_OK;
+}
 
+/* In the order of the list on top. Parsing JSON comes after its CRC: damage is told as damage. */
+tg_status tg_tgpt3_open(tg_file *file) {
+    tgpt3_head h;
     tg_reader meta;
     tg_gpt_config config;
-    TG_TRY(load_section(file, "META", h.meta, &meta));
+    tg_file_tensor *table;
+    uint32_t n;
+    TG_TRY(tg_tgpt3_head(file, &h));
+    TG_TRY(tg_tgpt3_section(file, "META", h.meta, &meta));
     TG_TRY(tg_file_set_header(file, (const char *)meta.memory, (size_t)tg_reader_left(&meta)));
     TG_TRY(tg_meta_get_v3(file->ctx, file->path, file->header, &config, &file->step));
     TG_TRY(tg_file_set_config(file, &config));
-    TG_TRY(read_tensors(file, &h));
-    return read_chunks(file, &h);
+    TG_TRY(tg_tgpt3_table(file, &h, bytes_of_own, &table, &n));
+    TG_TRY(tg_file_set_tensors(file, table, n));
+    return tg_tgpt3_chunks(file, &h);
 }

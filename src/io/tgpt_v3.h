@@ -31,7 +31,7 @@
 #ifndef TG_IO_TGPT_V3_H
 #define TG_IO_TGPT_V3_H
 
-#include "base/libc.h"
+#include "io/file.h"
 
 #define TGPT3_MAGIC        "TGPT3\r\n\x1a"
 #define TGPT3_MAGIC_BYTES  8u
@@ -55,6 +55,7 @@
 #define TGPT3_ID(a, b, c, d)                                                                       \
     ((uint32_t)(a) | (uint32_t)(b) << 8 | (uint32_t)(c) << 16 | (uint32_t)(d) << 24)
 #define TGPT3_META TGPT3_ID('M', 'E', 'T', 'A') /* JSON */
+#define TGPT3_KVAL TGPT3_ID('K', 'V', 'A', 'L') /* metadata of a model of another family */
 #define TGPT3_TNSR TGPT3_ID('T', 'N', 'S', 'R') /* table of tensors */
 #define TGPT3_DATA TGPT3_ID('D', 'A', 'T', 'A') /* tensors */
 #define TGPT3_CHNK TGPT3_ID('C', 'H', 'N', 'K') /* u32 CRC-32C of each chunk of DATA */
@@ -63,13 +64,40 @@
 /*
  *     OFFSET  SIZE     MEANING (entry of TNSR, behind a u32 number of tensors)
  *     0       2        u16 bytes of the name, 1..127
- *     2       1        u8 element type: 1 f32, 2 f16, 3 bf16, 4 int4
+ *     2       1        u8 element type: 1 f32, 2 f16, 3 bf16, 4 int4; of other families 128 + the
+ *                      number that GGUF gives a type (dtype/blocks.h)
  *     3       1        u8 number of dimensions, 0..4
  *     4       8        u64 offset in DATA, a multiple of 64
  *     12      8        u64 bytes
  *     20      8 * n    u64 dimensions, slowest first: the shape of the bytes
  *     ...     ...      name, UTF-8, no control characters
  */
+
+#define TGPT3_BLOCKS 128u
+
+/* ------------------------------------------------------------------ for tgpt_v3*.c, and its kin */
+
+typedef struct tgpt3_section {
+    uint64_t offset, bytes; /* offset 0: the file has none */
+} tgpt3_section;
+
+/* What the head of a file said. */
+typedef struct tgpt3_head {
+    uint32_t header_bytes, n_sections, chunk_bytes;
+    tgpt3_section meta, kval, tnsr, data, chnk, hash;
+} tgpt3_head;
+
+/* Bytes of a tensor of an element type of a file, by its elements and dimensions; false: there is
+ * no such type, or its blocks do not divide a row. */
+typedef bool (*tgpt3_bytes_fn)(uint32_t code, const tg_file_tensor *t, uint64_t *bytes);
+
+/* The steps of opening, in the order of the list in tgpt_v3.c; ctx, path, reader and arena of the
+ * file are set. */
+tg_status tg_tgpt3_head(tg_file *file, tgpt3_head *h);
+tg_status tg_tgpt3_section(tg_file *file, const char *name, tgpt3_section s, tg_reader *out);
+tg_status tg_tgpt3_table(tg_file *file, const tgpt3_head *h, tgpt3_bytes_fn bytes_of,
+                         tg_file_tensor **table, uint32_t *n);
+tg_status tg_tgpt3_chunks(tg_file *file, const tgpt3_head *h);
 
 /* The first multiple of 64 that is not below x; x is at most the size of a file. */
 static inline uint64_t tgpt3_align(uint64_t x) {

@@ -16,8 +16,8 @@
 #include "io/saving.h"
 #include "io/tgpt_v3.h"
 
-#define N_SECTIONS   5u
-#define HEADER_BYTES (TGPT3_HEAD_BYTES + N_SECTIONS * TGPT3_ENTRY_BYTES)
+#define SECTIONS_MAX 6u
+#define HEADER_MAX   (TGPT3_HEAD_BYTES + SECTIONS_MAX * TGPT3_ENTRY_BYTES)
 
 struct tg_tgpt3_writer {
     tg_ctx *ctx;
@@ -25,6 +25,7 @@ struct tg_tgpt3_writer {
     tg_file picture;  /* arena, path, header, config, manifest, tensors: as a reader would see it */
     tg_buf table;     /* of tg_file_tensor, as declared; offset is within DATA */
     uint64_t data_bytes;
+    const tg_buf *values; /* KVAL of a model of another family; NULL: of ours */
 
     tg_save *save; /* NULL until the first data */
     tg_sha256 sha;
@@ -119,41 +120,47 @@ static void put_tensors(const tg_tgpt3_writer *w, tg_buf *out) {
     }
 }
 
-/* Header and section table: all lengths are known, so every offset follows. All five sections are
- * needed to read the file, so all are marked as required. */
-static void put_header(const tg_tgpt3_writer *w, size_t tnsr_bytes, uint8_t out[HEADER_BYTES]) {
+/* Header and section table: all lengths are known, so every offset follows. All sections are needed
+ * to read the file, so all are marked as required. */
+static uint32_t put_header(const tg_tgpt3_writer *w, size_t tnsr_bytes, uint8_t out[HEADER_MAX]) {
     const uint64_t n_chunks = (w->data_bytes - 1) / TGPT3_CHUNK_BYTES + 1;
     const struct {
         uint32_t id;
         uint64_t bytes;
-    } sections[N_SECTIONS] = {
+    } sections[SECTIONS_MAX] = {
         { TGPT3_META, w->picture.header_bytes + TGPT3_CRC_BYTES },
+        { TGPT3_KVAL, w->values ? w->values->length + TGPT3_CRC_BYTES : 0 },
         { TGPT3_TNSR, tnsr_bytes + TGPT3_CRC_BYTES },
         { TGPT3_DATA, w->data_bytes },
         { TGPT3_CHNK, 4 * n_chunks + TGPT3_CRC_BYTES },
         { TGPT3_HASH, TG_SHA256_BYTES },
     };
-    memset(out, 0, HEADER_BYTES);
-    uint64_t end = HEADER_BYTES;
-    for (size_t i = 0; i < N_SECTIONS; i++) {
-        uint8_t *entry = out + TGPT3_HEAD_BYTES + i * TGPT3_ENTRY_BYTES;
+    const uint32_t n = SECTIONS_MAX - !w->values;
+    const uint32_t header_bytes = TGPT3_HEAD_BYTES + n * TGPT3_ENTRY_BYTES;
+    memset(out, 0, HEADER_MAX);
+    uint64_t end = header_bytes;
+    uint8_t *entry = out + TGPT3_HEAD_BYTES;
+    for (size_t i = 0; i < SECTIONS_MAX; i++) {
+        if (sections[i].bytes == 0) continue;
         const uint64_t offset = tgpt3_align(end);
         tg_put_u32(entry, sections[i].id);
         tg_put_u32(entry + 4, TGPT3_MUST_KNOW);
         tg_put_u64(entry + 8, offset);
         tg_put_u64(entry + 16, sections[i].bytes);
         end = offset + sections[i].bytes;
+        entry += TGPT3_ENTRY_BYTES;
     }
     memcpy(out, TGPT3_MAGIC, TGPT3_MAGIC_BYTES);
     tg_put_u32(out + 8, TGPT3_VERSION);
-    tg_put_u32(out + 12, HEADER_BYTES);
+    tg_put_u32(out + 12, header_bytes);
     tg_put_u64(out + 32, end);
-    tg_put_u32(out + 40, N_SECTIONS);
+    tg_put_u32(out + 40, n);
     tg_put_u32(out + 44, TGPT3_NEEDS);
     tg_put_u32(out + 48, TGPT3_CHUNK_BYTES);
     uint32_t crc = tg_crc32c(0, out, TGPT3_HEAD_CRC);
-    crc = tg_crc32c(crc, out + TGPT3_HEAD_BYTES, HEADER_BYTES - TGPT3_HEAD_BYTES);
+    crc = tg_crc32c(crc, out + TGPT3_HEAD_BYTES, header_bytes - TGPT3_HEAD_BYTES);
     tg_put_u32(out + TGPT3_HEAD_CRC, crc);
+    return header_bytes;
 }
 
 /* Creates the temporary file and writes all that stands before DATA. The tensors are held against
@@ -162,7 +169,7 @@ static void put_header(const tg_tgpt3_writer *w, size_t tnsr_bytes, uint8_t out[
 static tg_status begin_file(tg_tgpt3_writer *w) {
     TG_TRY(tg_buf_status(w->ctx, &w->table, w->picture.path));
     const tg_file_tensor *table = (const tg_file_tensor *)(const void *)w->table.data;
-    TG_TRY(tg_file_set_tensors(&w->picture, table, n_declared(w)));
+    if (!w->values) TG_TRY(tg_file_set_tensors(&w->picture, table, n_declared(w)));
 
     tg_buf tnsr;
     tg_buf_init(&tnsr, &w->ctx->mem);
@@ -172,10 +179,11 @@ static tg_status begin_file(tg_tgpt3_writer *w) {
         status = tg_save_begin(w->ctx, w->picture.path, &w->save);
     }
     if (status == TG_OK) {
-        uint8_t header[HEADER_BYTES];
-        put_header(w, tnsr.length, header);
-        emit(w, header, sizeof header); /* errors of writing stick in save */
+        uint8_t header[HEADER_MAX];
+        const uint32_t header_bytes = put_header(w, tnsr.length, header);
+        emit(w, header, header_bytes); /* errors of writing stick in save */
         emit_section(w, w->picture.header_text, w->picture.header_bytes);
+        if (w->values) emit_section(w, w->values->data, w->values->length);
         emit_section(w, tnsr.data, tnsr.length);
         status = emit_gap(w);
     }
@@ -185,34 +193,45 @@ static tg_status begin_file(tg_tgpt3_writer *w) {
 
 /* ------------------------------------------------------------------------------------ interface */
 
-/* The JSON is parsed for the same reason, and because the manifest is needed. The text itself goes
- * into the file as it was given. */
+/* The text goes into the file as it was given. NULL: no memory. */
+static tg_tgpt3_writer *new_writer(tg_ctx *ctx, const char *path, const char *meta_json,
+                                   size_t meta_bytes) {
+    tg_tgpt3_writer *w = tg_alloc(&ctx->mem, sizeof *w);
+    if (w) {
+        w->ctx = w->picture.ctx = ctx;
+        tg_sha256_init(&w->sha);
+        tg_buf_init(&w->table, &ctx->mem);
+        tg_buf_init(&w->crcs, &ctx->mem);
+        tg_file *p = &w->picture;
+        tg_arena_init(&p->arena, &ctx->mem);
+        p->path = tg_arena_strdup(&p->arena, path);
+        p->header_text = tg_arena_strndup(&p->arena, meta_json, meta_bytes);
+        p->header_bytes = meta_bytes;
+        if (p->path && p->header_text) return w;
+        tg_tgpt3_abort(w);
+    }
+    tg_fail_memory(ctx, path, meta_bytes);
+    return NULL;
+}
+
+/* The JSON is parsed so that the tensors can be held against it, and for the manifest. */
 tg_status tg_tgpt3_begin(tg_ctx *ctx, const char *path, const char *meta_json, size_t meta_bytes,
                          tg_tgpt3_writer **out) {
-    *out = NULL;
-    tg_tgpt3_writer *w = tg_alloc(&ctx->mem, sizeof *w);
-    if (!w) {
-        return tg_fail_memory(ctx, path, sizeof *w);
-    }
-    w->ctx = w->picture.ctx = ctx;
-    tg_sha256_init(&w->sha);
-    tg_buf_init(&w->table, &ctx->mem);
-    tg_buf_init(&w->crcs, &ctx->mem);
-    tg_file *p = &w->picture;
-    tg_arena_init(&p->arena, &ctx->mem);
-    p->path = tg_arena_strdup(&p->arena, path);
-    const char *text = tg_arena_strndup(&p->arena, meta_json, meta_bytes);
     tg_gpt_config config;
-    w->status = p->path && text ? tg_file_set_header(p, text, meta_bytes)
-                                : tg_fail_memory(ctx, path, meta_bytes);
-    if (w->status == TG_OK) {
-        w->status = tg_meta_get_v3(ctx, p->path, p->header, &config, &p->step);
+    *out = NULL;
+    tg_tgpt3_writer *w = new_writer(ctx, path, meta_json, meta_bytes);
+    if (!w) {
+        return TG_E_MEMORY;
     }
-    if (w->status == TG_OK) {
-        w->status = tg_file_set_config(p, &config);
+    tg_file *p = &w->picture;
+    tg_status status = tg_file_set_header(p, p->header_text, meta_bytes);
+    if (status == TG_OK) {
+        status = tg_meta_get_v3(ctx, p->path, p->header, &config, &p->step);
     }
-    if (w->status != TG_OK) {
-        const tg_status status = w->status;
+    if (status == TG_OK) {
+        status = tg_file_set_config(p, &config);
+    }
+    if (status != TG_OK) {
         tg_tgpt3_abort(w);
         return status;
     }
@@ -220,29 +239,49 @@ tg_status tg_tgpt3_begin(tg_ctx *ctx, const char *path, const char *meta_json, s
     return TG_OK;
 }
 
+tg_status tg_tgpt3_begin_model(tg_ctx *ctx, const char *path, const char *meta_json,
+                               size_t meta_bytes, const tg_buf *values, tg_tgpt3_writer **out) {
+    *out = new_writer(ctx, path, meta_json, meta_bytes);
+    if (!*out) {
+        return TG_E_MEMORY;
+    }
+    (*out)->values = values;
+    return TG_OK;
+}
+
 /* Offsets are dealt out here, in the order of the calls. A product that wraps cannot pass the
  * comparison with the configuration that follows. */
-tg_status tg_tgpt3_declare(tg_tgpt3_writer *w, const char *name, tg_file_dtype dtype,
-                           uint32_t n_dims, const uint64_t *dims) {
-    TG_ASSERT(!w->save && n_dims <= TG_FILE_MAX_DIMS);
+static tg_status declare(tg_tgpt3_writer *w, const char *name, tg_file_tensor t) {
+    TG_ASSERT(!w->save);
     TG_TRY(w->status);
-    tg_file_tensor t = { .name = tg_arena_strdup(&w->picture.arena, name),
-                         .dtype = dtype,
-                         .n_dims = n_dims,
-                         .dim = { 1, 1, 1, 1 },
-                         .elems = 1,
-                         .offset = tgpt3_align(w->data_bytes) };
-    for (uint32_t i = 0; i < n_dims; i++) {
-        t.dim[i] = dims[i];
-        t.elems *= dims[i];
-    }
-    t.bytes = tg_file_dtype_bytes(dtype, t.elems);
+    t.name = tg_arena_strdup(&w->picture.arena, name);
+    t.offset = tgpt3_align(w->data_bytes);
     if (!t.name) {
         return w->status = tg_fail_memory(w->ctx, name, strlen(name) + 1);
     }
     w->data_bytes = t.offset + t.bytes;
     tg_buf_append(&w->table, &t, sizeof t);
     return w->status = tg_buf_status(w->ctx, &w->table, w->picture.path);
+}
+
+tg_status tg_tgpt3_declare(tg_tgpt3_writer *w, const char *name, tg_file_dtype dtype,
+                           uint32_t n_dims, const uint64_t *dims) {
+    TG_ASSERT(n_dims <= TG_FILE_MAX_DIMS);
+    tg_file_tensor t = { .dtype = dtype, .n_dims = n_dims, .dim = { 1, 1, 1, 1 }, .elems = 1 };
+    for (uint32_t i = 0; i < n_dims; i++) {
+        t.dim[i] = dims[i];
+        t.elems *= dims[i];
+    }
+    t.bytes = tg_file_dtype_bytes(dtype, t.elems);
+    return declare(w, name, t);
+}
+
+tg_status tg_tgpt3_declare_model(tg_tgpt3_writer *w, const char *name, uint32_t code,
+                                 uint32_t n_dims, const uint64_t *dims, uint64_t bytes) {
+    TG_ASSERT(n_dims <= TG_FILE_MAX_DIMS);
+    tg_file_tensor t = { .dtype = (tg_file_dtype)code, .n_dims = n_dims, .bytes = bytes };
+    memcpy(t.dim, dims, n_dims * sizeof *dims);
+    return declare(w, name, t);
 }
 
 /* The gap before a tensor belongs to DATA and to its chunks. */
