@@ -124,6 +124,12 @@ TG_API void tg_context_free(tg_context *ctx);
  * none. Valid until the next call on the context. */
 TG_API const char *tg_context_error(const tg_context *ctx);
 
+/* Keeps the packed weights of models of others in files of this folder, which is made if need be:
+ * 100 MB and more each; a later tg_model_open maps them instead of packing anew. One file for a
+ * model's path; what is stale or damaged is replaced, which the log says. NULL: no longer. E_ARG: a
+ * path of 1024 bytes or more. */
+TG_API tg_status tg_context_pack_cache(tg_context *ctx, const char *folder);
+
 /* What is in use and why: one line for the banner. Valid as long as the context. */
 TG_API const char *tg_context_banner(const tg_context *ctx);
 TG_API unsigned tg_context_threads(const tg_context *ctx);
@@ -191,6 +197,15 @@ typedef struct tg_model_info {
     bool has_moments;      /* the file holds the optimizer's state: it can be resumed */
     bool used_prev;        /* the file was missing or damaged: this is what PATH.prev holds */
 } tg_model_info;
+
+/* What opening a model of others took: its head; reading its weights and packing them for the
+ * kernels or, with a cache of packed weights, mapping and checking these. Zeros of other models. */
+typedef struct tg_load_times {
+    double open_ms, pack_ms;
+    uint64_t bytes; /* that were read and packed, or checked */
+    bool mapped;
+} tg_load_times;
+TG_API tg_status tg_model_load_times(const tg_model *model, tg_load_times *out);
 
 /* Strings are valid as long as the model. */
 TG_API tg_status tg_model_get_info(const tg_model *model, tg_model_info *out);
@@ -459,6 +474,14 @@ typedef struct tg_sample_options {
 
 TG_API tg_sample_options tg_sample_options_default(void);
 
+/* How the makers of a model of others would draw its tokens (generation_config.json of a folder,
+ * general.sampling.* of a GGUF file): such values of temperature, top_k, top_p, min_p and
+ * repeat_penalty as the file has take the place of those in options; the rest stays. said: which,
+ * as "temperature 0.7, top-k 20"; "": none. A value that tg_session_sample would refuse is left
+ * out. */
+TG_API tg_status tg_model_sampling(const tg_model *model, tg_sample_options *options, char *said,
+                                   size_t said_bytes);
+
 typedef struct tg_session tg_session; /* a KV cache over one model */
 
 /* ctx_tokens 0: the model's own; else 1..T. Borrows the model. Several sessions may share it. */
@@ -507,10 +530,30 @@ TG_API tg_status tg_session_set_stops(tg_session *session, const char *const *te
  * are. E_ARG if nothing was fed. */
 TG_API tg_status tg_session_best(tg_session *session, size_t n, int32_t *ids, double *logprobs,
                                  size_t *have);
-/* Forgets all but the first n tokens. */
+/* Forgets all but the first n tokens. Layers with a window keep it and little more: of a session
+ * that has gone far beyond n, the n tokens are computed again before whatever is fed next, to the
+ * same bits. */
 TG_API tg_status tg_session_rewind(tg_session *session, size_t n);
+/* Rewinds to the longest beginning that the session has in common with tokens [n], a conversation
+ * that may have changed anywhere; *same is its length, below n: feed the tokens from there on. */
+TG_API tg_status tg_session_reuse(tg_session *session, const int32_t *tokens, size_t n,
+                                  size_t *same);
 TG_API size_t tg_session_tokens(const tg_session *session);
+/* How many of these need not be computed again: all of them, or none (above). */
+TG_API size_t tg_session_held(const tg_session *session);
 TG_API size_t tg_session_capacity(const tg_session *session);
+/*
+ * A session in a file: its tokens, its cache, what the last eval gave, and a note of the caller's,
+ * such as the texts and seed that go with it; loaded, it goes on to the bit. Biases and texts of
+ * tg_session_set_.. stay with the session. The file is replaced as a whole or not at all. Loading
+ * wants the same weights, the same kind of cache and room for the tokens; else, and if the file is
+ * damaged, it is refused and the session is as it was. note, which may be NULL, gets the note in
+ * pieces; a non-zero answer leaves an empty session. E_UNSUPPORTED where a GPU computes.
+ */
+TG_API tg_status tg_session_save(tg_session *session, const char *path, const void *note,
+                                 size_t note_bytes);
+TG_API tg_status tg_session_load(tg_session *session, const char *path, tg_text_fn note,
+                                 void *user);
 /* Makes room: keeps the newest half of the window and evaluates it anew, since learned positions
  * are absolute. */
 TG_API tg_status tg_session_slide(tg_session *session);
@@ -662,14 +705,15 @@ typedef struct tg_convert_report {
 } tg_convert_report;
 
 typedef enum tg_convert_kind {
-    TG_CONVERT_GGUF,       /* a file, for llama.cpp and for us */
-    TG_CONVERT_SAFETENSORS /* a folder as transformers opens it: f32, f16 or bf16 */
+    TG_CONVERT_GGUF,        /* a file, for llama.cpp and for us */
+    TG_CONVERT_SAFETENSORS, /* a folder as transformers opens it: f32, f16 or bf16 */
+    TG_CONVERT_TINYGPT      /* .tinygpt v3, every byte of which is covered by a checksum */
 } tg_convert_kind;
 
 /* Any model that can be opened, in another form and type: matrices in that type or, where its
- * blocks do not divide their rows, in the next finer one; GGUF has vectors in f32. A tokenizer.json
- * goes along with a folder, or becomes the metadata of a GGUF file; none is made of such metadata.
- * What was written is opened again and held against the original, without the rounding of
+ * blocks do not divide their rows, in the next finer one; GGUF and .tinygpt have vectors in f32. A
+ * tokenizer.json goes along with a folder or a .tinygpt file, or becomes the metadata of a GGUF
+ * file. What was written is opened again and held against the original, without the rounding of
  * activations. E_UNSUPPORTED: a vocabulary, or a rule, that the form cannot state. */
 TG_API tg_status tg_model_convert(tg_context *ctx, const char *path_in, const char *path_out,
                                   tg_convert_kind kind, tg_weight_type type,

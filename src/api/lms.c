@@ -3,8 +3,10 @@
  * conversion and embeddings. They check, and pass on.
  */
 #include "api/want.h"
+#include "base/str.h"
 #include "run/convert.h"
 #include "run/embed.h"
+#include "run/weights.h"
 
 tg_status tg_model_convert(tg_context *ctx, const char *path_in, const char *path_out,
                            tg_convert_kind kind, tg_weight_type type, tg_convert_report *report) {
@@ -13,12 +15,64 @@ tg_status tg_model_convert(tg_context *ctx, const char *path_in, const char *pat
     WANT(ctx, path_out);
     WANT(ctx, report);
     if (type < TG_WEIGHT_F32 || type > TG_WEIGHT_Q4_K || kind < TG_CONVERT_GGUF ||
-        kind > TG_CONVERT_SAFETENSORS)
+        kind > TG_CONVERT_TINYGPT)
         return tg_fail(&ctx->err, TG_E_ARG,
                        "conversion: want a kind of 0..%d and a type of 0..%d, "
                        "have %d and %d",
-                       TG_CONVERT_SAFETENSORS, TG_WEIGHT_Q4_K, (int)kind, (int)type);
+                       TG_CONVERT_TINYGPT, TG_WEIGHT_Q4_K, (int)kind, (int)type);
     return tg_convert(ctx, path_in, path_out, kind, type, report);
+}
+
+tg_status tg_context_pack_cache(tg_context *ctx, const char *folder) {
+    ENTER(ctx);
+    const size_t n = folder ? strlen(folder) : 0;
+    if (n >= sizeof ctx->pack_cache)
+        return tg_fail(&ctx->err, TG_E_ARG,
+                       "pack cache: want a path of at most %zu bytes, have %zu",
+                       sizeof ctx->pack_cache - 1, n);
+    memcpy(ctx->pack_cache, n ? folder : "", n + 1);
+    return TG_OK;
+}
+
+tg_status tg_model_load_times(const tg_model *model, tg_load_times *out) {
+    if (!model || !out) return TG_E_ARG;
+    const tg_lm_model *m = model->lm;
+    *out = (tg_load_times) { .open_ms = 0 };
+    if (!m) return TG_OK;
+    *out = (tg_load_times) { .open_ms = m->open_ms, .pack_ms = m->pack_ms };
+    out->mapped = m->map.data != NULL;
+    if (out->mapped) out->bytes = m->lm.bytes;
+    for (size_t i = 0; !out->mapped && i < m->lm.n_tensors; i++)
+        out->bytes += m->lm.tensors[i].source->bytes;
+    return TG_OK;
+}
+
+/* What the file says in place of what is there, if it can be used. */
+static void take(const tg_gguf *g, const char *key, double min, double max, const char *name,
+                 double *value, char *said, size_t said_bytes) {
+    char full[64];
+    snprintf(full, sizeof full, "general.sampling.%s", key);
+    const tg_gguf_value *v = tg_gguf_find(g, full);
+    if (!v || v->type == TG_GGUF_STRING || v->type == TG_GGUF_ARRAY) return;
+    if (!(v->real >= min && v->real <= max)) return;
+    *value = v->real;
+    tg_str_append(said, said_bytes, "%s%s %g", *said ? ", " : "", name, v->real);
+}
+
+tg_status tg_model_sampling(const tg_model *model, tg_sample_options *o, char *said,
+                            size_t said_bytes) {
+    if (!model || !o || !said || said_bytes == 0) return TG_E_ARG;
+    said[0] = '\0';
+    if (!model->lm) return TG_OK;
+    const tg_gguf *g = &model->lm->file;
+    double top_k = (double)o->top_k;
+    take(g, "temp", 0, 1000, "temperature", &o->temperature, said, said_bytes);
+    take(g, "top_k", 0, INT32_MAX, "top-k", &top_k, said, said_bytes);
+    take(g, "top_p", 1e-9, 1, "top-p", &o->top_p, said, said_bytes);
+    take(g, "min_p", 0, 1, "min-p", &o->min_p, said, said_bytes);
+    take(g, "penalty_repeat", 1e-9, 100, "repeat penalty", &o->repeat_penalty, said, said_bytes);
+    o->top_k = (int32_t)top_k;
+    return TG_OK;
 }
 
 tg_embed_options tg_embed_options_default(void) {

@@ -438,8 +438,8 @@ tg_status tg_session_best(tg_session *session, size_t n, int32_t *ids, double *l
     return TG_OK;
 }
 
-/* The cache behind n stays as it is and is overwritten by what is fed next: rewinding costs
- * nothing, and the same tokens again give the same logits. */
+/* Rewinding costs nothing, unless a window has left its ring, and the same tokens again give the
+ * same logits. */
 tg_status tg_session_rewind(tg_session *session, size_t n) {
     if (!session) return TG_E_ARG;
     ENTER(session->ctx);
@@ -447,7 +447,7 @@ tg_status tg_session_rewind(tg_session *session, size_t n) {
     if (n > (size_t)session->n_tokens)
         return tg_fail(&session->ctx->err, TG_E_RANGE, "rewind: want 0..%d tokens, have %zu",
                        (int)session->n_tokens, n);
-    session->n_tokens = (int32_t)n;
+    tg_session_go_back(session, (int32_t)n);
     return TG_OK;
 }
 
@@ -512,6 +512,10 @@ tg_status tg_file_info(tg_context *ctx, const char *path, bool json, tg_text_fn 
 
 tg_status tg_file_check(tg_context *ctx, const char *path) {
     tg_job *job;
+    char folder[TG_LM_PATH_BYTES];
+    ENTER(ctx);
+    WANT(ctx, path);
+    if (tg_lm_takes(path, folder)) return tg_lm_check(ctx, folder);
     TG_TRY(tg_file_check_job(ctx, path, &job));
     return tg_job_finish(job);
 }

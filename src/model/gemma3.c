@@ -13,13 +13,9 @@
 #include "base/math.h"
 #include "model/lm.h"
 
-static bool has_window(const tg_lm_config *c, int layer) {
-    return c->window > 0 && (layer + 1) % c->window_every != 0;
-}
-
 static tg_value *layer_of(tg_lm_scope *s, tg_value *x, tg_value *const table[2], tg_value *cache) {
     const tg_lm_config *c = &s->lm->config;
-    const bool windowed = has_window(c, s->layer);
+    const bool windowed = tg_lm_windowed(c, s->layer);
     const tg_attr heads = { .i = { c->heads, c->kv_heads, c->head_size }, .f = { c->eps } };
     tg_attr scaled = heads;
     scaled.f[0] = c->score_scale;

@@ -30,6 +30,20 @@ typedef struct tg_lm_config {
     int32_t pooling;    /* of embeddings: TG_POOL_.. */
 } tg_lm_config;
 
+/* Does this layer see a window alone? */
+static inline bool tg_lm_windowed(const tg_lm_config *c, int layer) {
+    return c->window > 0 && (layer + 1) % c->window_every != 0;
+}
+
+/* Positions that a layer's cache has room for, in a context of so many, if calls have up to so many
+ * rows: a window needs itself and the rows, in whole tiles (ops/attention_cached). */
+static inline int32_t tg_lm_cache_room(const tg_lm_config *c, int layer, int32_t positions,
+                                       int32_t rows) {
+    if (!tg_lm_windowed(c, layer) || positions <= rows) return positions;
+    const int32_t ring = (c->window - 1 + rows + 63) / 64 * 64;
+    return ring < positions ? ring : positions;
+}
+
 /* How the vectors of a text's tokens become one; numbers are those of GGUF's pooling_type. */
 enum { TG_POOL_MEAN = 1, TG_POOL_CLS = 2, TG_POOL_LAST = 3 };
 

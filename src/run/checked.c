@@ -124,6 +124,7 @@ tg_status tg_train_poison_apply(tg_trainer *t, bool gradient) {
     TG_TRY(tg_backend_fetch(b, at, sizeof *at));
     const float keep = *at;
     *at = t->poison.value;
+    t->model->version++;
     if (!gradient) t->poison.value = keep;
     return tg_backend_touched(b, at, sizeof *at);
 }

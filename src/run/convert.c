@@ -1,9 +1,9 @@
 /*
- * convert.c - writes a model as GGUF (convert_hf.c: as a folder), and reads it back to see what
- * became of it.
+ * convert.c - writes a model as GGUF or as .tinygpt v3 (convert_hf.c: as a folder), and reads it
+ * back to see what became of it.
  *
  *     source   a tg_gguf: of GGUF, of a folder of safetensors, of our own family (own_gguf.c)
- *     values   its metadata; what a folder has in tokenizer.json becomes arrays
+ *     values   its metadata; what a folder has in tokenizer.json becomes arrays in GGUF
  *     tensors  rows as f32, in the order that GGUF has them, then blocks of the new type
  *     check    both files are opened as models, and asked the same
  *
@@ -17,6 +17,7 @@
 #include "dtype/quantize.h"
 #include "io/gguf_writer.h"
 #include "io/hf.h"
+#include "io/tgpt_v3_lm.h"
 #include "run/own_gguf.h"
 #include "run/session.h"
 #include "tok/tok_inside.h"
@@ -196,18 +197,24 @@ static bool is_of_file(const char *key) {
     return strncmp(key, "split.", 6) == 0;
 }
 
-static tg_status make_values(tg_conversion *c) {
+static tg_status make_values(tg_conversion *c, tg_convert_kind kind) {
+    const bool whole = kind == TG_CONVERT_TINYGPT && c->g.tokenizer_json;
     c->values = tg_arena_array(&c->arena, c->g.n_values + VALUES_MORE, sizeof *c->values);
     if (!c->values) return tg_fail_memory(&c->ctx->err, "metadata", c->g.n_values);
     for (size_t i = 0; i < c->g.n_values; i++) {
         const char *key = c->g.values[i].key;
         const bool replaced =
-            c->g.tokenizer_json && strcmp(key, "tokenizer.ggml.eos_token_id") == 0;
-        if (!is_of_file(key) && !replaced) add_value(c, c->g.values[i]);
+            c->g.tokenizer_json && !whole && strcmp(key, "tokenizer.ggml.eos_token_id") == 0;
+        const bool again = strcmp(key, TG_GGUF_TOKENIZER_JSON) == 0 && c->g.tokenizer_json;
+        if (!is_of_file(key) && !replaced && !again) add_value(c, c->g.values[i]);
     }
     add_number(c, "general.file_type", c->file_type);
     add_number(c, "general.quantization_version", 2);
-    return add_tokenizer(c);
+    if (!whole) return add_tokenizer(c);
+    add_value(c, (tg_gguf_value) { .key = TG_GGUF_TOKENIZER_JSON,
+                                   .type = TG_GGUF_STRING,
+                                   .text = { c->g.tokenizer_json, c->g.tokenizer_bytes } });
+    return TG_OK;
 }
 
 /* -------------------------------------------------------------------------------------- tensors */
@@ -284,7 +291,14 @@ static void convert_worker(void *arg, unsigned worker) {
     }
 }
 
-static tg_status write_tensor(tg_conversion *c, tg_save *save, size_t number, tg_block *buffer) {
+/* Where the bytes of tensors go: one of the two. */
+typedef struct sink {
+    tg_save *gguf;
+    tg_tgpt3_writer *own;
+} sink;
+
+static tg_status write_tensor(tg_conversion *c, const sink *to_file, size_t number,
+                              tg_block *buffer) {
     const tg_gguf_tensor *from = &c->g.tensors[number], *to = &c->tensors[number];
     const tg_lm_tensor *use = tg_convert_use(c, from);
     piece p = { .c = c, .from = from, .to = to };
@@ -305,29 +319,65 @@ static tg_status write_tensor(tg_conversion *c, tg_save *save, size_t number, tg
     uint8_t *in = (uint8_t *)(p.floats + floats);
     p.in = in;
     p.out = in + most * row_in;
-    TG_TRY(tg_gguf_save_tensor(save, to));
+    if (to_file->gguf) TG_TRY(tg_gguf_save_tensor(to_file->gguf, to));
     for (uint64_t first = 0; first < rows; first += most) {
         p.n = rows - first < most ? (size_t)(rows - first) : most;
         TG_TRY(tg_gguf_read_rows(&c->g, from, first, p.n, in));
         tg_pool_run(c->ctx->pool, convert_worker, &p);
-        TG_TRY(tg_save_write(save, p.out, p.n * row_out));
+        TG_TRY(to_file->gguf ? tg_save_write(to_file->gguf, p.out, p.n * row_out)
+                             : tg_tgpt3_write(to_file->own, p.out, p.n * row_out));
     }
     return TG_OK;
 }
 
-static tg_status write_gguf(tg_conversion *c) {
-    tg_save *save;
+static tg_status write_tensors(tg_conversion *c, const sink *to_file) {
     tg_block buffer = { 0 };
-    TG_TRY(make_values(c));
+    tg_status s = TG_OK;
+    for (size_t i = 0; s == TG_OK && i < c->g.n_tensors; i++)
+        s = write_tensor(c, to_file, i, &buffer);
+    tg_block_free(&buffer);
+    return s;
+}
+
+static tg_status write_gguf(tg_conversion *c) {
+    sink to_file = { .own = NULL };
+    TG_TRY(make_values(c, TG_CONVERT_GGUF));
     TG_TRY(make_tensors(c));
     TG_TRY(tg_gguf_save_begin(&c->ctx->err, c->out, c->values, c->n_values, c->tensors,
-                              c->g.n_tensors, &save));
-    tg_status s = TG_OK;
-    for (size_t i = 0; s == TG_OK && i < c->g.n_tensors; i++) s = write_tensor(c, save, i, &buffer);
-    c->report->out_bytes = tg_save_offset(save);
-    tg_block_free(&buffer);
-    if (s == TG_OK) return tg_save_commit(save, false);
-    tg_save_abort(save);
+                              c->g.n_tensors, &to_file.gguf));
+    const tg_status s = write_tensors(c, &to_file);
+    c->report->out_bytes = tg_save_offset(to_file.gguf);
+    if (s == TG_OK) return tg_save_commit(to_file.gguf, false);
+    tg_save_abort(to_file.gguf);
+    return s;
+}
+
+static tg_status length_of(tg_ctx *ctx, const char *path, uint64_t *out) {
+    tg_os_file *f;
+    TG_TRY(tg_os_file_open(ctx, path, &f));
+    *out = tg_os_file_bytes(f);
+    tg_os_file_close(f);
+    return TG_OK;
+}
+
+static tg_status write_own(tg_conversion *c) {
+    sink to_file = { .gguf = NULL };
+    tg_buf values;
+    TG_TRY(make_values(c, TG_CONVERT_TINYGPT));
+    TG_TRY(make_tensors(c));
+    tg_buf_init(&values, &c->ctx->err.mem);
+    tg_gguf_put_values(&values, c->values, c->n_values);
+    tg_status s = tg_tgpt3_begin_lm(&c->ctx->err, c->out, c->lm.config.family->name, &values,
+                                    c->tensors, c->g.n_tensors, &to_file.own);
+    if (s == TG_OK) {
+        s = write_tensors(c, &to_file);
+        if (s == TG_OK)
+            s = tg_tgpt3_commit(to_file.own, false);
+        else
+            tg_tgpt3_abort(to_file.own);
+    }
+    tg_buf_deinit(&values);
+    if (s == TG_OK) s = length_of(&c->ctx->err, c->out, &c->report->out_bytes);
     return s;
 }
 
@@ -367,7 +417,8 @@ static tg_status ask_both(tg_session *old, tg_session *new, size_t vocab, tg_con
     if (!p) return tg_fail_memory(&old->ctx->err, "comparison", 2 * vocab * sizeof *p);
     tg_status s = TG_OK;
     for (uint32_t text = 0; s == TG_OK && text < TEXTS; text++) {
-        old->n_tokens = new->n_tokens = 0;
+        tg_session_go_back(old, 0);
+        tg_session_go_back(new, 0);
         for (uint32_t i = 0; s == TG_OK && i < TOKENS && i < (uint32_t)old->capacity; i++) {
             const int32_t id =
                 (int32_t)((uint64_t)((text * TOKENS + i + 1) * 2654435761u) * vocab >> 32);
@@ -464,7 +515,10 @@ tg_status tg_convert(tg_context *ctx, const char *in, const char *out, tg_conver
     };
     tg_arena_init(&c.arena, &ctx->err.mem);
     tg_status s = open_source(&c, in, folder);
-    if (s == TG_OK) s = kind == TG_CONVERT_GGUF ? write_gguf(&c) : tg_convert_write_hf(&c);
+    if (s == TG_OK)
+        s = kind == TG_CONVERT_GGUF      ? write_gguf(&c)
+            : kind == TG_CONVERT_TINYGPT ? write_own(&c)
+                                         : tg_convert_write_hf(&c);
     report->in_bytes = c.g.total_bytes;
     tg_tok_free(c.tok);
     tg_gguf_close(&c.g);

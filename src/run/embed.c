@@ -141,6 +141,7 @@ static tg_status run_batch(tg_embedder *e, batch *b, float *out) {
     tg_run run = { .next = 0 };
     const tg_scalars rt = { .rows = (int32_t)b->begin[b->n] };
     TG_TRY(tg_backend_run(e->ctx->backend, &e->plan, &rt, &run));
+    TG_TRY(tg_lm_whole(e->ctx, e->model->lm));
     const float *vectors = tg_plan_data(&e->plan, e->vectors);
     for (size_t i = 0; i < b->n; i++)
         pool(e, vectors + b->begin[i] * width, b->begin[i + 1] - b->begin[i],

@@ -42,7 +42,7 @@ tg_status tg_generating_begin(tg_generating *g) {
     const size_t room = s->capacity > 1 ? (size_t)s->capacity - 1 : 1, n = g->prompt_ids.n;
     g->stats.prompt_tokens = n;
     if (n > room) g->at = g->stats.prompt_dropped = n - room;
-    s->n_tokens = 0;
+    tg_session_go_back(s, 0);
     return TG_OK;
 }
 

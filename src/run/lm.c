@@ -3,14 +3,18 @@
  *
  * Matrices are cut into pieces of whole groups of sixteen rows. A worker takes the next piece,
  * reads it into a buffer of its own, which stays in its caches, and packs it into the block;
- * meanwhile the first worker makes the tokenizer. The file is never mapped, so that one that
- * shrinks is an error and no signal.
+ * meanwhile the first worker makes the tokenizer. The file is read and not mapped, so that one that
+ * shrinks is an error and no signal; a cache of packed weights is mapped (pack_cache.h). Where the
+ * file has checksums, all of them are held against it before the first piece. A deadline is looked
+ * at between pieces; what is not packed then is the next call's.
  */
 #include "run/lm.h"
 
 #include "base/os.h"
 #include "base/time.h"
 #include "io/hf.h"
+#include "io/tgpt_v3_lm.h"
+#include "run/pack_cache.h"
 #include "run/vocabulary.h"
 
 #include <stdatomic.h>
@@ -27,18 +31,25 @@ typedef struct piece {
     size_t first_group, n_groups;
 } piece;
 
-/* What the workers share. Each has errors of its own. */
-typedef struct packer {
+/* What the workers share, in the model's arena. Each has errors of its own. */
+struct tg_lm_packer {
     tg_lm_model *m;
     piece *pieces; /* [n] */
-    size_t n;
-    _Atomic size_t next;
+    size_t n, n_chunks;
+    _Atomic size_t next; /* chunks to check, then pieces */
+    double deadline_ms;
+    bool tokenized; /* worker 0's */
+    tg_block buffers;
+    tg_pack_cache cache;
+    bool kept;           /* there is to be a cache */
+    _Atomic bool broken; /* a chunk of the cache's map */
     struct packing_worker {
         tg_ctx err;
         uint8_t *buffer, *scratch;
         tg_status status;
     } *workers;
-} packer;
+};
+typedef struct tg_lm_packer packer;
 
 static size_t row_bytes_of(const tg_lm_tensor *t) { return (size_t)(t->source->bytes / t->rows); }
 
@@ -76,20 +87,36 @@ static tg_status make_tokenizer(tg_lm_model *m) {
     return tg_vocabulary_gguf(&m->file, (size_t)m->lm.config.vocab, &m->tok);
 }
 
+/* Checks chunk i of what is mapped or, if nothing is, of a file that has checksums. */
+static tg_status check_chunk(packer *k, struct packing_worker *w, size_t i) {
+    if (!k->cache.map.data) return tg_tgpt3_lm_check_chunk(&w->err, &k->m->file, i, w->buffer);
+    if (!tg_pack_cache_check(&k->cache, i)) atomic_store(&k->broken, true);
+    return TG_OK;
+}
+
+static tg_status read_piece(packer *k, struct packing_worker *w, const piece *p) {
+    TG_TRY(tg_gguf_read_rows_into(&w->err, &k->m->file, p->t->source, p->first_group * TG_PACK_ROWS,
+                                  rows_of(p), w->buffer, w->scratch));
+    pack_piece(k->m, p, w->buffer);
+    return TG_OK;
+}
+
 static void pack_worker(void *arg, unsigned worker) {
     packer *k = arg;
     struct packing_worker *w = &k->workers[worker];
-    if (worker == 0) w->status = make_tokenizer(k->m);
-    while (w->status == TG_OK) {
-        const size_t i = atomic_fetch_add_explicit(&k->next, 1, memory_order_relaxed);
-        if (i >= k->n) return;
-        const piece *p = &k->pieces[i];
-        w->status = tg_gguf_read_rows_into(&w->err, &k->m->file, p->t->source,
-                                           p->first_group * TG_PACK_ROWS, rows_of(p), w->buffer,
-                                           w->scratch);
-        if (w->status == TG_OK) pack_piece(k->m, p, w->buffer);
+    const size_t all = k->n_chunks + k->n;
+    if (worker == 0 && !k->tokenized) {
+        k->tokenized = true;
+        w->status = make_tokenizer(k->m);
     }
-    atomic_store_explicit(&k->next, k->n, memory_order_relaxed); /* no need to go on, elsewhere */
+    while (w->status == TG_OK) {
+        if (tg_time_over(k->deadline_ms)) return;
+        const size_t i = atomic_fetch_add_explicit(&k->next, 1, memory_order_relaxed);
+        if (i >= all) return;
+        w->status =
+            i < k->n_chunks ? check_chunk(k, w, i) : read_piece(k, w, &k->pieces[i - k->n_chunks]);
+    }
+    atomic_store_explicit(&k->next, all, memory_order_relaxed); /* no need to go on, elsewhere */
 }
 
 /* Groups of a piece; rows in another order are read all at once. */
@@ -127,32 +154,66 @@ static size_t cut(const tg_lm_model *m, piece *pieces, struct buffer_sizes *most
     return n;
 }
 
+/* TG_PENDING: the deadline came first. */
+static tg_status run_workers(tg_context *ctx, packer *k, double deadline_ms) {
+    k->deadline_ms = deadline_ms;
+    if (tg_os_any_thread_reads())
+        tg_pool_run(ctx->pool, pack_worker, k);
+    else
+        pack_worker(k, 0);
+    for (unsigned i = 0; i < ctx->threads; i++)
+        if (k->workers[i].status != TG_OK)
+            return tg_fail(&ctx->err, k->workers[i].status, "%s", k->workers[i].err.message);
+    const size_t next = atomic_load_explicit(&k->next, memory_order_relaxed);
+    return next < k->n_chunks + k->n ? TG_PENDING : TG_OK;
+}
+
+static tg_status begin_packer(tg_context *ctx, tg_lm_model *m) {
+    packer *k = tg_arena_alloc(&m->arena, sizeof *k);
+    if (!k) return tg_fail_memory(&ctx->err, "packer", sizeof *k);
+    *k = (packer) { .m = m };
+    m->packer = k;
+    k->workers = tg_arena_array(&m->arena, ctx->threads, sizeof *k->workers);
+    if (!k->workers) return tg_fail_memory(&ctx->err, "workers", sizeof *k->workers);
+    for (unsigned i = 0; i < ctx->threads; i++)
+        tg_ctx_init(&k->workers[i].err, &ctx->err.mem, NULL, NULL);
+    return TG_OK;
+}
+
 /* Everything is allocated before the workers begin: allocators need not bear several threads. */
-static tg_status load_matrices(tg_context *ctx, tg_lm_model *m, tg_arena *arena) {
+static tg_status begin_matrices(tg_context *ctx, packer *k) {
     struct buffer_sizes most;
-    tg_block buffers = { 0 };
-    packer k = { .m = m, .n = cut(m, NULL, &most) };
-    k.pieces = tg_arena_array(arena, k.n, sizeof *k.pieces);
-    k.workers = tg_arena_array(arena, ctx->threads, sizeof *k.workers);
-    if (!k.pieces || !k.workers)
-        return tg_fail_memory(&ctx->err, "table of pieces", k.n * sizeof *k.pieces);
-    cut(m, k.pieces, &most);
+    tg_lm_model *m = k->m;
+    k->n = cut(m, NULL, &most);
+    k->n_chunks = tg_tgpt3_lm_chunks(&m->file);
+    k->next = 0;
+    k->pieces = tg_arena_array(&m->arena, k->n, sizeof *k->pieces);
+    if (!k->pieces) return tg_fail_memory(&ctx->err, "table of pieces", k->n * sizeof *k->pieces);
+    cut(m, k->pieces, &most);
+    if (k->n_chunks) grow(&most.rows, m->file.checks.chunk_bytes);
     const size_t each = most.rows + most.scratch;
-    TG_TRY(tg_block_new(&ctx->err, each * ctx->threads, &buffers));
+    TG_TRY(tg_block_new(&ctx->err, each * ctx->threads, &k->buffers));
     for (unsigned i = 0; i < ctx->threads; i++) {
-        struct packing_worker *w = &k.workers[i];
-        tg_ctx_init(&w->err, &ctx->err.mem, NULL, NULL);
-        w->buffer = (uint8_t *)buffers.data + i * each;
+        struct packing_worker *w = &k->workers[i];
+        w->buffer = (uint8_t *)k->buffers.data + i * each;
         w->scratch = w->buffer + most.rows;
     }
-    if (tg_os_any_thread_reads())
-        tg_pool_run(ctx->pool, pack_worker, &k);
-    else
-        pack_worker(&k, 0);
-    tg_block_free(&buffers);
-    for (unsigned i = 0; i < ctx->threads; i++)
-        if (k.workers[i].status != TG_OK)
-            return tg_fail(&ctx->err, k.workers[i].status, "%s", k.workers[i].err.message);
+    return tg_runtime_block(ctx, m->lm.bytes, &m->block);
+}
+
+/* Maps the cache, if there is one, and checks it all; a damaged one is let go of. */
+static tg_status begin_cache(tg_context *ctx, packer *k) {
+    tg_pack_cache *c = &k->cache;
+    k->kept = tg_pack_cache_find(ctx, k->m, c);
+    if (k->kept) tg_pack_cache_open(ctx, c);
+    k->m->map = c->map;
+    if (!c->map.data) return TG_OK;
+    k->n_chunks = c->n_chunks;
+    TG_TRY(run_workers(ctx, k, 0));
+    if (!k->broken && !tg_os_map_broken(&c->map)) return TG_OK;
+    tg_say(&ctx->err, TG_LOG_WARNING, "pack cache: %s is damaged: packing anew", c->path);
+    c->map = (tg_os_map) { .data = NULL };
+    tg_os_map_free(&k->m->map);
     return TG_OK;
 }
 
@@ -226,7 +287,7 @@ static tg_status make_biases(tg_context *ctx, tg_lm_model *m, int layer) {
     float *all = add_extra(m, name, n);
     if (!all) return tg_fail_memory(&ctx->err, "biases", n * sizeof(float));
     for (int i = 0; i < 3; at += t[i++]->cols)
-        memcpy(all + at, (const char *)m->block.data + t[i]->offset_bytes, t[i]->bytes);
+        memcpy(all + at, m->weights + t[i]->offset_bytes, t[i]->bytes);
     return TG_OK;
 }
 
@@ -239,26 +300,23 @@ static tg_status load_all_floats(tg_context *ctx, tg_lm_model *m) {
             s = load_floats(ctx, &m->file, t->source, &buffer,
                             (float *)(void *)((char *)m->block.data + t->offset_bytes));
     }
-    if (s == TG_OK) s = make_freqs(ctx, m, &buffer);
+    tg_block_free(&buffer);
+    return s;
+}
+
+static tg_status make_extras(tg_context *ctx, tg_lm_model *m) {
+    tg_block buffer = { 0 };
+    tg_status s = make_freqs(ctx, m, &buffer);
     for (int layer = 0; s == TG_OK && layer < m->lm.config.layers; layer++)
         s = make_biases(ctx, m, layer);
     tg_block_free(&buffer);
     return s;
 }
 
-static tg_status load_tensors(tg_context *ctx, tg_lm_model *m) {
-    tg_arena arena;
-    tg_arena_init(&arena, &ctx->err.mem);
-    tg_status s = load_matrices(ctx, m, &arena);
-    if (s == TG_OK) s = load_all_floats(ctx, m);
-    tg_arena_deinit(&arena);
-    return s;
-}
-
 /* ---------------------------------------------------------------------------------------- loading
  */
 
-static tg_status load(tg_context *ctx, const char *path, tg_lm_model *m) {
+static tg_status begin(tg_context *ctx, const char *path, tg_lm_model *m) {
     const double start = tg_time_ms();
     const char *own = tg_arena_strdup(&m->arena, path);
     if (!own) return tg_fail_memory(&ctx->err, "path", strlen(path));
@@ -266,22 +324,37 @@ static tg_status load(tg_context *ctx, const char *path, tg_lm_model *m) {
     TG_TRY(tg_lm_read(&m->file, &m->arena, &m->lm));
     m->extras = tg_arena_array(&m->arena, 2 + (size_t)m->lm.config.layers, sizeof *m->extras);
     if (!m->extras) return tg_fail_memory(&ctx->err, "table of vectors", sizeof *m->extras);
-    TG_TRY(tg_runtime_block(ctx, m->lm.bytes, &m->block));
-    TG_TRY(load_tensors(ctx, m));
-    m->read_ms = tg_time_ms() - start;
-    return TG_OK;
+    m->open_ms = tg_time_ms() - start;
+    TG_TRY(begin_packer(ctx, m));
+    TG_TRY(begin_cache(ctx, m->packer));
+    return m->packer->cache.map.data ? TG_OK : begin_matrices(ctx, m->packer);
 }
 
-tg_status tg_lm_load(tg_context *ctx, const char *path, tg_lm_model **out) {
-    tg_lm_model *m = tg_alloc(&ctx->err.mem, sizeof *m);
-    *out = NULL;
-    if (!m) return tg_fail_memory(&ctx->err, "model", sizeof *m);
-    tg_arena_init(&m->arena, &ctx->err.mem);
-    const tg_status s = load(ctx, path, m);
-    if (s == TG_OK)
-        *out = m;
-    else
-        tg_lm_unload(ctx, m);
+static tg_status load(tg_context *ctx, const char *path, double deadline_ms, tg_lm_model *m) {
+    if (!m->packer) TG_TRY(begin(ctx, path, m));
+    packer *k = m->packer;
+    m->weights = m->map.data ? (const char *)k->cache.weights : m->block.data;
+    if (!m->map.data) {
+        TG_TRY(run_workers(ctx, k, deadline_ms));
+        tg_block_free(&k->buffers);
+        TG_TRY(load_all_floats(ctx, m));
+    }
+    return make_extras(ctx, m);
+}
+
+tg_status tg_lm_load(tg_context *ctx, const char *path, double deadline_ms, tg_lm_model **out) {
+    const double start = tg_time_ms();
+    if (!*out) {
+        *out = tg_alloc(&ctx->err.mem, sizeof **out);
+        if (!*out) return tg_fail_memory(&ctx->err, "model", sizeof **out);
+        tg_arena_init(&(*out)->arena, &ctx->err.mem);
+    }
+    tg_lm_model *m = *out;
+    const double opened = m->open_ms;
+    const tg_status s = load(ctx, path, deadline_ms, m);
+    m->pack_ms += tg_time_ms() - start - (m->open_ms - opened);
+    if (s == TG_OK && m->packer->kept && !m->map.data)
+        tg_pack_cache_save(ctx, m, &m->packer->cache);
     return s;
 }
 
@@ -289,10 +362,21 @@ void tg_lm_unload(tg_context *ctx, tg_lm_model *m) {
     if (!m) return;
     const tg_mem mem = ctx->err.mem;
     tg_tok_free(m->tok);
+    if (m->packer) tg_block_free(&m->packer->buffers);
+    if (m->map.data) tg_backend_forget(ctx->backend, m->map.data, m->map.bytes);
+    tg_os_map_free(&m->map);
     tg_runtime_block_free(ctx, &m->block);
     tg_gguf_close(&m->file);
     tg_arena_deinit(&m->arena);
     tg_free(&mem, m, sizeof *m);
+}
+
+tg_status tg_lm_whole(tg_context *ctx, const tg_lm_model *m) {
+    return m->map.data && tg_os_map_broken(&m->map)
+               ? tg_fail(&ctx->err, TG_E_IO,
+                         "pack cache of %s: want a file that stays, have one that shrank",
+                         m->file.path)
+               : TG_OK;
 }
 
 const char *tg_lm_types(const tg_lm_model *m) {
@@ -308,7 +392,8 @@ const char *tg_lm_types(const tg_lm_model *m) {
 tg_status tg_lm_bind(const tg_lm_model *m, tg_plan *plan) {
     for (size_t i = 0; i < m->lm.n_tensors; i++) {
         const tg_lm_tensor *t = &m->lm.tensors[i];
-        TG_TRY(tg_plan_bind(plan, t->name, (char *)m->block.data + t->offset_bytes, t->bytes));
+        TG_TRY(
+            tg_plan_bind(plan, t->name, (char *)(uintptr_t)m->weights + t->offset_bytes, t->bytes));
     }
     for (size_t i = 0; i < m->n_extras; i++)
         TG_TRY(tg_plan_bind(plan, m->extras[i].name, m->extras[i].data, m->extras[i].bytes));

@@ -6,6 +6,7 @@
 #ifndef TG_RUN_LM_H
 #define TG_RUN_LM_H
 
+#include "base/os.h"
 #include "model/lm.h"
 #include "run/runtime.h"
 #include "tok/tok.h"
@@ -21,11 +22,14 @@ typedef struct tg_lm_model {
     tg_gguf file;
     tg_arena arena;
     tg_lm lm;
-    tg_block block;
+    tg_block block;      /* the weights, or */
+    tg_os_map map;       /* the file that they were kept in (pack_cache.h) */
+    const char *weights; /* [lm.bytes] of either */
     tg_lm_extra *extras;
     size_t n_extras;
     tg_tok *tok;
-    double read_ms; /* what reading and packing took */
+    double open_ms, pack_ms; /* what the head took; reading and packing, or mapping and checking */
+    struct tg_lm_packer *packer; /* how far the packing is, NULL: not begun */
 } tg_lm_model;
 
 /* Is path a model of others: a GGUF file, a folder of safetensors or a zip file of one? False, too,
@@ -34,14 +38,23 @@ typedef struct tg_lm_model {
 #define TG_LM_PATH_BYTES 4096
 bool tg_lm_takes(const char *path, char folder[TG_LM_PATH_BYTES]);
 
-tg_status tg_lm_load(tg_context *ctx, const char *path, tg_lm_model **out);
+/* In slices: *out is NULL for the first of them, and the caller's to unload whatever comes back.
+ * TG_PENDING: there is more to do; never, if deadline_ms (on tg_time_ms's clock) is 0. */
+tg_status tg_lm_load(tg_context *ctx, const char *path, double deadline_ms, tg_lm_model **out);
 void tg_lm_unload(tg_context *ctx, tg_lm_model *m);
 
 /* The type that most bytes of the weights have, by its name. */
 const char *tg_lm_types(const tg_lm_model *m);
 
+/* tg_file_check of such a model: that its head can be used; of a .tinygpt file all checksums. */
+tg_status tg_lm_check(tg_context *ctx, const char *path);
+
 /* tg_file_info of such a model. */
 tg_status tg_lm_info(tg_context *ctx, const char *path, bool json, tg_text_fn write, void *user);
+
+/* TG_E_IO if the file that the weights are mapped from has shrunk: what was computed is worthless.
+ */
+tg_status tg_lm_whole(tg_context *ctx, const tg_lm_model *m);
 
 /* Gives every weight of a plan its memory. */
 tg_status tg_lm_bind(const tg_lm_model *m, tg_plan *plan);

@@ -158,6 +158,7 @@ tg_status tg_lm_evaluating_go_on(tg_lm_evaluating *e, double deadline_ms, double
         e->run.deadline_ms = deadline_ms;
         const tg_scalars rt = { .rows = PIECE, .pos = (int32_t)(e->piece * PIECE) };
         TG_TRY(tg_backend_run(e->ctx->backend, &e->plan, &rt, &e->run));
+        TG_TRY(tg_lm_whole(e->ctx, e->model->lm));
         end_piece(e);
         if (e->window < e->n && tg_time_over(deadline_ms)) return TG_PENDING;
     }

@@ -4,12 +4,16 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "io/hf.h"
+#include "io/tgpt_v3_lm.h"
 #include "run/lm.h"
+#include "run/session.h"
 
 /* Bytes of a cache of so many positions, as sessions make it: keys and values in f32. */
 static uint64_t cache_bytes(const tg_lm_config *c, int32_t positions) {
-    return 8 * (uint64_t)c->layers * (uint64_t)c->kv_heads * (uint64_t)c->head_size *
-           (uint64_t)positions;
+    uint64_t rows = 0;
+    for (int32_t i = 0; i < c->layers; i++)
+        rows += (uint64_t)tg_lm_cache_room(c, i, positions, TG_SESSION_ROWS_MAX);
+    return 8 * (uint64_t)c->kv_heads * (uint64_t)c->head_size * rows;
 }
 
 static void put_types(const tg_lm *lm, tg_buf *out) {
@@ -42,8 +46,9 @@ static void put_text(const tg_gguf *g, const char *key, const char *label, tg_bu
 static void put_lines(const tg_gguf *g, const tg_lm *lm, tg_buf *out) {
     const tg_lm_config *c = &lm->config;
     tg_buf_printf(out, "file        %s\n", g->path);
-    tg_buf_printf(out, "format      %s, %" PRIu64 " bytes in %zu file%s, no checksums\n",
-                  tg_gguf_format(g), g->total_bytes, g->n_files, g->n_files == 1 ? "" : "s");
+    tg_buf_printf(out, "format      %s, %" PRIu64 " bytes in %zu file%s, %s\n", tg_gguf_format(g),
+                  g->total_bytes, g->n_files, g->n_files == 1 ? "" : "s",
+                  g->checks.crc ? "CRC-32C of chunks and SHA-256" : "no checksums");
     put_text(g, "general.name", "name        ", out);
     tg_buf_printf(
         out,
@@ -92,7 +97,7 @@ static void put_json(const tg_gguf *g, const tg_lm *lm, tg_buf *out) {
     tg_json_key(&w, "file");
     tg_json_put_string(&w, g->path);
     tg_json_key(&w, "format");
-    tg_json_put_string(&w, g->hf ? "safetensors" : "gguf");
+    tg_json_put_string(&w, g->checks.crc ? "tinygpt v3" : g->hf ? "safetensors" : "gguf");
     put_number(&w, "version", g->version);
     put_number(&w, "bytes", (int64_t)g->total_bytes);
     const tg_gguf_value *name = tg_gguf_find(g, "general.name");
@@ -128,6 +133,19 @@ static void put_json(const tg_gguf *g, const tg_lm *lm, tg_buf *out) {
     }
     tg_json_end_array(&w);
     tg_json_end_object(&w);
+}
+
+tg_status tg_lm_check(tg_context *ctx, const char *path) {
+    tg_gguf g;
+    tg_lm lm;
+    tg_arena arena;
+    if (tg_tgpt3_is_lm(path)) TG_TRY(tg_tgpt3_check_lm(&ctx->err, path));
+    TG_TRY(tg_gguf_open_any(&ctx->err, path, &g));
+    tg_arena_init(&arena, &ctx->err.mem);
+    const tg_status s = tg_lm_read(&g, &arena, &lm);
+    tg_arena_deinit(&arena);
+    tg_gguf_close(&g);
+    return s;
 }
 
 tg_status tg_lm_info(tg_context *ctx, const char *path, bool json, tg_text_fn write, void *user) {

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/os.h"
 #include "io/hf.h"
+#include "io/tgpt_v3_lm.h"
 
 /* Is the model of a folder of our own family, which io/safetensors.h reads? Without a config.json
  * only our own files can be opened. */
@@ -57,5 +58,5 @@ bool tg_lm_takes(const char *path, char folder[TG_LM_PATH_BYTES]) {
         if (n == k) memcpy(folder, ".", 2);
         return !is_ours(folder);
     }
-    return tg_hf_probe(path) || begins_as_gguf(path);
+    return tg_hf_probe(path) || begins_as_gguf(path) || tg_tgpt3_is_lm(path);
 }

@@ -25,10 +25,13 @@ bool tg_lm_takes(const char *path, char folder[TG_LM_PATH_BYTES]) {
     return s == TG_OK && memcmp(first, "GGUF", sizeof first) == 0;
 }
 
-tg_status tg_lm_load(tg_context *ctx, const char *path, tg_lm_model **out) {
+tg_status tg_lm_load(tg_context *ctx, const char *path, double deadline_ms, tg_lm_model **out) {
+    (void)deadline_ms;
     *out = NULL;
     return refuse(ctx, path);
 }
+
+tg_status tg_lm_check(tg_context *ctx, const char *path) { return refuse(ctx, path); }
 
 tg_status tg_lm_info(tg_context *ctx, const char *path, bool json, tg_text_fn write, void *user) {
     (void)json;
@@ -38,6 +41,12 @@ tg_status tg_lm_info(tg_context *ctx, const char *path, bool json, tg_text_fn wr
 }
 
 /* What follows is never called, as there is no model that it could be called for. */
+
+tg_status tg_lm_whole(tg_context *ctx, const tg_lm_model *m) {
+    (void)ctx;
+    (void)m;
+    return TG_OK;
+}
 
 void tg_lm_unload(tg_context *ctx, tg_lm_model *m) {
     (void)ctx;

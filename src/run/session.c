@@ -11,23 +11,42 @@
 /* The classes of session.h. The rows of a plan are dynamic, so a short piece in a long class costs
  * no more arithmetic; but variants of kernels are chosen, and the workspace is laid out, for the
  * most rows that may come. */
-static const int32_t class_rows[TG_SESSION_CLASSES] = { 1, 32, 512 };
+static const int32_t class_rows[TG_SESSION_CLASSES] = { 1, 32, TG_SESSION_ROWS_MAX };
 
-/* One layer's cache: [2, K, capacity, D], keys before values. */
-static tg_type cache_type(const tg_session *s) {
+/* One layer's cache: [2, K, positions, D], keys before values. */
+static tg_type cache_type(const tg_session *s, int32_t layer) {
     const tg_gpt_config *c = &s->model->layout.config;
     size_t heads = (size_t)c->heads, size = (size_t)(c->width / c->heads);
+    int32_t room = s->capacity;
     if (s->model->lm) {
         heads = (size_t)s->model->lm->lm.config.kv_heads;
         size = (size_t)s->model->lm->lm.config.head_size;
+        room = tg_lm_cache_room(&s->model->lm->lm.config, layer, room, TG_SESSION_ROWS_MAX);
     }
-    return (tg_type) { s->kv, 4, { 2, heads, (size_t)s->capacity, tg_kv_row_elems(s->kv, size) } };
+    return (tg_type) { s->kv, 4, { 2, heads, (size_t)room, tg_kv_row_elems(s->kv, size) } };
 }
 
 /* Of a layer: whole cache lines, so that each begins with one. */
-static size_t cache_bytes(const tg_session *s) {
-    const tg_type type = cache_type(s);
+static size_t cache_bytes(const tg_session *s, int32_t layer) {
+    const tg_type type = cache_type(s, layer);
     return tg_plan_round(tg_type_elems(&type) * tg_dtype_bytes(s->kv));
+}
+
+/* Of all layers before this one. */
+static size_t cache_offset(const tg_session *s, int32_t layer) {
+    size_t bytes = 0;
+    for (int32_t i = 0; i < layer; i++) bytes += cache_bytes(s, i);
+    return bytes;
+}
+
+tg_session_layer tg_session_layer_at(const tg_session *s, int32_t layer) {
+    const tg_type type = cache_type(s, layer);
+    return (tg_session_layer) {
+        .rows = (uint8_t *)s->cache.data + cache_offset(s, layer),
+        .heads = type.dim[0] * type.dim[1],
+        .room = type.dim[2],
+        .row_bytes = type.dim[3] * tg_dtype_bytes(s->kv),
+    };
 }
 
 static tg_value *logits_of(const tg_session *s, tg_graph *g, tg_value *tokens,
@@ -51,7 +70,7 @@ static tg_status build_class(tg_session *s, tg_session_class *k) {
     for (int32_t i = 0; i < c->layers; i++) {
         char name[32];
         snprintf(name, sizeof name, "cache.%d", (int)i);
-        caches[i] = tg_state(g, name, cache_type(s));
+        caches[i] = tg_state(g, name, cache_type(s, i));
     }
     k->tokens = tg_input_rows(g, "tokens", tg_type_1d(TG_I32, (size_t)k->rows));
     k->logits = logits_of(s, g, k->tokens, caches);
@@ -91,8 +110,8 @@ static tg_status bind_class(tg_session *s, tg_session_class *k) {
     for (int32_t i = 0; i < l->config.layers; i++) {
         char name[32];
         snprintf(name, sizeof name, "cache.%d", (int)i);
-        const tg_type type = cache_type(s);
-        TG_TRY(tg_plan_bind(&k->plan, name, (char *)s->cache.data + (size_t)i * cache_bytes(s),
+        const tg_type type = cache_type(s, i);
+        TG_TRY(tg_plan_bind(&k->plan, name, (char *)s->cache.data + cache_offset(s, i),
                             tg_type_elems(&type) * tg_dtype_bytes(s->kv)));
     }
     return TG_OK;
@@ -116,8 +135,7 @@ static tg_status build(tg_session *s) {
     }
     bytes = tg_plan_round(bytes);
     TG_TRY(build_sample(s));
-    const size_t layers = (size_t)s->model->layout.config.layers;
-    TG_TRY(tg_runtime_block(s->ctx, layers * cache_bytes(s), &s->cache));
+    TG_TRY(tg_runtime_block(s->ctx, cache_offset(s, s->model->layout.config.layers), &s->cache));
     TG_TRY(tg_runtime_block(s->ctx, bytes + tg_plan_memory_bytes(&s->sample), &s->memory));
     for (int i = 0; i < TG_SESSION_CLASSES; i++) TG_TRY(bind_class(s, &s->by_rows[i]));
     tg_plan_place(&s->sample, (char *)s->memory.data + bytes);
@@ -174,6 +192,7 @@ void tg_session_close(tg_session *s) {
     if (s->sample_built) tg_graph_deinit(&s->sample_graph);
     tg_runtime_block_free(s->ctx, &s->cache);
     tg_runtime_block_free(s->ctx, &s->memory);
+    tg_runtime_block_free(s->ctx, &s->copies.block);
     tg_block_free(&s->steering);
     tg_free(&mem, s->bias, s->n_bias * sizeof *s->bias);
     tg_free(&mem, s->banned, sizeof *s->banned);
@@ -215,17 +234,42 @@ tg_status tg_feeding_begin(tg_session *s, const int32_t *tokens, size_t n, tg_fe
 void tg_feeding_begin_slide(tg_session *s, tg_feeding *f) {
     const int32_t keep = s->n_tokens / 2;
     memmove(s->fed, s->fed + s->n_tokens - keep, (size_t)keep * sizeof *s->fed);
-    s->n_tokens = 0;
+    tg_session_go_back(s, 0);
     *f = (tg_feeding) { .tokens = s->fed, .n = (size_t)keep };
+}
+
+/* Whether a layer's window before position n lies in its ring still. */
+static bool holds(const tg_session *s, int32_t n) {
+    return s->n_lost == 0 || n - s->model->lm->lm.config.window + 1 >= s->n_lost;
+}
+
+/* What is in the cache beyond n is not looked at, and is overwritten by what is fed next. */
+void tg_session_go_back(tg_session *s, int32_t n) {
+    s->n_tokens = n;
+    if (n < s->n_held) s->n_held = holds(s, n) ? n : 0;
+    if (s->n_held == 0) s->n_lost = 0;
+}
+
+/* Before a run that brings the cache to n positions: one that is broken off has written, too. */
+static void note_lost(tg_session *s, int32_t n) {
+    if (!s->model->lm) return;
+    const tg_lm_config *c = &s->model->lm->lm.config;
+    for (int32_t i = 0; i < c->layers; i++) {
+        const int32_t room = tg_lm_cache_room(c, i, s->capacity, TG_SESSION_ROWS_MAX);
+        if (n - room > s->n_lost) s->n_lost = n - room;
+    }
 }
 
 /* The logits are taken over at the end alone, so that those of the last whole feed stay until then.
  * memmove, because a slide feeds from s->fed itself. */
 static void end_piece(tg_session *s, tg_feeding *f, const tg_session_class *k, size_t rows) {
+    const bool again = s->n_held < s->n_tokens;
+    tg_run_restart(&f->run);
+    s->n_held += (int32_t)rows;
+    if (again) return;
     memmove(s->fed + s->n_tokens, f->tokens + f->done, rows * sizeof *s->fed);
     s->n_tokens += (int32_t)rows;
     f->done += rows;
-    tg_run_restart(&f->run);
     if (f->done == f->n)
         memcpy(s->logits, tg_plan_data(&k->plan, k->logits),
                (size_t)s->model->layout.config.vocab * sizeof(float));
@@ -246,15 +290,13 @@ static bool all_finite(const float *x, size_t n) {
 /* The first layer whose keys or values at a position are not all numbers; the number of layers if
  * there is none: then it is what comes behind the last layer's keys. */
 static int32_t first_bad_layer(const tg_session *s, size_t position) {
-    const tg_type type = cache_type(s);
-    const size_t heads = type.dim[0] * type.dim[1], room = type.dim[2];
-    const size_t size = s->kv == TG_U8 ? type.dim[3] - sizeof(float) : type.dim[3];
-    const size_t bytes = type.dim[3] * tg_dtype_bytes(s->kv);
     const int32_t layers = s->model->layout.config.layers;
     for (int32_t i = 0; i < layers; i++) {
-        const uint8_t *cache = (const uint8_t *)s->cache.data + (size_t)i * cache_bytes(s);
-        for (size_t h = 0; h < heads; h++) {
-            const uint8_t *row = cache + (h * room + position) * bytes;
+        const tg_session_layer l = tg_session_layer_at(s, i);
+        const size_t size =
+            s->kv == TG_U8 ? l.row_bytes - sizeof(float) : l.row_bytes / tg_dtype_bytes(s->kv);
+        for (size_t h = 0; h < l.heads; h++) {
+            const uint8_t *row = l.rows + (h * l.room + position % l.room) * l.row_bytes;
             for (size_t c = 0; c < size; c++) {
                 float x;
                 if (s->kv == TG_F32)
@@ -302,6 +344,7 @@ static tg_status want_cache(tg_session *s) {
 /* The others that use the device find another one. */
 static tg_status run_plan(tg_session *s, tg_plan *plan, const tg_scalars *rt, tg_run *run) {
     const tg_status status = tg_backend_run(s->ctx->backend, plan, rt, run);
+    if (status == TG_OK && s->model->lm) return tg_lm_whole(s->ctx, s->model->lm);
     if (status != TG_E_DEVICE || !tg_backend_lost(s->ctx->backend)) return status;
     char why[TG_MESSAGE_BYTES];
     snprintf(why, sizeof why, "%s", s->ctx->err.message);
@@ -310,27 +353,32 @@ static tg_status run_plan(tg_session *s, tg_plan *plan, const tg_scalars *rt, tg
 }
 
 /* A piece begins with its tokens in the plan's input. The plan's memory is the session's own, so
- * nobody else's run comes between two slices of it. */
+ * nobody else's run comes between two slices of it. What the cache lacks of the tokens before comes
+ * first. */
 tg_status tg_feeding_go_on(tg_session *s, tg_feeding *f, double deadline_ms) {
     f->run.deadline_ms = deadline_ms;
     TG_TRY(want_cache(s));
     while (f->done < f->n) {
-        tg_session_class *k = class_for(s, f->n - f->done);
-        const size_t left = f->n - f->done;
+        const bool again = s->n_held < s->n_tokens;
+        const size_t left = again ? (size_t)(s->n_tokens - s->n_held) : f->n - f->done;
+        const int32_t *tokens = again ? s->fed + s->n_held : f->tokens + f->done;
+        tg_session_class *k = class_for(s, left);
         const size_t rows = left < (size_t)k->rows ? left : (size_t)k->rows;
-        if (!tg_run_begun(&f->run))
-            memcpy(tg_plan_data(&k->plan, k->tokens), f->tokens + f->done, rows * sizeof(int32_t));
-        const tg_scalars rt = { .rows = (int32_t)rows, .pos = s->n_tokens };
+        if (!tg_run_begun(&f->run)) {
+            if (k->rows == 1) tg_copies_use(s, deadline_ms);
+            memcpy(tg_plan_data(&k->plan, k->tokens), tokens, rows * sizeof(int32_t));
+            note_lost(s, s->n_held + (int32_t)rows);
+        }
+        const tg_scalars rt = { .rows = (int32_t)rows, .pos = s->n_held };
         TG_TRY(run_plan(s, &k->plan, &rt, &f->run));
-        if (rows == left) TG_TRY(want_numbers(s, k, rows));
+        if (rows == left && !again) TG_TRY(want_numbers(s, k, rows));
         end_piece(s, f, k, rows);
         if (f->done < f->n && tg_time_over(deadline_ms)) return TG_PENDING;
     }
     return TG_OK;
 }
 
-/* What is in the cache beyond n_tokens is not looked at. */
-void tg_feeding_abandon(tg_session *s, const tg_feeding *f) { s->n_tokens = f->before; }
+void tg_feeding_abandon(tg_session *s, const tg_feeding *f) { tg_session_go_back(s, f->before); }
 
 tg_status tg_session_feed(tg_session *s, const int32_t *tokens, size_t n) {
     tg_feeding f;

@@ -5,6 +5,13 @@
  *
  * The three run the same graph over the same cache; a prompt is cut into pieces of the largest. A
  * row's numbers do not depend on how the prompt was cut. Sampling is a plan of its own.
+ *
+ * A layer with a window keeps the newest positions alone (tg_lm_cache_room). Going back to where
+ * its window has left the ring leaves the tokens, and an empty cache: they are computed again
+ * before whatever is fed next.
+ *
+ *   fed      0 ............ n_held ............ n_tokens           n_held = n_tokens, as a rule
+ *             in the cache  |  to be computed  |
  */
 #ifndef TG_RUN_SESSION_H
 #define TG_RUN_SESSION_H
@@ -14,7 +21,12 @@
 #include "run/weights.h"
 #include "tok/tok.h"
 
-enum { TG_SESSION_CLASSES = 3, TG_SESSION_LM_CTX = 4096, TG_RECENT_MAX = 1024 };
+enum {
+    TG_SESSION_CLASSES = 3,
+    TG_SESSION_ROWS_MAX = 512,
+    TG_SESSION_LM_CTX = 4096,
+    TG_RECENT_MAX = 1024
+};
 
 typedef struct tg_session_class {
     int32_t rows; /* at most */
@@ -24,20 +36,32 @@ typedef struct tg_session_class {
     bool built;
 } tg_session_class;
 
+/* copies.c: weights in the order in which the decode plan reads them fastest. */
+typedef struct tg_copies {
+    tg_block block;
+    uint64_t version; /* of the weights that were decoded with last, and 1; 0: none yet */
+    size_t n_steps;   /* of the plan, from its front: these read theirs, if they have any */
+    size_t n_bytes;   /* of the block, that those take */
+    bool refused;     /* nothing to be won, too large, or no memory for it */
+} tg_copies;
+
 struct tg_session {
     tg_context *ctx;
     tg_model *model;
     int32_t capacity, n_tokens;
-    tg_dtype kv;  /* of the cache: ops/attention/kv_row.h */
-    int32_t *fed; /* [capacity] tokens in the cache */
+    int32_t n_held; /* of n_tokens, how many the cache has; the others are computed again first */
+    int32_t n_lost; /* positions that have left the rings of layers with windows */
+    tg_dtype kv;    /* of the cache: ops/attention/kv_row.h */
+    int32_t *fed;   /* [capacity] tokens that were fed */
     tg_session_class by_rows[TG_SESSION_CLASSES];
     tg_graph sample_graph;
     tg_plan sample;
     tg_value *sample_logits, *recent, *token;
     bool sample_built;
     tg_block cache, memory; /* all layers' caches; workspace of the plans in turn */
-    float *logits;          /* [V] after the last eval */
-    tg_run drawing;         /* of the sampling plan, while it is PENDING */
+    tg_copies copies;
+    float *logits;  /* [V] after the last eval */
+    tg_run drawing; /* of the sampling plan, while it is PENDING */
     tg_arena arena;
     const tg_job *job;   /* pending on this session; NULL: none */
     tg_logit_bias *bias; /* [n_bias] */
@@ -46,6 +70,13 @@ struct tg_session {
     tg_block steering;   /* of the first draw that steers: logits as they were, order, distance */
     unsigned generation; /* of the context's device, that has the cache */
 };
+
+/* Where a layer's cache is: keys of each head, then values of each, `room` rows each. */
+typedef struct tg_session_layer {
+    uint8_t *rows;
+    size_t heads, room, row_bytes;
+} tg_session_layer;
+tg_session_layer tg_session_layer_at(const tg_session *s, int32_t layer);
 
 tg_status tg_session_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, tg_kv_type kv,
                           tg_session **out);
@@ -75,7 +106,18 @@ tg_status tg_session_draw(tg_session *s, const tg_sample_options *o, uint64_t in
 tg_status tg_session_steer_bias(tg_session *s, const tg_logit_bias *bias, size_t n);
 tg_status tg_session_steer_texts(tg_session *s, const char *const *texts, size_t n,
                                  tg_steer_texts **out);
+/* Forgets all but the first n <= n_tokens. */
+void tg_session_go_back(tg_session *s, int32_t n);
 tg_status tg_sample_options_check(tg_ctx *err, const tg_sample_options *o);
+
+/* copies.c: before a run of the decode plan begins. */
+void tg_copies_use(tg_session *s, double deadline_ms);
+/* ------------------------------------------------------------------------------ session_file.c */
+
+tg_status tg_session_write(const tg_session *s, const char *path, const void *note,
+                           size_t note_bytes);
+/* note gets the caller's bytes. Unchanged where the file is refused. */
+tg_status tg_session_read(tg_session *s, const char *path, tg_text_fn note, void *user);
 
 /* ---------------------------------------------------------------------------------- generate.c */
 

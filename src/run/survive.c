@@ -84,6 +84,7 @@ static void set_back(tg_trainer *t, const tg_train_mark *m) {
     tg_run_restart(&t->run);
     t->report_due = t->eval_pending = false;
     t->model->changing = false;
+    t->model->version++;
     t->model->step = m->step;
 }
 

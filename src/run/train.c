@@ -302,6 +302,7 @@ static tg_status update(tg_trainer *t, double deadline_ms) {
     t->run.cancel = NULL;
     const tg_status s = go_on(t, &t->plans.update, deadline_ms);
     t->model->changing = !tg_train_steady(t);
+    t->model->version++;
     if (s != TG_OK) return s;
     const float *stats = tg_plan_data(&t->plans.update, t->plans.stats);
     t->report.grad_norm = (double)stats[0];

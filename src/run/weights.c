@@ -58,37 +58,31 @@ void tg_weights_free(tg_model *m) {
 
 /* The sizes go where those of other models are, so that whoever asks for a vocabulary or a window
  * finds it. */
-tg_status tg_weights_open_lm(tg_context *ctx, const char *path, tg_model **out) {
-    *out = NULL;
-    tg_model *m = tg_alloc(&ctx->err.mem, sizeof *m);
-    if (!m) return tg_fail_memory(&ctx->err, "model", sizeof *m);
-    m->ctx = ctx;
-    m->loss = m->val_loss = TG_NAN;
-    tg_meta_init(&m->meta);
-    tg_arena_init(&m->arena, &ctx->err.mem);
-    tg_status s = tg_lm_load(ctx, path, &m->lm);
-    if (s == TG_OK && !m->lm->tok) { /* such a file is run on ids */
+tg_status tg_weights_open_lm(tg_context *ctx, const char *path, double deadline_ms,
+                             tg_model **out) {
+    tg_model *m = *out;
+    if (!m) {
+        m = *out = tg_alloc(&ctx->err.mem, sizeof *m);
+        if (!m) return tg_fail_memory(&ctx->err, "model", sizeof *m);
+        m->ctx = ctx;
+        m->loss = m->val_loss = TG_NAN;
+        tg_meta_init(&m->meta);
+        tg_arena_init(&m->arena, &ctx->err.mem);
+    }
+    TG_TRY(tg_lm_load(ctx, path, deadline_ms, &m->lm));
+    if (!m->lm->tok) { /* such a file is run on ids */
         tg_tok_desc bytes;
         tg_tok_desc_init(&bytes);
-        s = tg_tok_new(&ctx->err, &bytes, &m->lm->tok);
-    }
-    if (s != TG_OK) {
-        tg_weights_free(m);
-        return s;
+        TG_TRY(tg_tok_new(&ctx->err, &bytes, &m->lm->tok));
     }
     m->tok = m->lm->tok;
     m->lm->tok = NULL;
     m->tokenizer = (tg_tokenizer) { .ctx = ctx, .tok = m->tok };
-    s = tg_vocabulary_chat(&m->lm->file, &m->tokenizer);
-    if (s != TG_OK) {
-        tg_weights_free(m);
-        return s;
-    }
+    TG_TRY(tg_vocabulary_chat(&m->lm->file, &m->tokenizer));
     const tg_lm_config *c = &m->lm->lm.config;
     m->layout.config = (tg_gpt_config) { c->layers, c->width, c->heads, c->ctx, c->vocab, c->mlp };
-    m->format = m->lm->file.hf ? "safetensors" : "gguf";
+    m->format = m->lm->file.checks.crc ? "tinygpt v3" : m->lm->file.hf ? "safetensors" : "gguf";
     m->dtype = tg_lm_types(m->lm);
-    *out = m;
     return TG_OK;
 }
 
@@ -241,7 +235,12 @@ static tg_status take_story(tg_model *m, tg_file *f) {
 tg_status tg_model_opening_go_on(tg_model_opening *o, tg_context *ctx, const char *path,
                                  double deadline_ms, tg_model **out) {
     char folder[TG_LM_PATH_BYTES];
-    if (!o->opening && tg_lm_takes(path, folder)) return tg_weights_open_lm(ctx, folder, out);
+    if (!o->opening && tg_lm_takes(path, folder)) {
+        TG_TRY(tg_weights_open_lm(ctx, folder, deadline_ms, &o->model));
+        *out = o->model;
+        o->model = NULL;
+        return TG_OK;
+    }
     if (!o->opening) TG_TRY(tg_opening_new(&ctx->err, path, &o->opening));
     if (!o->file) TG_TRY(tg_opening_go_on(o->opening, deadline_ms, &o->file, &o->used_prev));
     if (!o->model) TG_TRY(tg_weights_take(ctx, &o->file->config, &o->model));

@@ -27,10 +27,11 @@ struct tg_model {
     const char *format, *dtype;
     tg_tok *tok;            /* of the file; else tokens are bytes */
     tg_tokenizer tokenizer; /* the same for callers; borrows tok */
-    tg_lm_model *lm; /* of a GGUF file: it has the weights, and family, layout (but for sizes),
-                        block and weights are empty; else NULL */
-    bool changing;   /* the trainer is in the middle of an update */
-    int n_saves;     /* pending: the trainer must wait */
+    tg_lm_model *lm;  /* of a GGUF file: it has the weights, and family, layout (but for sizes),
+                         block and weights are empty; else NULL */
+    bool changing;    /* the trainer is in the middle of an update */
+    uint64_t version; /* rises with every slice that changes the weights */
+    int n_saves;      /* pending: the trainer must wait */
 };
 
 /* A model with its weights in place but zero. */
@@ -45,8 +46,9 @@ tg_status tg_weights_fetch(const tg_model *m);
 tg_status tg_weights_want_steady(const tg_model *m);
 /* E_UNSUPPORTED of such a model: for whoever wants float weights by our layout. */
 tg_status tg_weights_want_floats(const tg_model *m, const char *what);
-/* A model out of files of others: run/lm.h. */
-tg_status tg_weights_open_lm(tg_context *ctx, const char *path, tg_model **out);
+/* A model out of files of others, in slices: run/lm.h, whose rules for *out and the deadline hold
+ * here, too. */
+tg_status tg_weights_open_lm(tg_context *ctx, const char *path, double deadline_ms, tg_model **out);
 
 /* What follows may be done in slices: a zero-initialised struct holds the place, and go_on answers
  * TG_PENDING until it is done. Deadlines are on tg_time_ms's clock; 0: none. */

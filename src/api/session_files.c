@@ -1,0 +1,27 @@
+/*
+ * session_files.c - the public calls that keep a session in a file. They check, and pass on. Not in
+ * WebAssembly, where no page has files to keep it in.
+ */
+#include "api/want.h"
+#include "run/jobs.h"
+#include "run/session.h"
+
+tg_status tg_session_save(tg_session *session, const char *path, const void *note,
+                          size_t note_bytes) {
+    if (!session) return TG_E_ARG;
+    ENTER(session->ctx);
+    WANT(session->ctx, path);
+    if (note_bytes) WANT(session->ctx, note);
+    TG_TRY(tg_session_want_idle(session));
+    TG_TRY(tg_weights_want_steady(session->model));
+    return tg_session_write(session, path, note, note_bytes);
+}
+
+tg_status tg_session_load(tg_session *session, const char *path, tg_text_fn note, void *user) {
+    if (!session) return TG_E_ARG;
+    ENTER(session->ctx);
+    WANT(session->ctx, path);
+    TG_TRY(tg_session_want_idle(session));
+    TG_TRY(tg_weights_want_steady(session->model));
+    return tg_session_read(session, path, note, user);
+}

@@ -1,0 +1,23 @@
+/*
+ * sessions.c - the public calls about conversations in a session: what of it is kept when they
+ * change. They check, and pass on.
+ */
+#include "api/want.h"
+#include "run/jobs.h"
+#include "run/session.h"
+
+/* The last token is always left to be fed: its logits are what is wanted. */
+tg_status tg_session_reuse(tg_session *session, const int32_t *tokens, size_t n, size_t *same) {
+    if (!session) return TG_E_ARG;
+    ENTER(session->ctx);
+    if (n) WANT(session->ctx, tokens);
+    WANT(session->ctx, same);
+    TG_TRY(tg_session_want_idle(session));
+    size_t i = 0;
+    while (i + 1 < n && i < (size_t)session->n_tokens && session->fed[i] == tokens[i]) i++;
+    tg_session_go_back(session, (int32_t)i);
+    *same = i;
+    return TG_OK;
+}
+
+size_t tg_session_held(const tg_session *session) { return (size_t)session->n_held; }
