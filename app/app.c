@@ -108,6 +108,8 @@ static const tg_option global_options[] = {
     TG_CHOICE("--device", tg_globals, device, "cpu|webgpu", "where to compute"),
     TG_TEXT("--levers", tg_globals, levers, "LIST",
             "switch speed ideas off and on: -flash_attention,+bf16 (see bench levers)"),
+    TG_PATH("--pack-cache", tg_globals, pack_cache, "DIR",
+            "keep packed weights of models of others in DIR, for a quicker next start"),
 };
 
 /* app is set up before the first message, so that even a parse error knows its terminal. The order
@@ -151,7 +153,7 @@ tg_status tg_app_context(tg_app *app, unsigned threads, const char *more_levers,
     o.log_user = app;
     const tg_status status = tg_context_new(&o, out);
     free(levers);
-    return status;
+    return status == TG_OK ? tg_context_pack_cache(*out, app->globals.pack_cache) : status;
 }
 
 /* A failed context is kept until its message is out, and freed by tg_app_end. */

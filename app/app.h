@@ -34,6 +34,7 @@ typedef struct tg_globals {
     const char *isa;
     int device; /* 0 cpu, 1 webgpu */
     const char *levers;
+    const char *pack_cache;
 } tg_globals;
 
 typedef struct tg_app {

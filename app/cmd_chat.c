@@ -6,7 +6,8 @@
  * prompt, twice, the program.
  *
  * The conversation is encoded as a whole for each answer, and what the cache already holds of it is
- * kept: the longest beginning that both have in common.
+ * kept: the longest beginning that both have in common. So a conversation that was loaded, taken
+ * back in part or told another system's turn is answered as one that was typed.
  */
 #define _POSIX_C_SOURCE 200809L /* isatty */
 #include "app.h"
@@ -25,11 +26,11 @@ enum { REFUSE, SLIDE, STOP };
 #define SLICE_MS 50.0
 
 typedef struct values {
-    const char *system, *template_name;
+    const char *system, *template_name, *session;
     int64_t tokens, ctx;
     tg_sampling sampling;
     uint64_t seed;
-    int full;
+    int full, kv;
     bool no_thinking;
 } values;
 
@@ -44,6 +45,12 @@ static const tg_option options[] = {
            .hide_default = true),
     TG_CHOICE("--full", values, full, "refuse|slide|stop",
               "when the context is full: refuse the turn, forget the oldest, or end"),
+    TG_CHOICE("--kv", values, kv, "f32|f16|int8",
+              "what keys and values are kept in: less memory, a little less exact"),
+    TG_PATH(
+        "--session", values, session, "FILE",
+        "go on from this file, if it is there, and keep the conversation in it at the end, with "
+        "the model's state: nothing is read anew"),
     TG_SAMPLING_OPTIONS(values),
     TG_SEED("--seed", values, seed, "S", "same seed and turns, same answers"),
 };
@@ -67,13 +74,13 @@ static const char help[] =
     "/reset         forget the conversation\n"
     "/regen         answer the last turn anew\n"
     "/seed N        the seed of the answers from here\n"
-    "/save FILE     write the conversation to a file; /load FILE reads it\n"
+    "/save FILE     write the conversation and its settings to a file; /load FILE reads it\n"
+    "/save          the same with the state of the model, where --session has named a file\n"
     "/help          this\n"
     "/quit          leave (or Ctrl-D)\n"
     "A line that ends with \\ goes on in the next one; between two lines of \"\"\" all is one turn.\n"
     "Ctrl-C ends an answer.\n";
 
-/* fed [n_fed]: the tokens in the session's cache. */
 typedef struct chat {
     tg_app *app;
     const values *v;
@@ -82,13 +89,14 @@ typedef struct chat {
     tg_session *session;
     const tg_tokenizer *tok;
     tg_talk talk;
-    int32_t *fed, *ids; /* [capacity] each */
-    size_t n_fed, n_ids;
+    int32_t *ids, *written; /* [capacity] each: of the conversation, and of the answer so far */
+    size_t n_ids, n_kept;   /* n_kept: of ids, how many need not be read anew */
     int32_t ends[TG_ENDS_MAX];
     size_t n_ends;
     tg_app_buffer answer;
     size_t shown; /* bytes of the answer that went out */
-    uint64_t seed, answers;
+    bool slid;    /* in the middle of this answer */
+    tg_talk_settings now;
 } chat;
 
 static void say(const chat *c, const char *text) {
@@ -128,24 +136,34 @@ static tg_status encode(chat *c) {
     }
 }
 
-/* Brings the cache to the ids: what both begin with stays, but for the last token, whose logits are
- * wanted. TG_STOPPED: Ctrl-C. */
+/* Brings the cache to the ids. TG_STOPPED: Ctrl-C. */
 static tg_status feed(chat *c) {
-    size_t same = 0;
-    while (same < c->n_fed && same + 1 < c->n_ids && c->fed[same] == c->ids[same]) same++;
-    tg_status s = tg_session_rewind(c->session, same);
+    size_t same;
+    tg_status s = tg_session_reuse(c->session, c->ids, c->n_ids, &same);
     if (s != TG_OK) return s;
-    c->n_fed = same;
+    c->n_kept = tg_session_held(c->session);
     tg_job *job;
     s = tg_session_eval_job(c->session, c->ids + same, c->n_ids - same, &job);
     while (s == TG_OK && (s = tg_job_poll(job, SLICE_MS)) == TG_PENDING) {
         s = tg_signals_caught() ? TG_STOPPED : TG_OK;
     }
     tg_job_free(job);
-    if (s != TG_OK) return s;
-    memcpy(c->fed, c->ids, c->n_ids * sizeof *c->fed);
-    c->n_fed = c->n_ids;
-    return TG_OK;
+    return s;
+}
+
+/* Makes room in the middle of an answer: the oldest turns are forgotten, and what is left is read
+ * anew with the n tokens of the answer behind it. TG_E_FULL: there is but one question left. */
+static tg_status slide(chat *c, size_t n) {
+    const size_t capacity = tg_session_capacity(c->session);
+    do {
+        if (c->v->full != SLIDE || !tg_talk_drop_oldest(&c->talk)) return TG_E_FULL;
+        c->slid = true;
+        const tg_status s = encode(c);
+        if (s != TG_OK) return s;
+    } while (c->n_ids + n >= capacity);
+    memcpy(c->ids + c->n_ids, c->written, n * sizeof *c->ids);
+    c->n_ids += n;
+    return feed(c);
 }
 
 static bool is_end(const chat *c, int32_t id) {
@@ -158,7 +176,10 @@ static bool is_end(const chat *c, int32_t id) {
 /* Draws until the answer ends, is long enough, the context is full, or Ctrl-C. */
 static tg_status write_answer(chat *c, size_t *n) {
     const values *v = c->v;
-    tg_sample_options o = tg_sampling_options(&v->sampling, c->seed + c->answers++);
+    const size_t capacity = tg_session_capacity(c->session);
+    const tg_talk_settings *now = &c->now;
+    tg_sample_options o = tg_sampling_options(&now->sampling, now->seed + now->answers);
+    c->now.answers++;
     for (*n = 0; *n < (size_t)v->tokens && !tg_signals_caught();) {
         int32_t id;
         tg_status s = tg_session_sample(c->session, &o, *n, &id);
@@ -169,28 +190,36 @@ static tg_status write_answer(chat *c, size_t *n) {
         const char *bytes = tg_tokenizer_bytes(c->tok, id, &n_bytes);
         if (tg_app_buffer_add(&c->answer, bytes, n_bytes) != 0) return TG_E_MEMORY;
         show(c, false);
-        if (c->n_fed == tg_session_capacity(c->session)) {
+        if (*n <= capacity) c->written[*n - 1] = id;
+        if (tg_session_tokens(c->session) < capacity) {
+            s = tg_session_eval(c->session, &id, 1, NULL);
+        } else if ((s = slide(c, *n)) == TG_E_FULL) {
             say(c, "\n(the context is full: the answer ends here)");
             return TG_OK;
         }
-        s = tg_session_eval(c->session, &id, 1, NULL);
-        if (s != TG_OK) return s;
-        c->fed[c->n_fed++] = id;
+        if (s != TG_OK) return s == TG_STOPPED ? TG_OK : s;
     }
     return TG_OK;
 }
 
-static void tell(const chat *c, size_t n, double prompt_ms, double ms) {
+typedef struct prompt_told {
+    size_t ids, kept; /* of the prompt */
+    double ms;
+} prompt_told;
+
+static void tell(const chat *c, const prompt_told *p, size_t n, double ms) {
     const double speed = ms > 0 ? (double)n / ms * 1000 : 0;
+    const size_t used = tg_session_tokens(c->session);
     if (c->app->globals.json) {
         tg_jout j = tg_jout_to(stdout);
         tg_jout_open(&j, NULL, '{');
         tg_jout_text_n(&j, "text", c->answer.bytes ? c->answer.bytes : "", c->answer.n);
         tg_jout_uint(&j, "tokens", n);
-        tg_jout_uint(&j, "prompt_tokens", c->n_ids);
-        tg_jout_rounded(&j, "prompt_ms", prompt_ms, 3);
+        tg_jout_uint(&j, "prompt_tokens", p->ids);
+        tg_jout_uint(&j, "kept_tokens", p->kept);
+        tg_jout_rounded(&j, "prompt_ms", p->ms, 3);
         tg_jout_rounded(&j, "tok_per_s", speed, 1);
-        tg_jout_uint(&j, "context", c->n_fed);
+        tg_jout_uint(&j, "context", used);
         tg_jout_uint(&j, "context_max", tg_session_capacity(c->session));
         tg_jout_close(&j);
         tg_jout_line(&j);
@@ -198,10 +227,11 @@ static void tell(const chat *c, size_t n, double prompt_ms, double ms) {
     }
     putchar('\n');
     fflush(stdout);
-    if (!c->app->out.tty) return;
-    fprintf(stderr, "%s(%zu tokens, %s a second; context %zu of %zu)%s\n",
-            tg_term_style(&c->app->err, TG_DIM), n, TG_SHORT(speed), c->n_fed,
-            tg_session_capacity(c->session), tg_term_style(&c->app->err, TG_PLAIN));
+    if (!isatty(STDOUT_FILENO)) return;
+    fprintf(stderr, "%s(%zu tokens, %s a second; context %zu of %zu, %zu of %zu kept)%s\n",
+            tg_term_style(&c->app->err, TG_DIM), n, TG_SHORT(speed), used,
+            tg_session_capacity(c->session), p->kept, p->ids,
+            tg_term_style(&c->app->err, TG_PLAIN));
 }
 
 /* Answers the last turn. A turn that cannot be answered is taken back; an answer that was stopped
@@ -209,6 +239,7 @@ static void tell(const chat *c, size_t n, double prompt_ms, double ms) {
 static int answer(chat *c) {
     tg_signals_forget();
     c->answer.n = c->shown = 0;
+    c->slid = false;
     const double start = tg_app_now_ms();
     tg_status s = encode(c);
     if (s == TG_OK) s = feed(c);
@@ -224,10 +255,12 @@ static int answer(chat *c) {
     }
     size_t n = 0;
     const double begun = tg_app_now_ms();
+    const prompt_told prompt_was = { c->n_ids, c->n_kept, begun - start };
     if (s == TG_OK) s = write_answer(c, &n);
     if (s != TG_OK) return tg_app_failed(c->app, c->app->ctx, s, TG_WORKING);
     show(c, true);
-    tell(c, n, begun - start, tg_app_now_ms() - begun);
+    tell(c, &prompt_was, n, tg_app_now_ms() - begun);
+    if (c->slid) say(c, "(the context was full: the oldest turn is forgotten)");
     if (tg_talk_add(&c->talk, TG_ASSISTANT, c->answer.bytes ? c->answer.bytes : "", c->answer.n)) {
         return TG_ARGS_GO_ON;
     }
@@ -252,6 +285,48 @@ static void told(const chat *c, const char *what, const char *name, const char *
     say(c, line);
 }
 
+/* --------------------------------------------------------------------------------- its file */
+
+/* A cache whose window was left behind is not kept: it would have to be read anew anyway. NULL, or
+ * what went wrong. */
+static const char *save_session(chat *c) {
+    tg_app_buffer note = { 0 };
+    const char *fault = "there is not enough memory";
+    if (tg_talk_write(&c->talk, &c->now, &note)) {
+        if (tg_session_held(c->session) < tg_session_tokens(c->session))
+            tg_session_rewind(c->session, 0);
+        const tg_status s = tg_session_save(c->session, c->v->session, note.bytes, note.n);
+        fault = s == TG_OK ? NULL : tg_context_error(c->app->ctx);
+    }
+    tg_app_buffer_free(&note);
+    return fault;
+}
+
+static const char *load_session(chat *c) {
+    tg_app_buffer note = { 0 };
+    const tg_status s = tg_session_load(c->session, c->v->session, tg_app_buffer_add, &note);
+    const char *fault = s == TG_OK ? tg_talk_read(&c->talk, &c->now, note.bytes, note.n)
+                                   : tg_context_error(c->app->ctx);
+    tg_app_buffer_free(&note);
+    return fault;
+}
+
+/* /save and /load: with a name the conversation alone, without one that of --session. */
+static void to_or_from_file(chat *c, bool save, const char *path) {
+    const char *name = *path ? path : c->v->session, *fault;
+    if (!name) {
+        say(c, save ? "(want /save FILE)" : "(want /load FILE)");
+        return;
+    }
+    if (*path) {
+        fault =
+            save ? tg_talk_save(&c->talk, &c->now, path) : tg_talk_load(&c->talk, &c->now, path);
+    } else {
+        fault = save ? save_session(c) : load_session(c);
+    }
+    told(c, save ? "save to" : "load from", name, fault);
+}
+
 /* A line that begins with a slash. */
 static int command(chat *c, char *line) {
     char *rest = line + strcspn(line, " ");
@@ -269,16 +344,14 @@ static int command(chat *c, char *line) {
         if (!tg_talk_set_system(&c->talk, rest, strlen(rest))) return TG_EXIT_FAILED;
         say(c, *rest ? "(the system's turn is set)" : "(there is no system's turn)");
     } else if (strcmp(line, "/seed") == 0) {
-        if (tg_args_uint64(rest, &c->seed)) {
-            c->answers = 0;
+        if (tg_args_uint64(rest, &c->now.seed)) {
+            c->now.answers = 0;
             told(c, "seed", rest, NULL);
         } else {
             say(c, "(want /seed and a whole number)");
         }
-    } else if (strcmp(line, "/save") == 0 && *rest) {
-        told(c, "save to", rest, tg_talk_save(&c->talk, rest));
-    } else if (strcmp(line, "/load") == 0 && *rest) {
-        told(c, "load from", rest, tg_talk_load(&c->talk, rest));
+    } else if (strcmp(line, "/save") == 0 || strcmp(line, "/load") == 0) {
+        to_or_from_file(c, line[1] == 's', rest);
     } else {
         say(c, "(unknown: /help lists the commands)");
     }
@@ -345,6 +418,7 @@ static int talk(chat *c) {
     tg_app_buffer turn = { 0 };
     int code = TG_ARGS_GO_ON;
     for (bool warned = false; code == TG_ARGS_GO_ON;) {
+        tg_signals_forget(); /* what ended an answer is not the first of two at the prompt */
         const reading r = read_turn(c, &turn);
         tg_signals_forget();
         if (r == GOT_END) break;
@@ -385,16 +459,43 @@ static int open_chat(chat *c, const char *path) {
         fputs("\n", stderr);
         return code;
     }
-    s = tg_session_new(c->app->ctx, c->model, (int32_t)c->v->ctx, &c->session);
+    s = tg_session_new_kv(c->app->ctx, c->model, (int32_t)c->v->ctx, (tg_kv_type)c->v->kv,
+                          &c->session);
     if (s != TG_OK) return tg_app_failed(c->app, c->app->ctx, s, TG_READING);
     const size_t capacity = tg_session_capacity(c->session);
-    c->fed = malloc(capacity * sizeof *c->fed);
+    c->written = malloc(capacity * sizeof *c->written);
     c->ids = malloc(capacity * sizeof *c->ids);
-    const bool room =
-        c->fed && c->ids &&
-        (!c->v->system || tg_talk_set_system(&c->talk, c->v->system, strlen(c->v->system)));
-    if (room) return TG_ARGS_GO_ON;
+    if (c->written && c->ids) return TG_ARGS_GO_ON;
     tg_app_error(c->app, "not enough memory for a context of %s tokens", TG_COUNT(capacity));
+    return TG_EXIT_FAILED;
+}
+
+/* What was kept in the file of --session, and over it what the command line asks for. */
+static int begin(chat *c) {
+    const values *v = c->v;
+    if (v->session && access(v->session, F_OK) == 0) {
+        const char *fault = load_session(c);
+        if (fault) {
+            tg_app_error(c->app, "--session: %s", fault);
+            return TG_EXIT_USAGE;
+        }
+        tg_sampling_keep(&c->now.sampling, &v->sampling, &c->app->args);
+        if (tg_args_given(&c->app->args, "--seed")) {
+            c->now.seed = v->seed;
+            c->now.answers = 0;
+        }
+    }
+    if (!v->system || tg_talk_set_system(&c->talk, v->system, strlen(v->system)))
+        return TG_ARGS_GO_ON;
+    tg_app_error(c->app, "not enough memory for the system's turn");
+    return TG_EXIT_FAILED;
+}
+
+/* The file of --session, written when the conversation has ended, however it has. */
+static int end(chat *c, int code) {
+    const char *fault = c->v->session ? save_session(c) : NULL;
+    if (!fault) return code;
+    tg_app_error(c->app, "--session: %s", fault);
     return TG_EXIT_FAILED;
 }
 
@@ -403,7 +504,7 @@ static void close_chat(chat *c) {
     tg_model_free(c->model);
     tg_talk_free(&c->talk);
     tg_app_buffer_free(&c->answer);
-    free(c->fed);
+    free(c->written);
     free(c->ids);
 }
 
@@ -417,12 +518,19 @@ int tg_cmd_chat(int argc, char **argv) {
     tg_app app;
     int code = tg_app_start(&app, &spec, &group, 1, argc, argv);
     if (code != TG_ARGS_GO_ON) return code;
-    chat c = { .app = &app, .v = &v, .template_name = v.template_name, .seed = v.seed };
+    chat c = { .app = &app,
+               .v = &v,
+               .template_name = v.template_name,
+               .now = { .seed = v.seed, .sampling = v.sampling } };
     code = open_chat(&c, app.args.pos[0]);
+    if (code == TG_ARGS_GO_ON) {
+        tg_sampling_of_model(&app, c.model, &c.now.sampling);
+        code = begin(&c);
+    }
     if (code == TG_ARGS_GO_ON) {
         tg_signals_interrupt();
         if (isatty(STDIN_FILENO)) say(&c, "(/help lists what can be typed)");
-        code = talk(&c);
+        code = end(&c, talk(&c));
     }
     close_chat(&c);
     return tg_app_end(&app, code);

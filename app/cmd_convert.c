@@ -24,7 +24,7 @@ enum { AUTO, V1, V2, V3, SAFETENSORS, GGUF, N_FORMATS };
 
 static const tg_option options[] = {
     TG_CHOICE("--dtype", values, dtype, "f32|f16|int4|bf16|q8_0|q4_0|q4_k",
-              "numbers in the new file; the last four in gguf"),
+              "numbers in the new file; the last four in gguf, and in v3 of models of others"),
     TG_CHOICE("--format", values, format, "auto|v1|v2|v3|safetensors|gguf",
               "the layout; auto: by the name of OUT, then v3 for f32, v2 for f16 and int4"),
 };
@@ -37,13 +37,14 @@ static const tg_command_spec spec = {
         "hold a run with all that resuming needs. v2 and v1 are those of the browser lab. "
         "safetensors is a GPT-2 for transformers: name it model.safetensors in a folder of its "
         "own, which gets a config.json, and from_pretrained(folder) opens it. gguf is for "
-        "llama.cpp, and is written of any model that can be opened; it is read back, and what "
-        "the change did to the model's answers is shown.",
+        "llama.cpp, and is written of any model that can be opened, as is v3 of models of others; "
+        "it is read back, and what the change did to the model's answers is shown.",
     .pos = { "IN", "OUT" },
     .pos_min = 2,
     .pos_max = 2,
     .examples = "  tinygpt convert run.tinygpt small.tinygpt --dtype int4\n"
                 "  tinygpt convert run.tinygpt run.gguf --dtype q8_0\n"
+                "  tinygpt convert smollm2.gguf smollm2.tinygpt --dtype q4_k\n"
                 "  tinygpt convert run.tinygpt folder/model.safetensors\n"
                 "  tinygpt convert folder/model.safetensors back.tinygpt\n",
 };
@@ -210,12 +211,17 @@ static void print_report(const char *out, const char *layout, const tg_convert_r
     printf("tokens      %zu of %zu texts alike\n", r->n_texts_same, r->n_texts);
 }
 
+static const char *const kinds_of_others[] = {
+    [TG_CONVERT_GGUF] = "gguf",
+    [TG_CONVERT_SAFETENSORS] = "safetensors",
+    [TG_CONVERT_TINYGPT] = "v3",
+};
+
 static int convert_any(tg_app *app, const char *in, const char *out, tg_convert_kind kind,
                        int dtype) {
     tg_convert_report r;
     char layout[48];
-    snprintf(layout, sizeof layout, "%s %s", kind == TG_CONVERT_GGUF ? "gguf" : "safetensors",
-             weights[dtype].name);
+    snprintf(layout, sizeof layout, "%s %s", kinds_of_others[kind], weights[dtype].name);
     const tg_status s = tg_model_convert(app->ctx, in, out, kind, weights[dtype].type, &r);
     if (s != TG_OK) return tg_app_failed(app, app->ctx, s, TG_READING);
     if (app->globals.json)
@@ -260,10 +266,13 @@ int tg_cmd_convert(int argc, char **argv) {
     if (code != TG_ARGS_GO_ON) return code;
     /* A folder is what a model of others becomes; our own, of bytes, is a file in one. */
     tg_gpt_config own;
-    const bool folder = format == SAFETENSORS && weights[v.dtype].name &&
+    const bool others = format != GGUF && format != V1 && format != V2 && weights[v.dtype].name &&
                         tg_file_config(app.ctx, in, &own) != TG_OK && is_model(&app, in);
-    if (folder || format == GGUF) {
-        const tg_convert_kind kind = folder ? TG_CONVERT_SAFETENSORS : TG_CONVERT_GGUF;
+    if (others || format == GGUF) {
+        const tg_convert_kind kind = format == GGUF          ? TG_CONVERT_GGUF
+                                     : format == SAFETENSORS ? TG_CONVERT_SAFETENSORS
+                                                             : TG_CONVERT_TINYGPT;
+        const bool folder = kind == TG_CONVERT_SAFETENSORS;
         if (!weights[v.dtype].name) {
             tg_app_error(&app, "int4 exists in the v2 layout only");
             code = TG_EXIT_USAGE;

@@ -43,7 +43,7 @@ static void print_result(const tg_app *app, const values *v, const tg_model *mod
                          uint64_t bytes) {
     tg_model_info info = { .format = "" };
     (void)tg_model_get_info(model, &info);
-    const bool bytewise = strcmp(info.format, "gguf") != 0;
+    const bool bytewise = strcmp(info.family, "tinygpt") == 0;
     if (app->globals.json) {
         tg_jout j = tg_jout_to(stdout);
         tg_jout_open(&j, NULL, '{');

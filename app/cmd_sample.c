@@ -166,6 +166,13 @@ static void print_json(const tg_app *app, const job *j, const tg_generate_stats 
     tg_jout_uint(&o, "slides", stats->slides);
     tg_jout_rounded(&o, "prompt_ms", stats->prompt_ms, 3);
     tg_jout_rounded(&o, "first_token_ms", stats->first_token_ms, 3);
+    tg_load_times load;
+    if (tg_model_load_times(j->model, &load) == TG_OK && load.bytes) {
+        tg_jout_rounded(&o, "open_ms", load.open_ms, 3);
+        tg_jout_rounded(&o, "pack_ms", load.pack_ms, 3);
+        tg_jout_uint(&o, "pack_bytes", load.bytes);
+        tg_jout_bool(&o, "pack_mapped", load.mapped);
+    }
     tg_app_put_file_read(&o, j->model, app->args.pos[0]);
     tg_jout_close(&o);
     tg_jout_line(&o);
@@ -192,6 +199,13 @@ static void tell(const values *v, const job *j, const tg_generate_stats *stats) 
                 "%zu tokens, %s tokens/s; prompt of %zu tokens in %s; first token after %s\n",
                 stats->new_tokens, TG_SHORT(stats->tok_per_s), stats->prompt_tokens,
                 TG_TIME(stats->prompt_ms / 1000), TG_TIME(stats->first_token_ms / 1000));
+        tg_load_times load;
+        if (tg_model_load_times(j->model, &load) == TG_OK && load.bytes)
+            fprintf(stderr, "head in %s; weights of %s %s in %s: %s GB/s\n",
+                    TG_TIME(load.open_ms / 1000), TG_BYTES(load.bytes),
+                    load.mapped ? "mapped and checked" : "read and packed",
+                    TG_TIME(load.pack_ms / 1000),
+                    TG_SHORT((double)load.bytes / 1e6 / load.pack_ms));
     }
 }
 
@@ -358,6 +372,7 @@ int tg_cmd_sample(int argc, char **argv) {
             status =
                 tg_session_new_kv(app.ctx, j.model, (int32_t)v.ctx, (tg_kv_type)v.kv, &j.session);
         }
+        if (status == TG_OK) tg_sampling_of_model(&app, j.model, &v.sampling);
         if (status != TG_OK) code = tg_app_failed(&app, app.ctx, status, TG_READING);
     }
     if (code == TG_ARGS_GO_ON) code = get_ids(&app, &v, &j);

@@ -1,5 +1,10 @@
-/* sampling.c - from the options of a command line to those of the library, and back. */
+/* sampling.c - from the options of a command line to those of the library, and to files. */
 #include "sampling.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 tg_sampling tg_sampling_default(void) {
     const tg_sample_options d = tg_sample_options_default();
@@ -12,6 +17,24 @@ tg_sampling tg_sampling_default(void) {
                            .repeat_penalty = d.repeat_penalty,
                            .frequency_penalty = d.frequency_penalty,
                            .presence_penalty = d.presence_penalty };
+}
+
+void tg_sampling_of_model(tg_app *app, const tg_model *model, tg_sampling *s) {
+    tg_sample_options o = tg_sampling_options(s, 0);
+    char said[256];
+    if (tg_model_sampling(model, &o, said, sizeof said) != TG_OK || !*said) return;
+    const struct {
+        const char *name;
+        double *to, from;
+    } reals[] = { { "--temp", &s->temp, o.temperature },
+                  { "--top-p", &s->top_p, o.top_p },
+                  { "--min-p", &s->min_p, o.min_p },
+                  { "--repeat-penalty", &s->repeat_penalty, o.repeat_penalty } };
+    for (size_t i = 0; i < sizeof reals / sizeof reals[0]; i++)
+        if (!tg_args_given(&app->args, reals[i].name)) *reals[i].to = reals[i].from;
+    if (!tg_args_given(&app->args, "--top-k")) s->top_k = o.top_k;
+    if (!app->globals.json)
+        fprintf(stderr, "drawing as the file says, where no option does: %s\n", said);
 }
 
 tg_sample_options tg_sampling_options(const tg_sampling *s, uint64_t seed) {
@@ -27,4 +50,67 @@ tg_sample_options tg_sampling_options(const tg_sampling *s, uint64_t seed) {
     o.repeat_last = (int32_t)s->repeat_last;
     o.seed = seed;
     return o;
+}
+
+/* Whole numbers first. Bounds are those of the options; where low is `open`, it is not one. */
+static const struct {
+    const char *option;
+    size_t at;
+    double low, high;
+    bool whole, open;
+} fields[] = {
+    { "--top-k", offsetof(tg_sampling, top_k), 0, 1e6, true, false },
+    { "--repeat-last", offsetof(tg_sampling, repeat_last), 0, 1024, true, false },
+    { "--temp", offsetof(tg_sampling, temp), 0, 100, false, false },
+    { "--top-p", offsetof(tg_sampling, top_p), 0, 1, false, true },
+    { "--min-p", offsetof(tg_sampling, min_p), 0, 1, false, false },
+    { "--typical-p", offsetof(tg_sampling, typical_p), 0, 1, false, false },
+    { "--repeat-penalty", offsetof(tg_sampling, repeat_penalty), 0, 100, false, true },
+    { "--frequency-penalty", offsetof(tg_sampling, frequency_penalty), -100, 100, false, false },
+    { "--presence-penalty", offsetof(tg_sampling, presence_penalty), -100, 100, false, false },
+};
+enum { FIELDS = sizeof fields / sizeof fields[0] };
+
+static double number_at(const tg_sampling *s, size_t i) {
+    const char *at = (const char *)s + fields[i].at;
+    int64_t whole;
+    double real;
+    memcpy(&whole, at, sizeof whole);
+    memcpy(&real, at, sizeof real);
+    return fields[i].whole ? (double)whole : real;
+}
+
+static void set_number(tg_sampling *s, size_t i, double x) {
+    const int64_t whole = (int64_t)x;
+    memcpy((char *)s + fields[i].at, fields[i].whole ? (const void *)&whole : &x, sizeof x);
+}
+
+bool tg_sampling_write(const tg_sampling *s, tg_app_buffer *out) {
+    for (size_t i = 0; i < FIELDS; i++) {
+        char text[40];
+        const int n = snprintf(text, sizeof text, "%s%.17g", i ? " " : "", number_at(s, i));
+        if (tg_app_buffer_add(out, text, (size_t)n) != 0) return false;
+    }
+    return tg_app_buffer_add(out, "\n", 1) == 0;
+}
+
+bool tg_sampling_read(tg_sampling *s, const char *line) {
+    tg_sampling all = *s;
+    for (size_t i = 0; i < FIELDS; i++) {
+        char *end;
+        const double x = strtod(line, &end);
+        const bool above = fields[i].open ? x > fields[i].low : x >= fields[i].low;
+        if (end == line || !above || !(x <= fields[i].high)) return false;
+        set_number(&all, i, x);
+        line = end;
+    }
+    if (*line != '\n') return false;
+    *s = all;
+    return true;
+}
+
+void tg_sampling_keep(tg_sampling *s, const tg_sampling *asked, const tg_args *args) {
+    for (size_t i = 0; i < FIELDS; i++) {
+        if (tg_args_given(args, fields[i].option)) set_number(s, i, number_at(asked, i));
+    }
 }

@@ -32,6 +32,17 @@ typedef struct tg_sampling {
 /* What the library does if nothing is asked for. */
 tg_sampling tg_sampling_default(void);
 
+/* Takes what the model's file says for what the command line does not; tells of it on standard
+ * error, but for JSON. */
+void tg_sampling_of_model(tg_app *app, const tg_model *model, tg_sampling *s);
+
 tg_sample_options tg_sampling_options(const tg_sampling *s, uint64_t seed);
+
+/* All of it as a line of numbers, and back; false: no memory; a number is missing or out of range,
+ * and s is as it was. */
+bool tg_sampling_write(const tg_sampling *s, tg_app_buffer *out);
+bool tg_sampling_read(tg_sampling *s, const char *line);
+/* Takes over what the command line has named. */
+void tg_sampling_keep(tg_sampling *s, const tg_sampling *asked, const tg_args *args);
 
 #endif

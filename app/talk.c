@@ -1,18 +1,23 @@
 /*
  * talk.c - turns in an array, each with a copy of its text.
  */
+#define _POSIX_C_SOURCE 200809L /* fsync */
 #include "talk.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *const roles[] = { "system", "user", "assistant" };
-static const char headline[] = "tinygpt chat 1\n";
+static const char headline[] = "tinygpt chat 2\n";
+static const char damaged[] = "it is damaged";
 
-/* A turn longer than this is not read: no window could hold it. */
-#define TURN_LIMIT ((size_t)64 << 20)
+/* A file longer than this is not read: no window could hold it. */
+#define FILE_LIMIT ((size_t)64 << 20)
+enum { LINE_BYTES = 512 };
 
 static char *copy_of(const char *text, size_t n_bytes) {
     char *copy = malloc(n_bytes + 1);
@@ -88,54 +93,107 @@ void tg_talk_free(tg_talk *t) {
 
 /* ------------------------------------------------------------------------------------- files */
 
-const char *tg_talk_save(const tg_talk *t, const char *path) {
-    FILE *f = fopen(path, "wb");
-    if (!f) return strerror(errno);
-    fputs(headline, f);
-    for (size_t i = 0; i < t->n; i++) {
-        fprintf(f, "%s %zu\n", roles[t->turns[i].role], t->turns[i].n_bytes);
-        fwrite(t->turns[i].text, 1, t->turns[i].n_bytes, f);
-        fputc('\n', f);
-    }
-    const bool failed = ferror(f) != 0;
-    return fclose(f) != 0 || failed ? "it could not be written" : NULL;
+static bool put(tg_app_buffer *out, const char *text) {
+    return tg_app_buffer_add(out, text, strlen(text)) == 0;
 }
 
-/* One turn; *end if there is no more. */
-static const char *load_turn(FILE *f, tg_talk *t, bool *end) {
-    static const char damaged[] = "it is damaged";
-    char line[64], name[16];
+bool tg_talk_write(const tg_talk *t, const tg_talk_settings *s, tg_app_buffer *out) {
+    char line[80];
+    snprintf(line, sizeof line, "seed %" PRIu64 " %" PRIu64 "\nsampling ", s->seed, s->answers);
+    bool whole = put(out, headline) && put(out, line) && tg_sampling_write(&s->sampling, out);
+    for (size_t i = 0; whole && i < t->n; i++) {
+        snprintf(line, sizeof line, "%s %zu\n", roles[t->turns[i].role], t->turns[i].n_bytes);
+        whole = put(out, line) &&
+                tg_app_buffer_add(out, t->turns[i].text, t->turns[i].n_bytes) == 0 &&
+                put(out, "\n");
+    }
+    return whole;
+}
+
+/* A line of the text at *at, without what follows it, which *at then is; NULL: there is no more. */
+static const char *next_line(const char **at, const char *end, char line[LINE_BYTES]) {
+    const char *stop = memchr(*at, '\n', (size_t)(end - *at));
+    const size_t n = stop ? (size_t)(stop - *at) + 1 : 0;
+    if (n == 0 || n >= LINE_BYTES) return NULL;
+    memcpy(line, *at, n);
+    line[n] = '\0';
+    *at += n;
+    return line;
+}
+
+/* A setting, or one turn. */
+static const char *read_part(const char **at, const char *end, tg_talk *t, tg_talk_settings *s) {
+    char line[LINE_BYTES], name[16];
     size_t n_bytes, role = 0;
-    *end = !fgets(line, sizeof line, f);
-    if (*end) return NULL;
-    if (sscanf(line, "%15s %zu", name, &n_bytes) != 2 || n_bytes > TURN_LIMIT) return damaged;
+    if (!next_line(at, end, line)) return damaged;
+    if (strncmp(line, "seed ", 5) == 0) {
+        const int n = sscanf(line + 5, "%" SCNu64 " %" SCNu64, &s->seed, &s->answers);
+        return n == 2 ? NULL : damaged;
+    }
+    if (strncmp(line, "sampling ", 9) == 0)
+        return tg_sampling_read(&s->sampling, line + 9) ? NULL : damaged;
+    if (sscanf(line, "%15s %zu", name, &n_bytes) != 2) return damaged;
     while (role < 3 && strcmp(name, roles[role]) != 0) role++;
     if (role == 3 || (role == TG_SYSTEM && t->n > 0)) return damaged;
-    char *text = malloc(n_bytes + 1);
-    if (!text) return "there is not enough memory";
-    text[n_bytes] = '\0';
-    const bool whole = fread(text, 1, n_bytes, f) == n_bytes && fgetc(f) == '\n';
-    if (whole && insert(t, t->n, (tg_role)role, text, n_bytes)) return NULL;
-    free(text);
-    return whole ? "there is not enough memory" : damaged;
+    if (n_bytes >= (size_t)(end - *at) || (*at)[n_bytes] != '\n') return damaged;
+    if (!tg_talk_add(t, (tg_role)role, *at, n_bytes)) return "there is not enough memory";
+    *at += n_bytes + 1;
+    return NULL;
 }
 
-const char *tg_talk_load(tg_talk *t, const char *path) {
-    char line[64];
-    FILE *f = fopen(path, "rb");
-    if (!f) return strerror(errno);
-    const char *fault = NULL;
+const char *tg_talk_read(tg_talk *t, tg_talk_settings *s, const char *bytes, size_t n_bytes) {
+    const char *at = bytes, *end = bytes + n_bytes, *fault = NULL;
+    char line[LINE_BYTES];
+    tg_talk_settings settings = *s;
     tg_talk loaded = { 0 };
-    bool end = false;
-    if (!fgets(line, sizeof line, f) || strcmp(line, headline) != 0)
-        fault = "it is no conversation";
-    while (!fault && !end) fault = load_turn(f, &loaded, &end);
-    fclose(f);
+    if (n_bytes == 0 || !next_line(&at, end, line) ||
+        (strcmp(line, headline) != 0 && strcmp(line, "tinygpt chat 1\n") != 0))
+        return "it is no conversation";
+    while (!fault && at < end) fault = read_part(&at, end, &loaded, &settings);
     if (fault) {
         tg_talk_free(&loaded);
         return fault;
     }
     tg_talk_free(t);
     *t = loaded;
+    *s = settings;
     return NULL;
+}
+
+/* A temporary file and a rename, so that there is never half a conversation. */
+const char *tg_talk_save(const tg_talk *t, const tg_talk_settings *s, const char *path) {
+    char temporary[4096];
+    tg_app_buffer text = { 0 };
+    const int n = snprintf(temporary, sizeof temporary, "%s.tmp-%ld", path, (long)getpid());
+    if (n < 0 || (size_t)n >= sizeof temporary) return "its name is too long";
+    if (!tg_talk_write(t, s, &text)) {
+        tg_app_buffer_free(&text);
+        return "there is not enough memory";
+    }
+    FILE *f = fopen(temporary, "wb");
+    bool right =
+        f && fwrite(text.bytes, 1, text.n, f) == text.n && fflush(f) == 0 && fsync(fileno(f)) == 0;
+    if (f && fclose(f) != 0) right = false;
+    if (right && rename(temporary, path) != 0) right = false;
+    const char *fault = right ? NULL : strerror(errno);
+    if (f && !right) remove(temporary);
+    tg_app_buffer_free(&text);
+    return fault;
+}
+
+const char *tg_talk_load(tg_talk *t, tg_talk_settings *s, const char *path) {
+    char block[4096];
+    tg_app_buffer text = { 0 };
+    const char *fault = NULL;
+    FILE *f = fopen(path, "rb");
+    if (!f) return strerror(errno);
+    for (size_t n; !fault && (n = fread(block, 1, sizeof block, f)) > 0;) {
+        if (tg_app_buffer_add(&text, block, n) != 0) fault = "there is not enough memory";
+        if (text.n > FILE_LIMIT) fault = "it is too large for a conversation";
+    }
+    if (!fault && ferror(f)) fault = strerror(errno);
+    fclose(f);
+    if (!fault) fault = tg_talk_read(t, s, text.bytes, text.n);
+    tg_app_buffer_free(&text);
+    return fault;
 }

@@ -1,13 +1,18 @@
 /*
  * talk.h - the turns of a conversation, and the file that keeps them.
  *
- *     tinygpt chat 1            one line, then for each turn
+ *     tinygpt chat 2            a line, two of settings, then for each turn
+ *     seed 42 1                 the seed, and how many answers were drawn with it
+ *     sampling 40 64 0.8 ..     sampling.c
  *     user 12                   its role and bytes
  *     Hello there.              those bytes, and a line end
+ *
+ * The same text goes with a session's file, as its note. Files of version 1 have no settings.
  */
 #ifndef TG_APP_TALK_H
 #define TG_APP_TALK_H
 
+#include "sampling.h"
 #include "tinygpt.h"
 
 #include <stdbool.h>
@@ -29,8 +34,18 @@ bool tg_talk_drop_oldest(tg_talk *t);
 void tg_talk_reset(tg_talk *t);
 void tg_talk_free(tg_talk *t);
 
-/* NULL, or what went wrong. Loading replaces the turns only if all of them could be read. */
-const char *tg_talk_save(const tg_talk *t, const char *path);
-const char *tg_talk_load(tg_talk *t, const char *path);
+/* What goes with the turns: with them, it decides what is answered next. */
+typedef struct tg_talk_settings {
+    uint64_t seed, answers;
+    tg_sampling sampling;
+} tg_talk_settings;
+
+/* The text of a file; false: no memory. */
+bool tg_talk_write(const tg_talk *t, const tg_talk_settings *s, tg_app_buffer *out);
+/* NULL, or what went wrong. Turns and settings are replaced only if all of them could be read, and
+ * the file as a whole. */
+const char *tg_talk_read(tg_talk *t, tg_talk_settings *s, const char *bytes, size_t n_bytes);
+const char *tg_talk_save(const tg_talk *t, const tg_talk_settings *s, const char *path);
+const char *tg_talk_load(tg_talk *t, tg_talk_settings *s, const char *path);
 
 #endif
