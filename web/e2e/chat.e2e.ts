@@ -108,6 +108,22 @@ describe('Chat', () => {
     await page.getByText('Tokens a second').waitFor();
   });
 
+  it('ends at a text that it is told to, and says which bias it cannot read', async () => {
+    await p.button('New conversation').click();
+    await page.getByText('Words', { exact: true }).click();
+    await page.getByLabel('End at').fill('.');
+    expect(await ask(QUESTION)).toBe(native().split('.')[0]!.trim());
+    await page.getByLabel('End at').fill('');
+    await page.getByLabel('More or less likely').fill('blue');
+    await p.button('New conversation').click();
+    const draft = page.getByRole('textbox', { name: 'Your turn' });
+    await draft.fill(QUESTION);
+    await draft.press('Enter');
+    await page.getByRole('alert').getByText(/have "blue"/).waitFor();
+    await page.getByLabel('More or less likely').fill('');
+    expect(await ask(QUESTION)).toBe(native().trim());
+  });
+
   it('stops, answers anew, and begins anew', async () => {
     const draft = page.getByRole('textbox', { name: 'Your turn' });
     await draft.fill('Tell me a very long story.');

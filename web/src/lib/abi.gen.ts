@@ -103,6 +103,7 @@ export const tg_weight_type = {
 export const tg_convert_kind = {
   TG_CONVERT_GGUF: 0,
   TG_CONVERT_SAFETENSORS: 1,
+  TG_CONVERT_TINYGPT: 2,
 } as const;
 
 /** Structs: size, then every member's kind and offset; `chars` with its length. */
@@ -155,6 +156,15 @@ export const STRUCTS = {
       valLoss: ['f64', 72, 80],
       hasMoments: ['bool', 80, 88],
       usedPrev: ['bool', 81, 89],
+    },
+  },
+  tg_load_times: {
+    size: [32, 32],
+    members: {
+      openMs: ['f64', 0, 0],
+      packMs: ['f64', 8, 8],
+      bytes: ['u64', 16, 16],
+      mapped: ['bool', 24, 24],
     },
   },
   tg_turn: {
@@ -413,6 +423,7 @@ export const EXPORTS = {
   tg_context_new: 'i:pp',
   tg_context_free: 'v:p',
   tg_context_error: 'p:p',
+  tg_context_pack_cache: 'i:pp',
   tg_context_banner: 'p:p',
   tg_context_threads: 'u:p',
   tg_context_isa: 'p:p',
@@ -424,6 +435,7 @@ export const EXPORTS = {
   tg_model_new: 'i:ppLp',
   tg_model_open: 'i:ppp',
   tg_model_free: 'v:p',
+  tg_model_load_times: 'i:pp',
   tg_model_get_info: 'i:pp',
   tg_model_save: 'i:ppi',
   tg_model_tensor: 'i:pppp',
@@ -467,6 +479,7 @@ export const EXPORTS = {
   tg_trainer_history: 'p:pp',
   tg_trainer_run: 'i:ppp',
   tg_sample_options_default: 'v:p',
+  tg_model_sampling: 'i:pppp',
   tg_session_new: 'i:ppip',
   tg_session_new_kv: 'i:ppiip',
   tg_session_free: 'v:p',
@@ -478,8 +491,12 @@ export const EXPORTS = {
   tg_session_set_stops: 'i:ppp',
   tg_session_best: 'i:ppppp',
   tg_session_rewind: 'i:pp',
+  tg_session_reuse: 'i:pppp',
   tg_session_tokens: 'p:p',
+  tg_session_held: 'p:p',
   tg_session_capacity: 'p:p',
+  tg_session_save: 'i:pppp',
+  tg_session_load: 'i:pppp',
   tg_session_slide: 'i:p',
   tg_generate: 'i:pppppppp',
   tg_session_generate: 'i:pppppppppp',
@@ -567,6 +584,7 @@ export interface Exports {
   tg_context_new(options: Ptr, out: Ptr): number;
   tg_context_free(ctx: Ptr): void;
   tg_context_error(ctx: Ptr): Ptr;
+  tg_context_pack_cache(ctx: Ptr, folder: Ptr): number;
   tg_context_banner(ctx: Ptr): Ptr;
   tg_context_threads(ctx: Ptr): number;
   tg_context_isa(ctx: Ptr): Ptr;
@@ -578,6 +596,7 @@ export interface Exports {
   tg_model_new(ctx: Ptr, config: Ptr, seed: number | bigint, out: Ptr): number;
   tg_model_open(ctx: Ptr, path: Ptr, out: Ptr): number;
   tg_model_free(model: Ptr): void;
+  tg_model_load_times(model: Ptr, out: Ptr): number;
   tg_model_get_info(model: Ptr, out: Ptr): number;
   tg_model_save(model: Ptr, path: Ptr, kind: number): number;
   tg_model_tensor(model: Ptr, name: Ptr, out: Ptr, nElems: Ptr): number;
@@ -627,6 +646,7 @@ export interface Exports {
   tg_trainer_history(trainer: Ptr, n: Ptr): Ptr;
   tg_trainer_run(trainer: Ptr, callbacks: Ptr, savePath: Ptr): number;
   tg_sample_options_default(result: Ptr): void;
+  tg_model_sampling(model: Ptr, options: Ptr, said: Ptr, saidBytes: Ptr): number;
   tg_session_new(ctx: Ptr, model: Ptr, ctxTokens: number, out: Ptr): number;
   tg_session_new_kv(ctx: Ptr, model: Ptr, ctxTokens: number, kv: number, out: Ptr): number;
   tg_session_free(session: Ptr): void;
@@ -638,8 +658,12 @@ export interface Exports {
   tg_session_set_stops(session: Ptr, texts: Ptr, n: Ptr): number;
   tg_session_best(session: Ptr, n: Ptr, ids: Ptr, logprobs: Ptr, have: Ptr): number;
   tg_session_rewind(session: Ptr, n: Ptr): number;
+  tg_session_reuse(session: Ptr, tokens: Ptr, n: Ptr, same: Ptr): number;
   tg_session_tokens(session: Ptr): Ptr;
+  tg_session_held(session: Ptr): Ptr;
   tg_session_capacity(session: Ptr): Ptr;
+  tg_session_save(session: Ptr, path: Ptr, note: Ptr, noteBytes: Ptr): number;
+  tg_session_load(session: Ptr, path: Ptr, note: Ptr, user: Ptr): number;
   tg_session_slide(session: Ptr): number;
   tg_generate(
     ctx: Ptr, model: Ptr, prompt: Ptr, promptBytes: Ptr, options: Ptr, nTokens: Ptr, write: Ptr,

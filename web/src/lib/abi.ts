@@ -205,6 +205,15 @@ export class Memory {
     return this.wide ? Number(view.getBigUint64(at, true)) : view.getUint32(at, true);
   }
 
+  /** Pointers, one behind the other. */
+  setPointers(at: Ptr, list: readonly Ptr[]): void {
+    const view = this.#view();
+    list.forEach((value, i) => {
+      if (this.wide) view.setBigUint64(at + 8 * i, BigInt(value), true);
+      else view.setUint32(at + 4 * i, value, true);
+    });
+  }
+
   double(at: Ptr): number {
     return this.#view().getFloat64(at, true);
   }

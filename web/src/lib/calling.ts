@@ -46,14 +46,24 @@ export async function listening<T>(
   }
 }
 
-/** Gives C a file under a name for as long as the body runs. What C keeps open stays readable. */
+/** Gives C a file under a name for as long as the body runs. What C keeps open stays readable.
+ *  `onRead` hears of what C reads, in bytes, and how many there are. */
 export async function offering<T>(
   core: Core, source: Wire, what: string, body: (name: string) => Promise<T>,
+  onRead?: (n: number, all: number) => void,
 ): Promise<T> {
   const { host } = core;
   const named = typeof File === 'function' && source instanceof File && source.name;
   const content = typeof source === 'string' ? utf8(source) : source;
-  const name = host.offer(await openFile(content), named || what);
+  const file = await openFile(content);
+  if (onRead) {
+    const read = file.read.bind(file);
+    file.read = (offset, to) => {
+      onRead(to.length, file.bytes);
+      return read(offset, to);
+    };
+  }
+  const name = host.offer(file, named || what);
   try {
     return await body(name);
   } finally {

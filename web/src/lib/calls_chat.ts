@@ -10,6 +10,7 @@ import { type Call, choose, Gathered, listening, offering, using } from './calli
 import { type Core, type Frame, SLICE_MS } from './core.js';
 import { TinygptError } from './errors.js';
 import type { Entry } from './registry.js';
+import { Stops } from './stops.js';
 import { Cancelled, type Task } from './tasks.js';
 import type { AnswerOptions, AnswerPiece, AnswerStats, ModelFacts, Turn } from './types.js';
 
@@ -71,6 +72,21 @@ function templates(core: Core): string[] {
   }
 }
 
+/** Whoever opens a model hears of it at most so often. */
+const TELL_MS = 100;
+
+/** Emits what share has been read. The header is read twice, to tell what the file is. */
+function telling(task: Task): (n: number, all: number) => void {
+  let done = 0;
+  let told = performance.now();
+  return (n, all) => {
+    done += n;
+    if (performance.now() - told < TELL_MS) return;
+    told = performance.now();
+    task.emit(Math.min(1, done / all));
+  };
+}
+
 export const chatOpen: Call<'chatOpen'> = (core, task, file) =>
   core.framed(task, (frame) =>
     offering(core, file, 'model.gguf', async (name) => {
@@ -94,7 +110,7 @@ export const chatOpen: Call<'chatOpen'> = (core, task, file) =>
           ctx: config.ctx, vocab: config.vocab,
         },
       };
-    }));
+    }, telling(task)));
 
 export const chatTokenize: Call<'chatTokenize'> = async (core, task, id, text, special) => {
   const model = core.registry.get('model', id);
@@ -193,6 +209,19 @@ function feed(core: Core, task: Task, session: Entry, ids: Int32Array): Promise<
   });
 }
 
+/** Holds for all draws, until the next answer says otherwise. */
+function steer(core: Core, frame: Frame, session: Ptr, options: AnswerOptions): void {
+  const { c, memory } = core;
+  const { banned = [], bias = [] } = options;
+  const texts = frame.alloc(8 * banned.length || 8);
+  memory.setPointers(texts, banned.map((text) => frame.string(text)));
+  core.ok(c.tg_session_set_banned(session, texts, banned.length));
+  const size = memory.size('tg_logit_bias');
+  const list = frame.alloc(size * bias.length || size);
+  bias.forEach((one, i) => memory.write('tg_logit_bias', list + i * size, one));
+  core.ok(c.tg_session_set_bias(session, list, bias.length));
+}
+
 /** One answer under way. */
 class Writing {
   readonly stats: AnswerStats;
@@ -206,6 +235,7 @@ class Writing {
     private readonly task: Task,
     private readonly session: Entry,
     prompt: Int32Array,
+    private readonly stops: Stops,
   ) {
     this.#talk = talks.get(session)!;
     const capacity = core.c.tg_session_capacity(session.at);
@@ -244,7 +274,10 @@ class Writing {
           stats.end = 'end';
           return;
         }
-        this.#emit(token, length);
+        if (this.#emit(token, length)) {
+          stats.end = 'end';
+          return;
+        }
         if (stats.context === stats.capacity) {
           stats.end = 'full';
           return;
@@ -261,20 +294,23 @@ class Writing {
     }
   }
 
-  #emit(token: number, length: Ptr): void {
+  /** True: a text has come that ends the answer. */
+  #emit(token: number, length: Ptr): boolean {
     const { core, session, stats } = this;
     const tokenizer = core.c.tg_model_tokenizer(session.model!.at);
     const at = core.c.tg_tokenizer_bytes(tokenizer, token, length);
     const bytes = core.memory.copy(at, core.memory.pointer(length));
-    const text = this.#decoder.decode(bytes, { stream: true });
+    const { out, ended } = this.stops.take(this.#decoder.decode(bytes, { stream: true }));
     const ms = performance.now() - this.#start;
     if (stats.newTokens++ === 0) stats.firstTokenMs = ms;
-    this.task.emit({ id: token, text, ms, context: stats.context } satisfies AnswerPiece);
+    const piece = { id: token, text: out, ms, context: stats.context };
+    this.task.emit(piece satisfies AnswerPiece);
+    return ended;
   }
 
-  /** What never became a character goes out as U+FFFD. */
+  /** What never became a character goes out as U+FFFD, and what was held back as it is. */
   flush(): void {
-    const text = this.#decoder.decode();
+    const text = this.stops.rest(this.#decoder.decode());
     if (text === '') return;
     const ms = performance.now() - this.#start;
     this.task.emit({ id: -1, text, ms, context: this.stats.context } satisfies AnswerPiece);
@@ -294,7 +330,9 @@ export const answer: Call<'answer'> = async (core, task, id, turns, options) => 
   const session = core.registry.get('session', id);
   const talk = talks.get(session);
   if (!talk) throw new TinygptError('ARG', 'session: want one of ChatModel.chat(), have another');
-  const { tokens = Infinity, noThinking = false, ...sampling } = options as AnswerOptions;
+  const {
+    tokens = Infinity, noThinking = false, banned, bias, stops = [], ...sampling
+  } = options as AnswerOptions;
   const { c, memory } = core;
   return using([session], () =>
     core.framed(task, async (frame) => {
@@ -302,9 +340,10 @@ export const answer: Call<'answer'> = async (core, task, id, turns, options) => 
       const sample = frame.alloc(memory.size('tg_sample_options'));
       c.tg_sample_options_default(sample);
       memory.write('tg_sample_options', sample, sampling);
+      steer(core, frame, session.at, { banned, bias });
       const ids = encode(core, frame, session, talk, turns, noThinking);
       const stop = ends(core, frame, c.tg_model_tokenizer(session.model!.at), talk);
-      const writing = new Writing(core, task, session, ids);
+      const writing = new Writing(core, task, session, ids, new Stops(stops));
       try {
         await writing.read(ids);
         await writing.write(frame, sample, stop, tokens);

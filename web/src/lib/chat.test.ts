@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Answer, type ChatModel, Engine, TinygptError, type Turn } from 'tinygpt';
+import { type Answer, type AnswerOptions, type ChatModel, Engine, TinygptError, type Turn } from 'tinygpt';
 
 const root = resolve(import.meta.dirname, '../../..');
 const build = resolve(import.meta.dirname, '../..', process.env['TG_BUILD'] ?? '../build');
@@ -70,6 +70,33 @@ describe('a model file of others', () => {
   });
 });
 
+describe('loading', () => {
+  it('tells how far it is, and stops within 100 ms without keeping anything', async () => {
+    const shares: number[] = [];
+    const abort = new AbortController();
+    let aborted = 0;
+    const before = await engine.memoryBytes();
+    const loading = engine.openChatModel(pathToFileURL(path), {
+      signal: abort.signal,
+      onProgress: (share) => {
+        shares.push(share);
+        if (aborted > 0) return;
+        aborted = performance.now();
+        abort.abort();
+      },
+    });
+    await expect(loading).rejects.toThrow(/abort/);
+    expect(performance.now() - aborted).toBeLessThan(100);
+    expect(shares[0]).toBeGreaterThan(0);
+    expect(shares[0]).toBeLessThan(1);
+    const again = await engine.openChatModel(pathToFileURL(path));
+    again.free();
+    const third = await engine.openChatModel(pathToFileURL(path));
+    third.free();
+    expect((await engine.memoryBytes()) - before).toBeLessThan(1.5 * model.info.weightBytes);
+  });
+});
+
 describe('a conversation', () => {
   it('has the native program\'s answer, and does not read again what it has read', async () => {
     const session = await model.chat({ ctx: 512 });
@@ -109,6 +136,24 @@ describe('a conversation', () => {
     const again = session.answer(ASK, { temperature: 0, tokens: 4 });
     expect(await read(again)).not.toBe('');
     expect((await again.stats).reusedTokens).toBeGreaterThan(0);
+    session.free();
+  });
+
+  it('keeps to texts that are banned, ends at those that end it, and minds biases', async () => {
+    const session = await model.chat({ ctx: 512 });
+    const ask = (options: AnswerOptions) =>
+      session.answer(ASK, { temperature: 0, tokens: 16, ...options });
+    const text = await read(ask({}));
+    const word = text.split(' ')[3]!;
+    expect(await read(ask({ banned: [word] }))).not.toContain(word);
+    const ended = ask({ stops: ['never there', word] });
+    expect(await read(ended)).toBe(text.slice(0, text.indexOf(word)));
+    expect((await ended.stats).end).toBe('end');
+    const { ids } = await model.tokenize('blue');
+    const bias = [{ id: ids[0]!, bias: 1000 }];
+    expect(await read(ask({ bias, tokens: 3 }))).toBe('blueblueblue');
+    expect(await read(ask({}))).toBe(text);
+    expect(await codeOf(ask({ banned: ['x'.repeat(300)] }).stats)).toBe('ARG');
     session.free();
   });
 

@@ -33,24 +33,44 @@ async function read(pieces: AsyncIterable<{ text: string }>): Promise<string> {
   return text;
 }
 
+/** Milliseconds from the abort, so long after the work began, to the work's end. */
+async function lateness(wait: number, work: (signal: AbortSignal) => Promise<void>) {
+  const abort = new AbortController();
+  let aborted = 0;
+  setTimeout(() => {
+    aborted = performance.now();
+    abort.abort();
+  }, wait);
+  await work(abort.signal);
+  return performance.now() - aborted;
+}
+
 describe('stopping', () => {
   it.each(['huge', 'mega'])('%s stops within 100 ms and goes on', async (preset) => {
     const { trainer, model, text } = await start(engine, { steps: 100, batch: 4, seed: 1 }, preset);
     const late: number[] = [];
-    for (let i = 0; i < 5; i++) {
-      const abort = new AbortController();
-      let aborted = 0;
-      setTimeout(() => {
-        aborted = performance.now();
-        abort.abort();
-      }, 150 + 60 * i);
-      for await (const _ of trainer.steps(undefined, { signal: abort.signal }));
-      late.push(performance.now() - aborted);
-    }
+    const train = async (signal: AbortSignal) => {
+      for await (const _ of trainer.steps(undefined, { signal }));
+    };
+    for (let i = 0; i < 5; i++) late.push(await lateness(150 + 60 * i, train));
     expect(median(late)).toBeLessThan(100);
     expect(await trainer.done()).toBeLessThan(100);
     expect((await trainer.model.info()).params).toBeGreaterThan(9e6);
     [trainer, model, text].forEach((object) => object.free());
+  });
+
+  it('writing stops within 100 ms, in the middle of a long prompt', async () => {
+    const { config } = engine.info.presets.find(({ name }) => name === 'mega')!;
+    const model = await engine.newModel(config);
+    const session = await model.session();
+    const late: number[] = [];
+    const write = async (signal: AbortSignal) => {
+      const story = session.generate('x'.repeat(500), { tokens: 1e5, signal });
+      expect(await read(story)).toBe('');
+    };
+    for (let i = 0; i < 5; i++) late.push(await lateness(40 + 40 * i, write));
+    expect(median(late)).toBeLessThan(100);
+    model.free();
   });
 
   it('leaving the loop stops, too', async () => {

@@ -100,11 +100,14 @@ export class Engine {
 
   /**
    * A model to talk with, out of a GGUF file. It is read in pieces, straight into the memory of the
-   * module. Wants an engine with `models`.
+   * module; `onProgress` hears what share of it has been read. Wants an engine with `models`.
    */
-  async openChatModel(file: ModelSource, options: SourceOptions = {}): Promise<ChatModel> {
+  async openChatModel(
+    file: ModelSource, options: SourceOptions & { onProgress?: (share: number) => void } = {},
+  ): Promise<ChatModel> {
+    const { signal, onProgress: onItem } = options;
     const transfer = moved(file, options);
-    const made = await this.#link.call('chatOpen', [wire(file)], { ...options, transfer });
+    const made = await this.#link.call('chatOpen', [wire(file)], { signal, transfer, onItem });
     return new ChatModel(this.#link, made);
   }
 

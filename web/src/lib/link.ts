@@ -17,6 +17,8 @@ interface CallSettings {
   signal?: AbortSignal | undefined;
   /** Buffers that move to the worker. */
   transfer?: Transferable[];
+  /** Gets what the call hands out on its way. */
+  onItem?: ((item: never) => void) | undefined;
 }
 
 /** The worker script lies beside this file, in the sources as in what is built from them. */
@@ -58,13 +60,15 @@ export class Link {
   async call<M extends Method>(
     method: M, args: Parameters<Methods[M]>, settings: CallSettings = {},
   ): Promise<Result<M>> {
-    const { signal } = settings;
+    const { signal, onItem } = settings;
     signal?.throwIfAborted();
     const task = ++this.#lastTask;
     const cancel = () => this.#cancel(task);
     signal?.addEventListener('abort', cancel);
     try {
-      const value = await this.#reply(task, method, args, settings.transfer ?? []);
+      const reply = this.#reply(task, method, args, settings.transfer ?? []);
+      if (onItem) await this.#handOn(task, reply, onItem);
+      const value = await reply;
       signal?.throwIfAborted();
       return value;
     } catch (error) {
@@ -73,6 +77,14 @@ export class Link {
     } finally {
       signal?.removeEventListener('abort', cancel);
     }
+  }
+
+  async #handOn(
+    task: number, reply: Promise<unknown>, onItem: (item: never) => void,
+  ): Promise<void> {
+    const ended = reply.then(() => {});
+    ended.catch(() => {}); /* it is the reply's error, and told there if the items end before */
+    for await (const item of this.#items(task, ended, 0, () => {})) onItem(item as never);
   }
 
   /**

@@ -110,6 +110,7 @@ export interface Items {
   steps: StepReport;
   generate: Piece;
   answer: AnswerPiece;
+  chatOpen: number;
   checkKernels: Check;
 }
 

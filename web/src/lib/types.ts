@@ -301,6 +301,12 @@ export interface AnswerOptions extends Partial<SampleOptions> {
   tokens?: number;
   /** Answers at once, where the template can say so. */
   noThinking?: boolean;
+  /** Texts that are never written, however they may be cut into tokens: 64 of 256 bytes at most. */
+  banned?: readonly string[];
+  /** Texts that the answer ends at, and does not have. */
+  stops?: readonly string[];
+  /** Added to the logit of a token; -Infinity: never drawn. */
+  bias?: readonly { id: number; bias: number }[];
 }
 
 /** A piece of an answer; the text may be empty while a character is not whole. */
@@ -320,7 +326,8 @@ export interface AnswerStats {
   /** Of `capacity` tokens. */
   context: number;
   capacity: number;
-  /** The model ended it, it is long enough, the context is full, or it was stopped. */
+  /** The model or a text of `stops` ended it, it is long enough, the context is full, or it was
+   *  stopped. */
   end: 'end' | 'length' | 'full' | 'stopped';
 }
 

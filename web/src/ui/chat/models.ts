@@ -37,6 +37,8 @@ export interface ModelsState {
   /** Why nothing can be kept here; '' if it can. */
   noStore: string;
   copying: (Progress & { name: string }) | null;
+  /** What share of the model that is being loaded has been read; null: none is. */
+  loading: number | null;
   /** The one that was looked at, and what its head tells. */
   chosen: (Shown & { facts: ModelFacts }) | null;
   opened: Opened | null;
@@ -49,6 +51,7 @@ export const models = new Store<ModelsState>({
   list: null,
   noStore: '',
   copying: null,
+  loading: null,
   chosen: null,
   opened: null,
   busy: '',
@@ -61,7 +64,13 @@ const store = openModelStore();
 let engine: Promise<Engine> | null = null;
 let model: ChatModel | null = null;
 let session: ChatSession | null = null;
-let copy: AbortController | null = null;
+/** Of what is being copied or loaded. */
+let control: AbortController | null = null;
+
+/** The tokens of a text, by the model that is open. */
+export async function tokensOf(text: string): Promise<Int32Array> {
+  return (await model?.tokenize(text))?.ids ?? new Int32Array();
+}
 
 /** The conversation's cache, while a model is open. */
 export function chatSession(): ChatSession | null {
@@ -110,10 +119,10 @@ async function doing(what: string, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (e) {
-    const stopped = e instanceof StoreError && e.code === 'STOPPED';
-    models.patch({ problem: stopped ? '' : plainError(e) });
+    models.patch({ problem: control?.signal.aborted ? '' : plainError(e) });
   } finally {
-    models.patch({ busy: '', copying: null });
+    control = null;
+    models.patch({ busy: '', copying: null, loading: null });
   }
 }
 
@@ -128,10 +137,10 @@ export async function refresh(): Promise<void> {
 /** Copies a file, or what an address holds, and shows what it is. */
 function add(name: string, source: File | URL): Promise<void> {
   return doing(`Adding ${name}`, async () => {
-    copy = new AbortController();
+    const { signal } = (control = new AbortController());
     try {
       const stored = await store.add(source, {
-        signal: copy.signal,
+        signal,
         onProgress: (progress) => models.patch({ copying: { ...progress, name } }),
       });
       await look({ name: stored.name, source: { stored: stored.id } });
@@ -141,7 +150,6 @@ function add(name: string, source: File | URL): Promise<void> {
       models.patch({ noStore: e.message });
       await look({ name, source });
     } finally {
-      copy = null;
       await refresh();
     }
   });
@@ -162,9 +170,9 @@ export async function addAddress(typed: string): Promise<void> {
   await add(url.pathname.split('/').pop() || url.host, url);
 }
 
-/** What came so far is kept. */
-export function stopCopy(): void {
-  copy?.abort();
+/** Of a copy, what came so far is kept. */
+export function stopAdding(): void {
+  control?.abort();
 }
 
 /** Goes on with a copy that was broken off; a picked file has to be picked again. */
@@ -191,7 +199,11 @@ export function openChosen(): Promise<void> {
   const { name, source } = chosen;
   return doing(`Loading ${name}`, async () => {
     if (model) await closeModel();
-    const made = await (await whenEngine()).openChatModel(source);
+    const { signal } = (control = new AbortController());
+    models.patch({ loading: 0 });
+    const made = await (
+      await whenEngine()
+    ).openChatModel(source, { signal, onProgress: (loading) => models.patch({ loading }) });
     model = made;
     const { ctx, template } = chatSettings.get();
     try {

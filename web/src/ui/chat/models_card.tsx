@@ -20,7 +20,7 @@ import {
   refresh,
   remove,
   resume,
-  stopCopy,
+  stopAdding,
 } from './models';
 
 export function ModelsCard() {
@@ -54,22 +54,23 @@ export function ModelsCard() {
 }
 
 function Messages() {
-  const { copying, busy, problem } = useStore(models);
-  const share = copying && copying.bytes > 0 ? copying.done / copying.bytes : 0;
+  const { copying, loading, busy, problem } = useStore(models);
+  const share = copying && copying.bytes > 0 ? copying.done / copying.bytes : (loading ?? 0);
   return (
     <div class="stack-tight" aria-live="polite">
       {busy !== '' && <p class="muted small">{busy}…</p>}
-      {copying && (
+      {(copying || loading !== null) && (
         <>
-          <Bar label={`${copying.name}, copied`} share={share} />
+          <Bar label={copying ? `${copying.name}, copied` : 'Loaded'} share={share} />
           <p class="quiet number" aria-live="off">
-            {copying.stage === 'checking' ? 'What is here already: ' : ''}
-            {bytes(copying.done)}
-            {copying.bytes > 0 && ` of ${bytes(copying.bytes)}, ${percent(share)}`}
+            {copying?.stage === 'checking' ? 'What is here already: ' : ''}
+            {copying && bytes(copying.done)}
+            {copying && copying.bytes > 0 && ` of ${bytes(copying.bytes)}, `}
+            {(!copying || copying.bytes > 0) && percent(share)}
           </p>
           <div class="row">
-            <Button icon="stop" onClick={stopCopy}>
-              Stop copying
+            <Button icon="stop" onClick={stopAdding}>
+              {copying ? 'Stop copying' : 'Stop loading'}
             </Button>
           </div>
         </>

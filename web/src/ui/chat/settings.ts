@@ -13,6 +13,11 @@ export interface ChatSettings {
   /** '': the file's own. */
   template: string;
   sampling: SampleOptions;
+  /** Texts, a line each: never written, and what an answer ends at. */
+  banned: string;
+  stops: string;
+  /** Lines of a text and a number, which is added to the logits of the text's tokens. */
+  bias: string;
 }
 
 export const CHAT_DEFAULTS: ChatSettings = {
@@ -20,6 +25,9 @@ export const CHAT_DEFAULTS: ChatSettings = {
   ctx: 4096,
   template: '',
   sampling: { ...DEFAULTS, topK: 40, topP: 0.95 },
+  banned: '',
+  stops: '',
+  bias: '',
 };
 
 const HELP: Partial<Record<FieldRange['key'], string>> = {
@@ -35,3 +43,18 @@ export const CHAT_FIELDS: readonly FieldRange[] = FIELDS.map((field) => ({
   ...field,
   help: HELP[field.key] ?? field.help,
 }));
+
+export function lines(text: string): string[] {
+  return text.split('\n').filter((line) => line !== '');
+}
+
+export function biases(text: string): { text: string; bias: number }[] {
+  return lines(text).map((line) => {
+    const at = line.lastIndexOf(' ');
+    const bias = Number(line.slice(at));
+    if (at < 1 || !(bias < Infinity)) {
+      throw new Error(`Bias: want a text, a space and a number, have "${line}".`);
+    }
+    return { text: line.slice(0, at), bias };
+  });
+}

@@ -8,6 +8,24 @@ import { SettingsFields } from '../write/settings_fields';
 import { chatSettings, closeModel, models, openChosen } from './models';
 import { CHAT_FIELDS } from './settings';
 
+function Lines(p: { label: string; help: string; of: 'system' | 'banned' | 'stops' | 'bias' }) {
+  const settings = useStore(chatSettings);
+  return (
+    <Field label={p.label} help={p.help}>
+      {({ id, describedBy }) => (
+        <textarea
+          id={id}
+          class="input"
+          rows={2}
+          aria-describedby={describedBy}
+          value={settings[p.of]}
+          onInput={(e) => chatSettings.patch({ [p.of]: e.currentTarget.value })}
+        />
+      )}
+    </Field>
+  );
+}
+
 export function SettingsCard() {
   const { opened, chosen, busy } = useStore(models);
   const settings = useStore(chatSettings);
@@ -16,26 +34,25 @@ export function SettingsCard() {
   const own = opened?.info.template || 'none that is known';
   return (
     <Card title="Settings" aside={describe(settings.sampling, 'token')}>
-      <Field
+      <Lines
         label="System prompt"
         help="What the model is told before everything else. Empty: nothing."
-      >
-        {({ id, describedBy }) => (
-          <textarea
-            id={id}
-            class="input"
-            rows={2}
-            aria-describedby={describedBy}
-            value={settings.system}
-            onInput={(e) => chatSettings.patch({ system: e.currentTarget.value })}
-          />
-        )}
-      </Field>
+        of="system"
+      />
       <Disclosure summary="How tokens are drawn">
         <SettingsFields
           value={settings.sampling}
           fields={CHAT_FIELDS}
           onChange={(sampling) => chatSettings.patch({ sampling })}
+        />
+      </Disclosure>
+      <Disclosure summary="Words">
+        <Lines label="Never write" help="A text a line." of="banned" />
+        <Lines label="End at" help="A text a line; the answer ends before it." of="stops" />
+        <Lines
+          label="More or less likely"
+          help="A text, a space and a number a line, such as “blue -5”: added to the logits of its tokens."
+          of="bias"
         />
       </Disclosure>
       <Disclosure summary="Template and memory">

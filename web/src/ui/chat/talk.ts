@@ -6,7 +6,8 @@ import type { AnswerStats, Turn } from '../../lib/types';
 import { TinygptError } from '../../lib/errors';
 import { plainError } from '../files/plain_error';
 import { Store } from '../store';
-import { chatSession, chatSettings, models } from './models';
+import { chatSession, chatSettings, models, tokensOf } from './models';
+import { biases, lines } from './settings';
 
 export interface TalkState {
   turns: readonly Turn[];
@@ -35,6 +36,15 @@ function withSystem(turns: readonly Turn[]): Turn[] {
   return [...(system === '' ? [] : [{ role: 'system' as const, text: system }]), ...turns];
 }
 
+/** The biases of the settings, by token. */
+async function biasList(): Promise<{ id: number; bias: number }[]> {
+  const list = [];
+  for (const { text, bias } of biases(chatSettings.get().bias)) {
+    for (const id of await tokensOf(text)) list.push({ id, bias });
+  }
+  return list;
+}
+
 /** Answers the last turn. One that does not fit is taken back into the draft. */
 async function answer(): Promise<void> {
   const session = chatSession();
@@ -42,13 +52,16 @@ async function answer(): Promise<void> {
   const last = turns.at(-1);
   if (!session || last?.role !== 'user' || talk.get().writing !== null) return;
   const mine = (control = new AbortController());
-  const { sampling } = chatSettings.get();
+  const { sampling, banned, stops } = chatSettings.get();
   talk.patch({ writing: '', stats: null, problem: '' });
   let text = '';
   try {
     const stream = session.answer(withSystem(turns), {
       ...sampling,
       seed: (sampling.seed + answers++) % 2 ** 32,
+      banned: lines(banned),
+      stops: lines(stops),
+      bias: await biasList(),
       signal: mine.signal,
     });
     // Its rejection is the loop's, which is the one that is shown.
