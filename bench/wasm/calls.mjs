@@ -1,11 +1,12 @@
 /*
- * calls.mjs [FOLDER] [BUILD] [PRESET ..] - how long the engine's worker is deaf: the longest slice
- * of every call that the page makes, by preset, in milliseconds.
+ * calls.mjs [FOLDER] [BUILD] [PRESET[:write] ..] - how long the engine's worker is deaf: the longest
+ * slice of every call that the page makes, by preset, in milliseconds. With :write, of those alone
+ * that Write makes: behemoth is trained in a 64-bit module only.
  *
  * While a call or a poll runs, the worker sees neither a stop nor another call. Polls get the
  * page's budget of 20 ms. A call that is no job counts as one slice: session_new and probe_new,
- * which take milliseconds, and file_compare, which the page does not have. Two threads; files are
- * in memory, so that what a browser takes to read them is not in it.
+ * which take milliseconds. Two threads; files are in memory, so that what a browser takes to read
+ * them is not in it.
  *
  *     call          longest   whole   slices
  *     trainer_new      24.1   380.2       17
@@ -65,8 +66,25 @@ function options(shape) {
     return at;
 }
 
+function measureWriting(model, shape) {
+    const session = making('session_new', 'session_new', ctx, model, 0);
+    const write = (label, prompt) =>
+        timed('session_generate', label, session, ...text8(prompt), none, w.pointer(40), none, none,
+              none, none, none);
+    write('generate', 'Once upon a time, there was ');
+    write('generate: prompt, slide', 'Once upon a time. '.repeat(shape.ctx)); /* a full cache */
+    c.tg_session_free(session);
+}
+
 function measure(name) {
-    const shape = preset(w, name), o = options(shape);
+    const [of, what] = name.split(':');
+    const shape = preset(w, of), o = options(shape);
+    if (what === 'write') {
+        const model = making('model_new', 'model_new', ctx, shape.config, 42n);
+        measureWriting(model, shape);
+        c.tg_model_free(model);
+        return;
+    }
     timed('forecast_run', 'forecast', ctx, shape.config, text, o, out(4096));
     const model = making('model_new', 'model_new', ctx, shape.config, 42n);
     const trainer = making('trainer_new', 'trainer_new', ctx, model, text, o);
@@ -77,13 +95,7 @@ function measure(name) {
     timed('trainer_save_best', 'trainer_save_best', trainer, path('best'));
     timed('file_convert', 'convert run to v2', ctx, path('run'), path('v2'), V2_F32);
     w.files.delete('v2');
-    const session = making('session_new', 'session_new', ctx, model, 0);
-    const write = (label, prompt) =>
-        timed('session_generate', label, session, ...text8(prompt), none, w.pointer(40), none, none,
-              none, none, none);
-    write('generate', 'Once upon a time, there was ');
-    write('generate: prompt, slide', 'Once upon a time. '.repeat(shape.ctx)); /* a full cache */
-    c.tg_session_free(session);
+    measureWriting(model, shape);
     const n = Math.min(shape.ctx, 128);
     const probe = making('probe_new', 'probe_new', ctx, model, w.pointer(n));
     const tokens = w.put(new Uint8Array(new Int32Array(n).fill(97).buffer));
@@ -97,7 +109,6 @@ function measure(name) {
         const other = making('model_open', `model_open ${label}`, ctx, path('m'));
         c.tg_model_free(other);
     }
-    timed('file_compare', 'compare', ctx, path('best'), path('best'), out(), none, none);
     timed('file_check', 'file_check', ctx, path('best'));
     timed('model_eval', 'model_eval', ctx, model, text, 0.1, 64, out());
     c.tg_model_free(model);

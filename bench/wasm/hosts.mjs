@@ -13,7 +13,8 @@ const NODE24 = process.env.TG_NODE24 ?? join(root, '.cache/node24/node_modules/n
 
 /* As web/e2e/browser.ts has them. */
 const FLAGS = ['--no-sandbox'];
-const TYPES = { '.mjs': 'text/javascript', '.wasm': 'application/wasm', '.html': 'text/html' };
+const TYPES = { '.mjs': 'text/javascript', '.js': 'text/javascript', '.wasm': 'application/wasm',
+                '.html': 'text/html' };
 
 async function node(path) {
   const version = execFileSync(path, ['--version'], { encoding: 'utf8' }).trim();
@@ -29,7 +30,7 @@ async function node(path) {
 }
 
 /* The tree, with the headers that shared memory asks for. `/` is an empty page. */
-async function serveTree() {
+export async function serveTree() {
   const server = createServer((request, response) => {
     const path = normalize(new URL(request.url, 'http://host').pathname);
     response.setHeader('Cross-Origin-Opener-Policy', 'same-origin');

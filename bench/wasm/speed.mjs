@@ -205,7 +205,8 @@ async function profile(host) {
 
 async function measure(host) {
   const ceilings = [];
-  for (const kind of Object.keys(RELAXED)) ceilings.push(await sweepTiles(host, kind));
+  if (list(options.presets).length)
+    for (const kind of Object.keys(RELAXED)) ceilings.push(await sweepTiles(host, kind));
   const result = { ceilings: {}, train: {}, decode: {} };
   for (const c of ceilings) result.ceilings[c.name] = { best: c.best, tiles: c.rows };
   for (const preset of list(options.presets))
