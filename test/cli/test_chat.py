@@ -3,10 +3,15 @@
 
 The conversations need the model file that tools/setup.sh fetches; without it they are skipped.
 """
+import fcntl
 import json
 import os
+import pty
+import re
+import select
 import signal
 import subprocess
+import termios
 import time
 
 from util import TOP, check, equal, expect, finish, main, read, skip, start, tinygpt, write
@@ -59,7 +64,8 @@ def a_conversation():
     equal(len(rows), 2, "one object an answer")
     check(rows[1]["context"] > rows[0]["context"] > 12, "the context grows")
     kept = read("talk.chat").decode()
-    check(kept.startswith("tinygpt chat 1\nuser 6\nHello!\nassistant "), "the file of a conversation")
+    check(kept.startswith("tinygpt chat 2\nseed 42 2\nsampling 40 64 0 "), "the file's settings")
+    check("\nuser 6\nHello!\nassistant " in kept, "the file of a conversation")
     again = talk("/load talk.chat\n/regen\n", "--json").json_lines()
     equal(again[0]["text"], rows[1]["text"], "the last answer, made anew from the file")
     block = talk('"""\nHello\nthere\n"""\nTwo \\\nlines\n/save b.chat\n')
@@ -68,6 +74,72 @@ def a_conversation():
     check("user 10\nTwo \nlines\n" in read("b.chat").decode(), "a turn that goes on")
     expect(talk("/help\n/what\n/load none\n/seed x\n/regen\n"), 0, "commands",
            err=["/system", "unknown", "none", "whole number", "no turn"])
+
+
+def sampled(lines, *args):
+    return tinygpt("chat", MODEL, "--tokens", "12", "--json", *args, data=lines.encode())
+
+
+def what_is_kept():
+    """A conversation that goes on from a file is the one that was never left, to the token; and of
+    one that changes, what did not change is kept."""
+    if not have(MODEL):
+        return
+    whole = sampled("Hello!\nName a colour.\nWhy?\n/regen\n", "--seed", "9").json_lines()
+    check(whole[2]["kept_tokens"] == whole[1]["context"], "the cache is kept from turn to turn")
+    check(whole[3]["kept_tokens"] == whole[3]["prompt_tokens"] - 1, "/regen reads one token")
+    check(whole[3]["text"] != whole[2]["text"], "another seed, another answer")
+    first = sampled("Hello!\nName a colour.\n/save t.chat\n/save\n", "--seed", "9", "--session",
+                    "s.session", "--temp", "0.8")
+    expect(first, 0, "--session, which is not there yet", err="save to s.session")
+    state = read("s.session")
+    for how, lines, args in (("--session", "Why?\n/regen\n", ("--session", "s.session")),
+                             ("/load FILE", "/load t.chat\nWhy?\n/regen\n", ()),
+                             ("/load", "No.\n/load\nWhy?\n/regen\n", ("--session", "s.session"))):
+        write("s.session", state)
+        go_on = sampled(lines, *args)
+        expect(go_on, 0, how)
+        rows = go_on.json_lines()[-2:]
+        equal([r["text"] for r in rows], [r["text"] for r in whole[2:]], f"the answers after {how}")
+        equal(rows[0]["kept_tokens"], 0 if how == "/load FILE" else whole[1]["context"],
+              f"tokens that need not be read after {how}")
+    # What the command line asks for goes before what the file has.
+    write("s.session", state)
+    other = sampled("/save o.chat\n", "--session", "s.session", "--seed", "10", "--temp", "0")
+    expect(other, 0, "options over those of the file")
+    check(b"\nseed 10 0\nsampling 40 64 0 " in read("o.chat"), "they are what counts")
+    changed = sampled("Hello!\nName a colour.\n/system You are a cat.\n/regen\n", "--seed", "9")
+    rows = changed.json_lines()
+    check(0 < rows[2]["kept_tokens"] < 10, "another system turn: little is kept")
+
+
+def sessions_that_are_refused():
+    if not have(MODEL):
+        return
+    expect(sampled("Hi\n", "--session", "r.session"), 0, "a session to damage")
+    state = read("r.session")
+    expect(sampled("Hi\n", "--session", "r.session", "--kv", "int8"), 2, "another cache", err="want a cache of int8")
+    for what, data, word in (("a cut file", state[:-100], "damaged"),
+                             ("a changed byte", state[:999] + b"?" + state[1000:], "damaged"),
+                             ("a conversation", b"tinygpt chat 1\n", "not the file of a session"),
+                             ("an empty file", b"", "not the file of a session")):
+        write("r.session", data)
+        expect(sampled("Hi\n", "--session", "r.session"), 2, what, err=word)
+        equal(read("r.session"), data, f"{what} is left as it was")
+    for what, data in (("no turn", b"user 9\nHi\n"), ("no number", b"seed x\n"),
+                       ("no sampling", b"sampling 1 2 nan 1 0 0 1 0 0\n"), ("a role", b"cat 2\nHi\n")):
+        write("r.chat", b"tinygpt chat 2\n" + data)
+        expect(talk("/load r.chat\n"), 0, f"/load of {what}", err="r.chat: it is damaged")
+    write("r.chat", b"tinygpt chat 1\nuser 2\nHi\n")
+    expect(talk("/load r.chat\n/regen\n", "--json"), 0, "version 1", out="text")
+    expect(talk("Hi\n/save no/such/x\n/save\n/load\n"), 0, "names that are wrong",
+           err=["No such file", "want /save FILE", "want /load FILE"])
+    for where in ("packed", "mapped"):
+        expect(sampled("Hi\n", "--session", "m.session", "--pack-cache", "packed"), 0, f"weights that are {where}")
+    if have(BASE):
+        write("r.session", state)
+        expect(tinygpt("chat", BASE, "--template", "gemma", "--session", "r.session", data=b"Hi\n"), 2,
+               "another model's", err="another model")
 
 
 def a_full_context():
@@ -81,6 +153,18 @@ def a_full_context():
     expect(refused, 0, "--full refuse", err="full")
     equal(len(refused.json_lines()), 1, "a turn that fits is answered")
     expect(talk("x " * 200 + "\nHi\n", "--ctx", "64", "--full", "stop"), 1, "--full stop")
+    # In the middle of an answer: the oldest turns go, and it goes on; or it ends there.
+    story = ("Hi\nTell me a very long story about a cat.\n", "--ctx", "100", "--repeat-penalty", "1.3")
+    slid = tinygpt("chat", MODEL, "--temp", "0", "--tokens", "44", *story[1:], "--full", "slide",
+                   "--json", data=story[0].encode())
+    expect(slid, 0, "an answer that slides", err="forgotten")
+    equal(slid.json_lines()[1]["tokens"], 44, "it goes on")
+    ends = tinygpt("chat", MODEL, "--temp", "0", "--tokens", "44", *story[1:], "--json",
+                   data=story[0].encode())
+    expect(ends, 0, "an answer that ends", err="the answer ends here")
+    check(ends.json_lines()[1]["tokens"] < 44, "it ends")
+    short = ends.json_lines()[1]["text"]
+    equal(slid.json_lines()[1]["text"][:len(short)], short, "the same up to there")
 
 
 def an_interrupt_ends_the_answer():
@@ -101,6 +185,96 @@ def an_interrupt_ends_the_answer():
     check(b"assistant" in read("c.chat"), "the answer is kept as far as it came")
 
 
+class Terminal:
+    """The program at a terminal, as a person sees it: what is typed, and what came since."""
+
+    def __init__(self, *args):
+        self.master, slave = pty.openpty()
+        self.process = start(*args, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+                             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        os.close(slave)
+        self.text = ""
+
+    def wait(self, pattern, what, seconds=30):
+        """Until the pattern comes; what came before it is forgotten."""
+        end = time.monotonic() + seconds
+        while not (found := re.search(pattern, self.text)):
+            ready = select.select([self.master], [], [], max(0, end - time.monotonic()))[0]
+            try:
+                more = os.read(self.master, 65536) if ready else b""
+            except OSError:  # what a terminal says when the other side has gone
+                more = b""
+            if not more:
+                return check(False, what, f"want /{pattern}/, have {self.text[-300:]!r}")
+            self.text += more.decode(errors="replace").replace("\r\n", "\n")
+        self.text = self.text[found.end():]
+        return check(True, what)
+
+    def type(self, keys):
+        os.write(self.master, keys.encode())
+
+    def interrupt(self):
+        """Ctrl-C at a prompt, as late as a person's: the program waits for a line by now."""
+        time.sleep(0.3)
+        self.type("\x03")
+
+    def close(self, code, what):
+        equal(self.process.wait(30), code, what)
+        os.close(self.master)
+
+
+SPEED = r"\d+ tokens, [\d.]+ a second; context \d+ of 512, \d+ of \d+ kept\)\S*\n"
+
+
+def at_a_terminal():
+    """Every command, typed; Ctrl-C ends an answer, and at the prompt, twice, the program."""
+    for path, template in ((MODEL, ()), (BASE, ("--template", "gemma"))):
+        if not have(path):
+            continue
+        t = Terminal("chat", path, "--ctx", "512", "--tokens", "16", *template)
+        t.wait("/help lists", "what can be typed is told")
+        t.wait("> ", "a prompt")
+        t.type("/help\n")
+        for command in ("/system", "/reset", "/regen", "/seed", "/save", "/load", "/quit", "Ctrl-C"):
+            t.wait(command, f"/help tells of {command}")
+        t.wait("> ", "the prompt after /help")
+        t.type("Hello\n")
+        t.wait(SPEED, "an answer, its speed, and how much of the context is used")
+        t.type("\"\"\"\nTwo\n")
+        t.wait(r"\.\.\. ", "a turn of several lines goes on")
+        t.type("lines\n\"\"\"\n")
+        t.wait(SPEED, "their answer")
+        for keys, told in (("/seed 5\n", r"\(seed 5\)"), ("/seed x\n", "whole number"),
+                           ("/system Be brief.\n", "system's turn is set"),
+                           ("/save a.chat\n", "save to a.chat"), ("/reset\n", "forgotten"),
+                           ("/regen\n", "no turn"), ("/load a.chat\n", "load from a.chat"),
+                           ("/what\n", "unknown")):
+            t.type(keys)
+            t.wait(told, f"{keys.strip()} at a terminal")
+        t.type("/regen\n")
+        t.wait(SPEED, "/regen of what was loaded")
+        kept = read("a.chat").decode()
+        check("system 9\nBe brief.\n" in kept and "user 9\nTwo\nlines\n" in kept, "what was kept")
+        t.wait("> ", "the prompt")
+        t.interrupt()
+        t.wait("once more", "Ctrl-C at the prompt")
+        t.type("/quit\n")
+        t.close(0, "/quit")
+        # A long answer is interrupted, and the next turn answered.
+        t = Terminal("chat", path, "--ctx", "512", "--tokens", "480", "--temp", "2",
+                     *template)
+        t.wait("> ", "a prompt")
+        t.type("Tell me a long story.\n")
+        t.wait("story.\n[^\n]*\\w", "the answer begins")
+        t.type("\x03")
+        t.wait(SPEED, "Ctrl-C ends the answer")
+        t.wait("> ", "and not the program")
+        t.interrupt()
+        t.wait("once more", "how to leave")
+        t.interrupt()
+        t.close(130, "Ctrl-C twice at the prompt")
+
+
 def without_a_template():
     if not have(BASE):
         return
@@ -112,5 +286,5 @@ def without_a_template():
            "a template whose tokens are missing", err="<|im_start|>")
 
 
-main(tokenize_json_files, bad_tokenizers, a_conversation, a_full_context,
-     an_interrupt_ends_the_answer, without_a_template)
+main(tokenize_json_files, bad_tokenizers, a_conversation, what_is_kept, sessions_that_are_refused,
+     a_full_context, an_interrupt_ends_the_answer, at_a_terminal, without_a_template)

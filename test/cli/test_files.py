@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""test_files.py - model files of others at the command line: embed, convert to GGUF, what info says.
+"""test_files.py - model files of others at the command line: embed, convert to GGUF and .tinygpt, what info says.
 
 Small models are those of test/golden/lm; MiniLM is compared with transformers' cosines where the
 set-up has fetched it (test/golden/lm/minilm.txt, made by tools/oracle/minilm.py).
@@ -78,8 +78,99 @@ def to_gguf():
     # MLX's weights in f32 are what they stand for.
     j = tinygpt("convert", lm("mlx4"), "mlx.gguf", "--dtype", "f32", "--json").json()
     check(j["max_error"] < 1e-4, "MLX's weights in f32")
-    expect(tinygpt("convert", lm("gemma3.gguf"), "x.tinygpt", "--dtype", "q8_0"), 2, "not ours",
-           err="in gguf alone")
+    expect(tinygpt("convert", lm("gemma3.gguf"), "x.tinygpt", "--format", "v2", "--dtype", "q8_0"), 2,
+           "not ours", err="in gguf alone")
+
+
+def to_tinygpt():
+    """Every family in the checksummed file; with its tokenizer, and each byte of it watched."""
+    for name in "llama", "llama3", "qwen2", "qwen3.gguf", "gpt2", "gpt2_erf", "gemma3.zip", "mlx4":
+        for kind, exact in ("f32", True), ("q4_0", False):
+            r = tinygpt("convert", lm(name), "x.tinygpt", "--dtype", kind, "--json")
+            expect(r, 0, f"{name} as {kind}", out=f'"layout":"v3 {kind}"')
+            j = r.json()
+            equal(j["out_bytes"], os.path.getsize("x.tinygpt"), "its length")
+            equal(j["texts_same"], j["texts"], f"{name}: the same tokens")
+            check((j["max_error"] < 1e-4) == exact, f"{name} as {kind}: {j['max_error']}")
+    for kind in "f16", "bf16", "q8_0", "q4_k":
+        expect(tinygpt("convert", lm("qwen2.gguf"), "q.tinygpt", "--dtype", kind), 0, kind)
+    expect(tinygpt("info", "q.tinygpt"), 0, "info", out=["tinygpt v3, .* SHA-256", "model +qwen2"])
+    expect(tinygpt("verify", "q.tinygpt"), 0, "whole")
+    expect(tinygpt("convert", "q.tinygpt", "back.gguf"), 0, "and on to GGUF")
+    expect(tinygpt("convert", lm("bert.zip"), "b.tinygpt", "--dtype", "f16"), 0, "BERT")
+    expect(tinygpt("embed", "b.tinygpt", "the cat"), 0, "its vectors")
+    # With a tokenizer: one of ours as a GPT-2.
+    expect(train("--steps", "1", "--out", "a.tinygpt"), 0, "a run")
+    expect(tinygpt("convert", "a.tinygpt", "a.gguf"), 0, "as GGUF")
+    expect(tinygpt("convert", "a.gguf", "t.tinygpt", "--dtype", "bf16"), 0, "and as GPT-2")
+    expect(tinygpt("info", "t.tinygpt"), 0, "info", out="tokenizer +gpt2")
+    for command, *rest in ("sample", "--prompt", "ab", "--tokens", "3"), ("tokenize", "ab"):
+        expect(tinygpt(command, "t.tinygpt", *rest), 0, command)
+    expect(tinygpt("train", "--data", text_file(), "--from", "q.tinygpt"), 2, "not to be trained",
+           err="want a model of tinygpt|want 256 .bytes., have")
+    good = read("q.tinygpt")
+    for at in range(0, len(good), len(good) // 40 + 1):
+        write("bad.tinygpt", good[:at] + bytes([good[at] ^ 4]) + good[at + 1:])
+        expect(tinygpt("verify", "bad.tinygpt"), 2, f"byte {at} changed", err="bad.tinygpt")
+    middle = len(good) * 3 // 4
+    write("bad.tinygpt", good[:middle] + b"\x00\xff" + good[middle + 2:])
+    expect(tinygpt("sample", "bad.tinygpt"), 2, "damaged weights", err="chunk 0: want CRC")
+    write("bad.tinygpt", good[:-1])
+    expect(tinygpt("sample", "bad.tinygpt"), 2, "cut", err="file length: want")
+
+
+def pack_cache():
+    """The second start maps what the first one packed; what is stale, cut or damaged is packed anew."""
+    def run(said=None, mapped=None, model="m.gguf"):
+        r = tinygpt("sample", model, "--pack-cache", "kept", "--tokens", "4", "--temp", "0", "--json")
+        expect(r, 0, f"a start: {said}", err=said or r"^(?!.*pack cache)")
+        if mapped is not None:
+            equal(r.json()["pack_mapped"], mapped, f"mapped: {said}")
+        return r.json()["ids"]
+    expect(train("--steps", "1", "--out", "a.tinygpt"), 0, "a run")
+    expect(tinygpt("convert", "a.tinygpt", "m.gguf", "--dtype", "q8_0"), 0, "a model")
+    want = run(mapped=False)
+    kept = os.path.join("kept", os.listdir("kept")[0])
+    good = read(kept)
+    equal((run(mapped=True), len(os.listdir("kept"))), (want, 1), "the same text, mapped")
+    for name, bytes_ in (("is damaged", good[:100] + b"x" + good[101:]),
+                         ("is damaged", good[:5000] + bytes([good[5000] ^ 1]) + good[5001:]),
+                         ("is damaged", good[:-1] + bytes([good[-1] ^ 1])),
+                         ("has another length", good[:-1]), ("want some bytes", b"")):
+        if bytes_[100:101] == b"x":
+            bytes_ = good[:20] + b"x" + good[21:]
+            name = "another state of the model"
+        write(kept, bytes_)
+        equal(run(name, False), want, f"after {name}")
+        equal(run(mapped=True), want, "and written again")
+    os.utime("m.gguf", (1, 1))
+    equal(run("another state of the model", False), want, "a file that was touched")
+    write("file", b"")
+    r = tinygpt("sample", "m.gguf", "--pack-cache", "file/folder", "--tokens", "4", "--temp", "0", "--json")
+    expect(r, 0, "a folder that cannot be made is no error", err="pack cache: not written")
+    equal(r.json()["ids"], want, "and costs nothing but time")
+    for name in "gpt2", "qwen2-split-00001-of-00004.gguf", "gemma3.zip", "mlx4":
+        same = [tinygpt("convert", lm(name), f"{i}.gguf", "--pack-cache", "kept", "--json") for i in "ab"]
+        for r in same:
+            expect(r, 0, f"{name}, packed and mapped", out='"max_error":0,')
+
+
+def makers_sampling():
+    """generation_config.json draws where no option does, and goes along into other formats."""
+    shutil.copytree(lm("gpt2"), "gen")
+    write("gen/generation_config.json", b'{"do_sample": true, "temperature": 0.5, "top_k": 7, "top_p": 2}')
+    expect(tinygpt("convert", "gen", "gen.gguf"), 0, "as GGUF")
+    expect(tinygpt("convert", "gen.gguf", "gen.tinygpt"), 0, "as .tinygpt")
+    said = r"drawing as the file says.*: temperature 0.5, top-k 7\n"
+    for name in "gen", "gen.gguf", "gen.tinygpt":
+        expect(tinygpt("sample", name, "--prompt", "", "--tokens", "1"), 0, name, err=said)
+    draws = [tinygpt("sample", "gen.gguf", "--prompt", "", "--tokens", "20", "--json", *options).json()["ids"]
+             for options in ((), ("--temp", "0.5", "--top-k", "7"), ("--temp", "1"), ("--top-k", "7"))]
+    equal(draws[0], draws[1], "what the file says is what is drawn")
+    check(draws[2] != draws[0] and draws[3] == draws[0], "but an option comes first")
+    write("gen/generation_config.json", b'{"do_sample": false, "temperature": 0.5}')
+    expect(tinygpt("sample", "gen", "--prompt", "", "--tokens", "1"), 0, "greedy makers",
+           err=r"^(?!.*drawing as)")
 
 
 def own_to_gguf():
@@ -137,4 +228,4 @@ def what_they_are():
     expect(tinygpt("info", "copy"), 2, "another architecture", err="want one of llama.*have gemma4")
 
 
-main(embeddings, minilm, to_gguf, own_to_gguf, to_folders, encoders, what_they_are)
+main(embeddings, minilm, to_gguf, to_tinygpt, pack_cache, makers_sampling, own_to_gguf, to_folders, encoders, what_they_are)

@@ -114,8 +114,10 @@ def configuration_of_others():
                err=says)
     write("theirs/config.json", json.dumps({**config, "activation_function": "gelu_new"}))
     expect(tinygpt("sample", "theirs/model.safetensors", "--tokens", "2"), 0, "a gelu by tanh")
-    expect(tinygpt("convert", "theirs/model.safetensors", "n.tinygpt"), 2, "which is not ours",
-           err="activation_function: want \"gelu\" \\(by erf\\), have gelu_new")
+    expect(tinygpt("convert", "theirs/model.safetensors", "n.tinygpt"), 0, "as a file of its family",
+           out="difference 0,")
+    expect(tinygpt("info", "n.tinygpt"), 0, "which is a GPT-2's", out="gpt2")
+    expect(tinygpt("train", "--data", text_file(), "--from", "n.tinygpt", "--steps", "1"), 2, "and not trained")
     write("theirs/config.json", "<html>")
     expect(tinygpt("sample", "theirs/model.safetensors"), 2, "config.json is a web page",
            err="config.json: byte 0")

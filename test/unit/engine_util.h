@@ -63,13 +63,20 @@ typedef struct run_of {
     tg_trainer *trainer;
 } run_of;
 
-static inline run_of start_run(tg_context *ctx, const tg_gpt_config *config,
-                               const tg_train_options *o) {
-    run_of r = { .ctx = ctx };
-    OK(ctx, tg_text_open(ctx, SHAKESPEARE, &r.text));
+/* The run owns the text from here on. */
+static inline run_of start_run_on(tg_context *ctx, tg_text *text, const tg_gpt_config *config,
+                                  const tg_train_options *o) {
+    run_of r = { .ctx = ctx, .text = text };
     OK(ctx, tg_model_new(ctx, config, 42, &r.model));
     OK(ctx, tg_trainer_new(ctx, r.model, r.text, o, &r.trainer));
     return r;
+}
+
+static inline run_of start_run(tg_context *ctx, const tg_gpt_config *config,
+                               const tg_train_options *o) {
+    tg_text *text;
+    OK(ctx, tg_text_open(ctx, SHAKESPEARE, &text));
+    return start_run_on(ctx, text, config, o);
 }
 
 static inline void end_run(run_of *r) {

@@ -4,6 +4,7 @@
  */
 #include "tinygpt.h"
 
+#include <dirent.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -205,6 +206,53 @@ static void parts(void **state) {
     remove("build/part-00002-of-00004.gguf");
 }
 
+/* ----------------------------------------------------------------------------- a cache that
+ * shrinks
+ */
+
+/* The only file in the folder of packed weights. */
+static void find_kept(char path[512]) {
+    DIR *d = opendir("build/kept");
+    assert_non_null(d);
+    path[0] = '\0';
+    for (struct dirent *e; (e = readdir(d));)
+        if (strstr(e->d_name, ".tgpack")) snprintf(path, 512, "build/kept/%s", e->d_name);
+    closedir(d);
+    assert_true(path[0]);
+}
+
+/* Cut while it is mapped: no signal, and no token of what is not there. The session's model can be
+ * opened again. */
+static void shrinking(void **state) {
+    (void)state;
+    const int32_t token = 3;
+    char path[512];
+    for (int turn = 0; turn < 2; turn++) { /* packed and kept; mapped, and cut */
+        tg_context *ctx;
+        tg_model *m;
+        tg_session *s;
+        tg_load_times t;
+        const float *logits;
+        assert_int_equal(tg_context_new(NULL, &ctx), TG_OK);
+        assert_int_equal(tg_context_pack_cache(ctx, "build/kept"), TG_OK);
+        assert_int_equal(tg_model_open(ctx, "test/golden/lm/qwen2.gguf", &m), TG_OK);
+        assert_int_equal(tg_model_load_times(m, &t), TG_OK);
+        assert_int_equal(t.mapped, turn);
+        assert_int_equal(tg_session_new(ctx, m, 0, &s), TG_OK);
+        assert_int_equal(tg_session_eval(s, &token, 1, &logits), TG_OK);
+        if (turn == 1) {
+            find_kept(path);
+            assert_int_equal(truncate(path, 4096), 0);
+            assert_int_equal(tg_session_eval(s, &token, 1, &logits), TG_E_IO);
+            assert_non_null(strstr(tg_context_error(ctx), "one that shrank"));
+        }
+        tg_session_free(s);
+        tg_model_free(m);
+        tg_context_free(ctx);
+    }
+    assert_int_equal(remove(path), 0);
+}
+
 /* -------------------------------------------------------------------------- when memory runs out
  */
 
@@ -242,6 +290,7 @@ static void no_memory(void **state) {
             o.alloc = limited;
             o.alloc_user = &m;
             s = tg_context_new(&o, &ctx);
+            if (s == TG_OK && n % 2) s = tg_context_pack_cache(ctx, "build/kept");
             if (s == TG_OK) s = tg_model_open(ctx, paths[k], &model);
             if (s != TG_OK && s != TG_E_MEMORY) fail_msg("%s", tg_context_error(ctx));
             tg_model_free(model);
@@ -255,7 +304,8 @@ static void no_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(configurations), cmocka_unit_test(tensors), cmocka_unit_test(files),
-        cmocka_unit_test(zips),           cmocka_unit_test(parts),   cmocka_unit_test(no_memory),
+        cmocka_unit_test(zips),           cmocka_unit_test(parts),   cmocka_unit_test(shrinking),
+        cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,9 +11,10 @@
  * in Node 20, and the 64-bit module needs Node 24 (TG_NODE24, or the one in .cache/node24).
  */
 import { execFileSync, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 
 import { load } from './load.mjs';
-import { generate, newTrainer, openContext, step } from './run.mjs';
+import { generate, newTrainer, openContext, preset, step } from './run.mjs';
 
 const folder = process.argv[2] ?? 'build';
 const STEPS = 50, NEW_TOKENS = 100;
@@ -33,13 +34,39 @@ function same(what, have, want) {
     if (have !== want) console.log(`${what}: want ${want}, have ${have}`);
 }
 
+/*
+ * Token after token, all but the first are decoded with a copy of the weights (run/copies.c); at
+ * once, none is. The bits are the same, as long as nobody uses a copy of other weights.
+ */
+function sameLogits(w, { ctx, call, made }, what, model, between = () => {}) {
+    const session = made('tg_session_new', ctx, model, 0), N = 6;
+    const tokens = w.put(new Uint8Array(Int32Array.of(72, 101, 108, 108, 111, 33).buffer));
+    const at = w.c.tg_wasm_alloc(w.pointer(8));
+    const logits = (n) => {
+        call('tg_session_rewind', session, w.pointer(0));
+        for (let i = 0; i < N; i += n)
+            call('tg_session_eval', session, tokens + w.pointer(4 * i), w.pointer(n), at);
+        const bits = w.copy(w.readPointer(at), 256 * 4);
+        return createHash('sha256').update(bits).digest('hex').slice(0, 16);
+    };
+    const before = logits(1);
+    same(`${what}: logits of token after token`, before, logits(N));
+    between();
+    const after = logits(1);
+    same(`${what}: the same after that`, after, logits(N));
+    w.c.tg_session_free(session);
+    return before !== after;
+}
+
 async function run(build, threads) {
     const w = await load(folder, build, threads), { c } = w;
     const engine = openContext(w, threads), { ctx, call, made, out } = engine;
     const { text, model, trainer } = newTrainer(w, engine, { name: 'tiny', steps: STEPS, batch: 16 });
     const start = performance.now();
     let last;
-    for (let i = 0; i < STEPS; i++) last = step(w, engine, trainer);
+    for (let i = 0; i < STEPS - 1; i++) last = step(w, engine, trainer);
+    const stepped = sameLogits(w, engine, build, model, () => { last = step(w, engine, trainer); });
+    same(`${build}: a step changes the logits`, stepped, true);
     const ms = (performance.now() - start) / STEPS;
     const written = Buffer.from(generate(w, engine, model, 'Once', NEW_TOKENS)).toString('hex');
 
@@ -66,6 +93,10 @@ async function run(build, threads) {
         same(`${build}: kernels that are wrong`, w.view().getUint32(w.at(out), true), 0);
     }
     for (const t of [...reopened, trainer]) c.tg_trainer_free(t);
+    /* Of a model that is large enough for two workers. */
+    const large = made('tg_model_new', ctx, preset(w, 'large').config, 42n);
+    sameLogits(w, engine, `${build}, large`, large);
+    c.tg_model_free(large);
     c.tg_model_free(model);
     c.tg_text_free(text);
     c.tg_context_free(ctx);

@@ -6,7 +6,7 @@
 
 Weights are rounded to f16, which is what the files hold matrices in, so that transformers, which
 computes in f32, and the file are the same model. NAME.txt has three prompts, each a line of ids and a
-line of the logits that follow the last one. NAME/ is the same model as transformers saves it, one of
+line of the logits that follow the last one; gemma3_long.txt is of one long prompt. NAME/ is the same model as transformers saves it, one of
 them in parts, one as NAME.zip; llama-split-*.gguf is one in three files; mlx4/ and mlx8/ are a
 Qwen 3 with MLX's affine weights, whose logits are those of the weights that they stand for. bert.zip
 comes with texts and their vectors, in bert.txt.
@@ -186,6 +186,19 @@ def write_logits(name, model):
             f.write(" ".join(f"{x:.7g}" for x in logits.tolist()) + "\n")
 
 
+def write_long(model):
+    """The same weights with a longer window: test_lm.c changes both sizes in the file, too."""
+    config = copy.deepcopy(model.config)
+    config.sliding_window, config.max_position_embeddings = 300, 2048
+    long = tf.Gemma3ForCausalLM(config).eval().float()
+    long.load_state_dict(model.state_dict())
+    ids = torch.tensor([[(7 * i * i + 3 * i + 1) % V for i in range(1500)]])
+    with open(os.path.join(OUT, "gemma3_long.txt"), "w", encoding="utf-8") as f:
+        for n in 301, 900, 1500:
+            logits = long(ids[:, :n], use_cache=False).logits[0, -1]
+            f.write(f"{n} " + " ".join(f"{x:.7g}" for x in logits.tolist()) + "\n")
+
+
 def fill(model, gains_at):
     """Gains near gains_at, all else large enough to matter, all of it values of f16."""
     for key, p in model.named_parameters():
@@ -281,6 +294,7 @@ def main():
             folder = save(name, model, **({"max_shard_size": "30KB"} if name == "llama" else {}))
             if name == "gemma3":
                 pack(folder)
+                write_long(model)
             write_logits(name, model)
     with torch.no_grad():
         write_mlx(4)

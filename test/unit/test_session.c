@@ -1,0 +1,364 @@
+/*
+ * test_session.c - what a session keeps: windows in rings, conversations that change, its file.
+ *
+ * The model is the tiny Gemma of test/golden/lm with another window and context in its file, as
+ * tools/oracle/lm.py computes test/golden/lm/gemma3_long.txt. Layers with a window of 300 then keep
+ * 832 positions, and the prompts are longer.
+ */
+#include "tinygpt.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <unistd.h>
+
+enum { V = 48, LONG = 1500, LENGTHS = 3, WINDOW = 300, CTX = 2048 };
+
+#define MODEL "build/long.gguf"
+#define SAVED "build/test.session"
+
+static int32_t ids[LONG];
+static struct {
+    int n;
+    double logits[V];
+} golden[LENGTHS];
+
+/* Replaces the number of a key, a u32 behind its name and type. */
+static void set_number(char *bytes, size_t n_bytes, const char *key, uint32_t value) {
+    char *at = memmem(bytes, n_bytes, key, strlen(key));
+    assert_non_null(at);
+    memcpy(at + strlen(key) + 4, &value, sizeof value);
+}
+
+static void write_file(const char *path, const void *bytes, size_t n) {
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, n, f), n);
+    fclose(f);
+}
+
+static size_t read_file(const char *path, char *bytes, size_t room) {
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    const size_t n = fread(bytes, 1, room, f);
+    fclose(f);
+    assert_true(n < room);
+    return n;
+}
+
+static int prepare(void **state) {
+    static char bytes[1 << 18];
+    (void)state;
+    const size_t n = read_file("test/golden/lm/gemma3.gguf", bytes, sizeof bytes);
+    set_number(bytes, n, "gemma3.attention.sliding_window", WINDOW);
+    set_number(bytes, n, "gemma3.context_length", CTX);
+    write_file(MODEL, bytes, n);
+    for (int i = 0; i < LONG; i++) ids[i] = (7 * i * i + 3 * i + 1) % V;
+    FILE *f = fopen("test/golden/lm/gemma3_long.txt", "r");
+    assert_non_null(f);
+    for (int p = 0; p < LENGTHS; p++) {
+        assert_int_equal(fscanf(f, "%d", &golden[p].n), 1);
+        for (int i = 0; i < V; i++) assert_int_equal(fscanf(f, "%lf", &golden[p].logits[i]), 1);
+    }
+    fclose(f);
+    return 0;
+}
+
+static int clean(void **state) {
+    (void)state;
+    remove(MODEL);
+    remove(SAVED);
+    return 0;
+}
+
+typedef struct opened {
+    tg_context *ctx;
+    tg_model *model;
+} opened;
+
+static opened open_file(const char *path) {
+    opened o;
+    tg_context_options options = tg_context_options_default();
+    options.threads = 2;
+    assert_int_equal(tg_context_new(&options, &o.ctx), TG_OK);
+    if (tg_model_open(o.ctx, path, &o.model) != TG_OK) fail_msg("%s", tg_context_error(o.ctx));
+    return o;
+}
+
+static void close_file(opened *o) {
+    tg_model_free(o->model);
+    tg_context_free(o->ctx);
+}
+
+static tg_session *session_of(const opened *o, int kv) {
+    tg_session *s;
+    assert_int_equal(tg_session_new_kv(o->ctx, o->model, 0, (tg_kv_type)kv, &s), TG_OK);
+    return s;
+}
+
+/* ids [first, first + n) in calls of `piece`; out [V], or NULL. */
+static void feed(tg_session *s, int first, int n, int piece, float *out) {
+    const float *logits = NULL;
+    for (int i = first; i < first + n; i += piece) {
+        const int k = first + n - i < piece ? first + n - i : piece;
+        assert_int_equal(tg_session_eval(s, ids + i, (size_t)k, &logits), TG_OK);
+    }
+    if (out) memcpy(out, logits, V * sizeof *out);
+}
+
+/* What a session that was never used before says of the first n tokens. */
+static void fresh(const opened *o, int kv, int n, float *out) {
+    tg_session *s = session_of(o, kv);
+    feed(s, 0, n, n, out);
+    tg_session_free(s);
+}
+
+static double error_of(const float *logits, const double *want) {
+    double worst = 0, largest = 0;
+    for (int i = 0; i < V; i++) {
+        worst = fmax(worst, fabs((double)logits[i] - want[i]));
+        largest = fmax(largest, fabs(want[i]));
+    }
+    return worst / (1 + largest);
+}
+
+/* --------------------------------------------------------------------------------------- rings */
+
+/* The numbers of transformers, and the same bits in pieces of any size. */
+static void windows_in_rings(void **state) {
+    (void)state;
+    static const double most[] = { 1e-4, 2e-3, 5e-2 };
+    static const int pieces[] = { 1, 7, 32, 100, 513 };
+    opened o = open_file(MODEL);
+    for (int kv = TG_KV_F32; kv <= TG_KV_INT8; kv++) {
+        float whole[V], cut[V];
+        for (int p = 0; p < LENGTHS; p++) {
+            fresh(&o, kv, golden[p].n, whole);
+            const double error = error_of(whole, golden[p].logits);
+            if (!(error <= most[kv])) fail_msg("kv %d length %d: error %g", kv, golden[p].n, error);
+        }
+        for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+            tg_session *s = session_of(&o, kv);
+            feed(s, 0, LONG, pieces[i], cut);
+            assert_memory_equal(whole, cut, sizeof whole);
+            tg_session_free(s);
+        }
+    }
+    close_file(&o);
+}
+
+/* The forecast: one layer of six keeps all, the others 832 positions. */
+static int gather(void *user, const char *bytes, size_t n) {
+    strncat(user, bytes, n);
+    return 0;
+}
+
+static void what_info_says(void **state) {
+    (void)state;
+    static char text[1 << 16];
+    opened o = open_file(MODEL);
+    char want[80];
+    text[0] = '\0';
+    assert_int_equal(tg_file_info(o.ctx, MODEL, true, gather, text), TG_OK);
+    snprintf(want, sizeof want, "{\"tokens\":2048,\"bytes\":%d}", 2 * 16 * 4 * (2048 + 5 * 832));
+    if (!strstr(text, want)) fail_msg("no %s in %.2000s", want, text);
+    close_file(&o);
+}
+
+/* Back to where the window is in the ring still, and to where it is not. */
+static void going_back(void **state) {
+    (void)state;
+    static const int to[] = { 1499, 1400, 968, 967, 966, 299, 1, 0 };
+    opened o = open_file(MODEL);
+    for (size_t i = 0; i < sizeof to / sizeof *to; i++) {
+        const int n = to[i];
+        float want[V], have[V];
+        tg_session *s = session_of(&o, TG_KV_F32);
+        feed(s, 0, LONG, LONG, NULL);
+        assert_int_equal(tg_session_rewind(s, (size_t)n), TG_OK);
+        /* 668 positions are lost, and the window needs 299 before n. */
+        assert_int_equal(tg_session_tokens(s), n);
+        assert_int_equal(tg_session_held(s), n >= 668 + 299 ? n : 0);
+        feed(s, n, n == LONG - 1 ? 1 : 33, 20, have);
+        assert_int_equal(tg_session_held(s), tg_session_tokens(s));
+        fresh(&o, TG_KV_F32, n == LONG - 1 ? LONG : n + 33, want);
+        assert_memory_equal(want, have, sizeof want);
+        tg_session_free(s);
+    }
+    close_file(&o);
+}
+
+/* A long call that is refused in its middle has overwritten what the ring had before. */
+static void a_call_that_is_abandoned(void **state) {
+    (void)state;
+    opened o = open_file(MODEL);
+    float want[V], have[V];
+    tg_session *s = session_of(&o, TG_KV_F32);
+    tg_job *job;
+    feed(s, 0, 400, 400, NULL);
+    assert_int_equal(tg_session_eval_job(s, ids + 400, LONG - 400, &job), TG_OK);
+    while (tg_job_poll(job, 1e-6) == TG_PENDING && tg_session_tokens(s) < 1300) {
+    }
+    tg_job_free(job);
+    assert_int_equal(tg_session_tokens(s), 400);
+    assert_int_equal(tg_session_held(s), 0);
+    feed(s, 400, 10, 10, have);
+    fresh(&o, TG_KV_F32, 410, want);
+    assert_memory_equal(want, have, sizeof want);
+    tg_session_free(s);
+    close_file(&o);
+}
+
+/* ---------------------------------------------------------------------------- conversations */
+
+static void a_conversation_that_changes(void **state) {
+    (void)state;
+    opened o = open_file(MODEL);
+    tg_session *s = session_of(&o, TG_KV_F32);
+    size_t same = 99;
+    float want[V], have[V];
+    int32_t other[64];
+    memcpy(other, ids, sizeof other);
+    other[40] = (ids[40] + 1) % V;
+    assert_int_equal(tg_session_reuse(s, ids, 64, &same), TG_OK);
+    assert_int_equal(same, 0);
+    feed(s, 0, 64, 64, want);
+    assert_int_equal(tg_session_reuse(s, other, 64, &same), TG_OK);
+    assert_int_equal(same, 40);
+    assert_int_equal(tg_session_tokens(s), 40);
+    assert_int_equal(tg_session_eval(s, other + same, 64 - same, NULL), TG_OK);
+    /* A beginning, and the whole: the last token is fed again. */
+    assert_int_equal(tg_session_reuse(s, other, 30, &same), TG_OK);
+    assert_int_equal(same, 29);
+    assert_int_equal(tg_session_reuse(s, ids, 64, &same), TG_OK);
+    assert_int_equal(same, 29);
+    feed(s, 29, 35, 35, have);
+    assert_memory_equal(want, have, sizeof want);
+    assert_int_equal(tg_session_reuse(s, ids, 0, &same), TG_OK);
+    assert_int_equal(same, 0);
+    tg_session_free(s);
+    close_file(&o);
+}
+
+/* --------------------------------------------------------------------------------------- files */
+
+static int take_note(void *user, const char *bytes, size_t n) {
+    strncat(user, bytes, n);
+    return 0;
+}
+
+static int refuse_note(void *user, const char *bytes, size_t n) {
+    (void)user, (void)bytes, (void)n;
+    return 1;
+}
+
+/* Saved after n tokens and loaded into another session, it goes on to the same bits. */
+static void saved_and_loaded(void **state) {
+    (void)state;
+    static const int lengths[] = { 0, 1, 299, 900, 1499 };
+    opened o = open_file(MODEL), again = open_file(MODEL);
+    for (int kv = TG_KV_F32; kv <= TG_KV_INT8; kv++) {
+        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+            char note[64] = "";
+            float want[V], have[V];
+            const int n = lengths[i];
+            tg_session *a = session_of(&o, kv), *b = session_of(&again, kv);
+            feed(a, 0, n, 512, NULL);
+            feed(b, 3, 1200, 512, NULL);
+            assert_int_equal(tg_session_save(a, SAVED, "seed 7", 6), TG_OK);
+            if (tg_session_load(b, SAVED, take_note, note) != TG_OK)
+                fail_msg("%s", tg_context_error(again.ctx));
+            assert_string_equal(note, "seed 7");
+            assert_int_equal(tg_session_tokens(b), n);
+            if (n > 0)
+                assert_memory_equal(tg_session_logits(a), tg_session_logits(b), V * sizeof(float));
+            feed(a, n, 1, 1, want);
+            feed(b, n, 1, 1, have);
+            assert_memory_equal(want, have, sizeof want);
+            /* What was lost is known to be. */
+            assert_int_equal(tg_session_rewind(b, (size_t)n / 2), TG_OK);
+            assert_int_equal(tg_session_held(b), n == 1499 ? 0 : n / 2);
+            tg_session_free(a);
+            tg_session_free(b);
+        }
+    }
+    close_file(&o);
+    close_file(&again);
+}
+
+/* The session is as it was, and the message says why. */
+static void refused(const opened *o, tg_session *s, tg_status want, const char *words) {
+    const size_t before = tg_session_tokens(s);
+    assert_int_equal(tg_session_load(s, SAVED, NULL, NULL), want);
+    if (!strstr(tg_context_error(o->ctx), words)) fail_msg("%s", tg_context_error(o->ctx));
+    assert_int_equal(tg_session_tokens(s), before);
+}
+
+static void files_that_are_refused(void **state) {
+    (void)state;
+    static char bytes[1 << 20], changed[1 << 20];
+    opened o = open_file(MODEL), other = open_file("test/golden/lm/llama.gguf");
+    tg_session *s = session_of(&o, TG_KV_F32), *half = session_of(&o, TG_KV_F16), *small, *foreign;
+    foreign = session_of(&other, TG_KV_F32);
+    assert_int_equal(tg_session_new(o.ctx, o.model, 10, &small), TG_OK);
+    feed(s, 0, 20, 20, NULL);
+    assert_int_equal(tg_session_save(s, SAVED, "x", 1), TG_OK);
+    refused(&o, half, TG_E_SHAPE, "a cache of f16");
+    refused(&o, small, TG_E_FULL, "room for 20 tokens");
+    refused(&other, foreign, TG_E_SHAPE, "another model");
+    assert_int_equal(tg_session_load(s, "build/none", NULL, NULL), TG_E_IO);
+    assert_int_equal(tg_session_save(s, "build/none/x", NULL, 0), TG_E_IO);
+    assert_int_equal(tg_session_load(s, SAVED, refuse_note, NULL), TG_STOPPED);
+    assert_int_equal(tg_session_tokens(s), 0);
+    feed(s, 0, 20, 20, NULL);
+    /* Weights that differ in one tensor. */
+    const size_t n_model = read_file(MODEL, bytes, sizeof bytes);
+    memset(bytes + n_model - 2000, 1, 500);
+    write_file("build/tuned.gguf", bytes, n_model);
+    opened tuned = open_file("build/tuned.gguf");
+    tg_session *of_tuned = session_of(&tuned, TG_KV_F32);
+    refused(&tuned, of_tuned, TG_E_SHAPE, "another model");
+    tg_session_free(of_tuned);
+    close_file(&tuned);
+    remove("build/tuned.gguf");
+    /* Cut, or with one byte changed, anywhere. */
+    const size_t n = read_file(SAVED, bytes, sizeof bytes);
+    for (size_t i = 0; i < n; i += i < 400 ? 1 : 997) {
+        write_file(SAVED, bytes, i);
+        refused(&o, s, i < 8 ? TG_E_FORMAT : i < 52 ? TG_E_FORMAT : TG_E_CHECKSUM, "session");
+        memcpy(changed, bytes, n);
+        changed[i] ^= 0x40;
+        write_file(SAVED, changed, n);
+        refused(&o, s, i < 8 ? TG_E_FORMAT : TG_E_CHECKSUM, "session");
+    }
+    write_file(SAVED, "tinygpt chat 1\n", 15);
+    refused(&o, s, TG_E_FORMAT, "not the file of a session");
+    /* A prompt that has to be computed again is not there to be saved. */
+    feed(s, 20, 1480, 1480, NULL);
+    assert_int_equal(tg_session_rewind(s, 30), TG_OK);
+    assert_int_equal(tg_session_save(s, SAVED, NULL, 0), TG_E_ARG);
+    tg_session_free(s);
+    tg_session_free(half);
+    tg_session_free(small);
+    tg_session_free(foreign);
+    close_file(&o);
+    close_file(&other);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(windows_in_rings),
+        cmocka_unit_test(what_info_says),
+        cmocka_unit_test(going_back),
+        cmocka_unit_test(a_call_that_is_abandoned),
+        cmocka_unit_test(a_conversation_that_changes),
+        cmocka_unit_test(saved_and_loaded),
+        cmocka_unit_test(files_that_are_refused),
+    };
+    return cmocka_run_group_tests(tests, prepare, clean);
+}
