@@ -200,7 +200,8 @@ WASM_BASE    := -nostdlibinc -isystem src/base/wasm -ffp-contract=off -fno-math-
                 -Iinclude -Isrc -I$(BUILD)/gen/small -I$(BUILD)/gen -MMD -MP $(WARN)
 WASM_LINK    := --no-entry --export-dynamic --gc-sections --stack-first -z stack-size=1048576 \
                 --import-memory --initial-memory=16777216 --strip-all
-WASM_SRC     := $(filter-out src/base/os_posix% src/base/os_wasm_thread.c src/base/os_wasm_single.c,$(ALL_SRC))
+WASM_SRC     := $(filter-out src/base/os_posix% src/base/os_wasm_thread.c src/base/os_wasm_single.c \
+                  src/run/pack_cache.c src/run/session_file.c src/api/session_files.c,$(ALL_SRC))
 WASM_OBJ     := $(filter-out %_wasm_train.o,$(WASM_SRC:%.c=%.o)) $(OPS:%.c=%.f64.o) $(SIMD:%.h=%.o) \
                 src/ops/kernel_table.o
 
@@ -208,7 +209,7 @@ WASM_OBJ     := $(filter-out %_wasm_train.o,$(WASM_SRC:%.c=%.o)) $(OPS:%.c=%.f64
 # the families, the linker leaves out by itself.
 LM_OPS       := $(shell sed -n 's/^TG_OP(\(.*\))/\1/p' src/ir/ops_lm.def)
 WASM_TRAIN   := $(patsubst %.c,%.o,$(wildcard src/*/*_wasm_train.c))
-WASM_CHAT    := src/api/lms.o src/api/tokens.o src/run/vocabulary.o \
+WASM_CHAT    := src/api/lms.o src/api/sessions.o src/api/tokens.o src/run/vocabulary.o \
                 $(patsubst %,src/run/%.o,lm lm_eval lm_info lm_probe) \
                 $(filter-out src/tok/gate.o %_wasm_train.o,$(patsubst %.c,%.o,$(wildcard src/tok/*.c))) \
                 $(foreach op,$(LM_OPS),$(patsubst %.c,%.o,$(wildcard src/ops/*/$(op).c)) \
@@ -216,11 +217,12 @@ WASM_CHAT    := src/api/lms.o src/api/tokens.o src/run/vocabulary.o \
 
 # The loops that matter are unrolled by hand, so all is built for size: -O2 makes kernels larger, and
 # no faster. LSR would split the address of a load from its constant distance, which instructions
-# have room for.
+# have room for. Constants of 64 bits take so much more room that those modules are built smaller.
 WASM_COLD          := -Oz
-WASM_HOT_scalar    := -Oz
+WASM_HOT_scalar    := -Oz -mllvm -disable-lsr
 WASM_HOT_simd      := -Os -mllvm -disable-lsr
 WASM_HOT_relaxed   := $(WASM_HOT_simd)
+WASM_HOT_64        := $(WASM_HOT_scalar)
 
 # Of the ISAs, the name of the row in isa.def and the instructions.
 WASM_ISA_scalar    := scalar
@@ -230,14 +232,16 @@ WASM_FLAGS_scalar  := -I$(BUILD)/gen/none
 WASM_FLAGS_simd    := -msimd128
 WASM_FLAGS_relaxed := -msimd128 -mrelaxed-simd
 WASM_FLAGS_mt      := -matomics
+# Relocated numbers as short as they can be: a hundredth of a module. (With shared memory, lld-19 crashes.)
+WASM_LINK_alone    := --compress-relocations
 WASM_LINK_mt       := --shared-memory
 wasm_words          = $(subst -, ,$(1))
 wasm_isa            = $(WASM_ISA_$(firstword $(wasm_words)))
 wasm_bits           = $(if $(filter 64,$(wasm_words)),64,32)
 wasm_flags          = --target=wasm$(wasm_bits) $(foreach w,$(wasm_words),$(WASM_FLAGS_$(w)))
-wasm_link           = -m wasm$(wasm_bits) $(foreach w,$(wasm_words),$(WASM_LINK_$(w))) \
+wasm_link           = -m wasm$(wasm_bits) $(foreach w,$(wasm_words) $(if $(filter mt,$(wasm_words)),,alone),$(WASM_LINK_$(w))) \
                       $(if $(filter mt,$(wasm_words)),--max-memory=$(if $(filter 64,$(wasm_words)),17179869184,4294967296))
-wasm_simd           = $(WASM_HOT_$(firstword $(wasm_words))) -std=gnu11 -Wno-pedantic -DTG_ISA=$(wasm_isa) -DTG_ISA_$(call upper,$(wasm_isa))
+wasm_simd           = $(WASM_HOT_$(or $(filter 64,$(wasm_words)),$(firstword $(wasm_words)))) -std=gnu11 -Wno-pedantic -DTG_ISA=$(wasm_isa) -DTG_ISA_$(call upper,$(wasm_isa))
 wasm_threads        = src/base/os_wasm_$(if $(filter mt,$(wasm_words)),thread,single).o
 wasm_gpu            = src/backend/webgpu/gpu_$(if $(filter scalar,$(wasm_words)),none,js).o
 wasm_objects        = $(addprefix $(WASM)/$(1)/,$(WASM_OBJ) $(WASM_TRAIN) $(wasm_threads) $(wasm_gpu))
