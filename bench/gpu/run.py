@@ -1,6 +1,7 @@
 """Training steps and matrix products on one GPU: ours through WebGPU against PyTorch, fp32.
 
-    python run.py [--presets small,medium] [--compile small] [--sizes 1024,4096] [--out FILE.json]
+    python run.py [--presets small,medium] [--compile small] [--sizes 1024,4096] [--starts huge]
+                  [--out FILE.json]
 
 Both sides run on the same card in the same call, one after the other; ours is the program that
 --program names, and finds its WebGPU library as it always does (TG_WEBGPU_LIB). The tables that are
@@ -13,6 +14,8 @@ import json
 import math
 import os
 import subprocess
+import tempfile
+import time
 
 import torch
 
@@ -66,6 +69,26 @@ def matmul(args, size):
     return {"size": size, "ours_tflops": mine, "cublas_tflops": theirs}
 
 
+def first_step(args, preset):
+    """Seconds from the start of a process to the line of its first step, when nothing is kept of
+    what the library and the driver have compiled before."""
+    env = dict(os.environ, TG_GPU_CACHE="off", __GL_SHADER_DISK_CACHE="0")
+    with tempfile.TemporaryDirectory() as folder:
+        text = os.path.join(folder, "text.txt")
+        with open(text, "w") as f:
+            f.write("The quick brown fox jumps over the lazy dog. " * 10000)
+        begin = time.perf_counter()
+        with subprocess.Popen([args.program, "train", "--data", text, "--preset", preset,
+                               "--steps", "20", "--device", "webgpu", "--json", "--out",
+                               os.path.join(folder, "out.tinygpt")],
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env) as run:
+            for line in run.stdout:
+                row = json.loads(line)
+                if "loss" in row and "done" not in row:
+                    return time.perf_counter() - begin
+    raise SystemExit(f"{preset}: the run printed no step")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--program", default=os.path.join(HERE, "../../build/tinygpt"))
@@ -74,6 +97,7 @@ def main():
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("--sizes", default="1024,2048,4096")
+    parser.add_argument("--starts", default="", help="presets to start with nothing compiled")
     parser.add_argument("--out")
     args = parser.parse_args()
     report = {"when": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
@@ -88,6 +112,11 @@ def main():
     print("\n| cube | A B | A'B | A B' | cuBLAS fp32 | best of ours |\n|---|---|---|---|---|---|")
     for size in filter(None, args.sizes.split(",")):
         report["matmul"].append(matmul(args, int(size)))
+    for preset in filter(None, args.starts.split(",")):
+        seconds = [first_step(args, preset) for _ in range(5)]
+        report.setdefault("starts", []).append({"preset": preset, "seconds": seconds})
+        print(f"start to first step, {preset}: " + ", ".join(f"{s:.2f}" for s in seconds) + " s",
+              flush=True)
     ratios = [math.log(r["ratio"]) for r in report["train"]]
     if ratios:
         print(f"\ngeometric mean of the ratios: {math.exp(sum(ratios) / len(ratios)):.2f}")
