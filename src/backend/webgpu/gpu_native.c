@@ -21,6 +21,7 @@
 #include "backend/webgpu/gpu.h"
 #include "backend/webgpu/gpu_cache.h"
 #include "backend/webgpu/gpu_dawn.h"
+#include "backend/webgpu/gpu_gate.h"
 #include "base/str.h"
 
 /* Every function that is called, without its prefix. */
@@ -486,7 +487,7 @@ static tg_status open_device(tg_gpu *g) {
     if (g->info.timestamps) features[n++] = f->timestamps;
     answer a = { .gpu = g };
     dawn_toggles toggles = toggles_of(g);
-    if (g->dawn && !g->cache) g->cache = tg_gpu_cache_open();
+    if (g->dawn && !g->cache) g->cache = tg_gpu_cache_open("webgpu.cache");
     dawn_cache cache = { .chain = { .sType = (WGPUSType)DAWN_CACHE },
                          .isolation_key = view(""),
                          .load = tg_gpu_cache_load,
@@ -756,6 +757,8 @@ static tg_status make_layout(tg_gpu *g, const char *label, unsigned n_storage,
 
 static tg_status make_module(tg_gpu *g, const char *label, const char *wgsl,
                              WGPUShaderModule *out) {
+    const size_t enable = strlen(TG_GPU_ENABLE_SUBGROUPS);
+    if (!g->dawn && strncmp(wgsl, TG_GPU_ENABLE_SUBGROUPS, enable) == 0) wgsl += enable;
     WGPUShaderSourceWGSL source = { .chain = { .sType = WGPUSType_ShaderSourceWGSL },
                                     .code = view(wgsl) };
     const WGPUShaderModuleDescriptor d = { .nextInChain = &source.chain, .label = view(label) };
