@@ -85,10 +85,12 @@ typedef struct result {
     double difference; /* relative, of the mean losses */
 } result;
 
-/* Milliseconds a step of a block; the clock is read twice a block, not twice a step. */
+/* Milliseconds a step of a block; the clock is read twice a block, not twice a step. What a GPU has
+ * been given ahead is awaited, or the other side would pay for it. */
 static tg_status time_block(side *s, int64_t steps, double *ms) {
     const double before = tg_app_now_ms();
-    const tg_status status = tg_rig_steps(&s->rig, steps, NULL);
+    tg_status status = tg_rig_steps(&s->rig, steps, NULL);
+    if (status == TG_OK) status = tg_context_wait(s->ctx);
     *ms = (tg_app_now_ms() - before) / (double)steps;
     return status;
 }

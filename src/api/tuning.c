@@ -1,8 +1,9 @@
 /*
- * tuning.c - the public call that finds tiles for a GPU. Not in WebAssembly, where no page has a
- * file to keep them in.
+ * tuning.c - the public calls around measuring a GPU that need a file, which no page has, or a
+ * wait, which C cannot do there: not in WebAssembly.
  */
 #include "api/want.h"
+#include "backend/webgpu/webgpu.h"
 #include "run/train.h"
 #include "run/tune.h"
 
@@ -12,4 +13,9 @@ tg_status tg_trainer_tune(tg_trainer *trainer, int rounds, tg_tile_fn report, vo
     WANT(trainer->ctx, report);
     TG_TRY(tg_train_want_free(trainer));
     return tg_train_tune(trainer, false, rounds > 0 ? rounds : 1, report, user);
+}
+
+tg_status tg_context_wait(tg_context *ctx) {
+    ENTER(ctx);
+    return ctx->backend == ctx->cpu ? TG_OK : tg_gpu_wait(tg_webgpu_gpu(ctx->backend));
 }

@@ -130,7 +130,7 @@ struct tg_trainer {
     bool eval_pending; /* a save came between a step and its validation */
     struct {
         int64_t step;     /* whose first gradient is on the device already; 0: none, and it is of */
-        unsigned version; /* these weights of the model, */
+        uint64_t version; /* these weights of the model, */
         unsigned generation; /* and this device */
     } ahead;
 

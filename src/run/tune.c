@@ -64,8 +64,10 @@ static size_t count_candidates(product *p, const tg_shader *by_rule) {
     return n;
 }
 
-/* Of a plan that has run by the rule. */
+/* Of a plan that has run, as it was compiled. */
 static void list_products(tuning *u) {
+    u->n = 0;
+    memset(u->product_of, 0, u->plan->n_steps * sizeof *u->product_of);
     for (size_t s = 0; s < u->plan->n_steps; s++) {
         product p = { .d = tg_op_table[u->plan->steps[s].node->op], .count = 1 };
         const tg_shader *shader;
@@ -144,11 +146,21 @@ static void keep_best(tuning *u, product *p, int rounds, tg_tile_fn report, void
     report(user, &row);
 }
 
+static void forget(tuning *u) {
+    for (size_t i = 0; i < u->n; i++)
+        tg_gpu_tiles_put(u->tiles, u->products[i].d, u->products[i].args, u->products[i].n_members,
+                         "");
+    u->plan->version++;
+}
+
+/* Twice it is run to see what it became: what was found another time is not the rule. */
 static tg_status tune(tuning *u, int rounds, tg_tile_fn report, void *user) {
     size_t most = 0;
     TG_TRY(run_plan(u, NULL));
     list_products(u);
-    for (size_t i = 0; i < u->n; i++) choose(u, &u->products[i], u->products[i].rule);
+    forget(u);
+    TG_TRY(run_plan(u, NULL));
+    list_products(u);
     for (size_t i = 0; i < u->n; i++)
         if (u->products[i].n_candidates > most) most = u->products[i].n_candidates;
     for (int round = 0; round < rounds; round++)
@@ -181,6 +193,7 @@ tg_status tg_train_tune(tg_trainer *t, bool software, int rounds, tg_tile_fn rep
                       ? TG_OK
                       : tg_fail_memory(&ctx->err, "tuning", n * sizeof *u.products);
     if (s == TG_OK) s = tune(&u, rounds < ROUNDS ? rounds : ROUNDS, report, user);
+    if (s != TG_OK) forget(&u); /* half a measurement is none */
     tg_free(mem, u.products, n * sizeof *u.products);
     tg_free(mem, u.product_of, n * sizeof *u.product_of);
     tg_free(mem, u.step_ms, n * sizeof *u.step_ms);

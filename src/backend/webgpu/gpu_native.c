@@ -383,6 +383,10 @@ static bool wants_minimum(void) {
     return limits && strcmp(limits, "minimum") == 0;
 }
 
+static WGPUFeatureName subgroups_number(const tg_gpu *g) {
+    return g->dawn ? feature_numbers[g->numbering].subgroups : WGPU_NATIVE_SUBGROUPS;
+}
+
 #define NO_ADAPTER                                                                                  \
     "%s: want an adapter, have none (%s): a driver and its loader are needed, on Linux libvulkan1 " \
     "and the driver of the card"
@@ -416,7 +420,7 @@ static tg_status open_adapter(tg_gpu *g) {
     const struct feature_numbers *f = &feature_numbers[g->numbering];
     g->info.f16 = !is_left_out("f16") && g->f.AdapterHasFeature(g->adapter, f->f16);
     g->info.subgroups =
-        !is_left_out("subgroups") && g->f.AdapterHasFeature(g->adapter, f->subgroups);
+        !is_left_out("subgroups") && g->f.AdapterHasFeature(g->adapter, subgroups_number(g));
     g->info.timestamps =
         !is_left_out("timestamps") && g->f.AdapterHasFeature(g->adapter, f->timestamps);
     return TG_OK;
@@ -483,7 +487,7 @@ static tg_status open_device(tg_gpu *g) {
     size_t n = 0;
     const struct feature_numbers *f = &feature_numbers[g->numbering];
     if (g->info.f16) features[n++] = f->f16;
-    if (g->info.subgroups) features[n++] = f->subgroups;
+    if (g->info.subgroups) features[n++] = subgroups_number(g);
     if (g->info.timestamps) features[n++] = f->timestamps;
     answer a = { .gpu = g };
     dawn_toggles toggles = toggles_of(g);
