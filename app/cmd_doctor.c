@@ -24,7 +24,8 @@ static const tg_option options[] = {
     TG_FLAG("--quick", values, quick, "leave out the gradients and the memory's speed"),
     TG_FLAG("--verbose", values, verbose, "name every op that was checked"),
     TG_FLAG("--list-isas", values, list_isas, "print the names that --isa takes here, and end"),
-    TG_FLAG("--list-levers", values, list_levers, "print the names of the levers that can be switched, and end"),
+    TG_FLAG("--list-levers", values, list_levers,
+            "print the names of the levers that can be switched, and end"),
 };
 
 static const tg_command_spec spec = {

@@ -930,8 +930,8 @@ typedef struct tg_tile_row {
 typedef void (*tg_tile_fn)(void *user, const tg_tile_row *row);
 TG_API tg_status tg_trainer_tune(tg_trainer *trainer, int rounds, tg_tile_fn report, void *user);
 
-/* Until the device has done all that it was given: the next step's gradient may be on its way when a
- * step returns. For whoever times several of them. Not in WebAssembly. */
+/* Until the device has done all that it was given: the next step's gradient may be on its way when
+ * a step returns. For whoever times several of them. Not in WebAssembly. */
 TG_API tg_status tg_context_wait(tg_context *ctx);
 
 /* Overwrites one element of a gradient or weight at the next step: a test's way to a NaN. */
