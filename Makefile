@@ -51,7 +51,7 @@ MHD_LIBS   := $(if $(MHD),$(MHD_FOUND))
 # what is missing.
 WEBGPU   := $(wildcard .cache/webgpu/webgpu.h)
 GPU_C    := $(wildcard src/backend/webgpu/gpu_*.c)
-GPU_HERE := src/backend/webgpu/gpu_cache.c \
+GPU_HERE := $(patsubst %,src/backend/webgpu/gpu_%.c,cache gate tiles) \
             $(if $(WEBGPU),src/backend/webgpu/gpu_native.c,src/backend/webgpu/gpu_none.c)
 
 WASM_C   := $(sort $(wildcard src/*/*_wasm*.c))
@@ -70,7 +70,8 @@ PAGE     := $(shell find web/dist -type f 2>/dev/null)
 SHARED   := $(BUILD)/libtinygpt.so.$(VERSION)
 PROGRAM  := $(BUILD)/tinygpt
 UNIT     := $(patsubst test/unit/%.c,$(BUILD)/test/%,$(sort $(wildcard test/unit/*.c)))
-TESTS    := $(UNIT) $(BUILD)/test/op_test $(BUILD)/test/simd_test $(if $(WEBGPU),$(BUILD)/test/gpu_test $(BUILD)/test/merge_test)
+GPU_TESTS := $(addprefix $(BUILD)/test/,gpu_test merge_test levers_test)
+TESTS    := $(UNIT) $(BUILD)/test/op_test $(BUILD)/test/simd_test $(if $(WEBGPU),$(GPU_TESTS))
 
 .DEFAULT_GOAL := help
 .PHONY: help demo build wasm test-wasm web web-lib test-web test-e2e lib test-quick test test-long asan ubsan tsan fuzz bench gen check fmt install clean setup FORCE
@@ -201,7 +202,8 @@ WASM_BASE    := -nostdlibinc -isystem src/base/wasm -ffp-contract=off -fno-math-
 WASM_LINK    := --no-entry --export-dynamic --gc-sections --stack-first -z stack-size=1048576 \
                 --import-memory --initial-memory=16777216 --strip-all
 WASM_SRC     := $(filter-out src/base/os_posix% src/base/os_wasm_thread.c src/base/os_wasm_single.c \
-                  src/run/pack_cache.c src/run/session_file.c src/api/session_files.c,$(ALL_SRC))
+                  src/run/pack_cache.c src/run/session_file.c src/run/tune.c src/api/session_files.c \
+                  src/api/tuning.c,$(ALL_SRC))
 WASM_OBJ     := $(filter-out %_wasm_train.o,$(WASM_SRC:%.c=%.o)) $(OPS:%.c=%.f64.o) $(SIMD:%.h=%.o) \
                 src/ops/kernel_table.o
 
@@ -243,7 +245,7 @@ wasm_link           = -m wasm$(wasm_bits) $(foreach w,$(wasm_words) $(if $(filte
                       $(if $(filter mt,$(wasm_words)),--max-memory=$(if $(filter 64,$(wasm_words)),17179869184,4294967296))
 wasm_simd           = $(WASM_HOT_$(or $(filter 64,$(wasm_words)),$(firstword $(wasm_words)))) -std=gnu11 -Wno-pedantic -DTG_ISA=$(wasm_isa) -DTG_ISA_$(call upper,$(wasm_isa))
 wasm_threads        = src/base/os_wasm_$(if $(filter mt,$(wasm_words)),thread,single).o
-wasm_gpu            = src/backend/webgpu/gpu_$(if $(filter scalar,$(wasm_words)),none,js).o
+wasm_gpu            = $(patsubst %,src/backend/webgpu/gpu_%.o,$(if $(filter scalar,$(wasm_words)),none,js) ungated)
 wasm_objects        = $(addprefix $(WASM)/$(1)/,$(WASM_OBJ) $(WASM_TRAIN) $(wasm_threads) $(wasm_gpu))
 wasm_set            = $(filter-out $(addprefix $(WASM)/$(1)/,$(2)),$(wasm_objects))
 
@@ -320,7 +322,7 @@ $(BUILD)/test/op_test: test/op_test.c $(LIB)
 	@echo "  $@"
 	$(Q)$(CC) $(C11) $(BASE) $< -o $@ $(LIB) $(LDLIBS)
 
-$(BUILD)/test/gpu_test $(BUILD)/test/merge_test: $(BUILD)/test/%: test/gpu/%.c test/unit/engine_util.h $(LIB)
+$(GPU_TESTS): $(BUILD)/test/%: test/gpu/%.c test/unit/engine_util.h $(LIB)
 	@mkdir -p $(@D)
 	@echo "  $@"
 	$(Q)$(CC) $(C11) -D_GNU_SOURCE $(BASE) -Wno-missing-prototypes $< -o $@ $(LIB) -lcmocka -lm $(LDLIBS)

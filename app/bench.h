@@ -14,6 +14,7 @@ int tg_bench_decode(int argc, char **argv);
 int tg_bench_prefill(int argc, char **argv);
 int tg_bench_matmul_shapes(int argc, char **argv);
 int tg_bench_levers(int argc, char **argv);
+int tg_bench_tiles(int argc, char **argv);
 int tg_bench_profile(int argc, char **argv);
 
 typedef struct tg_rig {

@@ -85,10 +85,12 @@ typedef struct result {
     double difference; /* relative, of the mean losses */
 } result;
 
-/* Milliseconds a step of a block; the clock is read twice a block, not twice a step. */
+/* Milliseconds a step of a block; the clock is read twice a block, not twice a step. What a GPU has
+ * been given ahead is awaited, or the other side would pay for it. */
 static tg_status time_block(side *s, int64_t steps, double *ms) {
     const double before = tg_app_now_ms();
-    const tg_status status = tg_rig_steps(&s->rig, steps, NULL);
+    tg_status status = tg_rig_steps(&s->rig, steps, NULL);
+    if (status == TG_OK) status = tg_context_wait(s->ctx);
     *ms = (tg_app_now_ms() - before) / (double)steps;
     return status;
 }
@@ -132,12 +134,31 @@ static tg_status time_pairs(const values *v, side *with, side *without, result *
     return TG_OK;
 }
 
+static bool is_withdrawn(const tg_lever_info *lever) {
+    return strncmp(lever->state, "withdrawn", strlen("withdrawn")) == 0;
+}
+
+/* Why there is nothing to measure; NULL: there may be. */
+static const char *nothing_in(const tg_app *app, const tg_lever_info *lever) {
+    tg_gpu_facts gpu;
+    if (is_withdrawn(lever)) return lever->state;
+    if (lever->gpu_only && tg_context_gpu(app->ctx, &gpu) != TG_OK) return "of a GPU alone";
+    if (lever->gpu_only && lever->default_on && !tg_context_lever(app->ctx, lever->name) &&
+        !app->globals.levers)
+        return "off on this adapter: the banner says why";
+    return NULL;
+}
+
 /* A lever that this machine cannot switch is not an error: the reason goes into the table. */
 static void measure(tg_app *app, const values *v, const tg_preset *p, const tg_lever_info *lever,
                     result *r) {
     side with = { 0 }, without = { 0 };
     *r = (result) { 0 };
     tg_context *failed = NULL;
+    if (nothing_in(app, lever)) {
+        snprintf(r->why_not, sizeof r->why_not, "%s", nothing_in(app, lever));
+        return;
+    }
     tg_status status = open_side(app, v, p, lever->name, true, &with);
     if (status != TG_OK) failed = with.ctx;
     if (status == TG_OK) {
@@ -164,8 +185,9 @@ static void print_row(const tg_app *app, const tg_lever_info *lever, const resul
     const char *plain = tg_term_style(out, TG_PLAIN);
     char parity[48], interval[48];
     if (!r->measured) {
-        printf("%-17s %-4s %sblocked: %s%s\n", lever->name, lever->default_on ? "on" : "off",
-               tg_term_style(out, TG_DIM), r->why_not, plain);
+        printf("%-19s %-4s %s%s%s%s\n", lever->name, lever->default_on ? "on" : "off",
+               tg_term_style(out, TG_DIM), is_withdrawn(lever) ? "" : "blocked: ", r->why_not,
+               plain);
         return;
     }
     if (r->same_bits) {
@@ -180,7 +202,7 @@ static void print_row(const tg_app *app, const tg_lever_info *lever, const resul
     const tg_style style = r->interval.low > 0    ? TG_GREEN
                            : r->interval.high < 0 ? TG_RED
                                                   : TG_PLAIN;
-    printf("%-17s %-4s %10.3f %10.3f  %s%+7.*f %%%s  %-20s %-16s %s\n", lever->name,
+    printf("%-19s %-4s %10.3f %10.3f  %s%+7.*f %%%s  %-20s %-16s %s\n", lever->name,
            lever->default_on ? "on" : "off", r->with_ms, r->without_ms, tg_term_style(out, style),
            digits, 100 * r->gain, plain, interval, parity, lever->state);
     fflush(stdout);
@@ -194,6 +216,7 @@ static void print_json_row(tg_jout *j, const char *preset, const tg_lever_info *
     tg_jout_text(j, "preset", preset);
     tg_jout_bool(j, "default_on", lever->default_on);
     tg_jout_bool(j, "keeps_bits", lever->keeps_bits);
+    tg_jout_bool(j, "gpu_only", lever->gpu_only);
     tg_jout_text(j, "state", lever->state);
     tg_jout_bool(j, "measured", r->measured);
     if (r->measured) {
@@ -226,7 +249,7 @@ static int measure_all(tg_app *app, const values *v, const tg_preset *p) {
     size_t broken = 0;
     if (json) tg_bench_json_open(app, &j, "levers", 0);
     if (!json) {
-        printf("%s\n%s: training, %d pairs of blocks a lever\n\n%s%-17s %-4s %10s %10s  %9s  %-20s "
+        printf("%s\n%s: training, %d pairs of blocks a lever\n\n%s%-19s %-4s %10s %10s  %9s  %-20s "
                "%-16s %s%s\n",
                tg_context_banner(app->ctx), p->name, (int)v->pairs,
                tg_term_style(&app->out, TG_DIM), "lever", "now", "with ms", "without", "gain",
@@ -267,6 +290,12 @@ int tg_bench_levers(int argc, char **argv) {
     code = tg_app_open(&app);
     if (code != TG_ARGS_GO_ON) return code;
     const tg_preset *p = tg_bench_preset(&app.args, v.preset);
+    tg_gpu_facts gpu;
+    double gflops;
+    tg_status status = TG_OK;
+    if (tg_context_gpu(app.ctx, &gpu) == TG_OK) status = tg_bench_peak(&app, &gflops);
+    if (status != TG_OK) /* a GPU in software */
+        return tg_app_end(&app, tg_app_failed(&app, app.ctx, status, TG_WORKING));
     code = p ? tg_bench_room(&app, p, (int32_t)v.batch, 2) : TG_EXIT_USAGE;
     if (code == TG_ARGS_GO_ON) code = measure_all(&app, &v, p);
     return tg_app_end(&app, code);

@@ -150,6 +150,7 @@ int tg_cmd_bench(int argc, char **argv) {
         { "prefill", tg_bench_prefill, "tokens a second of a prompt" },
         { "matmul", tg_bench_matmul_shapes, "GFLOP/s of matrix products" },
         { "levers", tg_bench_levers, "what each speed idea is worth on this machine" },
+        { "tiles", tg_bench_tiles, "the fastest tiles of products on a GPU, kept for later" },
         { "profile", tg_bench_profile, "where the time of a training step goes" },
     };
     return tg_app_subcommand("bench", "Measures speed on this machine, on text made on the spot.",

@@ -24,7 +24,8 @@ static const tg_option options[] = {
     TG_FLAG("--quick", values, quick, "leave out the gradients and the memory's speed"),
     TG_FLAG("--verbose", values, verbose, "name every op that was checked"),
     TG_FLAG("--list-isas", values, list_isas, "print the names that --isa takes here, and end"),
-    TG_FLAG("--list-levers", values, list_levers, "print the names of the levers, and end"),
+    TG_FLAG("--list-levers", values, list_levers,
+            "print the names of the levers that can be switched, and end"),
 };
 
 static const tg_command_spec spec = {
@@ -364,7 +365,9 @@ static int print_names(const values *v) {
         const tg_isa_info *isa = tg_isa_at(i);
         if (isa->built && isa->usable) puts(isa->name);
     }
-    for (size_t i = 0; v->list_levers && i < tg_lever_count(); i++) puts(tg_lever_at(i)->name);
+    for (size_t i = 0; v->list_levers && i < tg_lever_count(); i++)
+        if (strncmp(tg_lever_at(i)->state, "withdrawn", strlen("withdrawn")) != 0)
+            puts(tg_lever_at(i)->name);
     return TG_EXIT_DONE;
 }
 

@@ -828,7 +828,8 @@ TG_API const tg_isa_info *tg_isa_at(size_t i);
 typedef struct tg_lever_info {
     const char *name, *doc;
     bool default_on, keeps_bits;
-    const char *state; /* "shipped", "withdrawn: ...", "optional: ..." */
+    bool gpu_only;     /* changes nothing where the CPU computes */
+    const char *state; /* "shipped", "optional", or "withdrawn: ...": cannot be switched on */
 } tg_lever_info;
 TG_API size_t tg_lever_count(void);
 TG_API const tg_lever_info *tg_lever_at(size_t i);
@@ -911,6 +912,27 @@ TG_API tg_status tg_trainer_profile(tg_trainer *trainer, int n_steps, tg_profile
  * the times with them, in one run; else each step is repeated, and the host's clock is read. */
 TG_API tg_status tg_trainer_profile_steps(tg_trainer *trainer, int n_steps, tg_profile_fn report,
                                           void *user);
+
+/*
+ * Times every way to compute the products of a training step on the context's GPU, in so many
+ * rounds, and keeps the fastest of each for this adapter and driver: whatever is compiled from then
+ * on takes it, in later processes as well, unless the lever tuned_tiles is off. One call of report
+ * a product; strings live until it returns. The trainer goes on to the same weights as before, in
+ * another order of sums. E_UNSUPPORTED: the CPU, a GPU in software, or no folder to keep it in. Not
+ * in WebAssembly.
+ */
+typedef struct tg_tile_row {
+    const char *what;        /* "matmul 512x384 384x1536, trans 0, 1 in one" */
+    const char *rule, *best; /* shaders */
+    double rule_ms, best_ms; /* medians, each */
+    int32_t count;           /* such products in a gradient */
+} tg_tile_row;
+typedef void (*tg_tile_fn)(void *user, const tg_tile_row *row);
+TG_API tg_status tg_trainer_tune(tg_trainer *trainer, int rounds, tg_tile_fn report, void *user);
+
+/* Until the device has done all that it was given: the next step's gradient may be on its way when
+ * a step returns. For whoever times several of them. Not in WebAssembly. */
+TG_API tg_status tg_context_wait(tg_context *ctx);
 
 /* Overwrites one element of a gradient or weight at the next step: a test's way to a NaN. */
 TG_API tg_status tg_trainer_poison(tg_trainer *trainer, const char *tensor, float value);

@@ -61,7 +61,8 @@ static tg_status run_gpu(tg_context *ctx, arguments *a, size_t *n_run, size_t *n
     TG_TRY(tg_gpu_open(&ctx->err, &gpu));
     const tg_gpu_info *info = tg_gpu_get_info(gpu);
     printf("%s, %s, %s\n", info->adapter, info->driver, info->api);
-    tg_status s = tg_gpu_bench_new(&ctx->err, gpu, &bench);
+    const uint32_t absent = info->subgroups ? 0 : TG_LEVER_BIT(subgroups);
+    tg_status s = tg_gpu_bench_new(&ctx->err, gpu, ctx->levers & ~absent, &bench);
     if (s == TG_OK) {
         const tg_check_executor executor = { tg_gpu_bench_run, bench };
         const tg_check_options o = {

@@ -52,8 +52,8 @@ static void levers_page(void) {
         "your machine.\n\n| lever | what it does | default | bits | state |\n|---|---|---|---|---|\n");
     for (int i = 0; i < TG_LEVER_COUNT; i++) {
         const tg_lever_desc *l = &tg_lever_table[i];
-        printf("| `%s` | %s | %s | %s | %s |\n", l->name, l->doc, l->default_on ? "on" : "off",
-               l->keeps_bits ? "kept" : "change", l->state);
+        printf("| `%s` | %s%s | %s | %s | %s |\n", l->name, l->gpu_only ? "on a GPU: " : "", l->doc,
+               l->default_on ? "on" : "off", l->keeps_bits ? "kept" : "change", l->state);
     }
 }
 

@@ -49,6 +49,9 @@ op_tests() {
 }
 lever_tests() {
     for lever in $("$build/tinygpt" doctor --list-levers); do
+        case $lever in # of a GPU alone: levers_test
+        subgroups | vec4_loads | tuned_tiles | static_bindings | readback_pipelining) continue ;;
+        esac
         run "op_test -$lever" "$build/test/op_test" --levers "-$lever"
     done
 }
@@ -71,6 +74,9 @@ gpu_tests() {
         run "op_test webgpu, $adapter" $adapter "$build/test/op_test" --device webgpu
         run "merge_test, $adapter" $adapter "$build/test/merge_test"
         run "gpu_test, $adapter" $adapter "$build/test/gpu_test"
+        run "levers_test, $adapter" $adapter "$build/test/levers_test"
+        run "op_test webgpu, levers off, $adapter" $adapter "$build/test/op_test" \
+            --device webgpu --levers -subgroups,-vec4_loads
     done
     # What an adapter may lack: each feature, and all beyond the limits that every one has. A run
     # through all shaders shows what that changes; profiles alone use a feature.

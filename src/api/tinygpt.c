@@ -575,7 +575,8 @@ const tg_lever_info *tg_lever_at(size_t i) {
     static tg_lever_info info[TG_LEVER_COUNT];
     if (i >= TG_LEVER_COUNT) return NULL;
     const tg_lever_desc *l = &tg_lever_table[i];
-    info[i] = (tg_lever_info) { l->name, l->doc, l->default_on, l->keeps_bits, l->state };
+    info[i] =
+        (tg_lever_info) { l->name, l->doc, l->default_on, l->keeps_bits, l->gpu_only, l->state };
     return &info[i];
 }
 

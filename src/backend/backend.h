@@ -21,6 +21,8 @@ typedef struct tg_run {
     void *cancel_user;
     double *step_ms; /* [n_steps] gets the time of each step; NULL: not measured */
     bool often;      /* a device may run each step again and again for a better time */
+    bool later; /* a device is not waited for: PENDING, and begun, when all is submitted; becomes
+                   false where the CPU computes after all */
 } tg_run;
 
 /* Has a run that was ended by a stop anything behind it? */
@@ -55,6 +57,8 @@ struct tg_backend {
     size_t align_bytes, segment_bytes;
     bool apart;
     uint32_t unwanted_levers; /* bits of levers that cost it more than they give */
+    uint32_t levers_off;      /* of those asked for, that don't hold on the device */
+    const char *note;         /* for the banner: clauses, each with a comma behind; NULL: none */
     /* For profiles: what ran a step of a plan that has run, and as part of which step, where
      * several run as one. NULL, also the slot: the step's own variant. */
     const char *(*kernel_name)(const tg_backend *b, const tg_plan *plan, size_t step,

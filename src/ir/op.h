@@ -34,7 +34,7 @@ typedef enum tg_op_id {
 } tg_op_id;
 
 typedef enum tg_lever_id {
-#define TG_LEVER(name, on, bits, doc, state) TG_LEVER_##name,
+#define TG_LEVER(name, on, bits, gpu, doc, state) TG_LEVER_##name,
 #include "ir/levers.def"
 #undef TG_LEVER
     TG_LEVER_COUNT
@@ -43,7 +43,7 @@ typedef enum tg_lever_id {
 
 typedef struct tg_lever_desc {
     const char *name, *doc, *state;
-    bool default_on, keeps_bits;
+    bool default_on, keeps_bits, gpu_only;
 } tg_lever_desc;
 extern const tg_lever_desc tg_lever_table[TG_LEVER_COUNT]; /* defined in ops/ops.c */
 
@@ -136,10 +136,11 @@ enum {
 };
 
 typedef struct tg_shader_pass {
-    const char *entry;                  /* NULL: the passes end here */
-    const char *const *wgsl[5];         /* pieces of text: lines, ended by NULL */
-    const char *constants;              /* WGSL that comes before them, or NULL */
-    uint8_t bind[TG_MAX_BIND];          /* TG_BIND_..., ended by 0 where there are fewer */
+    const char *entry;          /* NULL: the passes end here */
+    const char *const *wgsl[5]; /* pieces of text: lines, ended by NULL */
+    const char *constants;      /* WGSL that comes before them, or NULL */
+    bool reduces;               /* calls the functions of ops/reduce.wgsl, which come before that */
+    uint8_t bind[TG_MAX_BIND];  /* TG_BIND_..., ended by 0 where there are fewer */
     size_t (*groups)(const tg_args *a); /* workgroups; numbered by group_of() of the prelude */
 } tg_shader_pass;
 

@@ -25,10 +25,13 @@ bool tg_op_is_lm(const tg_op_desc *d) {
 }
 
 const tg_lever_desc tg_lever_table[TG_LEVER_COUNT] = {
-#define TG_LEVER(lever, on, bits, text, fate)                                                      \
-    [TG_LEVER_##lever] = {                                                                         \
-        .name = #lever, .doc = text, .state = fate, .default_on = (on), .keeps_bits = (bits)       \
-    },
+#define TG_LEVER(lever, on, bits, gpu, text, fate)                                                 \
+    [TG_LEVER_##lever] = { .name = #lever,                                                         \
+                           .doc = text,                                                            \
+                           .state = fate,                                                          \
+                           .default_on = (on),                                                     \
+                           .keeps_bits = (bits),                                                   \
+                           .gpu_only = (gpu) },
 #include "ir/levers.def"
 #undef TG_LEVER
 };

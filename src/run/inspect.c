@@ -154,9 +154,10 @@ static void report_rows(profile *p, tg_profile_fn report, void *user) {
  * they are and every step meets the same batch; the moments do follow the gradients, so a trainer
  * that was profiled is no longer the run that it was. */
 static tg_status timed_steps(tg_trainer *t, int n_steps, double *grad_ms, double *update_ms) {
+    t->ahead.step = 0; /* gradients are overwritten */
     for (int i = 0; i < n_steps; i++) {
         for (int32_t micro = 0; micro < t->o.accum; micro++) {
-            TG_TRY(tg_train_fill(t, micro));
+            TG_TRY(tg_train_fill(t, t->step, micro));
             t->rt = (tg_scalars) { .accumulate = micro > 0,
                                    .step = (int32_t)(t->updates + 1),
                                    .lr = 0 };

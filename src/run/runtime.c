@@ -30,12 +30,17 @@ static int find_lever(const char *name, size_t n_bytes) {
     return -1;
 }
 
+/* A line that is only kept as a record of what was tried. */
+static bool is_withdrawn(int lever) {
+    return strncmp(tg_lever_table[lever].state, "withdrawn", 9) == 0;
+}
+
 /* Nobody knows the names by heart, so the message lists them. The item is cut at 64 bytes, because
  * it may be the whole of a mistyped command line. */
 static tg_status unknown_lever(tg_ctx *err, const char *item, size_t n_bytes) {
     char known[512] = "";
     for (int i = 0; i < TG_LEVER_COUNT; i++)
-        tg_str_append(known, sizeof known, " %s", tg_lever_table[i].name);
+        if (!is_withdrawn(i)) tg_str_append(known, sizeof known, " %s", tg_lever_table[i].name);
     return tg_fail(err, TG_E_ARG, "levers: want a list of +name and -name out of%s, have '%.*s'",
                    known, (int)(n_bytes < 64 ? n_bytes : 64), item);
 }
@@ -50,6 +55,9 @@ tg_status tg_levers_parse(tg_ctx *err, const char *text, uint32_t *levers) {
         const bool off = n > 0 && item[0] == '-', on = n > 0 && item[0] == '+';
         const int lever = off || on ? find_lever(item + 1, n - 1) : -1;
         if (lever < 0) return unknown_lever(err, item, n);
+        if (on && is_withdrawn(lever))
+            return tg_fail(err, TG_E_ARG, "levers: %s cannot be switched on, it is %s",
+                           tg_lever_table[lever].name, tg_lever_table[lever].state);
         if (on)
             *levers |= 1u << lever;
         else
@@ -112,6 +120,7 @@ static void write_gpu(tg_context *ctx) {
                   " MiB, workgroup %u threads %u bytes, ",
                   i->max_buffer_bytes >> 20, i->max_binding_bytes >> 20, i->max_group_threads,
                   i->max_group_bytes);
+    tg_str_append(banner, room, "%s", ctx->backend->note);
     for (int op = 0; op < TG_OP_COUNT; op++) {
         const tg_op_desc *d = tg_op_table[op];
         if (!d->structural && d->n_shaders == 0 && !tg_op_is_lm(d))
@@ -168,7 +177,7 @@ static tg_status replace_gpu(tg_context *ctx) {
         return TG_OK;
     }
     tg_backend *fresh;
-    const tg_status s = tg_webgpu_new(&ctx->err, ctx->cpu, &fresh);
+    const tg_status s = tg_webgpu_new(&ctx->err, ctx->cpu, ctx->levers, &fresh);
     if (s == TG_PENDING) return s;
     if (s != TG_OK) {
         give_up_gpu(ctx, ctx->err.message);
@@ -176,6 +185,7 @@ static tg_status replace_gpu(tg_context *ctx) {
     }
     tg_backend_free(ctx->backend);
     ctx->backend = fresh;
+    ctx->levers &= ~fresh->levers_off;
     return TG_OK;
 }
 
@@ -213,7 +223,8 @@ static tg_status open_context(tg_context *ctx, const tg_context_options *o) {
     TG_TRY(tg_pool_new(&ctx->err, ctx->threads, &ctx->pool));
     TG_TRY(tg_cpu_new(&ctx->err, ctx->pool, &ctx->cpu));
     ctx->backend = ctx->cpu;
-    if (gpu) TG_TRY(tg_webgpu_new(&ctx->err, ctx->cpu, &ctx->backend));
+    if (gpu) TG_TRY(tg_webgpu_new(&ctx->err, ctx->cpu, ctx->levers, &ctx->backend));
+    ctx->levers &= ~ctx->backend->levers_off;
     write_banner(ctx);
     return TG_OK;
 }
@@ -270,7 +281,8 @@ tg_status tg_runtime_check_options(tg_context *ctx, const char *filter, tg_check
         .isa = ctx->isa, .levers = ctx->levers, .filter = filter, .report = report, .user = user
     };
     if (ctx->backend == ctx->cpu) return TG_OK;
-    if (!ctx->bench) TG_TRY(tg_gpu_bench_new(&ctx->err, tg_webgpu_gpu(ctx->backend), &ctx->bench));
+    if (!ctx->bench)
+        TG_TRY(tg_gpu_bench_new(&ctx->err, tg_webgpu_gpu(ctx->backend), ctx->levers, &ctx->bench));
     ctx->executor = (tg_check_executor) { tg_gpu_bench_run, ctx->bench };
     out->executor = &ctx->executor;
     return TG_OK;

@@ -190,12 +190,12 @@ void tg_train_free(tg_trainer *t) {
 
 /* Rows are numbered through the whole run: step, then micro-step, then row. So accum 2 with batch 8
  * sees the windows that accum 1 with batch 16 sees. */
-tg_status tg_train_fill(tg_trainer *t, int32_t micro) {
+tg_status tg_train_fill(tg_trainer *t, int64_t step, int32_t micro) {
     const size_t T = (size_t)t->model->layout.config.ctx;
     int32_t *tokens = tg_plan_data(&t->plans.grad, t->plans.tokens);
     int32_t *targets = tg_plan_data(&t->plans.grad, t->plans.targets);
     const uint64_t first =
-        ((uint64_t)t->step * (uint64_t)t->o.accum + (uint64_t)micro) * (uint64_t)t->o.batch;
+        ((uint64_t)step * (uint64_t)t->o.accum + (uint64_t)micro) * (uint64_t)t->o.batch;
     for (size_t row = 0; row < (size_t)t->o.batch; row++) {
         const uint64_t start = tg_batch_start(t->o.seed, first + row, t->split.train_bytes, T);
         TG_TRY(tg_text_window(t->text, start, T, tokens + row * T, targets + row * T));
@@ -227,13 +227,27 @@ static tg_status begin_step(tg_trainer *t) {
     return TG_OK;
 }
 
+/* Has a gradient of this step been computed ahead? It is used once. Whoever cancels is asked as
+ * before each micro-step. */
+static bool take_ahead(tg_trainer *t) {
+    const bool is_there = t->micro == 0 && t->ahead.step == t->step + 1 &&
+                          t->ahead.version == t->model->version &&
+                          t->ahead.generation == t->generation;
+    t->ahead.step = 0;
+    return is_there;
+}
+
 /* accumulate 0 makes the first micro-step overwrite gradients and loss: nobody clears them, and
  * what an abandoned step left in them does not matter. */
 static tg_status micro_steps(tg_trainer *t, double deadline_ms) {
     t->run.cancel = t->cancel;
     t->run.cancel_user = t->cancel_user;
+    if (!tg_run_begun(&t->run) && take_ahead(t)) {
+        if (t->cancel && t->cancel(t->cancel_user)) return TG_STOPPED;
+        t->micro = 1;
+    }
     while (t->micro < t->o.accum) {
-        if (!tg_run_begun(&t->run)) TG_TRY(tg_train_fill(t, t->micro));
+        if (!tg_run_begun(&t->run)) TG_TRY(tg_train_fill(t, t->step, t->micro));
         t->rt.accumulate = t->micro > 0;
         TG_TRY(go_on(t, &t->plans.grad, deadline_ms));
         t->micro++;
@@ -294,15 +308,44 @@ static void end_step(tg_trainer *t) {
     t->eval_pending = eval_is_due(t);
 }
 
+/* The next step's first gradient, while this update is on its way. It writes gradients alone: what
+ * is saved, shown or measured next is as it was, and an update that is refused leaves the weights
+ * that it is of. A text that cannot be read is the next step's error. */
+static tg_status go_ahead(tg_trainer *t) {
+    tg_run run = { .next = 0 };
+    const tg_scalars rt = { .lr = t->rt.lr, .step = t->rt.step };
+    if (tg_train_fill(t, t->step + 1, 0) != TG_OK) {
+        tg_ctx_clear(&t->ctx->err);
+        return TG_OK;
+    }
+    const tg_status s = tg_backend_run(t->ctx->backend, &t->plans.grad, &rt, &run);
+    if (s == TG_OK) t->ahead.step = t->step + 2;
+    return s == TG_PENDING ? TG_OK : s;
+}
+
+static bool may_go_ahead(const tg_trainer *t) {
+    return t->ctx->backend != t->ctx->cpu && t->ctx->levers & TG_LEVER_BIT(readback_pipelining) &&
+           t->step + 1 < t->o.steps && !t->poison.pending && !tg_run_begun(&t->run);
+}
+
 /* stats is [norm, clip coefficient, ok, loss], see grad_norm in ops/build.h. ok is computed inside
  * the plan, since the optimizer must know it before it writes; here it is only read. !(ok > 0) also
  * holds for a NaN. Nobody can cancel an update: what comes next, a save perhaps, would have to
  * finish it first. */
 static tg_status update(tg_trainer *t, double deadline_ms) {
     t->run.cancel = NULL;
-    const tg_status s = go_on(t, &t->plans.update, deadline_ms);
+    t->run.later = may_go_ahead(t);
+    tg_status s = go_on(t, &t->plans.update, deadline_ms);
+    if (t->run.later && tg_run_begun(&t->run)) {
+        t->run.later = false;
+        s = go_ahead(t);
+        if (s == TG_OK) s = go_on(t, &t->plans.update, deadline_ms);
+    }
+    t->run.later = false;
     t->model->changing = !tg_train_steady(t);
     t->model->version++;
+    t->ahead.version = t->model->version;
+    t->ahead.generation = t->generation;
     if (s != TG_OK) return s;
     const float *stats = tg_plan_data(&t->plans.update, t->plans.stats);
     t->report.grad_norm = (double)stats[0];
@@ -313,6 +356,7 @@ static tg_status update(tg_trainer *t, double deadline_ms) {
         end_step(t);
     } else {
         t->phase = TG_PHASE_FIND;
+        t->ahead.step = 0; /* the search writes the gradients anew */
         t->finding = (tg_finding) { .at = 0 };
     }
     return TG_OK;

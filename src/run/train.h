@@ -128,6 +128,11 @@ struct tg_trainer {
     const tg_job *job; /* pending on this trainer, which must not step; NULL: none */
     bool path_damaged; /* resumed from PATH.prev: the next save must not put PATH in its place */
     bool eval_pending; /* a save came between a step and its validation */
+    struct {
+        int64_t step;     /* whose first gradient is on the device already; 0: none, and it is of */
+        uint64_t version; /* these weights of the model, */
+        unsigned generation; /* and this device */
+    } ahead;
 
     double last_loss, last_val, best_val;
     int64_t best_step, last_val_step;
@@ -219,8 +224,8 @@ tg_status tg_train_follow(tg_trainer *t);
  * being done is to be done again. Else *status says why not; TG_PENDING: ask again later. */
 bool tg_train_recovered(tg_trainer *t, tg_status *status);
 
-/* Fills the inputs of micro-step `micro` of the step in progress. */
-tg_status tg_train_fill(tg_trainer *t, int32_t micro);
+/* Fills the inputs of a micro-step of the step that follows when so many are done. */
+tg_status tg_train_fill(tg_trainer *t, int64_t step, int32_t micro);
 
 /* checkpoint.c: a save of the run, or of its best weights, in slices. */
 typedef struct tg_train_saving {

@@ -14,9 +14,11 @@ import subprocess
 from util import (SILENT, TINY, check, equal, expect, finish, isas, levers, main, note, read,
                   same_run, start, text_file, tinygpt, train, write)
 
-# Two decide who computes and where memory comes from, not what is computed: no plan tells.
-# One is of model files of others, which are not trained.
-NOT_IN_PLANS = {"threads", "huge_pages", "int8_activations"}
+# These are of a GPU, whose backend compiles plans as they are.
+GPU_ONLY = {"subgroups", "vec4_loads", "tuned_tiles", "static_bindings", "readback_pipelining"}
+# The first two decide who computes and where memory comes from, not what is computed: no plan tells.
+# The third one is of model files of others, which are not trained.
+NOT_IN_PLANS = {"threads", "huge_pages", "int8_activations"} | GPU_ONLY
 # What this CPU has nothing for changes no plan either.
 with open("/proc/cpuinfo", encoding="utf-8") as cpu:
     if "avx512_bf16" not in cpu.read():
@@ -120,7 +122,16 @@ def bf16_learns_as_well():
 def the_ledger():
     """bench levers: every lever with its gain, interval, parity and state."""
     report = ledger()
-    equal([row["lever"] for row in report["rows"]], levers(), "every lever has its row")
+    withdrawn = [row for row in report["rows"] if row["state"].startswith("withdrawn")]
+    equal([row["lever"] for row in report["rows"] if row not in withdrawn], levers(),
+          "every lever has its row")
+    check(len(withdrawn) >= 3, "and so have those that were tried")
+    for row in withdrawn:
+        equal(row["why_not"], row["state"], f"{row['lever']}: what decided it")
+        expect(tinygpt("dump", "--preset", "tiny", "--levers", f"+{row['lever']}"), 2,
+               f"{row['lever']} cannot be switched on", err="withdrawn")
+    equal({row["lever"] for row in report["rows"] if row["gpu_only"]} - {
+        row["lever"] for row in withdrawn}, GPU_ONLY, "levers of a GPU alone")
     for key in ("cpu", "isa", "threads", "version"):
         check(report.get(key), f"the ledger names {key}")
     for row in report["rows"]:

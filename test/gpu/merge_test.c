@@ -176,7 +176,7 @@ static void merges_keep_to_their_own(void **state) {
     o.device = "webgpu";
     if (tg_context_new(&o, &b->ctx) != TG_OK) fail_msg("context: %s", tg_context_error(b->ctx));
     b->gpu = tg_webgpu_gpu(b->ctx->backend);
-    b->shaders = (tg_shader_cache) { .gpu = b->gpu, .ctx = &b->ctx->err };
+    b->shaders = (tg_shader_cache) { .gpu = b->gpu, .ctx = &b->ctx->err, .levers = b->ctx->levers };
     OK(b->ctx, tg_gpu_buffer_new(b->gpu, "words", TG_GPU_ALIGN, true, &b->words));
     OK(b->ctx, tg_gpu_buffer_new(b->gpu, "call", TG_GPU_ALIGN, true, &b->call));
     OK(b->ctx, tg_gpu_buffer_new(b->gpu, "all", (MOST + TG_MAX_BIND * 64) * 4, false, &b->buffer));

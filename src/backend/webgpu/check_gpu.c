@@ -35,10 +35,12 @@ struct tg_gpu_bench {
     tg_gpu_dispatch list[TG_MAX_PASSES];
 };
 
-tg_status tg_gpu_bench_new(tg_ctx *ctx, tg_gpu *gpu, tg_gpu_bench **out) {
+tg_status tg_gpu_bench_new(tg_ctx *ctx, tg_gpu *gpu, uint32_t levers, tg_gpu_bench **out) {
     tg_gpu_bench *b = *out = tg_alloc(&ctx->mem, sizeof *b);
     if (!b) return tg_fail_memory(ctx, "bench of a GPU", sizeof *b);
-    *b = (tg_gpu_bench) { .ctx = ctx, .gpu = gpu, .shaders = { .gpu = gpu, .ctx = ctx } };
+    *b = (tg_gpu_bench) { .ctx = ctx,
+                          .gpu = gpu,
+                          .shaders = { .gpu = gpu, .ctx = ctx, .levers = levers } };
     TG_TRY(tg_gpu_buffer_new(gpu, "step", TG_GPU_ALIGN, true, &b->step));
     return tg_gpu_buffer_new(gpu, "call", TG_GPU_ALIGN, true, &b->call);
 }
@@ -52,6 +54,13 @@ void tg_gpu_bench_free(tg_gpu_bench *b) {
     tg_shader_cache_deinit(&b->shaders);
     tg_free(&mem, b->image, b->bytes);
     tg_free(&mem, b, sizeof *b);
+}
+
+tg_status tg_gpu_bench_compile(tg_gpu_bench *b, const tg_shader *s) {
+    uint32_t pipeline;
+    for (unsigned i = 0; i < tg_shader_passes(s); i++)
+        TG_TRY(tg_shader_pipeline(&b->shaders, s, &s->pass[i], &pipeline));
+    return TG_OK;
 }
 
 /* Takes room for bytes, with a guard on either side; 0 bytes are nothing. */

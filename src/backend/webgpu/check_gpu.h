@@ -9,9 +9,11 @@
 
 typedef struct tg_gpu_bench tg_gpu_bench;
 
-/* The GPU is borrowed. */
-tg_status tg_gpu_bench_new(tg_ctx *ctx, tg_gpu *gpu, tg_gpu_bench **out);
+/* The GPU is borrowed. The levers decide on the text of the shaders. */
+tg_status tg_gpu_bench_new(tg_ctx *ctx, tg_gpu *gpu, uint32_t levers, tg_gpu_bench **out);
 void tg_gpu_bench_free(tg_gpu_bench *b);
+/* Begins to make the pipelines of a shader that will be run. */
+tg_status tg_gpu_bench_compile(tg_gpu_bench *b, const tg_shader *s);
 
 /* A tg_check_executor's run: inputs go to the GPU, outputs with their guards there and back. */
 tg_status tg_gpu_bench_run(void *bench, const tg_op_desc *d, const tg_shader *shader,

@@ -56,7 +56,7 @@ static bool put(tg_gpu_cache *c, blob b) {
  */
 
 /* Whether the environment names a folder; makes it. */
-static bool find_folder(tg_gpu_cache *c) {
+static bool find_folder(tg_gpu_cache *c, const char *name) {
     const char *named = getenv("TG_GPU_CACHE"), *cache = getenv("XDG_CACHE_HOME"),
                *home = getenv("HOME");
     char folder[900] = "";
@@ -71,7 +71,7 @@ static bool find_folder(tg_gpu_cache *c) {
         snprintf(folder, sizeof folder, "%s/.cache/tinygpt", home);
     }
     if (!folder[0] || tg_os_make_folder(&c->ctx, folder) != TG_OK) return false;
-    snprintf(c->path, sizeof c->path, "%s/webgpu.cache", folder);
+    snprintf(c->path, sizeof c->path, "%s/%s", folder, name);
     return true;
 }
 
@@ -130,13 +130,13 @@ static void write_file(tg_gpu_cache *c) {
 /* -------------------------------------------------------------------------------------- interface
  */
 
-tg_gpu_cache *tg_gpu_cache_open(void) {
+tg_gpu_cache *tg_gpu_cache_open(const char *name) {
     const tg_mem heap = tg_mem_default();
     tg_gpu_cache *c = tg_alloc(&heap, sizeof *c);
     if (!c) return NULL;
     tg_ctx_init(&c->ctx, &heap, NULL, NULL);
     tg_buf_init(&c->file, &c->ctx.mem);
-    if (!find_folder(c) || pthread_mutex_init(&c->mutex, NULL) != 0) {
+    if (!find_folder(c, name) || pthread_mutex_init(&c->mutex, NULL) != 0) {
         tg_free(&heap, c, sizeof *c);
         return NULL;
     }

@@ -2,7 +2,8 @@
  * gpu_cache.h - what a WebGPU library compiled, kept in a file for the next process.
  *
  * The library asks with keys of its own, which hold its version, the adapter and the driver, and
- * hands over blobs of its own; here they are bytes. One file for all libraries and adapters:
+ * hands over blobs of its own; here they are bytes. One file, webgpu.cache, for all libraries and
+ * adapters (and tiles.cache for gpu_tiles.h):
  *
  *     OFFSET  SIZE  MEANING
  *     0       8     "tgblobs1"
@@ -27,10 +28,10 @@
 
 typedef struct tg_gpu_cache tg_gpu_cache;
 
-/* The file webgpu.cache in the folder that TG_GPU_CACHE names, else in tinygpt/ of the user's cache
- * folder (XDG_CACHE_HOME, or .cache at home). NULL: TG_GPU_CACHE is "off", or there is no such
- * place. */
-tg_gpu_cache *tg_gpu_cache_open(void);
+/* The file with this name in the folder that TG_GPU_CACHE names, else in tinygpt/ of the user's
+ * cache folder (XDG_CACHE_HOME, or .cache at home). NULL: TG_GPU_CACHE is "off", or there is no
+ * such place. */
+tg_gpu_cache *tg_gpu_cache_open(const char *name);
 /* Saves what is new. NULL is fine. */
 void tg_gpu_cache_close(tg_gpu_cache *cache);
 /* Writes the file if something came that is not in it. NULL is fine. */

@@ -37,4 +37,7 @@ static const struct feature_numbers {
     { (WGPUFeatureName)0x0A, (WGPUFeatureName)0x11, (WGPUFeatureName)0x03 },
 };
 
+/* wgpu-native offers subgroups by a number of its own only. */
+#define WGPU_NATIVE_SUBGROUPS ((WGPUFeatureName)0x00030021)
+
 #endif

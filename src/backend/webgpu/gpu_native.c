@@ -21,6 +21,7 @@
 #include "backend/webgpu/gpu.h"
 #include "backend/webgpu/gpu_cache.h"
 #include "backend/webgpu/gpu_dawn.h"
+#include "backend/webgpu/gpu_gate.h"
 #include "base/str.h"
 
 /* Every function that is called, without its prefix. */
@@ -382,6 +383,10 @@ static bool wants_minimum(void) {
     return limits && strcmp(limits, "minimum") == 0;
 }
 
+static WGPUFeatureName subgroups_number(const tg_gpu *g) {
+    return g->dawn ? feature_numbers[g->numbering].subgroups : WGPU_NATIVE_SUBGROUPS;
+}
+
 #define NO_ADAPTER                                                                                  \
     "%s: want an adapter, have none (%s): a driver and its loader are needed, on Linux libvulkan1 " \
     "and the driver of the card"
@@ -415,7 +420,7 @@ static tg_status open_adapter(tg_gpu *g) {
     const struct feature_numbers *f = &feature_numbers[g->numbering];
     g->info.f16 = !is_left_out("f16") && g->f.AdapterHasFeature(g->adapter, f->f16);
     g->info.subgroups =
-        !is_left_out("subgroups") && g->f.AdapterHasFeature(g->adapter, f->subgroups);
+        !is_left_out("subgroups") && g->f.AdapterHasFeature(g->adapter, subgroups_number(g));
     g->info.timestamps =
         !is_left_out("timestamps") && g->f.AdapterHasFeature(g->adapter, f->timestamps);
     return TG_OK;
@@ -482,11 +487,11 @@ static tg_status open_device(tg_gpu *g) {
     size_t n = 0;
     const struct feature_numbers *f = &feature_numbers[g->numbering];
     if (g->info.f16) features[n++] = f->f16;
-    if (g->info.subgroups) features[n++] = f->subgroups;
+    if (g->info.subgroups) features[n++] = subgroups_number(g);
     if (g->info.timestamps) features[n++] = f->timestamps;
     answer a = { .gpu = g };
     dawn_toggles toggles = toggles_of(g);
-    if (g->dawn && !g->cache) g->cache = tg_gpu_cache_open();
+    if (g->dawn && !g->cache) g->cache = tg_gpu_cache_open("webgpu.cache");
     dawn_cache cache = { .chain = { .sType = (WGPUSType)DAWN_CACHE },
                          .isolation_key = view(""),
                          .load = tg_gpu_cache_load,
@@ -756,6 +761,8 @@ static tg_status make_layout(tg_gpu *g, const char *label, unsigned n_storage,
 
 static tg_status make_module(tg_gpu *g, const char *label, const char *wgsl,
                              WGPUShaderModule *out) {
+    const size_t enable = strlen(TG_GPU_ENABLE_SUBGROUPS);
+    if (!g->dawn && strncmp(wgsl, TG_GPU_ENABLE_SUBGROUPS, enable) == 0) wgsl += enable;
     WGPUShaderSourceWGSL source = { .chain = { .sType = WGPUSType_ShaderSourceWGSL },
                                     .code = view(wgsl) };
     const WGPUShaderModuleDescriptor d = { .nextInChain = &source.chain, .label = view(label) };

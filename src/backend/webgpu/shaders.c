@@ -11,9 +11,20 @@
  */
 #include "backend/webgpu/shaders.h"
 
+#include "backend/webgpu/gpu_gate.h"
+
 static const char *const prelude[] = {
 #include "backend/webgpu/prelude.wgsl.h"
 };
+static const char *const reduce[] = {
+#include "ops/reduce.wgsl.h"
+};
+/* Four neighbours in memory: read at once, or one by one. */
+static const char fours[] =
+    "alias Four = vec4<f32>; fn as_vec4(v: Four) -> vec4<f32> { return v; }\n";
+static const char ones[] =
+    "struct Four { x: f32, y: f32, z: f32, w: f32 }\n"
+    "fn as_vec4(v: Four) -> vec4<f32> { return vec4<f32>(v.x, v.y, v.z, v.w); }\n";
 
 typedef struct tg_shader_entry {
     const tg_shader_pass *pass;
@@ -35,14 +46,6 @@ unsigned tg_shader_bindings(const tg_shader_pass *p) {
     return n;
 }
 
-const tg_shader *tg_shader_choose(const tg_op_desc *d, const tg_args *a) {
-    for (size_t i = 0; i < d->n_shaders; i++) {
-        const tg_shader *s = &d->shaders[i];
-        if ((!s->fits || s->fits(a)) && (!s->prefers || s->prefers(a))) return s;
-    }
-    return NULL;
-}
-
 /* ----------------------------------------------------------------------------------------- text */
 
 /* Copies a piece to text + at, or only counts where text is NULL. */
@@ -58,8 +61,12 @@ static size_t put_lines(char *text, size_t at, const char *const *lines) {
 }
 
 /* All text of a pass, without the final zero; its length. */
-static size_t write_text(const tg_shader_pass *p, char *text) {
-    size_t at = put_lines(text, 0, prelude);
+static size_t write_text(const tg_shader_pass *p, uint32_t levers, char *text) {
+    const bool subgroups = p->reduces && (levers & TG_LEVER_BIT(subgroups));
+    size_t at = subgroups ? put(text, 0, TG_GPU_ENABLE_SUBGROUPS) : 0;
+    at = put_lines(text, at, prelude);
+    at = put(text, at, levers & TG_LEVER_BIT(vec4_loads) ? fours : ones);
+    if (p->reduces) at = put_lines(text, at, subgroups ? tg_gpu_reduce_subgroups() : reduce);
     if (p->constants) at = put(text, at, p->constants);
     for (size_t i = 0; i < sizeof p->wgsl / sizeof *p->wgsl; i++)
         if (p->wgsl[i]) at = put_lines(text, at, p->wgsl[i]);
@@ -68,10 +75,10 @@ static size_t write_text(const tg_shader_pass *p, char *text) {
 
 static tg_status make(tg_shader_cache *c, const tg_shader *shader, const tg_shader_pass *pass,
                       uint32_t *pipeline) {
-    const size_t n = write_text(pass, NULL);
+    const size_t n = write_text(pass, c->levers, NULL);
     char *text = tg_alloc(&c->ctx->mem, n + 1);
     if (!text) return tg_fail_memory(c->ctx, "text of a shader", n + 1);
-    write_text(pass, text);
+    write_text(pass, c->levers, text);
     char label[96];
     snprintf(label, sizeof label, "%s, %s", shader->name, pass->entry);
     const tg_status s =
@@ -105,7 +112,7 @@ tg_status tg_shader_pipeline(tg_shader_cache *c, const tg_shader *shader,
 void tg_shader_cache_deinit(tg_shader_cache *c) {
     if (!c->ctx) return;
     tg_free(&c->ctx->mem, c->entries, c->room * sizeof *c->entries);
-    *c = (tg_shader_cache) { .gpu = c->gpu, .ctx = c->ctx };
+    *c = (tg_shader_cache) { .gpu = c->gpu, .ctx = c->ctx, .levers = c->levers };
 }
 
 /* ---------------------------------------------------------------------------------------- words */

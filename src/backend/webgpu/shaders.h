@@ -11,10 +11,11 @@
 enum { TG_STEP_WORDS = 64, TG_CALL_BYTES = 64 };
 
 /* Pipelines, each made when it is first asked for: one for a pass of a shader, whatever shapes it
- * is run on. Zero-initialised but for gpu and ctx. */
+ * is run on. Zero-initialised but for gpu, ctx and levers, which decide on the text. */
 typedef struct tg_shader_cache {
     tg_gpu *gpu;
     tg_ctx *ctx;
+    uint32_t levers;
     struct tg_shader_entry *entries;
     size_t n, room;
 } tg_shader_cache;
@@ -23,9 +24,6 @@ tg_status tg_shader_pipeline(tg_shader_cache *c, const tg_shader *shader,
                              const tg_shader_pass *pass, uint32_t *pipeline);
 /* The pipelines are the GPU's own, and end with it. */
 void tg_shader_cache_deinit(tg_shader_cache *c);
-
-/* The first shader of the op that fits; NULL: none. Of the maximum shapes. */
-const tg_shader *tg_shader_choose(const tg_op_desc *d, const tg_args *a);
 
 unsigned tg_shader_passes(const tg_shader *s);
 unsigned tg_shader_bindings(const tg_shader_pass *p);

@@ -29,7 +29,9 @@
  */
 #include "backend/webgpu/webgpu.h"
 
+#include "backend/webgpu/gpu_gate.h"
 #include "backend/webgpu/shaders.h"
+#include "base/str.h"
 #include "base/time.h"
 
 /* Dummies are bound for what is absent; each binding has its own, as ranges must not meet. */
@@ -110,6 +112,9 @@ typedef struct webgpu {
     const compiled *last; /* whose values are in work */
     unsigned runs;        /* so far: which values of it */
     size_t last_bytes;
+    uint32_t levers;
+    tg_gpu_tiles *tiles; /* NULL: all tiles by rule */
+    char note[600];      /* see tg_backend.note */
 } webgpu;
 
 static size_t round_up(size_t bytes) {
@@ -463,6 +468,15 @@ static bool may_join(const tg_plan *plan, size_t s, size_t t) {
     return true;
 }
 
+/* Is it what a measurement has found best, or what the rule prefers? */
+static bool is_chosen(const webgpu *w, const tg_op_desc *d, const tg_args *a, unsigned n_members,
+                      const tg_shader *s, bool by_rule) {
+    if (s->fits && !s->fits(a)) return false;
+    if (by_rule) return !s->prefers || s->prefers(a);
+    const char *name = tg_gpu_tiles_find(w->tiles, d, a, n_members);
+    return name && strcmp(name, s->name) == 0;
+}
+
 /* How far behind its leader a member may be. */
 enum { REACH = 5 };
 
@@ -480,33 +494,49 @@ static bool find_members(const tg_plan *plan, const compiled *c, size_t s, const
         if (t == end) return false;
         u->members[u->n_members++] = t;
     }
-    tg_args a[TG_MAX_MEMBERS];
-    members_args(plan, u, a);
-    return (!merge->shader.fits || merge->shader.fits(a)) &&
-           (!merge->shader.prefers || merge->shader.prefers(a));
+    return true;
 }
 
-/* The step with others, if it can; else alone. False: it has no shader. */
-static bool choose_unit(const tg_plan *plan, compiled *c, size_t s) {
-    const tg_step *step = &plan->steps[s];
-    const tg_op_desc *d = tg_op_table[step->node->op];
-    unit *u = &c->units[s];
-    if (u->n_members) return true;
+/* The step with others, if it can. */
+static bool choose_merge(const webgpu *w, const tg_plan *plan, compiled *c, size_t s,
+                         bool by_rule) {
+    const tg_op_desc *d = tg_op_table[plan->steps[s].node->op];
     for (size_t i = 0; i < d->n_merges; i++) {
-        unit merged;
-        if (!find_members(plan, c, s, &d->merges[i], &merged)) continue;
-        *u = merged;
-        for (unsigned m = 1; m < merged.n_members; m++) c->units[merged.members[m]].n_members = 1;
+        unit u;
+        tg_args a[TG_MAX_MEMBERS];
+        if (!find_members(plan, c, s, &d->merges[i], &u)) continue;
+        members_args(plan, &u, a);
+        if (!is_chosen(w, d, a, u.n_members, u.shader, by_rule)) continue;
+        c->units[s] = u;
+        for (unsigned m = 1; m < u.n_members; m++) c->units[u.members[m]].n_members = 1;
         return true;
     }
-    *u = (unit) { .shader = tg_shader_choose(d, &step->args), .n_members = 1, .members = { s } };
-    return u->shader != NULL;
+    return false;
+}
+
+static bool choose_alone(const webgpu *w, const tg_plan *plan, compiled *c, size_t s,
+                         bool by_rule) {
+    const tg_op_desc *d = tg_op_table[plan->steps[s].node->op];
+    for (size_t i = 0; i < d->n_shaders; i++) {
+        const tg_shader *shader = &d->shaders[i];
+        if (!is_chosen(w, d, &plan->steps[s].args, 1, shader, by_rule)) continue;
+        c->units[s] = (unit) { .shader = shader, .n_members = 1, .members = { s } };
+        return true;
+    }
+    return false;
+}
+
+/* False: the step has no shader. */
+static bool choose_unit(const webgpu *w, const tg_plan *plan, compiled *c, size_t s) {
+    return c->units[s].n_members || choose_merge(w, plan, c, s, false) ||
+           choose_merge(w, plan, c, s, true) || choose_alone(w, plan, c, s, false) ||
+           choose_alone(w, plan, c, s, true);
 }
 
 /* Shaders of all steps, and how many dispatches they are; on_cpu where there is none for a step. */
 static void choose_shaders(webgpu *w, const tg_plan *plan, compiled *c) {
     for (size_t s = 0; s < plan->n_steps; s++) {
-        if (!choose_unit(plan, c, s)) {
+        if (!choose_unit(w, plan, c, s)) {
             const tg_node *n = plan->steps[s].node;
             c->on_cpu = true;
             tg_say(w->ctx, TG_LOG_WARNING, "plan %s runs on the CPU: no shader of %s fits %s",
@@ -671,12 +701,15 @@ static tg_status settle(webgpu *w, compiled *c) {
     return s;
 }
 
-/* The plan, compiled at its first run and when it was bound anew. */
-static tg_status compile(webgpu *w, const tg_plan *plan, compiled **out) {
+/* The plan, compiled at its first run and when it was bound anew; without static bindings for each
+ * run, but for its pipelines. */
+static tg_status compile(webgpu *w, const tg_plan *plan, bool begun, compiled **out) {
     compiled *c = NULL;
     for (size_t i = 0; i < w->n_plans && !c; i++)
         if (w->plans[i].steps == plan->steps) c = &w->plans[i];
-    if (c && (c->version != plan->version || c->memory != plan->memory)) free_compiled(w, c);
+    const bool again = c && c->settled && !begun && !(w->levers & TG_LEVER_BIT(static_bindings));
+    if (c && (again || c->version != plan->version || c->memory != plan->memory))
+        free_compiled(w, c);
     if (!c) TG_TRY(new_compiled(w, &c));
     if (!c->steps) {
         const tg_status s = make_tables(w, plan, c);
@@ -792,6 +825,15 @@ static const char *kernel_name(const tg_backend *b, const tg_plan *plan, size_t 
     return c->units[*leader].shader->name;
 }
 
+unsigned tg_webgpu_unit(const tg_backend *b, const tg_plan *plan, size_t step,
+                        tg_args args[TG_MAX_MEMBERS], const tg_shader **shader) {
+    const compiled *c = find_compiled(b, plan);
+    if (!c || c->on_cpu || !c->units[step].shader) return 0;
+    members_args(plan, &c->units[step], args);
+    *shader = c->units[step].shader;
+    return c->units[step].n_members;
+}
+
 size_t tg_webgpu_dispatches(const tg_backend *b, const tg_plan *plan) {
     const compiled *c = find_compiled(b, plan);
     return c && !c->on_cpu ? c->n_dispatches : 0;
@@ -820,7 +862,8 @@ static tg_status run(tg_backend *b, tg_plan *plan, const tg_scalars *rt, tg_run 
     compiled *c;
     uint32_t reading = (uint32_t)r->unit;
     if (tg_gpu_lost(w->gpu)) return tg_gpu_settle(w->gpu);
-    TG_TRY(compile(w, plan, &c));
+    TG_TRY(compile(w, plan, reading != 0, &c));
+    r->later = r->later && !c->on_cpu;
     if (c->on_cpu) return run_on_cpu(w, plan, rt, r);
     const size_t end = r->end ? r->end : plan->n_steps;
     const size_t n_out = end == plan->n_steps ? c->n_out : 0;
@@ -829,6 +872,7 @@ static tg_status run(tg_backend *b, tg_plan *plan, const tg_scalars *rt, tg_run 
         TG_TRY(submit(w, plan, c, rt, r, end));
         if (n_out) TG_TRY(tg_gpu_read_begin(w->gpu, c->down, n_out, &reading));
         r->unit = reading;
+        if (reading && r->later) return TG_PENDING;
     }
     if (n_out) TG_TRY(tg_gpu_read_end(w->gpu, reading, c->down, n_out));
     r->next = end;
@@ -862,6 +906,7 @@ static void free_webgpu(tg_backend *b) {
     for (size_t i = 0; i < w->n_plans; i++)
         if (w->plans[i].steps) free_compiled(w, &w->plans[i]);
     tg_shader_cache_deinit(&w->shaders);
+    tg_gpu_tiles_close(w->tiles);
     tg_gpu_close(w->gpu);
     tg_free(&mem, w->plans, w->n_plans * sizeof *w->plans);
     tg_free(&mem, w->mirrors, w->n_mirrors * sizeof *w->mirrors);
@@ -894,8 +939,9 @@ static size_t segment_of(const tg_gpu_info *i) {
 static bool is_lost(const tg_backend *b) { return tg_gpu_lost(((const webgpu *)b)->gpu); }
 
 tg_gpu *tg_webgpu_gpu(tg_backend *b) { return ((webgpu *)b)->gpu; }
+tg_gpu_tiles *tg_webgpu_tiles(tg_backend *b) { return ((webgpu *)b)->tiles; }
 
-tg_status tg_webgpu_new(tg_ctx *ctx, tg_backend *cpu, tg_backend **out) {
+tg_status tg_webgpu_new(tg_ctx *ctx, tg_backend *cpu, uint32_t levers, tg_backend **out) {
     webgpu *w = tg_alloc(&ctx->mem, sizeof *w);
     *out = NULL;
     if (!w) return tg_fail_memory(ctx, "WebGPU backend", sizeof *w);
@@ -912,9 +958,23 @@ tg_status tg_webgpu_new(tg_ctx *ctx, tg_backend *cpu, tg_backend **out) {
                               .unwanted_levers = TG_LEVER_BIT(recompute) },
                     .ctx = ctx,
                     .cpu = cpu,
+                    .levers = levers,
                     .work_version = 1 };
     tg_status s = tg_gpu_open(ctx, &w->gpu);
-    w->shaders = (tg_shader_cache) { .gpu = w->gpu, .ctx = ctx };
+    if (s == TG_OK && levers & TG_LEVER_BIT(tuned_tiles))
+        w->tiles = tg_gpu_tiles_open(tg_gpu_get_info(w->gpu));
+    if (s == TG_OK)
+        s = tg_gpu_gate(ctx, w->gpu, tg_gpu_tiles_tuned(w->tiles), &w->levers, w->note,
+                        sizeof w->note);
+    w->base.levers_off = levers & ~w->levers;
+    if (w->base.levers_off & TG_LEVER_BIT(tuned_tiles)) {
+        tg_gpu_tiles_close(w->tiles);
+        w->tiles = NULL;
+    }
+    tg_str_append(w->note, sizeof w->note, "tiles %s, ",
+                  tg_gpu_tiles_tuned(w->tiles) ? "tuned" : "by rule");
+    w->base.note = w->note;
+    w->shaders = (tg_shader_cache) { .gpu = w->gpu, .ctx = ctx, .levers = w->levers };
     if (s == TG_OK) w->base.segment_bytes = segment_of(tg_gpu_get_info(w->gpu));
     if (s == TG_OK) s = tg_gpu_buffer_new(w->gpu, "scalars", TG_CALL_BYTES, true, &w->call);
     if (s == TG_OK)

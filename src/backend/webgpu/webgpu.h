@@ -6,12 +6,21 @@
 
 #include "backend/backend.h"
 #include "backend/webgpu/gpu.h"
+#include "backend/webgpu/gpu_tiles.h"
 
-/* Opens the best adapter. cpu, borrowed, runs the plans that the GPU cannot. */
-tg_status tg_webgpu_new(tg_ctx *ctx, tg_backend *cpu, tg_backend **out);
+/* Opens the best adapter. cpu, borrowed, runs the plans that the GPU cannot. Of the levers, those
+ * that don't hold on the adapter are the backend's levers_off (gpu_gate.h). */
+tg_status tg_webgpu_new(tg_ctx *ctx, tg_backend *cpu, uint32_t levers, tg_backend **out);
 
 /* Of a backend made by tg_webgpu_new: for banners, and for tests that lose the device. */
 tg_gpu *tg_webgpu_gpu(tg_backend *b);
+
+/* What was measured of its tiles; NULL: nothing is kept. */
+tg_gpu_tiles *tg_webgpu_tiles(tg_backend *b);
+/* What a step of a plan that has run became: how many steps are one with it, their arguments, the
+ * shader. 0: it is part of an earlier one's, or ran on the CPU. */
+unsigned tg_webgpu_unit(const tg_backend *b, const tg_plan *plan, size_t step,
+                        tg_args args[TG_MAX_MEMBERS], const tg_shader **shader);
 
 /* Of a plan that has run on the GPU; 0: it has not. */
 size_t tg_webgpu_dispatches(const tg_backend *b, const tg_plan *plan);

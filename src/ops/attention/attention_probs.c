@@ -62,9 +62,6 @@ static const tg_case cases[] = {
     CASE(1, 130, 2, 2, 64, 1),
 };
 
-static const char *const reduce[] = {
-#include "ops/reduce.wgsl.h"
-};
 static const char *const wgsl[] = {
 #include "ops/attention/attention_probs.wgsl.h"
 };
@@ -75,7 +72,8 @@ static size_t groups(const tg_args *a) {
 static const tg_shader shaders[] = {
     { .name = "rows",
       .pass = { { .entry = "main",
-                  .wgsl = { reduce, wgsl },
+                  .wgsl = { wgsl },
+                  .reduces = true,
                   .bind = { TG_BIND_IN(0), TG_BIND_OUT(0) },
                   .groups = groups } } },
 };

@@ -85,9 +85,6 @@ static const tg_case cases[] = {
       .prepare = put_nan },
 };
 
-static const char *const reduce[] = {
-#include "ops/reduce.wgsl.h"
-};
 static const char *const wgsl[] = {
 #include "ops/cross_entropy/cross_entropy.wgsl.h"
 };
@@ -103,10 +100,15 @@ static size_t row_loss_bytes(const tg_args *a) {
 static const tg_shader shaders[] = {
     { .name = "rows",
       .pass = { { .entry = "rows",
-                  .wgsl = { reduce, wgsl },
+                  .wgsl = { wgsl },
+                  .reduces = true,
                   .bind = BIND,
                   .groups = tg_shader_groups_rows },
-                { .entry = "mean", .wgsl = { reduce, wgsl }, .bind = BIND, .groups = one_group } },
+                { .entry = "mean",
+                  .wgsl = { wgsl },
+                  .reduces = true,
+                  .bind = BIND,
+                  .groups = one_group } },
       .scratch_bytes = row_loss_bytes },
 };
 

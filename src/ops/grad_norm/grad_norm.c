@@ -51,9 +51,6 @@ static const tg_case cases[] = {
     CASE_BAD(4097, put_inf), CASE_BAD(17, put_loss),
 };
 
-static const char *const reduce[] = {
-#include "ops/reduce.wgsl.h"
-};
 static const char *const wgsl[] = {
 #include "ops/grad_norm/grad_norm.wgsl.h"
 };
@@ -72,11 +69,13 @@ static size_t partial_bytes(const tg_args *a) { return part_groups(a) * 3 * size
 static const tg_shader shaders[] = {
     { .name = "three ranges",
       .pass = { { .entry = "parts",
-                  .wgsl = { reduce, wgsl },
+                  .wgsl = { wgsl },
+                  .reduces = true,
                   .bind = BIND(TG_BIND_IN(0)),
                   .groups = part_groups },
                 { .entry = "total",
-                  .wgsl = { reduce, wgsl },
+                  .wgsl = { wgsl },
+                  .reduces = true,
                   .bind = BIND(TG_BIND_NONE),
                   .groups = one_group } },
       .scratch_bytes = partial_bytes,

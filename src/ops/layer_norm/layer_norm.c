@@ -74,9 +74,6 @@ static const tg_case cases[] = {
       .scale = 0.01f },
 };
 
-static size_t row_groups(const tg_args *a) {
-    return tg_shader_parts(tg_type_rows(&a->in_type[0]), 4);
-}
 static const char *const wgsl[] = {
 #include "ops/layer_norm/layer_norm.wgsl.h"
 };
@@ -84,9 +81,10 @@ static const tg_shader shaders[] = {
     { .name = "rows",
       .pass = { { .entry = "main",
                   .wgsl = { wgsl },
+                  .reduces = true,
                   .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_OUT(0),
                             TG_BIND_OUT(1), TG_BIND_OUT(2) },
-                  .groups = row_groups } } },
+                  .groups = tg_shader_groups_rows } } },
 };
 
 TG_OP_DESC(layer_norm) = {

@@ -137,6 +137,7 @@ static const tg_shader shaders[] = {
     { .name = "rows and columns",
       .pass = { { .entry = "main",
                   .wgsl = { wgsl },
+                  .reduces = true,
                   .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3),
                             TG_BIND_IN(4), TG_BIND_IN(5), TG_BIND_OUT(0), TG_BIND_SCRATCH },
                   .groups = main_groups },

@@ -15,21 +15,6 @@
 var<workgroup> one: array<f32, 256>;
 var<workgroup> two: array<f32, 256>;
 
-// Sums of both over neighbours: `size` threads each, a power of two. All get their neighbours' sum.
-fn sums(lane: u32, size: u32, a: f32, b: f32) -> vec2<f32> {
-    one[lane] = a;
-    two[lane] = b;
-    for (var half = size / 2u; half > 0u; half /= 2u) {
-        workgroupBarrier();
-        if (lane % size < half) {
-            one[lane] += one[lane + half];
-            two[lane] += two[lane + half];
-        }
-    }
-    workgroupBarrier();
-    return vec2<f32>(one[lane / size * size], two[lane / size * size]);
-}
-
 fn rows_of(group: u32, lane: u32) {
     let row = group * 4u + lane / 64u;
     let cols = op.ins[0].cols;
@@ -48,7 +33,7 @@ fn rows_of(group: u32, lane: u32) {
             sum_eh = fma(e, (x[start + c] - m) * s, sum_eh);
         }
     }
-    let means = sums(lane, 64u, sum_e, sum_eh) / f32(cols);
+    let means = quarter_sums(lane, sum_e, sum_eh) / f32(cols);
     if (!here) { return; }
     for (var c = lane % 64u; c < cols; c += 64u) {
         let h = (x[start + c] - m) * s;

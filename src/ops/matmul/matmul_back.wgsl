@@ -10,11 +10,11 @@
 //     partial   [parts][rows][in]   then   [parts][in + 1][out]   db last; either only if cut
 //
 // The text before this one says TILE, GELU and PARTS.
-@group(0) @binding(2) var<storage, read_write> dy: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> w: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read_write> dy: array<Four>;
+@group(0) @binding(3) var<storage, read_write> w: array<Four>;
 @group(0) @binding(4) var<storage, read_write> dx: array<vec4<f32>>;
 @group(0) @binding(5) var<storage, read_write> z: array<vec4<f32>>;
-@group(0) @binding(6) var<storage, read_write> x: array<vec4<f32>>;
+@group(0) @binding(6) var<storage, read_write> x: array<Four>;
 @group(0) @binding(7) var<storage, read_write> dw: array<vec4<f32>>;
 @group(0) @binding(8) var<storage, read_write> db: array<vec4<f32>>;
 @group(0) @binding(9) var<storage, read_write> partial: array<vec4<f32>>;
@@ -22,12 +22,12 @@
 fn left_by_k(which: u32) -> bool { return which == 0u; }
 fn right_by_k(which: u32) -> bool { return which == 0u; }
 fn fetch_left(which: u32, at: u32) -> vec4<f32> {
-    if (which == 0u) { return dy[at]; }
-    return x[at];
+    if (which == 0u) { return as_vec4(dy[at]); }
+    return as_vec4(x[at]);
 }
 fn fetch_right(which: u32, at: u32) -> vec4<f32> {
-    if (which == 0u) { return w[at]; }
-    return dy[at];
+    if (which == 0u) { return as_vec4(w[at]); }
+    return as_vec4(dy[at]);
 }
 
 // What a product's parts are: how many, how long, where in partial (in fours).

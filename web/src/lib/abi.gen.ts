@@ -359,6 +359,7 @@ export const STRUCTS = {
       doc: ['text', 4, 8],
       defaultOn: ['bool', 8, 16],
       keepsBits: ['bool', 9, 17],
+      gpuOnly: ['bool', 10, 18],
       state: ['text', 12, 24],
     },
   },
@@ -411,6 +412,17 @@ export const STRUCTS = {
       gflop: ['f64', 24, 32],
       gbytes: ['f64', 32, 40],
       step: ['text', 40, 48],
+    },
+  },
+  tg_tile_row: {
+    size: [40, 48],
+    members: {
+      what: ['text', 0, 0],
+      rule: ['text', 4, 8],
+      best: ['text', 8, 16],
+      ruleMs: ['f64', 16, 24],
+      bestMs: ['f64', 24, 32],
+      count: ['i32', 32, 40],
     },
   },
 } as const;
@@ -559,6 +571,8 @@ export const EXPORTS = {
   tg_dump: 'i:pppipp',
   tg_trainer_profile: 'i:pipp',
   tg_trainer_profile_steps: 'i:pipp',
+  tg_trainer_tune: 'i:pipp',
+  tg_context_wait: 'i:p',
   tg_trainer_poison: 'i:ppf',
   tg_wasm_machine_set: 'v:du',
   tg_wasm_alloc: 'p:p',
@@ -749,6 +763,8 @@ export interface Exports {
   tg_dump(ctx: Ptr, config: Ptr, which: Ptr, batch: number, write: Ptr, user: Ptr): number;
   tg_trainer_profile(trainer: Ptr, nSteps: number, report: Ptr, user: Ptr): number;
   tg_trainer_profile_steps(trainer: Ptr, nSteps: number, report: Ptr, user: Ptr): number;
+  tg_trainer_tune(trainer: Ptr, rounds: number, report: Ptr, user: Ptr): number;
+  tg_context_wait(ctx: Ptr): number;
   tg_trainer_poison(trainer: Ptr, tensor: Ptr, value: number): number;
   tg_wasm_machine_set(memoryMaxBytes: number, cpus: number): void;
   tg_wasm_alloc(bytes: Ptr): Ptr;

@@ -1,0 +1,12 @@
+/*
+ * tune.h - which tiles of products are the fastest on a GPU: measured, and kept for later runs.
+ */
+#ifndef TG_RUN_TUNE_H
+#define TG_RUN_TUNE_H
+
+#include "tinygpt.h"
+
+/* See tg_trainer_tune. software: one is measured as well, which tests do. */
+tg_status tg_train_tune(tg_trainer *t, bool software, int rounds, tg_tile_fn report, void *user);
+
+#endif
