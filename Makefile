@@ -320,7 +320,7 @@ $(BUILD)/test/op_test: test/op_test.c $(LIB)
 	@echo "  $@"
 	$(Q)$(CC) $(C11) $(BASE) $< -o $@ $(LIB) $(LDLIBS)
 
-$(BUILD)/test/gpu_test $(BUILD)/test/merge_test: $(BUILD)/test/%: test/gpu/%.c test/unit/engine_util.h $(LIB)
+$(BUILD)/test/gpu_test $(BUILD)/test/merge_test: $(BUILD)/test/%: test/gpu/%.c test/unit/mutants.h test/unit/engine_util.h $(LIB)
 	@mkdir -p $(@D)
 	@echo "  $@"
 	$(Q)$(CC) $(C11) -D_GNU_SOURCE $(BASE) -Wno-missing-prototypes $< -o $@ $(LIB) -lcmocka -lm $(LDLIBS)
