@@ -6,7 +6,6 @@ Faults come from a library in front of the real one: test/gpu/faulty.c.
 """
 import json
 import os
-import re
 import shutil
 import subprocess
 
@@ -91,25 +90,13 @@ def an_adapter_that_is_too_small():
            err="want 8 storage buffers of .*, have 4, .*driver")
 
 
-def an_error_fails_the_step():
-    """Whatever it hits: a step ends the run, a save is said not to be; there is no other curve."""
-    for submit in ("1", "2", "3", "4"):
-        r = on_gpu("--steps", "3", fault="error=" + submit)
-        check(r.code == 1 or b"could not be saved" in r.err, f"an error before submit {submit}",
-              r.errors)
-        check(re.search("error: GPU SwiftShader.*Storage|could not be saved", r.errors),
-              f"it is told, before submit {submit}", r.errors)
-
-
 def nothing_computed_is_no_result():
-    """Zeros from the first step on, and from a validation on."""
-    for submit in ("1", "12"):
-        r = on_gpu("--steps", "20", "--eval-every", "5", "--log", "log.jsonl",
-                   fault="drop=" + submit)
-        expect(r, 1, f"nothing computed from submit {submit} on", err="have zeros alone")
-        rows = [json.loads(line) for line in util.read("log.jsonl").splitlines()]
-        check(all(row.get("loss") != 0 and row.get("val") != 0 for row in rows),
-              "no zero among the losses", rows)
+    """Zeros from the first step on: none is a loss, and no file holds them."""
+    expect(on_gpu("--steps", "20", "--log", "log.jsonl", fault="drop=1"), 1, "nothing computed",
+           err="have zeros alone")
+    log = util.read("log.jsonl") if os.path.exists("log.jsonl") else b""
+    check(b'"loss"' not in log, "no step in the log", log)
+    check(not os.path.exists("run.tinygpt"), "nothing was saved", os.listdir("."))
 
 
 def a_device_that_is_lost_again_and_again():
@@ -127,5 +114,5 @@ def a_device_that_is_lost_again_and_again():
 
 
 main(no_driver, no_such_library, another_library, an_old_library, another_version,
-     no_library_anywhere, software_is_named, an_adapter_that_is_too_small, an_error_fails_the_step,
+     no_library_anywhere, software_is_named, an_adapter_that_is_too_small,
      nothing_computed_is_no_result, a_device_that_is_lost_again_and_again)

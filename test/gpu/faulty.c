@@ -4,7 +4,6 @@
  *
  *     TG_FAULT=      the fault
  *     limits         the adapter has four storage buffers, where eight are wanted
- *     error=N        before submit N, an error of validation that no scope catches
  *     lose=N         at every Nth submit the device is destroyed first
  *     drop=N         from submit N on nothing is computed, without a word
  */
@@ -44,11 +43,5 @@ void wgpuQueueSubmit(WGPUQueue queue, size_t n, const WGPUCommandBuffer *list) {
     submits++;
     if ((at = fault("drop")) && submits >= atol(at)) return;
     if ((at = fault("lose")) && submits % atol(at) == 0) REAL(DeviceDestroy)(device);
-    if ((at = fault("error")) && submits == atol(at)) {
-        const WGPUBufferDescriptor nonsense = {
-            .usage = WGPUBufferUsage_MapRead | WGPUBufferUsage_Storage, .size = 4
-        };
-        REAL(BufferRelease)(REAL(DeviceCreateBuffer)(device, &nonsense));
-    }
     REAL(QueueSubmit)(queue, n, list);
 }
