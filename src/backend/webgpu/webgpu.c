@@ -387,7 +387,9 @@ static tg_status reserve_work(webgpu *w, size_t bytes, size_t scratch_bytes) {
     const size_t segment = w->base.segment_bytes;
     const uint64_t most = (uint64_t)MAX_SEGMENTS * segment; /* 4 GiB would be 0 in 32 bits */
     if (bytes > most)
-        return tg_fail(w->ctx, TG_E_MEMORY, "GPU: workspace: want %zu bytes, have at most %" PRIu64,
+        return tg_fail(w->ctx, TG_E_MEMORY,
+                       "GPU: workspace: want %zu bytes, have at most %" PRIu64
+                       ": lower the batch or the context",
                        bytes, most);
     for (size_t i = 0, at = 0; at < bytes; i++, at += segment) {
         const size_t had = w->work_bytes > at ? w->work_bytes - at : 0;
