@@ -75,7 +75,7 @@ def on_gpu(*args, fault="", **options):
     if fault:
         env.update(TG_WEBGPU_LIB=faulty, TG_FAULT=fault)
     return tinygpt("train", "--data", text_file(), *TINY, *SILENT[1:], "--device", "webgpu", *args,
-                   env=env, timeout=240, **options)
+                   env=env, timeout=600, **options)
 
 
 def software_is_named():
