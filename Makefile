@@ -322,7 +322,7 @@ $(BUILD)/test/op_test: test/op_test.c $(LIB)
 	@echo "  $@"
 	$(Q)$(CC) $(C11) $(BASE) $< -o $@ $(LIB) $(LDLIBS)
 
-$(GPU_TESTS): $(BUILD)/test/%: test/gpu/%.c test/unit/engine_util.h $(LIB)
+$(GPU_TESTS): $(BUILD)/test/%: test/gpu/%.c test/unit/mutants.h test/unit/engine_util.h $(LIB)
 	@mkdir -p $(@D)
 	@echo "  $@"
 	$(Q)$(CC) $(C11) -D_GNU_SOURCE $(BASE) -Wno-missing-prototypes $< -o $@ $(LIB) -lcmocka -lm $(LDLIBS)

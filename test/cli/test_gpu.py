@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""test_gpu.py - a GPU that is not there: what is missing is said, and the exit code is 1.
+"""test_gpu.py - a GPU that is not there, or that fails: what is missing is said, the exit code is 1.
 
 The adapter that is there computes on the CPU (Chromium's SwiftShader); it is named as what it is.
+Faults come from a library in front of the real one: test/gpu/faulty.c.
 """
+import json
 import os
 import shutil
 import subprocess
@@ -11,7 +13,9 @@ import util
 from util import SILENT, TINY, TOP, check, expect, main, run, text_file, tinygpt
 
 SWIFTSHADER = "/usr/lib/chromium/vk_swiftshader_icd.json"
-DAWN = os.path.join(TOP, ".cache", "webgpu", "libwebgpu_wrapper.so")
+WEBGPU = os.path.join(TOP, ".cache", "webgpu")
+DAWN = os.path.join(WEBGPU, "libwebgpu_wrapper.so")
+ON_DAWN = {"VK_ICD_FILENAMES": SWIFTSHADER, "TG_WEBGPU_LIB": DAWN}
 
 
 def refused(what, want, **env):
@@ -42,6 +46,17 @@ def an_old_library():
             TG_WEBGPU_LIB=os.path.abspath("old.so"))
 
 
+def another_version():
+    """All functions are there, and their structures laid out otherwise: called, they would crash."""
+    for name, source in (("wgpu-native", "unsigned wgpuGetVersion(void) { return 27u << 24; }"),
+                         ("Dawn", "void wgpuAdapterEnumerateFeatures(void) {}")):
+        with open("other.c", "w", encoding="utf-8") as f:
+            f.write(source)
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", "other.so", "other.c"], check=True)
+        refused(f"another version of {name}", "want wgpu-native 29 or later, or a Dawn",
+                TG_WEBGPU_LIB=os.path.abspath("other.so"))
+
+
 def no_library_anywhere():
     program = os.path.abspath("tinygpt-alone")
     shutil.copy(util.PROGRAM, program)
@@ -49,14 +64,55 @@ def no_library_anywhere():
     expect(r, 1, "no library", err=("tools/setup.sh", r"\.cache/webgpu"))
 
 
+def on_gpu(*args, fault="", **options):
+    """Training of the smallest model through Dawn with a fault; compiled once for all tests."""
+    faulty = os.path.join(util.root, "faulty.so")
+    if not os.path.exists(faulty):
+        subprocess.run(["gcc", "-shared", "-fPIC", "-isystem", WEBGPU, "-o", faulty,
+                        os.path.join(TOP, "test", "gpu", "faulty.c"), "-Wl,--no-as-needed", DAWN],
+                       check=True)
+    env = {**ON_DAWN, "TG_GPU_CACHE": os.path.join(util.root, "compiled")}
+    if fault:
+        env.update(TG_WEBGPU_LIB=faulty, TG_FAULT=fault)
+    return tinygpt("train", "--data", text_file(), *TINY, *SILENT[1:], "--device", "webgpu", *args,
+                   env=env, timeout=600, **options)
+
+
 def software_is_named():
-    env = {"VK_ICD_FILENAMES": SWIFTSHADER, "TG_WEBGPU_LIB": DAWN}
-    r = tinygpt("train", "--data", text_file(), *TINY, *SILENT[1:], "--steps", "2", "--device",
-                "webgpu", env=env, timeout=120)
+    r = on_gpu("--steps", "2")
     expect(r, 0, "two steps on a software adapter")
     for word in ("SwiftShader", "software", "subgroups", "limits: ", DAWN):
         check(word in r.text + r.errors, f"banner: {word}", r.text[:500])
 
 
-main(no_driver, no_such_library, another_library, an_old_library, no_library_anywhere,
-     software_is_named)
+def an_adapter_that_is_too_small():
+    expect(on_gpu("--steps", "2", fault="limits"), 1, "four storage buffers",
+           err="want 8 storage buffers of .*, have 4, .*driver")
+
+
+def nothing_computed_is_no_result():
+    """Zeros from the first step on: none is a loss, and no file holds them."""
+    expect(on_gpu("--steps", "20", "--log", "log.jsonl", fault="drop=1"), 1, "nothing computed",
+           err="have zeros alone")
+    log = util.read("log.jsonl") if os.path.exists("log.jsonl") else b""
+    check(b'"loss"' not in log, "no step in the log", log)
+    check(not os.path.exists("run.tinygpt"), "nothing was saved", os.listdir("."))
+
+
+def a_device_that_is_lost_again_and_again():
+    """Three times, and the CPU ends what was begun: within what parity allows, the same curve."""
+    want, have = (on_gpu("--steps", "30", "--log", log, fault=fault)
+                  for log, fault in (("want.jsonl", ""), ("have.jsonl", "lose=20")))
+    expect(want, 0, "30 steps")
+    expect(have, 0, "30 steps, devices lost", err=("the device was lost", "goes back from step",
+                                                   "the CPU goes on: .*three times"))
+    losses = [{row["step"]: row["loss"] for row in map(json.loads, util.read(log).splitlines())
+               if "loss" in row} for log in ("want.jsonl", "have.jsonl")]
+    check(losses[0].keys() == losses[1].keys() and len(losses[0]) >= 2 and
+          all(abs(losses[1][step] / loss - 1) < 1e-5 for step, loss in losses[0].items()),
+          "the same losses", losses)
+
+
+main(no_driver, no_such_library, another_library, an_old_library, another_version,
+     no_library_anywhere, software_is_named, an_adapter_that_is_too_small,
+     nothing_computed_is_no_result, a_device_that_is_lost_again_and_again)

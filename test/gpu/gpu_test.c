@@ -5,18 +5,18 @@
  * Runs on whatever adapter is found; tools/run_tests.sh runs it on two that compute on the CPU. An
  * argument is a pattern: only tests whose names it fits run.
  */
-#include "../unit/engine_util.h"
+#include "../unit/mutants.h"
 
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backend/webgpu/shaders.h"
 #include "backend/webgpu/webgpu.h"
 #include "base/math.h"
 #include "base/time.h"
 #include "run/jobs.h"
 #include "run/session.h"
-#include "run/train.h"
 
 /* Widths, heads and a context that are no multiple of a tile; and another model, a smaller one. */
 static const tg_gpt_config odd = { 2, 40, 5, 24, 256, 160 };
@@ -107,6 +107,66 @@ static void same_losses_of_odd_sizes(void **state) {
     tg_train_options o = options(4, 3);
     o.accum = 2;
     train_both(&odd, o);
+}
+
+/* Where the losses of the two runs part by more than parity allows; -1: nowhere. */
+static int first_apart(run_of *cpu, run_of *gpu, int n) {
+    tg_step_report want, have;
+    for (int i = 0; i < n; i++) {
+        OK(cpu->ctx, tg_trainer_step(cpu->trainer, &want));
+        OK(gpu->ctx, tg_trainer_step(gpu->trainer, &have));
+        if (!(apart(have.loss, want.loss) < 1e-5)) return i;
+    }
+    return -1;
+}
+
+/* What same_losses would say of runs that are wrong. A step that the GPU has merged into another
+ * one cannot be dropped there: then it is the CPU's run that goes wrong. */
+static void mutants_are_noticed(void **state) {
+    (void)state;
+    const tg_gpt_config *config = &tg_preset_find("tiny")->config;
+    const tg_train_options o = options(50, 16);
+    for (size_t i = 0; i < sizeof mutants / sizeof *mutants && !is_slow; i++) {
+        run_of cpu = start_run(open_context(1, NULL, NULL), config, &o);
+        run_of gpu = start_run(open_gpu(), config, &o);
+        mutants[i].mutate(mutants[i].of_cpu ? &cpu : &gpu);
+        const int first = first_apart(&cpu, &gpu, (int)o.steps);
+        if (first < 0) fail_msg("%s passes for the original", mutants[i].name);
+        print_message("mutant '%s' noticed at step %d\n", mutants[i].name, first);
+        end_run(&cpu);
+        end_run(&gpu);
+    }
+}
+
+enum { OVERFIT_UPDATES = 150 };
+
+/* Learns one batch of 4 by heart; losses [OVERFIT_UPDATES + 1] are those before each update. */
+static void overfit(tg_context *ctx, double *losses) {
+    tg_train_options o = options(400, 4);
+    o.lr = 2e-3;
+    run_of r = start_run(ctx, &tg_preset_find("tiny")->config, &o);
+    for (int i = 0; i <= OVERFIT_UPDATES; i++) {
+        tg_step_report report;
+        r.trainer->step = 0; /* the batch depends on the step alone: it stays the same one */
+        OK(r.ctx, tg_trainer_step(r.trainer, &report));
+        losses[i] = report.loss;
+    }
+    end_run(&r);
+}
+
+static void overfits_a_batch(void **state) {
+    (void)state;
+    double want[OVERFIT_UPDATES + 1], have[OVERFIT_UPDATES + 1];
+    if (is_slow) return;
+    overfit(open_context(1, NULL, NULL), want);
+    overfit(open_gpu(), have);
+    for (int i = 0; i <= 25; i++)
+        if (!(apart(have[i], want[i]) < 1e-5))
+            fail_msg("after %d updates: want %.9g, have %.9g", i, want[i], have[i]);
+    print_message("overfit: %.5f on the CPU, %.5f on the GPU\n", want[OVERFIT_UPDATES],
+                  have[OVERFIT_UPDATES]);
+    assert_true(have[OVERFIT_UPDATES] < 0.05);
+    assert_true(have[OVERFIT_UPDATES] < 1.1 * want[OVERFIT_UPDATES]);
 }
 
 /* Of one of several runs in a context. */
@@ -231,6 +291,97 @@ static void names_a_bad_pipeline(void **state) {
     assert_int_equal(status, TG_E_DEVICE);
     assert_non_null(strstr(tg_context_error(ctx), "the bad one"));
     tg_context_free(ctx);
+}
+
+/* Those that no shape of a test picks as well, and those of merges. */
+static void compiles_every_shader(void **state) {
+    (void)state;
+    tg_context *ctx = open_gpu();
+    tg_gpu *gpu = tg_webgpu_gpu(ctx->backend);
+    tg_shader_cache shaders = { .gpu = gpu, .ctx = &ctx->err };
+    for (int op = 0; op < TG_OP_COUNT; op++) {
+        const tg_op_desc *d = tg_op_table[op];
+        for (size_t i = 0; i < d->n_shaders + d->n_merges; i++) {
+            const tg_shader *s =
+                i < d->n_shaders ? &d->shaders[i] : &d->merges[i - d->n_shaders].shader;
+            uint32_t pipeline;
+            for (unsigned k = 0; k < tg_shader_passes(s); k++)
+                OK(ctx, tg_shader_pipeline(&shaders, s, &s->pass[k], &pipeline));
+        }
+    }
+    OK(ctx, tg_gpu_settle(gpu));
+    print_message("%zu pipelines\n", shaders.n);
+    assert_true(shaders.n > 40);
+    tg_shader_cache_deinit(&shaders);
+    tg_context_free(ctx);
+}
+
+/* wgpu-native ends the process instead. */
+static bool survives_errors(tg_gpu *gpu) {
+    return !strstr(tg_gpu_get_info(gpu)->library, "wgpu_native");
+}
+
+/* An error that nobody was asking for: a write beyond the end of a buffer. */
+static void make_an_error(tg_context *ctx, uint32_t buffer) {
+    const uint32_t word = 1;
+    OK(ctx, tg_gpu_write(tg_webgpu_gpu(ctx->backend), buffer, 1 << 20, &word, sizeof word));
+}
+
+/* What comes after the error is refused or has no result; then all is well again. */
+static void errors_leave_no_result(void **state) {
+    (void)state;
+    tg_context *ctx = open_gpu();
+    tg_gpu *gpu = tg_webgpu_gpu(ctx->backend);
+    uint32_t words[4] = { 3 }, uniform, x, reading;
+    tg_gpu_dispatch d = { .x = 1, .y = 1, .z = 1 };
+    OK(ctx, tg_gpu_buffer_new(gpu, "uniforms", 512, true, &uniform));
+    OK(ctx, tg_gpu_buffer_new(gpu, "x", 256, false, &x));
+    OK(ctx, tg_gpu_pipeline_new(gpu, "sums", shader, "main", 1, &d.pipeline));
+    const tg_gpu_range ranges[] = { { uniform, 0, 16 }, { uniform, 256, 16 }, { x, 0, 256 } };
+    OK(ctx, tg_gpu_group_new(gpu, d.pipeline, ranges, &d.group));
+    OK(ctx, tg_gpu_settle(gpu));
+    OK(ctx, tg_gpu_write(gpu, uniform, 0, words, sizeof words));
+    const tg_gpu_piece piece = { x, 0, sizeof words, words };
+    for (int fault = 0; fault < 4 && survives_errors(gpu); fault++) {
+        d.x = fault == 1 ? TG_GPU_MAX_GROUPS + 1 : 1;
+        if (fault == 2) make_an_error(ctx, x);
+        tg_status status = tg_gpu_submit(gpu, &d, 1);
+        if (status == TG_OK) status = tg_gpu_read_begin(gpu, &piece, 1, &reading);
+        if (status == TG_OK && fault == 3) make_an_error(ctx, x);
+        if (status == TG_OK) status = tg_gpu_read_end(gpu, reading, &piece, 1);
+        assert_int_equal(status, fault ? TG_E_DEVICE : TG_OK);
+        assert_false(tg_gpu_lost(gpu));
+        assert_true(words[0] == 3);
+        tg_ctx_clear(&ctx->err);
+    }
+    tg_context_free(ctx);
+}
+
+/* Neither does a step of training, nor a token. */
+static void errors_fail_the_step(void **state) {
+    (void)state;
+    const tg_train_options o = options(3, 2);
+    run_of r = start_run(open_gpu(), &small, &o);
+    tg_step_report report;
+    tg_session *s;
+    uint32_t buffer;
+    OK(r.ctx, tg_trainer_step(r.trainer, &report));
+    OK(r.ctx, tg_session_new(r.ctx, r.model, 0, &s));
+    OK(r.ctx, tg_gpu_buffer_new(gpu_of(&r), "a small one", 256, false, &buffer));
+    if (survives_errors(gpu_of(&r))) {
+        const float *logits;
+        const int32_t token = 'J';
+        make_an_error(r.ctx, buffer);
+        assert_int_equal(tg_session_eval(s, &token, 1, &logits), TG_E_DEVICE);
+        OK(r.ctx, tg_session_eval(s, &token, 1, &logits));
+        make_an_error(r.ctx, buffer);
+        assert_int_equal(tg_trainer_step(r.trainer, &report), TG_E_DEVICE);
+        assert_non_null(strstr(tg_context_error(r.ctx), "1048576"));
+        assert_int_equal(tg_trainer_steps_done(r.trainer), 1);
+        assert_ptr_not_equal(r.ctx->backend, r.ctx->cpu);
+    }
+    tg_session_free(s);
+    end_run(&r);
 }
 
 /* Nobody waits for ever, and nothing is written into memory that was given back. */
@@ -636,10 +787,15 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_losses),
         cmocka_unit_test(same_losses_of_odd_sizes),
+        cmocka_unit_test(mutants_are_noticed),
+        cmocka_unit_test(overfits_a_batch),
         cmocka_unit_test(few_dispatches_a_layer),
         cmocka_unit_test(splits_what_a_binding_cannot_reach),
         cmocka_unit_test(says_what_memory_was_wanted),
         cmocka_unit_test(names_a_bad_pipeline),
+        cmocka_unit_test(compiles_every_shader),
+        cmocka_unit_test(errors_leave_no_result),
+        cmocka_unit_test(errors_fail_the_step),
         cmocka_unit_test(is_lost_while_it_compiles),
         cmocka_unit_test(keeps_what_was_compiled),
         cmocka_unit_test(profiles_every_step),

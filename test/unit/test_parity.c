@@ -2,11 +2,10 @@
  * test_parity.c - our numbers against PyTorch's (test/golden/gpt, made by tools/oracle/golden.py):
  * initial weights, batches, logits, 300 losses, and mutants that must not pass for the original.
  */
-#include "engine_util.h"
+#include "mutants.h"
 
 #include "base/math.h"
 #include "run/session.h"
-#include "run/train.h"
 
 static const tg_gpt_config custom = { 2, 40, 5, 24, 256, 160 };
 
@@ -130,49 +129,8 @@ static void same_losses(void **state) {
 
 /* ------------------------------------------------------------------------------------- mutants */
 
-/* The update plan's first step is the gradient norm: f[0] is the clip. */
-static void mutate_no_clip(run_of *r) { r->trainer->plans.update.steps[0].args.attr.f[0] = 0; }
-
-/* The update plan's last step is AdamW: f[3] is the decay, i[0] how many elements decay. */
-static tg_step *last_step(run_of *r) {
-    return &r->trainer->plans.update.steps[r->trainer->plans.update.n_steps - 1];
-}
-static void mutate_no_decay(run_of *r) { last_step(r)->args.attr.f[3] = 0; }
-static void mutate_decay_everything(run_of *r) {
-    last_step(r)->args.attr.i[0] = (int32_t)r->model->layout.n_elems;
-}
-
-static size_t no_units(const tg_args *a) {
-    (void)a;
-    return 0;
-}
-static void nothing(const tg_args *a, size_t begin, size_t end) {
-    (void)a;
-    (void)begin;
-    (void)end;
-}
-
-/* The first step whose output is the gradient of a bias stops doing anything. */
-static void mutate_dropped_bias(run_of *r) {
-    static const tg_variant idle = { .name = "idle", .phase = { { no_units, nothing } } };
-    tg_plan *p = &r->trainer->plans.grad;
-    for (size_t i = 0; i < p->n_steps; i++) {
-        if (strcmp(tg_op_table[p->steps[i].node->op]->name, "bias_d") != 0) continue;
-        p->steps[i].variant = &idle;
-        return;
-    }
-    fail_msg("there is no step that makes the gradient of a bias alone");
-}
-
 static void mutants_are_noticed(void **state) {
     (void)state;
-    static const struct {
-        const char *name;
-        void (*mutate)(run_of *r);
-    } mutants[] = { { "no clip", mutate_no_clip },
-                    { "no decay", mutate_no_decay },
-                    { "decay of everything", mutate_decay_everything },
-                    { "dropped bias gradient", mutate_dropped_bias } };
     size_t n;
     double *want = read_golden("test/golden/gpt/losses_small.txt", &n);
     for (size_t i = 0; i < sizeof mutants / sizeof mutants[0]; i++) {

@@ -75,6 +75,21 @@ typedef struct tg_gpu_piece {
 #define TG_GPU_READINGS 64u
 tg_status tg_gpu_read_begin(tg_gpu *gpu, const tg_gpu_piece *list, size_t n, uint32_t *reading);
 tg_status tg_gpu_read_end(tg_gpu *gpu, uint32_t reading, const tg_gpu_piece *list, size_t n);
+/* Whether all bytes on the host are 0. */
+static inline bool tg_gpu_is_zero(const tg_gpu_piece *list, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        for (size_t e = 0; e < list[i].bytes / 4; e++)
+            if (((const uint32_t *)list[i].host)[e]) return false;
+    return true;
+}
+/* E_DEVICE where zeros alone were read: what a driver leaves that computes nothing and does not say
+ * so. */
+static inline tg_status tg_gpu_want_something(tg_ctx *ctx, const tg_gpu *gpu,
+                                              const tg_gpu_piece *list, size_t n) {
+    if (!tg_gpu_is_zero(list, n)) return TG_OK;
+    return tg_fail(ctx, TG_E_DEVICE, "GPU %s: want results, have zeros alone: nothing is computed",
+                   tg_gpu_get_info(gpu)->adapter);
+}
 
 /* wgsl is zero-terminated; label names it in messages. n_storage counts the bindings from 2 on.
  * Pipelines are made side by side, and may be submitted when settle has said TG_OK. */

@@ -17,6 +17,16 @@ typedef struct dawn_toggles {
 } dawn_toggles;
 enum { DAWN_TOGGLES = 0x0005000A };
 
+/* Timestamps in steps of a tenth of a millisecond, so that a page can learn little from them, are
+ * no use for a profile.
+ *
+ * Memory of a workgroup is written before it is read in all our shaders, so that nobody need clear
+ * it. Bounds checks are for shaders that one does not know; ours clamp what they index with. They
+ * cost up to a tenth of a step on an H100. TG_WEBGPU_CHECKED=1 puts them back; wgpu-native has
+ * them. */
+static const char *const toggles_off[] = { "timestamp_quantization" };
+static const char *const toggles_on[] = { "disable_workgroup_init", "disable_robustness" };
+
 /* Another one: whom to ask before something is compiled, and to tell after. */
 typedef struct dawn_cache {
     WGPUChainedStruct chain;

@@ -318,6 +318,23 @@ static bool open_near_program(tg_gpu *g) {
     return open_in(g, folder);
 }
 
+/* Older libraries have functions of the same names whose structures are laid out otherwise, and end
+ * the process when they are called. wgpu-native tells its version, a byte a part; of others, what
+ * webgpu.h had before it was made a standard tells. */
+static tg_status want_version(tg_gpu *g) {
+    enum { WGPU_NATIVE = 29 };
+    uint32_t (*version)(void) = NULL;
+    void *symbol = dlsym(g->library, "wgpuGetVersion");
+    memcpy(&version, &symbol, sizeof symbol);
+    g->dawn = !version; /* which only wgpu-native has */
+    const bool is_old = version && version() >> 24 < WGPU_NATIVE;
+    if (!is_old && !dlsym(g->library, "wgpuAdapterEnumerateFeatures")) return TG_OK;
+    return tg_fail(g->ctx, TG_E_DEVICE,
+                   "%s: want wgpu-native %d or later, or a Dawn of 2025 or later, have one that "
+                   "speaks another version of webgpu.h: tools/setup.sh fetches both",
+                   g->info.library, WGPU_NATIVE);
+}
+
 /* The library that TG_WEBGPU_LIB names, else the first of the usual ones. */
 static tg_status open_library(tg_gpu *g) {
     const char *named = getenv("TG_WEBGPU_LIB");
@@ -333,6 +350,7 @@ static tg_status open_library(tg_gpu *g) {
                        "program, in .cache/webgpu or in the system: run tools/setup.sh, or set "
                        "TG_WEBGPU_LIB to the path of one");
     }
+    TG_TRY(want_version(g));
     void *symbol = NULL;
 #define LOOK_UP(name)                                                                              \
     symbol = dlsym(g->library, "wgpu" #name);                                                      \
@@ -344,7 +362,6 @@ static tg_status open_library(tg_gpu *g) {
     memcpy(&g->f.name, &symbol, sizeof symbol);
     FUNCTIONS(LOOK_UP)
 #undef LOOK_UP
-    g->dawn = !dlsym(g->library, "wgpuGetVersion"); /* which only wgpu-native has */
     return TG_OK;
 }
 
@@ -425,16 +442,6 @@ static tg_status open_adapter(tg_gpu *g) {
         !is_left_out("timestamps") && g->f.AdapterHasFeature(g->adapter, f->timestamps);
     return TG_OK;
 }
-
-/* Timestamps in steps of a tenth of a millisecond, so that a page can learn little from them, are
- * no use for a profile.
- *
- * Memory of a workgroup is written before it is read in all our shaders, so that nobody need clear
- * it. Bounds checks are for shaders that one does not know; ours clamp what they index with. They
- * cost up to a tenth of a step on an H100. TG_WEBGPU_CHECKED=1 puts them back; wgpu-native has
- * them. */
-static const char *const toggles_off[] = { "timestamp_quantization" };
-static const char *const toggles_on[] = { "disable_workgroup_init", "disable_robustness" };
 
 static dawn_toggles toggles_of(const tg_gpu *g) {
     const char *checked = getenv("TG_WEBGPU_CHECKED");

@@ -211,8 +211,12 @@ static tg_status fetch(tg_backend *b, void *p, size_t bytes) {
     for (size_t i = 0; i < w->n_mirrors; i++) {
         mirror *m = &w->mirrors[i];
         if (!part_of(m, p, bytes, &begin, &end) || m->held == m->version) continue;
+        const tg_gpu_piece all = { .bytes = end - begin, .host = m->host + begin };
+        const bool something = !tg_gpu_is_zero(&all, 1);
         TG_TRY(bring_down(w, &m->down, m->version, m->buffer, begin, m->host + begin, end - begin));
-        if (end - begin == m->bytes) m->held = m->version;
+        if (end - begin < m->bytes) continue;
+        if (something) TG_TRY(tg_gpu_want_something(w->ctx, w->gpu, &all, 1));
+        m->held = m->version;
     }
     return TG_OK;
 }
@@ -388,7 +392,9 @@ static tg_status reserve_work(webgpu *w, size_t bytes, size_t scratch_bytes) {
     const size_t segment = w->base.segment_bytes;
     const uint64_t most = (uint64_t)MAX_SEGMENTS * segment; /* 4 GiB would be 0 in 32 bits */
     if (bytes > most)
-        return tg_fail(w->ctx, TG_E_MEMORY, "GPU: workspace: want %zu bytes, have at most %" PRIu64,
+        return tg_fail(w->ctx, TG_E_MEMORY,
+                       "GPU: workspace: want %zu bytes, have at most %" PRIu64
+                       ": lower the batch or the context",
                        bytes, most);
     for (size_t i = 0, at = 0; at < bytes; i++, at += segment) {
         const size_t had = w->work_bytes > at ? w->work_bytes - at : 0;
@@ -878,7 +884,9 @@ static tg_status run(tg_backend *b, tg_plan *plan, const tg_scalars *rt, tg_run 
     r->next = end;
     r->phase = 0;
     r->unit = 0;
-    return TG_OK;
+    /* One word may be an id of 0; losses, norms and logits are not all 0. */
+    const bool is_id = n_out == 1 && c->out->bytes == sizeof(int32_t);
+    return n_out && !is_id ? tg_gpu_want_something(w->ctx, w->gpu, c->down, n_out) : TG_OK;
 }
 
 /* Plans that lie in the block or use a state in it, and the mirrors of such states. */
