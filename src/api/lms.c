@@ -43,7 +43,7 @@ tg_status tg_model_load_times(const tg_model *model, tg_load_times *out) {
     out->mapped = m->map.data != NULL;
     if (out->mapped) out->bytes = m->lm.bytes;
     for (size_t i = 0; !out->mapped && i < m->lm.n_tensors; i++)
-        out->bytes += m->lm.tensors[i].source->bytes;
+        if (!m->lm.tensors[i].stays) out->bytes += m->lm.tensors[i].source->bytes;
     return TG_OK;
 }
 

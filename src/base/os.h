@@ -23,6 +23,12 @@ void *tg_os_heap(void *user, void *ptr, size_t old_bytes, size_t new_bytes);
 void *tg_os_pages_new(size_t bytes, bool huge, size_t *dirty_bytes);
 void tg_os_pages_free(void *pages, size_t bytes);
 size_t tg_os_page_bytes(void);
+/* Of memory of tg_os_pages_new that nothing was written to: small pages from now on, which come one
+ * by one as they are used. And the other way about, of what may be in use: the huge pages that lie
+ * wholly within it become such, as far as the system has some. Not in WebAssembly. */
+enum { TG_OS_HUGE_BYTES = 2 << 20 };
+void tg_os_pages_split(void *pages, size_t bytes);
+void tg_os_pages_join(void *pages, size_t bytes);
 
 typedef struct tg_os_memory {
     uint64_t total_bytes;     /* of the machine, or the control group's limit if that is less */
@@ -90,6 +96,8 @@ typedef struct tg_os_map {
     void *slot;
 } tg_os_map;
 tg_status tg_os_map_new(tg_ctx *ctx, const char *path, tg_os_map *out);
+/* The same of an open file, which may be closed then: the bytes that it had when it was opened. */
+tg_status tg_os_map_file(tg_ctx *ctx, const tg_os_file *file, tg_os_map *out);
 void tg_os_map_free(tg_os_map *map); /* zeros are fine */
 bool tg_os_map_broken(const tg_os_map *map);
 
@@ -167,8 +175,8 @@ void tg_os_pause(void);
  * When set, it is asked before each operation on a file or on pages, with the operation's name and
  * the path ("" for pages), and answers 0 to let it happen, an errno value to fail it with, or
  * TG_FAULT_SHORT to make a read or write transfer half of what was asked. Names: open fstat pread
- * write fsync close link rename unlink mkdir lock opendir pages thread. NULL in normal life. A test
- * sets it before threads start.
+ * mmap write fsync close link rename unlink mkdir lock opendir pages thread. NULL in normal life. A
+ * test sets it before threads start.
  */
 #define TG_FAULT_SHORT (-1)
 typedef int (*tg_os_fault_fn)(const char *operation, const char *path);

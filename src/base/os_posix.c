@@ -81,7 +81,7 @@ void *tg_os_heap(void *user, void *ptr, size_t old_bytes, size_t new_bytes) {
 
 size_t tg_os_page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
-#define HUGE_PAGE_BYTES ((size_t)2 << 20)
+#define HUGE_PAGE_BYTES ((size_t)TG_OS_HUGE_BYTES)
 
 /* The same rounding for mapping and unmapping; false if it does not fit into a size_t. */
 static bool whole_pages(size_t bytes, size_t *rounded) {
@@ -118,6 +118,24 @@ void *tg_os_pages_new(size_t bytes, bool huge, size_t *dirty_bytes) {
 void tg_os_pages_free(void *pages, size_t bytes) {
     size_t rounded;
     if (pages && whole_pages(bytes, &rounded)) munmap(pages, rounded);
+}
+
+void tg_os_pages_split(void *pages, size_t bytes) {
+    size_t rounded;
+    if (whole_pages(bytes, &rounded)) (void)madvise(pages, rounded, MADV_NOHUGEPAGE);
+}
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE                                                                              \
+    25 /* of Linux 6.1; an older one refuses it, and joins pages in its own time */
+#endif
+
+void tg_os_pages_join(void *pages, size_t bytes) {
+    const size_t gap = (uintptr_t)pages % HUGE_PAGE_BYTES, skip = gap ? HUGE_PAGE_BYTES - gap : 0;
+    if (bytes < skip + HUGE_PAGE_BYTES) return;
+    char *const start = (char *)pages + skip;
+    const size_t whole = (bytes - skip) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+    if (madvise(start, whole, MADV_HUGEPAGE) == 0) (void)madvise(start, whole, MADV_COLLAPSE);
 }
 
 /* -------------------------------------------------------------------------------- reading files */

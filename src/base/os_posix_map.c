@@ -20,7 +20,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-enum { SLOTS = 64 };
+enum { SLOTS = 256 };
 
 static struct slot {
     _Atomic uintptr_t start, end;
@@ -72,26 +72,33 @@ static struct slot *take_slot(void *start, size_t bytes) {
     return NULL;
 }
 
-tg_status tg_os_map_new(tg_ctx *ctx, const char *path, tg_os_map *out) {
+tg_status tg_os_map_file(tg_ctx *ctx, const tg_os_file *file, tg_os_map *out) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    tg_os_file *file;
-    *out = (tg_os_map) { .data = NULL };
-    TG_TRY(tg_os_file_open(ctx, path, &file));
-    out->bytes = (size_t)tg_os_file_bytes(file);
-    if (out->bytes == 0) {
-        tg_os_file_close(file);
-        return tg_fail(ctx, TG_E_FORMAT, "%s: want some bytes, have none", path);
-    }
+    const char *const path = tg_os_file_path(file);
+    *out = (tg_os_map) { .bytes = (size_t)tg_os_file_bytes(file) };
+    if (out->bytes == 0) return tg_fail(ctx, TG_E_FORMAT, "%s: want some bytes, have none", path);
     pthread_once(&once, install);
-    void *data = mmap(NULL, out->bytes, PROT_READ, MAP_PRIVATE, tg_posix_file_fd(file), 0);
-    const int error = errno;
-    tg_os_file_close(file); /* the mapping stays */
+    int error = tg_posix_fault("mmap", path);
+    void *data = MAP_FAILED;
+    if (!error) {
+        data = mmap(NULL, out->bytes, PROT_READ, MAP_PRIVATE, tg_posix_file_fd(file), 0);
+        error = errno;
+    }
     if (data == MAP_FAILED) return tg_posix_fail(ctx, path, "to map it", error);
     out->slot = take_slot(data, out->bytes);
     out->data = data;
     if (out->slot) return TG_OK;
     tg_os_map_free(out);
     return tg_fail(ctx, TG_E_IO, "%s: want at most %d mapped files, have more", path, SLOTS);
+}
+
+tg_status tg_os_map_new(tg_ctx *ctx, const char *path, tg_os_map *out) {
+    tg_os_file *file;
+    *out = (tg_os_map) { .data = NULL };
+    TG_TRY(tg_os_file_open(ctx, path, &file));
+    const tg_status s = tg_os_map_file(ctx, file, out);
+    tg_os_file_close(file); /* the mapping stays */
+    return s;
 }
 
 void tg_os_map_free(tg_os_map *map) {

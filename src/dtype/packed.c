@@ -225,6 +225,12 @@ static float weight(tg_packing p, const uint8_t *group, size_t row, size_t col) 
 
 void tg_packed_to_f32_n(tg_packing p, size_t cols, const uint8_t *packed, size_t row, size_t first,
                         size_t n, float *out) {
+    if (tg_packing_is_rows(p)) {
+        static const tg_block_type type[] = { TG_BLOCK_F32, TG_BLOCK_F16, TG_BLOCK_BF16 };
+        const tg_block_type t = type[p - TG_PACK_ROWS_F32];
+        tg_block_to_f32_n(t, out, packed + (row * cols + first) * tg_block_table[t].bytes, n);
+        return;
+    }
     const uint8_t *group = packed + row / TG_PACK_ROWS * tg_pack_group_bytes(p, cols);
     for (size_t i = 0; i < n; i++) out[i] = weight(p, group, row % TG_PACK_ROWS, first + i);
 }

@@ -22,6 +22,9 @@
  *
  *     w = d * (q - zero) + m       C4: zero 8   C5: 16   C8 and S8: 128   others: 0
  *
+ *   rows      floats as files have them, row after row: not packed at all, for matrices that are
+ * read from where the file is mapped                          (ROWS_F32, ROWS_F16, ROWS_BF16)
+ *
  * d, m and dmin are f16, 16 of them. All of it is exact: no weight changes its value. S8 is the
  * home of types that have no layout of their own yet; it takes 12 bits a weight.
  */
@@ -37,6 +40,9 @@ enum { TG_PACK_ROWS = 16, TG_PACK_COLS = 32 };
     X(F32, 1, 64, 0)                                                                               \
     X(F16, 1, 32, 0)                                                                               \
     X(BF16, 1, 32, 0)                                                                              \
+    X(ROWS_F32, 1, 64, 0)                                                                          \
+    X(ROWS_F16, 1, 32, 0)                                                                          \
+    X(ROWS_BF16, 1, 32, 0)                                                                         \
     X(C4, 32, 288, 8)                                                                              \
     X(M4, 32, 320, 0)                                                                              \
     X(C5, 32, 352, 16)                                                                             \
@@ -63,6 +69,16 @@ extern const tg_packing_desc tg_packing_table[TG_PACKING_COUNT];
 /* The layout in which weights of a type are kept. */
 tg_packing tg_packing_of(tg_block_type type);
 
+/* The same of weights that are left as they lie; F32, F16 and BF16 alone. */
+static inline tg_packing tg_packing_rows(tg_block_type type) {
+    return type == TG_BLOCK_F32   ? TG_PACK_ROWS_F32
+           : type == TG_BLOCK_F16 ? TG_PACK_ROWS_F16
+                                  : TG_PACK_ROWS_BF16;
+}
+static inline bool tg_packing_is_rows(tg_packing p) {
+    return p >= TG_PACK_ROWS_F32 && p <= TG_PACK_ROWS_BF16;
+}
+
 /* Is it made of whole numbers and scales? */
 static inline bool tg_packing_is_integer(tg_packing p) { return p >= TG_PACK_C4; }
 
@@ -73,6 +89,14 @@ static inline size_t tg_pack_groups(size_t rows) {
 /* Bytes of a group; cols is a multiple of the packing's. */
 static inline size_t tg_pack_group_bytes(tg_packing p, size_t cols) {
     return cols / tg_packing_table[p].cols * tg_packing_table[p].bytes;
+}
+
+/* A matrix has so many pieces of so many bytes: groups, or rows. */
+static inline size_t tg_pack_pieces(tg_packing p, size_t rows) {
+    return tg_packing_is_rows(p) ? rows : tg_pack_groups(rows);
+}
+static inline size_t tg_pack_piece_bytes(tg_packing p, size_t cols) {
+    return tg_pack_group_bytes(p, cols) / (tg_packing_is_rows(p) ? TG_PACK_ROWS : 1);
 }
 
 /* One group: row[i] is a row of a file [cols], NULL beyond the last. */

@@ -53,9 +53,9 @@ static tg_status config(const tg_gguf *g, tg_lm_config *c) {
 }
 
 static const tg_lm_want wants[] = {
-    { "token_embd.weight", TG_LM_VOCAB, TG_LM_WIDTH, 0 },
-    { "position_embd.weight", TG_LM_CTX, TG_LM_WIDTH, 0 },
-    { "token_types.weight", TG_LM_TWO, TG_LM_WIDTH, 0 },
+    { "token_embd.weight", TG_LM_VOCAB, TG_LM_WIDTH, TG_LM_TABLE },
+    { "position_embd.weight", TG_LM_CTX, TG_LM_WIDTH, TG_LM_TABLE },
+    { "token_types.weight", TG_LM_TWO, TG_LM_WIDTH, TG_LM_TABLE },
     { "token_embd_norm.weight", TG_LM_ONE, TG_LM_WIDTH, 0 },
     { "token_embd_norm.bias", TG_LM_ONE, TG_LM_WIDTH, 0 },
     { "blk.%d.attn_q.weight", TG_LM_QUERIES, TG_LM_WIDTH, 0 },

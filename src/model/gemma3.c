@@ -68,7 +68,7 @@ static tg_status config(const tg_gguf *g, tg_lm_config *c) {
 }
 
 static const tg_lm_want wants[] = {
-    { "token_embd.weight", TG_LM_VOCAB, TG_LM_WIDTH, 0 },
+    { "token_embd.weight", TG_LM_VOCAB, TG_LM_WIDTH, TG_LM_TABLE },
     { "output_norm.weight", TG_LM_ONE, TG_LM_WIDTH, 0 },
     { "output.weight", TG_LM_VOCAB, TG_LM_WIDTH, TG_LM_OPTIONAL },
     { "blk.%d.attn_norm.weight", TG_LM_ONE, TG_LM_WIDTH, 0 },

@@ -52,7 +52,7 @@ static tg_status config(const tg_gguf *g, tg_lm_config *c) {
 }
 
 static const tg_lm_want wants[] = {
-    { "token_embd.weight", TG_LM_VOCAB, TG_LM_WIDTH, 0 },
+    { "token_embd.weight", TG_LM_VOCAB, TG_LM_WIDTH, TG_LM_TABLE },
     { "position_embd.weight", TG_LM_CTX, TG_LM_WIDTH, TG_LM_FLOATS },
     { "output_norm.weight", TG_LM_ONE, TG_LM_WIDTH, 0 },
     { "output_norm.bias", TG_LM_ONE, TG_LM_WIDTH, 0 },

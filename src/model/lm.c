@@ -160,14 +160,28 @@ static bool take_tensor(const tg_gguf *g, const tg_lm_config *c, const tg_lm_wan
                           .pairs = (want->flags & TG_LM_ROPE_PAIRS) && !g->heads_plain,
                           .rows = rows,
                           .cols = cols };
-    t->bytes = t->is_floats ? rows * cols * sizeof(float)
-                            : tg_pack_groups(rows) * tg_pack_group_bytes(t->packing, cols);
     return true;
 }
 
+/* Vectors are copied, too: they are floats whatever the file has, and small. */
+static void place_tensor(const tg_gguf *g, const tg_lm_want *want, bool stay, tg_lm *lm,
+                         tg_lm_tensor *t) {
+    const bool looked_up = (want->flags & TG_LM_TABLE) &&
+                           (!lm->config.family->graph || tg_gguf_tensor_find(g, "output.weight"));
+    t->stays = stay && looked_up && tg_gguf_lies_plain(g, t->source);
+    if (t->stays) t->packing = tg_packing_rows(t->source->type);
+    t->bytes = t->is_floats
+                   ? t->rows * t->cols * sizeof(float)
+                   : tg_pack_pieces(t->packing, t->rows) * tg_pack_piece_bytes(t->packing, t->cols);
+    t->offset_bytes = t->stays ? (size_t)t->source->offset : lm->bytes;
+    if (!t->stays) lm->bytes += (t->bytes + 63) / 64 * 64;
+    lm->elems += t->source->elems;
+    lm->n_tensors++;
+}
+
 /* One want, in every layer if it is of the layers. */
-static tg_status take_wants(const tg_gguf *g, tg_arena *arena, const tg_lm_want *want, tg_lm *lm,
-                            tg_lm_tensor *tensors, faults *f) {
+static tg_status take_wants(const tg_gguf *g, tg_arena *arena, const tg_lm_want *want, bool stay,
+                            tg_lm *lm, tg_lm_tensor *tensors, faults *f) {
     const char *of_layer = strchr(want->name, '%');
     const int n = of_layer ? lm->config.layers : 1;
     for (int layer = 0; layer < n; layer++) {
@@ -176,11 +190,7 @@ static tg_status take_wants(const tg_gguf *g, tg_arena *arena, const tg_lm_want 
                               : tg_arena_strdup(arena, want->name);
         if (!name) return tg_fail_memory(g->ctx, "name of a tensor", 64);
         tg_lm_tensor *t = &tensors[lm->n_tensors];
-        if (!take_tensor(g, &lm->config, want, name, t, f)) continue;
-        t->offset_bytes = lm->bytes;
-        lm->bytes += (t->bytes + 63) / 64 * 64;
-        lm->elems += t->source->elems;
-        lm->n_tensors++;
+        if (take_tensor(g, &lm->config, want, name, t, f)) place_tensor(g, want, stay, lm, t);
     }
     return TG_OK;
 }
@@ -192,7 +202,7 @@ static void find_extra(const tg_gguf *g, faults *f) {
             add_fault(f, g->tensors[i].name, "of no use here");
 }
 
-tg_status tg_lm_read(const tg_gguf *g, tg_arena *arena, tg_lm *out) {
+tg_status tg_lm_read(const tg_gguf *g, tg_arena *arena, bool stay, tg_lm *out) {
     *out = (tg_lm) { .n_tensors = 0 };
     TG_TRY(read_config(g, &out->config));
     const tg_lm_family *family = out->config.family;
@@ -203,7 +213,7 @@ tg_status tg_lm_read(const tg_gguf *g, tg_arena *arena, tg_lm *out) {
     if (!f.asked) return tg_fail_memory(g->ctx, "table of tensors", g->n_tensors);
     out->tensors = tensors;
     for (size_t i = 0; i < family->n_wants; i++)
-        TG_TRY(take_wants(g, arena, &family->wants[i], out, tensors, &f));
+        TG_TRY(take_wants(g, arena, &family->wants[i], stay, out, tensors, &f));
     find_extra(g, &f);
     if (f.n > 6) tg_str_append(f.text, sizeof f.text, "; and %zu more", f.n - 6);
     return f.n == 0 ? TG_OK
@@ -258,8 +268,8 @@ tg_value *tg_lm_layer_norm(const tg_lm_scope *s, tg_value *x, const char *name) 
 tg_packed_value tg_lm_matrix(const tg_lm_scope *s, const char *name) {
     const tg_lm_tensor *t = find(s, name, "");
     if (!t) return (tg_packed_value) { NULL, 0 };
-    const tg_type type =
-        tg_type_2d(TG_U8, tg_pack_groups(t->rows), tg_pack_group_bytes(t->packing, t->cols));
+    const tg_type type = tg_type_2d(TG_U8, tg_pack_pieces(t->packing, t->rows),
+                                    tg_pack_piece_bytes(t->packing, t->cols));
     return (tg_packed_value) { state(s, t->name, type),
                                (int32_t)(16 * t->rows + (size_t)t->packing) };
 }

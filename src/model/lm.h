@@ -64,7 +64,9 @@ typedef enum tg_lm_size {
 enum {
     TG_LM_OPTIONAL = 1,
     TG_LM_ROPE_PAIRS = 2, /* rows pair (2i, 2i + 1) where GGUF has them: see rope.c */
-    TG_LM_FLOATS = 4      /* a matrix that is kept as floats, row by row */
+    TG_LM_FLOATS = 4,     /* a matrix that is kept as floats, row by row */
+    TG_LM_TABLE = 8       /* rows that are looked up; but for encoders and where there is an
+                             output.weight, they are multiplied with, too */
 };
 
 /* A tensor that a family wants; "%d" in the name is the layer. rows TG_LM_ONE: a vector. */
@@ -83,14 +85,15 @@ typedef struct tg_lm_tensor {
     bool turns;     /* its rows are heads that rotate */
     bool pairs;     /* and pair (2i, 2i + 1) in the file */
     size_t rows, cols;
-    size_t offset_bytes, bytes; /* in the model's block */
+    bool stays;                 /* in the file, which is mapped (tg_gguf_lies_plain) */
+    size_t offset_bytes, bytes; /* in the model's block, or in the tensor's file */
 } tg_lm_tensor;
 
 typedef struct tg_lm {
     tg_lm_config config;
     const tg_lm_tensor *tensors; /* [n_tensors] in the order of the family's list */
     size_t n_tensors;
-    size_t bytes;   /* of all of them */
+    size_t bytes;   /* of all of them that do not stay in the file */
     uint64_t elems; /* parameters */
     bool every_row; /* graphs answer with the logits of all tokens, not of the last one alone */
 } tg_lm;
@@ -120,8 +123,9 @@ extern const tg_lm_family *const tg_lm_families[];
 extern const size_t tg_n_lm_families;
 
 /* Reads sizes and the table of tensors; all that is missing or misshapen is listed in one error.
- * Tables are in the arena, and point into g. */
-tg_status tg_lm_read(const tg_gguf *g, tg_arena *arena, tg_lm *out);
+ * Tables are in the arena, and point into g. stay: floats whose rows are looked up and never
+ * multiplied with stay in the file. */
+tg_status tg_lm_read(const tg_gguf *g, tg_arena *arena, bool stay, tg_lm *out);
 
 /* A key of the architecture: "llama.block_count" of "block_count". Valid until the next call. */
 #define TG_LM_KEY_BYTES 160

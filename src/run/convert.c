@@ -503,7 +503,7 @@ static tg_status open_source(tg_conversion *c, const char *in, char folder[TG_LM
         TG_TRY(tg_gguf_open_any(&c->ctx->err, folder, &c->g));
     else
         TG_TRY(tg_own_gguf(&c->ctx->err, in, &c->floats, &c->g));
-    return tg_lm_read(&c->g, &c->arena, &c->lm);
+    return tg_lm_read(&c->g, &c->arena, false, &c->lm);
 }
 
 tg_status tg_convert(tg_context *ctx, const char *in, const char *out, tg_convert_kind kind,

@@ -16,6 +16,7 @@
 #include "io/tgpt_v3_lm.h"
 #include "run/pack_cache.h"
 #include "run/vocabulary.h"
+#include "simd/pack.h"
 
 #include <stdatomic.h>
 
@@ -34,6 +35,7 @@ typedef struct piece {
 /* What the workers share, in the model's arena. Each has errors of its own. */
 struct tg_lm_packer {
     tg_lm_model *m;
+    tg_pack_fn pack;
     piece *pieces; /* [n] */
     size_t n, n_chunks;
     _Atomic size_t next; /* chunks to check, then pieces */
@@ -66,7 +68,8 @@ static size_t source_row(const tg_lm_tensor *t, size_t i, size_t head_size) {
     return head * head_size + (at < half ? 2 * at : 2 * (at - half) + 1);
 }
 
-static void pack_piece(const tg_lm_model *m, const piece *p, const uint8_t *bytes) {
+static void pack_piece(const packer *k, const piece *p, const uint8_t *bytes) {
+    const tg_lm_model *m = k->m;
     const tg_lm_tensor *t = p->t;
     const size_t head_size = (size_t)m->lm.config.head_size, row_bytes = row_bytes_of(t);
     const size_t group_bytes = tg_pack_group_bytes(t->packing, t->cols);
@@ -76,9 +79,8 @@ static void pack_piece(const tg_lm_model *m, const piece *p, const uint8_t *byte
         for (size_t i = 0; i < TG_PACK_ROWS && first + i < t->rows; i++)
             row[i] = bytes + (source_row(t, first + i, head_size) - p->first_group * TG_PACK_ROWS) *
                                  row_bytes;
-        tg_pack_group(t->source->type, t->cols, row,
-                      (uint8_t *)m->block.data + t->offset_bytes +
-                          (p->first_group + g) * group_bytes);
+        k->pack(t->source->type, t->cols, row,
+                (uint8_t *)m->block.data + t->offset_bytes + (p->first_group + g) * group_bytes);
     }
 }
 
@@ -97,7 +99,7 @@ static tg_status check_chunk(packer *k, struct packing_worker *w, size_t i) {
 static tg_status read_piece(packer *k, struct packing_worker *w, const piece *p) {
     TG_TRY(tg_gguf_read_rows_into(&w->err, &k->m->file, p->t->source, p->first_group * TG_PACK_ROWS,
                                   rows_of(p), w->buffer, w->scratch));
-    pack_piece(k->m, p, w->buffer);
+    pack_piece(k, p, w->buffer);
     return TG_OK;
 }
 
@@ -142,7 +144,7 @@ static size_t cut(const tg_lm_model *m, piece *pieces, struct buffer_sizes *most
     *most = (struct buffer_sizes) { 0 };
     for (size_t i = 0; i < m->lm.n_tensors; i++) {
         const tg_lm_tensor *t = &m->lm.tensors[i];
-        if (t->is_floats) continue;
+        if (t->is_floats || t->stays) continue;
         const size_t groups = tg_pack_groups(t->rows), step = groups_of_piece(t);
         for (size_t g = 0; g < groups; g += step, n++) {
             const piece p = { t, g, groups - g < step ? groups - g : step };
@@ -171,7 +173,7 @@ static tg_status run_workers(tg_context *ctx, packer *k, double deadline_ms) {
 static tg_status begin_packer(tg_context *ctx, tg_lm_model *m) {
     packer *k = tg_arena_alloc(&m->arena, sizeof *k);
     if (!k) return tg_fail_memory(&ctx->err, "packer", sizeof *k);
-    *k = (packer) { .m = m };
+    *k = (packer) { .m = m, .pack = tg_pack_find(ctx->isa) };
     m->packer = k;
     k->workers = tg_arena_array(&m->arena, ctx->threads, sizeof *k->workers);
     if (!k->workers) return tg_fail_memory(&ctx->err, "workers", sizeof *k->workers);
@@ -321,7 +323,8 @@ static tg_status begin(tg_context *ctx, const char *path, tg_lm_model *m) {
     const char *own = tg_arena_strdup(&m->arena, path);
     if (!own) return tg_fail_memory(&ctx->err, "path", strlen(path));
     TG_TRY(tg_gguf_open_any(&ctx->err, own, &m->file));
-    TG_TRY(tg_lm_read(&m->file, &m->arena, &m->lm));
+    TG_TRY(tg_lm_read(&m->file, &m->arena, tg_file_maps_wanted(), &m->lm));
+    TG_TRY(tg_file_maps_begin(ctx, m));
     m->extras = tg_arena_array(&m->arena, 2 + (size_t)m->lm.config.layers, sizeof *m->extras);
     if (!m->extras) return tg_fail_memory(&ctx->err, "table of vectors", sizeof *m->extras);
     m->open_ms = tg_time_ms() - start;
@@ -365,6 +368,7 @@ void tg_lm_unload(tg_context *ctx, tg_lm_model *m) {
     if (m->packer) tg_block_free(&m->packer->buffers);
     if (m->map.data) tg_backend_forget(ctx->backend, m->map.data, m->map.bytes);
     tg_os_map_free(&m->map);
+    tg_file_maps_end(ctx, m);
     tg_runtime_block_free(ctx, &m->block);
     tg_gguf_close(&m->file);
     tg_arena_deinit(&m->arena);
@@ -372,11 +376,10 @@ void tg_lm_unload(tg_context *ctx, tg_lm_model *m) {
 }
 
 tg_status tg_lm_whole(tg_context *ctx, const tg_lm_model *m) {
-    return m->map.data && tg_os_map_broken(&m->map)
-               ? tg_fail(&ctx->err, TG_E_IO,
-                         "pack cache of %s: want a file that stays, have one that shrank",
-                         m->file.path)
-               : TG_OK;
+    const bool cache = m->map.data && tg_os_map_broken(&m->map);
+    if (!cache && !tg_file_maps_broken(m)) return TG_OK;
+    return tg_fail(&ctx->err, TG_E_IO, "%s%s: want a file that stays, have one that shrank",
+                   cache ? "pack cache of " : "", m->file.path);
 }
 
 const char *tg_lm_types(const tg_lm_model *m) {
@@ -392,8 +395,8 @@ const char *tg_lm_types(const tg_lm_model *m) {
 tg_status tg_lm_bind(const tg_lm_model *m, tg_plan *plan) {
     for (size_t i = 0; i < m->lm.n_tensors; i++) {
         const tg_lm_tensor *t = &m->lm.tensors[i];
-        TG_TRY(
-            tg_plan_bind(plan, t->name, (char *)(uintptr_t)m->weights + t->offset_bytes, t->bytes));
+        const char *data = t->stays ? m->stays[i] : m->weights + t->offset_bytes;
+        TG_TRY(tg_plan_bind(plan, t->name, (char *)(uintptr_t)data, t->bytes));
     }
     for (size_t i = 0; i < m->n_extras; i++)
         TG_TRY(tg_plan_bind(plan, m->extras[i].name, m->extras[i].data, m->extras[i].bytes));

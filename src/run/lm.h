@@ -25,6 +25,9 @@ typedef struct tg_lm_model {
     tg_block block;      /* the weights, or */
     tg_os_map map;       /* the file that they were kept in (pack_cache.h) */
     const char *weights; /* [lm.bytes] of either */
+    tg_os_map *maps;     /* [n_maps] of the files that some tensors stay in (file_maps.c) */
+    size_t n_maps;
+    const char **stays; /* [n_tensors] where those are; NULL of the others */
     tg_lm_extra *extras;
     size_t n_extras;
     tg_tok *tok;
@@ -55,6 +58,14 @@ tg_status tg_lm_info(tg_context *ctx, const char *path, bool json, tg_text_fn wr
 /* TG_E_IO if the file that the weights are mapped from has shrunk: what was computed is worthless.
  */
 tg_status tg_lm_whole(tg_context *ctx, const tg_lm_model *m);
+
+/* file_maps.c: can tensors stay in the file? Not in WebAssembly. */
+bool tg_file_maps_wanted(void);
+/* Maps the files of tensors that stay. What it took goes with tg_file_maps_end in any case. */
+tg_status tg_file_maps_begin(tg_context *ctx, tg_lm_model *m);
+void tg_file_maps_end(tg_context *ctx, tg_lm_model *m);
+/* Has one of the files shrunk? */
+bool tg_file_maps_broken(const tg_lm_model *m);
 
 /* Gives every weight of a plan its memory. */
 tg_status tg_lm_bind(const tg_lm_model *m, tg_plan *plan);

@@ -142,7 +142,7 @@ tg_status tg_lm_check(tg_context *ctx, const char *path) {
     if (tg_tgpt3_is_lm(path)) TG_TRY(tg_tgpt3_check_lm(&ctx->err, path));
     TG_TRY(tg_gguf_open_any(&ctx->err, path, &g));
     tg_arena_init(&arena, &ctx->err.mem);
-    const tg_status s = tg_lm_read(&g, &arena, &lm);
+    const tg_status s = tg_lm_read(&g, &arena, false, &lm);
     tg_arena_deinit(&arena);
     tg_gguf_close(&g);
     return s;
@@ -156,7 +156,7 @@ tg_status tg_lm_info(tg_context *ctx, const char *path, bool json, tg_text_fn wr
     TG_TRY(tg_gguf_open_any(&ctx->err, path, &g));
     tg_arena_init(&arena, &ctx->err.mem);
     tg_buf_init(&text, &ctx->err.mem);
-    tg_status s = tg_lm_read(&g, &arena, &lm);
+    tg_status s = tg_lm_read(&g, &arena, false, &lm);
     if (s == TG_OK) {
         if (json)
             put_json(&g, &lm, &text);

@@ -136,6 +136,7 @@ static tg_status build(tg_session *s) {
     bytes = tg_plan_round(bytes);
     TG_TRY(build_sample(s));
     TG_TRY(tg_runtime_block(s->ctx, cache_offset(s, s->model->layout.config.layers), &s->cache));
+    tg_cache_pages_begin(s);
     TG_TRY(tg_runtime_block(s->ctx, bytes + tg_plan_memory_bytes(&s->sample), &s->memory));
     for (int i = 0; i < TG_SESSION_CLASSES; i++) TG_TRY(bind_class(s, &s->by_rows[i]));
     tg_plan_place(&s->sample, (char *)s->memory.data + bytes);
@@ -373,6 +374,7 @@ tg_status tg_feeding_go_on(tg_session *s, tg_feeding *f, double deadline_ms) {
         TG_TRY(run_plan(s, &k->plan, &rt, &f->run));
         if (rows == left && !again) TG_TRY(want_numbers(s, k, rows));
         end_piece(s, f, k, rows);
+        tg_cache_pages_go_on(s, rows);
         if (f->done < f->n && tg_time_over(deadline_ms)) return TG_PENDING;
     }
     return TG_OK;

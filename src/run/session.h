@@ -45,6 +45,13 @@ typedef struct tg_copies {
     bool refused;     /* nothing to be won, too large, or no memory for it */
 } tg_copies;
 
+/* cache_pages.c: how far it has looked for pages of the cache to be joined. */
+typedef struct tg_cache_pages {
+    bool split;
+    size_t at_bytes;            /* of the cache, in the pass that is going on */
+    int32_t begin_tok, end_tok; /* tokens in the cache at the last pass, and at this one */
+} tg_cache_pages;
+
 struct tg_session {
     tg_context *ctx;
     tg_model *model;
@@ -59,6 +66,7 @@ struct tg_session {
     tg_value *sample_logits, *recent, *token;
     bool sample_built;
     tg_block cache, memory; /* all layers' caches; workspace of the plans in turn */
+    tg_cache_pages pages;
     tg_copies copies;
     float *logits;  /* [V] after the last eval */
     tg_run drawing; /* of the sampling plan, while it is PENDING */
@@ -112,6 +120,11 @@ tg_status tg_sample_options_check(tg_ctx *err, const tg_sample_options *o);
 
 /* copies.c: before a run of the decode plan begins. */
 void tg_copies_use(tg_session *s, double deadline_ms);
+
+/* cache_pages.c: of a cache that is new, and after a run that had so many rows. */
+void tg_cache_pages_begin(tg_session *s);
+void tg_cache_pages_go_on(tg_session *s, size_t rows);
+
 /* ------------------------------------------------------------------------------ session_file.c */
 
 tg_status tg_session_write(const tg_session *s, const char *path, const void *note,

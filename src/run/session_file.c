@@ -50,8 +50,8 @@ static uint32_t shape_checksum(const tg_model *m) {
     uint32_t crc = tg_crc32c(0, text, (size_t)n);
     for (size_t i = 0; m->lm && i < m->lm->lm.n_tensors; i++) {
         const tg_lm_tensor *t = &m->lm->lm.tensors[i];
-        n = snprintf(text, sizeof text, "%s %d %zu %zu", t->name, (int)t->packing, t->rows,
-                     t->cols);
+        n = snprintf(text, sizeof text, "%s %d %zu %zu", t->name,
+                     (int)tg_packing_of(t->source->type), t->rows, t->cols);
         crc = tg_crc32c(crc, text, (size_t)n);
     }
     return crc;

@@ -4,6 +4,8 @@
  */
 #include "base/sha256.h"
 #include "dtype/packed.h"
+#include "simd/cpu.h"
+#include "simd/pack.h"
 
 #include <setjmp.h>
 #include <stdio.h>
@@ -107,6 +109,36 @@ static void packed_groups(void **state) {
     }
 }
 
+/* Every instruction set packs as the reference does, to the byte: rows that are longer than what is
+ * packed at once, widths that are not whole vectors, and groups that lack rows. */
+static void packed_by_vectors(void **state) {
+    (void)state;
+    enum { COLS_MAX = 5 * 256, ROOM = 1 << 17 };
+    static uint8_t bytes[TG_PACK_ROWS * COLS_MAX * 4], want[ROOM], have[ROOM];
+    size_t n_isas;
+    const tg_isa_desc *isas = tg_isa_list(&n_isas);
+    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (uint8_t)(i * 2654435761u >> 13);
+    for (size_t i = 0; i < n_isas * TG_BLOCK_TYPE_COUNT * 4; i++) {
+        const tg_isa_desc *isa = &isas[i / (TG_BLOCK_TYPE_COUNT * 4)];
+        const tg_block_type type = (tg_block_type)(i / 4 % TG_BLOCK_TYPE_COUNT);
+        const tg_block_desc *d = &tg_block_table[type];
+        const size_t most = d->weights == 1 ? 296 : COLS_MAX;
+        const size_t cols = i & 1 ? most : d->weights == 1 ? 13 : d->weights;
+        const size_t n = tg_pack_group_bytes(tg_packing_of(type), cols);
+        const uint8_t *row[TG_PACK_ROWS] = { NULL };
+        if (!tg_isa_usable(isa)) continue;
+        assert_true(n + 64 <= ROOM);
+        for (size_t r = 0; r < (i & 2 ? 16 : 7); r++)
+            row[r] = bytes + 1 + r * cols / d->weights * d->bytes;
+        memset(want, 0xee, sizeof want);
+        memset(have, 0xee, sizeof have);
+        tg_pack_group(type, cols, row, want);
+        tg_pack_find(isa->id)(type, cols, row, have);
+        if (memcmp(want, have, n + 64) != 0)
+            fail_msg("%s %s, %zu columns differ", isa->name, d->name, cols);
+    }
+}
+
 static void numbers_of_files(void **state) {
     (void)state;
     tg_block_type type = TG_BLOCK_F32;
@@ -121,6 +153,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_types),
         cmocka_unit_test(packed_groups),
+        cmocka_unit_test(packed_by_vectors),
         cmocka_unit_test(numbers_of_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -206,9 +206,7 @@ static void parts(void **state) {
     remove("build/part-00002-of-00004.gguf");
 }
 
-/* ----------------------------------------------------------------------------- a cache that
- * shrinks
- */
+/* -------------------------------------------------------------------------- files that shrink */
 
 /* The only file in the folder of packed weights. */
 static void find_kept(char path[512]) {
@@ -219,6 +217,36 @@ static void find_kept(char path[512]) {
         if (strstr(e->d_name, ".tgpack")) snprintf(path, 512, "build/kept/%s", e->d_name);
     closedir(d);
     assert_true(path[0]);
+}
+
+/* A model's own file, whose table of embeddings is read where it lies. */
+static void cut_model(void) {
+    static bytes file;
+    const char *const path = "build/shrinks.gguf";
+    const int32_t token = 3;
+    const float *logits;
+    tg_context *ctx;
+    tg_model *m;
+    tg_session *s;
+    read_file("test/golden/lm/llama.gguf", &file);
+    write_file(path, &file);
+    assert_int_equal(tg_context_new(NULL, &ctx), TG_OK);
+    assert_int_equal(tg_model_open(ctx, path, &m), TG_OK);
+    assert_int_equal(tg_session_new(ctx, m, 0, &s), TG_OK);
+    assert_int_equal(tg_session_eval(s, &token, 1, &logits), TG_OK);
+    assert_int_equal(truncate(path, 0), 0);
+    assert_int_equal(tg_session_eval(s, &token, 1, &logits), TG_E_IO);
+    assert_non_null(strstr(tg_context_error(ctx), "shrinks.gguf: want a file that stays"));
+    tg_session_free(s);
+    tg_model_free(m);
+    write_file(path, &file);
+    assert_int_equal(tg_model_open(ctx, path, &m), TG_OK);
+    assert_int_equal(tg_session_new(ctx, m, 0, &s), TG_OK);
+    assert_int_equal(tg_session_eval(s, &token, 1, &logits), TG_OK);
+    tg_session_free(s);
+    tg_model_free(m);
+    tg_context_free(ctx);
+    remove(path);
 }
 
 /* Cut while it is mapped: no signal, and no token of what is not there. The session's model can be
@@ -251,6 +279,7 @@ static void shrinking(void **state) {
         tg_context_free(ctx);
     }
     assert_int_equal(remove(path), 0);
+    cut_model(); /* in the same test: between two of them cmocka takes the signal's handler away */
 }
 
 /* -------------------------------------------------------------------------- when memory runs out
@@ -277,7 +306,7 @@ static void *limited(void *user, void *ptr, size_t old_bytes, size_t new_bytes) 
 static void no_memory(void **state) {
     (void)state;
     static const char *const paths[] = { "test/golden/lm/bert.zip", "test/golden/lm/llama",
-                                         "test/golden/lm/mlx4",
+                                         "test/golden/lm/mlx4", "test/golden/lm/llama.gguf",
                                          "test/golden/lm/qwen2-split-00001-of-00004.gguf" };
     for (size_t k = 0; k < sizeof paths / sizeof paths[0]; k++) {
         tg_status s = TG_E_MEMORY;

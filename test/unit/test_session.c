@@ -15,7 +15,10 @@
 
 #include <cmocka.h>
 
+#include <sys/mman.h>
 #include <unistd.h>
+
+#include "run/session.h"
 
 enum { V = 48, LONG = 1500, LENGTHS = 3, WINDOW = 300, CTX = 2048 };
 
@@ -350,6 +353,76 @@ static void files_that_are_refused(void **state) {
     close_file(&other);
 }
 
+/* Bytes of this process that lie in huge pages. */
+static size_t huge_now(void) {
+    char line[256];
+    size_t kb, bytes = 0;
+    FILE *f = fopen("/proc/self/smaps", "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f))
+        if (sscanf(line, "AnonHugePages: %zu kB", &kb) == 1) bytes += kb << 10;
+    fclose(f);
+    return bytes;
+}
+
+/* Does this system join pages when it is asked to? */
+static bool joins_pages(void) {
+    size_t dirty;
+    const size_t before = huge_now();
+    char *pages = tg_os_pages_new(TG_OS_HUGE_BYTES, true, &dirty);
+    tg_os_pages_split(pages, TG_OS_HUGE_BYTES);
+    memset(pages, 7, TG_OS_HUGE_BYTES);
+    tg_os_pages_join(pages, TG_OS_HUGE_BYTES);
+    const bool joined = huge_now() > before;
+    tg_os_pages_free(pages, TG_OS_HUGE_BYTES);
+    return joined;
+}
+
+static size_t resident_bytes(const tg_session *s) {
+    const size_t page = tg_os_page_bytes(), n = s->cache.bytes / page;
+    unsigned char *in = calloc(n, 1);
+    size_t bytes = 0;
+    assert_int_equal(mincore(s->cache.data, n * page, in), 0);
+    for (size_t i = 0; i < n; i++) bytes += in[i] & 1 ? page : 0;
+    free(in);
+    return bytes;
+}
+
+/* A cache of 16 MiB, of which keys and values have 8 each. A token takes next to nothing of it; two
+ * thousand fill half of a huge page of each, and these are joined; no bit of an answer changes. */
+static void a_cache_that_grows(void **state) {
+    (void)state;
+    enum { WIDTH = 128, POSITIONS = 16384, SOME = 2080, BYTES = 256 };
+    const tg_gpt_config config = { 1, WIDTH, 1, POSITIONS, BYTES, 4 * WIDTH };
+    static int32_t tokens[SOME];
+    static float want[BYTES];
+    const bool joins = joins_pages();
+    if (!joins) print_message("          this system joins no pages\n");
+    for (int i = 0; i < SOME; i++) tokens[i] = (5 * i * i + i) % BYTES;
+    for (int turn = 0; turn < 2; turn++) { /* small pages alone; as it is */
+        tg_context_options o = tg_context_options_default();
+        tg_context *ctx;
+        tg_model *m;
+        tg_session *s;
+        const float *logits;
+        o.levers = turn ? NULL : "-huge_pages";
+        assert_int_equal(tg_context_new(&o, &ctx), TG_OK);
+        assert_int_equal(tg_model_new(ctx, &config, 42, &m), TG_OK);
+        assert_int_equal(tg_session_new(ctx, m, POSITIONS, &s), TG_OK);
+        assert_int_equal(tg_session_eval(s, tokens, 1, NULL), TG_OK);
+        assert_in_range(resident_bytes(s), 1, 64 << 10);
+        assert_int_equal(tg_session_eval(s, tokens + 1, 600, NULL), TG_OK);
+        const size_t before = huge_now(); /* all but the cache has its pages now */
+        assert_int_equal(tg_session_eval(s, tokens + 601, SOME - 601, &logits), TG_OK);
+        assert_int_equal(huge_now() - before, turn && joins ? 2 * TG_OS_HUGE_BYTES : 0);
+        if (!turn) memcpy(want, logits, sizeof want);
+        assert_memory_equal(logits, want, sizeof want);
+        tg_session_free(s);
+        tg_model_free(m);
+        tg_context_free(ctx);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows_in_rings),
@@ -359,6 +432,7 @@ int main(void) {
         cmocka_unit_test(a_conversation_that_changes),
         cmocka_unit_test(saved_and_loaded),
         cmocka_unit_test(files_that_are_refused),
+        cmocka_unit_test(a_cache_that_grows),
     };
     return cmocka_run_group_tests(tests, prepare, clean);
 }

@@ -24,7 +24,7 @@ static void infer(tg_graph *g, tg_node *n) {
         return;
     }
     if (!tg_want_type(g, n, 1,
-                      tg_type_2d(TG_U8, tg_pack_groups(rows), tg_pack_group_bytes(p, cols))))
+                      tg_type_2d(TG_U8, tg_pack_pieces(p, rows), tg_pack_piece_bytes(p, cols))))
         return;
     tg_type y = n->in[0]->type;
     y.dtype = TG_F32;

@@ -25,8 +25,8 @@
 static bool want_matrix(tg_graph *g, const tg_node *n, int k, size_t depth) {
     const int32_t code = n->attr.i[k - LINEAR_W];
     const tg_packing p = tg_packed_attr_packing(code);
-    if (!n->in[k] != !code ||
-        (code && (p >= TG_PACKING_COUNT || code < 16 || depth % tg_packing_table[p].cols != 0))) {
+    if (!n->in[k] != !code || (code && (p >= TG_PACKING_COUNT || tg_packing_is_rows(p) ||
+                                        code < 16 || depth % tg_packing_table[p].cols != 0))) {
         tg_graph_fail(g, n, TG_E_SHAPE, "%s: want a packed matrix with %zu columns, have code %d",
                       tg_in_name(n, k), depth, (int)code);
         return false;
