@@ -86,11 +86,11 @@ def to_gguf():
 def every_type():
     """Six types, three forms, every family: read back, with what it cost, and what is finer listed."""
     sources = ("llama", "llama3", "qwen2", "qwen3", "gpt2", "gpt2_erf", "gemma3.gguf", "mlx4")
-    most = {"f32": 1e-12, "f16": 1e-6, "bf16": 1e-4, "q8_0": 1e-3, "q4_0": 0.1, "q4_k": 1e-3}
+    most = {"f32": 1e-12, "f16": 1e-5, "bf16": 1e-3, "q8_0": 1e-2, "q4_0": 1, "q4_k": 1e-2}
     for form, out in ("gguf", "x.gguf"), ("v3", "x.tinygpt"), ("safetensors", "x.folder"):
         for dtype, kl in most.items():
             for name in sources:
-                if form == "safetensors" and name in ("llama3.gguf", "mlx4"):
+                if form == "safetensors" and name == "mlx4":
                     continue
                 what = f"{name} as {form} {dtype}"
                 r = tinygpt("convert", lm(name), out, "--format", form, "--dtype", dtype, "--json")
@@ -99,8 +99,8 @@ def every_type():
                     continue
                 expect(r, 0, what)
                 j = r.json()
-                print(what, j["max_error"], j["mean_kl"], j["max_kl"], j["finer"], j["matrices"])
-                check(j["mean_kl"] <= kl and j["texts_same"] == j["texts"], what, str(j))
+                low = kl / 1e5 if dtype[0] == "q" else 0
+                check(low <= j["mean_kl"] <= kl and j["texts_same"] == j["texts"], what, str(j))
                 equal(j["finer"] > 0, dtype == "q4_k", f"{what}: rows that its blocks do not divide")
 
 
@@ -250,31 +250,32 @@ def folders_with_tokenizers():
     expect(train("--steps", "1", "--out", "a.tinygpt"), 0, "a run")
     expect(tinygpt("convert", "a.tinygpt", "bytes.gguf"), 0, "bytes")
     expect(tinygpt("convert", lm("bert.zip"), "bert.gguf"), 0, "WordPiece")
-    sources = ["bytes.gguf", "bert.gguf"]
-    sources += [p for p in (os.path.join(TOP, ".cache", "models", n) for n in ("SmolLM2-135M-Instruct.Q4_1.gguf",))
-                if os.path.exists(p)]
     texts = ("don't  stop\n\n\tnow 12345", "na\u00efve \u65e5\u672c\u8a9e \U0001f600", "<|im_start|>user [SEP]", "")
-    for path in sources:
-        name = os.path.basename(path)
-        r = tinygpt("convert", path, "folder", "--format", "safetensors", "--dtype", "f16", "--json")
+    for name, folder in ("bytes.gguf", "one"), ("bert.gguf", "words"):
+        r = tinygpt("convert", name, folder, "--format", "safetensors", "--dtype", "f16", "--json")
         expect(r, 0, f"{name} as a folder")
         equal(r.json()["texts_same"], r.json()["texts"], f"{name}: the same tokens")
         for text in texts:
             for options in (), ("--special", "--ends"):
-                a, b = (tinygpt("tokenize", p, text, "--json", *options) for p in (path, "folder/tokenizer.json"))
+                a, b = (tinygpt("tokenize", p, text, "--json", *options) for p in (name, folder + "/tokenizer.json"))
                 equal(b.json()["ids"], a.json()["ids"], f"{name}: ids of {text!r}", b.argv)
-        config = json.loads(read("folder/tokenizer_config.json"))
+        config = json.loads(read(folder + "/tokenizer_config.json"))
         equal(config["tokenizer_class"], "PreTrainedTokenizerFast", "its class")
         if name == "bert.gguf":
-            a, b = (tinygpt("embed", p, "the cat", "--json").json()["vectors"][0] for p in (path, "folder"))
+            a, b = (tinygpt("embed", p, "the cat", "--json").json()["vectors"][0] for p in (name, folder))
             check(max(abs(x - y) for x, y in zip(a, b)) < 1e-5, "the same vector")
-    if len(sources) > 2:
-        equal((config["eos_token"], config["chat_template"][:5]), ("<|im_end|>", "{% fo"), "ends and template")
-        a, b = (tinygpt("chat", p, "--temp", "0", "--tokens", "9", "--json", data=b"Hi\n") for p in (path, "folder"))
-        equal(b.json()["text"], a.json()["text"], "the same answer")
-        expect(tinygpt("convert", "folder", "again", "--format", "safetensors", "--dtype", "f16"), 0, "and again")
-        for n in "tokenizer.json", "tokenizer_config.json", "generation_config.json", "config.json":
-            equal(read(f"again/{n}"), read(f"folder/{n}"), f"{n} goes along")
+    # What is said beside the tokenizer goes with it, by way of GGUF: the chat template, and how to draw.
+    write("one/tokenizer_config.json", json.dumps({**json.loads(read("one/tokenizer_config.json")),
+                                                   "chat_template": "{{ a }} <|im_start|>"}).encode())
+    write("one/generation_config.json", b'{"do_sample": true, "temperature": 0.5, "top_k": 7, "eos_token_id": 1}')
+    expect(tinygpt("convert", "one", "two.gguf", "--dtype", "f16"), 0, "to GGUF")
+    expect(tinygpt("convert", "two.gguf", "three", "--format", "safetensors", "--dtype", "f16"), 0, "and back")
+    equal(json.loads(read("three/tokenizer_config.json"))["chat_template"], "{{ a }} <|im_start|>", "the template")
+    g = json.loads(read("three/generation_config.json"))
+    equal((g["do_sample"], g["temperature"], g["top_k"], g["eos_token_id"]), (True, 0.5, 7, 1), "how to draw")
+    expect(tinygpt("convert", "three", "four", "--format", "safetensors", "--dtype", "f16"), 0, "to another folder")
+    for name in "tokenizer.json", "tokenizer_config.json", "generation_config.json", "config.json":
+        equal(read(f"four/{name}"), read(f"three/{name}"), f"{name} is copied")
 
 
 def encoders():
