@@ -452,7 +452,7 @@ static int open_chat(chat *c, const char *path) {
     s = tg_tokenizer_ends(c->tok, c->template_name, c->ends, &c->n_ends);
     if (s != TG_OK) {
         const int code = tg_app_failed(c->app, c->app->ctx, s, TG_READING);
-        fputs("templates:", stderr);
+        fputs("--template NAME takes one of", stderr);
         for (size_t i = 0; tg_chat_template_at(i); i++) {
             fprintf(stderr, " %s", tg_chat_template_at(i));
         }

@@ -190,6 +190,7 @@ static void print_report_json(const char *in, const char *out, const char *layou
     tg_jout_text(&j, "finer_ones", r->finer);
     tg_jout_uint(&j, "positions", r->n_positions);
     tg_jout_double(&j, "max_error", r->max_error);
+    tg_jout_double(&j, "tanh_error", r->tanh_error);
     tg_jout_double(&j, "mean_kl", r->mean_kl);
     tg_jout_double(&j, "max_kl", r->max_kl);
     tg_jout_double(&j, "same_best", r->same_best);
@@ -208,6 +209,10 @@ static void print_report(const char *out, const char *layout, const tg_convert_r
         printf("read back   logits at %zu positions: largest difference %.3g, KL divergence "
                "%.3g (at most %.3g), likeliest token the same at %.1f %%\n",
                r->n_positions, r->max_error, r->mean_kl, r->max_kl, 100 * r->same_best);
+    if (r->tanh_error > 0)
+        printf("llama.cpp   its GPT-2 has another gelu, the one by tanh: largest difference there "
+               "%.3g\n",
+               r->tanh_error);
     printf("tokens      %zu of %zu texts alike\n", r->n_texts_same, r->n_texts);
 }
 

@@ -699,6 +699,8 @@ typedef struct tg_convert_report {
     char finer[512];              /* which, as text: "blk.0.attn_q.weight F16, .." */
     size_t n_positions;           /* at which the two models were asked for what follows */
     double max_error;             /* of a logit */
+    double tanh_error;            /* the same where llama.cpp runs a GPT-2 of ours, whose gelu is
+                                     not the one by tanh; 0: of another model */
     double mean_kl, max_kl;       /* Kullback-Leibler divergence, nats, of the new from the old */
     double same_best;             /* share of positions with the same likeliest token */
     size_t n_texts, n_texts_same; /* that were cut into tokens by both; alike */
@@ -713,7 +715,7 @@ typedef enum tg_convert_kind {
 /* Any model that can be opened, in another form and type: matrices in that type or, where its
  * blocks do not divide their rows, in the next finer one; GGUF and .tinygpt have vectors in f32. A
  * tokenizer.json goes along with a folder or a .tinygpt file, or becomes the metadata of a GGUF
- * file. What was written is opened again and held against the original, without the rounding of
+ * file; out of such metadata it is made for a folder. What was written is opened again and held against the original, without the rounding of
  * activations. E_UNSUPPORTED: a vocabulary, or a rule, that the form cannot state. */
 TG_API tg_status tg_model_convert(tg_context *ctx, const char *path_in, const char *path_out,
                                   tg_convert_kind kind, tg_weight_type type,

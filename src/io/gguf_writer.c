@@ -94,6 +94,7 @@ tg_status tg_gguf_save_begin(tg_ctx *ctx, const char *path, const tg_gguf_value 
     *out = NULL;
     tg_buf_init(&head, &ctx->mem);
     put_head(&head, values, n_values, tensors, n_tensors, 0);
+    tg_status s = tg_buf_status(ctx, &head, path); /* before its length is relied upon */
     const uint64_t data = aligned(head.length);
     uint64_t at = data;
     for (size_t i = 0; i < n_tensors; i++) {
@@ -101,8 +102,8 @@ tg_status tg_gguf_save_begin(tg_ctx *ctx, const char *path, const tg_gguf_value 
         at = aligned(at + tensors[i].bytes);
     }
     tg_buf_clear(&head);
-    put_head(&head, values, n_values, tensors, n_tensors, data);
-    tg_status s = tg_buf_status(ctx, &head, path);
+    if (s == TG_OK) put_head(&head, values, n_values, tensors, n_tensors, data);
+    if (s == TG_OK) s = tg_buf_status(ctx, &head, path);
     if (s == TG_OK) s = tg_save_begin(ctx, path, out);
     if (s == TG_OK) s = tg_save_write(*out, head.data, head.length);
     if (s != TG_OK) {

@@ -104,18 +104,19 @@ static tg_status read_json(opening *o, const char *name, const tg_json **out) {
 
 /* How the model's makers would draw tokens, under GGUF's keys; unless they would not draw at all.
  */
+const tg_hf_sampling_key tg_hf_sampling_keys[TG_HF_SAMPLING_KEYS] = {
+    { "temperature", ".general.sampling.temp", false },
+    { "top_k", ".general.sampling.top_k", true },
+    { "top_p", ".general.sampling.top_p", false },
+    { "min_p", ".general.sampling.min_p", false },
+    { "repetition_penalty", ".general.sampling.penalty_repeat", false },
+};
+
 static void put_sampling(tg_hf_values *m, const tg_json *generation) {
-    static const struct {
-        const char *theirs, *ours;
-        bool whole;
-    } keys[] = { { "temperature", ".general.sampling.temp", false },
-                 { "top_k", ".general.sampling.top_k", true },
-                 { "top_p", ".general.sampling.top_p", false },
-                 { "min_p", ".general.sampling.min_p", false },
-                 { "repetition_penalty", ".general.sampling.penalty_repeat", false } };
+    const tg_hf_sampling_key *keys = tg_hf_sampling_keys;
     const tg_json *draws = tg_json_get(generation, "do_sample");
     if (draws && tg_json_kind(draws) == TG_JSON_FALSE) return;
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+    for (size_t i = 0; i < TG_HF_SAMPLING_KEYS; i++) {
         const tg_json *value = tg_json_get(generation, keys[i].theirs);
         int64_t whole;
         double real;

@@ -70,6 +70,14 @@ typedef struct tg_hf_family {
     const char *head; /* the output matrix, which a tied model repeats; or NULL */
 } tg_hf_family;
 
+/* How a model's makers draw tokens: keys of generation_config.json, and whole ones of GGUF. */
+typedef struct tg_hf_sampling_key {
+    const char *theirs, *ours;
+    bool whole;
+} tg_hf_sampling_key;
+enum { TG_HF_SAMPLING_KEYS = 5 };
+extern const tg_hf_sampling_key tg_hf_sampling_keys[TG_HF_SAMPLING_KEYS];
+
 extern const tg_hf_family tg_hf_families[];
 extern const size_t tg_n_hf_families;
 

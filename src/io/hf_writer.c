@@ -181,6 +181,20 @@ static void put_windows(tg_json_writer *w, const tg_gguf *g, const tg_hf_family 
     tg_json_put_double(w, tg_floor(divisor * 1024 + 0.5) / 1024);
 }
 
+static void put_id(tg_json_writer *w, const tg_gguf *g, const char *key, const char *theirs) {
+    const tg_gguf_value *id = tg_gguf_find(g, key);
+    tg_json_key(w, theirs);
+    if (id)
+        tg_json_put_int(w, id->whole);
+    else
+        tg_json_put_null(w);
+}
+
+static void put_ids(tg_json_writer *w, const tg_gguf *g) {
+    put_id(w, g, "tokenizer.ggml.eos_token_id", "eos_token_id");
+    put_id(w, g, "tokenizer.ggml.bos_token_id", "bos_token_id");
+}
+
 tg_status tg_hf_put_config(const tg_gguf *g, const tg_hf_family *f, tg_block_type type,
                            tg_buf *text) {
     static const struct {
@@ -204,22 +218,57 @@ tg_status tg_hf_put_config(const tg_gguf *g, const tg_hf_family *f, tg_block_typ
     if (f->windows) put_windows(&w, g, f);
     tg_json_key(&w, "tie_word_embeddings");
     tg_json_put_bool(&w, !tg_gguf_tensor_find(g, "output.weight"));
-    const tg_gguf_value *eos = tg_gguf_find(g, "tokenizer.ggml.eos_token_id");
-    const tg_gguf_value *bos = tg_gguf_find(g, "tokenizer.ggml.bos_token_id");
-    tg_json_key(&w, "eos_token_id");
-    if (eos)
-        tg_json_put_int(&w, eos->whole);
-    else
-        tg_json_put_null(&w);
-    tg_json_key(&w, "bos_token_id");
-    if (bos)
-        tg_json_put_int(&w, bos->whole);
-    else
-        tg_json_put_null(&w);
+    put_ids(&w, g);
     put_text(&w, "dtype",
              type == TG_BLOCK_F32   ? "float32"
              : type == TG_BLOCK_F16 ? "float16"
                                     : "bfloat16");
     tg_json_end_object(&w);
     return tg_buf_status(g->ctx, text, "config.json");
+}
+
+/* ------------------------------------------------------------------------- what stands beside it
+ */
+
+tg_status tg_hf_put_generation(const tg_gguf *g, tg_buf *text) {
+    bool draws = false;
+    tg_json_writer w;
+    tg_json_writer_init(&w, text);
+    tg_json_begin_object(&w);
+    put_ids(&w, g);
+    for (size_t i = 0; i < TG_HF_SAMPLING_KEYS; i++) {
+        const tg_hf_sampling_key *k = &tg_hf_sampling_keys[i];
+        const tg_gguf_value *v = tg_gguf_find(g, k->ours + 1);
+        if (!v) continue;
+        draws = true;
+        tg_json_key(&w, k->theirs);
+        if (k->whole)
+            tg_json_put_int(&w, v->whole);
+        else
+            tg_json_put_float(&w, (float)v->real);
+    }
+    if (draws) {
+        tg_json_key(&w, "do_sample");
+        tg_json_put_bool(&w, true);
+    }
+    tg_json_end_object(&w);
+    return tg_buf_status(g->ctx, text, "generation_config.json");
+}
+
+tg_status tg_hf_put_pooling(const tg_gguf *g, const tg_hf_family *f, tg_buf *text) {
+    static const char *const modes[] = { "pooling_mode_mean_tokens", "pooling_mode_cls_token",
+                                         "pooling_mode_lasttoken" };
+    const tg_gguf_value *mode = value(g, f, "pooling_type"), *width;
+    tg_json_writer w;
+    tg_json_writer_init(&w, text);
+    tg_json_begin_object(&w);
+    width = value(g, f, "embedding_length");
+    tg_json_key(&w, "word_embedding_dimension");
+    tg_json_put_int(&w, width ? width->whole : 0);
+    for (int i = 0; i < 3; i++) {
+        tg_json_key(&w, modes[i]);
+        tg_json_put_bool(&w, (mode ? mode->whole : 1) == i + 1);
+    }
+    tg_json_end_object(&w);
+    return tg_buf_status(g->ctx, text, "1_Pooling/config.json");
 }

@@ -34,7 +34,7 @@ typedef struct tg_conversion {
 /* NULL: a tensor that is no matrix of the model's, such as the factors of frequencies. */
 const tg_lm_tensor *tg_convert_use(const tg_conversion *c, const tg_gguf_tensor *t);
 
-/* convert_hf.c: model.safetensors, config.json and, where the source has one, tokenizer.json. */
+/* convert_hf.c: model.safetensors, config.json, and the tokenizer as transformers wants it. */
 tg_status tg_convert_write_hf(tg_conversion *c);
 
 #endif

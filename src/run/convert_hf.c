@@ -3,12 +3,14 @@
  *
  * Rows come as GGUF has them, and leave as transformers wants them: heads that rotate with their
  * halves side by side, GPT-2's linear layers as [in, out], Gemma's gains less 1. A folder has one
- * file of tensors, which are all of one type.
+ * file of tensors, which are all of one type. A source that is a folder gives its own files beside
+ * them; of a GGUF file they are made out of its metadata.
  */
 #include "base/str.h"
 #include "dtype/quantize.h"
 #include "io/hf_writer.h"
 #include "run/convert.h"
+#include "run/vocabulary.h"
 
 enum { PIECE_ELEMS = 4 << 20 };
 
@@ -103,32 +105,142 @@ static tg_status write_bytes(tg_ctx *ctx, const char *path, const char *bytes, s
     return s;
 }
 
-/* A folder's own config.json says more than metadata do, and is kept; but not MLX's, which speaks
- * of quantised weights. */
-static tg_status write_config(tg_conversion *c, const tg_hf_family *family, const char *path) {
-    tg_ctx *ctx = &c->ctx->err;
-    bool affine = false;
+/* A file of the folder with what fill writes, or nothing where that is nothing. */
+typedef tg_status (*fill_fn)(tg_conversion *c, const tg_hf_family *family, tg_buf *text);
+
+static tg_status write_text(tg_conversion *c, const tg_hf_family *family, const char *name,
+                            fill_fn fill) {
+    char path[TG_LM_KEY_BYTES + 4096];
+    tg_buf text;
+    tg_buf_init(&text, &c->ctx->err.mem);
+    snprintf(path, sizeof path, "%s/%s", c->out, name);
+    tg_status s = fill(c, family, &text);
+    if (s == TG_OK && text.length > 0) s = write_bytes(&c->ctx->err, path, text.data, text.length);
+    tg_buf_deinit(&text);
+    return s;
+}
+
+/* A folder's own file says more than metadata do, and is kept. */
+static tg_status copy_own(tg_conversion *c, const char *name, bool *done) {
+    tg_reader r;
+    const char *text;
+    char path[TG_LM_KEY_BYTES + 4096];
+    *done = c->g.hf && tg_folder_has(&c->g.hf->folder, name);
+    if (!*done) return TG_OK;
+    TG_TRY(tg_folder_file(&c->g.hf->folder, name, &r));
+    const uint64_t n = tg_reader_left(&r);
+    TG_TRY(tg_read_text(&r, &c->arena, name, n, &text));
+    snprintf(path, sizeof path, "%s/%s", c->out, name);
+    return write_bytes(&c->ctx->err, path, text, (size_t)n);
+}
+
+static tg_status fill_config(tg_conversion *c, const tg_hf_family *family, tg_buf *text) {
+    return tg_hf_put_config(&c->g, family, c->type, text);
+}
+
+/* Not MLX's, which speaks of quantised weights. */
+static tg_status write_config(tg_conversion *c, const tg_hf_family *family) {
+    bool affine = false, done = false;
     for (size_t i = 0; i < c->g.n_tensors; i++)
         affine = affine || (c->g.tensors[i].place && c->g.tensors[i].place->bits);
-    if (c->g.hf && !affine) {
-        tg_reader r;
-        const char *text;
-        TG_TRY(tg_folder_file(&c->g.hf->folder, "config.json", &r));
-        const uint64_t n = tg_reader_left(&r);
-        TG_TRY(tg_read_text(&r, &c->arena, "config.json", n, &text));
-        return write_bytes(ctx, path, text, (size_t)n);
-    }
+    if (!affine) TG_TRY(copy_own(c, "config.json", &done));
+    if (done) return TG_OK;
     if (c->g.hf && tg_gguf_tensor_find(&c->g, "rope_freqs.weight"))
-        return tg_fail(ctx, TG_E_UNSUPPORTED,
+        return tg_fail(&c->ctx->err, TG_E_UNSUPPORTED,
                        "%s: want frequencies without factors, have them "
                        "together with MLX's weights",
                        c->g.path);
-    tg_buf text;
-    tg_buf_init(&text, &ctx->mem);
-    tg_status s = tg_hf_put_config(&c->g, family, c->type, &text);
-    if (s == TG_OK) s = write_bytes(ctx, path, text.data, text.length);
-    tg_buf_deinit(&text);
-    return s;
+    return write_text(c, family, "config.json", fill_config);
+}
+
+/* -------------------------------------------------------------------------------- the tokenizer */
+
+static tg_status fill_tokenizer(tg_conversion *c, const tg_hf_family *family, tg_buf *text) {
+    (void)family;
+    if (c->g.tokenizer_json)
+        tg_buf_append(text, c->g.tokenizer_json, c->g.tokenizer_bytes);
+    else if (c->tok)
+        return tg_tok_put_json(&c->ctx->err, c->tok, text);
+    return tg_buf_status(&c->ctx->err, text, "tokenizer.json");
+}
+
+/* What transformers wants to know beside tokenizer.json: which tokens have which part, the length
+ * of the context, and the chat template as it stands in the file. */
+static tg_status fill_tokenizer_config(tg_conversion *c, const tg_hf_family *family, tg_buf *text) {
+    const bool bert = strcmp(family->arch, "bert") == 0;
+    if (!c->tok) return TG_OK;
+    const struct {
+        const char *key;
+        int32_t id;
+    } parts[] = { { bert ? "cls_token" : "bos_token", tg_tok_bos(c->tok) },
+                  { bert ? "sep_token" : "eos_token", tg_tok_eos(c->tok) },
+                  { "unk_token", tg_tok_unknown(c->tok) },
+                  { "pad_token", tg_tok_pad(c->tok) } };
+    tg_gguf_string chat = { NULL, 0 };
+    TG_TRY(tg_gguf_get_string(&c->g, "tokenizer.chat_template", &chat));
+    tg_json_writer w;
+    tg_json_writer_init(&w, text);
+    tg_json_begin_object(&w);
+    tg_json_key(&w, "tokenizer_class");
+    tg_json_put_string(&w, "PreTrainedTokenizerFast");
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        size_t n;
+        const char *name = tg_tok_piece(c->tok, parts[i].id, &n);
+        if (!name) continue;
+        tg_json_key(&w, parts[i].key);
+        tg_json_put_string_n(&w, name, n);
+    }
+    tg_json_key(&w, "clean_up_tokenization_spaces");
+    tg_json_put_bool(&w, false);
+    tg_json_key(&w, "model_max_length");
+    tg_json_put_int(&w, c->lm.config.ctx);
+    if (!bert) {
+        tg_json_key(&w, "model_input_names");
+        tg_json_begin_array(&w);
+        tg_json_put_string(&w, "input_ids");
+        tg_json_put_string(&w, "attention_mask");
+        tg_json_end_array(&w);
+    }
+    if (chat.bytes) {
+        tg_json_key(&w, "chat_template");
+        tg_json_put_string_n(&w, chat.bytes, chat.n_bytes);
+    }
+    tg_json_end_object(&w);
+    return tg_buf_status(&c->ctx->err, text, "tokenizer_config.json");
+}
+
+static tg_status fill_generation(tg_conversion *c, const tg_hf_family *family, tg_buf *text) {
+    (void)family;
+    return tg_hf_put_generation(&c->g, text);
+}
+
+static tg_status fill_pooling(tg_conversion *c, const tg_hf_family *family, tg_buf *text) {
+    return tg_hf_put_pooling(&c->g, family, text);
+}
+
+/* The files beside config.json and the tensors: those of the source's folder, or made. */
+static tg_status write_others(tg_conversion *c, const tg_hf_family *family) {
+    static const struct {
+        const char *name;
+        fill_fn fill; /* NULL: kept, never made */
+    } files[] = { { "tokenizer.json", fill_tokenizer },
+                  { "tokenizer_config.json", fill_tokenizer_config },
+                  { "generation_config.json", fill_generation },
+                  { "chat_template.jinja", NULL },
+                  { "special_tokens_map.json", NULL } };
+    TG_TRY(tg_vocabulary_gguf(&c->g, (size_t)c->lm.config.vocab, &c->tok));
+    const bool bert = strcmp(family->arch, "bert") == 0;
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        bool done;
+        TG_TRY(copy_own(c, files[i].name, &done));
+        const bool made = files[i].fill && !(bert && files[i].fill == fill_generation);
+        if (!done && made) TG_TRY(write_text(c, family, files[i].name, files[i].fill));
+    }
+    if (!bert) return TG_OK;
+    char path[TG_LM_KEY_BYTES + 4096];
+    snprintf(path, sizeof path, "%s/1_Pooling", c->out);
+    TG_TRY(tg_os_make_folder(&c->ctx->err, path));
+    return write_text(c, family, "1_Pooling/config.json", fill_pooling);
 }
 
 tg_status tg_convert_write_hf(tg_conversion *c) {
@@ -144,10 +256,6 @@ tg_status tg_convert_write_hf(tg_conversion *c) {
     TG_TRY(tg_os_make_folder(ctx, c->out));
     snprintf(path, sizeof path, "%s/model.safetensors", c->out);
     TG_TRY(write_tensors(c, path, out, n));
-    if (c->g.tokenizer_json) {
-        snprintf(path, sizeof path, "%s/tokenizer.json", c->out);
-        TG_TRY(write_bytes(ctx, path, c->g.tokenizer_json, c->g.tokenizer_bytes));
-    }
-    snprintf(path, sizeof path, "%s/config.json", c->out);
-    return write_config(c, family, path);
+    TG_TRY(write_others(c, family));
+    return write_config(c, family);
 }

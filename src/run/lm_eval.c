@@ -5,9 +5,10 @@
  *   a window            B? t t t t t t .. t               B: what texts begin with, if anything;
  *                          ^ ^ ^ ^ ^ .. ^ predicted       step is one less then
  *
- * Each window is read anew, in pieces of 64 tokens over a cache of its own; without B its first
- * token has nothing to be predicted from. Logits of a piece are all that is kept: for a vocabulary
- * of 262,144 they take 67 MB. tools/oracle/llama_cpp.cpp does the same with llama.cpp.
+ * Each window is read anew, in pieces of 64 tokens over a cache of its own (of fewer, where the
+ * context is shorter); without B its first token has nothing to be predicted from. Logits of a
+ * piece are all that is kept: for a vocabulary of 262,144 they take 67 MB.
+ * tools/oracle/llama_cpp.cpp does the same with llama.cpp.
  */
 #include "run/lm_eval.h"
 
@@ -20,8 +21,14 @@ enum { WINDOW = 512, PIECE = 64 };
 
 static tg_type cache_type(const tg_lm_evaluating *e) {
     const tg_lm_config *c = &e->lm.config;
-    const size_t tokens = (e->step + e->begins + PIECE - 1) / PIECE * PIECE;
+    const size_t tokens = e->step + e->begins;
     return (tg_type) { TG_F32, 4, { 2, (size_t)c->kv_heads, tokens, (size_t)c->head_size } };
+}
+
+/* Rows of the plan: a whole window, where that is shorter than a piece. */
+static size_t piece_rows(const tg_lm_evaluating *e) {
+    const size_t window = e->step + e->begins;
+    return window < PIECE ? window : PIECE;
 }
 
 static tg_status build(tg_lm_evaluating *e) {
@@ -36,8 +43,8 @@ static tg_status build(tg_lm_evaluating *e) {
         snprintf(name, sizeof name, "cache.%d", (int)i);
         caches[i] = tg_state(g, name, cache_type(e));
     }
-    e->tokens = tg_input_rows(g, "tokens", tg_type_1d(TG_I32, PIECE));
-    e->targets = tg_input_rows(g, "targets", tg_type_1d(TG_I32, PIECE));
+    e->tokens = tg_input_rows(g, "tokens", tg_type_1d(TG_I32, piece_rows(e)));
+    e->targets = tg_input_rows(g, "targets", tg_type_1d(TG_I32, piece_rows(e)));
     e->logits = c->family->graph(g, &e->lm, e->tokens, caches);
     e->lse = tg_out(tg_cross_entropy(g, e->logits, e->targets, 1), 1);
     if (g->status == TG_OK) {
@@ -73,22 +80,17 @@ static size_t window_at(const tg_lm_evaluating *e, size_t w, size_t *n) {
     return first;
 }
 
-/* The tokens of a piece and those that come after each of them; rows beyond the window are zeros:
- * ids that exist, whose losses nobody looks at. Returns how many rows have a successor. */
+/* The tokens of a piece that have a successor, and those successors. Returns how many there are. */
 static size_t fill(tg_lm_evaluating *e) {
     int32_t *tokens = tg_plan_data(&e->plan, e->tokens);
     int32_t *targets = tg_plan_data(&e->plan, e->targets);
     size_t n, rows = 0;
     const size_t first = window_at(e, e->window, &n), ahead = e->begins ? 1 : 0;
-    memset(tokens, 0, PIECE * sizeof *tokens);
-    memset(targets, 0, PIECE * sizeof *targets);
-    for (size_t i = 0; i < PIECE; i++) {
-        const size_t at = e->piece * PIECE + i; /* in the window */
-        if (at >= n + ahead) break;
-        tokens[i] = at < ahead ? tg_tok_bos(e->model->tok) : e->ids.id[first + at - ahead];
-        if (at + 1 == n + ahead) break;
-        targets[i] = e->ids.id[first + at + 1 - ahead];
-        rows++;
+    for (; rows < piece_rows(e); rows++) {
+        const size_t at = e->piece * PIECE + rows; /* in the window */
+        if (at + 1 >= n + ahead) break;
+        tokens[rows] = at < ahead ? tg_tok_bos(e->model->tok) : e->ids.id[first + at - ahead];
+        targets[rows] = e->ids.id[first + at + 1 - ahead];
     }
     return rows;
 }
@@ -139,7 +141,7 @@ tg_status tg_lm_evaluating_begin(tg_lm_evaluating *e, tg_context *ctx, const tg_
     e->begins = tg_tok_adds_bos(model->tok) && tg_tok_bos(model->tok) >= 0;
     e->step = e->lm.config.ctx < WINDOW ? (size_t)e->lm.config.ctx : WINDOW;
     e->step -= e->begins;
-    if (e->step == 0 || e->ids.n + e->begins < 2)
+    if (e->step == 0 || e->step + e->begins < 2 || e->ids.n + e->begins < 2)
         return tg_fail(&ctx->err, TG_E_DATA,
                        "%s: evaluation: want at least 2 tokens, have %zu in windows of %zu",
                        text->name, e->ids.n, e->step);
@@ -156,8 +158,8 @@ tg_status tg_lm_evaluating_go_on(tg_lm_evaluating *e, double deadline_ms, double
     while (e->window < e->n) {
         if (!tg_run_begun(&e->run)) e->rows = fill(e);
         e->run.deadline_ms = deadline_ms;
-        const tg_scalars rt = { .rows = PIECE, .pos = (int32_t)(e->piece * PIECE) };
-        TG_TRY(tg_backend_run(e->ctx->backend, &e->plan, &rt, &e->run));
+        const tg_scalars rt = { .rows = (int32_t)e->rows, .pos = (int32_t)(e->piece * PIECE) };
+        if (e->rows > 0) TG_TRY(tg_backend_run(e->ctx->backend, &e->plan, &rt, &e->run));
         TG_TRY(tg_lm_whole(e->ctx, e->model->lm));
         end_piece(e);
         if (e->window < e->n && tg_time_over(deadline_ms)) return TG_PENDING;

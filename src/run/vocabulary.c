@@ -139,12 +139,22 @@ static tg_status from_json(const tg_gguf *g, size_t n_tokens, tg_tok **out) {
     return s;
 }
 
+/* What is wrong with a description is said without its file, which is known here. */
+static tg_status named(const tg_gguf *g, tg_status status) {
+    char why[TG_MESSAGE_BYTES];
+    tg_ctx *ctx = g->ctx;
+    if (status == TG_OK || strncmp(ctx->message, g->path, strlen(g->path)) == 0) return status;
+    memcpy(why, ctx->message, sizeof why);
+    tg_ctx_clear(ctx);
+    return tg_fail(ctx, status, "%s: %s", g->path, why);
+}
+
 tg_status tg_vocabulary_gguf(const tg_gguf *g, size_t n_tokens, tg_tok **out) {
     *out = NULL;
     if (g->tokenizer_json) return from_json(g, n_tokens, out);
     tg_arena arena;
     tg_arena_init(&arena, &g->ctx->mem);
-    const tg_status status = from_gguf(g, n_tokens, &arena, out);
+    const tg_status status = named(g, from_gguf(g, n_tokens, &arena, out));
     tg_arena_deinit(&arena);
     return status;
 }

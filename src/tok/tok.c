@@ -296,18 +296,18 @@ static tg_status make_joins(tg_ctx *ctx, tg_tok *t) {
 static bool sentencepiece(tg_tok_model m) { return m == TG_TOK_SCORE_BPE || m == TG_TOK_UNIGRAM; }
 
 /* Which of the two tries holds a token: 0 raw, 1 cooked, -1 neither. */
-static int trie_of(const tg_tok *t, size_t i) {
+static int trie_of(const tg_tok *t, const tg_tok_desc *d, size_t i) {
     if (t->types[i] == TG_TOK_CONTROL) return 0;
     if (t->types[i] != TG_TOK_USER_DEFINED) return -1;
-    return sentencepiece(t->model) ? 1 : 0;
+    return d->cooked ? d->cooked[i] : sentencepiece(t->model);
 }
 
-static tg_status make_tries(tg_ctx *ctx, tg_tok *t) {
+static tg_status make_tries(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d) {
     tg_trie *trie[2] = { &t->raw, &t->cooked };
     bool *first[2] = { t->raw_first, t->cooked_first };
     size_t total[2] = { 0, 0 }, n;
     for (size_t i = 0; i < t->n; i++) {
-        const int k = trie_of(t, i);
+        const int k = trie_of(t, d, i);
         tg_strings_get(&t->pieces, i, &n);
         if (k >= 0) total[k] += 3 * n; /* a blank may become a mark */
     }
@@ -316,7 +316,7 @@ static tg_status make_tries(tg_ctx *ctx, tg_tok *t) {
     tg_normal_init(&marks, &t->arena.mem);
     tg_status status = TG_OK;
     for (size_t i = 0; i < t->n && status == TG_OK; i++) {
-        const int k = trie_of(t, i);
+        const int k = trie_of(t, d, i);
         const char *text = tg_strings_get(&t->pieces, i, &n);
         if (k < 0 || n == 0) continue;
         if (k == 1) {
@@ -344,7 +344,7 @@ static tg_status make(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d) {
         return tg_piece_table_make(ctx, &t->arena, &t->pieces, NULL, &t->by_piece);
     }
     TG_TRY(make_strings(ctx, t, d));
-    TG_TRY(make_tries(ctx, t));
+    TG_TRY(make_tries(ctx, t, d));
     TG_TRY(make_joins(ctx, t));
     switch (t->model) {
     case TG_TOK_UNIGRAM: return tg_unigram_make(ctx, t, d);

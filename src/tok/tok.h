@@ -24,6 +24,7 @@
 #ifndef TG_TOK_TOK_H
 #define TG_TOK_TOK_H
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/libc.h"
 #include "base/mem.h"
@@ -91,6 +92,8 @@ typedef struct tg_tok_desc {
     const tg_tok_text *pieces; /* [V] as the file spells them */
     const uint8_t *types;      /* [V] TG_TOK_NORMAL ..; NULL: all are normal */
     const double *scores;      /* [V] SCORE_BPE and UNIGRAM */
+    const bool *cooked; /* [V] user-defined ones looked for behind the normaliser; NULL: SCORE_BPE's
+                           and UNIGRAM's are, no others */
     size_t n_merges;
     const tg_tok_text *merges; /* [2 * n_merges] left and right, the first one is merged first */
 
@@ -121,6 +124,10 @@ tg_status tg_tok_new(tg_ctx *ctx, const tg_tok_desc *d, tg_tok **out);
 /* From tokenizer.json: what of it is not known is refused by its name, TG_E_UNSUPPORTED. */
 tg_status tg_tok_new_json(tg_ctx *ctx, const char *name, const char *text, size_t n_bytes,
                           tg_tok **out);
+
+/* Appends tokenizer.json, which gives the same ids here and in Hugging Face's tokenizers.
+ * TG_E_UNSUPPORTED: a tokenizer that does not come out of GGUF's arrays. */
+tg_status tg_tok_put_json(tg_ctx *ctx, const tg_tok *tok, tg_buf *out);
 
 /* For whoever has made it and knows more than its file: the token that ends a text, if it is none
  * that the tokenizer adds itself, and there is such an id. */

@@ -87,6 +87,19 @@ tg_status tg_unigram_make(tg_ctx *ctx, tg_tok *tok, const tg_tok_desc *d);
 void tg_unigram_release(tg_tok_work *w);
 tg_status tg_wordpiece_encode(tg_tok_work *w, const char *text, size_t n);
 
+/* Merges in the order in which they go: pair[order[i]]. */
+typedef struct tg_tok_merges {
+    const tg_pair *pair;
+    const uint32_t *order; /* [n] */
+    size_t n;
+} tg_tok_merges;
+/* Of BYTE_BPE and MERGE_BPE, and those that SCORE_BPE's scores stand for. They live as long as the
+ * arena and the tokenizer. */
+tg_status tg_tok_merges_of(tg_ctx *ctx, const tg_tok *tok, tg_arena *arena, tg_tok_merges *out);
+
+/* As tokenizer.json has it; NULL: a splitter that is none of its patterns. */
+const char *tg_tok_split_pattern(tg_tok_split split);
+
 /* GPT-2's alphabet: byte b is written as a printable character, below U+0144. */
 enum { TG_ALPHABET_END = 0x144 };
 uint32_t tg_alphabet_char(uint8_t byte);

@@ -25,6 +25,7 @@ typedef struct loader {
     tg_tok_text *pieces;
     uint8_t *types;
     double *scores;
+    bool *cooked;
     bool byte_level, byte_fallback;
 } loader;
 
@@ -110,6 +111,12 @@ static const struct {
                                        " ?[^\\s\\p{L}\\p{M}\\p{N}]+" LINES_AND_BLANKS },
 };
 
+const char *tg_tok_split_pattern(tg_tok_split split) {
+    for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++)
+        if (patterns[i].split == split) return patterns[i].pattern;
+    return NULL;
+}
+
 static tg_status read_split(loader *l, const tg_json *v) {
     const tg_json *pattern = member(v, "pattern"), *behavior = member(v, "behavior");
     const tg_json *regex = member(pattern, "Regex"), *string = member(pattern, "String");
@@ -184,7 +191,13 @@ static tg_status put_piece(loader *l, uint64_t id, const tg_json *text, const ch
         return tg_fail(l->ctx, TG_E_FORMAT, "%s: byte %u: want an id below %zu, have %llu", l->name,
                        text->offset, l->d.n_tokens, (unsigned long long)id);
     }
-    if (l->types[id] != TG_TOK_UNUSED && type == TG_TOK_NORMAL) {
+    if (n_bytes == 0)
+        return tg_fail(l->ctx, TG_E_FORMAT, "%s: byte %u: want a token's text, have an empty one",
+                       l->name, text->offset);
+    /* What is added may be in the vocabulary, too: under the same number. */
+    const tg_tok_text *old = &l->pieces[id];
+    const bool same = old->n_bytes == n_bytes && memcmp(old->bytes, bytes, n_bytes) == 0;
+    if (l->types[id] != TG_TOK_UNUSED && (type == TG_TOK_NORMAL || !same)) {
         return tg_fail(l->ctx, TG_E_FORMAT, "%s: byte %u: want ids once each, have %llu again",
                        l->name, text->offset, (unsigned long long)id);
     }
@@ -246,7 +259,9 @@ static tg_status reserve_ids(loader *l, const tg_json *vocab, const tg_json *add
     l->pieces = tg_arena_array(&l->arena, n, sizeof *l->pieces);
     l->types = tg_arena_array(&l->arena, n, sizeof *l->types);
     l->scores = tg_arena_array(&l->arena, n, sizeof *l->scores);
-    if (!l->pieces || !l->types || !l->scores) return tg_fail_memory(l->ctx, l->name, n);
+    l->cooked = tg_arena_array(&l->arena, n, sizeof *l->cooked);
+    if (!l->pieces || !l->types || !l->scores || !l->cooked)
+        return tg_fail_memory(l->ctx, l->name, n);
     for (size_t i = 0; i < n; i++) l->pieces[i].bytes = "";
     memset(l->types, TG_TOK_UNUSED, n);
     l->d.n_tokens = n;
@@ -268,6 +283,7 @@ static tg_status read_added(loader *l, const tg_json *added) {
         }
         const uint8_t type = is_true(v, "special") ? TG_TOK_CONTROL : TG_TOK_USER_DEFINED;
         TG_TRY(put_piece(l, id, v, content->u.text, content->length, type));
+        l->cooked[id] = is_true(v, "normalized");
     }
     return TG_OK;
 }
@@ -322,6 +338,8 @@ static tg_status read_bpe(loader *l, const tg_json *m) {
     l->d.merges = halves;
     l->d.n_merges = n;
     l->d.ignore_merges = is_true(m, "ignore_merges");
+    /* A normaliser that only replaces blanks does the same to these tokens as to a text. */
+    if (!l->byte_level && !(l->d.normal & ~(unsigned)TG_TOK_BLANK_MARK)) l->d.cooked = l->cooked;
     return TG_OK;
 }
 

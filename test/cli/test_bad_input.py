@@ -2,7 +2,7 @@
 """test_bad_input.py - wrong arguments, wrong texts, and model files damaged in every way.
 
 For each of them: exit code 2 within a second, a message that says what, where, wanted and found, no
-signal, and nothing written. Tables hold one case a line; what is expected of all is in refused().
+signal, and nothing written. Tables hold one case a line; what is expected of all is in util.refused().
 """
 import os
 import random
@@ -10,36 +10,8 @@ import resource
 import struct
 import zlib
 
-from util import (SILENT, TINY, check, equal, expect, main, read, resume, run, same_run, text_file,
-                  tinygpt, train, whole, write)
-
-QUICK_S = 1.0
-
-
-def refused(what, *args, err=(), codes=(2,), quick_s=QUICK_S, **options):
-    """Runs a command that must be refused; one check. A busy machine gets three tries at being
-    quick."""
-    for _ in range(3):
-        before = sorted(os.listdir("."))
-        r = tinygpt(*args, timeout=20, **options)
-        if r.code is None or r.seconds <= quick_s:
-            break
-    problems = [f"want {p!r} in the message" for p in ((err,) if isinstance(err, str) else err)
-                if p not in r.errors]
-    if r.code not in codes:
-        problems.append(f"want exit code {codes}, have {r.code}")
-    if r.seconds > quick_s:
-        problems.append(f"want {quick_s} s at most, have {r.seconds:.1f}")
-    if r.code == 2 and not r.err.startswith((b"tinygpt", b"usage")):
-        problems.append("want a message that begins with tinygpt")
-    if r.code == 2 and r.out:
-        problems.append(f"want no output, have {r.out[:80]!r}")
-    if any(c < 32 and c != 10 for c in r.err):
-        problems.append("control characters in the message")
-    if sorted(os.listdir(".")) != before:
-        problems.append(f"want nothing written, have {os.listdir('.')}")
-    return check(not problems, what, "; ".join(problems) + f"; stderr: {r.errors[-400:]!r}", r.argv)
-
+from util import (SILENT, TINY, check, equal, expect, main, read, refused, resume, run, same_run,
+                  text_file, tinygpt, train, whole, write)
 
 # --------------------------------------------------------------------------------------- arguments
 

@@ -4,6 +4,7 @@
 Small models are those of test/golden/lm; MiniLM is compared with transformers' cosines where the
 set-up has fetched it (test/golden/lm/minilm.txt, made by tools/oracle/minilm.py).
 """
+import json
 import math
 import os
 import shutil
@@ -80,6 +81,27 @@ def to_gguf():
     check(j["max_error"] < 1e-4, "MLX's weights in f32")
     expect(tinygpt("convert", lm("gemma3.gguf"), "x.tinygpt", "--format", "v2", "--dtype", "q8_0"), 2,
            "not ours", err="in gguf alone")
+
+
+def every_type():
+    """Six types, three forms, every family: read back, with what it cost, and what is finer listed."""
+    sources = ("llama", "llama3", "qwen2", "qwen3", "gpt2", "gpt2_erf", "gemma3.gguf", "mlx4")
+    most = {"f32": 1e-12, "f16": 1e-5, "bf16": 1e-3, "q8_0": 1e-2, "q4_0": 1, "q4_k": 1e-2}
+    for form, out in ("gguf", "x.gguf"), ("v3", "x.tinygpt"), ("safetensors", "x.folder"):
+        for dtype, kl in most.items():
+            for name in sources:
+                if form == "safetensors" and name == "mlx4":
+                    continue
+                what = f"{name} as {form} {dtype}"
+                r = tinygpt("convert", lm(name), out, "--format", form, "--dtype", dtype, "--json")
+                if form == "safetensors" and dtype[0] == "q":
+                    expect(r, 2, what, err="want f32, f16 or bf16")
+                    continue
+                expect(r, 0, what)
+                j = r.json()
+                low = kl / 1e5 if dtype[0] == "q" else 0
+                check(low <= j["mean_kl"] <= kl and j["texts_same"] == j["texts"], what, str(j))
+                equal(j["finer"] > 0, dtype == "q4_k", f"{what}: rows that its blocks do not divide")
 
 
 def to_tinygpt():
@@ -180,6 +202,8 @@ def own_to_gguf():
     expect(r, 0, "our own as GGUF")
     j = r.json()
     check(j["max_error"] < 1e-4 and j["texts_same"] == j["texts"], "the same model")
+    check(1e-6 < j["tanh_error"] < 0.1, "what llama.cpp's gelu makes of it")
+    expect(tinygpt("convert", "a.tinygpt", "b.gguf"), 0, "the same in words", out="llama.cpp +.*by tanh")
     expect(tinygpt("info", "a.gguf"), 0, "info", out=["GGUF v3", "model +gpt2, layers 1, width 16"])
     a = tinygpt("sample", "a.tinygpt", "--prompt", "ab", "--tokens", "9", "--temp", "0", "--json").json()
     b = tinygpt("sample", "a.gguf", "--prompt", "ab", "--tokens", "9", "--temp", "0", "--json").json()
@@ -205,6 +229,55 @@ def to_folders():
            "factors without their rule", err="rope_freqs.weight: want none")
 
 
+def short_windows():
+    """eval of a model of others whose context is shorter than a piece: windows of 16 tokens, as the
+    log-probabilities of single tokens say."""
+    expect(train("--steps", "30", "--lr", "1e-2", "--out", "a.tinygpt"), 0, "a run")
+    expect(tinygpt("convert", "a.tinygpt", "a.gguf"), 0, "as GGUF")
+    text = "The cat sat on a mat."
+    write("text", text.encode())
+    j = tinygpt("eval", "a.gguf", "--data", "text", "--json").json()
+    logs = []
+    for i in [*range(1, 16), *range(17, len(text))]:
+        r = tinygpt("sample", "a.gguf", "--prompt", text[i // 16 * 16:i], "--best", "256", "--json")
+        logs += [row["logprob"] for row in r.json()["best"] if row["id"] == ord(text[i])]
+    equal(len(logs), len(text) - 2, "tokens with one before them")
+    check(abs(j["loss"] + sum(logs) / len(logs)) < 1e-5, "their mean", f"{j['loss']} {logs}")
+
+
+def folders_with_tokenizers():
+    """What a GGUF file has of a tokenizer becomes tokenizer.json and what transformers reads beside it."""
+    expect(train("--steps", "1", "--out", "a.tinygpt"), 0, "a run")
+    expect(tinygpt("convert", "a.tinygpt", "bytes.gguf"), 0, "bytes")
+    expect(tinygpt("convert", lm("bert.zip"), "bert.gguf"), 0, "WordPiece")
+    texts = ("don't  stop\n\n\tnow 12345", "na\u00efve \u65e5\u672c\u8a9e \U0001f600", "<|im_start|>user [SEP]", "")
+    for name, folder in ("bytes.gguf", "one"), ("bert.gguf", "words"):
+        r = tinygpt("convert", name, folder, "--format", "safetensors", "--dtype", "f16", "--json")
+        expect(r, 0, f"{name} as a folder")
+        equal(r.json()["texts_same"], r.json()["texts"], f"{name}: the same tokens")
+        for text in texts:
+            for options in (), ("--special", "--ends"):
+                a, b = (tinygpt("tokenize", p, text, "--json", *options) for p in (name, folder + "/tokenizer.json"))
+                equal(b.json()["ids"], a.json()["ids"], f"{name}: ids of {text!r}", b.argv)
+        config = json.loads(read(folder + "/tokenizer_config.json"))
+        equal(config["tokenizer_class"], "PreTrainedTokenizerFast", "its class")
+        if name == "bert.gguf":
+            a, b = (tinygpt("embed", p, "the cat", "--json").json()["vectors"][0] for p in (name, folder))
+            check(max(abs(x - y) for x, y in zip(a, b)) < 1e-5, "the same vector")
+    # What is said beside the tokenizer goes with it, by way of GGUF: the chat template, and how to draw.
+    write("one/tokenizer_config.json", json.dumps({**json.loads(read("one/tokenizer_config.json")),
+                                                   "chat_template": "{{ a }} <|im_start|>"}).encode())
+    write("one/generation_config.json", b'{"do_sample": true, "temperature": 0.5, "top_k": 7, "eos_token_id": 1}')
+    expect(tinygpt("convert", "one", "two.gguf", "--dtype", "f16"), 0, "to GGUF")
+    expect(tinygpt("convert", "two.gguf", "three", "--format", "safetensors", "--dtype", "f16"), 0, "and back")
+    equal(json.loads(read("three/tokenizer_config.json"))["chat_template"], "{{ a }} <|im_start|>", "the template")
+    g = json.loads(read("three/generation_config.json"))
+    equal((g["do_sample"], g["temperature"], g["top_k"], g["eos_token_id"]), (True, 0.5, 7, 1), "how to draw")
+    expect(tinygpt("convert", "three", "four", "--format", "safetensors", "--dtype", "f16"), 0, "to another folder")
+    for name in "tokenizer.json", "tokenizer_config.json", "generation_config.json", "config.json":
+        equal(read(f"four/{name}"), read(f"three/{name}"), f"{name} is copied")
+
+
 def encoders():
     r = tinygpt("convert", lm("bert.zip"), "bert.gguf", "--dtype", "f16", "--json")
     expect(r, 0, "BERT as GGUF")
@@ -228,4 +301,5 @@ def what_they_are():
     expect(tinygpt("info", "copy"), 2, "another architecture", err="want one of llama.*have gemma4")
 
 
-main(embeddings, minilm, to_gguf, to_tinygpt, pack_cache, makers_sampling, own_to_gguf, to_folders, encoders, what_they_are)
+main(embeddings, minilm, to_gguf, every_type, to_tinygpt, pack_cache, makers_sampling, own_to_gguf, to_folders,
+     short_windows, folders_with_tokenizers, encoders, what_they_are)

@@ -124,6 +124,33 @@ def expect(result, code, what, out=(), err=()):
     return check(not problems, what, "; ".join(problems), result.argv)
 
 
+QUICK_S = 1.0
+
+def refused(what, *args, err=(), codes=(2,), quick_s=QUICK_S, **options):
+    """Runs a command that must be refused; one check. A busy machine gets three tries at being
+    quick."""
+    for _ in range(3):
+        before = sorted(os.listdir("."))
+        r = tinygpt(*args, timeout=20, **options)
+        if r.code is None or r.seconds <= quick_s:
+            break
+    problems = [f"want {p!r} in the message" for p in ((err,) if isinstance(err, str) else err)
+                if p not in r.errors]
+    if r.code not in codes:
+        problems.append(f"want exit code {codes}, have {r.code}")
+    if r.seconds > quick_s:
+        problems.append(f"want {quick_s} s at most, have {r.seconds:.1f}")
+    if r.code == 2 and not r.err.startswith((b"tinygpt", b"usage")):
+        problems.append("want a message that begins with tinygpt")
+    if r.code == 2 and r.out:
+        problems.append(f"want no output, have {r.out[:80]!r}")
+    if any(c < 32 and c != 10 for c in r.err):
+        problems.append("control characters in the message")
+    if sorted(os.listdir(".")) != before:
+        problems.append(f"want nothing written, have {os.listdir('.')}")
+    return check(not problems, what, "; ".join(problems) + f"; stderr: {r.errors[-400:]!r}", r.argv)
+
+
 def text_file():
     """A real text. Without the shared one, stories of the program's own stand in for it."""
     if os.path.isfile(SHAKESPEARE):

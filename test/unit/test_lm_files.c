@@ -14,8 +14,11 @@
 
 #include <cmocka.h>
 
-#define GOOD   "test/golden/lm/qwen2"
-#define FOLDER "build/bad_model"
+#include "fail_alloc.h"
+
+#define GOOD      "test/golden/lm/qwen2"
+#define FOLDER    "build/bad_model"
+#define CONVERTED "build/converted"
 
 enum { ROOM = 1 << 20 };
 typedef struct bytes {
@@ -255,6 +258,7 @@ static void shrinking(void **state) {
     (void)state;
     const int32_t token = 3;
     char path[512];
+    assert_int_equal(system("rm -rf build/kept"), 0);
     for (int turn = 0; turn < 2; turn++) { /* packed and kept; mapped, and cut */
         tg_context *ctx;
         tg_model *m;
@@ -285,56 +289,92 @@ static void shrinking(void **state) {
 /* -------------------------------------------------------------------------- when memory runs out
  */
 
-typedef struct meter {
-    long left;
-    size_t live;
-} meter;
+typedef tg_status (*work_fn)(tg_context *ctx, int which);
 
-static void *limited(void *user, void *ptr, size_t old_bytes, size_t new_bytes) {
-    meter *m = user;
-    if (new_bytes == 0) {
-        m->live -= old_bytes;
-        free(ptr);
-        return NULL;
-    }
-    if (m->left-- <= 0) return NULL;
-    void *p = realloc(ptr, new_bytes);
-    if (p) m->live += new_bytes - old_bytes;
-    return p;
-}
-
-static void no_memory(void **state) {
-    (void)state;
-    static const char *const paths[] = { "test/golden/lm/bert.zip", "test/golden/lm/llama",
-                                         "test/golden/lm/mlx4", "test/golden/lm/llama.gguf",
-                                         "test/golden/lm/qwen2-split-00001-of-00004.gguf" };
-    for (size_t k = 0; k < sizeof paths / sizeof paths[0]; k++) {
-        tg_status s = TG_E_MEMORY;
-        for (long n = 0; s == TG_E_MEMORY; n++) {
-            meter m = { .left = n };
+/* The n-th request fails, for every n that there is: alone, or with all that follow. Then the work
+ * fails of that and leaves nothing; or it can do without, as it can without a cache. */
+static void every_request_fails(work_fn work, int which, size_t step) {
+    for (int sticky = 0; sticky < 2; sticky++) {
+        test_alloc a = { .fail_at = 1 };
+        for (size_t n = 1; a.fail_at; n += n < 40 ? 1 : step) {
+            a = (test_alloc) { .fail_at = n, .sticky = sticky };
             tg_context_options o = tg_context_options_default();
             tg_context *ctx = NULL;
-            tg_model *model = NULL;
             o.threads = 1;
-            o.alloc = limited;
-            o.alloc_user = &m;
-            s = tg_context_new(&o, &ctx);
-            if (s == TG_OK && n % 2) s = tg_context_pack_cache(ctx, "build/kept");
-            if (s == TG_OK) s = tg_model_open(ctx, paths[k], &model);
-            if (s != TG_OK && s != TG_E_MEMORY) fail_msg("%s", tg_context_error(ctx));
-            tg_model_free(model);
+            o.alloc = test_alloc_fn;
+            o.alloc_user = &a;
+            tg_status s = tg_context_new(&o, &ctx);
+            if (s == TG_OK) s = work(ctx, which);
+            if (s != TG_OK && s != TG_E_MEMORY)
+                fail_msg("%d, request %zu: %s", which, n, tg_context_error(ctx));
             tg_context_free(ctx);
-            assert_int_equal(m.live, 0);
-            assert_true(n < 20000);
+            assert_int_equal(a.live_pieces, 0);
+            if (a.requests < n) {
+                assert_int_equal(s, TG_OK);
+                a.fail_at = 0;
+            }
         }
     }
 }
 
+static tg_status open_one(tg_context *ctx, int which) {
+    static const char *const paths[] = { "test/golden/lm/bert.zip", "test/golden/lm/llama",
+                                         "test/golden/lm/mlx4",
+                                         "test/golden/lm/qwen2-split-00001-of-00004.gguf" };
+    tg_model *model = NULL;
+    tg_status s = which % 2 ? tg_context_pack_cache(ctx, "build/kept") : TG_OK;
+    if (s == TG_OK) s = tg_model_open(ctx, paths[which / 2], &model);
+    tg_model_free(model);
+    return s;
+}
+
+/* No half of a file is left, either: what has the name is whole, and temporary ones are gone. */
+static tg_status convert_one(tg_context *ctx, int which) {
+    static const struct {
+        const char *in, *out;
+        tg_convert_kind kind;
+        tg_weight_type type;
+    } all[] = { { "test/golden/lm/bert.zip", CONVERTED "/a.gguf", TG_CONVERT_GGUF, TG_WEIGHT_F16 },
+                { "test/golden/lm/qwen2", CONVERTED "/a.tinygpt", TG_CONVERT_TINYGPT,
+                  TG_WEIGHT_Q4_0 },
+                { "build/words.gguf", CONVERTED, TG_CONVERT_SAFETENSORS, TG_WEIGHT_BF16 } };
+    tg_convert_report r;
+    const tg_status s =
+        tg_model_convert(ctx, all[which].in, all[which].out, all[which].kind, all[which].type, &r);
+    DIR *d = opendir(CONVERTED);
+    assert_non_null(d);
+    for (struct dirent *e; (e = readdir(d));)
+        if (strstr(e->d_name, ".tmp")) fail_msg("%s is left", e->d_name);
+    closedir(d);
+    return s;
+}
+
+static void no_memory(void **state) {
+    (void)state;
+    for (int i = 0; i < 8; i++) every_request_fails(open_one, i, 1);
+    assert_int_equal(system("rm -r build/kept"), 0);
+}
+
+static void no_memory_to_convert(void **state) {
+    (void)state;
+    tg_context *ctx;
+    tg_convert_report r;
+    assert_int_equal(tg_context_new(NULL, &ctx), TG_OK);
+    assert_int_equal(tg_model_convert(ctx, "test/golden/lm/bert.zip", "build/words.gguf",
+                                      TG_CONVERT_GGUF, TG_WEIGHT_F32, &r),
+                     TG_OK);
+    tg_context_free(ctx);
+    mkdir(CONVERTED, 0777);
+    for (int i = 0; i < 3; i++) every_request_fails(convert_one, i, 7);
+    assert_int_equal(system("rm -r " CONVERTED " build/words.gguf"), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(configurations), cmocka_unit_test(tensors), cmocka_unit_test(files),
-        cmocka_unit_test(zips),           cmocka_unit_test(parts),   cmocka_unit_test(shrinking),
-        cmocka_unit_test(no_memory),
+        cmocka_unit_test(configurations), cmocka_unit_test(tensors),
+        cmocka_unit_test(files),          cmocka_unit_test(zips),
+        cmocka_unit_test(parts),          cmocka_unit_test(shrinking),
+        cmocka_unit_test(no_memory),      cmocka_unit_test(no_memory_to_convert),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

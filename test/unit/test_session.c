@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "fail_alloc.h"
 #include "run/session.h"
 
 enum { V = 48, LONG = 1500, LENGTHS = 3, WINDOW = 300, CTX = 2048 };
@@ -423,6 +424,51 @@ static void a_cache_that_grows(void **state) {
     }
 }
 
+/* Whichever request for memory fails while a session is saved or loaded, alone or with all behind
+ * it: the session and the file are what they were, and nothing is left. */
+static void no_memory(void **state) {
+    (void)state;
+    static char before[1 << 20], after[1 << 20];
+    test_alloc a = { .fail_at = 0 };
+    tg_context_options options = tg_context_options_default();
+    opened o;
+    options.threads = 1;
+    options.alloc = test_alloc_fn;
+    options.alloc_user = &a;
+    assert_int_equal(tg_context_new(&options, &o.ctx), TG_OK);
+    assert_int_equal(tg_model_open(o.ctx, MODEL, &o.model), TG_OK);
+    tg_session *s = session_of(&o, TG_KV_INT8);
+    feed(s, 0, 20, 20, NULL);
+    assert_int_equal(tg_session_save(s, SAVED, "x", 1), TG_OK);
+    const size_t bytes = read_file(SAVED, before, sizeof before);
+    feed(s, 20, 5, 5, NULL);
+    for (int k = 0; k < 4; k++) {
+        tg_status status = TG_E_MEMORY;
+        for (size_t n = 1; status == TG_E_MEMORY; n++) {
+            const size_t live = a.live_pieces, first = a.requests;
+            char note[64] = "";
+            a.sticky = k % 2;
+            a.fail_at = first + n;
+            status = k < 2 ? tg_session_load(s, SAVED, take_note, note)
+                           : tg_session_save(s, SAVED, "x", 1);
+            a.fail_at = 0;
+            if (status == TG_OK) assert_true(a.requests < first + n);
+            if (status != TG_OK && status != TG_E_MEMORY) fail_msg("%s", tg_context_error(o.ctx));
+            assert_int_equal(a.live_pieces, live);
+            assert_int_equal(tg_session_tokens(s), k < 2 && status == TG_OK ? 20 : 25);
+            if (status == TG_OK && k >= 2) break;
+            assert_int_equal(read_file(SAVED, after, sizeof after), bytes);
+            assert_memory_equal(before, after, bytes);
+        }
+        assert_int_equal(tg_session_rewind(s, 20), TG_OK);
+        feed(s, 20, 5, 5, NULL);
+        write_file(SAVED, before, bytes);
+    }
+    tg_session_free(s);
+    close_file(&o);
+    assert_int_equal(a.live_pieces, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows_in_rings),
@@ -433,6 +479,7 @@ int main(void) {
         cmocka_unit_test(saved_and_loaded),
         cmocka_unit_test(files_that_are_refused),
         cmocka_unit_test(a_cache_that_grows),
+        cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests(tests, prepare, clean);
 }

@@ -274,6 +274,13 @@ static void unknown_parts_are_named(void **state) {
         { "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":0},\"merges\":[]}}", "again" },
         { "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"aa\"]}}", "merge" },
         { "{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",0]],\"unk_id\":5}}", "unknown" },
+        { "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"\":1},\"merges\":[]}}", "empty" },
+        { "{\"added_tokens\":[{\"id\":1,\"content\":\"\",\"special\":true}],"
+          "\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[]}}",
+          "empty" },
+        { "{\"added_tokens\":[{\"id\":0,\"content\":\"b\",\"special\":true}],"
+          "\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[]}}",
+          "have 0 again" },
         { "{}", "model" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -15,30 +15,47 @@ import numpy as np
 TEXT = b"To be, or not to be, that is the question: whether 'tis nobler in the mind"
 
 
-def by_tinygpt(lib, path, ids, vocab, levers):
-    tg = c.CDLL(lib)
-    for f in ("tg_context_error",):
-        getattr(tg, f).restype = c.c_char_p
-    ctx, model, session = c.c_void_p(), c.c_void_p(), c.c_void_p()
-    logits = c.POINTER(c.c_float)()
-
-    def must(status):
-        if status:
-            raise SystemExit(tg.tg_context_error(ctx).decode())
+class Tiny:
+    """A model file, or none of it but its tokenizer, by way of the library."""
 
     class Options(c.Structure):
         _fields_ = [("threads", c.c_uint), ("isa", c.c_char_p), ("device", c.c_char_p),
                     ("levers", c.c_char_p), ("alloc", c.c_void_p), ("alloc_user", c.c_void_p),
                     ("log", c.c_void_p), ("log_user", c.c_void_p)]
 
-    must(tg.tg_context_new(c.byref(Options(levers=levers)), c.byref(ctx)))
-    must(tg.tg_model_open(ctx, path.encode(), c.byref(model)))
-    must(tg.tg_session_new(ctx, model, 0, c.byref(session)))
-    rows = []
-    for i in ids:
-        must(tg.tg_session_eval(session, c.byref(c.c_int32(i)), c.c_size_t(1), c.byref(logits)))
-        rows.append(np.ctypeslib.as_array(logits, (vocab,)).copy())
-    return np.stack(rows)
+    def __init__(self, lib, path, levers=""):
+        self.tg = c.CDLL(lib)
+        self.tg.tg_context_error.restype = c.c_char_p
+        self.ctx, self.model, self.tok = c.c_void_p(), c.c_void_p(), c.c_void_p()
+        options = self.Options(levers=levers.encode())
+        self.must(self.tg.tg_context_new(c.byref(options), c.byref(self.ctx)))
+        self.path = path.encode()
+
+    def must(self, status):
+        if status:
+            raise SystemExit(self.tg.tg_context_error(self.ctx).decode())
+
+    def encode(self, text, flags):
+        """flags: 1 with the tokens at the ends, 2 special tokens that the text spells."""
+        if not self.tok:
+            self.must(self.tg.tg_tokenizer_open(self.ctx, self.path, c.byref(self.tok)))
+        data = text.encode()
+        ids, n = (c.c_int32 * (len(data) + 8))(), c.c_size_t()
+        self.must(self.tg.tg_tokenizer_encode(self.tok, data, c.c_size_t(len(data)), flags, ids,
+                                              c.c_size_t(len(ids)), c.byref(n)))
+        return list(ids[: n.value])
+
+    def logits(self, ids, vocab):
+        session, logits, rows = c.c_void_p(), c.POINTER(c.c_float)(), []
+        if not self.model:
+            self.must(self.tg.tg_model_open(self.ctx, self.path, c.byref(self.model)))
+        self.must(self.tg.tg_session_new(self.ctx, self.model, 0, c.byref(session)))
+        for i in ids:
+            self.must(self.tg.tg_session_eval(session, c.byref(c.c_int32(i)), c.c_size_t(1),
+                                              c.byref(logits)))
+            rows.append(np.ctypeslib.as_array(logits, (vocab,)).copy())
+        self.tg.tg_session_free(session)
+        return np.stack(rows)
 
 
 def softmax(x):
@@ -59,7 +76,7 @@ def main():
     print("tokens", len(ids), ids[:12])
     llm.eval(ids)
     theirs = np.array(llm.scores[:len(ids)], dtype=np.float32)
-    ours = by_tinygpt(o.lib, o.model or o.gguf, ids, theirs.shape[1], o.levers.encode())
+    ours = Tiny(o.lib, o.model or o.gguf, o.levers).logits(ids, theirs.shape[1])
     p, q = softmax(ours), softmax(theirs)
     kl = (p * (np.log(p + 1e-30) - np.log(q + 1e-30))).sum(-1)
     print(f"largest difference {np.abs(ours - theirs).max():.4g} of logits up to "
@@ -67,4 +84,5 @@ def main():
           f"{(ours.argmax(-1) == theirs.argmax(-1)).mean():.3f}")
 
 
-main()
+if __name__ == "__main__":
+    main()

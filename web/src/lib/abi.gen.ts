@@ -326,7 +326,7 @@ export const STRUCTS = {
     },
   },
   tg_convert_report: {
-    size: [584, 600],
+    size: [592, 608],
     members: {
       inBytes: ['u64', 0, 0],
       outBytes: ['u64', 8, 8],
@@ -335,11 +335,12 @@ export const STRUCTS = {
       finer: ['chars', 24, 32, 512],
       nPositions: ['ptr', 536, 544],
       maxError: ['f64', 544, 552],
-      meanKl: ['f64', 552, 560],
-      maxKl: ['f64', 560, 568],
-      sameBest: ['f64', 568, 576],
-      nTexts: ['ptr', 576, 584],
-      nTextsSame: ['ptr', 580, 592],
+      tanhError: ['f64', 552, 560],
+      meanKl: ['f64', 560, 568],
+      maxKl: ['f64', 568, 576],
+      sameBest: ['f64', 576, 584],
+      nTexts: ['ptr', 584, 592],
+      nTextsSame: ['ptr', 588, 600],
     },
   },
   tg_isa_info: {
