@@ -201,7 +201,7 @@ WASM_BASE    := -nostdlibinc -isystem src/base/wasm -ffp-contract=off -fno-math-
 WASM_LINK    := --no-entry --export-dynamic --gc-sections --stack-first -z stack-size=1048576 \
                 --import-memory --initial-memory=16777216 --strip-all
 WASM_SRC     := $(filter-out src/base/os_posix% src/base/os_wasm_thread.c src/base/os_wasm_single.c \
-                  src/run/pack_cache.c src/run/session_file.c src/api/session_files.c,$(ALL_SRC))
+                  src/run/pack_cache.c src/run/session_file.c src/api/native_files.c,$(ALL_SRC))
 WASM_OBJ     := $(filter-out %_wasm_train.o,$(WASM_SRC:%.c=%.o)) $(OPS:%.c=%.f64.o) $(SIMD:%.h=%.o) \
                 src/ops/kernel_table.o
 
