@@ -203,7 +203,7 @@ WASM_LINK    := --no-entry --export-dynamic --gc-sections --stack-first -z stack
                 --import-memory --initial-memory=16777216 --strip-all
 WASM_SRC     := $(filter-out src/base/os_posix% src/base/os_wasm_thread.c src/base/os_wasm_single.c \
                   src/simd/pack.c src/run/cache_pages.c src/run/file_maps.c src/run/pack_cache.c \
-                  src/run/session_file.c src/run/tune.c src/api/session_files.c src/api/tuning.c,$(ALL_SRC))
+                  src/run/session_file.c src/run/tune.c src/api/native_files.c src/api/tuning.c,$(ALL_SRC))
 WASM_OBJ     := $(filter-out %_wasm_train.o,$(WASM_SRC:%.c=%.o)) $(OPS:%.c=%.f64.o) $(SIMD:%.h=%.o) \
                 src/ops/kernel_table.o
 

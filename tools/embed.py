@@ -3,7 +3,7 @@
 
 app/server/page_built.c says what the two files hold and compiles them into the program. Same input,
 same output: files are sorted, and gzip writes no time. A compressed body is kept when it saves a
-tenth; pictures and the like stay as they are. Names that begin with '.' or '_' are left out: they
+tenth; pictures and what is compressed already stay as they are. Names that begin with '.' or '_' are left out: they
 are instructions for a static host, not parts of the page. So are names that would need escaping in
 a URL or in C, with an error, since the page could not load them.
 """

@@ -5,13 +5,15 @@
  *   TG_WASM_DIR   where the tinygpt-*.wasm lie; ../build/wasm, which `make wasm` fills
  *   TG_WEB_OUT    where the page goes; dist
  */
-import { createReadStream, existsSync, readdirSync, readFileSync } from 'node:fs';
+import { createReadStream, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
+import { brotliCompressSync, constants } from 'node:zlib';
 import { preact } from '@preact/preset-vite';
 import { defineConfig, type Plugin } from 'vite';
 import { VitePWA } from 'vite-plugin-pwa';
 
 const root = import.meta.dirname;
+const outDir = resolve(root, process.env['TG_WEB_OUT'] ?? 'dist');
 const wasmDir = resolve(root, process.env['TG_WASM_DIR'] ?? '../build/wasm');
 
 function isModule(name: string): boolean {
@@ -68,6 +70,20 @@ function lessOfUPlot(): Plugin {
   };
 }
 
+/** FILE.br beside each FILE of text, for hosts that send such; `tinygpt serve` does. */
+function brotli(): Plugin {
+  const pack = () => {
+    for (const name of readdirSync(outDir, { recursive: true, encoding: 'utf8' })) {
+      if (!/\.(html|js|css)$/.test(name)) continue;
+      const bytes = readFileSync(join(outDir, name));
+      const params = { [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length };
+      writeFileSync(join(outDir, `${name}.br`), brotliCompressSync(bytes, { params }));
+    }
+  };
+  // The service worker is written at the end, too, and before.
+  return { name: 'tinygpt-brotli', closeBundle: { order: 'post', sequential: true, handler: pack } };
+}
+
 /** What `tinygpt serve` sends, too: without the first two there are no threads. */
 const headers = {
   'Cross-Origin-Opener-Policy': 'same-origin',
@@ -92,12 +108,12 @@ const serviceWorker = VitePWA({
 export default defineConfig({
   root,
   base: './',
-  plugins: [preact(), modules(), lessOfUPlot(), serviceWorker],
+  plugins: [preact(), modules(), lessOfUPlot(), serviceWorker, brotli()],
   server: { headers },
   preview: { headers },
   worker: { format: 'es' },
   build: {
-    outDir: resolve(root, process.env['TG_WEB_OUT'] ?? 'dist'),
+    outDir,
     emptyOutDir: true,
     target: 'es2022',
     // Inlined assets would be data: addresses, which the page's CSP does not allow.

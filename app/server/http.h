@@ -33,7 +33,7 @@ typedef struct tg_reply {
     const char *type; /* media type; NULL for a reply without a body */
     const unsigned char *bytes;
     size_t n_bytes;
-    const char *coding;                /* "gzip", or NULL */
+    const char *coding;                /* "br", "gzip", or NULL */
     bool varies;                       /* another Accept-Encoding gives another reply */
     char etag[TG_SITE_ETAG_BYTES + 8]; /* "" for none */
 } tg_reply;

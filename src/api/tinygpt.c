@@ -520,15 +520,6 @@ tg_status tg_file_check(tg_context *ctx, const char *path) {
     return tg_job_finish(job);
 }
 
-tg_status tg_file_compare(tg_context *ctx, const char *path_a, const char *path_b, bool *equal,
-                          tg_text_fn write, void *user) {
-    ENTER(ctx);
-    WANT(ctx, path_a);
-    WANT(ctx, path_b);
-    WANT(ctx, equal);
-    return tg_io_compare(&ctx->err, path_a, path_b, equal, write, user);
-}
-
 tg_status tg_file_convert(tg_context *ctx, const char *path_in, const char *path_out,
                           tg_file_kind kind) {
     tg_job *job;

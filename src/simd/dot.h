@@ -13,8 +13,10 @@
  * and where vectors have four lanes, TG_SIMD_QUARTERS:
  *
  *   tg_b16  16 bytes: a quarter of the above
- *   tg_i4   tg_qdot_small(c, u, four)  lane i of the quarter; as tg_vdot_small
- *   tg_i4   tg_qdot_bytes(c, u, four)
+ *   tg_i4   tg_qdot_bytes(c, u, four)  lane i of the quarter; as tg_vdot_bytes
+ *   tg_h8   tg_qpairs(c, u, four)      of u below 32: two lanes of 16 bits for each of 32, in some
+ *                                      order; room for eight calls of u below 16, or four
+ *   tg_i4   tg_qpairs_sum(c, pairs)    lane i: c + its two
  *   tg_f4   tg_qfma(p, q, r)           p * q + r as tg_vfma has it;  tg_f4 tg_qhalf(p) four halves
  *
  * The sums are exact, so all of them give the same bits on every ISA. Bytes are taken as vectors of
@@ -127,18 +129,23 @@ static inline tg_i4 tg_qdot_bytes(tg_i4 c, tg_b16 u, const int8_t *four) {
     const v128_t sum = wasm_i32x4_add((v128_t)c, wasm_i32x4_dot_i16x8(even, a_even));
     return (tg_i4)wasm_i32x4_add(sum, wasm_i32x4_dot_i16x8(odd, a_odd));
 }
+typedef int16_t tg_h8 __attribute__((vector_size(16)));
 #if defined(TG_ISA_RELAXED)
 /* Relaxed where a factor of seven bits has an eighth, and where a pair of products does not fit
  * into 16 bits: neither happens here. */
-static inline tg_i4 tg_qdot_small(tg_i4 c, tg_b16 u, const int8_t *four) {
-    const v128_t a = wasm_v128_load32_splat(four);
-    return (tg_i4)wasm_i32x4_relaxed_dot_i8x16_i7x16_add(a, (v128_t)u, (v128_t)c);
+static inline tg_h8 tg_qpairs(tg_h8 c, tg_b16 u, const int8_t *four) {
+    return c + (tg_h8)wasm_i16x8_relaxed_dot_i8x16_i7x16(wasm_v128_load32_splat(four), (v128_t)u);
 }
 #else
-static inline tg_i4 tg_qdot_small(tg_i4 c, tg_b16 u, const int8_t *four) {
-    return tg_qdot_bytes(c, u, four);
+static inline tg_h8 tg_qpairs(tg_h8 c, tg_b16 u, const int8_t *four) {
+    const tg_h8 a = (tg_h8)wasm_v128_load32_splat(four), x = (tg_h8)u;
+    return c + (x & 255) * (a << 8 >> 8) + (x >> 8) * (a >> 8);
 }
 #endif
+static inline tg_i4 tg_qpairs_sum(tg_i4 c, tg_h8 pairs) {
+    const v128_t one = wasm_i16x8_const_splat(1);
+    return c + (tg_i4)wasm_i32x4_dot_i16x8((v128_t)pairs, one);
+}
 
 #elif defined(TG_ISA_NEON)
 
@@ -151,19 +158,20 @@ static inline tg_f4 tg_qfma(tg_f4 p, tg_f4 q, tg_f4 r) { return vfmaq_f32(r, p, 
 static inline tg_f4 tg_qhalf(const uint8_t *p) {
     return TG_F4_FROM_F16((const uint16_t *)(const void *)p);
 }
-/* Products of 16 bits, added by pairs into 32, and these by pairs. */
-static inline tg_i4 tg_qdot_small(tg_i4 c, tg_b16 u, const int8_t *four) {
+typedef int16x8_t tg_h8;
+static inline tg_h8 tg_qpairs(tg_h8 c, tg_b16 u, const int8_t *four) {
     int32_t bits;
     memcpy(&bits, four, sizeof bits);
     const int8x16_t a = vreinterpretq_s8_s32(vdupq_n_s32(bits)), x = (int8x16_t)u;
-    const int16x8_t low = vmull_s8(vget_low_s8(x), vget_low_s8(a));
-    const int16x8_t high = vmull_high_s8(x, a);
-    return vaddq_s32(c, vpaddq_s32(vpaddlq_s16(low), vpaddlq_s16(high)));
+    return vaddq_s16(c, vpaddq_s16(vmull_s8(vget_low_s8(x), vget_low_s8(a)), vmull_high_s8(x, a)));
 }
-/* u - 128 has a sign, as the other factor has; what is missing are 128 times the sum of that. */
+static inline tg_i4 tg_qpairs_sum(tg_i4 c, tg_h8 pairs) { return vpadalq_s16(c, pairs); }
+/* u - 128 has a sign, as the other factor has; what is missing are 128 times the sum of that. A
+ * pair of such products fits, two do not. */
 static inline tg_i4 tg_qdot_bytes(tg_i4 c, tg_b16 u, const int8_t *four) {
     const int32_t sum = four[0] + four[1] + four[2] + four[3];
-    return tg_qdot_small(vaddq_s32(c, vdupq_n_s32(128 * sum)), u ^ 128, four);
+    const tg_h8 zero = vdupq_n_s16(0);
+    return tg_qpairs_sum(vaddq_s32(c, vdupq_n_s32(128 * sum)), tg_qpairs(zero, u ^ 128, four));
 }
 
 #else

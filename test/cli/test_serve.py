@@ -186,6 +186,26 @@ def entity_tags():
         equal(s.get("/none", If_None_Match="*").status, 404, "no file, no match")
 
 
+def compressed_beside():
+    """FILE.br goes out as FILE to who takes it, with a tag of its own."""
+    folder = page()
+    packed = b"\x0b\x02\x80{}\n\x03"
+    with open(os.path.join(folder, "assets", "app.js.br"), "wb") as f:
+        f.write(packed)
+    with Server("--dir", folder) as s:
+        plain = s.get("/assets/app.js")
+        for value, coding in (("br", "br"), ("gzip, br;q=0.5", "br"), ("BR", "br"), ("br;q=0", None),
+                              ("gzip", None), ("brotli", None), ("", None)):
+            r = s.get("/assets/app.js", Accept_Encoding=value)
+            equal((r["content-encoding"], r.body, r["content-type"], r["vary"]),
+                  (coding, packed if coding else plain.body, plain["content-type"],
+                   "Accept-Encoding"), f"Accept-Encoding: {value}")
+            equal(r["etag"] == plain["etag"], not coding, f"the tag with {value}")
+            equal(s.get("/assets/app.js", Accept_Encoding=value, If_None_Match=r["etag"]).status, 304,
+                  f"asked for again with {value}")
+        equal(s.get("/", Accept_Encoding="br")["content-encoding"], None, "none beside it")
+
+
 def built_in_page():
     """The page of the program itself: every body as in web/dist, compressed for who accepts it."""
     r = tinygpt("serve", "--port", "0", "--json", timeout=3) if not PAGE_BUILT else None
@@ -200,7 +220,11 @@ def built_in_page():
         saved = 0
         for name in [b"", *sorted(names)]:
             path = "/" + name.decode()
-            plain, packed = s.get(path), s.get(path, Accept_Encoding="br, gzip;q=0.8")
+            plain, packed = s.get(path), s.get(path, Accept_Encoding="gzip;q=0.8")
+            brotli = s.get(path, Accept_Encoding="gzip, deflate, br")
+            if path.endswith((".js", ".css")):
+                equal(brotli["content-encoding"], "br", f"{path} in brotli's format")
+                check(len(brotli.body) < len(packed.body), f"{path}: brotli's is the smallest")
             equal((plain.status, plain["content-encoding"]), (200, None), f"{path} plain")
             if packed["content-encoding"] == "gzip":
                 equal(gzip.decompress(packed.body), plain.body, f"{path} compressed is the same")
@@ -217,7 +241,7 @@ def built_in_page():
                     equal(plain.body, f.read(), f"{path} is the file of web/dist")
         check(saved > 0, "something is compressed")
         for value, coding in (("gzip", "gzip"), ("GZIP", "gzip"), ("gzip;q=0", None),
-                              ("gzip; q=0.000", None), ("gzip;q=0.001", "gzip"), ("br", None),
+                              ("gzip; q=0.000", None), ("gzip;q=0.001", "gzip"), ("br", "br"),
                               ("xgzip", None), ("", None), ("deflate,gzip", "gzip")):
             equal(s.get("/", Accept_Encoding=value)["content-encoding"], coding,
                   f"Accept-Encoding: {value}")
@@ -453,6 +477,6 @@ if "built without a web server" in PROBE.errors:
 
     main(no_server)
 else:
-    main(files_and_types, no_other_path, methods, entity_tags, built_in_page,
+    main(files_and_types, no_other_path, methods, entity_tags, compressed_beside, built_in_page,
          same_headers_as_static_hosts, names, origins, only_this_machine, broken_requests,
          slow_and_many, clients_at_once, no_descriptors_left, ports, folders, endings)

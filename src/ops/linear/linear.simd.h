@@ -44,14 +44,23 @@ static const uint8_t *group_bytes(const product *p, const part *q, size_t group)
     return q->packed + group * tg_pack_group_bytes(q->packing, p->depth);
 }
 
+/* All sixteen, as nearly always: lanes together are loaded much faster than one by one. */
+INLINE tg_v load_columns(const float *p, size_t n) {
+    return n == TG_PACK_ROWS ? tg_vload(p) : tg_vload_n(p, n);
+}
+
 /* Sixteen columns of a row of y, or those that the part has. */
 static void finish(const product *p, const part *q, size_t group, size_t row, tg_v sum) {
     const size_t n = tg_min_size(TG_PACK_ROWS, q->rows - group * TG_PACK_ROWS);
     const size_t col = q->col + group * TG_PACK_ROWS, at = row * p->cols + col;
     const float *bias = p->args->in[LINEAR_BIAS], *residual = p->args->in[LINEAR_RESIDUAL];
-    if (bias) sum = tg_vadd(sum, tg_vload_n(bias + col, n));
-    if (residual) sum = tg_vadd(sum, tg_vload_n(residual + at, n));
-    tg_vstore_n((float *)p->args->out[0] + at, sum, n);
+    float *y = (float *)p->args->out[0] + at;
+    if (bias) sum = tg_vadd(sum, load_columns(bias + col, n));
+    if (residual) sum = tg_vadd(sum, load_columns(residual + at, n));
+    if (n == TG_PACK_ROWS)
+        tg_vstore(y, sum);
+    else
+        tg_vstore_n(y, sum, n);
 }
 
 /* ------------------------------------------------------------------------------------- integers */

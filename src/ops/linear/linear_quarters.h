@@ -67,22 +67,45 @@ INLINE tg_f4 offset_of(tg_packing p, w_place w, int half, int q) {
     return tg_qhalf(w.bytes + (p == TG_PACK_M5 ? 320 : 256) + 32 + 8 * q);
 }
 
-INLINE tg_i4 dot_four(tg_packing p, tg_i4 c, tg_b16 u, const int8_t *four) {
-    return is_bytes(p) ? tg_qdot_bytes(c, u, four) : tg_qdot_small(c, u, four);
+/* Of `rows` rows and `width` quarters: products with small bytes are added in 16 bits, as many as
+ * fit, and those in 32. */
+typedef struct sums {
+    tg_h8 pairs[TILE_ROWS][4];
+    tg_i4 whole[TILE_ROWS][4];
+} sums;
+
+INLINE void add_four(tg_packing p, sums *s, int i, int k, tg_b16 u, const int8_t *four) {
+    if (is_bytes(p))
+        s->whole[i][k] = tg_qdot_bytes(s->whole[i][k], u, four);
+    else
+        s->pairs[i][k] = tg_qpairs(s->pairs[i][k], u, four);
+}
+
+INLINE void empty_pairs(sums *s, const int rows, const int width) {
+    const tg_h8 none = { 0, 0, 0, 0, 0, 0, 0, 0 };
+    UNROLL
+    for (int i = 0; i < rows; i++) {
+        UNROLL
+        for (int k = 0; k < width; k++) {
+            s->whole[i][k] = tg_qpairs_sum(s->whole[i][k], s->pairs[i][k]);
+            s->pairs[i][k] = none;
+        }
+    }
 }
 
 /* Adds a block, or of S8 a half of one, to `rows` sums of `width` quarters from q on. */
 INLINE void add_block(tg_packing p, const int rows, const int width, w_place w, int half,
                       const x_block *x, size_t blocks, int q, tg_f4 y[TILE_ROWS][4]) {
     const bool halves = p == TG_PACK_S8;
-    tg_i4 sum[TILE_ROWS][4];
+    const int fours = p == TG_PACK_C5 || p == TG_PACK_M5 ? 4 : 8;
+    sums s = { .pairs = { { { 0 } } } };
     UNROLL
     for (int i = 0; i < rows; i++) {
         const x_block *block = x + (size_t)i * blocks;
         int32_t start = start_of(p, block);
         if (half) start = block->minus_128 - block->minus_128_first;
         UNROLL
-        for (int k = 0; k < width; k++) sum[i][k] = (tg_i4) { start, start, start, start };
+        for (int k = 0; k < width; k++) s.whole[i][k] = (tg_i4) { start, start, start, start };
     }
     UNROLL
     for (int n = 0; n < 8; n++) {
@@ -94,15 +117,17 @@ INLINE void add_block(tg_packing p, const int rows, const int width, w_place w, 
             const tg_b16 u = take_bytes(p, w.bytes, j, q + k);
             UNROLL
             for (int i = 0; i < rows; i++)
-                sum[i][k] = dot_four(p, sum[i][k], u, x[(size_t)i * blocks].q + 4 * j);
+                add_four(p, &s, i, k, u, x[(size_t)i * blocks].q + 4 * j);
         }
+        if (!is_bytes(p) && n % fours == fours - 1) empty_pairs(&s, rows, width);
     }
     UNROLL
     for (int k = 0; k < width; k++) {
         const tg_f4 scale = scale_of(p, w, half, q + k);
         UNROLL
         for (int i = 0; i < rows; i++)
-            y[i][k] = tg_qfma(scale * splat(x[(size_t)i * blocks].d), whole(sum[i][k]), y[i][k]);
+            y[i][k] =
+                tg_qfma(scale * splat(x[(size_t)i * blocks].d), whole(s.whole[i][k]), y[i][k]);
         if (!has_offset(p)) continue;
         const tg_f4 offset = offset_of(p, w, half, q + k);
         UNROLL

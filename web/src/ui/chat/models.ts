@@ -12,6 +12,7 @@ import {
   type StoredModel,
   StoreError,
 } from '../../lib/models/index';
+import { TinygptError } from '../../lib/errors';
 import type { ChatInfo, ModelFacts, ModelSource } from '../../lib/types';
 import { plainError } from '../files/plain_error';
 import { notify } from '../state/notices';
@@ -113,13 +114,23 @@ export async function closeModel(): Promise<void> {
   await (await old?.catch(() => null))?.close();
 }
 
+/** True if the error is that the engine's worker has died: the next call starts another one. */
+export function engineDied(e: unknown): boolean {
+  if (!(e instanceof TinygptError && e.code === 'CLOSED')) return false;
+  engine = null;
+  forget();
+  models.patch({ problem: `${plainError(e)} Open the model again.` });
+  return true;
+}
+
 async function doing(what: string, work: () => Promise<void>): Promise<void> {
   if (models.get().busy !== '') return;
   models.patch({ busy: what, problem: '' });
   try {
     await work();
   } catch (e) {
-    models.patch({ problem: control?.signal.aborted ? '' : plainError(e) });
+    if (control?.signal.aborted) return;
+    if (!engineDied(e)) models.patch({ problem: plainError(e) });
   } finally {
     control = null;
     models.patch({ busy: '', copying: null, loading: null });

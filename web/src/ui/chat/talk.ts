@@ -6,7 +6,7 @@ import type { AnswerStats, Turn } from '../../lib/types';
 import { TinygptError } from '../../lib/errors';
 import { plainError } from '../files/plain_error';
 import { Store } from '../store';
-import { chatSession, chatSettings, models, tokensOf } from './models';
+import { chatSession, chatSettings, engineDied, models, tokensOf } from './models';
 import { biases, lines } from './settings';
 
 export interface TalkState {
@@ -24,8 +24,8 @@ const EMPTY: TalkState = { turns: [], draft: '', writing: null, stats: null, pro
 
 export const talk = new Store<TalkState>(EMPTY);
 
-/** Shows at most this often: a page that draws every token of a fast model does nothing else. */
-const SHOW_MS = 60;
+/** Shows at most this often: what a page draws is taken from the threads that write. */
+const SHOW_MS = 100;
 
 let control: AbortController | null = null;
 /** Each answer has a seed of its own, so that another one to the same turn is another one. */
@@ -79,10 +79,11 @@ async function answer(): Promise<void> {
     talk.patch({ turns: [...turns, { role: 'assistant', text }], writing: null, stats });
   } catch (e) {
     if (control !== mine) return;
+    talk.patch({ draft: last.text });
+    if (engineDied(e)) return;
     const full = e instanceof TinygptError && e.code === 'FULL';
     talk.patch({
       turns: turns.slice(0, -1),
-      draft: last.text,
       writing: null,
       problem: full
         ? 'The conversation is longer than the context. Begin a new one, shorten the turn, or ' +

@@ -1,8 +1,9 @@
 /*
- * session_files.c - the public calls that keep a session in a file. They check, and pass on. Not in
- * WebAssembly, where no page has files to keep it in.
+ * native_files.c - the public calls about files that no page makes: to compare two, and to keep a
+ * session in one. They check, and pass on. Not in WebAssembly.
  */
 #include "api/want.h"
+#include "io/tools.h"
 #include "run/jobs.h"
 #include "run/session.h"
 
@@ -24,4 +25,13 @@ tg_status tg_session_load(tg_session *session, const char *path, tg_text_fn note
     TG_TRY(tg_session_want_idle(session));
     TG_TRY(tg_weights_want_steady(session->model));
     return tg_session_read(session, path, note, user);
+}
+
+tg_status tg_file_compare(tg_context *ctx, const char *path_a, const char *path_b, bool *equal,
+                          tg_text_fn write, void *user) {
+    ENTER(ctx);
+    WANT(ctx, path_a);
+    WANT(ctx, path_b);
+    WANT(ctx, equal);
+    return tg_io_compare(&ctx->err, path_a, path_b, equal, write, user);
 }

@@ -1,0 +1,121 @@
+/**
+ * chat_lost.e2e.ts - Chat where something is lost or lacking: each time it is told in plain words,
+ * and the page goes on.
+ *
+ *   TG_MODELS   folder of tools/setup.sh's models; ../.cache/models
+ */
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Page } from 'playwright-core';
+import { firstTab, forget, visit, type Visit } from './browser';
+import { Playground } from './page';
+import { serve, type Site } from './servers';
+
+const web = resolve(import.meta.dirname, '..');
+const NAME = 'SmolLM2-135M-Instruct.Q4_1.gguf';
+const MODEL = join(web, process.env['TG_MODELS'] ?? '../.cache/models', NAME);
+const SMALL = join(web, '../test/golden/lm/llama.gguf');
+
+let site: Site;
+let v: Visit;
+let p: Playground;
+let page: Page;
+
+beforeEach(async () => {
+  site = await serve();
+  // What the service worker fetches passes by the routes of a test.
+  v = await visit({ serviceWorkers: 'block' });
+  page = firstTab(v);
+  page.setDefaultTimeout(120_000);
+  p = new Playground(page);
+});
+afterEach(async () => {
+  await v.close();
+  forget(v.profile);
+  await site.stop();
+  expect(v.errors).toEqual([]);
+});
+
+async function pick(file: string): Promise<void> {
+  const chooser = page.waitForEvent('filechooser');
+  await p.button('Add a file').click();
+  await (await chooser).setFiles(file);
+}
+
+async function load(): Promise<void> {
+  await page.getByLabel('Context', { exact: true }).selectOption('1024');
+  await p.button('Load it').click();
+  await page.getByRole('heading', { name: 'Conversation' }).waitFor();
+}
+
+async function ask(question: string): Promise<void> {
+  const draft = page.getByRole('textbox', { name: 'Your turn' });
+  await draft.fill(question);
+  await draft.press('Enter');
+  await page.locator('.chat-assistant .chat-text').filter({ hasText: /\S/ }).last().waitFor();
+}
+
+describe('Chat', () => {
+  it('whose engine dies says so, keeps the question, and loads the model again', async () => {
+    await p.open(site.url, 'chat');
+    await pick(MODEL);
+    await load();
+    await ask('Tell me a very long story.');
+    const engines = page.workers().filter((w) => w.url().includes('engine.worker'));
+    expect(engines).toHaveLength(2);
+    await engines[1]?.evaluate(() => close()).catch(() => {});
+    await page.getByRole('alert').getByText(/Open the model again/).waitFor();
+    await load();
+    const draft = page.getByRole('textbox', { name: 'Your turn' });
+    expect(await draft.inputValue()).toBe('Tell me a very long story.');
+    await ask('Say hello.');
+    await page.getByText(/^(Done|The context is full.*)\.$/).waitFor();
+  });
+
+  it('in a browser that stores nothing takes a file for the visit', async () => {
+    await page.addInitScript(() => {
+      Object.defineProperty(navigator, 'storage', { value: undefined });
+    });
+    await p.open(site.url, 'chat');
+    await page.getByText(/A file can be used for this visit/).waitFor();
+    await pick(MODEL);
+    await load();
+    await ask('Say hello.');
+  });
+
+  it('for whose model there is no room says so, and stores it when there is', async () => {
+    await p.open(site.url, 'chat');
+    const cdp = await v.context.newCDPSession(page);
+    const origin = new URL(site.url).origin;
+    await cdp.send('Storage.overrideQuotaForOrigin', { origin, quotaSize: 1_000_000 });
+    await pick(MODEL);
+    await page.getByRole('alert').getByText(/room/).waitFor();
+    await cdp.send('Storage.overrideQuotaForOrigin', { origin });
+    await pick(MODEL);
+    await page.getByRole('heading', { name: NAME, level: 2 }).waitFor();
+    await p.button(`Delete ${NAME}`).waitFor();
+  });
+
+  it('takes what is dropped anywhere, and what an address holds', async () => {
+    const body = readFileSync(SMALL);
+    await v.context.route('**/models/*', (route) =>
+      route.request().url().endsWith('.gguf')
+        ? route.fulfill({ body, contentType: 'application/octet-stream' })
+        : route.fulfill({ body: '<!doctype html><p>No such model', contentType: 'text/html' }));
+    await p.open(site.url, 'start');
+    await page.evaluate((bytes) => {
+      const files = new DataTransfer();
+      files.items.add(new File([Uint8Array.from(bytes)], 'dropped.gguf'));
+      window.dispatchEvent(new DragEvent('drop', { dataTransfer: files, cancelable: true }));
+    }, [...body]);
+    await page.getByRole('heading', { name: 'dropped.gguf', level: 2 }).waitFor();
+    await page.getByLabel('Or an address').fill(`${site.url}models/fetched.gguf`);
+    await p.button('Fetch').click();
+    await page.getByRole('heading', { name: 'fetched.gguf', level: 2 }).waitFor();
+    await page.getByLabel('Or an address').fill(`${site.url}models/none`);
+    await p.button('Fetch').click();
+    await page.getByRole('alert').getByText(/web page, not a model/).waitFor();
+    expect(await page.getByRole('button', { name: /^Delete / }).count()).toBe(2);
+  });
+});
