@@ -169,6 +169,15 @@ static tg_status go_on(tg_gpu_bench *b, const tg_shader *s, const tg_args *a, si
     return tg_gpu_read_end(b->gpu, b->reading, &all, 1);
 }
 
+static tg_status want_guard(const tg_gpu_bench *b, const tg_shader *s, size_t guard) {
+    const piece *p = &b->pieces[TG_BIND_SCRATCH];
+    const uint32_t *behind = (const void *)(b->image + p->offset + p->bytes - guard);
+    for (size_t i = 0; p->bytes && i < guard / 4; i++)
+        if (behind[i] != 0x7fc0dead)
+            return tg_fail(b->ctx, TG_E_INTERNAL, "shader %s: writes behind its scratch", s->name);
+    return TG_OK;
+}
+
 tg_status tg_gpu_bench_run(void *bench, const tg_op_desc *d, const tg_shader *s, const tg_args *a,
                            size_t guard_bytes) {
     tg_gpu_bench *b = bench;
@@ -180,6 +189,7 @@ tg_status tg_gpu_bench_run(void *bench, const tg_op_desc *d, const tg_shader *s,
     memset(b->list, 0, sizeof b->list);
     b->bound = false;
     b->reading = 0;
-    if (status == TG_OK) empty_image(b, a, guard_bytes);
-    return status;
+    if (status != TG_OK) return status;
+    empty_image(b, a, guard_bytes);
+    return want_guard(b, s, guard_bytes);
 }
