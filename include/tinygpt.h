@@ -715,8 +715,9 @@ typedef enum tg_convert_kind {
 /* Any model that can be opened, in another form and type: matrices in that type or, where its
  * blocks do not divide their rows, in the next finer one; GGUF and .tinygpt have vectors in f32. A
  * tokenizer.json goes along with a folder or a .tinygpt file, or becomes the metadata of a GGUF
- * file; out of such metadata it is made for a folder. What was written is opened again and held against the original, without the rounding of
- * activations. E_UNSUPPORTED: a vocabulary, or a rule, that the form cannot state. */
+ * file; out of such metadata it is made for a folder. What was written is opened again and held
+ * against the original, without the rounding of activations. E_UNSUPPORTED: a vocabulary, or a
+ * rule, that the form cannot state. */
 TG_API tg_status tg_model_convert(tg_context *ctx, const char *path_in, const char *path_out,
                                   tg_convert_kind kind, tg_weight_type type,
                                   tg_convert_report *report);

@@ -23,11 +23,11 @@ class Tiny:
                     ("levers", c.c_char_p), ("alloc", c.c_void_p), ("alloc_user", c.c_void_p),
                     ("log", c.c_void_p), ("log_user", c.c_void_p)]
 
-    def __init__(self, lib, path, levers=""):
+    def __init__(self, lib, path, levers="", threads=0):
         self.tg = c.CDLL(lib)
         self.tg.tg_context_error.restype = c.c_char_p
         self.ctx, self.model, self.tok = c.c_void_p(), c.c_void_p(), c.c_void_p()
-        options = self.Options(levers=levers.encode())
+        options = self.Options(threads=threads, levers=levers.encode())
         self.must(self.tg.tg_context_new(c.byref(options), c.byref(self.ctx)))
         self.path = path.encode()
 
@@ -45,14 +45,16 @@ class Tiny:
                                               c.c_size_t(len(ids)), c.byref(n)))
         return list(ids[: n.value])
 
-    def logits(self, ids, vocab):
+    def logits(self, ids, vocab, last=0):
+        """[last][vocab]: at the last positions; 0: at all."""
         session, logits, rows = c.c_void_p(), c.POINTER(c.c_float)(), []
         if not self.model:
             self.must(self.tg.tg_model_open(self.ctx, self.path, c.byref(self.model)))
         self.must(self.tg.tg_session_new(self.ctx, self.model, 0, c.byref(session)))
-        for i in ids:
-            self.must(self.tg.tg_session_eval(session, c.byref(c.c_int32(i)), c.c_size_t(1),
-                                              c.byref(logits)))
+        first = len(ids) - last + 1 if last else 1
+        for piece in [ids[:first], *([i] for i in ids[first:])]:
+            self.must(self.tg.tg_session_eval(session, (c.c_int32 * len(piece))(*piece),
+                                              c.c_size_t(len(piece)), c.byref(logits)))
             rows.append(np.ctypeslib.as_array(logits, (vocab,)).copy())
         self.tg.tg_session_free(session)
         return np.stack(rows)
