@@ -294,11 +294,9 @@ static void names_a_bad_pipeline(void **state) {
 }
 
 /* Those that no shape of a test picks as well, and those of merges. */
-static void compiles_every_shader(void **state) {
-    (void)state;
-    tg_context *ctx = open_gpu();
+static void compile_all(tg_context *ctx, uint32_t levers) {
     tg_gpu *gpu = tg_webgpu_gpu(ctx->backend);
-    tg_shader_cache shaders = { .gpu = gpu, .ctx = &ctx->err };
+    tg_shader_cache shaders = { .gpu = gpu, .ctx = &ctx->err, .levers = levers };
     for (int op = 0; op < TG_OP_COUNT; op++) {
         const tg_op_desc *d = tg_op_table[op];
         for (size_t i = 0; i < d->n_shaders + d->n_merges; i++) {
@@ -313,6 +311,15 @@ static void compiles_every_shader(void **state) {
     print_message("%zu pipelines\n", shaders.n);
     assert_true(shaders.n > 40);
     tg_shader_cache_deinit(&shaders);
+}
+
+/* In each text that levers give them. */
+static void compiles_every_shader(void **state) {
+    (void)state;
+    tg_context *ctx = open_gpu();
+    const bool subgroups = tg_gpu_get_info(tg_webgpu_gpu(ctx->backend))->subgroups;
+    compile_all(ctx, 0);
+    compile_all(ctx, TG_LEVER_BIT(vec4_loads) | (subgroups ? TG_LEVER_BIT(subgroups) : 0));
     tg_context_free(ctx);
 }
 

@@ -48,7 +48,7 @@ static bool is_there(tg_gpu_cache *c, int i) {
 
 static tg_gpu_cache *fresh(void) {
     remove(FILE_OF_IT);
-    tg_gpu_cache *c = tg_gpu_cache_open();
+    tg_gpu_cache *c = tg_gpu_cache_open("webgpu.cache");
     assert_non_null(c);
     return c;
 }
@@ -60,7 +60,7 @@ static void finds_again(void **state) {
     for (int i = 0; i < BLOBS; i++) store(c, i);
     for (int i = 0; i < BLOBS; i++) assert_true(is_there(c, i));
     tg_gpu_cache_close(c);
-    c = tg_gpu_cache_open();
+    c = tg_gpu_cache_open("webgpu.cache");
     for (int i = 0; i < BLOBS; i++) assert_true(is_there(c, i));
     assert_false(is_there(c, BLOBS));
     tg_gpu_cache_close(c);
@@ -78,7 +78,7 @@ static void replaces(void **state) {
     assert_int_equal(tg_gpu_cache_load("k", 1, value, 5, c), 5);
     assert_string_equal(value, "older");
     tg_gpu_cache_close(c);
-    c = tg_gpu_cache_open();
+    c = tg_gpu_cache_open("webgpu.cache");
     memset(value, 0, sizeof value);
     assert_int_equal(tg_gpu_cache_load("k", 1, value, 3, c), 3);
     assert_string_equal(value, "new");
@@ -106,7 +106,7 @@ static void does_not_believe_a_rotten_file(void **state) {
             fwrite(bytes, 1, (size_t)(cut ? at : s.st_size), f);
             bytes[at] ^= 4;
             fclose(f);
-            c = tg_gpu_cache_open();
+            c = tg_gpu_cache_open("webgpu.cache");
             int n = 0;
             for (int i = 0; i < BLOBS; i++) n += is_there(c, i);
             assert_true(n < BLOBS);
@@ -120,9 +120,9 @@ static void does_not_believe_a_rotten_file(void **state) {
 static void does_without(void **state) {
     (void)state;
     setenv("TG_GPU_CACHE", "off", 1);
-    assert_null(tg_gpu_cache_open());
+    assert_null(tg_gpu_cache_open("webgpu.cache"));
     setenv("TG_GPU_CACHE", "/dev/null/nowhere", 1);
-    assert_null(tg_gpu_cache_open());
+    assert_null(tg_gpu_cache_open("webgpu.cache"));
     tg_gpu_cache_close(NULL);
     tg_gpu_cache_save(NULL);
     setenv("TG_GPU_CACHE", FOLDER, 1);
