@@ -22,6 +22,7 @@ HEADER = "include/tinygpt.h"
 WASM_HEADER = "src/base/os_wasm.h"
 GPU_HEADER = "src/backend/webgpu/gpu_js.h"
 CALLBACKS = "src/api/callbacks_wasm.c"
+NATIVE_ALONE = ("src/api/native_files.c", "src/api/tuning.c")
 
 # C type -> letter of a signature and kind of a member, bytes for wasm32 and wasm64.
 SCALARS = {
@@ -264,6 +265,11 @@ def parse():
         for d in h.declarations(h.preprocess(read(path))):
             h.declare(d, private_is_known=True)
     callbacks(h)
+    # What is not in WebAssembly.
+    for path in NATIVE_ALONE:
+        for name in re.findall(r"^tg_status (tg_\w+)\(", read(path), re.M):
+            del h.functions[name]
+    del h.structs["tg_tile_row"]
     return h
 
 

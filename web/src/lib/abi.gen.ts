@@ -415,17 +415,6 @@ export const STRUCTS = {
       step: ['text', 40, 48],
     },
   },
-  tg_tile_row: {
-    size: [40, 48],
-    members: {
-      what: ['text', 0, 0],
-      rule: ['text', 4, 8],
-      best: ['text', 8, 16],
-      ruleMs: ['f64', 16, 24],
-      bestMs: ['f64', 24, 32],
-      count: ['i32', 32, 40],
-    },
-  },
 } as const;
 
 /** Functions of the module. A struct returned is written to `result`. */
@@ -508,8 +497,6 @@ export const EXPORTS = {
   tg_session_tokens: 'p:p',
   tg_session_held: 'p:p',
   tg_session_capacity: 'p:p',
-  tg_session_save: 'i:pppp',
-  tg_session_load: 'i:pppp',
   tg_session_slide: 'i:p',
   tg_generate: 'i:pppppppp',
   tg_session_generate: 'i:pppppppppp',
@@ -524,7 +511,6 @@ export const EXPORTS = {
   tg_probe_lens: 'p:pi',
   tg_file_info: 'i:ppbpp',
   tg_file_check: 'i:pp',
-  tg_file_compare: 'i:pppppp',
   tg_file_convert: 'i:pppi',
   tg_model_convert: 'i:pppiip',
   tg_file_config: 'i:ppp',
@@ -572,8 +558,6 @@ export const EXPORTS = {
   tg_dump: 'i:pppipp',
   tg_trainer_profile: 'i:pipp',
   tg_trainer_profile_steps: 'i:pipp',
-  tg_trainer_tune: 'i:pipp',
-  tg_context_wait: 'i:p',
   tg_trainer_poison: 'i:ppf',
   tg_wasm_machine_set: 'v:du',
   tg_wasm_alloc: 'p:p',
@@ -677,8 +661,6 @@ export interface Exports {
   tg_session_tokens(session: Ptr): Ptr;
   tg_session_held(session: Ptr): Ptr;
   tg_session_capacity(session: Ptr): Ptr;
-  tg_session_save(session: Ptr, path: Ptr, note: Ptr, noteBytes: Ptr): number;
-  tg_session_load(session: Ptr, path: Ptr, note: Ptr, user: Ptr): number;
   tg_session_slide(session: Ptr): number;
   tg_generate(
     ctx: Ptr, model: Ptr, prompt: Ptr, promptBytes: Ptr, options: Ptr, nTokens: Ptr, write: Ptr,
@@ -699,7 +681,6 @@ export interface Exports {
   tg_probe_lens(probe: Ptr, layer: number): Ptr;
   tg_file_info(ctx: Ptr, path: Ptr, json: boolean, write: Ptr, user: Ptr): number;
   tg_file_check(ctx: Ptr, path: Ptr): number;
-  tg_file_compare(ctx: Ptr, pathA: Ptr, pathB: Ptr, equal: Ptr, write: Ptr, user: Ptr): number;
   tg_file_convert(ctx: Ptr, pathIn: Ptr, pathOut: Ptr, kind: number): number;
   tg_model_convert(
     ctx: Ptr, pathIn: Ptr, pathOut: Ptr, kind: number, type: number, report: Ptr,
@@ -764,8 +745,6 @@ export interface Exports {
   tg_dump(ctx: Ptr, config: Ptr, which: Ptr, batch: number, write: Ptr, user: Ptr): number;
   tg_trainer_profile(trainer: Ptr, nSteps: number, report: Ptr, user: Ptr): number;
   tg_trainer_profile_steps(trainer: Ptr, nSteps: number, report: Ptr, user: Ptr): number;
-  tg_trainer_tune(trainer: Ptr, rounds: number, report: Ptr, user: Ptr): number;
-  tg_context_wait(ctx: Ptr): number;
   tg_trainer_poison(trainer: Ptr, tensor: Ptr, value: number): number;
   tg_wasm_machine_set(memoryMaxBytes: number, cpus: number): void;
   tg_wasm_alloc(bytes: Ptr): Ptr;
