@@ -10,14 +10,16 @@
  *
  *   int32_t tg_vbytes(out, x)          sixteen lanes of -128..127 as bytes; returns their sum
  *
- * and where vectors have four lanes, TG_SIMD_QUARTERS:
+ * and where vectors are shorter, in TG_SIMD_PIECES of these lanes, 2 or 4, a register
+ * each: tg_pbytes, tg_pshorts, tg_pints and tg_pfloats
  *
- *   tg_b16  16 bytes: a quarter of the above
- *   tg_i4   tg_qdot_bytes(c, u, four)  lane i of the quarter; as tg_vdot_bytes
- *   tg_h8   tg_qpairs(c, u, four)      of u below 32: two lanes of 16 bits for each of 32, in some
+ *   ints    tg_qdot_bytes(c, u, four)  lane i of the piece; as tg_vdot_bytes
+ *   shorts  tg_qpairs(c, u, four)      of u below 32: two lanes of 16 bits for each of 32, in some
  *                                      order; room for eight calls of u below 16, or four
- *   tg_i4   tg_qpairs_sum(c, pairs)    lane i: c + its two
- *   tg_f4   tg_qfma(p, q, r)           p * q + r as tg_vfma has it;  tg_f4 tg_qhalf(p) four halves
+ *   ints    tg_qpairs_sum(c, pairs)    lane i: c + its two
+ *   floats  tg_qfma(p, q, r)           p * q + r as tg_vfma has it
+ *   floats  tg_qhalf(p)                from halves;  ints tg_qbytes(p) from bytes
+ *   tg_v    tg_qjoin(pieces)           all of them
  *
  * The sums are exact, so all of them give the same bits on every ISA. Bytes are taken as vectors of
  * the compilers' own, which have all that is needed besides.
@@ -68,41 +70,60 @@ static inline tg_vi tg_vdot_vnni(tg_vi c, tg_b64 u, const int8_t *four) {
 
 #elif defined(TG_ISA_AVX2)
 
-static inline __m256i tg_b64_half(tg_b64 u, int half) {
-    __m256i x;
-    memcpy(&x, (const char *)&u + 32 * half, sizeof x);
-    return x;
+#define TG_SIMD_PIECES 2
+typedef uint8_t tg_pbytes __attribute__((vector_size(32)));
+typedef int16_t tg_pshorts __attribute__((vector_size(32)));
+typedef int32_t tg_pints __attribute__((vector_size(32)));
+typedef float tg_pfloats __attribute__((vector_size(32)));
+
+static inline tg_pfloats tg_qfma(tg_pfloats p, tg_pfloats q, tg_pfloats r) {
+    return (tg_pfloats)_mm256_fmadd_ps((__m256)p, (__m256)q, (__m256)r);
 }
-static inline tg_vi tg_vdot_small(tg_vi c, tg_b64 u, const int8_t *four) {
+static inline tg_pfloats tg_qhalf(const uint8_t *p) {
+    return (tg_pfloats)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+static inline tg_pints tg_qbytes(const uint8_t *p) {
+    return (tg_pints)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+}
+static inline tg_v tg_qjoin(const tg_pfloats piece[2]) {
+    return (tg_v) { (__m256)piece[0], (__m256)piece[1] };
+}
+static inline tg_pshorts tg_qpairs(tg_pshorts c, tg_pbytes u, const int8_t *four) {
     int32_t bits;
     memcpy(&bits, four, sizeof bits);
-    const __m256i a = _mm256_set1_epi32(bits), one = _mm256_set1_epi16(1);
-    const __m256i low = _mm256_madd_epi16(_mm256_maddubs_epi16(tg_b64_half(u, 0), a), one);
-    const __m256i high = _mm256_madd_epi16(_mm256_maddubs_epi16(tg_b64_half(u, 1), a), one);
-    return (tg_vi) { _mm256_add_epi32(c.a, low), _mm256_add_epi32(c.b, high) };
+    return c + (tg_pshorts)_mm256_maddubs_epi16((__m256i)u, _mm256_set1_epi32(bits));
 }
-static inline __m256i tg_dot_apart(__m256i c, __m256i x, __m256i a) {
+static inline tg_pints tg_qpairs_sum(tg_pints c, tg_pshorts pairs) {
+    return c + (tg_pints)_mm256_madd_epi16((__m256i)pairs, _mm256_set1_epi16(1));
+}
+/* Even and odd bytes apart, as 16 bits each. */
+static inline tg_pints tg_qdot_bytes(tg_pints c, tg_pbytes u, const int8_t *four) {
+    int32_t bits;
+    memcpy(&bits, four, sizeof bits);
+    const __m256i a = _mm256_set1_epi32(bits), x = (__m256i)u;
     const __m256i even = _mm256_and_si256(x, _mm256_set1_epi16(255));
     const __m256i a_even = _mm256_srai_epi16(_mm256_slli_epi16(a, 8), 8);
-    c = _mm256_add_epi32(c, _mm256_madd_epi16(even, a_even));
-    return _mm256_add_epi32(c, _mm256_madd_epi16(_mm256_srli_epi16(x, 8), _mm256_srai_epi16(a, 8)));
-}
-static inline tg_vi tg_vdot_bytes(tg_vi c, tg_b64 u, const int8_t *four) {
-    int32_t bits;
-    memcpy(&bits, four, sizeof bits);
-    const __m256i a = _mm256_set1_epi32(bits);
-    return (tg_vi) { tg_dot_apart(c.a, tg_b64_half(u, 0), a),
-                     tg_dot_apart(c.b, tg_b64_half(u, 1), a) };
+    c += (tg_pints)_mm256_madd_epi16(even, a_even);
+    return c + (tg_pints)_mm256_madd_epi16(_mm256_srli_epi16(x, 8), _mm256_srai_epi16(a, 8));
 }
 
 #elif defined(TG_ISA_SIMD128) || defined(TG_ISA_RELAXED)
 
-#define TG_SIMD_QUARTERS 1
-typedef uint8_t tg_b16 __attribute__((vector_size(16)));
+#define TG_SIMD_PIECES 4
+typedef uint8_t tg_pbytes __attribute__((vector_size(16)));
+typedef int16_t tg_pshorts __attribute__((vector_size(16)));
+typedef tg_i4 tg_pints;
+typedef tg_f4 tg_pfloats;
+static inline tg_pints tg_qbytes(const uint8_t *p) { return (tg_pints) { p[0], p[1], p[2], p[3] }; }
+static inline tg_v tg_qjoin(const tg_pfloats piece[4]) {
+    return (tg_v) { piece[0], piece[1], piece[2], piece[3] };
+}
 
-static inline tg_f4 tg_qfma(tg_f4 p, tg_f4 q, tg_f4 r) { return TG_F4_FMA(p, q, r); }
+static inline tg_pfloats tg_qfma(tg_pfloats p, tg_pfloats q, tg_pfloats r) {
+    return TG_F4_FMA(p, q, r);
+}
 /* As tg_f4_from_f16, in half as many steps: from 65536 on is what was infinite or no number. */
-static inline tg_f4 tg_qhalf(const uint8_t *p) {
+static inline tg_pfloats tg_qhalf(const uint8_t *p) {
     const v128_t h = wasm_i32x4_load16x4(p);
     const v128_t size = wasm_v128_and(wasm_i32x4_shl(h, 13), wasm_i32x4_const_splat(0x0fffe000));
     const v128_t x = wasm_f32x4_mul(size, wasm_f32x4_const_splat(0x1p112f));
@@ -122,55 +143,61 @@ static inline int32_t tg_vbytes(int8_t *out, tg_vi x) {
 }
 
 /* Even and odd bytes apart, as 16 bits each. */
-static inline tg_i4 tg_qdot_bytes(tg_i4 c, tg_b16 u, const int8_t *four) {
+static inline tg_pints tg_qdot_bytes(tg_pints c, tg_pbytes u, const int8_t *four) {
     const v128_t a = wasm_v128_load32_splat(four), x = (v128_t)u;
     const v128_t a_even = wasm_i16x8_shr(wasm_i16x8_shl(a, 8), 8), a_odd = wasm_i16x8_shr(a, 8);
     const v128_t even = wasm_v128_and(x, wasm_i16x8_const_splat(255)), odd = wasm_u16x8_shr(x, 8);
     const v128_t sum = wasm_i32x4_add((v128_t)c, wasm_i32x4_dot_i16x8(even, a_even));
     return (tg_i4)wasm_i32x4_add(sum, wasm_i32x4_dot_i16x8(odd, a_odd));
 }
-typedef int16_t tg_h8 __attribute__((vector_size(16)));
 #if defined(TG_ISA_RELAXED)
 /* Relaxed where a factor of seven bits has an eighth, and where a pair of products does not fit
  * into 16 bits: neither happens here. */
-static inline tg_h8 tg_qpairs(tg_h8 c, tg_b16 u, const int8_t *four) {
-    return c + (tg_h8)wasm_i16x8_relaxed_dot_i8x16_i7x16(wasm_v128_load32_splat(four), (v128_t)u);
+static inline tg_pshorts tg_qpairs(tg_pshorts c, tg_pbytes u, const int8_t *four) {
+    return c +
+           (tg_pshorts)wasm_i16x8_relaxed_dot_i8x16_i7x16(wasm_v128_load32_splat(four), (v128_t)u);
 }
 #else
-static inline tg_h8 tg_qpairs(tg_h8 c, tg_b16 u, const int8_t *four) {
-    const tg_h8 a = (tg_h8)wasm_v128_load32_splat(four), x = (tg_h8)u;
+static inline tg_pshorts tg_qpairs(tg_pshorts c, tg_pbytes u, const int8_t *four) {
+    const tg_pshorts a = (tg_pshorts)wasm_v128_load32_splat(four), x = (tg_pshorts)u;
     return c + (x & 255) * (a << 8 >> 8) + (x >> 8) * (a >> 8);
 }
 #endif
-static inline tg_i4 tg_qpairs_sum(tg_i4 c, tg_h8 pairs) {
+static inline tg_pints tg_qpairs_sum(tg_pints c, tg_pshorts pairs) {
     const v128_t one = wasm_i16x8_const_splat(1);
     return c + (tg_i4)wasm_i32x4_dot_i16x8((v128_t)pairs, one);
 }
 
 #elif defined(TG_ISA_NEON)
 
-#define TG_SIMD_QUARTERS 1
-typedef float32x4_t tg_f4;
-typedef int32x4_t tg_i4;
-typedef uint8_t tg_b16 __attribute__((vector_size(16)));
+#define TG_SIMD_PIECES 4
+typedef uint8_t tg_pbytes __attribute__((vector_size(16)));
+typedef int16x8_t tg_pshorts;
+typedef int32x4_t tg_pints;
+typedef float32x4_t tg_pfloats;
+static inline tg_pints tg_qbytes(const uint8_t *p) { return (tg_pints) { p[0], p[1], p[2], p[3] }; }
+static inline tg_v tg_qjoin(const tg_pfloats piece[4]) {
+    return (tg_v) { piece[0], piece[1], piece[2], piece[3] };
+}
 
-static inline tg_f4 tg_qfma(tg_f4 p, tg_f4 q, tg_f4 r) { return vfmaq_f32(r, p, q); }
-static inline tg_f4 tg_qhalf(const uint8_t *p) {
+static inline tg_pfloats tg_qfma(tg_pfloats p, tg_pfloats q, tg_pfloats r) {
+    return vfmaq_f32(r, p, q);
+}
+static inline tg_pfloats tg_qhalf(const uint8_t *p) {
     return TG_F4_FROM_F16((const uint16_t *)(const void *)p);
 }
-typedef int16x8_t tg_h8;
-static inline tg_h8 tg_qpairs(tg_h8 c, tg_b16 u, const int8_t *four) {
+static inline tg_pshorts tg_qpairs(tg_pshorts c, tg_pbytes u, const int8_t *four) {
     int32_t bits;
     memcpy(&bits, four, sizeof bits);
     const int8x16_t a = vreinterpretq_s8_s32(vdupq_n_s32(bits)), x = (int8x16_t)u;
     return vaddq_s16(c, vpaddq_s16(vmull_s8(vget_low_s8(x), vget_low_s8(a)), vmull_high_s8(x, a)));
 }
-static inline tg_i4 tg_qpairs_sum(tg_i4 c, tg_h8 pairs) { return vpadalq_s16(c, pairs); }
+static inline tg_pints tg_qpairs_sum(tg_pints c, tg_pshorts pairs) { return vpadalq_s16(c, pairs); }
 /* u - 128 has a sign, as the other factor has; what is missing are 128 times the sum of that. A
  * pair of such products fits, two do not. */
-static inline tg_i4 tg_qdot_bytes(tg_i4 c, tg_b16 u, const int8_t *four) {
+static inline tg_pints tg_qdot_bytes(tg_pints c, tg_pbytes u, const int8_t *four) {
     const int32_t sum = four[0] + four[1] + four[2] + four[3];
-    const tg_h8 zero = vdupq_n_s16(0);
+    const tg_pshorts zero = vdupq_n_s16(0);
     return tg_qpairs_sum(vaddq_s32(c, vdupq_n_s32(128 * sum)), tg_qpairs(zero, u ^ 128, four));
 }
 

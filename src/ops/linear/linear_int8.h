@@ -3,8 +3,8 @@
  *
  * A tile is some rows of x and one group: the lanes are the group's sixteen rows of W. The group is
  * read block by block, taken apart into vectors of bytes, and multiplied with the block of each row
- * of x, whose bytes are broadcast from memory (linear_whole.h; linear_quarters.h where registers
- * are short):
+ * of x, whose bytes are broadcast from memory (linear_whole.h; linear_pieces.h where registers are
+ * short):
  *
  *     sum   = start + sum over the 8 fours of  u * q          exact, in 32 bits
  *     y    += (d_w * d_x) * sum                               one fused multiply-add
@@ -120,8 +120,8 @@ INLINE void fetch_ahead(tg_packing p, const uint8_t *group, size_t at) {
     for (size_t i = 0; i < (bytes + 63) / 64; i++) TG_PREFETCH_FAR((const void *)(line + 64 * i));
 }
 
-#ifdef TG_SIMD_QUARTERS
-#include "ops/linear/linear_quarters.h"
+#ifdef TG_SIMD_PIECES
+#include "ops/linear/linear_pieces.h"
 #else
 #include "ops/linear/linear_whole.h"
 #endif
