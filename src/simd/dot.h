@@ -114,10 +114,6 @@ typedef uint8_t tg_pbytes __attribute__((vector_size(16)));
 typedef int16_t tg_pshorts __attribute__((vector_size(16)));
 typedef tg_i4 tg_pints;
 typedef tg_f4 tg_pfloats;
-static inline tg_pints tg_qbytes(const uint8_t *p) { return (tg_pints) { p[0], p[1], p[2], p[3] }; }
-static inline tg_v tg_qjoin(const tg_pfloats piece[4]) {
-    return (tg_v) { piece[0], piece[1], piece[2], piece[3] };
-}
 
 static inline tg_pfloats tg_qfma(tg_pfloats p, tg_pfloats q, tg_pfloats r) {
     return TG_F4_FMA(p, q, r);
@@ -175,10 +171,6 @@ typedef uint8_t tg_pbytes __attribute__((vector_size(16)));
 typedef int16x8_t tg_pshorts;
 typedef int32x4_t tg_pints;
 typedef float32x4_t tg_pfloats;
-static inline tg_pints tg_qbytes(const uint8_t *p) { return (tg_pints) { p[0], p[1], p[2], p[3] }; }
-static inline tg_v tg_qjoin(const tg_pfloats piece[4]) {
-    return (tg_v) { piece[0], piece[1], piece[2], piece[3] };
-}
 
 static inline tg_pfloats tg_qfma(tg_pfloats p, tg_pfloats q, tg_pfloats r) {
     return vfmaq_f32(r, p, q);
@@ -215,6 +207,13 @@ static inline tg_vi tg_vdot_small(tg_vi c, tg_b64 u, const int8_t *four) {
     return tg_vdot_bytes(c, u, four);
 }
 
+#endif
+
+#if defined(TG_SIMD_PIECES) && TG_SIMD_PIECES == 4
+static inline tg_pints tg_qbytes(const uint8_t *p) { return (tg_pints) { p[0], p[1], p[2], p[3] }; }
+static inline tg_v tg_qjoin(const tg_pfloats piece[4]) {
+    return (tg_v) { piece[0], piece[1], piece[2], piece[3] };
+}
 #endif
 
 #ifndef TG_SIMD_BYTES

@@ -1,6 +1,6 @@
 /*
  * gpu_gate.c - see gpu_gate.h. The pipelines of all cases are asked for before the first one runs,
- * so that they are compiled side by side; they are those that plans use, and not compiled again.
+ * so that they are compiled side by side.
  */
 #include "backend/webgpu/gpu_gate.h"
 
@@ -71,8 +71,9 @@ static size_t case_of(const tg_op_desc *d) {
         size_t n_fit = 0;
         for (size_t k = 0; k < d->n_shaders; k++) n_fit += fits(&d->shaders[k], c);
         const size_t score = n > CASE_ELEMS ? 1 : (2 * n_fit + !c->prepare) * (CASE_ELEMS + 1) + n;
-        if (score > best_score) best = i;
-        if (score > best_score) best_score = score;
+        if (score <= best_score) continue;
+        best = i;
+        best_score = score;
     }
     return best;
 }
