@@ -16,6 +16,13 @@ else
     head -20 build/format.log
     fail format
 fi
+# A script of a test that no longer parses is found here, in a second, not at the end of a test run.
+if find tools test bench -name '*.py' -print0 |
+    xargs -0 python3 -c 'import ast, sys; [ast.parse(open(f).read(), f) for f in sys.argv[1:]]'; then
+    say scripts ok
+else
+    fail scripts
+fi
 python3 tools/layers.py && say layers ok || fail layers
 python3 tools/size.py && say size ok || fail size
 if grep -rn 'TG_OP_[a-z]' src/plan src/backend | grep -v 'TG_OP_COUNT'; then fail op-names; else say op-names ok; fi
