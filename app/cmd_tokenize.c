@@ -104,24 +104,26 @@ static void print_table(const tg_app *app, const tg_tokenizer *tok, const int32_
            tg_term_style(out, TG_PLAIN));
 }
 
-/* Counted first, then written into an array of that size. The first call answers E_FULL, since it
- * was given no room, unless there is nothing to write: both say how many there are. */
+/* As many ids as a text has bytes are nearly always enough. Where they are not, E_FULL says how
+ * many there are, and the text goes through once more. */
 static int tokenize(tg_app *app, const tg_tokenizer *tok, const values *v, const char *text,
                     size_t n_bytes) {
     const unsigned flags = (v->special ? TG_ENCODE_SPECIAL : 0u) | (v->ends ? TG_ENCODE_ENDS : 0u);
-    size_t n = 0;
-    tg_status status = tg_tokenizer_encode(tok, text, n_bytes, flags, NULL, 0, &n);
-    if (status != TG_OK && status != TG_E_FULL) {
-        return tg_app_failed(app, app->ctx, status, TG_WORKING);
-    }
-    /* One more than needed: malloc(0) may give NULL, which would look like no memory. */
-    int32_t *ids = malloc((n + 1) * sizeof *ids);
-    if (!ids) {
-        tg_app_error(app, "not enough memory for %s tokens", TG_COUNT(n));
-        return TG_EXIT_FAILED;
+    enum { ENDS = 8 };
+    size_t n = n_bytes + ENDS;
+    int32_t *ids = NULL;
+    tg_status status = TG_E_FULL;
+    for (int turn = 0; turn < 2 && status == TG_E_FULL; turn++) {
+        const size_t room = n;
+        free(ids);
+        ids = malloc(room * sizeof *ids);
+        if (!ids) {
+            tg_app_error(app, "not enough memory for %s tokens", TG_COUNT(room));
+            return TG_EXIT_FAILED;
+        }
+        status = tg_tokenizer_encode(tok, text, n_bytes, flags, ids, room, &n);
     }
     int code = TG_EXIT_DONE;
-    status = n > 0 ? tg_tokenizer_encode(tok, text, n_bytes, flags, ids, n, &n) : TG_OK;
     if (status != TG_OK) {
         code = tg_app_failed(app, app->ctx, status, TG_WORKING);
     } else if (app->globals.json) {

@@ -4,18 +4,29 @@
  * A word is a list of symbols in an array, linked both ways; a heap holds the merges that are
  * possible, by (rank, place). Merging two symbols changes the merges to the left and right of them:
  * those are looked up and pushed, and what the heap still holds of the old ones no longer agrees
- * with the symbol's rank and is dropped when it comes up. So a word of n bytes takes O(n log n).
+ * with the symbol's rank and is dropped when it comes up.
  *
  *     place    0   1   2   3   4   5            symbol 2 is "nan": it ends where its next begins
  *     word     b   a   n   a   n   a
  *     symbols  b - a - nan - - a
+ *
+ * A long word goes through a window at a time, with the same result: what lies behind the window's
+ * edge can change a symbol before the edge only by merging with the last one. The earliest that it
+ * could, the best rank of any merge of that symbol with a piece that the text there begins with, is
+ * in the heap, too. When it comes up the symbol goes behind the edge, and the one before it is the
+ * last one. What is left before the edge when the heap is empty is what the whole word would give,
+ * and no merge reaches across; so the next window starts at the edge. Time is linear, and memory
+ * bounded, unless a vocabulary lets the edge run back through half a window, which then doubles.
+ *
+ *     window     int|ern|ational|iz|a        the edge starts behind "iz", "a": "iz" may yet become
+ *     edge                      ^           "ization", and "a" anything, so both wait
  *
  * Three models differ only in how a merge is found: by a table of pairs (BYTE_BPE, MERGE_BPE), or
  * because the joined text is a piece (SCORE_BPE), in which case its score is the rank.
  */
 #include "tok/tok_inside.h"
 
-enum { HEAP_ARITY = 4, NONE = -1, GONE = -2 };
+enum { HEAP_ARITY = 4, NONE = -1, GONE = -2, BEYOND = -3 };
 #define NO_RANK UINT32_MAX
 #define NOWHERE UINT32_MAX
 
@@ -75,34 +86,82 @@ static tg_status symbols_reserve(tg_tok_work *w, size_t n) {
     return TG_OK;
 }
 
-/* One symbol a byte or a character. */
-static void make_symbols(tg_tok_work *w, const char *word, uint32_t n) {
+/* The part of a word that is being merged: symbols lie before the edge. */
+typedef struct window {
+    const char *word;
+    uint32_t n; /* bytes of the word */
+    uint32_t edge;
+} window;
+
+/* One symbol a byte or a character, up to the edge or just beyond. */
+static void make_symbols(tg_tok_work *w, window *v) {
     const tg_tok *t = w->tok;
-    uint32_t prev = NOWHERE, code;
-    for (uint32_t at = 0; at < n;) {
+    uint32_t prev = NOWHERE, code, at = 0;
+    while (at < v->edge) {
         uint32_t length = 1;
         int32_t id;
         if (t->model == TG_TOK_BYTE_BPE) {
-            id = t->byte_id[(uint8_t)word[at]];
+            id = t->byte_id[(uint8_t)v->word[at]];
         } else {
-            length = (uint32_t)tg_uc_next(word + at, n - at, &code);
-            id = tg_tok_find_normal(t, word + at, length);
+            length = (uint32_t)tg_uc_next(v->word + at, v->n - at, &code);
+            id = tg_tok_find_normal(t, v->word + at, length);
         }
         w->symbol[at] = (tg_bpe_symbol) { id, prev, at + length, NO_RANK, NONE };
         prev = at;
         at += length;
     }
+    v->edge = at;
+}
+
+static uint32_t pair_rank(const tg_tok *t, int32_t left, int32_t right) {
+    const tg_pair *pair = right < 0 ? NULL : tg_pair_find(&t->pairs, left, right);
+    return pair ? pair->rank : NO_RANK;
+}
+
+static uint32_t best_of(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+/* No merge of the last symbol with what may stand behind the edge is better than this. */
+static uint32_t rank_beyond(const tg_tok_work *w, const window *v, uint32_t at) {
+    const tg_tok *t = w->tok;
+    const tg_bpe_symbol *s = &w->symbol[at];
+    const char *text = v->word + v->edge;
+    size_t most = v->n - v->edge, used = 0;
+    uint32_t best = NO_RANK;
+    if (most > t->longest) most = t->longest;
+    if (t->model == TG_TOK_SCORE_BPE) {
+        for (size_t n = 1; n <= most; n++) {
+            const int32_t made = tg_tok_find_normal(t, v->word + at, v->edge - at + n);
+            if (made >= 0) best = best_of(best, t->rank[made]);
+        }
+        return best;
+    }
+    if (s->id < 0) return NO_RANK;
+    char spelled[2 * TG_LONGEST_PIECE];
+    const bool by_byte = t->model == TG_TOK_BYTE_BPE;
+    if (by_byte) best = pair_rank(t, s->id, t->byte_id[(uint8_t)text[0]]);
+    for (size_t n = 1; n <= most; n++) {
+        if (by_byte) used += tg_uc_put(tg_alphabet_char((uint8_t)text[n - 1]), spelled + used);
+        const int32_t right = by_byte ? tg_piece_find(&t->by_piece, spelled, used)
+                                      : tg_piece_find(&t->by_piece, text, n);
+        best = best_of(best, pair_rank(t, s->id, right));
+    }
+    return best;
 }
 
 /* The merge of the symbol at `at` with the next one, into the symbol and the heap. */
-static tg_status find_merge(tg_tok_work *w, const char *word, uint32_t n, uint32_t at) {
+static tg_status find_merge(tg_tok_work *w, const window *v, uint32_t at) {
     const tg_tok *t = w->tok;
     tg_bpe_symbol *s = &w->symbol[at];
     s->rank = NO_RANK;
-    if (s->next >= n) return TG_OK;
+    if (s->next >= v->n) return TG_OK;
+    if (s->next == v->edge) {
+        s->rank = rank_beyond(w, v, at);
+        s->made = BEYOND;
+        return s->rank == NO_RANK ? TG_OK : heap_push(w, (tg_bpe_entry) { s->rank, at });
+    }
     const tg_bpe_symbol *right = &w->symbol[s->next];
     if (t->model == TG_TOK_SCORE_BPE) {
-        const int32_t made = tg_tok_find_normal(t, word + at, right->next - at);
+        const int32_t made = tg_tok_find_normal(t, v->word + at, right->next - at);
         if (made < 0) return TG_OK;
         s->rank = t->rank[made];
         s->made = made;
@@ -116,33 +175,38 @@ static tg_status find_merge(tg_tok_work *w, const char *word, uint32_t n, uint32
     return heap_push(w, (tg_bpe_entry) { s->rank, at });
 }
 
-static tg_status merge(tg_tok_work *w, const char *word, uint32_t n) {
+static tg_status merge(tg_tok_work *w, window *v) {
     w->heap_n = 0;
-    for (uint32_t at = 0; at < n; at = w->symbol[at].next) {
-        TG_TRY(find_merge(w, word, n, at));
-    }
+    for (uint32_t at = 0; at < v->edge; at = w->symbol[at].next) TG_TRY(find_merge(w, v, at));
     while (w->heap_n > 0) {
         const tg_bpe_entry e = heap_pop(w);
         tg_bpe_symbol *s = &w->symbol[e.at];
         if (s->id == GONE || s->rank != e.rank) continue;
-        tg_bpe_symbol *right = &w->symbol[s->next];
-        s->id = s->made;
-        s->next = right->next;
-        right->id = GONE;
-        if (s->next < n) w->symbol[s->next].prev = e.at;
-        TG_TRY(find_merge(w, word, n, e.at));
-        if (s->prev != NOWHERE) TG_TRY(find_merge(w, word, n, s->prev));
+        if (s->made == BEYOND) {
+            s->id = GONE;
+            v->edge = e.at;
+        } else {
+            tg_bpe_symbol *right = &w->symbol[s->next];
+            s->id = s->made;
+            s->next = right->next;
+            right->id = GONE;
+            if (s->next < v->edge) w->symbol[s->next].prev = e.at;
+            TG_TRY(find_merge(w, v, e.at));
+        }
+        if (s->prev != NOWHERE) TG_TRY(find_merge(w, v, s->prev));
     }
     return TG_OK;
 }
 
-/* A stretch that no token reaches out of. */
-static tg_status encode_part(tg_tok_work *w, const char *word, size_t n) {
-    TG_TRY(symbols_reserve(w, n));
-    const uint32_t end = (uint32_t)n;
-    make_symbols(w, word, end);
-    TG_TRY(merge(w, word, end));
-    for (uint32_t at = 0; at < end; at = w->symbol[at].next) {
+/* The beginning of a stretch that no token reaches out of; *done says how much of it. */
+static tg_status encode_window(tg_tok_work *w, const char *word, size_t n, size_t room,
+                               size_t *done) {
+    const uint32_t edge = (uint32_t)(n < room ? n : room);
+    window v = { word, (uint32_t)n, edge };
+    TG_TRY(symbols_reserve(w, edge));
+    make_symbols(w, &v);
+    TG_TRY(merge(w, &v));
+    for (uint32_t at = 0; at < v.edge; at = w->symbol[at].next) {
         const tg_bpe_symbol *s = &w->symbol[at];
         if (s->id >= 0) {
             TG_TRY(tg_tok_push(w, s->id));
@@ -150,16 +214,28 @@ static tg_status encode_part(tg_tok_work *w, const char *word, size_t n) {
             TG_TRY(tg_tok_push_unknown(w, word + at, s->next - at));
         }
     }
+    *done = v.edge;
+    return TG_OK;
+}
+
+static tg_status encode_part(tg_tok_work *w, const char *word, size_t n) {
+    const tg_tok *t = w->tok;
+    if (n == 1 && t->model == TG_TOK_BYTE_BPE && t->byte_id[(uint8_t)word[0]] >= 0)
+        return tg_tok_push(w, t->byte_id[(uint8_t)word[0]]);
+    size_t room = t->longest <= TG_LONGEST_PIECE ? t->window : n, done;
+    for (size_t at = 0; at < n; at += done) {
+        TG_TRY(encode_window(w, word + at, n - at, room, &done));
+        if (done < room / 2 || done == 0) room *= 2;
+    }
     return TG_OK;
 }
 
 /* The whole word as one piece. Byte-level pieces are found by their spelling. */
 static int32_t whole_word(const tg_tok *t, const char *word, size_t n) {
-    enum { LONGEST = 256 };
     if (t->model != TG_TOK_BYTE_BPE) return tg_tok_find_normal(t, word, n);
-    char spelled[2 * LONGEST];
+    char spelled[2 * TG_LONGEST_PIECE];
     size_t used = 0;
-    if (n > LONGEST) return NONE;
+    if (n > TG_LONGEST_PIECE) return NONE;
     for (size_t i = 0; i < n; i++) {
         used += tg_uc_put(tg_alphabet_char((uint8_t)word[i]), spelled + used);
     }

@@ -10,6 +10,8 @@
 #include "base/math.h"
 #include "base/str.h"
 
+enum { WINDOW_BYTES = 4096 };
+
 /* -------------------------------------------------------------------------------- small parts */
 
 void tg_ids_init(tg_ids *ids, const tg_mem *mem) { *ids = (tg_ids) { .mem = *mem }; }
@@ -258,6 +260,8 @@ static tg_status make_strings(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d) {
         t->pieces.at[i] = piece_at;
         t->outs.at[i] = out_at;
         memcpy(t->pieces.bytes + piece_at, d->pieces[i].bytes, d->pieces[i].n_bytes);
+        if (d->pieces[i].n_bytes > t->longest) t->longest = d->pieces[i].n_bytes;
+        if (t->model == TG_TOK_BYTE_BPE && t->types[i] == TG_TOK_BYTE) t->longest = SIZE_MAX;
         piece_at += d->pieces[i].n_bytes;
         size_t n;
         TG_TRY(make_out(ctx, t, d, i, t->outs.bytes + out_at, &n));
@@ -372,6 +376,7 @@ tg_status tg_tok_new(tg_ctx *ctx, const tg_tok_desc *d, tg_tok **out) {
     t->unknown = d->unknown;
     t->pad = d->pad;
     t->n = d->model == TG_TOK_RAW_BYTES ? 256 : d->n_tokens;
+    t->window = WINDOW_BYTES;
     for (int b = 0; b < 256; b++) t->byte_id[b] = -1;
     const tg_status status = make(ctx, t, d);
     if (status != TG_OK) {

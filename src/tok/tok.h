@@ -17,7 +17,8 @@
  * normaliser changes it. Bytes that are no UTF-8 go byte by byte where tokens of bytes exist; a
  * byte that a byte-level vocabulary lacks is encoded as U+FFFD. What cannot be encoded otherwise
  * becomes the unknown token; a vocabulary without one, or with a control token for one (WordPiece's
- * excepted), makes that an error. Time is linear in the text but for a logarithm, whatever it is.
+ * excepted), makes that an error. Time is linear in the text, whatever it is: a long word is
+ * merged a window at a time (bpe.c).
  *
  * A tokenizer is read-only once it is made: any number of threads may use one.
  */

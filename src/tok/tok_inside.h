@@ -10,7 +10,7 @@
 #include "tok/tok_table.h"
 #include "tok/unicode.h"
 
-enum { TG_JOIN_BITS = 21 };
+enum { TG_JOIN_BITS = 21, TG_LONGEST_PIECE = 1024 };
 
 struct tg_tok {
     tg_arena arena; /* everything below */
@@ -21,6 +21,9 @@ struct tg_tok {
     int32_t bos, eos, unknown, pad;
 
     size_t n;          /* V */
+    size_t longest;    /* no piece has more bytes; SIZE_MAX: one may be made of other bytes than its
+                          spelling says, so nothing can be said of what is not merged yet */
+    size_t window;     /* BPE: bytes of a word that are merged at once */
     tg_strings pieces; /* as the file spells them */
     tg_strings outs;   /* what they add to a text */
     uint8_t *types;
@@ -51,7 +54,7 @@ typedef struct tg_bpe_entry {
     uint32_t rank, at;
 } tg_bpe_entry;
 
-/* Scratch of one tg_tok_encode: grows to the longest word. */
+/* Scratch of one tg_tok_encode: grows to the longest window, or a unigram's longest word. */
 typedef struct tg_tok_work {
     tg_ctx *ctx;
     const tg_tok *tok;
@@ -62,8 +65,9 @@ typedef struct tg_tok_work {
     size_t symbol_room;
     tg_bpe_entry *heap;
     size_t heap_n, heap_room;
-    struct tg_unigram_cell *cell; /* unigram.c */
-    size_t cell_room;
+    int32_t *last; /* unigram.c */
+    double *score;
+    size_t last_room, ring;
 } tg_tok_work;
 
 tg_status tg_tok_push(tg_tok_work *w, int32_t id);

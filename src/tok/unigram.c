@@ -2,7 +2,9 @@
  * unigram.c - SentencePiece unigram: of all ways to cut a text into pieces, the one with the
  * highest sum of scores (Viterbi, by bytes).
  *
- *     cell[i]   the best way to cut the first i bytes: its score, the last piece and its start
+ *     last[i]   the last piece of the best way to cut the first i bytes; -k: an unknown character
+ *               of k bytes
+ *     score[i % ring]   the sum of that way, kept for as long as a piece may begin there
  *
  * A character that no piece begins with counts as an unknown one at the lowest score less 10, as
  * SentencePiece has it. Of two ways of equal score the one found first stays, which is the one with
@@ -12,71 +14,93 @@
 
 #include "base/math.h"
 
-typedef struct tg_unigram_cell {
-    double score;
-    uint32_t from;
-    int32_t id; /* -1: an unknown character */
-} tg_unigram_cell;
-
 static const double unknown_penalty = 10;
 
+/* last[n + 1] and the ring, all of it at no score. */
 static tg_status reserve(tg_tok_work *w, size_t n) {
-    if (n <= w->cell_room) return TG_OK;
-    tg_unigram_release(w);
-    w->cell = tg_alloc(&w->mem, n * sizeof *w->cell);
-    if (!w->cell) return tg_fail_memory(w->ctx, "a text", n * sizeof *w->cell);
-    w->cell_room = n;
+    if (n + 1 > w->last_room) {
+        tg_free(&w->mem, w->last, w->last_room * sizeof *w->last);
+        w->last_room = 0;
+        w->last = tg_alloc(&w->mem, (n + 1) * sizeof *w->last);
+        if (!w->last) return tg_fail_memory(w->ctx, "a text", (n + 1) * sizeof *w->last);
+        w->last_room = n + 1;
+    }
+    if (w->score) return TG_OK;
+    size_t ring = 8;
+    while (ring <= w->tok->longest) ring *= 2;
+    w->score = tg_alloc(&w->mem, ring * sizeof *w->score);
+    if (!w->score) return tg_fail_memory(w->ctx, "a text", ring * sizeof *w->score);
+    w->ring = ring;
+    for (size_t i = 0; i < ring; i++) w->score[i] = -TG_INF;
     return TG_OK;
 }
 
 void tg_unigram_release(tg_tok_work *w) {
-    tg_free(&w->mem, w->cell, w->cell_room * sizeof *w->cell);
-    w->cell = NULL;
-    w->cell_room = 0;
+    tg_free(&w->mem, w->last, w->last_room * sizeof *w->last);
+    tg_free(&w->mem, w->score, w->ring * sizeof *w->score);
+    w->last = NULL;
+    w->score = NULL;
+    w->last_room = w->ring = 0;
 }
 
-static void offer(tg_unigram_cell *to, double score, size_t from, int32_t id) {
-    if (score > to->score) *to = (tg_unigram_cell) { score, (uint32_t)from, id };
+static void offer(tg_tok_work *w, size_t end, double score, int32_t id) {
+    double *have = &w->score[end & (w->ring - 1)];
+    if (!(score > *have)) return;
+    *have = score;
+    w->last[end] = id;
 }
 
-/* A stretch that no piece reaches out of. Sums run on through a word, though its parts do not
- * depend on each other: where two ways are equal but for rounding, the reference's rounding
- * decides. */
-static tg_status encode_part(tg_tok_work *w, const char *text, size_t n, double *sum) {
+static size_t bytes_of(const tg_tok *t, int32_t last) {
+    return last < 0 ? (size_t)-last : t->pieces.at[last + 1] - t->pieces.at[last];
+}
+
+/* Which piece every place of a part was reached by. The sum of the best way to its end is left. */
+static double forward(tg_tok_work *w, const char *text, size_t n, double sum) {
     const tg_tok *t = w->tok;
-    TG_TRY(reserve(w, n + 1));
-    tg_unigram_cell *cell = w->cell;
-    for (size_t i = 1; i <= n; i++) cell[i].score = -TG_INF;
-    cell[0].score = n >= 3 && memcmp(text, TG_BLANK_MARK, 3) == 0 ? 0 : *sum;
+    const size_t mask = w->ring - 1;
+    w->score[0] = sum;
     for (size_t from = 0; from < n;) {
         uint32_t code, node = 0;
         const size_t length = tg_uc_next(text + from, n - from, &code);
+        const double before = w->score[from & mask];
         bool covered = false; /* by a piece of just this character */
         for (size_t end = from;
              end < n && (node = tg_trie_step(&t->unigrams, node, (uint8_t)text[end]));) {
             end++;
             const int32_t id = t->unigrams.id[node];
             if (id < 0) continue;
-            offer(&cell[end], cell[from].score + t->scores[id], from, id);
+            offer(w, end, before + t->scores[id], id);
             covered = covered || end == from + length;
         }
-        if (!covered) offer(&cell[from + length], cell[from].score + t->unknown_score, from, -1);
+        if (!covered) offer(w, from + length, before + t->unknown_score, -(int32_t)length);
+        w->score[from & mask] = -TG_INF; /* the place is free for another */
         from += length;
     }
-    *sum = cell[n].score;
-    /* The way back is turned around in place: each cell's start becomes its successor's end. */
-    size_t end = n, after = SIZE_MAX;
-    while (end > 0) {
-        const size_t from = cell[end].from;
-        cell[end].from = (uint32_t)after;
-        after = end;
-        end = from;
+    sum = w->score[n & mask];
+    w->score[n & mask] = -TG_INF;
+    return sum;
+}
+
+/* A stretch that no piece reaches out of. Sums run on through a word, though its parts do not
+ * depend on each other: where two ways are equal but for rounding, the reference's rounding
+ * decides. */
+static tg_status encode_part(tg_tok_work *w, const char *text, size_t n, double *sum) {
+    TG_TRY(reserve(w, n));
+    const bool new_word = n >= 3 && memcmp(text, TG_BLANK_MARK, 3) == 0;
+    *sum = forward(w, text, n, new_word ? 0 : *sum);
+    /* The way back is turned around in place: each piece moves from its end to its beginning. */
+    int32_t *last = w->last, id = last[n];
+    for (size_t end = n; end > 0;) {
+        end -= bytes_of(w->tok, id);
+        const int32_t before = end > 0 ? last[end] : 0;
+        last[end] = id;
+        id = before;
     }
-    for (size_t from = 0, to = after; from < n; from = to, to = cell[to].from) {
-        if (cell[to].id >= 0) {
-            TG_TRY(tg_tok_push(w, cell[to].id));
+    for (size_t at = 0; at < n; at += bytes_of(w->tok, last[at])) {
+        if (last[at] >= 0) {
+            TG_TRY(tg_tok_push(w, last[at]));
         } else {
-            TG_TRY(tg_tok_push_unknown(w, text + from, to - from));
+            TG_TRY(tg_tok_push_unknown(w, text + at, bytes_of(w->tok, last[at])));
         }
     }
     return TG_OK;

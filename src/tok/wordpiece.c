@@ -23,9 +23,11 @@ static int32_t longest(const tg_tok *t, const char *word, size_t n, bool begins,
     char spelled[PREFIX_BYTES + 4 * WORD_CHARS_MAX];
     const char *prefix = t->word_starts_marked ? (begins ? TG_BLANK_MARK : "") : begins ? "" : "##";
     const size_t before = strlen(prefix);
+    const size_t all = n;
+    if (n > t->longest) n = t->longest;
     memcpy(spelled, prefix, before);
     memcpy(spelled + before, word, n);
-    for (const size_t all = n; n > 0; n--) {
+    for (; n > 0; n--) {
         if (n < all && ((uint8_t)word[n] & 0xc0) == 0x80) continue; /* within a character */
         const int32_t id = tg_tok_find_normal(t, spelled, before + n);
         if (id >= 0) {

@@ -1,6 +1,6 @@
 /*
  * test_tok.c - tokenizers on vocabularies of a few pieces: merging, special tokens, hostile files,
- * failing memory, long texts, and the gate that holds back unfinished characters.
+ * failing memory, and the gate that holds back unfinished characters.
  */
 #include "fail_alloc.h"
 #include "tok_util.h"
@@ -294,41 +294,6 @@ static void unknown_parts_are_named(void **state) {
     }
 }
 
-/* One word of a million letters, blanks or marks: minutes, if anything were quadratic. */
-static void long_words(void **state) {
-    (void)state;
-    enum { N = 1000000 };
-    static const struct {
-        const char *file, *unit;
-    } cases[] = {
-        { "byte_bpe", "a" },  { "byte_bpe", " " },         { "char_bpe", "e" },
-        { "char_bpe", " " },  { "unigram", "l" },          { "unigram", "e\xcc\x81\xcc\xa3" },
-        { "wordpiece", "x" }, { "wordpiece", "\xcc\x81" }, { "wordpiece", "." },
-    };
-    char *text = malloc(N);
-    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
-        char path[256];
-        size_t n;
-        tg_ctx ctx;
-        tg_ctx_init(&ctx, NULL, NULL, NULL);
-        snprintf(path, sizeof path, TOK_GOLDEN "%s.json", cases[k].file);
-        char *json = read_file(path, &n);
-        tg_tok *tok;
-        assert_int_equal(tg_tok_new_json(&ctx, path, json, n, &tok), TG_OK);
-        const size_t unit = strlen(cases[k].unit);
-        for (size_t i = 0; i + unit <= N; i += unit) memcpy(text + i, cases[k].unit, unit);
-        tg_ids ids;
-        tg_ids_init(&ids, &ctx.mem);
-        if (tg_tok_encode(&ctx, tok, text, N - N % unit, 0, &ids) != TG_OK)
-            fail_msg("%s", ctx.message);
-        assert_true(ids.n <= 3 * N); /* a mark without a piece is three bytes */
-        tg_ids_deinit(&ids);
-        tg_tok_free(tok);
-        free(json);
-    }
-    free(text);
-}
-
 static void collect(void *user, const char *text, size_t n) { tg_buf_append(user, text, n); }
 
 static void gate(void **state) {
@@ -368,7 +333,6 @@ int main(void) {
         cmocka_unit_test(failing_memory),
         cmocka_unit_test(changed_json),
         cmocka_unit_test(unknown_parts_are_named),
-        cmocka_unit_test(long_words),
         cmocka_unit_test(gate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
