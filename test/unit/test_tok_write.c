@@ -210,6 +210,7 @@ static void wordpiece(void **state) {
     d.add_bos = d.add_eos = true;
     tg_tok *marked = made(&ctx, &d), *second = again(&ctx, marked);
     same_as_reference(&ctx, second, "wordpiece", 0);
+    same_as_reference(&ctx, marked, "wordpiece", 0); /* also where the text itself has the mark */
     static const char text[] = "[CLS] the cat's [SEP][MASK] (na\xc3\xafve)";
     same_ids(&ctx, marked, second, text, sizeof text - 1, TG_TOK_ENDS | TG_TOK_SPECIAL);
     same_ids(&ctx, marked, second, text, sizeof text - 1, 0);

@@ -2,13 +2,16 @@
 
     python folder.py [--program build/tinygpt] [--lib build/libtinygpt.so] [--models .cache/models]
 
-Of the tiny models of test/golden/lm: the logits. Of the real ones: the ids of 200 strings by the
+Of the tiny models of test/golden/lm: the logits. Of the real ones: the ids of 2,000 strings by the
 tokenizer.json that was written, as user text and with special tokens; the chat template; and along
 the golden tokens of llama.cpp (test/golden/llama_cpp) the logits in floats, of the very weights that
-the GGUF file stands for. What is printed is in README.md; a difference that should not be, fails.
+the GGUF file stands for. Of MiniLM, by way of GGUF: ids and vectors. What is printed is in README.md;
+a difference that should not be, fails.
 """
 
 import argparse
+import json
+import os
 import pathlib
 import subprocess
 import tempfile
@@ -25,11 +28,15 @@ REAL = (("SmolLM2-135M-Instruct.Q4_1.gguf", "smollm2"), ("gemma-3-270m-q4_k_m.gg
 TOKENS = 64
 
 
-def convert(args, source, folder):
-    subprocess.run([args.program, "convert", source, folder, "--format", "safetensors", "--threads", "1"], check=True,
-                   stdout=subprocess.DEVNULL)
-    model, report = transformers.AutoModelForCausalLM.from_pretrained(
-        folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
+def call(args, *command):
+    done = subprocess.run([args.program, *command, "--threads", "1"], check=True, stdout=subprocess.PIPE)
+    return done.stdout.decode()
+
+
+def convert(args, source, folder, auto=transformers.AutoModelForCausalLM, **more):
+    call(args, "convert", source, folder, "--format", "safetensors")
+    model, report = auto.from_pretrained(
+        folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True, **more)
     assert not any(report.values()), report
     return model.eval()
 
@@ -55,8 +62,8 @@ def tokens(folder, tiny):
     """Texts of users, where special tokens are letters; and of templates, where they are tokens."""
     tok = transformers.AutoTokenizer.from_pretrained(folder)
     plain = transformers.PreTrainedTokenizerFast.from_pretrained(folder, split_special_tokens=True)
-    texts = strings()[::10]
-    texts[::20] = [t + "<|im_start|><end_of_turn>" + t for t in texts[::20]]
+    texts = strings()
+    texts[::20] = [t + "<|im_start|><end_of_turn>[SEP]" + t for t in texts[::20]]
     user = sum(plain.encode(t, add_special_tokens=False) == tiny.encode(t, 0) for t in texts)
     special = sum(tok.encode(t) == tiny.encode(t, 3) for t in texts)
     print(f"  ids of {user} and, with special tokens, {special} of {len(texts)} strings the same")
@@ -97,6 +104,25 @@ def real_model(args, file, name):
     assert max(differ) < 1e-3
 
 
+def encoder(args):
+    """The folder that a zip file becomes by way of GGUF, whose tokenizer and configuration are made.
+    It has no pooler: GGUF keeps none, and the mean of the vectors needs none."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, out, lines = (os.path.join(folder, name) for name in ("x.gguf", "folder", "lines"))
+        call(args, "convert", str(pathlib.Path(args.models) / "minilm.zip"), path, "--dtype", "f32")
+        model = convert(args, path, out, transformers.AutoModel, add_pooling_layer=False)
+        tokens(out, Tiny(args.lib, path))
+        tok = transformers.AutoTokenizer.from_pretrained(out)
+        texts = [line for line in (GOLDEN / "lm/minilm.txt").read_text().splitlines() if line][::3]
+        pathlib.Path(lines).write_text("".join(t + "\n" for t in texts))
+        ours = json.loads(call(args, "embed", path, "--file", lines, "--raw", "--json"))["vectors"]
+        with torch.no_grad():
+            theirs = [model(**tok(t, return_tensors="pt")).last_hidden_state[0].mean(0).numpy() for t in texts]
+    worst = np.abs(np.array(ours) - theirs).max()
+    print(f"  vectors of {len(texts)} texts up to {np.abs(theirs).max():.3g}, largest difference {worst:.2g}")
+    assert worst < 1e-4
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--program", default="build/tinygpt")
@@ -108,6 +134,9 @@ def main():
     torch.set_num_threads(1)
     if not args.only:
         tiny_models(args)
+    if args.only in "minilm.zip":
+        print("minilm.zip", flush=True)
+        encoder(args)
     for file, name in REAL:
         if args.only in file:
             print(file, flush=True)
