@@ -314,7 +314,7 @@ web: wasm $(WEB_INSTALLED)
 test-e2e: web $(PROGRAM)
 	$(Q)cd web && node_modules/.bin/tsc -p e2e/tsconfig.json && \
 	  TG_PROGRAM=$(abspath $(PROGRAM)) TG_SCREENS=$(abspath $(BUILD))/screens \
-	  node_modules/.bin/vitest run --config e2e/vitest.config.ts
+	  node_modules/.bin/vitest run --config e2e/vitest.config.ts $(E2E)
 
 # --------------------------------------------------------------------------------------- testing
 $(BUILD)/test/op_test: test/op_test.c $(LIB)
