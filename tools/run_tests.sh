@@ -6,10 +6,11 @@
 #
 # Most tests keep one core busy, so "full" and "long" go along two lanes:
 #
-#     here     unit tests, ops | CLI          | modules, package, page   | check
-#     beside   GPU tests       | sanitizers, neon                 |
-#                              ^ waits: unit tests share files    ^ its lines come now
+#     here     unit tests, ops, modules, package | page              | page by the clock, check
+#     beside   command line                      | GPU, sanitizers, neon |
 #
+# Who uses the same files waits for the other: the sanitizers' unit tests for the plain ones, and the
+# page, with which the program is linked anew, for the command line.
 # The page's tests that look at a clock wait until nothing runs beside them.
 set -u
 mode=$1
@@ -61,7 +62,11 @@ join() {
     passed=$((passed + p))
     failed=$((failed + f))
 }
-wait_for_unit_tests() { until [ -e "$dir/unit_tests" ]; do sleep 1; done; }
+# What one lane has done, and the other one waits for, unless that has ended.
+done_with() { touch "$dir/$1"; }
+wait_for() { # what pid
+    until [ -e "$dir/$1" ] || ! kill -0 "$2" 2>/dev/null; do sleep 1; done
+}
 
 isas=$("$build/tinygpt" doctor --list-isas 2>/dev/null || echo scalar)
 unit_tests() { # build label [names to leave out]
@@ -124,9 +129,9 @@ gpu_tests() {
 
 sanitizers_and_neon() {
     sanitized asan
-    run "build with tsan" make --no-print-directory -s -j2 tsan
+    run "build with tsan" make --no-print-directory -s -j2 tsan TSAN=build/tsan/test/test_base_thread
     run "tsan test_base_thread" build/tsan/test/test_base_thread
-    run "neon build" make --no-print-directory -s -j2 BUILD=build/neon CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar build/neon/test/op_test build/neon/test/simd_test
+    run "neon build" make --no-print-directory -s -j2 BUILD=build/neon EXTRA=-g0 CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar build/neon/test/op_test build/neon/test/simd_test
     run "neon op_test" qemu-aarch64 -L /usr/aarch64-linux-gnu build/neon/test/op_test --isa neon
     run "neon simd_test" qemu-aarch64 -L /usr/aarch64-linux-gnu build/neon/test/simd_test
 }
@@ -139,8 +144,10 @@ page() {
     make --no-print-directory -s test-e2e E2E="$timed_e2e" && return $code
 }
 lane_beside() {
+    for t in test/cli/test_*.py; do run "$(basename "$t")" python3 "$t" "$build/tinygpt"; done
+    done_with command_line
     gpu_tests
-    wait_for_unit_tests
+    wait_for unit_tests $$
     sanitizers_and_neon
 }
 
@@ -148,13 +155,13 @@ lane_beside() {
 [ "$mode" != quick ] || [ -d build/fixtures ] || python3 tools/oracle/fixtures.py build/fixtures >/dev/null
 [ "$mode" = quick ] || beside lane_beside
 unit_tests "$build" ""
-touch "$dir/unit_tests"
+done_with unit_tests
 op_tests "$build" ""
 if [ "$mode" != quick ]; then
     lever_tests
-    for t in test/cli/test_*.py; do run "$(basename "$t")" python3 "$t" "$build/tinygpt"; done
     run "wasm modules" make --no-print-directory -s test-wasm
     run "web package" make --no-print-directory -s test-web
+    wait_for command_line "$lane"
     run "web page in Chromium" page
     run "examples/train.c" test/cli/example.sh
     join
