@@ -314,7 +314,7 @@ web: wasm $(WEB_INSTALLED)
 test-e2e: web $(PROGRAM)
 	$(Q)cd web && node_modules/.bin/tsc -p e2e/tsconfig.json && \
 	  TG_PROGRAM=$(abspath $(PROGRAM)) TG_SCREENS=$(abspath $(BUILD))/screens \
-	  node_modules/.bin/vitest run --config e2e/vitest.config.ts
+	  node_modules/.bin/vitest run --config e2e/vitest.config.ts $(E2E)
 
 # --------------------------------------------------------------------------------------- testing
 $(BUILD)/test/op_test: test/op_test.c $(LIB)
@@ -359,11 +359,12 @@ test-long: setup
 .PHONY: tests
 tests: $(TESTS) $(SHARED)
 
+# Lines are enough for a trace, and a quarter faster to build than all that a debugger wants.
 asan ubsan:
-	@$(MAKE) --no-print-directory BUILD=build/asan OPT=-O1 EXTRA="-fsanitize=address,undefined -fno-sanitize-recover=all -DTG_DEBUG" build tests
+	@$(MAKE) --no-print-directory BUILD=build/asan OPT=-O1 EXTRA="-g1 -fsanitize=address,undefined -fno-sanitize-recover=all -DTG_DEBUG" build tests
 
 tsan:
-	@$(MAKE) --no-print-directory BUILD=build/tsan OPT=-O1 EXTRA="-fsanitize=thread -DTG_DEBUG" build tests
+	@$(MAKE) --no-print-directory BUILD=build/tsan OPT=-O1 EXTRA="-g1 -fsanitize=thread -DTG_DEBUG" $(or $(TSAN),build tests)
 
 # The readers of model files under libFuzzer: ours, and those of others. What it found worth keeping stays in build/fuzz/corpus,
 # from where the next run goes on; a finding is left beside it as crash-*.

@@ -35,7 +35,7 @@ for compiler in gcc clang-19; do
         failed=1
         continue
     fi
-    if make --no-print-directory -s -j2 BUILD=build/check-$compiler CC=$compiler OPT=$optimise EXTRA=-Werror build tests >build/check-$compiler.log 2>&1; then
+    if make --no-print-directory -s -j2 BUILD=build/check-$compiler CC=$compiler OPT=$optimise EXTRA="-Werror -g0" build tests >build/check-$compiler.log 2>&1; then
         say "$compiler" "no warning"
     else
         grep -E 'error|warning' build/check-$compiler.log | head -20

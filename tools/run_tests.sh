@@ -3,6 +3,15 @@
 #
 # A test is a program: exit code 0 and, where it prints counts ("N passed, M failed", or cmocka's
 # lines), those counts are added up. One that prints none counts as one.
+#
+# Most tests keep one core busy, so "full" and "long" go along two lanes:
+#
+#     here     unit tests, ops, modules, package | page              | page by the clock, check
+#     beside   command line                      | GPU, sanitizers, neon |
+#
+# Who uses the same files waits for the other: the sanitizers' unit tests for the plain ones, and the
+# page, with which the program is linked anew, for the command line.
+# The page's tests that look at a clock wait until nothing runs beside them.
 set -u
 mode=$1
 build=$2
@@ -10,8 +19,10 @@ cd "$(dirname "$0")/.."
 export NO_COLOR=1
 passed=0
 failed=0
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+dir=$(mktemp -d)
+log=$dir/log
+lane=
+trap '[ -z "$lane" ] || kill "$lane" 2>/dev/null; rm -rf "$dir"' EXIT
 
 run() { # name command...
     local name=$1 start=$SECONDS code p f
@@ -31,6 +42,30 @@ run() { # name command...
         grep '^ *FAIL \|Error: ' "$log" | awk '!seen[$0]++' | head -20 | sed 's/^/     | /'
         grep -v '^\[ RUN\|^\[       OK' "$log" | tail -25 | sed 's/^/     | /'
     fi
+}
+
+# beside FUNCTION: runs it in the background, with counts of its own; join prints its lines and adds
+# them up. A lane that breaks off leaves no counts, and has failed.
+beside() {
+    (
+        log=$dir/log.beside passed=0 failed=0
+        "$@"
+        echo "$passed $failed" >"$dir/counts"
+    ) >"$dir/lines" 2>&1 &
+    lane=$!
+}
+join() {
+    local p=0 f=1
+    wait "$lane"
+    cat "$dir/lines"
+    [ -e "$dir/counts" ] && read -r p f <"$dir/counts" || echo "FAIL the lane beside broke off"
+    passed=$((passed + p))
+    failed=$((failed + f))
+}
+# What one lane has done, and the other one waits for, unless that has ended.
+done_with() { touch "$dir/$1"; }
+wait_for() { # what pid
+    until [ -e "$dir/$1" ] || ! kill -0 "$2" 2>/dev/null; do sleep 1; done
 }
 
 isas=$("$build/tinygpt" doctor --list-isas 2>/dev/null || echo scalar)
@@ -92,24 +127,44 @@ gpu_tests() {
         "$build/test/gpu_test" 'same_lo*'
 }
 
+sanitizers_and_neon() {
+    sanitized asan
+    run "build with tsan" make --no-print-directory -s -j2 tsan TSAN=build/tsan/test/test_base_thread
+    run "tsan test_base_thread" build/tsan/test/test_base_thread
+    run "neon build" make --no-print-directory -s -j2 BUILD=build/neon EXTRA=-g0 CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar build/neon/test/op_test build/neon/test/simd_test
+    run "neon op_test" qemu-aarch64 -L /usr/aarch64-linux-gnu build/neon/test/op_test --isa neon
+    run "neon simd_test" qemu-aarch64 -L /usr/aarch64-linux-gnu build/neon/test/simd_test
+}
+timed_e2e="hosting hidden bench"
+page() {
+    local code
+    make --no-print-directory -s test-e2e E2E="$(printf -- '--exclude=%s.e2e.ts ' $timed_e2e)"
+    code=$?
+    wait "$lane"
+    make --no-print-directory -s test-e2e E2E="$timed_e2e" && return $code
+}
+lane_beside() {
+    for t in test/cli/test_*.py; do run "$(basename "$t")" python3 "$t" "$build/tinygpt"; done
+    done_with command_line
+    gpu_tests
+    wait_for unit_tests $$
+    sanitizers_and_neon
+}
+
 [ "$mode" = quick ] || python3 tools/oracle/fixtures.py build/fixtures >/dev/null || failed=1
 [ "$mode" != quick ] || [ -d build/fixtures ] || python3 tools/oracle/fixtures.py build/fixtures >/dev/null
+[ "$mode" = quick ] || beside lane_beside
 unit_tests "$build" ""
+done_with unit_tests
 op_tests "$build" ""
 if [ "$mode" != quick ]; then
     lever_tests
-    gpu_tests
-    for t in test/cli/test_*.py; do run "$(basename "$t")" python3 "$t" "$build/tinygpt"; done
     run "wasm modules" make --no-print-directory -s test-wasm
     run "web package" make --no-print-directory -s test-web
-    run "web page in Chromium" make --no-print-directory -s test-e2e
+    wait_for command_line "$lane"
+    run "web page in Chromium" page
     run "examples/train.c" test/cli/example.sh
-    sanitized asan
-    run "build with tsan" make --no-print-directory -s -j2 tsan
-    run "tsan test_base_thread" build/tsan/test/test_base_thread
-    run "neon build" make --no-print-directory -s -j2 BUILD=build/neon CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar build/neon/test/op_test build/neon/test/simd_test
-    run "neon op_test" qemu-aarch64 -L /usr/aarch64-linux-gnu build/neon/test/op_test --isa neon
-    run "neon simd_test" qemu-aarch64 -L /usr/aarch64-linux-gnu build/neon/test/simd_test
+    join
     run "check" tools/check.sh
 fi
 if [ "$mode" = long ]; then
