@@ -19,13 +19,14 @@ static bool punctuation(uint32_t c) {
 }
 
 /* The longest piece that n bytes of a word begin with; *length says how much of them it is. Where
- * the text itself has the mark of beginnings within a word, a piece that is more than the mark would
- * be the beginning of another word. */
+ * the text itself has the mark of beginnings within a word, a piece that is more than the mark
+ * would be the beginning of another word. */
 static int32_t longest(const tg_tok *t, const char *word, size_t n, bool begins, size_t *length) {
     char spelled[PREFIX_BYTES + 4 * WORD_CHARS_MAX];
     const char *prefix = t->word_starts_marked ? (begins ? TG_BLANK_MARK : "") : begins ? "" : "##";
     const size_t before = strlen(prefix), mark = sizeof TG_BLANK_MARK - 1;
-    if (before == 0 && n > mark && memcmp(word, TG_BLANK_MARK, mark) == 0) n = mark;
+    const bool bare = t->word_starts_marked && !begins;
+    if (bare && n > mark && memcmp(word, TG_BLANK_MARK, mark) == 0) n = mark;
     memcpy(spelled, prefix, before);
     memcpy(spelled + before, word, n);
     for (const size_t all = n; n > 0; n--) {
