@@ -12,6 +12,7 @@
  *            void  tg_vstore(float *p, tg_v x)
  *            void  tg_vstore_n(float *p, tg_v x, size_t n)
  *            tg_vi tg_viload(const int32_t *p)          void tg_vistore(int32_t *p, tg_vi x)
+ *            tg_vi tg_viload_s8(const int8_t *p)
  *   make     tg_v  tg_vset(float x)    tg_v tg_vzero(void)    tg_vi tg_viset(int32_t x)
  *   math     tg_vadd tg_vsub tg_vmul tg_vdiv tg_vmin tg_vmax (a,b)   tg_vsqrt tg_vabs tg_vneg (a)
  *            tg_vmin/max(a,b): as x86's minps/maxps: (a < b ? a : b), (a > b ? a : b), so b where
@@ -128,6 +129,14 @@ static inline void tg_vturn(float *to, size_t ld_to, const float *from, size_t l
         tg_turn_part(to, ld_to, from, ld_from, rows, cols);
     }
 }
+
+#ifndef TG_SIMD_S8
+static inline tg_vi tg_viload_s8(const int8_t *p) {
+    int32_t x[16];
+    for (int i = 0; i < 16; i++) x[i] = p[i];
+    return tg_viload(x);
+}
+#endif
 
 /* bf16 is the upper half of a float. No ISA's own conversion is used: some flush subnormals. */
 static inline tg_v tg_vload_bf16(const uint16_t *p) {

@@ -197,6 +197,11 @@ static inline __m128i tg_u16x8_load(const uint16_t *p) {
 static inline void tg_u16x8_store(uint16_t *p, __m128i x) {
     _mm_storeu_si128((__m128i *)(void *)p, x);
 }
+#define TG_SIMD_S8 1
+static inline tg_vi tg_viload_s8(const int8_t *p) {
+    const __m128i x = _mm_loadu_si128((const __m128i *)(const void *)p);
+    return (tg_vi) { _mm256_cvtepi8_epi32(x), _mm256_cvtepi8_epi32(_mm_srli_si128(x, 8)) };
+}
 static inline tg_vi tg_viload_u16(const uint16_t *p) {
     return (tg_vi) { _mm256_cvtepu16_epi32(tg_u16x8_load(p)),
                      _mm256_cvtepu16_epi32(tg_u16x8_load(p + 8)) };

@@ -128,6 +128,10 @@ static inline void tg_vturn16(float *to, size_t ld_to, const float *from, size_t
 
 /* ------------------------------------------------------------------------------ 16-bit floats */
 
+#define TG_SIMD_S8 1
+static inline tg_vi tg_viload_s8(const int8_t *p) {
+    return _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
 static inline tg_vi tg_viload_u16(const uint16_t *p) {
     return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)p));
 }

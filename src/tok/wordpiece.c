@@ -25,7 +25,8 @@ static int32_t longest(const tg_tok *t, const char *word, size_t n, bool begins,
     char spelled[PREFIX_BYTES + 4 * WORD_CHARS_MAX];
     const char *prefix = t->word_starts_marked ? (begins ? TG_BLANK_MARK : "") : begins ? "" : "##";
     const size_t before = strlen(prefix), mark = sizeof TG_BLANK_MARK - 1, all = n;
-    if (before == 0 && n > mark && memcmp(word, TG_BLANK_MARK, mark) == 0) n = mark;
+    const bool bare = t->word_starts_marked && !begins;
+    if (bare && n > mark && memcmp(word, TG_BLANK_MARK, mark) == 0) n = mark;
     if (n > t->longest) n = t->longest;
     memcpy(spelled, prefix, before);
     memcpy(spelled + before, word, n);

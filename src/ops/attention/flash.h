@@ -139,21 +139,29 @@ static inline void softmax_window(const flash_local *f, size_t i, ptrdiff_t low,
     tg_vstore(f->keep + i, keep);
 }
 
-/* Sixteen numbers of a packed row, from column c on; those from d on are zeros. */
-static inline tg_v load_packed(tg_dtype dtype, const uint8_t *row, size_t c, size_t d) {
-    const size_t n = tg_min_size(LANES, d - c);
+/* n <= 16 numbers of a packed row, at p, and zeros behind them. In constant steps where n is one:
+ * of a row, all but its last columns. */
+static inline __attribute__((always_inline)) tg_v load_packed(tg_dtype dtype, const uint8_t *p,
+                                                              float scale, size_t n) {
     if (dtype == TG_F16) {
         uint16_t half[LANES] = { 0 };
-        memcpy(half, row + 2 * c, 2 * n);
+        memcpy(half, p, 2 * n);
         return tg_vload_f16(half);
     }
     int8_t q[LANES] = { 0 };
-    int32_t whole[LANES];
-    float scale;
-    memcpy(q, row + c, n);
-    memcpy(&scale, row + d, sizeof scale);
-    for (int i = 0; i < LANES; i++) whole[i] = q[i];
-    return tg_vmul(tg_vset(scale), tg_vfloat(tg_viload(whole)));
+    memcpy(q, p, n);
+    return tg_vmul(tg_vset(scale), tg_vfloat(tg_viload_s8(q)));
+}
+
+static inline __attribute__((always_inline)) void unpack_row(tg_dtype dtype, float *out,
+                                                             const uint8_t *row, size_t d) {
+    const size_t each = dtype == TG_F16 ? 2 : 1;
+    float scale = 1;
+    if (dtype != TG_F16) memcpy(&scale, row + d, sizeof scale);
+    size_t c = 0;
+    for (; c + LANES <= d; c += LANES)
+        tg_vstore(out + c, load_packed(dtype, row + each * c, scale, LANES));
+    if (c < d) tg_vstore(out + c, load_packed(dtype, row + each * c, scale, d - c));
 }
 
 /* memory_rows of a packed cache. One copy of it for all callers: it is much code. */
@@ -163,8 +171,10 @@ static __attribute__((noinline)) rows packed_rows(const flash_head *x, int part,
     const size_t bytes = tg_kv_row_bytes(x->dtype, x->d);
     for (size_t i = 0; i < n; i++) {
         const uint8_t *row = x->packed[part] + (begin + i) * bytes;
-        for (size_t c = 0; c < x->d; c += LANES)
-            tg_vstore(copy + i * width + c, load_packed(x->dtype, row, c, x->d));
+        if (x->dtype == TG_F16)
+            unpack_row(TG_F16, copy + i * width, row, x->d);
+        else
+            unpack_row(x->dtype, copy + i * width, row, x->d);
     }
     if (n < n_wanted) memset(copy + n * width, 0, (n_wanted - n) * width * sizeof *copy);
     return (rows) { copy, width };
