@@ -118,15 +118,16 @@ typedef tg_f4 tg_pfloats;
 static inline tg_pfloats tg_qfma(tg_pfloats p, tg_pfloats q, tg_pfloats r) {
     return TG_F4_FMA(p, q, r);
 }
-/* As tg_f4_from_f16, in half as many steps: from 65536 on is what was infinite or no number. */
+/* As tg_f4_from_f16, in half as many steps: the sign is spread over four bits, of which one stays.
+ */
 static inline tg_pfloats tg_qhalf(const uint8_t *p) {
-    const v128_t h = wasm_i32x4_load16x4(p);
-    const v128_t size = wasm_v128_and(wasm_i32x4_shl(h, 13), wasm_i32x4_const_splat(0x0fffe000));
-    const v128_t x = wasm_f32x4_mul(size, wasm_f32x4_const_splat(0x1p112f));
-    const v128_t huge = wasm_f32x4_ge(x, wasm_f32x4_const_splat(65536.0f));
+    const v128_t h = wasm_i32x4_shl(wasm_i32x4_load16x4(p), 13);
+    const v128_t bits = wasm_v128_and(h, wasm_i32x4_const_splat((int32_t)0x8fffe000));
+    const v128_t exponent = wasm_i32x4_const_splat(0x0f800000);
+    const v128_t x = wasm_f32x4_mul(bits, wasm_f32x4_const_splat(0x1p112f));
+    const v128_t huge = wasm_i32x4_eq(wasm_v128_and(h, exponent), exponent);
     const v128_t high = wasm_v128_and(huge, wasm_i32x4_const_splat(0x7f800000));
-    const v128_t sign = wasm_v128_and(h, wasm_i32x4_const_splat(INT32_MIN));
-    return (tg_f4)wasm_v128_or(wasm_v128_or(x, high), sign);
+    return (tg_f4)wasm_v128_or(x, high);
 }
 
 #define TG_SIMD_BYTES 1

@@ -109,16 +109,29 @@ INLINE int32_t start_of(tg_packing p, const x_block *x) {
                              : 0;
 }
 
+#if defined(__wasm__)
+/* There is no instruction for it, so a byte of each line of the next block is loaded, for nobody:
+ * in the order of their addresses, which the processor's own fetching follows; the loads of a block
+ * come in the order that compilers like. Near, since a load is waited for. */
+INLINE void fetch_ahead(tg_packing p, const uint8_t *group, size_t at, size_t blocks) {
+    const size_t bytes = tg_packing_table[p].bytes / (p == TG_PACK_K4 ? 8 : 1);
+    const volatile uint8_t *next = group + (at + 1 < blocks ? at + 1 : at) * bytes;
+    UNROLL
+    for (size_t i = 0; i < bytes; i += 64) (void)next[i];
+}
+#else
 /* Lines are fetched by hand, well ahead and into the second cache, as in matmul_few.h. What lies
  * behind a group is most often the next one; the address may lie behind the matrix, too: it is no
  * pointer. */
 enum { AHEAD_BYTES = 8192 };
-INLINE void fetch_ahead(tg_packing p, const uint8_t *group, size_t at) {
+INLINE void fetch_ahead(tg_packing p, const uint8_t *group, size_t at, size_t blocks) {
+    (void)blocks;
     const size_t bytes = tg_packing_table[p].bytes / (p == TG_PACK_K4 ? 8 : 1);
     const uintptr_t line = ((uintptr_t)group + at * bytes + AHEAD_BYTES) / 64 * 64;
     UNROLL
     for (size_t i = 0; i < (bytes + 63) / 64; i++) TG_PREFETCH_FAR((const void *)(line + 64 * i));
 }
+#endif
 
 #ifdef TG_SIMD_PIECES
 #include "ops/linear/linear_pieces.h"

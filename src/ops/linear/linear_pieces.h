@@ -160,7 +160,7 @@ INLINE void tile(tg_packing p, bool vnni, const int rows, const uint8_t *group, 
         }
         for (size_t b = 0; b < blocks; b++) {
             const w_place w = place_of(p, group, b);
-            if (rows == 1) fetch_ahead(p, group, b);
+            if (rows == 1) fetch_ahead(p, group, b, blocks);
             add_block(p, rows, width, w, 0, x + b, blocks, q, sum);
             if (p == TG_PACK_S8) add_block(p, rows, width, w, 1, x + b, blocks, q, sum);
         }

@@ -41,7 +41,7 @@ INLINE void tile(tg_packing p, bool vnni, const int rows, const uint8_t *group, 
     for (int i = 0; i < rows; i++) sum[i] = tg_vzero();
     for (size_t b = 0; b < blocks; b++) {
         w_block w;
-        if (rows == 1) fetch_ahead(p, group, b);
+        if (rows == 1) fetch_ahead(p, group, b, blocks);
         take_block(p, group, b, &w);
         UNROLL
         for (int i = 0; i < rows; i++)

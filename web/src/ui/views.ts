@@ -96,7 +96,7 @@ export const VIEWS: readonly View[] = [
   {
     id: 'chat',
     title: 'Chat',
-    hint: 'Talk with a model of others (GGUF), on this machine. Nothing leaves it.',
+    hint: 'Talk with a language model from a file, on this machine. Nothing leaves it.',
     group: 'Use',
     icon: 'chat',
     load: () => import('./chat/chat_view'),

@@ -31,8 +31,8 @@ function judge(name: string, head: Uint8Array): string {
   if (start.startsWith('GGUF')) return '';
   if (/^\s*<(!doctype|html|\?xml)/i.test(start)) {
     return (
-      `${name} is a web page, not a model: the address answered with an error or a page about ` +
-      'the file. Look there for a download link, and use its address.'
+      `${name} is a web page, not a model: an error, or a page about the file. Look there for ` +
+      'the link that downloads the file itself.'
     );
   }
   if (start.startsWith('version https://git-lfs')) {

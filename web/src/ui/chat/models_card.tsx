@@ -30,10 +30,12 @@ export function ModelsCard() {
     <Card title="Models" aside="GGUF files; they stay on this machine">
       <Messages />
       {list === null && <p class="quiet">Looking for models…</p>}
-      {list?.length === 0 && noStore === '' && problem === '' && (
+      {list?.length === 0 && noStore === '' && problem === '' && busy === '' && (
         <p class="muted small">
           None yet. Take a .gguf file from this machine, drop it anywhere on this page, or type the
-          address of one. It is kept in this browser, for use without a network.
+          address of one. It is kept in this browser, for use without a network. Such a file holds
+          a language model that others have trained; begin with a small one that was taught to
+          answer (“instruct” or “it” in its name, some 100 MB to 1 GB).
         </p>
       )}
       {noStore !== '' && (
