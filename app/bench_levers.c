@@ -134,15 +134,23 @@ static tg_status time_pairs(const values *v, side *with, side *without, result *
     return TG_OK;
 }
 
+#define ELSEWHERE "not of this device"
+
+/* What no machine can switch on, and what this one has nothing for. */
 static bool is_withdrawn(const tg_lever_info *lever) {
     return strncmp(lever->state, "withdrawn", strlen("withdrawn")) == 0;
+}
+static bool is_blocked(const tg_lever_info *lever) {
+    return strncmp(lever->state, "blocked", strlen("blocked")) == 0;
 }
 
 /* Why there is nothing to measure; NULL: there may be. */
 static const char *nothing_in(const tg_app *app, const tg_lever_info *lever) {
     tg_gpu_facts gpu;
     if (is_withdrawn(lever)) return lever->state;
-    if (lever->gpu_only && tg_context_gpu(app->ctx, &gpu) != TG_OK) return "of a GPU alone";
+    const bool on_gpu = tg_context_gpu(app->ctx, &gpu) == TG_OK;
+    if (on_gpu ? lever->cpu_only : lever->gpu_only) return ELSEWHERE;
+    if (is_blocked(lever)) return lever->state;
     if (lever->gpu_only && lever->default_on && !tg_context_lever(app->ctx, lever->name) &&
         !app->globals.levers)
         return "off on this adapter: the banner says why";
@@ -179,6 +187,8 @@ static bool is_broken(const tg_lever_info *lever, const result *r) {
     return r->measured && lever->keeps_bits && !r->same_bits;
 }
 
+static bool is_elsewhere(const result *r) { return strcmp(r->why_not, ELSEWHERE) == 0; }
+
 /* Green and red only where the interval leaves no doubt about the sign. */
 static void print_row(const tg_app *app, const tg_lever_info *lever, const result *r) {
     const tg_term *out = &app->out;
@@ -186,8 +196,9 @@ static void print_row(const tg_app *app, const tg_lever_info *lever, const resul
     char parity[48], interval[48];
     if (!r->measured) {
         printf("%-19s %-4s %s%s%s%s\n", lever->name, lever->default_on ? "on" : "off",
-               tg_term_style(out, TG_DIM), is_withdrawn(lever) ? "" : "blocked: ", r->why_not,
-               plain);
+               tg_term_style(out, TG_DIM),
+               is_withdrawn(lever) || is_blocked(lever) || is_elsewhere(r) ? "" : "blocked: ",
+               r->why_not, plain);
         return;
     }
     if (r->same_bits) {

@@ -832,7 +832,9 @@ typedef struct tg_lever_info {
     const char *name, *doc;
     bool default_on, keeps_bits;
     bool gpu_only;     /* changes nothing where the CPU computes */
-    const char *state; /* "shipped", "optional", or "withdrawn: ...": cannot be switched on */
+    bool cpu_only;     /* changes nothing where a GPU computes */
+    const char *state; /* "shipped", "optional", "blocked: ...": this CPU has nothing for it, or
+                          "withdrawn: ...": cannot be switched on */
 } tg_lever_info;
 TG_API size_t tg_lever_count(void);
 TG_API const tg_lever_info *tg_lever_at(size_t i);

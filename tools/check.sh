@@ -27,6 +27,11 @@ python3 tools/layers.py && say layers ok || fail layers
 python3 tools/size.py && say size ok || fail size
 if grep -rn 'TG_OP_[a-z]' src/plan src/backend | grep -v 'TG_OP_COUNT'; then fail op-names; else say op-names ok; fi
 
+if python3 tools/barriers.py >build/barriers.log 2>&1; then say barriers "$(cat build/barriers.log)"; else
+    cat build/barriers.log
+    fail barriers
+fi
+
 # gcc finds some of its warnings while it optimises; clang's need none of that.
 for compiler in gcc clang-19; do
     optimise=$([ $compiler = gcc ] && echo -O1 || echo -O0)

@@ -566,8 +566,10 @@ const tg_lever_info *tg_lever_at(size_t i) {
     static tg_lever_info info[TG_LEVER_COUNT];
     if (i >= TG_LEVER_COUNT) return NULL;
     const tg_lever_desc *l = &tg_lever_table[i];
-    info[i] =
-        (tg_lever_info) { l->name, l->doc, l->default_on, l->keeps_bits, l->gpu_only, l->state };
+    info[i] = (tg_lever_info) { l->name,     l->doc,      l->default_on, l->keeps_bits,
+                                l->gpu_only, l->cpu_only, l->state };
+    if (i == TG_LEVER_bf16 && !tg_cpu_has_bf16())
+        info[i].state = "blocked: this CPU has no bf16 products";
     return &info[i];
 }
 

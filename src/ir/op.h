@@ -34,16 +34,18 @@ typedef enum tg_op_id {
 } tg_op_id;
 
 typedef enum tg_lever_id {
-#define TG_LEVER(name, on, bits, gpu, doc, state) TG_LEVER_##name,
+#define TG_LEVER(name, on, bits, where, doc, state) TG_LEVER_##name,
 #include "ir/levers.def"
 #undef TG_LEVER
     TG_LEVER_COUNT
 } tg_lever_id;
 #define TG_LEVER_BIT(name) (1u << TG_LEVER_##name)
 
+/* Whose plans a lever changes. */
+enum { TG_LEVER_OF_BOTH, TG_LEVER_OF_CPU, TG_LEVER_OF_GPU };
 typedef struct tg_lever_desc {
     const char *name, *doc, *state;
-    bool default_on, keeps_bits, gpu_only;
+    bool default_on, keeps_bits, gpu_only, cpu_only;
 } tg_lever_desc;
 extern const tg_lever_desc tg_lever_table[TG_LEVER_COUNT]; /* defined in ops/ops.c */
 

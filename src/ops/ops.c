@@ -25,13 +25,14 @@ bool tg_op_is_lm(const tg_op_desc *d) {
 }
 
 const tg_lever_desc tg_lever_table[TG_LEVER_COUNT] = {
-#define TG_LEVER(lever, on, bits, gpu, text, fate)                                                 \
+#define TG_LEVER(lever, on, bits, where, text, fate)                                               \
     [TG_LEVER_##lever] = { .name = #lever,                                                         \
                            .doc = text,                                                            \
                            .state = fate,                                                          \
                            .default_on = (on),                                                     \
                            .keeps_bits = (bits),                                                   \
-                           .gpu_only = (gpu) },
+                           .gpu_only = TG_LEVER_OF_##where == TG_LEVER_OF_GPU,                     \
+                           .cpu_only = TG_LEVER_OF_##where == TG_LEVER_OF_CPU },
 #include "ir/levers.def"
 #undef TG_LEVER
 };

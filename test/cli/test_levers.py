@@ -126,6 +126,12 @@ def the_ledger():
     equal([row["lever"] for row in report["rows"] if row not in withdrawn], levers(),
           "every lever has its row")
     check(len(withdrawn) >= 3, "and so have those that were tried")
+    for row in report["rows"]:
+        if row["gpu_only"] and row not in withdrawn:
+            equal(row["why_not"], "not of this device", f"{row['lever']} without a GPU")
+        if row["lever"] == "bf16" and "bf16" in NOT_IN_PLANS:
+            equal((row["state"], row["why_not"]), ("blocked: this CPU has no bf16 products",) * 2,
+                  "a lever that this CPU has nothing for")
     for row in withdrawn:
         equal(row["why_not"], row["state"], f"{row['lever']}: what decided it")
         expect(tinygpt("dump", "--preset", "tiny", "--levers", f"+{row['lever']}"), 2,

@@ -50,7 +50,6 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
         if (c < cols) {
             for (var i = lane / 64u; i < all; i += 4u) { sum += dy[found[i] * cols + c]; }
         }
-        workgroupBarrier();
     }
     sums[lane] = sum;
     workgroupBarrier();

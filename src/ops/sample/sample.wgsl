@@ -118,7 +118,6 @@ fn whole_mass(lane: u32, n: u32, top: f32) -> vec2<f32> {
             lane_sum[lane] = plus(lane_sum[lane], other.x) + vec2<f32>(0.0, other.y);
         }
     }
-    workgroupBarrier();
     return workgroupUniformLoad(&lane_sum[0]);
 }
 

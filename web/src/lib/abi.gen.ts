@@ -361,6 +361,7 @@ export const STRUCTS = {
       defaultOn: ['bool', 8, 16],
       keepsBits: ['bool', 9, 17],
       gpuOnly: ['bool', 10, 18],
+      cpuOnly: ['bool', 11, 19],
       state: ['text', 12, 24],
     },
   },
