@@ -13,16 +13,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { WARMUP = 4 }; /* tokens untimed: first touch of the caches' pages */
+
 /* times is prefill's alone; preset and model exclude each other in both. */
 typedef struct values {
     const char *preset, *model;
-    int64_t tokens, times;
+    int64_t tokens, times, after;
+    int kv;
 } values;
 
 static const tg_option decode_options[] = {
     TG_TEXT("--preset", values, preset, "NAME", "size of a fresh model"),
     TG_PATH("--model", values, model, "FILE", "a model from a file instead"),
     TG_INT("--tokens", values, tokens, 8, 1000000, "N", "timed tokens"),
+    TG_INT("--after", values, after, 0, 1000000, "N", "tokens that the cache holds before them"),
+    TG_CHOICE("--kv", values, kv, "f32|f16|int8", "how keys and values are kept (default f32)"),
 };
 
 static const tg_option prefill_options[] = {
@@ -54,6 +59,7 @@ typedef struct bench {
     const char *name; /* of the preset or file */
     double *ms;
     size_t n, prompt; /* tokens of prefill's prompt */
+    size_t after;     /* tokens in the cache where decoding begins, and begins anew */
 } bench;
 
 /* Takes a bench at any stage of its making, since all of it begins as zeros. */
@@ -66,16 +72,31 @@ static void close_bench(bench *b) {
 /* Fresh weights do as well as trained ones: the time of a dense model does not depend on them.
  * Except for denormals: a fresh model has none. */
 static tg_status open_bench(tg_app *app, const values *v, const tg_preset *p, size_t n, bench *b) {
-    *b = (bench) { .name = p ? p->name : v->model, .n = n };
+    *b = (bench) { .name = p ? p->name : v->model, .n = n, .after = (size_t)v->after };
     b->ms = malloc(n * sizeof *b->ms);
     if (!b->ms) return TG_E_MEMORY;
     tg_status status = p ? tg_model_new(app->ctx, &p->config, 42, &b->model)
                          : tg_model_open(app->ctx, v->model, &b->model);
     if (status == TG_OK) status = tg_model_get_info(b->model, &b->info);
-    if (status == TG_OK) status = tg_session_new(app->ctx, b->model, 0, &b->session);
+    /* The usual context may be shorter than what is asked for, and the model's own much longer. */
+    int64_t ctx = v->after > 0 ? v->after + v->tokens + WARMUP : 0;
+    if (ctx > b->info.config.ctx) ctx = b->info.config.ctx;
+    if (status == TG_OK)
+        status =
+            tg_session_new_kv(app->ctx, b->model, (int32_t)ctx, (tg_kv_type)v->kv, &b->session);
     if (status != TG_OK) return status;
     const size_t window = tg_session_capacity(b->session);
     b->prompt = v->tokens > 0 && (size_t)v->tokens < window ? (size_t)v->tokens : window;
+    return status;
+}
+
+/* What the tokens are does not matter for the time; they only have to be valid. */
+static tg_status read_letters(bench *b, size_t n) {
+    int32_t *tokens = malloc((n + 1) * sizeof *tokens);
+    if (!tokens) return TG_E_MEMORY;
+    for (size_t i = 0; i < n; i++) tokens[i] = (int32_t)('a' + i * 7 % 26);
+    const tg_status status = tg_session_eval(b->session, tokens, n, NULL);
+    free(tokens);
     return status;
 }
 
@@ -85,39 +106,38 @@ static tg_status open_bench(tg_app *app, const values *v, const tg_preset *p, si
 static tg_status time_decode(bench *b) {
     tg_sample_options greedy = tg_sample_options_default();
     greedy.temperature = 0;
-    const size_t warmup = 4; /* untimed: first touch of the caches' pages */
+    if (b->after > 0) {
+        const tg_status status = read_letters(b, b->after);
+        if (status != TG_OK) return status;
+    }
     int32_t token = '\n';
-    for (size_t i = 0; i < b->n + warmup; i++) {
+    for (size_t i = 0; i < b->n + WARMUP; i++) {
         /* Rewinding to 0 forgets the whole window, which costs nothing; sliding would evaluate half
          * of it. */
         if (tg_session_tokens(b->session) == tg_session_capacity(b->session)) {
-            const tg_status status = tg_session_rewind(b->session, 0);
+            const tg_status status = tg_session_rewind(b->session, b->after);
             if (status != TG_OK) return status;
         }
         const double before = tg_app_now_ms();
         tg_status status = tg_session_eval(b->session, &token, 1, NULL);
         if (status == TG_OK) status = tg_session_sample(b->session, &greedy, i, &token);
         if (status != TG_OK) return status;
-        if (i >= warmup) b->ms[i - warmup] = tg_app_now_ms() - before;
+        if (i >= WARMUP) b->ms[i - WARMUP] = tg_app_now_ms() - before;
     }
     return TG_OK;
 }
 
-/* What the tokens are does not matter for the time; they only have to be valid. Each pass begins
- * with an empty cache, as a prompt does. */
+/* Each pass begins with an empty cache, as a prompt does. */
 static tg_status time_prefill(bench *b) {
     /* One untimed pass makes the pages of cache and workspace exist. */
     const size_t warmup = 1;
-    int32_t *tokens = malloc(b->prompt * sizeof *tokens);
-    tg_status status = tokens ? TG_OK : TG_E_MEMORY;
-    for (size_t i = 0; tokens && i < b->prompt; i++) tokens[i] = (int32_t)('a' + i * 7 % 26);
+    tg_status status = TG_OK;
     for (size_t i = 0; status == TG_OK && i < b->n + warmup; i++) {
         status = tg_session_rewind(b->session, 0);
         const double before = tg_app_now_ms();
-        if (status == TG_OK) status = tg_session_eval(b->session, tokens, b->prompt, NULL);
+        if (status == TG_OK) status = read_letters(b, b->prompt);
         if (i >= warmup) b->ms[i - warmup] = tg_app_now_ms() - before;
     }
-    free(tokens);
     return status;
 }
 
@@ -146,6 +166,7 @@ static void print_decode(const tg_app *app, const bench *b, double read) {
         tg_jout_text(&j, "model", b->name);
         tg_jout_uint(&j, "params", b->info.params);
         tg_jout_uint(&j, "tokens", b->n);
+        tg_jout_uint(&j, "after", b->after);
         tg_jout_rounded(&j, "median_ms", median, 5);
         tg_jout_rounded(&j, "low_ms", in.low, 5);
         tg_jout_rounded(&j, "high_ms", in.high, 5);
@@ -222,6 +243,12 @@ static int bench_session(int argc, char **argv, which what) {
     code = tg_app_open(&app);
     if (code != TG_ARGS_GO_ON) return code;
     tg_status status = open_bench(&app, &v, p, (size_t)(what == DECODE ? v.tokens : v.times), &b);
+    if (status == TG_OK && b.after >= tg_session_capacity(b.session)) {
+        code = tg_args_refuse(&app.args, "--after: want fewer than %zu tokens, have %zu",
+                              tg_session_capacity(b.session), b.after);
+        close_bench(&b);
+        return tg_app_end(&app, code);
+    }
     if (status == TG_OK && what == DECODE) {
         /* 256 MiB is beyond the caches of nearly all processors. Before the decoding and not after
          * it, since the block would push the model out of them. */

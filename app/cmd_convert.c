@@ -196,6 +196,8 @@ static void print_report_json(const char *in, const char *out, const char *layou
     tg_jout_double(&j, "same_best", r->same_best);
     tg_jout_uint(&j, "texts", r->n_texts);
     tg_jout_uint(&j, "texts_same", r->n_texts_same);
+    tg_jout_uint(&j, "vectors", r->n_vectors);
+    tg_jout_double(&j, "min_cosine", r->min_cosine);
     tg_jout_close(&j);
     tg_jout_line(&j);
 }
@@ -209,6 +211,9 @@ static void print_report(const char *out, const char *layout, const tg_convert_r
         printf("read back   logits at %zu positions: largest difference %.3g, KL divergence "
                "%.3g (at most %.3g), likeliest token the same at %.1f %%\n",
                r->n_positions, r->max_error, r->mean_kl, r->max_kl, 100 * r->same_best);
+    if (r->n_vectors)
+        printf("read back   vectors of %zu texts: largest difference %.3g, cosine at least %.6f\n",
+               r->n_vectors, r->max_error, r->min_cosine);
     if (r->tanh_error > 0)
         printf("llama.cpp   its GPT-2 has another gelu, the one by tanh: largest difference there "
                "%.3g\n",

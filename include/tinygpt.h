@@ -704,6 +704,9 @@ typedef struct tg_convert_report {
     double mean_kl, max_kl;       /* Kullback-Leibler divergence, nats, of the new from the old */
     double same_best;             /* share of positions with the same likeliest token */
     size_t n_texts, n_texts_same; /* that were cut into tokens by both; alike */
+    size_t n_vectors;             /* of an encoder: texts whose vectors, of length 1, were compared;
+                                     max_error is then of an element, and there is no divergence */
+    double min_cosine;            /* of a new vector and the old one */
 } tg_convert_report;
 
 typedef enum tg_convert_kind {

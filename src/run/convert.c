@@ -17,6 +17,7 @@
 #include "io/gguf_writer.h"
 #include "io/hf.h"
 #include "io/tgpt_v3_lm.h"
+#include "run/embed.h"
 #include "run/own_gguf.h"
 #include "run/session.h"
 #include "tok/tok_inside.h"
@@ -427,21 +428,23 @@ static tg_status ask_both(tg_session *old, tg_session *new, size_t vocab, tg_con
     return s;
 }
 
+static const char *const texts[] = {
+    "The quick brown fox jumps over the lazy dog.",
+    "don't  stop\n\n\tnow 12345 -- 3.14",
+    "na\xc3\xafve caf\xc3\xa9 \xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e \xf0\x9f\x98\x80",
+    "for (int i = 0; i < n; i++) { x[i] += 1; }",
+    "\r\n  \xff\xfe trailing   ",
+    "",
+};
+enum { N_TEXTS = sizeof texts / sizeof texts[0] };
+
 static tg_status compare_tokens(const tg_model *a, const tg_model *b, tg_convert_report *r) {
-    static const char *const texts[] = {
-        "The quick brown fox jumps over the lazy dog.",
-        "don't  stop\n\n\tnow 12345 -- 3.14",
-        "na\xc3\xafve caf\xc3\xa9 \xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e \xf0\x9f\x98\x80",
-        "for (int i = 0; i < n; i++) { x[i] += 1; }",
-        "\r\n  \xff\xfe trailing   ",
-        "",
-    };
     tg_ctx *err = &a->ctx->err;
     tg_ids x, y;
     tg_ids_init(&x, &err->mem);
     tg_ids_init(&y, &err->mem);
     tg_status s = TG_OK;
-    for (size_t i = 0; s == TG_OK && i < sizeof texts / sizeof texts[0]; i++) {
+    for (size_t i = 0; s == TG_OK && i < N_TEXTS; i++) {
         x.n = y.n = 0;
         s = tg_tok_encode(err, a->tok, texts[i], strlen(texts[i]), TG_TOK_ENDS, &x);
         if (s == TG_OK) s = tg_tok_encode(err, b->tok, texts[i], strlen(texts[i]), TG_TOK_ENDS, &y);
@@ -453,11 +456,44 @@ static tg_status compare_tokens(const tg_model *a, const tg_model *b, tg_convert
     return s;
 }
 
+static tg_status embed_texts(tg_context *ctx, tg_model *m, size_t n, float *out) {
+    tg_embedder *e = NULL;
+    tg_embed_text in[N_TEXTS];
+    for (size_t i = 0; i < n; i++) in[i] = (tg_embed_text) { texts[i], strlen(texts[i]) };
+    const tg_embed_options o = { .cut = true };
+    TG_TRY(tg_embedder_open(ctx, m, &o, &e));
+    const tg_status s = tg_embedder_embed(e, in, n, out);
+    tg_embedder_close(e);
+    return s;
+}
+
+/* An encoder's answers: vectors of all texts but the empty one, which may have no token. */
+static tg_status compare_vectors(tg_context *ctx, tg_model *a, tg_model *b, tg_convert_report *r) {
+    const size_t n = N_TEXTS - 1, width = (size_t)a->layout.config.width;
+    float *v = tg_alloc(&ctx->err.mem, 2 * n * width * sizeof *v);
+    if (!v) return tg_fail_memory(&ctx->err, "comparison", 2 * n * width * sizeof *v);
+    const float *x = v, *y = v + n * width;
+    tg_status s = embed_texts(ctx, a, n, v);
+    if (s == TG_OK) s = embed_texts(ctx, b, n, v + n * width);
+    r->min_cosine = 1;
+    for (; s == TG_OK && r->n_vectors < n; r->n_vectors++, x += width, y += width) {
+        double cosine = 0;
+        for (size_t i = 0; i < width; i++) {
+            const double d = (double)x[i] - (double)y[i], error = d < 0 ? -d : d;
+            if (!(error <= r->max_error)) r->max_error = error;
+            cosine += (double)x[i] * (double)y[i];
+        }
+        if (!(cosine >= r->min_cosine)) r->min_cosine = cosine;
+    }
+    tg_free(&ctx->err.mem, v, 2 * n * width * sizeof *v);
+    return s;
+}
+
 static tg_status compare_models(tg_context *ctx, tg_model *a, tg_model *b, tg_convert_report *r) {
     tg_session *old = NULL, *new = NULL;
     const int32_t ctx_tokens = a->layout.config.ctx < 64 ? a->layout.config.ctx : 64;
     TG_TRY(compare_tokens(a, b, r));
-    if (a->lm && !a->lm->lm.config.family->graph) return TG_OK;
+    if (a->lm && a->lm->lm.config.family->encode) return compare_vectors(ctx, a, b, r);
     tg_status s = tg_session_open(ctx, a, ctx_tokens, TG_KV_F32, &old);
     if (s == TG_OK) s = tg_session_open(ctx, b, ctx_tokens, TG_KV_F32, &new);
     if (s == TG_OK) s = ask_both(old, new, (size_t)a->layout.config.vocab, r);

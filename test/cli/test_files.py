@@ -278,13 +278,77 @@ def folders_with_tokenizers():
         equal(read(f"four/{name}"), read(f"three/{name}"), f"{name} is copied")
 
 
+FORMS = ("gguf", "x.gguf"), ("v3", "x.tinygpt"), ("safetensors", "x.folder")
+
+
+def superblocks():
+    """Q4_K in, any form and type out, and back: what the blocks stand for is kept where it can be."""
+    expect(tinygpt("train", "--data", text_file(), "--layers", "1", "--width", "256", "--heads", "4", "--ctx", "16",
+                   "--batch", "2", "--steps", "3", "--out", "a.tinygpt", *SILENT), 0, "a run")
+    r = tinygpt("convert", "a.tinygpt", "k.gguf", "--dtype", "q4_k", "--json")
+    expect(r, 0, "as q4_k")
+    equal(r.json()["finer"], 0, "rows that the blocks divide")
+    check(r.json()["max_error"] > 1e-4, "it is rounded")
+    expect(tinygpt("info", "k.gguf"), 0, "info", out="Q4_K")
+    most = {"f32": 1e-5, "f16": 1e-2, "bf16": 0.05, "q8_0": 0.05, "q4_0": 1, "q4_k": 1e-5}
+    for form, out in FORMS:
+        for dtype, error in most.items():
+            if form == "safetensors" and dtype[0] == "q":
+                continue
+            what = f"q4_k as {form} {dtype}"
+            r = tinygpt("convert", "k.gguf", out, "--format", form, "--dtype", dtype, "--json")
+            expect(r, 0, what)
+            j = r.json()
+            low = 1e-6 if dtype in ("bf16", "q8_0", "q4_0") else 0
+            check(low <= j["max_error"] <= error and j["texts_same"] == j["texts"], what, str(j))
+            check(j["positions"] >= 32 and -1e-9 <= j["mean_kl"] < error and j["finer"] == 0, what, str(j))
+            expect(tinygpt("sample", out, "--prompt", "ab", "--tokens", "3"), 0, f"{what} writes")
+            r = tinygpt("convert", out, "back.gguf", "--dtype", "q4_k", "--json")
+            expect(r, 0, f"{what} and back")
+            check(r.json()["max_error"] < 1 and (dtype != "q4_k" or read("back.gguf") == read("k.gguf")),
+                  f"{what} and back", str(r.json()))
+        if form == "safetensors":
+            expect(tinygpt("convert", "k.gguf", "no", "--format", form, "--dtype", "q4_k"), 2, "no blocks there",
+                   err="want f32, f16 or bf16, have Q4_K")
+
+
+def encoder_as(source, out, form, dtype, finer=0):
+    """Reads back; the loss of a type shows in what is said and in the vectors themselves."""
+    what = f"{os.path.basename(source)} as {form} {dtype}"
+    r = tinygpt("convert", source, out, "--format", form, "--dtype", dtype, "--json")
+    expect(r, 0, what)
+    j = r.json()
+    most = {"f32": 1e-5, "f16": 1e-3, "bf16": 1e-2, "q8_0": 1e-2, "q4_0": 0.1, "q4_k": 0.1}[dtype]
+    check(j["vectors"] == 5 and j["max_error"] <= most and j["texts_same"] == j["texts"], what, str(j))
+    check(1 - 20 * most <= j["min_cosine"] <= 1 + 1e-6 and (dtype[0] != "q" or j["max_error"] > 1e-5), what, str(j))
+    check(j["finer"] == finer and len(j["finer_ones"].split(", ")) >= min(finer, 5), what, str(j))
+    a, b = (tinygpt("embed", p, "the cat", "--json").json()["vectors"][0] for p in (source, out))
+    check(max(abs(x - y) for x, y in zip(a, b)) < 2 * most + 5e-3, f"{what}: the same vector")
+
+
 def encoders():
-    r = tinygpt("convert", lm("bert.zip"), "bert.gguf", "--dtype", "f16", "--json")
-    expect(r, 0, "BERT as GGUF")
-    equal(r.json()["texts_same"], r.json()["texts"], "the same tokens")
-    a = tinygpt("embed", lm("bert.zip"), "the cat", "--json").json()
-    b = tinygpt("embed", "bert.gguf", "the cat", "--json").json()
-    check(max(abs(x - y) for x, y in zip(a["vectors"][0], b["vectors"][0])) < 1e-5, "the same vector")
+    for form, out in FORMS:
+        for dtype in "f32", "f16", "bf16", "q8_0", "q4_0", "q4_k":
+            if form != "safetensors" or dtype[0] != "q":
+                encoder_as(lm("bert.zip"), out, form, dtype, 13 if dtype == "q4_k" else 0)
+    expect(tinygpt("convert", lm("bert.zip"), "x.gguf", "--dtype", "q8_0"), 0, "in words",
+           out="read back +vectors of 5 texts: largest difference .*, cosine at least")
+    expect(tinygpt("convert", lm("bert.zip"), "no", "--format", "safetensors", "--dtype", "q4_0"), 2,
+           "no blocks there", err="want f32, f16 or bf16, have Q4_0")
+
+
+def real_ones():
+    """Gemma's Q4_K_M and MiniLM once; all of their matrix is slow, and is that of superblocks and encoders."""
+    gemma = os.path.join(TOP, ".cache", "models", "gemma-3-270m-q4_k_m.gguf")
+    if not os.path.exists(gemma) or not os.path.exists(MINILM):
+        return skip("Gemma and MiniLM are not in .cache/models")
+    r = tinygpt("convert", gemma, "g.tinygpt", "--dtype", "q4_k", "--json")
+    expect(r, 0, "Gemma as .tinygpt")
+    j = r.json()
+    check(j["finer"] > 0 and "Q8_0" in j["finer_ones"] and 0 < j["mean_kl"] < 0.2, "Gemma as .tinygpt", str(j))
+    expect(tinygpt("sample", "g.tinygpt", "--prompt", "The capital", "--tokens", "3"), 0, "it writes")
+    encoder_as(MINILM, "m.gguf", "gguf", "q4_k", 31)
+    encoder_as("m.gguf", "m.folder", "safetensors", "f32")
 
 
 def what_they_are():
@@ -302,4 +366,4 @@ def what_they_are():
 
 
 main(embeddings, minilm, to_gguf, every_type, to_tinygpt, pack_cache, makers_sampling, own_to_gguf, to_folders,
-     short_windows, folders_with_tokenizers, encoders, what_they_are)
+     short_windows, folders_with_tokenizers, superblocks, encoders, real_ones, what_they_are)

@@ -74,7 +74,7 @@ def main():
     o = a.parse_args()
     import llama_cpp
     llm = llama_cpp.Llama(o.gguf, n_ctx=128, logits_all=True, verbose=False, n_threads=2)
-    ids = llm.tokenize(TEXT, add_bos=False)[:64]
+    ids = llm.tokenize(TEXT, add_bos=False)[: min(64, llm._model.n_ctx_train())]
     print("tokens", len(ids), ids[:12])
     llm.eval(ids)
     theirs = np.array(llm.scores[:len(ids)], dtype=np.float32)

@@ -326,7 +326,7 @@ export const STRUCTS = {
     },
   },
   tg_convert_report: {
-    size: [592, 608],
+    size: [608, 624],
     members: {
       inBytes: ['u64', 0, 0],
       outBytes: ['u64', 8, 8],
@@ -341,6 +341,8 @@ export const STRUCTS = {
       sameBest: ['f64', 576, 584],
       nTexts: ['ptr', 584, 592],
       nTextsSame: ['ptr', 588, 600],
+      nVectors: ['ptr', 592, 608],
+      minCosine: ['f64', 600, 616],
     },
   },
   tg_isa_info: {
