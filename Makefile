@@ -51,7 +51,7 @@ MHD_LIBS   := $(if $(MHD),$(MHD_FOUND))
 # what is missing.
 WEBGPU   := $(wildcard .cache/webgpu/webgpu.h)
 GPU_C    := $(wildcard src/backend/webgpu/gpu_*.c)
-GPU_HERE := $(patsubst %,src/backend/webgpu/gpu_%.c,cache gate tiles) \
+GPU_HERE := $(patsubst %,src/backend/webgpu/gpu_%.c,cache gate layer tiles) \
             $(if $(WEBGPU),src/backend/webgpu/gpu_native.c,src/backend/webgpu/gpu_none.c)
 
 WASM_C   := $(sort $(wildcard src/*/*_wasm*.c))

@@ -30,6 +30,7 @@
 #include "backend/webgpu/webgpu.h"
 
 #include "backend/webgpu/gpu_gate.h"
+#include "backend/webgpu/merge.h"
 #include "backend/webgpu/shaders.h"
 #include "base/str.h"
 #include "base/time.h"
@@ -113,6 +114,7 @@ typedef struct webgpu {
     unsigned runs;        /* so far: which values of it */
     size_t last_bytes;
     uint32_t levers;
+    bool merges;         /* steps may be merged */
     tg_gpu_tiles *tiles; /* NULL: all tiles by rule */
     char note[600];      /* see tg_backend.note */
 } webgpu;
@@ -438,42 +440,6 @@ static void *list(webgpu *w, tg_status *s, size_t n, size_t bytes) {
     return p;
 }
 
-/* Do the bytes of two values meet? */
-static bool values_meet(const tg_plan *plan, const tg_value *a, const tg_value *b) {
-    const tg_place *p = tg_plan_place_of(plan, a), *q = tg_plan_place_of(plan, b);
-    if (p->kind != q->kind || p->kind == TG_PLACE_NONE) return false;
-    if (p->kind == TG_PLACE_STATE && p->state != q->state) return false;
-    return p->offset_bytes < q->offset_bytes + q->bytes &&
-           q->offset_bytes < p->offset_bytes + p->bytes;
-}
-
-static bool writes_into(const tg_plan *plan, const tg_node *a, const tg_node *b,
-                        const tg_value *unwritten) {
-    for (int k = 0; k < a->n_out; k++) {
-        if (&a->out[k] == unwritten) continue;
-        for (int i = 0; i < b->n_in; i++)
-            if (b->in[i] && b->in[i] != unwritten && values_meet(plan, &a->out[k], b->in[i]))
-                return true;
-        for (int i = 0; i < b->n_out; i++)
-            if (&b->out[i] != unwritten && values_meet(plan, &a->out[k], &b->out[i])) return true;
-    }
-    return false;
-}
-
-/* Can step t run as one with step s, before all that is between them? The one value that goes from
- * the leader into t is never written. */
-static bool may_join(const tg_plan *plan, size_t s, size_t t) {
-    const tg_node *n = plan->steps[t].node, *leader = plan->steps[s].node;
-    const tg_value *unwritten = NULL;
-    for (int i = 0; i < n->n_in; i++)
-        if (n->in[i] == &leader->out[0]) unwritten = n->in[i];
-    for (size_t u = s; u < t; u++)
-        if (writes_into(plan, plan->steps[u].node, n, unwritten) ||
-            writes_into(plan, n, plan->steps[u].node, unwritten))
-            return false;
-    return true;
-}
-
 /* Is it what a measurement has found best, or what the rule prefers? */
 static bool is_chosen(const webgpu *w, const tg_op_desc *d, const tg_args *a, unsigned n_members,
                       const tg_shader *s, bool by_rule) {
@@ -495,7 +461,7 @@ static bool find_members(const tg_plan *plan, const compiled *c, size_t s, const
         const size_t end = s + 1 + REACH < plan->n_steps ? s + 1 + REACH : plan->n_steps;
         while (t < end && (c->units[t].n_members ||
                            !merge->joins(plan->graph, leader, plan->steps[t].node, m) ||
-                           !may_join(plan, s, t)))
+                           !tg_merge_may_join(plan, s, t)))
             t++;
         if (t == end) return false;
         u->members[u->n_members++] = t;
@@ -507,7 +473,7 @@ static bool find_members(const tg_plan *plan, const compiled *c, size_t s, const
 static bool choose_merge(const webgpu *w, const tg_plan *plan, compiled *c, size_t s,
                          bool by_rule) {
     const tg_op_desc *d = tg_op_table[plan->steps[s].node->op];
-    for (size_t i = 0; i < d->n_merges; i++) {
+    for (size_t i = 0; w->merges && i < d->n_merges; i++) {
         unit u;
         tg_args a[TG_MAX_MEMBERS];
         if (!find_members(plan, c, s, &d->merges[i], &u)) continue;
@@ -966,14 +932,15 @@ tg_status tg_webgpu_new(tg_ctx *ctx, tg_backend *cpu, uint32_t levers, tg_backen
                               .unwanted_levers = TG_LEVER_BIT(recompute) },
                     .ctx = ctx,
                     .cpu = cpu,
-                    .levers = levers,
                     .work_version = 1 };
     tg_status s = tg_gpu_open(ctx, &w->gpu);
+    w->shaders = (tg_shader_cache) { .gpu = w->gpu, .ctx = ctx, .levers = levers };
     if (s == TG_OK && levers & TG_LEVER_BIT(tuned_tiles))
         w->tiles = tg_gpu_tiles_open(tg_gpu_get_info(w->gpu));
     if (s == TG_OK)
-        s = tg_gpu_gate(ctx, w->gpu, tg_gpu_tiles_tuned(w->tiles), &w->levers, w->note,
+        s = tg_gpu_gate(&w->shaders, tg_gpu_tiles_tuned(w->tiles), &w->merges, w->note,
                         sizeof w->note);
+    w->levers = w->shaders.levers;
     w->base.levers_off = levers & ~w->levers;
     if (w->base.levers_off & TG_LEVER_BIT(tuned_tiles)) {
         tg_gpu_tiles_close(w->tiles);
@@ -982,7 +949,6 @@ tg_status tg_webgpu_new(tg_ctx *ctx, tg_backend *cpu, uint32_t levers, tg_backen
     tg_str_append(w->note, sizeof w->note, "tiles %s, ",
                   tg_gpu_tiles_tuned(w->tiles) ? "tuned" : "by rule");
     w->base.note = w->note;
-    w->shaders = (tg_shader_cache) { .gpu = w->gpu, .ctx = ctx, .levers = w->levers };
     if (s == TG_OK) w->base.segment_bytes = segment_of(tg_gpu_get_info(w->gpu));
     if (s == TG_OK) s = tg_gpu_buffer_new(w->gpu, "scalars", TG_CALL_BYTES, true, &w->call);
     if (s == TG_OK)
