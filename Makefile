@@ -70,7 +70,7 @@ PAGE     := $(shell find web/dist -type f 2>/dev/null)
 SHARED   := $(BUILD)/libtinygpt.so.$(VERSION)
 PROGRAM  := $(BUILD)/tinygpt
 UNIT     := $(patsubst test/unit/%.c,$(BUILD)/test/%,$(sort $(wildcard test/unit/*.c)))
-GPU_TESTS := $(addprefix $(BUILD)/test/,gpu_test merge_test levers_test)
+GPU_TESTS := $(addprefix $(BUILD)/test/,gpu_test merge_test levers_test drop_test)
 TESTS    := $(UNIT) $(BUILD)/test/op_test $(BUILD)/test/simd_test $(if $(WEBGPU),$(GPU_TESTS))
 
 .DEFAULT_GOAL := help
