@@ -145,6 +145,8 @@ static void wrong_fours_and_merges_fail_it(void **state) {
     double want[STEPS], have[STEPS];
     train(open_context(1, NULL, NULL), want);
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        /* wgpu-native on lavapipe makes a pipeline of any size. */
+        if (!is_slow && strcmp(faults[i].wrong, "too_large") == 0) continue;
         setenv("TG_GPU_WRONG", faults[i].wrong, 1);
         tg_context *ctx = open_gpu(NULL);
         const char *banner = tg_context_banner(ctx);
