@@ -51,7 +51,7 @@ MHD_LIBS   := $(if $(MHD),$(MHD_FOUND))
 # what is missing.
 WEBGPU   := $(wildcard .cache/webgpu/webgpu.h)
 GPU_C    := $(wildcard src/backend/webgpu/gpu_*.c)
-GPU_HERE := $(patsubst %,src/backend/webgpu/gpu_%.c,cache gate tiles) \
+GPU_HERE := $(patsubst %,src/backend/webgpu/gpu_%.c,cache gate layer tiles) \
             $(if $(WEBGPU),src/backend/webgpu/gpu_native.c,src/backend/webgpu/gpu_none.c)
 
 WASM_C   := $(sort $(wildcard src/*/*_wasm*.c))
@@ -70,7 +70,7 @@ PAGE     := $(shell find web/dist -type f 2>/dev/null)
 SHARED   := $(BUILD)/libtinygpt.so.$(VERSION)
 PROGRAM  := $(BUILD)/tinygpt
 UNIT     := $(patsubst test/unit/%.c,$(BUILD)/test/%,$(sort $(wildcard test/unit/*.c)))
-GPU_TESTS := $(addprefix $(BUILD)/test/,gpu_test merge_test levers_test)
+GPU_TESTS := $(addprefix $(BUILD)/test/,gpu_test merge_test levers_test drop_test)
 TESTS    := $(UNIT) $(BUILD)/test/op_test $(BUILD)/test/simd_test $(if $(WEBGPU),$(GPU_TESTS))
 
 .DEFAULT_GOAL := help

@@ -113,6 +113,7 @@ gpu_tests() {
         run "op_test webgpu, levers off, $adapter" $adapter "$build/test/op_test" \
             --device webgpu --levers -subgroups,-vec4_loads
     done
+    run "drop_test" on_wgpu "$build/test/drop_test"
     # What an adapter may lack: each feature, and all beyond the limits that every one has. A run
     # through all shaders shows what that changes; profiles alone use a feature.
     for feature in f16 subgroups; do

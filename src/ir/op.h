@@ -142,6 +142,7 @@ typedef struct tg_shader_pass {
     const char *const *wgsl[5]; /* pieces of text: lines, ended by NULL */
     const char *constants;      /* WGSL that comes before them, or NULL */
     bool reduces;               /* calls the functions of ops/reduce.wgsl, which come before that */
+    bool fours;                 /* reads by Four and as_vec4, likewise: see vec4_loads */
     uint8_t bind[TG_MAX_BIND];  /* TG_BIND_..., ended by 0 where there are fewer */
     size_t (*groups)(const tg_args *a); /* workgroups; numbered by group_of() of the prelude */
 } tg_shader_pass;
@@ -179,6 +180,7 @@ typedef struct tg_value tg_value;
 #define TG_BIND_OF(member, slot) (uint8_t)(16 * (member) + (slot))
 typedef struct tg_merge {
     uint8_t n_members; /* the leader included */
+    tg_op_id ops[TG_MAX_MEMBERS];
     bool (*joins)(const tg_graph *g, const tg_node *leader, const tg_node *n, unsigned member);
     tg_shader shader;
 } tg_merge;

@@ -90,10 +90,15 @@ def an_adapter_that_is_too_small():
            err="want 8 storage buffers of .*, have 4, .*driver")
 
 
+def nothing_is_compiled_twice():
+    """What the gate has compiled is what plans run."""
+    expect(on_gpu("--steps", "2", fault="twice"), 0, "two steps, each shader compiled once")
+
+
 def nothing_computed_is_no_result():
     """Zeros from the first step on: none is a loss, and no file holds them."""
     expect(on_gpu("--steps", "20", "--log", "log.jsonl", fault="drop=1"), 1, "nothing computed",
-           err="have zeros alone")
+           err="have zeros alone|has dropped work")
     log = util.read("log.jsonl") if os.path.exists("log.jsonl") else b""
     check(b'"loss"' not in log, "no step in the log", log)
     check(not os.path.exists("run.tinygpt"), "nothing was saved", os.listdir("."))
@@ -115,4 +120,4 @@ def a_device_that_is_lost_again_and_again():
 
 main(no_driver, no_such_library, another_library, an_old_library, another_version,
      no_library_anywhere, software_is_named, an_adapter_that_is_too_small,
-     nothing_computed_is_no_result, a_device_that_is_lost_again_and_again)
+     nothing_is_compiled_twice, nothing_computed_is_no_result, a_device_that_is_lost_again_and_again)

@@ -152,8 +152,7 @@ static void check_outside(bench *b, const tg_merge *merge) {
 
 /* Runs the references on the image of before, once it is no longer needed. */
 static void check_outputs(bench *b, const tg_merge *merge) {
-    static const tg_op_id ops[] = { TG_OP_matmul, TG_OP_matmul, TG_OP_bias_d, TG_OP_gelu_d };
-    for (unsigned m = 0; m < merge->n_members; m++) tg_op_table[ops[m]]->ref(&b->args[m]);
+    for (unsigned m = 0; m < merge->n_members; m++) tg_op_table[merge->ops[m]]->ref(&b->args[m]);
     for (int t = DX; t < SCRATCH; t++) {
         const float *want = data_of(b, b->before, t), *have = data_of(b, b->after, t);
         for (size_t i = 0; is_written(merge, t) && i < b->tensors[t].elems; i++)

@@ -11,8 +11,6 @@
  */
 #include "backend/webgpu/check_gpu.h"
 
-#include "backend/webgpu/shaders.h"
-
 enum { DUMMY_BYTES = TG_GPU_ALIGN, N_DUMMIES = TG_MAX_BIND };
 
 typedef struct piece {
@@ -22,12 +20,13 @@ typedef struct piece {
 struct tg_gpu_bench {
     tg_ctx *ctx;
     tg_gpu *gpu;
-    tg_shader_cache shaders;
+    tg_shader_cache own, *shaders;
     uint32_t step, call; /* the uniform buffers */
     uint32_t buffer;
     char *image; /* [bytes] of the buffer */
     size_t bytes;
-    piece pieces[TG_BIND_NONE + 1]; /* by binding, TG_BIND_... */
+    unsigned n_members;
+    piece pieces[16 * TG_MAX_MEMBERS]; /* by binding, TG_BIND_OF(member, TG_BIND_...) */
     size_t end, dummies;
     /* Of a run that is PENDING, and is called again with the same arguments. */
     bool bound;
@@ -40,10 +39,13 @@ tg_status tg_gpu_bench_new(tg_ctx *ctx, tg_gpu *gpu, uint32_t levers, tg_gpu_ben
     if (!b) return tg_fail_memory(ctx, "bench of a GPU", sizeof *b);
     *b = (tg_gpu_bench) { .ctx = ctx,
                           .gpu = gpu,
-                          .shaders = { .gpu = gpu, .ctx = ctx, .levers = levers } };
+                          .own = { .gpu = gpu, .ctx = ctx, .levers = levers },
+                          .shaders = &b->own };
     TG_TRY(tg_gpu_buffer_new(gpu, "step", TG_GPU_ALIGN, true, &b->step));
     return tg_gpu_buffer_new(gpu, "call", TG_GPU_ALIGN, true, &b->call);
 }
+
+void tg_gpu_bench_share(tg_gpu_bench *b, tg_shader_cache *shaders) { b->shaders = shaders; }
 
 void tg_gpu_bench_free(tg_gpu_bench *b) {
     if (!b) return;
@@ -51,7 +53,7 @@ void tg_gpu_bench_free(tg_gpu_bench *b) {
     tg_gpu_buffer_free(b->gpu, b->step);
     tg_gpu_buffer_free(b->gpu, b->call);
     tg_gpu_buffer_free(b->gpu, b->buffer);
-    tg_shader_cache_deinit(&b->shaders);
+    tg_shader_cache_deinit(&b->own);
     tg_free(&mem, b->image, b->bytes);
     tg_free(&mem, b, sizeof *b);
 }
@@ -59,7 +61,7 @@ void tg_gpu_bench_free(tg_gpu_bench *b) {
 tg_status tg_gpu_bench_compile(tg_gpu_bench *b, const tg_shader *s) {
     uint32_t pipeline;
     for (unsigned i = 0; i < tg_shader_passes(s); i++)
-        TG_TRY(tg_shader_pipeline(&b->shaders, s, &s->pass[i], &pipeline));
+        TG_TRY(tg_shader_pipeline(b->shaders, s, &s->pass[i], &pipeline));
     return TG_OK;
 }
 
@@ -81,10 +83,14 @@ static bool is_state(const tg_op_desc *d, int in) {
 static void place_all(tg_gpu_bench *b, const tg_op_desc *d, const tg_shader *s, const tg_args *a,
                       size_t guard) {
     b->end = 0;
-    for (int k = 0; k < TG_MAX_IN; k++)
-        place(b, TG_BIND_IN(k), a->in[k] && !is_state(d, k) ? tg_type_bytes(&a->in_type[k]) : 0, 0);
-    for (int k = 0; k < TG_MAX_OUT; k++)
-        place(b, TG_BIND_OUT(k), a->out[k] ? tg_type_bytes(&a->out_type[k]) : 0, guard);
+    for (unsigned m = 0; m < b->n_members; m++) {
+        for (int k = 0; k < TG_MAX_IN; k++)
+            place(b, TG_BIND_OF(m, TG_BIND_IN(k)),
+                  a[m].in[k] && !is_state(d, k) ? tg_type_bytes(&a[m].in_type[k]) : 0, 0);
+        for (int k = 0; k < TG_MAX_OUT; k++)
+            place(b, TG_BIND_OF(m, TG_BIND_OUT(k)),
+                  a[m].out[k] ? tg_type_bytes(&a[m].out_type[k]) : 0, guard);
+    }
     place(b, TG_BIND_SCRATCH, s->scratch_bytes ? s->scratch_bytes(a) : 0, guard);
     b->dummies = b->end;
     b->end += N_DUMMIES * DUMMY_BYTES;
@@ -102,31 +108,30 @@ static tg_status reserve(tg_gpu_bench *b) {
     return tg_gpu_buffer_new(b->gpu, "op test", bytes, false, &b->buffer);
 }
 
-/* Outputs are copied with their guards. */
-static void fill_image(tg_gpu_bench *b, const tg_args *a, size_t guard) {
-    for (size_t i = 0; i < b->end; i += 4) memcpy(b->image + i, &(uint32_t) { 0x7fc0dead }, 4);
-    for (int k = 0; k < TG_MAX_IN; k++) {
-        const piece *p = &b->pieces[TG_BIND_IN(k)];
-        if (p->bytes) memcpy(b->image + p->offset, a->in[k], tg_type_bytes(&a->in_type[k]));
-    }
-    for (int k = 0; k < TG_MAX_OUT; k++) {
-        const piece *p = &b->pieces[TG_BIND_OUT(k)];
-        if (p->bytes)
-            memcpy(b->image + p->offset - guard, (char *)a->out[k] - guard, p->bytes + guard);
+/* Outputs are copied with their guards, there or back. */
+static void copy_outputs(tg_gpu_bench *b, const tg_args *a, size_t guard, bool back) {
+    for (unsigned at = 0; at < b->n_members * TG_MAX_OUT; at++) {
+        const unsigned m = at / TG_MAX_OUT, k = at % TG_MAX_OUT;
+        const piece *p = &b->pieces[TG_BIND_OF(m, TG_BIND_OUT(k))];
+        if (!p->bytes) continue;
+        char *host = (char *)a[m].out[k] - guard, *image = b->image + p->offset - guard;
+        memcpy(back ? host : image, back ? image : host, p->bytes + guard);
     }
 }
 
-static void empty_image(tg_gpu_bench *b, const tg_args *a, size_t guard) {
-    for (int k = 0; k < TG_MAX_OUT; k++) {
-        const piece *p = &b->pieces[TG_BIND_OUT(k)];
-        if (p->bytes)
-            memcpy((char *)a->out[k] - guard, b->image + p->offset - guard, p->bytes + guard);
+static void fill_image(tg_gpu_bench *b, const tg_args *a, size_t guard) {
+    for (size_t i = 0; i < b->end; i += 4) memcpy(b->image + i, &(uint32_t) { 0x7fc0dead }, 4);
+    for (unsigned at = 0; at < b->n_members * TG_MAX_IN; at++) {
+        const unsigned m = at / TG_MAX_IN, k = at % TG_MAX_IN;
+        const piece *p = &b->pieces[TG_BIND_OF(m, TG_BIND_IN(k))];
+        if (p->bytes) memcpy(b->image + p->offset, a[m].in[k], tg_type_bytes(&a[m].in_type[k]));
     }
+    copy_outputs(b, a, guard, false);
 }
 
 static tg_status bind_pass(tg_gpu_bench *b, const tg_shader *s, const tg_shader_pass *pass,
                            const tg_args *a, tg_gpu_dispatch *d) {
-    TG_TRY(tg_shader_pipeline(&b->shaders, s, pass, &d->pipeline));
+    TG_TRY(tg_shader_pipeline(b->shaders, s, pass, &d->pipeline));
     tg_gpu_range ranges[2 + TG_MAX_BIND] = { { b->step, 0, TG_STEP_WORDS * 4 },
                                              { b->call, 0, TG_CALL_BYTES } };
     for (unsigned i = 0; i < tg_shader_bindings(pass); i++) {
@@ -178,9 +183,9 @@ static tg_status want_guard(const tg_gpu_bench *b, const tg_shader *s, size_t gu
     return TG_OK;
 }
 
-tg_status tg_gpu_bench_run(void *bench, const tg_op_desc *d, const tg_shader *s, const tg_args *a,
-                           size_t guard_bytes) {
-    tg_gpu_bench *b = bench;
+tg_status tg_gpu_bench_run_merge(tg_gpu_bench *b, const tg_op_desc *d, const tg_shader *s,
+                                 const tg_args *a, unsigned n_members, size_t guard_bytes) {
+    b->n_members = n_members;
     TG_ASSERT(guard_bytes % TG_GPU_ALIGN == 0);
     place_all(b, d, s, a, guard_bytes);
     const tg_status status = go_on(b, s, a, guard_bytes);
@@ -190,6 +195,11 @@ tg_status tg_gpu_bench_run(void *bench, const tg_op_desc *d, const tg_shader *s,
     b->bound = false;
     b->reading = 0;
     if (status != TG_OK) return status;
-    empty_image(b, a, guard_bytes);
+    copy_outputs(b, a, guard_bytes, true);
     return want_guard(b, s, guard_bytes);
+}
+
+tg_status tg_gpu_bench_run(void *bench, const tg_op_desc *d, const tg_shader *s, const tg_args *a,
+                           size_t guard_bytes) {
+    return tg_gpu_bench_run_merge(bench, d, s, a, 1, guard_bytes);
 }

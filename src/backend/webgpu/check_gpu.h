@@ -4,13 +4,14 @@
 #ifndef TG_BACKEND_WEBGPU_CHECK_GPU_H
 #define TG_BACKEND_WEBGPU_CHECK_GPU_H
 
-#include "backend/webgpu/gpu.h"
-#include "ir/op.h"
+#include "backend/webgpu/shaders.h"
 
 typedef struct tg_gpu_bench tg_gpu_bench;
 
 /* The GPU is borrowed. The levers decide on the text of the shaders. */
 tg_status tg_gpu_bench_new(tg_ctx *ctx, tg_gpu *gpu, uint32_t levers, tg_gpu_bench **out);
+/* Pipelines are taken from there, and left there, with the levers of the cache; it is borrowed. */
+void tg_gpu_bench_share(tg_gpu_bench *b, tg_shader_cache *shaders);
 void tg_gpu_bench_free(tg_gpu_bench *b);
 /* Begins to make the pipelines of a shader that will be run. */
 tg_status tg_gpu_bench_compile(tg_gpu_bench *b, const tg_shader *s);
@@ -18,5 +19,8 @@ tg_status tg_gpu_bench_compile(tg_gpu_bench *b, const tg_shader *s);
 /* A tg_check_executor's run: inputs go to the GPU, outputs with their guards there and back. */
 tg_status tg_gpu_bench_run(void *bench, const tg_op_desc *d, const tg_shader *shader,
                            const tg_args *a, size_t guard_bytes);
+/* The same of a merge, a [n_members], whose leader is d. */
+tg_status tg_gpu_bench_run_merge(tg_gpu_bench *b, const tg_op_desc *d, const tg_shader *shader,
+                                 const tg_args *a, unsigned n_members, size_t guard_bytes);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "backend/cpu/check.h"
-#include "backend/webgpu/check_gpu.h"
+#include "backend/webgpu/gpu_layer.h"
 #include "base/str.h"
 
 /* A case larger than that costs more than it shows. */
@@ -28,18 +28,39 @@ const char *const *tg_gpu_reduce_subgroups(void) {
     return names && strstr(names, "subgroups") ? wrong : right;
 }
 
-/* The first case that was not within its tolerance. */
-typedef struct finding {
-    bool found;
-    char text[256];
-} finding;
+/* Likewise vec4_loads and merges: two of four in each other's place; too_large: a pipeline that no
+ * GPU can have. */
+static const char swapped[] =
+    "alias Four = vec4<f32>; fn as_vec4(v: Four) -> vec4<f32> { return v.yxzw; }\n";
+static const char too_large[] =
+    "alias Four = vec4<f32>; var<workgroup> much: array<Four, 65536>;\n"
+    "fn as_vec4(v: Four) -> vec4<f32> { much[0] = v; return much[0]; }\n";
 
+const char *tg_gpu_fours(bool vec4, bool merged) {
+    const char *names = getenv("TG_GPU_WRONG");
+    if (names && vec4 && strstr(names, "too_large")) return too_large;
+    if (names && ((vec4 && strstr(names, "vec4_loads")) || (merged && strstr(names, "merges"))))
+        return swapped;
+    return vec4 ? TG_GPU_FOURS : TG_GPU_ONES;
+}
+
+/* What the trials share, and what the last one found. */
+typedef struct gate {
+    tg_shader_cache *shaders;
+    tg_gpu_bench *bench;
+    char found[300];
+    char *why;
+    size_t room;
+} gate;
+
+typedef tg_status (*trial)(gate *g);
+
+/* The first case that was not within its tolerance stays. */
 static void note(void *user, const tg_check *c) {
-    finding *f = user;
-    if (c->passed || f->found) return;
-    f->found = true;
-    snprintf(f->text, sizeof f->text, "%s %s: want an error up to %.0e, found %.1e", c->op, c->what,
-             c->tolerance, c->error);
+    gate *g = user;
+    if (c->passed || g->found[0]) return;
+    snprintf(g->found, sizeof g->found, "%s %s: want an error up to %.0e, found %.1e", c->op,
+             c->what, c->tolerance, c->error);
 }
 
 /* The ops that a lever changes: what sums by subgroups, and what can be cut in tiles. */
@@ -85,52 +106,101 @@ static tg_status compile(tg_gpu_bench *bench, const tg_op_desc *d) {
     return TG_OK;
 }
 
-/* What is wrong is a finding; TG_OK then as well. */
-static tg_status run_cases(tg_ctx *ctx, tg_gpu *gpu, uint32_t levers, changes_fn changes,
-                           finding *f) {
-    tg_gpu_bench *bench = NULL;
+static tg_status run_cases(gate *g, changes_fn changes) {
+    tg_ctx *ctx = g->shaders->ctx;
     size_t n_run = 0, n_failed = 0;
-    tg_status s = tg_gpu_bench_new(ctx, gpu, levers, &bench);
-    const tg_check_executor executor = { tg_gpu_bench_run, bench };
+    tg_status s = TG_OK;
+    const tg_check_executor executor = { tg_gpu_bench_run, g->bench };
     const tg_check_options o = {
-        .levers = levers, .report = note, .user = f, .executor = &executor
+        .levers = g->shaders->levers, .report = note, .user = g, .executor = &executor
     };
     for (int op = 0; op < TG_OP_COUNT && s == TG_OK; op++)
-        if (changes(tg_op_table[op])) s = compile(bench, tg_op_table[op]);
+        if (changes(tg_op_table[op])) s = compile(g->bench, tg_op_table[op]);
     for (int op = 0; op < TG_OP_COUNT && s == TG_OK; op++) {
         if (!changes(tg_op_table[op])) continue;
         tg_check_place at = { .op = op, .number = case_of(tg_op_table[op]) };
         s = tg_check_ops_go_on(ctx, &o, &at, 1, &n_run, &n_failed);
         if (s == TG_PENDING) s = TG_OK; /* the other cases are the op test's */
     }
-    tg_gpu_bench_free(bench);
     return s;
 }
 
-static void turn_off(uint32_t *levers, tg_lever_id lever, const char *how, char *why, size_t room) {
-    *levers &= ~(1u << lever);
-    tg_str_append(why, room, "lever %s off: %s, ", tg_lever_table[lever].name, how);
+static tg_status try_sums(gate *g) { return run_cases(g, reduces); }
+static tg_status try_tiles(gate *g) { return run_cases(g, has_tiles); }
+static tg_status try_product(gate *g) {
+    return tg_gpu_layer_try(g->shaders->ctx, g->bench, false, g->found, sizeof g->found);
+}
+static tg_status try_merges(gate *g) {
+    return tg_gpu_layer_try(g->shaders->ctx, g->bench, true, g->found, sizeof g->found);
 }
 
-static tg_status try_lever(tg_ctx *ctx, tg_gpu *gpu, tg_lever_id lever, changes_fn changes,
-                           uint32_t *levers, char *why, size_t room) {
-    finding f = { .found = false };
-    if (!(*levers >> lever & 1)) return TG_OK;
-    const tg_status s = run_cases(ctx, gpu, *levers, changes, &f);
-    if (tg_gpu_lost(gpu) || s == TG_E_MEMORY) return s;
-    if (s != TG_OK) snprintf(f.text, sizeof f.text, "%.255s", ctx->message);
+/* What is wrong is found; TG_OK then as well. A pipeline that could not be made is nobody's. */
+static tg_status attempt(gate *g, trial t) {
+    tg_ctx *ctx = g->shaders->ctx;
+    g->found[0] = '\0';
+    const tg_status s = t(g);
+    if (tg_gpu_lost(g->shaders->gpu) || s == TG_E_MEMORY) return s;
+    if (s != TG_OK) {
+        snprintf(g->found, sizeof g->found, "%.299s", ctx->message);
+        tg_shader_cache_deinit(g->shaders);
+    }
     tg_ctx_clear(ctx);
-    if (s == TG_OK && !f.found) return TG_OK;
-    char how[300];
-    snprintf(how, sizeof how, "gate: %s", f.text);
-    turn_off(levers, lever, how, why, room);
     return TG_OK;
 }
 
-tg_status tg_gpu_gate(tg_ctx *ctx, tg_gpu *gpu, bool tuned, uint32_t *levers, char *why,
-                      size_t room) {
-    if (!tg_gpu_get_info(gpu)->subgroups && *levers & TG_LEVER_BIT(subgroups))
-        turn_off(levers, TG_LEVER_subgroups, "not offered", why, room);
-    TG_TRY(try_lever(ctx, gpu, TG_LEVER_subgroups, reduces, levers, why, room));
-    return tuned ? try_lever(ctx, gpu, TG_LEVER_tuned_tiles, has_tiles, levers, why, room) : TG_OK;
+static void turn_off(gate *g, tg_lever_id lever, const char *how) {
+    g->shaders->levers &= ~(1u << lever);
+    tg_str_append(g->why, g->room, "lever %s off: %s, ", tg_lever_table[lever].name, how);
+}
+
+static tg_status try_lever(gate *g, tg_lever_id lever, trial t) {
+    char how[320];
+    if (!(g->shaders->levers >> lever & 1)) return TG_OK;
+    TG_TRY(attempt(g, t));
+    snprintf(how, sizeof how, "gate: %s", g->found);
+    if (g->found[0]) turn_off(g, lever, how);
+    return TG_OK;
+}
+
+/* Merged shaders read in fours, too: without, are they right? */
+static tg_status gate_merges(gate *g, bool *merges) {
+    char how[320];
+    TG_TRY(attempt(g, try_merges));
+    *merges = !g->found[0];
+    if (*merges) return TG_OK;
+    snprintf(how, sizeof how, "gate: %s", g->found);
+    const uint32_t levers = g->shaders->levers;
+    if (levers & TG_LEVER_BIT(vec4_loads)) {
+        g->shaders->levers &= ~TG_LEVER_BIT(vec4_loads);
+        TG_TRY(attempt(g, try_merges));
+        *merges = !g->found[0];
+    }
+    if (*merges) {
+        turn_off(g, TG_LEVER_vec4_loads, how);
+    } else {
+        g->shaders->levers = levers;
+        tg_str_append(g->why, g->room, "merges off: %s, ", how);
+    }
+    return TG_OK;
+}
+
+static tg_status try_all(gate *g, bool tuned, bool *merges) {
+    if (!tg_gpu_get_info(g->shaders->gpu)->subgroups &&
+        g->shaders->levers & TG_LEVER_BIT(subgroups))
+        turn_off(g, TG_LEVER_subgroups, "not offered");
+    TG_TRY(try_lever(g, TG_LEVER_vec4_loads, try_product));
+    TG_TRY(gate_merges(g, merges));
+    TG_TRY(try_lever(g, TG_LEVER_subgroups, try_sums));
+    return tuned ? try_lever(g, TG_LEVER_tuned_tiles, try_tiles) : TG_OK;
+}
+
+tg_status tg_gpu_gate(tg_shader_cache *shaders, bool tuned, bool *merges, char *why, size_t room) {
+    gate g = { .shaders = shaders, .why = why, .room = room };
+    tg_status s = tg_gpu_bench_new(shaders->ctx, shaders->gpu, 0, &g.bench);
+    if (s == TG_OK) {
+        tg_gpu_bench_share(g.bench, shaders);
+        s = try_all(&g, tuned, merges);
+    }
+    tg_gpu_bench_free(g.bench);
+    return s;
 }

@@ -641,16 +641,32 @@ static tg_status check(tg_gpu *g) {
     return s;
 }
 
-/* Of the objects, pipelines alone are not looked at when they are made. */
+/* A pipeline that is still being made writes into ours when it is, on a lost device as well. */
+static void pipeline_free(tg_gpu *g, pipeline *p) {
+    if (!p) return;
+    while (!p->made.done) {
+        g->f.InstanceProcessEvents(g->instance);
+        if (!p->made.done) sleep_us(20);
+    }
+    if (p->made.object) g->f.ComputePipelineRelease(p->made.object);
+    if (p->layout) g->f.BindGroupLayoutRelease(p->layout);
+    tg_free(&g->ctx->mem, p, sizeof *p);
+}
+
+/* Of the objects, pipelines alone are not looked at when they are made. One that could not be is
+ * said once, and is none from then on. */
 tg_status tg_gpu_settle(tg_gpu *g) {
     TG_TRY(check(g));
     for (uint32_t i = 1; i <= g->pipelines.n; i++) {
-        const pipeline *p = list_at(&g->pipelines, i);
-        pump(g, &p->made);
+        pipeline *p = list_at(&g->pipelines, i);
+        if (p) pump(g, &p->made);
         if (g->lost) return lost(g);
-        if (!p->made.ok)
-            return tg_fail(g->ctx, TG_E_DEVICE, "GPU %s: pipeline %s: %s", g->info.adapter,
-                           p->label, p->made.text);
+        if (!p || p->made.ok) continue;
+        tg_fail(g->ctx, TG_E_DEVICE, "GPU %s: pipeline %s: %s", g->info.adapter, p->label,
+                p->made.text);
+        pipeline_free(g, p);
+        g->pipelines.items[i - 1] = NULL;
+        return TG_E_DEVICE;
     }
     tg_gpu_cache_save(g->cache);
     return TG_OK;
@@ -731,10 +747,8 @@ tg_status tg_gpu_read_end(tg_gpu *g, uint32_t reading, const tg_gpu_piece *piece
     pump(g, &s->mapped);
     if (g->lost) return lost(g);
     if (!s->mapped.ok) {
-        const tg_status status =
-            tg_fail(g->ctx, TG_E_DEVICE, "GPU %s: reading: %s", g->info.adapter, s->mapped.text);
         s->number = 0;
-        return status;
+        return tg_fail(g->ctx, TG_E_DEVICE, "GPU %s: reading: %s", g->info.adapter, s->mapped.text);
     }
     for (size_t i = 0; i < n; i++) bytes += (size_t)(pieces[i].bytes + 3) / 4 * 4;
     const char *from = g->f.BufferGetConstMappedRange(s->buffer, 0, bytes);
@@ -810,18 +824,6 @@ static tg_status begin_pipeline(tg_gpu *g, const char *entry, WGPUShaderModule m
     return s;
 }
 
-/* A pipeline that is still being made writes into ours when it is, on a lost device as well. */
-static void pipeline_free(tg_gpu *g, pipeline *p) {
-    if (!p) return;
-    while (!p->made.done) {
-        g->f.InstanceProcessEvents(g->instance);
-        if (!p->made.done) sleep_us(20);
-    }
-    if (p->made.object) g->f.ComputePipelineRelease(p->made.object);
-    if (p->layout) g->f.BindGroupLayoutRelease(p->layout);
-    tg_free(&g->ctx->mem, p, sizeof *p);
-}
-
 tg_status tg_gpu_pipeline_new(tg_gpu *g, const char *label, const char *wgsl, const char *entry,
                               unsigned n_storage, uint32_t *out) {
     *out = 0;
@@ -847,6 +849,7 @@ tg_status tg_gpu_group_new(tg_gpu *g, uint32_t pipeline_number, const tg_gpu_ran
     WGPUBindGroupEntry entries[2 + TG_GPU_MAX_STORAGE] = { 0 };
     *out = 0;
     if (g->lost) return lost(g);
+    if (!p) return tg_fail(g->ctx, TG_E_DEVICE, "GPU %s: a pipeline was not made", g->info.adapter);
     for (uint32_t i = 0; i < 2 + p->n_storage; i++) {
         entries[i].binding = i;
         entries[i].buffer = list_at(&g->buffers, ranges[i].buffer);

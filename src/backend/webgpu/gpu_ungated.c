@@ -10,10 +10,15 @@ const char *const *tg_gpu_reduce_subgroups(void) {
     return none;
 }
 
-tg_status tg_gpu_gate(tg_ctx *ctx, tg_gpu *gpu, bool tuned, uint32_t *levers, char *why,
-                      size_t room) {
-    (void)ctx, (void)gpu, (void)tuned, (void)why, (void)room;
-    *levers &= ~TG_LEVER_BIT(subgroups);
+const char *tg_gpu_fours(bool vec4, bool merged) {
+    (void)merged;
+    return vec4 ? TG_GPU_FOURS : TG_GPU_ONES;
+}
+
+tg_status tg_gpu_gate(tg_shader_cache *shaders, bool tuned, bool *merges, char *why, size_t room) {
+    (void)tuned, (void)why, (void)room;
+    shaders->levers &= ~TG_LEVER_BIT(subgroups);
+    *merges = true;
     return TG_OK;
 }
 

@@ -19,15 +19,9 @@ static const char *const prelude[] = {
 static const char *const reduce[] = {
 #include "ops/reduce.wgsl.h"
 };
-/* Four neighbours in memory: read at once, or one by one. */
-static const char fours[] =
-    "alias Four = vec4<f32>; fn as_vec4(v: Four) -> vec4<f32> { return v; }\n";
-static const char ones[] =
-    "struct Four { x: f32, y: f32, z: f32, w: f32 }\n"
-    "fn as_vec4(v: Four) -> vec4<f32> { return vec4<f32>(v.x, v.y, v.z, v.w); }\n";
-
 typedef struct tg_shader_entry {
     const tg_shader_pass *pass;
+    uint32_t levers; /* of those that change its text */
     uint32_t pipeline;
 } tg_shader_entry;
 
@@ -60,12 +54,18 @@ static size_t put_lines(char *text, size_t at, const char *const *lines) {
     return at;
 }
 
+static bool is_merged(const tg_shader_pass *p) {
+    for (unsigned i = 0; i < tg_shader_bindings(p); i++)
+        if (p->bind[i] >= TG_BIND_OF(1, 0)) return true;
+    return false;
+}
+
 /* All text of a pass, without the final zero; its length. */
 static size_t write_text(const tg_shader_pass *p, uint32_t levers, char *text) {
     const bool subgroups = p->reduces && (levers & TG_LEVER_BIT(subgroups));
     size_t at = subgroups ? put(text, 0, TG_GPU_ENABLE_SUBGROUPS) : 0;
     at = put_lines(text, at, prelude);
-    at = put(text, at, levers & TG_LEVER_BIT(vec4_loads) ? fours : ones);
+    if (p->fours) at = put(text, at, tg_gpu_fours(levers & TG_LEVER_BIT(vec4_loads), is_merged(p)));
     if (p->reduces) at = put_lines(text, at, subgroups ? tg_gpu_reduce_subgroups() : reduce);
     if (p->constants) at = put(text, at, p->constants);
     for (size_t i = 0; i < sizeof p->wgsl / sizeof *p->wgsl; i++)
@@ -91,8 +91,10 @@ static tg_status make(tg_shader_cache *c, const tg_shader *shader, const tg_shad
 
 tg_status tg_shader_pipeline(tg_shader_cache *c, const tg_shader *shader,
                              const tg_shader_pass *pass, uint32_t *pipeline) {
+    const uint32_t levers = c->levers & ((pass->reduces ? TG_LEVER_BIT(subgroups) : 0) |
+                                         (pass->fours ? TG_LEVER_BIT(vec4_loads) : 0));
     for (size_t i = 0; i < c->n; i++) {
-        if (c->entries[i].pass != pass) continue;
+        if (c->entries[i].pass != pass || c->entries[i].levers != levers) continue;
         *pipeline = c->entries[i].pipeline;
         return TG_OK;
     }
@@ -105,7 +107,7 @@ tg_status tg_shader_pipeline(tg_shader_cache *c, const tg_shader *shader,
         c->room = room;
     }
     TG_TRY(make(c, shader, pass, pipeline));
-    c->entries[c->n++] = (tg_shader_entry) { pass, *pipeline };
+    c->entries[c->n++] = (tg_shader_entry) { pass, levers, *pipeline };
     return TG_OK;
 }
 

@@ -11,7 +11,8 @@
 enum { TG_STEP_WORDS = 64, TG_CALL_BYTES = 64 };
 
 /* Pipelines, each made when it is first asked for: one for a pass of a shader, whatever shapes it
- * is run on. Zero-initialised but for gpu, ctx and levers, which decide on the text. */
+ * is run on. Zero-initialised but for gpu, ctx and levers, which decide on the text and may change
+ * from one pipeline to the next. */
 typedef struct tg_shader_cache {
     tg_gpu *gpu;
     tg_ctx *ctx;

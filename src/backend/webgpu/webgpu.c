@@ -30,7 +30,8 @@
 #include "backend/webgpu/webgpu.h"
 
 #include "backend/webgpu/gpu_gate.h"
-#include "backend/webgpu/shaders.h"
+#include "backend/webgpu/merge.h"
+#include "backend/webgpu/seal.h"
 #include "base/str.h"
 #include "base/time.h"
 
@@ -46,6 +47,7 @@ typedef struct descent {
     size_t bytes, done;
     unsigned version;
     uint32_t reading; /* of the piece; 0: not begun */
+    tg_seal_mark mark;
 } descent;
 
 typedef struct mirror {
@@ -81,15 +83,16 @@ typedef struct compiled {
     unsigned version;
     unsigned work_version; /* of the buffer that the groups are bound to */
     bool on_cpu;
-    bool settled;   /* all that was made for it is known to be good */
-    uint32_t words; /* uniform buffer, 256 bytes a dispatch */
-    tg_gpu_dispatch *dispatches;
-    unit *units;   /* [n_steps] */
-    size_t *first; /* [n_steps + 1] of each step, in dispatches */
+    bool settled;                /* all that was made for it is known to be good */
+    uint32_t words;              /* uniform buffer, 256 bytes a dispatch */
+    tg_gpu_dispatch *dispatches; /* [n_dispatches + 1] */
+    unit *units;                 /* [n_steps] */
+    size_t *first;               /* [n_steps + 1] of each step, in dispatches */
     size_t n_steps, n_dispatches;
     transfer *in, *out;
-    tg_gpu_piece *down; /* the outputs, where they are now */
-    bool *written;      /* [n_states] */
+    tg_gpu_piece *down; /* the outputs, where they are now, and one for the seal */
+    tg_seal_mark mark;
+    bool *written; /* [n_states] */
     size_t n_in, n_out, n_states;
     size_t scratch_bytes;
 } compiled;
@@ -100,6 +103,7 @@ typedef struct webgpu {
     tg_backend *cpu;
     tg_gpu *gpu;
     tg_shader_cache shaders;
+    tg_seal seal;
     uint32_t call, dummies, scratch;
     uint32_t work[MAX_SEGMENTS];
     size_t work_bytes, scratch_bytes;
@@ -113,6 +117,7 @@ typedef struct webgpu {
     unsigned runs;        /* so far: which values of it */
     size_t last_bytes;
     uint32_t levers;
+    bool merges;         /* steps may be merged */
     tg_gpu_tiles *tiles; /* NULL: all tiles by rule */
     char note[600];      /* see tg_backend.note */
 } webgpu;
@@ -182,9 +187,9 @@ static tg_status bring_down(webgpu *w, descent *d, unsigned version, uint32_t bu
         *d = (descent) { .host = host, .bytes = bytes, .version = version };
     while (d->done < bytes) {
         const size_t n = bytes - d->done < PIECE_BYTES ? bytes - d->done : PIECE_BYTES;
-        const tg_gpu_piece piece = { buffer, offset + d->done, n, host + d->done };
-        if (!d->reading) TG_TRY(tg_gpu_read_begin(w->gpu, &piece, 1, &d->reading));
-        const tg_status s = tg_gpu_read_end(w->gpu, d->reading, &piece, 1);
+        tg_gpu_piece piece[2] = { { buffer, offset + d->done, n, host + d->done } };
+        if (!d->reading) TG_TRY(tg_seal_read_begin(&w->seal, piece, 1, &d->mark, &d->reading));
+        const tg_status s = tg_seal_read_end(&w->seal, d->reading, piece, 1, &d->mark);
         if (s == TG_PENDING) return s;
         d->reading = 0;
         TG_TRY(s);
@@ -252,12 +257,12 @@ static void free_compiled(webgpu *w, compiled *c) {
     const tg_mem *mem = &w->ctx->mem;
     if (c->dispatches) free_groups(w, c);
     tg_gpu_buffer_free(w->gpu, c->words);
-    tg_free(mem, c->dispatches, c->n_dispatches * sizeof *c->dispatches);
+    tg_free(mem, c->dispatches, (c->n_dispatches + 1) * sizeof *c->dispatches);
     tg_free(mem, c->units, c->n_steps * sizeof *c->units);
     tg_free(mem, c->first, (c->n_steps + 1) * sizeof *c->first);
     tg_free(mem, c->in, c->n_in * sizeof *c->in);
     tg_free(mem, c->out, c->n_out * sizeof *c->out);
-    tg_free(mem, c->down, c->n_out * sizeof *c->down);
+    tg_free(mem, c->down, (c->n_out + 1) * sizeof *c->down);
     tg_free(mem, c->written, c->n_states * sizeof *c->written);
     if (w->last == c) w->last = NULL;
     *c = (compiled) { .steps = NULL };
@@ -438,42 +443,6 @@ static void *list(webgpu *w, tg_status *s, size_t n, size_t bytes) {
     return p;
 }
 
-/* Do the bytes of two values meet? */
-static bool values_meet(const tg_plan *plan, const tg_value *a, const tg_value *b) {
-    const tg_place *p = tg_plan_place_of(plan, a), *q = tg_plan_place_of(plan, b);
-    if (p->kind != q->kind || p->kind == TG_PLACE_NONE) return false;
-    if (p->kind == TG_PLACE_STATE && p->state != q->state) return false;
-    return p->offset_bytes < q->offset_bytes + q->bytes &&
-           q->offset_bytes < p->offset_bytes + p->bytes;
-}
-
-static bool writes_into(const tg_plan *plan, const tg_node *a, const tg_node *b,
-                        const tg_value *unwritten) {
-    for (int k = 0; k < a->n_out; k++) {
-        if (&a->out[k] == unwritten) continue;
-        for (int i = 0; i < b->n_in; i++)
-            if (b->in[i] && b->in[i] != unwritten && values_meet(plan, &a->out[k], b->in[i]))
-                return true;
-        for (int i = 0; i < b->n_out; i++)
-            if (&b->out[i] != unwritten && values_meet(plan, &a->out[k], &b->out[i])) return true;
-    }
-    return false;
-}
-
-/* Can step t run as one with step s, before all that is between them? The one value that goes from
- * the leader into t is never written. */
-static bool may_join(const tg_plan *plan, size_t s, size_t t) {
-    const tg_node *n = plan->steps[t].node, *leader = plan->steps[s].node;
-    const tg_value *unwritten = NULL;
-    for (int i = 0; i < n->n_in; i++)
-        if (n->in[i] == &leader->out[0]) unwritten = n->in[i];
-    for (size_t u = s; u < t; u++)
-        if (writes_into(plan, plan->steps[u].node, n, unwritten) ||
-            writes_into(plan, n, plan->steps[u].node, unwritten))
-            return false;
-    return true;
-}
-
 /* Is it what a measurement has found best, or what the rule prefers? */
 static bool is_chosen(const webgpu *w, const tg_op_desc *d, const tg_args *a, unsigned n_members,
                       const tg_shader *s, bool by_rule) {
@@ -495,7 +464,7 @@ static bool find_members(const tg_plan *plan, const compiled *c, size_t s, const
         const size_t end = s + 1 + REACH < plan->n_steps ? s + 1 + REACH : plan->n_steps;
         while (t < end && (c->units[t].n_members ||
                            !merge->joins(plan->graph, leader, plan->steps[t].node, m) ||
-                           !may_join(plan, s, t)))
+                           !tg_merge_may_join(plan, s, t)))
             t++;
         if (t == end) return false;
         u->members[u->n_members++] = t;
@@ -507,7 +476,7 @@ static bool find_members(const tg_plan *plan, const compiled *c, size_t s, const
 static bool choose_merge(const webgpu *w, const tg_plan *plan, compiled *c, size_t s,
                          bool by_rule) {
     const tg_op_desc *d = tg_op_table[plan->steps[s].node->op];
-    for (size_t i = 0; i < d->n_merges; i++) {
+    for (size_t i = 0; w->merges && i < d->n_merges; i++) {
         unit u;
         tg_args a[TG_MAX_MEMBERS];
         if (!find_members(plan, c, s, &d->merges[i], &u)) continue;
@@ -625,7 +594,7 @@ static tg_status make_dispatch(webgpu *w, const tg_plan *plan, compiled *c, size
 static tg_status make_dispatches(webgpu *w, const tg_plan *plan, compiled *c) {
     tg_status status = TG_OK;
     c->n_dispatches = c->first[plan->n_steps];
-    c->dispatches = list(w, &status, c->n_dispatches, sizeof *c->dispatches);
+    c->dispatches = list(w, &status, c->n_dispatches + 1, sizeof *c->dispatches);
     TG_TRY(status);
     TG_TRY(tg_gpu_buffer_new(w->gpu, plan->name, c->n_dispatches * TG_GPU_ALIGN, true, &c->words));
     for (size_t i = 0; i < plan->n_steps; i++)
@@ -649,7 +618,7 @@ static tg_status make_tables(webgpu *w, const tg_plan *plan, compiled *c) {
     list_transfers(plan, c);
     c->in = list(w, &status, c->n_in, sizeof *c->in);
     c->out = list(w, &status, c->n_out, sizeof *c->out);
-    c->down = list(w, &status, c->n_out, sizeof *c->down);
+    c->down = list(w, &status, c->n_out + 1, sizeof *c->down);
     c->written = list(w, &status, c->n_states, sizeof *c->written);
     TG_TRY(status);
     list_transfers(plan, c);
@@ -857,8 +826,8 @@ static tg_status submit(webgpu *w, tg_plan *plan, compiled *c, const tg_scalars 
         if (c->written[i]) find_mirror(w, plan->states[i].data)->version++;
     TG_TRY(tg_gpu_write(w->gpu, w->call, 0, rt, sizeof *rt));
     if (r->step_ms) return run_timed(w, c, r, end);
-    return tg_gpu_submit(w->gpu, c->dispatches + c->first[r->next],
-                         c->first[end] - c->first[r->next]);
+    return tg_seal_submit(&w->seal, c->dispatches + c->first[r->next],
+                          c->first[end] - c->first[r->next]);
 }
 
 /* A deadline ends no submit: it is over when it is over. Who cancels is asked before it begins. A
@@ -876,11 +845,11 @@ static tg_status run(tg_backend *b, tg_plan *plan, const tg_scalars *rt, tg_run 
     if (!reading) {
         if (r->cancel && r->cancel(r->cancel_user)) return TG_STOPPED;
         TG_TRY(submit(w, plan, c, rt, r, end));
-        if (n_out) TG_TRY(tg_gpu_read_begin(w->gpu, c->down, n_out, &reading));
+        if (n_out) TG_TRY(tg_seal_read_begin(&w->seal, c->down, n_out, &c->mark, &reading));
         r->unit = reading;
         if (reading && r->later) return TG_PENDING;
     }
-    if (n_out) TG_TRY(tg_gpu_read_end(w->gpu, reading, c->down, n_out));
+    if (n_out) TG_TRY(tg_seal_read_end(&w->seal, reading, c->down, n_out, &c->mark));
     r->next = end;
     r->phase = 0;
     r->unit = 0;
@@ -966,14 +935,15 @@ tg_status tg_webgpu_new(tg_ctx *ctx, tg_backend *cpu, uint32_t levers, tg_backen
                               .unwanted_levers = TG_LEVER_BIT(recompute) },
                     .ctx = ctx,
                     .cpu = cpu,
-                    .levers = levers,
                     .work_version = 1 };
     tg_status s = tg_gpu_open(ctx, &w->gpu);
+    w->shaders = (tg_shader_cache) { .gpu = w->gpu, .ctx = ctx, .levers = levers };
     if (s == TG_OK && levers & TG_LEVER_BIT(tuned_tiles))
         w->tiles = tg_gpu_tiles_open(tg_gpu_get_info(w->gpu));
     if (s == TG_OK)
-        s = tg_gpu_gate(ctx, w->gpu, tg_gpu_tiles_tuned(w->tiles), &w->levers, w->note,
+        s = tg_gpu_gate(&w->shaders, tg_gpu_tiles_tuned(w->tiles), &w->merges, w->note,
                         sizeof w->note);
+    w->levers = w->shaders.levers;
     w->base.levers_off = levers & ~w->levers;
     if (w->base.levers_off & TG_LEVER_BIT(tuned_tiles)) {
         tg_gpu_tiles_close(w->tiles);
@@ -982,11 +952,11 @@ tg_status tg_webgpu_new(tg_ctx *ctx, tg_backend *cpu, uint32_t levers, tg_backen
     tg_str_append(w->note, sizeof w->note, "tiles %s, ",
                   tg_gpu_tiles_tuned(w->tiles) ? "tuned" : "by rule");
     w->base.note = w->note;
-    w->shaders = (tg_shader_cache) { .gpu = w->gpu, .ctx = ctx, .levers = w->levers };
     if (s == TG_OK) w->base.segment_bytes = segment_of(tg_gpu_get_info(w->gpu));
     if (s == TG_OK) s = tg_gpu_buffer_new(w->gpu, "scalars", TG_CALL_BYTES, true, &w->call);
     if (s == TG_OK)
         s = tg_gpu_buffer_new(w->gpu, "dummies", TG_MAX_BIND * DUMMY_BYTES, false, &w->dummies);
+    if (s == TG_OK) s = tg_seal_init(&w->seal, &w->shaders, w->call);
     if (s == TG_OK)
         *out = &w->base;
     else

@@ -366,6 +366,7 @@ static bool prefers_64_parts(const tg_args *a) { return parts_of(a, 64) > 1; }
     .pass = { { .entry = "main",                                                                   \
                 .constants = OF(trans, size),                                                      \
                 .wgsl = { core, operands, finish, whole },                                         \
+                .fours = true,                                                                     \
                 .bind = BIND,                                                                      \
                 .groups = groups_##size } }
 #define TILED(trans, size, preferred)                                                              \
@@ -378,6 +379,7 @@ static bool prefers_64_parts(const tg_args *a) { return parts_of(a, 64) > 1; }
       .pass = { { .entry = "parts",                                                                \
                   .constants = OF(trans, size),                                                    \
                   .wgsl = { core, operands, parts },                                               \
+                  .fours = true,                                                                   \
                   .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_SCRATCH },                       \
                   .groups = parts_groups_##size },                                                 \
                 { .entry = "gather",                                                               \
@@ -503,19 +505,21 @@ static bool prefers_back_64_parts(const tg_args *a) {
     return cut_elems(a, back_word_64(a), false) > 0;
 }
 
+#define BACK_OPS { TG_OP_matmul, TG_OP_matmul, TG_OP_bias_d, TG_OP_gelu_d }
 #define BACK_OF(size, gelu, in_parts)                                                              \
     "const TILE = " #size "u; const GELU = " #gelu "; const PARTS = " #in_parts ";\n"
 #define BACK_PASS(size, gelu, in_parts, out, count)                                                \
     { .entry = "back",                                                                             \
       .constants = BACK_OF(size, gelu, in_parts),                                                  \
       .wgsl = { core, back_finish, back },                                                         \
+      .fours = true,                                                                               \
       .bind = { TG_BIND_OF(0, TG_BIND_IN(0)), TG_BIND_OF(0, TG_BIND_IN(1)), out,                   \
                 TG_BIND_OF(3, TG_BIND_IN(0)), TG_BIND_OF(1, TG_BIND_IN(0)),                        \
                 TG_BIND_OF(1, TG_BIND_OUT(0)), TG_BIND_OF(2, TG_BIND_OUT(0)), TG_BIND_SCRATCH },   \
       .groups = count }
 #define BACK_WHOLE(n, fit, size, gelu, out, preferred)                                             \
     {                                                                                              \
-        .n_members = n, .joins = joins, .shader = {                                                \
+        .n_members = n, .ops = BACK_OPS, .joins = joins, .shader = {                               \
             .name = "layer back, " #size "x" #size,                                                \
             .fits = fit,                                                                           \
             .prefers = preferred,                                                                  \
@@ -524,7 +528,7 @@ static bool prefers_back_64_parts(const tg_args *a) {
     }
 #define BACK_PARTS(n, fit, size, gelu, out)                                                        \
     {                                                                                              \
-        .n_members = n, .joins = joins, .shader = {                                                \
+        .n_members = n, .ops = BACK_OPS, .joins = joins, .shader = {                               \
             .name = "layer back, " #size "x" #size ", k in parts",                                 \
             .fits = fit,                                                                           \
             .prefers = prefers_back_##size##_parts,                                                \
