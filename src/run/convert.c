@@ -403,18 +403,24 @@ static void compare_logits(const float *old, const float *new, size_t n, double 
     r->n_positions++;
 }
 
-/* Token by token, through texts that are any ids: what is compared is arithmetic, not language. */
+/* Token by token, through texts that are any ids: what is compared is arithmetic, not language.
+ * Both read all of their weights in floats for each token, so a large model gets shorter texts. */
 static tg_status ask_both(tg_session *old, tg_session *new, size_t vocab, tg_convert_report *r) {
-    enum { TEXTS = 4, TOKENS = 32 };
+    enum { TEXTS = 4, TOKENS_MIN = 8, TOKENS_MAX = 32 };
+    const tg_lm_model *lm = old->model->lm;
+    const uint64_t affordable = lm ? (UINT64_C(1) << 31) / (lm->lm.elems + 1) : TOKENS_MAX;
+    const uint32_t tokens = affordable < TOKENS_MIN   ? TOKENS_MIN
+                            : affordable > TOKENS_MAX ? TOKENS_MAX
+                                                      : (uint32_t)affordable;
     double *p = tg_alloc(&old->ctx->err.mem, 2 * vocab * sizeof *p);
     if (!p) return tg_fail_memory(&old->ctx->err, "comparison", 2 * vocab * sizeof *p);
     tg_status s = TG_OK;
     for (uint32_t text = 0; s == TG_OK && text < TEXTS; text++) {
         tg_session_go_back(old, 0);
         tg_session_go_back(new, 0);
-        for (uint32_t i = 0; s == TG_OK && i < TOKENS && i < (uint32_t)old->capacity; i++) {
+        for (uint32_t i = 0; s == TG_OK && i < tokens && i < (uint32_t)old->capacity; i++) {
             const int32_t id =
-                (int32_t)((uint64_t)((text * TOKENS + i + 1) * 2654435761u) * vocab >> 32);
+                (int32_t)((uint64_t)((text * TOKENS_MAX + i + 1) * 2654435761u) * vocab >> 32);
             s = tg_session_feed(old, &id, 1);
             if (s == TG_OK) s = tg_session_feed(new, &id, 1);
             if (s == TG_OK) compare_logits(old->logits, new->logits, vocab, p, p + vocab, r);

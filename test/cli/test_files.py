@@ -345,7 +345,7 @@ def real_ones():
     r = tinygpt("convert", gemma, "g.tinygpt", "--dtype", "q4_k", "--json")
     expect(r, 0, "Gemma as .tinygpt")
     j = r.json()
-    check(j["finer"] > 0 and "Q8_0" in j["finer_ones"] and 0 < j["mean_kl"] < 0.2, "Gemma as .tinygpt", str(j))
+    check(j["finer"] > 0 and "Q8_0" in j["finer_ones"] and 0 < j["mean_kl"] < 0.5, "Gemma as .tinygpt", str(j))
     expect(tinygpt("sample", "g.tinygpt", "--prompt", "The capital", "--tokens", "3"), 0, "it writes")
     encoder_as(MINILM, "m.gguf", "gguf", "q4_k", 31)
     encoder_as("m.gguf", "m.folder", "safetensors", "f32")
