@@ -199,7 +199,7 @@ describe('the GPU in the page', { timeout: 900_000 }, () => {
     await p.view('Files');
     await p.page.locator('input[type=file]').first().setInputFiles(file);
     await p.button('Continue the run').click();
-    await p.finished(60_000);
+    await p.finished(240_000);
     await p.view('Run');
     await p.page.getByLabel('Continue for more steps').fill('4');
     await p.button('Continue').click();
