@@ -142,7 +142,8 @@ page() {
     make --no-print-directory -s test-e2e E2E="$(printf -- '--exclude=%s.e2e.ts ' $timed_e2e)"
     code=$?
     wait "$lane"
-    make --no-print-directory -s test-e2e E2E="$timed_e2e" && return $code
+    # The page is built.
+    make --no-print-directory -s -o web test-e2e E2E="$timed_e2e" && return $code
 }
 lane_beside() {
     for t in test/cli/test_*.py; do run "$(basename "$t")" python3 "$t" "$build/tinygpt"; done

@@ -388,13 +388,18 @@ static size_t softmax(const float *logits, size_t n, double *logp) {
     return best;
 }
 
+/* One that is no number stays. */
+static void note_error(tg_convert_report *r, float old, float new) {
+    const double error = tg_fabs((double)old - (double)new);
+    if (!(error <= r->max_error)) r->max_error = error;
+}
+
 static void compare_logits(const float *old, const float *new, size_t n, double *p, double *q,
                            tg_convert_report *r) {
     const bool same = softmax(old, n, p) == softmax(new, n, q);
     double kl = 0;
     for (size_t i = 0; i < n; i++) {
-        const double d = (double)old[i] - (double)new[i], error = d < 0 ? -d : d;
-        if (!(error <= r->max_error)) r->max_error = error;
+        note_error(r, old[i], new[i]);
         kl += tg_exp(p[i]) * (p[i] - q[i]);
     }
     if (!(kl <= r->max_kl)) r->max_kl = kl;
@@ -408,10 +413,9 @@ static void compare_logits(const float *old, const float *new, size_t n, double 
 static tg_status ask_both(tg_session *old, tg_session *new, size_t vocab, tg_convert_report *r) {
     enum { TEXTS = 4, TOKENS_MIN = 8, TOKENS_MAX = 32 };
     const tg_lm_model *lm = old->model->lm;
-    const uint64_t affordable = lm ? (UINT64_C(1) << 31) / (lm->lm.elems + 1) : TOKENS_MAX;
-    const uint32_t tokens = affordable < TOKENS_MIN   ? TOKENS_MIN
-                            : affordable > TOKENS_MAX ? TOKENS_MAX
-                                                      : (uint32_t)affordable;
+    uint64_t tokens = lm ? (UINT64_C(1) << 31) / (lm->lm.elems + 1) : TOKENS_MAX;
+    if (tokens < TOKENS_MIN) tokens = TOKENS_MIN;
+    if (tokens > TOKENS_MAX) tokens = TOKENS_MAX;
     double *p = tg_alloc(&old->ctx->err.mem, 2 * vocab * sizeof *p);
     if (!p) return tg_fail_memory(&old->ctx->err, "comparison", 2 * vocab * sizeof *p);
     tg_status s = TG_OK;
@@ -485,8 +489,7 @@ static tg_status compare_vectors(tg_context *ctx, tg_model *a, tg_model *b, tg_c
     for (; s == TG_OK && r->n_vectors < n; r->n_vectors++, x += width, y += width) {
         double cosine = 0;
         for (size_t i = 0; i < width; i++) {
-            const double d = (double)x[i] - (double)y[i], error = d < 0 ? -d : d;
-            if (!(error <= r->max_error)) r->max_error = error;
+            note_error(r, x[i], y[i]);
             cosine += (double)x[i] * (double)y[i];
         }
         if (!(cosine >= r->min_cosine)) r->min_cosine = cosine;

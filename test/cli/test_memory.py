@@ -3,7 +3,6 @@
 
 The model files are those that tools/setup.sh fetches; without them the tests are skipped.
 """
-import json
 import os
 import tempfile
 
@@ -36,7 +35,7 @@ def within(name, kv, *argv, said=""):
         return skip(f"{name} is not here: tools/setup.sh fetches it")
     result = tinygpt("info", path, "--json")
     expect(result, 0, "info")
-    about = json.loads(result.text)
+    about = result.json()
     cache = next(c["bytes"] for c in about["caches"] if c["tokens"] == CONTEXT) * SHARE[kv]
     most = 1.12 * about["weight_bytes"] + cache + FIXED
     argv = [argv[0], path, *argv[1:], "--ctx", str(CONTEXT), "--kv", kv]

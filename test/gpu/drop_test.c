@@ -52,7 +52,7 @@ static void save(run_of *r, results *out) {
     remove(path);
 }
 
-static void sample(run_of *r, tg_session *s, results *out) {
+static void sample(tg_session *s, results *out) {
     const tg_sample_options o = tg_sample_options_default();
     const float *logits;
     int32_t token = 'A';
@@ -61,7 +61,6 @@ static void sample(run_of *r, tg_session *s, results *out) {
         TRY(tg_session_draw(s, &o, (uint64_t)i, &token));
         out->tokens[i] = token;
     }
-    (void)r;
 }
 
 /* The fault sets in when the device is open: what the gate submits is the gate's. */
@@ -85,7 +84,7 @@ static void run(const char *fault, results *out) {
     train(&r, out);
     if (out->status == TG_OK) save(&r, out);
     if (out->status == TG_OK) out->status = tg_session_new(ctx, r.model, 0, &s);
-    if (out->status == TG_OK) sample(&r, s, out);
+    if (out->status == TG_OK) sample(s, out);
     tg_session_free(s);
     end_run(&r);
 }

@@ -165,9 +165,11 @@ static void linear(void **state) {
         { "char_bpe", "internationalization", 2 },
         { "unigram", "l", 7 },
         { "unigram", "\xe6\xbc\xa2\xe5\xad\x97", 20 },
+        { "unigram", "e\xcc\x81\xcc\xa3", 20 },
         { "wordpiece", "x", 4 },
         { "wordpiece", "7", 4 },
         { "wordpiece", ".", 4 },
+        { "wordpiece", "\xcc\x81", 8 },
     };
     char *text = malloc(LONG * MB);
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {

@@ -139,8 +139,8 @@ static inline void softmax_window(const flash_local *f, size_t i, ptrdiff_t low,
     tg_vstore(f->keep + i, keep);
 }
 
-/* n <= 16 numbers of a packed row, at p, and zeros behind them. In constant steps where n is one:
- * of a row, all but its last columns. */
+/* n <= 16 numbers of a packed row, at p, and zeros behind them. Inlined, since a copy of a constant
+ * n, as all but a row's last columns are, is a load. */
 static inline __attribute__((always_inline)) tg_v load_packed(tg_dtype dtype, const uint8_t *p,
                                                               float scale, size_t n) {
     if (dtype == TG_F16) {
@@ -171,7 +171,7 @@ static __attribute__((noinline)) rows packed_rows(const flash_head *x, int part,
     const size_t bytes = tg_kv_row_bytes(x->dtype, x->d);
     for (size_t i = 0; i < n; i++) {
         const uint8_t *row = x->packed[part] + (begin + i) * bytes;
-        if (x->dtype == TG_F16)
+        if (x->dtype == TG_F16) /* known where it is inlined: a loop of its own */
             unpack_row(TG_F16, copy + i * width, row, x->d);
         else
             unpack_row(x->dtype, copy + i * width, row, x->d);
