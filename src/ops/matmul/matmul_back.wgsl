@@ -4,8 +4,9 @@
 //     1   dw = x^T dy      [in, out]
 //         db = column sums of dy, by the workgroups of the first row of tiles of dw
 //
-// The first workgroups make tiles of dx, the others tiles of dw. With PARTS both k are cut into parts
-// of op.word; what has more than one goes to partial, for matmul_back_gather.wgsl to add up:
+// Some workgroups make tiles of dx, the others tiles of dw: those with the longer k come first, since
+// they would be alone at the end. With PARTS both k are cut into parts of op.word; what has more than
+// one goes to partial, for matmul_back_gather.wgsl to add up:
 //
 //     partial   [parts][rows][in]   then   [parts][in + 1][out]   db last; either only if cut
 //
@@ -65,13 +66,20 @@ fn back(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     let n_in = op.ins[1].rows;
     let y0 = thread_y(tid);
     let x0 = 4u * thread_x(tid);
-    let group = group_of(id, count);
     let across = (n_in + TILE - 1u) / TILE;
     let down = (rows + TILE - 1u) / TILE;
+    let right = (n_out + TILE - 1u) / TILE;
     let of_dx = down * across;
     let of_x = Sizes(rows, n_in, n_out);
     let cut_x = cut_of(n_out, 0u);
-    if (group < of_dx * cut_x.parts) {
+    let s = Sizes(n_in, n_out, rows);
+    let cut = cut_of(rows, select(0u, cut_x.parts * (rows * n_in / 4u), cut_x.parts > 1u));
+    let all_dx = of_dx * cut_x.parts;
+    let all = all_dx + across * right * cut.parts;
+    let number = group_of(id, count);
+    if (number >= all) { return; }
+    let group = select(number, (number + all_dx) % all, rows > n_out);
+    if (group < all_dx) {
         let part = group / of_dx;
         let tile = tile_at(group % of_dx, down, across);
         let top = tile.x * TILE;
@@ -87,14 +95,10 @@ fn back(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
         }
         return;
     }
-    let s = Sizes(n_in, n_out, rows);
-    let cut = cut_of(rows, select(0u, cut_x.parts * (rows * n_in / 4u), cut_x.parts > 1u));
-    let right = (n_out + TILE - 1u) / TILE;
-    let part = (group - of_dx * cut_x.parts) / (across * right);
-    let tile = tile_at((group - of_dx * cut_x.parts) % (across * right), across, right);
+    let part = (group - all_dx) / (across * right);
+    let tile = tile_at((group - all_dx) % (across * right), across, right);
     let top = tile.x * TILE;
     let first = tile.y * TILE;
-    if (part >= cut.parts) { return; }
     let begin = part * cut.length;
     var sums = product(1u, s, top, first, begin, min(rows, begin + cut.length), tid, top == 0u);
     for (var e = 0u; e < ROWS; e++) {
