@@ -251,7 +251,7 @@ typedef enum tg_encode_flag {
     TG_ENCODE_SPECIAL = 2 /* special tokens that the text spells are taken as such */
 } tg_encode_flag;
 /* The ids of a text; ids may be NULL to count. Special tokens in it are text unless flags ask.
- * E_FULL: cap is too small, *n is what is wanted. */
+ * E_FULL: cap is too small, *n is what is wanted. After an error what ids hold means nothing. */
 TG_API tg_status tg_tokenizer_encode(const tg_tokenizer *tokenizer, const char *text,
                                      size_t n_bytes, unsigned flags, int32_t *ids, size_t cap,
                                      size_t *n);
