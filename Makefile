@@ -212,7 +212,7 @@ WASM_OBJ     := $(filter-out %_wasm_train.o,$(WASM_SRC:%.c=%.o)) $(OPS:%.c=%.f64
 LM_OPS       := $(shell sed -n 's/^TG_OP(\(.*\))/\1/p' src/ir/ops_lm.def)
 WASM_TRAIN   := $(patsubst %.c,%.o,$(wildcard src/*/*_wasm_train.c))
 WASM_CHAT    := src/api/lms.o src/api/sessions.o src/api/tokens.o src/run/vocabulary.o \
-                $(patsubst %,src/run/%.o,lm lm_eval lm_info lm_probe) \
+                $(patsubst %,src/run/%.o,lm lm_eval lm_info lm_probe lm_rows) \
                 $(filter-out src/tok/gate.o %_wasm_train.o,$(patsubst %.c,%.o,$(wildcard src/tok/*.c))) \
                 $(foreach op,$(LM_OPS),$(patsubst %.c,%.o,$(wildcard src/ops/*/$(op).c)) \
                   $(patsubst %.h,%.o,$(wildcard src/ops/*/$(op).simd.h)))

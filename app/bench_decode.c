@@ -27,14 +27,14 @@ static const tg_option decode_options[] = {
     TG_PATH("--model", values, model, "FILE", "a model from a file instead"),
     TG_INT("--tokens", values, tokens, 8, 1000000, "N", "timed tokens"),
     TG_INT("--after", values, after, 0, 1000000, "N", "tokens that the cache holds before them"),
-    TG_CHOICE("--kv", values, kv, "f32|f16|int8", "how keys and values are kept (default f32)"),
+    TG_CHOICE("--kv", values, kv, "f32|f16|int8", "how keys and values are kept"),
 };
 
 static const tg_option prefill_options[] = {
     TG_TEXT("--preset", values, preset, "NAME", "size of a fresh model"),
     TG_PATH("--model", values, model, "FILE", "a model from a file instead"),
     TG_INT("--tokens", values, tokens, 1, 1000000, "N",
-           "length of the prompt (default: the window)"),
+           "length of the prompt (default: the window)", .hide_default = true),
     TG_INT("--times", values, times, 1, 100000, "N", "how often it is read"),
 };
 

@@ -251,7 +251,7 @@ typedef enum tg_encode_flag {
     TG_ENCODE_SPECIAL = 2 /* special tokens that the text spells are taken as such */
 } tg_encode_flag;
 /* The ids of a text; ids may be NULL to count. Special tokens in it are text unless flags ask.
- * E_FULL: cap is too small, *n is what is wanted. */
+ * E_FULL: cap is too small, *n is what is wanted. After an error what ids hold means nothing. */
 TG_API tg_status tg_tokenizer_encode(const tg_tokenizer *tokenizer, const char *text,
                                      size_t n_bytes, unsigned flags, int32_t *ids, size_t cap,
                                      size_t *n);
@@ -697,7 +697,8 @@ typedef struct tg_convert_report {
     uint64_t in_bytes, out_bytes; /* of all files of the model */
     size_t n_tensors, n_finer;    /* matrices; those of them whose rows wanted a finer type */
     char finer[512];              /* which, as text: "blk.0.attn_q.weight F16, .." */
-    size_t n_positions;           /* at which the two models were asked for what follows */
+    size_t n_positions;           /* tokens of a page of English at which both were asked what
+                                     follows; any ids, where the file has no tokenizer */
     double max_error;             /* of a logit */
     double tanh_error;            /* the same where llama.cpp runs a GPT-2 of ours, whose gelu is
                                      not the one by tanh; 0: of another model */

@@ -22,16 +22,16 @@ const tg_tokenizer *tg_model_tokenizer(const tg_model *model) {
     return model ? &model->tokenizer : NULL;
 }
 
-/* Hands over what was counted; ids NULL: only the number is wanted. */
-static tg_status take(tg_context *ctx, tg_status s, tg_ids *all, int32_t *ids, size_t cap,
-                      size_t *n) {
-    if (s == TG_OK) *n = all->n;
-    if (s == TG_OK && ids && all->n > cap)
-        s = tg_fail(&ctx->err, TG_E_FULL, "tokenizer: want room for %zu ids, have %zu", all->n,
-                    cap);
-    if (s == TG_OK && ids && all->n > 0) memcpy(ids, all->id, all->n * sizeof *ids);
-    tg_ids_deinit(all);
-    return s;
+/* Straight into the caller's memory: a long text's ids are larger than the text, and would be there
+ * twice. ids NULL: only the number is wanted. */
+static tg_ids into(int32_t *ids, size_t cap) { return tg_ids_lend(ids, ids ? cap : 0); }
+
+static tg_status counted(tg_context *ctx, tg_status s, const tg_ids *all, size_t *n) {
+    TG_TRY(s);
+    *n = all->n;
+    if (!all->id || all->n <= all->room) return TG_OK;
+    return tg_fail(&ctx->err, TG_E_FULL, "tokenizer: want room for %zu ids, have %zu", all->n,
+                   all->room);
 }
 
 tg_status tg_tokenizer_encode(const tg_tokenizer *t, const char *text, size_t n_bytes,
@@ -40,12 +40,11 @@ tg_status tg_tokenizer_encode(const tg_tokenizer *t, const char *text, size_t n_
     ENTER(t->ctx);
     WANT(t->ctx, n);
     if (n_bytes) WANT(t->ctx, text);
-    tg_ids all;
-    tg_ids_init(&all, &t->ctx->err.mem);
+    tg_ids all = into(ids, cap);
     const unsigned how = (flags & TG_ENCODE_ENDS ? TG_TOK_ENDS : 0u) |
                          (flags & TG_ENCODE_SPECIAL ? TG_TOK_SPECIAL : 0u);
     const tg_status s = tg_tok_encode(&t->ctx->err, t->tok, text, n_bytes, how, &all);
-    return take(t->ctx, s, &all, ids, cap, n);
+    return counted(t->ctx, s, &all, n);
 }
 
 size_t tg_tokenizer_count(const tg_tokenizer *t) { return t ? tg_tok_count(t->tok) : 0; }
@@ -101,12 +100,11 @@ tg_status tg_tokenizer_chat(const tg_tokenizer *t, const char *name, const tg_tu
                         (int)turns[i].role);
         own[i] = (tg_chat_turn) { (tg_chat_role)turns[i].role, turns[i].text, turns[i].n_bytes };
     }
-    tg_ids all;
-    tg_ids_init(&all, &t->ctx->err.mem);
+    tg_ids all = into(ids, cap);
     const unsigned how = flags & TG_NO_THINKING ? TG_CHAT_NO_THINKING : 0u;
     if (s == TG_OK) s = tg_chat_encode(&t->ctx->err, chat, t->tok, own, n_turns, how, &all);
     tg_free(&t->ctx->err.mem, own, n_turns * sizeof *own);
-    return take(t->ctx, s, &all, ids, cap, n);
+    return counted(t->ctx, s, &all, n);
 }
 
 tg_status tg_tokenizer_ends(const tg_tokenizer *t, const char *name, int32_t *ends, size_t *n) {

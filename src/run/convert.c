@@ -1,25 +1,23 @@
 /*
- * convert.c - writes a model as GGUF or as .tinygpt v3 (convert_hf.c: as a folder), and reads it
- * back to see what became of it.
+ * convert.c - writes a model as GGUF or as .tinygpt v3 (convert_hf.c: as a folder), and has it read
+ * back (convert_check.c) to see what became of it.
  *
  *     source   a tg_gguf: of GGUF, of a folder of safetensors, of our own family (own_gguf.c)
  *     values   its metadata; what a folder has in tokenizer.json becomes arrays in GGUF
  *     tensors  rows as f32, in the order that GGUF has them, then blocks of the new type
- *     check    both files are opened as models, and asked the same
  *
  * Rows are converted by all workers; one piece of a tensor is in memory at a time.
  */
 #include "run/convert.h"
 
-#include "base/math.h"
 #include "base/str.h"
 #include "dtype/quantize.h"
 #include "io/gguf_writer.h"
 #include "io/hf.h"
 #include "io/tgpt_v3_lm.h"
-#include "run/embed.h"
+#include "run/lm.h"
 #include "run/own_gguf.h"
-#include "run/session.h"
+#include "run/vocabulary.h"
 #include "tok/tok_inside.h"
 
 enum { PIECE_ELEMS = 4 << 20, VALUES_MORE = 24 };
@@ -374,176 +372,6 @@ static tg_status write_own(tg_conversion *c) {
     return s;
 }
 
-/* ---------------------------------------------------------------------------------------- check */
-
-/* softmax in double; gives the likeliest. */
-static size_t softmax(const float *logits, size_t n, double *logp) {
-    size_t best = 0;
-    double sum = 0;
-    for (size_t i = 1; i < n; i++)
-        if (logits[i] > logits[best]) best = i;
-    for (size_t i = 0; i < n; i++) sum += tg_exp((double)logits[i] - (double)logits[best]);
-    const double log_sum = tg_log(sum);
-    for (size_t i = 0; i < n; i++) logp[i] = (double)logits[i] - (double)logits[best] - log_sum;
-    return best;
-}
-
-/* One that is no number stays. */
-static void note_error(tg_convert_report *r, float old, float new) {
-    const double error = tg_fabs((double)old - (double)new);
-    if (!(error <= r->max_error)) r->max_error = error;
-}
-
-static void compare_logits(const float *old, const float *new, size_t n, double *p, double *q,
-                           tg_convert_report *r) {
-    const bool same = softmax(old, n, p) == softmax(new, n, q);
-    double kl = 0;
-    for (size_t i = 0; i < n; i++) {
-        note_error(r, old[i], new[i]);
-        kl += tg_exp(p[i]) * (p[i] - q[i]);
-    }
-    if (!(kl <= r->max_kl)) r->max_kl = kl;
-    r->mean_kl += kl;
-    r->same_best += same;
-    r->n_positions++;
-}
-
-/* Token by token, through texts that are any ids: what is compared is arithmetic, not language.
- * Both read all of their weights in floats for each token, so a large model gets shorter texts. */
-static tg_status ask_both(tg_session *old, tg_session *new, size_t vocab, tg_convert_report *r) {
-    enum { TEXTS = 4, TOKENS_MIN = 8, TOKENS_MAX = 32 };
-    const tg_lm_model *lm = old->model->lm;
-    uint64_t tokens = lm ? (UINT64_C(1) << 31) / (lm->lm.elems + 1) : TOKENS_MAX;
-    if (tokens < TOKENS_MIN) tokens = TOKENS_MIN;
-    if (tokens > TOKENS_MAX) tokens = TOKENS_MAX;
-    double *p = tg_alloc(&old->ctx->err.mem, 2 * vocab * sizeof *p);
-    if (!p) return tg_fail_memory(&old->ctx->err, "comparison", 2 * vocab * sizeof *p);
-    tg_status s = TG_OK;
-    for (uint32_t text = 0; s == TG_OK && text < TEXTS; text++) {
-        tg_session_go_back(old, 0);
-        tg_session_go_back(new, 0);
-        for (uint32_t i = 0; s == TG_OK && i < tokens && i < (uint32_t)old->capacity; i++) {
-            const int32_t id =
-                (int32_t)((uint64_t)((text * TOKENS_MAX + i + 1) * 2654435761u) * vocab >> 32);
-            s = tg_session_feed(old, &id, 1);
-            if (s == TG_OK) s = tg_session_feed(new, &id, 1);
-            if (s == TG_OK) compare_logits(old->logits, new->logits, vocab, p, p + vocab, r);
-        }
-    }
-    tg_free(&old->ctx->err.mem, p, 2 * vocab * sizeof *p);
-    if (r->n_positions) {
-        r->mean_kl /= (double)r->n_positions;
-        r->same_best /= (double)r->n_positions;
-    }
-    return s;
-}
-
-static const char *const texts[] = {
-    "The quick brown fox jumps over the lazy dog.",
-    "don't  stop\n\n\tnow 12345 -- 3.14",
-    "na\xc3\xafve caf\xc3\xa9 \xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e \xf0\x9f\x98\x80",
-    "for (int i = 0; i < n; i++) { x[i] += 1; }",
-    "\r\n  \xff\xfe trailing   ",
-    "",
-};
-enum { N_TEXTS = sizeof texts / sizeof texts[0] };
-
-static tg_status compare_tokens(const tg_model *a, const tg_model *b, tg_convert_report *r) {
-    tg_ctx *err = &a->ctx->err;
-    tg_ids x, y;
-    tg_ids_init(&x, &err->mem);
-    tg_ids_init(&y, &err->mem);
-    tg_status s = TG_OK;
-    for (size_t i = 0; s == TG_OK && i < N_TEXTS; i++) {
-        x.n = y.n = 0;
-        s = tg_tok_encode(err, a->tok, texts[i], strlen(texts[i]), TG_TOK_ENDS, &x);
-        if (s == TG_OK) s = tg_tok_encode(err, b->tok, texts[i], strlen(texts[i]), TG_TOK_ENDS, &y);
-        r->n_texts++;
-        r->n_texts_same += x.n == y.n && (x.n == 0 || memcmp(x.id, y.id, x.n * sizeof *x.id) == 0);
-    }
-    tg_ids_deinit(&x);
-    tg_ids_deinit(&y);
-    return s;
-}
-
-static tg_status embed_texts(tg_context *ctx, tg_model *m, size_t n, float *out) {
-    tg_embedder *e = NULL;
-    tg_embed_text in[N_TEXTS];
-    for (size_t i = 0; i < n; i++) in[i] = (tg_embed_text) { texts[i], strlen(texts[i]) };
-    const tg_embed_options o = { .cut = true };
-    TG_TRY(tg_embedder_open(ctx, m, &o, &e));
-    const tg_status s = tg_embedder_embed(e, in, n, out);
-    tg_embedder_close(e);
-    return s;
-}
-
-/* An encoder's answers: vectors of all texts but the empty one, which may have no token. */
-static tg_status compare_vectors(tg_context *ctx, tg_model *a, tg_model *b, tg_convert_report *r) {
-    const size_t n = N_TEXTS - 1, width = (size_t)a->layout.config.width;
-    float *v = tg_alloc(&ctx->err.mem, 2 * n * width * sizeof *v);
-    if (!v) return tg_fail_memory(&ctx->err, "comparison", 2 * n * width * sizeof *v);
-    const float *x = v, *y = v + n * width;
-    tg_status s = embed_texts(ctx, a, n, v);
-    if (s == TG_OK) s = embed_texts(ctx, b, n, v + n * width);
-    r->min_cosine = 1;
-    for (; s == TG_OK && r->n_vectors < n; r->n_vectors++, x += width, y += width) {
-        double cosine = 0;
-        for (size_t i = 0; i < width; i++) {
-            note_error(r, x[i], y[i]);
-            cosine += (double)x[i] * (double)y[i];
-        }
-        if (!(cosine >= r->min_cosine)) r->min_cosine = cosine;
-    }
-    tg_free(&ctx->err.mem, v, 2 * n * width * sizeof *v);
-    return s;
-}
-
-static tg_status compare_models(tg_context *ctx, tg_model *a, tg_model *b, tg_convert_report *r) {
-    tg_session *old = NULL, *new = NULL;
-    const int32_t ctx_tokens = a->layout.config.ctx < 64 ? a->layout.config.ctx : 64;
-    TG_TRY(compare_tokens(a, b, r));
-    if (a->lm && a->lm->lm.config.family->encode) return compare_vectors(ctx, a, b, r);
-    tg_status s = tg_session_open(ctx, a, ctx_tokens, TG_KV_F32, &old);
-    if (s == TG_OK) s = tg_session_open(ctx, b, ctx_tokens, TG_KV_F32, &new);
-    if (s == TG_OK) s = ask_both(old, new, (size_t)a->layout.config.vocab, r);
-    tg_session_close(old);
-    tg_session_close(new);
-    return s;
-}
-
-static tg_status open_whole(tg_context *ctx, const char *path, tg_model **out) {
-    tg_model_opening o = { .file = NULL };
-    const tg_status s = tg_model_opening_go_on(&o, ctx, path, 0, out);
-    tg_model_opening_deinit(&o);
-    return s;
-}
-
-/* llama.cpp's GPT-2 has the gelu by tanh, and no key that says otherwise. */
-static tg_status compare_by_tanh(tg_context *ctx, tg_model *a, tg_model *b, tg_convert_report *r) {
-    tg_convert_report other = { .n_tensors = 0 };
-    b->lm->lm.config.gelu_erf = false;
-    const tg_status s = compare_models(ctx, a, b, &other);
-    r->tanh_error = other.max_error;
-    return s;
-}
-
-/* Without the rounding of activations, which would add its own noise to that of the weights. */
-static tg_status check(tg_context *ctx, const char *in, const char *out, tg_convert_kind kind,
-                       tg_convert_report *r) {
-    tg_model *a = NULL, *b = NULL;
-    const uint32_t levers = ctx->levers;
-    ctx->levers &= ~TG_LEVER_BIT(int8_activations);
-    tg_status s = open_whole(ctx, in, &a);
-    if (s == TG_OK) s = open_whole(ctx, out, &b);
-    if (s == TG_OK) s = compare_models(ctx, a, b, r);
-    if (s == TG_OK && kind == TG_CONVERT_GGUF && b->lm->lm.config.gelu_erf)
-        s = compare_by_tanh(ctx, a, b, r);
-    ctx->levers = levers;
-    tg_weights_free(a);
-    tg_weights_free(b);
-    return s;
-}
-
 /* -------------------------------------------------------------------------------------- the whole
  */
 
@@ -573,5 +401,5 @@ tg_status tg_convert(tg_context *ctx, const char *in, const char *out, tg_conver
     tg_gguf_close(&c.g);
     tg_block_free(&c.floats);
     tg_arena_deinit(&c.arena);
-    return s == TG_OK ? check(ctx, in, out, kind, report) : s;
+    return s == TG_OK ? tg_convert_check(ctx, in, out, kind, report) : s;
 }

@@ -37,4 +37,9 @@ const tg_lm_tensor *tg_convert_use(const tg_conversion *c, const tg_gguf_tensor 
 /* convert_hf.c: model.safetensors, config.json, and the tokenizer as transformers wants it. */
 tg_status tg_convert_write_hf(tg_conversion *c);
 
+/* convert_check.c: opens both files as models and asks them the same; the report says how their
+ * answers differ. */
+tg_status tg_convert_check(tg_context *ctx, const char *in, const char *out, tg_convert_kind kind,
+                           tg_convert_report *report);
+
 #endif

@@ -4,8 +4,8 @@
 #ifndef TG_RUN_LM_EVAL_H
 #define TG_RUN_LM_EVAL_H
 
+#include "run/lm_rows.h"
 #include "run/text.h"
-#include "run/weights.h"
 
 /* Zero-initialised: not begun, and fine for deinit. */
 typedef struct tg_lm_evaluating {
@@ -15,15 +15,9 @@ typedef struct tg_lm_evaluating {
     size_t step;         /* tokens of the text in a window */
     bool begins;         /* with the token that texts begin with */
     size_t n_windows, n; /* of the text; of those, how many are looked at */
-    tg_lm lm;            /* the model's, but for what its graphs answer */
-    tg_graph graph;
-    tg_plan plan;
-    bool built;
-    tg_value *tokens, *targets, *logits, *lse;
-    tg_block cache, memory;
-    size_t window, piece; /* where it is: window of n, piece of it */
-    size_t rows;          /* of the piece that is being run, with a successor each */
-    tg_run run;
+    tg_lm_rows rows;
+    size_t window, pos; /* where it is: window of n, token of it that the piece begins with */
+    size_t n_rows;      /* of the piece that is being run, with a successor each */
     double sum;
     uint64_t predicted;
 } tg_lm_evaluating;

@@ -22,8 +22,12 @@ void tg_ids_deinit(tg_ids *ids) {
     ids->n = ids->room = 0;
 }
 
+tg_ids tg_ids_lend(int32_t *id, size_t room) {
+    return (tg_ids) { .id = id, .room = room, .lent = true };
+}
+
 tg_status tg_ids_push(tg_ctx *ctx, tg_ids *ids, int32_t id) {
-    if (ids->n == ids->room) {
+    if (ids->n == ids->room && !ids->lent) {
         const size_t room = ids->room ? ids->room + ids->room / 2 : 64;
         int32_t *grown =
             tg_realloc(&ids->mem, ids->id, ids->room * sizeof *grown, room * sizeof *grown);
@@ -31,7 +35,9 @@ tg_status tg_ids_push(tg_ctx *ctx, tg_ids *ids, int32_t id) {
         ids->id = grown;
         ids->room = room;
     }
-    ids->id[ids->n++] = id;
+    if (ids->n < ids->room) ids->id[ids->n] = id;
+    ids->n++;
+    ids->last = id;
     return TG_OK;
 }
 
@@ -60,7 +66,7 @@ tg_status tg_tok_push_unknown(tg_tok_work *w, const char *bytes, size_t n) {
                        "tokenizer: want a token for byte 0x%02x or an unknown token, have neither",
                        (unsigned)(uint8_t)bytes[0]);
     }
-    if (w->ids->n > 0 && w->ids->id[w->ids->n - 1] == t->unknown) return TG_OK;
+    if (w->ids->n > 0 && w->ids->last == t->unknown) return TG_OK;
     return tg_tok_push(w, t->unknown);
 }
 

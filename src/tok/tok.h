@@ -141,8 +141,12 @@ typedef struct tg_ids {
     tg_mem mem;
     int32_t *id;
     size_t n, room;
+    bool lent;    /* id is somebody else's: what room is too small for is counted, and not kept */
+    int32_t last; /* the one that was pushed last, kept or not */
 } tg_ids;
 void tg_ids_init(tg_ids *ids, const tg_mem *mem);
+/* Empty, over memory for room ids. Needs no deinit. */
+tg_ids tg_ids_lend(int32_t *id, size_t room);
 void tg_ids_deinit(tg_ids *ids);
 tg_status tg_ids_push(tg_ctx *ctx, tg_ids *ids, int32_t id);
 

@@ -301,7 +301,7 @@ def superblocks():
             j = r.json()
             low = 1e-6 if dtype in ("bf16", "q8_0", "q4_0") else 0
             check(low <= j["max_error"] <= error and j["texts_same"] == j["texts"], what, str(j))
-            check(j["positions"] >= 32 and -1e-9 <= j["mean_kl"] < error and j["finer"] == 0, what, str(j))
+            check(j["positions"] == 256 and 0 <= j["mean_kl"] < error and j["finer"] == 0, what, str(j))
             expect(tinygpt("sample", out, "--prompt", "ab", "--tokens", "3"), 0, f"{what} writes")
             r = tinygpt("convert", out, "back.gguf", "--dtype", "q4_k", "--json")
             expect(r, 0, f"{what} and back")
@@ -345,7 +345,8 @@ def real_ones():
     r = tinygpt("convert", gemma, "g.tinygpt", "--dtype", "q4_k", "--json")
     expect(r, 0, "Gemma as .tinygpt")
     j = r.json()
-    check(j["finer"] > 0 and "Q8_0" in j["finer_ones"] and 0 < j["mean_kl"] < 0.5, "Gemma as .tinygpt", str(j))
+    check(j["finer"] > 0 and "Q8_0" in j["finer_ones"] and j["positions"] == 256 and 0 < j["mean_kl"] < 0.05 and
+          j["same_best"] > 0.8, "Gemma as .tinygpt", str(j))
     expect(tinygpt("sample", "g.tinygpt", "--prompt", "The capital", "--tokens", "3"), 0, "it writes")
     encoder_as(MINILM, "m.gguf", "gguf", "q4_k", 31)
     encoder_as("m.gguf", "m.folder", "safetensors", "f32")

@@ -531,8 +531,12 @@ def help_and_version():
     expect(top, 0, "--help", out=commands)
     for c in commands:
         expect(tinygpt(c, "--help"), 0, f"{c} --help", out=["usage: tinygpt " + c, "--threads"])
-    for c in ("bench train", "bench levers", "bench matmul", "corpus stories"):
-        expect(tinygpt(*c.split(), "--help"), 0, f"{c} --help", out="usage: tinygpt " + c)
+    for c in ("bench train", "bench levers", "bench matmul", "bench decode", "bench prefill", "bench profile",
+              "corpus stories", "chat", "embed", "serve"):
+        r = tinygpt(*c.split(), "--help")
+        expect(r, 0, f"{c} --help", out="usage: tinygpt " + c)
+        twice = [o.split()[0] for o in re.split(r"\n  (?=--)", r.text) if o.count("(default") > 1]
+        equal(twice, [], f"{c} --help: options that tell their default twice")
     expect(tinygpt("--version"), 0, "--version", out=r"^tinygpt \d+\.\d+\.\d+$")
     expect(tinygpt(), 2, "no command", err="usage")
     check("--fault-nan" not in tinygpt("train", "--help").text and

@@ -2,11 +2,11 @@
  * test_llama_cpp.c - the same answers as llama.cpp gives, of real models (test/golden/llama_cpp,
  * made by tools/oracle/llama_cpp.cpp).
  *
- * Both sides round what goes into products to 8 bits, each in its own way, and their logits are
- * 0.13 to 0.21 (root mean square) off those of floats. So where two tokens are about as likely they
- * may differ: by a few such errors, which is what the limit of the margin allows. Floats on our
- * side do not agree better (tools/oracle/README.md). Of the ten prompts of a model the first five
- * are such that it is sure of most of its answers, the others are not.
+ * Both sides round what goes into products to 8 bits, each in its own way, so where two tokens are
+ * about as likely they may differ. The exact answers (in f64) differ from llama.cpp's by margins of
+ * up to 0.22 at the sure prompts and 0.62 at the others: no right answer stays below 0.1
+ * (tools/oracle/README.md). Of the ten prompts of a model the first five are such that it is sure
+ * of most of its answers, the others are not.
  *
  * The files are those that tools/setup.sh fetches into .cache/models; a test whose file is not
  * there is skipped and says so.
@@ -100,9 +100,11 @@ static int agreement(const opened *o, const golden *g, float *margin) {
     return same;
 }
 
-/* Where answers differ at a prompt of the first kind, neither side may be surer than sure_margin.
- */
-static void check_tokens(const char *path, const char *golden_path, float sure_margin) {
+/* How far llama.cpp's own margins are from the exact ones: at one position of a hundred by more
+ * than 0.49 (SmolLM2) and 0.66 (Gemma 3). Where answers differ, neither side may be surer. */
+#define MARGIN 0.49F
+
+static void check_tokens(const char *path, const char *golden_path) {
     opened o = open_model(path);
     FILE *f = fopen(golden_path, "r");
     assert_non_null(f);
@@ -112,12 +114,8 @@ static void check_tokens(const char *path, const char *golden_path, float sure_m
         read_golden(f, &g);
         const int same = agreement(&o, &g, &margin);
         print_message("prompt %d: %d of %d\n", p, same, TOKENS);
-        if (p < SURE) {
-            assert_in_range(same, 62, TOKENS);
-            assert_true(margin < sure_margin);
-        } else {
-            assert_in_range(same, 60, TOKENS);
-        }
+        assert_in_range(same, p < SURE ? 62 : 60, TOKENS);
+        assert_true(margin < MARGIN);
     }
     fclose(f);
     close_model(&o);
@@ -125,12 +123,12 @@ static void check_tokens(const char *path, const char *golden_path, float sure_m
 
 static void smollm2_tokens(void **state) {
     (void)state;
-    check_tokens(MODELS "SmolLM2-135M-Instruct.Q4_1.gguf", GOLDEN "smollm2_greedy.txt", 0.5F);
+    check_tokens(MODELS "SmolLM2-135M-Instruct.Q4_1.gguf", GOLDEN "smollm2_greedy.txt");
 }
 
 static void gemma3_tokens(void **state) {
     (void)state;
-    check_tokens(MODELS "gemma-3-270m-q4_k_m.gguf", GOLDEN "gemma3_greedy.txt", 0.5F);
+    check_tokens(MODELS "gemma-3-270m-q4_k_m.gguf", GOLDEN "gemma3_greedy.txt");
 }
 
 int main(void) {

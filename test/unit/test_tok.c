@@ -33,6 +33,22 @@ static tg_tok *make(tg_ctx *ctx, const tg_tok_desc *d) {
     return tok;
 }
 
+/* Into memory for fewer than there are: the first ones, and how many there would be. */
+static void counts(const tg_tok *tok, const char *text, unsigned flags, const tg_ids *all) {
+    enum { ROOM = 64, GUARD = -7 };
+    tg_ctx ctx;
+    tg_ctx_init(&ctx, NULL, NULL, NULL);
+    for (size_t room = 0; room <= all->n && room < ROOM; room++) {
+        int32_t id[ROOM];
+        for (size_t i = 0; i < ROOM; i++) id[i] = GUARD;
+        tg_ids ids = tg_ids_lend(id, room);
+        assert_int_equal(tg_tok_encode(&ctx, tok, text, strlen(text), flags, &ids), TG_OK);
+        assert_int_equal(ids.n, all->n);
+        if (room > 0) assert_memory_equal(id, all->id, room * sizeof *id);
+        assert_int_equal(id[room], GUARD);
+    }
+}
+
 /* The ids of text are the `want`, which end with -1. */
 static void gives(const tg_tok *tok, const char *text, unsigned flags, const int *want) {
     tg_ctx ctx;
@@ -47,6 +63,7 @@ static void gives(const tg_tok *tok, const char *text, unsigned flags, const int
         if (n >= ids.n || ids.id[n] != want[n]) fail_msg("\"%s\": id %zu differs", text, n);
     }
     assert_int_equal(ids.n, n);
+    counts(tok, text, flags, &ids);
     tg_ids_deinit(&ids);
 }
 #define GIVES(tok, text, flags, ...) gives(tok, text, flags, (const int[]) { __VA_ARGS__, -1 })
@@ -256,6 +273,28 @@ static void changed_json(void **state) {
     free(text);
 }
 
+/* Unknown parts that follow each other are one token, whether it was kept or counted. */
+static void unknown_parts_are_one(void **state) {
+    (void)state;
+    static const tg_tok_text some[] = { TEXT("<unk>"), TEXT("a"), TEXT("b") };
+    static const double scores[] = { 0, -1, -2 };
+    static const tg_tok_model models[] = { TG_TOK_SCORE_BPE, TG_TOK_UNIGRAM };
+    for (size_t i = 0; i < 2; i++) {
+        tg_ctx ctx;
+        tg_ctx_init(&ctx, NULL, NULL, NULL);
+        tg_tok_desc d;
+        tg_tok_desc_init(&d);
+        d.model = models[i];
+        d.n_tokens = 3;
+        d.pieces = some;
+        d.scores = scores;
+        d.unknown = 0;
+        tg_tok *tok = make(&ctx, &d);
+        GIVES(tok, "axybzza", 0, 1, 0, 2, 0, 1);
+        tg_tok_free(tok);
+    }
+}
+
 static void unknown_parts_are_named(void **state) {
     (void)state;
     static const struct {
@@ -332,6 +371,7 @@ int main(void) {
         cmocka_unit_test(hostile_descriptions),
         cmocka_unit_test(failing_memory),
         cmocka_unit_test(changed_json),
+        cmocka_unit_test(unknown_parts_are_one),
         cmocka_unit_test(unknown_parts_are_named),
         cmocka_unit_test(gate),
     };

@@ -87,6 +87,10 @@ static void a_conversation(void **state) {
     assert_int_equal(tg_tokenizer_chat(t, "nobody", &turn, 1, 0, ids, 256, &n), TG_E_ARG);
     assert_int_equal(tg_tokenizer_chat(t, NULL, &turn, 1, 0, ids, 3, &n), TG_E_FULL);
     assert_true(n > 3 && n < 256);
+    assert_int_equal(tg_tokenizer_encode(t, "a b c", 5, 0, ids, 1, &n), TG_E_FULL);
+    const size_t want = n;
+    assert_int_equal(tg_tokenizer_encode(t, "a b c", 5, 0, NULL, 0, &n), TG_OK);
+    assert_true(n == want && n > 1);
     tg_tokenizer_free(t);
     tg_context_free(ctx);
 }

@@ -1,14 +1,15 @@
 /*
  * linear_float.h - products of x as it is with a group of W turned into floats.
  *
- * The lanes are the group's sixteen rows of W; a sum is one chain of tg_vfma in rising k.
+ * The lanes are the group's sixteen rows of W. A sum is one of the sums of CHAIN columns each, in
+ * rising k: a chain over all columns would round each product against the sum of all before it.
  */
 #ifndef TG_OPS_LINEAR_FLOAT_H
 #define TG_OPS_LINEAR_FLOAT_H
 
 #include "ops/linear/linear_int8.h"
 
-enum { FLOAT_ROWS = 12 };
+enum { FLOAT_ROWS = 12, CHAIN = 64 };
 
 /* A block of whole numbers, as [32][16] floats. Through memory: this way is not the fast one. */
 INLINE void float_block(tg_packing p, const uint8_t *group, size_t at, float *out) {
@@ -61,17 +62,22 @@ static const float *float_panel(tg_packing p, size_t depth, const uint8_t *group
 
 INLINE void float_rows(const float *w, const float *x, size_t step, size_t depth, const int rows,
                        tg_v *y) {
-    tg_v sum[FLOAT_ROWS];
     UNROLL
-    for (int i = 0; i < rows; i++) sum[i] = tg_vzero();
-    for (size_t k = 0; k < depth; k++) {
-        const tg_v v = tg_vload(w + 16 * k);
+    for (int i = 0; i < rows; i++) y[i] = tg_vzero();
+    for (size_t begin = 0; begin < depth; begin += CHAIN) {
+        const size_t end = tg_min_size(begin + CHAIN, depth);
+        tg_v sum[FLOAT_ROWS];
         UNROLL
-        for (int i = 0; i < rows; i++)
-            sum[i] = tg_vfma(tg_vset(x[(size_t)i * step + k]), v, sum[i]);
+        for (int i = 0; i < rows; i++) sum[i] = tg_vzero();
+        for (size_t k = begin; k < end; k++) {
+            const tg_v v = tg_vload(w + 16 * k);
+            UNROLL
+            for (int i = 0; i < rows; i++)
+                sum[i] = tg_vfma(tg_vset(x[(size_t)i * step + k]), v, sum[i]);
+        }
+        UNROLL
+        for (int i = 0; i < rows; i++) y[i] = tg_vadd(y[i], sum[i]);
     }
-    UNROLL
-    for (int i = 0; i < rows; i++) y[i] = sum[i];
 }
 
 /* n <= FLOAT_ROWS rows of x, step apart. */
