@@ -4,8 +4,12 @@
  */
 #include "tinygpt.h"
 
-#include "io/gguf.h"
+#include "base/os.h"
+#include "io/gguf_writer.h"
+#include "run/lm.h"
+#include "run/weights.h"
 
+#include <errno.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -259,11 +263,113 @@ static void wrong_files(void **state) {
     assert_non_null(strstr(why, "tensor"));
 }
 
+/* ----------------------------------------------------------------------------------- packing */
+
+#define LARGE "build/large.gguf"
+
+static bool is_large(const tg_gguf_tensor *t) {
+    return strstr(t->name, "tok") || !strcmp(t->name, "output.weight");
+}
+
+/* A model with so many tokens that its tables are packed in several runs, by whoever comes. */
+static void write_large(void) {
+    enum { TOKENS = 150001 };
+    tg_mem mem = tg_mem_default();
+    tg_ctx ctx;
+    tg_gguf from;
+    tg_gguf_tensor tensors[32];
+    tg_save *save;
+    tg_ctx_init(&ctx, &mem, NULL, NULL);
+    assert_int_equal(tg_gguf_open(&ctx, "test/golden/lm/llama.gguf", &from), TG_OK);
+    for (size_t i = 0; i < from.n_tensors; i++) {
+        tg_gguf_tensor *t = &tensors[i];
+        *t = from.tensors[i];
+        if (!is_large(t)) continue;
+        t->type = t->name[0] == 'o' ? TG_BLOCK_Q8_0 : TG_BLOCK_Q4_1;
+        t->dim[1] = TOKENS;
+        t->elems = t->dim[0] * TOKENS;
+        t->bytes = t->elems / 32 * tg_block_table[t->type].bytes;
+    }
+    assert_int_equal(
+        tg_gguf_save_begin(&ctx, LARGE, from.values, from.n_values, tensors, from.n_tensors, &save),
+        TG_OK);
+    uint32_t x = 1;
+    for (size_t i = 0; i < from.n_tensors; i++) {
+        uint8_t *bytes = malloc(tensors[i].bytes);
+        if (is_large(&tensors[i]))
+            for (size_t k = 0; k < tensors[i].bytes; k++)
+                bytes[k] = (uint8_t)((x = x * 1664525 + 1013904223) >> 24);
+        else
+            assert_int_equal(tg_gguf_read_rows(&from, &from.tensors[i], 0,
+                                               from.tensors[i].elems / from.tensors[i].dim[0],
+                                               bytes),
+                             TG_OK);
+        tg_gguf_save_tensor(save, &tensors[i]);
+        assert_int_equal(tg_save_write(save, bytes, tensors[i].bytes), TG_OK);
+        free(bytes);
+    }
+    assert_int_equal(tg_save_commit(save, false), TG_OK);
+    tg_gguf_close(&from);
+}
+
+/* Every group of a matrix has the bytes that tg_pack_group makes of the file's rows; those of rows
+ * in another order have logits to answer for them. */
+static void check_packed(const tg_lm_model *m) {
+    for (size_t i = 0; i < m->lm.n_tensors; i++) {
+        const tg_lm_tensor *t = &m->lm.tensors[i];
+        if (t->is_floats || t->stays || t->pairs) continue;
+        const size_t row_bytes = (size_t)t->source->bytes / t->rows;
+        const size_t group_bytes = tg_pack_group_bytes(t->packing, t->cols);
+        uint8_t *rows = malloc(t->source->bytes), *want = malloc(group_bytes);
+        assert_int_equal(tg_gguf_read_rows(&m->file, t->source, 0, t->rows, rows), TG_OK);
+        for (size_t g = 0; g < tg_pack_groups(t->rows); g++) {
+            const uint8_t *row[TG_PACK_ROWS] = { NULL };
+            for (size_t r = 0; r < TG_PACK_ROWS && g * TG_PACK_ROWS + r < t->rows; r++)
+                row[r] = rows + (g * TG_PACK_ROWS + r) * row_bytes;
+            tg_pack_group(t->source->type, t->cols, row, want);
+            assert_memory_equal(m->weights + t->offset_bytes + g * group_bytes, want, group_bytes);
+        }
+        free(rows);
+        free(want);
+    }
+}
+
+static int no_maps(const char *operation, const char *path) {
+    (void)path;
+    return strcmp(operation, "mmap") == 0 ? ENOMEM : 0;
+}
+
+/* Mapped or read, by one worker or several, at once or in slices: the same bytes. */
+static void packed_bytes(void **state) {
+    (void)state;
+    write_large();
+    for (int turn = 0; turn < 8; turn++) {
+        tg_context_options o = tg_context_options_default();
+        tg_context *ctx;
+        tg_model *m = NULL;
+        tg_job *job;
+        int slices = 1;
+        o.threads = turn & 1 ? 1 : 3;
+        tg_os_fault = turn & 2 ? no_maps : NULL;
+        assert_int_equal(tg_context_new(&o, &ctx), TG_OK);
+        assert_int_equal(tg_model_open_job(ctx, LARGE, &m, &job), TG_OK);
+        while (tg_job_poll(job, turn & 4 ? 0.5 : 0) == TG_PENDING) slices++;
+        if (!m) fail_msg("%s", tg_context_error(ctx));
+        assert_true(turn & 4 ? slices > 1 : slices == 1);
+        check_packed(m->lm);
+        tg_job_free(job);
+        tg_model_free(m);
+        tg_context_free(ctx);
+        tg_os_fault = NULL;
+    }
+    remove(LARGE);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(transformers_logits), cmocka_unit_test(what_it_is),
         cmocka_unit_test(packed_caches),       cmocka_unit_test(bad_numbers),
-        cmocka_unit_test(wrong_files),
+        cmocka_unit_test(wrong_files),         cmocka_unit_test(packed_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
