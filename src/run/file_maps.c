@@ -1,11 +1,11 @@
 /*
  * file_maps.c - weights that are used where the model's file has them.
  *
- * Tables of floats whose rows are looked up, a few a token, and matrices of f16 and bf16 need not be
- * read, packed or copied: the file is mapped, and is read when a product asks for it
- * (ops/linear/linear_rows.h). Other matrices are packed (lm.c), out of the map, which saves the copy
- * that reading would make: those of f32, multiplied with where they lie, had decoding at 0.95 of
- * the speed of packed ones in huge pages.
+ * Tables of floats whose rows are looked up, a few a token, and matrices of f16 and bf16 need not
+ * be read, packed or copied: the file is mapped, and is read when a product asks for it
+ * (ops/linear/linear_rows.h). Other matrices are packed (lm.c), out of the map, which saves the
+ * copy that reading would make: those of f32, multiplied with where they lie, had decoding at 0.95
+ * of the speed of packed ones in huge pages.
  *
  * So that memory need not hold all of it twice, what was packed is dropped from time to time: not
  * after each piece, as all processors are told. A map in which nothing stays goes with the packing.

@@ -315,7 +315,8 @@ static tg_status put_merge(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d, size_t 
     const tg_tok_text *half = &d->merges[2 * i];
     int32_t id[3];
     for (int k = 0; k < 2; k++)
-        id[k] = half[k].n_bytes ? tg_piece_find(&t->by_piece, half[k].bytes, half[k].n_bytes) : NONE;
+        id[k] =
+            half[k].n_bytes ? tg_piece_find(&t->by_piece, half[k].bytes, half[k].n_bytes) : NONE;
     TG_TRY(find_made(ctx, t, half, *made, joined, &id[2]));
     for (int k = 0; k < 3; k++) {
         if (id[k] >= 0) continue;

@@ -328,7 +328,8 @@ static tg_status make_tries(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d) {
         const char *text = tg_strings_get(&t->pieces, i, &n);
         if (k < 0) continue;
         total[k] += n;
-        for (size_t at = 0; at < n; at++) total[k] += text[at] == ' ' ? 2 : 0; /* it may get a mark */
+        for (size_t at = 0; at < n; at++) /* a blank may become a mark */
+            if (text[at] == ' ') total[k] += 2;
     }
     for (int k = 0; k < 2; k++) TG_TRY(tg_trie_make(ctx, &t->arena, total[k], trie[k]));
     tg_normal marks;

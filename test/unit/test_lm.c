@@ -381,7 +381,7 @@ static void run_linear(size_t isa, tg_packing p, const void *w, size_t m, const 
     a.in_type[LINEAR_W] = tg_type_2d(TG_U8, tg_pack_pieces(p, N), tg_pack_piece_bytes(p, K));
     a.out_type[0] = tg_type_2d(TG_F32, m, N);
     a.local = local;
-    const tg_variant *v = tg_kernels_choose(isa, TG_OP_linear, 0, &a);
+    const tg_variant *v = tg_kernels_choose(isa, TG_OP_linear, UINT32_MAX, &a);
     assert_non_null(v);
     tg_cpu_run_step_alone(v, &a, 0);
 }
@@ -399,9 +399,10 @@ static void rows_bits(void **state) {
         x[i] = (float)(int32_t)(seed = seed * 1664525 + 1013904223) * 0x1p-31F;
     for (int t = 0; t < 3; t++) {
         const size_t each = tg_block_table[types[t]].bytes;
-        for (size_t i = 0; i < N * K * each; i++) /* small, of either sign */
-            rows[i] = (uint8_t)(((seed = seed * 1664525 + 1013904223) >> 24) &
-                                (i % each == each - 1 ? 0xb3 : 0xff));
+        for (size_t i = 0; i < N * K * each; i++) { /* of like size, so that each rounding counts */
+            rows[i] = (uint8_t)((seed = seed * 1664525 + 1013904223) >> 24);
+            if (i % each == each - 1) rows[i] = (uint8_t)((rows[i] & 0x80) | 0x3d);
+        }
         for (size_t g = 0; g < (N + 15) / 16; g++) {
             const uint8_t *row[16] = { NULL };
             for (size_t r = 0; r < 16 && 16 * g + r < N; r++)
