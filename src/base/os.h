@@ -100,6 +100,9 @@ tg_status tg_os_map_new(tg_ctx *ctx, const char *path, tg_os_map *out);
 tg_status tg_os_map_file(tg_ctx *ctx, const tg_os_file *file, tg_os_map *out);
 void tg_os_map_free(tg_os_map *map); /* zeros are fine */
 bool tg_os_map_broken(const tg_os_map *map);
+/* Advice: bytes of a map are about to be read; what was read need not stay with the process. */
+void tg_os_map_load(const void *at, size_t bytes);
+void tg_os_map_drop(const tg_os_map *map);
 
 /* A whole file of at most max_bytes, appended to a buffer. */
 tg_status tg_os_read_all(tg_ctx *ctx, const char *path, size_t max_bytes, tg_buf *out);

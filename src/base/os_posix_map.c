@@ -116,6 +116,18 @@ bool tg_os_map_broken(const tg_os_map *map) {
     return slot && atomic_load(&slot->broken);
 }
 
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ                                                                         \
+    22 /* of Linux 5.14; an older one refuses it, and pages come a few at a time */
+#endif
+
+void tg_os_map_load(const void *at, size_t bytes) {
+    const uintptr_t from = (uintptr_t)at, start = from - from % page_bytes;
+    (void)madvise((void *)start, from + bytes - start, MADV_POPULATE_READ);
+}
+
+void tg_os_map_drop(const tg_os_map *map) { (void)madvise(map->data, map->bytes, MADV_DONTNEED); }
+
 void tg_os_file_stamp(const tg_os_file *file, uint64_t out[TG_OS_STAMP]) {
     struct stat facts;
     memset(out, 0, TG_OS_STAMP * sizeof *out);

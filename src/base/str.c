@@ -506,6 +506,10 @@ size_t tg_utf8_valid(const char *text, size_t n_bytes) {
     size_t i = 0;
     while (i < n_bytes) {
         uint32_t code;
+        if ((unsigned char)text[i] < 0x80) { /* no call for what nearly all of most texts is */
+            i++;
+            continue;
+        }
         const size_t length = tg_utf8_next(text + i, n_bytes - i, &code);
         if (length == 0) break;
         i += length;

@@ -139,8 +139,10 @@ tg_status tg_gguf_open_others(tg_gguf *g);
  * arena, and want tg_gguf_set_tables. */
 tg_status tg_gguf_read_values(tg_gguf *g, const tg_reader *r, tg_gguf_value **out, size_t *n);
 
-/* The open file that has a tensor of floats row by row, in the bytes of its type, from t->offset
- * on; NULL: they lie otherwise, or in memory, or not at a multiple of an element's size. */
+/* The open file that has a tensor row by row, in the bytes of its type, from t->offset on; NULL:
+ * they lie otherwise, or in memory. */
+const tg_os_file *tg_gguf_lies_in_rows(const tg_gguf *g, const tg_gguf_tensor *t);
+/* The same of floats at a multiple of their size. */
 const tg_os_file *tg_gguf_lies_plain(const tg_gguf *g, const tg_gguf_tensor *t);
 
 /* "GGUF v3", "safetensors": for people. */

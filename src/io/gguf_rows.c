@@ -127,12 +127,15 @@ tg_status tg_gguf_read_rows(const tg_gguf *g, const tg_gguf_tensor *t, uint64_t 
     return s;
 }
 
-const tg_os_file *tg_gguf_lies_plain(const tg_gguf *g, const tg_gguf_tensor *t) {
+const tg_os_file *tg_gguf_lies_in_rows(const tg_gguf *g, const tg_gguf_tensor *t) {
     const tg_gguf_place *p = t->place;
-    const bool plain = tg_block_table[t->type].weights == 1 &&
-                       t->offset % tg_block_table[t->type].bytes == 0 &&
-                       (!p || (!p->turned && !p->plus_one && !p->bits));
-    return plain ? (p ? &p->reader : &g->reader)->file : NULL;
+    if (p && (p->turned || p->plus_one || p->bits)) return NULL;
+    return (p ? &p->reader : &g->reader)->file;
+}
+
+const tg_os_file *tg_gguf_lies_plain(const tg_gguf *g, const tg_gguf_tensor *t) {
+    const tg_block_desc *d = &tg_block_table[t->type];
+    return d->weights == 1 && t->offset % d->bytes == 0 ? tg_gguf_lies_in_rows(g, t) : NULL;
 }
 
 const char *tg_gguf_format(const tg_gguf *g) {

@@ -163,12 +163,16 @@ static bool take_tensor(const tg_gguf *g, const tg_lm_config *c, const tg_lm_wan
     return true;
 }
 
-/* Vectors are copied, too: they are floats whatever the file has, and small. */
+/* Vectors are copied, too: they are floats whatever the file has, and small. Matrices of 16 bits
+ * are multiplied with where they lie (linear_rows.h), those of 32, at 0.95 of the speed, are not.
+ */
 static void place_tensor(const tg_gguf *g, const tg_lm_want *want, bool stay, tg_lm *lm,
                          tg_lm_tensor *t) {
     const bool looked_up = (want->flags & TG_LM_TABLE) &&
                            (!lm->config.family->graph || tg_gguf_tensor_find(g, "output.weight"));
-    t->stays = stay && looked_up && tg_gguf_lies_plain(g, t->source);
+    const bool halves = tg_block_table[t->source->type].bytes == 2;
+    t->stays = stay && (looked_up || (halves && !t->is_floats && !t->pairs)) &&
+               tg_gguf_lies_plain(g, t->source);
     if (t->stays) t->packing = tg_packing_rows(t->source->type);
     t->bytes = t->is_floats
                    ? t->rows * t->cols * sizeof(float)

@@ -1,12 +1,12 @@
 /*
  * lm.c - reads the tensors of model files of others and packs them, all workers at once.
  *
- * Matrices are cut into pieces of whole groups of sixteen rows. A worker takes the next piece,
- * reads it into a buffer of its own, which stays in its caches, and packs it into the block;
- * meanwhile the first worker makes the tokenizer. The file is read and not mapped, so that one that
- * shrinks is an error and no signal; a cache of packed weights is mapped (pack_cache.h). Where the
- * file has checksums, all of them are held against it before the first piece. A deadline is looked
- * at between pieces; what is not packed then is the next call's.
+ * Matrices are cut into pieces of whole groups of sixteen rows. A worker takes the next run of
+ * pieces and packs them into the block, out of the mapped file, or, where that cannot be mapped or
+ * has them in another form, out of a buffer of its own that it reads them into; meanwhile the first
+ * worker makes the tokenizer. Where the file has checksums, all of them are held against it before
+ * the first piece. A deadline is looked at between pieces; what is not packed then is the next
+ * call's.
  */
 #include "run/lm.h"
 
@@ -20,9 +20,18 @@
 
 #include <stdatomic.h>
 
-/* About so many bytes are read at once: a call of the system's is nothing beside it, and half of a
- * worker's second cache. */
-enum { PIECE_BYTES = 512 << 10 };
+/*
+ * Of a file, about so many bytes are a piece: read, they are to stay in the second cache beside
+ * what becomes of them; mapped, to be worth a call of the system's. Pieces that go into the same
+ * huge page are a run, which one worker packs: were it zeroed at the first touch of two, each would
+ * do it. Maps are dropped once so many bytes were packed.
+ */
+enum {
+    READ_BYTES = 64 << 10,
+    MAPPED_BYTES = 512 << 10,
+    RUN_BYTES = TG_OS_HUGE_BYTES,
+    DROP_BYTES = 16 << 20
+};
 
 /* ---------------------------------------------------------------------------------------- packing
  */
@@ -37,8 +46,10 @@ struct tg_lm_packer {
     tg_lm_model *m;
     tg_pack_fn pack;
     piece *pieces; /* [n] */
-    size_t n, n_chunks;
-    _Atomic size_t next; /* chunks to check, then pieces */
+    size_t *runs;  /* [n_runs + 1] the first piece of each */
+    size_t n, n_runs, n_chunks;
+    _Atomic size_t next; /* chunks to check, then runs */
+    _Atomic size_t done; /* bytes of maps */
     double deadline_ms;
     bool tokenized; /* worker 0's */
     tg_block buffers;
@@ -48,6 +59,7 @@ struct tg_lm_packer {
     struct packing_worker {
         tg_ctx err;
         uint8_t *buffer, *scratch;
+        size_t at, end; /* pieces of its run that are to come */
         tg_status status;
     } *workers;
 };
@@ -97,6 +109,16 @@ static tg_status check_chunk(packer *k, struct packing_worker *w, size_t i) {
 }
 
 static tg_status read_piece(packer *k, struct packing_worker *w, const piece *p) {
+    const uint8_t *const mapped = k->m->in_file[p->t - k->m->lm.tensors];
+    if (mapped) {
+        const size_t row_bytes = row_bytes_of(p->t), bytes = rows_of(p) * row_bytes;
+        const uint8_t *const from = mapped + p->first_group * TG_PACK_ROWS * row_bytes;
+        tg_os_map_load(from, bytes);
+        pack_piece(k, p, from);
+        const size_t before = atomic_fetch_add_explicit(&k->done, bytes, memory_order_relaxed);
+        if (before / DROP_BYTES != (before + bytes) / DROP_BYTES) tg_file_maps_drop(k->m);
+        return TG_OK;
+    }
     TG_TRY(tg_gguf_read_rows_into(&w->err, &k->m->file, p->t->source, p->first_group * TG_PACK_ROWS,
                                   rows_of(p), w->buffer, w->scratch));
     pack_piece(k, p, w->buffer);
@@ -106,26 +128,42 @@ static tg_status read_piece(packer *k, struct packing_worker *w, const piece *p)
 static void pack_worker(void *arg, unsigned worker) {
     packer *k = arg;
     struct packing_worker *w = &k->workers[worker];
-    const size_t all = k->n_chunks + k->n;
+    const size_t all = k->n_chunks + k->n_runs;
     if (worker == 0 && !k->tokenized) {
         k->tokenized = true;
         w->status = make_tokenizer(k->m);
     }
     while (w->status == TG_OK) {
         if (tg_time_over(k->deadline_ms)) return;
+        if (w->at < w->end) {
+            w->status = read_piece(k, w, &k->pieces[w->at++]);
+            continue;
+        }
         const size_t i = atomic_fetch_add_explicit(&k->next, 1, memory_order_relaxed);
         if (i >= all) return;
-        w->status =
-            i < k->n_chunks ? check_chunk(k, w, i) : read_piece(k, w, &k->pieces[i - k->n_chunks]);
+        if (i < k->n_chunks) {
+            w->status = check_chunk(k, w, i);
+        } else {
+            w->at = k->runs[i - k->n_chunks];
+            w->end = k->runs[i - k->n_chunks + 1];
+        }
     }
     atomic_store_explicit(&k->next, all, memory_order_relaxed); /* no need to go on, elsewhere */
 }
 
-/* Groups of a piece; rows in another order are read all at once. */
-static size_t groups_of_piece(const tg_lm_tensor *t) {
-    if (t->pairs) return tg_pack_groups(t->rows);
-    const size_t n = PIECE_BYTES / (row_bytes_of(t) * TG_PACK_ROWS);
-    return n ? n : 1;
+static size_t offset_of(const tg_lm_tensor *t, size_t group) {
+    return t->offset_bytes + group * tg_pack_group_bytes(t->packing, t->cols);
+}
+
+/* Groups of a piece, which begin in one run; rows in another order are read all at once. */
+static size_t groups_of_piece(const tg_lm_tensor *t, size_t first, bool mapped) {
+    const size_t left = tg_pack_groups(t->rows) - first;
+    if (t->pairs) return left;
+    const size_t each = tg_pack_group_bytes(t->packing, t->cols);
+    const size_t room = (RUN_BYTES - offset_of(t, first) % RUN_BYTES + each - 1) / each;
+    size_t n = (mapped ? MAPPED_BYTES : READ_BYTES) / (row_bytes_of(t) * TG_PACK_ROWS);
+    if (n > room) n = room;
+    return n < 1 ? 1 : n < left ? n : left;
 }
 
 /* Of one worker, in bytes. */
@@ -138,22 +176,31 @@ static void grow(size_t *most, size_t n) {
     if (n > *most) *most = n;
 }
 
-/* Cuts all matrices; with pieces NULL they are only counted. *most: what the largest takes. */
-static size_t cut(const tg_lm_model *m, piece *pieces, struct buffer_sizes *most) {
-    size_t n = 0;
+/* Cuts all matrices; while there is no table, pieces and runs are only counted. *most: what the
+ * largest takes. */
+static void cut(packer *k, struct buffer_sizes *most) {
+    const tg_lm *lm = &k->m->lm;
+    size_t run = SIZE_MAX;
     *most = (struct buffer_sizes) { 0 };
-    for (size_t i = 0; i < m->lm.n_tensors; i++) {
-        const tg_lm_tensor *t = &m->lm.tensors[i];
+    k->n = k->n_runs = 0;
+    for (size_t i = 0; i < lm->n_tensors; i++) {
+        const tg_lm_tensor *t = &lm->tensors[i];
+        const bool mapped = k->m->in_file[i];
         if (t->is_floats || t->stays) continue;
-        const size_t groups = tg_pack_groups(t->rows), step = groups_of_piece(t);
-        for (size_t g = 0; g < groups; g += step, n++) {
-            const piece p = { t, g, groups - g < step ? groups - g : step };
-            grow(&most->rows, rows_of(&p) * row_bytes_of(t));
+        for (size_t g = 0; g < tg_pack_groups(t->rows); k->n++) {
+            const piece p = { t, g, groups_of_piece(t, g, mapped) };
+            if (!mapped) grow(&most->rows, rows_of(&p) * row_bytes_of(t));
             grow(&most->scratch, tg_gguf_scratch_bytes(t->source, rows_of(&p)));
-            if (pieces) pieces[n] = p;
+            if (offset_of(t, g) / RUN_BYTES != run) {
+                if (k->pieces) k->runs[k->n_runs] = k->n;
+                run = offset_of(t, g) / RUN_BYTES;
+                k->n_runs++;
+            }
+            if (k->pieces) k->pieces[k->n] = p;
+            g += p.n_groups;
         }
     }
-    return n;
+    if (k->pieces) k->runs[k->n_runs] = k->n;
 }
 
 /* TG_PENDING: the deadline came first. */
@@ -166,8 +213,9 @@ static tg_status run_workers(tg_context *ctx, packer *k, double deadline_ms) {
     for (unsigned i = 0; i < ctx->threads; i++)
         if (k->workers[i].status != TG_OK)
             return tg_fail(&ctx->err, k->workers[i].status, "%s", k->workers[i].err.message);
-    const size_t next = atomic_load_explicit(&k->next, memory_order_relaxed);
-    return next < k->n_chunks + k->n ? TG_PENDING : TG_OK;
+    bool more = atomic_load_explicit(&k->next, memory_order_relaxed) < k->n_chunks + k->n_runs;
+    for (unsigned i = 0; i < ctx->threads; i++) more |= k->workers[i].at < k->workers[i].end;
+    return more ? TG_PENDING : TG_OK;
 }
 
 static tg_status begin_packer(tg_context *ctx, tg_lm_model *m) {
@@ -186,12 +234,15 @@ static tg_status begin_packer(tg_context *ctx, tg_lm_model *m) {
 static tg_status begin_matrices(tg_context *ctx, packer *k) {
     struct buffer_sizes most;
     tg_lm_model *m = k->m;
-    k->n = cut(m, NULL, &most);
+    tg_file_maps_begin_packing(ctx, m);
+    cut(k, &most);
     k->n_chunks = tg_tgpt3_lm_chunks(&m->file);
     k->next = 0;
+    k->runs = tg_arena_array(&m->arena, k->n_runs + 1, sizeof *k->runs);
     k->pieces = tg_arena_array(&m->arena, k->n, sizeof *k->pieces);
-    if (!k->pieces) return tg_fail_memory(&ctx->err, "table of pieces", k->n * sizeof *k->pieces);
-    cut(m, k->pieces, &most);
+    if (!k->runs || !k->pieces)
+        return tg_fail_memory(&ctx->err, "table of pieces", k->n * sizeof *k->pieces);
+    cut(k, &most);
     if (k->n_chunks) grow(&most.rows, m->file.checks.chunk_bytes);
     const size_t each = most.rows + most.scratch;
     TG_TRY(tg_block_new(&ctx->err, each * ctx->threads, &k->buffers));
@@ -339,6 +390,8 @@ static tg_status load(tg_context *ctx, const char *path, double deadline_ms, tg_
     m->weights = m->map.data ? (const char *)k->cache.weights : m->block.data;
     if (!m->map.data) {
         TG_TRY(run_workers(ctx, k, deadline_ms));
+        TG_TRY(tg_lm_whole(ctx, m));
+        tg_file_maps_end_packing(m);
         tg_block_free(&k->buffers);
         TG_TRY(load_all_floats(ctx, m));
     }
@@ -395,7 +448,7 @@ const char *tg_lm_types(const tg_lm_model *m) {
 tg_status tg_lm_bind(const tg_lm_model *m, tg_plan *plan) {
     for (size_t i = 0; i < m->lm.n_tensors; i++) {
         const tg_lm_tensor *t = &m->lm.tensors[i];
-        const char *data = t->stays ? m->stays[i] : m->weights + t->offset_bytes;
+        const char *data = t->stays ? (const char *)m->in_file[i] : m->weights + t->offset_bytes;
         TG_TRY(tg_plan_bind(plan, t->name, (char *)(uintptr_t)data, t->bytes));
     }
     for (size_t i = 0; i < m->n_extras; i++)

@@ -18,6 +18,13 @@ typedef struct tg_lm_extra {
     size_t bytes;
 } tg_lm_extra;
 
+/* A file of which tensors are used or packed where they lie. */
+typedef struct tg_file_map {
+    tg_os_map map;
+    const tg_os_file *file;
+    bool stays; /* some tensors are not packed */
+} tg_file_map;
+
 typedef struct tg_lm_model {
     tg_gguf file;
     tg_arena arena;
@@ -25,9 +32,9 @@ typedef struct tg_lm_model {
     tg_block block;      /* the weights, or */
     tg_os_map map;       /* the file that they were kept in (pack_cache.h) */
     const char *weights; /* [lm.bytes] of either */
-    tg_os_map *maps;     /* [n_maps] of the files that some tensors stay in (file_maps.c) */
+    tg_file_map *maps;   /* [n_maps] (file_maps.c) */
     size_t n_maps;
-    const char **stays; /* [n_tensors] where those are; NULL of the others */
+    const uint8_t **in_file; /* [n_tensors] where the maps have them; NULL: they do not */
     tg_lm_extra *extras;
     size_t n_extras;
     tg_tok *tok;
@@ -64,6 +71,11 @@ bool tg_file_maps_wanted(void);
 /* Maps the files of tensors that stay. What it took goes with tg_file_maps_end in any case. */
 tg_status tg_file_maps_begin(tg_context *ctx, tg_lm_model *m);
 void tg_file_maps_end(tg_context *ctx, tg_lm_model *m);
+/* Maps, where that can be done, the files of all tensors that are to be packed; drops what has come
+ * into memory; and lets them go. */
+void tg_file_maps_begin_packing(tg_context *ctx, tg_lm_model *m);
+void tg_file_maps_drop(const tg_lm_model *m);
+void tg_file_maps_end_packing(tg_lm_model *m);
 /* Has one of the files shrunk? */
 bool tg_file_maps_broken(const tg_lm_model *m);
 

@@ -11,10 +11,11 @@
  */
 #include "simd/cpu.h"
 
-typedef struct features {
-    bool isa[TG_ISA_COUNT]; /* may the row's objects run */
-    bool bf16, vnni;
-} features;
+#include <stdatomic.h>
+
+/* A bit for each row of the table, may its objects run, and for what some kernels ask besides. */
+enum { HAS_BF16 = 1 << 16, HAS_VNNI = 1 << 17, ASKED = 1 << 18 };
+#define HAS_ISA(id) (1u << (id))
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -27,9 +28,8 @@ static uint64_t saved_registers(void) {
 
 static bool has_all(uint32_t word, uint32_t bits) { return (word & bits) == bits; }
 
-static features detect(void) {
-    features f = { .isa[TG_ISA_ID_scalar] = true };
-    uint32_t a, b, c, d, c1, b7, c7, a71 = 0;
+static uint32_t detect(void) {
+    uint32_t f = HAS_ISA(TG_ISA_ID_scalar), a, b, c, d, c1, b7, c7, a71 = 0;
     if (!__get_cpuid(1, &a, &b, &c1, &d)) return f;
     if (!has_all(c1, bit_OSXSAVE | bit_AVX)) return f;
     const uint64_t ymm = 0x06, zmm = 0xe6, saved = saved_registers();
@@ -38,19 +38,28 @@ static features detect(void) {
     const bool avx2 = has_all(c1, bit_FMA | bit_F16C) && has_all(b7, bit_AVX2);
     const bool avx512 = avx2 && (saved & zmm) == zmm &&
                         has_all(b7, bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ);
-    f.isa[TG_ISA_ID_avx2] = avx2;
-    f.isa[TG_ISA_ID_avx512] = avx512;
-    f.bf16 = avx512 && has_all(a71, 1u << 5); /* AVX512_BF16 */
-    f.vnni = avx512 && has_all(c7, 1u << 11); /* AVX512_VNNI */
+    if (avx2) f |= HAS_ISA(TG_ISA_ID_avx2);
+    if (avx512) f |= HAS_ISA(TG_ISA_ID_avx512);
+    if (avx512 && has_all(a71, 1u << 5)) f |= HAS_BF16; /* AVX512_BF16 */
+    if (avx512 && has_all(c7, 1u << 11)) f |= HAS_VNNI; /* AVX512_VNNI */
     return f;
 }
 #elif defined(__aarch64__)
-static features detect(void) {
-    return (features) { .isa = { [TG_ISA_ID_scalar] = true, [TG_ISA_ID_neon] = true } };
-}
+static uint32_t detect(void) { return HAS_ISA(TG_ISA_ID_scalar) | HAS_ISA(TG_ISA_ID_neon); }
 #else
-static features detect(void) { return (features) { .isa = { true } }; }
+static uint32_t detect(void) { return HAS_ISA(0); }
 #endif
+
+/* A virtual machine may take 50 us for each CPUID, and a plan asks for each of its steps: so the
+ * answer is kept. It is the same for all threads, so it does not matter who writes it. */
+static uint32_t features(void) {
+    static _Atomic uint32_t kept;
+    uint32_t f = atomic_load_explicit(&kept, memory_order_relaxed);
+    if (f) return f;
+    f = detect() | ASKED;
+    atomic_store_explicit(&kept, f, memory_order_relaxed);
+    return f;
+}
 
 static const tg_isa_desc rows[TG_ISA_COUNT] = {
 #define TG_ISA_ROW(name, fused, needs) { #name, TG_ISA_ID_##name, fused, needs },
@@ -63,14 +72,11 @@ const tg_isa_desc *tg_isa_list(size_t *n) {
     return rows;
 }
 
-/* Detection is a few instructions and is done when a context or a plan is made, so its answer is
- * not kept: there is no state to guard. */
-bool tg_isa_usable(const tg_isa_desc *isa) { return detect().isa[isa->id]; }
+bool tg_isa_usable(const tg_isa_desc *isa) { return features() & HAS_ISA(isa->id); }
 
 const tg_isa_desc *tg_isa_best(void) {
-    const features f = detect();
     size_t best = TG_ISA_COUNT - 1;
-    while (!f.isa[best]) best--;
+    while (!(features() & HAS_ISA(best))) best--;
     return &rows[best];
 }
 
@@ -80,5 +86,5 @@ const tg_isa_desc *tg_isa_find(const char *name) {
     return NULL;
 }
 
-bool tg_cpu_has_bf16(void) { return detect().bf16; }
-bool tg_cpu_has_vnni(void) { return detect().vnni; }
+bool tg_cpu_has_bf16(void) { return features() & HAS_BF16; }
+bool tg_cpu_has_vnni(void) { return features() & HAS_VNNI; }

@@ -178,7 +178,8 @@ INLINE void block_q6_k(rows row, uint8_t *out, size_t q) {
 
 /* ------------------------------------------------------------------------- rows of floats */
 
-static void pack_f32(rows row, size_t n, uint8_t *out) {
+static void pack_f32(rows row, size_t n, size_t ahead, uint8_t *out) {
+    (void)ahead;
     for (size_t q = 0; q < 4; q++)
         for (size_t k = 0; k < n; k += 4)
             put_bytes(out + 64 * k + 16 * q, row + 4 * q, 4 * k, 4, 0);
@@ -204,7 +205,8 @@ INLINE void turn_halves(rows row, size_t at, fours out[8]) {
     }
 }
 
-static void pack_f16(rows row, size_t n, uint8_t *out) {
+static void pack_f16(rows row, size_t n, size_t ahead, uint8_t *out) {
+    (void)ahead;
     for (size_t first = 0; first < TG_PACK_ROWS; first += 8) {
         for (size_t k = 0; k < n; k += 8) {
             fours x[8];
@@ -215,16 +217,20 @@ static void pack_f16(rows row, size_t n, uint8_t *out) {
 }
 
 /* -------------------------------------------------------------------------------------- table
- * n blocks of sixteen rows.
+ * n blocks of sixteen rows. ahead: bytes to where the next group has the same block, if it follows
+ * in memory: it is asked for, since a file's pages come without the processor's guessing.
  */
 
 #define PACKER(type, block_bytes, step)                                                            \
-    static void pack_##type(rows row, size_t n, uint8_t *out) {                                    \
+    static void pack_##type(rows row, size_t n, size_t ahead, uint8_t *out) {                      \
         for (size_t q = 0; q < 4; q++) {                                                           \
             const uint8_t *r[4] = { row[4 * q], row[4 * q + 1], row[4 * q + 2], row[4 * q + 3] };  \
             for (size_t i = 0; i < n; i++) {                                                       \
                 block_##type(r, out + i * (step), q);                                              \
-                for (size_t k = 0; k < 4; k++) r[k] += (block_bytes);                              \
+                for (size_t k = 0; k < 4; k++) {                                                   \
+                    TG_PREFETCH_FAR(r[k] + ahead);                                                 \
+                    r[k] += (block_bytes);                                                         \
+                }                                                                                  \
             }                                                                                      \
         }                                                                                          \
     }
@@ -236,7 +242,7 @@ PACKER(q8_0, 34, 544)
 PACKER(q4_k, 144, 2368)
 PACKER(q6_k, 210, 8 * 768)
 
-typedef void (*packer)(rows row, size_t n, uint8_t *out);
+typedef void (*packer)(rows row, size_t n, size_t ahead, uint8_t *out);
 static const packer packers[TG_BLOCK_TYPE_COUNT] = {
     [TG_BLOCK_F32] = pack_f32,   [TG_BLOCK_F16] = pack_f16,   [TG_BLOCK_BF16] = pack_f16,
     [TG_BLOCK_Q4_0] = pack_q4_0, [TG_BLOCK_Q4_1] = pack_q4_1, [TG_BLOCK_Q5_0] = pack_q5_0,
@@ -260,6 +266,6 @@ void TG_CAT(tg_pack__, TG_ISA)(tg_block_type type, size_t cols,
     for (size_t i = 0; i < n; i += piece) {
         const uint8_t *r[TG_PACK_ROWS];
         for (size_t k = 0; k < TG_PACK_ROWS; k++) r[k] = row[k] + i * d->bytes;
-        pack(r, n - i < piece ? n - i : piece, out + i * step);
+        pack(r, n - i < piece ? n - i : piece, TG_PACK_ROWS * n * d->bytes, out + i * step);
     }
 }

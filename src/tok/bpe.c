@@ -287,19 +287,37 @@ static tg_status make_ranks(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d) {
     return TG_OK;
 }
 
+static bool spells(const tg_tok *t, int32_t id, const tg_tok_text half[2]) {
+    size_t n;
+    const char *piece = tg_strings_get(&t->pieces, (size_t)id, &n);
+    return n == (size_t)half[0].n_bytes + half[1].n_bytes &&
+           memcmp(piece, half[0].bytes, half[0].n_bytes) == 0 &&
+           memcmp(piece + half[0].n_bytes, half[1].bytes, half[1].n_bytes) == 0;
+}
+
+/* The piece of that spelling; -1: none. Nearly always it is the one after `last`, what the merge
+ * before made, since vocabularies have pieces in the order of their merges. */
+static tg_status find_made(tg_ctx *ctx, tg_tok *t, const tg_tok_text half[2], int32_t last,
+                           tg_buf *joined, int32_t *out) {
+    *out = last + 1;
+    if ((size_t)*out < t->n && spells(t, *out, half)) return TG_OK;
+    tg_buf_clear(joined);
+    for (int k = 0; k < 2; k++) tg_buf_append(joined, half[k].bytes, half[k].n_bytes);
+    TG_TRY(tg_buf_status(ctx, joined, "merges"));
+    *out = tg_piece_find(&t->by_piece, tg_buf_text(joined), joined->length);
+    return TG_OK;
+}
+
 /* What a merge makes is found by its spelling, which is longer than either half: so merges cannot
  * lead in a circle, whatever a file says. */
-static tg_status put_merge(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d, size_t i, tg_buf *joined) {
+static tg_status put_merge(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d, size_t i, tg_buf *joined,
+                           int32_t *made) {
     const tg_tok_text *half = &d->merges[2 * i];
     int32_t id[3];
-    tg_buf_clear(joined);
-    for (int k = 0; k < 2; k++) {
-        id[k] = tg_piece_find(&t->by_piece, half[k].bytes, half[k].n_bytes);
-        if (half[k].n_bytes == 0) id[k] = NONE;
-        tg_buf_append(joined, half[k].bytes, half[k].n_bytes);
-    }
-    TG_TRY(tg_buf_status(ctx, joined, "merges"));
-    id[2] = tg_piece_find(&t->by_piece, tg_buf_text(joined), joined->length);
+    for (int k = 0; k < 2; k++)
+        id[k] =
+            half[k].n_bytes ? tg_piece_find(&t->by_piece, half[k].bytes, half[k].n_bytes) : NONE;
+    TG_TRY(find_made(ctx, t, half, *made, joined, &id[2]));
     for (int k = 0; k < 3; k++) {
         if (id[k] >= 0) continue;
         return tg_fail(ctx, TG_E_FORMAT, "tokenizer: merge %zu: want pieces that make one, have %s",
@@ -308,6 +326,7 @@ static tg_status put_merge(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d, size_t 
                        : k == 1 ? "no right one"
                                 : "two that do not");
     }
+    *made = id[2];
     if (t->types[id[2]] == TG_TOK_CONTROL) return TG_OK;
     const tg_pair pair = { id[0], id[1], id[2], (uint32_t)i };
     return tg_pair_put(ctx, &t->pairs, &pair);
@@ -318,8 +337,9 @@ static tg_status make_pairs(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d) {
     tg_buf joined;
     tg_buf_init(&joined, &t->arena.mem);
     tg_status status = TG_OK;
+    int32_t made = NONE;
     for (size_t i = 0; status == TG_OK && i < d->n_merges; i++) {
-        status = put_merge(ctx, t, d, i, &joined);
+        status = put_merge(ctx, t, d, i, &joined, &made);
     }
     tg_buf_deinit(&joined);
     return status;

@@ -120,10 +120,6 @@ static tg_status check_ids(tg_ctx *ctx, const tg_tok_desc *d, size_t n) {
 }
 
 static tg_status check_piece(tg_ctx *ctx, const tg_tok_desc *d, size_t i) {
-    const tg_tok_text *p = &d->pieces[i];
-    if (tg_utf8_valid(p->bytes, p->n_bytes) != p->n_bytes) {
-        return tg_fail(ctx, TG_E_FORMAT, "tokenizer: piece %zu: want UTF-8, have other bytes", i);
-    }
     if (d->types && (d->types[i] < TG_TOK_NORMAL || d->types[i] > TG_TOK_BYTE)) {
         return tg_fail(ctx, TG_E_FORMAT, "tokenizer: piece %zu: want a type of 1..6, have %u", i,
                        (unsigned)d->types[i]);
@@ -197,14 +193,17 @@ static bool from_alphabet(const tg_tok_text *p, char *out, size_t *n) {
 }
 
 static size_t blanks_for_marks(const char *text, size_t n, char *out) {
-    size_t used = 0;
-    for (size_t at = 0; at < n;) {
+    size_t used = 0, end;
+    for (size_t at = 0; at < n; at = end) {
         if (n - at >= 3 && memcmp(text + at, TG_BLANK_MARK, 3) == 0) {
             out[used++] = ' ';
-            at += 3;
-        } else {
-            out[used++] = text[at++];
+            end = at + 3;
+            continue;
         }
+        const char *mark = memchr(text + at + 1, TG_BLANK_MARK[0], n - at - 1);
+        end = mark ? (size_t)(mark - text) : n;
+        memcpy(out + used, text + at, end - at);
+        used += end - at;
     }
     return used;
 }
@@ -250,6 +249,20 @@ static tg_status make_out(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d, size_t i
     return TG_OK;
 }
 
+/* Long texts are looked through faster than many short ones: so first all pieces as one, which are
+ * UTF-8 if that is, and none begins with what goes on. */
+static tg_status check_utf8(tg_ctx *ctx, const tg_strings *s) {
+    bool goes_on = false;
+    for (size_t i = 0; i < s->n; i++) goes_on |= ((uint8_t)s->bytes[s->at[i]] & 0xc0) == 0x80;
+    if (!goes_on && tg_utf8_valid(s->bytes, s->at[s->n]) == s->at[s->n]) return TG_OK;
+    size_t i = 0, n;
+    for (; i < s->n; i++) {
+        const char *piece = tg_strings_get(s, i, &n);
+        if (tg_utf8_valid(piece, n) != n) break;
+    }
+    return tg_fail(ctx, TG_E_FORMAT, "tokenizer: piece %zu: want UTF-8, have other bytes", i);
+}
+
 static tg_status make_strings(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d) {
     size_t total = 0, most = 0;
     for (size_t i = 0; i < t->n; i++) {
@@ -260,22 +273,23 @@ static tg_status make_strings(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d) {
     if (!t->types) return tg_fail_memory(ctx, "tokenizer", t->n);
     TG_TRY(strings_new(ctx, &t->arena, t->n, total, &t->pieces));
     TG_TRY(strings_new(ctx, &t->arena, t->n, most, &t->outs));
-    uint32_t piece_at = 0, out_at = 0;
+    uint32_t out_at = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        const uint32_t at = t->pieces.at[i];
+        memcpy(t->pieces.bytes + at, d->pieces[i].bytes, d->pieces[i].n_bytes);
+        t->pieces.at[i + 1] = at + d->pieces[i].n_bytes;
+    }
+    TG_TRY(check_utf8(ctx, &t->pieces));
     for (size_t i = 0; i < t->n; i++) {
         t->types[i] = d->types ? d->types[i] : TG_TOK_NORMAL;
-        t->pieces.at[i] = piece_at;
-        t->outs.at[i] = out_at;
-        memcpy(t->pieces.bytes + piece_at, d->pieces[i].bytes, d->pieces[i].n_bytes);
         if (d->pieces[i].n_bytes > t->longest) t->longest = d->pieces[i].n_bytes;
         if (t->model == TG_TOK_BYTE_BPE && t->types[i] == TG_TOK_BYTE) t->longest = SIZE_MAX;
-        piece_at += d->pieces[i].n_bytes;
         size_t n;
         TG_TRY(make_out(ctx, t, d, i, t->outs.bytes + out_at, &n));
         out_at += (uint32_t)n;
+        t->outs.at[i + 1] = out_at;
     }
-    t->pieces.at[t->n] = piece_at;
-    t->outs.at[t->n] = out_at;
-    return tg_piece_table_make(ctx, &t->arena, &t->pieces, NULL, &t->by_piece);
+    return tg_piece_table_make(ctx, &t->arena, &t->pieces, &t->by_piece);
 }
 
 /* Neighbours within what normal pieces stand for. Byte-level pieces hold bytes, others characters
@@ -289,12 +303,11 @@ static tg_status make_joins(tg_ctx *ctx, tg_tok *t) {
         if (t->types[i] != TG_TOK_NORMAL && t->types[i] != TG_TOK_USER_DEFINED) continue;
         size_t n;
         const char *text = tg_strings_get(by_byte ? &t->outs : &t->pieces, i, &n);
-        uint32_t left = 0, right;
-        for (size_t at = 0; at < n; left = right) {
-            const size_t from = at;
+        uint32_t left = (uint8_t)text[0], right;
+        if (n == 0) continue;
+        for (size_t at = by_byte ? 1 : tg_uc_next(text, n, &left); at < n; left = right) {
             right = (uint8_t)text[at];
             at += by_byte ? 1 : tg_uc_next(text + at, n - at, &right);
-            if (from == 0) continue;
             const uint64_t h =
                 ((uint64_t)left << 21 | right) * 0x9e3779b97f4a7c15u >> (64 - TG_JOIN_BITS);
             t->joins[h / 64] |= UINT64_C(1) << h % 64;
@@ -318,8 +331,11 @@ static tg_status make_tries(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d) {
     size_t total[2] = { 0, 0 }, n;
     for (size_t i = 0; i < t->n; i++) {
         const int k = trie_of(t, d, i);
-        tg_strings_get(&t->pieces, i, &n);
-        if (k >= 0) total[k] += 3 * n; /* a blank may become a mark */
+        const char *text = tg_strings_get(&t->pieces, i, &n);
+        if (k < 0) continue;
+        total[k] += n;
+        for (size_t at = 0; at < n; at++) /* a blank may become a mark */
+            if (text[at] == ' ') total[k] += 2;
     }
     for (int k = 0; k < 2; k++) TG_TRY(tg_trie_make(ctx, &t->arena, total[k], trie[k]));
     tg_normal marks;
@@ -351,7 +367,7 @@ static tg_status make(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d) {
         t->types = tg_arena_alloc(&t->arena, t->n);
         if (!t->types) return tg_fail_memory(ctx, "tokenizer", t->n);
         memset(t->types, TG_TOK_NORMAL, t->n);
-        return tg_piece_table_make(ctx, &t->arena, &t->pieces, NULL, &t->by_piece);
+        return tg_piece_table_make(ctx, &t->arena, &t->pieces, &t->by_piece);
     }
     TG_TRY(make_strings(ctx, t, d));
     TG_TRY(make_tries(ctx, t, d));

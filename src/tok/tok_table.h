@@ -25,16 +25,16 @@ static inline const char *tg_strings_get(const tg_strings *s, size_t i, size_t *
     return s->bytes + s->at[i];
 }
 
-/* Pieces: slots hold id + 1. Of equal pieces the first is found. */
+/* Pieces, at most 2^24: slots hold id + 1 and bits of the hash. Of equal pieces the first is found.
+ */
 typedef struct tg_piece_table {
     const tg_strings *strings;
     uint32_t *slot;
     uint32_t mask;
 } tg_piece_table;
 
-/* include (NULL: all) says which strings go into the table. */
 tg_status tg_piece_table_make(tg_ctx *ctx, tg_arena *arena, const tg_strings *strings,
-                              const uint8_t *include, tg_piece_table *out);
+                              tg_piece_table *out);
 int32_t tg_piece_find(const tg_piece_table *t, const char *bytes, size_t n_bytes);
 
 /* Merges: (left, right) gives rank and the id of what they make. */

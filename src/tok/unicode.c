@@ -47,7 +47,7 @@ enum {
 };
 #define CODE_MASK 0x1fffffu
 
-size_t tg_uc_next(const char *text, size_t n, uint32_t *code) {
+size_t tg_uc_next_long(const char *text, size_t n, uint32_t *code) {
     const size_t length = tg_utf8_next(text, n, code);
     if (length > 0) return length;
     *code = TG_UC_BYTE + (uint8_t)text[0];

@@ -26,7 +26,12 @@ typedef enum tg_uc_class {
 } tg_uc_class;
 
 /* The first character of n > 0 bytes and its length; a byte that begins none is TG_UC_BYTE + it. */
-size_t tg_uc_next(const char *text, size_t n, uint32_t *code);
+size_t tg_uc_next_long(const char *text, size_t n, uint32_t *code);
+static inline size_t tg_uc_next(const char *text, size_t n, uint32_t *code) {
+    if ((unsigned char)text[0] >= 0x80) return tg_uc_next_long(text, n, code);
+    *code = (unsigned char)text[0]; /* most of most texts, without a call */
+    return 1;
+}
 /* Writes a code as UTF-8, or the byte that it stands for; returns the length. */
 size_t tg_uc_put(uint32_t code, char out[4]);
 

@@ -4,8 +4,16 @@
  */
 #include "tinygpt.h"
 
-#include "io/gguf.h"
+#include "backend/cpu/cpu.h"
+#include "base/os.h"
+#include "io/gguf_writer.h"
+#include "ops/kernels.h"
+#include "ops/linear/linear_parts.h"
+#include "run/lm.h"
+#include "run/weights.h"
+#include "simd/cpu.h"
 
+#include <errno.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -259,11 +267,165 @@ static void wrong_files(void **state) {
     assert_non_null(strstr(why, "tensor"));
 }
 
+/* ----------------------------------------------------------------------------------- packing */
+
+#define LARGE "build/large.gguf"
+
+static bool is_matrix(const tg_gguf_tensor *t) { return t->n_dims == 2; }
+
+/* A model with so many tokens that its tables are packed in several runs, by whoever comes; all of
+ * it in whole numbers, so that nothing stays in the file. */
+static void write_large(void) {
+    enum { TOKENS = 150001 };
+    tg_mem mem = tg_mem_default();
+    tg_ctx ctx;
+    tg_gguf from;
+    tg_gguf_tensor tensors[32];
+    tg_save *save;
+    tg_ctx_init(&ctx, &mem, NULL, NULL);
+    assert_int_equal(tg_gguf_open(&ctx, "test/golden/lm/llama.gguf", &from), TG_OK);
+    for (size_t i = 0; i < from.n_tensors; i++) {
+        tg_gguf_tensor *t = &tensors[i];
+        *t = from.tensors[i];
+        if (!is_matrix(t)) continue;
+        t->type = t->name[0] == 'o' ? TG_BLOCK_Q8_0 : TG_BLOCK_Q4_1;
+        if (t->dim[1] == V) t->dim[1] = TOKENS;
+        t->elems = t->dim[0] * t->dim[1];
+        t->bytes = t->elems / 32 * tg_block_table[t->type].bytes;
+    }
+    assert_int_equal(
+        tg_gguf_save_begin(&ctx, LARGE, from.values, from.n_values, tensors, from.n_tensors, &save),
+        TG_OK);
+    uint32_t x = 1;
+    for (size_t i = 0; i < from.n_tensors; i++) {
+        uint8_t *bytes = malloc(tensors[i].bytes);
+        if (is_matrix(&tensors[i]))
+            for (size_t k = 0; k < tensors[i].bytes; k++)
+                bytes[k] = (uint8_t)((x = x * 1664525 + 1013904223) >> 24);
+        else
+            assert_int_equal(tg_gguf_read_rows(&from, &from.tensors[i], 0,
+                                               from.tensors[i].elems / from.tensors[i].dim[0],
+                                               bytes),
+                             TG_OK);
+        tg_gguf_save_tensor(save, &tensors[i]);
+        assert_int_equal(tg_save_write(save, bytes, tensors[i].bytes), TG_OK);
+        free(bytes);
+    }
+    assert_int_equal(tg_save_commit(save, false), TG_OK);
+    tg_gguf_close(&from);
+}
+
+/* Every group of a matrix has the bytes that tg_pack_group makes of the file's rows; those of rows
+ * in another order have logits to answer for them. */
+static void check_packed(const tg_lm_model *m) {
+    for (size_t i = 0; i < m->lm.n_tensors; i++) {
+        const tg_lm_tensor *t = &m->lm.tensors[i];
+        if (t->is_floats || t->stays || t->pairs) continue;
+        const size_t row_bytes = (size_t)t->source->bytes / t->rows;
+        const size_t group_bytes = tg_pack_group_bytes(t->packing, t->cols);
+        uint8_t *rows = malloc(t->source->bytes), *want = malloc(group_bytes);
+        assert_int_equal(tg_gguf_read_rows(&m->file, t->source, 0, t->rows, rows), TG_OK);
+        for (size_t g = 0; g < tg_pack_groups(t->rows); g++) {
+            const uint8_t *row[TG_PACK_ROWS] = { NULL };
+            for (size_t r = 0; r < TG_PACK_ROWS && g * TG_PACK_ROWS + r < t->rows; r++)
+                row[r] = rows + (g * TG_PACK_ROWS + r) * row_bytes;
+            tg_pack_group(t->source->type, t->cols, row, want);
+            assert_memory_equal(m->weights + t->offset_bytes + g * group_bytes, want, group_bytes);
+        }
+        free(rows);
+        free(want);
+    }
+}
+
+static int no_maps(const char *operation, const char *path) {
+    (void)path;
+    return strcmp(operation, "mmap") == 0 ? ENOMEM : 0;
+}
+
+/* Mapped or read, by one worker or several, at once or in slices: the same bytes. */
+static void packed_bytes(void **state) {
+    (void)state;
+    write_large();
+    for (int turn = 0; turn < 8; turn++) {
+        tg_context_options o = tg_context_options_default();
+        tg_context *ctx;
+        tg_model *m = NULL;
+        tg_job *job;
+        int slices = 1;
+        o.threads = turn & 1 ? 1 : 3;
+        tg_os_fault = turn & 2 ? no_maps : NULL;
+        assert_int_equal(tg_context_new(&o, &ctx), TG_OK);
+        assert_int_equal(tg_model_open_job(ctx, LARGE, &m, &job), TG_OK);
+        while (tg_job_poll(job, turn & 4 ? 0.5 : 0) == TG_PENDING) slices++;
+        if (!m) fail_msg("%s", tg_context_error(ctx));
+        assert_true(turn & 4 ? slices > 1 : slices == 1);
+        check_packed(m->lm);
+        tg_job_free(job);
+        tg_model_free(m);
+        tg_context_free(ctx);
+        tg_os_fault = NULL;
+    }
+    remove(LARGE);
+}
+
+/* ------------------------------------------------------------------------------ rows as they lie
+ */
+
+enum { N = 37, K = 53, M = 14 };
+
+static void run_linear(size_t isa, tg_packing p, const void *w, size_t m, const float *x,
+                       float *y) {
+    static float local[(K + 11) * 16 + 16 * M * K];
+    tg_args a = { .in = { x, w }, .out = { y }, .attr.i = { 16 * N + (int32_t)p }, .workers = 1 };
+    a.in_type[LINEAR_X] = tg_type_2d(TG_F32, m, K);
+    a.in_type[LINEAR_W] = tg_type_2d(TG_U8, tg_pack_pieces(p, N), tg_pack_piece_bytes(p, K));
+    a.out_type[0] = tg_type_2d(TG_F32, m, N);
+    a.local = local;
+    const tg_variant *v = tg_kernels_choose(isa, TG_OP_linear, UINT32_MAX, &a);
+    assert_non_null(v);
+    tg_cpu_run_step_alone(v, &a, 0);
+}
+
+/* A matrix that is not packed gives the bits of one that is, for few rows of x and for many. */
+static void rows_bits(void **state) {
+    (void)state;
+    static const tg_block_type types[] = { TG_BLOCK_F32, TG_BLOCK_F16, TG_BLOCK_BF16 };
+    static uint8_t rows[N * K * 4], packed[(N + 15) / 16 * 16 * K * 4];
+    static float x[M * K], in_rows[M * N], in_groups[M * N];
+    uint32_t seed = 1;
+    size_t n_isas;
+    const tg_isa_desc *isas = tg_isa_list(&n_isas);
+    for (size_t i = 0; i < M * K; i++)
+        x[i] = (float)(int32_t)(seed = seed * 1664525 + 1013904223) * 0x1p-31F;
+    for (int t = 0; t < 3; t++) {
+        const size_t each = tg_block_table[types[t]].bytes;
+        for (size_t i = 0; i < N * K * each; i++) { /* of like size, so that each rounding counts */
+            rows[i] = (uint8_t)((seed = seed * 1664525 + 1013904223) >> 24);
+            if (i % each == each - 1) rows[i] = (uint8_t)((rows[i] & 0x80) | 0x3d);
+        }
+        for (size_t g = 0; g < (N + 15) / 16; g++) {
+            const uint8_t *row[16] = { NULL };
+            for (size_t r = 0; r < 16 && 16 * g + r < N; r++)
+                row[r] = rows + (16 * g + r) * K * each;
+            tg_pack_group(types[t], K, row, packed + g * 16 * K * each);
+        }
+        for (size_t i = 0; i < n_isas; i++) {
+            if (!tg_isa_usable(&isas[i])) continue;
+            for (size_t m = 1; m <= M; m++) {
+                run_linear(isas[i].id, tg_packing_rows(types[t]), rows, m, x, in_rows);
+                run_linear(isas[i].id, tg_packing_of(types[t]), packed, m, x, in_groups);
+                assert_memory_equal(in_rows, in_groups, m * N * sizeof *in_rows);
+            }
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(transformers_logits), cmocka_unit_test(what_it_is),
         cmocka_unit_test(packed_caches),       cmocka_unit_test(bad_numbers),
-        cmocka_unit_test(wrong_files),
+        cmocka_unit_test(wrong_files),         cmocka_unit_test(packed_bytes),
+        cmocka_unit_test(rows_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

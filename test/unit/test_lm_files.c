@@ -252,6 +252,27 @@ static void cut_model(void) {
     remove(path);
 }
 
+/* Cut when packing has begun, which takes its weights from where they are mapped. */
+static void cut_packing(void) {
+    static bytes file;
+    const char *const path = "build/shrinks.gguf";
+    tg_context *ctx;
+    tg_model *m = NULL;
+    tg_job *job;
+    read_file("test/golden/lm/llama.gguf", &file);
+    write_file(path, &file);
+    assert_int_equal(tg_context_new(NULL, &ctx), TG_OK);
+    assert_int_equal(tg_model_open_job(ctx, path, &m, &job), TG_OK);
+    assert_int_equal(tg_job_poll(job, 1e-6), TG_PENDING);
+    assert_int_equal(truncate(path, 4096), 0);
+    assert_int_equal(tg_job_poll(job, 0), TG_E_IO);
+    assert_non_null(strstr(tg_context_error(ctx), "shrinks.gguf: want a file that stays"));
+    assert_null(m);
+    tg_job_free(job);
+    tg_context_free(ctx);
+    remove(path);
+}
+
 /* Cut while it is mapped: no signal, and no token of what is not there. The session's model can be
  * opened again. */
 static void shrinking(void **state) {
@@ -283,7 +304,8 @@ static void shrinking(void **state) {
         tg_context_free(ctx);
     }
     assert_int_equal(remove(path), 0);
-    cut_model(); /* in the same test: between two of them cmocka takes the signal's handler away */
+    cut_model();
+    cut_packing();
 }
 
 /* -------------------------------------------------------------------------- when memory runs out
@@ -370,11 +392,13 @@ static void no_memory_to_convert(void **state) {
 }
 
 int main(void) {
+    /* shrinking comes first: after the test that opens the first file, cmocka takes the handler of
+     * the signal away. */
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(configurations), cmocka_unit_test(tensors),
-        cmocka_unit_test(files),          cmocka_unit_test(zips),
-        cmocka_unit_test(parts),          cmocka_unit_test(shrinking),
-        cmocka_unit_test(no_memory),      cmocka_unit_test(no_memory_to_convert),
+        cmocka_unit_test(shrinking), cmocka_unit_test(configurations),
+        cmocka_unit_test(tensors),   cmocka_unit_test(files),
+        cmocka_unit_test(zips),      cmocka_unit_test(parts),
+        cmocka_unit_test(no_memory), cmocka_unit_test(no_memory_to_convert),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

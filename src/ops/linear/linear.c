@@ -1,7 +1,8 @@
 /*
  * linear - y = f(x) W^T + b + r, with weights as model files have them (dtype/packed.h).
  *
- *   in 0   x [..,K]                       in 1..3  W0, W1, W2  u8 [groups, bytes of a group]
+ *   in 0   x [..,K]                       in 1..3  W0, W1, W2  u8 [groups, bytes of a group],
+ *                                                  or [rows, bytes of a row] as a file has them
  *   in 4   b [N] optional                 in 5     r [..,N] optional
  *   out 0  y [..,N], N = rows of W0, W1 and W2 together: | x W0^T | x W1^T | x W2^T |
  *   i[0..2] of each matrix 16 * rows + packing, 0: there is none (tg_packed_code)
@@ -25,16 +26,16 @@
 static bool want_matrix(tg_graph *g, const tg_node *n, int k, size_t depth) {
     const int32_t code = n->attr.i[k - LINEAR_W];
     const tg_packing p = tg_packed_attr_packing(code);
-    if (!n->in[k] != !code || (code && (p >= TG_PACKING_COUNT || tg_packing_is_rows(p) ||
-                                        code < 16 || depth % tg_packing_table[p].cols != 0))) {
+    if (!n->in[k] != !code ||
+        (code && (p >= TG_PACKING_COUNT || code < 16 || depth % tg_packing_table[p].cols != 0))) {
         tg_graph_fail(g, n, TG_E_SHAPE, "%s: want a packed matrix with %zu columns, have code %d",
                       tg_in_name(n, k), depth, (int)code);
         return false;
     }
     if (!code) return true;
     return tg_want_type(g, n, k,
-                        tg_type_2d(TG_U8, tg_pack_groups(tg_packed_attr_rows(code)),
-                                   tg_pack_group_bytes(p, depth)));
+                        tg_type_2d(TG_U8, tg_pack_pieces(p, tg_packed_attr_rows(code)),
+                                   tg_pack_piece_bytes(p, depth)));
 }
 
 static void infer(tg_graph *g, tg_node *n) {
@@ -125,14 +126,16 @@ static void fill_packed(const tg_args *a, int k) {
         uint32_t x[4];
         tg_philox(7, i, TG_RNG_INIT, (uint32_t)k, x);
         const size_t at = i % unit;
-        const bool half = p == TG_PACK_F16 || ((p == TG_PACK_C4 || p == TG_PACK_M4) && at >= 256) ||
+        const bool half = p == TG_PACK_F16 || p == TG_PACK_ROWS_F16 ||
+                          ((p == TG_PACK_C4 || p == TG_PACK_M4) && at >= 256) ||
                           ((p == TG_PACK_C5 || p == TG_PACK_M5) && at >= 320) ||
                           (p == TG_PACK_C8 && at >= 512) || (p == TG_PACK_K4 && at < 64);
         out[i] = (uint8_t)x[0];
         if (at < small_bytes(p) && at % 64 < 4) out[i] = 255;
         if (half && i % 2) out[i] = (uint8_t)(0x20 | (x[0] & 0x83)); /* about 2^-7 */
-        if (p == TG_PACK_BF16 && i % 2) out[i] = (uint8_t)(0x3c | (x[0] & 0x80));
-        if (p == TG_PACK_F32 || (p == TG_PACK_S8 && at >= 512)) {
+        if ((p == TG_PACK_BF16 || p == TG_PACK_ROWS_BF16) && i % 2)
+            out[i] = (uint8_t)(0x3c | (x[0] & 0x80));
+        if (p == TG_PACK_F32 || p == TG_PACK_ROWS_F32 || (p == TG_PACK_S8 && at >= 512)) {
             const float f = ((float)(x[1] % 2001) - 1000) * 1e-4f;
             memcpy(&out[i - i % 4], &f, 4);
             i += 3 - i % 4;
@@ -166,6 +169,12 @@ static void prepare(const tg_args *a) {
 #define BYTES_K4(k)         (2368 * (k) / 256)
 #define BYTES_S8(k)         (768 * (k) / 32)
 #define MATRIX(p, n, k)     TG_T2(U8, ((n) + 15) / 16, BYTES_##p(k))
+#define ROWS(bytes, n, k)   TG_T2(U8, n, (bytes) * (k))
+#define ROWS_CASE(p, bytes, m, n, k, tol_)                                                         \
+    { .in = { TG_T2(F32, m, k), ROWS(bytes, n, k) },                                               \
+      .attr = { .i = { CODE(ROWS_##p, n) } },                                                      \
+      .prepare = prepare,                                                                          \
+      .tol = (tol_) }
 #define CASE(p, m, n, k, tol_)                                                                     \
     { .in = { TG_T2(F32, m, k), MATRIX(p, n, k) },                                                 \
       .attr = { .i = { CODE(p, n) } },                                                             \
@@ -213,6 +222,14 @@ static const tg_case cases[] = {
     GATED(F32, 15, 16, 32, GELU_TANH, 1e-5),
     GATED(M4, 1, 33, 64, SILU, 2e-5),
     GATED(C8, 17, 20, 96, GELU_TANH, 5e-5),
+    ROWS_CASE(F32, 4, 1, 1, 1, 1e-5),
+    ROWS_CASE(F32, 4, 2, 33, 67, 2e-5),
+    ROWS_CASE(F32, 4, 5, 16, 24, 1e-5),
+    ROWS_CASE(F16, 2, 1, 40, 64, 1e-5),
+    ROWS_CASE(F16, 2, 3, 17, 31, 1e-5),
+    ROWS_CASE(F16, 2, 13, 35, 39, 1e-5),
+    ROWS_CASE(BF16, 2, 4, 31, 48, 1e-5),
+    ROWS_CASE(BF16, 2, 14, 18, 7, 1e-5),
 };
 
 TG_OP_DESC(linear) = {

@@ -3,12 +3,14 @@
  *
  *   vnni, int8   x is rounded to bytes; few rows by every worker for itself, many of them once for
  *                all, into scratch                                              linear_int8.h
- *   float        W is turned into floats, group by group; the only way for float packings
+ *   float        W is turned into floats, group by group; the only way for float packings, and for
+ *                floats in rows, as files have them                            linear_rows.h
  *
  * A unit is some groups of W for a block of rows of x: groups of the parts are numbered through.
  */
 #include "ops/linear/linear_float.h"
 #include "ops/linear/linear_int8.h"
+#include "ops/linear/linear_rows.h"
 #include "simd/cpu.h"
 
 /* Rows that each worker rounds for itself: it costs less than to wait for others to do it. */
@@ -175,26 +177,42 @@ static size_t float_units(const tg_args *a) {
     return p.groups;
 }
 
+/* n rows of f(x), from row on: x itself, or `read`. */
+static const float *float_x(const product *p, size_t row, size_t n, float *read, size_t *step) {
+    const float *x = (const float *)p->args->in[LINEAR_X] + row * p->x_cols;
+    *step = p->x_cols;
+    if (p->how == TG_READ_PLAIN) return x;
+    *step = tg_units(p->depth, 16) * 16;
+    for (size_t i = 0; i < n; i++) read_row(read + i * *step, x + i * p->x_cols, p->depth, p->how);
+    return read;
+}
+
 /* local: | W of the group, [depth][16] | rows of f(x), where they are not x itself | */
 static void float_run(const tg_args *a, size_t begin, size_t end) {
     const product p = product_of(a);
     float *const panel = a->local, *const read = panel + p.depth * TG_PACK_ROWS;
-    const size_t width = tg_units(p.depth, 16) * 16;
+    const bool few = p.rows <= FLOAT_ROWS; /* x is read once */
+    size_t step = 0;
+    const float *x = few ? float_x(&p, 0, p.rows, read, &step) : NULL;
     for (size_t g = begin; g < end; g++) {
         size_t group;
+        tg_v y[FLOAT_ROWS];
         const part *q = group_at(&p, g, &group);
-        const float *w = float_panel(q->packing, p.depth, group_bytes(&p, q, group), panel);
+        const uint8_t *bytes = group_bytes(&p, q, group);
+        const size_t there = tg_min_size(TG_PACK_ROWS, q->rows - group * TG_PACK_ROWS);
+        if (tg_packing_is_rows(q->packing) && p.rows <= ROWS_AT_ONCE) {
+            rows_few(q->packing, bytes, there, x, step, p.depth, p.rows, y);
+            for (size_t i = 0; i < p.rows; i++) finish(&p, q, group, i, y[i]);
+            continue;
+        }
+        const float *w = panel;
+        if (tg_packing_is_rows(q->packing))
+            rows_panel(q->packing, p.depth, bytes, there, panel);
+        else
+            w = float_panel(q->packing, p.depth, bytes, panel);
         for (size_t row = 0; row < p.rows; row += FLOAT_ROWS) {
             const size_t n = tg_min_size(FLOAT_ROWS, p.rows - row);
-            const float *x = (const float *)a->in[LINEAR_X] + row * p.x_cols;
-            size_t step = p.x_cols;
-            if (p.how != TG_READ_PLAIN) {
-                for (size_t i = 0; i < n; i++)
-                    read_row(read + i * width, x + i * p.x_cols, p.depth, p.how);
-                x = read;
-                step = width;
-            }
-            tg_v y[FLOAT_ROWS];
+            if (!few) x = float_x(&p, row, n, read, &step);
             float_tile(w, x, step, p.depth, n, y);
             for (size_t i = 0; i < n; i++) finish(&p, q, group, row + i, y[i]);
         }
