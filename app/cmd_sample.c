@@ -169,6 +169,7 @@ static void print_json(const tg_app *app, const job *j, const tg_generate_stats 
     tg_load_times load;
     if (tg_model_load_times(j->model, &load) == TG_OK && load.bytes) {
         tg_jout_rounded(&o, "open_ms", load.open_ms, 3);
+        tg_jout_rounded(&o, "tok_ms", load.tok_ms, 3);
         tg_jout_rounded(&o, "pack_ms", load.pack_ms, 3);
         tg_jout_uint(&o, "pack_bytes", load.bytes);
         tg_jout_bool(&o, "pack_mapped", load.mapped);
@@ -201,8 +202,8 @@ static void tell(const values *v, const job *j, const tg_generate_stats *stats) 
                 TG_TIME(stats->prompt_ms / 1000), TG_TIME(stats->first_token_ms / 1000));
         tg_load_times load;
         if (tg_model_load_times(j->model, &load) == TG_OK && load.bytes)
-            fprintf(stderr, "head in %s; weights of %s %s in %s: %s GB/s\n",
-                    TG_TIME(load.open_ms / 1000), TG_BYTES(load.bytes),
+            fprintf(stderr, "head in %s, tokenizer in %s; weights of %s %s in %s: %s GB/s\n",
+                    TG_TIME(load.open_ms / 1000), TG_TIME(load.tok_ms / 1000), TG_BYTES(load.bytes),
                     load.mapped ? "mapped and checked" : "read and packed",
                     TG_TIME(load.pack_ms / 1000),
                     TG_SHORT((double)load.bytes / 1e6 / load.pack_ms));

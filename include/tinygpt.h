@@ -199,9 +199,11 @@ typedef struct tg_model_info {
 } tg_model_info;
 
 /* What opening a model of others took: its head; reading its weights and packing them for the
- * kernels or, with a cache of packed weights, mapping and checking these. Zeros of other models. */
+ * kernels or, with a cache of packed weights, mapping and checking these, with all workers; and the
+ * tokenizer, which one worker made meanwhile: its share of the workers' time is not in pack_ms.
+ * Zeros of other models. */
 typedef struct tg_load_times {
-    double open_ms, pack_ms;
+    double open_ms, tok_ms, pack_ms;
     uint64_t bytes; /* that were read and packed, or checked */
     bool mapped;
 } tg_load_times;

@@ -39,7 +39,7 @@ tg_status tg_model_load_times(const tg_model *model, tg_load_times *out) {
     const tg_lm_model *m = model->lm;
     *out = (tg_load_times) { .open_ms = 0 };
     if (!m) return TG_OK;
-    *out = (tg_load_times) { .open_ms = m->open_ms, .pack_ms = m->pack_ms };
+    *out = (tg_load_times) { m->open_ms, m->tok_ms, m->pack_ms, 0, false };
     out->mapped = m->map.data != NULL;
     if (out->mapped) out->bytes = m->lm.bytes;
     for (size_t i = 0; !out->mapped && i < m->lm.n_tensors; i++)

@@ -168,11 +168,11 @@ static tg_status timed_step(tg_trainer *t, double *grad_ms, double *update_ms) {
 /* n_steps of them. What has rested is slow at first - an H200 takes five times as long for the
  * first fifth of a second -, so some are run before, and not counted. */
 static tg_status timed_steps(tg_trainer *t, int n_steps, double *grad_ms, double *update_ms) {
-    enum { WARM_MS = 300 };
+    const double warm_ms = 300;
     t->ahead.step = 0; /* gradients are overwritten */
     const double start = tg_time_ms();
     do TG_TRY(timed_step(t, grad_ms, update_ms));
-    while (tg_time_ms() - start < WARM_MS);
+    while (tg_time_ms() - start < warm_ms);
     memset(grad_ms, 0, t->plans.grad.n_steps * sizeof *grad_ms);
     memset(update_ms, 0, t->plans.update.n_steps * sizeof *update_ms);
     for (int i = 0; i < n_steps; i++) TG_TRY(timed_step(t, grad_ms, update_ms));

@@ -52,6 +52,7 @@ struct tg_lm_packer {
     _Atomic size_t done; /* bytes of maps */
     double deadline_ms;
     bool tokenized; /* worker 0's */
+    unsigned n_workers;
     tg_block buffers;
     tg_pack_cache cache;
     bool kept;           /* there is to be a cache */
@@ -130,8 +131,11 @@ static void pack_worker(void *arg, unsigned worker) {
     struct packing_worker *w = &k->workers[worker];
     const size_t all = k->n_chunks + k->n_runs;
     if (worker == 0 && !k->tokenized) {
+        const double start = tg_time_ms();
         k->tokenized = true;
         w->status = make_tokenizer(k->m);
+        k->m->tok_ms = tg_time_ms() - start;
+        k->m->pack_ms -= k->m->tok_ms / k->n_workers;
     }
     while (w->status == TG_OK) {
         if (tg_time_over(k->deadline_ms)) return;
@@ -206,7 +210,8 @@ static void cut(packer *k, struct buffer_sizes *most) {
 /* TG_PENDING: the deadline came first. */
 static tg_status run_workers(tg_context *ctx, packer *k, double deadline_ms) {
     k->deadline_ms = deadline_ms;
-    if (tg_os_any_thread_reads())
+    k->n_workers = tg_os_any_thread_reads() ? ctx->threads : 1;
+    if (k->n_workers > 1)
         tg_pool_run(ctx->pool, pack_worker, k);
     else
         pack_worker(k, 0);

@@ -38,8 +38,9 @@ typedef struct tg_lm_model {
     tg_lm_extra *extras;
     size_t n_extras;
     tg_tok *tok;
-    double open_ms, pack_ms; /* what the head took; reading and packing, or mapping and checking */
-    struct tg_lm_packer *packer; /* how far the packing is, NULL: not begun */
+    double open_ms, tok_ms, pack_ms; /* what the head took; the tokenizer, of one worker; reading
+                                        and packing, or mapping and checking, of all but for that */
+    struct tg_lm_packer *packer;     /* how far the packing is, NULL: not begun */
 } tg_lm_model;
 
 /* Is path a model of others: a GGUF file, a folder of safetensors or a zip file of one? False, too,

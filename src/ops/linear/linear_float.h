@@ -9,7 +9,7 @@
 
 #include "ops/linear/linear_int8.h"
 
-enum { FLOAT_ROWS = 12, CHAIN = 64 };
+enum { FLOAT_ROWS = 12, CHAIN = 128 };
 
 /* A block of whole numbers, as [32][16] floats. Through memory: this way is not the fast one. */
 INLINE void float_block(tg_packing p, const uint8_t *group, size_t at, float *out) {

@@ -16,6 +16,7 @@
 #include "ops/linear/linear_float.h"
 
 enum { ROWS_AT_ONCE = 4, TURNED = 8 };
+_Static_assert(CHAIN % TURNED == 0, "a sum ends between two turns");
 
 typedef uint16_t halves_8 __attribute__((vector_size(16)));
 typedef uint16_t halves_16 __attribute__((vector_size(32)));
@@ -182,29 +183,33 @@ INLINE void rows_tile(tg_packing p, const uint8_t *group, size_t n, const float 
     const size_t each = p == TG_PACK_ROWS_F32 ? 4 : 2;
     const uint8_t *row[16];
     row_table(group, each * depth, n, row);
-    tg_v sum[ROWS_AT_ONCE];
     UNROLL
-    for (int i = 0; i < rows; i++) sum[i] = tg_vzero();
-    size_t k = 0;
-    for (; k + TURNED <= depth; k += TURNED) {
-        tg_v w[TURNED];
-        fetch_rows(group, each * depth, each * k, each * TURNED);
-        turn(p, row, k, w);
+    for (int i = 0; i < rows; i++) y[i] = tg_vzero();
+    for (size_t k = 0, end; k < depth; k = end) {
+        end = tg_min_size(k + CHAIN, depth);
+        tg_v sum[ROWS_AT_ONCE];
         UNROLL
-        for (int j = 0; j < TURNED; j++) {
+        for (int i = 0; i < rows; i++) sum[i] = tg_vzero();
+        for (; k + TURNED <= end; k += TURNED) {
+            tg_v w[TURNED];
+            fetch_rows(group, each * depth, each * k, each * TURNED);
+            turn(p, row, k, w);
+            UNROLL
+            for (int j = 0; j < TURNED; j++) {
+                UNROLL
+                for (int i = 0; i < rows; i++)
+                    sum[i] = tg_vfma(tg_vset(x[(size_t)i * step + k + (size_t)j]), w[j], sum[i]);
+            }
+        }
+        for (; k < end; k++) {
+            const tg_v w = one_column(p, row, k);
             UNROLL
             for (int i = 0; i < rows; i++)
-                sum[i] = tg_vfma(tg_vset(x[(size_t)i * step + k + (size_t)j]), w[j], sum[i]);
+                sum[i] = tg_vfma(tg_vset(x[(size_t)i * step + k]), w, sum[i]);
         }
-    }
-    for (; k < depth; k++) {
-        const tg_v w = one_column(p, row, k);
         UNROLL
-        for (int i = 0; i < rows; i++)
-            sum[i] = tg_vfma(tg_vset(x[(size_t)i * step + k]), w, sum[i]);
+        for (int i = 0; i < rows; i++) y[i] = tg_vadd(y[i], sum[i]);
     }
-    UNROLL
-    for (int i = 0; i < rows; i++) y[i] = sum[i];
 }
 
 /* Few rows of x, m <= ROWS_AT_ONCE, with a group of n <= 16 rows. */

@@ -159,12 +159,13 @@ export const STRUCTS = {
     },
   },
   tg_load_times: {
-    size: [32, 32],
+    size: [40, 40],
     members: {
       openMs: ['f64', 0, 0],
-      packMs: ['f64', 8, 8],
-      bytes: ['u64', 16, 16],
-      mapped: ['bool', 24, 24],
+      tokMs: ['f64', 8, 8],
+      packMs: ['f64', 16, 16],
+      bytes: ['u64', 24, 24],
+      mapped: ['bool', 32, 32],
     },
   },
   tg_turn: {
