@@ -34,13 +34,10 @@ static inline bool tg_flash_fours_256(const tg_args *a) { return tg_flash_fours(
              "alias Four = f32; fn as_vec4(v: Four) -> vec4<f32> { return vec4<f32>(v); }\n"       \
              "const FOURS = false; " text) }
 #define TG_FLASH_SHADERS(passes)                                                                   \
-    TG_FLASH_IN_FOURS(32, "const NARROW = true; const PAIRS = 1u; const AT_ONCE = 4u;\n", passes), \
-        TG_FLASH_IN_FOURS(64, "const NARROW = false; const PAIRS = 1u; const AT_ONCE = 4u;\n",     \
-                          passes),                                                                 \
-        TG_FLASH_IN_FOURS(128, "const NARROW = false; const PAIRS = 2u; const AT_ONCE = 1u;\n",    \
-                          passes),                                                                 \
-        TG_FLASH_IN_FOURS(256, "const NARROW = false; const PAIRS = 4u; const AT_ONCE = 1u;\n",    \
-                          passes),                                                                 \
-        TG_FLASH_IN_ONES("const NARROW = false; const PAIRS = 4u; const AT_ONCE = 1u;\n", passes)
+    TG_FLASH_IN_FOURS(32, "const NARROW = true; const PAIRS = 1u;\n", passes),                     \
+        TG_FLASH_IN_FOURS(64, "const NARROW = false; const PAIRS = 1u;\n", passes),                \
+        TG_FLASH_IN_FOURS(128, "const NARROW = false; const PAIRS = 2u;\n", passes),               \
+        TG_FLASH_IN_FOURS(256, "const NARROW = false; const PAIRS = 4u;\n", passes),               \
+        TG_FLASH_IN_ONES("const NARROW = false; const PAIRS = 4u;\n", passes)
 
 #endif
