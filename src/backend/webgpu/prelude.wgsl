@@ -56,9 +56,8 @@ fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u
 // exp, log and the gelu family by the polynomials of simd/vmath.h. The built-in exp may err by
 // 3 + 2 |x| ulp, and there is no erf. Results below the normal numbers are 0; a NaN stays one.
 fn exp1(x: f32) -> f32 {
-    let y = clamp(x, -88.0, 88.7);
-    let n = floor(fma(y, 0x1.715476p+0f, 0.5));
-    var r = fma(-n, 0x1.62e4p-1f, y);
+    let n = floor(fma(clamp(x, -87.3, 88.0), 0x1.715476p+0f, 0.5));
+    var r = fma(-n, 0x1.62e4p-1f, x);
     r = fma(-n, 0x1.7f7d1cp-20f, r);
     var p = fma(0x1.6a234ep-10f, r, 0x1.123a6cp-7f);
     p = fma(p, r, 0x1.5558f4p-5f);
@@ -66,11 +65,8 @@ fn exp1(x: f32) -> f32 {
     p = fma(p, r, 0x1.fffffcp-2f);
     p = fma(p, r, 1.0);
     p = fma(p, r, 1.0);
-    // 2^n in two halves: n is up to 128.
-    let half = i32(n) / 2;
-    let rest = i32(n) - half;
-    let scaled = p * bitcast<f32>(u32(half + 127) << 23u) * bitcast<f32>(u32(rest + 127) << 23u);
-    return select(select(scaled, 0.0, x < -87.3), x, is_nan(x));
+    // 2^n: 1.5 * 2^23 + 127 more than n, its lowest bits are the exponent.
+    return select(p * bitcast<f32>(bitcast<u32>(n + 12583039.0) << 23u), 0.0, x < -87.3);
 }
 
 // Of normal numbers above 0; what is not finite stays.

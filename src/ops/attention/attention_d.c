@@ -14,10 +14,10 @@
  * (Dao et al. 2022, algorithm 4.) o and lse have to be what attention gave for this qkv; as a
  * function of its four inputs it is defined for any.
  */
+#include "ops/attention/flash_shader.h"
 #include "ops/attention/heads_rules.h"
 #include "ops/attention/reference.h"
 #include "ops/build.h"
-#include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_heads_want_scale(g, n) || !tg_heads_want_qkv(g, n, 0, 3)) return;
@@ -138,10 +138,6 @@ static const char *const flash[] = {
 static const char *const wgsl[] = {
 #include "ops/attention/attention_d.wgsl.h"
 };
-/* Sums over a head's columns lie in registers, so that there is a shader for each size of head. */
-static bool fits_64(const tg_args *a) { return a->attr.i[2] <= 64; }
-static bool fits_128(const tg_args *a) { return a->attr.i[2] <= 128; }
-static bool fits_256(const tg_args *a) { return a->attr.i[2] <= 256; }
 
 static size_t delta_groups(const tg_args *a) {
     return tg_shader_parts(tg_type_elems(&a->in_type[2]), 256);
@@ -155,19 +151,19 @@ static size_t both_groups(const tg_args *a) {
            a->in_type[0].dim[0] * (size_t)a->attr.i[0] * tg_shader_parts(a->in_type[0].dim[1], 32);
 }
 
-#define PASS(name, count, pieces)                                                                  \
+#define PASS(name, count, in_fours, text)                                                          \
     { .entry = name,                                                                               \
       .wgsl = { flash, wgsl },                                                                     \
-      .constants = "const PIECES = " #pieces "u;\n",                                               \
+      .constants = text,                                                                           \
+      .fours = in_fours,                                                                           \
       .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_OUT(0),        \
                 TG_BIND_SCRATCH },                                                                 \
       .groups = count }
-#define SHADER(size, pieces)                                                                       \
-    { .name = "flash " #size,                                                                      \
-      .fits = fits_##size,                                                                         \
-      .pass = { PASS("deltas", delta_groups, pieces), PASS("both", both_groups, pieces) },         \
-      .scratch_bytes = delta_bytes }
-static const tg_shader shaders[] = { SHADER(64, 2), SHADER(128, 4), SHADER(256, 8) };
+#define PASSES(in_fours, text)                                                                     \
+    .pass = { PASS("deltas", delta_groups, in_fours, text),                                        \
+              PASS("both", both_groups, in_fours, text) },                                         \
+    .scratch_bytes = delta_bytes
+static const tg_shader shaders[] = { TG_FLASH_SHADERS(PASSES) };
 
 TG_OP_DESC(attention_d) = {
     .name = "attention_d",

@@ -1,31 +1,31 @@
 // attention_forward.wgsl - o and lse of 32 queries: the keys once, with a running maximum and sum of
 // each row (Dao et al. 2022). The text before this one says where queries, keys and values are:
 //
-//     struct Place { q, k, v: of row 0 of this head; o; q_step, kv_step, o_step: rows apart;
-//                    queries, keys: how many; ahead: keys before query 0; lse }
-//     place_of(group) and load_q/k/v, write_o, write_lse
+//     struct Place { first: query of this workgroup; q, k, v; ahead: keys before query 0 }
+//     place_of(group), and write_o, write_lse
 
-fn block_q(s: Heads, p: Place, t: u32, d: u32) -> Cell {
-    return Cell(load_q(s, p, t, d), load_q(s, p, t + 1u, d), load_q(s, p, t + 2u, d),
-                load_q(s, p, t + 3u, d));
-}
-fn block_k(s: Heads, p: Place, t: u32, d: u32) -> Cell {
-    return Cell(load_k(s, p, t, d), load_k(s, p, t + 1u, d), load_k(s, p, t + 2u, d),
-                load_k(s, p, t + 3u, d));
-}
-fn block_v(s: Heads, p: Place, t: u32, d: u32) -> Cell {
-    return Cell(load_v(s, p, t, d), load_v(s, p, t + 1u, d), load_v(s, p, t + 2u, d),
-                load_v(s, p, t + 3u, d));
-}
+var<workgroup> of_cells: array<vec4<f32>, 64>; // something of each cell's rows
 
 fn largest(v: vec4<f32>) -> f32 { return max(max(v.x, v.y), max(v.z, v.w)); }
 fn sum_of(v: vec4<f32>) -> f32 { return (v.x + v.y) + (v.z + v.w); }
-fn exp4(v: vec4<f32>) -> vec4<f32> { return vec4<f32>(exp1(v.x), exp1(v.y), exp1(v.z), exp1(v.w)); }
 
-// Scores of a row that sees keys below `seen`, the first of these four being `key`.
-fn masked(score: vec4<f32>, key: u32, seen: u32) -> vec4<f32> {
-    let keys = vec4<u32>(key) + vec4<u32>(0u, 1u, 2u, 3u);
-    return select(vec4<f32>(LOWEST), op.f0 * score, keys < vec4<u32>(seen));
+fn largest_of(c: Cell) -> vec4<f32> {
+    return vec4<f32>(largest(c.r0), largest(c.r1), largest(c.r2), largest(c.r3));
+}
+fn sums_of(c: Cell) -> vec4<f32> {
+    return vec4<f32>(sum_of(c.r0), sum_of(c.r1), sum_of(c.r2), sum_of(c.r3));
+}
+
+fn write_row(s: Heads, p: Place, t: u32, d: u32, v: vec4<f32>) {
+    for (var e = 0u; e < 4u; e++) {
+        if (t < p.q.n && d + e < s.size) { write_o(s, p, t, d + e, v[e]); }
+    }
+}
+fn write_cell(s: Heads, p: Place, t: u32, d: u32, c: Cell) {
+    write_row(s, p, t, d, c.r0);
+    write_row(s, p, t + 1u, d, c.r1);
+    write_row(s, p, t + 2u, d, c.r2);
+    write_row(s, p, t + 3u, d, c.r3);
 }
 
 @compute @workgroup_size(64)
@@ -33,62 +33,51 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
         @builtin(local_invocation_index) tid: u32) {
     let s = heads();
     let p = place_of(s, group_of(id, count));
-    if (p.first >= p.queries) { return; }
-    let row = p.first + tid / 8u * 4u; // of this thread's four
-    let x = tid % 8u * 4u;
+    if (p.first >= p.q.n) { return; }
+    let x = 4u * thread_x(tid);
+    let row = p.first + 4u * thread_y(tid); // of this thread's four
+    let cells = 8u * thread_y(tid);         // of the same rows, from here on
     // The largest score so far is the same in all threads of a row; sums are of a thread's columns.
     var top = vec4<f32>(LOWEST);
     var sum = vec4<f32>();
-    var o: array<Cell, PIECES>;
+    var o: array<Pair, PAIRS>;
     // The last query of the block sees this many keys. Every query sees key 0.
-    let end = min(p.first + 32u, p.queries) + p.ahead;
-    for (var key = 0u; key < end; key += 32u) {
-        var c = Cell();
+    let end = min(p.first + 32u, p.q.n) + p.ahead;
+    for (var key = 0u; key < end; key += 64u) {
+        var c = Pair();
         for (var d = 0u; d < s.size; d += 32u) {
-            turn_left(tid, block_q(s, p, row, d + x));
-            turn_right(tid, block_k(s, p, key + tid / 8u * 4u, d + x));
+            load_rows(s, p.q, p.first, p.k, key, d, tid);
             workgroupBarrier();
-            c = left_right(tid, c);
+            c = product(c, tid, false);
             workgroupBarrier();
         }
         let seen = p.ahead + row + 1u;
-        c = Cell(masked(c.r0, key + x, seen), masked(c.r1, key + x, seen + 1u),
-                 masked(c.r2, key + x, seen + 2u), masked(c.r3, key + x, seen + 3u));
-        left[tid] = vec4<f32>(largest(c.r0), largest(c.r1), largest(c.r2), largest(c.r3));
+        if (key + 63u > p.ahead + p.first) {
+            c = Pair(masked_cell(c.a, key + x, seen), masked_cell(c.b, key + x + 32u, seen));
+        }
+        of_cells[cells + x / 4u] = max(largest_of(c.a), largest_of(c.b));
         workgroupBarrier();
-        var new_top = top;
-        for (var e = 0u; e < 8u; e++) { new_top = max(new_top, left[tid / 8u * 8u + e]); }
-        c = Cell(exp4(c.r0 - new_top.x), exp4(c.r1 - new_top.y), exp4(c.r2 - new_top.z),
-                 exp4(c.r3 - new_top.w));
+        var new_top = of_cells[cells];
+        for (var e = 1u; e < 8u; e++) { new_top = max(new_top, of_cells[cells + e]); }
+        new_top = max(top, op.f0 * new_top);
+        c = Pair(weights(c.a, along(new_top)), weights(c.b, along(new_top)));
         let scale = exp4(top - new_top);
         top = new_top;
-        sum = sum * scale + vec4<f32>(sum_of(c.r0), sum_of(c.r1), sum_of(c.r2), sum_of(c.r3));
-        turn_square(tid, c);
-        for (var i = 0u; i < PIECES; i++) {
-            if (32u * i >= s.size) { break; }
-            put_right(tid, block_v(s, p, key + tid / 8u * 4u, 32u * i + x));
-            workgroupBarrier();
-            o[i] = square_right(tid, scaled(o[i], scale));
-            workgroupBarrier();
+        sum = sum * scale + sums_of(c.a) + sums_of(c.b);
+        for (var i = 0u; i < PAIRS; i++) {
+            o[i] = Pair(scaled(o[i].a, scale), scaled(o[i].b, scale));
         }
+        add_rows(&o, c, s, p.v, key, end, tid);
     }
-    left[tid] = sum;
+    of_cells[cells + x / 4u] = sum;
     workgroupBarrier();
     var all = vec4<f32>();
-    for (var e = 0u; e < 8u; e++) { all += left[tid / 8u * 8u + e]; }
+    for (var e = 0u; e < 8u; e++) { all += of_cells[cells + e]; }
     for (var e = 0u; e < 4u; e++) {
-        if (x == 0u && row + e < p.queries) { write_lse(p, row + e, top[e] + log1(all[e])); }
+        if (x == 0u && row + e < p.q.n) { write_lse(p, row + e, top[e] + log1(all[e])); }
     }
-    for (var i = 0u; i < PIECES; i++) {
-        if (32u * i >= s.size) { break; }
-        let c = scaled(o[i], 1.0 / all);
-        for (var e = 0u; e < 4u; e++) {
-            let d = 32u * i + x + e;
-            if (d >= s.size) { continue; }
-            if (row < p.queries) { write_o(s, p, row, d, c.r0[e]); }
-            if (row + 1u < p.queries) { write_o(s, p, row + 1u, d, c.r1[e]); }
-            if (row + 2u < p.queries) { write_o(s, p, row + 2u, d, c.r2[e]); }
-            if (row + 3u < p.queries) { write_o(s, p, row + 3u, d, c.r3[e]); }
-        }
+    for (var i = 0u; i < PAIRS; i++) {
+        write_cell(s, p, row, 64u * i + x, scaled(o[i].a, 1.0 / all));
+        write_cell(s, p, row, 64u * i + 32u + x, scaled(o[i].b, 1.0 / all));
     }
 }

@@ -17,10 +17,10 @@
  * from pos + T on are never read.
  */
 #include "base/rng.h"
+#include "ops/attention/flash_shader.h"
 #include "ops/attention/heads_rules.h"
 #include "ops/attention/reference.h"
 #include "ops/build.h"
-#include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_heads_want_scale(g, n) || !tg_heads_want_qkv(g, n, 0, 2) ||
@@ -150,29 +150,19 @@ static const char *const forward[] = {
 static const char *const wgsl[] = {
 #include "ops/attention_cached/attention_cached.wgsl.h"
 };
-/* Sums over a head's columns lie in registers, so that there is a shader for each size of head. */
-static bool fits(const tg_args *a, int32_t d) {
-    return a->attr.i[2] <= d && a->attr.i[3] == 0 && a->in_type[1].dtype == TG_F32;
-}
-static bool fits_64(const tg_args *a) { return fits(a, 64); }
-static bool fits_128(const tg_args *a) { return fits(a, 128); }
-static bool fits_256(const tg_args *a) { return fits(a, 256); }
 
 static size_t groups(const tg_args *a) {
     return (size_t)a->attr.i[0] * tg_shader_parts(a->in_type[0].dim[0], 32);
 }
 
-#define SHADER(size, pieces)                                                                       \
-    {                                                                                              \
-        .name = "flash " #size, .fits = fits_##size, .pass = {                                     \
-            { .entry = "main",                                                                     \
-              .wgsl = { flash, wgsl, forward },                                                    \
-              .constants = "const PIECES = " #pieces "u;\n",                                       \
-              .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_OUT(0) },                            \
-              .groups = groups }                                                                   \
-        }                                                                                          \
-    }
-static const tg_shader shaders[] = { SHADER(64, 2), SHADER(128, 4), SHADER(256, 8) };
+#define PASSES(in_fours, text)                                                                     \
+    .pass = { { .entry = "main",                                                                   \
+                .wgsl = { flash, wgsl, forward },                                                  \
+                .constants = text,                                                                 \
+                .fours = in_fours,                                                                 \
+                .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_OUT(0) },                          \
+                .groups = groups } }
+static const tg_shader shaders[] = { TG_FLASH_SHADERS(PASSES) };
 
 TG_OP_DESC(attention_cached) = {
     .name = "attention_cached",
