@@ -200,8 +200,8 @@ static void float_run(const tg_args *a, size_t begin, size_t end) {
         const part *q = group_at(&p, g, &group);
         const uint8_t *bytes = group_bytes(&p, q, group);
         const size_t there = tg_min_size(TG_PACK_ROWS, q->rows - group * TG_PACK_ROWS);
-        if (tg_packing_is_rows(q->packing) && p.rows <= ROWS_AT_ONCE) {
-            rows_few(q->packing, bytes, there, x, step, p.depth, p.rows, y);
+        if (tg_packing_is_rows(q->packing) &&
+            rows_few(q->packing, bytes, there, x, step, p.depth, p.rows, y)) {
             for (size_t i = 0; i < p.rows; i++) finish(&p, q, group, i, y[i]);
             continue;
         }

@@ -15,6 +15,36 @@
 
 #include "ops/linear/linear_float.h"
 
+/* The rows of a group; beyond the last, that again. */
+static void row_table(const uint8_t *group, size_t row_bytes, size_t n, const uint8_t *row[16]) {
+    for (size_t i = 0; i < 16; i++) row[i] = group + (i < n ? i : n - 1) * row_bytes;
+}
+
+INLINE size_t element_bytes(tg_packing p) { return p == TG_PACK_ROWS_F32 ? 4 : 2; }
+
+INLINE tg_v one_column(tg_packing p, const uint8_t *const row[16], size_t k) {
+    float f[16];
+    for (int i = 0; i < 16; i++)
+        tg_block_to_f32_n(p == TG_PACK_ROWS_F32   ? TG_BLOCK_F32
+                          : p == TG_PACK_ROWS_F16 ? TG_BLOCK_F16
+                                                  : TG_BLOCK_BF16,
+                          &f[i], row[i] + k * element_bytes(p), 1);
+    return tg_vload(f);
+}
+
+#if defined(__wasm__)
+/* Modules map no files, so that nothing but the cases of the op has such matrices there. */
+INLINE bool rows_few(tg_packing p, const uint8_t *group, size_t n, const float *x, size_t step,
+                     size_t depth, size_t m, tg_v *y) {
+    (void)p, (void)group, (void)n, (void)x, (void)step, (void)depth, (void)m, (void)y;
+    return false;
+}
+static void rows_panel(tg_packing p, size_t depth, const uint8_t *group, size_t n, float *panel) {
+    const uint8_t *row[16];
+    row_table(group, element_bytes(p) * depth, n, row);
+    for (size_t k = 0; k < depth; k++) tg_vstore(panel + 16 * k, one_column(p, row, k));
+}
+#else
 enum { ROWS_AT_ONCE = 4, TURNED = 8 };
 _Static_assert(CHAIN % TURNED == 0, "a sum ends between two turns");
 
@@ -151,17 +181,6 @@ INLINE void turn(tg_packing p, const uint8_t *const row[16], size_t k, tg_v out[
     turn_32(row, 4 * k, out);
 }
 
-/* Columns that make no eight. */
-INLINE tg_v one_column(tg_packing p, const uint8_t *const row[16], size_t k) {
-    float f[16];
-    for (int i = 0; i < 16; i++)
-        tg_block_to_f32_n(p == TG_PACK_ROWS_F32   ? TG_BLOCK_F32
-                          : p == TG_PACK_ROWS_F16 ? TG_BLOCK_F16
-                                                  : TG_BLOCK_BF16,
-                          &f[i], row[i] + k * (p == TG_PACK_ROWS_F32 ? 4 : 2), 1);
-    return tg_vload(f);
-}
-
 /* A line of each row comes with every 64 bytes of it: some rows at a time, a few lines ahead, which
  * at the end of a row is the beginning of the one sixteen rows on. */
 enum { FETCH_BYTES = 512 };
@@ -173,14 +192,9 @@ INLINE void fetch_rows(const uint8_t *group, size_t row_bytes, size_t at, const 
         TG_PREFETCH((const void *)((uintptr_t)group + (first + i) * row_bytes + to));
 }
 
-/* The rows of a group; beyond the last, that again. */
-static void row_table(const uint8_t *group, size_t row_bytes, size_t n, const uint8_t *row[16]) {
-    for (size_t i = 0; i < 16; i++) row[i] = group + (i < n ? i : n - 1) * row_bytes;
-}
-
 INLINE void rows_tile(tg_packing p, const uint8_t *group, size_t n, const float *x, size_t step,
                       size_t depth, const int rows, tg_v *y) {
-    const size_t each = p == TG_PACK_ROWS_F32 ? 4 : 2;
+    const size_t each = element_bytes(p);
     const uint8_t *row[16];
     row_table(group, each * depth, n, row);
     UNROLL
@@ -212,8 +226,8 @@ INLINE void rows_tile(tg_packing p, const uint8_t *group, size_t n, const float 
     }
 }
 
-/* Few rows of x, m <= ROWS_AT_ONCE, with a group of n <= 16 rows. */
-static void rows_few(tg_packing p, const uint8_t *group, size_t n, const float *x, size_t step,
+/* m rows of x with a group of n <= 16 rows; false: they are too many for this. */
+static bool rows_few(tg_packing p, const uint8_t *group, size_t n, const float *x, size_t step,
                      size_t depth, size_t m, tg_v *y) {
 #define ROWS_TILE(type, count) rows_tile(TG_PACK_ROWS_##type, group, n, x, step, depth, count, y)
 #define ROWS_CASE(type)                                                                            \
@@ -223,17 +237,19 @@ static void rows_few(tg_packing p, const uint8_t *group, size_t n, const float *
         if (m == 3) ROWS_TILE(type, 3);                                                            \
         if (m == 4) ROWS_TILE(type, 4);                                                            \
         break
+    if (m > ROWS_AT_ONCE) return false;
     switch (p) {
         ROWS_CASE(F32);
         ROWS_CASE(F16);
         ROWS_CASE(BF16);
     default: break;
     }
+    return true;
 }
 
 /* For many: the group as [depth][16] floats. */
 INLINE void rows_turned(tg_packing p, size_t depth, const uint8_t *group, size_t n, float *panel) {
-    const size_t each = p == TG_PACK_ROWS_F32 ? 4 : 2;
+    const size_t each = element_bytes(p);
     const uint8_t *row[16];
     row_table(group, each * depth, n, row);
     size_t k = 0;
@@ -256,4 +272,5 @@ static void rows_panel(tg_packing p, size_t depth, const uint8_t *group, size_t 
 }
 
 #undef SHUFFLE
+#endif
 #endif
