@@ -34,19 +34,6 @@ tg_status tg_context_pack_cache(tg_context *ctx, const char *folder) {
     return TG_OK;
 }
 
-tg_status tg_model_load_times(const tg_model *model, tg_load_times *out) {
-    if (!model || !out) return TG_E_ARG;
-    const tg_lm_model *m = model->lm;
-    *out = (tg_load_times) { .open_ms = 0 };
-    if (!m) return TG_OK;
-    *out = (tg_load_times) { m->open_ms, m->tok_ms, m->pack_ms, 0, false };
-    out->mapped = m->map.data != NULL;
-    if (out->mapped) out->bytes = m->lm.bytes;
-    for (size_t i = 0; !out->mapped && i < m->lm.n_tensors; i++)
-        if (!m->lm.tensors[i].stays) out->bytes += m->lm.tensors[i].source->bytes;
-    return TG_OK;
-}
-
 /* What the file says in place of what is there, if it can be used. */
 static void take(const tg_gguf *g, const char *key, double min, double max, const char *name,
                  double *value, char *said, size_t said_bytes) {

@@ -1,6 +1,6 @@
 /*
- * native_files.c - the public calls about files that no page makes: to compare two, and to keep a
- * session in one. They check, and pass on. Not in WebAssembly.
+ * native_files.c - the public calls about files that no page makes: to compare two, to keep a
+ * session in one, and to tell how long opening took. They check, and pass on. Not in WebAssembly.
  */
 #include "api/want.h"
 #include "io/tools.h"
@@ -34,4 +34,17 @@ tg_status tg_file_compare(tg_context *ctx, const char *path_a, const char *path_
     WANT(ctx, path_b);
     WANT(ctx, equal);
     return tg_io_compare(&ctx->err, path_a, path_b, equal, write, user);
+}
+
+tg_status tg_model_load_times(const tg_model *model, tg_load_times *out) {
+    if (!model || !out) return TG_E_ARG;
+    const tg_lm_model *m = model->lm;
+    *out = (tg_load_times) { .open_ms = 0 };
+    if (!m) return TG_OK;
+    *out = (tg_load_times) { m->open_ms, m->tok_ms, m->pack_ms, 0, false };
+    out->mapped = m->map.data != NULL;
+    if (out->mapped) out->bytes = m->lm.bytes;
+    for (size_t i = 0; !out->mapped && i < m->lm.n_tensors; i++)
+        if (!m->lm.tensors[i].stays) out->bytes += m->lm.tensors[i].source->bytes;
+    return TG_OK;
 }

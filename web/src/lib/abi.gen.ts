@@ -441,7 +441,6 @@ export const EXPORTS = {
   tg_model_new: 'i:ppLp',
   tg_model_open: 'i:ppp',
   tg_model_free: 'v:p',
-  tg_model_load_times: 'i:pp',
   tg_model_get_info: 'i:pp',
   tg_model_save: 'i:ppi',
   tg_model_tensor: 'i:pppp',
@@ -599,7 +598,6 @@ export interface Exports {
   tg_model_new(ctx: Ptr, config: Ptr, seed: number | bigint, out: Ptr): number;
   tg_model_open(ctx: Ptr, path: Ptr, out: Ptr): number;
   tg_model_free(model: Ptr): void;
-  tg_model_load_times(model: Ptr, out: Ptr): number;
   tg_model_get_info(model: Ptr, out: Ptr): number;
   tg_model_save(model: Ptr, path: Ptr, kind: number): number;
   tg_model_tensor(model: Ptr, name: Ptr, out: Ptr, nElems: Ptr): number;
