@@ -184,10 +184,31 @@ static tg_status gate_merges(gate *g, bool *merges) {
     return TG_OK;
 }
 
+/* All that is tried is compiled side by side. Where something cannot be made, the trials tell what:
+ * they begin anew, one after the other. */
+static tg_status compile_all(gate *g) {
+    tg_gpu *gpu = g->shaders->gpu;
+    tg_ctx *ctx = g->shaders->ctx;
+    const bool sums = g->shaders->levers & TG_LEVER_BIT(subgroups);
+    tg_status s = tg_gpu_layer_compile(ctx, g->bench);
+    for (int op = 0; op < TG_OP_COUNT && sums && s == TG_OK; op++)
+        if (reduces(tg_op_table[op])) s = compile(g->bench, tg_op_table[op]);
+    if (s == TG_E_MEMORY) return s;
+    bool all_made = s == TG_OK;
+    while ((s = tg_gpu_settle(gpu)) != TG_OK) { /* which tells of one fault a time */
+        if (tg_gpu_lost(gpu)) return s;
+        all_made = false;
+    }
+    if (!all_made) tg_shader_cache_deinit(g->shaders);
+    tg_ctx_clear(ctx);
+    return TG_OK;
+}
+
 static tg_status try_all(gate *g, bool tuned, bool *merges) {
     if (!tg_gpu_get_info(g->shaders->gpu)->subgroups &&
         g->shaders->levers & TG_LEVER_BIT(subgroups))
         turn_off(g, TG_LEVER_subgroups, "not offered");
+    TG_TRY(compile_all(g));
     TG_TRY(try_lever(g, TG_LEVER_vec4_loads, try_product));
     TG_TRY(gate_merges(g, merges));
     TG_TRY(try_lever(g, TG_LEVER_subgroups, try_sums));

@@ -77,15 +77,40 @@ static const tg_op_desc *leader(void) {
     return tg_op_table[op];
 }
 
-static tg_status try_forward(layer *l, tg_gpu_bench *bench, char *found, size_t room) {
+static const tg_shader *chosen_shader(const tg_args *a) {
     const tg_op_desc *d = leader();
     size_t i = 0;
-    set_forward(l, 0);
-    d->ref(l->args);
+    while (i + 1 < d->n_shaders && !is_chosen(&d->shaders[i], a)) i++;
+    return &d->shaders[i];
+}
+
+/* Of each number of members the first that is chosen. */
+static void choose_merges(const tg_args *a, const tg_merge *chosen[TG_MAX_MEMBERS + 1]) {
+    const tg_op_desc *d = leader();
+    for (size_t i = 0; i < d->n_merges; i++) {
+        const tg_merge *m = &d->merges[i];
+        if (!chosen[m->n_members] && is_chosen(&m->shader, a)) chosen[m->n_members] = m;
+    }
+}
+
+static tg_status compile(layer *l, tg_gpu_bench *bench) {
+    const tg_merge *chosen[TG_MAX_MEMBERS + 1] = { NULL };
     set_forward(l, 1);
-    while (i + 1 < d->n_shaders && !is_chosen(&d->shaders[i], l->args)) i++;
-    TG_TRY(tg_gpu_bench_run(bench, d, &d->shaders[i], l->args, 0));
-    compare(&d->shaders[i], "z", l->z[0], l->z[1], M * N, found, room);
+    TG_TRY(tg_gpu_bench_compile(bench, chosen_shader(l->args)));
+    set_back(l, 1);
+    choose_merges(l->args, chosen);
+    for (unsigned n = 0; n <= TG_MAX_MEMBERS; n++)
+        if (chosen[n]) TG_TRY(tg_gpu_bench_compile(bench, &chosen[n]->shader));
+    return TG_OK;
+}
+
+static tg_status try_forward(layer *l, tg_gpu_bench *bench, char *found, size_t room) {
+    set_forward(l, 0);
+    leader()->ref(l->args);
+    set_forward(l, 1);
+    const tg_shader *s = chosen_shader(l->args);
+    TG_TRY(tg_gpu_bench_run(bench, leader(), s, l->args, 0));
+    compare(s, "z", l->z[0], l->z[1], M * N, found, room);
     return TG_OK;
 }
 
@@ -101,19 +126,15 @@ static tg_status try_merge(layer *l, tg_gpu_bench *bench, const tg_merge *m, cha
     return TG_OK;
 }
 
-/* Of each number of members the first that is chosen. */
 static tg_status try_back(layer *l, tg_gpu_bench *bench, char *found, size_t room) {
     const tg_op_desc *d = leader();
     const tg_merge *chosen[TG_MAX_MEMBERS + 1] = { NULL };
     set_back(l, 0);
     for (int m = 0; m < TG_MAX_MEMBERS; m++) tg_op_table[d->merges[0].ops[m]]->ref(&l->args[m]);
     set_back(l, 1);
-    for (size_t i = 0; i < d->n_merges; i++) {
-        const tg_merge *m = &d->merges[i];
-        if (chosen[m->n_members] || !is_chosen(&m->shader, l->args)) continue;
-        chosen[m->n_members] = m;
-        TG_TRY(tg_gpu_bench_compile(bench, &m->shader));
-    }
+    choose_merges(l->args, chosen);
+    for (unsigned n = 0; n <= TG_MAX_MEMBERS; n++)
+        if (chosen[n]) TG_TRY(tg_gpu_bench_compile(bench, &chosen[n]->shader));
     for (unsigned n = 0; n <= TG_MAX_MEMBERS && !found[0]; n++)
         if (chosen[n]) TG_TRY(try_merge(l, bench, chosen[n], found, room));
     return TG_OK;
@@ -130,6 +151,14 @@ tg_status tg_gpu_layer_try(tg_ctx *ctx, tg_gpu_bench *bench, bool merged, char *
     tg_check_fill_f32(l->v, M * K, 1, 3, 1);
     const tg_status s =
         merged ? try_back(l, bench, found, room) : try_forward(l, bench, found, room);
+    tg_free(&ctx->mem, l, sizeof *l);
+    return s;
+}
+
+tg_status tg_gpu_layer_compile(tg_ctx *ctx, tg_gpu_bench *bench) {
+    layer *l = tg_alloc(&ctx->mem, sizeof *l);
+    if (!l) return tg_fail_memory(ctx, "a layer for the gate", sizeof *l);
+    const tg_status s = compile(l, bench);
     tg_free(&ctx->mem, l, sizeof *l);
     return s;
 }

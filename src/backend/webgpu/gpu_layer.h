@@ -7,6 +7,9 @@
 
 #include "backend/webgpu/check_gpu.h"
 
+/* Begins to make all pipelines that the following runs. */
+tg_status tg_gpu_layer_compile(tg_ctx *ctx, tg_gpu_bench *bench);
+
 /* Runs a product as a plan would, if not merged, else a merge of three members and one of four. The
  * first result that is off is described in found, zero-terminated; else it is "".
  * Errors: no memory, or what the GPU says. */

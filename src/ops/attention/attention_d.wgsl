@@ -50,7 +50,7 @@ fn scores(s: Heads, rows: Rows, r: u32, columns: Rows, c: u32, tid: u32) -> Pair
     for (var d = 0u; d < s.size; d += 32u) {
         load_rows(s, rows, r, columns, c, d, tid);
         workgroupBarrier();
-        p = product(p, tid, false);
+        p = product(p, s.size - d, tid, false);
         workgroupBarrier();
     }
     return p;

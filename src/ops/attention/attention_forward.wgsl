@@ -48,7 +48,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
         for (var d = 0u; d < s.size; d += 32u) {
             load_rows(s, p.q, p.first, p.k, key, d, tid);
             workgroupBarrier();
-            c = product(c, tid, false);
+            c = product(c, s.size - d, tid, false);
             workgroupBarrier();
         }
         let seen = p.ahead + row + 1u;
