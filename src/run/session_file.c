@@ -33,12 +33,22 @@ typedef struct head {
 /* ------------------------------------------------------------------------------------ identity */
 
 /* Samples all over the weights: models that were tuned differ nearly everywhere. */
-static uint32_t weights_checksum(const uint8_t *bytes, size_t n) {
-    enum { SAMPLES = 4096, SAMPLE_BYTES = 64 };
-    uint32_t crc = 0;
-    if (n <= SAMPLES * SAMPLE_BYTES) return tg_crc32c(crc, bytes, n);
-    for (size_t i = 0; i < SAMPLES; i++)
-        crc = tg_crc32c(crc, bytes + (n - SAMPLE_BYTES) / (SAMPLES - 1) * i, SAMPLE_BYTES);
+enum { SAMPLES = 4096, SAMPLES_OF_MATRIX = 64, SAMPLE_BYTES = 64 };
+static uint32_t weights_checksum(uint32_t crc, const void *weights, size_t n, size_t n_samples) {
+    const uint8_t *bytes = weights;
+    if (n <= n_samples * SAMPLE_BYTES) return tg_crc32c(crc, bytes, n);
+    for (size_t i = 0; i < n_samples; i++)
+        crc = tg_crc32c(crc, bytes + (n - SAMPLE_BYTES) / (n_samples - 1) * i, SAMPLE_BYTES);
+    return crc;
+}
+
+/* Of what was packed, and of each matrix that is used where the file has it. */
+static uint32_t lm_checksum(const tg_lm_model *m) {
+    uint32_t crc = weights_checksum(0, m->weights, m->lm.bytes, SAMPLES);
+    for (size_t i = 0; i < m->lm.n_tensors; i++)
+        if (m->lm.tensors[i].stays)
+            crc = weights_checksum(crc, m->in_file[i], (size_t)m->lm.tensors[i].source->bytes,
+                                   SAMPLES_OF_MATRIX);
     return crc;
 }
 
@@ -63,9 +73,9 @@ static tg_status head_of(const tg_session *s, size_t note_bytes, head *out) {
     if (!m->lm) TG_TRY(tg_weights_fetch(m));
     *out = (head) {
         .shape = shape_checksum(m),
-        .weights = m->lm ? weights_checksum((const uint8_t *)m->lm->weights, m->lm->lm.bytes)
-                         : weights_checksum((const uint8_t *)m->weights,
-                                            m->layout.n_elems * sizeof *m->weights),
+        .weights = m->lm ? lm_checksum(m->lm)
+                         : weights_checksum(0, m->weights, m->layout.n_elems * sizeof *m->weights,
+                                            SAMPLES),
         .kv = (uint32_t)s->kv,
         .layers = (uint32_t)m->layout.config.layers,
         .heads = (uint32_t)layer.heads,
