@@ -253,7 +253,8 @@ static tg_status make_out(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d, size_t i
  * UTF-8 if that is, and none begins with what goes on. */
 static tg_status check_utf8(tg_ctx *ctx, const tg_strings *s) {
     bool goes_on = false;
-    for (size_t i = 0; i < s->n; i++) goes_on |= ((uint8_t)s->bytes[s->at[i]] & 0xc0) == 0x80;
+    for (size_t i = 0; i < s->n && s->at[i] < s->at[s->n]; i++)
+        goes_on |= ((uint8_t)s->bytes[s->at[i]] & 0xc0) == 0x80;
     if (!goes_on && tg_utf8_valid(s->bytes, s->at[s->n]) == s->at[s->n]) return TG_OK;
     size_t i = 0, n;
     for (; i < s->n; i++) {
@@ -303,8 +304,8 @@ static tg_status make_joins(tg_ctx *ctx, tg_tok *t) {
         if (t->types[i] != TG_TOK_NORMAL && t->types[i] != TG_TOK_USER_DEFINED) continue;
         size_t n;
         const char *text = tg_strings_get(by_byte ? &t->outs : &t->pieces, i, &n);
-        uint32_t left = (uint8_t)text[0], right;
         if (n == 0) continue;
+        uint32_t left = (uint8_t)text[0], right;
         for (size_t at = by_byte ? 1 : tg_uc_next(text, n, &left); at < n; left = right) {
             right = (uint8_t)text[at];
             at += by_byte ? 1 : tg_uc_next(text + at, n - at, &right);
