@@ -19,11 +19,7 @@ static tg_status build(tg_lm_rows *r) {
     tg_graph *g = &r->graph;
     tg_value **caches = tg_arena_array(&g->arena, (size_t)c->layers, sizeof *caches);
     if (!caches) return tg_fail_memory(&r->ctx->err, "list of caches", sizeof *caches);
-    for (int32_t i = 0; i < c->layers; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "cache.%d", (int)i);
-        caches[i] = tg_state(g, name, cache_type(r));
-    }
+    for (int32_t i = 0; i < c->layers; i++) caches[i] = tg_runtime_cache(g, i, cache_type(r));
     r->tokens = tg_input_rows(g, "tokens", tg_type_1d(TG_I32, r->most));
     r->targets = tg_input_rows(g, "targets", tg_type_1d(TG_I32, r->most));
     r->logits = c->family->graph(g, &r->lm, r->tokens, caches);
@@ -44,11 +40,9 @@ static tg_status bind(tg_lm_rows *r) {
     TG_TRY(tg_runtime_block(r->ctx, tg_plan_memory_bytes(&r->plan), &r->memory));
     tg_plan_place(&r->plan, r->memory.data);
     TG_TRY(tg_lm_bind(r->model->lm, &r->plan));
-    for (int32_t i = 0; i < r->lm.config.layers; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "cache.%d", (int)i);
-        TG_TRY(tg_plan_bind(&r->plan, name, (char *)r->cache.data + bytes * (size_t)i, bytes));
-    }
+    for (int32_t i = 0; i < r->lm.config.layers; i++)
+        TG_TRY(
+            tg_runtime_cache_bind(&r->plan, i, (char *)r->cache.data + bytes * (size_t)i, bytes));
     return TG_OK;
 }
 

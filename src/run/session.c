@@ -67,11 +67,7 @@ static tg_status build_class(tg_session *s, tg_session_class *k) {
     tg_graph *g = &k->graph;
     tg_value **caches = tg_arena_array(&g->arena, (size_t)c->layers, sizeof *caches);
     if (!caches) return tg_fail_memory(&s->ctx->err, "list of caches", sizeof *caches);
-    for (int32_t i = 0; i < c->layers; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "cache.%d", (int)i);
-        caches[i] = tg_state(g, name, cache_type(s, i));
-    }
+    for (int32_t i = 0; i < c->layers; i++) caches[i] = tg_runtime_cache(g, i, cache_type(s, i));
     k->tokens = tg_input_rows(g, "tokens", tg_type_1d(TG_I32, (size_t)k->rows));
     k->logits = logits_of(s, g, k->tokens, caches);
     if (g->status == TG_OK) tg_output(g, k->logits, "logits");
@@ -108,11 +104,9 @@ static tg_status bind_class(tg_session *s, tg_session_class *k) {
     else
         TG_TRY(tg_plan_bind(&k->plan, "weights", s->model->weights, l->n_elems * sizeof(float)));
     for (int32_t i = 0; i < l->config.layers; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "cache.%d", (int)i);
         const tg_type type = cache_type(s, i);
-        TG_TRY(tg_plan_bind(&k->plan, name, (char *)s->cache.data + cache_offset(s, i),
-                            tg_type_elems(&type) * tg_dtype_bytes(s->kv)));
+        TG_TRY(tg_runtime_cache_bind(&k->plan, i, (char *)s->cache.data + cache_offset(s, i),
+                                     tg_type_elems(&type) * tg_dtype_bytes(s->kv)));
     }
     return TG_OK;
 }

@@ -296,11 +296,12 @@ static bool spells(const tg_tok *t, int32_t id, const tg_tok_text half[2]) {
 }
 
 /* The piece of that spelling; -1: none. Nearly always it is the one after `last`, what the merge
- * before made, since vocabularies have pieces in the order of their merges. */
+ * before made, since vocabularies have pieces in the order of their merges. Of equal pieces it is
+ * the first. */
 static tg_status find_made(tg_ctx *ctx, tg_tok *t, const tg_tok_text half[2], int32_t last,
                            tg_buf *joined, int32_t *out) {
     *out = last + 1;
-    if ((size_t)*out < t->n && spells(t, *out, half)) return TG_OK;
+    if (!t->by_piece.repeats && (size_t)*out < t->n && spells(t, *out, half)) return TG_OK;
     tg_buf_clear(joined);
     for (int k = 0; k < 2; k++) tg_buf_append(joined, half[k].bytes, half[k].n_bytes);
     TG_TRY(tg_buf_status(ctx, joined, "merges"));

@@ -46,8 +46,8 @@ static uint32_t slots_for(size_t n) {
     return slots / 2 < n ? 0 : slots;
 }
 
-static tg_status too_many(tg_ctx *ctx, size_t n) {
-    return tg_fail(ctx, TG_E_FORMAT, "tokenizer: want at most %u entries, have %zu", 1u << 29, n);
+static tg_status too_many(tg_ctx *ctx, size_t n, uint32_t most) {
+    return tg_fail(ctx, TG_E_FORMAT, "tokenizer: want at most %u entries, have %zu", most, n);
 }
 
 static tg_status crowded(tg_ctx *ctx) {
@@ -69,9 +69,10 @@ static bool is_piece(const tg_piece_table *t, uint32_t slot, uint32_t hash, cons
 tg_status tg_piece_table_make(tg_ctx *ctx, tg_arena *arena, const tg_strings *strings,
                               tg_piece_table *out) {
     const uint32_t slots = strings->n <= PIECES_MAX ? slots_for(strings->n) : 0;
-    if (slots == 0) return too_many(ctx, strings->n);
+    if (slots == 0) return too_many(ctx, strings->n, PIECES_MAX);
     out->strings = strings;
     out->mask = slots - 1;
+    out->repeats = false;
     out->slot = tg_arena_array(arena, slots, sizeof *out->slot);
     if (!out->slot) return tg_fail_memory(ctx, "tokenizer", slots * sizeof *out->slot);
     for (size_t i = 0; i < strings->n; i++) {
@@ -83,7 +84,10 @@ tg_status tg_piece_table_make(tg_ctx *ctx, tg_arena *arena, const tg_strings *st
             if (is_piece(out, out->slot[at], hash, bytes, n_bytes)) break;
             if (++probe > TG_PROBE_MAX) return crowded(ctx);
         }
-        if (!out->slot[at]) out->slot[at] = (hash & ~ID_MASK) | ((uint32_t)i + 1);
+        if (out->slot[at])
+            out->repeats = true;
+        else
+            out->slot[at] = (hash & ~ID_MASK) | ((uint32_t)i + 1);
     }
     return TG_OK;
 }
@@ -100,7 +104,7 @@ int32_t tg_piece_find(const tg_piece_table *t, const char *bytes, size_t n_bytes
 
 tg_status tg_pair_table_make(tg_ctx *ctx, tg_arena *arena, size_t n_pairs, tg_pair_table *out) {
     const uint32_t slots = slots_for(n_pairs);
-    if (slots == 0) return too_many(ctx, n_pairs);
+    if (slots == 0) return too_many(ctx, n_pairs, 1u << 29);
     out->mask = slots - 1;
     out->slot = tg_arena_array(arena, slots, sizeof *out->slot);
     if (!out->slot) return tg_fail_memory(ctx, "merges", slots * sizeof *out->slot);

@@ -31,6 +31,7 @@ typedef struct tg_piece_table {
     const tg_strings *strings;
     uint32_t *slot;
     uint32_t mask;
+    bool repeats; /* some pieces are equal */
 } tg_piece_table;
 
 tg_status tg_piece_table_make(tg_ctx *ctx, tg_arena *arena, const tg_strings *strings,

@@ -106,16 +106,21 @@ static tg_status compile(tg_gpu_bench *bench, const tg_op_desc *d) {
     return TG_OK;
 }
 
+static tg_status compile_cases(gate *g, changes_fn changes) {
+    tg_status s = TG_OK;
+    for (int op = 0; op < TG_OP_COUNT && s == TG_OK; op++)
+        if (changes(tg_op_table[op])) s = compile(g->bench, tg_op_table[op]);
+    return s;
+}
+
 static tg_status run_cases(gate *g, changes_fn changes) {
     tg_ctx *ctx = g->shaders->ctx;
     size_t n_run = 0, n_failed = 0;
-    tg_status s = TG_OK;
+    tg_status s = compile_cases(g, changes);
     const tg_check_executor executor = { tg_gpu_bench_run, g->bench };
     const tg_check_options o = {
         .levers = g->shaders->levers, .report = note, .user = g, .executor = &executor
     };
-    for (int op = 0; op < TG_OP_COUNT && s == TG_OK; op++)
-        if (changes(tg_op_table[op])) s = compile(g->bench, tg_op_table[op]);
     for (int op = 0; op < TG_OP_COUNT && s == TG_OK; op++) {
         if (!changes(tg_op_table[op])) continue;
         tg_check_place at = { .op = op, .number = case_of(tg_op_table[op]) };
@@ -189,10 +194,8 @@ static tg_status gate_merges(gate *g, bool *merges) {
 static tg_status compile_all(gate *g) {
     tg_gpu *gpu = g->shaders->gpu;
     tg_ctx *ctx = g->shaders->ctx;
-    const bool sums = g->shaders->levers & TG_LEVER_BIT(subgroups);
     tg_status s = tg_gpu_layer_compile(ctx, g->bench);
-    for (int op = 0; op < TG_OP_COUNT && sums && s == TG_OK; op++)
-        if (reduces(tg_op_table[op])) s = compile(g->bench, tg_op_table[op]);
+    if (s == TG_OK && g->shaders->levers & TG_LEVER_BIT(subgroups)) s = compile_cases(g, reduces);
     if (s == TG_E_MEMORY) return s;
     bool all_made = s == TG_OK;
     while ((s = tg_gpu_settle(gpu)) != TG_OK) { /* which tells of one fault a time */

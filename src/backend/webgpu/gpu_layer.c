@@ -133,8 +133,6 @@ static tg_status try_back(layer *l, tg_gpu_bench *bench, char *found, size_t roo
     for (int m = 0; m < TG_MAX_MEMBERS; m++) tg_op_table[d->merges[0].ops[m]]->ref(&l->args[m]);
     set_back(l, 1);
     choose_merges(l->args, chosen);
-    for (unsigned n = 0; n <= TG_MAX_MEMBERS; n++)
-        if (chosen[n]) TG_TRY(tg_gpu_bench_compile(bench, &chosen[n]->shader));
     for (unsigned n = 0; n <= TG_MAX_MEMBERS && !found[0]; n++)
         if (chosen[n]) TG_TRY(try_merge(l, bench, chosen[n], found, room));
     return TG_OK;

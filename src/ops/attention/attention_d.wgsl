@@ -44,18 +44,6 @@ fn deltas(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: 
     delta[(i / s.n_q / tokens * s.n_q + h) * tokens + t] = (sum.x + sum.y) + (sum.z + sum.w);
 }
 
-// Of 32 rows by 64 columns, queries by keys or keys by queries: scores and dp = dout . v.
-fn scores(s: Heads, rows: Rows, r: u32, columns: Rows, c: u32, tid: u32) -> Pair {
-    var p = Pair();
-    for (var d = 0u; d < s.size; d += 32u) {
-        load_rows(s, rows, r, columns, c, d, tid);
-        workgroupBarrier();
-        p = product(p, s.size - d, tid, false);
-        workgroupBarrier();
-    }
-    return p;
-}
-
 // ds = p (dp - delta). Of what is masked, p is 0.
 fn slopes(p: Cell, dp: Cell, less: Cell) -> Cell {
     return Cell(p.r0 * (dp.r0 - less.r0), p.r1 * (dp.r1 - less.r1), p.r2 * (dp.r2 - less.r2),

@@ -44,13 +44,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     // The last query of the block sees this many keys. Every query sees key 0.
     let end = min(p.first + 32u, p.q.n) + p.ahead;
     for (var key = 0u; key < end; key += 64u) {
-        var c = Pair();
-        for (var d = 0u; d < s.size; d += 32u) {
-            load_rows(s, p.q, p.first, p.k, key, d, tid);
-            workgroupBarrier();
-            c = product(c, s.size - d, tid, false);
-            workgroupBarrier();
-        }
+        var c = scores(s, p.q, p.first, p.k, key, tid);
         let seen = p.ahead + row + 1u;
         if (key + 63u > p.ahead + p.first) {
             c = Pair(masked_cell(c.a, key + x, seen), masked_cell(c.b, key + x + 32u, seen));

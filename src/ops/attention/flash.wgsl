@@ -136,6 +136,18 @@ fn product(start: Pair, n: u32, tid: u32, narrow: bool) -> Pair {
     return p;
 }
 
+// Of 32 rows by 64 columns, queries by keys or keys by queries: scores; dout . v likewise.
+fn scores(s: Heads, rows: Rows, r: u32, columns: Rows, c: u32, tid: u32) -> Pair {
+    var p = Pair();
+    for (var d = 0u; d < s.size; d += 32u) {
+        load_rows(s, rows, r, columns, c, d, tid);
+        workgroupBarrier();
+        p = product(p, s.size - d, tid, false);
+        workgroupBarrier();
+    }
+    return p;
+}
+
 // Adds what is made of scores, times the rows from t up to `end` that belong to their columns: at
 // most 64.
 fn add_rows(sums: ptr<function, array<Pair, PAIRS>>, made: Pair, s: Heads, rows: Rows, t: u32,
