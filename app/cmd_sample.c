@@ -39,7 +39,7 @@ static const tg_option options[] = {
            "print the N likeliest next tokens, with the logarithms of their probabilities, and no "
            "text"),
     TG_SEED("--seed", values, seed, "S", "same seed, same text"),
-    TG_INT("--ctx", values, ctx, 1, 65536, "T", "tokens it may look back (default: the model's)",
+    TG_INT("--ctx", values, ctx, 1, 1048576, "T", "tokens it may look back (default: the model's)",
            .hide_default = true),
     TG_CHOICE("--full", values, full, "slide|stop|refuse",
               "what a full window does: forget the older half, end the text, or be an error "

@@ -20,7 +20,9 @@ static const tg_command_spec spec = {
 
 /* The library's message says which checksum or range it was. */
 static int check_one(tg_app *app, const char *path) {
-    const tg_status status = tg_file_check(app->ctx, path);
+    bool checksummed = false;
+    tg_status status = tg_file_check(app->ctx, path);
+    if (status == TG_OK) status = tg_file_has_checksums(app->ctx, path, &checksummed);
     if (status != TG_OK) {
         const int code = tg_app_failed(app, app->ctx, status, TG_READING);
         return code;
@@ -29,10 +31,13 @@ static int check_one(tg_app *app, const char *path) {
         tg_jout j = tg_jout_to(stdout);
         tg_jout_open(&j, NULL, '{');
         tg_jout_bool(&j, "whole", true);
+        tg_jout_bool(&j, "checksummed", checksummed);
         tg_jout_close(&j);
         tg_jout_line(&j);
-    } else {
+    } else if (checksummed) {
         printf("%s is whole\n", path);
+    } else {
+        printf("%s: tables and sizes are right; it has no checksums to try its bytes by\n", path);
     }
     return TG_EXIT_DONE;
 }

@@ -675,8 +675,11 @@ TG_API const float *tg_probe_lens(const tg_probe *probe, int32_t layer);
  * (json false) or as one JSON object. */
 TG_API tg_status tg_file_info(tg_context *ctx, const char *path, bool json, tg_text_fn write,
                               void *user);
-/* Checks every checksum and range of a file. */
+/* Checks every checksum and range of a file; of a model of others its tables and sizes alone. */
 TG_API tg_status tg_file_check(tg_context *ctx, const char *path);
+/* Whether there are checksums in a file, so that tg_file_check has seen all its bytes to be right.
+ * Not in WebAssembly. */
+TG_API tg_status tg_file_has_checksums(tg_context *ctx, const char *path, bool *has);
 /* Compares two files tensor by tensor, then step, options and history. *equal tells; write gets one
  * line that names the first difference (tensor, element, both values) or says that all is equal. */
 TG_API tg_status tg_file_compare(tg_context *ctx, const char *path_a, const char *path_b,
@@ -698,7 +701,7 @@ typedef enum tg_weight_type {
 typedef struct tg_convert_report {
     uint64_t in_bytes, out_bytes; /* of all files of the model */
     size_t n_tensors, n_finer;    /* matrices; those of them whose rows wanted a finer type */
-    char finer[512];              /* which, as text: "blk.0.attn_q.weight F16, .." */
+    char finer[1024];             /* which, by kind: "blk.N.attn_q.weight Q8_0 (30), .." */
     size_t n_positions;           /* tokens of a page of English at which both were asked what
                                      follows; any ids, where the file has no tokenizer */
     double max_error;             /* of a logit */

@@ -1,10 +1,13 @@
 /*
  * native_files.c - the public calls about files that no page makes: to compare two, to keep a
- * session in one, and to tell how long opening took. They check, and pass on. Not in WebAssembly.
+ * session in one, and to tell whether one has checksums and how long opening took. They check, and
+ * pass on. Not in WebAssembly.
  */
 #include "api/want.h"
+#include "io/file.h"
 #include "io/tools.h"
 #include "run/jobs.h"
+#include "run/lm.h"
 #include "run/session.h"
 
 tg_status tg_session_save(tg_session *session, const char *path, const void *note,
@@ -34,6 +37,19 @@ tg_status tg_file_compare(tg_context *ctx, const char *path_a, const char *path_
     WANT(ctx, path_b);
     WANT(ctx, equal);
     return tg_io_compare(&ctx->err, path_a, path_b, equal, write, user);
+}
+
+tg_status tg_file_has_checksums(tg_context *ctx, const char *path, bool *has) {
+    char folder[TG_LM_PATH_BYTES];
+    ENTER(ctx);
+    WANT(ctx, path);
+    WANT(ctx, has);
+    if (tg_lm_takes(path, folder)) return tg_lm_has_checksums(ctx, folder, has);
+    tg_file *file;
+    TG_TRY(tg_file_open(&ctx->err, path, &file));
+    *has = file->checksummed;
+    tg_file_close(file);
+    return TG_OK;
 }
 
 tg_status tg_model_load_times(const tg_model *model, tg_load_times *out) {

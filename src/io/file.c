@@ -116,7 +116,7 @@ static tg_status fail_unknown(const tg_reader *r, const uint8_t *first, size_t n
     }
     tg_str_append(text, sizeof text, "\"");
     return tg_reader_fail(r, TG_E_FORMAT, 0, "magic",
-                          "want a .tinygpt or .safetensors file, have %s",
+                          "want a .tinygpt, GGUF or safetensors file, have %s",
                           n_bytes == 0 ? "an empty one"
                           : printable  ? text
                                        : hex + 1);

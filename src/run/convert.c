@@ -227,23 +227,79 @@ static bool is_added(const char *name) {
     return strcmp(name, "position_embd.weight") == 0 || strcmp(name, "token_types.weight") == 0;
 }
 
+static bool is_matrix(const tg_gguf_tensor *t) { return t->n_dims > 1 && !is_added(t->name); }
+
+/* Where a block's number stands: the first digit after a dot ("blk.12.attn_q.weight"). */
+static bool is_number(const char *name, size_t at) {
+    return at > 0 && name[at - 1] == '.' && name[at] >= '0' && name[at] <= '9';
+}
+
+static size_t digits(const char *text) {
+    size_t n = 0;
+    while (text[n] >= '0' && text[n] <= '9') n++;
+    return n;
+}
+
+/* Of one kind are matrices whose names differ in numbers alone. */
+static bool same_kind(const char *a, const char *b) {
+    size_t i = 0, j = 0;
+    while (a[i] && b[j]) {
+        if (is_number(a, i) && is_number(b, j)) {
+            i += digits(a + i);
+            j += digits(b + j);
+        } else if (a[i++] != b[j++]) {
+            return false;
+        }
+    }
+    return a[i] == b[j];
+}
+
+/* "blk.N.attn_q.weight Q8_0 (30)": a kind of matrices in a line, so that all of them are told. */
+static void tell_finer(tg_convert_report *r, const tg_gguf_tensor *first, size_t n) {
+    char name[128] = "";
+    for (size_t i = 0; first->name[i];) {
+        const bool number = n > 1 && is_number(first->name, i);
+        tg_str_append(name, sizeof name, "%c", number ? 'N' : first->name[i]);
+        i += number ? digits(first->name + i) : 1;
+    }
+    tg_str_append(r->finer, sizeof r->finer, "%s%s %s", r->finer[0] ? ", " : "", name,
+                  tg_block_table[first->type].name);
+    if (n > 1) tg_str_append(r->finer, sizeof r->finer, " (%zu)", n);
+    r->n_finer += n;
+}
+
+static bool is_finer(const tg_conversion *c, size_t i) {
+    return c->tensors[i].type != c->type && is_matrix(&c->g.tensors[i]);
+}
+
+static void tell_all_finer(tg_conversion *c) {
+    for (size_t i = 0; i < c->g.n_tensors; i++) {
+        size_t n = 0, before = 0;
+        for (size_t k = 0; is_finer(c, i) && k < c->g.n_tensors; k++) {
+            if (!is_finer(c, k) || c->tensors[k].type != c->tensors[i].type ||
+                !same_kind(c->tensors[k].name, c->tensors[i].name))
+                continue;
+            before += k < i;
+            n++;
+        }
+        if (n && !before) tell_finer(c->report, &c->tensors[i], n);
+    }
+}
+
 static tg_status make_tensors(tg_conversion *c) {
-    tg_convert_report *r = c->report;
     c->tensors = tg_arena_array(&c->arena, c->g.n_tensors, sizeof *c->tensors);
     if (!c->tensors) return tg_fail_memory(&c->ctx->err, "table of tensors", c->g.n_tensors);
     for (size_t i = 0; i < c->g.n_tensors; i++) {
         const tg_gguf_tensor *from = &c->g.tensors[i];
         tg_gguf_tensor *t = &c->tensors[i];
-        const bool matrix = from->n_dims > 1 && !is_added(from->name);
+        const bool matrix = is_matrix(from);
         *t = *from;
         t->place = NULL;
         t->type = matrix ? fitting(c->type, t->dim[0]) : TG_BLOCK_F32;
         t->bytes = t->elems / tg_block_table[t->type].weights * tg_block_table[t->type].bytes;
-        r->n_tensors += matrix;
-        if (!matrix || t->type == c->type) continue;
-        tg_str_append(r->finer, sizeof r->finer, "%s%s %s", r->n_finer++ ? ", " : "", t->name,
-                      tg_block_table[t->type].name);
+        c->report->n_tensors += matrix;
     }
+    tell_all_finer(c);
     return TG_OK;
 }
 

@@ -60,6 +60,9 @@ const char *tg_lm_types(const tg_lm_model *m);
 /* tg_file_check of such a model: that its head can be used; of a .tinygpt file all checksums. */
 tg_status tg_lm_check(tg_context *ctx, const char *path);
 
+/* Not in WebAssembly. */
+tg_status tg_lm_has_checksums(tg_context *ctx, const char *path, bool *has);
+
 /* tg_file_info of such a model. */
 tg_status tg_lm_info(tg_context *ctx, const char *path, bool json, tg_text_fn write, void *user);
 

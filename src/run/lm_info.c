@@ -7,6 +7,7 @@
 #include "io/tgpt_v3_lm.h"
 #include "run/lm.h"
 #include "run/session.h"
+#include "tok/chat.h"
 
 /* Bytes of a cache of so many positions, as sessions make it: keys and values in f32. */
 static uint64_t cache_bytes(const tg_lm_config *c, int32_t positions) {
@@ -15,6 +16,8 @@ static uint64_t cache_bytes(const tg_lm_config *c, int32_t positions) {
         rows += (uint64_t)tg_lm_cache_room(c, i, positions, TG_SESSION_ROWS_MAX);
     return 8 * (uint64_t)c->kv_heads * (uint64_t)c->head_size * rows;
 }
+
+static double megabytes(uint64_t bytes) { return (double)bytes / 1e6; }
 
 static void put_types(const tg_lm *lm, tg_buf *out) {
     for (int type = 0; type < TG_BLOCK_TYPE_COUNT; type++) {
@@ -26,8 +29,8 @@ static void put_types(const tg_lm *lm, tg_buf *out) {
             bytes += lm->tensors[i].source->bytes;
         }
         if (n)
-            tg_buf_printf(out, "  %-8s  %zu tensors, %" PRIu64 " bytes\n",
-                          tg_block_table[type].name, n, bytes);
+            tg_buf_printf(out, "  %-8s  %zu tensor%s, %.1f MB\n", tg_block_table[type].name, n,
+                          n == 1 ? "" : "s", megabytes(bytes));
     }
 }
 
@@ -41,6 +44,27 @@ static void put_text(const tg_gguf *g, const char *key, const char *label, tg_bu
         tg_buf_putc(out, c < 0x20 || c == 0x7f ? ' ' : (char)c);
     }
     tg_buf_puts(out, "\n");
+}
+
+#define TEMPLATE "tokenizer.chat_template"
+
+static const tg_gguf_value *template_of(const tg_gguf *g) {
+    const tg_gguf_value *v = tg_gguf_find(g, TEMPLATE);
+    return v && v->type == TG_GGUF_STRING ? v : NULL;
+}
+
+/* By which of ours a conversation is written; NULL: by none. */
+static const char *template_name(const tg_gguf_value *v) {
+    const tg_chat_template *t = tg_chat_detect(v->text.bytes, v->text.n_bytes);
+    return t ? tg_chat_name(t) : NULL;
+}
+
+static void put_cache(const tg_lm_config *c, tg_buf *out) {
+    tg_buf_puts(out, "cache       ");
+    for (int32_t n = 1024; n < c->ctx && n <= 16384; n *= 4)
+        tg_buf_printf(out, "%.1f MB for %d tokens, ", megabytes(cache_bytes(c, n)), (int)n);
+    tg_buf_printf(out, "%.1f MB for %d tokens; in f32\n", megabytes(cache_bytes(c, c->ctx)),
+                  (int)c->ctx);
 }
 
 static void put_lines(const tg_gguf *g, const tg_lm *lm, tg_buf *out) {
@@ -64,11 +88,15 @@ static void put_lines(const tg_gguf *g, const tg_lm *lm, tg_buf *out) {
     if (g->tokenizer_json) tg_buf_puts(out, "tokenizer   tokenizer.json\n");
     put_text(g, "tokenizer.ggml.model", "tokenizer   ", out);
     put_text(g, "tokenizer.ggml.pre", "  splitter  ", out);
-    put_text(g, "tokenizer.chat_template", "template    ", out);
-    tg_buf_printf(out, "memory      %zu bytes of weights", lm->bytes);
-    for (int32_t n = 1024; n <= c->ctx && n <= 16384; n *= 4)
-        tg_buf_printf(out, ", %" PRIu64 " of cache for %d tokens", cache_bytes(c, n), (int)n);
-    tg_buf_puts(out, "\n");
+    const tg_gguf_value *written = template_of(g);
+    if (written) {
+        const char *name = template_name(written);
+        tg_buf_printf(out, "template    %s\n",
+                      name ? name : "none that is known: chat wants --template NAME");
+    }
+    put_text(g, TEMPLATE, "  begins    ", out);
+    tg_buf_printf(out, "memory      %.1f MB of weights\n", megabytes(lm->bytes));
+    if (!c->family->encode) put_cache(c, out);
 }
 
 static void put_number(tg_json_writer *w, const char *key, int64_t value) {
@@ -76,11 +104,18 @@ static void put_number(tg_json_writer *w, const char *key, int64_t value) {
     tg_json_put_int(w, value);
 }
 
+static void put_string(tg_json_writer *w, const char *key, const tg_gguf *g, const char *name) {
+    const tg_gguf_value *v = tg_gguf_find(g, name);
+    if (!v || v->type != TG_GGUF_STRING) return;
+    tg_json_key(w, key);
+    tg_json_put_string_n(w, v->text.bytes, v->text.n_bytes);
+}
+
 /* What a cache takes at several lengths, so that a reader need not know how one is made. */
 static void put_caches(tg_json_writer *w, const tg_lm_config *c) {
     tg_json_key(w, "caches");
     tg_json_begin_array(w);
-    for (int32_t n = 1024; n <= c->ctx && n <= 1 << 17; n *= 2) {
+    for (int32_t n = 1024; !c->family->encode && n <= c->ctx && n <= 1 << 17; n *= 2) {
         tg_json_begin_object(w);
         put_number(w, "tokens", n);
         put_number(w, "bytes", (int64_t)cache_bytes(c, n));
@@ -100,11 +135,9 @@ static void put_json(const tg_gguf *g, const tg_lm *lm, tg_buf *out) {
     tg_json_put_string(&w, g->checks.crc ? "tinygpt v3" : g->hf ? "safetensors" : "gguf");
     put_number(&w, "version", g->version);
     put_number(&w, "bytes", (int64_t)g->total_bytes);
-    const tg_gguf_value *name = tg_gguf_find(g, "general.name");
-    if (name && name->type == TG_GGUF_STRING) {
-        tg_json_key(&w, "name");
-        tg_json_put_string_n(&w, name->text.bytes, name->text.n_bytes);
-    }
+    tg_json_key(&w, "checksummed");
+    tg_json_put_bool(&w, g->checks.crc);
+    put_string(&w, "name", g, "general.name");
     tg_json_key(&w, "family");
     tg_json_put_string(&w, c->family->name);
     put_number(&w, "layers", c->layers);
@@ -116,6 +149,19 @@ static void put_json(const tg_gguf *g, const tg_lm *lm, tg_buf *out) {
     put_number(&w, "vocab", c->vocab);
     put_number(&w, "ctx", c->ctx);
     put_number(&w, "window", c->window);
+    if (g->tokenizer_json) {
+        tg_json_key(&w, "tokenizer");
+        tg_json_put_string(&w, "tokenizer.json");
+    } else {
+        put_string(&w, "tokenizer", g, "tokenizer.ggml.model");
+        put_string(&w, "splitter", g, "tokenizer.ggml.pre");
+    }
+    const tg_gguf_value *written = template_of(g);
+    if (written) {
+        const char *known = template_name(written);
+        tg_json_key(&w, "template");
+        tg_json_put_string(&w, known ? known : "unknown");
+    }
     put_number(&w, "params", (int64_t)lm->elems);
     put_number(&w, "weight_bytes", (int64_t)lm->bytes);
     put_caches(&w, c);
@@ -146,6 +192,14 @@ tg_status tg_lm_check(tg_context *ctx, const char *path) {
     tg_arena_deinit(&arena);
     tg_gguf_close(&g);
     return s;
+}
+
+tg_status tg_lm_has_checksums(tg_context *ctx, const char *path, bool *has) {
+    tg_gguf g;
+    TG_TRY(tg_gguf_open_any(&ctx->err, path, &g));
+    *has = g.checks.crc;
+    tg_gguf_close(&g);
+    return TG_OK;
 }
 
 tg_status tg_lm_info(tg_context *ctx, const char *path, bool json, tg_text_fn write, void *user) {

@@ -505,7 +505,8 @@ def conversions():
     expect(tinygpt("convert", "a.tinygpt", "a.tinygpt"), 2, "convert onto itself", err="same file")
     expect(tinygpt("verify", "a.tinygpt", "copy"), 1, "different runs differ", out="differ")
     equal(tinygpt("verify", "a.tinygpt", "copy", "--json").json()["equal"], False, "verify --json")
-    equal(tinygpt("verify", "a.tinygpt", "--json").json(), {"whole": True}, "verify --json of one")
+    equal(tinygpt("verify", "a.tinygpt", "--json").json(), {"whole": True, "checksummed": True},
+          "verify --json of one")
     equal(os.path.exists("x"), False, "a refused conversion writes nothing")
 
 
