@@ -237,11 +237,21 @@ def read_step(process, step):
 def freeze(process):
     """Stops a program where it is, and waits until it stands still (or has ended)."""
     process.send_signal(signal.SIGSTOP)
-    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+    if process.returncode is None:
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
 
 def thaw(process):
     process.send_signal(signal.SIGCONT)
+
+
+def freeze_when(process, condition):
+    """Lets a program run until it stands where the condition holds (or has ended)."""
+    freeze(process)
+    while process.poll() is None and not condition():
+        thaw(process)
+        time.sleep(0.0003)  # where there is one processor it gets a turn
+        freeze(process)
 
 
 def state(pid, key):
