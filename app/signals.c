@@ -50,8 +50,7 @@ void tg_signals_install(void) {
     struct sigaction before;
     handle(SIGINT);
     handle(SIGTERM);
-    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-        handle(SIGHUP);
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) handle(SIGHUP);
 }
 
 void tg_signals_interrupt(void) { handle(SIGINT); }

@@ -13,8 +13,8 @@
 
 void tg_signals_install(void);
 
-/* For conversations: SIGINT alone, which can be forgotten, so that the next one is a first one again;
- * and a wait for input that it ends, whenever it came since then. True: it came. */
+/* For conversations: SIGINT alone, which can be forgotten, so that the next one is a first one
+ * again; and a wait for input that it ends, whenever it came since then. True: it came. */
 void tg_signals_interrupt(void);
 void tg_signals_forget(void);
 bool tg_signals_await_input(int fd);

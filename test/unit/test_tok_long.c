@@ -145,9 +145,9 @@ static double cost(const tg_tok *tok, const char *text, size_t n, size_t *bytes)
 
 /*
  * One word of a quarter and of 4 MB. Sixteen times the time is linear, 256 quadratic: the line is
- * between, four times from either, since caches end and neighbours disturb. Memory is counted exactly: merging takes none that grows with the word, a
- * unigram four bytes a byte, and normalisers write the text (blanks as marks of three bytes) into
- * buffers that grow by half.
+ * between, four times from either, since caches end and neighbours disturb. Memory is counted
+ * exactly: merging takes none that grows with the word, a unigram four bytes a byte, and
+ * normalisers write the text (blanks as marks of three bytes) into buffers that grow by half.
  */
 static void linear(void **state) {
     (void)state;
