@@ -16,7 +16,6 @@
 #include "signals.h"
 #include "talk.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -366,11 +365,10 @@ typedef enum reading { GOT_LINE, GOT_END, GOT_INTERRUPT } reading;
 static reading read_line(tg_app_buffer *b) {
     char block[4096];
     for (;;) {
-        errno = 0;
+        if (tg_signals_await_input(STDIN_FILENO)) return GOT_INTERRUPT;
         if (!fgets(block, sizeof block, stdin)) {
-            const bool interrupted = ferror(stdin) && errno == EINTR;
             clearerr(stdin);
-            return interrupted ? GOT_INTERRUPT : b->n > 0 ? GOT_LINE : GOT_END;
+            return b->n > 0 ? GOT_LINE : GOT_END;
         }
         size_t n = strlen(block);
         const bool whole = n > 0 && block[n - 1] == '\n';
@@ -529,6 +527,7 @@ int tg_cmd_chat(int argc, char **argv) {
     }
     if (code == TG_ARGS_GO_ON) {
         tg_signals_interrupt();
+        setvbuf(stdin, NULL, _IONBF, 0); /* what waits is seen by who waits for it */
         if (isatty(STDIN_FILENO)) say(&c, "(/help lists what can be typed)");
         code = end(&c, talk(&c));
     }

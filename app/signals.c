@@ -1,11 +1,12 @@
 /*
  * signals.c - the handler sets a flag and nothing else (see signals.h).
  */
-#define _POSIX_C_SOURCE 200809L /* sigaction, write, clock_gettime */
+#define _POSIX_C_SOURCE 200809L /* sigaction, write, clock_gettime, pselect */
 #include "signals.h"
 
 #include <signal.h>
 #include <string.h>
+#include <sys/select.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -35,25 +36,38 @@ static void on_signal(int number) {
     caught = number;
 }
 
-static void handle(int number, int flags) {
+/* SA_RESTART: a save that is under way must not see EINTR. */
+static void handle(int number) {
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = on_signal;
-    action.sa_flags = flags;
+    action.sa_flags = SA_RESTART;
     sigfillset(&action.sa_mask);
     sigaction(number, &action, NULL);
 }
 
-/* SA_RESTART: a save that is under way must not see EINTR. */
 void tg_signals_install(void) {
     struct sigaction before;
-    handle(SIGINT, SA_RESTART);
-    handle(SIGTERM, SA_RESTART);
-    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-        handle(SIGHUP, SA_RESTART);
+    handle(SIGINT);
+    handle(SIGTERM);
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) handle(SIGHUP);
 }
 
-void tg_signals_interrupt(void) { handle(SIGINT, 0); }
+void tg_signals_interrupt(void) { handle(SIGINT); }
 void tg_signals_forget(void) { caught = 0; }
+
+/* Blocked but for the time in pselect: it cannot slip between the question and the sleep. */
+bool tg_signals_await_input(int fd) {
+    sigset_t ours, outside;
+    fd_set in;
+    sigemptyset(&ours);
+    sigaddset(&ours, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &ours, &outside);
+    FD_ZERO(&in);
+    FD_SET(fd, &in);
+    if (!caught) pselect(fd + 1, &in, NULL, NULL, NULL, &outside);
+    pthread_sigmask(SIG_SETMASK, &outside, NULL);
+    return caught != 0;
+}
 
 int tg_signals_caught(void) { return (int)caught; }

@@ -9,12 +9,15 @@
 #ifndef TG_APP_SIGNALS_H
 #define TG_APP_SIGNALS_H
 
+#include <stdbool.h>
+
 void tg_signals_install(void);
 
-/* For conversations: SIGINT alone, which also ends a read that waits, and which can be forgotten,
- * so that the next one is a first one again. */
+/* For conversations: SIGINT alone, which can be forgotten, so that the next one is a first one
+ * again; and a wait for input that it ends, whenever it came since then. True: it came. */
 void tg_signals_interrupt(void);
 void tg_signals_forget(void);
+bool tg_signals_await_input(int fd);
 
 /* The number of the signal that came, 0 if none did. */
 int tg_signals_caught(void);

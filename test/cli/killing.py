@@ -4,16 +4,16 @@ Rounds of one run each: a run that saves every step is killed with SIGKILL, resu
 until it reaches its end; then its file, its best weights and its log must be those of a run that
 nobody disturbed. Rounds follow each other until enough kills have hit a living process.
 
-    spawn ...... ready .. step .. save .. step .. save .. step      of ten kills two come while it
-          ^ two        ^      ^  ^  ^^^   ^    ^                    starts, three right behind the
-                       five           three                         rename of a save, five anywhere
+    spawn ...... ready .. step .. save .. step .. save .. step      of twenty kills four come while it
+          ^ four       ^      ^  ^  ^^^   ^    ^                    starts, three inside a save, three
+                       ten           three + three                  behind its rename, ten anywhere
 """
 import os
 import random
 import time
 
-from util import (SILENT, TINY, check, equal, expect, finish, note, read, read_step, same_log,
-                  same_run, start, step_of, text_file, tinygpt, train)
+from util import (SILENT, TINY, check, equal, expect, finish, freeze_when, note, read, read_step,
+                  same_log, same_run, start, step_of, text_file, tinygpt, train)
 
 # Nearly every validation is a new best, so that most saves write two files.
 RUN = ("--steps", "40", "--eval-every", "2", "--eval-windows", "8")
@@ -42,9 +42,12 @@ class Round:
             time.sleep(self.dice.uniform(0, self.startup_s))
         else:
             read_step(p, 1)
-            if mode < 0.5:
+            if mode < 0.35:
                 self.await_save(p)
                 time.sleep(self.dice.uniform(0, 0.001))
+            elif mode < 0.5:
+                own = f".tmp-{p.pid}"
+                freeze_when(p, lambda: any(own in name for name in os.listdir(".")))
             else:
                 time.sleep(self.dice.uniform(0, 0.02))
         alive = p.poll() is None

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """test_bad_models.py - GGUF files that are wrong in one place each, and good ones that are asked for
-what they cannot do: within a second, exit code 2, and a message with what was wanted and found.
+what they cannot do: after less than a second of work, exit code 2, and a message with what was wanted
+and found.
 
 The file is put together here, so that every field can be another one; folders and zip files of
 safetensors are in test/unit/test_lm_files.c, and random changes in test/fuzz/fuzz_lm.c.

@@ -16,9 +16,9 @@ import shutil
 import signal
 import subprocess
 
-from util import (SILENT, TINY, as_nobody, check, equal, expect, finish, freeze, is_root, main,
-                  program_for_nobody, read, read_step, resume, run, same_run, skip, start, step_of,
-                  text_file, thaw, tinygpt, train, whole, write)
+from util import (SILENT, TINY, as_nobody, check, equal, expect, finish, freeze, freeze_when, is_root,
+                  main, program_for_nobody, read, read_step, resume, run, same_run, skip, start,
+                  step_of, text_file, thaw, tinygpt, train, whole, write)
 
 CLONE_NEWNS = 0x00020000
 SAVE_BYTES = 100000  # of TINY, roughly: twelve bytes a parameter and the header
@@ -53,10 +53,7 @@ def fill_between_saves(process):
 
     A save that was under way would end well and give back the room of the one it replaces.
     """
-    freeze(process)
-    while any(".tmp" in name for name in os.listdir("disk")):
-        thaw(process)
-        freeze(process)
+    freeze_when(process, lambda: not any(".tmp" in name for name in os.listdir("disk")))
     fill("disk/ballast")
 
 

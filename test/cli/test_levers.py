@@ -39,8 +39,7 @@ def switched(lever, default_on):
 @functools.cache
 def ledger():
     """The levers as bench sees them, measured as shortly as it can be."""
-    r = tinygpt("bench", "levers", "--preset", "tiny", "--pairs", "15", "--steps", "1", "--json",
-                timeout=300)
+    r = tinygpt("bench", "levers", "--preset", "tiny", "--pairs", "15", "--steps", "1", "--json")
     expect(r, 0, "bench levers")
     return r.json()
 
@@ -108,7 +107,7 @@ def bf16_learns_as_well():
     losses = {}
     for name, options in (("f32", ()), ("bf16", ("--levers", "+bf16"))):
         r = tinygpt("train", "--data", text_file(), "--preset", "small", "--steps", "200",
-                    "--eval-every", "0", "--no-save", "--json", *SILENT, *options, timeout=300)
+                    "--eval-every", "0", "--no-save", "--json", *SILENT, *options)
         expect(r, 0, f"200 steps of small in {name}")
         losses[name] = r.json_lines()[-1]["loss"]
     f32, bf16 = losses["f32"], losses["bf16"]
@@ -175,15 +174,19 @@ def benches():
         check(min(row["ms"]) <= row["median_ms"] <= max(row["ms"]) and
               row["low_ms"] <= row["median_ms"] <= row["high_ms"], "median and interval", str(row))
         equal(row["tokens_per_step"], row["batch"] * row["ctx"], "tokens of a step")
-        check(0 < row["gflops"] and 0 < row["share_of_peak"] < 1.5 and 4 < row["loss"] < 6,
+        # Whatever else the machine did while the peak was measured is in the share, too.
+        check(0 < row["gflops"] and 4 < row["loss"] < 6 and
+              abs(row["share_of_peak"] * row["peak_gflops"] - row["gflops"]) <
+              1e-4 * row["peak_gflops"] + 0.02,
               "numbers of bench train", str(row))
     equal([row["params"] for row in rows], [70464, 366432], "parameters of the presets")
 
-    r = tinygpt("bench", "matmul", "--m", "64", "--n", "48", "--k", "32", "--times", "5", "--json")
+    r = tinygpt("bench", "matmul", "--m", "256", "--n", "192", "--k", "128", "--times", "5",
+                "--json")
     expect(r, 0, "bench matmul")
     row, = r.json()["rows"]
-    equal((row["m"], row["n"], row["k"]), (64, 48, 32), "the shape that was asked for")
-    check(abs(row["gflops"] * row["median_ms"] * 1e6 / (2 * 64 * 48 * 32) - 1) < 0.1 and
+    equal((row["m"], row["n"], row["k"]), (256, 192, 128), "the shape that was asked for")
+    check(abs(row["gflops"] * row["median_ms"] * 1e6 / (2 * 256 * 192 * 128) - 1) < 0.1 and
           row["best_ms"] <= row["median_ms"], "GFLOP/s and milliseconds fit together", str(row))
     r = tinygpt("bench", "matmul", "--preset", "tiny", "--times", "3", "--json")
     expect(r, 0, "bench matmul of a preset")
@@ -205,7 +208,8 @@ def benches():
     check(abs(sum(row["share"] for row in rows) - 1) < 0.01, "shares of the profile add up to 1")
     check(rows == sorted(rows, key=lambda row: -row["ms"]), "costliest first")
     check({"matmul", "adamw"} <= {row["op"] for row in rows}, "ops of the profile")
-    check(all(row["of_gflops"] >= 0 and row["of_gbytes_per_s"] > 0 for row in rows),
+    check(all(row["of_gflops"] >= 0 and row["of_gbytes_per_s"] >= 0 for row in rows) and
+          any(row["of_gflops"] > 0 for row in rows) and any(row["of_gbytes_per_s"] > 0 for row in rows),
           "shares of both roofs", str(rows[0]))
     r = tinygpt("bench", "profile", "--preset", "tiny", "--steps", "2", "--json", "--each")
     expect(r, 0, "bench profile --each")
@@ -244,13 +248,13 @@ SECTIONS = ("machine", "instruction set", "levers", "speed", "kernels", "gradien
 
 def doctor():
     """All is well on this machine, in text and in JSON, and nothing stays behind."""
-    r = tinygpt("doctor", timeout=300)
+    r = tinygpt("doctor")
     expect(r, 0, "doctor", out=[f"(?m)^{s}$" for s in SECTIONS] +
            ["all is well|all works", "threads are the same to the bit",
             "a flipped bit .* is found"])
     check("FAIL" not in r.text, "doctor finds no failure")
     equal(os.listdir("."), [], "doctor leaves no file")
-    j = tinygpt("doctor", "--quick", "--json", timeout=300)
+    j = tinygpt("doctor", "--quick", "--json")
     expect(j, 0, "doctor --quick --json")
     report = j.json()
     equal((report["ok"], report["failures"]), (True, 0), "verdict of doctor --json")
@@ -260,7 +264,7 @@ def doctor():
           "marks of doctor --json")
     check(set(isas()) <= {"scalar", "avx2", "avx512", "neon"} and "scalar" in isas(), "--list-isas",
           str(isas()))
-    off = tinygpt("doctor", "--quick", "--levers", "-flash_attention", timeout=300)
+    off = tinygpt("doctor", "--quick", "--levers", "-flash_attention")
     expect(off, 0, "doctor with a lever off", out="warn +flash_attention is switched off")
 
 
@@ -285,10 +289,10 @@ def doctor_reads_texts():
             ("few_symbols", b"ab" * 30000, 0, "warn +only 2 different bytes"),
             ("binary", bytes(range(1, 256)) * 200, 0, "warn .*binary")):
         path = write("t.txt", data)
-        r = tinygpt("doctor", "--quick", "--data", path, timeout=300)
+        r = tinygpt("doctor", "--quick", "--data", path)
         expect(r, code, f"doctor --data, a text that is {name}", out=["(?m)^text$", wanted])
     for path in ("none.txt", "."):
-        expect(tinygpt("doctor", "--quick", "--data", path, timeout=300), 1,
+        expect(tinygpt("doctor", "--quick", "--data", path), 1,
                f"doctor --data {path}",
                out="FAIL")
 

@@ -5,18 +5,20 @@ Requests are written to a socket byte for byte, since an HTTP library would put 
 here is a small folder given with --dir; what is built into the program, if anything, is looked at
 in one test. A program built without libmicrohttpd must say so, and all else is left out then.
 """
+import contextlib
 import gzip
 import json
 import os
 import re
 import resource
+import select
 import signal
 import socket
 import threading
 import time
 
-from util import (PROGRAM, TOP, as_nobody, check, equal, expect, finish, is_root, main, note,
-                  program_for_nobody, run, skip, start, tinygpt, write)
+from util import (HANG_S, PROGRAM, TOP, as_nobody, check, equal, expect, finish, is_root, main, note,
+                  program_for_nobody, run, skip, start, tinygpt, used, write)
 
 HTML = "<!doctype html><title>page</title>" + "words " * 200
 SECURITY = {
@@ -56,11 +58,11 @@ class Server:
 
     def __exit__(self, *exception):
         self.process.send_signal(signal.SIGINT)
-        r = finish(self.process, timeout=20)
+        r = finish(self.process)
         expect(r, 130, "Ctrl-C ends the server", err="Stopped")
 
     def connect(self):
-        return socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=HANG_S)
 
     def raw(self, data):
         """Sends bytes, reads to the end: the server closes, or it is told to."""
@@ -206,11 +208,18 @@ def compressed_beside():
         equal(s.get("/", Accept_Encoding="br")["content-encoding"], None, "none beside it")
 
 
+def page_is_built():
+    p = start("serve", "--port", "0", "--json")
+    told = p.stdout.readline()
+    p.kill()
+    finish(p)
+    return bool(told)
+
+
 def built_in_page():
     """The page of the program itself: every body as in web/dist, compressed for who accepts it."""
-    r = tinygpt("serve", "--port", "0", "--json", timeout=3) if not PAGE_BUILT else None
-    if r:
-        expect(r, 1, "a program without the page", err=["without the page", "make web", "--dir"])
+    if not page_is_built():
+        expect(tinygpt("serve", "--port", "0", "--json"), 1, "a program without the page", err=["without the page", "make web", "--dir"])
         return
     with Server() as s:
         html = s.get("/")
@@ -347,12 +356,10 @@ def slow_and_many():
         idle = [s.connect() for _ in range(100)]
         for c in idle[:50]:
             c.sendall(b"GET / HTTP/1.1\r\nHo")
-        begun = time.monotonic()
         equal(s.get("/").status, 200, "a request beside a hundred idle connections")
-        check(time.monotonic() - begun < 2, "and without waiting")
+        equal(select.select(idle, [], [], 0)[0], [], "idle connections that it has waited for")
         ended = sum(read_all(c) is not None for c in idle)
         equal(ended, 100, "idle connections are closed")
-        check(time.monotonic() - begun < 25, "in time", f"{time.monotonic() - begun:.0f} s")
         for c in idle:
             c.close()
 
@@ -391,20 +398,16 @@ def no_descriptors_left():
     with Server("--dir", page(), preexec_fn=few) as s:
         idle = [s.connect() for _ in range(60)]
         time.sleep(0.5)
-        before = cpu_seconds(s.process.pid)
+        before, begun = used(s.process), time.monotonic()
         time.sleep(2)
-        check(cpu_seconds(s.process.pid) - before < 1, "no spinning without descriptors",
-              f"{cpu_seconds(s.process.pid) - before} s of 2")
+        took = time.monotonic() - begun
+        check(used(s.process) - before < took / 2, "no spinning without descriptors",
+              f"{used(s.process) - before} s of {took}")
         for c in idle:
             c.close()
-        time.sleep(0.5)
-        equal(s.get("/").status, 200, "and it serves again afterwards")
-
-
-def cpu_seconds(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
-        fields = f.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        while s.get("/").status != 200:  # as soon as it has seen that they have gone
+            pass
+        check(s.process.poll() is None, "and it serves again afterwards")
 
 
 # ------------------------------------------------------------------------------------ bad options
@@ -412,13 +415,13 @@ def cpu_seconds(pid):
 
 def ports():
     for value in ("-1", "65536", "99999999999999999999", "80a", "", "8080.0", "nan"):
-        expect(tinygpt("serve", "--port", value, timeout=5), 2, f"--port {value}", err="--port")
+        expect(tinygpt("serve", "--port", value), 2, f"--port {value}", err="--port")
     folder = page()
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        expect(tinygpt("serve", "--port", port, "--dir", folder, timeout=5), 2, "a port in use",
+        expect(tinygpt("serve", "--port", port, "--dir", folder), 2, "a port in use",
                err=[f"port {port} is in use", "--port 0"])
     with open("/proc/sys/net/ipv4/ip_unprivileged_port_start", encoding="ascii") as f:
         if int(f.read()) <= 80 or not is_root():
@@ -427,7 +430,7 @@ def ports():
     for name in (".", folder):
         os.chmod(name, 0o755)
     expect(run([program_for_nobody(), "serve", "--port", "80", "--dir", folder],
-               preexec_fn=as_nobody, timeout=5), 2, "a port that needs rights", err="from 1024 on")
+               preexec_fn=as_nobody), 2, "a port that needs rights", err="from 1024 on")
 
 
 def folders():
@@ -439,7 +442,7 @@ def folders():
                         (("--dir", "empty"), "index.html"), (("--dir", ""), "--dir"),
                         (("--dir", "deep"), "deeper"), (("--dir",), "want a value"),
                         (("x",), "too many"), (("--dir", "a" * 5000), "")):
-        expect(tinygpt("serve", "--port", "0", *args, timeout=5), 2, f"serve {args}"[:60],
+        expect(tinygpt("serve", "--port", "0", *args), 2, f"serve {args}"[:60],
                err=words)
     os.mkfifo("empty/pipe")
     os.symlink("/etc/passwd", "empty/link.txt")
@@ -456,19 +459,25 @@ def endings():
         line = p.stdout.readline().decode()
         check(re.search(r"http://127\.0\.0\.1:\d+/ .*Ctrl-C", line), "the address is told", line)
         port = int(re.search(r":(\d+)/", line).group(1))
-        with socket.create_connection(("127.0.0.1", port)):  # an open connection holds nothing up
-            begun = time.monotonic()
+        # A connection that is open, and goes on so that it is never idle, holds nothing up.
+        with socket.create_connection(("127.0.0.1", port)) as c:
+            c.sendall(b"GET / HTTP/1.1\r\nX: ")
             p.send_signal(getattr(signal, name))
-            expect(finish(p, timeout=10), 130, name, err="Stopped")
-            check(time.monotonic() - begun < 2, f"{name} ends it at once")
+            for _ in range(6000):
+                if p.poll() is not None:
+                    break
+                with contextlib.suppress(OSError):
+                    c.sendall(b"x")
+                time.sleep(0.01)
+            check(p.poll() is not None, f"{name} ends it at once")
+        expect(finish(p), 130, name, err="Stopped")
         again = start("serve", "--port", str(port), "--dir", folder)
         check(again.stdout.readline(), "the same port at once again")
         again.send_signal(signal.SIGINT)
-        expect(finish(again, timeout=10), 130, "and it ends")
+        expect(finish(again), 130, "and it ends")
 
 
-PROBE = tinygpt("serve", "--dir", "/nonexistent", timeout=10)
-PAGE_BUILT = tinygpt("serve", "--port", "0", "--json", timeout=1).code is None
+PROBE = tinygpt("serve", "--dir", "/nonexistent")
 
 if "built without a web server" in PROBE.errors:
     def no_server():

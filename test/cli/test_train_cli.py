@@ -7,6 +7,7 @@ import math
 import os
 import re
 import signal
+import socket
 import struct
 import xml.etree.ElementTree as xml
 
@@ -204,7 +205,7 @@ def resume_long_history():
              "--eval-every", "500", "--eval-windows", "2", "--save-every", "0")
 
     def go(*args):
-        return tinygpt("train", "--data", text_file(), *SILENT, *args, timeout=120)
+        return tinygpt("train", "--data", text_file(), *SILENT, *args)
 
     expect(go(*small, "--steps", "5000", "--out", "a.tinygpt"), 0, "5,000 steps")
     expect(go(*small, "--steps", "4500", "--out", "b.tinygpt"), 0, "4,500 steps")
@@ -297,8 +298,10 @@ def threads_change_nothing():
         expect(s, 0, f"sample with {n} threads")
         texts.append(s.out)
     check(texts[0] and len(set(texts)) == 1, "the sampled text is the same for all threads")
-    many = train("--steps", "1", "--no-save", "--threads", "40")
-    expect(many, 0, "more threads than cores", err="warning")
+    if os.cpu_count() > 255:
+        return skip("more threads than cores: there are too many")
+    many = train("--steps", "1", "--no-save", "--threads", os.cpu_count() + 1)
+    return expect(many, 0, "more threads than cores", err="warning")
 
 
 def isas_agree():
@@ -405,12 +408,16 @@ def characters_are_whole():
     write("accents.txt", line * 600)
     expect(tinygpt("train", "--data", "accents.txt", *TINY, *SILENT, "--steps", "500", "--lr",
                    "1e-2", "--out", "m.tinygpt"), 0, "a model of accents")
-    most = 0
     for seed, temp in (("1", "1"), ("2", "1.5"), ("3", "0.5")):
-        p = start("sample", "m.tinygpt", "--tokens", "2000", "--temp", temp, "--seed", seed)
-        pieces = []
-        while piece := os.read(p.stdout.fileno(), 1 << 16):
-            pieces.append(piece)
+        # A socket that keeps apart what was written apart, whenever it is read.
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with ours:
+            p = start("sample", "m.tinygpt", "--tokens", "2000", "--temp", temp, "--seed", seed,
+                      stdout=theirs)
+            theirs.close()
+            pieces = []
+            while piece := ours.recv(1 << 16):
+                pieces.append(piece)
         expect(finish(p), 0, f"sample at temperature {temp}")
         broken = None
         for piece in pieces:
@@ -421,12 +428,10 @@ def characters_are_whole():
         check(broken is None, "each piece of the stream is whole UTF-8", broken)
         said = b"".join(pieces).decode("utf-8", "replace")
         check(any(len(c.encode()) > 1 and c != "\ufffd" for c in said), "characters of many bytes")
-        most = max(most, len(pieces))
+        check(len(pieces) > 500, "the text comes in pieces", str(len(pieces)))
         ends = tinygpt("sample", "m.tinygpt", "--tokens", "2000", "--temp", temp, "--seed", seed,
                        "--json").json()
         equal(ends["text"], said, "--json has the text of the stream")
-    # A reader that has to wait for its turn may get a text all at once.
-    check(most > 1, "the text comes in pieces")
     fresh = tinygpt("train", "--data", "accents.txt", *TINY, *SILENT, "--steps", "1", "--out",
                     "f.tinygpt")
     expect(fresh, 0, "a model that knows nothing")

@@ -166,7 +166,7 @@ static void refuses_what_is_no_file(void **state) {
     (void)state;
     tg_ctx ctx;
     tg_os_file *file;
-    const double start_ms = tg_time_ms();
+    alarm(120); /* none of them may block */
     assert_int_equal(mkfifo(at("fifo"), 0600), 0);
     assert_int_equal(symlink("loop", at("loop")), 0);
     const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -193,7 +193,7 @@ static void refuses_what_is_no_file(void **state) {
         assert_memory_equal(ctx.message, cases[i].path, strlen(cases[i].path));
     }
     close(listener);
-    assert_true(tg_time_ms() - start_ms < 1000); /* none of them blocked */
+    alarm(0);
 }
 
 static void reads_whole_files(void **state) {

@@ -592,7 +592,7 @@ static void reading_between_slices(void **state) {
     tg_status status = TG_OK;
     int texts = 0;
     while (status != TG_STOPPED) {
-        status = tg_trainer_poll(s.trainer, 0.02, &s.report);
+        status = tg_trainer_poll(s.trainer, LEAST, &s.report);
         if (status == TG_PENDING && tg_trainer_steady(s.trainer)) {
             OK(s.ctx,
                tg_session_generate(s.session, "To", 2, NULL, 3, NULL, NULL, NULL, NULL, NULL));

@@ -457,7 +457,7 @@ static void watching_does_not_disturb(void **state) {
         tg_step_report report;
         for (int i = 0; i < o.steps; i++) {
             tg_status s;
-            while ((s = tg_trainer_poll(r.trainer, 0.01, &report)) == TG_PENDING)
+            while ((s = tg_trainer_poll(r.trainer, 1e-6, &report)) == TG_PENDING)
                 n_looks += watched && looked(r.ctx, p, tokens);
             assert_int_equal(s, TG_OK);
             if (!watched) continue;

@@ -134,14 +134,17 @@ static void stops_inside_a_step(void **state) {
     run_of whole = start_run(open_context(2, NULL, NULL), &nano, &o);
     const tg_step_report want = steps_until(&whole, 12);
     run_of cut = start_run(open_context(2, NULL, NULL), &nano, &o);
-    int pending = 0;
-    for (int slices = 0; tg_trainer_steps_done(cut.trainer) < 12 || cut.trainer->eval_pending;) {
+    int pending = 0, slices = 0, next = 401;
+    while (tg_trainer_steps_done(cut.trainer) < 12 || cut.trainer->eval_pending) {
         tg_step_report report;
         const tg_status s = tg_trainer_poll(cut.trainer, 1e-6, &report);
         assert_true(s == TG_OK || s == TG_PENDING);
         pending += s == TG_PENDING;
-        /* A step has some 230 slices: often enough to hit its middle, rarely enough to get on. */
-        if (s == TG_PENDING && slices++ % 401 == 400) {
+        /* A step has some 230 slices: often enough to hit its middle, and ever more rarely, so that
+         * one with many more slices comes to its end, too. */
+        if (s == TG_PENDING && ++slices == next) {
+            slices = 0;
+            next += 10;
             OK(cut.ctx, tg_trainer_save(cut.trainer, SAVE));
             end_run(&cut);
             cut = resume(open_context(2, NULL, NULL), 0);

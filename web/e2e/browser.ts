@@ -53,6 +53,8 @@ export async function visit(o: VisitOptions = {}): Promise<Visit> {
     viewport: { width: 1280, height: 900 },
     ...options,
   });
+  // Whoever takes longer hangs, also on a machine that is slow and busy.
+  context.setDefaultTimeout(120_000);
   const errors: string[] = [];
   context.on('console', (message) => {
     if (message.type() === 'error')

@@ -29,8 +29,6 @@ beforeAll(async () => {
   site = await serve();
   v = await visit({ reducedMotion: 'reduce' });
   page = firstTab(v);
-  // A model is loaded and answers: on a busy machine that takes its time.
-  page.setDefaultTimeout(120_000);
   p = new Playground(page);
 });
 afterAll(async () => {

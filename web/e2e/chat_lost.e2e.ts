@@ -27,7 +27,6 @@ beforeEach(async () => {
   // What the service worker fetches passes by the routes of a test.
   v = await visit({ serviceWorkers: 'block' });
   page = firstTab(v);
-  page.setDefaultTimeout(120_000);
   p = new Playground(page);
 });
 afterEach(async () => {

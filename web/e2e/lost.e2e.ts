@@ -27,10 +27,12 @@ const SAVED = /Saved at step/;
 /** Ten kills come before the run's end, however fast the machine is. */
 const STEPS = 1500;
 
-async function begin(steps: number): Promise<void> {
+async function begin(steps: number, pauseAt?: number): Promise<void> {
   await p.open(site.url, 'start', { size: 'tiny', steps, evalEvery: 0, sampleEvery: 1_000_000 });
   await p.paste(TEXT);
+  const pressed = pauseAt && p.atStep(pauseAt, 'Pause');
   await p.start();
+  await pressed;
 }
 
 async function quota(bytes: number | undefined): Promise<void> {
@@ -50,16 +52,13 @@ describe('a killed tab', () => {
     await p.button('Reset').click();
     await p.button('Delete the run').click();
 
-    await begin(STEPS);
-    await p.waitForStep(5);
-    await p.button('Pause').click();
-    await p.page.getByText(SAVED).waitFor();
-    let saved = await p.step();
+    await begin(STEPS, 5);
+    let saved = await p.paused();
     for (let operation = 0; operation < 10; operation++) {
-      await p.button('Go on').click();
-      await p.waitForStep(saved + 5);
       await freezeStoreAt(p.page, operation);
-      await p.button('Pause').click();
+      const pressed = p.atStep(saved + 5, 'Pause');
+      await p.button('Go on').click();
+      await pressed;
       await p.button('Go on').waitFor();
       const lost = await p.step();
       await p.page.waitForTimeout(300);
@@ -69,11 +68,10 @@ describe('a killed tab', () => {
       await offer.waitFor();
       const found = Number((await offer.innerText()).replace(/\D/g, ''));
       expect([saved, lost]).toContain(found);
+      const again = p.atStep(found, 'Pause');
       await offer.click();
-      await p.waitForStep(found);
-      await p.button('Pause').click();
-      await p.page.getByText(SAVED).waitFor();
-      saved = await p.step();
+      await again;
+      saved = await p.paused();
     }
     await p.button('Go on').click();
     await p.finished();

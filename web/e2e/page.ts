@@ -113,12 +113,54 @@ export class Playground {
     return Number(/Step ([\d,.\s]+) of/.exec(text)?.[1]?.replace(/\D/g, ''));
   }
 
-  async waitForStep(step: number, timeout = 60_000): Promise<void> {
+  async waitForStep(step: number, timeout = 120_000): Promise<void> {
     await expect.poll(() => this.step(), { timeout, interval: 50 }).toBeGreaterThanOrEqual(step);
   }
 
+  /**
+   * Presses a button, or loads the page again, as soon as the page shows this step. It is the page
+   * that looks, since a fast run would be over before a test had seen the step: to be asked for
+   * before the run starts or goes on, and awaited behind that.
+   */
+  async atStep(step: number, name: 'Pause' | 'reload'): Promise<void> {
+    const loaded = name === 'reload' ? this.page.waitForEvent('load') : undefined;
+    const done = this.page.evaluate(
+      ({ step, name }) =>
+        new Promise<void>((resolve) => {
+          const look = () => {
+            const titles = [...document.querySelectorAll('h1, h2, h3')].map((h) => h.textContent);
+            const title = titles.find((text) => /^Step \d.* of/.test(text)) ?? '';
+            const at = Number(title.replace(/ of.*/, '').replace(/\D/g, '') || NaN);
+            const button = [...document.querySelectorAll('button')].find(
+              (b) => b.textContent.trim() === name && !b.disabled,
+            );
+            if (!(at >= step) || (name !== 'reload' && !button)) return;
+            observer.disconnect();
+            resolve();
+            if (button) button.click();
+            else location.reload();
+          };
+          const observer = new MutationObserver(look);
+          observer.observe(document, { subtree: true, childList: true, characterData: true });
+          look();
+        }),
+      { step, name },
+    );
+    await (loaded ? Promise.all([loaded, done.catch(() => {})]) : done);
+  }
+
+  /** Waits until a run that has paused is saved where it stands; the step. */
+  async paused(): Promise<number> {
+    await this.button('Go on').waitFor();
+    const saved = async () =>
+      Number((await this.page.getByText(/^Saved at step/).first().innerText())
+        .replace(/\. .*/s, '').replace(/\D/g, ''));
+    await expect.poll(saved).toBe(await this.step());
+    return this.step();
+  }
+
   /** The run has come to its end by itself, and has been saved. */
-  async finished(timeout = 120_000): Promise<void> {
+  async finished(timeout = 300_000): Promise<void> {
     await this.page.getByRole('button', { name: 'Reset' }).waitFor({ timeout });
     const main = await this.page.getByRole('main').innerText();
     if (/stopped by a fault|has stopped/.test(main))

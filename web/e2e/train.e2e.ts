@@ -63,13 +63,12 @@ describe('training', () => {
 
     await p.open(site.url, 'start', settings);
     await p.paste(TEXT);
+    const pressed = p.atStep(150, 'Pause');
     await p.start();
-    await p.waitForStep(300);
-    await p.button('Pause').click();
-    await p.button('Go on').waitFor();
+    await pressed;
+    const reloaded = p.atStep((await p.paused()) + 100, 'reload');
     await p.button('Go on').click();
-    await p.waitForStep(500);
-    await p.page.reload();
+    await reloaded;
     await p.button(/^Continue at step/).click();
     await p.finished();
     expect(await p.step()).toBe(1200);

@@ -51,9 +51,15 @@ describe.each(TESTED)('%s on %i threads', (build, threads) => {
       const stopped = await start(engine, { ...RUN, accum: 4, batch: 4 });
       const whole = await start(engine, { ...RUN, accum: 4, batch: 4 });
       let stops = 0;
-      for (let signal = AbortSignal.abort(); signal.aborted; stops++) {
-        signal = AbortSignal.timeout(7 + (stops % 5) * 9);
-        for await (const _ of stopped.trainer.steps(undefined, { signal }));
+      for (let abort = new AbortController(); stops === 0 || abort.signal.aborted; stops++) {
+        abort = new AbortController();
+        let seen = 0;
+        // While the loop rests, the engine works on one of the next steps.
+        for await (const _ of stopped.trainer.steps(undefined, { signal: abort.signal, ahead: 1 })) {
+          if (++seen < 5) continue;
+          await new Promise((resolve) => setTimeout(resolve, stops % 5));
+          abort.abort();
+        }
       }
       expect(stops).toBeGreaterThan(3);
       await finish(whole.trainer);

@@ -132,8 +132,7 @@ describe('the engine on a GPU', () => {
     for await (const report of trainer.steps(2)) losses.push(report.loss);
     const used = await gpu.gpuBytes();
     expect(used).toBeGreaterThan(4 * 4 * (await model.info()).params);
-    await new Promise((resolve) => { setTimeout(resolve, 1500); });
-    expect(await gpu.gpuBytes()).toBeLessThan(used / 20);
+    await expect.poll(() => gpu.gpuBytes(), { interval: 1000, timeout: 100_000 }).toBeLessThan(used / 20);
     for await (const report of trainer.steps(2)) losses.push(report.loss);
     const { losses: want } = await run(await engine({}), 4);
     expectClose(losses, want);

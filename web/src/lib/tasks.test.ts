@@ -21,8 +21,7 @@ describe('turns', () => {
     expect(order.join('')).toBe('ababab');
     let seen = false;
     setTimeout(() => { seen = true; }, 1);
-    const start = performance.now();
-    while (!seen && performance.now() - start < 1000) await turn();
+    for (let turns = 0; !seen && turns < 1e6; turns++) await turn();
     expect(seen).toBe(true);
   });
 });
