@@ -71,7 +71,9 @@ SHARED   := $(BUILD)/libtinygpt.so.$(VERSION)
 PROGRAM  := $(BUILD)/tinygpt
 UNIT     := $(patsubst test/unit/%.c,$(BUILD)/test/%,$(sort $(wildcard test/unit/*.c)))
 GPU_TESTS := $(addprefix $(BUILD)/test/,gpu_test merge_test levers_test drop_test)
-TESTS    := $(UNIT) $(BUILD)/test/op_test $(BUILD)/test/simd_test $(if $(WEBGPU),$(GPU_TESTS))
+DAWN     := $(wildcard .cache/webgpu/libwebgpu_wrapper.so)
+TESTS    := $(UNIT) $(BUILD)/test/op_test $(BUILD)/test/simd_test $(if $(WEBGPU),$(GPU_TESTS)) \
+            $(if $(DAWN),$(BUILD)/test/libshared.so)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo build wasm test-wasm web web-lib test-web test-e2e lib test-quick test test-long asan ubsan tsan fuzz bench gen check fmt install clean setup FORCE
@@ -336,6 +338,12 @@ $(GPU_TESTS): $(BUILD)/test/%: test/gpu/%.c test/unit/mutants.h test/unit/engine
 	@mkdir -p $(@D)
 	@echo "  $@"
 	$(Q)$(CC) $(C11) -D_GNU_SOURCE $(BASE) -Wno-missing-prototypes $< -o $@ $(LIB) -lcmocka -lm $(LDLIBS)
+
+# In front of Dawn, for levers_test.
+$(BUILD)/test/libshared.so: test/gpu/shared.c $(DAWN)
+	@mkdir -p $(@D)
+	@echo "  $@"
+	$(Q)$(CC) $(C11) -Wall -Wextra -shared -fPIC -isystem .cache/webgpu $< -o $@ -Wl,--no-as-needed $(abspath $(DAWN))
 
 # Every ISA's simd/vec.h and vmath.h, wrapped into functions (test/simd_probe.simd.h).
 $(BUILD)/test/simd_probe.simd.%.o: BASE += -Itest
