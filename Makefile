@@ -71,7 +71,9 @@ SHARED   := $(BUILD)/libtinygpt.so.$(VERSION)
 PROGRAM  := $(BUILD)/tinygpt
 UNIT     := $(patsubst test/unit/%.c,$(BUILD)/test/%,$(sort $(wildcard test/unit/*.c)))
 GPU_TESTS := $(addprefix $(BUILD)/test/,gpu_test merge_test levers_test drop_test)
-TESTS    := $(UNIT) $(BUILD)/test/op_test $(BUILD)/test/simd_test $(if $(WEBGPU),$(GPU_TESTS))
+DAWN     := $(wildcard .cache/webgpu/libwebgpu_wrapper.so)
+TESTS    := $(UNIT) $(BUILD)/test/op_test $(BUILD)/test/simd_test $(if $(WEBGPU),$(GPU_TESTS)) \
+            $(if $(DAWN),$(BUILD)/test/libshared.so)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo build wasm test-wasm web web-lib test-web test-e2e lib test-quick test test-long asan ubsan tsan fuzz bench gen check fmt install clean setup FORCE
@@ -246,8 +248,18 @@ wasm_link           = -m wasm$(wasm_bits) $(foreach w,$(wasm_words) $(if $(filte
 wasm_simd           = $(WASM_HOT_$(or $(filter 64,$(wasm_words)),$(firstword $(wasm_words)))) -std=gnu11 -Wno-pedantic -DTG_ISA=$(wasm_isa) -DTG_ISA_$(call upper,$(wasm_isa))
 wasm_threads        = src/base/os_wasm_$(if $(filter mt,$(wasm_words)),thread,single).o
 wasm_gpu            = $(patsubst %,src/backend/webgpu/gpu_%.o,$(if $(filter scalar,$(wasm_words)),none,js) ungated)
-wasm_objects        = $(addprefix $(WASM)/$(1)/,$(WASM_OBJ) $(WASM_TRAIN) $(wasm_threads) $(wasm_gpu))
-wasm_set            = $(filter-out $(addprefix $(WASM)/$(1)/,$(2)),$(wasm_objects))
+# What knows of no thread and of no ISA is the same in all builds that differ in these alone: it is
+# compiled once. (One with atomics that is missing in the first list, lld refuses.)
+WASM_OWN_mt        := $(addprefix src/,base/thread.o base/os_wasm_thread.o simd/cpu.o run/lm.o \
+                        backend/cpu/cpu.o backend/webgpu/webgpu.o)
+WASM_OWN_relaxed   := %.simd.o $(patsubst %.c,%.o,src/ops/kernel_table.c src/ops/ops_wasm_train.c \
+                        $(shell grep -l isa.def -r src --include=*.c))
+wasm_any_isa        = $(if $(filter $(WASM_OWN_relaxed),$(2)),$(1),$(1:relaxed%=simd%))
+wasm_home           = $(if $(filter $(WASM_OWN_mt),$(2)),$(wasm_any_isa),$(patsubst %-mt,%,$(wasm_any_isa)))
+wasm_set            = $(foreach o,$(filter-out $(2),$(WASM_OBJ) $(WASM_TRAIN) $(wasm_threads) $(wasm_gpu)),\
+                        $(WASM)/$(wasm_home_of_o)/$(o))
+wasm_home_of_o      = $(call wasm_home,$(1),$(o))
+wasm_objects        = $(call wasm_set,$(1),)
 
 # $(1) the build, $(2) the objects, $(3) flags of their own
 define wasm_compile
@@ -268,7 +280,7 @@ $(WASM)/tinygpt-chat-$(1).wasm: $(call wasm_set,$(1),$(WASM_TRAIN))
 $(WASM)/tinygpt-$(1).wasm $(WASM)/tinygpt-chat-$(1).wasm:
 	$$(Q)$$(WASM_LD) $$(WASM_LINK) $(wasm_link) -o $$@ $$^
 endef
-$(foreach b,$(WASM_BUILDS),$(call wasm_objects,$(b))): | $(WGSL_SMALL) $(WGSL_NONE)
+$(sort $(foreach b,$(WASM_BUILDS),$(call wasm_objects,$(b)))): | $(WGSL_SMALL) $(WGSL_NONE)
 $(foreach b,$(WASM_BUILDS),$(eval $(call wasm_rules,$(b))))
 
 WASM_MODULES := $(WASM_BUILDS:%=$(WASM)/tinygpt-%.wasm) $(WASM_CHATS:%=$(WASM)/tinygpt-chat-%.wasm)
@@ -326,6 +338,12 @@ $(GPU_TESTS): $(BUILD)/test/%: test/gpu/%.c test/unit/mutants.h test/unit/engine
 	@mkdir -p $(@D)
 	@echo "  $@"
 	$(Q)$(CC) $(C11) -D_GNU_SOURCE $(BASE) -Wno-missing-prototypes $< -o $@ $(LIB) -lcmocka -lm $(LDLIBS)
+
+# In front of Dawn, for levers_test.
+$(BUILD)/test/libshared.so: test/gpu/shared.c $(DAWN)
+	@mkdir -p $(@D)
+	@echo "  $@"
+	$(Q)$(CC) $(C11) -Wall -Wextra -shared -fPIC -isystem .cache/webgpu $< -o $@ -Wl,--no-as-needed $(abspath $(DAWN))
 
 # Every ISA's simd/vec.h and vmath.h, wrapped into functions (test/simd_probe.simd.h).
 $(BUILD)/test/simd_probe.simd.%.o: BASE += -Itest

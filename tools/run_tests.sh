@@ -91,7 +91,7 @@ lever_tests() {
     done
 }
 sanitized() {
-    run "build with $1" make --no-print-directory -s -j2 "$1"
+    run "build with $1" make --no-print-directory -s -j2 "$1" GPU_TESTS= DAWN=
     # Thousands of training steps, or hundreds of tokens of real models, say nothing more about memory
     # than fifty: those wait for "long".
     ASAN_OPTIONS=detect_leaks=1 unit_tests "build/$1" "$1 " \
@@ -104,12 +104,14 @@ export TG_GPU_CACHE=off
 webgpu=$PWD/.cache/webgpu
 on_dawn() { VK_ICD_FILENAMES=/usr/lib/chromium/vk_swiftshader_icd.json TG_WEBGPU_LIB=$webgpu/libwebgpu_wrapper.so "$@"; }
 on_wgpu() { VK_ICD_FILENAMES=/usr/share/vulkan/icd.d/lvp_icd.x86_64.json TG_WEBGPU_LIB=$webgpu/libwgpu_native-release.so "$@"; }
+# Dawn with devices that stay, and what they have compiled.
+on_shared() { on_dawn env TG_WEBGPU_LIB="$build/test/libshared.so" "$@"; }
 gpu_tests() {
     for adapter in on_dawn on_wgpu; do
         run "op_test webgpu, $adapter" $adapter "$build/test/op_test" --device webgpu
         run "merge_test, $adapter" $adapter "$build/test/merge_test"
         run "gpu_test, $adapter" $adapter "$build/test/gpu_test"
-        run "levers_test, $adapter" $adapter "$build/test/levers_test"
+        run "levers_test, $adapter" "${adapter/dawn/shared}" "$build/test/levers_test"
         run "op_test webgpu, levers off, $adapter" $adapter "$build/test/op_test" \
             --device webgpu --levers -subgroups,-vec4_loads
     done

@@ -1,6 +1,7 @@
 /**
  * look.e2e.ts - every view, light and dark, on a desktop and on a phone: axe-core finds nothing,
  * nothing sticks out of the screen, and a picture of each goes to build/screens to be looked at.
+ * A device loads the page and trains once; views are opened in the colours that they are looked at.
  *
  *   TG_SCREENS   where the pictures go; ../build/screens
  */
@@ -51,36 +52,45 @@ function nameOf(view: string): string {
   return view.toLowerCase().replaceAll(' ', '-');
 }
 
-describe.each(SCHEMES)('in %s colours', (colorScheme) => {
-  describe.each(Object.entries(SIZES))('on a %s', (device, viewport) => {
-    beforeAll(async () => {
-      v = await visit({
-        colorScheme,
-        viewport,
-        hasTouch: device === 'phone',
-        reducedMotion: 'reduce',
-      });
-      p = new Playground(firstTab(v));
-      await p.open(site.url, 'start', { size: 'tiny', steps: 400 });
-      await p.paste(TEXT);
+describe.each(Object.entries(SIZES))('on a %s', (device, viewport) => {
+  // One device begins in light colours, the other in dark ones.
+  const schemes = device === 'phone' ? SCHEMES.toReversed() : [...SCHEMES];
+
+  beforeAll(async () => {
+    v = await visit({
+      colorScheme: schemes[0]!,
+      viewport,
+      hasTouch: device === 'phone',
+      reducedMotion: 'reduce',
     });
-    afterAll(async () => {
-      await v.close();
-      forget(v.profile);
-      expect(v.errors).toEqual([]);
-    });
+    p = new Playground(firstTab(v));
+    await p.open(site.url, 'start', { size: 'tiny', steps: 400 });
+    await p.paste(TEXT);
+  });
+  afterAll(async () => {
+    await v.close();
+    forget(v.profile);
+    expect(v.errors).toEqual([]);
+  });
+
+  describe.each(schemes)('in %s colours', (colorScheme) => {
+    beforeAll(() => p.page.emulateMedia({ colorScheme }));
 
     it.each(VIEWS)('%s, before a run', async (view) => {
       await p.view(view);
       await lookAt(`${nameOf(view)}-empty-${device}-${colorScheme}`);
     });
+  });
 
-    it('trains', async () => {
-      await p.view('Start');
-      await p.start();
-      await p.finished();
-      expect(await p.step()).toBe(400);
-    });
+  it('trains', async () => {
+    await p.view('Start');
+    await p.start();
+    await p.finished();
+    expect(await p.step()).toBe(400);
+  });
+
+  describe.each(schemes)('in %s colours', (colorScheme) => {
+    beforeAll(() => p.page.emulateMedia({ colorScheme }));
 
     it.each(VIEWS)('%s, with a model', async (view) => {
       await p.view(view);

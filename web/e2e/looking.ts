@@ -15,15 +15,20 @@ const axeSource = readFileSync(
 );
 
 interface Axe {
-  run(): Promise<{
+  run(options: { resultTypes: string[] }): Promise<{
     violations: { id: string; help: string; nodes: { html: string; failureSummary: string }[] }[];
   }>;
 }
 
-/** axe-core's findings, a line each. The page's CSP takes no scripts, so it comes through CDP. */
+/**
+ * axe-core's findings, a line each. The page's CSP takes no scripts, so it comes through CDP, once a
+ * document. What its rules find to be right it need not describe.
+ */
 export async function findings(page: Page): Promise<string[]> {
-  await page.evaluate(axeSource);
-  const result = await page.evaluate(() => (globalThis as unknown as { axe: Axe }).axe.run());
+  if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(axeSource);
+  const result = await page.evaluate(() =>
+    (globalThis as unknown as { axe: Axe }).axe.run({ resultTypes: ['violations'] }),
+  );
   return result.violations.flatMap((found) =>
     found.nodes.map(
       (n) => `${found.id}: ${n.html.slice(0, 160)} ${n.failureSummary.replace(/\s+/g, ' ')}`,
