@@ -66,6 +66,13 @@ typedef struct tg_packing_desc {
 
 extern const tg_packing_desc tg_packing_table[TG_PACKING_COUNT];
 
+/* The bytes in that table, as a constant where p is one. */
+static inline size_t tg_packing_bytes(tg_packing p) {
+#define TG_PACKING_BYTES(name, cols, bytes, zero) p == TG_PACK_##name ? (bytes):
+    return TG_PACKING_LIST(TG_PACKING_BYTES) 0;
+#undef TG_PACKING_BYTES
+}
+
 /* The layout in which weights of a type are kept. */
 tg_packing tg_packing_of(tg_block_type type);
 

@@ -13,7 +13,8 @@
  * and where vectors are shorter, in TG_SIMD_PIECES of these lanes, 2 or 4, a register
  * each: tg_pbytes, tg_pshorts, tg_pints and tg_pfloats
  *
- *   ints    tg_qdot_bytes(c, u, four)  lane i of the piece; as tg_vdot_bytes
+ *   ints    tg_qdot_bytes(c, u, four)  lane i of the piece; as tg_vdot_bytes, but of u -
+ *                                      TG_SIMD_ZERO, which is 0 or 128, and four above -128
  *   shorts  tg_qpairs(c, u, four)      of u below 32: two lanes of 16 bits for each of 32, in some
  *                                      order; room for eight calls of u below 16, or four
  *   ints    tg_qpairs_sum(c, pairs)    lane i: c + its two
@@ -70,6 +71,18 @@ static inline tg_vi tg_vdot_vnni(tg_vi c, tg_b64 u, const int8_t *four) {
 
 #elif defined(TG_ISA_AVX2)
 
+#define TG_SIMD_BYTES 1
+static inline int32_t tg_vbytes(int8_t *out, tg_vi x) {
+    const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(x.a, x.b), 0xd8);
+    const __m128i low = _mm256_castsi256_si128(words), high = _mm256_extracti128_si256(words, 1);
+    _mm_storeu_si128((__m128i *)(void *)out, _mm_packs_epi16(low, high));
+    const __m256i eights = _mm256_add_epi32(x.a, x.b);
+    __m128i sum =
+        _mm_add_epi32(_mm256_castsi256_si128(eights), _mm256_extracti128_si256(eights, 1));
+    sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4e));
+    return _mm_cvtsi128_si32(_mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xb1)));
+}
+
 #define TG_SIMD_PIECES 2
 typedef uint8_t tg_pbytes __attribute__((vector_size(32)));
 typedef int16_t tg_pshorts __attribute__((vector_size(32)));
@@ -96,15 +109,15 @@ static inline tg_pshorts tg_qpairs(tg_pshorts c, tg_pbytes u, const int8_t *four
 static inline tg_pints tg_qpairs_sum(tg_pints c, tg_pshorts pairs) {
     return c + (tg_pints)_mm256_madd_epi16((__m256i)pairs, _mm256_set1_epi16(1));
 }
-/* Even and odd bytes apart, as 16 bits each. */
+#define TG_SIMD_ZERO   128
+/* The sign goes to the other factor: a pair of products is at most 2 * 128 * 127 then. */
 static inline tg_pints tg_qdot_bytes(tg_pints c, tg_pbytes u, const int8_t *four) {
     int32_t bits;
     memcpy(&bits, four, sizeof bits);
-    const __m256i a = _mm256_set1_epi32(bits), x = (__m256i)u;
-    const __m256i even = _mm256_and_si256(x, _mm256_set1_epi16(255));
-    const __m256i a_even = _mm256_srai_epi16(_mm256_slli_epi16(a, 8), 8);
-    c += (tg_pints)_mm256_madd_epi16(even, a_even);
-    return c + (tg_pints)_mm256_madd_epi16(_mm256_srli_epi16(x, 8), _mm256_srai_epi16(a, 8));
+    const __m256i w = (__m256i)(u ^ 128);
+    const __m256i a = _mm256_sign_epi8(_mm256_set1_epi32(bits), w);
+    const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), a);
+    return c + (tg_pints)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
 }
 
 #elif defined(TG_ISA_SIMD128) || defined(TG_ISA_RELAXED)
@@ -186,12 +199,11 @@ static inline tg_pshorts tg_qpairs(tg_pshorts c, tg_pbytes u, const int8_t *four
     return vaddq_s16(c, vpaddq_s16(vmull_s8(vget_low_s8(x), vget_low_s8(a)), vmull_high_s8(x, a)));
 }
 static inline tg_pints tg_qpairs_sum(tg_pints c, tg_pshorts pairs) { return vpadalq_s16(c, pairs); }
-/* u - 128 has a sign, as the other factor has; what is missing are 128 times the sum of that. A
- * pair of such products fits, two do not. */
+#define TG_SIMD_ZERO   128
+/* A pair of such products fits into 16 bits, two do not. */
 static inline tg_pints tg_qdot_bytes(tg_pints c, tg_pbytes u, const int8_t *four) {
-    const int32_t sum = four[0] + four[1] + four[2] + four[3];
     const tg_pshorts zero = vdupq_n_s16(0);
-    return tg_qpairs_sum(vaddq_s32(c, vdupq_n_s32(128 * sum)), tg_qpairs(zero, u ^ 128, four));
+    return tg_qpairs_sum(c, tg_qpairs(zero, u ^ 128, four));
 }
 
 #else
@@ -215,6 +227,10 @@ static inline tg_pints tg_qbytes(const uint8_t *p) { return (tg_pints) { p[0], p
 static inline tg_v tg_qjoin(const tg_pfloats piece[4]) {
     return (tg_v) { piece[0], piece[1], piece[2], piece[3] };
 }
+#endif
+
+#ifndef TG_SIMD_ZERO
+#define TG_SIMD_ZERO 0
 #endif
 
 #ifndef TG_SIMD_BYTES

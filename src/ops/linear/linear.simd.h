@@ -14,7 +14,7 @@
 #include "simd/cpu.h"
 
 /* Rows that each worker rounds for itself: it costs less than to wait for others to do it. */
-enum { FEW = 4, BLOCK_ROWS = 10 * 12, UNIT_GROUPS = 4, FIRST_BYTES = 16384 };
+enum { FEW = 4, BLOCK_ROWS = 10 * 12, UNIT_GROUPS = 4 };
 
 /* What all ways need to know of a call. */
 typedef struct product {
@@ -73,31 +73,64 @@ static bool all_integer(const tg_args *a) {
     return true;
 }
 
-/* Rows [first, first + n) of x, rounded, with groups [begin, end). */
-static void int8_groups(const product *p, const tiles *t, const x_block *x, size_t first, size_t n,
-                        size_t begin, size_t end) {
-    const size_t blocks = p->depth / 32;
-    tg_v y[TILE_ROWS];
-    for (size_t g = begin; g < end; g++) {
+/* One row of x, rounded, with groups [begin, end), which have one packing: in several runs of
+ * groups side by side. */
+static void int8_runs(const product *p, const tiles *t, tg_packing packing, const x_block *x,
+                      size_t row, size_t begin, size_t end) {
+    while (begin < end) {
+        const size_t n = tg_min_size(STREAMS, end - begin), each = (end - begin) / n;
+        for (size_t i = 0; i < each; i++) {
+            const uint8_t *groups[STREAMS];
+            tg_v y[STREAMS];
+            size_t number[STREAMS];
+            const part *q[STREAMS];
+            for (size_t k = 0; k < n; k++) {
+                q[k] = group_at(p, begin + k * each + i, &number[k]);
+                groups[k] = group_bytes(p, q[k], number[k]);
+            }
+            t->one[packing](groups, n, x, p->depth / 32, y);
+            for (size_t k = 0; k < n; k++) finish(p, q[k], number[k], row, y[k]);
+        }
+        begin += n * each;
+    }
+}
+static void int8_row(const product *p, const tiles *t, const x_block *x, size_t row, size_t begin,
+                     size_t end) {
+    while (begin < end) {
         size_t group;
-        const part *q = group_at(p, g, &group);
-        const uint8_t *w = group_bytes(p, q, group);
-        size_t i = 0;
-        for (; i + TILE_ROWS <= n; i += TILE_ROWS) {
-            t->all[q->packing](w, x + i * blocks, blocks, y);
-            for (size_t k = 0; k < TILE_ROWS; k++) finish(p, q, group, first + i + k, y[k]);
-        }
-        for (; i < n; i++) {
-            t->one[q->packing](w, x + i * blocks, blocks, y);
-            finish(p, q, group, first + i, y[0]);
-        }
+        const part *q = group_at(p, begin, &group), *const stop = p->parts + p->n_parts;
+        const tg_packing packing = q->packing;
+        size_t to = begin - group;
+        for (; q < stop && q->packing == packing; q++) to += tg_pack_groups(q->rows);
+        to = tg_min_size(to, end);
+        int8_runs(p, t, packing, x, row, begin, to);
+        begin = to;
     }
 }
 
-static void round_rows(const product *p, x_block *out, size_t begin, size_t end) {
+/* Rows [first, first + n) of x, rounded, with groups [begin, end). */
+static void int8_groups(const product *p, const tiles *t, const x_block *x, size_t first, size_t n,
+                        size_t begin, size_t end) {
+    const size_t blocks = p->depth / 32, tiled = n / TILE_ROWS * TILE_ROWS;
+    tg_v y[TILE_ROWS];
+    for (size_t g = begin; tiled && g < end; g++) {
+        size_t group;
+        const part *q = group_at(p, g, &group);
+        const uint8_t *w = group_bytes(p, q, group);
+        for (size_t i = 0; i < tiled; i += TILE_ROWS) {
+            t->all[q->packing](w, x + i * blocks, blocks, y);
+            for (size_t k = 0; k < TILE_ROWS; k++) finish(p, q, group, first + i + k, y[k]);
+        }
+    }
+    for (size_t i = tiled; i < n; i++) int8_row(p, t, x + i * blocks, first + i, begin, end);
+}
+
+static void round_rows(const product *p, x_block *out, size_t begin, size_t end,
+                       const uint8_t *ahead) {
     const float *x = p->args->in[LINEAR_X];
     for (size_t r = begin; r < end; r++)
-        round_row(out + r * (p->depth / 32), x + r * p->x_cols, p->depth, p->how);
+        round_row(out + r * (p->depth / 32), x + r * p->x_cols, p->depth, p->how,
+                  r == begin ? ahead : NULL);
 }
 
 /* Few rows: a unit is a share of the groups, as many as there are workers. */
@@ -108,21 +141,13 @@ static size_t few_units(const tg_args *a) {
     const product p = product_of(a);
     return tg_units(p.groups, tg_units(p.groups, a->workers));
 }
-/* While x is rounded the memory would be idle: it begins with what is read then. */
-static void fetch_first(const product *p, size_t begin) {
-    size_t group;
-    const part *q = group_at(p, begin, &group);
-    const uint8_t *w = group_bytes(p, q, group);
-    const size_t bytes = tg_min_size(FIRST_BYTES, tg_pack_group_bytes(q->packing, p->depth) *
-                                                      (tg_pack_groups(q->rows) - group));
-    for (size_t i = 0; i < bytes; i += 64) TG_PREFETCH_FAR(w + i);
-}
 static void few_run(const tg_args *a, size_t begin, size_t end, const tiles *t) {
     const product p = product_of(a);
-    const size_t step = tg_units(p.groups, a->workers);
-    fetch_first(&p, begin * step);
-    round_rows(&p, a->local, 0, p.rows);
-    int8_groups(&p, t, a->local, 0, p.rows, begin * step, tg_min_size(end * step, p.groups));
+    const size_t step = tg_units(p.groups, a->workers), first = begin * step;
+    size_t group;
+    const part *q = group_at(&p, first, &group);
+    round_rows(&p, a->local, 0, p.rows, group_bytes(&p, q, group));
+    int8_groups(&p, t, a->local, 0, p.rows, first, tg_min_size(end * step, p.groups));
 }
 static size_t few_local_bytes(const tg_args *a) {
     return tg_type_rows(&a->in_type[LINEAR_X]) * (linear_depth(a) / 32) * sizeof(x_block);
@@ -135,7 +160,7 @@ static size_t round_units(const tg_args *a) {
 }
 static void round_run(const tg_args *a, size_t begin, size_t end) {
     const product p = product_of(a);
-    round_rows(&p, a->scratch, begin * 4, tg_min_size(end * 4, p.rows));
+    round_rows(&p, a->scratch, begin * 4, tg_min_size(end * 4, p.rows), NULL);
 }
 static size_t many_units(const tg_args *a) {
     const product p = product_of(a);

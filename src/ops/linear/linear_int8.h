@@ -74,7 +74,7 @@ INLINE void take_block(tg_packing p, const uint8_t *group, size_t at, w_block *w
         w->offset[0] = tg_vneg(tg_vmul(load_half(super + 32), load_bytes(b + 272)));
         return;
     }
-    const uint8_t *b = group + at * tg_packing_table[p].bytes;
+    const uint8_t *b = group + at * tg_packing_bytes(p);
     if (is_bytes(p)) {
         UNROLL
         for (int v = 0; v < 8; v++) w->u[v] = tg_b64_load(b + 64 * v);
@@ -109,29 +109,7 @@ INLINE int32_t start_of(tg_packing p, const x_block *x) {
                              : 0;
 }
 
-#if defined(__wasm__)
-/* There is no instruction for it, so a byte of each line of the next block is loaded, for nobody:
- * in the order of their addresses, which the processor's own fetching follows; the loads of a block
- * come in the order that compilers like. Near, since a load is waited for. */
-INLINE void fetch_ahead(tg_packing p, const uint8_t *group, size_t at, size_t blocks) {
-    const size_t bytes = tg_packing_table[p].bytes / (p == TG_PACK_K4 ? 8 : 1);
-    const volatile uint8_t *next = group + (at + 1 < blocks ? at + 1 : at) * bytes;
-    UNROLL
-    for (size_t i = 0; i < bytes; i += 64) (void)next[i];
-}
-#else
-/* Lines are fetched by hand, well ahead and into the second cache, as in matmul_few.h. What lies
- * behind a group is most often the next one; the address may lie behind the matrix, too: it is no
- * pointer. */
-enum { AHEAD_BYTES = 8192 };
-INLINE void fetch_ahead(tg_packing p, const uint8_t *group, size_t at, size_t blocks) {
-    (void)blocks;
-    const size_t bytes = tg_packing_table[p].bytes / (p == TG_PACK_K4 ? 8 : 1);
-    const uintptr_t line = ((uintptr_t)group + at * bytes + AHEAD_BYTES) / 64 * 64;
-    UNROLL
-    for (size_t i = 0; i < (bytes + 63) / 64; i++) TG_PREFETCH_FAR((const void *)(line + 64 * i));
-}
-#endif
+INLINE size_t block_bytes(tg_packing p) { return tg_packing_bytes(p) / (p == TG_PACK_K4 ? 8 : 1); }
 
 #ifdef TG_SIMD_PIECES
 #include "ops/linear/linear_pieces.h"
@@ -139,42 +117,48 @@ INLINE void fetch_ahead(tg_packing p, const uint8_t *group, size_t at, size_t bl
 #include "ops/linear/linear_whole.h"
 #endif
 
+/* The products of TILE_ROWS rows of x with a group; those of a row with n <= STREAMS groups. */
 typedef void (*tile_fn)(const uint8_t *group, const x_block *x, size_t blocks, tg_v *y);
+typedef void (*one_fn)(const uint8_t *const *groups, size_t n, const x_block *x, size_t blocks,
+                       tg_v *y);
 
-/* A function for each packing, for one row and for a tile of them. */
-#define TILE_FN(p, suffix, vnni, rows)                                                             \
-    static void tile_##p##_##suffix(const uint8_t *group, const x_block *x, size_t blocks,         \
-                                    tg_v *y) {                                                     \
-        tile(TG_PACK_##p, vnni, rows, group, x, blocks, y);                                        \
+/* Both for each packing. */
+#define TILE_FNS(p, suffix, vnni)                                                                  \
+    static void one_##p##suffix(const uint8_t *const *groups, size_t n, const x_block *x,          \
+                                size_t blocks, tg_v *y) {                                          \
+        one_row(TG_PACK_##p, vnni, groups, n, x, blocks, y);                                       \
+    }                                                                                              \
+    static void all_##p##suffix(const uint8_t *group, const x_block *x, size_t blocks, tg_v *y) {  \
+        tile(TG_PACK_##p, vnni, group, x, blocks, y);                                              \
     }
-#define TILE_FNS(p) TILE_FN(p, one, false, 1) TILE_FN(p, all, false, TILE_ROWS)
-TILE_FNS(C4)
-TILE_FNS(M4)
-TILE_FNS(C5)
-TILE_FNS(M5)
-TILE_FNS(C8)
-TILE_FNS(K4)
-TILE_FNS(S8)
-#define TILE_ENTRY(p, suffix) [TG_PACK_##p] = tile_##p##_##suffix
-#define TILE_ENTRIES(suffix)                                                                       \
-    { TILE_ENTRY(C4, suffix), TILE_ENTRY(M4, suffix), TILE_ENTRY(C5, suffix),                      \
-      TILE_ENTRY(M5, suffix), TILE_ENTRY(C8, suffix), TILE_ENTRY(K4, suffix),                      \
-      TILE_ENTRY(S8, suffix) }
+#define TILE_ENTRIES(what, suffix)                                                                 \
+    { [TG_PACK_C4] = what##_C4##suffix, [TG_PACK_M4] = what##_M4##suffix,                          \
+      [TG_PACK_C5] = what##_C5##suffix, [TG_PACK_M5] = what##_M5##suffix,                          \
+      [TG_PACK_C8] = what##_C8##suffix, [TG_PACK_K4] = what##_K4##suffix,                          \
+      [TG_PACK_S8] = what##_S8##suffix }
 typedef struct tiles {
-    tile_fn one[TG_PACKING_COUNT], all[TG_PACKING_COUNT];
+    one_fn one[TG_PACKING_COUNT];
+    tile_fn all[TG_PACKING_COUNT];
 } tiles;
-static const tiles plain_tiles = { TILE_ENTRIES(one), TILE_ENTRIES(all) };
+
+TILE_FNS(C4, , false)
+TILE_FNS(M4, , false)
+TILE_FNS(C5, , false)
+TILE_FNS(M5, , false)
+TILE_FNS(C8, , false)
+TILE_FNS(K4, , false)
+TILE_FNS(S8, , false)
+static const tiles plain_tiles = { TILE_ENTRIES(one, ), TILE_ENTRIES(all, ) };
 
 #ifdef TG_SIMD_VNNI
-#define VNNI_FNS(p) TILE_FN(p, vnni_one, true, 1) TILE_FN(p, vnni_all, true, TILE_ROWS)
-VNNI_FNS(C4)
-VNNI_FNS(M4)
-VNNI_FNS(C5)
-VNNI_FNS(M5)
-VNNI_FNS(C8)
-VNNI_FNS(K4)
-VNNI_FNS(S8)
-static const tiles vnni_tiles = { TILE_ENTRIES(vnni_one), TILE_ENTRIES(vnni_all) };
+TILE_FNS(C4, _vnni, true)
+TILE_FNS(M4, _vnni, true)
+TILE_FNS(C5, _vnni, true)
+TILE_FNS(M5, _vnni, true)
+TILE_FNS(C8, _vnni, true)
+TILE_FNS(K4, _vnni, true)
+TILE_FNS(S8, _vnni, true)
+static const tiles vnni_tiles = { TILE_ENTRIES(one, _vnni), TILE_ENTRIES(all, _vnni) };
 #endif
 
 #endif

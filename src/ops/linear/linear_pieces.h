@@ -7,7 +7,8 @@
  *
  *     many rows of x   one piece after the other, each through all blocks, which stay in the first
  *                      cache: sums of the rows in registers
- *     one row          all pieces of a block together, since W is read only once
+ *     one row          all pieces of a block together, since W is read only once; a block of each
+ *                      of some groups in turn
  */
 #ifndef TG_OPS_LINEAR_PIECES_H
 #define TG_OPS_LINEAR_PIECES_H
@@ -50,7 +51,7 @@ typedef struct w_place {
 } w_place;
 
 INLINE w_place place_of(tg_packing p, const uint8_t *group, size_t at) {
-    if (p != TG_PACK_K4) return (w_place) { NULL, group + at * tg_packing_table[p].bytes };
+    if (p != TG_PACK_K4) return (w_place) { NULL, group + at * tg_packing_bytes(p) };
     const uint8_t *super = group + at / 8 * 2368;
     return (w_place) { super, super + 64 + at % 8 * 288 };
 }
@@ -108,6 +109,7 @@ INLINE void add_block(tg_packing p, const int rows, const int width, w_place w, 
         const x_block *block = x + (size_t)i * blocks;
         int32_t start = start_of(p, block);
         if (half) start = block->minus_128 - block->minus_128_first;
+        if (is_bytes(p) && TG_SIMD_ZERO) start = 0;
         UNROLL
         for (int k = 0; k < width; k++) s.whole[i][k] = start - (tg_pints) { 0 };
     }
@@ -145,33 +147,70 @@ INLINE void add_block(tg_packing p, const int rows, const int width, w_place w, 
 }
 
 /* y[i] = the products of rows of x, `blocks` apart, with a group; all but x and y are constants. */
-INLINE void tile(tg_packing p, bool vnni, const int rows, const uint8_t *group, const x_block *x,
-                 size_t blocks, tg_v y[TILE_ROWS]) {
+INLINE void tile(tg_packing p, bool vnni, const uint8_t *group, const x_block *x, size_t blocks,
+                 tg_v y[TILE_ROWS]) {
     (void)vnni;
-    const int width = rows == 1 ? PIECES : 1;
     tg_pfloats all[TILE_ROWS][PIECES];
     UNROLL
-    for (int q = 0; q < PIECES; q += width) {
+    for (int q = 0; q < PIECES; q++) {
         tg_pfloats sum[TILE_ROWS][PIECES];
         UNROLL
-        for (int i = 0; i < rows; i++) {
-            UNROLL
-            for (int k = 0; k < width; k++) sum[i][k] = splat(0);
-        }
+        for (int i = 0; i < TILE_ROWS; i++) sum[i][0] = splat(0);
         for (size_t b = 0; b < blocks; b++) {
             const w_place w = place_of(p, group, b);
-            if (rows == 1) fetch_ahead(p, group, b, blocks);
-            add_block(p, rows, width, w, 0, x + b, blocks, q, sum);
-            if (p == TG_PACK_S8) add_block(p, rows, width, w, 1, x + b, blocks, q, sum);
+            add_block(p, TILE_ROWS, 1, w, 0, x + b, blocks, q, sum);
+            if (p == TG_PACK_S8) add_block(p, TILE_ROWS, 1, w, 1, x + b, blocks, q, sum);
         }
         UNROLL
-        for (int i = 0; i < rows; i++) {
-            UNROLL
-            for (int k = 0; k < width; k++) all[i][q + k] = sum[i][k];
-        }
+        for (int i = 0; i < TILE_ROWS; i++) all[i][q] = sum[i][0];
     }
     UNROLL
-    for (int i = 0; i < rows; i++) y[i] = tg_qjoin(all[i]);
+    for (int i = 0; i < TILE_ROWS; i++) y[i] = tg_qjoin(all[i]);
+}
+
+#if defined(__wasm__)
+/* There is no instruction for it, so a byte of each line of the next block is loaded, for nobody:
+ * in the order of their addresses, which the processor's own fetching follows; the loads of a block
+ * come in the order that compilers like. Near, since a load is waited for. */
+enum { STREAMS = 1 };
+INLINE void fetch_ahead(const uint8_t *block, size_t bytes, bool last) {
+    const volatile uint8_t *next = block + (last ? 0 : bytes);
+    UNROLL
+    for (size_t i = 0; i < bytes; i += 64) (void)next[i];
+}
+#else
+/* Two groups far from each other are read faster than one: the processor's own fetching follows
+ * both. Lines a little ahead are asked for besides, of the next group where this one ends; the
+ * address may lie behind the matrix, too: it is no pointer. */
+enum { STREAMS = 2, AHEAD_BYTES = 1024 };
+INLINE void fetch_ahead(const uint8_t *block, size_t bytes, bool last) {
+    (void)last;
+    const uintptr_t line = ((uintptr_t)block + AHEAD_BYTES) / 64 * 64;
+    UNROLL
+    for (size_t i = 0; i < (bytes + 63) / 64; i++) TG_PREFETCH((const void *)(line + 64 * i));
+}
+#endif
+
+/* y[i] = the product of a row of x with group i of n. */
+INLINE void one_row(tg_packing p, bool vnni, const uint8_t *const *groups, size_t n,
+                    const x_block *x, size_t blocks, tg_v y[STREAMS]) {
+    (void)vnni;
+    tg_pfloats all[STREAMS][PIECES];
+    memset(all, 0, sizeof all);
+    for (size_t b = 0; b < blocks; b++) {
+        for (size_t i = 0; i < (STREAMS == 1 ? 1 : n); i++) {
+            const w_place w = place_of(p, groups[i], b);
+            tg_pfloats sum[TILE_ROWS][PIECES];
+            fetch_ahead(w.bytes, block_bytes(p), b + 1 == blocks);
+            UNROLL
+            for (int k = 0; k < PIECES; k++) sum[0][k] = all[i][k];
+            add_block(p, 1, PIECES, w, 0, x + b, blocks, 0, sum);
+            if (p == TG_PACK_S8) add_block(p, 1, PIECES, w, 1, x + b, blocks, 0, sum);
+            UNROLL
+            for (int k = 0; k < PIECES; k++) all[i][k] = sum[0][k];
+        }
+    }
+    for (size_t i = 0; i < n; i++) y[i] = tg_qjoin(all[i]);
 }
 
 #endif

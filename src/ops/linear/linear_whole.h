@@ -33,15 +33,25 @@ INLINE tg_v add_block(tg_packing p, bool vnni, tg_v y, const w_block *w, const x
     return y;
 }
 
-/* y[i] = the products of rows of x, `blocks` apart, with a group; all but x and y are constants. */
-INLINE void tile(tg_packing p, bool vnni, const int rows, const uint8_t *group, const x_block *x,
-                 size_t blocks, tg_v y[TILE_ROWS]) {
+/* Lines are fetched by hand, well ahead and into the second cache, as in matmul_few.h. What lies
+ * behind a group is most often the next one; the address may lie behind the matrix, too: it is no
+ * pointer. */
+enum { STREAMS = 1, AHEAD_BYTES = 8192 };
+INLINE void fetch_ahead(tg_packing p, const uint8_t *group, size_t at) {
+    const size_t bytes = block_bytes(p);
+    const uintptr_t line = ((uintptr_t)group + at * bytes + AHEAD_BYTES) / 64 * 64;
+    UNROLL
+    for (size_t i = 0; i < (bytes + 63) / 64; i++) TG_PREFETCH_FAR((const void *)(line + 64 * i));
+}
+
+INLINE void rows_of_group(tg_packing p, bool vnni, const int rows, const uint8_t *group,
+                          const x_block *x, size_t blocks, tg_v *y) {
     tg_v sum[TILE_ROWS];
     UNROLL
     for (int i = 0; i < rows; i++) sum[i] = tg_vzero();
     for (size_t b = 0; b < blocks; b++) {
         w_block w;
-        if (rows == 1) fetch_ahead(p, group, b, blocks);
+        if (rows == 1) fetch_ahead(p, group, b);
         take_block(p, group, b, &w);
         UNROLL
         for (int i = 0; i < rows; i++)
@@ -49,6 +59,19 @@ INLINE void tile(tg_packing p, bool vnni, const int rows, const uint8_t *group, 
     }
     UNROLL
     for (int i = 0; i < rows; i++) y[i] = sum[i];
+}
+
+/* y[i] = the products of rows of x, `blocks` apart, with a group; all but x and y are constants. */
+INLINE void tile(tg_packing p, bool vnni, const uint8_t *group, const x_block *x, size_t blocks,
+                 tg_v y[TILE_ROWS]) {
+    rows_of_group(p, vnni, TILE_ROWS, group, x, blocks, y);
+}
+
+/* y[0] = the product of a row of x with a group. */
+INLINE void one_row(tg_packing p, bool vnni, const uint8_t *const *groups, size_t n,
+                    const x_block *x, size_t blocks, tg_v y[STREAMS]) {
+    (void)n;
+    rows_of_group(p, vnni, 1, groups[0], x, blocks, y);
 }
 
 #endif

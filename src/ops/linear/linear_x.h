@@ -57,9 +57,16 @@ INLINE int32_t round_16(int8_t *q, tg_v x, tg_v inverse) {
     return tg_vbytes(q, tg_vround(tg_vmul(x, inverse)));
 }
 
-/* A row of f(x) as bytes; depth is a multiple of 32. */
-static inline void round_row(x_block *out, const float *x, size_t depth, int how) {
+/* A row of f(x) as bytes; depth is a multiple of 32. Meanwhile the memory would be idle: unless it
+ * is NULL, `ahead` is what is read next. Each block asks for some lines of it, since processors
+ * pass over many at once; they may lie behind its end. */
+enum { LINES = 8 };
+static inline void round_row(x_block *out, const float *x, size_t depth, int how,
+                             const uint8_t *ahead) {
     for (size_t k = 0; k < depth; k += 32, out++) {
+        if (ahead)
+            for (size_t i = 0; i < LINES; i++)
+                TG_PREFETCH_FAR((const void *)((uintptr_t)ahead + (k / 32 * LINES + i) * 64));
         const tg_v a = read_16(x + k, depth, how, 16), b = read_16(x + k + 16, depth, how, 16);
         const float most = tg_vmaxlane(tg_vmax(tg_vabs(a), tg_vabs(b)));
         const tg_v zero = tg_vzero();
