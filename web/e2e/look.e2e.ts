@@ -37,8 +37,20 @@ beforeAll(async () => {
 });
 afterAll(() => site.stop());
 
+/** Cards of Watch it think are drawn where they are on the screen alone: it becomes as high as they. */
+async function standTall(): Promise<void> {
+  const { width } = p.page.viewportSize()!;
+  for (let i = 0; i < 2; i++) {
+    const height = await p.page.evaluate(() => document.documentElement.scrollHeight);
+    await p.page.setViewportSize({ width, height });
+    await p.page.waitForTimeout(400);
+  }
+}
+
 async function lookAt(name: string): Promise<void> {
+  const size = p.page.viewportSize()!;
   await p.page.waitForTimeout(400);
+  if ((await p.page.locator('.think-card').count()) > 0) await standTall();
   await p.page.screenshot({
     path: join(screens, `${name}.png`),
     fullPage: true,
@@ -46,6 +58,7 @@ async function lookAt(name: string): Promise<void> {
   });
   expect.soft(await findings(p.page), `axe: ${name}`).toEqual([]);
   expect.soft(await overhang(p.page), `sideways: ${name}`).toBe(0);
+  await p.page.setViewportSize(size);
 }
 
 function nameOf(view: string): string {
