@@ -37,7 +37,7 @@ beforeAll(async () => {
 });
 afterAll(() => site.stop());
 
-/** Cards of Watch it think are drawn where they are on the screen alone: it becomes as high as they. */
+/** Cards of Watch it think are drawn on the screen alone, which becomes as high as the page. */
 async function standTall(): Promise<void> {
   const { width } = p.page.viewportSize()!;
   for (let i = 0; i < 2; i++) {
