@@ -138,19 +138,20 @@ static void pack_worker(void *arg, unsigned worker) {
         k->m->pack_ms -= k->m->tok_ms / k->n_workers;
     }
     while (w->status == TG_OK) {
-        if (tg_time_over(k->deadline_ms)) return;
         if (w->at < w->end) {
             w->status = read_piece(k, w, &k->pieces[w->at++]);
-            continue;
-        }
-        const size_t i = atomic_fetch_add_explicit(&k->next, 1, memory_order_relaxed);
-        if (i >= all) return;
-        if (i < k->n_chunks) {
-            w->status = check_chunk(k, w, i);
         } else {
-            w->at = k->runs[i - k->n_chunks];
-            w->end = k->runs[i - k->n_chunks + 1];
+            const size_t i = atomic_fetch_add_explicit(&k->next, 1, memory_order_relaxed);
+            if (i >= all) return;
+            if (i < k->n_chunks) {
+                w->status = check_chunk(k, w, i);
+            } else {
+                w->at = k->runs[i - k->n_chunks];
+                w->end = k->runs[i - k->n_chunks + 1];
+            }
         }
+        /* Asked last: some work is done in the shortest slice, too. */
+        if (w->status == TG_OK && tg_time_over(k->deadline_ms)) return;
     }
     atomic_store_explicit(&k->next, all, memory_order_relaxed); /* no need to go on, elsewhere */
 }

@@ -234,8 +234,9 @@ static tg_status take_story(tg_model *m, tg_file *f) {
  * not read the log are told by the model's info. */
 tg_status tg_model_opening_go_on(tg_model_opening *o, tg_context *ctx, const char *path,
                                  double deadline_ms, tg_model **out) {
-    char folder[TG_LM_PATH_BYTES];
-    if (!o->opening && tg_lm_takes(path, folder)) {
+    char folder[TG_LM_PATH_BYTES] = "";
+    const bool lm_begun = !o->opening && o->model;
+    if (lm_begun || (!o->opening && tg_lm_takes(path, folder))) {
         TG_TRY(tg_weights_open_lm(ctx, folder, deadline_ms, &o->model));
         *out = o->model;
         o->model = NULL;

@@ -356,7 +356,7 @@ static void packed_bytes(void **state) {
         tg_os_fault = turn & 2 ? no_maps : NULL;
         assert_int_equal(tg_context_new(&o, &ctx), TG_OK);
         assert_int_equal(tg_model_open_job(ctx, LARGE, &m, &job), TG_OK);
-        while (tg_job_poll(job, turn & 4 ? 0.02 : 0) == TG_PENDING) slices++;
+        while (tg_job_poll(job, turn & 4 ? 1e-6 : 0) == TG_PENDING) slices++;
         if (!m) fail_msg("%s", tg_context_error(ctx));
         assert_true(turn & 4 ? slices > 1 : slices == 1);
         check_packed(m->lm);
