@@ -14,6 +14,8 @@ ifeq ($(origin CC),default)
 CC         := gcc
 endif
 AR         ?= ar
+# What was compiled before, in any folder, is not compiled again.
+CACHED     := $(shell command -v ccache)
 BUILD      ?= build
 # V=1 shows the commands.
 Q          := $(if $(V),,@)
@@ -26,7 +28,8 @@ ARCH       := $(shell $(CC) -dumpmachine | sed 's/-.*//')
 
 # Contraction off: fused multiply-add only where the code says so. Traps and errno are not used.
 BASE       := $(OPT) -g -fPIC -pthread -ffp-contract=off -fno-math-errno -fno-trapping-math \
-              -fvisibility=hidden -Iinclude -Isrc -I$(BUILD)/gen -MMD -MP $(WARN) $(EXTRA)
+              -fvisibility=hidden -Iinclude -Isrc -I$(BUILD)/gen -MMD -MP $(WARN) $(EXTRA) \
+              -ffile-prefix-map=$(CURDIR)=.
 C11        := -std=c11
 LDLIBS     := -pthread
 
@@ -138,12 +141,12 @@ $(BUILD)/src/backend/webgpu/gpu_native.o: BASE += -isystem .cache/webgpu
 $(BUILD)/%.f64.o: %.c
 	@mkdir -p $(@D)
 	@echo "  $@"
-	$(Q)$(CC) $(C11) $(BASE) -DTG_REAL=double -DTG_REAL_IS_DOUBLE -c $< -o $@
+	$(Q)$(CACHED) $(CC) $(C11) $(BASE) -DTG_REAL=double -DTG_REAL_IS_DOUBLE -c $< -o $@
 
 $(BUILD)/app/%.o: app/%.c
 	@mkdir -p $(@D)
 	@echo "  $@"
-	$(Q)$(CC) $(C11) $(BASE) -Iapp -c $< -o $@
+	$(Q)$(CACHED) $(CC) $(C11) $(BASE) -Iapp -c $< -o $@
 
 # The built page, as bytes and a table (tools/embed.py); both empty without it.
 $(BUILD)/gen/page.list: FORCE
@@ -161,17 +164,17 @@ $(BUILD)/app/server/page_built.o: BASE += -Wa,-I$(BUILD)/gen
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	@echo "  $@"
-	$(Q)$(CC) $(C11) $(BASE) -c $< -o $@
+	$(Q)$(CACHED) $(CC) $(C11) $(BASE) -c $< -o $@
 
 define isa_rules
 $(BUILD)/%.simd.$(1).o: %.simd.h
 	@mkdir -p $$(@D)
 	@echo "  $$@"
-	$$(Q)$$(CC) -std=gnu11 $$(BASE) -Wno-pedantic -Wno-psabi -DTG_ISA=$(1) -DTG_ISA_$$(call upper,$(1)) $$(FLAGS_$(1)) -x c -c $$< -o $$@
+	$$(Q)$$(CACHED) $$(CC) -std=gnu11 $$(BASE) -Wno-pedantic -Wno-psabi -DTG_ISA=$(1) -DTG_ISA_$$(call upper,$(1)) $$(FLAGS_$(1)) -x c -c $$< -o $$@
 $(BUILD)/src/ops/kernel_table.$(1).o: src/ops/kernel_table.c $(BUILD)/gen/simd_ops.h
 	@mkdir -p $$(@D)
 	@echo "  $$@"
-	$$(Q)$$(CC) -std=gnu11 $$(BASE) -Wno-pedantic -DTG_ISA=$(1) -DTG_ISA_$$(call upper,$(1)) $$(FLAGS_$(1)) -c $$< -o $$@
+	$$(Q)$$(CACHED) $$(CC) -std=gnu11 $$(BASE) -Wno-pedantic -DTG_ISA=$(1) -DTG_ISA_$$(call upper,$(1)) $$(FLAGS_$(1)) -c $$< -o $$@
 endef
 $(foreach i,$(ISAS),$(eval $(call isa_rules,$(i))))
 
@@ -266,7 +269,7 @@ define wasm_compile
 $(WASM)/$(1)/$(2)
 	@mkdir -p $$(@D)
 	@echo "  $$@"
-	$$(Q)$$(WASM_CC) $(wasm_flags) $$(WASM_BASE) $(3) -c $$< -o $$@
+	$$(Q)$$(CACHED) $$(WASM_CC) $(wasm_flags) $$(WASM_BASE) $(3) -c $$< -o $$@
 endef
 define wasm_rules
 $(call wasm_compile,$(1),src/base/libc_wasm.o: src/base/libc_wasm.c,$(C11) $(WASM_COLD) -fno-builtin)
@@ -329,15 +332,19 @@ test-e2e: web $(PROGRAM)
 	  node_modules/.bin/vitest run --config e2e/vitest.config.ts $(E2E)
 
 # --------------------------------------------------------------------------------------- testing
-$(BUILD)/test/op_test: test/op_test.c $(LIB)
+# Compiled and linked in two steps, so that ccache has a part in it.
+test_cflags = $(C11) -D_GNU_SOURCE $(BASE) -Iapp -Itest/unit -Wno-missing-prototypes
+$(BUILD)/test/op_test.o $(BUILD)/test/simd_test.o: $(BUILD)/test/%.o: test/%.c
 	@mkdir -p $(@D)
-	@echo "  $@"
-	$(Q)$(CC) $(C11) $(BASE) $< -o $@ $(LIB) $(LDLIBS)
+	$(Q)$(CACHED) $(CC) $(test_cflags) -c $< -o $@
 
-$(GPU_TESTS): $(BUILD)/test/%: test/gpu/%.c test/unit/mutants.h test/unit/engine_util.h $(LIB)
+$(GPU_TESTS:%=%.o): $(BUILD)/test/%.o: test/gpu/%.c
 	@mkdir -p $(@D)
-	@echo "  $@"
-	$(Q)$(CC) $(C11) -D_GNU_SOURCE $(BASE) -Wno-missing-prototypes $< -o $@ $(LIB) -lcmocka -lm $(LDLIBS)
+	$(Q)$(CACHED) $(CC) $(test_cflags) -c $< -o $@
+
+$(UNIT:%=%.o): $(BUILD)/test/%.o: test/unit/%.c
+	@mkdir -p $(@D)
+	$(Q)$(CACHED) $(CC) $(test_cflags) -c $< -o $@
 
 # In front of Dawn, for levers_test.
 $(BUILD)/test/libshared.so: test/gpu/shared.c $(DAWN)
@@ -347,15 +354,11 @@ $(BUILD)/test/libshared.so: test/gpu/shared.c $(DAWN)
 
 # Every ISA's simd/vec.h and vmath.h, wrapped into functions (test/simd_probe.simd.h).
 $(BUILD)/test/simd_probe.simd.%.o: BASE += -Itest
-$(BUILD)/test/simd_test: test/simd_test.c $(foreach i,$(ISAS),$(BUILD)/test/simd_probe.simd.$(i).o) $(LIB)
-	@mkdir -p $(@D)
-	@echo "  $@"
-	$(Q)$(CC) $(C11) $(BASE) $< $(filter %.o,$^) -o $@ $(LIB) -lm $(LDLIBS)
+$(BUILD)/test/simd_test: $(foreach i,$(ISAS),$(BUILD)/test/simd_probe.simd.$(i).o)
 
-$(BUILD)/test/%: test/unit/%.c $(LIB)
-	@mkdir -p $(@D)
+$(BUILD)/test/op_test $(BUILD)/test/simd_test $(GPU_TESTS) $(UNIT): $(BUILD)/test/%: $(BUILD)/test/%.o $(LIB)
 	@echo "  $@"
-	$(Q)$(CC) $(C11) -D_GNU_SOURCE $(BASE) -Iapp -Wno-missing-prototypes $< $(filter %.o,$^) -o $@ $(LIB) -lcmocka -lm $(LDLIBS)
+	$(Q)$(CC) $(EXTRA) $(filter %.o,$^) -o $@ $(LIB) $(if $(filter op_test simd_test,$*),,-lcmocka) -lm $(LDLIBS)
 
 $(filter $(BUILD)/test/test_app_%,$(UNIT)): LDLIBS += $(MHD_LIBS)
 $(filter $(BUILD)/test/test_app_%,$(UNIT)): $(filter-out $(BUILD)/app/main.o,$(APP_OBJ))

@@ -6,6 +6,7 @@ missing=()
 want() { command -v "$1" >/dev/null 2>&1 || missing+=("$2"); }
 want gcc gcc
 want make make
+want ccache ccache
 want python3 python3
 want pip3 python3-pip
 want clang-19 clang-19
