@@ -6,7 +6,7 @@ The ceiling is raised by a commit of its own, so that growth is a decision.
 import os
 import sys
 
-CEILING = 127000
+CEILING = 142000
 FILE_LIMIT = 1000
 FOLDERS = ("include", "src", "app", "web", "test", "tools", "bench", "examples")
 SKIP = {"test/golden", "web/node_modules", "web/dist", "web/lib"}
