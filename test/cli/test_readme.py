@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""test_readme.py - every command of the README does what the README says, run as it is written.
+
+A shell runs each line of the README's indented blocks that begins with build/tinygpt, in order, in one
+folder that has the texts and models which the lines name. A line that trains for longer than
+PATIENCE_S is interrupted as by Ctrl-C, and must have saved by then; the lines behind it go on with
+what it saved. `make` lines are checked against the Makefile's targets.
+"""
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+import urllib.request
+
+from util import PROGRAM, TOP, check, environment, expect, main, Result, tinygpt
+
+PATIENCE_S = 6
+MODELS = os.path.join(TOP, ".cache", "models")
+LINKS = {"smollm2.gguf": "SmolLM2-135M-Instruct.Q4_1.gguf", "minilm.zip": "minilm.zip"}
+# What a line must print, by a part of the line; every other line must end with 0 alone.
+SAYS = {"info run.tinygpt": "small|366", "eval run.tinygpt": "perplexity|bits", "--similar": r"0\.\d",
+        "tokenize": "Hello", "--best 5": "Paris|the", "doctor": "ok|fine|whole|pass"}
+
+
+def commands():
+    """The lines of README.md that a reader would type, without their comments."""
+    with open(os.path.join(TOP, "README.md"), encoding="utf-8") as f:
+        rows = [line.strip() for line in f if re.match(r"    (build/tinygpt|make) ", line)]
+    return [re.sub(r"\s{2,}#.*", "", row) for row in rows]
+
+
+def prepare():
+    os.mkdir("build")
+    os.symlink(PROGRAM, "build/tinygpt")
+    for name, n_bytes in (("book.txt", "300k"), ("other.txt", "20k"), ("poems.txt", "50k")):
+        expect(tinygpt("corpus", "stories", "--bytes", n_bytes, "--seed", len(name), "--out", name), 0, name)
+    for name, source in LINKS.items():
+        check(os.path.exists(os.path.join(MODELS, source)), f"{source} is here: tools/setup.sh fetches it")
+        # A copy, since what stands beside a model must be free to write.
+        shutil.copy(os.path.join(MODELS, source), name)
+
+
+def shell(line, interrupt):
+    """Runs a line to its end, or interrupts it after a while; its output, and whether it was interrupted."""
+    process = subprocess.Popen(["bash", "-c", "exec " + line], env=environment(), stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    interrupted = False
+    try:
+        out, err = process.communicate(b"Say hello.\n/quit\n", timeout=PATIENCE_S if interrupt else 300)
+    except subprocess.TimeoutExpired:
+        interrupted = interrupt
+        process.send_signal(signal.SIGINT if interrupt else signal.SIGKILL)
+        out, err = process.communicate(timeout=120)
+    return Result([line], process.returncode, out, err), interrupted
+
+
+def serves(line):
+    """`serve` answers on the address that it prints, and ends on a signal."""
+    process = subprocess.Popen(shlex.split(line), env=environment(), stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT)
+    seen = b""
+    while b"http://" not in seen and process.poll() is None:
+        seen += process.stdout.readline()
+    address = re.search(rb"http://[0-9.]+:\d+", seen)
+    status = None
+    for _ in range(50):
+        try:
+            with urllib.request.urlopen(address.group().decode() + "/", timeout=5) as reply:
+                status = reply.status
+            break
+        except OSError as error:
+            status = getattr(error, "code", None)
+            if status:
+                break
+            time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    check(status in (200, 404), line, f"want an answer of the page, have {status}")
+
+
+def every_command():
+    prepare()
+    for line in commands():
+        if line.startswith("make "):
+            continue
+        if " --device webgpu" in line:
+            continue  # gpu_test runs them: a software adapter would take hours for these sizes
+        if " serve" in line:
+            serves(line)
+            continue
+        result, interrupted = shell(line, " train " in line)
+        wanted = next((SAYS[part] for part in SAYS if part in line), "")
+        expect(result, 130 if interrupted else 0, line, out=wanted)
+        if interrupted:
+            check("--resume" in result.errors + result.text, f"{line}: says how to go on")
+
+
+def make_targets():
+    """A `make` line names targets that exist, and what `make` alone prints has them."""
+    with open(os.path.join(TOP, "Makefile"), encoding="utf-8") as f:
+        helped = set(re.findall(r"^## make ([a-z0-9-]+)", f.read(), re.M))
+    for line in commands():
+        for part in line.split("&&"):
+            words = part.split()
+            if words and words[0] == "make":
+                targets = [w for w in words[1:] if "=" not in w]
+                check(set(targets) <= helped, f"`{line}`: make explains its targets",
+                      f"want {targets} among {sorted(helped)}")
+
+
+main(every_command, make_targets)
