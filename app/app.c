@@ -358,7 +358,7 @@ void tg_app_put_file_read(tg_jout *j, const tg_model *model, const char *path) {
 int tg_app_read_file(tg_app *app, const char *path, size_t limit, char **out, size_t *n_bytes) {
     const bool standard = strcmp(path, "-") == 0;
     tg_app_buffer b = { 0 };
-    char block[65536];
+    char block[8192];
     int code = TG_ARGS_GO_ON;
     /* Unlike a text to train on, a prompt may come through a pipe, so its length is not known: it
      * is read in blocks up to the limit. */

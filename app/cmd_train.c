@@ -641,7 +641,7 @@ int tg_cmd_train(int argc, char **argv) {
     };
     tg_app app;
     int code = tg_app_parse(&app, &spec, groups, 4, argc, argv);
-    parts p = { 0 };
+    static parts p; /* names of files, which a small stack has no room for */
     tg_train_options o = d;
     if (code == TG_ARGS_GO_ON) code = check_options(&app.args, &v);
     if (code == TG_ARGS_GO_ON && !v.from && !v.resume) {

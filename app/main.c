@@ -3,7 +3,8 @@
  *
  * Before the command: the three standard streams exist (a file opened later could otherwise land
  * on the number of a closed one and be overwritten by our output), and a broken pipe or a file size
- * limit is an error that write() returns, not the end of the process. After it: everything that was
+ * limit is an error that write() returns, not the end of the process, and so is a stack that is too
+ * small. After it: everything that was
  * printed must have arrived.
  */
 #define _XOPEN_SOURCE 700 /* fcntl, SIGXFSZ */
@@ -16,6 +17,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* The order of commands.def is that of the help. app.h declares the functions from the same
@@ -86,8 +88,26 @@ static void fill_standard_streams(void) {
     }
 }
 
+/* Less than this and a command may end in a fault: the limit is raised, or the user told. */
+enum { STACK_BYTES = 256 << 10 };
+
+static bool has_stack(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= STACK_BYTES) return true;
+    const rlim_t had = limit.rlim_cur;
+    limit.rlim_cur = STACK_BYTES;
+    if (limit.rlim_max < STACK_BYTES) limit.rlim_max = STACK_BYTES;
+    if (setrlimit(RLIMIT_STACK, &limit) == 0) return true;
+    fprintf(stderr,
+            "tinygpt: error: want a stack of %d KB, have a limit of %d KB that cannot be raised: "
+            "ulimit -s %d\n",
+            STACK_BYTES >> 10, (int)(had >> 10), STACK_BYTES >> 10);
+    return false;
+}
+
 int main(int argc, char **argv) {
     fill_standard_streams();
+    if (!has_stack()) return TG_EXIT_FAILED;
     /* Ignored for good, also for what the library writes: a reader that goes ends a run in
      * order. */
     signal(SIGPIPE, SIG_IGN);

@@ -19,7 +19,9 @@
  *
  * Conventions. Every call that can fail returns a tg_status: TG_OK is 0, errors are negative, and
  * tg_context_error() then says what, where, what was wanted and what was found. Nothing here
- * prints, exits or aborts. Objects are made by _new or _open and given back by _free, which takes
+ * prints, exits or aborts. The floating-point environment of the calling thread (rounding mode,
+ * flush flags) changes no result: a call that computes sets the default, also for its callbacks,
+ * and leaves it as it was. Objects are made by _new or _open and given back by _free, which takes
  * NULL. A context and everything made from it is used by one thread at a time. Several sessions may
  * use one model, also from several contexts (and so threads), as long as nobody trains it
  * meanwhile. Letters in shapes: B batch, T tokens of context, C width, H heads, L layers, V
@@ -70,6 +72,7 @@ typedef enum tg_status {
 #define TG_STATUS_ENUM(name, value, sentence) TG_##name = value,
     TG_STATUS_LIST(TG_STATUS_ENUM)
 #undef TG_STATUS_ENUM
+        TG_STATUS_LAST = TG_E_INTERNAL /* no comma may stand here in C++98 */
 } tg_status;
 
 /* One English sentence for a status; never NULL. */
@@ -225,9 +228,12 @@ typedef enum tg_file_kind {
 TG_API tg_status tg_model_save(tg_model *model, const char *path, tg_file_kind kind);
 
 /* The bytes of a tensor by its name in the file ("blocks.0.attn.q_proj.weight"), as f32 in the
- * file's [in,out] order, copied to out[n_elems]; E_ARG lists what was wanted. */
+ * file's [in,out] order, copied to out[n_elems]; E_ARG names the nearest one, or the size. */
 TG_API tg_status tg_model_tensor(const tg_model *model, const char *name, float *out,
                                  size_t n_elems);
+/* The name of tensor i, and its size if n_elems is not NULL; NULL behind the last one, and of
+ * third-party models. It lives as long as the model. */
+TG_API const char *tg_model_tensor_at(const tg_model *model, size_t i, uint64_t *n_elems);
 
 /* Tokens of a text. ids may be NULL to count only; *n is the number of tokens in any case, E_FULL
  * when cap is too small. */

@@ -9,11 +9,14 @@
 /* The message of a job that has ended stays until another call has one. */
 tg_status tg_job_poll(tg_job *job, double budget_ms) {
     if (!job) return TG_E_ARG;
-    if (job->status == TG_PENDING) ENTER(job->ctx);
+    if (job->status == TG_PENDING) tg_ctx_clear(&job->ctx->err);
     return tg_job_slice(job, budget_ms);
 }
 
-void tg_job_free(tg_job *job) { tg_job_end(job); }
+void tg_job_free(tg_job *job) {
+    TG_OS_FP_SCOPE;
+    tg_job_end(job);
+}
 
 /* There is a place for the job, and none in it as long as a check may refuse. */
 #define WANT_JOB(ctx)                                                                              \

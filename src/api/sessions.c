@@ -20,4 +20,4 @@ tg_status tg_session_reuse(tg_session *session, const int32_t *tokens, size_t n,
     return TG_OK;
 }
 
-size_t tg_session_held(const tg_session *session) { return (size_t)session->n_held; }
+size_t tg_session_held(const tg_session *session) { return session ? (size_t)session->n_held : 0; }

@@ -5,7 +5,8 @@
  * Invariant: whatever the caller passes, a call ends in a status and a message. Below this file
  * pointers are trusted; so every pointer that can be refused is refused here, by the name that it
  * has in tinygpt.h. Two kinds of calls refuse nothing: *_free, which take NULL as free() does, and
- * those that only look something up in an object, which have no status to refuse with.
+ * those that only look something up in an object, which have no status to refuse with: of NULL
+ * there are zeros and empty strings.
  */
 #include "api/want.h"
 #include "backend/cpu/check.h"
@@ -38,6 +39,7 @@ tg_context_options tg_context_options_default(void) {
 tg_status tg_context_new(const tg_context_options *options, tg_context **out) {
     const tg_context_options defaults = tg_context_options_default();
     if (!out) return TG_E_ARG;
+    TG_OS_FP_SCOPE;
     return tg_runtime_new(options ? options : &defaults, out);
 }
 
@@ -47,7 +49,7 @@ void tg_context_free(tg_context *ctx) { tg_runtime_free(ctx); }
 const char *tg_context_error(const tg_context *ctx) {
     return ctx ? ctx->err.message : "no context: there was no memory for one";
 }
-const char *tg_context_banner(const tg_context *ctx) { return ctx->banner; }
+const char *tg_context_banner(const tg_context *ctx) { return ctx ? ctx->banner : ""; }
 tg_status tg_context_gpu(tg_context *ctx, tg_gpu_facts *out) {
     ENTER(ctx);
     WANT(ctx, out);
@@ -60,17 +62,19 @@ tg_status tg_context_rest(tg_context *ctx) {
     return tg_job_finish(job);
 }
 
-unsigned tg_context_threads(const tg_context *ctx) { return ctx->threads; }
+unsigned tg_context_threads(const tg_context *ctx) { return ctx ? ctx->threads : 0; }
 
 const char *tg_context_isa(const tg_context *ctx) {
     size_t n;
-    return tg_isa_list(&n)[ctx->isa].name;
+    return ctx ? tg_isa_list(&n)[ctx->isa].name : "";
 }
 
 /* ------------------------------------------------------------------------------------------ model
  */
 
-uint64_t tg_param_count(const tg_gpt_config *config) { return tg_manifest_elems(config); }
+uint64_t tg_param_count(const tg_gpt_config *config) {
+    return config ? tg_manifest_elems(config) : 0;
+}
 
 /* In two steps inside, since opening a file needs the first without the second. */
 tg_status tg_model_new(tg_context *ctx, const tg_gpt_config *config, uint64_t seed,
@@ -114,6 +118,32 @@ tg_status tg_model_save(tg_model *model, const char *path, tg_file_kind kind) {
     return tg_job_finish(job);
 }
 
+/* A name that was mistyped shares its beginning and its end with the right one. */
+static tg_status no_such_tensor(const tg_model *m, const char *name) {
+    const size_t n = strlen(name);
+    size_t best = 0;
+    const char *nearest = "";
+    for (size_t i = 0; i < m->layout.n_tensors; i++) {
+        const char *other = m->layout.tensors[i].name;
+        const size_t k = strlen(other), room = n < k ? n : k;
+        size_t same = 0, tail = 0;
+        while (same < room && name[same] == other[same]) same++;
+        while (tail < room - same && name[n - 1 - tail] == other[k - 1 - tail]) tail++;
+        if (same + tail > best) best = same + tail, nearest = other;
+    }
+    return tg_fail(&m->ctx->err, TG_E_ARG,
+                   "tensor: want one of the %zu of tg_model_tensor_at, have %s%s%s",
+                   m->layout.n_tensors, name, 2 * best > n ? "; the nearest is " : "",
+                   2 * best > n ? nearest : "");
+}
+
+const char *tg_model_tensor_at(const tg_model *model, size_t i, uint64_t *n_elems) {
+    if (!model || i >= model->layout.n_tensors) return NULL;
+    const tg_tensor_spec *t = &model->layout.tensors[i];
+    if (n_elems) *n_elems = (uint64_t)t->rows * t->cols;
+    return t->name;
+}
+
 /* The exact size is wanted rather than room enough: a caller who counts otherwise has another shape
  * in mind, and would read the elements in the wrong places. */
 tg_status tg_model_tensor(const tg_model *model, const char *name, float *out, size_t n_elems) {
@@ -124,7 +154,7 @@ tg_status tg_model_tensor(const tg_model *model, const char *name, float *out, s
     TG_TRY(tg_weights_want_floats(model, "tensor"));
     TG_TRY(tg_weights_want_steady(model));
     const tg_tensor_spec *t = tg_weights_find(model, name);
-    if (!t) return tg_fail(&ctx->err, TG_E_ARG, "tensor: there is none of the name %s", name);
+    if (!t) return no_such_tensor(model, name);
     if (n_elems != t->rows * t->cols)
         return tg_fail(&ctx->err, TG_E_ARG, "tensor %s: want room for %zu elements, have %zu", name,
                        t->rows * t->cols, n_elems);
@@ -184,7 +214,7 @@ tg_status tg_text_from_memory(tg_context *ctx, const char *bytes, size_t n_bytes
 }
 
 void tg_text_free(tg_text *text) { tg_text_delete(text); }
-uint64_t tg_text_bytes(const tg_text *text) { return text->n_bytes; }
+uint64_t tg_text_bytes(const tg_text *text) { return text ? text->n_bytes : 0; }
 
 tg_status tg_text_lint(tg_text *text, int32_t ctx_tokens, double val_fraction, tg_lint_fn report,
                        void *user) {
@@ -201,6 +231,7 @@ tg_status tg_text_sha256(tg_text *text, uint8_t digest[32]) {
 
 tg_status tg_stories(uint64_t seed, uint64_t n_bytes, tg_text_fn write, void *user) {
     if (!write) return TG_E_ARG;
+    TG_OS_FP_SCOPE;
     tg_stories_sink sink = { write, user };
     return tg_stories_generate(seed, n_bytes, tg_stories_pass, &sink);
 }
@@ -245,15 +276,22 @@ tg_status tg_trainer_open(tg_context *ctx, const char *path, tg_text *text, int6
     return tg_job_finish(job);
 }
 
-void tg_trainer_free(tg_trainer *trainer) { tg_train_free(trainer); }
-tg_model *tg_trainer_model(tg_trainer *trainer) { return trainer->model; }
-int64_t tg_trainer_steps_done(const tg_trainer *trainer) { return trainer->step; }
-void tg_trainer_options(const tg_trainer *trainer, tg_train_options *out) { *out = trainer->o; }
+/* An update that is under way is finished, which computes. */
+void tg_trainer_free(tg_trainer *trainer) {
+    TG_OS_FP_SCOPE;
+    tg_train_free(trainer);
+}
+
+tg_model *tg_trainer_model(tg_trainer *trainer) { return trainer ? trainer->model : NULL; }
+int64_t tg_trainer_steps_done(const tg_trainer *trainer) { return trainer ? trainer->step : 0; }
+void tg_trainer_options(const tg_trainer *trainer, tg_train_options *out) {
+    if (out) *out = trainer ? trainer->o : tg_train_options_default();
+}
 
 /* A trainer's own plans are used; without one they are made for the occasion and thrown away. */
 tg_status tg_trainer_forecast(tg_trainer *trainer, tg_forecast *out) {
     if (!trainer || !out) return TG_E_ARG;
-    tg_ctx_clear(&trainer->ctx->err);
+    ENTER(trainer->ctx);
     tg_job *job;
     TG_TRY(tg_job_forecast(trainer->ctx, &trainer->model->layout.config, trainer->text, &trainer->o,
                            &trainer->plans, out, &job));
@@ -269,7 +307,7 @@ tg_status tg_forecast_run(tg_context *ctx, const tg_gpt_config *config, tg_text 
 
 tg_status tg_trainer_poll(tg_trainer *trainer, double budget_ms, tg_step_report *out) {
     if (!trainer) return TG_E_ARG;
-    tg_ctx_clear(&trainer->ctx->err);
+    ENTER(trainer->ctx);
     return tg_train_poll(trainer, budget_ms, out);
 }
 
@@ -280,7 +318,7 @@ tg_status tg_trainer_step(tg_trainer *trainer, tg_step_report *out) {
 
 /* Two reasons for an empty validation part, and only one is an error: nobody asked for one (then
  * the whole text is what there is to measure), or the one that was asked for holds no window. */
-bool tg_trainer_steady(const tg_trainer *trainer) { return tg_train_steady(trainer); }
+bool tg_trainer_steady(const tg_trainer *trainer) { return !trainer || tg_train_steady(trainer); }
 
 tg_status tg_trainer_set_steps(tg_trainer *trainer, int64_t steps) {
     if (!trainer) return TG_E_ARG;
@@ -314,8 +352,8 @@ tg_status tg_trainer_save_best(tg_trainer *trainer, const char *path) {
 }
 
 const tg_history_point *tg_trainer_history(const tg_trainer *trainer, size_t *n) {
-    *n = trainer->n_history;
-    return trainer->history;
+    if (n) *n = trainer ? trainer->n_history : 0;
+    return trainer ? trainer->history : NULL;
 }
 
 /*
@@ -327,7 +365,7 @@ const tg_history_point *tg_trainer_history(const tg_trainer *trainer, size_t *n)
 tg_status tg_trainer_run(tg_trainer *trainer, const tg_callbacks *callbacks,
                          const char *save_path) {
     if (!trainer) return TG_E_ARG;
-    tg_ctx_clear(&trainer->ctx->err);
+    ENTER(trainer->ctx);
     const tg_callbacks none = { .user = NULL };
     const tg_callbacks *c = callbacks ? callbacks : &none;
     trainer->cancel = c->cancel;
@@ -365,8 +403,12 @@ tg_status tg_session_new_kv(tg_context *ctx, tg_model *model, int32_t ctx_tokens
 }
 
 void tg_session_free(tg_session *session) { tg_session_close(session); }
-size_t tg_session_tokens(const tg_session *session) { return (size_t)session->n_tokens; }
-size_t tg_session_capacity(const tg_session *session) { return (size_t)session->capacity; }
+size_t tg_session_tokens(const tg_session *session) {
+    return session ? (size_t)session->n_tokens : 0;
+}
+size_t tg_session_capacity(const tg_session *session) {
+    return session ? (size_t)session->capacity : 0;
+}
 
 /* For calls that run the model on a session. */
 static tg_status want_session(const tg_session *s) {
@@ -386,6 +428,7 @@ tg_status tg_session_eval(tg_session *session, const int32_t *tokens, size_t n,
 }
 
 const float *tg_session_logits(const tg_session *session) {
+    if (!session) return NULL;
     return session && session->n_tokens > 0 ? session->logits : NULL;
 }
 
@@ -574,6 +617,7 @@ const tg_lever_info *tg_lever_at(size_t i) {
 }
 
 bool tg_context_lever(const tg_context *ctx, const char *name) {
+    if (!ctx || !name) return false;
     for (int i = 0; i < TG_LEVER_COUNT; i++)
         if (strcmp(tg_lever_table[i].name, name) == 0) return ctx->levers >> i & 1;
     return false;

@@ -109,7 +109,7 @@ static bool read_group_line(const char *line, const char *controller, group *out
 
 /* Finds the group that governs a controller ("cpu", "memory"); false if there are none. */
 static bool find_group(const char *controller, group *out) {
-    char text[8192];
+    char text[4096];
     read_text("/proc/self/cgroup", text, sizeof text);
     out->root[0] = 0;
     for (char *line = text; *line;) {
@@ -210,7 +210,7 @@ void tg_os_cpu_name(char *out, size_t out_bytes) {
 /* Limit and use of one level; false if it sets no limit. File pages that were not used lately are
  * given up by the kernel before anybody is refused memory, so they do not count. */
 static bool level_memory(const group *g, uint64_t *limit, uint64_t *used) {
-    char text[64], stat[8192];
+    char text[64], stat[4096]; /* of some 2 KB */
     const char *limit_file = g->v2 ? "memory.max" : "memory.limit_in_bytes";
     const char *used_file = g->v2 ? "memory.current" : "memory.usage_in_bytes";
     if (!leading_number(group_text(g, limit_file, text, sizeof text), limit)) return false;
@@ -225,7 +225,7 @@ static bool level_memory(const group *g, uint64_t *limit, uint64_t *used) {
 /* Limits beyond the memory of the machine are no limits. Room is asked at every level, since a
  * neighbour may have used up what a level above us grants to both. */
 tg_status tg_os_memory_get(tg_ctx *ctx, tg_os_memory *out) {
-    char text[4096];
+    char text[512]; /* both are in the first three lines */
     uint64_t total_kib, available_kib;
     read_text("/proc/meminfo", text, sizeof text);
     if (!number_after(text, "MemTotal:", &total_kib) ||

@@ -18,6 +18,7 @@
 #include "base/thread.h"
 
 #include "base/os.h"
+#include "base/os_fp.h"
 #include "base/time.h"
 
 #include <stdatomic.h>
@@ -114,6 +115,7 @@ static void *worker_main(void *arg) {
     const pool_worker *self = arg;
     tg_pool *pool = self->pool;
     uint32_t epoch = 0; /* of the last region that this worker took part in */
+    tg_os_fp_begin();   /* a thread begins with that of the one that started it */
     for (;;) {
         wait_change(pool, &pool->epoch, epoch);
         epoch++;

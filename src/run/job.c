@@ -3,6 +3,7 @@
  */
 #include "run/job.h"
 
+#include "base/os_fp.h"
 #include "base/time.h"
 
 void *tg_job_make(tg_context *ctx, const tg_job_kind *kind, const void *bytes, size_t n_bytes) {
@@ -20,8 +21,11 @@ void *tg_job_make(tg_context *ctx, const tg_job_kind *kind, const void *bytes, s
     return job;
 }
 
+/* Blocking calls come through here as well, so this is where most of the library's arithmetic gets
+ * its environment. */
 tg_status tg_job_slice(tg_job *job, double budget_ms) {
     if (job->status != TG_PENDING) return job->status;
+    TG_OS_FP_SCOPE;
     if (job->kind->ready) TG_TRY(job->kind->ready(job));
     job->status = job->kind->work(job, budget_ms > 0 ? tg_time_ms() + budget_ms : 0);
     if (job->status != TG_PENDING) job->kind->end(job);

@@ -21,7 +21,7 @@
 
 static const char magic[8] = { 'T', 'G', 'S', 'E', 'S', 'S', '1', '\n' };
 
-enum { HEAD_FIELDS = 10, HEAD_BYTES = sizeof magic + 4 * HEAD_FIELDS, PIECE_BYTES = 1 << 16 };
+enum { HEAD_FIELDS = 10, HEAD_BYTES = sizeof magic + 4 * HEAD_FIELDS, PIECE_BYTES = 1 << 14 };
 
 /* In the order of the file. */
 typedef struct head {
