@@ -151,6 +151,22 @@ static tg_status take_value(head *h, tg_gguf_value *v) {
     return TG_OK;
 }
 
+/* What ggml calls a type that is not read here. Numbers that are missing were given up before any
+ * file in use. */
+static const char *name_of_type(uint32_t type) {
+    static const char *const names[] = {
+        [4] = "Q4_2",      [5] = "Q4_3",        [9] = "Q8_1",        [15] = "Q8_K",
+        [16] = "IQ2_XXS",  [17] = "IQ2_XS",     [18] = "IQ3_XXS",    [19] = "IQ1_S",
+        [21] = "IQ3_S",    [22] = "IQ2_S",      [24] = "I8",         [25] = "I16",
+        [26] = "I32",      [27] = "I64",        [28] = "F64",        [29] = "IQ1_M",
+        [31] = "Q4_0_4_4", [32] = "Q4_0_4_8",   [33] = "Q4_0_8_8",   [34] = "TQ1_0",
+        [35] = "TQ2_0",    [36] = "IQ4_NL_4_4", [37] = "IQ4_NL_4_8", [38] = "IQ4_NL_8_8",
+        [40] = "NVFP4",    [41] = "Q1_0",
+    };
+    const char *name = type < sizeof names / sizeof names[0] ? names[type] : NULL;
+    return name ? name : "one that is not known";
+}
+
 /* Types, sizes and places of one tensor; offset is still that in the data. */
 static tg_status take_tensor(head *h, tg_gguf_tensor *t) {
     TG_TRY(take_name(h, "name of a tensor", MAX_NAME_BYTES, &t->name));
@@ -174,13 +190,18 @@ static tg_status take_tensor(head *h, tg_gguf_tensor *t) {
     if (!tg_block_find(type, &t->type))
         return tg_reader_fail(&h->r, TG_E_UNSUPPORTED, type_at, t->name,
                               "want F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q5_K "
-                              "Q6_K IQ4_NL IQ4_XS or MXFP4, have type %u",
-                              (unsigned)type);
+                              "Q6_K IQ4_NL IQ4_XS or MXFP4, have %s, type %u",
+                              name_of_type(type), (unsigned)type);
     const tg_block_desc *d = &tg_block_table[t->type];
-    if (t->dim[0] % d->weights != 0 || !tg_mul_u64(t->elems / d->weights, d->bytes, &t->bytes))
+    if (t->dim[0] % d->weights != 0)
         return tg_reader_fail(&h->r, TG_E_FORMAT, at, t->name,
                               "want rows of whole blocks of %u for %s, have %" PRIu64,
                               (unsigned)d->weights, d->name, t->dim[0]);
+    if (!tg_mul_u64(t->elems / d->weights, d->bytes, &t->bytes))
+        return tg_reader_fail(&h->r, TG_E_FORMAT, at, t->name,
+                              "want a size in bytes that fits 64 bits, have %" PRIu64
+                              " elements of %s",
+                              t->elems, d->name);
     return tg_read_u64(&h->r, t->name, &t->offset);
 }
 
@@ -391,6 +412,7 @@ const tg_gguf_value *tg_gguf_find(const tg_gguf *g, const char *key) {
     for (size_t low = 0, high = g->n_values; low < high;) {
         const size_t middle = low + (high - low) / 2;
         const int order = strcmp(g->values[middle].key, key);
+        if (order == 0 && g->asked) g->asked[middle] = true;
         if (order == 0) return &g->values[middle];
         if (order < 0)
             low = middle + 1;

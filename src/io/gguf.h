@@ -107,6 +107,7 @@ typedef struct tg_gguf {
     tg_arena arena;
     const tg_gguf_value *values; /* [n_values] sorted by key */
     size_t n_values;
+    bool *asked; /* [n_values] where somebody keeps a record: tg_gguf_find has found it */
     const tg_gguf_tensor *tensors; /* [n_tensors] sorted by name */
     size_t n_tensors;
     uint64_t total_bytes; /* of all files */

@@ -88,7 +88,10 @@ typedef struct tg_hf_values {
     tg_gguf_value *v; /* [TG_HF_VALUES] */
     size_t n;
     bool failed;
-    float *factors; /* [n_factors] of rope_freqs.weight, or NULL */
+    const char *where;   /* begins messages */
+    const tg_json *root; /* config.json */
+    bool *asked;         /* of its values by place: somebody has looked at it */
+    float *factors;      /* [n_factors] of rope_freqs.weight, or NULL */
     size_t n_factors;
 } tg_hf_values;
 enum { TG_HF_VALUES = 64 };

@@ -5,6 +5,7 @@
 
 #include "base/math.h"
 #include "base/str.h"
+#include "io/rope_llama3.h"
 
 static tg_status find_family(const tg_gguf *g, const tg_hf_family **out) {
     tg_gguf_string arch = { "", 0 };
@@ -41,23 +42,51 @@ static const char *translate(const tg_hf_family *f, tg_arena *arena, const char 
     return NULL;
 }
 
+#define ROPE_FREQS "rope_freqs.weight"
+
+static const tg_gguf_value *value(const tg_gguf *g, const tg_hf_family *f, const char *key) {
+    char full[160];
+    snprintf(full, sizeof full, "%s.%s", f->arch, key);
+    return tg_gguf_find(g, full);
+}
+
+/* The rule of Llama 3 behind the factors of a file; *there: it has some. */
+static tg_status find_llama3(const tg_gguf *g, const tg_hf_family *f, tg_rope_llama3 *rule,
+                             bool *there) {
+    const tg_gguf_tensor *t = tg_gguf_tensor_find(g, ROPE_FREQS);
+    const tg_gguf_value *base = value(g, f, "rope.freq_base");
+    *there = t != NULL;
+    if (!t) return TG_OK;
+    const size_t bytes = (size_t)t->bytes, floats = (size_t)t->elems * sizeof(float);
+    uint8_t *room = tg_alloc(&g->ctx->mem, floats + bytes);
+    if (!room) return tg_fail_memory(g->ctx, ROPE_FREQS, floats + bytes);
+    float *factors = (float *)(void *)room;
+    tg_status s = tg_gguf_read_rows(g, t, 0, t->elems / t->dim[0], room + floats);
+    if (s == TG_OK) {
+        tg_block_to_f32_n(t->type, factors, room + floats, (size_t)t->elems);
+        if (!tg_rope_llama3_find(factors, base ? base->real : 1e4, 2 * (size_t)t->elems, rule))
+            s = tg_fail(g->ctx, TG_E_UNSUPPORTED,
+                        "%s: tensor %s: want factors that follow from a rule of Llama 3, which "
+                        "config.json can state, have others",
+                        g->path, ROPE_FREQS);
+    }
+    tg_free(&g->ctx->mem, room, floats + bytes);
+    return s;
+}
+
 tg_status tg_hf_outline(const tg_gguf *g, tg_arena *arena, const tg_hf_family **family,
                         tg_hf_out **out, size_t *n) {
+    tg_rope_llama3 rule;
+    bool llama3;
     TG_TRY(find_family(g, family));
+    TG_TRY(find_llama3(g, *family, &rule, &llama3));
     tg_hf_out *list = *out = tg_arena_array(arena, g->n_tensors + 1, sizeof *list);
     if (!list) return tg_fail_memory(g->ctx, "table of tensors", g->n_tensors * sizeof *list);
     *n = 0;
     for (size_t i = 0; i < g->n_tensors; i++) {
         const tg_hf_name *row;
         const char *name = g->tensors[i].name;
-        if (strcmp(name, "rope_freqs.weight") == 0) {
-            /* A folder's own config.json says how they come about, and is kept. */
-            if (g->hf) continue;
-            return tg_fail(g->ctx, TG_E_UNSUPPORTED,
-                           "%s: tensor %s: want none, since config.json has the rule behind these "
-                           "factors, which a GGUF file does not",
-                           g->path, name);
-        }
+        if (strcmp(name, ROPE_FREQS) == 0) continue; /* config.json has the rule behind it */
         const char *theirs = translate(*family, arena, name, &row);
         if (!theirs)
             return tg_fail(g->ctx, TG_E_UNSUPPORTED, "%s: tensor %s: want a name of %s", g->path,
@@ -125,12 +154,6 @@ static void put_text(tg_json_writer *w, const char *key, const char *text) {
     tg_json_put_string(w, text);
 }
 
-static const tg_gguf_value *value(const tg_gguf *g, const tg_hf_family *f, const char *key) {
-    char full[160];
-    snprintf(full, sizeof full, "%s.%s", f->arch, key);
-    return tg_gguf_find(g, full);
-}
-
 static void put_float(tg_json_writer *w, const tg_gguf *g, const tg_hf_family *f, const char *ours,
                       const char *theirs) {
     const tg_gguf_value *v = value(g, f, ours);
@@ -152,22 +175,38 @@ static void put_sizes(tg_json_writer *w, const tg_gguf *g, const tg_hf_family *f
     tg_json_put_uint(w, table ? table->dim[1] : 0);
 }
 
-static void put_rope(tg_json_writer *w, const tg_gguf *g, const tg_hf_family *f) {
+static void put_double(tg_json_writer *w, const char *key, double x) {
+    tg_json_key(w, key);
+    tg_json_put_double(w, x);
+}
+
+static tg_status put_rope(tg_json_writer *w, const tg_gguf *g, const tg_hf_family *f) {
     const tg_gguf_value *factor = value(g, f, "rope.scaling.factor");
+    if (!factor) factor = value(g, f, "rope.scale_linear");
+    tg_rope_llama3 rule;
+    bool llama3;
+    TG_TRY(find_llama3(g, f, &rule, &llama3));
     put_float(w, g, f, "rope.freq_base", "rope_theta");
-    if (f->windows && !value(g, f, "rope.freq_base_swa")) {
-        tg_json_key(w, "rope_local_base_freq");
-        tg_json_put_double(w, 10000);
-    }
+    if (f->windows && !value(g, f, "rope.freq_base_swa"))
+        put_double(w, "rope_local_base_freq", 10000);
     put_float(w, g, f, "rope.freq_base_swa", "rope_local_base_freq");
-    if (!factor) return;
+    const tg_gguf_value *kind = value(g, f, "rope.scaling.type");
+    const bool off = kind && kind->text.n_bytes == 4 && memcmp(kind->text.bytes, "none", 4) == 0;
+    const bool linear = !llama3 && !off && factor && factor->real > 0 && factor->real != 1;
+    if (!llama3 && !linear) return TG_OK;
     tg_json_key(w, "rope_scaling");
     tg_json_begin_object(w);
-    put_text(w, "rope_type", "linear");
-    put_text(w, "type", "linear");
-    tg_json_key(w, "factor");
-    tg_json_put_float(w, (float)factor->real);
+    put_text(w, "rope_type", llama3 ? "llama3" : "linear");
+    put_text(w, "type", llama3 ? "llama3" : "linear");
+    put_double(w, "factor", llama3 ? rule.factor : factor->real);
+    if (llama3) {
+        put_double(w, "low_freq_factor", rule.low);
+        put_double(w, "high_freq_factor", rule.high);
+        tg_json_key(w, "original_max_position_embeddings");
+        tg_json_put_int(w, (int64_t)rule.original);
+    }
     tg_json_end_object(w);
+    return TG_OK;
 }
 
 /* Scores are divided by the root of this; where nothing is said, of the size of a head. */
@@ -177,8 +216,11 @@ static void put_windows(tg_json_writer *w, const tg_gguf *g, const tg_hf_family 
     const double divisor = scale && scale->real > 0 ? 1 / (scale->real * scale->real)
                            : head                   ? (double)head->whole
                                                     : 256;
-    tg_json_key(w, "query_pre_attn_scalar");
-    tg_json_put_double(w, tg_floor(divisor * 1024 + 0.5) / 1024);
+    put_double(w, "query_pre_attn_scalar", tg_floor(divisor * 1024 + 0.5) / 1024);
+    const tg_gguf_value *period = value(g, f, "attention.sliding_window_pattern");
+    if (!period) return;
+    tg_json_key(w, "sliding_window_pattern");
+    tg_json_put_int(w, period->whole);
 }
 
 static void put_id(tg_json_writer *w, const tg_gguf *g, const char *key, const char *theirs) {
@@ -214,7 +256,7 @@ tg_status tg_hf_put_config(const tg_gguf *g, const tg_hf_family *f, tg_block_typ
     put_sizes(&w, g, f);
     put_float(&w, g, f, f->eps_ours, f->eps_theirs);
     put_text(&w, f->act_key, value(g, f, "activation") ? "gelu" : f->acts[0]);
-    if (f->rope) put_rope(&w, g, f);
+    if (f->rope) TG_TRY(put_rope(&w, g, f));
     if (f->windows) put_windows(&w, g, f);
     tg_json_key(&w, "tie_word_embeddings");
     tg_json_put_bool(&w, !tg_gguf_tensor_find(g, "output.weight"));

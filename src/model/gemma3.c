@@ -51,16 +51,21 @@ static tg_value *graph(tg_graph *g, const tg_lm *lm, tg_value *tokens, tg_value 
     return tg_lm_linear(&s, x, tied ? "token_embd" : "output", NULL, NULL, NULL, TG_READ_PLAIN);
 }
 
-/* The base of the windows and their rhythm are not in files of llama.cpp. The largest model divides
- * scores by another root than the others: its heads are fewer than its width would have. */
+/* The base of the windows and their rhythm are in files of llama.cpp only where they are other
+ * ones. The largest model divides scores by another root than the others: its heads are fewer than
+ * its width would have. Keys with global and local are those of Ollama's converter. */
 static tg_status config(const tg_gguf *g, tg_lm_config *c) {
     char key[TG_LM_KEY_BYTES];
     c->rope_base[1] = 1e4f;
     c->window_every = 6;
     TG_TRY(
-        tg_gguf_get_int(g, tg_lm_key(c, "attention.sliding_window", key), 1, 1 << 24, &c->window));
-    TG_TRY(tg_gguf_get_float(g, tg_lm_key(c, "rope.scaling.factor", key), &c->rope_factor));
+        tg_gguf_get_int(g, tg_lm_key(c, "attention.sliding_window", key), 0, 1 << 24, &c->window));
+    TG_TRY(tg_gguf_get_int(g, tg_lm_key(c, "attention.sliding_window_pattern", key), 1, 512,
+                           &c->window_every));
+    TG_TRY(tg_lm_read_scaling(g, c));
     c->embed_scale = (float)tg_sqrt((double)c->width);
+    TG_TRY(tg_gguf_get_float(g, tg_lm_key(c, "rope.global.freq_base", key), &c->rope_base[0]));
+    TG_TRY(tg_gguf_get_float(g, tg_lm_key(c, "rope.local.freq_base", key), &c->rope_base[1]));
     TG_TRY(tg_gguf_get_float(g, tg_lm_key(c, "rope.freq_base_swa", key), &c->rope_base[1]));
     if (c->layers == 62 && !tg_gguf_find(g, tg_lm_key(c, "attention.scale", key)))
         c->score_scale = (float)(1 / tg_sqrt((double)(c->width / c->heads)));

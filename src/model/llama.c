@@ -46,18 +46,18 @@ static tg_value *graph(tg_graph *g, const tg_lm *lm, tg_value *tokens, tg_value 
     return tg_lm_linear(&s, x, tied ? "token_embd" : "output", NULL, NULL, NULL, TG_READ_PLAIN);
 }
 
-/* Scaled positions of other kinds than Llama 3's would give wrong answers quietly. */
+/* A window as long as the context hides nothing; a shorter one would. Factors of each frequency
+ * (rope_freqs) are read with the weights. */
 static tg_status config(const tg_gguf *g, tg_lm_config *c) {
     char key[TG_LM_KEY_BYTES];
-    tg_gguf_string kind = { "none", 4 };
-    TG_TRY(tg_gguf_get_string(g, tg_lm_key(c, "rope.scaling.type", key), &kind));
-    const bool linear = kind.n_bytes == 6 && memcmp(kind.bytes, "linear", 6) == 0;
-    if (!linear && !(kind.n_bytes == 4 && memcmp(kind.bytes, "none", 4) == 0))
-        return tg_fail(g->ctx, TG_E_UNSUPPORTED, "%s: %s: want none or linear, have '%.*s'",
-                       g->path, key, (int)(kind.n_bytes < 32 ? kind.n_bytes : 32), kind.bytes);
-    if (linear)
-        TG_TRY(tg_gguf_get_float(g, tg_lm_key(c, "rope.scaling.factor", key), &c->rope_factor));
-    return TG_OK;
+    int32_t window = 0;
+    TG_TRY(
+        tg_gguf_get_int(g, tg_lm_key(c, "attention.sliding_window", key), 0, INT32_MAX, &window));
+    if (window > 0 && window < c->ctx)
+        return tg_fail(g->ctx, TG_E_UNSUPPORTED,
+                       "%s: %s: want 0, or the context of %d at least, have %d", g->path, key,
+                       (int)c->ctx, (int)window);
+    return tg_lm_read_scaling(g, c);
 }
 
 #define MATRICES(pairs)                                                                            \

@@ -104,6 +104,80 @@ static tg_status read_config(const tg_gguf *g, tg_lm_config *c) {
     return c->family->config(g, c);
 }
 
+/* As llama.cpp has it: a factor without a kind is linear, and 0 is none. The factor's older key is
+ * that of files of 2023. */
+tg_status tg_lm_read_scaling(const tg_gguf *g, tg_lm_config *c) {
+    char key[TG_LM_KEY_BYTES];
+    tg_gguf_string kind = { "linear", 6 };
+    float factor = 0;
+    TG_TRY(tg_gguf_get_string(g, tg_lm_key(c, "rope.scaling.type", key), &kind));
+    const bool linear = kind.n_bytes == 6 && memcmp(kind.bytes, "linear", 6) == 0;
+    if (!linear && !(kind.n_bytes == 4 && memcmp(kind.bytes, "none", 4) == 0))
+        return tg_fail(g->ctx, TG_E_UNSUPPORTED, "%s: %s: want none or linear, have '%.*s'",
+                       g->path, key, (int)(kind.n_bytes < 32 ? kind.n_bytes : 32), kind.bytes);
+    TG_TRY(tg_gguf_get_float(g, tg_lm_key(c, "rope.scale_linear", key), &factor));
+    TG_TRY(tg_gguf_get_float(g, tg_lm_key(c, "rope.scaling.factor", key), &factor));
+    if (factor < 0)
+        return tg_fail(g->ctx, TG_E_FORMAT, "%s: %s: want 0 or more, have %g", g->path, key,
+                       (double)factor);
+    if (linear && factor > 0) c->rope_factor = factor;
+    return TG_OK;
+}
+
+/* ------------------------------------------------------------------------------- all other keys */
+
+/* Keys of the architecture that change nothing at a value: lm_keys.def. */
+enum { ANY, ZERO, ONE };
+static const struct {
+    const char *name;
+    int value;
+} harmless[] = {
+#define TG_LM_KEY(name, value, why) { name, value },
+#include "model/lm_keys.def"
+#undef TG_LM_KEY
+};
+
+static bool is_harmless(const tg_gguf_value *v, const char *name) {
+    const bool number = v->type != TG_GGUF_STRING && v->type != TG_GGUF_ARRAY;
+    for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++)
+        if (strcmp(harmless[i].name, name) == 0)
+            return harmless[i].value == ANY ||
+                   (number && (v->type == TG_GGUF_BOOL ? (double)v->whole : v->real) ==
+                                  (harmless[i].value == ONE ? 1 : 0));
+    return false;
+}
+
+/* asked[i]: value i of the file has been looked for. */
+static tg_status want_known_keys(const tg_gguf *g, const tg_lm_config *c, const bool *asked) {
+    const size_t n = strlen(c->family->name);
+    for (size_t i = 0; i < g->n_values; i++) {
+        const tg_gguf_value *v = &g->values[i];
+        if (asked[i] || strncmp(v->key, c->family->name, n) != 0 || v->key[n] != '.' ||
+            is_harmless(v, v->key + n + 1))
+            continue;
+        char have[64] = "a list";
+        if (v->type == TG_GGUF_STRING)
+            snprintf(have, sizeof have, "'%.*s'",
+                     (int)(v->text.n_bytes < 40 ? v->text.n_bytes : 40), v->text.bytes);
+        else if (v->type != TG_GGUF_ARRAY)
+            snprintf(have, sizeof have, "%g", v->real);
+        return tg_fail(g->ctx, TG_E_UNSUPPORTED,
+                       "%s: %.80s: want keys that are known, since another may change what the "
+                       "model computes, have this one as %s",
+                       g->path, v->key, have);
+    }
+    return TG_OK;
+}
+
+/* Whatever is looked for while sizes are read is known; all else of the architecture is not. */
+static tg_status read_known(const tg_gguf *g, tg_arena *arena, tg_lm_config *c) {
+    tg_gguf view = *g;
+    view.asked = tg_arena_alloc(arena, g->n_values);
+    if (!view.asked) return tg_fail_memory(g->ctx, "metadata", g->n_values);
+    TG_TRY(read_config(&view, c));
+    return want_known_keys(g, c, view.asked);
+}
+
 /* ---------------------------------------------------------------------------------------- tensors
  */
 
@@ -208,7 +282,7 @@ static void find_extra(const tg_gguf *g, faults *f) {
 
 tg_status tg_lm_read(const tg_gguf *g, tg_arena *arena, bool stay, tg_lm *out) {
     *out = (tg_lm) { .n_tensors = 0 };
-    TG_TRY(read_config(g, &out->config));
+    TG_TRY(read_known(g, arena, &out->config));
     const tg_lm_family *family = out->config.family;
     tg_lm_tensor *tensors =
         tg_arena_array(arena, family->n_wants * (size_t)out->config.layers + 1, sizeof *tensors);

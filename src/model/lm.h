@@ -131,6 +131,10 @@ tg_status tg_lm_read(const tg_gguf *g, tg_arena *arena, bool stay, tg_lm *out);
 #define TG_LM_KEY_BYTES 160
 const char *tg_lm_key(const tg_lm_config *c, const char *name, char out[TG_LM_KEY_BYTES]);
 
+/* Positions that are divided by a factor, for families that turn: rope.scaling.type, which is
+ * linear where it is missing, with its factor under either key. Other kinds are refused. */
+tg_status tg_lm_read_scaling(const tg_gguf *g, tg_lm_config *c);
+
 /* ------------------------------------------------------------------------ for graphs of families
  */
 

@@ -145,11 +145,6 @@ static tg_status write_config(tg_conversion *c, const tg_hf_family *family) {
         affine = affine || (c->g.tensors[i].place && c->g.tensors[i].place->bits);
     if (!affine) TG_TRY(copy_own(c, "config.json", &done));
     if (done) return TG_OK;
-    if (c->g.hf && tg_gguf_tensor_find(&c->g, "rope_freqs.weight"))
-        return tg_fail(&c->ctx->err, TG_E_UNSUPPORTED,
-                       "%s: want frequencies without factors, have them "
-                       "together with MLX's weights",
-                       c->g.path);
     return write_text(c, family, "config.json", fill_config);
 }
 

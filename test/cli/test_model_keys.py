@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""test_model_keys.py - keys of third-party models: what changes the answers is computed or refused by
+its name, what changes nothing is taken, in GGUF's metadata and in config.json alike.
+"""
+import json
+import os
+import shutil
+import zipfile
+
+from gguf_file import ARRAY, U32, Gguf, alphabet, array
+from util import TOP, check, equal, expect, main, refused, tinygpt, write
+
+GOLDEN = os.path.join(TOP, "test", "golden", "lm")
+TEXT = "abcabdabeabf" * 3
+
+
+def loss(path):
+    write("text", TEXT)
+    r = tinygpt("eval", path, "--data", "text", "--json")
+    return r.json()["loss"] if r.code == 0 else r.errors
+
+
+def gguf(name, change):
+    g = Gguf(alphabet() + ["<s>"])
+    change(g)
+    return write(name, g.bytes())
+
+
+def scaling_of_positions():
+    """llama.cpp takes a factor as linear where no type is named, under the older key, too."""
+    plain = loss(gguf("plain.gguf", lambda g: None))
+    def linear(g):
+        g.string("llama.rope.scaling.type", "linear")
+        g.float("llama.rope.scaling.factor", 4)
+    want = loss(gguf("linear.gguf", linear))
+    check(isinstance(want, float) and abs(want - plain) > 1e-4, "a factor shows", f"{plain} {want}")
+    equal(loss(gguf("bare.gguf", lambda g: g.float("llama.rope.scaling.factor", 4))), want,
+          "a factor without a type")
+    equal(loss(gguf("older.gguf", lambda g: g.float("llama.rope.scale_linear", 4))), want,
+          "the factor's older key")
+    def none(g):
+        linear(g)
+        g.string("llama.rope.scaling.type", "none")
+    equal(loss(gguf("none.gguf", none)), plain, "a factor with the type none")
+    equal(loss(gguf("zero.gguf", lambda g: g.float("llama.rope.scaling.factor", 0))), plain,
+          "a factor of 0")
+    gguf("minus.gguf", lambda g: g.float("llama.rope.scaling.factor", -2))
+    refused("a negative factor", "info", "minus.gguf", err="rope.scaling.factor: want 0 or more")
+    gguf("yarn.gguf", lambda g: g.string("llama.rope.scaling.type", "yarn"))
+    refused("YaRN", "info", "yarn.gguf", err="rope.scaling.type: want none or linear")
+    for name in "bare", "older":
+        expect(tinygpt("convert", f"{name}.gguf", f"{name}.d", "--format", "safetensors"), 0,
+               f"{name} as a folder")
+        equal(loss(f"{name}.d"), want, f"{name} as a folder has the factor, too")
+
+
+def metadata():
+    """Keys of the architecture that nobody reads."""
+    def one(what, change, *err):
+        path = gguf("x.gguf", change)
+        if err:
+            refused(what, "info", path, err=("x.gguf",) + err)
+        else:
+            expect(tinygpt("info", path), 0, what)
+    p = "llama."
+    one("a key that is not known", lambda g: g.number(p + "twist", 2), "llama.twist", "have this one as 2")
+    one("a text", lambda g: g.string(p + "twist", "left"), "llama.twist", "'left'")
+    one("a list", lambda g: g.values.update({p + "twist": (ARRAY, array(U32, [1]))}), "a list")
+    one("a key of another architecture", lambda g: g.number("mamba.twist", 2))
+    one("a key that only begins so", lambda g: g.number("llamas.twist", 2))
+    for key, good, bad in (("attention.causal", 1, 0), ("use_parallel_residual", 0, 1)):
+        one(f"{key} {good}", lambda g: g.bool(p + key, good))
+        one(f"{key} {bad}", lambda g: g.bool(p + key, bad), key)
+    for key, good, bad in (("expert_count", 0, 8), ("nextn_predict_layers", 0, 1)):
+        one(f"{key} {good}", lambda g: g.number(p + key, good))
+        one(f"{key} {bad}", lambda g: g.number(p + key, bad), key)
+    for key, good, bad in (("logit_scale", 1, .5), ("embedding_scale", 1, 12), ("final_logit_softcapping", 0, 30),
+                           ("attn_logit_softcapping", 0, 50), ("rope.scaling.attn_factor", 1, 2),
+                           ("attention.clamp_kqv", 0, 8)):
+        one(f"{key} {good}", lambda g: g.float(p + key, good))
+        one(f"{key} {bad}", lambda g: g.float(p + key, bad), key)
+    for window, fine in (0, True), (16, True), (4096, True), (15, False):
+        one(f"a window of {window}", lambda g: g.number(p + "attention.sliding_window", window),
+            *(() if fine else ("attention.sliding_window: want 0",)))
+    one("a word of 2023", lambda g: g.string(p + "tensor_data_layout", "Meta AI original pth"))
+    for kind, name in (21, "IQ3_S"), (16, "IQ2_XXS"), (34, "TQ1_0"), (41, "Q1_0"), (77, "one that is not known"):
+        one(f"type {kind}", lambda g: g.tensors["blk.0.attn_q.weight"].__setitem__(1, kind),
+            "blk.0.attn_q.weight", f"have {name}, type {kind}")
+    one("a row beyond 2^62", lambda g: g.tensors["blk.0.attn_q.weight"].__setitem__(0, [1 << 62]),
+        "a size in bytes that fits 64 bits")
+
+
+def folder(source, name, edit=lambda c: None):
+    """A copy of a golden folder or zip file with another config.json."""
+    shutil.rmtree(name, ignore_errors=True)
+    path = os.path.join(GOLDEN, source)
+    if source.endswith(".zip"):
+        with zipfile.ZipFile(path) as z:
+            z.extractall(name)
+        inside = [d for d, _, files in os.walk(name) if "config.json" in files and "1_Pooling" not in d]
+        name = inside[0]
+    else:
+        shutil.copytree(path, name)
+    config = os.path.join(name, "config.json")
+    with open(config, encoding="utf-8") as f:
+        c = json.load(f)
+    edit(c)
+    write(config, json.dumps(c))
+    return name
+
+
+def config_json():
+    def one(what, source, change, *err):
+        def edit(c):
+            c.update(change)
+        path = folder(source, "m", edit)
+        if err:
+            refused(what, "info", path, err=("config.json",) + err)
+        else:
+            expect(tinygpt("info", path), 0, what)
+    one("a key that is not known", "llama", {"twist": 2}, "twist", "have this one as 2")
+    one("an object", "llama", {"twist": {"a": 1}}, "twist", "an object")
+    one("a key that is not known, off", "llama", {"twist": None})
+    one("what transformers writes", "llama", {"partial_rotary_factor": 1.0, "attention_dropout": 0.1,
+                                             "_name_or_path": "x", "pretraining_tp": 2, "temperature": 0.6})
+    one("half a head", "llama", {"partial_rotary_factor": 0.5}, "partial_rotary_factor: want 1, have 0.5")
+    one("biases of the MLP", "llama", {"mlp_bias": True}, "mlp_bias")
+    one("biases of the MLP, 0", "llama", {"mlp_bias": 0})
+    one("SmolLM2's", "llama", {"is_llama_config": True, "rope_interleaved": False,
+                               "transformers.js_config": {"dtype": "q4"}})
+    one("interleaved", "llama", {"rope_interleaved": True}, "rope_interleaved")
+    one("scaled logits", "llama", {"logits_scaling": 8.0}, "logits_scaling")
+    one("logits that are not scaled", "llama", {"logits_scaling": 1.0})
+    one("experts", "llama", {"num_local_experts": 8}, "num_local_experts")
+    one("Qwen's windows, switched off", "qwen2", {"sliding_window": 64, "max_window_layers": 1})
+    one("Qwen's windows, switched on", "qwen2", {"use_sliding_window": True, "sliding_window": 64},
+        "use_sliding_window")
+    one("a layer with a window", "qwen3", {"layer_types": ["full_attention", "sliding_attention"]},
+        "layer_types: want full_attention")
+    rope = {"rope_theta": 1e4, "rope_type": "linear", "factor": 2.0}
+    one("linear", "llama", {"rope_parameters": rope})
+    one("another rule's key", "llama", {"rope_parameters": dict(rope, beta_fast=32)}, "rope", "beta_fast")
+    one("a factor without a type", "llama", {"rope_parameters": None, "rope_scaling": {"factor": 4.0}},
+        "rope", "factor")
+    one("both forms of it", "llama", {"rope_scaling": {"rope_type": "linear", "factor": 4.0}}, "rope_scaling")
+    one("activation", "gpt2", {"activation_function": "relu"}, "want gelu_new or gelu_pytorch_tanh or gelu, have relu")
+    one("layers that are scaled", "gpt2", {"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx")
+    one("scores that are not scaled", "gpt2", {"scale_attn_weights": False}, "scale_attn_weights")
+    one("a decoder", "bert.zip", {"is_decoder": True}, "is_decoder")
+    one("relative positions", "bert.zip", {"position_embedding_type": "relative_key"}, "position_embedding_type")
+
+
+def gemma3():
+    """As its makers ship it: the rhythm of the windows is a number, and the older keys of positions."""
+    def shipped(c):
+        for key in "layer_types", "_sliding_window_pattern", "rope_parameters":
+            del c[key]
+        c.update(sliding_window_pattern=6, rope_theta=1000000, rope_local_base_freq=10000,
+                 rope_scaling=None, cache_implementation="hybrid")
+    def told(path):
+        r = tinygpt("info", path)
+        return [line for line in r.text.splitlines() if line.startswith(("model", "window"))] or r.errors
+    want = told(folder("gemma3.zip", "golden"))
+    equal(told(folder("gemma3.zip", "shipped", shipped)), want, "the 1B model's config.json")
+    def third(c):
+        shipped(c)
+        c["sliding_window_pattern"] = 3
+    check("one of 3" in str(told(folder("gemma3.zip", "third", third))), "another rhythm")
+    expect(tinygpt("convert", folder("gemma3.zip", "third", third), "third.gguf", "--dtype", "f32"), 0,
+           "another rhythm as GGUF")
+    check("one of 3" in str(told("third.gguf")), "another rhythm in GGUF")
+    expect(tinygpt("convert", "third.gguf", "back", "--format", "safetensors"), 0, "and back")
+    check("one of 3" in str(told("back")), "another rhythm in the folder again")
+    def list_of(*types):
+        def edit(c):
+            c["layer_types"] = types
+        return edit
+    w, f = "sliding_attention", "full_attention"
+    check("one of 2" in str(told(folder("gemma3.zip", "list", list_of(w, f, w, f, w, f)))), "a list of every second")
+    refused("a list without a rhythm", "info", folder("gemma3.zip", "list", list_of(w, f, f, f, w, f)),
+            err="layer_types: want one layer of every 2 without a window, have full_attention as number 3")
+
+
+def llama3_factors():
+    """A GGUF file has what comes out of Llama 3's rule; config.json gets the rule again."""
+    import math
+    import struct
+    def factors(factor, original, base=5e5, head=16, low=1.0, high=4.0):
+        out = []
+        for i in range(head // 2):
+            freq = base ** (-2 * i / head)
+            turns = original * freq / (2 * math.pi)
+            blend = (turns - low) / (high - low)
+            out.append(1.0 if turns > high else factor if turns < low else 1 / ((1 - blend) / factor + blend))
+        return struct.pack(f"<{head // 2}f", *out)
+    def stretched(data):
+        def change(g):
+            g.float("llama.rope.freq_base", 5e5)
+            g.tensors["rope_freqs.weight"] = [[8], 0, data, None]
+        return change
+    for factor, original in (8, 8192), (32, 8192), (8, 32):
+        gguf("l.gguf", stretched(factors(factor, original)))
+        shutil.rmtree("l", ignore_errors=True)
+        expect(tinygpt("convert", "l.gguf", "l", "--format", "safetensors"), 0, f"factor {factor} as a folder")
+        with open("l/config.json", encoding="utf-8") as f:
+            rule = json.load(f)["rope_scaling"]
+        equal({k: rule[k] for k in ("rope_type", "factor", "low_freq_factor", "high_freq_factor")},
+              {"rope_type": "llama3", "factor": factor, "low_freq_factor": 1, "high_freq_factor": 4}, "its rule")
+        if original == 8192:
+            equal(rule["original_max_position_embeddings"], original, "its positions")
+        equal(loss("l"), loss("l.gguf"), f"factor {factor}: the same answers")
+    wrong = bytearray(factors(8, 8192))
+    wrong[21] ^= 1
+    gguf("w.gguf", stretched(bytes(wrong)))
+    refused("factors of no rule", "convert", "w.gguf", "w", "--format", "safetensors",
+            err=("rope_freqs.weight", "a rule of Llama 3"))
+
+
+main(scaling_of_positions, metadata, config_json, gemma3, llama3_factors)
