@@ -1,0 +1,356 @@
+#!/usr/bin/env python3
+"""Puts plausible faults into the code, one at a time, and sees whether a test notices.
+
+    tools/mutants/run.py [--only AREA|ID ...] [--jobs N] [--folder DIR] [--list]
+
+The faults (mutants) are listed in tools/mutants/AREA.txt:
+
+    @ ID FILE
+    - the text that is changed, one line or several; it must occur exactly once in FILE
+    + the text that replaces it; may be absent
+    ? the tests that should notice it, the likeliest first, separated by commas
+    ~ why nothing could notice it, for a mutant that is equivalent to the code
+
+A test is named in one of these ways:
+
+    test_NAME          a unit test program               test_NAME.py   a test of the command line
+    op_test FILTER     ops on every instruction set      gradients FILTER   finite differences
+    simd_test          vectors of every instruction set  gpu FILTER     ops on a software GPU
+
+The script copies the tree once per job and builds the copies (ccache makes that cheap), so the tree
+itself is never touched. For each mutant it builds what the named tests need and runs them, then the
+rest of the quick tests, until one fails. Before that the named tests run once on the unchanged
+copy: they must pass, and each gets a time limit of a multiple of what it took there. A test that is
+stopped at its limit has noticed the mutant.
+
+The last line is "N passed, N failed": a mutant that was noticed has passed. One that survived has
+failed unless it is listed as equivalent. The exit code is 0 if at least 95 % of the mutants died
+or are equivalent, every mutant could be applied and built, and no equivalent one was noticed.
+"""
+import argparse
+import glob
+import os
+import queue
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+HERE = os.path.join(TOP, "tools", "mutants")
+NEEDED_SHARE = 0.95
+# -O1 compiles twice as fast as what is shipped, and a mutant may leave a variable unused.
+MAKE = ["make", "--no-print-directory", "-s", "-j1", "OPT=-O1", "EXTRA=-g0 -w"]
+# A limit must not be reached because the machine is busy, and a hang must not cost minutes.
+LIMIT_FACTOR, LIMIT_LEAST_S, LIMIT_UNMEASURED_S, BUILD_LIMIT_S = 8, 30, 600, 1800
+FILE_MAX_BYTES = 4 << 30
+SWIFTSHADER = "/usr/lib/chromium/vk_swiftshader_icd.json"
+
+
+class Mutant:
+    def __init__(self, area, name, path, where):
+        self.area, self.name, self.path, self.where = area, name, path, where
+        self.old, self.new, self.tests, self.equivalent = [], [], [], ""
+
+
+def parse(path):
+    """The mutants of one list; a line that says nothing is an error."""
+    area = os.path.splitext(os.path.basename(path))[0]
+    mutants = []
+    with open(path, encoding="utf-8") as f:
+        for number, line in enumerate(f, 1):
+            line = line.rstrip("\n")
+            where = f"{os.path.relpath(path, TOP)}:{number}"
+            if not line.strip() or line.startswith("#"):
+                continue
+            mark, text = line[0], line[2:]
+            if mark == "@":
+                words = text.split()
+                if len(words) != 2:
+                    sys.exit(f"{where}: want '@ ID FILE', have {line!r}")
+                mutants.append(Mutant(area, words[0], words[1], where))
+            elif not mutants or mark not in "-+?~" or line[1:2] not in ("", " "):
+                sys.exit(f"{where}: want a line that begins with @ - + ? or ~, have {line!r}")
+            elif mark == "-":
+                mutants[-1].old.append(text)
+            elif mark == "+":
+                mutants[-1].new.append(text)
+            elif mark == "?":
+                mutants[-1].tests += [t.strip() for t in text.split(",") if t.strip()]
+            else:
+                mutants[-1].equivalent = (mutants[-1].equivalent + " " + text).strip()
+    return mutants
+
+
+def changed(mutant, top):
+    """The mutated text of the mutant's file, or what is wrong with its entry."""
+    path = os.path.join(top, mutant.path)
+    if not os.path.isfile(path):
+        return None, f"{mutant.where}: {mutant.path} does not exist"
+    with open(path, encoding="utf-8", newline="") as f:
+        source = f.read()
+    old, new = "\n".join(mutant.old), "\n".join(mutant.new)
+    times = source.count(old) if old else 0
+    if times != 1:
+        return None, f"{mutant.where}: {mutant.name}: want its text once in {mutant.path}, have it {times} times"
+    if old == new:
+        return None, f"{mutant.where}: {mutant.name}: changes nothing"
+    if not mutant.tests and not mutant.equivalent:
+        return None, f"{mutant.where}: {mutant.name}: names no test"
+    return source.replace(old, new), ""
+
+
+def limits():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_MAX_BYTES, FILE_MAX_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def run(command, cwd, env, limit_s, log):
+    """Exit code, or None if the time limit was reached; output is in log. Leaves no process."""
+    with open(log, "wb") as out:
+        process = subprocess.Popen(command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=out,
+                                   stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=limits)
+        try:
+            return process.wait(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            # What a test has started is in its group, and must not outlive it.
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            process.wait()
+
+
+class Copy:
+    """A copy of the tree with a build of its own."""
+
+    def __init__(self, folder):
+        self.tree = os.path.join(folder, "tree")
+        self.log = os.path.join(folder, "log")
+        self.temp = os.path.join(folder, "tmp")
+        shutil.rmtree(self.temp, ignore_errors=True)
+        os.makedirs(self.temp)
+        os.makedirs(self.tree, exist_ok=True)
+        names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                               cwd=TOP, check=True, capture_output=True).stdout.decode().split("\0")
+        for name in filter(None, names):
+            source, target = os.path.join(TOP, name), os.path.join(self.tree, name)
+            if not os.path.exists(source):
+                continue
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            if not same_bytes(source, target):
+                shutil.copy(source, target)
+        for ignored in (".cache", "build/fixtures"):
+            source, target = os.path.join(TOP, ignored), os.path.join(self.tree, ignored)
+            if os.path.exists(source) and not os.path.lexists(target):
+                os.makedirs(os.path.dirname(target), exist_ok=True)
+                os.symlink(os.path.realpath(source), target)
+        self.env = dict(os.environ, TMPDIR=self.temp, NO_COLOR="1", TG_GPU_CACHE="off")
+
+    def make(self, targets):
+        return run(MAKE + targets, self.tree, self.env, BUILD_LIMIT_S, self.log) == 0
+
+    def isas(self):
+        found = subprocess.run(["build/tinygpt", "doctor", "--list-isas"], cwd=self.tree,
+                               capture_output=True, text=True, check=True)
+        return found.stdout.split()
+
+    def output(self):
+        with open(self.log, encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+
+def same_bytes(a, b):
+    if not os.path.isfile(b):
+        return False
+    with open(a, "rb") as f, open(b, "rb") as g:
+        return f.read() == g.read()
+
+
+class Tests:
+    """What a test's name stands for, and how long it may take."""
+
+    def __init__(self, isas):
+        self.isas, self.limit_s = isas, {}
+
+    @staticmethod
+    def target(name):
+        kind = name.split()[0]
+        if kind.endswith(".py"):
+            return "build/tinygpt"
+        return "build/test/op_test" if kind in ("gpu", "gradients", "op_test") else f"build/test/{kind}"
+
+    def commands(self, name):
+        kind, _, what = name.partition(" ")
+        ops = ["build/test/op_test"] + (["--filter", what] if what else [])
+        if kind.endswith(".py"):
+            return [["python3", f"test/cli/{kind}", "build/tinygpt"]]
+        if kind == "op_test":
+            return [ops + ["--isa", isa] for isa in self.isas]
+        if kind == "gradients":
+            return [ops + ["--gradients"]]
+        if kind == "gpu":
+            return [ops + ["--device", "webgpu"]]
+        return [[f"build/test/{kind}"]]
+
+    def noticed(self, name, copy):
+        """Runs a test; "" or what it says."""
+        env = copy.env
+        if name.startswith("gpu"):
+            env = dict(env, VK_ICD_FILENAMES=SWIFTSHADER, TG_WEBGPU_LIB=os.path.join(
+                copy.tree, ".cache/webgpu/libwebgpu_wrapper.so"))
+        limit = self.limit_s.get(name, LIMIT_UNMEASURED_S)
+        for command in self.commands(name):
+            code = run(command, copy.tree, env, limit, copy.log)
+            if code is None:
+                return f"stopped after {limit:.0f} s"
+            if code != 0:
+                return first_complaint(copy.output()) or f"exit code {code}"
+        return ""
+
+    def quick(self, copy):
+        programs = sorted(glob.glob(os.path.join(copy.tree, "test/unit/test_*.c")))
+        units = [os.path.splitext(os.path.basename(p))[0] for p in programs]
+        return units + ["op_test", "gradients", "simd_test"]
+
+
+def first_complaint(text):
+    """The name of the first test case that failed."""
+    for pattern in (r"^\[  FAILED  \] ([\w .-]+)$", r"^ *FAIL:? +(\S.*)$", r"^(.*Assert.*)$", r"^([^ ].*(?:want|error).*)$"):
+        found = re.search(pattern, text, re.M)
+        if found:
+            return found.group(1).strip()[:60]
+    return ""
+
+
+def measure(tests, names, copy):
+    """Runs every named test on the unchanged copy, which it must pass."""
+    targets = sorted({tests.target(n) for n in names})
+    if not copy.make(targets):
+        sys.exit(f"the unchanged tree does not build:\n{copy.output()[-2000:]}")
+    for name in names:
+        start = time.monotonic()
+        said = tests.noticed(name, copy)
+        if said:
+            sys.exit(f"{name} fails without any mutant: {said}\n{copy.output()[-2000:]}")
+        tests.limit_s[name] = max(LIMIT_LEAST_S, LIMIT_FACTOR * (time.monotonic() - start))
+
+
+def judge(mutant, tests, copy):
+    """("killed" | "survived" | "broken", by which test and what it said)."""
+    path = os.path.join(copy.tree, mutant.path)
+    with open(path, encoding="utf-8", newline="") as f:
+        original = f.read()
+    text, fault = changed(mutant, copy.tree)
+    if fault:
+        return "broken", fault
+    try:
+        with open(path, "w", encoding="utf-8", newline="") as f:
+            f.write(text)
+        rest = [t for t in tests.quick(copy) if t not in mutant.tests]
+        for group in (mutant.tests, rest):
+            if group and not copy.make(sorted({tests.target(n) for n in group})):
+                return "broken", "does not build: " + first_complaint(copy.output())
+            for name in group:
+                said = tests.noticed(name, copy)
+                if said:
+                    return "killed", f"{name}: {said}"
+        return "survived", ""
+    finally:
+        with open(path, "w", encoding="utf-8", newline="") as f:
+            f.write(original)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--only", action="append", default=[], metavar="AREA|ID")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--folder", help="where the copies are made, and kept; else a temporary folder")
+    parser.add_argument("--list", action="store_true", help="print the mutants and check their texts")
+    options = parser.parse_args()
+
+    everything = [m for path in sorted(glob.glob(os.path.join(HERE, "*.txt"))) for m in parse(path)]
+    names = [m.name for m in everything]
+    faults = [f"{n}: is in the lists twice" for n in set(names) if names.count(n) > 1]
+    faults += [fault for m in everything for fault in [changed(m, TOP)[1]] if fault]
+    known = set(names) | {m.area for m in everything}
+    faults += [f"--only {o}: is no area and no mutant" for o in options.only if o not in known]
+    mutants = [m for m in everything if not options.only or {m.name, m.area} & set(options.only)]
+    for fault in sorted(faults):
+        print(fault)
+    if options.list:
+        for m in mutants:
+            print(f"{m.area:12} {m.name:34} {m.path}  {', '.join(m.tests)}{'  equivalent' if m.equivalent else ''}")
+        print(f"{len(mutants)} mutants")
+    if options.list or faults:
+        # A list that has rotted tells nothing about the tests.
+        if not options.list:
+            print(f"0 passed, {len(faults)} failed")
+        return 1 if faults else 0
+
+    folder = options.folder or tempfile.mkdtemp(prefix="tinygpt-mutants-")
+    try:
+        return run_all(mutants, folder, max(1, options.jobs))
+    finally:
+        if not options.folder:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def run_all(mutants, folder, jobs):
+    copies = [Copy(os.path.join(folder, str(i))) for i in range(jobs)]
+    for copy in copies:
+        if not copy.make(["build/tinygpt"]):
+            sys.exit(f"the unchanged tree does not build:\n{copy.output()[-2000:]}")
+    tests = Tests(copies[0].isas())
+    measure(tests, list(dict.fromkeys(t for m in mutants for t in m.tests)), copies[0])
+
+    waiting, results, lock = queue.Queue(), {}, threading.Lock()
+    for m in mutants:
+        waiting.put(m)
+
+    def work(copy):
+        while True:
+            try:
+                m = waiting.get_nowait()
+            except queue.Empty:
+                return
+            start = time.monotonic()
+            try:
+                verdict, by = judge(m, tests, copy)
+            except Exception as error:  # a broken runner must not look like a mutant that died
+                verdict, by = "broken", repr(error)
+            if verdict == "survived" and m.equivalent:
+                verdict, by = "equivalent", m.equivalent
+            elif verdict == "killed" and m.equivalent:
+                verdict, by = "broken", f"is listed as equivalent, and noticed by {by}"
+            with lock:
+                results[m.name] = verdict
+                print(f"{verdict:10} {m.area:12} {m.name:34} {time.monotonic() - start:4.0f} s  {by}", flush=True)
+
+    workers = [threading.Thread(target=work, args=(copy,)) for copy in copies]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join()
+
+    print()
+    for area in list(dict.fromkeys(m.area for m in mutants)) + ["all"]:
+        of = [results[m.name] for m in mutants if area in (m.area, "all")]
+        killed, equivalent = of.count("killed"), of.count("equivalent")
+        print(f"{area:12} noticed {killed:3} of {len(of):3}, equivalent {equivalent:2}: "
+              f"{100 * (killed + equivalent) / len(of):5.1f} %")
+    good = sum(results[m.name] in ("killed", "equivalent") for m in mutants)
+    broken = sum(results[m.name] == "broken" for m in mutants)
+    print(f"{good} passed, {len(mutants) - good} failed")
+    return 0 if good >= NEEDED_SHARE * len(mutants) and broken == 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
