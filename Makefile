@@ -363,6 +363,9 @@ $(BUILD)/test/op_test $(BUILD)/test/simd_test $(GPU_TESTS) $(UNIT): $(BUILD)/tes
 $(filter $(BUILD)/test/test_app_%,$(UNIT)): LDLIBS += $(MHD_LIBS)
 $(filter $(BUILD)/test/test_app_%,$(UNIT)): $(filter-out $(BUILD)/app/main.o,$(APP_OBJ))
 
+# Where the memory begins that stands for a module's.
+$(BUILD)/test/test_os_wasm: LDLIBS += -no-pie -Wl,--defsym=__heap_base=0x20000028
+
 setup:
 	@tools/setup.sh
 
