@@ -4,7 +4,7 @@
 #   src/**/*.c            once; src/ops/*/<op>.c a second time with TG_REAL=double (the oracle)
 #   src/**/*.simd.h       once per ISA, as C, with -DTG_ISA=<isa> -DTG_ISA_<ISA>
 #   app/**/*.c            the program            test/unit/*.c  one executable each (cmocka)
-#   web/dist/*            into the program, if the page is built and libmicrohttpd is there
+#   web/dist/*            into the program, if the page is built
 # Files *_wasm*.c belong to the WebAssembly modules alone, os_posix*.c to all other builds alone.
 
 SHELL      := /bin/bash
@@ -42,14 +42,6 @@ FLAGS_avx512 := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mfma -m
 FLAGS_neon   :=
 upper         = $(shell echo $(1) | tr a-z A-Z)
 
-# The web server of `tinygpt serve`. Found by trying to link it, so that another compiler's machine
-# is not mistaken for this one; without it the command says what is missing.
-MHD_CFLAGS := $(shell pkg-config --cflags libmicrohttpd 2>/dev/null)
-MHD_FOUND  := $(shell pkg-config --libs libmicrohttpd 2>/dev/null)
-MHD        := $(if $(MHD_FOUND),$(shell echo 'int main(void) { return 0; }' | \
-                $(CC) -x c - -o /dev/null $(MHD_FOUND) 2>/dev/null && echo yes))
-MHD_LIBS   := $(if $(MHD),$(MHD_FOUND))
-
 # The native GPU needs the header of WebGPU, which tools/setup.sh fetches; without it the device says
 # what is missing.
 WEBGPU   := $(wildcard .cache/webgpu/webgpu.h)
@@ -66,8 +58,7 @@ SIMD_OPS := $(sort $(notdir $(patsubst %.simd.h,%,$(wildcard src/ops/*/*.simd.h)
 
 OBJ      := $(SRC:%.c=$(BUILD)/%.o) $(OPS:%.c=$(BUILD)/%.f64.o) \
             $(foreach i,$(ISAS),$(SIMD:%.h=$(BUILD)/%.$(i).o) $(BUILD)/src/ops/kernel_table.$(i).o)
-APP_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out app/server/http_$(if $(MHD),none,mhd).c,\
-              $(sort $(wildcard app/*.c app/*/*.c))))
+APP_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard app/*.c app/*/*.c)))
 LIB      := $(BUILD)/libtinygpt.a
 PAGE     := $(shell find web/dist -type f 2>/dev/null)
 SHARED   := $(BUILD)/libtinygpt.so.$(VERSION)
@@ -157,7 +148,6 @@ $(BUILD)/gen/page.list: FORCE
 $(BUILD)/gen/page.def: $(BUILD)/gen/page.list $(PAGE) tools/embed.py
 	$(Q)$(if $(PAGE),python3 tools/embed.py web/dist $(@D),: > $(@D)/page.bin && : > $@)
 
-$(BUILD)/app/server/http_mhd.o: BASE += $(MHD_CFLAGS)
 $(BUILD)/app/server/page_built.o: $(BUILD)/gen/page.def
 $(BUILD)/app/server/page_built.o: BASE += -Wa,-I$(BUILD)/gen
 
@@ -188,7 +178,7 @@ $(SHARED): $(OBJ)
 	@ln -sf $(notdir $@) $(BUILD)/libtinygpt.so
 
 $(PROGRAM): $(APP_OBJ) $(LIB)
-	$(Q)$(CC) $(EXTRA) -o $@ $(APP_OBJ) $(LIB) $(MHD_LIBS) $(LDLIBS)
+	$(Q)$(CC) $(EXTRA) -o $@ $(APP_OBJ) $(LIB) $(LDLIBS)
 
 # ----------------------------------------------------------------------------------- WebAssembly
 # The core without app/, freestanding: libc_wasm.c and src/base/wasm/ stand in for the C library.
@@ -360,7 +350,6 @@ $(BUILD)/test/op_test $(BUILD)/test/simd_test $(GPU_TESTS) $(UNIT): $(BUILD)/tes
 	@echo "  $@"
 	$(Q)$(CC) $(EXTRA) $(filter %.o,$^) -o $@ $(LIB) $(if $(filter op_test simd_test,$*),,-lcmocka) -lm $(LDLIBS)
 
-$(filter $(BUILD)/test/test_app_%,$(UNIT)): LDLIBS += $(MHD_LIBS)
 $(filter $(BUILD)/test/test_app_%,$(UNIT)): $(filter-out $(BUILD)/app/main.o,$(APP_OBJ))
 
 # Where the memory begins that stands for a module's.

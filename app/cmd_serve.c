@@ -21,7 +21,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { WHY_BYTES = 512, WAITING_MAX = 64 };
+enum { WHY_BYTES = 512, WAITING_MAX = 1024 };
 
 typedef struct values {
     int64_t port;
@@ -31,7 +31,8 @@ typedef struct values {
 static const tg_option options[] = {
     TG_INT("--port", values, port, 0, 65535, "N", "port to listen on; 0 takes any free one"),
     TG_PATH("--dir", values, dir, "DIR",
-            "serve a built page from this folder, not the one in the program"),
+            "serve a built page from this folder, not the one in the program; a page that is built "
+            "anew is seen"),
 };
 
 static const tg_command_spec spec = {
@@ -145,7 +146,7 @@ static int serve(tg_app *app, const values *v, const tg_site *site) {
     unsigned port = 0;
     int code = open_socket(app, v->port, &fd, &port);
     if (code == TG_ARGS_GO_ON) {
-        tg_http *http = tg_http_start(fd, port, site);
+        tg_http *http = tg_http_start(fd, port, site, v->dir);
         if (http) {
             announce(app, site, port, v->dir);
             wait_for_signal(&outside);
@@ -168,10 +169,6 @@ int tg_cmd_serve(int argc, char **argv) {
     tg_app app;
     int code = tg_app_parse(&app, &spec, &group, 1, argc, argv);
     if (code != TG_ARGS_GO_ON) return code;
-    if (tg_http_missing()) {
-        tg_app_error(&app, "%s", tg_http_missing());
-        return TG_EXIT_FAILED;
-    }
     tg_site site;
     code = load_site(&app, v.dir, &site);
     if (code != TG_ARGS_GO_ON) return code;

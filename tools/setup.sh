@@ -20,7 +20,6 @@ want npm npm
 want pkg-config pkg-config
 want readelf binutils
 want chromium chromium
-[ -e /usr/include/microhttpd.h ] || missing+=(libmicrohttpd-dev)
 [ -e /usr/include/cmocka.h ] || missing+=(libcmocka-dev)
 [ -e /usr/aarch64-linux-gnu/include/stdio.h ] || missing+=(libc6-dev-arm64-cross)
 ls /usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.fuzzer-*.a >/dev/null 2>&1 || missing+=(libclang-rt-19-dev)

@@ -1,13 +1,15 @@
 /*
- * http.c - what of the server needs no HTTP library: headers, guard, choice of the route (see
- * http.h).
+ * http.c - what of the server needs no socket: guard, choice of the route, the texts of replies
+ * (see http.h).
  */
+#define _POSIX_C_SOURCE 200809L /* gmtime_r */
 #include "server/http.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 /*
  * COOP and COEP isolate the page, so that it gets SharedArrayBuffer; CORP keeps other origins from
@@ -43,17 +45,13 @@ static bool is_our_host(const char *text, unsigned port) {
     return false;
 }
 
-unsigned tg_http_guard(const char *host, unsigned n_hosts, const char *origin, unsigned port) {
-    if (!host || n_hosts != 1) return 400;
-    if (!is_our_host(host, port)) return 403;
+bool tg_http_is_ours(const char *host, const char *origin, unsigned port) {
+    if (!is_our_host(host, port)) return false;
     /* A page sends its origin with what it fetches from elsewhere; our own does so only for other
      * methods than GET. */
     static const char scheme[] = "http://";
     const size_t n_scheme = sizeof scheme - 1;
-    if (origin && (strncmp(origin, scheme, n_scheme) || !is_our_host(origin + n_scheme, port))) {
-        return 403;
-    }
-    return 0;
+    return !origin || (!strncmp(origin, scheme, n_scheme) && is_our_host(origin + n_scheme, port));
 }
 
 /* ------------------------------------------------------------------------------- the headers */
@@ -145,4 +143,95 @@ void tg_http_route(const tg_request *request, tg_reply *reply) {
     } else {
         tg_http_say(reply, 404, "There is no such address here.\n");
     }
+}
+
+void tg_http_answer(const tg_head *head, unsigned port, const tg_site *site, tg_reply *reply) {
+    memset(reply, 0, sizeof *reply);
+    if (!tg_http_is_ours(head->host, head->origin, port)) {
+        tg_http_say(reply, 403,
+                    "This server answers to 127.0.0.1, localhost and [::1] on its own port, and "
+                    "to no page from elsewhere.\n");
+        return;
+    }
+    const tg_request request = { .method = head->method,
+                                 .path = head->path,
+                                 .accept_coding = head->accept_coding,
+                                 .if_none_match = head->if_none_match,
+                                 .site = site };
+    tg_http_route(&request, reply);
+    if (head->has_body && reply->status < 400) {
+        memset(reply, 0, sizeof *reply);
+        tg_http_say(reply, 413, "This address takes no body.\n");
+    }
+}
+
+/* ----------------------------------------------------------------------------- texts of replies */
+
+/* What a status is called, and what is said about a request that did not get as far as a route. */
+static const struct refusal {
+    unsigned status;
+    const char *name, *sentence;
+} statuses[] = {
+    { 200, "OK", "" },
+    { 304, "Not Modified", "" },
+    { 400, "Bad Request", "This is no request as RFC 9112 wants it.\n" },
+    { 403, "Forbidden", "" },
+    { 404, "Not Found", "" },
+    { 405, "Method Not Allowed", "" },
+    { 408, "Request Timeout", "The request did not come to its end in time.\n" },
+    { 413, "Content Too Large", "" },
+    { 414, "URI Too Long", "The address is too long.\n" },
+    { 431, "Request Header Fields Too Large", "The headers are too long.\n" },
+    { 501, "Not Implemented", "The only coding of a transfer is chunked.\n" },
+    { 503, "Service Unavailable", "Too many wait already.\n" },
+    { 505, "HTTP Version Not Supported", "This server speaks HTTP/1.1.\n" },
+};
+
+static const struct refusal *status_of(unsigned status) {
+    const size_t n = sizeof statuses / sizeof statuses[0];
+    for (size_t i = 0; i < n; i++) {
+        if (statuses[i].status == status) return &statuses[i];
+    }
+    return &statuses[2];
+}
+
+void tg_http_refuse(unsigned status, tg_reply *reply) {
+    memset(reply, 0, sizeof *reply);
+    tg_http_say(reply, status, status_of(status)->sentence);
+}
+
+/* RFC 9110, 5.6.7. strftime would write days and months in the user's language. */
+static void date_text(time_t now, char *out, size_t cap) {
+    static const char days[] = "SunMonTueWedThuFriSat";
+    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    struct tm t;
+    gmtime_r(&now, &t);
+    snprintf(out, cap, "%.3s, %02d %.3s %d %02d:%02d:%02d GMT", &days[3 * t.tm_wday], t.tm_mday,
+             &months[3 * t.tm_mon], t.tm_year + 1900, t.tm_hour, t.tm_min, t.tm_sec);
+}
+
+size_t tg_http_head_text(const tg_reply *reply, bool closes, char *out, size_t cap) {
+    char date[64], length[32];
+    date_text(time(NULL), date, sizeof date);
+    snprintf(length, sizeof length, "%zu", reply->n_bytes);
+    const tg_http_header own[] = {
+        { "Date", date },
+        { "Content-Type", reply->type },
+        { "Content-Encoding", reply->coding },
+        { "Content-Length", reply->status == 304 ? NULL : length },
+        { "ETag", reply->etag[0] ? reply->etag : NULL },
+        { "Vary", reply->varies ? "Accept-Encoding" : NULL },
+        { "Allow", reply->status == 405 ? "GET, HEAD" : NULL },
+        { "Connection", closes ? "close" : NULL },
+    };
+    int n = snprintf(out, cap, "HTTP/1.1 %u %s\r\n", reply->status, status_of(reply->status)->name);
+    for (size_t i = 0; i < sizeof own / sizeof own[0] && (size_t)n < cap; i++) {
+        if (!own[i].value) continue;
+        n += snprintf(out + n, cap - (size_t)n, "%s: %s\r\n", own[i].name, own[i].value);
+    }
+    for (const tg_http_header *h = tg_http_headers; h->name && (size_t)n < cap; h++) {
+        n += snprintf(out + n, cap - (size_t)n, "%s: %s\r\n", h->name, h->value);
+    }
+    if ((size_t)n < cap) n += snprintf(out + n, cap - (size_t)n, "\r\n");
+    return (size_t)n < cap ? (size_t)n : 0;
 }

@@ -78,7 +78,8 @@ void tg_site_free(tg_site *site) {
 /* --------------------------------------------------------------------------- reading a folder */
 
 typedef struct reading {
-    tg_site *site;
+    tg_site *site;         /* NULL: names, sizes and times are enough */
+    uint64_t stamp;        /* of the files so far, in whatever order they came */
     char path[PATH_BYTES]; /* of the file or folder at hand */
     size_t n_root;         /* bytes of path that are the folder that was named */
     char *why;
@@ -124,6 +125,15 @@ static bool read_file(reading *r, uint64_t size) {
     return true;
 }
 
+/* All that a build changes about a file. The order of files does not matter to a sum. */
+static uint64_t stamp_of(const reading *r, const struct stat *info) {
+    const uint64_t parts[] = { (uint64_t)info->st_size,        (uint64_t)info->st_ino,
+                               (uint64_t)info->st_mtim.tv_sec, (uint64_t)info->st_mtim.tv_nsec,
+                               (uint64_t)info->st_ctim.tv_sec, (uint64_t)info->st_ctim.tv_nsec };
+    return hash_of((const unsigned char *)parts, sizeof parts) ^
+           hash_of((const unsigned char *)r->path, strlen(r->path));
+}
+
 static bool read_folder(reading *r, unsigned depth);
 
 /* What path names: a file, a folder, or something that no page consists of. */
@@ -131,7 +141,10 @@ static bool read_entry(reading *r, unsigned depth) {
     struct stat info;
     if (lstat(r->path, &info) != 0) return failed(r, strerror(errno));
     if (S_ISDIR(info.st_mode)) return read_folder(r, depth + 1);
-    return !S_ISREG(info.st_mode) || read_file(r, (uint64_t)info.st_size);
+    if (!S_ISREG(info.st_mode)) return true;
+    /* Before the file is read: what changes meanwhile has another stamp afterwards. */
+    r->stamp += stamp_of(r, &info);
+    return !r->site || read_file(r, (uint64_t)info.st_size);
 }
 
 static bool read_folder(reading *r, unsigned depth) {
@@ -151,21 +164,30 @@ static bool read_folder(reading *r, unsigned depth) {
     return ok;
 }
 
+/* "web/dist/" and "web/dist" are one folder; "/" is refused by the limits. */
+static bool walk(reading *r, const char *folder) {
+    const int n = snprintf(r->path, sizeof r->path, "%s", folder);
+    if ((size_t)n >= sizeof r->path) return failed(r, "the path is too long");
+    while (r->path[0] && r->path[strlen(r->path) - 1] == '/') r->path[strlen(r->path) - 1] = '\0';
+    r->n_root = strlen(r->path);
+    return read_folder(r, 0);
+}
+
 bool tg_site_read(tg_site *site, const char *folder, char *why, size_t why_bytes) {
     memset(site, 0, sizeof *site);
     site->owns = true;
     reading r = { .site = site, .why = why, .why_bytes = why_bytes };
-    const int n = snprintf(r.path, sizeof r.path, "%s", folder);
-    bool ok = (size_t)n < sizeof r.path || failed(&r, "the path is too long");
-    if (ok) {
-        /* "web/dist/" and "web/dist" are one folder; "/" is refused by the limits. */
-        while (r.path[0] && r.path[strlen(r.path) - 1] == '/') r.path[strlen(r.path) - 1] = '\0';
-        r.n_root = strlen(r.path);
-        ok = read_folder(&r, 0);
-    }
+    bool ok = walk(&r, folder);
     if (ok && !tg_site_find(site, "/")) {
         ok = failed(&r, "want the folder of a built page, have no index.html in it");
     }
+    site->stamp = r.stamp;
     if (!ok) tg_site_free(site);
     return ok;
+}
+
+uint64_t tg_site_stamp(const char *folder) {
+    char why[1];
+    reading r = { .why = why, .why_bytes = sizeof why };
+    return walk(&r, folder) ? r.stamp : 0;
 }

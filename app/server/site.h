@@ -1,10 +1,11 @@
 /*
- * site.h - the files that `tinygpt serve` can give out: a table that is whole before the first
- * request.
+ * site.h - the files that `tinygpt serve` can give out: a table that is whole before a request sees
+ * it.
  *
  * A request names an entry of this table and never a path of the file system, so there is no path
  * to escape from. The table comes from the page that is built into the program (page_built.c) or
- * from a folder, which is read once. All pointers stay valid until tg_site_free.
+ * from a folder, which is read into a new table when it has changed. All pointers stay valid until
+ * tg_site_free.
  */
 #ifndef TG_APP_SERVER_SITE_H
 #define TG_APP_SERVER_SITE_H
@@ -30,6 +31,7 @@ typedef struct tg_site {
     size_t n, cap;
     uint64_t n_bytes; /* of all files, uncompressed */
     bool owns;        /* paths and bytes are heap memory of this table */
+    uint64_t stamp;   /* of the folder when it was read, see tg_site_stamp */
 } tg_site;
 
 /* The page in the program. Returns false when memory is out; a program built without the page
@@ -41,6 +43,10 @@ bool tg_site_built(tg_site *site);
  * the reason is in why and the table is empty. A folder without an index.html is refused.
  */
 bool tg_site_read(tg_site *site, const char *folder, char *why, size_t why_bytes);
+
+/* A number that is another one after a file of the folder was written, added or taken away; made
+ * of names, sizes and times alone. 0 if the folder cannot be looked through. */
+uint64_t tg_site_stamp(const char *folder);
 
 void tg_site_free(tg_site *site);
 
