@@ -131,6 +131,21 @@ static void inputs_and_constants_are_kept(void **state) {
     teardown(&b);
 }
 
+/* Nor may what is computed before an input's place in the list lie in its bytes: it is filled
+ * before the first step. */
+static void inputs_are_there_from_the_start(void **state) {
+    (void)state;
+    bench b;
+    setup(&b, ALIASING);
+    tg_value *w = tg_state(&b.g, "w", tg_type_2d(TG_F32, COLS, COLS)), *v = input(&b, "x");
+    for (int i = 0; i < 4; i++) v = tg_matmul(&b.g, v, w, NULL, 0);
+    tg_value *late = input(&b, "late"), *sum = tg_add(&b.g, v, late);
+    tg_output(&b.g, sum, "sum");
+    plan_it(&b);
+    check_plan_memory(&b.plan);
+    teardown(&b);
+}
+
 /* a itself is read for the last time by the second op. What comes then would fit into its place,
  * were not the view of it read at the end. */
 static void a_view_keeps_what_it_looks_at(void **state) {
@@ -582,6 +597,7 @@ int main(void) {
         cmocka_unit_test(no_place_of_a_value_that_is_read_later),
         cmocka_unit_test(outputs_are_not_taken_over),
         cmocka_unit_test(inputs_and_constants_are_kept),
+        cmocka_unit_test(inputs_are_there_from_the_start),
         cmocka_unit_test(a_view_keeps_what_it_looks_at),
         cmocka_unit_test(a_view_that_is_an_output_keeps_it),
         cmocka_unit_test(places_are_used_again),

@@ -424,6 +424,40 @@ static void a_cache_that_grows(void **state) {
     }
 }
 
+/* Sliding keeps the newest half, the smaller one of an odd number, as a session that was fed just
+ * that: a context of 15 keeps the last 7. */
+static void sliding_keeps_the_newest_half(void **state) {
+    (void)state;
+    const tg_gpt_config config = { 2, 32, 2, 16, 256, 128 };
+    static const struct {
+        int32_t ctx, fed, kept;
+    } cases[] = { { 15, 15, 7 }, { 16, 16, 8 }, { 15, 13, 6 }, { 16, 9, 4 }, { 15, 2, 1 } };
+    tg_context *ctx;
+    tg_model *m;
+    int32_t tokens[16];
+    for (int32_t i = 0; i < 16; i++) tokens[i] = (7 * i * i + 3 * i) % 251;
+    assert_int_equal(tg_context_new(NULL, &ctx), TG_OK);
+    assert_int_equal(tg_model_new(ctx, &config, 42, &m), TG_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int32_t fed = cases[i].fed, kept = cases[i].kept;
+        tg_session *slid, *fresh;
+        const float *have, *want;
+        assert_int_equal(tg_session_new(ctx, m, cases[i].ctx, &slid), TG_OK);
+        assert_int_equal(tg_session_new(ctx, m, cases[i].ctx, &fresh), TG_OK);
+        assert_int_equal(tg_session_eval(slid, tokens, (size_t)fed, NULL), TG_OK);
+        assert_int_equal(tg_session_slide(slid), TG_OK);
+        assert_int_equal(tg_session_tokens(slid), kept);
+        assert_int_equal(tg_session_eval(slid, tokens, 1, &have), TG_OK);
+        assert_int_equal(tg_session_eval(fresh, tokens + fed - kept, (size_t)kept, NULL), TG_OK);
+        assert_int_equal(tg_session_eval(fresh, tokens, 1, &want), TG_OK);
+        assert_memory_equal(have, want, 256 * sizeof *want);
+        tg_session_free(slid);
+        tg_session_free(fresh);
+    }
+    tg_model_free(m);
+    tg_context_free(ctx);
+}
+
 /* Whichever request for memory fails while a session is saved or loaded, alone or with all behind
  * it: the session and the file are what they were, and nothing is left. */
 static void no_memory(void **state) {
@@ -478,6 +512,7 @@ int main(void) {
         cmocka_unit_test(a_conversation_that_changes),
         cmocka_unit_test(saved_and_loaded),
         cmocka_unit_test(files_that_are_refused),
+        cmocka_unit_test(sliding_keeps_the_newest_half),
         cmocka_unit_test(a_cache_that_grows),
         cmocka_unit_test(no_memory),
     };

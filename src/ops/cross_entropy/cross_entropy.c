@@ -65,6 +65,12 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
 /* A logit that is no number must make the loss none: the step is refused by it. */
 static void put_nan(const tg_args *a) { ((TG_REAL *)(uintptr_t)a->in[0])[70] = (TG_REAL)TG_NAN; }
 
+/* Logits so low that exp of the distance to a zero, which is no logit, would be 0. */
+static void put_low(const tg_args *a) {
+    TG_REAL *x = (TG_REAL *)(uintptr_t)a->in[0];
+    for (size_t i = 0; i < tg_type_elems(&a->in_type[0]); i++) x[i] -= 200;
+}
+
 static const tg_case cases[] = {
     CASE(1, 1, 1, 1, 0),
     CASE(3, 15, 1, 15, 1),
@@ -83,6 +89,11 @@ static const tg_case cases[] = {
       .i32_below = 33,
       .tol = 2e-6,
       .prepare = put_nan },
+    { .in = { TG_T2(F32, 3, 17), TG_T1(I32, 3) },
+      .attr = { .f = { 1 } },
+      .i32_below = 17,
+      .tol = 2e-6,
+      .prepare = put_low },
 };
 
 static const char *const wgsl[] = {

@@ -41,14 +41,32 @@ static void ref(const tg_args *a) {
 static void put_nan(const tg_args *a) { ((TG_REAL *)(uintptr_t)a->in[0])[77] = (TG_REAL)TG_NAN; }
 static void put_inf(const tg_args *a) { ((TG_REAL *)(uintptr_t)a->in[0])[5] = (TG_REAL)-TG_INF; }
 static void put_loss(const tg_args *a) { ((TG_REAL *)(uintptr_t)a->in[1])[0] = (TG_REAL)TG_NAN; }
+/* A norm of 1e-6, clipped at 1e-6: the coefficient is 0.5, for what is added to the norm. */
+static void put_tiny(const tg_args *a) {
+    for (size_t i = 0; i < 16; i++) ((TG_REAL *)(uintptr_t)a->in[0])[i] = (TG_REAL)2.5e-7;
+}
 
 #define CASE_BAD(n, put)                                                                           \
     { .in = { TG_T1(F32, n), TG_T0(F32) }, .attr = { .f = { 1 } }, .tol = 1e-6, .prepare = put }
 static const tg_case cases[] = {
-    CASE(1, 1, 1),           CASE(15, 1, 0),         CASE(16, 1e-3f, 1),   CASE(17, 1, 100),
-    CASE(131, 1, 1),         CASE(4095, 1, 1),       CASE(4096, 1, 1),     CASE(4097, 1, 1),
-    CASE(40009, 1, 1),       CASE(131, 1e25f, 1),    CASE(131, 1e-25f, 1), CASE_BAD(131, put_nan),
-    CASE_BAD(4097, put_inf), CASE_BAD(17, put_loss),
+    CASE(1, 1, 1),
+    CASE(15, 1, 0),
+    CASE(16, 1e-3f, 1),
+    CASE(17, 1, 100),
+    CASE(131, 1, 1),
+    CASE(4095, 1, 1),
+    CASE(4096, 1, 1),
+    CASE(4097, 1, 1),
+    CASE(40009, 1, 1),
+    CASE(131, 1e25f, 1),
+    CASE(131, 1e-25f, 1),
+    CASE_BAD(131, put_nan),
+    CASE_BAD(4097, put_inf),
+    CASE_BAD(17, put_loss),
+    { .in = { TG_T1(F32, 16), TG_T0(F32) },
+      .attr = { .f = { 1e-6f } },
+      .tol = 1e-6,
+      .prepare = put_tiny },
 };
 
 static const char *const wgsl[] = {
