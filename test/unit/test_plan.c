@@ -266,6 +266,61 @@ static void segments_and_alignment(void **state) {
     teardown(&b);
 }
 
+static uint32_t random_state = 2463534242u;
+static uint32_t random_below(uint32_t n) {
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 17;
+    random_state ^= random_state << 5;
+    return random_state % n;
+}
+
+/* Values of many sizes and lives: what is computed of parts of what was computed before. */
+static void the_law_on_random_graphs(void **state) {
+    (void)state;
+    enum { INPUTS = 12, NODES = 40 };
+    size_t saved = 0;
+    for (int turn = 0; turn < 300; turn++) {
+        bench b;
+        tg_value *values[INPUTS + NODES];
+        size_t n = 0;
+        setup(&b, ALIASING);
+        for (; n < INPUTS; n++) {
+            const tg_type type = tg_type_1d(TG_F32, 1 + random_below(700));
+            values[n] = gelu(&b, tg_input(&b.g, "input", type));
+        }
+        for (; n < INPUTS + NODES; n++) {
+            tg_value *x = values[n - 1 - random_below(INPUTS)],
+                     *y = values[random_below((uint32_t)n)];
+            if (random_below(3) == 0) {
+                values[n] = gelu(&b, x);
+                continue;
+            }
+            const size_t most = tg_type_elems(&x->type) < tg_type_elems(&y->type)
+                                    ? tg_type_elems(&x->type)
+                                    : tg_type_elems(&y->type);
+            const tg_type type = tg_type_1d(TG_F32, random_below(4) ? most : 1 + most / 2);
+            const size_t left = tg_type_elems(&y->type) - tg_type_elems(&type);
+            tg_value *part = tg_view(&b.g, y, left, type, "part");
+            if (tg_type_elems(&x->type) != tg_type_elems(&type))
+                x = tg_view(&b.g, x, 0, type, "front");
+            values[n] = tg_add(&b.g, x, part);
+        }
+        for (size_t i = n - 10; i < n; i++)
+            if (i + 1 == n || random_below(3) == 0) tg_output(&b.g, values[i], "out");
+        const tg_plan_options o = { .name = "random",
+                                    .levers = ALIASING,
+                                    .workers = 1,
+                                    .align_bytes = turn % 3 ? 64 : 256,
+                                    .apart = turn % 5 == 0,
+                                    .segment_bytes = turn % 7 ? 0 : 4096 };
+        plan_with(&b, &o);
+        check_plan_memory(&b.plan);
+        saved += b.plan.workspace_bytes < b.plan.unaliased_bytes;
+        teardown(&b);
+    }
+    assert_true(saved > 200);
+}
+
 /* Views of states, and what ops write into them, are the state's own bytes. */
 static void states_lie_elsewhere(void **state) {
     (void)state;
@@ -604,6 +659,7 @@ int main(void) {
         cmocka_unit_test(without_aliasing_nothing_is_shared),
         cmocka_unit_test(apart_is_apart),
         cmocka_unit_test(segments_and_alignment),
+        cmocka_unit_test(the_law_on_random_graphs),
         cmocka_unit_test(states_lie_elsewhere),
         cmocka_unit_test(scratch_is_that_of_the_hungriest_step),
         cmocka_unit_test(old_versions_are_not_read),

@@ -234,12 +234,12 @@ def measure(tests, names, copy):
     """Runs every named test on the unchanged copy, which it must pass."""
     targets = sorted({tests.target(n) for n in names})
     if not copy.make(targets):
-        sys.exit(f"the unchanged tree does not build:\n{copy.output()[-2000:]}")
+        raise RuntimeError(f"the unchanged tree does not build:\n{copy.output()[-2000:]}")
     for name in names:
         start = time.monotonic()
         said = tests.noticed(name, copy)
         if said:
-            sys.exit(f"{name} fails without any mutant: {said}\n{copy.output()[-2000:]}")
+            raise RuntimeError(f"{name} fails without any mutant: {said}\n{copy.output()[-2000:]}")
         tests.limit_s[name] = max(LIMIT_LEAST_S, LIMIT_FACTOR * (time.monotonic() - start))
 
 
@@ -307,6 +307,9 @@ def main():
     folder = options.folder or tempfile.mkdtemp(prefix="tinygpt-mutants-")
     try:
         return run_all(mutants, folder, max(1, options.jobs))
+    except RuntimeError as error:
+        print(f"{error}\n0 passed, {len(mutants)} failed")
+        return 1
     finally:
         if not options.folder:
             shutil.rmtree(folder, ignore_errors=True)
@@ -316,7 +319,7 @@ def run_all(mutants, folder, jobs):
     copies = [Copy(os.path.join(folder, str(i))) for i in range(jobs)]
     for copy in copies:
         if not copy.make(["build/tinygpt"]):
-            sys.exit(f"the unchanged tree does not build:\n{copy.output()[-2000:]}")
+            raise RuntimeError(f"the unchanged tree does not build:\n{copy.output()[-2000:]}")
     tests = Tests(copies[0].isas())
     measure(tests, list(dict.fromkeys(t for m in mutants for t in m.tests)), copies[0])
 
