@@ -67,8 +67,9 @@ static const tg_value *taken_over(const memory_planner *m, const tg_node *n, int
     if (m->last_use[tg_value_slot(in)] != m->step_of[n->id] ||
         tg_type_bytes(&in->type) != tg_type_bytes(&n->out[k].type))
         return NULL;
+    /* A view of it, too, is read while it is being overwritten. */
     int times = 0;
-    for (int i = 0; i < n->n_in; i++) times += n->in[i] == in;
+    for (int i = 0; i < n->n_in; i++) times += n->in[i] && fresh_root(n->in[i]) == in;
     return times == 1 ? in : NULL;
 }
 

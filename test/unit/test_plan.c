@@ -89,6 +89,21 @@ static void no_place_of_an_input_that_is_read_twice(void **state) {
     teardown(&b);
 }
 
+/* Nor where it is read a second time through a view, other elements of it at each place. */
+static void no_place_of_an_input_that_is_viewed_as_well(void **state) {
+    (void)state;
+    bench b;
+    setup(&b, ALIASING);
+    tg_value *a = gelu(&b, tg_input(&b.g, "x", tg_type_1d(TG_F32, COLS)));
+    tg_value *same = tg_view(&b.g, a, 0, tg_type_1d(TG_F32, COLS), "same");
+    tg_value *sum = tg_add(&b.g, a, same);
+    tg_output(&b.g, sum, "sum");
+    plan_it(&b);
+    assert_int_not_equal(offset_of(&b, a), offset_of(&b, sum));
+    check_plan_memory(&b.plan);
+    teardown(&b);
+}
+
 static void no_place_of_a_value_that_is_read_later(void **state) {
     (void)state;
     bench b;
@@ -649,6 +664,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_place_where_nobody_reads_later),
         cmocka_unit_test(no_place_of_an_input_that_is_read_twice),
+        cmocka_unit_test(no_place_of_an_input_that_is_viewed_as_well),
         cmocka_unit_test(no_place_of_a_value_that_is_read_later),
         cmocka_unit_test(outputs_are_not_taken_over),
         cmocka_unit_test(inputs_and_constants_are_kept),
