@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Puts plausible faults into the code, one at a time, and sees whether a test notices.
 
-    tools/mutants/run.py [--only AREA|ID ...] [--jobs N] [--folder DIR] [--list]
+    tools/mutants/run.py [--only AREA|ID ...] [--jobs N] [--folder DIR] [--named] [--list]
 
 The faults (mutants) are listed in tools/mutants/AREA.txt:
 
@@ -177,8 +177,8 @@ def same_bytes(a, b):
 class Tests:
     """What a test's name stands for, and how long it may take."""
 
-    def __init__(self, isas):
-        self.isas, self.limit_s = isas, {}
+    def __init__(self, isas, named_only):
+        self.isas, self.named_only, self.limit_s = isas, named_only, {}
 
     @staticmethod
     def target(name):
@@ -216,6 +216,8 @@ class Tests:
         return ""
 
     def quick(self, copy):
+        if self.named_only:
+            return []
         programs = sorted(glob.glob(os.path.join(copy.tree, "test/unit/test_*.c")))
         units = [os.path.splitext(os.path.basename(p))[0] for p in programs]
         return units + ["op_test", "gradients", "simd_test"]
@@ -282,6 +284,7 @@ def main():
     parser.add_argument("--only", action="append", default=[], metavar="AREA|ID")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--folder", help="where the copies are made, and kept; else a temporary folder")
+    parser.add_argument("--named", action="store_true", help="run the named tests alone, not the rest of the quick ones")
     parser.add_argument("--list", action="store_true", help="print the mutants and check their texts")
     options = parser.parse_args()
 
@@ -306,7 +309,7 @@ def main():
 
     folder = options.folder or tempfile.mkdtemp(prefix="tinygpt-mutants-")
     try:
-        return run_all(mutants, folder, max(1, options.jobs))
+        return run_all(mutants, folder, max(1, options.jobs), options.named)
     except RuntimeError as error:
         print(f"{error}\n0 passed, {len(mutants)} failed")
         return 1
@@ -315,12 +318,12 @@ def main():
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def run_all(mutants, folder, jobs):
+def run_all(mutants, folder, jobs, named_only):
     copies = [Copy(os.path.join(folder, str(i))) for i in range(jobs)]
     for copy in copies:
         if not copy.make(["build/tinygpt"]):
             raise RuntimeError(f"the unchanged tree does not build:\n{copy.output()[-2000:]}")
-    tests = Tests(copies[0].isas())
+    tests = Tests(copies[0].isas(), named_only)
     measure(tests, list(dict.fromkeys(t for m in mutants for t in m.tests)), copies[0])
 
     waiting, results, lock = queue.Queue(), {}, threading.Lock()
