@@ -22,13 +22,15 @@ Q          := $(if $(V),,@)
 PREFIX     ?= /usr/local
 OPT        ?= -O3
 WARN       := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wmissing-prototypes
+# Warnings are errors in what the tests build; another compiler may have more of them.
+WERROR     ?=
 VERSION    := $(shell sed -n 's/.*TG_VERSION_TEXT *"\(.*\)".*/\1/p' include/tinygpt.h)
 SOVERSION  := $(firstword $(subst ., ,$(VERSION)))
 ARCH       := $(shell $(CC) -dumpmachine | sed 's/-.*//')
 
 # Contraction off: fused multiply-add only where the code says so. Traps and errno are not used.
 BASE       := $(OPT) -g -fPIC -pthread -ffp-contract=off -fno-math-errno -fno-trapping-math \
-              -fvisibility=hidden -Iinclude -Isrc -I$(BUILD)/gen -MMD -MP $(WARN) $(EXTRA) \
+              -fvisibility=hidden -Iinclude -Isrc -I$(BUILD)/gen -MMD -MP $(WARN) $(WERROR) $(EXTRA) \
               -ffile-prefix-map=$(CURDIR)=.
 C11        := -std=c11
 LDLIBS     := -pthread
@@ -65,6 +67,8 @@ SHARED   := $(BUILD)/libtinygpt.so.$(VERSION)
 PROGRAM  := $(BUILD)/tinygpt
 UNIT     := $(patsubst test/unit/%.c,$(BUILD)/test/%,$(sort $(wildcard test/unit/*.c)))
 GPU_TESTS := $(addprefix $(BUILD)/test/,gpu_test merge_test levers_test drop_test)
+# Node 24, of the set-up: 64-bit modules and relaxed SIMD.
+NODE     := $(or $(wildcard $(CURDIR)/.cache/node24/bin/node),node)
 DAWN     := $(wildcard .cache/webgpu/libwebgpu_wrapper.so)
 TESTS    := $(UNIT) $(BUILD)/test/op_test $(BUILD)/test/simd_test $(if $(WEBGPU),$(GPU_TESTS)) \
             $(if $(DAWN),$(BUILD)/test/libshared.so)
@@ -82,13 +86,13 @@ help:
 ## make test-quick   unit tests and op tests, under a minute, no set-up
 ## make test         everything that gates a change (installs what it needs: tools/setup.sh)
 ## make test-long    fuzzing, 10,000 kills, long trainings, all sanitizers
-## make test-wasm    the modules against the native library, bit for bit (Node 20)
+## make test-wasm    the modules against the native library, bit for bit (Node 24)
 ## make fuzz         libFuzzer over the readers of model files   (FUZZ_SECONDS=60 each)
 ## make web-lib      the TypeScript package: web/lib and web/wasm   (npm)
 ## make web          the page web/dist; the next make build puts it into the program (tinygpt serve)
 ## make test-web     the package in Node, packed and installed, too
 ## make test-e2e     the page in Chromium, as people use it; pictures of it in build/screens
-## make check        format, layer rule, generated files, warnings as errors with gcc and clang
+## make check        format, layer rule, budgets, generated files, types
 ## make bench        this machine against PyTorch (bench/peers)
 ## make gen          regenerate docs/ops.md, docs/levers.md and web/src/lib/abi.gen.ts
 ## make clean        remove build/
@@ -100,6 +104,15 @@ demo: $(PROGRAM)
 	@tools/demo.sh $(PROGRAM) "$(DATA)"
 
 # ------------------------------------------------------------------------------------- compiling
+# What is compiled in another way is compiled anew.
+FLAGS    := $(BUILD)/gen/flags
+$(FLAGS): FORCE
+	@mkdir -p $(@D)
+	@echo '$(CC) $(BASE)' > $@.new
+	@cmp -s $@.new $@ || mv $@.new $@; rm -f $@.new
+
+$(OBJ) $(APP_OBJ) $(TESTS:%=%.o): $(FLAGS)
+
 $(BUILD)/gen/simd_ops.h: FORCE
 	@mkdir -p $(@D)
 	@for op in $(SIMD_OPS); do echo "TG_SIMD_OP($$op)"; done > $@.new
@@ -193,7 +206,7 @@ WASM_LD      ?= wasm-ld-19
 WASM         := $(BUILD)/wasm
 WASM_BASE    := -nostdlibinc -isystem src/base/wasm -ffp-contract=off -fno-math-errno \
                 -fno-trapping-math -mbulk-memory -mnontrapping-fptoint -fvisibility=hidden \
-                -Iinclude -Isrc -I$(BUILD)/gen/small -I$(BUILD)/gen -MMD -MP $(WARN)
+                -Iinclude -Isrc -I$(BUILD)/gen/small -I$(BUILD)/gen -MMD -MP $(WARN) $(WERROR)
 WASM_LINK    := --no-entry --export-dynamic --gc-sections --stack-first -z stack-size=1048576 \
                 --import-memory --initial-memory=16777216 --strip-all
 WASM_SRC     := $(filter-out src/base/os_posix% src/base/os_wasm_thread.c src/base/os_wasm_single.c \
@@ -285,8 +298,8 @@ $(BUILD)/test/wasm_native: test/wasm/native.c $(LIB)
 	$(Q)$(CC) $(C11) $(BASE) $< -o $@ $(LIB) $(LDLIBS)
 
 test-wasm: wasm $(BUILD)/test/wasm_native
-	node test/wasm/train.mjs $(BUILD)
-	node test/wasm/chat.mjs $(BUILD)
+	$(NODE) test/wasm/train.mjs $(BUILD)
+	$(NODE) test/wasm/chat.mjs $(BUILD)
 
 # ------------------------------------------------------------------------------------------- web
 # npm's own record of what it installed is the mark: packages come anew when the lock file changes.
@@ -309,7 +322,7 @@ web-lib: wasm web/lib/index.js
 	@cp -p LICENSE web/
 
 test-web: web-lib $(BUILD)/test/wasm_native $(PROGRAM)
-	cd web && TG_BUILD=$(abspath $(BUILD)) npm run --silent test
+	cd web && TG_BUILD=$(abspath $(BUILD)) $(NODE) node_modules/.bin/vitest run
 
 web: wasm $(WEB_INSTALLED)
 	$(Q)cd web && node_modules/.bin/tsc -p tsconfig.json && \
@@ -319,7 +332,7 @@ web: wasm $(WEB_INSTALLED)
 test-e2e: web $(PROGRAM)
 	$(Q)cd web && node_modules/.bin/tsc -p e2e/tsconfig.json && \
 	  TG_PROGRAM=$(abspath $(PROGRAM)) TG_SCREENS=$(abspath $(BUILD))/screens \
-	  node_modules/.bin/vitest run --config e2e/vitest.config.ts $(E2E)
+	  $(NODE) node_modules/.bin/vitest run --config e2e/vitest.config.ts $(E2E)
 
 # --------------------------------------------------------------------------------------- testing
 # Compiled and linked in two steps, so that ccache has a part in it.
@@ -358,23 +371,20 @@ $(BUILD)/test/test_os_wasm: LDLIBS += -no-pie -Wl,--defsym=__heap_base=0x2000002
 setup:
 	@tools/setup.sh
 
+# ONLY=WORD runs the jobs whose names hold it (tools/test_jobs.py).
 test-quick: $(PROGRAM) $(TESTS)
-	@tools/run_tests.sh quick $(BUILD)
+	@tools/run_tests.py quick $(BUILD) $(ONLY)
 
-test: setup
-	@$(MAKE) --no-print-directory build tests
-	@tools/run_tests.sh full $(BUILD)
-
-test-long: setup
-	@$(MAKE) --no-print-directory build tests
-	@tools/run_tests.sh long $(BUILD)
+test test-long: setup
+	@tools/run_tests.py $(if $(filter test,$@),full,long) $(BUILD) $(ONLY)
 
 .PHONY: tests
 tests: $(TESTS) $(SHARED)
 
-# Lines are enough for a trace, and a quarter faster to build than all that a debugger wants.
+# Lines are enough for a trace, and a quarter faster to build than all that a debugger wants. It is
+# clang's build, so that its warnings are errors somewhere; the main one has gcc's.
 asan ubsan:
-	@$(MAKE) --no-print-directory BUILD=build/asan OPT=-O1 EXTRA="-g1 -fsanitize=address,undefined -fno-sanitize-recover=all -DTG_DEBUG" build tests
+	@$(MAKE) --no-print-directory BUILD=build/asan CC=clang-19 WERROR=-Werror OPT=-O1 EXTRA="-g1 -fsanitize=address,undefined -fno-sanitize-recover=all -DTG_DEBUG" build tests
 
 tsan:
 	@$(MAKE) --no-print-directory BUILD=build/tsan OPT=-O1 EXTRA="-g1 -fsanitize=thread -DTG_DEBUG" $(or $(TSAN),build tests)

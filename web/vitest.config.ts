@@ -1,6 +1,6 @@
 /**
  * vitest.config.ts - the tests beside the sources. What has a worker is tested as it is published:
- * `tinygpt` is lib/ (make web-lib), on the modules in wasm/.
+ * `tinygpt` is lib/ (make web-lib), on the modules in wasm/. They need Node 24.
  */
 import { resolve } from 'node:path';
 import { defineConfig } from 'vitest/config';
@@ -17,8 +17,6 @@ export default defineConfig({
     include: ['src/**/*.test.{ts,tsx}'],
     environment: 'node',
     pool: 'forks',
-    // Node 20 has relaxed SIMD behind a flag, which holds for the workers, too.
-    execArgv: ['--experimental-wasm-relaxed-simd'],
     // One file after the other: threads of a test should not be measured against another's.
     fileParallelism: false,
     testTimeout: 120_000,

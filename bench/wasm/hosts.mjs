@@ -9,7 +9,7 @@ import { createRequire } from 'node:module';
 import { extname, join, normalize } from 'node:path';
 
 export const root = new URL('../..', import.meta.url).pathname;
-const NODE24 = process.env.TG_NODE24 ?? join(root, '.cache/node24/node_modules/node/bin/node');
+const NODE24 = process.env.TG_NODE24 ?? join(root, '.cache/node24/bin/node');
 
 /* As web/e2e/browser.ts has them. */
 const FLAGS = ['--no-sandbox'];

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """test_chat.py - tokenize and chat with vocabularies and models that other programs have made.
 
-The conversations need the model file that tools/setup.sh fetches; without it they are skipped.
+The conversations need the model files that tools/setup.sh fetches.
 """
 import fcntl
 import json
@@ -13,18 +13,11 @@ import signal
 import subprocess
 import termios
 
-from util import HANG_S, TOP, check, equal, expect, finish, main, read, skip, start, tinygpt, write
+from util import HANG_S, TOP, check, equal, expect, finish, have_model, main, read, start, tinygpt, write
 
 GOLDEN = os.path.join(TOP, "test", "golden", "tok")
-MODEL = os.path.join(TOP, ".cache", "models", "SmolLM2-135M-Instruct.Q4_1.gguf")
-BASE = os.path.join(TOP, ".cache", "models", "gemma-3-270m-q4_k_m.gguf")
-
-
-def have(path):
-    if not os.path.exists(path):
-        skip(f"{os.path.basename(path)} is not here: tools/setup.sh fetches it")
-        return False
-    return True
+MODEL = have_model("SmolLM2-135M-Instruct.Q4_1.gguf")
+BASE = have_model("gemma-3-270m-q4_k_m.gguf")
 
 
 def tokenize_json_files():
@@ -55,8 +48,6 @@ def talk(lines, *args):
 
 def a_conversation():
     """Answers repeat with the seed, are kept in a file, and go on from it."""
-    if not have(MODEL):
-        return
     expect(tinygpt("info", MODEL), 0, "info", out=["Q8_0 +1 tensor, 30.1 MB", "template +smollm2", "47.2 MB for 1024"])
     j = tinygpt("info", MODEL, "--json").json()
     equal((j["tokenizer"], j["template"], j["checksummed"]), ("gpt2", "smollm2", False), "in JSON")
@@ -85,8 +76,6 @@ def sampled(lines, *args):
 def what_is_kept():
     """A conversation that goes on from a file is the one that was never left, to the token; and of
     one that changes, what did not change is kept."""
-    if not have(MODEL):
-        return
     whole = sampled("Hello!\nName a colour.\nWhy?\n/regen\n", "--seed", "9").json_lines()
     check(whole[2]["kept_tokens"] == whole[1]["context"], "the cache is kept from turn to turn")
     check(whole[3]["kept_tokens"] == whole[3]["prompt_tokens"] - 1, "/regen reads one token")
@@ -116,8 +105,6 @@ def what_is_kept():
 
 
 def sessions_that_are_refused():
-    if not have(MODEL):
-        return
     expect(sampled("Hi\n", "--session", "r.session"), 0, "a session to damage")
     state = read("r.session")
     expect(sampled("Hi\n", "--session", "r.session", "--kv", "int8"), 2, "another cache", err="want a cache of int8")
@@ -138,15 +125,12 @@ def sessions_that_are_refused():
            err=["No such file", "want /save FILE", "want /load FILE"])
     for where in ("packed", "mapped"):
         expect(sampled("Hi\n", "--session", "m.session", "--pack-cache", "packed"), 0, f"weights that are {where}")
-    if have(BASE):
-        write("r.session", state)
-        expect(tinygpt("chat", BASE, "--template", "gemma", "--session", "r.session", data=b"Hi\n"), 2,
-               "another model's", err="another model")
+    write("r.session", state)
+    expect(tinygpt("chat", BASE, "--template", "gemma", "--session", "r.session", data=b"Hi\n"), 2,
+           "another model's", err="another model")
 
 
 def a_full_context():
-    if not have(MODEL):
-        return
     lines = "One?\nTwo?\nThree?\n"
     slid = talk(lines, "--ctx", "64", "--full", "slide", "--json")
     expect(slid, 0, "--full slide", err="forgotten")
@@ -171,8 +155,6 @@ def a_full_context():
 
 def an_interrupt_ends_the_answer():
     """Ctrl-C stops what is being written; the conversation goes on."""
-    if not have(MODEL):
-        return
     p = start("chat", MODEL, "--temp", "0", "--tokens", "3000", "--repeat-penalty", "1.5",
               stdin=subprocess.PIPE)
     p.stdin.write(b"Tell me a long story.\n")
@@ -223,8 +205,6 @@ SPEED = r"\d+ tokens, [\d.]+ a second; context \d+ of 512, \d+ of \d+ kept\)\S*\
 def at_a_terminal():
     """Every command, typed; Ctrl-C ends an answer, and at the prompt, twice, the program."""
     for path, template in ((MODEL, ()), (BASE, ("--template", "gemma"))):
-        if not have(path):
-            continue
         t = Terminal("chat", path, "--ctx", "512", "--tokens", "16", *template)
         t.wait("/help lists", "what can be typed is told")
         t.wait("> ", "a prompt")
@@ -270,8 +250,6 @@ def at_a_terminal():
 
 
 def without_a_template():
-    if not have(BASE):
-        return
     expect(tinygpt("chat", BASE, data=b"Hi\n"), 2, "a file without a template",
            err=["template", "chatml"])
     expect(tinygpt("chat", BASE, "--template", "nobody", data=b"Hi\n"), 2, "an unknown name",

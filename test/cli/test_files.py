@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """test_files.py - model files of others at the command line: embed, convert to GGUF and .tinygpt, what info says.
 
-Small models are those of test/golden/lm; MiniLM is compared with transformers' cosines where the
-set-up has fetched it (test/golden/lm/minilm.txt, made by tools/oracle/minilm.py).
+Small models are those of test/golden/lm; MiniLM, which the set-up has fetched, is compared with
+transformers' cosines (test/golden/lm/minilm.txt, made by tools/oracle/minilm.py).
 """
 import json
 import math
@@ -10,10 +10,10 @@ import os
 import re
 import shutil
 
-from util import SILENT, TOP, check, equal, expect, main, read, skip, text_file, tinygpt, train, write
+from util import SILENT, TOP, check, equal, expect, have_model, main, read, text_file, tinygpt, train, write
 
 LM = os.path.join(TOP, "test", "golden", "lm")
-MINILM = os.path.join(TOP, ".cache", "models", "minilm.zip")
+MINILM = have_model("minilm.zip")
 
 
 def lm(name):
@@ -50,8 +50,6 @@ def embeddings():
 
 
 def minilm():
-    if not os.path.exists(MINILM):
-        return skip("MiniLM is not in .cache/models")
     lines = read(lm("minilm.txt")).decode("utf-8").split("\n")
     pairs = [(lines[i], lines[i + 1], float(lines[i + 2])) for i in range(0, len(lines) - 2, 3)]
     equal(len(pairs), 20, "pairs")
@@ -342,9 +340,7 @@ def encoders():
 
 def real_ones():
     """Gemma's Q4_K_M and MiniLM once; all of their matrix is slow, and is that of superblocks and encoders."""
-    gemma = os.path.join(TOP, ".cache", "models", "gemma-3-270m-q4_k_m.gguf")
-    if not os.path.exists(gemma) or not os.path.exists(MINILM):
-        return skip("Gemma and MiniLM are not in .cache/models")
+    gemma = have_model("gemma-3-270m-q4_k_m.gguf")
     r = tinygpt("convert", gemma, "g.tinygpt", "--dtype", "q4_k", "--json")
     expect(r, 0, "Gemma as .tinygpt")
     j = r.json()

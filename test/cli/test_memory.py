@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """test_memory.py - a model's peak resident memory: 1.12 times its weights, the KV cache, and 60 MB.
 
-The model files are those that tools/setup.sh fetches; without them the tests are skipped.
+The model files are those that tools/setup.sh fetches.
 """
 import os
 import tempfile
 
-from util import PROGRAM, TOP, check, environment, equal, expect, main, note, skip, tinygpt
+from util import PROGRAM, check, environment, equal, expect, have_model, main, note, tinygpt
 
 SMOLLM2, GEMMA3 = "SmolLM2-135M-Instruct.Q4_1.gguf", "gemma-3-270m-q4_k_m.gguf"
 FIXED = 60_000_000
@@ -30,9 +30,7 @@ def peak(argv, said):
 
 
 def within(name, kv, *argv, said=""):
-    path = os.path.join(TOP, ".cache", "models", name)
-    if not os.path.exists(path):
-        return skip(f"{name} is not here: tools/setup.sh fetches it")
+    path = have_model(name)
     result = tinygpt("info", path, "--json")
     expect(result, 0, "info")
     about = result.json()

@@ -31,7 +31,7 @@ import time
 import traceback
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SHAKESPEARE = os.path.join(os.path.dirname(TOP), "shared", "data", "shakespeare.txt")
+MODELS = os.path.join(TOP, ".cache", "models")
 
 # The smallest model that still has every part: 7,664 parameters, a step well below a millisecond.
 TINY = ("--layers", "1", "--width", "16", "--heads", "2", "--ctx", "16", "--batch", "8")
@@ -48,6 +48,7 @@ class Count:
     passed = 0
     failed = 0
     skipped = 0
+    test = ""  # that is running
 
 
 class Result:
@@ -80,9 +81,18 @@ def note(text):
 
 
 def skip(text):
-    """A test that cannot run here says why; it counts neither as passed nor as failed."""
-    note("left out: " + text)
+    """What this machine cannot do is said, and counts neither as passed nor as failed. Nothing that
+    tools/setup.sh brings is left out when it is missing: see have_model."""
+    say(f"skipped: {Count.test}: {text}")
     Count.skipped += 1
+
+
+def have_model(name):
+    """The path of a model that the set-up has fetched. Without it the test fails."""
+    path = os.path.join(MODELS, name)
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"{path} is missing: tools/setup.sh fetches it")
+    return path
 
 
 def shown(argv):
@@ -154,14 +164,11 @@ def refused(what, *args, err=(), codes=(2,), quick_s=QUICK_S, **options):
 
 
 def text_file():
-    """A real text. Without the shared one, stories of the program's own stand in for it."""
-    if os.path.isfile(SHAKESPEARE):
-        return SHAKESPEARE
-    if not os.path.isfile(stand_in):
-        note(f"{SHAKESPEARE} is missing: stories from the program are used instead")
-        subprocess.run([PROGRAM, "corpus", "stories", "--bytes", "1115394", "--out", stand_in],
+    """Stories of the program's own, as many bytes as a small book."""
+    if not os.path.isfile(stories):
+        subprocess.run([PROGRAM, "corpus", "stories", "--bytes", "1115394", "--out", stories],
                        check=True, stdout=subprocess.DEVNULL)
-    return stand_in
+    return stories
 
 
 def environment(extra=None):
@@ -365,6 +372,7 @@ def hang(*_):
 
 
 def run_test(test):
+    Count.test = test.__name__
     folder = os.path.join(root, test.__name__)
     os.mkdir(folder)
     os.chdir(folder)
@@ -399,7 +407,8 @@ def main(*tests):
     finally:
         os.chdir(TOP)
         shutil.rmtree(root, ignore_errors=True)
-    say(f"{Count.passed} passed, {Count.failed} failed")
+    skipped = f", {Count.skipped} skipped" if Count.skipped else ""
+    say(f"{Count.passed} passed, {Count.failed} failed{skipped}")
     sys.exit(1 if Count.failed else 0)
 
 
@@ -408,4 +417,4 @@ if len(sys.argv) < 2 or not os.access(sys.argv[1], os.X_OK):
 PROGRAM = os.path.abspath(sys.argv[1])
 root = tempfile.mkdtemp(prefix="tinygpt-test-")
 os.chmod(root, 0o755)
-stand_in = os.path.join(root, "stories.txt")
+stories = os.path.join(root, "stories.txt")

@@ -2,7 +2,7 @@
  * gpu_test.c - whole paths on a GPU against the CPU: training, validation, saving, sampling, a NaN,
  * a lost device. test/op_test --device webgpu has shown the ops; here it is what carries them.
  *
- * Runs on whatever adapter is found; tools/run_tests.sh runs it on two that compute on the CPU. An
+ * Runs on whatever adapter is found; the tests run it on two that compute on the CPU. An
  * argument is a pattern: only tests whose names it fits run.
  */
 #include "../unit/mutants.h"

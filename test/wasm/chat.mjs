@@ -5,9 +5,9 @@
  * The models are the tiny ones of test/golden/lm, which test_lm holds against transformers; they are
  * read from the host, piece by piece, as a page reads them. Scalar and simd builds have every bit of
  * the native scalar kernels, on any number of threads; relaxed ones come within 1e-5 of the largest
- * logit. Ends with "N passed, N failed". Runs itself once for each Node, as train.mjs does.
+ * logit. Ends with "N passed, N failed". Needs Node 24, as train.mjs does.
  */
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 
 import { load } from './load.mjs';
@@ -17,11 +17,8 @@ const folder = process.argv[2] ?? 'build';
 const MODELS = 'test/golden/lm', TOKENIZERS = 'test/golden/tok';
 const UNSUPPORTED = -9;
 
-const NODE24 = process.env.TG_NODE24 ?? '.cache/node24/node_modules/node/bin/node';
-const RUNS = [
-    { node: process.execPath, runs: ['chat-scalar:1', 'chat-simd:1', 'chat-simd-mt:2'] },
-    { node: NODE24, runs: ['chat-relaxed-mt:2', 'chat-simd-mt-64:2'] },
-];
+const RUNS = ['chat-scalar:1', 'chat-simd:1', 'chat-simd-mt:2', 'chat-relaxed-mt:2',
+              'chat-simd-mt-64:2'];
 
 /* Letters that normalisers change, words that splitters cut, and bytes that no vocabulary has. */
 const TEXT = "I'm 23 — Ångström's  e\u0301tude ﬁne, naïve ＡＢＣ\n\n東京 ሀ 👍🏽\t\u0085x";
@@ -114,20 +111,10 @@ async function refusals(build) {
     await w.close();
 }
 
-if (process.argv.length > 3) {
-    for (const item of process.argv.slice(3)) {
-        const [build, threads] = item.split(':');
-        await run(build, Number(threads));
-        if (threads === '1') await refusals(build.replace('chat-', ''));
-    }
-    console.log(`${passed} passed, ${failed} failed`);
-} else {
-    for (const { node, runs } of RUNS) {
-        const command = [import.meta.filename ?? process.argv[1], folder, ...runs];
-        const { status, stdout, stderr } = spawnSync(node, command, { encoding: 'utf8' });
-        console.log((stdout ?? '').trimEnd());
-        if (status !== 0) console.log(stderr || `${node}: cannot be started (tools/setup.sh gets it)`);
-        failed += status ? 1 : 0;
-    }
+for (const item of RUNS) {
+    const [build, threads] = item.split(':');
+    await run(build, Number(threads));
+    if (threads === '1') await refusals(build.replace('chat-', ''));
 }
+console.log(`${passed} passed, ${failed} failed`);
 process.exit(failed ? 1 : 0);

@@ -1,15 +1,10 @@
 /**
  * bits.test.ts - every build trains and writes as the native program does, however the run is cut.
  */
-import { execFileSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 
 import { finish, nativeRun, RUN, start, TESTED, withEngine } from './testing/setup.js';
 
-const root = resolve(import.meta.dirname, '../../..');
 const native = nativeRun();
 const nativeText = Buffer.from(native.text, 'hex').toString();
 
@@ -77,28 +72,13 @@ describe('relaxed', () => {
     }));
 });
 
-/* Node 20 cannot load a 64-bit memory: the package runs in a newer one, if there is one. */
-const node24 = process.env['TG_NODE24']
-  ?? resolve(root, '.cache/node24/node_modules/node/bin/node');
-const lib = pathToFileURL(resolve(root, 'web/lib/index.js')).href;
-
 describe('simd-mt-64', () => {
-  it.skipIf(!existsSync(node24))('has the losses of the native run', () => {
-    const script = `
-      import { Engine } from '${lib}';
-      const engine = await Engine.open({ build: 'simd-mt-64', threads: 2 });
-      const text = await engine.text(await engine.stories(42, 60_000));
-      const { config } = engine.info.presets.find(({ name }) => name === 'tiny');
-      const model = await engine.newModel(config, 42);
-      const trainer = await engine.newTrainer(model, text, ${JSON.stringify(RUN)});
-      let hash = '';
-      for await (const { lossHash } of trainer.steps()) hash = lossHash;
+  it('has the losses of the native run, and 16 GiB to reach', () =>
+    withEngine('simd-mt-64', 2, async (engine) => {
+      const { text, trainer } = await start(engine);
+      expect((await finish(trainer)).hash).toBe(native.hash);
       const again = await engine.openTrainer(await trainer.save(), text);
-      const max = engine.info.maxMemoryBytes;
-      console.log(JSON.stringify({ hash, done: await again.done(), max }));
-      await engine.close();
-    `;
-    const out = execFileSync(node24, ['--input-type=module', '-e', script], { encoding: 'utf8' });
-    expect(JSON.parse(out)).toEqual({ hash: native.hash, done: 50, max: 16 * 2 ** 30 });
-  });
+      expect(await again.done()).toBe(50);
+      expect(engine.info.maxMemoryBytes).toBe(16 * 2 ** 30);
+    }));
 });

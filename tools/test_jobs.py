@@ -1,0 +1,226 @@
+"""test_jobs.py - the table of what run_tests.py runs.
+
+    builds   program, modules, package and page; then what is made with sanitizers, and for ARM
+    quick    unit tests, and ops on every instruction set: no set-up, no model files
+    full     + command line, GPU on two adapters, modules, package, page in Chromium, sanitizers,
+             ARM, example, check
+    long     + fuzzing, 10,000 kills, long trainings
+
+Lists are those of the sources: a program that was not built, or one left from another branch, is
+not taken for a test.
+"""
+import glob
+import os
+import subprocess
+
+from run_tests import Job
+
+WEBGPU = os.path.abspath(".cache/webgpu")
+MODELS = ("SmolLM2-135M-Instruct.Q4_1.gguf", "gemma-3-270m-q4_k_m.gguf", "minilm.zip")
+NODE = os.path.abspath(".cache/node24/bin/node")
+SWIFTSHADER = "/usr/lib/chromium/vk_swiftshader_icd.json"
+LAVAPIPE = "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json"
+# Of real models: without the set-up there are none.
+WITH_MODELS = ("test_llama_cpp", "test_tok_models", "test_tok_write")
+# Thousands of training steps, or hundreds of tokens of real models, say nothing more about memory
+# than fifty: under sanitizers those are for "long".
+TOO_LONG_SANITIZED = ("test_parity", "test_llama_cpp")
+# Levers of a GPU alone: levers_test.
+GPU_LEVERS = ("subgroups", "vec4_loads", "tuned_tiles", "static_bindings", "readback_pipelining")
+# Pages that measure time.
+TIMED_PAGES = ("bench", "hidden", "hosting")
+SECONDS = {"test_parity": 20, "test_llama_cpp": 20, "test_jobs": 15, "test_tok_long": 9}
+# What a library has compiled is kept for nobody, but where a test is of just that.
+os.environ["TG_GPU_CACHE"] = "off"
+
+
+def fail(name, text):
+    """A job that fails with a text: what the table needs is not there."""
+    return Job(name, ["sh", "-c", f'echo "FAIL {text}"; echo "0 passed, 1 failed"; exit 1'])
+
+
+def names(pattern, but=()):
+    """Base names of the files of a pattern, without endings."""
+    found = sorted(os.path.basename(p).split(".")[0] for p in glob.glob(pattern))
+    return [n for n in found if n not in but]
+
+
+def per_line(title, pattern, job):
+    """A job for each file of a pattern, or one that says that there is none."""
+    return [job(p) for p in sorted(glob.glob(pattern))] or [fail(title, f"no file {pattern}")]
+
+
+def make(name, *words, makes, needs=(), **more):
+    return Job(name, ["make", "--no-print-directory", "-s", *words], cores=99, limit_s=3600,
+               makes=makes, needs=needs, **more)
+
+
+def builds(mode, build):
+    fixtures = Job("fixtures", ["python3", "tools/oracle/fixtures.py", f"{build}/fixtures"],
+                   makes=[f"{build}/fixtures"])
+    if mode == "quick":
+        return [fixtures]
+    unit = [f"build/asan/test/{n}" for n in names("test/unit/*.c")]
+    # Also of every make that a test starts: what is compiled in another way is compiled anew.
+    os.environ["WERROR"] = "-Werror"
+    return [
+        fixtures,
+        make("build", f"BUILD={build}", "build", "tests", "wasm", "web-lib",
+             "web", f"{build}/test/wasm_native",
+             makes=[f"{build}/tinygpt", f"{build}/test/op_test", f"{build}/test/gpu_test",
+                    f"{build}/test/libshared.so", "web/dist/index.html", "web/lib/index.js"]),
+        # Again, since the page is in it now.
+        make("build with the page", f"BUILD={build}", "build",
+             makes=[f"{build}/tinygpt"]),
+        make("build with asan", "asan", makes=["build/asan/test/op_test", *unit]),
+        make("build with tsan", "tsan", "TSAN=build/tsan/test/test_base_thread",
+             makes=["build/tsan/test/test_base_thread"]),
+        make("build for ARM", "BUILD=build/neon", "EXTRA=-g0", "CC=aarch64-linux-gnu-gcc",
+             "AR=aarch64-linux-gnu-ar", "build/neon/test/op_test", "build/neon/test/simd_test",
+             makes=["build/neon/test/op_test", "build/neon/test/simd_test"]),
+    ]
+
+
+def missing():
+    """A failed job for each thing that the set-up should have brought."""
+    found = []
+    for tool in ("chromium", "clang-19", "clang-format-19", "wasm-ld-19", "qemu-aarch64",
+                 "aarch64-linux-gnu-gcc", "npm", "pkg-config", "readelf"):
+        if not any(os.access(os.path.join(p, tool), os.X_OK)
+                   for p in os.environ["PATH"].split(":")):
+            found.append(tool)
+    for path in (NODE, SWIFTSHADER, LAVAPIPE, "/usr/include/cmocka.h", f"{WEBGPU}/webgpu.h",
+                 f"{WEBGPU}/libwebgpu_wrapper.so", f"{WEBGPU}/libwgpu_native-release.so",
+                 *(f".cache/models/{m}" for m in MODELS)):
+        if not os.path.exists(path):
+            found.append(path)
+    return [fail(f"set-up: {f}", f"{f} is missing: tools/setup.sh gets it") for f in found]
+
+
+def told(build, option):
+    """Lines that doctor prints; None if it does not end as it should, or prints none."""
+    r = subprocess.run([f"{build}/tinygpt", "doctor", option], capture_output=True, text=True,
+                       timeout=60, check=False)
+    lines = r.stdout.split()
+    return lines if r.returncode == 0 and lines else None
+
+
+def unit_tests(folder, label="", but=(), **more):
+    return [Job(f"{label}{n}", [f"{folder}/test/{n}"], seconds=SECONDS.get(n, 1), **more)
+            for n in names("test/unit/*.c", but)] or [fail("unit tests", "no file test/unit/*.c")]
+
+
+def op_tests(folder, isas, label="", **more):
+    return [
+        Job(f"{label}simd_test", [f"{folder}/test/simd_test"], **more),
+        *(Job(f"{label}op_test {i}", [f"{folder}/test/op_test", "--isa", i], **more) for i in isas),
+        Job(f"{label}op_test gradients", [f"{folder}/test/op_test", "--gradients"], **more),
+    ]
+
+
+def on(adapter, **more):
+    """The environment of an adapter that computes on the CPU: Dawn on SwiftShader, wgpu on lavapipe."""
+    library = {"dawn": "libwebgpu_wrapper.so", "wgpu": "libwgpu_native-release.so"}[adapter]
+    return {"VK_ICD_FILENAMES": SWIFTSHADER if adapter == "dawn" else LAVAPIPE,
+            "TG_WEBGPU_LIB": f"{WEBGPU}/{library}", **more}
+
+
+def gpu_tests(build):
+    def job(name, env, program, *words, seconds=60):
+        return Job(name, [f"{build}/test/{program}", *words], env=env, seconds=seconds,
+                   limit_s=1200)
+
+    # With devices that stay, and what they have compiled.
+    shared = {**on("dawn"), "TG_WEBGPU_LIB": os.path.abspath(f"{build}/test/libshared.so")}
+    found = []
+    for adapter in ("dawn", "wgpu"):
+        env = on(adapter)
+        found += [
+            job(f"op_test webgpu, {adapter}", env, "op_test", "--device", "webgpu"),
+            job(f"op_test webgpu, levers off, {adapter}", env, "op_test", "--device", "webgpu",
+                "--levers", "-subgroups,-vec4_loads"),
+            job(f"merge_test, {adapter}", env, "merge_test"),
+            job(f"gpu_test, {adapter}", env, "gpu_test", seconds=400),
+            job(f"levers_test, {adapter}", shared if adapter == "dawn" else env, "levers_test",
+                seconds=200),
+        ]
+    # What an adapter may lack: each feature, and all beyond the limits that every one has. A run
+    # through all shaders shows what that changes; profiles alone use a feature.
+    least = on("wgpu", TG_GPU_LIMITS="minimum")
+    return found + [
+        job("drop_test", on("wgpu"), "drop_test"),
+        *(job(f"gpu_test without {f}", on("wgpu", TG_GPU_WITHOUT=f), "gpu_test",
+              "same_losses_of_odd_sizes") for f in ("f16", "subgroups")),
+        job("gpu_test without timestamps", on("wgpu", TG_GPU_WITHOUT="timestamps"), "gpu_test",
+            "profiles_every_step"),
+        job("op_test webgpu, the least adapter",
+            {**least, "TG_GPU_WITHOUT": "f16,subgroups,timestamps"}, "op_test", "--device", "webgpu"),
+        job("gpu_test, the least limits", least, "gpu_test", "same_lo*"),
+    ]
+
+
+def vitest(*words):
+    return ["sh", "-c", f"cd web && exec {NODE} node_modules/.bin/vitest run {' '.join(words)}"]
+
+
+def pages(build):
+    """Chromium: a job for each file."""
+    env = {"TG_PROGRAM": os.path.abspath(f"{build}/tinygpt"),
+           "TG_SCREENS": os.path.abspath(f"{build}/screens")}
+
+    def job(path):
+        name = os.path.basename(path).split(".")[0]
+        return Job(f"page: {name}", vitest("--config", "e2e/vitest.config.ts", f"{name}.e2e.ts"),
+                   env=env, seconds=100, limit_s=900, alone=name in TIMED_PAGES)
+
+    return per_line("pages", "web/e2e/*.e2e.ts", job)
+
+
+def jobs(mode, build):
+    isas, levers = told(build, "--list-isas"), told(build, "--list-levers")
+    if not isas or not levers:
+        return [fail("doctor", "doctor --list-isas or --list-levers ends with a fault, or lists "
+                               "nothing")]
+    if mode == "quick":
+        slow = (*WITH_MODELS, "test_parity")
+        return [*unit_tests(build, but=slow), *op_tests(build, isas)]
+    asan = {"needs": ("build with asan",), "env": {"ASAN_OPTIONS": "detect_leaks=1"},
+            "limit_s": 900}
+    but = () if mode == "long" else TOO_LONG_SANITIZED
+    qemu = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]
+    found = [
+        *missing(),
+        *unit_tests(build),
+        *op_tests(build, isas),
+        *(Job(f"op_test -{lever}", [f"{build}/test/op_test", "--levers", f"-{lever}"])
+          for lever in levers if lever not in GPU_LEVERS),
+        *per_line("command line", "test/cli/test_*.py", lambda p: Job(
+            os.path.basename(p), ["python3", p, f"{build}/tinygpt"], seconds=60, limit_s=900)),
+        *gpu_tests(build),
+        *unit_tests("build/asan", "asan ", but, **asan),
+        *op_tests("build/asan", isas, "asan ", **asan),
+        Job("tsan test_base_thread", ["build/tsan/test/test_base_thread"],
+            needs=("build with tsan",)),
+        Job("ARM op_test", [*qemu, "build/neon/test/op_test", "--isa", "neon"], seconds=20,
+            needs=("build for ARM",)),
+        Job("ARM simd_test", [*qemu, "build/neon/test/simd_test"], seconds=20,
+            needs=("build for ARM",)),
+        *(Job(f"modules: {n}", [NODE, f"test/wasm/{n}.mjs", build], seconds=60)
+          for n in ("train", "chat")),
+        Job("package", vitest(), env={"TG_BUILD": os.path.abspath(build)}, seconds=100,
+            limit_s=900),
+        *pages(build),
+        Job("examples", ["test/cli/example.sh", build], seconds=10),
+        Job("check", ["tools/check.sh"], seconds=60, limit_s=900),
+    ]
+    if mode == "long":
+        found += [
+            Job("test_losses.py, 50,000 bytes", ["python3", "test/cli/test_losses.py",
+                                                 f"{build}/tinygpt"],
+                env={"TG_LOSS_BYTES": "50000"}, seconds=600, limit_s=3600),
+            Job("fuzz", ["make", "--no-print-directory", "-s", f"BUILD={build}", "fuzz"],
+                seconds=300, limit_s=7200),
+            *per_line("long", "test/long/*.*", lambda p: Job(
+                os.path.basename(p), [p, build], seconds=3600, limit_s=6 * 3600)),
+        ]
+    return found
