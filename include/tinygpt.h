@@ -286,7 +286,7 @@ typedef enum tg_chat_flag {
     TG_NO_THINKING = 1 /* where the template can say so */
 } tg_chat_flag;
 typedef enum tg_chat_limit {
-    TG_ENDS_MAX = 4 /* tokens that end an answer */
+    TG_ENDS_MAX = 32 /* tokens that end an answer */
 } tg_chat_limit;
 /* A conversation, whose last turn is the user's, as ids up to where the answer begins; name NULL:
  * the file's own template. Turns are text: special tokens come from the template alone.

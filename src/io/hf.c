@@ -128,29 +128,73 @@ static void put_sampling(tg_hf_values *m, const tg_json *generation) {
     }
 }
 
-/* The token that ends a text: the first one, where there are several. Chat templates bring theirs
- * along. What is no number is as good as missing. */
-static tg_status put_end(opening *o, tg_hf_values *m, const tg_json *config) {
+/* The tokens that end a text: one, or a list, of which the first is eos in GGUF's words. */
+static tg_status put_ends(opening *o, tg_hf_values *m, const char *file, const tg_json *ids) {
+    const bool list = tg_json_kind(ids) == TG_JSON_ARRAY;
+    const size_t n = list ? ids->count : 1;
+    uint8_t *kept = tg_arena_array(&o->g->arena, n + 1, 4);
+    if (!kept) return tg_fail_memory(o->g->ctx, file, 4 * n);
+    const tg_json *v = list ? tg_json_first(ids) : ids;
+    for (size_t i = 0; i < n; i++, v = tg_json_next(v)) {
+        int64_t id = -1;
+        if (tg_json_int64(NULL, v, &id) != TG_OK || id < 0 || id > INT32_MAX) {
+            const tg_json_type kind = tg_json_kind(v);
+            const bool text = kind == TG_JSON_STRING || kind == TG_JSON_NUMBER;
+            return tg_fail(o->g->ctx, TG_E_FORMAT, "%s/%s: eos_token_id: want ids, have %.40s",
+                           o->g->path, file, text ? v->u.text : "another value");
+        }
+        tg_put_u32(kept + 4 * i, (uint32_t)id);
+        if (i == 0) tg_hf_put_int(m, ".tokenizer.ggml.eos_token_id", id);
+    }
+    if (n < 2) return TG_OK;
+    tg_gguf_value *all = new_value(m, ".tokenizer.ggml.eos_token_ids", TG_GGUF_ARRAY);
+    all->element = TG_GGUF_I32;
+    all->count = n;
+    all->elements = kept;
+    all->elements_bytes = 4 * n;
+    return TG_OK;
+}
+
+/* Chat templates bring theirs along. */
+static tg_status put_generation(opening *o, tg_hf_values *m, const tg_json *config) {
+    const char *file = "generation_config.json";
     const tg_json *generation;
-    int64_t id = -1;
-    TG_TRY(read_json(o, "generation_config.json", &generation));
-    const tg_json *eos = generation ? tg_json_get(generation, "eos_token_id") : NULL;
-    if (!eos) eos = tg_json_get(config, "eos_token_id");
-    if (eos && tg_json_kind(eos) == TG_JSON_ARRAY) eos = tg_json_first(eos);
-    if (eos && tg_json_int64(NULL, eos, &id) == TG_OK && id >= 0 && id <= INT32_MAX)
-        tg_hf_put_int(m, ".tokenizer.ggml.eos_token_id", id);
+    TG_TRY(read_json(o, file, &generation));
+    const tg_json *ids = generation ? tg_json_get(generation, "eos_token_id") : NULL;
+    if (!ids || tg_json_kind(ids) == TG_JSON_NULL) {
+        file = "config.json";
+        ids = tg_json_get(config, "eos_token_id");
+    }
+    if (ids && tg_json_kind(ids) != TG_JSON_NULL) TG_TRY(put_ends(o, m, file, ids));
     if (generation) put_sampling(m, generation);
     return TG_OK;
 }
 
+/* A template as text, or as a list of named ones, of which the one called default is for
+ * conversations. NULL: neither. */
+static const tg_json *default_template(const tg_json *config) {
+    const tg_json *v = config ? tg_json_get(config, "chat_template") : NULL;
+    if (!v || tg_json_kind(v) == TG_JSON_STRING) return v;
+    if (tg_json_kind(v) != TG_JSON_ARRAY) return NULL;
+    for (v = tg_json_first(v); v; v = tg_json_next(v)) {
+        const tg_json *name = tg_json_get(v, "name"), *text = tg_json_get(v, "template");
+        if (name && text && tg_json_is(name, "default") && tg_json_kind(text) == TG_JSON_STRING)
+            return text;
+    }
+    return NULL;
+}
+
+/* A file of its own comes first, as in transformers; processors of before 2025 have one as JSON. */
 static tg_status put_template(opening *o, tg_hf_values *m) {
-    const tg_json *config;
+    static const char *const files[] = { "tokenizer_config.json", "chat_template.json" };
     const char *text;
     size_t n;
     TG_TRY(read_text(o, "chat_template.jinja", CONFIG_MAX_BYTES, &text, &n));
-    TG_TRY(read_json(o, "tokenizer_config.json", &config));
-    const tg_json *inside = config ? tg_json_get(config, "chat_template") : NULL;
-    if (!text && inside && tg_json_kind(inside) == TG_JSON_STRING) {
+    for (size_t i = 0; i < sizeof files / sizeof files[0] && !text; i++) {
+        const tg_json *config, *inside;
+        TG_TRY(read_json(o, files[i], &config));
+        inside = default_template(config);
+        if (!inside) continue;
         text = inside->u.text;
         n = inside->length;
     }
@@ -413,7 +457,7 @@ static tg_status open_all(opening *o) {
     snprintf(where, sizeof where, "%s/config.json", g->path);
     TG_TRY(tg_hf_config(&m, where, config, &o->tied, &o->group));
     o->family = m.family;
-    TG_TRY(put_end(o, &m, config));
+    TG_TRY(put_generation(o, &m, config));
     TG_TRY(put_template(o, &m));
     if (strcmp(m.family->arch, "bert") == 0) TG_TRY(put_pooling(o, &m));
     TG_TRY(read_text(o, "tokenizer.json", TOKENIZER_MAX_BYTES, &g->tokenizer_json,

@@ -272,12 +272,17 @@ tg_status tg_hf_put_config(const tg_gguf *g, const tg_hf_family *f, tg_block_typ
 /* ------------------------------------------------------------------------- what stands beside it
  */
 
-tg_status tg_hf_put_generation(const tg_gguf *g, tg_buf *text) {
+tg_status tg_hf_put_generation(const tg_gguf *g, const int32_t *ends, size_t n, tg_buf *text) {
     bool draws = false;
     tg_json_writer w;
     tg_json_writer_init(&w, text);
     tg_json_begin_object(&w);
-    put_ids(&w, g);
+    put_id(&w, g, "tokenizer.ggml.bos_token_id", "bos_token_id");
+    tg_json_key(&w, "eos_token_id");
+    if (n == 0) tg_json_put_null(&w);
+    if (n > 1) tg_json_begin_array(&w);
+    for (size_t i = 0; i < n; i++) tg_json_put_int(&w, ends[i]);
+    if (n > 1) tg_json_end_array(&w);
     for (size_t i = 0; i < TG_HF_SAMPLING_KEYS; i++) {
         const tg_hf_sampling_key *k = &tg_hf_sampling_keys[i];
         const tg_gguf_value *v = tg_gguf_find(g, k->ours + 1);

@@ -29,8 +29,9 @@ tg_status tg_hf_save_begin(const tg_gguf *g, const char *path, const tg_hf_out *
 tg_status tg_hf_put_config(const tg_gguf *g, const tg_hf_family *family, tg_block_type type,
                            tg_buf *text);
 
-/* generation_config.json: the tokens that begin and end a text, and how the makers draw. */
-tg_status tg_hf_put_generation(const tg_gguf *g, tg_buf *text);
+/* generation_config.json: the tokens that begin and end a text, and how the makers draw.
+ * ends [n]: all that end one. */
+tg_status tg_hf_put_generation(const tg_gguf *g, const int32_t *ends, size_t n, tg_buf *text);
 /* 1_Pooling/config.json, for encoders. */
 tg_status tg_hf_put_pooling(const tg_gguf *g, const tg_hf_family *family, tg_buf *text);
 

@@ -21,6 +21,7 @@
 #include "tok/tok_inside.h"
 
 enum { PIECE_ELEMS = 4 << 20, VALUES_MORE = 24 };
+enum { ENDS_OF_GGUF = 3 }; /* eos, eot and eom: further ones go in a list of Ollama's */
 
 static const tg_block_type types[] = {
     [TG_WEIGHT_F32] = TG_BLOCK_F32,   [TG_WEIGHT_F16] = TG_BLOCK_F16,
@@ -115,18 +116,10 @@ static tg_status add_merges(tg_conversion *c, tg_buf *merges, size_t *n) {
     return TG_OK;
 }
 
-static const char *splitter(tg_tok_split s) {
-    switch (s) {
-    case TG_TOK_SPLIT_SMOLLM: return "smollm";
-    case TG_TOK_SPLIT_LLAMA3: return "llama-bpe";
-    case TG_TOK_SPLIT_QWEN2: return "qwen2";
-    case TG_TOK_SPLIT_QWEN35: return "qwen35";
-    default: return "gpt-2";
-    }
-}
-
 static void add_special(tg_conversion *c) {
     const bool bert = tg_tok_model_of(c->tok) == TG_TOK_WORDPIECE;
+    size_t n_ends;
+    const int32_t *ends = tg_tok_ends(c->tok, &n_ends);
     const struct {
         const char *key;
         int32_t id;
@@ -134,6 +127,8 @@ static void add_special(tg_conversion *c) {
                 { "tokenizer.ggml.seperator_token_id", bert ? tg_tok_eos(c->tok) : -1 }, /* sic */
                 { "tokenizer.ggml.bos_token_id", tg_tok_bos(c->tok) },
                 { "tokenizer.ggml.eos_token_id", tg_tok_eos(c->tok) },
+                { "tokenizer.ggml.eot_token_id", n_ends > 1 ? ends[1] : -1 },
+                { "tokenizer.ggml.eom_token_id", n_ends > 2 ? ends[2] : -1 },
                 { "tokenizer.ggml.unknown_token_id", tg_tok_unknown(c->tok) },
                 { "tokenizer.ggml.padding_token_id", tg_tok_pad(c->tok) } };
     for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++)
@@ -166,7 +161,9 @@ static tg_status add_tokenizer(tg_conversion *c) {
                        c->g.path);
     const bool bpe = model == TG_TOK_BYTE_BPE;
     add_text(c, "tokenizer.ggml.model", bpe ? "gpt2" : "bert");
-    add_text(c, "tokenizer.ggml.pre", bpe ? splitter(c->tok->split) : "jina-v2-en");
+    add_text(c, "tokenizer.ggml.pre",
+             bpe ? tg_tok_gguf_pre(c->tok->split, c->tok->normal, c->tok->ignore_merges)
+                 : "jina-v2-en");
     add_special(c);
     tg_buf pieces, kinds, merges;
     tg_buf_init(&pieces, &c->ctx->err.mem);
@@ -194,8 +191,10 @@ static tg_status make_values(tg_conversion *c, tg_convert_kind kind) {
     if (!c->values) return tg_fail_memory(&c->ctx->err, "metadata", c->g.n_values);
     for (size_t i = 0; i < c->g.n_values; i++) {
         const char *key = c->g.values[i].key;
-        const bool replaced =
-            c->g.tokenizer_json && !whole && strcmp(key, "tokenizer.ggml.eos_token_id") == 0;
+        const bool replaced = c->g.tokenizer_json && !whole &&
+                              (strcmp(key, "tokenizer.ggml.eos_token_id") == 0 ||
+                               (strcmp(key, "tokenizer.ggml.eos_token_ids") == 0 &&
+                                c->g.values[i].count <= ENDS_OF_GGUF));
         const bool again = strcmp(key, TG_GGUF_TOKENIZER_JSON) == 0 && c->g.tokenizer_json;
         if (!is_of_file(key) && !replaced && !again) add_value(c, c->g.values[i]);
     }

@@ -206,7 +206,9 @@ static tg_status fill_tokenizer_config(tg_conversion *c, const tg_hf_family *fam
 
 static tg_status fill_generation(tg_conversion *c, const tg_hf_family *family, tg_buf *text) {
     (void)family;
-    return tg_hf_put_generation(&c->g, text);
+    size_t n = 0;
+    const int32_t *ends = c->tok ? tg_tok_ends(c->tok, &n) : NULL;
+    return tg_hf_put_generation(&c->g, ends, n, text);
 }
 
 static tg_status fill_pooling(tg_conversion *c, const tg_hf_family *family, tg_buf *text) {
@@ -222,6 +224,7 @@ static tg_status write_others(tg_conversion *c, const tg_hf_family *family) {
                   { "tokenizer_config.json", fill_tokenizer_config },
                   { "generation_config.json", fill_generation },
                   { "chat_template.jinja", NULL },
+                  { "chat_template.json", NULL },
                   { "special_tokens_map.json", NULL } };
     TG_TRY(tg_vocabulary_gguf(&c->g, (size_t)c->lm.config.vocab, &c->tok));
     const bool bert = strcmp(family->arch, "bert") == 0;

@@ -83,11 +83,11 @@ static tg_status draw(tg_generating *g, bool *over) {
     if (g->at == 0) g->stats.first_token_ms = spent(g);
     g->at++;
     g->stats.new_tokens++;
+    const bool ended = tg_tok_is_end(s->model->tok, g->piece[0]);
     size_t n_bytes;
     const char *bytes = tg_tok_bytes(s->model->tok, g->piece[0], &n_bytes);
-    tg_utf8_gate_push(&g->gate, bytes, n_bytes, pass, g);
-    *over = g->piece[0] == tg_tok_eos(s->model->tok) || g->at == g->n_tokens || g->refused ||
-            g->stop.stopped;
+    if (!ended) tg_utf8_gate_push(&g->gate, bytes, n_bytes, pass, g);
+    *over = ended || g->at == g->n_tokens || g->refused || g->stop.stopped;
     if (*over) return TG_OK;
     *over = g->cancelled = g->cancel && g->cancel(g->user);
     if (*over) return TG_OK;

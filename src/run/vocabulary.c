@@ -84,12 +84,36 @@ static tg_status describe(const tg_gguf *g, size_t n_tokens, tg_arena *arena, tg
     return TG_OK;
 }
 
-/* SentencePiece's and WordPiece's files add bos and a blank unless they say that they don't. */
+/* A file that asks for a token at an end and names none is refused; where only its tokenizer is one
+ * that usually adds it, this is said. */
+static tg_status want_added(const tg_gguf *g, const char *flag, const char *name, int32_t id,
+                            bool *add) {
+    if (!*add || id >= 0) return TG_OK;
+    if (tg_gguf_find(g, flag))
+        return tg_fail(g->ctx, TG_E_FORMAT, "%s: %s: want %s, where it is true, have none", g->path,
+                       flag, name);
+    tg_say(g->ctx, TG_LOG_WARNING, "%s: %s: none: no such token is added to a text", g->path, name);
+    *add = false;
+    return TG_OK;
+}
+
+/* SentencePiece's numbers where a file has none, if the tokens there are of that kind. */
+static void guess_ids(tg_tok_desc *d) {
+    const bool sentence = d->model == TG_TOK_SCORE_BPE && d->n_tokens > 2;
+    if (!sentence) return;
+    if (d->unknown < 0 && d->types[0] == TG_TOK_UNKNOWN) d->unknown = 0;
+    if (d->bos < 0 && d->types[1] == TG_TOK_CONTROL) d->bos = 1;
+    if (d->eos < 0 && d->types[2] == TG_TOK_CONTROL) d->eos = 2;
+}
+
+/* What SentencePiece's and WordPiece's files add, and byte-level ones of some names (tok_gguf.c),
+ * they add unless they say that they don't. */
 static tg_status read_flags(const tg_gguf *g, tg_tok_desc *d) {
     const int64_t most = (int64_t)d->n_tokens - 1;
-    bool blank = d->model == TG_TOK_SCORE_BPE;
-    d->add_bos = d->model != TG_TOK_BYTE_BPE;
-    d->add_eos = d->model == TG_TOK_WORDPIECE;
+    const bool words = d->model == TG_TOK_WORDPIECE;
+    bool blank = d->model == TG_TOK_SCORE_BPE, lower = true, strip;
+    d->add_bos = d->add_bos || d->model != TG_TOK_BYTE_BPE;
+    d->add_eos = words;
     TG_TRY(tg_gguf_get_int(g, "tokenizer.ggml.bos_token_id", 0, most, &d->bos));
     TG_TRY(tg_gguf_get_int(g, "tokenizer.ggml.eos_token_id", 0, most, &d->eos));
     TG_TRY(tg_gguf_get_int(g, "tokenizer.ggml.unknown_token_id", 0, most, &d->unknown));
@@ -100,7 +124,115 @@ static tg_status read_flags(const tg_gguf *g, tg_tok_desc *d) {
     TG_TRY(tg_gguf_get_bool(g, "tokenizer.ggml.add_eos_token", &d->add_eos));
     TG_TRY(tg_gguf_get_bool(g, "tokenizer.ggml.add_space_prefix", &blank));
     if (blank && d->model == TG_TOK_SCORE_BPE) d->normal |= TG_TOK_PREFIX_BLANK;
+    TG_TRY(tg_gguf_get_bool(g, "tokenizer.ggml.normalizer.lowercase", &lower));
+    strip = lower;
+    TG_TRY(tg_gguf_get_bool(g, "tokenizer.ggml.normalizer.strip_accents", &strip));
+    if (words && !lower) d->normal &= ~(unsigned)TG_TOK_LOWER;
+    if (words && !strip) d->normal &= ~(unsigned)TG_TOK_STRIP_ACCENTS;
+    guess_ids(d);
+    TG_TRY(want_added(g, "tokenizer.ggml.add_bos_token", "tokenizer.ggml.bos_token_id",
+                      words && d->cls >= 0 ? d->cls : d->bos, &d->add_bos));
+    return want_added(g, "tokenizer.ggml.add_eos_token", "tokenizer.ggml.eos_token_id",
+                      words && d->sep >= 0 ? d->sep : d->eos, &d->add_eos);
+}
+
+/* --------------------------------------------------------------------------- ends of texts */
+
+/* Ids, each once. */
+typedef struct id_list {
+    int32_t id[TG_TOK_ENDS_MAX + 1];
+    size_t n;
+} id_list;
+
+static void add_id(id_list *l, int32_t id) {
+    for (size_t i = 0; i < l->n; i++)
+        if (l->id[i] == id) return;
+    if (id >= 0 && l->n <= TG_TOK_ENDS_MAX) l->id[l->n++] = id;
+}
+
+static tg_status add_key(const tg_gguf *g, const tg_tok *t, const char *key, id_list *l) {
+    int32_t id = -1;
+    TG_TRY(tg_gguf_get_int(g, key, 0, (int64_t)tg_tok_count(t) - 1, &id));
+    add_id(l, id);
     return TG_OK;
+}
+
+/* Of a folder all that its files name; in GGUF it is a key of Ollama's. */
+static tg_status add_list(const tg_gguf *g, id_list *l) {
+    const char *const key = "tokenizer.ggml.eos_token_ids";
+    const tg_gguf_value *ids = tg_gguf_find(g, key);
+    if (!ids) return TG_OK;
+    if (ids->type != TG_GGUF_ARRAY ||
+        (ids->element != TG_GGUF_I32 && ids->element != TG_GGUF_U32) ||
+        ids->count > TG_TOK_ENDS_MAX)
+        return tg_fail(g->ctx, TG_E_FORMAT, "%s: %s: want a list of at most %d ids as i32 or u32",
+                       g->path, key, TG_TOK_ENDS_MAX);
+    for (size_t i = 0; i < ids->count; i++) {
+        const uint32_t id = tg_get_u32(ids->elements + 4 * i);
+        if (id > INT32_MAX)
+            return tg_fail(g->ctx, TG_E_FORMAT, "%s: %s: want ids, have %" PRIu32, g->path, key,
+                           id);
+        add_id(l, (int32_t)id);
+    }
+    return TG_OK;
+}
+
+/* llama.cpp's: a GGUF file names one end, two or three, and the others go by their names. */
+static void add_names(const tg_tok *t, id_list *l) {
+    static const char *const names[] = {
+        "<|eot_id|>",
+        "<|im_end|>",
+        "<|end|>",
+        "<|return|>",
+        "<|call|>",
+        "<end_of_turn>",
+        "<|endoftext|>",
+        "</s>",
+        "<|eom_id|>",
+        "<EOT>",
+        "_<EOT>",
+        "[EOT]",
+        "[EOS]",
+        "<|end_of_text|>",
+        "<end_of_utterance>",
+        "<eos>",
+        "<|fim_pad|>",
+        "<fim-pad>",
+        "<fim_pad>",
+        "<|fim_repo|>",
+        "<|repo_name|>",
+        "<fim-repo>",
+        "<|file_sep|>",
+        "<\xef\xbd\x9c"
+        "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        add_id(l, tg_tok_find(t, names[i], strlen(names[i])));
+}
+
+static tg_status set_ends(const tg_gguf *g, tg_tok *t) {
+    id_list l = { .n = 0 };
+    if (g->tokenizer_json) {
+        TG_TRY(add_key(g, t, "tokenizer.ggml.eos_token_id", &l));
+        TG_TRY(add_list(g, &l));
+        return tg_tok_set_ends(g->ctx, t, g->path, l.id, l.n);
+    }
+    add_id(&l, tg_tok_eos(t));
+    TG_TRY(add_key(g, t, "tokenizer.ggml.eot_token_id", &l));
+    TG_TRY(add_key(g, t, "tokenizer.ggml.eom_token_id", &l));
+    TG_TRY(add_key(g, t, "tokenizer.ggml.fim_pad_token_id", &l));
+    TG_TRY(add_key(g, t, "tokenizer.ggml.fim_rep_token_id", &l));
+    TG_TRY(add_key(g, t, "tokenizer.ggml.fim_sep_token_id", &l));
+    TG_TRY(add_list(g, &l));
+    add_names(t, &l);
+    return tg_tok_set_ends(g->ctx, t, g->path, l.id, l.n);
+}
+
+/* What would be left out of every draw is a rule of the model's that nobody has here. */
+static tg_status want_no_suppressed(const tg_gguf *g) {
+    const tg_gguf_value *v = tg_gguf_find(g, "tokenizer.ggml.suppress_tokens");
+    if (!v || (v->type == TG_GGUF_ARRAY && v->count == 0)) return TG_OK;
+    return tg_fail(g->ctx, TG_E_UNSUPPORTED, "%s: %s: want none, have some", g->path, v->key);
 }
 
 static tg_status from_gguf(const tg_gguf *g, size_t n_tokens, tg_arena *arena, tg_tok **out) {
@@ -114,6 +246,7 @@ static tg_status from_gguf(const tg_gguf *g, size_t n_tokens, tg_arena *arena, t
     tg_tok_desc d;
     tg_tok_desc_init(&d);
     TG_TRY(tg_tok_desc_gguf(g->ctx, model_name, pre.bytes ? pre_name : NULL, &d));
+    TG_TRY(want_no_suppressed(g));
     TG_TRY(describe(g, n_tokens, arena, &d));
     TG_TRY(read_flags(g, &d));
     return tg_tok_new(g->ctx, &d, out);
@@ -122,41 +255,35 @@ static tg_status from_gguf(const tg_gguf *g, size_t n_tokens, tg_arena *arena, t
 /* Models have rows for more tokens than there are, so that their number divides well; those are
  * never asked for by a text. */
 static tg_status from_json(const tg_gguf *g, size_t n_tokens, tg_tok **out) {
-    int32_t eos = -1;
     TG_TRY(tg_tok_new_json(g->ctx, g->path, g->tokenizer_json, g->tokenizer_bytes, out));
     const size_t have = tg_tok_count(*out);
-    tg_status s = tg_gguf_get_int(g, "tokenizer.ggml.eos_token_id", 0, (int64_t)have - 1, &eos);
-    if (s == TG_OK && n_tokens > 0 && have > n_tokens)
-        s = tg_fail(g->ctx, TG_E_FORMAT,
-                    "%s: tokenizer: want at most the %zu tokens of the model, have %zu", g->path,
-                    n_tokens, have);
-    if (s == TG_OK) {
-        tg_tok_set_eos(*out, eos);
-        return TG_OK;
-    }
-    tg_tok_free(*out);
-    *out = NULL;
-    return s;
+    if (n_tokens == 0 || have <= n_tokens) return TG_OK;
+    return tg_fail(g->ctx, TG_E_FORMAT,
+                   "%s: tokenizer: want at most the %zu tokens of the model, have %zu", g->path,
+                   n_tokens, have);
 }
 
 /* What is wrong with a description is said without its file, which is known here. */
-static tg_status named(const tg_gguf *g, tg_status status) {
+static tg_status named(tg_ctx *ctx, const char *path, tg_status status) {
     char why[TG_MESSAGE_BYTES];
-    tg_ctx *ctx = g->ctx;
-    if (status == TG_OK || strncmp(ctx->message, g->path, strlen(g->path)) == 0) return status;
+    if (status == TG_OK || strncmp(ctx->message, path, strlen(path)) == 0) return status;
     memcpy(why, ctx->message, sizeof why);
     tg_ctx_clear(ctx);
-    return tg_fail(ctx, status, "%s: %s", g->path, why);
+    return tg_fail(ctx, status, "%s: %s", path, why);
 }
 
 tg_status tg_vocabulary_gguf(const tg_gguf *g, size_t n_tokens, tg_tok **out) {
-    *out = NULL;
-    if (g->tokenizer_json) return from_json(g, n_tokens, out);
     tg_arena arena;
+    *out = NULL;
     tg_arena_init(&arena, &g->ctx->mem);
-    const tg_status status = named(g, from_gguf(g, n_tokens, &arena, out));
+    tg_status s =
+        g->tokenizer_json ? from_json(g, n_tokens, out) : from_gguf(g, n_tokens, &arena, out);
+    if (s == TG_OK && *out) s = set_ends(g, *out);
     tg_arena_deinit(&arena);
-    return status;
+    if (s == TG_OK) return TG_OK;
+    tg_tok_free(*out);
+    *out = NULL;
+    return named(g->ctx, g->path, s);
 }
 
 tg_status tg_vocabulary_chat(const tg_gguf *g, tg_tokenizer *t) {
@@ -191,7 +318,7 @@ static tg_status open_json(tg_tokenizer *t, tg_reader *r) {
     tg_status s = tg_read_text(r, &arena, "tokenizer", r->end, &text);
     if (s == TG_OK) s = tg_tok_new_json(&t->ctx->err, r->name, text, (size_t)r->end, &t->tok);
     tg_arena_deinit(&arena);
-    return s;
+    return named(&t->ctx->err, r->name, s);
 }
 
 /* tokenizer.json begins with the brace of its object, or white space before it. */

@@ -296,9 +296,12 @@ size_t tg_chat_ends(const tg_chat_template *t, const tg_tok *tok, int32_t ends[T
         const int32_t id = tg_tok_find(tok, t->ends[k], strlen(t->ends[k]));
         if (id >= 0) ends[n++] = id;
     }
-    const int32_t eos = tg_tok_eos(tok);
-    bool there = eos < 0;
-    for (size_t i = 0; i < n; i++) there = there || ends[i] == eos;
-    if (!there) ends[n++] = eos;
+    size_t n_all;
+    const int32_t *all = tg_tok_ends(tok, &n_all);
+    for (size_t k = 0; k < n_all && n < TG_CHAT_ENDS_MAX; k++) {
+        bool there = false;
+        for (size_t i = 0; i < n; i++) there = there || ends[i] == all[k];
+        if (!there) ends[n++] = all[k];
+    }
     return n;
 }

@@ -49,8 +49,8 @@ tg_status tg_chat_encode(tg_ctx *ctx, const tg_chat_template *t, const tg_tok *t
 tg_status tg_chat_render(tg_ctx *ctx, const tg_chat_template *t, const tg_chat_turn *turns,
                          size_t n, unsigned flags, tg_buf *out);
 
-/* The tokens that end an answer: the template's, and the vocabulary's eos. Returns how many. */
-enum { TG_CHAT_ENDS_MAX = 4 };
+/* The tokens that end an answer: the template's, and the vocabulary's. Returns how many. */
+enum { TG_CHAT_ENDS_MAX = 32 };
 size_t tg_chat_ends(const tg_chat_template *t, const tg_tok *tok, int32_t ends[TG_CHAT_ENDS_MAX]);
 
 #endif

@@ -398,6 +398,7 @@ tg_status tg_tok_new(tg_ctx *ctx, const tg_tok_desc *d, tg_tok **out) {
     t->eos = bert && d->sep >= 0 ? d->sep : d->eos;
     t->unknown = d->unknown;
     t->pad = d->pad;
+    if (t->eos >= 0) t->ends[t->n_ends++] = t->eos;
     t->n = d->model == TG_TOK_RAW_BYTES ? 256 : d->n_tokens;
     t->window = WINDOW_BYTES;
     for (int b = 0; b < 256; b++) t->byte_id[b] = -1;
@@ -410,8 +411,19 @@ tg_status tg_tok_new(tg_ctx *ctx, const tg_tok_desc *d, tg_tok **out) {
     return TG_OK;
 }
 
-void tg_tok_set_eos(tg_tok *t, int32_t eos) {
-    if (!t->add_eos && eos >= 0 && (size_t)eos < t->n) t->eos = eos;
+tg_status tg_tok_set_ends(tg_ctx *ctx, tg_tok *t, const char *name, const int32_t *ids, size_t n) {
+    if (n > TG_TOK_ENDS_MAX)
+        return tg_fail(ctx, TG_E_FORMAT, "%s: want at most %d tokens that end a text, have %zu",
+                       name, TG_TOK_ENDS_MAX, n);
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] < 0 || (size_t)ids[i] >= t->n)
+            return tg_fail(ctx, TG_E_FORMAT, "%s: want ids of its %zu tokens, have %ld", name, t->n,
+                           (long)ids[i]);
+    if (n == 0) return TG_OK;
+    if (!t->add_eos) t->eos = ids[0];
+    memcpy(t->ends, ids, n * sizeof *ids);
+    t->n_ends = n;
+    return TG_OK;
 }
 
 void tg_tok_free(tg_tok *t) {
@@ -535,6 +547,15 @@ size_t tg_tok_count(const tg_tok *t) { return t->n; }
 tg_tok_model tg_tok_model_of(const tg_tok *t) { return t->model; }
 int32_t tg_tok_bos(const tg_tok *t) { return t->bos; }
 int32_t tg_tok_eos(const tg_tok *t) { return t->eos; }
+const int32_t *tg_tok_ends(const tg_tok *t, size_t *n) {
+    *n = t->n_ends;
+    return t->ends;
+}
+bool tg_tok_is_end(const tg_tok *t, int32_t id) {
+    for (size_t i = 0; i < t->n_ends; i++)
+        if (t->ends[i] == id) return true;
+    return false;
+}
 int32_t tg_tok_unknown(const tg_tok *t) { return t->unknown; }
 int32_t tg_tok_pad(const tg_tok *t) { return t->pad; }
 bool tg_tok_adds_bos(const tg_tok *t) { return t->add_bos && t->bos >= 0; }

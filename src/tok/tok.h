@@ -110,6 +110,8 @@ void tg_tok_desc_init(tg_tok_desc *d);
 /* The fields that GGUF gives by name: tokenizer.ggml.model ("gpt2", "llama", "bert", "t5") and
  * tokenizer.ggml.pre ("smollm", ...; NULL: absent). TG_E_UNSUPPORTED names those that are known. */
 tg_status tg_tok_desc_gguf(tg_ctx *ctx, const char *model, const char *pre, tg_tok_desc *d);
+/* The way back: tokenizer.ggml.pre of byte-level BPE. */
+const char *tg_tok_gguf_pre(tg_tok_split split, unsigned normal, bool ignore_merges);
 
 /* --------------------------------------------------------------------------------- tokenizer */
 
@@ -130,9 +132,11 @@ tg_status tg_tok_new_json(tg_ctx *ctx, const char *name, const char *text, size_
  * TG_E_UNSUPPORTED: a tokenizer that does not come out of GGUF's arrays. */
 tg_status tg_tok_put_json(tg_ctx *ctx, const tg_tok *tok, tg_buf *out);
 
-/* For whoever has made it and knows more than its file: the token that ends a text, if it is none
- * that the tokenizer adds itself, and there is such an id. */
-void tg_tok_set_eos(tg_tok *tok, int32_t eos);
+/* For whoever has made it and knows more than its file: the tokens that end a text [n], of which
+ * the first is eos, unless the tokenizer adds one itself. TG_E_FORMAT, with name before it: an id
+ * that the vocabulary lacks, or more than TG_TOK_ENDS_MAX. */
+enum { TG_TOK_ENDS_MAX = 28 }; /* beside those that a chat template has */
+tg_status tg_tok_set_ends(tg_ctx *ctx, tg_tok *tok, const char *name, const int32_t *ids, size_t n);
 
 void tg_tok_free(tg_tok *tok); /* NULL is fine */
 
@@ -177,6 +181,9 @@ size_t tg_tok_count(const tg_tok *tok); /* V */
 tg_tok_model tg_tok_model_of(const tg_tok *tok);
 int32_t tg_tok_bos(const tg_tok *tok); /* -1: none; so below */
 int32_t tg_tok_eos(const tg_tok *tok);
+/* All that end a text when they are drawn; eos, if there is one, is the first. */
+const int32_t *tg_tok_ends(const tg_tok *tok, size_t *n);
+bool tg_tok_is_end(const tg_tok *tok, int32_t id);
 int32_t tg_tok_unknown(const tg_tok *tok);
 int32_t tg_tok_pad(const tg_tok *tok);
 bool tg_tok_adds_bos(const tg_tok *tok);

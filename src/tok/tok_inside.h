@@ -19,6 +19,8 @@ struct tg_tok {
     unsigned normal;
     bool add_bos, add_eos, ignore_merges, word_starts_marked;
     int32_t bos, eos, unknown, pad;
+    int32_t ends[TG_TOK_ENDS_MAX];
+    size_t n_ends;
 
     size_t n;          /* V */
     size_t longest;    /* no piece has more bytes; SIZE_MAX: one may be made of other bytes than its

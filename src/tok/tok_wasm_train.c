@@ -76,7 +76,8 @@ tg_tok_model tg_tok_model_of(const tg_tok *t) {
     return TG_TOK_RAW_BYTES;
 }
 
-int32_t tg_tok_eos(const tg_tok *t) {
+bool tg_tok_is_end(const tg_tok *t, int32_t id) {
     (void)t;
-    return -1;
+    (void)id;
+    return false;
 }

@@ -2,7 +2,7 @@
 import random
 import struct
 
-U8, U32, F32, BOOL, STRING, ARRAY = 0, 4, 6, 7, 8, 9
+U8, U32, I32, F32, BOOL, STRING, ARRAY = 0, 4, 5, 6, 7, 8, 9
 WIDTH, FF, V, CTX = 32, 64, 8, 16
 TOKENS = ["a", "b", "c", "d", "e", "f", "\u0120", "<s>"]
 
@@ -13,7 +13,7 @@ def text(s):
 
 
 def array(kind, items):
-    form = {U8: "<B", U32: "<I", 5: "<i", F32: "<f"}.get(kind)
+    form = {U8: "<B", U32: "<I", I32: "<i", F32: "<f"}.get(kind)
     data = b"".join(struct.pack(form, x) if form else text(x) for x in items)
     return struct.pack("<IQ", kind, len(items)) + data
 
@@ -40,7 +40,7 @@ class Gguf:
         self.values["llama.attention.layer_norm_rms_epsilon"] = (F32, struct.pack("<f", 1e-5))
         for key, kind, data in (("model", STRING, text("gpt2")), ("pre", STRING, text("gpt-2")),
                                 ("tokens", ARRAY, array(STRING, tokens)),
-                                ("token_type", ARRAY, array(5, [1] * (n - 1) + [3])),
+                                ("token_type", ARRAY, array(I32, [1] * (n - 1) + [3])),
                                 ("merges", ARRAY, array(STRING, [])),
                                 ("bos_token_id", U32, struct.pack("<I", n - 1))):
             self.values["tokenizer.ggml." + key] = (kind, data)
@@ -57,6 +57,9 @@ class Gguf:
 
     def number(self, key, value):
         self.values[key] = (U32, struct.pack("<I", value))
+
+    def types(self, kinds):
+        self.values["tokenizer.ggml.token_type"] = (ARRAY, array(I32, kinds))
 
     def float(self, key, value):
         self.values[key] = (F32, struct.pack("<f", value))

@@ -3,8 +3,10 @@
 its name, what changes nothing is taken, in GGUF's metadata and in config.json alike.
 """
 import json
+import math
 import os
 import shutil
+import struct
 import zipfile
 
 from gguf_file import ARRAY, U32, Gguf, alphabet, array
@@ -183,8 +185,6 @@ def gemma3():
 
 def llama3_factors():
     """A GGUF file has what comes out of Llama 3's rule; config.json gets the rule again."""
-    import math
-    import struct
     def factors(factor, original, base=5e5, head=16, low=1.0, high=4.0):
         out = []
         for i in range(head // 2):

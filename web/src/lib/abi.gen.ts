@@ -57,7 +57,7 @@ export const tg_chat_flag = {
 } as const;
 
 export const tg_chat_limit = {
-  TG_ENDS_MAX: 4,
+  TG_ENDS_MAX: 32,
 } as const;
 
 export const tg_schedule = {
