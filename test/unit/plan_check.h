@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * plan_check.h - the law of a plan's memory, found anew and not by the planner's own means: no two
  * values of the workspace that are needed at the same time share a byte.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_app_doctor.c - what doctor finds where something is wrong: each promise that it looks at is
  * broken once, between it and the library, and it must say so, under FAIL, and end with 1.

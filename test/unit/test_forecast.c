@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_forecast.c - what a run is said to need, by the formulas of tinygpt.h and by what it takes.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_libc_wasm.c - the C library of the WebAssembly modules, natively and under other names,
  * beside the host's: the same text, to the last digit, and the same results.

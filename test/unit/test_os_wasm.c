@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_os_wasm.c - memory, files and threads of the WebAssembly modules, natively: the same files,
  * over a linear memory that is mapped at low addresses, a host made of arrays, and futexes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_plan.c - the planner on graphs made by hand, and its law of memory on those of all models.
  *

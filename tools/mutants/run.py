@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Puts plausible faults into the code, one at a time, and sees whether a test notices.
 
     tools/mutants/run.py [--only AREA|ID ...] [--jobs N] [--folder DIR] [--named] [--list]
@@ -140,6 +141,7 @@ class Copy:
         os.makedirs(self.tree, exist_ok=True)
         names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
                                cwd=TOP, check=True, capture_output=True).stdout.decode().split("\0")
+        self.forget_all_but(set(names))
         for name in filter(None, names):
             source, target = os.path.join(TOP, name), os.path.join(self.tree, name)
             if not os.path.exists(source):
@@ -153,6 +155,16 @@ class Copy:
                 os.makedirs(os.path.dirname(target), exist_ok=True)
                 os.symlink(os.path.realpath(source), target)
         self.env = dict(os.environ, TMPDIR=self.temp, NO_COLOR="1", TG_GPU_CACHE="off")
+
+    def forget_all_but(self, names):
+        """What a kept copy has of an earlier state of the tree must not be built."""
+        for root, folders, files in os.walk(self.tree):
+            if root == self.tree:
+                folders[:] = [f for f in folders if f not in ("build", ".cache")]
+            for file in files:
+                path = os.path.join(root, file)
+                if os.path.relpath(path, self.tree) not in names and not os.path.islink(path):
+                    os.remove(path)
 
     def make(self, targets):
         return run(MAKE + targets, self.tree, self.env, BUILD_LIMIT_S, self.log) == 0
@@ -291,10 +303,10 @@ def main():
     everything = [m for path in sorted(glob.glob(os.path.join(HERE, "*.txt"))) for m in parse(path)]
     names = [m.name for m in everything]
     faults = [f"{n}: is in the lists twice" for n in set(names) if names.count(n) > 1]
-    faults += [fault for m in everything for fault in [changed(m, TOP)[1]] if fault]
     known = set(names) | {m.area for m in everything}
     faults += [f"--only {o}: is no area and no mutant" for o in options.only if o not in known]
     mutants = [m for m in everything if not options.only or {m.name, m.area} & set(options.only)]
+    faults += [fault for m in mutants for fault in [changed(m, TOP)[1]] if fault]
     for fault in sorted(faults):
         print(fault)
     if options.list:
