@@ -42,6 +42,9 @@ FLAGS_scalar :=
 FLAGS_avx2   := -mavx2 -mfma -mf16c
 FLAGS_avx512 := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mfma -mf16c -mprefer-vector-width=512
 FLAGS_neon   :=
+# More flags for all ISAs but scalar.
+VECTOR       ?=
+$(foreach i,$(filter-out scalar,$(ISAS)),$(eval FLAGS_$(i) += $(VECTOR)))
 upper         = $(shell echo $(1) | tr a-z A-Z)
 
 # The native GPU needs the header of WebGPU, which tools/setup.sh fetches; without it the device says
@@ -70,11 +73,12 @@ GPU_TESTS := $(addprefix $(BUILD)/test/,gpu_test merge_test levers_test drop_tes
 # Node 24, of the set-up: 64-bit modules and relaxed SIMD.
 NODE     := $(or $(wildcard $(CURDIR)/.cache/node24/bin/node),node)
 DAWN     := $(wildcard .cache/webgpu/libwebgpu_wrapper.so)
-TESTS    := $(UNIT) $(BUILD)/test/op_test $(BUILD)/test/simd_test $(if $(WEBGPU),$(GPU_TESTS)) \
+TESTS    := $(UNIT) $(patsubst test/fuzz/%.c,$(BUILD)/test/test_%,$(wildcard test/fuzz/fuzz_*.c)) \
+            $(BUILD)/test/op_test $(BUILD)/test/simd_test $(if $(WEBGPU),$(GPU_TESTS)) \
             $(if $(DAWN),$(BUILD)/test/libshared.so)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build wasm test-wasm web web-lib test-web test-e2e lib test-quick test test-long asan ubsan tsan fuzz bench gen check fmt install clean setup FORCE
+.PHONY: help demo build wasm test-wasm web web-lib test-web test-e2e lib test-quick test test-long asan ubsan tsan fuzz fuzz-targets bench gen check fmt install clean setup FORCE
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -87,7 +91,7 @@ help:
 ## make test         everything that gates a change (installs what it needs: tools/setup.sh)
 ## make test-long    fuzzing, 10,000 kills, long trainings, all sanitizers
 ## make test-wasm    the modules against the native library, bit for bit (Node 24)
-## make fuzz         libFuzzer over the readers of model files   (FUZZ_SECONDS=60 each)
+## make fuzz         libFuzzer over whatever reads files and lines   (FUZZ_SECONDS=60 each, FUZZ_ONLY="tok json")
 ## make web-lib      the TypeScript package: web/lib and web/wasm   (npm)
 ## make web          the page web/dist; the next make build puts it into the program (tinygpt serve)
 ## make test-web     the package in Node, packed and installed, too
@@ -389,36 +393,48 @@ asan ubsan:
 tsan:
 	@$(MAKE) --no-print-directory BUILD=build/tsan OPT=-O1 EXTRA="-g1 -fsanitize=thread -DTG_DEBUG" $(or $(TSAN),build tests)
 
-# The readers of model files under libFuzzer: ours, and those of others. What it found worth keeping stays in build/fuzz/corpus,
-# from where the next run goes on; a finding is left beside it as crash-*.
+# Each test/fuzz/fuzz_<name>.c is a target of libFuzzer and, with a main of its own, a unit test that replays its corpus
+# (test/fuzz/fuzz.h). What a run finds worth keeping stays in build/fuzz/corpus/<name>, from where the next one goes on; a finding is
+# left in build/fuzz as <name>-crash-*.
+FUZZ         := $(patsubst test/fuzz/fuzz_%.c,%,$(sort $(wildcard test/fuzz/fuzz_*.c)))
 FUZZ_SECONDS ?= 60
 FUZZ_CC      ?= clang-19
-FUZZ_SRC     := $(filter-out $(WASM_C),$(wildcard src/base/*.c src/dtype/*.c src/io/*.c))
+FUZZ_SAN     ?= address,undefined
+FUZZ_ONLY    ?= $(FUZZ)
+REPLAYS      := $(FUZZ:%=$(BUILD)/test/test_fuzz_%)
+# The command line's target takes the calls of the parser.
+$(BUILD)/test/test_fuzz_app_args $(BUILD)/fuzz_app_args: LDLIBS += -Wl,--wrap=tg_args_parse
 
-$(BUILD)/fuzz/fuzz_tgpt: test/fuzz/fuzz_tgpt.c test/fuzz/fuzz.h test/unit/io_util.h $(FUZZ_SRC) $(wildcard src/io/*.h)
-	@mkdir -p $(@D)/corpus
+$(REPLAYS:%=%.o): $(BUILD)/test/test_fuzz_%.o: test/fuzz/fuzz_%.c
+	@mkdir -p $(@D)
+	$(Q)$(CACHED) $(CC) $(test_cflags) -DTG_REPLAY='"$*"' -c $< -o $@
+
+$(FUZZ:%=$(BUILD)/fuzz_%.o): $(BUILD)/fuzz_%.o: test/fuzz/fuzz_%.c
+	@mkdir -p $(@D)
+	$(Q)$(CACHED) $(CC) $(test_cflags) -c $< -o $@
+
+$(filter $(BUILD)/test/test_fuzz_app_%,$(REPLAYS)): $(filter-out $(BUILD)/app/main.o,$(APP_OBJ))
+$(REPLAYS): %: %.o $(LIB)
 	@echo "  $@"
-	$(Q)$(FUZZ_CC) $(C11) -g -O1 -DTG_DEBUG -fsanitize=fuzzer,address,undefined \
-	  -fno-sanitize-recover=all -Iinclude -Isrc $(filter %.c,$^) -o $@ $(LDLIBS)
+	$(Q)$(CC) $(EXTRA) $(filter %.o,$^) -o $@ $(LIB) $(LDLIBS)
 
-$(BUILD)/fuzz/fuzz_lm: test/fuzz/fuzz_lm.c test/fuzz/fuzz.h $(FUZZ_SRC) \
-    $(filter-out %_wasm_train.c,$(wildcard src/tok/*.c)) $(wildcard src/io/*.h src/tok/*.h)
-	@mkdir -p $(@D)/corpus_lm
+$(FUZZ:%=$(BUILD)/fuzz_%): $(BUILD)/fuzz_%: $(BUILD)/fuzz_%.o $(LIB) $(filter-out $(BUILD)/app/main.o,$(APP_OBJ))
 	@echo "  $@"
-	$(Q)$(FUZZ_CC) $(C11) -g -O1 -DTG_DEBUG -fsanitize=fuzzer,address,undefined \
-	  -fno-sanitize-recover=all -Iinclude -Isrc $(filter %.c,$^) -o $@ $(LDLIBS)
+	$(Q)$(CC) -fsanitize=fuzzer $(EXTRA) $< $(if $(filter app_%,$*),$(filter $(BUILD)/app/%,$^)) -o $@ $(LIB) $(LDLIBS)
 
-# Seeds of fuzz_lm: the small models of the tests, as they are and, joined by 0xffff, as members.
-FUZZ_LM_SEEDS := test/golden/lm test/golden/tok
+# In a build of its own, so that everything that a target reaches counts and is checked, but for vector kernels: targets run
+# the scalar ones.
+fuzz-targets:
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/fuzz CC=$(FUZZ_CC) VECTOR=-fno-sanitize=all OPT=-O1 EXTRA="-g1 -DTG_DEBUG -fno-sanitize-recover=all \
+	  -fsanitize=fuzzer-no-link$(FUZZ_SAN:%=,%)" $(FUZZ_ONLY:%=$(BUILD)/fuzz/fuzz_%)
 
-fuzz: $(BUILD)/fuzz/fuzz_tgpt $(BUILD)/fuzz/fuzz_lm
-	@cd $(BUILD)/fuzz && TG_FUZZ_SEEDS=corpus ./fuzz_tgpt -max_len=16384 -timeout=10 \
-	  -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 corpus
-	@for m in llama3 gpt2 mlx4; do \
-	  { cat test/golden/lm/$$m/config.json; printf '\377\377'; cat test/golden/lm/$$m/model.safetensors; \
-	    printf '\377\377'; cat test/golden/tok/byte_bpe.json; } > $(BUILD)/fuzz/corpus_lm/members-$$m; done
-	@$(BUILD)/fuzz/fuzz_lm -max_len=65536 -timeout=10 -artifact_prefix=$(BUILD)/fuzz/ \
-	  -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 $(BUILD)/fuzz/corpus_lm $(FUZZ_LM_SEEDS)
+fuzz: fuzz-targets
+	@for t in $(FUZZ_ONLY); do mkdir -p $(BUILD)/fuzz/corpus/$$t; echo "fuzz $$t, $(FUZZ_SECONDS) s"; \
+	  $(BUILD)/fuzz/fuzz_$$t -max_len=16384 -timeout=10 -rss_limit_mb=1024 -close_fd_mask=3 -print_final_stats=1 \
+	    -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=$(BUILD)/fuzz/$$t- \
+	    $$(ls test/fuzz/dict/$$t.dict 2>/dev/null | sed 's/^/-dict=/') \
+	    $(BUILD)/fuzz/corpus/$$t test/fuzz/corpus/$$t >$(BUILD)/fuzz/$$t.log 2>&1 || { tail -30 $(BUILD)/fuzz/$$t.log; exit 1; }; \
+	  grep '^stat::number\|^stat::average' $(BUILD)/fuzz/$$t.log; done
 
 # -------------------------------------------------------------------------------------- checking
 check:
