@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz.h - the driver of the fuzz targets, promises that end a run when broken, a heap with a
  * limit, and files that are bytes in memory.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_api.h - what the targets that go through tinygpt.h share: a context of one thread that lives
  * as long as the process, its heap watched, and a smallest model in a file.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_app_args.c - command lines, against the option tables of all commands.
  *

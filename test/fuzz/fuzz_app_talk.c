@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_app_talk.c - conversations in files. One that is read, written and read again is the same;
  * one that is refused leaves what was there.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_chat.c - templates of model files, which are recognised and never run; and conversations,
  * rendered by each template that is built in.

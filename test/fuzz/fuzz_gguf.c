@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_gguf.c - the reader of GGUF files: its tables, every value by its name, every row.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_hf.c - folders of safetensors, as zip files: the tables that come out of config.json, and
  * the rows of every tensor.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_inflate.c - deflate streams, bare and as members of a zip file.
  *

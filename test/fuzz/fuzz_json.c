@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_json.c - the JSON reader, and the writer behind it: what was read, written and read again is
  * the same, and memory is what json.h says (48 bytes a value, 8 a member, the text).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_model.c - a model opened whole, through tinygpt.h, and a few tokens of it computed.
  *

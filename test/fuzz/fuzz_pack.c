@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_pack.c - caches of packed weights, that lie where a model's own should.
  *

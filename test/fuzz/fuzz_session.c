@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_session.c - files of sessions, loaded into a session of a smallest model.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_split.c - models that are split over GGUF files: names, counts and numbers that contradict
  * each other.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_st.c - the header of a .safetensors file. Each input is taken as a file, and as the JSON of
  * one whose length is right.

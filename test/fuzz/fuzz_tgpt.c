@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_tgpt.c - everything that reads our own model files and runs, .tinygpt and .safetensors.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_tok.c - tokenizer.json, and a text to encode by it (behind two bytes 0xff).
  *
