@@ -164,7 +164,10 @@ static tg_status read_text(tg_st_head *o, tg_reader *r) {
     if (!name) {
         return tg_fail_memory(o->ctx, o->path, strlen(o->path) + 16);
     }
-    return tg_json_parse(o->ctx, o->arena, name, text, (size_t)n_bytes, &limits, &o->root);
+    TG_TRY(tg_json_parse(o->ctx, o->arena, name, text, (size_t)n_bytes, &limits, &o->root));
+    /* Members have keys; the elements of an array do not. */
+    if (tg_json_kind(o->root) == TG_JSON_OBJECT) return TG_OK;
+    return tg_reader_fail(r, TG_E_FORMAT, 8, "header", "want an object, have another value");
 }
 
 /* The list of tensors; the one member that is none is left out. */
