@@ -60,7 +60,7 @@ def builds(mode, build):
                    makes=[f"{build}/fixtures"])
     if mode == "quick":
         return [fixtures]
-    unit = [f"build/asan/test/{n}" for n in names("test/unit/*.c")]
+    unit = [j.command[0] for j in unit_tests("build/asan")]
     # Also of every make that a test starts: what is compiled in another way is compiled anew.
     os.environ["WERROR"] = "-Werror"
     return [
@@ -75,6 +75,8 @@ def builds(mode, build):
         make("build with asan", "asan", makes=["build/asan/test/op_test", *unit]),
         make("build with tsan", "tsan", "TSAN=build/tsan/test/test_base_thread",
              makes=["build/tsan/test/test_base_thread"]),
+        *([make("build with fuzzing", f"BUILD={build}", "fuzz-targets", makes=[
+            f"{build}/fuzz/{n}" for n in names("test/fuzz/fuzz_*.c")])] if mode == "long" else []),
         make("build for ARM", "BUILD=build/neon", "EXTRA=-g0", "CC=aarch64-linux-gnu-gcc",
              "AR=aarch64-linux-gnu-ar", "build/neon/test/op_test", "build/neon/test/simd_test",
              makes=["build/neon/test/op_test", "build/neon/test/simd_test"]),
@@ -106,8 +108,15 @@ def told(build, option):
 
 
 def unit_tests(folder, label="", but=(), **more):
-    return [Job(f"{label}{n}", [f"{folder}/test/{n}"], seconds=SECONDS.get(n, 1), **more)
-            for n in names("test/unit/*.c", but)] or [fail("unit tests", "no file test/unit/*.c")]
+    """Those of test/unit, and the corpora of test/fuzz, replayed."""
+    def job(name):
+        return Job(f"{label}{name}", [f"{folder}/test/{name}"], seconds=SECONDS.get(name, 1), **more)
+
+    found = []
+    for pattern, begins in (("test/unit/*.c", ""), ("test/fuzz/fuzz_*.c", "test_")):
+        some = [job(begins + n) for n in names(pattern, but)]
+        found += some or [fail(f"{label}unit tests", f"no file {pattern}")]
+    return found
 
 
 def op_tests(folder, isas, label="", **more):
@@ -157,6 +166,14 @@ def gpu_tests(build):
             {**least, "TG_GPU_WITHOUT": "f16,subgroups,timestamps"}, "op_test", "--device", "webgpu"),
         job("gpu_test, the least limits", least, "gpu_test", "same_lo*"),
     ]
+
+
+def fuzz(build, path):
+    """One target, for a minute; FUZZ_SECONDS for longer."""
+    name = os.path.basename(path)[len("fuzz_"):-len(".c")]
+    return Job(f"fuzz {name}", ["make", "--no-print-directory", "-s", "-o", "fuzz-targets",
+                                f"BUILD={build}", f"FUZZ_ONLY={name}", "fuzz"],
+               needs=("build with fuzzing",), seconds=70, limit_s=7200)
 
 
 def vitest(*words):
@@ -218,8 +235,7 @@ def jobs(mode, build):
             Job("test_losses.py, 50,000 bytes", ["python3", "test/cli/test_losses.py",
                                                  f"{build}/tinygpt"],
                 env={"TG_LOSS_BYTES": "50000"}, seconds=600, limit_s=3600),
-            Job("fuzz", ["make", "--no-print-directory", "-s", f"BUILD={build}", "fuzz"],
-                seconds=300, limit_s=7200),
+            *per_line("fuzz", "test/fuzz/fuzz_*.c", lambda p: fuzz(build, p)),
             *per_line("long", "test/long/*.*", lambda p: Job(
                 os.path.basename(p), [p, build], seconds=3600, limit_s=6 * 3600)),
         ]
