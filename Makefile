@@ -33,7 +33,7 @@ BASE       := $(OPT) -g -fPIC -pthread -ffp-contract=off -fno-math-errno -fno-tr
               -fvisibility=hidden -Iinclude -Isrc -I$(BUILD)/gen -MMD -MP $(WARN) $(WERROR) $(EXTRA) \
               -ffile-prefix-map=$(CURDIR)=.
 C11        := -std=c11
-LDLIBS     := -pthread
+LDLIBS     := -pthread $(CHECKED)
 
 ISAS_x86_64  := scalar avx2 avx512
 ISAS_aarch64 := scalar neon
@@ -78,7 +78,7 @@ TESTS    := $(UNIT) $(patsubst test/fuzz/%.c,$(BUILD)/test/test_%,$(wildcard tes
             $(if $(DAWN),$(BUILD)/test/libshared.so)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build wasm test-wasm web web-lib test-web test-e2e lib test-quick test test-long asan ubsan tsan fuzz fuzz-targets bench gen check fmt install clean setup FORCE
+.PHONY: help demo build wasm test-wasm web web-lib test-web test-e2e lib test-quick test test-long asan ubsan tsan intsan coverage fuzz fuzz-targets bench gen check fmt install clean setup FORCE
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -92,6 +92,8 @@ help:
 ## make test-long    fuzzing, 10,000 kills, long trainings, all sanitizers
 ## make test-wasm    the modules against the native library, bit for bit (Node 24)
 ## make fuzz         libFuzzer over whatever reads files and lines   (FUZZ_SECONDS=60 each, FUZZ_ONLY="tok json")
+## make tsan intsan  the tests with several threads, and those of files and text, under more sanitizers
+## make coverage     lines and branches of io, tok and saves that the tests reach
 ## make web-lib      the TypeScript package: web/lib and web/wasm   (npm)
 ## make web          the page web/dist; the next make build puts it into the program (tinygpt serve)
 ## make test-web     the package in Node, packed and installed, too
@@ -144,6 +146,9 @@ $(BUILD)/gen/none/%.wgsl.h: src/%.wgsl
 	@echo NULL > $@
 
 $(OBJ): | $(WGSL)
+# More flags for the folders that read and write files.
+CHECKED  ?=
+$(foreach d,base dtype io tok,$(BUILD)/src/$(d)/%.o) $(patsubst %,$(BUILD)/src/run/%.o,checkpoint session_file pack_cache): BASE += $(CHECKED)
 $(BUILD)/src/backend/webgpu/gpu_native.o: BASE += -isystem .cache/webgpu
 
 $(BUILD)/%.f64.o: %.c
@@ -391,7 +396,24 @@ asan ubsan:
 	@$(MAKE) --no-print-directory BUILD=build/asan CC=clang-19 WERROR=-Werror OPT=-O1 EXTRA="-g1 -fsanitize=address,undefined -fno-sanitize-recover=all -DTG_DEBUG" build tests
 
 tsan:
-	@$(MAKE) --no-print-directory BUILD=build/tsan OPT=-O1 EXTRA="-g1 -fsanitize=thread -DTG_DEBUG" $(or $(TSAN),build tests)
+	@$(MAKE) --no-print-directory BUILD=build/tsan OPT=-O1 EXTRA="-g1 -fsanitize=thread -DTG_DEBUG" $(or $(TSAN),$(TSAN_TESTS:%=build/tsan/test/%))
+
+# Whatever has several threads.
+TSAN_TESTS := test_base_thread test_threads
+
+# Conversions that lose something, sums that wrap, shifts beyond the width: an error in the folders that read what others wrote, but
+# in functions that are marked TG_WRAPS (base/libc.h).
+INTSAN_TESTS = $(filter test_base_% test_io_% test_tok%,$(UNIT:$(BUILD)/test/%=%)) $(REPLAYS:$(BUILD)/test/%=%)
+intsan:
+	@$(MAKE) --no-print-directory BUILD=build/intsan CC=clang-19 OPT=-O1 EXTRA="-g1 -DTG_DEBUG" \
+	  CHECKED="-fsanitize=integer,implicit-conversion -fno-sanitize-recover=all" $(INTSAN_TESTS:%=build/intsan/test/%)
+
+# What the tests leave out: build/coverage/index.txt has it line by line.
+COVERAGE_TESTS = $(INTSAN_TESTS) test_lm_files test_session test_jobs test_train test_stories
+coverage:
+	@$(MAKE) --no-print-directory BUILD=build/coverage OPT=-O1 EXTRA="-g0" CHECKED="-O0 -g0 --coverage" \
+	  $(COVERAGE_TESTS:%=build/coverage/test/%)
+	@python3 tools/coverage.py build/coverage $(COVERAGE_TESTS)
 
 # Each test/fuzz/fuzz_<name>.c is a target of libFuzzer and, with a main of its own, a unit test that replays its corpus
 # (test/fuzz/fuzz.h). What a run finds worth keeping stays in build/fuzz/corpus/<name>, from where the next one goes on; a finding is

@@ -25,6 +25,7 @@ WITH_MODELS = ("test_llama_cpp", "test_tok_models", "test_tok_write")
 # Thousands of training steps, or hundreds of tokens of real models, say nothing more about memory
 # than fifty: under sanitizers those are for "long".
 TOO_LONG_SANITIZED = ("test_parity", "test_llama_cpp")
+SEVERAL_THREADS = ("test_base_thread", "test_threads")
 # Levers of a GPU alone: levers_test.
 GPU_LEVERS = ("subgroups", "vec4_loads", "tuned_tiles", "static_bindings", "readback_pipelining")
 # Pages that measure time.
@@ -73,8 +74,9 @@ def builds(mode, build):
         make("build with the page", f"BUILD={build}", "build",
              makes=[f"{build}/tinygpt"]),
         make("build with asan", "asan", makes=["build/asan/test/op_test", *unit]),
-        make("build with tsan", "tsan", "TSAN=build/tsan/test/test_base_thread",
-             makes=["build/tsan/test/test_base_thread"]),
+        make("build with tsan", "tsan", makes=[f"build/tsan/test/{n}" for n in SEVERAL_THREADS]),
+        *([make("build with integer sanitizers", "intsan", makes=[
+            j.command[0] for j in integer_tests()])] if mode == "long" else []),
         *([make("build with fuzzing", f"BUILD={build}", "fuzz-targets", makes=[
             f"{build}/fuzz/{n}" for n in names("test/fuzz/fuzz_*.c")])] if mode == "long" else []),
         make("build for ARM", "BUILD=build/neon", "EXTRA=-g0", "CC=aarch64-linux-gnu-gcc",
@@ -117,6 +119,12 @@ def unit_tests(folder, label="", but=(), **more):
         some = [job(begins + n) for n in names(pattern, but)]
         found += some or [fail(f"{label}unit tests", f"no file {pattern}")]
     return found
+
+
+def integer_tests():
+    """make intsan: of base, io and tok."""
+    return [j for j in unit_tests("build/intsan", "intsan ", needs=("build with integer sanitizers",))
+            if j.name.startswith(tuple(f"intsan test_{w}" for w in ("base_", "io_", "tok", "fuzz_")))]
 
 
 def op_tests(folder, isas, label="", **more):
@@ -216,8 +224,8 @@ def jobs(mode, build):
         *gpu_tests(build),
         *unit_tests("build/asan", "asan ", but, **asan),
         *op_tests("build/asan", isas, "asan ", **asan),
-        Job("tsan test_base_thread", ["build/tsan/test/test_base_thread"],
-            needs=("build with tsan",)),
+        *(Job(f"tsan {n}", [f"build/tsan/test/{n}"], needs=("build with tsan",), seconds=20)
+          for n in SEVERAL_THREADS),
         Job("ARM op_test", [*qemu, "build/neon/test/op_test", "--isa", "neon"], seconds=20,
             needs=("build for ARM",)),
         Job("ARM simd_test", [*qemu, "build/neon/test/simd_test"], seconds=20,
@@ -235,6 +243,7 @@ def jobs(mode, build):
             Job("test_losses.py, 50,000 bytes", ["python3", "test/cli/test_losses.py",
                                                  f"{build}/tinygpt"],
                 env={"TG_LOSS_BYTES": "50000"}, seconds=600, limit_s=3600),
+            *integer_tests(),
             *per_line("fuzz", "test/fuzz/fuzz_*.c", lambda p: fuzz(build, p)),
             *per_line("long", "test/long/*.*", lambda p: Job(
                 os.path.basename(p), [p, build], seconds=3600, limit_s=6 * 3600)),

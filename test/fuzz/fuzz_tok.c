@@ -46,7 +46,7 @@ static void fuzz_one(const uint8_t *data, size_t n) {
     meter m;
     tg_tok *tok;
     size_t n_json;
-    fuzz_begin(&ctx, &m, n, 150, 1 << 21);
+    fuzz_begin(&ctx, &m, n, 150, 1 << 24); /* up to 65,536 ids may have no piece */
     const char *json = (const char *)fuzz_part(&data, &n, &n_json);
     if (fuzz_ok(&ctx, tg_tok_new_json(&ctx, "fuzz", json, n_json, &tok))) {
         uint8_t *text = fuzz_copy(data, n < TEXT_MAX ? n : TEXT_MAX);
