@@ -319,7 +319,7 @@ static void refused_memory_is_null(void **state) {
     assert_null(wasm_os_pages_new(SIZE_MAX - 3, false, &dirty));
     assert_int_equal(heap.used_bytes, used);
     grow_until = MAX_PAGES;
-    tg_wasm_machine_set((double)(BASE_PAGES + n_pages + 1) * PAGE_BYTES, 0);
+    tg_wasm_machine_set((double)(BASE_PAGES + n_pages + 1) * (double)PAGE_BYTES, 0);
     assert_null(tg_wasm_alloc((size_t)2 * PAGE_BYTES + (n_pages - 1) * PAGE_BYTES));
     tg_wasm_machine_set(1e300, 0);
     assert_int_equal(machine.pages_max, 262144);
