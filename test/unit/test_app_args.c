@@ -222,6 +222,9 @@ static void refusals(void **state) {
     assert_int_equal(PARSE("--schedule", "linear"), 2);
     assert_says("--schedule: want constant|cosine|wsd, have \"linear\"");
     assert_int_equal(PARSE("--schedule", "constant|cosine"), 2);
+    assert_int_equal(PARSE("--schedule", "cos"), 2);
+    assert_int_equal(PARSE("--schedule="), 2);
+    assert_int_equal(PARSE("--schedule", "cosines"), 2);
     assert_int_equal(PARSE("--file", ""), 2);
     assert_int_equal(PARSE("a", "b", "c"), 2);
     assert_says("one argument too many: \"c\"");
