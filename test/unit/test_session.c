@@ -424,6 +424,32 @@ static void a_cache_that_grows(void **state) {
     }
 }
 
+/* To the last place and the last id, and not one further; a refused call changes nothing. */
+static void one_too_many(void **state) {
+    (void)state;
+    const tg_gpt_config config = { 1, 16, 1, 8, 256, 64 };
+    const int32_t tokens[10] = { 1, 2, 3, 4, 5, 6, 7, 255, 9, 10 }, wrong[] = { 256, -1 };
+    tg_context *ctx;
+    tg_model *m;
+    tg_session *s;
+    assert_int_equal(tg_context_new(NULL, &ctx), TG_OK);
+    assert_int_equal(tg_model_new(ctx, &config, 42, &m), TG_OK);
+    assert_int_equal(tg_session_new(ctx, m, 8, &s), TG_OK);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(tg_session_eval(s, wrong + i, 1, NULL), TG_E_RANGE);
+    assert_int_equal(tg_session_eval(s, tokens, 9, NULL), TG_E_FULL);
+    assert_int_equal(tg_session_tokens(s), 0);
+    assert_int_equal(tg_session_eval(s, tokens, 5, NULL), TG_OK);
+    assert_int_equal(tg_session_eval(s, tokens + 5, 4, NULL), TG_E_FULL);
+    assert_int_equal(tg_session_tokens(s), 5);
+    assert_int_equal(tg_session_eval(s, tokens + 5, 3, NULL), TG_OK);
+    assert_int_equal(tg_session_eval(s, tokens + 8, 1, NULL), TG_E_FULL);
+    assert_int_equal(tg_session_tokens(s), 8);
+    tg_session_free(s);
+    tg_model_free(m);
+    tg_context_free(ctx);
+}
+
 /* Sliding keeps the newest half, the smaller one of an odd number, as a session that was fed just
  * that: a context of 15 keeps the last 7. */
 static void sliding_keeps_the_newest_half(void **state) {
@@ -512,6 +538,7 @@ int main(void) {
         cmocka_unit_test(a_conversation_that_changes),
         cmocka_unit_test(saved_and_loaded),
         cmocka_unit_test(files_that_are_refused),
+        cmocka_unit_test(one_too_many),
         cmocka_unit_test(sliding_keeps_the_newest_half),
         cmocka_unit_test(a_cache_that_grows),
         cmocka_unit_test(no_memory),
