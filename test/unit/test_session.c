@@ -18,7 +18,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/crc.h"
 #include "fail_alloc.h"
+#include "io/reader.h"
 #include "run/session.h"
 
 enum { V = 48, LONG = 1500, LENGTHS = 3, WINDOW = 300, CTX = 2048 };
@@ -389,6 +391,36 @@ static size_t resident_bytes(const tg_session *s) {
     return bytes;
 }
 
+static void seal(char *bytes, size_t n) {
+    tg_put_u32((uint8_t *)bytes + n - 4, tg_crc32c(0, bytes, n - 4));
+}
+
+/* Whole by its checksum, and not what a session writes: tokens that the model does not have. */
+static void files_of_somebody_else(void **state) {
+    (void)state;
+    static char bytes[1 << 20];
+    opened o = open_file(MODEL);
+    tg_session *s = session_of(&o, TG_KV_F32);
+    feed(s, 0, 20, 20, NULL);
+    assert_int_equal(tg_session_save(s, SAVED, "x", 1), TG_OK);
+    const size_t n = read_file(SAVED, bytes, sizeof bytes);
+    char *const at = memmem(bytes, n, ids, 20 * sizeof *ids);
+    assert_non_null(at);
+    static const int32_t wrong[] = { V, -1, INT32_MAX };
+    for (size_t i = 0; i < 3; i++) {
+        memcpy(at + 4 * (7 * i), &wrong[i], sizeof *wrong);
+        seal(bytes, n);
+        write_file(SAVED, bytes, n);
+        refused(&o, s, TG_E_RANGE, "want an id below 48");
+        memcpy(at + 4 * (7 * i), &ids[7 * i], sizeof *ids);
+    }
+    seal(bytes, n);
+    write_file(SAVED, bytes, n);
+    assert_int_equal(tg_session_load(s, SAVED, NULL, NULL), TG_OK);
+    tg_session_free(s);
+    close_file(&o);
+}
+
 /* A cache of 16 MiB, of which keys and values have 8 each. A token takes next to nothing of it; two
  * thousand fill half of a huge page of each, and these are joined; no bit of an answer changes. */
 static void a_cache_that_grows(void **state) {
@@ -538,6 +570,7 @@ int main(void) {
         cmocka_unit_test(a_conversation_that_changes),
         cmocka_unit_test(saved_and_loaded),
         cmocka_unit_test(files_that_are_refused),
+        cmocka_unit_test(files_of_somebody_else),
         cmocka_unit_test(one_too_many),
         cmocka_unit_test(sliding_keeps_the_newest_half),
         cmocka_unit_test(a_cache_that_grows),

@@ -48,7 +48,7 @@ NEEDED_SHARE = 0.95
 # -O1 compiles twice as fast as what is shipped, and a mutant may leave a variable unused.
 MAKE = ["make", "--no-print-directory", "-s", "-j1", "OPT=-O1", "EXTRA=-g0 -w"]
 # A limit must not be reached because the machine is busy, and a hang must not cost minutes.
-LIMIT_FACTOR, LIMIT_LEAST_S, LIMIT_UNMEASURED_S, BUILD_LIMIT_S = 5, 20, 300, 1800
+LIMIT_FACTOR, LIMIT_LEAST_S, LIMIT_UNMEASURED_S, BUILD_LIMIT_S = 3, 20, 300, 1800
 FILE_MAX_BYTES = 4 << 30
 SWIFTSHADER = "/usr/lib/chromium/vk_swiftshader_icd.json"
 
