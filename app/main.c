@@ -89,7 +89,7 @@ static void fill_standard_streams(void) {
 }
 
 /* Less than this and a command may end in a fault: the limit is raised, or the user told. */
-enum { STACK_BYTES = 256 << 10 };
+enum { STACK_BYTES = 64 << 10 };
 
 static bool has_stack(void) {
     struct rlimit limit;

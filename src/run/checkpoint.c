@@ -7,14 +7,14 @@
  *   "step" "train" "lossHistory" "finalLoss" "bestVal"     as every file has them (io/meta.h)
  *   "text": {"bytes", "mark"}      the text's identity: a resumed run must read the same one
  *   "run":  {"updates", "lossHash", "stale", "evalPending", "historyStride", "lastLoss", "lastVal",
- *            "lastValStep", "class"}
+ *            "lastValStep", "device", "class", "levers"}
  *
- * What is drawn next depends on (seed, step) alone, so no random state has to be kept. "class" is
- * the determinism class (fused or not) that computed the last step.
+ * What is drawn next depends on (seed, step) alone, so no random state has to be kept. The last
+ * three are what computed the last step (bits.h).
  */
 #include "base/math.h"
+#include "run/bits.h"
 #include "run/train.h"
-#include "simd/cpu.h"
 
 /* Borrows the trainer's history: valid as long as no step is taken. All options are known here,
  * while a file of the original knows six. */
@@ -42,12 +42,17 @@ static void put_text(const tg_trainer *t, tg_json_writer *w) {
     tg_json_end_object(w);
 }
 
+/* There is no product with whole-number weights in training; and a sum over one micro-step is the
+ * same in an epilogue. */
+static uint32_t no_part_in(const tg_trainer *t) {
+    return TG_LEVER_BIT(int8_activations) | (t->o.accum == 1 ? TG_LEVER_BIT(epilogue_fusion) : 0);
+}
+
 /* Counters that no other member has. lossHash is a 64-bit whole number: programs that read JSON
  * numbers as doubles lose its low bits, but tinygpt reads it exactly (tg_json_uint64). Losses are
  * written with as many digits as they need to come back to the bit; NaN becomes null. */
 static void put_run(const tg_trainer *t, tg_json_writer *w) {
-    size_t n;
-    const bool fused = tg_isa_list(&n)[t->ctx->isa].fused;
+    const tg_bits bits = tg_bits_of(t->ctx, no_part_in(t));
     tg_json_key(w, "run");
     tg_json_begin_object(w);
     tg_json_key(w, "updates");
@@ -66,8 +71,12 @@ static void put_run(const tg_trainer *t, tg_json_writer *w) {
     tg_json_put_double(w, t->last_val);
     tg_json_key(w, "lastValStep");
     tg_json_put_int(w, t->last_val_step);
+    tg_json_key(w, "device");
+    tg_json_put_string(w, bits.device);
     tg_json_key(w, "class");
-    tg_json_put_string(w, fused ? "fused" : "plain");
+    tg_json_put_string(w, bits.class);
+    tg_json_key(w, "levers");
+    tg_json_put_string(w, bits.levers);
     tg_json_end_object(w);
 }
 
@@ -174,9 +183,19 @@ static tg_status get_int(tg_ctx *err, const tg_json *run, const char *key, int64
     return TG_OK;
 }
 
+static const char *text_of(const tg_json *run, const char *key) {
+    const tg_json *v = tg_json_get(run, key);
+    return v && tg_json_kind(v) == TG_JSON_STRING ? v->u.text : NULL;
+}
+
+static void compare_bits(const tg_trainer *t, const tg_json *run) {
+    tg_bits_compare(t->ctx, "the run", text_of(run, "device"), text_of(run, "class"),
+                    text_of(run, "levers"), no_part_in(t));
+}
+
 /* Files of this program only: so counters are required, and one that is missing is damage. Losses
- * may be unknown; the class only decides about a warning. The counters are not held against the
- * history: they are trusted, as the checksums agreed. */
+ * may be unknown; the last three members only decide about a warning. The counters are not held
+ * against the history: they are trusted, as the checksums agreed. */
 static tg_status read_run(tg_trainer *t, const tg_json *run) {
     tg_ctx *err = &t->ctx->err;
     const tg_json *v;
@@ -192,14 +211,7 @@ static tg_status read_run(tg_trainer *t, const tg_json *run) {
     TG_TRY(tg_json_uint64(err, v, &t->loss_hash));
     TG_TRY(tg_json_want(err, run, "evalPending", TG_JSON_TRUE, &v));
     TG_TRY(tg_json_bool(err, v, &t->eval_pending));
-    size_t n;
-    const bool fused = tg_isa_list(&n)[t->ctx->isa].fused;
-    v = tg_json_get(run, "class");
-    if (v && !tg_json_is(v, fused ? "fused" : "plain"))
-        tg_say(err, TG_LOG_WARNING,
-               "the run was trained in the other determinism class (%s): it goes "
-               "on, but not to the same bits",
-               fused ? "without fused multiply-add" : "fused");
+    compare_bits(t, run);
     return TG_OK;
 }
 

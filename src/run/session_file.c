@@ -2,9 +2,10 @@
  * session_file.c - a session in a file, to go on from another day to the bit.
  *
  *   OFFSET  SIZE
- *   0       8     "TGSESS1\n"
- *   8       40    ten u32: the fields of head below
- *   48      4n    i32 tokens [n_tokens]
+ *   0       8     "TGSESS2\n"
+ *   8       44    eleven u32: the fields of head below
+ *   52      b     how it was computed [bits_bytes]: "cpu fused +simd,-bf16" (bits.h)
+ *   52+b    4n    i32 tokens [n_tokens]
  *           4V    f32 logits [vocab], those that follow the last token
  *           ..    the caller's note [note_bytes]
  *           ..    for each layer and each of its 2K heads of keys, then values: rows of positions
@@ -12,22 +13,30 @@
  *                 a window, else 0
  *   end-4   4     CRC-32C of all before
  *
+ * "TGSESS1\n" has ten fields, and does not say how it was computed.
+ *
  * A file is read twice: nothing of the session changes before its checksum, its model and its
  * length have been found right.
  */
 #include "base/crc.h"
+#include "base/str.h"
 #include "io/reader.h"
+#include "run/bits.h"
 #include "run/session.h"
 
-static const char magic[8] = { 'T', 'G', 'S', 'E', 'S', 'S', '1', '\n' };
+static const char magic[8] = { 'T', 'G', 'S', 'E', 'S', 'S', '2', '\n' };
+enum { VERSION_AT = 6 }; /* in magic */
 
-enum { HEAD_FIELDS = 10, HEAD_BYTES = sizeof magic + 4 * HEAD_FIELDS, PIECE_BYTES = 1 << 14 };
+enum { HEAD_FIELDS = 11, OLD_FIELDS = 10, BITS_BYTES = 256, PIECE_BYTES = 1 << 14 };
 
 /* In the order of the file. */
 typedef struct head {
     uint32_t shape,
         weights; /* checksums: of the model's sizes and tensors; of samples of weights */
     uint32_t kv, layers, heads, row_bytes, vocab, n_tokens, n_lost, note_bytes;
+    uint32_t bits_bytes;
+    char bits[BITS_BYTES]; /* terminated */
+    uint64_t tokens_at;    /* of the file: behind all this */
 } head;
 
 /* ------------------------------------------------------------------------------------ identity */
@@ -85,6 +94,9 @@ static tg_status head_of(const tg_session *s, size_t note_bytes, head *out) {
         .n_lost = (uint32_t)s->n_lost,
         .note_bytes = (uint32_t)note_bytes,
     };
+    const tg_bits bits = tg_bits_of(s->ctx, TG_LEVER_BIT(epilogue_fusion));
+    tg_str_append(out->bits, sizeof out->bits, "%s %s %s", bits.device, bits.class, bits.levers);
+    out->bits_bytes = (uint32_t)strlen(out->bits);
     return TG_OK;
 }
 
@@ -113,13 +125,14 @@ static void put(writer *w, const void *bytes, size_t n) {
 }
 
 static void put_head(writer *w, const head *h) {
-    const uint32_t field[HEAD_FIELDS] = { h->shape,  h->weights,   h->kv,    h->layers,
-                                          h->heads,  h->row_bytes, h->vocab, h->n_tokens,
-                                          h->n_lost, h->note_bytes };
+    const uint32_t field[HEAD_FIELDS] = { h->shape,  h->weights,    h->kv,        h->layers,
+                                          h->heads,  h->row_bytes,  h->vocab,     h->n_tokens,
+                                          h->n_lost, h->note_bytes, h->bits_bytes };
     uint8_t bytes[4 * HEAD_FIELDS];
     for (size_t i = 0; i < HEAD_FIELDS; i++) tg_put_u32(bytes + 4 * i, field[i]);
     put(w, magic, sizeof magic);
     put(w, bytes, sizeof bytes);
+    put(w, h->bits, h->bits_bytes);
 }
 
 static void put_layer(writer *w, const tg_session *s, int32_t layer) {
@@ -166,14 +179,40 @@ tg_status tg_session_write(const tg_session *s, const char *path, const void *no
 
 static tg_status read_head(tg_reader *r, head *h) {
     uint8_t begin[sizeof magic] = { 0 };
-    uint32_t *const field[HEAD_FIELDS] = { &h->shape,  &h->weights,   &h->kv,    &h->layers,
-                                           &h->heads,  &h->row_bytes, &h->vocab, &h->n_tokens,
-                                           &h->n_lost, &h->note_bytes };
+    uint32_t *const field[HEAD_FIELDS] = { &h->shape,  &h->weights,    &h->kv,        &h->layers,
+                                           &h->heads,  &h->row_bytes,  &h->vocab,     &h->n_tokens,
+                                           &h->n_lost, &h->note_bytes, &h->bits_bytes };
     if (tg_reader_left(r) >= sizeof begin) TG_TRY(tg_read_bytes(r, "magic", begin, sizeof begin));
+    const bool old = begin[VERSION_AT] == '1';
+    if (old) begin[VERSION_AT] = (uint8_t)magic[VERSION_AT];
     if (memcmp(begin, magic, sizeof magic) != 0)
         return tg_fail(r->ctx, TG_E_FORMAT, "%s: it is not the file of a session", r->name);
-    for (size_t i = 0; i < HEAD_FIELDS; i++) TG_TRY(tg_read_u32(r, "head", field[i]));
+    const size_t n_fields = old ? OLD_FIELDS : HEAD_FIELDS;
+    for (size_t i = 0; i < n_fields; i++) TG_TRY(tg_read_u32(r, "head", field[i]));
+    h->tokens_at = sizeof magic + 4 * n_fields + h->bits_bytes;
+    if (r->end < h->tokens_at + 4)
+        return tg_reader_fail(r, TG_E_FORMAT, r->end, "session", "the file ends too early");
     return TG_OK;
+}
+
+/* Behind the checksum: a longer text, of a later version, is cut, and what it tells beyond is not
+ * known here. */
+static tg_status read_bits(tg_reader *r, head *h) {
+    const size_t n = h->bits_bytes < BITS_BYTES ? h->bits_bytes : BITS_BYTES - 1;
+    TG_TRY(tg_read_at(r, h->tokens_at - h->bits_bytes, "how it was computed", h->bits, n));
+    h->bits[n] = '\0';
+    r->offset = h->tokens_at;
+    return TG_OK;
+}
+
+/* Splits "cpu fused +simd,-bf16" in place. Sums in an epilogue are those of training. */
+static void compare_bits(const tg_session *s, head *h) {
+    char *class = strchr(h->bits, ' ');
+    char *levers = class ? strchr(class + 1, ' ') : NULL;
+    if (!levers) return;
+    *class = *levers = '\0';
+    tg_bits_compare(s->ctx, "the session", h->bits, class + 1, levers + 1,
+                    TG_LEVER_BIT(epilogue_fusion));
 }
 
 /* All of the file but its last four bytes, which are the answer. */
@@ -182,8 +221,6 @@ static tg_status want_checksum(const tg_reader *r) {
         "the file of the session is damaged: want checksum %08x, have %08x";
     uint8_t piece[PIECE_BYTES];
     uint32_t crc = 0;
-    if (r->end < HEAD_BYTES + 4)
-        return tg_reader_fail(r, TG_E_FORMAT, r->end, "session", "the file ends too early");
     for (uint64_t at = 0; at < r->end - 4;) {
         const uint64_t left = r->end - 4 - at;
         const size_t n = left < sizeof piece ? (size_t)left : sizeof piece;
@@ -205,19 +242,25 @@ static uint64_t rows_bytes(const tg_session *s, const head *h) {
     return rows * h->heads * h->row_bytes;
 }
 
+static const char *kv_name(uint32_t kv) {
+    switch (kv) {
+    case TG_F32: return "f32";
+    case TG_F16: return "f16";
+    default: return "int8";
+    }
+}
+
 /* Is it of this model, in this session's kind of cache, and does it fit? */
 static tg_status want_ours(const tg_reader *r, const tg_session *s, const head *h) {
-    static const char *const names[] = { "f32", "f16", "int8" };
     head own;
     TG_TRY(head_of(s, 0, &own));
     if (h->shape != own.shape || h->weights != own.weights || h->layers != own.layers ||
         h->vocab != own.vocab)
         return tg_fail(r->ctx, TG_E_SHAPE, "%s: it is a session of another model", r->name);
     if (h->kv != own.kv || h->heads != own.heads || h->row_bytes != own.row_bytes) {
-        const unsigned here = s->kv == TG_F32 ? 0 : s->kv == TG_F16 ? 1 : 2;
         return tg_fail(r->ctx, TG_E_SHAPE,
-                       "%s: want a cache of %s, as this session has, have one of another type",
-                       r->name, names[here]);
+                       "%s: want a cache of %s, as this session has, have one of %s", r->name,
+                       kv_name(own.kv), kv_name(h->kv));
     }
     if (h->n_tokens > (uint32_t)s->capacity)
         return tg_fail(r->ctx, TG_E_FULL, "%s: want room for %u tokens, have %d", r->name,
@@ -228,7 +271,8 @@ static tg_status want_ours(const tg_reader *r, const tg_session *s, const head *
     for (int32_t i = 0; right && i < (int32_t)h->layers; i++)
         right = !windowed(s, i) || h->n_tokens - h->n_lost <= tg_session_layer_at(s, i).room;
     const uint64_t rest = 4 * (uint64_t)h->n_tokens + 4 * (uint64_t)h->vocab + h->note_bytes + 4;
-    if (!right || r->end - HEAD_BYTES < rest || r->end - HEAD_BYTES - rest != rows_bytes(s, h))
+    const uint64_t room = r->end - h->tokens_at;
+    if (!right || room < rest || room - rest != rows_bytes(s, h))
         return tg_fail(r->ctx, TG_E_FORMAT, "%s: the sizes in its head are not those of the file",
                        r->name);
     return TG_OK;
@@ -237,11 +281,11 @@ static tg_status want_ours(const tg_reader *r, const tg_session *s, const head *
 static tg_status want_tokens(const tg_reader *r, const head *h) {
     for (uint32_t i = 0; i < h->n_tokens; i++) {
         uint8_t id[4];
-        TG_TRY(tg_read_at(r, HEAD_BYTES + 4 * (uint64_t)i, "token", id, sizeof id));
+        const uint64_t at = h->tokens_at + 4 * (uint64_t)i;
+        TG_TRY(tg_read_at(r, at, "token", id, sizeof id));
         if (tg_get_u32(id) >= h->vocab)
-            return tg_reader_fail(r, TG_E_RANGE, HEAD_BYTES + 4 * (uint64_t)i, "token",
-                                  "want an id below %u, have %u", (unsigned)h->vocab,
-                                  (unsigned)tg_get_u32(id));
+            return tg_reader_fail(r, TG_E_RANGE, at, "token", "want an id below %u, have %u",
+                                  (unsigned)h->vocab, (unsigned)tg_get_u32(id));
     }
     return TG_OK;
 }
@@ -284,12 +328,14 @@ tg_status tg_session_read(tg_session *s, const char *path, tg_text_fn note, void
     TG_TRY(tg_reader_open(&s->ctx->err, path, &r));
     tg_status status = read_head(&r, &h);
     if (status == TG_OK) status = want_checksum(&r);
+    if (status == TG_OK) status = read_bits(&r, &h);
     if (status == TG_OK) status = want_ours(&r, s, &h);
     if (status == TG_OK) status = want_tokens(&r, &h);
     if (status == TG_OK) {
         tg_session_go_back(s, 0);
         status = fill(&r, s, &h, note, user);
         if (status != TG_OK) tg_session_go_back(s, 0);
+        if (status == TG_OK) compare_bits(s, &h);
     }
     tg_reader_close(&r);
     return status;

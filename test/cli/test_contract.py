@@ -4,10 +4,13 @@
 Usage: test_contract.py build/tinygpt
 """
 import os
+import re
 import resource
 import shutil
 
-from util import TINY, SILENT, TOP, check, expect, main, run, text_file, tinygpt
+from damage import with_json
+from util import (SILENT, TINY, TOP, check, equal, expect, isas, main, read, resume, run, same_run,
+                  step_of, text_file, tinygpt, train, write)
 
 
 def small_stack():
@@ -51,4 +54,45 @@ def header_in_every_language():
             expect(r, 0, f"tinygpt.h as {standard}")
 
 
-main(small_stack, header_in_every_language)
+def other_levers_are_said():
+    """A run that goes on with other levers that change bits says so, with both values; one that
+    goes on with levers that keep them is the same run, and nothing is said."""
+    args = ("--accum", "3", "--lr", "1e-2")
+    expect(train(*args, "--steps", "20", "--out", "whole.tinygpt"), 0, "an unbroken run")
+    expect(train(*args, "--steps", "10", "--out", "half.tinygpt"), 0, "half of it")
+    half = read("half.tinygpt")
+
+    def on_with(*levers):
+        write("x.tinygpt", half)
+        r = resume("x.tinygpt", "--steps", "20", *levers)
+        expect(r, 0, f"resume with {levers}")
+        return r.errors
+
+    for lever in ("simd", "flash_attention", "epilogue_fusion"):
+        said = on_with("--levers", "-" + lever)
+        check(f"lever {lever} on (here: off)" in said and "not to the same bits" in said,
+              f"-{lever} is said", said)
+    for lever in ("recompute", "blocked_gemm", "buffer_aliasing", "threads", "int8_activations"):
+        said = on_with("--levers", "-" + lever)
+        check("bits" not in said, f"-{lever} is not said", said)
+        check(read("x.tinygpt.prev") == half, f"-{lever}: the save before is kept")
+        same_run("whole.tinygpt", "x.tinygpt", f"resumed with -{lever}")
+    equal(on_with(), "", "nothing is said where nothing differs")
+    if "scalar" in isas() and "avx2" in isas():
+        said = on_with("--isa", "scalar")
+        check("determinism class fused (here: plain)" in said, "the class is said", said)
+    # One micro-step a step: the fusion of epilogues keeps the bits, as its lever says.
+    expect(train("--steps", "10", "--out", "one.tinygpt"), 0, "accum 1")
+    r = resume("one.tinygpt", "--steps", "20", "--levers", "-epilogue_fusion")
+    check(r.code == 0 and "bits" not in r.errors, "accum 1 without fusion", r.errors)
+
+    def old(text):
+        return re.sub(rb',"(device|levers)":"[^"]*"', b"", text)
+
+    write("x.tinygpt", with_json(half, old))
+    r = resume("x.tinygpt", "--steps", "20", "--levers", "-simd")
+    check(r.code == 0 and "bits" not in r.errors, "a run of before this was kept", r.errors)
+    equal(step_of("x.tinygpt"), 20, "and it goes on")
+
+
+main(small_stack, header_in_every_language, other_levers_are_said)

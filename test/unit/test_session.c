@@ -297,6 +297,84 @@ static void saved_and_loaded(void **state) {
     close_file(&again);
 }
 
+/* The log's newest warning. */
+static char warned[512];
+static void on_log(void *user, int level, const char *text) {
+    (void)user;
+    if (level == 1) snprintf(warned, sizeof warned, "%s", text);
+}
+
+/* A session that is loaded with another class, or other levers that change bits, says so with both
+ * values; one of before that was kept is loaded as ever. */
+static void other_settings_are_said(void **state) {
+    (void)state;
+    static const struct {
+        const char *isa, *levers, *wanted[3];
+    } rows[] = {
+        { NULL, NULL, { "" } },
+        { NULL, "-threads,-recompute,-huge_pages,-blocked_gemm", { "" } },
+        { NULL, "-int8_activations", { "lever int8_activations on (here: off)" } },
+        { NULL, "-simd", { "lever simd on (here: off)", "the session", "not to the same bits" } },
+        { "scalar",
+          "-flash_attention",
+          { "determinism class fused (here: plain)", "lever flash_attention on (here: off)" } },
+    };
+    opened o = open_file(MODEL);
+    tg_session *s = session_of(&o, TG_KV_F32);
+    feed(s, 0, 20, 20, NULL);
+    assert_int_equal(tg_session_save(s, SAVED, "x", 1), TG_OK);
+    tg_session_free(s);
+    const bool fused = strcmp(tg_context_isa(o.ctx), "scalar") != 0;
+    close_file(&o);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tg_context_options with = tg_context_options_default();
+        with.isa = rows[i].isa;
+        with.levers = rows[i].levers;
+        with.log = on_log;
+        opened other;
+        if (rows[i].isa && !fused) continue;
+        assert_int_equal(tg_context_new(&with, &other.ctx), TG_OK);
+        assert_int_equal(tg_model_open(other.ctx, MODEL, &other.model), TG_OK);
+        tg_session *loaded = session_of(&other, TG_KV_F32);
+        warned[0] = '\0';
+        assert_int_equal(tg_session_load(loaded, SAVED, NULL, NULL), TG_OK);
+        for (int k = 0; k < 3 && rows[i].wanted[k]; k++)
+            if (!strstr(warned, rows[i].wanted[k]) || (!rows[i].wanted[k][0] && warned[0]))
+                fail_msg("row %zu: want \"%s\", have \"%s\"", i, rows[i].wanted[k], warned);
+        tg_session_free(loaded);
+        close_file(&other);
+    }
+}
+
+/* Files of version 1: without the eleventh field and what it is the length of. */
+static void sessions_of_version_1(void **state) {
+    (void)state;
+    static char bytes[1 << 20];
+    float want[V], have[V];
+    opened o = open_file(MODEL);
+    tg_session *s = session_of(&o, TG_KV_F32);
+    feed(s, 0, 20, 20, NULL);
+    assert_int_equal(tg_session_save(s, SAVED, "x", 1), TG_OK);
+    size_t n = read_file(SAVED, bytes, sizeof bytes);
+    uint32_t more;
+    memcpy(&more, bytes + 48, sizeof more);
+    assert_true(more > 10 && more < 200);
+    bytes[6] = '1';
+    n -= 4 + more + 4;
+    memmove(bytes + 48, bytes + 52 + more, n - 48);
+    const uint32_t crc = tg_crc32c(0, bytes, n);
+    memcpy(bytes + n, &crc, sizeof crc);
+    write_file(SAVED, bytes, n + 4);
+    tg_session *old = session_of(&o, TG_KV_F32);
+    if (tg_session_load(old, SAVED, NULL, NULL) != TG_OK) fail_msg("%s", tg_context_error(o.ctx));
+    feed(s, 20, 1, 1, want);
+    feed(old, 20, 1, 1, have);
+    assert_memory_equal(want, have, sizeof want);
+    tg_session_free(s);
+    tg_session_free(old);
+    close_file(&o);
+}
+
 /* The session is as it was, and the message says why. */
 static void refused(const opened *o, tg_session *s, tg_status want, const char *words) {
     const size_t before = tg_session_tokens(s);
@@ -314,7 +392,7 @@ static void files_that_are_refused(void **state) {
     assert_int_equal(tg_session_new(o.ctx, o.model, 10, &small), TG_OK);
     feed(s, 0, 20, 20, NULL);
     assert_int_equal(tg_session_save(s, SAVED, "x", 1), TG_OK);
-    refused(&o, half, TG_E_SHAPE, "a cache of f16");
+    refused(&o, half, TG_E_SHAPE, "a cache of f16, as this session has, have one of f32");
     refused(&o, small, TG_E_FULL, "room for 20 tokens");
     refused(&other, foreign, TG_E_SHAPE, "another model");
     assert_int_equal(tg_session_load(s, "build/none", NULL, NULL), TG_E_IO);
@@ -334,13 +412,21 @@ static void files_that_are_refused(void **state) {
     remove("build/tuned.gguf");
     /* Cut, or with one byte changed, anywhere. */
     const size_t n = read_file(SAVED, bytes, sizeof bytes);
+    uint32_t bits_bytes;
+    memcpy(&bits_bytes, bytes + 48, sizeof bits_bytes);
     for (size_t i = 0; i < n; i += i < 400 ? 1 : 997) {
         write_file(SAVED, bytes, i);
-        refused(&o, s, i < 8 ? TG_E_FORMAT : i < 52 ? TG_E_FORMAT : TG_E_CHECKSUM, "session");
+        refused(&o, s,
+                i < 8                 ? TG_E_FORMAT
+                : i < 56 + bits_bytes ? TG_E_FORMAT
+                                      : TG_E_CHECKSUM,
+                "session");
         memcpy(changed, bytes, n);
         changed[i] ^= 0x40;
         write_file(SAVED, changed, n);
-        refused(&o, s, i < 8 ? TG_E_FORMAT : TG_E_CHECKSUM, "session");
+        /* A length that cannot be is seen before the checksum. */
+        const bool length = i >= 48 && i < 52;
+        refused(&o, s, i < 8 || (length && i > 48) ? TG_E_FORMAT : TG_E_CHECKSUM, "session");
     }
     write_file(SAVED, "tinygpt chat 1\n", 15);
     refused(&o, s, TG_E_FORMAT, "not the file of a session");
@@ -569,6 +655,8 @@ int main(void) {
         cmocka_unit_test(a_call_that_is_abandoned),
         cmocka_unit_test(a_conversation_that_changes),
         cmocka_unit_test(saved_and_loaded),
+        cmocka_unit_test(other_settings_are_said),
+        cmocka_unit_test(sessions_of_version_1),
         cmocka_unit_test(files_that_are_refused),
         cmocka_unit_test(files_of_somebody_else),
         cmocka_unit_test(one_too_many),
