@@ -309,6 +309,12 @@ TG_API tg_status tg_text_open(tg_context *ctx, const char *path, tg_text **out);
 /* A copy of the bytes is kept. */
 TG_API tg_status tg_text_from_memory(tg_context *ctx, const char *bytes, size_t n_bytes,
                                      tg_text **out);
+/* Puts `more` behind the text, with nothing between them; more is the text's from then on. More
+ * than 64 files are opened as they are needed. After an error both are as they were. */
+TG_API tg_status tg_text_join(tg_text *text, tg_text *more);
+/* The bytes from train_bytes on are the validation part, in place of options.val_fraction. E_ARG:
+ * want 1..tg_text_bytes. */
+TG_API tg_status tg_text_hold_back(tg_text *text, uint64_t train_bytes);
 TG_API void tg_text_free(tg_text *text);
 TG_API uint64_t tg_text_bytes(const tg_text *text);
 
@@ -355,6 +361,8 @@ typedef struct tg_train_options {
     bool
         skip_bad_steps; /* false  go on with the next batch when a loss or gradient is not finite */
     bool keep_best;     /* true   keep a copy of the weights with the best validation loss */
+    int64_t hold_lr_after; /* 0: the schedule ends with the run; else it ends at this step, and the
+                              rate stays what it is there */
 } tg_train_options;
 
 TG_API tg_train_options tg_train_options_default(void);
@@ -384,8 +392,11 @@ typedef struct tg_trainer tg_trainer;
 TG_API tg_status tg_trainer_new(tg_context *ctx, tg_model *model, tg_text *text,
                                 const tg_train_options *options, tg_trainer **out);
 /* Continues the very run that a save holds: weights, moments, options, step, history. The text
- * must be the one it was trained on (size and sampled checksum are compared). steps > 0 sets a new
- * total number of steps. The trainer owns the model it opened (tg_trainer_model). */
+ * must be the one it was trained on: size, a checksum of all bytes of up to 64 MB or else of
+ * samples, and where its validation part begins are compared. steps > 0 sets a new total number of
+ * steps, as tg_trainer_set_steps does. What computes other bits than the run was begun with (class,
+ * levers, device) is said in the log, with both values. The trainer owns the model it opened
+ * (tg_trainer_model). */
 TG_API tg_status tg_trainer_open(tg_context *ctx, const char *path, tg_text *text, int64_t steps,
                                  tg_trainer **out);
 TG_API void tg_trainer_free(tg_trainer *trainer);
@@ -429,8 +440,17 @@ TG_API tg_status tg_trainer_poll(tg_trainer *trainer, double budget_ms, tg_step_
 TG_API bool tg_trainer_steady(const tg_trainer *trainer);
 /* A new total number of steps, for going on beyond the end: at least 1 and the steps done. The
  * schedule follows it from the next step on, so cosine and wsd rise again where they had come to
- * their floor. An early stop is taken back: patience counts anew. */
+ * their floor, unless tg_trainer_hold_lr was called. An early stop is taken back: patience counts
+ * anew. */
 TG_API tg_status tg_trainer_set_steps(tg_trainer *trainer, int64_t steps);
+/* The schedule ends where it ends now, whatever the steps will be. Kept in saves. */
+TG_API tg_status tg_trainer_hold_lr(tg_trainer *trainer);
+/* The learning rate of a step, 1 being the first, by the options as they are. */
+TG_API double tg_trainer_lr(const tg_trainer *trainer, int64_t step);
+/* Other values of options.eval_every and .patience, from the next step on; below 0: as they are.
+ * They change no weight; after an early stop a patience of 0 lets the run go on. */
+TG_API tg_status tg_trainer_set_validation(tg_trainer *trainer, int64_t eval_every,
+                                           int32_t patience);
 /* Mean loss over eval_windows windows (0: all) of the validation part, or of the whole text if
  * val_fraction is 0. E_DATA: that part is shorter than a window. */
 TG_API tg_status tg_trainer_eval(tg_trainer *trainer, double *loss);

@@ -15,6 +15,7 @@
 #include "run/inspect.h"
 #include "run/jobs.h"
 #include "run/probe.h"
+#include "run/schedule.h"
 #include "run/session.h"
 #include "run/stories.h"
 #include "run/train.h"
@@ -213,6 +214,25 @@ tg_status tg_text_from_memory(tg_context *ctx, const char *bytes, size_t n_bytes
     return tg_text_new_memory(ctx, bytes, n_bytes, out);
 }
 
+tg_status tg_text_join(tg_text *text, tg_text *more) {
+    if (!text) return TG_E_ARG;
+    ENTER(text->ctx);
+    WANT(text->ctx, more);
+    if (more == text) return tg_fail(&text->ctx->err, TG_E_ARG, "text: want another one to join");
+    return tg_text_append(text, more);
+}
+
+tg_status tg_text_hold_back(tg_text *text, uint64_t train_bytes) {
+    if (!text) return TG_E_ARG;
+    ENTER(text->ctx);
+    if (train_bytes < 1 || train_bytes > text->n_bytes)
+        return tg_fail(&text->ctx->err, TG_E_ARG,
+                       "text: want a training part of 1..%" PRIu64 " bytes, have %" PRIu64,
+                       text->n_bytes, train_bytes);
+    text->held_from = train_bytes;
+    return TG_OK;
+}
+
 void tg_text_free(tg_text *text) { tg_text_delete(text); }
 uint64_t tg_text_bytes(const tg_text *text) { return text ? text->n_bytes : 0; }
 
@@ -324,6 +344,25 @@ tg_status tg_trainer_set_steps(tg_trainer *trainer, int64_t steps) {
     if (!trainer) return TG_E_ARG;
     ENTER(trainer->ctx);
     return tg_train_set_steps(trainer, steps);
+}
+
+tg_status tg_trainer_hold_lr(tg_trainer *trainer) {
+    if (!trainer) return TG_E_ARG;
+    ENTER(trainer->ctx);
+    TG_TRY(tg_train_want_free(trainer));
+    if (!trainer->o.hold_lr_after) trainer->o.hold_lr_after = trainer->o.steps;
+    return TG_OK;
+}
+
+double tg_trainer_lr(const tg_trainer *trainer, int64_t step) {
+    TG_OS_FP_SCOPE;
+    return trainer && step >= 1 ? tg_schedule_lr(&trainer->o, step - 1) : 0;
+}
+
+tg_status tg_trainer_set_validation(tg_trainer *trainer, int64_t eval_every, int32_t patience) {
+    if (!trainer) return TG_E_ARG;
+    ENTER(trainer->ctx);
+    return tg_train_set_validation(trainer, eval_every, patience);
 }
 
 tg_status tg_trainer_eval(tg_trainer *trainer, double *loss) {

@@ -47,6 +47,7 @@ static const train_field fields[] = {
     FIELD("patience", NULL, INT32, patience),
     FIELD("skipBadSteps", NULL, BOOL, skip_bad_steps),
     FIELD("keepBest", NULL, BOOL, keep_best),
+    FIELD("holdLrAfter", NULL, INT64, hold_lr_after),
 };
 #undef FIELD
 #define N_FIELDS (sizeof fields / sizeof fields[0])

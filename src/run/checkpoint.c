@@ -5,9 +5,13 @@
  * step computes is in its JSON:
  *
  *   "step" "train" "lossHistory" "finalLoss" "bestVal"     as every file has them (io/meta.h)
- *   "text": {"bytes", "mark"}      the text's identity: a resumed run must read the same one
+ *   "text": {"bytes", "mark", "crc", "trainBytes"}
+ *                                  the text's identity: a resumed run must read the same one. crc
+ *                                  is that of all bytes, of texts of up to 64 MB; trainBytes is
+ *                                  where a validation part of its own begins
  *   "run":  {"updates", "lossHash", "stale", "evalPending", "historyStride", "lastLoss", "lastVal",
- *            "lastValStep", "device", "class", "levers"}
+ *            "lastValStep", "device", "class", "levers"}, and "gradNorm" while a validation is due,
+ *            whose report is that of the step
  *
  * What is drawn next depends on (seed, step) alone, so no random state has to be kept. The last
  * three are what computed the last step (bits.h).
@@ -39,6 +43,14 @@ static void put_text(const tg_trainer *t, tg_json_writer *w) {
     tg_json_put_uint(w, t->text->n_bytes);
     tg_json_key(w, "mark");
     tg_json_put_uint(w, t->text_mark);
+    if (t->text->n_bytes <= TG_TEXT_CRC_MAX) {
+        tg_json_key(w, "crc");
+        tg_json_put_uint(w, t->text_crc.crc);
+    }
+    if (t->text->held_from) {
+        tg_json_key(w, "trainBytes");
+        tg_json_put_uint(w, t->text->held_from);
+    }
     tg_json_end_object(w);
 }
 
@@ -71,6 +83,10 @@ static void put_run(const tg_trainer *t, tg_json_writer *w) {
     tg_json_put_double(w, t->last_val);
     tg_json_key(w, "lastValStep");
     tg_json_put_int(w, t->last_val_step);
+    if (t->eval_pending) {
+        tg_json_key(w, "gradNorm");
+        tg_json_put_double(w, t->report.grad_norm);
+    }
     tg_json_key(w, "device");
     tg_json_put_string(w, bits.device);
     tg_json_key(w, "class");
@@ -211,11 +227,20 @@ static tg_status read_run(tg_trainer *t, const tg_json *run) {
     TG_TRY(tg_json_uint64(err, v, &t->loss_hash));
     TG_TRY(tg_json_want(err, run, "evalPending", TG_JSON_TRUE, &v));
     TG_TRY(tg_json_bool(err, v, &t->eval_pending));
+    if (tg_json_get(run, "gradNorm"))
+        TG_TRY(get_double(err, run, "gradNorm", &t->report.grad_norm));
     compare_bits(t, run);
     return TG_OK;
 }
 
-/* Another text would not fail later, it would silently be another run. */
+/* A whole number that may be missing: then *out stays. */
+static tg_status get_uint(tg_ctx *err, const tg_json *from, const char *key, uint64_t *out) {
+    const tg_json *v = tg_json_get(from, key);
+    return v ? tg_json_uint64(err, v, out) : TG_OK;
+}
+
+/* Another text would not fail later, it would silently be another run. Files of before this have
+ * the mark alone, which is of samples. */
 static tg_status check_same_text(tg_trainer *t, const tg_file *f) {
     tg_ctx *err = &t->ctx->err;
     const tg_json *text = tg_json_get(f->header, "text"), *v;
@@ -232,6 +257,19 @@ static tg_status check_same_text(tg_trainer *t, const tg_file *f) {
                        " with %08x (to train on, use the file as a model: "
                        "--from)",
                        f->path, bytes, mark, t->text->n_bytes, t->text_mark);
+    uint64_t crc = t->text_crc.crc, train = 0;
+    TG_TRY(get_uint(err, text, "crc", &crc));
+    TG_TRY(get_uint(err, text, "trainBytes", &train));
+    if (t->text_crc.done == bytes && crc != t->text_crc.crc)
+        return tg_fail(err, TG_E_DATA,
+                       "%s: the run was trained on another text of the same length: want checksum "
+                       "%08" PRIx64 ", have %08x (to train on, use the file as a model: --from)",
+                       f->path, crc, t->text_crc.crc);
+    if (train != t->text->held_from)
+        return tg_fail(err, TG_E_DATA,
+                       "%s: the run had another validation part: want its own to begin at byte "
+                       "%" PRIu64 " (0: a fraction of the text), have %" PRIu64,
+                       f->path, train, t->text->held_from);
     return TG_OK;
 }
 
@@ -256,12 +294,24 @@ static tg_status restore(tg_trainer *t, tg_file *f, const tg_meta *meta) {
     return run ? read_run(t, run) : TG_OK;
 }
 
+/* Fewer than are done cannot be meant: the file would say that it is at step 60 of 30. */
+static tg_status take_steps(tg_train_opening *o, int64_t steps) {
+    const tg_file *f = o->file;
+    if (steps < f->step)
+        return tg_fail(f->ctx, TG_E_ARG,
+                       "training: steps: want at least the %" PRId64
+                       " that are done in %s, have %" PRId64,
+                       f->step, f->path, steps);
+    o->options.steps = steps;
+    return TG_OK;
+}
+
 /* What the run was made with, but for a new number of steps. */
 static tg_status read_options(tg_train_opening *o, int64_t steps) {
     TG_TRY(tg_meta_read(o->file, &o->meta));
     o->options = tg_train_options_default();
     tg_meta_take_train(&o->meta, &o->options);
-    if (steps > 0) o->options.steps = steps;
+    if (steps > 0) TG_TRY(take_steps(o, steps));
     o->meta_read = true;
     return TG_OK;
 }

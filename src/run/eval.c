@@ -107,7 +107,7 @@ tg_status tg_eval_go_on(tg_trainer *t, const tg_split *split, tg_eval_state *e, 
 
 /* Validation text if there is some, else all of it. */
 static tg_status evaluating_begin(tg_trainer_evaluating *e, tg_trainer *t) {
-    if (t->o.val_fraction > 0 && t->split.val_bytes == 0)
+    if (tg_text_validates(t->text, t->o.val_fraction) && t->split.val_bytes == 0)
         return tg_fail(&t->ctx->err, TG_E_DATA,
                        "evaluation: the validation part is shorter than a window of %d tokens",
                        (int)t->model->layout.config.ctx + 1);
@@ -153,7 +153,7 @@ tg_status tg_model_evaluating_begin(tg_model_evaluating *e, tg_context *ctx, tg_
     e->o = tg_train_options_of(&o, &model->layout.config);
     TG_TRY(tg_train_options_check(&ctx->err, &e->o));
     const tg_split whole = { 0, text->n_bytes };
-    e->split = val_fraction > 0 ? tg_text_split(text->n_bytes, val_fraction) : whole;
+    e->split = tg_text_validates(text, val_fraction) ? tg_text_split(text, val_fraction) : whole;
     if (!model->lm) return TG_OK;
     return tg_lm_evaluating_begin(&e->lm, ctx, model, text, e->split.train_bytes, windows);
 }

@@ -85,7 +85,7 @@ static void write_advice(tg_forecast *f, const tg_train_options *o) {
 static void forecast_text(tg_forecast *f, const tg_gpt_config *c, const tg_text *text,
                           const tg_train_options *o) {
     if (!text) return;
-    tg_split split = tg_text_split(text->n_bytes, o->val_fraction);
+    tg_split split = tg_text_split(text, o->val_fraction);
     if (split.val_bytes < (uint64_t)c->ctx + 1) split.val_bytes = 0;
     f->train_bytes = split.train_bytes;
     f->val_bytes = split.val_bytes;

@@ -2,7 +2,8 @@
  * text.c - texts and the windows that batches are made of.
  *
  * A file is read with pread as windows are needed: it may be larger than memory, and if it shrinks
- * while we train, that is an error with an offset, not a signal.
+ * while we train, that is an error with an offset, not a signal. Several files are one text, with
+ * nothing between them: a window may begin in one and end in the next.
  */
 #include "run/text.h"
 
@@ -10,59 +11,149 @@
 #include "base/rng.h"
 #include "base/time.h"
 
-/* Zeroed, so that tg_text_delete can take a text at any point of its making: file NULL means that
- * it lies in memory, and the other way round. The name is copied, since messages about a text come
- * long after the path that it was opened by is gone. */
-static tg_status new_text(tg_context *ctx, const char *name, tg_text **out) {
+static char *copy_string(const tg_mem *mem, const char *text) {
+    const size_t n = strlen(text) + 1;
+    char *copy = tg_alloc(mem, n);
+    if (copy) memcpy(copy, text, n);
+    return copy;
+}
+
+/* Zeroed, so that tg_text_delete can take a text at any point of its making: a part without a path
+ * lies in memory. Path and name are copied, since messages about a text come long after the path
+ * that it was opened by is gone. */
+static tg_status new_text(tg_context *ctx, const char *path, tg_text **out) {
     const tg_mem *mem = &ctx->err.mem;
-    const size_t name_bytes = strlen(name) + 1;
     tg_text *t = tg_alloc(mem, sizeof *t);
-    if (t) t->name = tg_alloc(mem, name_bytes);
-    if (!t || !t->name) {
-        tg_free(mem, t, sizeof *t);
-        *out = NULL;
-        return tg_fail_memory(&ctx->err, "text", sizeof *t + name_bytes);
+    *out = NULL;
+    if (t) {
+        t->ctx = ctx;
+        t->name = copy_string(mem, path ? path : "the text");
+        t->part = tg_alloc(mem, sizeof *t->part);
+        t->n_parts = t->part != NULL;
+        if (t->part && path) t->part->path = copy_string(mem, path);
     }
-    memcpy(t->name, name, name_bytes);
-    t->ctx = ctx;
+    if (!t || !t->name || !t->part || (path && !t->part->path)) {
+        tg_text_delete(t);
+        return tg_fail_memory(&ctx->err, "text", sizeof *t);
+    }
     *out = t;
+    return TG_OK;
+}
+
+/* Deletes a text whose making failed. */
+static tg_status made(tg_text **t, tg_status status) {
+    if (status == TG_OK) return TG_OK;
+    tg_text_delete(*t);
+    *t = NULL;
+    return status;
+}
+
+static void close_one(tg_text *t) {
+    for (;; t->next_to_close++) {
+        tg_text_part *p = &t->part[t->next_to_close % t->n_parts];
+        if (!p->file) continue;
+        tg_os_file_close(p->file);
+        p->file = NULL;
+        t->n_open--;
+        t->next_to_close++;
+        return;
+    }
+}
+
+static tg_status open_part(tg_text *t, tg_text_part *p) {
+    if (t->n_open == TG_TEXT_FILES_MAX) close_one(t);
+    TG_TRY(tg_os_file_open(&t->ctx->err, p->path, &p->file));
+    t->n_open++;
     return TG_OK;
 }
 
 tg_status tg_text_new_file(tg_context *ctx, const char *path, tg_text **out) {
     TG_TRY(new_text(ctx, path, out));
-    const tg_status s = tg_os_file_open(&ctx->err, path, &(*out)->file);
-    if (s != TG_OK) {
-        tg_text_delete(*out);
-        *out = NULL;
-        return s;
-    }
-    (*out)->n_bytes = tg_os_file_bytes((*out)->file);
+    tg_text *t = *out;
+    TG_TRY(made(out, open_part(t, t->part)));
+    t->n_bytes = t->part->n_bytes = tg_os_file_bytes(t->part->file);
+    return TG_OK;
+}
+
+static tg_status take_bytes(tg_text *t, const char *bytes, size_t n_bytes) {
+    t->part->bytes = tg_alloc(&t->ctx->err.mem, n_bytes);
+    if (!t->part->bytes) return tg_fail_memory(&t->ctx->err, "copy of a text", n_bytes);
+    if (n_bytes) memcpy(t->part->bytes, bytes, n_bytes);
+    t->n_bytes = t->part->n_bytes = n_bytes;
     return TG_OK;
 }
 
 tg_status tg_text_new_memory(tg_context *ctx, const char *bytes, size_t n_bytes, tg_text **out) {
-    TG_TRY(new_text(ctx, "the text", out));
-    (*out)->bytes = tg_alloc(&ctx->err.mem, n_bytes);
-    if (!(*out)->bytes) {
-        tg_text_delete(*out);
-        *out = NULL;
-        return tg_fail_memory(&ctx->err, "copy of a text", n_bytes);
-    }
-    if (n_bytes) memcpy((*out)->bytes, bytes, n_bytes);
-    (*out)->n_bytes = n_bytes;
-    return TG_OK;
+    TG_TRY(new_text(ctx, NULL, out));
+    return made(out, take_bytes(*out, bytes, n_bytes));
+}
+
+static void free_string(const tg_mem *mem, char *text) {
+    if (text) tg_free(mem, text, strlen(text) + 1);
 }
 
 /* n_bytes is the size of the copy, or that of the file, where bytes is NULL and the size unused. */
 void tg_text_delete(tg_text *t) {
     if (!t) return;
     const tg_mem mem = t->ctx->err.mem;
-    tg_os_file_close(t->file);
-    tg_free(&mem, t->name, strlen(t->name) + 1);
-    tg_free(&mem, t->bytes, (size_t)t->n_bytes);
+    for (size_t i = 0; i < t->n_parts; i++) {
+        tg_os_file_close(t->part[i].file);
+        free_string(&mem, t->part[i].path);
+        tg_free(&mem, t->part[i].bytes, (size_t)t->part[i].n_bytes);
+    }
+    tg_free(&mem, t->part, t->n_parts * sizeof *t->part);
+    free_string(&mem, t->name);
     tg_free(&mem, t->window, t->window_room);
     tg_free(&mem, t, sizeof *t);
+}
+
+/* Files of both may be open: those above the limit are closed again. */
+tg_status tg_text_append(tg_text *t, tg_text *more) {
+    const tg_mem *mem = &t->ctx->err.mem;
+    const size_t had = t->n_parts, n = had + more->n_parts;
+    tg_text_part *all = tg_realloc(mem, t->part, had * sizeof *all, n * sizeof *all);
+    if (!all) return tg_fail_memory(&t->ctx->err, "parts of a text", n * sizeof *all);
+    memcpy(all + had, more->part, more->n_parts * sizeof *all);
+    for (size_t i = had; i < n; i++) all[i].first += t->n_bytes;
+    t->part = all;
+    t->n_parts = n;
+    t->n_bytes += more->n_bytes;
+    t->n_open += more->n_open;
+    while (t->n_open > TG_TEXT_FILES_MAX) close_one(t);
+    tg_free(mem, more->part, more->n_parts * sizeof *all);
+    more->part = NULL;
+    more->n_parts = 0;
+    tg_text_delete(more);
+    return TG_OK;
+}
+
+/* A file that was closed meanwhile must be as long as it was. */
+static tg_status read_part(tg_text *t, tg_text_part *p, uint64_t offset, void *out, size_t n) {
+    if (!p->path) {
+        memcpy(out, p->bytes + offset, n);
+        return TG_OK;
+    }
+    if (!p->file) {
+        TG_TRY(open_part(t, p));
+        if (tg_os_file_bytes(p->file) != p->n_bytes)
+            return tg_fail(&t->ctx->err, TG_E_IO,
+                           "%s: want %" PRIu64 " bytes, as it had before, have %" PRIu64, p->path,
+                           p->n_bytes, tg_os_file_bytes(p->file));
+    }
+    return tg_os_file_read(&t->ctx->err, p->file, offset, out, n);
+}
+
+/* The last part that begins at or before an offset; of empty ones among them the last, too. */
+static size_t part_at(const tg_text *t, uint64_t offset) {
+    size_t low = 0, high = t->n_parts;
+    while (high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+        if (t->part[middle].first <= offset)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 /* The range is the callers' duty, so a breach is our bug and has its own code; it is still no
@@ -72,8 +163,16 @@ tg_status tg_text_read(tg_text *t, uint64_t offset, void *out, size_t n) {
         return tg_fail(&t->ctx->err, TG_E_INTERNAL,
                        "text: want %zu bytes at %" PRIu64 ", have %" PRIu64 " in all", n, offset,
                        t->n_bytes);
-    if (t->file) return tg_os_file_read(&t->ctx->err, t->file, offset, out, n);
-    memcpy(out, t->bytes + offset, n);
+    char *to = out;
+    for (size_t i = part_at(t, offset); n > 0; i++) {
+        tg_text_part *p = &t->part[i];
+        const uint64_t from = offset - p->first, left = p->n_bytes - from;
+        const size_t now = left < n ? (size_t)left : n;
+        TG_TRY(read_part(t, p, from, to, now));
+        to += now;
+        offset += now;
+        n -= now;
+    }
     return TG_OK;
 }
 
@@ -98,6 +197,19 @@ tg_status tg_text_mark(tg_text *t, uint32_t *mark) {
     return TG_OK;
 }
 
+tg_status tg_text_checking_go_on(tg_text_checking *c, tg_text *t, double deadline_ms) {
+    uint8_t piece[8192];
+    while (c->done < t->n_bytes) {
+        const uint64_t left = t->n_bytes - c->done;
+        const size_t n = left < sizeof piece ? (size_t)left : sizeof piece;
+        TG_TRY(tg_text_read(t, c->done, piece, n));
+        c->crc = tg_crc32c(c->crc, piece, n);
+        c->done += n;
+        if (tg_time_over(deadline_ms)) return TG_PENDING;
+    }
+    return TG_OK;
+}
+
 /* The piece lies on the stack, which has 1 MiB in WebAssembly. */
 tg_status tg_text_hashing_go_on(tg_text_hashing *h, tg_text *t, double deadline_ms,
                                 uint8_t digest[TG_SHA256_BYTES]) {
@@ -116,9 +228,10 @@ tg_status tg_text_hashing_go_on(tg_text_hashing *h, tg_text *t, double deadline_
 }
 
 /* floor, in double: exact for texts below 2^53 bytes, and the same on every machine. */
-tg_split tg_text_split(uint64_t n_bytes, double val_fraction) {
-    const uint64_t val = (uint64_t)((double)n_bytes * val_fraction);
-    return (tg_split) { n_bytes - val, val };
+tg_split tg_text_split(const tg_text *t, double val_fraction) {
+    const uint64_t val =
+        t->held_from ? t->n_bytes - t->held_from : (uint64_t)((double)t->n_bytes * val_fraction);
+    return (tg_split) { t->n_bytes - val, val };
 }
 
 /* One buffer for all windows, grown when a longer context asks. Targets are the inputs shifted by

@@ -37,6 +37,7 @@ tg_status tg_train_options_check(tg_ctx *err, const tg_train_options *o) {
     TG_TRY(want(err, "val_fraction", o->val_fraction, 0, 0.9));
     TG_TRY(want(err, "eval_every", (double)o->eval_every, 0, 1e12));
     TG_TRY(want(err, "eval_windows", o->eval_windows, 0, INT32_MAX));
+    TG_TRY(want(err, "hold_lr_after", (double)o->hold_lr_after, 0, 1e12));
     return want(err, "patience", o->patience, 0, INT32_MAX);
 }
 
@@ -94,12 +95,17 @@ static tg_status clear_memory(tg_trainer *t, size_t *cleared, double deadline_ms
  * is too short is none, without an error: forecast and lint have said so. */
 static tg_status check_text(tg_trainer *t) {
     const uint64_t T = (uint64_t)t->model->layout.config.ctx;
-    t->split = tg_text_split(t->text->n_bytes, t->o.val_fraction);
+    t->split = tg_text_split(t->text, t->o.val_fraction);
     if (t->split.train_bytes < T + 1)
         return tg_fail(&t->ctx->err, TG_E_DATA,
                        "%s: the training part has %" PRIu64 " of %" PRIu64
                        " bytes; a context of %" PRIu64 " tokens needs at least %" PRIu64,
                        t->text->name, t->split.train_bytes, t->text->n_bytes, T, T + 1);
+    if (t->text->held_from && t->split.val_bytes < T + 1)
+        return tg_fail(&t->ctx->err, TG_E_DATA,
+                       "%s: the validation part has %" PRIu64 " bytes; a context of %" PRIu64
+                       " tokens needs at least %" PRIu64,
+                       t->text->name, t->split.val_bytes, T, T + 1);
     if (t->split.val_bytes < T + 1) t->split.val_bytes = 0;
     return tg_text_mark(t->text, &t->text_mark);
 }
@@ -131,6 +137,10 @@ static tg_status make_on(tg_train_making *m, tg_context *ctx, tg_model *model, t
     tg_trainer *t = m->trainer;
     switch (m->stage) {
     case TG_MAKING_CHECKED: TG_TRY(make_checked(ctx, model, text, o, &m->trainer)); break;
+    case TG_MAKING_TEXT:
+        if (t->text->n_bytes <= TG_TEXT_CRC_MAX)
+            TG_TRY(tg_text_checking_go_on(&t->text_crc, t->text, deadline_ms));
+        break;
     case TG_MAKING_PLANS:
         TG_TRY(tg_train_plans_build(ctx, model->family, &model->layout, &t->o, &t->plans));
         break;
@@ -489,7 +499,11 @@ static tg_status go_on_once(tg_trainer *t, double deadline_ms, tg_step_report *o
     TG_TRY(tg_train_follow(t));
     if (out) *out = t->report;
     if (!t->report_due && t->eval_pending) {
-        t->report = (tg_step_report) { .step = t->step, .loss = t->last_loss, .val_loss = TG_NAN };
+        t->report = (tg_step_report) { .step = t->step,
+                                       .loss = t->last_loss,
+                                       .val_loss = TG_NAN,
+                                       .lr = tg_schedule_lr(&t->o, t->step - 1),
+                                       .grad_norm = t->report.grad_norm };
         t->report_due = true;
     }
     if (!t->report_due) {
@@ -557,5 +571,16 @@ tg_status tg_train_set_steps(tg_trainer *t, int64_t steps) {
                        t->step, steps);
     t->o.steps = steps;
     t->stale = 0;
+    return TG_OK;
+}
+
+/* Of what is saved these two are the only options that no weight depends on. */
+tg_status tg_train_set_validation(tg_trainer *t, int64_t eval_every, int32_t patience) {
+    tg_train_options o = t->o;
+    if (eval_every >= 0) o.eval_every = eval_every;
+    if (patience >= 0) o.patience = patience;
+    TG_TRY(tg_train_want_free(t));
+    TG_TRY(tg_train_options_check(&t->ctx->err, &o));
+    t->o = o;
     return TG_OK;
 }

@@ -105,6 +105,7 @@ struct tg_trainer {
     bool owns_model;
     tg_text *text;
     uint32_t text_mark;
+    tg_text_checking text_crc; /* done 0: the text is too long for it */
     tg_train_options o;
     tg_split split;
     tg_train_plans plans;
@@ -155,7 +156,13 @@ tg_status tg_train_options_check(tg_ctx *err, const tg_train_options *o);
 /* Making a trainer in slices: a zero-initialised struct holds the place, and deinit gives back what
  * was not handed out. TG_PENDING: call again. */
 typedef struct tg_train_making {
-    enum { TG_MAKING_CHECKED, TG_MAKING_PLANS, TG_MAKING_MEMORY, TG_MAKING_CLEAR } stage;
+    enum {
+        TG_MAKING_CHECKED,
+        TG_MAKING_TEXT,
+        TG_MAKING_PLANS,
+        TG_MAKING_MEMORY,
+        TG_MAKING_CLEAR
+    } stage;
     size_t cleared; /* blocks */
     tg_trainer *trainer;
 } tg_train_making;
@@ -177,6 +184,7 @@ tg_status tg_train_settle(tg_trainer *t, double deadline_ms);
 /* Of a settled trainer: drops what is unfinished, since somebody else needs the plans' memory. */
 void tg_train_drop(tg_trainer *t);
 tg_status tg_train_set_steps(tg_trainer *t, int64_t steps);
+tg_status tg_train_set_validation(tg_trainer *t, int64_t eval_every, int32_t patience);
 
 /* eval.c: TG_OK with the mean in *loss, TG_PENDING or TG_STOPPED with the state kept. */
 tg_status tg_eval_begin(tg_trainer *t, const tg_split *split, int32_t windows, tg_eval_state *e);

@@ -185,7 +185,7 @@ export const STRUCTS = {
     },
   },
   tg_train_options: {
-    size: [136, 136],
+    size: [144, 144],
     members: {
       steps: ['i64', 0, 0],
       batch: ['i32', 8, 8],
@@ -207,6 +207,7 @@ export const STRUCTS = {
       patience: ['i32', 124, 124],
       skipBadSteps: ['bool', 128, 128],
       keepBest: ['bool', 129, 129],
+      holdLrAfter: ['i64', 136, 136],
     },
   },
   tg_forecast: {
@@ -460,6 +461,8 @@ export const EXPORTS = {
   tg_tokenizer_ends: 'i:pppp',
   tg_text_open: 'i:ppp',
   tg_text_from_memory: 'i:pppp',
+  tg_text_join: 'i:pp',
+  tg_text_hold_back: 'i:pL',
   tg_text_free: 'v:p',
   tg_text_bytes: 'L:p',
   tg_text_sha256: 'i:pp',
@@ -477,6 +480,9 @@ export const EXPORTS = {
   tg_trainer_poll: 'i:pdp',
   tg_trainer_steady: 'b:p',
   tg_trainer_set_steps: 'i:pl',
+  tg_trainer_hold_lr: 'i:p',
+  tg_trainer_lr: 'd:pl',
+  tg_trainer_set_validation: 'i:pli',
   tg_trainer_eval: 'i:pp',
   tg_model_eval: 'i:pppdip',
   tg_trainer_steps_done: 'l:p',
@@ -622,6 +628,8 @@ export interface Exports {
   tg_tokenizer_ends(tokenizer: Ptr, name: Ptr, ends: Ptr, n: Ptr): number;
   tg_text_open(ctx: Ptr, path: Ptr, out: Ptr): number;
   tg_text_from_memory(ctx: Ptr, bytes: Ptr, nBytes: Ptr, out: Ptr): number;
+  tg_text_join(text: Ptr, more: Ptr): number;
+  tg_text_hold_back(text: Ptr, trainBytes: number | bigint): number;
   tg_text_free(text: Ptr): void;
   tg_text_bytes(text: Ptr): bigint;
   tg_text_sha256(text: Ptr, digest: Ptr): number;
@@ -639,6 +647,9 @@ export interface Exports {
   tg_trainer_poll(trainer: Ptr, budgetMs: number, out: Ptr): number;
   tg_trainer_steady(trainer: Ptr): boolean;
   tg_trainer_set_steps(trainer: Ptr, steps: number | bigint): number;
+  tg_trainer_hold_lr(trainer: Ptr): number;
+  tg_trainer_lr(trainer: Ptr, step: number | bigint): number;
+  tg_trainer_set_validation(trainer: Ptr, evalEvery: number | bigint, patience: number): number;
   tg_trainer_eval(trainer: Ptr, loss: Ptr): number;
   tg_model_eval(
     ctx: Ptr, model: Ptr, text: Ptr, valFraction: number, evalWindows: number, loss: Ptr,

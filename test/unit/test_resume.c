@@ -1,0 +1,282 @@
+/*
+ * test_resume.c - what a run is bound to and what it is not: the bytes of its text, wherever they
+ * lie; its validation part; its schedule; and a validation that was due when it was saved.
+ */
+#include "engine_util.h"
+
+#include "base/math.h"
+#include "run/train.h"
+
+static const tg_gpt_config nano = { 2, 24, 3, 16, 256, 96 };
+static const char *const SAVE = "build/test_resume.tinygpt";
+
+enum { BYTES = 600000 };
+static char bytes[BYTES];
+
+static int read_text(void **state) {
+    (void)state;
+    FILE *f = fopen(SHAKESPEARE, "rb");
+    if (!f || fread(bytes, 1, BYTES, f) != BYTES) return 1;
+    return fclose(f);
+}
+
+static tg_train_options options(int64_t steps) {
+    tg_train_options o = tg_train_options_default();
+    o.steps = steps;
+    o.batch = 5;
+    o.lr = 1e-3;
+    o.schedule = TG_COSINE;
+    o.eval_every = 6;
+    o.eval_windows = 9;
+    return o;
+}
+
+static tg_text *memory(tg_context *ctx, const char *from, size_t n) {
+    tg_text *t;
+    OK(ctx, tg_text_from_memory(ctx, from, n, &t));
+    return t;
+}
+
+static tg_text *file(tg_context *ctx, const char *path, const char *from, size_t n) {
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(from, 1, n, f), n);
+    fclose(f);
+    tg_text *t;
+    OK(ctx, tg_text_open(ctx, path, &t));
+    return t;
+}
+
+static run_of fresh(tg_text *(*text)(tg_context *ctx), const tg_train_options *o) {
+    tg_context *ctx = open_context(1, NULL, NULL);
+    return start_run_on(ctx, text(ctx), &nano, o);
+}
+
+static tg_text *whole(tg_context *ctx) { return memory(ctx, bytes, BYTES); }
+
+/* -------------------------------------------------------------------------------------- the text
+ */
+
+/* None of the changed bytes is among the samples that files of before know a text by. */
+static void sees_every_byte(void **state) {
+    (void)state;
+    enum { AT = 4200, CHANGED = 2000 };
+    const tg_train_options o = options(4);
+    run_of r = fresh(whole, &o);
+    steps_until(&r, 2);
+    OK(r.ctx, tg_trainer_save(r.trainer, SAVE));
+    static char other_bytes[BYTES];
+    memcpy(other_bytes, bytes, BYTES);
+    memset(other_bytes + AT, 'x', CHANGED);
+    tg_text *other = memory(r.ctx, other_bytes, BYTES);
+    uint32_t a, b;
+    OK(r.ctx, tg_text_mark(r.text, &a));
+    OK(r.ctx, tg_text_mark(other, &b));
+    assert_int_equal(a, b);
+    tg_trainer *t;
+    assert_int_equal(tg_trainer_open(r.ctx, SAVE, other, 0, &t), TG_E_DATA);
+    assert_non_null(strstr(tg_context_error(r.ctx), "another text of the same length"));
+    tg_text_free(other);
+    end_run(&r);
+}
+
+/* Empty ones, short ones, one in memory; more files than may be open at once. */
+static tg_text *in_pieces(tg_context *ctx) {
+    enum { FILES = 150 };
+    tg_text *all = NULL;
+    size_t at = 0;
+    for (int i = 0; i < FILES; i++) {
+        const size_t n = i == FILES - 1 ? BYTES - at
+                         : i % 7 == 0   ? 0
+                                        : (size_t)(977 * i % 6000 + 1);
+        char path[64];
+        snprintf(path, sizeof path, "build/test_resume.%d.txt", i);
+        tg_text *next = i == 50 ? memory(ctx, bytes + at, n) : file(ctx, path, bytes + at, n);
+        at += n;
+        if (all)
+            OK(ctx, tg_text_join(all, next));
+        else
+            all = next;
+    }
+    assert_int_equal(tg_text_bytes(all), BYTES);
+    return all;
+}
+
+/* Wherever its bytes lie, a text is the same: same hash, same losses; a run goes on with either. */
+static void joined_texts_are_one(void **state) {
+    (void)state;
+    const tg_train_options o = options(12);
+    run_of one = fresh(whole, &o), many = fresh(in_pieces, &o);
+    uint8_t a[32], b[32];
+    OK(one.ctx, tg_text_sha256(one.text, a));
+    OK(many.ctx, tg_text_sha256(many.text, b));
+    assert_memory_equal(a, b, sizeof a);
+    assert_true(many.text->n_open <= TG_TEXT_FILES_MAX);
+    const tg_step_report want = steps_until(&one, 12), have = steps_until(&many, 12);
+    assert_int_equal(want.loss_hash, have.loss_hash);
+    assert_true(want.val_loss == have.val_loss);
+    OK(many.ctx, tg_trainer_save(many.trainer, SAVE));
+    tg_trainer *t;
+    OK(one.ctx, tg_trainer_open(one.ctx, SAVE, one.text, 14, &t));
+    tg_trainer_free(t);
+    /* A file that changes while it is closed is told by its name. */
+    tg_text *changed = file(many.ctx, "build/test_resume.1.txt", bytes, 3);
+    tg_text_free(changed);
+    tg_status s = TG_OK;
+    for (int i = 0; s == TG_OK && i < 3; i++) s = tg_text_sha256(many.text, b);
+    assert_int_equal(s, TG_E_IO);
+    assert_non_null(strstr(tg_context_error(many.ctx), "test_resume.1.txt"));
+    end_run(&one);
+    end_run(&many);
+}
+
+enum { TRAIN = 500000 };
+static tg_text *with_validation(tg_context *ctx) {
+    tg_text *t = memory(ctx, bytes, TRAIN);
+    OK(ctx, tg_text_join(t, memory(ctx, bytes + TRAIN, BYTES - TRAIN)));
+    OK(ctx, tg_text_hold_back(t, TRAIN));
+    return t;
+}
+static tg_text *train_alone(tg_context *ctx) { return memory(ctx, bytes, TRAIN); }
+
+/* The training part is all of the first text, and the loss is that of the other one alone. */
+static void a_validation_part_of_its_own(void **state) {
+    (void)state;
+    tg_train_options o = options(6);
+    run_of r = fresh(with_validation, &o);
+    o.val_fraction = 0;
+    run_of alone = fresh(train_alone, &o);
+    const tg_step_report have = steps_until(&r, 6), want = steps_until(&alone, 6);
+    assert_int_equal(have.loss_hash, want.loss_hash);
+    tg_text *val = memory(r.ctx, bytes + TRAIN, BYTES - TRAIN);
+    double loss;
+    OK(r.ctx, tg_model_eval(r.ctx, r.model, val, 0, o.eval_windows, &loss));
+    assert_true(loss == have.val_loss);
+    /* It belongs to the run. */
+    OK(r.ctx, tg_trainer_save(r.trainer, SAVE));
+    tg_trainer *t;
+    tg_text *plain = whole(r.ctx);
+    assert_int_equal(tg_trainer_open(r.ctx, SAVE, plain, 0, &t), TG_E_DATA);
+    assert_non_null(strstr(tg_context_error(r.ctx), "another validation part"));
+    OK(r.ctx, tg_trainer_open(r.ctx, SAVE, r.text, 9, &t));
+    tg_trainer_free(t);
+    /* One without a window in it is refused, since it was asked for by name. */
+    OK(r.ctx, tg_text_hold_back(plain, BYTES - 16));
+    assert_int_equal(tg_trainer_new(r.ctx, r.model, plain, &o, &t), TG_E_DATA);
+    assert_int_equal(tg_text_hold_back(plain, 0), TG_E_ARG);
+    assert_int_equal(tg_text_hold_back(plain, BYTES + 1), TG_E_ARG);
+    tg_text_free(plain);
+    tg_text_free(val);
+    end_run(&alone);
+    end_run(&r);
+}
+
+/* ----------------------------------------------------------------------------------- what is due
+ */
+
+/* A save between a step and its validation: the resumed run validates first, and reports the step
+ * as the unbroken run does, but for its times. */
+static void a_due_validation_is_not_forgotten(void **state) {
+    (void)state;
+    const tg_train_options o = options(12);
+    run_of r = fresh(whole, &o);
+    tg_step_report want, have;
+    steps_until(&r, 5);
+    while (!r.trainer->eval_pending) tg_trainer_poll(r.trainer, 1e-6, &want);
+    assert_int_equal(tg_trainer_steps_done(r.trainer), 6);
+    OK(r.ctx, tg_trainer_save(r.trainer, SAVE));
+    OK(r.ctx, tg_trainer_step(r.trainer, &want));
+    tg_context *ctx = open_context(1, NULL, NULL);
+    tg_text *text = whole(ctx);
+    tg_trainer *t;
+    OK(ctx, tg_trainer_open(ctx, SAVE, text, 0, &t));
+    OK(ctx, tg_trainer_step(t, &have));
+    assert_int_equal(have.step, 6);
+    assert_true(have.val_loss == want.val_loss && have.loss == want.loss);
+    assert_true(have.lr == want.lr && have.grad_norm == want.grad_norm);
+    assert_int_equal(have.loss_hash, want.loss_hash);
+    assert_int_equal(have.val_is_best, want.val_is_best);
+    size_t n, m;
+    const tg_history_point *a = tg_trainer_history(t, &n), *b = tg_trainer_history(r.trainer, &m);
+    assert_int_equal(n, m);
+    assert_true(a[n - 1].val_loss == b[n - 1].val_loss);
+    while (have.step < 12) OK(ctx, tg_trainer_step(t, &have));
+    const tg_step_report end = steps_until(&r, 12);
+    assert_int_equal(have.loss_hash, end.loss_hash);
+    assert_true(have.val_loss == end.val_loss);
+    tg_trainer_free(t);
+    tg_text_free(text);
+    tg_context_free(ctx);
+    end_run(&r);
+}
+
+/* ------------------------------------------------------------------------------------ the schedule
+ */
+
+/* More steps make a cosine or a wsd rise again, unless its end is held; the hold is saved. */
+static void a_held_rate_stays(void **state) {
+    (void)state;
+    static const tg_schedule schedules[] = { TG_COSINE, TG_WSD };
+    for (int i = 0; i < 2; i++) {
+        tg_train_options o = options(10);
+        o.schedule = schedules[i];
+        run_of r = fresh(whole, &o);
+        const tg_step_report last = steps_until(&r, 10);
+        assert_true(last.lr == tg_trainer_lr(r.trainer, 10));
+        OK(r.ctx, tg_trainer_save(r.trainer, SAVE));
+        tg_trainer *t;
+        OK(r.ctx, tg_trainer_open(r.ctx, SAVE, r.text, 40, &t));
+        assert_true(tg_trainer_lr(t, 11) > 2 * last.lr);
+        tg_trainer_free(t);
+        OK(r.ctx, tg_trainer_open(r.ctx, SAVE, r.text, 0, &t));
+        OK(r.ctx, tg_trainer_hold_lr(t));
+        OK(r.ctx, tg_trainer_set_steps(t, 40));
+        tg_step_report report;
+        OK(r.ctx, tg_trainer_step(t, &report));
+        assert_true(report.lr <= last.lr && report.lr == tg_trainer_lr(t, 11));
+        assert_true(tg_trainer_lr(t, 40) == o.lr * o.min_lr_ratio);
+        OK(r.ctx, tg_trainer_save(t, SAVE));
+        tg_trainer_free(t);
+        OK(r.ctx, tg_trainer_open(r.ctx, SAVE, r.text, 80, &t));
+        assert_true(tg_trainer_lr(t, 12) == o.lr * o.min_lr_ratio);
+        tg_trainer_free(t);
+        end_run(&r);
+    }
+}
+
+static void steps_and_validation_of_a_resumed_run(void **state) {
+    (void)state;
+    tg_train_options o = options(10), now;
+    run_of r = fresh(whole, &o);
+    steps_until(&r, 10);
+    OK(r.ctx, tg_trainer_save(r.trainer, SAVE));
+    tg_trainer *t;
+    assert_int_equal(tg_trainer_open(r.ctx, SAVE, r.text, 9, &t), TG_E_ARG);
+    assert_non_null(strstr(tg_context_error(r.ctx), "want at least the 10 that are done"));
+    OK(r.ctx, tg_trainer_open(r.ctx, SAVE, r.text, 12, &t));
+    OK(r.ctx, tg_trainer_set_validation(t, 1, 5));
+    tg_trainer_options(t, &now);
+    assert_int_equal(now.eval_every, 1);
+    assert_int_equal(now.patience, 5);
+    tg_step_report report;
+    OK(r.ctx, tg_trainer_step(t, &report));
+    assert_false(tg_isnan(report.val_loss));
+    OK(r.ctx, tg_trainer_set_validation(t, -1, -1));
+    tg_trainer_options(t, &now);
+    assert_int_equal(now.eval_every, 1);
+    assert_int_equal(now.patience, 5);
+    tg_trainer_free(t);
+    end_run(&r);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sees_every_byte),
+        cmocka_unit_test(joined_texts_are_one),
+        cmocka_unit_test(a_validation_part_of_its_own),
+        cmocka_unit_test(a_due_validation_is_not_forgotten),
+        cmocka_unit_test(a_held_rate_stays),
+        cmocka_unit_test(steps_and_validation_of_a_resumed_run),
+    };
+    return cmocka_run_group_tests(tests, read_text, NULL);
+}
