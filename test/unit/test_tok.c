@@ -83,6 +83,25 @@ static void merging(void **state) {
     tg_tok_free(tok);
 }
 
+/* A word that is a piece is that piece, though no merges lead to it (Llama 3). */
+static void whole_words(void **state) {
+    (void)state;
+    tg_ctx ctx;
+    tg_ctx_init(&ctx, NULL, NULL, NULL);
+    for (int whole = 0; whole < 2; whole++) {
+        tg_tok_desc d = description();
+        d.n_merges = 1;
+        d.ignore_merges = whole;
+        tg_tok *tok = make(&ctx, &d);
+        if (whole)
+            GIVES(tok, "abab", 0, 3);
+        else
+            GIVES(tok, "abab", 0, 2, 2);
+        GIVES(tok, "ababab", 0, 2, 2, 2);
+        tg_tok_free(tok);
+    }
+}
+
 /* Control tokens are text unless they are asked for; user-defined ones never are; longest first. */
 static void special_tokens(void **state) {
     (void)state;
@@ -366,6 +385,7 @@ static void gate(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(merging),
+        cmocka_unit_test(whole_words),
         cmocka_unit_test(special_tokens),
         cmocka_unit_test(no_control_by_merging),
         cmocka_unit_test(hostile_descriptions),
