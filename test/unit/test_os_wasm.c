@@ -353,6 +353,19 @@ static void pages_are_clean_where_they_say(void **state) {
     assert_int_equal(heap.used_bytes, 0);
 }
 
+/* What was free and never used is zero, also where ranges of it were joined. */
+static void links_are_cleared(void **state) {
+    (void)state;
+    fresh_memory();
+    size_t dirty;
+    tg_wasm_free(tg_wasm_alloc(100000), 100000);
+    unsigned char *pages = wasm_os_pages_new(2 * PAGE_BYTES, false, &dirty);
+    assert_true(dirty > 0 && dirty < 2 * PAGE_BYTES);
+    for (size_t i = dirty; i < 2 * PAGE_BYTES; i++) assert_int_equal(pages[i], 0);
+    wasm_os_pages_free(pages, 2 * PAGE_BYTES);
+    assert_int_equal(heap.used_bytes, 0);
+}
+
 static void memory_is_counted(void **state) {
     (void)state;
     fresh_memory();
@@ -652,6 +665,7 @@ int main(void) {
         cmocka_unit_test(small_pieces_come_back),
         cmocka_unit_test(refused_memory_is_null),
         cmocka_unit_test(pages_are_clean_where_they_say),
+        cmocka_unit_test(links_are_cleared),
         cmocka_unit_test(memory_is_counted),
         cmocka_unit_test(clocks_and_assertions),
         cmocka_unit_test(files_in_memory),

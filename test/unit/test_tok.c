@@ -3,6 +3,7 @@
  * failing memory, and the gate that holds back unfinished characters.
  */
 #include "fail_alloc.h"
+#include "tok/normal.h"
 #include "tok_util.h"
 
 #define TEXT(s) { s, sizeof(s) - 1 }
@@ -100,6 +101,83 @@ static void whole_words(void **state) {
         GIVES(tok, "ababab", 0, 2, 2, 2);
         tg_tok_free(tok);
     }
+}
+
+/* A word of which a part is in no piece is unknown as a whole, and so is one of more than a hundred
+ * characters. */
+static void words_of_pieces(void **state) {
+    (void)state;
+    static const tg_tok_text words[] = { TEXT("[UNK]"), TEXT("a"), TEXT("ab"), TEXT("##a"),
+                                         TEXT("##c") };
+    static const uint8_t kinds[] = { 2, 1, 1, 1, 1 };
+    enum { CHARS_MAX = 100 };
+    char text[CHARS_MAX + 2];
+    int want[CHARS_MAX + 2];
+    tg_ctx ctx;
+    tg_ctx_init(&ctx, NULL, NULL, NULL);
+    tg_tok_desc d;
+    tg_tok_desc_init(&d);
+    d.model = TG_TOK_WORDPIECE;
+    d.n_tokens = sizeof kinds;
+    d.pieces = words;
+    d.types = kinds;
+    d.unknown = 0;
+    tg_tok *tok = make(&ctx, &d);
+    GIVES(tok, "abc", 0, 2, 4);
+    GIVES(tok, "abx a", 0, 0, 1);
+    GIVES(tok, "x abac", 0, 0, 2, 3, 4);
+    for (int n = CHARS_MAX; n <= CHARS_MAX + 1; n++) {
+        memset(text, 'a', (size_t)n);
+        text[n] = '\0';
+        for (int i = 0; i < n; i++) want[i] = i ? 3 : 1;
+        want[n] = -1;
+        if (n == CHARS_MAX)
+            gives(tok, text, 0, want);
+        else
+            GIVES(tok, text, 0, 0);
+    }
+    tg_tok_free(tok);
+}
+
+static void normal(unsigned flags, const char *text, const char *want) {
+    tg_ctx ctx;
+    tg_ctx_init(&ctx, NULL, NULL, NULL);
+    tg_normal w;
+    tg_normal_init(&w, &ctx.mem);
+    const char *have = text;
+    size_t n = strlen(text);
+    assert_int_equal(tg_normal_apply(&ctx, &w, flags, &have, &n), TG_OK);
+    if (n != strlen(want) || memcmp(have, want, n) != 0)
+        fail_msg("\"%s\": want \"%s\", have \"%.*s\"", text, want, (int)n, have);
+    tg_normal_deinit(&w);
+}
+
+/* Marks of one class block each other: between a and an acute accent there is a bridge, which joins
+ * nothing. A cedilla, of another class, blocks nothing. */
+static void marks_that_block(void **state) {
+    (void)state;
+    normal(TG_TOK_NFC, "a\u0301", "\u00e1");
+    normal(TG_TOK_NFC, "a\u0346\u0301", "a\u0346\u0301");
+    normal(TG_TOK_NFC, "a\u0327\u0301", "\u00e1\u0327");
+    normal(TG_TOK_NFC, "a\u0301\u0327", "\u00e1\u0327");
+}
+
+/* The first and the last of each block that the first BERT knew, and their neighbours. */
+static void ideographs_stand_apart(void **state) {
+    (void)state;
+    static const uint32_t blocks[][2] = {
+        { 0x3400, 0x4dbf },   { 0x4e00, 0x9fff },   { 0xf900, 0xfaff },   { 0x20000, 0x2a6df },
+        { 0x2a700, 0x2b81f }, { 0x2b920, 0x2ceaf }, { 0x2f800, 0x2fa1f },
+    };
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        for (int k = 0; k < 4; k++) {
+            const uint32_t code = blocks[i][k / 2] + (k == 0 ? -1u : k == 3 ? 1u : 0);
+            char utf8[5] = "", text[16], want[16];
+            utf8[tg_utf8_put(code, utf8)] = '\0';
+            snprintf(text, sizeof text, "x%sy", utf8);
+            snprintf(want, sizeof want, k == 0 || k == 3 ? "x%sy" : "x %s y", utf8);
+            normal(TG_TOK_CJK_SPACES, text, want);
+        }
 }
 
 /* Control tokens are text unless they are asked for; user-defined ones never are; longest first. */
@@ -386,6 +464,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(merging),
         cmocka_unit_test(whole_words),
+        cmocka_unit_test(words_of_pieces),
+        cmocka_unit_test(marks_that_block),
+        cmocka_unit_test(ideographs_stand_apart),
         cmocka_unit_test(special_tokens),
         cmocka_unit_test(no_control_by_merging),
         cmocka_unit_test(hostile_descriptions),

@@ -181,8 +181,38 @@ static void failures(void **state) {
     tg_tok_free(tok);
 }
 
+/* An answer stops at the template's ends that the vocabulary has, and at its own end. */
+static void the_vocabulary_ends_too(void **state) {
+    (void)state;
+    static const char *const names[] = { "a", "<|im_start|>", "<|im_end|>", "</s>" };
+    static const uint8_t kinds[] = { 1, 3, 3, 3 };
+    tg_tok_text pieces[4];
+    tg_ctx ctx;
+    tg_ctx_init(&ctx, NULL, NULL, NULL);
+    for (int i = 0; i < 4; i++)
+        pieces[i] = (tg_tok_text) { .bytes = names[i], .n_bytes = (uint32_t)strlen(names[i]) };
+    for (int32_t eos = -1; eos < 4; eos += eos == -1 ? 3 : 1) {
+        tg_tok_desc d;
+        tg_tok_desc_init(&d);
+        d.model = TG_TOK_BYTE_BPE;
+        d.n_tokens = 4;
+        d.pieces = pieces;
+        d.types = kinds;
+        d.eos = eos;
+        tg_tok *tok;
+        if (tg_tok_new(&ctx, &d, &tok) != TG_OK) fail_msg("%s", ctx.message);
+        int32_t stop[TG_CHAT_ENDS_MAX];
+        const size_t n = tg_chat_ends(tg_chat_named("chatml"), tok, stop);
+        assert_int_equal(n, eos == 3 ? 2 : 1);
+        assert_int_equal(stop[0], 2);
+        if (eos == 3) assert_int_equal(stop[1], 3);
+        tg_tok_free(tok);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_vocabulary_ends_too),
         cmocka_unit_test(as_the_models_templates),
         cmocka_unit_test(detection),
         cmocka_unit_test(special_tokens_are_the_templates),
