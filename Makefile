@@ -85,7 +85,7 @@ help:
 
 ## make demo         build, train a small model on text, write a story   (DATA=FILE to use your own)
 ## make build        the program build/tinygpt and the library
-## make wasm         the twelve WebAssembly modules build/wasm/tinygpt-*.wasm (clang-19, lld-19)
+## make wasm         the seven WebAssembly modules build/wasm/tinygpt-*.wasm (clang-19, lld-19)
 ## make install      PREFIX=/usr/local  header, static and shared library, pkg-config file, program
 ## make test-quick   unit tests and op tests, under a minute, no set-up
 ## make test         everything that gates a change (installs what it needs: tools/setup.sh)
@@ -150,6 +150,7 @@ $(OBJ): | $(WGSL)
 CHECKED  ?=
 $(foreach d,base dtype io tok,$(BUILD)/src/$(d)/%.o) $(patsubst %,$(BUILD)/src/run/%.o,checkpoint session_file pack_cache): BASE += $(CHECKED)
 $(BUILD)/src/backend/webgpu/gpu_native.o: BASE += -isystem .cache/webgpu
+$(BUILD)/src/run/stories_data.o: data/stories.txt
 
 $(BUILD)/%.f64.o: %.c
 	@mkdir -p $(@D)
@@ -205,11 +206,8 @@ $(PROGRAM): $(APP_OBJ) $(LIB)
 # ----------------------------------------------------------------------------------- WebAssembly
 # The core without app/, freestanding: libc_wasm.c and src/base/wasm/ stand in for the C library.
 # All of tinygpt.h is exported, by its visibility; the memory is imported. A build's name says what
-# it is made with: an ISA, then mt for threads, then 64 for addresses of 64 bits. There are two sets
-# of them, linked out of the same objects: those for training, which are small, and chat-* which run
-# model files of others, too, with their families, tokenizers and ops.
+# it is made with: an ISA, then mt for threads, then 64 for addresses of 64 bits.
 WASM_BUILDS  := scalar simd relaxed scalar-mt simd-mt relaxed-mt simd-mt-64
-WASM_CHATS   := scalar simd simd-mt relaxed-mt simd-mt-64
 WASM_CC      ?= clang-19
 WASM_LD      ?= wasm-ld-19
 WASM         := $(BUILD)/wasm
@@ -219,20 +217,9 @@ WASM_BASE    := -nostdlibinc -isystem src/base/wasm -ffp-contract=off -fno-math-
 WASM_LINK    := --no-entry --export-dynamic --gc-sections --stack-first -z stack-size=1048576 \
                 --import-memory --initial-memory=16777216 --strip-all
 WASM_SRC     := $(filter-out src/base/os_posix% src/base/os_wasm_thread.c src/base/os_wasm_single.c \
-                  src/simd/pack.c src/run/cache_pages.c src/run/file_maps.c src/run/pack_cache.c \
+                  src/simd/pack.c src/run/stories_data.c src/run/cache_pages.c src/run/file_maps.c src/run/pack_cache.c \
                   src/run/session_file.c src/run/tune.c src/api/native_files.c src/api/tuning.c,$(ALL_SRC))
-WASM_OBJ     := $(filter-out %_wasm_train.o,$(WASM_SRC:%.c=%.o)) $(OPS:%.c=%.f64.o) $(SIMD:%.h=%.o) \
-                src/ops/kernel_table.o
-
-# What modules for training go without, and what stands for it there. What only these call, such as
-# the families, the linker leaves out by itself.
-LM_OPS       := $(shell sed -n 's/^TG_OP(\(.*\))/\1/p' src/ir/ops_lm.def)
-WASM_TRAIN   := $(patsubst %.c,%.o,$(wildcard src/*/*_wasm_train.c))
-WASM_CHAT    := src/api/lms.o src/api/sessions.o src/api/tokens.o src/run/vocabulary.o \
-                $(patsubst %,src/run/%.o,lm lm_eval lm_info lm_probe lm_rows) \
-                $(filter-out src/tok/gate.o %_wasm_train.o,$(patsubst %.c,%.o,$(wildcard src/tok/*.c))) \
-                $(foreach op,$(LM_OPS),$(patsubst %.c,%.o,$(wildcard src/ops/*/$(op).c)) \
-                  $(patsubst %.h,%.o,$(wildcard src/ops/*/$(op).simd.h)))
+WASM_OBJ     := $(WASM_SRC:%.c=%.o) $(OPS:%.c=%.f64.o) $(SIMD:%.h=%.o) src/ops/kernel_table.o
 
 # The loops that matter are unrolled by hand, so all is built for size: -O2 makes kernels larger, and
 # no faster. LSR would split the address of a load from its constant distance, which instructions
@@ -267,14 +254,12 @@ wasm_gpu            = $(patsubst %,src/backend/webgpu/gpu_%.o,$(if $(filter scal
 # compiled once. (One with atomics that is missing in the first list, lld refuses.)
 WASM_OWN_mt        := $(addprefix src/,base/thread.o base/os_wasm_thread.o simd/cpu.o run/lm.o \
                         backend/cpu/cpu.o backend/webgpu/webgpu.o)
-WASM_OWN_relaxed   := %.simd.o $(patsubst %.c,%.o,src/ops/kernel_table.c src/ops/ops_wasm_train.c \
+WASM_OWN_relaxed   := %.simd.o $(patsubst %.c,%.o,src/ops/kernel_table.c \
                         $(shell grep -l isa.def -r src --include=*.c))
 wasm_any_isa        = $(if $(filter $(WASM_OWN_relaxed),$(2)),$(1),$(1:relaxed%=simd%))
 wasm_home           = $(if $(filter $(WASM_OWN_mt),$(2)),$(wasm_any_isa),$(patsubst %-mt,%,$(wasm_any_isa)))
-wasm_set            = $(foreach o,$(filter-out $(2),$(WASM_OBJ) $(WASM_TRAIN) $(wasm_threads) $(wasm_gpu)),\
-                        $(WASM)/$(wasm_home_of_o)/$(o))
+wasm_objects        = $(foreach o,$(WASM_OBJ) $(wasm_threads) $(wasm_gpu),$(WASM)/$(wasm_home_of_o)/$(o))
 wasm_home_of_o      = $(call wasm_home,$(1),$(o))
-wasm_objects        = $(call wasm_set,$(1),)
 
 # $(1) the build, $(2) the objects, $(3) flags of their own
 define wasm_compile
@@ -288,18 +273,20 @@ $(call wasm_compile,$(1),src/base/libc_wasm.o: src/base/libc_wasm.c,$(C11) $(WAS
 $(call wasm_compile,$(1),%.f64.o: %.c,$(C11) $(WASM_COLD) -DTG_REAL=double -DTG_REAL_IS_DOUBLE)
 $(call wasm_compile,$(1),%.simd.o: %.simd.h,$(wasm_simd) -x c)
 $(call wasm_compile,$(1),src/ops/kernel_table.o: src/ops/kernel_table.c $(BUILD)/gen/simd_ops.h,$(wasm_simd))
-$(call wasm_compile,$(1),src/ops/ops_wasm_train.o: src/ops/ops_wasm_train.c,$(wasm_simd))
 $(call wasm_compile,$(1),%.o: %.c,$(C11) $(WASM_COLD))
-$(WASM)/tinygpt-$(1).wasm: $(call wasm_set,$(1),$(WASM_CHAT))
-$(WASM)/tinygpt-chat-$(1).wasm: $(call wasm_set,$(1),$(WASM_TRAIN))
-$(WASM)/tinygpt-$(1).wasm $(WASM)/tinygpt-chat-$(1).wasm:
+$(WASM)/tinygpt-$(1).wasm: $(call wasm_objects,$(1))
 	$$(Q)$$(WASM_LD) $$(WASM_LINK) $(wasm_link) -o $$@ $$^
 endef
 $(sort $(foreach b,$(WASM_BUILDS),$(call wasm_objects,$(b)))): | $(WGSL_SMALL) $(WGSL_NONE)
 $(foreach b,$(WASM_BUILDS),$(eval $(call wasm_rules,$(b))))
 
-WASM_MODULES := $(WASM_BUILDS:%=$(WASM)/tinygpt-%.wasm) $(WASM_CHATS:%=$(WASM)/tinygpt-chat-%.wasm)
-wasm: $(WASM_MODULES)
+WASM_MODULES := $(WASM_BUILDS:%=$(WASM)/tinygpt-%.wasm)
+wasm: $(WASM_MODULES) $(WASM)/stories.txt
+
+# No module carries it: whoever loads one fetches it, if stories are wanted.
+$(WASM)/stories.txt: data/stories.txt
+	@mkdir -p $(@D)
+	@cp $< $@
 
 $(BUILD)/test/wasm_native: test/wasm/native.c $(LIB)
 	@mkdir -p $(@D)
@@ -327,7 +314,7 @@ web/lib/index.js: $(wildcard web/src/lib/*.ts web/src/lib/*/*.ts web/tsconfig*.j
 
 web-lib: wasm web/lib/index.js
 	@mkdir -p web/wasm
-	@cp -p $(WASM_MODULES) web/wasm/
+	@cp -p $(WASM_MODULES) $(WASM)/stories.txt web/wasm/
 	@cp -p LICENSE web/
 
 test-web: web-lib $(BUILD)/test/wasm_native $(PROGRAM)

@@ -184,7 +184,7 @@ TG_API tg_status tg_model_new(tg_context *ctx, const tg_gpt_config *config, uint
  * stay in the types that it has them in, and it can be neither trained nor saved. model.safetensors
  * stands for its folder, unless it is a GPT-2 of bytes. Weights are read in pieces of some MiB,
  * each once, which are packed into place: there is no second copy. In WebAssembly these come from
- * the host's files (base/os_wasm.h), and the modules for training answer E_UNSUPPORTED. */
+ * the host's files (base/os_wasm.h). */
 TG_API tg_status tg_model_open(tg_context *ctx, const char *path, tg_model **out);
 TG_API void tg_model_free(tg_model *model);
 
@@ -334,7 +334,8 @@ typedef void (*tg_lint_fn)(void *user, const tg_lint *finding);
 TG_API tg_status tg_text_lint(tg_text *text, int32_t ctx_tokens, double val_fraction,
                               tg_lint_fn report, void *user);
 
-/* Small stories from a built-in grammar, the same for the same seed; a longer text only extends. */
+/* Small stories from a grammar (data/stories.txt), the same for the same seed; a longer text only
+ * extends. A WebAssembly module answers E_UNSUPPORTED until its host has set the grammar. */
 TG_API tg_status tg_stories(uint64_t seed, uint64_t n_bytes, tg_text_fn write, void *user);
 
 /* ------------------------------------------------------------------------------------- Training */

@@ -16,8 +16,9 @@ const root = import.meta.dirname;
 const outDir = resolve(root, process.env['TG_WEB_OUT'] ?? 'dist');
 const wasmDir = resolve(root, process.env['TG_WASM_DIR'] ?? '../build/wasm');
 
+/** A module, or the grammar of stories beside them. */
 function isModule(name: string): boolean {
-  return /^tinygpt-[a-z0-9-]+\.wasm$/.test(name);
+  return /^(tinygpt-[a-z0-9-]+\.wasm|stories\.txt)$/.test(name);
 }
 
 /** Copies the modules into the build, and serves them while developing. */
@@ -36,7 +37,7 @@ function modules(): Plugin {
       server.middlewares.use((request, response, next) => {
         const name = basename((request.url ?? '').split('?')[0] ?? '');
         if (!isModule(name) || !existsSync(join(wasmDir, name))) return next();
-        response.setHeader('Content-Type', 'application/wasm');
+        response.setHeader('Content-Type', name.endsWith('.txt') ? 'text/plain' : 'application/wasm');
         createReadStream(join(wasmDir, name)).pipe(response);
       });
     },
@@ -100,7 +101,7 @@ const serviceWorker = VitePWA({
   manifest: false,
   injectManifest: {
     rollupFormat: 'iife',
-    globPatterns: ['**/*.{html,js,css,svg,png,webmanifest,wasm}'],
+    globPatterns: ['**/*.{html,js,css,svg,png,webmanifest,wasm,txt}'],
     maximumFileSizeToCacheInBytes: 16 * 2 ** 20,
   },
 });

@@ -24,6 +24,12 @@ async function compile(path) {
   return WebAssembly.compile(await (await import('node:fs/promises')).readFile(url));
 }
 
+async function readText(path) {
+  const url = new URL(`../../${path}`, import.meta.url);
+  if (!inNode) return (await fetch(url)).text();
+  return (await import('node:fs/promises')).readFile(url, 'utf8');
+}
+
 function startThread(data) {
   const worker = inNode
     ? new NodeWorker(new URL(import.meta.url))
@@ -115,6 +121,7 @@ const ops = {
   },
   async open({ path, build, threads, preset: name }) {
     w = await instantiate(await compile(path), build, { threads, startThread });
+    w.c.tg_wasm_stories_set(w.string(await readText(path.replace(/[^/]*$/, 'stories.txt'))));
     engine = openContext(w, threads);
     shape = { ...preset(w, name), name };
     return { flop: stepFlop(shape) };

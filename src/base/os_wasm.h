@@ -109,6 +109,10 @@ TG_API void tg_wasm_free(void *ptr, size_t bytes);
 TG_API tg_status tg_wasm_file_put(const char *name, void *bytes, size_t n_bytes);
 TG_API bool tg_wasm_file_remove(const char *name); /* false: there is none of that name */
 
+/* The grammar that tg_stories expands: data/stories.txt with a zero behind it, from tg_wasm_alloc,
+ * never freed. Without it tg_stories answers E_UNSUPPORTED. */
+TG_API void tg_wasm_stories_set(const char *text);
+
 /* Threads, in the -mt modules alone; how they are used is said above. */
 typedef struct tg_wasm_thread tg_wasm_thread;
 TG_API tg_wasm_thread *tg_wasm_thread_new(void);

@@ -217,6 +217,7 @@ typedef struct tg_op_desc {
     bool structural;             /* no kernel: input, state, view, constant ... */
     bool is_state;               /* structural: memory that outlives a run, bound by name */
     bool is_constant;            /* structural: a scalar, attr.f[0] */
+    bool cpu_only;               /* no shader is expected: plans with it run on the CPU */
     bool scalar_only;            /* its reference is all it ever has: a few scalars, or one row */
     bool ends_rows;              /* its outputs have no dynamic rows although its inputs do */
     uint8_t work_out; /* bit k: out k is work space, and what a run leaves in it means nothing */
@@ -242,8 +243,6 @@ typedef struct tg_op_desc {
 
 /* Descriptors by id; defined in ops/ops.c out of ops.def. */
 extern const tg_op_desc *const tg_op_table[TG_OP_COUNT];
-/* Is it an op that only model files of others need (ops_lm.def)? These run on the CPU. */
-bool tg_op_is_lm(const tg_op_desc *d);
 
 /*
  * An op's file ends with its descriptor:

@@ -13,17 +13,6 @@ const tg_op_desc *const tg_op_table[TG_OP_COUNT] = {
 #undef TG_OP
 };
 
-bool tg_op_is_lm(const tg_op_desc *d) {
-    static const tg_op_desc *const lm[] = {
-#define TG_OP(op) &tg_op_##op,
-#include "ir/ops_lm.def"
-#undef TG_OP
-    };
-    for (size_t i = 0; i < sizeof lm / sizeof *lm; i++)
-        if (lm[i] == d) return true;
-    return false;
-}
-
 const tg_lever_desc tg_lever_table[TG_LEVER_COUNT] = {
 #define TG_LEVER(lever, on, bits, where, text, fate)                                               \
     [TG_LEVER_##lever] = { .name = #lever,                                                         \

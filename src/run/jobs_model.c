@@ -186,7 +186,13 @@ tg_status tg_job_stories(tg_context *ctx, uint64_t seed, uint64_t n_bytes, tg_te
         tg_job_end(&j->job);
         return tg_fail_memory(&ctx->err, "teller of stories", tg_storyteller_bytes());
     }
-    tg_storyteller_begin(j->teller, seed, n_bytes, tg_stories_pass, &j->sink);
+    const tg_status status = tg_storyteller_begin(j->teller, tg_stories_grammar(), seed, n_bytes,
+                                                  tg_stories_pass, &j->sink);
+    if (status != TG_OK) {
+        tg_job_end(&j->job);
+        return tg_fail(&ctx->err, status, "stories: want the grammar of data/stories.txt, have %s",
+                       status == TG_E_UNSUPPORTED ? "none" : "another text");
+    }
     *job = &j->job;
     return TG_OK;
 }

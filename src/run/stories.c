@@ -1,18 +1,9 @@
 /*
  * stories.c - expands the story grammar: one walk over templates, written straight to the caller.
  *
- * The grammar is a handful of files of tables. A table is a list of rows, a row has columns split
- * by bars, named in the table's head, and the first column is what a bare reference means.
- *
- *     stories_plots.def    the plots: a title and a chain of scenes each; begin reading there
- *     stories_quests.def, _days.def, _home.def, _deeds.def   scenes that belong to one plot
- *     stories_scenes.def   scenes for any plot: openings, walks, meetings, searches, endings
- *     stories_talk.def     phrases, feelings, small talk, news and tales
- *     stories_words.def    people, things, places, seasons, food, sayings, and what goes with them
- *     stories_nouns.def    long lists of plain words
- *     stories_same.def     words that may stand for each other
- *
- * TG_TABLE is a list of templates, TG_LIST one of fixed texts, in which no word is exchanged.
+ * The grammar is data/stories.txt: tables of rows, one a line, whose columns are split by bars and
+ * named in the table's head; the first column is what a bare reference means. @table is a list of
+ * templates, @list one of fixed texts, in which no word is exchanged.
  *
  * A template is text with these marks (nothing else is special):
  *
@@ -32,9 +23,9 @@
  *     [one/two/]    one of the pieces, which may be empty and may nest
  *     [~one/two]    the same piece each time in a story
  *     [?season1=winter:cold/warm]   the first piece if the column is that text, else the second
- *     did not       words that stand in stories_same.def become any of their like, or themselves
+ *     did not       words that stand in table same become any of their like, or themselves
  *     {flower}+     the plural: a final s, es or ies
- *     `             a double quote (the grammar lives in C strings)
+ *     `             a double quote
  *     \n            the end of a paragraph
  *
  * Spaces and commas need no care: runs of spaces become one, none stays at a line's end or before a
@@ -57,6 +48,8 @@ enum {
     MAX_KEPT = 64,    /* rows kept by a digit in one story; the grammar needs 21 */
     N_RECENT = 256,   /* rows drawn lately in this story, to be avoided */
     N_TRIES = 6,      /* draws before a repeated row is accepted */
+    MAX_TABLES = 500, /* the grammar has 400 */
+    MAX_ROWS = 9000,  /* and 7,620 */
     N_BUCKETS = 1024, /* of the table index; a power of two, above twice the number of tables */
     WORD_BYTES = 48,  /* a longer word is written in two parts */
     PIECE_BYTES = 4096
@@ -64,71 +57,17 @@ enum {
 
 /* ----------------------------------------------------------------------------------- The tables */
 
-/*
- * All rows of a table are one text, each with a zero behind it:
- *
- *     acorn 0 almanac 0 anchor 0 ...
- *
- * A pointer for each row would have to be written into the program, where pointers compress badly,
- * and linkers sort single strings by their ends, after which these compress badly too: together a
- * sixth of what the grammar takes in a page's module. Where rows begin is found when a teller does.
- */
+/* A piece of the grammar's text: length bytes at `at`, not terminated. */
 typedef struct {
-    const char *name;
-    const char *columns; /* "name at look": the names of the columns, split by one space */
-    const char *text;
-    size_t n_rows;
+    const char *at;
+    size_t length;
+} span;
+
+typedef struct {
+    span name, columns; /* "name at look": the names of the columns, split by one space */
+    uint16_t first, n_rows;
     bool fixed; /* no word of it is exchanged */
 } table;
-
-/* clang-format off */
-/* Of a list of 1 to 12 strings: the strings with a zero behind each, and their number. */
-#define PICK(a, b, c, d, e, f, g, h, i, j, k, l, n, ...) n
-#define COUNT(...)     PICK(__VA_ARGS__, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
-#define TEXT1(s)       s "\0"
-#define TEXT2(s, ...)  s "\0" TEXT1(__VA_ARGS__)
-#define TEXT3(s, ...)  s "\0" TEXT2(__VA_ARGS__)
-#define TEXT4(s, ...)  s "\0" TEXT3(__VA_ARGS__)
-#define TEXT5(s, ...)  s "\0" TEXT4(__VA_ARGS__)
-#define TEXT6(s, ...)  s "\0" TEXT5(__VA_ARGS__)
-#define TEXT7(s, ...)  s "\0" TEXT6(__VA_ARGS__)
-#define TEXT8(s, ...)  s "\0" TEXT7(__VA_ARGS__)
-#define TEXT9(s, ...)  s "\0" TEXT8(__VA_ARGS__)
-#define TEXT10(s, ...) s "\0" TEXT9(__VA_ARGS__)
-#define TEXT11(s, ...) s "\0" TEXT10(__VA_ARGS__)
-#define TEXT12(s, ...) s "\0" TEXT11(__VA_ARGS__)
-#define JOIN(a, b)     a##b
-#define TEXT(n, ...)   JOIN(TEXT, n)(__VA_ARGS__)
-
-/* C promises no literal above 4,095 bytes; compilers take them. */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Woverlength-strings"
-#define TG_TABLE(name, columns) static const char text_##name[] =
-#define TG_LIST(name, columns)  TG_TABLE(name, columns)
-#define R(...)                  TEXT(COUNT(__VA_ARGS__), __VA_ARGS__)
-#define TG_END                  ;
-#include "run/stories_grammar.def"
-#pragma GCC diagnostic pop
-
-static const table tables[] = {
-#define TG_TABLE(name, columns) { #name, columns, text_##name, .fixed = false, .n_rows = 0
-#define TG_LIST(name, columns)  { #name, columns, text_##name, .fixed = true, .n_rows = 0
-#define R(...)                  +COUNT(__VA_ARGS__)
-#define TG_END                  },
-#include "run/stories_grammar.def"
-};
-
-enum {
-    N_TABLES = sizeof tables / sizeof tables[0],
-    N_ROWS = 0
-#define TG_TABLE(name, columns)
-#define TG_LIST(name, columns)
-#define R(...) +COUNT(__VA_ARGS__)
-#define TG_END
-#include "run/stories_grammar.def"
-};
-/* clang-format on */
-_Static_assert(N_TABLES * 2 < N_BUCKETS, "stories: want a table index at most half full");
 
 /*
  * The cast. Who plays a part is decided when the part is first mentioned.
@@ -162,15 +101,9 @@ static const part parts[] = {
 };
 /* clang-format on */
 
-enum { N_PARTS = sizeof parts / sizeof parts[0] };
+enum { N_PARTS = sizeof parts / sizeof parts[0], NO_TABLE = UINT16_MAX };
 
 /* ----------------------------------------------------------------------------------- The teller */
-
-/* A piece of a template: length bytes at `at`, not terminated. */
-typedef struct {
-    const char *at;
-    size_t length;
-} span;
 
 /* A row of a table, or nothing (found false). */
 typedef struct {
@@ -215,8 +148,11 @@ struct tg_storyteller {
     kept kept[MAX_KEPT];
     choice recent[N_RECENT]; /* a ring: the oldest is overwritten */
 
-    /* where the rows of table i begin in its text: at[first[i]], at[first[i] + 1], ... */
-    uint16_t first[N_TABLES], at[N_ROWS];
+    /* the grammar: where rows begin in its text, those of table[i] at row_at[table[i].first] .. */
+    const char *grammar;
+    uint16_t n_tables, n_rows;
+    table table[MAX_TABLES];
+    uint32_t row_at[MAX_ROWS];
 
     /* open-addressed by hash, 0 is empty */
     uint16_t index[N_BUCKETS];      /* number of a table + 1, by its name */
@@ -358,7 +294,7 @@ static void remember(teller *t, choice c) { t->recent[t->n_recent++ % N_RECENT] 
 static choice draw_row(teller *t, uint16_t number) {
     choice c = { .found = true, .table = number };
     for (size_t tries = 0; tries < N_TRIES; tries++) {
-        c.row = (uint16_t)below(t, tables[number].n_rows);
+        c.row = (uint16_t)below(t, t->table[number].n_rows);
         if (!was_recent(t, c)) break;
     }
     remember(t, c);
@@ -393,53 +329,92 @@ static span word_of(span text) {
     return (span) { text.at, n };
 }
 
-/* The number of the table of that name, or N_TABLES. */
+/* The number of the table of that name, or NO_TABLE. */
 static uint16_t find_table(const teller *t, span name) {
     for (uint32_t b = hash(name); t->index[b % N_BUCKETS] != 0; b++) {
         const uint16_t number = (uint16_t)(t->index[b % N_BUCKETS] - 1);
-        if (same(span_of(tables[number].name), name)) return number;
+        if (same(t->table[number].name, name)) return number;
     }
-    return N_TABLES;
+    return NO_TABLE;
 }
 
-static const char *row_text(const teller *t, size_t number, size_t row) {
-    return tables[number].text + t->at[t->first[number] + row];
-}
-
-static void index_rows(teller *t) {
-    uint16_t *at = t->at;
-    for (size_t i = 0; i < N_TABLES; i++) {
-        const char *begin = tables[i].text, *row = begin;
-        t->first[i] = (uint16_t)(at - t->at);
-        for (size_t n = tables[i].n_rows; n > 0; n--, row += strlen(row) + 1) {
-            TG_ASSERT((size_t)(row - begin) <= UINT16_MAX);
-            *at++ = (uint16_t)(row - begin);
-        }
-    }
-}
-
-static void index_tables(teller *t) {
-    index_rows(t);
-    for (size_t i = 0; i < N_TABLES; i++) index_put(t->index, span_of(tables[i].name), i);
-    const uint16_t words = find_table(t, span_of("same"));
-    TG_ASSERT(tables[words].n_rows * 2 < N_BUCKETS);
-    for (size_t i = 0; i < tables[words].n_rows; i++)
-        index_put(t->same_index, word_of(span_of(row_text(t, words, i))), i);
-}
-
-/* The text up to the next `end`; *rest begins behind it, and is NULL where none is left. */
-static span cut(const char *text, char end, const char **rest) {
+/* The text up to the next `end`; *rest is what lies behind it, its at NULL where nothing does. */
+static span cut(span text, char end, span *rest) {
     size_t n = 0;
-    while (text[n] != '\0' && text[n] != end) n++;
-    *rest = text[n] == '\0' ? NULL : text + n + 1;
-    return (span) { text, n };
+    while (n < text.length && text.at[n] != end) n++;
+    *rest = n == text.length ? (span) { 0 } : (span) { text.at + n + 1, text.length - n - 1 };
+    return (span) { text.at, n };
+}
+
+/* A row ends with its line, which the grammar's text always has. */
+static span row_text(const teller *t, size_t number, size_t row) {
+    const char *at = t->grammar + t->row_at[t->table[number].first + row];
+    return (span) { at, (size_t)(strchr(at, '\n') - at) };
+}
+
+/* One line of the grammar; false if there are more tables or rows than there is room for, or a row
+ * before the first table. */
+static bool add_line(teller *t, span line) {
+    if (line.length == 0 || line.at[0] == '%') return true;
+    if (line.at[0] != '@') {
+        if (t->n_tables == 0 || t->n_rows == MAX_ROWS) return false;
+        t->row_at[t->n_rows++] = (uint32_t)(line.at - t->grammar);
+        t->table[t->n_tables - 1].n_rows++;
+        return true;
+    }
+    if (t->n_tables == MAX_TABLES) return false;
+    table *made = &t->table[t->n_tables++];
+    const span kind = cut(line, ' ', &made->columns);
+    made->fixed = same(kind, span_of("@list"));
+    made->first = t->n_rows;
+    made->name = cut(made->columns, ' ', &made->columns);
+    return made->fixed || same(kind, span_of("@table"));
+}
+
+/* All lines, each with its end; and every table has rows. */
+static bool read_tables(teller *t) {
+    for (span rest = span_of(t->grammar); rest.length > 0;) {
+        const span line = cut(rest, '\n', &rest);
+        if (!rest.at || !add_line(t, line)) return false;
+    }
+    for (size_t i = 0; i < t->n_tables; i++) {
+        if (t->table[i].n_rows == 0) return false;
+        index_put(t->index, t->table[i].name, i);
+    }
+    return true;
+}
+
+static bool has_rows(const teller *t, const char *name, size_t least) {
+    const uint16_t number = find_table(t, span_of(name));
+    return number != NO_TABLE && t->table[number].n_rows >= least;
+}
+
+/* The tables that this file itself asks for by name. */
+static bool has_all_tables(const teller *t) {
+    bool all = has_rows(t, "story", 1) && has_rows(t, "same", 1) && has_rows(t, "world", 1) &&
+               has_rows(t, "sex", 2);
+    for (size_t i = 0; i < 2 * N_PARTS; i++) {
+        const part *p = &parts[i / 2];
+        all = all && has_rows(t, p->people[i % 2], 1) && has_rows(t, p->beasts[i % 2], 1) &&
+              has_rows(t, p->names[i % 2], 1);
+    }
+    return all;
+}
+
+/* Is it a grammar that stories can be told from? */
+static bool index_tables(teller *t) {
+    if (!read_tables(t) || !has_all_tables(t)) return false;
+    const uint16_t words = find_table(t, span_of("same"));
+    const size_t n = t->table[words].n_rows;
+    for (size_t i = 0; i < n && n * 2 < N_BUCKETS; i++)
+        index_put(t->same_index, word_of(row_text(t, words, i)), i);
+    return n * 2 < N_BUCKETS;
 }
 
 /* The column of a row, by name; an empty name is the first column. at NULL: there is none. */
 static span column(const teller *t, choice c, span name) {
-    const char *heads = tables[c.table].columns;
-    const char *cells = row_text(t, c.table, c.row);
-    while (heads != NULL && cells != NULL) {
+    span heads = t->table[c.table].columns, cells = row_text(t, c.table, c.row);
+    while (heads.at != NULL && cells.at != NULL) {
         const span head = cut(heads, ' ', &heads);
         span cell = cut(cells, '|', &cells);
         if (name.length > 0 && !same(head, name)) continue;
@@ -474,8 +449,8 @@ static choice keep(teller *t, uint16_t number, char digit) {
 
 /* Keeps the row whose first column is key; not found if there is none. */
 static choice keep_key(teller *t, uint16_t number, char digit, span key) {
-    choice c = { .found = number < N_TABLES, .table = number };
-    for (size_t row = 0; c.found && row < tables[number].n_rows; row++) {
+    choice c = { .found = number != NO_TABLE, .table = number };
+    for (size_t row = 0; c.found && row < t->table[number].n_rows; row++) {
         c.row = (uint16_t)row;
         if (same(column(t, c, (span) { NULL, 0 }), key)) return keep_row(t, digit, c);
     }
@@ -595,8 +570,8 @@ static span person_text(teller *t, reference *r, scope who) {
 static span reference_text(teller *t, reference *r, scope who) {
     if (r->name.length == 1) return person_text(t, r, who);
     const uint16_t number = find_table(t, r->name);
-    if (number == N_TABLES) return (span) { NULL, 0 };
-    r->scope.fixed = tables[number].fixed;
+    if (number == NO_TABLE) return (span) { NULL, 0 };
+    r->scope.fixed = t->table[number].fixed;
     const choice c = r->digit == 0     ? draw_row(t, number)
                      : r->digit == '0' ? last_drawn(t, number)
                                        : keep(t, number, r->digit);
@@ -728,6 +703,9 @@ static void expand(teller *t, span text, scope who, size_t depth) {
             i += inside.length + 1;
         } else if (c == '+') {
             put_plural(t);
+        } else if (c == '\\' && here.length > 1 && here.at[1] == 'n') {
+            put(t, '\n');
+            i++;
         } else if (is_letter(c)) {
             i += expand_word(t, here, who, depth) - 1;
         } else {
@@ -755,10 +733,11 @@ tg_status tg_stories_pass(void *user, const char *bytes, size_t n) {
 
 size_t tg_storyteller_bytes(void) { return sizeof(teller); }
 
-void tg_storyteller_begin(tg_storyteller *t, uint64_t seed, uint64_t bytes, tg_stories_write write,
-                          void *user) {
+tg_status tg_storyteller_begin(tg_storyteller *t, const char *grammar, uint64_t seed,
+                               uint64_t bytes, tg_stories_write write, void *user) {
     *t = (teller) { .write = write, .user = user, .left = bytes, .status = TG_OK, .seed = seed };
-    index_tables(t);
+    t->grammar = grammar;
+    return !grammar ? TG_E_UNSUPPORTED : index_tables(t) ? TG_OK : TG_E_FORMAT;
 }
 
 tg_status tg_storyteller_go_on(tg_storyteller *t, double deadline_ms) {
@@ -774,6 +753,6 @@ tg_status tg_storyteller_go_on(tg_storyteller *t, double deadline_ms) {
 
 tg_status tg_stories_generate(uint64_t seed, uint64_t bytes, tg_stories_write write, void *user) {
     teller t;
-    tg_storyteller_begin(&t, seed, bytes, write, user);
+    TG_TRY(tg_storyteller_begin(&t, tg_stories_grammar(), seed, bytes, write, user));
     return tg_storyteller_go_on(&t, 0);
 }

@@ -12,9 +12,9 @@
  *
  * Story number k is a function of (seed, k) and nothing else, and the text of a seed is story 0,
  * story 1, story 2 and so on. So a seed names one text of any length: asking for more bytes only
- * extends it. Some 2.3 KB make a story. The words are those of this version of the grammar: a
- * change there changes every text, and the tests hold a checksum so that it cannot happen
- * unnoticed.
+ * extends it. Some 2.3 KB make a story. The words are those of this version of the grammar
+ * (data/stories.txt): a change there changes every text, and the tests hold a checksum so that it
+ * cannot happen unnoticed.
  *
  * Example: write a megabyte to a file.
  *
@@ -39,10 +39,15 @@ typedef tg_status (*tg_stories_write)(void *user, const char *bytes, size_t n);
 /*
  * Writes exactly `bytes` bytes, from the first byte of the text of this seed, in pieces of up to
  * 4 KiB; the last story is cut where the count ends. bytes 0 writes nothing.
- * Allocates nothing, keeps no state, may run on several threads at once; needs 32 KiB of stack.
- * Errors: only what `write` returned.
+ * Allocates nothing, keeps no state, may run on several threads at once; needs 100 KiB of stack.
+ * Errors: what `write` returned, and those of tg_storyteller_begin.
  */
 tg_status tg_stories_generate(uint64_t seed, uint64_t bytes, tg_stories_write write, void *user);
+
+/* The text of data/stories.txt, which ends in a line end and a zero, for as long as the process
+ * lives. Native builds carry it; a WebAssembly module has what its host handed over, and NULL
+ * before that (tg_wasm_stories_set of os_wasm.h). */
+const char *tg_stories_grammar(void);
 
 /* A tg_stories_write for a receiver of the public header: user is a tg_stories_sink. */
 typedef struct tg_stories_sink {
@@ -55,8 +60,10 @@ tg_status tg_stories_pass(void *user, const char *bytes, size_t n);
  * tg_time_ms's clock; 0: none. The caller has its memory, so many bytes. */
 typedef struct tg_storyteller tg_storyteller;
 size_t tg_storyteller_bytes(void);
-void tg_storyteller_begin(tg_storyteller *t, uint64_t seed, uint64_t bytes, tg_stories_write write,
-                          void *user);
+/* grammar: the text of data/stories.txt, borrowed. Errors: E_UNSUPPORTED, it is NULL; E_FORMAT, it
+ * is not one that can be expanded. */
+tg_status tg_storyteller_begin(tg_storyteller *t, const char *grammar, uint64_t seed,
+                               uint64_t bytes, tg_stories_write write, void *user);
 tg_status tg_storyteller_go_on(tg_storyteller *t, double deadline_ms);
 
 #endif

@@ -2,8 +2,8 @@
  * test_stories.c - the story generator as its callers see it, its English as far as a program can
  * judge it, and every row of the grammar.
  *
- * The checks of the text run over 10 MB, some 4,000 stories; the checks of the grammar read the
- * same .def files as stories.c and need no luck: they see the rows that a text may never have
+ * The checks of the text run over 10 MB, some 4,000 stories; the checks of the grammar read
+ * data/stories.txt as stories.c does and need no luck: they see the rows that a text may never have
  * drawn.
  */
 #include "base/crc.h"
@@ -44,17 +44,22 @@ static sink generate(uint64_t seed, char *bytes, size_t n) {
     return s;
 }
 
+static void read_grammar(void);
+static void drop_grammar(void);
+
 static int make_text(void **state) {
     (void)state;
     text = calloc(TEXT_BYTES + 1, 1);
     if (text == NULL) return -1;
     generate(SEED, text, TEXT_BYTES);
+    read_grammar();
     return 0;
 }
 
 static int drop_text(void **state) {
     (void)state;
     free(text);
+    drop_grammar();
     return 0;
 }
 
@@ -287,35 +292,50 @@ static void many_stories(void **state) {
 
 /* ---------------------------------------------------------------------------------- The grammar */
 
-#define TG_TABLE(name, columns) static const char *const rows_##name[] = {
-#define TG_LIST(name, columns)  TG_TABLE(name, columns)
-#define R(...)                  __VA_ARGS__,
-#define TG_END                                                                                     \
-    }                                                                                              \
-    ;
-#include "run/stories_grammar.def"
-
+/* Read anew here, line by line, so that a fault of the generator's own reader does not hide one. */
 typedef struct {
-    const char *name, *columns;
-    const char *const *rows;
+    char *name, *columns;
+    char **rows;
     size_t n_rows;
 } table;
 
-static const table tables[] = {
-#define TG_TABLE(name, columns)                                                                    \
-    { #name, columns, rows_##name, sizeof rows_##name / sizeof rows_##name[0] },
-#define TG_LIST(name, columns) TG_TABLE(name, columns)
-#define R(...)
-#define TG_END
-#include "run/stories_grammar.def"
-};
+enum { MAX_TABLES = 1000 };
+static char *grammar; /* a copy, cut into lines */
+static table tables[MAX_TABLES];
+static size_t n_tables;
 
-enum { N_TABLES = sizeof tables / sizeof tables[0] };
+static void add_row(table *t, char *line) {
+    t->rows = realloc(t->rows, (t->n_rows + 1) * sizeof *t->rows);
+    assert_non_null(t->rows);
+    t->rows[t->n_rows++] = line;
+}
+
+static void read_grammar(void) {
+    grammar = strdup(tg_stories_grammar());
+    assert_non_null(grammar);
+    for (char *line = strtok(grammar, "\n"); line; line = strtok(NULL, "\n")) {
+        if (*line == '%') continue;
+        if (*line != '@') {
+            assert_true(n_tables > 0);
+            add_row(&tables[n_tables - 1], line);
+            continue;
+        }
+        assert_true(n_tables < MAX_TABLES);
+        char *name = strchr(line, ' ') + 1, *columns = strchr(name, ' ') + 1;
+        columns[-1] = '\0';
+        tables[n_tables++] = (table) { .name = name, .columns = columns };
+    }
+}
+
+static void drop_grammar(void) {
+    for (size_t i = 0; i < n_tables; i++) free(tables[i].rows);
+    free(grammar);
+}
 
 static const char *here; /* the row under the check, for the messages */
 
 static const table *find_table(const char *name, size_t length) {
-    for (size_t i = 0; i < N_TABLES; i++) {
+    for (size_t i = 0; i < n_tables; i++) {
         if (strlen(tables[i].name) == length && memcmp(tables[i].name, name, length) == 0) {
             return &tables[i];
         }
@@ -413,7 +433,7 @@ static size_t count(const char *s, char c) {
 
 static void every_row_is_sound(void **state) {
     (void)state;
-    for (size_t i = 0; i < N_TABLES; i++) {
+    for (size_t i = 0; i < n_tables; i++) {
         const table *t = &tables[i];
         assert_ptr_equal(find_table(t->name, strlen(t->name)), t); /* no name twice */
         for (size_t row = 0; row < t->n_rows; row++) {
@@ -433,7 +453,7 @@ static void every_row_is_sound(void **state) {
 /* No row twice in a table: it would only be drawn more often. */
 static void rows_of_words_differ(void **state) {
     (void)state;
-    for (size_t i = 0; i < N_TABLES; i++) {
+    for (size_t i = 0; i < n_tables; i++) {
         for (size_t a = 0; a < tables[i].n_rows; a++) {
             for (size_t b = a + 1; b < tables[i].n_rows; b++) {
                 if (strchr(tables[i].rows[a], '{') != NULL) continue;
@@ -450,6 +470,31 @@ static void many_plots(void **state) {
     const table *plots = find_table("plot", 4);
     assert_non_null(plots);
     assert_in_range(plots->n_rows, 25, 1000);
+}
+
+/* What cannot be expanded is refused before anything is written: no grammar, a row before the first
+ * table, a table without rows, an unknown mark, a last line without its end, a missing table. */
+static void broken_grammars_are_refused(void **state) {
+    (void)state;
+    static const char *const broken[] = {
+        "",
+        "row\n",
+        "@table story text\n",
+        "@list story text\n@table same what\nx\n",
+        "@tables story text\nx\n",
+        "@table story text\nx",
+        "% nothing\n",
+    };
+    tg_storyteller *t = malloc(tg_storyteller_bytes());
+    char byte;
+    sink s = { .bytes = &byte, .room = 1 };
+    assert_non_null(t);
+    assert_int_equal(tg_storyteller_begin(t, NULL, 1, 1, take, &s), TG_E_UNSUPPORTED);
+    for (size_t i = 0; i < sizeof broken / sizeof broken[0]; i++)
+        assert_int_equal(tg_storyteller_begin(t, broken[i], 1, 1, take, &s), TG_E_FORMAT);
+    assert_int_equal(s.n_calls, 0);
+    assert_int_equal(tg_storyteller_begin(t, tg_stories_grammar(), 1, 1, take, &s), TG_OK);
+    free(t);
 }
 
 int main(void) {
@@ -470,6 +515,7 @@ int main(void) {
         cmocka_unit_test(every_row_is_sound),
         cmocka_unit_test(rows_of_words_differ),
         cmocka_unit_test(many_plots),
+        cmocka_unit_test(broken_grammars_are_refused),
     };
     return cmocka_run_group_tests_name("stories", tests, make_text, drop_text);
 }

@@ -20,6 +20,7 @@ export async function load(folder, build, threads = 1, maximumBytes = 0) {
         workers.push(worker);
     });
     const w = await instantiate(module, build, { threads, maximumBytes, startThread });
+    w.c.tg_wasm_stories_set(w.string(readFileSync(`${folder}/wasm/stories.txt`, 'utf8')));
     w.close = () => Promise.all(workers.map((worker) => worker.terminate()));
     return w;
 }

@@ -267,7 +267,7 @@ static tg_status run_shaders(bench *b, size_t *at) {
         report(b, s->name, "shader", error, where);
         *at = i + 1;
     }
-    const bool none = b->c->no_shader || tg_op_is_lm(b->d);
+    const bool none = b->c->no_shader || b->d->cpu_only;
     if (!any && !none) report(b, "no", "shader", TG_INF, "");
     if (any && none) report(b, "an unexpected", "shader", TG_INF, "");
     return TG_OK;

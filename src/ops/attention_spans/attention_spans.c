@@ -77,6 +77,7 @@ TG_OP_DESC(attention_spans) = {
     .out_names = { "o" },
     .n_in = 2,
     .n_out = 1,
+    .cpu_only = true,
     .infer = infer,
     TG_REFS(attention_spans, ref),
     .flop = flop,

@@ -72,6 +72,7 @@ TG_OP_DESC(embedding_packed) = {
     .out_names = { "y" },
     .n_in = 2,
     .n_out = 1,
+    .cpu_only = true,
     .infer = infer,
     TG_REFS(embedding_packed, ref),
     TG_CASES(cases),

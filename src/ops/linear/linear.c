@@ -240,6 +240,7 @@ TG_OP_DESC(linear) = {
     .n_in = 6,
     .n_in_optional = 4,
     .n_out = 1,
+    .cpu_only = true,
     .infer = infer,
     TG_REFS(linear, ref),
     .flop = flop,

@@ -58,6 +58,7 @@ TG_OP_DESC(rms_norm) = {
     .n_in_optional = 1,
     .n_out = 1,
     .in_place = { 1 },
+    .cpu_only = true,
     .infer = infer,
     TG_REFS(rms_norm, ref),
     TG_CASES(cases),

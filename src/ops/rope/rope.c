@@ -81,6 +81,7 @@ TG_OP_DESC(rope) = {
     .n_in_optional = 2,
     .n_out = 1,
     .in_place = { 1 },
+    .cpu_only = true,
     .infer = infer,
     TG_REFS(rope, ref),
     TG_CASES(cases),

@@ -48,6 +48,7 @@ TG_OP_DESC(rope_table) = {
     .out_names = { "table" },
     .n_in = 2,
     .n_out = 1,
+    .cpu_only = true,
     .infer = infer,
     TG_REFS(rope_table, ref),
     TG_CASES(cases),

@@ -52,7 +52,9 @@ const lint: Call<'lint'> = async (core, task, id, ctx, valFraction) => {
       })));
 };
 
-const stories: Call<'stories'> = (core, task, seed, bytes) => {
+const stories: Call<'stories'> = async (core, task, seed, bytes) => {
+  await core.prepareStories();
+  task.check();
   const gathered = new Gathered(core);
   return core.framed(task, (frame) =>
     listening(core, gathered.take, async (user) => {

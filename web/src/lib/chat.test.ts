@@ -16,7 +16,7 @@ const ASK: Turn[] = [{ role: 'user', text: 'Why is the sky blue?' }];
 let engine: Engine;
 let model: ChatModel;
 beforeAll(async () => {
-  engine = await Engine.open({ build: 'chat-simd-mt', threads: 2 });
+  engine = await Engine.open({ build: 'simd-mt', threads: 2 });
   model = await engine.openChatModel(pathToFileURL(path));
 });
 afterAll(() => engine.close());

@@ -1,7 +1,7 @@
 /**
  * chat.ts - ChatModel and ChatSession: a model file of others, and conversations with it.
  *
- *     const engine = await Engine.open({ models: true });
+ *     const engine = await Engine.open();
  *     const model = await engine.openChatModel(file);
  *     const session = await model.chat({ ctx: 4096 });
  *     const turns = [{ role: 'user', text: 'Why is the sky blue?' }] as const;

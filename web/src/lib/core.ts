@@ -24,7 +24,9 @@ import { Task, turn } from './tasks.js';
 import type {
   EngineInfo, EngineOptions, LeverInfo, Preset, Schedule, TrainOptions,
 } from './types.js';
-import { type Instance, instantiate, isolated, loadBest, type Loaded } from './wasm.js';
+import {
+  fetchStories, type Instance, instantiate, isolated, loadBest, type Loaded,
+} from './wasm.js';
 
 /** How long a slice lasts. A stop is seen after one; a turn costs some microseconds. */
 export const SLICE_MS = 20;
@@ -88,6 +90,8 @@ export class Core {
   #restingBytes = 0;
   /** Why there is no GPU where one was asked for. */
   #gpuNote = '';
+  /** The instance that has the grammar of stories. */
+  #teller: Instance | undefined;
   /** Settles when the module can be called. */
   #ready: Promise<void> = Promise.resolve();
 
@@ -211,6 +215,20 @@ export class Core {
       presets: this.#presets(),
       levers: this.#levers(),
     };
+  }
+
+  /** Hands the grammar of stories to the module that is in use, once. */
+  async prepareStories(): Promise<void> {
+    if (this.#teller === this.#instance) return;
+    const text = await fetchStories(this.#options.wasmBase);
+    if (this.#teller === this.#instance) return;
+    const at = this.c.tg_wasm_alloc(text.length + 1);
+    if (at === 0) throw new TinygptError('MEMORY', `stories: want ${text.length} bytes of memory`);
+    const there = this.memory.bytes(at, text.length + 1);
+    there.set(text);
+    there[text.length] = 0;
+    this.c.tg_wasm_stories_set(at);
+    this.#teller = this.#instance;
   }
 
   async close(): Promise<void> {

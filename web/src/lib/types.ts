@@ -4,24 +4,18 @@
  * The classes are in index.ts; the same structs in C, with their units, are in tinygpt.h.
  */
 
-/**
- * The modules, poorest first. `-mt` has threads on shared memory; `64` is a Memory64 build. `chat-*`
- * do all that the others do and run model files of others (GGUF), too, which makes them larger.
- */
+/** The modules, poorest first. `-mt` has threads on shared memory; `64` is a Memory64 build. */
 export const BUILDS = [
   'scalar', 'simd', 'relaxed', 'scalar-mt', 'simd-mt', 'relaxed-mt', 'simd-mt-64',
-  'chat-scalar', 'chat-simd', 'chat-simd-mt', 'chat-relaxed-mt', 'chat-simd-mt-64',
 ] as const;
 export type BuildName = (typeof BUILDS)[number];
 
 export interface EngineOptions {
   /** A build by name, or the best that this browser can load (`auto`, without the 64-bit one). */
   build?: BuildName | 'auto';
-  /** With `auto`: modules that run model files of others (GGUF), too. */
-  models?: boolean;
   /** Threads, 1..64; 0 or absent: as many as the machine says, at most 8. */
   threads?: number;
-  /** Folder of the `tinygpt-*.wasm` files; the package's own by default. */
+  /** Folder of the `tinygpt-*.wasm` files and stories.txt; the package's own by default. */
   wasmBase?: string | URL;
   /** Switches levers off and on by name, as `--levers` does: `-flash_attention`. */
   levers?: string;

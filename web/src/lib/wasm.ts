@@ -89,31 +89,35 @@ function candidates(options: EngineOptions, threads: number): BuildName[] {
     }
     return [asked];
   }
-  const set = options.models ? 'chat-' : '';
-  const names = ['relaxed', 'simd', 'scalar'].flatMap((kind) =>
-    threads > 1 ? [`${set}${kind}-mt`, `${set}${kind}`] : [`${set}${kind}`],
+  return (['relaxed', 'simd', 'scalar'] as const).flatMap((kind) =>
+    threads > 1 ? [`${kind}-mt` as const, kind] : [kind],
   );
-  return names.flatMap((name) => BUILDS.find((build) => build === name) ?? []);
 }
 
-/** The bytes of a build: from the package's own folder, or the one that the caller names. */
-async function fetchBuild(build: BuildName, base: string | URL | undefined): Promise<Uint8Array> {
-  const url =
-    base === undefined
-      ? new URL(`../wasm/tinygpt-${build}.wasm`, import.meta.url)
-      : new URL(`tinygpt-${build}.wasm`, base);
-  let bytes: Uint8Array;
+/** Where a file of the package's `wasm` folder is, or of the one that the caller names. */
+function addressOf(name: string, base: string | URL | undefined): URL {
+  return base === undefined ? new URL(`../wasm/${name}`, import.meta.url) : new URL(name, base);
+}
+
+async function fetchFile(url: URL): Promise<Uint8Array> {
   try {
-    if (url.protocol === 'file:' && fileSystem) {
-      bytes = fileSystem.readFileSync(url);
-    } else {
-      const answer = await fetch(url);
-      if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
-      bytes = new Uint8Array(await answer.arrayBuffer());
-    }
+    if (url.protocol === 'file:' && fileSystem) return fileSystem.readFileSync(url);
+    const answer = await fetch(url);
+    if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
+    return new Uint8Array(await answer.arrayBuffer());
   } catch (error) {
     throw new TinygptError('IO', `${url}: ${error instanceof Error ? error.message : error}`);
   }
+}
+
+/** The grammar that stories are expanded from (data/stories.txt): no module carries it. */
+export function fetchStories(base: string | URL | undefined): Promise<Uint8Array> {
+  return fetchFile(addressOf('stories.txt', base));
+}
+
+async function fetchBuild(build: BuildName, base: string | URL | undefined): Promise<Uint8Array> {
+  const url = addressOf(`tinygpt-${build}.wasm`, base);
+  const bytes = await fetchFile(url);
   if (String.fromCharCode(...bytes.subarray(0, 4)) !== '\0asm') {
     const start = new TextDecoder().decode(bytes.slice(0, 16));
     throw new TinygptError('FORMAT', `${url}: want a WebAssembly module, have "${start}"`);

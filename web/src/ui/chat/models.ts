@@ -81,7 +81,6 @@ export function chatSession(): ChatSession | null {
 async function startEngine(): Promise<Engine> {
   const { Engine } = await import('../../lib/index');
   const made = await Engine.open({
-    models: true,
     wasmBase: new URL('./wasm/', document.baseURI),
   });
   made.onRebuilt = (reason) => {
