@@ -73,9 +73,11 @@ GPU_TESTS := $(addprefix $(BUILD)/test/,gpu_test merge_test levers_test drop_tes
 # Node 24, of the set-up: 64-bit modules and relaxed SIMD.
 NODE     := $(or $(wildcard $(CURDIR)/.cache/node24/bin/node),node)
 DAWN     := $(wildcard .cache/webgpu/libwebgpu_wrapper.so)
+# The text that tests train on, as many bytes as the small books that one trains on by hand.
+STORIES  := $(BUILD)/test/stories.txt
 TESTS    := $(UNIT) $(patsubst test/fuzz/%.c,$(BUILD)/test/test_%,$(wildcard test/fuzz/fuzz_*.c)) \
             $(BUILD)/test/op_test $(BUILD)/test/simd_test $(if $(WEBGPU),$(GPU_TESTS)) \
-            $(if $(DAWN),$(BUILD)/test/libshared.so)
+            $(if $(DAWN),$(BUILD)/test/libshared.so) $(STORIES)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo build wasm test-wasm web web-lib test-web test-e2e lib test-quick test test-long asan ubsan tsan intsan coverage fuzz fuzz-targets bench gen check fmt install clean setup FORCE
@@ -332,7 +334,12 @@ test-e2e: web $(PROGRAM)
 
 # --------------------------------------------------------------------------------------- testing
 # Compiled and linked in two steps, so that ccache has a part in it.
-test_cflags = $(C11) -D_GNU_SOURCE $(BASE) -Iapp -Itest/unit -Wno-missing-prototypes
+test_cflags = $(C11) -D_GNU_SOURCE $(BASE) -Iapp -Itest/unit -Wno-missing-prototypes \
+              -DSTORIES='"$(STORIES)"'
+$(STORIES): $(PROGRAM)
+	@mkdir -p $(@D)
+	@[ -e $@ ] || { rm -f $@.new; $(PROGRAM) corpus stories --bytes 1115394 --seed 42 --out $@.new >/dev/null && mv $@.new $@; }
+
 $(BUILD)/test/op_test.o $(BUILD)/test/simd_test.o: $(BUILD)/test/%.o: test/%.c
 	@mkdir -p $(@D)
 	$(Q)$(CACHED) $(CC) $(test_cflags) -c $< -o $@

@@ -31,6 +31,6 @@ for pair in smollm2=SmolLM2-135M-Instruct.Q4_1 gemma3=gemma-3-270m-q4_k_m; do
 done
 for pair in smollm2=SmolLM2-135M-Instruct.Q4_1 gemma3=gemma-3-270m-q4_k_m; do
     for bytes in 4000 50000; do
-        echo "${pair%%=*} $bytes $("$oracle" loss ".cache/models/${pair#*=}.gguf" ../shared/data/shakespeare.txt $bytes | tail -1)"
+        echo "${pair%%=*} $bytes $("$oracle" loss ".cache/models/${pair#*=}.gguf" build/test/stories.txt $bytes | tail -1)"
     done
 done >$golden/losses.txt

@@ -162,7 +162,7 @@ def parse():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--pairs", type=int, default=15)
     parser.add_argument("--steps", type=int, default=0, help="steps of a block; 0: about a second")
-    parser.add_argument("--data", default=os.path.join(ROOT, "../shared/data/shakespeare.txt"))
+    parser.add_argument("--data", default=os.path.join(ROOT, "build/test/stories.txt"))
     parser.add_argument("--program", default=os.path.join(ROOT, "build/tinygpt"))
     parser.add_argument("--qkv", default="fused", help="peer: fused or separate projections")
     parser.add_argument("--optimizer", default="default", help="peer: default, foreach or fused")

@@ -9,27 +9,20 @@ import json
 import math
 import os
 
-from util import SHAKESPEARE, TOP, check, expect, main, skip, tinygpt, write
+from util import TOP, check, expect, have_model, main, text_file, tinygpt, write
 
 FILES = {"smollm2": "SmolLM2-135M-Instruct.Q4_1.gguf", "gemma3": "gemma-3-270m-q4_k_m.gguf"}
 BYTES = os.environ.get("TG_LOSS_BYTES", "4000")
 
 
 def losses():
-    if not os.path.exists(SHAKESPEARE):
-        skip(f"{SHAKESPEARE} is not here")
-        return
-    with open(SHAKESPEARE, "rb") as f:
+    with open(text_file(), "rb") as f:
         write("text.txt", f.read(int(BYTES)))
     with open(os.path.join(TOP, "test", "golden", "llama_cpp", "losses.txt"), encoding="utf-8") as f:
         rows = [line.split() for line in f if line.split()[1] == BYTES]
     check(len(rows) == len(FILES), f"numbers for {BYTES} bytes")
     for name, _, tokens, total in rows:
-        path = os.path.join(TOP, ".cache", "models", FILES[name])
-        if not os.path.exists(path):
-            skip(f"{FILES[name]} is not here: tools/setup.sh fetches it")
-            continue
-        result = tinygpt("eval", path, "--data", "text.txt", "--json", timeout=600)
+        result = tinygpt("eval", have_model(FILES[name]), "--data", "text.txt", "--json", timeout=600)
         expect(result, 0, f"eval of {name}")
         ours, theirs = json.loads(result.text)["loss"], float(total) / int(tokens)
         ratio = math.exp(ours - theirs)

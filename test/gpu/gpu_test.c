@@ -539,7 +539,7 @@ static void saves_and_resumes(void **state) {
     OK(first.ctx, tg_trainer_save(first.trainer, path));
     leave_run(&first);
     run_of second = { .ctx = common_gpu() };
-    OK(second.ctx, tg_text_open(second.ctx, SHAKESPEARE, &second.text));
+    OK(second.ctx, tg_text_open(second.ctx, STORIES, &second.text));
     OK(second.ctx, tg_trainer_open(second.ctx, path, second.text, 4, &second.trainer));
     assert_int_equal(steps_until(&second, 4).loss_hash, want);
     leave_run(&second);
@@ -702,7 +702,7 @@ static void saves_after_a_loss(void **state) {
     assert_int_equal(tg_trainer_steps_done(r.trainer), COPY_EVERY);
     leave_run(&r);
     run_of second = { .ctx = open_context(1, NULL, NULL) };
-    OK(second.ctx, tg_text_open(second.ctx, SHAKESPEARE, &second.text));
+    OK(second.ctx, tg_text_open(second.ctx, STORIES, &second.text));
     OK(second.ctx, tg_trainer_open(second.ctx, path, second.text, 0, &second.trainer));
     assert_int_equal(tg_trainer_steps_done(second.trainer), COPY_EVERY);
     leave_run(&second);
@@ -794,7 +794,7 @@ static void moves_between_devices(void **state) {
             tg_context_free(r.ctx);
             r = start_run(open_context(1, NULL, NULL), &odd, &o);
         } else {
-            OK(r.ctx, tg_text_open(r.ctx, SHAKESPEARE, &r.text));
+            OK(r.ctx, tg_text_open(r.ctx, STORIES, &r.text));
             OK(r.ctx, tg_trainer_open(r.ctx, path, r.text, 0, &r.trainer));
         }
         for (int i = 1; i <= 2; i++) {

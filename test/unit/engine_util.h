@@ -17,8 +17,6 @@
 
 #include "tinygpt.h"
 
-#define SHAKESPEARE "../shared/data/shakespeare.txt"
-
 /* Fails the test with the context's message. */
 #define OK(ctx, call)                                                                              \
     do {                                                                                           \
@@ -75,7 +73,7 @@ static inline run_of start_run_on(tg_context *ctx, tg_text *text, const tg_gpt_c
 static inline run_of start_run(tg_context *ctx, const tg_gpt_config *config,
                                const tg_train_options *o) {
     tg_text *text;
-    OK(ctx, tg_text_open(ctx, SHAKESPEARE, &text));
+    OK(ctx, tg_text_open(ctx, STORIES, &text));
     return start_run_on(ctx, text, config, o);
 }
 

@@ -29,7 +29,7 @@ static inline void sharpen(tg_model *m) {
 static inline void read_tokens(tg_context *ctx, uint64_t first, int32_t *tokens, size_t n) {
     tg_text *text;
     uint8_t bytes[64];
-    OK(ctx, tg_text_open(ctx, SHAKESPEARE, &text));
+    OK(ctx, tg_text_open(ctx, STORIES, &text));
     assert_int_equal(tg_text_read(text, first, bytes, n), TG_OK);
     for (size_t i = 0; i < n; i++) tokens[i] = bytes[i];
     tg_text_free(text);

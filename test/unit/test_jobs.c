@@ -91,7 +91,7 @@ enum { PROMPT = sizeof prompt / sizeof prompt[0] };
 static stage set(unsigned threads) {
     const tg_train_options o = options();
     stage s = { .ctx = open_context(threads, NULL, NULL), .heard = MIX_START };
-    OK(s.ctx, tg_text_open(s.ctx, SHAKESPEARE, &s.text));
+    OK(s.ctx, tg_text_open(s.ctx, STORIES, &s.text));
     OK(s.ctx, tg_model_new(s.ctx, &nano, 42, &s.model));
     OK(s.ctx, tg_trainer_new(s.ctx, s.model, s.text, &o, &s.trainer));
     for (int i = 0; i < 3; i++) OK(s.ctx, tg_trainer_step(s.trainer, NULL));

@@ -59,7 +59,7 @@ static void check_logits(const tg_gpt_config *config, const char *golden, const 
     tg_text *text;
     OK(ctx, tg_model_new(ctx, config, 42, &m));
     OK(ctx, tg_session_new(ctx, m, 0, &s));
-    OK(ctx, tg_text_open(ctx, SHAKESPEARE, &text));
+    OK(ctx, tg_text_open(ctx, STORIES, &text));
     uint8_t bytes[1024];
     int32_t ids[1024];
     assert_int_equal(tg_text_read(text, 0, bytes, (size_t)config->ctx), TG_OK);
@@ -184,7 +184,7 @@ static void overfits_as_pytorch(void **state) {
     assert_int_equal(n, OVERFIT_UPDATES + 1);
     tg_context *ctx = open_context(0, NULL, NULL);
     tg_text *text;
-    OK(ctx, tg_text_open(ctx, SHAKESPEARE, &text));
+    OK(ctx, tg_text_open(ctx, STORIES, &text));
     double have[OVERFIT_UPDATES + 1];
     overfit(ctx, text, have);
     for (int i = 0; i <= 25; i++) {

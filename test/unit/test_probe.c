@@ -8,7 +8,8 @@
 #include "fail_alloc.h"
 #include "run/probe.h"
 
-enum { L = 2, H = 5, T = 24, V = 256 };
+/* FIRST: the byte of the text that is read first, as in probe.py. */
+enum { L = 2, H = 5, T = 24, V = 256, FIRST = 24 };
 static const tg_gpt_config custom = { L, 40, H, T, V, 160 };
 
 /* A sharp model, a text and a donor's, and a probe for each. */
@@ -23,8 +24,8 @@ static scene open_scene(unsigned threads, const char *isa, const char *levers) {
     scene s = { .ctx = open_context(threads, isa, levers) };
     OK(s.ctx, tg_model_new(s.ctx, &custom, 42, &s.model));
     sharpen(s.model);
-    read_tokens(s.ctx, 0, s.tokens, T);
-    read_tokens(s.ctx, T, s.other, T);
+    read_tokens(s.ctx, FIRST, s.tokens, T);
+    read_tokens(s.ctx, FIRST + T, s.other, T);
     OK(s.ctx, tg_probe_new(s.ctx, s.model, T, &s.probe));
     OK(s.ctx, tg_probe_new(s.ctx, s.model, T, &s.donor));
     OK(s.ctx, tg_probe_run(s.donor, s.other, NULL, 0, NULL));

@@ -91,7 +91,7 @@ static void accumulation_equals_a_larger_batch(void **state) {
 
 static run_of resume(tg_context *ctx, int64_t steps) {
     run_of r = { .ctx = ctx };
-    OK(ctx, tg_text_open(ctx, SHAKESPEARE, &r.text));
+    OK(ctx, tg_text_open(ctx, STORIES, &r.text));
     OK(ctx, tg_trainer_open(ctx, SAVE, r.text, steps, &r.trainer));
     return r;
 }
@@ -228,7 +228,7 @@ static void names_a_bad_option(void **state) {
     tg_text *text;
     tg_model *m;
     tg_trainer *t;
-    OK(ctx, tg_text_open(ctx, SHAKESPEARE, &text));
+    OK(ctx, tg_text_open(ctx, STORIES, &text));
     OK(ctx, tg_model_new(ctx, &nano, 1, &m));
     tg_train_options o = options(5, 1);
     o.lr = (double)TG_NAN;
@@ -281,7 +281,7 @@ static void measured_without_a_trainer(void **state) {
     tg_text *text;
     tg_model *m;
     assert_int_equal(tg_context_new(&co, &ctx), TG_OK);
-    OK(ctx, tg_text_open(ctx, SHAKESPEARE, &text));
+    OK(ctx, tg_text_open(ctx, STORIES, &text));
     const tg_gpt_config wide = { 2, 192, 3, 4, 256, 768 };
     OK(ctx, tg_model_new(ctx, &wide, 1, &m));
     const size_t weight_bytes = (size_t)tg_param_count(&wide) * sizeof(float);
@@ -300,7 +300,7 @@ static void measured_without_a_trainer(void **state) {
         assert_true(a.peak_bytes - before < weight_bytes);
         assert_int_equal(a.live_bytes, before);
         assert_int_equal(tg_model_eval(ctx, m, text, 1e-6, 30, &have), TG_E_DATA);
-        assert_non_null(strstr(tg_context_error(ctx), SHAKESPEARE));
+        assert_non_null(strstr(tg_context_error(ctx), STORIES));
         assert_int_equal(tg_model_eval(ctx, m, text, 0.95, 30, &have), TG_E_ARG);
     }
     tg_model_free(m);

@@ -1,6 +1,6 @@
 """Write the golden numbers of the byte GPT that the tests compare with: test/golden/gpt/*.txt.
 
-    python golden.py --data shakespeare.txt [--out DIR] [--only init,logits,losses,overfit,val]
+    python golden.py --data stories.txt [--out DIR] [--only init,logits,losses,overfit,val]
 
 A file is a comment header (lines that begin with '#') and then one value a line. The header says
 what the values are, with which settings and versions they came about, and how far float32 runs
@@ -115,7 +115,7 @@ def write_logits(text, out):
         write(os.path.join(out, f"logits_{name}.txt"),
               [f"logits of the initial weights at the last {LAST_POSITIONS} positions, "
                f"[{LAST_POSITIONS}][{VOCAB}]",
-               f"prompt: the first {config.ctx} bytes of shakespeare.txt",
+               f"prompt: the first {config.ctx} bytes of stories.txt",
                sizes(config),
                f"float32 differs by at most {noise:.2g}, largest value {true.abs().max():.3g}",
                "mistakes move them by: " + "; ".join(mistakes)],
@@ -213,7 +213,7 @@ WRITERS = {"init": write_init, "logits": write_logits, "losses": write_losses,
 def main():
     here = os.path.dirname(os.path.abspath(__file__))
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", required=True, help="shakespeare.txt")
+    parser.add_argument("--data", required=True, help="stories.txt")
     parser.add_argument("--out", default=os.path.join(here, "../../test/golden/gpt"))
     parser.add_argument("--only", default=",".join(WRITERS), help="comma-separated parts")
     parser.add_argument("--threads", type=int, default=1)

@@ -1,6 +1,6 @@
 """Write test/golden/gpt/probe_custom.txt: what is to be seen inside a model, and what edits do to it.
 
-    python probe.py --data shakespeare.txt [--out DIR]
+    python probe.py --data stories.txt [--out DIR]
 
 The forward pass is spelled out stage by stage over the modules of gpt.py, so that every part of a
 block can be looked at or replaced; without edits it must agree with the model's own forward. The
@@ -20,6 +20,8 @@ from gpt import Text, make_model
 from spec import VOCAB
 
 ALL = slice(None)
+# Of the text, the byte that the model begins to read at: behind it each edit moves the logits.
+FIRST = 24
 # (what, [edits]): an edit is layer, part, kind, positions, head. test_probe.c has the same list.
 EXPERIMENTS = (
     ("head 2 of layer 1 is zero", [(1, "head", "zero", ALL, 2)]),
@@ -86,7 +88,7 @@ def run(model, tokens, edits=(), donor=None):
 def look_inside(text, dtype):
     """All values of the file."""
     model = sharpen(make_model(CUSTOM, SEED, dtype))
-    tokens, other = text.train[: CUSTOM.ctx], text.train[CUSTOM.ctx : 2 * CUSTOM.ctx]
+    tokens, other = text.train[FIRST : FIRST + CUSTOM.ctx], text.train[FIRST + CUSTOM.ctx :][: CUSTOM.ctx]
     attention, lens, _ = run(model, tokens)
     donor = run(model, other)[2]
     with torch.no_grad():
@@ -104,7 +106,7 @@ def look_inside(text, dtype):
 def main():
     here = os.path.dirname(os.path.abspath(__file__))
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", required=True, help="shakespeare.txt")
+    parser.add_argument("--data", required=True, help="stories.txt")
     parser.add_argument("--out", default=os.path.join(here, "../../test/golden/gpt"))
     args = parser.parse_args()
     text = Text(args.data, VAL_FRACTION)
@@ -115,7 +117,7 @@ def main():
            f"lens [L+1][{VOCAB}]: logits of the last position behind 0, 1, .. blocks",
            f"experiments [{len(EXPERIMENTS)}][{VOCAB}]: the model's logits there, when",
            *(f"  {what}" for what, _ in EXPERIMENTS),
-           f"text: the first {CUSTOM.ctx} bytes of shakespeare.txt; donor: the next {CUSTOM.ctx}",
+           f"text: {CUSTOM.ctx} bytes of stories.txt from {FIRST} on; donor: the next {CUSTOM.ctx}",
            sizes(CUSTOM) + ", then matrices of blocks times 8, biases (i % 7 - 3) / 16",
            f"float32 differs by at most {noise:.2g}, largest value {true.abs().max():.3g}"],
           true.tolist(), script="probe.py")

@@ -1,7 +1,7 @@
 """Writes test/golden/tok/: small vocabularies as tokenizer.json, and what Hugging Face's tokenizers
 make of the 2,000 strings (tok_strings.py) with them and with the vocabularies of real models.
 
-    tok_golden.py --text shakespeare.txt [--models .cache/models]
+    tok_golden.py --text stories.txt [--models .cache/models]
 
 The small vocabularies are trained here; the test puts each splitter into the one of byte-level BPE.
 A line of <name>.txt is the hash of the ids of one string. SentencePiece itself is the reference of

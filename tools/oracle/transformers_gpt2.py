@@ -1,6 +1,6 @@
 """Check that transformers opens what `tinygpt convert` writes, and keep what it says and writes.
 
-    python transformers_gpt2.py --program build/tinygpt --data shakespeare.txt [--out DIR]
+    python transformers_gpt2.py --program build/tinygpt --data stories.txt [--out DIR]
 
 A small model with sharp weights goes the way that a user's goes: .tinygpt file, `tinygpt convert`,
 AutoModelForCausalLM.from_pretrained(folder). Its logits there must be those of gpt.py. Then
@@ -52,7 +52,7 @@ def main():
     here = os.path.dirname(os.path.abspath(__file__))
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--program", required=True, help="build/tinygpt")
-    parser.add_argument("--data", required=True, help="shakespeare.txt")
+    parser.add_argument("--data", required=True, help="stories.txt")
     parser.add_argument("--out", default=os.path.join(here, "../../test/golden/transformers"))
     args = parser.parse_args()
     out = os.path.normpath(args.out)
@@ -77,7 +77,7 @@ def main():
             shutil.copyfile(f"{folder}/saved/{name}", f"{out}/{name}")
     write(f"{out}/logits.txt",
           [f"logits of transformers {transformers.__version__} [{MODEL.ctx}][{VOCAB}]",
-           f"text: the first {MODEL.ctx} bytes of shakespeare.txt",
+           f"text: the first {MODEL.ctx} bytes of stories.txt",
            sizes(MODEL) + ", sharp as in probe_custom.txt"],
           true.reshape(-1).tolist(), script="transformers_gpt2.py")
 
