@@ -77,7 +77,7 @@ DAWN     := $(wildcard .cache/webgpu/libwebgpu_wrapper.so)
 STORIES  := $(BUILD)/test/stories.txt
 TESTS    := $(UNIT) $(patsubst test/fuzz/%.c,$(BUILD)/test/test_%,$(wildcard test/fuzz/fuzz_*.c)) \
             $(BUILD)/test/op_test $(BUILD)/test/simd_test $(if $(WEBGPU),$(GPU_TESTS)) \
-            $(if $(DAWN),$(BUILD)/test/libshared.so) $(STORIES)
+            $(if $(DAWN),$(BUILD)/test/libshared.so) $(BUILD)/test/tinygpt_nan $(STORIES)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo build wasm test-wasm web web-lib test-web test-e2e lib test-quick test test-long asan ubsan tsan intsan coverage fuzz fuzz-targets bench gen check fmt install clean setup FORCE
@@ -371,6 +371,18 @@ $(filter $(BUILD)/test/test_app_%,$(UNIT)): $(filter-out $(BUILD)/app/main.o,$(A
 # Where the memory begins that stands for a module's.
 $(BUILD)/test/test_os_wasm: LDLIBS += -no-pie -Wl,--defsym=__heap_base=0x20000028
 
+# The program with a fault in its training.
+$(BUILD)/test/tinygpt_nan: test/cli/nan_program.c test/unit/nan.h $(APP_OBJ) $(LIB)
+	@echo "  $@"
+	$(Q)$(CC) $(test_cflags) $< -o $@ $(APP_OBJ) $(LIB) $(LDLIBS)
+
+# What shows what happens when a device is lost or a shader is wrong, is compiled into tests alone.
+HOOKED := $(if $(WEBGPU),$(patsubst %,$(BUILD)/test/hooked/gpu_%.o,native gate))
+$(HOOKED): $(BUILD)/test/hooked/%.o: src/backend/webgpu/%.c $(FLAGS) | $(WGSL)
+	@mkdir -p $(@D)
+	$(Q)$(CACHED) $(CC) $(C11) $(BASE) -DTG_TEST_HOOKS -isystem .cache/webgpu -c $< -o $@
+$(GPU_TESTS): $(HOOKED)
+
 setup:
 	@tools/setup.sh
 
@@ -453,7 +465,7 @@ fuzz: fuzz-targets
 	  grep '^stat::number\|^stat::average' $(BUILD)/fuzz/$$t.log; done; echo "$(words $(FUZZ_ONLY)) passed, 0 failed"
 
 # -------------------------------------------------------------------------------------- checking
-check:
+check: build wasm web-lib web
 	@tools/check.sh
 
 gen: $(BUILD)/gen_docs

@@ -25,7 +25,7 @@ enum { PATH_BYTES = 4096, WHY_BYTES = 512 };
  * where it does ("never"). What is not given comes from the preset, or is derived from the run's
  * length. All else starts with the library's defaults (tg_cmd_train), which the help prints. */
 typedef struct values {
-    const char *data, *preset, *from, *resume, *out, *log, *svg, *sample_prompt, *fault_nan;
+    const char *data, *preset, *from, *resume, *out, *log, *svg, *sample_prompt;
     int64_t layers, width, heads, ctx;
     int64_t steps, batch, accum, warmup, eval_every, eval_windows, patience;
     int64_t sample_every, sample_tokens, save_every;
@@ -101,8 +101,6 @@ static const tg_option show_options[] = {
     TG_INT("--sample-tokens", values, sample_tokens, 1, 100000, "N", "length of a sample"),
     TG_FLAG("--quiet", values, quiet, "print warnings and errors only"),
     TG_FLAG("--force", values, force, "start even if memory or disk will not do"),
-    TG_TEXT("--fault-nan", values, fault_nan, "NAME@STEP",
-            "test aid: put a NaN into tensor NAME before step STEP", .hidden = true),
 };
 
 /* Behind the options in --help; printed to the same stream, standard output. */
@@ -170,21 +168,6 @@ static int check_options(const tg_args *args, const values *v) {
         return tg_args_refuse(args, "%s cannot be given with --from, whose model has its sizes",
                               fixed_by_from[i]);
     }
-    return TG_ARGS_GO_ON;
-}
-
-/* "blocks.0.mlp.fc_in.weight@12" is cut at its last '@'; the caller frees *name. Steps count from 1
- * here, as they are shown. Whether there is such a tensor the trainer finds out, once it exists. */
-static int parse_fault(const tg_args *args, const char *text, char **name, int64_t *step) {
-    const char *at = strrchr(text, '@');
-    if (!at || at == text || !tg_args_int64(at + 1, step) || *step < 1) {
-        char shown[64];
-        return tg_args_refuse(args, "--fault-nan: want NAME@STEP, have \"%s\"",
-                              tg_fmt_safe(shown, sizeof shown, text));
-    }
-    *name = calloc((size_t)(at - text) + 1, 1);
-    if (!*name) return TG_EXIT_FAILED;
-    memcpy(*name, text, (size_t)(at - text));
     return TG_ARGS_GO_ON;
 }
 
@@ -484,8 +467,6 @@ typedef struct parts {
     tg_model *model; /* NULL for a resumed run, whose trainer owns it */
     tg_trainer *trainer;
     files files;
-    char *fault; /* NULL, or a tensor's name for --fault-nan */
-    int64_t fault_step;
 } parts;
 
 /* In the order of what borrows from what: trainer, model, text. Takes parts at any stage. */
@@ -494,7 +475,6 @@ static void free_parts(parts *p) {
     tg_trainer_free(p->trainer);
     tg_model_free(p->model);
     tg_text_free(p->text);
-    free(p->fault);
 }
 
 /* A new run: forecast first, and only then the memory. With --from the weights are there before the
@@ -600,8 +580,6 @@ static int run(tg_app *app, const values *v, parts *p, const tg_train_options *o
         .save_every = v->save_every,
         .quiet = v->quiet,
         .stop_on_save_error = v->stop_on_save_error,
-        .fault_tensor = p->fault,
-        .fault_step = p->fault_step,
     };
     if (r.sample_every < 0) r.sample_every = o->steps / 5 > 0 ? o->steps / 5 : 1;
     p->files.log = NULL; /* the loop may close it, so it owns it */
@@ -646,9 +624,6 @@ int tg_cmd_train(int argc, char **argv) {
     if (code == TG_ARGS_GO_ON) code = check_options(&app.args, &v);
     if (code == TG_ARGS_GO_ON && !v.from && !v.resume) {
         code = choose_config(&app.args, &v, &p.config, &p.preset);
-    }
-    if (code == TG_ARGS_GO_ON && v.fault_nan) {
-        code = parse_fault(&app.args, v.fault_nan, &p.fault, &p.fault_step);
     }
     if (code == TG_ARGS_GO_ON) code = tg_app_open(&app);
     if (code != TG_ARGS_GO_ON) {

@@ -375,15 +375,6 @@ static int end_finished(tg_trainrun *run) {
 /* ------------------------------------------------------------------------------------------ loop
  */
 
-/* For tests of the refusal: a NaN in one tensor, once. */
-static bool inject_fault(tg_trainrun *run) {
-    if (!run->fault_tensor || tg_trainer_steps_done(run->trainer) != run->fault_step - 1)
-        return true;
-    const tg_status status = tg_trainer_poison(run->trainer, run->fault_tensor, NAN);
-    run->fault_tensor = NULL;
-    return status == TG_OK;
-}
-
 /* The best validation of a resumed run so far. */
 static void recall_best(tg_trainrun *run) {
     size_t n;
@@ -410,7 +401,6 @@ int tg_trainrun_go(tg_trainrun *run) {
                       run->eval_every);
     for (;;) {
         tg_step_report report = { 0 };
-        if (!inject_fault(run)) return tg_app_failed(run->app, run->app->ctx, TG_E_ARG, TG_WORKING);
         const tg_status status = tg_trainer_poll(run->trainer, slice_ms, &report);
         if (status == TG_OK && !after_step(run, &report)) {
             tell_json(run, "failed", TG_EXIT_FAILED);

@@ -30,8 +30,6 @@ typedef struct tg_trainrun {
     int64_t save_every; /* steps; 0: at the end only; below 0: every 500 steps or minute */
     bool quiet;
     bool stop_on_save_error;
-    const char *fault_tensor; /* NULL, or where to put a NaN before step fault_step: for tests */
-    int64_t fault_step;
 
     /* The rest belongs to the loop. */
     tg_trainshow show;

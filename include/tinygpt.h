@@ -976,9 +976,6 @@ TG_API tg_status tg_trainer_tune(tg_trainer *trainer, int rounds, tg_tile_fn rep
  * a step returns. For whoever times several of them. Not in WebAssembly. */
 TG_API tg_status tg_context_wait(tg_context *ctx);
 
-/* Overwrites one element of a gradient or weight at the next step: a test's way to a NaN. */
-TG_API tg_status tg_trainer_poison(tg_trainer *trainer, const char *tensor, float value);
-
 #ifdef __cplusplus
 }
 #endif

@@ -26,8 +26,6 @@ WITH_MODELS = ("test_llama_cpp", "test_tok_models", "test_tok_write")
 # than fifty: under sanitizers those are for "long".
 TOO_LONG_SANITIZED = ("test_parity", "test_llama_cpp")
 SEVERAL_THREADS = ("test_base_thread", "test_threads")
-# Levers of a GPU alone: levers_test.
-GPU_LEVERS = ("subgroups", "vec4_loads", "tuned_tiles", "static_bindings", "readback_pipelining")
 # Pages that measure time.
 TIMED_PAGES = ("bench", "hidden", "hosting")
 SECONDS = {"test_parity": 20, "test_llama_cpp": 20, "test_jobs": 15, "test_tok_long": 9}
@@ -62,6 +60,9 @@ def builds(mode, build):
     if mode == "quick":
         return [fixtures]
     unit = [j.command[0] for j in unit_tests("build/asan")]
+    # Of pages and kills: others are content with some of them.
+    if mode == "long":
+        os.environ["TG_TEST_LONG"] = "1"
     # Also of every make that a test starts: what is compiled in another way is compiled anew.
     os.environ["WERROR"] = "-Werror"
     return [
@@ -128,6 +129,7 @@ def integer_tests():
 
 
 def op_tests(folder, isas, label="", **more):
+    """Every variant of every op that an instruction set has: what levers choose is among them."""
     return [
         Job(f"{label}simd_test", [f"{folder}/test/simd_test"], **more),
         *(Job(f"{label}op_test {i}", [f"{folder}/test/op_test", "--isa", i], **more) for i in isas),
@@ -202,10 +204,9 @@ def pages(build):
 
 
 def jobs(mode, build):
-    isas, levers = told(build, "--list-isas"), told(build, "--list-levers")
-    if not isas or not levers:
-        return [fail("doctor", "doctor --list-isas or --list-levers ends with a fault, or lists "
-                               "nothing")]
+    isas = told(build, "--list-isas")
+    if not isas:
+        return [fail("doctor", "doctor --list-isas ends with a fault, or lists nothing")]
     if mode == "quick":
         slow = (*WITH_MODELS, "test_parity")
         return [*unit_tests(build, but=slow), *op_tests(build, isas)]
@@ -217,8 +218,6 @@ def jobs(mode, build):
         *missing(),
         *unit_tests(build),
         *op_tests(build, isas),
-        *(Job(f"op_test -{lever}", [f"{build}/test/op_test", "--levers", f"-{lever}"])
-          for lever in levers if lever not in GPU_LEVERS),
         *per_line("command line", "test/cli/test_*.py", lambda p: Job(
             os.path.basename(p), ["python3", p, f"{build}/tinygpt"], seconds=60, limit_s=900)),
         *gpu_tests(build),

@@ -745,16 +745,3 @@ tg_status tg_trainer_profile_steps(tg_trainer *trainer, int n_steps, tg_profile_
     WANT(trainer->ctx, report);
     return tg_inspect_profile(trainer, n_steps > 0 ? n_steps : 1, true, report, user);
 }
-
-/* A switch of the tests: the first element of a tensor, or of its gradient, gets this value before
- * the next update. That a run survives a NaN cannot be shown by waiting for one. */
-tg_status tg_trainer_poison(tg_trainer *trainer, const char *tensor, float value) {
-    if (!trainer) return TG_E_ARG;
-    ENTER(trainer->ctx);
-    WANT(trainer->ctx, tensor);
-    const bool gradient = strncmp(tensor, "grad.", 5) == 0;
-    const tg_tensor_spec *t = tg_weights_find(trainer->model, tensor + (gradient ? 5 : 0));
-    if (!t) return tg_fail(&trainer->ctx->err, TG_E_ARG, "poison: there is no tensor %s", tensor);
-    trainer->poison = (tg_poison) { true, gradient, t->offset_elems, value };
-    return TG_OK;
-}

@@ -95,8 +95,8 @@ static tg_status find(tg_trainer *t, double deadline_ms, char *name, size_t name
     }
     if (f->stage == TG_FINDING_STEPS) {
         TG_TRY(find_in_steps(t, deadline_ms, name, name_bytes, found));
-        if (*found || !t->poison.pending) return TG_OK;
-        TG_TRY(tg_train_poison_apply(t, true));
+        if (*found || !tg_train_fault) return TG_OK;
+        TG_TRY(tg_train_fault(t, TG_FAULT_GRADIENT));
         TG_TRY(tg_backend_fetch(t->ctx->backend, t->grads.data, t->grads.bytes));
         f->stage = TG_FINDING_GRADIENTS;
         f->at = 0;
@@ -104,27 +104,12 @@ static tg_status find(tg_trainer *t, double deadline_ms, char *name, size_t name
     return find_in_flat(t, deadline_ms, t->grads.data, "gradients of", name, name_bytes, found);
 }
 
-/* From cause to effect: a bad weight spoils all that follows, so it is looked for first. Gradients
- * are rebuilt by the replay, so a poison in one of them has to be put in again. A loss or norm that
- * overflows although every tensor is finite is possible, and gets a sentence of its own. */
+/* From cause to effect: a bad weight spoils all that follows, so it is looked for first. A loss or
+ * norm that overflows although every tensor is finite is possible, and gets a sentence of its own.
+ */
 tg_status tg_train_find_bad(tg_trainer *t, double deadline_ms, char *name, size_t name_bytes) {
     bool found = false;
     TG_TRY(find(t, deadline_ms, name, name_bytes, &found));
     if (!found) snprintf(name, name_bytes, "the gradient norm (every tensor alone is finite)");
-    if (t->poison.pending && !t->poison.in_gradient) return tg_train_poison_apply(t, false);
-    return TG_OK;
-}
-
-/* A gradient is set: the next step writes it anew. A weight is swapped with the poison's value, so
- * that a second call brings it back. */
-tg_status tg_train_poison_apply(tg_trainer *t, bool gradient) {
-    if (gradient != t->poison.in_gradient) return TG_OK;
-    tg_backend *b = t->ctx->backend;
-    float *at = (gradient ? (float *)t->grads.data : t->model->weights) + t->poison.elem;
-    TG_TRY(tg_backend_fetch(b, at, sizeof *at));
-    const float keep = *at;
-    *at = t->poison.value;
-    t->model->version++;
-    if (!gradient) t->poison.value = keep;
-    return tg_backend_touched(b, at, sizeof *at);
+    return tg_train_fault ? tg_train_fault(t, TG_FAULT_FOUND) : TG_OK;
 }

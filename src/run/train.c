@@ -213,6 +213,8 @@ tg_status tg_train_fill(tg_trainer *t, int64_t step, int32_t micro) {
     return TG_OK;
 }
 
+tg_train_fault_fn tg_train_fault = NULL;
+
 /* A finished plan leaves its place at its end, so it is set back here for the next plan. */
 static tg_status go_on(tg_trainer *t, tg_plan *plan, double deadline_ms) {
     t->run.deadline_ms = deadline_ms;
@@ -222,8 +224,7 @@ static tg_status go_on(tg_trainer *t, tg_plan *plan, double deadline_ms) {
 }
 
 /* The rate is a function of the step; bias correction counts the updates that were made, so that a
- * refused step does not weaken it. A poison for a weight is put in here, before the first gradient;
- * one for a gradient has to wait until there is one (micro_steps). */
+ * refused step does not weaken it. */
 static tg_status begin_step(tg_trainer *t) {
     t->phase = TG_PHASE_MICRO;
     t->micro = 0;
@@ -233,8 +234,7 @@ static tg_status begin_step(tg_trainer *t) {
                                    .val_loss = TG_NAN,
                                    .lr = tg_schedule_lr(&t->o, t->step) };
     t->rt = (tg_scalars) { .lr = (float)t->report.lr, .step = (int32_t)(t->updates + 1) };
-    if (t->poison.pending && !t->poison.in_gradient) return tg_train_poison_apply(t, false);
-    return TG_OK;
+    return tg_train_fault ? tg_train_fault(t, TG_FAULT_BEGIN) : TG_OK;
 }
 
 /* Has a gradient of this step been computed ahead? It is used once. Whoever cancels is asked as
@@ -263,8 +263,7 @@ static tg_status micro_steps(tg_trainer *t, double deadline_ms) {
         t->micro++;
     }
     t->phase = TG_PHASE_UPDATE;
-    if (t->poison.pending && t->poison.in_gradient) return tg_train_poison_apply(t, true);
-    return TG_OK;
+    return tg_train_fault ? tg_train_fault(t, TG_FAULT_GRADIENT) : TG_OK;
 }
 
 /* Keeps at most TG_HISTORY_MAX points: when they are full, every second one goes, and from then on
@@ -309,7 +308,7 @@ bool tg_train_steady(const tg_trainer *t) {
 /* The step is done, accepted or refused. The validation is not run here but left pending, so that a
  * save can come between, and so that its time is not the step's. */
 static void end_step(tg_trainer *t) {
-    t->poison.pending = false;
+    if (tg_train_fault) (void)tg_train_fault(t, TG_FAULT_END);
     t->step++;
     hash_loss(t, (float)t->report.loss);
     if (!t->report.skipped) remember(t, t->step, t->report.loss, TG_NAN);
@@ -335,7 +334,7 @@ static tg_status go_ahead(tg_trainer *t) {
 
 static bool may_go_ahead(const tg_trainer *t) {
     return t->ctx->backend != t->ctx->cpu && t->ctx->levers & TG_LEVER_BIT(readback_pipelining) &&
-           t->step + 1 < t->o.steps && !t->poison.pending && !tg_run_begun(&t->run);
+           t->step + 1 < t->o.steps && !tg_train_fault && !tg_run_begun(&t->run);
 }
 
 /* stats is [norm, clip coefficient, ok, loss], see grad_norm in ops/build.h. ok is computed inside
@@ -382,7 +381,7 @@ static tg_status refuse(tg_trainer *t, double deadline_ms) {
         end_step(t);
         return TG_OK;
     }
-    t->poison.pending = false;
+    if (tg_train_fault) (void)tg_train_fault(t, TG_FAULT_END);
     t->phase = TG_PHASE_IDLE;
     return tg_fail(&t->ctx->err, TG_E_NUMBER,
                    "step %" PRId64

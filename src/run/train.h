@@ -93,11 +93,20 @@ typedef struct tg_train_copy_state {
     bool held, refused; /* refused: there was no memory */
 } tg_train_copy_state;
 
-typedef struct tg_poison {
-    bool pending, in_gradient;
-    size_t elem; /* of the flat array */
-    float value;
-} tg_poison;
+/*
+ * When set, it is called in every step of every trainer: before the first gradient, behind the last
+ * one (also of a replay that looks for what is not finite), when such a search is over, and when
+ * the step is. NULL in normal life: it is a test's way to a number that is not finite
+ * (test/unit/nan.h).
+ */
+typedef enum tg_fault_at {
+    TG_FAULT_BEGIN,
+    TG_FAULT_GRADIENT,
+    TG_FAULT_FOUND,
+    TG_FAULT_END
+} tg_fault_at;
+typedef tg_status (*tg_train_fault_fn)(tg_trainer *t, tg_fault_at at);
+extern tg_train_fault_fn tg_train_fault;
 
 struct tg_trainer {
     tg_context *ctx;
@@ -143,7 +152,6 @@ struct tg_trainer {
     tg_history_point *history; /* [TG_HISTORY_MAX] */
     size_t n_history;
     int64_t history_stride;
-    tg_poison poison;
     tg_train_copy_state copy;
     unsigned generation; /* of the context's device, that the states were made on */
     tg_cancel_fn cancel;
@@ -222,7 +230,6 @@ tg_status tg_trainer_evaluating_go_on(tg_trainer_evaluating *e, tg_trainer *t, d
 /* checked.c: replays the gradients of the step and names the first tensor that is not finite, in
  * slices: TG_PENDING until it is found. */
 tg_status tg_train_find_bad(tg_trainer *t, double deadline_ms, char *name, size_t name_bytes);
-tg_status tg_train_poison_apply(tg_trainer *t, bool gradient);
 
 /* survive.c: keeps a copy of the run where its device may be lost, when one is due. */
 tg_status tg_train_copy(tg_trainer *t);

@@ -1,9 +1,11 @@
 /**
- * look.e2e.ts - every view, light and dark, on a desktop and on a phone: axe-core finds nothing,
- * nothing sticks out of the screen, and a picture of each goes to build/screens to be looked at.
- * A device loads the page and trains once; views are opened in the colours that they are looked at.
+ * look.e2e.ts - every view, on a desktop and on a phone: axe-core finds nothing, nothing sticks out
+ * of the screen, and a picture of each goes to build/screens to be looked at. A device loads the
+ * page and trains once; views are opened in the colours that they are looked at. The long tests look
+ * at both colours on both devices, others at light ones on the desktop and dark ones on the phone.
  *
- *   TG_SCREENS   where the pictures go; ../build/screens
+ *   TG_SCREENS     where the pictures go; ../build/screens
+ *   TG_TEST_LONG   set in the long tests
  */
 import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -67,7 +69,8 @@ function nameOf(view: string): string {
 
 describe.each(Object.entries(SIZES))('on a %s', (device, viewport) => {
   // One device begins in light colours, the other in dark ones.
-  const schemes = device === 'phone' ? SCHEMES.toReversed() : [...SCHEMES];
+  const both = device === 'phone' ? SCHEMES.toReversed() : [...SCHEMES];
+  const schemes = process.env['TG_TEST_LONG'] ? both : both.slice(0, 1);
 
   beforeAll(async () => {
     v = await visit({

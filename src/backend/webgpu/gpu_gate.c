@@ -4,8 +4,6 @@
  */
 #include "backend/webgpu/gpu_gate.h"
 
-#include <stdlib.h>
-
 #include "backend/cpu/check.h"
 #include "backend/webgpu/gpu_layer.h"
 #include "base/str.h"
@@ -17,24 +15,24 @@ static const char *const right[] = {
     "const SLOTS = 64u;\n",
 #include "ops/reduce_subgroups.wgsl.h"
 };
+#ifdef TG_TEST_HOOKS
+/* In objects of the tests alone, TG_GPU_WRONG names faults: subgroups, sums that leave out half of
+ * the threads; vec4_loads and merges, two of four in each other's place; too_large, a pipeline that
+ * no GPU can have. */
 static const char *const wrong[] = {
     "const SLOTS = 32u;\n",
 #include "ops/reduce_subgroups.wgsl.h"
 };
-
-/* For tests: TG_GPU_WRONG=subgroups makes sums that leave out half of the threads. */
-const char *const *tg_gpu_reduce_subgroups(void) {
-    const char *names = getenv("TG_GPU_WRONG");
-    return names && strstr(names, "subgroups") ? wrong : right;
-}
-
-/* Likewise vec4_loads and merges: two of four in each other's place; too_large: a pipeline that no
- * GPU can have. */
 static const char swapped[] =
     "alias Four = vec4<f32>; fn as_vec4(v: Four) -> vec4<f32> { return v.yxzw; }\n";
 static const char too_large[] =
     "alias Four = vec4<f32>; var<workgroup> much: array<Four, 65536>;\n"
     "fn as_vec4(v: Four) -> vec4<f32> { much[0] = v; return much[0]; }\n";
+
+const char *const *tg_gpu_reduce_subgroups(void) {
+    const char *names = getenv("TG_GPU_WRONG");
+    return names && strstr(names, "subgroups") ? wrong : right;
+}
 
 const char *tg_gpu_fours(bool vec4, bool merged) {
     const char *names = getenv("TG_GPU_WRONG");
@@ -43,6 +41,13 @@ const char *tg_gpu_fours(bool vec4, bool merged) {
         return swapped;
     return vec4 ? TG_GPU_FOURS : TG_GPU_ONES;
 }
+#else
+const char *const *tg_gpu_reduce_subgroups(void) { return right; }
+const char *tg_gpu_fours(bool vec4, bool merged) {
+    (void)merged;
+    return vec4 ? TG_GPU_FOURS : TG_GPU_ONES;
+}
+#endif
 
 /* What the trials share, and what the last one found. */
 typedef struct gate {

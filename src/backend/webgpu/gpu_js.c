@@ -78,7 +78,6 @@ void tg_gpu_close(tg_gpu *g) {
 
 const tg_gpu_info *tg_gpu_get_info(const tg_gpu *g) { return &g->info; }
 uint64_t tg_gpu_objects_made(const tg_gpu *g) { return g->made; }
-void tg_gpu_lose(tg_gpu *g) { tg_js_gpu_lose(g->number); }
 
 bool tg_gpu_lost(const tg_gpu *g) { return g->lost || tg_js_gpu_number(g->number, "lost") != 0; }
 

@@ -27,7 +27,6 @@ TG_IMPORT("gpu_message") void tg_js_gpu_message(uint32_t gpu, char *to, size_t r
 
 TG_IMPORT("gpu_settle") int tg_js_gpu_settle(uint32_t gpu);
 TG_IMPORT("gpu_wait") int tg_js_gpu_wait(uint32_t gpu);
-TG_IMPORT("gpu_lose") void tg_js_gpu_lose(uint32_t gpu);
 
 TG_IMPORT("gpu_buffer_new")
 uint32_t tg_js_gpu_buffer_new(uint32_t gpu, const char *label, double n_bytes, bool uniform);

@@ -588,6 +588,7 @@ const tg_gpu_info *tg_gpu_get_info(const tg_gpu *g) { return &g->info; }
 uint64_t tg_gpu_objects_made(const tg_gpu *g) { return g->made; }
 bool tg_gpu_lost(const tg_gpu *g) { return g->lost; }
 
+#ifdef TG_TEST_HOOKS
 /* wgpu-native says nothing of a device that was destroyed, and ends the process at its next use. */
 void tg_gpu_lose(tg_gpu *g) {
     g->f.DeviceDestroy(g->device);
@@ -596,6 +597,7 @@ void tg_gpu_lose(tg_gpu *g) {
     if (!g->message[0])
         snprintf(g->message, sizeof g->message, "the device was lost: it was destroyed");
 }
+#endif
 
 /* -------------------------------------------------------------------------------------- buffers */
 

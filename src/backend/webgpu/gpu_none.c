@@ -89,5 +89,3 @@ uint64_t tg_gpu_objects_made(const tg_gpu *gpu) {
     none(gpu);
     return 0;
 }
-
-void tg_gpu_lose(tg_gpu *gpu) { none(gpu); }

@@ -568,7 +568,6 @@ export const EXPORTS = {
   tg_dump: 'i:pppipp',
   tg_trainer_profile: 'i:pipp',
   tg_trainer_profile_steps: 'i:pipp',
-  tg_trainer_poison: 'i:ppf',
   tg_wasm_machine_set: 'v:du',
   tg_wasm_alloc: 'p:p',
   tg_wasm_free: 'v:pp',
@@ -761,7 +760,6 @@ export interface Exports {
   tg_dump(ctx: Ptr, config: Ptr, which: Ptr, batch: number, write: Ptr, user: Ptr): number;
   tg_trainer_profile(trainer: Ptr, nSteps: number, report: Ptr, user: Ptr): number;
   tg_trainer_profile_steps(trainer: Ptr, nSteps: number, report: Ptr, user: Ptr): number;
-  tg_trainer_poison(trainer: Ptr, tensor: Ptr, value: number): number;
   tg_wasm_machine_set(memoryMaxBytes: number, cpus: number): void;
   tg_wasm_alloc(bytes: Ptr): Ptr;
   tg_wasm_free(ptr: Ptr, bytes: Ptr): void;
@@ -799,7 +797,6 @@ export const IMPORTS = {
   gpu_message: 'v:upp',
   gpu_settle: 'i:u',
   gpu_wait: 'i:u',
-  gpu_lose: 'v:u',
   gpu_buffer_new: 'u:updb',
   gpu_buffer_free: 'v:uu',
   gpu_write: 'i:uudpp',
@@ -836,7 +833,6 @@ export interface Imports {
   gpu_message(gpu: number, to: Ptr, room: Ptr): void;
   gpu_settle(gpu: number): number;
   gpu_wait(gpu: number): number;
-  gpu_lose(gpu: number): void;
   gpu_buffer_new(gpu: number, label: Ptr, nBytes: number, uniform: boolean): number;
   gpu_buffer_free(gpu: number, buffer: number): void;
   gpu_write(gpu: number, buffer: number, offset: number, bytes: Ptr, nBytes: Ptr): number;

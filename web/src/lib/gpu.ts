@@ -126,13 +126,6 @@ export class Gpu {
     this.device.destroy();
   }
 
-  /** As if the driver had lost it: for tests. */
-  lose(): void {
-    this.device.destroy();
-    this.lost = true;
-    this.message ||= 'the device was lost: it was destroyed';
-  }
-
   /** A lost device fails everything first, and says so afterwards: who failed waits for that. */
   async #failure(text: string): Promise<Failure> {
     const patience = new Promise((resolve) => { setTimeout(resolve, LOST_MS); });
@@ -514,7 +507,6 @@ export class Gpus {
       },
       gpu_settle: (gpu) => at(gpu).settle(),
       gpu_wait: (gpu) => at(gpu).wait(),
-      gpu_lose: (gpu) => at(gpu).lose(),
       gpu_buffer_new: (gpu, label, bytes, uniform) => at(gpu).bufferNew(say(label), bytes, uniform),
       gpu_buffer_free: (gpu, buffer) => at(gpu).bufferFree(buffer),
       gpu_write: (gpu, buffer, offset, bytes, n) => at(gpu).write(buffer, offset, bytes, n),
