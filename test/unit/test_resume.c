@@ -15,7 +15,7 @@ static char bytes[BYTES];
 
 static int read_text(void **state) {
     (void)state;
-    FILE *f = fopen(SHAKESPEARE, "rb");
+    FILE *f = fopen(STORIES, "rb");
     if (!f || fread(bytes, 1, BYTES, f) != BYTES) return 1;
     return fclose(f);
 }

@@ -16,6 +16,7 @@ static const char *const right[] = {
 #include "ops/reduce_subgroups.wgsl.h"
 };
 #ifdef TG_TEST_HOOKS
+#include <stdlib.h>
 /* In objects of the tests alone, TG_GPU_WRONG names faults: subgroups, sums that leave out half of
  * the threads; vec4_loads and merges, two of four in each other's place; too_large, a pipeline that
  * no GPU can have. */

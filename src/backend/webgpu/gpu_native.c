@@ -594,8 +594,7 @@ void tg_gpu_lose(tg_gpu *g) {
     g->f.DeviceDestroy(g->device);
     g->f.InstanceProcessEvents(g->instance);
     g->lost = true;
-    if (!g->message[0])
-        snprintf(g->message, sizeof g->message, "the device was lost: it was destroyed");
+    if (!g->message[0]) snprintf(g->message, sizeof g->message, "the device was lost: destroyed");
 }
 #endif
 
