@@ -39,17 +39,23 @@ tg_status tg_file_compare(tg_context *ctx, const char *path_a, const char *path_
     return tg_io_compare(&ctx->err, path_a, path_b, equal, write, user);
 }
 
-tg_status tg_file_has_checksums(tg_context *ctx, const char *path, bool *has) {
+static tg_status has_checksums(tg_context *ctx, const char *path, bool *has) {
     char folder[TG_LM_PATH_BYTES];
-    ENTER(ctx);
-    WANT(ctx, path);
-    WANT(ctx, has);
-    if (tg_lm_takes(path, folder)) return tg_lm_has_checksums(ctx, folder, has);
+    bool takes;
+    TG_TRY(tg_lm_takes(&ctx->err, path, folder, &takes));
+    if (takes) return tg_lm_has_checksums(ctx, folder, has);
     tg_file *file;
     TG_TRY(tg_file_open(&ctx->err, path, &file));
     *has = file->checksummed;
     tg_file_close(file);
     return TG_OK;
+}
+
+tg_status tg_file_has_checksums(tg_context *ctx, const char *path, bool *has) {
+    ENTER(ctx);
+    WANT(ctx, path);
+    WANT(ctx, has);
+    return tg_fail_named(&ctx->err, path, has_checksums(ctx, path, has));
 }
 
 tg_status tg_model_load_times(const tg_model *model, tg_load_times *out) {

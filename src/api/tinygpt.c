@@ -87,8 +87,9 @@ tg_status tg_model_new(tg_context *ctx, const tg_gpt_config *config, uint64_t se
 
 tg_status tg_model_open(tg_context *ctx, const char *path, tg_model **out) {
     tg_job *job;
-    TG_TRY(tg_model_open_job(ctx, path, out, &job));
-    return tg_job_finish(job);
+    tg_status s = tg_model_open_job(ctx, path, out, &job);
+    if (s == TG_OK) s = tg_job_finish(job);
+    return s == TG_E_MEMORY ? tg_fail_named(&ctx->err, path, s) : s;
 }
 
 void tg_model_free(tg_model *model) { tg_weights_free(model); }
@@ -583,23 +584,35 @@ tg_status tg_probe_run(tg_probe *probe, const int32_t *tokens, const tg_edit *ed
  */
 
 /* These need a context for its memory and its message, but neither threads nor kernels. */
+static tg_status info(tg_context *ctx, const char *path, bool json, tg_text_fn write, void *user) {
+    char folder[TG_LM_PATH_BYTES];
+    bool takes;
+    TG_TRY(tg_lm_takes(&ctx->err, path, folder, &takes));
+    if (takes) return tg_lm_info(ctx, folder, json, write, user);
+    return tg_io_info(&ctx->err, path, json, write, user);
+}
+
 tg_status tg_file_info(tg_context *ctx, const char *path, bool json, tg_text_fn write, void *user) {
     ENTER(ctx);
     WANT(ctx, path);
     WANT(ctx, write);
+    return tg_fail_named(&ctx->err, path, info(ctx, path, json, write, user));
+}
+
+static tg_status check(tg_context *ctx, const char *path) {
+    tg_job *job;
     char folder[TG_LM_PATH_BYTES];
-    if (tg_lm_takes(path, folder)) return tg_lm_info(ctx, folder, json, write, user);
-    return tg_io_info(&ctx->err, path, json, write, user);
+    bool takes;
+    TG_TRY(tg_lm_takes(&ctx->err, path, folder, &takes));
+    if (takes) return tg_lm_check(ctx, folder);
+    TG_TRY(tg_file_check_job(ctx, path, &job));
+    return tg_job_finish(job);
 }
 
 tg_status tg_file_check(tg_context *ctx, const char *path) {
-    tg_job *job;
-    char folder[TG_LM_PATH_BYTES];
     ENTER(ctx);
     WANT(ctx, path);
-    if (tg_lm_takes(path, folder)) return tg_lm_check(ctx, folder);
-    TG_TRY(tg_file_check_job(ctx, path, &job));
-    return tg_job_finish(job);
+    return tg_fail_named(&ctx->err, path, check(ctx, path));
 }
 
 tg_status tg_file_convert(tg_context *ctx, const char *path_in, const char *path_out,

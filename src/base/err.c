@@ -78,8 +78,21 @@ tg_status tg_fail(tg_ctx *ctx, tg_status code, const char *format, ...) {
 tg_status tg_fail_memory(tg_ctx *ctx, const char *what, size_t bytes) {
     /* Tenths of a MiB by integers: no size is too small or too large to be shown. */
     const size_t tenths = bytes / 104858;
+    if (bytes == 0) return tg_fail(ctx, TG_E_MEMORY, "%s: want memory, have no more", what);
     return tg_fail(ctx, TG_E_MEMORY, "%s: want %zu bytes of memory (%zu.%zu MiB), have no more",
                    what, bytes, tenths / 10, tenths % 10);
+}
+
+tg_status tg_fail_named(tg_ctx *ctx, const char *path, tg_status status) {
+    char why[TG_MESSAGE_BYTES];
+    if (status >= TG_OK || strstr(ctx->message, path)) return status;
+    memcpy(why, ctx->message, sizeof why);
+    tg_ctx_clear(ctx);
+    return tg_fail(ctx, status, "%s: %s", path, why);
+}
+
+tg_status tg_stopped(tg_ctx *ctx, const char *what) {
+    return tg_fail(ctx, TG_STOPPED, "%s: stopped by the receiver of its text", what);
 }
 
 void tg_say(const tg_ctx *ctx, int level, const char *format, ...) {

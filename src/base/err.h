@@ -47,6 +47,13 @@ tg_status tg_vfail(tg_ctx *ctx, tg_status code, const char *format, va_list args
 /* TG_E_MEMORY, "what: want N bytes of memory (N.N GiB), and the system has none left". */
 tg_status tg_fail_memory(tg_ctx *ctx, const char *what, size_t bytes);
 
+/* For whoever knows which file it was about: a recorded message that does not speak of path gets it
+ * in front. Returns status. */
+tg_status tg_fail_named(tg_ctx *ctx, const char *path, tg_status status);
+
+/* TG_STOPPED, "what: stopped by the receiver of its text": its callback has asked for it. */
+tg_status tg_stopped(tg_ctx *ctx, const char *what);
+
 /* Forwards everything but TG_OK, so TG_PENDING and TG_STOPPED too. */
 #define TG_TRY(expression)                                                                         \
     do {                                                                                           \

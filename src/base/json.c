@@ -564,3 +564,24 @@ bool tg_json_is(const tg_json *v, const char *text) {
     const size_t length = strlen(text);
     return v->type == TG_JSON_STRING && v->length == length && !memcmp(v->u.text, text, length);
 }
+
+const char *tg_json_show(const tg_json *v, char out[TG_JSON_SHOWN_BYTES]) {
+    static const char *const kinds[] = {
+        [TG_JSON_NULL] = "null",    [TG_JSON_FALSE] = "false",      [TG_JSON_TRUE] = "true",
+        [TG_JSON_ARRAY] = "a list", [TG_JSON_OBJECT] = "an object",
+    };
+    if (!v) return "none";
+    if (v->type != TG_JSON_STRING && v->type != TG_JSON_NUMBER) return kinds[v->type];
+    size_t n = 0;
+    for (uint32_t i = 0; i < v->length && n + 5 < TG_JSON_SHOWN_BYTES; i++) {
+        const unsigned char c = (unsigned char)v->u.text[i];
+        if (c == 0)
+            n += (size_t)snprintf(out + n, TG_JSON_SHOWN_BYTES - n, "\\0");
+        else if (c < 0x20 || c == 0x7f)
+            n += (size_t)snprintf(out + n, TG_JSON_SHOWN_BYTES - n, "\\x%02x", (unsigned)c);
+        else
+            out[n++] = (char)c;
+    }
+    out[n] = 0;
+    return out;
+}

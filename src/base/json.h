@@ -97,6 +97,12 @@ tg_status tg_json_bool(tg_ctx *ctx, const tg_json *v, bool *out);
 /* A string node equal to a C string? */
 bool tg_json_is(const tg_json *v, const char *text);
 
+/* A value for a message: a text or a number as it is, cut, with zeros and controls as \0 and \x1b;
+ * the kind of another; "none" of NULL. TG_JSON_SHOWN has the room on the caller's stack. */
+#define TG_JSON_SHOWN_BYTES 64
+const char *tg_json_show(const tg_json *v, char out[TG_JSON_SHOWN_BYTES]);
+#define TG_JSON_SHOWN(v) tg_json_show((v), (char[TG_JSON_SHOWN_BYTES]) { 0 })
+
 /* --------------------------------------------------------------------------------------- writer */
 
 /*

@@ -65,7 +65,7 @@ tg_status tg_block_take(tg_ctx *ctx, size_t bytes, tg_block *out) {
     }
     if (!out->base) {
         *out = (tg_block) { 0 };
-        return tg_fail_memory(ctx, "block", bytes);
+        return tg_fail_memory(ctx, "block", bytes ? bytes : TG_BLOCK_ALIGN);
     }
     return TG_OK;
 }

@@ -190,11 +190,6 @@ static tg_status get_size(tg_ctx *ctx, const char *where, const tg_json *root, s
     return TG_OK;
 }
 
-/* What stands for a text in a message: itself, cut, or that it is none. */
-static const char *shown(const tg_json *json) {
-    return json ? tg_json_kind(json) == TG_JSON_STRING ? json->u.text : "another value" : "none";
-}
-
 static tg_status want_text(tg_ctx *ctx, const char *where, const tg_json *root, const char *key,
                            const char *want, const char *why) {
     const tg_json *json = tg_json_get(root, key);
@@ -202,7 +197,7 @@ static tg_status want_text(tg_ctx *ctx, const char *where, const tg_json *root, 
         return TG_OK;
     }
     return tg_fail(ctx, TG_E_UNSUPPORTED, "%s: %s: want \"%s\"%s, have %.40s", where, key, want,
-                   why, shown(json));
+                   why, TG_JSON_SHOWN(json));
 }
 
 static tg_status want_switches(tg_ctx *ctx, const char *where, const tg_json *root) {

@@ -25,17 +25,14 @@ typedef struct opening {
     size_t n_tensors;
 } opening;
 
-bool tg_hf_probe(const char *path) {
-    if (tg_os_kind_of(path) == TG_OS_FOLDER) return true;
-    tg_ctx quiet;
-    uint8_t first[4] = { 0 };
-    tg_reader r;
-    tg_ctx_init(&quiet, NULL, NULL, NULL);
-    if (tg_os_kind_of(path) != TG_OS_FILE || tg_reader_open(&quiet, path, &r) != TG_OK)
-        return false;
-    const tg_status s = tg_read_bytes(&r, "magic", first, sizeof first);
-    tg_reader_close(&r);
-    return s == TG_OK && tg_zip_probe(first, sizeof first);
+tg_status tg_hf_probe(tg_ctx *ctx, const char *path, bool *is) {
+    uint8_t first[4];
+    size_t n;
+    *is = tg_os_kind_of(path) == TG_OS_FOLDER;
+    if (*is) return TG_OK;
+    TG_TRY(tg_reader_first(ctx, path, first, sizeof first, &n));
+    *is = tg_zip_probe(first, n);
+    return TG_OK;
 }
 
 void tg_hf_close(tg_hf *hf) {
@@ -138,10 +135,8 @@ static tg_status put_ends(opening *o, tg_hf_values *m, const char *file, const t
     for (size_t i = 0; i < n; i++, v = tg_json_next(v)) {
         int64_t id = -1;
         if (tg_json_int64(NULL, v, &id) != TG_OK || id < 0 || id > INT32_MAX) {
-            const tg_json_type kind = tg_json_kind(v);
-            const bool text = kind == TG_JSON_STRING || kind == TG_JSON_NUMBER;
             return tg_fail(o->g->ctx, TG_E_FORMAT, "%s/%s: eos_token_id: want ids, have %.40s",
-                           o->g->path, file, text ? v->u.text : "another value");
+                           o->g->path, file, TG_JSON_SHOWN(v));
         }
         tg_put_u32(kept + 4 * i, (uint32_t)id);
         if (i == 0) tg_hf_put_int(m, ".tokenizer.ggml.eos_token_id", id);
@@ -390,12 +385,38 @@ static tg_status open_file(opening *o, const char *name) {
     return tg_st_read(r, &o->g->arena, &o->heads[o->n_heads++]);
 }
 
+/* Folders that hold a model in another form, or no whole model. */
+static tg_status want_tensors(const opening *o) {
+    static const struct {
+        const char *file, *what;
+    } others[] = {
+        { "adapter_config.json",
+          "an adapter, which changes another model's weights: merge it into that one first" },
+        { "pytorch_model.bin", "a pickle, which is a program: save it again with "
+                               "save_pretrained(safe_serialization=True) of transformers" },
+        { "pytorch_model.bin.index.json", "pickles, which are programs: save them again with "
+                                          "save_pretrained(safe_serialization=True) of "
+                                          "transformers" },
+        { "tf_model.h5", "weights of TensorFlow: save them again from transformers" },
+        { "flax_model.msgpack", "weights of Flax: save them again from transformers" },
+        { "consolidated.safetensors", "Mistral's own names of tensors: take the folder of "
+                                      "transformers" },
+    };
+    if (tg_folder_has(o->folder, "model.safetensors")) return TG_OK;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (tg_folder_has(o->folder, others[i].file))
+            return tg_fail(o->g->ctx, TG_E_UNSUPPORTED, "%s: want a model.safetensors, have %s: %s",
+                           o->g->path, others[i].file, others[i].what);
+    return TG_OK;
+}
+
 static tg_status open_files(opening *o) {
     const tg_json *index;
     o->heads = tg_arena_array(&o->g->arena, FILES_MAX, sizeof *o->heads);
     o->readers = tg_arena_array(&o->g->arena, FILES_MAX, sizeof *o->readers);
     if (!o->heads || !o->readers) return tg_fail_memory(o->g->ctx, o->g->path, FILES_MAX);
     TG_TRY(read_json(o, "model.safetensors.index.json", &index));
+    if (!index) TG_TRY(want_tensors(o));
     if (!index) return open_file(o, "model.safetensors");
     const tg_json *map;
     TG_TRY(tg_json_want(o->g->ctx, index, "weight_map", TG_JSON_OBJECT, &map));
@@ -410,13 +431,60 @@ static tg_status open_files(opening *o) {
     return TG_OK;
 }
 
+/* A tensor that two parts share is stored once, under either's name; safetensors' save_model notes
+ * the name that is left out beside the one that is kept. What was left out is read as what was
+ * kept. */
+static tg_status add_shared(opening *o, size_t file) {
+    const tg_json *notes = tg_json_get(o->heads[file].root, "__metadata__");
+    for (const tg_json *v = notes ? tg_json_first(notes) : NULL; v; v = tg_json_next(v)) {
+        size_t at, other;
+        if (tg_json_kind(v) != TG_JSON_STRING || strlen(v->key) != v->key_length) continue;
+        const tg_st_tensor *kept = find_stored(o, v->u.text, strlen(v->u.text), "", &at);
+        if (!kept || find_stored(o, v->key, strlen(v->key), "", &other)) continue;
+        tg_st_tensor again = *kept;
+        again.name = v->key;
+        TG_TRY(add_tensor(o, at, &again));
+    }
+    return TG_OK;
+}
+
+static bool has_tensor(const opening *o, const char *name) {
+    for (size_t i = 0; i < o->n_tensors; i++)
+        if (strcmp(o->tensors[i].name, name) == 0) return true;
+    return false;
+}
+
+/* A tied model whose head alone was stored, without a note. */
+static tg_status add_embedding(opening *o) {
+    size_t at;
+    const tg_hf_name *row = o->family->top;
+    while (row->theirs && strcmp(row->ours, "token_embd") != 0) row++;
+    const tg_st_tensor *head = find_stored(o, "lm_head", 7, ".weight", &at);
+    if (!o->tied || !o->family->head || !head || !row->theirs || has_tensor(o, "token_embd.weight"))
+        return TG_OK;
+    tg_st_tensor again = *head;
+    again.name = tg_arena_sprintf(&o->g->arena, "%s.weight", row->theirs);
+    if (!again.name) return tg_fail_memory(o->g->ctx, o->g->path, 64);
+    return add_tensor(o, at, &again);
+}
+
+static size_t count_tensors(const opening *o) {
+    size_t n = 2; /* rope_freqs, and a head that is the embedding */
+    for (size_t h = 0; h < o->n_heads; h++) {
+        const tg_json *notes = tg_json_get(o->heads[h].root, "__metadata__");
+        n += o->heads[h].n + (notes ? notes->count : 0);
+    }
+    return n;
+}
+
 static tg_status read_tensors(opening *o, const tg_hf_values *m) {
-    size_t n = 1;
-    for (size_t h = 0; h < o->n_heads; h++) n += o->heads[h].n;
+    const size_t n = count_tensors(o);
     o->tensors = tg_arena_array(&o->g->arena, n, sizeof *o->tensors);
     if (!o->tensors) return tg_fail_memory(o->g->ctx, "table of tensors", n);
     for (size_t h = 0; h < o->n_heads; h++)
         for (size_t i = 0; i < o->heads[h].n; i++) TG_TRY(add_tensor(o, h, &o->heads[h].list[i]));
+    for (size_t h = 0; h < o->n_heads; h++) TG_TRY(add_shared(o, h));
+    TG_TRY(add_embedding(o));
     if (!m->factors) return TG_OK;
     tg_gguf_place *place = tg_arena_alloc(&o->g->arena, sizeof *place);
     if (!place) return tg_fail_memory(o->g->ctx, "frequencies", sizeof *place);
@@ -434,9 +502,8 @@ static tg_status read_tensors(opening *o, const tg_hf_values *m) {
 
 /* A model that is not tied and has no head would be run with another one than it was trained. */
 static tg_status want_head(const opening *o) {
-    size_t file;
     const char *head = o->family->head;
-    if (!head || o->tied || find_stored(o, "lm_head", 7, ".weight", &file)) return TG_OK;
+    if (!head || o->tied || has_tensor(o, "output.weight")) return TG_OK;
     return tg_fail(o->g->ctx, TG_E_FORMAT,
                    "%s: tensor %s.weight: want it, as tie_word_embeddings "
                    "is not true, have none",
@@ -450,6 +517,7 @@ static tg_status open_all(opening *o) {
     m.v = tg_arena_array(&g->arena, TG_HF_VALUES, sizeof *m.v);
     if (!m.v) return tg_fail_memory(g->ctx, "metadata", TG_HF_VALUES * sizeof *m.v);
     TG_TRY(read_json(o, "config.json", &config));
+    if (!config) TG_TRY(want_tensors(o));
     if (!config)
         return tg_fail(g->ctx, TG_E_FORMAT, "%s: want a folder with a config.json, have none",
                        g->path);
@@ -463,8 +531,8 @@ static tg_status open_all(opening *o) {
     TG_TRY(read_text(o, "tokenizer.json", TOKENIZER_MAX_BYTES, &g->tokenizer_json,
                      &g->tokenizer_bytes));
     TG_TRY(open_files(o));
-    TG_TRY(want_head(o));
     TG_TRY(read_tensors(o, &m));
+    TG_TRY(want_head(o));
     if (m.failed) return tg_fail_memory(g->ctx, "metadata", TG_HF_VALUES * sizeof *m.v);
     return tg_gguf_set_tables(g, m.v, m.n, o->tensors, o->n_tensors);
 }
@@ -502,7 +570,11 @@ tg_status tg_hf_open_memory(tg_ctx *ctx, const char *name, const void *bytes, si
 }
 
 tg_status tg_gguf_open_any(tg_ctx *ctx, const char *path, tg_gguf *out) {
-    return tg_hf_probe(path)      ? tg_hf_open(ctx, path, out)
-           : tg_tgpt3_is_lm(path) ? tg_tgpt3_open_lm(ctx, path, out)
-                                  : tg_gguf_open(ctx, path, out);
+    bool folder, ours = false;
+    *out = (tg_gguf) { .ctx = NULL };
+    TG_TRY(tg_hf_probe(ctx, path, &folder));
+    if (!folder) TG_TRY(tg_tgpt3_is_lm(ctx, path, &ours));
+    return folder ? tg_hf_open(ctx, path, out)
+           : ours ? tg_tgpt3_open_lm(ctx, path, out)
+                  : tg_gguf_open(ctx, path, out);
 }

@@ -24,8 +24,8 @@ typedef struct tg_hf {
     tg_folder folder;
 } tg_hf;
 
-/* A folder with a config.json, or a zip file? */
-bool tg_hf_probe(const char *path);
+/* Is it a folder, or a zip file? An error where it is there and cannot be read. */
+tg_status tg_hf_probe(tg_ctx *ctx, const char *path, bool *is);
 
 /* On failure *out is closed. TG_E_UNSUPPORTED names model types, dtypes and options that are not
  * known, with those that are. */

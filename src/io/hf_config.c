@@ -22,17 +22,6 @@ static const tg_json *member(tg_hf_values *m, const tg_json *v, const char *key)
     return found && tg_json_kind(found) != TG_JSON_NULL ? found : NULL;
 }
 
-static const char *shown(const tg_json *v) {
-    static const char *const kinds[] = { [TG_JSON_NULL] = "null",
-                                         [TG_JSON_FALSE] = "false",
-                                         [TG_JSON_TRUE] = "true",
-                                         [TG_JSON_ARRAY] = "a list",
-                                         [TG_JSON_OBJECT] = "an object" };
-    if (!v) return "none";
-    const tg_json_type kind = tg_json_kind(v);
-    return kind == TG_JSON_STRING || kind == TG_JSON_NUMBER ? v->u.text : kinds[kind];
-}
-
 /* A switch that is off, and one that is on: numbers stand for booleans as they do in Python. */
 static bool is_number(const tg_json *v, double value) {
     double have;
@@ -64,14 +53,14 @@ static tg_status find_family(tg_hf_values *m) {
         tg_str_append(known, sizeof known, " %s", m->family->model_type);
     }
     return tg_fail(m->g->ctx, TG_E_UNSUPPORTED, "%s: model_type: want one of%s, have %.60s",
-                   m->where, known, shown(type));
+                   m->where, known, TG_JSON_SHOWN(type));
 }
 
 static tg_status get_int(tg_hf_values *m, const tg_json *root, const char *key, int64_t *out) {
     const tg_json *v = member(m, root, key);
     if (v && tg_json_int64(NULL, v, out) == TG_OK && *out >= 1 && *out <= INT32_MAX) return TG_OK;
     return tg_fail(m->g->ctx, TG_E_FORMAT, "%s: %s: want a whole number in 1..%d, have %.40s",
-                   m->where, key, INT32_MAX, shown(v));
+                   m->where, key, INT32_MAX, TG_JSON_SHOWN(v));
 }
 
 /* A float that may be missing; *out stays then. */
@@ -80,7 +69,7 @@ static tg_status get_float(tg_hf_values *m, const tg_json *root, const char *key
     if (!v) return TG_OK;
     if (tg_json_double(NULL, v, out) == TG_OK && *out > 0 && *out < 1e30) return TG_OK;
     return tg_fail(m->g->ctx, TG_E_FORMAT, "%s: %s: want a number above 0, have %.40s", m->where,
-                   key, shown(v));
+                   key, TG_JSON_SHOWN(v));
 }
 
 static tg_status put_sizes(tg_hf_values *m) {
@@ -110,7 +99,7 @@ static tg_status want_no_windows(tg_hf_values *m) {
         if (!tg_json_is(t, "full_attention"))
             return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
                            "%s: layer_types: want full_attention in all layers, have %.60s",
-                           m->where, shown(t));
+                           m->where, TG_JSON_SHOWN(t));
     return TG_OK;
 }
 
@@ -124,7 +113,7 @@ static tg_status check_options(tg_hf_values *m) {
         for (i = 0; f->acts[i]; i++)
             tg_str_append(known, sizeof known, "%s%s", i ? " or " : "", f->acts[i]);
         return tg_fail(m->g->ctx, TG_E_UNSUPPORTED, "%s: %s: want %s, have %.60s", m->where,
-                       f->act_key, known, shown(act));
+                       f->act_key, known, TG_JSON_SHOWN(act));
     }
     if (act && tg_json_is(act, "gelu") && strcmp(f->arch, "gpt2") == 0)
         tg_hf_put_text(m, "activation", "gelu_erf", 8);
@@ -132,13 +121,13 @@ static tg_status check_options(tg_hf_values *m) {
         const tg_json *v = get(m, m->root, f->switches[i]);
         if (v && !is_off(v))
             return tg_fail(m->g->ctx, TG_E_UNSUPPORTED, "%s: %s: want none, have %.60s", m->where,
-                           f->switches[i], shown(v));
+                           f->switches[i], TG_JSON_SHOWN(v));
     }
     const tg_json *positions = member(m, m->root, "position_embedding_type");
     if (positions && !tg_json_is(positions, "absolute"))
         return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
                        "%s: position_embedding_type: want absolute, have %.60s", m->where,
-                       shown(positions));
+                       TG_JSON_SHOWN(positions));
     return f->windows ? TG_OK : want_no_windows(m);
 }
 
@@ -182,7 +171,7 @@ static tg_status want_known_rope(tg_hf_values *m, const tg_json *rope) {
         if (!m->asked[v - m->root] && tg_json_kind(v) != TG_JSON_NULL)
             return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
                            "%s: rope: %.60s: want no such key for this rope_type, have %.60s",
-                           m->where, v->key, shown(v));
+                           m->where, v->key, TG_JSON_SHOWN(v));
     return TG_OK;
 }
 
@@ -191,7 +180,7 @@ static tg_status want_whole_head(tg_hf_values *m, const tg_json *object) {
     const tg_json *partial = get(m, object, "partial_rotary_factor");
     if (!partial || is_on(partial)) return TG_OK;
     return tg_fail(m->g->ctx, TG_E_UNSUPPORTED, "%s: partial_rotary_factor: want 1, have %.40s",
-                   m->where, shown(partial));
+                   m->where, TG_JSON_SHOWN(partial));
 }
 
 static tg_status put_scaling(tg_hf_values *m, const tg_json *rope, double base) {
@@ -203,7 +192,7 @@ static tg_status put_scaling(tg_hf_values *m, const tg_json *rope, double base) 
     if (!tg_json_is(kind, "linear"))
         return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
                        "%s: rope: want default, linear or llama3, have %.60s", m->where,
-                       shown(kind));
+                       TG_JSON_SHOWN(kind));
     TG_TRY(get_float(m, rope, "factor", &factor));
     tg_hf_put_text(m, "rope.scaling.type", "linear", 6);
     tg_hf_put_float(m, "rope.scaling.factor", factor);
@@ -221,7 +210,7 @@ static tg_status put_local_rope(tg_hf_values *m, const tg_json *windowed) {
     if (!kind || tg_json_is(kind, "default")) return want_known_rope(m, windowed);
     return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
                    "%s: rope of sliding_attention: want default, have %.60s", m->where,
-                   shown(kind));
+                   TG_JSON_SHOWN(kind));
 }
 
 /* rope_parameters since transformers 5, perhaps one each for layers with and without a window;
@@ -262,7 +251,7 @@ static tg_status put_windows(tg_hf_values *m) {
                 return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
                                "%s: layer_types: want one layer of every %d without a window, have "
                                "%.40s as number %d",
-                               m->where, (int)period, shown(t), (int)layer);
+                               m->where, (int)period, TG_JSON_SHOWN(t), (int)layer);
     } else if (every) {
         TG_TRY(get_int(m, m->root, "sliding_window_pattern", &period));
     } else if (saved) {
@@ -285,7 +274,7 @@ static tg_status read_group(tg_hf_values *m, uint32_t *group) {
     if (method || (mode && !tg_json_is(mode, "affine")))
         return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
                        "%s: quantization: want MLX's affine one, have %.60s", m->where,
-                       shown(method ? method : mode));
+                       TG_JSON_SHOWN(method ? method : mode));
     TG_TRY(get_int(m, q, "group_size", &size));
     if (size != 32 && size != 64 && size != 128)
         return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
@@ -321,7 +310,7 @@ static tg_status want_known(tg_hf_values *m) {
             return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
                            "%s: %.80s: want keys that are known, since another may change what the "
                            "model computes, have this one as %.60s",
-                           m->where, v->key, shown(v));
+                           m->where, v->key, TG_JSON_SHOWN(v));
     return TG_OK;
 }
 

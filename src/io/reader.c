@@ -7,11 +7,26 @@
  */
 #include "io/reader.h"
 
+/* What git leaves in the place of a large file that was not fetched: a text of some 130 bytes. */
+static tg_status want_no_pointer(const tg_reader *r) {
+    static const char mark[] = "version https://git-lfs.github.com/spec/v1";
+    char first[sizeof mark - 1];
+    if (r->end < sizeof first || r->end > 1024) return TG_OK;
+    TG_TRY(tg_read_at(r, 0, "beginning", first, sizeof first));
+    if (memcmp(first, mark, sizeof first) != 0) return TG_OK;
+    return tg_fail(r->ctx, TG_E_FORMAT,
+                   "%s: want the file itself, have a pointer of git LFS to it: fetch it with "
+                   "\"git lfs pull\"",
+                   r->name);
+}
+
 tg_status tg_reader_open(tg_ctx *ctx, const char *path, tg_reader *out) {
     *out = (tg_reader) { .ctx = ctx, .name = path };
     TG_TRY(tg_os_file_open(ctx, path, &out->file));
     out->end = tg_os_file_bytes(out->file);
-    return TG_OK;
+    const tg_status s = want_no_pointer(out);
+    if (s != TG_OK) tg_reader_close(out);
+    return s;
 }
 
 void tg_reader_open_memory(tg_ctx *ctx, const char *name, const void *bytes, size_t n_bytes,
@@ -22,6 +37,17 @@ void tg_reader_open_memory(tg_ctx *ctx, const char *name, const void *bytes, siz
 void tg_reader_close(tg_reader *r) {
     tg_os_file_close(r->file);
     *r = (tg_reader) { 0 };
+}
+
+tg_status tg_reader_first(tg_ctx *ctx, const char *path, uint8_t *out, size_t most, size_t *n) {
+    tg_reader r;
+    *n = 0;
+    if (tg_os_kind_of(path) != TG_OS_FILE) return TG_OK;
+    TG_TRY(tg_reader_open(ctx, path, &r));
+    *n = r.end < most ? (size_t)r.end : most;
+    const tg_status s = tg_read_at(&r, 0, "magic", out, *n);
+    tg_reader_close(&r);
+    return s;
 }
 
 /* Both ends come from checks against r, so one outside of it is a bug here, not in a file. */

@@ -40,6 +40,11 @@ void tg_reader_open_memory(tg_ctx *ctx, const char *name, const void *bytes, siz
                            tg_reader *out);
 void tg_reader_close(tg_reader *r);
 
+/* For probes: the first bytes of a file, *n <= most of them. None of what is not there and of what
+ * is no regular file, which is for whoever opens it to say; other errors are those of
+ * tg_reader_open. */
+tg_status tg_reader_first(tg_ctx *ctx, const char *path, uint8_t *out, size_t most, size_t *n);
+
 /* A second reader of the same bytes, confined to [begin, end), which must lie inside r. It is valid
  * as long as r is open, and must not be closed itself. */
 tg_reader tg_reader_part(const tg_reader *r, uint64_t begin, uint64_t end);

@@ -26,13 +26,8 @@ const tg_st_dtype tg_st_dtypes[TG_ST_DTYPES] = {
 
 tg_status tg_st_fail(const tg_st_head *o, tg_status code, const char *name, const char *field,
                      const char *want, const tg_json *have) {
-    const bool text =
-        have && (tg_json_kind(have) == TG_JSON_STRING || tg_json_kind(have) == TG_JSON_NUMBER);
     return tg_fail(o->ctx, code, "%s: header: %.60s: %s: want %s, have %.40s", o->path, name, field,
-                   want,
-                   text   ? have->u.text
-                   : have ? "another value"
-                          : "none");
+                   want, TG_JSON_SHOWN(have));
 }
 
 static tg_status read_dtype(const tg_st_head *o, const tg_json *v, tg_st_tensor *s) {

@@ -16,21 +16,19 @@
 
 /* -------------------------------------------------------------------------------------- reading */
 
-bool tg_tgpt3_is_lm(const char *path) {
-    uint8_t head[TGPT3_HEAD_BYTES], entry[TGPT3_ENTRY_BYTES];
-    tg_ctx quiet;
-    tg_reader r;
-    bool is = false;
-    tg_ctx_init(&quiet, NULL, NULL, NULL);
-    if (tg_reader_open(&quiet, path, &r) != TG_OK) return false;
-    if (tg_read_bytes(&r, "header", head, sizeof head) == TG_OK &&
-        memcmp(head, TGPT3_MAGIC, TGPT3_MAGIC_BYTES) == 0)
-        for (uint32_t i = 0; !is && i < tg_get_u32(head + 40) && i < TGPT3_SECTIONS_MAX &&
-                             tg_read_bytes(&r, "section", entry, sizeof entry) == TG_OK;
-             i++)
-            is = tg_get_u32(entry) == TGPT3_KVAL;
-    tg_reader_close(&r);
-    return is;
+tg_status tg_tgpt3_is_lm(tg_ctx *ctx, const char *path, bool *is) {
+    uint8_t head[TGPT3_HEAD_BYTES + TGPT3_SECTIONS_MAX * TGPT3_ENTRY_BYTES];
+    size_t n;
+    *is = false;
+    TG_TRY(tg_reader_first(ctx, path, head, sizeof head, &n));
+    if (n < TGPT3_HEAD_BYTES || memcmp(head, TGPT3_MAGIC, TGPT3_MAGIC_BYTES) != 0) return TG_OK;
+    const uint32_t count = tg_get_u32(head + 40);
+    const uint8_t *entry = head + TGPT3_HEAD_BYTES;
+    for (uint32_t i = 0; i < count && entry + TGPT3_ENTRY_BYTES <= head + n; i++) {
+        *is = *is || tg_get_u32(entry) == TGPT3_KVAL;
+        entry += TGPT3_ENTRY_BYTES;
+    }
+    return TG_OK;
 }
 
 static bool type_of(uint32_t code, tg_block_type *type) {

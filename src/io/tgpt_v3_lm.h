@@ -7,8 +7,8 @@
 #include "io/gguf.h"
 #include "io/tgpt.h"
 
-/* Is it such a file? False, too, where it cannot be read. */
-bool tg_tgpt3_is_lm(const char *path);
+/* Is it such a file? An error where it is there and cannot be read. */
+tg_status tg_tgpt3_is_lm(tg_ctx *ctx, const char *path, bool *is);
 
 /* As tg_gguf_open: proves header, tables and metadata, and reads no tensor. */
 tg_status tg_tgpt3_open_lm(tg_ctx *ctx, const char *path, tg_gguf *out);

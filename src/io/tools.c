@@ -34,7 +34,7 @@
  * is a wish to stop. */
 static tg_status deliver(tg_ctx *ctx, const tg_buf *text, tg_text_fn write, void *user) {
     TG_TRY(tg_buf_status(ctx, text, "text"));
-    return write && write(user, tg_buf_text(text), text->length) ? TG_STOPPED : TG_OK;
+    return write && write(user, tg_buf_text(text), text->length) ? tg_stopped(ctx, "text") : TG_OK;
 }
 
 /* ----------------------------------------------------------------------------------------- info */

@@ -431,7 +431,9 @@ static tg_status write_own(tg_conversion *c) {
  */
 
 static tg_status open_source(tg_conversion *c, const char *in, char folder[TG_LM_PATH_BYTES]) {
-    if (tg_lm_takes(in, folder))
+    bool takes;
+    TG_TRY(tg_lm_takes(&c->ctx->err, in, folder, &takes));
+    if (takes)
         TG_TRY(tg_gguf_open_any(&c->ctx->err, folder, &c->g));
     else
         TG_TRY(tg_own_gguf(&c->ctx->err, in, &c->floats, &c->g));
@@ -446,7 +448,7 @@ tg_status tg_convert(tg_context *ctx, const char *in, const char *out, tg_conver
         .ctx = ctx, .out = out, .type = types[type], .file_type = file_types[type], .report = report
     };
     tg_arena_init(&c.arena, &ctx->err.mem);
-    tg_status s = open_source(&c, in, folder);
+    tg_status s = tg_fail_named(&ctx->err, in, open_source(&c, in, folder));
     if (s == TG_OK)
         s = kind == TG_CONVERT_GGUF      ? write_gguf(&c)
             : kind == TG_CONVERT_TINYGPT ? write_own(&c)

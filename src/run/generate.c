@@ -108,7 +108,8 @@ static tg_status finish(tg_generating *g) {
     tg_stop_gate_end(&g->stop, hand_out, g);
     const double ms = spent(g) - g->stats.prompt_ms;
     g->stats.tok_per_s = ms > 0 ? (double)g->stats.new_tokens / ms * 1e3 : 0;
-    return g->refused || g->cancelled ? TG_STOPPED : TG_OK;
+    if (g->refused) return tg_stopped(&g->session->ctx->err, "text");
+    return g->cancelled ? TG_STOPPED : TG_OK;
 }
 
 static tg_status next_stage(tg_generating *g, double deadline_ms, bool *over) {

@@ -43,11 +43,11 @@ typedef struct tg_lm_model {
     struct tg_lm_packer *packer;     /* how far the packing is, NULL: not begun */
 } tg_lm_model;
 
-/* Is path a model of others: a GGUF file, a folder of safetensors or a zip file of one? False, too,
- * where it cannot be read. folder: what is to be opened, which is path, but for a
- * model.safetensors the folder that it is in. */
+/* Is path a model of others: a GGUF file, a folder of safetensors or a zip file of one? False where
+ * there is no file; an error where there is one that cannot be read. folder: what is to be opened,
+ * which is path, but for a model.safetensors the folder that it is in. */
 #define TG_LM_PATH_BYTES 4096
-bool tg_lm_takes(const char *path, char folder[TG_LM_PATH_BYTES]);
+tg_status tg_lm_takes(tg_ctx *ctx, const char *path, char folder[TG_LM_PATH_BYTES], bool *takes);
 
 /* In slices: *out is NULL for the first of them, and the caller's to unload whatever comes back.
  * TG_PENDING: there is more to do; never, if deadline_ms (on tg_time_ms's clock) is 0. */

@@ -185,7 +185,9 @@ tg_status tg_lm_check(tg_context *ctx, const char *path) {
     tg_gguf g;
     tg_lm lm;
     tg_arena arena;
-    if (tg_tgpt3_is_lm(path)) TG_TRY(tg_tgpt3_check_lm(&ctx->err, path));
+    bool ours;
+    TG_TRY(tg_tgpt3_is_lm(&ctx->err, path, &ours));
+    if (ours) TG_TRY(tg_tgpt3_check_lm(&ctx->err, path));
     TG_TRY(tg_gguf_open_any(&ctx->err, path, &g));
     tg_arena_init(&arena, &ctx->err.mem);
     const tg_status s = tg_lm_read(&g, &arena, false, &lm);
@@ -218,7 +220,8 @@ tg_status tg_lm_info(tg_context *ctx, const char *path, bool json, tg_text_fn wr
             put_lines(&g, &lm, &text);
         s = tg_buf_status(&ctx->err, &text, "text");
     }
-    if (s == TG_OK && write(user, tg_buf_text(&text), text.length) != 0) s = TG_STOPPED;
+    if (s == TG_OK && write(user, tg_buf_text(&text), text.length) != 0)
+        s = tg_stopped(&ctx->err, path);
     tg_buf_deinit(&text);
     tg_arena_deinit(&arena);
     tg_gguf_close(&g);

@@ -310,7 +310,7 @@ static tg_status fill(tg_reader *r, tg_session *s, const head *h, tg_text_fn not
     for (size_t left = h->note_bytes; left > 0;) {
         const size_t n = left < sizeof piece ? left : sizeof piece;
         TG_TRY(tg_read_bytes(r, "note", piece, n));
-        if (note && note(user, piece, n) != 0) return TG_STOPPED;
+        if (note && note(user, piece, n) != 0) return tg_stopped(r->ctx, r->name);
         left -= n;
     }
     s->n_held = (int32_t)h->n_tokens;

@@ -263,15 +263,6 @@ static tg_status from_json(const tg_gguf *g, size_t n_tokens, tg_tok **out) {
                    n_tokens, have);
 }
 
-/* What is wrong with a description is said without its file, which is known here. */
-static tg_status named(tg_ctx *ctx, const char *path, tg_status status) {
-    char why[TG_MESSAGE_BYTES];
-    if (status == TG_OK || strncmp(ctx->message, path, strlen(path)) == 0) return status;
-    memcpy(why, ctx->message, sizeof why);
-    tg_ctx_clear(ctx);
-    return tg_fail(ctx, status, "%s: %s", path, why);
-}
-
 tg_status tg_vocabulary_gguf(const tg_gguf *g, size_t n_tokens, tg_tok **out) {
     tg_arena arena;
     *out = NULL;
@@ -283,7 +274,7 @@ tg_status tg_vocabulary_gguf(const tg_gguf *g, size_t n_tokens, tg_tok **out) {
     if (s == TG_OK) return TG_OK;
     tg_tok_free(*out);
     *out = NULL;
-    return named(g->ctx, g->path, s);
+    return tg_fail_named(g->ctx, g->path, s); /* descriptions do not know their file */
 }
 
 tg_status tg_vocabulary_chat(const tg_gguf *g, tg_tokenizer *t) {
@@ -318,7 +309,7 @@ static tg_status open_json(tg_tokenizer *t, tg_reader *r) {
     tg_status s = tg_read_text(r, &arena, "tokenizer", r->end, &text);
     if (s == TG_OK) s = tg_tok_new_json(&t->ctx->err, r->name, text, (size_t)r->end, &t->tok);
     tg_arena_deinit(&arena);
-    return named(&t->ctx->err, r->name, s);
+    return tg_fail_named(&t->ctx->err, r->name, s);
 }
 
 /* tokenizer.json begins with the brace of its object, or white space before it. */
@@ -327,7 +318,9 @@ static tg_status open_any(tg_tokenizer *t, const char *path, bool *known) {
     uint8_t first[8] = { 0 };
     char folder[TG_LM_PATH_BYTES];
     *known = true;
-    if (tg_lm_takes(path, folder)) return open_model(t, folder);
+    bool takes;
+    TG_TRY(tg_lm_takes(&t->ctx->err, path, folder, &takes));
+    if (takes) return open_model(t, folder);
     TG_TRY(tg_reader_open(&t->ctx->err, path, &r));
     const size_t n = r.end < sizeof first ? (size_t)r.end : sizeof first;
     tg_status s = tg_read_at(&r, 0, "beginning", first, n);
@@ -352,7 +345,7 @@ static tg_status new_one(tg_context *ctx, tg_tokenizer **out) {
 tg_status tg_vocabulary_open(tg_context *ctx, const char *path, tg_tokenizer **out) {
     TG_TRY(new_one(ctx, out));
     bool known = false;
-    const tg_status s = open_any(*out, path, &known);
+    const tg_status s = tg_fail_named(&ctx->err, path, open_any(*out, path, &known));
     if (s == TG_OK && known) return TG_OK;
     tg_vocabulary_free(*out);
     *out = NULL;

@@ -230,13 +230,25 @@ static tg_status take_story(tg_model *m, tg_file *f) {
     return TG_OK;
 }
 
-/* A damaged file is replaced by its .prev, with a warning that tg_opening gives; programs that do
- * not read the log are told by the model's info. */
-tg_status tg_model_opening_go_on(tg_model_opening *o, tg_context *ctx, const char *path,
-                                 double deadline_ms, tg_model **out) {
+/* What cannot be read at all has a predecessor perhaps, which a model of others has not. */
+static tg_status probe(tg_context *ctx, const char *path, char folder[TG_LM_PATH_BYTES],
+                       bool *takes) {
+    char previous[TG_LM_PATH_BYTES + 8];
+    const tg_status s = tg_lm_takes(&ctx->err, path, folder, takes);
+    if (s != TG_E_IO || strlen(path) >= TG_LM_PATH_BYTES) return s;
+    snprintf(previous, sizeof previous, "%s.prev", path);
+    if (tg_os_kind_of(previous) != TG_OS_FILE) return s;
+    tg_ctx_clear(&ctx->err);
+    *takes = false;
+    return TG_OK;
+}
+
+static tg_status go_on_opening(tg_model_opening *o, tg_context *ctx, const char *path,
+                               double deadline_ms, tg_model **out) {
     char folder[TG_LM_PATH_BYTES] = "";
-    const bool lm_begun = !o->opening && o->model;
-    if (lm_begun || (!o->opening && tg_lm_takes(path, folder))) {
+    bool takes = !o->opening && o->model; /* begun */
+    if (!takes && !o->opening) TG_TRY(probe(ctx, path, folder, &takes));
+    if (takes) {
         TG_TRY(tg_weights_open_lm(ctx, folder, deadline_ms, &o->model));
         *out = o->model;
         o->model = NULL;
@@ -253,6 +265,13 @@ tg_status tg_model_opening_go_on(tg_model_opening *o, tg_context *ctx, const cha
     *out = m;
     o->model = NULL;
     return TG_OK;
+}
+
+/* A damaged file is replaced by its .prev, with a warning that tg_opening gives; programs that do
+ * not read the log are told by the model's info. */
+tg_status tg_model_opening_go_on(tg_model_opening *o, tg_context *ctx, const char *path,
+                                 double deadline_ms, tg_model **out) {
+    return tg_fail_named(&ctx->err, path, go_on_opening(o, ctx, path, deadline_ms, out));
 }
 
 void tg_model_opening_deinit(tg_model_opening *o) {

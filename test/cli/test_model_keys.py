@@ -216,4 +216,80 @@ def llama3_factors():
             err=("rope_freqs.weight", "a rule of Llama 3"))
 
 
-main(scaling_of_positions, metadata, config_json, gemma3, llama3_factors)
+LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:" + "0123456789abcdef" * 4 + "\nsize 4976698672\n"
+
+
+def what_is_no_model():
+    """Folders and files that hold something else say what it is."""
+    for name in "model.safetensors", "config.json":
+        write(os.path.join(folder("llama3", "m"), name), LFS)
+        refused(f"a pointer as {name}", "info", "m", err=(f"m/{name}", "a pointer of git LFS", "git lfs pull"))
+    write("p.gguf", LFS)
+    refused("a pointer as GGUF", "info", "p.gguf", err=("p.gguf", "a pointer of git LFS"))
+    refused("a pointer as a tokenizer", "tokenize", "p.gguf", "a", err="a pointer of git LFS")
+    for name, what in (("pytorch_model.bin", "a pickle"), ("adapter_config.json", "an adapter"),
+                       ("tf_model.h5", "TensorFlow"), ("pytorch_model.bin.index.json", "pickles")):
+        path = folder("llama3", "m")
+        os.remove("m/model.safetensors")
+        write(f"m/{name}", "{}")
+        refused(f"a folder of {name}", "info", "m", err=(name, what))
+        os.remove("m/config.json")
+        refused(f"a folder of {name} alone", "info", "m", err=(name, what))
+
+
+def header(path, change):
+    """The JSON in front of a file of safetensors, changed."""
+    with open(path, "rb") as f:
+        n = struct.unpack("<Q", f.read(8))[0]
+        head, data = json.loads(f.read(n)), f.read()
+    text = change(head)
+    text = json.dumps(head if text is None else text).encode() if not isinstance(text, bytes) else text
+    write(path, struct.pack("<Q", len(text)) + text + data)
+
+
+def told(path):
+    r = tinygpt("info", path, "--json")
+    if r.code:
+        return r.errors
+    return {k: v for k, v in r.json().items() if k not in ("file", "bytes")}
+
+
+def shared_tensors():
+    """safetensors' save_model stores what two parts share under one name, and notes the other."""
+    source = folder("llama3", "whole")
+    want = told(source)
+    def renamed(note):
+        def change(head):
+            head["lm_head.weight"] = head.pop("model.embed_tokens.weight")
+            head["__metadata__"] = {"format": "pt", **note}
+        return change
+    for note in {"model.embed_tokens.weight": "lm_head.weight"}, {}:
+        header(os.path.join(folder("llama3", "m"), "model.safetensors"), renamed(note))
+        equal(told("m"), want, f"the head alone, with the note {note}")
+    def untie(c):
+        c["tie_word_embeddings"] = False
+    header(os.path.join(folder("llama3", "m", untie), "model.safetensors"),
+           renamed({"model.embed_tokens.weight": "lm_head.weight"}))
+    check("tensors" in str(told("m")) and "output.weight" in str(told("m")), "both, where they are not tied")
+    header(os.path.join(folder("llama3", "m", untie), "model.safetensors"), renamed({}))
+    refused("no embedding", "info", "m", err="token_embd.weight")
+
+
+def messages():
+    def zero(head):
+        return json.dumps(head).replace('"F16"', '"F16\\u0000"', 1).encode()
+    header(os.path.join(folder("llama3", "m"), "model.safetensors"), zero)
+    refused("a zero in a type", "info", "m", err="have F16\\0")
+    path = folder("llama3", "m", lambda c: c.update(hidden_act="silu\0"))
+    refused("a zero in an activation", "info", path, err="have silu\\0")
+    gguf("g.gguf", lambda g: None)
+    expect(tinygpt("convert", "g.gguf", "t", "--format", "safetensors"), 0, "a folder with a tokenizer")
+    with open("t/tokenizer.json", encoding="utf-8") as f:
+        t = json.load(f)
+    t["model"]["merges"] = [["a", "bc"]]
+    write("t/tokenizer.json", json.dumps(t))
+    refused("a merge of what there is not", "sample", "t", "--prompt", "a", err=("t: ", "merge 0"))
+    refused("the same of the file alone", "tokenize", "t/tokenizer.json", "a", err=("t/tokenizer.json", "merge 0"))
+
+
+main(what_is_no_model, shared_tensors, messages, scaling_of_positions, metadata, config_json, gemma3, llama3_factors)
