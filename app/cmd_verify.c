@@ -37,7 +37,7 @@ static int check_one(tg_app *app, const char *path) {
     } else if (checksummed) {
         printf("%s is whole\n", path);
     } else {
-        printf("%s: tables and sizes are right; it has no checksums to try its bytes by\n", path);
+        printf("%s: tables, sizes and numbers are right; it has no checksums to try its bytes by\n", path);
     }
     return TG_EXIT_DONE;
 }

@@ -85,7 +85,9 @@ tg_status tg_fail_memory(tg_ctx *ctx, const char *what, size_t bytes) {
 
 tg_status tg_fail_named(tg_ctx *ctx, const char *path, tg_status status) {
     char why[TG_MESSAGE_BYTES];
-    if (status >= TG_OK || strstr(ctx->message, path)) return status;
+    /* A path that fills the message would push the reason out of it. */
+    if (status >= TG_OK || strlen(path) > TG_MESSAGE_BYTES / 2 || strstr(ctx->message, path))
+        return status;
     memcpy(why, ctx->message, sizeof why);
     tg_ctx_clear(ctx);
     return tg_fail(ctx, status, "%s: %s", path, why);

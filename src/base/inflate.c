@@ -22,8 +22,8 @@ typedef struct stream {
     size_t n_in, at;
     uint64_t bits; /* read ahead, the next one lowest */
     unsigned n_bits;
-    uint8_t *out;
-    size_t n_out, done;
+    uint8_t *out; /* [room], of which done are written; room is at most n_out */
+    size_t room, n_out, done;
 } stream;
 
 /* fast[bits]: symbol << 4 | length of its code; 0: none so short. */
@@ -53,6 +53,22 @@ static tg_status take(stream *s, unsigned n, unsigned *out) {
     *out = (unsigned)(s->bits & (((uint64_t)1 << n) - 1));
     s->bits >>= n;
     s->n_bits -= n;
+    return TG_OK;
+}
+
+/* Room for n more bytes. Memory that grows does so by doubling, so that it is at most twice what
+ * the stream has proved, but for the first pages. */
+static tg_status reserve(stream *s, size_t n) {
+    enum { FIRST_BYTES = 64 << 10 };
+    if (n > s->n_out - s->done) return broken(s, "want no more bytes, have some");
+    if (n <= s->room - s->done) return TG_OK;
+    size_t room = s->room ? s->room : FIRST_BYTES;
+    while (room < s->done + n) room = room > s->n_out / 2 ? s->n_out : 2 * room;
+    if (room > s->n_out) room = s->n_out;
+    uint8_t *grown = tg_realloc(&s->ctx->mem, s->out, s->room, room);
+    if (!grown) return tg_fail_memory(s->ctx, s->name, room);
+    s->out = grown;
+    s->room = room;
     return TG_OK;
 }
 
@@ -121,7 +137,7 @@ static tg_status copy_stored(stream *s) {
     TG_TRY(take(s, 16, &n));
     TG_TRY(take(s, 16, &not_n));
     if ((n ^ not_n) != 0xffff) return broken(s, "want a length and its complement");
-    if (n > s->n_out - s->done) return broken(s, "want no more bytes, have some");
+    TG_TRY(reserve(s, n));
     for (; n > 0 && s->n_bits > 0; n--) {
         unsigned byte;
         TG_TRY(take(s, 8, &byte));
@@ -151,7 +167,7 @@ static tg_status copy_back(stream *s, unsigned symbol, const code *distances) {
     TG_TRY(take(s, bits, &more));
     const size_t distance = (at < 2 ? 1 + at : 1 + ((2u + (at & 1)) << bits)) + more;
     if (distance > s->done) return broken(s, "want a distance within what is there");
-    if (n > s->n_out - s->done) return broken(s, "want no more bytes, have some");
+    TG_TRY(reserve(s, n));
     uint8_t *to = s->out + s->done;
     for (size_t i = 0; i < n; i++) to[i] = to[(ptrdiff_t)i - (ptrdiff_t)distance];
     s->done += n;
@@ -167,7 +183,7 @@ static tg_status run_block(stream *s, const code *literals, const code *distance
             TG_TRY(copy_back(s, symbol, distances));
             continue;
         }
-        if (s->done == s->n_out) return broken(s, "want no more bytes, have some");
+        if (s->done == s->room) TG_TRY(reserve(s, 1));
         s->out[s->done++] = (uint8_t)symbol;
     }
 }
@@ -239,12 +255,34 @@ static tg_status run(stream *s, code *literals, code *distances) {
     return TG_OK;
 }
 
+static tg_status run_all(stream *s) {
+    code *codes = tg_alloc(&s->ctx->mem, 2 * sizeof *codes);
+    if (!codes) return tg_fail_memory(s->ctx, s->name, 2 * sizeof *codes);
+    const tg_status status = run(s, &codes[0], &codes[1]);
+    tg_free(&s->ctx->mem, codes, 2 * sizeof *codes);
+    return status;
+}
+
 tg_status tg_inflate(tg_ctx *ctx, const char *name, const uint8_t *in, size_t n_in, uint8_t *out,
                      size_t n_out) {
-    stream s = { .ctx = ctx, .name = name, .in = in, .n_in = n_in, .out = out, .n_out = n_out };
-    code *codes = tg_alloc(&ctx->mem, 2 * sizeof *codes);
-    if (!codes) return tg_fail_memory(ctx, name, 2 * sizeof *codes);
-    const tg_status status = run(&s, &codes[0], &codes[1]);
-    tg_free(&ctx->mem, codes, 2 * sizeof *codes);
+    stream s = { ctx, name, in, n_in, .out = out, .room = n_out, .n_out = n_out };
+    return run_all(&s);
+}
+
+tg_status tg_inflate_new(tg_ctx *ctx, const char *name, const uint8_t *in, size_t n_in,
+                         size_t n_out, uint8_t **out, size_t *room) {
+    stream s = { ctx, name, in, n_in, .n_out = n_out };
+    tg_status status = run_all(&s);
+    if (status == TG_OK && !s.out) { /* of no bytes */
+        s.room = 1;
+        s.out = tg_alloc(&ctx->mem, s.room);
+        if (!s.out) status = tg_fail_memory(ctx, name, s.room);
+    }
+    if (status != TG_OK) {
+        tg_free(&ctx->mem, s.out, s.room);
+        s.out = NULL;
+    }
+    *out = s.out;
+    *room = s.room;
     return status;
 }

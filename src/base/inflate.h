@@ -12,4 +12,10 @@
 tg_status tg_inflate(tg_ctx *ctx, const char *name, const uint8_t *in, size_t n_in, uint8_t *out,
                      size_t n_out);
 
+/* The same into memory that grows as bytes come: a size that was only claimed costs nothing. On
+ * success *out [n_out] is the caller's, to be freed by tg_free(&ctx->mem, *out, *room); else it is
+ * NULL. */
+tg_status tg_inflate_new(tg_ctx *ctx, const char *name, const uint8_t *in, size_t n_in,
+                         size_t n_out, uint8_t **out, size_t *room);
+
 #endif

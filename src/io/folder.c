@@ -14,7 +14,8 @@ struct tg_folder_open {
     struct tg_folder_open *next;
     const char *name;
     tg_reader reader;
-    tg_block unpacked;
+    uint8_t *unpacked; /* [room] */
+    size_t room;
 };
 
 bool tg_zip_probe(const uint8_t *first, size_t n_bytes) {
@@ -132,7 +133,7 @@ void tg_folder_close(tg_folder *f) {
     if (!f->ctx) return;
     for (struct tg_folder_open *o = f->open; o; o = o->next) {
         tg_reader_close(&o->reader);
-        tg_block_free(&o->unpacked);
+        tg_free(&f->ctx->mem, o->unpacked, o->room);
     }
     tg_reader_close(&f->zip);
     tg_arena_deinit(&f->arena);
@@ -152,13 +153,14 @@ bool tg_folder_has(const tg_folder *f, const char *name) {
     return n > 0 && (size_t)n < sizeof path && tg_os_kind_of(path) == TG_OS_FILE;
 }
 
-/* CRC-32 as zip files have it (reflected 04C11DB7), four bits at a time: it is not CRC-32C. */
-static uint32_t crc_of(const uint8_t *bytes, size_t n) {
+/* CRC-32 as zip files have it (reflected 04C11DB7), four bits at a time: it is not CRC-32C.
+ * crc is that of the bytes before, 0 of none. */
+static uint32_t crc_more(uint32_t crc, const uint8_t *bytes, size_t n) {
     static const uint32_t table[16] = { 0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac,
                                         0x76dc4190, 0x6b6b51f4, 0x4db26158, 0x5005713c,
                                         0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
                                         0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c };
-    uint32_t crc = UINT32_MAX;
+    crc = ~crc;
     for (size_t i = 0; i < n; i++) {
         crc ^= bytes[i];
         crc = crc >> 4 ^ table[crc & 15];
@@ -167,58 +169,120 @@ static uint32_t crc_of(const uint8_t *bytes, size_t n) {
     return ~crc;
 }
 
-/* What a member claims to unpack to is bounded by what deflate can do, 1032 bytes of one, and by
- * its kind, before there is memory for it. */
-static tg_status unpack(tg_folder *f, const tg_folder_member *m, uint64_t data,
-                        struct tg_folder_open *o) {
+static bool is_tensors(const tg_folder_member *m) {
     static const char tensors[] = ".safetensors";
-    const size_t n_name = strlen(m->name), k = sizeof tensors - 1;
-    const bool is_text = n_name < k || strcmp(m->name + n_name - k, tensors) != 0;
-    if (m->method != 8)
+    const size_t n = strlen(m->name), k = sizeof tensors - 1;
+    return n >= k && strcmp(m->name + n - k, tensors) == 0;
+}
+
+/* What a member claims to unpack to is bounded by what deflate can do, 1032 bytes of one, and by
+ * its kind; memory comes as its bytes do. */
+static tg_status want_size(const tg_folder *f, const tg_folder_member *m) {
+    const bool is_text = !is_tensors(m);
+    if (m->method != 8 && m->method != 0)
         return tg_fail(f->ctx, TG_E_UNSUPPORTED,
                        "%s: %s: want a member that is stored or deflated, have method %u", f->path,
                        m->name, (unsigned)m->method);
-    if (m->bytes / 1032 > m->packed_bytes || (is_text && m->bytes > TEXT_MAX))
+    if (m->bytes / 1032 > m->packed_bytes || (is_text && m->bytes > TEXT_MAX) ||
+        (m->method == 0 && m->bytes != m->packed_bytes))
         return tg_fail(f->ctx, TG_E_FORMAT,
                        "%s: %s: want a size that its %" PRIu64 " packed bytes could have%s, have "
                        "%" PRIu64,
                        f->path, m->name, m->packed_bytes,
                        is_text ? ", and a text of at most 256 MiB" : "", m->bytes);
-    tg_block packed;
-    TG_TRY(tg_block_new(f->ctx, (size_t)m->packed_bytes + 1, &packed));
-    tg_status s = tg_read_at(&f->zip, data, m->name, packed.data, (size_t)m->packed_bytes);
-    if (s == TG_OK) s = tg_block_new(f->ctx, (size_t)m->bytes + 1, &o->unpacked);
-    if (s == TG_OK)
-        s = tg_inflate(f->ctx, m->name, packed.data, (size_t)m->packed_bytes, o->unpacked.data,
-                       (size_t)m->bytes);
-    tg_block_free(&packed);
-    if (s == TG_OK && crc_of(o->unpacked.data, (size_t)m->bytes) != m->crc)
-        s = tg_fail(f->ctx, TG_E_CHECKSUM, "%s: %s: want the CRC %08x of the directory", f->path,
-                    m->name, (unsigned)m->crc);
-    if (s == TG_OK)
-        tg_reader_open_memory(f->ctx, o->name, o->unpacked.data, (size_t)m->bytes, &o->reader);
+    return TG_OK;
+}
+
+static tg_status compare_crc(const tg_folder *f, const tg_folder_member *m, uint32_t have) {
+    if (have == m->crc) return TG_OK;
+    return tg_fail(f->ctx, TG_E_CHECKSUM, "%s: %s: want the CRC %08x of the directory, have %08x",
+                   f->path, m->name, (unsigned)m->crc, (unsigned)have);
+}
+
+/* A whole member in memory [*room], checked. */
+static tg_status take_member(const tg_folder *f, const tg_folder_member *m, uint64_t data,
+                             uint8_t **out, size_t *room) {
+    const size_t n = (size_t)m->packed_bytes;
+    uint8_t *packed = tg_alloc(&f->ctx->mem, n);
+    *out = NULL;
+    if (!packed) return tg_fail_memory(f->ctx, m->name, n);
+    tg_status s = tg_read_at(&f->zip, data, m->name, packed, n);
+    if (s == TG_OK && m->method == 0) {
+        *out = packed;
+        *room = n;
+    } else {
+        if (s == TG_OK) s = tg_inflate_new(f->ctx, m->name, packed, n, (size_t)m->bytes, out, room);
+        tg_free(&f->ctx->mem, packed, n);
+    }
+    if (s == TG_OK) s = compare_crc(f, m, crc_more(0, *out, (size_t)m->bytes));
     return s;
 }
 
+/* Where the bytes of a member begin. */
+static tg_status find_data(const tg_folder *f, const tg_folder_member *m, uint64_t *data) {
+    uint8_t head[MEMBER_BYTES];
+    TG_TRY(tg_read_at(&f->zip, m->offset, m->name, head, sizeof head));
+    *data = m->offset + MEMBER_BYTES + tg_get_u16(head + 26) + tg_get_u16(head + 28);
+    if (memcmp(head, "PK\3\4", 4) == 0 && *data <= f->zip.end &&
+        m->packed_bytes <= f->zip.end - *data)
+        return TG_OK;
+    return tg_fail(f->ctx, TG_E_FORMAT,
+                   "%s: byte %" PRIu64 ": %s: want a member of %" PRIu64 " bytes within the file",
+                   f->path, m->offset, m->name, m->packed_bytes);
+}
+
+/* Tensors that are stored are read where they lie, and checked by tg_folder_check alone. */
 static tg_status open_member(tg_folder *f, const char *name, struct tg_folder_open *o,
                              tg_reader *out) {
     const tg_folder_member *m = find_member(f, name);
-    uint8_t head[MEMBER_BYTES];
+    uint64_t data;
     if (!m) return tg_fail(f->ctx, TG_E_FORMAT, "%s: want a member %s, have none", f->path, name);
-    TG_TRY(tg_read_at(&f->zip, m->offset, name, head, sizeof head));
-    const uint64_t data = m->offset + MEMBER_BYTES + tg_get_u16(head + 26) + tg_get_u16(head + 28);
-    if (memcmp(head, "PK\3\4", 4) != 0 || data > f->zip.end || m->packed_bytes > f->zip.end - data)
-        return tg_fail(f->ctx, TG_E_FORMAT,
-                       "%s: byte %" PRIu64 ": %s: want a member of %" PRIu64
-                       " bytes within the file",
-                       f->path, m->offset, name, m->packed_bytes);
-    if (m->method != 0) {
-        TG_TRY(unpack(f, m, data, o));
-        *out = o->reader;
+    TG_TRY(want_size(f, m));
+    TG_TRY(find_data(f, m, &data));
+    if (m->method == 0 && is_tensors(m)) {
+        *out = tg_reader_part(&f->zip, data, data + m->packed_bytes);
+        out->name = o->name;
         return TG_OK;
     }
-    *out = tg_reader_part(&f->zip, data, data + m->packed_bytes);
-    out->name = o->name;
+    TG_TRY(take_member(f, m, data, &o->unpacked, &o->room));
+    tg_reader_open_memory(f->ctx, o->name, o->unpacked, (size_t)m->bytes, &o->reader);
+    *out = o->reader;
+    return TG_OK;
+}
+
+/* By pieces, so that a member takes no memory of its size. */
+static tg_status check_stored(const tg_folder *f, const tg_folder_member *m, uint64_t data) {
+    enum { PIECE_BYTES = 64 << 10 };
+    uint8_t *piece = tg_alloc(&f->ctx->mem, PIECE_BYTES);
+    if (!piece) return tg_fail_memory(f->ctx, m->name, PIECE_BYTES);
+    uint32_t crc = 0;
+    tg_status s = TG_OK;
+    for (uint64_t at = 0; s == TG_OK && at < m->bytes; at += PIECE_BYTES) {
+        const uint64_t left = m->bytes - at;
+        const size_t n = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
+        s = tg_read_at(&f->zip, data + at, m->name, piece, n);
+        if (s == TG_OK) crc = crc_more(crc, piece, n);
+    }
+    tg_free(&f->ctx->mem, piece, PIECE_BYTES);
+    return s == TG_OK ? compare_crc(f, m, crc) : s;
+}
+
+tg_status tg_folder_check(const tg_folder *f) {
+    for (size_t i = 0; i < f->n_members; i++) {
+        const tg_folder_member *m = &f->members[i];
+        uint64_t data;
+        TG_TRY(want_size(f, m));
+        TG_TRY(find_data(f, m, &data));
+        if (m->method == 0) {
+            TG_TRY(check_stored(f, m, data));
+            continue;
+        }
+        uint8_t *unpacked = NULL;
+        size_t room = 0;
+        const tg_status s = take_member(f, m, data, &unpacked, &room);
+        tg_free(&f->ctx->mem, unpacked, room);
+        TG_TRY(s);
+    }
     return TG_OK;
 }
 

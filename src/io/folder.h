@@ -10,8 +10,8 @@
  *     end        "PK" 5 6    10 members u16   12 directory bytes u32   16 its offset u32
  *                            20 comment length u16
  *
- * Zip64 and encryption are refused by name. A member that is packed is unpacked into memory, and
- * its CRC is compared; one that is not is read where it lies.
+ * Zip64 and encryption are refused by name. A member that is packed is unpacked into memory, as is
+ * one that is no tensors, and its CRC is compared; tensors that are stored are read where they lie.
  */
 #ifndef TG_IO_FOLDER_H
 #define TG_IO_FOLDER_H
@@ -48,5 +48,9 @@ void tg_folder_close(tg_folder *f);
 bool tg_folder_has(const tg_folder *f, const char *name);
 /* A file of the folder. Its reader lives as long as the folder, and must not be closed. */
 tg_status tg_folder_file(tg_folder *f, const char *name, tg_reader *out);
+
+/* Of a zip file: do all members have the CRC that the directory says? TG_E_CHECKSUM names the first
+ * that has not. A folder has nothing to compare with: TG_OK. */
+tg_status tg_folder_check(const tg_folder *f);
 
 #endif

@@ -435,6 +435,10 @@ const tg_gguf_tensor *tg_gguf_tensor_find(const tg_gguf *g, const char *name) {
     return NULL;
 }
 
+bool tg_gguf_checksummed(const tg_gguf *g) {
+    return g->checks.crc || (g->hf && g->hf->folder.members);
+}
+
 static tg_status wrong_type(const tg_gguf *g, const tg_gguf_value *v, const char *want) {
     return tg_fail(g->ctx, TG_E_FORMAT, "%s: %s: want %s, have %s", g->path, v->key, want,
                    type_names[v->type]);

@@ -146,6 +146,9 @@ const tg_os_file *tg_gguf_lies_in_rows(const tg_gguf *g, const tg_gguf_tensor *t
 /* The same of floats at a multiple of their size. */
 const tg_os_file *tg_gguf_lies_plain(const tg_gguf *g, const tg_gguf_tensor *t);
 
+/* Can a changed byte be told: by the chunks of a .tinygpt file, or by the members of a zip file? */
+bool tg_gguf_checksummed(const tg_gguf *g);
+
 /* "GGUF v3", "safetensors": for people. */
 const char *tg_gguf_format(const tg_gguf *g);
 

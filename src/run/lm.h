@@ -57,7 +57,8 @@ void tg_lm_unload(tg_context *ctx, tg_lm_model *m);
 /* The type that most bytes of the weights have, by its name. */
 const char *tg_lm_types(const tg_lm_model *m);
 
-/* tg_file_check of such a model: that its head can be used; of a .tinygpt file all checksums. */
+/* tg_file_check of such a model: that its head can be used, all checksums of a .tinygpt or a zip
+ * file, and that every weight is a finite number. */
 tg_status tg_lm_check(tg_context *ctx, const char *path);
 
 /* Not in WebAssembly. */

@@ -3,6 +3,7 @@
  */
 #include "base/buf.h"
 #include "base/json.h"
+#include "base/math.h"
 #include "io/hf.h"
 #include "io/tgpt_v3_lm.h"
 #include "run/lm.h"
@@ -72,7 +73,9 @@ static void put_lines(const tg_gguf *g, const tg_lm *lm, tg_buf *out) {
     tg_buf_printf(out, "file        %s\n", g->path);
     tg_buf_printf(out, "format      %s, %" PRIu64 " bytes in %zu file%s, %s\n", tg_gguf_format(g),
                   g->total_bytes, g->n_files, g->n_files == 1 ? "" : "s",
-                  g->checks.crc ? "CRC-32C of chunks and SHA-256" : "no checksums");
+                  g->checks.crc            ? "CRC-32C of chunks and SHA-256"
+                  : tg_gguf_checksummed(g) ? "CRC-32 of members"
+                                           : "no checksums");
     put_text(g, "general.name", "name        ", out);
     tg_buf_printf(
         out,
@@ -136,7 +139,7 @@ static void put_json(const tg_gguf *g, const tg_lm *lm, tg_buf *out) {
     put_number(&w, "version", g->version);
     put_number(&w, "bytes", (int64_t)g->total_bytes);
     tg_json_key(&w, "checksummed");
-    tg_json_put_bool(&w, g->checks.crc);
+    tg_json_put_bool(&w, tg_gguf_checksummed(g));
     put_string(&w, "name", g, "general.name");
     tg_json_key(&w, "family");
     tg_json_put_string(&w, c->family->name);
@@ -181,6 +184,31 @@ static void put_json(const tg_gguf *g, const tg_lm *lm, tg_buf *out) {
     tg_json_end_object(&w);
 }
 
+/* Every weight of a tensor as a float, some rows at a time. */
+static tg_status check_numbers(const tg_gguf *g, const tg_gguf_tensor *t) {
+    enum { PIECE_ELEMS = 1 << 18 };
+    const uint64_t cols = t->dim[0], rows = t->elems / cols;
+    const uint64_t most = cols < PIECE_ELEMS ? PIECE_ELEMS / cols : 1;
+    const size_t row_bytes = (size_t)(t->bytes / rows), floats = (size_t)(most * cols);
+    const size_t bytes = floats * sizeof(float) + (size_t)most * row_bytes;
+    float *x = tg_alloc(&g->ctx->mem, bytes);
+    if (!x) return tg_fail_memory(g->ctx, t->name, bytes);
+    uint8_t *in = (uint8_t *)(x + floats);
+    tg_status s = TG_OK;
+    for (uint64_t first = 0; s == TG_OK && first < rows; first += most) {
+        const uint64_t n = rows - first < most ? rows - first : most;
+        s = tg_gguf_read_rows(g, t, first, n, in);
+        if (s == TG_OK) tg_block_to_f32_n(t->type, x, in, (size_t)(n * cols));
+        for (uint64_t i = 0; s == TG_OK && i < n * cols; i++)
+            if (!tg_isfinite((double)x[i]))
+                s = tg_fail(g->ctx, TG_E_NUMBER,
+                            "%s: tensor %s: element %" PRIu64 ": want a finite number, have %g",
+                            g->path, t->name, first * cols + i, (double)x[i]);
+    }
+    tg_free(&g->ctx->mem, x, bytes);
+    return s;
+}
+
 tg_status tg_lm_check(tg_context *ctx, const char *path) {
     tg_gguf g;
     tg_lm lm;
@@ -190,7 +218,9 @@ tg_status tg_lm_check(tg_context *ctx, const char *path) {
     if (ours) TG_TRY(tg_tgpt3_check_lm(&ctx->err, path));
     TG_TRY(tg_gguf_open_any(&ctx->err, path, &g));
     tg_arena_init(&arena, &ctx->err.mem);
-    const tg_status s = tg_lm_read(&g, &arena, false, &lm);
+    tg_status s = tg_lm_read(&g, &arena, false, &lm);
+    if (s == TG_OK && g.hf) s = tg_folder_check(&g.hf->folder);
+    for (size_t i = 0; s == TG_OK && i < g.n_tensors; i++) s = check_numbers(&g, &g.tensors[i]);
     tg_arena_deinit(&arena);
     tg_gguf_close(&g);
     return s;
@@ -199,7 +229,7 @@ tg_status tg_lm_check(tg_context *ctx, const char *path) {
 tg_status tg_lm_has_checksums(tg_context *ctx, const char *path, bool *has) {
     tg_gguf g;
     TG_TRY(tg_gguf_open_any(&ctx->err, path, &g));
-    *has = g.checks.crc;
+    *has = tg_gguf_checksummed(&g);
     tg_gguf_close(&g);
     return TG_OK;
 }

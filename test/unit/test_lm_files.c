@@ -186,6 +186,59 @@ static void zips(void **state) {
     remove("build/cut.zip");
 }
 
+/* The entry of a zip file's directory for the model's tensors. */
+static char *entry_of_tensors(bytes *b) {
+    static const char name[] = "model.safetensors";
+    for (size_t i = 0; i + 46 + sizeof name <= b->n; i++) {
+        char *e = b->data + i;
+        const size_t n = (size_t)(unsigned char)e[28];
+        if (memcmp(e, "PK\1\2", 4) == 0 && n >= sizeof name - 1 && i + 46 + n <= b->n &&
+            memcmp(e + 46 + n - (sizeof name - 1), name, sizeof name - 1) == 0)
+            return e;
+    }
+    fail_msg("no %s in the zip file", name);
+    return NULL;
+}
+
+static uint32_t u32_at(const char *p) {
+    uint32_t x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+
+/* A member that claims the most that deflate could make of its bytes takes what its bytes prove. */
+static void claims(void **state) {
+    (void)state;
+    static bytes b;
+    char why[1024];
+    read_file("test/golden/lm/bert.zip", &b);
+    char *entry = entry_of_tensors(&b);
+    assert_int_equal(entry[10], 8); /* deflated */
+    const uint32_t packed = u32_at(entry + 20), unpacked = u32_at(entry + 24);
+    for (uint32_t more = 1031; more <= 1033; more += 2) {
+        const uint32_t claimed = packed * more;
+        memcpy(entry + 24, &claimed, sizeof claimed);
+        write_file("build/claims.zip", &b);
+        test_alloc a = { .fail_at = 0 };
+        tg_context_options o = tg_context_options_default();
+        tg_context *ctx;
+        tg_model *m = NULL;
+        o.threads = 1;
+        o.alloc = test_alloc_fn;
+        o.alloc_user = &a;
+        assert_int_equal(tg_context_new(&o, &ctx), TG_OK);
+        const size_t before = a.live_bytes;
+        assert_int_equal(tg_model_open(ctx, "build/claims.zip", &m), TG_E_FORMAT);
+        snprintf(why, sizeof why, "%s", tg_context_error(ctx));
+        assert_non_null(strstr(why, "model.safetensors"));
+        tg_context_free(ctx);
+        if (a.peak_bytes > before + 4 * (size_t)unpacked + (1 << 20))
+            fail_msg("%u bytes of %u claimed: peak %zu over %zu", (unsigned)packed,
+                     (unsigned)claimed, a.peak_bytes, before);
+    }
+    remove("build/claims.zip");
+}
+
 /* A split model without its second file, or with another in its place. */
 static void parts(void **state) {
     (void)state;
@@ -395,10 +448,15 @@ int main(void) {
     /* shrinking comes first: after the test that opens the first file, cmocka takes the handler of
      * the signal away. */
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shrinking), cmocka_unit_test(configurations),
-        cmocka_unit_test(tensors),   cmocka_unit_test(files),
-        cmocka_unit_test(zips),      cmocka_unit_test(parts),
-        cmocka_unit_test(no_memory), cmocka_unit_test(no_memory_to_convert),
+        cmocka_unit_test(shrinking),
+        cmocka_unit_test(configurations),
+        cmocka_unit_test(tensors),
+        cmocka_unit_test(files),
+        cmocka_unit_test(zips),
+        cmocka_unit_test(claims),
+        cmocka_unit_test(parts),
+        cmocka_unit_test(no_memory),
+        cmocka_unit_test(no_memory_to_convert),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
