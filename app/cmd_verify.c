@@ -25,7 +25,7 @@ static int check_one(tg_app *app, const char *path) {
     if (status == TG_OK) status = tg_file_has_checksums(app->ctx, path, &checksummed);
     if (status != TG_OK) {
         const int code = tg_app_failed(app, app->ctx, status, TG_READING);
-        return code;
+        return status == TG_E_NUMBER ? TG_EXIT_USAGE : code; /* damaged, and nothing that was done */
     }
     if (app->globals.json) {
         tg_jout j = tg_jout_to(stdout);
