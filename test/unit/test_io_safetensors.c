@@ -460,6 +460,8 @@ static void refuses_bad_headers(void **state) {
         { "{" ENTRY("a", "F32", "[4611686018427387905]", "[0,4]") "}", UINT64_MAX, 4, TG_E_FORMAT,
           "bytes of F32, have 4" },
         { "{" ENTRY("a", "F32", "[1]", "[0]") "}", UINT64_MAX, 4, TG_E_FORMAT, "data_offsets" },
+        { "{" ENTRY("a", "F32", "[2]", "[0,12]") "}", UINT64_MAX, 12, TG_E_FORMAT,
+          "want 8 bytes of F32, have 12" },
         { "{" ENTRY("a", "F32", "[1]", "[0,4,8]") "}", UINT64_MAX, 4, TG_E_FORMAT, "data_offsets" },
         { "{" ENTRY("a", "F32", "[1]", "[4,0]") "}", UINT64_MAX, 4, TG_E_FORMAT, "not above" },
         { "{" ENTRY("a", "F32", "[1]", "[0,-4]") "}", UINT64_MAX, 4, TG_E_FORMAT, "data_offsets" },
