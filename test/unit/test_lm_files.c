@@ -94,6 +94,10 @@ static void configurations(void **state) {
         { "\"silu\"", "\"relu\"", TG_E_UNSUPPORTED, "hidden_act: want silu, have relu" },
         { "\"default\"", "\"yarn\"", TG_E_UNSUPPORTED,
           "want default, linear or llama3, have yarn" },
+        { "\"default\"",
+          "\"llama3\", \"factor\": 8.0, \"low_freq_factor\": 4.0, \"high_freq_factor\": 4.0, "
+          "\"original_max_position_embeddings\": 64",
+          TG_E_FORMAT, "rope of llama3: want factor" },
         { "\"use_sliding_window\": false", "\"use_sliding_window\": true", TG_E_UNSUPPORTED,
           "use_sliding_window" },
         { "\"hidden_size\": 32", "\"hidden_size\": -1", TG_E_FORMAT, "hidden_size: want a whole" },

@@ -128,6 +128,49 @@ static void a_resumed_run_is_the_run(void **state) {
     end_run(&whole);
 }
 
+/* All that a run knows beside its arrays comes back, each number in its own place. */
+static void a_resumed_run_knows_what_it_knew(void **state) {
+    (void)state;
+    tg_train_options o = tg_train_options_default();
+    o.batch = 2;
+    o.steps = 10;
+    o.eval_every = 0;
+    run_of r = start_run(open_context(1, NULL, NULL), &nano, &o);
+    steps_until(&r, 4);
+    tg_trainer *t = r.trainer, *again;
+    t->updates = 3;
+    t->stale = 7;
+    t->history_stride = 16;
+    t->best_step = 2;
+    t->best_val = 1.25;
+    t->last_val = 2.5;
+    t->last_val_step = 1;
+    t->last_loss = 3.75;
+    t->eval_pending = true;
+    const uint64_t hash = t->loss_hash;
+    OK(r.ctx, tg_trainer_save(t, SAVE));
+    OK(r.ctx, tg_trainer_open(r.ctx, SAVE, r.text, 0, &again));
+    assert_int_equal(again->step, 4);
+    assert_int_equal(again->updates, 3);
+    assert_int_equal(again->stale, 7);
+    assert_int_equal(again->history_stride, 16);
+    assert_int_equal(again->best_step, 2);
+    assert_true(again->best_val >= 1.25 && again->best_val <= 1.25);
+    assert_true(again->last_val >= 2.5 && again->last_val <= 2.5);
+    assert_int_equal(again->last_val_step, 1);
+    assert_true(again->last_loss >= 3.75 && again->last_loss <= 3.75);
+    assert_true(again->eval_pending);
+    assert_true(again->loss_hash == hash);
+    assert_int_equal(again->n_history, t->n_history);
+    assert_int_equal(again->o.steps, 10);
+    tg_trainer_free(again);
+    OK(r.ctx, tg_trainer_open(r.ctx, SAVE, r.text, 12, &again));
+    assert_int_equal(again->o.steps, 12);
+    tg_trainer_free(again);
+    end_run(&r);
+    remove(SAVE);
+}
+
 /* Slices that end anywhere, also between micro-steps, and a save in the middle of accumulation. */
 static void stops_inside_a_step(void **state) {
     (void)state;
@@ -370,6 +413,7 @@ int main(void) {
         cmocka_unit_test(levers_keep_their_word),
         cmocka_unit_test(accumulation_equals_a_larger_batch),
         cmocka_unit_test(a_resumed_run_is_the_run),
+        cmocka_unit_test(a_resumed_run_knows_what_it_knew),
         cmocka_unit_test(stops_inside_a_step),
         cmocka_unit_test(refuses_another_text),
         cmocka_unit_test(refuses_what_is_not_finite),
