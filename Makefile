@@ -14,6 +14,7 @@ ifeq ($(origin CC),default)
 CC         := gcc
 endif
 AR         ?= ar
+STRIP      ?= strip
 # What was compiled before, in any folder, is not compiled again.
 CACHED     := $(shell command -v ccache)
 BUILD      ?= build
@@ -25,7 +26,9 @@ WARN       := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wmissing-prototype
 # Warnings are errors in what the tests build; another compiler may have more of them.
 WERROR     ?=
 VERSION    := $(shell sed -n 's/.*TG_VERSION_TEXT *"\(.*\)".*/\1/p' include/tinygpt.h)
-SOVERSION  := $(firstword $(subst ., ,$(VERSION)))
+# While the major version is 0 a minor one may change the binary interface, so it is in the name.
+MAJOR      := $(firstword $(subst ., ,$(VERSION)))
+SOVERSION  := $(if $(filter 0,$(MAJOR)),0.$(word 2,$(subst ., ,$(VERSION))),$(MAJOR))
 ARCH       := $(shell $(CC) -dumpmachine | sed 's/-.*//')
 
 # Contraction off: fused multiply-add only where the code says so. Traps and errno are not used.
@@ -80,7 +83,7 @@ TESTS    := $(UNIT) $(patsubst test/fuzz/%.c,$(BUILD)/test/test_%,$(wildcard tes
             $(if $(DAWN),$(BUILD)/test/libshared.so) $(BUILD)/test/tinygpt_nan $(STORIES)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build wasm test-wasm web web-lib test-web test-e2e lib test-quick test test-long asan ubsan tsan intsan coverage fuzz fuzz-targets bench gen check fmt install clean setup FORCE
+.PHONY: help demo build wasm test-wasm web web-lib test-web test-e2e lib test-quick test test-long asan ubsan tsan intsan coverage fuzz fuzz-targets bench gen check fmt install uninstall clean setup FORCE
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -88,7 +91,8 @@ help:
 ## make demo         build, train a small model on text, write a story   (DATA=FILE to use your own)
 ## make build        the program build/tinygpt and the library
 ## make wasm         the seven WebAssembly modules build/wasm/tinygpt-*.wasm (clang-19, lld-19)
-## make install      PREFIX=/usr/local  header, static and shared library, pkg-config file, program
+## make install      PREFIX=/usr/local  program, libraries, header, pkg-config file, manual, completions
+## make uninstall    takes away what make install put there
 ## make test-quick   unit tests and op tests, under a minute, no set-up
 ## make test         everything that gates a change (installs what it needs: tools/setup.sh)
 ## make test-long    fuzzing, 10,000 kills, long trainings, all sanitizers
@@ -173,6 +177,7 @@ $(BUILD)/gen/page.list: FORCE
 $(BUILD)/gen/page.def: $(BUILD)/gen/page.list $(PAGE) tools/embed.py
 	$(Q)$(if $(PAGE),python3 tools/embed.py web/dist $(@D),: > $(@D)/page.bin && : > $@)
 
+$(BUILD)/app/pages.o: BASE += $(if $(WEBGPU),-DTG_BUILT_WITH_WEBGPU)
 $(BUILD)/app/server/page_built.o: $(BUILD)/gen/page.def
 $(BUILD)/app/server/page_built.o: BASE += -Wa,-I$(BUILD)/gen
 
@@ -478,17 +483,54 @@ $(BUILD)/gen_docs: tools/gen_docs.c $(LIB)
 bench: $(PROGRAM)
 	@bench/peers/run.sh
 
-install: build
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
-	install -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/
-	install -m 644 include/tinygpt.h $(DESTDIR)$(PREFIX)/include/
-	install -m 644 $(LIB) $(DESTDIR)$(PREFIX)/lib/
-	install -m 755 $(SHARED) $(DESTDIR)$(PREFIX)/lib/
-	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(PREFIX)/lib/libtinygpt.so.$(SOVERSION)
-	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(PREFIX)/lib/libtinygpt.so
+# Manual pages and completions are printed by the program, from the tables that its options are
+# parsed by.
+MAN         := tinygpt.1 $(patsubst %,tinygpt-%.1,$(shell sed -n 's/^TG_COMMAND.\([a-z]*\),.*/\1/p' app/commands.def))
+COMPLETIONS := $(BUILD)/completions/tinygpt $(BUILD)/completions/_tinygpt $(BUILD)/completions/tinygpt.fish
+
+$(BUILD)/man/tinygpt.1: $(PROGRAM)
+	@rm -rf $(@D) && mkdir -p $(@D)
+	$(Q)$(PROGRAM) help --man | awk -v d=$(@D)/ '/^\.\\" file / { f = d $$3 } { print > f }'
+
+$(BUILD)/completions/tinygpt: $(PROGRAM)
+	@mkdir -p $(@D)
+	$(Q)$(PROGRAM) completion bash > $@
+$(BUILD)/completions/_tinygpt: $(PROGRAM)
+	@mkdir -p $(@D)
+	$(Q)$(PROGRAM) completion zsh > $@
+$(BUILD)/completions/tinygpt.fish: $(PROGRAM)
+	@mkdir -p $(@D)
+	$(Q)$(PROGRAM) completion fish > $@
+
+TO        := $(DESTDIR)$(PREFIX)
+SO_LINKS  := libtinygpt.so.$(SOVERSION) libtinygpt.so
+INSTALLED := bin/tinygpt include/tinygpt.h lib/libtinygpt.a lib/pkgconfig/tinygpt.pc \
+             lib/$(notdir $(SHARED)) $(SO_LINKS:%=lib/%) $(MAN:%=share/man/man1/%) \
+             share/bash-completion/completions/tinygpt share/zsh/site-functions/_tinygpt \
+             share/fish/vendor_completions.d/tinygpt.fish
+
+# install(1) strips programs only, by the native strip.
+install: build $(BUILD)/man/tinygpt.1 $(COMPLETIONS)
+	install -d $(sort $(dir $(INSTALLED:%=$(TO)/%)))
+	install -m 755 $(PROGRAM) $(TO)/bin/tinygpt
+	install -m 644 include/tinygpt.h $(TO)/include/
+	install -m 644 $(LIB) $(TO)/lib/
+	install -m 755 $(SHARED) $(TO)/lib/
+	$(STRIP) $(TO)/bin/tinygpt
+	$(STRIP) --strip-unneeded $(TO)/lib/$(notdir $(SHARED))
+	$(STRIP) --strip-debug $(TO)/lib/$(notdir $(LIB))
+	for link in $(SO_LINKS); do ln -sf $(notdir $(SHARED)) $(TO)/lib/$$link; done
 	printf '%s\n' 'prefix=$(PREFIX)' 'Name: tinygpt' 'Description: trains and runs small GPTs' \
 	  'Version: $(VERSION)' 'Libs: -L$${prefix}/lib -ltinygpt' 'Libs.private: -pthread' \
-	  'Cflags: -I$${prefix}/include' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/tinygpt.pc
+	  'Cflags: -I$${prefix}/include' > $(TO)/lib/pkgconfig/tinygpt.pc
+	install -m 644 $(MAN:%=$(BUILD)/man/%) $(TO)/share/man/man1/
+	install -m 644 $(BUILD)/completions/tinygpt $(TO)/share/bash-completion/completions/
+	install -m 644 $(BUILD)/completions/_tinygpt $(TO)/share/zsh/site-functions/
+	install -m 644 $(BUILD)/completions/tinygpt.fish $(TO)/share/fish/vendor_completions.d/
+
+# The files, and no folder: another package may have put something there, or will.
+uninstall:
+	rm -f $(INSTALLED:%=$(TO)/%)
 
 clean:
 	rm -rf $(BUILD)

@@ -96,9 +96,9 @@ static void on_log(void *user, int level, const char *text) {
 
 /* ------------------------------------------------------------------------------- start and end */
 
-/* The last group of every help page. Names of ISAs and levers are checked by the library, which
- * knows them. */
-static const tg_option global_options[] = {
+/* The last group of every help page, all of it in --help-all. Names of ISAs and levers are checked
+ * by the library, which knows them. */
+static const tg_option global_options[TG_GLOBALS] = {
     TG_FLAG("--json", tg_globals, json,
             "print JSON on standard output, all else on standard error"),
     TG_INT("--threads", tg_globals, threads, 1, 256, "N", "threads (default: the cores we may use)",
@@ -112,6 +112,13 @@ static const tg_option global_options[] = {
             "keep packed weights of models of others in DIR, for a quicker next start"),
 };
 
+/* By name, so that the order of the table is free. */
+static unsigned use_of(const tg_option *option) {
+    if (!strcmp(option->name, "--device")) return TG_USES_DEVICE;
+    if (!strcmp(option->name, "--pack-cache")) return TG_USES_PACKS;
+    return strcmp(option->name, "--json") ? TG_USES_CPU : 0;
+}
+
 /* app is set up before the first message, so that even a parse error knows its terminal. The order
  * of groups is the order of the help. */
 int tg_app_parse(tg_app *app, const tg_command_spec *spec, const tg_option_group *groups,
@@ -121,8 +128,13 @@ int tg_app_parse(tg_app *app, const tg_command_spec *spec, const tg_option_group
     tg_term_init(&app->out, stdout);
     app->args.spec = spec;
     for (size_t i = 0; i < n_groups; i++) app->args.groups[i] = groups[i];
+    for (size_t i = 0; i < TG_GLOBALS; i++) {
+        const unsigned use = use_of(&global_options[i]);
+        app->global_options[i] = global_options[i];
+        app->global_options[i].hidden = use && !(spec->uses & use);
+    }
     app->args.groups[n_groups] =
-        (tg_option_group)TG_GROUP("Every command", global_options, &app->globals);
+        (tg_option_group)TG_GROUP("Every command", app->global_options, &app->globals);
     app->args.n_groups = n_groups + 1;
     const int code = tg_args_parse(&app->args, argc, argv);
     if (code != TG_ARGS_GO_ON) return code;
@@ -184,6 +196,17 @@ int tg_app_subcommand(const char *name, const char *about, const tg_subcommand *
                       int argc, char **argv) {
     /* An unknown word gets the same page as --help, but on standard error and with code 2. */
     const bool help = argc > 0 && (!strcmp(argv[0], "--help") || !strcmp(argv[0], "-h"));
+    tg_args_form *form = tg_args_get_form();
+    if (help && form) {
+        const tg_command_spec spec = { .name = name, .usage = "COMMAND [options]", .about = about };
+        const tg_args own = { .spec = &spec };
+        form->page(form, &own);
+        for (size_t i = 0; i < n; i++) {
+            form->summary = list[i].help;
+            list[i].run(argc, argv);
+        }
+        return TG_EXIT_DONE;
+    }
     for (size_t i = 0; argc > 0 && i < n; i++) {
         if (!strcmp(argv[0], list[i].name)) return list[i].run(argc - 1, argv + 1);
     }

@@ -28,6 +28,7 @@ enum {
 };
 
 /* Every command takes these. */
+enum { TG_GLOBALS = 6 };
 typedef struct tg_globals {
     bool json;
     int64_t threads; /* 0: chosen by the library */
@@ -39,6 +40,7 @@ typedef struct tg_globals {
 
 typedef struct tg_app {
     tg_globals globals;
+    tg_option global_options[TG_GLOBALS]; /* those that mean nothing to the command are hidden */
     tg_args args;
     tg_term out, err;
     tg_context *ctx;

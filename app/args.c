@@ -7,6 +7,7 @@
 #include "args.h"
 
 #include "format.h"
+#include "term.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -16,8 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Help is laid out for a fixed width: what is piped into a pager or a page has no window to ask.
- * SHOWN_BYTES is how much of a wrong argument a message quotes. */
+/* Help is laid out for a fixed width, since what is piped into a pager has no window to ask, or for
+ * the width of a window that is narrower. SHOWN_BYTES is how much of a wrong argument a message
+ * quotes. */
 enum { HELP_COLUMN = 26, HELP_WIDTH = 96, SHOWN_BYTES = 72 };
 
 /* ------------------------------------------------------------------------------------ numbers */
@@ -317,6 +319,11 @@ static bool is_utf8(const char *text) {
 
 static void print_help(const tg_args *args, bool all);
 
+static tg_args_form *form_now;
+
+void tg_args_set_form(tg_args_form *form) { form_now = form; }
+tg_args_form *tg_args_get_form(void) { return form_now; }
+
 int tg_args_parse(tg_args *args, int argc, char **argv) {
     const tg_command_spec *spec = args->spec;
     bool only_positional = false;
@@ -359,13 +366,21 @@ int tg_args_parse(tg_args *args, int argc, char **argv) {
 
 /* ----------------------------------------------------------------------------------------- help */
 
-/* Prints text from the current column on, wrapped at HELP_WIDTH and indented. A word longer than a
- * line is printed whole. Columns are bytes: help texts are ASCII. */
+static int help_width(void) {
+    tg_term term;
+    tg_term_init(&term, stdout);
+    const int width = term.tty ? tg_term_width(&term) - 1 : HELP_WIDTH;
+    return width < HELP_WIDTH ? width : HELP_WIDTH;
+}
+
+/* Prints text from the current column on, wrapped at the help's width and indented. A word longer
+ * than a line is printed whole. Columns are bytes: help texts are ASCII. */
 static void print_wrapped(const char *text, int column, int indent) {
+    const int width = help_width();
     bool gap = false; /* a blank is owed before the next word */
     while (*text) {
         const int word = (int)strcspn(text, " ");
-        if (column > indent && column + gap + word > HELP_WIDTH) {
+        if (column > indent && column + gap + word > width) {
             printf("\n%*s", indent, "");
             column = indent;
             gap = false;
@@ -380,7 +395,7 @@ static void print_wrapped(const char *text, int column, int indent) {
 
 /* " (default 3)" from the struct of values, which nobody has changed when help is asked for first;
  * "" when there is nothing to say. */
-static void default_text(const tg_option *o, const void *values, char *out, size_t cap) {
+void tg_args_default_text(const tg_option *o, const void *values, char *out, size_t cap) {
     const void *field = (const char *)values + o->offset;
     out[0] = '\0';
     if (o->hide_default) return;
@@ -413,7 +428,7 @@ static void default_text(const tg_option *o, const void *values, char *out, size
 static void print_option(const tg_option *o, const void *values) {
     char left[96], right[512], preset[96];
     snprintf(left, sizeof left, "  %s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
-    default_text(o, values, preset, sizeof preset);
+    tg_args_default_text(o, values, preset, sizeof preset);
     snprintf(right, sizeof right, "%s%s", o->help, preset);
     printf("%-*s", HELP_COLUMN, left);
     if (strlen(left) >= HELP_COLUMN) printf("\n%*s", HELP_COLUMN, "");
@@ -423,6 +438,10 @@ static void print_option(const tg_option *o, const void *values) {
 /* The groups in the order of their tables; one whose options are all hidden has no headline. */
 static void print_help(const tg_args *args, bool all) {
     const tg_command_spec *spec = args->spec;
+    if (form_now) {
+        form_now->page(form_now, args);
+        return;
+    }
     printf("usage: tinygpt %s %s\n\n", spec->name, spec->usage);
     print_wrapped(spec->about, 0, 0);
     for (size_t g = 0; g < args->n_groups; g++) {

@@ -89,6 +89,15 @@ typedef struct tg_option_group {
 #define TG_ARGS_GIVEN_MAX  96 /* options of all groups together */
 #define TG_ARGS_POS_MAX    64
 
+/* What of the global options (app.c) means something to a command. All are taken by every command,
+ * so that one set of them can stand in a script; help shows those that apply. */
+enum {
+    TG_USES_CPU = 1,    /* --threads --isa --levers */
+    TG_USES_DEVICE = 2, /* --device */
+    TG_USES_PACKS = 4,  /* --pack-cache */
+    TG_USES_ALL = 7
+};
+
 /* What a command is, for messages and help. */
 typedef struct tg_command_spec {
     const char *name;                 /* "train", "bench matmul" */
@@ -98,6 +107,7 @@ typedef struct tg_command_spec {
     size_t pos_min, pos_max;          /* how many are needed and allowed */
     const char *examples;             /* lines, each "  train --data ..."; may be NULL */
     void (*more_help)(void);          /* prints what follows the options; may be NULL */
+    unsigned uses;                    /* TG_USES_* */
 } tg_command_spec;
 
 typedef struct tg_args {
@@ -117,6 +127,21 @@ typedef struct tg_args {
  * Before the call args holds spec, groups and n_groups, and zeros.
  */
 int tg_args_parse(tg_args *args, int argc, char **argv);
+
+/*
+ * Help in another form than text (pages.c). While one of these is set, --help calls page and prints
+ * nothing; the groups' values are the defaults, and are there for the call only.
+ */
+typedef struct tg_args_form {
+    void (*page)(const struct tg_args_form *form, const tg_args *args);
+    const char *summary; /* one line about the command, set by who calls it */
+    void *user;
+} tg_args_form;
+void tg_args_set_form(tg_args_form *form); /* borrowed; NULL: text */
+tg_args_form *tg_args_get_form(void);
+
+/* " (default 3)", or "" where there is nothing to say. */
+void tg_args_default_text(const tg_option *option, const void *values, char *out, size_t cap);
 
 /* Was this option on the command line? The name must be one of the table's. */
 bool tg_args_given(const tg_args *args, const char *name);

@@ -40,6 +40,7 @@ static const tg_option prefill_options[] = {
 
 static const tg_command_spec decode_spec = {
     .name = "bench decode",
+    .uses = TG_USES_ALL,
     .usage = "[--preset NAME | --model FILE] [options]",
     .about = "Times a model that writes one token after the other, and compares the bytes it reads "
              "a second with what the memory gives.",
@@ -47,6 +48,7 @@ static const tg_command_spec decode_spec = {
 
 static const tg_command_spec prefill_spec = {
     .name = "bench prefill",
+    .uses = TG_USES_ALL,
     .usage = "[--preset NAME | --model FILE] [options]",
     .about = "Times a model that reads a prompt, as long as its window unless --tokens says so.",
 };

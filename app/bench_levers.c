@@ -41,6 +41,7 @@ static const tg_option options[] = {
 
 static const tg_command_spec spec = {
     .name = "bench levers",
+    .uses = TG_USES_CPU | TG_USES_DEVICE,
     .usage = "[options]",
     .about = "Measures every lever in training: what switching it on gains, with a 95 % interval, "
              "and whether it changes a bit of the losses.",

@@ -36,6 +36,7 @@ static const tg_option options[] = {
 /* What is printed as the peak is that of f32; a lever that multiplies in bf16 may pass 100 %. */
 static const tg_command_spec spec = {
     .name = "bench matmul",
+    .uses = TG_USES_CPU | TG_USES_DEVICE,
     .usage = "[--preset NAME | --m M --n N --k K] [options]",
     .about = "Times matrix products C[M,N] = A B: cubes of 256 to 2048, the shapes of a preset, or "
              "one shape.",

@@ -21,6 +21,7 @@ static const tg_option options[] = {
 
 static const tg_command_spec spec = {
     .name = "bench tiles",
+    .uses = TG_USES_CPU | TG_USES_DEVICE,
     .usage = "[options] --device webgpu",
     .about = "Times every tile and every cut of the products of a training step on this GPU, and "
              "keeps the fastest of each for this adapter and driver: later runs take them "

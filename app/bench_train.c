@@ -40,6 +40,7 @@ static const tg_option train_options[] = {
  * have. */
 static const tg_command_spec train_spec = {
     .name = "bench train",
+    .uses = TG_USES_CPU | TG_USES_DEVICE,
     .usage = "[options]",
     .about = "Times training steps. The interval holds the true median with 95 % confidence.",
     .examples = "  tinygpt bench train --preset small,medium --steps 50\n",
@@ -233,6 +234,7 @@ static const tg_option profile_options[] = {
 
 static const tg_command_spec profile_spec = {
     .name = "bench profile",
+    .uses = TG_USES_CPU | TG_USES_DEVICE,
     .usage = "[options]",
     .about =
         "Shows which kernels the time of a training step goes to, costliest first, and how near "

@@ -56,6 +56,7 @@ static const tg_option options[] = {
 
 static const tg_command_spec spec = {
     .name = "chat",
+    .uses = TG_USES_ALL,
     .usage = "MODEL [options]",
     .about =
         "Talks with a model that was tuned for conversations. /help lists what can be typed. "

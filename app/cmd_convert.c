@@ -31,6 +31,7 @@ static const tg_option options[] = {
 
 static const tg_command_spec spec = {
     .name = "convert",
+    .uses = TG_USES_CPU,
     .usage = "IN OUT [--dtype TYPE] [--format v1|v2|v3|safetensors|gguf]",
     .about =
         "Writes a model file in another layout. v3 is tinygpt's own: checksummed, and it can "

@@ -30,6 +30,7 @@ static const tg_option options[] = {
 
 static const tg_command_spec spec = {
     .name = "doctor",
+    .uses = TG_USES_CPU | TG_USES_DEVICE,
     .usage = "[--data FILE] [options]",
     .about =
         "Checks the machine, every kernel against its reference, every gradient against finite "

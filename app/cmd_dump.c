@@ -27,6 +27,7 @@ static const tg_option options[] = {
 
 static const tg_command_spec spec = {
     .name = "dump",
+    .uses = TG_USES_CPU | TG_USES_DEVICE,
     .usage = "[MODEL | --preset NAME] [options]",
     .about = "Prints the plans of a model: every step with its op, kernel, shapes and the place of "
              "its values in memory.",

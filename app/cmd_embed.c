@@ -29,6 +29,7 @@ static const tg_option options[] = {
 
 static const tg_command_spec spec = {
     .name = "embed",
+    .uses = TG_USES_ALL,
     .usage = "MODEL [TEXT.. | --file F] [options]",
     .about = "Turns texts into vectors, with an encoder such as MiniLM: texts that mean the same "
              "have vectors that point the same way.",

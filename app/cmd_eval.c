@@ -28,6 +28,7 @@ static const tg_option options[] = {
 
 static const tg_command_spec spec = {
     .name = "eval",
+    .uses = TG_USES_ALL,
     .usage = "MODEL --data FILE [options]",
     .about =
         "Measures the mean loss of a model on a text, cut into windows of the model's context; of a "

@@ -53,6 +53,7 @@ static const tg_option options[] = {
 /* The seed alone decides the text: same model, options and class of ISA give the same bytes. */
 static const tg_command_spec spec = {
     .name = "sample",
+    .uses = TG_USES_ALL,
     .usage = "MODEL [options]",
     .about = "Lets a model continue a prompt. The text streams to standard output; --json prints "
              "one object at the end instead.",

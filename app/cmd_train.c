@@ -116,6 +116,7 @@ static void print_presets(void) {
 
 static const tg_command_spec spec = {
     .name = "train",
+    .uses = TG_USES_CPU | TG_USES_DEVICE,
     .usage = "--data FILE [options]",
     .about = "Trains a byte-level GPT on a text. Ctrl-C saves the run and stops; --resume goes on "
              "from there, to the same bits as a run that was never stopped.",

@@ -10,7 +10,7 @@
 #define _XOPEN_SOURCE 700 /* fcntl, SIGXFSZ */
 #include "app.h"
 
-#include "format.h"
+#include "pages.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,58 +20,21 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* The order of commands.def is that of the help. app.h declares the functions from the same
- * list. */
-static const struct command {
-    const char *name;
-    int (*run)(int argc, char **argv);
-    const char *help;
-} commands[] = {
-#define TG_COMMAND(name, function, help) { #name, function, help },
-#include "commands.def"
-#undef TG_COMMAND
-};
-
-enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
-
-static void print_usage(FILE *out) {
-    fprintf(out, "usage: tinygpt COMMAND [options]\n\n");
-    for (size_t i = 0; i < N_COMMANDS; i++) {
-        fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].help);
-    }
-    fprintf(out, "\nFor a start, with any text file:\n"
-                 "  tinygpt train --data book.txt\n"
-                 "  tinygpt sample run.tinygpt --prompt \"Once upon\"\n"
-                 "\ntinygpt COMMAND --help tells the options of one; tinygpt --version the "
-                 "version.\n");
-}
-
 /* argc may even be 0: whoever starts a program decides about its arguments. */
 static int dispatch(int argc, char **argv) {
     if (argc < 2) {
-        print_usage(stderr);
+        tg_pages_usage(stderr);
         return TG_EXIT_USAGE;
     }
     const char *word = argv[1];
     if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help")) {
-        print_usage(stdout);
-        return TG_EXIT_DONE;
+        return tg_pages_help(word[0] == '-' ? 0 : argc - 2, argv + 2);
     }
     if (!strcmp(word, "--version")) {
-        printf("tinygpt %s\n", tg_version());
+        tg_pages_version();
         return TG_EXIT_DONE;
     }
-    const char *names[N_COMMANDS];
-    for (size_t i = 0; i < N_COMMANDS; i++) {
-        if (!strcmp(word, commands[i].name)) return commands[i].run(argc - 2, argv + 2);
-        names[i] = commands[i].name;
-    }
-    char shown[64];
-    const char *near = tg_args_nearest(word, names, N_COMMANDS);
-    fprintf(stderr, "tinygpt: no command \"%s\"%s%s%s\nsee tinygpt --help\n",
-            tg_fmt_safe(shown, sizeof shown, word), near ? "; did you mean " : "", near ? near : "",
-            near ? "?" : "");
-    return TG_EXIT_USAGE;
+    return tg_pages_run(argc - 1, argv + 1);
 }
 
 /* A closed standard stream is replaced by one that refuses: writes to a read-only /dev/null fail,

@@ -17,6 +17,10 @@
  * Three tiers: SIMPLE (a run in a few calls), ADVANCED (steps, sessions, files, settings) and
  * UNSTABLE (what doctor, dump and bench need; may change with any version).
  *
+ * Versions. While the major version is 0, a minor version may change calls and structs, of the
+ * SIMPLE tier, too; the soname is libtinygpt.so.MAJOR.MINOR then, so a program keeps the library
+ * that it was built with. A patch version changes neither.
+ *
  * Conventions. Every call that can fail returns a tg_status: TG_OK is 0, errors are negative, and
  * tg_context_error() then says what, where, what was wanted and what was found. Nothing here
  * prints, exits or aborts. The floating-point environment of the calling thread (rounding mode,

@@ -19,6 +19,9 @@ want node nodejs
 want npm npm
 want pkg-config pkg-config
 want readelf binutils
+want groff groff
+want man man-db
+want col bsdextrautils
 want chromium chromium
 [ -e /usr/include/cmocka.h ] || missing+=(libcmocka-dev)
 [ -e /usr/aarch64-linux-gnu/include/stdio.h ] || missing+=(libc6-dev-arm64-cross)

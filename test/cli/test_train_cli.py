@@ -543,7 +543,7 @@ def help_and_version():
         expect(r, 0, f"{c} --help", out="usage: tinygpt " + c)
         twice = [o.split()[0] for o in re.split(r"\n  (?=--)", r.text) if o.count("(default") > 1]
         equal(twice, [], f"{c} --help: options that tell their default twice")
-    expect(tinygpt("--version"), 0, "--version", out=r"^tinygpt \d+\.\d+\.\d+$")
+    expect(tinygpt("--version"), 0, "--version", out=r"^tinygpt \d+\.\d+\.\d+\n  compiler ")
     expect(tinygpt(), 2, "no command", err="usage")
     listed = re.findall(r"^  (--[a-z-]+)", tinygpt("train", "--help").text, re.M)
     check(len(listed) == len(set(listed)) > 30, "every option of train is listed once",

@@ -1,0 +1,51 @@
+/*
+ * chat.c - ask a model that was tuned for it: a line in, an answer out, token by token.
+ *
+ *     cc chat.c $(pkg-config --cflags --libs tinygpt) -o chat
+ *     ./chat SmolLM2-135M-Instruct.Q4_1.gguf
+ *
+ * The file's own chat template makes ids of the turns. Here each line is a conversation of its own;
+ * for one that goes on, put question and answer behind each other in an array of turns, and let
+ * tg_session_reuse find what the session has computed already.
+ */
+#include "tinygpt.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int main(int argc, char **argv) {
+    char line[4096];
+    int32_t id, ids[1024], ends[TG_ENDS_MAX];
+    size_t n, n_ends, n_bytes, e;
+    tg_context *ctx = NULL;
+    tg_model *model = NULL;
+    tg_session *session = NULL;
+    tg_sample_options options = tg_sample_options_default();
+    options.temperature = 0; /* the likeliest token */
+    options.repeat_penalty = 1.2;
+    if (argc != 2) return fprintf(stderr, "usage: chat MODEL\n"), 2;
+    tg_status s = tg_context_new(NULL, &ctx);
+    if (s == TG_OK) s = tg_model_open(ctx, argv[1], &model);
+    if (s == TG_OK) s = tg_session_new(ctx, model, 2048, &session);
+    while (s == TG_OK && fgets(line, sizeof line, stdin)) {
+        const tg_tokenizer *tok = tg_model_tokenizer(model);
+        const tg_turn turn = { TG_USER, line, strcspn(line, "\n") };
+        s = tg_tokenizer_chat(tok, NULL, &turn, 1, 0, ids, 1024, &n);
+        if (s == TG_OK) s = tg_tokenizer_ends(tok, NULL, ends, &n_ends);
+        if (s == TG_OK) s = tg_session_rewind(session, 0);
+        if (s == TG_OK) s = tg_session_eval(session, ids, n, NULL);
+        while (s == TG_OK && (s = tg_session_sample(session, &options, 0, &id)) == TG_OK) {
+            for (e = 0; e < n_ends && id != ends[e];) e++;
+            if (e < n_ends) break; /* a token that ends an answer */
+            const char *bytes = tg_tokenizer_bytes(tok, id, &n_bytes);
+            fwrite(bytes, 1, n_bytes, stdout);
+            s = tg_session_eval(session, &id, 1, NULL);
+        }
+        putchar('\n');
+    }
+    if (s != TG_OK) fprintf(stderr, "chat: %s\n", tg_context_error(ctx));
+    tg_session_free(session);
+    tg_model_free(model);
+    tg_context_free(ctx);
+    return s != TG_OK;
+}
