@@ -6,6 +6,7 @@
  * wrong options, a text that cannot be trained on, a place that cannot be written to, more memory
  * or disk than there is. Then train_run.c takes over.
  */
+#define _POSIX_C_SOURCE 200809L /* open_memstream */
 #include "app.h"
 #include "format.h"
 #include "signals.h"
@@ -20,6 +21,9 @@
 
 /* PATH_BYTES is what Linux takes at most; 16 of them stay free for what is hung on a name. */
 enum { PATH_BYTES = 4096, WHY_BYTES = 512 };
+
+/* Where the plan's second column begins. */
+enum { PLAN_INDENT = 12 };
 
 /* Sizes and intervals of 0 or -1 mean "not given": 0 where it would make no sense as a value, -1
  * where it does ("never"). What is not given comes from the preset, or is derived from the run's
@@ -375,20 +379,34 @@ static void on_lint(void *user, const tg_lint *finding) {
         tg_app_warn(l->app, "--data: %s", finding->text);
     } else if (!l->quiet) {
         char safe[512];
-        fprintf(l->app->out.file, "  %-9s %s\n", "", tg_fmt_safe(safe, sizeof safe, finding->text));
+        char line[sizeof safe + 16];
+        tg_fmt_safe(safe, sizeof safe, finding->text);
+        snprintf(line, sizeof line, "  %-9s %s", "", safe);
+        tg_term_wrapped(&l->app->out, PLAN_INDENT, line);
     }
+}
+
+/* Gives out what was printed into a plan's stream, broken between words where the window is narrow.
+ */
+static void put_plan(tg_app *app, FILE *plan, char **text) {
+    if (fclose(plan) == 0) tg_term_wrapped(&app->out, PLAN_INDENT, *text);
+    free(*text);
 }
 
 /* The banner and the first line of the plan; the remarks about the text follow it. */
 static void print_text(tg_app *app, const values *v, const tg_forecast *f) {
-    char name[256];
-    fprintf(app->out.file, "%s\n\n", tg_context_banner(app->ctx));
-    fprintf(app->out.file, "  %-9s %s: %s to train on", "text",
-            tg_fmt_safe(name, sizeof name, v->data), TG_BYTES(f->train_bytes));
+    char name[256], *text = NULL;
+    size_t n_text;
+    FILE *p = open_memstream(&text, &n_text);
+    if (!p) return; /* no memory: whatever comes next will say so */
+    fprintf(p, "%s\n\n", tg_context_banner(app->ctx));
+    fprintf(p, "  %-9s %s: %s to train on", "text", tg_fmt_safe(name, sizeof name, v->data),
+            TG_BYTES(f->train_bytes));
     if (f->val_bytes) {
-        fprintf(app->out.file, ", %s held back for validation", TG_BYTES(f->val_bytes));
+        fprintf(p, ", %s held back for validation", TG_BYTES(f->val_bytes));
     }
-    fputc('\n', app->out.file);
+    fputc('\n', p);
+    put_plan(app, p, &text);
 }
 
 /* What will be made, how long it takes and what it needs, before the first step. source is the file
@@ -396,8 +414,10 @@ static void print_text(tg_app *app, const values *v, const tg_forecast *f) {
 static void print_plan(tg_app *app, const char *source, const tg_gpt_config *c,
                        const tg_train_options *o, const tg_forecast *f, const char *out,
                        uint64_t disk_free) {
-    FILE *p = app->out.file;
-    char name[256];
+    char name[256], *text = NULL;
+    size_t n_text;
+    FILE *p = open_memstream(&text, &n_text);
+    if (!p) return;
     const uint64_t batch = (uint64_t)o->batch;
     const uint64_t tokens = batch * (uint64_t)o->accum * (uint64_t)c->ctx;
     fprintf(p, "  %-9s %s%s%d layers, width %d, %d heads, context %d: %s parameters\n", "model",
@@ -429,6 +449,7 @@ static void print_plan(tg_app *app, const char *source, const tg_gpt_config *c,
         line += line[n] ? n + 1 : n;
     }
     fputc('\n', p);
+    put_plan(app, p, &text);
 }
 
 /* Refuses a run that this machine has no room for: memory for the run, disk for one save. More disk

@@ -283,11 +283,11 @@ static void print_bash(void) {
     printf("' -- \"$now\"))\n        return\n    fi\n");
     tell_all(put_subcommand, NULL, NULL);
     printf("    [[ $command == completion ]] && subcommands='bash zsh fish'\n"
-           "    if [[ -n $subcommands ]]; then\n"
-           "        if [[ $COMP_CWORD -eq 2 ]]; then\n"
-           "            COMPREPLY=($(compgen -W \"$subcommands\" -- \"$now\"))\n"
-           "            return\n"
-           "        fi\n"
+           "    if [[ -n $subcommands && $COMP_CWORD -eq 2 && $now != -* ]]; then\n"
+           "        COMPREPLY=($(compgen -W \"$subcommands\" -- \"$now\"))\n"
+           "        return\n"
+           "    fi\n"
+           "    if [[ -n $subcommands && $COMP_CWORD -gt 2 && $command != completion ]]; then\n"
            "        command+=\" ${COMP_WORDS[2]}\"\n"
            "    fi\n"
            "    case $command in\n");

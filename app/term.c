@@ -6,18 +6,21 @@
 
 #include "format.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* A locale that names another charset than UTF-8 is believed; one that names none is not, since
- * containers leave it unset while the terminal outside is a modern one. */
+/* A locale that names another charset than UTF-8 is believed, and so are C and POSIX, which
+ * somebody has asked for. None at all is not, since containers leave it unset while the terminal
+ * outside is a modern one. */
 static bool locale_is_unicode(void) {
     static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const char *value = getenv(names[i]);
         if (!value || !*value) continue;
+        if (!strcmp(value, "C") || !strcmp(value, "POSIX")) return false;
         const char *charset = strchr(value, '.');
         if (!charset) return true;
         return strstr(charset, "UTF") || strstr(charset, "utf");
@@ -56,6 +59,36 @@ int tg_term_width(const tg_term *term) {
         return size.ws_col;
     }
     return 80;
+}
+
+/* Bytes of the longest beginning of text that ends at a word and fits into columns; of a word that
+ * does not fit at all, what fits of it. */
+static size_t fitting(const char *text, size_t n_bytes, int columns) {
+    size_t at = 0, word = 0;
+    for (int column = 0; at < n_bytes && column < columns; column++) {
+        const size_t length = tg_fmt_utf8_length(text + at, n_bytes - at);
+        at += length ? length : 1;
+        if (at == n_bytes || text[at] == ' ') word = at;
+    }
+    return at == n_bytes || word == 0 ? at : word;
+}
+
+void tg_term_wrapped(const tg_term *term, int indent, const char *text) {
+    const int width = term->tty ? tg_term_width(term) - 1 : INT_MAX;
+    while (*text) {
+        size_t left = strcspn(text, "\n");
+        const char *next = text + left + (text[left] == '\n');
+        if (left == 0) fputc('\n', term->file);
+        /* Where there is no room for the indentation, one word a line is no help. */
+        for (int used = 0; left > 0; used = width > 2 * indent ? indent : 0) {
+            const size_t n = fitting(text, left, width - used);
+            fprintf(term->file, "%*s%.*s\n", used, "", (int)n, text);
+            text += n;
+            left -= n;
+            while (left > 0 && *text == ' ') text++, left--;
+        }
+        text = next;
+    }
 }
 
 void tg_term_live(tg_term *term, const char *line) {

@@ -16,7 +16,7 @@ typedef struct tg_term {
     FILE *file;
     bool tty;
     bool colour;
-    bool unicode;   /* braille and box characters can be shown */
+    bool unicode;   /* braille and box characters can be shown; never where the locale is C */
     bool live_line; /* a rewritten line stands at the bottom */
 } tg_term;
 
@@ -38,6 +38,10 @@ const char *tg_term_style(const tg_term *term, tg_style style);
 
 /* Columns now (windows are resized while a run goes on); 80 off a terminal or if unknown. */
 int tg_term_width(const tg_term *term);
+
+/* Prints lines of text, each with its end. On a terminal one that is too long goes on in the next
+ * line, between two words and indent columns to the right. */
+void tg_term_wrapped(const tg_term *term, int indent, const char *text);
 
 /* Shows line in place of the line shown before, cut to the width. Only on a terminal. */
 void tg_term_live(tg_term *term, const char *line);
