@@ -181,10 +181,11 @@ static void print_decode(const tg_app *app, const bench *b, double read) {
         tg_bench_json_close(&j);
         return;
     }
+    char interval[48];
     printf("%s\n\n", tg_context_banner(app->ctx));
     printf("model        %s, %s parameters\n", b->name, TG_COUNT(b->info.params));
-    printf("a token      %.4f ms in the median (95 %%: %.4f .. %.4f), %s tokens a second\n", median,
-           in.low, in.high, TG_SHORT(per_s));
+    printf("a token      %.4f ms in the median (95 %%: %s), %s tokens a second\n", median,
+           tg_stats_interval_text(&in, 1, 4, false, interval, sizeof interval), TG_SHORT(per_s));
     printf("it reads     %s, so %.1f GB/s\n", TG_BYTES((uint64_t)bytes_per_token(b)), moved * 1e-9);
     printf("the memory   gives %.1f GB/s (256 MiB in huge pages): %s of it\n", read * 1e-9,
            TG_PERCENT(read > 0 ? moved / read : 0));
@@ -211,10 +212,11 @@ static void print_prefill(const tg_app *app, const bench *b) {
         tg_bench_json_close(&j);
         return;
     }
+    char interval[48];
     printf("%s\n\n", tg_context_banner(app->ctx));
     printf("model        %s, %s parameters\n", b->name, TG_COUNT(b->info.params));
-    printf("a prompt     of %zu tokens takes %.3f ms in the median (95 %%: %.3f .. %.3f)\n",
-           b->prompt, median, in.low, in.high);
+    printf("a prompt     of %zu tokens takes %.3f ms in the median (95 %%: %s)\n", b->prompt,
+           median, tg_stats_interval_text(&in, 1, 3, false, interval, sizeof interval));
     printf("that is      %s tokens a second\n", TG_SHORT(per_s));
 }
 

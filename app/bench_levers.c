@@ -209,8 +209,8 @@ static void print_row(const tg_app *app, const tg_lever_info *lever, const resul
                  r->difference);
     }
     const int digits = r->gain < 1 ? 1 : 0;
-    snprintf(interval, sizeof interval, "%+.*f .. %+.*f %%", digits, 100 * r->interval.low, digits,
-             100 * r->interval.high);
+    tg_stats_interval_text(&r->interval, 100, digits, true, interval, sizeof interval - 2);
+    strcat(interval, " %");
     const tg_style style = r->interval.low > 0    ? TG_GREEN
                            : r->interval.high < 0 ? TG_RED
                                                   : TG_PLAIN;

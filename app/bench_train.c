@@ -42,7 +42,8 @@ static const tg_command_spec train_spec = {
     .name = "bench train",
     .uses = TG_USES_CPU | TG_USES_DEVICE,
     .usage = "[options]",
-    .about = "Times training steps. The interval holds the true median with 95 % confidence.",
+    .about = "Times training steps. The interval holds the true median with 95 % confidence; of "
+             "fewer than six steps there is none.",
     .examples = "  tinygpt bench train --preset small,medium --steps 50\n",
 };
 
@@ -86,7 +87,7 @@ static void print_row(tg_jout *j, const tg_preset *p, const tg_rig *rig, double 
         tg_jout_close(j);
     } else {
         char interval[48];
-        snprintf(interval, sizeof interval, "%.2f .. %.2f", in.low, in.high);
+        tg_stats_interval_text(&in, 1, 2, false, interval, sizeof interval);
         printf("%-10s %12s %8s %10.2f %19s %8s %8.1f %6s\n", p->name, TG_COUNT(params),
                TG_COUNT((uint64_t)rig->tokens_per_step), median, interval,
                TG_SHORT((double)rig->tokens_per_step / median * 1000), gflops, TG_PERCENT(share));

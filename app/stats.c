@@ -3,6 +3,8 @@
  */
 #include "stats.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static int by_value(const void *a, const void *b) {
@@ -43,5 +45,17 @@ tg_interval tg_stats_interval(const double *x, size_t n) {
         below += term;
         k++;
     }
-    return (tg_interval) { x[k - 1], x[n - k], n == 1 ? 0 : 1 - 2 * below };
+    if (1 - 2 * below < 0.95) return (tg_interval) { NAN, NAN, 0 };
+    return (tg_interval) { x[k - 1], x[n - k], 1 - 2 * below };
+}
+
+const char *tg_stats_interval_text(const tg_interval *interval, double scale, int decimals,
+                                   bool sign, char *out, size_t cap) {
+    if (interval->coverage > 0) {
+        snprintf(out, cap, sign ? "%+.*f .. %+.*f" : "%.*f .. %.*f", decimals,
+                 scale * interval->low, decimals, scale * interval->high);
+    } else {
+        snprintf(out, cap, "-");
+    }
+    return out;
 }

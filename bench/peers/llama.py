@@ -68,6 +68,8 @@ def main():
     parser.add_argument("--what", default="decode,prefill")
     parser.add_argument("--out", default="", help="JSON of all rows (default: bench/history/llama-DATE.json)")
     options = parser.parse_args()
+    if options.pairs < 6:
+        parser.error(f"--pairs: want 6 or more (fewer have no 95 % interval), have {options.pairs}")
     folder = os.path.join(ROOT, options.models)
     models = sorted(f for f in os.listdir(folder) if f.endswith(".gguf") and options.only in f)
     if not models:

@@ -40,10 +40,6 @@ const WARM_MS = 1500;
 
 /* ------------------------------------------------------------------------------------- blocks */
 
-/* What the original TinyGPT's WebAssembly takes for a step on two threads of the machine that this
- * project is developed on. */
-const ORIGINAL_MS = { small: 302, medium: 1040, large: 2909, xl: 4434 };
-
 /* name: of a line; build and threads: of the engine; how many of them at once. */
 const SIDES = [
   { name: 'relaxed-mt 2', build: 'relaxed-mt', threads: 2 },
@@ -144,8 +140,6 @@ function reportTraining(preset, samples, flop) {
   ratio('of the ceiling, simd-mt', share(simd, 'simd'));
   ratio('two threads / two workers', ratios(samples['relaxed 1 twice'], two));
   ratio('simd / scalar', ratios(samples['scalar 1'], samples['simd 1']));
-  if (ORIGINAL_MS[preset])
-    ratio('the original / relaxed-mt 2', two.map((ms) => ORIGINAL_MS[preset] / ms));
   return report;
 }
 

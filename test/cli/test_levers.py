@@ -181,6 +181,17 @@ def benches():
               "numbers of bench train", str(row))
     equal([row["params"] for row in rows], [70464, 366432], "parameters of the presets")
 
+    # Of fewer than six values there is no interval, and none is printed.
+    few = ("bench", "train", "--preset", "tiny", "--steps", "5", "--warmup", "1")
+    row, = tinygpt(*few, "--json").json()["rows"]
+    equal((row["low_ms"], row["high_ms"], row["median_ms"] > 0), (None, None, True),
+          "five steps have no interval")
+    expect(tinygpt(*few), 0, "five steps as a table", out=r"tiny +70,464 +512 +[0-9.]+ +- ")
+    few = ("bench", "prefill", "--preset", "tiny", "--times", "3")
+    row, = tinygpt(*few, "--json").json()["rows"]
+    equal((row["low_ms"], row["high_ms"]), (None, None), "three prompts have no interval")
+    expect(tinygpt(*few), 0, "three prompts as text", out=r"95 %: -\)")
+
     r = tinygpt("bench", "matmul", "--m", "256", "--n", "192", "--k", "128", "--times", "5",
                 "--json")
     expect(r, 0, "bench matmul")

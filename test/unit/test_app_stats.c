@@ -3,10 +3,13 @@
  */
 #include "stats.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -50,15 +53,23 @@ static void ranks(void **state) {
     assert_true(exact.coverage >= 0.95);
 }
 
+/* Of fewer than six values even the smallest and the largest hold the median too seldom. */
 static void few_values(void **state) {
     (void)state;
-    const double x[] = { 1, 2, 3, 4, 5 };
-    tg_interval in = tg_stats_interval(x, 1);
-    assert_true(in.low == 1 && in.high == 1 && in.coverage == 0);
-    in = tg_stats_interval(x, 2);
-    assert_true(in.low == 1 && in.high == 2 && in.coverage == 0.5);
-    in = tg_stats_interval(x, 5);
-    assert_true(in.low == 1 && in.high == 5 && in.coverage == 0.9375);
+    const double x[] = { 1, 2, 3, 4, 5, 6 };
+    char text[32];
+    for (size_t n = 1; n < 6; n++) {
+        const tg_interval in = tg_stats_interval(x, n);
+        assert_true(isnan(in.low) && isnan(in.high) && in.coverage == 0);
+        tg_stats_interval_text(&in, 1, 2, false, text, sizeof text);
+        assert_string_equal(text, "-");
+    }
+    const tg_interval in = tg_stats_interval(x, 6);
+    assert_true(in.low == 1 && in.high == 6 && in.coverage >= 0.95);
+    tg_stats_interval_text(&in, 1, 2, false, text, sizeof text);
+    assert_string_equal(text, "1.00 .. 6.00");
+    tg_stats_interval_text(&in, 100, 0, true, text, sizeof text);
+    assert_string_equal(text, "+100 .. +600");
 }
 
 /* Of many samples of 15 from a lopsided distribution, 96.5 % of the intervals hold the median. */
