@@ -354,8 +354,9 @@ static void sift_down(const tg_json **heap, size_t root, size_t n) {
  * faster on average and quadratic for an attacker who knows the hash.
  */
 static void sort_members(const tg_json **members, size_t n) {
-    for (size_t root = n / 2; root-- > 0;) sift_down(members, root, n);
-    for (size_t end = n; end-- > 1;) {
+    for (size_t root = n / 2; root > 0; root--) sift_down(members, root - 1, n);
+    for (size_t end = n; end > 1;) {
+        end--;
         const tg_json *largest = members[0];
         members[0] = members[end];
         members[end] = largest;

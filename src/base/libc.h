@@ -35,4 +35,13 @@
 #define TG_PRINTF(format_index, first_argument)
 #endif
 
+/* For a function whose unsigned sums, products or shifts wrap on purpose, as those of hashes do;
+ * its comment says why. Everywhere else the integer sanitizer (make intsan) takes that for a fault.
+ */
+#if defined(__clang__)
+#define TG_WRAPS __attribute__((no_sanitize("unsigned-integer-overflow", "unsigned-shift-base")))
+#else
+#define TG_WRAPS
+#endif
+
 #endif

@@ -19,7 +19,8 @@
 #define WEYL_1        UINT32_C(0xBB67AE85) /* sqrt(3) - 1 */
 #define PHILOX_ROUNDS 10
 
-void tg_philox_block(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]) {
+/* The key goes around the 32 bits: that is what a Weyl sequence is. */
+TG_WRAPS void tg_philox_block(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]) {
     uint32_t x0 = counter[0], x1 = counter[1], x2 = counter[2], x3 = counter[3];
     uint32_t k0 = key[0], k1 = key[1];
     for (int round = 0; round < PHILOX_ROUNDS; round++) {

@@ -21,8 +21,8 @@ const uint32_t tg_sha256_constants[64] = {
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
 };
 
-/* 3.2; compilers make one instruction of it, for every n used here. */
-static uint32_t rotate_right(uint32_t x, unsigned n) { return x >> n | x << (32 - n); }
+/* 3.2; compilers make one instruction of it, for every n used here. Bits go out at the top. */
+TG_WRAPS static uint32_t rotate_right(uint32_t x, unsigned n) { return x >> n | x << (32 - n); }
 
 /* 3.1: the standard reads bytes into words with the highest first, whatever the machine does. */
 static uint32_t big_endian_32(const uint8_t *p) {
@@ -79,7 +79,8 @@ static uint32_t stretch(uint32_t x, unsigned r1, unsigned r2, unsigned shift) {
     return rotate_right(x, r1) ^ rotate_right(x, r2) ^ x >> shift;
 }
 
-static void mix_block(uint32_t state[8], const uint8_t block[64]) {
+/* Sums are modulo 2^32, by the standard. */
+TG_WRAPS static void mix_block(uint32_t state[8], const uint8_t block[64]) {
     uint32_t w[16];
     uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
     uint32_t e = state[4], f = state[5], g = state[6], h = state[7];

@@ -31,8 +31,8 @@ void tg_sort_numbers(uint32_t *order, size_t n, tg_before_fn before, const void 
     for (size_t i = 0; i < n; i++) {
         order[i] = (uint32_t)i;
     }
-    for (size_t i = n / 2; i-- > 0;) {
-        sift_down(order, i, n, before, user);
+    for (size_t i = n / 2; i > 0; i--) {
+        sift_down(order, i - 1, n, before, user);
     }
     for (size_t left = n; left > 1; left--) {
         const uint32_t last = order[0];

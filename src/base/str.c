@@ -137,13 +137,13 @@ bool tg_parse_uint64(const char *text, size_t n_bytes, uint64_t *out) {
     return true;
 }
 
-/* The negative range reaches one further than the positive one. */
-bool tg_parse_int64(const char *text, size_t n_bytes, int64_t *out) {
+/* The negative range reaches one further than the positive one, so the sign is put on by wrapping:
+ * negating as unsigned is defined for the smallest number. */
+TG_WRAPS bool tg_parse_int64(const char *text, size_t n_bytes, int64_t *out) {
     const bool negative = n_bytes > 0 && text[0] == '-';
     uint64_t size;
     if (!tg_parse_uint64(text + negative, n_bytes - negative, &size)) return false;
     if (size > (uint64_t)INT64_MAX + negative) return false;
-    /* Negating as unsigned is defined for the smallest number, too. */
     *out = negative ? (int64_t)(0 - size) : (int64_t)size;
     return true;
 }

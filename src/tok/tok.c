@@ -309,8 +309,7 @@ static tg_status make_joins(tg_ctx *ctx, tg_tok *t) {
         for (size_t at = by_byte ? 1 : tg_uc_next(text, n, &left); at < n; left = right) {
             right = (uint8_t)text[at];
             at += by_byte ? 1 : tg_uc_next(text + at, n - at, &right);
-            const uint64_t h =
-                ((uint64_t)left << 21 | right) * 0x9e3779b97f4a7c15u >> (64 - TG_JOIN_BITS);
+            const uint64_t h = tg_tok_join_at(left, right);
             t->joins[h / 64] |= UINT64_C(1) << h % 64;
         }
     }

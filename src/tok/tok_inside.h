@@ -80,8 +80,12 @@ tg_status tg_tok_push_unknown(tg_tok_work *w, const char *bytes, size_t n);
 /* The normal piece with this spelling; -1: none. Control tokens are never built out of text. */
 int32_t tg_tok_find_normal(const tg_tok *tok, const char *bytes, size_t n);
 
+/* The place of two neighbours in joins: the high bits of a product that wraps. */
+TG_WRAPS static inline uint64_t tg_tok_join_at(uint32_t left, uint32_t right) {
+    return ((uint64_t)left << 21 | right) * 0x9e3779b97f4a7c15u >> (64 - TG_JOIN_BITS);
+}
 static inline bool tg_tok_joined(const tg_tok *tok, uint32_t left, uint32_t right) {
-    const uint64_t h = ((uint64_t)left << 21 | right) * 0x9e3779b97f4a7c15u >> (64 - TG_JOIN_BITS);
+    const uint64_t h = tg_tok_join_at(left, right);
     return tok->joins[h / 64] >> h % 64 & 1;
 }
 

@@ -9,7 +9,8 @@
 enum { ID_BITS = 25, PIECES_MAX = 1 << 24 };
 #define ID_MASK ((1u << ID_BITS) - 1)
 
-static uint32_t mix(uint64_t x) {
+/* A hash: products modulo 2^64 stir the bits. */
+TG_WRAPS static uint32_t mix(uint64_t x) {
     x ^= x >> 32;
     x *= 0xd6e8feb86659fd93u;
     x ^= x >> 32;
@@ -29,7 +30,8 @@ static uint64_t last_word(const char *bytes, size_t n) {
     return (uint64_t)first << 32 | last;
 }
 
-static uint32_t hash_bytes(const char *bytes, size_t n) {
+/* The same, of words of eight bytes. */
+TG_WRAPS static uint32_t hash_bytes(const char *bytes, size_t n) {
     uint64_t h = 0xcbf29ce484222325u ^ n, word;
     for (; n >= sizeof word; bytes += sizeof word, n -= sizeof word) {
         memcpy(&word, bytes, sizeof word);

@@ -74,7 +74,8 @@ tg_uc_class tg_uc_class_of(uint32_t code) {
     return (tg_uc_class)(class_runs[low] & 7);
 }
 
-size_t tg_uc_lower(uint32_t code, uint32_t out[2]) {
+/* Distances to lower case may be negative: the sum wraps back. */
+TG_WRAPS size_t tg_uc_lower(uint32_t code, uint32_t out[2]) {
     enum { DOTTED_I = 0x130, DOT_ABOVE = 0x307 };
     if (code == DOTTED_I) {
         out[0] = 'i';
@@ -148,7 +149,9 @@ static bool find_key(uint32_t code, uint32_t compatibility, size_t *found) {
     return false;
 }
 
-size_t tg_uc_decompose(uint32_t code, bool compatibility, uint32_t out[TG_UC_DECOMPOSED_MAX]) {
+/* A range is asked by one comparison here and below: what lies before it wraps to beyond it. */
+TG_WRAPS size_t tg_uc_decompose(uint32_t code, bool compatibility,
+                                uint32_t out[TG_UC_DECOMPOSED_MAX]) {
     if (code - HANGUL < N_HANGUL) {
         const uint32_t s = code - HANGUL, trail = s % N_TRAIL;
         out[0] = LEAD + s / (N_VOWEL * N_TRAIL);
@@ -164,7 +167,7 @@ size_t tg_uc_decompose(uint32_t code, bool compatibility, uint32_t out[TG_UC_DEC
     return 1;
 }
 
-uint32_t tg_uc_compose(uint32_t first, uint32_t second) {
+TG_WRAPS uint32_t tg_uc_compose(uint32_t first, uint32_t second) {
     if (first - LEAD < N_LEAD && second - VOWEL < N_VOWEL) {
         return HANGUL + ((first - LEAD) * N_VOWEL + (second - VOWEL)) * N_TRAIL;
     }
