@@ -706,8 +706,9 @@ TG_API const float *tg_probe_lens(const tg_probe *probe, int32_t layer);
  * (json false) or as one JSON object. */
 TG_API tg_status tg_file_info(tg_context *ctx, const char *path, bool json, tg_text_fn write,
                               void *user);
-/* Checks every checksum and range of a file; of a model of others its tables and sizes, and the
- * checksums where there are some. */
+/* Checks every checksum and range of a file; of a model of others its tables and sizes, the checksums
+ * where there are some (.tinygpt files, members of a zip file), and that every weight is a finite
+ * number: E_NUMBER. */
 TG_API tg_status tg_file_check(tg_context *ctx, const char *path);
 /* Whether there are checksums in a file, so that tg_file_check has seen all its bytes to be right.
  * Not in WebAssembly. */

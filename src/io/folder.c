@@ -91,8 +91,37 @@ static void strip_folder(tg_folder *f) {
         if (strncmp(f->members[i].name, folder, prefix) == 0) f->members[i].name += prefix;
 }
 
+/* CRC-32 as zip files have it (reflected 04C11DB7), eight bytes at a time: it is not CRC-32C.
+ * table[k][b]: what byte b does to a CRC that k more bytes follow. */
+static void make_table(uint32_t table[8][256]) {
+    for (uint32_t b = 0; b < 256; b++) {
+        uint32_t crc = b;
+        for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
+        table[0][b] = crc;
+    }
+    for (int k = 1; k < 8; k++)
+        for (uint32_t b = 0; b < 256; b++)
+            table[k][b] = table[k - 1][b] >> 8 ^ table[0][table[k - 1][b] & 255];
+}
+
+/* crc is that of the bytes before, 0 of none. */
+static uint32_t crc_more(const tg_folder *f, uint32_t crc, const uint8_t *bytes, size_t n) {
+    crc = ~crc;
+    for (; n >= 8; n -= 8, bytes += 8) {
+        const uint32_t low = crc ^ tg_get_u32(bytes), high = tg_get_u32(bytes + 4);
+        crc = 0;
+        for (int k = 0; k < 4; k++) {
+            crc ^= f->crc_table[7 - k][low >> 8 * k & 255];
+            crc ^= f->crc_table[3 - k][high >> 8 * k & 255];
+        }
+    }
+    for (; n > 0; n--) crc = crc >> 8 ^ f->crc_table[0][(crc ^ *bytes++) & 255];
+    return ~crc;
+}
+
 static tg_status read_directory(tg_folder *f) {
     uint8_t end[END_BYTES] = { 0 };
+    make_table(f->crc_table);
     TG_TRY(find_end(f, end));
     const uint64_t n = tg_get_u16(end + 10), bytes = tg_get_u32(end + 12);
     const uint64_t begin = tg_get_u32(end + 16);
@@ -153,22 +182,6 @@ bool tg_folder_has(const tg_folder *f, const char *name) {
     return n > 0 && (size_t)n < sizeof path && tg_os_kind_of(path) == TG_OS_FILE;
 }
 
-/* CRC-32 as zip files have it (reflected 04C11DB7), four bits at a time: it is not CRC-32C.
- * crc is that of the bytes before, 0 of none. */
-static uint32_t crc_more(uint32_t crc, const uint8_t *bytes, size_t n) {
-    static const uint32_t table[16] = { 0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac,
-                                        0x76dc4190, 0x6b6b51f4, 0x4db26158, 0x5005713c,
-                                        0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
-                                        0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c };
-    crc = ~crc;
-    for (size_t i = 0; i < n; i++) {
-        crc ^= bytes[i];
-        crc = crc >> 4 ^ table[crc & 15];
-        crc = crc >> 4 ^ table[crc & 15];
-    }
-    return ~crc;
-}
-
 static bool is_tensors(const tg_folder_member *m) {
     static const char tensors[] = ".safetensors";
     const size_t n = strlen(m->name), k = sizeof tensors - 1;
@@ -214,7 +227,7 @@ static tg_status take_member(const tg_folder *f, const tg_folder_member *m, uint
         if (s == TG_OK) s = tg_inflate_new(f->ctx, m->name, packed, n, (size_t)m->bytes, out, room);
         tg_free(&f->ctx->mem, packed, n);
     }
-    if (s == TG_OK) s = compare_crc(f, m, crc_more(0, *out, (size_t)m->bytes));
+    if (s == TG_OK) s = compare_crc(f, m, crc_more(f, 0, *out, (size_t)m->bytes));
     return s;
 }
 
@@ -261,7 +274,7 @@ static tg_status check_stored(const tg_folder *f, const tg_folder_member *m, uin
         const uint64_t left = m->bytes - at;
         const size_t n = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
         s = tg_read_at(&f->zip, data + at, m->name, piece, n);
-        if (s == TG_OK) crc = crc_more(crc, piece, n);
+        if (s == TG_OK) crc = crc_more(f, crc, piece, n);
     }
     tg_free(&f->ctx->mem, piece, PIECE_BYTES);
     return s == TG_OK ? compare_crc(f, m, crc) : s;

@@ -32,6 +32,7 @@ typedef struct tg_folder {
     tg_reader zip; /* closed: it is a folder */
     tg_folder_member *members;
     size_t n_members;
+    uint32_t crc_table[8][256];  /* of a zip file */
     struct tg_folder_open *open; /* what is to be closed */
 } tg_folder;
 

@@ -2,6 +2,7 @@
  * gpt2.c - what transformers calls the parts of a GPT-2, and its config.json.
  */
 #include "base/str.h"
+#include "io/hf.h"
 #include "io/safetensors.h"
 
 /* Number in the manifest (of the block's 16 tensors, for those of blocks), and how many of them lie
@@ -230,6 +231,33 @@ static tg_status want_eps(tg_ctx *ctx, const char *where, const tg_json *root) {
     return TG_OK;
 }
 
+/* Keys that are read above; of all others a model of ours has those that change nothing. */
+static bool is_read(const char *key) {
+    static const char *const others[] = { "model_type", "activation_function", "layer_norm_epsilon",
+                                          "tie_word_embeddings" };
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        if (strcmp(key, sizes[i].key) == 0) return true;
+    for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++)
+        if (strcmp(key, switches[i].key) == 0) return true;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (strcmp(key, others[i]) == 0) return true;
+    return false;
+}
+
+static tg_status want_known(tg_ctx *ctx, const char *where, const tg_json *root) {
+    const tg_json *tie = tg_json_get(root, "tie_word_embeddings");
+    if (tie && tg_json_kind(tie) == TG_JSON_FALSE)
+        return tg_fail(ctx, TG_E_UNSUPPORTED, "%s: tie_word_embeddings: want true, have false",
+                       where);
+    for (const tg_json *v = tg_json_first(root); v; v = tg_json_next(v))
+        if (!is_read(v->key) && !tg_hf_harmless(v))
+            return tg_fail(ctx, TG_E_UNSUPPORTED,
+                           "%s: %.80s: want keys that are known, since another may change what the "
+                           "model computes, have this one as %.60s",
+                           where, v->key, TG_JSON_SHOWN(v));
+    return TG_OK;
+}
+
 /* Sizes come before the rest, so that a GPT-2 of the usual kind is refused for its vocabulary, and
  * not for details that could be talked about. */
 tg_status tg_gpt2_get_config(tg_ctx *ctx, const char *where, const tg_json *root,
@@ -248,5 +276,6 @@ tg_status tg_gpt2_get_config(tg_ctx *ctx, const char *where, const tg_json *root
     TG_TRY(tg_gpt_config_check(ctx, where, out));
     TG_TRY(want_text(ctx, where, root, "activation_function", ACTIVATION, " (by erf)"));
     TG_TRY(want_switches(ctx, where, root));
-    return want_eps(ctx, where, root);
+    TG_TRY(want_eps(ctx, where, root));
+    return want_known(ctx, where, root);
 }

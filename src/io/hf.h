@@ -106,4 +106,7 @@ void tg_hf_put_text(tg_hf_values *m, const char *key, const char *text, size_t n
 tg_status tg_hf_config(tg_hf_values *m, const char *where, const tg_json *root, bool *tied,
                        uint32_t *group);
 
+/* A member of config.json that changes nothing of what is computed: hf_keys.def. */
+bool tg_hf_harmless(const tg_json *v);
+
 #endif

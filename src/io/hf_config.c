@@ -296,7 +296,7 @@ static const struct {
 #undef TG_HF_KEY
 };
 
-static bool is_harmless(const tg_json *v) {
+bool tg_hf_harmless(const tg_json *v) {
     if (tg_json_kind(v) == TG_JSON_NULL) return true;
     for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++)
         if (strcmp(harmless[i].key, v->key) == 0)
@@ -306,7 +306,7 @@ static bool is_harmless(const tg_json *v) {
 
 static tg_status want_known(tg_hf_values *m) {
     for (const tg_json *v = tg_json_first(m->root); v; v = tg_json_next(v))
-        if (!m->asked[v - m->root] && !is_harmless(v))
+        if (!m->asked[v - m->root] && !tg_hf_harmless(v))
             return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
                            "%s: %.80s: want keys that are known, since another may change what the "
                            "model computes, have this one as %.60s",

@@ -152,6 +152,25 @@ def config_json():
     one("relative positions", "bert.zip", {"position_embedding_type": "relative_key"}, "position_embedding_type")
 
 
+def own_family():
+    """A GPT-2 of bytes as we write it, which another reader opens."""
+    def one(what, change, *err):
+        shutil.rmtree("own", ignore_errors=True)
+        shutil.copytree(os.path.join(TOP, "test", "golden", "transformers"), "own")
+        with open("own/config.json", encoding="utf-8") as f:
+            c = json.load(f)
+        c.update(change)
+        write("own/config.json", json.dumps(c))
+        if err:
+            refused(what, "info", "own/model.safetensors", err=("own/config.json",) + err)
+        else:
+            expect(tinygpt("info", "own/model.safetensors"), 0, what)
+    one("as it is", {})
+    one("with what transformers adds", {"summary_type": "cls_index", "temperature": 0.7, "_name_or_path": "x"})
+    one("a key that is not known", {"twist": [1]}, "twist", "a list")
+    one("a head of its own", {"tie_word_embeddings": False}, "tie_word_embeddings")
+
+
 def gemma3():
     """As its makers ship it: the rhythm of the windows is a number, and the older keys of positions."""
     def shipped(c):
@@ -292,4 +311,4 @@ def messages():
     refused("the same of the file alone", "tokenize", "t/tokenizer.json", "a", err=("t/tokenizer.json", "merge 0"))
 
 
-main(what_is_no_model, shared_tensors, messages, scaling_of_positions, metadata, config_json, gemma3, llama3_factors)
+main(own_family, what_is_no_model, shared_tensors, messages, scaling_of_positions, metadata, config_json, gemma3, llama3_factors)

@@ -302,8 +302,12 @@ static void needs_a_configuration(void **state) {
     } cases[] = {
         { "{\"model_type\":\"gpt2\"," SIZES "}", TG_OK, "" },
         { "{\"model_type\":\"gpt2\"," SIZES ",\"n_inner\":null,\"layer_norm_epsilon\":1e-05,"
-          "\"something\":[{}]}",
+          "\"task_specific_params\":[{}]}",
           TG_OK, "" },
+        { "{\"model_type\":\"gpt2\"," SIZES ",\"something\":[{}]}", TG_E_UNSUPPORTED,
+          "something: want keys that are known" },
+        { "{\"model_type\":\"gpt2\"," SIZES ",\"tie_word_embeddings\":false}", TG_E_UNSUPPORTED,
+          "tie_word_embeddings: want true, have false" },
         { "{\"model_type\":\"gpt2\"," SIZES ",\"n_inner\":8}", TG_OK, "" },
         { "{\"model_type\":\"gpt2\"," SIZES ",\"n_inner\":9}", TG_E_RANGE, "mlp" },
         { "{\"model_type\":\"llama\"," SIZES "}", TG_E_UNSUPPORTED, "model_type" },
