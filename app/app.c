@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -429,4 +430,9 @@ uint64_t tg_app_file_bytes(const char *path) {
 /* Not flushed: for long texts, of which nobody watches the growth. */
 int tg_app_write_text(void *user, const char *bytes, size_t n_bytes) {
     return fwrite(bytes, 1, n_bytes, user) != n_bytes;
+}
+
+bool tg_app_reader_gone(void) {
+    struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
+    return poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP));
 }

@@ -138,6 +138,10 @@ int tg_app_read_file(tg_app *app, const char *path, size_t limit, char **out, si
 /* Length of a file, 0 if there is none. */
 uint64_t tg_app_file_bytes(const char *path);
 
+/* Has whoever read standard output gone, as head does when it has enough? Then there is nothing to
+ * complain of, and nothing more to say. */
+bool tg_app_reader_gone(void);
+
 /* A tg_text_fn that writes to the FILE * in user; a failing write stops the producer. */
 int tg_app_write_text(void *user, const char *bytes, size_t n_bytes);
 

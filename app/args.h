@@ -12,10 +12,10 @@
  *     };
  *
  * Rules. A value is the next argument or follows '=' (--steps 10, --steps=10); after --, everything
- * is positional. A number must be one from its first character to its last. Unknown and repeated
- * options, missing values, numbers out of range, NaN, infinity and invalid UTF-8 are refused with a
- * message that states what is wanted, and exit code 2. --help prints the table, with the defaults
- * it finds in the struct; --help-all also what is marked hidden.
+ * is positional. A number must be one from its first character to its last. Unknown options,
+ * repeated ones that are no lists, missing values, numbers out of range, NaN, infinity and invalid
+ * UTF-8 are refused with a message that states what is wanted, and exit code 2. --help prints the
+ * table, with the defaults it finds in the struct; --help-all also what is marked hidden.
  */
 #ifndef TG_APP_ARGS_H
 #define TG_APP_ARGS_H
@@ -32,8 +32,16 @@ typedef enum tg_option_kind {
     TG_OPTION_REAL,  /* double in [real_low, real_high], the low end excluded by above_low */
     TG_OPTION_TEXT,  /* const char *, may be empty */
     TG_OPTION_PATH,  /* const char *, not empty */
+    TG_OPTION_LIST,  /* tg_args_list, not empty; may be given several times */
     TG_OPTION_CHOICE /* int, index of the word in value, such as "constant|cosine|wsd" */
 } tg_option_kind;
+
+/* The values of an option that may be repeated, in the order of the command line. */
+enum { TG_ARGS_LIST_MAX = 256 };
+typedef struct tg_args_list {
+    const char *item[TG_ARGS_LIST_MAX];
+    size_t n;
+} tg_args_list;
 
 typedef struct tg_option {
     const char *name; /* with its dashes */
@@ -71,6 +79,8 @@ typedef struct tg_option {
     TG_OPTION_OF(name, TG_OPTION_TEXT, S, field, const char *, .value = value_, .help = __VA_ARGS__)
 #define TG_PATH(name, S, field, value_, ...)                                                       \
     TG_OPTION_OF(name, TG_OPTION_PATH, S, field, const char *, .value = value_, .help = __VA_ARGS__)
+#define TG_LIST(name, S, field, value_, ...)                                                       \
+    TG_OPTION_OF(name, TG_OPTION_LIST, S, field, tg_args_list, .value = value_, .help = __VA_ARGS__)
 #define TG_CHOICE(name, S, field, words, ...)                                                      \
     TG_OPTION_OF(name, TG_OPTION_CHOICE, S, field, int, .value = words, .help = __VA_ARGS__)
 

@@ -10,6 +10,7 @@
 #include "app.h"
 #include "format.h"
 #include "signals.h"
+#include "train_data.h"
 #include "train_log.h"
 #include "train_run.h"
 
@@ -29,19 +30,23 @@ enum { PLAN_INDENT = 12 };
  * where it does ("never"). What is not given comes from the preset, or is derived from the run's
  * length. All else starts with the library's defaults (tg_cmd_train), which the help prints. */
 typedef struct values {
-    const char *data, *preset, *from, *resume, *out, *log, *svg, *sample_prompt;
+    tg_args_list data, val_data;
+    const char *preset, *from, *resume, *out, *log, *svg, *sample_prompt;
     int64_t layers, width, heads, ctx;
     int64_t steps, batch, accum, warmup, eval_every, eval_windows, patience;
     int64_t sample_every, sample_tokens, save_every;
-    double lr, min_lr, decay, clip, weight_decay, val;
+    double lr, min_lr, decay, clip, weight_decay, val, beta1, beta2, eps;
     int schedule;
     uint64_t seed;
-    bool quiet, skip_bad_steps, no_save, stop_on_save_error, force;
+    bool quiet, hold_lr, skip_bad_steps, no_save, stop_on_save_error, force;
 } values;
 
 static const tg_option text_options[] = {
-    TG_PATH("--data", values, data, "FILE", "text to train on: any file, taken as bytes"),
+    TG_LIST("--data", values, data, "FILE",
+            "text to train on, taken as bytes; a folder: all texts in it; -: standard input; given "
+            "again: more text, joined in this order"),
     TG_REAL("--val", values, val, 0, 0.9, "FRACTION", "held back for validation, from the end"),
+    TG_LIST("--val-data", values, val_data, "FILE", "validate on this text instead"),
 };
 
 static const tg_option model_options[] = {
@@ -56,7 +61,8 @@ static const tg_option model_options[] = {
            .hide_default = true),
     TG_PATH("--from", values, from, "MODEL", "start a new run from these weights (fine-tuning)"),
     TG_PATH("--resume", values, resume, "FILE",
-            "go on with the very run in FILE; takes --data and, for more steps, --steps"),
+            "go on with the very run in FILE; takes --data and, for more steps, --steps, "
+            "--eval-every, --patience"),
 };
 
 /* Ranges are about those of tg_train_options_check, which asks again: here a wrong value gets the
@@ -75,6 +81,9 @@ static const tg_option run_options[] = {
     TG_REAL("--decay", values, decay, 0, 1, "SHARE",
             "last part of a wsd run, where the rate falls"),
     TG_REAL("--weight-decay", values, weight_decay, 0, 10, "X", "on matrices and embeddings"),
+    TG_REAL("--beta1", values, beta1, 0, 0.999999, "X", "of AdamW: decay of the gradient's mean"),
+    TG_REAL("--beta2", values, beta2, 0, 0.99999999, "X", "of AdamW: decay of its square's mean"),
+    TG_REAL("--eps", values, eps, 1e-30, 1, "X", "of AdamW: added to the square root"),
     TG_REAL("--clip", values, clip, 0, 1e9, "X", "limit of the gradient's norm; 0: none"),
     TG_SEED("--seed", values, seed, "S", "of weights, batches and samples"),
     TG_INT("--eval-every", values, eval_every, 0, 1000000000, "N",
@@ -83,9 +92,12 @@ static const tg_option run_options[] = {
     TG_INT("--eval-windows", values, eval_windows, 0, 1000000000, "N",
            "windows of the context's length a validation; 0: all"),
     TG_INT("--patience", values, patience, 0, 1000000, "N",
-           "validations without a better loss before an early stop; 0: never"),
+           "validations without a better loss before an early stop; 0: never (default 0)",
+           .hide_default = true),
     TG_FLAG("--skip-bad-steps", values, skip_bad_steps,
             "go on when a loss or gradient is not finite"),
+    TG_FLAG("--hold-lr", values, hold_lr,
+            "with --resume and more --steps: the rate stays where the schedule ends now"),
 };
 
 static const tg_option show_options[] = {
@@ -121,27 +133,29 @@ static void print_presets(void) {
 static const tg_command_spec spec = {
     .name = "train",
     .uses = TG_USES_CPU | TG_USES_DEVICE,
-    .usage = "--data FILE [options]",
+    .usage = "--data FILE.. [options]",
     .about = "Trains a byte-level GPT on a text. Ctrl-C saves the run and stops; --resume goes on "
              "from there, to the same bits as a run that was never stopped.",
     .more_help = print_presets,
     .examples = "  tinygpt train --data book.txt\n"
                 "  tinygpt train --data book.txt --preset medium --steps 3000 --schedule cosine\n"
                 "  tinygpt train --data book.txt --resume run.tinygpt --steps 6000\n"
-                "  tinygpt train --data letters.txt --from run.tinygpt --lr 1e-4\n",
+                "  tinygpt train --data letters.txt --from run.tinygpt --lr 1e-4\n"
+                "  tinygpt train --data books/ --data more.txt --val-data unseen.txt\n",
 };
 
 /* ------------------------------------------------------------------------------ options and sizes
  */
 
 /* What a saved run keeps to itself: it would be another run with these changed. Everything that
- * decides a bit of a later step is here; a new option that does so belongs in this list. --steps
- * may change, although it stretches a schedule: going on for longer is what people resume for. */
+ * decides a bit of a later step or of a validation is here; a new option that does so belongs in
+ * this list. --steps may change, although it stretches a schedule: going on for longer is what
+ * people resume for. */
 static const char *const fixed_by_resume[] = {
-    "--preset", "--layers",     "--width",        "--heads",        "--ctx",
-    "--batch",  "--accum",      "--lr",           "--schedule",     "--warmup",
-    "--min-lr", "--decay",      "--clip",         "--weight-decay", "--seed",
-    "--val",    "--eval-every", "--eval-windows", "--patience",     "--skip-bad-steps",
+    "--preset", "--layers",       "--width",    "--heads",  "--ctx",          "--batch",
+    "--accum",  "--lr",           "--schedule", "--warmup", "--min-lr",       "--decay",
+    "--clip",   "--weight-decay", "--seed",     "--val",    "--eval-windows", "--skip-bad-steps",
+    "--beta1",  "--beta2",        "--eps",
 };
 
 /* Only the sizes: they are the weights' own. Whatever says how to train is free, the seed as
@@ -151,7 +165,18 @@ static const char *const fixed_by_from[] = { "--preset", "--layers", "--width", 
 
 /* What the table cannot say: options that need or exclude each other. */
 static int check_options(const tg_args *args, const values *v) {
-    if (!v->data) return tg_args_refuse(args, "--data FILE is missing");
+    if (!v->data.n) return tg_args_refuse(args, "--data FILE is missing");
+    size_t n_standard = 0;
+    for (size_t i = 0; i < v->data.n; i++) n_standard += strcmp(v->data.item[i], "-") == 0;
+    for (size_t i = 0; i < v->val_data.n; i++) n_standard += strcmp(v->val_data.item[i], "-") == 0;
+    if (n_standard > 1) return tg_args_refuse(args, "want standard input (-) once");
+    if (v->val_data.n && tg_args_given(args, "--val")) {
+        return tg_args_refuse(args, "want --val (a fraction of the text) or --val-data (another "
+                                    "text), have both");
+    }
+    if (v->hold_lr && !(v->resume && v->steps)) {
+        return tg_args_refuse(args, "--hold-lr wants --resume FILE and more --steps");
+    }
     if (v->resume && v->from) {
         return tg_args_refuse(args, "want --resume (the same run goes on) or --from (a new run on "
                                     "given weights), have both");
@@ -229,14 +254,17 @@ static tg_train_options train_options(const values *v, const tg_preset *preset) 
     o.warmup = v->warmup;
     o.decay_fraction = v->decay;
     o.weight_decay = v->weight_decay;
+    o.beta1 = v->beta1;
+    o.beta2 = v->beta2;
+    o.eps = v->eps;
     o.clip = v->clip;
     o.seed = v->seed;
     o.val_fraction = v->val;
     o.eval_every = v->eval_every >= 0 ? v->eval_every : eval_interval(&o);
     o.eval_windows = (int32_t)v->eval_windows;
-    o.patience = (int32_t)v->patience;
+    o.patience = v->patience >= 0 ? (int32_t)v->patience : o.patience;
     o.skip_bad_steps = v->skip_bad_steps;
-    o.keep_best = !v->no_save && v->val > 0;
+    o.keep_best = !v->no_save && (v->val > 0 || v->val_data.n > 0);
     return o;
 }
 
@@ -324,6 +352,19 @@ typedef struct named_file {
     bool written;
 } named_file;
 
+static int refuse_pair(tg_app *app, const char *what, const named_file *b) {
+    tg_app_error(app, "%s and %s are the same file, %s: want another name for one of them", what,
+                 b->what, b->path);
+    return TG_EXIT_USAGE;
+}
+
+static int refuse_text(tg_app *app, const char *what, const tg_args_list *texts,
+                       const named_file *output) {
+    for (size_t i = 0; output->path && output->path[0] && i < texts->n; i++)
+        if (tg_app_same_file(texts->item[i], output->path)) return refuse_pair(app, what, output);
+    return TG_ARGS_GO_ON;
+}
+
 /*
  * Refuses an output that would land on an input or on another output, by whatever name or link.
  * --out over --resume is the usual case, and over --from it has been warned of: only what is
@@ -333,7 +374,6 @@ static int refuse_collisions(tg_app *app, const values *v, const files *f) {
     char prev[PATH_BYTES + 8];
     snprintf(prev, sizeof prev, "%s.prev", f->out);
     const named_file list[] = {
-        { "--data", v->data, false },
         { "--from", v->from, false },
         { "--resume", v->resume, false },
         { "--out", f->out, true },
@@ -342,19 +382,21 @@ static int refuse_collisions(tg_app *app, const values *v, const files *f) {
         { "--svg", f->svg, true },
         { "--log", v->log, true },
     };
-    enum { N_FILES = sizeof list / sizeof list[0], OUT = 3 };
+    enum { N_FILES = sizeof list / sizeof list[0], OUT = 2 };
+    for (int i = OUT; i < N_FILES; i++) {
+        int code = refuse_text(app, "--data", &v->data, &list[i]);
+        if (code == TG_ARGS_GO_ON) code = refuse_text(app, "--val-data", &v->val_data, &list[i]);
+        if (code != TG_ARGS_GO_ON) return code;
+    }
     for (int i = 0; i < N_FILES; i++) {
         for (int j = i + 1; j < N_FILES; j++) {
             const named_file *a = &list[i], *b = &list[j];
             /* The files of one save may be links to each other after a kill. */
             const bool of_a_save = j >= OUT && j <= OUT + 2;
-            const bool a_save_over_its_model = of_a_save && (i == 1 || i == 2 || i >= OUT);
-            if (!b->written || a_save_over_its_model || !a->path || !b->path || !a->path[0] ||
-                !b->path[0] || !tg_app_same_file(a->path, b->path))
+            if (!b->written || of_a_save || !a->path || !b->path || !a->path[0] || !b->path[0] ||
+                !tg_app_same_file(a->path, b->path))
                 continue;
-            tg_app_error(app, "%s and %s are the same file, %s: want another name for one of them",
-                         a->what, b->what, b->path);
-            return TG_EXIT_USAGE;
+            return refuse_pair(app, a->what, b);
         }
     }
     return TG_ARGS_GO_ON;
@@ -400,10 +442,12 @@ static void print_text(tg_app *app, const values *v, const tg_forecast *f) {
     FILE *p = open_memstream(&text, &n_text);
     if (!p) return; /* no memory: whatever comes next will say so */
     fprintf(p, "%s\n\n", tg_context_banner(app->ctx));
-    fprintf(p, "  %-9s %s: %s to train on", "text", tg_fmt_safe(name, sizeof name, v->data),
-            TG_BYTES(f->train_bytes));
+    fprintf(p, "  %-9s %s", "text", tg_fmt_safe(name, sizeof name, v->data.item[0]));
+    if (v->data.n > 1) fprintf(p, " and %zu more", v->data.n - 1);
+    fprintf(p, ": %s to train on", TG_BYTES(f->train_bytes));
     if (f->val_bytes) {
-        fprintf(p, ", %s held back for validation", TG_BYTES(f->val_bytes));
+        fprintf(p, ", %s %s", TG_BYTES(f->val_bytes),
+                v->val_data.n ? "of another text for validation" : "held back for validation");
     }
     fputc('\n', p);
     put_plan(app, p, &text);
@@ -523,12 +567,34 @@ static int make_new(tg_app *app, const values *v, parts *p, tg_train_options *o,
     return TG_ARGS_GO_ON;
 }
 
+/* More steps stretch the schedule, which may lift a rate that had nearly come to its end: no loss
+ * shows sooner that a run goes on. */
+static tg_status set_steps(tg_app *app, const values *v, tg_trainer *t) {
+    const int64_t done = tg_trainer_steps_done(t);
+    const double before = tg_trainer_lr(t, done > 0 ? done : 1);
+    tg_status status = v->hold_lr ? tg_trainer_hold_lr(t) : TG_OK;
+    if (status == TG_OK) status = tg_trainer_set_steps(t, v->steps);
+    const double after = tg_trainer_lr(t, done + 1);
+    tg_train_options o;
+    tg_trainer_options(t, &o);
+    if (status == TG_OK && done >= o.warmup && after > before * 1.001) {
+        tg_app_warn(app,
+                    "%" PRId64 " steps stretch the schedule: the learning rate rises from %.3g at "
+                    "step %" PRId64 " to %.3g at step %" PRId64 "; --hold-lr keeps it at its end",
+                    v->steps, before, done, after, done + 1);
+    }
+    return status;
+}
+
 /* Everything but the text and the number of steps comes from the file. The options that are shown
  * and used from here on are read back from the trainer; those of v are defaults. */
 static int make_resumed(tg_app *app, const values *v, parts *p, tg_train_options *o,
                         tg_forecast *forecast, uint64_t disk_free) {
     tg_model_info info;
-    tg_status status = tg_trainer_open(app->ctx, v->resume, p->text, v->steps, &p->trainer);
+    tg_status status = tg_trainer_open(app->ctx, v->resume, p->text, 0, &p->trainer);
+    if (status == TG_OK)
+        status = tg_trainer_set_validation(p->trainer, v->eval_every, (int32_t)v->patience);
+    if (status == TG_OK && v->steps) status = set_steps(app, v, p->trainer);
     if (status == TG_OK) status = tg_model_get_info(tg_trainer_model(p->trainer), &info);
     if (status == TG_OK) status = tg_trainer_forecast(p->trainer, forecast);
     if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_READING);
@@ -558,8 +624,15 @@ static int prepare(tg_app *app, const values *v, parts *p, tg_train_options *o) 
     int code = choose_files(app, v, &p->files);
     if (code == TG_ARGS_GO_ON) code = refuse_collisions(app, v, &p->files);
     if (code != TG_ARGS_GO_ON) return code;
-    const tg_status status = tg_text_open(app->ctx, v->data, &p->text);
-    if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_READING);
+    char prev[PATH_BYTES + 8], picture[PATH_BYTES + 8];
+    snprintf(prev, sizeof prev, "%s.prev", p->files.out);
+    snprintf(picture, sizeof picture, "%.*s.svg", PATH_BYTES, v->resume ? v->resume : "");
+    const char *const written[] = {
+        p->files.out, p->files.best, p->files.svg, v->log, prev, picture
+    };
+    code = tg_traindata_open(app, &v->data, &v->val_data, written, sizeof written / sizeof *written,
+                             !show, &p->text);
+    if (code != TG_ARGS_GO_ON) return code;
     const uint64_t disk_free = p->files.out[0] ? tg_app_disk_free(p->files.out) : UINT64_MAX;
     code = (v->resume ? make_resumed : make_new)(app, v, p, o, &forecast, disk_free);
     if (code != TG_ARGS_GO_ON) return code;
@@ -569,7 +642,6 @@ static int prepare(tg_app *app, const values *v, parts *p, tg_train_options *o) 
     if (linted != TG_OK) return tg_app_failed(app, app->ctx, linted, TG_READING);
     if (l.refused) return TG_EXIT_USAGE;
     if (show) {
-        char prev[PATH_BYTES];
         const char *from = v->resume ? v->resume : v->from;
         const tg_model *model = tg_trainer_model(p->trainer);
         const char *source = from ? tg_app_file_read(model, from, prev, sizeof prev) : NULL;
@@ -585,10 +657,12 @@ static int run(tg_app *app, const values *v, parts *p, const tg_train_options *o
     tg_trainrun r = {
         .app = app,
         .trainer = p->trainer,
-        .data = v->data,
+        .data = &v->data,
+        .val_data = &v->val_data,
         .from = v->resume ? v->resume : v->from,
         .out = saving ? p->files.out : NULL,
-        .best = saving && o->keep_best && o->val_fraction > 0 ? p->files.best : NULL,
+        .best =
+            saving && o->keep_best && (o->val_fraction > 0 || v->val_data.n) ? p->files.best : NULL,
         .svg = p->files.svg[0] ? p->files.svg : NULL,
         .svg_wanted = v->svg != NULL,
         .log = p->files.log,
@@ -624,11 +698,14 @@ int tg_cmd_train(int argc, char **argv) {
                  .decay = d.decay_fraction,
                  .clip = d.clip,
                  .weight_decay = d.weight_decay,
+                 .beta1 = d.beta1,
+                 .beta2 = d.beta2,
+                 .eps = d.eps,
                  .seed = d.seed,
                  .val = d.val_fraction,
                  .eval_every = -1,
                  .eval_windows = d.eval_windows,
-                 .patience = d.patience,
+                 .patience = -1,
                  .sample_every = -1,
                  .sample_tokens = 200,
                  .sample_prompt = "",

@@ -79,7 +79,8 @@ int main(int argc, char **argv) {
     int code = dispatch(argc, argv);
     /* What printf could not write it kept to itself; fclose writes the rest and tells. */
     errno = 0;
-    const bool lost = ferror(stdout) != 0;
+    const bool lost = fflush(stdout) != 0 || ferror(stdout) != 0;
+    if (lost && tg_app_reader_gone()) return code;
     if (fclose(stdout) != 0 || lost) {
         fprintf(stderr, "tinygpt: error: standard output could not take all of the output%s%s\n",
                 errno ? ": " : "", errno ? strerror(errno) : "");

@@ -206,7 +206,7 @@ static void print_man(void) {
 typedef enum completed { NOTHING, FILES, WORDS } completed;
 
 static completed completed_by(const tg_option *o) {
-    if (o->kind == TG_OPTION_PATH) return FILES;
+    if (o->kind == TG_OPTION_PATH || o->kind == TG_OPTION_LIST) return FILES;
     return o->kind == TG_OPTION_CHOICE ? WORDS : NOTHING;
 }
 

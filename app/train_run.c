@@ -5,6 +5,7 @@
  *
  *     finished, early stop        saved                                     exit 0
  *     SIGINT, SIGTERM, SIGHUP     saved at the last whole step              exit 130
+ *     nobody reads the output     saved at the last whole step, no word     exit 3
  *     text or device gone         saved at the last whole step              exit 3
  *     a number is not finite      the save before is kept, nothing written  exit 1
  *     the last save fails         the save before is kept                   exit 1
@@ -196,13 +197,21 @@ static void tell_json(const tg_trainrun *run, const char *reason, int code) {
 }
 
 /* "build/tinygpt train --data book.txt --resume run.tinygpt", ready to be copied. */
-static void print_resume(const tg_trainrun *run, int64_t steps) {
-    char data[COMMAND_BYTES], out[COMMAND_BYTES];
+static void print_resume(const tg_trainrun *run, const char *file, int64_t steps) {
+    char shown[COMMAND_BYTES];
     FILE *f = run->app->out.file;
-    fprintf(f, "    %s train --data %s --resume %s", tg_app_program(),
-            tg_fmt_shell(data, sizeof data, run->data), tg_fmt_shell(out, sizeof out, run->out));
+    const tg_args_list *const texts[] = { run->data, run->val_data };
+    bool standard = false;
+    fprintf(f, "    %s train", tg_app_program());
+    for (int i = 0; i < 2; i++)
+        for (size_t k = 0; k < texts[i]->n; k++) {
+            const char *text = texts[i]->item[k];
+            fprintf(f, " --%sdata %s", i ? "val-" : "", tg_fmt_shell(shown, sizeof shown, text));
+            standard = standard || strcmp(text, "-") == 0;
+        }
+    fprintf(f, " --resume %s", tg_fmt_shell(shown, sizeof shown, file));
     if (steps > 0) fprintf(f, " --steps %" PRId64, steps);
-    fputc('\n', f);
+    fputs(standard ? "\n    with the same text on standard input again\n" : "\n", f);
 }
 
 /* Micro-steps of an unfinished step are dropped by the save; they are replayed after a resume. */
@@ -218,13 +227,22 @@ static int end_interrupted(tg_trainrun *run) {
     } else if (run->saved_step == step || save(run)) {
         fprintf(out->file, "\nInterrupted: step %" PRId64 " is saved in %s. To go on:\n", step,
                 run->out);
-        print_resume(run, 0);
+        print_resume(run, run->out, 0);
     } else {
         tell_json(run, "interrupted", TG_EXIT_FAILED);
         return TG_EXIT_FAILED;
     }
     tell_json(run, "interrupted", TG_EXIT_INTERRUPTED);
     return TG_EXIT_INTERRUPTED;
+}
+
+/* `train | head`: a signal would have ended any other program here. A save that fails still says so
+ * on standard error. */
+static int end_unread(tg_trainrun *run) {
+    const int64_t step = tg_trainer_steps_done(run->trainer);
+    if (run->out && step > run->first_step && run->saved_step != step && !save(run))
+        return TG_EXIT_FAILED;
+    return run->saved_step == step ? TG_EXIT_SAVED : TG_EXIT_FAILED;
 }
 
 /* A number is not finite: what is in memory is not to be trusted, the file is. The library's
@@ -257,7 +275,7 @@ static int end_failed(tg_trainrun *run, tg_status status) {
         code = TG_EXIT_SAVED;
         fprintf(app->out.file, "Stopped: step %" PRId64 " is saved in %s. To go on:\n", step,
                 run->out);
-        print_resume(run, 0);
+        print_resume(run, run->out, 0);
     }
     tell_json(run, code == TG_EXIT_SAVED ? "stopped" : "failed", code);
     return code;
@@ -301,7 +319,7 @@ static bool draw_curves(tg_trainrun *run) {
     bool ok = true;
     if (make_curve(run, &curve)) {
         char title[256];
-        snprintf(title, sizeof title, "tinygpt: %s", run->out ? run->out : run->data);
+        snprintf(title, sizeof title, "tinygpt: %s", run->out ? run->out : run->data->item[0]);
         curve.title = title;
         tg_term *out = &run->app->out;
         if (!run->quiet && !run->app->globals.json) {
@@ -342,7 +360,7 @@ static void print_summary(const tg_trainrun *run, bool early) {
         fprintf(f, "\n  %sLet it write%s\n    %s sample %s --tokens 300\n", dim, plain,
                 tg_app_program(), model);
         fprintf(f, "  %sTrain it further%s\n", dim, plain);
-        print_resume(run, 2 * run->steps);
+        print_resume(run, run->out, 2 * run->steps);
         fprintf(f, "  %sLook into the file%s\n    %s info %s\n", dim, plain, tg_app_program(),
                 model);
     }
@@ -359,7 +377,8 @@ static int end_finished(tg_trainrun *run) {
                 "This run is finished: it has done its %" PRId64 " steps. "
                 "More of them:\n",
                 step);
-        if (run->out) print_resume(run, 2 * step);
+        /* Nothing was written: the run is where it was. */
+        if (run->from) print_resume(run, run->from, 2 * step);
         tell_json(run, "finished", TG_EXIT_DONE);
         return TG_EXIT_DONE;
     }
@@ -411,5 +430,6 @@ int tg_trainrun_go(tg_trainrun *run) {
         }
         if (status != TG_OK && status != TG_PENDING) return end_failed(run, status);
         if (tg_signals_caught()) return end_interrupted(run);
+        if ((!run->quiet || run->app->globals.json) && tg_app_reader_gone()) return end_unread(run);
     }
 }

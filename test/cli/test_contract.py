@@ -7,10 +7,15 @@ import os
 import re
 import resource
 import shutil
+import subprocess
+import sys
 
 from damage import with_json
 from util import (SILENT, TINY, TOP, check, equal, expect, isas, main, read, resume, run, same_run,
                   step_of, text_file, tinygpt, train, write)
+
+
+PROGRAM = os.path.abspath(sys.argv[1])
 
 
 def small_stack():
@@ -95,4 +100,151 @@ def other_levers_are_said():
     equal(step_of("x.tinygpt"), 20, "and it goes on")
 
 
-main(small_stack, header_in_every_language, other_levers_are_said)
+def pieces():
+    """A folder with three texts and what is none, and the same bytes as one file."""
+    data = read(text_file())
+    os.makedirs("d/sub/.git")
+    parts = {"d/a.txt": data[150000:200000], "d/b.txt": data[:100000], "d/sub/c": data[300000:330000]}
+    for name, text in parts.items():
+        write(name, text)
+    write("d/picture.png", b"x\0y" * 99)
+    write("d/empty", b"")
+    write("d/.hidden", b"secret")
+    write("d/sub/.git/config", b"text")
+    os.symlink("../sub", "d/sub/loop")
+    write("one.txt", b"".join(parts[name] for name in sorted(parts)))
+    write("v.txt", data[-50000:])
+
+
+def run_on(*args, out, **options):
+    return tinygpt("train", *args, *TINY, *SILENT, "--steps", "8", "--out", out, **options)
+
+
+def several_texts():
+    """Files, folders and standard input are one text; what is passed over is said."""
+    pieces()
+    one = read("one.txt")
+    expect(run_on("--data", "one.txt", out="one.tinygpt"), 0, "one file")
+    expect(run_on("--data", "d", out="d/folder.tinygpt"), 0, "a folder")
+    expect(run_on("--data", "d/a.txt", "--data", "d/b.txt", "--data=d/sub", out="three.tinygpt"), 0,
+           "files and a folder")
+    expect(run_on("--data", "-", out="stdin.tinygpt", data=one), 0, "standard input")
+    for name in ("d/folder", "three", "stdin"):
+        same_run("one.tinygpt", name + ".tinygpt", name)
+    # A resumed run may take the same bytes from elsewhere; its own files in the folder are none.
+    r = tinygpt("train", "--data", "d", "--sample-every", "0", "--resume",
+                "d/folder.tinygpt", "--steps", "12")
+    expect(r, 0, "resume on the folder", out=[r"binary: 1 \(picture.png\)", r"empty: 1", "hidden: 2",
+                                             r"of this run: \d \(folder.tinygpt"])
+    expect(tinygpt("train", "--data", "-", *SILENT, "--resume", "one.tinygpt", "--steps", "12",
+                   data=one), 0, "resume on standard input")
+    same_run("one.tinygpt", "d/folder.tinygpt", "resumed")
+    r = tinygpt("train", "--data", "-", "--sample-every", "0", "--resume", "one.tinygpt", "--steps",
+                "14", data=one)
+    expect(r, 0, "what to do next", out="--data - --resume one.tinygpt --steps 28\n.*standard input")
+    expect(tinygpt("train", "--data", "-", *SILENT, "--resume", "one.tinygpt", "--steps", "15",
+                   data=one[:-1]), 2, "another text on standard input", err="another text")
+    expect(run_on("--data", "-", "--val-data", "-", out="x"), 2, "standard input twice",
+           err="standard input")
+    os.makedirs("none/in")
+    write("none/in/empty", b"")
+    expect(run_on("--data", "none", out="x"), 2, "a folder without a text", err="want a text in it")
+    expect(run_on("--data", "d", "--data", "no", out="x"), 2, "a missing file", err="no: want to open")
+    expect(run_on("--data", "one.txt", "--out", "v.txt", "--data", "v.txt", out="y"), 2,
+           "an output that is the second text")
+
+
+def a_validation_text():
+    """--val-data: all of --data trains, the other text validates, and belongs to the run."""
+    pieces()
+    r = run_on("--data", "one.txt", "--val-data", "v.txt", "--eval-windows", "0", "--json",
+               out="a.tinygpt")
+    expect(r, 0, "train --val-data")
+    val = r.json_lines()[-1]["val"]
+    seen = tinygpt("eval", "a.tinygpt", "--data", "v.txt", "--json").json()
+    check(abs(seen["loss"] - val) < 1e-9, "it is the loss on that text", f"{seen} and {val}")
+    expect(tinygpt("train", "--data", "one.txt", "--val-data", "v.txt", *SILENT, "--resume",
+                   "a.tinygpt", "--steps", "10"), 0, "resumed")
+    expect(tinygpt("train", "--data", "one.txt", *SILENT, "--resume", "a.tinygpt", "--steps", "12"),
+           2, "resumed without it", err="another text")
+    expect(tinygpt("train", "--data", "one.txt", "--data", "v.txt", *SILENT, "--resume", "a.tinygpt",
+                   "--steps", "12"), 2, "resumed with a fraction", err="another validation part")
+    expect(run_on("--data", "one.txt", "--val-data", "v.txt", "--val", "0.1", out="x"), 2,
+           "--val with --val-data", err="have both")
+    write("short.txt", b"short")
+    expect(run_on("--data", "one.txt", "--val-data", "short.txt", out="x"), 2,
+           "a validation text that is too short", err="validation part has 5 bytes")
+
+
+def optimizer_options():
+    """--beta1, --beta2 and --eps count, are kept, and are the run's own."""
+    hashes = set()
+    for i, option in enumerate(((), ("--beta1", "0.8"), ("--beta2", "0.9"), ("--eps", "1e-3"))):
+        r = train("--steps", "5", "--json", *option, "--out", f"{i}.tinygpt")
+        expect(r, 0, f"train {option}")
+        hashes.add(r.json_lines()[-2]["hash"])
+        if option:
+            r = resume(f"{i}.tinygpt", "--steps", "9", *option)
+            expect(r, 2, f"--resume with {option[0]}", err=option[0] + " cannot be changed")
+    equal(len(hashes), 4, "each of them changes the run")
+    unbroken = train("--steps", "9", "--beta2", "0.9", "--json", "--no-save")
+    resumed = resume("2.tinygpt", "--steps", "9", "--json")
+    equal(resumed.json_lines()[-2]["hash"], unbroken.json_lines()[-2]["hash"], "--beta2 is kept")
+
+
+def what_may_change_on_resume():
+    """--eval-every, --patience and --out; more steps that lift the rate are said beforehand."""
+    cosine = ("--schedule", "cosine", "--lr", "1e-2")
+    expect(train("--steps", "20", *cosine, "--out", "a.tinygpt"), 0, "a run")
+    saved = read("a.tinygpt")
+    r = resume("a.tinygpt", "--steps", "24", "--eval-every", "1", "--patience", "9", "--json")
+    expect(r, 0, "resumed with another interval",
+           err=r"the learning rate rises from 0\.00106 at step 20 to 0\.00\d+ at step 21; --hold-lr")
+    rows = r.json_lines()[:-1]
+    check(all(row["val"] is not None for row in rows) and len(rows) == 4, "validated every step")
+    check(rows[0]["lr"] > 1.5e-3, "the rate does rise", str(rows[0]["lr"]))
+    # The same with the end of the schedule held, and into another file.
+    write("b.tinygpt", saved)
+    r = resume("b.tinygpt", "--steps", "24", "--hold-lr", "--json", "--out", "c.tinygpt")
+    expect(r, 0, "resumed with --hold-lr")
+    check("rises" not in r.errors, "nothing to be said", r.errors)
+    equal([row["lr"] for row in r.json_lines()[:-1]], [0.001] * 4, "the rate stays at its floor")
+    equal(read("b.tinygpt"), saved, "--out leaves the run where it was")
+    r = resume("c.tinygpt", "--steps", "28", "--json")
+    equal([row["lr"] for row in r.json_lines()[:-1]], [0.001] * 4, "also when it is resumed again")
+    expect(resume("c.tinygpt", "--hold-lr"), 2, "--hold-lr without --steps", err="--hold-lr wants")
+    # A finished run with another --out: the file that is named exists.
+    r = tinygpt("train", "--data", text_file(), "--resume", "b.tinygpt", "--out", "none.tinygpt")
+    expect(r, 0, "a finished run", out="--resume b.tinygpt --steps 40")
+    check(not os.path.exists("none.tinygpt"), "nothing was written")
+    r = resume("b.tinygpt", "--steps", "19", "--json")
+    expect(r, 2, "fewer steps than are done", err="want at least the 20 that are done.* have 19")
+
+
+def a_reader_that_goes():
+    """train | head: the run is saved and ends, without a word. sample | head: the same."""
+    for more in ((), ("--json",)):
+        command = [PROGRAM, "train", "--data", text_file(), *TINY, "--sample-every", "0",
+                   "--steps", "300000", "--force", "--out", "a.tinygpt", *more]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   bufsize=0)
+        process.stdout.read(50)
+        process.stdout.close()
+        err = process.stderr.read()
+        equal(process.wait(300), 3, f"exit code {more}")
+        check(b"error" not in err and b"Broken pipe" not in err, f"no word {more}", repr(err[-300:]))
+        check(step_of("a.tinygpt") > 0, "the run is saved")
+        os.remove("a.tinygpt")
+    expect(train("--steps", "5", "--out", "a.tinygpt"), 0, "a run")
+    process = subprocess.Popen([PROGRAM, "sample", "a.tinygpt", "--tokens", "1000000"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   bufsize=0)
+    process.stdout.read(50)
+    process.stdout.close()
+    err = process.stderr.read()
+    process.wait(300)
+    check(b"error" not in err, "sample | head", repr(err[-300:]))
+
+
+main(small_stack, header_in_every_language, other_levers_are_said, several_texts, a_validation_text,
+     optimizer_options, what_may_change_on_resume, a_reader_that_goes)
