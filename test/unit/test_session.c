@@ -21,6 +21,7 @@
 #include "base/crc.h"
 #include "fail_alloc.h"
 #include "io/reader.h"
+#include "ops/attention/kv_row.h"
 #include "run/session.h"
 
 enum { V = 48, LONG = 1500, LENGTHS = 3, WINDOW = 300, CTX = 2048 };
@@ -542,6 +543,26 @@ static void a_cache_that_grows(void **state) {
     }
 }
 
+/* A row of a packed cache: whole steps of the largest number's 127th, to the nearest; and where one
+ * number is none, none is one, so that it is seen. */
+static void rows_of_packed_caches(void **state) {
+    (void)state;
+    enum { D = 8 };
+    const float x[D] = { 127, -127, 0.4f, 0.6f, -0.6f, -0.4f, 126.5f, 0 };
+    const float want[D] = { 127, -127, 0, 1, -1, 0, 127, 0 };
+    uint8_t row[D + sizeof(float)];
+    tg_kv_write(TG_U8, row, x, D);
+    for (size_t i = 0; i < D; i++) assert_true(fabsf(tg_kv_at(TG_U8, row, D, i) - want[i]) < 1e-4f);
+    static const float bad[] = { NAN, INFINITY, -INFINITY };
+    for (size_t k = 0; k < 3; k++) {
+        float y[D];
+        memcpy(y, x, sizeof y);
+        y[3] = bad[k];
+        tg_kv_write(TG_U8, row, y, D);
+        for (size_t i = 0; i < D; i++) assert_true(isnan(tg_kv_at(TG_U8, row, D, i)));
+    }
+}
+
 /* To the last place and the last id, and not one further; a refused call changes nothing. */
 static void one_too_many(void **state) {
     (void)state;
@@ -659,6 +680,7 @@ int main(void) {
         cmocka_unit_test(sessions_of_version_1),
         cmocka_unit_test(files_that_are_refused),
         cmocka_unit_test(files_of_somebody_else),
+        cmocka_unit_test(rows_of_packed_caches),
         cmocka_unit_test(one_too_many),
         cmocka_unit_test(sliding_keeps_the_newest_half),
         cmocka_unit_test(a_cache_that_grows),
