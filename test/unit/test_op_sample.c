@@ -108,7 +108,7 @@ static void as_if_sorted(void **state) {
     (void)state;
     const float temperatures[] = { 0, 1, 0.7F, 1e-30F, 1e30F, 8, NOT, -1 };
     static const float top_p[] = { 1, 1, 0.9F, 0.5F, 0, 0.999F };
-    static const float min_p[] = { 0, 0, 0.05F, 1e-6F };
+    static const float min_p[] = { 0, 0, 0.05F, 1e-6F, 1 };
     static const float penalty[] = { 1, 1, 1.3F, 0.5F };
     uint64_t at = 0;
     for (uint32_t i = 0; i < 20000; i++) {
@@ -120,10 +120,13 @@ static void as_if_sorted(void **state) {
         const tg_scalars rt = { .temperature = temperatures[draw_below(&at, 8)],
                                 .top_k = (int32_t)(draw_below(&at, 2) * draw_below(&at, 60)),
                                 .top_p = top_p[draw_below(&at, 6)],
-                                .min_p = min_p[draw_below(&at, 4)],
+                                .min_p = min_p[draw_below(&at, 5)],
                                 .repeat_penalty = penalty[draw_below(&at, 4)],
                                 .n_recent = (int32_t)draw_below(&at, RECENT + 1),
-                                .draw_lo = i };
+                                .seed_lo = i / 7,
+                                .seed_hi = i % 2,
+                                .draw_lo = i,
+                                .draw_hi = i % 5 };
         const int32_t a = have(x, n, recent, &rt), b = want(x, n, recent, &rt);
         if (a != b)
             fail_msg("case %u of %zu logits: temperature %g, top_k %d, top_p %g, min_p %g: want %d,"
