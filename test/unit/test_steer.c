@@ -104,6 +104,10 @@ static void typical(void **state) {
     tg_steer_typical(nothing, V, 0.5, 1, order, distance);
     SAME(nothing, NOT, -INF, -INF, -INF, -INF, NOT);
     assert_false(tg_steer_possible(nothing, V));
+    /* All four are needed for nine tenths of the mass, the last of them, too. */
+    float even[4] = { 1, 1, 1, 1 };
+    tg_steer_typical(even, 4, 0.9, 1, order, distance);
+    for (size_t i = 0; i < 4; i++) assert_true(even[i] == 1);
     float one[1] = { INF };
     tg_steer_typical(one, 1, 0.5, 1, order, distance);
     assert_true(one[0] == INF);
