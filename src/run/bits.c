@@ -44,7 +44,8 @@ tg_bits tg_bits_of(const tg_context *ctx, uint32_t except) {
 static char sign_in(const char *list, const char *name) {
     const size_t n = strlen(name);
     while (*list) {
-        const size_t length = strcspn(list, ",");
+        const char *end = strchr(list, ',');
+        const size_t length = end ? (size_t)(end - list) : strlen(list);
         if (length == n + 1 && memcmp(list + 1, name, n) == 0) return *list;
         list += length + (list[length] == ',');
     }

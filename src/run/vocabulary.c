@@ -203,8 +203,8 @@ static void add_names(const tg_tok *t, id_list *l) {
         "<|repo_name|>",
         "<fim-repo>",
         "<|file_sep|>",
-        "<\xef\xbd\x9c"
-        "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>",
+        ("<\xef\xbd\x9c"
+         "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>"),
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         add_id(l, tg_tok_find(t, names[i], strlen(names[i])));
