@@ -42,6 +42,7 @@ void tg_pages_usage(FILE *out) {
             "the build.\n");
 }
 
+/* No abbreviations: a script that uses one breaks when a command is added. */
 int tg_pages_run(int argc, char **argv) {
     const char *word = argc > 0 ? argv[0] : "";
     const char *names[N_COMMANDS];
@@ -57,7 +58,8 @@ int tg_pages_run(int argc, char **argv) {
     return TG_EXIT_USAGE;
 }
 
-/* Has every command tell its tables to page, between what before and after print for it. */
+/* Has every command tell its tables to page, between what before and after print for it. The
+ * defaults that page sees are right, since a command sets them before it parses anything. */
 static void tell_all(void (*page)(const tg_args_form *form, const tg_args *args),
                      void (*before)(const struct command *),
                      void (*after)(const struct command *)) {
@@ -110,6 +112,7 @@ static void put_roff(const char *text) {
     }
 }
 
+/* A tagged paragraph: the option in bold, what stands for its value in italics. */
 static void put_option(const tg_option *o, const void *values) {
     char preset[PRESET_BYTES];
     tg_args_default_text(o, values, preset, sizeof preset);
@@ -127,6 +130,8 @@ static void put_option(const tg_option *o, const void *values) {
     putchar('\n');
 }
 
+/* The comment in front is where the Makefile cuts. No date: pages of one version are equal,
+ * whenever they are made. */
 static void man_begin(const char *name, const char *help) {
     printf(".\\\" file tinygpt%s%s.1\n", *name ? "-" : "", name);
     printf(".TH TINYGPT%s", *name ? "\\-" : "");
@@ -139,6 +144,8 @@ static void man_begin(const char *name, const char *help) {
 
 static void man_before(const struct command *c) { man_begin(c->name, c->help); }
 
+/* The commands of a command are sections of its page, so that there is a page for each word that
+ * stands behind tinygpt, and uninstall knows their names from commands.def. */
 static void man_page(const tg_args_form *form, const tg_args *args) {
     const tg_command_spec *spec = args->spec;
     if (second_word(args)) {
@@ -205,6 +212,7 @@ static void print_man(void) {
 /* What may stand behind an option. */
 typedef enum completed { NOTHING, FILES, WORDS } completed;
 
+/* Texts and numbers are left alone: a list of files there would be a wrong hint. */
 static completed completed_by(const tg_option *o) {
     if (o->kind == TG_OPTION_PATH || o->kind == TG_OPTION_LIST) return FILES;
     return o->kind == TG_OPTION_CHOICE ? WORDS : NOTHING;
@@ -267,6 +275,8 @@ static void put_subcommand(const tg_args_form *form, const tg_args *args) {
     }
 }
 
+/* The function finds the command, then what stands before the word at the cursor. Quotes around
+ * file names are readline's work, which -o filenames asks for. */
 static void print_bash(void) {
     printf("# Completions of tinygpt %s for bash, made by: tinygpt completion bash\n"
            "_tinygpt() {\n"
@@ -307,6 +317,7 @@ static void print_bash(void) {
            "complete -F _tinygpt tinygpt\n");
 }
 
+/* One _arguments a command: it knows of options, values and --name=value by itself. */
 static void zsh_page(const tg_args_form *form, const tg_args *args) {
     (void)form;
     const tg_option *o;
@@ -363,6 +374,7 @@ static void print_zsh(void) {
     printf("    esac\n}\n_tinygpt \"$@\"\n");
 }
 
+/* fish has no function to write: each line is a candidate and the condition that it holds under. */
 static void fish_page(const tg_args_form *form, const tg_args *args) {
     const tg_option *o;
     const char *second = second_word(args);
@@ -458,6 +470,7 @@ int tg_pages_help(int argc, char **argv) {
         print_man();
         return TG_EXIT_DONE;
     }
+    /* Both forms become "COMMAND [SUBCOMMAND] --help", which is the one way to a command's help. */
     char help[] = "--help";
     char *words[] = { argv[0], argc > 1 ? argv[1] : help, help, NULL };
     if (argc > 2) {
@@ -469,6 +482,8 @@ int tg_pages_help(int argc, char **argv) {
     return tg_pages_run(argc + 1, words);
 }
 
+/* What a report of a fault should begin with; it is about the build, doctor is about the machine.
+ */
 void tg_pages_version(void) {
     printf("tinygpt %s\n", tg_version());
 #if defined(__clang__)

@@ -95,6 +95,7 @@ static int64_t now_ms(void) {
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+/* limit_ms from now on_time_up decides, whatever the state is. */
 static void enter(connection *c, state s, int64_t now, int64_t limit_ms) {
     c->state = s;
     c->since_ms = now;
@@ -149,6 +150,7 @@ static void look_at_folder(tg_http *http, int64_t now) {
 /* ----------------------------------------------------------------------------------- one request
  */
 
+/* The text is made at once and whole; the body is never copied. */
 static void reply_with(connection *c, const tg_reply *reply, bool body, int64_t now) {
     c->n_text = tg_http_head_text(reply, c->closes, c->text, sizeof c->text);
     c->body = reply->bytes;
@@ -195,6 +197,7 @@ static void next_request(connection *c, int64_t now) {
 /* Nothing there, in contrast to the end of the connection. */
 static bool try_again(void) { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
+/* There is always room for one more byte: a head that fills all of it has been refused. */
 static void on_readable(tg_http *http, connection *c, int64_t now) {
     const ssize_t n = recv(c->fd, c->bytes + c->n_bytes, sizeof c->bytes - c->n_bytes, 0);
     if (n < 0 && try_again()) return;
@@ -212,6 +215,7 @@ static void on_readable(tg_http *http, connection *c, int64_t now) {
     understand(http, c, now);
 }
 
+/* Text and body go out in one call, so that a small reply is one packet. */
 static void on_writable(connection *c, int64_t now) {
     struct iovec parts[2] = { { c->text, c->n_text }, { (void *)(uintptr_t)c->body, c->n_body } };
     size_t done = c->n_sent;
