@@ -5,6 +5,7 @@
 #include "app.h"
 
 #include "format.h"
+#include "last_error.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,6 +43,7 @@ void tg_app_error(tg_app *app, const char *format, ...) {
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
+    tg_last_error_set(text);
     say(app, TG_RED, "error: ", text);
 }
 

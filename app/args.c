@@ -7,6 +7,7 @@
 #include "args.h"
 
 #include "format.h"
+#include "last_error.h"
 #include "term.h"
 
 #include <errno.h>
@@ -137,9 +138,11 @@ const char *tg_args_nearest(const char *word, const char *const *candidates, siz
 /* Straight to standard error: the parser runs before there is a context or a live line. Returns the
  * exit code, so that callers can return the call. */
 static int vrefuse(const tg_args *args, const char *format, va_list list) {
-    fprintf(stderr, "tinygpt %s: ", args->spec->name);
-    vfprintf(stderr, format, list);
-    fprintf(stderr, "\nsee tinygpt %s --help\n", args->spec->name);
+    char text[1024];
+    vsnprintf(text, sizeof text, format, list);
+    tg_last_error_set(text);
+    fprintf(stderr, "tinygpt %s: %s\nsee tinygpt %s --help\n", args->spec->name, text,
+            args->spec->name);
     return 2;
 }
 

@@ -39,6 +39,18 @@ static const tg_command_spec spec = {
     .examples = "  tinygpt eval run.tinygpt --data book.txt --val 0.1\n",
 };
 
+/* How many were measured: those that tile the part which --val names, or as many as were asked for.
+ * null of third-party models, whose windows are of tokens. */
+static void put_windows(tg_jout *j, const values *v, const tg_model_info *info, uint64_t bytes) {
+    const uint64_t part = v->val > 0 ? (uint64_t)((double)bytes * v->val) : bytes;
+    const uint64_t all = part > 0 ? (part - 1) / (uint64_t)info->config.ctx : 0;
+    const bool fewer = v->windows > 0 && (uint64_t)v->windows < all;
+    if (strcmp(info->family, "tinygpt") != 0)
+        tg_jout_text(j, "windows", NULL);
+    else
+        tg_jout_uint(j, "windows", fewer ? (uint64_t)v->windows : all);
+}
+
 /* The JSON has all digits: it is what two machines are compared by. */
 static void print_result(const tg_app *app, const values *v, const tg_model *model, double loss,
                          uint64_t bytes) {
@@ -52,7 +64,7 @@ static void print_result(const tg_app *app, const values *v, const tg_model *mod
         tg_jout_double(&j, "perplexity", tg_fmt_perplexity(loss));
         if (bytewise) tg_jout_double(&j, "bits_per_byte", loss / TG_LN2);
         tg_jout_uint(&j, "bytes", bytes);
-        tg_jout_int(&j, "windows", v->windows);
+        put_windows(&j, v, &info, bytes);
         tg_app_put_file_read(&j, model, app->args.pos[0]);
         tg_jout_close(&j);
         tg_jout_line(&j);

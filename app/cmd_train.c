@@ -553,6 +553,13 @@ static int make_new(tg_app *app, const values *v, parts *p, tg_train_options *o,
         status = tg_model_open(app->ctx, v->from, &p->model);
         if (status == TG_OK) status = tg_model_get_info(p->model, &info);
         if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_READING);
+        if (strcmp(info.family, "tinygpt") != 0) {
+            tg_app_error(app,
+                         "--from %s: want a model of tinygpt, have a third-party model (%s): it "
+                         "can be run, and not trained",
+                         v->from, info.family);
+            return TG_EXIT_USAGE;
+        }
         p->config = info.config;
     }
     *o = train_options(v, p->preset);

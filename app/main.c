@@ -10,6 +10,7 @@
 #define _XOPEN_SOURCE 700 /* fcntl, SIGXFSZ */
 #include "app.h"
 
+#include "last_error.h"
 #include "pages.h"
 
 #include <errno.h>
@@ -35,6 +36,13 @@ static int dispatch(int argc, char **argv) {
         return TG_EXIT_DONE;
     }
     return tg_pages_run(argc - 1, argv + 1);
+}
+
+/* The command line may be what is wrong, so it is asked by itself. */
+static bool wants_json(int argc, char **argv) {
+    for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--json") == 0) return true;
+    return false;
 }
 
 /* A closed standard stream is replaced by one that refuses: writes to a read-only /dev/null fail,
@@ -77,6 +85,7 @@ int main(int argc, char **argv) {
     signal(SIGXFSZ, SIG_IGN);
     if (argc > 0 && argv[0] && argv[0][0]) tg_app_set_program(argv[0]);
     int code = dispatch(argc, argv);
+    if (code != TG_EXIT_DONE && wants_json(argc, argv)) tg_last_error_tell(code);
     /* What printf could not write it kept to itself; fclose writes the rest and tells. */
     errno = 0;
     const bool lost = fflush(stdout) != 0 || ferror(stdout) != 0;

@@ -17,6 +17,7 @@
 
 #include "curve.h"
 #include "format.h"
+#include "last_error.h"
 #include "signals.h"
 #include "train_log.h"
 
@@ -192,6 +193,7 @@ static void tell_json(const tg_trainrun *run, const char *reason, int code) {
     tg_jout_text(&j, "out", run->saved_step >= 0 ? run->out : NULL);
     if (run->from) tg_app_put_file_read(&j, tg_trainer_model(run->trainer), run->from);
     tg_jout_int(&j, "exit", code);
+    if (code != TG_EXIT_DONE) tg_last_error_put(&j, code);
     tg_jout_close(&j);
     tg_jout_line(&j);
 }

@@ -246,5 +246,37 @@ def a_reader_that_goes():
     check(b"error" not in err, "sample | head", repr(err[-300:]))
 
 
+def errors_as_json():
+    """With --json an error is also the last line of standard output, with the exit code."""
+    expect(train("--steps", "5", "--out", "a.tinygpt"), 0, "a run")
+    for args, words in ((("train", "--data", "none.txt"), "none.txt"),
+                        (("train", "--data", text_file(), "--setps", "5"), "--steps"),
+                        (("train", "--data", text_file(), "--lr", "x"), "--lr"),
+                        (("train", "--data", text_file(), "--resume", "a.tinygpt", "--steps", "4"),
+                         "at least the 5"),
+                        (("info", "none"), "none"), (("verify", "none"), "none"),
+                        (("sample", "none"), "none"), (("eval", "none", "--data", "x"), "none"),
+                        (("convert", "none", "b.gguf"), "none")):
+        r = tinygpt(*args, "--json")
+        rows = r.json_lines()
+        check(len(rows) == 1 and set(rows[0]) == {"error"}
+              and set(rows[0]["error"]) == {"code", "message"}
+              and rows[0]["error"]["code"] == r.code == 2 and words in rows[0]["error"]["message"],
+              f"the error of {args[:2]}", r.text + r.errors, r.argv)
+        equal(tinygpt(*args).out, b"", f"nothing without --json: {args[:2]}")
+    equal(len(tinygpt("info", "a.tinygpt", "--json").text.splitlines()), 1, "no line without an error")
+
+
+def windows_that_were_measured():
+    """eval --json: windows is the number that was measured."""
+    expect(train("--steps", "2", "--out", "a.tinygpt"), 0, "a run")
+    write("t.txt", read(text_file())[:1601])
+    for more, wanted in (((), 100), (("--windows", "7"), 7), (("--windows", "1000"), 100),
+                         (("--val", "0.5"), 49)):
+        seen = tinygpt("eval", "a.tinygpt", "--data", "t.txt", *more, "--json").json()
+        equal(seen["windows"], wanted, f"windows {more}")
+
+
 main(small_stack, header_in_every_language, other_levers_are_said, several_texts, a_validation_text,
-     optimizer_options, what_may_change_on_resume, a_reader_that_goes)
+     optimizer_options, what_may_change_on_resume, a_reader_that_goes,
+     errors_as_json, windows_that_were_measured)
