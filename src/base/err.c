@@ -14,11 +14,13 @@ void tg_ctx_init(tg_ctx *ctx, const tg_mem *mem, tg_log_fn log, void *log_user) 
     ctx->log = log;
     ctx->log_user = log_user;
     ctx->small_pages = false;
+    ctx->files = (tg_ctx_files) { .seen = NULL };
     tg_ctx_clear(ctx);
 }
 
 void tg_ctx_clear(tg_ctx *ctx) {
     ctx->code = TG_OK;
+    ctx->by_machine = false;
     ctx->message[0] = 0;
 }
 
@@ -60,6 +62,7 @@ static void format_line(char line[TG_MESSAGE_BYTES], const char *format, va_list
 tg_status tg_vfail(tg_ctx *ctx, tg_status code, const char *format, va_list args) {
     if (ctx && ctx->code == TG_OK) {
         ctx->code = code;
+        ctx->by_machine = code == TG_E_MEMORY;
         format_line(ctx->message, format, args);
     }
     return code;

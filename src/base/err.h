@@ -21,13 +21,27 @@
 
 #define TG_MESSAGE_BYTES 1024
 
+/* What a command wants of the files that are read and written on its behalf (base/os.h obeys it);
+ * zeros in normal life. */
+typedef struct tg_ctx_files {
+    struct tg_os_seen *seen; /* records what is opened for reading; NULL: nothing does */
+    /* Asked before a new file takes its name; temp is where it lies. An error drops it. */
+    tg_status (*check)(void *user, const char *temp);
+    void *check_user;
+    tg_cancel_fn cancel; /* asked while a file is written: TG_STOPPED, and it is dropped */
+    void *cancel_user;
+    bool force; /* outputs replace what stands in their place, whatever it is */
+} tg_ctx_files;
+
 /* What every layer is handed down: where memory comes from, where log lines and errors go. */
 typedef struct tg_ctx {
     tg_mem mem;
     tg_log_fn log; /* NULL: silent */
     void *log_user;
     bool small_pages; /* big blocks decline huge pages: a lever's off-switch */
-    tg_status code;   /* of the first failure since tg_ctx_clear; TG_OK if there was none */
+    tg_ctx_files files;
+    tg_status code; /* of the first failure since tg_ctx_clear; TG_OK if there was none */
+    bool by_machine; /* it was no fault of a path or a file: a full disk, a broken one, no memory */
     char message[TG_MESSAGE_BYTES];
 } tg_ctx;
 

@@ -125,7 +125,8 @@ tg_status tg_os_read_all(tg_ctx *ctx, const char *path, size_t max_bytes, tg_buf
  * A leftover is known by its lock being free, since process ids are reused and are not unique
  * across containers; where files cannot be locked, by its process being gone. After an error of
  * fsync nothing in the page cache can be trusted: the temporary file is dropped, never retried.
- * A symbolic link is followed: the file that it names is replaced. Permissions are kept.
+ * A symbolic link is followed: the file that it names is replaced. Permissions are kept. A file that
+ * the context has on record as read (tg_os_seen) is refused, E_ARG.
  */
 typedef struct tg_save tg_save;
 
@@ -137,6 +138,10 @@ tg_status tg_save_write(tg_save *save, const void *bytes, size_t n_bytes);
 /* Bytes written so far. */
 uint64_t tg_save_offset(const tg_save *save);
 
+/* For a file that grows, such as a log: it takes its name now, as a commit would do, and stays open.
+ * From then on each write goes out at once, and both commit and abort only close it. */
+tg_status tg_save_publish(tg_save *save, bool keep_previous);
+
 /*
  * Frees save in any case. On an error, path still holds the old file, with one exception that the
  * message names: if only the last step failed (fsync of the folder), path is the new file, but a
@@ -144,6 +149,54 @@ uint64_t tg_save_offset(const tg_save *save);
  */
 tg_status tg_save_commit(tg_save *save, bool keep_previous);
 void tg_save_abort(tg_save *save); /* NULL is fine */
+
+/* Removes the temporary files of saves that are under way. For a signal handler that ends the
+ * process at once, and for nothing else. */
+void tg_os_drop_temps(void);
+
+/*
+ * The same of a folder of files: written beside path, and swapped with it as a whole.
+ *
+ *   begin    remove leftovers;  make the folder  path.tmp-<pid>  and lock it
+ *   ..       files are saved into tg_save_folder_temp(), and folders one level deep
+ *   commit   fsync the folder;  path.prev -> path.prev.tmp-<pid>;
+ *            exchange path and path.tmp-<pid> (where that can't be: two renames);
+ *            the old one -> path.prev, remove path.prev.tmp-<pid>;  fsync the folder around
+ *   abort    remove path.tmp-<pid>
+ *
+ * If nothing, or an empty folder, is at path, it is replaced by one rename, and there is no .prev.
+ */
+typedef struct tg_save_folder tg_save_folder;
+tg_status tg_save_folder_begin(tg_ctx *ctx, const char *path, tg_save_folder **out);
+const char *tg_save_folder_temp(const tg_save_folder *folder);
+/* Frees folder in any case. On an error path still holds what it held, as far as the message does
+ * not say otherwise. */
+tg_status tg_save_folder_commit(tg_save_folder *folder);
+void tg_save_folder_abort(tg_save_folder *folder); /* NULL is fine */
+
+/* One call for each name in a folder, "." and ".." left out; false ends the walk. */
+typedef bool (*tg_os_name_fn)(void *user, const char *name);
+tg_status tg_os_each_name(tg_ctx *ctx, const char *folder, tg_os_name_fn each, void *user);
+
+/* -------------------------------------------------- files that are read, and who works on a file */
+
+/* Which files a context has opened for reading since it was told to keep this record. */
+typedef struct tg_os_seen {
+    tg_buf files; /* u64 device, u64 number of each */
+} tg_os_seen;
+void tg_os_seen_begin(tg_ctx *ctx, tg_os_seen *seen);
+void tg_os_seen_end(tg_ctx *ctx); /* fine without a begin */
+/* E_ARG if path is one of them, by whatever name or link. */
+tg_status tg_os_want_unseen(tg_ctx *ctx, const char *path);
+
+/*
+ * One process at a time works on an output: PATH.lock holds its number for those that come later,
+ * and the kernel drops the lock when the process ends, however it ends. E_IO: another one has it.
+ * Where files cannot be locked, nothing is.
+ */
+typedef struct tg_os_lock tg_os_lock;
+tg_status tg_os_lock_new(tg_ctx *ctx, const char *path, tg_os_lock **out);
+void tg_os_lock_free(tg_os_lock *lock); /* NULL is fine */
 
 /* ------------------------------------------------------------------------------- paths, folders */
 

@@ -42,10 +42,22 @@ int tg_posix_fault_transfer(const char *operation, const char *path, size_t *n_b
     return 0;
 }
 
+/* Other errors are of the path, the permissions or the kind of a file: whoever named it can help. */
+static bool is_of_machine(int error) {
+    static const int codes[] = { EIO,    ENOSPC, EDQUOT, EFBIG,     ENOMEM,
+                                 EMFILE, ENFILE, ESTALE, ETIMEDOUT, EAGAIN };
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
+        if (error == codes[i]) return true;
+    return false;
+}
+
 /* strerror may be called from several threads in glibc (from 2.32 on) and musl. */
 tg_status tg_posix_fail(tg_ctx *ctx, const char *path, const char *what, int error) {
-    return tg_fail(ctx, TG_E_IO, "%s: want %s, have: %s (error %d)", path, what, strerror(error),
+    const bool first = ctx->code == TG_OK;
+    const tg_status status = tg_fail(ctx, TG_E_IO, "%s: want %s, have: %s (error %d)", path, what, strerror(error),
                    error);
+    if (first) ctx->by_machine = is_of_machine(error);
+    return status;
 }
 
 int tg_posix_open(const char *path, int flags, int *error) {
@@ -191,7 +203,10 @@ static tg_status open_regular(tg_ctx *ctx, const char *path, int *fd, struct sta
     if (!error && fstat(*fd, facts)) error = errno;
     const tg_status status =
         error ? tg_posix_fail(ctx, path, "its size", error) : want_regular(ctx, path, facts);
-    if (status) close(*fd);
+    if (status)
+        close(*fd);
+    else
+        tg_posix_seen(ctx, facts);
     return status;
 }
 

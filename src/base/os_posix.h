@@ -6,6 +6,7 @@
 
 #include "base/os.h"
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 /* Asks the fault hook: 0, or the error number that the operation has to fail with. */
@@ -21,6 +22,29 @@ int tg_posix_file_fd(const tg_os_file *file);
 
 /* "a folder", "a FIFO", ... for the mode of a file that is not a regular one. */
 const char *tg_posix_kind_name(mode_t mode);
+
+/* Notes a file that is open for reading, if the context keeps a record. */
+void tg_posix_seen(tg_ctx *ctx, const struct stat *facts);
+
+typedef enum tg_posix_lock { TG_LOCK_TAKEN, TG_LOCK_HELD, TG_LOCK_UNSUPPORTED } tg_posix_lock;
+tg_posix_lock tg_posix_try_lock(int fd, const char *path);
+
+/* For a save of path, which lies in folder: what dead saves of it left. */
+tg_status tg_posix_remove_leftovers(tg_ctx *ctx, const char *path, const char *folder);
+void tg_posix_remove_tree(const char *path);
+
+/* fsync, repeated while interrupted: 0 or an error number. */
+int tg_posix_sync(int fd, const char *path);
+/* fsync of a folder; where the file system has no such operation, names need none. */
+int tg_posix_sync_folder(const char *folder);
+
+/* rename behind the fault hook: 0 or an error number. */
+int tg_posix_move(const char *from, const char *to);
+
+/* The path with symbolic links followed and the folder that it lies in, in the arena. A link that
+ * leads nowhere is an error. */
+tg_status tg_posix_resolve(tg_ctx *ctx, tg_arena *arena, const char *path, const char **real,
+                           const char **folder);
 
 /* "path: want WHAT, have REASON" with the system's text for an error number. Returns TG_E_IO. */
 tg_status tg_posix_fail(tg_ctx *ctx, const char *path, const char *what, int error);

@@ -19,6 +19,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -33,11 +34,12 @@ struct tg_save {
     tg_arena names;   /* the strings below */
     const char *path; /* with symbolic links followed */
     const char *folder;
-    const char *base; /* the last part of path */
     const char *temp;
     const char *link; /* path.prev.tmp-<pid> */
     const char *previous;
     bool temp_made; /* temp exists and is ours to remove */
+    bool published; /* it has its name, and grows */
+    unsigned slot;  /* of temps, + 1; 0: none */
     int fd;         /* for writing; -1 once closed */
     int lock_fd;    /* a duplicate of fd: holds the lock until the end */
     uint64_t offset;
@@ -48,17 +50,17 @@ struct tg_save {
 
 /* ------------------------------------------------------------------------------------ leftovers */
 
-typedef enum lock_answer { LOCK_TAKEN, LOCK_HELD_ELSEWHERE, LOCK_UNSUPPORTED } lock_answer;
-
 /* flock rather than fcntl: its lock belongs to the open file, so a second save of the same process
  * is kept out as well, and closing another descriptor of the file does not drop it. */
-static lock_answer try_lock(int fd, const char *path) {
+tg_posix_lock tg_posix_try_lock(int fd, const char *path) {
     int error;
     do {
         error = tg_posix_fault("lock", path);
         if (!error && flock(fd, LOCK_EX | LOCK_NB)) error = errno;
     } while (error == EINTR);
-    return error == 0 ? LOCK_TAKEN : error == EWOULDBLOCK ? LOCK_HELD_ELSEWHERE : LOCK_UNSUPPORTED;
+    return error == 0             ? TG_LOCK_TAKEN
+           : error == EWOULDBLOCK ? TG_LOCK_HELD
+                                  : TG_LOCK_UNSUPPORTED;
 }
 
 /*
@@ -68,9 +70,9 @@ static lock_answer try_lock(int fd, const char *path) {
 static bool temp_is_owned(const char *path, long pid) {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     if (fd < 0) return errno != ENOENT;
-    const lock_answer answer = try_lock(fd, path);
+    const tg_posix_lock answer = tg_posix_try_lock(fd, path);
     close(fd);
-    if (answer != LOCK_UNSUPPORTED) return answer == LOCK_HELD_ELSEWHERE;
+    if (answer != TG_LOCK_UNSUPPORTED) return answer == TG_LOCK_HELD;
     return kill((pid_t)pid, 0) == 0 || errno != ESRCH;
 }
 
@@ -90,68 +92,121 @@ static long suffix_pid(const char *suffix) {
  * Removes what dead saves of the same path left in the folder: base.tmp-<pid> and, with the same
  * owner, base.prev.tmp-<pid>. Failing to remove is no reason to fail the save.
  */
-static tg_status remove_leftovers(tg_save *s) {
-    int error = tg_posix_fault("opendir", s->folder);
-    DIR *dir = error ? NULL : opendir(s->folder);
-    if (!dir)
-        return tg_posix_fail(s->ctx, s->folder, "the folder to save into", error ? error : errno);
-    const size_t base_length = strlen(s->base);
+tg_status tg_posix_remove_leftovers(tg_ctx *ctx, const char *path, const char *folder) {
+    int error = tg_posix_fault("opendir", folder);
+    DIR *dir = error ? NULL : opendir(folder);
+    if (!dir) return tg_posix_fail(ctx, folder, "the folder to save into", error ? error : errno);
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    const size_t base_length = strlen(base);
     tg_arena names;
-    tg_arena_init(&names, &s->ctx->mem);
+    tg_arena_init(&names, &ctx->mem);
     tg_status status = TG_OK;
     for (const struct dirent *entry; !status && (entry = readdir(dir));) {
-        if (strncmp(entry->d_name, s->base, base_length) != 0) continue;
+        if (strncmp(entry->d_name, base, base_length) != 0) continue;
         const char *rest = entry->d_name + base_length;
         if (strncmp(rest, ".prev", 5) == 0) rest += 5;
         if (strncmp(rest, ".tmp-", 5) != 0) continue;
         const long pid = suffix_pid(rest + 5);
         if (pid == 0) continue;
-        const char *owner = tg_arena_sprintf(&names, "%s.tmp-%s", s->path, rest + 5);
-        const char *found = tg_arena_sprintf(&names, "%s/%s", s->folder, entry->d_name);
+        const char *owner = tg_arena_sprintf(&names, "%s.tmp-%s", path, rest + 5);
+        const char *found = tg_arena_sprintf(&names, "%s/%s", folder, entry->d_name);
         if (!owner || !found)
-            status = tg_fail_memory(s->ctx, "names of temporary files", 2 * PATH_MAX);
+            status = tg_fail_memory(ctx, "names of temporary files", 2 * PATH_MAX);
         else if (!temp_is_owned(owner, pid))
-            (void)unlink(found);
+            tg_posix_remove_tree(found);
     }
     tg_arena_deinit(&names);
     closedir(dir);
     return status;
 }
 
+/* A file, or a folder with its files and those of its folders: deeper than that none is written. */
+void tg_posix_remove_tree(const char *path) {
+    char outer[PATH_MAX], inner[PATH_MAX];
+    if (unlink(path) == 0) return;
+    DIR *dir = opendir(path);
+    for (const struct dirent *e; dir && (e = readdir(dir));) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+        const int n = snprintf(outer, sizeof outer, "%s/%s", path, e->d_name);
+        if (n >= (int)sizeof outer || unlink(outer) == 0) continue;
+        DIR *deeper = opendir(outer);
+        for (const struct dirent *f; deeper && (f = readdir(deeper));) {
+            const int m = snprintf(inner, sizeof inner, "%s/%s", outer, f->d_name);
+            if (m < (int)sizeof inner) (void)unlink(inner);
+        }
+        if (deeper) closedir(deeper);
+        (void)rmdir(outer);
+    }
+    if (dir) closedir(dir);
+    (void)rmdir(path);
+}
+
+/* Names of the temporary files that there are, for a handler that has no other way to them. */
+enum { TEMPS_MAX = 16 };
+static _Atomic(const char *) temps[TEMPS_MAX];
+
+/* More of them than there is room for are left to the next save of the same name. */
+static unsigned note_temp(const char *path) {
+    for (unsigned i = 0; i < TEMPS_MAX; i++) {
+        const char *none = NULL;
+        if (atomic_compare_exchange_strong(&temps[i], &none, path)) return i + 1;
+    }
+    return 0;
+}
+
+static void forget_temp(tg_save *s) {
+    if (s->slot) atomic_store(&temps[s->slot - 1], NULL);
+    s->slot = 0;
+}
+
+void tg_os_drop_temps(void) {
+    for (unsigned i = 0; i < TEMPS_MAX; i++) {
+        const char *path = atomic_load(&temps[i]);
+        if (path) (void)unlink(path);
+    }
+}
+
 /* ---------------------------------------------------------------------------------------- begin */
 
-/*
- * Finds what is to be replaced: follows links, refuses what is no regular file, notes its mode. The
- * folder that counts is the one of the file, not the one of a link to it: a rename across file
- * systems would fail.
- */
-static tg_status resolve(tg_save *s, const char *path, mode_t *mode) {
+/* The folder that counts is the one of the file, not the one of a link to it: a rename across file
+ * systems would fail. */
+tg_status tg_posix_resolve(tg_ctx *ctx, tg_arena *arena, const char *path, const char **real,
+                           const char **folder) {
     char target[PATH_MAX];
     struct stat facts;
-    *mode = 0;
-    s->path = path;
     if (lstat(path, &facts) == 0 && S_ISLNK(facts.st_mode)) {
         if (!realpath(path, target))
-            return tg_posix_fail(s->ctx, path, "the file that a symbolic link names", errno);
-        s->path = target;
+            return tg_posix_fail(ctx, path, "the file that a symbolic link names", errno);
+        path = target;
     }
+    size_t n = strlen(path); /* "folder/" is the folder */
+    while (n > 1 && path[n - 1] == '/') n--;
+    *real = tg_arena_strndup(arena, path, n);
+    if (!*real) return tg_fail_memory(ctx, path, n + 1);
+    const char *slash = strrchr(*real, '/');
+    const size_t folder_length = slash == *real ? 1 : slash ? (size_t)(slash - *real) : 1;
+    *folder = tg_arena_strndup(arena, slash ? *real : ".", folder_length);
+    return *folder ? TG_OK : tg_fail_memory(ctx, path, folder_length + 1);
+}
+
+/* Finds what is to be replaced: follows links, refuses what is no regular file and what was read,
+ * notes its mode. */
+static tg_status resolve(tg_save *s, const char *path, mode_t *mode) {
+    struct stat facts;
+    *mode = 0;
+    if (!*path || path[strlen(path) - 1] == '/')
+        return tg_fail(s->ctx, TG_E_IO, "%s: want the name of a file", path);
+    TG_TRY(tg_posix_resolve(s->ctx, &s->names, path, &s->path, &s->folder));
     if (stat(s->path, &facts) == 0) {
         if (!S_ISREG(facts.st_mode)) {
             return tg_fail(s->ctx, TG_E_IO, "%s: want a regular file to replace, have %s", path,
                            tg_posix_kind_name(facts.st_mode));
         }
+        TG_TRY(tg_os_want_unseen(s->ctx, s->path));
         *mode = facts.st_mode & 07777;
     }
-    s->path = tg_arena_strdup(&s->names, s->path);
-    if (!s->path) return tg_fail_memory(s->ctx, path, strlen(path) + 1);
-    const char *slash = strrchr(s->path, '/');
-    s->base = slash ? slash + 1 : s->path;
-    if (!*s->base) return tg_fail(s->ctx, TG_E_IO, "%s: want the name of a file", path);
-    const size_t folder_length = slash == s->path ? 1 : slash ? (size_t)(slash - s->path) : 1;
-    s->folder = tg_arena_strndup(&s->names, slash ? s->path : ".", folder_length);
     s->previous = tg_arena_sprintf(&s->names, "%s.prev", s->path);
-    if (!s->folder || !s->previous) return tg_fail_memory(s->ctx, path, strlen(path) + 1);
-    return TG_OK;
+    return s->previous ? TG_OK : tg_fail_memory(s->ctx, path, strlen(path) + 1);
 }
 
 /*
@@ -171,7 +226,7 @@ static tg_status create_temp(tg_save *s, unsigned n) {
     if (error) return tg_posix_fail(s->ctx, s->temp, "to create it", error);
 
     struct stat facts;
-    const bool gone = try_lock(s->fd, s->temp) == LOCK_HELD_ELSEWHERE ||
+    const bool gone = tg_posix_try_lock(s->fd, s->temp) == TG_LOCK_HELD ||
                       (fstat(s->fd, &facts) == 0 && facts.st_nlink == 0);
     if (gone) {
         close(s->fd);
@@ -179,6 +234,7 @@ static tg_status create_temp(tg_save *s, unsigned n) {
         return TG_PENDING;
     }
     s->temp_made = true;
+    s->slot = note_temp(s->temp);
     s->lock_fd = fcntl(s->fd, F_DUPFD_CLOEXEC, 0);
     if (s->lock_fd < 0) return tg_posix_fail(s->ctx, s->temp, "to hold it locked", errno);
     return TG_OK;
@@ -188,7 +244,7 @@ static tg_status create_temp(tg_save *s, unsigned n) {
 static tg_status begin(tg_save *s, const char *path) {
     mode_t mode;
     TG_TRY(resolve(s, path, &mode));
-    TG_TRY(remove_leftovers(s));
+    TG_TRY(tg_posix_remove_leftovers(s->ctx, s->path, s->folder));
     tg_status status = TG_PENDING;
     for (unsigned n = 0; status == TG_PENDING && n < NAME_TRIES; n++) status = create_temp(s, n);
     if (status == TG_PENDING) {
@@ -222,7 +278,9 @@ tg_status tg_save_begin(tg_ctx *ctx, const char *path, tg_save **out) {
 
 /* A write of nothing that reports no error would loop for ever: it is taken as a full disk. */
 static tg_status write_out(tg_save *s, const char *bytes, size_t n_bytes) {
+    const tg_ctx_files *files = &s->ctx->files;
     while (n_bytes > 0) {
+        if (files->cancel && files->cancel(files->cancel_user)) return TG_STOPPED;
         size_t n = n_bytes < ((size_t)1 << 30) ? n_bytes : (size_t)1 << 30;
         int error = tg_posix_fault_transfer("write", s->temp, &n);
         ssize_t done = 0;
@@ -257,7 +315,8 @@ tg_status tg_save_write(tg_save *s, const void *bytes, size_t n_bytes) {
     }
     memcpy(s->buffer + s->buffered, bytes, n_bytes);
     s->buffered += n_bytes;
-    return TG_OK;
+    if (s->published) s->status = flush(s);
+    return s->status;
 }
 
 uint64_t tg_save_offset(const tg_save *s) { return s->offset; }
@@ -266,13 +325,18 @@ uint64_t tg_save_offset(const tg_save *s) { return s->offset; }
 
 /* Interrupted is not failed; but after any other error the kernel may have marked the lost pages as
  * clean, so that a second fsync would report success (Rebello et al., ATC 2020). */
-static tg_status sync_fd(tg_save *s, int fd, const char *path) {
+int tg_posix_sync(int fd, const char *path) {
     int error;
     do {
         error = tg_posix_fault("fsync", path);
         if (!error && fsync(fd)) error = errno;
     } while (error == EINTR);
-    return error ? tg_posix_fail(s->ctx, path, "its bytes on the disk (fsync)", error) : TG_OK;
+    return error;
+}
+
+static tg_status sync_temp(tg_save *s) {
+    const int error = tg_posix_sync(s->fd, s->temp);
+    return error ? tg_posix_fail(s->ctx, s->temp, "its bytes on the disk (fsync)", error) : TG_OK;
 }
 
 /* Closing may report what a network file system found out only now. The lock stays with lock_fd. */
@@ -285,8 +349,7 @@ static tg_status close_temp(tg_save *s) {
     return TG_OK;
 }
 
-/* rename and link, behind the fault hook: 0 or an error number. */
-static int move(const char *from, const char *to) {
+int tg_posix_move(const char *from, const char *to) {
     const int error = tg_posix_fault("rename", to);
     return error ? error : rename(from, to) ? errno : 0;
 }
@@ -317,10 +380,10 @@ static tg_status rotate(tg_save *s, bool *moved) {
         error = make_link(s->path, s->link);
     }
     if (links_unsupported(error)) {
-        error = move(s->path, s->previous);
+        error = tg_posix_move(s->path, s->previous);
         *moved = error == 0;
     } else if (!error) {
-        error = move(s->link, s->previous);
+        error = tg_posix_move(s->link, s->previous);
         /* Also after success: renaming onto another name of the same file does nothing at all, and
          * path.prev is such a name if a save died between the two renames. */
         (void)unlink(s->link);
@@ -329,43 +392,65 @@ static tg_status rotate(tg_save *s, bool *moved) {
                  : TG_OK;
 }
 
+int tg_posix_sync_folder(const char *folder) {
+    int error;
+    const int fd = tg_posix_open(folder, O_RDONLY | O_DIRECTORY, &error);
+    if (fd < 0) return error;
+    error = tg_posix_sync(fd, folder);
+    close(fd);
+    return error == EINVAL ? 0 : error;
+}
+
 /* The rename itself lives in the folder. It has happened, whatever comes out here: the message must
  * not let anybody believe that the old file is still in place. */
 static tg_status sync_folder(tg_save *s) {
-    int error;
-    const int fd = tg_posix_open(s->folder, O_RDONLY | O_DIRECTORY, &error);
-    if (fd >= 0) {
-        error = tg_posix_fault("fsync", s->folder);
-        /* EINVAL: this file system has no such operation, because names need none. */
-        if (!error && fsync(fd) && errno != EINVAL) error = errno;
-        close(fd);
-    }
+    const int error = tg_posix_sync_folder(s->folder);
     if (!error) return TG_OK;
-    return tg_fail(s->ctx, TG_E_IO,
-                   "%s: is saved, but want its name on the disk (fsync of the folder), have: %s "
-                   "(error %d); a power cut now may bring the old file back",
-                   s->path, strerror(error), error);
+    const tg_status status =
+        tg_fail(s->ctx, TG_E_IO,
+                "%s: is saved, but want its name on the disk (fsync of the folder), have: %s "
+                "(error %d); a power cut now may bring the old file back",
+                s->path, strerror(error), error);
+    s->ctx->by_machine = true;
+    return status;
 }
 
 /* The steps in the order that os.h draws. Each TRY leaves path as it was. */
-static tg_status commit(tg_save *s, bool keep_previous) {
+static tg_status commit(tg_save *s, bool keep_previous, bool stay_open) {
+    const tg_ctx_files files = s->ctx->files;
     bool moved = false;
     TG_TRY(s->status);
     TG_TRY(flush(s));
-    TG_TRY(sync_fd(s, s->fd, s->temp));
-    TG_TRY(close_temp(s));
+    TG_TRY(sync_temp(s));
+    if (!stay_open) TG_TRY(close_temp(s));
+    if (files.check) TG_TRY(files.check(files.check_user, s->temp));
     if (keep_previous) TG_TRY(rotate(s, &moved));
-    const int error = move(s->temp, s->path);
+    const int error = tg_posix_move(s->temp, s->path);
     if (error) {
         if (moved) (void)rename(s->previous, s->path);
         return tg_posix_fail(s->ctx, s->path, "the new file under this name", error);
     }
     s->temp_made = false; /* it has its final name */
+    forget_temp(s);
     return sync_folder(s);
 }
 
+tg_status tg_save_publish(tg_save *s, bool keep_previous) {
+    s->status = commit(s, keep_previous, true);
+    s->published = s->status == TG_OK;
+    return s->status;
+}
+
+/* A file that grew has reached its name before: what its last bytes want is the disk. */
+static tg_status end_published(tg_save *s) {
+    TG_TRY(s->status);
+    TG_TRY(flush(s));
+    TG_TRY(sync_temp(s));
+    return close_temp(s);
+}
+
 tg_status tg_save_commit(tg_save *s, bool keep_previous) {
-    const tg_status status = commit(s, keep_previous);
+    const tg_status status = s->published ? end_published(s) : commit(s, keep_previous, false);
     tg_save_abort(s);
     return status;
 }
@@ -373,7 +458,8 @@ tg_status tg_save_commit(tg_save *s, bool keep_previous) {
 /* Also the end of every commit: if that failed, the temporary file is still there to be removed. */
 void tg_save_abort(tg_save *s) {
     if (!s) return;
-    if (s->temp && s->lock_fd >= 0) (void)unlink(s->temp);
+    if (s->temp_made) (void)unlink(s->temp);
+    forget_temp(s);
     if (s->fd >= 0) close(s->fd);
     if (s->lock_fd >= 0) close(s->lock_fd);
     tg_arena_deinit(&s->names);

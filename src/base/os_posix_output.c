@@ -1,0 +1,329 @@
+/*
+ * os_posix_output.c - what outputs need beside the save of one file (os_posix_save.c): folders that
+ * are swapped as a whole, the record of files that were read, and locks for as long as a process
+ * works on a file.
+ *
+ * Invariant of a folder's save: path is the old whole folder or the new one. Where the system can
+ * exchange two names there is no instant at which path is missing; elsewhere there is one, in which
+ * the old folder is path.prev.
+ */
+#define _GNU_SOURCE /* renameat2 */
+#include "base/os_posix.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+enum { NAME_TRIES = 100 };
+
+/* -------------------------------------------------------------------------- files that were read */
+
+void tg_os_seen_begin(tg_ctx *ctx, tg_os_seen *seen) {
+    tg_buf_init(&seen->files, &ctx->mem);
+    ctx->files.seen = seen;
+}
+
+void tg_os_seen_end(tg_ctx *ctx) {
+    if (ctx->files.seen) tg_buf_deinit(&ctx->files.seen->files);
+    ctx->files.seen = NULL;
+}
+
+/* Device and number, which no two files share while one of them is open. */
+static void identity(const struct stat *facts, uint64_t out[2]) {
+    out[0] = (uint64_t)facts->st_dev;
+    out[1] = (uint64_t)facts->st_ino;
+}
+
+void tg_posix_seen(tg_ctx *ctx, const struct stat *facts) {
+    uint64_t id[2];
+    if (!ctx->files.seen) return;
+    identity(facts, id);
+    tg_buf_append(&ctx->files.seen->files, (const char *)id, sizeof id);
+}
+
+tg_status tg_os_want_unseen(tg_ctx *ctx, const char *path) {
+    const tg_os_seen *seen = ctx->files.seen;
+    struct stat facts;
+    uint64_t id[2];
+    if (!seen || stat(path, &facts)) return TG_OK;
+    TG_TRY(tg_buf_status(ctx, &seen->files, path)); /* a record with a gap proves nothing */
+    identity(&facts, id);
+    for (size_t at = 0; at < seen->files.length; at += sizeof id)
+        if (memcmp(seen->files.data + at, id, sizeof id) == 0)
+            return tg_fail(ctx, TG_E_ARG,
+                           "%s: want an output that is not read, have a file of the input: "
+                           "write to another place",
+                           path);
+    return TG_OK;
+}
+
+/* ------------------------------------------------------------------------------------------ locks */
+
+struct tg_os_lock {
+    tg_mem mem;
+    size_t self_bytes;
+    int fd;
+    char path[];
+};
+
+/* Who holds it, as that process has written into it; 0: it has not, yet. */
+static long holder(int fd) {
+    char text[24] = "";
+    const ssize_t n = pread(fd, text, sizeof text - 1, 0);
+    return n > 0 ? strtol(text, NULL, 10) : 0;
+}
+
+static tg_status held(tg_ctx *ctx, const char *path, int fd) {
+    const long pid = holder(fd);
+    char who[48] = "another process";
+    if (pid > 0) snprintf(who, sizeof who, "process %ld", pid);
+    return tg_fail(ctx, TG_E_IO,
+                   "%s: want it for this process alone, have %s at work on it: wait for its end, "
+                   "stop it, or choose another name",
+                   path, who);
+}
+
+/* TG_PENDING: its last holder removed the file between our opening and our lock. */
+static tg_status take_lock(tg_ctx *ctx, const char *path, tg_os_lock *lock) {
+    struct stat here, there;
+    int error;
+    lock->fd = tg_posix_open(lock->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, &error);
+    if (lock->fd < 0) return tg_posix_fail(ctx, lock->path, "to make the lock of a file", error);
+    if (fstat(lock->fd, &here) || !S_ISREG(here.st_mode))
+        return tg_fail(ctx, TG_E_IO, "%s: want the lock of a file, have something else",
+                       lock->path);
+    if (tg_posix_try_lock(lock->fd, lock->path) == TG_LOCK_HELD) return held(ctx, path, lock->fd);
+    if (stat(lock->path, &there) || here.st_ino != there.st_ino || here.st_dev != there.st_dev)
+        return TG_PENDING;
+    char text[24];
+    const int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+    /* Without it the message of a later process lacks a number, and nothing else. */
+    if (ftruncate(lock->fd, 0) || pwrite(lock->fd, text, (size_t)n, 0) < n) return TG_OK;
+    return TG_OK;
+}
+
+static void free_lock(tg_os_lock *lock) {
+    if (lock->fd >= 0) close(lock->fd);
+    const tg_mem mem = lock->mem;
+    tg_free(&mem, lock, lock->self_bytes);
+}
+
+tg_status tg_os_lock_new(tg_ctx *ctx, const char *path, tg_os_lock **out) {
+    const char *real, *folder;
+    tg_arena names;
+    *out = NULL;
+    tg_arena_init(&names, &ctx->mem);
+    tg_status s = tg_posix_resolve(ctx, &names, path, &real, &folder);
+    const size_t bytes = s == TG_OK ? sizeof(tg_os_lock) + strlen(real) + sizeof ".lock" : 0;
+    tg_os_lock *lock = s == TG_OK ? tg_alloc(&ctx->mem, bytes) : NULL;
+    if (s == TG_OK && !lock) s = tg_fail_memory(ctx, path, bytes);
+    if (lock) {
+        lock->mem = ctx->mem;
+        lock->self_bytes = bytes;
+        lock->fd = -1;
+        snprintf(lock->path, bytes - sizeof(tg_os_lock), "%s.lock", real);
+        s = TG_PENDING;
+        for (int i = 0; s == TG_PENDING && i < NAME_TRIES; i++) {
+            if (lock->fd >= 0) close(lock->fd);
+            s = take_lock(ctx, path, lock);
+        }
+        if (s == TG_PENDING) s = held(ctx, path, lock->fd);
+    }
+    tg_arena_deinit(&names);
+    if (s != TG_OK && lock) free_lock(lock);
+    if (s == TG_OK) *out = lock;
+    return s;
+}
+
+/* Removed while it is held, so that nobody can have taken it in between. */
+void tg_os_lock_free(tg_os_lock *lock) {
+    if (!lock) return;
+    (void)unlink(lock->path);
+    free_lock(lock);
+}
+
+/* ---------------------------------------------------------------------------------------- folders */
+
+tg_status tg_os_each_name(tg_ctx *ctx, const char *folder, tg_os_name_fn each, void *user) {
+    int error = tg_posix_fault("opendir", folder);
+    DIR *dir = error ? NULL : opendir(folder);
+    if (!dir) return tg_posix_fail(ctx, folder, "the names in a folder", error ? error : errno);
+    bool more = true;
+    const struct dirent *e;
+    for (errno = 0; more && (e = readdir(dir)); errno = 0)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            more = each(user, e->d_name);
+    error = more ? errno : 0;
+    closedir(dir);
+    return error ? tg_posix_fail(ctx, folder, "the names in a folder", error) : TG_OK;
+}
+
+struct tg_save_folder {
+    tg_ctx *ctx;
+    tg_arena names;
+    const char *path, *around; /* links followed; the folder that it lies in */
+    const char *temp, *previous, *last; /* last: where the older path.prev waits to be removed */
+    int fd;                             /* of temp: holds the lock; -1: temp is not ours */
+};
+
+static tg_status make_temp(tg_save_folder *f, unsigned n) {
+    char suffix[48];
+    snprintf(suffix, sizeof suffix, n ? ".tmp-%ld-%u" : ".tmp-%ld", (long)getpid(), n);
+    f->temp = tg_arena_sprintf(&f->names, "%s%s", f->path, suffix);
+    f->last = tg_arena_sprintf(&f->names, "%s%s", f->previous, suffix);
+    if (!f->temp || !f->last) return tg_fail_memory(f->ctx, f->path, strlen(f->path));
+    int error = tg_posix_fault("mkdir", f->temp);
+    if (!error && mkdir(f->temp, 0777)) error = errno;
+    if (error == EEXIST) return TG_PENDING;
+    if (error) return tg_posix_fail(f->ctx, f->temp, "to make a folder", error);
+    f->fd = tg_posix_open(f->temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, &error);
+    if (f->fd < 0) {
+        (void)rmdir(f->temp);
+        return tg_posix_fail(f->ctx, f->temp, "to open it", error);
+    }
+    struct stat facts;
+    if (tg_posix_try_lock(f->fd, f->temp) != TG_LOCK_HELD && fstat(f->fd, &facts) == 0 &&
+        facts.st_nlink > 0)
+        return TG_OK;
+    close(f->fd); /* a cleaner was quicker */
+    f->fd = -1;
+    return TG_PENDING;
+}
+
+static tg_status begin(tg_save_folder *f, const char *path) {
+    struct stat facts, here;
+    TG_TRY(tg_posix_resolve(f->ctx, &f->names, path, &f->path, &f->around));
+    f->previous = tg_arena_sprintf(&f->names, "%s.prev", f->path);
+    if (!f->previous) return tg_fail_memory(f->ctx, path, strlen(path) + 6);
+    const bool exists = stat(f->path, &facts) == 0;
+    if (exists && !S_ISDIR(facts.st_mode))
+        return tg_fail(f->ctx, TG_E_ARG, "%s: want a folder or nothing there, have %s", path,
+                       S_ISREG(facts.st_mode) ? "a file" : tg_posix_kind_name(facts.st_mode));
+    if (exists && stat(".", &here) == 0 && here.st_ino == facts.st_ino &&
+        here.st_dev == facts.st_dev)
+        return tg_fail(f->ctx, TG_E_ARG,
+                       "%s: want another folder than the one that the program was started in, "
+                       "since it is replaced as a whole",
+                       path);
+    TG_TRY(tg_posix_remove_leftovers(f->ctx, f->path, f->around));
+    tg_status s = TG_PENDING;
+    for (unsigned n = 0; s == TG_PENDING && n < NAME_TRIES; n++) s = make_temp(f, n);
+    if (s == TG_PENDING)
+        return tg_fail(f->ctx, TG_E_IO, "%s: want a free name for a temporary folder, have none",
+                       path);
+    if (s == TG_OK && exists) (void)fchmod(f->fd, facts.st_mode & 07777);
+    return s;
+}
+
+tg_status tg_save_folder_begin(tg_ctx *ctx, const char *path, tg_save_folder **out) {
+    *out = NULL;
+    tg_save_folder *f = tg_alloc(&ctx->mem, sizeof *f);
+    if (!f) return tg_fail_memory(ctx, path, sizeof *f);
+    f->ctx = ctx;
+    f->fd = -1;
+    tg_arena_init(&f->names, &ctx->mem);
+    const tg_status s = begin(f, path);
+    if (s != TG_OK)
+        tg_save_folder_abort(f);
+    else
+        *out = f;
+    return s;
+}
+
+const char *tg_save_folder_temp(const tg_save_folder *f) { return f->temp; }
+
+/* Both names change hands at once; ENOSYS and EINVAL where the system or its file system can't. */
+static int exchange(const char *a, const char *b) {
+    const int error = tg_posix_fault("rename", b);
+    if (error) return error;
+    return renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE) ? errno : 0;
+}
+
+/* path and temp change places, or path goes to .prev and temp to path. *moved: the latter. */
+static int swap(tg_save_folder *f, bool *moved) {
+    int error = exchange(f->temp, f->path);
+    *moved = error == ENOSYS || error == EINVAL || error == EOPNOTSUPP;
+    if (!*moved) return error;
+    error = tg_posix_move(f->path, f->previous);
+    if (error) return error;
+    error = tg_posix_move(f->temp, f->path);
+    if (error) (void)rename(f->previous, f->path);
+    return error;
+}
+
+static tg_status no_name(tg_save_folder *f, int error) {
+    return tg_posix_fail(f->ctx, f->path, "the new folder under this name", error);
+}
+
+/* The older path.prev steps aside first, and comes back if the swap fails. *done: path is the new
+ * folder, whatever comes out. */
+static tg_status replace(tg_save_folder *f, bool *done) {
+    bool moved = false;
+    *done = true;
+    /* One rename does, if there is nothing or an empty folder. */
+    int error = tg_posix_move(f->temp, f->path);
+    if (!error) return TG_OK;
+    *done = false;
+    if (error != ENOTEMPTY && error != EEXIST) return no_name(f, error);
+    error = tg_posix_move(f->previous, f->last);
+    const bool had_older = !error;
+    if (error && error != ENOENT)
+        return tg_posix_fail(f->ctx, f->previous, "to keep the previous folder here", error);
+    error = swap(f, &moved);
+    if (error) {
+        if (had_older) (void)rename(f->last, f->previous);
+        return no_name(f, error);
+    }
+    *done = true;
+    error = moved ? 0 : tg_posix_move(f->temp, f->previous);
+    if (had_older) tg_posix_remove_tree(f->last);
+    if (!error) return TG_OK;
+    return tg_fail(f->ctx, TG_E_IO,
+                   "%s: is saved, but want the folder that was there as %s, have: %s (error %d)",
+                   f->path, f->previous, strerror(error), error);
+}
+
+static tg_status commit(tg_save_folder *f) {
+    int error = tg_posix_sync(f->fd, f->temp);
+    if (error)
+        return tg_posix_fail(f->ctx, f->temp, "its names on the disk (fsync)", error);
+    bool done;
+    const tg_status s = replace(f, &done);
+    /* From here on what lies at temp, if anything does, is the folder that was replaced: it is not
+     * ours to remove. */
+    if (done) {
+        close(f->fd);
+        f->fd = -1;
+    }
+    TG_TRY(s);
+    error = tg_posix_sync_folder(f->around);
+    if (!error) return TG_OK;
+    const tg_status late =
+        tg_fail(f->ctx, TG_E_IO,
+                "%s: is saved, but want its name on the disk (fsync of the folder around it), "
+                "have: %s (error %d); a power cut now may bring the old one back",
+                f->path, strerror(error), error);
+    f->ctx->by_machine = true;
+    return late;
+}
+
+tg_status tg_save_folder_commit(tg_save_folder *f) {
+    const tg_status s = commit(f);
+    tg_save_folder_abort(f);
+    return s;
+}
+
+void tg_save_folder_abort(tg_save_folder *f) {
+    if (!f) return;
+    if (f->fd >= 0) {
+        tg_posix_remove_tree(f->temp);
+        close(f->fd);
+    }
+    tg_arena_deinit(&f->names);
+    const tg_mem mem = f->ctx->mem;
+    tg_free(&mem, f, sizeof *f);
+}
