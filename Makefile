@@ -225,7 +225,8 @@ WASM_LINK    := --no-entry --export-dynamic --gc-sections --stack-first -z stack
                 --import-memory --initial-memory=16777216 --strip-all
 WASM_SRC     := $(filter-out src/base/os_posix% src/base/os_wasm_thread.c src/base/os_wasm_single.c \
                   src/simd/pack.c src/run/stories_data.c src/run/cache_pages.c src/run/file_maps.c src/run/pack_cache.c \
-                  src/run/session_file.c src/run/tune.c src/api/native_files.c src/api/tuning.c,$(ALL_SRC))
+                  src/run/session_file.c src/run/tune.c src/run/convert%.c src/io/output.c \
+                  src/api/native_files.c src/api/tuning.c,$(ALL_SRC))
 WASM_OBJ     := $(WASM_SRC:%.c=%.o) $(OPS:%.c=%.f64.o) $(SIMD:%.h=%.o) src/ops/kernel_table.o
 
 # The loops that matter are unrolled by hand, so all is built for size: -O2 makes kernels larger, and

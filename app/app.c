@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 /* A longer message is cut; it may quote a path of PATH_BYTES, which then is what is lost. */
-enum { MESSAGE_BYTES = 2048, PATH_BYTES = 4096 };
+enum { MESSAGE_BYTES = 2048, PATH_BYTES = 4096, WRITER_MS = 2000 };
 
 /* --------------------------------------------------------------------------------------- errors */
 
@@ -87,7 +87,9 @@ int tg_app_exit_code(tg_status status, tg_doing doing) {
 int tg_app_failed(tg_app *app, tg_context *ctx, tg_status status, tg_doing doing) {
     const char *text = ctx ? tg_context_error(ctx) : "";
     tg_app_error(app, "%s", *text ? text : tg_status_text(status));
-    return tg_app_exit_code(status, doing);
+    /* A broken disk is no bad input, whichever way the bytes went. */
+    const bool machine = status == TG_E_IO && ctx && tg_context_machine_failed(ctx);
+    return machine ? TG_EXIT_FAILED : tg_app_exit_code(status, doing);
 }
 
 /* The library's log. Its information lines repeat the banner, so they are left out. */
@@ -381,46 +383,83 @@ void tg_app_put_file_read(tg_jout *j, const tg_model *model, const char *path) {
     tg_jout_bool(j, "fell_back", file != path);
 }
 
-int tg_app_read_file(tg_app *app, const char *path, size_t limit, char **out, size_t *n_bytes) {
+/* Waits for a FIFO to have bytes or an end. One that gets no writer for a while has none, and would
+ * be waited for without an end: false. A byte that the question cost is in *first, else -1. */
+static bool await_writer(int fd, int *first) {
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+    for (*first = -1;;) {
+        const int ready = poll(&p, 1, WRITER_MS);
+        if (ready > 0) return true;
+        unsigned char byte;
+        const ssize_t n = read(fd, &byte, 1); /* an end: nobody writes; EAGAIN: somebody will */
+        if (n == 1) *first = byte;
+        if (n == 1 || (n < 0 && errno != EAGAIN)) return true;
+        if (n == 0) return false;
+    }
+}
+
+/* Opens what a text comes from, without waiting for it. NULL: *why says why not. */
+static FILE *open_text(const char *path, const char **why) {
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    struct stat info;
+    int first = -1;
+    *why = NULL;
+    if (fd < 0 || fstat(fd, &info) != 0)
+        *why = strerror(errno);
+    else if (S_ISDIR(info.st_mode))
+        *why = strerror(EISDIR);
+    else if (S_ISFIFO(info.st_mode) && !await_writer(fd, &first))
+        *why = "want a FIFO that somebody writes to, have one without a writer";
+    const int flags = *why ? -1 : fcntl(fd, F_GETFL);
+    FILE *f = NULL;
+    if (flags >= 0 && fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0) f = fdopen(fd, "rb");
+    if (!f && !*why) *why = strerror(errno);
+    if (!f && fd >= 0) close(fd);
+    if (f && first >= 0) ungetc(first, f);
+    return f;
+}
+
+/* NULL, or what went wrong; *code is for the exit then. Unlike a text to train on, a prompt may
+ * come through a pipe, so its length is not known: it is read in blocks up to the limit. */
+const char *tg_app_read_text(const char *path, size_t limit, tg_app_buffer *b, int *code) {
+    static char fault[128];
     const bool standard = strcmp(path, "-") == 0;
-    tg_app_buffer b = { 0 };
-    char block[8192];
-    int code = TG_ARGS_GO_ON;
-    /* Unlike a text to train on, a prompt may come through a pipe, so its length is not known: it
-     * is read in blocks up to the limit. */
+    const char *why = NULL;
+    char block[65536];
+    FILE *f = standard ? stdin : open_text(path, &why);
+    *code = TG_EXIT_USAGE;
+    if (!f) return why;
     errno = 0;
-    FILE *f = standard ? stdin : fopen(path, "rb");
-    if (!f) {
-        tg_app_error(app, "%s: %s", path, strerror(errno));
-        return TG_EXIT_USAGE;
-    }
-    for (;;) {
-        const size_t n = fread(block, 1, sizeof block, f);
-        if (b.n + n > limit) {
-            tg_app_error(app, "%s: want at most %s, have more", path, TG_BYTES(limit));
-            code = TG_EXIT_USAGE;
-            break;
+    for (size_t n = sizeof block; !why && n == sizeof block;) {
+        n = fread(block, 1, sizeof block, f);
+        if (b->n + n > limit) {
+            snprintf(fault, sizeof fault, "want at most %s, have more", TG_BYTES(limit));
+            why = fault;
+        } else if (tg_app_buffer_add(b, block, n) != 0) {
+            why = "there is not enough memory to read it";
+            *code = TG_EXIT_FAILED;
         }
-        if (tg_app_buffer_add(&b, block, n) != 0) {
-            tg_app_error(app, "%s: not enough memory to read it", path);
-            code = TG_EXIT_FAILED;
-            break;
-        }
-        /* A short read is the end or an error; for a pipe fread goes on until the block is full. */
-        if (n < sizeof block) break;
     }
-    if (code == TG_ARGS_GO_ON && ferror(f)) {
-        tg_app_error(app, "%s: %s", path, strerror(errno));
-        code = TG_EXIT_USAGE;
+    if (!why && ferror(f)) {
+        why = strerror(errno);
+        if (errno == EIO) *code = TG_EXIT_FAILED;
     }
     if (!standard) fclose(f);
-    if (code != TG_ARGS_GO_ON) {
-        free(b.bytes);
+    return why;
+}
+
+int tg_app_read_file(tg_app *app, const char *path, size_t limit, char **out, size_t *n_bytes) {
+    tg_app_buffer b = { 0 };
+    int code;
+    const char *why = tg_app_read_text(path, limit, &b, &code);
+    if (why) {
+        tg_app_error(app, "%s: %s", path, why);
+        tg_app_buffer_free(&b);
         return code;
     }
     *out = b.bytes;
     *n_bytes = b.n;
-    return code;
+    return TG_ARGS_GO_ON;
 }
 
 /* 0 also stands for a file that cannot be asked: the number is shown, never relied on. */

@@ -153,4 +153,8 @@ typedef struct tg_app_buffer {
 int tg_app_buffer_add(void *user, const char *bytes, size_t n_bytes);
 void tg_app_buffer_free(tg_app_buffer *buffer);
 
+/* The bytes of tg_app_read_file, behind what is in the buffer. NULL, or what went wrong, and *code
+ * for the exit. A FIFO that nobody writes to is an error, not a wait. */
+const char *tg_app_read_text(const char *path, size_t limit, tg_app_buffer *b, int *code);
+
 #endif

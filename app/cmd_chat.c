@@ -3,7 +3,8 @@
  *
  * A line is a turn; one that ends with a backslash goes on, and between two lines of """ everything
  * is one turn. Lines that begin with a slash are commands. Ctrl-C ends the answer, and at the
- * prompt, twice, the program.
+ * prompt, twice, the program; SIGTERM, SIGHUP and SIGQUIT end both. The file of --session is
+ * written in every case.
  *
  * The conversation is encoded as a whole for each answer, and what the cache already holds of it is
  * kept: the longest beginning that both have in common. So a conversation that was loaded, taken
@@ -30,7 +31,7 @@ typedef struct values {
     tg_sampling sampling;
     uint64_t seed;
     int full, kv;
-    bool no_thinking;
+    bool no_thinking, force;
 } values;
 
 static const tg_option options[] = {
@@ -50,6 +51,7 @@ static const tg_option options[] = {
         "--session", values, session, "FILE",
         "go on from this file, if it is there, and keep the conversation in it at the end, with "
         "the model's state: nothing is read anew"),
+    TG_FLAG("--force", values, force, "let /save and --session replace files of other kinds"),
     TG_SAMPLING_OPTIONS(values),
     TG_SEED("--seed", values, seed, "S", "same seed and turns, same answers"),
 };
@@ -89,6 +91,7 @@ typedef struct chat {
     tg_session *session;
     const tg_tokenizer *tok;
     tg_talk talk;
+    tg_lock *lock;          /* of --session */
     int32_t *ids, *written; /* [capacity] each: of the conversation, and of the answer so far */
     size_t n_ids, n_kept;   /* n_kept: of ids, how many need not be read anew */
     int32_t ends[TG_ENDS_MAX];
@@ -96,6 +99,7 @@ typedef struct chat {
     tg_app_buffer answer;
     size_t shown; /* bytes of the answer that went out */
     bool slid;    /* in the middle of this answer */
+    bool unsaved; /* a /save failed: the program's end is no success */
     tg_talk_settings now;
 } chat;
 
@@ -305,8 +309,9 @@ static const char *save_session(chat *c) {
 static const char *load_session(chat *c) {
     tg_app_buffer note = { 0 };
     const tg_status s = tg_session_load(c->session, c->v->session, tg_app_buffer_add, &note);
-    const char *fault = s == TG_OK ? tg_talk_read(&c->talk, &c->now, note.bytes, note.n)
-                                   : tg_context_error(c->app->ctx);
+    const char *fault = s == TG_OK        ? tg_talk_read(&c->talk, &c->now, note.bytes, note.n)
+                        : s == TG_STOPPED ? "there is not enough memory" /* for the note */
+                                          : tg_context_error(c->app->ctx);
     tg_app_buffer_free(&note);
     return fault;
 }
@@ -319,11 +324,12 @@ static void to_or_from_file(chat *c, bool save, const char *path) {
         return;
     }
     if (*path) {
-        fault =
-            save ? tg_talk_save(&c->talk, &c->now, path) : tg_talk_load(&c->talk, &c->now, path);
+        fault = save ? tg_talk_save(c->app->ctx, &c->talk, &c->now, path)
+                     : tg_talk_load(&c->talk, &c->now, path);
     } else {
         fault = save ? save_session(c) : load_session(c);
     }
+    if (save) c->unsaved = fault != NULL;
     told(c, save ? "save to" : "load from", name, fault);
 }
 
@@ -412,16 +418,22 @@ static reading read_turn(const chat *c, tg_app_buffer *turn) {
     return tg_app_buffer_add(turn, "", 1) == 0 ? GOT_LINE : GOT_END; /* the zero of a C string */
 }
 
-/* Two interrupts in a row at the prompt leave; one alone is told how. */
+/* Two interrupts in a row at the prompt leave; one alone is told how. The other signals leave at
+ * once, also out of an answer, which stays as far as it came. */
 static int talk(chat *c) {
     tg_app_buffer turn = { 0 };
     int code = TG_ARGS_GO_ON;
     for (bool warned = false; code == TG_ARGS_GO_ON;) {
         tg_signals_forget(); /* what ended an answer is not the first of two at the prompt */
+        if (tg_signals_final()) {
+            code = TG_EXIT_INTERRUPTED;
+            break;
+        }
         const reading r = read_turn(c, &turn);
         tg_signals_forget();
         if (r == GOT_END) break;
         if (r == GOT_INTERRUPT) {
+            if (tg_signals_final()) continue;
             if (warned) code = TG_EXIT_INTERRUPTED;
             if (!warned) say(c, "\n(Ctrl-C once more, /quit or Ctrl-D to leave)");
             warned = true;
@@ -472,11 +484,15 @@ static int open_chat(chat *c, const char *path) {
 /* What was kept in the file of --session, and over it what the command line asks for. */
 static int begin(chat *c) {
     const values *v = c->v;
+    if (v->session) {
+        const tg_status s = tg_lock_new(c->app->ctx, v->session, &c->lock);
+        if (s != TG_OK) return tg_app_failed(c->app, c->app->ctx, s, TG_READING);
+    }
     if (v->session && access(v->session, F_OK) == 0) {
         const char *fault = load_session(c);
         if (fault) {
             tg_app_error(c->app, "--session: %s", fault);
-            return TG_EXIT_USAGE;
+            return tg_context_machine_failed(c->app->ctx) ? TG_EXIT_FAILED : TG_EXIT_USAGE;
         }
         tg_sampling_keep(&c->now.sampling, &v->sampling, &c->app->args);
         if (tg_args_given(&c->app->args, "--seed")) {
@@ -493,12 +509,14 @@ static int begin(chat *c) {
 /* The file of --session, written when the conversation has ended, however it has. */
 static int end(chat *c, int code) {
     const char *fault = c->v->session ? save_session(c) : NULL;
+    if (c->unsaved && code == TG_EXIT_DONE) code = TG_EXIT_FAILED;
     if (!fault) return code;
     tg_app_error(c->app, "--session: %s", fault);
     return TG_EXIT_FAILED;
 }
 
 static void close_chat(chat *c) {
+    tg_lock_free(c->lock);
     tg_session_free(c->session);
     tg_model_free(c->model);
     tg_talk_free(&c->talk);
@@ -521,13 +539,14 @@ int tg_cmd_chat(int argc, char **argv) {
                .v = &v,
                .template_name = v.template_name,
                .now = { .seed = v.seed, .sampling = v.sampling } };
+    tg_context_force(app.ctx, v.force);
     code = open_chat(&c, app.args.pos[0]);
     if (code == TG_ARGS_GO_ON) {
         tg_sampling_of_model(&app, c.model, &c.now.sampling);
         code = begin(&c);
     }
     if (code == TG_ARGS_GO_ON) {
-        tg_signals_interrupt();
+        tg_signals_install_patient();
         setvbuf(stdin, NULL, _IONBF, 0); /* what waits is seen by who waits for it */
         if (isatty(STDIN_FILENO)) say(&c, "(/help lists what can be typed)");
         code = end(&c, talk(&c));

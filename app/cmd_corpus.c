@@ -1,14 +1,12 @@
 /*
  * cmd_corpus.c - tinygpt corpus stories: a text to train on, made on the spot.
  */
-#define _XOPEN_SOURCE 700 /* lstat, unlink */
 #include "app.h"
 #include "format.h"
+#include "out_file.h"
+#include "signals.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* bytes is int64_t, as all sizes of the parser are; it is 1 at least, so the casts below are
  * safe. */
@@ -16,6 +14,7 @@ typedef struct values {
     const char *out;
     int64_t bytes;
     uint64_t seed;
+    bool force;
 } values;
 
 static const tg_option options[] = {
@@ -23,6 +22,7 @@ static const tg_option options[] = {
             "length of the text; 500k, 2M and 1G work"),
     TG_SEED("--seed", values, seed, "S", "same seed, same stories"),
     TG_PATH("--out", values, out, "FILE", "write there instead of to standard output"),
+    TG_FLAG("--force", values, force, "let --out replace a file that is not of the same stories"),
 };
 
 static const tg_command_spec spec = {
@@ -35,38 +35,52 @@ static const tg_command_spec spec = {
     .examples = "  tinygpt corpus stories --bytes 2M --out stories.txt\n",
 };
 
-/* Writes to the file, and takes away what a failed attempt left of a file that was not there. One
- * that was there has been emptied by fopen, and stays: its owner may have linked it, or be reading
- * it. lstat, so that a dangling link counts as there. The text is written in place and not renamed
- * into it: /dev/stdout and pipes are fine targets for it. */
-static int write_file(tg_app *app, const values *v) {
-    struct stat before;
-    const bool existed = lstat(v->out, &before) == 0;
-    errno = 0;
-    FILE *f = fopen(v->out, "wb");
-    if (!f) {
-        tg_app_error(app, "--out %s: %s", v->out, strerror(errno));
-        return TG_EXIT_USAGE;
-    }
-    const tg_status status = tg_stories(v->seed, (uint64_t)v->bytes, tg_app_write_text, f);
-    /* A full disk may show in a write or only in the last flush, which fclose does. */
-    const bool lost = ferror(f) != 0;
-    int reason = errno;
-    bool closed = true;
-    if (fclose(f) != 0) {
-        closed = false;
-        if (!lost) reason = errno;
-    }
-    if (status == TG_OK && !lost && closed) return TG_EXIT_DONE;
-    if (!existed) unlink(v->out);
-    if (lost || !closed) {
-        tg_app_error(app, "%s could not be written: %s", v->out, strerror(reason));
-        return TG_EXIT_FAILED;
-    }
-    return tg_app_failed(app, NULL, status, TG_WRITING);
+/* A long text is given up at a signal. */
+static int write_text(void *user, const char *bytes, size_t n_bytes) {
+    return tg_signals_caught() || tg_app_write_text(user, bytes, n_bytes);
 }
 
-/* No context is opened: the grammar needs no kernels, no threads and no memory to speak of. */
+static int failed(tg_app *app, tg_status status) {
+    if (tg_signals_caught()) return TG_EXIT_INTERRUPTED;
+    return tg_app_failed(app, app->ctx, status, TG_WRITING);
+}
+
+/* Stories have no mark, being text; but those of one seed all begin alike, and a longer text of it
+ * extends a shorter one. So what begins otherwise is somebody else's. */
+static int write_stories(tg_app *app, const values *v, const tg_app_buffer *beginning) {
+    const tg_output_rule output = { .kind = TG_OUTPUT_OTHER,
+                                    .what = "the same stories",
+                                    .begins = beginning->bytes,
+                                    .begins_bytes = beginning->n,
+                                    .stream = true };
+    tg_outfile f;
+    tg_status status = tg_outfile_open(app->ctx, v->out, &output, &f);
+    if (status != TG_OK) {
+        tg_app_error(app, "--out %s", tg_context_error(app->ctx));
+        return tg_context_machine_failed(app->ctx) ? TG_EXIT_FAILED : TG_EXIT_USAGE;
+    }
+    const tg_status told = tg_stories(v->seed, (uint64_t)v->bytes, write_text, f.file);
+    if (tg_signals_caught())
+        tg_outfile_abort(&f);
+    else
+        status = tg_outfile_commit(&f);
+    if (status == TG_OK) status = told;
+    return status == TG_OK ? TG_EXIT_DONE : failed(app, status);
+}
+
+/* The context is for the file alone: no kernels, and no threads of its own. */
+static int write_file(tg_app *app, const values *v) {
+    enum { BEGINNING = 256 };
+    tg_app_buffer beginning = { 0 };
+    tg_status status = tg_app_context(app, 1, "", &app->ctx);
+    if (status == TG_OK) status = tg_context_force(app->ctx, v->force);
+    if (status == TG_OK) status = tg_stories(v->seed, BEGINNING, tg_app_buffer_add, &beginning);
+    const int code = status == TG_OK ? write_stories(app, v, &beginning) : failed(app, status);
+    tg_app_buffer_free(&beginning);
+    return tg_app_end(app, code);
+}
+
+/* For standard output no context is opened: the grammar needs no kernels and no threads. */
 static int stories(int argc, char **argv) {
     values v = { .bytes = 1000000, .seed = 42 };
     const tg_option_group group = TG_GROUP("Options", options, &v);
@@ -80,11 +94,13 @@ static int stories(int argc, char **argv) {
     }
     /* The file's own name is repeated below: whoever scripts this wants to see where the text
      * went. */
+    tg_signals_install();
     if (v.out) {
         code = write_file(&app, &v);
         if (code != TG_EXIT_DONE) return code;
     } else {
-        const tg_status status = tg_stories(v.seed, (uint64_t)v.bytes, tg_app_write_text, stdout);
+        const tg_status status = tg_stories(v.seed, (uint64_t)v.bytes, write_text, stdout);
+        if (tg_signals_caught()) return TG_EXIT_INTERRUPTED;
         if (status == TG_OK || ferror(stdout)) return TG_EXIT_DONE; /* main reports the stream */
         return tg_app_failed(&app, NULL, status, TG_WRITING);
     }

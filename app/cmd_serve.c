@@ -135,13 +135,9 @@ static void wait_for_signal(const sigset_t *outside) {
 
 /* Signals are blocked while the server's thread is made, so that they find this thread. */
 static int serve(tg_app *app, const values *v, const tg_site *site) {
-    sigset_t ours, outside;
-    sigemptyset(&ours);
-    sigaddset(&ours, SIGINT);
-    sigaddset(&ours, SIGTERM);
-    sigaddset(&ours, SIGHUP);
+    sigset_t outside;
     tg_signals_install();
-    pthread_sigmask(SIG_BLOCK, &ours, &outside);
+    tg_signals_block(&outside);
     int fd = -1;
     unsigned port = 0;
     int code = open_socket(app, v->port, &fd, &port);

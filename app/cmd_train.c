@@ -116,7 +116,8 @@ static const tg_option show_options[] = {
     TG_TEXT("--sample-prompt", values, sample_prompt, "TEXT", "what the samples continue"),
     TG_INT("--sample-tokens", values, sample_tokens, 1, 100000, "N", "length of a sample"),
     TG_FLAG("--quiet", values, quiet, "print warnings and errors only"),
-    TG_FLAG("--force", values, force, "start even if memory or disk will not do"),
+    TG_FLAG("--force", values, force,
+            "start even if memory or disk will not do, and replace files of other kinds"),
 };
 
 /* Behind the options in --help; printed to the same stream, standard output. */
@@ -289,15 +290,33 @@ static void free_name(char *out, size_t cap) {
  * picture lie beside it. The log is open from the end of the preparations on (open_log). */
 typedef struct files {
     char out[PATH_BYTES], best[PATH_BYTES], svg[PATH_BYTES];
-    FILE *log;
+    tg_outfile log;
+    bool log_open;
+    tg_lock *lock; /* of out: nobody else trains on it meanwhile */
 } files;
 
-/* Found out now, and not after an hour of training. */
-static int want_writable(tg_app *app, const char *option, const char *path) {
+/* Found out now, and not after an hour of training; output NULL: whatever is there is ours. */
+static int want_writable(tg_app *app, const char *option, const char *path,
+                         const tg_output_rule *output) {
     char why[WHY_BYTES];
-    if (tg_app_can_write(path, why, sizeof why)) return TG_ARGS_GO_ON;
-    tg_app_error(app, "%s %s cannot be written: %s", option, path, why);
-    return TG_EXIT_USAGE;
+    if (!tg_app_can_write(path, why, sizeof why)) {
+        tg_app_error(app, "%s %s cannot be written: %s", option, path, why);
+        return TG_EXIT_USAGE;
+    }
+    const tg_status s = output ? tg_output_check(app->ctx, path, output) : TG_OK;
+    return s == TG_OK ? TG_ARGS_GO_ON : tg_app_failed(app, app->ctx, s, TG_READING);
+}
+
+/* The save and the best weights, which replace nothing but runs and models, unless it is the run
+ * that is resumed: of that the file may be damaged, and its .prev the one that counts. */
+static int want_saves(tg_app *app, const values *v, files *f) {
+    const tg_output_rule model = { .kind = TG_OUTPUT_MODEL };
+    const bool same = v->resume && tg_app_same_file(v->resume, f->out);
+    int code = want_writable(app, "--out", f->out, same ? NULL : &model);
+    if (code == TG_ARGS_GO_ON) code = want_writable(app, "the best weights", f->best, &model);
+    if (code != TG_ARGS_GO_ON) return code;
+    const tg_status s = tg_lock_new(app->ctx, f->out, &f->lock);
+    return s == TG_OK ? TG_ARGS_GO_ON : tg_app_failed(app, app->ctx, s, TG_READING);
 }
 
 /*
@@ -308,7 +327,7 @@ static int want_writable(tg_app *app, const char *option, const char *path) {
  *   neither         run.tinygpt, or the next free name
  *   --no-save       only what --svg and --log name
  *
- * FILE.best and FILE.svg are not tried: they are in the folder that was.
+ * FILE.svg is not tried: it is in the folder that was, and a picture is no loss.
  */
 static int choose_files(tg_app *app, const values *v, files *f) {
     int code = TG_ARGS_GO_ON;
@@ -325,11 +344,11 @@ static int choose_files(tg_app *app, const values *v, files *f) {
         }
         snprintf(f->best, sizeof f->best, "%.*s.best", PATH_BYTES - 8, f->out);
         snprintf(f->svg, sizeof f->svg, "%.*s.svg", PATH_BYTES - 8, f->out);
-        code = want_writable(app, "--out", f->out);
+        code = want_saves(app, v, f);
     }
     if (v->svg) {
         snprintf(f->svg, sizeof f->svg, "%s", v->svg);
-        if (code == TG_ARGS_GO_ON) code = want_writable(app, "--svg", v->svg);
+        if (code == TG_ARGS_GO_ON) code = want_writable(app, "--svg", v->svg, &tg_output_picture);
     }
     /* A warning and no question: the program must run without anybody there to answer, and nothing
      * is lost at once, as the old file becomes .prev. */
@@ -537,7 +556,8 @@ typedef struct parts {
 
 /* In the order of what borrows from what: trainer, model, text. Takes parts at any stage. */
 static void free_parts(parts *p) {
-    if (p->files.log) fclose(p->files.log);
+    if (p->files.log_open) tg_outfile_abort(&p->files.log);
+    tg_lock_free(p->files.lock);
     tg_trainer_free(p->trainer);
     tg_model_free(p->model);
     tg_text_free(p->text);
@@ -613,15 +633,15 @@ static int make_resumed(tg_app *app, const values *v, parts *p, tg_train_options
     return check_room(app, v, &disk_only, p->files.out, disk_free);
 }
 
-/* Last of the preparations: a new run empties the file, so nothing may fail behind it. */
+/* Last of the preparations: a new run replaces the file, so nothing may fail behind it. */
 static int open_log(tg_app *app, const values *v, parts *p) {
-    char why[WHY_BYTES];
     if (!v->log) return TG_ARGS_GO_ON;
     const int64_t done = tg_trainer_steps_done(p->trainer);
-    p->files.log = tg_trainlog_file(v->log, done, why, sizeof why);
-    if (p->files.log) return TG_ARGS_GO_ON;
-    tg_app_error(app, "--log %s cannot be written: %s", v->log, why);
-    return TG_EXIT_USAGE;
+    p->files.log_open = true;
+    const tg_status s = tg_trainlog_begin(app->ctx, v->log, done, &p->files.log);
+    if (s == TG_OK) return TG_ARGS_GO_ON;
+    tg_app_error(app, "--log %s cannot be written: %s", v->log, tg_context_error(app->ctx));
+    return tg_context_machine_failed(app->ctx) ? TG_EXIT_FAILED : TG_EXIT_USAGE;
 }
 
 /* In the order of the cost: names, then the text's length, then plans and memory, then the text. */
@@ -672,7 +692,7 @@ static int run(tg_app *app, const values *v, parts *p, const tg_train_options *o
             saving && o->keep_best && (o->val_fraction > 0 || v->val_data.n) ? p->files.best : NULL,
         .svg = p->files.svg[0] ? p->files.svg : NULL,
         .svg_wanted = v->svg != NULL,
-        .log = p->files.log,
+        .log = p->files.log_open ? &p->files.log : NULL,
         .log_path = v->log,
         .steps = o->steps,
         .eval_every = o->eval_every,
@@ -685,10 +705,10 @@ static int run(tg_app *app, const values *v, parts *p, const tg_train_options *o
         .stop_on_save_error = v->stop_on_save_error,
     };
     if (r.sample_every < 0) r.sample_every = o->steps / 5 > 0 ? o->steps / 5 : 1;
-    p->files.log = NULL; /* the loop may close it, so it owns it */
     int code = tg_trainrun_go(&r);
-    if (r.log && fclose(r.log) != 0) {
-        tg_app_error(app, "%s could not be written to its end: %s", v->log, strerror(errno));
+    if (r.log && tg_outfile_commit(r.log) != TG_OK) {
+        tg_app_error(app, "%s could not be written to its end: %s", v->log,
+                     tg_context_error(app->ctx));
         r.log_failed = true;
     }
     return r.log_failed && code == TG_EXIT_DONE ? TG_EXIT_FAILED : code;
@@ -739,6 +759,7 @@ int tg_cmd_train(int argc, char **argv) {
     /* From here on Ctrl-C is a wish that is read between slices. Before it, it simply ends the
      * program, which has nothing to save yet. */
     tg_signals_install();
+    tg_context_force(app.ctx, v.force);
     code = prepare(&app, &v, &p, &o);
     if (code == TG_ARGS_GO_ON) code = run(&app, &v, &p, &o);
     free_parts(&p);

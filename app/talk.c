@@ -1,15 +1,14 @@
 /*
  * talk.c - turns in an array, each with a copy of its text.
  */
-#define _POSIX_C_SOURCE 200809L /* fsync */
 #include "talk.h"
 
-#include <errno.h>
+#include "out_file.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char *const roles[] = { "system", "user", "assistant" };
 static const char headline[] = "tinygpt chat 2\n";
@@ -160,39 +159,28 @@ const char *tg_talk_read(tg_talk *t, tg_talk_settings *s, const char *bytes, siz
     return NULL;
 }
 
-/* A temporary file and a rename, so that there is never half a conversation. */
-const char *tg_talk_save(const tg_talk *t, const tg_talk_settings *s, const char *path) {
-    char temporary[4096];
+const char *tg_talk_save(tg_context *ctx, const tg_talk *t, const tg_talk_settings *s,
+                         const char *path) {
     tg_app_buffer text = { 0 };
-    const int n = snprintf(temporary, sizeof temporary, "%s.tmp-%ld", path, (long)getpid());
-    if (n < 0 || (size_t)n >= sizeof temporary) return "its name is too long";
-    if (!tg_talk_write(t, s, &text)) {
+    tg_writer *w = NULL;
+    tg_status status = tg_talk_write(t, s, &text) ? TG_OK : TG_E_MEMORY;
+    if (status != TG_OK) {
         tg_app_buffer_free(&text);
         return "there is not enough memory";
     }
-    FILE *f = fopen(temporary, "wb");
-    bool right =
-        f && fwrite(text.bytes, 1, text.n, f) == text.n && fflush(f) == 0 && fsync(fileno(f)) == 0;
-    if (f && fclose(f) != 0) right = false;
-    if (right && rename(temporary, path) != 0) right = false;
-    const char *fault = right ? NULL : strerror(errno);
-    if (f && !right) remove(temporary);
+    status = tg_writer_new(ctx, path, &tg_output_talk, &w);
+    if (status == TG_OK) {
+        tg_writer_write(w, text.bytes, text.n); /* an error stays with the writer */
+        status = tg_writer_commit(w);
+    }
     tg_app_buffer_free(&text);
-    return fault;
+    return status == TG_OK ? NULL : tg_context_error(ctx);
 }
 
 const char *tg_talk_load(tg_talk *t, tg_talk_settings *s, const char *path) {
-    char block[4096];
     tg_app_buffer text = { 0 };
-    const char *fault = NULL;
-    FILE *f = fopen(path, "rb");
-    if (!f) return strerror(errno);
-    for (size_t n; !fault && (n = fread(block, 1, sizeof block, f)) > 0;) {
-        if (tg_app_buffer_add(&text, block, n) != 0) fault = "there is not enough memory";
-        if (text.n > FILE_LIMIT) fault = "it is too large for a conversation";
-    }
-    if (!fault && ferror(f)) fault = strerror(errno);
-    fclose(f);
+    int code;
+    const char *fault = tg_app_read_text(path, FILE_LIMIT, &text, &code);
     if (!fault) fault = tg_talk_read(t, s, text.bytes, text.n);
     tg_app_buffer_free(&text);
     return fault;

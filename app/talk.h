@@ -45,7 +45,9 @@ bool tg_talk_write(const tg_talk *t, const tg_talk_settings *s, tg_app_buffer *o
 /* NULL, or what went wrong. Turns and settings are replaced only if all of them could be read, and
  * the file as a whole. */
 const char *tg_talk_read(tg_talk *t, tg_talk_settings *s, const char *bytes, size_t n_bytes);
-const char *tg_talk_save(const tg_talk *t, const tg_talk_settings *s, const char *path);
+/* Saved as every output is (tg_output_rule of tinygpt.h): only a conversation is replaced. */
+const char *tg_talk_save(tg_context *ctx, const tg_talk *t, const tg_talk_settings *s,
+                         const char *path);
 const char *tg_talk_load(tg_talk *t, tg_talk_settings *s, const char *path);
 
 #endif

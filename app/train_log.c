@@ -1,7 +1,7 @@
 /*
  * train_log.c - the log of a run, a line a step (see train_log.h).
  */
-#define _POSIX_C_SOURCE 200809L /* ftruncate, fileno, getline */
+#define _POSIX_C_SOURCE 200809L /* fseeko, getline */
 #include "train_log.h"
 
 #include <errno.h>
@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* Losses are printed to the bit, timings as far as they can be told apart. The hash goes out as a
  * string: 64 bits do not fit into the doubles that most JSON readers have. */
@@ -55,9 +54,9 @@ size_t tg_trainlog_keep(const char *text, size_t n_bytes, int64_t steps_done) {
     return kept;
 }
 
-/* The length to cut the log to, read line by line: a log may be longer than memory. */
-/* A log of a run that crashed can end in half a line; it is cut off with the steps that the save
- * does not have. What is not ours, from the first strange line on, is cut as well. */
+/* The length to cut the log to, read line by line: a log may be longer than memory. A log of a run
+ * that crashed can end in half a line; it is cut off with the steps that the save does not have.
+ * What is not ours, from the first strange line on, is cut as well. */
 static bool kept_bytes(FILE *f, int64_t steps_done, off_t *out) {
     char *line = NULL;
     size_t cap = 0;
@@ -71,26 +70,35 @@ static bool kept_bytes(FILE *f, int64_t steps_done, off_t *out) {
     return ferror(f) == 0;
 }
 
-/* A new run empties the log, a resumed one cuts it to the steps that its save holds, so that each
- * step is there once. The seek also drops what getline had read ahead. */
-FILE *tg_trainlog_file(const char *path, int64_t steps_done, char *why, size_t why_bytes) {
+/* Copies the first bytes of the log that is there. */
+static bool copy(FILE *from, FILE *to, off_t bytes) {
+    char block[65536];
+    for (off_t left = bytes; left > 0;) {
+        const size_t n = left < (off_t)sizeof block ? (size_t)left : sizeof block;
+        if (fread(block, 1, n, from) != n || fwrite(block, 1, n, to) != n) return false;
+        left -= (off_t)n;
+    }
+    return true;
+}
+
+/* The lines of the steps that the save holds, from the log that is there, if one is. */
+static bool take_over(const char *path, int64_t steps_done, FILE *to) {
     struct stat info;
-    const bool exists = stat(path, &info) == 0;
     off_t keep = 0;
-    errno = 0;
-    FILE *f = fopen(path, exists && steps_done > 0 ? "r+b" : "wb");
-    if (!f) {
-        snprintf(why, why_bytes, "%s", strerror(errno));
-        return NULL;
-    }
-    /* Pipes and devices are written to as they are; only a regular file has a past to cut. */
-    if (exists && steps_done > 0 && S_ISREG(info.st_mode)) {
-        if (!kept_bytes(f, steps_done, &keep) || ftruncate(fileno(f), keep) != 0 ||
-            fseeko(f, keep, SEEK_SET) != 0) {
-            snprintf(why, why_bytes, "%s", strerror(errno));
-            fclose(f);
-            return NULL;
-        }
-    }
-    return f;
+    if (steps_done == 0 || stat(path, &info) != 0 || !S_ISREG(info.st_mode)) return true;
+    FILE *from = fopen(path, "rb");
+    const bool right = from && kept_bytes(from, steps_done, &keep) &&
+                       fseeko(from, 0, SEEK_SET) == 0 && copy(from, to, keep);
+    if (from) fclose(from);
+    return right;
+}
+
+/* Written anew beside the old one and published when it has what is kept: a log is never half cut.
+ */
+tg_status tg_trainlog_begin(tg_context *ctx, const char *path, int64_t steps_done,
+                            tg_outfile *out) {
+    const tg_status s = tg_outfile_open(ctx, path, &tg_output_log, out);
+    if (s != TG_OK) return s;
+    if (take_over(path, steps_done, out->file)) return tg_outfile_publish(out);
+    return TG_E_IO;
 }

@@ -14,16 +14,16 @@
 #define TG_APP_TRAIN_LOG_H
 
 #include "json_out.h"
-#include "tinygpt.h"
+#include "out_file.h"
 
 /* Opens the object of a step and prints its fields; the caller may add some and closes it. */
 void tg_trainlog_open_step(tg_jout *j, const tg_step_report *report);
 
 /*
- * Opens path for the steps behind steps_done; 0 starts the file anew. On failure NULL, with the
- * reason in why.
+ * Opens path for the steps behind steps_done; 0 starts the file anew. What was there, if it is a
+ * log, stays as path.prev. On failure the message is in the context; abort *out in any case.
  */
-FILE *tg_trainlog_file(const char *path, int64_t steps_done, char *why, size_t why_bytes);
+tg_status tg_trainlog_begin(tg_context *ctx, const char *path, int64_t steps_done, tg_outfile *out);
 
 /* Bytes at the start of a log that belong to steps 1..steps_done. text is zero-terminated. */
 size_t tg_trainlog_keep(const char *text, size_t n_bytes, int64_t steps_done);

@@ -4,7 +4,8 @@
  * How a run can end, and what is on disk then:
  *
  *     finished, early stop        saved                                     exit 0
- *     SIGINT, SIGTERM, SIGHUP     saved at the last whole step              exit 130
+ *     SIGINT, SIGTERM, SIGHUP,    saved at the last whole step              exit 130
+ *     SIGQUIT
  *     nobody reads the output     saved at the last whole step, no word     exit 3
  *     text or device gone         saved at the last whole step              exit 3
  *     a number is not finite      the save before is kept, nothing written  exit 1
@@ -123,14 +124,14 @@ static void sample(tg_trainrun *run, tg_app_buffer *text) {
 
 static void write_log(tg_trainrun *run, const tg_step_report *r) {
     if (!run->log) return;
-    tg_jout j = tg_jout_to(run->log);
+    tg_jout j = tg_jout_to(run->log->file);
     tg_trainlog_open_step(&j, r);
     tg_jout_close(&j);
     tg_jout_line(&j); /* flushed, so that a crash loses at most the line that is being written */
-    if (ferror(run->log)) {
+    if (ferror(run->log->file)) {
         tg_app_warn(run->app, "%s cannot be written any more (%s); the run goes on without a log",
-                    run->log_path, strerror(errno));
-        fclose(run->log);
+                    run->log_path, tg_context_error(run->app->ctx));
+        tg_outfile_abort(run->log);
         run->log = NULL;
         run->log_failed = true;
     }
@@ -303,15 +304,15 @@ static bool make_curve(const tg_trainrun *run, tg_curve *curve) {
 
 /* False if the picture was asked for and could not be written. */
 static bool write_svg(tg_trainrun *run, const tg_curve *curve) {
-    FILE *f = fopen(run->svg, "wb");
-    bool ok = f != NULL;
-    if (f) {
-        tg_curve_svg(f, curve);
-        ok = !ferror(f);
-        if (fclose(f) != 0) ok = false;
+    tg_context *ctx = run->app->ctx;
+    tg_outfile f;
+    tg_status status = tg_outfile_open(ctx, run->svg, &tg_output_picture, &f);
+    if (status == TG_OK) {
+        tg_curve_svg(f.file, curve);
+        status = tg_outfile_commit(&f);
     }
-    if (ok) return true;
-    tg_app_warn(run->app, "%s could not be written: %s", run->svg, strerror(errno));
+    if (status == TG_OK) return true;
+    tg_app_warn(run->app, "%s could not be written: %s", run->svg, tg_context_error(ctx));
     return !run->svg_wanted;
 }
 

@@ -8,6 +8,7 @@
 #define TG_APP_TRAIN_RUN_H
 
 #include "app.h"
+#include "out_file.h"
 #include "train_show.h"
 
 typedef struct tg_trainrun {
@@ -19,7 +20,7 @@ typedef struct tg_trainrun {
     const char *best; /* NULL: no copy of the best weights */
     const char *svg;  /* NULL: no picture */
     bool svg_wanted;  /* asked for by name: a failure to write it counts */
-    FILE *log;        /* NULL: none, or no more: see log_failed */
+    tg_outfile *log;  /* NULL: none, or no more: see log_failed */
     const char *log_path;
     int64_t steps; /* of the whole run */
     int64_t eval_every;

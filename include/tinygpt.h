@@ -137,6 +137,10 @@ TG_API const char *tg_context_error(const tg_context *ctx);
  * path of 1024 bytes or more. */
 TG_API tg_status tg_context_pack_cache(tg_context *ctx, const char *folder);
 
+/* Did the last call that failed fail because of the machine: a full or broken disk, no memory, no
+ * more open files? Else a path, a file or an argument was wrong. */
+TG_API bool tg_context_machine_failed(const tg_context *ctx);
+
 /* What is in use and why: one line for the banner. Valid as long as the context. */
 TG_API const char *tg_context_banner(const tg_context *ctx);
 TG_API unsigned tg_context_threads(const tg_context *ctx);
@@ -465,10 +469,11 @@ TG_API tg_status tg_model_eval(tg_context *ctx, tg_model *model, tg_text *text, 
                                int32_t eval_windows, double *loss);
 TG_API int64_t tg_trainer_steps_done(const tg_trainer *trainer);
 
-/* Saves the whole run (v3), atomically; the save before becomes PATH.prev. */
+/* Saves the whole run (v3), atomically; the save before becomes PATH.prev. Neither this nor
+ * tg_trainer_save_best asks what stood there: tg_output_check does. */
 TG_API tg_status tg_trainer_save(tg_trainer *trainer, const char *path);
-/* Saves the weights with the best validation loss so far (v3 without moments). E_ARG if none yet.
- */
+/* Saves the weights with the best validation loss so far (v3 without moments); what stood there
+ * becomes PATH.prev. E_ARG if none yet. */
 TG_API tg_status tg_trainer_save_best(tg_trainer *trainer, const char *path);
 
 typedef struct tg_history_point {
@@ -757,9 +762,14 @@ typedef enum tg_convert_kind {
 /* Any model that can be opened, in another form and type: matrices in that type or, where its
  * blocks do not divide their rows, in the next finer one; GGUF and .tinygpt have vectors in f32. A
  * tokenizer.json goes along with a folder or a .tinygpt file, or becomes the metadata of a GGUF
- * file; out of such metadata it is made for a folder. What was written is opened again and held
- * against the original, without the rounding of activations. E_UNSUPPORTED: a vocabulary, or a
- * rule, that the form cannot state. */
+ * file; out of such metadata, and of a vocabulary of bytes, it is made for a folder. A model of
+ * tinygpt's own becomes a folder in f32. FOLDER/model.safetensors as path_out is FOLDER.
+ * What was written is opened and held against the original, without the rounding of activations,
+ * before it takes its name; a folder is written beside path_out and swapped with it as a whole.
+ * Nothing is written if path_out, or a file in it, is a file of the model, or (tg_context_force)
+ * if something else than such an output of tinygpt is there: E_ARG. What is replaced becomes
+ * PATH.prev. E_UNSUPPORTED: a vocabulary, or a rule, that the form cannot state. Not in
+ * WebAssembly. */
 TG_API tg_status tg_model_convert(tg_context *ctx, const char *path_in, const char *path_out,
                                   tg_convert_kind kind, tg_weight_type type,
                                   tg_convert_report *report);
@@ -768,9 +778,71 @@ TG_API tg_status tg_file_config(tg_context *ctx, const char *path, tg_gpt_config
 
 /* The config.json that transformers wants beside a TG_FILE_SAFETENSORS of this configuration: then
  * AutoModelForCausalLM.from_pretrained(folder) is this model, if the file's name is
- * model.safetensors. Tokens are bytes, so it needs no tokenizer's files. */
+ * model.safetensors. tg_model_convert makes the whole folder, with the tokenizer's files. */
 TG_API tg_status tg_transformers_config(tg_context *ctx, const tg_gpt_config *config,
                                         tg_text_fn write, void *user);
+
+/* ------------------------------------------------------------------ ADVANCED: files that are
+ * written */
+
+/*
+ * One rule for all outputs. In the place of an output there may be nothing, an empty file, or a
+ * file of the same kind that tinygpt wrote, which stays as PATH.prev. Anything else is E_ARG,
+ * unless the context was told to force it. A link is followed: what it names counts, and is
+ * replaced. tg_model_convert, tg_file_convert, tg_session_save and tg_writer_new keep the rule
+ * themselves.
+ */
+typedef enum tg_output_kind {
+    TG_OUTPUT_MODEL,       /* .tinygpt of any version: a run, or a model */
+    TG_OUTPUT_GGUF,        /* of tinygpt's making */
+    TG_OUTPUT_SAFETENSORS, /* of tinygpt's making */
+    TG_OUTPUT_SESSION,     /* of tg_session_save */
+    TG_OUTPUT_OTHER        /* what begins with `begins` */
+} tg_output_kind;
+
+typedef struct tg_output_rule {
+    tg_output_kind kind;
+    /* These are for TG_OUTPUT_OTHER, and borrowed for the call. */
+    const char *what;   /* "a log of steps", for messages */
+    const char *begins; /* NULL: no file is of this kind */
+    size_t begins_bytes;
+    bool stream; /* a FIFO that is being read, or a device, is written to as it is */
+} tg_output_rule;
+
+/* Whether such an output may take the place of what is at path. E_ARG says what is there; E_IO: it
+ * is no regular file. */
+TG_API tg_status tg_output_check(tg_context *ctx, const char *path, const tg_output_rule *output);
+/* From now on outputs replace whatever regular file, or folder, is there. */
+TG_API tg_status tg_context_force(tg_context *ctx, bool force);
+/* Asked while the context writes a file, and while tg_model_convert compares; a non-zero answer
+ * ends the call with TG_STOPPED, and nothing of it is left. NULL: never. */
+TG_API tg_status tg_context_cancel(tg_context *ctx, tg_cancel_fn cancel, void *user);
+
+/*
+ * A file of the caller's own, written as saves are: a temporary file beside path, synced, renamed
+ * at the end. Until then path holds what it held. The first error sticks, and every later call
+ * returns it. E_ARG and E_IO as above.
+ */
+typedef struct tg_writer tg_writer;
+TG_API tg_status tg_writer_new(tg_context *ctx, const char *path, const tg_output_rule *output,
+                               tg_writer **out);
+TG_API tg_status tg_writer_write(tg_writer *writer, const char *bytes, size_t n_bytes);
+/* For a file that grows, such as a log: it takes its name now and stays open; from then on each
+ * write goes out at once. */
+TG_API tg_status tg_writer_publish(tg_writer *writer);
+/* Both free the writer, which may be NULL. */
+TG_API tg_status tg_writer_commit(tg_writer *writer);
+TG_API void tg_writer_abort(tg_writer *writer);
+
+/* One process at a time works on a file: the lock (PATH.lock) is held until it is freed, or the
+ * process ends, however it does. E_IO: another process has it; the message says which. */
+typedef struct tg_lock tg_lock;
+TG_API tg_status tg_lock_new(tg_context *ctx, const char *path, tg_lock **out);
+TG_API void tg_lock_free(tg_lock *lock);
+
+/* Removes the temporary files of saves that are under way: for a signal handler that is about to
+ * end the process, and for nothing else. */
+TG_API void tg_drop_temporary_files(void);
 
 /* ------------------------------------------------------------------------------- ADVANCED: jobs */
 

@@ -1,27 +1,11 @@
 /*
  * lms.c - the public calls about model files of others that those about models in general are not:
- * conversion and embeddings. They check, and pass on.
+ * embeddings, and the cache of packed weights. They check, and pass on.
  */
 #include "api/want.h"
 #include "base/str.h"
-#include "run/convert.h"
 #include "run/embed.h"
 #include "run/weights.h"
-
-tg_status tg_model_convert(tg_context *ctx, const char *path_in, const char *path_out,
-                           tg_convert_kind kind, tg_weight_type type, tg_convert_report *report) {
-    ENTER(ctx);
-    WANT(ctx, path_in);
-    WANT(ctx, path_out);
-    WANT(ctx, report);
-    if (type < TG_WEIGHT_F32 || type > TG_WEIGHT_Q4_K || kind < TG_CONVERT_GGUF ||
-        kind > TG_CONVERT_TINYGPT)
-        return tg_fail(&ctx->err, TG_E_ARG,
-                       "conversion: want a kind of 0..%d and a type of 0..%d, "
-                       "have %d and %d",
-                       TG_CONVERT_TINYGPT, TG_WEIGHT_Q4_K, (int)kind, (int)type);
-    return tg_convert(ctx, path_in, path_out, kind, type, report);
-}
 
 tg_status tg_context_pack_cache(tg_context *ctx, const char *folder) {
     ENTER(ctx);

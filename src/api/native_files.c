@@ -1,11 +1,13 @@
 /*
- * native_files.c - the public calls about files that no page makes: to compare two, to keep a
- * session in one, and to tell whether one has checksums and how long opening took. They check, and
- * pass on. Not in WebAssembly.
+ * native_files.c - the public calls about files that no page makes: to compare two, to convert any
+ * model, to keep a session in one, to write files as the library does, and to tell whether one has
+ * checksums and how long opening took. They check, and pass on. Not in WebAssembly.
  */
 #include "api/want.h"
 #include "io/file.h"
+#include "io/output.h"
 #include "io/tools.h"
+#include "run/convert.h"
 #include "run/jobs.h"
 #include "run/lm.h"
 #include "run/session.h"
@@ -70,3 +72,76 @@ tg_status tg_model_load_times(const tg_model *model, tg_load_times *out) {
         if (!m->lm.tensors[i].stays) out->bytes += m->lm.tensors[i].source->bytes;
     return TG_OK;
 }
+
+tg_status tg_model_convert(tg_context *ctx, const char *path_in, const char *path_out,
+                           tg_convert_kind kind, tg_weight_type type, tg_convert_report *report) {
+    ENTER(ctx);
+    WANT(ctx, path_in);
+    WANT(ctx, path_out);
+    WANT(ctx, report);
+    if (type < TG_WEIGHT_F32 || type > TG_WEIGHT_Q4_K || kind < TG_CONVERT_GGUF ||
+        kind > TG_CONVERT_TINYGPT)
+        return tg_fail(&ctx->err, TG_E_ARG,
+                       "conversion: want a kind of 0..%d and a type of 0..%d, "
+                       "have %d and %d",
+                       TG_CONVERT_TINYGPT, TG_WEIGHT_Q4_K, (int)kind, (int)type);
+    return tg_convert(ctx, path_in, path_out, kind, type, report);
+}
+
+/* ------------------------------------------------------------------------------ files written */
+
+bool tg_context_machine_failed(const tg_context *ctx) { return ctx && ctx->err.by_machine; }
+
+tg_status tg_context_force(tg_context *ctx, bool force) {
+    ENTER(ctx);
+    ctx->err.files.force = force;
+    return TG_OK;
+}
+
+tg_status tg_context_cancel(tg_context *ctx, tg_cancel_fn cancel, void *user) {
+    ENTER(ctx);
+    ctx->err.files.cancel = cancel;
+    ctx->err.files.cancel_user = user;
+    return TG_OK;
+}
+
+static tg_status want_output(tg_context *ctx, const tg_output_rule *output) {
+    if (output->kind < TG_OUTPUT_MODEL || output->kind > TG_OUTPUT_OTHER)
+        return tg_fail(&ctx->err, TG_E_ARG, "output: want a kind of 0..%d, have %d",
+                       TG_OUTPUT_OTHER, (int)output->kind);
+    if (output->kind == TG_OUTPUT_OTHER) WANT(ctx, output->what);
+    return TG_OK;
+}
+
+tg_status tg_output_check(tg_context *ctx, const char *path, const tg_output_rule *output) {
+    ENTER(ctx);
+    WANT(ctx, path);
+    WANT(ctx, output);
+    TG_TRY(want_output(ctx, output));
+    return tg_output_want(&ctx->err, path, output, NULL);
+}
+
+tg_status tg_writer_new(tg_context *ctx, const char *path, const tg_output_rule *output,
+                        tg_writer **out) {
+    ENTER(ctx);
+    WANT(ctx, path);
+    WANT(ctx, output);
+    WANT(ctx, out);
+    TG_TRY(want_output(ctx, output));
+    return tg_writer_open(&ctx->err, path, output, out);
+}
+
+/* The lock of base/os.h under the name that callers know. */
+tg_status tg_lock_new(tg_context *ctx, const char *path, tg_lock **out) {
+    ENTER(ctx);
+    WANT(ctx, path);
+    WANT(ctx, out);
+    tg_os_lock *lock;
+    const tg_status s = tg_os_lock_new(&ctx->err, path, &lock);
+    *out = (tg_lock *)lock;
+    return s;
+}
+
+void tg_lock_free(tg_lock *lock) { tg_os_lock_free((tg_os_lock *)lock); }
+
+void tg_drop_temporary_files(void) { tg_os_drop_temps(); }

@@ -40,10 +40,15 @@ typedef struct tg_ctx {
     void *log_user;
     bool small_pages; /* big blocks decline huge pages: a lever's off-switch */
     tg_ctx_files files;
-    tg_status code; /* of the first failure since tg_ctx_clear; TG_OK if there was none */
+    tg_status code;  /* of the first failure since tg_ctx_clear; TG_OK if there was none */
     bool by_machine; /* it was no fault of a path or a file: a full disk, a broken one, no memory */
     char message[TG_MESSAGE_BYTES];
 } tg_ctx;
+
+/* Does the command's user want it to end? Asked where a call would otherwise take long. */
+static inline bool tg_ctx_cancelled(const tg_ctx *ctx) {
+    return ctx->files.cancel && ctx->files.cancel(ctx->files.cancel_user);
+}
 
 /* mem NULL: the system's heap. log may be NULL. */
 void tg_ctx_init(tg_ctx *ctx, const tg_mem *mem, tg_log_fn log, void *log_user);

@@ -125,8 +125,8 @@ tg_status tg_os_read_all(tg_ctx *ctx, const char *path, size_t max_bytes, tg_buf
  * A leftover is known by its lock being free, since process ids are reused and are not unique
  * across containers; where files cannot be locked, by its process being gone. After an error of
  * fsync nothing in the page cache can be trusted: the temporary file is dropped, never retried.
- * A symbolic link is followed: the file that it names is replaced. Permissions are kept. A file that
- * the context has on record as read (tg_os_seen) is refused, E_ARG.
+ * A symbolic link is followed: the file that it names is replaced. Permissions are kept. A file
+ * that the context has on record as read (tg_os_seen) is refused, E_ARG.
  */
 typedef struct tg_save tg_save;
 
@@ -138,8 +138,8 @@ tg_status tg_save_write(tg_save *save, const void *bytes, size_t n_bytes);
 /* Bytes written so far. */
 uint64_t tg_save_offset(const tg_save *save);
 
-/* For a file that grows, such as a log: it takes its name now, as a commit would do, and stays open.
- * From then on each write goes out at once, and both commit and abort only close it. */
+/* For a file that grows, such as a log: it takes its name now, as a commit would do, and stays
+ * open. From then on each write goes out at once, and both commit and abort only close it. */
 tg_status tg_save_publish(tg_save *save, bool keep_previous);
 
 /*
@@ -149,6 +149,13 @@ tg_status tg_save_publish(tg_save *save, bool keep_previous);
  */
 tg_status tg_save_commit(tg_save *save, bool keep_previous);
 void tg_save_abort(tg_save *save); /* NULL is fine */
+
+/* A FIFO that somebody reads, or a device: written to as it is. E_IO for others, and at once for a
+ * FIFO that nobody reads. */
+typedef struct tg_os_stream tg_os_stream;
+tg_status tg_os_stream_new(tg_ctx *ctx, const char *path, tg_os_stream **out);
+tg_status tg_os_stream_write(tg_ctx *ctx, tg_os_stream *stream, const void *bytes, size_t n_bytes);
+void tg_os_stream_free(tg_os_stream *stream); /* NULL is fine */
 
 /* Removes the temporary files of saves that are under way. For a signal handler that ends the
  * process at once, and for nothing else. */
@@ -178,7 +185,8 @@ void tg_save_folder_abort(tg_save_folder *folder); /* NULL is fine */
 typedef bool (*tg_os_name_fn)(void *user, const char *name);
 tg_status tg_os_each_name(tg_ctx *ctx, const char *folder, tg_os_name_fn each, void *user);
 
-/* -------------------------------------------------- files that are read, and who works on a file */
+/* -------------------------------------------------- files that are read, and who works on a file
+ */
 
 /* Which files a context has opened for reading since it was told to keep this record. */
 typedef struct tg_os_seen {

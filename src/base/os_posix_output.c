@@ -20,7 +20,8 @@
 
 enum { NAME_TRIES = 100 };
 
-/* -------------------------------------------------------------------------- files that were read */
+/* -------------------------------------------------------------------------- files that were read
+ */
 
 void tg_os_seen_begin(tg_ctx *ctx, tg_os_seen *seen) {
     tg_buf_init(&seen->files, &ctx->mem);
@@ -49,8 +50,9 @@ tg_status tg_os_want_unseen(tg_ctx *ctx, const char *path) {
     const tg_os_seen *seen = ctx->files.seen;
     struct stat facts;
     uint64_t id[2];
-    if (!seen || stat(path, &facts)) return TG_OK;
+    if (!seen) return TG_OK;
     TG_TRY(tg_buf_status(ctx, &seen->files, path)); /* a record with a gap proves nothing */
+    if (stat(path, &facts)) return TG_OK;
     identity(&facts, id);
     for (size_t at = 0; at < seen->files.length; at += sizeof id)
         if (memcmp(seen->files.data + at, id, sizeof id) == 0)
@@ -61,7 +63,8 @@ tg_status tg_os_want_unseen(tg_ctx *ctx, const char *path) {
     return TG_OK;
 }
 
-/* ------------------------------------------------------------------------------------------ locks */
+/* ------------------------------------------------------------------------------------------ locks
+ */
 
 struct tg_os_lock {
     tg_mem mem;
@@ -146,7 +149,75 @@ void tg_os_lock_free(tg_os_lock *lock) {
     free_lock(lock);
 }
 
-/* ---------------------------------------------------------------------------------------- folders */
+/* ---------------------------------------------------------------------------------------- streams
+ */
+
+struct tg_os_stream {
+    tg_mem mem;
+    size_t self_bytes;
+    int fd;
+    char path[];
+};
+
+/* Opened without waiting, which a FIFO without a reader would do for ever; writes may wait then, as
+ * the reader is slow. */
+static tg_status open_stream(tg_ctx *ctx, tg_os_stream *s) {
+    struct stat facts;
+    int error;
+    s->fd = tg_posix_open(s->path, O_WRONLY | O_NONBLOCK | O_NOCTTY, &error);
+    if (s->fd < 0 && error == ENXIO)
+        return tg_fail(ctx, TG_E_IO,
+                       "%s: want a FIFO that somebody reads, have one without a reader", s->path);
+    if (s->fd < 0) return tg_posix_fail(ctx, s->path, "to write to it", error);
+    if (fstat(s->fd, &facts) || !(S_ISFIFO(facts.st_mode) || S_ISCHR(facts.st_mode)))
+        return tg_fail(ctx, TG_E_IO, "%s: want a FIFO or a character device, have %s", s->path,
+                       tg_posix_kind_name(facts.st_mode));
+    const int flags = fcntl(s->fd, F_GETFL);
+    if (flags < 0 || fcntl(s->fd, F_SETFL, flags & ~O_NONBLOCK))
+        return tg_posix_fail(ctx, s->path, "to write to it", errno);
+    return TG_OK;
+}
+
+tg_status tg_os_stream_new(tg_ctx *ctx, const char *path, tg_os_stream **out) {
+    *out = NULL;
+    const size_t bytes = sizeof(tg_os_stream) + strlen(path) + 1;
+    tg_os_stream *s = tg_alloc(&ctx->mem, bytes);
+    if (!s) return tg_fail_memory(ctx, path, bytes);
+    s->mem = ctx->mem;
+    s->self_bytes = bytes;
+    memcpy(s->path, path, strlen(path) + 1);
+    const tg_status status = open_stream(ctx, s);
+    if (status == TG_OK)
+        *out = s;
+    else
+        tg_os_stream_free(s);
+    return status;
+}
+
+tg_status tg_os_stream_write(tg_ctx *ctx, tg_os_stream *s, const void *bytes, size_t n_bytes) {
+    const char *from = bytes;
+    while (n_bytes > 0) {
+        size_t n = n_bytes;
+        int error = tg_posix_fault_transfer("write", s->path, &n);
+        const ssize_t done = error ? -1 : write(s->fd, from, n);
+        if (!error && done < 0) error = errno;
+        if (error == EINTR) continue;
+        if (error) return tg_posix_fail(ctx, s->path, "to write to it", error);
+        from += done;
+        n_bytes -= (size_t)done;
+    }
+    return TG_OK;
+}
+
+void tg_os_stream_free(tg_os_stream *s) {
+    if (!s) return;
+    if (s->fd >= 0) close(s->fd);
+    const tg_mem mem = s->mem;
+    tg_free(&mem, s, s->self_bytes);
+}
+
+/* ---------------------------------------------------------------------------------------- folders
+ */
 
 tg_status tg_os_each_name(tg_ctx *ctx, const char *folder, tg_os_name_fn each, void *user) {
     int error = tg_posix_fault("opendir", folder);
@@ -165,7 +236,7 @@ tg_status tg_os_each_name(tg_ctx *ctx, const char *folder, tg_os_name_fn each, v
 struct tg_save_folder {
     tg_ctx *ctx;
     tg_arena names;
-    const char *path, *around; /* links followed; the folder that it lies in */
+    const char *path, *around;          /* links followed; the folder that it lies in */
     const char *temp, *previous, *last; /* last: where the older path.prev waits to be removed */
     int fd;                             /* of temp: holds the lock; -1: temp is not ours */
 };
@@ -243,15 +314,23 @@ static int exchange(const char *a, const char *b) {
     return renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE) ? errno : 0;
 }
 
-/* path and temp change places, or path goes to .prev and temp to path. *moved: the latter. */
-static int swap(tg_save_folder *f, bool *moved) {
-    int error = exchange(f->temp, f->path);
-    *moved = error == ENOSYS || error == EINVAL || error == EOPNOTSUPP;
-    if (!*moved) return error;
-    error = tg_posix_move(f->path, f->previous);
+/* path goes to .prev and temp to path: for an instant there is only .prev. */
+static int move_twice(tg_save_folder *f) {
+    int error = tg_posix_move(f->path, f->previous);
     if (error) return error;
     error = tg_posix_move(f->temp, f->path);
     if (error) (void)rename(f->previous, f->path);
+    return error;
+}
+
+/* path and temp change places, and what was at path goes from there to .prev. *stuck: it can go
+ * neither on nor back. */
+static int swap(tg_save_folder *f, bool *stuck) {
+    int error = exchange(f->temp, f->path);
+    if (error == ENOSYS || error == EINVAL || error == EOPNOTSUPP) return move_twice(f);
+    if (error) return error;
+    error = tg_posix_move(f->temp, f->previous);
+    *stuck = error && exchange(f->temp, f->path);
     return error;
 }
 
@@ -262,7 +341,7 @@ static tg_status no_name(tg_save_folder *f, int error) {
 /* The older path.prev steps aside first, and comes back if the swap fails. *done: path is the new
  * folder, whatever comes out. */
 static tg_status replace(tg_save_folder *f, bool *done) {
-    bool moved = false;
+    bool stuck = false;
     *done = true;
     /* One rename does, if there is nothing or an empty folder. */
     int error = tg_posix_move(f->temp, f->path);
@@ -273,24 +352,26 @@ static tg_status replace(tg_save_folder *f, bool *done) {
     const bool had_older = !error;
     if (error && error != ENOENT)
         return tg_posix_fail(f->ctx, f->previous, "to keep the previous folder here", error);
-    error = swap(f, &moved);
-    if (error) {
-        if (had_older) (void)rename(f->last, f->previous);
-        return no_name(f, error);
+    error = swap(f, &stuck);
+    *done = !error || stuck;
+    if (stuck) {
+        const tg_status s =
+            tg_fail(f->ctx, TG_E_IO,
+                    "%s: is saved, but want the folder that was there as %s, have it as %s: %s "
+                    "(error %d)",
+                    f->path, f->previous, f->temp, strerror(error), error);
+        f->ctx->by_machine = true;
+        return s;
     }
-    *done = true;
-    error = moved ? 0 : tg_posix_move(f->temp, f->previous);
+    if (error && had_older) (void)rename(f->last, f->previous);
+    if (error) return no_name(f, error);
     if (had_older) tg_posix_remove_tree(f->last);
-    if (!error) return TG_OK;
-    return tg_fail(f->ctx, TG_E_IO,
-                   "%s: is saved, but want the folder that was there as %s, have: %s (error %d)",
-                   f->path, f->previous, strerror(error), error);
+    return TG_OK;
 }
 
 static tg_status commit(tg_save_folder *f) {
     int error = tg_posix_sync(f->fd, f->temp);
-    if (error)
-        return tg_posix_fail(f->ctx, f->temp, "its names on the disk (fsync)", error);
+    if (error) return tg_posix_fail(f->ctx, f->temp, "its names on the disk (fsync)", error);
     bool done;
     const tg_status s = replace(f, &done);
     /* From here on what lies at temp, if anything does, is the folder that was replaced: it is not

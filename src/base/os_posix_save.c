@@ -58,9 +58,7 @@ tg_posix_lock tg_posix_try_lock(int fd, const char *path) {
         error = tg_posix_fault("lock", path);
         if (!error && flock(fd, LOCK_EX | LOCK_NB)) error = errno;
     } while (error == EINTR);
-    return error == 0             ? TG_LOCK_TAKEN
-           : error == EWOULDBLOCK ? TG_LOCK_HELD
-                                  : TG_LOCK_UNSUPPORTED;
+    return error == 0 ? TG_LOCK_TAKEN : error == EWOULDBLOCK ? TG_LOCK_HELD : TG_LOCK_UNSUPPORTED;
 }
 
 /*
@@ -278,9 +276,8 @@ tg_status tg_save_begin(tg_ctx *ctx, const char *path, tg_save **out) {
 
 /* A write of nothing that reports no error would loop for ever: it is taken as a full disk. */
 static tg_status write_out(tg_save *s, const char *bytes, size_t n_bytes) {
-    const tg_ctx_files *files = &s->ctx->files;
     while (n_bytes > 0) {
-        if (files->cancel && files->cancel(files->cancel_user)) return TG_STOPPED;
+        if (tg_ctx_cancelled(s->ctx)) return TG_STOPPED;
         size_t n = n_bytes < ((size_t)1 << 30) ? n_bytes : (size_t)1 << 30;
         int error = tg_posix_fault_transfer("write", s->temp, &n);
         ssize_t done = 0;

@@ -115,6 +115,8 @@ tg_status tg_hf_save_begin(const tg_gguf *g, const char *path, const tg_hf_out *
     tg_json_begin_object(&w);
     tg_json_key(&w, "format");
     tg_json_put_string(&w, "pt");
+    tg_json_key(&w, "tool"); /* by which io/output.c knows it */
+    tg_json_put_string(&w, "tinygpt " TG_VERSION_TEXT);
     tg_json_end_object(&w);
     for (size_t i = 0; i < n; i++) {
         const tg_gguf_tensor *t = &g->tensors[out[i].source];

@@ -24,6 +24,7 @@
 #include "base/str.h"
 #include "io/file.h"
 #include "io/meta.h"
+#include "io/output.h"
 #include "io/safetensors.h"
 #include "io/tgpt.h"
 
@@ -391,8 +392,8 @@ static tg_status begin_with_json(tg_converting *c, const char *path, tg_file_kin
                                  const char *json, size_t n_bytes, const tg_weights *weights) {
     tg_ctx *ctx = c->in->ctx;
     return kind == TG_FILE_V3
-               ? tg_tgpt3_saving(ctx, path, json, n_bytes, weights, false, &c->saving)
-               : tg_safetensors_saving(ctx, path, &c->in->config, json, n_bytes, weights, false,
+               ? tg_tgpt3_saving(ctx, path, json, n_bytes, weights, c->keep, &c->saving)
+               : tg_safetensors_saving(ctx, path, &c->in->config, json, n_bytes, weights, c->keep,
                                        &c->saving);
 }
 
@@ -414,27 +415,56 @@ static tg_status convert_with_json(tg_converting *c, const char *path, tg_file_k
     return status;
 }
 
+/* Opens the input, and refuses an output that is a part of it, or that would replace a file of
+ * another kind, before anything is written. */
+static tg_status open_input(tg_converting *c, tg_ctx *ctx, const char *path_in,
+                            const char *path_out, tg_file_kind kind) {
+    tg_os_seen seen;
+    const bool recorded = ctx->files.seen != NULL;
+    if (!recorded) tg_os_seen_begin(ctx, &seen);
+    tg_status s = tg_file_open(ctx, path_in, &c->in);
+    if (s == TG_OK) s = tg_os_want_unseen(ctx, path_out);
+    if (!recorded) tg_os_seen_end(ctx);
+    if (s != TG_OK) return s;
+    return tg_output_want_kind(
+        ctx, path_out, kind == TG_FILE_SAFETENSORS ? TG_OUTPUT_SAFETENSORS : TG_OUTPUT_MODEL,
+        &c->keep);
+}
+
 static tg_status begin_converting(tg_converting *c, tg_ctx *ctx, const char *path_in,
                                   const char *path_out, tg_file_kind kind) {
     tg_meta meta;
-    TG_TRY(tg_file_open(ctx, path_in, &c->in));
+    TG_TRY(open_input(c, ctx, path_in, path_out, kind));
     tg_file *in = c->in;
     const tg_weights weights = { .read = read_weights, .user = in, .has_moments = in->has_moments };
     TG_TRY(tg_meta_read(in, &meta));
     if (kind == TG_FILE_V3 || kind == TG_FILE_SAFETENSORS)
         return convert_with_json(c, path_out, kind, &meta, &weights);
-    return tg_tgpt2_saving(ctx, path_out, kind, &in->config, in->step, &meta, &weights, false,
+    return tg_tgpt2_saving(ctx, path_out, kind, &in->config, in->step, &meta, &weights, c->keep,
                            &c->saving);
+}
+
+/* Read back from the disk's side of the write: sizes, checksums, and that all numbers are finite.
+ */
+static tg_status check_written(void *user, const char *temp) {
+    tg_file *f;
+    TG_TRY(tg_file_open(user, temp, &f));
+    const tg_status s = tg_file_check_all(f);
+    tg_file_close(f);
+    return s;
 }
 
 tg_status tg_converting_go_on(tg_converting *c, tg_ctx *ctx, const char *path_in,
                               const char *path_out, tg_file_kind kind, double deadline_ms) {
     if (!c->saving) TG_TRY(begin_converting(c, ctx, path_in, path_out, kind));
-    return tg_saving_go_on(c->saving, deadline_ms);
+    const tg_ctx_files before = ctx->files;
+    ctx->files.check = check_written;
+    ctx->files.check_user = ctx;
+    const tg_status s = tg_saving_go_on(c->saving, deadline_ms);
+    ctx->files = before;
+    return s;
 }
 
-/* The input stays open while the output is renamed over it, if they are one: what is read then is
- * the old file to its end. */
 void tg_converting_deinit(tg_converting *c) {
     tg_saving_free(c->saving);
     tg_file_close(c->in);

@@ -24,10 +24,13 @@ tg_status tg_io_compare(tg_ctx *ctx, const char *path_a, const char *path_b, boo
                         tg_text_fn write, void *user);
 
 /* Reads one file and writes it in another layout, in slices: TG_PENDING until it is done. A
- * zero-initialised struct holds the place; deinit at any time. path_out may be path_in. */
+ * zero-initialised struct holds the place; deinit at any time. E_ARG, and nothing is written:
+ * path_out is a file that was read, or one of another kind. What was written is read back before it
+ * is renamed. */
 typedef struct tg_converting {
     tg_file *in;
     tg_saving *saving; /* NULL: not begun */
+    bool keep;         /* what is replaced stays as .prev */
 } tg_converting;
 tg_status tg_converting_go_on(tg_converting *c, tg_ctx *ctx, const char *path_in,
                               const char *path_out, tg_file_kind kind, double deadline_ms);

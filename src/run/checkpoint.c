@@ -115,7 +115,7 @@ static tg_status begin_file(tg_train_saving *s, tg_trainer *t, const char *path,
     const tg_weights weights = tg_flat_weights(&s->source);
     if (status == TG_OK)
         status = tg_tgpt3_saving(&t->ctx->err, path, text.data, text.length, &weights,
-                                 whole_run && !t->path_damaged, &s->saving);
+                                 s->best || !t->path_damaged, &s->saving);
     tg_buf_deinit(&text);
     return status;
 }
@@ -132,8 +132,8 @@ static tg_status begin_run(tg_train_saving *s, tg_trainer *t, const char *path) 
     return begin_file(s, t, path, &meta, t->step);
 }
 
-/* The history is cut at the best step, so the file tells the story of its own weights. No .prev: a
- * newer best replaces an older one, and the run's own save is the safety net. */
+/* The history is cut at the best step, so the file tells the story of its own weights. What stood
+ * there becomes .prev, since the first best of a run may replace that of another. */
 static tg_status begin_best(tg_train_saving *s, tg_trainer *t, const char *path) {
     if (!t->best_held)
         return tg_fail(&t->ctx->err, TG_E_ARG,

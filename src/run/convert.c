@@ -14,6 +14,7 @@
 #include "dtype/quantize.h"
 #include "io/gguf_writer.h"
 #include "io/hf.h"
+#include "io/output.h"
 #include "io/tgpt_v3_lm.h"
 #include "run/lm.h"
 #include "run/own_gguf.h"
@@ -176,10 +177,14 @@ static tg_status add_tokenizer(tg_conversion *c) {
     return s;
 }
 
+/* By this key a file is known as one that tinygpt wrote (io/output.c): first of all, as only the
+ * beginning of a file is looked at. */
+#define MARK_KEY TG_OUTPUT_MARK ".version"
+
 /* What says something of the old file alone. */
 static bool is_of_file(const char *key) {
     static const char *const keys[] = { "general.alignment", "general.file_type",
-                                        "general.quantization_version" };
+                                        "general.quantization_version", MARK_KEY };
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (strcmp(key, keys[i]) == 0) return true;
     return strncmp(key, "split.", 6) == 0;
@@ -189,6 +194,7 @@ static tg_status make_values(tg_conversion *c, tg_convert_kind kind) {
     const bool whole = kind == TG_CONVERT_TINYGPT && c->g.tokenizer_json;
     c->values = tg_arena_array(&c->arena, c->g.n_values + VALUES_MORE, sizeof *c->values);
     if (!c->values) return tg_fail_memory(&c->ctx->err, "metadata", c->g.n_values);
+    if (kind == TG_CONVERT_GGUF) add_text(c, MARK_KEY, TG_VERSION_TEXT);
     for (size_t i = 0; i < c->g.n_values; i++) {
         const char *key = c->g.values[i].key;
         const bool replaced = c->g.tokenizer_json && !whole &&
@@ -393,7 +399,7 @@ static tg_status write_gguf(tg_conversion *c) {
                               c->g.n_tensors, &to_file.gguf));
     const tg_status s = write_tensors(c, &to_file);
     c->report->out_bytes = tg_save_offset(to_file.gguf);
-    if (s == TG_OK) return tg_save_commit(to_file.gguf, false);
+    if (s == TG_OK) return tg_save_commit(to_file.gguf, c->keep);
     tg_save_abort(to_file.gguf);
     return s;
 }
@@ -418,7 +424,7 @@ static tg_status write_own(tg_conversion *c) {
     if (s == TG_OK) {
         s = write_tensors(c, &to_file);
         if (s == TG_OK)
-            s = tg_tgpt3_commit(to_file.own, false);
+            s = tg_tgpt3_commit(to_file.own, c->keep);
         else
             tg_tgpt3_abort(to_file.own);
     }
@@ -430,33 +436,79 @@ static tg_status write_own(tg_conversion *c) {
 /* -------------------------------------------------------------------------------------- the whole
  */
 
-static tg_status open_source(tg_conversion *c, const char *in, char folder[TG_LM_PATH_BYTES]) {
+static tg_status open_source(tg_conversion *c, char folder[TG_LM_PATH_BYTES], bool *own) {
     bool takes;
-    TG_TRY(tg_lm_takes(&c->ctx->err, in, folder, &takes));
+    TG_TRY(tg_lm_takes(&c->ctx->err, c->in, folder, &takes));
+    *own = !takes;
     if (takes)
         TG_TRY(tg_gguf_open_any(&c->ctx->err, folder, &c->g));
+    else if (c->kind == TG_CONVERT_SAFETENSORS)
+        return tg_own_gguf(&c->ctx->err, c->in, NULL,
+                           &c->g); /* its tokenizer; weights by tools.h */
     else
-        TG_TRY(tg_own_gguf(&c->ctx->err, in, &c->floats, &c->g));
+        TG_TRY(tg_own_gguf(&c->ctx->err, c->in, &c->floats, &c->g));
     return tg_lm_read(&c->g, &c->arena, false, &c->lm);
+}
+
+/* Asked between the last byte and the rename; the weights of a model of ours are not needed any
+ * more. */
+static tg_status check_temp(void *user, const char *temp) {
+    tg_conversion *c = user;
+    tg_block_free(&c->floats);
+    return tg_convert_check(c->ctx, c->in, temp, c->kind, c->report);
+}
+
+static tg_status write_file(tg_conversion *c) {
+    tg_ctx *ctx = &c->ctx->err;
+    const bool gguf = c->kind == TG_CONVERT_GGUF;
+    TG_TRY(tg_output_want_kind(ctx, c->out, gguf ? TG_OUTPUT_GGUF : TG_OUTPUT_MODEL, &c->keep));
+    ctx->files.check = check_temp;
+    ctx->files.check_user = c;
+    const tg_status s = gguf ? write_gguf(c) : write_own(c);
+    ctx->files.check = NULL;
+    return s;
+}
+
+/* FOLDER/model.safetensors stands for its folder, as an input does. */
+static tg_status name_folder(tg_conversion *c) {
+    static const char file[] = "model.safetensors";
+    const char *slash = strrchr(c->out, '/'), *base = slash ? slash + 1 : c->out;
+    if (strcmp(base, file) != 0 || tg_os_kind_of(c->out) == TG_OS_FOLDER) return TG_OK;
+    c->out = slash
+                 ? tg_arena_strndup(&c->arena, c->out, (size_t)(slash - c->out) + (slash == c->out))
+                 : ".";
+    return c->out ? TG_OK : tg_fail_memory(&c->ctx->err, file, sizeof file);
+}
+
+static tg_status convert(tg_conversion *c) {
+    char folder[TG_LM_PATH_BYTES];
+    bool own;
+    if (c->kind == TG_CONVERT_SAFETENSORS) TG_TRY(name_folder(c));
+    TG_TRY(tg_fail_named(&c->ctx->err, c->in, open_source(c, folder, &own)));
+    if (c->kind != TG_CONVERT_SAFETENSORS) return write_file(c);
+    TG_TRY(tg_output_want_folder(&c->ctx->err, c->out));
+    return own ? tg_convert_write_own_hf(c) : tg_convert_write_hf(c);
 }
 
 tg_status tg_convert(tg_context *ctx, const char *in, const char *out, tg_convert_kind kind,
                      tg_weight_type type, tg_convert_report *report) {
-    char folder[TG_LM_PATH_BYTES];
     *report = (tg_convert_report) { .n_tensors = 0 };
-    tg_conversion c = {
-        .ctx = ctx, .out = out, .type = types[type], .file_type = file_types[type], .report = report
-    };
+    tg_conversion c = { .ctx = ctx,
+                        .in = in,
+                        .out = out,
+                        .kind = kind,
+                        .type = types[type],
+                        .file_type = file_types[type],
+                        .report = report };
+    tg_os_seen seen;
     tg_arena_init(&c.arena, &ctx->err.mem);
-    tg_status s = tg_fail_named(&ctx->err, in, open_source(&c, in, folder));
-    if (s == TG_OK)
-        s = kind == TG_CONVERT_GGUF      ? write_gguf(&c)
-            : kind == TG_CONVERT_TINYGPT ? write_own(&c)
-                                         : tg_convert_write_hf(&c);
+    tg_os_seen_begin(&ctx->err, &seen);
+    const tg_status s = convert(&c);
+    tg_os_seen_end(&ctx->err);
     report->in_bytes = c.g.total_bytes;
     tg_tok_free(c.tok);
     tg_gguf_close(&c.g);
     tg_block_free(&c.floats);
     tg_arena_deinit(&c.arena);
-    return s == TG_OK ? tg_convert_check(ctx, in, out, kind, report) : s;
+    return s;
 }

@@ -17,7 +17,10 @@ tg_status tg_convert(tg_context *ctx, const char *in, const char *out, tg_conver
 
 typedef struct tg_conversion {
     tg_context *ctx;
-    const char *out;
+    const char *in, *out; /* out: as it was given, but for a folder without /model.safetensors */
+    const char *temp;     /* the folder that files are written into */
+    tg_convert_kind kind;
+    bool keep; /* what a file replaces stays as .prev */
     tg_block_type type;
     uint32_t file_type;
     tg_convert_report *report;
@@ -34,8 +37,10 @@ typedef struct tg_conversion {
 /* NULL: a tensor that is no matrix of the model's, such as the factors of frequencies. */
 const tg_lm_tensor *tg_convert_use(const tg_conversion *c, const tg_gguf_tensor *t);
 
-/* convert_hf.c: model.safetensors, config.json, and the tokenizer as transformers wants it. */
+/* convert_hf.c: model.safetensors, config.json, and the tokenizer as transformers wants it, of a
+ * model of others, and of our own family. Whole, checked, and under its name when it returns. */
 tg_status tg_convert_write_hf(tg_conversion *c);
+tg_status tg_convert_write_own_hf(tg_conversion *c);
 
 /* convert_check.c: opens both files as models and asks them the same; the report says how their
  * answers differ. */

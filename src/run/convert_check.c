@@ -9,12 +9,15 @@
  * its own noise to theirs.
  */
 #include "base/math.h"
+#include "base/time.h"
 #include "run/convert.h"
 #include "run/embed.h"
 #include "run/lm_rows.h"
 #include "run/probe.h"
 
 enum { TOKENS = 256 };
+/* Of opening, between looks at whether the command was cancelled. */
+#define SLICE_MS 50.0
 
 /* The largest so far; one that is no number stays. */
 static void note(double *most, double x) {
@@ -162,6 +165,7 @@ static tg_status compare_windows(asked *old, asked *new, const tg_ids *ids, size
     TG_TRY(ask_begin(new, new->model, window));
     for (size_t first = 0; first + window <= ids->n; first += window)
         for (size_t pos = 0; pos < window; pos += TG_LM_ROWS_PIECE) {
+            if (tg_ctx_cancelled(&old->model->ctx->err)) return TG_STOPPED;
             const size_t left = window - pos;
             const size_t n = left < TG_LM_ROWS_PIECE ? left : TG_LM_ROWS_PIECE;
             TG_TRY(compare_piece(old, new, ids->id + first, pos, n, r));
@@ -256,7 +260,11 @@ static tg_status compare_models(tg_context *ctx, tg_model *a, tg_model *b, tg_co
 
 static tg_status open_whole(tg_context *ctx, const char *path, tg_model **out) {
     tg_model_opening o = { .file = NULL };
-    const tg_status s = tg_model_opening_go_on(&o, ctx, path, 0, out);
+    tg_status s = TG_PENDING;
+    while (s == TG_PENDING)
+        s = tg_ctx_cancelled(&ctx->err)
+                ? TG_STOPPED
+                : tg_model_opening_go_on(&o, ctx, path, tg_time_ms() + SLICE_MS, out);
     tg_model_opening_deinit(&o);
     return s;
 }
@@ -270,17 +278,25 @@ static tg_status compare_by_tanh(tg_context *ctx, tg_model *a, tg_model *b, tg_c
     return s;
 }
 
+/* Both are opened apart from the command's wishes: what is packed of a temporary file is not kept,
+ * and no save belongs to the check. */
 tg_status tg_convert_check(tg_context *ctx, const char *in, const char *out, tg_convert_kind kind,
                            tg_convert_report *r) {
     tg_model *a = NULL, *b = NULL;
     const uint32_t levers = ctx->levers;
+    const tg_ctx_files files = ctx->err.files;
+    char *const cache = ctx->pack_cache, first = *cache;
     ctx->levers &= ~TG_LEVER_BIT(int8_activations);
+    ctx->err.files = (tg_ctx_files) { .cancel = files.cancel, .cancel_user = files.cancel_user };
     tg_status s = open_whole(ctx, in, &a);
+    *cache = '\0';
     if (s == TG_OK) s = open_whole(ctx, out, &b);
+    *cache = first;
     if (s == TG_OK) s = compare_models(ctx, a, b, r);
     if (s == TG_OK && kind == TG_CONVERT_GGUF && b->lm->lm.config.gelu_erf)
         s = compare_by_tanh(ctx, a, b, r);
     ctx->levers = levers;
+    ctx->err.files = files;
     tg_weights_free(a);
     tg_weights_free(b);
     return s;

@@ -9,6 +9,8 @@
 #include "base/str.h"
 #include "dtype/quantize.h"
 #include "io/hf_writer.h"
+#include "io/output.h"
+#include "io/tools.h"
 #include "run/convert.h"
 #include "run/vocabulary.h"
 
@@ -105,15 +107,22 @@ static tg_status write_bytes(tg_ctx *ctx, const char *path, const char *bytes, s
     return s;
 }
 
+/* "temp/name", for as long as the conversion; NULL without memory, which is recorded. */
+static const char *inside(tg_conversion *c, const char *name) {
+    const char *path = tg_arena_sprintf(&c->arena, "%s/%s", c->temp, name);
+    if (!path) tg_fail_memory(&c->ctx->err, name, strlen(name));
+    return path;
+}
+
 /* A file of the folder with what fill writes, or nothing where that is nothing. */
 typedef tg_status (*fill_fn)(tg_conversion *c, const tg_hf_family *family, tg_buf *text);
 
 static tg_status write_text(tg_conversion *c, const tg_hf_family *family, const char *name,
                             fill_fn fill) {
-    char path[TG_LM_KEY_BYTES + 4096];
+    const char *path = inside(c, name);
     tg_buf text;
+    if (!path) return TG_E_MEMORY;
     tg_buf_init(&text, &c->ctx->err.mem);
-    snprintf(path, sizeof path, "%s/%s", c->out, name);
     tg_status s = fill(c, family, &text);
     if (s == TG_OK && text.length > 0) s = write_bytes(&c->ctx->err, path, text.data, text.length);
     tg_buf_deinit(&text);
@@ -123,14 +132,14 @@ static tg_status write_text(tg_conversion *c, const tg_hf_family *family, const 
 /* A folder's own file says more than metadata do, and is kept. */
 static tg_status copy_own(tg_conversion *c, const char *name, bool *done) {
     tg_reader r;
-    const char *text;
-    char path[TG_LM_KEY_BYTES + 4096];
+    const char *text, *path;
     *done = c->g.hf && tg_folder_has(&c->g.hf->folder, name);
     if (!*done) return TG_OK;
     TG_TRY(tg_folder_file(&c->g.hf->folder, name, &r));
     const uint64_t n = tg_reader_left(&r);
     TG_TRY(tg_read_text(&r, &c->arena, name, n, &text));
-    snprintf(path, sizeof path, "%s/%s", c->out, name);
+    path = inside(c, name);
+    if (!path) return TG_E_MEMORY;
     return write_bytes(&c->ctx->err, path, text, (size_t)n);
 }
 
@@ -162,7 +171,7 @@ static tg_status fill_tokenizer(tg_conversion *c, const tg_hf_family *family, tg
 /* What transformers wants to know beside tokenizer.json: which tokens have which part, the length
  * of the context, and the chat template as it stands in the file. */
 static tg_status fill_tokenizer_config(tg_conversion *c, const tg_hf_family *family, tg_buf *text) {
-    const bool bert = strcmp(family->arch, "bert") == 0;
+    const bool bert = family && strcmp(family->arch, "bert") == 0;
     if (!c->tok) return TG_OK;
     const struct {
         const char *key;
@@ -235,25 +244,83 @@ static tg_status write_others(tg_conversion *c, const tg_hf_family *family) {
         if (!done && made) TG_TRY(write_text(c, family, files[i].name, files[i].fill));
     }
     if (!bert) return TG_OK;
-    char path[TG_LM_KEY_BYTES + 4096];
-    snprintf(path, sizeof path, "%s/1_Pooling", c->out);
+    const char *path = inside(c, "1_Pooling");
+    if (!path) return TG_E_MEMORY;
     TG_TRY(tg_os_make_folder(&c->ctx->err, path));
     return write_text(c, family, "1_Pooling/config.json", fill_pooling);
 }
 
-tg_status tg_convert_write_hf(tg_conversion *c) {
-    tg_ctx *ctx = &c->ctx->err;
+/* --------------------------------------------------------------------------------- the whole */
+
+static tg_status write_files(tg_conversion *c) {
     const tg_hf_family *family;
     tg_hf_out *out;
     size_t n;
-    char path[TG_LM_KEY_BYTES + 4096];
-    if (tg_block_table[c->type].weights != 1)
-        return tg_fail(ctx, TG_E_UNSUPPORTED, "%s: safetensors: want f32, f16 or bf16, have %s",
-                       c->out, tg_block_table[c->type].name);
+    const char *path = inside(c, "model.safetensors");
+    if (!path) return TG_E_MEMORY;
     TG_TRY(tg_hf_outline(&c->g, &c->arena, &family, &out, &n));
-    TG_TRY(tg_os_make_folder(ctx, c->out));
-    snprintf(path, sizeof path, "%s/model.safetensors", c->out);
     TG_TRY(write_tensors(c, path, out, n));
     TG_TRY(write_others(c, family));
     return write_config(c, family);
+}
+
+static tg_status length_of(tg_ctx *ctx, const char *path, uint64_t *out) {
+    tg_os_file *f;
+    TG_TRY(tg_os_file_open(ctx, path, &f));
+    *out = tg_os_file_bytes(f);
+    tg_os_file_close(f);
+    return TG_OK;
+}
+
+static int to_buf(void *user, const char *bytes, size_t n_bytes) {
+    tg_buf_append(user, bytes, n_bytes);
+    return 0;
+}
+
+static tg_status fill_own_config(tg_conversion *c, const tg_hf_family *family, tg_buf *text) {
+    tg_gpt_config config;
+    (void)family;
+    TG_TRY(tg_io_config(&c->ctx->err, c->in, &config));
+    c->lm.config.ctx = config.ctx; /* for the tokenizer's own configuration */
+    return tg_io_transformers_config(&c->ctx->err, &config, to_buf, text);
+}
+
+/* The weights go over piece by piece, and their header with the story of the run. Tokens are bytes,
+ * under the names that GPT-2 has for them. */
+static tg_status write_own_files(tg_conversion *c) {
+    const char *path = inside(c, "model.safetensors");
+    if (!path) return TG_E_MEMORY;
+    TG_TRY(tg_io_convert(&c->ctx->err, c->in, path, TG_FILE_SAFETENSORS));
+    TG_TRY(length_of(&c->ctx->err, path, &c->report->out_bytes));
+    TG_TRY(tg_vocabulary_gguf(&c->g, 256, &c->tok));
+    TG_TRY(write_text(c, NULL, "config.json", fill_own_config));
+    TG_TRY(write_text(c, NULL, "tokenizer.json", fill_tokenizer));
+    return write_text(c, NULL, "tokenizer_config.json", fill_tokenizer_config);
+}
+
+static tg_status write_folder(tg_conversion *c, tg_status (*write)(tg_conversion *c)) {
+    tg_save_folder *folder;
+    TG_TRY(tg_save_folder_begin(&c->ctx->err, c->out, &folder));
+    c->temp = tg_save_folder_temp(folder);
+    tg_status s = write(c);
+    if (s == TG_OK) s = tg_convert_check(c->ctx, c->in, c->temp, c->kind, c->report);
+    if (s == TG_OK) return tg_save_folder_commit(folder);
+    tg_save_folder_abort(folder);
+    return s;
+}
+
+tg_status tg_convert_write_hf(tg_conversion *c) {
+    if (tg_block_table[c->type].weights != 1)
+        return tg_fail(&c->ctx->err, TG_E_UNSUPPORTED,
+                       "%s: safetensors: want f32, f16 or bf16, have %s", c->out,
+                       tg_block_table[c->type].name);
+    return write_folder(c, write_files);
+}
+
+tg_status tg_convert_write_own_hf(tg_conversion *c) {
+    if (c->type != TG_BLOCK_F32)
+        return tg_fail(&c->ctx->err, TG_E_UNSUPPORTED,
+                       "%s: safetensors: want f32 of a model of tinygpt's own, have %s", c->out,
+                       tg_block_table[c->type].name);
+    return write_folder(c, write_own_files);
 }

@@ -95,8 +95,8 @@ static void forecast_text(tg_forecast *f, const tg_gpt_config *c, const tg_text 
 }
 
 /* Four flat arrays: weights, gradients, both moments. A save holds three of them (12 bytes a
- * parameter) and its header. On disk there are at worst the file, its .prev, a temporary one, and
- * the best weights alone. */
+ * parameter) and its header. On disk there are at worst the file, its .prev and a temporary one,
+ * and the same three of the best weights alone. */
 static void fill(tg_context *ctx, const tg_gpt_config *c, const tg_layout *l, tg_text *text,
                  const tg_train_options *o, const tg_train_plans *plans, tg_forecast *f) {
     const uint64_t flat = (uint64_t)l->n_elems * sizeof(float);
@@ -108,7 +108,7 @@ static void fill(tg_context *ctx, const tg_gpt_config *c, const tg_layout *l, tg
     f->best_bytes = o->keep_best && f->val_bytes > 0 ? flat : 0;
     f->memory_bytes = 4 * flat + f->best_bytes + f->workspace_bytes + PROGRAM_BYTES;
     f->save_bytes = 12 * f->params + 65536;
-    f->disk_bytes = 3 * f->save_bytes + (o->keep_best ? 4 * f->params : 0);
+    f->disk_bytes = 3 * f->save_bytes + (o->keep_best ? 3 * 4 * f->params : 0);
     f->flop_per_step = tg_train_flop(c, o);
     f->peak_gflops = ctx->backend == ctx->cpu ? ctx->peak_gflops : 0;
     if (f->peak_gflops > 0)

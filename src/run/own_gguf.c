@@ -159,7 +159,7 @@ static tg_status fill(tg_file *f, tg_gguf *g, tg_block *floats) {
     tg_gguf_value *values = NULL;
     tg_gguf_tensor *tensors = NULL;
     size_t n_values = 0, n_tensors = 0;
-    TG_TRY(add_tensors(f, g, floats, &tensors, &n_tensors));
+    if (floats) TG_TRY(add_tensors(f, g, floats, &tensors, &n_tensors));
     TG_TRY(put_values(g, &f->config, &values, &n_values));
     return tg_gguf_set_tables(g, values, n_values, tensors, n_tensors);
 }
@@ -167,7 +167,7 @@ static tg_status fill(tg_file *f, tg_gguf *g, tg_block *floats) {
 tg_status tg_own_gguf(tg_ctx *ctx, const char *path, tg_block *floats, tg_gguf *out) {
     tg_file *f;
     *out = (tg_gguf) { .ctx = ctx, .path = path, .version = 3, .n_files = 1 };
-    *floats = (tg_block) { 0 };
+    if (floats) *floats = (tg_block) { 0 };
     TG_TRY(tg_file_open(ctx, path, &f));
     tg_arena_init(&out->arena, &ctx->mem);
     out->total_bytes = f->total_bytes;
@@ -175,6 +175,6 @@ tg_status tg_own_gguf(tg_ctx *ctx, const char *path, tg_block *floats, tg_gguf *
     tg_file_close(f);
     if (s == TG_OK) return TG_OK;
     tg_gguf_close(out);
-    tg_block_free(floats);
+    if (floats) tg_block_free(floats);
     return s;
 }

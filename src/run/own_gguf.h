@@ -7,7 +7,8 @@
 #include "io/file.h"
 #include "io/gguf.h"
 
-/* Tensors lie in *floats, which the caller frees after the tg_gguf. On failure both are empty. */
+/* Tensors lie in *floats, which the caller frees after the tg_gguf; floats NULL: there are none. On
+ * failure both are empty. */
 tg_status tg_own_gguf(tg_ctx *ctx, const char *path, tg_block *floats, tg_gguf *out);
 
 #endif

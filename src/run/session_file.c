@@ -20,6 +20,7 @@
  */
 #include "base/crc.h"
 #include "base/str.h"
+#include "io/output.h"
 #include "io/reader.h"
 #include "run/bits.h"
 #include "run/session.h"
@@ -161,6 +162,8 @@ tg_status tg_session_write(const tg_session *s, const char *path, const void *no
         return tg_fail(err, TG_E_ARG, "%s: want a note of up to %d bytes, have %zu", path,
                        INT32_MAX, note_bytes);
     TG_TRY(head_of(s, note_bytes, &h));
+    bool keep;
+    TG_TRY(tg_output_want_kind(err, path, TG_OUTPUT_SESSION, &keep));
     TG_TRY(tg_save_begin(err, path, &w.save));
     put_head(&w, &h);
     put(&w, s->fed, h.n_tokens * sizeof *s->fed);
@@ -170,7 +173,7 @@ tg_status tg_session_write(const tg_session *s, const char *path, const void *no
     uint8_t crc[4];
     tg_put_u32(crc, w.crc);
     put(&w, crc, sizeof crc);
-    if (w.status == TG_OK) return tg_save_commit(w.save, false);
+    if (w.status == TG_OK) return tg_save_commit(w.save, keep);
     tg_save_abort(w.save);
     return w.status;
 }

@@ -25,11 +25,12 @@ def assemble(path, header, data):
 
 
 def export():
-    """A short run as folder/model.safetensors."""
+    """A short run as folder/model.safetensors and what belongs to it."""
     expect(train("--steps", "20", "--lr", "1e-2", "--out", "a.tinygpt"), 0, "a run")
-    os.mkdir("folder")
-    expect(tinygpt("convert", "a.tinygpt", "folder/model.safetensors"), 0, "convert",
-           out=["^folder/model.safetensors: safetensors f32", "folder/config.json"])
+    expect(tinygpt("convert", "a.tinygpt", "folder", "--format", "safetensors"), 0, "convert",
+           out=["^folder: safetensors f32", "difference 0,", "6 of 6 texts"])
+    equal(sorted(os.listdir("folder")),
+          ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"], "its files")
 
 
 def there_and_back():
@@ -60,10 +61,34 @@ def there_and_back():
            out="^equal")
     r = tinygpt("verify", "a.tinygpt", "back.tinygpt")
     expect(r, 1, "the moments stay behind", out="adam_m.token_embedding.weight is in a.tinygpt only")
-    again = tinygpt("convert", "back.tinygpt", "folder/again", "--format", "safetensors", "--json")
-    expect(again, 0, "the layout by name")
-    equal(again.json()["config"], "folder/config.json", "config in the JSON")
-    equal(read("folder/again"), read("folder/model.safetensors"), "the same model, the same file")
+    again = tinygpt("convert", "back.tinygpt", "again/model.safetensors", "--json")
+    expect(again, 0, "the file stands for its folder")
+    equal((again.json()["max_error"], again.json()["texts_same"]), (0, 6), "read back")
+    for name in os.listdir("folder"):
+        equal(read(f"again/{name}"), read(f"folder/{name}"), f"the same model, the same {name}")
+
+
+def a_tokenizer_of_bytes():
+    """tokenizer.json says that token n is byte n, and nothing else."""
+    export()
+    tokenizer = json.loads(read("folder/tokenizer.json"))
+    vocab = tokenizer["model"]["vocab"]
+    equal((tokenizer["model"]["type"], tokenizer["model"]["merges"], len(vocab)), ("BPE", [], 256),
+          "its model")
+    # GPT-2's alphabet: printable bytes are themselves, the others follow from 256 on.
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    rest = [b for b in range(256) if b not in plain]
+    alphabet = {b: chr(b) for b in plain} | {b: chr(256 + i) for i, b in enumerate(rest)}
+    equal([vocab[alphabet[b]] for b in range(256)], list(range(256)), "token n is byte n")
+    config = json.loads(read("folder/tokenizer_config.json"))
+    equal((config["tokenizer_class"], config["model_max_length"]), ("PreTrainedTokenizerFast", 16),
+          "what AutoTokenizer wants to know")
+    text = "Hi \u00e9"
+    r = tinygpt("tokenize", "folder/tokenizer.json", text, "--json")
+    equal(r.json()["ids"], list(text.encode()), "as a tokenizer of others")
+    equal(tinygpt("sample", "folder", "--prompt", "A", "--temp", "0", "--tokens", "30").out,
+          tinygpt("sample", "a.tinygpt", "--prompt", "A", "--temp", "0", "--tokens", "30").out,
+          "the folder says what the run says")
 
 
 def commands_take_it():
@@ -125,23 +150,21 @@ def configuration_of_others():
 
 def other_peoples_files_stay():
     expect(train("--steps", "2", "--out", "a.tinygpt"), 0, "a run")
-    write("config.json", '{"compilerOptions":{}}')
-    r = tinygpt("convert", "a.tinygpt", "m.safetensors")
-    expect(r, 2, "a config.json of something else", err="config.json belongs to something else")
-    check(not os.path.exists("m.safetensors"), "nothing was written")
-    equal(read("config.json"), b'{"compilerOptions":{}}', "it stays")
-    os.remove("config.json")
+    os.mkdir("m")
+    write("m/config.json", '{"compilerOptions":{}}')
+    r = tinygpt("convert", "a.tinygpt", "m/model.safetensors")
+    expect(r, 2, "a config.json of something else", err=["m: want", "another model", "--force"])
+    equal(os.listdir("m"), ["config.json"], "nothing was written")
+    equal(read("m/config.json"), b'{"compilerOptions":{}}', "it stays")
+    os.remove("m/config.json")
     for step in ("first", "second"):
-        expect(tinygpt("convert", "a.tinygpt", "m.safetensors"), 0, f"the {step} time",
-               out="rename it")
-    equal([f for f in sorted(os.listdir(".")) if not f.startswith("a.tinygpt")],
-          ["config.json", "m.safetensors"], "no temporary files")
-    expect(tinygpt("convert", "a.tinygpt", "h.safetensors", "--dtype", "f16"), 2, "f16",
-           err="v2 layout only")
-    os.mkdir("x")
-    os.mkdir("x/config.json")
-    expect(tinygpt("convert", "a.tinygpt", "x/m.safetensors"), 2, "config.json is a folder",
-           err="x/config.json belongs to something else")
+        expect(tinygpt("convert", "a.tinygpt", "m/model.safetensors"), 0, f"the {step} time")
+    equal([f for f in sorted(os.listdir(".")) if not f.startswith("a.tinygpt")], ["m", "m.prev"],
+          "no temporary files")
+    equal(sorted(os.listdir("m")), sorted(os.listdir("m.prev")), "the one before")
+    expect(tinygpt("convert", "a.tinygpt", "h", "--format", "safetensors", "--dtype", "f16"), 2, "f16",
+           err="want f32")
+    check(not os.path.exists("h"), "no folder is left")
 
 
 def broken_files():
@@ -179,5 +202,5 @@ def broken_files():
     expect(tinygpt("info", bad), 2, "a web page", err='have "<!DOCTYPE html><"')
 
 
-main(there_and_back, commands_take_it, configuration_of_others, other_peoples_files_stay,
+main(there_and_back, a_tokenizer_of_bytes, commands_take_it, configuration_of_others, other_peoples_files_stay,
      broken_files)

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 static const char *const path = "test_app_train_log.jsonl";
+static const char *const previous = "test_app_train_log.jsonl.prev";
 static char text[65536];
 
 static void write_steps(FILE *file, int64_t first, int64_t last) {
@@ -34,26 +35,30 @@ static void read_log(void) {
     fclose(file);
 }
 
+static tg_context *ctx;
+
+/* A log as the program opens, writes and closes it. */
+static void log_steps(int64_t done, int64_t first, int64_t last, const char *torn) {
+    tg_outfile f;
+    assert_int_equal(tg_trainlog_begin(ctx, path, done, &f), TG_OK);
+    write_steps(f.file, first, last);
+    fputs(torn, f.file);
+    assert_int_equal(tg_outfile_commit(&f), TG_OK);
+}
+
 /* Runs to step `reached`, loses half a line, is resumed at `saved` and ends at 20. */
 static void broken_run(int64_t reached, int64_t saved, const char *torn) {
-    char why[128], whole[sizeof text];
-    FILE *file = tg_trainlog_file(path, 0, why, sizeof why);
-    write_steps(file, 1, 20);
-    fclose(file);
+    char whole[sizeof text];
+    log_steps(0, 1, 20, "");
     read_log();
     memcpy(whole, text, sizeof text);
 
-    file = tg_trainlog_file(path, 0, why, sizeof why);
-    write_steps(file, 1, reached);
-    fputs(torn, file);
-    fclose(file);
-    file = tg_trainlog_file(path, saved, why, sizeof why);
-    assert_non_null(file);
-    write_steps(file, saved + 1, 20);
-    fclose(file);
+    log_steps(0, 1, reached, torn);
+    log_steps(saved, saved + 1, 20, "");
     read_log();
     assert_string_equal(text, whole);
     unlink(path);
+    unlink(previous);
 }
 
 static void resumed_logs_are_whole(void **state) {
@@ -70,17 +75,40 @@ static void resumed_logs_are_whole(void **state) {
 
 static void a_log_without_a_past(void **state) {
     (void)state;
-    char why[128] = "";
+    tg_outfile f;
     unlink(path);
-    FILE *file = tg_trainlog_file(path, 10, why, sizeof why);
-    assert_non_null(file);
-    write_steps(file, 11, 12);
-    fclose(file);
+    log_steps(10, 11, 12, "");
     read_log();
     assert_int_equal(strncmp(text, "{\"step\":11,", 11), 0);
     unlink(path);
-    assert_null(tg_trainlog_file("no/such/folder/log", 0, why, sizeof why));
-    assert_string_equal(why, "No such file or directory");
+    assert_int_equal(tg_trainlog_begin(ctx, "no/such/folder/log", 0, &f), TG_E_IO);
+    assert_non_null(strstr(tg_context_error(ctx), "No such file or directory"));
+    tg_outfile_abort(&f);
+}
+
+/* Lines are in the file as soon as they are written: a crash loses one at most. A second run's log
+ * keeps that of the first, and no log takes the place of somebody's notes. */
+static void a_log_grows_under_its_name(void **state) {
+    (void)state;
+    tg_outfile f;
+    assert_int_equal(tg_trainlog_begin(ctx, path, 0, &f), TG_OK);
+    write_steps(f.file, 1, 2);
+    read_log();
+    assert_non_null(strstr(text, "\n{\"step\":2,"));
+    tg_outfile_abort(&f);
+    read_log();
+    assert_non_null(strstr(text, "{\"step\":2,"));
+    log_steps(0, 1, 1, "");
+    assert_int_equal(access(previous, F_OK), 0);
+    FILE *notes = fopen(path, "wb");
+    fputs("notes\n", notes);
+    fclose(notes);
+    assert_int_equal(tg_trainlog_begin(ctx, path, 0, &f), TG_E_ARG);
+    tg_outfile_abort(&f);
+    read_log();
+    assert_string_equal(text, "notes\n");
+    unlink(path);
+    unlink(previous);
 }
 
 static void lines(void **state) {
@@ -107,7 +135,11 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(resumed_logs_are_whole),
         cmocka_unit_test(a_log_without_a_past),
+        cmocka_unit_test(a_log_grows_under_its_name),
         cmocka_unit_test(lines),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    if (tg_context_new(NULL, &ctx) != TG_OK) return 1;
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    tg_context_free(ctx);
+    return failed;
 }

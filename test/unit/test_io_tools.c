@@ -224,8 +224,13 @@ static void is_the_same_every_time(void **state) {
     bytes c = bytes_read(path_b);
     assert_int_equal(a.n, c.n);
     assert_memory_equal(a.data, c.data, a.n);
-    /* In place, too: the file is replaced, not written over. */
-    assert_int_equal(tg_io_convert(&ctx, path, path, TG_FILE_V3), TG_OK);
+    /* Not in place: what was read is never replaced, by whatever name it goes. */
+    assert_int_equal(tg_io_convert(&ctx, path, path, TG_FILE_V3), TG_E_ARG);
+    assert_non_null(strstr(ctx.message, "have a file of the input"));
+    tg_ctx_clear(&ctx);
+    unlink(path_b);
+    assert_int_equal(link(path, path_b), 0);
+    assert_int_equal(tg_io_convert(&ctx, path, path_b, TG_FILE_V3), TG_E_ARG);
     bytes d = bytes_read(path);
     assert_int_equal(a.n, d.n);
     assert_memory_equal(a.data, d.data, a.n);

@@ -416,7 +416,7 @@ static tg_status convert_one(tg_context *ctx, int which) {
     } all[] = { { "test/golden/lm/bert.zip", CONVERTED "/a.gguf", TG_CONVERT_GGUF, TG_WEIGHT_F16 },
                 { "test/golden/lm/qwen2", CONVERTED "/a.tinygpt", TG_CONVERT_TINYGPT,
                   TG_WEIGHT_Q4_0 },
-                { "build/words.gguf", CONVERTED, TG_CONVERT_SAFETENSORS, TG_WEIGHT_BF16 } };
+                { "build/words.gguf", CONVERTED "/folder", TG_CONVERT_SAFETENSORS, TG_WEIGHT_BF16 } };
     tg_convert_report r;
     const tg_status s =
         tg_model_convert(ctx, all[which].in, all[which].out, all[which].kind, all[which].type, &r);
