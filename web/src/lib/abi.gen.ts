@@ -106,6 +106,14 @@ export const tg_convert_kind = {
   TG_CONVERT_TINYGPT: 2,
 } as const;
 
+export const tg_output_kind = {
+  TG_OUTPUT_MODEL: 0,
+  TG_OUTPUT_GGUF: 1,
+  TG_OUTPUT_SAFETENSORS: 2,
+  TG_OUTPUT_SESSION: 3,
+  TG_OUTPUT_OTHER: 4,
+} as const;
+
 /** Structs: size, then every member's kind and offset; `chars` with its length. */
 export const STRUCTS = {
   tg_context_options: {
@@ -347,6 +355,16 @@ export const STRUCTS = {
       minCosine: ['f64', 1112, 1128],
     },
   },
+  tg_output_rule: {
+    size: [20, 40],
+    members: {
+      kind: ['i32', 0, 0],
+      what: ['text', 4, 8],
+      begins: ['text', 8, 16],
+      beginsBytes: ['ptr', 12, 24],
+      stream: ['bool', 16, 32],
+    },
+  },
   tg_isa_info: {
     size: [12, 24],
     members: {
@@ -431,6 +449,7 @@ export const EXPORTS = {
   tg_context_free: 'v:p',
   tg_context_error: 'p:p',
   tg_context_pack_cache: 'i:pp',
+  tg_context_machine_failed: 'b:p',
   tg_context_banner: 'p:p',
   tg_context_threads: 'u:p',
   tg_context_isa: 'p:p',
@@ -522,9 +541,14 @@ export const EXPORTS = {
   tg_file_info: 'i:ppbpp',
   tg_file_check: 'i:pp',
   tg_file_convert: 'i:pppi',
-  tg_model_convert: 'i:pppiip',
   tg_file_config: 'i:ppp',
   tg_transformers_config: 'i:pppp',
+  tg_writer_write: 'i:ppp',
+  tg_writer_publish: 'i:p',
+  tg_writer_commit: 'i:p',
+  tg_writer_abort: 'v:p',
+  tg_lock_free: 'v:p',
+  tg_drop_temporary_files: 'v:',
   tg_job_poll: 'i:pd',
   tg_job_free: 'v:p',
   tg_model_new_job: 'i:ppLpp',
@@ -594,6 +618,7 @@ export interface Exports {
   tg_context_free(ctx: Ptr): void;
   tg_context_error(ctx: Ptr): Ptr;
   tg_context_pack_cache(ctx: Ptr, folder: Ptr): number;
+  tg_context_machine_failed(ctx: Ptr): boolean;
   tg_context_banner(ctx: Ptr): Ptr;
   tg_context_threads(ctx: Ptr): number;
   tg_context_isa(ctx: Ptr): Ptr;
@@ -697,11 +722,14 @@ export interface Exports {
   tg_file_info(ctx: Ptr, path: Ptr, json: boolean, write: Ptr, user: Ptr): number;
   tg_file_check(ctx: Ptr, path: Ptr): number;
   tg_file_convert(ctx: Ptr, pathIn: Ptr, pathOut: Ptr, kind: number): number;
-  tg_model_convert(
-    ctx: Ptr, pathIn: Ptr, pathOut: Ptr, kind: number, type: number, report: Ptr,
-  ): number;
   tg_file_config(ctx: Ptr, path: Ptr, out: Ptr): number;
   tg_transformers_config(ctx: Ptr, config: Ptr, write: Ptr, user: Ptr): number;
+  tg_writer_write(writer: Ptr, bytes: Ptr, nBytes: Ptr): number;
+  tg_writer_publish(writer: Ptr): number;
+  tg_writer_commit(writer: Ptr): number;
+  tg_writer_abort(writer: Ptr): void;
+  tg_lock_free(lock: Ptr): void;
+  tg_drop_temporary_files(): void;
   tg_job_poll(job: Ptr, budgetMs: number): number;
   tg_job_free(job: Ptr): void;
   tg_model_new_job(ctx: Ptr, config: Ptr, seed: number | bigint, out: Ptr, job: Ptr): number;
