@@ -8,6 +8,8 @@ import sys
 
 CEILING = 142000
 FILE_LIMIT = 1000
+# The public header is one file by design, and more than half of it is comment.
+LIMITS = {"include/tinygpt.h": 1100}
 FOLDERS = ("include", "src", "app", "web", "test", "tools", "bench", "examples")
 SKIP = {"test/golden", "web/node_modules", "web/dist", "web/lib"}
 
@@ -24,8 +26,9 @@ def main():
                 with open(os.path.join(root, name), encoding="utf-8") as f:
                     n = sum(1 for _ in f)
                 lines, files = lines + n, files + 1
-                if n > FILE_LIMIT:
-                    faults.append(f"{root}/{name}: {n} lines, the limit is {FILE_LIMIT}")
+                limit = LIMITS.get(f"{root}/{name}", FILE_LIMIT)
+                if n > limit:
+                    faults.append(f"{root}/{name}: {n} lines, the limit is {limit}")
         rows.append(f"{folder} {lines} in {files}")
         total += lines
     print("lines: " + ", ".join(rows) + f"; {total} of {CEILING}")
