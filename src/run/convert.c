@@ -482,7 +482,7 @@ static tg_status name_folder(tg_conversion *c) {
 
 static tg_status convert(tg_conversion *c) {
     char folder[TG_LM_PATH_BYTES];
-    bool own;
+    bool own = false;
     if (c->kind == TG_CONVERT_SAFETENSORS) TG_TRY(name_folder(c));
     TG_TRY(tg_fail_named(&c->ctx->err, c->in, open_source(c, folder, &own)));
     if (c->kind != TG_CONVERT_SAFETENSORS) return write_file(c);
