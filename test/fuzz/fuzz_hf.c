@@ -64,7 +64,7 @@ static void add_bytes(zip *z, const void *bytes, size_t n) {
 }
 
 /* CRC-32 of zip files, four bits at a time. */
-static uint32_t crc_of(const uint8_t *bytes, size_t n) {
+FUZZ_PLAIN static uint32_t crc_of(const uint8_t *bytes, size_t n) {
     static uint32_t table[16];
     for (uint32_t i = 0; i < 16 && !table[15]; i++)
         for (uint32_t bit = table[i] = i, k = 0; k < 4; k++, bit = table[i])
