@@ -281,7 +281,8 @@ def commands():
 
 
 def output_that_is_lost_is_an_error():
-    """A full disk, a closed stream and a reader that has gone: exit 1 and a message, no signal."""
+    """A full disk and a closed stream: exit 1 and a message, no signal. A reader that has gone is
+    told nothing: there is nobody who wants it."""
     for args in commands():
         what = " ".join(args[:2])
         with open("/dev/full", "wb") as full:
@@ -291,8 +292,11 @@ def output_that_is_lost_is_an_error():
                err="standard output could not take all")
         reader, writer = os.pipe()
         os.close(reader)
-        expect(tinygpt(*args, stdout=writer), 1, f"{what} | nobody",
-               err="standard output could not take all")
+        r = tinygpt(*args, stdout=writer)
+        trains = args[0] == "train" and "--help" not in args
+        expect(r, 3 if trains else 0, f"{what} | nobody")
+        check("error" not in r.errors and "standard output" not in r.errors,
+              f"{what} | nobody: silence", r.errors)
         os.close(writer)
         expect(tinygpt(*args, stdin=None, preexec_fn=lambda: os.close(0)), 0, f"{what} <&-")
         expect(tinygpt(*args, stderr=None, preexec_fn=lambda: os.close(2)), 0, f"{what} 2>&-")
@@ -313,18 +317,16 @@ def a_reader_may_leave_early():
         p.stdout.close()
         err = p.stderr.read()
         code = p.wait(60)
-        check(code == 1 and b"standard output" in err, f"{' '.join(args)} | head",
+        check(code == 0 and b"error" not in err, f"{' '.join(args)} | head",
               f"exit code {code}, {err[-200:]!r}")
     p = training(*TINY, *LONG[:4], "--save-every", "50", "--out", "long.tinygpt")
     read_step(p, 60)
     p.stdout.close()
-    while step_of("long.tinygpt") < 300 and p.poll() is None:  # the pipe held no more than eighty
-        time.sleep(0.01)
-    check(p.poll() is None, "a run goes on when nobody reads its JSON any more")
-    p.send_signal(signal.SIGINT)
     err = p.stderr.read()
-    check(p.wait(60) in (1, 130), "its exit code", f"{p.returncode} {err[-200:]!r}")
-    check(step_of("long.tinygpt") >= 60, "and it has been saved")
+    equal(p.wait(60), 3, "a run that nobody reads is saved, and ends")
+    check(b"error" not in err, "without a word", repr(err[-200:]))
+    check(60 <= step_of("long.tinygpt") < 1000, "at the step that it had come to",
+          str(step_of("long.tinygpt")))
 
 
 def nothing_on_standard_input():
