@@ -19,6 +19,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { REFUSE, SLIDE, STOP };
@@ -26,9 +27,10 @@ enum { REFUSE, SLIDE, STOP };
 #define SLICE_MS 50.0
 
 typedef struct values {
-    const char *system, *template_name, *session;
+    const char *system, *template_name, *session, *date;
     int64_t tokens, ctx;
     tg_sampling sampling;
+    tg_steering steering;
     uint64_t seed;
     int full, kv;
     bool no_thinking, force;
@@ -39,9 +41,13 @@ static const tg_option options[] = {
             .hide_default = true),
     TG_TEXT("--template", values, template_name, "NAME",
             "how turns are written (default: the file's own)", .hide_default = true),
+    TG_TEXT("--date", values, date, "YYYY-MM-DD",
+            "the date that a template writes which says today's (Llama 3.1 and 3.2)",
+            .hide_default = true),
     TG_FLAG("--no-thinking", values, no_thinking, "answer at once, where the template can say so"),
     TG_INT("--tokens", values, tokens, 1, 1000000, "N", "an answer has at most so many"),
-    TG_INT("--ctx", values, ctx, 1, 1048576, "T", "tokens it may look back (default: the model's)",
+    TG_INT("--ctx", values, ctx, 1, 1048576, "T",
+           "tokens it may look back (default: the model's; of a third-party model at most 4096)",
            .hide_default = true),
     TG_CHOICE("--full", values, full, "refuse|slide|stop",
               "when the context is full: refuse the turn, forget the oldest, or end"),
@@ -53,6 +59,7 @@ static const tg_option options[] = {
         "the model's state: nothing is read anew"),
     TG_FLAG("--force", values, force, "let /save and --session replace files of other kinds"),
     TG_SAMPLING_OPTIONS(values),
+    TG_STEERING_OPTIONS(values),
     TG_SEED("--seed", values, seed, "S", "same seed and turns, same answers"),
 };
 
@@ -100,6 +107,7 @@ typedef struct chat {
     size_t shown; /* bytes of the answer that went out */
     bool slid;    /* in the middle of this answer */
     bool unsaved; /* a /save failed: the program's end is no success */
+    bool refused; /* a turn of a pipe's, which has no answer */
     tg_talk_settings now;
 } chat;
 
@@ -110,14 +118,39 @@ static void say(const chat *c, const char *text) {
 
 /* ---------------------------------------------------------------------------------- answering */
 
+/* The first stop in the answer, from a place on; SIZE_MAX: there is none. *held: how many bytes at
+ * its end may be the beginning of one. */
+static size_t find_stop(const chat *c, size_t from, size_t *held) {
+    const tg_args_list *stops = &c->v->steering.stop;
+    const char *text = c->answer.bytes;
+    const size_t n = c->answer.n;
+    size_t first = SIZE_MAX;
+    *held = 0;
+    for (size_t k = 0; k < stops->n; k++) {
+        const char *stop = stops->item[k];
+        const size_t length = strlen(stop);
+        for (size_t at = from; at < n && at < first; at++) {
+            const size_t left = n - at, some = left < length ? left : length;
+            if (memcmp(text + at, stop, some) != 0) continue;
+            if (some == length)
+                first = at;
+            else if (left > *held)
+                *held = left;
+        }
+    }
+    return first;
+}
+
 /* Whole characters of the answer go out; one that can never become whole as it is. At the end
  * everything does. */
 static void show(chat *c, bool all) {
     const char *text = c->answer.bytes;
-    size_t end = c->shown;
-    while (end < c->answer.n) {
-        const size_t length = tg_fmt_utf8_length(text + end, c->answer.n - end);
-        if (length == 0 && !all && c->answer.n - end < 4) break;
+    size_t end = c->shown, held;
+    (void)find_stop(c, end, &held);
+    const size_t most = c->answer.n - (all ? 0 : held);
+    while (end < most) {
+        const size_t length = tg_fmt_utf8_length(text + end, most - end);
+        if (length == 0 && !all && most - end < 4) break;
         end += length ? length : 1;
     }
     if (end > c->shown && !c->app->globals.json) {
@@ -133,7 +166,7 @@ static tg_status encode(chat *c) {
     const size_t room = tg_session_capacity(c->session) - 1;
     for (;;) {
         const tg_status s =
-            tg_tokenizer_chat(c->tok, c->template_name, c->talk.turns, c->talk.n,
+            tg_tokenizer_chat(c->app->ctx, c->tok, c->template_name, c->talk.turns, c->talk.n,
                               c->v->no_thinking ? TG_NO_THINKING : 0, c->ids, room, &c->n_ids);
         if (s != TG_E_FULL || c->v->full != SLIDE || !tg_talk_drop_oldest(&c->talk)) return s;
         say(c, "(the context is full: the oldest turn is forgotten)");
@@ -170,7 +203,13 @@ static tg_status slide(chat *c, size_t n) {
     return feed(c);
 }
 
+/* Of --stop, too, where one is a special token: those add no bytes, so the piece is compared. */
 static bool is_end(const chat *c, int32_t id) {
+    size_t n_bytes = 0;
+    const char *piece = tg_tokenizer_piece(c->tok, id, NULL);
+    (void)tg_tokenizer_bytes(c->tok, id, &n_bytes);
+    for (size_t i = 0; n_bytes == 0 && piece && i < c->v->steering.stop.n; i++)
+        if (strcmp(piece, c->v->steering.stop.item[i]) == 0) return true;
     for (size_t i = 0; i < c->n_ends; i++) {
         if (c->ends[i] == id) return true;
     }
@@ -193,6 +232,12 @@ static tg_status write_answer(chat *c, size_t *n) {
         size_t n_bytes = 0;
         const char *bytes = tg_tokenizer_bytes(c->tok, id, &n_bytes);
         if (tg_app_buffer_add(&c->answer, bytes, n_bytes) != 0) return TG_E_MEMORY;
+        size_t held;
+        const size_t stop = find_stop(c, c->shown, &held);
+        if (stop != SIZE_MAX) {
+            c->answer.n = stop;
+            return TG_OK;
+        }
         show(c, false);
         if (*n <= capacity) c->written[*n - 1] = id;
         if (tg_session_tokens(c->session) < capacity) {
@@ -249,7 +294,19 @@ static int answer(chat *c) {
     if (s == TG_OK) s = feed(c);
     if (s == TG_E_FULL) {
         tg_talk_drop_last(&c->talk);
-        say(c, "(the context is full: /reset, or a shorter turn)");
+        char why[128];
+        snprintf(why, sizeof why,
+                 "the turn does not fit: want room for %zu tokens and an answer, have %zu",
+                 c->n_ids, tg_session_capacity(c->session));
+        if (isatty(STDIN_FILENO) && c->v->full != STOP) {
+            say(c, "(the context is full: /reset, a shorter turn, or chat with a larger --ctx)");
+            return TG_ARGS_GO_ON;
+        }
+        tg_app_error(c->app,
+                     "%s: --ctx N makes more room, up to the model's; --full slide forgets "
+                     "the oldest turns",
+                     why);
+        c->refused = true;
         return c->v->full == STOP ? TG_EXIT_FAILED : TG_ARGS_GO_ON;
     }
     if (s == TG_STOPPED) {
@@ -368,21 +425,23 @@ static int command(chat *c, char *line) {
 
 typedef enum reading { GOT_LINE, GOT_END, GOT_INTERRUPT } reading;
 
-/* One line, without its end, behind what is in the buffer already. */
+/* One line, without its end, behind what is in the buffer already. Byte by byte, as it may hold
+ * zeros, and what waits behind it is the next one's. */
 static reading read_line(tg_app_buffer *b) {
-    char block[4096];
+    const size_t before = b->n;
     for (;;) {
         if (tg_signals_await_input(STDIN_FILENO)) return GOT_INTERRUPT;
-        if (!fgets(block, sizeof block, stdin)) {
+        const int c = fgetc(stdin);
+        if (c == EOF) {
             clearerr(stdin);
             return b->n > 0 ? GOT_LINE : GOT_END;
         }
-        size_t n = strlen(block);
-        const bool whole = n > 0 && block[n - 1] == '\n';
-        if (whole) n--;
-        if (whole && n > 0 && block[n - 1] == '\r') n--;
-        if (tg_app_buffer_add(b, block, n) != 0) return GOT_END;
-        if (whole) return GOT_LINE;
+        if (c == '\n') {
+            if (b->n > before && b->bytes[b->n - 1] == '\r') b->n--;
+            return GOT_LINE;
+        }
+        const char byte = (char)c;
+        if (tg_app_buffer_add(b, &byte, 1) != 0) return GOT_END;
     }
 }
 
@@ -442,7 +501,9 @@ static int talk(chat *c) {
         warned = false;
         const size_t n = turn.n - 1;
         if (n == 0) continue;
-        if (turn.bytes[0] == '/') {
+        if (turn.bytes[0] == '/' && memchr(turn.bytes, '\0', n)) {
+            say(c, "(a command has a zero byte in it, and is left out)");
+        } else if (turn.bytes[0] == '/') {
             code = command(c, turn.bytes);
         } else if (tg_talk_add(&c->talk, TG_USER, turn.bytes, n)) {
             code = answer(c);
@@ -452,15 +513,36 @@ static int talk(chat *c) {
     }
     if (isatty(STDIN_FILENO)) fputc('\n', stderr);
     tg_app_buffer_free(&turn);
-    return code == TG_ARGS_GO_ON ? TG_EXIT_DONE : code;
+    if (code == TG_ARGS_GO_ON) code = c->refused ? TG_EXIT_FAILED : TG_EXIT_DONE;
+    return code;
+}
+
+/* Of --date; else today's where we are, as transformers has it, for templates that ask. */
+static tg_status set_date(const chat *c) {
+    if (c->v->date) return tg_context_date(c->app->ctx, c->v->date);
+    if (!c->tok || !tg_tokenizer_template(c->tok)) return TG_OK;
+    const char *name = c->template_name ? c->template_name : tg_tokenizer_template(c->tok);
+    if (strcmp(name, "llama3.2") != 0) return TG_OK;
+    char today[16];
+    const time_t now = time(NULL);
+    struct tm t;
+    if (!localtime_r(&now, &t) || strftime(today, sizeof today, "%Y-%m-%d", &t) == 0) return TG_OK;
+    fprintf(stderr, "note: the template writes today's date; --date %s keeps it\n", today);
+    return tg_context_date(c->app->ctx, today);
 }
 
 /* The template is asked for before the first turn, so that its fault is told at once. */
 static int open_chat(chat *c, const char *path) {
-    tg_status s = tg_model_open(c->app->ctx, path, &c->model);
+    tg_status s = set_date(c);
+    if (s != TG_OK) {
+        tg_app_failed(c->app, c->app->ctx, s, TG_READING);
+        return TG_EXIT_USAGE;
+    }
+    s = tg_model_open(c->app->ctx, path, &c->model);
     if (s != TG_OK) return tg_app_failed(c->app, c->app->ctx, s, TG_READING);
     c->tok = tg_model_tokenizer(c->model);
-    s = tg_tokenizer_ends(c->tok, c->template_name, c->ends, &c->n_ends);
+    if ((s = set_date(c)) != TG_OK) return tg_app_failed(c->app, c->app->ctx, s, TG_WORKING);
+    s = tg_tokenizer_ends(c->app->ctx, c->tok, c->template_name, c->ends, &c->n_ends);
     if (s != TG_OK) {
         const int code = tg_app_failed(c->app, c->app->ctx, s, TG_READING);
         fputs("--template NAME takes one of", stderr);
@@ -473,6 +555,8 @@ static int open_chat(chat *c, const char *path) {
     s = tg_session_new_kv(c->app->ctx, c->model, (int32_t)c->v->ctx, (tg_kv_type)c->v->kv,
                           &c->session);
     if (s != TG_OK) return tg_app_failed(c->app, c->app->ctx, s, TG_READING);
+    const int code = tg_steering_set(c->app, &c->v->steering, c->session);
+    if (code != TG_ARGS_GO_ON) return code;
     const size_t capacity = tg_session_capacity(c->session);
     c->written = malloc(capacity * sizeof *c->written);
     c->ids = malloc(capacity * sizeof *c->ids);

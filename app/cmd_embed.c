@@ -24,7 +24,10 @@ static const tg_option options[] = {
     TG_CHOICE("--pooling", values, pooling, "model|mean|cls|last",
               "how the vectors of tokens become one"),
     TG_FLAG("--raw", values, raw, "vectors as they are, not of length 1"),
-    TG_FLAG("--cut", values, cut, "of a text that is too long only the beginning counts"),
+    TG_FLAG(
+        "--cut", values, cut,
+        "of a text with more tokens than the model looks at (its files may say 256, say) only the "
+        "beginning counts"),
 };
 
 static const tg_command_spec spec = {
@@ -32,7 +35,8 @@ static const tg_command_spec spec = {
     .uses = TG_USES_ALL,
     .usage = "MODEL [TEXT.. | --file F] [options]",
     .about = "Turns texts into vectors, with an encoder such as MiniLM: texts that mean the same "
-             "have vectors that point the same way.",
+             "have vectors that point the same way. Special tokens that a text spells, such as "
+             "[CLS], are text.",
     .pos = { "MODEL", "TEXT" },
     .pos_min = 1,
     .pos_max = TG_ARGS_POS_MAX,

@@ -19,9 +19,10 @@ enum { PROMPT_LIMIT = 64 << 20 };
 
 /* Sampling options start with the library's defaults; ctx 0 is the model's own window. */
 typedef struct values {
-    const char *prompt, *file, *ban, *stop, *bias;
+    const char *prompt, *file;
     int64_t tokens, ctx, best;
     tg_sampling sampling;
+    tg_steering steering;
     uint64_t seed;
     int kv, full;
     bool stats, echo;
@@ -32,14 +33,13 @@ static const tg_option options[] = {
     TG_PATH("--file", values, file, "F", "the prompt is in this file; - is standard input"),
     TG_INT("--tokens", values, tokens, 0, 1000000000, "N", "how many to write"),
     TG_SAMPLING_OPTIONS(values),
-    TG_TEXT("--bias", values, bias, "ID:X,..", "added to the logits of these tokens; -inf: never"),
-    TG_TEXT("--ban", values, ban, "A|B|..", "texts that are never written"),
-    TG_TEXT("--stop", values, stop, "A|B|..", "texts that end it, and are not written"),
+    TG_STEERING_OPTIONS(values),
     TG_INT("--best", values, best, 0, 1000, "N",
            "print the N likeliest next tokens, with the logarithms of their probabilities, and no "
            "text"),
     TG_SEED("--seed", values, seed, "S", "same seed, same text"),
-    TG_INT("--ctx", values, ctx, 1, 1048576, "T", "tokens it may look back (default: the model's)",
+    TG_INT("--ctx", values, ctx, 1, 1048576, "T",
+           "tokens it may look back (default: the model's; of a third-party model at most 4096)",
            .hide_default = true),
     TG_CHOICE("--full", values, full, "slide|stop|refuse",
               "what a full window does: forget the older half, end the text, or be an error "
@@ -185,10 +185,19 @@ static void print_json(const tg_app *app, const job *j, const tg_generate_stats 
 static void tell(const values *v, const job *j, const tg_generate_stats *stats) {
     const size_t window = tg_session_capacity(j->session);
     if (stats->prompt_dropped > 0) {
+        tg_model_info info;
+        const bool known = tg_model_get_info(j->model, &info) == TG_OK;
+        const size_t own = known ? (size_t)info.config.ctx : window;
+        const size_t wanted = stats->prompt_tokens + (size_t)v->tokens;
         fprintf(stderr,
-                "note: the prompt is longer than the window of %zu tokens; its first %zu were left "
-                "out\n",
-                window, stats->prompt_dropped);
+                "note: the prompt has %zu tokens and the window %zu: %zu were left out, from the "
+                "beginning on. ",
+                stats->prompt_tokens, window, stats->prompt_dropped);
+        if (own > window)
+            fprintf(stderr, "--ctx %zu keeps %s\n", wanted < own ? wanted : own,
+                    stats->prompt_tokens < own ? "them" : "more, and is all that the model has");
+        else
+            fputs("The model has no more\n", stderr);
     }
     if (stats->slides > 0) {
         fprintf(stderr,
@@ -209,64 +218,6 @@ static void tell(const values *v, const job *j, const tg_generate_stats *stats) 
                     TG_TIME(load.pack_ms / 1000),
                     TG_SHORT((double)load.bytes / 1e6 / load.pack_ms));
     }
-}
-
-/* ------------------------------------------------------------------------------------- steering */
-
-/* "A|B": hands the texts to set, which copies them. */
-static tg_status set_texts(const job *j, const char *list,
-                           tg_status (*set)(tg_session *, const char *const *, size_t)) {
-    enum { MOST = 64 };
-    const char *texts[MOST];
-    size_t n = 0;
-    if (!list) return TG_OK;
-    char *copy = malloc(strlen(list) + 1), *at = copy;
-    if (!copy) return TG_E_MEMORY;
-    memcpy(copy, list, strlen(list) + 1);
-    for (; at && n < MOST; n++) {
-        char *end = strchr(at, '|');
-        if (end) *end++ = '\0';
-        texts[n] = at;
-        at = end;
-    }
-    const tg_status status = set(j->session, texts, n);
-    free(copy);
-    return status;
-}
-
-/* "ID:X,ID:X". */
-static int set_bias(tg_app *app, const values *v, const job *j) {
-    enum { MOST = 1000 };
-    tg_logit_bias *bias = malloc(MOST * sizeof *bias);
-    const char *at = v->bias;
-    size_t n = 0;
-    bool right = bias != NULL;
-    for (; right && at && *at && n < MOST; n++) {
-        char *end;
-        const long id = strtol(at, &end, 10);
-        right = end != at && *end == ':' && id >= 0 && id <= INT32_MAX;
-        if (!right) break;
-        at = end + 1;
-        bias[n] = (tg_logit_bias) { (int32_t)id, strtod(at, &end) };
-        right = end != at && (*end == ',' || *end == '\0');
-        at = *end == ',' ? end + 1 : end;
-    }
-    int code = TG_ARGS_GO_ON;
-    if (!right || (at && *at)) {
-        code = tg_args_refuse(&app->args, "--bias: want ID:X,ID:X,.., at most 1000");
-    } else if (n > 0) {
-        const tg_status status = tg_session_set_bias(j->session, bias, n);
-        if (status != TG_OK) code = tg_app_failed(app, app->ctx, status, TG_READING);
-    }
-    free(bias);
-    return code;
-}
-
-static int steer(tg_app *app, const values *v, const job *j) {
-    tg_status status = set_texts(j, v->ban, tg_session_set_banned);
-    if (status == TG_OK) status = set_texts(j, v->stop, tg_session_set_stops);
-    if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_READING);
-    return set_bias(app, v, j);
 }
 
 /* A text that ends with the window, or is refused where it would go beyond. One place is kept for
@@ -378,7 +329,7 @@ int tg_cmd_sample(int argc, char **argv) {
         if (status != TG_OK) code = tg_app_failed(&app, app.ctx, status, TG_READING);
     }
     if (code == TG_ARGS_GO_ON) code = get_ids(&app, &v, &j);
-    if (code == TG_ARGS_GO_ON) code = steer(&app, &v, &j);
+    if (code == TG_ARGS_GO_ON) code = tg_steering_set(&app, &v.steering, j.session);
     if (code == TG_ARGS_GO_ON && v.best > 0) code = show_best(&app, &v, &j);
     if (code == TG_ARGS_GO_ON) code = keep_inside(&app, &v, &j);
     if (code == TG_ARGS_GO_ON) code = generate(&app, &v, &j);

@@ -121,7 +121,7 @@ static int tokenize(tg_app *app, const tg_tokenizer *tok, const values *v, const
             tg_app_error(app, "not enough memory for %s tokens", TG_COUNT(room));
             return TG_EXIT_FAILED;
         }
-        status = tg_tokenizer_encode(tok, text, n_bytes, flags, ids, room, &n);
+        status = tg_tokenizer_encode(app->ctx, tok, text, n_bytes, flags, ids, room, &n);
     }
     int code = TG_EXIT_DONE;
     if (status != TG_OK) {

@@ -114,3 +114,44 @@ void tg_sampling_keep(tg_sampling *s, const tg_sampling *asked, const tg_args *a
         if (tg_args_given(args, fields[i].option)) set_number(s, i, number_at(asked, i));
     }
 }
+
+/* ------------------------------------------------------------------------------------- steering */
+
+/* "ID:X,ID:X". */
+static int set_bias(tg_app *app, const char *list, tg_session *session) {
+    enum { MOST = 1000 };
+    tg_logit_bias *bias = malloc(MOST * sizeof *bias);
+    const char *at = list;
+    size_t n = 0;
+    bool right = true;
+    if (!bias) {
+        tg_app_error(app, "not enough memory for --bias");
+        return TG_EXIT_FAILED;
+    }
+    for (; right && at && *at && n < MOST; n++) {
+        char *end;
+        const long id = strtol(at, &end, 10);
+        right = end != at && *end == ':' && id >= 0 && id <= INT32_MAX;
+        if (!right) break;
+        at = end + 1;
+        bias[n] = (tg_logit_bias) { (int32_t)id, strtod(at, &end) };
+        right = end != at && (*end == ',' || *end == '\0');
+        at = *end == ',' ? end + 1 : end;
+    }
+    int code = TG_ARGS_GO_ON;
+    if (!right || (at && *at)) {
+        code = tg_args_refuse(&app->args, "--bias: want ID:X,ID:X,.., at most 1000");
+    } else if (n > 0) {
+        const tg_status status = tg_session_set_bias(session, bias, n);
+        if (status != TG_OK) code = tg_app_failed(app, app->ctx, status, TG_READING);
+    }
+    free(bias);
+    return code;
+}
+
+int tg_steering_set(tg_app *app, const tg_steering *s, tg_session *session) {
+    tg_status status = tg_session_set_banned(session, s->ban.item, s->ban.n);
+    if (status == TG_OK) status = tg_session_set_stops(session, s->stop.item, s->stop.n);
+    if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_READING);
+    return s->bias ? set_bias(app, s->bias, session) : TG_ARGS_GO_ON;
+}

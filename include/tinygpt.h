@@ -141,6 +141,8 @@ TG_API tg_status tg_context_pack_cache(tg_context *ctx, const char *folder);
  * more open files? Else a path, a file or an argument was wrong. */
 TG_API bool tg_context_machine_failed(const tg_context *ctx);
 
+/* "YYYY-MM-DD", for chat templates that say a date; NULL: their own, or today's, UTC. */
+TG_API tg_status tg_context_date(tg_context *ctx, const char *date);
 /* What is in use and why: one line for the banner. Valid as long as the context. */
 TG_API const char *tg_context_banner(const tg_context *ctx);
 TG_API unsigned tg_context_threads(const tg_context *ctx);
@@ -267,8 +269,9 @@ typedef enum tg_encode_flag {
     TG_ENCODE_SPECIAL = 2 /* special tokens that the text spells are taken as such */
 } tg_encode_flag;
 /* The ids of a text; ids may be NULL to count. Special tokens in it are text unless flags ask.
- * E_FULL: cap is too small, *n is what is wanted. After an error what ids hold means nothing. */
-TG_API tg_status tg_tokenizer_encode(const tg_tokenizer *tokenizer, const char *text,
+ * E_FULL: cap is too small, *n is what is wanted. After an error what ids hold means nothing.
+ * Threads may share a tokenizer, each with its own ctx, which has the errors. */
+TG_API tg_status tg_tokenizer_encode(tg_context *ctx, const tg_tokenizer *tok, const char *text,
                                      size_t n_bytes, unsigned flags, int32_t *ids, size_t cap,
                                      size_t *n);
 TG_API size_t tg_tokenizer_count(const tg_tokenizer *tokenizer);
@@ -277,6 +280,10 @@ TG_API size_t tg_tokenizer_count(const tg_tokenizer *tokenizer);
 TG_API const char *tg_tokenizer_bytes(const tg_tokenizer *tokenizer, int32_t id, size_t *n_bytes);
 TG_API const char *tg_tokenizer_piece(const tg_tokenizer *tokenizer, int32_t id, size_t *n_bytes);
 
+/* Text of ids [n] in whole characters, others as U+FFFD. held [4], zeros at first, keeps a begun
+ * one for the next call; n = 0 ends it; NULL: none. E_RANGE: no such id; nothing is written. */
+TG_API tg_status tg_tokenizer_decode(tg_context *ctx, const tg_tokenizer *tok, const int32_t *ids,
+                                     size_t n, uint8_t *held, tg_text_fn write, void *user);
 typedef enum tg_role { TG_SYSTEM, TG_USER, TG_ASSISTANT } tg_role;
 typedef struct tg_turn {
     tg_role role;
@@ -286,8 +293,7 @@ typedef struct tg_turn {
 
 /* Names of the chat templates that are built in; NULL behind the last. */
 TG_API const char *tg_chat_template_at(size_t i);
-/* The one that the file's template is, found by its text, which is never run; NULL: none of ours,
- * or none at all. */
+/* The file's own, known by its whole text, which is never run; NULL: none of ours, or none. */
 TG_API const char *tg_tokenizer_template(const tg_tokenizer *tokenizer);
 
 typedef enum tg_chat_flag {
@@ -300,12 +306,12 @@ typedef enum tg_chat_limit {
  * the file's own template. Turns are text: special tokens come from the template alone.
  * E_UNSUPPORTED: no template is known; E_FORMAT: the vocabulary lacks one of its tokens; E_ARG: an
  * order of turns that it does not have. ids, cap and n as for tg_tokenizer_encode. */
-TG_API tg_status tg_tokenizer_chat(const tg_tokenizer *tokenizer, const char *name,
+TG_API tg_status tg_tokenizer_chat(tg_context *ctx, const tg_tokenizer *tok, const char *name,
                                    const tg_turn *turns, size_t n_turns, unsigned flags,
                                    int32_t *ids, size_t cap, size_t *n);
 /* The tokens that end an answer: ends [TG_ENDS_MAX], *n of them. */
-TG_API tg_status tg_tokenizer_ends(const tg_tokenizer *tokenizer, const char *name, int32_t *ends,
-                                   size_t *n);
+TG_API tg_status tg_tokenizer_ends(tg_context *ctx, const tg_tokenizer *tok, const char *name,
+                                   int32_t *ends, size_t *n);
 
 /* ---------------------------------------------------------------------------------------- Texts */
 
@@ -559,7 +565,7 @@ typedef struct tg_logit_bias {
  * the penalties. E_RANGE: an id beyond the vocabulary; E_ARG: a bias that is NaN or +inf. */
 TG_API tg_status tg_session_set_bias(tg_session *session, const tg_logit_bias *bias, size_t n);
 /* Texts that are never written, however they may be cut into tokens: up to 64, of up to 256 bytes
- * of UTF-8 each. If nothing is left to be drawn, sampling answers E_ARG. */
+ * of UTF-8 each, or special tokens. If nothing is left to be drawn, sampling answers E_ARG. */
 TG_API tg_status tg_session_set_banned(tg_session *session, const char *const *texts, size_t n);
 /* Texts that generation ends at, and does not hand out: as many and as long. */
 TG_API tg_status tg_session_set_stops(tg_session *session, const char *const *texts, size_t n);
@@ -592,8 +598,8 @@ TG_API tg_status tg_session_save(tg_session *session, const char *path, const vo
                                  size_t note_bytes);
 TG_API tg_status tg_session_load(tg_session *session, const char *path, tg_text_fn note,
                                  void *user);
-/* Makes room: keeps the newest half of the window and evaluates it anew, since learned positions
- * are absolute. */
+/* Makes room: keeps the newest half of the window, behind the token that began the text (BOS), and
+ * evaluates it anew, since learned positions are absolute. */
 TG_API tg_status tg_session_slide(tg_session *session);
 
 typedef struct tg_generate_stats {
@@ -604,8 +610,8 @@ typedef struct tg_generate_stats {
 /*
  * SIMPLE: continues a prompt by n_tokens and hands out text as it comes. Bytes are held back until
  * a UTF-8 character is whole; what is left at the end goes out as U+FFFD. An empty prompt starts
- * from a newline. A prompt longer than the window is cut to its newest part (prompt_dropped says
- * how much); when the window is full it slides (slides). options and stats may be NULL.
+ * from a newline. A prompt longer than the window is cut to its newest part, behind BOS, if it has
+ * one (prompt_dropped); when the window is full it slides (slides). options, stats may be NULL.
  */
 TG_API tg_status tg_generate(tg_context *ctx, tg_model *model, const char *prompt,
                              size_t prompt_bytes, const tg_sample_options *options, size_t n_tokens,
@@ -615,6 +621,13 @@ TG_API tg_status tg_session_generate(tg_session *session, const char *prompt, si
                                      const tg_sample_options *options, size_t n_tokens,
                                      tg_text_fn write, tg_cancel_fn cancel, void *user,
                                      int32_t *ids, tg_generate_stats *stats);
+/* The same from ids [n_prompt] >= 1, as of tg_tokenizer_chat; what the session has of them is kept.
+ * ends [n_ends] <= TG_ENDS_MAX, as of tg_tokenizer_ends; none: the vocabulary's. */
+TG_API tg_status tg_session_generate_ids(tg_session *session, const int32_t *prompt,
+                                         size_t n_prompt, const int32_t *ends, size_t n_ends,
+                                         const tg_sample_options *options, size_t n_tokens,
+                                         tg_text_fn write, tg_cancel_fn cancel, void *user,
+                                         int32_t *ids, tg_generate_stats *stats);
 
 /* ----------------------------------------------------------------------------------- Embeddings */
 
@@ -646,7 +659,7 @@ TG_API tg_status tg_embedder_new(tg_context *ctx, tg_model *model, const tg_embe
                                  tg_embedder **out);
 TG_API void tg_embedder_free(tg_embedder *embedder);
 /* Texts [n] to vectors, out [n, C]. A vector does not depend on the texts beside its own. E_FULL:
- * a text has more tokens than the model sees (tg_model_info: config.ctx, and at most 512). */
+ * a text has more tokens than the model sees (config.ctx, at most 512), or than its files allow. */
 TG_API tg_status tg_embedder_run(tg_embedder *embedder, const tg_embed_text *texts, size_t n,
                                  float *out);
 
@@ -711,9 +724,9 @@ TG_API const float *tg_probe_lens(const tg_probe *probe, int32_t layer);
  * (json false) or as one JSON object. */
 TG_API tg_status tg_file_info(tg_context *ctx, const char *path, bool json, tg_text_fn write,
                               void *user);
-/* Checks every checksum and range of a file; of a model of others its tables and sizes, the checksums
- * where there are some (.tinygpt files, members of a zip file), and that every weight is a finite
- * number: E_NUMBER. */
+/* Checks every checksum and range of a file; of a model of others its tables and sizes, the
+ * checksums where there are some (.tinygpt files, members of a zip file), and that every weight is
+ * a finite number: E_NUMBER. */
 TG_API tg_status tg_file_check(tg_context *ctx, const char *path);
 /* Whether there are checksums in a file, so that tg_file_check has seen all its bytes to be right.
  * Not in WebAssembly. */

@@ -244,6 +244,36 @@ tg_status tg_session_generate_job(tg_session *session, const char *prompt, size_
     return tg_job_session_generate(&g, stats, job);
 }
 
+tg_status tg_session_generate_ids(tg_session *session, const int32_t *prompt, size_t n_prompt,
+                                  const int32_t *ends, size_t n_ends,
+                                  const tg_sample_options *options, size_t n_tokens,
+                                  tg_text_fn write, tg_cancel_fn cancel, void *user, int32_t *ids,
+                                  tg_generate_stats *stats) {
+    if (!session) return TG_E_ARG;
+    ENTER(session->ctx);
+    WANT(session->ctx, prompt);
+    if (n_ends) WANT(session->ctx, ends);
+    if (n_prompt == 0 || n_prompt > SIZE_MAX / sizeof *prompt || n_ends > TG_ENDS_MAX)
+        return tg_fail(&session->ctx->err, TG_E_ARG,
+                       "generation: want ids and at most %d ends, have %zu and %zu", TG_ENDS_MAX,
+                       n_prompt, n_ends);
+    tg_generating g = { .session = session,
+                        .prompt = (const char *)prompt,
+                        .prompt_bytes = n_prompt * sizeof *prompt,
+                        .is_ids = true,
+                        .n_ends = n_ends,
+                        .o = options ? *options : tg_sample_options_default(),
+                        .n_tokens = n_tokens,
+                        .write = write,
+                        .cancel = cancel,
+                        .user = user,
+                        .ids = ids };
+    for (size_t i = 0; i < n_ends; i++) g.ends[i] = ends[i];
+    tg_job *job;
+    TG_TRY(tg_job_session_generate(&g, stats, &job));
+    return tg_job_finish(job);
+}
+
 tg_status tg_probe_run_job(tg_probe *probe, const int32_t *tokens, const tg_edit *edits,
                            size_t n_edits, const tg_probe *donor, tg_job **job) {
     if (!probe) return TG_E_ARG;

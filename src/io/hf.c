@@ -197,20 +197,56 @@ static tg_status put_template(opening *o, tg_hf_values *m) {
     return TG_OK;
 }
 
+static bool is_on(const tg_json *config, const char *key) {
+    const tg_json *on = tg_json_get(config, key);
+    return on && tg_json_kind(on) == TG_JSON_TRUE;
+}
+
+/* How many tokens of a text sentence-transformers looks at. */
+static tg_status put_most_tokens(opening *o, tg_hf_values *m) {
+    const tg_json *config;
+    int64_t most;
+    TG_TRY(read_json(o, "sentence_bert_config.json", &config));
+    const tg_json *v = config ? tg_json_get(config, "max_seq_length") : NULL;
+    if (!v || tg_json_kind(v) == TG_JSON_NULL) return TG_OK;
+    if (tg_json_kind(v) != TG_JSON_NUMBER || tg_json_int64(o->g->ctx, v, &most) != TG_OK ||
+        most < 1 || most > INT32_MAX) {
+        tg_ctx_clear(o->g->ctx);
+        return tg_fail(o->g->ctx, TG_E_FORMAT,
+                       "%s/sentence_bert_config.json: max_seq_length: want a number of tokens, "
+                       "have something else",
+                       o->g->path);
+    }
+    tg_hf_put_int(m, "embedding_tokens", most);
+    return TG_OK;
+}
+
 /* sentence-transformers say how they pool in a file of their own; GGUF's numbers are 1 mean, 2 CLS,
  * 3 last. In a zip the folder is part of the name. */
 static tg_status put_pooling(opening *o, tg_hf_values *m) {
     static const char *const modes[] = { "pooling_mode_mean_tokens", "pooling_mode_cls_token",
                                          "pooling_mode_lasttoken" };
+    static const char *const others[] = { "pooling_mode_max_tokens",
+                                          "pooling_mode_mean_sqrt_len_tokens",
+                                          "pooling_mode_weightedmean_tokens" };
     const tg_json *config;
     TG_TRY(read_json(o, "1_Pooling/config.json", &config));
     int64_t mode = 1;
+    int n = 0;
     for (int i = 0; config && i < 3; i++) {
-        const tg_json *on = tg_json_get(config, modes[i]);
-        if (on && tg_json_kind(on) == TG_JSON_TRUE) mode = i + 1;
+        if (is_on(config, others[i]))
+            return tg_fail(o->g->ctx, TG_E_UNSUPPORTED,
+                           "%s/1_Pooling/config.json: want mean, CLS or last token, have %s",
+                           o->g->path, others[i]);
+        if (!is_on(config, modes[i])) continue;
+        mode = i + 1;
+        n++;
     }
+    if (config && n != 1)
+        return tg_fail(o->g->ctx, TG_E_UNSUPPORTED,
+                       "%s/1_Pooling/config.json: want one way of pooling, have %d", o->g->path, n);
     tg_hf_put_int(m, "pooling_type", mode);
-    return TG_OK;
+    return put_most_tokens(o, m);
 }
 
 /* --------------------------------------------------------------------------------------- tensors

@@ -28,6 +28,7 @@ typedef struct tg_lm_config {
     float rope_factor;  /* positions are divided by it; 1 */
     bool gelu_erf;      /* GPT-2: the exact gelu, not the one by tanh */
     int32_t pooling;    /* of embeddings: TG_POOL_.. */
+    int32_t embed_ctx;  /* tokens of a text that count for its embedding; 0: not said */
 } tg_lm_config;
 
 /* Does this layer see a window alone? */

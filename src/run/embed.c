@@ -49,6 +49,10 @@ tg_status tg_embedder_open(tg_context *ctx, tg_model *model, const tg_embed_opti
     if (e->o.pooling == 0) e->o.pooling = (tg_pooling)model->lm->lm.config.pooling;
     e->ctx_tokens = model->lm->lm.config.ctx;
     if (e->ctx_tokens > TG_EMBED_ROWS) e->ctx_tokens = TG_EMBED_ROWS;
+    /* What the makers said of embeddings goes before what they said of the tokenizer. */
+    const int32_t said = model->lm->lm.config.embed_ctx;
+    const int32_t most = said ? said : tg_tok_truncation(model->tok);
+    if (most > 0 && e->ctx_tokens > most) e->ctx_tokens = most;
     e->rows = TG_EMBED_ROWS;
     const tg_status s = build(e);
     if (s == TG_OK)

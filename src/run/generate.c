@@ -27,22 +27,45 @@ static void pass(void *user, const char *bytes, size_t n) {
 /* ---------------------------------------------------------------------------------------- stages
  */
 
-/* Only the newest part of a long prompt is fed, which leaves room for one token. An empty prompt is
- * a newline. */
-tg_status tg_generating_begin(tg_generating *g) {
-    tg_session *s = g->session;
-    TG_TRY(tg_sample_options_check(&s->ctx->err, &g->o));
-    if (g->prompt_bytes == 0) {
+/* A text, of which an empty one is a newline; or ids, copied: they lie in the job's memory, which
+ * need not be aligned for them. */
+static tg_status take_prompt(tg_generating *g) {
+    tg_ctx *err = &g->session->ctx->err;
+    tg_ids_init(&g->prompt_ids, &err->mem);
+    if (!g->is_ids && g->prompt_bytes == 0) {
         g->prompt = "\n";
         g->prompt_bytes = 1;
     }
-    tg_ids_init(&g->prompt_ids, &s->ctx->err.mem);
-    TG_TRY(tg_tok_encode(&s->ctx->err, s->model->tok, g->prompt, g->prompt_bytes, TG_TOK_ENDS,
-                         &g->prompt_ids));
+    if (!g->is_ids)
+        return tg_tok_encode(err, g->session->model->tok, g->prompt, g->prompt_bytes, TG_TOK_ENDS,
+                             &g->prompt_ids);
+    g->prompt_ids.id = tg_alloc(&err->mem, g->prompt_bytes);
+    if (!g->prompt_ids.id) return tg_fail_memory(err, "prompt", g->prompt_bytes);
+    memcpy(g->prompt_ids.id, g->prompt, g->prompt_bytes);
+    g->prompt_ids.n = g->prompt_ids.room = g->prompt_bytes / sizeof(int32_t);
+    return TG_OK;
+}
+
+/* Only the newest part of a long prompt is fed, which leaves room for one token, behind the token
+ * that begins texts: models that were trained with one write nonsense without it. Of ids, what the
+ * session has of them already is kept. */
+tg_status tg_generating_begin(tg_generating *g) {
+    tg_session *s = g->session;
+    TG_TRY(tg_sample_options_check(&s->ctx->err, &g->o));
+    TG_TRY(take_prompt(g));
     const size_t room = s->capacity > 1 ? (size_t)s->capacity - 1 : 1, n = g->prompt_ids.n;
+    int32_t *ids = g->prompt_ids.id;
+    size_t same = 0;
     g->stats.prompt_tokens = n;
-    if (n > room) g->at = g->stats.prompt_dropped = n - room;
-    tg_session_go_back(s, 0);
+    if (n > room) {
+        const bool begun = ids[0] >= 0 && ids[0] == tg_tok_bos(s->model->tok);
+        g->at = g->stats.prompt_dropped = n - room;
+        if (begun && room > 1) ids[g->at] = ids[0];
+    } else if (g->is_ids) {
+        while (same + 1 < n && same < (size_t)s->n_tokens && s->fed[same] == ids[same]) same++;
+        g->at = same;
+    }
+    tg_session_go_back(s, (int32_t)same);
     return TG_OK;
 }
 
@@ -72,6 +95,16 @@ static tg_status feed_prompt(tg_generating *g, double deadline_ms) {
     return TG_OK;
 }
 
+/* The caller's ends, else the vocabulary's; and stops that are tokens. */
+static bool ends(const tg_generating *g, int32_t id) {
+    const tg_session *s = g->session;
+    for (size_t i = 0; i < g->n_ends; i++)
+        if (g->ends[i] == id) return true;
+    for (size_t i = 0; s->stops && i < s->stops->n_ids; i++)
+        if (s->stops->ids[i] == id) return true;
+    return g->n_ends == 0 && tg_tok_is_end(s->model->tok, id);
+}
+
 /* The last token is drawn but not fed: nobody asks what follows it, and a step of the model is what
  * costs. So after n tokens the cache holds the prompt and n - 1 of them. */
 static tg_status draw(tg_generating *g, bool *over) {
@@ -83,7 +116,7 @@ static tg_status draw(tg_generating *g, bool *over) {
     if (g->at == 0) g->stats.first_token_ms = spent(g);
     g->at++;
     g->stats.new_tokens++;
-    const bool ended = tg_tok_is_end(s->model->tok, g->piece[0]);
+    const bool ended = ends(g, g->piece[0]);
     size_t n_bytes;
     const char *bytes = tg_tok_bytes(s->model->tok, g->piece[0], &n_bytes);
     if (!ended) tg_utf8_gate_push(&g->gate, bytes, n_bytes, pass, g);

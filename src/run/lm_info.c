@@ -56,7 +56,8 @@ static const tg_gguf_value *template_of(const tg_gguf *g) {
 
 /* By which of ours a conversation is written; NULL: by none. */
 static const char *template_name(const tg_gguf_value *v) {
-    const tg_chat_template *t = tg_chat_detect(v->text.bytes, v->text.n_bytes);
+    tg_chat_found found;
+    const tg_chat_template *t = tg_chat_detect(v->text.bytes, v->text.n_bytes, &found);
     return t ? tg_chat_name(t) : NULL;
 }
 

@@ -25,6 +25,7 @@ struct tg_context {
     double peak_gflops; /* 0 until measured */
     double read_bytes_per_s;
     char banner[2048];
+    int date[3];           /* year, month, day that chat templates write; zeros: today's, in UTC */
     char pack_cache[1024]; /* a folder for packed weights; "": none is kept (pack_cache.h) */
     /* A GPU that was lost is replaced, until it has happened too often. */
     unsigned losses, generation; /* generation counts the devices */

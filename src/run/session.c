@@ -228,7 +228,10 @@ tg_status tg_feeding_begin(tg_session *s, const int32_t *tokens, size_t n, tg_fe
  * n_tokens is 0 before, so that positions are counted anew, and there is room for all. */
 void tg_feeding_begin_slide(tg_session *s, tg_feeding *f) {
     const int32_t keep = s->n_tokens / 2;
-    memmove(s->fed, s->fed + s->n_tokens - keep, (size_t)keep * sizeof *s->fed);
+    const bool begun = s->n_tokens > 0 && s->fed[0] == tg_tok_bos(s->model->tok);
+    const int32_t first = begun && keep > 1 ? 1 : 0;
+    memmove(s->fed + first, s->fed + s->n_tokens - keep + first,
+            (size_t)(keep - first) * sizeof *s->fed);
     tg_session_go_back(s, 0);
     *f = (tg_feeding) { .tokens = s->fed, .n = (size_t)keep };
 }
@@ -433,7 +436,19 @@ tg_status tg_session_steer_texts(tg_session *s, const char *const *texts, size_t
                                  tg_steer_texts **out) {
     if (!*out) *out = tg_alloc(&s->ctx->err.mem, sizeof **out);
     if (!*out) return tg_fail_memory(&s->ctx->err, "texts", sizeof **out);
-    return tg_steer_set_texts(&s->ctx->err, texts, n, *out);
+    TG_TRY(tg_steer_set_texts(&s->ctx->err, texts, n, *out));
+    /* A special token adds no bytes, so as a text it would never be met. */
+    tg_steer_texts *t = *out;
+    const size_t all = t->n;
+    t->n = t->n_ids = 0;
+    for (size_t i = 0; i < all; i++) {
+        const int32_t id = tg_tok_control(s->model->tok, t->text[i].bytes, t->text[i].n_bytes);
+        if (id >= 0)
+            t->ids[t->n_ids++] = id;
+        else
+            t->text[t->n++] = t->text[i];
+    }
+    return TG_OK;
 }
 
 static const char *piece_of(const void *user, int32_t id, size_t *n_bytes) {
@@ -452,8 +467,9 @@ static size_t tail_of(const tg_session *s, char *out, size_t room) {
 }
 
 static bool steers(const tg_session *s, const tg_sample_options *o) {
-    return s->n_bias > 0 || (s->banned && s->banned->n > 0) || o->frequency_penalty != 0 ||
-           o->presence_penalty != 0 || (o->typical_p > 0 && o->typical_p < 1);
+    return s->n_bias > 0 || (s->banned && s->banned->n + s->banned->n_ids > 0) ||
+           o->frequency_penalty != 0 || o->presence_penalty != 0 ||
+           (o->typical_p > 0 && o->typical_p < 1);
 }
 
 /* The logits are changed where the sampling plan reads them, and what they were is kept: it is
@@ -473,6 +489,8 @@ static tg_status steer(tg_session *s, const tg_sample_options *o, int32_t recent
         const size_t at = tail_of(s, tail, sizeof tail);
         tg_steer_ban(logits, V, s->banned, tail + at, sizeof tail - at, piece_of, s->model->tok);
     }
+    for (size_t i = 0; s->banned && i < s->banned->n_ids; i++)
+        logits[s->banned->ids[i]] = (float)-TG_INF;
     const tg_steer_penalties p = { o->repeat_penalty, o->frequency_penalty, o->presence_penalty };
     tg_steer_penalize(logits, V, s->fed + s->n_tokens - recent, (size_t)recent, &p);
     tg_steer_typical(logits, V, o->typical_p, o->temperature, order, distance);

@@ -100,7 +100,8 @@ typedef struct tg_feeding {
 
 /* Checks everything, and runs nothing. */
 tg_status tg_feeding_begin(tg_session *s, const int32_t *tokens, size_t n, tg_feeding *f);
-/* To slide: keeps the newest half of the window, which has to be fed anew. */
+/* To slide: keeps the newest half of the window, which has to be fed anew, and in front of it the
+ * token that begins texts, if the text began with it. */
 void tg_feeding_begin_slide(tg_session *s, tg_feeding *f);
 /* TG_PENDING or TG_STOPPED: not done yet. Deadlines are on tg_time_ms's clock; 0: none. */
 tg_status tg_feeding_go_on(tg_session *s, tg_feeding *f, double deadline_ms);
@@ -137,8 +138,11 @@ tg_status tg_session_read(tg_session *s, const char *path, tg_text_fn note, void
 /* A prompt, and the text that follows it, in slices. */
 typedef struct tg_generating {
     tg_session *session;
-    const char *prompt; /* borrowed */
+    const char *prompt; /* borrowed; a text, or ids */
     size_t prompt_bytes;
+    bool is_ids;
+    int32_t ends[TG_ENDS_MAX];
+    size_t n_ends; /* 0: those of the vocabulary */
     tg_sample_options o;
     size_t n_tokens;
     tg_text_fn write;

@@ -49,7 +49,8 @@ enum { TG_STEER_TEXTS_MAX = 64, TG_STEER_TEXT_BYTES_MAX = 256 };
 
 /* Texts of the caller's, copied: what must not be written, or what an answer ends at. */
 typedef struct tg_steer_texts {
-    size_t n, longest;
+    size_t n, longest, n_ids;
+    int32_t ids[TG_STEER_TEXTS_MAX]; /* [n_ids] of those that are special tokens */
     struct {
         size_t n_bytes;
         char bytes[TG_STEER_TEXT_BYTES_MAX];

@@ -281,7 +281,10 @@ tg_status tg_vocabulary_chat(const tg_gguf *g, tg_tokenizer *t) {
     tg_gguf_string text = { NULL, 0 };
     TG_TRY(tg_gguf_get_string(g, "tokenizer.chat_template", &text));
     t->has_template = text.bytes != NULL;
-    t->chat = text.bytes ? tg_chat_detect(text.bytes, text.n_bytes) : NULL;
+    if (!text.bytes) return TG_OK;
+    t->chat = tg_chat_detect(text.bytes, text.n_bytes, &t->chat_found);
+    const tg_chat_template *like = tg_chat_looks_like(text.bytes, text.n_bytes);
+    t->looks_like = like ? tg_chat_name(like) : NULL;
     return TG_OK;
 }
 

@@ -13,13 +13,15 @@ struct tg_tokenizer {
     tg_context *ctx;
     tg_tok *tok;
     const tg_chat_template *chat; /* NULL: the file has none, or one that is none of ours */
+    tg_chat_found chat_found;     /* with it */
     bool has_template;            /* in the file */
+    const char *looks_like;       /* a template that is none of ours: which; NULL: none */
 };
 
 /* From the metadata of a GGUF file, which n_tokens (0: any number) must agree with. *out stays NULL
  * where the file has no tokenizer. */
 tg_status tg_vocabulary_gguf(const tg_gguf *g, size_t n_tokens, tg_tok **out);
-/* The template of its text: to chat and has_template of t. */
+/* The template of its text: to the fields of t about it. */
 tg_status tg_vocabulary_chat(const tg_gguf *g, tg_tokenizer *t);
 
 /* A GGUF file, or tokenizer.json; *out stays NULL where it is neither, without an error. */

@@ -11,25 +11,29 @@
 #include "tok/chat.h"
 
 #include "base/str.h"
+#include "base/time.h"
 
-enum { N_MARKS = 3, N_ENDS = 3 };
+enum { N_MARKS = 2, N_ENDS = 3 };
 
 struct tg_chat_template {
     const char *name;
-    /* It is this one if the file's template has all of has, and none of lacks. Rows are tried in
-     * their order. */
-    const char *has[N_MARKS], *lacks[N_MARKS];
-    const char *bos, *open, *close, *end; /* special tokens; NULL: none */
-    const char *gap, *tail;               /* text behind close and end */
-    const char *assistant;                /* the model's role; the others are "system" and "user" */
-    const char *default_system;           /* if the conversation has none; NULL: no such turn */
-    const char *system_head;              /* in front of the system's text */
-    const char *think, *no_think;         /* how the answer begins; "": with nothing */
-    bool trim;                            /* white space at the ends of every text goes */
-    bool system_with_user;                /* the system's text opens the first turn of the user */
-    bool alternate;                       /* user and model in turn, or it is refused */
-    bool drop_thinking;                   /* of the model's earlier turns */
-    const char *ends[N_ENDS];             /* that an answer stops at */
+    /* A text that is none that is known looks like this one if it has all of these. Rows are tried
+     * in their order. */
+    const char *looks[N_MARKS];
+    const char *bos; /* "": the vocabulary's; else that goes first, and this, if it has none */
+    const char *open, *close, *end; /* special tokens; NULL: none */
+    const char *gap, *tail;         /* text behind close and end */
+    const char *assistant;          /* the model's role; the others are "system" and "user" */
+    const char *default_system;     /* if the conversation has none; NULL: no such turn */
+    const char *system_head;        /* in front of the system's text; a date comes behind it */
+    const char *date;               /* "": today's */
+    const char *think, *no_think;   /* how the answer begins; "": with nothing */
+    bool trim;                      /* white space at the ends of every text goes */
+    bool system_with_user;          /* the system's text opens the first turn of the user */
+    bool no_system;                 /* a turn of the system is refused */
+    bool alternate;                 /* user and model in turn, or it is refused */
+    bool drop_thinking;             /* of the model's earlier turns */
+    const char *ends[N_ENDS];       /* that an answer stops at */
 };
 
 #define CHATML                                                                                     \
@@ -39,68 +43,56 @@ struct tg_chat_template {
     .bos = "<|begin_of_text|>", .open = "<|start_header_id|>", .close = "<|end_header_id|>",       \
     .end = "<|eot_id|>", .gap = "\n\n", .tail = "", .assistant = "assistant", .trim = true,        \
     .ends = { "<|eot_id|>", "<|end_of_text|>", "<|eom_id|>" }
+#define LLAMA31                                                                                    \
+    .default_system = "",                                                                          \
+    .system_head = "Cutting Knowledge Date: December 2023\nToday Date: ", LLAMA3
+#define GEMMA                                                                                      \
+    .bos = "<bos>", .open = "<start_of_turn>", .end = "<end_of_turn>", .gap = "\n", .tail = "\n",  \
+    .assistant = "model", .trim = true, .alternate = true, .ends = { "<end_of_turn>", "<eos>" }
 
 static const tg_chat_template templates[] = {
     { .name = "smollm2",
-      .has = { "<|im_start|>", "AI assistant named SmolLM, trained by Hugging Face" },
-      .lacks = { "Metadata" }, /* SmolLM3's */
+      .looks = { "AI assistant named SmolLM, trained by Hugging Face" },
       .default_system = "You are a helpful AI assistant named SmolLM, trained by Hugging Face",
       CHATML },
     { .name = "qwen3.5",
-      .has = { "enable_thinking", "{{- '<think>\\n' }}", "render_content" },
+      .looks = { "enable_thinking", "render_content" },
       .trim = true,
       .drop_thinking = true,
       .think = "<think>\n",
       .no_think = "<think>\n\n</think>\n\n",
       CHATML },
     { .name = "qwen3",
-      .has = { "<|im_start|>", "enable_thinking", "last_query_index" },
-      .lacks = { "Metadata", "render_content", "'<|im_start|>assistant\\n<think>\\n'" },
+      .looks = { "enable_thinking", "last_query_index" },
       .drop_thinking = true,
       .no_think = "<think>\n\n</think>\n\n",
       CHATML },
     { .name = "qwen3-thinking", /* that always thinks */
-      .has = { "'<|im_start|>assistant\\n<think>\\n'", "last_query_index" },
-      .lacks = { "enable_thinking" },
+      .looks = { "'<|im_start|>assistant\\n<think>\\n'", "last_query_index" },
       .drop_thinking = true,
       .think = "<think>\n",
       CHATML },
     { .name = "qwen2.5",
-      .has = { "<|im_start|>",
-               "You are Qwen, created by Alibaba Cloud. You are a helpful assistant." },
-      .lacks = { "<think>" },
+      .looks = { "<|im_start|>", "You are Qwen, created by Alibaba Cloud." },
       .default_system = "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.",
       CHATML },
     { .name = "qwen2",
-      .has = { "<|im_start|>system\\nYou are a helpful assistant." },
-      .lacks = { "<think>" },
+      .looks = { "<|im_start|>system\\nYou are a helpful assistant." },
       .default_system = "You are a helpful assistant.",
       CHATML },
     { .name = "llama3.1",
-      .has = { "<|start_header_id|>", "Cutting Knowledge Date: December 2023", "Today Date: " },
-      .default_system = "",
-      .system_head = "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n",
-      LLAMA3 },
-    { .name = "llama3",
-      .has = { "<|start_header_id|>", "<|eot_id|>" },
-      .lacks = { "function", "Date" },
-      LLAMA3 },
-    { .name = "gemma",
-      .has = { "<start_of_turn>", "model" },
-      .bos = "<bos>",
-      .open = "<start_of_turn>",
-      .end = "<end_of_turn>",
-      .gap = "\n",
-      .tail = "\n",
-      .assistant = "model",
-      .trim = true,
-      .system_with_user = true,
-      .alternate = true,
-      .ends = { "<end_of_turn>", "<eos>" } },
-    { .name = "chatml",
-      .has = { "<|im_start|>", "<|im_end|>" },
-      .lacks = { "<think>", "<|im_middle|>", "You are" },
-      CHATML },
+      .looks = { "<|start_header_id|>", "Cutting Knowledge Date: December 2023" },
+      .date = "26 Jul 2024",
+      LLAMA31 },
+    { .name = "llama3.2", .looks = { "<|start_header_id|>", "strftime_now" }, .date = "", LLAMA31 },
+    { .name = "llama3", .looks = { "<|start_header_id|>", "<|eot_id|>" }, LLAMA3 },
+    { .name = "gemma2",
+      .looks = { "<start_of_turn>", "System role not supported" },
+      .no_system = true,
+      GEMMA },
+    { .name = "gemma", .looks = { "<start_of_turn>", "model" }, .system_with_user = true, GEMMA },
+    { .name = "chatml-bos", .looks = { "<|im_start|>", "bos_token" }, .bos = "", CHATML },
+    { .name = "chatml", .looks = { "<|im_start|>", "<|im_end|>" }, CHATML },
 };
 enum { N_TEMPLATES = sizeof templates / sizeof templates[0] };
 
@@ -113,6 +105,17 @@ const tg_chat_template *tg_chat_named(const char *name) {
         if (strcmp(templates[i].name, name) == 0) return &templates[i];
     }
     return NULL;
+}
+
+/* Rows that differ in what the system says go by one key. */
+const tg_chat_template *tg_chat_saying(const tg_chat_template *t, const tg_chat_found *found) {
+    for (size_t i = 0; found->system_bytes > 0 && i < N_TEMPLATES; i++) {
+        const char *says = templates[i].default_system;
+        if (says && !templates[i].system_head && strlen(says) == found->system_bytes &&
+            memcmp(says, found->system, found->system_bytes) == 0)
+            return &templates[i];
+    }
+    return t;
 }
 
 /* The place of a needle in text that may hold zeros; NULL: nowhere. */
@@ -128,14 +131,11 @@ static const char *find(const char *text, size_t n, const char *needle) {
     return NULL;
 }
 
-const tg_chat_template *tg_chat_detect(const char *text, size_t n_bytes) {
+const tg_chat_template *tg_chat_looks_like(const char *text, size_t n_bytes) {
     for (size_t i = 0; i < N_TEMPLATES; i++) {
         bool fits = true;
-        for (int k = 0; k < N_MARKS; k++) {
-            const char *has = templates[i].has[k], *lacks = templates[i].lacks[k];
-            fits = fits && !(has && !find(text, n_bytes, has));
-            fits = fits && !(lacks && find(text, n_bytes, lacks));
-        }
+        for (int k = 0; k < N_MARKS && templates[i].looks[k]; k++)
+            fits = fits && find(text, n_bytes, templates[i].looks[k]);
         if (fits) return &templates[i];
     }
     return NULL;
@@ -149,6 +149,7 @@ typedef struct writer {
     const tg_tok *tok; /* NULL: text */
     tg_ids *ids;
     tg_buf *text; /* out; or what is not encoded yet */
+    const tg_chat_how *how;
 } writer;
 
 static tg_status flush(writer *w, unsigned flags) {
@@ -173,6 +174,16 @@ static tg_status special(writer *w, const char *name) {
                        "chat template: want a token %s, have none in this model", name);
     }
     return tg_ids_push(w->ctx, w->ids, id);
+}
+
+/* The vocabulary's first token of a text; a template may know one for vocabularies without. */
+static tg_status begin(writer *w, const char *name) {
+    const int32_t id = name && w->tok ? tg_tok_bos(w->tok) : -1;
+    if (id >= 0) return tg_ids_push(w->ctx, w->ids, id);
+    if (!name || *name) return special(w, name);
+    if (!w->tok) return TG_OK;
+    return tg_fail(w->ctx, TG_E_FORMAT,
+                   "chat template: want a token that begins texts, have none in this model");
 }
 
 static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
@@ -217,13 +228,29 @@ static tg_status close_turn(writer *w, const tg_chat_template *t) {
     return TG_OK;
 }
 
+/* Templates that drop thinking take such a turn of the user for the answer of a tool, and keep the
+ * thinking before it: tools are not known here. */
+static bool of_a_tool(const tg_chat_turn *turn) {
+    static const char first[] = "<tool_response>", last[] = "</tool_response>";
+    const size_t a = sizeof first - 1, b = sizeof last - 1;
+    return turn->role == TG_CHAT_USER && turn->n_bytes >= b && memcmp(turn->text, first, a) == 0 &&
+           memcmp(turn->text + turn->n_bytes - b, last, b) == 0;
+}
+
 static tg_status check(tg_ctx *ctx, const tg_chat_template *t, const tg_chat_turn *turns,
                        size_t n) {
     const size_t first = n > 0 && turns[0].role == TG_CHAT_SYSTEM;
     if (n == 0 || turns[n - 1].role != TG_CHAT_USER) {
         return tg_fail(ctx, TG_E_ARG, "chat: want the user's turn last, have another or none");
     }
+    if (first && t->no_system)
+        return tg_fail(ctx, TG_E_ARG, "chat, %s: want no system's turn, have one", t->name);
     for (size_t i = first; i < n; i++) {
+        if (t->drop_thinking && of_a_tool(&turns[i]))
+            return tg_fail(ctx, TG_E_ARG,
+                           "chat, %s: turn %zu: want a text, have a <tool_response>, which is not "
+                           "supported",
+                           t->name, i);
         if (turns[i].role == TG_CHAT_SYSTEM) {
             return tg_fail(ctx, TG_E_ARG, "chat: want the system's turn first, have it at %zu", i);
         }
@@ -236,13 +263,32 @@ static tg_status check(tg_ctx *ctx, const tg_chat_template *t, const tg_chat_tur
     return TG_OK;
 }
 
+/* "29 Nov 2026": the caller's date, the template's own, or today's in UTC. */
+static void put_date(writer *w, const char *fixed) {
+    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    tg_chat_date d = w->how->date;
+    if (d.day == 0 && *fixed) {
+        tg_buf_puts(w->text, fixed);
+        return;
+    }
+    if (d.day == 0) d = tg_chat_date_of(tg_time_unix());
+    tg_buf_printf(w->text, "%02d %.3s %d", d.day, months + 3 * (d.month - 1), d.year);
+}
+
 /* The system's turn, if the conversation or the template has one. */
 static tg_status write_system(writer *w, const tg_chat_template *t, const tg_chat_turn *turn) {
-    if (!turn && !t->default_system) return TG_OK;
+    const tg_chat_found *file = w->how->found;
+    if (!turn && !t->default_system && !(file && file->system_bytes)) return TG_OK;
     TG_TRY(open_turn(w, t, TG_CHAT_SYSTEM));
-    if (t->system_head) tg_buf_puts(w->text, t->system_head);
+    if (t->system_head) {
+        tg_buf_puts(w->text, t->system_head);
+        put_date(w, t->date);
+        tg_buf_puts(w->text, "\n\n");
+    }
     if (turn) {
         append(w, t, turn);
+    } else if (file && file->system_bytes) {
+        tg_buf_append(w->text, file->system, file->system_bytes);
     } else {
         tg_buf_puts(w->text, t->default_system);
     }
@@ -250,9 +296,9 @@ static tg_status write_system(writer *w, const tg_chat_template *t, const tg_cha
 }
 
 static tg_status write_all(writer *w, const tg_chat_template *t, const tg_chat_turn *turns,
-                           size_t n, unsigned flags) {
+                           size_t n) {
     TG_TRY(check(w->ctx, t, turns, n));
-    TG_TRY(special(w, t->bos));
+    TG_TRY(begin(w, t->bos));
     const tg_chat_turn *system = turns[0].role == TG_CHAT_SYSTEM ? &turns[0] : NULL;
     const size_t first = system ? 1 : 0;
     if (!t->system_with_user) TG_TRY(write_system(w, t, system));
@@ -267,27 +313,39 @@ static tg_status write_all(writer *w, const tg_chat_template *t, const tg_chat_t
     }
     TG_TRY(open_turn(w, t, TG_CHAT_ASSISTANT));
     TG_TRY(flush(w, 0));
-    const char *begin = (flags & TG_CHAT_NO_THINKING) && t->no_think ? t->no_think : t->think;
+    const char *begin =
+        (w->how->flags & TG_CHAT_NO_THINKING) && t->no_think ? t->no_think : t->think;
     if (begin) tg_buf_puts(w->text, begin);
     return flush(w, TG_TOK_SPECIAL); /* the template's own words */
 }
 
+/* Days to a date of the calendar that we have: years begin in March, so that the leap day is the
+ * last one. */
+tg_chat_date tg_chat_date_of(int64_t seconds) {
+    const int64_t days = seconds / 86400 + 719468, era = days / 146097, rest = days % 146097;
+    const int64_t year = (rest - rest / 1460 + rest / 36524 - rest / 146096) / 365;
+    const int64_t day = rest - (365 * year + year / 4 - year / 100), month = (5 * day + 2) / 153;
+    return (tg_chat_date) { .year = (int)(year + 400 * era + (month > 9)),
+                            .month = (int)(month < 10 ? month + 3 : month - 9),
+                            .day = (int)(day - (153 * month + 2) / 5 + 1) };
+}
+
 tg_status tg_chat_encode(tg_ctx *ctx, const tg_chat_template *t, const tg_tok *tok,
-                         const tg_chat_turn *turns, size_t n, unsigned flags, tg_ids *ids) {
+                         const tg_chat_turn *turns, size_t n, const tg_chat_how *how, tg_ids *ids) {
     tg_buf text;
     tg_buf_init(&text, &ctx->mem);
-    writer w = { .ctx = ctx, .tok = tok, .ids = ids, .text = &text };
+    writer w = { .ctx = ctx, .tok = tok, .ids = ids, .text = &text, .how = how };
     const size_t before = ids->n;
-    const tg_status status = write_all(&w, t, turns, n, flags);
+    const tg_status status = write_all(&w, t, turns, n);
     if (status != TG_OK) ids->n = before;
     tg_buf_deinit(&text);
     return status;
 }
 
 tg_status tg_chat_render(tg_ctx *ctx, const tg_chat_template *t, const tg_chat_turn *turns,
-                         size_t n, unsigned flags, tg_buf *out) {
-    writer w = { .ctx = ctx, .text = out };
-    return write_all(&w, t, turns, n, flags);
+                         size_t n, const tg_chat_how *how, tg_buf *out) {
+    writer w = { .ctx = ctx, .text = out, .how = how };
+    return write_all(&w, t, turns, n);
 }
 
 size_t tg_chat_ends(const tg_chat_template *t, const tg_tok *tok, int32_t ends[TG_CHAT_ENDS_MAX]) {

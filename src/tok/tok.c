@@ -52,14 +52,17 @@ static tg_status push_bytes(tg_tok_work *w, const char *bytes, size_t n, bool *a
     return TG_OK;
 }
 
-/* Some byte-level vocabularies lack the bytes that no UTF-8 text has. There the replacement
- * character stands for such a byte, as it does wherever bytes are decoded leniently. */
+/* Some byte-level vocabularies lack bytes that texts hardly have, such as controls: those are left
+ * out, as tokenizers and llama.cpp do. One that lacks those of U+FFFD is none of these: it lacks
+ * texts. */
 tg_status tg_tok_push_unknown(tg_tok_work *w, const char *bytes, size_t n) {
     const tg_tok *t = w->tok;
     bool done;
     TG_TRY(push_bytes(w, bytes, n, &done));
-    if (!done && t->model == TG_TOK_BYTE_BPE) TG_TRY(push_bytes(w, "\xef\xbf\xbd", 3, &done));
     if (done) return TG_OK;
+    if (t->model == TG_TOK_BYTE_BPE && t->byte_id[0xef] >= 0 && t->byte_id[0xbf] >= 0 &&
+        t->byte_id[0xbd] >= 0)
+        return TG_OK;
     /* GGUF names one for byte-level vocabularies, too, which is the token that ends texts. */
     if (t->unknown < 0 || t->model == TG_TOK_BYTE_BPE) {
         return tg_fail(w->ctx, TG_E_FORMAT,
@@ -164,7 +167,7 @@ static tg_status check(tg_ctx *ctx, const tg_tok_desc *d) {
 static tg_status strings_new(tg_ctx *ctx, tg_arena *arena, size_t n, size_t n_bytes,
                              tg_strings *out) {
     out->n = n;
-    out->bytes = tg_arena_alloc(arena, n_bytes + 1);
+    out->bytes = tg_arena_alloc(arena, n_bytes + n + 1); /* zeros */
     out->at = tg_arena_array(arena, n + 1, sizeof *out->at);
     return out->bytes && out->at ? TG_OK : tg_fail_memory(ctx, "tokenizer", n_bytes);
 }
@@ -253,8 +256,7 @@ static tg_status make_out(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d, size_t i
  * UTF-8 if that is, and none begins with what goes on. */
 static tg_status check_utf8(tg_ctx *ctx, const tg_strings *s) {
     bool goes_on = false;
-    for (size_t i = 0; i < s->n && s->at[i] < s->at[s->n]; i++)
-        goes_on |= ((uint8_t)s->bytes[s->at[i]] & 0xc0) == 0x80;
+    for (size_t i = 0; i < s->n; i++) goes_on |= ((uint8_t)s->bytes[s->at[i]] & 0xc0) == 0x80;
     if (!goes_on && tg_utf8_valid(s->bytes, s->at[s->n]) == s->at[s->n]) return TG_OK;
     size_t i = 0, n;
     for (; i < s->n; i++) {
@@ -278,7 +280,7 @@ static tg_status make_strings(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d) {
     for (size_t i = 0; i < t->n; i++) {
         const uint32_t at = t->pieces.at[i];
         memcpy(t->pieces.bytes + at, d->pieces[i].bytes, d->pieces[i].n_bytes);
-        t->pieces.at[i + 1] = at + d->pieces[i].n_bytes;
+        t->pieces.at[i + 1] = at + d->pieces[i].n_bytes + 1;
     }
     TG_TRY(check_utf8(ctx, &t->pieces));
     for (size_t i = 0; i < t->n; i++) {
@@ -287,7 +289,7 @@ static tg_status make_strings(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d) {
         if (t->model == TG_TOK_BYTE_BPE && t->types[i] == TG_TOK_BYTE) t->longest = SIZE_MAX;
         size_t n;
         TG_TRY(make_out(ctx, t, d, i, t->outs.bytes + out_at, &n));
-        out_at += (uint32_t)n;
+        out_at += (uint32_t)n + 1;
         t->outs.at[i + 1] = out_at;
     }
     return tg_piece_table_make(ctx, &t->arena, &t->pieces, &t->by_piece);
@@ -325,33 +327,44 @@ static int trie_of(const tg_tok *t, const tg_tok_desc *d, size_t i) {
     return d->cooked ? d->cooked[i] : sentencepiece(t->model);
 }
 
-static tg_status make_tries(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d) {
+/* The string of a token as its trie has it: normalised as a text is, where tokenizer.json asks for
+ * that; SentencePiece's own have their blanks marked. */
+static tg_status spelling(tg_ctx *ctx, const tg_tok *t, const tg_tok_desc *d, size_t i, int k,
+                          tg_normal *normal, const char **text, size_t *n) {
+    *text = tg_strings_get(&t->pieces, i, n);
+    if (k != 1 || *n == 0) return TG_OK;
+    const unsigned flags = d->cooked ? t->normal : t->normal & TG_TOK_BLANK_MARK;
+    return tg_normal_apply(ctx, normal, flags, text, n);
+}
+
+static tg_status fill_tries(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d, tg_normal *normal) {
     tg_trie *trie[2] = { &t->raw, &t->cooked };
     bool *first[2] = { t->raw_first, t->cooked_first };
     size_t total[2] = { 0, 0 }, n;
+    const char *text;
     for (size_t i = 0; i < t->n; i++) {
         const int k = trie_of(t, d, i);
-        const char *text = tg_strings_get(&t->pieces, i, &n);
         if (k < 0) continue;
+        TG_TRY(spelling(ctx, t, d, i, k, normal, &text, &n));
         total[k] += n;
-        for (size_t at = 0; at < n; at++) /* a blank may become a mark */
-            if (text[at] == ' ') total[k] += 2;
     }
     for (int k = 0; k < 2; k++) TG_TRY(tg_trie_make(ctx, &t->arena, total[k], trie[k]));
-    tg_normal marks;
-    tg_normal_init(&marks, &t->arena.mem);
-    tg_status status = TG_OK;
-    for (size_t i = 0; i < t->n && status == TG_OK; i++) {
+    for (size_t i = 0; i < t->n; i++) {
         const int k = trie_of(t, d, i);
-        const char *text = tg_strings_get(&t->pieces, i, &n);
-        if (k < 0 || n == 0) continue;
-        if (k == 1) {
-            status = tg_normal_apply(ctx, &marks, t->normal & TG_TOK_BLANK_MARK, &text, &n);
-        }
-        if (status == TG_OK) status = tg_trie_put(ctx, trie[k], text, n, (int32_t)i);
+        if (k < 0) continue;
+        TG_TRY(spelling(ctx, t, d, i, k, normal, &text, &n));
+        if (n == 0) continue;
+        TG_TRY(tg_trie_put(ctx, trie[k], text, n, (int32_t)i));
         first[k][(uint8_t)text[0]] = true;
     }
-    tg_normal_deinit(&marks);
+    return TG_OK;
+}
+
+static tg_status make_tries(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d) {
+    tg_normal normal;
+    tg_normal_init(&normal, &t->arena.mem);
+    const tg_status status = fill_tries(ctx, t, d, &normal);
+    tg_normal_deinit(&normal);
     return status;
 }
 
@@ -360,8 +373,8 @@ static tg_status make(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d) {
         for (int b = 0; b < 256; b++) t->byte_id[b] = b;
         TG_TRY(strings_new(ctx, &t->arena, 256, 256, &t->pieces));
         for (uint32_t b = 0; b < 256; b++) {
-            t->pieces.bytes[b] = (char)b;
-            t->pieces.at[b + 1] = b + 1;
+            t->pieces.bytes[2 * b] = (char)b;
+            t->pieces.at[b + 1] = 2 * (b + 1);
         }
         t->outs = t->pieces;
         t->types = tg_arena_alloc(&t->arena, t->n);
@@ -542,7 +555,13 @@ int tg_tok_type(const tg_tok *t, int32_t id) { return valid(t, id) ? t->types[id
 int32_t tg_tok_find(const tg_tok *t, const char *piece, size_t n_bytes) {
     return tg_piece_find(&t->by_piece, piece, n_bytes);
 }
+
+int32_t tg_tok_control(const tg_tok *tok, const char *piece, size_t n_bytes) {
+    const int32_t id = tg_tok_find(tok, piece, n_bytes);
+    return id >= 0 && tg_tok_type(tok, id) == TG_TOK_CONTROL ? id : -1;
+}
 size_t tg_tok_count(const tg_tok *t) { return t->n; }
+int32_t tg_tok_truncation(const tg_tok *t) { return t->truncation; }
 tg_tok_model tg_tok_model_of(const tg_tok *t) { return t->model; }
 int32_t tg_tok_bos(const tg_tok *t) { return t->bos; }
 int32_t tg_tok_eos(const tg_tok *t) { return t->eos; }

@@ -15,7 +15,7 @@
  * Round trip: the bytes of the ids of a text are that text, for every byte string, where the
  * vocabulary has a token for each byte (byte-level BPE, SentencePiece with byte fallback) and no
  * normaliser changes it. Bytes that are no UTF-8 go byte by byte where tokens of bytes exist; a
- * byte that a byte-level vocabulary lacks is encoded as U+FFFD. What cannot be encoded otherwise
+ * byte that a byte-level vocabulary lacks is left out. What cannot be encoded otherwise
  * becomes the unknown token; a vocabulary without one, or with a control token for one (WordPiece's
  * excepted), makes that an error. Time is linear in the text, whatever it is: a long word is
  * merged a window at a time (bpe.c).
@@ -93,8 +93,8 @@ typedef struct tg_tok_desc {
     const tg_tok_text *pieces; /* [V] as the file spells them */
     const uint8_t *types;      /* [V] TG_TOK_NORMAL ..; NULL: all are normal */
     const double *scores;      /* [V] SCORE_BPE and UNIGRAM */
-    const bool *cooked; /* [V] user-defined ones looked for behind the normaliser; NULL: SCORE_BPE's
-                           and UNIGRAM's are, no others */
+    const bool *cooked; /* [V] user-defined ones looked for behind the normaliser, and normalised as
+                           a text is; NULL: SCORE_BPE's and UNIGRAM's are, with blanks marked */
     size_t n_merges;
     const tg_tok_text *merges; /* [2 * n_merges] left and right, the first one is merged first */
 
@@ -177,7 +177,12 @@ int tg_tok_type(const tg_tok *tok, int32_t id); /* TG_TOK_NORMAL ..; 0: no such 
 /* The token that the file spells so; -1: none. Control and user-defined tokens included. */
 int32_t tg_tok_find(const tg_tok *tok, const char *piece, size_t n_bytes);
 
+/* The same of control tokens alone. */
+int32_t tg_tok_control(const tg_tok *tok, const char *piece, size_t n_bytes);
+
 size_t tg_tok_count(const tg_tok *tok); /* V */
+/* Tokens that tokenizer.json cuts a text to; 0: it does not. Only embeddings keep to it. */
+int32_t tg_tok_truncation(const tg_tok *tok);
 tg_tok_model tg_tok_model_of(const tg_tok *tok);
 int32_t tg_tok_bos(const tg_tok *tok); /* -1: none; so below */
 int32_t tg_tok_eos(const tg_tok *tok);

@@ -34,6 +34,7 @@ struct tg_tok {
     tg_piece_table by_piece;
     tg_pair_table pairs; /* BYTE_BPE, MERGE_BPE */
     tg_trie unigrams;    /* UNIGRAM: the normal pieces */
+    int32_t truncation;  /* of tokenizer.json; 0: none */
     tg_trie raw, cooked; /* tokens to be found in the text as it is, and after the normaliser */
     bool raw_first[256]; /* bytes that a string of the trie begins with */
     bool cooked_first[256];

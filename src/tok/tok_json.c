@@ -268,6 +268,7 @@ static tg_status reserve_ids(loader *l, const tg_json *vocab, const tg_json *add
     l->d.pieces = l->pieces;
     l->d.types = l->types;
     l->d.scores = l->scores;
+    l->d.cooked = l->cooked;
     return TG_OK;
 }
 
@@ -338,8 +339,6 @@ static tg_status read_bpe(loader *l, const tg_json *m) {
     l->d.merges = halves;
     l->d.n_merges = n;
     l->d.ignore_merges = is_true(m, "ignore_merges");
-    /* A normaliser that only replaces blanks does the same to these tokens as to a text. */
-    if (!l->byte_level && !(l->d.normal & ~(unsigned)TG_TOK_BLANK_MARK)) l->d.cooked = l->cooked;
     return TG_OK;
 }
 
@@ -448,13 +447,29 @@ static tg_status load(loader *l, const char *text, size_t n_bytes, tg_tok **out)
     return tg_tok_new(l->ctx, &l->d, out);
 }
 
+/* Of {"truncation": {"max_length": N, ..}}; null: none. */
+static tg_status read_truncation(loader *l, tg_tok *tok) {
+    const tg_json *truncation = member(l->root, "truncation"), *number;
+    uint64_t most;
+    if (!truncation) return TG_OK;
+    TG_TRY(tg_json_want(l->ctx, truncation, "max_length", TG_JSON_NUMBER, &number));
+    TG_TRY(tg_json_uint64(l->ctx, number, &most));
+    tok->truncation = most < INT32_MAX ? (int32_t)most : 0;
+    return TG_OK;
+}
+
 tg_status tg_tok_new_json(tg_ctx *ctx, const char *name, const char *text, size_t n_bytes,
                           tg_tok **out) {
     *out = NULL;
     loader l = { .ctx = ctx, .name = name };
     tg_arena_init(&l.arena, &ctx->mem);
     tg_tok_desc_init(&l.d);
-    const tg_status status = load(&l, text, n_bytes, out);
+    tg_status status = load(&l, text, n_bytes, out);
+    if (status == TG_OK) status = read_truncation(&l, *out);
+    if (status != TG_OK) {
+        tg_tok_free(*out);
+        *out = NULL;
+    }
     tg_arena_deinit(&l.arena);
     return status;
 }

@@ -16,12 +16,12 @@ enum { TG_PROBE_MAX = 512 };
 /* Many strings, one after another; string i is bytes [at[i], at[i + 1]). */
 typedef struct tg_strings {
     char *bytes;
-    uint32_t *at; /* [n + 1] */
+    uint32_t *at; /* [n + 1]; a zero stands behind each, in front of the next one */
     size_t n;
 } tg_strings;
 
 static inline const char *tg_strings_get(const tg_strings *s, size_t i, size_t *n_bytes) {
-    *n_bytes = s->at[i + 1] - s->at[i];
+    *n_bytes = s->at[i + 1] - s->at[i] - 1;
     return s->bytes + s->at[i];
 }
 

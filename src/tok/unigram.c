@@ -51,7 +51,7 @@ static void offer(tg_tok_work *w, size_t end, double score, int32_t id) {
 }
 
 static size_t bytes_of(const tg_tok *t, int32_t last) {
-    return last < 0 ? (size_t)-last : t->pieces.at[last + 1] - t->pieces.at[last];
+    return last < 0 ? (size_t)-last : t->pieces.at[last + 1] - t->pieces.at[last] - 1;
 }
 
 /* Which piece every place of a part was reached by. The sum of the best way to its end is left. */

@@ -29,7 +29,8 @@ static void render(const uint8_t *data, size_t n, const tg_chat_template *t, uns
         n_text += n_part - 1;
     }
     tg_buf_init(&out, &ctx.mem);
-    if (fuzz_ok(&ctx, tg_chat_render(&ctx, t, turns, n_turns, flags, &out)))
+    const tg_chat_how how = { .flags = flags };
+    if (fuzz_ok(&ctx, tg_chat_render(&ctx, t, turns, n_turns, &how, &out)))
         PROMISE(out.length <= n_text + n_turns * 64 + 512);
     tg_buf_deinit(&out);
     PROMISE(m.live_bytes == 0);
@@ -38,7 +39,9 @@ static void render(const uint8_t *data, size_t n, const tg_chat_template *t, uns
 static void fuzz_one(const uint8_t *data, size_t n) {
     size_t n_template;
     const char *text = (const char *)fuzz_part(&data, &n, &n_template);
-    const tg_chat_template *found = tg_chat_detect(text, n_template);
+    tg_chat_found said;
+    const tg_chat_template *found = tg_chat_detect(text, n_template, &said);
+    PROMISE(said.system_bytes <= TG_CHAT_SYSTEM_MAX);
     if (found) PROMISE(tg_chat_named(tg_chat_name(found)) == found);
     for (size_t i = 0; tg_chat_at(i); i++) render(data, n, tg_chat_at(i), (unsigned)(n & 1));
 }

@@ -19,16 +19,16 @@ static int drop_text(void *user, const char *bytes, size_t n) {
     return 0;
 }
 
-static void use_tokenizer(const tg_model *model, int32_t ids[CTX], size_t *n) {
+static void use_tokenizer(tg_context *ctx, const tg_model *model, int32_t ids[CTX], size_t *n) {
     const tg_tokenizer *t = tg_model_tokenizer(model);
     const tg_turn turn = { TG_USER, "ab", 2 };
     int32_t ends[TG_ENDS_MAX];
     size_t n_ends;
     *n = 0;
     if (!t) return;
-    if (api_ok(tg_tokenizer_ends(t, NULL, ends, &n_ends))) PROMISE(n_ends <= TG_ENDS_MAX);
-    (void)tg_tokenizer_chat(t, NULL, &turn, 1, 0, ids, CTX, n);
-    if (tg_tokenizer_encode(t, "ab a", 4, TG_ENCODE_ENDS, ids, CTX, n) != TG_OK) *n = 0;
+    if (api_ok(tg_tokenizer_ends(ctx, t, NULL, ends, &n_ends))) PROMISE(n_ends <= TG_ENDS_MAX);
+    (void)tg_tokenizer_chat(ctx, t, NULL, &turn, 1, 0, ids, CTX, n);
+    if (tg_tokenizer_encode(ctx, t, "ab a", 4, TG_ENCODE_ENDS, ids, CTX, n) != TG_OK) *n = 0;
     for (size_t i = 0; i < *n; i++)
         PROMISE(ids[i] >= 0 && (size_t)ids[i] < tg_tokenizer_count(t) &&
                 tg_tokenizer_piece(t, ids[i], NULL));
@@ -73,7 +73,7 @@ static void use(tg_context *ctx, const char *path) {
     tg_sample_options sampling = tg_sample_options_default();
     char said[200];
     PROMISE(tg_model_sampling(model, &sampling, said, sizeof said) == TG_OK);
-    use_tokenizer(model, ids, &n);
+    use_tokenizer(ctx, model, ids, &n);
     run(ctx, model, ids, n);
     embed(ctx, model, info.config.width);
     tg_model_free(model);

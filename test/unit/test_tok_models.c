@@ -73,20 +73,20 @@ static void a_conversation(void **state) {
     const tg_turn turn = { TG_USER, said, sizeof said - 1 };
     int32_t ids[256], ends[TG_ENDS_MAX];
     size_t n = 0, n_ends = 0;
-    assert_int_equal(tg_tokenizer_chat(t, NULL, &turn, 1, 0, ids, 256, &n), TG_OK);
+    assert_int_equal(tg_tokenizer_chat(ctx, t, NULL, &turn, 1, 0, ids, 256, &n), TG_OK);
     int starts = 0;
     for (size_t i = 0; i < n; i++) starts += ids[i] == 1;
     assert_int_equal(starts, 3); /* the default system, the user, the answer */
-    assert_int_equal(tg_tokenizer_ends(t, NULL, ends, &n_ends), TG_OK);
+    assert_int_equal(tg_tokenizer_ends(ctx, t, NULL, ends, &n_ends), TG_OK);
     assert_int_equal(n_ends, 2);
     assert_true(ends[0] == 2 && ends[1] == 0);
-    assert_int_equal(tg_tokenizer_chat(t, "gemma", &turn, 1, 0, ids, 256, &n), TG_E_FORMAT);
-    assert_int_equal(tg_tokenizer_chat(t, "nobody", &turn, 1, 0, ids, 256, &n), TG_E_ARG);
-    assert_int_equal(tg_tokenizer_chat(t, NULL, &turn, 1, 0, ids, 3, &n), TG_E_FULL);
+    assert_int_equal(tg_tokenizer_chat(ctx, t, "gemma", &turn, 1, 0, ids, 256, &n), TG_E_FORMAT);
+    assert_int_equal(tg_tokenizer_chat(ctx, t, "nobody", &turn, 1, 0, ids, 256, &n), TG_E_ARG);
+    assert_int_equal(tg_tokenizer_chat(ctx, t, NULL, &turn, 1, 0, ids, 3, &n), TG_E_FULL);
     assert_true(n > 3 && n < 256);
-    assert_int_equal(tg_tokenizer_encode(t, "a b c", 5, 0, ids, 1, &n), TG_E_FULL);
+    assert_int_equal(tg_tokenizer_encode(ctx, t, "a b c", 5, 0, ids, 1, &n), TG_E_FULL);
     const size_t want = n;
-    assert_int_equal(tg_tokenizer_encode(t, "a b c", 5, 0, NULL, 0, &n), TG_OK);
+    assert_int_equal(tg_tokenizer_encode(ctx, t, "a b c", 5, 0, NULL, 0, &n), TG_OK);
     assert_true(n == want && n > 1);
     tg_tokenizer_free(t);
     tg_context_free(ctx);

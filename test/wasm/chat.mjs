@@ -52,7 +52,7 @@ function idsOf(w, { ctx, call, made, out }, name) {
     w.files.set(name, readFileSync(`${TOKENIZERS}/${name}`));
     const tokenizer = made('tg_tokenizer_open', ctx, w.string(name));
     const text = new TextEncoder().encode(TEXT), ids = w.c.tg_wasm_alloc(w.pointer(4096));
-    call('tg_tokenizer_encode', tokenizer, w.put(text), w.pointer(text.length), 0, ids,
+    call('tg_tokenizer_encode', ctx, tokenizer, w.put(text), w.pointer(text.length), 0, ids,
          w.pointer(1024), out);
     const n = w.view().getUint32(w.at(out), true);
     w.c.tg_tokenizer_free(tokenizer);

@@ -88,7 +88,7 @@ static tg_status ids_of(tg_context *ctx, const char *path, const char *text) {
     static int32_t ids[4096];
     size_t n = 0;
     tg_status s = tg_tokenizer_open(ctx, path, &tokenizer);
-    if (s == TG_OK) s = tg_tokenizer_encode(tokenizer, text, strlen(text), 0, ids, 4096, &n);
+    if (s == TG_OK) s = tg_tokenizer_encode(ctx, tokenizer, text, strlen(text), 0, ids, 4096, &n);
     for (size_t i = 0; s == TG_OK && i < n; i++) printf("%s%" PRId32, i ? "," : "[", ids[i]);
     if (s == TG_OK) puts("]");
     tg_tokenizer_free(tokenizer);

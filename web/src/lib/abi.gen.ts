@@ -450,6 +450,7 @@ export const EXPORTS = {
   tg_context_error: 'p:p',
   tg_context_pack_cache: 'i:pp',
   tg_context_machine_failed: 'b:p',
+  tg_context_date: 'i:pp',
   tg_context_banner: 'p:p',
   tg_context_threads: 'u:p',
   tg_context_isa: 'p:p',
@@ -470,14 +471,15 @@ export const EXPORTS = {
   tg_model_tokenizer: 'p:p',
   tg_tokenizer_open: 'i:ppp',
   tg_tokenizer_free: 'v:p',
-  tg_tokenizer_encode: 'i:pppuppp',
+  tg_tokenizer_encode: 'i:ppppuppp',
   tg_tokenizer_count: 'p:p',
   tg_tokenizer_bytes: 'p:pip',
   tg_tokenizer_piece: 'p:pip',
+  tg_tokenizer_decode: 'i:ppppppp',
   tg_chat_template_at: 'p:p',
   tg_tokenizer_template: 'p:p',
-  tg_tokenizer_chat: 'i:ppppuppp',
-  tg_tokenizer_ends: 'i:pppp',
+  tg_tokenizer_chat: 'i:pppppuppp',
+  tg_tokenizer_ends: 'i:ppppp',
   tg_text_open: 'i:ppp',
   tg_text_from_memory: 'i:pppp',
   tg_text_join: 'i:pp',
@@ -529,6 +531,7 @@ export const EXPORTS = {
   tg_session_slide: 'i:p',
   tg_generate: 'i:pppppppp',
   tg_session_generate: 'i:pppppppppp',
+  tg_session_generate_ids: 'i:pppppppppppp',
   tg_embed_options_default: 'v:p',
   tg_embedder_new: 'i:pppp',
   tg_embedder_free: 'v:p',
@@ -619,6 +622,7 @@ export interface Exports {
   tg_context_error(ctx: Ptr): Ptr;
   tg_context_pack_cache(ctx: Ptr, folder: Ptr): number;
   tg_context_machine_failed(ctx: Ptr): boolean;
+  tg_context_date(ctx: Ptr, date: Ptr): number;
   tg_context_banner(ctx: Ptr): Ptr;
   tg_context_threads(ctx: Ptr): number;
   tg_context_isa(ctx: Ptr): Ptr;
@@ -640,17 +644,21 @@ export interface Exports {
   tg_tokenizer_open(ctx: Ptr, path: Ptr, out: Ptr): number;
   tg_tokenizer_free(tokenizer: Ptr): void;
   tg_tokenizer_encode(
-    tokenizer: Ptr, text: Ptr, nBytes: Ptr, flags: number, ids: Ptr, cap: Ptr, n: Ptr,
+    ctx: Ptr, tok: Ptr, text: Ptr, nBytes: Ptr, flags: number, ids: Ptr, cap: Ptr, n: Ptr,
   ): number;
   tg_tokenizer_count(tokenizer: Ptr): Ptr;
   tg_tokenizer_bytes(tokenizer: Ptr, id: number, nBytes: Ptr): Ptr;
   tg_tokenizer_piece(tokenizer: Ptr, id: number, nBytes: Ptr): Ptr;
+  tg_tokenizer_decode(
+    ctx: Ptr, tok: Ptr, ids: Ptr, n: Ptr, held: Ptr, write: Ptr, user: Ptr,
+  ): number;
   tg_chat_template_at(i: Ptr): Ptr;
   tg_tokenizer_template(tokenizer: Ptr): Ptr;
   tg_tokenizer_chat(
-    tokenizer: Ptr, name: Ptr, turns: Ptr, nTurns: Ptr, flags: number, ids: Ptr, cap: Ptr, n: Ptr,
+    ctx: Ptr, tok: Ptr, name: Ptr, turns: Ptr, nTurns: Ptr, flags: number, ids: Ptr, cap: Ptr,
+    n: Ptr,
   ): number;
-  tg_tokenizer_ends(tokenizer: Ptr, name: Ptr, ends: Ptr, n: Ptr): number;
+  tg_tokenizer_ends(ctx: Ptr, tok: Ptr, name: Ptr, ends: Ptr, n: Ptr): number;
   tg_text_open(ctx: Ptr, path: Ptr, out: Ptr): number;
   tg_text_from_memory(ctx: Ptr, bytes: Ptr, nBytes: Ptr, out: Ptr): number;
   tg_text_join(text: Ptr, more: Ptr): number;
@@ -709,6 +717,10 @@ export interface Exports {
   tg_session_generate(
     session: Ptr, prompt: Ptr, promptBytes: Ptr, options: Ptr, nTokens: Ptr, write: Ptr,
     cancel: Ptr, user: Ptr, ids: Ptr, stats: Ptr,
+  ): number;
+  tg_session_generate_ids(
+    session: Ptr, prompt: Ptr, nPrompt: Ptr, ends: Ptr, nEnds: Ptr, options: Ptr, nTokens: Ptr,
+    write: Ptr, cancel: Ptr, user: Ptr, ids: Ptr, stats: Ptr,
   ): number;
   tg_embed_options_default(result: Ptr): void;
   tg_embedder_new(ctx: Ptr, model: Ptr, options: Ptr, out: Ptr): number;

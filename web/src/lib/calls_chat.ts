@@ -122,7 +122,7 @@ export const chatTokenize: Call<'chatTokenize'> = async (core, task, id, text, s
     const count = frame.alloc(8);
     const flags = special ? tg_encode_flag.TG_ENCODE_SPECIAL : 0;
     const encode = (at: Ptr, cap: number) =>
-      c.tg_tokenizer_encode(tokenizer, from, bytes.length, flags, at, cap, count);
+      c.tg_tokenizer_encode(core.context, tokenizer, from, bytes.length, flags, at, cap, count);
     core.ok(encode(0, 0));
     const n = memory.pointer(count);
     const at = frame.alloc(n * 4);
@@ -159,7 +159,7 @@ function encode(
   const ids = frame.alloc(room * 4);
   const count = frame.alloc(8);
   core.ok(c.tg_tokenizer_chat(
-    c.tg_model_tokenizer(session.model!.at), name(frame, talk), list, turns.length,
+    core.context, c.tg_model_tokenizer(session.model!.at), name(frame, talk), list, turns.length,
     noThinking ? tg_chat_flag.TG_NO_THINKING : 0, ids, room, count,
   ));
   return memory.copyInts(ids, memory.pointer(count));
@@ -169,7 +169,7 @@ function encode(
 function ends(core: Core, frame: Frame, tokenizer: Ptr, talk: Talk): Set<number> {
   const list = frame.alloc(tg_chat_limit.TG_ENDS_MAX * 4);
   const count = frame.alloc(8);
-  core.ok(core.c.tg_tokenizer_ends(tokenizer, name(frame, talk), list, count));
+  core.ok(core.c.tg_tokenizer_ends(core.context, tokenizer, name(frame, talk), list, count));
   return new Set(core.memory.copyInts(list, core.memory.pointer(count)));
 }
 

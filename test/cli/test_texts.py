@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""test_texts.py - what becomes of texts on their way into a model and out of it: prompts that are cut, chat
+templates, stops and banned texts, bytes that a vocabulary lacks, zeros in a conversation.
+
+The models are of one layer with random weights; their tokens are bytes and a few special ones.
+"""
+import json
+import os
+import zipfile
+
+from gguf_file import Gguf, alphabet
+from util import TOP, check, equal, expect, main, read, tinygpt, write
+
+SPECIAL = ["<s>", "<|im_start|>", "<|im_end|>"]
+BOS, START, END = 256, 257, 258
+TURN = "{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}"
+LOOP = "{% for message in messages %}" + TURN + "{% endfor %}"
+BEGIN = "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+
+
+def model(name, window=16, template=None, add_bos=True, tokens=None):
+    g = Gguf((tokens or alphabet()) + SPECIAL)
+    n = len(tokens or alphabet())
+    g.types([1] * n + [3] * 3)
+    g.number("llama.context_length", window)
+    g.number("tokenizer.ggml.bos_token_id", n)
+    g.bool("tokenizer.ggml.add_bos_token", add_bos)
+    if template:
+        g.string("tokenizer.chat_template", template)
+    write(name, g.bytes())
+
+
+def best(prompt, *args):
+    r = tinygpt("sample", "m.gguf", "--prompt", prompt, "--best", "5", "--json", *args)
+    expect(r, 0, "the likeliest tokens")
+    return r.json()["best"]
+
+
+def first_token_of_a_cut_prompt():
+    """A prompt that does not fit keeps the token that begins texts, and then its newest ones."""
+    model("m.gguf")
+    long = "abcdefghij" * 4
+    equal(best(long), best(long[-14:]), "what a cut prompt is read as")
+    equal(best(long, "--ctx", "8"), best(long[-6:]), "the same in a smaller window")
+    cut = tinygpt("sample", "m.gguf", "--prompt", long, "--tokens", "1", "--ctx", "8")
+    expect(cut, 0, "a cut prompt", err=["has 41 tokens and the window 8: 34 were left out", "--ctx 16 keeps more"])
+    cut = tinygpt("sample", "m.gguf", "--prompt", "abcdefghij", "--tokens", "1", "--ctx", "8")
+    expect(cut, 0, "one that the model has room for", err="--ctx 12 keeps them")
+    model("m.gguf", add_bos=False)
+    equal(best(long), best(long[-15:]), "without such a token the newest ones are all")
+
+
+def prompt_of(template, *args):
+    model("t.gguf", 128, template)
+    return tinygpt("chat", "t.gguf", "--tokens", "1", "--json", *args, data=b"Hi\n")
+
+
+def templates():
+    """A template is known as a whole, or refused; --template decides."""
+    plain = prompt_of(LOOP + BEGIN)
+    expect(plain, 0, "ChatML")
+    n = plain.json()["prompt_tokens"]
+    equal(prompt_of("{{ bos_token }}" + LOOP + BEGIN).json()["prompt_tokens"], n + 1, "ChatML with a first token")
+    laid_out = "{%- for message in messages %}\n    {{- " + TURN[2:-2] + " -}}\n{% endfor -%}\n" + BEGIN
+    equal(prompt_of(laid_out).json()["prompt_tokens"], n, "ChatML, laid out otherwise")
+    system = LOOP.replace(TURN, "{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system\nMeow.<|im_end|>\n' }}"
+                          "{% endif %}" + TURN)
+    equal(prompt_of(system + BEGIN).json()["prompt_tokens"], n + 2 + len("system\nMeow.\n"), "a system turn of its own")
+    for what, other in (("no line end", (LOOP + BEGIN).replace(" + '\n'}}", "}}")),
+                        ("answers called model", (LOOP + BEGIN).replace("assistant", "model")),
+                        ("eos behind answers", LOOP.replace("{% endfor %}", "{{ eos_token }}{% endfor %}") + BEGIN)):
+        expect(prompt_of(other), 2, what, err=["looks like chatml", "--template NAME"])
+        equal(prompt_of(other, "--template", "chatml").json()["prompt_tokens"], n, f"{what}, but named")
+    for date in ("2026-02-29", "29 Nov 2026", "2026-13-01", ""):
+        expect(prompt_of(LOOP + BEGIN, "--date", date), 2, f"--date {date}", err="YYYY-MM-DD")
+    expect(prompt_of(LOOP + BEGIN, "--date", "2028-02-29"), 0, "--date")
+
+
+def stops_and_bans():
+    """One text an option, whatever is in it; one that is a special token is that token."""
+    model("m.gguf")
+    end = ("sample", "m.gguf", "--prompt", "a", "--tokens", "6", "--json", "--temp", "0")
+    j = tinygpt(*end, "--bias", f"{END}:1000", "--stop", "<|im_end|>").json()
+    equal((j["ids"], j["text"]), ([END], ""), "a special token ends a text")
+    j = tinygpt(*end, "--bias", f"{END}:1000", "--ban", "<|im_end|>").json()
+    check(len(j["ids"]) == 6 and END not in j["ids"], "or is never drawn")
+    j = tinygpt(*end, "--bias", "124:1000", "--stop", "a|b").json()
+    equal(j["text"], "||||||", "a bar parts nothing")
+    j = tinygpt(*end, "--bias", "124:1000", "--stop", "x", "--stop", "||").json()
+    equal(j["text"], "", "the second stop of two")
+    many = [x for i in range(65) for x in ("--ban", chr(33 + i))]
+    expect(tinygpt(*end, *many), 2, "65 texts", err="at most 64")
+    expect(tinygpt(*end, *many[:-2]), 0, "64 texts")
+    model("t.gguf", 128, LOOP + BEGIN)
+    talk = ("chat", "t.gguf", "--tokens", "6", "--temp", "0", "--json", "--bias")
+    equal(tinygpt(*talk, "97:1000", "--stop", "aaa", data=b"Hi\n").json()["text"], "", "chat --stop")
+    equal(tinygpt(*talk, "97:1000", "--stop", "ab", data=b"Hi\n").json()["text"], "aaaaaa", "chat, a beginning of one")
+    check("a" not in tinygpt(*talk, "97:1000", "--ban", "a", data=b"Hi\n").json()["text"], "chat --ban")
+    equal(tinygpt(*talk, f"{BOS}:1000", "--stop", "<s>", data=b"Hi\n").json()["tokens"], 0, "chat, a special token")
+
+
+def bytes_that_a_vocabulary_lacks():
+    tokens = [t for i, t in enumerate(alphabet()) if i not in (4, 6)]
+    model("m.gguf", add_bos=False, tokens=tokens)
+    j = tinygpt("tokenize", "m.gguf", "a\4\6b", "--json").json()
+    equal(j["pieces"], ["a", "b"], "they are left out")
+
+
+def zeros_in_a_conversation():
+    """A zero byte is one of a turn's, and ends no line; a piped turn without an answer is a failure."""
+    model("t.gguf", 64, LOOP + BEGIN)
+    r = tinygpt("chat", "t.gguf", "--tokens", "1", "--json", data=b"a\0b\nc\n")
+    expect(r, 0, "a zero in a line")
+    rows = r.json_lines()
+    first = tinygpt("chat", "t.gguf", "--tokens", "1", "--json", data=b"axb\n").json()
+    equal((len(rows), rows[0]["prompt_tokens"]), (2, first["prompt_tokens"]), "two turns, the first of three bytes")
+    expect(tinygpt("chat", "t.gguf", "--json", data=b"/x\0\n"), 0, "a zero in a command", err="zero byte")
+    long = tinygpt("chat", "t.gguf", "--tokens", "1", data=b"x" * 100 + b"\nHi\n")
+    expect(long, 1, "a piped turn that does not fit", err=["does not fit", "have 64", "--ctx"])
+
+
+def added_tokens_that_are_normalised():
+    """tokenizer.json: such a token is looked for in the normalised text, as what it becomes there."""
+    added = [{"id": 5, "content": "iPhone", "single_word": False, "lstrip": False, "rstrip": False,
+              "normalized": True, "special": False}]
+    vocab = {"[UNK]": 0, "an": 1, "i": 2, "##phone": 3, "##p": 4}
+    write("w.json", json.dumps({
+        "version": "1.0", "added_tokens": added,
+        "normalizer": {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True,
+                       "strip_accents": None, "lowercase": True},
+        "pre_tokenizer": {"type": "BertPreTokenizer"}, "post_processor": None,
+        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+        "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+                  "max_input_chars_per_word": 100, "vocab": vocab}}).encode())
+    for said in ("an iphone", "an iPhone", "AN IPHONE"):
+        r = tinygpt("tokenize", "w.json", said, "--json")
+        expect(r, 0, said)
+        equal(r.json()["ids"], [1, 5], said)
+    pieces = ["<unk>", "\u2581", "a", "b", "<", "t", "o", "l", ">", "\u2581a"]
+    added[0].update({"id": len(pieces), "content": "<tool>"})
+    write("l.json", json.dumps({
+        "version": "1.0", "added_tokens": added,
+        "normalizer": {"type": "Sequence", "normalizers": [
+            {"type": "Prepend", "prepend": "\u2581"},
+            {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}]},
+        "pre_tokenizer": None, "post_processor": None,
+        "decoder": {"type": "Sequence", "decoders": [
+            {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}, {"type": "ByteFallback"},
+            {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]},
+        "model": {"type": "BPE", "dropout": None, "unk_token": "<unk>", "continuing_subword_prefix": None,
+                  "end_of_word_suffix": None, "fuse_unk": True, "byte_fallback": False, "ignore_merges": False,
+                  "vocab": {p: i for i, p in enumerate(pieces)}, "merges": ["\u2581 a"]}}).encode())
+    r = tinygpt("tokenize", "l.json", "a<tool>b", "--json")
+    expect(r, 0, "a prefix makes another text of it")
+    equal(r.json()["ids"], [9, 4, 5, 6, 6, 7, 8, 3], "so it is taken apart, as in tokenizers")
+
+
+def embeddings_as_their_files_say():
+    """Ways of pooling that are not there are refused by name; lengths are those of sentence-transformers."""
+    with zipfile.ZipFile(os.path.join(TOP, "test", "golden", "lm", "bert.zip")) as z:
+        z.extractall("bert")
+    long = "a b c d e f g h i j k l"
+    n = len(tinygpt("tokenize", "bert", long, "--json", "--ends").json()["ids"])
+    check(n > 8, "a text of more than eight tokens")
+    whole = tinygpt("embed", "bert", long, "--json").json()["vectors"]
+    write("bert/sentence_bert_config.json", b'{"max_seq_length": 8, "do_lower_case": false}')
+    expect(tinygpt("embed", "bert", long), 2, "max_seq_length", err="want at most 8 tokens")
+    cut = tinygpt("embed", "bert", long, "--cut", "--json").json()["vectors"]
+    check(cut != whole, "of a text that is cut")
+    t = json.loads(read("bert/tokenizer.json"))
+    t["truncation"] = {"direction": "Right", "max_length": 6, "strategy": "LongestFirst", "stride": 0}
+    write("bert/tokenizer.json", json.dumps(t).encode())
+    equal(tinygpt("embed", "bert", long, "--cut", "--json").json()["vectors"], cut, "it goes before the tokenizer's")
+    os.remove("bert/sentence_bert_config.json")
+    expect(tinygpt("embed", "bert", long), 2, "truncation", err="want at most 6 tokens")
+    write("bert/sentence_bert_config.json", b'{"max_seq_length": "x"}')
+    expect(tinygpt("embed", "bert", long), 2, "no number", err="max_seq_length")
+    write("bert/sentence_bert_config.json", b'{"max_seq_length": null}')
+    for modes, err in ((("max_tokens",), "pooling_mode_max_tokens"), (("mean_tokens", "cls_token"), "have 2"), ((), "have 0"),
+                       (("mean_sqrt_len_tokens",), "mean_sqrt"), (("weightedmean_tokens",), "weightedmean")):
+        write("bert/1_Pooling/config.json", json.dumps({f"pooling_mode_{m}": True for m in modes}).encode())
+        expect(tinygpt("embed", "bert", "a"), 2, f"pooling by {modes}", err=err)
+
+
+main(first_token_of_a_cut_prompt, templates, stops_and_bans, bytes_that_a_vocabulary_lacks,
+     zeros_in_a_conversation, added_tokens_that_are_normalised,
+     embeddings_as_their_files_say)
