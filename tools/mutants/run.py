@@ -149,11 +149,9 @@ class Copy:
             os.makedirs(os.path.dirname(target), exist_ok=True)
             if not same_bytes(source, target):
                 shutil.copy(source, target)
-        for ignored in (".cache", "build/fixtures"):
-            source, target = os.path.join(TOP, ignored), os.path.join(self.tree, ignored)
-            if os.path.exists(source) and not os.path.lexists(target):
-                os.makedirs(os.path.dirname(target), exist_ok=True)
-                os.symlink(os.path.realpath(source), target)
+        fetched, link = os.path.join(TOP, ".cache"), os.path.join(self.tree, ".cache")
+        if os.path.exists(fetched) and not os.path.lexists(link):
+            os.symlink(os.path.realpath(fetched), link)
         self.env = dict(os.environ, TMPDIR=self.temp, NO_COLOR="1", TG_GPU_CACHE="off")
 
     def forget_all_but(self, names):
@@ -330,8 +328,10 @@ def main():
 def run_all(mutants, folder, jobs, named_only):
     copies = [Copy(os.path.join(folder, str(i))) for i in range(jobs)]
     for copy in copies:
-        if not copy.make(["build/tinygpt"]):
+        if not copy.make(["build/tinygpt", "build/test/stories.txt"]):
             raise RuntimeError(f"the unchanged tree does not build:\n{copy.output()[-2000:]}")
+        if run(["python3", "tools/oracle/fixtures.py", "build/fixtures"], copy.tree, copy.env, BUILD_LIMIT_S, copy.log):
+            raise RuntimeError(f"the fixtures cannot be made:\n{copy.output()[-2000:]}")
     tests = Tests(copies[0].isas(), named_only)
 
     waiting, results, lock = queue.Queue(), {}, threading.Lock()
