@@ -5,6 +5,7 @@
 
 #include "out_file.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,22 +121,39 @@ static const char *next_line(const char **at, const char *end, char line[LINE_BY
     return line;
 }
 
+/* A number up to a character behind it, where *at then is. Digits alone: scanf and strtoull take
+ * "-1", too, for the largest number. */
+static bool number(const char **at, char stop, uint64_t *out) {
+    char *end;
+    if (**at < '0' || **at > '9') return false;
+    errno = 0;
+    *out = strtoull(*at, &end, 10);
+    if (errno != 0 || *end != stop) return false;
+    *at = end + 1;
+    return true;
+}
+
 /* A setting, or one turn. */
 static const char *read_part(const char **at, const char *end, tg_talk *t, tg_talk_settings *s) {
-    char line[LINE_BYTES], name[16];
-    size_t n_bytes, role = 0;
+    char line[LINE_BYTES];
+    uint64_t n_bytes;
+    size_t role = 0;
     if (!next_line(at, end, line)) return damaged;
     if (strncmp(line, "seed ", 5) == 0) {
-        const int n = sscanf(line + 5, "%" SCNu64 " %" SCNu64, &s->seed, &s->answers);
-        return n == 2 ? NULL : damaged;
+        const char *rest = line + 5;
+        return number(&rest, ' ', &s->seed) && number(&rest, '\n', &s->answers) ? NULL : damaged;
     }
     if (strncmp(line, "sampling ", 9) == 0)
         return tg_sampling_read(&s->sampling, line + 9) ? NULL : damaged;
-    if (sscanf(line, "%15s %zu", name, &n_bytes) != 2) return damaged;
-    while (role < 3 && strcmp(name, roles[role]) != 0) role++;
+    const size_t name = strcspn(line, " ");
+    const char *rest = line + name + (line[name] == ' ');
+    while (role < 3 && (strlen(roles[role]) != name || memcmp(line, roles[role], name) != 0))
+        role++;
     if (role == 3 || (role == TG_SYSTEM && t->n > 0)) return damaged;
-    if (n_bytes >= (size_t)(end - *at) || (*at)[n_bytes] != '\n') return damaged;
-    if (!tg_talk_add(t, (tg_role)role, *at, n_bytes)) return "there is not enough memory";
+    if (!number(&rest, '\n', &n_bytes) || n_bytes >= (uint64_t)(end - *at) ||
+        (*at)[n_bytes] != '\n')
+        return damaged;
+    if (!tg_talk_add(t, (tg_role)role, *at, (size_t)n_bytes)) return "there is not enough memory";
     *at += n_bytes + 1;
     return NULL;
 }
