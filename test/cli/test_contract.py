@@ -277,6 +277,26 @@ def windows_that_were_measured():
         equal(seen["windows"], wanted, f"windows {more}")
 
 
+def texts_of_older_runs():
+    """A run that was saved with the sampled checksum alone goes on with the text that it says, as
+    ever: what lies between the samples it cannot see."""
+    write("t.txt", read(text_file())[:600000])
+    expect(tinygpt("train", "--data", "t.txt", *TINY, *SILENT, "--steps", "5", "--out", "new"), 0,
+           "a run")
+    write("old", with_json(read("new"), lambda text: re.sub(rb',"crc":[0-9]+', b"", text)))
+    text = bytearray(read("t.txt"))
+    for run_file, at, code in (("old", None, 0), ("new", None, 0), ("old", 4200, 0),
+                               ("new", 4200, 2), ("old", 0, 2), ("new", 0, 2)):
+        changed = bytearray(text)
+        if at is not None:
+            changed[at] ^= 1
+        write("x.txt", bytes(changed))
+        write("run", read(run_file))
+        expect(tinygpt("train", "--data", "x.txt", *SILENT, "--resume", "run", "--steps", "7",
+                       "--no-save"), code, f"{run_file} with byte {at} changed",
+               err="another text" if code else ())
+
+
 main(small_stack, header_in_every_language, other_levers_are_said, several_texts, a_validation_text,
      optimizer_options, what_may_change_on_resume, a_reader_that_goes,
-     errors_as_json, windows_that_were_measured)
+     errors_as_json, windows_that_were_measured, texts_of_older_runs)
