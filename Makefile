@@ -424,7 +424,8 @@ intsan:
 COVERAGE_TESTS = $(INTSAN_TESTS) test_lm_files test_session test_jobs test_train test_stories
 coverage:
 	@$(MAKE) --no-print-directory BUILD=build/coverage OPT=-O1 EXTRA="-g0" CHECKED="-O0 -g0 --coverage" \
-	  $(COVERAGE_TESTS:%=build/coverage/test/%)
+	  build/coverage/test/stories.txt $(COVERAGE_TESTS:%=build/coverage/test/%)
+	@python3 tools/oracle/fixtures.py build/fixtures >/dev/null
 	@python3 tools/coverage.py build/coverage $(COVERAGE_TESTS)
 
 # Each test/fuzz/fuzz_<name>.c is a target of libFuzzer and, with a main of its own, a unit test that replays its corpus
