@@ -121,7 +121,7 @@ def sessions_that_are_refused():
         expect(talk("/load r.chat\n"), 0, f"/load of {what}", err="r.chat: it is damaged")
     write("r.chat", b"tinygpt chat 1\nuser 2\nHi\n")
     expect(talk("/load r.chat\n/regen\n", "--json"), 0, "version 1", out="text")
-    expect(talk("Hi\n/save no/such/x\n/save\n/load\n"), 0, "names that are wrong",
+    expect(talk("Hi\n/save no/such/x\n/save\n/load\n"), 1, "names that are wrong",
            err=["No such file", "want /save FILE", "want /load FILE"])
     for where in ("packed", "mapped"):
         expect(sampled("Hi\n", "--session", "m.session", "--pack-cache", "packed"), 0, f"weights that are {where}")
@@ -136,8 +136,9 @@ def a_full_context():
     expect(slid, 0, "--full slide", err="forgotten")
     equal(len(slid.json_lines()), 3, "every turn is answered")
     refused = talk("x " * 200 + "\nHi\n", "--ctx", "64", "--json")
-    expect(refused, 0, "--full refuse", err="full")
-    equal(len(refused.json_lines()), 1, "a turn that fits is answered")
+    expect(refused, 1, "--full refuse", err="does not fit")
+    equal([("text" in r, "error" in r) for r in refused.json_lines()], [(True, False), (False, True)],
+          "the fault is told, and a turn that fits is answered")
     expect(talk("x " * 200 + "\nHi\n", "--ctx", "64", "--full", "stop"), 1, "--full stop")
     # In the middle of an answer: the oldest turns go, and it goes on; or it ends there.
     story = ("Hi\nTell me a very long story about a cat.\n", "--ctx", "100", "--repeat-penalty", "1.3")
