@@ -216,6 +216,21 @@ static void refuses_another_text(void **state) {
     assert_null(t);
     assert_non_null(strstr(tg_context_error(r.ctx), "another text"));
     tg_text_free(other);
+    /* As long as the right one, and another byte at its end. */
+    const size_t n = (size_t)r.text->n_bytes;
+    char *same = malloc(n);
+    FILE *f = fopen(STORIES, "rb");
+    assert_non_null(f);
+    assert_int_equal(fread(same, 1, n, f), n);
+    fclose(f);
+    for (int changed = 0; changed < 2; changed++) {
+        same[n - 1] ^= (char)changed;
+        OK(r.ctx, tg_text_from_memory(r.ctx, same, n, &other));
+        assert_int_equal(tg_trainer_open(r.ctx, SAVE, other, 0, &t), changed ? TG_E_DATA : TG_OK);
+        tg_trainer_free(t);
+        tg_text_free(other);
+    }
+    free(same);
     end_run(&r);
 }
 
