@@ -109,7 +109,9 @@ static const tg_option show_options[] = {
     TG_FLAG("--no-save", values, no_save, "save nothing"),
     TG_FLAG("--stop-on-save-error", values, stop_on_save_error,
             "end the run when a save fails (default: warn and try again)"),
-    TG_PATH("--log", values, log, "FILE", "one JSON line a step; a resumed run continues it"),
+    TG_PATH("--log", values, log, "FILE",
+            "one JSON line a step; CSV if FILE ends in .csv, for TensorBoard if it has tfevents "
+            "in its name; a resumed run continues it"),
     TG_PATH("--svg", values, svg, "FILE", "picture of the loss curve (default: beside --out)"),
     TG_INT("--sample-every", values, sample_every, 0, 1000000000, "N",
            "steps between samples; 0: none (default: a fifth of the run)", .hide_default = true),

@@ -9,9 +9,6 @@
 
 #define BEGINS(text) .begins = text, .begins_bytes = sizeof text - 1
 
-const tg_output_rule tg_output_log = {
-    .kind = TG_OUTPUT_OTHER, .what = "the log of a run", BEGINS("{\"step\":"), .stream = true
-};
 const tg_output_rule tg_output_picture = {
     .kind = TG_OUTPUT_OTHER,
     .what = "a picture of tinygpt's",

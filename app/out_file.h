@@ -19,10 +19,11 @@ typedef struct tg_outfile {
     FILE *file; /* NULL: closed */
 } tg_outfile;
 
-/* What the program's own files begin with, which is how the next run knows them. */
-extern const tg_output_rule tg_output_log, tg_output_picture, tg_output_talk;
+/* What the program's own files begin with, which is how the next run knows them; train_log.c has
+ * that of a log. */
+extern const tg_output_rule tg_output_picture, tg_output_talk;
 
-/* All three return the library's status, whose message is in the context. */
+/* These return the library's status, whose message is in the context. */
 tg_status tg_outfile_open(tg_context *ctx, const char *path, const tg_output_rule *output,
                           tg_outfile *out);
 tg_status tg_outfile_publish(tg_outfile *f);

@@ -124,10 +124,7 @@ static void sample(tg_trainrun *run, tg_app_buffer *text) {
 
 static void write_log(tg_trainrun *run, const tg_step_report *r) {
     if (!run->log) return;
-    tg_jout j = tg_jout_to(run->log->file);
-    tg_trainlog_open_step(&j, r);
-    tg_jout_close(&j);
-    tg_jout_line(&j); /* flushed, so that a crash loses at most the line that is being written */
+    tg_trainlog_step(run->log->file, tg_trainlog_form(run->log_path), r);
     if (ferror(run->log->file)) {
         tg_app_warn(run->app, "%s cannot be written any more (%s); the run goes on without a log",
                     run->log_path, tg_context_error(run->app->ctx));

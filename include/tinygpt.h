@@ -434,7 +434,7 @@ typedef struct tg_step_report {
     double ms;        /* of this step, validation excluded */
     double tok_per_s;
     double share_of_peak; /* achieved FLOP/s over the measured peak of the context, 0 if not
-                             measured */
+                             measured; "mfu" in logs and JSON */
     uint64_t
         loss_hash; /* FNV-1a over the bits of all losses so far: two runs are one run when equal */
     bool skipped;  /* the update was refused for a number that is not finite */
