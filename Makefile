@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # tinygpt - `make` prints the targets. Builds go to build/; nothing else is written.
 #
 # Sources are found by folder, so that a new file is a new file and nothing more:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * app.h - what all commands share: exit codes, global options, the context, errors, files.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * args.c - the option parser and the help that comes from the same table (see args.h).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * args.h - the options of a command as a table: parsed, checked and printed from one description.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bench.h - what the benchmarks share: a trainer on built-in text, timed blocks, the JSON head.
  *

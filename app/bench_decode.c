@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bench_decode.c - tinygpt bench decode and bench prefill: a model that writes and one that reads.
  *

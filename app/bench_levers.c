@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bench_levers.c - tinygpt bench levers: what each speed idea is worth on this machine.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bench_matmul.c - tinygpt bench matmul: GFLOP/s of matrix products, in cubes or in the shapes that
  * a training step of a preset has.

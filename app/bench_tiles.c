@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bench_tiles.c - tinygpt bench tiles: the fastest tiles of products on this GPU, kept for later
  * runs.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bench_train.c - tinygpt bench train and bench profile: the training step.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cmd_bench.c - tinygpt bench: which benchmark, and what they share (see bench.h).
  */

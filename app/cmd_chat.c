@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cmd_chat.c - tinygpt chat: a conversation with a model that was tuned for it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cmd_convert.c - tinygpt convert: a model file in another layout.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cmd_corpus.c - tinygpt corpus stories: a text to train on, made on the spot.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cmd_doctor.c - tinygpt doctor: is this machine, this build and this text fit for training?
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cmd_dump.c - tinygpt dump: the plans that a model runs, as text.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cmd_embed.c - tinygpt embed: texts as vectors, and how near to each other they are.
  *

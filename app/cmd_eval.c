@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cmd_eval.c - tinygpt eval: how well a model predicts a text.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cmd_info.c - tinygpt info: what is in a file, without loading it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cmd_sample.c - tinygpt sample: a model continues a prompt.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cmd_serve.c - tinygpt serve: the page, on this machine and for this machine only.
  *

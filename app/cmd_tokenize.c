@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cmd_tokenize.c - tinygpt tokenize: the tokens of a text, as the model sees them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cmd_verify.c - tinygpt verify: is a file whole, and are two of them the same run?
  *
@@ -25,7 +26,8 @@ static int check_one(tg_app *app, const char *path) {
     if (status == TG_OK) status = tg_file_has_checksums(app->ctx, path, &checksummed);
     if (status != TG_OK) {
         const int code = tg_app_failed(app, app->ctx, status, TG_READING);
-        return status == TG_E_NUMBER ? TG_EXIT_USAGE : code; /* damaged, and nothing that was done */
+        return status == TG_E_NUMBER ? TG_EXIT_USAGE
+                                     : code; /* damaged, and nothing that was done */
     }
     if (app->globals.json) {
         tg_jout j = tg_jout_to(stdout);
@@ -37,7 +39,8 @@ static int check_one(tg_app *app, const char *path) {
     } else if (checksummed) {
         printf("%s is whole\n", path);
     } else {
-        printf("%s: tables, sizes and numbers are right; it has no checksums to try its bytes by\n", path);
+        printf("%s: tables, sizes and numbers are right; it has no checksums to try its bytes by\n",
+               path);
     }
     return TG_EXIT_DONE;
 }

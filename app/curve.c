@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * curve.c - loss curves for terminals and for pictures (see curve.h).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * curve.h - a loss curve: in the terminal, drawn with braille dots, and as an SVG picture.
  *

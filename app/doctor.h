@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * doctor.h - findings of tinygpt doctor, and its examinations that need a training run.
  */

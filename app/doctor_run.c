@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * doctor_run.c - what tinygpt doctor finds out by training the smallest preset for a moment.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * json_out.h - prints one JSON value to a stream, in compact form.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * main.c - finds the command, and makes sure that nothing goes wrong unseen around it.
  *

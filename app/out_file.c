@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * out_file.c - a FILE whose bytes go to a tg_writer (see out_file.h).
  */

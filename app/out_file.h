@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * out_file.h - a file that the program writes by itself, as a FILE: what the library's tg_writer
  * does, with printf.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pages.c - what is told about commands: lists, manual pages, completions, the build (see pages.h).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pages.h - help, manual pages and completions, all out of the tables that options are parsed by.
  */

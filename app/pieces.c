@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pieces.c - bytes of a token as characters, or as <0xNN> where they are none. */
 #include "pieces.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pieces.h - what a token stands for, to be read by people. */
 #ifndef TG_APP_PIECES_H
 #define TG_APP_PIECES_H

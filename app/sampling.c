@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sampling.c - from the options of a command line to those of the library, and to files. */
 #include "sampling.h"
 

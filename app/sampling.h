@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sampling.h - how tokens are drawn: the options that sample and chat have in common. */
 #ifndef TG_APP_SAMPLING_H
 #define TG_APP_SAMPLING_H

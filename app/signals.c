@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * signals.c - the handler sets a flag and nothing else (see signals.h).
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * signals.h - Ctrl-C and its relatives as a question that a loop can ask.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stats.h - medians and what may be said about them, for timings that are never normal.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * talk.c - turns in an array, each with a copy of its text.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * talk.h - the turns of a conversation, and the file that keeps them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * term.c - terminal or not, and what follows from it (see term.h).
  */

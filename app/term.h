@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * term.h - what a person sees: colour, width, a line that is rewritten in place, text that cannot
  * steer the terminal.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * train_log.c - the log of a run, a line or a record a step (see train_log.h).
  */

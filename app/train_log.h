@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * train_log.h - one record a training step, for programs: --log FILE and --json.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * train_run.c - the loop of a training run (see train_run.h).
  *

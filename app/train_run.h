@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * train_run.h - the loop of a training run, from its first step to its last message.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * train_show.c - the table of a training run (see train_show.h).
  */

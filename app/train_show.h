@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * train_show.h - what a person sees of a training run: a table of steps, small milestones, samples.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * chat.c - ask a model that was tuned for it: a line in, an answer out, token by token.
  *

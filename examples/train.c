@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * train.c - train a tiny model on a text, keep the run, let it write.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tinygpt.h - train, fine-tune and run small GPTs: the one public header.
  *
@@ -455,8 +456,7 @@ TG_API tg_status tg_trainer_poll(tg_trainer *trainer, double budget_ms, tg_step_
 TG_API bool tg_trainer_steady(const tg_trainer *trainer);
 /* A new total number of steps, for going on beyond the end: at least 1 and the steps done. The
  * schedule follows it from the next step on, so cosine and wsd rise again where they had come to
- * their floor, unless tg_trainer_hold_lr was called. An early stop is taken back: patience counts
- * anew. */
+ * their floor, unless tg_trainer_hold_lr was called. After an early stop patience counts anew. */
 TG_API tg_status tg_trainer_set_steps(tg_trainer *trainer, int64_t steps);
 /* The schedule ends where it ends now, whatever the steps will be. Kept in saves. */
 TG_API tg_status tg_trainer_hold_lr(tg_trainer *trainer);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * op_test.c - every op, case and variant on one ISA against the references; gradients by finite
  * differences. Knows no op by name.

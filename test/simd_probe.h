@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * simd_probe.h - the functions of simd/vec.h and vmath.h as tables of pointers, one table per ISA.
  *

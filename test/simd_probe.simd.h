@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * simd_probe.simd.h - the wrappers of simd_probe.h, for one ISA.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * simd_test.c - simd/vec.h and vmath.h on every ISA that this CPU can run.
  *

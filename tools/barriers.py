@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Demands a barrier between two accesses of workgroup memory by different threads, in all WGSL.
 
 An adapter that computes on the CPU may run a workgroup in lock-step, and then a missing barrier

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * budget.mjs FOLDER - is the built page within its budget? Scripts of all views and workers together
  * below 120,000 bytes as `tinygpt serve` sends them, by brotli, and below 131,000 for hosts that

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # make check: format, layer rule, size budgets, generated files, types, and that no test hook ships. Behind
 # make test, which builds it all with warnings as errors. Ends with "N passed, N failed".
 set -u
@@ -25,6 +26,7 @@ else
     fail scripts
 fi
 python3 tools/layers.py && say layers ok || fail layers
+python3 tools/licence.py && say licence ok || fail licence
 python3 tools/size.py && say size ok || fail size
 if grep -rn 'TG_OP_[a-z]' src/plan src/backend | grep -v 'TG_OP_COUNT'; then fail op-names; else say op-names ok; fi
 

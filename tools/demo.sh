@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # make demo: trains a small model on stories (or on DATA=FILE) and lets it write. About a minute and a
 # half on two cores.
 set -eu

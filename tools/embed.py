@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """embed.py DIST OUT: packs the built page into OUT/page.bin and OUT/page.def.
 
 app/server/page_built.c says what the two files hold and compiles them into the program. Same input,

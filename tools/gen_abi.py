@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """gen_abi.py [--verify | FILE] - writes web/src/lib/abi.gen.ts from the headers.
 
 Reads include/tinygpt.h whole, the imports and exports of src/base/os_wasm.h, the imports of
@@ -22,7 +23,7 @@ HEADER = "include/tinygpt.h"
 WASM_HEADER = "src/base/os_wasm.h"
 GPU_HEADER = "src/backend/webgpu/gpu_js.h"
 CALLBACKS = "src/api/callbacks_wasm.c"
-NATIVE_ALONE = ("src/api/native_files.c", "src/api/tuning.c")
+NATIVE_ALONE = ("src/api/native_files.c", "src/api/tuning.c", "src/io/output.c")
 
 # C type -> letter of a signature and kind of a member, bytes for wasm32 and wasm64.
 SCALARS = {
@@ -267,9 +268,9 @@ def parse():
     callbacks(h)
     # What is not in WebAssembly.
     for path in NATIVE_ALONE:
-        for name in re.findall(r"^tg_status (tg_\w+)\(", read(path), re.M):
-            del h.functions[name]
-    del h.structs["tg_tile_row"]
+        for name in re.findall(r"^\w[\w *]*?\b(tg_\w+)\(", read(path), re.M):
+            h.functions.pop(name, None)
+    del h.structs["tg_tile_row"], h.structs["tg_output_rule"], h.enums["tg_output_kind"]
     return h
 
 
@@ -299,6 +300,7 @@ def quoted(text):
 
 def generate(h):
     out = [
+        "// SPDX-License-Identifier: Apache-2.0",
         "/**",
         " * abi.gen.ts - the C interface as data: made by tools/gen_abi.py from include/tinygpt.h,",
         " * src/base/os_wasm.h, gpu_js.h and src/api/callbacks_wasm.c. Do not edit: run `make gen`.",

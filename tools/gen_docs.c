@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gen_docs.c - docs/ops.md and docs/levers.md out of the tables of the program itself.
  *

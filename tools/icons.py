@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """icons.py [FOLDER]: draws the page's PNG icons, which phones want beside web/public/icon.svg.
 
 Same drawing, same colours: a square with three round corners and two eyes. The maskable one fills

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks who includes whom: a file may include its own top folder and folders of a smaller number.
 
 The numbers are those of the design: base dtype simd 0, ir io tok 1, ops 2, model plan 3, backend 4,

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """run_tests.py quick|full|long BUILD [WORD...] - runs the tests; ends with "N passed, N failed".
 
 test_jobs.py has the table of what there is to run; this file knows how. Builds come first, one after

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs what the tests need and this machine lacks, and says so first. Building the program needs
 # nothing but gcc and make.
 set -eu

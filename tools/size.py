@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Prints lines per folder, and keeps two budgets: 1,000 lines a file, and a ceiling on the whole.
 
 The ceiling is raised by a commit of its own, so that growth is a decision.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """test_jobs.py - the table of what run_tests.py runs.
 
     builds   program, modules, package and page; then what is made with sanitizers, and for ARM

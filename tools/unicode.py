@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes src/tok/unicode_*.def from the Unicode database.
 
 The database is the one of PyPI's unicodedata2, pinned to Unicode 16, which the reference
@@ -56,6 +57,7 @@ def lower_rows():
 
 def write(path, head, body):
     with open(path, "w", encoding="ascii") as f:
+        f.write("/* SPDX-License-Identifier: Apache-2.0 */\n")
         f.write(f"/* {head}\n * Made by tools/unicode.py of Unicode {ucd.unidata_version}. */\n")
         for line in body:
             f.write(line + "\n")

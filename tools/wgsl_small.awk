@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # wgsl_small.awk - a shader as few lines of C without comments, line ends and spaces beside brackets
 # and commas: for modules that are downloaded. Line numbers in messages are lost.
 #

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * vite.config.ts - the playground: index.html and src/ui into dist/, beside it the modules in
  * dist/wasm. Every address is relative, so the folder works under any path of any static host.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * vitest.config.ts - the tests beside the sources. What has a worker is tested as it is published:
  * `tinygpt` is lib/ (make web-lib), on the modules in wasm/. They need Node 24.

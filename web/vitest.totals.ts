@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * vitest.totals.ts - the last line of every test of the project: `N passed, N failed`, in front of
  * it what was left out, and how long each test took if tools/run_tests.py asks (TG_TEST_TIMES).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * head.c - the rules of RFC 9112 for the head of a request (see head.h).
  *

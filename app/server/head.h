@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * head.h - the head of an HTTP/1 request: checked to the letter of RFC 9112, and taken apart.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * http.c - what of the server needs no socket: guard, choice of the route, the texts of replies
  * (see http.h).

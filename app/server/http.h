@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * http.h - the web server behind `tinygpt serve`: requests in, replies out, one socket on
  * 127.0.0.1.

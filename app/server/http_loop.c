@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * http_loop.c - the server's thread: accepts, reads heads under a clock, writes replies (see
  * http.h).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * site.c - reads a folder into the table of files, and looks files up (see site.h).
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * site.h - the files that `tinygpt serve` can give out: a table that is whole before a request sees
  * it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PyTorch on the same card: training steps of the presets, and products of matrices.
 
     python peer.py train [--presets small,medium] [--modes eager,compile] [--out FILE.json]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Training steps and matrix products on one GPU: ours through WebGPU against PyTorch, fp32.
 
     python run.py [--presets small,medium] [--compile small] [--sizes 1024,4096] [--starts huge]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rate of OpenBLAS's sgemm as numpy brings it: what the machine gives to a matrix product.
 
     python blas.py [--threads 2] [--size 2048] [--reps 7]

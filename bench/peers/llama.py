@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """llama.py BUILD: llama.cpp beside tinygpt on model files, block by block.
 
     bench/peers/llama.sh FOLDER            builds llama.cpp into FOLDER and calls this

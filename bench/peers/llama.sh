@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # llama.sh FOLDER [options]: builds llama.cpp out of the sdist of llama-cpp-python (PyPI) in FOLDER, then times
 # it beside ours, on the models of `tools/setup.sh models` (llama.py, which takes the options).
 # llama.sh FOLDER --golden: makes the numbers of test/golden/llama_cpp again, by tools/oracle/llama_cpp.cpp.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PyTorch's side of the training comparison: one process, blocks of steps on demand (worker.py).
 
     python peer.py --preset small --data FILE --mode eager|compile|bf16 --threads 2 --steps 10

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Compare training speed with PyTorch on this machine: makes a virtual environment of its own under
 # build/ on the first run, then hands all arguments to train.py (see there, or run.sh --help).
 #

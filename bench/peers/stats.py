@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Paired ratios and what may be said about them.
 
 Each pair is a block of one side and, right beside it in time, a block of the other, so that a

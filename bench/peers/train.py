@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compare a training step of PyTorch with ours on one machine, in alternating blocks.
 
     python train.py [--presets small,medium] [--modes eager,compile,bf16] [--threads 2] [--pairs 15]

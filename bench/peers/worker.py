@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A side of a comparison: a process that lives through all blocks and runs one when told to.
 
     it prints   {"ready": true, ...}      once, when it has warmed up

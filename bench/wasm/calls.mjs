@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * calls.mjs [FOLDER] [BUILD] [PRESET[:write] ..] - how long the engine's worker is deaf: the longest
  * slice of every call that the page makes, by preset, in milliseconds. With :write, of those alone

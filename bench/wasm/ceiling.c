@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ceiling.c - how fast a WebAssembly engine multiplies and adds: register tiles of many shapes.
  *

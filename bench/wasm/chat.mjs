@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * chat.mjs [MODEL] - Chat in Chromium against the native program, and against wllama's CPU path in
  * the same Chromium: a model file, the same questions, in turns, on two threads. Decoding is a

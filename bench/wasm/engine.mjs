@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * engine.mjs - one engine in a worker of its own, in Node and in a browser alike: it does what it is
  * told and answers how long that took.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * host.mjs - the engines of one Node or one tab. The driver asks, all engines that it names do the
  * same at once, and their answers come back together:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * hosts.mjs - the places that engines run in: this Node, another Node, Chromium. Each answers
  * `ask` (host.mjs), and has a name with its version.

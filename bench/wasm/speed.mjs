@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * speed.mjs [HOST ...] - how fast the WebAssembly builds are: in this Node, in Node 24, in Chromium.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * stats.mjs - medians and their intervals, as bench/peers/stats.py has them: order statistics, which
  * assume nothing about a distribution.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * wllama.mjs - the peer of chat.mjs: llama.cpp in WebAssembly, by the npm package @wllama/wllama, in
  * a page of its own of the same browser, with the same headers. It lies in .cache/wllama, where it

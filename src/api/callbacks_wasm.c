@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * callbacks_wasm.c - how JavaScript receives what C hands to a function pointer.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * jobs.c - the public calls that make a job. The blocking ones in tinygpt.c are these and a loop,
  * so arguments are checked here for both; run/ does the work.

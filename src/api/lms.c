@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lms.c - the public calls about model files of others that those about models in general are not:
  * embeddings, and the cache of packed weights. They check, and pass on.

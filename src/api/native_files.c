@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * native_files.c - the public calls about files that no page makes: to compare two, to convert any
  * model, to keep a session in one, to write files as the library does, and to tell whether one has

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sessions.c - the public calls about conversations in a session: what of it is kept when they
  * change. They check, and pass on.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tinygpt.c - the public calls: arguments are checked, the last error is cleared, run/ and io/ do
  * the work. Nothing else happens here.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tokens.c - the public calls about tokenizers and conversations: they check, and pass on.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tuning.c - the public calls around measuring a GPU that need a file, which no page has, or a
  * wait, which C cannot do there: not in WebAssembly.

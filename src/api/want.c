@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * want.c - what a public call says about an argument that is not there.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * want.h - how public calls begin: with a clean error, and the arguments that must be there.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * backend.h - what runs a plan: open, run, and nothing that an op would have to know.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * crc.c - CRC-32C, sixteen bytes a step, from tables that the compiler works out.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * crc.h - CRC-32C (Castagnoli, RFC 3720 appendix B): the checksum of a chunk of a file.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * inflate.c - deflate: blocks of literals and copies, in Huffman codes of their own.
  *

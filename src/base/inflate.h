@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * inflate.h - unpacks deflate streams (RFC 1951), as members of a zip file are.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * json.h - a strict JSON reader for hostile headers (RFC 8259), and a small writer.
  *

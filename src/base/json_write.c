@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * json_write.c - the JSON writer: commas, quotes and escapes.
  *

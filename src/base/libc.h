@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libc.h - every function of the C library that src/ may call, on one page.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libc_wasm.c - the functions of base/libc.h, for WebAssembly, where there is no C library.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * math.c - elementary functions out of +, -, *, / and sqrt.
  *

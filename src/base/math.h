@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * math.h - elementary functions in double, the same bits on every machine.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mem.c - allocation, big blocks and arenas on top of one tg_alloc_fn.
  *

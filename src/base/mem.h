@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mem.h - where memory comes from: small pieces, big blocks, arenas, checked sizes.
  *

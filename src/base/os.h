@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * os.h - all that the library wants from an operating system, and nothing of how.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * os_fp.h - the floating-point environment: how the processor rounds, and what it flushes to zero.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * os_posix.c - memory, files, clocks and threads on a POSIX system with Linux's futex.
  *
@@ -42,7 +43,8 @@ int tg_posix_fault_transfer(const char *operation, const char *path, size_t *n_b
     return 0;
 }
 
-/* Other errors are of the path, the permissions or the kind of a file: whoever named it can help. */
+/* Other errors are of the path, the permissions or the kind of a file: whoever named it can help.
+ */
 static bool is_of_machine(int error) {
     static const int codes[] = { EIO,    ENOSPC, EDQUOT, EFBIG,     ENOMEM,
                                  EMFILE, ENFILE, ESTALE, ETIMEDOUT, EAGAIN };
@@ -54,8 +56,8 @@ static bool is_of_machine(int error) {
 /* strerror may be called from several threads in glibc (from 2.32 on) and musl. */
 tg_status tg_posix_fail(tg_ctx *ctx, const char *path, const char *what, int error) {
     const bool first = ctx->code == TG_OK;
-    const tg_status status = tg_fail(ctx, TG_E_IO, "%s: want %s, have: %s (error %d)", path, what, strerror(error),
-                   error);
+    const tg_status status = tg_fail(ctx, TG_E_IO, "%s: want %s, have: %s (error %d)", path, what,
+                                     strerror(error), error);
     if (first) ctx->by_machine = is_of_machine(error);
     return status;
 }

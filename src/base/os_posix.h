@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * os_posix.h - what the os_posix*.c files share. Nobody else includes it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * os_posix_hash.c - SHA-256 and CRC-32C by the processor's own instructions, where it has them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * os_posix_info.c - what the machine and its control groups grant to this process (Linux).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * os_posix_map.c - files as memory, in such a way that one which shrinks is an error and no signal.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * os_posix_output.c - what outputs need beside the save of one file (os_posix_save.c): folders that
  * are swapped as a whole, the record of files that were read, and locks for as long as a process

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * os_posix_save.c - replacing a file so that no crash can lose both the old and the new one.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * os_wasm.c - memory, clocks and processors in WebAssembly, with and without threads.
  *

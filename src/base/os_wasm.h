@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * os_wasm.h - the two-way street between a WebAssembly module and the JavaScript around it.
  *

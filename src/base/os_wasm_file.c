@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * os_wasm_file.c - files in WebAssembly: read from memory or from the host, saved into its hands.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * os_wasm_single.c - threads in the modules that have none: a pool of more than one worker is
  * refused with a message, and so nobody ever waits. os_wasm_thread.c has the others.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * os_wasm_thread.c - threads in WebAssembly: workers that the host has started, lent to the pool.
  *

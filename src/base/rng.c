@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rng.c - Philox 4x32-10 and what is made of its bits.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rng.h - counter-based random numbers: Philox 4x32-10 (Salmon et al., SC 2011).
  *

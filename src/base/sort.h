@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sort.h - puts numbers of things into order, without moving the things.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * str.c - text in place, decimal numbers and UTF-8.
  *

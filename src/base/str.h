@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * str.h - text: lines built in place, decimal numbers that come back exactly, and UTF-8.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * thread.c - the worker pool: two words that waiters watch, and two counters.
  *

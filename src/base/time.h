@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * time.h - two clocks. The first one measures, the second one dates; neither feeds a computation.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * blocks.c - the reference decoders of GGUF's block types: see the table in blocks.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * blocks.h - the block types of GGUF files: weights in groups that share a scale.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dtype.h - element types: names, sizes, and the reference conversions between them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * packed.c - from the bytes of a file to the layout of kernels, and the slow way back.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * packed.h - matrices of weights as kernels read them: sixteen rows side by side.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * quantize.c - floats to blocks: see the table in blocks.h for what the bytes mean.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * quantize.h - floats to the block types that this program writes: F32 F16 BF16 Q8_0 Q4_0 Q4_K.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * file.h - a model file, whatever its format: what is in it, and parts of its tensors as f32.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * file_check.c - is a file whole? And which one of a file and its predecessor can be used.
  *

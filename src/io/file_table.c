@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * file_table.c - the tensors of a file: found by name, and held against what a configuration needs.
  *

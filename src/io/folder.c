@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * folder.c - files of a folder or of a zip file. See folder.h.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * folder.h - the files that make up a model: those of a folder, or of a zip file.
  *

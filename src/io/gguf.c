@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gguf.c - reads the head of a GGUF file. See gguf.h for the layout.
  *

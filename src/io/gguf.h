@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gguf.h - GGUF files, versions 2 and 3: metadata by name, and a table of tensors.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gguf_rows.c - rows of a tensor, wherever and however they lie (gguf.h: places).
  */

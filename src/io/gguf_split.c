@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gguf_split.c - models that are split over GGUF files: "-00001-of-00003.gguf" and so on.
  *

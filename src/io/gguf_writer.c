@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gguf_writer.c - the head of a GGUF file, and the gaps before its tensors.
  *

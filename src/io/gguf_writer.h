@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gguf_writer.h - writes a GGUF file, version 3 (gguf.h draws it).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpt2.c - what transformers calls the parts of a GPT-2, and its config.json.
  */

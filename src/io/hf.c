@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hf.c - opens a model folder: the files, the names, the tables. See hf.h.
  */

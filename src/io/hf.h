@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hf.h - model folders as transformers and MLX write them, or a zip file of one.
  *

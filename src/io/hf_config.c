@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hf_config.c - config.json as the metadata of a GGUF file.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hf_families.c - what transformers calls the parts of the families, and what GGUF does.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hf_writer.c - names, head and config.json of a model folder. See hf_writer.h.
  */

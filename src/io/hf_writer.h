@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hf_writer.h - a model as a folder that transformers opens: the way back of hf.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * manifest.h - the tensors of a byte GPT, in the order of a .tinygpt file.
  *

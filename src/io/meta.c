@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * meta.c - configuration, training options and history: C structs to JSON members and back.
  *

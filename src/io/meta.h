@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * meta.h - the pieces of JSON that the headers of v1, v2 and v3 share: written and read here alone.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * output.h - what an output may take the place of: the rule of tinygpt.h, and files that are
  * written by its callers. Not in WebAssembly, but for tg_output_want, which refuses nothing there:

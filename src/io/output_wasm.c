@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * output_wasm.c - what output.c says in WebAssembly: every output may be written, and nothing stays
  * of what it replaces.

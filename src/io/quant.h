@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * quant.h - int4 as the original's gallery stores it: blocks of 64 elements with one f16 scale.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * reader.h - the one checked reader that every file format of this folder goes through.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rope_llama3.c - from the rule to the factors, and back. See rope_llama3.h.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rope_llama3.h - how Llama 3 stretches its frequencies: slow ones are divided by a factor, fast
  * ones stay, and those between are blended (transformers' modeling_rope_utils).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * safetensors.c - reads .safetensors files that hold a GPT-2 (safetensors.h draws the layout).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * safetensors.h - a model as a GPT-2 of transformers: names, shapes, configuration, writing.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * safetensors_head.c - reads the header of a .safetensors file, whatever model it holds.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * safetensors_head.h - the table of tensors of a .safetensors file (safetensors.h draws the file).
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * safetensors_writer.c - a model as a .safetensors file that transformers opens as its GPT-2.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * saving.c - the loop that all formats are written by. See saving.h.
  */

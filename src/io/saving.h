@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * saving.h - a model file that is written piece by piece, in slices of time.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tgpt.h - writing .tinygpt files: v1 and v2 as the original lays them out, v3 as our own.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tgpt_v2.c - .tinygpt v1 and v2, read and written as the original does.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tgpt_v3.h - the layout of a v3 file in numbers, for its reader and its writer alone.
  *

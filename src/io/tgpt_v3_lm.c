@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tgpt_v3_lm.c - .tinygpt v3 files of other families, read and written as a tg_gguf.
  *

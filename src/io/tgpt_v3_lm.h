@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tgpt_v3_lm.h - .tinygpt v3 files of other families than ours: docs/format-tgpt.md.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tgpt_v3_writer.c - a .tinygpt v3 file from front to back, without ever looking back.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tools.c - info, compare and convert: whole operations on files for the command line.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tools.h - what the commands info, verify and convert do with files; the public header
  * describes the calls (tg_file_info and so on), which forward to these.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * grad.c - reverse-mode differentiation: gradients are nodes like any other.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * graph.c - the sticky builder and the small moves that rewriting is made of.
  *

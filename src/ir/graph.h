@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * graph.h - the sticky builder: a model file that uses it reads as mathematics.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * op.h - what an op is: one descriptor per op, found by its id and by nothing else.
  *

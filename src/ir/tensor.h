@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tensor.h - what a value of a graph is: an element type and up to four static dimensions.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bert.c - the family "bert": encoders, whose vectors become the embedding of a text (MiniLM).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpt.c - the family "tinygpt": a byte-level GPT-2 with a tied head.
  *

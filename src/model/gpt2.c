@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpt2.c - the family "gpt2", of any vocabulary (gpt.c is the one that is trained here).
  *

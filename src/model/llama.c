@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * llama.c - the families "llama" (Llama 2 and 3, SmolLM2), "qwen2" and "qwen3".
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lm.c - what families of model files have in common: sizes out of the metadata, the table of
  * tensors, and the small words that their graphs are written in.

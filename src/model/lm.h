@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lm.h - families of language models as files of others have them: sizes, tensors, a graph.
  *

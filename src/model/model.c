@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * model.c - the lists of families and presets, and what is common to all of them.
  */

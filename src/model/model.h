@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * model.h - a family of models: how its weights lie in memory, what they are called in files, and
  * its graph. One file a family (gpt.c, ...), listed in models.def.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * build.h - the language of model files: one small builder per op, saying what it means.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kernel_table.c - compiled once per ISA: the kernel sets of that ISA by op id.
  */

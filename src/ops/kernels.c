@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kernels.c - picks the body of an op: by ISA, levers and shape; the reference where there is none.
  */

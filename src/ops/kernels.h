@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kernels.h - the fast bodies of every op on every ISA that this build has.
  *

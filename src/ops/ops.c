@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ops.c - the table of descriptors by op id, out of ops.def.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // reduce.wgsl - sums and maxima over the 64 threads of a workgroup, in one order. The same functions by
 // subgroups are in reduce_subgroups.wgsl.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // reduce_subgroups.wgsl - the functions of reduce.wgsl by subgroups of 4 to 128 threads: each sums by
 // itself, and every thread adds up what the subgroups leave, in their order. That threads are handed
 // out to subgroups in a row is usual, and not promised: a device of which it does not hold fails the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rules.h - what the files of ops share: the checks of shape rules, and the types of test cases.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * shader.h - what the GPU tables of ops share: how many workgroups a pass has.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dump.c - a plan as text, one line a step: what a refactor must leave unchanged.
  *

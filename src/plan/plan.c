@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * plan.c - from a rewritten graph to a flat list of steps. Read rewrite.c and memory.c beside it;
  * backend/cpu/cpu.c walks the list.

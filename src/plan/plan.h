@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * plan.h - a graph made ready to run: a flat list of steps over memory at fixed offsets.
  *

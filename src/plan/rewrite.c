@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rewrite.c - the passes between a graph as it was written and the graph that runs.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * share.c - which steps of a plan are worth sharing out among the workers, and which are not.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bits.c - see bits.h. Levers are written by their names: their order in ir/levers.def may change.
  */

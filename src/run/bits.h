@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bits.h - what of a context decides the bits of its results: kept in files that are gone on with,
  * and what is said where somebody goes on with other settings.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cache_pages_wasm.c - pages of a cache in WebAssembly, which has one kind.
  */

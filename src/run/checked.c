@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * checked.c - which tensor was the first that was not finite.
  *

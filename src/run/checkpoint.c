@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * checkpoint.c - a whole run as one file, and the very same run out of it.
  *

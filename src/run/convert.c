@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * convert.c - writes a model as GGUF or as .tinygpt v3 (convert_hf.c: as a folder), and has it read
  * back (convert_check.c) to see what became of it.

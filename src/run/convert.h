@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * convert.h - a model of any kind as a GGUF file or a folder of safetensors, in another type, and
  * what that cost.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * convert_check.c - what became of a model that was converted: old and new are asked the same.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * convert_hf.c - writes a model as a folder of safetensors.
  *

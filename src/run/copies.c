@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * copies.c - a session's own copy of its weights, where that makes writing faster.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * embed.c - texts to vectors: several texts in one run of an encoder, then pooling.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * embed.h - what a tg_embedder is inside: one plan of an encoder, for as many tokens as it can see.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * eval.c - the mean loss over windows of a text, in slices.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * file_maps.c - weights that are used where the model's file has them.
  *

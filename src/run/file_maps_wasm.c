@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * file_maps_wasm.c - WebAssembly maps no files.
  */

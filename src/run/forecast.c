@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * forecast.c - what a run will need, before it starts: plans are made, nothing is allocated.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu_speed.c - what a GPU's kernels reach: additions of large arrays, and a large product.
  *

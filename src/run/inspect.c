@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * inspect.c - what dump, profile, bench matmul and doctor need from inside. See inspect.h.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * inspect.h - looking inside: plans as text, time by op, one product alone, gradients of a whole
  * model.

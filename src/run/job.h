@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * job.h - what a tg_job is inside: a call that is made in slices.
  *

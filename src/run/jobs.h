@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * jobs.h - all jobs of the public header, made. Arguments are checked by api/; see tinygpt.h for
  * what each of them does, and job.h for how.

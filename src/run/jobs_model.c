@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * jobs_model.c - jobs on models, texts, files and the machine. See job.h and jobs.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * jobs_run.c - jobs on trainers, sessions and probes. See job.h and jobs.h.
  *

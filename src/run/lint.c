@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lint.c - what a model would stumble over in a text: encoding, line ends, length, repetition.
  *

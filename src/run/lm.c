@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lm.c - reads the tensors of model files of others and packs them, all workers at once.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lm.h - a model out of files of others (GGUF, safetensors): its weights packed into one block, its
  * tokenizer, its plans' states. A tg_model has one of these in the place of a layout and flat

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lm_eval.c - the mean loss of a model out of a GGUF file over windows of a text.
  *

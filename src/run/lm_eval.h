@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lm_eval.h - how well a model out of a GGUF file predicts a text, in slices.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lm_info.c - what a model of others is, as lines or as JSON, out of its head alone.
  */

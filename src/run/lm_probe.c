@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lm_probe.c - is a file or a folder one that lm.h is for? Asked of everything that is opened.
  */

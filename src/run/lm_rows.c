@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lm_rows.c - the plan that gives logits of every row, its cache and its runs.
  *

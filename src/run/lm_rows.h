@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lm_rows.h - logits of all tokens of a text, where a session keeps those of the last one: by a
  * model of others, in pieces over a cache of their own.

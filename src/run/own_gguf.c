@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * own_gguf.c - our own family as a GPT-2 of llama.cpp: its names, its sizes, its tokenizer.
  *

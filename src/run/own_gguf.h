@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * own_gguf.h - a model of our own family as the tables of a GGUF file.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pack_cache.c - writes and maps the file that pack_cache.h draws.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pack_cache.h - packed weights in a file, so that the next start maps them.
  *

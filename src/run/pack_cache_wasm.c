@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pack_cache_wasm.c - pack_cache.h in WebAssembly, which can map no file: there is never a cache.
  */

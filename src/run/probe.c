@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * probe.c - looking inside a model: the graph with taps, edits as modes of its chooses. See
  * probe.h.

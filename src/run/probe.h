@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * probe.h - what a tg_probe is inside: the family's graph with every site tapped.
  *

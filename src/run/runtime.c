@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * runtime.c - opening a context: options are checked, the ISA and levers chosen, the pool started,
  * and the banner says what is in use and why nothing better is.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * runtime.h - what a tg_context is inside: allocator and error, ISA, levers, pool, backend.
  *

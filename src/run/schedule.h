@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * schedule.h - the learning rate of a step: a pure function of the options, so that a run that is
  * resumed has the rate it would have had.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * session.c - feeding tokens through the cached plans, and drawing the next one.
  */

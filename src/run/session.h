@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * session.h - what a tg_session is inside: a KV cache, and a plan for each size of call.
  *

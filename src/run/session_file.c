@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * session_file.c - a session in a file, to go on from another day to the bit.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * steer.c - the functions of steer.h, in double over a fixed order.
  */

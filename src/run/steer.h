@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * steer.h - what is done to logits before a token is drawn, and what can be asked of them.
  *

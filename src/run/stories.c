@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stories.c - expands the story grammar: one walk over templates, written straight to the caller.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stories.h - an endless text of small stories, made from a grammar of this project's own.
  *

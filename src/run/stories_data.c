@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stories_data.c - data/stories.txt in the program, as it is.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stories_wasm.c - the grammar of stories in a module is what its host fetched: a page that never
  * asks for a story does without these 300 KB.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * text.h - what a tg_text is inside: files that are read piece by piece and copies in memory, one
  * behind the other; and batches.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * train.c - the state machine of a training run. See train.h for the picture.
  *
@@ -569,7 +570,8 @@ tg_status tg_train_set_steps(tg_trainer *t, int64_t steps) {
                        " that are done, have %" PRId64,
                        t->step, steps);
     t->o.steps = steps;
-    t->stale = 0;
+    /* A run that was not stopped early is the one that was never stopped at all. */
+    if (t->o.patience > 0 && t->stale >= t->o.patience) t->stale = 0;
     return TG_OK;
 }
 

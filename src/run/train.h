@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * train.h - what a tg_trainer is inside: two plans over one block of memory, and a small state
  * machine that walks them in slices.

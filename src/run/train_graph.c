@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * train_graph.c - the three plans of a training run, from the family's graph.
  *

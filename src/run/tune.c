@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tune.c - times all that can compute each product of a training step, and keeps the fastest.
  *

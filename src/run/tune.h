@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tune.h - which tiles of products are the fastest on a GPU: measured, and kept for later runs.
  */

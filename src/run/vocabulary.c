@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vocabulary.c - tokenizers out of files: the arrays of a GGUF file's metadata, or tokenizer.json.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vocabulary.h - what a tg_tokenizer is inside: a tokenizer and a chat template, out of a file.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * weights.h - what a tg_model is inside: configuration, layout, the flat array, and its story.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cpu.c - asks the CPU what it has, and whether the system saves it across a context switch.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cpu.h - which of the compiled instruction sets this CPU and its operating system can run.
  *

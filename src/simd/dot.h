@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dot.h - sums of products of bytes: what integer kernels are made of, on top of vec.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pack.c - the table of pack.simd.h's builds, by ISA.
  */

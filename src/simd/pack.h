@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pack.h - tg_pack_group (dtype/packed.h) by vectors: the same bytes, sooner.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pack.simd.h - packs the types that files have most of, four rows at a time.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pack_wasm.c - pack.h in WebAssembly: the reference.
  */

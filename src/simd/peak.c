@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * peak.c - the table of peak.simd.h's builds, by ISA.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * peak.h - how fast this machine can multiply and add, and read: the denominators of all shares.
  */

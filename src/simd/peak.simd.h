@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * peak.simd.h - the ceilings of one ISA: multiply-add in registers, and reading.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vec.h - sixteen lanes of f32, whatever the CPU has: the only language fast bodies are written in.
  *

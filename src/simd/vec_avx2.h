@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vec_avx2.h - sixteen lanes in two registers; a mask is all bits or none of a lane. Needs AVX2,
  * FMA and F16C.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vec_avx512.h - sixteen lanes in one register; masks are 16 bits. Needs AVX-512 F, BW, VL, DQ.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vec_neon.h - sixteen lanes in four registers of AArch64; a mask is all bits or none of a lane.
  *

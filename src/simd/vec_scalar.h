@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vec_scalar.h - sixteen lanes without any instruction set: four vectors of four, in the vector
  * language of gcc and clang, which lower them to what the target has (SSE2 on x86-64, plain floats

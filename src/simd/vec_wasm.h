@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vec_wasm.h - sixteen lanes on WebAssembly: what four lanes have an instruction for; vec_scalar.h
  * makes sixteen of them. Needs simd128, and relaxed_simd for the ISA `relaxed`.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vmath.h - exp, log, Phi and the gelu family on sixteen lanes, for all ISAs at once.
  *

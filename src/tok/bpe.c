@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bpe.c - byte pair encoding: of all neighbours that merge, the best ranked, leftmost first.
  *

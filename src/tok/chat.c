@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * chat.c - the templates as a table, and the one way in which all of them are written.
  *

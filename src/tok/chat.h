@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * chat.h - conversations as the tokens that a model was tuned on.
  *

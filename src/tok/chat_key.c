@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * chat_key.c - which chat template a text is, as a whole.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * normal.c - each normaliser is a pass from one buffer to the other.
  *

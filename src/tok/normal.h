@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * normal.h - normalisers: what is done to a text before it is split (the flags are in tok.h).
  */

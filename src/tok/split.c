@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * split.c - alternatives are tried in the order of the rules; each says how far it reaches, 0: not
  * at all. A character's class is found once or twice, so a step costs what it consumes.

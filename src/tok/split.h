@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * split.h - how byte-level vocabularies cut a text into words, before anything is merged.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tok.c - making a tokenizer of a description, and the way of a text through it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tok.h - text to token ids and back, for the vocabularies that model files bring along.
  *

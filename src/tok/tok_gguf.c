@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tok_gguf.c - what the names in a GGUF file's metadata stand for.
  *

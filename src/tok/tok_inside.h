@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tok_inside.h - what a tg_tok is inside, and what the models share.
  */

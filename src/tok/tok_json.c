@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tok_json.c - reads tokenizer.json, as Hugging Face's tokenizers write it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tok_table.c - hashes: FNV-1a's step over words of the key, then a finaliser that spreads the
  * bits.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tok_table.h - the three look-ups of tokenizers: piece to id, pair of ids to merge, and a trie.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tok_write.c - tokenizer.json of a tokenizer that came from elsewhere, such as GGUF's arrays.
  *

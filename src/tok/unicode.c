@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * unicode.c - searches in the generated tables; Hangul syllables are computed (Unicode 3.12).
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * unicode.h - what tokenizers ask of a character: its class, its lower case, its decomposition.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * unigram.c - SentencePiece unigram: of all ways to cut a text into pieces, the one with the
  * highest sum of scores (Viterbi, by bytes).

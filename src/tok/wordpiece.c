@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * wordpiece.c - BERT: words at white space and punctuation, each the longest pieces from its left.
  *

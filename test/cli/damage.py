@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """damage.py - changes model files of ours and makes their checksums right again."""
 import struct
 

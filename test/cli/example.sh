@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # example.sh [BUILD]: installs into a temporary folder and checks what a distribution and a stranger
 # rely on: names, versions and the soname, manual pages, completions, the header in every C and C++,
 # that uninstall takes away what install put there; and the examples, built with the header and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """faults.py - every command that writes, with a call of the system failing (test/fault/shim.c).
 
 For each command, each kind of call and each place that is asked for, once and from then on:

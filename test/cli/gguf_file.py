@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """gguf_file.py - small GGUF files that tests put together, so that every field can be another one."""
 import random
 import struct

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """killing.py - kills training runs at random moments and looks at what they leave.
 
 Rounds of one run each: a run that saves every step is killed with SIGKILL, resumed, killed again,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nan_program.c - the program with a number that is not finite in one of its steps, for
  * test_signals.py: linked to all of it but this file, which sets the fault before main begins.

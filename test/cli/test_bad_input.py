@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """test_bad_input.py - wrong arguments, wrong texts, and model files damaged in every way.
 
 For each of them: exit code 2 after less than a second of work, a message that says what, where,

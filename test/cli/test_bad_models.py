@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """test_bad_models.py - GGUF files that are wrong in one place each, and good ones that are asked for
 what they cannot do: after less than a second of work, exit code 2, and a message with what was wanted
 and found.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """test_chat.py - tokenize and chat with vocabularies and models that other programs have made.
 
 The conversations need the model files that tools/setup.sh fetches.

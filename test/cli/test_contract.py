@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What a host and a user may rely on around the results: stacks, headers, levers, resuming.
 
 Usage: test_contract.py build/tinygpt

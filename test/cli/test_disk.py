@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """test_disk.py - full disks, size limits, missing permission, folders and texts that vanish.
 
 The promise: whatever happens to a save, the one before it is whole and can be resumed, the message

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """test_faults.py - what a failing call of the system leaves behind, at some places (see faults.py)."""
 import util
 from faults import sweep

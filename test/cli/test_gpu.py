@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """test_gpu.py - a GPU that is not there, or that fails: what is missing is said, the exit code is 1.
 
 The adapter that is there computes on the CPU (Chromium's SwiftShader); it is named as what it is.

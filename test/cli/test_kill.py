@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """test_kill.py - kills at random moments of runs that save every step (see killing.py)."""
 import os
 import tempfile

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """test_levers.py - dump, bench, doctor and corpus: what the program says about itself.
 
 Levers are compared by what they promise: a plan that differs with each of them off, the same bits

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """test_losses.py - losses of real models on a real text: llama.cpp's (test/golden/llama_cpp/losses.txt).
 
 Both sides cut the text into windows alike, and round what goes into products to 8 bits, each in its

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """test_memory.py - a model's peak resident memory: 1.12 times its weights, the KV cache, and 60 MB.
 
 The model files are those that tools/setup.sh fetches.

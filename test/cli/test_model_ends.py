@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """test_model_ends.py - how texts of third-party models begin and end: tokens that a file adds, all ids
 that end a text, names of splitters, and which text is the chat template.
 """

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """test_model_keys.py - keys of third-party models: what changes the answers is computed or refused by
 its name, what changes nothing is taken, in GGUF's metadata and in config.json alike.
 """

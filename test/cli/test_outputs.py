@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """test_outputs.py - what the program may write over, who may write meanwhile, and what a signal leaves.
 
 One rule for all outputs: nothing that was read, nothing of somebody else's without --force, and what

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """test_readme.py - every command of the README does what the README says, run as it is written.
 
 A shell runs each line of the README's indented blocks that begins with build/tinygpt, in order, in one

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """test_runner.py - the test runner (tools/run_tests.py) calls nothing passed that did not say so.
 
 Every fault is a job of its own: a hang, a crash, silence, counts that contradict the exit code, a

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """test_safetensors.py - to transformers and back: convert, config.json, and every command on it.
 
 Files are read and made here by the description of the format, with the standard library alone.

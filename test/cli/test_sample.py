@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """test_sample.py - what steers a text: each option of sample does what it says, and no more."""
 import json
 import math

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """test_serve.py - the web server of `tinygpt serve`: who may ask, what comes back, how it ends.
 
 Requests are written to a socket byte for byte, since an HTTP library would put them right. The page

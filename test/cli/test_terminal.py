@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """test_terminal.py - what a person sees: lines that break between words, and no braille where the
 locale is C."""
 import fcntl

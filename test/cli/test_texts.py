@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """test_texts.py - what becomes of texts on their way into a model and out of it: prompts that are cut, chat
 templates, stops and banned texts, bytes that a vocabulary lacks, zeros in a conversation.
 

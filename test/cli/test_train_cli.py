@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """test_train_cli.py - a life in commands: train, resume, fine-tune, sample, inspect, convert.
 
 What is compared is what a user sees: exit codes, printed text and JSON, and files byte for byte.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """test_verify_models.py - verify of third-party models: what a zip file's CRCs and the weights
 themselves can tell.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """util.py - what the black-box tests of the program share: running it, counting, folders.
 
 A test file holds functions that run the program and compare what it did with what was promised:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * shim.c - fails the n-th call of one kind in a program that is preloaded with it.
  *
@@ -81,7 +82,8 @@ static int is_system(const char *path) {
 static int is_file(int fd) {
     struct stat info;
     const int before = errno;
-    const int is = fd > 2 && fstat(fd, &info) == 0 && (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode));
+    const int is =
+        fd > 2 && fstat(fd, &info) == 0 && (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode));
     errno = before;
     return is;
 }

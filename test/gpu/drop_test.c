@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * drop_test.c - a driver that drops a submit without a word: whichever one it is, of a run that
  * trains, validates, saves and samples, the run ends in an error or in what it would have been.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * faulty.c - a WebGPU library with a fault, for test/cli/test_gpu.py: some functions of its own
  * stand before those of a real one, which it is linked to and which has all the others.

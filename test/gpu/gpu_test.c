@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu_test.c - whole paths on a GPU against the CPU: training, validation, saving, sampling, a NaN,
  * a lost device. test/op_test --device webgpu has shown the ops; here it is what carries them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * levers_test.c - the levers of a GPU: each off, the same losses; a gate that fails; tiles that
  * were measured, or are said to have been.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * merge_test.c - steps that run as one dispatch (tg_merge), between guards.
  *

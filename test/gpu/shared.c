@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * shared.c - a WebGPU library whose devices are never closed, for levers_test.c, which opens one
  * context after another: some functions of its own stand before Dawn's, which it is linked to.

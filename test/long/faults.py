@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """faults.py - test/long/faults.py build [N]: every call of every command that writes fails, or N of
 each kind (see ../cli/faults.py).
 """

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """flips.py - test/long/flips.py build: every bit of a small v3 file, flipped one after the other.
 
 verify must refuse each of them with exit code 2 and without a signal. A file of one layer of width

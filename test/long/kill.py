@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """kill.py - test/long/kill.py build [N]: 10,000 random kills, or N of them (see ../cli/killing.py).
 
 On the disk that the temporary folder is on: fsync makes saves long, so that more kills hit them.

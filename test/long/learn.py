@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """learn.py - test/long/learn.py build: two whole trainings reach the loss that they should.
 
 The preset small, 1,500 steps on the stories, the loss over the whole validation part (the last

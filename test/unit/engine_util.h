@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * engine_util.h - what the tests of training and sampling share: contexts, the text, golden
  * numbers.

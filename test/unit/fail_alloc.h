@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fail_alloc.h - an allocator for tests: fails on demand, and checks that sizes match.
  *

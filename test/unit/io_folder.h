@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * io_folder.h - a temporary folder and two saved models for the tests that need files; cmocka's
  * setup and teardown for it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * io_util.h - what the tests of src/io share: files as bytes, small models, and the checksums of a
  * v3 file, computed here from docs/format-tgpt.md and not with the writer's code.

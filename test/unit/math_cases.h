@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * math_cases.h - values of elementary functions, written by tools/oracle/base_math.py.
  *

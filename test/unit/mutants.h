@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mutants.h - runs that are wrong on purpose, which a test of parity must not take for right ones.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nan.h - a number that is not finite, put into a step of a run: that one survives it cannot be
  * shown by waiting for it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sharp_util.h - a model with weights that tell its parts apart, as sharpen() of
  * tools/oracle/probe.py makes them: attention of a fresh model is the same everywhere.

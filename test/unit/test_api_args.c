@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_api_args.c - what public calls say of arguments that are not there, and of contexts that
  * were not opened. Nothing of it may crash, and messages name calls of tinygpt.h.

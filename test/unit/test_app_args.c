@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_app_args.c - the option parser: what it takes, what it refuses, and what it says then.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_app_curve.c - loss curves: nothing leaves the frame, the shape is right, bad numbers and too
  * little to draw are harmless, and the picture is well-formed XML.

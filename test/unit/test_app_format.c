@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_app_format.c - numbers and times as people read them, foreign text made harmless.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_app_head.c - heads of requests: what is taken apart, what is refused, in pieces of any size.
  */

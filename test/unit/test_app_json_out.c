@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_app_json_out.c - what the program prints as JSON, read back by the library's strict reader.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_app_stats.c - medians and order-statistic intervals, against published ranks and by trial.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_app_train_log.c - a log that is continued after a stop is that of a run without one.
  */

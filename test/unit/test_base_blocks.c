@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_base_blocks.c - every block type of GGUF against the format's own Python package, to the
  * bit: test/golden/blocks/sha256.txt, which tools/oracle/blocks.py has written.

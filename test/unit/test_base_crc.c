@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_base_crc.c - CRC-32C and SHA-256: published answers, a bit-by-bit reference, and every way
  * of cutting the input into pieces.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_base_dtype.c - the 16-bit float formats: every half there and back, rounding against exact
  * arithmetic in double at every boundary, and the list of types.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_base_json.c - what a strict reader must take and refuse, where it says the fault is, exact
  * numbers, lookups, every allocation failing, and the writer read back.

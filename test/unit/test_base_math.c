@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_base_math.c - the elementary functions against values of 106 bits (math_cases.h), against
  * libm in a wider format over dense random arguments, at the special values of C11 annex F, and as

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_base_mem.c - memory, errors and buffers: contents, alignment, limits, and every allocation
  * failing once.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_base_os.c - files and saves on a real file system, with every operation failing in turn,
  * transferring half, being interrupted, or killing the process.

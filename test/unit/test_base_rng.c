@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_base_rng.c - Philox against the known answers of its authors (Random123, kat_vectors), the
  * conventions of the library, and the moments of the normals.

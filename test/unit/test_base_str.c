@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_base_str.c - decimal numbers against the C library's (correctly rounded in glibc and musl)
  * and UTF-8 against a table of every code point.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_base_thread.c - the worker pool: everybody runs once, barriers hold, nothing is lost when
  * workers sleep, signals stay with the main thread, and starting it fails cleanly. Also run under

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_embed.c - embeddings of a tiny random BERT against transformers (test/golden/lm/bert.zip and
  * bert.txt, made by tools/oracle/lm.py): each way of pooling, texts together and alone, long ones.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_fp_env.c - a host's rounding mode and flush flags reach no result, and are as they were when
  * a call returns, whichever way it returns.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_gpu_cache.c - blobs that outlive a process: found again, replaced, and not believed when the
  * file has rotted.

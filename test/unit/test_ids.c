@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_ids.c - generation from ids, ids as text, strings of tokenizers, and what a session that
  * slides keeps.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_io_safetensors.c - .safetensors files: those of this test's own making, byte by byte, those
  * that transformers wrote (test/golden/transformers), and those that nobody should have written.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_io_save.c - files on machines that fail: no memory, full disks, broken ones, and the file
  * before the last one as a way out.

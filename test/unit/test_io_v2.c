@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_io_v2.c - .tinygpt v1 and v2 against fixtures that another program wrote.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_io_v3.c - the v3 container: layout, round trips, damage, hostile values, failing machines.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_jobs.c - what tinygpt.h promises of jobs: in slices a call does to the bit what it does in
  * one go; abandoned after any slice it has done nothing; what would disturb it is refused.

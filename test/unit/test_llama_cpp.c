@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_llama_cpp.c - the same answers as llama.cpp gives, of real models (test/golden/llama_cpp,
  * made by tools/oracle/llama_cpp.cpp).

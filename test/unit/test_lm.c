@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_lm.c - families of model files: logits of tiny random models against transformers
  * (test/golden/lm, made by tools/oracle/lm.py), prompts in pieces, and files that are wrong.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_lm_faults.c - whatever fails while a file is opened is told as what it is: the n-th request
  * for memory, the n-th call that opens, measures or reads a file; for each kind of file, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_lm_files.c - folders and zip files of models that are wrong: each is refused with what was
  * wanted, where, and what was found; nothing is left behind, whichever allocation fails.
@@ -413,10 +414,11 @@ static tg_status convert_one(tg_context *ctx, int which) {
         const char *in, *out;
         tg_convert_kind kind;
         tg_weight_type type;
-    } all[] = { { "test/golden/lm/bert.zip", CONVERTED "/a.gguf", TG_CONVERT_GGUF, TG_WEIGHT_F16 },
-                { "test/golden/lm/qwen2", CONVERTED "/a.tinygpt", TG_CONVERT_TINYGPT,
-                  TG_WEIGHT_Q4_0 },
-                { "build/words.gguf", CONVERTED "/folder", TG_CONVERT_SAFETENSORS, TG_WEIGHT_BF16 } };
+    } all[] = {
+        { "test/golden/lm/bert.zip", CONVERTED "/a.gguf", TG_CONVERT_GGUF, TG_WEIGHT_F16 },
+        { "test/golden/lm/qwen2", CONVERTED "/a.tinygpt", TG_CONVERT_TINYGPT, TG_WEIGHT_Q4_0 },
+        { "build/words.gguf", CONVERTED "/folder", TG_CONVERT_SAFETENSORS, TG_WEIGHT_BF16 }
+    };
     tg_convert_report r;
     const tg_status s =
         tg_model_convert(ctx, all[which].in, all[which].out, all[which].kind, all[which].type, &r);

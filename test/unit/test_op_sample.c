@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_op_sample.c - the op sample against one that sorts all logits: ties, NaN, infinities, and
  * ranks beyond those that the op puts in order at first.

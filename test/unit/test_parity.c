@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_parity.c - our numbers against PyTorch's (test/golden/gpt, made by tools/oracle/golden.py):
  * initial weights, batches, logits, 300 losses, and mutants that must not pass for the original.

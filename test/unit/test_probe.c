@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_probe.c - looking inside a model: PyTorch's numbers (test/golden/gpt/probe_custom.txt), the
  * bits of a session, and what must hold between edits whatever the numbers are.

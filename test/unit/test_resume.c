@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_resume.c - what a run is bound to and what it is not: the bytes of its text, wherever they
  * lie; its validation part; its schedule; and a validation that was due when it was saved.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_sample.c - the draw of a token against a sampler that does every step to all tokens: a sort,
  * then each rule as its sentence in tinygpt.h has it. Logits are put where a session keeps them.

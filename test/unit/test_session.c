@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_session.c - what a session keeps: windows in rings, conversations that change, its file.
  *

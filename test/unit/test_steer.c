@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_steer.c - what steers a draw, at the values where such functions go wrong: 0, 1, -1, NaN,
  * infinity, ids beyond the vocabulary; and what a session does with it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_stories.c - the story generator as its callers see it, its English as far as a program can
  * judge it, and every row of the grammar.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_tok.c - tokenizers on vocabularies of a few pieces: merging, special tokens, hostile files,
  * failing memory, and the gate that holds back unfinished characters.

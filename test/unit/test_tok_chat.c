@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_tok_chat.c - conversations become what the models' own templates make of them
  * (test/golden/tok/chat.json, by tools/oracle/chat.py), and special tokens stay the template's.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_tok_golden.c - 2,000 strings become the ids that the reference tokenizers make of them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_tok_long.c - long words: merged a window at a time they give the ids of the word merged
  * whole, whatever the vocabulary, and time and memory grow as the text does.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_tok_models.c - the vocabularies of real models give the reference's ids of 2,000 strings,
  * and conversations end where those models end them.

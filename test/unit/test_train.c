@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_train.c - the promises of a training run: the same bits whatever the threads and the ISA of
  * a class, through stops, saves and slices; refused updates; and memory that runs out anywhere.

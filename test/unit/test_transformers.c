@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_transformers.c - our model and the one that transformers made of it are one model.
  *

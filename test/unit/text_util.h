@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * text_util.h - where a test lets the library write to: a growing buffer, by a tg_text_fn.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tok_util.h - for the tests of tokenizers: files, and the 2,000 strings of
  * tools/oracle/tok_strings.py.

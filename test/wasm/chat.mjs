@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * chat.mjs FOLDER - third-party models in the modules against the native program: the same bits of
  * logits, the same ids of texts.

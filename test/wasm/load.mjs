@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * load.mjs - a module of build/wasm in Node, with its threads.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * module.mjs - a module of build/wasm made usable, as os_wasm.h asks; the same in Node and in a
  * browser. load.mjs is the part of Node, bench/wasm/engine.mjs that of a browser.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * native.c - what the modules are compared with, in C and with the scalar kernels, as JSON.
  *

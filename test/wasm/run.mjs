@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * run.mjs - the run that every build is compared by, and what it needs of tinygpt.h.
  */

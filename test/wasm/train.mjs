@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * train.mjs FOLDER [BUILD:THREADS ...] - every module against the native program: same losses, same
  * text, the same op test.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes test/unit/math_cases.h: arguments and exact values of the functions of base/math.h.
 
 Needs mpmath. Each value is given as two doubles whose sum is the true value to 106 bits, so that a

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes test/golden/blocks/sha256.txt: what the package `gguf` makes of random blocks of each type.
 
 The blocks are the low bytes of a xorshift32 that starts from the type's number + 1; the sixth bit of

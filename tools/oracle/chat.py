@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes test/golden/tok/chat.json and src/tok/chat_known.def: which chat templates are known, and
 conversations as they render them.
 

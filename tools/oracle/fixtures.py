@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Write .tinygpt fixtures of versions 1 and 2, and what a reader has to get out of them.
 
     python3 fixtures.py OUT_DIR

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks that transformers opens the folders that `tinygpt convert` makes of GGUF files.
 
     python folder.py [--program build/tinygpt] [--lib build/libtinygpt.so] [--models .cache/models]

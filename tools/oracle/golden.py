@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Write the golden numbers of the byte GPT that the tests compare with: test/golden/gpt/*.txt.
 
     python golden.py --data stories.txt [--out DIR] [--only init,logits,losses,overfit,val]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The byte GPT in plain PyTorch: the model, the update, the evaluation that golden numbers rest on.
 
 Pre-LN decoder, learned positions, exact (erf) GELU, biases on every linear layer, the output head

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares logits of a GGUF file by llama.cpp with those of tinygpt, of the same file or of another.
 
     build/oracle-venv/bin/pip install llama-cpp-python

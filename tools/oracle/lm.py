@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes test/golden/lm/: tiny random models of each family as GGUF and safetensors, and their logits.
 
     build/oracle-venv/bin/pip install torch==2.13.0 transformers==5.24.0 gguf

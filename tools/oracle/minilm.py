@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes test/golden/lm/minilm.txt: twenty pairs of texts and their cosines by all-MiniLM-L6-v2.
 
     build/oracle-venv/bin/python tools/oracle/minilm.py minilm.zip

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Philox 4x32-10 in numpy, and what is drawn from it: initial weights and batch starts.
 
 A counter-based generator has no state: a number is a function of (seed, purpose, stream, index),

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Write test/golden/gpt/probe_custom.txt: what is to be seen inside a model, and what edits do to it.
 
     python probe.py --data stories.txt [--out DIR]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a byte GPT is made of: sizes, presets, and the tensors in the order of a .tinygpt file.
 
 Everything that writes or compares weights walks `manifest(config)`. The order decides two things:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes test/golden/tok/: small vocabularies as tokenizer.json, and what Hugging Face's tokenizers
 make of the 2,000 strings (tok_strings.py) with them and with the vocabularies of real models.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The 2,000 strings that the tokenizers are tested on; test/unit/test_tok_golden.c makes the same.
 
 String i is fragment i of test/golden/tok/strings.json; beyond those it is a few parts drawn by

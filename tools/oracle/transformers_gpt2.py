@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Check that transformers opens what `tinygpt convert` writes, and keep what it says and writes.
 
     python transformers_gpt2.py --program build/tinygpt --data stories.txt [--out DIR]

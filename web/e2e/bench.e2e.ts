@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * bench.e2e.ts - the benchmark, started by a person and left to its end: a chart, a table, and the
  * block to copy with numbers in it. A picture of them goes to build/screens.

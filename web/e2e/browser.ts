@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * browser.ts - Chromium and its tabs, with what must hold in every test: no error in the console,
  * no exception that nobody caught, no request to another host.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * chat.e2e.ts - Chat as a person uses it: a model file is picked, asked, found again after a
  * reload and without a network, and deleted; what is no model is told in plain words.

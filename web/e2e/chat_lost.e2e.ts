@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * chat_lost.e2e.ts - Chat where something is lost or lacking: each time it is told in plain words,
  * and the page goes on.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** files.e2e.ts - broken files, and a run that moves from the command line to the page and back. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

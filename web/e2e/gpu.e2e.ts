@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * gpu.e2e.ts - the page on a GPU: the switch, the same run as on the CPU, a device that is lost, a
  * run that moves between the page and the program. The adapter is SwiftShader, so runs are short.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** hidden.e2e.ts - a tab behind another one trains on, at nine tenths of its rate or more. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { link } from './page';

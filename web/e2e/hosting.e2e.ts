@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** hosting.e2e.ts - hosts with and without headers, no network, new versions, other pages. */
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

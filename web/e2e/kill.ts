@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** kill.ts - ends a tab in the middle of a save, at an operation on the disk that is chosen. */
 import type { BrowserContext, Page } from 'playwright-core';
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** lacking.e2e.ts - browsers with less than they should have, and an engine with a fault. */
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

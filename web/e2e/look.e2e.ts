@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * look.e2e.ts - every view, on a desktop and on a phone: axe-core finds nothing, nothing sticks out
  * of the screen, and a picture of each goes to build/screens to be looked at. A device loads the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** looking.ts - what is looked for in every picture: axe-core's findings, and what sticks out. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** lost.e2e.ts - nothing is lost: killed tabs, full storage, a second tab, workers that die. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { firstTab, forget, visit, type Visit } from './browser';

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * page.ts - what a person does on the page, in the page's own words: everything is found by its
  * role and label.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * raw_chrome.ts - Chromium without Playwright, which keeps every page visible: two tabs, of which
  * one can be hidden. Speaks the DevTools protocol over the browser's own pipe (messages of JSON

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * servers.ts - the two ways in which the page is served: by `tinygpt serve`, with all headers, and
  * by a host that knows nothing but files.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * store.e2e.ts - the store of runs in a real browser's file system: reloads, a second tab, a tab
  * that is killed at each write of a save, no room.

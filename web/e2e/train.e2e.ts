@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** train.e2e.ts - the main road: paste a text, train, read what it writes, come back later. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { firstTab, forget, visit, type Visit, type VisitOptions } from './browser';

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** vitest.config.ts - end-to-end tests, one after the other, since they share the cores. */
 import { defineConfig } from 'vitest/config';
 

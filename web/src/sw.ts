@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * sw.ts - the page's one service worker: it keeps the page for use without a network, and isolates
  * it where the host cannot.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * check.h - the generic tests of ops: they know no op by name, only its descriptor and cases.
  *

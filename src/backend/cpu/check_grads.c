@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * check_grads.c - gradient nodes against central differences, both in double. See check.h.
  *

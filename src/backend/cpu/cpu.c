@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cpu.c - walks a plan: every worker goes through the whole list, and they share out the units of
  * each phase by counters.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cpu.h - the CPU backend: a pool of workers that walk the flat list together.
  */

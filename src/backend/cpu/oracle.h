@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * oracle.h - evaluates a graph in double with the references: what everything else is measured by.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * check_gpu.c - one op on the GPU, on arrays of the host.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * check_gpu.h - runs single ops on a GPU, on arrays of the host: what the op test uses.
  */

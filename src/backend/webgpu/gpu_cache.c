@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu_cache.c - see gpu_cache.h: a list of blobs in memory, read at once and written at once.
  *

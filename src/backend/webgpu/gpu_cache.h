@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu_cache.h - what a WebGPU library compiled, kept in a file for the next process.
  *

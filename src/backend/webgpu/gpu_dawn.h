@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu_dawn.h - what Dawn's own webgpu.h declares beyond the standard one, or otherwise.
  */

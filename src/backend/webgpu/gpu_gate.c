@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu_gate.c - see gpu_gate.h. The pipelines of all cases are asked for before the first one runs,
  * so that they are compiled side by side.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu_gate.h - which levers a GPU may be trusted with: before anything is computed, small cases of
  * the ops that a lever changes run on it, against the references.

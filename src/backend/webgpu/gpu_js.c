@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu_js.c - gpu.h over the page's WebGPU, by imports from TypeScript (gpu_js.h).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu_js.h - what the module imports to reach the page's WebGPU: web/src/lib/gpu.ts implements it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu_layer.h - the products of a layer on a GPU, forward and back, against the references: what
  * the gate tries of loads in fours and of shaders that do several steps at once.

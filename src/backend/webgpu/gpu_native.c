@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu_native.c - gpu.h over the standard webgpu.h of a library that is opened when a GPU is asked
  * for: Dawn, or whatever TG_WEBGPU_LIB names (wgpu-native, say). The program starts without it.
@@ -7,9 +8,8 @@
  * validation and for memory: a failure is a message of theirs, never a dead handle. Pipelines are
  * compiled side by side, where the library can do that, and waited for in settle.
  *
- * wgpu-native ends the process at some errors of submit, and puts bounds checks into shaders that
- * make them ten times slower; its extension for trusted shaders leaves them out. Ours clamp what
- * they index with, and the op test runs them with the checks on.
+ * wgpu-native ends the process at some errors of submit. Its bounds checks make shaders ten times
+ * slower; trusted shaders do without. Ours clamp each index, and the op test keeps the checks on.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

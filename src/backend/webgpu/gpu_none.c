@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu_none.c - gpu.h where there is no WebGPU: opening fails, and says what is missing. Nobody gets
  * a tg_gpu to call anything else with.

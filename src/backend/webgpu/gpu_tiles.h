@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu_tiles.h - which shader of a product is the fastest on an adapter, as it was measured there.
  *

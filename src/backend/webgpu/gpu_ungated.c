@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu_ungated.c - gpu_gate.h and gpu_tiles.h in a page: nothing is tried, so nothing is on that
  * would have to be, and tiles go by the rule.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * merge.h - which steps of a plan may run as one dispatch, by where their values lie.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // prelude.wgsl - what stands before the text of every shader: the words of a step, the scalars of a
 // call, and the functions that WGSL lacks or leaves too loose. Filled by shaders.c.
 

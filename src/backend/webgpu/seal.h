@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * seal.h - whether a GPU has done what it was given: nothing that a driver drops without a word is
  * taken for an answer.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // seal.wgsl - the last dispatch of every submit: one more is done.
 
 @group(0) @binding(2) var<storage, read_write> done: array<u32>;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * shaders.c - pipelines of ops, made once, and the words that tell them shapes and attributes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * shaders.h - from an op's table of shaders to pipelines, words and dispatches.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * webgpu.c - runs plans on a GPU: the list of steps becomes a list of dispatches, once.
  *

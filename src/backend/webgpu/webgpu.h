@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * webgpu.h - the backend that runs whole plans on a GPU. See webgpu.c for how memory is mirrored.
  */

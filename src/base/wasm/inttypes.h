@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * inttypes.h - the conversions that src/ names, for builds without a C library. The compiler knows
  * which of its types each of them belongs to; its own <inttypes.h> wants a C library behind it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stdio.h - the part of C's <stdio.h> that base/libc.h lists, for builds without a C library: text
  * into memory, no streams. libc_wasm.c defines the functions.

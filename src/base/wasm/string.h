@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * string.h - the part of C's <string.h> that base/libc.h lists, for builds without a C library.
  * libc_wasm.c defines the functions.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * accumulate - a new version of a state: x in the first micro-step of a step, state + x in later
  * ones.

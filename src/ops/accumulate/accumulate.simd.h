@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * accumulate.simd.h - state = x or state + x, by runs of elements. Bound by memory.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // accumulate.wgsl - state = x, or state + x in later micro-steps.
 @group(0) @binding(2) var<storage, read_write> x: array<f32>;
 @group(0) @binding(3) var<storage, read_write> state: array<f32>;

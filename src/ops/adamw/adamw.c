@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * adamw - Adam with decoupled weight decay (Kingma, Ba 2015; Loshchilov, Hutter 2019), as PyTorch.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * adamw.simd.h - runs of elements, in one pass: 16 bytes read and 12 written for each.
  */

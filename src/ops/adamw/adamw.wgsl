@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // adamw.wgsl - AdamW in place; nothing is written when stats' ok is 0.
 @group(0) @binding(2) var<storage, read_write> w: array<f32>;
 @group(0) @binding(3) var<storage, read_write> grads: array<f32>;

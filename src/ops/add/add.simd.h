@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * add.simd.h - y = a + b, by runs of elements. Bound by memory.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // add.wgsl - y = a + b.
 @group(0) @binding(2) var<storage, read_write> a: array<f32>;
 @group(0) @binding(3) var<storage, read_write> b: array<f32>;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * attention - causal self-attention of B sequences, all heads at once (Vaswani et al. 2017).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * attention.simd.h - causal self-attention: "flash", by tiles, and "plain", row by row.
  *

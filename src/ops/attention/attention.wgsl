@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // attention.wgsl - where attention of whole sequences finds its rows. See heads.h.
 @group(0) @binding(2) var<storage, read_write> qkv: array<Four>;
 @group(0) @binding(3) var<storage, read_write> o_out: array<f32>;

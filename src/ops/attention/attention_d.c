@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * attention_d - the gradient of attention with respect to queries, keys and values.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * attention_d.simd.h - the gradient of attention: "flash", by tiles, and "plain", row by row.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // attention_d.wgsl - the gradient of attention: for all rows delta = do . o, then dk and dv of 32
 // keys by a workgroup each, and in the same dispatch dq of 32 queries. p comes from the saved lse;
 // nothing is T x T.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // attention_forward.wgsl - o and lse of 32 queries: the keys once, with a running maximum and sum of
 // each row (Dao et al. 2022). The text before this one says where queries, keys and values are:
 //

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * attention_probs - the weights of attention themselves, for people to look at.
  *

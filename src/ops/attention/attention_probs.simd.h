@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * attention_probs.simd.h - softmax of scaled scores, row by row. A unit is a row of a head: it is
  * written for a picture a second, not for training, so lanes run along D and each score costs a sum

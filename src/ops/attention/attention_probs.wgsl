@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // attention_probs.wgsl - the matrix of attention, for people to look at: a workgroup for each row.
 @group(0) @binding(2) var<storage, read_write> qkv: array<f32>;
 @group(0) @binding(3) var<storage, read_write> p: array<f32>;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * flash.h - attention of a block of queries by tiles of keys with a running softmax (Milakov and
  * Gimelshein 2018; Dao et al. 2022). Shared by attention and attention_cached.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // flash.wgsl - tiles of attention: what forward, backward and cached attention share.
 //
 // A workgroup of 64 threads has 32 rows, queries or keys, and goes through what they meet, the

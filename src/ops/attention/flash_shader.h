@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * flash_shader.h - the shaders by tiles of attention: which of flash.wgsl's texts fits.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * heads.h - how queries, keys and values lie in a row: what all ops of attention share.
  *

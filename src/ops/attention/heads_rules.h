@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * heads_rules.h - the shape rules that all ops of attention share.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kv_row.h - a row of the KV cache: the key or the value of one head at one position.
  *

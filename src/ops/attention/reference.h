@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * reference.h - attention of one query in plain C, for the references of this family of ops.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softmax.h - 2^t on sixteen lanes: the exponential that all bodies of attention share.
  *

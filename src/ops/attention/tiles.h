@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tiles.h - the small products of attention, on tiles of 64 queries and 64 keys.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * attention_cached - attention of new tokens to the KV cache, which holds their own keys already.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * attention_cached.simd.h - attention of new tokens to the KV cache, by tiles of keys.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // attention_cached.wgsl - where attention of new tokens to the KV cache finds its rows.
 //
 //     qkv [T,(H+2K)*D]      cache [2,K,Tmax,D], rows 2 * K * Tmax: keys, then values

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * attention_spans - attention both ways within each of several texts that lie one behind the other.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * attention_spans.simd.h - one query after the other: a dot product with each key it sees, then the
  * weighted sum of values.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * spans.h - which rows a token sees, whatever the numbers are.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bias_d - db[c] = sum over rows of dy[row, c]: the gradient of a bias.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bias_d.simd.h - column sums in two phases: partial sums of fixed chunks of rows, then the chunks
  * in rising order.

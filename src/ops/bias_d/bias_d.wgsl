@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bias_d.wgsl - column sums: partial sums of 64 rows, then the sum of those.
 @group(0) @binding(2) var<storage, read_write> dy: array<f32>;
 @group(0) @binding(3) var<storage, read_write> db: array<f32>;

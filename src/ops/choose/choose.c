@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * choose - y takes each piece of a row from x, from a, from b, or from nobody.
  *

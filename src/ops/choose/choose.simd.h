@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * choose.simd.h - copies pieces of rows, a unit for some rows of y.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // choose.wgsl - each piece of a row from x, a or b, or zeros, as mode says.
 @group(0) @binding(2) var<storage, read_write> mode: array<i32>;
 @group(0) @binding(3) var<storage, read_write> x: array<f32>;

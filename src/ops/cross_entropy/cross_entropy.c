@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cross_entropy - loss = scale * mean over rows of (lse - logits[target]), the mean surprise.
  *

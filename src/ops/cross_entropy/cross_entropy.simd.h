@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cross_entropy.simd.h - rows by rows, then one sum over the rows.
  *

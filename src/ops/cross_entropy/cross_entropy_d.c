@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cross_entropy_d - dlogits = (exp(logits - lse) - [target]) * dloss * scale / rows.
  *

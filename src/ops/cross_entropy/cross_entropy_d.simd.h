@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cross_entropy_d.simd.h - a unit for some rows: probabilities times one factor, which is then
  * taken off the target's column.

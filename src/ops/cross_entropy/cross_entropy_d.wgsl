@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cross_entropy_d.wgsl - dlogits = (exp(logits - lse) - [target]) * dloss * scale / rows.
 @group(0) @binding(2) var<storage, read_write> logits: array<f32>;
 @group(0) @binding(3) var<storage, read_write> targets: array<i32>;

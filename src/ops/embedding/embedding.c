@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * embedding - y[n,:] = table[ids[n],:], one row of the table for every token.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * embedding.simd.h - copies rows of the table, a unit for some rows of y.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // embedding.wgsl - y[n,:] = table[ids[n],:].
 @group(0) @binding(2) var<storage, read_write> ids: array<i32>;
 @group(0) @binding(3) var<storage, read_write> table: array<f32>;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * embedding_dw - dtable[v,:] = sum over n with ids[n] = v of dy[n,:], the gradient of embedding.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * embedding_dw.simd.h - a unit owns slabs of 16 columns for all of the vocabulary, so that every
  * element is summed by one worker, over rising n, however many workers there are.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // embedding_dw.wgsl - dtable[v,:] = the sum of dy over the tokens v.
 //
 // A workgroup has a row v and 64 columns of it. It goes through the tokens 2048 at a time, eight in

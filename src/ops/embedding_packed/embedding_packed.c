@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * embedding_packed - y[n,:] = scale * row ids[n] of a packed table (dtype/packed.h).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * embedding_packed.simd.h - the reference's work, shared among the workers by rows of y.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gelu - the Gaussian error linear unit (Hendrycks, Gimpel 2016), element by element.
  *

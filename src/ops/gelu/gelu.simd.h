@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gelu.simd.h - y = gelu(x) by runs of elements; the two forms are two variants.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gelu.wgsl - y = gelu(x), the form that i0 names.
 @group(0) @binding(2) var<storage, read_write> x: array<f32>;
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gelu_d - dx = dy * gelu'(x), the gradient of gelu.
  *

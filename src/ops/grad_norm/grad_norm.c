@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * grad_norm - the length of all gradients as one vector, and what follows from it for the step.
  *

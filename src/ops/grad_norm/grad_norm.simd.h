@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * grad_norm.simd.h - sums of squares over fixed chunks, then over the chunks, then the four stats.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // grad_norm.wgsl - the norm of all gradients, without overflow and without doubles.
 //
 // A square of an f32 may be out of range, so that each is added to one of three sums, scaled by a

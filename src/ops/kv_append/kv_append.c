@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kv_append - keys and values of new tokens go into the KV cache, behind those of earlier ones.
  *

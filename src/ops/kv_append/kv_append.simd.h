@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kv_append.simd.h - copies keys and values of new tokens into the KV cache, or packs them.
  *

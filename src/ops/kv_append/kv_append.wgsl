@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kv_append.wgsl - keys and values of the call's rows go into the cache, from pos on, a ring.
 //
 //     qkv [T,(H+2K)*D]      cache [2,K,Tmax,D]: dim0 is 2, dim1 K; rows are 2 * K * Tmax

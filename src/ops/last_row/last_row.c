@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * last_row - y = the last row of x: after a prompt, only the logits that follow its newest token
  * are wanted, so that the head works on one row.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // last_row.wgsl - y [1,C] = the last row of x.
 @group(0) @binding(2) var<storage, read_write> x: array<f32>;
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * layer_norm - y = (x - mean) * rstd * w + b, row by row (Ba, Kiros, Hinton 2016).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * layer_norm.simd.h - a unit for some rows; a row is read three times while it is near: for its
  * mean, for its variance, for y. Sums run in 16 lanes, lane i over the columns i, i + 16, ...

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // layer_norm.wgsl - y = (x - mean) * rstd * w + b, a row a workgroup. The variance is summed in a
 // pass of its own, as in the reference.
 @group(0) @binding(2) var<storage, read_write> x: array<f32>;

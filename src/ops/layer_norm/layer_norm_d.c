@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * layer_norm_d - the gradients of layer_norm, and the gradient that comes around the block.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * layer_norm_d.simd.h - dx by rows; dw and db by fixed chunks of rows, then over the chunks.
  *

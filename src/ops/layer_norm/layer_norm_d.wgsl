@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // layer_norm_d.wgsl - gradients of layer_norm. In one dispatch, the first workgroups make dx of four
 // rows each, 64 threads a row; the others make partial sums of 64 rows of 64 columns, four threads a
 // column, that layer_norm_dw.wgsl adds up. See layer_norm_d.c.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // layer_norm_dw.wgsl - dw and db of layer_norm from the partial sums of layer_norm_d.wgsl.
 @group(0) @binding(2) var<storage, read_write> dw: array<f32>;
 @group(0) @binding(3) var<storage, read_write> db: array<f32>;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * linear - y = f(x) W^T + b + r, with weights as model files have them (dtype/packed.h).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * linear_float.h - products of x as it is with a group of W turned into floats.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * linear_int8.h - products of rounded x with packed whole numbers.
  *

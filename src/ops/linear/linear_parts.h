@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * linear_parts.h - how the attributes of linear and embedding_packed name packed matrices.
  */

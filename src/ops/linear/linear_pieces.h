@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * linear_pieces.h - the tile of linear_int8.h where a register holds fewer than sixteen lanes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * linear_rows.h - products of x with sixteen rows of floats that lie as a file has them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * linear_whole.h - the tile of linear_int8.h where a register holds much: a block of W is taken
  * apart once, into eight vectors of bytes, for all rows of x.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * linear_x.h - what goes into a product: x, or its gates times its values; as floats, or rounded to
  * bytes by blocks of 32 columns.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * matmul - y = act(a b + bias) + residual, every sum one chain over rising k.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * matmul.simd.h - the ways to compute y = act(a b + bias) + residual on this ISA.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // matmul_back.wgsl - what goes back through a linear layer y = x w + bias, in one dispatch:
 //
 //     0   dx = dy w^T      [rows, in]     or dz = dx gelu'(z), where x came out of a gelu

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // matmul_back_finish.wgsl - what becomes of the sums of matmul_back.wgsl, at a four of the result.
 fn slope(v: vec4<f32>) -> vec4<f32> {
     return vec4<f32>(gelu_erf_d(v.x), gelu_erf_d(v.y), gelu_erf_d(v.z), gelu_erf_d(v.w));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // matmul_back_gather.wgsl - dx, dw and db from the parts that matmul_back.wgsl made, where it made any.
 @group(0) @binding(2) var<storage, read_write> partial: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> dx: array<vec4<f32>>;

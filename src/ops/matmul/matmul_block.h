@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * matmul_block.h - the blocked product: which piece of it is computed when, and by whom.
  *

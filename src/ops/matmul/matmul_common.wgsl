@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // matmul_common.wgsl - sizes, operands by index and the epilogue: what all shaders of matmul share.
 //
 //     i0  0  a [M,K] b [K,N]    1  a [K,M] b [K,N]    2  a [M,K] b [N,K]

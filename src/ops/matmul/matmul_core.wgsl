@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // matmul_core.wgsl - a product of two matrices by tiles of TILE x TILE, a thread 8 x 8 elements, or
 // 4 x 4 with TILE 32, where there is so little to do that it should be over soon.
 //

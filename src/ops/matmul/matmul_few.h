@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * matmul_few.h - products of few rows, bound by reading b; and the plain fall-back for any product.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // matmul_few.wgsl - for few rows, as in decoding: an element of y for each row of 16 threads, which
 // go through k together and add up what they have.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // matmul_finish.wgsl - what follows the product: four columns from j on.
 fn finish(s: Sizes, i: u32, j: u32, product: vec4<f32>) {
     let at = (i * s.n + j) / 4u;

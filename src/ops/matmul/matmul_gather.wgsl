@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // matmul_gather.wgsl - adds up the parts of k, and what follows the product.
 @group(0) @binding(2) var<storage, read_write> partial: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> bias: array<vec4<f32>>;

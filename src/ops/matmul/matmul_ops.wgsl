@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // matmul_ops.wgsl - operands of matmul for matmul_core.wgsl. The text before this one says TRANS.
 //
 //     0  a [M,K] b [K,N]    1  a [K,M] b [K,N]    2  a [M,K] b [N,K]

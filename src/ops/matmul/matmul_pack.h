@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * matmul_pack.h - copies of a and b in the order in which the register tile reads them.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // matmul_parts.wgsl - a workgroup makes a tile of one part of k, which is op.word long.
 //
 //     partial [parts of k][M][N]

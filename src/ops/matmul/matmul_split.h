@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * matmul_split.h - how the work of products is cut up for a GPU: in tiles of what size, and the k
  * of how long parts.

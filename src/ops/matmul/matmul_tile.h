@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * matmul_tile.h - the register tile of the blocked product, and what is done to finished sums.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // matmul_tile.wgsl - a workgroup makes 64 x 64 elements of y, a thread 4 x 4 of them.
 //
 //     tile_a [16 k][64 rows]  tile_b [16 k][64 columns]   in fours, a row of 16 padded to 17

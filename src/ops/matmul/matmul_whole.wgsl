@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // matmul_whole.wgsl - a workgroup makes a tile of y, from the product to what follows it.
 @group(0) @binding(4) var<storage, read_write> bias: array<vec4<f32>>;
 @group(0) @binding(5) var<storage, read_write> residual: array<vec4<f32>>;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * position_add - y[b,t,:] = x[b,t,:] + p[pos + t,:], the learned embedding of positions.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * position_add.simd.h - y = x + p, a unit for some rows.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // position_add.wgsl - y[b,t,:] = x[b,t,:] + p[pos + t,:].
 @group(0) @binding(2) var<storage, read_write> x: array<f32>;
 @group(0) @binding(3) var<storage, read_write> p: array<f32>;

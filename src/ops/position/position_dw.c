@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * position_dw - dp[t,:] = sum over b of dy[b,t,:], the gradient of position_add.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * position_dw.simd.h - a unit owns some rows of dp; every element is one chain over rising b.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // position_dw.wgsl - dp[t,:] = sum over b of dy[b,t,:]; rows beyond the tokens get 0.
 @group(0) @binding(2) var<storage, read_write> dy: array<f32>;
 @group(0) @binding(3) var<storage, read_write> dp: array<f32>;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rms_norm - y = x / sqrt(mean(x^2) + eps) * w (+ r), row by row.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rms_norm.simd.h - a unit for some rows; a row is read twice while it is near.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rms_row.h - 1 / sqrt(mean(x^2) + eps) of a row: sums in 16 lanes, the root of one number in
  * double, as in layer_norm.simd.h.

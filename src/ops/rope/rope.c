@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rope - query and key heads turned by their positions, after a norm of each head where there is
  * one.

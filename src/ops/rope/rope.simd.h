@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rope.simd.h - a unit for some rows; lanes are pairs of columns.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rope_table - the angles of rotary positions, once for all layers that turn by the same ones.
  *

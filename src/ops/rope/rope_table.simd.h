@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rope_table.simd.h - the reference's arithmetic, shared among the workers by rows.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // sample.wgsl - draws the next token, one workgroup for all. See sample.c for the rules.
 //
 // Ranks are found one by one: each is the largest (key, then lowest id) behind the last one, a

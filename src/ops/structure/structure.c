@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * structure.c - the ops that compute nothing: they say what memory a value stands for.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * abi.gen.ts - the C interface as data: made by tools/gen_abi.py from include/tinygpt.h,
  * src/base/os_wasm.h, gpu_js.h and src/api/callbacks_wasm.c. Do not edit: run `make gen`.
@@ -104,14 +105,6 @@ export const tg_convert_kind = {
   TG_CONVERT_GGUF: 0,
   TG_CONVERT_SAFETENSORS: 1,
   TG_CONVERT_TINYGPT: 2,
-} as const;
-
-export const tg_output_kind = {
-  TG_OUTPUT_MODEL: 0,
-  TG_OUTPUT_GGUF: 1,
-  TG_OUTPUT_SAFETENSORS: 2,
-  TG_OUTPUT_SESSION: 3,
-  TG_OUTPUT_OTHER: 4,
 } as const;
 
 /** Structs: size, then every member's kind and offset; `chars` with its length. */
@@ -355,16 +348,6 @@ export const STRUCTS = {
       minCosine: ['f64', 1112, 1128],
     },
   },
-  tg_output_rule: {
-    size: [20, 40],
-    members: {
-      kind: ['i32', 0, 0],
-      what: ['text', 4, 8],
-      begins: ['text', 8, 16],
-      beginsBytes: ['ptr', 12, 24],
-      stream: ['bool', 16, 32],
-    },
-  },
   tg_isa_info: {
     size: [12, 24],
     members: {
@@ -449,7 +432,6 @@ export const EXPORTS = {
   tg_context_free: 'v:p',
   tg_context_error: 'p:p',
   tg_context_pack_cache: 'i:pp',
-  tg_context_machine_failed: 'b:p',
   tg_context_date: 'i:pp',
   tg_context_banner: 'p:p',
   tg_context_threads: 'u:p',
@@ -546,12 +528,6 @@ export const EXPORTS = {
   tg_file_convert: 'i:pppi',
   tg_file_config: 'i:ppp',
   tg_transformers_config: 'i:pppp',
-  tg_writer_write: 'i:ppp',
-  tg_writer_publish: 'i:p',
-  tg_writer_commit: 'i:p',
-  tg_writer_abort: 'v:p',
-  tg_lock_free: 'v:p',
-  tg_drop_temporary_files: 'v:',
   tg_job_poll: 'i:pd',
   tg_job_free: 'v:p',
   tg_model_new_job: 'i:ppLpp',
@@ -621,7 +597,6 @@ export interface Exports {
   tg_context_free(ctx: Ptr): void;
   tg_context_error(ctx: Ptr): Ptr;
   tg_context_pack_cache(ctx: Ptr, folder: Ptr): number;
-  tg_context_machine_failed(ctx: Ptr): boolean;
   tg_context_date(ctx: Ptr, date: Ptr): number;
   tg_context_banner(ctx: Ptr): Ptr;
   tg_context_threads(ctx: Ptr): number;
@@ -736,12 +711,6 @@ export interface Exports {
   tg_file_convert(ctx: Ptr, pathIn: Ptr, pathOut: Ptr, kind: number): number;
   tg_file_config(ctx: Ptr, path: Ptr, out: Ptr): number;
   tg_transformers_config(ctx: Ptr, config: Ptr, write: Ptr, user: Ptr): number;
-  tg_writer_write(writer: Ptr, bytes: Ptr, nBytes: Ptr): number;
-  tg_writer_publish(writer: Ptr): number;
-  tg_writer_commit(writer: Ptr): number;
-  tg_writer_abort(writer: Ptr): void;
-  tg_lock_free(lock: Ptr): void;
-  tg_drop_temporary_files(): void;
   tg_job_poll(job: Ptr, budgetMs: number): number;
   tg_job_free(job: Ptr): void;
   tg_model_new_job(ctx: Ptr, config: Ptr, seed: number | bigint, out: Ptr, job: Ptr): number;

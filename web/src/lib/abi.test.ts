@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * abi.test.ts - numbers, structs and calls across the border, for both pointer widths, on a memory
  * without a module. That the layouts are clang's is checked when they are made.

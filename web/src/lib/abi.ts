@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * abi.ts - turns the tables of abi.gen.ts into calls of the module and into values.
  *

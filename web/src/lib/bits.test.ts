@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * bits.test.ts - every build trains and writes as the native program does, however the run is cut.
  */

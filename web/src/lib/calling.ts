@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * calling.ts - what the calls are made of: objects that stay while a call runs, callbacks, files
  * that C opens, text that C writes.

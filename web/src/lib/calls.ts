@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * calls.ts - the table of all calls of protocol.ts, and those on texts and on the engine itself.
  * Each is one function: arguments to C, a job or a call, results out of the module's memory.
@@ -54,7 +55,6 @@ const lint: Call<'lint'> = async (core, task, id, ctx, valFraction) => {
 
 const stories: Call<'stories'> = async (core, task, seed, bytes) => {
   await core.prepareStories();
-  task.check();
   const gathered = new Gathered(core);
   return core.framed(task, (frame) =>
     listening(core, gathered.take, async (user) => {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * calls_chat.ts - model files of others, and the conversations with them.
  *

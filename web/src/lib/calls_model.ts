@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * calls_model.ts - making, opening, describing and saving models, and looking into them.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * calls_train.ts - runs: making, continuing, stepping, asking, saving.
  */

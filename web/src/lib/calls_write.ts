@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * calls_write.ts - sessions, and the text that a model writes in them.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * chat.test.ts - conversations with SmolLM2 in Node, from the file of tools/setup.sh: the native
  * program's answer, caches that are used again, stops, full contexts, files that are none.

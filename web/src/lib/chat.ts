@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * chat.ts - ChatModel and ChatSession: a model file of others, and conversations with it.
  *

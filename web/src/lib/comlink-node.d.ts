@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** comlink ships this module without types of its own. */
 declare module 'comlink/dist/esm/node-adapter.mjs' {
   import type { Endpoint } from 'comlink';

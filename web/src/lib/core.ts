@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * core.ts - the engine inside of the worker: one instance of the module, its context, its tasks.
  *
@@ -222,13 +223,11 @@ export class Core {
     if (this.#teller === this.#instance) return;
     const text = await fetchStories(this.#options.wasmBase);
     if (this.#teller === this.#instance) return;
-    const at = this.c.tg_wasm_alloc(text.length + 1);
-    if (at === 0) throw new TinygptError('MEMORY', `stories: want ${text.length} bytes of memory`);
-    const there = this.memory.bytes(at, text.length + 1);
-    there.set(text);
-    there[text.length] = 0;
-    this.c.tg_wasm_stories_set(at);
     this.#teller = this.#instance;
+    // Memory that the module keeps; alloc has filled it with zeros, and the last one stays.
+    const at = new Frame(this.c, this.memory).alloc(text.length + 1);
+    this.memory.bytes(at, text.length).set(text);
+    this.c.tg_wasm_stories_set(at);
   }
 
   async close(): Promise<void> {

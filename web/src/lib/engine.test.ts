@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * engine.test.ts - the classes as a page uses them: stopping, taking turns, freeing, files, and
  * what goes wrong.

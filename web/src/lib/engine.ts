@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * engine.ts - Engine: one worker with one instance of the core in it, and what can be made there.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * engine.worker.ts - the worker that owns the module: answers the calls of protocol.ts.
  */

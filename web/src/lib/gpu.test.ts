@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * gpu.test.ts - the engine on a GPU, in Node: npm `webgpu` (Dawn) on Chromium's SwiftShader. What a
  * browser does is in e2e/gpu.e2e.ts.

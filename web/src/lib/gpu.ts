@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * gpu.ts - the page's WebGPU as the core's gpu.h sees it: small numbers instead of objects, and
  * nothing that waits. C asks again while the answer is PENDING; `next()` tells the worker when to

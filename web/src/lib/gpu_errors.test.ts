@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * gpu_errors.test.ts - what the browser says of an error comes out as one, before any result does.
  * On Dawn's null backend, which validates, and computes nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * host.test.ts - files that stay outside of the module: bytes, blobs in blocks, files of Node.
  */

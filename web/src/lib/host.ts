@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * host.ts - what the module sees of the world: clocks, files that stay outside of its memory,
  * saves, and the listeners behind C's callbacks.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * tinygpt - train and run small GPTs in a browser tab or in Node.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * link.ts - the page's end of the line to the engine's worker: calls, cancelling, streams of items.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * objects.ts - Text, Model, Session, Trainer and Tokenizer: names for objects that live in the
  * engine's worker.

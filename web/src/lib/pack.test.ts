@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * pack.test.ts - the package as another project gets it: packed, installed into an empty folder,
  * type-checked against, and put to work.

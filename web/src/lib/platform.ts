@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * platform.ts - the few differences between a page and Node, on both sides of the worker.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * protocol.ts - what the page's side (link.ts) and the worker's side (engine.worker.ts) say to each
  * other over comlink.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * registry.ts - the worker's objects: who needs whom, and when C may free one.
  *

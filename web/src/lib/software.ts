@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * software.ts - CPUs that play a GPU (SwiftShader, llvmpipe and lavapipe, WARP). They are good for
  * tests, and orders of magnitude slower than the WASM build: to time one as "WebGPU" would be a

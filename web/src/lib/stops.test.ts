@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** stops.test.ts - any cut of a text into pieces gives what comes before the first stop. */
 import { describe, expect, it } from 'vitest';
 import { Stops } from './stops.js';

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * stops.ts - texts that an answer ends at. What could be the beginning of one is held back until it
  * is known to be none:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * tasks.test.ts - turns, held objects, and items between a writer and its reader.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * tasks.ts - many calls on one thread: each works in slices and lets the others in between.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * thread.worker.ts - one thread of the core's pool: an instance on the engine's memory, in C for
  * good after its first message.

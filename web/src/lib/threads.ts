@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * threads.ts - the helpers of a threaded build: workers of the engine's worker, one a thread.
  *

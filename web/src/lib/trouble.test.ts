@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * trouble.test.ts - modules that trap, workers that die, builds that cannot be loaded.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * types.ts - what the package gives and takes, as plain data: everything here crosses the border
  * between a page and the engine's worker, so it is made of numbers, strings, arrays and buffers.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * wasm.ts - finds the best build that this browser or Node can load, and makes instances of it.
  *

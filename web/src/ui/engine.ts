@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * engine.ts - the page's one engine. It is opened after the first paint and never blocks it; the
  * package itself comes as a chunk of its own. When the module traps, the package rebuilds it; when

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** format.ts - numbers as people read them, and back. English, whatever the browser speaks. */
 
 /** 366,432 */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * main.tsx - the page's first script: theme, address, first view; then, when that has been painted,
  * the engine, and in idle time the views that may come next.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * store.ts - the page's state is a handful of these: one value, replaced whole, never mutated.
  *

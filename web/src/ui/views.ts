@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * views.ts - the list of views: one line each, in the order of the navigation.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * errors.ts - what can go wrong while a model is stored, as a code for programs and a sentence for
  * people.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * models/ - a page's own store of model files, in the browser's private file system: what was
  * picked, dropped or fetched once is there after a reload, without a network.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * models.worker.ts - the worker of the store of models: fetches, hashes and writes, so that a page
  * does not have to wait for any of it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** place.ts - where stored models lie in the browser's private file system. */
 export const MODELS_FOLDER = 'tinygpt-models';
 

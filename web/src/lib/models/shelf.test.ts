@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * shelf.test.ts - copies that are broken off by the source, by a person, by a full disk and by a
  * power cut at every point, and go on; sources that change meanwhile; hosts of all manners.

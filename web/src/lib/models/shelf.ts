@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * shelf.ts - model files on a disk that may lose power, or its tab, at any moment.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * source.ts - where a model's bytes come from: a file that a person picked, or an address. Both can
  * be read from any byte on, so that a copy that was broken off goes on where it stopped.

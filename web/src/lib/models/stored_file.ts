@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * stored_file.ts - a stored model as the engine's worker reads it: from the browser's private file
  * system straight into the memory of the module.

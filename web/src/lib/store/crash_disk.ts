@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * crash_disk.ts - a disk in memory that loses power where a test wants it to.
  *

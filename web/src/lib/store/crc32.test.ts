@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** crc32.test.ts - the published check value, and pieces against the whole. */
 import { expect, it } from 'vitest';
 import { crc32 } from './crc32.js';

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * crc32.ts - the checksum of gzip and PNG (polynomial 0xEDB88320, reflected), four bytes a turn.
  *

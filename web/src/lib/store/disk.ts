@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * disk.ts - the few file operations that the vault and the shelf of models need, and their form in
  * a browser's private file system (OPFS).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * store/ - a run survives its tab: the last save is found again after a reload, a crash or a power
  * cut, by the same browser on the same machine.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * store.worker.ts - the vault's worker: the one place that writes to the browser's storage.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** vault.test.ts - power cuts at every point, damaged files, full disks. */
 import { describe, expect, it } from 'vitest';
 import { CrashDisk, PowerCut } from './crash_disk.js';

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * vault.ts - one run and its text on a disk that may lose power, or its tab, at any moment.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * broken_module.ts - a module in which one exported function traps at its first instruction, for
  * tests of what happens then. Only the bodies of functions are touched:

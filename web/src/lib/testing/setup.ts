@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * setup.ts - what the tests of the package share: the run that test/wasm/native.c makes in C.
  */

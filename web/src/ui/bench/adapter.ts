@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * adapter.ts - which GPU a browser offers, and whether it is one: a CPU that plays a GPU is named
  * and refused.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * bench_view.tsx - Benchmark: which build is how much faster here, in paired turns on this machine,
  * with intervals, and a plain block to copy.

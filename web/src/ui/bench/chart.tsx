@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * chart.tsx - how many times as fast as the scalar build: a bar for each build of each preset, with
  * its 95 % interval. The table under it holds the same numbers.

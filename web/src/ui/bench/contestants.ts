@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * contestants.ts - a build of the engine with a trainer on it, for run.ts. Every one is an engine
  * of its own; nothing of the page's engine is touched.

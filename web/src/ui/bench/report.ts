@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * report.ts - the plain block that a person copies into a message: who measured where, and
  *

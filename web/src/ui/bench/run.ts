@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * run.ts - the benchmark itself: training steps of one preset by several builds, in turns.
  *

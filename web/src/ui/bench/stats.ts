@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * stats.ts - what a benchmark may say: medians, and an interval for the ratio of two builds.
  *

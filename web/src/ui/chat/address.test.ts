@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** address.test.ts - the page about a file becomes the file. */
 import { expect, it } from 'vitest';
 import { modelAddress } from './address';

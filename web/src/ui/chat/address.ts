@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** address.ts - an address that a person typed, as one that a model file can be fetched from. */
 import { cleanAddress } from '../text/fetch_text';
 

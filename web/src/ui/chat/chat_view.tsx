@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** chat_view.tsx - Chat: models of others, kept in this browser, and a conversation with one. */
 import { useStore } from '../store';
 import { models } from './models';

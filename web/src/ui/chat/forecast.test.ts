@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** forecast.test.ts - rows, the context nearest to a wish, and warnings at their limits. */
 import { describe, expect, it } from 'vitest';
 import type { ModelFacts } from '../../lib/types';

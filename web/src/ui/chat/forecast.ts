@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * forecast.ts - what a model will take before it is loaded: its weights, the cache of a
  * conversation, and the engine around them; with a warning where that is too much.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * models.ts - the models of this browser: the list, a copy under way, and the one that is open.
  *

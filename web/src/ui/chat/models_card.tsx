@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** models_card.tsx - the list of models, ways to add one, and what the chosen one will need. */
 import { useEffect, useState } from 'preact/hooks';
 import type { StoredModel } from '../../lib/models/index';

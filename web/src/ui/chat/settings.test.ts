@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** settings.test.ts - lines of texts, and of texts with a number. */
 import { describe, expect, it } from 'vitest';
 import { biases, lines } from './settings';

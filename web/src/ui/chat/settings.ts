@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * settings.ts - how an answer is drawn: the fields of Write in words for tokens, and what a
  * conversation has besides.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** settings_card.tsx - the system prompt, the template, and how tokens are drawn. */
 import { Button } from '../parts/button';
 import { Card, Disclosure } from '../parts/card';

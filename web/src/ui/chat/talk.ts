@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * talk.ts - the conversation: it lives here and not in a component, so that another view can be
  * opened while an answer is written.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** talk_card.tsx - the conversation: turns, the answer as it is written, and what was measured. */
 import { useEffect, useRef } from 'preact/hooks';
 import type { AnswerStats, Turn } from '../../lib/types';

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** files_view.tsx - downloads in every layout, opening a file, what the browser keeps. */
 import { useState } from 'preact/hooks';
 import { Button } from '../parts/button';

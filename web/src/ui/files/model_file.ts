@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** model_file.ts - what a file is before the engine looks at it, and what a download is called. */
 import { looksLikeHtml } from '../text/sniff';
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * plain_error.ts - any thrown value as a sentence that tells what happened and what to do. The
  * core's own message, which is exact but terse, stands behind it.

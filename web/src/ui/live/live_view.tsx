@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** live_view.tsx - the run as it goes: numbers, curve, samples, milestones, and the verdict. */
 import { Button } from '../parts/button';
 import { Card } from '../parts/card';

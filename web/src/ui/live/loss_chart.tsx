@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * loss_chart.tsx - the run's curves: loss with its checks and the line of pure guessing, earlier
  * runs beneath; or rate, gradient norm, speed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** milestones_card.tsx - what has been reached, in plain words. */
 import { Card } from '../parts/card';
 import { count } from '../format';

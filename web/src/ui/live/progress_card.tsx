@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** progress_card.tsx - how far the run is, its numbers, its buttons; polite news for ears. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { Card, Disclosure } from '../parts/card';

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** samples_card.tsx - what the model writes as it learns, the newest first. */
 import { Card } from '../parts/card';
 import { count } from '../format';

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * verdict.ts - what to say when a run has ended: one judgement, its reasons, and what to do next.
  * The rules are few and stand in the order in which they matter.

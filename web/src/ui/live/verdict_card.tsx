@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** verdict_card.tsx - the end of a run: what came of it, and what to do next. */
 import { Button } from '../parts/button';
 import { Card } from '../parts/card';

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * words.ts - what the numbers of a run mean, for somebody who sees them for the first time.
  *

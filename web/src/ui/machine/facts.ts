@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * facts.ts - what the browser tells about itself. Every question may be refused or unknown to an
  * older browser; then the answer is null, never an exception.

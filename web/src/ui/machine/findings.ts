@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * findings.ts - the facts as findings that a person can act on: what was found, whether that is as
  * good as it gets, and if not, what to do. Pure: the same facts give the same words.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * machine_view.tsx - Machine: what was found, what to do about what was not, and two measurements
  * and a self-check on a click.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** forecast_card.tsx - what the run will need, before it starts: parameters, memory, time. */
 import { Card } from '../parts/card';
 import { Notice } from '../parts/notice';

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** model_view.tsx - the nine sizes, sizes of one's own, and the forecast beside them. */
 import { Button } from '../parts/button';
 import { Card, Disclosure } from '../parts/card';

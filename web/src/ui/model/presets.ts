@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * presets.ts - the nine sizes, for the page's first paint: the engine, which knows them too, comes
  * later. A test holds this table against src/model/presets.def. What a beginner should know about

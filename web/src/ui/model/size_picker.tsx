@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** size_picker.tsx - presets as cards: a radio group. `few` shows those for a first run. */
 import { useEffect, useId } from 'preact/hooks';
 import { duration, roughCount } from '../format';

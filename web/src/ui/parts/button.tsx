@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** button.tsx - buttons, all at least 44 px high. */
 import type { ComponentChildren } from 'preact';
 import { Icon, type IconName } from './icon';

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** card.tsx - a section of a view with a heading. */
 import type { ComponentChildren } from 'preact';
 import { useId } from 'preact/hooks';

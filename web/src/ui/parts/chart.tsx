@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * chart.tsx - lines over a shared x axis, drawn by uPlot on a canvas.
  *

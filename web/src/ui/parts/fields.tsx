@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * fields.tsx - labelled inputs. A number field keeps what was typed, also while it is not a number
  * or out of range; it says so under the field and hands on only numbers in range.

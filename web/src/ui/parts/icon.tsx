@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** icon.tsx - line icons, 24 units square, drawn with the colour of the text around them. */
 const PATHS = {
   spark: 'M12 3v4M12 17v4M3 12h4M17 12h4M6 6l2.5 2.5M15.5 15.5 18 18M18 6l-2.5 2.5M8.5 15.5 6 18',

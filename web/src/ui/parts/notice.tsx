@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** notice.tsx - a sentence in a box: information, good news, a warning or an error. */
 import type { ComponentChildren } from 'preact';
 import type { NoticeKind } from '../state/notices';

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** stat.tsx - numbers with names, in a <dl class="stats">. */
 import type { ComponentChildren } from 'preact';
 

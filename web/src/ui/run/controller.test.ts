@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * A made-up engine, whose loss depends on the step alone, shows what the controller does with one:
  * nothing is trained twice or left out, samples belong to their step, and no failure loses a run.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * controller.ts - one run from Start to its end: training, samples, saves, recovery.
  *

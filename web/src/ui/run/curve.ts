@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * curve.ts - the points of a run for drawing, in columns. A run may have millions of steps: when
  * MOST points are there, every second one goes, and from then on only every second step comes in.

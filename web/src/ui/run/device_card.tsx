@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** device_card.tsx - where it computes: the CPU or the GPU, and what that is. */
 import type { DeviceName } from '../../lib/types';
 import { useEngine, wantedDevice } from '../engine';

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * link.ts - a run as the fragment of an address, which no server ever sees:
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * past_runs.ts - curves of earlier runs, for laying them under the newest one. They are thinned to
  * some hundred points and kept in localStorage; where that is blocked, for this visit.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** past_runs_list.tsx - earlier runs: which ones lie under the chart, and what they came to. */
 import { IconButton } from '../parts/button';
 import { loss } from '../format';

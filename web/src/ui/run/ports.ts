@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * ports.ts - what the run controller needs from the engine and from the store of runs, and nothing
  * more. The package's classes fit as they are; so does anything a test makes up.

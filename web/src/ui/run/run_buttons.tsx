@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * run_buttons.tsx - Start, pause, stop, continue: the buttons that make sense at the moment.
  */

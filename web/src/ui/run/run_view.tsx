@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** run_view.tsx - how a run learns, its buttons, the link that reproduces it, and earlier runs. */
 import { useState } from 'preact/hooks';
 import { Button } from '../parts/button';

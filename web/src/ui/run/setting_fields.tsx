@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** setting_fields.tsx - the number fields of one group of settings.ts's table. */
 import { NumberField } from '../parts/fields';
 import { settings, sizeChosen } from '../state/route';

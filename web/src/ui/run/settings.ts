@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * settings.ts - everything that decides a run but the text: the model's size and how it learns.
  * One table, FIELDS, gives each number its bounds, words and key in a link; the form, the link and

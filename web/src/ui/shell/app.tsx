@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * app.tsx - the shell: a skip link, the navigation with the brand, messages, the open view, and a
  * bar with the run in progress on every view but Live.

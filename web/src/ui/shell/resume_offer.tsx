@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** resume_offer.tsx - what an earlier visit left behind, and what became of saving. */
 import { Button } from '../parts/button';
 import { Notice } from '../parts/notice';

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** run_bar.tsx - the run in one line, at the bottom of the views that are not about it. */
 import { Button, IconButton } from '../parts/button';
 import { Bar } from '../parts/stat';

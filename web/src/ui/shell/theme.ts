@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** theme.ts - light, dark, or as the system says. Remembered where the browser lets us. */
 import { Store } from '../store';
 

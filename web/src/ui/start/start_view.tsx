@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * start_view.tsx - the whole way on one page: a text that is already there, a size that suits this
  * machine, one button. Everything else is a link away.

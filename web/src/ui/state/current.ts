@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * current.ts - the one model that everything outside training works on: the model of the run, also
  * while it learns, or one that came from a file. Whoever replaces it frees the old one; readers

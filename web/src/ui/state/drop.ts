@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * drop.ts - files dropped anywhere on the page: a model is opened under Files, one of others under
  * Chat, anything else is the text. Without this a browser would leave the page, and the run, to show the file.

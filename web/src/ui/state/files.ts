@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * files.ts - a model file that was opened, and what can be done with it: write, look inside, go on
  * with its run, or train it on another text. And downloads.

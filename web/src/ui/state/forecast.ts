@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * forecast.ts - what a run with the settings and text in hand would need, and how long each preset
  * would take. The engine answers in some milliseconds; it is asked when the person has stopped

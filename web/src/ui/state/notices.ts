@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** notices.ts - messages that the shell shows above every view until they are closed. */
 import { Store } from '../store';
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// <reference types="vite/client" />
 /**
  * pwa.ts - the page's side of its service worker (sw.ts): works without a network, gets threads on

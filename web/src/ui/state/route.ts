@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * route.ts - which view is open, and the address. The fragment is written whenever the settings or
  * the text's fingerprint change (replaced: no history of keystrokes) and when another view is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * run.ts - the page's one run: the controller with the engine, the store of runs, the current model
  * and the notification at the end around it.

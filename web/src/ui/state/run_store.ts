@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * run_store.ts - the store of runs that this page uses: the package's, loaded when it is first
  * needed, so that it does not weigh on the first paint.

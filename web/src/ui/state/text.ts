@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * text.ts - the text in hand. It is a Blob from wherever it came: a file of 3 GB is never read into
  * memory, only looked at in pieces by the engine. What the page shows of it (a preview, encoding,

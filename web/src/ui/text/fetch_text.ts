@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * fetch_text.ts - a text from an address that a person typed. Everything that usually goes wrong
  * has a sentence: what happened, and what to do instead.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** sniff.ts - what kind of thing the first bytes of a file are, in words. */
 
 export type Encoding =

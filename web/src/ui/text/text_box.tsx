@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * text_box.tsx - the text in hand, shown by its beginning, and the ways to another one. A short
  * typed text is edited in place; everything else is shown read-only, and replaced by a paste.

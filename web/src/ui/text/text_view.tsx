@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** text_view.tsx - where the text comes from, what was found in it, and its fingerprint. */
 import { useState } from 'preact/hooks';
 import { Button } from '../parts/button';

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** wanted_text.tsx - says that a link was made with another text than the one in hand. */
 import { Notice } from '../parts/notice';
 import { bytes } from '../format';

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import { compare, editsOf, nameOf, rowOf, sweep, type AblationResult } from './ablate';
 import { meanLoss } from './maths';

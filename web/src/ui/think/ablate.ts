@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * ablate.ts - what a part of the model is worth: silence it, run the same text again, and see how
  * much worse the predictions become.

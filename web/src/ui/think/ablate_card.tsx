@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * ablate_card.tsx - what each part is worth: silence it and see how much the loss on a text grows. A
  * chosen part is measured at once and then followed; all of them are measured on request.

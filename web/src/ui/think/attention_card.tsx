@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * attention_card.tsx - who looks at whom. A grid of all layers and heads, each a small map; the
  * chosen one is drawn large, and a list says in words where one byte looks.

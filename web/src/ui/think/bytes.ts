@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * bytes.ts - how a byte is shown to a person. Every one of the 256 has a short visible form and a
  * spoken one, so that a space, a line break and half of a character can be told apart in a table:

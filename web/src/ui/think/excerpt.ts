@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** excerpt.ts - a short passage of a large text, that begins where a word does. */
 
 /** Reads this much around the place that was drawn: enough to find the beginning of a word. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * freeze.ts - a long comparison needs a model that stands still. While it trains, its weights change
  * between two runs, and what is compared then is mostly a step of learning. So sweeps run on

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * grid_table.tsx - a table in which one cell is looked at: by a click, or by the arrow keys after
  * one Tab. Every picture of this view is such a grid (layers by heads, depths by positions), so

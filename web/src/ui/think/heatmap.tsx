@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * heatmap.tsx - a square of weights 0..1 on a canvas, one pixel a weight, enlarged by the browser
  * without smoothing. Colours come from the stylesheet: `color` is the ink of weight 1 and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * lens_card.tsx - the logit lens: what the model would say next if it ended after each block. The
  * way from the bottom row (no block yet) to the top one is the model making up its mind.

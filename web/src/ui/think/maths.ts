@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * maths.ts - what the numbers of a probe mean: probabilities, losses, distances.
  *

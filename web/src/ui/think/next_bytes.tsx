@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** next_bytes.tsx - the ten likeliest next bytes as bars; the one that really came is marked. */
 import { rankOf, topK } from './maths';
 import { Token } from './token';

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * pace.ts - looking inside must never slow the training down. Probes are served by the engine
  * between slices of training, so what a watcher may take is set here: after each piece of work it

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * patch.ts - activation patching between two prompts of one length. The recipient is run again and
  * again, each time with one activation (a block's output, or its attention's or MLP's, at one

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * patch_card.tsx - activation patching: which activation carries what tells two prompts apart. The
  * method and its number are in patch.ts.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * probe_double.ts - for tests: a tiny model in plain code whose insides are known, so that ablation
  * and patching have results that can be told in advance. One position's stream is a number,

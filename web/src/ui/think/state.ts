@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * state.ts - what the view remembers while another one is open: the text, the place that is looked
  * at, the two prompts for patching.

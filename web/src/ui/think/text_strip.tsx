@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * text_strip.tsx - the text, byte by byte. The ground of each shows how well the model saw it
  * coming; one of them is where the other cards look.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * think_view.tsx - Watch it think: everything that the model in hand computes over a short text, as
  * it is now; while it learns, the view follows.

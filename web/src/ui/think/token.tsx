@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** token.tsx - one byte or token as it is drawn: blanks as signs, what is no character as digits. */
 import { visibleToken } from './bytes';
 

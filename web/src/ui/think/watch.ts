@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * watch.ts - hooks that look into the model: a look that is always of now, and a long piece of work
  * that can be cancelled.

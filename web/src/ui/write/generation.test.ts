@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { GenerateOptions } from '../../lib/index';
 import type { GenerateStats, Piece } from '../../lib/types';

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * generation.ts - the texts that are being written. They live here and not in a component, so that
  * another view can be opened meanwhile and the text is there on return.

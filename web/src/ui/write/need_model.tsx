@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** need_model.tsx - what Write and Watch it think show while there is no model. */
 import { Button } from '../parts/button';
 import { Card } from '../parts/card';

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { describe as group, expect, it } from 'vitest';
 import { CAREFUL, DEFAULTS, describe, FIELDS, sharedStart } from './settings';
 

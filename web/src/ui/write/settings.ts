@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * settings.ts - how the next byte is chosen: the fields, their ranges, and words for them. The
  * ranges are those of the core (tg_sample_options), narrowed to what makes sense on a page.

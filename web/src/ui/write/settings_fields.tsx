@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** settings_fields.tsx - sliders and numbers for one set of sampling settings. */
 import type { SampleOptions } from '../../lib/types';
 import { IconButton } from '../parts/button';

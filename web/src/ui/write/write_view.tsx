@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * write_view.tsx - Write: the model in hand continues a prompt, by one set of settings or by two
  * side by side. It may be in training meanwhile.
