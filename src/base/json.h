@@ -117,6 +117,7 @@ typedef struct tg_json_writer {
     uint64_t filled_bits; /* bit d: level d has a member already */
     uint32_t depth;
     bool keyed; /* a key was written, its value is due */
+    bool snake; /* keys are written as hash_of_loss where the caller says hashOfLoss */
 } tg_json_writer;
 
 void tg_json_writer_init(tg_json_writer *w, tg_buf *out);

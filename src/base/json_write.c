@@ -94,10 +94,25 @@ static void put_quoted(tg_buf *out, const char *bytes, size_t n_bytes) {
     tg_buf_putc(out, '"');
 }
 
+/* Keys are our own words, with nothing in them to escape. */
+static void put_snake(tg_buf *out, const char *key) {
+    tg_buf_putc(out, '"');
+    for (; *key; key++) {
+        const bool upper = *key >= 'A' && *key <= 'Z';
+        if (upper) tg_buf_putc(out, '_');
+        tg_buf_putc(out, upper ? (char)(*key - 'A' + 'a') : *key);
+    }
+    tg_buf_putc(out, '"');
+}
+
 void tg_json_key(tg_json_writer *w, const char *key) {
     TG_ASSERT(in_object(w) && !w->keyed);
     separate(w);
-    put_quoted(w->out, key, strlen(key));
+    if (w->snake) {
+        put_snake(w->out, key);
+    } else {
+        put_quoted(w->out, key, strlen(key));
+    }
     tg_buf_putc(w->out, ':');
     w->keyed = true;
 }

@@ -100,7 +100,7 @@ static void put_tensor(tg_json_writer *w, const tg_file_tensor *t) {
     tg_json_key(w, "name");
     tg_json_put_string(w, t->name);
     if (t->stored_as) {
-        tg_json_key(w, "storedAs");
+        tg_json_key(w, "stored_as");
         tg_json_put_string_n(w, t->stored_as, strlen(t->stored_as));
     }
     tg_json_key(w, "dtype");
@@ -118,11 +118,13 @@ static void put_tensor(tg_json_writer *w, const tg_file_tensor *t) {
     tg_json_end_object(w);
 }
 
-/* For programs: the same facts. Keys are those of a v3 header where it has them, so a script that
- * reads headers reads this. The history is complete here, as a plot needs it. */
+/* For programs: the same facts. Keys are those of a v3 header where it has them, but in snake_case,
+ * as everything that is printed (docs/json.md) and nothing that is in a file. The history is
+ * complete here, as a plot needs it. */
 static void put_info_json(const tg_file *f, const tg_meta *meta, tg_buf *out) {
     tg_json_writer w;
     tg_json_writer_init(&w, out);
+    w.snake = true;
     tg_json_begin_object(&w);
     tg_json_key(&w, "file");
     tg_json_put_string_n(&w, f->path, strlen(f->path));
@@ -139,7 +141,7 @@ static void put_info_json(const tg_file *f, const tg_meta *meta, tg_buf *out) {
     tg_json_put_string(&w, tg_file_dtype_name(f->dtype));
     tg_json_key(&w, "step");
     tg_json_put_int(&w, f->step);
-    tg_json_key(&w, "hasMoments");
+    tg_json_key(&w, "has_moments");
     tg_json_put_bool(&w, f->has_moments);
     if (meta->train_known) {
         tg_meta_put_train(&w, &meta->train, meta->train_known);

@@ -85,7 +85,7 @@ class Round:
             if not expect(tinygpt("verify", "r.tinygpt"), 0, f"the file after kill {self.kills}"):
                 return False
             # A resumed run never sees the weights of an earlier step again.
-            known = tinygpt("info", "r.tinygpt", "--json").json().get("bestVal")
+            known = tinygpt("info", "r.tinygpt", "--json").json().get("best_val")
             best = step_of("r.tinygpt.best")
             return check(not known or best >= known["step"],
                          f"the best weights after kill {self.kills} are those the run knows of",

@@ -85,7 +85,7 @@ def levers_keep_their_promise():
     options = ("--steps", "15", "--eval-every", "5", "--layers", "2", "--width", "24", "--heads",
                "3", "--ctx", "24", "--batch", "5", *SILENT, "--data", text_file())
     expect(tinygpt("train", *options, "--out", "default.tinygpt"), 0, "train as it is")
-    loss = tinygpt("info", "default.tinygpt", "--json").json()["finalLoss"]["train"]
+    loss = tinygpt("info", "default.tinygpt", "--json").json()["final_loss"]["train"]
     for lever in levers():
         out = f"{lever}.tinygpt"
         how = switched(lever, rows[lever]["default_on"])
@@ -93,7 +93,7 @@ def levers_keep_their_promise():
         if rows[lever]["keeps_bits"]:
             same_run("default.tinygpt", out, how)
         else:
-            other = tinygpt("info", out, "--json").json()["finalLoss"]["train"]
+            other = tinygpt("info", out, "--json").json()["final_loss"]["train"]
             limit = 2e-3 if lever == "bf16" else 1e-5
             check(abs(other - loss) < limit * loss, f"{how} keeps the loss", f"{loss} and {other}")
         expect(tinygpt("sample", "default.tinygpt", "--tokens", "30", "--levers", how), 0,

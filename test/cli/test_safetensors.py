@@ -96,8 +96,8 @@ def commands_take_it():
     export()
     st = "folder/model.safetensors"
     info = tinygpt("info", st, "--json").json()
-    equal((info["format"], info["step"], info["hasMoments"]), ("safetensors", 20, False), "info")
-    equal(next(t["storedAs"] for t in info["tensors"] if t["name"].endswith("v_proj.bias")),
+    equal((info["format"], info["step"], info["has_moments"]), ("safetensors", 20, False), "info")
+    equal(next(t["stored_as"] for t in info["tensors"] if t["name"].endswith("v_proj.bias")),
           "h.0.attn.c_attn.bias", "info tells the names in the file")
     expect(tinygpt("info", st), 0, "info for people", out=r"k_proj.weight .* h.0.attn.c_attn.weight")
     whole(st, "safetensors")

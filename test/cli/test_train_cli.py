@@ -63,9 +63,9 @@ def first_run():
     whole("a.tinygpt.best", "first run")
 
     info = tinygpt("info", "a.tinygpt", "--json").json()
-    equal((info["format"], info["params"], info["step"], info["hasMoments"]),
+    equal((info["format"], info["params"], info["step"], info["has_moments"]),
           ("tinygpt v3", PARAMS, 40, True), "info --json")
-    equal(info["lossHistory"][-1]["train"], steps[-1]["loss"], "the history's last loss")
+    equal(info["loss_history"][-1]["train"], steps[-1]["loss"], "the history's last loss")
     expect(tinygpt("info", "a.tinygpt"), 0, "info", out=["layers 1, width 16", f"{PARAMS:d}"])
 
     seen = tinygpt("eval", "a.tinygpt", "--data", text_file(), "--val", "0.1", "--windows", "64",
@@ -212,7 +212,7 @@ def resume_long_history():
     expect(go(*small, "--steps", "4500", "--out", "b.tinygpt"), 0, "4,500 steps")
     expect(go("--resume", "b.tinygpt", "--steps", "5000"), 0, "500 more")
     same_run("a.tinygpt", "b.tinygpt", "5,000 = 4,500 + 500")
-    points = tinygpt("info", "a.tinygpt", "--json").json()["lossHistory"]
+    points = tinygpt("info", "a.tinygpt", "--json").json()["loss_history"]
     check(2000 < len(points) <= 4096, "the history is thinned", str(len(points)))
 
 
@@ -322,7 +322,7 @@ def isas_agree():
         check(a.out == b.out and a.out, "avx2 and avx512 sample the same text")
     else:
         skip(f"avx2 against avx512: this CPU has {' '.join(have)}")
-    losses = [tinygpt("info", f"{isa}.tinygpt", "--json").json()["finalLoss"]["train"]
+    losses = [tinygpt("info", f"{isa}.tinygpt", "--json").json()["final_loss"]["train"]
               for isa in have]
     check(max(losses) - min(losses) < 1e-4, "losses of all instruction sets are near", str(losses))
     expect(train("--isa", "sse9"), 2, "an unknown instruction set", err="sse9")

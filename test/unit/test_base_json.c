@@ -585,14 +585,39 @@ static void strings_round_trip(void **state) {
     tg_arena_deinit(&f.arena);
 }
 
+/* Keys alone are changed, and only of a writer that was asked to. */
+static void writes_snake_case(void **state) {
+    fixture f;
+    tg_buf out;
+    tg_json_writer w;
+    (void)state;
+    start(&f);
+    tg_buf_init(&out, &f.ctx.mem);
+    for (int snake = 0; snake < 2; snake++) {
+        tg_json_writer_init(&w, &out);
+        w.snake = snake;
+        tg_json_begin_object(&w);
+        tg_json_key(&w, "holdLrAfter");
+        tg_json_put_string(&w, "asIs");
+        tg_json_key(&w, "beta1");
+        tg_json_put_int(&w, 1);
+        tg_json_end_object(&w);
+    }
+    assert_string_equal(tg_buf_text(&out), "{\"holdLrAfter\":\"asIs\",\"beta1\":1}"
+                                           "{\"hold_lr_after\":\"asIs\",\"beta1\":1}");
+    tg_buf_deinit(&out);
+    tg_arena_deinit(&f.arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(accepted),      cmocka_unit_test(refused),
-        cmocka_unit_test(cut_and_bent),  cmocka_unit_test(limits),
-        cmocka_unit_test(strings),       cmocka_unit_test(numbers),
-        cmocka_unit_test(members),       cmocka_unit_test(duplicate_keys),
-        cmocka_unit_test(large_objects), cmocka_unit_test(out_of_memory),
-        cmocka_unit_test(written),       cmocka_unit_test(strings_round_trip),
+        cmocka_unit_test(accepted),          cmocka_unit_test(refused),
+        cmocka_unit_test(cut_and_bent),      cmocka_unit_test(limits),
+        cmocka_unit_test(strings),           cmocka_unit_test(numbers),
+        cmocka_unit_test(members),           cmocka_unit_test(duplicate_keys),
+        cmocka_unit_test(large_objects),     cmocka_unit_test(out_of_memory),
+        cmocka_unit_test(written),           cmocka_unit_test(strings_round_trip),
+        cmocka_unit_test(writes_snake_case),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

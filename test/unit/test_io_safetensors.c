@@ -275,7 +275,7 @@ static void survives_there_and_back(void **state) {
     assert_non_null(strstr(tg_buf_text(&text), "h.2.attn.c_attn.weight"));
     tg_buf_clear(&text);
     assert_int_equal(tg_io_info(&ctx, st, true, keep_text, &text), TG_OK);
-    assert_non_null(strstr(tg_buf_text(&text), "\"storedAs\":\"h.2.attn.c_attn.weight\""));
+    assert_non_null(strstr(tg_buf_text(&text), "\"stored_as\":\"h.2.attn.c_attn.weight\""));
     tg_buf_deinit(&text);
 }
 

@@ -35,9 +35,9 @@ function tinygpt(...args: string[]): string {
 function lossesOf(path: string): Map<number, number> {
   expect(tinygpt('verify', path)).toMatch(/whole/);
   const told = JSON.parse(tinygpt('info', path, '--json')) as {
-    lossHistory: { step: number; train: number }[];
+    loss_history: { step: number; train: number }[];
   };
-  return new Map(told.lossHistory.map((point) => [point.step, point.train]));
+  return new Map(told.loss_history.map((point) => [point.step, point.train]));
 }
 
 /** Two engines of different classes of arithmetic: the same run but for rounding. */
