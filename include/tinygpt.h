@@ -44,9 +44,9 @@ extern "C" {
 #endif
 
 #define TG_VERSION_MAJOR 0
-#define TG_VERSION_MINOR 1
+#define TG_VERSION_MINOR 2
 #define TG_VERSION_PATCH 0
-#define TG_VERSION_TEXT  "0.1.0"
+#define TG_VERSION_TEXT  "0.2.0"
 
 #if defined(__GNUC__) && !defined(TG_NO_VISIBILITY)
 #define TG_API __attribute__((visibility("default")))
@@ -83,7 +83,7 @@ typedef enum tg_status {
 /* One English sentence for a status; never NULL. */
 TG_API const char *tg_status_text(tg_status status);
 
-/* The version of the linked library, such as "0.1.0". */
+/* The version of the linked library, such as "0.2.0". */
 TG_API const char *tg_version(void);
 
 /*

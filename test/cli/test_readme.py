@@ -36,7 +36,9 @@ def commands():
 def prepare():
     os.mkdir("build")
     os.symlink(PROGRAM, "build/tinygpt")
-    for name, n_bytes in (("book.txt", "300k"), ("other.txt", "20k"), ("poems.txt", "50k")):
+    os.mkdir("books")
+    for name, n_bytes in (("book.txt", "300k"), ("other.txt", "20k"), ("poems.txt", "50k"),
+                          ("books/first.txt", "100k"), ("books/second.txt", "50k"), ("more.txt", "50k")):
         expect(tinygpt("corpus", "stories", "--bytes", n_bytes, "--seed", len(name), "--out", name), 0, name)
     for name, source in LINKS.items():
         check(os.path.exists(os.path.join(MODELS, source)), f"{source} is here: tools/setup.sh fetches it")

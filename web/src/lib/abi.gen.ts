@@ -11,7 +11,7 @@
 /** An address in the module's memory, or a size: a number in both pointer widths. */
 export type Ptr = number;
 
-export const VERSION = '0.1.0';
+export const VERSION = '0.2.0';
 
 /** tg_status; tg_status_text has a sentence for each. */
 export const STATUS = {

@@ -26,7 +26,7 @@ const result: PresetResult = {
 const place = {
   device: '8 logical cores',
   osBrowser: 'Linux / Chromium 156',
-  version: '0.1.0',
+  version: '0.2.0',
   adapter: judgeAdapter({ vendor: 'google', architecture: 'swiftshader' }),
   notes: ['cross-origin isolated'],
 };

@@ -6,7 +6,7 @@ import type { PageFacts } from './facts';
 import { findings, type Finding } from './findings';
 
 const info: EngineInfo = {
-  version: '0.1.0',
+  version: '0.2.0',
   build: 'relaxed-mt',
   threads: 4,
   device: 'cpu',
