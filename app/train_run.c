@@ -15,6 +15,7 @@
  * A save in the middle that fails is a warning, and the next one is tried when it is due: a full
  * disk may be emptied while the run goes on. --stop-on-save-error makes it an end (exit 1).
  */
+#define _POSIX_C_SOURCE 200809L /* access */
 #include "train_run.h"
 
 #include "curve.h"
@@ -28,6 +29,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const double slice_ms = 50, auto_save_ms = 60000;
 enum { AUTO_SAVE_STEPS = 500, COMMAND_BYTES = 1024 };
@@ -314,8 +316,8 @@ static bool write_svg(tg_trainrun *run, const tg_curve *curve) {
     return !run->svg_wanted;
 }
 
-/* On the terminal and as a picture, from one history. */
-static bool draw_curves(tg_trainrun *run) {
+/* As a picture and, if it is shown, on the terminal, from one history. */
+static bool draw_curves(tg_trainrun *run, bool shown) {
     tg_curve curve;
     bool ok = true;
     if (make_curve(run, &curve)) {
@@ -323,7 +325,7 @@ static bool draw_curves(tg_trainrun *run) {
         snprintf(title, sizeof title, "tinygpt: %s", run->out ? run->out : run->data->item[0]);
         curve.title = title;
         tg_term *out = &run->app->out;
-        if (!run->quiet && !run->app->globals.json) {
+        if (shown && !run->quiet && !run->app->globals.json) {
             const int width = tg_term_width(out) - 1;
             fputc('\n', out->file);
             tg_curve_draw(out, &curve, width < 100 ? width : 100, 12);
@@ -380,13 +382,16 @@ static int end_finished(tg_trainrun *run) {
                 step);
         /* Nothing was written: the run is where it was. */
         if (run->from) print_resume(run, run->from, 2 * step);
-        tell_json(run, "finished", TG_EXIT_DONE);
-        return TG_EXIT_DONE;
+        /* But for the picture, where the run was killed behind its last save. */
+        const bool lacks = run->svg && access(run->svg, F_OK) != 0;
+        const int code = lacks && !draw_curves(run, false) ? TG_EXIT_FAILED : TG_EXIT_DONE;
+        tell_json(run, code == TG_EXIT_DONE ? "finished" : "failed", code);
+        return code;
     }
     int code = TG_EXIT_DONE;
     if (run->out && run->saved_step != step && !save(run)) code = TG_EXIT_FAILED;
     if (run->save_failed) code = TG_EXIT_FAILED;
-    if (!draw_curves(run)) code = TG_EXIT_FAILED;
+    if (!draw_curves(run, true)) code = TG_EXIT_FAILED;
     if (!run->quiet && code == TG_EXIT_DONE) print_summary(run, early);
     tell_json(run, code != TG_EXIT_DONE ? "failed" : early ? "early_stop" : "finished", code);
     return code;

@@ -109,7 +109,8 @@ class Round:
         ok = check(read("../calm.tinygpt.best") == read("r.tinygpt.best"),
                    f"{what}: the best weights are equal") and ok
         ok = same_log("../calm.jsonl", "r.jsonl", what) and ok
-        allowed = {"r.tinygpt", "r.tinygpt.prev", "r.tinygpt.best", "r.tinygpt.svg", "r.jsonl"}
+        outputs = {"r.tinygpt", "r.tinygpt.best", "r.tinygpt.svg", "r.jsonl"}
+        allowed = outputs | {f"{name}.prev" for name in outputs}  # what each output has replaced
         extra = set(os.listdir(".")) - allowed
         return check(not extra, f"{what}: a finished run leaves no litter", str(extra)) and ok
 

@@ -222,6 +222,20 @@ def what_may_change_on_resume():
     expect(r, 2, "fewer steps than are done", err="want at least the 20 that are done.* have 19")
 
 
+def a_picture_that_was_lost():
+    """A run that was killed between its last save and its picture is finished, and has one again."""
+    expect(train("--steps", "6", "--out", "a.tinygpt"), 0, "a run")
+    drawn = read("a.tinygpt.svg")
+    os.remove("a.tinygpt.svg")
+    write("a.tinygpt.svg.tmp-199999999", "what such a run leaves")
+    expect(resume("a.tinygpt"), 0, "resumed when it is finished", out="finished")
+    equal(read("a.tinygpt.svg"), drawn, "the picture is drawn again")
+    names = sorted(os.listdir("."))
+    expect(resume("a.tinygpt"), 0, "and resumed once more", out="finished")
+    equal(sorted(os.listdir(".")), names, "a picture that is there stays")
+    check(not [n for n in names if ".tmp" in n], "no temporary file is left", str(names))
+
+
 def a_reader_that_goes():
     """train | head: the run is saved and ends, without a word. sample | head: the same."""
     for more in ((), ("--json",)):
@@ -298,6 +312,6 @@ def texts_of_older_runs():
                err="another text" if code else ())
 
 
-main(small_stack, header_in_every_language, other_levers_are_said, several_texts, a_validation_text,
+main(small_stack, a_picture_that_was_lost, header_in_every_language, other_levers_are_said, several_texts, a_validation_text,
      optimizer_options, what_may_change_on_resume, a_reader_that_goes,
      errors_as_json, windows_that_were_measured, texts_of_older_runs)
