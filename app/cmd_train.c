@@ -654,12 +654,12 @@ static int prepare(tg_app *app, const values *v, parts *p, tg_train_options *o) 
     int code = choose_files(app, v, &p->files);
     if (code == TG_ARGS_GO_ON) code = refuse_collisions(app, v, &p->files);
     if (code != TG_ARGS_GO_ON) return code;
-    char prev[PATH_BYTES + 8], picture[PATH_BYTES + 8];
+    char prev[PATH_BYTES + 8], lock[PATH_BYTES + 8], picture[PATH_BYTES + 8];
     snprintf(prev, sizeof prev, "%s.prev", p->files.out);
+    snprintf(lock, sizeof lock, "%s.lock", p->files.out);
     snprintf(picture, sizeof picture, "%.*s.svg", PATH_BYTES, v->resume ? v->resume : "");
-    const char *const written[] = {
-        p->files.out, p->files.best, p->files.svg, v->log, prev, picture
-    };
+    const char *const written[] = { p->files.out, p->files.best, p->files.svg, v->log,
+                                    prev,         lock,          picture };
     code = tg_traindata_open(app, &v->data, &v->val_data, written, sizeof written / sizeof *written,
                              !show, &p->text);
     if (code != TG_ARGS_GO_ON) return code;

@@ -478,9 +478,12 @@ def small_stacks_and_memories():
                  ("corpus", "stories", "--bytes", "100k"), ("train", "--help")):
         expect(tinygpt(*args, preexec_fn=stack), 0, f"{args[0]}, 128 KiB of stack")
     codes = set()
-    for megabytes in (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256):
+    for megabytes in (4, 6, 8, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256):
         def memory(n=megabytes << 20):
             resource.setrlimit(resource.RLIMIT_AS, (n, n))
+        # With the page in it the program is larger than the first of these: the system cannot load it.
+        if megabytes < 24 and tinygpt("--version", preexec_fn=memory).code not in (0, 127):
+            continue
         r = tinygpt("train", "--data", text_file(), "--preset", "medium", *SILENT, "--steps", "1",
                     "--val", "0", "--threads", "2", "--out", "m.tinygpt", preexec_fn=memory)
         codes.add(r.code)

@@ -338,7 +338,7 @@ def stories():
            "training on stories")
     expect(tinygpt("corpus", "stories", "--json"), 2, "--json without --out", err="--out")
     expect(tinygpt("corpus", "stories", "--out", "none/s.txt"), 2, "a folder that is not there",
-           err="none/s.txt")
+           err="--out none: want the folder to save into")
 
 
 main(plans, levers_keep_their_promise, bf16_learns_as_well, the_ledger, benches, blocks_for_other_programs, doctor,

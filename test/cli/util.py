@@ -413,6 +413,11 @@ def main(*tests):
     sys.exit(1 if Count.failed else 0)
 
 
+# Whoever runs the tests in the background, or under nohup, has these ignored, and children inherit it.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 if len(sys.argv) < 2 or not os.access(sys.argv[1], os.X_OK):
     sys.exit(f"usage: python3 {sys.argv[0]} build/tinygpt [TEST...]")
 PROGRAM = os.path.abspath(sys.argv[1])

@@ -72,12 +72,12 @@ describe('the package', () => {
     const paths = packed.files.map(({ path }) => path);
     expect(paths).toEqual(expect.arrayContaining([
       'lib/index.js', 'lib/index.d.ts', 'lib/engine.worker.js', 'lib/thread.worker.js',
-      'wasm/tinygpt-scalar.wasm', 'wasm/tinygpt-simd-mt-64.wasm', 'README.md', 'LICENSE',
-      'package.json',
+      'wasm/tinygpt-scalar.wasm', 'wasm/tinygpt-simd-mt-64.wasm', 'wasm/stories.txt',
+      'README.md', 'LICENSE', 'package.json',
     ]));
     const built = /^(lib\/[\w./-]+\.(js|d\.ts)|wasm\/tinygpt-[\w-]+\.wasm)$/;
-    const pages = ['README.md', 'LICENSE', 'package.json'];
-    const other = paths.filter((path) => !built.test(path) && !pages.includes(path));
+    const others = ['README.md', 'LICENSE', 'package.json', 'wasm/stories.txt'];
+    const other = paths.filter((path) => !built.test(path) && !others.includes(path));
     expect(other).toEqual([]);
     expect(paths.filter((path) => path.includes('.test.'))).toEqual([]);
   });

@@ -19,6 +19,7 @@ afterEach(() => folders.splice(0).forEach((folder) => rmSync(folder, { recursive
 function modules(replaced: Partial<Record<BuildName, Uint8Array | 'missing'>>): string {
   const folder = mkdtempSync(join(tmpdir(), 'tinygpt-'));
   folders.push(folder);
+  symlinkSync(join(wasmFolder, 'stories.txt'), join(folder, 'stories.txt'));
   for (const build of BUILDS) {
     const name = `tinygpt-${build}.wasm`;
     const bytes = replaced[build];
