@@ -70,7 +70,8 @@ static void names_the_first_difference(void **state) {
           "history point 0: step differs" },
         { "\"loss\":3.5", "\"loss\":3.6", "best validation loss differs: 3.5 and 3.6" },
         { "\"dModel\":1,\"ctx\":1", "\"dModel\":1,\"ctx\":1", "equal: 60 tensors, step 30" },
-        { "tinygpt " TG_VERSION_TEXT, "tinygpt 9.9.9", "equal: " }, /* who wrote it does not matter */
+        { "tinygpt " TG_VERSION_TEXT, "tinygpt 9.9.9",
+          "equal: " }, /* who wrote it does not matter */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bytes b = bytes_of(a.data, a.n);
