@@ -6,18 +6,23 @@
  *     ./chat SmolLM2-135M-Instruct.Q4_1.gguf
  *
  * The file's own chat template makes ids of the turns. Here each line is a conversation of its own;
- * for one that goes on, put question and answer behind each other in an array of turns, and let
- * tg_session_reuse find what the session has computed already.
+ * for one that goes on, put question and answer behind each other in an array of turns: what the
+ * session has of them already is not computed again.
  */
 #include "tinygpt.h"
 
 #include <stdio.h>
 #include <string.h>
 
+static int print_piece(void *user, const char *bytes, size_t n_bytes) {
+    (void)user;
+    return fwrite(bytes, 1, n_bytes, stdout) != n_bytes;
+}
+
 int main(int argc, char **argv) {
     char line[4096];
-    int32_t id, ids[1024], ends[TG_ENDS_MAX];
-    size_t n, n_ends, n_bytes, e;
+    int32_t ids[1024], ends[TG_ENDS_MAX];
+    size_t n, n_ends;
     tg_context *ctx = NULL;
     tg_model *model = NULL;
     tg_session *session = NULL;
@@ -31,17 +36,11 @@ int main(int argc, char **argv) {
     while (s == TG_OK && fgets(line, sizeof line, stdin)) {
         const tg_tokenizer *tok = tg_model_tokenizer(model);
         const tg_turn turn = { TG_USER, line, strcspn(line, "\n") };
-        s = tg_tokenizer_chat(tok, NULL, &turn, 1, 0, ids, 1024, &n);
-        if (s == TG_OK) s = tg_tokenizer_ends(tok, NULL, ends, &n_ends);
-        if (s == TG_OK) s = tg_session_rewind(session, 0);
-        if (s == TG_OK) s = tg_session_eval(session, ids, n, NULL);
-        while (s == TG_OK && (s = tg_session_sample(session, &options, 0, &id)) == TG_OK) {
-            for (e = 0; e < n_ends && id != ends[e];) e++;
-            if (e < n_ends) break; /* a token that ends an answer */
-            const char *bytes = tg_tokenizer_bytes(tok, id, &n_bytes);
-            fwrite(bytes, 1, n_bytes, stdout);
-            s = tg_session_eval(session, &id, 1, NULL);
-        }
+        s = tg_tokenizer_chat(ctx, tok, NULL, &turn, 1, 0, ids, 1024, &n);
+        if (s == TG_OK) s = tg_tokenizer_ends(ctx, tok, NULL, ends, &n_ends);
+        if (s == TG_OK)
+            s = tg_session_generate_ids(session, ids, n, ends, n_ends, &options, 512, print_piece,
+                                        NULL, NULL, NULL, NULL);
         putchar('\n');
     }
     if (s != TG_OK) fprintf(stderr, "chat: %s\n", tg_context_error(ctx));

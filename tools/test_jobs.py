@@ -114,7 +114,8 @@ def told(build, option):
 def unit_tests(folder, label="", but=(), **more):
     """Those of test/unit, and the corpora of test/fuzz, replayed."""
     def job(name):
-        return Job(f"{label}{name}", [f"{folder}/test/{name}"], seconds=SECONDS.get(name, 1), **more)
+        return Job(f"{label}{name}", [f"{folder}/test/{name}"], seconds=SECONDS.get(name, 1),
+                   holds=(f"files of {name}",), **more)
 
     found = []
     for pattern, begins in (("test/unit/*.c", ""), ("test/fuzz/fuzz_*.c", "test_")):
@@ -148,7 +149,7 @@ def on(adapter, **more):
 def gpu_tests(build):
     def job(name, env, program, *words, seconds=60):
         return Job(name, [f"{build}/test/{program}", *words], env=env, seconds=seconds,
-                   limit_s=1200)
+                   limit_s=1200, holds=(f"files of {program}",))
 
     # With devices that stay, and what they have compiled.
     shared = {**on("dawn"), "TG_WEBGPU_LIB": os.path.abspath(f"{build}/test/libshared.so")}
@@ -224,7 +225,8 @@ def jobs(mode, build):
         *gpu_tests(build),
         *unit_tests("build/asan", "asan ", but, **asan),
         *op_tests("build/asan", isas, "asan ", **asan),
-        *(Job(f"tsan {n}", [f"build/tsan/test/{n}"], needs=("build with tsan",), seconds=20)
+        *(Job(f"tsan {n}", [f"build/tsan/test/{n}"], needs=("build with tsan",), seconds=20,
+              holds=(f"files of {n}",))
           for n in SEVERAL_THREADS),
         Job("ARM op_test", [*qemu, "build/neon/test/op_test", "--isa", "neon"], seconds=20,
             needs=("build for ARM",)),
