@@ -145,7 +145,7 @@ static tg_status copy_stored(stream *s) {
         s->out[s->done++] = (uint8_t)byte;
     }
     if (n > s->n_in - s->at) return broken(s, "want more, have the end");
-    memcpy(s->out + s->done, s->in + s->at, n);
+    if (n > 0) memcpy(s->out + s->done, s->in + s->at, n); /* of nothing there may be no memory */
     s->at += n;
     s->done += n;
     return TG_OK;
