@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * chat_lost.e2e.ts - Chat where something is lost or lacking: each time it is told in plain words,
+ * chat_trouble.e2e.ts - Chat where something is lost or lacking: each time it is told in plain words,
  * and the page goes on.
  *
  *   TG_MODELS   folder of tools/setup.sh's models; ../.cache/models
