@@ -225,6 +225,19 @@ tg_status tg_session_slide_job(tg_session *session, tg_job **job) {
     return tg_job_session_slide(session, job);
 }
 
+/* What texts and ids have in common; the prompt is the caller's. */
+static tg_generating generation(tg_session *session, const tg_sample_options *options,
+                                size_t n_tokens, tg_text_fn write, tg_cancel_fn cancel, void *user,
+                                int32_t *ids) {
+    return (tg_generating) { .session = session,
+                             .o = options ? *options : tg_sample_options_default(),
+                             .n_tokens = n_tokens,
+                             .write = write,
+                             .cancel = cancel,
+                             .user = user,
+                             .ids = ids };
+}
+
 tg_status tg_session_generate_job(tg_session *session, const char *prompt, size_t prompt_bytes,
                                   const tg_sample_options *options, size_t n_tokens,
                                   tg_text_fn write, tg_cancel_fn cancel, void *user, int32_t *ids,
@@ -233,15 +246,9 @@ tg_status tg_session_generate_job(tg_session *session, const char *prompt, size_
     ENTER(session->ctx);
     if (prompt_bytes) WANT(session->ctx, prompt);
     WANT_JOB(session->ctx);
-    const tg_generating g = { .session = session,
-                              .prompt = prompt,
-                              .prompt_bytes = prompt_bytes,
-                              .o = options ? *options : tg_sample_options_default(),
-                              .n_tokens = n_tokens,
-                              .write = write,
-                              .cancel = cancel,
-                              .user = user,
-                              .ids = ids };
+    tg_generating g = generation(session, options, n_tokens, write, cancel, user, ids);
+    g.prompt = prompt;
+    g.prompt_bytes = prompt_bytes;
     return tg_job_session_generate(&g, stats, job);
 }
 
@@ -258,17 +265,11 @@ tg_status tg_session_generate_ids(tg_session *session, const int32_t *prompt, si
         return tg_fail(&session->ctx->err, TG_E_ARG,
                        "generation: want ids and at most %d ends, have %zu and %zu", TG_ENDS_MAX,
                        n_prompt, n_ends);
-    tg_generating g = { .session = session,
-                        .prompt = (const char *)prompt,
-                        .prompt_bytes = n_prompt * sizeof *prompt,
-                        .is_ids = true,
-                        .n_ends = n_ends,
-                        .o = options ? *options : tg_sample_options_default(),
-                        .n_tokens = n_tokens,
-                        .write = write,
-                        .cancel = cancel,
-                        .user = user,
-                        .ids = ids };
+    tg_generating g = generation(session, options, n_tokens, write, cancel, user, ids);
+    g.prompt = (const char *)prompt;
+    g.prompt_bytes = n_prompt * sizeof *prompt;
+    g.is_ids = true;
+    g.n_ends = n_ends;
     for (size_t i = 0; i < n_ends; i++) g.ends[i] = ends[i];
     tg_job *job;
     TG_TRY(tg_job_session_generate(&g, stats, &job));
