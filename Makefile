@@ -55,7 +55,7 @@ upper         = $(shell echo $(1) | tr a-z A-Z)
 # what is missing.
 WEBGPU   := $(wildcard .cache/webgpu/webgpu.h)
 GPU_C    := $(wildcard src/backend/webgpu/gpu_*.c)
-GPU_HERE := $(patsubst %,src/backend/webgpu/gpu_%.c,cache gate layer tiles) \
+GPU_HERE := $(patsubst %,src/backend/webgpu/gpu_%.c,cache self_test layer tiles) \
             $(if $(WEBGPU),src/backend/webgpu/gpu_native.c,src/backend/webgpu/gpu_none.c)
 
 WASM_C   := $(sort $(wildcard src/*/*_wasm*.c))
@@ -155,9 +155,9 @@ $(BUILD)/gen/none/%.wgsl.h: src/%.wgsl
 $(OBJ): | $(WGSL)
 # More flags for the folders that read and write files.
 CHECKED  ?=
-$(foreach d,base dtype io tok,$(BUILD)/src/$(d)/%.o) $(patsubst %,$(BUILD)/src/run/%.o,checkpoint session_file pack_cache): BASE += $(CHECKED)
+$(foreach d,base dtype io tok,$(BUILD)/src/$(d)/%.o) $(patsubst %,$(BUILD)/src/%.o,training/checkpoint engine/session_file load/pack_cache): BASE += $(CHECKED)
 $(BUILD)/src/backend/webgpu/gpu_native.o: BASE += -isystem .cache/webgpu
-$(BUILD)/src/run/stories_data.o: data/stories.txt
+$(BUILD)/src/training/stories_data.o: data/stories.txt
 
 $(BUILD)/%.f64.o: %.c
 	@mkdir -p $(@D)
@@ -225,8 +225,8 @@ WASM_BASE    := -nostdlibinc -isystem src/base/wasm -ffp-contract=off -fno-math-
 WASM_LINK    := --no-entry --export-dynamic --gc-sections --stack-first -z stack-size=1048576 \
                 --import-memory --initial-memory=16777216 --strip-all
 WASM_SRC     := $(filter-out src/base/os_posix% src/base/os_wasm_thread.c src/base/os_wasm_single.c \
-                  src/simd/pack.c src/run/stories_data.c src/run/cache_pages.c src/run/file_maps.c src/run/pack_cache.c \
-                  src/run/session_file.c src/run/tune.c src/run/convert%.c src/io/output.c \
+                  src/simd/pack.c src/training/stories_data.c src/engine/cache_pages.c src/load/file_maps.c src/load/pack_cache.c \
+                  src/engine/session_file.c src/inspect/tune.c src/convert/convert%.c src/io/output.c \
                   src/api/native_files.c src/api/tuning.c,$(ALL_SRC))
 WASM_OBJ     := $(WASM_SRC:%.c=%.o) $(OPS:%.c=%.f64.o) $(SIMD:%.h=%.o) src/ops/kernel_table.o
 
@@ -258,10 +258,10 @@ wasm_link           = -m wasm$(wasm_bits) $(foreach w,$(wasm_words) $(if $(filte
                       $(if $(filter mt,$(wasm_words)),--max-memory=$(if $(filter 64,$(wasm_words)),17179869184,4294967296))
 wasm_simd           = $(WASM_HOT_$(or $(filter 64,$(wasm_words)),$(firstword $(wasm_words)))) -std=gnu11 -Wno-pedantic -DTG_ISA=$(wasm_isa) -DTG_ISA_$(call upper,$(wasm_isa))
 wasm_threads        = src/base/os_wasm_$(if $(filter mt,$(wasm_words)),thread,single).o
-wasm_gpu            = $(patsubst %,src/backend/webgpu/gpu_%.o,$(if $(filter scalar,$(wasm_words)),none,js) ungated)
+wasm_gpu            = $(patsubst %,src/backend/webgpu/gpu_%.o,$(if $(filter scalar,$(wasm_words)),none,js) untested)
 # What knows of no thread and of no ISA is the same in all builds that differ in these alone: it is
 # compiled once. (One with atomics that is missing in the first list, lld refuses.)
-WASM_OWN_mt        := $(addprefix src/,base/thread.o base/os_wasm_thread.o simd/cpu.o run/lm.o \
+WASM_OWN_mt        := $(addprefix src/,base/thread.o base/os_wasm_thread.o simd/cpu.o load/lm.o \
                         backend/cpu/cpu.o backend/webgpu/webgpu.o)
 WASM_OWN_relaxed   := %.simd.o $(patsubst %.c,%.o,src/ops/kernel_table.c \
                         $(shell grep -l isa.def -r src --include=*.c))
@@ -384,7 +384,7 @@ $(BUILD)/test/tinygpt_nan: test/cli/nan_program.c test/unit/nan.h $(APP_OBJ) $(L
 	$(Q)$(CC) $(test_cflags) $< -o $@ $(APP_OBJ) $(LIB) $(LDLIBS)
 
 # What shows what happens when a device is lost or a shader is wrong, is compiled into tests alone.
-HOOKED := $(if $(WEBGPU),$(patsubst %,$(BUILD)/test/hooked/gpu_%.o,native gate))
+HOOKED := $(if $(WEBGPU),$(patsubst %,$(BUILD)/test/hooked/gpu_%.o,native self_test))
 $(HOOKED): $(BUILD)/test/hooked/%.o: src/backend/webgpu/%.c $(FLAGS) | $(WGSL)
 	@mkdir -p $(@D)
 	$(Q)$(CACHED) $(CC) $(C11) $(BASE) -DTG_TEST_HOOKS -isystem .cache/webgpu -c $< -o $@

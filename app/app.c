@@ -115,7 +115,7 @@ static const tg_option global_options[TG_GLOBALS] = {
     TG_TEXT("--levers", tg_globals, levers, "LIST",
             "switch speed ideas off and on: -flash_attention,+bf16 (see bench levers)"),
     TG_PATH("--pack-cache", tg_globals, pack_cache, "DIR",
-            "keep packed weights of models of others in DIR, for a quicker next start"),
+            "keep packed weights of third-party models in DIR, for a quicker next start"),
 };
 
 /* By name, so that the order of the table is free. */

@@ -31,7 +31,7 @@ typedef struct values {
     const char *system, *template_name, *session, *date;
     int64_t tokens, ctx;
     tg_sampling sampling;
-    tg_steering steering;
+    tg_logit_options logits;
     uint64_t seed;
     int full, kv;
     bool no_thinking, force;
@@ -60,7 +60,7 @@ static const tg_option options[] = {
         "the model's state: nothing is read anew"),
     TG_FLAG("--force", values, force, "let /save and --session replace files of other kinds"),
     TG_SAMPLING_OPTIONS(values),
-    TG_STEERING_OPTIONS(values),
+    TG_LOGIT_OPTIONS(values),
     TG_SEED("--seed", values, seed, "S", "same seed and turns, same answers"),
 };
 
@@ -122,7 +122,7 @@ static void say(const chat *c, const char *text) {
 /* The first stop in the answer, from a place on; SIZE_MAX: there is none. *held: how many bytes at
  * its end may be the beginning of one. */
 static size_t find_stop(const chat *c, size_t from, size_t *held) {
-    const tg_args_list *stops = &c->v->steering.stop;
+    const tg_args_list *stops = &c->v->logits.stop;
     const char *text = c->answer.bytes;
     const size_t n = c->answer.n;
     size_t first = SIZE_MAX;
@@ -209,8 +209,8 @@ static bool is_end(const chat *c, int32_t id) {
     size_t n_bytes = 0;
     const char *piece = tg_tokenizer_piece(c->tok, id, NULL);
     (void)tg_tokenizer_bytes(c->tok, id, &n_bytes);
-    for (size_t i = 0; n_bytes == 0 && piece && i < c->v->steering.stop.n; i++)
-        if (strcmp(piece, c->v->steering.stop.item[i]) == 0) return true;
+    for (size_t i = 0; n_bytes == 0 && piece && i < c->v->logits.stop.n; i++)
+        if (strcmp(piece, c->v->logits.stop.item[i]) == 0) return true;
     for (size_t i = 0; i < c->n_ends; i++) {
         if (c->ends[i] == id) return true;
     }
@@ -556,7 +556,7 @@ static int open_chat(chat *c, const char *path) {
     s = tg_session_new_kv(c->app->ctx, c->model, (int32_t)c->v->ctx, (tg_kv_type)c->v->kv,
                           &c->session);
     if (s != TG_OK) return tg_app_failed(c->app, c->app->ctx, s, TG_READING);
-    const int code = tg_steering_set(c->app, &c->v->steering, c->session);
+    const int code = tg_logit_options_set(c->app, &c->v->logits, c->session);
     if (code != TG_ARGS_GO_ON) return code;
     const size_t capacity = tg_session_capacity(c->session);
     c->written = malloc(capacity * sizeof *c->written);

@@ -23,7 +23,7 @@ typedef struct values {
     const char *prompt, *file;
     int64_t tokens, ctx, best;
     tg_sampling sampling;
-    tg_steering steering;
+    tg_logit_options logits;
     uint64_t seed;
     int kv, full;
     bool stats, echo;
@@ -34,7 +34,7 @@ static const tg_option options[] = {
     TG_PATH("--file", values, file, "F", "the prompt is in this file; - is standard input"),
     TG_INT("--tokens", values, tokens, 0, 1000000000, "N", "how many to write"),
     TG_SAMPLING_OPTIONS(values),
-    TG_STEERING_OPTIONS(values),
+    TG_LOGIT_OPTIONS(values),
     TG_INT("--best", values, best, 0, 1000, "N",
            "print the N likeliest next tokens, with the logarithms of their probabilities, and no "
            "text"),
@@ -279,7 +279,7 @@ static int generate(tg_app *app, const values *v, job *j) {
     tg_sample_options o = tg_sampling_options(&v->sampling, v->seed);
     const bool json = app->globals.json;
     sink s = { json ? NULL : &app->out, &j->text, '\n' };
-    /* The prompt goes out through the same gate as the text, so that it cannot steer a terminal
+    /* The prompt goes out through the same filter as the text, so that it cannot control a terminal
      * either. */
     if (!json && (app->out.tty || v->echo)) {
         fputs(tg_term_style(&app->out, TG_BOLD), stdout);
@@ -330,7 +330,7 @@ int tg_cmd_sample(int argc, char **argv) {
         if (status != TG_OK) code = tg_app_failed(&app, app.ctx, status, TG_READING);
     }
     if (code == TG_ARGS_GO_ON) code = get_ids(&app, &v, &j);
-    if (code == TG_ARGS_GO_ON) code = tg_steering_set(&app, &v.steering, j.session);
+    if (code == TG_ARGS_GO_ON) code = tg_logit_options_set(&app, &v.logits, j.session);
     if (code == TG_ARGS_GO_ON && v.best > 0) code = show_best(&app, &v, &j);
     if (code == TG_ARGS_GO_ON) code = keep_inside(&app, &v, &j);
     if (code == TG_ARGS_GO_ON) code = generate(&app, &v, &j);

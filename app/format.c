@@ -170,7 +170,7 @@ char *tg_fmt_safe(char *out, size_t cap, const char *text) {
     while (left > 0) {
         const size_t length = tg_fmt_utf8_length(text, left);
         const unsigned char first = (unsigned char)text[0];
-        /* C1 controls, U+0080 to U+009F, steer some terminals just like ESC does. */
+        /* C1 controls, U+0080 to U+009F, control some terminals just like ESC does. */
         const bool c1 = first == 0xC2 && length == 2 && (unsigned char)text[1] < 0xA0;
         const bool plain = length > 0 && first >= 0x20 && first != 0x7F && !c1;
         const size_t need = plain ? length : 4;

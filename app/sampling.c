@@ -116,7 +116,8 @@ void tg_sampling_keep(tg_sampling *s, const tg_sampling *asked, const tg_args *a
     }
 }
 
-/* ------------------------------------------------------------------------------------- steering */
+/* ------------------------------------------------------------------------------- logit processing
+ */
 
 /* "ID:X,ID:X". */
 static int set_bias(tg_app *app, const char *list, tg_session *session) {
@@ -150,7 +151,7 @@ static int set_bias(tg_app *app, const char *list, tg_session *session) {
     return code;
 }
 
-int tg_steering_set(tg_app *app, const tg_steering *s, tg_session *session) {
+int tg_logit_options_set(tg_app *app, const tg_logit_options *s, tg_session *session) {
     tg_status status = tg_session_set_banned(session, s->ban.item, s->ban.n);
     if (status == TG_OK) status = tg_session_set_stops(session, s->stop.item, s->stop.n);
     if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_READING);

@@ -31,22 +31,22 @@ typedef struct tg_sampling {
                "how many tokens are recent")
 
 /* What is never drawn, what is favoured, and what a text ends at. */
-typedef struct tg_steering {
+typedef struct tg_logit_options {
     tg_args_list stop, ban;
     const char *bias;
-} tg_steering;
+} tg_logit_options;
 
-/* Rows for a member `steering`. */
-#define TG_STEERING_OPTIONS(S)                                                                     \
-    TG_LIST("--stop", S, steering.stop, "TEXT",                                                    \
+/* Rows for a member `logits`. */
+#define TG_LOGIT_OPTIONS(S)                                                                        \
+    TG_LIST("--stop", S, logits.stop, "TEXT",                                                      \
             "ends the text, and is not written; may be repeated. A special token of the model, "   \
             "such as <|im_end|>, is that token"),                                                  \
-        TG_LIST("--ban", S, steering.ban, "TEXT", "is never written; may be repeated"),            \
-        TG_TEXT("--bias", S, steering.bias, "ID:X,..",                                             \
+        TG_LIST("--ban", S, logits.ban, "TEXT", "is never written; may be repeated"),              \
+        TG_TEXT("--bias", S, logits.bias, "ID:X,..",                                               \
                 "added to the logits of these tokens; -inf: never")
 
 /* Sets it for a session. TG_ARGS_GO_ON or an exit code. */
-int tg_steering_set(tg_app *app, const tg_steering *s, tg_session *session);
+int tg_logit_options_set(tg_app *app, const tg_logit_options *s, tg_session *session);
 
 /* What the library does if nothing is asked for. */
 tg_sampling tg_sampling_default(void);

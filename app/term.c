@@ -119,7 +119,7 @@ void tg_term_clear(tg_term *term) {
     term->live_line = false;
 }
 
-/* The gate through which a model's own words pass. C0 and DEL are shown in caret notation, a C1
+/* The filter through which a model's own words pass. C0 and DEL are shown in caret notation, a C1
  * control as the pair of ESC and letter that it stands for: U+009B is ^[[. What is no UTF-8 is one
  * U+FFFD a byte. Newline and tab pass: they cannot do harm. */
 void tg_term_text(const tg_term *term, const char *bytes, size_t n_bytes) {

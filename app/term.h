@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * term.h - what a person sees: colour, width, a line that is rewritten in place, text that cannot
- * steer the terminal.
+ * control the terminal.
  *
  * Off a terminal everything is plain text: no colour, no rewriting. NO_COLOR and TERM=dumb switch
  * colour off on a terminal as well (https://no-color.org).

@@ -132,7 +132,7 @@ TG_API void tg_context_free(tg_context *ctx);
  * none. Valid until the next call on the context. */
 TG_API const char *tg_context_error(const tg_context *ctx);
 
-/* Keeps the packed weights of models of others in files of this folder, which is made if need be:
+/* Keeps the packed weights of third-party models in files of this folder, which is made if need be:
  * 100 MB and more each; a later tg_model_open maps them instead of packing anew. One file for a
  * model's path; what is stale or damaged is replaced, which the log says. NULL: no longer. E_ARG: a
  * path of 1024 bytes or more. */
@@ -200,7 +200,7 @@ TG_API tg_status tg_model_open(tg_context *ctx, const char *path, tg_model **out
 TG_API void tg_model_free(tg_model *model);
 
 typedef struct tg_model_info {
-    const char *family; /* "tinygpt"; of files of others their architecture: "llama" .. */
+    const char *family; /* "tinygpt"; of third-party files their architecture: "llama" .. */
     tg_gpt_config config;
     uint64_t params;
     uint64_t weight_bytes;
@@ -212,7 +212,7 @@ typedef struct tg_model_info {
     bool used_prev;        /* the file was missing or damaged: this is what PATH.prev holds */
 } tg_model_info;
 
-/* What opening a model of others took: its head; reading its weights and packing them for the
+/* What opening a third-party model took: its head; reading its weights and packing them for the
  * kernels or, with a cache of packed weights, mapping and checking these, with all workers; and the
  * tokenizer, which one worker made meanwhile: its share of the workers' time is not in pack_ms.
  * Zeros of other models. */
@@ -518,7 +518,7 @@ typedef struct tg_sample_options {
 
 TG_API tg_sample_options tg_sample_options_default(void);
 
-/* How the makers of a model of others would draw its tokens (generation_config.json of a folder,
+/* How the makers of a third-party model would draw its tokens (generation_config.json of a folder,
  * general.sampling.* of a GGUF file): such values of temperature, top_k, top_p, min_p and
  * repeat_penalty as the file has take the place of those in options; the rest stays. said: which,
  * as "temperature 0.7, top-k 20"; "": none. A value that tg_session_sample would refuse is left
@@ -724,7 +724,7 @@ TG_API const float *tg_probe_lens(const tg_probe *probe, int32_t layer);
  * (json false) or as one JSON object. */
 TG_API tg_status tg_file_info(tg_context *ctx, const char *path, bool json, tg_text_fn write,
                               void *user);
-/* Checks every checksum and range of a file; of a model of others its tables and sizes, the
+/* Checks every checksum and range of a file; of a third-party model its tables and sizes, the
  * checksums where there are some (.tinygpt files, members of a zip file), and that every weight is
  * a finite number: E_NUMBER. */
 TG_API tg_status tg_file_check(tg_context *ctx, const char *path);

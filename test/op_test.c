@@ -19,8 +19,8 @@
 
 #include "backend/cpu/check.h"
 #include "backend/webgpu/check_gpu.h"
-#include "run/inspect.h"
-#include "run/runtime.h"
+#include "inspect/inspect.h"
+#include "runtime/runtime.h"
 #include "simd/cpu.h"
 
 typedef struct arguments {

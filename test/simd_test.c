@@ -392,7 +392,7 @@ static const double root_2_over_pi = 0.79788456080286535588;
 
 static double ref_phi(double x) { return 0.5 * tg_erfc(-x * root_half); }
 static double ref_gelu(double x) { return x * ref_phi(x); }
-static double ref_gelu_d(double x) {
+static double ref_gelu_grad(double x) {
     return ref_phi(x) + x * tg_exp(-0.5 * x * x) * root_2_over_pi * 0.5;
 }
 static double tanh_u(double x) { return tg_tanh(root_2_over_pi * (x + 0.044715 * x * x * x)); }
@@ -427,7 +427,7 @@ static const function functions[] = {
              { UINT64_C(0xaef8512e4d23f6ae), UINT64_C(0x3e67619e96d25508) }),
     FUNCTION(vgelu_erf, ref_gelu, RELATIVE, 4.5e-7, 0, INFINITY, NAN,
              { UINT64_C(0xc48cad533a5ec19f), UINT64_C(0xaa83877747cbe624) }),
-    FUNCTION(vgelu_erf_d, ref_gelu_d, ABSOLUTE, 2.7e-7, 0.5f, 1, 0,
+    FUNCTION(vgelu_erf_d, ref_gelu_grad, ABSOLUTE, 2.7e-7, 0.5f, 1, 0,
              { UINT64_C(0x58a65f420a8fd3a9), UINT64_C(0xd906dc3fa9280e7d) }),
     FUNCTION(vgelu_tanh, ref_gelu_tanh, RELATIVE, 1.2e-7, 0, INFINITY, NAN,
              { UINT64_C(0x147e6e9b22491e37), UINT64_C(0x0a863d90f51ba370) }),

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks who includes whom: a file may include its own top folder and folders of a smaller number.
 
-The numbers are those of the design: base dtype simd 0, ir io tok 1, ops 2, model plan 3, backend 4,
-run 5, api 6. app/ and web/ see include/tinygpt.h alone (app/ its own files, too, and the generated
+The numbers are those of LEVEL: rooms of the same number never include each other. app/ and web/ see include/tinygpt.h alone (app/ its own files, too, and the generated
 page.def).
 """
 import os
@@ -11,7 +10,8 @@ import re
 import sys
 
 LEVEL = {"base": 0, "dtype": 0, "simd": 0, "ir": 1, "io": 1, "tok": 1, "ops": 2, "model": 3,
-         "plan": 3, "backend": 4, "run": 5, "api": 6}
+         "plan": 3, "backend": 4, "runtime": 5, "load": 6, "engine": 7, "training": 8,
+         "inspect": 9, "convert": 10, "api": 11}
 # What a folder of the same number may use all the same: simd and io are built on base.
 ALSO = {("dtype", "base"), ("simd", "base"), ("simd", "dtype"), ("io", "base"), ("tok", "base")}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')

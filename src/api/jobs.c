@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * jobs.c - the public calls that make a job. The blocking ones in tinygpt.c are these and a loop,
- * so arguments are checked here for both; run/ does the work.
+ * so arguments are checked here for both; engine/, training/ and load/ do the work.
  */
-#include "run/jobs.h"
+#include "api/jobs.h"
 
 #include "api/want.h"
 
@@ -141,8 +141,8 @@ tg_status tg_measure_gpu_job(tg_context *ctx, double *bytes_per_s, double *gflop
 /* -------------------------------------------------------------------------------------- trainers
  */
 
-/* The options' ranges are checked in run/, since a resumed run's options come from a file and not
- * through here. */
+/* The options' ranges are checked in training/, since a resumed run's options come from a file and
+ * not through here. */
 tg_status tg_trainer_new_job(tg_context *ctx, tg_model *model, tg_text *text,
                              const tg_train_options *options, tg_trainer **out, tg_job **job) {
     ENTER(ctx);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lms.c - the public calls about model files of others that those about models in general are not:
- * embeddings, and the cache of packed weights. They check, and pass on.
+ * lms.c - the public calls about third-party model files that those about models in general are
+ * not: embeddings, and the cache of packed weights. They check, and pass on.
  */
 #include "api/want.h"
 #include "base/str.h"
-#include "run/embed.h"
-#include "run/weights.h"
+#include "engine/embed.h"
+#include "load/weights.h"
 
 tg_status tg_context_pack_cache(tg_context *ctx, const char *folder) {
     ENTER(ctx);

@@ -4,14 +4,14 @@
  * model, to keep a session in one, to write files as the library does, and to tell whether one has
  * checksums and how long opening took. They check, and pass on. Not in WebAssembly.
  */
+#include "api/jobs.h"
 #include "api/want.h"
+#include "convert/convert.h"
+#include "engine/session.h"
 #include "io/file.h"
 #include "io/output.h"
 #include "io/tools.h"
-#include "run/convert.h"
-#include "run/jobs.h"
-#include "run/lm.h"
-#include "run/session.h"
+#include "load/lm.h"
 
 tg_status tg_session_save(tg_session *session, const char *path, const void *note,
                           size_t note_bytes) {

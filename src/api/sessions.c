@@ -3,9 +3,9 @@
  * sessions.c - the public calls about conversations in a session: what of it is kept when they
  * change. They check, and pass on.
  */
+#include "api/jobs.h"
 #include "api/want.h"
-#include "run/jobs.h"
-#include "run/session.h"
+#include "engine/session.h"
 
 /* The last token is always left to be fed: its logits are what is wanted. */
 tg_status tg_session_reuse(tg_session *session, const int32_t *tokens, size_t n, size_t *same) {

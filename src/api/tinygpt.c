@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tinygpt.c - the public calls: arguments are checked, the last error is cleared, run/ and io/ do
- * the work. Nothing else happens here.
+ * tinygpt.c - the public calls: arguments are checked, the last error is cleared, the rooms below
+ * do the work. Nothing else happens here.
  *
  * Invariant: whatever the caller passes, a call ends in a status and a message. Below this file
  * pointers are trusted; so every pointer that can be refused is refused here, by the name that it
@@ -9,18 +9,18 @@
  * those that only look something up in an object, which have no status to refuse with: of NULL
  * there are zeros and empty strings.
  */
+#include "api/jobs.h"
 #include "api/want.h"
 #include "backend/cpu/check.h"
 #include "base/math.h"
+#include "engine/session.h"
+#include "inspect/inspect.h"
+#include "inspect/probe.h"
 #include "io/tools.h"
-#include "run/inspect.h"
-#include "run/jobs.h"
-#include "run/probe.h"
-#include "run/schedule.h"
-#include "run/session.h"
-#include "run/stories.h"
-#include "run/train.h"
 #include "simd/cpu.h"
+#include "training/schedule.h"
+#include "training/stories.h"
+#include "training/train.h"
 
 /* Models know the context that they came from, so calls on a model take no context; NULL goes on as
  * NULL, for ENTER to refuse. */
@@ -488,7 +488,7 @@ tg_status tg_session_set_bias(tg_session *session, const tg_logit_bias *bias, si
     ENTER(session->ctx);
     if (n) WANT(session->ctx, bias);
     TG_TRY(tg_session_want_idle(session));
-    return tg_session_steer_bias(session, bias, n);
+    return tg_session_keep_bias(session, bias, n);
 }
 
 tg_status tg_session_set_banned(tg_session *session, const char *const *texts, size_t n) {
@@ -496,7 +496,7 @@ tg_status tg_session_set_banned(tg_session *session, const char *const *texts, s
     ENTER(session->ctx);
     if (n) WANT(session->ctx, texts);
     TG_TRY(tg_session_want_idle(session));
-    return tg_session_steer_texts(session, texts, n, &session->banned);
+    return tg_session_keep_texts(session, texts, n, &session->banned);
 }
 
 tg_status tg_session_set_stops(tg_session *session, const char *const *texts, size_t n) {
@@ -504,7 +504,7 @@ tg_status tg_session_set_stops(tg_session *session, const char *const *texts, si
     ENTER(session->ctx);
     if (n) WANT(session->ctx, texts);
     TG_TRY(tg_session_want_idle(session));
-    return tg_session_steer_texts(session, texts, n, &session->stops);
+    return tg_session_keep_texts(session, texts, n, &session->stops);
 }
 
 tg_status tg_session_best(tg_session *session, size_t n, int32_t *ids, double *logprobs,
@@ -517,8 +517,8 @@ tg_status tg_session_best(tg_session *session, size_t n, int32_t *ids, double *l
     TG_TRY(tg_session_want_idle(session));
     if (session->n_tokens == 0)
         return tg_fail(&session->ctx->err, TG_E_ARG, "best: the session was not fed anything yet");
-    *have = tg_steer_best(session->logits, (size_t)session->model->layout.config.vocab, n, ids,
-                          logprobs);
+    *have = tg_logits_best(session->logits, (size_t)session->model->layout.config.vocab, n, ids,
+                           logprobs);
     return TG_OK;
 }
 

@@ -3,8 +3,8 @@
  * tokens.c - the public calls about tokenizers and conversations: they check, and pass on.
  */
 #include "api/want.h"
-#include "run/vocabulary.h"
-#include "run/weights.h"
+#include "load/vocabulary.h"
+#include "load/weights.h"
 
 tg_status tg_tokenizer_open(tg_context *ctx, const char *path, tg_tokenizer **out) {
     ENTER(ctx);
@@ -77,8 +77,8 @@ tg_status tg_tokenizer_decode(tg_context *ctx, const tg_tokenizer *t, const int3
     WANT(ctx, t);
     if (n) WANT(ctx, ids);
     WANT(ctx, write);
-    tg_utf8_gate gate = { .n = held && held[0] <= 3 ? held[0] : 0 };
-    if (held) memcpy(gate.held, held + 1, gate.n);
+    tg_utf8_holdback hb = { .n = held && held[0] <= 3 ? held[0] : 0 };
+    if (held) memcpy(hb.held, held + 1, hb.n);
     decoding d = { write, user, false };
     const size_t count = tg_tok_count(t->tok);
     for (size_t i = 0; i < n; i++)
@@ -88,12 +88,12 @@ tg_status tg_tokenizer_decode(tg_context *ctx, const tg_tokenizer *t, const int3
     for (size_t i = 0; i < n; i++) {
         size_t n_bytes = 0;
         const char *bytes = tg_tok_bytes(t->tok, ids[i], &n_bytes);
-        tg_utf8_gate_push(&gate, bytes, n_bytes, decoded, &d);
+        tg_utf8_holdback_push(&hb, bytes, n_bytes, decoded, &d);
     }
-    if (!held || n == 0) tg_utf8_gate_end(&gate, decoded, &d);
+    if (!held || n == 0) tg_utf8_holdback_end(&hb, decoded, &d);
     if (held) {
-        held[0] = (uint8_t)gate.n;
-        memcpy(held + 1, gate.held, gate.n);
+        held[0] = (uint8_t)hb.n;
+        memcpy(held + 1, hb.held, hb.n);
     }
     return d.refused ? TG_STOPPED : TG_OK;
 }

@@ -5,8 +5,8 @@
  */
 #include "api/want.h"
 #include "backend/webgpu/webgpu.h"
-#include "run/train.h"
-#include "run/tune.h"
+#include "inspect/tune.h"
+#include "training/train.h"
 
 tg_status tg_trainer_tune(tg_trainer *trainer, int rounds, tg_tile_fn report, void *user) {
     if (!trainer) return TG_E_ARG;

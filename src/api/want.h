@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 #include "base/os_fp.h"
-#include "run/runtime.h"
+#include "runtime/runtime.h"
 
 /* Every call begins with it: the message that tg_context_error shows is always that of the last
  * call, and the caller's rounding mode and flush flags are kept out of the results. Without a

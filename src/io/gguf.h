@@ -16,7 +16,7 @@
  * A model may be split over files, MODEL-00001-of-00003.gguf and so on, each of which is a whole
  * GGUF file: split.count and split.no say which one it is, and the first has the metadata of all.
  *
- * What is read here is the form in which models of others are known to this program: folders of
+ * What is read here is the form in which third-party models are known to this program: folders of
  * safetensors files are brought into it, too (hf.h), with metadata and names as a GGUF file would
  * have them. Where such a tensor lies otherwise than row by row in the file, its place says how.
  *

@@ -58,8 +58,8 @@ void tg_meta_put_train(tg_json_writer *w, const tg_train_options *train, uint32_
 void tg_meta_put_history(tg_json_writer *w, const tg_meta *meta, size_t max_points);
 
 /* The JSON of a v3 file: an object with family, config, tokenizer, step, train and history, then
- * what the caller has to add (run/ puts "text" and "run" there), then tool and the object's end.
- * docs/format-tgpt.md lists the keys. */
+ * what the caller has to add (training/ puts "text" and "run" there), then tool and the object's
+ * end. docs/format-tgpt.md lists the keys. */
 void tg_meta_begin_v3(tg_json_writer *w, const tg_gpt_config *config, int64_t step,
                       const tg_meta *meta);
 void tg_meta_end_v3(tg_json_writer *w);

@@ -31,7 +31,7 @@ tg_status tg_writer_open(tg_ctx *ctx, const char *path, const tg_output_rule *ou
 /* How files of sessions of all versions begin. */
 #define TG_OUTPUT_SESSION_BEGINS "TGSESS"
 
-/* In the metadata of files of others that tinygpt wrote: what it knows them by. */
+/* In the metadata of third-party files that tinygpt wrote: what it knows them by. */
 #define TG_OUTPUT_MARK "tinygpt"
 
 #endif

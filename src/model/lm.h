@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lm.h - families of language models as files of others have them: sizes, tensors, a graph.
+ * lm.h - families of language models as third-party files have them: sizes, tensors, a graph.
  *
  * One file a family (llama.c, gemma3.c, gpt2.c, bert.c), listed in lms.def. A family says where its
  * sizes are in the metadata, which tensors it wants, and what it computes. Weights stay in the

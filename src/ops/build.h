@@ -19,8 +19,8 @@ static inline tg_value *tg_embedding(tg_graph *g, tg_value *ids, tg_value *table
     return TG_APPLY(g, embedding, NULL, ids, table);
 }
 /* dtable [V,C], row v = sum over n with ids[n] = v, n rising, of dy[n,:].   i[0] = V */
-static inline tg_value *tg_embedding_dw(tg_graph *g, tg_value *ids, tg_value *dy, int32_t vocab) {
-    return TG_APPLY(g, embedding_dw, (&(tg_attr) { .i = { vocab } }), ids, dy);
+static inline tg_value *tg_embedding_grad(tg_graph *g, tg_value *ids, tg_value *dy, int32_t vocab) {
+    return TG_APPLY(g, embedding_grad, (&(tg_attr) { .i = { vocab } }), ids, dy);
 }
 
 /* y[b,t,:] = x[b,t,:] + p[pos + t,:]     x [B,T,C] or [T,C]   p [Tmax,C]; pos is the run-time
@@ -29,8 +29,8 @@ static inline tg_value *tg_position_add(tg_graph *g, tg_value *x, tg_value *p, b
     return TG_APPLY(g, position_add, (&(tg_attr) { .i = { use_pos } }), x, p);
 }
 /* dp [Tmax,C]: row t = sum over b, b rising, of dy[b,t,:]; rows from T on are 0.   i[0] = Tmax */
-static inline tg_value *tg_position_dw(tg_graph *g, tg_value *dy, int32_t t_max) {
-    return TG_APPLY(g, position_dw, (&(tg_attr) { .i = { t_max } }), dy);
+static inline tg_value *tg_position_grad(tg_graph *g, tg_value *dy, int32_t t_max) {
+    return TG_APPLY(g, position_grad, (&(tg_attr) { .i = { t_max } }), dy);
 }
 
 /* y = (x - mean) * rstd * w + b, row by row.  x [.., C]  w,b [C]   out 0 y, out 1 mean [rows],
@@ -42,9 +42,9 @@ static inline tg_value *tg_layer_norm(tg_graph *g, tg_value *x, tg_value *w, tg_
 /* in: x [..,C], w [C], mean, rstd [rows], dy [..,C], optional res [..,C]
  * out 0 dx = (res +) layer norm's input gradient, out 1 dw [C], out 2 db [C] (1 and 2 accumulate)
  */
-static inline tg_value *tg_layer_norm_d(tg_graph *g, tg_value *x, tg_value *w, tg_value *mean,
-                                        tg_value *rstd, tg_value *dy, tg_value *res) {
-    return TG_APPLY(g, layer_norm_d, NULL, x, w, mean, rstd, dy, res);
+static inline tg_value *tg_layer_norm_grad(tg_graph *g, tg_value *x, tg_value *w, tg_value *mean,
+                                           tg_value *rstd, tg_value *dy, tg_value *res) {
+    return TG_APPLY(g, layer_norm_grad, NULL, x, w, mean, rstd, dy, res);
 }
 
 /* What a matmul does after the sum, in attr.i[1]. */
@@ -64,8 +64,8 @@ static inline tg_value *tg_matmul(tg_graph *g, tg_value *a, tg_value *b, tg_valu
     return TG_APPLY(g, matmul, (&(tg_attr) { .i = { trans } }), a, b, bias, NULL);
 }
 /* db [C] = sum over rows of dy [.., C] (accumulates): the gradient of a bias */
-static inline tg_value *tg_bias_d(tg_graph *g, tg_value *dy) {
-    return TG_APPLY(g, bias_d, NULL, dy);
+static inline tg_value *tg_bias_grad(tg_graph *g, tg_value *dy) {
+    return TG_APPLY(g, bias_grad, NULL, dy);
 }
 
 /* y = gelu(x); i[0] is TG_ACT_GELU_ERF (x * Phi(x)) or TG_ACT_GELU_TANH */
@@ -73,8 +73,8 @@ static inline tg_value *tg_gelu(tg_graph *g, tg_value *x, int kind) {
     return TG_APPLY(g, gelu, (&(tg_attr) { .i = { kind } }), x);
 }
 /* dx = dy * gelu'(x)   in: x, dy */
-static inline tg_value *tg_gelu_d(tg_graph *g, tg_value *x, tg_value *dy, int kind) {
-    return TG_APPLY(g, gelu_d, (&(tg_attr) { .i = { kind } }), x, dy);
+static inline tg_value *tg_gelu_grad(tg_graph *g, tg_value *x, tg_value *dy, int kind) {
+    return TG_APPLY(g, gelu_grad, (&(tg_attr) { .i = { kind } }), x, dy);
 }
 
 /* y = a + b, same shape (accumulates: no) */
@@ -94,9 +94,9 @@ static inline tg_value *tg_attention(tg_graph *g, tg_value *qkv, int32_t heads, 
     return TG_APPLY(g, attention, &a, qkv);
 }
 /* dqkv [B,T,(H+2K)*D]   in: qkv, o, lse, do */
-static inline tg_value *tg_attention_d(tg_graph *g, tg_value *qkv, tg_value *o, tg_value *lse,
-                                       tg_value *dout, const tg_attr *a) {
-    return TG_APPLY(g, attention_d, a, qkv, o, lse, dout);
+static inline tg_value *tg_attention_grad(tg_graph *g, tg_value *qkv, tg_value *o, tg_value *lse,
+                                          tg_value *dout, const tg_attr *a) {
+    return TG_APPLY(g, attention_grad, a, qkv, o, lse, dout);
 }
 
 /* loss = mean over rows of (log sum exp(logits) - logits[target]).  logits [..,V]  targets [..] i32
@@ -107,9 +107,9 @@ static inline tg_value *tg_cross_entropy(tg_graph *g, tg_value *logits, tg_value
 }
 /* dlogits = (exp(logits - lse) - [target]) * dloss * scale / rows   in: logits, targets, lse, dloss
  * (scalar) */
-static inline tg_value *tg_cross_entropy_d(tg_graph *g, tg_value *logits, tg_value *targets,
-                                           tg_value *lse, tg_value *dloss, float scale) {
-    return TG_APPLY(g, cross_entropy_d, (&(tg_attr) { .f = { scale } }), logits, targets, lse,
+static inline tg_value *tg_cross_entropy_grad(tg_graph *g, tg_value *logits, tg_value *targets,
+                                              tg_value *lse, tg_value *dloss, float scale) {
+    return TG_APPLY(g, cross_entropy_grad, (&(tg_attr) { .f = { scale } }), logits, targets, lse,
                     dloss);
 }
 

@@ -2,7 +2,7 @@
 // reduce_subgroups.wgsl - the functions of reduce.wgsl by subgroups of 4 to 128 threads: each sums by
 // itself, and every thread adds up what the subgroups leave, in their order. That threads are handed
 // out to subgroups in a row is usual, and not promised: a device of which it does not hold fails the
-// gate (gpu_gate.h). The text before this one says SLOTS, the threads of what is summed.
+// self-test (gpu_self_test.h). The text before this one says SLOTS, the threads of what is summed.
 
 var<workgroup> reduce_lane: array<f32, 64>;
 var<workgroup> reduce_two: array<vec2<f32>, 256>;

@@ -5,8 +5,8 @@
  * A step that is shared begins with a barrier for each of its phases, and so does the first step
  * that is not, behind one that is. Between two steps that worker 0 does alone there is none:
  *
- *     cost   shared  work / workers + phases * MEETING
- *            alone   work + (MEETING if the step before was shared)
+ *     cost   shared  work / workers + phases * BARRIER
+ *            alone   work + (BARRIER if the step before was shared)
  *
  * So a small step between two large ones is shared, and several small ones in a row are not. The
  * cheapest choice for the whole list is found from the front to the back: for both ways to do a
@@ -21,7 +21,7 @@
 /* In multiply-adds' and additions' worth of time. A byte costs what 2.5 operations do, and a
  * meeting what 100,000 do: 5 us at 20 GFLOP/s, as in a browser, 1 us at five times that. */
 #define BYTE_WORK    2.5
-#define MEETING_WORK 1e5
+#define BARRIER_WORK 1e5
 #define NEVER        1e300
 #define WORKERS      2
 
@@ -63,13 +63,13 @@ static costs advance(const tg_step *s, const tg_scalars *rt, costs before, uint8
     const double work = work_of(s, &a);
     const bool many = most_units(s, &a, &phases) > 1;
     const double left = before.of[ALONE], met = before.of[SHARED];
-    from[ALONE] = (uint8_t)(left <= met + MEETING_WORK ? ALONE : SHARED);
+    from[ALONE] = (uint8_t)(left <= met + BARRIER_WORK ? ALONE : SHARED);
     from[SHARED] = (uint8_t)(left <= met ? ALONE : SHARED);
     *all_alone += work;
     costs c;
-    c.of[ALONE] = work + (from[ALONE] == ALONE ? left : met + MEETING_WORK);
+    c.of[ALONE] = work + (from[ALONE] == ALONE ? left : met + BARRIER_WORK);
     c.of[SHARED] =
-        many ? work / WORKERS + phases * MEETING_WORK + (from[SHARED] == ALONE ? left : met)
+        many ? work / WORKERS + phases * BARRIER_WORK + (from[SHARED] == ALONE ? left : met)
              : NEVER;
     return c;
 }
@@ -87,7 +87,7 @@ void tg_plan_share(tg_plan *plan, const tg_scalars *rt) {
     }
     const bool may = plan->levers & TG_LEVER_BIT(alone);
     int way = may && c.of[ALONE] <= c.of[SHARED] ? ALONE : SHARED;
-    plan->alone = may && all_alone <= c.of[way] + 2 * MEETING_WORK;
+    plan->alone = may && all_alone <= c.of[way] + 2 * BARRIER_WORK;
     for (size_t i = plan->n_steps; i-- > 0;) {
         tg_step *s = &plan->steps[i];
         s->alone = plan->alone || (may && way == ALONE);

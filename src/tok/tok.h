@@ -200,17 +200,17 @@ bool tg_tok_adds_bos(const tg_tok *tok);
  * Bytes of tokens become characters: up to three are held back until the character is whole; one
  * that leads nowhere goes out as U+FFFD. Zero-initialised it is empty.
  */
-typedef struct tg_utf8_gate {
+typedef struct tg_utf8_holdback {
     char held[8];
     size_t n;
-} tg_utf8_gate;
+} tg_utf8_holdback;
 
 /* Receives whole characters, one or more at a time. */
 typedef void (*tg_utf8_fn)(void *user, const char *text, size_t n_bytes);
 
-void tg_utf8_gate_push(tg_utf8_gate *gate, const char *bytes, size_t n_bytes, tg_utf8_fn out,
-                       void *user);
+void tg_utf8_holdback_push(tg_utf8_holdback *hb, const char *bytes, size_t n_bytes, tg_utf8_fn out,
+                           void *user);
 /* What is held at the end is one unfinished character, so it is one replacement. */
-void tg_utf8_gate_end(tg_utf8_gate *gate, tg_utf8_fn out, void *user);
+void tg_utf8_holdback_end(tg_utf8_holdback *hb, tg_utf8_fn out, void *user);
 
 #endif

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""test_files.py - model files of others at the command line: embed, convert to GGUF and .tinygpt, what info says.
+"""test_files.py - third-party model files at the command line: embed, convert to GGUF and .tinygpt, what info says.
 
 Small models are those of test/golden/lm; MiniLM, which the set-up has fetched, is compared with
 transformers' cosines (test/golden/lm/minilm.txt, made by tools/oracle/minilm.py).
@@ -233,7 +233,7 @@ def to_folders():
 
 
 def short_windows():
-    """eval of a model of others whose context is shorter than a piece: windows of 16 tokens, as the
+    """eval of a third-party model whose context is shorter than a piece: windows of 16 tokens, as the
     log-probabilities of single tokens say."""
     expect(train("--steps", "30", "--lr", "1e-2", "--out", "a.tinygpt"), 0, "a run")
     expect(tinygpt("convert", "a.tinygpt", "a.gguf"), 0, "as GGUF")

@@ -92,7 +92,7 @@ def an_adapter_that_is_too_small():
 
 
 def nothing_is_compiled_twice():
-    """What the gate has compiled is what plans run."""
+    """What the self-test has compiled is what plans run."""
     expect(on_gpu("--steps", "2", fault="twice"), 0, "two steps, each shader compiled once")
 
 

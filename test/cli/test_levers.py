@@ -18,7 +18,7 @@ from util import (SILENT, TINY, check, equal, expect, finish, isas, levers, main
 # These are of a GPU, whose backend compiles plans as they are.
 GPU_ONLY = {"subgroups", "vec4_loads", "tuned_tiles", "static_bindings", "readback_pipelining"}
 # The first two decide who computes and where memory comes from, not what is computed: no plan tells.
-# The third one is of model files of others, which are not trained.
+# The third one is of third-party model files, which are not trained.
 NOT_IN_PLANS = {"threads", "huge_pages", "int8_activations"} | GPU_ONLY
 # What this CPU has nothing for changes no plan either.
 with open("/proc/cpuinfo", encoding="utf-8") as cpu:

@@ -132,7 +132,7 @@ def configuration_of_others():
     expect(tinygpt("info", "model.safetensors"), 0, "in the folder itself", out="weights only")
     os.chdir("..")
     config = json.loads(read("theirs/config.json"))
-    # Another GPT-2 than ours is a model of others, which can be run if it fits its tensors.
+    # Another GPT-2 than ours is a third-party model, which can be run if it fits its tensors.
     for key, value, says in (("vocab_size", 50257, "gpt2.vocab_size: want 256, .* have 50257"),
                              ("model_type", "opt", "model_type"), ("n_head", 3, "heads")):
         write("theirs/config.json", json.dumps({**config, key: value}))

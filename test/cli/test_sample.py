@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""test_sample.py - what steers a text: each option of sample does what it says, and no more."""
+"""test_sample.py - what changes a text: each option of sample does what it says, and no more."""
 import json
 import math
 
@@ -34,7 +34,7 @@ def best():
     return chr(rows[0]["id"])
 
 
-def steered(likeliest):
+def changed(likeliest):
     greedy = text("--temp", "0")
     equal(greedy[0], likeliest, "greedy takes the first of the best")
     equal(text("--temp", "0", "--seed", "7"), greedy, "greedy needs no seed")
@@ -67,11 +67,11 @@ def refused():
         sample(*PROMPT, option, value, code=2, err=option[2:])
 
 
-def steers():
+def options():
     expect(train("--steps", "60", "--lr", "1e-2", "--out", "a.tinygpt"), 0, "a run")
-    steered(best())
+    changed(best())
     full()
     refused()
 
 
-main(steers)
+main(options)

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 
 #include "backend/webgpu/webgpu.h"
-#include "run/session.h"
-#include "run/train.h"
+#include "engine/session.h"
+#include "training/train.h"
 
 static const tg_gpt_config config = { 1, 24, 3, 16, 256, 96 };
 enum { STEPS = 4, TOKENS = 4, DROPS = 40 };
@@ -64,7 +64,7 @@ static void sample(tg_session *s, results *out) {
     }
 }
 
-/* The fault sets in when the device is open: what the gate submits is the gate's. */
+/* The fault sets in when the device is open: what the self-test submits is the self-test's. */
 static void run(const char *fault, results *out) {
     tg_context_options c = tg_context_options_default();
     tg_train_options o = tg_train_options_default();

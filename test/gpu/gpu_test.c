@@ -13,12 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/jobs.h"
 #include "backend/webgpu/shaders.h"
 #include "backend/webgpu/webgpu.h"
 #include "base/math.h"
 #include "base/time.h"
-#include "run/jobs.h"
-#include "run/session.h"
+#include "engine/session.h"
 
 /* Widths, heads and a context that are no multiple of a tile; and another model, a smaller one. */
 static const tg_gpt_config odd = { 2, 40, 5, 24, 256, 160 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * levers_test.c - the levers of a GPU: each off, the same losses; a gate that fails; tiles that
- * were measured, or are said to have been.
+ * levers_test.c - the levers of a GPU: each off, the same losses; a self-test that fails; tiles
+ * that were measured, or are said to have been.
  */
 #include "../unit/engine_util.h"
 
@@ -9,8 +9,8 @@
 
 #include "backend/webgpu/webgpu.h"
 #include "base/math.h"
-#include "run/train.h"
-#include "run/tune.h"
+#include "inspect/tune.h"
+#include "training/train.h"
 
 #define CACHE "build/levers_test_cache"
 
@@ -112,7 +112,7 @@ static void withdrawn_ones_stay_off(void **state) {
 
 /* Sums that leave out half of a workgroup: the lever goes off, says so, and the losses are right.
  */
-static void a_wrong_shader_fails_the_gate(void **state) {
+static void a_wrong_shader_fails_the_self_test(void **state) {
     (void)state;
     double want[STEPS], have[STEPS];
     setenv("TG_GPU_WRONG", "subgroups", 1);
@@ -121,7 +121,7 @@ static void a_wrong_shader_fails_the_gate(void **state) {
     const char *banner = tg_context_banner(ctx);
     assert_false(tg_context_lever(ctx, "subgroups"));
     if (info_of(ctx)->subgroups) {
-        assert_non_null(strstr(banner, "lever subgroups off: gate: "));
+        assert_non_null(strstr(banner, "lever subgroups off: self-test: "));
         assert_non_null(strstr(banner, "want an error up to "));
     } else {
         assert_non_null(strstr(banner, "lever subgroups off: not offered"));
@@ -129,7 +129,7 @@ static void a_wrong_shader_fails_the_gate(void **state) {
     print_message("%s\n", banner);
     train(open_context(1, NULL, NULL), want);
     train(ctx, have);
-    check_losses("after the gate", have, want);
+    check_losses("after the self-test", have, want);
 }
 
 /* Numbers in each other's place, a pipeline that cannot be made, a merge that is wrong either way:
@@ -139,10 +139,10 @@ static void wrong_fours_and_merges_fail_it(void **state) {
     static const struct {
         const char *wrong, *said;
         bool fours;
-    } faults[] = { { "vec4_loads", "lever vec4_loads off: gate: 32x32", false },
-                   { "vec4_loads,merges", "merges off: gate: layer back, ", false },
-                   { "too_large", "lever vec4_loads off: gate: ", false },
-                   { "merges", "merges off: gate: layer back, ", true } };
+    } faults[] = { { "vec4_loads", "lever vec4_loads off: self-test: 32x32", false },
+                   { "vec4_loads,merges", "merges off: self-test: layer back, ", false },
+                   { "too_large", "lever vec4_loads off: self-test: ", false },
+                   { "merges", "merges off: self-test: layer back, ", true } };
     double want[STEPS], have[STEPS];
     train(open_context(1, NULL, NULL), want);
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
@@ -170,7 +170,7 @@ static void right_ones_pass(void **state) {
     tg_context *ctx = open_gpu(NULL);
     assert_int_equal(tg_context_lever(ctx, "subgroups"), info_of(ctx)->subgroups);
     assert_true(tg_context_lever(ctx, "vec4_loads"));
-    assert_null(strstr(tg_context_banner(ctx), "gate: "));
+    assert_null(strstr(tg_context_banner(ctx), "self-test: "));
     tg_context_free(ctx);
 }
 
@@ -316,7 +316,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(each_off_the_same_losses),
         cmocka_unit_test(withdrawn_ones_stay_off),
         cmocka_unit_test(right_ones_pass),
-        cmocka_unit_test(a_wrong_shader_fails_the_gate),
+        cmocka_unit_test(a_wrong_shader_fails_the_self_test),
         cmocka_unit_test(wrong_fours_and_merges_fail_it),
         cmocka_unit_test(nothing_between_steps_is_missed),
         cmocka_unit_test(tables_are_followed),

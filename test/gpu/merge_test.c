@@ -19,7 +19,7 @@
 #include "backend/webgpu/webgpu.h"
 #include "base/math.h"
 #include "ops/build.h"
-#include "run/runtime.h"
+#include "runtime/runtime.h"
 
 enum { GUARD = 256, GUARD_BITS = 0x7fc0dead, MOST = 1 << 20 };
 

@@ -10,7 +10,7 @@
 
 #include "engine_util.h"
 
-#include "run/train.h"
+#include "training/train.h"
 
 /* The update plan's first step is the gradient norm: f[0] is the clip. */
 static inline void mutate_no_clip(run_of *r) {
@@ -41,7 +41,7 @@ static inline void mutate_dropped_bias(run_of *r) {
     static const tg_variant idle = { .name = "idle", .phase = { { no_units, nothing } } };
     tg_plan *p = &r->trainer->plans.grad;
     for (size_t i = 0; i < p->n_steps; i++) {
-        if (strcmp(tg_op_table[p->steps[i].node->op]->name, "bias_d") != 0) continue;
+        if (strcmp(tg_op_table[p->steps[i].node->op]->name, "bias_grad") != 0) continue;
         p->steps[i].variant = &idle;
         return;
     }

@@ -14,8 +14,8 @@
 
 #include "backend/backend.h"
 #include "base/math.h"
-#include "run/train.h"
-#include "run/weights.h"
+#include "load/weights.h"
+#include "training/train.h"
 
 static struct {
     tg_trainer *trainer; /* NULL: none waits */

@@ -8,8 +8,8 @@
 
 #include "engine_util.h"
 
-#include "run/text.h"
-#include "run/weights.h"
+#include "load/weights.h"
+#include "training/text.h"
 
 /* Matrices of the blocks are multiplied by 8; biases, which are zeros, become -3/16 .. 3/16. */
 static inline void sharpen(tg_model *m) {

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "run/train.h"
+#include "training/train.h"
 
 /* 2 layers, width 32. */
 static const tg_gpt_config small = { 2, 32, 2, 16, 256, 128 };

@@ -5,7 +5,7 @@
  */
 #include "engine_util.h"
 
-#include "run/session.h"
+#include "engine/session.h"
 
 #define MODEL      "test/golden/transformers/model.safetensors" /* tokens are bytes */
 #define BARE       "test/golden/lm/llama3.gguf"                 /* without a tokenizer */

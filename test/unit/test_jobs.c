@@ -11,8 +11,8 @@
 #include "nan.h"
 
 #include "base/math.h"
-#include "run/session.h"
-#include "run/train.h"
+#include "engine/session.h"
+#include "training/train.h"
 
 #include <dirent.h>
 
@@ -772,7 +772,7 @@ static bool whole_program(test_alloc *a) {
                                 &job));
     ok = ok && tg_probe_new(s.ctx, s.model, 4, &s.probe) == TG_OK;
     JOB(tg_probe_run_job(s.probe, prompt, NULL, 0, NULL, &job));
-    JOB(tg_check_kernels_job(s.ctx, "bias_d", hear_check, &s, &s.count, &job));
+    JOB(tg_check_kernels_job(s.ctx, "bias_grad", hear_check, &s, &s.count, &job));
 #undef JOB
     if (!ok && s.ctx) assert_true(strlen(tg_context_error(s.ctx)) > 0);
     strike(&s);

@@ -8,10 +8,10 @@
 #include "backend/cpu/cpu.h"
 #include "base/os.h"
 #include "io/gguf_writer.h"
+#include "load/lm.h"
+#include "load/weights.h"
 #include "ops/kernels.h"
 #include "ops/linear/linear_parts.h"
-#include "run/lm.h"
-#include "run/weights.h"
 #include "simd/cpu.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
 #include "mutants.h"
 
 #include "base/math.h"
-#include "run/session.h"
+#include "engine/session.h"
 
 static const tg_gpt_config custom = { 2, 40, 5, 24, 256, 160 };
 

@@ -7,10 +7,10 @@
 #include "engine_util.h"
 #include "plan_check.h"
 
+#include "engine/embed.h"
+#include "engine/session.h"
 #include "ops/build.h"
-#include "run/embed.h"
-#include "run/session.h"
-#include "run/train.h"
+#include "training/train.h"
 
 enum { ROWS = 4, COLS = 64 };
 #define NO_LEVERS 0u
@@ -344,7 +344,7 @@ static void states_lie_elsewhere(void **state) {
     setup(&b, ALIASING | TG_LEVER_BIT(epilogue_fusion));
     tg_value *grads = tg_state(&b.g, "grads", tg_type_1d(TG_F32, 3 * COLS));
     tg_value *view = tg_view(&b.g, grads, COLS, tg_type_1d(TG_F32, COLS), "bias");
-    tg_value *version = tg_accumulate(&b.g, view, tg_bias_d(&b.g, input(&b, "dy")));
+    tg_value *version = tg_accumulate(&b.g, view, tg_bias_grad(&b.g, input(&b, "dy")));
     (void)version;
     plan_it(&b);
     assert_int_equal(b.plan.n_steps, 1);

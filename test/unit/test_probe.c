@@ -7,7 +7,7 @@
 
 #include "base/math.h"
 #include "fail_alloc.h"
-#include "run/probe.h"
+#include "inspect/probe.h"
 
 /* FIRST: the byte of the text that is read first, as in probe.py. */
 enum { L = 2, H = 5, T = 24, V = 256, FIRST = 24 };

@@ -6,7 +6,7 @@
 #include "engine_util.h"
 
 #include "base/math.h"
-#include "run/train.h"
+#include "training/train.h"
 
 static const tg_gpt_config nano = { 2, 24, 3, 16, 256, 96 };
 static const char *const SAVE = "build/test_resume.tinygpt";

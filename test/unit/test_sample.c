@@ -6,7 +6,7 @@
 #include "engine_util.h"
 
 #include "base/rng.h"
-#include "run/session.h"
+#include "engine/session.h"
 
 #include <float.h>
 #include <math.h>

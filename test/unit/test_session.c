@@ -20,10 +20,10 @@
 #include <unistd.h>
 
 #include "base/crc.h"
+#include "engine/session.h"
 #include "fail_alloc.h"
 #include "io/reader.h"
 #include "ops/attention/kv_row.h"
-#include "run/session.h"
 
 enum { V = 48, LONG = 1500, LENGTHS = 3, WINDOW = 300, CTX = 2048 };
 

@@ -9,7 +9,7 @@
  */
 #include "base/crc.h"
 #include "base/libc.h"
-#include "run/stories.h"
+#include "training/stories.h"
 
 #include <setjmp.h>
 #include <stdlib.h>

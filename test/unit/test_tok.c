@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_tok.c - tokenizers on vocabularies of a few pieces: merging, special tokens, hostile files,
- * failing memory, and the gate that holds back unfinished characters.
+ * failing memory, and the hold-back of unfinished characters.
  */
 #include "fail_alloc.h"
 #include "tok/normal.h"
@@ -433,7 +433,7 @@ static void unknown_parts_are_named(void **state) {
 
 static void collect(void *user, const char *text, size_t n) { tg_buf_append(user, text, n); }
 
-static void gate(void **state) {
+static void hold_back(void **state) {
     (void)state;
     static const struct {
         const char *bytes, *text;
@@ -450,12 +450,12 @@ static void gate(void **state) {
         const tg_mem mem = tg_mem_default();
         tg_buf out;
         tg_buf_init(&out, &mem);
-        tg_utf8_gate g = { 0 };
+        tg_utf8_holdback g = { 0 };
         for (const char *p = cases[i].bytes; *p; p++) {
-            tg_utf8_gate_push(&g, p, 1, collect, &out);
+            tg_utf8_holdback_push(&g, p, 1, collect, &out);
             assert_int_equal(tg_utf8_valid(tg_buf_text(&out), out.length), out.length);
         }
-        tg_utf8_gate_end(&g, collect, &out);
+        tg_utf8_holdback_end(&g, collect, &out);
         assert_string_equal(tg_buf_text(&out), cases[i].text);
         tg_buf_deinit(&out);
     }
@@ -475,7 +475,7 @@ int main(void) {
         cmocka_unit_test(changed_json),
         cmocka_unit_test(unknown_parts_are_one),
         cmocka_unit_test(unknown_parts_are_named),
-        cmocka_unit_test(gate),
+        cmocka_unit_test(hold_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

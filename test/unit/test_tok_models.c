@@ -7,7 +7,7 @@
  */
 #include "tok_util.h"
 
-#include "run/vocabulary.h"
+#include "load/vocabulary.h"
 #include "tok/chat.h"
 
 #include <unistd.h>

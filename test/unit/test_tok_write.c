@@ -7,7 +7,7 @@
 #include "fail_alloc.h"
 #include "tok_util.h"
 
-#include "run/vocabulary.h"
+#include "load/vocabulary.h"
 #include "tok/tok_inside.h"
 
 #include <unistd.h>

@@ -30,7 +30,7 @@ function same(what, have, want) {
 }
 
 /*
- * Token after token, all but the first are decoded with a copy of the weights (run/copies.c); at
+ * Token after token, all but the first are decoded with a copy of the weights (engine/copies.c); at
  * once, none is. The bits are the same, as long as nobody uses a copy of other weights.
  */
 function sameLogits(w, { ctx, call, made }, what, model, between = () => {}) {

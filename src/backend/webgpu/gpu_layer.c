@@ -143,7 +143,7 @@ tg_status tg_gpu_layer_try(tg_ctx *ctx, tg_gpu_bench *bench, bool merged, char *
                            size_t room) {
     layer *l = tg_alloc(&ctx->mem, sizeof *l);
     found[0] = '\0';
-    if (!l) return tg_fail_memory(ctx, "a layer for the gate", sizeof *l);
+    if (!l) return tg_fail_memory(ctx, "a layer for the self-test", sizeof *l);
     tg_check_fill_f32(l->x, M * K, 1, 0, 1);
     tg_check_fill_f32(l->w, K * N, 1, 1, 1);
     tg_check_fill_f32(l->dy, M * N, 1, 2, 1);
@@ -156,7 +156,7 @@ tg_status tg_gpu_layer_try(tg_ctx *ctx, tg_gpu_bench *bench, bool merged, char *
 
 tg_status tg_gpu_layer_compile(tg_ctx *ctx, tg_gpu_bench *bench) {
     layer *l = tg_alloc(&ctx->mem, sizeof *l);
-    if (!l) return tg_fail_memory(ctx, "a layer for the gate", sizeof *l);
+    if (!l) return tg_fail_memory(ctx, "a layer for the self-test", sizeof *l);
     const tg_status s = compile(l, bench);
     tg_free(&ctx->mem, l, sizeof *l);
     return s;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu_layer.h - the products of a layer on a GPU, forward and back, against the references: what
- * the gate tries of loads in fours and of shaders that do several steps at once.
+ * the self-test tries of loads in fours and of shaders that do several steps at once.
  */
 #ifndef TG_BACKEND_WEBGPU_GPU_LAYER_H
 #define TG_BACKEND_WEBGPU_GPU_LAYER_H

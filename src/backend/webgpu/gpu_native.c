@@ -21,7 +21,7 @@
 #include "backend/webgpu/gpu.h"
 #include "backend/webgpu/gpu_cache.h"
 #include "backend/webgpu/gpu_dawn.h"
-#include "backend/webgpu/gpu_gate.h"
+#include "backend/webgpu/gpu_self_test.h"
 #include "base/str.h"
 
 /* Every function that is called, without its prefix. */

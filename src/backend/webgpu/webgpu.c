@@ -30,9 +30,9 @@
  */
 #include "backend/webgpu/webgpu.h"
 
-#include "backend/webgpu/gpu_gate.h"
+#include "backend/webgpu/gpu_self_test.h"
 #include "backend/webgpu/merge.h"
-#include "backend/webgpu/seal.h"
+#include "backend/webgpu/submit_check.h"
 #include "base/str.h"
 #include "base/time.h"
 
@@ -48,7 +48,7 @@ typedef struct descent {
     size_t bytes, done;
     unsigned version;
     uint32_t reading; /* of the piece; 0: not begun */
-    tg_seal_mark mark;
+    tg_submit_check_mark mark;
 } descent;
 
 typedef struct mirror {
@@ -91,8 +91,8 @@ typedef struct compiled {
     size_t *first;               /* [n_steps + 1] of each step, in dispatches */
     size_t n_steps, n_dispatches;
     transfer *in, *out;
-    tg_gpu_piece *down; /* the outputs, where they are now, and one for the seal */
-    tg_seal_mark mark;
+    tg_gpu_piece *down; /* the outputs, where they are now, and one for the count of submits */
+    tg_submit_check_mark mark;
     bool *written; /* [n_states] */
     size_t n_in, n_out, n_states;
     size_t scratch_bytes;
@@ -104,7 +104,7 @@ typedef struct webgpu {
     tg_backend *cpu;
     tg_gpu *gpu;
     tg_shader_cache shaders;
-    tg_seal seal;
+    tg_submit_check submits;
     uint32_t call, dummies, scratch;
     uint32_t work[MAX_SEGMENTS];
     size_t work_bytes, scratch_bytes;
@@ -189,8 +189,9 @@ static tg_status bring_down(webgpu *w, descent *d, unsigned version, uint32_t bu
     while (d->done < bytes) {
         const size_t n = bytes - d->done < PIECE_BYTES ? bytes - d->done : PIECE_BYTES;
         tg_gpu_piece piece[2] = { { buffer, offset + d->done, n, host + d->done } };
-        if (!d->reading) TG_TRY(tg_seal_read_begin(&w->seal, piece, 1, &d->mark, &d->reading));
-        const tg_status s = tg_seal_read_end(&w->seal, d->reading, piece, 1, &d->mark);
+        if (!d->reading)
+            TG_TRY(tg_submit_check_read_begin(&w->submits, piece, 1, &d->mark, &d->reading));
+        const tg_status s = tg_submit_check_read_end(&w->submits, d->reading, piece, 1, &d->mark);
         if (s == TG_PENDING) return s;
         d->reading = 0;
         TG_TRY(s);
@@ -827,8 +828,8 @@ static tg_status submit(webgpu *w, tg_plan *plan, compiled *c, const tg_scalars 
         if (c->written[i]) find_mirror(w, plan->states[i].data)->version++;
     TG_TRY(tg_gpu_write(w->gpu, w->call, 0, rt, sizeof *rt));
     if (r->step_ms) return run_timed(w, c, r, end);
-    return tg_seal_submit(&w->seal, c->dispatches + c->first[r->next],
-                          c->first[end] - c->first[r->next]);
+    return tg_submit_check_submit(&w->submits, c->dispatches + c->first[r->next],
+                                  c->first[end] - c->first[r->next]);
 }
 
 /* A deadline ends no submit: it is over when it is over. Who cancels is asked before it begins. A
@@ -846,11 +847,12 @@ static tg_status run(tg_backend *b, tg_plan *plan, const tg_scalars *rt, tg_run 
     if (!reading) {
         if (r->cancel && r->cancel(r->cancel_user)) return TG_STOPPED;
         TG_TRY(submit(w, plan, c, rt, r, end));
-        if (n_out) TG_TRY(tg_seal_read_begin(&w->seal, c->down, n_out, &c->mark, &reading));
+        if (n_out)
+            TG_TRY(tg_submit_check_read_begin(&w->submits, c->down, n_out, &c->mark, &reading));
         r->unit = reading;
         if (reading && r->later) return TG_PENDING;
     }
-    if (n_out) TG_TRY(tg_seal_read_end(&w->seal, reading, c->down, n_out, &c->mark));
+    if (n_out) TG_TRY(tg_submit_check_read_end(&w->submits, reading, c->down, n_out, &c->mark));
     r->next = end;
     r->phase = 0;
     r->unit = 0;
@@ -942,8 +944,8 @@ tg_status tg_webgpu_new(tg_ctx *ctx, tg_backend *cpu, uint32_t levers, tg_backen
     if (s == TG_OK && levers & TG_LEVER_BIT(tuned_tiles))
         w->tiles = tg_gpu_tiles_open(tg_gpu_get_info(w->gpu));
     if (s == TG_OK)
-        s = tg_gpu_gate(&w->shaders, tg_gpu_tiles_tuned(w->tiles), &w->merges, w->note,
-                        sizeof w->note);
+        s = tg_gpu_self_test(&w->shaders, tg_gpu_tiles_tuned(w->tiles), &w->merges, w->note,
+                             sizeof w->note);
     w->levers = w->shaders.levers;
     w->base.levers_off = levers & ~w->levers;
     if (w->base.levers_off & TG_LEVER_BIT(tuned_tiles)) {
@@ -957,7 +959,7 @@ tg_status tg_webgpu_new(tg_ctx *ctx, tg_backend *cpu, uint32_t levers, tg_backen
     if (s == TG_OK) s = tg_gpu_buffer_new(w->gpu, "scalars", TG_CALL_BYTES, true, &w->call);
     if (s == TG_OK)
         s = tg_gpu_buffer_new(w->gpu, "dummies", TG_MAX_BIND * DUMMY_BYTES, false, &w->dummies);
-    if (s == TG_OK) s = tg_seal_init(&w->seal, &w->shaders, w->call);
+    if (s == TG_OK) s = tg_submit_check_init(&w->submits, &w->shaders, w->call);
     if (s == TG_OK)
         *out = &w->base;
     else

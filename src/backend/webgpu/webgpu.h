@@ -10,7 +10,7 @@
 #include "backend/webgpu/gpu_tiles.h"
 
 /* Opens the best adapter. cpu, borrowed, runs the plans that the GPU cannot. Of the levers, those
- * that don't hold on the adapter are the backend's levers_off (gpu_gate.h). */
+ * that don't hold on the adapter are the backend's levers_off (gpu_self_test.h). */
 tg_status tg_webgpu_new(tg_ctx *ctx, tg_backend *cpu, uint32_t levers, tg_backend **out);
 
 /* Of a backend made by tg_webgpu_new: for banners, and for tests that lose the device. */

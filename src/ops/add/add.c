@@ -4,8 +4,8 @@
  *
  *   in 0  a     in 1  b, same shape     out 0  y, same shape
  *
- * Backward needs nothing. Others absorb it: a matmul as its residual, layer_norm_d as the gradient
- * that comes around the block.
+ * Backward needs nothing. Others absorb it: a matmul as its residual, layer_norm_grad as the
+ * gradient that comes around the block.
  */
 #include "ops/build.h"
 #include "ops/rules.h"

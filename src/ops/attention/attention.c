@@ -50,7 +50,7 @@ static void ref(const tg_args *a) {
 
 static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
     if (!tg_want_no_gradient(g, n, dy, 1)) return;
-    din[0] = tg_attention_d(g, n->in[0], &n->out[0], &n->out[1], dy[0], &n->attr);
+    din[0] = tg_attention_grad(g, n->in[0], &n->out[0], &n->out[1], dy[0], &n->attr);
 }
 
 /* A score and its share of o: 2*D each, for the T (T+1) / 2 pairs that a causal row sees. */

@@ -9,7 +9,7 @@
  *
  * A piece is C/G neighbouring columns: with G = H the heads of attention, with G = 1 a whole row.
  * Bits are copied, so where mode is 0 the graph computes what it would compute without the op. That
- * makes one plan serve every experiment on a model (run/probe.c): what is changed is data.
+ * makes one plan serve every experiment on a model (inspect/probe.c): what is changed is data.
  *
  * The gradient of each source is dy where it was chosen and zeros elsewhere: the op itself, with dy
  * in that source's place and nobody in the others'.

@@ -53,7 +53,7 @@ static void ref(const tg_args *a) {
 /* lse is saved by the forward pass for this; a gradient towards lse itself is not supported. */
 static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
     if (!tg_want_no_gradient(g, n, dy, 1)) return;
-    din[0] = tg_cross_entropy_d(g, n->in[0], n->in[1], &n->out[1], dy[0], n->attr.f[0]);
+    din[0] = tg_cross_entropy_grad(g, n->in[0], n->in[1], &n->out[1], dy[0], n->attr.f[0]);
 }
 
 #define CASE(rows, v, s, below, add)                                                               \

@@ -33,7 +33,7 @@ static void ref(const tg_args *a) {
 }
 
 static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
-    din[1] = tg_embedding_dw(g, n->in[0], dy[0], (int32_t)n->in[1]->type.dim[0]);
+    din[1] = tg_embedding_grad(g, n->in[0], dy[0], (int32_t)n->in[1]->type.dim[0]);
 }
 
 #define CASE(tokens, v, c) { .in = { TG_T1(I32, tokens), TG_T2(F32, v, c) }, .i32_below = (v) }

@@ -40,7 +40,7 @@ static void ref(const tg_args *a) {
 }
 
 static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
-    din[0] = tg_gelu_d(g, n->in[0], dy[0], n->attr.i[0]);
+    din[0] = tg_gelu_grad(g, n->in[0], dy[0], n->attr.i[0]);
 }
 
 #define CASE(kind, n, s)                                                                           \

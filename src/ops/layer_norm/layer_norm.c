@@ -46,7 +46,7 @@ static void ref(const tg_args *a) {
 /* One node for all three gradients: they share the row sums. mean and rstd are saved, h is not. */
 static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
     if (!tg_want_no_gradient(g, n, dy, 1)) return;
-    din[0] = tg_layer_norm_d(g, n->in[0], n->in[1], &n->out[1], &n->out[2], dy[0], NULL);
+    din[0] = tg_layer_norm_grad(g, n->in[0], n->in[1], &n->out[1], &n->out[2], dy[0], NULL);
     din[1] = tg_out(din[0], 1);
     din[2] = tg_out(din[0], 2);
 }

@@ -119,7 +119,7 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
     const int trans = n->attr.i[0], act = n->attr.i[1];
     if (dz && act != TG_ACT_NONE) {
         tg_value *z = n->attr.i[2] ? &n->out[1] : tg_matmul(g, a, b, n->in[2], trans);
-        dz = tg_gelu_d(g, z, dz, act);
+        dz = tg_gelu_grad(g, z, dz, act);
     }
     if (n->n_out > 1 && dy[1]) dz = dz ? tg_add(g, dz, dy[1]) : dy[1];
     if (!dz) return;
@@ -134,7 +134,7 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
         break;
     default: din[0] = tg_matmul(g, dz, b, NULL, 0); din[1] = tg_matmul(g, dz, a, NULL, 1);
     }
-    if (n->in[2]) din[2] = tg_bias_d(g, dz);
+    if (n->in[2]) din[2] = tg_bias_grad(g, dz);
     if (n->in[3]) din[3] = dy[0];
 }
 
@@ -411,7 +411,7 @@ static const tg_shader shaders[] = {
 
 /* ------------------------------------------------------------------------- back through a layer
  *
- * dx = dy w^T leads; dw = x^T dy and db, the column sums of dy, join it, and gelu_d if it reads
+ * dx = dy w^T leads; dw = x^T dy and db, the column sums of dy, join it, and gelu_grad if it reads
  * nothing but dx. See matmul_back.wgsl.
  */
 
@@ -433,8 +433,8 @@ static bool joins(const tg_graph *g, const tg_node *dx, const tg_node *n, unsign
         return n->op == TG_OP_matmul && n->attr.i[0] == 1 && n->attr.i[1] == TG_ACT_NONE &&
                n->in[1] == dx->in[0] && !n->in[2] && !n->in[3] && n->n_out == 1 &&
                n->in[0] != dx->in[0];
-    if (member == 2) return n->op == TG_OP_bias_d && n->in[0] == dx->in[0];
-    return n->op == TG_OP_gelu_d && n->in[1] == &dx->out[0] && n->in[0] != n->in[1] &&
+    if (member == 2) return n->op == TG_OP_bias_grad && n->in[0] == dx->in[0];
+    return n->op == TG_OP_gelu_grad && n->in[1] == &dx->out[0] && n->in[0] != n->in[1] &&
            !n->acc_into[0] && tg_count_uses(g, &dx->out[0]) == 1;
 }
 
@@ -506,7 +506,7 @@ static bool prefers_back_64_parts(const tg_args *a) {
     return cut_elems(a, back_word_64(a), false) > 0;
 }
 
-#define BACK_OPS { TG_OP_matmul, TG_OP_matmul, TG_OP_bias_d, TG_OP_gelu_d }
+#define BACK_OPS { TG_OP_matmul, TG_OP_matmul, TG_OP_bias_grad, TG_OP_gelu_grad }
 #define BACK_OF(size, gelu, in_parts)                                                              \
     "const TILE = " #size "u; const GELU = " #gelu "; const PARTS = " #in_parts ";\n"
 #define BACK_PASS(size, gelu, in_parts, out, count)                                                \

@@ -48,7 +48,7 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
         return;
     }
     din[0] = dy[0];
-    din[1] = tg_position_dw(g, dy[0], (int32_t)n->in[1]->type.dim[0]);
+    din[1] = tg_position_grad(g, dy[0], (int32_t)n->in[1]->type.dim[0]);
 }
 
 /* Widths around a vector; tables that are just long enough, and longer ones; the last case stands

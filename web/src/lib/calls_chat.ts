@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * calls_chat.ts - model files of others, and the conversations with them.
+ * calls_chat.ts - third-party model files, and the conversations with them.
  *
  * The conversation is encoded as a whole for each answer; what the cache holds of its beginning
  * stays there, but for the last token, whose logits are wanted.
@@ -211,7 +211,7 @@ function feed(core: Core, task: Task, session: Entry, ids: Int32Array): Promise<
 }
 
 /** Holds for all draws, until the next answer says otherwise. */
-function steer(core: Core, frame: Frame, session: Ptr, options: AnswerOptions): void {
+function processLogits(core: Core, frame: Frame, session: Ptr, options: AnswerOptions): void {
   const { c, memory } = core;
   const { banned = [], bias = [] } = options;
   const texts = frame.alloc(8 * banned.length || 8);
@@ -341,7 +341,7 @@ export const answer: Call<'answer'> = async (core, task, id, turns, options) => 
       const sample = frame.alloc(memory.size('tg_sample_options'));
       c.tg_sample_options_default(sample);
       memory.write('tg_sample_options', sample, sampling);
-      steer(core, frame, session.at, { banned, bias });
+      processLogits(core, frame, session.at, { banned, bias });
       const ids = encode(core, frame, session, talk, turns, noThinking);
       const stop = ends(core, frame, c.tg_model_tokenizer(session.model!.at), talk);
       const writing = new Writing(core, task, session, ids, new Stops(stops));

@@ -44,7 +44,7 @@ function native(tokens: number): string {
   return (JSON.parse(out) as { text: string }).text;
 }
 
-describe('a model file of others', () => {
+describe('a third-party model file', () => {
   it('tells what it is and takes, before it is loaded', async () => {
     const facts = await engine.modelFacts(pathToFileURL(path));
     expect(facts).toMatchObject({ family: 'llama', layers: 30, ctx: 8192, vocab: 49152 });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * chat.ts - ChatModel and ChatSession: a model file of others, and conversations with it.
+ * chat.ts - ChatModel and ChatSession: a third-party model file, and conversations with it.
  *
  *     const engine = await Engine.open();
  *     const model = await engine.openChatModel(file);

@@ -94,7 +94,7 @@ export class Engine {
     return new Model(this.#link, made);
   }
 
-  /** What a model file of others (GGUF) is, and the memory that it would take. */
+  /** What a third-party model file (GGUF) is, and the memory that it would take. */
   async modelFacts(file: ModelSource, options: CallOptions = {}): Promise<ModelFacts> {
     return this.#link.call('chatFacts', [wire(file)], options);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** chat_view.tsx - Chat: models of others, kept in this browser, and a conversation with one. */
+/** chat_view.tsx - Chat: third-party models, kept in this browser, and a conversation with one. */
 import { useStore } from '../store';
 import { models } from './models';
 import { ForecastCard, ModelsCard } from './models_card';

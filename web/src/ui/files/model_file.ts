@@ -7,7 +7,7 @@ export function isModelName(name: string): boolean {
   return /\.(tinygpt|safetensors)(\.(best|prev))?$/i.test(name);
 }
 
-/** Whether it is a model of others, for Chat. */
+/** Whether it is a third-party model, for Chat. */
 export function isChatModelName(name: string): boolean {
   return /\.gguf$/i.test(name);
 }
@@ -22,7 +22,7 @@ export function modelFileProblem(name: string, head: Uint8Array, size: number): 
     );
   }
   const start = new TextDecoder('latin1').decode(head.subarray(0, 8));
-  if (start.startsWith('GGUF')) return `${name} is a GGUF file, a model of others: add it under Chat.`;
+  if (start.startsWith('GGUF')) return `${name} is a GGUF file, a third-party model: add it under Chat.`;
   if (start.startsWith('PK')) return `${name} is a ZIP archive. Unpack it first.`;
   return '';
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * drop.ts - files dropped anywhere on the page: a model is opened under Files, one of others under
+ * drop.ts - files dropped anywhere on the page: a model is opened under Files, a third-party one under
  * Chat, anything else is the text. Without this a browser would leave the page, and the run, to show the file.
  */
 import { isChatModelName, isModelName } from '../files/model_file';

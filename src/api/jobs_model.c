@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * jobs_model.c - jobs on models, texts, files and the machine. See job.h and jobs.h.
+ *
+ * Each is a struct that begins with a tg_job, and its work and end. What a struct holds is what the
+ * job needs between two slices, and what end gives back.
+ */
+#include "api/jobs.h"
+#include "training/stories.h"
+
+/* Of jobs that hold nothing. */
+static void end_nothing(tg_job *job) { (void)job; }
+
+/* ---------------------------------------------------------------------------------------- models
+ */
+
+typedef struct new_job {
+    tg_job job;
+    tg_gpt_config config;
+    uint64_t seed;
+    tg_model *model, **out;
+    tg_filling filling;
+} new_job;
+
+static tg_status work_new(tg_job *job, double deadline_ms) {
+    new_job *j = (new_job *)job;
+    if (!j->model) TG_TRY(tg_weights_take(job->ctx, &j->config, &j->model));
+    TG_TRY(tg_block_clear(&j->model->block, deadline_ms));
+    TG_TRY(tg_filling_go_on(&j->filling, j->model, j->seed, deadline_ms));
+    *j->out = j->model;
+    j->model = NULL;
+    return TG_OK;
+}
+
+static void end_new(tg_job *job) { tg_weights_free(((new_job *)job)->model); }
+
+tg_status tg_job_model_new(tg_context *ctx, const tg_gpt_config *config, uint64_t seed,
+                           tg_model **out, tg_job **job) {
+    static const tg_job_kind kind = { "new model", sizeof(new_job), NULL, work_new, end_new };
+    TG_TRY(tg_gpt_config_check(&ctx->err, "model", config));
+    new_job *j = tg_job_make(ctx, &kind, NULL, 0);
+    if (!j) return TG_E_MEMORY;
+    j->config = *config;
+    j->seed = seed;
+    j->out = out;
+    *job = &j->job;
+    return TG_OK;
+}
+
+typedef struct open_job {
+    tg_job job; /* copy: the path */
+    tg_model **out;
+    tg_model_opening opening;
+} open_job;
+
+static tg_status work_open(tg_job *job, double deadline_ms) {
+    open_job *j = (open_job *)job;
+    return tg_model_opening_go_on(&j->opening, job->ctx, job->copy, deadline_ms, j->out);
+}
+
+static void end_open(tg_job *job) { tg_model_opening_deinit(&((open_job *)job)->opening); }
+
+tg_status tg_job_model_open(tg_context *ctx, const char *path, tg_model **out, tg_job **job) {
+    static const tg_job_kind kind = { "opening of a model", sizeof(open_job), NULL, work_open,
+                                      end_open };
+    open_job *j = tg_job_make(ctx, &kind, path, strlen(path) + 1);
+    if (!j) return TG_E_MEMORY;
+    j->out = out;
+    *job = &j->job;
+    return TG_OK;
+}
+
+typedef struct save_job {
+    tg_job job; /* copy: the path */
+    tg_model *model;
+    tg_file_kind kind;
+    tg_flat_source source;
+    tg_saving *saving; /* NULL: not begun */
+} save_job;
+
+static tg_status work_save(tg_job *job, double deadline_ms) {
+    save_job *j = (save_job *)job;
+    if (!j->saving) {
+        TG_TRY(tg_weights_fetch(j->model));
+        j->source = (tg_flat_source) { &j->model->layout, { j->model->weights, NULL, NULL } };
+        const tg_weights weights = tg_flat_weights(&j->source);
+        TG_TRY(tg_weights_saving(j->model, job->copy, j->kind, &weights, &j->saving));
+    }
+    return tg_saving_go_on(j->saving, deadline_ms);
+}
+
+static void end_save(tg_job *job) {
+    save_job *j = (save_job *)job;
+    tg_saving_free(j->saving);
+    j->model->n_saves--;
+}
+
+/* From here on the trainer waits, so that weights which are steady now stay so. */
+tg_status tg_job_model_save(tg_model *model, const char *path, tg_file_kind file_kind,
+                            tg_job **job) {
+    static const tg_job_kind kind = { "save of a model", sizeof(save_job), NULL, work_save,
+                                      end_save };
+    TG_TRY(tg_weights_want_floats(model, "save"));
+    TG_TRY(tg_weights_want_steady(model));
+    save_job *j = tg_job_make(model->ctx, &kind, path, strlen(path) + 1);
+    if (!j) return TG_E_MEMORY;
+    model->n_saves++;
+    j->model = model;
+    j->kind = file_kind;
+    *job = &j->job;
+    return TG_OK;
+}
+
+/* --------------------------------------------------------------------------------- texts and files
+ */
+
+typedef struct lint_job {
+    tg_job job;
+    tg_linting *linting;
+} lint_job;
+
+static tg_status work_lint(tg_job *job, double deadline_ms) {
+    return tg_linting_go_on(((lint_job *)job)->linting, deadline_ms);
+}
+
+static void end_lint(tg_job *job) { tg_linting_free(((lint_job *)job)->linting); }
+
+tg_status tg_job_text_lint(tg_text *text, int32_t ctx_tokens, double val_fraction,
+                           tg_lint_fn report, void *user, tg_job **job) {
+    static const tg_job_kind kind = { "lint", sizeof(lint_job), NULL, work_lint, end_lint };
+    lint_job *j = tg_job_make(text->ctx, &kind, NULL, 0);
+    if (!j) return TG_E_MEMORY;
+    const tg_status s = tg_linting_new(text, ctx_tokens, val_fraction, report, user, &j->linting);
+    if (s == TG_OK)
+        *job = &j->job;
+    else
+        tg_job_end(&j->job);
+    return s;
+}
+
+typedef struct sha256_job {
+    tg_job job;
+    tg_text *text;
+    uint8_t *digest; /* [32] */
+    tg_text_hashing hashing;
+} sha256_job;
+
+static tg_status work_sha256(tg_job *job, double deadline_ms) {
+    sha256_job *j = (sha256_job *)job;
+    return tg_text_hashing_go_on(&j->hashing, j->text, deadline_ms, j->digest);
+}
+
+tg_status tg_job_text_sha256(tg_text *text, uint8_t digest[TG_SHA256_BYTES], tg_job **job) {
+    static const tg_job_kind kind = { "hash of a text", sizeof(sha256_job), NULL, work_sha256,
+                                      end_nothing };
+    sha256_job *j = tg_job_make(text->ctx, &kind, NULL, 0);
+    if (!j) return TG_E_MEMORY;
+    j->text = text;
+    j->digest = digest;
+    *job = &j->job;
+    return TG_OK;
+}
+
+typedef struct stories_job {
+    tg_job job;
+    tg_stories_sink sink;
+    tg_storyteller *teller;
+} stories_job;
+
+static tg_status work_stories(tg_job *job, double deadline_ms) {
+    return tg_storyteller_go_on(((stories_job *)job)->teller, deadline_ms);
+}
+
+static void end_stories(tg_job *job) {
+    tg_free(&job->ctx->err.mem, ((stories_job *)job)->teller, tg_storyteller_bytes());
+}
+
+tg_status tg_job_stories(tg_context *ctx, uint64_t seed, uint64_t n_bytes, tg_text_fn write,
+                         void *user, tg_job **job) {
+    static const tg_job_kind kind = { "stories", sizeof(stories_job), NULL, work_stories,
+                                      end_stories };
+    stories_job *j = tg_job_make(ctx, &kind, NULL, 0);
+    if (!j) return TG_E_MEMORY;
+    j->sink = (tg_stories_sink) { write, user };
+    j->teller = tg_alloc(&ctx->err.mem, tg_storyteller_bytes());
+    if (!j->teller) {
+        tg_job_end(&j->job);
+        return tg_fail_memory(&ctx->err, "teller of stories", tg_storyteller_bytes());
+    }
+    const tg_status status = tg_storyteller_begin(j->teller, tg_stories_grammar(), seed, n_bytes,
+                                                  tg_stories_pass, &j->sink);
+    if (status != TG_OK) {
+        tg_job_end(&j->job);
+        return tg_fail(&ctx->err, status, "stories: want the grammar of data/stories.txt, have %s",
+                       status == TG_E_UNSUPPORTED ? "none" : "another text");
+    }
+    *job = &j->job;
+    return TG_OK;
+}
+
+typedef struct check_job {
+    tg_job job; /* copy: the path */
+    tg_file *file;
+    tg_checking checking;
+} check_job;
+
+/* The history is read as well: in v3 a header that cannot be understood is damage. */
+static tg_status work_check(tg_job *job, double deadline_ms) {
+    check_job *j = (check_job *)job;
+    if (!j->file) {
+        tg_meta meta;
+        TG_TRY(tg_file_open(&job->ctx->err, job->copy, &j->file));
+        TG_TRY(tg_meta_read(j->file, &meta));
+    }
+    return tg_checking_go_on(&j->checking, j->file, TG_CHECKING_DONE, deadline_ms);
+}
+
+static void end_check(tg_job *job) {
+    check_job *j = (check_job *)job;
+    if (j->file) tg_checking_deinit(&j->checking, j->file);
+    tg_file_close(j->file);
+}
+
+tg_status tg_job_file_check(tg_context *ctx, const char *path, tg_job **job) {
+    static const tg_job_kind kind = { "check of a file", sizeof(check_job), NULL, work_check,
+                                      end_check };
+    check_job *j = tg_job_make(ctx, &kind, path, strlen(path) + 1);
+    if (!j) return TG_E_MEMORY;
+    *job = &j->job;
+    return TG_OK;
+}
+
+typedef struct convert_job {
+    tg_job job; /* copy: both paths, one behind the other */
+    tg_file_kind kind;
+    tg_converting converting;
+} convert_job;
+
+static tg_status work_convert(tg_job *job, double deadline_ms) {
+    convert_job *j = (convert_job *)job;
+    const char *in = job->copy, *out = in + strlen(in) + 1;
+    return tg_converting_go_on(&j->converting, &job->ctx->err, in, out, j->kind, deadline_ms);
+}
+
+static void end_convert(tg_job *job) { tg_converting_deinit(&((convert_job *)job)->converting); }
+
+tg_status tg_job_file_convert(tg_context *ctx, const char *path_in, const char *path_out,
+                              tg_file_kind file_kind, tg_job **job) {
+    static const tg_job_kind kind = { "conversion of a file", sizeof(convert_job), NULL,
+                                      work_convert, end_convert };
+    const size_t n_in = strlen(path_in) + 1, n_out = strlen(path_out) + 1;
+    char *paths = tg_alloc(&ctx->err.mem, n_in + n_out);
+    if (!paths) return tg_fail_memory(&ctx->err, "paths", n_in + n_out);
+    memcpy(paths, path_in, n_in);
+    memcpy(paths + n_in, path_out, n_out);
+    convert_job *j = tg_job_make(ctx, &kind, paths, n_in + n_out);
+    tg_free(&ctx->err.mem, paths, n_in + n_out);
+    if (!j) return TG_E_MEMORY;
+    j->kind = file_kind;
+    *job = &j->job;
+    return TG_OK;
+}
+
+/* ------------------------------------------------------------------------- evaluation and forecast
+ */
+
+typedef struct eval_job {
+    tg_job job;
+    double *loss;
+    tg_model_evaluating evaluating;
+} eval_job;
+
+static tg_status ready_eval(tg_job *job) {
+    return tg_weights_want_steady(((eval_job *)job)->evaluating.model);
+}
+
+static tg_status work_eval(tg_job *job, double deadline_ms) {
+    eval_job *j = (eval_job *)job;
+    return tg_model_evaluating_go_on(&j->evaluating, deadline_ms, j->loss);
+}
+
+static void end_eval(tg_job *job) { tg_model_evaluating_deinit(&((eval_job *)job)->evaluating); }
+
+tg_status tg_job_model_eval(tg_context *ctx, tg_model *model, tg_text *text, double val_fraction,
+                            int32_t windows, double *loss, tg_job **job) {
+    static const tg_job_kind kind = { "evaluation of a model", sizeof(eval_job), ready_eval,
+                                      work_eval, end_eval };
+    TG_TRY(tg_weights_want_steady(model));
+    eval_job *j = tg_job_make(ctx, &kind, NULL, 0);
+    if (!j) return TG_E_MEMORY;
+    j->loss = loss;
+    const tg_status s =
+        tg_model_evaluating_begin(&j->evaluating, ctx, model, text, val_fraction, windows);
+    if (s == TG_OK)
+        *job = &j->job;
+    else
+        tg_job_end(&j->job);
+    return s;
+}
+
+typedef struct forecast_job {
+    tg_job job;
+    tg_gpt_config config;
+    tg_text *text;
+    tg_train_options options;
+    const tg_train_plans *plans;
+    tg_forecast *out;
+    tg_forecasting forecasting;
+} forecast_job;
+
+static tg_status work_forecast(tg_job *job, double deadline_ms) {
+    forecast_job *j = (forecast_job *)job;
+    return tg_forecasting_go_on(&j->forecasting, job->ctx, &j->config, j->text, &j->options,
+                                j->plans, deadline_ms, j->out);
+}
+
+tg_status tg_job_forecast(tg_context *ctx, const tg_gpt_config *config, tg_text *text,
+                          const tg_train_options *o, const tg_train_plans *plans, tg_forecast *out,
+                          tg_job **job) {
+    static const tg_job_kind kind = { "forecast", sizeof(forecast_job), NULL, work_forecast,
+                                      end_nothing };
+    TG_TRY(tg_gpt_config_check(&ctx->err, "model", config));
+    const tg_train_options options = tg_train_options_of(o, config);
+    TG_TRY(tg_train_options_check(&ctx->err, &options));
+    forecast_job *j = tg_job_make(ctx, &kind, NULL, 0);
+    if (!j) return TG_E_MEMORY;
+    j->config = *config;
+    j->text = text;
+    j->options = options;
+    j->plans = plans;
+    j->out = out;
+    *job = &j->job;
+    return TG_OK;
+}
+
+/* ---------------------------------------------------------------------------------------- machine
+ */
+
+typedef struct kernels_job {
+    tg_job job; /* copy: the filter, if there is one */
+    tg_check_options options;
+    tg_check_place at;
+    size_t n_run, *n_failed;
+} kernels_job;
+
+static tg_status work_kernels(tg_job *job, double deadline_ms) {
+    kernels_job *j = (kernels_job *)job;
+    return tg_check_ops_go_on(&job->ctx->err, &j->options, &j->at, deadline_ms, &j->n_run,
+                              j->n_failed);
+}
+
+tg_status tg_job_check_kernels(tg_context *ctx, const tg_check_options *o, size_t *n_failed,
+                               tg_job **job) {
+    static const tg_job_kind kind = { "check of kernels", sizeof(kernels_job), NULL, work_kernels,
+                                      end_nothing };
+    kernels_job *j = tg_job_make(ctx, &kind, o->filter, o->filter ? strlen(o->filter) + 1 : 0);
+    if (!j) return TG_E_MEMORY;
+    *n_failed = 0;
+    j->options = *o;
+    j->options.filter = j->job.copy;
+    j->n_failed = n_failed;
+    *job = &j->job;
+    return TG_OK;
+}
+
+static tg_status work_rest(tg_job *job, double deadline_ms) {
+    (void)deadline_ms;
+    return tg_backend_rest(job->ctx->backend);
+}
+
+tg_status tg_job_rest(tg_context *ctx, tg_job **job) {
+    static const tg_job_kind kind = { "rest of a GPU", sizeof(tg_job), NULL, work_rest,
+                                      end_nothing };
+    *job = tg_job_make(ctx, &kind, NULL, 0);
+    return *job ? TG_OK : TG_E_MEMORY;
+}
+
+typedef struct peak_job {
+    tg_job job;
+    double *gflops;
+    tg_peak_measuring measuring;
+} peak_job;
+
+static tg_status work_peak(tg_job *job, double deadline_ms) {
+    peak_job *j = (peak_job *)job;
+    return tg_peak_measuring_go_on(&j->measuring, job->ctx, deadline_ms, j->gflops);
+}
+
+tg_status tg_job_measure_peak(tg_context *ctx, double *gflops, tg_job **job) {
+    static const tg_job_kind kind = { "measurement of the peak", sizeof(peak_job), NULL, work_peak,
+                                      end_nothing };
+    peak_job *j = tg_job_make(ctx, &kind, NULL, 0);
+    if (!j) return TG_E_MEMORY;
+    j->gflops = gflops;
+    *job = &j->job;
+    return TG_OK;
+}

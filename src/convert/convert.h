@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * convert.h - a model of any kind as a GGUF file or a folder of safetensors, in another type, and
+ * what that cost.
+ */
+#ifndef TG_CONVERT_CONVERT_H
+#define TG_CONVERT_CONVERT_H
+
+#include "model/lm.h"
+#include "runtime/runtime.h"
+#include "tok/tok.h"
+
+/* tg_model_convert of tinygpt.h; arguments are checked. */
+tg_status tg_convert(tg_context *ctx, const char *in, const char *out, tg_convert_kind kind,
+                     tg_weight_type type, tg_convert_report *report);
+
+/* ------------------------------------------------------------------------ for convert*.c alone */
+
+typedef struct tg_conversion {
+    tg_context *ctx;
+    const char *in, *out; /* out: as it was given, but for a folder without /model.safetensors */
+    const char *temp;     /* the folder that files are written into */
+    tg_convert_kind kind;
+    bool keep; /* what a file replaces stays as .prev */
+    tg_block_type type;
+    uint32_t file_type;
+    tg_convert_report *report;
+    tg_gguf g;       /* the source */
+    tg_block floats; /* of our own family */
+    tg_lm lm;
+    tg_arena arena;
+    tg_tok *tok;           /* of tokenizer.json; else NULL */
+    tg_gguf_value *values; /* as they are written */
+    size_t n_values;
+    tg_gguf_tensor *tensors; /* [g.n_tensors] as they are written */
+} tg_conversion;
+
+/* NULL: a tensor that is no matrix of the model's, such as the factors of frequencies. */
+const tg_lm_tensor *tg_convert_use(const tg_conversion *c, const tg_gguf_tensor *t);
+
+/* convert_hf.c: model.safetensors, config.json, and the tokenizer as transformers wants it, of a
+ * third-party model, and of our own family. Whole, checked, and under its name when it returns. */
+tg_status tg_convert_write_hf(tg_conversion *c);
+tg_status tg_convert_write_own_hf(tg_conversion *c);
+
+/* convert_check.c: opens both files as models and asks them the same; the report says how their
+ * answers differ. */
+tg_status tg_convert_check(tg_context *ctx, const char *in, const char *out, tg_convert_kind kind,
+                           tg_convert_report *report);
+
+#endif

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * convert_hf.c - writes a model as a folder of safetensors.
+ *
+ * Rows come as GGUF has them, and leave as transformers wants them: heads that rotate with their
+ * halves side by side, GPT-2's linear layers as [in, out], Gemma's gains less 1. A folder has one
+ * file of tensors, which are all of one type. A source that is a folder gives its own files beside
+ * them; of a GGUF file they are made out of its metadata.
+ */
+#include "base/str.h"
+#include "convert/convert.h"
+#include "dtype/quantize.h"
+#include "io/hf_writer.h"
+#include "io/output.h"
+#include "io/tools.h"
+#include "load/vocabulary.h"
+
+enum { PIECE_ELEMS = 4 << 20 };
+
+/* A tensor that is turned needs all of it at once; others go by pieces of whole heads. */
+typedef struct piece {
+    const tg_gguf_tensor *from;
+    tg_block_type type;
+    size_t rows, cols, head_size; /* head_size 0: rows keep their order */
+    bool turned, plus_one;
+    uint8_t *in, *out;
+    float *floats; /* [rows, cols] and a row */
+} piece;
+
+/* Where row i of a head comes from: GGUF pairs what rotates together (rope.c). */
+static size_t source_row(const piece *p, size_t i) {
+    if (!p->head_size) return i;
+    const size_t head = i / p->head_size, at = i % p->head_size, half = p->head_size / 2;
+    return head * p->head_size + (at < half ? 2 * at : 2 * (at - half) + 1);
+}
+
+static void convert(const piece *p, size_t n) {
+    const tg_block_desc *from = &tg_block_table[p->from->type];
+    const size_t in_bytes = p->cols / from->weights * from->bytes;
+    const size_t each = tg_block_table[p->type].bytes;
+    float *row = p->floats + p->rows * p->cols;
+    for (size_t i = 0; i < n; i++) {
+        float *to = p->floats + i * p->cols;
+        tg_block_to_f32_n(p->from->type, to, p->in + source_row(p, i) * in_bytes, p->cols);
+        for (size_t c = 0; p->plus_one && c < p->cols; c++) to[c] -= 1;
+        if (!p->turned) tg_block_from_f32_n(p->type, p->out + i * p->cols * each, to, p->cols);
+    }
+    for (size_t c = 0; p->turned && c < p->cols; c++) {
+        for (size_t i = 0; i < n; i++) row[i] = p->floats[i * p->cols + c];
+        tg_block_from_f32_n(p->type, p->out + c * n * each, row, n);
+    }
+}
+
+static tg_status write_tensor(tg_conversion *c, const tg_hf_out *o, tg_save *save) {
+    const tg_gguf_tensor *from = &c->g.tensors[o->source];
+    const tg_lm_tensor *use = tg_convert_use(c, from);
+    piece p = { .from = from,
+                .type = c->type,
+                .cols = (size_t)from->dim[0],
+                .turned = o->turned,
+                .plus_one = o->plus_one };
+    if (use && use->turns && !c->g.heads_plain) p.head_size = (size_t)c->lm.config.head_size;
+    const uint64_t rows = from->elems / from->dim[0];
+    const size_t unit = p.head_size ? p.head_size : 1;
+    p.rows = (size_t)(PIECE_ELEMS / from->dim[0]) / unit * unit;
+    if (p.rows == 0) p.rows = unit;
+    if (p.rows > rows || p.turned) p.rows = (size_t)rows;
+    const size_t elems = p.rows * p.cols, row_in = (size_t)(from->bytes / rows);
+    const size_t floats = elems + p.cols + p.rows, each = tg_block_table[p.type].bytes;
+    tg_block buffer;
+    TG_TRY(tg_block_new(&c->ctx->err, floats * sizeof(float) + p.rows * row_in + elems * each,
+                        &buffer));
+    p.floats = buffer.data;
+    p.in = (uint8_t *)(p.floats + floats);
+    p.out = p.in + p.rows * row_in;
+    tg_status s = TG_OK;
+    for (uint64_t first = 0; s == TG_OK && first < rows; first += p.rows) {
+        const size_t n = rows - first < p.rows ? (size_t)(rows - first) : p.rows;
+        s = tg_gguf_read_rows(&c->g, from, first, n, p.in);
+        if (s != TG_OK) break;
+        convert(&p, n);
+        s = tg_save_write(save, p.out, n * p.cols * each);
+    }
+    tg_block_free(&buffer);
+    return s;
+}
+
+static tg_status write_tensors(tg_conversion *c, const char *path, const tg_hf_out *out, size_t n) {
+    tg_save *save;
+    TG_TRY(tg_hf_save_begin(&c->g, path, out, n, c->type, &save));
+    tg_status s = TG_OK;
+    for (size_t i = 0; s == TG_OK && i < n; i++) {
+        c->report->n_tensors += c->g.tensors[out[i].source].n_dims > 1;
+        s = write_tensor(c, &out[i], save);
+    }
+    c->report->out_bytes = tg_save_offset(save);
+    if (s == TG_OK) return tg_save_commit(save, false);
+    tg_save_abort(save);
+    return s;
+}
+
+static tg_status write_bytes(tg_ctx *ctx, const char *path, const char *bytes, size_t n) {
+    tg_save *save;
+    TG_TRY(tg_save_begin(ctx, path, &save));
+    const tg_status s = tg_save_write(save, bytes, n);
+    if (s == TG_OK) return tg_save_commit(save, false);
+    tg_save_abort(save);
+    return s;
+}
+
+/* "temp/name", for as long as the conversion; NULL without memory, which is recorded. */
+static const char *inside(tg_conversion *c, const char *name) {
+    const char *path = tg_arena_sprintf(&c->arena, "%s/%s", c->temp, name);
+    if (!path) tg_fail_memory(&c->ctx->err, name, strlen(name));
+    return path;
+}
+
+/* A file of the folder with what fill writes, or nothing where that is nothing. */
+typedef tg_status (*fill_fn)(tg_conversion *c, const tg_hf_family *family, tg_buf *text);
+
+static tg_status write_text(tg_conversion *c, const tg_hf_family *family, const char *name,
+                            fill_fn fill) {
+    const char *path = inside(c, name);
+    tg_buf text;
+    if (!path) return TG_E_MEMORY;
+    tg_buf_init(&text, &c->ctx->err.mem);
+    tg_status s = fill(c, family, &text);
+    if (s == TG_OK && text.length > 0) s = write_bytes(&c->ctx->err, path, text.data, text.length);
+    tg_buf_deinit(&text);
+    return s;
+}
+
+/* A folder's own file says more than metadata do, and is kept. */
+static tg_status copy_own(tg_conversion *c, const char *name, bool *done) {
+    tg_reader r;
+    const char *text, *path;
+    *done = c->g.hf && tg_folder_has(&c->g.hf->folder, name);
+    if (!*done) return TG_OK;
+    TG_TRY(tg_folder_file(&c->g.hf->folder, name, &r));
+    const uint64_t n = tg_reader_left(&r);
+    TG_TRY(tg_read_text(&r, &c->arena, name, n, &text));
+    path = inside(c, name);
+    if (!path) return TG_E_MEMORY;
+    return write_bytes(&c->ctx->err, path, text, (size_t)n);
+}
+
+static tg_status fill_config(tg_conversion *c, const tg_hf_family *family, tg_buf *text) {
+    return tg_hf_put_config(&c->g, family, c->type, text);
+}
+
+/* Not MLX's, which speaks of quantised weights. */
+static tg_status write_config(tg_conversion *c, const tg_hf_family *family) {
+    bool affine = false, done = false;
+    for (size_t i = 0; i < c->g.n_tensors; i++)
+        affine = affine || (c->g.tensors[i].place && c->g.tensors[i].place->bits);
+    if (!affine) TG_TRY(copy_own(c, "config.json", &done));
+    if (done) return TG_OK;
+    return write_text(c, family, "config.json", fill_config);
+}
+
+/* -------------------------------------------------------------------------------- the tokenizer */
+
+static tg_status fill_tokenizer(tg_conversion *c, const tg_hf_family *family, tg_buf *text) {
+    (void)family;
+    if (c->g.tokenizer_json)
+        tg_buf_append(text, c->g.tokenizer_json, c->g.tokenizer_bytes);
+    else if (c->tok)
+        return tg_tok_put_json(&c->ctx->err, c->tok, text);
+    return tg_buf_status(&c->ctx->err, text, "tokenizer.json");
+}
+
+/* What transformers wants to know beside tokenizer.json: which tokens have which part, the length
+ * of the context, and the chat template as it stands in the file. */
+static tg_status fill_tokenizer_config(tg_conversion *c, const tg_hf_family *family, tg_buf *text) {
+    const bool bert = family && strcmp(family->arch, "bert") == 0;
+    if (!c->tok) return TG_OK;
+    const struct {
+        const char *key;
+        int32_t id;
+    } parts[] = { { bert ? "cls_token" : "bos_token", tg_tok_bos(c->tok) },
+                  { bert ? "sep_token" : "eos_token", tg_tok_eos(c->tok) },
+                  { "unk_token", tg_tok_unknown(c->tok) },
+                  { "pad_token", tg_tok_pad(c->tok) } };
+    tg_gguf_string chat = { NULL, 0 };
+    TG_TRY(tg_gguf_get_string(&c->g, "tokenizer.chat_template", &chat));
+    tg_json_writer w;
+    tg_json_writer_init(&w, text);
+    tg_json_begin_object(&w);
+    tg_json_key(&w, "tokenizer_class");
+    tg_json_put_string(&w, "PreTrainedTokenizerFast");
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        size_t n;
+        const char *name = tg_tok_piece(c->tok, parts[i].id, &n);
+        if (!name) continue;
+        tg_json_key(&w, parts[i].key);
+        tg_json_put_string_n(&w, name, n);
+    }
+    tg_json_key(&w, "clean_up_tokenization_spaces");
+    tg_json_put_bool(&w, false);
+    tg_json_key(&w, "model_max_length");
+    tg_json_put_int(&w, c->lm.config.ctx);
+    if (!bert) {
+        tg_json_key(&w, "model_input_names");
+        tg_json_begin_array(&w);
+        tg_json_put_string(&w, "input_ids");
+        tg_json_put_string(&w, "attention_mask");
+        tg_json_end_array(&w);
+    }
+    if (chat.bytes) {
+        tg_json_key(&w, "chat_template");
+        tg_json_put_string_n(&w, chat.bytes, chat.n_bytes);
+    }
+    tg_json_end_object(&w);
+    return tg_buf_status(&c->ctx->err, text, "tokenizer_config.json");
+}
+
+static tg_status fill_generation(tg_conversion *c, const tg_hf_family *family, tg_buf *text) {
+    (void)family;
+    size_t n = 0;
+    const int32_t *ends = c->tok ? tg_tok_ends(c->tok, &n) : NULL;
+    return tg_hf_put_generation(&c->g, ends, n, text);
+}
+
+static tg_status fill_pooling(tg_conversion *c, const tg_hf_family *family, tg_buf *text) {
+    return tg_hf_put_pooling(&c->g, family, text);
+}
+
+/* The files beside config.json and the tensors: those of the source's folder, or made. */
+static tg_status write_others(tg_conversion *c, const tg_hf_family *family) {
+    static const struct {
+        const char *name;
+        fill_fn fill; /* NULL: kept, never made */
+    } files[] = { { "tokenizer.json", fill_tokenizer },
+                  { "tokenizer_config.json", fill_tokenizer_config },
+                  { "generation_config.json", fill_generation },
+                  { "chat_template.jinja", NULL },
+                  { "chat_template.json", NULL },
+                  { "special_tokens_map.json", NULL } };
+    TG_TRY(tg_vocabulary_gguf(&c->g, (size_t)c->lm.config.vocab, &c->tok));
+    const bool bert = strcmp(family->arch, "bert") == 0;
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        bool done;
+        TG_TRY(copy_own(c, files[i].name, &done));
+        const bool made = files[i].fill && !(bert && files[i].fill == fill_generation);
+        if (!done && made) TG_TRY(write_text(c, family, files[i].name, files[i].fill));
+    }
+    if (!bert) return TG_OK;
+    const char *path = inside(c, "1_Pooling");
+    if (!path) return TG_E_MEMORY;
+    TG_TRY(tg_os_make_folder(&c->ctx->err, path));
+    return write_text(c, family, "1_Pooling/config.json", fill_pooling);
+}
+
+/* --------------------------------------------------------------------------------- the whole */
+
+static tg_status write_files(tg_conversion *c) {
+    const tg_hf_family *family;
+    tg_hf_out *out;
+    size_t n;
+    const char *path = inside(c, "model.safetensors");
+    if (!path) return TG_E_MEMORY;
+    TG_TRY(tg_hf_outline(&c->g, &c->arena, &family, &out, &n));
+    TG_TRY(write_tensors(c, path, out, n));
+    TG_TRY(write_others(c, family));
+    return write_config(c, family);
+}
+
+static tg_status length_of(tg_ctx *ctx, const char *path, uint64_t *out) {
+    tg_os_file *f;
+    TG_TRY(tg_os_file_open(ctx, path, &f));
+    *out = tg_os_file_bytes(f);
+    tg_os_file_close(f);
+    return TG_OK;
+}
+
+static int to_buf(void *user, const char *bytes, size_t n_bytes) {
+    tg_buf_append(user, bytes, n_bytes);
+    return 0;
+}
+
+static tg_status fill_own_config(tg_conversion *c, const tg_hf_family *family, tg_buf *text) {
+    tg_gpt_config config;
+    (void)family;
+    TG_TRY(tg_io_config(&c->ctx->err, c->in, &config));
+    c->lm.config.ctx = config.ctx; /* for the tokenizer's own configuration */
+    return tg_io_transformers_config(&c->ctx->err, &config, to_buf, text);
+}
+
+/* The weights go over piece by piece, and their header with the story of the run. Tokens are bytes,
+ * under the names that GPT-2 has for them. */
+static tg_status write_own_files(tg_conversion *c) {
+    const char *path = inside(c, "model.safetensors");
+    if (!path) return TG_E_MEMORY;
+    TG_TRY(tg_io_convert(&c->ctx->err, c->in, path, TG_FILE_SAFETENSORS));
+    TG_TRY(length_of(&c->ctx->err, path, &c->report->out_bytes));
+    TG_TRY(tg_vocabulary_gguf(&c->g, 256, &c->tok));
+    TG_TRY(write_text(c, NULL, "config.json", fill_own_config));
+    TG_TRY(write_text(c, NULL, "tokenizer.json", fill_tokenizer));
+    return write_text(c, NULL, "tokenizer_config.json", fill_tokenizer_config);
+}
+
+static tg_status write_folder(tg_conversion *c, tg_status (*write)(tg_conversion *c)) {
+    tg_save_folder *folder;
+    TG_TRY(tg_save_folder_begin(&c->ctx->err, c->out, &folder));
+    c->temp = tg_save_folder_temp(folder);
+    tg_status s = write(c);
+    if (s == TG_OK) s = tg_convert_check(c->ctx, c->in, c->temp, c->kind, c->report);
+    if (s == TG_OK) return tg_save_folder_commit(folder);
+    tg_save_folder_abort(folder);
+    return s;
+}
+
+tg_status tg_convert_write_hf(tg_conversion *c) {
+    if (tg_block_table[c->type].weights != 1)
+        return tg_fail(&c->ctx->err, TG_E_UNSUPPORTED,
+                       "%s: safetensors: want f32, f16 or bf16, have %s", c->out,
+                       tg_block_table[c->type].name);
+    return write_folder(c, write_files);
+}
+
+tg_status tg_convert_write_own_hf(tg_conversion *c) {
+    if (c->type != TG_BLOCK_F32)
+        return tg_fail(&c->ctx->err, TG_E_UNSUPPORTED,
+                       "%s: safetensors: want f32 of a model of tinygpt's own, have %s", c->out,
+                       tg_block_table[c->type].name);
+    return write_folder(c, write_own_files);
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * own_gguf.c - our own family as a GPT-2 of llama.cpp: its names, its sizes, its tokenizer.
+ *
+ * The tensors are read as f32 in the shapes that transformers' GPT-2 has (io/safetensors.h): q, k
+ * and v side by side, linear layers as [in, out], which gguf.h calls turned. Tokens are bytes: the
+ * vocabulary is GPT-2's alphabet in the order of its bytes, and there is nothing to merge.
+ */
+#include "convert/own_gguf.h"
+
+#include "io/gguf_writer.h"
+#include "io/safetensors.h"
+#include "tok/tok_inside.h"
+
+static const struct {
+    const char *theirs, *ours;
+} names[] = {
+    { "wte.", "token_embd." },          { "wpe.", "position_embd." },
+    { "ln_f.", "output_norm." },        { "ln_1.", "attn_norm." },
+    { "ln_2.", "ffn_norm." },           { "attn.c_attn.", "attn_qkv." },
+    { "attn.c_proj.", "attn_output." }, { "mlp.c_fc.", "ffn_up." },
+    { "mlp.c_proj.", "ffn_down." },
+};
+
+/* "h.3.ln_1.bias" to "blk.3.attn_norm.bias". */
+static const char *translate(tg_arena *arena, const char *name) {
+    const char *rest = name;
+    int layer = -1;
+    if (strncmp(name, "h.", 2) == 0) {
+        layer = 0;
+        for (rest = name + 2; *rest != '.'; rest++) layer = 10 * layer + (*rest - '0');
+        rest++;
+    }
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const size_t n = strlen(names[i].theirs);
+        if (strncmp(rest, names[i].theirs, n) != 0) continue;
+        return layer < 0 ? tg_arena_sprintf(arena, "%s%s", names[i].ours, rest + n)
+                         : tg_arena_sprintf(arena, "blk.%d.%s%s", layer, names[i].ours, rest + n);
+    }
+    return NULL;
+}
+
+/* A tensor of several of ours: row r of each stands beside the others' in row r. */
+static tg_status read_parts(tg_file *f, const tg_gpt2_tensor *t, float *out) {
+    const uint64_t rows = t->n_dims == 2 ? t->dim[0] : 1;
+    const uint64_t width = t->dim[t->n_dims - 1], cols = width / t->n_parts;
+    for (size_t p = 0; p < t->n_parts; p++) {
+        const tg_file_tensor *from = tg_file_find(f, f->manifest.entry[t->first + 2 * p].name);
+        TG_ASSERT(from);
+        for (uint64_t r = 0; r < rows; r++)
+            TG_TRY(tg_file_read_f32(f, from, out + r * width + p * cols, r * cols, (size_t)cols));
+    }
+    return TG_OK;
+}
+
+static tg_status add_tensors(tg_file *f, tg_gguf *g, tg_block *floats, tg_gguf_tensor **out,
+                             size_t *n) {
+    *n = tg_gpt2_tensors(&f->config);
+    TG_TRY(tg_block_new(g->ctx, (size_t)f->manifest.elems * sizeof(float), floats));
+    tg_gguf_tensor *tensors = *out = tg_arena_array(&g->arena, *n, sizeof *tensors);
+    tg_gguf_place *places = tg_arena_array(&g->arena, *n, sizeof *places);
+    if (!tensors || !places) return tg_fail_memory(g->ctx, "table of tensors", *n);
+    float *at = floats->data;
+    for (size_t i = 0; i < *n; i++) {
+        const tg_gpt2_tensor t = tg_gpt2_tensor_at(&f->manifest, i);
+        const uint64_t elems = t.dim[0] * t.dim[1];
+        TG_TRY(read_parts(f, &t, at));
+        tg_reader_open_memory(g->ctx, g->path, at, (size_t)elems * sizeof *at, &places[i].reader);
+        /* The two embeddings are rows of tokens and positions; what else has two dimensions is a
+         * linear layer. */
+        places[i].turned = t.n_dims == 2 && t.name[0] == 'h';
+        tensors[i] = (tg_gguf_tensor) { .name = translate(&g->arena, t.name),
+                                        .type = TG_BLOCK_F32,
+                                        .n_dims = t.n_dims,
+                                        .dim = { t.dim[0], 1, 1, 1 },
+                                        .elems = elems,
+                                        .bytes = elems * sizeof *at,
+                                        .place = &places[i] };
+        if (!tensors[i].name) return tg_fail_memory(g->ctx, t.name, 64);
+        if (t.n_dims == 2) tensors[i].dim[places[i].turned ? 1 : 0] = t.dim[1];
+        if (t.n_dims == 2) tensors[i].dim[places[i].turned ? 0 : 1] = t.dim[0];
+        at += elems;
+    }
+    return TG_OK;
+}
+
+/* ------------------------------------------------------------------------------------- metadata */
+
+static tg_gguf_value whole(const char *key, int64_t x) {
+    return (tg_gguf_value) { .key = key, .type = TG_GGUF_U32, .whole = x, .real = (double)x };
+}
+static tg_gguf_value text(const char *key, const char *s) {
+    return (tg_gguf_value) { .key = key, .type = TG_GGUF_STRING, .text = { s, strlen(s) } };
+}
+static tg_gguf_value array(const char *key, tg_gguf_type element, size_t count, const tg_buf *b) {
+    return (tg_gguf_value) { .key = key,
+                             .type = TG_GGUF_ARRAY,
+                             .element = element,
+                             .count = count,
+                             .elements = (const uint8_t *)tg_buf_text(b),
+                             .elements_bytes = b->length };
+}
+
+/* A byte that no text has begins and ends texts: without one, readers would take GPT-2's own
+ * number, which lies beyond this vocabulary. */
+enum { N_VALUES = 20, NOT_IN_TEXTS = 0 };
+
+static tg_status put_values(tg_gguf *g, const tg_gpt_config *c, tg_gguf_value **out, size_t *n) {
+    tg_buf tokens, types;
+    tg_gguf_value *v = *out = tg_arena_array(&g->arena, N_VALUES, sizeof *v);
+    if (!v) return tg_fail_memory(g->ctx, "metadata", N_VALUES * sizeof *v);
+    tg_buf_init(&tokens, &g->ctx->mem);
+    tg_buf_init(&types, &g->ctx->mem);
+    for (int b = 0; b < 256; b++) {
+        char utf8[4];
+        uint8_t type[4];
+        tg_gguf_add_string(&tokens, utf8, tg_uc_put(tg_alphabet_char((uint8_t)b), utf8));
+        tg_put_u32(type, TG_TOK_NORMAL);
+        tg_buf_append(&types, type, sizeof type);
+    }
+    char *kept = tg_arena_alloc(&g->arena, tokens.length + types.length);
+    tg_status s = tg_buf_status(g->ctx, &tokens, "vocabulary");
+    if (s == TG_OK) s = tg_buf_status(g->ctx, &types, "vocabulary");
+    if (s == TG_OK && !kept) s = tg_fail_memory(g->ctx, "vocabulary", tokens.length);
+    if (s == TG_OK) {
+        memcpy(kept, tokens.data, tokens.length);
+        memcpy(kept + tokens.length, types.data, types.length);
+        size_t i = 0;
+        v[i++] = text("general.architecture", "gpt2");
+        v[i++] = text("general.name", "a model of tinygpt");
+        v[i++] = whole("gpt2.block_count", c->layers);
+        v[i++] = whole("gpt2.context_length", c->ctx);
+        v[i++] = whole("gpt2.embedding_length", c->width);
+        v[i++] = whole("gpt2.feed_forward_length", c->mlp);
+        v[i++] = whole("gpt2.attention.head_count", c->heads);
+        v[i] = (tg_gguf_value) { .key = "gpt2.attention.layer_norm_epsilon", .type = TG_GGUF_F32 };
+        v[i++].real = (double)1e-5f;
+        v[i++] = text("gpt2.activation", "gelu_erf");
+        v[i++] = text("tokenizer.ggml.model", "gpt2");
+        v[i++] = text("tokenizer.ggml.pre", "gpt-2");
+        v[i] = array("tokenizer.ggml.tokens", TG_GGUF_STRING, 256, &tokens);
+        v[i++].elements = (const uint8_t *)kept;
+        v[i] = array("tokenizer.ggml.token_type", TG_GGUF_I32, 256, &types);
+        v[i++].elements = (const uint8_t *)kept + tokens.length;
+        tg_buf none;
+        tg_buf_init(&none, &g->ctx->mem);
+        v[i++] = array("tokenizer.ggml.merges", TG_GGUF_STRING, 0, &none);
+        v[i++] = whole("tokenizer.ggml.bos_token_id", NOT_IN_TEXTS);
+        v[i++] = whole("tokenizer.ggml.eos_token_id", NOT_IN_TEXTS);
+        v[i] = (tg_gguf_value) { .key = "tokenizer.ggml.add_bos_token", .type = TG_GGUF_BOOL };
+        i++;
+        *n = i;
+    }
+    tg_buf_deinit(&tokens);
+    tg_buf_deinit(&types);
+    return s;
+}
+
+static tg_status fill(tg_file *f, tg_gguf *g, tg_block *floats) {
+    tg_gguf_value *values = NULL;
+    tg_gguf_tensor *tensors = NULL;
+    size_t n_values = 0, n_tensors = 0;
+    if (floats) TG_TRY(add_tensors(f, g, floats, &tensors, &n_tensors));
+    TG_TRY(put_values(g, &f->config, &values, &n_values));
+    return tg_gguf_set_tables(g, values, n_values, tensors, n_tensors);
+}
+
+tg_status tg_own_gguf(tg_ctx *ctx, const char *path, tg_block *floats, tg_gguf *out) {
+    tg_file *f;
+    *out = (tg_gguf) { .ctx = ctx, .path = path, .version = 3, .n_files = 1 };
+    if (floats) *floats = (tg_block) { 0 };
+    TG_TRY(tg_file_open(ctx, path, &f));
+    tg_arena_init(&out->arena, &ctx->mem);
+    out->total_bytes = f->total_bytes;
+    const tg_status s = fill(f, out, floats);
+    tg_file_close(f);
+    if (s == TG_OK) return TG_OK;
+    tg_gguf_close(out);
+    if (floats) tg_block_free(floats);
+    return s;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * own_gguf.h - a model of our own family as the tables of a GGUF file.
+ */
+#ifndef TG_CONVERT_OWN_GGUF_H
+#define TG_CONVERT_OWN_GGUF_H
+
+#include "io/file.h"
+#include "io/gguf.h"
+
+/* Tensors lie in *floats, which the caller frees after the tg_gguf; floats NULL: there are none. On
+ * failure both are empty. */
+tg_status tg_own_gguf(tg_ctx *ctx, const char *path, tg_block *floats, tg_gguf *out);
+
+#endif

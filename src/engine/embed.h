@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * embed.h - what a tg_embedder is inside: one plan of an encoder, for as many tokens as it can see.
+ */
+#ifndef TG_ENGINE_EMBED_H
+#define TG_ENGINE_EMBED_H
+
+#include "load/weights.h"
+
+enum { TG_EMBED_ROWS = 512 };
+
+struct tg_embedder {
+    tg_context *ctx;
+    tg_model *model;
+    tg_embed_options o;
+    int32_t rows, ctx_tokens; /* of a run, and of a text, at most */
+    tg_graph graph;
+    tg_plan plan;
+    tg_lm_texts in;
+    tg_value *vectors;
+    tg_block memory;
+    bool built;
+};
+
+tg_status tg_embedder_open(tg_context *ctx, tg_model *model, const tg_embed_options *o,
+                           tg_embedder **out);
+void tg_embedder_close(tg_embedder *e);
+tg_status tg_embedder_embed(tg_embedder *e, const tg_embed_text *texts, size_t n, float *out);
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lm_rows.c - the plan that gives logits of every row, its cache and its runs.
+ *
+ * Logits of a piece are all that is kept: for a vocabulary of 262,144 they take 67 MB.
+ */
+#include "engine/lm_rows.h"
+
+#include "ops/build.h"
+
+static tg_type cache_type(const tg_lm_rows *r) {
+    const tg_lm_config *c = &r->lm.config;
+    return (tg_type) { TG_F32, 4, { 2, (size_t)c->kv_heads, r->window, (size_t)c->head_size } };
+}
+
+static tg_status build(tg_lm_rows *r) {
+    const tg_lm_config *c = &r->lm.config;
+    r->built = true;
+    TG_TRY(tg_graph_init(&r->graph, &r->ctx->err, r->ctx->levers));
+    tg_graph *g = &r->graph;
+    tg_value **caches = tg_arena_array(&g->arena, (size_t)c->layers, sizeof *caches);
+    if (!caches) return tg_fail_memory(&r->ctx->err, "list of caches", sizeof *caches);
+    for (int32_t i = 0; i < c->layers; i++) caches[i] = tg_runtime_cache(g, i, cache_type(r));
+    r->tokens = tg_input_rows(g, "tokens", tg_type_1d(TG_I32, r->most));
+    r->targets = tg_input_rows(g, "targets", tg_type_1d(TG_I32, r->most));
+    r->logits = c->family->graph(g, &r->lm, r->tokens, caches);
+    r->lse = tg_out(tg_cross_entropy(g, r->logits, r->targets, 1), 1);
+    if (g->status == TG_OK) {
+        tg_output(g, r->logits, "logits");
+        tg_output(g, r->lse, "lse");
+    }
+    TG_TRY(tg_graph_finish(g));
+    const tg_plan_options o = tg_runtime_plan_options(r->ctx, "eval");
+    return tg_plan_build(&r->plan, g, &o);
+}
+
+static tg_status bind(tg_lm_rows *r) {
+    const tg_type type = cache_type(r);
+    const size_t bytes = tg_type_elems(&type) * sizeof(float);
+    TG_TRY(tg_runtime_block(r->ctx, bytes * (size_t)r->lm.config.layers, &r->cache));
+    TG_TRY(tg_runtime_block(r->ctx, tg_plan_memory_bytes(&r->plan), &r->memory));
+    tg_plan_place(&r->plan, r->memory.data);
+    TG_TRY(tg_lm_bind(r->model->lm, &r->plan));
+    for (int32_t i = 0; i < r->lm.config.layers; i++)
+        TG_TRY(
+            tg_runtime_cache_bind(&r->plan, i, (char *)r->cache.data + bytes * (size_t)i, bytes));
+    return TG_OK;
+}
+
+tg_status tg_lm_rows_open(tg_lm_rows *r, tg_context *ctx, const tg_model *model, size_t window) {
+    r->ctx = ctx;
+    r->model = model;
+    r->window = window;
+    r->most = window < TG_LM_ROWS_PIECE ? window : TG_LM_ROWS_PIECE;
+    r->lm = model->lm->lm;
+    r->lm.every_row = true;
+    TG_TRY(build(r));
+    return bind(r);
+}
+
+void tg_lm_rows_deinit(tg_lm_rows *r) {
+    if (!r->built) return;
+    tg_graph_deinit(&r->graph);
+    tg_runtime_block_free(r->ctx, &r->cache);
+    tg_runtime_block_free(r->ctx, &r->memory);
+}
+
+int32_t *tg_lm_rows_tokens(const tg_lm_rows *r) { return tg_plan_data(&r->plan, r->tokens); }
+int32_t *tg_lm_rows_targets(const tg_lm_rows *r) { return tg_plan_data(&r->plan, r->targets); }
+
+tg_status tg_lm_rows_run(tg_lm_rows *r, size_t n, size_t pos, double deadline_ms) {
+    const tg_scalars rt = { .rows = (int32_t)n, .pos = (int32_t)pos };
+    r->run.deadline_ms = deadline_ms;
+    TG_TRY(tg_backend_run(r->ctx->backend, &r->plan, &rt, &r->run));
+    tg_run_restart(&r->run);
+    return tg_lm_whole(r->ctx, r->model->lm);
+}
+
+const float *tg_lm_rows_logits(const tg_lm_rows *r) { return tg_plan_data(&r->plan, r->logits); }
+const float *tg_lm_rows_lse(const tg_lm_rows *r) { return tg_plan_data(&r->plan, r->lse); }

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lm_rows.h - logits of all tokens of a text, where a session keeps those of the last one: by a
+ * third-party model, in pieces over a cache of their own.
+ */
+#ifndef TG_ENGINE_LM_ROWS_H
+#define TG_ENGINE_LM_ROWS_H
+
+#include "load/weights.h"
+
+enum { TG_LM_ROWS_PIECE = 64 };
+
+/* Zero-initialised: not open, and fine for deinit. */
+typedef struct tg_lm_rows {
+    tg_context *ctx;
+    const tg_model *model;
+    size_t window; /* tokens that the cache holds */
+    size_t most;   /* of a piece: TG_LM_ROWS_PIECE, or the window where that is shorter */
+    tg_lm lm;      /* the model's, but for what its graphs answer */
+    tg_graph graph;
+    tg_plan plan;
+    bool built;
+    tg_value *tokens, *targets, *logits, *lse;
+    tg_block cache, memory;
+    tg_run run; /* of the piece that is on its way */
+} tg_lm_rows;
+
+tg_status tg_lm_rows_open(tg_lm_rows *r, tg_context *ctx, const tg_model *model, size_t window);
+void tg_lm_rows_deinit(tg_lm_rows *r);
+
+/* [most] for the caller to fill before a piece begins; targets are what lse is not asked for
+ * without, and 0 will do. */
+int32_t *tg_lm_rows_tokens(const tg_lm_rows *r);
+int32_t *tg_lm_rows_targets(const tg_lm_rows *r);
+/* A piece of n tokens at position pos of the window, before which all positions are in the cache.
+ * TG_PENDING: not done yet; deadline_ms 0: none. */
+tg_status tg_lm_rows_run(tg_lm_rows *r, size_t n, size_t pos, double deadline_ms);
+/* Of the piece that was run last: [n][V]; and [n] logarithms of the sums of their exponentials. */
+const float *tg_lm_rows_logits(const tg_lm_rows *r);
+const float *tg_lm_rows_lse(const tg_lm_rows *r);
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * logits.c - the functions of logits.h, in double over a fixed order.
+ */
+#include "engine/logits.h"
+
+#include "base/math.h"
+#include "base/sort.h"
+#include "base/str.h"
+
+/* A logit as a number between -inf and FLT_MAX. */
+static double value(float x) {
+    if (tg_isnan((double)x)) return -TG_INF;
+    return x > FLT_MAX ? (double)FLT_MAX : (double)x;
+}
+
+/* Back to a logit: what left the range of floats stays at its end. */
+static float logit(double x) {
+    return x > (double)FLT_MAX ? FLT_MAX : x < -(double)FLT_MAX ? (float)-TG_INF : (float)x;
+}
+
+/* ------------------------------------------------------------------------- bias and penalties */
+
+tg_status tg_logits_check_bias(tg_ctx *ctx, const tg_logit_bias *bias, size_t n, size_t V) {
+    for (size_t i = 0; i < n; i++) {
+        if (bias[i].id < 0 || (size_t)bias[i].id >= V) {
+            return tg_fail(ctx, TG_E_RANGE, "logit bias: want an id in [0,%zu), have %ld", V,
+                           (long)bias[i].id);
+        }
+        if (!(bias[i].bias <= (double)FLT_MAX)) {
+            return tg_fail(ctx, TG_E_ARG, "logit bias of %ld: want a number or -inf, have %g",
+                           (long)bias[i].id, bias[i].bias);
+        }
+    }
+    return TG_OK;
+}
+
+void tg_logits_bias(float *logits, const tg_logit_bias *bias, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        logits[bias[i].id] = logit(value(logits[bias[i].id]) + bias[i].bias);
+    }
+}
+
+void tg_logits_penalize(float *logits, size_t V, const int32_t *recent, size_t n,
+                        const tg_logits_penalties *p) {
+    for (size_t i = 0; i < n; i++) {
+        const int32_t id = recent[i];
+        size_t before = 0, count = 0;
+        for (size_t k = 0; k < n; k++) {
+            before += k < i && recent[k] == id;
+            count += recent[k] == id;
+        }
+        if (before > 0 || id < 0 || (size_t)id >= V) continue;
+        double x = value(logits[id]);
+        if (p->repeat > 0 && tg_isfinite(p->repeat)) x = x > 0 ? x / p->repeat : x * p->repeat;
+        x -= (double)count * p->frequency + p->presence;
+        logits[id] = logit(x);
+    }
+}
+
+/* ------------------------------------------------------------------------- typical, n best */
+
+static double largest(const float *logits, size_t V) {
+    double most = -TG_INF;
+    for (size_t i = 0; i < V; i++) most = value(logits[i]) > most ? value(logits[i]) : most;
+    return most;
+}
+
+static bool nearer(const void *user, uint32_t a, uint32_t b) {
+    const double *distance = user;
+    return distance[a] < distance[b] || (!(distance[b] < distance[a]) && a < b);
+}
+
+void tg_logits_typical(float *logits, size_t V, double mass, double temperature, uint32_t *order,
+                       double *distance) {
+    const double max = largest(logits, V);
+    if (!(mass > 0 && mass < 1) || !(temperature > 0) || !tg_isfinite(max)) return;
+    double total = 0, mean = 0; /* of exp(z), and of z under p, where z = (x - max) / T */
+    for (size_t i = 0; i < V; i++) {
+        const double z = (value(logits[i]) - max) / temperature, w = tg_exp(z);
+        if (!(w > 0)) continue;
+        total += w;
+        mean += w * z;
+    }
+    mean /= total; /* ln p = z - ln total and H = ln total - mean, so H + ln p = z - mean */
+    for (size_t i = 0; i < V; i++) {
+        const double z = (value(logits[i]) - max) / temperature;
+        order[i] = (uint32_t)i;
+        distance[i] = tg_exp(z) > 0 ? tg_fabs(z - mean) : TG_INF;
+    }
+    tg_sort_numbers(order, V, nearer, distance);
+    double sum = 0;
+    size_t kept = 0;
+    while (kept < V && sum < mass * total) {
+        const uint32_t id = order[kept++];
+        sum += tg_exp((value(logits[id]) - max) / temperature);
+    }
+    for (size_t k = kept > 0 ? kept : 1; k < V; k++) logits[order[k]] = (float)-TG_INF;
+}
+
+size_t tg_logits_best(const float *logits, size_t V, size_t n, int32_t *ids, double *logprobs) {
+    const double max = largest(logits, V);
+    size_t have = 0;
+    for (size_t i = 0; i < V && n > 0; i++) {
+        const double x = value(logits[i]);
+        if (have == n && !(x > logprobs[n - 1])) continue;
+        size_t at = have < n ? have++ : n - 1;
+        for (; at > 0 && x > logprobs[at - 1]; at--) {
+            ids[at] = ids[at - 1];
+            logprobs[at] = logprobs[at - 1];
+        }
+        ids[at] = (int32_t)i;
+        logprobs[at] = x;
+    }
+    double total = 0;
+    for (size_t i = 0; i < V && tg_isfinite(max); i++) total += tg_exp(value(logits[i]) - max);
+    for (size_t k = 0; k < have && tg_isfinite(max); k++) logprobs[k] -= max + tg_log(total);
+    return have;
+}
+
+bool tg_logits_possible(const float *logits, size_t V) { return tg_isfinite(largest(logits, V)); }
+
+/* ------------------------------------------------------------------------------------ texts */
+
+tg_status tg_logits_set_texts(tg_ctx *ctx, const char *const *texts, size_t n,
+                              tg_logits_texts *out) {
+    if (n > TG_LOGITS_TEXTS_MAX) {
+        return tg_fail(ctx, TG_E_ARG, "texts: want at most %d, have %zu", TG_LOGITS_TEXTS_MAX, n);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const size_t length = texts[i] ? strlen(texts[i]) : 0;
+        if (length == 0 || length > TG_LOGITS_TEXT_BYTES_MAX) {
+            return tg_fail(ctx, TG_E_ARG, "text %zu: want 1..%d bytes, have %zu", i,
+                           TG_LOGITS_TEXT_BYTES_MAX, length);
+        }
+        if (tg_utf8_valid(texts[i], length) != length) {
+            return tg_fail(ctx, TG_E_ARG, "text %zu: want UTF-8, have other bytes", i);
+        }
+    }
+    out->n = n;
+    out->longest = 0;
+    for (size_t i = 0; i < n; i++) {
+        const size_t length = strlen(texts[i]);
+        out->text[i].n_bytes = length;
+        memcpy(out->text[i].bytes, texts[i], length);
+        if (length > out->longest) out->longest = length;
+    }
+    return TG_OK;
+}
+
+/* Does the text end at byte `end` of tail and piece together, which is within the piece? */
+static bool ends_at(const char *text, size_t n, const char *tail, size_t n_tail, const char *piece,
+                    size_t end) {
+    for (size_t k = 1; k <= n; k++) {
+        char c;
+        if (k <= end) {
+            c = piece[end - k];
+        } else if (k - end <= n_tail) {
+            c = tail[n_tail - (k - end)];
+        } else {
+            return false;
+        }
+        if (c != text[n - k]) return false;
+    }
+    return true;
+}
+
+void tg_logits_ban(float *logits, size_t V, const tg_logits_texts *banned, const char *tail,
+                   size_t n_tail, tg_logits_piece_fn piece, const void *user) {
+    for (size_t id = 0; id < V && banned->n > 0; id++) {
+        size_t n_bytes = 0;
+        const char *bytes = piece(user, (int32_t)id, &n_bytes);
+        for (size_t end = 1; bytes && end <= n_bytes; end++) {
+            bool hit = false;
+            for (size_t i = 0; i < banned->n && !hit; i++) {
+                hit = ends_at(banned->text[i].bytes, banned->text[i].n_bytes, tail, n_tail, bytes,
+                              end);
+            }
+            if (!hit) continue;
+            logits[id] = (float)-TG_INF;
+            break;
+        }
+    }
+}
+
+/* How much of the end of what is held is the beginning of a stop. */
+static size_t may_stop(const tg_stop_match *match, const tg_logits_texts *stops) {
+    const size_t most = stops->longest > 0 ? stops->longest - 1 : 0;
+    for (size_t k = match->n < most ? match->n : most; k > 0; k--) {
+        for (size_t i = 0; i < stops->n; i++) {
+            if (stops->text[i].n_bytes > k &&
+                memcmp(match->held + match->n - k, stops->text[i].bytes, k) == 0) {
+                return k;
+            }
+        }
+    }
+    return 0;
+}
+
+/* The longest stop that what is held ends with; 0: none. */
+static size_t stop_at_end(const tg_stop_match *match, const tg_logits_texts *stops) {
+    size_t longest = 0;
+    for (size_t i = 0; i < stops->n; i++) {
+        const size_t n = stops->text[i].n_bytes;
+        if (n <= match->n && n > longest &&
+            memcmp(match->held + match->n - n, stops->text[i].bytes, n) == 0) {
+            longest = n;
+        }
+    }
+    return longest;
+}
+
+/* After every character the match holds less than a stop, and a character is at most four bytes, so
+ * there is always room. Stops are UTF-8: neither they nor what is held back divide a character. */
+void tg_stop_match_push(tg_stop_match *match, const tg_logits_texts *stops, const char *text,
+                        size_t n, tg_stop_fn out, void *user) {
+    for (size_t at = 0; at < n && !match->stopped;) {
+        uint32_t code;
+        size_t length = tg_utf8_next(text + at, n - at, &code);
+        length = length ? length : 1;
+        memcpy(match->held + match->n, text + at, length);
+        match->n += length;
+        at += length;
+        const size_t stop = stop_at_end(match, stops);
+        match->stopped = stop > 0;
+        const size_t keep = match->stopped ? stop : may_stop(match, stops);
+        if (match->n > keep) out(user, match->held, match->n - keep);
+        memmove(match->held, match->held + match->n - keep, keep);
+        match->n = keep;
+    }
+}
+
+void tg_stop_match_end(tg_stop_match *match, tg_stop_fn out, void *user) {
+    if (match->n > 0 && !match->stopped) out(user, match->held, match->n);
+    match->n = 0;
+}

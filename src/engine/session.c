@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * session.c - feeding tokens through the cached plans, and drawing the next one.
+ */
+#include "engine/session.h"
+
+#include "base/math.h"
+#include "base/time.h"
+#include "ops/attention/kv_row.h"
+#include "ops/build.h"
+
+/* The classes of session.h. The rows of a plan are dynamic, so a short piece in a long class costs
+ * no more arithmetic; but variants of kernels are chosen, and the workspace is laid out, for the
+ * most rows that may come. */
+static const int32_t class_rows[TG_SESSION_CLASSES] = { 1, 32, TG_SESSION_ROWS_MAX };
+
+/* One layer's cache: [2, K, positions, D], keys before values. */
+static tg_type cache_type(const tg_session *s, int32_t layer) {
+    const tg_gpt_config *c = &s->model->layout.config;
+    size_t heads = (size_t)c->heads, size = (size_t)(c->width / c->heads);
+    int32_t room = s->capacity;
+    if (s->model->lm) {
+        heads = (size_t)s->model->lm->lm.config.kv_heads;
+        size = (size_t)s->model->lm->lm.config.head_size;
+        room = tg_lm_cache_room(&s->model->lm->lm.config, layer, room, TG_SESSION_ROWS_MAX);
+    }
+    return (tg_type) { s->kv, 4, { 2, heads, (size_t)room, tg_kv_row_elems(s->kv, size) } };
+}
+
+/* Of a layer: whole cache lines, so that each begins with one. */
+static size_t cache_bytes(const tg_session *s, int32_t layer) {
+    const tg_type type = cache_type(s, layer);
+    return tg_plan_round(tg_type_elems(&type) * tg_dtype_bytes(s->kv));
+}
+
+/* Of all layers before this one. */
+static size_t cache_offset(const tg_session *s, int32_t layer) {
+    size_t bytes = 0;
+    for (int32_t i = 0; i < layer; i++) bytes += cache_bytes(s, i);
+    return bytes;
+}
+
+tg_session_layer tg_session_layer_at(const tg_session *s, int32_t layer) {
+    const tg_type type = cache_type(s, layer);
+    return (tg_session_layer) {
+        .rows = (uint8_t *)s->cache.data + cache_offset(s, layer),
+        .heads = type.dim[0] * type.dim[1],
+        .room = type.dim[2],
+        .row_bytes = type.dim[3] * tg_dtype_bytes(s->kv),
+    };
+}
+
+static tg_value *logits_of(const tg_session *s, tg_graph *g, tg_value *tokens,
+                           tg_value *const *caches) {
+    const tg_model *m = s->model;
+    if (m->lm) return m->lm->lm.config.family->graph(g, &m->lm->lm, tokens, caches);
+    tg_value *weights = tg_state(g, "weights", tg_type_1d(TG_F32, m->layout.n_elems));
+    return m->family->graph(g, &m->layout, weights, tokens, caches, NULL);
+}
+
+/* Weights and caches are states, so that all classes bind the same memory and see what another one
+ * has appended. built is set before anything can fail: close() then frees whatever there is of the
+ * graph. The plan lies in the graph's arena and goes with it. */
+static tg_status build_class(tg_session *s, tg_session_class *k) {
+    const tg_gpt_config *c = &s->model->layout.config;
+    k->built = true;
+    TG_TRY(tg_graph_init(&k->graph, &s->ctx->err, s->ctx->levers));
+    tg_graph *g = &k->graph;
+    tg_value **caches = tg_arena_array(&g->arena, (size_t)c->layers, sizeof *caches);
+    if (!caches) return tg_fail_memory(&s->ctx->err, "list of caches", sizeof *caches);
+    for (int32_t i = 0; i < c->layers; i++) caches[i] = tg_runtime_cache(g, i, cache_type(s, i));
+    k->tokens = tg_input_rows(g, "tokens", tg_type_1d(TG_I32, (size_t)k->rows));
+    k->logits = logits_of(s, g, k->tokens, caches);
+    if (g->status == TG_OK) tg_output(g, k->logits, "logits");
+    TG_TRY(tg_graph_finish(g));
+    const char *const name = k->rows == 1 ? "decode" : k->rows <= 32 ? "chunk" : "prompt";
+    const tg_plan_options o = tg_runtime_plan_options(s->ctx, name);
+    return tg_plan_build(&k->plan, g, &o);
+}
+
+/* The same for every model but for the vocabulary. `recent` is an input of fixed size, of which the
+ * run-time scalar n_recent says how much counts: a plan does not change its shapes from token to
+ * token. */
+static tg_status build_sample(tg_session *s) {
+    s->sample_built = true;
+    TG_TRY(tg_graph_init(&s->sample_graph, &s->ctx->err, s->ctx->levers));
+    tg_graph *g = &s->sample_graph;
+    s->sample_logits =
+        tg_input(g, "logits", tg_type_2d(TG_F32, 1, (size_t)s->model->layout.config.vocab));
+    s->recent = tg_input(g, "recent", tg_type_1d(TG_I32, TG_RECENT_MAX));
+    s->token = tg_sample(g, s->sample_logits, s->recent);
+    if (g->status == TG_OK) tg_output(g, s->token, "token");
+    TG_TRY(tg_graph_finish(g));
+    const tg_plan_options o = tg_runtime_plan_options(s->ctx, "sample");
+    return tg_plan_build(&s->sample, g, &o);
+}
+
+/* All classes take the same workspace, one after the other. Nothing in it is kept from call to
+ * call: what lasts, the caches, is bound from a block of its own. */
+static tg_status bind_class(tg_session *s, tg_session_class *k) {
+    const tg_layout *l = &s->model->layout;
+    tg_plan_place(&k->plan, s->memory.data);
+    if (s->model->lm)
+        TG_TRY(tg_lm_bind(s->model->lm, &k->plan));
+    else
+        TG_TRY(tg_plan_bind(&k->plan, "weights", s->model->weights, l->n_elems * sizeof(float)));
+    for (int32_t i = 0; i < l->config.layers; i++) {
+        const tg_type type = cache_type(s, i);
+        TG_TRY(tg_runtime_cache_bind(&k->plan, i, (char *)s->cache.data + cache_offset(s, i),
+                                     tg_type_elems(&type) * tg_dtype_bytes(s->kv)));
+    }
+    return TG_OK;
+}
+
+/*
+ * The sampling plan has its own place behind the others, so that logits can go straight in:
+ *
+ *   memory   [ decode, chunk or prompt, whichever runs: the largest of them | sample ]
+ *
+ * s->logits points at the sampling plan's input. It outlives the plan that computed the logits, and
+ * it is what is handed out until the next feed has ended.
+ */
+static tg_status build(tg_session *s) {
+    size_t bytes = 0;
+    for (int i = 0; i < TG_SESSION_CLASSES; i++) {
+        tg_session_class *k = &s->by_rows[i];
+        k->rows = class_rows[i] < s->capacity ? class_rows[i] : s->capacity;
+        TG_TRY(build_class(s, k));
+        if (tg_plan_memory_bytes(&k->plan) > bytes) bytes = tg_plan_memory_bytes(&k->plan);
+    }
+    bytes = tg_plan_round(bytes);
+    TG_TRY(build_sample(s));
+    TG_TRY(tg_runtime_block(s->ctx, cache_offset(s, s->model->layout.config.layers), &s->cache));
+    tg_cache_pages_begin(s);
+    TG_TRY(tg_runtime_block(s->ctx, bytes + tg_plan_memory_bytes(&s->sample), &s->memory));
+    for (int i = 0; i < TG_SESSION_CLASSES; i++) TG_TRY(bind_class(s, &s->by_rows[i]));
+    tg_plan_place(&s->sample, (char *)s->memory.data + bytes);
+    s->logits = tg_plan_data(&s->sample, s->sample_logits);
+    s->fed = tg_arena_array(&s->arena, (size_t)s->capacity, sizeof *s->fed);
+    return s->fed ? TG_OK
+                  : tg_fail_memory(&s->ctx->err, "tokens of a session", (size_t)s->capacity * 4);
+}
+
+/* The one place that allocates: feeding and drawing later only write into what is made here. (The
+ * backend grows its counters at the first run of a longer plan than it has seen.) */
+tg_status tg_session_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, tg_kv_type kv,
+                          tg_session **out) {
+    static const tg_dtype dtypes[] = { TG_F32, TG_F16, TG_U8 };
+    *out = NULL;
+    if ((unsigned)kv > TG_KV_INT8)
+        return tg_fail(&ctx->err, TG_E_ARG, "session: kv: want 0..%d, have %d", TG_KV_INT8,
+                       (int)kv);
+    if (kv != TG_KV_F32 && ctx->backend != ctx->cpu)
+        return tg_fail(&ctx->err, TG_E_UNSUPPORTED, "session: a GPU keeps keys and values in f32");
+    const int32_t T = model->layout.config.ctx;
+    if (ctx_tokens < 0 || ctx_tokens > T)
+        return tg_fail(&ctx->err, TG_E_ARG, "session: ctx: want 0 (the model's) or 1..%d, have %d",
+                       (int)T, (int)ctx_tokens);
+    if (model->lm && !model->lm->lm.config.family->graph)
+        return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
+                       "session: want a model that writes text, have the encoder \"%s\", which "
+                       "gives embeddings",
+                       model->lm->lm.config.family->name);
+    tg_session *s = tg_alloc(&ctx->err.mem, sizeof *s);
+    if (!s) return tg_fail_memory(&ctx->err, "session", sizeof *s);
+    s->ctx = ctx;
+    s->generation = ctx->generation;
+    s->model = model;
+    s->kv = dtypes[kv];
+    /* Windows of other people's models are as long as they could be, and would take gigabytes. */
+    const int32_t usual = model->lm && T > TG_SESSION_LM_CTX ? TG_SESSION_LM_CTX : T;
+    s->capacity = ctx_tokens ? ctx_tokens : usual;
+    tg_arena_init(&s->arena, &ctx->err.mem);
+    const tg_status status = build(s);
+    if (status != TG_OK) {
+        tg_session_close(s);
+        return status;
+    }
+    *out = s;
+    return TG_OK;
+}
+
+void tg_session_close(tg_session *s) {
+    if (!s) return;
+    const tg_mem mem = s->ctx->err.mem;
+    for (int i = 0; i < TG_SESSION_CLASSES; i++)
+        if (s->by_rows[i].built) tg_graph_deinit(&s->by_rows[i].graph);
+    if (s->sample_built) tg_graph_deinit(&s->sample_graph);
+    tg_runtime_block_free(s->ctx, &s->cache);
+    tg_runtime_block_free(s->ctx, &s->memory);
+    tg_runtime_block_free(s->ctx, &s->copies.block);
+    tg_block_free(&s->logit_work);
+    tg_free(&mem, s->bias, s->n_bias * sizeof *s->bias);
+    tg_free(&mem, s->banned, sizeof *s->banned);
+    tg_free(&mem, s->stops, sizeof *s->stops);
+    tg_arena_deinit(&s->arena);
+    tg_free(&mem, s, sizeof *s);
+}
+
+/* The smallest class that takes n rows, or the largest. */
+static tg_session_class *class_for(tg_session *s, size_t n) {
+    for (int i = 0; i < TG_SESSION_CLASSES - 1; i++)
+        if (n <= (size_t)s->by_rows[i].rows) return &s->by_rows[i];
+    return &s->by_rows[TG_SESSION_CLASSES - 1];
+}
+
+/* ---------------------------------------------------------------------------------------- feeding
+ */
+
+/* Everything is checked before the first plan runs, so a refused call leaves the session as it
+ * was. */
+tg_status tg_feeding_begin(tg_session *s, const int32_t *tokens, size_t n, tg_feeding *f) {
+    const int32_t V = s->model->layout.config.vocab;
+    if (n > (size_t)(s->capacity - s->n_tokens))
+        return tg_fail(&s->ctx->err, TG_E_FULL,
+                       "session: want room for %zu tokens, have %d of %d left: slide or rewind", n,
+                       (int)(s->capacity - s->n_tokens), (int)s->capacity);
+    for (size_t i = 0; i < n; i++)
+        if (tokens[i] < 0 || tokens[i] >= V)
+            return tg_fail(&s->ctx->err, TG_E_RANGE,
+                           "session: token %zu: want an id in [0,%d), have %d", i, (int)V,
+                           (int)tokens[i]);
+    *f = (tg_feeding) { .tokens = tokens, .n = n, .before = s->n_tokens };
+    s->drawing = (tg_run) { .next = 0 };
+    return TG_OK;
+}
+
+/* The tokens are fed from where they lie: feeding writes them in front of what it still reads.
+ * n_tokens is 0 before, so that positions are counted anew, and there is room for all. */
+void tg_feeding_begin_slide(tg_session *s, tg_feeding *f) {
+    const int32_t keep = s->n_tokens / 2;
+    const bool begun = s->n_tokens > 0 && s->fed[0] == tg_tok_bos(s->model->tok);
+    const int32_t first = begun && keep > 1 ? 1 : 0;
+    memmove(s->fed + first, s->fed + s->n_tokens - keep + first,
+            (size_t)(keep - first) * sizeof *s->fed);
+    tg_session_go_back(s, 0);
+    *f = (tg_feeding) { .tokens = s->fed, .n = (size_t)keep };
+}
+
+/* Whether a layer's window before position n lies in its ring still. */
+static bool holds(const tg_session *s, int32_t n) {
+    return s->n_lost == 0 || n - s->model->lm->lm.config.window + 1 >= s->n_lost;
+}
+
+/* What is in the cache beyond n is not looked at, and is overwritten by what is fed next. */
+void tg_session_go_back(tg_session *s, int32_t n) {
+    s->n_tokens = n;
+    if (n < s->n_held) s->n_held = holds(s, n) ? n : 0;
+    if (s->n_held == 0) s->n_lost = 0;
+}
+
+/* Before a run that brings the cache to n positions: one that is broken off has written, too. */
+static void note_lost(tg_session *s, int32_t n) {
+    if (!s->model->lm) return;
+    const tg_lm_config *c = &s->model->lm->lm.config;
+    for (int32_t i = 0; i < c->layers; i++) {
+        const int32_t room = tg_lm_cache_room(c, i, s->capacity, TG_SESSION_ROWS_MAX);
+        if (n - room > s->n_lost) s->n_lost = n - room;
+    }
+}
+
+/* The logits are taken over at the end alone, so that those of the last whole feed stay until then.
+ * memmove, because a slide feeds from s->fed itself. */
+static void end_piece(tg_session *s, tg_feeding *f, const tg_session_class *k, size_t rows) {
+    const bool again = s->n_held < s->n_tokens;
+    tg_run_restart(&f->run);
+    s->n_held += (int32_t)rows;
+    if (again) return;
+    memmove(s->fed + s->n_tokens, f->tokens + f->done, rows * sizeof *s->fed);
+    s->n_tokens += (int32_t)rows;
+    f->done += rows;
+    if (f->done == f->n)
+        memcpy(s->logits, tg_plan_data(&k->plan, k->logits),
+               (size_t)s->model->layout.config.vocab * sizeof(float));
+}
+
+/* x times 0 is 0 for all numbers but those that are none, and infinities. In sixteen sums, so that
+ * they become a vector. */
+static bool all_finite(const float *x, size_t n) {
+    float sums[16] = { 0 }, sum = 0;
+    size_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        for (size_t j = 0; j < 16; j++) sums[j] += x[i + j] * 0.0F;
+    for (; i < n; i++) sum += x[i] * 0.0F;
+    for (size_t j = 0; j < 16; j++) sum += sums[j];
+    return sum == 0;
+}
+
+/* The first layer whose keys or values at a position are not all numbers; the number of layers if
+ * there is none: then it is what comes behind the last layer's keys. */
+static int32_t first_bad_layer(const tg_session *s, size_t position) {
+    const int32_t layers = s->model->layout.config.layers;
+    for (int32_t i = 0; i < layers; i++) {
+        const tg_session_layer l = tg_session_layer_at(s, i);
+        const size_t size =
+            s->kv == TG_U8 ? l.row_bytes - sizeof(float) : l.row_bytes / tg_dtype_bytes(s->kv);
+        for (size_t h = 0; h < l.heads; h++) {
+            const uint8_t *row = l.rows + (h * l.room + position % l.room) * l.row_bytes;
+            for (size_t c = 0; c < size; c++) {
+                float x;
+                if (s->kv == TG_F32)
+                    memcpy(&x, row + c * sizeof x, sizeof x);
+                else
+                    x = tg_kv_at(s->kv, row, size, c);
+                if (!all_finite(&x, 1)) return i;
+            }
+        }
+    }
+    return layers;
+}
+
+/* Of the piece that was run last. A token out of what is no number would be nonsense that looks
+ * like an answer; this error leaves the session as it was. Where a GPU has the cache, the layer is
+ * not told. */
+static tg_status want_numbers(const tg_session *s, const tg_session_class *k, size_t rows) {
+    const float *logits = tg_plan_data(&k->plan, k->logits);
+    if (all_finite(logits, (size_t)s->model->layout.config.vocab)) return TG_OK;
+    if (s->ctx->backend != s->ctx->cpu)
+        return tg_fail(&s->ctx->err, TG_E_NUMBER, "session: want logits that are finite numbers");
+    const size_t position = (size_t)s->n_tokens + rows - 1;
+    const int32_t layers = s->model->layout.config.layers, bad = first_bad_layer(s, position);
+    char where[64] = "the embedding or layer 0";
+    if (bad > 0)
+        snprintf(where, sizeof where, "layer %d%s", (int)bad - 1,
+                 bad == layers ? " or behind the last layer" : "");
+    return tg_fail(&s->ctx->err, TG_E_NUMBER,
+                   "session: token %zu: want logits that are finite numbers, have others, from %s",
+                   position, where);
+}
+
+/* A cache that was on a lost device is gone with it, and what it held must not be guessed. An empty
+ * one is as good as new. */
+static tg_status want_cache(tg_session *s) {
+    if (s->generation == s->ctx->generation) return TG_OK;
+    if (s->n_tokens > 0)
+        return tg_fail(&s->ctx->err, TG_E_DEVICE,
+                       "session: the GPU was lost, and its %d tokens with it: begin anew",
+                       (int)s->n_tokens);
+    s->generation = s->ctx->generation;
+    return TG_OK;
+}
+
+/* The others that use the device find another one. */
+static tg_status run_plan(tg_session *s, tg_plan *plan, const tg_scalars *rt, tg_run *run) {
+    const tg_status status = tg_backend_run(s->ctx->backend, plan, rt, run);
+    if (status == TG_OK && s->model->lm) return tg_lm_whole(s->ctx, s->model->lm);
+    if (status != TG_E_DEVICE || !tg_backend_lost(s->ctx->backend)) return status;
+    char why[TG_MESSAGE_BYTES];
+    snprintf(why, sizeof why, "%s", s->ctx->err.message);
+    tg_runtime_recover(s->ctx);
+    return tg_fail(&s->ctx->err, TG_E_DEVICE, "session: %s", why);
+}
+
+/* A piece begins with its tokens in the plan's input. The plan's memory is the session's own, so
+ * nobody else's run comes between two slices of it. What the cache lacks of the tokens before comes
+ * first. */
+tg_status tg_feeding_go_on(tg_session *s, tg_feeding *f, double deadline_ms) {
+    f->run.deadline_ms = deadline_ms;
+    TG_TRY(want_cache(s));
+    while (f->done < f->n) {
+        const bool again = s->n_held < s->n_tokens;
+        const size_t left = again ? (size_t)(s->n_tokens - s->n_held) : f->n - f->done;
+        const int32_t *tokens = again ? s->fed + s->n_held : f->tokens + f->done;
+        tg_session_class *k = class_for(s, left);
+        const size_t rows = left < (size_t)k->rows ? left : (size_t)k->rows;
+        if (!tg_run_begun(&f->run)) {
+            if (k->rows == 1) tg_copies_use(s, deadline_ms);
+            memcpy(tg_plan_data(&k->plan, k->tokens), tokens, rows * sizeof(int32_t));
+            note_lost(s, s->n_held + (int32_t)rows);
+        }
+        const tg_scalars rt = { .rows = (int32_t)rows, .pos = s->n_held };
+        TG_TRY(run_plan(s, &k->plan, &rt, &f->run));
+        if (rows == left && !again) TG_TRY(want_numbers(s, k, rows));
+        end_piece(s, f, k, rows);
+        tg_cache_pages_go_on(s, rows);
+        if (f->done < f->n && tg_time_over(deadline_ms)) return TG_PENDING;
+    }
+    return TG_OK;
+}
+
+void tg_feeding_abandon(tg_session *s, const tg_feeding *f) { tg_session_go_back(s, f->before); }
+
+tg_status tg_session_feed(tg_session *s, const int32_t *tokens, size_t n) {
+    tg_feeding f;
+    TG_TRY(tg_feeding_begin(s, tokens, n, &f));
+    const tg_status status = tg_feeding_go_on(s, &f, 0);
+    if (status != TG_OK) tg_feeding_abandon(s, &f);
+    return status;
+}
+
+/* ---------------------------------------------------------------------------------------- drawing
+ */
+
+/* Each test is written so that NaN fails it. The upper bounds are far beyond any use; they keep the
+ * products of the kernel finite. */
+tg_status tg_sample_options_check(tg_ctx *err, const tg_sample_options *o) {
+    if (!(o->temperature >= 0 && o->temperature <= 1000))
+        return tg_fail(err, TG_E_ARG, "sampling: temperature: want 0..1000, have %g",
+                       o->temperature);
+    if (o->top_k < 0)
+        return tg_fail(err, TG_E_ARG, "sampling: top_k: want 0 (off) or more, have %d",
+                       (int)o->top_k);
+    if (!(o->top_p > 0 && o->top_p <= 1))
+        return tg_fail(err, TG_E_ARG, "sampling: top_p: want a number in (0,1], have %g", o->top_p);
+    if (!(o->min_p >= 0 && o->min_p <= 1))
+        return tg_fail(err, TG_E_ARG, "sampling: min_p: want 0..1, have %g", o->min_p);
+    if (!(o->repeat_penalty > 0 && o->repeat_penalty <= 100))
+        return tg_fail(err, TG_E_ARG, "sampling: repeat_penalty: want a number in (0,100], have %g",
+                       o->repeat_penalty);
+    if (o->repeat_last < 0 || o->repeat_last > TG_RECENT_MAX)
+        return tg_fail(err, TG_E_ARG, "sampling: repeat_last: want 0..%d, have %d", TG_RECENT_MAX,
+                       (int)o->repeat_last);
+    if (!(o->typical_p >= 0 && o->typical_p <= 1))
+        return tg_fail(err, TG_E_ARG, "sampling: typical_p: want 0..1, have %g", o->typical_p);
+    if (!(o->frequency_penalty >= -100 && o->frequency_penalty <= 100))
+        return tg_fail(err, TG_E_ARG, "sampling: frequency_penalty: want -100..100, have %g",
+                       o->frequency_penalty);
+    if (!(o->presence_penalty >= -100 && o->presence_penalty <= 100))
+        return tg_fail(err, TG_E_ARG, "sampling: presence_penalty: want -100..100, have %g",
+                       o->presence_penalty);
+    return TG_OK;
+}
+
+tg_status tg_session_keep_bias(tg_session *s, const tg_logit_bias *bias, size_t n) {
+    const tg_mem *mem = &s->ctx->err.mem;
+    TG_TRY(tg_logits_check_bias(&s->ctx->err, bias, n, (size_t)s->model->layout.config.vocab));
+    tg_logit_bias *copy = n > 0 ? tg_alloc(mem, n * sizeof *copy) : NULL;
+    if (n > 0 && !copy) return tg_fail_memory(&s->ctx->err, "logit bias", n * sizeof *copy);
+    if (n > 0) memcpy(copy, bias, n * sizeof *copy);
+    tg_free(mem, s->bias, s->n_bias * sizeof *s->bias);
+    s->bias = copy;
+    s->n_bias = n;
+    return TG_OK;
+}
+
+tg_status tg_session_keep_texts(tg_session *s, const char *const *texts, size_t n,
+                                tg_logits_texts **out) {
+    if (!*out) *out = tg_alloc(&s->ctx->err.mem, sizeof **out);
+    if (!*out) return tg_fail_memory(&s->ctx->err, "texts", sizeof **out);
+    TG_TRY(tg_logits_set_texts(&s->ctx->err, texts, n, *out));
+    /* A special token adds no bytes, so as a text it would never be met. */
+    tg_logits_texts *t = *out;
+    const size_t all = t->n;
+    t->n = t->n_ids = 0;
+    for (size_t i = 0; i < all; i++) {
+        const int32_t id = tg_tok_control(s->model->tok, t->text[i].bytes, t->text[i].n_bytes);
+        if (id >= 0)
+            t->ids[t->n_ids++] = id;
+        else
+            t->text[t->n++] = t->text[i];
+    }
+    return TG_OK;
+}
+
+static const char *piece_of(const void *user, int32_t id, size_t *n_bytes) {
+    return tg_tok_bytes(user, id, n_bytes);
+}
+
+/* The end of the session's text, at most room bytes, at the end of out; returns where it begins. */
+static size_t tail_of(const tg_session *s, char *out, size_t room) {
+    size_t at = room;
+    for (int32_t i = s->n_tokens; i-- > 0 && at > 0;) {
+        size_t n = 0;
+        const char *bytes = tg_tok_bytes(s->model->tok, s->fed[i], &n);
+        for (; bytes && n > 0 && at > 0; n--) out[--at] = bytes[n - 1];
+    }
+    return at;
+}
+
+static bool processes_logits(const tg_session *s, const tg_sample_options *o) {
+    return s->n_bias > 0 || (s->banned && s->banned->n + s->banned->n_ids > 0) ||
+           o->frequency_penalty != 0 || o->presence_penalty != 0 ||
+           (o->typical_p > 0 && o->typical_p < 1);
+}
+
+/* The logits are changed where the sampling plan reads them, and what they were is kept: it is
+ * theirs who asked for it. */
+static tg_status process_logits(tg_session *s, const tg_sample_options *o, int32_t recent) {
+    const size_t V = (size_t)s->model->layout.config.vocab;
+    float *logits = s->logits;
+    if (!s->logit_work.data)
+        TG_TRY(tg_block_new(&s->ctx->err, V * (8 + sizeof(uint32_t) + sizeof *logits),
+                            &s->logit_work));
+    double *distance = s->logit_work.data;
+    uint32_t *order = (uint32_t *)(distance + V);
+    memcpy(order + V, logits, V * sizeof *logits);
+    tg_logits_bias(logits, s->bias, s->n_bias);
+    if (s->banned && s->banned->n > 0) {
+        char tail[TG_LOGITS_TEXT_BYTES_MAX];
+        const size_t at = tail_of(s, tail, sizeof tail);
+        tg_logits_ban(logits, V, s->banned, tail + at, sizeof tail - at, piece_of, s->model->tok);
+    }
+    for (size_t i = 0; s->banned && i < s->banned->n_ids; i++)
+        logits[s->banned->ids[i]] = (float)-TG_INF;
+    const tg_logits_penalties p = { o->repeat_penalty, o->frequency_penalty, o->presence_penalty };
+    tg_logits_penalize(logits, V, s->fed + s->n_tokens - recent, (size_t)recent, &p);
+    tg_logits_typical(logits, V, o->typical_p, o->temperature, order, distance);
+    if (tg_logits_possible(logits, V)) return TG_OK;
+    return tg_fail(&s->ctx->err, TG_E_ARG,
+                   "sampling: want a token that may be drawn, have none left");
+}
+
+static void restore_logits(tg_session *s) {
+    const size_t V = (size_t)s->model->layout.config.vocab;
+    const double *distance = s->logit_work.data;
+    memcpy(s->logits, (const uint32_t *)(distance + V) + V, V * sizeof *s->logits);
+}
+
+/* index numbers the draws of one generation. With the seed it decides the random number, so drawing
+ * twice for one index gives the same token, whatever was drawn in between. */
+tg_status tg_session_draw(tg_session *s, const tg_sample_options *o, uint64_t index,
+                          int32_t *token) {
+    TG_TRY(tg_sample_options_check(&s->ctx->err, o));
+    if (s->n_tokens == 0)
+        return tg_fail(&s->ctx->err, TG_E_ARG, "sampling: the session was not fed anything yet");
+    TG_TRY(want_cache(s));
+    int32_t recent = s->n_tokens < o->repeat_last ? s->n_tokens : o->repeat_last;
+    memcpy(tg_plan_data(&s->sample, s->recent), s->fed + s->n_tokens - recent,
+           (size_t)recent * sizeof *s->fed);
+    const bool processed = processes_logits(s, o);
+    tg_scalars rt = {
+        .temperature = (float)o->temperature,
+        .top_p = (float)o->top_p,
+        .min_p = (float)o->min_p,
+        .repeat_penalty = (float)o->repeat_penalty,
+        .top_k = o->top_k,
+        .n_recent = recent,
+        .seed_lo = (uint32_t)o->seed,
+        .seed_hi = (uint32_t)(o->seed >> 32),
+        .draw_lo = (uint32_t)index,
+        .draw_hi = (uint32_t)(index >> 32),
+    };
+    tg_status status = TG_OK;
+    if (processed) {
+        rt.repeat_penalty = 1; /* processing has done it, before what must come after it */
+        status = process_logits(s, o, recent);
+    }
+    if (status == TG_OK) status = run_plan(s, &s->sample, &rt, &s->drawing);
+    if (status == TG_OK) *token = *(const int32_t *)tg_plan_data(&s->sample, s->token);
+    if (status != TG_PENDING) s->drawing = (tg_run) { .next = 0 };
+    if (processed && s->logit_work.data) restore_logits(s);
+    return status;
+}

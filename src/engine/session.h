@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * session.h - what a tg_session is inside: a KV cache, and a plan for each size of call.
+ *
+ *   decode   1 row      chunk   up to 32 rows      prompt   up to 512 rows
+ *
+ * The three run the same graph over the same cache; a prompt is cut into pieces of the largest. A
+ * row's numbers do not depend on how the prompt was cut. Sampling is a plan of its own.
+ *
+ * A layer with a window keeps the newest positions alone (tg_lm_cache_room). Going back to where
+ * its window has left the ring leaves the tokens, and an empty cache: they are computed again
+ * before whatever is fed next.
+ *
+ *   fed      0 ............ n_held ............ n_tokens           n_held = n_tokens, as a rule
+ *             in the cache  |  to be computed  |
+ */
+#ifndef TG_ENGINE_SESSION_H
+#define TG_ENGINE_SESSION_H
+
+#include "engine/logits.h"
+#include "load/weights.h"
+#include "runtime/job.h"
+#include "tok/tok.h"
+
+enum {
+    TG_SESSION_CLASSES = 3,
+    TG_SESSION_ROWS_MAX = 512,
+    TG_SESSION_LM_CTX = 4096,
+    TG_RECENT_MAX = 1024
+};
+
+typedef struct tg_session_class {
+    int32_t rows; /* at most */
+    tg_graph graph;
+    tg_plan plan;
+    tg_value *tokens, *logits;
+    bool built;
+} tg_session_class;
+
+/* copies.c: weights in the order in which the decode plan reads them fastest. */
+typedef struct tg_copies {
+    tg_block block;
+    uint64_t version; /* of the weights that were decoded with last, and 1; 0: none yet */
+    size_t n_steps;   /* of the plan, from its front: these read theirs, if they have any */
+    size_t n_bytes;   /* of the block, that those take */
+    bool refused;     /* nothing to be won, too large, or no memory for it */
+} tg_copies;
+
+/* cache_pages.c: how far it has looked for pages of the cache to be joined. */
+typedef struct tg_cache_pages {
+    bool split;
+    size_t at_bytes;            /* of the cache, in the pass that is going on */
+    int32_t begin_tok, end_tok; /* tokens in the cache at the last pass, and at this one */
+} tg_cache_pages;
+
+struct tg_session {
+    tg_context *ctx;
+    tg_model *model;
+    int32_t capacity, n_tokens;
+    int32_t n_held; /* of n_tokens, how many the cache has; the others are computed again first */
+    int32_t n_lost; /* positions that have left the rings of layers with windows */
+    tg_dtype kv;    /* of the cache: ops/attention/kv_row.h */
+    int32_t *fed;   /* [capacity] tokens that were fed */
+    tg_session_class by_rows[TG_SESSION_CLASSES];
+    tg_graph sample_graph;
+    tg_plan sample;
+    tg_value *sample_logits, *recent, *token;
+    bool sample_built;
+    tg_block cache, memory; /* all layers' caches; workspace of the plans in turn */
+    tg_cache_pages pages;
+    tg_copies copies;
+    float *logits;  /* [V] after the last eval */
+    tg_run drawing; /* of the sampling plan, while it is PENDING */
+    tg_arena arena;
+    const tg_job *job;   /* pending on this session; NULL: none */
+    tg_logit_bias *bias; /* [n_bias] */
+    size_t n_bias;
+    tg_logits_texts *banned, *stops; /* NULL: none were ever set */
+    tg_block
+        logit_work; /* of the first draw that processes logits: what they were, order, distance */
+    unsigned generation; /* of the context's device, that has the cache */
+};
+
+/* Where a layer's cache is: keys of each head, then values of each, `room` rows each. */
+typedef struct tg_session_layer {
+    uint8_t *rows;
+    size_t heads, room, row_bytes;
+} tg_session_layer;
+tg_session_layer tg_session_layer_at(const tg_session *s, int32_t layer);
+
+tg_status tg_session_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, tg_kv_type kv,
+                          tg_session **out);
+void tg_session_close(tg_session *s);
+
+/* Tokens on their way into the cache, in slices. */
+typedef struct tg_feeding {
+    const int32_t *tokens; /* [n] borrowed; may be part of the session's own `fed` */
+    size_t n, done;
+    int32_t before; /* tokens in the cache when it began */
+    tg_run run;     /* of the piece that is being run */
+} tg_feeding;
+
+/* Checks everything, and runs nothing. */
+tg_status tg_feeding_begin(tg_session *s, const int32_t *tokens, size_t n, tg_feeding *f);
+/* To slide: keeps the newest half of the window, which has to be fed anew, and in front of it the
+ * token that begins texts, if the text began with it. */
+void tg_feeding_begin_slide(tg_session *s, tg_feeding *f);
+/* TG_PENDING or TG_STOPPED: not done yet. Deadlines are on tg_time_ms's clock; 0: none. */
+tg_status tg_feeding_go_on(tg_session *s, tg_feeding *f, double deadline_ms);
+/* Leaves the session as it was when it began; a slide leaves it empty. */
+void tg_feeding_abandon(tg_session *s, const tg_feeding *f);
+/* All at once. */
+tg_status tg_session_feed(tg_session *s, const int32_t *tokens, size_t n);
+
+tg_status tg_session_draw(tg_session *s, const tg_sample_options *o, uint64_t index,
+                          int32_t *token);
+tg_status tg_session_keep_bias(tg_session *s, const tg_logit_bias *bias, size_t n);
+tg_status tg_session_keep_texts(tg_session *s, const char *const *texts, size_t n,
+                                tg_logits_texts **out);
+/* Forgets all but the first n <= n_tokens. */
+void tg_session_go_back(tg_session *s, int32_t n);
+tg_status tg_sample_options_check(tg_ctx *err, const tg_sample_options *o);
+
+/* copies.c: before a run of the decode plan begins. */
+void tg_copies_use(tg_session *s, double deadline_ms);
+
+/* cache_pages.c: of a cache that is new, and after a run that had so many rows. */
+void tg_cache_pages_begin(tg_session *s);
+void tg_cache_pages_go_on(tg_session *s, size_t rows);
+
+/* ------------------------------------------------------------------------------ session_file.c */
+
+tg_status tg_session_write(const tg_session *s, const char *path, const void *note,
+                           size_t note_bytes);
+/* note gets the caller's bytes. Unchanged where the file is refused. */
+tg_status tg_session_read(tg_session *s, const char *path, tg_text_fn note, void *user);
+
+/* ---------------------------------------------------------------------------------- generate.c */
+
+/* A prompt, and the text that follows it, in slices. */
+typedef struct tg_generating {
+    tg_session *session;
+    const char *prompt; /* borrowed; a text, or ids */
+    size_t prompt_bytes;
+    bool is_ids;
+    int32_t ends[TG_ENDS_MAX];
+    size_t n_ends; /* 0: those of the vocabulary */
+    tg_sample_options o;
+    size_t n_tokens;
+    tg_text_fn write;
+    tg_cancel_fn cancel;
+    void *user;
+    int32_t *ids; /* [n_tokens] or NULL */
+    /* ---- where it is */
+    enum {
+        TG_GENERATING_PROMPT,
+        TG_GENERATING_DRAW,
+        TG_GENERATING_SLIDE,
+        TG_GENERATING_FEED
+    } stage;
+    tg_ids prompt_ids;
+    size_t at;       /* tokens of the prompt that are fed or dropped; then tokens that are drawn */
+    tg_feeding feed; /* the one that is on its way, or ended last */
+    int32_t piece[256]; /* of the prompt; then the last token, in piece[0] */
+    tg_utf8_holdback holdback;
+    tg_stop_match stop;
+    bool refused; /* by the receiver */
+    bool cancelled;
+    tg_generate_stats stats;  /* up to date after every slice */
+    double busy_ms, slice_ms; /* in earlier slices; when this one began */
+} tg_generating;
+
+/* Checks the options and empties the session. What is above the line is set by the caller, the rest
+ * is zero. */
+tg_status tg_generating_begin(tg_generating *g);
+tg_status tg_generating_go_on(tg_generating *g, double deadline_ms);
+void tg_generating_abandon(tg_generating *g);
+
+#endif

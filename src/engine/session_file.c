@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * session_file.c - a session in a file, to go on from another day to the bit.
+ *
+ *   OFFSET  SIZE
+ *   0       8     "TGSESS2\n"
+ *   8       44    eleven u32: the fields of head below
+ *   52      b     how it was computed [bits_bytes]: "cpu fused +simd,-bf16" (bits.h)
+ *   52+b    4n    i32 tokens [n_tokens]
+ *           4V    f32 logits [vocab], those that follow the last token
+ *           ..    the caller's note [note_bytes]
+ *           ..    for each layer and each of its 2K heads of keys, then values: rows of positions
+ *                 first .. n_tokens-1 (ops/attention/kv_row.h); first is n_lost where the layer has
+ *                 a window, else 0
+ *   end-4   4     CRC-32C of all before
+ *
+ * "TGSESS1\n" has ten fields, and does not say how it was computed.
+ *
+ * A file is read twice: nothing of the session changes before its checksum, its model and its
+ * length have been found right.
+ */
+#include "base/crc.h"
+#include "base/str.h"
+#include "engine/session.h"
+#include "io/output.h"
+#include "io/reader.h"
+#include "runtime/bits.h"
+
+static const char magic[8] = { 'T', 'G', 'S', 'E', 'S', 'S', '2', '\n' };
+enum { VERSION_AT = 6 }; /* in magic */
+
+enum { HEAD_FIELDS = 11, OLD_FIELDS = 10, BITS_BYTES = 256, PIECE_BYTES = 1 << 14 };
+
+/* In the order of the file. */
+typedef struct head {
+    uint32_t shape,
+        weights; /* checksums: of the model's sizes and tensors; of samples of weights */
+    uint32_t kv, layers, heads, row_bytes, vocab, n_tokens, n_lost, note_bytes;
+    uint32_t bits_bytes;
+    char bits[BITS_BYTES]; /* terminated */
+    uint64_t tokens_at;    /* of the file: behind all this */
+} head;
+
+/* ------------------------------------------------------------------------------------ identity */
+
+/* Samples all over the weights: models that were tuned differ nearly everywhere. */
+enum { SAMPLES = 4096, SAMPLES_OF_MATRIX = 64, SAMPLE_BYTES = 64 };
+static uint32_t weights_checksum(uint32_t crc, const void *weights, size_t n, size_t n_samples) {
+    const uint8_t *bytes = weights;
+    if (n <= n_samples * SAMPLE_BYTES) return tg_crc32c(crc, bytes, n);
+    for (size_t i = 0; i < n_samples; i++)
+        crc = tg_crc32c(crc, bytes + (n - SAMPLE_BYTES) / (n_samples - 1) * i, SAMPLE_BYTES);
+    return crc;
+}
+
+/* Of what was packed, and of each matrix that is used where the file has it. */
+static uint32_t lm_checksum(const tg_lm_model *m) {
+    uint32_t crc = weights_checksum(0, m->weights, m->lm.bytes, SAMPLES);
+    for (size_t i = 0; i < m->lm.n_tensors; i++)
+        if (m->lm.tensors[i].stays)
+            crc = weights_checksum(crc, m->in_file[i], (size_t)m->lm.tensors[i].source->bytes,
+                                   SAMPLES_OF_MATRIX);
+    return crc;
+}
+
+static uint32_t shape_checksum(const tg_model *m) {
+    const tg_gpt_config *c = &m->layout.config;
+    char text[256];
+    int n = snprintf(text, sizeof text, "%s %d %d %d %d %d", m->lm ? "" : m->family->name,
+                     (int)c->layers, (int)c->heads, (int)c->width, (int)c->ctx, (int)c->vocab);
+    uint32_t crc = tg_crc32c(0, text, (size_t)n);
+    for (size_t i = 0; m->lm && i < m->lm->lm.n_tensors; i++) {
+        const tg_lm_tensor *t = &m->lm->lm.tensors[i];
+        n = snprintf(text, sizeof text, "%s %d %zu %zu", t->name,
+                     (int)tg_packing_of(t->source->type), t->rows, t->cols);
+        crc = tg_crc32c(crc, text, (size_t)n);
+    }
+    return crc;
+}
+
+static tg_status head_of(const tg_session *s, size_t note_bytes, head *out) {
+    const tg_model *m = s->model;
+    const tg_session_layer layer = tg_session_layer_at(s, 0);
+    if (!m->lm) TG_TRY(tg_weights_fetch(m));
+    *out = (head) {
+        .shape = shape_checksum(m),
+        .weights = m->lm ? lm_checksum(m->lm)
+                         : weights_checksum(0, m->weights, m->layout.n_elems * sizeof *m->weights,
+                                            SAMPLES),
+        .kv = (uint32_t)s->kv,
+        .layers = (uint32_t)m->layout.config.layers,
+        .heads = (uint32_t)layer.heads,
+        .row_bytes = (uint32_t)layer.row_bytes,
+        .vocab = (uint32_t)m->layout.config.vocab,
+        .n_tokens = (uint32_t)s->n_held,
+        .n_lost = (uint32_t)s->n_lost,
+        .note_bytes = (uint32_t)note_bytes,
+    };
+    const tg_bits bits = tg_bits_of(s->ctx, TG_LEVER_BIT(epilogue_fusion));
+    tg_str_append(out->bits, sizeof out->bits, "%s %s %s", bits.device, bits.class, bits.levers);
+    out->bits_bytes = (uint32_t)strlen(out->bits);
+    return TG_OK;
+}
+
+static bool windowed(const tg_session *s, int32_t layer) {
+    return s->model->lm && tg_lm_windowed(&s->model->lm->lm.config, layer);
+}
+
+/* Rows that lie together: up to the end of the ring. */
+static size_t run_of(const tg_session_layer *l, size_t position, size_t end) {
+    const size_t left = l->room - position % l->room;
+    return end - position < left ? end - position : left;
+}
+
+/* -------------------------------------------------------------------------------------- saving */
+
+typedef struct writer {
+    tg_save *save;
+    uint32_t crc;
+    tg_status status; /* the first error */
+} writer;
+
+static void put(writer *w, const void *bytes, size_t n) {
+    if (w->status != TG_OK || n == 0) return;
+    w->crc = tg_crc32c(w->crc, bytes, n);
+    w->status = tg_save_write(w->save, bytes, n);
+}
+
+static void put_head(writer *w, const head *h) {
+    const uint32_t field[HEAD_FIELDS] = { h->shape,  h->weights,    h->kv,        h->layers,
+                                          h->heads,  h->row_bytes,  h->vocab,     h->n_tokens,
+                                          h->n_lost, h->note_bytes, h->bits_bytes };
+    uint8_t bytes[4 * HEAD_FIELDS];
+    for (size_t i = 0; i < HEAD_FIELDS; i++) tg_put_u32(bytes + 4 * i, field[i]);
+    put(w, magic, sizeof magic);
+    put(w, bytes, sizeof bytes);
+    put(w, h->bits, h->bits_bytes);
+}
+
+static void put_layer(writer *w, const tg_session *s, int32_t layer) {
+    const tg_session_layer l = tg_session_layer_at(s, layer);
+    const size_t first = windowed(s, layer) ? (size_t)s->n_lost : 0, end = (size_t)s->n_held;
+    for (size_t h = 0; h < l.heads; h++)
+        for (size_t p = first, n; p < end; p += n) {
+            n = run_of(&l, p, end);
+            put(w, l.rows + (h * l.room + p % l.room) * l.row_bytes, n * l.row_bytes);
+        }
+}
+
+tg_status tg_session_write(const tg_session *s, const char *path, const void *note,
+                           size_t note_bytes) {
+    tg_ctx *err = &s->ctx->err;
+    head h;
+    writer w = { .status = TG_OK };
+    if (s->ctx->backend != s->ctx->cpu)
+        return tg_fail(err, TG_E_UNSUPPORTED, "%s: a session on a GPU is not saved", path);
+    if (s->n_held < s->n_tokens)
+        return tg_fail(err, TG_E_ARG,
+                       "%s: want a session whose tokens are in its cache, have %d of %d: feed what "
+                       "comes next before",
+                       path, (int)s->n_held, (int)s->n_tokens);
+    if (note_bytes > INT32_MAX)
+        return tg_fail(err, TG_E_ARG, "%s: want a note of up to %d bytes, have %zu", path,
+                       INT32_MAX, note_bytes);
+    TG_TRY(head_of(s, note_bytes, &h));
+    bool keep;
+    TG_TRY(tg_output_want_kind(err, path, TG_OUTPUT_SESSION, &keep));
+    TG_TRY(tg_save_begin(err, path, &w.save));
+    put_head(&w, &h);
+    put(&w, s->fed, h.n_tokens * sizeof *s->fed);
+    put(&w, s->logits, h.vocab * sizeof *s->logits);
+    put(&w, note, note_bytes);
+    for (int32_t i = 0; i < (int32_t)h.layers; i++) put_layer(&w, s, i);
+    uint8_t crc[4];
+    tg_put_u32(crc, w.crc);
+    put(&w, crc, sizeof crc);
+    if (w.status == TG_OK) return tg_save_commit(w.save, keep);
+    tg_save_abort(w.save);
+    return w.status;
+}
+
+/* ------------------------------------------------------------------------------------- loading */
+
+static tg_status read_head(tg_reader *r, head *h) {
+    uint8_t begin[sizeof magic] = { 0 };
+    uint32_t *const field[HEAD_FIELDS] = { &h->shape,  &h->weights,    &h->kv,        &h->layers,
+                                           &h->heads,  &h->row_bytes,  &h->vocab,     &h->n_tokens,
+                                           &h->n_lost, &h->note_bytes, &h->bits_bytes };
+    if (tg_reader_left(r) >= sizeof begin) TG_TRY(tg_read_bytes(r, "magic", begin, sizeof begin));
+    const bool old = begin[VERSION_AT] == '1';
+    if (old) begin[VERSION_AT] = (uint8_t)magic[VERSION_AT];
+    if (memcmp(begin, magic, sizeof magic) != 0)
+        return tg_fail(r->ctx, TG_E_FORMAT, "%s: it is not the file of a session", r->name);
+    const size_t n_fields = old ? OLD_FIELDS : HEAD_FIELDS;
+    for (size_t i = 0; i < n_fields; i++) TG_TRY(tg_read_u32(r, "head", field[i]));
+    h->tokens_at = sizeof magic + 4 * n_fields + h->bits_bytes;
+    if (r->end < h->tokens_at + 4)
+        return tg_reader_fail(r, TG_E_FORMAT, r->end, "session", "the file ends too early");
+    return TG_OK;
+}
+
+/* Behind the checksum: a longer text, of a later version, is cut, and what it tells beyond is not
+ * known here. */
+static tg_status read_bits(tg_reader *r, head *h) {
+    const size_t n = h->bits_bytes < BITS_BYTES ? h->bits_bytes : BITS_BYTES - 1;
+    TG_TRY(tg_read_at(r, h->tokens_at - h->bits_bytes, "how it was computed", h->bits, n));
+    h->bits[n] = '\0';
+    r->offset = h->tokens_at;
+    return TG_OK;
+}
+
+/* Splits "cpu fused +simd,-bf16" in place. Sums in an epilogue are those of training. */
+static void compare_bits(const tg_session *s, head *h) {
+    char *class = strchr(h->bits, ' ');
+    char *levers = class ? strchr(class + 1, ' ') : NULL;
+    if (!levers) return;
+    *class = *levers = '\0';
+    tg_bits_compare(s->ctx, "the session", h->bits, class + 1, levers + 1,
+                    TG_LEVER_BIT(epilogue_fusion));
+}
+
+/* All of the file but its last four bytes, which are the answer. */
+static tg_status want_checksum(const tg_reader *r) {
+    static const char damaged[] =
+        "the file of the session is damaged: want checksum %08x, have %08x";
+    uint8_t piece[PIECE_BYTES];
+    uint32_t crc = 0;
+    for (uint64_t at = 0; at < r->end - 4;) {
+        const uint64_t left = r->end - 4 - at;
+        const size_t n = left < sizeof piece ? (size_t)left : sizeof piece;
+        TG_TRY(tg_read_at(r, at, "session", piece, n));
+        crc = tg_crc32c(crc, piece, n);
+        at += n;
+    }
+    TG_TRY(tg_read_at(r, r->end - 4, "checksum", piece, 4));
+    if (tg_get_u32(piece) == crc) return TG_OK;
+    return tg_reader_fail(r, TG_E_CHECKSUM, r->end - 4, "checksum", damaged, tg_get_u32(piece),
+                          crc);
+}
+
+/* Bytes of the layers' rows; 64 bits hold the product of what has been checked before. */
+static uint64_t rows_bytes(const tg_session *s, const head *h) {
+    uint64_t rows = 0;
+    for (int32_t i = 0; i < (int32_t)h->layers; i++)
+        rows += h->n_tokens - (windowed(s, i) ? h->n_lost : 0);
+    return rows * h->heads * h->row_bytes;
+}
+
+static const char *kv_name(uint32_t kv) {
+    switch (kv) {
+    case TG_F32: return "f32";
+    case TG_F16: return "f16";
+    default: return "int8";
+    }
+}
+
+/* Is it of this model, in this session's kind of cache, and does it fit? */
+static tg_status want_ours(const tg_reader *r, const tg_session *s, const head *h) {
+    head own;
+    TG_TRY(head_of(s, 0, &own));
+    if (h->shape != own.shape || h->weights != own.weights || h->layers != own.layers ||
+        h->vocab != own.vocab)
+        return tg_fail(r->ctx, TG_E_SHAPE, "%s: it is a session of another model", r->name);
+    if (h->kv != own.kv || h->heads != own.heads || h->row_bytes != own.row_bytes) {
+        return tg_fail(r->ctx, TG_E_SHAPE,
+                       "%s: want a cache of %s, as this session has, have one of %s", r->name,
+                       kv_name(own.kv), kv_name(h->kv));
+    }
+    if (h->n_tokens > (uint32_t)s->capacity)
+        return tg_fail(r->ctx, TG_E_FULL, "%s: want room for %u tokens, have %d", r->name,
+                       (unsigned)h->n_tokens, (int)s->capacity);
+    const uint32_t window = s->model->lm ? (uint32_t)s->model->lm->lm.config.window : 0;
+    bool right = h->n_lost == 0 ||
+                 (window > 0 && h->n_lost <= h->n_tokens && h->n_tokens - h->n_lost >= window - 1);
+    for (int32_t i = 0; right && i < (int32_t)h->layers; i++)
+        right = !windowed(s, i) || h->n_tokens - h->n_lost <= tg_session_layer_at(s, i).room;
+    const uint64_t rest = 4 * (uint64_t)h->n_tokens + 4 * (uint64_t)h->vocab + h->note_bytes + 4;
+    const uint64_t room = r->end - h->tokens_at;
+    if (!right || room < rest || room - rest != rows_bytes(s, h))
+        return tg_fail(r->ctx, TG_E_FORMAT, "%s: the sizes in its head are not those of the file",
+                       r->name);
+    return TG_OK;
+}
+
+static tg_status want_tokens(const tg_reader *r, const head *h) {
+    for (uint32_t i = 0; i < h->n_tokens; i++) {
+        uint8_t id[4];
+        const uint64_t at = h->tokens_at + 4 * (uint64_t)i;
+        TG_TRY(tg_read_at(r, at, "token", id, sizeof id));
+        if (tg_get_u32(id) >= h->vocab)
+            return tg_reader_fail(r, TG_E_RANGE, at, "token", "want an id below %u, have %u",
+                                  (unsigned)h->vocab, (unsigned)tg_get_u32(id));
+    }
+    return TG_OK;
+}
+
+static tg_status read_layer(tg_reader *r, tg_session *s, int32_t layer) {
+    const tg_session_layer l = tg_session_layer_at(s, layer);
+    const size_t first = windowed(s, layer) ? (size_t)s->n_lost : 0, end = (size_t)s->n_held;
+    for (size_t h = 0; h < l.heads; h++)
+        for (size_t p = first, n; p < end; p += n) {
+            n = run_of(&l, p, end);
+            TG_TRY(tg_read_bytes(r, "cache", l.rows + (h * l.room + p % l.room) * l.row_bytes,
+                                 n * l.row_bytes));
+        }
+    return TG_OK;
+}
+
+/* From here on the session is filled; should the file fail now, it is left empty. */
+static tg_status fill(tg_reader *r, tg_session *s, const head *h, tg_text_fn note, void *user) {
+    TG_TRY(tg_read_bytes(r, "tokens", s->fed, h->n_tokens * sizeof *s->fed));
+    TG_TRY(tg_read_bytes(r, "logits", s->logits, h->vocab * sizeof *s->logits));
+    char piece[4096];
+    for (size_t left = h->note_bytes; left > 0;) {
+        const size_t n = left < sizeof piece ? left : sizeof piece;
+        TG_TRY(tg_read_bytes(r, "note", piece, n));
+        if (note && note(user, piece, n) != 0) return tg_stopped(r->ctx, r->name);
+        left -= n;
+    }
+    s->n_held = (int32_t)h->n_tokens;
+    s->n_lost = (int32_t)h->n_lost;
+    for (int32_t i = 0; i < (int32_t)h->layers; i++) TG_TRY(read_layer(r, s, i));
+    s->n_tokens = s->n_held;
+    return TG_OK;
+}
+
+tg_status tg_session_read(tg_session *s, const char *path, tg_text_fn note, void *user) {
+    tg_reader r;
+    head h = { 0 };
+    if (s->ctx->backend != s->ctx->cpu)
+        return tg_fail(&s->ctx->err, TG_E_UNSUPPORTED, "%s: a GPU loads no session", path);
+    TG_TRY(tg_reader_open(&s->ctx->err, path, &r));
+    tg_status status = read_head(&r, &h);
+    if (status == TG_OK) status = want_checksum(&r);
+    if (status == TG_OK) status = read_bits(&r, &h);
+    if (status == TG_OK) status = want_ours(&r, s, &h);
+    if (status == TG_OK) status = want_tokens(&r, &h);
+    if (status == TG_OK) {
+        tg_session_go_back(s, 0);
+        status = fill(&r, s, &h, note, user);
+        if (status != TG_OK) tg_session_go_back(s, 0);
+        if (status == TG_OK) compare_bits(s, &h);
+    }
+    tg_reader_close(&r);
+    return status;
+}

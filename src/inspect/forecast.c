@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * forecast.c - what a run will need, before it starts: plans are made, nothing is allocated.
+ *
+ * Memory is what will really be touched: flat arrays, the plans' block, the copy of the best
+ * weights, and what the program itself takes.
+ */
+#include "base/os.h"
+#include "base/str.h"
+#include "base/time.h"
+#include "training/train.h"
+
+/* Program, libraries, stacks, tables of plans: measured on Linux with glibc. */
+#define PROGRAM_BYTES (UINT64_C(5) << 20)
+/* A first guess of how much of the peak a step reaches, until steps have been timed. */
+#define EXPECTED_SHARE 0.6
+
+/* Per token forward: 2 per weight of the matrices, 12 C^2 a layer (qkv 3, o 1, mlp 8) and the
+ * head's V C; backward takes twice that, so 6. Attention: dots and values, 2 T C each, halved by
+ * causality, times 3. Norms, gelu and softmax are left out, as is usual; so shares of the peak
+ * compare with other programs'. */
+double tg_train_flop(const tg_gpt_config *c, const tg_train_options *o) {
+    const double N = (double)o->batch * o->accum * c->ctx;
+    const double L = c->layers, C = c->width, V = c->vocab, T = c->ctx;
+    return 6 * N * (12 * L * C * C + V * C) + 6 * L * N * T * C;
+}
+
+/* The last preset with at least a third of a byte of text for each parameter, which keeps it above
+ * the limit of write_advice; the smallest if none has. Presets are sorted by size. */
+static const tg_preset *fitting(uint64_t bytes) {
+    const tg_preset *best = tg_preset_at(0);
+    for (size_t i = 0; i < tg_preset_count(); i++) {
+        const tg_preset *p = tg_preset_at(i);
+        if (tg_manifest_elems(&p->config) <= bytes * 3) best = p;
+    }
+    return best;
+}
+
+/* Advice is about what the user can change, and names the option or preset. The limits are rules of
+ * thumb for small models on plain text; none of them keeps a run from starting. */
+static void write_advice(tg_forecast *f, const tg_train_options *o) {
+    char *const advice = f->advice; /* lines, each ending in \n */
+    const size_t room = sizeof f->advice;
+    if (f->memory_bytes > f->memory_available_bytes)
+        tg_str_append(
+            advice, room,
+            "memory: %.1f GB are needed and %.1f GB are free: take a smaller preset, batch or "
+            "context\n",
+            (double)f->memory_bytes / 1e9, (double)f->memory_available_bytes / 1e9);
+    if (f->train_bytes == 0) return;
+    const tg_preset *better = fitting(f->train_bytes);
+    if (f->bytes_per_param < 0.3 && tg_manifest_elems(&better->config) < f->params)
+        tg_str_append(
+            advice, room,
+            "text: %.2f bytes a parameter: the model will learn it by heart; '%s' suits %.1f MB "
+            "better, or add text\n",
+            f->bytes_per_param, better->name, (double)f->train_bytes / 1e6);
+    else if (f->bytes_per_param < 0.3)
+        tg_str_append(
+            advice, room,
+            "text: %.2f bytes a parameter: the model will learn it by heart; %.0f KB or more would "
+            "suit it\n",
+            f->bytes_per_param, 0.3 * (double)f->params / 1e3);
+    else if (f->bytes_per_param > 200 && f->epochs < 0.5)
+        tg_str_append(
+            advice, room,
+            "text: the run will see %.0f %% of it: a larger preset or more steps would make use "
+            "of the rest\n",
+            100 * f->epochs);
+    if (f->epochs > 20)
+        tg_str_append(
+            advice, room,
+            "steps: every byte will be seen %.0f times: watch the validation loss, and set "
+            "--patience to stop when it turns\n",
+            f->epochs);
+    if (o->val_fraction > 0 && f->val_bytes == 0)
+        tg_str_append(
+            advice, room,
+            "validation: its part of the text is shorter than a window, so there is none\n");
+    if (o->lr > 5e-3)
+        tg_str_append(advice, room, "rate: %g is high for this optimizer; 3e-4 to 3e-3 is usual\n",
+                      o->lr);
+}
+
+/* The same cut as check_text of train.c: a validation part shorter than a window is none. */
+static void forecast_text(tg_forecast *f, const tg_gpt_config *c, const tg_text *text,
+                          const tg_train_options *o) {
+    if (!text) return;
+    tg_split split = tg_text_split(text, o->val_fraction);
+    if (split.val_bytes < (uint64_t)c->ctx + 1) split.val_bytes = 0;
+    f->train_bytes = split.train_bytes;
+    f->val_bytes = split.val_bytes;
+    f->bytes_per_param = (double)f->train_bytes / (double)f->params;
+    const double tokens = (double)o->batch * o->accum * c->ctx * (double)o->steps;
+    f->epochs = f->train_bytes ? tokens / (double)f->train_bytes : 0;
+}
+
+/* Four flat arrays: weights, gradients, both moments. A save holds three of them (12 bytes a
+ * parameter) and its header. On disk there are at worst the file, its .prev and a temporary one,
+ * and the same three of the best weights alone. */
+static void fill(tg_context *ctx, const tg_gpt_config *c, const tg_layout *l, tg_text *text,
+                 const tg_train_options *o, const tg_train_plans *plans, tg_forecast *f) {
+    const uint64_t flat = (uint64_t)l->n_elems * sizeof(float);
+    f->params = tg_manifest_elems(c);
+    f->weights_bytes = f->gradients_bytes = flat;
+    f->moments_bytes = 2 * flat;
+    f->workspace_bytes = plans->memory_bytes;
+    forecast_text(f, c, text, o);
+    f->best_bytes = o->keep_best && f->val_bytes > 0 ? flat : 0;
+    f->memory_bytes = 4 * flat + f->best_bytes + f->workspace_bytes + PROGRAM_BYTES;
+    f->save_bytes = 12 * f->params + 65536;
+    f->disk_bytes = 3 * f->save_bytes + (o->keep_best ? 3 * 4 * f->params : 0);
+    f->flop_per_step = tg_train_flop(c, o);
+    f->peak_gflops = ctx->backend == ctx->cpu ? ctx->peak_gflops : 0;
+    if (f->peak_gflops > 0)
+        f->ms_per_step = f->flop_per_step / (f->peak_gflops * EXPECTED_SHARE) / 1e6;
+    f->seconds = f->ms_per_step * (double)o->steps / 1e3;
+}
+
+/* plans are those of an existing trainer, or NULL to make them for the occasion. */
+static tg_status forecast(tg_context *ctx, const tg_gpt_config *config, tg_text *text,
+                          const tg_train_options *options, const tg_train_plans *plans,
+                          tg_forecast *out) {
+    *out = (tg_forecast) { .params = 0 };
+    TG_TRY(tg_gpt_config_check(&ctx->err, "model", config));
+    const tg_train_options o = tg_train_options_of(options, config);
+    TG_TRY(tg_train_options_check(&ctx->err, &o));
+    tg_os_memory memory;
+    TG_TRY(tg_os_memory_get(&ctx->err, &memory));
+    out->memory_available_bytes = memory.available_bytes;
+
+    tg_arena arena;
+    tg_arena_init(&arena, &ctx->err.mem);
+    tg_layout layout;
+    tg_train_plans own = { .built = false };
+    tg_status s = tg_families[0]->layout(&ctx->err, &arena, config, &layout);
+    if (s == TG_OK && !plans) s = tg_train_plans_build(ctx, tg_families[0], &layout, &o, &own);
+    if (s == TG_OK) {
+        fill(ctx, config, &layout, text, &o, plans ? plans : &own, out);
+        write_advice(out, &o);
+    }
+    tg_train_plans_free(&own);
+    tg_arena_deinit(&arena);
+    return s;
+}
+
+/* The peak is measured if nobody has yet, which takes a moment; after that it is in the context. A
+ * GPU's is not known, nor then the time. */
+tg_status tg_forecasting_go_on(tg_forecasting *f, tg_context *ctx, const tg_gpt_config *config,
+                               tg_text *text, const tg_train_options *o,
+                               const tg_train_plans *plans, double deadline_ms, tg_forecast *out) {
+    double gflops;
+    if (ctx->peak_gflops <= 0 && ctx->backend == ctx->cpu) {
+        TG_TRY(tg_peak_measuring_go_on(&f->peak, ctx, deadline_ms, &gflops));
+        if (tg_time_over(deadline_ms)) return TG_PENDING;
+    }
+    return forecast(ctx, config, text, o, plans, out);
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lm_info.c - what a third-party model is, as lines or as JSON, out of its head alone.
+ */
+#include "base/buf.h"
+#include "base/json.h"
+#include "base/math.h"
+#include "engine/session.h"
+#include "io/hf.h"
+#include "io/tgpt_v3_lm.h"
+#include "load/lm.h"
+#include "tok/chat.h"
+
+/* Bytes of a cache of so many positions, as sessions make it: keys and values in f32. */
+static uint64_t cache_bytes(const tg_lm_config *c, int32_t positions) {
+    uint64_t rows = 0;
+    for (int32_t i = 0; i < c->layers; i++)
+        rows += (uint64_t)tg_lm_cache_room(c, i, positions, TG_SESSION_ROWS_MAX);
+    return 8 * (uint64_t)c->kv_heads * (uint64_t)c->head_size * rows;
+}
+
+static double megabytes(uint64_t bytes) { return (double)bytes / 1e6; }
+
+static void put_types(const tg_lm *lm, tg_buf *out) {
+    for (int type = 0; type < TG_BLOCK_TYPE_COUNT; type++) {
+        size_t n = 0;
+        uint64_t bytes = 0;
+        for (size_t i = 0; i < lm->n_tensors; i++) {
+            if (lm->tensors[i].source->type != (tg_block_type)type) continue;
+            n++;
+            bytes += lm->tensors[i].source->bytes;
+        }
+        if (n)
+            tg_buf_printf(out, "  %-8s  %zu tensor%s, %.1f MB\n", tg_block_table[type].name, n,
+                          n == 1 ? "" : "s", megabytes(bytes));
+    }
+}
+
+static void put_text(const tg_gguf *g, const char *key, const char *label, tg_buf *out) {
+    const tg_gguf_value *v = tg_gguf_find(g, key);
+    if (!v || v->type != TG_GGUF_STRING || v->text.n_bytes == 0) return;
+    tg_buf_printf(out, "%s", label);
+    /* Text of a file goes to a terminal: controls do not. */
+    for (size_t i = 0; i < v->text.n_bytes && i < 120; i++) {
+        const unsigned char c = (unsigned char)v->text.bytes[i];
+        tg_buf_putc(out, c < 0x20 || c == 0x7f ? ' ' : (char)c);
+    }
+    tg_buf_puts(out, "\n");
+}
+
+#define TEMPLATE "tokenizer.chat_template"
+
+static const tg_gguf_value *template_of(const tg_gguf *g) {
+    const tg_gguf_value *v = tg_gguf_find(g, TEMPLATE);
+    return v && v->type == TG_GGUF_STRING ? v : NULL;
+}
+
+/* By which of ours a conversation is written; NULL: by none. */
+static const char *template_name(const tg_gguf_value *v) {
+    tg_chat_found found;
+    const tg_chat_template *t = tg_chat_detect(v->text.bytes, v->text.n_bytes, &found);
+    return t ? tg_chat_name(t) : NULL;
+}
+
+static void put_cache(const tg_lm_config *c, tg_buf *out) {
+    tg_buf_puts(out, "cache       ");
+    for (int32_t n = 1024; n < c->ctx && n <= 16384; n *= 4)
+        tg_buf_printf(out, "%.1f MB for %d tokens, ", megabytes(cache_bytes(c, n)), (int)n);
+    tg_buf_printf(out, "%.1f MB for %d tokens; in f32\n", megabytes(cache_bytes(c, c->ctx)),
+                  (int)c->ctx);
+}
+
+static void put_lines(const tg_gguf *g, const tg_lm *lm, tg_buf *out) {
+    const tg_lm_config *c = &lm->config;
+    tg_buf_printf(out, "file        %s\n", g->path);
+    tg_buf_printf(out, "format      %s, %" PRIu64 " bytes in %zu file%s, %s\n", tg_gguf_format(g),
+                  g->total_bytes, g->n_files, g->n_files == 1 ? "" : "s",
+                  g->checks.crc            ? "CRC-32C of chunks and SHA-256"
+                  : tg_gguf_checksummed(g) ? "CRC-32 of members"
+                                           : "no checksums");
+    put_text(g, "general.name", "name        ", out);
+    tg_buf_printf(
+        out,
+        "model       %s, layers %d, width %d, heads %d of %d (%d for keys), mlp %d, vocab "
+        "%d, ctx %d\n",
+        c->family->name, (int)c->layers, (int)c->width, (int)c->heads, (int)c->head_size,
+        (int)c->kv_heads, (int)c->mlp, (int)c->vocab, (int)c->ctx);
+    if (c->window)
+        tg_buf_printf(out, "window      %d, in all layers but one of %d\n", (int)c->window,
+                      (int)c->window_every);
+    tg_buf_printf(out, "parameters  %" PRIu64 ", stored as\n", lm->elems);
+    put_types(lm, out);
+    if (g->tokenizer_json) tg_buf_puts(out, "tokenizer   tokenizer.json\n");
+    put_text(g, "tokenizer.ggml.model", "tokenizer   ", out);
+    put_text(g, "tokenizer.ggml.pre", "  splitter  ", out);
+    const tg_gguf_value *written = template_of(g);
+    if (written) {
+        const char *name = template_name(written);
+        tg_buf_printf(out, "template    %s\n",
+                      name ? name : "none that is known: chat wants --template NAME");
+    }
+    put_text(g, TEMPLATE, "  begins    ", out);
+    tg_buf_printf(out, "memory      %.1f MB of weights\n", megabytes(lm->bytes));
+    if (!c->family->encode) put_cache(c, out);
+}
+
+static void put_number(tg_json_writer *w, const char *key, int64_t value) {
+    tg_json_key(w, key);
+    tg_json_put_int(w, value);
+}
+
+static void put_string(tg_json_writer *w, const char *key, const tg_gguf *g, const char *name) {
+    const tg_gguf_value *v = tg_gguf_find(g, name);
+    if (!v || v->type != TG_GGUF_STRING) return;
+    tg_json_key(w, key);
+    tg_json_put_string_n(w, v->text.bytes, v->text.n_bytes);
+}
+
+/* What a cache takes at several lengths, so that a reader need not know how one is made. */
+static void put_caches(tg_json_writer *w, const tg_lm_config *c) {
+    tg_json_key(w, "caches");
+    tg_json_begin_array(w);
+    for (int32_t n = 1024; !c->family->encode && n <= c->ctx && n <= 1 << 17; n *= 2) {
+        tg_json_begin_object(w);
+        put_number(w, "tokens", n);
+        put_number(w, "bytes", (int64_t)cache_bytes(c, n));
+        tg_json_end_object(w);
+    }
+    tg_json_end_array(w);
+}
+
+static void put_json(const tg_gguf *g, const tg_lm *lm, tg_buf *out) {
+    const tg_lm_config *c = &lm->config;
+    tg_json_writer w;
+    tg_json_writer_init(&w, out);
+    tg_json_begin_object(&w);
+    tg_json_key(&w, "file");
+    tg_json_put_string(&w, g->path);
+    tg_json_key(&w, "format");
+    tg_json_put_string(&w, g->checks.crc ? "tinygpt v3" : g->hf ? "safetensors" : "gguf");
+    put_number(&w, "version", g->version);
+    put_number(&w, "bytes", (int64_t)g->total_bytes);
+    tg_json_key(&w, "checksummed");
+    tg_json_put_bool(&w, tg_gguf_checksummed(g));
+    put_string(&w, "name", g, "general.name");
+    tg_json_key(&w, "family");
+    tg_json_put_string(&w, c->family->name);
+    put_number(&w, "layers", c->layers);
+    put_number(&w, "width", c->width);
+    put_number(&w, "heads", c->heads);
+    put_number(&w, "kv_heads", c->kv_heads);
+    put_number(&w, "head_size", c->head_size);
+    put_number(&w, "mlp", c->mlp);
+    put_number(&w, "vocab", c->vocab);
+    put_number(&w, "ctx", c->ctx);
+    put_number(&w, "window", c->window);
+    if (g->tokenizer_json) {
+        tg_json_key(&w, "tokenizer");
+        tg_json_put_string(&w, "tokenizer.json");
+    } else {
+        put_string(&w, "tokenizer", g, "tokenizer.ggml.model");
+        put_string(&w, "splitter", g, "tokenizer.ggml.pre");
+    }
+    const tg_gguf_value *written = template_of(g);
+    if (written) {
+        const char *known = template_name(written);
+        tg_json_key(&w, "template");
+        tg_json_put_string(&w, known ? known : "unknown");
+    }
+    put_number(&w, "params", (int64_t)lm->elems);
+    put_number(&w, "weight_bytes", (int64_t)lm->bytes);
+    put_caches(&w, c);
+    tg_json_key(&w, "tensors");
+    tg_json_begin_array(&w);
+    for (size_t i = 0; i < lm->n_tensors; i++) {
+        tg_json_begin_object(&w);
+        tg_json_key(&w, "name");
+        tg_json_put_string(&w, lm->tensors[i].name);
+        tg_json_key(&w, "type");
+        tg_json_put_string(&w, tg_block_table[lm->tensors[i].source->type].name);
+        put_number(&w, "rows", (int64_t)lm->tensors[i].rows);
+        put_number(&w, "cols", (int64_t)lm->tensors[i].cols);
+        tg_json_end_object(&w);
+    }
+    tg_json_end_array(&w);
+    tg_json_end_object(&w);
+}
+
+/* Every weight of a tensor as a float, some rows at a time. */
+static tg_status check_numbers(const tg_gguf *g, const tg_gguf_tensor *t) {
+    enum { PIECE_ELEMS = 1 << 18 };
+    const uint64_t cols = t->dim[0], rows = t->elems / cols;
+    const uint64_t most = cols < PIECE_ELEMS ? PIECE_ELEMS / cols : 1;
+    const size_t row_bytes = (size_t)(t->bytes / rows), floats = (size_t)(most * cols);
+    const size_t bytes = floats * sizeof(float) + (size_t)most * row_bytes;
+    float *x = tg_alloc(&g->ctx->mem, bytes);
+    if (!x) return tg_fail_memory(g->ctx, t->name, bytes);
+    uint8_t *in = (uint8_t *)(x + floats);
+    tg_status s = TG_OK;
+    for (uint64_t first = 0; s == TG_OK && first < rows; first += most) {
+        const uint64_t n = rows - first < most ? rows - first : most;
+        s = tg_gguf_read_rows(g, t, first, n, in);
+        if (s == TG_OK) tg_block_to_f32_n(t->type, x, in, (size_t)(n * cols));
+        for (uint64_t i = 0; s == TG_OK && i < n * cols; i++)
+            if (!tg_isfinite((double)x[i]))
+                s = tg_fail(g->ctx, TG_E_NUMBER,
+                            "%s: tensor %s: element %" PRIu64 ": want a finite number, have %g",
+                            g->path, t->name, first * cols + i, (double)x[i]);
+    }
+    tg_free(&g->ctx->mem, x, bytes);
+    return s;
+}
+
+tg_status tg_lm_check(tg_context *ctx, const char *path) {
+    tg_gguf g;
+    tg_lm lm;
+    tg_arena arena;
+    bool ours;
+    TG_TRY(tg_tgpt3_is_lm(&ctx->err, path, &ours));
+    if (ours) TG_TRY(tg_tgpt3_check_lm(&ctx->err, path));
+    TG_TRY(tg_gguf_open_any(&ctx->err, path, &g));
+    tg_arena_init(&arena, &ctx->err.mem);
+    tg_status s = tg_lm_read(&g, &arena, false, &lm);
+    if (s == TG_OK && g.hf) s = tg_folder_check(&g.hf->folder);
+    for (size_t i = 0; s == TG_OK && i < g.n_tensors; i++) s = check_numbers(&g, &g.tensors[i]);
+    tg_arena_deinit(&arena);
+    tg_gguf_close(&g);
+    return s;
+}
+
+tg_status tg_lm_has_checksums(tg_context *ctx, const char *path, bool *has) {
+    tg_gguf g;
+    TG_TRY(tg_gguf_open_any(&ctx->err, path, &g));
+    *has = tg_gguf_checksummed(&g);
+    tg_gguf_close(&g);
+    return TG_OK;
+}
+
+tg_status tg_lm_info(tg_context *ctx, const char *path, bool json, tg_text_fn write, void *user) {
+    tg_gguf g;
+    tg_lm lm;
+    tg_arena arena;
+    tg_buf text;
+    TG_TRY(tg_gguf_open_any(&ctx->err, path, &g));
+    tg_arena_init(&arena, &ctx->err.mem);
+    tg_buf_init(&text, &ctx->err.mem);
+    tg_status s = tg_lm_read(&g, &arena, false, &lm);
+    if (s == TG_OK) {
+        if (json)
+            put_json(&g, &lm, &text);
+        else
+            put_lines(&g, &lm, &text);
+        s = tg_buf_status(&ctx->err, &text, "text");
+    }
+    if (s == TG_OK && write(user, tg_buf_text(&text), text.length) != 0)
+        s = tg_stopped(&ctx->err, path);
+    tg_buf_deinit(&text);
+    tg_arena_deinit(&arena);
+    tg_gguf_close(&g);
+    return s;
+}

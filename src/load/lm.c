@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lm.c - reads the tensors of third-party model files and packs them, all workers at once.
+ *
+ * Matrices are cut into pieces of whole groups of sixteen rows. A worker takes the next run of
+ * pieces and packs them into the block, out of the mapped file, or, where that cannot be mapped or
+ * has them in another form, out of a buffer of its own that it reads them into; meanwhile the first
+ * worker makes the tokenizer. Where the file has checksums, all of them are held against it before
+ * the first piece. A deadline is looked at between pieces; what is not packed then is the next
+ * call's.
+ */
+#include "load/lm.h"
+
+#include "base/os.h"
+#include "base/time.h"
+#include "io/hf.h"
+#include "io/tgpt_v3_lm.h"
+#include "load/pack_cache.h"
+#include "load/vocabulary.h"
+#include "simd/pack.h"
+
+#include <stdatomic.h>
+
+/*
+ * Of a file, about so many bytes are a piece: read, they are to stay in the second cache beside
+ * what becomes of them; mapped, to be worth a call of the system's. Pieces that go into the same
+ * huge page are a run, which one worker packs: were it zeroed at the first touch of two, each would
+ * do it. Maps are dropped once so many bytes were packed.
+ */
+enum {
+    READ_BYTES = 64 << 10,
+    MAPPED_BYTES = 512 << 10,
+    RUN_BYTES = TG_OS_HUGE_BYTES,
+    DROP_BYTES = 16 << 20
+};
+
+/* ---------------------------------------------------------------------------------------- packing
+ */
+
+typedef struct piece {
+    const tg_lm_tensor *t;
+    size_t first_group, n_groups;
+} piece;
+
+/* What the workers share, in the model's arena. Each has errors of its own. */
+struct tg_lm_packer {
+    tg_lm_model *m;
+    tg_pack_fn pack;
+    piece *pieces; /* [n] */
+    size_t *runs;  /* [n_runs + 1] the first piece of each */
+    size_t n, n_runs, n_chunks;
+    _Atomic size_t next; /* chunks to check, then runs */
+    _Atomic size_t done; /* bytes of maps */
+    double deadline_ms;
+    bool tokenized; /* worker 0's */
+    unsigned n_workers;
+    tg_block buffers;
+    tg_pack_cache cache;
+    bool kept;           /* there is to be a cache */
+    _Atomic bool broken; /* a chunk of the cache's map */
+    struct packing_worker {
+        tg_ctx err;
+        uint8_t *buffer, *scratch;
+        size_t at, end; /* pieces of its run that are to come */
+        tg_status status;
+    } *workers;
+};
+typedef struct tg_lm_packer packer;
+
+static size_t row_bytes_of(const tg_lm_tensor *t) { return (size_t)(t->source->bytes / t->rows); }
+
+static size_t rows_of(const piece *p) {
+    const size_t first = p->first_group * TG_PACK_ROWS, n = p->n_groups * TG_PACK_ROWS;
+    return p->t->rows - first < n ? p->t->rows - first : n;
+}
+
+/* The row of the file that row i of a packed matrix is: neighbours that belong together come half a
+ * head apart (rope.c). */
+static size_t source_row(const tg_lm_tensor *t, size_t i, size_t head_size) {
+    if (!t->pairs) return i;
+    const size_t head = i / head_size, at = i % head_size, half = head_size / 2;
+    return head * head_size + (at < half ? 2 * at : 2 * (at - half) + 1);
+}
+
+static void pack_piece(const packer *k, const piece *p, const uint8_t *bytes) {
+    const tg_lm_model *m = k->m;
+    const tg_lm_tensor *t = p->t;
+    const size_t head_size = (size_t)m->lm.config.head_size, row_bytes = row_bytes_of(t);
+    const size_t group_bytes = tg_pack_group_bytes(t->packing, t->cols);
+    for (size_t g = 0; g < p->n_groups; g++) {
+        const size_t first = (p->first_group + g) * TG_PACK_ROWS;
+        const uint8_t *row[TG_PACK_ROWS] = { NULL };
+        for (size_t i = 0; i < TG_PACK_ROWS && first + i < t->rows; i++)
+            row[i] = bytes + (source_row(t, first + i, head_size) - p->first_group * TG_PACK_ROWS) *
+                                 row_bytes;
+        k->pack(t->source->type, t->cols, row,
+                (uint8_t *)m->block.data + t->offset_bytes + (p->first_group + g) * group_bytes);
+    }
+}
+
+/* A file without a tokenizer can still be run, on ids. */
+static tg_status make_tokenizer(tg_lm_model *m) {
+    return tg_vocabulary_gguf(&m->file, (size_t)m->lm.config.vocab, &m->tok);
+}
+
+/* Checks chunk i of what is mapped or, if nothing is, of a file that has checksums. */
+static tg_status check_chunk(packer *k, struct packing_worker *w, size_t i) {
+    if (!k->cache.map.data) return tg_tgpt3_lm_check_chunk(&w->err, &k->m->file, i, w->buffer);
+    if (!tg_pack_cache_check(&k->cache, i)) atomic_store(&k->broken, true);
+    return TG_OK;
+}
+
+static tg_status read_piece(packer *k, struct packing_worker *w, const piece *p) {
+    const uint8_t *const mapped = k->m->in_file[p->t - k->m->lm.tensors];
+    if (mapped) {
+        const size_t row_bytes = row_bytes_of(p->t), bytes = rows_of(p) * row_bytes;
+        const uint8_t *const from = mapped + p->first_group * TG_PACK_ROWS * row_bytes;
+        tg_os_map_load(from, bytes);
+        pack_piece(k, p, from);
+        const size_t before = atomic_fetch_add_explicit(&k->done, bytes, memory_order_relaxed);
+        if (before / DROP_BYTES != (before + bytes) / DROP_BYTES) tg_file_maps_drop(k->m);
+        return TG_OK;
+    }
+    TG_TRY(tg_gguf_read_rows_into(&w->err, &k->m->file, p->t->source, p->first_group * TG_PACK_ROWS,
+                                  rows_of(p), w->buffer, w->scratch));
+    pack_piece(k, p, w->buffer);
+    return TG_OK;
+}
+
+static void pack_worker(void *arg, unsigned worker) {
+    packer *k = arg;
+    struct packing_worker *w = &k->workers[worker];
+    const size_t all = k->n_chunks + k->n_runs;
+    if (worker == 0 && !k->tokenized) {
+        const double start = tg_time_ms();
+        k->tokenized = true;
+        w->status = make_tokenizer(k->m);
+        k->m->tok_ms = tg_time_ms() - start;
+        k->m->pack_ms -= k->m->tok_ms / k->n_workers;
+    }
+    while (w->status == TG_OK) {
+        if (w->at < w->end) {
+            w->status = read_piece(k, w, &k->pieces[w->at++]);
+        } else {
+            const size_t i = atomic_fetch_add_explicit(&k->next, 1, memory_order_relaxed);
+            if (i >= all) return;
+            if (i < k->n_chunks) {
+                w->status = check_chunk(k, w, i);
+            } else {
+                w->at = k->runs[i - k->n_chunks];
+                w->end = k->runs[i - k->n_chunks + 1];
+            }
+        }
+        /* Asked last: some work is done in the shortest slice, too. */
+        if (w->status == TG_OK && tg_time_over(k->deadline_ms)) return;
+    }
+    atomic_store_explicit(&k->next, all, memory_order_relaxed); /* no need to go on, elsewhere */
+}
+
+static size_t offset_of(const tg_lm_tensor *t, size_t group) {
+    return t->offset_bytes + group * tg_pack_group_bytes(t->packing, t->cols);
+}
+
+/* Groups of a piece, which begin in one run; rows in another order are read all at once. */
+static size_t groups_of_piece(const tg_lm_tensor *t, size_t first, bool mapped) {
+    const size_t left = tg_pack_groups(t->rows) - first;
+    if (t->pairs) return left;
+    const size_t each = tg_pack_group_bytes(t->packing, t->cols);
+    const size_t room = (RUN_BYTES - offset_of(t, first) % RUN_BYTES + each - 1) / each;
+    size_t n = (mapped ? MAPPED_BYTES : READ_BYTES) / (row_bytes_of(t) * TG_PACK_ROWS);
+    if (n > room) n = room;
+    return n < 1 ? 1 : n < left ? n : left;
+}
+
+/* Of one worker, in bytes. */
+struct buffer_sizes {
+    size_t rows, scratch;
+};
+
+static void grow(size_t *most, size_t n) {
+    n = (n + TG_BLOCK_ALIGN - 1) / TG_BLOCK_ALIGN * TG_BLOCK_ALIGN;
+    if (n > *most) *most = n;
+}
+
+/* Cuts all matrices; while there is no table, pieces and runs are only counted. *most: what the
+ * largest takes. */
+static void cut(packer *k, struct buffer_sizes *most) {
+    const tg_lm *lm = &k->m->lm;
+    size_t run = SIZE_MAX;
+    *most = (struct buffer_sizes) { 0 };
+    k->n = k->n_runs = 0;
+    for (size_t i = 0; i < lm->n_tensors; i++) {
+        const tg_lm_tensor *t = &lm->tensors[i];
+        const bool mapped = k->m->in_file[i];
+        if (t->is_floats || t->stays) continue;
+        for (size_t g = 0; g < tg_pack_groups(t->rows); k->n++) {
+            const piece p = { t, g, groups_of_piece(t, g, mapped) };
+            if (!mapped) grow(&most->rows, rows_of(&p) * row_bytes_of(t));
+            grow(&most->scratch, tg_gguf_scratch_bytes(t->source, rows_of(&p)));
+            if (offset_of(t, g) / RUN_BYTES != run) {
+                if (k->pieces) k->runs[k->n_runs] = k->n;
+                run = offset_of(t, g) / RUN_BYTES;
+                k->n_runs++;
+            }
+            if (k->pieces) k->pieces[k->n] = p;
+            g += p.n_groups;
+        }
+    }
+    if (k->pieces) k->runs[k->n_runs] = k->n;
+}
+
+/* TG_PENDING: the deadline came first. */
+static tg_status run_workers(tg_context *ctx, packer *k, double deadline_ms) {
+    k->deadline_ms = deadline_ms;
+    k->n_workers = tg_os_any_thread_reads() ? ctx->threads : 1;
+    if (k->n_workers > 1)
+        tg_pool_run(ctx->pool, pack_worker, k);
+    else
+        pack_worker(k, 0);
+    for (unsigned i = 0; i < ctx->threads; i++)
+        if (k->workers[i].status != TG_OK)
+            return tg_fail(&ctx->err, k->workers[i].status, "%s", k->workers[i].err.message);
+    bool more = atomic_load_explicit(&k->next, memory_order_relaxed) < k->n_chunks + k->n_runs;
+    for (unsigned i = 0; i < ctx->threads; i++) more |= k->workers[i].at < k->workers[i].end;
+    return more ? TG_PENDING : TG_OK;
+}
+
+static tg_status begin_packer(tg_context *ctx, tg_lm_model *m) {
+    packer *k = tg_arena_alloc(&m->arena, sizeof *k);
+    if (!k) return tg_fail_memory(&ctx->err, "packer", sizeof *k);
+    *k = (packer) { .m = m, .pack = tg_pack_find(ctx->isa) };
+    m->packer = k;
+    k->workers = tg_arena_array(&m->arena, ctx->threads, sizeof *k->workers);
+    if (!k->workers) return tg_fail_memory(&ctx->err, "workers", sizeof *k->workers);
+    for (unsigned i = 0; i < ctx->threads; i++)
+        tg_ctx_init(&k->workers[i].err, &ctx->err.mem, NULL, NULL);
+    return TG_OK;
+}
+
+/* Everything is allocated before the workers begin: allocators need not bear several threads. */
+static tg_status begin_matrices(tg_context *ctx, packer *k) {
+    struct buffer_sizes most;
+    tg_lm_model *m = k->m;
+    tg_file_maps_begin_packing(ctx, m);
+    cut(k, &most);
+    k->n_chunks = tg_tgpt3_lm_chunks(&m->file);
+    k->next = 0;
+    k->runs = tg_arena_array(&m->arena, k->n_runs + 1, sizeof *k->runs);
+    k->pieces = tg_arena_array(&m->arena, k->n, sizeof *k->pieces);
+    if (!k->runs || !k->pieces)
+        return tg_fail_memory(&ctx->err, "table of pieces", k->n * sizeof *k->pieces);
+    cut(k, &most);
+    if (k->n_chunks) grow(&most.rows, m->file.checks.chunk_bytes);
+    const size_t each = most.rows + most.scratch;
+    TG_TRY(tg_block_new(&ctx->err, each * ctx->threads, &k->buffers));
+    for (unsigned i = 0; i < ctx->threads; i++) {
+        struct packing_worker *w = &k->workers[i];
+        w->buffer = (uint8_t *)k->buffers.data + i * each;
+        w->scratch = w->buffer + most.rows;
+    }
+    return tg_runtime_block(ctx, m->lm.bytes, &m->block);
+}
+
+/* Maps the cache, if there is one, and checks it all; a damaged one is let go of. */
+static tg_status begin_cache(tg_context *ctx, packer *k) {
+    tg_pack_cache *c = &k->cache;
+    k->kept = tg_pack_cache_find(ctx, k->m, c);
+    if (k->kept) tg_pack_cache_open(ctx, c);
+    k->m->map = c->map;
+    if (!c->map.data) return TG_OK;
+    k->n_chunks = c->n_chunks;
+    TG_TRY(run_workers(ctx, k, 0));
+    if (!k->broken && !tg_os_map_broken(&c->map)) return TG_OK;
+    tg_say(&ctx->err, TG_LOG_WARNING, "pack cache: %s is damaged: packing anew", c->path);
+    c->map = (tg_os_map) { .data = NULL };
+    tg_os_map_free(&k->m->map);
+    return TG_OK;
+}
+
+/* What is not packed becomes floats whatever the file has. */
+static tg_status load_floats(tg_context *ctx, const tg_gguf *file, const tg_gguf_tensor *source,
+                             tg_block *buffer, float *out) {
+    if (source->bytes > buffer->bytes) {
+        tg_block_free(buffer);
+        TG_TRY(tg_block_new(&ctx->err, (size_t)source->bytes, buffer));
+    }
+    TG_TRY(tg_gguf_read_rows(file, source, 0, source->elems / source->dim[0], buffer->data));
+    tg_block_to_f32_n(source->type, out, buffer->data, (size_t)source->elems);
+    return TG_OK;
+}
+
+/* ---------------------------------------------------------------------------------------- extras
+ */
+
+static float *add_extra(tg_lm_model *m, const char *name, size_t n) {
+    tg_lm_extra *e = &m->extras[m->n_extras];
+    e->bytes = n * sizeof(float);
+    e->data = tg_arena_array(&m->arena, n, sizeof(float));
+    snprintf(e->name, sizeof e->name, "%s", name);
+    if (e->data) m->n_extras++;
+    return e->data;
+}
+
+static tg_status make_freqs(tg_context *ctx, tg_lm_model *m, tg_block *buffer) {
+    const size_t half = (size_t)m->lm.config.head_size / 2;
+    const tg_gguf_tensor *t = tg_gguf_tensor_find(&m->file, "rope_freqs.weight");
+    float *factors = NULL;
+    if (t) {
+        factors = tg_arena_array(&m->arena, half, sizeof *factors);
+        if (!factors) return tg_fail_memory(&ctx->err, "frequencies", half * sizeof(float));
+        if (t->elems != half)
+            return tg_fail(&ctx->err, TG_E_SHAPE, "%s: tensor %s: want %zu, have %" PRIu64,
+                           m->file.path, t->name, half, t->elems);
+        TG_TRY(load_floats(ctx, &m->file, t, buffer, factors));
+    }
+    for (int base = 0; base < 2; base++) {
+        char name[32];
+        snprintf(name, sizeof name, TG_LM_FREQ_NAME, base);
+        float *freq = add_extra(m, name, half);
+        if (!freq) return tg_fail_memory(&ctx->err, "frequencies", half * sizeof(float));
+        tg_lm_fill_freq(&m->lm.config, base, base == 0 ? factors : NULL, freq);
+    }
+    return TG_OK;
+}
+
+static const tg_lm_tensor *find(const tg_lm_model *m, const char *name) {
+    for (size_t i = 0; i < m->lm.n_tensors; i++)
+        if (strcmp(m->lm.tensors[i].name, name) == 0) return &m->lm.tensors[i];
+    return NULL;
+}
+
+/* Biases of queries, keys and values side by side, in the order of the rows that they belong to.
+ * Rows that were put into another order have no biases in any family. */
+static tg_status make_biases(tg_context *ctx, tg_lm_model *m, int layer) {
+    static const char *const parts[] = { "attn_q", "attn_k", "attn_v" };
+    const tg_lm_tensor *t[3];
+    size_t n = 0, at = 0;
+    for (int i = 0; i < 3; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "blk.%d.%s.bias", layer, parts[i]);
+        t[i] = find(m, name);
+        if (!t[i]) return TG_OK;
+        n += t[i]->cols;
+    }
+    char name[64];
+    snprintf(name, sizeof name, "blk.%d.attn_q.biases", layer);
+    float *all = add_extra(m, name, n);
+    if (!all) return tg_fail_memory(&ctx->err, "biases", n * sizeof(float));
+    for (int i = 0; i < 3; at += t[i++]->cols)
+        memcpy(all + at, m->weights + t[i]->offset_bytes, t[i]->bytes);
+    return TG_OK;
+}
+
+static tg_status load_all_floats(tg_context *ctx, tg_lm_model *m) {
+    tg_block buffer = { 0 };
+    tg_status s = TG_OK;
+    for (size_t i = 0; s == TG_OK && i < m->lm.n_tensors; i++) {
+        const tg_lm_tensor *t = &m->lm.tensors[i];
+        if (t->is_floats)
+            s = load_floats(ctx, &m->file, t->source, &buffer,
+                            (float *)(void *)((char *)m->block.data + t->offset_bytes));
+    }
+    tg_block_free(&buffer);
+    return s;
+}
+
+static tg_status make_extras(tg_context *ctx, tg_lm_model *m) {
+    tg_block buffer = { 0 };
+    tg_status s = make_freqs(ctx, m, &buffer);
+    for (int layer = 0; s == TG_OK && layer < m->lm.config.layers; layer++)
+        s = make_biases(ctx, m, layer);
+    tg_block_free(&buffer);
+    return s;
+}
+
+/* ---------------------------------------------------------------------------------------- loading
+ */
+
+static tg_status begin(tg_context *ctx, const char *path, tg_lm_model *m) {
+    const double start = tg_time_ms();
+    const char *own = tg_arena_strdup(&m->arena, path);
+    if (!own) return tg_fail_memory(&ctx->err, "path", strlen(path));
+    TG_TRY(tg_gguf_open_any(&ctx->err, own, &m->file));
+    TG_TRY(tg_lm_read(&m->file, &m->arena, tg_file_maps_wanted(), &m->lm));
+    TG_TRY(tg_file_maps_begin(ctx, m));
+    m->extras = tg_arena_array(&m->arena, 2 + (size_t)m->lm.config.layers, sizeof *m->extras);
+    if (!m->extras) return tg_fail_memory(&ctx->err, "table of vectors", sizeof *m->extras);
+    m->open_ms = tg_time_ms() - start;
+    TG_TRY(begin_packer(ctx, m));
+    TG_TRY(begin_cache(ctx, m->packer));
+    return m->packer->cache.map.data ? TG_OK : begin_matrices(ctx, m->packer);
+}
+
+static tg_status load(tg_context *ctx, const char *path, double deadline_ms, tg_lm_model *m) {
+    if (!m->packer) TG_TRY(begin(ctx, path, m));
+    packer *k = m->packer;
+    m->weights = m->map.data ? (const char *)k->cache.weights : m->block.data;
+    if (!m->map.data) {
+        TG_TRY(run_workers(ctx, k, deadline_ms));
+        TG_TRY(tg_lm_whole(ctx, m));
+        tg_file_maps_end_packing(m);
+        tg_block_free(&k->buffers);
+        TG_TRY(load_all_floats(ctx, m));
+    }
+    return make_extras(ctx, m);
+}
+
+tg_status tg_lm_load(tg_context *ctx, const char *path, double deadline_ms, tg_lm_model **out) {
+    const double start = tg_time_ms();
+    if (!*out) {
+        *out = tg_alloc(&ctx->err.mem, sizeof **out);
+        if (!*out) return tg_fail_memory(&ctx->err, "model", sizeof **out);
+        tg_arena_init(&(*out)->arena, &ctx->err.mem);
+    }
+    tg_lm_model *m = *out;
+    const double opened = m->open_ms;
+    const tg_status s = load(ctx, path, deadline_ms, m);
+    m->pack_ms += tg_time_ms() - start - (m->open_ms - opened);
+    if (s == TG_OK && m->packer->kept && !m->map.data)
+        tg_pack_cache_save(ctx, m, &m->packer->cache);
+    return s;
+}
+
+void tg_lm_unload(tg_context *ctx, tg_lm_model *m) {
+    if (!m) return;
+    const tg_mem mem = ctx->err.mem;
+    tg_tok_free(m->tok);
+    if (m->packer) tg_block_free(&m->packer->buffers);
+    if (m->map.data) tg_backend_forget(ctx->backend, m->map.data, m->map.bytes);
+    tg_os_map_free(&m->map);
+    tg_file_maps_end(ctx, m);
+    tg_runtime_block_free(ctx, &m->block);
+    tg_gguf_close(&m->file);
+    tg_arena_deinit(&m->arena);
+    tg_free(&mem, m, sizeof *m);
+}
+
+tg_status tg_lm_whole(tg_context *ctx, const tg_lm_model *m) {
+    const bool cache = m->map.data && tg_os_map_broken(&m->map);
+    if (!cache && !tg_file_maps_broken(m)) return TG_OK;
+    return tg_fail(&ctx->err, TG_E_IO, "%s%s: want a file that stays, have one that shrank",
+                   cache ? "pack cache of " : "", m->file.path);
+}
+
+const char *tg_lm_types(const tg_lm_model *m) {
+    uint64_t bytes[TG_BLOCK_TYPE_COUNT] = { 0 };
+    int most = 0;
+    for (size_t i = 0; i < m->lm.n_tensors; i++)
+        bytes[m->lm.tensors[i].source->type] += m->lm.tensors[i].source->bytes;
+    for (int i = 1; i < TG_BLOCK_TYPE_COUNT; i++)
+        if (bytes[i] > bytes[most]) most = i;
+    return tg_block_table[most].name;
+}
+
+tg_status tg_lm_bind(const tg_lm_model *m, tg_plan *plan) {
+    for (size_t i = 0; i < m->lm.n_tensors; i++) {
+        const tg_lm_tensor *t = &m->lm.tensors[i];
+        const char *data = t->stays ? (const char *)m->in_file[i] : m->weights + t->offset_bytes;
+        TG_TRY(tg_plan_bind(plan, t->name, (char *)(uintptr_t)data, t->bytes));
+    }
+    for (size_t i = 0; i < m->n_extras; i++)
+        TG_TRY(tg_plan_bind(plan, m->extras[i].name, m->extras[i].data, m->extras[i].bytes));
+    return TG_OK;
+}

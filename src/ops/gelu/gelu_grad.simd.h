@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gelu_grad.simd.h - dx = dy * gelu'(x) by runs of elements; the two forms are two variants.
+ */
+#include "ops/build.h"
+#include "ops/kernel.h"
+#include "simd/vec.h"
+#include "simd/vmath.h"
+
+/* Half of TG_UNIT_ELEMS, as an element costs an exp and a polynomial or two. */
+#define UNIT 4096u
+
+static size_t units(const tg_args *a) { return tg_units(tg_type_elems(&a->in_type[0]), UNIT); }
+
+/* slope is a constant where this is called, so inlining leaves no call in the loop. In place is
+ * fine: a vector is stored after both were read. */
+static inline __attribute__((always_inline)) void run_with(const tg_args *a, size_t begin,
+                                                           size_t end, tg_v (*slope)(tg_v)) {
+    const float *x = a->in[0], *dy = a->in[1];
+    float *dx = a->out[0];
+    const size_t stop = tg_min_size(end * UNIT, tg_type_elems(&a->in_type[0]));
+    size_t i = begin * UNIT;
+    for (; i + 16 <= stop; i += 16)
+        tg_vstore(dx + i, tg_vmul(tg_vload(dy + i), slope(tg_vload(x + i))));
+    if (i >= stop) return;
+    const size_t n = stop - i;
+    tg_vstore_n(dx + i, tg_vmul(tg_vload_n(dy + i, n), slope(tg_vload_n(x + i, n))), n);
+}
+
+static bool is_erf(const tg_args *a) { return a->attr.i[0] == TG_ACT_GELU_ERF; }
+static bool is_tanh(const tg_args *a) { return a->attr.i[0] == TG_ACT_GELU_TANH; }
+static void run_erf(const tg_args *a, size_t begin, size_t end) {
+    run_with(a, begin, end, tg_vgelu_erf_d);
+}
+static void run_tanh(const tg_args *a, size_t begin, size_t end) {
+    run_with(a, begin, end, tg_vgelu_tanh_d);
+}
+
+static const tg_variant variants[] = {
+    { .name = "erf", .fits = is_erf, .phase = { { units, run_erf } } },
+    { .name = "tanh", .fits = is_tanh, .phase = { { units, run_tanh } } },
+};
+TG_KERNELS(gelu_grad, variants);

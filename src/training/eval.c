@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * eval.c - the mean loss over windows of a text, in slices.
+ *
+ * The eval plan gives logits and their log-sum-exp; the losses are summed here in double, so that a
+ * last batch that is not full, and any number of windows, give the exact mean over tokens. A
+ * trainer brings its plan along; tg_model_evaluating makes one for a model that is only measured,
+ * of the same shape, so that both find the same bits.
+ */
+#include "base/time.h"
+#include "training/train.h"
+
+/* What an evaluation stands on; all of it is borrowed. */
+typedef struct evaluator {
+    tg_context *ctx;
+    const tg_gpt_config *config;
+    tg_train_plans *plans; /* eval is placed and bound */
+    tg_text *text;
+    size_t batch; /* rows of the plan */
+    tg_cancel_fn cancel;
+    void *cancel_user;
+} evaluator;
+
+static evaluator of_trainer(tg_trainer *t) {
+    return (evaluator) { .ctx = t->ctx,
+                         .config = &t->model->layout.config,
+                         .plans = &t->plans,
+                         .text = t->text,
+                         .batch = (size_t)t->o.batch,
+                         .cancel = t->cancel,
+                         .cancel_user = t->cancel_user };
+}
+
+static tg_status begin(const evaluator *v, const tg_split *split, int32_t windows,
+                       tg_eval_state *e) {
+    const size_t T = (size_t)v->config->ctx;
+    *e = (tg_eval_state) { .n = tg_eval_windows(split, T, windows) };
+    if (e->n == 0)
+        return tg_fail(&v->ctx->err, TG_E_DATA,
+                       "%s: evaluation: want at least %zu bytes for a context of %zu tokens, have "
+                       "%" PRIu64,
+                       v->text->name, T + 1, T, split->val_bytes);
+    return TG_OK;
+}
+
+/* The next windows into the rows of a batch. Rows beyond the last window are zeros: valid ids, the
+ * same in every run; their losses are computed and left out of the sum. */
+static tg_status fill(const evaluator *v, const tg_split *split, tg_eval_state *e) {
+    const size_t T = (size_t)v->config->ctx;
+    int32_t *tokens = tg_plan_data(&v->plans->eval, v->plans->eval_tokens);
+    int32_t *targets = tg_plan_data(&v->plans->eval, v->plans->eval_targets);
+    memset(tokens, 0, v->batch * T * sizeof *tokens);
+    memset(targets, 0, v->batch * T * sizeof *targets);
+    e->in_batch = e->n - e->next < v->batch ? e->n - e->next : v->batch;
+    for (size_t row = 0; row < e->in_batch; row++)
+        TG_TRY(tg_text_window(v->text, tg_eval_start(split, T, e->next + row, e->n), T,
+                              tokens + row * T, targets + row * T));
+    return TG_OK;
+}
+
+/* loss = lse - logit of the target, of floats subtracted in double, rows rising: one order for any
+ * batch size, so the mean does not depend on it but through the plan's own bits. */
+static void sum_losses(const evaluator *v, tg_eval_state *e) {
+    const size_t V = (size_t)v->config->vocab;
+    const size_t n = (size_t)e->in_batch * (size_t)v->config->ctx;
+    const int32_t *targets = tg_plan_data(&v->plans->eval, v->plans->eval_targets);
+    const float *logits = tg_plan_data(&v->plans->eval, v->plans->logits);
+    const float *lse = tg_plan_data(&v->plans->eval, v->plans->lse);
+    for (size_t i = 0; i < n; i++)
+        e->sum += (double)lse[i] - (double)logits[i * V + (size_t)targets[i]];
+    e->tokens += n;
+    e->next += e->in_batch;
+    e->in_batch = 0;
+}
+
+/* in_batch is not 0 exactly while a batch is on its way, and e->run then says how far it is. The
+ * deadline is also looked at between two batches, since a plan that just ended did not ask. sum and
+ * tokens only grow by whole batches, so stopping loses nothing. */
+static tg_status go_on(const evaluator *v, const tg_split *split, tg_eval_state *e,
+                       double deadline_ms, double *loss) {
+    const tg_scalars rt = { .accumulate = 0 };
+    while (e->next < e->n) {
+        if (e->in_batch == 0) {
+            TG_TRY(fill(v, split, e));
+            e->run = (tg_run) { .next = 0 };
+        }
+        e->run.deadline_ms = deadline_ms;
+        e->run.cancel = v->cancel;
+        e->run.cancel_user = v->cancel_user;
+        TG_TRY(tg_backend_run(v->ctx->backend, &v->plans->eval, &rt, &e->run));
+        sum_losses(v, e);
+        if (e->next < e->n && tg_time_over(deadline_ms)) return TG_PENDING;
+    }
+    *loss = e->sum / (double)e->tokens;
+    return TG_OK;
+}
+
+tg_status tg_eval_begin(tg_trainer *t, const tg_split *split, int32_t windows, tg_eval_state *e) {
+    const evaluator v = of_trainer(t);
+    return begin(&v, split, windows, e);
+}
+
+tg_status tg_eval_go_on(tg_trainer *t, const tg_split *split, tg_eval_state *e, double deadline_ms,
+                        double *loss) {
+    const evaluator v = of_trainer(t);
+    return go_on(&v, split, e, deadline_ms, loss);
+}
+
+/* Validation text if there is some, else all of it. */
+static tg_status evaluating_begin(tg_trainer_evaluating *e, tg_trainer *t) {
+    if (tg_text_validates(t->text, t->o.val_fraction) && t->split.val_bytes == 0)
+        return tg_fail(&t->ctx->err, TG_E_DATA,
+                       "evaluation: the validation part is shorter than a window of %d tokens",
+                       (int)t->model->layout.config.ctx + 1);
+    const tg_split whole = { 0, t->text->n_bytes };
+    e->split = t->split.val_bytes > 0 ? t->split : whole;
+    tg_train_drop(t);
+    TG_TRY(tg_eval_begin(t, &e->split, t->o.eval_windows, &e->state));
+    e->begun = true;
+    return TG_OK;
+}
+
+static tg_status evaluating_go_on(tg_trainer_evaluating *e, tg_trainer *t, double deadline_ms,
+                                  double *loss) {
+    if (e->generation != t->ctx->generation) e->begun = false;
+    e->generation = t->ctx->generation;
+    if (!e->begun) {
+        TG_TRY(tg_train_settle(t, deadline_ms));
+        TG_TRY(evaluating_begin(e, t));
+    }
+    return tg_eval_go_on(t, &e->split, &e->state, deadline_ms, loss);
+}
+
+tg_status tg_trainer_evaluating_go_on(tg_trainer_evaluating *e, tg_trainer *t, double deadline_ms,
+                                      double *loss) {
+    tg_status s;
+    do s = evaluating_go_on(e, t, deadline_ms, loss);
+    while (tg_train_recovered(t, &s));
+    return s;
+}
+
+/* ------------------------------------------------------------------------------- a model alone */
+
+/* The options are those of a run that would validate in this way: they bring the batch of the
+ * preset, and the checks of the ranges. */
+tg_status tg_model_evaluating_begin(tg_model_evaluating *e, tg_context *ctx, tg_model *model,
+                                    tg_text *text, double val_fraction, int32_t windows) {
+    tg_train_options o = tg_train_options_default();
+    o.val_fraction = val_fraction;
+    o.eval_windows = windows;
+    e->ctx = ctx;
+    e->model = model;
+    e->text = text;
+    e->o = tg_train_options_of(&o, &model->layout.config);
+    TG_TRY(tg_train_options_check(&ctx->err, &e->o));
+    const tg_split whole = { 0, text->n_bytes };
+    e->split = tg_text_validates(text, val_fraction) ? tg_text_split(text, val_fraction) : whole;
+    if (!model->lm) return TG_OK;
+    return tg_lm_evaluating_begin(&e->lm, ctx, model, text, e->split.train_bytes, windows);
+}
+
+static evaluator of_model(tg_model_evaluating *e) {
+    return (evaluator) { .ctx = e->ctx,
+                         .config = &e->model->layout.config,
+                         .plans = &e->plans,
+                         .text = e->text,
+                         .batch = (size_t)e->o.batch };
+}
+
+/* The plan's workspace is all that is taken beside the weights. */
+static tg_status prepare(tg_model_evaluating *e, double deadline_ms) {
+    const tg_layout *l = &e->model->layout;
+    const evaluator v = of_model(e);
+    if (e->stage == TG_EVALUATING_PLAN) {
+        TG_TRY(tg_train_plans_build_eval(e->ctx, e->model->family, l, &e->o, &e->plans));
+        TG_TRY(tg_runtime_block_take(e->ctx, e->plans.memory_bytes, &e->memory));
+        e->stage = TG_EVALUATING_CLEAR;
+        if (tg_time_over(deadline_ms)) return TG_PENDING;
+    }
+    TG_TRY(tg_block_clear(&e->memory, deadline_ms));
+    tg_plan_place(&e->plans.eval, e->memory.data);
+    TG_TRY(tg_plan_bind(&e->plans.eval, "weights", e->model->weights, l->n_elems * sizeof(float)));
+    e->stage = TG_EVALUATING_RUN;
+    return begin(&v, &e->split, e->o.eval_windows, &e->state);
+}
+
+tg_status tg_model_evaluating_go_on(tg_model_evaluating *e, double deadline_ms, double *loss) {
+    if (e->model->lm) return tg_lm_evaluating_go_on(&e->lm, deadline_ms, loss);
+    if (e->stage != TG_EVALUATING_RUN) TG_TRY(prepare(e, deadline_ms));
+    const evaluator v = of_model(e);
+    return go_on(&v, &e->split, &e->state, deadline_ms, loss);
+}
+
+void tg_model_evaluating_deinit(tg_model_evaluating *e) {
+    if (!e->ctx) return;
+    tg_lm_evaluating_deinit(&e->lm);
+    tg_runtime_block_free(e->ctx, &e->memory);
+    tg_train_plans_free(&e->plans);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * text.h - what a tg_text is inside: files that are read piece by piece and copies in memory, one
+ * behind the other; and batches.
+ */
+#ifndef TG_TRAINING_TEXT_H
+#define TG_TRAINING_TEXT_H
+
+#include "base/os.h"
+#include "base/sha256.h"
+#include "runtime/runtime.h"
+
+typedef struct tg_text_part {
+    char *path;       /* NULL: in memory */
+    tg_os_file *file; /* NULL: closed, or in memory */
+    char *bytes;      /* the copy in memory */
+    uint64_t first;   /* of the text */
+    uint64_t n_bytes;
+} tg_text_part;
+
+/* Files that are open at once; of more of them, those that were not read for longest are closed. */
+enum { TG_TEXT_FILES_MAX = 64 };
+
+struct tg_text {
+    tg_context *ctx;
+    char *name;         /* the first path, for messages; "the text" where that lies in memory */
+    tg_text_part *part; /* [n_parts], at least one */
+    size_t n_parts;
+    size_t n_open, next_to_close;
+    uint64_t n_bytes;
+    uint64_t held_from; /* where a validation part of its own begins; 0: there is none */
+    uint8_t *window;    /* [window_room] scratch for a row of a batch */
+    size_t window_room;
+};
+
+tg_status tg_text_new_file(tg_context *ctx, const char *path, tg_text **out);
+tg_status tg_text_new_memory(tg_context *ctx, const char *bytes, size_t n_bytes, tg_text **out);
+void tg_text_delete(tg_text *t);
+/* The parts of more, which goes, behind those of t. On an error both are as they were. */
+tg_status tg_text_append(tg_text *t, tg_text *more);
+
+/* Exactly n bytes from offset. */
+tg_status tg_text_read(tg_text *t, uint64_t offset, void *out, size_t n);
+
+/* Identity of a text for resuming: a CRC of its size and of 64 pieces of 4 KiB spread over it. */
+tg_status tg_text_mark(tg_text *t, uint32_t *mark);
+/* The same of all bytes, in slices; zero-initialised: not begun. Of texts of up to
+ * TG_TEXT_CRC_MAX bytes, which that takes some milliseconds. */
+#define TG_TEXT_CRC_MAX ((uint64_t)64 << 20)
+typedef struct tg_text_checking {
+    uint64_t done;
+    uint32_t crc;
+} tg_text_checking;
+tg_status tg_text_checking_go_on(tg_text_checking *c, tg_text *t, double deadline_ms);
+
+/* The contiguous split: bytes [0, train) are trained on, [train, n) validate. A part that is held
+ * back by name counts, and not the fraction. */
+typedef struct tg_split {
+    uint64_t train_bytes, val_bytes;
+} tg_split;
+tg_split tg_text_split(const tg_text *t, double val_fraction);
+static inline bool tg_text_validates(const tg_text *t, double val_fraction) {
+    return t->held_from > 0 || val_fraction > 0;
+}
+
+/* The window of T+1 bytes at start, as T inputs and T targets. */
+tg_status tg_text_window(tg_text *t, uint64_t start, size_t T, int32_t *inputs, int32_t *targets);
+
+/* Row `sample` of the batches of a seed: where its window starts in the training part. */
+uint64_t tg_batch_start(uint64_t seed, uint64_t sample, uint64_t train_bytes, size_t T);
+
+/* Validation windows: how many of T tokens there are, and where window i of n starts. */
+uint64_t tg_eval_windows(const tg_split *s, size_t T, int32_t wanted);
+uint64_t tg_eval_start(const tg_split *s, size_t T, uint64_t i, uint64_t n);
+
+/* Lint, and the SHA-256 of all bytes, in slices: TG_PENDING until they are done. Deadlines are on
+ * tg_time_ms's clock; 0: none. */
+typedef struct tg_linting tg_linting;
+tg_status tg_linting_new(tg_text *t, int32_t ctx_tokens, double val_fraction, tg_lint_fn report,
+                         void *user, tg_linting **out);
+tg_status tg_linting_go_on(tg_linting *l, double deadline_ms);
+void tg_linting_free(tg_linting *l); /* NULL is fine */
+
+typedef struct tg_text_hashing { /* zero-initialised: not begun */
+    uint64_t done;
+    tg_sha256 sha;
+} tg_text_hashing;
+tg_status tg_text_hashing_go_on(tg_text_hashing *h, tg_text *t, double deadline_ms,
+                                uint8_t digest[TG_SHA256_BYTES]);
+
+#endif
