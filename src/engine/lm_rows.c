@@ -53,7 +53,7 @@ tg_status tg_lm_rows_open(tg_lm_rows *r, tg_context *ctx, const tg_model *model,
     r->window = window;
     r->most = window < TG_LM_ROWS_PIECE ? window : TG_LM_ROWS_PIECE;
     r->lm = model->lm->lm;
-    r->lm.every_row = true;
+    r->lm.answers = TG_LM_LOGITS;
     TG_TRY(build(r));
     return bind(r);
 }

@@ -37,8 +37,7 @@ static tg_value *graph(tg_graph *g, const tg_lm *lm, tg_value *tokens, tg_value 
     s.layer = -1;
     tg_graph_scope(g, "%s", "output");
     x = tg_lm_layer_norm(&s, tg_lm_asked(&s, x), "output_norm");
-    const bool tied = !tg_lm_matrix(&s, "output.weight").code;
-    return tg_lm_linear(&s, x, tied ? "token_embd" : "output", NULL, NULL, NULL, TG_READ_PLAIN);
+    return tg_lm_answer(&s, x);
 }
 
 /* The key is ours: nobody else's files have the exact gelu. */

@@ -43,8 +43,7 @@ static tg_value *graph(tg_graph *g, const tg_lm *lm, tg_value *tokens, tg_value 
     s.layer = -1;
     tg_graph_scope(g, "%s", "output");
     x = tg_rms_norm(g, tg_lm_asked(&s, x), tg_lm_vector(&s, "output_norm.weight"), NULL, c->eps);
-    const bool tied = !tg_lm_matrix(&s, "output.weight").code;
-    return tg_lm_linear(&s, x, tied ? "token_embd" : "output", NULL, NULL, NULL, TG_READ_PLAIN);
+    return tg_lm_answer(&s, x);
 }
 
 /* A window as long as the context hides nothing; a shorter one would. Factors of each frequency

@@ -389,7 +389,13 @@ tg_value *tg_lm_linear(const tg_lm_scope *s, tg_value *x, const char *a, const c
 }
 
 tg_value *tg_lm_asked(const tg_lm_scope *s, tg_value *x) {
-    return s->lm->every_row ? x : tg_last_row(s->g, x);
+    return s->lm->answers == TG_LM_LAST_LOGITS ? tg_last_row(s->g, x) : x;
+}
+
+tg_value *tg_lm_answer(const tg_lm_scope *s, tg_value *x) {
+    if (s->lm->answers == TG_LM_HIDDEN_STATES) return x;
+    const bool tied = !tg_lm_matrix(s, "output.weight").code;
+    return tg_lm_linear(s, x, tied ? "token_embd" : "output", NULL, NULL, NULL, TG_READ_PLAIN);
 }
 
 tg_value *tg_lm_freq(const tg_lm_scope *s, int base) {

@@ -91,13 +91,20 @@ typedef struct tg_lm_tensor {
     size_t offset_bytes, bytes; /* in the model's block, or in the tensor's file */
 } tg_lm_tensor;
 
+/* What a graph answers with. */
+typedef enum tg_lm_answers {
+    TG_LM_LAST_LOGITS,   /* [1,V] of the last token alone */
+    TG_LM_LOGITS,        /* [T,V] */
+    TG_LM_HIDDEN_STATES, /* [T,C] behind the final norm */
+} tg_lm_answers;
+
 typedef struct tg_lm {
     tg_lm_config config;
     const tg_lm_tensor *tensors; /* [n_tensors] in the order of the family's list */
     size_t n_tensors;
-    size_t bytes;   /* of all of them that do not stay in the file */
-    uint64_t elems; /* parameters */
-    bool every_row; /* graphs answer with the logits of all tokens, not of the last one alone */
+    size_t bytes;          /* of all of them that do not stay in the file */
+    uint64_t elems;        /* parameters */
+    tg_lm_answers answers; /* of graphs */
 } tg_lm;
 
 /* What an encoder reads: several texts, one behind the other, T tokens together; T is dynamic. */
@@ -114,8 +121,8 @@ struct tg_lm_family {
     size_t n_wants;
     /* Sizes that are this family's own, after the common ones were read. */
     tg_status (*config)(const tg_gguf *g, tg_lm_config *c);
-    /* Appends the model to g and returns the logits [1,V] of the last of tokens [T], T dynamic;
-     * caches [layers] states [2,K,Tmax,D]. */
+    /* Appends the model to g and returns what lm->answers says of tokens [T], T dynamic; caches
+     * [layers] states [2,K,Tmax,D]. */
     tg_value *(*graph)(tg_graph *g, const tg_lm *lm, tg_value *tokens, tg_value *const *caches);
     /* Of encoders, in graph's place: the vectors [T,C] of tokens. */
     tg_value *(*encode)(tg_graph *g, const tg_lm *lm, const tg_lm_texts *in);
@@ -159,8 +166,11 @@ tg_packed_value tg_lm_matrix(const tg_lm_scope *s, const char *name);
  * any. b and c may be NULL. */
 tg_value *tg_lm_linear(const tg_lm_scope *s, tg_value *x, const char *a, const char *b,
                        const char *c, tg_value *residual, int read);
-/* The rows that logits are wanted of: the last one, unless lm->every_row. */
+/* The rows that an answer is wanted of: all, or the last one. */
 tg_value *tg_lm_asked(const tg_lm_scope *s, tg_value *x);
+/* The answer out of those rows behind the final norm: as they are, or their logits by the head,
+ * which is the embedding where the file has none. */
+tg_value *tg_lm_answer(const tg_lm_scope *s, tg_value *x);
 /* Frequencies of rotary positions, by the number of their base. */
 tg_value *tg_lm_freq(const tg_lm_scope *s, int base);
 /* The other way about, for whoever binds the states: fills out [head_size / 2]. factors: of the
