@@ -184,6 +184,12 @@ static inline tg_value *tg_rms_norm(tg_graph *g, tg_value *x, tg_value *w, tg_va
                                     float eps) {
     return TG_APPLY(g, rms_norm, (&(tg_attr) { .f = { eps } }), x, w, residual);
 }
+/* in: x [..,C], w [C], dy [..,C], optional res [..,C]
+ * out 0 dx = (res +) rms norm's input gradient, out 1 dw [C], which accumulates */
+static inline tg_value *tg_rms_norm_grad(tg_graph *g, tg_value *x, tg_value *w, tg_value *dy,
+                                         tg_value *res, float eps) {
+    return TG_APPLY(g, rms_norm_grad, (&(tg_attr) { .f = { eps } }), x, w, dy, res);
+}
 /* table [T,D]: cosines, then sines, of (pos + t) * freq [D/2], where pos is the run-time scalar;
  * like has T (dynamic) rows, and only they are looked at */
 static inline tg_value *tg_rope_table(tg_graph *g, tg_value *like, tg_value *freq) {

@@ -11,6 +11,7 @@
  *   out 0  dx [..,C]   out 1  dw [C]   out 2  db [C]; 1 and 2 accumulate, the old value added last
  */
 #include "ops/build.h"
+#include "ops/fusing.h"
 #include "ops/rules.h"
 #include "ops/shader.h"
 
@@ -68,25 +69,7 @@ static void ref(const tg_args *a) {
     }
 }
 
-/*
- * x feeds the norm and the sum around it, so that its gradient is add(dx, res). If nobody else
- * wants dx, and res is there before this node runs, the sum is taken here, which saves a pass over
- * memory. The same bits: dx is rounded first, then added to.
- *
- *     res ----------.                  res --.
- *     layer_norm_grad -+- add -->   =>    layer_norm_grad -->
- */
-static bool fuse(tg_graph *g, tg_node *n) {
-    tg_value *const dx = &n->out[0];
-    tg_node *const user = n->in[5] ? NULL : tg_single_user(g, dx);
-    if (!user || user->op != TG_OP_add) return false;
-    tg_value *const res = user->in[0] == dx ? user->in[1] : user->in[0];
-    if (!tg_node_before(res->node, n)) return false;
-    n->in[5] = res;
-    tg_replace_uses(g, &user->out[0], dx, NULL);
-    tg_node_remove(g, user);
-    return true;
-}
+static bool fuse(tg_graph *g, tg_node *n) { return tg_fuse_residual(g, n, 5); }
 
 #define CASE(rows, c, res, add)                                                                    \
     { .in = { TG_T2(F32, rows, c), TG_T1(F32, c), TG_T1(F32, rows), TG_T1(F32, rows),              \

@@ -3,36 +3,24 @@
  * layer_norm_grad.simd.h - dx by rows; dw and db by fixed chunks of rows, then over the chunks.
  *
  *   phase 0   a unit is a chunk of 32 rows: dx of each row, and the chunk's part of dw and db
- *   phase 1   a unit is some columns: the parts, chunks rising, give dw and db
+ *   phase 1   a unit is some columns: the parts, chunks rising, give dw and db (column_parts.h)
  *
- *   scratch   [chunk][ dw part: S floats | db part: S floats ],  S = C rounded up to 16
- *
- * The order of every sum depends on rows and columns alone. Rows go through in blocks of ROWS, so
- * that w, dw and db are loaded once for them; within a chunk they are still added one by one.
+ * Rows go through in blocks of ROWS, so that w, dw and db are loaded once for them; within a chunk
+ * they are still added one by one.
  */
 #include "ir/op.h"
-#include "ops/kernel.h"
-#include "simd/vec.h"
+#include "ops/column_parts.h"
 
-#define CHUNK 32u                    /* part of the result: another number gives other bits */
-#define ROWS  (TG_MR == 1 ? 1u : 4u) /* not so */
+#define ROWS (TG_MR == 1 ? 1u : 4u) /* no part of the result */
 
-typedef struct shape {
-    size_t rows, cols, chunks, stride;
-} shape;
-
-static shape shape_of(const tg_args *a) {
-    const size_t rows = tg_type_rows(&a->in_type[0]), cols = tg_type_cols(&a->in_type[0]);
-    return (shape) { rows, cols, tg_units(rows, CHUNK), tg_units(cols, 16) * 16 };
+static column_parts parts_of(const tg_args *a) {
+    return column_parts_of(tg_type_rows(&a->in_type[0]), tg_type_cols(&a->in_type[0]), 2);
 }
-
-/* A chunk's rows of scratch are 64-byte aligned, as the stride is a multiple of 16 floats. */
 static size_t scratch_bytes(const tg_args *a) {
-    const shape s = shape_of(a);
-    return s.chunks * 2 * s.stride * sizeof(float);
+    const column_parts p = parts_of(a);
+    return column_parts_bytes(&p);
 }
-
-static size_t chunk_units(const tg_args *a) { return shape_of(a).chunks; }
+static size_t chunk_units(const tg_args *a) { return parts_of(a).chunks; }
 
 /* What one block of rows reads and writes, and its row values. */
 typedef struct block {
@@ -98,8 +86,9 @@ static inline __attribute__((always_inline)) void run_rows(block k, unsigned row
     if (c < cols) write_columns(&k, rows, c, cols - c);
 }
 
-static void run_block(const tg_args *a, const shape *s, size_t row, unsigned rows, float *part) {
-    const size_t at = row * s->cols;
+static void run_block(const tg_args *a, const column_parts *p, size_t row, unsigned rows,
+                      float *part) {
+    const size_t at = row * p->cols;
     const float *res = a->in[5];
     block k = { .x = (const float *)a->in[0] + at,
                 .w = a->in[1],
@@ -107,8 +96,8 @@ static void run_block(const tg_args *a, const shape *s, size_t row, unsigned row
                 .res = res ? res + at : NULL,
                 .dx = (float *)a->out[0] + at,
                 .dw = part,
-                .db = part + s->stride,
-                .cols = s->cols };
+                .db = part + p->stride,
+                .cols = p->cols };
     for (unsigned i = 0; i < rows; i++) {
         k.mean[i] = tg_vset(((const float *)a->in[2])[row + i]);
         k.rstd[i] = tg_vset(((const float *)a->in[3])[row + i]);
@@ -120,44 +109,25 @@ static void run_block(const tg_args *a, const shape *s, size_t row, unsigned row
 }
 
 static void run_chunks(const tg_args *a, size_t begin, size_t end) {
-    const shape s = shape_of(a);
+    const column_parts p = parts_of(a);
     for (size_t k = begin; k < end; k++) {
-        float *part = (float *)a->scratch + k * 2 * s.stride;
-        memset(part, 0, 2 * s.stride * sizeof *part);
-        const size_t stop = tg_min_size((k + 1) * CHUNK, s.rows);
-        size_t row = k * CHUNK;
-        for (; row + ROWS <= stop; row += ROWS) run_block(a, &s, row, ROWS, part);
-        for (; row < stop; row++) run_block(a, &s, row, 1, part);
+        float *part = column_part(&p, a->scratch, k);
+        memset(part, 0, p.n_sums * p.stride * sizeof *part);
+        const size_t stop = tg_min_size((k + 1) * CHUNK_ROWS, tg_type_rows(&a->in_type[0]));
+        size_t row = k * CHUNK_ROWS;
+        for (; row + ROWS <= stop; row += ROWS) run_block(a, &p, row, ROWS, part);
+        for (; row < stop; row++) run_block(a, &p, row, 1, part);
     }
-}
-
-/* Groups of 16 columns of a unit of phase 1. */
-static size_t unit_groups(const shape *s) {
-    return tg_unit_rows(s->chunks * 2 * 16, TG_UNIT_ELEMS);
 }
 
 static size_t column_units(const tg_args *a) {
-    const shape s = shape_of(a);
-    return tg_units(s.stride / 16, unit_groups(&s));
+    const column_parts p = parts_of(a);
+    return column_parts_units(&p);
 }
-
-/* The chunks are added from 0, then to what was there: see bias_grad. */
-static void add_parts(const shape *s, const float *part, float *out, size_t n, bool add) {
-    tg_v sum = tg_vzero();
-    for (size_t k = 0; k < s->chunks; k++) sum = tg_vadd(sum, tg_vload(part + k * 2 * s->stride));
-    if (add) sum = tg_vadd(tg_vload_n(out, n), sum);
-    tg_vstore_n(out, sum, n);
-}
-
 static void run_columns(const tg_args *a, size_t begin, size_t end) {
-    const shape s = shape_of(a);
-    const size_t step = unit_groups(&s) * 16, stop = tg_min_size(end * step, s.cols);
-    const float *part = a->scratch;
-    for (size_t c = begin * step; c < stop; c += 16) {
-        const size_t n = tg_min_size(16, s.cols - c);
-        add_parts(&s, part + c, (float *)a->out[1] + c, n, a->acc & 2);
-        add_parts(&s, part + s.stride + c, (float *)a->out[2] + c, n, a->acc & 4);
-    }
+    const column_parts p = parts_of(a);
+    column_parts_add(&p, a->scratch, 0, a->out[1], a->acc & 2, begin, end);
+    column_parts_add(&p, a->scratch, 1, a->out[2], a->acc & 4, begin, end);
 }
 
 static const tg_variant variants[] = {

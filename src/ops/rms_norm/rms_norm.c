@@ -6,11 +6,12 @@
  *   out 0  y [..,C]    f[0] eps
  *
  * Zhang and Sennrich 2019. Families that write (1 + w) store w so in GGUF files that this one
- * holds.
+ * holds. Backward needs x and w: 1 / rms is cheaper to compute again than to keep.
  */
 #include "base/math.h"
 #include "ops/build.h"
 #include "ops/rules.h"
+#include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_want_dims(g, n, 0, TG_F32, 1, TG_MAX_DIMS)) return;
@@ -37,10 +38,17 @@ static void ref(const tg_args *a) {
     }
 }
 
+static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
+    din[0] = tg_rms_norm_grad(g, n->in[0], n->in[1], dy[0], NULL, n->attr.f[0]);
+    din[1] = tg_out(din[0], 1);
+    din[2] = dy[0];
+}
+
 #define CASE(rows, c)                                                                              \
     { .in = { TG_T2(F32, rows, c), TG_T1(F32, c) }, .attr = { .f = { 1e-5f } }, .tol = 2e-6 }
 static const tg_case cases[] = {
     CASE(1, 1),
+    CASE(3, 15),
     CASE(1, 16),
     CASE(3, 17),
     CASE(2, 576),
@@ -48,6 +56,18 @@ static const tg_case cases[] = {
     { .in = { TG_T3(F32, 2, 5, 33), TG_T1(F32, 33), TG_T3(F32, 2, 5, 33) },
       .attr = { .f = { 1e-6f } },
       .tol = 2e-6 },
+};
+
+static const char *const wgsl[] = {
+#include "ops/rms_norm/rms_norm.wgsl.h"
+};
+static const tg_shader shaders[] = {
+    { .name = "rows",
+      .pass = { { .entry = "main",
+                  .wgsl = { wgsl },
+                  .reduces = true,
+                  .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_OUT(0) },
+                  .groups = tg_shader_groups_rows } } },
 };
 
 TG_OP_DESC(rms_norm) = {
@@ -59,8 +79,10 @@ TG_OP_DESC(rms_norm) = {
     .n_in_optional = 1,
     .n_out = 1,
     .in_place = { 1 },
-    .cpu_only = true,
+    .recompute = true,
     .infer = infer,
     TG_REFS(rms_norm, ref),
+    TG_SHADERS(shaders),
+    .grad = grad,
     TG_CASES(cases),
 };
