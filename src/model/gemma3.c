@@ -42,8 +42,8 @@ static tg_value *graph(tg_graph *g, const tg_lm *lm, tg_value *tokens, tg_value 
     tg_lm_scope s = { g, lm, -1 };
     tg_value *x = tg_embedding_packed(g, tokens, tg_lm_matrix(&s, "token_embd.weight"), c->width,
                                       c->embed_scale);
-    tg_value *const table[2] = { tg_rope_table(g, x, tg_lm_freq(&s, 0)),
-                                 tg_rope_table(g, x, tg_lm_freq(&s, 1)) };
+    tg_value *const table[2] = { tg_rope_table(g, x, tg_lm_freq(&s, 0), true),
+                                 tg_rope_table(g, x, tg_lm_freq(&s, 1), true) };
     for (s.layer = 0; s.layer < c->layers; s.layer++) x = layer_of(&s, x, table, caches[s.layer]);
     s.layer = -1;
     tg_graph_scope(g, "%s", "output");

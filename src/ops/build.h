@@ -190,16 +190,23 @@ static inline tg_value *tg_rms_norm_grad(tg_graph *g, tg_value *x, tg_value *w, 
                                          tg_value *res, float eps) {
     return TG_APPLY(g, rms_norm_grad, (&(tg_attr) { .f = { eps } }), x, w, dy, res);
 }
-/* table [T,D]: cosines, then sines, of (pos + t) * freq [D/2], where pos is the run-time scalar;
- * like has T (dynamic) rows, and only they are looked at */
-static inline tg_value *tg_rope_table(tg_graph *g, tg_value *like, tg_value *freq) {
-    return TG_APPLY(g, rope_table, NULL, like, freq);
+/* table [T,D]: cosines, then sines, of (pos + t) * freq [D/2]. like is rows of a session [T,..],
+ * T dynamic, and pos the run-time scalar, where use_pos; else whole sequences [B,T,..], and pos 0.
+ */
+static inline tg_value *tg_rope_table(tg_graph *g, tg_value *like, tg_value *freq, bool use_pos) {
+    return TG_APPLY(g, rope_table, (&(tg_attr) { .i = { use_pos } }), like, freq);
 }
-/* qkv with its query and key heads turned by table, after an RMS norm of each head where q_norm and
- * k_norm [D] are given (NULL: none); i as attention, f[0] eps */
+/* qkv [B,T,..] or [T,..] with its query and key heads turned by table [T,D], after an RMS norm of
+ * each head where q_norm and k_norm [D] are given (NULL: none); i as attention, f[0] eps */
 static inline tg_value *tg_rope(tg_graph *g, tg_value *qkv, tg_value *table, tg_value *q_norm,
                                 tg_value *k_norm, const tg_attr *a) {
     return TG_APPLY(g, rope, a, qkv, table, q_norm, k_norm);
+}
+/* out 0 dqkv, out 1 dq_norm [D], out 2 dk_norm [D], which accumulate; in: dy, table, and where
+ * there are norms what went into rope   i, f as rope */
+static inline tg_value *tg_rope_grad(tg_graph *g, tg_value *dy, tg_value *table, tg_value *qkv,
+                                     tg_value *q_norm, tg_value *k_norm, const tg_attr *a) {
+    return TG_APPLY(g, rope_grad, a, dy, table, qkv, q_norm, k_norm);
 }
 
 /* p [B,H,T,T]: the weights by which the attention node that made o sums values; rows sum to 1 */

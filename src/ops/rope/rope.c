@@ -3,30 +3,23 @@
  * rope - query and key heads turned by their positions, after a norm of each head where there is
  * one.
  *
- *   in 0   qkv [T,(H+2K)*D]     in 1  table [T,D] of rope_table
- *   in 2   q_norm [D] optional  in 3  k_norm [D] optional
+ *   in 0   qkv [B,T,(H+2K)*D] or [T,..]     in 1  table [T,D] of rope_table
+ *   in 2   q_norm [D] optional              in 3  k_norm [D] optional
  *   out 0  qkv, may be the same memory; value heads pass through
  *   i[0] H   i[1] K   i[2] D   f[0] eps of the norms
  *
  *   (x[i], x[i + D/2])  <-  (x[i] cos - x[i + D/2] sin,  x[i + D/2] cos + x[i] sin)    i < D/2
  *
  * Files whose rows pair (2i, 2i + 1) instead have their rows put in this order when they are
- * loaded.
+ * loaded. Backward needs qkv where there are norms, and else the table alone.
  */
 #include "base/math.h"
-#include "ops/attention/heads_rules.h"
 #include "ops/build.h"
+#include "ops/rope/rope_rules.h"
+#include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
-    if (!tg_heads_want_qkv(g, n, 0, 2)) return;
-    const size_t d = (size_t)n->attr.i[2];
-    if (d % 2 != 0) {
-        tg_graph_fail(g, n, TG_E_SHAPE, "want heads of an even size, have %zu", d);
-        return;
-    }
-    if (!tg_want_type(g, n, 1, tg_type_2d(TG_F32, n->in[0]->type.dim[0], d))) return;
-    if (!tg_want_type(g, n, 2, tg_type_1d(TG_F32, d))) return;
-    if (!tg_want_type(g, n, 3, tg_type_1d(TG_F32, d))) return;
+    if (!rope_want(g, n, 0, 1, 2)) return;
     n->out[0].type = n->in[0]->type;
 }
 
@@ -50,10 +43,11 @@ static void turn(const TG_REAL *x, TG_REAL *y, const TG_REAL *norm, const TG_REA
 
 static void ref(const tg_args *a) {
     const tg_heads s = tg_heads_of(&a->attr);
-    for (size_t t = 0; t < a->in_type[0].dim[0]; t++) {
-        const TG_REAL *x = (const TG_REAL *)a->in[0] + t * s.row;
-        const TG_REAL *table = (const TG_REAL *)a->in[1] + t * s.size;
-        TG_REAL *y = (TG_REAL *)a->out[0] + t * s.row;
+    const size_t tokens = a->in_type[1].dim[0];
+    for (size_t r = 0; r < tg_type_rows(&a->in_type[0]); r++) {
+        const TG_REAL *x = (const TG_REAL *)a->in[0] + r * s.row;
+        const TG_REAL *table = (const TG_REAL *)a->in[1] + r % tokens * s.size;
+        TG_REAL *y = (TG_REAL *)a->out[0] + r * s.row;
         for (size_t h = 0; h < s.n_q + s.n_kv; h++)
             turn(x + h * s.size, y + h * s.size, h < s.n_q ? a->in[2] : a->in[3], table, s.size,
                  (double)a->attr.f[0]);
@@ -61,16 +55,46 @@ static void ref(const tg_args *a) {
     }
 }
 
-#define CASE(rows, h, k, d, ...)                                                                   \
-    { .in = { TG_T2(F32, rows, ((h) + 2 * (k)) * (d)), TG_T2(F32, rows, d), __VA_ARGS__ },         \
+/* Nothing flows into the table: it is made of constants. */
+static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
+    tg_value *const *in = n->in;
+    din[0] = tg_rope_grad(g, dy[0], in[1], in[2] || in[3] ? in[0] : NULL, in[2], in[3], &n->attr);
+    if (in[2]) din[2] = tg_out(din[0], 1);
+    if (in[3]) din[3] = tg_out(din[0], 2);
+}
+
+#define CASE(type, t, h, k, d, ...)                                                                \
+    { .in = { type, TG_T2(F32, t, d), __VA_ARGS__ },                                               \
       .attr = { .i = { h, k, d }, .f = { 1e-6f } },                                                \
       .tol = 2e-6 }
+#define ROWS(t, h, k, d)     TG_T2(F32, t, ((h) + 2 * (k)) * (d))
+#define WHOLE(b, t, h, k, d) TG_T3(F32, b, t, ((h) + 2 * (k)) * (d))
 static const tg_case cases[] = {
-    CASE(1, 1, 1, 2, TG_ABSENT),
-    CASE(3, 9, 3, 64, TG_ABSENT),
-    CASE(5, 2, 1, 34, TG_T1(F32, 34), TG_T1(F32, 34)),
-    CASE(1, 4, 1, 256, TG_T1(F32, 256), TG_T1(F32, 256)),
-    CASE(17, 2, 2, 16, TG_ABSENT, TG_T1(F32, 16)),
+    CASE(ROWS(1, 1, 1, 2), 1, 1, 1, 2, TG_ABSENT),
+    CASE(ROWS(3, 9, 3, 64), 3, 9, 3, 64, TG_ABSENT),
+    CASE(ROWS(5, 2, 1, 34), 5, 2, 1, 34, TG_T1(F32, 34), TG_T1(F32, 34)),
+    CASE(ROWS(1, 4, 1, 256), 1, 4, 1, 256, TG_T1(F32, 256), TG_T1(F32, 256)),
+    CASE(ROWS(17, 2, 2, 16), 17, 2, 2, 16, TG_ABSENT, TG_T1(F32, 16)),
+    CASE(WHOLE(1, 1, 1, 1, 2), 1, 1, 1, 2, TG_T1(F32, 2), TG_T1(F32, 2)),
+    CASE(WHOLE(3, 2, 2, 1, 30), 2, 2, 1, 30, TG_ABSENT),
+    CASE(WHOLE(2, 31, 2, 1, 32), 31, 2, 1, 32, TG_T1(F32, 32), TG_T1(F32, 32)),
+    CASE(WHOLE(3, 11, 4, 2, 34), 11, 4, 2, 34, TG_T1(F32, 34), TG_ABSENT),
+};
+
+static const char *const wgsl[] = {
+#include "ops/rope/rope.wgsl.h"
+};
+static size_t head_groups(const tg_args *a) {
+    return tg_type_rows(&a->in_type[0]) * (size_t)(a->attr.i[0] + 2 * a->attr.i[1]);
+}
+static const tg_shader shaders[] = {
+    { .name = "heads",
+      .pass = { { .entry = "main",
+                  .wgsl = { wgsl },
+                  .reduces = true,
+                  .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3),
+                            TG_BIND_OUT(0) },
+                  .groups = head_groups } } },
 };
 
 TG_OP_DESC(rope) = {
@@ -82,8 +106,9 @@ TG_OP_DESC(rope) = {
     .n_in_optional = 2,
     .n_out = 1,
     .in_place = { 1 },
-    .cpu_only = true,
     .infer = infer,
     TG_REFS(rope, ref),
+    TG_SHADERS(shaders),
+    .grad = grad,
     TG_CASES(cases),
 };

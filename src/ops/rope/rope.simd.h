@@ -10,7 +10,9 @@
 static size_t unit_rows(const tg_args *a) {
     return tg_unit_rows(tg_type_cols(&a->in_type[0]), TG_UNIT_ELEMS);
 }
-static size_t units(const tg_args *a) { return tg_units(a->in_type[0].dim[0], unit_rows(a)); }
+static size_t units(const tg_args *a) {
+    return tg_units(tg_type_rows(&a->in_type[0]), unit_rows(a));
+}
 
 /* y may be x: both elements of a pair are read before either is written. */
 static void turn(const float *x, float *y, const float *norm, const float *table, size_t d,
@@ -32,11 +34,12 @@ static void turn(const float *x, float *y, const float *norm, const float *table
 
 static void run(const tg_args *a, size_t begin, size_t end) {
     const tg_heads s = tg_heads_of(&a->attr);
-    const size_t stop = tg_min_size(end * unit_rows(a), a->in_type[0].dim[0]);
-    for (size_t t = begin * unit_rows(a); t < stop; t++) {
-        const float *x = (const float *)a->in[0] + t * s.row;
-        const float *table = (const float *)a->in[1] + t * s.size;
-        float *y = (float *)a->out[0] + t * s.row;
+    const size_t stop = tg_min_size(end * unit_rows(a), tg_type_rows(&a->in_type[0]));
+    const size_t tokens = a->in_type[1].dim[0];
+    for (size_t r = begin * unit_rows(a); r < stop; r++) {
+        const float *x = (const float *)a->in[0] + r * s.row;
+        const float *table = (const float *)a->in[1] + r % tokens * s.size;
+        float *y = (float *)a->out[0] + r * s.row;
         for (size_t h = 0; h < s.n_q + s.n_kv; h++)
             turn(x + h * s.size, y + h * s.size, h < s.n_q ? a->in[2] : a->in[3], table, s.size,
                  a->attr.f[0]);

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// rope_grad.wgsl - gradients of rope: dqkv, a head a workgroup, which leaves 1 / rms of its head;
+// then those of the norms, in partial sums of 64 rows, and the sum of those. See rope_grad.c.
+//
+//     scratch [rows][H+K]   1 / rms      [parts][2][D]   sums of dz * h of queries, of keys
+@group(0) @binding(2) var<storage, read_write> dy: array<f32>;
+@group(0) @binding(3) var<storage, read_write> table: array<f32>;
+@group(0) @binding(4) var<storage, read_write> x: array<f32>;
+@group(0) @binding(5) var<storage, read_write> q_norm: array<f32>;
+@group(0) @binding(6) var<storage, read_write> k_norm: array<f32>;
+@group(0) @binding(7) var<storage, read_write> first: array<f32>;
+@group(0) @binding(8) var<storage, read_write> second: array<f32>;
+@group(0) @binding(9) var<storage, read_write> scratch: array<f32>;
+
+// Element i of a head's dy, turned back.
+fn back(at: u32, angle: u32, i: u32) -> f32 {
+    let half = u32(op.i2) / 2u;
+    if (i < half) {
+        return dy[at + i] * table[angle + i] + dy[at + half + i] * table[angle + half + i];
+    }
+    let j = i - half;
+    return dy[at + i] * table[angle + j] - dy[at + j] * table[angle + i];
+}
+
+@compute @workgroup_size(64)
+fn by_head(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
+           @builtin(local_invocation_index) lane: u32) {
+    let d = u32(op.i2);
+    let turned = u32(op.i0 + op.i1);
+    let heads = turned + u32(op.i1);
+    let group = group_of(id, count);
+    let row = group / heads;
+    let head = group % heads;
+    if (row >= op.ins[0].rows) { return; }
+    let at = group * d;
+    let angle = row % op.ins[1].rows * d;
+    let is_query = head < u32(op.i0);
+    if (head >= turned) {
+        for (var i = lane; i < d; i += 64u) { first[at + i] = dy[at + i]; }
+        return;
+    }
+    if ((is_query && !is_here(3u)) || (!is_query && !is_here(4u))) {
+        for (var i = lane; i < d; i += 64u) { first[at + i] = back(at, angle, i); }
+        return;
+    }
+    var square = 0.0;
+    for (var i = lane; i < d; i += 64u) { square = fma(x[at + i], x[at + i], square); }
+    let s = 1.0 / sqrt(group_sum(lane, square) / f32(d) + op.f0);
+    var sum = 0.0;
+    for (var i = lane; i < d; i += 64u) {
+        var w = 0.0;
+        if (is_query) { w = q_norm[i]; } else { w = k_norm[i]; }
+        sum = fma(back(at, angle, i) * w, x[at + i] * s, sum);
+    }
+    let mean = group_sum(lane, sum) / f32(d);
+    for (var i = lane; i < d; i += 64u) {
+        var w = 0.0;
+        if (is_query) { w = q_norm[i]; } else { w = k_norm[i]; }
+        first[at + i] = s * (back(at, angle, i) * w - x[at + i] * s * mean);
+    }
+    if (lane == 0u) { scratch[row * turned + head] = s; }
+}
+
+@compute @workgroup_size(64)
+fn parts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
+         @builtin(local_invocation_index) lane: u32) {
+    let d = u32(op.i2);
+    let turned = u32(op.i0 + op.i1);
+    let heads = turned + u32(op.i1);
+    let rows = op.ins[0].rows;
+    let across = (2u * d + 63u) / 64u;
+    let part = group_of(id, count) / across;
+    let c = group_of(id, count) % across * 64u + lane;
+    if (part * 64u >= rows || c >= 2u * d) { return; }
+    let i = c % d;
+    var head = 0u;
+    var end = u32(op.i0);
+    if (c >= d) {
+        head = end;
+        end = turned;
+    }
+    if ((c < d && !is_here(3u)) || (c >= d && !is_here(4u))) { end = head; }
+    var sum = 0.0;
+    for (var r = part * 64u; r < min(rows, part * 64u + 64u); r++) {
+        for (var h = head; h < end; h++) {
+            let at = (r * heads + h) * d;
+            sum = fma(back(at, r % op.ins[1].rows * d, i), x[at + i] * scratch[r * turned + h], sum);
+        }
+    }
+    scratch[rows * turned + part * 2u * d + c] = sum;
+}
+
+@compute @workgroup_size(64)
+fn total(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
+         @builtin(local_invocation_index) lane: u32) {
+    let d = u32(op.i2);
+    let rows = op.ins[0].rows;
+    let c = group_of(id, count) * 64u + lane;
+    if (c >= 2u * d) { return; }
+    let start = rows * u32(op.i0 + op.i1);
+    var sum = 0.0;
+    for (var part = 0u; part * 64u < rows; part++) { sum += scratch[start + part * 2u * d + c]; }
+    if (c < d) {
+        if (adds(1u)) { sum += first[c]; }
+        first[c] = sum;
+    } else {
+        if (adds(2u)) { sum += second[c - d]; }
+        second[c - d] = sum;
+    }
+}
