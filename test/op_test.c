@@ -3,12 +3,13 @@
  * op_test.c - every op, case and variant on one ISA against the references; gradients by finite
  * differences. Knows no op by name.
  *
- *     op_test [--device webgpu]
+ *     op_test [--device webgpu] [--levers LIST] [--filter TEXT]
  *     op_test [--isa NAME] [--levers LIST] [--filter TEXT] [--gradients] [--verbose]
  *
  * Without --levers every variant that may run is tried; with it, the one that these levers choose.
  * With --device webgpu every shader of every op is run on the adapter, against the same references
- * and with the same guards.
+ * and with the same guards, and those that no case picks, or that are of merges, are compiled. With
+ * --levers, too, this is only done with shaders whose text is another one than by default.
  *
  * The last line is "N passed, N failed"; the exit code is 0 only if something ran and nothing
  * failed.
@@ -56,22 +57,55 @@ static bool parse(int argc, char **argv, arguments *a) {
     return true;
 }
 
+typedef struct gpu_bench {
+    tg_gpu_bench *bench;
+    uint32_t changed; /* levers that are not as they are by default; 0: every shader is wanted */
+} gpu_bench;
+
+static tg_status run_shader(void *user, const tg_op_desc *d, const tg_shader *s, const tg_args *a,
+                            size_t guard_bytes) {
+    return tg_gpu_bench_run(((gpu_bench *)user)->bench, d, s, a, guard_bytes);
+}
+
+static bool wants_shader(void *user, const tg_shader *s) {
+    const uint32_t changed = ((const gpu_bench *)user)->changed;
+    uint32_t levers = 0;
+    for (unsigned i = 0; i < tg_shader_passes(s); i++) levers |= tg_shader_pass_levers(&s->pass[i]);
+    return !changed || (levers & changed);
+}
+
+/* What has been run was compiled for that, and is not compiled again. */
+static tg_status compile_shaders(gpu_bench *b, tg_gpu *gpu, size_t *n_run) {
+    for (int op = 0; op < TG_OP_COUNT; op++) {
+        const tg_op_desc *d = tg_op_table[op];
+        for (size_t i = 0; i < d->n_shaders + d->n_merges; i++) {
+            const tg_shader *s =
+                i < d->n_shaders ? &d->shaders[i] : &d->merges[i - d->n_shaders].shader;
+            if (!wants_shader(b, s)) continue;
+            TG_TRY(tg_gpu_bench_compile(b->bench, s));
+            ++*n_run;
+        }
+    }
+    return tg_gpu_settle(gpu);
+}
+
 static tg_status run_gpu(tg_context *ctx, arguments *a, size_t *n_run, size_t *n_failed) {
     tg_gpu *gpu;
-    tg_gpu_bench *bench = NULL;
+    gpu_bench b = { NULL, a->levers ? tg_levers_default() ^ ctx->levers : 0 };
     TG_TRY(tg_gpu_open(&ctx->err, &gpu));
     const tg_gpu_info *info = tg_gpu_get_info(gpu);
     printf("%s, %s, %s\n", info->adapter, info->driver, info->api);
     const uint32_t absent = info->subgroups ? 0 : TG_LEVER_BIT(subgroups);
-    tg_status s = tg_gpu_bench_new(&ctx->err, gpu, ctx->levers & ~absent, &bench);
+    tg_status s = tg_gpu_bench_new(&ctx->err, gpu, ctx->levers & ~absent, &b.bench);
     if (s == TG_OK) {
-        const tg_check_executor executor = { tg_gpu_bench_run, bench };
+        const tg_check_executor executor = { run_shader, &b, wants_shader };
         const tg_check_options o = {
             ctx->isa, ctx->levers, false, a->filter, report, a, &executor
         };
         s = tg_check_ops(&ctx->err, &o, n_run, n_failed);
+        if (s == TG_OK && !a->filter) s = compile_shaders(&b, gpu, n_run);
     }
-    tg_gpu_bench_free(bench);
+    tg_gpu_bench_free(b.bench);
     tg_gpu_close(gpu);
     return s;
 }

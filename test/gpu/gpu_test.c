@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "api/jobs.h"
-#include "backend/webgpu/shaders.h"
 #include "backend/webgpu/webgpu.h"
 #include "base/math.h"
 #include "base/time.h"
@@ -315,35 +314,6 @@ static void names_a_bad_pipeline(void **state) {
     assert_int_equal(status, TG_E_DEVICE);
     assert_non_null(strstr(tg_context_error(ctx), "the bad one"));
     tg_context_free(ctx);
-}
-
-/* Those that no shape of a test picks as well, and those of merges. */
-static void compile_all(tg_context *ctx, uint32_t levers) {
-    tg_gpu *gpu = tg_webgpu_gpu(ctx->backend);
-    tg_shader_cache shaders = { .gpu = gpu, .ctx = &ctx->err, .levers = levers };
-    for (int op = 0; op < TG_OP_COUNT; op++) {
-        const tg_op_desc *d = tg_op_table[op];
-        for (size_t i = 0; i < d->n_shaders + d->n_merges; i++) {
-            const tg_shader *s =
-                i < d->n_shaders ? &d->shaders[i] : &d->merges[i - d->n_shaders].shader;
-            uint32_t pipeline;
-            for (unsigned k = 0; k < tg_shader_passes(s); k++)
-                OK(ctx, tg_shader_pipeline(&shaders, s, &s->pass[k], &pipeline));
-        }
-    }
-    OK(ctx, tg_gpu_settle(gpu));
-    print_message("%zu pipelines\n", shaders.n);
-    assert_true(shaders.n > 40);
-    tg_shader_cache_deinit(&shaders);
-}
-
-/* In each text that levers give them. */
-static void compiles_every_shader(void **state) {
-    (void)state;
-    tg_context *ctx = common_gpu();
-    const bool subgroups = tg_gpu_get_info(tg_webgpu_gpu(ctx->backend))->subgroups;
-    if (!is_slow) compile_all(ctx, 0);
-    compile_all(ctx, TG_LEVER_BIT(vec4_loads) | (subgroups ? TG_LEVER_BIT(subgroups) : 0));
 }
 
 /* wgpu-native ends the process instead. */
@@ -848,7 +818,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(names_what_is_not_finite),
         cmocka_unit_test(gives_memory_back),
         cmocka_unit_test(moves_between_devices),
-        cmocka_unit_test(compiles_every_shader),
         cmocka_unit_test(trains_two_at_once),
         cmocka_unit_test(session_says_that_the_device_is_lost),
         cmocka_unit_test(saves_after_a_loss),

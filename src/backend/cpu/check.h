@@ -20,6 +20,7 @@ typedef struct tg_check_executor {
     tg_status (*run)(void *user, const tg_op_desc *d, const tg_shader *shader, const tg_args *a,
                      size_t guard_bytes);
     void *user;
+    bool (*wants)(void *user, const tg_shader *shader); /* NULL: all */
 } tg_check_executor;
 
 typedef struct tg_check_options {

@@ -260,7 +260,7 @@ static tg_status run_shaders(bench *b, size_t *at) {
         const tg_shader *s = &b->d->shaders[i];
         if (s->fits && !s->fits(&b->args)) continue;
         any = true;
-        if (i < *at) continue;
+        if (i < *at || (e->wants && !e->wants(e->user, s))) continue;
         const tg_args a = prepare(b, false);
         TG_TRY(e->run(e->user, b->d, s, &a, GUARD * 4));
         char where[64] = "";

@@ -124,7 +124,7 @@ static tg_status run_cases(self_test *g, changes_fn changes) {
     tg_ctx *ctx = g->shaders->ctx;
     size_t n_run = 0, n_failed = 0;
     tg_status s = compile_cases(g, changes);
-    const tg_check_executor executor = { tg_gpu_bench_run, g->bench };
+    const tg_check_executor executor = { tg_gpu_bench_run, g->bench, NULL };
     const tg_check_options o = {
         .levers = g->shaders->levers, .report = note, .user = g, .executor = &executor
     };

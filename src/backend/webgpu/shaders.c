@@ -90,10 +90,13 @@ static tg_status make(tg_shader_cache *c, const tg_shader *shader, const tg_shad
 
 /* ---------------------------------------------------------------------------------------- cache */
 
+uint32_t tg_shader_pass_levers(const tg_shader_pass *p) {
+    return (p->reduces ? TG_LEVER_BIT(subgroups) : 0) | (p->fours ? TG_LEVER_BIT(vec4_loads) : 0);
+}
+
 tg_status tg_shader_pipeline(tg_shader_cache *c, const tg_shader *shader,
                              const tg_shader_pass *pass, uint32_t *pipeline) {
-    const uint32_t levers = c->levers & ((pass->reduces ? TG_LEVER_BIT(subgroups) : 0) |
-                                         (pass->fours ? TG_LEVER_BIT(vec4_loads) : 0));
+    const uint32_t levers = c->levers & tg_shader_pass_levers(pass);
     for (size_t i = 0; i < c->n; i++) {
         if (c->entries[i].pass != pass || c->entries[i].levers != levers) continue;
         *pipeline = c->entries[i].pipeline;

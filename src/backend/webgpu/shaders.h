@@ -24,6 +24,8 @@ typedef struct tg_shader_cache {
 
 tg_status tg_shader_pipeline(tg_shader_cache *c, const tg_shader *shader,
                              const tg_shader_pass *pass, uint32_t *pipeline);
+/* The levers that change the text of a pass. */
+uint32_t tg_shader_pass_levers(const tg_shader_pass *p);
 /* The pipelines are the GPU's own, and end with it. */
 void tg_shader_cache_deinit(tg_shader_cache *c);
 
