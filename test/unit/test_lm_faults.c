@@ -163,8 +163,16 @@ static void stopped(void **state) {
     tg_context_free(ctx);
 }
 
+/* A run that was killed leaves files, which the next save keeps as .prev: a file that cannot be
+ * opened would be told of as what its .prev is. */
+static void remove_leftovers(void) {
+    static const char *const files[] = { OWN, LM, OWN ".prev", LM ".prev" };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) remove(files[i]);
+}
+
 static int make_files(void **state) {
     (void)state;
+    remove_leftovers();
     tg_ctx err;
     tg_context *ctx;
     tg_convert_report r;

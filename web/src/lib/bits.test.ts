@@ -44,8 +44,9 @@ describe.each(TESTED)('%s on %i threads', (build, threads) => {
 
   it('does not mind being stopped in the middle of steps', () =>
     withEngine(build, threads, async (engine) => {
-      const stopped = await start(engine, { ...RUN, accum: 4, batch: 4 });
-      const whole = await start(engine, { ...RUN, accum: 4, batch: 4 });
+      const options = { ...RUN, steps: 30, accum: 4, batch: 4 };
+      const stopped = await start(engine, options);
+      const whole = await start(engine, options);
       let stops = 0;
       for (let abort = new AbortController(); stops === 0 || abort.signal.aborted; stops++) {
         abort = new AbortController();

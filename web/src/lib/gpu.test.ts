@@ -4,7 +4,7 @@
  * browser does is in e2e/gpu.e2e.ts.
  */
 import { Engine, type EngineOptions, type GptConfig } from 'tinygpt';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 const DRIVER = 'VK_ICD_FILENAMES';
 const CONFIG: GptConfig = { layers: 2, width: 40, heads: 5, ctx: 24, vocab: 256, mlp: 160 };
@@ -15,6 +15,7 @@ process.env['TG_DAWN'] = 'enable-dawn-features=disable_workgroup_init';
 
 let before: string | undefined;
 const open: Engine[] = [];
+let common: Engine | undefined;
 
 beforeEach(() => {
   before = process.env[DRIVER];
@@ -25,11 +26,17 @@ afterEach(async () => {
   else process.env[DRIVER] = before;
   for (const engine of open.splice(0)) await engine.close();
 });
+afterAll(() => common?.close());
 
 async function engine(options: EngineOptions): Promise<Engine> {
   const opened = await Engine.open({ threads: 1, ...options });
   open.push(opened);
   return opened;
+}
+
+/** For all tests that ask for nothing else: what it compiles takes half a minute. */
+async function gpuEngine(): Promise<Engine> {
+  return (common ??= await Engine.open({ threads: 1, device: 'webgpu' }));
 }
 
 interface Told {
@@ -63,7 +70,7 @@ function expectClose(have: number[], want: number[]): void {
 describe('the engine on a GPU', () => {
   it('trains, checks and writes as on the CPU', async () => {
     const cpu = await engine({});
-    const gpu = await engine({ device: 'webgpu' });
+    const gpu = await gpuEngine();
     expect(cpu.info.device).toBe('cpu');
     expect(gpu.info.device).toBe('webgpu');
     expect(gpu.info.gpu).toMatchObject({ software: true, library: 'npm webgpu' });
@@ -85,7 +92,7 @@ describe('the engine on a GPU', () => {
   });
 
   it('checks its shaders against their references', async () => {
-    const gpu = await engine({ device: 'webgpu' });
+    const gpu = await gpuEngine();
     const seen = new Set<string>();
     const take = (check: { op: string; what: string }) => seen.add(`${check.op} ${check.what}`);
     const { passed, failed } = await gpu.checkKernels(take, { filter: 'norm' });
@@ -95,12 +102,12 @@ describe('the engine on a GPU', () => {
   });
 
   it('is not timed where it is software', async () => {
-    const gpu = await engine({ device: 'webgpu' });
+    const gpu = await gpuEngine();
     await expect(gpu.measureGpu()).rejects.toThrow(/software.*not timed/);
   });
 
   it('looks inside, and moves runs from and to the CPU', async () => {
-    const gpu = await engine({ device: 'webgpu' });
+    const gpu = await gpuEngine();
     const cpu = await engine({});
     const bytes = await gpu.stories(42, 20_000);
     const model = await gpu.newModel(CONFIG);
