@@ -8,6 +8,8 @@
 #include "nan.h"
 
 #include "base/math.h"
+#include "io/file.h"
+#include "io/meta.h"
 #include "training/train.h"
 
 static const tg_gpt_config nano = { 2, 24, 3, 16, 256, 96 };
@@ -168,6 +170,37 @@ static void a_resumed_run_knows_what_it_knew(void **state) {
     OK(r.ctx, tg_trainer_open(r.ctx, SAVE, r.text, 12, &again));
     assert_int_equal(again->o.steps, 12);
     tg_trainer_free(again);
+    end_run(&r);
+    remove(SAVE);
+}
+
+/* A file of the best weights tells of the steps that led to them, and of none behind. */
+static void the_best_has_its_own_history(void **state) {
+    (void)state;
+    tg_train_options o = options(12, 1);
+    o.eval_every = 4;
+    o.keep_best = true;
+    run_of r = start_run(open_context(1, NULL, NULL), &nano, &o);
+    steps_until(&r, 5);
+    assert_int_equal(r.trainer->best_step, 4);
+    r.trainer->best_val = 0; /* no later validation is better */
+    steps_until(&r, 9);
+    assert_int_equal(r.trainer->best_step, 4);
+    const tg_history_point *const all = r.trainer->history;
+    assert_int_equal(all[r.trainer->n_history - 1].step, 9);
+    OK(r.ctx, tg_trainer_save_best(r.trainer, SAVE));
+
+    tg_ctx ctx;
+    tg_file *f;
+    tg_meta meta;
+    tg_ctx_init(&ctx, NULL, NULL, NULL);
+    assert_int_equal(tg_file_open(&ctx, SAVE, &f), TG_OK);
+    assert_int_equal(tg_meta_read(f, &meta), TG_OK);
+    assert_int_equal(meta.n_history, 4);
+    for (size_t i = 0; i < 4; i++) assert_int_equal(meta.history[i].step, all[i].step);
+    assert_int_equal(meta.final.step, 4);
+    assert_memory_equal(&meta.final.loss, &all[3].loss, sizeof(double));
+    tg_file_close(f);
     end_run(&r);
     remove(SAVE);
 }
@@ -430,6 +463,7 @@ int main(void) {
         cmocka_unit_test(accumulation_equals_a_larger_batch),
         cmocka_unit_test(a_resumed_run_is_the_run),
         cmocka_unit_test(a_resumed_run_knows_what_it_knew),
+        cmocka_unit_test(the_best_has_its_own_history),
         cmocka_unit_test(stops_inside_a_step),
         cmocka_unit_test(refuses_another_text),
         cmocka_unit_test(refuses_what_is_not_finite),

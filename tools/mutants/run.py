@@ -18,11 +18,12 @@ A test is named in one of these ways:
     op_test FILTER     ops on every instruction set      gradients FILTER   finite differences
     simd_test          vectors of every instruction set  gpu FILTER     ops on a software GPU
 
-The script copies the tree once per job and builds the copies (ccache makes that cheap), so the tree
-itself is never touched. For each mutant it builds what the named tests need and runs them, then the
-rest of the quick tests (not for equivalent ones), until one fails. A test that fails for the first
-time runs once more on the unchanged copy: it must pass there, and gets a time limit of a multiple
-of what it took. A test that is stopped at its limit has noticed the mutant.
+The script copies the tree once per job and builds the copies, so the tree itself is never touched.
+They are built as `make build` does: with ccache, only what a mutant touches is compiled. First every
+named test runs on an unchanged copy: it must pass there, and gets a time limit of a multiple of what
+it took. For each mutant the script builds what the named tests need and runs them, then the rest of
+the quick tests (not for equivalent ones), until one fails. A test that is stopped at its limit has
+noticed the mutant if it passes on the unchanged copy, at once, within that limit.
 
 The last line is "N passed, N failed": a mutant that was noticed has passed. One that survived has
 failed unless it is listed as equivalent. The exit code is 0 if at least 95 % of the mutants died
@@ -45,11 +46,14 @@ import time
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 HERE = os.path.join(TOP, "tools", "mutants")
 NEEDED_SHARE = 0.95
-# -O1 compiles twice as fast as what is shipped, and a mutant may leave a variable unused.
-MAKE = ["make", "--no-print-directory", "-s", "-j1", "OPT=-O1", "EXTRA=-g0 -w"]
+MAKE = ["make", "--no-print-directory", "-s", "-j1"]
 # A limit must not be reached because the machine is busy, and a hang must not cost minutes.
-LIMIT_FACTOR, LIMIT_LEAST_S, LIMIT_UNMEASURED_S, BUILD_LIMIT_S = 3, 20, 300, 1800
+LIMIT_FACTOR, LIMIT_LEAST_S, LIMIT_UNMEASURED_S, BUILD_LIMIT_S = 3, 20, 600, 1800
+# How often a test is looked at, and what cmocka prints of a case that has failed: the other cases
+# of that program need not run.
+LOOK_S, FAILED_CASE = 0.05, b"[  FAILED  ] "
 FILE_MAX_BYTES = 4 << 30
+STOPPED = "stopped after"
 SWIFTSHADER = "/usr/lib/chromium/vk_swiftshader_icd.json"
 
 
@@ -112,14 +116,18 @@ def limits():
 
 
 def run(command, cwd, env, limit_s, log):
-    """Exit code, or None if the time limit was reached; output is in log. Leaves no process."""
-    with open(log, "wb") as out:
+    """Exit code, or None if the time limit was reached; output is in log. Leaves no process. A
+    program of tests is ended when its first case has failed."""
+    with open(log, "wb") as out, open(log, "rb") as written:
         process = subprocess.Popen(command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=out,
                                    stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=limits)
+        stop = time.monotonic() + limit_s
         try:
-            return process.wait(timeout=limit_s)
-        except subprocess.TimeoutExpired:
-            return None
+            while process.poll() is None and time.monotonic() < stop:
+                if any(line.startswith(FAILED_CASE) for line in written):
+                    return 1
+                time.sleep(LOOK_S)
+            return process.poll()
         finally:
             # What a test has started is in its group, and must not outlive it.
             try:
@@ -220,7 +228,7 @@ class Tests:
         for command in self.commands(name):
             code = run(command, copy.tree, env, limit, copy.log)
             if code is None:
-                return f"stopped after {limit:.0f} s"
+                return f"{STOPPED} {limit:.0f} s"
             if code != 0:
                 return first_complaint(copy.output()) or f"exit code {code}"
         return ""
@@ -243,14 +251,15 @@ def first_complaint(text):
 
 
 def measure(tests, name, copy):
-    """Runs a test on the unchanged copy, which it must pass before what it says counts."""
+    """Runs a test on the unchanged copy, which it must pass for what it says to count."""
     if not copy.make([tests.target(name)]):
         raise RuntimeError(f"the unchanged tree does not build: {first_complaint(copy.output())}")
     start = time.monotonic()
     said = tests.noticed(name, copy)
     if said:
         raise RuntimeError(f"{name} fails without any mutant: {said}")
-    tests.limit_s[name] = max(LIMIT_LEAST_S, LIMIT_FACTOR * (time.monotonic() - start))
+    limit = max(LIMIT_LEAST_S, LIMIT_FACTOR * (time.monotonic() - start))
+    tests.limit_s[name] = max(limit, tests.limit_s.get(name, 0))
 
 
 def judge(mutant, tests, copy):
@@ -267,7 +276,7 @@ def judge(mutant, tests, copy):
             f.write(text)
         # What is said to be equivalent is held against the tests that would be the first to object.
         rest = [] if mutant.equivalent else [t for t in tests.quick(copy) if t not in mutant.tests]
-        for group in (mutant.tests, rest):
+        for group in [[t] for t in mutant.tests] + [rest]:
             if group and not copy.make(sorted({tests.target(n) for n in group})):
                 return "broken", "does not build: " + first_complaint(copy.output())
             for name in group:
@@ -280,8 +289,9 @@ def judge(mutant, tests, copy):
     finally:
         with open(path, "w", encoding="utf-8", newline="") as f:
             f.write(original)
+    # One of the rest that is new here, or a machine that was too busy for the limit.
     name = by.split(":")[0]
-    if verdict == "killed" and name not in tests.limit_s:
+    if verdict == "killed" and (name not in tests.limit_s or STOPPED in by):
         measure(tests, name, copy)
     return verdict, by
 
@@ -325,6 +335,30 @@ def main():
             shutil.rmtree(folder, ignore_errors=True)
 
 
+def share_out(things, copies, work):
+    """work(thing, copy) for all, one thread a copy; the first error is raised when all have ended."""
+    waiting, errors = queue.Queue(), []
+    for thing in things:
+        waiting.put(thing)
+
+    def go_on(copy):
+        while not errors:
+            try:
+                work(waiting.get_nowait(), copy)
+            except queue.Empty:
+                return
+            except RuntimeError as error:
+                errors.append(error)
+
+    workers = [threading.Thread(target=go_on, args=(copy,)) for copy in copies]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join()
+    if errors:
+        raise errors[0]
+
+
 def run_all(mutants, folder, jobs, named_only):
     copies = [Copy(os.path.join(folder, str(i))) for i in range(jobs)]
     for copy in copies:
@@ -334,34 +368,27 @@ def run_all(mutants, folder, jobs, named_only):
             raise RuntimeError(f"the fixtures cannot be made:\n{copy.output()[-2000:]}")
     tests = Tests(copies[0].isas(), named_only)
 
-    waiting, results, lock = queue.Queue(), {}, threading.Lock()
-    for m in mutants:
-        waiting.put(m)
+    results, lock = {}, threading.Lock()
+    start = time.monotonic()
+    named = list(dict.fromkeys(t for m in mutants for t in m.tests))
+    share_out(named, copies, lambda name, copy: measure(tests, name, copy))
+    print(f"unchanged: all {len(named)} named tests pass, {time.monotonic() - start:.0f} s", flush=True)
 
-    def work(copy):
-        while True:
-            try:
-                m = waiting.get_nowait()
-            except queue.Empty:
-                return
-            start = time.monotonic()
-            try:
-                verdict, by = judge(m, tests, copy)
-            except Exception as error:  # a broken runner must not look like a mutant that died
-                verdict, by = "broken", repr(error)
-            if verdict == "survived" and m.equivalent:
-                verdict, by = "equivalent", m.equivalent
-            elif verdict == "killed" and m.equivalent:
-                verdict, by = "broken", f"is listed as equivalent, and noticed by {by}"
-            with lock:
-                results[m.name] = verdict
-                print(f"{verdict:10} {m.area:12} {m.name:34} {time.monotonic() - start:4.0f} s  {by}", flush=True)
+    def judge_and_print(m, copy):
+        start = time.monotonic()
+        try:
+            verdict, by = judge(m, tests, copy)
+        except Exception as error:  # a broken runner must not look like a mutant that died
+            verdict, by = "broken", repr(error)
+        if verdict == "survived" and m.equivalent:
+            verdict, by = "equivalent", m.equivalent
+        elif verdict == "killed" and m.equivalent:
+            verdict, by = "broken", f"is listed as equivalent, and noticed by {by}"
+        with lock:
+            results[m.name] = verdict
+            print(f"{verdict:10} {m.area:12} {m.name:34} {time.monotonic() - start:4.0f} s  {by}", flush=True)
 
-    workers = [threading.Thread(target=work, args=(copy,)) for copy in copies]
-    for w in workers:
-        w.start()
-    for w in workers:
-        w.join()
+    share_out(mutants, copies, judge_and_print)
 
     print()
     for area in list(dict.fromkeys(m.area for m in mutants)) + ["all"]:
