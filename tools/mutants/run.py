@@ -19,11 +19,12 @@ A test is named in one of these ways:
     simd_test          vectors of every instruction set  gpu FILTER     ops on a software GPU
 
 The script copies the tree once per job and builds the copies, so the tree itself is never touched.
-They are built as `make build` does: with ccache, only what a mutant touches is compiled. First every
-named test runs on an unchanged copy: it must pass there, and gets a time limit of a multiple of what
-it took. For each mutant the script builds what the named tests need and runs them, then the rest of
-the quick tests (not for equivalent ones), until one fails. A test that is stopped at its limit has
-noticed the mutant if it passes on the unchanged copy, at once, within that limit.
+They are built as `make build` does: with ccache, only what a mutant touches is compiled. For each
+mutant the script builds what the named tests need and runs them, then the rest of the quick tests
+(not for equivalent ones), until one fails. A test that fails must pass on an unchanged copy, where it
+runs once, before its first mutant if that names it; a multiple of what it took there is its time
+limit. One that is stopped at that limit has noticed the mutant if it passes on the unchanged copy,
+at once, within that limit.
 
 The last line is "N passed, N failed": a mutant that was noticed has passed. One that survived has
 failed unless it is listed as equivalent. The exit code is 0 if at least 95 % of the mutants died
@@ -271,6 +272,8 @@ def judge(mutant, tests, copy):
     if fault:
         return "broken", fault
     verdict, by = "survived", ""
+    if mutant.tests[0] not in tests.limit_s:
+        measure(tests, mutant.tests[0], copy)
     try:
         with open(path, "w", encoding="utf-8", newline="") as f:
             f.write(text)
@@ -289,7 +292,7 @@ def judge(mutant, tests, copy):
     finally:
         with open(path, "w", encoding="utf-8", newline="") as f:
             f.write(original)
-    # One of the rest that is new here, or a machine that was too busy for the limit.
+    # One that is new here, or a machine that was too busy for the limit.
     name = by.split(":")[0]
     if verdict == "killed" and (name not in tests.limit_s or STOPPED in by):
         measure(tests, name, copy)
@@ -335,30 +338,6 @@ def main():
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def share_out(things, copies, work):
-    """work(thing, copy) for all, one thread a copy; the first error is raised when all have ended."""
-    waiting, errors = queue.Queue(), []
-    for thing in things:
-        waiting.put(thing)
-
-    def go_on(copy):
-        while not errors:
-            try:
-                work(waiting.get_nowait(), copy)
-            except queue.Empty:
-                return
-            except RuntimeError as error:
-                errors.append(error)
-
-    workers = [threading.Thread(target=go_on, args=(copy,)) for copy in copies]
-    for w in workers:
-        w.start()
-    for w in workers:
-        w.join()
-    if errors:
-        raise errors[0]
-
-
 def run_all(mutants, folder, jobs, named_only):
     copies = [Copy(os.path.join(folder, str(i))) for i in range(jobs)]
     for copy in copies:
@@ -368,27 +347,34 @@ def run_all(mutants, folder, jobs, named_only):
             raise RuntimeError(f"the fixtures cannot be made:\n{copy.output()[-2000:]}")
     tests = Tests(copies[0].isas(), named_only)
 
-    results, lock = {}, threading.Lock()
-    start = time.monotonic()
-    named = list(dict.fromkeys(t for m in mutants for t in m.tests))
-    share_out(named, copies, lambda name, copy: measure(tests, name, copy))
-    print(f"unchanged: all {len(named)} named tests pass, {time.monotonic() - start:.0f} s", flush=True)
+    waiting, results, lock = queue.Queue(), {}, threading.Lock()
+    for m in mutants:
+        waiting.put(m)
 
-    def judge_and_print(m, copy):
-        start = time.monotonic()
-        try:
-            verdict, by = judge(m, tests, copy)
-        except Exception as error:  # a broken runner must not look like a mutant that died
-            verdict, by = "broken", repr(error)
-        if verdict == "survived" and m.equivalent:
-            verdict, by = "equivalent", m.equivalent
-        elif verdict == "killed" and m.equivalent:
-            verdict, by = "broken", f"is listed as equivalent, and noticed by {by}"
-        with lock:
-            results[m.name] = verdict
-            print(f"{verdict:10} {m.area:12} {m.name:34} {time.monotonic() - start:4.0f} s  {by}", flush=True)
+    def work(copy):
+        while True:
+            try:
+                m = waiting.get_nowait()
+            except queue.Empty:
+                return
+            start = time.monotonic()
+            try:
+                verdict, by = judge(m, tests, copy)
+            except Exception as error:  # a broken runner must not look like a mutant that died
+                verdict, by = "broken", repr(error)
+            if verdict == "survived" and m.equivalent:
+                verdict, by = "equivalent", m.equivalent
+            elif verdict == "killed" and m.equivalent:
+                verdict, by = "broken", f"is listed as equivalent, and noticed by {by}"
+            with lock:
+                results[m.name] = verdict
+                print(f"{verdict:10} {m.area:12} {m.name:34} {time.monotonic() - start:4.0f} s  {by}", flush=True)
 
-    share_out(mutants, copies, judge_and_print)
+    workers = [threading.Thread(target=work, args=(copy,)) for copy in copies]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join()
 
     print()
     for area in list(dict.fromkeys(m.area for m in mutants)) + ["all"]:
