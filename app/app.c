@@ -83,6 +83,16 @@ int tg_app_exit_code(tg_status status, tg_doing doing) {
     return TG_EXIT_FAILED;
 }
 
+/* What the library asks of an errno (base/os_posix.c), for the calls that the program makes itself:
+ * other errors are of a path, its rights or its kind. */
+int tg_app_errno_code(int error) {
+    static const int of_machine[] = { EIO,    ENOSPC, EDQUOT, EFBIG,     ENOMEM,
+                                      EMFILE, ENFILE, ESTALE, ETIMEDOUT, EAGAIN };
+    for (size_t i = 0; i < sizeof of_machine / sizeof of_machine[0]; i++)
+        if (error == of_machine[i]) return TG_EXIT_FAILED;
+    return TG_EXIT_USAGE;
+}
+
 /* The library's sentence says what, where, wanted and found; the status alone says much less, and
  * stands in only where there is no context, or no message in it. */
 int tg_app_failed(tg_app *app, tg_context *ctx, tg_status status, tg_doing doing) {
@@ -102,8 +112,8 @@ static void on_log(void *user, int level, const char *text) {
 
 /* ------------------------------------------------------------------------------- start and end */
 
-/* The last group of every help page, all of it in --help-all. Names of ISAs and levers are checked
- * by the library, which knows them. */
+/* The last group of every help page. Names of ISAs and levers are checked by the library, which
+ * knows them. */
 static const tg_option global_options[TG_GLOBALS] = {
     TG_FLAG("--json", tg_globals, json,
             "print JSON on standard output, all else on standard error"),
@@ -284,9 +294,10 @@ static bool try_file(const char *folder, const char *name) {
  * The order of the questions makes the answer the most telling one: a device is refused before its
  * folder is (renaming a temporary file over /dev/null would replace it), and the trial comes last.
  */
-static bool can_write_at(const char *path, char *why, size_t why_bytes) {
+static bool can_write_at(const char *path, char *why, size_t why_bytes, int *code) {
     char folder[PATH_BYTES], probe[PATH_BYTES];
     struct stat info;
+    *code = TG_EXIT_USAGE;
     if (!folder_of(path, folder, sizeof folder) || strlen(path) + 32 > sizeof probe) {
         snprintf(why, why_bytes, "the name is too long");
         return false;
@@ -306,19 +317,21 @@ static bool can_write_at(const char *path, char *why, size_t why_bytes) {
     }
     snprintf(probe, sizeof probe, "%s.tmp-%ld-0", path, (long)getpid());
     if (try_file(folder, probe)) return true;
+    *code = tg_app_errno_code(errno);
     snprintf(why, why_bytes, "%s", strerror(errno));
     return false;
 }
 
 /* A path that exists is tried where it really lies: a save replaces what a link names. */
-bool tg_app_can_write(const char *path, char *why, size_t why_bytes) {
+bool tg_app_can_write(const char *path, char *why, size_t why_bytes, int *code) {
     char *real = realpath(path, NULL);
     struct stat info;
+    *code = TG_EXIT_USAGE;
     if (!real && lstat(path, &info) == 0 && S_ISLNK(info.st_mode)) {
         snprintf(why, why_bytes, "it is a link to a file that does not exist");
         return false;
     }
-    const bool can = can_write_at(real ? real : path, why, why_bytes);
+    const bool can = can_write_at(real ? real : path, why, why_bytes, code);
     free(real);
     return can;
 }
@@ -384,6 +397,12 @@ void tg_app_put_file_read(tg_jout *j, const tg_model *model, const char *path) {
     tg_jout_bool(j, "fell_back", file != path);
 }
 
+/* errno in words and as an exit code. */
+static const char *system_error(int *code) {
+    *code = tg_app_errno_code(errno);
+    return strerror(errno);
+}
+
 /* Waits for a FIFO to have bytes or an end. One that gets no writer for a while has none, and would
  * be waited for without an end: false. A byte that the question cost is in *first, else -1. */
 static bool await_writer(int fd, int *first) {
@@ -399,14 +418,16 @@ static bool await_writer(int fd, int *first) {
     }
 }
 
-/* Opens what a text comes from, without waiting for it. NULL: *why says why not. */
-static FILE *open_text(const char *path, const char **why) {
+/* Opens what a text comes from, without waiting for it. NULL: *why says why not, and *code for whom
+ * that is. */
+static FILE *open_text(const char *path, const char **why, int *code) {
     const int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     struct stat info;
     int first = -1;
     *why = NULL;
+    *code = TG_EXIT_USAGE;
     if (fd < 0 || fstat(fd, &info) != 0)
-        *why = strerror(errno);
+        *why = system_error(code);
     else if (S_ISDIR(info.st_mode))
         *why = strerror(EISDIR);
     else if (S_ISFIFO(info.st_mode) && !await_writer(fd, &first))
@@ -414,7 +435,7 @@ static FILE *open_text(const char *path, const char **why) {
     const int flags = *why ? -1 : fcntl(fd, F_GETFL);
     FILE *f = NULL;
     if (flags >= 0 && fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0) f = fdopen(fd, "rb");
-    if (!f && !*why) *why = strerror(errno);
+    if (!f && !*why) *why = system_error(code);
     if (!f && fd >= 0) close(fd);
     if (f && first >= 0) ungetc(first, f);
     return f;
@@ -427,8 +448,8 @@ const char *tg_app_read_text(const char *path, size_t limit, tg_app_buffer *b, i
     const bool standard = strcmp(path, "-") == 0;
     const char *why = NULL;
     char block[65536];
-    FILE *f = standard ? stdin : open_text(path, &why);
     *code = TG_EXIT_USAGE;
+    FILE *f = standard ? stdin : open_text(path, &why, code);
     if (!f) return why;
     errno = 0;
     for (size_t n = sizeof block; !why && n == sizeof block;) {
@@ -441,10 +462,7 @@ const char *tg_app_read_text(const char *path, size_t limit, tg_app_buffer *b, i
             *code = TG_EXIT_FAILED;
         }
     }
-    if (!why && ferror(f)) {
-        why = strerror(errno);
-        if (errno == EIO) *code = TG_EXIT_FAILED;
-    }
+    if (!why && ferror(f)) why = system_error(code);
     if (!standard) fclose(f);
     return why;
 }

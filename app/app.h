@@ -98,6 +98,9 @@ int tg_app_exit_code(tg_status status, tg_doing doing);
 /* Prints the library's message for a failed call on ctx and returns its exit code. */
 int tg_app_failed(tg_app *app, tg_context *ctx, tg_status status, tg_doing doing);
 
+/* Exit code of an errno, of a call that the program made itself. */
+int tg_app_errno_code(int error);
+
 /* "tinygpt: error: ..." and "tinygpt: warning: ..." on standard error, made safe for a terminal. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
@@ -115,9 +118,10 @@ double tg_app_now_ms(void); /* a clock that never jumps */
 
 /*
  * Can a file be made at path, beside it a temporary one, and is path itself free or a regular
- * file? On failure the reason is in why. Tries it, since permission bits alone do not tell.
+ * file? On failure the reason is in why, and its exit code in *code. Tries it, since permission
+ * bits alone do not tell.
  */
-bool tg_app_can_write(const char *path, char *why, size_t why_bytes);
+bool tg_app_can_write(const char *path, char *why, size_t why_bytes, int *code);
 
 /* Do two paths name one file, through links or not, whether it exists already or not? */
 bool tg_app_same_file(const char *a, const char *b);

@@ -332,7 +332,7 @@ static bool is_utf8(const char *text) {
     return true;
 }
 
-static void print_help(const tg_args *args, bool all);
+static void print_help(const tg_args *args);
 
 static tg_args_form *form_now;
 
@@ -354,10 +354,7 @@ int tg_args_parse(tg_args *args, int argc, char **argv) {
         if (is_option && strcmp(arg, "--") == 0) {
             only_positional = true;
         } else if (is_option && (!strcmp(arg, "--help") || !strcmp(arg, "-h"))) {
-            print_help(args, false);
-            return 0;
-        } else if (is_option && strcmp(arg, "--help-all") == 0) {
-            print_help(args, true);
+            print_help(args);
             return 0;
         } else if (is_option) {
             const int code = parse_option(args, argc, argv, &i);
@@ -452,7 +449,7 @@ static void print_option(const tg_option *o, const void *values) {
 }
 
 /* The groups in the order of their tables; one whose options are all hidden has no headline. */
-static void print_help(const tg_args *args, bool all) {
+static void print_help(const tg_args *args) {
     const tg_command_spec *spec = args->spec;
     if (form_now) {
         form_now->page(form_now, args);
@@ -464,7 +461,7 @@ static void print_help(const tg_args *args, bool all) {
         const tg_option_group *group = &args->groups[g];
         size_t shown = 0;
         for (size_t i = 0; i < group->n; i++) {
-            if (group->options[i].hidden && !all) continue;
+            if (group->options[i].hidden) continue;
             if (shown++ == 0) printf("\n%s\n", group->title);
             print_option(&group->options[i], group->values);
         }

@@ -16,7 +16,7 @@
  * is positional. A number must be one from its first character to its last. Unknown options,
  * repeated ones that are no lists, missing values, numbers out of range, NaN, infinity and invalid
  * UTF-8 are refused with a message that states what is wanted, and exit code 2. --help prints the
- * table, with the defaults it finds in the struct; --help-all also what is marked hidden.
+ * table, with the defaults it finds in the struct.
  */
 #ifndef TG_APP_ARGS_H
 #define TG_APP_ARGS_H
@@ -54,7 +54,7 @@ typedef struct tg_option {
     const char *help;
     bool above_low;    /* REAL: low itself is refused */
     bool hide_default; /* the help text says what happens without the option */
-    bool hidden;       /* only --help-all shows it */
+    bool hidden;       /* taken, but told nowhere: it means nothing to this command */
 } tg_option;
 
 /* offsetof, and a warning (an error here) when the field has not the type that the kind stores. */

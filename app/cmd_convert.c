@@ -224,7 +224,7 @@ static int run(tg_app *app, const values *v, int format) {
     char why[512];
     const char *layout = kinds[v->dtype][format].name;
     bool by_model;
-    const int code = choose_way(app, in, format, v->dtype, &by_model);
+    int code = choose_way(app, in, format, v->dtype, &by_model);
     if (code != TG_ARGS_GO_ON) return code;
     if (by_model && !weights[v->dtype].name) {
         tg_app_error(app, "int4 exists in the v2 layout only");
@@ -235,9 +235,9 @@ static int run(tg_app *app, const values *v, int format) {
             &app->args, "f16 and int4 exist in the v2 layout only, bf16 and the q types in gguf "
                         "alone: leave --format out, and name OUT .tinygpt or .gguf");
     /* Asked first, since the library would only find out after reading all of IN's header. */
-    if (format != SAFETENSORS && !tg_app_can_write(out, why, sizeof why)) {
+    if (format != SAFETENSORS && !tg_app_can_write(out, why, sizeof why, &code)) {
         tg_app_error(app, "%s cannot be written: %s", out, why);
-        return TG_EXIT_USAGE;
+        return code;
     }
     if (!by_model) return convert(app, in, out, kinds[v->dtype][format].kind, layout);
     return convert_any(app, in, out,

@@ -302,9 +302,10 @@ typedef struct files {
 static int want_writable(tg_app *app, const char *option, const char *path,
                          const tg_output_rule *output) {
     char why[WHY_BYTES];
-    if (!tg_app_can_write(path, why, sizeof why)) {
+    int code;
+    if (!tg_app_can_write(path, why, sizeof why, &code)) {
         tg_app_error(app, "%s %s cannot be written: %s", option, path, why);
-        return TG_EXIT_USAGE;
+        return code;
     }
     const tg_status s = output ? tg_output_check(app->ctx, path, output) : TG_OK;
     return s == TG_OK ? TG_ARGS_GO_ON : tg_app_failed(app, app->ctx, s, TG_READING);

@@ -163,6 +163,7 @@ void tg_doctor_files(tg_doctor *d, const char *folder) {
     char path[PATH_BYTES], other[PATH_BYTES + 16], why[512];
     const tg_preset *p = smallest();
     tg_rig rig;
+    int code;
     tg_doctor_section(d, "files");
     const int length =
         snprintf(path, sizeof path, "%s/tinygpt-doctor-%ld.tinygpt", folder, (long)getpid());
@@ -170,7 +171,7 @@ void tg_doctor_files(tg_doctor *d, const char *folder) {
         tg_doctor_find(d, TG_MARK_FAIL, "the name of the folder is too long");
         return;
     }
-    if (!tg_app_can_write(path, why, sizeof why)) {
+    if (!tg_app_can_write(path, why, sizeof why, &code)) {
         tg_doctor_find(d, TG_MARK_FAIL, "%s cannot be written to: %s", folder, why);
         return;
     }

@@ -137,8 +137,9 @@ static int add_member(gathering *g, const char *folder, const char *name, int de
         return TG_ARGS_GO_ON;
     }
     if (lstat(path, &link) != 0 || stat(path, &info) != 0) {
+        const int code = tg_app_errno_code(errno);
         tg_app_error(g->app, "--data %s: %s", path, strerror(errno));
-        return TG_EXIT_USAGE;
+        return code;
     }
     if (S_ISDIR(info.st_mode) && !S_ISLNK(link.st_mode)) return add_folder(g, path, depth + 1);
     g->n_seen++;
@@ -157,8 +158,8 @@ static int add_folder(gathering *g, const char *folder, int depth) {
         return TG_EXIT_USAGE;
     }
     if (!names_of(folder, &names, &n)) {
+        code = tg_app_errno_code(errno);
         tg_app_error(g->app, "--data %s: %s", folder, strerror(errno));
-        code = TG_EXIT_USAGE;
     }
     for (size_t i = 0; i < n; i++) {
         if (code == TG_ARGS_GO_ON) code = add_member(g, folder, names[i], depth);

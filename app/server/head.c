@@ -20,6 +20,23 @@ static size_t token_bytes(const char *text) {
                         "abcdefghijklmnopqrstuvwxyz");
 }
 
+#define BLANKS " \t" /* RFC 9110, 5.6.3 */
+
+/* Bytes of [text, text + n) without the blanks at the end. */
+static size_t without_blanks(const char *text, size_t n) {
+    while (n > 0 && strchr(BLANKS, text[n - 1])) n--;
+    return n;
+}
+
+/* Empty elements are allowed, and are none. */
+const char *tg_head_element(const char **at, size_t *n) {
+    const char *element = *at + strspn(*at, "," BLANKS);
+    *n = strcspn(element, ",");
+    *at = element + *n;
+    *n = without_blanks(element, *n);
+    return *element ? element : NULL;
+}
+
 /* ---------------------------------------------------------------------------- the request line */
 
 /* 2.3: "HTTP/" DIGIT "." DIGIT. A minor version that is not known yet means what 1.1 means. */
@@ -103,10 +120,9 @@ static unsigned read_coding(tg_head *head, const char *value) {
 /* RFC 9110, 7.6.1: a list of options. Of HTTP/1.0 only who asks for it keeps a connection; here
  * nobody needs that. */
 static void read_connection(tg_head *head, const char *value) {
-    while (*(value += strspn(value, ", \t"))) {
-        const size_t n = strcspn(value, ", \t");
-        if (n == 5 && !strncasecmp(value, "close", n)) head->wants_close = true;
-        value += n;
+    size_t n;
+    for (const char *e; (e = tg_head_element(&value, &n)) != NULL;) {
+        if (n == 5 && !strncasecmp(e, "close", n)) head->wants_close = true;
     }
 }
 
@@ -124,10 +140,8 @@ static unsigned read_header(tg_head *head, char *line) {
     if (n_name == 0 || line[n_name] != ':') return BAD;
     line[n_name] = '\0';
     char *value = line + n_name + 1;
-    value += strspn(value, " \t");
-    size_t n = strlen(value);
-    while (n > 0 && (value[n - 1] == ' ' || value[n - 1] == '\t')) n--;
-    value[n] = '\0';
+    value += strspn(value, BLANKS);
+    value[without_blanks(value, strlen(value))] = '\0';
     if (!strcasecmp(line, "Host")) {
         head->host = value;
         return head->n_hosts++ > 0 ? BAD : 0;

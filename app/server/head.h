@@ -53,4 +53,8 @@ typedef struct tg_head {
  */
 unsigned tg_head_read(tg_head *head, char *bytes, size_t n);
 
+/* The next element of a comma-separated header (RFC 9110, 5.6.1), n bytes without the blanks around
+ * it; NULL at its end. *at is where the next one is looked for: the header's text at first. */
+const char *tg_head_element(const char **at, size_t *n);
+
 #endif

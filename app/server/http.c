@@ -6,7 +6,6 @@
 #define _POSIX_C_SOURCE 200809L /* gmtime_r */
 #include "server/http.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -57,17 +56,6 @@ bool tg_http_is_ours(const char *host, const char *origin, unsigned port) {
 
 /* ------------------------------------------------------------------------------- the headers */
 
-/* The next element of a comma-separated header, without the blanks around it; NULL at its end. */
-static const char *next_element(const char **at, size_t *n) {
-    *at += strspn(*at, ", \t");
-    if (!**at) return NULL;
-    const char *element = *at;
-    *n = strcspn(element, ",");
-    *at += *n;
-    while (*n > 0 && (element[*n - 1] == ' ' || element[*n - 1] == '\t')) --*n;
-    return element;
-}
-
 /* ";q=0", "; q=0.000": the one weight that means never. Preferences between codings do not
  * matter, there being one. */
 static bool is_refused(const char *parameters, size_t n) {
@@ -81,7 +69,7 @@ static bool is_refused(const char *parameters, size_t n) {
 
 bool tg_http_accepts(const char *header, const char *coding) {
     size_t n;
-    for (const char *at = header, *e; header && (e = next_element(&at, &n)) != NULL;) {
+    for (const char *at = header, *e; header && (e = tg_head_element(&at, &n)) != NULL;) {
         size_t n_name = 0;
         while (n_name < n && !strchr("; \t", e[n_name])) n_name++;
         if (n_name == strlen(coding) && !strncasecmp(e, coding, n_name)) {
@@ -94,7 +82,7 @@ bool tg_http_accepts(const char *header, const char *coding) {
 /* The weak comparison of RFC 9110, 13.1.2: W/ in front does not count. Our tags hold no comma. */
 bool tg_http_matches(const char *header, const char *etag) {
     size_t n;
-    for (const char *at = header, *e; (e = next_element(&at, &n)) != NULL;) {
+    for (const char *at = header, *e; (e = tg_head_element(&at, &n)) != NULL;) {
         if (n == 1 && *e == '*') return true;
         const size_t weak = n > 2 && !strncmp(e, "W/", 2) ? 2 : 0;
         if (n - weak == strlen(etag) && !strncmp(e + weak, etag, n - weak)) return true;

@@ -11,7 +11,8 @@
  * Inside a container /a/b may be a path of the host that cannot be seen; then only the upper levels
  * answer, and the uppermost is the container's own group.
  *
- * Nothing here fails: a file that is missing or odd means "no limit known".
+ * A file that is missing or odd means "no limit known". What the machine has is asked for, too, and
+ * that question fails if nobody answers it.
  */
 #define _GNU_SOURCE /* for what Linux has beyond POSIX */
 #include "base/os_posix.h"
@@ -26,21 +27,23 @@
 
 /* --------------------------------------------------------------------------- small system files */
 
-/* The beginning of a file as a C string; "" if it cannot be read. */
-static const char *read_text(const char *path, char *text, size_t text_bytes) {
+/* The beginning of a file as a C string. Returns an errno; what was read before is there then. */
+static int read_text(const char *path, char *text, size_t text_bytes) {
     size_t length = 0;
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int error = fd < 0 ? errno : 0;
     if (fd >= 0) {
         while (length + 1 < text_bytes) {
             const ssize_t got = read(fd, text + length, text_bytes - 1 - length);
             if (got < 0 && errno == EINTR) continue;
+            if (got < 0) error = errno;
             if (got <= 0) break;
             length += (size_t)got;
         }
         close(fd);
     }
     text[length] = 0;
-    return text;
+    return error;
 }
 
 /* The digits at text, behind blanks, as a number; false if there are none or too many ("max",
@@ -134,7 +137,8 @@ static bool group_up(group *g) {
 static const char *group_text(const group *g, const char *file, char *text, size_t text_bytes) {
     char path[sizeof g->root + sizeof g->path + 64];
     snprintf(path, sizeof path, "%s%s/%s", g->root, g->path, file);
-    return read_text(path, text, text_bytes);
+    read_text(path, text, text_bytes);
+    return text;
 }
 
 /* ----------------------------------------------------------------------------------- processors */
@@ -228,7 +232,8 @@ static bool level_memory(const group *g, uint64_t *limit, uint64_t *used) {
 tg_status tg_os_memory_get(tg_ctx *ctx, tg_os_memory *out) {
     char text[512]; /* both are in the first three lines */
     uint64_t total_kib, available_kib;
-    read_text("/proc/meminfo", text, sizeof text);
+    const int error = read_text("/proc/meminfo", text, sizeof text);
+    if (error) return tg_posix_fail(ctx, "/proc/meminfo", "to read it", error);
     if (!number_after(text, "MemTotal:", &total_kib) ||
         !number_after(text, "MemAvailable:", &available_kib)) {
         return tg_fail(ctx, TG_E_IO, "/proc/meminfo: want MemTotal and MemAvailable, have neither");

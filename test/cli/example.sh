@@ -149,7 +149,6 @@ check "help of a command's command" bash -c "'$prefix/bin/tinygpt' help bench ma
 
 # Options that mean nothing to a command are taken, and not shown.
 equal "options that verify's help shows" "--json" "$(shown_options verify)"
-check "--help-all shows all" bash -c "'$prefix/bin/tinygpt' verify --help-all | grep -qe --pack-cache"
 check "verify takes --device" "$prefix/bin/tinygpt" verify shared.run/tiny.tinygpt --device cpu
 check "train's help shows --device" bash -c "'$prefix/bin/tinygpt' train --help | grep -qe --device"
 

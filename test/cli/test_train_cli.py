@@ -545,7 +545,6 @@ def help_and_version():
         r = tinygpt(c, "--help")
         expect(r, 0, f"{c} --help", out=["usage: tinygpt " + c, "--json"])
         equal("--threads" in r.text, computes, f"{c} --help: --threads")
-        expect(tinygpt(c, "--help-all"), 0, f"{c} --help-all", out=["--threads", "--pack-cache"])
     for c in ("bench train", "bench levers", "bench matmul", "bench decode", "bench prefill", "bench profile",
               "corpus stories", "chat", "embed", "serve"):
         r = tinygpt(*c.split(), "--help")

@@ -216,6 +216,33 @@ static void parts(void **state) {
     free(bytes);
 }
 
+/* RFC 9110, 5.6.1 and 5.6.3: blanks around an element are none of it, those inside are. */
+static void elements(void **state) {
+    (void)state;
+    static const struct {
+        const char *header, *elements; /* each in brackets */
+    } cases[] = {
+        { "", "" },
+        { " \t,, \t", "" },
+        { "close", "[close]" },
+        { "\t a \t,b;q=0 , , c d\t", "[a][b;q=0][c d]" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char have[64] = "";
+        size_t n;
+        for (const char *at = cases[i].header, *e; (e = tg_head_element(&at, &n)) != NULL;) {
+            snprintf(have + strlen(have), sizeof have - strlen(have), "[%.*s]", (int)n, e);
+        }
+        assert_string_equal(have, cases[i].elements);
+    }
+    static const char odd[] = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close keep-alive\r\n\r\n";
+    tg_head head;
+    char *bytes;
+    assert_int_equal(read_in_pieces(odd, sizeof odd - 1, 1, &head, &bytes), TG_HEAD_WHOLE);
+    assert_false(head.wants_close);
+    free(bytes);
+}
+
 /* A head of n bytes with a filling where it is asked for. */
 static unsigned filled(const char *front, const char *back, size_t n) {
     char *text = malloc(n + 1);
@@ -289,6 +316,7 @@ int main(void) {
         cmocka_unit_test(verdicts),
         cmocka_unit_test(every_cut_and_every_zero),
         cmocka_unit_test(parts),
+        cmocka_unit_test(elements),
         cmocka_unit_test(limits),
         cmocka_unit_test(names_and_origins),
         cmocka_unit_test(texts_of_replies),
