@@ -422,12 +422,13 @@ intsan:
 	  CHECKED="-fsanitize=integer,implicit-conversion -fno-sanitize-recover=all" $(INTSAN_TESTS:%=build/intsan/test/%)
 
 # What the tests leave out: build/coverage/index.txt has it line by line.
-COVERAGE_TESTS = $(INTSAN_TESTS) test_lm_files test_session test_jobs test_train test_stories
+COVERAGE_TESTS = $(INTSAN_TESTS) test_lm_files test_lm_faults test_lm test_embed test_transformers test_api_args test_session test_resume test_train
+COVERAGE_CLI   = $(patsubst %,test/cli/test_%.py,bad_input bad_models disk faults files model_ends model_keys outputs safetensors texts verify_models)
 coverage:
 	@$(MAKE) --no-print-directory BUILD=build/coverage OPT=-O1 EXTRA="-g0" CHECKED="-O0 -g0 --coverage" \
-	  build/coverage/test/stories.txt $(COVERAGE_TESTS:%=build/coverage/test/%)
+	  build/coverage/tinygpt build/coverage/test/stories.txt $(COVERAGE_TESTS:%=build/coverage/test/%)
 	@python3 tools/oracle/fixtures.py build/fixtures >/dev/null
-	@python3 tools/coverage.py build/coverage $(COVERAGE_TESTS)
+	@python3 tools/coverage.py build/coverage $(COVERAGE_TESTS) $(COVERAGE_CLI)
 
 # Each test/fuzz/fuzz_<name>.c is a target of libFuzzer and, with a main of its own, a unit test that replays its corpus
 # (test/fuzz/fuzz.h). What a run finds worth keeping stays in build/fuzz/corpus/<name>, from where the next one goes on; a finding is

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """coverage.py BUILD TEST.. - runs tests that were built with --coverage (make coverage), and prints lines and branches by room.
+A test is a unit test's name, or a file test/cli/test_*.py, which runs the program.
 
     io, tok     the folders of src/
     saves       what writes and finds again: sessions, runs, caches, temporary files
@@ -10,6 +11,7 @@ A branch counts if it was taken. What was never taken goes to BUILD/index.txt, a
 line, how many of its branches, and the line itself. docs/testing.md says which kinds stay, and why.
 """
 import collections
+import concurrent.futures
 import glob
 import gzip
 import json
@@ -26,13 +28,18 @@ def room_of(path):
 
 
 def run(build, tests):
-    """Counts of all tests are added up by the programs themselves, in files beside the objects."""
+    """Counts of all tests are added up by the programs themselves, in files beside the objects. Returns
+    what failed."""
     for old in glob.glob(f"{build}/**/*.gcda", recursive=True):
         os.remove(old)
-    failed = [t for t in tests if subprocess.run([f"{build}/test/{t}"], stdout=subprocess.DEVNULL,
-                                                 stderr=subprocess.DEVNULL, check=False).returncode]
-    if failed:
-        sys.exit("these fail: " + " ".join(failed))
+
+    def failed(test):
+        command = ["python3", test, f"{build}/tinygpt"] if test.endswith(".py") else [f"{build}/test/{test}"]
+        return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              check=False).returncode != 0
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return [test for test, bad in zip(tests, pool.map(failed, tests)) if bad]
 
 
 def read(build):
@@ -54,7 +61,7 @@ def read(build):
 
 def main():
     build, tests = sys.argv[1], sys.argv[2:]
-    run(build, tests)
+    failed = run(build, tests)
     rooms = collections.defaultdict(lambda: [0, 0, 0, 0])
     with open(f"{build}/index.txt", "w", encoding="utf-8") as index:
         for path, lines in sorted(read(build).items()):
@@ -75,6 +82,8 @@ def main():
     for room, (line, n_lines, branch, n_branches) in sorted(rooms.items()):
         print(f"{room:6} lines {line:5} of {n_lines:5}, {100 * line / n_lines:5.1f} %   "
               f"branches {branch:5} of {n_branches:5}, {100 * branch / n_branches:5.1f} %")
+    if failed:
+        sys.exit("these fail: " + " ".join(failed))
 
 
 main()
