@@ -30,6 +30,8 @@ static const struct command {
 
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
+/* The two lines of a start are the shortest way from nothing to a text, and need no other file than
+ * the one that the reader brings. */
 void tg_pages_usage(FILE *out) {
     fprintf(out, "usage: tinygpt COMMAND [options]\n\n");
     for (size_t i = 0; i < N_COMMANDS; i++) {
@@ -143,6 +145,7 @@ static void man_begin(const char *name, const char *help) {
     printf("\n");
 }
 
+/* A page for each command; its commands of two words are told while it is open. */
 static void man_before(const struct command *c) { man_begin(c->name, c->help); }
 
 /* The commands of a command are sections of its page, so that there is a page for each word that
@@ -184,6 +187,7 @@ static void man_page(const tg_args_form *form, const tg_args *args) {
     }
 }
 
+/* Scripts live by exit codes, so they stand on every page. */
 static void man_after(const struct command *c) {
     (void)c;
     printf(".SH EXIT STATUS\n"
@@ -192,6 +196,7 @@ static void man_after(const struct command *c) {
            ".SH SEE ALSO\n.BR tinygpt (1)\n");
 }
 
+/* All pages in one stream, since only the program knows how many there are. */
 static void print_man(void) {
     man_begin("", "train and run small transformers");
     printf(".SH SYNOPSIS\n\\fBtinygpt\\fR COMMAND [options]\n"
@@ -219,11 +224,13 @@ static completed completed_by(const tg_option *o) {
     return o->kind == TG_OPTION_CHOICE ? WORDS : NOTHING;
 }
 
+/* "constant|cosine|wsd" as a list of a shell. */
 static void put_words(const char *words) {
     for (; *words; words++) putchar(*words == '|' ? ' ' : *words);
 }
 
-/* Text between single quotes, with a backslash in front of each of special. */
+/* Text between single quotes, with a backslash in front of each of special. Nothing can be quoted
+ * between single quotes, one of them neither: the quotes are closed for it and opened again. */
 static void put_quoted(const char *text, const char *special) {
     for (; *text; text++) {
         if (strchr(special, *text)) putchar('\\');
@@ -277,7 +284,9 @@ static void put_subcommand(const tg_args_form *form, const tg_args *args) {
 }
 
 /* The function finds the command, then what stands before the word at the cursor. Quotes around
- * file names are readline's work, which -o filenames asks for. */
+ * file names are readline's work, which -o filenames asks for. Names come line by line (mapfile),
+ * since a word list would break those with blanks; and compopt fails where the function is called
+ * by hand, as the tests do. */
 static void print_bash(void) {
     printf("# Completions of tinygpt %s for bash, made by: tinygpt completion bash\n"
            "_tinygpt() {\n"
@@ -341,6 +350,8 @@ static void zsh_page(const tg_args_form *form, const tg_args *args) {
     printf(" \\\n        '*:file:_files' ;;\n");
 }
 
+/* zsh loads the file as the body of the function at the first use, so the last line calls it, with
+ * its arguments. It does not split words by itself: ${=...} asks for that. */
 static void print_zsh(void) {
     printf("#compdef tinygpt\n"
            "# Completions of tinygpt %s for zsh, made by: tinygpt completion zsh\n"
@@ -401,6 +412,8 @@ static void fish_page(const tg_args_form *form, const tg_args *args) {
     }
 }
 
+/* The function counts the words in front of the cursor, because fish's own conditions
+ * (__fish_seen_subcommand_from) would take a file called "train" for the command. */
 static void print_fish(void) {
     printf(
         "# Completions of tinygpt %s for fish, made by: tinygpt completion fish\n\n"
@@ -462,6 +475,7 @@ int tg_cmd_completion(int argc, char **argv) {
 /* ------------------------------------------------------------------------------- help and version
  */
 
+/* A word that is no command is refused by tg_pages_run, with the nearest one that is. */
 int tg_pages_help(int argc, char **argv) {
     if (argc == 0) {
         tg_pages_usage(stdout);
@@ -487,6 +501,7 @@ int tg_pages_help(int argc, char **argv) {
  */
 void tg_pages_version(void) {
     printf("tinygpt %s\n", tg_version());
+    /* clang first: it says that it is gcc, too. */
 #if defined(__clang__)
     printf("  compiler  clang %d.%d.%d\n", __clang_major__, __clang_minor__, __clang_patchlevel__);
 #else

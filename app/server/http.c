@@ -45,6 +45,8 @@ static bool is_our_host(const char *text, unsigned port) {
     return false;
 }
 
+/* The Host tells DNS rebinding, the Origin tells a page from elsewhere: either is enough to refuse.
+ */
 bool tg_http_is_ours(const char *host, const char *origin, unsigned port) {
     if (!is_our_host(host, port)) return false;
     /* A page sends its origin with what it fetches from elsewhere; our own does so only for other
@@ -67,6 +69,9 @@ static bool is_refused(const char *parameters, size_t n) {
     return true;
 }
 
+/* Who sends no Accept-Encoding would take any coding by the letter of the RFC, but those are
+ * scripts that want plain bytes. The first element that names the coding decides; "*" is left
+ * aside, since what it stands for may be plain as well. */
 bool tg_http_accepts(const char *header, const char *coding) {
     size_t n;
     for (const char *at = header, *e; header && (e = tg_head_element(&at, &n)) != NULL;) {
@@ -101,12 +106,14 @@ static const struct route {
 #undef TG_ROUTE
 };
 
+/* A pattern ends in '*', if it has one: routes are families of addresses. */
 static bool path_fits(const char *pattern, const char *path) {
     const size_t n = strlen(pattern);
     if (n > 0 && pattern[n - 1] == '*') return !strncmp(pattern, path, n - 1);
     return !strcmp(pattern, path);
 }
 
+/* HEAD is GET whose body stays here (RFC 9110, 9.3.2): no route has to know of it. */
 static bool method_fits(const char *wanted, const char *method) {
     return !strcmp(wanted, method) || (!strcmp(wanted, "GET") && !strcmp(method, "HEAD"));
 }
@@ -118,6 +125,8 @@ void tg_http_say(tg_reply *reply, unsigned status, const char *sentence) {
     reply->n_bytes = strlen(sentence);
 }
 
+/* An address that is known under another method is told so (405, with Allow): "not found" would be
+ * wrong, and a client would look for the mistake in the address. */
 void tg_http_route(const tg_request *request, tg_reply *reply) {
     bool known_path = false;
     for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++) {
@@ -134,6 +143,8 @@ void tg_http_route(const tg_request *request, tg_reply *reply) {
     }
 }
 
+/* The guard comes before the routes, so that a stranger cannot tell which addresses there are. A
+ * body is refused only where the request would have been answered: the other faults say more. */
 void tg_http_answer(const tg_head *head, unsigned port, const tg_site *site, tg_reply *reply) {
     memset(reply, 0, sizeof *reply);
     if (!tg_http_is_ours(head->host, head->origin, port)) {
@@ -176,6 +187,8 @@ static const struct refusal {
     { 505, "HTTP Version Not Supported", "This server speaks HTTP/1.1.\n" },
 };
 
+/* A number that is missing in the table would be our mistake; 400 is never wrong about a refusal.
+ */
 static const struct refusal *status_of(unsigned status) {
     const size_t n = sizeof statuses / sizeof statuses[0];
     for (size_t i = 0; i < n; i++) {
@@ -199,6 +212,8 @@ static void date_text(time_t now, char *out, size_t cap) {
              &months[3 * t.tm_mon], t.tm_year + 1900, t.tm_hour, t.tm_min, t.tm_sec);
 }
 
+/* A 304 has no body, and a length would be read as that of the 200 it stands for. What does not fit
+ * is no head at all: half of one could say the opposite. */
 size_t tg_http_head_text(const tg_reply *reply, bool closes, char *out, size_t cap) {
     char date[64], length[32];
     date_text(time(NULL), date, sizeof date);

@@ -103,6 +103,7 @@ static void enter(connection *c, state s, int64_t now, int64_t limit_ms) {
     c->ends_ms = now + limit_ms;
 }
 
+/* Its bytes stay in the table, where the next client's come over them. */
 static void drop(connection *c) {
     close(c->fd);
     c->state = FREE;
@@ -112,6 +113,7 @@ static void drop(connection *c) {
 /* ---------------------------------------------------------------------------- a folder that
  * changes */
 
+/* A reply is sent from the bytes of the site that it was made of, however long its client takes. */
 static void free_unused_sites(tg_http *http) {
     for (kept_site **at = &http->kept; *at;) {
         kept_site *kept = *at;
@@ -160,6 +162,8 @@ static void reply_with(connection *c, const tg_reply *reply, bool body, int64_t 
     enter(c, WRITING, now, MOVE_MS);
 }
 
+/* Where the next request would begin is not known after a refusal, so the connection ends with it.
+ */
 static void refuse(connection *c, unsigned status, int64_t now) {
     tg_reply reply;
     tg_http_refuse(status, &reply);
@@ -259,6 +263,8 @@ static void on_time_up(connection *c, int64_t now) {
 /* ----------------------------------------------------------------------------------- connections
  */
 
+/* Counted when somebody asks, which is only when all places are taken: a table of addresses would
+ * be one more thing that can go out of step. */
 static size_t count_of(const tg_http *http, uint32_t address) {
     size_t n = 0;
     for (size_t i = 0; i < CONNECTIONS; i++) {
@@ -297,6 +303,9 @@ static bool make_room(tg_http *http) {
     return true;
 }
 
+/* The second look finds the place that has been made; NULL only if there is nobody to take one
+ * from.
+ */
 static connection *free_connection(tg_http *http) {
     for (int tries = 0; tries < 2; tries++) {
         for (size_t i = 0; i < CONNECTIONS; i++) {
@@ -346,6 +355,8 @@ static short events_of(const connection *c) {
     return POLLIN;
 }
 
+/* The clock is looked at last: what has come in time is answered, even if we were late to see it.
+ */
 static void serve_one(tg_http *http, connection *c, short happened, int64_t now) {
     if (c->state == WRITING) {
         if (happened) on_writable(c, now);
@@ -366,6 +377,8 @@ typedef struct watched {
     nfds_t n;
 } watched;
 
+/* Returns poll's time limit, which is the next clock that runs out; -1: none runs. While accepting
+ * is paused the listener is left out, or poll would return at once for it. */
 static int watch(tg_http *http, watched *w, int64_t now) {
     const bool paused = now < http->paused_ms;
     int64_t next = paused ? http->paused_ms : INT64_MAX;
@@ -408,6 +421,8 @@ static void free_http(tg_http *http) {
     free(http);
 }
 
+/* The listener does not block either: a client that gives up between poll and accept would stop all
+ * others. */
 tg_http *tg_http_start(int socket, unsigned port, const tg_site *site, const char *folder) {
     tg_http *http = calloc(1, sizeof *http);
     if (!http) return NULL;

@@ -45,6 +45,8 @@ const char *tg_site_type(const char *name) {
     return "application/octet-stream";
 }
 
+/* Entries move when the table grows, so an address from here is good up to the next call; requests
+ * see the table only when it is whole. */
 tg_site_file *tg_site_add(tg_site *site) {
     if (site->n == site->cap) {
         const size_t cap = site->cap ? 2 * site->cap : 32;
@@ -58,7 +60,8 @@ tg_site_file *tg_site_add(tg_site *site) {
     return file;
 }
 
-/* A few dozen entries: a loop is as good as anything. */
+/* A few dozen entries: a loop is as good as anything. Names are compared byte by byte, since there
+ * is no other spelling of one that would have to be found: "/../x" is just not in the table. */
 const tg_site_file *tg_site_find(const tg_site *site, const char *path) {
     if (!strcmp(path, "/")) path = "/index.html";
     for (size_t i = 0; i < site->n; i++) {
@@ -67,6 +70,8 @@ const tg_site_file *tg_site_find(const tg_site *site, const char *path) {
     return NULL;
 }
 
+/* Texts and bytes are const because those of a built page lie in read-only memory; a folder's are
+ * ours. */
 void tg_site_free(tg_site *site) {
     for (size_t i = 0; site->owns && i < site->n; i++) {
         free((void *)(uintptr_t)site->files[i].path);
@@ -87,6 +92,7 @@ typedef struct reading {
     size_t why_bytes;
 } reading;
 
+/* path is what the message names, so whoever fails leaves it as it is. */
 static bool failed(reading *r, const char *reason) {
     snprintf(r->why, r->why_bytes, "%s: %s", r->path, reason);
     return false;
@@ -99,6 +105,8 @@ static uint64_t hash_of(const unsigned char *bytes, size_t n_bytes) {
     return hash;
 }
 
+/* The size is that of a moment ago. A file that has shrunk since is refused; one that has grown is
+ * cut, and its new stamp brings the rest with the next look at the folder. */
 static bool read_file(reading *r, uint64_t size) {
     if (r->site->n == FILES_MAX) return failed(r, "more files than a page has");
     if (size > SITE_BYTES_MAX - r->site->n_bytes) return failed(r, "more bytes than a page has");
@@ -137,7 +145,8 @@ static uint64_t stamp_of(const reading *r, const struct stat *info) {
 
 static bool read_folder(reading *r, unsigned depth);
 
-/* What path names: a file, a folder, or something that no page consists of. */
+/* What path names: a file, a folder, or something that no page consists of. A link is that, too: it
+ * could lead out of the folder, or round in it. */
 static bool read_entry(reading *r, unsigned depth) {
     struct stat info;
     if (lstat(r->path, &info) != 0) return failed(r, strerror(errno));
@@ -148,6 +157,8 @@ static bool read_entry(reading *r, unsigned depth) {
     return !r->site || read_file(r, (uint64_t)info.st_size);
 }
 
+/* Names with a dot are those of version control and editors; with an underscore those that a static
+ * host reads itself (_headers). Neither is to be seen from outside. */
 static bool read_folder(reading *r, unsigned depth) {
     if (depth > DEPTH_MAX) return failed(r, "folders are nested deeper than those of a page");
     DIR *folder = opendir(r->path);
@@ -187,6 +198,7 @@ bool tg_site_read(tg_site *site, const char *folder, char *why, size_t why_bytes
     return ok;
 }
 
+/* Half a build is no state to compare: whoever asks keeps what was read before. */
 uint64_t tg_site_stamp(const char *folder) {
     char why[1];
     reading r = { .why = why, .why_bytes = sizeof why };
