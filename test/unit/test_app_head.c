@@ -221,19 +221,19 @@ static void elements(void **state) {
     (void)state;
     static const struct {
         const char *header, *elements; /* each in brackets */
-    } cases[] = {
+    } lists[] = {
         { "", "" },
         { " \t,, \t", "" },
         { "close", "[close]" },
         { "\t a \t,b;q=0 , , c d\t", "[a][b;q=0][c d]" },
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
         char have[64] = "";
         size_t n;
-        for (const char *at = cases[i].header, *e; (e = tg_head_element(&at, &n)) != NULL;) {
+        for (const char *at = lists[i].header, *e; (e = tg_head_element(&at, &n)) != NULL;) {
             snprintf(have + strlen(have), sizeof have - strlen(have), "[%.*s]", (int)n, e);
         }
-        assert_string_equal(have, cases[i].elements);
+        assert_string_equal(have, lists[i].elements);
     }
     static const char odd[] = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close keep-alive\r\n\r\n";
     tg_head head;
