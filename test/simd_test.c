@@ -402,6 +402,11 @@ static double ref_gelu_tanh_d(double x) {
     if (tg_fabs(u) == 1) return 0.5 * (1 + u); /* x^2 may be infinite there */
     return 0.5 * (1 + u) + 0.5 * x * (1 - u * u) * slope;
 }
+static double ref_silu(double x) { return x / (1 + tg_exp(-x)); }
+static double ref_silu_d(double x) {
+    const double g = 1 / (1 + tg_exp(-x)), rest = 1 / (1 + tg_exp(x));
+    return g == 0 ? 0 : g + x * g * rest;
+}
 
 typedef enum unit { ULP, ABSOLUTE, RELATIVE } unit; /* RELATIVE: to 1 + |want| */
 
@@ -433,6 +438,10 @@ static const function functions[] = {
              { UINT64_C(0x147e6e9b22491e37), UINT64_C(0x0a863d90f51ba370) }),
     FUNCTION(vgelu_tanh_d, ref_gelu_tanh_d, ABSOLUTE, 3e-7, 0.5f, 1, 0,
              { UINT64_C(0xb4db5aa6b8c3d195), UINT64_C(0xa94466abff7e3dab) }),
+    FUNCTION(vsilu, ref_silu, RELATIVE, 1.5e-7, 0, INFINITY, NAN,
+             { UINT64_C(0x74e2526de0161df1), UINT64_C(0x48a65c12e61756cf) }),
+    FUNCTION(vsilu_d, ref_silu_d, ABSOLUTE, 3e-7, 0.5f, 1, 0,
+             { UINT64_C(0xdfa734eb3f65d30a), UINT64_C(0x6a4966115cf2fb6f) }),
 };
 enum { N_FUNCTIONS = sizeof functions / sizeof functions[0] };
 

@@ -47,8 +47,8 @@ static inline tg_value *tg_layer_norm_grad(tg_graph *g, tg_value *x, tg_value *w
     return TG_APPLY(g, layer_norm_grad, NULL, x, w, mean, rstd, dy, res);
 }
 
-/* What a matmul does after the sum, in attr.i[1]. */
-enum { TG_ACT_NONE, TG_ACT_GELU_ERF, TG_ACT_GELU_TANH };
+/* What a matmul does after the sum, in attr.i[1] (not RELU2); what gelu does. */
+enum { TG_ACT_NONE, TG_ACT_GELU_ERF, TG_ACT_GELU_TANH, TG_ACT_RELU2 };
 /*
  * y[M,N] = a b (+ bias) : sums over K run in rising k as one chain per element.
  *   i[0] trans: 0  a [M,K]  b [K,N]      (forward: y = x W)
@@ -68,7 +68,8 @@ static inline tg_value *tg_bias_grad(tg_graph *g, tg_value *dy) {
     return TG_APPLY(g, bias_grad, NULL, dy);
 }
 
-/* y = gelu(x); i[0] is TG_ACT_GELU_ERF (x * Phi(x)) or TG_ACT_GELU_TANH */
+/* y = gelu(x); i[0] is TG_ACT_GELU_ERF (x * Phi(x)) or TG_ACT_GELU_TANH; or TG_ACT_RELU2, for
+ * which y = max(x, 0)^2 */
 static inline tg_value *tg_gelu(tg_graph *g, tg_value *x, int kind) {
     return TG_APPLY(g, gelu, (&(tg_attr) { .i = { kind } }), x);
 }
@@ -172,6 +173,15 @@ static inline tg_value *tg_linear(tg_graph *g, tg_value *x, const tg_packed_valu
                                   tg_value *bias, tg_value *residual, int read) {
     const tg_attr a = { .i = { w[0].code, w[1].code, w[2].code, read } };
     return TG_APPLY(g, linear, &a, x, w[0].value, w[1].value, w[2].value, bias, residual);
+}
+/* y [..,M] = act(x[..,0:M]) * x[..,M:2M], with the bits of linear's reading: read is TG_READ_SILU
+ * or TG_READ_GELU_TANH */
+static inline tg_value *tg_glu(tg_graph *g, tg_value *x, int read) {
+    return TG_APPLY(g, glu, (&(tg_attr) { .i = { read } }), x);
+}
+/* dx [..,2M]   in: x [..,2M], dy [..,M] */
+static inline tg_value *tg_glu_grad(tg_graph *g, tg_value *x, tg_value *dy, int read) {
+    return TG_APPLY(g, glu_grad, (&(tg_attr) { .i = { read } }), x, dy);
 }
 /* y [..,C] = scale * the rows of a packed table [V,C] that ids name */
 static inline tg_value *tg_embedding_packed(tg_graph *g, tg_value *ids, tg_packed_value table,

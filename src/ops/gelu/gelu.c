@@ -1,42 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gelu - the Gaussian error linear unit (Hendrycks, Gimpel 2016), element by element.
+ * gelu - the activation of a plain MLP, element by element: a Gaussian error linear unit, or a
+ * rectified one squared. The functions are told in ops/activation.h.
  *
- *   erf   y = x * Phi(x),  Phi(x) = erfc(-x / sqrt 2) / 2
- *   tanh  y = x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) / 2, the approximation of GPT-2
- *
- *   in 0  x     out 0  y, same shape     i[0]  TG_ACT_GELU_ERF or TG_ACT_GELU_TANH
+ *   in 0  x     out 0  y, same shape     i[0]  TG_ACT_GELU_ERF, TG_ACT_GELU_TANH or TG_ACT_RELU2
  *
  * Backward needs x alone.
  */
-#include "base/math.h"
+#include "ops/activation.h"
 #include "ops/build.h"
 #include "ops/rules.h"
 #include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_want_dims(g, n, 0, TG_F32, 0, TG_MAX_DIMS)) return;
-    if (n->attr.i[0] != TG_ACT_GELU_ERF && n->attr.i[0] != TG_ACT_GELU_TANH) {
-        tg_graph_fail(g, n, TG_E_ARG, "want the erf or the tanh form, have %" PRId32, n->attr.i[0]);
+    if (n->attr.i[0] < TG_ACT_GELU_ERF || n->attr.i[0] > TG_ACT_RELU2) {
+        tg_graph_fail(g, n, TG_E_ARG, "want gelu by erf or tanh, or relu squared, have %" PRId32,
+                      n->attr.i[0]);
         return;
     }
     n->out[0].type = n->in[0]->type;
 }
 
-/* erfc keeps the relative precision of the left tail, where 1 + erf has none. */
-static double gelu_erf(double x) { return x * 0.5 * tg_erfc(-x * 0.70710678118654752440); }
-
-static double gelu_tanh(double x) {
-    return 0.5 * x * (1 + tg_tanh(tg_sqrt(2 / TG_PI) * (x + 0.044715 * x * x * x)));
+static double activated(double x, int act) {
+    if (act == TG_ACT_RELU2) return act_relu2(x);
+    return act == TG_ACT_GELU_ERF ? act_gelu_erf(x) : act_gelu_tanh(x);
 }
 
 static void ref(const tg_args *a) {
     const TG_REAL *x = a->in[0];
     TG_REAL *y = a->out[0];
     const size_t n = tg_type_elems(&a->in_type[0]);
-    const bool erf = a->attr.i[0] == TG_ACT_GELU_ERF;
-    for (size_t i = 0; i < n; i++)
-        y[i] = (TG_REAL)(erf ? gelu_erf((double)x[i]) : gelu_tanh((double)x[i]));
+    for (size_t i = 0; i < n; i++) y[i] = (TG_REAL)activated((double)x[i], a->attr.i[0]);
 }
 
 static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
@@ -44,7 +39,7 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
 }
 
 #define CASE(kind, n, s)                                                                           \
-    { .in = { TG_T1(F32, n) }, .attr = { .i = { TG_ACT_GELU_##kind } }, .scale = (s), .tol = 1e-6 }
+    { .in = { TG_T1(F32, n) }, .attr = { .i = { TG_ACT_##kind } }, .scale = (s), .tol = 1e-6 }
 static const tg_case cases[] = {
 #include "ops/gelu/gelu_cases.def"
     { .in = { TG_T3(F32, 2, 3, 67) }, .attr = { .i = { TG_ACT_GELU_ERF } }, .tol = 1e-6 },
@@ -63,7 +58,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(gelu) = {
     .name = "gelu",
-    .doc = "y = gelu(x), the erf or the tanh form",
+    .doc = "y = gelu(x), the erf or the tanh form, or relu(x) squared",
     .in_names = { "x" },
     .out_names = { "y" },
     .n_in = 1,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gelu_grad.simd.h - dx = dy * gelu'(x) by runs of elements; the two forms are two variants.
+ * gelu_grad.simd.h - dx = dy * gelu'(x) by runs of elements; each form is a variant.
  */
 #include "ops/build.h"
 #include "ops/kernel.h"
@@ -27,17 +27,27 @@ static inline __attribute__((always_inline)) void run_with(const tg_args *a, siz
     tg_vstore_n(dx + i, tg_vmul(tg_vload_n(dy + i, n), slope(tg_vload_n(x + i, n))), n);
 }
 
+/* A NaN stays a NaN: tg_vmax(0, x) is x where the comparison fails. */
+static inline tg_v relu2_d(tg_v x) {
+    const tg_v y = tg_vmax(tg_vzero(), x);
+    return tg_vadd(y, y);
+}
 static bool is_erf(const tg_args *a) { return a->attr.i[0] == TG_ACT_GELU_ERF; }
 static bool is_tanh(const tg_args *a) { return a->attr.i[0] == TG_ACT_GELU_TANH; }
+static bool is_relu2(const tg_args *a) { return a->attr.i[0] == TG_ACT_RELU2; }
 static void run_erf(const tg_args *a, size_t begin, size_t end) {
     run_with(a, begin, end, tg_vgelu_erf_d);
 }
 static void run_tanh(const tg_args *a, size_t begin, size_t end) {
     run_with(a, begin, end, tg_vgelu_tanh_d);
 }
+static void run_relu2(const tg_args *a, size_t begin, size_t end) {
+    run_with(a, begin, end, relu2_d);
+}
 
 static const tg_variant variants[] = {
     { .name = "erf", .fits = is_erf, .phase = { { units, run_erf } } },
     { .name = "tanh", .fits = is_tanh, .phase = { { units, run_tanh } } },
+    { .name = "relu2", .fits = is_relu2, .phase = { { units, run_relu2 } } },
 };
 TG_KERNELS(gelu_grad, variants);

@@ -17,8 +17,8 @@
  *
  * Kernels may round f(x) to 8 bits, blocks of 32 columns sharing a scale (lever int8_activations).
  */
-#include "base/math.h"
 #include "base/rng.h"
+#include "ops/activation.h"
 #include "ops/build.h"
 #include "ops/linear/linear_parts.h"
 #include "ops/rules.h"
@@ -62,10 +62,7 @@ static void infer(tg_graph *g, tg_node *n) {
 static double read_x(const tg_args *a, const TG_REAL *x, size_t k, size_t depth) {
     const double v = (double)x[k];
     if (a->attr.i[3] == TG_READ_PLAIN) return v;
-    const double gate =
-        a->attr.i[3] == TG_READ_SILU
-            ? v / (1 + tg_exp(-v))
-            : 0.5 * v * (1 + tg_tanh(0.79788456080286536 * (v + 0.044715 * v * v * v)));
+    const double gate = a->attr.i[3] == TG_READ_SILU ? act_silu(v) : act_gelu_tanh(v);
     return gate * (double)x[depth + k];
 }
 

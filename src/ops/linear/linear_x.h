@@ -15,11 +15,10 @@
 #ifndef TG_OPS_LINEAR_X_H
 #define TG_OPS_LINEAR_X_H
 
-#include "ops/build.h"
+#include "ops/glu/gate.h"
 #include "ops/kernel.h"
 #include "ops/linear/linear_parts.h"
 #include "simd/dot.h"
-#include "simd/vmath.h"
 
 #define INLINE static inline __attribute__((always_inline))
 /* Loops over registers. Where lanes are one by one there is none to hold them, and unrolled loops
@@ -43,9 +42,7 @@ INLINE tg_v read_16(const float *x, size_t depth, int how, size_t n) {
     const tg_v v = n == 16 ? tg_vload(x) : tg_vload_n(x, n);
     if (how == TG_READ_PLAIN) return v;
     const tg_v value = n == 16 ? tg_vload(x + depth) : tg_vload_n(x + depth, n);
-    if (how == TG_READ_GELU_TANH) return tg_vmul(tg_vgelu_tanh(v), value);
-    const tg_v one = tg_vset(1.0f);
-    return tg_vmul(tg_vdiv(v, tg_vadd(one, tg_vexp(tg_vneg(v)))), value);
+    return gated(how, v, value);
 }
 
 /* A row of f(x) as floats, filled up with zeros to a multiple of 16. */

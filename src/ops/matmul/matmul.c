@@ -13,7 +13,7 @@
  *
  * Backward needs a and b, and z where there is an activation.
  */
-#include "base/math.h"
+#include "ops/activation.h"
 #include "ops/build.h"
 #include "ops/matmul/matmul_split.h"
 #include "ops/rules.h"
@@ -76,10 +76,9 @@ static void infer(tg_graph *g, tg_node *n) {
  */
 
 static double activated(double x, int act) {
-    if (act == TG_ACT_GELU_ERF) return 0.5 * x * tg_erfc(-x * 0.70710678118654752440);
-    if (act == TG_ACT_GELU_TANH)
-        return 0.5 * x * (1 + tg_tanh(tg_sqrt(2 / TG_PI) * (x + 0.044715 * x * x * x)));
-    return x;
+    return act == TG_ACT_GELU_ERF    ? act_gelu_erf(x)
+           : act == TG_ACT_GELU_TANH ? act_gelu_tanh(x)
+                                     : x;
 }
 
 static void ref(const tg_args *args) {
@@ -156,7 +155,7 @@ static bool absorb_gelu(tg_graph *g, tg_node *n) {
     tg_value *y = &n->out[0], *z = &n->out[1];
     if (n->attr.i[1] != TG_ACT_NONE || n->in[3] || n->acc_into[0] || y->is_output) return false;
     tg_node *gelu = reader(n, y, TG_OP_gelu);
-    if (!gelu) return false;
+    if (!gelu || gelu->attr.i[0] == TG_ACT_RELU2) return false;
     n->attr.i[1] = gelu->attr.i[0];
     n->attr.i[2] = tg_count_uses(g, y) > 1;
     n->n_out = n->attr.i[2] ? 2 : 1;
