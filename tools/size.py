@@ -10,7 +10,7 @@ import sys
 CEILING = 142000
 FILE_LIMIT = 1000
 # The public header is one file by design, and more than half of it is comment.
-LIMITS = {"include/tinygpt.h": 1100}
+LIMITS = {"include/tinygpt.h": 1300}
 FOLDERS = ("include", "src", "app", "web", "test", "tools", "bench", "examples")
 SKIP = {"test/golden", "web/node_modules", "web/dist", "web/lib"}
 
