@@ -24,8 +24,6 @@
 #include <unistd.h>
 
 enum { REFUSE, SLIDE, STOP };
-/* A slice of a long prompt, after which Ctrl-C is heard. */
-#define SLICE_MS 50.0
 
 typedef struct values {
     const char *system, *template_name, *session, *date;
@@ -99,13 +97,12 @@ typedef struct chat {
     tg_session *session;
     const tg_tokenizer *tok;
     tg_talk talk;
-    tg_lock *lock;          /* of --session */
-    int32_t *ids, *written; /* [capacity] each: of the conversation, and of the answer so far */
-    size_t n_ids, n_kept;   /* n_kept: of ids, how many need not be read anew */
+    tg_lock *lock; /* of --session */
+    int32_t *ids;  /* [capacity] of the conversation */
+    size_t n_ids;
     int32_t ends[TG_ENDS_MAX];
     size_t n_ends;
     tg_app_buffer answer;
-    size_t shown; /* bytes of the answer that went out */
     bool slid;    /* in the middle of this answer */
     bool unsaved; /* a /save failed: the program's end is no success */
     bool refused; /* a turn of a pipe's, which has no answer */
@@ -119,46 +116,14 @@ static void say(const chat *c, const char *text) {
 
 /* ---------------------------------------------------------------------------------- answering */
 
-/* The first stop in the answer, from a place on; SIZE_MAX: there is none. *held: how many bytes at
- * its end may be the beginning of one. */
-static size_t find_stop(const chat *c, size_t from, size_t *held) {
-    const tg_args_list *stops = &c->v->logits.stop;
-    const char *text = c->answer.bytes;
-    const size_t n = c->answer.n;
-    size_t first = SIZE_MAX;
-    *held = 0;
-    for (size_t k = 0; k < stops->n; k++) {
-        const char *stop = stops->item[k];
-        const size_t length = strlen(stop);
-        for (size_t at = from; at < n && at < first; at++) {
-            const size_t left = n - at, some = left < length ? left : length;
-            if (memcmp(text + at, stop, some) != 0) continue;
-            if (some == length)
-                first = at;
-            else if (left > *held)
-                *held = left;
-        }
-    }
-    return first;
-}
-
-/* Whole characters of the answer go out; one that can never become whole as it is. At the end
- * everything does. */
-static void show(chat *c, bool all) {
-    const char *text = c->answer.bytes;
-    size_t end = c->shown, held;
-    (void)find_stop(c, end, &held);
-    const size_t most = c->answer.n - (all ? 0 : held);
-    while (end < most) {
-        const size_t length = tg_fmt_utf8_length(text + end, most - end);
-        if (length == 0 && !all && most - end < 4) break;
-        end += length ? length : 1;
-    }
-    if (end > c->shown && !c->app->globals.json) {
-        tg_term_text(&c->app->out, text + c->shown, end - c->shown);
-        fflush(stdout);
-    }
-    c->shown = end;
+/* Whole characters, to be seen at once. */
+static int show(void *user, const char *text, size_t n) {
+    chat *c = user;
+    if (tg_app_buffer_add(&c->answer, text, n) != 0) return 1;
+    if (c->app->globals.json) return 0;
+    tg_term_text(&c->app->out, text, n);
+    fflush(stdout);
+    return 0;
 }
 
 /* Encodes the conversation, and makes room for it as --full says. Returns TG_E_FULL if it does not
@@ -174,101 +139,50 @@ static tg_status encode(chat *c) {
     }
 }
 
-/* Brings the cache to the ids. TG_STOPPED: Ctrl-C. */
-static tg_status feed(chat *c) {
-    size_t same;
-    tg_status s = tg_session_reuse(c->session, c->ids, c->n_ids, &same);
-    if (s != TG_OK) return s;
-    c->n_kept = tg_session_held(c->session);
-    tg_job *job;
-    s = tg_session_eval_job(c->session, c->ids + same, c->n_ids - same, &job);
-    while (s == TG_OK && (s = tg_job_poll(job, SLICE_MS)) == TG_PENDING) {
-        s = tg_signals_caught() ? TG_STOPPED : TG_OK;
-    }
-    tg_job_free(job);
+/* In the middle of an answer, whose n_made tokens are to stay: the oldest turns are forgotten. */
+static size_t make_room(void *user, size_t n_made, const int32_t **ids) {
+    chat *c = user;
+    const size_t capacity = tg_session_capacity(c->session);
+    do {
+        if (c->v->full != SLIDE || !tg_talk_drop_oldest(&c->talk) || encode(c) != TG_OK) return 0;
+        c->slid = true;
+    } while (c->n_ids + n_made >= capacity);
+    *ids = c->ids;
+    return c->n_ids;
+}
+
+/* Until the answer ends, is long enough, the context is full, or Ctrl-C. */
+static tg_status write_answer(chat *c, tg_generate_stats *stats) {
+    const tg_talk_settings *now = &c->now;
+    tg_generation what = tg_generation_default();
+    what.ids = c->ids;
+    what.n_ids = c->n_ids;
+    what.ends = c->ends;
+    what.n_ends = c->n_ends;
+    what.sample = tg_sampling_options(&now->sampling, now->seed + now->answers);
+    what.n_tokens = (size_t)c->v->tokens;
+    what.make_room = make_room;
+    what.write = show;
+    what.cancel = tg_signals_cancel;
+    what.user = c;
+    const tg_status s = tg_session_continue(c->session, &what, stats);
+    if (stats->new_tokens > 0) c->now.answers++;
     return s;
 }
 
-/* Makes room in the middle of an answer: the oldest turns are forgotten, and what is left is read
- * anew with the n tokens of the answer behind it. TG_E_FULL: there is but one question left. */
-static tg_status slide(chat *c, size_t n) {
-    const size_t capacity = tg_session_capacity(c->session);
-    do {
-        if (c->v->full != SLIDE || !tg_talk_drop_oldest(&c->talk)) return TG_E_FULL;
-        c->slid = true;
-        const tg_status s = encode(c);
-        if (s != TG_OK) return s;
-    } while (c->n_ids + n >= capacity);
-    memcpy(c->ids + c->n_ids, c->written, n * sizeof *c->ids);
-    c->n_ids += n;
-    return feed(c);
-}
-
-/* Of --stop, too, where one is a special token: those add no bytes, so the piece is compared. */
-static bool is_end(const chat *c, int32_t id) {
-    size_t n_bytes = 0;
-    const char *piece = tg_tokenizer_piece(c->tok, id, NULL);
-    (void)tg_tokenizer_bytes(c->tok, id, &n_bytes);
-    for (size_t i = 0; n_bytes == 0 && piece && i < c->v->logits.stop.n; i++)
-        if (strcmp(piece, c->v->logits.stop.item[i]) == 0) return true;
-    for (size_t i = 0; i < c->n_ends; i++) {
-        if (c->ends[i] == id) return true;
-    }
-    return false;
-}
-
-/* Draws until the answer ends, is long enough, the context is full, or Ctrl-C. */
-static tg_status write_answer(chat *c, size_t *n) {
-    const values *v = c->v;
-    const size_t capacity = tg_session_capacity(c->session);
-    const tg_talk_settings *now = &c->now;
-    tg_sample_options o = tg_sampling_options(&now->sampling, now->seed + now->answers);
-    c->now.answers++;
-    for (*n = 0; *n < (size_t)v->tokens && !tg_signals_caught();) {
-        int32_t id;
-        tg_status s = tg_session_sample(c->session, &o, *n, &id);
-        if (s != TG_OK) return s;
-        if (is_end(c, id)) return TG_OK;
-        ++*n;
-        size_t n_bytes = 0;
-        const char *bytes = tg_tokenizer_bytes(c->tok, id, &n_bytes);
-        if (tg_app_buffer_add(&c->answer, bytes, n_bytes) != 0) return TG_E_MEMORY;
-        size_t held;
-        const size_t stop = find_stop(c, c->shown, &held);
-        if (stop != SIZE_MAX) {
-            c->answer.n = stop;
-            return TG_OK;
-        }
-        show(c, false);
-        if (*n <= capacity) c->written[*n - 1] = id;
-        if (tg_session_tokens(c->session) < capacity) {
-            s = tg_session_eval(c->session, &id, 1, NULL);
-        } else if ((s = slide(c, *n)) == TG_E_FULL) {
-            say(c, "\n(the context is full: the answer ends here)");
-            return TG_OK;
-        }
-        if (s != TG_OK) return s == TG_STOPPED ? TG_OK : s;
-    }
-    return TG_OK;
-}
-
-typedef struct prompt_told {
-    size_t ids, kept; /* of the prompt */
-    double ms;
-} prompt_told;
-
-static void tell(const chat *c, const prompt_told *p, size_t n, double ms) {
-    const double speed = ms > 0 ? (double)n / ms * 1000 : 0;
+static void tell(const chat *c, const tg_generate_stats *stats) {
     const size_t used = tg_session_tokens(c->session);
     if (c->app->globals.json) {
         tg_jout j = tg_jout_to(stdout);
         tg_jout_open(&j, NULL, '{');
         tg_jout_text_n(&j, "text", c->answer.bytes ? c->answer.bytes : "", c->answer.n);
-        tg_jout_uint(&j, "tokens", n);
-        tg_jout_uint(&j, "prompt_tokens", p->ids);
-        tg_jout_uint(&j, "kept_tokens", p->kept);
-        tg_jout_rounded(&j, "prompt_ms", p->ms, 3);
-        tg_jout_rounded(&j, "tok_per_s", speed, 1);
+        tg_jout_uint(&j, "tokens", stats->new_tokens);
+        tg_jout_text(&j, "end", tg_sampling_end(stats->end));
+        tg_jout_uint(&j, "prompt_tokens", stats->prompt_tokens);
+        tg_jout_uint(&j, "kept_tokens", stats->prompt_kept);
+        tg_jout_uint(&j, "slid_tokens", stats->slid_tokens);
+        tg_jout_rounded(&j, "prompt_ms", stats->prompt_ms, 3);
+        tg_jout_rounded(&j, "tok_per_s", stats->tok_per_s, 1);
         tg_jout_uint(&j, "context", used);
         tg_jout_uint(&j, "context_max", tg_session_capacity(c->session));
         tg_jout_close(&j);
@@ -279,8 +193,8 @@ static void tell(const chat *c, const prompt_told *p, size_t n, double ms) {
     fflush(stdout);
     if (!isatty(STDOUT_FILENO)) return;
     fprintf(stderr, "%s(%zu tokens, %s a second; context %zu of %zu, %zu of %zu kept)%s\n",
-            tg_term_style(&c->app->err, TG_DIM), n, TG_SHORT(speed), used,
-            tg_session_capacity(c->session), p->kept, p->ids,
+            tg_term_style(&c->app->err, TG_DIM), stats->new_tokens, TG_SHORT(stats->tok_per_s),
+            used, tg_session_capacity(c->session), stats->prompt_kept, stats->prompt_tokens,
             tg_term_style(&c->app->err, TG_PLAIN));
 }
 
@@ -288,11 +202,11 @@ static void tell(const chat *c, const prompt_told *p, size_t n, double ms) {
  * stays as far as it came. Returns TG_ARGS_GO_ON or an exit code. */
 static int answer(chat *c) {
     tg_signals_forget();
-    c->answer.n = c->shown = 0;
+    tg_generate_stats stats = { 0 };
+    c->answer.n = 0;
     c->slid = false;
-    const double start = tg_app_now_ms();
     tg_status s = encode(c);
-    if (s == TG_OK) s = feed(c);
+    if (s == TG_OK) s = write_answer(c, &stats);
     if (s == TG_E_FULL) {
         tg_talk_drop_last(&c->talk);
         char why[128];
@@ -310,18 +224,14 @@ static int answer(chat *c) {
         c->refused = true;
         return c->v->full == STOP ? TG_EXIT_FAILED : TG_ARGS_GO_ON;
     }
-    if (s == TG_STOPPED) {
+    if (s == TG_STOPPED && stats.new_tokens == 0) {
         tg_talk_drop_last(&c->talk);
         say(c, "(stopped: the turn is taken back)");
         return TG_ARGS_GO_ON;
     }
-    size_t n = 0;
-    const double begun = tg_app_now_ms();
-    const prompt_told prompt_was = { c->n_ids, c->n_kept, begun - start };
-    if (s == TG_OK) s = write_answer(c, &n);
-    if (s != TG_OK) return tg_app_failed(c->app, c->app->ctx, s, TG_WORKING);
-    show(c, true);
-    tell(c, &prompt_was, n, tg_app_now_ms() - begun);
+    if (s != TG_OK && s != TG_STOPPED) return tg_app_failed(c->app, c->app->ctx, s, TG_WORKING);
+    if (stats.end == TG_END_FULL) say(c, "\n(the context is full: the answer ends here)");
+    tell(c, &stats);
     if (c->slid) say(c, "(the context was full: the oldest turn is forgotten)");
     if (tg_talk_add(&c->talk, TG_ASSISTANT, c->answer.bytes ? c->answer.bytes : "", c->answer.n)) {
         return TG_ARGS_GO_ON;
@@ -559,9 +469,8 @@ static int open_chat(chat *c, const char *path) {
     const int code = tg_logit_options_set(c->app, &c->v->logits, c->session);
     if (code != TG_ARGS_GO_ON) return code;
     const size_t capacity = tg_session_capacity(c->session);
-    c->written = malloc(capacity * sizeof *c->written);
     c->ids = malloc(capacity * sizeof *c->ids);
-    if (c->written && c->ids) return TG_ARGS_GO_ON;
+    if (c->ids) return TG_ARGS_GO_ON;
     tg_app_error(c->app, "not enough memory for a context of %s tokens", TG_COUNT(capacity));
     return TG_EXIT_FAILED;
 }
@@ -606,7 +515,6 @@ static void close_chat(chat *c) {
     tg_model_free(c->model);
     tg_talk_free(&c->talk);
     tg_app_buffer_free(&c->answer);
-    free(c->written);
     free(c->ids);
 }
 

@@ -105,12 +105,6 @@ static int write_piece(void *user, const char *bytes, size_t n_bytes) {
     return fflush(s->out->file) != 0;
 }
 
-/* Asked once a token. The model is not interrupted within one. */
-static int cancel_on_signal(void *user) {
-    (void)user;
-    return tg_signals_caught();
-}
-
 /* Copied, so that both sources are freed alike. An empty --prompt is fine: the library then begins
  * at a newline. */
 static int get_prompt(tg_app *app, const values *v, job *j) {
@@ -166,6 +160,8 @@ static void print_json(const tg_app *app, const job *j, const tg_generate_stats 
     tg_jout_rounded(&o, "tok_per_s", stats->tok_per_s, 1);
     tg_jout_uint(&o, "prompt_dropped", stats->prompt_dropped);
     tg_jout_uint(&o, "slides", stats->slides);
+    tg_jout_uint(&o, "slid_tokens", stats->slid_tokens);
+    tg_jout_text(&o, "end", tg_sampling_end(stats->end));
     tg_jout_rounded(&o, "prompt_ms", stats->prompt_ms, 3);
     tg_jout_rounded(&o, "first_token_ms", stats->first_token_ms, 3);
     tg_load_times load;
@@ -203,8 +199,8 @@ static void tell(const values *v, const job *j, const tg_generate_stats *stats) 
     if (stats->slides > 0) {
         fprintf(stderr,
                 "note: the window of %zu tokens was full %zu time%s; each time the older half was "
-                "forgotten\n",
-                window, stats->slides, stats->slides == 1 ? "" : "s");
+                "forgotten, %zu tokens in all\n",
+                window, stats->slides, stats->slides == 1 ? "" : "s", stats->slid_tokens);
     }
     if (v->stats) {
         fprintf(stderr,
@@ -221,18 +217,15 @@ static void tell(const values *v, const job *j, const tg_generate_stats *stats) 
     }
 }
 
-/* A text that ends with the window, or is refused where it would go beyond. One place is kept for
- * a token that the vocabulary puts first. */
-static int keep_inside(tg_app *app, values *v, const job *j) {
-    enum { SLIDE, STOP };
+enum { SLIDE, STOP };
+
+/* A prompt that leaves no place is refused, and with --full refuse what would go beyond. One place
+ * is kept for a token that the vocabulary puts first. */
+static int keep_inside(tg_app *app, const values *v, const job *j) {
     const size_t window = tg_session_capacity(j->session), n = j->n_prompt_ids + 1;
-    if (v->full == SLIDE || n + (size_t)v->tokens <= window) return TG_ARGS_GO_ON;
-    if (v->full == STOP && n < window) {
-        v->tokens = (int64_t)(window - n);
-        return TG_ARGS_GO_ON;
-    }
-    tg_app_error(app, "--full: want room for %zu tokens and %lld more, have %zu", n,
-                 (long long)v->tokens, window);
+    const size_t more = v->full == STOP ? 1 : (size_t)v->tokens;
+    if (v->full == SLIDE || n + more <= window) return TG_ARGS_GO_ON;
+    tg_app_error(app, "--full: want room for %zu tokens and %zu more, have %zu", n, more, window);
     return TG_EXIT_USAGE;
 }
 
@@ -276,7 +269,6 @@ static int show_best(tg_app *app, const values *v, const job *j) {
 /* Ctrl-C ends the text at the next token, with what there is of it. */
 static int generate(tg_app *app, const values *v, job *j) {
     tg_generate_stats stats = { 0 };
-    tg_sample_options o = tg_sampling_options(&v->sampling, v->seed);
     const bool json = app->globals.json;
     sink s = { json ? NULL : &app->out, &j->text, '\n' };
     /* The prompt goes out through the same filter as the text, so that it cannot control a terminal
@@ -286,9 +278,17 @@ static int generate(tg_app *app, const values *v, job *j) {
         write_piece(&s, j->prompt, j->prompt_bytes);
         fputs(tg_term_style(&app->out, TG_PLAIN), stdout);
     }
-    const tg_status status =
-        tg_session_generate(j->session, j->prompt, j->prompt_bytes, &o, (size_t)v->tokens,
-                            write_piece, cancel_on_signal, &s, j->ids, &stats);
+    tg_generation what = tg_generation_default();
+    what.prompt = j->prompt;
+    what.prompt_bytes = j->prompt_bytes;
+    what.sample = tg_sampling_options(&v->sampling, v->seed);
+    what.n_tokens = (size_t)v->tokens;
+    what.full = v->full == STOP ? TG_FULL_STOP : TG_FULL_SLIDE;
+    what.write = write_piece;
+    what.cancel = tg_signals_cancel;
+    what.user = &s;
+    what.new_ids = j->ids;
+    const tg_status status = tg_session_continue(j->session, &what, &stats);
     /* TG_STOPPED has two causes, and only one is a wish: a signal, or a write that failed. */
     const bool stopped = status == TG_STOPPED && tg_signals_caught();
     if (app->out.tty && !json && s.last != '\n') fputc('\n', stdout);

@@ -53,6 +53,15 @@ tg_sample_options tg_sampling_options(const tg_sampling *s, uint64_t seed) {
     return o;
 }
 
+const char *tg_sampling_end(tg_end end) {
+    static const char *const words[] = { [TG_END_TOKEN] = "token",
+                                         [TG_END_STOP] = "stop",
+                                         [TG_END_CANCELLED] = "cancelled",
+                                         [TG_END_LIMIT] = "limit",
+                                         [TG_END_FULL] = "full" };
+    return words[end];
+}
+
 /* Whole numbers first. Bounds are those of the options; where low is `open`, it is not one. */
 static const struct {
     const char *option;

@@ -57,6 +57,9 @@ void tg_sampling_of_model(tg_app *app, const tg_model *model, tg_sampling *s);
 
 tg_sample_options tg_sampling_options(const tg_sampling *s, uint64_t seed);
 
+/* Why a text ended, in a word: what --json says. */
+const char *tg_sampling_end(tg_end end);
+
 /* All of it as a line of numbers, and back; false: no memory; a number is missing or out of range,
  * and s is as it was. */
 bool tg_sampling_write(const tg_sampling *s, tg_app_buffer *out);

@@ -80,11 +80,6 @@ static bool save(tg_trainrun *run) {
 /* -------------------------------------------------------------------------------------- sampling
  */
 
-static int cancel_on_signal(void *user) {
-    (void)user;
-    return tg_signals_caught();
-}
-
 /* For JSON the text goes through a buffer, else straight into the block. */
 typedef struct sink {
     tg_sampleblock *block;
@@ -112,7 +107,7 @@ static void sample(tg_trainrun *run, tg_app_buffer *text) {
             tg_sampleblock_text(&block, prompt, strlen(prompt));
         }
         status = tg_session_generate(session, prompt, strlen(prompt), &options,
-                                     (size_t)run->sample_tokens, to_sink, cancel_on_signal, &s,
+                                     (size_t)run->sample_tokens, to_sink, tg_signals_cancel, &s,
                                      NULL, NULL);
         if (!text) tg_sampleblock_end(&block);
         tg_session_free(session);

@@ -579,7 +579,8 @@ TG_API tg_status tg_session_best(tg_session *session, size_t n, int32_t *ids, do
  * same bits. */
 TG_API tg_status tg_session_rewind(tg_session *session, size_t n);
 /* Rewinds to the longest beginning that the session has in common with tokens [n], a conversation
- * that may have changed anywhere; *same is its length, below n: feed the tokens from there on. */
+ * that may have changed anywhere; *same is its length, below n: feed the tokens from there on. 0 if
+ * the weights have changed since the session was fed. */
 TG_API tg_status tg_session_reuse(tg_session *session, const int32_t *tokens, size_t n,
                                   size_t *same);
 TG_API size_t tg_session_tokens(const tg_session *session);
@@ -602,17 +603,100 @@ TG_API tg_status tg_session_load(tg_session *session, const char *path, tg_text_
  * evaluates it anew, since learned positions are absolute. */
 TG_API tg_status tg_session_slide(tg_session *session);
 
+/* ----------------------------------------------------------------------------------- Generation */
+
+/* A token and the natural logarithm of its probability: of the softmax of the model's own logits,
+ * before options, biases, bans and masks. */
+typedef struct tg_likely {
+    int32_t id;
+    double logprob;
+} tg_likely;
+
+/* A token that was drawn, borrowed for the call. */
+typedef struct tg_token {
+    int32_t id;       /* -1: none, but text that was held back, at the end of the generation */
+    const char *text; /* [n_bytes] the characters that are whole with it: UTF-8, often none; a token
+                         that ends the text has none of its own */
+    size_t n_bytes;
+    double logprob;        /* of the token; 0 unless asked for */
+    const tg_likely *best; /* [n_best] the likeliest first, equal ones by rising id */
+    size_t n_best;
+} tg_token;
+/* A non-zero answer cancels. */
+typedef int (*tg_token_fn)(void *user, const tg_token *token);
+
+/*
+ * The window is full, with n_made tokens of this generation at its end. Answers how many ids take
+ * the place of what stands before them, and where they are: borrowed until the next call. They and
+ * the n_made tokens must leave a place free. 0: the text ends here.
+ */
+typedef size_t (*tg_room_fn)(void *user, size_t n_made, const int32_t **ids);
+
+/* What happens when the window is full. */
+typedef enum tg_full {
+    TG_FULL_SLIDE, /* the newest half stays, behind the token that began the text (BOS); a prompt
+                      that is too long is cut in the same manner, to all that there is room for */
+    TG_FULL_STOP   /* the text ends; a prompt that is too long is E_FULL */
+} tg_full;
+
+/* Why a text ended; of several reasons the first in this list. */
+typedef enum tg_end {
+    TG_END_TOKEN,     /* the model drew a token that ends a text */
+    TG_END_STOP,      /* one of the session's stops came */
+    TG_END_CANCELLED, /* a callback asked for it: the call is TG_STOPPED, too */
+    TG_END_LIMIT,     /* n_tokens were drawn */
+    TG_END_FULL       /* the window is full */
+} tg_end;
+
 typedef struct tg_generate_stats {
     size_t prompt_tokens, prompt_dropped, new_tokens, slides;
     double prompt_ms, first_token_ms, tok_per_s; /* tok_per_s of the new tokens alone */
+    tg_end end;                                  /* once the call has ended */
+    size_t prompt_kept; /* tokens of the prompt that the session had already */
+    size_t slid_tokens; /* tokens that slides have dropped */
 } tg_generate_stats;
 
+/* What to generate. Zeroed but for sample, as tg_generation_default gives it, it continues an empty
+ * prompt by nothing. */
+typedef struct tg_generation {
+    const char *prompt; /* [prompt_bytes] a text, which an empty one begins with a newline; or */
+    size_t prompt_bytes;
+    const int32_t *ids; /* [n_ids] >= 1, as of tg_tokenizer_chat */
+    size_t n_ids;
+    tg_sample_options sample;
+    uint64_t first_draw; /* the number of the first draw, as of tg_session_sample */
+    size_t n_tokens;     /* at most so many; the last one is not fed any more */
+    const int32_t *ends; /* [n_ends] <= TG_ENDS_MAX, as of tg_tokenizer_ends; none: the */
+    size_t n_ends;       /* vocabulary's, all of them */
+    tg_full full;
+    tg_room_fn make_room; /* NULL, or asked instead of what full says */
+    bool logprobs;        /* those of tokens are wanted: a pass over the vocabulary each */
+    size_t n_best;        /* how many of the likeliest are wanted with each token */
+    /* NULL, or called with user. token hears of every token, write of every text that is not
+     * empty, cancel is asked between tokens and within the prompt. */
+    tg_token_fn token;
+    tg_text_fn write;
+    tg_cancel_fn cancel;
+    void *user;
+    int32_t *new_ids; /* [n_tokens] out, or NULL */
+} tg_generation;
+
+TG_API tg_generation tg_generation_default(void);
+
 /*
- * SIMPLE: continues a prompt by n_tokens and hands out text as it comes. Bytes are held back until
- * a UTF-8 character is whole; what is left at the end goes out as U+FFFD. An empty prompt starts
- * from a newline. A prompt longer than the window is cut to its newest part, behind BOS, if it has
- * one (prompt_dropped); when the window is full it slides (slides). options, stats may be NULL.
+ * Continues a prompt: the one engine that the calls below, the programs and the page are made of.
+ * What the session has of the prompt already is kept, unless the weights have changed since; the
+ * rest is fed. Then tokens are drawn and fed until the text ends (tg_end). Text is handed out in
+ * whole characters; what never becomes one goes out at the end as U+FFFD. Of a stop's beginning
+ * nothing goes out until it is known to be none. stats may be NULL.
+ * Errors: E_ARG, E_RANGE (a bad id), E_FULL (TG_FULL_STOP or make_room, and a prompt that leaves no
+ * place), E_NUMBER. TG_STOPPED: cancelled; cancelled within the prompt, no token was drawn.
  */
+TG_API tg_status tg_session_continue(tg_session *session, const tg_generation *what,
+                                     tg_generate_stats *stats);
+
+/* SIMPLE: continues a prompt by n_tokens and hands out text as it comes, and slides when the window
+ * is full. options, stats may be NULL. */
 TG_API tg_status tg_generate(tg_context *ctx, tg_model *model, const char *prompt,
                              size_t prompt_bytes, const tg_sample_options *options, size_t n_tokens,
                              tg_text_fn write, void *user);
@@ -621,8 +705,7 @@ TG_API tg_status tg_session_generate(tg_session *session, const char *prompt, si
                                      const tg_sample_options *options, size_t n_tokens,
                                      tg_text_fn write, tg_cancel_fn cancel, void *user,
                                      int32_t *ids, tg_generate_stats *stats);
-/* The same from ids [n_prompt] >= 1, as of tg_tokenizer_chat; what the session has of them is kept.
- * ends [n_ends] <= TG_ENDS_MAX, as of tg_tokenizer_ends; none: the vocabulary's. */
+/* The same from ids. */
 TG_API tg_status tg_session_generate_ids(tg_session *session, const int32_t *prompt,
                                          size_t n_prompt, const int32_t *ends, size_t n_ends,
                                          const tg_sample_options *options, size_t n_tokens,
@@ -923,8 +1006,11 @@ TG_API tg_status tg_trainer_save_best_job(tg_trainer *trainer, const char *path,
 TG_API tg_status tg_session_eval_job(tg_session *session, const int32_t *tokens, size_t n,
                                      tg_job **job);
 TG_API tg_status tg_session_slide_job(tg_session *session, tg_job **job);
-/* Text goes out from within polls. Ends with TG_STOPPED if write or cancel asked for it. Abandoned,
- * it leaves the session with the prompt and the tokens that were fed so far. */
+/* Callbacks come from within polls; prompt, ends and options are copied, new_ids is borrowed.
+ * Abandoned, it leaves the session with the prompt and the tokens that were fed so far. */
+TG_API tg_status tg_session_continue_job(tg_session *session, const tg_generation *what,
+                                         tg_generate_stats *stats, tg_job **job);
+/* The same for tg_session_generate. */
 TG_API tg_status tg_session_generate_job(tg_session *session, const char *prompt,
                                          size_t prompt_bytes, const tg_sample_options *options,
                                          size_t n_tokens, tg_text_fn write, tg_cancel_fn cancel,

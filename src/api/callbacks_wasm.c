@@ -16,6 +16,9 @@
 /* type of the callback, name, its result, how the result is forwarded, parameters, arguments */
 #define CALLBACKS(X)                                                                               \
     X(tg_text_fn, text, int, return, (void *user, const char *bytes, size_t n), (user, bytes, n))  \
+    X(tg_token_fn, token, int, return, (void *user, const tg_token *token), (user, token))         \
+    X(tg_room_fn, room, size_t, return, (void *user, size_t n_made, const int32_t **ids),          \
+      (user, n_made, ids))                                                                         \
     X(tg_cancel_fn, cancel, int, return, (void *user), (user))                                     \
     X(tg_log_fn, log, void, , (void *user, int level, const char *text), (user, level, text))      \
     X(tg_lint_fn, lint, void, , (void *user, const tg_lint *finding), (user, finding))             \

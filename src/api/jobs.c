@@ -225,31 +225,47 @@ tg_status tg_session_slide_job(tg_session *session, tg_job **job) {
     return tg_job_session_slide(session, job);
 }
 
-/* What texts and ids have in common; the prompt is the caller's. */
-static tg_generating generation(tg_session *session, const tg_sample_options *options,
-                                size_t n_tokens, tg_text_fn write, tg_cancel_fn cancel, void *user,
-                                int32_t *ids) {
-    return (tg_generating) { .session = session,
-                             .o = options ? *options : tg_sample_options_default(),
-                             .n_tokens = n_tokens,
-                             .write = write,
-                             .cancel = cancel,
-                             .user = user,
-                             .ids = ids };
+tg_status tg_session_continue_job(tg_session *session, const tg_generation *what,
+                                  tg_generate_stats *stats, tg_job **job) {
+    if (!session) return TG_E_ARG;
+    tg_context *ctx = session->ctx;
+    ENTER(ctx);
+    WANT(ctx, what);
+    if (what->prompt_bytes && !what->ids) WANT(ctx, what->prompt);
+    if (what->n_ends) WANT(ctx, what->ends);
+    WANT_JOB(ctx);
+    if ((what->ids && (what->n_ids == 0 || what->n_ids > SIZE_MAX / sizeof *what->ids)) ||
+        what->n_ends > TG_ENDS_MAX || (unsigned)what->full > TG_FULL_STOP)
+        return tg_fail(&ctx->err, TG_E_ARG,
+                       "generation: want ids, at most %d ends, and full of 0..%d, have %zu, %zu "
+                       "and %d",
+                       TG_ENDS_MAX, TG_FULL_STOP, what->n_ids, what->n_ends, (int)what->full);
+    tg_generating g = { .session = session, .o = *what };
+    for (size_t i = 0; i < what->n_ends; i++) g.ends[i] = what->ends[i];
+    return tg_job_session_generate(&g, stats, job);
+}
+
+/* What the calls of a fixed number of arguments have in common; the prompt is theirs. */
+static tg_generation generation(const tg_sample_options *options, size_t n_tokens, tg_text_fn write,
+                                tg_cancel_fn cancel, void *user, int32_t *ids) {
+    tg_generation what = tg_generation_default();
+    if (options) what.sample = *options;
+    what.n_tokens = n_tokens;
+    what.write = write;
+    what.cancel = cancel;
+    what.user = user;
+    what.new_ids = ids;
+    return what;
 }
 
 tg_status tg_session_generate_job(tg_session *session, const char *prompt, size_t prompt_bytes,
                                   const tg_sample_options *options, size_t n_tokens,
                                   tg_text_fn write, tg_cancel_fn cancel, void *user, int32_t *ids,
                                   tg_generate_stats *stats, tg_job **job) {
-    if (!session) return TG_E_ARG;
-    ENTER(session->ctx);
-    if (prompt_bytes) WANT(session->ctx, prompt);
-    WANT_JOB(session->ctx);
-    tg_generating g = generation(session, options, n_tokens, write, cancel, user, ids);
-    g.prompt = prompt;
-    g.prompt_bytes = prompt_bytes;
-    return tg_job_session_generate(&g, stats, job);
+    tg_generation what = generation(options, n_tokens, write, cancel, user, ids);
+    what.prompt = prompt;
+    what.prompt_bytes = prompt_bytes;
+    return tg_session_continue_job(session, &what, stats, job);
 }
 
 tg_status tg_session_generate_ids(tg_session *session, const int32_t *prompt, size_t n_prompt,
@@ -260,20 +276,12 @@ tg_status tg_session_generate_ids(tg_session *session, const int32_t *prompt, si
     if (!session) return TG_E_ARG;
     ENTER(session->ctx);
     WANT(session->ctx, prompt);
-    if (n_ends) WANT(session->ctx, ends);
-    if (n_prompt == 0 || n_prompt > SIZE_MAX / sizeof *prompt || n_ends > TG_ENDS_MAX)
-        return tg_fail(&session->ctx->err, TG_E_ARG,
-                       "generation: want ids and at most %d ends, have %zu and %zu", TG_ENDS_MAX,
-                       n_prompt, n_ends);
-    tg_generating g = generation(session, options, n_tokens, write, cancel, user, ids);
-    g.prompt = (const char *)prompt;
-    g.prompt_bytes = n_prompt * sizeof *prompt;
-    g.is_ids = true;
-    g.n_ends = n_ends;
-    for (size_t i = 0; i < n_ends; i++) g.ends[i] = ends[i];
-    tg_job *job;
-    TG_TRY(tg_job_session_generate(&g, stats, &job));
-    return tg_job_finish(job);
+    tg_generation what = generation(options, n_tokens, write, cancel, user, ids);
+    what.ids = prompt;
+    what.n_ids = n_prompt;
+    what.ends = ends;
+    what.n_ends = n_ends;
+    return tg_session_continue(session, &what, stats);
 }
 
 tg_status tg_probe_run_job(tg_probe *probe, const int32_t *tokens, const tg_edit *edits,

@@ -50,7 +50,7 @@ tg_status tg_job_trainer_eval(tg_trainer *t, double *loss, tg_job **job);
 tg_status tg_job_trainer_save(tg_trainer *t, const char *path, bool best, tg_job **job);
 tg_status tg_job_session_eval(tg_session *s, const int32_t *tokens, size_t n, tg_job **job);
 tg_status tg_job_session_slide(tg_session *s, tg_job **job);
-/* Of g the head is set, as for tg_generating_begin; the prompt is copied. */
+/* Of g the head is set, as for tg_generating_begin. */
 tg_status tg_job_session_generate(const tg_generating *g, tg_generate_stats *stats, tg_job **job);
 tg_status tg_job_probe_run(tg_probe *p, const int32_t *tokens, const tg_edit *edits, size_t n_edits,
                            const tg_probe *donor, tg_job **job);

@@ -225,7 +225,7 @@ tg_status tg_job_session_slide(tg_session *s, tg_job **job) {
 }
 
 typedef struct generate_job {
-    tg_job job; /* copy: the prompt */
+    tg_job job;
     tg_generating g;
     tg_generate_stats *stats; /* or NULL */
 } generate_job;
@@ -253,10 +253,9 @@ tg_status tg_job_session_generate(const tg_generating *g, tg_generate_stats *sta
     tg_session *s = g->session;
     TG_TRY(tg_session_want_idle(s));
     TG_TRY(tg_weights_want_steady(s->model));
-    generate_job *j = tg_job_make(s->ctx, &kind, g->prompt, g->prompt_bytes);
+    generate_job *j = tg_job_make(s->ctx, &kind, NULL, 0);
     if (!j) return TG_E_MEMORY;
     j->g = *g;
-    j->g.prompt = j->job.copy;
     j->stats = stats;
     s->job = &j->job;
     const tg_status status = tg_generating_begin(&j->g);

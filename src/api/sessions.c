@@ -14,10 +14,7 @@ tg_status tg_session_reuse(tg_session *session, const int32_t *tokens, size_t n,
     if (n) WANT(session->ctx, tokens);
     WANT(session->ctx, same);
     TG_TRY(tg_session_want_idle(session));
-    size_t i = 0;
-    while (i + 1 < n && i < (size_t)session->n_tokens && session->fed[i] == tokens[i]) i++;
-    tg_session_go_back(session, (int32_t)i);
-    *same = i;
+    *same = tg_session_keep_common(session, tokens, n);
     return TG_OK;
 }
 

@@ -431,6 +431,10 @@ tg_sample_options tg_sample_options_default(void) {
     };
 }
 
+tg_generation tg_generation_default(void) {
+    return (tg_generation) { .sample = tg_sample_options_default() };
+}
+
 tg_status tg_session_new(tg_context *ctx, tg_model *model, int32_t ctx_tokens, tg_session **out) {
     return tg_session_new_kv(ctx, model, ctx_tokens, TG_KV_F32, out);
 }
@@ -538,6 +542,13 @@ tg_status tg_session_rewind(tg_session *session, size_t n) {
 tg_status tg_session_slide(tg_session *session) {
     tg_job *job;
     TG_TRY(tg_session_slide_job(session, &job));
+    return tg_job_finish(job);
+}
+
+tg_status tg_session_continue(tg_session *session, const tg_generation *what,
+                              tg_generate_stats *stats) {
+    tg_job *job;
+    TG_TRY(tg_session_continue_job(session, what, stats, &job));
     return tg_job_finish(job);
 }
 

@@ -1,72 +1,125 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * generate.c - from a prompt to a stream of text.
+ * generate.c - from a prompt to a stream of tokens and their text: the one engine.
  *
  * Tokens are bytes or a few of them, a terminal wants characters: the UTF-8 hold-back of tok/ is
- * between them, and behind it, where a session has stops, the one that watches for those.
+ * between them, and behind it, where a session has stops, the one that watches for those. What
+ * comes out of both while a token goes in is that token's text.
  */
 #include "base/time.h"
 #include "engine/session.h"
 
-/* The receiver's refusal is remembered: it is not called again. */
-static void hand_out(void *user, const char *bytes, size_t n) {
-    tg_generating *g = user;
-    if (!g->refused && g->write && g->write(g->user, bytes, n) != 0) g->refused = true;
+/* ------------------------------------------------------------------------------------- handing out
+ */
+
+static void gather(void *user, const char *bytes, size_t n) {
+    tg_buf_append(&((tg_generating *)user)->text, bytes, n);
 }
 
 /* Whole characters, from the hold-back to the stop match. */
 static void pass(void *user, const char *bytes, size_t n) {
     tg_generating *g = user;
     const tg_logits_texts *stops = g->session->stops;
-    if (stops && stops->n > 0) {
-        tg_stop_match_push(&g->stop, stops, bytes, n, hand_out, g);
-    } else {
-        hand_out(g, bytes, n);
-    }
+    if (stops && stops->n > 0)
+        tg_stop_match_push(&g->stop, stops, bytes, n, gather, g);
+    else
+        gather(g, bytes, n);
 }
 
-/* ---------------------------------------------------------------------------------------- stages
- */
+/* The likeliest tokens lie behind the room for what is told of them. */
+static void find_likely(tg_generating *g, tg_token *t) {
+    const tg_session *s = g->session;
+    const size_t V = (size_t)s->model->layout.config.vocab, n = g->o.n_best;
+    if (g->o.logprobs) t->logprob = tg_logits_logprob(s->logits, V, t->id);
+    if (n == 0) return;
+    tg_likely *likely = g->likely.data;
+    double *logprobs = (double *)(likely + n);
+    int32_t *ids = (int32_t *)(logprobs + n);
+    t->n_best = tg_logits_best(s->logits, V, n, ids, logprobs);
+    for (size_t i = 0; i < t->n_best; i++) likely[i] = (tg_likely) { ids[i], logprobs[i] };
+    t->best = likely;
+}
 
-/* A text, of which an empty one is a newline; or ids, copied: they lie in the job's memory, which
- * need not be aligned for them. */
-static tg_status take_prompt(tg_generating *g) {
+/* The receivers' refusal is remembered: they are not called again. */
+static tg_status hand_out(tg_generating *g, int32_t id) {
     tg_ctx *err = &g->session->ctx->err;
-    tg_ids_init(&g->prompt_ids, &err->mem);
-    if (!g->is_ids && g->prompt_bytes == 0) {
-        g->prompt = "\n";
-        g->prompt_bytes = 1;
-    }
-    if (!g->is_ids)
-        return tg_tok_encode(err, g->session->model->tok, g->prompt, g->prompt_bytes, TG_TOK_ENDS,
-                             &g->prompt_ids);
-    g->prompt_ids.id = tg_alloc(&err->mem, g->prompt_bytes);
-    if (!g->prompt_ids.id) return tg_fail_memory(err, "prompt", g->prompt_bytes);
-    memcpy(g->prompt_ids.id, g->prompt, g->prompt_bytes);
-    g->prompt_ids.n = g->prompt_ids.room = g->prompt_bytes / sizeof(int32_t);
+    TG_TRY(tg_buf_status(err, &g->text, "text of a token"));
+    tg_token t = { .id = id, .text = tg_buf_text(&g->text), .n_bytes = g->text.length };
+    if (id >= 0 && g->o.token) find_likely(g, &t);
+    if (!g->refused && g->o.token && (id >= 0 || t.n_bytes > 0))
+        g->refused = g->o.token(g->o.user, &t) != 0;
+    if (!g->refused && g->o.write && t.n_bytes > 0)
+        g->refused = g->o.write(g->o.user, t.text, t.n_bytes) != 0;
+    tg_buf_clear(&g->text);
     return TG_OK;
 }
 
+/* ------------------------------------------------------------------------------------------ prompt
+ */
+
+/* Replaces what is to be fed by n ids and m more. */
+static tg_status set_prompt(tg_generating *g, const int32_t *ids, size_t n, const int32_t *more,
+                            size_t m) {
+    tg_ctx *err = &g->session->ctx->err;
+    tg_ids whole;
+    tg_ids_init(&whole, &err->mem);
+    whole.id = tg_alloc(&err->mem, (n + m) * sizeof *ids);
+    if (!whole.id) return tg_fail_memory(err, "prompt", (n + m) * sizeof *ids);
+    memcpy(whole.id, ids, n * sizeof *ids);
+    if (m > 0) memcpy(whole.id + n, more, m * sizeof *ids);
+    whole.n = whole.room = n + m;
+    tg_ids_deinit(&g->prompt);
+    g->prompt = whole;
+    return TG_OK;
+}
+
+/* A text, of which an empty one is a newline; or ids. */
+static tg_status take_prompt(tg_generating *g) {
+    const tg_generation *o = &g->o;
+    const char *text = o->prompt_bytes > 0 ? o->prompt : "\n";
+    if (o->ids) return set_prompt(g, o->ids, o->n_ids, NULL, 0);
+    return tg_tok_encode(&g->session->ctx->err, g->session->model->tok, text,
+                         o->prompt_bytes > 0 ? o->prompt_bytes : 1, TG_TOK_ENDS, &g->prompt);
+}
+
 /* Only the newest part of a long prompt is fed, which leaves room for one token, behind the token
- * that begins texts: models that were trained with one write nonsense without it. Of ids, what the
- * session has of them already is kept. */
+ * that begins texts: models that were trained with one write nonsense without it. */
+static tg_status cut_prompt(tg_generating *g) {
+    const tg_session *s = g->session;
+    const size_t room = s->capacity > 1 ? (size_t)s->capacity - 1 : 1, n = g->prompt.n;
+    int32_t *ids = g->prompt.id;
+    g->stats.prompt_tokens = n;
+    if (n <= room) return TG_OK;
+    if (g->o.make_room || g->o.full == TG_FULL_STOP)
+        return tg_fail(&s->ctx->err, TG_E_FULL,
+                       "generation: want room for %zu tokens and one more, have %d", n,
+                       (int)s->capacity);
+    const size_t first = room > 1 && ids[0] >= 0 && ids[0] == tg_tok_bos(s->model->tok);
+    g->stats.prompt_dropped = n - room;
+    memmove(ids + first, ids + n - room + first, (room - first) * sizeof *ids);
+    g->prompt.n = room;
+    return TG_OK;
+}
+
+/* Room for the texts of most tokens is made here. */
 tg_status tg_generating_begin(tg_generating *g) {
     tg_session *s = g->session;
-    TG_TRY(tg_sample_options_check(&s->ctx->err, &g->o));
+    tg_ctx *err = &s->ctx->err;
+    const size_t V = (size_t)s->model->layout.config.vocab;
+    tg_ids_init(&g->prompt, &err->mem);
+    tg_buf_init(&g->text, &err->mem);
+    TG_TRY(tg_sample_options_check(err, &g->o.sample));
     TG_TRY(take_prompt(g));
-    const size_t room = s->capacity > 1 ? (size_t)s->capacity - 1 : 1, n = g->prompt_ids.n;
-    int32_t *ids = g->prompt_ids.id;
-    size_t same = 0;
-    g->stats.prompt_tokens = n;
-    if (n > room) {
-        const bool begun = ids[0] >= 0 && ids[0] == tg_tok_bos(s->model->tok);
-        g->at = g->stats.prompt_dropped = n - room;
-        if (begun && room > 1) ids[g->at] = ids[0];
-    } else if (g->is_ids) {
-        while (same + 1 < n && same < (size_t)s->n_tokens && s->fed[same] == ids[same]) same++;
-        g->at = same;
-    }
-    tg_session_go_back(s, (int32_t)same);
+    TG_TRY(cut_prompt(g));
+    if (g->o.n_best > V) g->o.n_best = V;
+    if (g->o.n_best > 0)
+        TG_TRY(
+            tg_block_new(err, g->o.n_best * (sizeof(tg_likely) + sizeof(double) + 4), &g->likely));
+    if (!tg_buf_reserve(&g->text, 2 * TG_LOGITS_TEXT_BYTES_MAX))
+        return tg_fail_memory(err, "text of a token", 2 * TG_LOGITS_TEXT_BYTES_MAX);
+    g->n_before = g->prompt.n;
+    g->at = tg_session_keep_common(s, g->prompt.id, g->prompt.n);
+    g->stats.prompt_kept = (size_t)s->n_held;
     return TG_OK;
 }
 
@@ -74,86 +127,139 @@ tg_status tg_generating_begin(tg_generating *g) {
 static double spent(const tg_generating *g) { return g->busy_ms + tg_time_ms() - g->slice_ms; }
 
 static tg_status go_on_feeding(tg_generating *g, double deadline_ms) {
-    g->feed.run.cancel = g->cancel;
-    g->feed.run.cancel_user = g->user;
+    g->feed.run.cancel = g->o.cancel;
+    g->feed.run.cancel_user = g->o.user;
     return tg_feeding_go_on(g->session, &g->feed, deadline_ms);
 }
 
-/* A feed of nothing, which is where it starts, is done at once. */
+/* In pieces of a plan, of which those that are whole stay if the work is given up. A feed of
+ * nothing, which is where it starts, is done at once. */
 static tg_status feed_prompt(tg_generating *g, double deadline_ms) {
     for (;;) {
         TG_TRY(go_on_feeding(g, deadline_ms));
-        if (g->at == g->prompt_ids.n) break;
-        const size_t left = g->prompt_ids.n - g->at, most = sizeof g->piece / sizeof g->piece[0];
-        const size_t k = left < most ? left : most;
-        memcpy(g->piece, g->prompt_ids.id + g->at, k * sizeof *g->piece);
+        if (g->at == g->prompt.n) break;
+        const size_t left = g->prompt.n - g->at;
+        const size_t k = left < TG_SESSION_ROWS_MAX ? left : TG_SESSION_ROWS_MAX;
+        TG_TRY(tg_feeding_begin(g->session, g->prompt.id + g->at, k, &g->feed));
         g->at += k;
-        TG_TRY(tg_feeding_begin(g->session, g->piece, k, &g->feed));
     }
-    g->stats.prompt_ms = spent(g);
-    g->at = 0;
+    if (g->stats.new_tokens == 0) g->stats.prompt_ms = spent(g);
     g->stage = TG_GENERATING_DRAW;
     return TG_OK;
 }
 
-/* The caller's ends, else the vocabulary's; and stops that are tokens. */
-static bool ends(const tg_generating *g, int32_t id) {
+/* ------------------------------------------------------------------------------------------ tokens
+ */
+
+/* By the caller's ends, else the vocabulary's; or by stops that are tokens. */
+static bool ends(tg_generating *g, int32_t id) {
     const tg_session *s = g->session;
-    for (size_t i = 0; i < g->n_ends; i++)
+    g->stats.end = TG_END_TOKEN;
+    for (size_t i = 0; i < g->o.n_ends; i++)
         if (g->ends[i] == id) return true;
+    if (g->o.n_ends == 0 && tg_tok_is_end(s->model->tok, id)) return true;
+    g->stats.end = TG_END_STOP;
     for (size_t i = 0; s->stops && i < s->stops->n_ids; i++)
         if (s->stops->ids[i] == id) return true;
-    return g->n_ends == 0 && tg_tok_is_end(s->model->tok, id);
+    return false;
+}
+
+static void end(tg_generating *g, tg_end why) {
+    g->stats.end = why;
+    g->ended = true;
+}
+
+/* What was made since the prompt goes behind what the caller answers. */
+static tg_status ask_for_room(tg_generating *g) {
+    tg_session *s = g->session;
+    const size_t n_fed = (size_t)s->n_tokens - g->n_before, n_made = n_fed + 1;
+    const int32_t *ids = NULL;
+    const size_t n = g->o.make_room(g->o.user, n_made, &ids);
+    if (n == 0) {
+        end(g, TG_END_FULL);
+        return TG_OK;
+    }
+    if (n + n_made >= (size_t)s->capacity)
+        return tg_fail(&s->ctx->err, TG_E_FULL,
+                       "generation: want a place besides %zu tokens and the %zu that were made, "
+                       "have %d",
+                       n, n_made, (int)s->capacity);
+    TG_TRY(set_prompt(g, ids, n, s->fed + g->n_before, n_made));
+    g->prompt.id[n + n_fed] = g->token;
+    g->stats.slides++;
+    g->stats.slid_tokens += g->n_before > n ? g->n_before - n : 0;
+    g->n_before = n;
+    g->at = tg_session_keep_common(s, g->prompt.id, g->prompt.n);
+    g->stage = TG_GENERATING_PROMPT;
+    return TG_OK;
+}
+
+/* The token that was drawn is fed; where the window is full, something is done about it first. */
+static tg_status go_on_behind(tg_generating *g) {
+    tg_session *s = g->session;
+    if (s->n_tokens < s->capacity) {
+        g->stage = TG_GENERATING_FEED;
+        return tg_feeding_begin(s, &g->token, 1, &g->feed);
+    }
+    if (g->o.make_room) return ask_for_room(g);
+    if (g->o.full == TG_FULL_STOP) {
+        end(g, TG_END_FULL);
+        return TG_OK;
+    }
+    const size_t n = (size_t)s->n_tokens;
+    tg_feeding_begin_slide(s, &g->feed);
+    g->stats.slides++;
+    g->stats.slid_tokens += n - g->feed.n;
+    g->stage = TG_GENERATING_SLIDE;
+    return TG_OK;
 }
 
 /* The last token is drawn but not fed: nobody asks what follows it, and a step of the model is what
  * costs. So after n tokens the cache holds the prompt and n - 1 of them. */
-static tg_status draw(tg_generating *g, bool *over) {
+static tg_status draw(tg_generating *g) {
     tg_session *s = g->session;
-    *over = g->at == g->n_tokens;
-    if (*over) return TG_OK;
-    TG_TRY(tg_session_draw(s, &g->o, g->at, &g->piece[0]));
-    if (g->ids) g->ids[g->at] = g->piece[0];
-    if (g->at == 0) g->stats.first_token_ms = spent(g);
-    g->at++;
-    g->stats.new_tokens++;
-    const bool ended = ends(g, g->piece[0]);
-    size_t n_bytes;
-    const char *bytes = tg_tok_bytes(s->model->tok, g->piece[0], &n_bytes);
-    if (!ended) tg_utf8_holdback_push(&g->holdback, bytes, n_bytes, pass, g);
-    *over = ended || g->at == g->n_tokens || g->refused || g->stop.stopped;
-    if (*over) return TG_OK;
-    *over = g->cancelled = g->cancel && g->cancel(g->user);
-    if (*over) return TG_OK;
-    if (s->n_tokens == s->capacity) {
-        tg_feeding_begin_slide(s, &g->feed);
-        g->stats.slides++;
-        g->stage = TG_GENERATING_SLIDE;
+    const size_t i = g->stats.new_tokens;
+    if (i == g->o.n_tokens) {
+        end(g, TG_END_LIMIT);
         return TG_OK;
     }
-    g->stage = TG_GENERATING_FEED;
-    return tg_feeding_begin(s, g->piece, 1, &g->feed);
+    TG_TRY(tg_session_draw(s, &g->o.sample, g->o.first_draw + i, &g->token));
+    if (g->o.new_ids) g->o.new_ids[i] = g->token;
+    if (i == 0) g->stats.first_token_ms = spent(g);
+    g->stats.new_tokens++;
+    g->ended = ends(g, g->token);
+    size_t n_bytes;
+    const char *bytes = tg_tok_bytes(s->model->tok, g->token, &n_bytes);
+    if (!g->ended) tg_utf8_holdback_push(&g->holdback, bytes, n_bytes, pass, g);
+    TG_TRY(hand_out(g, g->token));
+    if (!g->ended && g->stop.stopped) end(g, TG_END_STOP);
+    if (!g->ended && g->refused) end(g, TG_END_CANCELLED);
+    if (!g->ended && g->stats.new_tokens == g->o.n_tokens) end(g, TG_END_LIMIT);
+    if (!g->ended && g->o.cancel && g->o.cancel(g->o.user)) end(g, TG_END_CANCELLED);
+    return g->ended ? TG_OK : go_on_behind(g);
 }
 
 /* first_token_ms counts from the beginning, prompt included; tok_per_s does not, and spans the
  * draws and evaluations. Both are over the time inside slices. */
 static tg_status finish(tg_generating *g) {
     tg_utf8_holdback_end(&g->holdback, pass, g);
-    tg_stop_match_end(&g->stop, hand_out, g);
+    tg_stop_match_end(&g->stop, gather, g);
+    TG_TRY(hand_out(g, -1));
     const double ms = spent(g) - g->stats.prompt_ms;
     g->stats.tok_per_s = ms > 0 ? (double)g->stats.new_tokens / ms * 1e3 : 0;
+    if (g->refused) end(g, TG_END_CANCELLED);
     if (g->refused) return tg_stopped(&g->session->ctx->err, "text");
-    return g->cancelled ? TG_STOPPED : TG_OK;
+    return g->stats.end == TG_END_CANCELLED ? TG_STOPPED : TG_OK;
 }
 
-static tg_status next_stage(tg_generating *g, double deadline_ms, bool *over) {
+static tg_status next_stage(tg_generating *g, double deadline_ms) {
     switch (g->stage) {
     case TG_GENERATING_PROMPT: return feed_prompt(g, deadline_ms);
-    case TG_GENERATING_DRAW: return draw(g, over);
+    case TG_GENERATING_DRAW: return draw(g);
     case TG_GENERATING_SLIDE:
         TG_TRY(go_on_feeding(g, deadline_ms));
         g->stage = TG_GENERATING_FEED;
-        return tg_feeding_begin(g->session, g->piece, 1, &g->feed);
+        return tg_feeding_begin(g->session, &g->token, 1, &g->feed);
     case TG_GENERATING_FEED:
         TG_TRY(go_on_feeding(g, deadline_ms));
         g->stage = TG_GENERATING_DRAW;
@@ -162,14 +268,19 @@ static tg_status next_stage(tg_generating *g, double deadline_ms, bool *over) {
     return TG_OK;
 }
 
+static void abandon_feed(tg_generating *g) {
+    if (g->feed.done < g->feed.n) tg_feeding_abandon(g->session, &g->feed);
+    g->feed.done = g->feed.n;
+}
+
 /* Where cancel ends a feed, that one is taken back. */
 tg_status tg_generating_go_on(tg_generating *g, double deadline_ms) {
     g->slice_ms = tg_time_ms();
     tg_status status = TG_OK;
-    for (bool over = false; status == TG_OK && !over;) status = next_stage(g, deadline_ms, &over);
+    while (status == TG_OK && !g->ended) status = next_stage(g, deadline_ms);
     if (status == TG_STOPPED) {
-        tg_generating_abandon(g);
-        g->cancelled = true;
+        abandon_feed(g);
+        end(g, TG_END_CANCELLED);
     }
     if (status == TG_OK || status == TG_STOPPED) status = finish(g);
     g->busy_ms = spent(g);
@@ -177,6 +288,8 @@ tg_status tg_generating_go_on(tg_generating *g, double deadline_ms) {
 }
 
 void tg_generating_abandon(tg_generating *g) {
-    if (g->feed.done < g->feed.n) tg_feeding_abandon(g->session, &g->feed);
-    tg_ids_deinit(&g->prompt_ids);
+    abandon_feed(g);
+    tg_ids_deinit(&g->prompt);
+    tg_buf_deinit(&g->text);
+    tg_block_free(&g->likely);
 }

@@ -98,8 +98,21 @@ void tg_logits_typical(float *logits, size_t V, double mass, double temperature,
     for (size_t k = kept > 0 ? kept : 1; k < V; k++) logits[order[k]] = (float)-TG_INF;
 }
 
-size_t tg_logits_best(const float *logits, size_t V, size_t n, int32_t *ids, double *logprobs) {
+/* ln sum exp(x); -inf where nothing is possible. */
+static double log_sum(const float *logits, size_t V) {
     const double max = largest(logits, V);
+    double total = 0;
+    if (!tg_isfinite(max)) return max;
+    for (size_t i = 0; i < V; i++) total += tg_exp(value(logits[i]) - max);
+    return max + tg_log(total);
+}
+
+double tg_logits_logprob(const float *logits, size_t V, int32_t id) {
+    const double sum = log_sum(logits, V);
+    return tg_isfinite(sum) ? value(logits[id]) - sum : -TG_INF;
+}
+
+size_t tg_logits_best(const float *logits, size_t V, size_t n, int32_t *ids, double *logprobs) {
     size_t have = 0;
     for (size_t i = 0; i < V && n > 0; i++) {
         const double x = value(logits[i]);
@@ -112,9 +125,8 @@ size_t tg_logits_best(const float *logits, size_t V, size_t n, int32_t *ids, dou
         ids[at] = (int32_t)i;
         logprobs[at] = x;
     }
-    double total = 0;
-    for (size_t i = 0; i < V && tg_isfinite(max); i++) total += tg_exp(value(logits[i]) - max);
-    for (size_t k = 0; k < have && tg_isfinite(max); k++) logprobs[k] -= max + tg_log(total);
+    const double sum = have > 0 ? log_sum(logits, V) : 0;
+    for (size_t k = 0; k < have && tg_isfinite(sum); k++) logprobs[k] -= sum;
     return have;
 }
 

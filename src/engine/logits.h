@@ -73,6 +73,9 @@ typedef const char *(*tg_logits_piece_fn)(const void *user, int32_t id, size_t *
 void tg_logits_ban(float *logits, size_t V, const tg_logits_texts *banned, const char *tail,
                    size_t n_tail, tg_logits_piece_fn piece, const void *user);
 
+/* The logarithm of one token's probability, in the same manner. */
+double tg_logits_logprob(const float *logits, size_t V, int32_t id);
+
 /* Is there a token left that can be drawn? */
 bool tg_logits_possible(const float *logits, size_t V);
 

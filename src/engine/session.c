@@ -249,8 +249,19 @@ void tg_session_go_back(tg_session *s, int32_t n) {
     if (s->n_held == 0) s->n_lost = 0;
 }
 
+/* Nothing of a cache that other weights or a lost device computed. */
+size_t tg_session_keep_common(tg_session *s, const int32_t *tokens, size_t n) {
+    const bool good = s->version == s->model->version && s->generation == s->ctx->generation;
+    size_t same = 0;
+    while (good && same + 1 < n && same < (size_t)s->n_tokens && s->fed[same] == tokens[same])
+        same++;
+    tg_session_go_back(s, (int32_t)same);
+    return same;
+}
+
 /* Before a run that brings the cache to n positions: one that is broken off has written, too. */
-static void note_lost(tg_session *s, int32_t n) {
+static void note_run(tg_session *s, int32_t n) {
+    if (s->n_held == 0) s->version = s->model->version;
     if (!s->model->lm) return;
     const tg_lm_config *c = &s->model->lm->lm.config;
     for (int32_t i = 0; i < c->layers; i++) {
@@ -366,7 +377,7 @@ tg_status tg_feeding_go_on(tg_session *s, tg_feeding *f, double deadline_ms) {
         if (!tg_run_begun(&f->run)) {
             if (k->rows == 1) tg_copies_use(s, deadline_ms);
             memcpy(tg_plan_data(&k->plan, k->tokens), tokens, rows * sizeof(int32_t));
-            note_lost(s, s->n_held + (int32_t)rows);
+            note_run(s, s->n_held + (int32_t)rows);
         }
         const tg_scalars rt = { .rows = (int32_t)rows, .pos = s->n_held };
         TG_TRY(run_plan(s, &k->plan, &rt, &f->run));

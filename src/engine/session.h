@@ -79,6 +79,7 @@ struct tg_session {
     tg_block
         logit_work; /* of the first draw that processes logits: what they were, order, distance */
     unsigned generation; /* of the context's device, that has the cache */
+    uint64_t version;    /* of the weights that the cache was computed with */
 };
 
 /* Where a layer's cache is: keys of each head, then values of each, `room` rows each. */
@@ -119,6 +120,9 @@ tg_status tg_session_keep_texts(tg_session *s, const char *const *texts, size_t 
                                 tg_logits_texts **out);
 /* Forgets all but the first n <= n_tokens. */
 void tg_session_go_back(tg_session *s, int32_t n);
+/* Goes back to the longest beginning, below n, that the session has in common with tokens [n] and
+ * that a new feed would give again; returns its length. */
+size_t tg_session_keep_common(tg_session *s, const int32_t *tokens, size_t n);
 tg_status tg_sample_options_check(tg_ctx *err, const tg_sample_options *o);
 
 /* copies.c: before a run of the decode plan begins. */
@@ -137,20 +141,18 @@ tg_status tg_session_read(tg_session *s, const char *path, tg_text_fn note, void
 
 /* ---------------------------------------------------------------------------------- generate.c */
 
-/* A prompt, and the text that follows it, in slices. */
+/*
+ * A prompt, and the text that follows it, in slices.
+ *
+ *     PROMPT --> DRAW --> FEED --> DRAW ..         the text ends in DRAW
+ *       ^          |        ^
+ *       |          +-> SLIDE                       the window is full: its newest half is fed anew
+ *       +----------+                               or what make_room answers, and what was made
+ */
 typedef struct tg_generating {
     tg_session *session;
-    const char *prompt; /* borrowed; a text, or ids */
-    size_t prompt_bytes;
-    bool is_ids;
+    tg_generation o; /* prompt and ids: borrowed until begin has returned */
     int32_t ends[TG_ENDS_MAX];
-    size_t n_ends; /* 0: those of the vocabulary */
-    tg_sample_options o;
-    size_t n_tokens;
-    tg_text_fn write;
-    tg_cancel_fn cancel;
-    void *user;
-    int32_t *ids; /* [n_tokens] or NULL */
     /* ---- where it is */
     enum {
         TG_GENERATING_PROMPT,
@@ -158,20 +160,23 @@ typedef struct tg_generating {
         TG_GENERATING_SLIDE,
         TG_GENERATING_FEED
     } stage;
-    tg_ids prompt_ids;
-    size_t at;       /* tokens of the prompt that are fed or dropped; then tokens that are drawn */
+    tg_ids prompt;   /* what is fed before the next draw */
+    size_t at;       /* of it, how many are in the session, on their way there, or dropped */
+    size_t n_before; /* tokens of the session that are no tokens of this generation */
     tg_feeding feed; /* the one that is on its way, or ended last */
-    int32_t piece[256]; /* of the prompt; then the last token, in piece[0] */
+    int32_t token;   /* drawn last */
     tg_utf8_holdback holdback;
     tg_stop_match stop;
-    bool refused; /* by the receiver */
-    bool cancelled;
+    tg_buf text;              /* that goes out with the next token */
+    tg_block likely;          /* room for o.n_best */
+    bool refused;             /* by a receiver, which is not called again */
+    bool ended;               /* by what stats.end says */
     tg_generate_stats stats;  /* up to date after every slice */
     double busy_ms, slice_ms; /* in earlier slices; when this one began */
 } tg_generating;
 
-/* Checks the options and empties the session. What is above the line is set by the caller, the rest
- * is zero. */
+/* Checks the options, and goes back in the session to what it has of the prompt. What is above the
+ * line is set by the caller (of ends, o.n_ends), the rest is zero. */
 tg_status tg_generating_begin(tg_generating *g);
 tg_status tg_generating_go_on(tg_generating *g, double deadline_ms);
 void tg_generating_abandon(tg_generating *g);

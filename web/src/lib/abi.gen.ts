@@ -73,6 +73,19 @@ export const tg_kv_type = {
   TG_KV_INT8: 2,
 } as const;
 
+export const tg_full = {
+  TG_FULL_SLIDE: 0,
+  TG_FULL_STOP: 1,
+} as const;
+
+export const tg_end = {
+  TG_END_TOKEN: 0,
+  TG_END_STOP: 1,
+  TG_END_CANCELLED: 2,
+  TG_END_LIMIT: 3,
+  TG_END_FULL: 4,
+} as const;
+
 export const tg_pooling = {
   TG_POOLING_MODEL: 0,
   TG_POOLING_MEAN: 1,
@@ -291,8 +304,26 @@ export const STRUCTS = {
       bias: ['f64', 8, 8],
     },
   },
+  tg_likely: {
+    size: [16, 16],
+    members: {
+      id: ['i32', 0, 0],
+      logprob: ['f64', 8, 8],
+    },
+  },
+  tg_token: {
+    size: [32, 48],
+    members: {
+      id: ['i32', 0, 0],
+      text: ['text', 4, 8],
+      nBytes: ['ptr', 8, 16],
+      logprob: ['f64', 16, 24],
+      best: ['ptr', 24, 32],
+      nBest: ['ptr', 28, 40],
+    },
+  },
   tg_generate_stats: {
-    size: [40, 56],
+    size: [56, 80],
     members: {
       promptTokens: ['ptr', 0, 0],
       promptDropped: ['ptr', 4, 8],
@@ -301,6 +332,32 @@ export const STRUCTS = {
       promptMs: ['f64', 16, 32],
       firstTokenMs: ['f64', 24, 40],
       tokPerS: ['f64', 32, 48],
+      end: ['i32', 40, 56],
+      promptKept: ['ptr', 44, 64],
+      slidTokens: ['ptr', 48, 72],
+    },
+  },
+  tg_generation: {
+    size: [152, 216],
+    members: {
+      prompt: ['text', 0, 0],
+      promptBytes: ['ptr', 4, 8],
+      ids: ['ptr', 8, 16],
+      nIds: ['ptr', 12, 24],
+      sample: ['tg_sample_options', 16, 32],
+      firstDraw: ['u64', 96, 112],
+      nTokens: ['ptr', 104, 120],
+      ends: ['ptr', 108, 128],
+      nEnds: ['ptr', 112, 136],
+      full: ['i32', 116, 144],
+      makeRoom: ['ptr', 120, 152],
+      logprobs: ['bool', 124, 160],
+      nBest: ['ptr', 128, 168],
+      token: ['ptr', 132, 176],
+      write: ['ptr', 136, 184],
+      cancel: ['ptr', 140, 192],
+      user: ['ptr', 144, 200],
+      newIds: ['ptr', 148, 208],
     },
   },
   tg_embed_options: {
@@ -511,6 +568,8 @@ export const EXPORTS = {
   tg_session_held: 'p:p',
   tg_session_capacity: 'p:p',
   tg_session_slide: 'i:p',
+  tg_generation_default: 'v:p',
+  tg_session_continue: 'i:ppp',
   tg_generate: 'i:pppppppp',
   tg_session_generate: 'i:pppppppppp',
   tg_session_generate_ids: 'i:pppppppppppp',
@@ -545,6 +604,7 @@ export const EXPORTS = {
   tg_trainer_save_best_job: 'i:ppp',
   tg_session_eval_job: 'i:pppp',
   tg_session_slide_job: 'i:pp',
+  tg_session_continue_job: 'i:pppp',
   tg_session_generate_job: 'i:ppppppppppp',
   tg_probe_run_job: 'i:pppppp',
   tg_model_eval_job: 'i:pppdipp',
@@ -581,6 +641,8 @@ export const EXPORTS = {
   tg_wasm_thread_main: 'v:p',
   tg_wasm_thread_died: 'v:p',
   tg_wasm_on_text: 'p:',
+  tg_wasm_on_token: 'p:',
+  tg_wasm_on_room: 'p:',
   tg_wasm_on_cancel: 'p:',
   tg_wasm_on_log: 'p:',
   tg_wasm_on_lint: 'p:',
@@ -685,6 +747,8 @@ export interface Exports {
   tg_session_held(session: Ptr): Ptr;
   tg_session_capacity(session: Ptr): Ptr;
   tg_session_slide(session: Ptr): number;
+  tg_generation_default(result: Ptr): void;
+  tg_session_continue(session: Ptr, what: Ptr, stats: Ptr): number;
   tg_generate(
     ctx: Ptr, model: Ptr, prompt: Ptr, promptBytes: Ptr, options: Ptr, nTokens: Ptr, write: Ptr,
     user: Ptr,
@@ -734,6 +798,7 @@ export interface Exports {
   tg_trainer_save_best_job(trainer: Ptr, path: Ptr, job: Ptr): number;
   tg_session_eval_job(session: Ptr, tokens: Ptr, n: Ptr, job: Ptr): number;
   tg_session_slide_job(session: Ptr, job: Ptr): number;
+  tg_session_continue_job(session: Ptr, what: Ptr, stats: Ptr, job: Ptr): number;
   tg_session_generate_job(
     session: Ptr, prompt: Ptr, promptBytes: Ptr, options: Ptr, nTokens: Ptr, write: Ptr,
     cancel: Ptr, user: Ptr, ids: Ptr, stats: Ptr, job: Ptr,
@@ -779,6 +844,8 @@ export interface Exports {
   tg_wasm_thread_main(self: Ptr): void;
   tg_wasm_thread_died(self: Ptr): void;
   tg_wasm_on_text(): Ptr;
+  tg_wasm_on_token(): Ptr;
+  tg_wasm_on_room(): Ptr;
   tg_wasm_on_cancel(): Ptr;
   tg_wasm_on_log(): Ptr;
   tg_wasm_on_lint(): Ptr;
@@ -816,6 +883,8 @@ export const IMPORTS = {
   gpu_group_free: 'v:uu',
   gpu_submit: 'i:upp',
   on_text: 'i:ppp',
+  on_token: 'i:pp',
+  on_room: 'p:ppp',
   on_cancel: 'i:p',
   on_log: 'v:pip',
   on_lint: 'v:pp',
@@ -852,6 +921,8 @@ export interface Imports {
   gpu_group_free(gpu: number, group: number): void;
   gpu_submit(gpu: number, dispatches: Ptr, n: Ptr): number;
   on_text(user: Ptr, bytes: Ptr, nBytes: Ptr): number;
+  on_token(user: Ptr, token: Ptr): number;
+  on_room(user: Ptr, nMade: Ptr, ids: Ptr): Ptr;
   on_cancel(user: Ptr): number;
   on_log(user: Ptr, level: number, text: Ptr): void;
   on_lint(user: Ptr, finding: Ptr): void;
