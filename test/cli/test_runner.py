@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from util import TOP, check, equal, main
+from util import PROGRAM, TOP, check, equal, main
 
 sys.path.insert(0, os.path.join(TOP, "tools"))
 sys.path.insert(0, os.path.join(TOP, "test", "cli"))
@@ -130,6 +130,10 @@ def table():
         equal([j.name for j in found], ["doctor"], f"doctor: {text}")
         r = results_of(*found)[0]
         check(r.failed, f"it fails: {text}")
+    os.chdir(TOP)
+    names = {j.name for j in test_jobs.jobs("full", os.path.dirname(PROGRAM))}
+    equal(set(test_jobs.SECONDS) - names, set(), "jobs that are said to be long are there")
+    os.chdir(here)
 
 
 main(what_passes, what_fails, time_limits, builds_and_their_tests, beside_each_other, table)

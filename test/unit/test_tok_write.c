@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_tok_write.c - tokenizer.json as it is written: read again, it gives the ids of the tokenizer
- * that it was written of; and those that Hugging Face's tokenizers give (tools/oracle/tok_json.py
+ * that it was written of; and those that Hugging Face's tokenizers give (tools/oracle/folder.py
  * opens such files there).
  */
 #include "fail_alloc.h"

@@ -4,8 +4,9 @@
     python transformers_gpt2.py --program build/tinygpt --data stories.txt [--out DIR]
 
 A small model with sharp weights goes the way that a user's goes: .tinygpt file, `tinygpt convert`,
-AutoModelForCausalLM.from_pretrained(folder). Its logits there must be those of gpt.py. Then
-transformers saves it, and that is what test/golden/transformers holds:
+AutoModelForCausalLM.from_pretrained(folder). Its logits there must be those of gpt.py, and the ids
+that AutoTokenizer.from_pretrained(folder) gives must be the bytes of the text. Then transformers
+saves it, and that is what test/golden/transformers holds:
 
     model.safetensors, config.json   as save_pretrained wrote them
     logits.txt                       what it answered, in float64, at every position
@@ -30,6 +31,7 @@ from gpt import Text, make_model
 from philox import init_weights
 from probe import sharpen
 from spec import VOCAB, Config, manifest
+from tok_strings import strings
 
 MODEL = Config(layers=2, width=8, heads=2, ctx=8)
 
@@ -49,6 +51,18 @@ def write_tinygpt(path, model):
             f.write(value.tobytes() + bytes(2 * value.nbytes))
 
 
+def check_tokenizer(folder):
+    """Token n is byte n, there and back; a template has nothing to add."""
+    tok = transformers.AutoTokenizer.from_pretrained(folder)
+    texts = strings()
+    for text in texts:
+        ids = tok.encode(text)
+        assert ids == list(text.encode()), (text, ids)
+        assert tok.decode(ids, clean_up_tokenization_spaces=False) == text, text
+    assert len(tok) == VOCAB and tok.model_max_length == MODEL.ctx, tok
+    print(f"AutoTokenizer: the bytes of {len(texts)} texts, and the texts again")
+
+
 def main():
     here = os.path.dirname(os.path.abspath(__file__))
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -63,14 +77,16 @@ def main():
     assert set(init_weights(MODEL, SEED)) == set(dict(own.named_parameters()))
     with tempfile.TemporaryDirectory() as folder:
         write_tinygpt(f"{folder}/m.tinygpt", own)
-        subprocess.run([args.program, "convert", f"{folder}/m.tinygpt",
-                        f"{folder}/model.safetensors"], check=True)
+        exported = f"{folder}/exported"
+        subprocess.run([args.program, "convert", f"{folder}/m.tinygpt", exported, "--format",
+                        "safetensors"], check=True)
         theirs, report = transformers.AutoModelForCausalLM.from_pretrained(
-            folder, output_loading_info=True)
+            exported, output_loading_info=True)
         assert not any(report.values()), report
         with torch.no_grad():
             error = (theirs.eval()(tokens).logits - own(tokens)).abs().max().item()
             true = theirs.double()(tokens).logits[0]
+        check_tokenizer(exported)
         print(f"largest difference between transformers and gpt.py: {error:.2g}")
         assert error < 1e-5
         theirs.float().save_pretrained(f"{folder}/saved")

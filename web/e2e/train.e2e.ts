@@ -48,7 +48,7 @@ describe('training', () => {
   });
 
   it('continues after a refresh in the middle, to the same bits', async () => {
-    const settings = { size: 'tiny', steps: 1200, evalEvery: 100, sampleEvery: 400 };
+    const settings = { size: 'tiny', steps: 600, evalEvery: 100, sampleEvery: 200 };
     await fresh();
     await p.open(site.url, 'start', settings);
     await p.paste(TEXT);
@@ -72,7 +72,7 @@ describe('training', () => {
     await reloaded;
     await p.button(/^Continue at step/).click();
     await p.finished();
-    expect(await p.step()).toBe(1200);
+    expect(await p.step()).toBe(600);
     expect(await p.fingerprint()).toBe(whole);
     expect(await p.loss()).toBe(loss);
   });
