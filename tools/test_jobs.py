@@ -33,18 +33,18 @@ TIMED_PAGES = ("bench", "hidden", "paint")
 # nothing, keeps all cores busy to the end.
 SECONDS = {
     "page: gpu": 200, "package": 200, "page: lost": 130, "gpu_test, dawn": 120,
-    "gpu_test, wgpu": 100, "asan test_lm_faults": 90, "page: chat": 84, "test_levers.py": 75,
-    "page: look": 72, "test_readme.py": 70, "page: train": 60, "page: hosting": 60,
-    "page: hidden": 60, "op_test webgpu, dawn": 55, "levers_test, dawn": 51,
-    "levers_test, wgpu": 49, "page: lacking": 49, "page: chat_trouble": 39, "page: bench": 40,
-    "test_bad_input.py": 38, "page: files": 35, "test_parity": 32, "page: store": 31,
+    "gpu_test, wgpu": 100, "page: chat": 84, "test_levers.py": 75, "page: look": 72,
+    "test_readme.py": 70, "page: train": 60, "page: hosting": 60, "page: hidden": 60,
+    "op_test webgpu, dawn": 55, "levers_test, dawn": 51, "levers_test, wgpu": 49,
+    "page: lacking": 49, "page: bench": 40, "page: chat_trouble": 39, "test_bad_input.py": 38,
+    "page: files": 35, "test_parity": 32, "page: store": 31,
     "op_test webgpu, levers off, dawn": 30, "drop_test": 30, "test_gpu.py": 30,
-    "asan test_jobs": 27, "asan test_tok_long": 26, "check": 25, "test_files.py": 24,
-    "test_llama_cpp": 20, "merge_test, dawn": 20, "asan op_test gradients": 20,
-    "ARM op_test": 16, "test_faults.py": 16, "test_chat.py": 16, "examples": 15,
-    "test_disk.py": 15, "test_train_cli.py": 15, "test_json_keys.py": 14, "test_signals.py": 14,
-    "modules: train": 14, "modules: chat": 14, "test_jobs": 13, "test_kill.py": 9,
-    "test_tok_long": 8, "asan test_io_v3": 8,
+    "asan test_jobs": 27, "asan test_tok_long": 26, "asan test_lm_faults": 25, "check": 25,
+    "test_files.py": 24, "test_llama_cpp": 20, "merge_test, dawn": 20,
+    "asan op_test gradients": 20, "ARM op_test": 16, "test_faults.py": 16, "test_chat.py": 16,
+    "examples": 15, "test_disk.py": 15, "test_train_cli.py": 15, "test_json_keys.py": 14,
+    "test_signals.py": 14, "modules: train": 14, "modules: chat": 14, "test_jobs": 13,
+    "test_kill.py": 9, "test_tok_long": 8, "asan test_io_v3": 8,
 }
 # What a library has compiled is kept for nobody, but where a test is of just that.
 os.environ["TG_GPU_CACHE"] = "off"
