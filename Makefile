@@ -23,7 +23,7 @@ BUILD      ?= build
 Q          := $(if $(V),,@)
 PREFIX     ?= /usr/local
 OPT        ?= -O3
-WARN       := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wmissing-prototypes
+WARN       := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wmissing-prototypes -Wno-missing-field-initializers
 # Warnings are errors in what the tests build; another compiler may have more of them.
 WERROR     ?=
 VERSION    := $(shell sed -n 's/.*TG_VERSION_TEXT *"\(.*\)".*/\1/p' include/tinygpt.h)

@@ -29,7 +29,7 @@ typedef struct tg_rig {
 } tg_rig;
 
 /* On failure everything is given back, and the context has the message. */
-tg_status tg_rig_open(tg_rig *rig, tg_context *ctx, const tg_gpt_config *config, int32_t batch);
+tg_status tg_rig_open(tg_rig *rig, tg_context *ctx, const tg_model_config *config, int32_t batch);
 void tg_rig_close(tg_rig *rig);
 
 /* n_steps training steps; ms[n_steps] takes the wall time of each, or is NULL. */

@@ -148,7 +148,7 @@ static tg_status time_prefill(bench *b) {
  * and values of all layers, half full. The embedding counts whole: it is the head, too. 4 bytes
  * each, whatever the file had. Of a GGUF file, which keeps its types: the weights alone. */
 static double bytes_per_token(const bench *b) {
-    const tg_gpt_config *c = &b->info.config;
+    const tg_model_config *c = &b->info.config;
     if (strcmp(b->info.format, "gguf") == 0) return (double)b->info.weight_bytes;
     const double weights = (double)b->info.params - (double)c->ctx * c->width + (double)c->width;
     const double cache = 2.0 * c->layers * c->width * c->ctx / 2;

@@ -13,7 +13,7 @@ enum { TEXT_BYTES = 1000000, WEIGHT_SEED = 42, TEXT_SEED = 1 };
 
 /* No validation and no copy of the best weights: a timed step is a training step and nothing else.
  * The number of steps is out of reach, so the run never ends by itself. */
-tg_status tg_rig_open(tg_rig *rig, tg_context *ctx, const tg_gpt_config *config, int32_t batch) {
+tg_status tg_rig_open(tg_rig *rig, tg_context *ctx, const tg_model_config *config, int32_t batch) {
     tg_app_buffer text = { 0 };
     tg_forecast forecast;
     tg_train_options o = tg_train_options_default();

@@ -209,7 +209,7 @@ static bool is_model(tg_app *app, const char *in) {
 /* Any model in any form: GGUF and folders always, .tinygpt of what is not of our own family. A file
  * that could not be read is neither: an exit code. */
 static int choose_way(tg_app *app, const char *in, int format, int dtype, bool *by_model) {
-    tg_gpt_config own;
+    tg_model_config own;
     *by_model = format == GGUF || format == SAFETENSORS;
     if (*by_model || (format != AUTO && format != V3) || !weights[dtype].name) return TG_ARGS_GO_ON;
     const tg_status s = tg_file_config(app->ctx, in, &own);

@@ -40,8 +40,8 @@ static const tg_command_spec spec = {
 
 /* Streams to the terminal; for JSON the text is collected, since it becomes one string, under the
  * plan's name. What was collected before an error is printed all the same. */
-static tg_status dump_one(tg_app *app, const tg_gpt_config *config, const char *plan, int32_t batch,
-                          tg_jout *json) {
+static tg_status dump_one(tg_app *app, const tg_model_config *config, const char *plan,
+                          int32_t batch, tg_jout *json) {
     if (!json) {
         printf("%s# %s%s\n", tg_term_style(&app->out, TG_BOLD), plan,
                tg_term_style(&app->out, TG_PLAIN));
@@ -76,7 +76,7 @@ int tg_cmd_dump(int argc, char **argv) {
     }
     code = tg_app_open(&app);
     if (code != TG_ARGS_GO_ON) return code;
-    tg_gpt_config config = { 0 };
+    tg_model_config config = { 0 };
     tg_status status = TG_OK;
     if (preset) {
         config = preset->config;

@@ -207,7 +207,7 @@ static int check_options(const tg_args *args, const values *v) {
 
 /* The configuration from --preset and the sizes beside it. Another width brings its own fourfold
  * mlp and number of heads, unless --heads says otherwise: a preset's heads need not divide it. */
-static int choose_config(const tg_args *args, const values *v, tg_gpt_config *config,
+static int choose_config(const tg_args *args, const values *v, tg_model_config *config,
                          const tg_preset **preset) {
     const char *name = v->preset ? v->preset : "small";
     *preset = tg_preset_find(name);
@@ -478,7 +478,7 @@ static void print_text(tg_app *app, const values *v, const tg_forecast *f) {
 
 /* What will be made, how long it takes and what it needs, before the first step. source is the file
  * that the model or run comes from, or NULL. */
-static void print_plan(tg_app *app, const char *source, const tg_gpt_config *c,
+static void print_plan(tg_app *app, const char *source, const tg_model_config *c,
                        const tg_train_options *o, const tg_forecast *f, const char *out,
                        uint64_t disk_free) {
     char name[256], *text = NULL;
@@ -550,7 +550,7 @@ static int check_room(tg_app *app, const values *v, const tg_forecast *f, const 
 
 /* What a run is made of; freed together. */
 typedef struct parts {
-    tg_gpt_config config;
+    tg_model_config config;
     const tg_preset *preset; /* NULL with --from and --resume */
     tg_text *text;
     tg_model *model; /* NULL for a resumed run, whose trainer owns it */

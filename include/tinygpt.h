@@ -151,20 +151,41 @@ TG_API const char *tg_context_isa(const tg_context *ctx);
 
 /* ------------------------------------------------------------------------------ Model and sizes */
 
-/* A byte-level GPT with tied head. Limits: layers 1..256, width 1..16384 and a multiple of heads,
- * ctx 1..65536, vocab 256, mlp = 4 * width. */
-typedef struct tg_gpt_config {
-    int32_t layers; /* L */
-    int32_t width;  /* C */
-    int32_t heads;  /* H, divides C */
-    int32_t ctx;    /* T */
-    int32_t vocab;  /* V, 256 */
-    int32_t mlp;    /* 4*C */
-} tg_gpt_config;
+/*
+ * What a model is made of, whatever its family. The first six are always given; of the others 0 (or
+ * NULL) means what the family makes of them, and models answer with all of them filled in.
+ * Limits: layers 1..512, width 1..65536, heads 1..1024, ctx 1..2^24; of the family tinygpt layers
+ * 1..256, width 1..16384 and a multiple of heads, ctx 1..65536, vocab 256, mlp = 4 * width.
+ */
+typedef struct tg_model_config {
+    int32_t layers;       /* L */
+    int32_t width;        /* C */
+    int32_t heads;        /* H, of queries */
+    int32_t ctx;          /* T */
+    int32_t vocab;        /* V; 256: tokens are bytes */
+    int32_t mlp;          /* M, width inside of the MLP */
+    const char *family;   /* tg_family_at(); NULL: "tinygpt" */
+    int32_t kv_heads;     /* K, of keys and values, divides H; 0: H */
+    int32_t head_size;    /* D; 0: C/H */
+    int32_t window;       /* positions that a layer with a window sees; 0: all see all */
+    int32_t window_every; /* every so many layers, one sees all */
+    int32_t tied;         /* 1: the embedding is the head, too */
+    int32_t gelu_erf;     /* 1: the exact gelu, not the one by tanh */
+    int32_t pooling;      /* of embeddings: tg_pooling */
+    int32_t embed_ctx;    /* tokens of a text that count for its embedding; 0: not said */
+    float eps;            /* of norms */
+    float score_scale;    /* of dot products of queries and keys; 0: 1/sqrt(D) */
+    float embed_scale;    /* of embeddings */
+    float rope_base[2];   /* of rotary positions; [1]: of layers with a window */
+    float rope_factor;    /* positions are divided by it */
+} tg_model_config;
+
+/* Families whose models can be made and trained, "tinygpt" first; NULL beyond the end. */
+TG_API const char *tg_family_at(size_t i);
 
 typedef struct tg_preset {
     const char *name;
-    tg_gpt_config config;
+    tg_model_config config;
     int32_t batch;   /* rows of T tokens a step */
     int32_t steps;   /* suggested length of a run */
     const char *doc; /* one sentence */
@@ -177,13 +198,13 @@ TG_API const tg_preset *tg_preset_find(const char *name); /* NULL if there is no
 /* Heads that suit a width: C/32 where it divides, else 3 where that divides, else 1. */
 TG_API int32_t tg_default_heads(int32_t width);
 
-/* Parameters of a configuration: V*C + T*C + 2C + L*(12*C*C + 13*C). */
-TG_API uint64_t tg_param_count(const tg_gpt_config *config);
+/* Parameters of a configuration; 0 if it makes no model. */
+TG_API uint64_t tg_param_count(const tg_model_config *config);
 
 typedef struct tg_model tg_model; /* configuration, weights, tokenizer, how it was trained */
 
 /* A model with fresh weights. Same seed, same weights, on every machine and backend. */
-TG_API tg_status tg_model_new(tg_context *ctx, const tg_gpt_config *config, uint64_t seed,
+TG_API tg_status tg_model_new(tg_context *ctx, const tg_model_config *config, uint64_t seed,
                               tg_model **out);
 /* Opens the weights of a .tinygpt file (v1, v2 or v3; f32, f16 or int4), or of a .safetensors file
  * with a GPT-2 of transformers whose vocabulary is bytes. Moments are not read. If the file is
@@ -200,8 +221,8 @@ TG_API tg_status tg_model_open(tg_context *ctx, const char *path, tg_model **out
 TG_API void tg_model_free(tg_model *model);
 
 typedef struct tg_model_info {
-    const char *family; /* "tinygpt"; of third-party files their architecture: "llama" .. */
-    tg_gpt_config config;
+    const char *family; /* that of config */
+    tg_model_config config;
     uint64_t params;
     uint64_t weight_bytes;
     const char *format;    /* "new", "tinygpt v1" .. "tinygpt v3", "safetensors", "gguf" */
@@ -421,7 +442,7 @@ TG_API tg_model *tg_trainer_model(tg_trainer *trainer); /* borrowed, lives as lo
                                                            the caller's own model */
 TG_API tg_status tg_trainer_forecast(tg_trainer *trainer, tg_forecast *out);
 /* The same before anything is allocated; text may be NULL. */
-TG_API tg_status tg_forecast_run(tg_context *ctx, const tg_gpt_config *config, tg_text *text,
+TG_API tg_status tg_forecast_run(tg_context *ctx, const tg_model_config *config, tg_text *text,
                                  const tg_train_options *options, tg_forecast *out);
 TG_API void tg_trainer_options(const tg_trainer *trainer, tg_train_options *out);
 
@@ -870,12 +891,12 @@ TG_API tg_status tg_model_convert(tg_context *ctx, const char *path_in, const ch
                                   tg_convert_kind kind, tg_weight_type type,
                                   tg_convert_report *report);
 /* The sizes of the model in a file, without loading it. */
-TG_API tg_status tg_file_config(tg_context *ctx, const char *path, tg_gpt_config *out);
+TG_API tg_status tg_file_config(tg_context *ctx, const char *path, tg_model_config *out);
 
 /* The config.json that transformers wants beside a TG_FILE_SAFETENSORS of this configuration: then
  * AutoModelForCausalLM.from_pretrained(folder) is this model, if the file's name is
  * model.safetensors. tg_model_convert makes the whole folder, with the tokenizer's files. */
-TG_API tg_status tg_transformers_config(tg_context *ctx, const tg_gpt_config *config,
+TG_API tg_status tg_transformers_config(tg_context *ctx, const tg_model_config *config,
                                         tg_text_fn write, void *user);
 
 /* ------------------------------------------------------------------ ADVANCED: files that are
@@ -976,7 +997,7 @@ typedef struct tg_job tg_job;
 TG_API tg_status tg_job_poll(tg_job *job, double budget_ms);
 TG_API void tg_job_free(tg_job *job);
 
-TG_API tg_status tg_model_new_job(tg_context *ctx, const tg_gpt_config *config, uint64_t seed,
+TG_API tg_status tg_model_new_job(tg_context *ctx, const tg_model_config *config, uint64_t seed,
                                   tg_model **out, tg_job **job);
 TG_API tg_status tg_model_open_job(tg_context *ctx, const char *path, tg_model **out, tg_job **job);
 /* The trainer of the model does not step meanwhile. */
@@ -988,7 +1009,7 @@ TG_API tg_status tg_stories_job(tg_context *ctx, uint64_t seed, uint64_t n_bytes
 TG_API tg_status tg_text_lint_job(tg_text *text, int32_t ctx_tokens, double val_fraction,
                                   tg_lint_fn report, void *user, tg_job **job);
 TG_API tg_status tg_text_sha256_job(tg_text *text, uint8_t digest[32], tg_job **job);
-TG_API tg_status tg_forecast_run_job(tg_context *ctx, const tg_gpt_config *config, tg_text *text,
+TG_API tg_status tg_forecast_run_job(tg_context *ctx, const tg_model_config *config, tg_text *text,
                                      const tg_train_options *options, tg_forecast *out,
                                      tg_job **job);
 TG_API tg_status tg_trainer_new_job(tg_context *ctx, tg_model *model, tg_text *text,
@@ -1111,7 +1132,7 @@ TG_API tg_status tg_check_gradients(tg_context *ctx, const char *filter, tg_chec
                                     void *user, size_t *n_failed);
 
 /* The plans as text: "train" (gradient, update), "eval", "decode", "prefill". batch 0: 16. */
-TG_API tg_status tg_dump(tg_context *ctx, const tg_gpt_config *config, const char *which,
+TG_API tg_status tg_dump(tg_context *ctx, const tg_model_config *config, const char *which,
                          int32_t batch, tg_text_fn write, void *user);
 
 /* Milliseconds of every kind of step in n_steps training steps, which also change the moments: free

@@ -29,7 +29,7 @@ void tg_job_free(tg_job *job) {
 /* ----------------------------------------------------------------- models, texts, files, machine
  */
 
-tg_status tg_model_new_job(tg_context *ctx, const tg_gpt_config *config, uint64_t seed,
+tg_status tg_model_new_job(tg_context *ctx, const tg_model_config *config, uint64_t seed,
                            tg_model **out, tg_job **job) {
     ENTER(ctx);
     WANT(ctx, config);
@@ -155,7 +155,7 @@ tg_status tg_trainer_new_job(tg_context *ctx, tg_model *model, tg_text *text,
     return tg_job_trainer_new(ctx, model, text, options ? options : &defaults, out, job);
 }
 
-tg_status tg_forecast_run_job(tg_context *ctx, const tg_gpt_config *config, tg_text *text,
+tg_status tg_forecast_run_job(tg_context *ctx, const tg_model_config *config, tg_text *text,
                               const tg_train_options *options, tg_forecast *out, tg_job **job) {
     ENTER(ctx);
     WANT(ctx, config);

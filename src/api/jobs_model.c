@@ -16,7 +16,7 @@ static void end_nothing(tg_job *job) { (void)job; }
 
 typedef struct new_job {
     tg_job job;
-    tg_gpt_config config;
+    tg_model_config config;
     uint64_t seed;
     tg_model *model, **out;
     tg_filling filling;
@@ -34,7 +34,7 @@ static tg_status work_new(tg_job *job, double deadline_ms) {
 
 static void end_new(tg_job *job) { tg_weights_free(((new_job *)job)->model); }
 
-tg_status tg_job_model_new(tg_context *ctx, const tg_gpt_config *config, uint64_t seed,
+tg_status tg_job_model_new(tg_context *ctx, const tg_model_config *config, uint64_t seed,
                            tg_model **out, tg_job **job) {
     static const tg_job_kind kind = { "new model", sizeof(new_job), NULL, work_new, end_new };
     TG_TRY(tg_gpt_config_check(&ctx->err, "model", config));
@@ -300,7 +300,7 @@ tg_status tg_job_model_eval(tg_context *ctx, tg_model *model, tg_text *text, dou
 
 typedef struct forecast_job {
     tg_job job;
-    tg_gpt_config config;
+    tg_model_config config;
     tg_text *text;
     tg_train_options options;
     const tg_train_plans *plans;
@@ -314,7 +314,7 @@ static tg_status work_forecast(tg_job *job, double deadline_ms) {
                                 j->plans, deadline_ms, j->out);
 }
 
-tg_status tg_job_forecast(tg_context *ctx, const tg_gpt_config *config, tg_text *text,
+tg_status tg_job_forecast(tg_context *ctx, const tg_model_config *config, tg_text *text,
                           const tg_train_options *o, const tg_train_plans *plans, tg_forecast *out,
                           tg_job **job) {
     static const tg_job_kind kind = { "forecast", sizeof(forecast_job), NULL, work_forecast,

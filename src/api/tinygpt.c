@@ -74,12 +74,13 @@ const char *tg_context_isa(const tg_context *ctx) {
 /* ------------------------------------------------------------------------------------------ model
  */
 
-uint64_t tg_param_count(const tg_gpt_config *config) {
-    return config ? tg_manifest_elems(config) : 0;
+uint64_t tg_param_count(const tg_model_config *config) {
+    tg_model_config whole = config ? *config : (tg_model_config) { 0 };
+    return tg_config_complete(NULL, "", &whole) == TG_OK ? tg_config_params(&whole) : 0;
 }
 
 /* In two steps inside, since opening a file needs the first without the second. */
-tg_status tg_model_new(tg_context *ctx, const tg_gpt_config *config, uint64_t seed,
+tg_status tg_model_new(tg_context *ctx, const tg_model_config *config, uint64_t seed,
                        tg_model **out) {
     tg_job *job;
     TG_TRY(tg_model_new_job(ctx, config, seed, out, &job));
@@ -100,9 +101,9 @@ void tg_model_free(tg_model *model) { tg_weights_free(model); }
 tg_status tg_model_get_info(const tg_model *m, tg_model_info *out) {
     if (!m || !out) return TG_E_ARG;
     *out = (tg_model_info) {
-        .family = m->lm ? m->lm->lm.config.family->name : m->family->name,
+        .family = m->layout.config.family,
         .config = m->layout.config,
-        .params = m->lm ? m->lm->lm.elems : tg_manifest_elems(&m->layout.config),
+        .params = m->lm ? m->lm->lm.elems : tg_config_params(&m->layout.config),
         .weight_bytes = m->lm ? m->lm->lm.bytes : (uint64_t)m->layout.n_elems * sizeof(float),
         .format = m->format,
         .dtype = m->dtype,
@@ -320,7 +321,7 @@ tg_status tg_trainer_forecast(tg_trainer *trainer, tg_forecast *out) {
     return tg_job_finish(job);
 }
 
-tg_status tg_forecast_run(tg_context *ctx, const tg_gpt_config *config, tg_text *text,
+tg_status tg_forecast_run(tg_context *ctx, const tg_model_config *config, tg_text *text,
                           const tg_train_options *options, tg_forecast *out) {
     tg_job *job;
     TG_TRY(tg_forecast_run_job(ctx, config, text, options, out, &job));
@@ -634,14 +635,14 @@ tg_status tg_file_convert(tg_context *ctx, const char *path_in, const char *path
     return tg_job_finish(job);
 }
 
-tg_status tg_file_config(tg_context *ctx, const char *path, tg_gpt_config *out) {
+tg_status tg_file_config(tg_context *ctx, const char *path, tg_model_config *out) {
     ENTER(ctx);
     WANT(ctx, path);
     WANT(ctx, out);
     return tg_io_config(&ctx->err, path, out);
 }
 
-tg_status tg_transformers_config(tg_context *ctx, const tg_gpt_config *config, tg_text_fn write,
+tg_status tg_transformers_config(tg_context *ctx, const tg_model_config *config, tg_text_fn write,
                                  void *user) {
     ENTER(ctx);
     WANT(ctx, config);
@@ -747,7 +748,7 @@ tg_status tg_check_gradients(tg_context *ctx, const char *filter, tg_check_fn re
     return filter ? TG_OK : tg_inspect_model_gradients(ctx, report, user, n_failed);
 }
 
-tg_status tg_dump(tg_context *ctx, const tg_gpt_config *config, const char *which, int32_t batch,
+tg_status tg_dump(tg_context *ctx, const tg_model_config *config, const char *which, int32_t batch,
                   tg_text_fn write, void *user) {
     ENTER(ctx);
     WANT(ctx, config);

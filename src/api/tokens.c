@@ -12,7 +12,7 @@ tg_status tg_tokenizer_open(tg_context *ctx, const char *path, tg_tokenizer **ou
     WANT(ctx, out);
     TG_TRY(tg_vocabulary_open(ctx, path, out));
     if (*out) return TG_OK;
-    tg_gpt_config config; /* our own files: their tokens are bytes */
+    tg_model_config config; /* our own files: their tokens are bytes */
     TG_TRY(tg_file_config(ctx, path, &config));
     return tg_vocabulary_bytes(ctx, out);
 }

@@ -222,7 +222,7 @@ static tg_block_type fitting(tg_block_type want, uint64_t cols) {
     return want == TG_BLOCK_Q4_K && cols % 32 == 0 ? TG_BLOCK_Q8_0 : TG_BLOCK_F16;
 }
 
-const tg_lm_tensor *tg_convert_use(const tg_conversion *c, const tg_gguf_tensor *t) {
+const tg_tensor *tg_convert_use(const tg_conversion *c, const tg_gguf_tensor *t) {
     for (size_t i = 0; i < c->lm.n_tensors; i++)
         if (c->lm.tensors[i].source == t) return &c->lm.tensors[i];
     return NULL;
@@ -353,7 +353,7 @@ typedef struct sink {
 static tg_status write_tensor(tg_conversion *c, const sink *to_file, size_t number,
                               tg_block *buffer) {
     const tg_gguf_tensor *from = &c->g.tensors[number], *to = &c->tensors[number];
-    const tg_lm_tensor *use = tg_convert_use(c, from);
+    const tg_tensor *use = tg_convert_use(c, from);
     piece p = { .c = c, .from = from, .to = to };
     if (use && use->turns && c->g.heads_plain) p.head_size = (size_t)c->lm.config.head_size;
     const uint64_t rows = from->elems / from->dim[0];
@@ -420,8 +420,8 @@ static tg_status write_own(tg_conversion *c) {
     TG_TRY(make_tensors(c));
     tg_buf_init(&values, &c->ctx->err.mem);
     tg_gguf_put_values(&values, c->values, c->n_values);
-    tg_status s = tg_tgpt3_begin_lm(&c->ctx->err, c->out, c->lm.config.family->name, &values,
-                                    c->tensors, c->g.n_tensors, &to_file.own);
+    tg_status s = tg_tgpt3_begin_lm(&c->ctx->err, c->out, c->lm.config.family, &values, c->tensors,
+                                    c->g.n_tensors, &to_file.own);
     if (s == TG_OK) {
         s = write_tensors(c, &to_file);
         if (s == TG_OK)
@@ -448,7 +448,7 @@ static tg_status open_source(tg_conversion *c, char folder[TG_LM_PATH_BYTES], bo
                            &c->g); /* its tokenizer; weights by tools.h */
     else
         TG_TRY(tg_own_gguf(&c->ctx->err, c->in, &c->floats, &c->g));
-    return tg_lm_read(&c->g, &c->arena, false, &c->lm);
+    return tg_tensors_read(&c->g, &c->arena, false, &c->lm);
 }
 
 /* Asked between the last byte and the rename; the weights of a model of ours are not needed any

@@ -6,7 +6,7 @@
 #ifndef TG_CONVERT_CONVERT_H
 #define TG_CONVERT_CONVERT_H
 
-#include "model/lm.h"
+#include "model/net.h"
 #include "runtime/runtime.h"
 #include "tok/tok.h"
 
@@ -27,7 +27,7 @@ typedef struct tg_conversion {
     tg_convert_report *report;
     tg_gguf g;       /* the source */
     tg_block floats; /* of our own family */
-    tg_lm lm;
+    tg_tensors lm;
     tg_arena arena;
     tg_tok *tok;           /* of tokenizer.json; else NULL */
     tg_gguf_value *values; /* as they are written */
@@ -36,7 +36,7 @@ typedef struct tg_conversion {
 } tg_conversion;
 
 /* NULL: a tensor that is no matrix of the model's, such as the factors of frequencies. */
-const tg_lm_tensor *tg_convert_use(const tg_conversion *c, const tg_gguf_tensor *t);
+const tg_tensor *tg_convert_use(const tg_conversion *c, const tg_gguf_tensor *t);
 
 /* convert_hf.c: model.safetensors, config.json, and the tokenizer as transformers wants it, of a
  * third-party model, and of our own family. Whole, checked, and under its name when it returns. */

@@ -83,7 +83,7 @@ static void ask_end(asked *a) {
 
 /* Pieces come in their order; a probe has answered to all of the window with the first. */
 static tg_status ask(asked *a, const int32_t *window, size_t pos, size_t n, const float **logits) {
-    const tg_gpt_config *c = &a->model->layout.config;
+    const tg_model_config *c = &a->model->layout.config;
     if (a->probe) {
         if (pos == 0) {
             TG_TRY(tg_probe_begin(a->probe, window, NULL, 0, NULL));
@@ -255,7 +255,7 @@ static tg_status compare_vectors(tg_context *ctx, tg_model *a, tg_model *b, tg_c
 
 static tg_status compare_models(tg_context *ctx, tg_model *a, tg_model *b, tg_convert_report *r) {
     TG_TRY(compare_tokens(a, b, r));
-    if (a->lm && a->lm->lm.config.family->encode) return compare_vectors(ctx, a, b, r);
+    if (tg_family_of(&a->layout.config)->encode) return compare_vectors(ctx, a, b, r);
     return compare_logits(a, b, r);
 }
 

@@ -53,7 +53,7 @@ static void convert(const piece *p, size_t n) {
 
 static tg_status write_tensor(tg_conversion *c, const tg_hf_out *o, tg_save *save) {
     const tg_gguf_tensor *from = &c->g.tensors[o->source];
-    const tg_lm_tensor *use = tg_convert_use(c, from);
+    const tg_tensor *use = tg_convert_use(c, from);
     piece p = { .from = from,
                 .type = c->type,
                 .cols = (size_t)from->dim[0],
@@ -279,7 +279,7 @@ static int to_buf(void *user, const char *bytes, size_t n_bytes) {
 }
 
 static tg_status fill_own_config(tg_conversion *c, const tg_hf_family *family, tg_buf *text) {
-    tg_gpt_config config;
+    tg_model_config config;
     (void)family;
     TG_TRY(tg_io_config(&c->ctx->err, c->in, &config));
     c->lm.config.ctx = config.ctx; /* for the tokenizer's own configuration */

@@ -105,7 +105,7 @@ static tg_gguf_value array(const char *key, tg_gguf_type element, size_t count, 
  * number, which lies beyond this vocabulary. */
 enum { N_VALUES = 20, NOT_IN_TEXTS = 0 };
 
-static tg_status put_values(tg_gguf *g, const tg_gpt_config *c, tg_gguf_value **out, size_t *n) {
+static tg_status put_values(tg_gguf *g, const tg_model_config *c, tg_gguf_value **out, size_t *n) {
     tg_buf tokens, types;
     tg_gguf_value *v = *out = tg_arena_array(&g->arena, N_VALUES, sizeof *v);
     if (!v) return tg_fail_memory(g->ctx, "metadata", N_VALUES * sizeof *v);

@@ -14,16 +14,17 @@
 #include "base/math.h"
 
 static tg_status build(tg_embedder *e) {
-    const tg_lm *lm = &e->model->lm->lm;
     const size_t rows = (size_t)e->rows;
     e->built = true;
     TG_TRY(tg_graph_init(&e->graph, &e->ctx->err, e->ctx->levers));
     tg_graph *g = &e->graph;
-    e->in = (tg_lm_texts) { .tokens = tg_input_rows(g, "tokens", tg_type_1d(TG_I32, rows)),
-                            .positions = tg_input_rows(g, "positions", tg_type_1d(TG_I32, rows)),
-                            .kinds = tg_input_rows(g, "kinds", tg_type_1d(TG_I32, rows)),
-                            .spans = tg_input_rows(g, "spans", tg_type_2d(TG_I32, rows, 2)) };
-    e->vectors = lm->config.family->encode(g, lm, &e->in);
+    e->in = (tg_net_texts) { .tokens = tg_input_rows(g, "tokens", tg_type_1d(TG_I32, rows)),
+                             .positions = tg_input_rows(g, "positions", tg_type_1d(TG_I32, rows)),
+                             .kinds = tg_input_rows(g, "kinds", tg_type_1d(TG_I32, rows)),
+                             .spans = tg_input_rows(g, "spans", tg_type_2d(TG_I32, rows, 2)) };
+    tg_net net;
+    tg_weights_net(e->model, g, &net);
+    e->vectors = tg_family_of(net.config)->encode(&net, &e->in);
     if (g->status == TG_OK) tg_output(g, e->vectors, "vectors");
     TG_TRY(tg_graph_finish(g));
     const tg_plan_options o = tg_runtime_plan_options(e->ctx, "encode");
@@ -36,7 +37,7 @@ static tg_status build(tg_embedder *e) {
 tg_status tg_embedder_open(tg_context *ctx, tg_model *model, const tg_embed_options *o,
                            tg_embedder **out) {
     *out = NULL;
-    if (!model->lm || !model->lm->lm.config.family->encode)
+    if (!tg_family_of(&model->layout.config)->encode)
         return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
                        "embedding: want an encoder, such as a BERT, have a model that writes text");
     if (o->pooling < TG_POOLING_MODEL || o->pooling > TG_POOLING_LAST)
@@ -47,11 +48,11 @@ tg_status tg_embedder_open(tg_context *ctx, tg_model *model, const tg_embed_opti
     e->ctx = ctx;
     e->model = model;
     e->o = *o;
-    if (e->o.pooling == 0) e->o.pooling = (tg_pooling)model->lm->lm.config.pooling;
-    e->ctx_tokens = model->lm->lm.config.ctx;
+    if (e->o.pooling == 0) e->o.pooling = (tg_pooling)model->layout.config.pooling;
+    e->ctx_tokens = model->layout.config.ctx;
     if (e->ctx_tokens > TG_EMBED_ROWS) e->ctx_tokens = TG_EMBED_ROWS;
     /* What the makers said of embeddings goes before what they said of the tokenizer. */
-    const int32_t said = model->lm->lm.config.embed_ctx;
+    const int32_t said = model->layout.config.embed_ctx;
     const int32_t most = said ? said : tg_tok_truncation(model->tok);
     if (most > 0 && e->ctx_tokens > most) e->ctx_tokens = most;
     e->rows = TG_EMBED_ROWS;

@@ -16,7 +16,7 @@ struct tg_embedder {
     int32_t rows, ctx_tokens; /* of a run, and of a text, at most */
     tg_graph graph;
     tg_plan plan;
-    tg_lm_texts in;
+    tg_net_texts in;
     tg_value *vectors;
     tg_block memory;
     bool built;

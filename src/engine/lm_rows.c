@@ -9,12 +9,12 @@
 #include "ops/build.h"
 
 static tg_type cache_type(const tg_lm_rows *r) {
-    const tg_lm_config *c = &r->lm.config;
+    const tg_model_config *c = &r->lm.config;
     return (tg_type) { TG_F32, 4, { 2, (size_t)c->kv_heads, r->window, (size_t)c->head_size } };
 }
 
 static tg_status build(tg_lm_rows *r) {
-    const tg_lm_config *c = &r->lm.config;
+    const tg_model_config *c = &r->lm.config;
     r->built = true;
     TG_TRY(tg_graph_init(&r->graph, &r->ctx->err, r->ctx->levers));
     tg_graph *g = &r->graph;
@@ -23,7 +23,10 @@ static tg_status build(tg_lm_rows *r) {
     for (int32_t i = 0; i < c->layers; i++) caches[i] = tg_runtime_cache(g, i, cache_type(r));
     r->tokens = tg_input_rows(g, "tokens", tg_type_1d(TG_I32, r->most));
     r->targets = tg_input_rows(g, "targets", tg_type_1d(TG_I32, r->most));
-    r->logits = c->family->graph(g, &r->lm, r->tokens, caches);
+    tg_net net = {
+        .g = g, .config = c, .tensors = &r->lm, .caches = caches, .answers = TG_ANSWER_ROWS
+    };
+    r->logits = tg_net_logits(&net, r->tokens);
     r->lse = tg_out(tg_cross_entropy(g, r->logits, r->targets, 1), 1);
     if (g->status == TG_OK) {
         tg_output(g, r->logits, "logits");
@@ -53,7 +56,6 @@ tg_status tg_lm_rows_open(tg_lm_rows *r, tg_context *ctx, const tg_model *model,
     r->window = window;
     r->most = window < TG_LM_ROWS_PIECE ? window : TG_LM_ROWS_PIECE;
     r->lm = model->lm->lm;
-    r->lm.answers = TG_LM_LOGITS;
     TG_TRY(build(r));
     return bind(r);
 }

@@ -16,7 +16,7 @@ typedef struct tg_lm_rows {
     const tg_model *model;
     size_t window; /* tokens that the cache holds */
     size_t most;   /* of a piece: TG_LM_ROWS_PIECE, or the window where that is shorter */
-    tg_lm lm;      /* the model's, but for what its graphs answer */
+    tg_tensors lm; /* the model's, but for what its graphs answer */
     tg_graph graph;
     tg_plan plan;
     bool built;

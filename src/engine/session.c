@@ -16,15 +16,10 @@ static const int32_t class_rows[TG_SESSION_CLASSES] = { 1, 32, TG_SESSION_ROWS_M
 
 /* One layer's cache: [2, K, positions, D], keys before values. */
 static tg_type cache_type(const tg_session *s, int32_t layer) {
-    const tg_gpt_config *c = &s->model->layout.config;
-    size_t heads = (size_t)c->heads, size = (size_t)(c->width / c->heads);
-    int32_t room = s->capacity;
-    if (s->model->lm) {
-        heads = (size_t)s->model->lm->lm.config.kv_heads;
-        size = (size_t)s->model->lm->lm.config.head_size;
-        room = tg_lm_cache_room(&s->model->lm->lm.config, layer, room, TG_SESSION_ROWS_MAX);
-    }
-    return (tg_type) { s->kv, 4, { 2, heads, (size_t)room, tg_kv_row_elems(s->kv, size) } };
+    const tg_model_config *c = &s->model->layout.config;
+    const int32_t room = tg_cache_room(c, layer, s->capacity, TG_SESSION_ROWS_MAX);
+    const size_t row = tg_kv_row_elems(s->kv, (size_t)c->head_size);
+    return (tg_type) { s->kv, 4, { 2, (size_t)c->kv_heads, (size_t)room, row } };
 }
 
 /* Of a layer: whole cache lines, so that each begins with one. */
@@ -52,17 +47,17 @@ tg_session_layer tg_session_layer_at(const tg_session *s, int32_t layer) {
 
 static tg_value *logits_of(const tg_session *s, tg_graph *g, tg_value *tokens,
                            tg_value *const *caches) {
-    const tg_model *m = s->model;
-    if (m->lm) return m->lm->lm.config.family->graph(g, &m->lm->lm, tokens, caches);
-    tg_value *weights = tg_state(g, "weights", tg_type_1d(TG_F32, m->layout.n_elems));
-    return m->family->graph(g, &m->layout, weights, tokens, caches, NULL);
+    tg_net n;
+    tg_weights_net(s->model, g, &n);
+    n.caches = caches;
+    return tg_net_logits(&n, tokens);
 }
 
 /* Weights and caches are states, so that all classes bind the same memory and see what another one
  * has appended. built is set before anything can fail: close() then frees whatever there is of the
  * graph. The plan lies in the graph's arena and goes with it. */
 static tg_status build_class(tg_session *s, tg_session_class *k) {
-    const tg_gpt_config *c = &s->model->layout.config;
+    const tg_model_config *c = &s->model->layout.config;
     k->built = true;
     TG_TRY(tg_graph_init(&k->graph, &s->ctx->err, s->ctx->levers));
     tg_graph *g = &k->graph;
@@ -98,13 +93,10 @@ static tg_status build_sample(tg_session *s) {
 /* All classes take the same workspace, one after the other. Nothing in it is kept from call to
  * call: what lasts, the caches, is bound from a block of its own. */
 static tg_status bind_class(tg_session *s, tg_session_class *k) {
-    const tg_layout *l = &s->model->layout;
+    const int32_t layers = s->model->layout.config.layers;
     tg_plan_place(&k->plan, s->memory.data);
-    if (s->model->lm)
-        TG_TRY(tg_lm_bind(s->model->lm, &k->plan));
-    else
-        TG_TRY(tg_plan_bind(&k->plan, "weights", s->model->weights, l->n_elems * sizeof(float)));
-    for (int32_t i = 0; i < l->config.layers; i++) {
+    TG_TRY(tg_weights_bind(s->model, &k->plan));
+    for (int32_t i = 0; i < layers; i++) {
         const tg_type type = cache_type(s, i);
         TG_TRY(tg_runtime_cache_bind(&k->plan, i, (char *)s->cache.data + cache_offset(s, i),
                                      tg_type_elems(&type) * tg_dtype_bytes(s->kv)));
@@ -156,11 +148,11 @@ tg_status tg_session_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, 
     if (ctx_tokens < 0 || ctx_tokens > T)
         return tg_fail(&ctx->err, TG_E_ARG, "session: ctx: want 0 (the model's) or 1..%d, have %d",
                        (int)T, (int)ctx_tokens);
-    if (model->lm && !model->lm->lm.config.family->graph)
+    if (!tg_family_of(&model->layout.config)->graph)
         return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
                        "session: want a model that writes text, have the encoder \"%s\", which "
                        "gives embeddings",
-                       model->lm->lm.config.family->name);
+                       model->layout.config.family);
     tg_session *s = tg_alloc(&ctx->err.mem, sizeof *s);
     if (!s) return tg_fail_memory(&ctx->err, "session", sizeof *s);
     s->ctx = ctx;
@@ -239,7 +231,7 @@ void tg_feeding_begin_slide(tg_session *s, tg_feeding *f) {
 
 /* Whether a layer's window before position n lies in its ring still. */
 static bool holds(const tg_session *s, int32_t n) {
-    return s->n_lost == 0 || n - s->model->lm->lm.config.window + 1 >= s->n_lost;
+    return s->n_lost == 0 || n - s->model->layout.config.window + 1 >= s->n_lost;
 }
 
 /* What is in the cache beyond n is not looked at, and is overwritten by what is fed next. */
@@ -262,10 +254,9 @@ size_t tg_session_keep_common(tg_session *s, const int32_t *tokens, size_t n) {
 /* Before a run that brings the cache to n positions: one that is broken off has written, too. */
 static void note_run(tg_session *s, int32_t n) {
     if (s->n_held == 0) s->version = s->model->version;
-    if (!s->model->lm) return;
-    const tg_lm_config *c = &s->model->lm->lm.config;
+    const tg_model_config *c = &s->model->layout.config;
     for (int32_t i = 0; i < c->layers; i++) {
-        const int32_t room = tg_lm_cache_room(c, i, s->capacity, TG_SESSION_ROWS_MAX);
+        const int32_t room = tg_cache_room(c, i, s->capacity, TG_SESSION_ROWS_MAX);
         if (n - room > s->n_lost) s->n_lost = n - room;
     }
 }

@@ -7,7 +7,7 @@
  * The three run the same graph over the same cache; a prompt is cut into pieces of the largest. A
  * row's numbers do not depend on how the prompt was cut. Sampling is a plan of its own.
  *
- * A layer with a window keeps the newest positions alone (tg_lm_cache_room). Going back to where
+ * A layer with a window keeps the newest positions alone (tg_cache_room). Going back to where
  * its window has left the ring leaves the tokens, and an empty cache: they are computed again
  * before whatever is fed next.
  *

@@ -64,13 +64,13 @@ static uint32_t lm_checksum(const tg_lm_model *m) {
 }
 
 static uint32_t shape_checksum(const tg_model *m) {
-    const tg_gpt_config *c = &m->layout.config;
+    const tg_model_config *c = &m->layout.config;
     char text[256];
-    int n = snprintf(text, sizeof text, "%s %d %d %d %d %d", m->lm ? "" : m->family->name,
-                     (int)c->layers, (int)c->heads, (int)c->width, (int)c->ctx, (int)c->vocab);
+    int n = snprintf(text, sizeof text, "%s %d %d %d %d %d", m->lm ? "" : c->family, (int)c->layers,
+                     (int)c->heads, (int)c->width, (int)c->ctx, (int)c->vocab);
     uint32_t crc = tg_crc32c(0, text, (size_t)n);
     for (size_t i = 0; m->lm && i < m->lm->lm.n_tensors; i++) {
-        const tg_lm_tensor *t = &m->lm->lm.tensors[i];
+        const tg_tensor *t = &m->lm->lm.tensors[i];
         n = snprintf(text, sizeof text, "%s %d %zu %zu", t->name,
                      (int)tg_packing_of(t->source->type), t->rows, t->cols);
         crc = tg_crc32c(crc, text, (size_t)n);
@@ -103,7 +103,7 @@ static tg_status head_of(const tg_session *s, size_t note_bytes, head *out) {
 }
 
 static bool windowed(const tg_session *s, int32_t layer) {
-    return s->model->lm && tg_lm_windowed(&s->model->lm->lm.config, layer);
+    return tg_windowed(&s->model->layout.config, layer);
 }
 
 /* Rows that lie together: up to the end of the ring. */
@@ -269,7 +269,7 @@ static tg_status want_ours(const tg_reader *r, const tg_session *s, const head *
     if (h->n_tokens > (uint32_t)s->capacity)
         return tg_fail(r->ctx, TG_E_FULL, "%s: want room for %u tokens, have %d", r->name,
                        (unsigned)h->n_tokens, (int)s->capacity);
-    const uint32_t window = s->model->lm ? (uint32_t)s->model->lm->lm.config.window : 0;
+    const uint32_t window = (uint32_t)s->model->layout.config.window;
     bool right = h->n_lost == 0 ||
                  (window > 0 && h->n_lost <= h->n_tokens && h->n_tokens - h->n_lost >= window - 1);
     for (int32_t i = 0; right && i < (int32_t)h->layers; i++)

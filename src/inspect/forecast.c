@@ -19,7 +19,7 @@
  * head's V C; backward takes twice that, so 6. Attention: dots and values, 2 T C each, halved by
  * causality, times 3. Norms, gelu and softmax are left out, as is usual; so shares of the peak
  * compare with other programs'. */
-double tg_train_flop(const tg_gpt_config *c, const tg_train_options *o) {
+double tg_train_flop(const tg_model_config *c, const tg_train_options *o) {
     const double N = (double)o->batch * o->accum * c->ctx;
     const double L = c->layers, C = c->width, V = c->vocab, T = c->ctx;
     return 6 * N * (12 * L * C * C + V * C) + 6 * L * N * T * C;
@@ -31,7 +31,7 @@ static const tg_preset *fitting(uint64_t bytes) {
     const tg_preset *best = tg_preset_at(0);
     for (size_t i = 0; i < tg_preset_count(); i++) {
         const tg_preset *p = tg_preset_at(i);
-        if (tg_manifest_elems(&p->config) <= bytes * 3) best = p;
+        if (tg_config_params(&p->config) <= bytes * 3) best = p;
     }
     return best;
 }
@@ -49,7 +49,7 @@ static void write_advice(tg_forecast *f, const tg_train_options *o) {
             (double)f->memory_bytes / 1e9, (double)f->memory_available_bytes / 1e9);
     if (f->train_bytes == 0) return;
     const tg_preset *better = fitting(f->train_bytes);
-    if (f->bytes_per_param < 0.3 && tg_manifest_elems(&better->config) < f->params)
+    if (f->bytes_per_param < 0.3 && tg_config_params(&better->config) < f->params)
         tg_str_append(
             advice, room,
             "text: %.2f bytes a parameter: the model will learn it by heart; '%s' suits %.1f MB "
@@ -83,7 +83,7 @@ static void write_advice(tg_forecast *f, const tg_train_options *o) {
 }
 
 /* The same cut as check_text of train.c: a validation part shorter than a window is none. */
-static void forecast_text(tg_forecast *f, const tg_gpt_config *c, const tg_text *text,
+static void forecast_text(tg_forecast *f, const tg_model_config *c, const tg_text *text,
                           const tg_train_options *o) {
     if (!text) return;
     tg_split split = tg_text_split(text, o->val_fraction);
@@ -98,10 +98,10 @@ static void forecast_text(tg_forecast *f, const tg_gpt_config *c, const tg_text 
 /* Four flat arrays: weights, gradients, both moments. A save holds three of them (12 bytes a
  * parameter) and its header. On disk there are at worst the file, its .prev and a temporary one,
  * and the same three of the best weights alone. */
-static void fill(tg_context *ctx, const tg_gpt_config *c, const tg_layout *l, tg_text *text,
+static void fill(tg_context *ctx, const tg_model_config *c, const tg_layout *l, tg_text *text,
                  const tg_train_options *o, const tg_train_plans *plans, tg_forecast *f) {
     const uint64_t flat = (uint64_t)l->n_elems * sizeof(float);
-    f->params = tg_manifest_elems(c);
+    f->params = tg_config_params(c);
     f->weights_bytes = f->gradients_bytes = flat;
     f->moments_bytes = 2 * flat;
     f->workspace_bytes = plans->memory_bytes;
@@ -118,12 +118,13 @@ static void fill(tg_context *ctx, const tg_gpt_config *c, const tg_layout *l, tg
 }
 
 /* plans are those of an existing trainer, or NULL to make them for the occasion. */
-static tg_status forecast(tg_context *ctx, const tg_gpt_config *config, tg_text *text,
+static tg_status forecast(tg_context *ctx, const tg_model_config *config, tg_text *text,
                           const tg_train_options *options, const tg_train_plans *plans,
                           tg_forecast *out) {
     *out = (tg_forecast) { .params = 0 };
-    TG_TRY(tg_gpt_config_check(&ctx->err, "model", config));
-    const tg_train_options o = tg_train_options_of(options, config);
+    tg_model_config whole = *config;
+    TG_TRY(tg_config_complete(&ctx->err, "model", &whole));
+    const tg_train_options o = tg_train_options_of(options, &whole);
     TG_TRY(tg_train_options_check(&ctx->err, &o));
     tg_os_memory memory;
     TG_TRY(tg_os_memory_get(&ctx->err, &memory));
@@ -133,10 +134,10 @@ static tg_status forecast(tg_context *ctx, const tg_gpt_config *config, tg_text 
     tg_arena_init(&arena, &ctx->err.mem);
     tg_layout layout;
     tg_train_plans own = { .built = false };
-    tg_status s = tg_families[0]->layout(&ctx->err, &arena, config, &layout);
-    if (s == TG_OK && !plans) s = tg_train_plans_build(ctx, tg_families[0], &layout, &o, &own);
+    tg_status s = tg_layout_make(&ctx->err, &arena, &whole, &layout);
+    if (s == TG_OK && !plans) s = tg_train_plans_build(ctx, &layout, &o, &own);
     if (s == TG_OK) {
-        fill(ctx, config, &layout, text, &o, plans ? plans : &own, out);
+        fill(ctx, &whole, &layout, text, &o, plans ? plans : &own, out);
         write_advice(out, &o);
     }
     tg_train_plans_free(&own);
@@ -146,7 +147,7 @@ static tg_status forecast(tg_context *ctx, const tg_gpt_config *config, tg_text 
 
 /* The peak is measured if nobody has yet, which takes a moment; after that it is in the context. A
  * GPU's is not known, nor then the time. */
-tg_status tg_forecasting_go_on(tg_forecasting *f, tg_context *ctx, const tg_gpt_config *config,
+tg_status tg_forecasting_go_on(tg_forecasting *f, tg_context *ctx, const tg_model_config *config,
                                tg_text *text, const tg_train_options *o,
                                const tg_train_plans *plans, double deadline_ms, tg_forecast *out) {
     double gflops;

@@ -29,7 +29,7 @@ static void put_line(void *user, const char *line) {
 
 /* Only graphs and plans are made, no weights: a dump of the largest preset takes hardly more memory
  * than one of the smallest. Values are shown by their offsets, which do not depend on a block. */
-static tg_status dump_training(tg_context *ctx, const tg_gpt_config *config, const char *which,
+static tg_status dump_training(tg_context *ctx, const tg_model_config *config, const char *which,
                                int32_t batch, line_sink *sink) {
     tg_train_options o = tg_train_options_default();
     o.batch = batch ? batch : 16;
@@ -38,8 +38,10 @@ static tg_status dump_training(tg_context *ctx, const tg_gpt_config *config, con
     tg_arena_init(&arena, &ctx->err.mem);
     tg_layout layout;
     tg_train_plans plans = { .built = false };
-    tg_status s = tg_families[0]->layout(&ctx->err, &arena, config, &layout);
-    if (s == TG_OK) s = tg_train_plans_build(ctx, tg_families[0], &layout, &o, &plans);
+    tg_model_config whole = *config;
+    tg_status s = tg_config_complete(&ctx->err, "dump", &whole);
+    if (s == TG_OK) s = tg_layout_make(&ctx->err, &arena, &whole, &layout);
+    if (s == TG_OK) s = tg_train_plans_build(ctx, &layout, &o, &plans);
     if (s == TG_OK && strcmp(which, "eval") == 0) tg_plan_dump(&plans.eval, put_line, sink);
     if (s == TG_OK && strcmp(which, "train") == 0) {
         tg_plan_dump(&plans.grad, put_line, sink);
@@ -52,7 +54,7 @@ static tg_status dump_training(tg_context *ctx, const tg_gpt_config *config, con
 
 /* A session's plans are bound when they are made, so here a model has to exist. Its weights and
  * caches are zero pages that nobody touches. */
-static tg_status dump_session(tg_context *ctx, const tg_gpt_config *config, int class_index,
+static tg_status dump_session(tg_context *ctx, const tg_model_config *config, int class_index,
                               line_sink *sink) {
     tg_model *model;
     tg_session *session;
@@ -67,7 +69,7 @@ static tg_status dump_session(tg_context *ctx, const tg_gpt_config *config, int 
     return s;
 }
 
-tg_status tg_inspect_dump(tg_context *ctx, const tg_gpt_config *config, const char *which,
+tg_status tg_inspect_dump(tg_context *ctx, const tg_model_config *config, const char *which,
                           int32_t batch, tg_text_fn write, void *user) {
     line_sink sink = { write, user, false };
     TG_TRY(tg_gpt_config_check(&ctx->err, "model", config));
@@ -254,17 +256,16 @@ typedef struct model_check {
     size_t n;
 } model_check;
 
-/* Sizes that are no multiple of anything: width 12 in 3 heads of 4, 7 tokens, so every kernel has
- * tails and every reshape is seen. The vocabulary and the fourfold width are fixed by the family.
- * Levers are off (see the caller's tg_graph_init), so that no fusion hides a node. */
-static tg_status build_model(model_check *m, tg_ctx *err) {
-    static const tg_gpt_config config = { 2, 12, 3, 7, 256, 48 };
-    TG_TRY(tg_families[0]->layout(err, &m->arena, &config, &m->layout));
+/* Levers are off (see the caller's tg_graph_init), so that no fusion hides a node. */
+static tg_status build_model(model_check *m, tg_ctx *err, tg_model_config *config) {
+    TG_TRY(tg_config_complete(err, "gradients", config));
+    TG_TRY(tg_layout_make(err, &m->arena, config, &m->layout));
     tg_graph *g = &m->g;
-    m->weights = tg_state(g, "weights", tg_type_1d(TG_F32, m->layout.n_elems));
+    tg_net net = tg_net_of(g, &m->layout);
+    m->weights = net.flat;
     m->tokens = tg_input(g, "tokens", tg_type_2d(TG_I32, 2, 7));
     m->targets = tg_input(g, "targets", tg_type_2d(TG_I32, 2, 7));
-    tg_value *logits = tg_families[0]->graph(g, &m->layout, m->weights, m->tokens, NULL, NULL);
+    tg_value *logits = tg_net_logits(&net, m->tokens);
     m->loss = tg_cross_entropy(g, logits, m->targets, 1);
     for (tg_node *n = g->first; n && m->n < 96; n = n->next)
         if (n->op == TG_OP_view && n->in[0] == m->weights) m->wrt[m->n++] = &n->out[0];
@@ -324,15 +325,16 @@ static void check_param(model_check *m, size_t i, tg_check_fn report, void *user
     if (report) report(user, &check);
 }
 
-/* The ops' own checks cannot see how the model joins them: a residual whose gradient is dropped
- * passes all of those. *n_failed is added to, not set. */
-tg_status tg_inspect_model_gradients(tg_context *ctx, tg_check_fn report, void *user,
-                                     size_t *n_failed) {
+/* Sizes that are no multiple of anything: width 12 in heads of 4, 7 tokens, so every kernel has
+ * tails and every reshape is seen. */
+static tg_status check_family(tg_context *ctx, const char *family, tg_check_fn report, void *user,
+                              size_t *n_failed) {
+    tg_model_config config = { 2, 12, 3, 7, 256, 48, .family = family };
     model_check *m = tg_alloc(&ctx->err.mem, sizeof *m);
     if (!m) return tg_fail_memory(&ctx->err, "gradient check", sizeof *m);
     tg_arena_init(&m->arena, &ctx->err.mem);
     tg_status s = tg_graph_init(&m->g, &ctx->err, 0);
-    if (s == TG_OK) s = build_model(m, &ctx->err);
+    if (s == TG_OK) s = build_model(m, &ctx->err, &config);
     if (s == TG_OK) {
         const tg_scalars rt = { .accumulate = 0 };
         fill_model(m);
@@ -344,4 +346,13 @@ tg_status tg_inspect_model_gradients(tg_context *ctx, tg_check_fn report, void *
     tg_arena_deinit(&m->arena);
     tg_free(&ctx->err.mem, m, sizeof *m);
     return s;
+}
+
+/* The ops' own checks cannot see how a model joins them: a residual whose gradient is dropped
+ * passes all of those. *n_failed is added to, not set. */
+tg_status tg_inspect_model_gradients(tg_context *ctx, tg_check_fn report, void *user,
+                                     size_t *n_failed) {
+    for (size_t i = 0; tg_family_at(i); i++)
+        TG_TRY(check_family(ctx, tg_family_at(i), report, user, n_failed));
+    return TG_OK;
 }

@@ -9,7 +9,7 @@
 #include "engine/session.h"
 #include "training/train.h"
 
-tg_status tg_inspect_dump(tg_context *ctx, const tg_gpt_config *config, const char *which,
+tg_status tg_inspect_dump(tg_context *ctx, const tg_model_config *config, const char *which,
                           int32_t batch, tg_text_fn write, void *user);
 /* each: a row for every step of the plans, in their order; else for every kind of step. */
 tg_status tg_inspect_profile(tg_trainer *t, int n_steps, bool each, tg_profile_fn report,

@@ -12,16 +12,16 @@
 #include "tok/chat.h"
 
 /* Bytes of a cache of so many positions, as sessions make it: keys and values in f32. */
-static uint64_t cache_bytes(const tg_lm_config *c, int32_t positions) {
+static uint64_t cache_bytes(const tg_model_config *c, int32_t positions) {
     uint64_t rows = 0;
     for (int32_t i = 0; i < c->layers; i++)
-        rows += (uint64_t)tg_lm_cache_room(c, i, positions, TG_SESSION_ROWS_MAX);
+        rows += (uint64_t)tg_cache_room(c, i, positions, TG_SESSION_ROWS_MAX);
     return 8 * (uint64_t)c->kv_heads * (uint64_t)c->head_size * rows;
 }
 
 static double megabytes(uint64_t bytes) { return (double)bytes / 1e6; }
 
-static void put_types(const tg_lm *lm, tg_buf *out) {
+static void put_types(const tg_tensors *lm, tg_buf *out) {
     for (int type = 0; type < TG_BLOCK_TYPE_COUNT; type++) {
         size_t n = 0;
         uint64_t bytes = 0;
@@ -62,7 +62,7 @@ static const char *template_name(const tg_gguf_value *v) {
     return t ? tg_chat_name(t) : NULL;
 }
 
-static void put_cache(const tg_lm_config *c, tg_buf *out) {
+static void put_cache(const tg_model_config *c, tg_buf *out) {
     tg_buf_puts(out, "cache       ");
     for (int32_t n = 1024; n < c->ctx && n <= 16384; n *= 4)
         tg_buf_printf(out, "%.1f MB for %d tokens, ", megabytes(cache_bytes(c, n)), (int)n);
@@ -70,8 +70,8 @@ static void put_cache(const tg_lm_config *c, tg_buf *out) {
                   (int)c->ctx);
 }
 
-static void put_lines(const tg_gguf *g, const tg_lm *lm, tg_buf *out) {
-    const tg_lm_config *c = &lm->config;
+static void put_lines(const tg_gguf *g, const tg_tensors *lm, tg_buf *out) {
+    const tg_model_config *c = &lm->config;
     tg_buf_printf(out, "file        %s\n", g->path);
     tg_buf_printf(out, "format      %s, %" PRIu64 " bytes in %zu file%s, %s\n", tg_gguf_format(g),
                   g->total_bytes, g->n_files, g->n_files == 1 ? "" : "s",
@@ -83,7 +83,7 @@ static void put_lines(const tg_gguf *g, const tg_lm *lm, tg_buf *out) {
         out,
         "model       %s, layers %d, width %d, heads %d of %d (%d for keys), mlp %d, vocab "
         "%d, ctx %d\n",
-        c->family->name, (int)c->layers, (int)c->width, (int)c->heads, (int)c->head_size,
+        c->family, (int)c->layers, (int)c->width, (int)c->heads, (int)c->head_size,
         (int)c->kv_heads, (int)c->mlp, (int)c->vocab, (int)c->ctx);
     if (c->window)
         tg_buf_printf(out, "window      %d, in all layers but one of %d\n", (int)c->window,
@@ -101,7 +101,7 @@ static void put_lines(const tg_gguf *g, const tg_lm *lm, tg_buf *out) {
     }
     put_text(g, TEMPLATE, "  begins    ", out);
     tg_buf_printf(out, "memory      %.1f MB of weights\n", megabytes(lm->bytes));
-    if (!c->family->encode) put_cache(c, out);
+    if (!tg_family_of(c)->encode) put_cache(c, out);
 }
 
 static void put_number(tg_json_writer *w, const char *key, int64_t value) {
@@ -117,10 +117,10 @@ static void put_string(tg_json_writer *w, const char *key, const tg_gguf *g, con
 }
 
 /* What a cache takes at several lengths, so that a reader need not know how one is made. */
-static void put_caches(tg_json_writer *w, const tg_lm_config *c) {
+static void put_caches(tg_json_writer *w, const tg_model_config *c) {
     tg_json_key(w, "caches");
     tg_json_begin_array(w);
-    for (int32_t n = 1024; !c->family->encode && n <= c->ctx && n <= 1 << 17; n *= 2) {
+    for (int32_t n = 1024; !tg_family_of(c)->encode && n <= c->ctx && n <= 1 << 17; n *= 2) {
         tg_json_begin_object(w);
         put_number(w, "tokens", n);
         put_number(w, "bytes", (int64_t)cache_bytes(c, n));
@@ -129,8 +129,8 @@ static void put_caches(tg_json_writer *w, const tg_lm_config *c) {
     tg_json_end_array(w);
 }
 
-static void put_json(const tg_gguf *g, const tg_lm *lm, tg_buf *out) {
-    const tg_lm_config *c = &lm->config;
+static void put_json(const tg_gguf *g, const tg_tensors *lm, tg_buf *out) {
+    const tg_model_config *c = &lm->config;
     tg_json_writer w;
     tg_json_writer_init(&w, out);
     tg_json_begin_object(&w);
@@ -144,7 +144,7 @@ static void put_json(const tg_gguf *g, const tg_lm *lm, tg_buf *out) {
     tg_json_put_bool(&w, tg_gguf_checksummed(g));
     put_string(&w, "name", g, "general.name");
     tg_json_key(&w, "family");
-    tg_json_put_string(&w, c->family->name);
+    tg_json_put_string(&w, c->family);
     put_number(&w, "layers", c->layers);
     put_number(&w, "width", c->width);
     put_number(&w, "heads", c->heads);
@@ -213,14 +213,14 @@ static tg_status check_numbers(const tg_gguf *g, const tg_gguf_tensor *t) {
 
 tg_status tg_lm_check(tg_context *ctx, const char *path) {
     tg_gguf g;
-    tg_lm lm;
+    tg_tensors lm;
     tg_arena arena;
     bool ours;
     TG_TRY(tg_tgpt3_is_lm(&ctx->err, path, &ours));
     if (ours) TG_TRY(tg_tgpt3_check_lm(&ctx->err, path));
     TG_TRY(tg_gguf_open_any(&ctx->err, path, &g));
     tg_arena_init(&arena, &ctx->err.mem);
-    tg_status s = tg_lm_read(&g, &arena, false, &lm);
+    tg_status s = tg_tensors_read(&g, &arena, false, &lm);
     if (s == TG_OK && g.hf) s = tg_folder_check(&g.hf->folder);
     for (size_t i = 0; s == TG_OK && i < g.n_tensors; i++) s = check_numbers(&g, &g.tensors[i]);
     tg_arena_deinit(&arena);
@@ -238,13 +238,13 @@ tg_status tg_lm_has_checksums(tg_context *ctx, const char *path, bool *has) {
 
 tg_status tg_lm_info(tg_context *ctx, const char *path, bool json, tg_text_fn write, void *user) {
     tg_gguf g;
-    tg_lm lm;
+    tg_tensors lm;
     tg_arena arena;
     tg_buf text;
     TG_TRY(tg_gguf_open_any(&ctx->err, path, &g));
     tg_arena_init(&arena, &ctx->err.mem);
     tg_buf_init(&text, &ctx->err.mem);
-    tg_status s = tg_lm_read(&g, &arena, false, &lm);
+    tg_status s = tg_tensors_read(&g, &arena, false, &lm);
     if (s == TG_OK) {
         if (json)
             put_json(&g, &lm, &text);

@@ -58,7 +58,8 @@ static tg_value *tap(void *user, tg_graph *g, tg_site site, int layer, tg_value 
     if (site == TG_SITE_STREAM) {
         p->stream = x;
         if (layer + 1 < l->config.layers) {
-            p->lens[layer + 1] = p->model->family->head(g, l, p->weights, x);
+            tg_net end = tg_net_of(g, l);
+            p->lens[layer + 1] = tg_family_of(&l->config)->head(&end, x);
             look(g, p->lens[layer + 1], "lens", layer + 1);
         }
     }
@@ -73,10 +74,12 @@ static tg_status build_graph(tg_probe *p) {
     p->lens = tg_arena_array(&g->arena, layers + 1, sizeof *p->lens);
     if (!p->layer || !p->lens)
         return tg_fail_memory(&p->ctx->err, "sites of a probe", layers * sizeof *p->layer);
-    p->weights = tg_state(g, "weights", tg_type_1d(TG_F32, l->n_elems));
     p->tokens = tg_input(g, "tokens", tg_type_2d(TG_I32, 1, p->n));
     const tg_tap t = { tap, p };
-    p->lens[layers] = p->model->family->graph(g, l, p->weights, p->tokens, NULL, &t);
+    tg_net net;
+    tg_weights_net(p->model, g, &net);
+    net.tap = &t;
+    p->lens[layers] = tg_net_logits(&net, p->tokens);
     look(g, p->lens[layers], "lens", (int)layers);
     return tg_graph_finish(g);
 }
@@ -88,7 +91,7 @@ static tg_status build_graph(tg_probe *p) {
  * WebAssembly: sizes must not wrap before the allocator gets to refuse them. A quarter leaves room
  * for the rest of the workspace. */
 static tg_status check_room(const tg_probe *p) {
-    const tg_gpt_config *c = &p->model->layout.config;
+    const tg_model_config *c = &p->model->layout.config;
     const double n = (double)p->n, rows = 4.0 * c->width + 3 + (double)c->heads * (n + 1);
     const double bytes = 4 * n * (c->layers * rows + (c->layers + 1.0) * c->vocab);
     if (bytes > (double)(SIZE_MAX / 4)) return tg_fail_memory(&p->ctx->err, "probe", SIZE_MAX / 4);
@@ -104,7 +107,7 @@ static tg_status build(tg_probe *p) {
     TG_TRY(tg_runtime_block(p->ctx, tg_plan_memory_bytes(&p->plan), &p->memory));
     TG_TRY(tg_runtime_block(p->ctx, p->n * (size_t)l->config.width * sizeof(float), &p->zeros));
     tg_plan_place(&p->plan, p->memory.data);
-    return tg_plan_bind(&p->plan, "weights", p->model->weights, l->n_elems * sizeof(float));
+    return tg_weights_bind(p->model, &p->plan);
 }
 
 tg_status tg_probe_open(tg_context *ctx, tg_model *model, size_t n_tokens, tg_probe **out) {
@@ -149,7 +152,7 @@ static tg_status want_index(const tg_probe *p, size_t edit, const char *field, i
 
 /* Enums are compared as numbers: they come from other languages, too. */
 static tg_status check_edit(const tg_probe *p, size_t i, const tg_edit *e, const tg_probe *donor) {
-    const tg_gpt_config *c = &p->model->layout.config;
+    const tg_model_config *c = &p->model->layout.config;
     TG_TRY(want_index(p, i, "layer", 0, (size_t)c->layers, e->layer));
     TG_TRY(want_index(p, i, "position", -1, p->n, e->position));
     TG_TRY(want_index(p, i, "part", 0, TG_SITE_COUNT, (int32_t)e->part));
@@ -165,7 +168,7 @@ static tg_status check_edit(const tg_probe *p, size_t i, const tg_edit *e, const
  * weights. Its memory must not be the one that is written. */
 static tg_status check_donor(const tg_probe *p, const tg_probe *donor) {
     tg_ctx *err = &p->ctx->err;
-    const tg_gpt_config *want = &p->model->layout.config;
+    const tg_model_config *want = &p->model->layout.config;
     if (donor == p)
         return tg_fail(err, TG_E_ARG, "probe: donor: want another probe, have the same one");
     if (!donor->has_run)
@@ -216,7 +219,7 @@ static tg_status bind_donor(tg_probe *p, const tg_probe *donor) {
 /* All checks come first: a run that is refused leaves what the last one gave. */
 tg_status tg_probe_begin(tg_probe *p, const int32_t *tokens, const tg_edit *edits, size_t n_edits,
                          const tg_probe *donor) {
-    const tg_gpt_config *c = &p->model->layout.config;
+    const tg_model_config *c = &p->model->layout.config;
     for (size_t i = 0; i < p->n; i++)
         if (tokens[i] < 0 || tokens[i] >= c->vocab)
             return tg_fail(&p->ctx->err, TG_E_RANGE,
@@ -253,7 +256,7 @@ tg_status tg_probe_go_on(tg_probe *p, double deadline_ms) {
 
 const float *tg_probe_attention(const tg_probe *p, int32_t layer, int32_t head) {
     if (!p || !p->has_run) return NULL;
-    const tg_gpt_config *c = &p->model->layout.config;
+    const tg_model_config *c = &p->model->layout.config;
     if (layer < 0 || layer >= c->layers || head < 0 || head >= c->heads) return NULL;
     const float *all = tg_plan_data(&p->plan, p->layer[layer].attention);
     return all + (size_t)head * p->n * p->n;

@@ -212,7 +212,7 @@ tg_status tg_file_set_header(tg_file *file, const char *text, size_t n_bytes) {
     return TG_OK;
 }
 
-tg_status tg_file_set_config(tg_file *file, const tg_gpt_config *config) {
+tg_status tg_file_set_config(tg_file *file, const tg_model_config *config) {
     file->config = *config;
     return tg_manifest_new(file->ctx, &file->arena, config, &file->manifest);
 }

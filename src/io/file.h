@@ -91,7 +91,7 @@ typedef struct tg_file {
     const char *format; /* "tinygpt v1" ... "tinygpt v3", "safetensors" */
     uint32_t version;   /* whose keys the header has: 1, 2 or 3; 0: it is empty */
     uint64_t total_bytes;
-    tg_gpt_config config; /* checked: within tg_gpt_config_check */
+    tg_model_config config; /* checked: within tg_gpt_config_check */
     tg_manifest manifest;
     int64_t step;            /* training steps done, >= 0 */
     tg_file_dtype dtype;     /* of the weights (v3: of the first one) */
@@ -194,7 +194,7 @@ typedef struct tg_format {
 tg_status tg_file_set_header(tg_file *file, const char *text, size_t n_bytes);
 
 /* Sets a config that was checked, and the manifest that follows from it. */
-tg_status tg_file_set_config(tg_file *file, const tg_gpt_config *config);
+tg_status tg_file_set_config(tg_file *file, const tg_model_config *config);
 
 /*
  * All that is wrong with a table, for one message: the first ones by name, the rest by number. One

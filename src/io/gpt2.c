@@ -31,7 +31,7 @@ enum {
 /* The causal mask and what it writes into scores, which are constants. */
 static const char *const buffers[] = { "attn.bias", "attn.masked_bias" };
 
-size_t tg_gpt2_tensors(const tg_gpt_config *config) {
+size_t tg_gpt2_tensors(const tg_model_config *config) {
     return N_TOP + N_BLOCK * (size_t)config->layers;
 }
 
@@ -110,12 +110,12 @@ static const struct {
     size_t place;
     bool needed;
 } sizes[] = {
-    { "vocab_size", offsetof(tg_gpt_config, vocab), true },
-    { "n_positions", offsetof(tg_gpt_config, ctx), true },
-    { "n_embd", offsetof(tg_gpt_config, width), true },
-    { "n_layer", offsetof(tg_gpt_config, layers), true },
-    { "n_head", offsetof(tg_gpt_config, heads), true },
-    { "n_inner", offsetof(tg_gpt_config, mlp), false },
+    { "vocab_size", offsetof(tg_model_config, vocab), true },
+    { "n_positions", offsetof(tg_model_config, ctx), true },
+    { "n_embd", offsetof(tg_model_config, width), true },
+    { "n_layer", offsetof(tg_model_config, layers), true },
+    { "n_head", offsetof(tg_model_config, heads), true },
+    { "n_inner", offsetof(tg_model_config, mlp), false },
 };
 
 /* Switches with the value that we compute by; a file that lacks one means this value, too. */
@@ -138,7 +138,7 @@ static void put_text(tg_json_writer *w, const char *key, const char *value) {
 
 /* Dropout is 0, as in all of our training, so that a fine-tuning over there does the same as here.
  * Without the two nulls, transformers would take GPT-2's end-of-text, which is no byte. */
-void tg_gpt2_put_config(tg_json_writer *w, const tg_gpt_config *config) {
+void tg_gpt2_put_config(tg_json_writer *w, const tg_model_config *config) {
     static const char *const dropouts[] = { "attn_pdrop", "embd_pdrop", "resid_pdrop" };
     static const char *const no_tokens[] = { "bos_token_id", "eos_token_id" };
     tg_json_begin_object(w);
@@ -177,7 +177,7 @@ void tg_gpt2_put_config(tg_json_writer *w, const tg_gpt_config *config) {
 }
 
 static tg_status get_size(tg_ctx *ctx, const char *where, const tg_json *root, size_t i,
-                          tg_gpt_config *out) {
+                          tg_model_config *out) {
     const tg_json *json = tg_json_get(root, sizes[i].key);
     int64_t value = 0;
     if (!sizes[i].needed && (!json || tg_json_kind(json) == TG_JSON_NULL)) {
@@ -262,8 +262,8 @@ static tg_status want_known(tg_ctx *ctx, const char *where, const tg_json *root)
 /* Sizes come before the rest, so that a GPT-2 of the usual kind is refused for its vocabulary, and
  * not for details that could be talked about. */
 tg_status tg_gpt2_get_config(tg_ctx *ctx, const char *where, const tg_json *root,
-                             tg_gpt_config *out) {
-    *out = (tg_gpt_config) { 0 };
+                             tg_model_config *out) {
+    *out = (tg_model_config) { 0 };
     if (tg_json_kind(root) != TG_JSON_OBJECT) {
         return tg_fail(ctx, TG_E_FORMAT, "%s: want a JSON object, have another value", where);
     }

@@ -23,8 +23,8 @@ static tg_status want_range(tg_ctx *ctx, const char *where, const char *field, i
 }
 
 /* In this order nothing divides by zero, and 4 * width fits, because what it needs came before. */
-tg_status tg_gpt_config_check(tg_ctx *ctx, const char *where, const tg_gpt_config *config) {
-    const tg_gpt_config *c = config;
+tg_status tg_gpt_config_check(tg_ctx *ctx, const char *where, const tg_model_config *config) {
+    const tg_model_config *c = config;
     TG_TRY(want_range(ctx, where, "layers", c->layers, LAYERS_MAX));
     TG_TRY(want_range(ctx, where, "width", c->width, WIDTH_MAX));
     TG_TRY(want_range(ctx, where, "heads", c->heads, c->width));
@@ -48,7 +48,7 @@ tg_status tg_gpt_config_check(tg_ctx *ctx, const char *where, const tg_gpt_confi
  * A block: two norms with gain and bias, 4C; four projections, 4 (C*C + C); an MLP that widens to
  * 4C and back, C*4C + 4C + 4C*C + C. In all 12 C*C + 13 C.
  */
-uint64_t tg_manifest_elems(const tg_gpt_config *config) {
+uint64_t tg_manifest_elems(const tg_model_config *config) {
     const uint64_t v = (uint64_t)config->vocab, t = (uint64_t)config->ctx;
     const uint64_t c = (uint64_t)config->width, layers = (uint64_t)config->layers;
     return v * c + t * c + 2 * c + layers * (12 * c * c + 13 * c);
@@ -94,7 +94,7 @@ static void add_linear(builder *b, const char *prefix, const char *name, uint64_
 
 /* The order is that of the original's files, and decides which random stream fills which tensor:
  * it can never change. */
-tg_status tg_manifest_new(tg_ctx *ctx, tg_arena *arena, const tg_gpt_config *config,
+tg_status tg_manifest_new(tg_ctx *ctx, tg_arena *arena, const tg_model_config *config,
                           tg_manifest *out) {
     *out = (tg_manifest) { 0 };
     const size_t n = 4 + 16 * (size_t)config->layers;

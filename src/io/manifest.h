@@ -43,13 +43,13 @@ typedef struct tg_manifest {
  * 1..65536, vocab 256, mlp 4 * width. TG_E_UNSUPPORTED for another vocabulary, TG_E_RANGE for the
  * rest; the message begins with `where` and names the field.
  */
-tg_status tg_gpt_config_check(tg_ctx *ctx, const char *where, const tg_gpt_config *config);
+tg_status tg_gpt_config_check(tg_ctx *ctx, const char *where, const tg_model_config *config);
 
 /* Elements of all tensors of a checked configuration. */
-uint64_t tg_manifest_elems(const tg_gpt_config *config);
+uint64_t tg_manifest_elems(const tg_model_config *config);
 
 /* The list for a checked configuration, in the arena. TG_E_MEMORY. */
-tg_status tg_manifest_new(tg_ctx *ctx, tg_arena *arena, const tg_gpt_config *config,
+tg_status tg_manifest_new(tg_ctx *ctx, tg_arena *arena, const tg_model_config *config,
                           tg_manifest *out);
 
 #endif

@@ -242,15 +242,18 @@ static const struct {
     const char *key;
     size_t place;
 } config_fields[] = {
-    { "layers", offsetof(tg_gpt_config, layers) }, { "dModel", offsetof(tg_gpt_config, width) },
-    { "ctx", offsetof(tg_gpt_config, ctx) },       { "heads", offsetof(tg_gpt_config, heads) },
-    { "dMlp", offsetof(tg_gpt_config, mlp) },      { "vocabSize", offsetof(tg_gpt_config, vocab) },
+    { "layers", offsetof(tg_model_config, layers) },
+    { "dModel", offsetof(tg_model_config, width) },
+    { "ctx", offsetof(tg_model_config, ctx) },
+    { "heads", offsetof(tg_model_config, heads) },
+    { "dMlp", offsetof(tg_model_config, mlp) },
+    { "vocabSize", offsetof(tg_model_config, vocab) },
 };
 #define N_CONFIG_FIELDS        (sizeof config_fields / sizeof config_fields[0])
 #define N_CONFIG_FIELDS_NEEDED 4 /* the others follow: four times the width, and bytes */
 
 /* All six, also those that follow from others: another program need not know the rules. */
-void tg_meta_put_config(tg_json_writer *w, const tg_gpt_config *config) {
+void tg_meta_put_config(tg_json_writer *w, const tg_model_config *config) {
     tg_json_key(w, "config");
     tg_json_begin_object(w);
     for (size_t i = 0; i < N_CONFIG_FIELDS; i++) {
@@ -266,8 +269,8 @@ void tg_meta_put_config(tg_json_writer *w, const tg_gpt_config *config) {
  * that is missing becomes four times the width, guarded against a width that would wrap. where is
  * the file's name, for messages. */
 tg_status tg_meta_get_config(tg_ctx *ctx, const char *where, const tg_json *header,
-                             tg_gpt_config *out) {
-    *out = (tg_gpt_config) { .vocab = 256 };
+                             tg_model_config *out) {
+    *out = (tg_model_config) { .vocab = 256 };
     const tg_json *config = tg_json_get(header, "config");
     if (!config || tg_json_kind(config) != TG_JSON_OBJECT) {
         return tg_fail(ctx, TG_E_FORMAT, "%s: header: config: want an object, have %s", where,
@@ -298,7 +301,7 @@ tg_status tg_meta_get_config(tg_ctx *ctx, const char *where, const tg_json *head
 /* The family comes first: the configuration of another one may look quite different. Its name is
  * the only part of the file that may not be known, and still is no damage. */
 tg_status tg_meta_get_v3(tg_ctx *ctx, const char *where, const tg_json *header,
-                         tg_gpt_config *config, int64_t *step) {
+                         tg_model_config *config, int64_t *step) {
     const tg_json *family = tg_json_get(header, "family"), *json = tg_json_get(header, "step");
     if (!family || tg_json_kind(family) != TG_JSON_STRING) {
         return tg_fail(ctx, TG_E_FORMAT, "%s: header: family: want a string, have %s", where,
@@ -469,7 +472,7 @@ void tg_meta_put_history(tg_json_writer *w, const tg_meta *meta, size_t max_poin
 
 /* No date and no machine: the same run gives the same bytes. The order of members is part of that,
  * so members that every file has are put here alone. */
-void tg_meta_begin_v3(tg_json_writer *w, const tg_gpt_config *config, int64_t step,
+void tg_meta_begin_v3(tg_json_writer *w, const tg_model_config *config, int64_t step,
                       const tg_meta *meta) {
     tg_json_begin_object(w);
     tg_json_key(w, "family");

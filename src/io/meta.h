@@ -50,7 +50,7 @@ tg_status tg_meta_read(tg_file *file, tg_meta *out);
 /* ---------------------------------------------------------------------------------- for writers */
 
 /* The members one by one; each of these begins with its key. */
-void tg_meta_put_config(tg_json_writer *w, const tg_gpt_config *config); /* "config": {...} */
+void tg_meta_put_config(tg_json_writer *w, const tg_model_config *config); /* "config": {...} */
 /* "train": {...}, with the fields whose bits are set. */
 void tg_meta_put_train(tg_json_writer *w, const tg_train_options *train, uint32_t known);
 /* Of "lossHistory", "finalLoss" and "bestVal" those that are known. At most max_points points:
@@ -60,7 +60,7 @@ void tg_meta_put_history(tg_json_writer *w, const tg_meta *meta, size_t max_poin
 /* The JSON of a v3 file: an object with family, config, tokenizer, step, train and history, then
  * what the caller has to add (training/ puts "text" and "run" there), then tool and the object's
  * end. docs/format-tgpt.md lists the keys. */
-void tg_meta_begin_v3(tg_json_writer *w, const tg_gpt_config *config, int64_t step,
+void tg_meta_begin_v3(tg_json_writer *w, const tg_model_config *config, int64_t step,
                       const tg_meta *meta);
 void tg_meta_end_v3(tg_json_writer *w);
 
@@ -71,10 +71,10 @@ void tg_meta_put_v2_options(tg_json_writer *w, const tg_meta *meta);
 
 /* "config" of a v1, v2 or v3 header; checked as in manifest.h. where begins the messages. */
 tg_status tg_meta_get_config(tg_ctx *ctx, const char *where, const tg_json *header,
-                             tg_gpt_config *out);
+                             tg_model_config *out);
 /* What every v3 header has: "family" (which must be "tinygpt"), "config", "step". */
 tg_status tg_meta_get_v3(tg_ctx *ctx, const char *where, const tg_json *header,
-                         tg_gpt_config *config, int64_t *step);
+                         tg_model_config *config, int64_t *step);
 /* A "train" object. Missing keys leave *out as it is, unknown ones are ignored; values are not
  * compared with the ranges that training has. known (may be NULL): which fields were there. */
 tg_status tg_meta_get_train(tg_ctx *ctx, const tg_json *train, tg_train_options *out,

@@ -78,7 +78,7 @@ static tg_status find_config(const opening *o, const char **path) {
     return TG_OK;
 }
 
-static tg_status read_config(const opening *o, tg_gpt_config *config) {
+static tg_status read_config(const opening *o, tg_model_config *config) {
     tg_file *f = o->file;
     const char *path;
     TG_TRY(find_config(o, &path));
@@ -104,7 +104,7 @@ static tg_status read_config(const opening *o, tg_gpt_config *config) {
 static tg_status set_config(const opening *o) {
     tg_file *f = o->file;
     const tg_json *own;
-    tg_gpt_config config;
+    tg_model_config config;
     TG_TRY(find_own(o, &own));
     if (own) {
         f->version = 3;

@@ -44,7 +44,7 @@ typedef struct tg_gpt2_tensor {
 } tg_gpt2_tensor;
 
 /* How many there are, and number i of them, in the order in which they are written. */
-size_t tg_gpt2_tensors(const tg_gpt_config *config);
+size_t tg_gpt2_tensors(const tg_model_config *config);
 tg_gpt2_tensor tg_gpt2_tensor_at(const tg_manifest *manifest, size_t i);
 
 /* The number of the tensor of this name, with or without "transformer."; SIZE_MAX if there is none
@@ -54,16 +54,16 @@ size_t tg_gpt2_find(const char *name, int32_t layers, bool *layer_buffer);
 
 /* config.json: an object. Writing is for a checked configuration; reading checks it, and refuses
  * what computes something else than we do (another activation, ...). where begins the messages. */
-void tg_gpt2_put_config(tg_json_writer *w, const tg_gpt_config *config);
+void tg_gpt2_put_config(tg_json_writer *w, const tg_model_config *config);
 tg_status tg_gpt2_get_config(tg_ctx *ctx, const char *where, const tg_json *root,
-                             tg_gpt_config *out);
+                             tg_model_config *out);
 
 /* The whole file, weights as f32, atomically. meta_json as for tg_tgpt3_save. */
-tg_status tg_safetensors_save(tg_ctx *ctx, const char *path, const tg_gpt_config *config,
+tg_status tg_safetensors_save(tg_ctx *ctx, const char *path, const tg_model_config *config,
                               const char *meta_json, size_t meta_bytes, const tg_weights *weights,
                               bool keep_prev);
 /* The same in slices: see tg_saving in io/tgpt.h. */
-tg_status tg_safetensors_saving(tg_ctx *ctx, const char *path, const tg_gpt_config *config,
+tg_status tg_safetensors_saving(tg_ctx *ctx, const char *path, const tg_model_config *config,
                                 const char *meta_json, size_t meta_bytes, const tg_weights *weights,
                                 bool keep_prev, tg_saving **out);
 

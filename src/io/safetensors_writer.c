@@ -23,7 +23,7 @@ typedef struct writer {
     tg_arena arena; /* path, manifest */
     const char *path;
     tg_manifest manifest;
-    tg_gpt_config config;
+    tg_model_config config;
     tg_save *save; /* NULL once it is committed */
     bool keep_prev;
 } writer;
@@ -155,7 +155,7 @@ static tg_status begin(writer *w, const char *path, const char *meta_json, size_
     return write_header(w, meta_json, meta_bytes);
 }
 
-tg_status tg_safetensors_saving(tg_ctx *ctx, const char *path, const tg_gpt_config *config,
+tg_status tg_safetensors_saving(tg_ctx *ctx, const char *path, const tg_model_config *config,
                                 const char *meta_json, size_t meta_bytes, const tg_weights *weights,
                                 bool keep_prev, tg_saving **out) {
     static const tg_saving_format format = { write_band, commit, drop };
@@ -177,7 +177,7 @@ tg_status tg_safetensors_saving(tg_ctx *ctx, const char *path, const tg_gpt_conf
     return TG_OK;
 }
 
-tg_status tg_safetensors_save(tg_ctx *ctx, const char *path, const tg_gpt_config *config,
+tg_status tg_safetensors_save(tg_ctx *ctx, const char *path, const tg_model_config *config,
                               const char *meta_json, size_t meta_bytes, const tg_weights *weights,
                               bool keep_prev) {
     tg_saving *s;

@@ -71,10 +71,10 @@ tg_status tg_saving_finish(tg_saving *s);
  * and element), TG_E_IO, TG_E_MEMORY, what read returned. path is untouched then.
  */
 tg_status tg_tgpt2_save(tg_ctx *ctx, const char *path, tg_file_kind kind,
-                        const tg_gpt_config *config, int64_t step, const tg_meta *meta,
+                        const tg_model_config *config, int64_t step, const tg_meta *meta,
                         const tg_weights *weights, bool keep_prev);
 tg_status tg_tgpt2_saving(tg_ctx *ctx, const char *path, tg_file_kind kind,
-                          const tg_gpt_config *config, int64_t step, const tg_meta *meta,
+                          const tg_model_config *config, int64_t step, const tg_meta *meta,
                           const tg_weights *weights, bool keep_prev, tg_saving **out);
 
 /* -----------------------------------------------------------------------------------------------

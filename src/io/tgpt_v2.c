@@ -256,7 +256,7 @@ static tg_status read_head(tg_file *f) {
 tg_status tg_tgpt2_open(tg_file *file) {
     tg_reader *r = &file->reader;
     const struct body *body = NULL;
-    tg_gpt_config config;
+    tg_model_config config;
     int32_t step;
     TG_TRY(read_head(file));
     TG_TRY(tg_meta_get_config(file->ctx, file->path, file->header, &config));
@@ -334,7 +334,7 @@ static void put_uint(tg_json_writer *w, const char *key, uint64_t value) {
  * neither manifest nor history.
  */
 static void put_header(tg_buf *out, unsigned version, const struct body *body,
-                       const tg_gpt_config *config, const tg_meta *meta, const tg_manifest *m) {
+                       const tg_model_config *config, const tg_meta *meta, const tg_manifest *m) {
     tg_json_writer w;
     tg_json_writer_init(&w, out);
     tg_json_begin_object(&w);
@@ -372,7 +372,7 @@ static void put_header(tg_buf *out, unsigned version, const struct body *body,
 }
 
 /* The header is built in memory first, because its length stands before it. */
-static tg_status write_head(v2_saving *w, unsigned version, const tg_gpt_config *config,
+static tg_status write_head(v2_saving *w, unsigned version, const tg_model_config *config,
                             int64_t step, const tg_meta *meta) {
     tg_ctx *ctx = w->base.ctx;
     tg_buf json;
@@ -498,7 +498,7 @@ static bool kind_of(tg_file_kind kind, unsigned *version, const struct body **bo
 
 /* The head is written here, so meta is not needed afterwards. */
 static tg_status begin(v2_saving *w, const char *path, unsigned version,
-                       const tg_gpt_config *config, int64_t step, const tg_meta *meta) {
+                       const tg_model_config *config, int64_t step, const tg_meta *meta) {
     tg_ctx *ctx = w->base.ctx;
     w->path = tg_arena_strdup(&w->arena, path);
     if (!w->path) {
@@ -512,7 +512,7 @@ static tg_status begin(v2_saving *w, const char *path, unsigned version,
 
 /* All that can be known to be wrong is refused before the temporary file exists. */
 tg_status tg_tgpt2_saving(tg_ctx *ctx, const char *path, tg_file_kind kind,
-                          const tg_gpt_config *config, int64_t step, const tg_meta *meta,
+                          const tg_model_config *config, int64_t step, const tg_meta *meta,
                           const tg_weights *weights, bool keep_prev, tg_saving **out) {
     static const tg_saving_format format = { v2_write, v2_commit, v2_drop };
     unsigned version;
@@ -544,7 +544,7 @@ tg_status tg_tgpt2_saving(tg_ctx *ctx, const char *path, tg_file_kind kind,
 }
 
 tg_status tg_tgpt2_save(tg_ctx *ctx, const char *path, tg_file_kind kind,
-                        const tg_gpt_config *config, int64_t step, const tg_meta *meta,
+                        const tg_model_config *config, int64_t step, const tg_meta *meta,
                         const tg_weights *weights, bool keep_prev) {
     tg_saving *s;
     TG_TRY(tg_tgpt2_saving(ctx, path, kind, config, step, meta, weights, keep_prev, &s));

@@ -375,7 +375,7 @@ tg_status tg_tgpt3_head(tg_file *file, tgpt3_head *h) {
 tg_status tg_tgpt3_open(tg_file *file) {
     tgpt3_head h;
     tg_reader meta;
-    tg_gpt_config config;
+    tg_model_config config;
     tg_file_tensor *table;
     uint32_t n;
     TG_TRY(tg_tgpt3_head(file, &h));

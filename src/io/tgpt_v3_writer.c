@@ -218,7 +218,7 @@ static tg_tgpt3_writer *new_writer(tg_ctx *ctx, const char *path, const char *me
 /* The JSON is parsed so that the tensors can be held against it, and for the manifest. */
 tg_status tg_tgpt3_begin(tg_ctx *ctx, const char *path, const char *meta_json, size_t meta_bytes,
                          tg_tgpt3_writer **out) {
-    tg_gpt_config config;
+    tg_model_config config;
     *out = NULL;
     tg_tgpt3_writer *w = new_writer(ctx, path, meta_json, meta_bytes);
     if (!w) {

@@ -57,7 +57,7 @@ static const char *loss_text(double loss, char out[TG_NUMBER_BYTES]) {
  * does not know are left out. */
 static void put_info_lines(const tg_file *f, const tg_meta *meta, tg_buf *out) {
     char text[TG_NUMBER_BYTES], other[TG_NUMBER_BYTES], shape[TG_SHAPE_BYTES];
-    const tg_gpt_config *c = &f->config;
+    const tg_model_config *c = &f->config;
     tg_buf_printf(out, "file        %s\n", f->path);
     tg_buf_printf(out, "format      %s, %" PRIu64 " bytes, %s\n", f->format, f->total_bytes,
                   f->checksummed ? "CRC-32C and SHA-256" : "no checksums");
@@ -185,7 +185,7 @@ typedef struct comparison {
 
 /* vocab and mlp follow from the limits of a configuration, so they are not worth a mention. */
 static void compare_configs(comparison *c) {
-    const tg_gpt_config *a = &c->file[0]->config, *b = &c->file[1]->config;
+    const tg_model_config *a = &c->file[0]->config, *b = &c->file[1]->config;
     if (memcmp(a, b, sizeof *a) != 0) {
         tg_buf_printf(&c->line,
                       "config differs: layers %d, width %d, heads %d, ctx %d and "
@@ -484,7 +484,7 @@ tg_status tg_io_convert(tg_ctx *ctx, const char *path_in, const char *path_out, 
 /* ---------------------------------------------------------------------------------------- config
  */
 
-tg_status tg_io_config(tg_ctx *ctx, const char *path, tg_gpt_config *out) {
+tg_status tg_io_config(tg_ctx *ctx, const char *path, tg_model_config *out) {
     tg_file *f;
     TG_TRY(tg_file_open(ctx, path, &f));
     *out = f->config;
@@ -493,7 +493,7 @@ tg_status tg_io_config(tg_ctx *ctx, const char *path, tg_gpt_config *out) {
 }
 
 /* One line: programs read it, and the few people who do have tools. */
-tg_status tg_io_transformers_config(tg_ctx *ctx, const tg_gpt_config *config, tg_text_fn write,
+tg_status tg_io_transformers_config(tg_ctx *ctx, const tg_model_config *config, tg_text_fn write,
                                     void *user) {
     tg_buf text;
     tg_json_writer w;

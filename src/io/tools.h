@@ -40,10 +40,10 @@ void tg_converting_deinit(tg_converting *c);
 tg_status tg_io_convert(tg_ctx *ctx, const char *path_in, const char *path_out, tg_file_kind kind);
 
 /* The sizes of the model in a file. */
-tg_status tg_io_config(tg_ctx *ctx, const char *path, tg_gpt_config *out);
+tg_status tg_io_config(tg_ctx *ctx, const char *path, tg_model_config *out);
 
 /* The text of config.json for a model of these sizes. */
-tg_status tg_io_transformers_config(tg_ctx *ctx, const tg_gpt_config *config, tg_text_fn write,
+tg_status tg_io_transformers_config(tg_ctx *ctx, const tg_model_config *config, tg_text_fn write,
                                     void *user);
 
 #endif

@@ -45,7 +45,7 @@ tg_status tg_file_maps_begin(tg_context *ctx, tg_lm_model *m) {
 void tg_file_maps_begin_packing(tg_context *ctx, tg_lm_model *m) {
     const tg_ctx before = ctx->err;
     for (size_t i = 0; i < m->lm.n_tensors; i++) {
-        const tg_lm_tensor *t = &m->lm.tensors[i];
+        const tg_tensor *t = &m->lm.tensors[i];
         const tg_os_file *file = tg_gguf_lies_in_rows(&m->file, t->source);
         if (t->is_floats || t->stays || !file) continue;
         if (map_file(ctx, m, i, file) == TG_OK) continue;

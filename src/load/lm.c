@@ -38,7 +38,7 @@ enum {
  */
 
 typedef struct piece {
-    const tg_lm_tensor *t;
+    const tg_tensor *t;
     size_t first_group, n_groups;
 } piece;
 
@@ -67,7 +67,7 @@ struct tg_lm_packer {
 };
 typedef struct tg_lm_packer packer;
 
-static size_t row_bytes_of(const tg_lm_tensor *t) { return (size_t)(t->source->bytes / t->rows); }
+static size_t row_bytes_of(const tg_tensor *t) { return (size_t)(t->source->bytes / t->rows); }
 
 static size_t rows_of(const piece *p) {
     const size_t first = p->first_group * TG_PACK_ROWS, n = p->n_groups * TG_PACK_ROWS;
@@ -76,7 +76,7 @@ static size_t rows_of(const piece *p) {
 
 /* The row of the file that row i of a packed matrix is: neighbours that belong together come half a
  * head apart (rope.c). */
-static size_t source_row(const tg_lm_tensor *t, size_t i, size_t head_size) {
+static size_t source_row(const tg_tensor *t, size_t i, size_t head_size) {
     if (!t->pairs) return i;
     const size_t head = i / head_size, at = i % head_size, half = head_size / 2;
     return head * head_size + (at < half ? 2 * at : 2 * (at - half) + 1);
@@ -84,7 +84,7 @@ static size_t source_row(const tg_lm_tensor *t, size_t i, size_t head_size) {
 
 static void pack_piece(const packer *k, const piece *p, const uint8_t *bytes) {
     const tg_lm_model *m = k->m;
-    const tg_lm_tensor *t = p->t;
+    const tg_tensor *t = p->t;
     const size_t head_size = (size_t)m->lm.config.head_size, row_bytes = row_bytes_of(t);
     const size_t group_bytes = tg_pack_group_bytes(t->packing, t->cols);
     for (size_t g = 0; g < p->n_groups; g++) {
@@ -157,12 +157,12 @@ static void pack_worker(void *arg, unsigned worker) {
     atomic_store_explicit(&k->next, all, memory_order_relaxed); /* no need to go on, elsewhere */
 }
 
-static size_t offset_of(const tg_lm_tensor *t, size_t group) {
+static size_t offset_of(const tg_tensor *t, size_t group) {
     return t->offset_bytes + group * tg_pack_group_bytes(t->packing, t->cols);
 }
 
 /* Groups of a piece, which begin in one run; rows in another order are read all at once. */
-static size_t groups_of_piece(const tg_lm_tensor *t, size_t first, bool mapped) {
+static size_t groups_of_piece(const tg_tensor *t, size_t first, bool mapped) {
     const size_t left = tg_pack_groups(t->rows) - first;
     if (t->pairs) return left;
     const size_t each = tg_pack_group_bytes(t->packing, t->cols);
@@ -185,12 +185,12 @@ static void grow(size_t *most, size_t n) {
 /* Cuts all matrices; while there is no table, pieces and runs are only counted. *most: what the
  * largest takes. */
 static void cut(packer *k, struct buffer_sizes *most) {
-    const tg_lm *lm = &k->m->lm;
+    const tg_tensors *lm = &k->m->lm;
     size_t run = SIZE_MAX;
     *most = (struct buffer_sizes) { 0 };
     k->n = k->n_runs = 0;
     for (size_t i = 0; i < lm->n_tensors; i++) {
-        const tg_lm_tensor *t = &lm->tensors[i];
+        const tg_tensor *t = &lm->tensors[i];
         const bool mapped = k->m->in_file[i];
         if (t->is_floats || t->stays) continue;
         for (size_t g = 0; g < tg_pack_groups(t->rows); k->n++) {
@@ -315,39 +315,31 @@ static tg_status make_freqs(tg_context *ctx, tg_lm_model *m, tg_block *buffer) {
     }
     for (int base = 0; base < 2; base++) {
         char name[32];
-        snprintf(name, sizeof name, TG_LM_FREQ_NAME, base);
+        snprintf(name, sizeof name, TG_FREQ_NAME, base);
         float *freq = add_extra(m, name, half);
         if (!freq) return tg_fail_memory(&ctx->err, "frequencies", half * sizeof(float));
-        tg_lm_fill_freq(&m->lm.config, base, base == 0 ? factors : NULL, freq);
+        tg_config_freq(&m->lm.config, base, base == 0 ? factors : NULL, freq);
     }
     return TG_OK;
 }
 
-static const tg_lm_tensor *find(const tg_lm_model *m, const char *name) {
-    for (size_t i = 0; i < m->lm.n_tensors; i++)
-        if (strcmp(m->lm.tensors[i].name, name) == 0) return &m->lm.tensors[i];
-    return NULL;
-}
-
-/* Biases of queries, keys and values side by side, in the order of the rows that they belong to.
- * Rows that were put into another order have no biases in any family. */
+/* Biases of one product side by side, in the order of the rows that they belong to. Rows that were
+ * put into another order have no biases in any family. */
 static tg_status make_biases(tg_context *ctx, tg_lm_model *m, int layer) {
-    static const char *const parts[] = { "attn_q", "attn_k", "attn_v" };
-    const tg_lm_tensor *t[3];
-    size_t n = 0, at = 0;
-    for (int i = 0; i < 3; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "blk.%d.%s.bias", layer, parts[i]);
-        t[i] = find(m, name);
-        if (!t[i]) return TG_OK;
-        n += t[i]->cols;
-    }
+    static const char role[] = "attn_qkv", of_biases[] = "attn_qkv.bias";
+    size_t n = 0, parts = 0;
+    for (const tg_tensor *t; (t = tg_tensors_find(&m->lm, of_biases, layer, parts)); parts++)
+        n += t->cols;
+    if (parts < 2) return TG_OK;
     char name[64];
-    snprintf(name, sizeof name, "blk.%d.attn_q.biases", layer);
+    snprintf(name, sizeof name, TG_BIASES_NAME, layer, role);
     float *all = add_extra(m, name, n);
     if (!all) return tg_fail_memory(&ctx->err, "biases", n * sizeof(float));
-    for (int i = 0; i < 3; at += t[i++]->cols)
-        memcpy(all + at, m->weights + t[i]->offset_bytes, t[i]->bytes);
+    for (size_t i = 0; i < parts; i++) {
+        const tg_tensor *t = tg_tensors_find(&m->lm, of_biases, layer, i);
+        memcpy(all, m->weights + t->offset_bytes, t->bytes);
+        all += t->cols;
+    }
     return TG_OK;
 }
 
@@ -355,7 +347,7 @@ static tg_status load_all_floats(tg_context *ctx, tg_lm_model *m) {
     tg_block buffer = { 0 };
     tg_status s = TG_OK;
     for (size_t i = 0; s == TG_OK && i < m->lm.n_tensors; i++) {
-        const tg_lm_tensor *t = &m->lm.tensors[i];
+        const tg_tensor *t = &m->lm.tensors[i];
         if (t->is_floats)
             s = load_floats(ctx, &m->file, t->source, &buffer,
                             (float *)(void *)((char *)m->block.data + t->offset_bytes));
@@ -381,7 +373,7 @@ static tg_status begin(tg_context *ctx, const char *path, tg_lm_model *m) {
     const char *own = tg_arena_strdup(&m->arena, path);
     if (!own) return tg_fail_memory(&ctx->err, "path", strlen(path));
     TG_TRY(tg_gguf_open_any(&ctx->err, own, &m->file));
-    TG_TRY(tg_lm_read(&m->file, &m->arena, tg_file_maps_wanted(), &m->lm));
+    TG_TRY(tg_tensors_read(&m->file, &m->arena, tg_file_maps_wanted(), &m->lm));
     TG_TRY(tg_file_maps_begin(ctx, m));
     m->extras = tg_arena_array(&m->arena, 2 + (size_t)m->lm.config.layers, sizeof *m->extras);
     if (!m->extras) return tg_fail_memory(&ctx->err, "table of vectors", sizeof *m->extras);
@@ -454,7 +446,7 @@ const char *tg_lm_types(const tg_lm_model *m) {
 
 tg_status tg_lm_bind(const tg_lm_model *m, tg_plan *plan) {
     for (size_t i = 0; i < m->lm.n_tensors; i++) {
-        const tg_lm_tensor *t = &m->lm.tensors[i];
+        const tg_tensor *t = &m->lm.tensors[i];
         const char *data = t->stays ? (const char *)m->in_file[i] : m->weights + t->offset_bytes;
         TG_TRY(tg_plan_bind(plan, t->name, (char *)(uintptr_t)data, t->bytes));
     }

@@ -8,7 +8,7 @@
 #define TG_LOAD_LM_H
 
 #include "base/os.h"
-#include "model/lm.h"
+#include "model/net.h"
 #include "runtime/runtime.h"
 #include "tok/tok.h"
 
@@ -29,7 +29,7 @@ typedef struct tg_file_map {
 typedef struct tg_lm_model {
     tg_gguf file;
     tg_arena arena;
-    tg_lm lm;
+    tg_tensors lm;
     tg_block block;      /* the weights, or */
     tg_os_map map;       /* the file that they were kept in (pack_cache.h) */
     const char *weights; /* [lm.bytes] of either */

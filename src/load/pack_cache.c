@@ -28,7 +28,7 @@ static bool add_file(tg_sha256 *sha, const tg_reader *r) {
     return stamp[1] != 0;
 }
 
-static bool add_tensor(tg_sha256 *sha, const tg_gguf *g, const tg_lm_tensor *t) {
+static bool add_tensor(tg_sha256 *sha, const tg_gguf *g, const tg_tensor *t) {
     const tg_gguf_place *p = t->source->place;
     tg_sha256_update(sha, t->name, strlen(t->name) + 1);
     const uint64_t numbers[] = { t->source->type, t->rows,      t->cols,           t->packing,

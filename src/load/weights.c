@@ -13,15 +13,25 @@
 #include "base/time.h"
 #include "io/safetensors.h"
 
+static tg_status make_freqs(tg_model *m) {
+    const tg_model_config *c = &m->layout.config;
+    for (int base = 0; base < 2; base++) {
+        m->freq[base] = tg_arena_array(&m->arena, (size_t)c->head_size / 2 + 1, sizeof(float));
+        if (!m->freq[base]) return tg_fail_memory(&m->ctx->err, "frequencies", sizeof(float));
+        tg_config_freq(c, base, NULL, m->freq[base]);
+    }
+    return TG_OK;
+}
+
 /* The weights are zero until tg_filling or tg_loading fills them. tg_weights_free takes a
  * model at any stage: arena and block are valid when they are empty. */
-tg_status tg_weights_take(tg_context *ctx, const tg_gpt_config *config, tg_model **out) {
+tg_status tg_weights_take(tg_context *ctx, const tg_model_config *config, tg_model **out) {
     *out = NULL;
-    TG_TRY(tg_gpt_config_check(&ctx->err, "model", config));
+    tg_model_config whole = *config;
+    TG_TRY(tg_config_complete(&ctx->err, "model", &whole));
     tg_model *m = tg_alloc(&ctx->err.mem, sizeof *m);
     if (!m) return tg_fail_memory(&ctx->err, "model", sizeof *m);
     m->ctx = ctx;
-    m->family = tg_families[0];
     m->loss = m->val_loss = TG_NAN;
     m->format = "new";
     m->dtype = "f32";
@@ -29,7 +39,8 @@ tg_status tg_weights_take(tg_context *ctx, const tg_gpt_config *config, tg_model
     tg_arena_init(&m->arena, &ctx->err.mem);
     tg_tok_desc bytes;
     tg_tok_desc_init(&bytes);
-    tg_status s = m->family->layout(&ctx->err, &m->arena, config, &m->layout);
+    tg_status s = tg_layout_make(&ctx->err, &m->arena, &whole, &m->layout);
+    if (s == TG_OK) s = make_freqs(m);
     if (s == TG_OK) s = tg_tok_new(&ctx->err, &bytes, &m->tok);
     m->tokenizer = (tg_tokenizer) { .ctx = ctx, .tok = m->tok };
     if (s == TG_OK) s = tg_runtime_block_take(ctx, m->layout.n_elems * sizeof(float), &m->block);
@@ -42,7 +53,7 @@ tg_status tg_weights_take(tg_context *ctx, const tg_gpt_config *config, tg_model
     return TG_OK;
 }
 
-tg_status tg_weights_alloc(tg_context *ctx, const tg_gpt_config *config, tg_model **out) {
+tg_status tg_weights_alloc(tg_context *ctx, const tg_model_config *config, tg_model **out) {
     TG_TRY(tg_weights_take(ctx, config, out));
     return tg_block_clear(&(*out)->block, 0);
 }
@@ -80,10 +91,28 @@ tg_status tg_weights_open_lm(tg_context *ctx, const char *path, double deadline_
     m->lm->tok = NULL;
     m->tokenizer = (tg_tokenizer) { .ctx = ctx, .tok = m->tok };
     TG_TRY(tg_vocabulary_chat(&m->lm->file, &m->tokenizer));
-    const tg_lm_config *c = &m->lm->lm.config;
-    m->layout.config = (tg_gpt_config) { c->layers, c->width, c->heads, c->ctx, c->vocab, c->mlp };
+    m->layout.config = m->lm->lm.config;
     m->format = m->lm->file.checks.crc ? "tinygpt v3" : m->lm->file.hf ? "safetensors" : "gguf";
     m->dtype = tg_lm_types(m->lm);
+    return TG_OK;
+}
+
+void tg_weights_net(const tg_model *m, tg_graph *g, tg_net *out) {
+    if (!m->lm)
+        *out = tg_net_of(g, &m->layout);
+    else
+        *out = (tg_net) { .g = g, .config = &m->layout.config, .tensors = &m->lm->lm, .layer = -1 };
+}
+
+tg_status tg_weights_bind(const tg_model *m, tg_plan *plan) {
+    if (m->lm) return tg_lm_bind(m->lm, plan);
+    TG_TRY(tg_plan_bind(plan, TG_WEIGHTS_NAME, m->weights, m->layout.n_elems * sizeof(float)));
+    const size_t bytes = (size_t)m->layout.config.head_size / 2 * sizeof(float);
+    for (int base = 0; base < 2; base++) {
+        char name[32];
+        snprintf(name, sizeof name, TG_FREQ_NAME, base);
+        TG_TRY(tg_plan_bind(plan, name, m->freq[base], bytes));
+    }
     return TG_OK;
 }
 
@@ -315,7 +344,7 @@ tg_weights tg_flat_weights(const tg_flat_source *source) {
 
 tg_status tg_weights_saving(tg_model *m, const char *path, tg_file_kind kind,
                             const tg_weights *weights, tg_saving **out) {
-    const tg_gpt_config *config = &m->layout.config;
+    const tg_model_config *config = &m->layout.config;
     if (kind != TG_FILE_V3 && kind != TG_FILE_SAFETENSORS)
         return tg_tgpt2_saving(&m->ctx->err, path, kind, config, m->step, &m->meta, weights, false,
                                out);

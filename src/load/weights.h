@@ -9,13 +9,12 @@
 #include "io/tgpt.h"
 #include "load/lm.h"
 #include "load/vocabulary.h"
-#include "model/model.h"
+#include "model/net.h"
 #include "runtime/runtime.h"
 #include "tok/tok.h"
 
 struct tg_model {
     tg_context *ctx;
-    const tg_family *family;
     tg_layout layout; /* tables in the arena */
     tg_arena arena;
     tg_block block; /* layout.n_elems floats */
@@ -28,18 +27,23 @@ struct tg_model {
     const char *format, *dtype;
     tg_tok *tok;            /* of the file; else tokens are bytes */
     tg_tokenizer tokenizer; /* the same for callers; borrows tok */
-    tg_lm_model *lm;  /* of a GGUF file: it has the weights, and family, layout (but for sizes),
-                         block and weights are empty; else NULL */
+    float *freq[2];   /* [D/2] of rotary positions, by the number of their base; in the arena */
+    tg_lm_model *lm;  /* of a GGUF file: it has the weights, and layout (but for its config), block
+                         and weights are empty; else NULL */
     bool changing;    /* the trainer is in the middle of an update */
     uint64_t version; /* rises with every slice that changes the weights */
     int n_saves;      /* pending: the trainer must wait */
 };
 
 /* A model with its weights in place but zero. */
-tg_status tg_weights_alloc(tg_context *ctx, const tg_gpt_config *config, tg_model **out);
+tg_status tg_weights_alloc(tg_context *ctx, const tg_model_config *config, tg_model **out);
 /* The same, for slices: tg_block_clear makes its block zero. */
-tg_status tg_weights_take(tg_context *ctx, const tg_gpt_config *config, tg_model **out);
+tg_status tg_weights_take(tg_context *ctx, const tg_model_config *config, tg_model **out);
 void tg_weights_free(tg_model *m);
+
+/* A net of the model in g, of whole sequences; and its weights' memory for a plan. */
+void tg_weights_net(const tg_model *m, tg_graph *g, tg_net *out);
+tg_status tg_weights_bind(const tg_model *m, tg_plan *plan);
 
 /* Makes the host's weights right, where the backend has the newer ones: before they are read. */
 tg_status tg_weights_fetch(const tg_model *m);

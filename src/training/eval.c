@@ -13,7 +13,7 @@
 /* What an evaluation stands on; all of it is borrowed. */
 typedef struct evaluator {
     tg_context *ctx;
-    const tg_gpt_config *config;
+    const tg_model_config *config;
     tg_train_plans *plans; /* eval is placed and bound */
     tg_text *text;
     size_t batch; /* rows of the plan */
@@ -169,17 +169,16 @@ static evaluator of_model(tg_model_evaluating *e) {
 
 /* The plan's workspace is all that is taken beside the weights. */
 static tg_status prepare(tg_model_evaluating *e, double deadline_ms) {
-    const tg_layout *l = &e->model->layout;
     const evaluator v = of_model(e);
     if (e->stage == TG_EVALUATING_PLAN) {
-        TG_TRY(tg_train_plans_build_eval(e->ctx, e->model->family, l, &e->o, &e->plans));
+        TG_TRY(tg_train_plans_build_eval(e->ctx, &e->model->layout, &e->o, &e->plans));
         TG_TRY(tg_runtime_block_take(e->ctx, e->plans.memory_bytes, &e->memory));
         e->stage = TG_EVALUATING_CLEAR;
         if (tg_time_over(deadline_ms)) return TG_PENDING;
     }
     TG_TRY(tg_block_clear(&e->memory, deadline_ms));
     tg_plan_place(&e->plans.eval, e->memory.data);
-    TG_TRY(tg_plan_bind(&e->plans.eval, "weights", e->model->weights, l->n_elems * sizeof(float)));
+    TG_TRY(tg_weights_bind(e->model, &e->plans.eval));
     e->stage = TG_EVALUATING_RUN;
     return begin(&v, &e->split, e->o.eval_windows, &e->state);
 }

@@ -44,13 +44,12 @@ tg_status tg_train_options_check(tg_ctx *err, const tg_train_options *o) {
 
 /* Fills in what depends on the model: batch 0 is the batch of the preset with exactly this
  * configuration, and 16 for any other. It comes before the check, which refuses 0. */
-tg_train_options tg_train_options_of(const tg_train_options *o, const tg_gpt_config *config) {
+tg_train_options tg_train_options_of(const tg_train_options *o, const tg_model_config *config) {
     tg_train_options out = *o;
     if (out.batch != 0) return out;
     out.batch = 16;
     for (size_t i = 0; i < tg_preset_count(); i++)
-        if (memcmp(&tg_preset_at(i)->config, config, sizeof *config) == 0)
-            out.batch = tg_preset_at(i)->batch;
+        if (tg_config_same(&tg_preset_at(i)->config, config)) out.batch = tg_preset_at(i)->batch;
     return out;
 }
 
@@ -62,7 +61,7 @@ tg_train_options tg_train_options_of(const tg_train_options *o, const tg_gpt_con
 static tg_status bind(tg_trainer *t, tg_plan *p) {
     const size_t bytes = t->model->layout.n_elems * sizeof(float);
     tg_plan_place(p, t->plans.memory_bytes ? t->memory.data : NULL);
-    TG_TRY(tg_plan_bind(p, "weights", t->model->weights, bytes));
+    TG_TRY(tg_weights_bind(t->model, p));
     TG_TRY(tg_plan_bind(p, "grads", t->grads.data, bytes));
     TG_TRY(tg_plan_bind(p, "adam_m", t->adam_m.data, bytes));
     TG_TRY(tg_plan_bind(p, "adam_v", t->adam_v.data, bytes));
@@ -143,7 +142,7 @@ static tg_status make_on(tg_train_making *m, tg_context *ctx, tg_model *model, t
             TG_TRY(tg_text_checking_go_on(&t->text_crc, t->text, deadline_ms));
         break;
     case TG_MAKING_PLANS:
-        TG_TRY(tg_train_plans_build(ctx, model->family, &model->layout, &t->o, &t->plans));
+        TG_TRY(tg_train_plans_build(ctx, &model->layout, &t->o, &t->plans));
         break;
     case TG_MAKING_MEMORY: TG_TRY(take_memory(t)); break;
     case TG_MAKING_CLEAR:

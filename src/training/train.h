@@ -47,12 +47,11 @@ typedef struct tg_train_plans {
     bool built;
 } tg_train_plans;
 
-tg_status tg_train_plans_build(tg_context *ctx, const tg_family *family, const tg_layout *layout,
-                               const tg_train_options *o, tg_train_plans *out);
+tg_status tg_train_plans_build(tg_context *ctx, const tg_layout *layout, const tg_train_options *o,
+                               tg_train_plans *out);
 /* The eval plan alone: for a model that is measured and not trained. */
-tg_status tg_train_plans_build_eval(tg_context *ctx, const tg_family *family,
-                                    const tg_layout *layout, const tg_train_options *o,
-                                    tg_train_plans *out);
+tg_status tg_train_plans_build_eval(tg_context *ctx, const tg_layout *layout,
+                                    const tg_train_options *o, tg_train_plans *out);
 void tg_train_plans_free(tg_train_plans *p);
 
 typedef enum tg_train_phase {
@@ -160,7 +159,7 @@ struct tg_trainer {
     void *cancel_user;
 };
 
-tg_train_options tg_train_options_of(const tg_train_options *o, const tg_gpt_config *config);
+tg_train_options tg_train_options_of(const tg_train_options *o, const tg_model_config *config);
 tg_status tg_train_options_check(tg_ctx *err, const tg_train_options *o);
 
 /* Making a trainer in slices: a zero-initialised struct holds the place, and deinit gives back what
@@ -278,9 +277,9 @@ void tg_train_opening_deinit(tg_train_opening *o);
 typedef struct tg_forecasting {
     tg_peak_measuring peak;
 } tg_forecasting;
-tg_status tg_forecasting_go_on(tg_forecasting *f, tg_context *ctx, const tg_gpt_config *config,
+tg_status tg_forecasting_go_on(tg_forecasting *f, tg_context *ctx, const tg_model_config *config,
                                tg_text *text, const tg_train_options *o,
                                const tg_train_plans *plans, double deadline_ms, tg_forecast *out);
-double tg_train_flop(const tg_gpt_config *c, const tg_train_options *o);
+double tg_train_flop(const tg_model_config *c, const tg_train_options *o);
 
 #endif

@@ -41,20 +41,20 @@ static void accumulate_gradients(tg_graph *g, const tg_layout *l, tg_value *weig
  * be added, and "loss" ends as the mean. Whether a micro-step overwrites or adds is the run-time
  * scalar accumulate, so one plan serves the first and the later ones. wrt and dwrt are the halves
  * of one array; a family may view each parameter twice. */
-static tg_status build_grad(tg_train_plans *p, const tg_family *family, const tg_layout *l,
-                            const tg_train_options *o) {
+static tg_status build_grad(tg_train_plans *p, const tg_layout *l, const tg_train_options *o) {
     tg_graph *g = &p->grad_graph;
-    tg_value *weights = flat(g, l, "weights"), *grads = flat(g, l, "grads");
+    tg_net net = tg_net_of(g, l);
+    tg_value *grads = flat(g, l, "grads");
     tg_value *total = tg_state(g, "loss", tg_type_scalar(TG_F32));
     p->tokens = ids(g, l, o, "tokens");
     p->targets = ids(g, l, o, "targets");
-    tg_value *logits = family->graph(g, l, weights, p->tokens, NULL, NULL);
+    tg_value *logits = tg_net_logits(&net, p->tokens);
     tg_graph_scope(g, "loss");
     tg_value *loss = tg_cross_entropy(g, logits, p->targets, 1.0f / (float)o->accum);
     tg_graph_scope(g, "%s", "");
     tg_value **wrt = tg_arena_array(&g->arena, 4 * l->n_params, sizeof *wrt);
     if (!wrt) return tg_fail_memory(g->ctx, "list of parameters", 4 * l->n_params * sizeof *wrt);
-    accumulate_gradients(g, l, weights, grads, loss, wrt, wrt + 2 * l->n_params);
+    accumulate_gradients(g, l, net.flat, grads, loss, wrt, wrt + 2 * l->n_params);
     tg_graph_scope(g, "%s", "");
     tg_accumulate(g, total, loss);
     return tg_graph_finish(g);
@@ -83,13 +83,12 @@ static tg_status build_update(tg_train_plans *p, const tg_layout *l, const tg_tr
 }
 
 /* Only lse of cross_entropy is used: eval.c sums the losses of the rows that hold a window. */
-static tg_status build_eval(tg_train_plans *p, const tg_family *family, const tg_layout *l,
-                            const tg_train_options *o) {
+static tg_status build_eval(tg_train_plans *p, const tg_layout *l, const tg_train_options *o) {
     tg_graph *g = &p->eval_graph;
-    tg_value *weights = flat(g, l, "weights");
+    tg_net net = tg_net_of(g, l);
     p->eval_tokens = ids(g, l, o, "tokens");
     p->eval_targets = ids(g, l, o, "targets");
-    p->logits = family->graph(g, l, weights, p->eval_tokens, NULL, NULL);
+    p->logits = tg_net_logits(&net, p->eval_tokens);
     p->lse = tg_out(tg_cross_entropy(g, p->logits, p->eval_targets, 1), 1);
     if (g->status == TG_OK) {
         tg_output(g, p->logits, "logits");
@@ -108,11 +107,11 @@ static tg_status plan(tg_context *ctx, tg_plan *plan, tg_graph *g, const char *n
     return TG_OK;
 }
 
-static tg_status build(tg_context *ctx, const tg_family *family, const tg_layout *l,
-                       const tg_train_options *o, tg_train_plans *p) {
-    TG_TRY(build_grad(p, family, l, o));
+static tg_status build(tg_context *ctx, const tg_layout *l, const tg_train_options *o,
+                       tg_train_plans *p) {
+    TG_TRY(build_grad(p, l, o));
     TG_TRY(build_update(p, l, o));
-    TG_TRY(build_eval(p, family, l, o));
+    TG_TRY(build_eval(p, l, o));
     TG_TRY(plan(ctx, &p->grad, &p->grad_graph, "grad", &p->memory_bytes));
     TG_TRY(plan(ctx, &p->update, &p->update_graph, "update", &p->memory_bytes));
     return plan(ctx, &p->eval, &p->eval_graph, "eval", &p->memory_bytes);
@@ -128,17 +127,16 @@ static tg_status open_graphs(tg_context *ctx, tg_train_plans *p) {
     return tg_graph_init(&p->eval_graph, &ctx->err, ctx->levers);
 }
 
-tg_status tg_train_plans_build(tg_context *ctx, const tg_family *family, const tg_layout *layout,
-                               const tg_train_options *o, tg_train_plans *out) {
+tg_status tg_train_plans_build(tg_context *ctx, const tg_layout *layout, const tg_train_options *o,
+                               tg_train_plans *out) {
     TG_TRY(open_graphs(ctx, out));
-    return build(ctx, family, layout, o, out);
+    return build(ctx, layout, o, out);
 }
 
-tg_status tg_train_plans_build_eval(tg_context *ctx, const tg_family *family,
-                                    const tg_layout *layout, const tg_train_options *o,
-                                    tg_train_plans *out) {
+tg_status tg_train_plans_build_eval(tg_context *ctx, const tg_layout *layout,
+                                    const tg_train_options *o, tg_train_plans *out) {
     TG_TRY(open_graphs(ctx, out));
-    TG_TRY(build_eval(out, family, layout, o));
+    TG_TRY(build_eval(out, layout, o));
     return plan(ctx, &out->eval, &out->eval_graph, "eval", &out->memory_bytes);
 }
 

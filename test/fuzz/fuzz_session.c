@@ -18,7 +18,7 @@ static tg_session *session;
 static uint8_t own[16]; /* the magic and the model's two checksums */
 
 static void prepare(void) {
-    static const tg_gpt_config config = {
+    static const tg_model_config config = {
         .layers = 2, .width = 4, .heads = 2, .ctx = CTX, .vocab = V, .mlp = 16
     };
     char path[FUZZ_PATH_BYTES];

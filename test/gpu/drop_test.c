@@ -13,7 +13,7 @@
 #include "engine/session.h"
 #include "training/train.h"
 
-static const tg_gpt_config config = { 1, 24, 3, 16, 256, 96 };
+static const tg_model_config config = { 1, 24, 3, 16, 256, 96 };
 enum { STEPS = 4, TOKENS = 4, DROPS = 40 };
 
 /* All that a run shows of itself, in the order in which it does. */

@@ -20,8 +20,8 @@
 #include "engine/session.h"
 
 /* Widths, heads and a context that are no multiple of a tile; and another model, a smaller one. */
-static const tg_gpt_config odd = { 2, 40, 5, 24, 256, 160 };
-static const tg_gpt_config small = { 1, 24, 3, 16, 256, 96 };
+static const tg_model_config odd = { 2, 40, 5, 24, 256, 160 };
+static const tg_model_config small = { 1, 24, 3, 16, 256, 96 };
 
 /* SwiftShader takes a barrier of 256 threads hard: a step of tiny lasts some seconds. There fewer
  * and smaller steps go the same ways through the same shaders; the long curve is the other
@@ -103,7 +103,7 @@ static double weights_apart(run_of *a, run_of *b) {
 
 /* Losses within 1e-5; weights within two hundredths of what a run of steps may move one: AdamW
  * moves a weight by up to lr a step however small its gradient is. */
-static void train_both(const tg_gpt_config *config, tg_train_options o) {
+static void train_both(const tg_model_config *config, tg_train_options o) {
     run_of cpu = start_run(open_context(1, NULL, NULL), config, &o);
     run_of gpu = start_run(common_gpu(), config, &o);
     uint64_t made = 0;
@@ -154,7 +154,7 @@ static int first_apart(run_of *cpu, run_of *gpu, int n) {
  * one cannot be dropped there: then it is the CPU's run that goes wrong. */
 static void mutants_are_noticed(void **state) {
     (void)state;
-    const tg_gpt_config *config = &tg_preset_find("tiny")->config;
+    const tg_model_config *config = &tg_preset_find("tiny")->config;
     const tg_train_options o = options(50, 16);
     for (size_t i = 0; i < sizeof mutants / sizeof *mutants && !is_slow; i++) {
         run_of cpu = start_run(open_context(1, NULL, NULL), config, &o);
@@ -200,7 +200,8 @@ static void overfits_a_batch(void **state) {
 }
 
 /* Dispatches of a gradient, and of an update, of so many layers. */
-static size_t dispatches_of(tg_context *ctx, tg_gpt_config config, int32_t layers, size_t *update) {
+static size_t dispatches_of(tg_context *ctx, tg_model_config config, int32_t layers,
+                            size_t *update) {
     const tg_train_options o = options(2, 2);
     config.layers = layers;
     run_of r = start_run(ctx, &config, &o);
@@ -220,7 +221,7 @@ static void few_dispatches_a_layer(void **state) {
     if (is_slow) return; /* shapes alone decide, whatever the adapter */
     tg_context *ctx = open_gpu();
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
-        const tg_gpt_config config = tg_preset_find(presets[i])->config;
+        const tg_model_config config = tg_preset_find(presets[i])->config;
         size_t update;
         const size_t one = dispatches_of(ctx, config, 1, &update);
         const size_t layer = dispatches_of(ctx, config, 2, &update) - one;
@@ -236,7 +237,7 @@ static void few_dispatches_a_layer(void **state) {
  * then takes them in pieces, on the GPU. Weights that decay end in the first one. */
 static void splits_what_a_binding_cannot_reach(void **state) {
     (void)state;
-    const tg_gpt_config *config = &tg_preset_find("tiny")->config;
+    const tg_model_config *config = &tg_preset_find("tiny")->config;
     const tg_train_options o = options(4, 2);
     setenv("TG_GPU_LIMITS", "262144", 1);
     run_of cpu = start_run(open_context(1, NULL, NULL), config, &o);
@@ -529,7 +530,7 @@ static void feed(tg_context *ctx, tg_session *s, const uint8_t *bytes, size_t n,
  * token drawn with every filter on. */
 static void same_logits(void **state) {
     (void)state;
-    const tg_gpt_config *config = &tg_preset_find("tiny")->config;
+    const tg_model_config *config = &tg_preset_find("tiny")->config;
     const tg_train_options o = options(2, 2);
     run_of cpu = start_run(open_context(1, NULL, NULL), config, &o);
     run_of gpu = start_run(common_gpu(), config, &o);

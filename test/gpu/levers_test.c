@@ -15,7 +15,7 @@
 #define CACHE "build/levers_test_cache"
 
 /* Widths and heads that are no multiple of a tile, rows that are: products in fours, and merges. */
-static const tg_gpt_config config = { 1, 40, 5, 24, 256, 160 };
+static const tg_model_config config = { 1, 40, 5, 24, 256, 160 };
 enum { STEPS = 4 };
 
 /* SwiftShader compiles a shader for a second: it goes fewer ways. */

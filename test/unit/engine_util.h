@@ -63,7 +63,7 @@ typedef struct run_of {
 } run_of;
 
 /* The run owns the text from here on. */
-static inline run_of start_run_on(tg_context *ctx, tg_text *text, const tg_gpt_config *config,
+static inline run_of start_run_on(tg_context *ctx, tg_text *text, const tg_model_config *config,
                                   const tg_train_options *o) {
     run_of r = { .ctx = ctx, .text = text };
     OK(ctx, tg_model_new(ctx, config, 42, &r.model));
@@ -71,7 +71,7 @@ static inline run_of start_run_on(tg_context *ctx, tg_text *text, const tg_gpt_c
     return r;
 }
 
-static inline run_of start_run(tg_context *ctx, const tg_gpt_config *config,
+static inline run_of start_run(tg_context *ctx, const tg_model_config *config,
                                const tg_train_options *o) {
     tg_text *text;
     OK(ctx, tg_text_open(ctx, STORIES, &text));

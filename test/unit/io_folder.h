@@ -41,10 +41,10 @@ static inline int teardown(void **state) {
 }
 
 /* The smallest model, whose whole run is 8 KB; and one whose data is more than one chunk. */
-static inline tg_gpt_config tiny(void) { return config_of(1, 1, 1, 1); }
-static inline tg_gpt_config large(void) { return config_of(2, 64, 2, 8); }
+static inline tg_model_config tiny(void) { return config_of(1, 1, 1, 1); }
+static inline tg_model_config large(void) { return config_of(2, 64, 2, 8); }
 
-static inline bytes saved(const tg_gpt_config *config, bool moments) {
+static inline bytes saved(const tg_model_config *config, bool moments) {
     tg_ctx ctx;
     tg_ctx_init(&ctx, NULL, NULL, NULL);
     if (model_save_v3(&ctx, path, config, moments, false) != TG_OK) {

@@ -96,8 +96,8 @@ static inline void bytes_pad(bytes *b, size_t align) {
 
 /* --------------------------------------------------------------------------------- small models */
 
-static inline tg_gpt_config config_of(int32_t layers, int32_t width, int32_t heads, int32_t ctx) {
-    return (tg_gpt_config) { layers, width, heads, ctx, 256, 4 * width };
+static inline tg_model_config config_of(int32_t layers, int32_t width, int32_t heads, int32_t ctx) {
+    return (tg_model_config) { layers, width, heads, ctx, 256, 4 * width };
 }
 
 /* Element `index` of the part of a tensor: finite, of both signs (second moments: none), and such
@@ -148,7 +148,7 @@ static inline tg_meta model_meta(void) {
     return meta;
 }
 
-static inline tg_status model_save_v3(tg_ctx *ctx, const char *path, const tg_gpt_config *config,
+static inline tg_status model_save_v3(tg_ctx *ctx, const char *path, const tg_model_config *config,
                                       bool moments, bool keep_prev) {
     const tg_weights weights = { .read = model_read, .has_moments = moments };
     const tg_meta meta = model_meta();

@@ -5,7 +5,7 @@
  */
 #include "engine_util.h"
 
-static const tg_gpt_config tiny = { 1, 16, 2, 16, 256, 64 };
+static const tg_model_config tiny = { 1, 16, 2, 16, 256, 64 };
 
 static void null_answers(void **state) {
     (void)state;

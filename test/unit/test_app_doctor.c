@@ -47,8 +47,8 @@ static tg_status fake_file_check(tg_context *ctx, const char *path) {
 
 /* A tiny model and text, which are there at once: what the smallest preset learns, test_levers.py
  * sees. */
-static tg_status fake_rig_open(tg_rig *rig, tg_context *ctx, const tg_gpt_config *c, int32_t b) {
-    static const tg_gpt_config tiny = { 1, 16, 1, 8, 256, 64 };
+static tg_status fake_rig_open(tg_rig *rig, tg_context *ctx, const tg_model_config *c, int32_t b) {
+    static const tg_model_config tiny = { 1, 16, 1, 8, 256, 64 };
     static char text[1000];
     tg_train_options o = tg_train_options_default();
     (void)c;

@@ -11,7 +11,7 @@
 #include "training/train.h"
 
 /* 2 layers, width 32. */
-static const tg_gpt_config small = { 2, 32, 2, 16, 256, 128 };
+static const tg_model_config small = { 2, 32, 2, 16, 256, 128 };
 
 static tg_text *text_of(tg_context *ctx, size_t n_bytes) {
     char *bytes = malloc(n_bytes);
@@ -22,7 +22,7 @@ static tg_text *text_of(tg_context *ctx, size_t n_bytes) {
     return text;
 }
 
-static tg_forecast forecast(tg_context *ctx, const tg_gpt_config *c, tg_text *text,
+static tg_forecast forecast(tg_context *ctx, const tg_model_config *c, tg_text *text,
                             const tg_train_options *o) {
     tg_forecast f;
     OK(ctx, tg_forecast_run(ctx, c, text, o, &f));
@@ -44,7 +44,7 @@ static void operations_by_the_formula(void **state) {
     (void)state;
     for (int32_t ctx_tokens = 16; ctx_tokens <= 1024; ctx_tokens *= 8)
         for (int32_t accum = 1; accum <= 3; accum += 2) {
-            const tg_gpt_config c = { 3, 48, 4, ctx_tokens, 256, 192 };
+            const tg_model_config c = { 3, 48, 4, ctx_tokens, 256, 192 };
             tg_train_options o = tg_train_options_default();
             o.batch = 5;
             o.accum = accum;
@@ -96,7 +96,7 @@ static void memory_is_the_sum_of_its_parts(void **state) {
     assert_int_equal(f.gradients_bytes, flat_bytes(&f));
     assert_int_equal(f.moments_bytes, 2 * flat_bytes(&f));
     /* The program itself is left over, the same beside a model of another size. */
-    const tg_gpt_config wide = { 2, 64, 2, 16, 256, 256 };
+    const tg_model_config wide = { 2, 64, 2, 16, 256, 256 };
     const tg_forecast w = forecast(ctx, &wide, NULL, &o);
     const uint64_t program = f.memory_bytes - parts_of(&f);
     assert_true(program > 0 && program < (uint64_t)16 << 20);
@@ -112,7 +112,7 @@ static void memory_is_the_sum_of_its_parts(void **state) {
 /* Against a save that is there. */
 static void saves_are_as_large_as_said(void **state) {
     (void)state;
-    const tg_gpt_config configs[] = { { 1, 16, 1, 8, 256, 64 }, { 3, 96, 3, 32, 256, 384 } };
+    const tg_model_config configs[] = { { 1, 16, 1, 8, 256, 64 }, { 3, 96, 3, 32, 256, 384 } };
     char folder[] = "/tmp/tinygpt-forecast-XXXXXX", path[64];
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/run.tinygpt", folder);
@@ -193,7 +193,7 @@ static void advice(void **state) {
     assert_non_null(strstr(forecast(ctx, &small, tiny, &o).advice, "validation: its part"));
     o.val_fraction = 0;
     assert_null(strstr(forecast(ctx, &small, tiny, &o).advice, "validation"));
-    const tg_gpt_config huge = { 200, 16384, 16, 65536, 256, 65536 };
+    const tg_model_config huge = { 200, 16384, 16, 65536, 256, 65536 };
     tg_forecast f;
     if (tg_forecast_run(ctx, &huge, NULL, &o, &f) == TG_OK)
         assert_non_null(strstr(f.advice, "memory: "));

@@ -80,7 +80,7 @@ static int ignore_text(void *user, const char *bytes, size_t n_bytes) {
     } while (0)
 
 static void use(const mode *m, bool before_context, unsigned threads, result *out) {
-    static const tg_gpt_config tiny = { 2, 24, 3, 16, 256, 96 };
+    static const tg_model_config tiny = { 2, 24, 3, 16, 256, 96 };
     static const int32_t prompt[] = { 'T', 'o', ' ', 'b', 'e' };
     static const char path[] = "build/test_fp_env.tinygpt";
     tg_train_options o = tg_train_options_default();

@@ -200,7 +200,7 @@ static void writes_what_is_drawn(void **state) {
     const tg_json *root, *own;
     tg_ctx_init(&ctx, NULL, NULL, NULL);
     tg_arena_init(&arena, &ctx.mem);
-    const tg_gpt_config config = config_of(2, 6, 3, 5);
+    const tg_model_config config = config_of(2, 6, 3, 5);
     assert_int_equal(model_save_v3(&ctx, path, &config, true, false), TG_OK);
     assert_int_equal(tg_io_convert(&ctx, path, st, TG_FILE_SAFETENSORS), TG_OK);
     bytes b = bytes_read(st);
@@ -256,7 +256,7 @@ static void survives_there_and_back(void **state) {
     tg_buf text;
     tg_ctx_init(&ctx, NULL, NULL, NULL);
     tg_buf_init(&text, &ctx.mem);
-    const tg_gpt_config configs[] = { tiny(), large(), config_of(3, 20, 5, 7) };
+    const tg_model_config configs[] = { tiny(), large(), config_of(3, 20, 5, 7) };
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(model_save_v3(&ctx, path, &configs[i], false, false), TG_OK);
         assert_int_equal(tg_io_convert(&ctx, path, st, TG_FILE_SAFETENSORS), TG_OK);
@@ -372,7 +372,7 @@ static void config_of_our_own(void **state) {
     tg_arena arena;
     tg_buf text;
     const tg_json *root;
-    tg_gpt_config want = config_of(12, 256, 8, 256), have;
+    tg_model_config want = config_of(12, 256, 8, 256), have;
     tg_ctx_init(&ctx, NULL, NULL, NULL);
     tg_buf_init(&text, &ctx.mem);
     tg_arena_init(&arena, &ctx.mem);
@@ -564,7 +564,7 @@ static void survives_failing_allocations(void **state) {
     bytes_free(&b);
     write_config("{\"model_type\":\"gpt2\"," SIZES "}");
     for (int foreign = 0; foreign < 2; foreign++) {
-        const tg_gpt_config config = tiny();
+        const tg_model_config config = tiny();
         assert_int_equal(model_save_v3(&clean, path, &config, true, false), TG_OK);
         bool done = false;
         for (size_t i = 1; !done; i++) {

@@ -14,7 +14,7 @@
 
 /* Saves, opens, checks, describes, compares, opens the newest: everything that allocates. */
 static tg_status use_everything(tg_ctx *ctx) {
-    const tg_gpt_config config = tiny();
+    const tg_model_config config = tiny();
     tg_file *f;
     bool flag;
     tg_meta meta;
@@ -32,7 +32,7 @@ static tg_status use_everything(tg_ctx *ctx) {
 
 static void survives_failing_allocations(void **state) {
     (void)state;
-    const tg_gpt_config config = tiny();
+    const tg_model_config config = tiny();
     for (size_t sticky = 0; sticky < 2; sticky++) {
         bool done = false;
         size_t i = 1;
@@ -73,7 +73,7 @@ static void keeps_the_old_file_when_saving_fails(void **state) {
     static const char *const operations[] = { "open",   "write", "fsync",   "close", "link",
                                               "rename", "fstat", "opendir", "lock",  "unlink" };
     static const int errors[] = { EIO, ENOSPC, EDQUOT, EACCES };
-    const tg_gpt_config old_config = tiny(), new_config = large();
+    const tg_model_config old_config = tiny(), new_config = large();
     bytes new_file = saved(&new_config, true);
     bytes old_file = saved(&old_config, true);
     size_t n_failed = 0;
@@ -119,7 +119,7 @@ static void keeps_the_old_file_when_saving_fails(void **state) {
 /* Short writes and interrupted ones are no failures. */
 static void goes_on_after_short_writes(void **state) {
     (void)state;
-    const tg_gpt_config config = large();
+    const tg_model_config config = large();
     bytes want = saved(&config, true);
     static const int errors[] = { TG_FAULT_SHORT, EINTR };
     for (size_t k = 0; k < 2; k++) {
@@ -143,7 +143,7 @@ static void goes_on_after_short_writes(void **state) {
 
 static void reports_failing_reads(void **state) {
     (void)state;
-    const tg_gpt_config config = large();
+    const tg_model_config config = large();
     bytes b = saved(&config, true);
     static const char *const operations[] = { "open", "fstat", "pread" };
     for (size_t op = 0; op < 3; op++) {
@@ -173,7 +173,7 @@ static void reports_failing_reads(void **state) {
 /* A file that becomes shorter while it is open is an error, not a signal. */
 static void survives_a_shrinking_file(void **state) {
     (void)state;
-    const tg_gpt_config config = large();
+    const tg_model_config config = large();
     bytes b = saved(&config, true);
     tg_ctx ctx;
     tg_file *f;
@@ -238,7 +238,7 @@ static char newest(char message[TG_MESSAGE_BYTES]) {
 static void falls_back_to_the_previous_file(void **state) {
     (void)state;
     char message[TG_MESSAGE_BYTES];
-    const tg_gpt_config first = tiny(), second = large();
+    const tg_model_config first = tiny(), second = large();
     tg_ctx ctx;
     tg_ctx_init(&ctx, NULL, NULL, NULL);
     assert_int_equal(newest(message), '-'); /* nothing at all */

@@ -14,7 +14,7 @@ static int stop_at_once(void *user, const char *text, size_t n) {
 
 static void describes_a_file(void **state) {
     (void)state;
-    const tg_gpt_config config = tiny();
+    const tg_model_config config = tiny();
     tg_ctx ctx;
     tg_buf text;
     tg_arena arena;
@@ -46,7 +46,7 @@ static void describes_a_file(void **state) {
 /* Changes of one kind each, and the line that names it. */
 static void names_the_first_difference(void **state) {
     (void)state;
-    const tg_gpt_config config = tiny();
+    const tg_model_config config = tiny();
     tg_ctx ctx;
     bool equal;
     tg_buf line;
@@ -108,7 +108,7 @@ static void names_the_first_difference(void **state) {
         bytes_free(&b);
     }
     /* Other sizes, and moments on one side only. */
-    const tg_gpt_config other = large();
+    const tg_model_config other = large();
     assert_int_equal(model_save_v3(&ctx, path_b, &other, true, false), TG_OK);
     tg_buf_clear(&line);
     assert_int_equal(tg_io_compare(&ctx, path, path_b, &equal, keep_text, &line), TG_OK);
@@ -187,7 +187,7 @@ static void compares_what_a_run_depends_on(void **state) {
 /* From v3 to v2: what the header has a place for goes over, moments included. */
 static void converts_to_v2(void **state) {
     (void)state;
-    const tg_gpt_config config = large();
+    const tg_model_config config = large();
     tg_ctx ctx;
     bool equal;
     tg_ctx_init(&ctx, NULL, NULL, NULL);
@@ -216,7 +216,7 @@ static void converts_to_v2(void **state) {
 /* Same input, same bytes; and convert keeps all of it. */
 static void is_the_same_every_time(void **state) {
     (void)state;
-    const tg_gpt_config config = tiny();
+    const tg_model_config config = tiny();
     tg_ctx ctx;
     tg_ctx_init(&ctx, NULL, NULL, NULL);
     bytes a = saved(&config, true), b = saved(&config, true);

@@ -520,7 +520,7 @@ static void refuses_numbers_that_f16_cannot_hold(void **state) {
     float values[] = { 65520, -1e30f, (float)TG_INF, (float)TG_NAN, -7 * 65520 };
     static const tg_file_kind kinds[] = { TG_FILE_V2_F16, TG_FILE_V2_INT4 };
     const char *out = path_in(folder, "large", ".tinygpt");
-    const tg_gpt_config config = config_of(1, 4, 1, 4);
+    const tg_model_config config = config_of(1, 4, 1, 4);
     const tg_meta meta = model_meta();
     for (size_t i = 0; i < 5; i++) {
         const tg_weights weights = { .read = read_large, .user = &values[i] };
@@ -555,7 +555,7 @@ static void thins_the_history(void **state) {
     (void)state;
     static tg_history_point points[5000];
     static const size_t counts[] = { 1, 2, 511, 512, 513, 1024, 1025, 4999, 5000 };
-    const tg_gpt_config config = config_of(1, 4, 1, 4);
+    const tg_model_config config = config_of(1, 4, 1, 4);
     const tg_weights weights = { .read = model_read };
     const char *out = path_in(folder, "history", ".tinygpt");
     for (size_t i = 0; i < 5000; i++) {
@@ -624,7 +624,7 @@ static void counts_parameters(void **state) {
         tg_ctx ctx;
         tg_arena arena;
         tg_manifest m;
-        const tg_gpt_config config =
+        const tg_model_config config =
             config_of(presets[i].layers, presets[i].width, presets[i].heads, presets[i].ctx);
         tg_ctx_init(&ctx, NULL, NULL, NULL);
         tg_arena_init(&arena, &ctx.mem);

@@ -12,7 +12,7 @@
 #include "io/quant.h"
 
 /* 64 * 4096 parameters, so that the weights fill one chunk to the last byte. */
-static tg_gpt_config round_mebibyte(void) { return config_of(1, 64, 1, 3057); }
+static tg_model_config round_mebibyte(void) { return config_of(1, 64, 1, 3057); }
 
 /* Opens and checks everything that can be checked, as "verify" does. */
 static tg_status check_bytes(const uint8_t *data, size_t n, char message[TG_MESSAGE_BYTES]) {
@@ -49,9 +49,9 @@ static tg_status check_bytes(const uint8_t *data, size_t n, char message[TG_MESS
 
 static void holds_what_was_saved(void **state) {
     (void)state;
-    const tg_gpt_config configs[] = { tiny(), large(), round_mebibyte() };
+    const tg_model_config configs[] = { tiny(), large(), round_mebibyte() };
     for (size_t k = 0; k < 6; k++) {
-        const tg_gpt_config *config = &configs[k / 2];
+        const tg_model_config *config = &configs[k / 2];
         const bool moments = k % 2;
         tg_ctx ctx;
         tg_file *f;
@@ -144,7 +144,7 @@ static void put64(bytes *b, uint64_t x) {
 }
 
 /* TNSR (with room for its CRC) and DATA of the model that model_save_v3 saves. */
-static void model_parts(const tg_gpt_config *config, bool moments, bytes *tnsr, bytes *data) {
+static void model_parts(const tg_model_config *config, bool moments, bytes *tnsr, bytes *data) {
     static const char *const prefixes[] = { "", "adam_m.", "adam_v." };
     tg_ctx ctx;
     tg_arena arena;
@@ -179,7 +179,7 @@ static void model_parts(const tg_gpt_config *config, bool moments, bytes *tnsr, 
     tg_arena_deinit(&arena);
 }
 
-static bytes meta_part(const tg_gpt_config *config) {
+static bytes meta_part(const tg_model_config *config) {
     tg_ctx ctx;
     tg_buf json;
     tg_json_writer w;
@@ -204,7 +204,7 @@ static bytes zero_part(size_t n) {
 
 /* Builds the model's file with other bytes in one section, or with sections around the usual ones.
  */
-static bytes build_model(const tg_gpt_config *config, bool moments, const char *replaced,
+static bytes build_model(const tg_model_config *config, bool moments, const char *replaced,
                          bytes replacement, const part *extra, size_t n_extra, size_t extra_at) {
     part parts[16] = { { "META", 1, meta_part(config), false, 0 },
                        { "TNSR", 1, { NULL, 0 }, false, 0 },
@@ -238,7 +238,7 @@ static const bytes nothing = { NULL, 0 };
 
 static void is_laid_out_as_documented(void **state) {
     (void)state;
-    const tg_gpt_config configs[] = { tiny(), large(), config_of(3, 6, 2, 5), round_mebibyte() };
+    const tg_model_config configs[] = { tiny(), large(), config_of(3, 6, 2, 5), round_mebibyte() };
     for (size_t k = 0; k < 8; k++) {
         bytes a = saved(&configs[k / 2], k % 2);
         bytes b = build_model(&configs[k / 2], k % 2, NULL, nothing, NULL, 0, 0);
@@ -253,7 +253,7 @@ static void is_laid_out_as_documented(void **state) {
 
 static void skips_optional_sections(void **state) {
     (void)state;
-    const tg_gpt_config config = tiny();
+    const tg_model_config config = tiny();
     char message[TG_MESSAGE_BYTES];
     bytes body = bytes_of("a later version's bytes and their CRC", 37);
     for (size_t at = 0; at <= 5; at++) {
@@ -296,7 +296,7 @@ static void skips_optional_sections(void **state) {
 
 static void refuses_every_flipped_bit(void **state) {
     (void)state;
-    const tg_gpt_config config = tiny();
+    const tg_model_config config = tiny();
     bytes b = saved(&config, true);
     assert_int_equal(check_bytes(b.data, b.n, NULL), TG_OK);
     for (size_t i = 0; i < b.n; i++) {
@@ -315,7 +315,7 @@ static void refuses_every_flipped_bit(void **state) {
 /* Without the SHA-256 too: whatever a reader looks at is covered by what a reader checks. */
 static void opening_and_reading_notices_damage(void **state) {
     (void)state;
-    const tg_gpt_config config = tiny();
+    const tg_model_config config = tiny();
     bytes b = saved(&config, true);
     const size_t hash_offset = b.n - 32;
     for (size_t i = 0; i < hash_offset; i++) {
@@ -337,7 +337,7 @@ static void opening_and_reading_notices_damage(void **state) {
 
 static void refuses_every_other_length(void **state) {
     (void)state;
-    const tg_gpt_config config = tiny();
+    const tg_model_config config = tiny();
     bytes b = saved(&config, true);
     const size_t n = b.n;
     for (size_t cut = 0; cut < n; cut++) {
@@ -362,7 +362,7 @@ static void refuses_every_other_length(void **state) {
 /* A damaged chunk is named, with a tensor in it; the others can still be read. */
 static void names_the_damaged_chunk(void **state) {
     (void)state;
-    const tg_gpt_config config = large();
+    const tg_model_config config = large();
     bytes b = saved(&config, true);
     tg_ctx ctx;
     tg_file *f;
@@ -475,7 +475,7 @@ static const hostile hostiles[] = {
 
 static void refuses_hostile_values(void **state) {
     (void)state;
-    const tg_gpt_config config = tiny();
+    const tg_model_config config = tiny();
     const bytes good = build_model(&config, true, NULL, nothing, NULL, 0, 0);
     const size_t tnsr = (size_t)tg_get_u64(good.data + 64 + 32 + 8);
     for (size_t i = 0; i < sizeof hostiles / sizeof hostiles[0]; i++) {
@@ -541,7 +541,7 @@ static void refuses_hostile_headers(void **state) {
           TG_E_FORMAT, "schedule" },
         { "{\"family\":\"tinygpt\"," CONFIG ",\"step\":0,\"train\":{\"later\":1}}", TG_OK, "" },
     };
-    const tg_gpt_config config = tiny();
+    const tg_model_config config = tiny();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char message[TG_MESSAGE_BYTES];
         bytes json = bytes_of(cases[i].json, strlen(cases[i].json));
@@ -574,7 +574,7 @@ static void lists_all_that_is_wrong_with_the_tensors(void **state) {
           { "adam_m.blocks.0.ln1.bias is missing", "adam_x.blocks.0.ln1.bias is not wanted",
             NULL } },
     };
-    const tg_gpt_config config = tiny();
+    const tg_model_config config = tiny();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char message[TG_MESSAGE_BYTES];
         bytes b = build_model(&config, true, NULL, nothing, NULL, 0, 0);
@@ -599,7 +599,7 @@ static void lists_all_that_is_wrong_with_the_tensors(void **state) {
 /* Data that belongs to no tensor, and moments of a type that cannot hold them. */
 static void refuses_data_beyond_the_tensors(void **state) {
     (void)state;
-    const tg_gpt_config config = tiny();
+    const tg_model_config config = tiny();
     char message[TG_MESSAGE_BYTES];
     bytes tnsr, data;
     model_parts(&config, true, &tnsr, &data);
@@ -634,7 +634,7 @@ static void refuses_data_beyond_the_tensors(void **state) {
 
 static void refuses_numbers_out_of_range(void **state) {
     (void)state;
-    const tg_gpt_config config = tiny();
+    const tg_model_config config = tiny();
     const float bad[] = { (float)TG_NAN, (float)TG_INF, -(float)TG_INF };
     tg_ctx ctx;
     tg_file *f;
@@ -667,7 +667,7 @@ static void refuses_numbers_out_of_range(void **state) {
 static void holds_other_types_in_any_order(void **state) {
     (void)state;
     static const tg_file_dtype types[] = { TG_FILE_F16, TG_FILE_BF16, TG_FILE_INT4, TG_FILE_F32 };
-    const tg_gpt_config config = config_of(1, 10, 2, 7);
+    const tg_model_config config = config_of(1, 10, 2, 7);
     tg_ctx ctx;
     tg_arena arena;
     tg_manifest m;
@@ -734,7 +734,7 @@ static void holds_other_types_in_any_order(void **state) {
 
 static void writer_refuses_what_no_reader_takes(void **state) {
     (void)state;
-    const tg_gpt_config config = tiny();
+    const tg_model_config config = tiny();
     const uint64_t two[] = { 256, 1 }, three[] = { 3 };
     bytes json = meta_part(&config);
     const float x[256] = { 0 };

@@ -16,7 +16,7 @@
 
 #include <dirent.h>
 
-static const tg_gpt_config nano = { 2, 24, 3, 16, 256, 96 };
+static const tg_model_config nano = { 2, 24, 3, 16, 256, 96 };
 #define FOLDER "build/test_jobs"
 static const char *const SAVE = FOLDER "/run.tinygpt";
 static const char *const OTHER = FOLDER "/other.tinygpt";
@@ -735,7 +735,7 @@ static bool whole_program(test_alloc *a) {
     co.threads = 2;
     co.alloc = test_alloc_fn;
     co.alloc_user = a;
-    const tg_gpt_config small = { 1, 8, 2, 8, 256, 32 };
+    const tg_model_config small = { 1, 8, 2, 8, 256, 32 };
     tg_train_options o = options();
     stage s = { .heard = MIX_START };
     char bytes[600];

@@ -320,7 +320,7 @@ static void write_large(void) {
  * in another order have logits to answer for them. */
 static void check_packed(const tg_lm_model *m) {
     for (size_t i = 0; i < m->lm.n_tensors; i++) {
-        const tg_lm_tensor *t = &m->lm.tensors[i];
+        const tg_tensor *t = &m->lm.tensors[i];
         if (t->is_floats || t->stays || t->pairs) continue;
         const size_t row_bytes = (size_t)t->source->bytes / t->rows;
         const size_t group_bytes = tg_pack_group_bytes(t->packing, t->cols);

@@ -180,7 +180,7 @@ static int make_files(void **state) {
     tg_ctx err;
     tg_context *ctx;
     tg_convert_report r;
-    const tg_gpt_config config = config_of(1, 8, 2, 8);
+    const tg_model_config config = config_of(1, 8, 2, 8);
     tg_ctx_init(&err, NULL, NULL, NULL);
     assert_int_equal(model_save_v3(&err, OWN, &config, true, false), TG_OK);
     assert_int_equal(tg_context_new(NULL, &ctx), TG_OK);

@@ -242,7 +242,7 @@ static tg_status generate(tg_session *s, const tg_sample_options *o, size_t n, h
 
 static void in_a_session(void **state) {
     (void)state;
-    static const tg_gpt_config nano = { 2, 24, 3, 64, 256, 96 };
+    static const tg_model_config nano = { 2, 24, 3, 64, 256, 96 };
     tg_context *ctx = open_context(1, NULL, NULL);
     tg_model *m;
     tg_session *s;

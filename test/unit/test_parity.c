@@ -8,7 +8,7 @@
 #include "base/math.h"
 #include "engine/session.h"
 
-static const tg_gpt_config custom = { 2, 40, 5, 24, 256, 160 };
+static const tg_model_config custom = { 2, 40, 5, 24, 256, 160 };
 
 static void same_initial_weights(void **state) {
     (void)state;
@@ -50,7 +50,7 @@ static void same_batches(void **state) {
 }
 
 /* Last four positions of a prompt of ctx bytes, token by token through the session. */
-static void check_logits(const tg_gpt_config *config, const char *golden, const char *levers) {
+static void check_logits(const tg_model_config *config, const char *golden, const char *levers) {
     size_t n;
     double *want = read_golden(golden, &n);
     assert_int_equal(n, 4 * 256);

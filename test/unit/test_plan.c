@@ -603,7 +603,7 @@ static void without_its_lever_all_is_shared(void **state) {
 /* ------------------------------------------------------------------------------------- all models
  */
 
-static void check_train_plans(const tg_gpt_config *config, const char *levers, int32_t batch) {
+static void check_train_plans(const tg_model_config *config, const char *levers, int32_t batch) {
     tg_context *ctx = open_context(1, NULL, levers);
     tg_train_options o = tg_train_options_default();
     o.batch = batch;
@@ -612,8 +612,10 @@ static void check_train_plans(const tg_gpt_config *config, const char *levers, i
     tg_layout layout;
     tg_train_plans plans;
     o = tg_train_options_of(&o, config);
-    OK(ctx, tg_families[0]->layout(&ctx->err, &arena, config, &layout));
-    OK(ctx, tg_train_plans_build(ctx, tg_families[0], &layout, &o, &plans));
+    tg_model_config whole = *config;
+    OK(ctx, tg_config_complete(&ctx->err, "test", &whole));
+    OK(ctx, tg_layout_make(&ctx->err, &arena, &whole, &layout));
+    OK(ctx, tg_train_plans_build(ctx, &layout, &o, &plans));
     check_plan_memory(&plans.grad);
     check_plan_memory(&plans.update);
     check_plan_memory(&plans.eval);
@@ -624,9 +626,9 @@ static void check_train_plans(const tg_gpt_config *config, const char *levers, i
 
 static void no_two_live_values_share_bytes_in_training(void **state) {
     (void)state;
-    static const tg_gpt_config configs[] = { { 1, 16, 1, 8, 256, 64 },
-                                             { 2, 12, 3, 7, 256, 48 },
-                                             { 4, 64, 4, 64, 256, 256 } };
+    static const tg_model_config configs[] = { { 1, 16, 1, 8, 256, 64 },
+                                               { 2, 12, 3, 7, 256, 48 },
+                                               { 4, 64, 4, 64, 256, 256 } };
     static const char *const levers[] = { NULL, "-buffer_aliasing", "-recompute",
                                           "-epilogue_fusion", "-flash_attention" };
     for (size_t c = 0; c < sizeof configs / sizeof *configs; c++)
@@ -648,7 +650,7 @@ static void no_two_live_values_share_bytes_in_sessions(void **state) {
     static const char *const paths[] = { "gpt2", "llama", "llama3", "qwen2", "qwen3", "gemma3" };
     tg_context *ctx = open_context(1, NULL, NULL);
     tg_model *model;
-    static const tg_gpt_config config = { 2, 32, 2, 16, 256, 128 };
+    static const tg_model_config config = { 2, 32, 2, 16, 256, 128 };
     OK(ctx, tg_model_new(ctx, &config, 1, &model));
     check_session(ctx, model);
     tg_model_free(model);

@@ -11,7 +11,7 @@
 
 /* FIRST: the byte of the text that is read first, as in probe.py. */
 enum { L = 2, H = 5, T = 24, V = 256, FIRST = 24 };
-static const tg_gpt_config custom = { L, 40, H, T, V, 160 };
+static const tg_model_config custom = { L, 40, H, T, V, 160 };
 
 /* A sharp model, a text and a donor's, and a probe for each. */
 typedef struct scene {
@@ -366,7 +366,7 @@ static void refuses_bad_arguments(void **state) {
     OK(s.ctx, tg_probe_run(other, s.tokens, NULL, 0, NULL));
     refuses(&s, TG_E_ARG, "want 24 tokens, have 23", &from, other);
     tg_probe_free(other);
-    const tg_gpt_config narrow = { L, 20, H, T, V, 80 };
+    const tg_model_config narrow = { L, 20, H, T, V, 80 };
     OK(s.ctx, tg_model_new(s.ctx, &narrow, 1, &small));
     OK(s.ctx, tg_probe_new(s.ctx, small, T, &other));
     OK(s.ctx, tg_probe_run(other, s.tokens, NULL, 0, NULL));

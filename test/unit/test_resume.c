@@ -8,7 +8,7 @@
 #include "base/math.h"
 #include "training/train.h"
 
-static const tg_gpt_config nano = { 2, 24, 3, 16, 256, 96 };
+static const tg_model_config nano = { 2, 24, 3, 16, 256, 96 };
 static const char *const SAVE = "build/test_resume.tinygpt";
 
 enum { BYTES = 600000 };

@@ -515,7 +515,7 @@ static void files_of_somebody_else(void **state) {
 static void a_cache_that_grows(void **state) {
     (void)state;
     enum { WIDTH = 128, POSITIONS = 16384, SOME = 2080, BYTES = 256 };
-    const tg_gpt_config config = { 1, WIDTH, 1, POSITIONS, BYTES, 4 * WIDTH };
+    const tg_model_config config = { 1, WIDTH, 1, POSITIONS, BYTES, 4 * WIDTH };
     static int32_t tokens[SOME];
     static float want[BYTES];
     const bool joins = joins_pages();
@@ -568,7 +568,7 @@ static void rows_of_packed_caches(void **state) {
 /* To the last place and the last id, and not one further; a refused call changes nothing. */
 static void one_too_many(void **state) {
     (void)state;
-    const tg_gpt_config config = { 1, 16, 1, 8, 256, 64 };
+    const tg_model_config config = { 1, 16, 1, 8, 256, 64 };
     const int32_t tokens[10] = { 1, 2, 3, 4, 5, 6, 7, 255, 9, 10 }, wrong[] = { 256, -1 };
     tg_context *ctx;
     tg_model *m;
@@ -595,7 +595,7 @@ static void one_too_many(void **state) {
  * that: a context of 15 keeps the last 7. */
 static void sliding_keeps_the_newest_half(void **state) {
     (void)state;
-    const tg_gpt_config config = { 2, 32, 2, 16, 256, 128 };
+    const tg_model_config config = { 2, 32, 2, 16, 256, 128 };
     static const struct {
         int32_t ctx, fed, kept;
     } cases[] = { { 15, 15, 7 }, { 16, 16, 8 }, { 15, 13, 6 }, { 16, 9, 4 }, { 15, 2, 1 } };

@@ -10,7 +10,7 @@
 
 enum { THREADS = 4, TEXT_BYTES = 20000, MODEL_V = 256 };
 
-static const tg_gpt_config nano = { 2, 24, 3, 16, MODEL_V, 96 };
+static const tg_model_config nano = { 2, 24, 3, 16, MODEL_V, 96 };
 
 static int add_text(void *user, const char *bytes, size_t n) {
     char **at = user;

@@ -12,7 +12,7 @@
 #include "io/meta.h"
 #include "training/train.h"
 
-static const tg_gpt_config nano = { 2, 24, 3, 16, 256, 96 };
+static const tg_model_config nano = { 2, 24, 3, 16, 256, 96 };
 static const char *const SAVE = "build/test_train.tinygpt";
 
 static tg_train_options options(int64_t steps, int32_t accum) {
@@ -29,7 +29,7 @@ static tg_train_options options(int64_t steps, int32_t accum) {
 }
 
 static uint64_t hash_of_run(unsigned threads, const char *isa, const char *levers,
-                            const tg_gpt_config *config, const tg_train_options *o) {
+                            const tg_model_config *config, const tg_train_options *o) {
     run_of r = start_run(open_context(threads, isa, levers), config, o);
     const tg_step_report report = steps_until(&r, o->steps);
     end_run(&r);
@@ -39,7 +39,7 @@ static uint64_t hash_of_run(unsigned threads, const char *isa, const char *lever
 static void threads_do_not_matter(void **state) {
     (void)state;
     const tg_train_options o = options(50, 2);
-    const tg_gpt_config tiny = tg_preset_find("tiny")->config;
+    const tg_model_config tiny = tg_preset_find("tiny")->config;
     const uint64_t want = hash_of_run(1, NULL, NULL, &tiny, &o);
     static const unsigned threads[] = { 2, 3, 5, 8 };
     for (size_t i = 0; i < 4; i++)
@@ -49,7 +49,7 @@ static void threads_do_not_matter(void **state) {
 static void isas_of_a_class_agree(void **state) {
     (void)state;
     const tg_train_options o = options(50, 1);
-    const tg_gpt_config tiny = tg_preset_find("tiny")->config;
+    const tg_model_config tiny = tg_preset_find("tiny")->config;
     if (!isa_usable("avx2") || !isa_usable("avx512")) {
         print_message("skipped: isas_of_a_class_agree: this CPU has not both of avx2 and avx512\n");
         skip();
@@ -331,7 +331,7 @@ static void names_a_bad_option(void **state) {
     o.batch = -1;
     assert_int_equal(tg_trainer_new(ctx, m, text, &o, &t), TG_E_ARG);
     assert_non_null(strstr(tg_context_error(ctx), "batch"));
-    tg_gpt_config bad = nano;
+    tg_model_config bad = nano;
     bad.heads = 5;
     tg_model *none;
     assert_int_not_equal(tg_model_new(ctx, &bad, 1, &none), TG_OK);
@@ -375,7 +375,7 @@ static void measured_without_a_trainer(void **state) {
     tg_model *m;
     assert_int_equal(tg_context_new(&co, &ctx), TG_OK);
     OK(ctx, tg_text_open(ctx, STORIES, &text));
-    const tg_gpt_config wide = { 2, 192, 3, 4, 256, 768 };
+    const tg_model_config wide = { 2, 192, 3, 4, 256, 768 };
     OK(ctx, tg_model_new(ctx, &wide, 1, &m));
     const size_t weight_bytes = (size_t)tg_param_count(&wide) * sizeof(float);
     for (int part = 0; part < 2; part++) {
@@ -415,7 +415,7 @@ static bool whole_program(test_alloc *a) {
     double loss;
     char bytes[600];
     memset(bytes, 'x', sizeof bytes);
-    const tg_gpt_config small = { 1, 8, 2, 8, 256, 32 };
+    const tg_model_config small = { 1, 8, 2, 8, 256, 32 };
     tg_train_options o = options(3, 2);
     o.batch = 2;
     o.eval_every = 2;

@@ -135,7 +135,7 @@ export const STRUCTS = {
       logUser: ['ptr', 28, 56],
     },
   },
-  tg_gpt_config: {
+  tg_model_config: {
     size: [24, 24],
     members: {
       layers: ['i32', 0, 0],
@@ -150,7 +150,7 @@ export const STRUCTS = {
     size: [40, 48],
     members: {
       name: ['text', 0, 0],
-      config: ['tg_gpt_config', 4, 8],
+      config: ['tg_model_config', 4, 8],
       batch: ['i32', 28, 32],
       steps: ['i32', 32, 36],
       doc: ['text', 36, 40],
@@ -160,7 +160,7 @@ export const STRUCTS = {
     size: [88, 96],
     members: {
       family: ['text', 0, 0],
-      config: ['tg_gpt_config', 4, 8],
+      config: ['tg_model_config', 4, 8],
       params: ['u64', 32, 32],
       weightBytes: ['u64', 40, 40],
       format: ['text', 48, 48],

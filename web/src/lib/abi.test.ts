@@ -37,7 +37,7 @@ describe.each([false, true])('a struct, wide pointers %s', (wide) => {
     expect(read.name).toBe('large');
     expect(read.doc).toBe('');
     expect(read.config).toMatchObject({ layers: 7, mlp: 9, vocab: 0 });
-    expect(m.read('tg_gpt_config', m.member('tg_preset', at, 'config')).layers).toBe(7);
+    expect(m.read('tg_model_config', m.member('tg_preset', at, 'config')).layers).toBe(7);
     m.bytes(m.member('tg_lint', at, 'text'), 4).set(new TextEncoder().encode('abc\0'));
     expect(m.read('tg_lint', at).text).toBe('abc');
     expect(m.size('tg_preset')).toBe(STRUCTS.tg_preset.size[wide ? 1 : 0]);

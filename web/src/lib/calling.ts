@@ -99,7 +99,7 @@ export class Gathered {
 }
 
 export function config(core: Core, frame: Frame, value: GptConfig): Ptr {
-  const at = frame.alloc(core.memory.size('tg_gpt_config'));
-  core.memory.write('tg_gpt_config', at, value);
+  const at = frame.alloc(core.memory.size('tg_model_config'));
+  core.memory.write('tg_model_config', at, value);
   return at;
 }

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * family.c - the lists of families and presets, and what is common to all of them.
+ */
+#include "model/family.h"
+
+#include "base/math.h"
+#include "io/manifest.h"
+
+#define TG_FAMILY(symbol) extern const tg_family tg_family_##symbol;
+#include "model/families.def"
+#undef TG_FAMILY
+
+const tg_family *const tg_families[] = {
+#define TG_FAMILY(symbol) &tg_family_##symbol,
+#include "model/families.def"
+#undef TG_FAMILY
+};
+const size_t tg_n_families = sizeof tg_families / sizeof tg_families[0];
+
+const tg_family *tg_family_find(const char *name) {
+    for (size_t i = 0; i < tg_n_families; i++)
+        if (!name || strcmp(tg_families[i]->name, name) == 0) return tg_families[i];
+    return NULL;
+}
+
+const tg_family *tg_family_of(const tg_model_config *c) { return tg_family_find(c->family); }
+
+const char *tg_family_at(size_t i) {
+    for (size_t k = 0; k < tg_n_families; k++)
+        if (tg_families[k]->fresh && i-- == 0) return tg_families[k]->name;
+    return NULL;
+}
+
+bool tg_want_in_layers(const tg_want *want) { return strchr(want->name, '%') != NULL; }
+
+const char *tg_want_role(const tg_want *want) {
+    const char *of_layer = strchr(want->name, '%');
+    return want->role ? want->role : of_layer ? of_layer + strlen("%d.") : want->name;
+}
+
+size_t tg_size_of(const tg_model_config *c, tg_size size) {
+    switch (size) {
+    case TG_SIZE_WIDTH: return (size_t)c->width;
+    case TG_SIZE_MLP: return (size_t)c->mlp;
+    case TG_SIZE_VOCAB: return (size_t)c->vocab;
+    case TG_SIZE_HEAD: return (size_t)c->head_size;
+    case TG_SIZE_QUERIES: return (size_t)c->heads * (size_t)c->head_size;
+    case TG_SIZE_KEYS: return (size_t)c->kv_heads * (size_t)c->head_size;
+    case TG_SIZE_QKV: return tg_size_of(c, TG_SIZE_QUERIES) + 2 * tg_size_of(c, TG_SIZE_KEYS);
+    case TG_SIZE_CTX: return (size_t)c->ctx;
+    case TG_SIZE_TWO: return 2;
+    case TG_SIZE_ONE: break;
+    }
+    return 1;
+}
+
+/* ---------------------------------------------------------------------------------- configuration
+ */
+
+static tg_status want_size(tg_ctx *ctx, const char *where, const char *name, int32_t have,
+                           int32_t low, int32_t high) {
+    if (have >= low && have <= high) return TG_OK;
+    return tg_fail(ctx, TG_E_RANGE, "%s: %s: want %d..%d, have %d", where, name, (int)low,
+                   (int)high, (int)have);
+}
+
+/* Limits are those that keep every product of sizes within 32 bits, and are far beyond any model
+ * that a CPU would train. */
+static tg_status check(tg_ctx *ctx, const char *where, const tg_model_config *c) {
+    TG_TRY(want_size(ctx, where, "layers", c->layers, 1, 512));
+    TG_TRY(want_size(ctx, where, "width", c->width, 1, 65536));
+    TG_TRY(want_size(ctx, where, "heads", c->heads, 1, 1024));
+    TG_TRY(want_size(ctx, where, "kv_heads", c->kv_heads, 1, c->heads));
+    TG_TRY(want_size(ctx, where, "head_size", c->head_size, 2, 1024));
+    TG_TRY(want_size(ctx, where, "mlp", c->mlp, 1, 262144));
+    TG_TRY(want_size(ctx, where, "ctx", c->ctx, 1, 1 << 24));
+    TG_TRY(want_size(ctx, where, "vocab", c->vocab, 1, 1 << 26));
+    TG_TRY(want_size(ctx, where, "window", c->window, 0, 1 << 24));
+    if (c->heads % c->kv_heads != 0 || c->head_size % 2 != 0)
+        return tg_fail(ctx, TG_E_RANGE,
+                       "%s: heads: want key heads that divide query heads, of an even size, have "
+                       "%d of %d, size %d",
+                       where, (int)c->kv_heads, (int)c->heads, (int)c->head_size);
+    if (!(c->eps > 0 && c->eps < 1 && c->rope_factor > 0 && c->rope_base[0] > 1 &&
+          c->rope_base[1] > 1 && c->embed_scale > 0 && c->score_scale > 0))
+        return tg_fail(ctx, TG_E_RANGE,
+                       "%s: want eps in (0,1), bases above 1 and scales above 0, have other ones",
+                       where);
+    return TG_OK;
+}
+
+tg_status tg_config_complete(tg_ctx *ctx, const char *where, tg_model_config *c) {
+    const tg_family *f = tg_family_of(c);
+    if (!f || !f->fresh)
+        return tg_fail(ctx, TG_E_UNSUPPORTED, "%s: family: want one that can be trained, have %s",
+                       where, c->family);
+    c->family = f->name;
+    if (f == tg_families[0]) TG_TRY(tg_gpt_config_check(ctx, where, c));
+    if (c->kv_heads == 0) c->kv_heads = c->heads;
+    if (c->head_size == 0 && c->heads > 0) c->head_size = c->width / c->heads;
+    if (f->complete) f->complete(c);
+    if (c->eps == 0) c->eps = 1e-5f;
+    if (c->embed_scale == 0) c->embed_scale = 1;
+    if (c->rope_factor == 0) c->rope_factor = 1;
+    for (int i = 0; i < 2; i++)
+        if (c->rope_base[i] == 0) c->rope_base[i] = 1e4f;
+    if (c->score_scale == 0 && c->head_size > 0)
+        c->score_scale = (float)(1 / tg_sqrt((double)c->head_size));
+    return f == tg_families[0] ? TG_OK : check(ctx, where, c);
+}
+
+/* There is no padding between the members of the struct, and names of complete ones are static. */
+bool tg_config_same(const tg_model_config *a, const tg_model_config *b) {
+    tg_model_config x = *a, y = *b;
+    if (tg_config_complete(NULL, "", &x) != TG_OK || tg_config_complete(NULL, "", &y) != TG_OK)
+        return false;
+    return memcmp(&x, &y, offsetof(tg_model_config, rope_factor) + sizeof x.rope_factor) == 0;
+}
+
+uint64_t tg_config_params(const tg_model_config *c) {
+    const tg_family *f = tg_family_of(c);
+    uint64_t n = 0;
+    for (size_t i = 0; f && i < f->n_wants; i++) {
+        const tg_want *w = &f->wants[i];
+        if ((w->flags & TG_WANT_OPTIONAL) &&
+            (c->tied || strcmp(tg_want_role(w), "output.weight") != 0))
+            continue;
+        n += (uint64_t)tg_size_of(c, w->rows) * tg_size_of(c, w->cols) *
+             (tg_want_in_layers(w) ? (uint64_t)c->layers : 1);
+    }
+    return n;
+}
+
+/* ---------------------------------------------------------------------------------------- presets
+ */
+
+static const tg_preset presets[] = {
+#define TG_PRESET(id, L, C, H, T, B, S, text) { #id, { L, C, H, T, 256, 4 * (C) }, B, S, text },
+#include "model/presets.def"
+#undef TG_PRESET
+};
+
+size_t tg_preset_count(void) { return sizeof presets / sizeof presets[0]; }
+
+const tg_preset *tg_preset_at(size_t i) { return i < tg_preset_count() ? &presets[i] : NULL; }
+
+const tg_preset *tg_preset_find(const char *name) {
+    for (size_t i = 0; name && i < tg_preset_count(); i++)
+        if (strcmp(presets[i].name, name) == 0) return &presets[i];
+    return NULL;
+}
+
+int32_t tg_default_heads(int32_t width) {
+    for (size_t i = 0; i < tg_preset_count(); i++)
+        if (presets[i].config.width == width) return presets[i].config.heads;
+    if (width % 32 == 0) return width / 32;
+    return width % 3 == 0 ? 3 : 1;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * family.h - a family of models: its sizes, its tensors, and its graph. One file a family
+ * (llama.c, ...), one line in families.def.
+ *
+ * The graph is written once, in the words of net.h. Whether its weights are floats of one flat
+ * array (layout.h), which can be trained, or states of their own as a file has them (tensors.h),
+ * and whether its rows are whole sequences or go on behind a cache, is what the words decide.
+ */
+#ifndef TG_MODEL_FAMILY_H
+#define TG_MODEL_FAMILY_H
+
+#include "io/gguf.h"
+#include "ir/graph.h"
+#include "tinygpt.h"
+
+/* Sizes of a tensor, by what they follow from. */
+typedef enum tg_size {
+    TG_SIZE_ONE,
+    TG_SIZE_WIDTH,
+    TG_SIZE_MLP,
+    TG_SIZE_VOCAB,
+    TG_SIZE_HEAD,
+    TG_SIZE_QUERIES, /* heads * head_size */
+    TG_SIZE_KEYS,    /* kv_heads * head_size */
+    TG_SIZE_QKV,     /* queries and twice the keys */
+    TG_SIZE_CTX,
+    TG_SIZE_TWO
+} tg_size;
+size_t tg_size_of(const tg_model_config *c, tg_size size);
+
+enum {
+    TG_WANT_OPTIONAL = 1,
+    TG_WANT_ROPE_PAIRS = 2, /* rows pair (2i, 2i + 1) where GGUF has them: see rope.c */
+    TG_WANT_FLOATS = 4,     /* a matrix that is kept as floats, row by row */
+    TG_WANT_TABLE = 8,      /* rows that are looked up; but for encoders and where there is an
+                               output.weight, they are multiplied with, too */
+    TG_WANT_IN_OUT = 16,    /* [in,out]: y = x W; others are [out,in]: y = x W^T */
+    TG_WANT_BRANCH = 32     /* ends a branch: fresh values are smaller by sqrt(2L) */
+};
+
+/*
+ * A tensor that a family wants. "%d" in a name is the layer. rows TG_SIZE_ONE: a vector.
+ * Fresh values: gains (vectors that end in "weight") 1, biases 0, matrices N(0, 0.02).
+ * Tensors of the same part serve one product: its rows (or columns, of [in,out]) lie side by side.
+ */
+typedef struct tg_want {
+    const char *name; /* in files, and of its state */
+    tg_size rows, cols;
+    unsigned flags;
+    const char *part; /* in files' manner: "blk.%d.attn_qkv.weight"; NULL: its name */
+    const char *role; /* what the graph calls the part; NULL: its name behind "blk.%d." */
+} tg_want;
+
+/* What the graph calls it. */
+const char *tg_want_role(const tg_want *want);
+/* Whether there is one in every layer. */
+bool tg_want_in_layers(const tg_want *want);
+
+/* Values of a block at which somebody may look, or put another one in their place, while a graph
+ * is built: what an experiment needs to know of a family, and all that it may. */
+typedef enum tg_site {
+    TG_SITE_HEADS,     /* [.., H*D] what the heads gather, side by side: out 0 of attention */
+    TG_SITE_ATTENTION, /* [.., C] what attention adds to the stream */
+    TG_SITE_MLP,       /* [.., C] what the MLP adds to the stream */
+    TG_SITE_STREAM,    /* [.., C] the stream behind the block; behind none where layer is -1 */
+    TG_SITE_COUNT
+} tg_site;
+
+typedef struct tg_tap {
+    /* What the graph goes on with: x, or another value of its type. */
+    tg_value *(*at)(void *user, tg_graph *g, tg_site site, int layer, tg_value *x);
+    void *user;
+} tg_tap;
+
+struct tg_net;
+
+/* What an encoder reads: several texts, one behind the other, T tokens together; T is dynamic. */
+typedef struct tg_net_texts {
+    tg_value *tokens;    /* [T] */
+    tg_value *positions; /* [T] in its text */
+    tg_value *kinds;     /* [T] 0, or 1 in the second text of a pair */
+    tg_value *spans;     /* [T,2] the first token of its text, and the one behind its last */
+} tg_net_texts;
+
+typedef struct tg_family {
+    const char *name, *doc; /* the name is GGUF's general.architecture, too */
+    const tg_want *wants;
+    size_t n_wants;
+    bool fresh; /* can be made with fresh weights, and trained */
+    /* Sizes of a model of this family that follow from the others, where they are 0. */
+    void (*complete)(tg_model_config *c);
+    /* Sizes that are this family's own, after the common ones were read from a file; NULL: there
+     * are no such files. */
+    tg_status (*config)(const tg_gguf *g, tg_model_config *c);
+    /* Appends the model and returns the logits [.., V] of tokens [B,T], or with caches those that
+     * follow tokens [T] of dynamic rows. */
+    tg_value *(*graph)(struct tg_net *n, tg_value *tokens);
+    /* The logits [.., V] of a stream [.., C]: the end of graph alone. */
+    tg_value *(*head)(struct tg_net *n, tg_value *x);
+    /* Of encoders, in graph's place: the vectors [T,C] of tokens. */
+    tg_value *(*encode)(struct tg_net *n, const tg_net_texts *in);
+} tg_family;
+
+extern const tg_family *const tg_families[];
+extern const size_t tg_n_families;
+/* NULL if there is none; that of NULL is the first one. */
+const tg_family *tg_family_find(const char *name);
+const tg_family *tg_family_of(const tg_model_config *c);
+
+/* Fills in what follows from other sizes, and checks all: E_RANGE, E_UNSUPPORTED; the message
+ * begins with where. The family's name is a static one afterwards. */
+tg_status tg_config_complete(tg_ctx *ctx, const char *where, tg_model_config *c);
+/* Are they the same, once both are complete? */
+bool tg_config_same(const tg_model_config *a, const tg_model_config *b);
+uint64_t tg_config_params(const tg_model_config *c); /* of a complete one */
+
+/* Does this layer see a window alone? */
+static inline bool tg_windowed(const tg_model_config *c, int layer) {
+    return c->window > 0 && (layer + 1) % c->window_every != 0;
+}
+
+/* Positions that a layer's cache has room for, in a context of so many, if calls have up to so many
+ * rows: a window needs itself and the rows, in whole tiles (ops/attention_cached). */
+static inline int32_t tg_cache_room(const tg_model_config *c, int layer, int32_t positions,
+                                    int32_t rows) {
+    if (!tg_windowed(c, layer) || positions <= rows) return positions;
+    const int32_t ring = (c->window - 1 + rows + 63) / 64 * 64;
+    return ring < positions ? ring : positions;
+}
+
+/* How the vectors of a text's tokens become one; numbers are those of GGUF's pooling_type. */
+enum { TG_POOL_MEAN = 1, TG_POOL_CLS = 2, TG_POOL_LAST = 3 };
+
+/* ------------------------------------------------------------------- metadata.c: sizes of a file
+ */
+
+/* The configuration of a file; a key of its architecture that is not known is refused. */
+tg_status tg_config_read(const tg_gguf *g, tg_arena *arena, tg_model_config *c);
+
+/* A key of the architecture: "llama.block_count" of "block_count". Returns out. */
+#define TG_KEY_BYTES 160
+const char *tg_config_key(const tg_model_config *c, const char *name, char out[TG_KEY_BYTES]);
+
+/* Positions that are divided by a factor, for families that turn: rope.scaling.type, which is
+ * linear where it is missing, with its factor under either key. Other kinds are refused. */
+tg_status tg_config_read_scaling(const tg_gguf *g, tg_model_config *c);
+
+/* Frequencies of rotary positions, by the number of their base: out [head_size / 2]. factors: of
+ * the file's tensor rope_freqs, or NULL. */
+void tg_config_freq(const tg_model_config *c, int base, const float *factors, float *out);
+#define TG_FREQ_NAME "rope.%d"
+
+#endif

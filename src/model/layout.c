@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * layout.c - places the tensors of a family in one flat array.
+ */
+#include "model/layout.h"
+
+#include "base/math.h"
+
+typedef struct builder {
+    tg_arena *arena;
+    const tg_model_config *config;
+    const tg_family *family;
+    tg_param *params;
+    tg_tensor_spec *tensors;
+    size_t n_params, n_tensors, n_elems;
+    bool out_of_memory;
+} builder;
+
+/* Lack of memory is remembered and asked for once, at the end: the tables are small. */
+static const char *named(builder *b, const char *pattern, int layer) {
+    const char *of_layer = strchr(pattern, '%');
+    const char *s = of_layer ? tg_arena_sprintf(b->arena, "%.*s%d%s", (int)(of_layer - pattern),
+                                                pattern, layer, of_layer + 2)
+                             : tg_arena_strdup(b->arena, pattern);
+    if (!s) b->out_of_memory = true;
+    return s;
+}
+
+/* A model that is tied has no head of its own, and nothing else that is optional is made. */
+static bool is_taken(const builder *b, const tg_want *w) {
+    return !(w->flags & TG_WANT_OPTIONAL) ||
+           (!b->config->tied && strcmp(tg_want_role(w), "output.weight") == 0);
+}
+
+static bool same_part(const tg_want *a, const tg_want *b) {
+    return a->part && b->part && strcmp(a->part, b->part) == 0;
+}
+
+/* The parameter that want i begins, with room for all tensors of its part. */
+static tg_param *add_param(builder *b, size_t i, int layer) {
+    const tg_want *w = &b->family->wants[i];
+    const bool in_out = (w->flags & TG_WANT_IN_OUT) != 0, vector = w->rows == TG_SIZE_ONE;
+    size_t rows = tg_size_of(b->config, w->rows), cols = tg_size_of(b->config, w->cols);
+    for (size_t k = i + 1; k < b->family->n_wants; k++)
+        if (same_part(w, &b->family->wants[k])) {
+            if (vector || in_out)
+                cols += tg_size_of(b->config, b->family->wants[k].cols);
+            else
+                rows += tg_size_of(b->config, b->family->wants[k].rows);
+        }
+    tg_param *p = &b->params[b->n_params++];
+    *p = (tg_param) { .name = named(b, w->part ? w->part : w->name, layer),
+                      .type = vector ? tg_type_1d(TG_F32, cols) : tg_type_2d(TG_F32, rows, cols),
+                      .offset_elems = b->n_elems,
+                      .role = tg_want_role(w),
+                      .layer = layer,
+                      .in_out = in_out };
+    b->n_elems += (tg_type_elems(&p->type) + 63) / 64 * 64;
+    return p;
+}
+
+/* Where want i begins in its part: the tensors before it are side by side with it. */
+static size_t offset_in_part(const builder *b, size_t i, const tg_param *p) {
+    const tg_want *w = &b->family->wants[i];
+    size_t at = 0;
+    for (size_t k = 0; k < i; k++)
+        if (same_part(w, &b->family->wants[k]))
+            at += p->in_out || w->rows == TG_SIZE_ONE
+                      ? tg_size_of(b->config, b->family->wants[k].cols)
+                      : tg_size_of(b->config, b->family->wants[k].rows) * tg_type_cols(&p->type);
+    return at;
+}
+
+static const tg_param *param_of(builder *b, size_t i, int layer) {
+    const tg_want *w = &b->family->wants[i];
+    if (w->part)
+        for (size_t k = 0; k < b->n_params; k++)
+            if (b->params[k].layer == layer && strcmp(b->params[k].role, tg_want_role(w)) == 0)
+                return &b->params[k];
+    return add_param(b, i, layer);
+}
+
+/* A branch is added to the stream 2L times; with initial values smaller by sqrt(2L) the stream has
+ * the same size at the end of any depth (Radford et al. 2019). */
+static void add_tensor(builder *b, size_t i, int layer, size_t ordinal) {
+    const tg_want *w = &b->family->wants[i];
+    const tg_param *p = param_of(b, i, layer);
+    const bool vector = w->rows == TG_SIZE_ONE;
+    const size_t n = strlen(w->name);
+    const double std = 0.02;
+    b->tensors[ordinal] = (tg_tensor_spec) {
+        .name = named(b, w->name, layer),
+        .want = w,
+        .n_dims = vector ? 1 : 2,
+        .rows = tg_size_of(b->config, w->rows),
+        .cols = tg_size_of(b->config, w->cols),
+        .offset_elems = p->offset_elems + offset_in_part(b, i, p),
+        .row_stride_elems = tg_type_cols(&p->type),
+        .init = !vector                                          ? TG_INIT_NORMAL
+                : n > 5 && strcmp(w->name + n - 5, ".bias") == 0 ? TG_INIT_ZERO
+                                                                 : TG_INIT_ONE,
+        .init_std = w->flags & TG_WANT_BRANCH ? std / tg_sqrt(2.0 * b->config->layers) : std,
+    };
+    if (vector) b->tensors[ordinal].row_stride_elems = b->tensors[ordinal].cols;
+}
+
+/* The ordinal is part of the contract of initial weights: it seeds them (base/rng.h), so it follows
+ * the family's list, as files do, and never the layout in memory. */
+static void add_all(builder *b, bool matrices) {
+    size_t ordinal = 0;
+    for (int layer = -1; layer < b->config->layers; layer++)
+        for (size_t i = 0; i < b->family->n_wants; i++) {
+            const tg_want *w = &b->family->wants[i];
+            if (tg_want_in_layers(w) != (layer >= 0) || !is_taken(b, w)) continue;
+            if ((w->rows != TG_SIZE_ONE) == matrices) add_tensor(b, i, layer, ordinal);
+            ordinal++;
+        }
+    b->n_tensors = ordinal;
+}
+
+/* Weight decay is for what multiplies (matrices and embeddings) and not for what shifts or scales
+ * (biases, gains); with the two apart, the optimizer needs one number to know which is which. */
+tg_status tg_layout_make(tg_ctx *ctx, tg_arena *arena, const tg_model_config *config,
+                         tg_layout *out) {
+    const tg_family *family = tg_family_of(config);
+    const size_t most = family->n_wants * ((size_t)config->layers + 1);
+    builder b = { .arena = arena,
+                  .config = config,
+                  .family = family,
+                  .params = tg_arena_array(arena, most, sizeof(tg_param)),
+                  .tensors = tg_arena_array(arena, most, sizeof(tg_tensor_spec)) };
+    if (!b.params || !b.tensors)
+        return tg_fail_memory(ctx, "layout of a model", most * sizeof(tg_tensor_spec));
+    add_all(&b, true);
+    out->n_decayed = b.n_elems;
+    add_all(&b, false);
+    if (b.out_of_memory) return tg_fail_memory(ctx, "names of a model", 64);
+    out->config = *config;
+    out->params = b.params;
+    out->n_params = b.n_params;
+    out->tensors = b.tensors;
+    out->n_tensors = b.n_tensors;
+    out->n_elems = b.n_elems;
+    return TG_OK;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * metadata.c - the sizes of a model out of the metadata of its file.
+ */
+#include "base/math.h"
+#include "base/str.h"
+#include "model/family.h"
+
+const char *tg_config_key(const tg_model_config *c, const char *name, char out[TG_KEY_BYTES]) {
+    snprintf(out, TG_KEY_BYTES, "%s.%s", c->family, name);
+    return out;
+}
+
+/* ---------------------------------------------------------------------------------------- sizes
+ */
+
+static tg_status find_family(const tg_gguf *g, tg_model_config *c) {
+    tg_gguf_string name = { "", 0 };
+    char known[128] = "";
+    TG_TRY(tg_gguf_get_string(g, "general.architecture", &name));
+    for (size_t i = 0; i < tg_n_families; i++) {
+        const tg_family *f = tg_families[i];
+        if (!f->config) continue;
+        if (strlen(f->name) == name.n_bytes && memcmp(f->name, name.bytes, name.n_bytes) == 0) {
+            c->family = f->name;
+            return TG_OK;
+        }
+        tg_str_append(known, sizeof known, " %s", f->name);
+    }
+    return tg_fail(g->ctx, TG_E_UNSUPPORTED, "%s: architecture: want one of%s, have '%.*s'",
+                   g->path, known, (int)(name.n_bytes < 64 ? name.n_bytes : 64), name.bytes);
+}
+
+/* A size that must be there. */
+static tg_status want_int(const tg_gguf *g, const tg_model_config *c, const char *name, int64_t max,
+                          int32_t *out) {
+    char key[TG_KEY_BYTES];
+    *out = 0;
+    TG_TRY(tg_gguf_get_int(g, tg_config_key(c, name, key), 1, max, out));
+    if (*out == 0) return tg_fail(g->ctx, TG_E_FORMAT, "%s: %s is missing", g->path, key);
+    return TG_OK;
+}
+
+/* Limits are those that keep every product of sizes within 32 bits, and are far beyond any model
+ * that a CPU would run. */
+static tg_status read_config(const tg_gguf *g, tg_model_config *c) {
+    char key[TG_KEY_BYTES];
+    TG_TRY(find_family(g, c));
+    TG_TRY(want_int(g, c, "block_count", 512, &c->layers));
+    TG_TRY(want_int(g, c, "embedding_length", 65536, &c->width));
+    TG_TRY(want_int(g, c, "feed_forward_length", 262144, &c->mlp));
+    TG_TRY(want_int(g, c, "context_length", 1 << 24, &c->ctx));
+    TG_TRY(want_int(g, c, "attention.head_count", 1024, &c->heads));
+    c->kv_heads = c->heads;
+    TG_TRY(tg_gguf_get_int(g, tg_config_key(c, "attention.head_count_kv", key), 1, c->heads,
+                           &c->kv_heads));
+    c->head_size = c->width / c->heads;
+    TG_TRY(
+        tg_gguf_get_int(g, tg_config_key(c, "attention.key_length", key), 2, 1024, &c->head_size));
+    int32_t value_size = c->head_size;
+    TG_TRY(
+        tg_gguf_get_int(g, tg_config_key(c, "attention.value_length", key), 1, 65536, &value_size));
+    if (c->heads % c->kv_heads != 0 || c->head_size < 2 || c->head_size % 2 != 0 ||
+        value_size != c->head_size)
+        return tg_fail(g->ctx, TG_E_FORMAT,
+                       "%s: heads: want key heads that divide query heads, of an even size, alike "
+                       "for keys and values, have %d of %d, size %d and %d",
+                       g->path, (int)c->kv_heads, (int)c->heads, (int)c->head_size,
+                       (int)value_size);
+    int32_t turned = c->head_size;
+    TG_TRY(tg_gguf_get_int(g, tg_config_key(c, "rope.dimension_count", key), 1, 65536, &turned));
+    if (turned != c->head_size)
+        return tg_fail(g->ctx, TG_E_UNSUPPORTED, "%s: %s: want %d, the whole head, have %d",
+                       g->path, key, (int)c->head_size, (int)turned);
+    const tg_gguf_tensor *table = tg_gguf_tensor_find(g, "token_embd.weight");
+    if (!table || table->n_dims != 2 || table->dim[1] > 1 << 26)
+        return tg_fail(g->ctx, TG_E_FORMAT,
+                       "%s: tensor token_embd.weight: want a matrix with a row for each token",
+                       g->path);
+    c->vocab = (int32_t)table->dim[1];
+    int32_t vocab = c->vocab;
+    TG_TRY(tg_gguf_get_int(g, tg_config_key(c, "vocab_size", key), 1, 1 << 26, &vocab));
+    if (vocab != c->vocab)
+        return tg_fail(g->ctx, TG_E_SHAPE,
+                       "%s: %s: want %d, the rows of token_embd.weight, have %d", g->path, key,
+                       (int)c->vocab, (int)vocab);
+    c->eps = 1e-5f;
+    c->rope_base[0] = c->rope_base[1] = 1e4f;
+    c->rope_factor = c->embed_scale = 1;
+    c->score_scale = (float)(1 / tg_sqrt((double)c->head_size));
+    TG_TRY(
+        tg_gguf_get_float(g, tg_config_key(c, "attention.layer_norm_rms_epsilon", key), &c->eps));
+    TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "attention.layer_norm_epsilon", key), &c->eps));
+    TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "attention.scale", key), &c->score_scale));
+    TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "rope.freq_base", key), &c->rope_base[0]));
+    return tg_family_of(c)->config(g, c);
+}
+
+/* As llama.cpp has it: a factor without a kind is linear, and 0 is none. The factor's older key is
+ * that of files of 2023. */
+tg_status tg_config_read_scaling(const tg_gguf *g, tg_model_config *c) {
+    char key[TG_KEY_BYTES];
+    tg_gguf_string kind = { "linear", 6 };
+    float factor = 0;
+    TG_TRY(tg_gguf_get_string(g, tg_config_key(c, "rope.scaling.type", key), &kind));
+    const bool linear = kind.n_bytes == 6 && memcmp(kind.bytes, "linear", 6) == 0;
+    if (!linear && !(kind.n_bytes == 4 && memcmp(kind.bytes, "none", 4) == 0))
+        return tg_fail(g->ctx, TG_E_UNSUPPORTED, "%s: %s: want none or linear, have '%.*s'",
+                       g->path, key, (int)(kind.n_bytes < 32 ? kind.n_bytes : 32), kind.bytes);
+    TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "rope.scale_linear", key), &factor));
+    TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "rope.scaling.factor", key), &factor));
+    if (factor < 0)
+        return tg_fail(g->ctx, TG_E_FORMAT, "%s: %s: want 0 or more, have %g", g->path, key,
+                       (double)factor);
+    if (linear && factor > 0) c->rope_factor = factor;
+    return TG_OK;
+}
+
+/* ------------------------------------------------------------------------------- all other keys */
+
+/* Keys of the architecture that change nothing at a value: lm_keys.def. */
+enum { ANY, ZERO, ONE };
+static const struct {
+    const char *name;
+    int value;
+} harmless[] = {
+#define TG_LM_KEY(name, value, why) { name, value },
+#include "model/lm_keys.def"
+#undef TG_LM_KEY
+};
+
+static bool is_harmless(const tg_gguf_value *v, const char *name) {
+    const bool number = v->type != TG_GGUF_STRING && v->type != TG_GGUF_ARRAY;
+    for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++)
+        if (strcmp(harmless[i].name, name) == 0)
+            return harmless[i].value == ANY ||
+                   (number && (v->type == TG_GGUF_BOOL ? (double)v->whole : v->real) ==
+                                  (harmless[i].value == ONE ? 1 : 0));
+    return false;
+}
+
+/* asked[i]: value i of the file has been looked for. */
+static tg_status want_known_keys(const tg_gguf *g, const tg_model_config *c, const bool *asked) {
+    const size_t n = strlen(c->family);
+    for (size_t i = 0; i < g->n_values; i++) {
+        const tg_gguf_value *v = &g->values[i];
+        if (asked[i] || strncmp(v->key, c->family, n) != 0 || v->key[n] != '.' ||
+            is_harmless(v, v->key + n + 1))
+            continue;
+        char have[64] = "a list";
+        if (v->type == TG_GGUF_STRING)
+            snprintf(have, sizeof have, "'%.*s'",
+                     (int)(v->text.n_bytes < 40 ? v->text.n_bytes : 40), v->text.bytes);
+        else if (v->type != TG_GGUF_ARRAY)
+            snprintf(have, sizeof have, "%g", v->real);
+        return tg_fail(g->ctx, TG_E_UNSUPPORTED,
+                       "%s: %.80s: want keys that are known, since another may change what the "
+                       "model computes, have this one as %s",
+                       g->path, v->key, have);
+    }
+    return TG_OK;
+}
+
+/* Whatever is looked for while sizes are read is known; all else of the architecture is not. */
+tg_status tg_config_read(const tg_gguf *g, tg_arena *arena, tg_model_config *c) {
+    tg_gguf view = *g;
+    *c = (tg_model_config) { .layers = 0 };
+    view.asked = tg_arena_alloc(arena, g->n_values);
+    if (!view.asked) return tg_fail_memory(g->ctx, "metadata", g->n_values);
+    TG_TRY(read_config(&view, c));
+    return want_known_keys(g, c, view.asked);
+}
+
+/* The power is rounded to f32 before it is divided into 1, as transformers does. */
+void tg_config_freq(const tg_model_config *c, int base, const float *factors, float *out) {
+    const int32_t half = c->head_size / 2;
+    const float divisor = base == 0 ? c->rope_factor : 1;
+    for (int32_t i = 0; i < half; i++) {
+        const double exponent = (double)(2 * i) / (double)c->head_size;
+        out[i] = 1.0f / (float)tg_pow((double)c->rope_base[base], exponent) / divisor;
+        if (factors) out[i] /= factors[i];
+    }
+}

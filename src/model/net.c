@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * net.c - the words of net.h, for both forms of weights.
+ */
+#include "model/net.h"
+
+#include "base/math.h"
+
+/* ---------------------------------------------------------------------------------------- weights
+ */
+
+/* In full and outside of any scope: gradients and plans find a state by this name. One that was
+ * asked for before is the same value: the gradient of the embedding, which is also the head, is the
+ * sum of both uses. */
+static tg_value *state(tg_net *n, const char *name, tg_type type) {
+    for (tg_node *node = n->g->first; node; node = node->next)
+        if (node->op == TG_OP_state && strcmp(node->name, name) == 0) return &node->out[0];
+    char scope[sizeof n->g->scope];
+    memcpy(scope, n->g->scope, sizeof scope);
+    tg_graph_scope(n->g, "%s", "");
+    tg_value *v = tg_state(n->g, name, type);
+    memcpy(n->g->scope, scope, sizeof scope);
+    return v;
+}
+
+static tg_value *view(tg_net *n, const tg_param *p) {
+    for (tg_node *node = n->g->first; node; node = node->next)
+        if (node->op == TG_OP_view && node->in[0] == n->flat &&
+            node->offset_elems == p->offset_elems)
+            return &node->out[0];
+    char scope[sizeof n->g->scope];
+    memcpy(scope, n->g->scope, sizeof scope);
+    tg_graph_scope(n->g, "%s", "");
+    tg_value *v = tg_view(n->g, n->flat, p->offset_elems, p->type, p->name);
+    memcpy(n->g->scope, scope, sizeof scope);
+    return v;
+}
+
+static const tg_param *param(const tg_net *n, const char *role, int layer) {
+    for (size_t i = 0; n->layout && i < n->layout->n_params; i++) {
+        const tg_param *p = &n->layout->params[i];
+        if (p->layer == layer && strcmp(p->role, role) == 0) return p;
+    }
+    return NULL;
+}
+
+static const tg_tensor *tensor(const tg_net *n, const char *role, size_t i) {
+    return n->tensors ? tg_tensors_find(n->tensors, role, n->layer, i) : NULL;
+}
+
+/* A vector, or a matrix that is kept as floats, by its role with a suffix; NULL if the model has
+ * none. */
+static tg_value *floats(tg_net *n, const char *role, const char *suffix) {
+    char name[96];
+    snprintf(name, sizeof name, "%s%s", role, suffix);
+    const tg_param *p = param(n, name, n->layer);
+    if (p) return view(n, p);
+    const tg_tensor *t = tensor(n, name, 0);
+    if (!t) return NULL;
+    return state(n, t->name,
+                 t->want->rows == TG_SIZE_ONE ? tg_type_1d(TG_F32, t->cols)
+                                              : tg_type_2d(TG_F32, t->rows, t->cols));
+}
+
+static tg_packed_value packed(tg_net *n, const tg_tensor *t) {
+    if (!t) return (tg_packed_value) { NULL, 0 };
+    const tg_type type = tg_type_2d(TG_U8, tg_pack_pieces(t->packing, t->rows),
+                                    tg_pack_piece_bytes(t->packing, t->cols));
+    return (tg_packed_value) { state(n, t->name, type),
+                               (int32_t)(16 * t->rows + (size_t)t->packing) };
+}
+
+/* Biases lie apart in files, and side by side in the product of several matrices: a state of their
+ * own, which whoever binds the states puts together. */
+static tg_value *bias(tg_net *n, const char *role) {
+    char name[96];
+    snprintf(name, sizeof name, "%s.bias", role);
+    const tg_tensor *second = tensor(n, name, 1);
+    if (!second) return floats(n, name, "");
+    size_t cols = 0;
+    for (size_t i = 0; tensor(n, name, i); i++) cols += tensor(n, name, i)->cols;
+    char all[160];
+    snprintf(all, sizeof all, TG_BIASES_NAME, n->layer, role);
+    return state(n, all, tg_type_1d(TG_F32, cols));
+}
+
+/* Nodes are named after the weights that they use. */
+static void name_after(tg_net *n, const char *name) {
+    const size_t length = strlen(name), suffix = strlen(".weight");
+    const bool ends = length > suffix && strcmp(name + length - suffix, ".weight") == 0;
+    tg_graph_scope(n->g, "%.*s", (int)(ends ? length - suffix : length), name);
+}
+
+/* ------------------------------------------------------------------------------------------ words
+ */
+
+tg_value *tg_net_tap(tg_net *n, tg_site site, tg_value *x) {
+    return n->tap ? n->tap->at(n->tap->user, n->g, site, n->layer, x) : x;
+}
+
+tg_value *tg_net_embed(tg_net *n, tg_value *tokens, const char *role) {
+    tg_value *table = n->layout ? floats(n, role, ".weight") : NULL;
+    if (table) return tg_embedding(n->g, tokens, table);
+    char name[96];
+    snprintf(name, sizeof name, "%s.weight", role);
+    return tg_embedding_packed(n->g, tokens, packed(n, tensor(n, name, 0)), n->config->width,
+                               n->config->embed_scale);
+}
+
+/* With caches, positions begin where the cache ends. */
+tg_value *tg_net_positions(tg_net *n, tg_value *x, const char *role) {
+    return tg_position_add(n->g, x, floats(n, role, ".weight"), n->caches != NULL);
+}
+
+static tg_value *norm(tg_net *n, tg_value *x, const char *role, tg_value *residual) {
+    tg_value *gain = floats(n, role, ".weight"), *shift = floats(n, role, ".bias");
+    if (gain) name_after(n, gain->name);
+    if (shift) return tg_layer_norm(n->g, x, gain, shift, n->config->eps);
+    return tg_rms_norm(n->g, x, gain, residual, n->config->eps);
+}
+
+tg_value *tg_net_norm(tg_net *n, tg_value *x, const char *role) { return norm(n, x, role, NULL); }
+
+tg_value *tg_net_norm_add(tg_net *n, tg_value *x, const char *role, tg_value *stream,
+                          tg_site site) {
+    if (!n->tap) return norm(n, x, role, stream);
+    return tg_add(n->g, stream, tg_net_tap(n, site, norm(n, x, role, NULL)));
+}
+
+/* Floats: products of training, whose epilogues the planner fuses. */
+static tg_value *float_linear(tg_net *n, tg_value *x, const tg_param *p, const char *role,
+                              int read) {
+    tg_value *matrix = view(n, p), *b = floats(n, role, ".bias");
+    name_after(n, p->name);
+    if (read != TG_READ_PLAIN) tg_graph_fail(n->g, NULL, TG_E_UNSUPPORTED, "glu");
+    return tg_matmul(n->g, x, matrix, b, p->in_out ? 0 : 2);
+}
+
+static tg_value *packed_linear(tg_net *n, tg_value *x, const char *role, const char *name, int read,
+                               tg_value *residual) {
+    const tg_tensor *first = tensor(n, name, 0);
+    tg_packed_value w[3];
+    for (size_t i = 0; i < 3; i++) w[i] = packed(n, tensor(n, name, i));
+    tg_value *b = bias(n, role);
+    if (first) name_after(n, first->name);
+    return tg_linear(n->g, x, w, b, residual, read);
+}
+
+tg_value *tg_net_linear(tg_net *n, tg_value *x, const char *role, int read) {
+    char name[96];
+    snprintf(name, sizeof name, "%s.weight", role);
+    const tg_param *p = param(n, name, n->layer);
+    return p ? float_linear(n, x, p, role, read) : packed_linear(n, x, role, name, read, NULL);
+}
+
+tg_value *tg_net_project(tg_net *n, tg_value *x, const char *role, int read, tg_value *stream,
+                         tg_site site) {
+    char name[96];
+    snprintf(name, sizeof name, "%s.weight", role);
+    if (n->tensors && !n->tap) return packed_linear(n, x, role, name, read, stream);
+    return tg_add(n->g, stream, tg_net_tap(n, site, tg_net_linear(n, x, role, read)));
+}
+
+/* One table serves all layers of a base. */
+tg_value *tg_net_rope(tg_net *n, tg_value *qkv, int base) {
+    const tg_model_config *c = n->config;
+    const tg_attr heads = { .i = { c->heads, c->kv_heads, c->head_size }, .f = { c->eps } };
+    if (!n->turn[base]) {
+        char name[32];
+        snprintf(name, sizeof name, TG_FREQ_NAME, base);
+        tg_value *freq = state(n, name, tg_type_1d(TG_F32, (size_t)c->head_size / 2));
+        n->turn[base] = tg_rope_table(n->g, qkv, freq);
+    }
+    return tg_rope(n->g, qkv, n->turn[base], floats(n, "attn_q_norm", ".weight"),
+                   floats(n, "attn_k_norm", ".weight"), &heads);
+}
+
+/* With a cache, the new keys and values are written first and attention then reads them all out of
+ * it, its own tokens' included; so prefill and decode are one graph that differs in its rows. */
+tg_value *tg_net_attention(tg_net *n, tg_value *qkv, int32_t window) {
+    const tg_model_config *c = n->config;
+    const tg_attr a = { .i = { c->heads, c->kv_heads, c->head_size, window },
+                        .f = { c->score_scale } };
+    tg_value *o;
+    if (n->caches)
+        o = tg_attention_cached(n->g, qkv, tg_kv_append(n->g, n->caches[n->layer], qkv, &a), &a);
+    else
+        o = tg_attention(n->g, qkv, c->heads, c->kv_heads, c->head_size, c->score_scale);
+    return tg_net_tap(n, TG_SITE_HEADS, o);
+}
+
+tg_value *tg_net_asked(tg_net *n, tg_value *x) {
+    return n->caches && n->answers == TG_ANSWER_NEWEST ? tg_last_row(n->g, x) : x;
+}
+
+tg_value *tg_net_unembed(tg_net *n, tg_value *x, const char *embedding) {
+    if (n->answers == TG_ANSWER_HIDDEN_STATES) return x;
+    const bool own = param(n, "output.weight", -1) || tensor(n, "output.weight", 0);
+    tg_value *logits = tg_net_linear(n, x, own ? "output" : embedding, TG_READ_PLAIN);
+    tg_graph_scope(n->g, "%s", "");
+    return logits;
+}
+
+tg_net tg_net_of(tg_graph *g, const tg_layout *layout) {
+    return (tg_net) { .g = g,
+                      .config = &layout->config,
+                      .layout = layout,
+                      .flat = tg_state(g, TG_WEIGHTS_NAME, tg_type_1d(TG_F32, layout->n_elems)),
+                      .layer = -1 };
+}
+
+tg_value *tg_net_logits(tg_net *n, tg_value *tokens) {
+    n->layer = -1;
+    n->turn[0] = n->turn[1] = NULL;
+    return tg_family_of(n->config)->graph(n, tokens);
+}

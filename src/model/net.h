@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * net.h - the words in which the graph of a family is written.
+ *
+ * A word finds its weights by role ("attn_norm", "attn_qkv") in the layer that is being written,
+ * and builds what the form of the net asks for:
+ *
+ *                  weights are floats of one array      states of their own, packed
+ *   sequences      training, evaluation, probes         -
+ *   with caches    writing from a trained model         writing from a file's
+ *
+ * Sequences are rows [B,T,..]; with caches rows are dynamic, [T,..], and go on at the run-time
+ * scalar pos. Errors are sticky in the graph.
+ */
+#ifndef TG_MODEL_NET_H
+#define TG_MODEL_NET_H
+
+#include "model/layout.h"
+#include "model/tensors.h"
+#include "ops/build.h"
+
+/* What a graph answers with. */
+typedef enum tg_answers {
+    TG_ANSWER_NEWEST,       /* logits: with caches of the last row alone, [1,V] */
+    TG_ANSWER_ROWS,         /* logits of all rows */
+    TG_ANSWER_HIDDEN_STATES /* [.., C] of all rows, behind the final norm */
+} tg_answers;
+
+typedef struct tg_net {
+    tg_graph *g;
+    const tg_model_config *config;
+    const tg_layout *layout; /* of floats in one array, which is the state `flat`; or NULL: */
+    tg_value *flat;
+    const tg_tensors *tensors; /* states of their own */
+    tg_value *const *caches;   /* [L] states [2,K,Tmax,D]; NULL: whole sequences */
+    const tg_tap *tap;         /* is shown every site, in the order of computation; or NULL */
+    tg_answers answers;
+    int layer;         /* -1 outside of the blocks */
+    tg_value *turn[2]; /* tables of rotary positions, once they are made */
+} tg_net;
+
+/* A net of whole sequences, whose weights are floats of one array. */
+tg_net tg_net_of(tg_graph *g, const tg_layout *layout);
+
+/* The whole model: tg_family.graph with the net at its beginning. */
+tg_value *tg_net_logits(tg_net *n, tg_value *tokens);
+
+/* x [.., C] of tokens, times the configuration's embed_scale. */
+tg_value *tg_net_embed(tg_net *n, tg_value *tokens, const char *role);
+/* x + the learned positions of its rows. */
+tg_value *tg_net_positions(tg_net *n, tg_value *x, const char *role);
+
+/* By what the family has under the role: a layer norm (with a bias), or an RMS norm. */
+tg_value *tg_net_norm(tg_net *n, tg_value *x, const char *role);
+/* f(x) W + b by the matrices of a role, side by side; b where the family has one. read: TG_READ_..
+ */
+tg_value *tg_net_linear(tg_net *n, tg_value *x, const char *role, int read);
+/* The same at the end of a branch, added to the stream. */
+tg_value *tg_net_project(tg_net *n, tg_value *x, const char *role, int read, tg_value *stream,
+                         tg_site site);
+/* norm(x), added to the stream. */
+tg_value *tg_net_norm_add(tg_net *n, tg_value *x, const char *role, tg_value *stream, tg_site site);
+
+/* Queries and keys of qkv, turned by their positions, after a norm of each head where the family
+ * has one (roles attn_q_norm, attn_k_norm). base: of rope_base. */
+tg_value *tg_net_rope(tg_net *n, tg_value *qkv, int base);
+/* Causal attention over the sequence, or over the cache, which takes the new rows first. window: of
+ * positions; 0: all. */
+tg_value *tg_net_attention(tg_net *n, tg_value *qkv, int32_t window);
+
+/* x, or what somebody puts in its place. */
+tg_value *tg_net_tap(tg_net *n, tg_site site, tg_value *x);
+
+/* The rows that an answer is wanted of. */
+tg_value *tg_net_asked(tg_net *n, tg_value *x);
+/* The answer out of those rows behind the final norm: as they are, or their logits by
+ * output.weight, or where there is none by the embedding. */
+tg_value *tg_net_unembed(tg_net *n, tg_value *x, const char *embedding);
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tensors.c - the table of tensors that a family wants, as a file has them.
+ */
+#include "model/tensors.h"
+
+#include "base/str.h"
+
+/* All that is wrong, for one message: the first ones by name, the rest by number. */
+typedef struct faults {
+    char text[600];
+    size_t n;
+    bool *asked; /* [n_tensors] of the file: somebody wanted it */
+} faults;
+
+static void add_fault(faults *f, const char *name, const char *what) {
+    if (f->n++ < 6)
+        tg_str_append(f->text, sizeof f->text, "%s%s: %s", f->n > 1 ? "; " : "", name, what);
+}
+
+/* The tensor of a want; false: there is none, which has been noted if it is a fault. */
+static bool take_tensor(const tg_gguf *g, const tg_model_config *c, const tg_want *want, int layer,
+                        const char *name, tg_tensor *t, faults *f) {
+    const tg_gguf_tensor *source = tg_gguf_tensor_find(g, name);
+    const size_t rows = tg_size_of(c, want->rows), cols = tg_size_of(c, want->cols);
+    if (!source) {
+        if (!(want->flags & TG_WANT_OPTIONAL)) add_fault(f, name, "missing");
+        return false;
+    }
+    char what[160];
+    f->asked[source - g->tensors] = true;
+    if (source->dim[0] != cols || source->dim[1] != rows || source->elems != rows * cols) {
+        snprintf(what, sizeof what, "want [%zu,%zu], have [%" PRIu64 ",%" PRIu64 "]", rows, cols,
+                 source->dim[1], source->dim[0]);
+        add_fault(f, name, what);
+        return false;
+    }
+    *t = (tg_tensor) { .name = name,
+                       .want = want,
+                       .layer = layer,
+                       .source = source,
+                       .packing = tg_packing_of(source->type),
+                       .is_floats = want->rows == TG_SIZE_ONE || (want->flags & TG_WANT_FLOATS),
+                       .turns = (want->flags & TG_WANT_ROPE_PAIRS) != 0,
+                       .pairs = (want->flags & TG_WANT_ROPE_PAIRS) && !g->heads_plain,
+                       .rows = rows,
+                       .cols = cols };
+    return true;
+}
+
+/* Vectors are copied, too: they are floats whatever the file has, and small. Matrices of 16 bits
+ * are multiplied with where they lie (linear_rows.h), those of 32, at 0.95 of the speed, are not.
+ */
+static void place_tensor(const tg_gguf *g, const tg_want *want, bool stay, tg_tensors *lm,
+                         tg_tensor *t) {
+    const bool looked_up =
+        (want->flags & TG_WANT_TABLE) &&
+        (!tg_family_of(&lm->config)->graph || tg_gguf_tensor_find(g, "output.weight"));
+    const bool halves = tg_block_table[t->source->type].bytes == 2;
+    t->stays = stay && (looked_up || (halves && !t->is_floats && !t->pairs)) &&
+               tg_gguf_lies_plain(g, t->source);
+    if (t->stays) t->packing = tg_packing_rows(t->source->type);
+    t->bytes = t->is_floats
+                   ? t->rows * t->cols * sizeof(float)
+                   : tg_pack_pieces(t->packing, t->rows) * tg_pack_piece_bytes(t->packing, t->cols);
+    t->offset_bytes = t->stays ? (size_t)t->source->offset : lm->bytes;
+    if (!t->stays) lm->bytes += (t->bytes + 63) / 64 * 64;
+    lm->elems += t->source->elems;
+    lm->n_tensors++;
+}
+
+/* One want, in every layer if it is of the layers. */
+static tg_status take_wants(const tg_gguf *g, tg_arena *arena, const tg_want *want, bool stay,
+                            tg_tensors *lm, tg_tensor *tensors, faults *f) {
+    const char *of_layer = strchr(want->name, '%');
+    const int n = of_layer ? lm->config.layers : 1;
+    for (int layer = 0; layer < n; layer++) {
+        char *name = of_layer ? tg_arena_sprintf(arena, "%.*s%d%s", (int)(of_layer - want->name),
+                                                 want->name, layer, of_layer + 2)
+                              : tg_arena_strdup(arena, want->name);
+        if (!name) return tg_fail_memory(g->ctx, "name of a tensor", 64);
+        tg_tensor *t = &tensors[lm->n_tensors];
+        if (take_tensor(g, &lm->config, want, of_layer ? layer : -1, name, t, f))
+            place_tensor(g, want, stay, lm, t);
+    }
+    return TG_OK;
+}
+
+/* A tensor of the file that nobody has asked for means that this is another model than it says. */
+static void find_extra(const tg_gguf *g, faults *f) {
+    for (size_t i = 0; i < g->n_tensors; i++)
+        if (!f->asked[i] && strcmp(g->tensors[i].name, "rope_freqs.weight") != 0)
+            add_fault(f, g->tensors[i].name, "of no use here");
+}
+
+tg_status tg_tensors_read(const tg_gguf *g, tg_arena *arena, bool stay, tg_tensors *out) {
+    *out = (tg_tensors) { .n_tensors = 0 };
+    TG_TRY(tg_config_read(g, arena, &out->config));
+    const tg_family *family = tg_family_of(&out->config);
+    tg_tensor *tensors =
+        tg_arena_array(arena, family->n_wants * (size_t)out->config.layers + 1, sizeof *tensors);
+    if (!tensors) return tg_fail_memory(g->ctx, "table of tensors", sizeof *tensors);
+    faults f = { .asked = tg_arena_alloc(arena, g->n_tensors) };
+    if (!f.asked) return tg_fail_memory(g->ctx, "table of tensors", g->n_tensors);
+    out->tensors = tensors;
+    for (size_t i = 0; i < family->n_wants; i++)
+        TG_TRY(take_wants(g, arena, &family->wants[i], stay, out, tensors, &f));
+    find_extra(g, &f);
+    if (f.n > 6) tg_str_append(f.text, sizeof f.text, "; and %zu more", f.n - 6);
+    out->config.tied = !tg_gguf_tensor_find(g, "output.weight");
+    return f.n == 0 ? TG_OK
+                    : tg_fail(g->ctx, TG_E_SHAPE, "%s: tensors of %s: %s", g->path, family->name,
+                              f.text);
+}
+
+const tg_tensor *tg_tensors_find(const tg_tensors *t, const char *role, int layer, size_t i) {
+    for (size_t k = 0; k < t->n_tensors; k++)
+        if (t->tensors[k].layer == layer && strcmp(tg_want_role(t->tensors[k].want), role) == 0 &&
+            i-- == 0)
+            return &t->tensors[k];
+    return NULL;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tensors.h - the weights of a file as it has them: each matrix a state of the graph by its name,
+ * packed (dtype/packed.h) or plain, each vector a state of floats.
+ */
+#ifndef TG_MODEL_TENSORS_H
+#define TG_MODEL_TENSORS_H
+
+#include "dtype/packed.h"
+#include "model/family.h"
+
+/* A tensor as the graph sees it. */
+typedef struct tg_tensor {
+    const char *name;
+    const tg_want *want;
+    int layer; /* -1: of none */
+    const tg_gguf_tensor *source;
+    tg_packing packing;
+    bool is_floats; /* vectors, and some matrices, are not packed */
+    bool turns;     /* its rows are heads that rotate */
+    bool pairs;     /* and pair (2i, 2i + 1) in the file */
+    size_t rows, cols;
+    bool stays;                 /* in the file, which is mapped (tg_gguf_lies_plain) */
+    size_t offset_bytes, bytes; /* in the model's block, or in the tensor's file */
+} tg_tensor;
+
+typedef struct tg_tensors {
+    tg_model_config config;
+    const tg_tensor *tensors; /* [n_tensors] in the order of the family's list */
+    size_t n_tensors;
+    size_t bytes;   /* of all of them that do not stay in the file */
+    uint64_t elems; /* parameters */
+} tg_tensors;
+
+/* Reads sizes and the table of tensors; all that is missing or misshapen is listed in one error.
+ * Tables are in the arena, and point into g. stay: floats whose rows are looked up and never
+ * multiplied with stay in the file. */
+tg_status tg_tensors_read(const tg_gguf *g, tg_arena *arena, bool stay, tg_tensors *out);
+
+/* The i-th tensor of a role in a layer; NULL: there are no more. */
+const tg_tensor *tg_tensors_find(const tg_tensors *t, const char *role, int layer, size_t i);
+
+/* What the state of several biases side by side is called: by the first matrix's role. */
+#define TG_BIASES_NAME "blk.%d.%s.biases"
+
+#endif
