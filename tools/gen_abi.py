@@ -45,6 +45,10 @@ TAKES = {"b": "boolean", "i": "number", "u": "number", "l": "number | bigint",
 GIVES = dict(TAKES, l="bigint", L="bigint", v="void")
 
 
+# An element of an array is a member of its own.
+CHOSEN, NUMBERED = r"\[(\d+)\]", r"_\1"
+
+
 class Unknown(Exception):
     """A construct that the generator does not know."""
 
@@ -191,9 +195,13 @@ class Header:
                 raise Unknown(f"struct {name}: {line}")
             for declarator in m[2].split(","):
                 d = re.fullmatch(r"(\*?)(\w+)(?:\[(\d+)\])?", declarator.strip())
-                if not d or (d[3] and m[1] != "char"):
+                if not d:
                     raise Unknown(f"struct {name}: {line}")
-                if d[3]:
+                if d[3] and m[1] != "char":
+                    described = self.base(m[1] + " " + d[1])
+                    members += [(f"{d[2]}[{i}]", described[1], 1, described)
+                                for i in range(int(d[3]))]
+                elif d[3]:
                     members.append((d[2], "chars", int(d[3]), (None, "chars", 1, 1)))
                 else:
                     described = self.base(m[1] + " " + d[1])
@@ -335,7 +343,7 @@ def generate(h):
         out.append("    members: {")
         for member, kind, count, (a, b) in members:
             tail = f", {count}" if kind == "chars" else ""
-            out.append(f"      {camel(member)}: [{quoted(kind)}, {a}, {b}{tail}],")
+            out.append(f"      {camel(re.sub(CHOSEN, NUMBERED, member))}: [{quoted(kind)}, {a}, {b}{tail}],")
         out += ["    },", "  },"]
     out += ["} as const;", ""]
     for table, what, functions in (

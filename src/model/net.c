@@ -169,7 +169,7 @@ tg_value *tg_net_rope(tg_net *n, tg_value *qkv, int base) {
         char name[32];
         snprintf(name, sizeof name, TG_FREQ_NAME, base);
         tg_value *freq = state(n, name, tg_type_1d(TG_F32, (size_t)c->head_size / 2));
-        n->turn[base] = tg_rope_table(n->g, qkv, freq);
+        n->turn[base] = tg_rope_table(n->g, qkv, freq, n->caches != NULL);
     }
     return tg_rope(n->g, qkv, n->turn[base], floats(n, "attn_q_norm", ".weight"),
                    floats(n, "attn_k_norm", ".weight"), &heads);

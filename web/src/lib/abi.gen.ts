@@ -136,7 +136,7 @@ export const STRUCTS = {
     },
   },
   tg_model_config: {
-    size: [24, 24],
+    size: [84, 88],
     members: {
       layers: ['i32', 0, 0],
       width: ['i32', 4, 4],
@@ -144,32 +144,47 @@ export const STRUCTS = {
       ctx: ['i32', 12, 12],
       vocab: ['i32', 16, 16],
       mlp: ['i32', 20, 20],
+      family: ['text', 24, 24],
+      kvHeads: ['i32', 28, 32],
+      headSize: ['i32', 32, 36],
+      window: ['i32', 36, 40],
+      windowEvery: ['i32', 40, 44],
+      tied: ['i32', 44, 48],
+      geluErf: ['i32', 48, 52],
+      pooling: ['i32', 52, 56],
+      embedCtx: ['i32', 56, 60],
+      eps: ['f32', 60, 64],
+      scoreScale: ['f32', 64, 68],
+      embedScale: ['f32', 68, 72],
+      ropeBase0: ['f32', 72, 76],
+      ropeBase1: ['f32', 76, 80],
+      ropeFactor: ['f32', 80, 84],
     },
   },
   tg_preset: {
-    size: [40, 48],
+    size: [100, 112],
     members: {
       name: ['text', 0, 0],
       config: ['tg_model_config', 4, 8],
-      batch: ['i32', 28, 32],
-      steps: ['i32', 32, 36],
-      doc: ['text', 36, 40],
+      batch: ['i32', 88, 96],
+      steps: ['i32', 92, 100],
+      doc: ['text', 96, 104],
     },
   },
   tg_model_info: {
-    size: [88, 96],
+    size: [144, 160],
     members: {
       family: ['text', 0, 0],
       config: ['tg_model_config', 4, 8],
-      params: ['u64', 32, 32],
-      weightBytes: ['u64', 40, 40],
-      format: ['text', 48, 48],
-      dtype: ['text', 52, 56],
-      step: ['i64', 56, 64],
-      loss: ['f64', 64, 72],
-      valLoss: ['f64', 72, 80],
-      hasMoments: ['bool', 80, 88],
-      usedPrev: ['bool', 81, 89],
+      params: ['u64', 88, 96],
+      weightBytes: ['u64', 96, 104],
+      format: ['text', 104, 112],
+      dtype: ['text', 108, 120],
+      step: ['i64', 112, 128],
+      loss: ['f64', 120, 136],
+      valLoss: ['f64', 128, 144],
+      hasMoments: ['bool', 136, 152],
+      usedPrev: ['bool', 137, 153],
     },
   },
   tg_load_times: {
@@ -493,6 +508,7 @@ export const EXPORTS = {
   tg_context_banner: 'p:p',
   tg_context_threads: 'u:p',
   tg_context_isa: 'p:p',
+  tg_family_at: 'p:p',
   tg_preset_count: 'p:',
   tg_preset_at: 'p:p',
   tg_preset_find: 'p:p',
@@ -663,6 +679,7 @@ export interface Exports {
   tg_context_banner(ctx: Ptr): Ptr;
   tg_context_threads(ctx: Ptr): number;
   tg_context_isa(ctx: Ptr): Ptr;
+  tg_family_at(i: Ptr): Ptr;
   tg_preset_count(): Ptr;
   tg_preset_at(i: Ptr): Ptr;
   tg_preset_find(name: Ptr): Ptr;
