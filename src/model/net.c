@@ -132,7 +132,7 @@ static tg_value *float_linear(tg_net *n, tg_value *x, const tg_param *p, const c
                               int read) {
     tg_value *matrix = view(n, p), *b = floats(n, role, ".bias");
     name_after(n, p->name);
-    if (read != TG_READ_PLAIN) tg_graph_fail(n->g, NULL, TG_E_UNSUPPORTED, "glu");
+    if (read != TG_READ_PLAIN) x = tg_glu(n->g, x, read);
     return tg_matmul(n->g, x, matrix, b, p->in_out ? 0 : 2);
 }
 
