@@ -12,7 +12,7 @@
 
 #include <errno.h>
 
-static const tg_gpt_config nano = { 1, 8, 2, 8, 256, 32 };
+static const tg_model_config nano = { 1, 8, 2, 8, 256, 32 };
 static const char *const SAVE = "build/test_checkpoint.tinygpt";
 static const char text_bytes[] = "A line of text to learn from, and the same line once more. "
                                  "A line of text to learn from, and the same line once more.\n";

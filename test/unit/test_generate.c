@@ -18,7 +18,7 @@ typedef struct opened {
 } opened;
 
 static opened open_nano(void) {
-    static const tg_gpt_config nano = { 1, 16, 2, CTX, V, 64 };
+    static const tg_model_config nano = { 1, 16, 2, CTX, V, 64 };
     opened o;
     o.ctx = open_context(1, NULL, NULL);
     OK(o.ctx, tg_model_new(o.ctx, &nano, 42, &o.model));
