@@ -22,22 +22,23 @@ typedef struct values {
 static const tg_option options[] = {
     TG_PATH("--file", values, file, "F", "a text a line of this file; - is standard input"),
     TG_FLAG("--similar", values, similar, "the cosines of all pairs instead of the vectors"),
-    TG_CHOICE("--pooling", values, pooling, "model|mean|cls|last",
+    TG_CHOICE("--pooling", values, pooling, "model|mean|cls|last|max|mean-sqrt-len|weighted-mean",
               "how the vectors of tokens become one"),
     TG_FLAG("--raw", values, raw, "vectors as they are, not of length 1"),
     TG_FLAG(
         "--cut", values, cut,
         "of a text with more tokens than the model looks at (its files may say 256, say) only the "
-        "beginning counts"),
+        "beginning counts; what is cut is said"),
 };
 
 static const tg_command_spec spec = {
     .name = "embed",
     .uses = TG_USES_ALL,
     .usage = "MODEL [TEXT.. | --file F] [options]",
-    .about = "Turns texts into vectors, with an encoder such as MiniLM: texts that mean the same "
-             "have vectors that point the same way. Special tokens that a text spells, such as "
-             "[CLS], are text.",
+    .about = "Turns texts into vectors: texts that mean the same have vectors that point the same "
+             "way. Encoders such as MiniLM are made for it, and decoders such as Qwen3-Embedding; "
+             "any other third-party model does it less well. Special tokens that a text spells, "
+             "such as [CLS], are text.",
     .pos = { "MODEL", "TEXT" },
     .pos_min = 1,
     .pos_max = TG_ARGS_POS_MAX,
@@ -123,15 +124,13 @@ static void print_matrix(const values *v, const float *vectors, size_t n, size_t
 }
 
 static int embed(tg_app *app, const values *v, tg_model *model, const texts *t) {
-    tg_model_info info;
     tg_embedder *embedder = NULL;
     tg_embed_options o = tg_embed_options_default();
     o.pooling = (tg_pooling)v->pooling;
     o.raw = v->raw;
     o.cut = v->cut;
-    tg_status s = tg_model_get_info(model, &info);
-    if (s == TG_OK) s = tg_embedder_new(app->ctx, model, &o, &embedder);
-    const size_t width = s == TG_OK ? (size_t)info.config.width : 0;
+    tg_status s = tg_embedder_new(app->ctx, model, &o, &embedder);
+    const size_t width = tg_embedder_width(embedder);
     float *vectors = s == TG_OK ? calloc(t->n * width + 1, sizeof *vectors) : NULL;
     int code = TG_EXIT_DONE;
     if (s == TG_OK && !vectors) {

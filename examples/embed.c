@@ -21,14 +21,12 @@ int main(int argc, char **argv) {
     tg_context *ctx = NULL;
     tg_model *model = NULL;
     tg_embedder *embedder = NULL;
-    tg_model_info info = { 0 };
     if (n == 0) return fprintf(stderr, "usage: embed MODEL TEXT...\n"), 2;
     for (size_t i = 0; i < n; i++) texts[i] = (tg_embed_text) { argv[i + 2], strlen(argv[i + 2]) };
     tg_status s = tg_context_new(NULL, &ctx);
     if (s == TG_OK) s = tg_model_open(ctx, argv[1], &model);
-    if (s == TG_OK) s = tg_model_get_info(model, &info);
     if (s == TG_OK) s = tg_embedder_new(ctx, model, NULL, &embedder);
-    const size_t width = (size_t)info.config.width;
+    const size_t width = tg_embedder_width(embedder);
     float *vectors = calloc(n * width + 1, sizeof *vectors); /* [n, width] */
     if (s == TG_OK) s = vectors ? tg_embedder_run(embedder, texts, n, vectors) : TG_E_MEMORY;
     for (size_t i = 0; s == TG_OK && i < n; i++) {

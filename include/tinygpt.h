@@ -171,8 +171,6 @@ typedef struct tg_model_config {
     int32_t window_every; /* every so many layers, one sees all */
     int32_t tied;         /* 1: the embedding is the head, too */
     int32_t gelu_erf;     /* 1: the exact gelu, not the one by tanh */
-    int32_t pooling;      /* of embeddings: tg_pooling */
-    int32_t embed_ctx;    /* tokens of a text that count for its embedding; 0: not said */
     float eps;            /* of norms */
     float score_scale;    /* of dot products of queries and keys; 0: 1/sqrt(D) */
     float embed_scale;    /* of embeddings */
@@ -735,18 +733,24 @@ TG_API tg_status tg_session_generate_ids(tg_session *session, const int32_t *pro
 
 /* ----------------------------------------------------------------------------------- Embeddings */
 
-/* How the vectors of a text's tokens become one. */
+/* How the vectors of a text's n tokens become one, as in sentence-transformers. */
 typedef enum tg_pooling {
-    TG_POOLING_MODEL, /* as the model's files say; the mean, where they say nothing */
+    TG_POOLING_MODEL, /* as the model's files say, which may name several: their results lie one
+                         behind the other. Where they say nothing, the mean of an encoder's tokens,
+                         and the last one of a decoder's */
     TG_POOLING_MEAN,
-    TG_POOLING_CLS, /* that of the first token */
-    TG_POOLING_LAST
+    TG_POOLING_CLS,           /* that of the first token */
+    TG_POOLING_LAST,          /* that of the last one, which ends the text in many models */
+    TG_POOLING_MAX,           /* the largest of each number */
+    TG_POOLING_MEAN_SQRT_LEN, /* the sum, divided by sqrt(n) */
+    TG_POOLING_WEIGHTED_MEAN  /* with weights 1..n in the order of tokens */
 } tg_pooling;
 
 typedef struct tg_embed_options {
     tg_pooling pooling; /* TG_POOLING_MODEL */
     bool raw;           /* false: vectors have length 1, so that dot products are cosines */
-    bool cut;           /* false; true: of a text that is too long only the beginning counts */
+    bool cut;           /* false; true: of a text that is too long only the beginning counts, and
+                           the log says how much was cut (a warning for each) */
 } tg_embed_options;
 
 TG_API tg_embed_options tg_embed_options_default(void);
@@ -756,14 +760,19 @@ typedef struct tg_embed_text {
     size_t n_bytes;
 } tg_embed_text;
 
-typedef struct tg_embedder tg_embedder; /* an encoder (BERT, MiniLM), ready to run */
+typedef struct tg_embedder tg_embedder; /* a model, ready to run over texts */
 
-/* Borrows the model. options NULL: the defaults. E_UNSUPPORTED: it is none that embeds texts. */
+/* Borrows the model: an encoder (BERT, MiniLM) or any that writes text, of which the hidden states
+ * behind the final norm are pooled. options NULL: the defaults. E_UNSUPPORTED: its file says a
+ * pooling_type that gives no vector. */
 TG_API tg_status tg_embedder_new(tg_context *ctx, tg_model *model, const tg_embed_options *options,
                                  tg_embedder **out);
 TG_API void tg_embedder_free(tg_embedder *embedder);
-/* Texts [n] to vectors, out [n, C]. A vector does not depend on the texts beside its own. E_FULL:
- * a text has more tokens than the model sees (config.ctx, at most 512), or than its files allow. */
+/* Floats of a vector, W: config.width for each way of pooling. */
+TG_API size_t tg_embedder_width(const tg_embedder *embedder);
+/* Texts [n] to vectors, out [n, W]. A vector does not depend on the texts beside its own. E_FULL:
+ * a text has more tokens than the model sees (config.ctx; of an encoder at most 512), or than its
+ * files allow. Messages count texts from 1. */
 TG_API tg_status tg_embedder_run(tg_embedder *embedder, const tg_embed_text *texts, size_t n,
                                  float *out);
 

@@ -62,6 +62,10 @@ tg_status tg_embedder_new(tg_context *ctx, tg_model *model, const tg_embed_optio
 
 void tg_embedder_free(tg_embedder *embedder) { tg_embedder_close(embedder); }
 
+size_t tg_embedder_width(const tg_embedder *embedder) {
+    return embedder ? tg_pooler_width(&embedder->pooler) : 0;
+}
+
 tg_status tg_embedder_run(tg_embedder *embedder, const tg_embed_text *texts, size_t n, float *out) {
     if (!embedder) return TG_E_ARG;
     ENTER(embedder->ctx);

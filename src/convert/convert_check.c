@@ -72,7 +72,7 @@ typedef struct asked {
 
 static tg_status ask_begin(asked *a, tg_model *m, size_t window) {
     *a = (asked) { .model = m };
-    if (m->lm) return tg_lm_rows_open(&a->rows, m->ctx, m, window);
+    if (m->lm) return tg_lm_rows_open(&a->rows, m->ctx, m, window, TG_ANSWER_ROWS);
     return tg_probe_open(m->ctx, m, window, &a->probe);
 }
 
@@ -230,9 +230,14 @@ static tg_status embed_texts(tg_context *ctx, tg_model *m, size_t n, float *out)
     return s;
 }
 
-/* An encoder's answers: vectors of all texts but the empty one, which may have no token. */
+/* The answers of a model that embeds alone: vectors of all texts but the empty one, which may have
+ * no token. */
 static tg_status compare_vectors(tg_context *ctx, tg_model *a, tg_model *b, tg_convert_report *r) {
-    const size_t n = N_TEXTS - 1, width = (size_t)a->layout.config.width;
+    const tg_pooling_ways *ways = &a->lm->lm.embed.ways;
+    const size_t each = ways->n ? (size_t)ways->n : 1; /* a vector for each way of pooling */
+    const size_t n = N_TEXTS - 1, width = (size_t)a->layout.config.width * each;
+    if (!b->lm || memcmp(ways, &b->lm->lm.embed.ways, sizeof *ways) != 0)
+        return tg_fail(&ctx->err, TG_E_FORMAT, "comparison: want the same way of pooling");
     float *v = tg_alloc(&ctx->err.mem, 2 * n * width * sizeof *v);
     if (!v) return tg_fail_memory(&ctx->err, "comparison", 2 * n * width * sizeof *v);
     const float *x = v, *y = v + n * width;
@@ -255,7 +260,7 @@ static tg_status compare_vectors(tg_context *ctx, tg_model *a, tg_model *b, tg_c
 
 static tg_status compare_models(tg_context *ctx, tg_model *a, tg_model *b, tg_convert_report *r) {
     TG_TRY(compare_tokens(a, b, r));
-    if (tg_family_of(&a->layout.config)->encode) return compare_vectors(ctx, a, b, r);
+    if (a->lm && a->lm->lm.embed.only) return compare_vectors(ctx, a, b, r);
     return compare_logits(a, b, r);
 }
 

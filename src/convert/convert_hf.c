@@ -244,7 +244,7 @@ static tg_status write_others(tg_conversion *c, const tg_hf_family *family) {
         const bool made = files[i].fill && !(bert && files[i].fill == fill_generation);
         if (!done && made) TG_TRY(write_text(c, family, files[i].name, files[i].fill));
     }
-    if (!bert) return TG_OK;
+    if (!c->lm.embed.ways.n) return TG_OK;
     const char *path = inside(c, "1_Pooling");
     if (!path) return TG_E_MEMORY;
     TG_TRY(tg_os_make_folder(&c->ctx->err, path));

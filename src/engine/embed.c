@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * embed.c - texts to vectors: several texts in one run of an encoder, then pooling.
+ * embed.c - texts to vectors: of each token the hidden state behind the final norm, then pooling.
+ *
+ * An encoder takes several texts in one run:
  *
  *     tokens     | [CLS] a b [SEP] | [CLS] c [SEP] | ..      up to `rows` together
  *     positions  | 0 1 2 3         | 0 1 2         |
  *     spans      | 0,4 0,4 ..      | 4,7 ..        |
  *
- * A text's vector does not depend on those that run with it: attention stays within its span, and
- * all else is row by row.
+ * A decoder takes one text after the other, each from position 0 on, in pieces: attention sees
+ * what is before a token alone, so a cache has what earlier pieces were.
+ *
+ * A text's vector does not depend on those beside it: attention stays within its span, or within
+ * its own positions of the cache; all else is row by row.
  */
 #include "engine/embed.h"
-
-#include "base/math.h"
 
 static tg_status build(tg_embedder *e) {
     const size_t rows = (size_t)e->rows;
@@ -34,29 +37,68 @@ static tg_status build(tg_embedder *e) {
     return tg_lm_bind(e->model->lm, &e->plan);
 }
 
+static bool encodes(const tg_model *model) {
+    return tg_family_of(&model->layout.config)->encode != NULL;
+}
+
+/* What the model's files say; of one that was trained here, nothing. */
+static tg_embed_rules said_of(const tg_model *model) {
+    return model->lm ? model->lm->lm.embed : (tg_embed_rules) { .type = -1 };
+}
+
+/* The ways of the options, of the model's files, or of its kind. */
+static tg_status ways_of(tg_context *ctx, const tg_model *model, const tg_embed_options *o,
+                         tg_pooling_ways *ways) {
+    static const uint8_t named[] = {
+        [TG_POOLING_MEAN] = TG_POOLING_BY_MEAN,
+        [TG_POOLING_CLS] = TG_POOLING_BY_CLS,
+        [TG_POOLING_LAST] = TG_POOLING_BY_LAST,
+        [TG_POOLING_MAX] = TG_POOLING_BY_MAX,
+        [TG_POOLING_MEAN_SQRT_LEN] = TG_POOLING_BY_MEAN_SQRT_LEN,
+        [TG_POOLING_WEIGHTED_MEAN] = TG_POOLING_BY_WEIGHTED_MEAN,
+    };
+    const tg_embed_rules said = said_of(model);
+    if (o->pooling < TG_POOLING_MODEL || o->pooling > TG_POOLING_WEIGHTED_MEAN)
+        return tg_fail(&ctx->err, TG_E_ARG, "embedding: pooling: want 0..%d, have %d",
+                       TG_POOLING_WEIGHTED_MEAN, (int)o->pooling);
+    *ways = (tg_pooling_ways) { 1, { encodes(model) ? TG_POOLING_BY_MEAN : TG_POOLING_BY_LAST } };
+    if (o->pooling != TG_POOLING_MODEL)
+        ways->way[0] = named[o->pooling];
+    else if (said.ways.n)
+        *ways = said.ways;
+    else if (said.type >= 0)
+        return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
+                       "embedding: pooling_type of the file: want 1 (mean), 2 (CLS) or 3 (last), "
+                       "have %d: name a way of pooling",
+                       (int)said.type);
+    return TG_OK;
+}
+
+/* How much of a text counts. What the makers said of embeddings goes before what they said of the
+ * tokenizer. */
+static int32_t most_tokens(const tg_model *model) {
+    int32_t most = model->layout.config.ctx;
+    if (encodes(model) && most > TG_EMBED_ROWS) most = TG_EMBED_ROWS;
+    const int32_t own = said_of(model).most_tok;
+    const int32_t said = own ? own : tg_tok_truncation(model->tok);
+    return said > 0 && said < most ? said : most;
+}
+
 tg_status tg_embedder_open(tg_context *ctx, tg_model *model, const tg_embed_options *o,
                            tg_embedder **out) {
+    tg_pooling_ways ways;
     *out = NULL;
-    if (!tg_family_of(&model->layout.config)->encode)
-        return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
-                       "embedding: want an encoder, such as a BERT, have a model that writes text");
-    if (o->pooling < TG_POOLING_MODEL || o->pooling > TG_POOLING_LAST)
-        return tg_fail(&ctx->err, TG_E_ARG, "embedding: pooling: want 0..%d, have %d",
-                       TG_POOLING_LAST, (int)o->pooling);
+    TG_TRY(ways_of(ctx, model, o, &ways));
     tg_embedder *e = tg_alloc(&ctx->err.mem, sizeof *e);
     if (!e) return tg_fail_memory(&ctx->err, "embedder", sizeof *e);
     e->ctx = ctx;
     e->model = model;
     e->o = *o;
-    if (e->o.pooling == 0) e->o.pooling = (tg_pooling)model->layout.config.pooling;
-    e->ctx_tokens = model->layout.config.ctx;
-    if (e->ctx_tokens > TG_EMBED_ROWS) e->ctx_tokens = TG_EMBED_ROWS;
-    /* What the makers said of embeddings goes before what they said of the tokenizer. */
-    const int32_t said = model->layout.config.embed_ctx;
-    const int32_t most = said ? said : tg_tok_truncation(model->tok);
-    if (most > 0 && e->ctx_tokens > most) e->ctx_tokens = most;
+    e->ctx_tokens = most_tokens(model);
     e->rows = TG_EMBED_ROWS;
-    const tg_status s = build(e);
+    tg_buf_init(&e->text, &ctx->err.mem);
+    tg_status s = tg_pooler_init(&ctx->err, &e->pooler, ways, (size_t)model->layout.config.width);
+    if (s == TG_OK && encodes(e->model)) s = build(e);
     if (s == TG_OK)
         *out = e;
     else
@@ -69,6 +111,9 @@ void tg_embedder_close(tg_embedder *e) {
     const tg_mem mem = e->ctx->err.mem;
     if (e->built) tg_graph_deinit(&e->graph);
     tg_runtime_block_free(e->ctx, &e->memory);
+    tg_lm_rows_deinit(&e->decoder);
+    tg_pooler_deinit(&e->pooler);
+    tg_buf_deinit(&e->text);
     tg_free(&mem, e, sizeof *e);
 }
 
@@ -82,29 +127,47 @@ typedef struct batch {
 
 static int32_t *input(const tg_embedder *e, tg_value *v) { return tg_plan_data(&e->plan, v); }
 
-/* A text that is cut keeps its last token, which is one that marks the end. */
-static tg_status encode_text(tg_embedder *e, size_t number, const tg_embed_text *text,
-                             tg_ids *ids) {
+/* Which text a message is about, as people count. */
+typedef struct place {
+    size_t number, n;
+} place;
+
+/* A text that is cut keeps its last token, if that is one that the tokenizer put behind it. */
+static void cut(tg_embedder *e, place at, size_t most, tg_ids *ids) {
+    tg_say(&e->ctx->err, TG_LOG_WARNING,
+           "embedding: text %zu of %zu: %zu of %zu tokens are cut off its end: at most %zu count",
+           at.number, at.n, ids->n - most, ids->n, most);
+    if (tg_tok_adds_eos(e->model->tok)) ids->id[most - 1] = ids->id[ids->n - 1];
+    ids->n = most;
+}
+
+static tg_status encode_text(tg_embedder *e, place at, const tg_embed_text *text, tg_ids *ids) {
+    const tg_gguf_string prompt = said_of(e->model).prompt;
     ids->n = 0;
-    TG_TRY(tg_tok_encode(&e->ctx->err, e->model->tok, text->text, text->n_bytes, TG_TOK_ENDS, ids));
+    tg_buf_clear(&e->text);
+    tg_buf_append(&e->text, prompt.bytes, prompt.n_bytes);
+    tg_buf_append(&e->text, text->text, text->n_bytes);
+    TG_TRY(tg_buf_status(&e->ctx->err, &e->text, "text to embed"));
+    TG_TRY(tg_tok_encode(&e->ctx->err, e->model->tok, tg_buf_text(&e->text), e->text.length,
+                         TG_TOK_ENDS, ids));
     const size_t most = (size_t)e->ctx_tokens;
     const int32_t vocab = e->model->layout.config.vocab;
     for (size_t i = 0; i < ids->n; i++)
         if (ids->id[i] >= vocab)
             return tg_fail(&e->ctx->err, TG_E_RANGE,
-                           "embedding: text %zu: token %zu: want an id below %d, have %d", number,
-                           i, (int)vocab, (int)ids->id[i]);
+                           "embedding: text %zu of %zu: token %zu: want an id below %d, have %d",
+                           at.number, at.n, i, (int)vocab, (int)ids->id[i]);
     if (ids->n == 0)
-        return tg_fail(&e->ctx->err, TG_E_ARG, "embedding: text %zu: want a token, have none",
-                       number);
+        return tg_fail(&e->ctx->err, TG_E_ARG,
+                       "embedding: text %zu of %zu: want a token, have none", at.number, at.n);
     if (ids->n <= most) return TG_OK;
-    if (!e->o.cut)
-        return tg_fail(&e->ctx->err, TG_E_FULL,
-                       "embedding: text %zu: want at most %zu tokens, have %zu", number, most,
-                       ids->n);
-    ids->id[most - 1] = ids->id[ids->n - 1];
-    ids->n = most;
-    return TG_OK;
+    if (e->o.cut) {
+        cut(e, at, most, ids);
+        return TG_OK;
+    }
+    return tg_fail(&e->ctx->err, TG_E_FULL,
+                   "embedding: text %zu of %zu: want at most %zu tokens, have %zu", at.number, at.n,
+                   most, ids->n);
 }
 
 /* Behind what is there, if it fits. */
@@ -123,44 +186,26 @@ static bool add_text(const tg_embedder *e, batch *b, const tg_ids *ids) {
     return true;
 }
 
-/* rows [n,C] of one text to its vector. Sums in double: their order then hardly matters. */
-static void pool(const tg_embedder *e, const float *rows, size_t n, float *out) {
-    const size_t width = (size_t)e->model->layout.config.width;
-    double square = 0;
-    for (size_t c = 0; c < width; c++) {
-        double x = 0;
-        if (e->o.pooling == TG_POOLING_MEAN) {
-            for (size_t t = 0; t < n; t++) x += (double)rows[t * width + c];
-            x /= (double)n;
-        } else {
-            x = (double)rows[(e->o.pooling == TG_POOLING_LAST ? n - 1 : 0) * width + c];
-        }
-        square += x * x;
-        out[c] = (float)x;
-    }
-    const double scale = e->o.raw || square == 0 ? 1 : 1 / tg_sqrt(square);
-    for (size_t c = 0; c < width; c++) out[c] = (float)((double)out[c] * scale);
-}
-
 static tg_status run_batch(tg_embedder *e, batch *b, float *out) {
-    const size_t width = (size_t)e->model->layout.config.width;
+    const size_t width = e->pooler.width, wide = tg_pooler_width(&e->pooler);
     tg_run run = { .next = 0 };
     const tg_scalars rt = { .rows = (int32_t)b->begin[b->n] };
     TG_TRY(tg_backend_run(e->ctx->backend, &e->plan, &rt, &run));
     TG_TRY(tg_lm_whole(e->ctx, e->model->lm));
     const float *vectors = tg_plan_data(&e->plan, e->vectors);
-    for (size_t i = 0; i < b->n; i++)
-        pool(e, vectors + b->begin[i] * width, b->begin[i + 1] - b->begin[i],
-             out + (b->first + i) * width);
+    for (size_t i = 0; i < b->n; i++) {
+        tg_pooler_add(&e->pooler, vectors + b->begin[i] * width, b->begin[i + 1] - b->begin[i]);
+        tg_pooler_end(&e->pooler, e->o.raw, out + (b->first + i) * wide);
+    }
     b->first += b->n;
     b->n = 0;
     return TG_OK;
 }
 
-static tg_status embed_all(tg_embedder *e, const tg_embed_text *texts, size_t n, tg_ids *ids,
-                           batch *b, float *out) {
+static tg_status encode_all(tg_embedder *e, const tg_embed_text *texts, size_t n, tg_ids *ids,
+                            batch *b, float *out) {
     for (size_t i = 0; i < n; i++) {
-        TG_TRY(encode_text(e, i, &texts[i], ids));
+        TG_TRY(encode_text(e, (place) { i + 1, n }, &texts[i], ids));
         if (add_text(e, b, ids)) continue;
         TG_TRY(run_batch(e, b, out));
         (void)add_text(e, b, ids); /* an empty batch has room for any text */
@@ -168,12 +213,56 @@ static tg_status embed_all(tg_embedder *e, const tg_embed_text *texts, size_t n,
     return b->n > 0 ? run_batch(e, b, out) : TG_OK;
 }
 
+/* ------------------------------------------------------------------------------------- decoders */
+
+/* A cache for so many tokens. It at least doubles, so that growing texts do not mean a plan each.
+ */
+static tg_status make_room(tg_embedder *e, size_t n) {
+    size_t window = e->decoder.built ? e->decoder.window : TG_EMBED_ROWS;
+    if (e->decoder.built && window >= n) return TG_OK;
+    while (window < n) window *= 2;
+    if (window > (size_t)e->ctx_tokens) window = (size_t)e->ctx_tokens;
+    tg_lm_rows_deinit(&e->decoder);
+    e->decoder = (tg_lm_rows) { .built = false };
+    const tg_status s =
+        tg_lm_rows_open(&e->decoder, e->ctx, e->model, window, TG_ANSWER_HIDDEN_STATES);
+    if (s == TG_OK) return TG_OK;
+    tg_lm_rows_deinit(&e->decoder);
+    e->decoder = (tg_lm_rows) { .built = false };
+    return s;
+}
+
+static tg_status run_text(tg_embedder *e, const tg_ids *ids, float *out) {
+    TG_TRY(make_room(e, ids->n));
+    e->pooler.n = 0; /* whatever an error has left */
+    for (size_t at = 0, n; at < ids->n; at += n) {
+        n = ids->n - at < e->decoder.most ? ids->n - at : e->decoder.most;
+        memcpy(tg_lm_rows_tokens(&e->decoder), ids->id + at, n * sizeof *ids->id);
+        TG_TRY(tg_lm_rows_run(&e->decoder, n, at, 0));
+        tg_pooler_add(&e->pooler, tg_lm_rows_hidden(&e->decoder), n);
+    }
+    tg_pooler_end(&e->pooler, e->o.raw, out);
+    return TG_OK;
+}
+
+static tg_status run_all(tg_embedder *e, const tg_embed_text *texts, size_t n, tg_ids *ids,
+                         float *out) {
+    for (size_t i = 0; i < n; i++) {
+        TG_TRY(encode_text(e, (place) { i + 1, n }, &texts[i], ids));
+        TG_TRY(run_text(e, ids, out + i * tg_pooler_width(&e->pooler)));
+    }
+    return TG_OK;
+}
+
+/* ----------------------------------------------------------------------------------------- both */
+
 tg_status tg_embedder_embed(tg_embedder *e, const tg_embed_text *texts, size_t n, float *out) {
     tg_ids ids;
     batch *b = tg_alloc(&e->ctx->err.mem, sizeof *b);
     if (!b) return tg_fail_memory(&e->ctx->err, "batch", sizeof *b);
     tg_ids_init(&ids, &e->ctx->err.mem);
-    const tg_status s = embed_all(e, texts, n, &ids, b, out);
+    const tg_status s =
+        encodes(e->model) ? encode_all(e, texts, n, &ids, b, out) : run_all(e, texts, n, &ids, out);
     tg_ids_deinit(&ids);
     tg_free(&e->ctx->err.mem, b, sizeof *b);
     return s;

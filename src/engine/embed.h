@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * embed.h - what a tg_embedder is inside: one plan of an encoder, for as many tokens as it can see.
+ * embed.h - what a tg_embedder is inside: one plan of an encoder, for as many tokens as it can see;
+ * or that of a decoder, over a cache that grows to the longest text.
  */
 #ifndef TG_ENGINE_EMBED_H
 #define TG_ENGINE_EMBED_H
 
-#include "load/weights.h"
+#include "engine/lm_rows.h"
+#include "engine/pooler.h"
 
 enum { TG_EMBED_ROWS = 512 };
 
@@ -14,12 +16,15 @@ struct tg_embedder {
     tg_model *model;
     tg_embed_options o;
     int32_t rows, ctx_tokens; /* of a run, and of a text, at most */
-    tg_graph graph;
+    tg_graph graph;           /* from here: of an encoder */
     tg_plan plan;
     tg_net_texts in;
     tg_value *vectors;
     tg_block memory;
     bool built;
+    tg_lm_rows decoder; /* not open: an encoder, or no text came yet */
+    tg_pooler pooler;
+    tg_buf text; /* the one that is being encoded, with what goes in front of it */
 };
 
 tg_status tg_embedder_open(tg_context *ctx, tg_model *model, const tg_embed_options *o,

@@ -1,20 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lm_rows.c - the plan that gives logits of every row, its cache and its runs.
+ * lm_rows.c - the plan that answers for every row, its cache and its runs.
  *
- * Logits of a piece are all that is kept: for a vocabulary of 262,144 they take 67 MB.
+ * Logits of a piece are all that is kept: for a vocabulary of 262,144 they take 67 MB. Hidden
+ * states are small, and come in longer pieces.
  */
 #include "engine/lm_rows.h"
 
 #include "ops/build.h"
 
+tg_status tg_lm_rows_want_writer(tg_context *ctx, const tg_model *model, const char *what) {
+    if (!model->lm || !model->lm->lm.embed.only) return TG_OK;
+    return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
+                   "%s: want a model that writes text, have a \"%s\" that gives embeddings alone",
+                   what, model->layout.config.family);
+}
+
 static tg_type cache_type(const tg_lm_rows *r) {
-    const tg_model_config *c = &r->lm.config;
+    const tg_model_config *c = &r->model->layout.config;
     return (tg_type) { TG_F32, 4, { 2, (size_t)c->kv_heads, r->window, (size_t)c->head_size } };
 }
 
+static void add_answer(tg_lm_rows *r, tg_graph *g, tg_value *answer) {
+    if (r->answers == TG_ANSWER_HIDDEN_STATES) {
+        r->hidden = answer;
+        if (g->status == TG_OK) tg_output(g, r->hidden, "hidden");
+        return;
+    }
+    r->logits = answer;
+    r->targets = tg_input_rows(g, "targets", tg_type_1d(TG_I32, r->most));
+    r->lse = tg_out(tg_cross_entropy(g, r->logits, r->targets, 1), 1);
+    if (g->status != TG_OK) return;
+    tg_output(g, r->logits, "logits");
+    tg_output(g, r->lse, "lse");
+}
+
 static tg_status build(tg_lm_rows *r) {
-    const tg_model_config *c = &r->lm.config;
+    const tg_model_config *c = &r->model->layout.config;
     r->built = true;
     TG_TRY(tg_graph_init(&r->graph, &r->ctx->err, r->ctx->levers));
     tg_graph *g = &r->graph;
@@ -22,40 +44,38 @@ static tg_status build(tg_lm_rows *r) {
     if (!caches) return tg_fail_memory(&r->ctx->err, "list of caches", sizeof *caches);
     for (int32_t i = 0; i < c->layers; i++) caches[i] = tg_runtime_cache(g, i, cache_type(r));
     r->tokens = tg_input_rows(g, "tokens", tg_type_1d(TG_I32, r->most));
-    r->targets = tg_input_rows(g, "targets", tg_type_1d(TG_I32, r->most));
-    tg_net net = {
-        .g = g, .config = c, .tensors = &r->lm, .caches = caches, .answers = TG_ANSWER_ROWS
-    };
-    r->logits = tg_net_logits(&net, r->tokens);
-    r->lse = tg_out(tg_cross_entropy(g, r->logits, r->targets, 1), 1);
-    if (g->status == TG_OK) {
-        tg_output(g, r->logits, "logits");
-        tg_output(g, r->lse, "lse");
-    }
+    tg_net net;
+    tg_weights_net(r->model, g, &net);
+    net.caches = caches;
+    net.answers = r->answers;
+    add_answer(r, g, tg_net_logits(&net, r->tokens));
     TG_TRY(tg_graph_finish(g));
-    const tg_plan_options o = tg_runtime_plan_options(r->ctx, "eval");
+    const tg_plan_options o = tg_runtime_plan_options(r->ctx, r->hidden ? "embed" : "eval");
     return tg_plan_build(&r->plan, g, &o);
 }
 
 static tg_status bind(tg_lm_rows *r) {
     const tg_type type = cache_type(r);
     const size_t bytes = tg_type_elems(&type) * sizeof(float);
-    TG_TRY(tg_runtime_block(r->ctx, bytes * (size_t)r->lm.config.layers, &r->cache));
+    TG_TRY(tg_runtime_block(r->ctx, bytes * (size_t)r->model->layout.config.layers, &r->cache));
     TG_TRY(tg_runtime_block(r->ctx, tg_plan_memory_bytes(&r->plan), &r->memory));
     tg_plan_place(&r->plan, r->memory.data);
-    TG_TRY(tg_lm_bind(r->model->lm, &r->plan));
-    for (int32_t i = 0; i < r->lm.config.layers; i++)
+    TG_TRY(tg_weights_bind(r->model, &r->plan));
+    for (int32_t i = 0; i < r->model->layout.config.layers; i++)
         TG_TRY(
             tg_runtime_cache_bind(&r->plan, i, (char *)r->cache.data + bytes * (size_t)i, bytes));
     return TG_OK;
 }
 
-tg_status tg_lm_rows_open(tg_lm_rows *r, tg_context *ctx, const tg_model *model, size_t window) {
+tg_status tg_lm_rows_open(tg_lm_rows *r, tg_context *ctx, const tg_model *model, size_t window,
+                          tg_answers answers) {
+    const size_t piece =
+        answers == TG_ANSWER_HIDDEN_STATES ? TG_LM_ROWS_HIDDEN_PIECE : TG_LM_ROWS_PIECE;
     r->ctx = ctx;
     r->model = model;
     r->window = window;
-    r->most = window < TG_LM_ROWS_PIECE ? window : TG_LM_ROWS_PIECE;
-    r->lm = model->lm->lm;
+    r->most = window < piece ? window : piece;
+    r->answers = answers;
     TG_TRY(build(r));
     return bind(r);
 }
@@ -75,8 +95,9 @@ tg_status tg_lm_rows_run(tg_lm_rows *r, size_t n, size_t pos, double deadline_ms
     r->run.deadline_ms = deadline_ms;
     TG_TRY(tg_backend_run(r->ctx->backend, &r->plan, &rt, &r->run));
     tg_run_restart(&r->run);
-    return tg_lm_whole(r->ctx, r->model->lm);
+    return r->model->lm ? tg_lm_whole(r->ctx, r->model->lm) : TG_OK;
 }
 
 const float *tg_lm_rows_logits(const tg_lm_rows *r) { return tg_plan_data(&r->plan, r->logits); }
 const float *tg_lm_rows_lse(const tg_lm_rows *r) { return tg_plan_data(&r->plan, r->lse); }
+const float *tg_lm_rows_hidden(const tg_lm_rows *r) { return tg_plan_data(&r->plan, r->hidden); }

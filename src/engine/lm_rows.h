@@ -1,31 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lm_rows.h - logits of all tokens of a text, where a session keeps those of the last one: by a
- * third-party model, in pieces over a cache of their own.
+ * lm_rows.h - logits or hidden states of all tokens of a text, where a session keeps the logits of
+ * the last one, in pieces over a cache of their own.
  */
 #ifndef TG_ENGINE_LM_ROWS_H
 #define TG_ENGINE_LM_ROWS_H
 
 #include "load/weights.h"
 
-enum { TG_LM_ROWS_PIECE = 64 };
+enum { TG_LM_ROWS_PIECE = 64, TG_LM_ROWS_HIDDEN_PIECE = 512 };
+
+/* E_UNSUPPORTED, with what in front: a model whose logits mean nothing. */
+tg_status tg_lm_rows_want_writer(tg_context *ctx, const tg_model *model, const char *what);
 
 /* Zero-initialised: not open, and fine for deinit. */
 typedef struct tg_lm_rows {
     tg_context *ctx;
     const tg_model *model;
     size_t window; /* tokens that the cache holds */
-    size_t most;   /* of a piece: TG_LM_ROWS_PIECE, or the window where that is shorter */
-    tg_tensors lm; /* the model's, but for what its graphs answer */
+    size_t most;   /* of a piece: one of the above, or the window where that is shorter */
+    tg_answers answers;
     tg_graph graph;
     tg_plan plan;
     bool built;
-    tg_value *tokens, *targets, *logits, *lse;
+    tg_value *tokens, *targets, *logits, *lse, *hidden; /* of an answer, its own */
     tg_block cache, memory;
     tg_run run; /* of the piece that is on its way */
 } tg_lm_rows;
 
-tg_status tg_lm_rows_open(tg_lm_rows *r, tg_context *ctx, const tg_model *model, size_t window);
+/* answers: TG_ANSWER_ROWS or TG_ANSWER_HIDDEN_STATES. */
+tg_status tg_lm_rows_open(tg_lm_rows *r, tg_context *ctx, const tg_model *model, size_t window,
+                          tg_answers answers);
 void tg_lm_rows_deinit(tg_lm_rows *r);
 
 /* [most] for the caller to fill before a piece begins; targets are what lse is not asked for
@@ -38,5 +43,7 @@ tg_status tg_lm_rows_run(tg_lm_rows *r, size_t n, size_t pos, double deadline_ms
 /* Of the piece that was run last: [n][V]; and [n] logarithms of the sums of their exponentials. */
 const float *tg_lm_rows_logits(const tg_lm_rows *r);
 const float *tg_lm_rows_lse(const tg_lm_rows *r);
+/* [n][C] behind the final norm. */
+const float *tg_lm_rows_hidden(const tg_lm_rows *r);
 
 #endif

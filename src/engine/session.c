@@ -4,6 +4,8 @@
  */
 #include "engine/session.h"
 
+#include "engine/lm_rows.h"
+
 #include "base/math.h"
 #include "base/time.h"
 #include "ops/attention/kv_row.h"
@@ -148,11 +150,7 @@ tg_status tg_session_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, 
     if (ctx_tokens < 0 || ctx_tokens > T)
         return tg_fail(&ctx->err, TG_E_ARG, "session: ctx: want 0 (the model's) or 1..%d, have %d",
                        (int)T, (int)ctx_tokens);
-    if (!tg_family_of(&model->layout.config)->graph)
-        return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
-                       "session: want a model that writes text, have the encoder \"%s\", which "
-                       "gives embeddings",
-                       model->layout.config.family);
+    TG_TRY(tg_lm_rows_want_writer(ctx, model, "session"));
     tg_session *s = tg_alloc(&ctx->err.mem, sizeof *s);
     if (!s) return tg_fail_memory(&ctx->err, "session", sizeof *s);
     s->ctx = ctx;

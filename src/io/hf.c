@@ -4,6 +4,7 @@
  */
 #include "io/hf.h"
 
+#include "io/pooling.h"
 #include "io/tgpt_v3_lm.h"
 
 #include "base/str.h"
@@ -17,8 +18,8 @@ typedef struct opening {
     tg_gguf *g;
     tg_folder *folder;
     const tg_hf_family *family;
-    bool tied;
-    uint32_t group; /* of MLX's weights; 0: there are none */
+    bool tied, embeds; /* embeds: it says how texts become vectors */
+    uint32_t group;    /* of MLX's weights; 0: there are none */
     tg_st_head *heads;
     tg_reader *readers; /* [n_heads], of the same files */
     size_t n_heads;
@@ -198,55 +199,134 @@ static tg_status put_template(opening *o, tg_hf_values *m) {
     return TG_OK;
 }
 
+/* ------------------------------------------------------------------------------------ embeddings
+ */
+
 static bool is_on(const tg_json *config, const char *key) {
     const tg_json *on = tg_json_get(config, key);
     return on && tg_json_kind(on) == TG_JSON_TRUE;
 }
 
-/* How many tokens of a text sentence-transformers looks at. */
-static tg_status put_most_tokens(opening *o, tg_hf_values *m) {
-    const tg_json *config;
-    int64_t most;
-    TG_TRY(read_json(o, "sentence_bert_config.json", &config));
-    const tg_json *v = config ? tg_json_get(config, "max_seq_length") : NULL;
+/* A member that counts tokens; 0: there is none, or, where that is endless, a number beyond all
+ * counting. */
+static tg_status count_of(opening *o, const char *file, const tg_json *config, const char *key,
+                          bool endless, int64_t *out) {
+    const tg_json *v = config ? tg_json_get(config, key) : NULL;
+    double real = 0;
+    *out = 0;
     if (!v || tg_json_kind(v) == TG_JSON_NULL) return TG_OK;
-    if (tg_json_kind(v) != TG_JSON_NUMBER || tg_json_int64(o->g->ctx, v, &most) != TG_OK ||
-        most < 1 || most > INT32_MAX) {
-        tg_ctx_clear(o->g->ctx);
-        return tg_fail(o->g->ctx, TG_E_FORMAT,
-                       "%s/sentence_bert_config.json: max_seq_length: want a number of tokens, "
-                       "have something else",
-                       o->g->path);
+    const bool number = tg_json_kind(v) == TG_JSON_NUMBER;
+    if (endless && number && tg_json_double(NULL, v, &real) == TG_OK && real > (double)INT32_MAX)
+        return TG_OK;
+    if (number && tg_json_int64(NULL, v, out) == TG_OK && *out > 0 && *out <= INT32_MAX)
+        return TG_OK;
+    return tg_fail(o->g->ctx, TG_E_FORMAT, "%s/%s: %s: want a number of tokens, have %s",
+                   o->g->path, file, key, TG_JSON_SHOWN(v));
+}
+
+/* How many tokens of a text sentence-transformers looks at: what it says itself, or as much as the
+ * tokenizer is made for. */
+static tg_status put_most_tokens(opening *o, tg_hf_values *m) {
+    static const char own[] = "sentence_bert_config.json", tok[] = "tokenizer_config.json";
+    const tg_json *config;
+    int64_t most = 0;
+    TG_TRY(read_json(o, own, &config));
+    if (!config) return TG_OK;
+    TG_TRY(count_of(o, own, config, "max_seq_length", false, &most));
+    if (most == 0) {
+        TG_TRY(read_json(o, tok, &config));
+        TG_TRY(count_of(o, tok, config, "model_max_length", true, &most));
     }
-    tg_hf_put_int(m, "embedding_tokens", most);
+    if (most > 0) tg_hf_put_int(m, "embedding_tokens", most);
     return TG_OK;
 }
 
-/* sentence-transformers say how they pool in a file of their own; GGUF's numbers are 1 mean, 2 CLS,
- * 3 last. In a zip the folder is part of the name. */
-static tg_status put_pooling(opening *o, tg_hf_values *m) {
-    static const char *const modes[] = { "pooling_mode_mean_tokens", "pooling_mode_cls_token",
-                                         "pooling_mode_lasttoken" };
-    static const char *const others[] = { "pooling_mode_max_tokens",
-                                          "pooling_mode_mean_sqrt_len_tokens",
-                                          "pooling_mode_weightedmean_tokens" };
-    const tg_json *config;
-    TG_TRY(read_json(o, "1_Pooling/config.json", &config));
-    int64_t mode = 1;
-    int n = 0;
-    for (int i = 0; config && i < 3; i++) {
-        if (is_on(config, others[i]))
+/* What sentence-transformers puts in front of every text, unless it is told another thing. */
+static tg_status put_prompt(opening *o, tg_hf_values *m, bool *there) {
+    const tg_json *config, *prompts, *name, *text = NULL;
+    TG_TRY(read_json(o, "config_sentence_transformers.json", &config));
+    name = config ? tg_json_get(config, "default_prompt_name") : NULL;
+    prompts = config ? tg_json_get(config, "prompts") : NULL;
+    if (!name || tg_json_kind(name) != TG_JSON_STRING) return TG_OK;
+    if (prompts && tg_json_kind(prompts) == TG_JSON_OBJECT)
+        text = tg_json_get(prompts, name->u.text);
+    if (!text || tg_json_kind(text) != TG_JSON_STRING)
+        return tg_fail(o->g->ctx, TG_E_FORMAT,
+                       "%s/config_sentence_transformers.json: default_prompt_name: want one of "
+                       "prompts, have %s",
+                       o->g->path, TG_JSON_SHOWN(name));
+    *there = text->length > 0;
+    if (*there) tg_hf_put_text(m, "embedding_prompt", text->u.text, text->length);
+    return TG_OK;
+}
+
+/* The folder of the module that pools. What else a text's vector goes through is not computed
+ * here; length 1 is for the caller to ask for. */
+static tg_status find_modules(opening *o, const char **pooling) {
+    const tg_json *modules;
+    *pooling = "1_Pooling";
+    TG_TRY(read_json(o, "modules.json", &modules));
+    if (!modules || tg_json_kind(modules) != TG_JSON_ARRAY) return TG_OK;
+    for (const tg_json *v = tg_json_first(modules); v; v = tg_json_next(v)) {
+        const tg_json *type = tg_json_get(v, "type"), *path = tg_json_get(v, "path");
+        const bool known = type && tg_json_kind(type) == TG_JSON_STRING;
+        const char *dot = known ? strrchr(type->u.text, '.') : NULL;
+        const char *name = dot ? dot + 1 : known ? type->u.text : "";
+        if (strcmp(name, "Pooling") == 0 && path && tg_json_kind(path) == TG_JSON_STRING)
+            *pooling = path->u.text;
+        else if (strcmp(name, "Transformer") != 0 && strcmp(name, "Normalize") != 0)
             return tg_fail(o->g->ctx, TG_E_UNSUPPORTED,
-                           "%s/1_Pooling/config.json: want mean, CLS or last token, have %s",
-                           o->g->path, others[i]);
-        if (!is_on(config, modes[i])) continue;
-        mode = i + 1;
-        n++;
+                           "%s/modules.json: want Transformer, Pooling and Normalize, have %s",
+                           o->g->path, TG_JSON_SHOWN(type));
     }
-    if (config && n != 1)
+    return TG_OK;
+}
+
+/* Names in a pooling_mode, one or a list; or older keys that are true. Without either it is the
+ * mean, as there. */
+static tg_status read_ways(opening *o, const char *file, const tg_json *config,
+                           tg_pooling_ways *ways) {
+    const tg_json *mode = tg_json_get(config, "pooling_mode");
+    const bool list = mode && tg_json_kind(mode) == TG_JSON_ARRAY;
+    for (const tg_json *v = list ? tg_json_first(mode) : mode; v; v = list ? tg_json_next(v) : NULL)
+        if (tg_json_kind(v) != TG_JSON_STRING || !tg_pooling_add(ways, v->u.text, v->length))
+            return tg_fail(o->g->ctx, TG_E_UNSUPPORTED,
+                           "%s/%s: pooling_mode: want up to %d ways that are known, have %s",
+                           o->g->path, file, TG_POOLING_WAYS_MOST, TG_JSON_SHOWN(v));
+    for (int i = 0; i < TG_POOLING_COUNT && !mode; i++)
+        if (is_on(config, tg_pooling_table[i].older)) ways->way[ways->n++] = (uint8_t)i;
+    if (ways->n == 0) ways->way[ways->n++] = TG_POOLING_BY_MEAN;
+    return TG_OK;
+}
+
+/* What sentence-transformers say, in files of their own. In a zip the folder is part of the name.
+ */
+static tg_status put_embedding(opening *o, tg_hf_values *m) {
+    const bool encoder = strcmp(m->family->arch, "bert") == 0;
+    const tg_json *config;
+    const char *folder;
+    char names[TG_POOLING_NAMES_BYTES];
+    tg_pooling_ways ways = { .n = 0 };
+    TG_TRY(find_modules(o, &folder));
+    const char *file = tg_arena_sprintf(&o->g->arena, "%s/config.json", folder);
+    if (!file) return tg_fail_memory(o->g->ctx, o->g->path, strlen(folder));
+    TG_TRY(read_json(o, file, &config));
+    o->embeds = config != NULL;
+    if (config) TG_TRY(read_ways(o, file, config, &ways));
+    if (!config && encoder) ways = tg_pooling_of_type(tg_pooling_table[TG_POOLING_BY_MEAN].type);
+    const int type = ways.n == 1 ? tg_pooling_table[ways.way[0]].type : 0;
+    tg_pooling_write(&ways, names);
+    if (type)
+        tg_hf_put_int(m, "pooling_type", type);
+    else if (ways.n)
+        tg_hf_put_text(m, "pooling_modes", names, strlen(names));
+    bool prompt = false;
+    if (o->embeds) TG_TRY(put_prompt(o, m, &prompt));
+    const tg_json *whole = config ? tg_json_get(config, "include_prompt") : NULL;
+    if (prompt && whole && tg_json_kind(whole) != TG_JSON_TRUE)
         return tg_fail(o->g->ctx, TG_E_UNSUPPORTED,
-                       "%s/1_Pooling/config.json: want one way of pooling, have %d", o->g->path, n);
-    tg_hf_put_int(m, "pooling_type", mode);
+                       "%s/%s: include_prompt: want true where there is a prompt, have false",
+                       o->g->path, file);
     return put_most_tokens(o, m);
 }
 
@@ -537,10 +617,15 @@ static tg_status read_tensors(opening *o, const tg_hf_values *m) {
     return TG_OK;
 }
 
-/* A model that is not tied and has no head would be run with another one than it was trained. */
-static tg_status want_head(const opening *o) {
+/* A model that is not tied and has no head would be run with another one than it was trained. One
+ * that makes vectors of texts needs none. */
+static tg_status want_head(const opening *o, tg_hf_values *m) {
     const char *head = o->family->head;
     if (!head || o->tied || has_tensor(o, "output.weight")) return TG_OK;
+    if (o->embeds) {
+        tg_hf_put_int(m, "embeds_only", 1);
+        return TG_OK;
+    }
     return tg_fail(o->g->ctx, TG_E_FORMAT,
                    "%s: tensor %s.weight: want it, as tie_word_embeddings "
                    "is not true, have none",
@@ -564,12 +649,12 @@ static tg_status open_all(opening *o) {
     o->family = m.family;
     TG_TRY(put_generation(o, &m, config));
     TG_TRY(put_template(o, &m));
-    if (strcmp(m.family->arch, "bert") == 0) TG_TRY(put_pooling(o, &m));
+    TG_TRY(put_embedding(o, &m));
     TG_TRY(read_text(o, "tokenizer.json", TOKENIZER_MAX_BYTES, &g->tokenizer_json,
                      &g->tokenizer_bytes));
     TG_TRY(open_files(o));
     TG_TRY(read_tensors(o, &m));
-    TG_TRY(want_head(o));
+    TG_TRY(want_head(o, &m));
     if (m.failed) return tg_fail_memory(g->ctx, "metadata", TG_HF_VALUES * sizeof *m.v);
     return tg_gguf_set_tables(g, m.v, m.n, o->tensors, o->n_tensors);
 }

@@ -4,6 +4,8 @@
  */
 #include "io/hf_writer.h"
 
+#include "io/pooling.h"
+
 #include "base/math.h"
 #include "base/str.h"
 #include "io/rope_llama3.h"
@@ -306,18 +308,30 @@ tg_status tg_hf_put_generation(const tg_gguf *g, const int32_t *ends, size_t n, 
 }
 
 tg_status tg_hf_put_pooling(const tg_gguf *g, const tg_hf_family *f, tg_buf *text) {
-    static const char *const modes[] = { "pooling_mode_mean_tokens", "pooling_mode_cls_token",
-                                         "pooling_mode_lasttoken" };
-    const tg_gguf_value *mode = value(g, f, "pooling_type"), *width;
+    const tg_gguf_value *type = value(g, f, "pooling_type"), *width;
+    const tg_gguf_value *names = value(g, f, "pooling_modes");
+    tg_pooling_ways ways = tg_pooling_of_type(type ? (int)type->whole : 0);
+    const bool known = !names || (names->type == TG_GGUF_STRING &&
+                                  tg_pooling_read(&ways, names->text.bytes, names->text.n_bytes));
+    if (!known || ways.n == 0) return TG_OK;
     tg_json_writer w;
     tg_json_writer_init(&w, text);
     tg_json_begin_object(&w);
     width = value(g, f, "embedding_length");
     tg_json_key(&w, "word_embedding_dimension");
     tg_json_put_int(&w, width ? width->whole : 0);
-    for (int i = 0; i < 3; i++) {
-        tg_json_key(&w, modes[i]);
-        tg_json_put_bool(&w, (mode ? mode->whole : 1) == i + 1);
+    if (ways.n == 1) {
+        /* Older keys: libraries of both kinds know them. */
+        for (int i = 0; i < TG_POOLING_COUNT; i++) {
+            tg_json_key(&w, tg_pooling_table[i].older);
+            tg_json_put_bool(&w, ways.way[0] == i);
+        }
+    } else {
+        tg_json_key(&w, "pooling_mode");
+        tg_json_begin_array(&w);
+        for (int32_t i = 0; i < ways.n; i++)
+            tg_json_put_string(&w, tg_pooling_table[ways.way[i]].name);
+        tg_json_end_array(&w);
     }
     tg_json_end_object(&w);
     return tg_buf_status(g->ctx, text, "1_Pooling/config.json");

@@ -33,7 +33,7 @@ tg_status tg_hf_put_config(const tg_gguf *g, const tg_hf_family *family, tg_bloc
 /* generation_config.json: the tokens that begin and end a text, and how the makers draw.
  * ends [n]: all that end one. */
 tg_status tg_hf_put_generation(const tg_gguf *g, const int32_t *ends, size_t n, tg_buf *text);
-/* 1_Pooling/config.json, for encoders. */
+/* 1_Pooling/config.json; nothing where the model does not say how texts become vectors. */
 tg_status tg_hf_put_pooling(const tg_gguf *g, const tg_hf_family *family, tg_buf *text);
 
 #endif

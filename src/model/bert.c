@@ -40,11 +40,6 @@ static tg_value *encode(tg_net *n, const tg_net_texts *in) {
 static tg_status config(const tg_gguf *g, tg_model_config *c) {
     char key[TG_KEY_BYTES];
     bool causal = false;
-    c->pooling = TG_POOL_MEAN;
-    TG_TRY(tg_gguf_get_int(g, tg_config_key(c, "pooling_type", key), TG_POOL_MEAN, TG_POOL_LAST,
-                           &c->pooling));
-    TG_TRY(
-        tg_gguf_get_int(g, tg_config_key(c, "embedding_tokens", key), 1, INT32_MAX, &c->embed_ctx));
     TG_TRY(tg_gguf_get_bool(g, tg_config_key(c, "attention.causal", key), &causal));
     if (!causal) return TG_OK;
     return tg_fail(g->ctx, TG_E_UNSUPPORTED, "%s: %s: want false, have true", g->path, key);

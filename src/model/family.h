@@ -129,9 +129,6 @@ static inline int32_t tg_cache_room(const tg_model_config *c, int layer, int32_t
     return ring < positions ? ring : positions;
 }
 
-/* How the vectors of a text's tokens become one; numbers are those of GGUF's pooling_type. */
-enum { TG_POOL_MEAN = 1, TG_POOL_CLS = 2, TG_POOL_LAST = 3 };
-
 /* ------------------------------------------------------------------- metadata.c: sizes of a file
  */
 

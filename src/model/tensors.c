@@ -96,7 +96,9 @@ static void find_extra(const tg_gguf *g, faults *f) {
 tg_status tg_tensors_read(const tg_gguf *g, tg_arena *arena, bool stay, tg_tensors *out) {
     *out = (tg_tensors) { .n_tensors = 0 };
     TG_TRY(tg_config_read(g, arena, &out->config));
+    TG_TRY(tg_embed_rules_read(g, out->config.family, &out->embed));
     const tg_family *family = tg_family_of(&out->config);
+    out->embed.only = out->embed.only || !family->graph;
     tg_tensor *tensors =
         tg_arena_array(arena, family->n_wants * (size_t)out->config.layers + 1, sizeof *tensors);
     if (!tensors) return tg_fail_memory(g->ctx, "table of tensors", sizeof *tensors);

@@ -7,6 +7,7 @@
 #define TG_MODEL_TENSORS_H
 
 #include "dtype/packed.h"
+#include "io/pooling.h"
 #include "model/family.h"
 
 /* A tensor as the graph sees it. */
@@ -26,6 +27,7 @@ typedef struct tg_tensor {
 
 typedef struct tg_tensors {
     tg_model_config config;
+    tg_embed_rules embed;     /* what the file says of it */
     const tg_tensor *tensors; /* [n_tensors] in the order of the family's list */
     size_t n_tensors;
     size_t bytes;   /* of all of them that do not stay in the file */

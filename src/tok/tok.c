@@ -578,3 +578,4 @@ bool tg_tok_is_end(const tg_tok *t, int32_t id) {
 int32_t tg_tok_unknown(const tg_tok *t) { return t->unknown; }
 int32_t tg_tok_pad(const tg_tok *t) { return t->pad; }
 bool tg_tok_adds_bos(const tg_tok *t) { return t->add_bos && t->bos >= 0; }
+bool tg_tok_adds_eos(const tg_tok *t) { return t->add_eos && t->eos >= 0; }

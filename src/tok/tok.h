@@ -193,6 +193,7 @@ bool tg_tok_is_end(const tg_tok *tok, int32_t id);
 int32_t tg_tok_unknown(const tg_tok *tok);
 int32_t tg_tok_pad(const tg_tok *tok);
 bool tg_tok_adds_bos(const tg_tok *tok);
+bool tg_tok_adds_eos(const tg_tok *tok);
 
 /* ------------------------------------------------------------------------- streaming of text */
 

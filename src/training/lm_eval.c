@@ -74,6 +74,7 @@ tg_status tg_lm_evaluating_begin(tg_lm_evaluating *e, tg_context *ctx, const tg_
     if (!model->tok)
         return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
                        "evaluation: the model's file has no tokenizer");
+    TG_TRY(tg_lm_rows_want_writer(ctx, model, "evaluation"));
     e->ctx = ctx;
     e->model = model;
     TG_TRY(tokenize(e, text, first));
@@ -91,7 +92,8 @@ tg_status tg_lm_evaluating_begin(tg_lm_evaluating *e, tg_context *ctx, const tg_
 }
 
 tg_status tg_lm_evaluating_go_on(tg_lm_evaluating *e, double deadline_ms, double *loss) {
-    if (!e->rows.built) TG_TRY(tg_lm_rows_open(&e->rows, e->ctx, e->model, e->step + e->begins));
+    if (!e->rows.built)
+        TG_TRY(tg_lm_rows_open(&e->rows, e->ctx, e->model, e->step + e->begins, TG_ANSWER_ROWS));
     while (e->window < e->n) {
         if (!tg_run_begun(&e->rows.run)) e->n_rows = fill(e);
         if (e->n_rows > 0) TG_TRY(tg_lm_rows_run(&e->rows, e->n_rows, e->pos, deadline_ms));

@@ -157,7 +157,7 @@ def added_tokens_that_are_normalised():
 
 
 def embeddings_as_their_files_say():
-    """Ways of pooling that are not there are refused by name; lengths are those of sentence-transformers."""
+    """Ways of pooling and lengths are those of sentence-transformers; what is not known is refused by name."""
     with zipfile.ZipFile(os.path.join(TOP, "test", "golden", "lm", "bert.zip")) as z:
         z.extractall("bert")
     long = "a b c d e f g h i j k l"
@@ -177,12 +177,98 @@ def embeddings_as_their_files_say():
     write("bert/sentence_bert_config.json", b'{"max_seq_length": "x"}')
     expect(tinygpt("embed", "bert", long), 2, "no number", err="max_seq_length")
     write("bert/sentence_bert_config.json", b'{"max_seq_length": null}')
-    for modes, err in ((("max_tokens",), "pooling_mode_max_tokens"), (("mean_tokens", "cls_token"), "have 2"), ((), "have 0"),
-                       (("mean_sqrt_len_tokens",), "mean_sqrt"), (("weightedmean_tokens",), "weightedmean")):
-        write("bert/1_Pooling/config.json", json.dumps({f"pooling_mode_{m}": True for m in modes}).encode())
-        expect(tinygpt("embed", "bert", "a"), 2, f"pooling by {modes}", err=err)
+    for modes, way in ((("max_tokens",), "max"), (("mean_sqrt_len_tokens",), "mean-sqrt-len"), ((), "mean"),
+                       (("weightedmean_tokens",), "weighted-mean"), (("lasttoken",), "last")):
+        config = {f"pooling_mode_{m}": True for m in modes}
+        write("bert/1_Pooling/config.json", json.dumps(config).encode())
+        equal(vectors("bert", "a b"), vectors("bert", "a b", "--pooling", way), f"pooling by {modes}")
+    write("bert/1_Pooling/config.json", b'{"pooling_mode_mean_tokens": true, "pooling_mode_cls_token": true}')
+    equal(vectors("bert", "a b", "--raw"), [vectors("bert", "a b", "--raw", "--pooling", "cls")[0] +
+                                            vectors("bert", "a b", "--raw", "--pooling", "mean")[0]],
+          "two at once, in the library's order")
+    write("bert/1_Pooling/config.json", b'{"pooling_mode": "first"}')
+    expect(tinygpt("embed", "bert", "a"), 2, "a way that is not known", err=["pooling_mode", "first"])
+    write("bert/1_Pooling/config.json", b'{"pooling_mode": ["cls", "max"]}')
+    write("bert/modules.json", json.dumps([{"type": f"sentence_transformers.models.{m}", "path": p} for m, p in (
+        ("Transformer", ""), ("Pooling", "1_Pooling"), ("Dense", "2_Dense"))]).encode())
+    expect(tinygpt("embed", "bert", "a"), 2, "a matrix behind it all", err=["modules.json", "models.Dense"])
+    os.remove("bert/modules.json")
+    two = vectors("bert", "a b")
+    expect(tinygpt("convert", "bert", "bert.gguf", "--dtype", "f32"), 0, "to GGUF")
+    equal(vectors("bert.gguf", "a b"), two, "ways of pooling go along")
+    expect(tinygpt("convert", "bert.gguf", "again", "--format", "safetensors", "--dtype", "f32"), 0, "and back")
+    equal(vectors("again", "a b"), two, "and come back")
+
+
+def vectors(*args):
+    r = tinygpt("embed", *args, "--json")
+    expect(r, 0, f"embed {' '.join(args)}")
+    return r.json()["vectors"]
+
+
+def cuts_of_embeddings():
+    """Which text was cut, and by how many tokens."""
+    model("m.gguf", 8)
+    r = tinygpt("embed", "m.gguf", "abc", "abcdefghij", "--cut", "--json")
+    expect(r, 0, "a text that is cut", err="text 2 of 2: 3 of 11 tokens are cut off its end: at most 8 count")
+    equal(r.json()["vectors"][1], vectors("m.gguf", "abcdefg")[0], "what is left counts")
+    expect(tinygpt("embed", "m.gguf", "abc", "abcdefghij"), 2, "without --cut",
+           err="text 2 of 2: want at most 8 tokens, have 11")
+
+
+def embeddings_of_decoders():
+    """The last token's vector where the file says nothing; what a GGUF file says else, or a refusal by number."""
+    model("m.gguf", 1024)
+    equal(vectors("m.gguf", "abc"), vectors("m.gguf", "abc", "--pooling", "last"), "a decoder's default")
+    long = "".join(chr(97 + i * i % 23) for i in range(900))
+    check(vectors("m.gguf", long, long[:600]) == vectors("m.gguf", long) + vectors("m.gguf", long[:600]),
+          "texts of several pieces, together and alone")
+    for kind, way in ((1, "mean"), (2, "cls"), (3, "last"), (0, None), (4, None)):
+        g = Gguf(alphabet())
+        g.number("llama.context_length", 16)
+        g.number("llama.pooling_type", kind)
+        write("p.gguf", g.bytes())
+        if way:
+            equal(vectors("p.gguf", "abc"), vectors("p.gguf", "abc", "--pooling", way), f"pooling_type {kind}")
+        else:
+            expect(tinygpt("embed", "p.gguf", "abc"), 2, f"pooling_type {kind}", err=f"have {kind}: name a way")
+            vectors("p.gguf", "abc", "--pooling", "mean")
+
+
+def several_ways_of_pooling():
+    """In the order of the list, as sentence-transformers' own numbers (test/golden/lm/embed_modes.txt)."""
+    golden = os.path.join(TOP, "test", "golden", "lm")
+    with zipfile.ZipFile(os.path.join(golden, "embed_qwen3.zip")) as z:
+        z.extractall("qwen")
+    lines = read(os.path.join(golden, "embed_modes.txt")).decode().splitlines()
+    write("qwen/1_Pooling/config.json", json.dumps({"pooling_mode": [
+        "weightedmean", "cls", "max", "lasttoken", "mean_sqrt_len_tokens", "mean"]}).encode())
+    have, want = vectors("qwen", lines[0], "--raw")[0], [float(x) for x in lines[-1].split()]
+    equal(len(have), len(want), "a vector for each way")
+    check(max(abs(a - b) for a, b in zip(have, want)) < 2e-5, "its numbers")
+
+
+def embeddings_of_a_run():
+    """A model that was trained here embeds as what is made of it for others."""
+    write("t.txt", b"Once upon a time there was a cat. " * 40)
+    expect(tinygpt("train", "--data", "t.txt", "--steps", "1", "--layers", "1", "--width", "32", "--ctx", "16",
+                   "--batch", "1", "--out", "run.tinygpt"), 0, "a run")
+    expect(tinygpt("convert", "run.tinygpt", "run.gguf", "--dtype", "f32"), 0, "for others")
+    for way in ("last", "mean", "weighted-mean"):
+        have, want = vectors("run.tinygpt", "a cat", "--pooling", way)[0], vectors("run.gguf", "a cat", "--pooling", way)[0]
+        check(max(abs(a - b) for a, b in zip(have, want)) < 1e-4, f"by {way}")
+    expect(tinygpt("embed", "run.tinygpt", "more than sixteen"), 2, "a text of 17", err="want at most 16 tokens, have 17")
+
+
+def models_that_embed_alone():
+    """Nobody gets text out of them, or a loss."""
+    bert = os.path.join(TOP, "test", "golden", "lm", "bert.zip")
+    write("t.txt", b"the cat " * 40)
+    for command in (("eval", bert, "--data", "t.txt"), ("sample", bert, "--prompt", "a")):
+        expect(tinygpt(*command), 2, command[0], err="want a model that writes text")
 
 
 main(first_token_of_a_cut_prompt, templates, stops_and_bans, bytes_that_a_vocabulary_lacks,
      zeros_in_a_conversation, added_tokens_that_are_normalised,
-     embeddings_as_their_files_say)
+     embeddings_as_their_files_say, embeddings_of_decoders, several_ways_of_pooling,
+     embeddings_of_a_run,      cuts_of_embeddings, models_that_embed_alone)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_embed.c - embeddings of a tiny random BERT against transformers (test/golden/lm/bert.zip and
- * bert.txt, made by tools/oracle/lm.py): each way of pooling, texts together and alone, long ones.
+ * bert.txt, made by tools/oracle/lm.py): each way of pooling, texts together and alone, long ones;
+ * and of tiny decoders against sentence-transformers (embed_*, made by tools/oracle/embed.py).
  */
 #include "tinygpt.h"
 
@@ -146,18 +147,142 @@ static void what_is_refused(void **state) {
     o.pooling = (tg_pooling)9;
     assert_int_equal(tg_embedder_new(x.ctx, x.model, &o, &e), TG_E_ARG);
     assert_int_equal(tg_session_new(x.ctx, x.model, 0, &session), TG_E_UNSUPPORTED);
-    tg_model *writer;
-    assert_int_equal(tg_model_open(x.ctx, "test/golden/lm/gpt2", &writer), TG_OK);
-    assert_int_equal(tg_embedder_new(x.ctx, writer, NULL, &e), TG_E_UNSUPPORTED);
-    tg_model_free(writer);
+    close_bert(x);
+}
+
+/* ------------------------------------------------------------------------------------- decoders */
+
+enum { D_WIDTH = 16, D_TEXTS = 5 };
+
+static fixture open_decoder(const char *name, tg_log_fn log, void *user) {
+    fixture x;
+    char path[96];
+    tg_context_options o = tg_context_options_default();
+    o.threads = 2;
+    o.log = log;
+    o.log_user = user;
+    snprintf(path, sizeof path, "test/golden/lm/%s.zip", name);
+    assert_int_equal(tg_context_new(&o, &x.ctx), TG_OK);
+    if (tg_model_open(x.ctx, path, &x.model) != TG_OK) fail_msg("%s", tg_context_error(x.ctx));
+    return x;
+}
+
+static void keep_warning(void *user, int level, const char *text) {
+    if (level == 1) snprintf(user, 200, "%s", text);
+}
+
+static void read_vector(FILE *f, const float *have, size_t n, const char *what) {
+    for (size_t c = 0; c < n; c++) {
+        double want;
+        assert_int_equal(fscanf(f, "%lf", &want), 1);
+        if (!(fabs((double)have[c] - want) <= 2e-5))
+            fail_msg("%s, number %zu: want %g, have %g", what, c, want, (double)have[c]);
+    }
+    assert_int_equal(fgetc(f), '\n');
+}
+
+/* What each family's folder says of pooling, ends, prompt and length. */
+static void decoders_as_sentence_transformers(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        size_t ways;
+    } families[] = {
+        { "embed_qwen3", 1 }, { "embed_llama", 2 }, { "embed_gemma3", 1 }, { "embed_gpt2", 1 }
+    };
+    for (size_t k = 0; k < sizeof families / sizeof families[0]; k++) {
+        char path[96], line[256], warning[200] = "";
+        fixture x = open_decoder(families[k].name, keep_warning, warning);
+        tg_embed_options o = tg_embed_options_default();
+        o.cut = true;
+        snprintf(path, sizeof path, "test/golden/lm/%s.txt", families[k].name);
+        FILE *f = fopen(path, "r");
+        assert_non_null(f);
+        for (int t = 0; t < D_TEXTS; t++) {
+            float out[2 * D_WIDTH];
+            tg_embedder *e;
+            assert_non_null(fgets(line, sizeof line, f));
+            const tg_embed_text text = { line, strcspn(line, "\n") };
+            assert_int_equal(tg_embedder_new(x.ctx, x.model, &o, &e), TG_OK);
+            assert_int_equal(tg_embedder_width(e), families[k].ways * D_WIDTH);
+            if (tg_embedder_run(e, &text, 1, out) != TG_OK) fail_msg("%s", tg_context_error(x.ctx));
+            read_vector(f, out, families[k].ways * D_WIDTH, families[k].name);
+            tg_embedder_free(e);
+        }
+        fclose(f);
+        if (!strstr(warning, "text 1 of 1: ") || !strstr(warning, "at most 64 count"))
+            fail_msg("%s: of a cut: '%s'", families[k].name, warning);
+        close_bert(x);
+    }
+}
+
+/* All ways, alone, raw, and several at once. */
+static void ways_of_pooling(void **state) {
+    (void)state;
+    enum { WAYS_OF_OPTIONS = 6 };
+    static const tg_pooling order[WAYS_OF_OPTIONS] = {
+        TG_POOLING_MEAN, TG_POOLING_CLS,           TG_POOLING_LAST,
+        TG_POOLING_MAX,  TG_POOLING_MEAN_SQRT_LEN, TG_POOLING_WEIGHTED_MEAN
+    };
+    char line[256];
+    fixture x = open_decoder("embed_qwen3", NULL, NULL);
+    FILE *f = fopen("test/golden/lm/embed_modes.txt", "r");
+    assert_non_null(f);
+    assert_non_null(fgets(line, sizeof line, f));
+    const tg_embed_text text = { line, strcspn(line, "\n") };
+    for (int k = 0; k < WAYS_OF_OPTIONS; k++) {
+        tg_embed_options o = tg_embed_options_default();
+        float out[D_WIDTH];
+        o.pooling = order[k];
+        o.raw = true;
+        embed(x, o, &text, 1, out);
+        snprintf(line + 200, 50, "pooling %d", order[k]);
+        read_vector(f, out, D_WIDTH, line + 200);
+    }
+    fclose(f);
+    close_bert(x);
+}
+
+/* Texts of one run know nothing of each other, and a text that comes again gives the same bits. */
+static void decoders_together_and_alone(void **state) {
+    (void)state;
+    char text[60];
+    fixture x;
+    tg_context_options c = tg_context_options_default();
+    tg_embed_options o = tg_embed_options_default();
+    tg_embedder *e;
+    float again[D_WIDTH], both[2 * D_WIDTH];
+    assert_int_equal(tg_context_new(&c, &x.ctx), TG_OK);
+    if (tg_model_open(x.ctx, "test/golden/lm/embed_gpt2.zip", &x.model) != TG_OK)
+        fail_msg("%s", tg_context_error(x.ctx));
+    for (size_t i = 0; i < sizeof text; i++) text[i] = (char)('a' + i * i % 17);
+    const tg_embed_text texts[2] = { { text, 3 }, { text, sizeof text } };
+    assert_int_equal(tg_embedder_new(x.ctx, x.model, &o, &e), TG_OK);
+    assert_int_equal(tg_embedder_run(e, texts, 2, both), TG_OK);
+    assert_int_equal(tg_embedder_run(e, texts, 1, again), TG_OK);
+    assert_memory_equal(again, both, D_WIDTH * sizeof(float));
+    tg_embedder_free(e);
+    embed(x, o, &texts[1], 1, again);
+    assert_memory_equal(again, both + D_WIDTH, D_WIDTH * sizeof(float));
+    close_bert(x);
+}
+
+/* A folder that embeds has no head: what it would write is not its own. */
+static void no_head_no_text(void **state) {
+    (void)state;
+    tg_session *session;
+    fixture x = open_decoder("embed_qwen3", NULL, NULL);
+    assert_int_equal(tg_session_new(x.ctx, x.model, 0, &session), TG_E_UNSUPPORTED);
+    assert_non_null(strstr(tg_context_error(x.ctx), "gives embeddings alone"));
     close_bert(x);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_transformers),
-        cmocka_unit_test(together_and_alone),
-        cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(as_transformers), cmocka_unit_test(together_and_alone),
+        cmocka_unit_test(what_is_refused), cmocka_unit_test(decoders_as_sentence_transformers),
+        cmocka_unit_test(ways_of_pooling), cmocka_unit_test(decoders_together_and_alone),
+        cmocka_unit_test(no_head_no_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,7 +49,8 @@ static int clear(void **state) {
     return system(command);
 }
 
-/* "key=number" of a folder that opens, or a part of the message of one that does not. */
+/* "key=number" or "key=text" of a folder that opens, or a part of the message of one that does not.
+ */
 static void check(const char *what, tg_status want, const char *says) {
     static tg_mem mem;
     mem = tg_mem_default();
@@ -63,7 +64,11 @@ static void check(const char *what, tg_status want, const char *says) {
     char key[96];
     snprintf(key, sizeof key, "%.*s", (int)(number ? number - says : 0), says);
     const tg_gguf_value *v = tg_gguf_find(&g, key);
-    if (number && (!v || v->real != atof(number + 1)))
+    const bool text = v && v->type == TG_GGUF_STRING;
+    if (text && (strlen(number + 1) != v->text.n_bytes ||
+                 memcmp(number + 1, v->text.bytes, v->text.n_bytes) != 0))
+        fail_msg("%s: want %s, have %.*s", what, says, (int)v->text.n_bytes, v->text.bytes);
+    if (number && !text && (!v || v->real != atof(number + 1)))
         fail_msg("%s: want %s, have %g", what, says, v ? v->real : -1);
     tg_gguf_close(&g);
 }
@@ -271,11 +276,23 @@ static const struct {
     { LLAMA, "chat_template.json", "{\"chat_template\":\"x\"}", TG_OK, "" },
 #define POOLING "1_Pooling/config.json"
     { BERT, POOLING, "x", BAD, POOLING },
-    { BERT, POOLING, "{}", ODD, "want one way of pooling, have 0" },
+    { BERT, POOLING, "{}", TG_OK, "bert.pooling_type=1" },
     { BERT, POOLING, "{\"pooling_mode_cls_token\":true}", TG_OK, "bert.pooling_type=2" },
-    { BERT, POOLING, "{\"pooling_mode_cls_token\":true,\"pooling_mode_lasttoken\":true}", ODD,
-      "want one way of pooling, have 2" },
-    { BERT, POOLING, "{\"pooling_mode_max_tokens\":true}", ODD, "have pooling_mode_max_tokens" },
+    { BERT, POOLING, "{\"pooling_mode_cls_token\":true,\"pooling_mode_lasttoken\":true}", TG_OK,
+      "bert.pooling_modes=cls,lasttoken" },
+    { BERT, POOLING, "{\"pooling_mode_max_tokens\":true}", TG_OK, "bert.pooling_modes=max" },
+    { BERT, POOLING, "{\"pooling_mode\":\"lasttoken\"}", TG_OK, "bert.pooling_type=3" },
+    { LLAMA, POOLING, "{\"pooling_mode\":[\"mean\",\"cls\"]}", TG_OK,
+      "llama.pooling_modes=mean,cls" },
+    { LLAMA, POOLING, "{\"pooling_mode\":[\"mean\",1]}", ODD, "pooling_mode: want" },
+    { BERT, POOLING,
+      "{\"pooling_mode\":[\"cls\",\"cls\",\"cls\",\"cls\",\"cls\",\"cls\",\"cls\",\"cls\","
+      "\"cls\"]}",
+      ODD, "want up to 8 ways" },
+    { BERT, "modules.json", "[{\"type\":\"a.b.Pooling\",\"path\":\"x\"}]", TG_OK,
+      "bert.pooling_type=1" },
+    { BERT, "modules.json", "[{\"type\":\"a.b.Dense\",\"path\":\"x\"}]", ODD, "have a.b.Dense" },
+    { BERT, "modules.json", "[{\"path\":\"x\"}]", ODD, "have none" },
 #define SENTENCES "sentence_bert_config.json"
     { BERT, SENTENCES, "[", BAD, SENTENCES },
     { BERT, SENTENCES, "{\"max_seq_length\":128}", TG_OK, "bert.embedding_tokens=128" },

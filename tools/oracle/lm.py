@@ -16,12 +16,15 @@ import copy
 import json
 import os
 import shutil
-import zipfile
+import sys
 
 import gguf
 import numpy as np
 import torch
 import transformers as tf
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from zip_folder import pack
 
 OUT = os.path.join(os.path.dirname(__file__), "../../test/golden/lm")
 V, C, M, D = 48, 32, 64, 8
@@ -153,19 +156,6 @@ def write(name, model, split=False):
     w.write_kv_data_to_file()
     w.write_tensors_to_file()
     w.close()
-
-
-def pack(folder):
-    """A folder as a zip file, and nothing else of it."""
-    with zipfile.ZipFile(folder + ".zip", "w", zipfile.ZIP_DEFLATED) as z:
-        for root, _, files in sorted(os.walk(folder)):
-            for f in sorted(files):
-                path = os.path.join(root, f)
-                info = zipfile.ZipInfo(os.path.relpath(path, folder), (2026, 1, 1, 0, 0, 0))
-                info.compress_type = zipfile.ZIP_DEFLATED
-                with open(path, "rb") as data:
-                    z.writestr(info, data.read())
-    shutil.rmtree(folder)
 
 
 def save(name, model, **how):

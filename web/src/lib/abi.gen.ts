@@ -91,6 +91,9 @@ export const tg_pooling = {
   TG_POOLING_MEAN: 1,
   TG_POOLING_CLS: 2,
   TG_POOLING_LAST: 3,
+  TG_POOLING_MAX: 4,
+  TG_POOLING_MEAN_SQRT_LEN: 5,
+  TG_POOLING_WEIGHTED_MEAN: 6,
 } as const;
 
 export const tg_model_part = {
@@ -136,7 +139,7 @@ export const STRUCTS = {
     },
   },
   tg_model_config: {
-    size: [84, 88],
+    size: [76, 80],
     members: {
       layers: ['i32', 0, 0],
       width: ['i32', 4, 4],
@@ -151,40 +154,38 @@ export const STRUCTS = {
       windowEvery: ['i32', 40, 44],
       tied: ['i32', 44, 48],
       geluErf: ['i32', 48, 52],
-      pooling: ['i32', 52, 56],
-      embedCtx: ['i32', 56, 60],
-      eps: ['f32', 60, 64],
-      scoreScale: ['f32', 64, 68],
-      embedScale: ['f32', 68, 72],
-      ropeBase0: ['f32', 72, 76],
-      ropeBase1: ['f32', 76, 80],
-      ropeFactor: ['f32', 80, 84],
+      eps: ['f32', 52, 56],
+      scoreScale: ['f32', 56, 60],
+      embedScale: ['f32', 60, 64],
+      ropeBase0: ['f32', 64, 68],
+      ropeBase1: ['f32', 68, 72],
+      ropeFactor: ['f32', 72, 76],
     },
   },
   tg_preset: {
-    size: [100, 112],
+    size: [92, 104],
     members: {
       name: ['text', 0, 0],
       config: ['tg_model_config', 4, 8],
-      batch: ['i32', 88, 96],
-      steps: ['i32', 92, 100],
-      doc: ['text', 96, 104],
+      batch: ['i32', 80, 88],
+      steps: ['i32', 84, 92],
+      doc: ['text', 88, 96],
     },
   },
   tg_model_info: {
-    size: [144, 160],
+    size: [136, 152],
     members: {
       family: ['text', 0, 0],
       config: ['tg_model_config', 4, 8],
-      params: ['u64', 88, 96],
-      weightBytes: ['u64', 96, 104],
-      format: ['text', 104, 112],
-      dtype: ['text', 108, 120],
-      step: ['i64', 112, 128],
-      loss: ['f64', 120, 136],
-      valLoss: ['f64', 128, 144],
-      hasMoments: ['bool', 136, 152],
-      usedPrev: ['bool', 137, 153],
+      params: ['u64', 80, 88],
+      weightBytes: ['u64', 88, 96],
+      format: ['text', 96, 104],
+      dtype: ['text', 100, 112],
+      step: ['i64', 104, 120],
+      loss: ['f64', 112, 128],
+      valLoss: ['f64', 120, 136],
+      hasMoments: ['bool', 128, 144],
+      usedPrev: ['bool', 129, 145],
     },
   },
   tg_load_times: {
@@ -592,6 +593,7 @@ export const EXPORTS = {
   tg_embed_options_default: 'v:p',
   tg_embedder_new: 'i:pppp',
   tg_embedder_free: 'v:p',
+  tg_embedder_width: 'p:p',
   tg_embedder_run: 'i:pppp',
   tg_probe_new: 'i:pppp',
   tg_probe_free: 'v:p',
@@ -781,6 +783,7 @@ export interface Exports {
   tg_embed_options_default(result: Ptr): void;
   tg_embedder_new(ctx: Ptr, model: Ptr, options: Ptr, out: Ptr): number;
   tg_embedder_free(embedder: Ptr): void;
+  tg_embedder_width(embedder: Ptr): Ptr;
   tg_embedder_run(embedder: Ptr, texts: Ptr, n: Ptr, out: Ptr): number;
   tg_probe_new(ctx: Ptr, model: Ptr, nTokens: Ptr, out: Ptr): number;
   tg_probe_free(probe: Ptr): void;
