@@ -33,7 +33,9 @@ enum { PLAN_INDENT = 12 };
 typedef struct values {
     tg_args_list data, val_data;
     const char *preset, *from, *resume, *out, *log, *svg, *sample_prompt;
-    int64_t layers, width, heads, ctx;
+    const char *family;
+    int64_t layers, width, heads, kv_heads, head_size, mlp, ctx, window;
+    double rope_base;
     int64_t steps, batch, accum, warmup, eval_every, eval_windows, patience;
     int64_t sample_every, sample_tokens, save_every;
     double lr, min_lr, decay, clip, weight_decay, val, beta1, beta2, eps;
@@ -58,6 +60,18 @@ static const tg_option model_options[] = {
            .hide_default = true),
     TG_INT("--heads", values, heads, 1, 16384, "N", "attention heads; divides the width",
            .hide_default = true),
+    TG_TEXT("--family", values, family, "NAME", "tinygpt (the default), gpt2, llama, qwen2, qwen3, gemma3"),
+    TG_INT("--kv-heads", values, kv_heads, 1, 16384, "N",
+           "heads of keys and values, shared by those of queries (default: as many)",
+           .hide_default = true),
+    TG_INT("--head-size", values, head_size, 2, 1024, "N", "(default: width / heads)",
+           .hide_default = true),
+    TG_INT("--mlp", values, mlp, 1, 262144, "N", "width inside of the MLP (default: the family's)",
+           .hide_default = true),
+    TG_INT("--window", values, window, 1, 65536, "N",
+           "gemma3: bytes that five layers of six see (default: all)", .hide_default = true),
+    TG_REAL("--rope-base", values, rope_base, 1.5, 1e12, "X",
+            "base of rotary positions (default: the family's)", .hide_default = true),
     TG_INT("--ctx", values, ctx, 1, 65536, "N", "context: how many bytes back it sees",
            .hide_default = true),
     TG_PATH("--from", values, from, "MODEL", "start a new run from these weights (fine-tuning)"),
@@ -156,6 +170,7 @@ static const tg_command_spec spec = {
  * this list. --steps may change, although it stretches a schedule: going on for longer is what
  * people resume for. */
 static const char *const fixed_by_resume[] = {
+    "--family", "--kv-heads",     "--head-size", "--mlp",   "--window",       "--rope-base",
     "--preset", "--layers",       "--width",    "--heads",  "--ctx",          "--batch",
     "--accum",  "--lr",           "--schedule", "--warmup", "--min-lr",       "--decay",
     "--clip",   "--weight-decay", "--seed",     "--val",    "--eval-windows", "--skip-bad-steps",
@@ -165,7 +180,8 @@ static const char *const fixed_by_resume[] = {
 /* Only the sizes: they are the weights' own. Whatever says how to train is free, the seed as
  * well. */
 static const char *const fixed_by_from[] = { "--preset", "--layers", "--width", "--heads",
-                                             "--ctx" };
+                                             "--ctx", "--family", "--kv-heads", "--head-size",
+                                             "--mlp", "--window", "--rope-base" };
 
 /* What the table cannot say: options that need or exclude each other. */
 static int check_options(const tg_args *args, const values *v) {
@@ -205,6 +221,16 @@ static int check_options(const tg_args *args, const values *v) {
     return TG_ARGS_GO_ON;
 }
 
+/* Sizes that are the family's to choose are 0 then. */
+static void choose_family(const values *v, tg_model_config *config) {
+    config->family = v->family;
+    config->mlp = (int32_t)v->mlp;
+    config->kv_heads = (int32_t)v->kv_heads;
+    config->head_size = (int32_t)v->head_size;
+    config->window = (int32_t)v->window;
+    config->rope_base[0] = (float)v->rope_base;
+}
+
 /* The configuration from --preset and the sizes beside it. Another width brings its own fourfold
  * mlp and number of heads, unless --heads says otherwise: a preset's heads need not divide it. */
 static int choose_config(const tg_args *args, const values *v, tg_model_config *config,
@@ -230,7 +256,8 @@ static int choose_config(const tg_args *args, const values *v, tg_model_config *
         config->heads = tg_default_heads(config->width);
     }
     if (v->heads) config->heads = (int32_t)v->heads;
-    if (config->width % config->heads != 0) {
+    if (v->family) choose_family(v, config);
+    if (!v->head_size && config->width % config->heads != 0) {
         return tg_args_refuse(args, "--heads: want a divisor of the width %d, have %d",
                               (int)config->width, (int)config->heads);
     }

@@ -37,10 +37,11 @@ static void end_new(tg_job *job) { tg_weights_free(((new_job *)job)->model); }
 tg_status tg_job_model_new(tg_context *ctx, const tg_model_config *config, uint64_t seed,
                            tg_model **out, tg_job **job) {
     static const tg_job_kind kind = { "new model", sizeof(new_job), NULL, work_new, end_new };
-    TG_TRY(tg_gpt_config_check(&ctx->err, "model", config));
+    tg_model_config whole = *config;
+    TG_TRY(tg_config_complete(&ctx->err, "model", &whole));
     new_job *j = tg_job_make(ctx, &kind, NULL, 0);
     if (!j) return TG_E_MEMORY;
-    j->config = *config;
+    j->config = whole;
     j->seed = seed;
     j->out = out;
     *job = &j->job;
@@ -319,12 +320,13 @@ tg_status tg_job_forecast(tg_context *ctx, const tg_model_config *config, tg_tex
                           tg_job **job) {
     static const tg_job_kind kind = { "forecast", sizeof(forecast_job), NULL, work_forecast,
                                       end_nothing };
-    TG_TRY(tg_gpt_config_check(&ctx->err, "model", config));
-    const tg_train_options options = tg_train_options_of(o, config);
+    tg_model_config whole = *config;
+    TG_TRY(tg_config_complete(&ctx->err, "model", &whole));
+    const tg_train_options options = tg_train_options_of(o, &whole);
     TG_TRY(tg_train_options_check(&ctx->err, &options));
     forecast_job *j = tg_job_make(ctx, &kind, NULL, 0);
     if (!j) return TG_E_MEMORY;
-    j->config = *config;
+    j->config = whole;
     j->text = text;
     j->options = options;
     j->plans = plans;

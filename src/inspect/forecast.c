@@ -122,9 +122,7 @@ static tg_status forecast(tg_context *ctx, const tg_model_config *config, tg_tex
                           const tg_train_options *options, const tg_train_plans *plans,
                           tg_forecast *out) {
     *out = (tg_forecast) { .params = 0 };
-    tg_model_config whole = *config;
-    TG_TRY(tg_config_complete(&ctx->err, "model", &whole));
-    const tg_train_options o = tg_train_options_of(options, &whole);
+    const tg_train_options o = tg_train_options_of(options, config);
     TG_TRY(tg_train_options_check(&ctx->err, &o));
     tg_os_memory memory;
     TG_TRY(tg_os_memory_get(&ctx->err, &memory));
@@ -134,10 +132,10 @@ static tg_status forecast(tg_context *ctx, const tg_model_config *config, tg_tex
     tg_arena_init(&arena, &ctx->err.mem);
     tg_layout layout;
     tg_train_plans own = { .built = false };
-    tg_status s = tg_layout_make(&ctx->err, &arena, &whole, &layout);
+    tg_status s = tg_layout_make(&ctx->err, &arena, config, &layout);
     if (s == TG_OK && !plans) s = tg_train_plans_build(ctx, &layout, &o, &own);
     if (s == TG_OK) {
-        fill(ctx, &whole, &layout, text, &o, plans ? plans : &own, out);
+        fill(ctx, config, &layout, text, &o, plans ? plans : &own, out);
         write_advice(out, &o);
     }
     tg_train_plans_free(&own);

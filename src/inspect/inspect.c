@@ -38,9 +38,7 @@ static tg_status dump_training(tg_context *ctx, const tg_model_config *config, c
     tg_arena_init(&arena, &ctx->err.mem);
     tg_layout layout;
     tg_train_plans plans = { .built = false };
-    tg_model_config whole = *config;
-    tg_status s = tg_config_complete(&ctx->err, "dump", &whole);
-    if (s == TG_OK) s = tg_layout_make(&ctx->err, &arena, &whole, &layout);
+    tg_status s = tg_layout_make(&ctx->err, &arena, config, &layout);
     if (s == TG_OK) s = tg_train_plans_build(ctx, &layout, &o, &plans);
     if (s == TG_OK && strcmp(which, "eval") == 0) tg_plan_dump(&plans.eval, put_line, sink);
     if (s == TG_OK && strcmp(which, "train") == 0) {
@@ -72,7 +70,9 @@ static tg_status dump_session(tg_context *ctx, const tg_model_config *config, in
 tg_status tg_inspect_dump(tg_context *ctx, const tg_model_config *config, const char *which,
                           int32_t batch, tg_text_fn write, void *user) {
     line_sink sink = { write, user, false };
-    TG_TRY(tg_gpt_config_check(&ctx->err, "model", config));
+    tg_model_config whole = *config;
+    TG_TRY(tg_config_complete(&ctx->err, "model", &whole));
+    config = &whole;
     if (strcmp(which, "train") == 0 || strcmp(which, "eval") == 0)
         return dump_training(ctx, config, which, batch, &sink);
     if (strcmp(which, "decode") == 0) return dump_session(ctx, config, 0, &sink);

@@ -196,6 +196,11 @@ tg_status tg_file_set_header(tg_file *file, const char *text, size_t n_bytes);
 /* Sets a config that was checked, and the manifest that follows from it. */
 tg_status tg_file_set_config(tg_file *file, const tg_model_config *config);
 
+/* The same where what the configuration asks for is not known here: the manifest is what the table
+ * [n] holds but for moments, in its order. Whoever knows the family holds it against that. */
+tg_status tg_file_set_own_table(tg_file *file, const tg_model_config *config,
+                                const tg_file_tensor *table, size_t n);
+
 /*
  * All that is wrong with a table, for one message: the first ones by name, the rest by number. One
  * error that lists ten missing tensors says "another architecture"; the first of ten errors would

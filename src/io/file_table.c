@@ -117,6 +117,30 @@ static bool is_moment(const char *name) {
            strncmp(name, TG_ADAM_V, strlen(TG_ADAM_V)) == 0;
 }
 
+tg_status tg_file_set_own_table(tg_file *file, const tg_model_config *config,
+                                const tg_file_tensor *table, size_t n) {
+    tg_manifest *m = &file->manifest;
+    tg_manifest_entry *entry = tg_arena_array(&file->arena, n, sizeof *entry);
+    if (!entry) return tg_fail_memory(file->ctx, "manifest", n * sizeof *entry);
+    *m = (tg_manifest) { .entry = entry };
+    for (size_t i = 0; i < n; i++) {
+        if (is_moment(table[i].name)) continue;
+        if (table[i].n_dims < 1 || table[i].n_dims > 2)
+            return tg_fail(file->ctx, TG_E_FORMAT, "%s: tensor %s: want 1 or 2 dimensions, have %u",
+                           file->path, table[i].name, (unsigned)table[i].n_dims);
+        entry[m->n++] = (tg_manifest_entry) { .name = table[i].name,
+                                              .n_dims = (int)table[i].n_dims,
+                                              .dim = { table[i].dim[0], table[i].dim[1] },
+                                              .elems = table[i].elems,
+                                              .first_elem = m->elems };
+        m->elems += table[i].elems;
+    }
+    if (m->n == 0)
+        return tg_fail(file->ctx, TG_E_FORMAT, "%s: want tensors, have none", file->path);
+    file->config = *config;
+    return TG_OK;
+}
+
 /* Names in the table that stand next to each other once sorted, and are equal. */
 static void find_doubles(const tg_file_tensor *table, const uint32_t *order, size_t n,
                          tg_complaints *c) {

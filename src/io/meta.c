@@ -236,70 +236,119 @@ void tg_meta_put_v2_options(tg_json_writer *w, const tg_meta *meta) {
 
 /* --------------------------------------------------------------------------------------- config */
 
-/* The sizes of a model, all of them int32_t. The first four have to be there. The names are the
- * original's, in v3 as well, so that one function reads the configuration of any version. */
+/* The sizes of a model. The first four have to be there; the first six are all that the byte GPT
+ * has. Their names are the original's, in v3 as well, so that one function reads the configuration
+ * of any version. */
 static const struct {
     const char *key;
     size_t place;
+    bool is_float;
 } config_fields[] = {
-    { "layers", offsetof(tg_model_config, layers) },
-    { "dModel", offsetof(tg_model_config, width) },
-    { "ctx", offsetof(tg_model_config, ctx) },
-    { "heads", offsetof(tg_model_config, heads) },
-    { "dMlp", offsetof(tg_model_config, mlp) },
-    { "vocabSize", offsetof(tg_model_config, vocab) },
+    { "layers", offsetof(tg_model_config, layers), false },
+    { "dModel", offsetof(tg_model_config, width), false },
+    { "ctx", offsetof(tg_model_config, ctx), false },
+    { "heads", offsetof(tg_model_config, heads), false },
+    { "dMlp", offsetof(tg_model_config, mlp), false },
+    { "vocabSize", offsetof(tg_model_config, vocab), false },
+    { "kvHeads", offsetof(tg_model_config, kv_heads), false },
+    { "headSize", offsetof(tg_model_config, head_size), false },
+    { "window", offsetof(tg_model_config, window), false },
+    { "windowEvery", offsetof(tg_model_config, window_every), false },
+    { "tied", offsetof(tg_model_config, tied), false },
+    { "geluErf", offsetof(tg_model_config, gelu_erf), false },
+    { "eps", offsetof(tg_model_config, eps), true },
+    { "scoreScale", offsetof(tg_model_config, score_scale), true },
+    { "embedScale", offsetof(tg_model_config, embed_scale), true },
+    { "ropeBase", offsetof(tg_model_config, rope_base), true },
+    { "ropeBaseWindow", offsetof(tg_model_config, rope_base) + sizeof(float), true },
+    { "ropeFactor", offsetof(tg_model_config, rope_factor), true },
 };
 #define N_CONFIG_FIELDS        (sizeof config_fields / sizeof config_fields[0])
+#define N_CONFIG_FIELDS_OWN    6
 #define N_CONFIG_FIELDS_NEEDED 4 /* the others follow: four times the width, and bytes */
 
-/* All six, also those that follow from others: another program need not know the rules. */
+bool tg_meta_is_own(const tg_model_config *config) {
+    return !config->family || strcmp(config->family, TG_META_OWN) == 0;
+}
+
+static size_t fields_of(const tg_model_config *config) {
+    return tg_meta_is_own(config) ? N_CONFIG_FIELDS_OWN : N_CONFIG_FIELDS;
+}
+
+/* All of them, also those that follow from others: another program need not know the rules. */
 void tg_meta_put_config(tg_json_writer *w, const tg_model_config *config) {
     tg_json_key(w, "config");
     tg_json_begin_object(w);
-    for (size_t i = 0; i < N_CONFIG_FIELDS; i++) {
-        int32_t value;
-        memcpy(&value, (const char *)config + config_fields[i].place, sizeof value);
+    for (size_t i = 0; i < fields_of(config); i++) {
+        const char *from = (const char *)config + config_fields[i].place;
+        int32_t whole;
+        float real;
         tg_json_key(w, config_fields[i].key);
-        tg_json_put_int(w, value);
+        if (config_fields[i].is_float) {
+            memcpy(&real, from, sizeof real);
+            tg_json_put_double(w, (double)real);
+        } else {
+            memcpy(&whole, from, sizeof whole);
+            tg_json_put_int(w, whole);
+        }
     }
     tg_json_end_object(w);
 }
 
-/* Types here, ranges in tg_gpt_config_check; a number that is no int32 must not get that far. A mlp
- * that is missing becomes four times the width, guarded against a width that would wrap. where is
- * the file's name, for messages. */
-tg_status tg_meta_get_config(tg_ctx *ctx, const char *where, const tg_json *header,
-                             tg_model_config *out) {
-    *out = (tg_model_config) { .vocab = 256 };
+static bool get_config_field(const tg_json *json, size_t i, tg_model_config *out) {
+    char *to = (char *)out + config_fields[i].place;
+    int64_t whole = 0;
+    double real = 0;
+    if (config_fields[i].is_float) {
+        if (tg_json_double(NULL, json, &real) != TG_OK || !(tg_fabs(real) < 1e30)) return false;
+        const float narrow = (float)real;
+        memcpy(to, &narrow, sizeof narrow);
+    } else {
+        if (tg_json_int64(NULL, json, &whole) != TG_OK || whole < INT32_MIN || whole > INT32_MAX)
+            return false;
+        const int32_t narrow = (int32_t)whole;
+        memcpy(to, &narrow, sizeof narrow);
+    }
+    return true;
+}
+
+/* Types here; ranges in tg_gpt_config_check, or of another family, which *out names, by whoever
+ * knows it. A number that is no int32 must not get that far. A mlp that is missing becomes four
+ * times the width, guarded against a width that would wrap. where is the file's name, for messages.
+ */
+static tg_status get_config(tg_ctx *ctx, const char *where, const tg_json *header,
+                            tg_model_config *out) {
     const tg_json *config = tg_json_get(header, "config");
     if (!config || tg_json_kind(config) != TG_JSON_OBJECT) {
         return tg_fail(ctx, TG_E_FORMAT, "%s: header: config: want an object, have %s", where,
                        config ? "another value" : "none");
     }
-    for (size_t i = 0; i < N_CONFIG_FIELDS; i++) {
+    for (size_t i = 0; i < fields_of(out); i++) {
         const char *key = config_fields[i].key;
         const tg_json *json = tg_json_get(config, key);
-        int64_t value = 0;
         if (!json && i >= N_CONFIG_FIELDS_NEEDED) {
             continue;
         }
-        if (!json || tg_json_int64(NULL, json, &value) != TG_OK || value < INT32_MIN ||
-            value > INT32_MAX) {
+        if (!json || !get_config_field(json, i, out)) {
             return tg_fail(ctx, json ? TG_E_RANGE : TG_E_FORMAT,
-                           "%s: header: config.%s: want a 32-bit whole number, have %s", where, key,
+                           "%s: header: config.%s: want a 32-bit %snumber, have %s", where, key,
+                           config_fields[i].is_float ? "" : "whole ",
                            json ? "another value" : "none");
         }
-        const int32_t narrow = (int32_t)value;
-        memcpy((char *)out + config_fields[i].place, &narrow, sizeof narrow);
     }
     if (out->mlp == 0 && !tg_json_get(config, "dMlp") && out->width <= INT32_MAX / 4) {
         out->mlp = 4 * out->width;
     }
-    return tg_gpt_config_check(ctx, where, out);
+    return tg_meta_is_own(out) ? tg_gpt_config_check(ctx, where, out) : TG_OK;
 }
 
-/* The family comes first: the configuration of another one may look quite different. Its name is
- * the only part of the file that may not be known, and still is no damage. */
+tg_status tg_meta_get_config(tg_ctx *ctx, const char *where, const tg_json *header,
+                             tg_model_config *out) {
+    *out = (tg_model_config) { .vocab = 256 };
+    return get_config(ctx, where, header, out);
+}
+
+/* The family comes first: the configuration of another one has more members. */
 tg_status tg_meta_get_v3(tg_ctx *ctx, const char *where, const tg_json *header,
                          tg_model_config *config, int64_t *step) {
     const tg_json *family = tg_json_get(header, "family"), *json = tg_json_get(header, "step");
@@ -307,16 +356,13 @@ tg_status tg_meta_get_v3(tg_ctx *ctx, const char *where, const tg_json *header,
         return tg_fail(ctx, TG_E_FORMAT, "%s: header: family: want a string, have %s", where,
                        family ? "another value" : "none");
     }
-    if (!tg_json_is(family, "tinygpt")) {
-        return tg_fail(ctx, TG_E_UNSUPPORTED,
-                       "%s: header: family: want \"tinygpt\", have \"%.40s\"", where,
-                       family->u.text);
-    }
     if (!json || tg_json_int64(NULL, json, step) != TG_OK || *step < 0) {
         return tg_fail(ctx, TG_E_FORMAT, "%s: header: step: want a whole number >= 0, have %s",
                        where, json ? "another value" : "none");
     }
-    return tg_meta_get_config(ctx, where, header, config);
+    *config = (tg_model_config) { .vocab = 256 };
+    if (!tg_json_is(family, TG_META_OWN)) config->family = family->u.text;
+    return get_config(ctx, where, header, config);
 }
 
 /* -------------------------------------------------------------------------------------- history */
@@ -476,7 +522,7 @@ void tg_meta_begin_v3(tg_json_writer *w, const tg_model_config *config, int64_t 
                       const tg_meta *meta) {
     tg_json_begin_object(w);
     tg_json_key(w, "family");
-    tg_json_put_string(w, "tinygpt");
+    tg_json_put_string(w, config->family ? config->family : TG_META_OWN);
     tg_meta_put_config(w, config);
     tg_json_key(w, "tokenizer");
     tg_json_begin_object(w);

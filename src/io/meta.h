@@ -49,6 +49,10 @@ tg_status tg_meta_read(tg_file *file, tg_meta *out);
 
 /* ---------------------------------------------------------------------------------- for writers */
 
+/* The family whose tensors io/manifest.h lists; of others the file itself does. */
+#define TG_META_OWN "tinygpt"
+bool tg_meta_is_own(const tg_model_config *config);
+
 /* The members one by one; each of these begins with its key. */
 void tg_meta_put_config(tg_json_writer *w, const tg_model_config *config); /* "config": {...} */
 /* "train": {...}, with the fields whose bits are set. */
@@ -72,7 +76,8 @@ void tg_meta_put_v2_options(tg_json_writer *w, const tg_meta *meta);
 /* "config" of a v1, v2 or v3 header; checked as in manifest.h. where begins the messages. */
 tg_status tg_meta_get_config(tg_ctx *ctx, const char *where, const tg_json *header,
                              tg_model_config *out);
-/* What every v3 header has: "family" (which must be "tinygpt"), "config", "step". */
+/* What every v3 header has: "family", "config", "step". The configuration of another family than
+ * TG_META_OWN has its name, which lives as long as the header, and is not checked. */
 tg_status tg_meta_get_v3(tg_ctx *ctx, const char *where, const tg_json *header,
                          tg_model_config *config, int64_t *step);
 /* A "train" object. Missing keys leave *out as it is, unknown ones are ignored; values are not

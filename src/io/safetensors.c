@@ -110,6 +110,10 @@ static tg_status set_config(const opening *o) {
         f->version = 3;
         TG_TRY(tg_file_set_header(f, own->u.text, own->length));
         TG_TRY(tg_meta_get_v3(f->ctx, f->path, f->header, &config, &f->step));
+        if (!tg_meta_is_own(&config))
+            return tg_fail(f->ctx, TG_E_UNSUPPORTED,
+                           "%s: family: want \"" TG_META_OWN "\", have \"%.40s\"", f->path,
+                           config.family);
     } else {
         TG_TRY(tg_file_set_header(f, "{}", 2));
         TG_TRY(read_config(o, &config));

@@ -47,6 +47,8 @@ typedef struct tg_weights {
                       float *out);
     void *user;
     bool has_moments; /* false: only TG_PART_WEIGHT is ever asked for */
+    /* Of another family than TG_META_OWN, v3 alone: what tensors there are. Borrowed. */
+    const tg_manifest *manifest;
 } tg_weights;
 
 /* A file that is being written, in slices: see io/saving.h. The _saving calls below take what their

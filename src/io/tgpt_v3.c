@@ -382,8 +382,9 @@ tg_status tg_tgpt3_open(tg_file *file) {
     TG_TRY(tg_tgpt3_section(file, "META", h.meta, &meta));
     TG_TRY(tg_file_set_header(file, (const char *)meta.memory, (size_t)tg_reader_left(&meta)));
     TG_TRY(tg_meta_get_v3(file->ctx, file->path, file->header, &config, &file->step));
-    TG_TRY(tg_file_set_config(file, &config));
     TG_TRY(tg_tgpt3_table(file, &h, bytes_of_own, &table, &n));
+    TG_TRY(tg_meta_is_own(&config) ? tg_file_set_config(file, &config)
+                                   : tg_file_set_own_table(file, &config, table, n));
     TG_TRY(tg_file_set_tensors(file, table, n));
     return tg_tgpt3_chunks(file, &h);
 }

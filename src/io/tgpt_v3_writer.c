@@ -229,7 +229,7 @@ tg_status tg_tgpt3_begin(tg_ctx *ctx, const char *path, const char *meta_json, s
     if (status == TG_OK) {
         status = tg_meta_get_v3(ctx, p->path, p->header, &config, &p->step);
     }
-    if (status == TG_OK) {
+    if (status == TG_OK && tg_meta_is_own(&config)) {
         status = tg_file_set_config(p, &config);
     }
     if (status != TG_OK) {
@@ -433,7 +433,9 @@ tg_status tg_tgpt3_saving(tg_ctx *ctx, const char *path, const char *meta_json, 
     v->keep_prev = keep_prev;
     tg_status status = tg_tgpt3_begin(ctx, path, meta_json, meta_bytes, &v->writer);
     if (status == TG_OK) {
-        v->base.manifest = &v->writer->picture.manifest;
+        tg_manifest *manifest = &v->writer->picture.manifest;
+        if (weights->manifest) *manifest = *weights->manifest;
+        v->base.manifest = manifest;
         status = declare_all(v->writer, v->n_parts);
     }
     if (status != TG_OK) {

@@ -339,12 +339,18 @@ static tg_status read_flat(void *user, size_t tensor, tg_part part, uint64_t fir
  * source must outlive the result. */
 tg_weights tg_flat_weights(const tg_flat_source *source) {
     tg_flat_source *user = (tg_flat_source *)(uintptr_t)source;
-    return (tg_weights) { read_flat, user, source->part[TG_PART_ADAM_M] != NULL };
+    return (tg_weights) { read_flat, user, source->part[TG_PART_ADAM_M] != NULL,
+                          &source->layout->manifest };
 }
 
 tg_status tg_weights_saving(tg_model *m, const char *path, tg_file_kind kind,
                             const tg_weights *weights, tg_saving **out) {
     const tg_model_config *config = &m->layout.config;
+    if (kind != TG_FILE_V3 && !tg_meta_is_own(config))
+        return tg_fail(&m->ctx->err, TG_E_UNSUPPORTED,
+                       "%s: want a .tinygpt file of version 3 for a model of the family %s, have "
+                       "another kind",
+                       path, config->family);
     if (kind != TG_FILE_V3 && kind != TG_FILE_SAFETENSORS)
         return tg_tgpt2_saving(&m->ctx->err, path, kind, config, m->step, &m->meta, weights, false,
                                out);

@@ -96,10 +96,10 @@ tg_status tg_config_complete(tg_ctx *ctx, const char *where, tg_model_config *c)
         return tg_fail(ctx, TG_E_UNSUPPORTED, "%s: family: want one that can be trained, have %s",
                        where, c->family);
     c->family = f->name;
-    if (f == tg_families[0]) TG_TRY(tg_gpt_config_check(ctx, where, c));
     if (c->kv_heads == 0) c->kv_heads = c->heads;
     if (c->head_size == 0 && c->heads > 0) c->head_size = c->width / c->heads;
     if (f->complete) f->complete(c);
+    if (c->mlp == 0 && c->width <= 65536) c->mlp = 4 * c->width;
     if (c->eps == 0) c->eps = 1e-5f;
     if (c->embed_scale == 0) c->embed_scale = 1;
     if (c->rope_factor == 0) c->rope_factor = 1;
@@ -107,7 +107,7 @@ tg_status tg_config_complete(tg_ctx *ctx, const char *where, tg_model_config *c)
         if (c->rope_base[i] == 0) c->rope_base[i] = 1e4f;
     if (c->score_scale == 0 && c->head_size > 0)
         c->score_scale = (float)(1 / tg_sqrt((double)c->head_size));
-    return f == tg_families[0] ? TG_OK : check(ctx, where, c);
+    return f == tg_families[0] ? tg_gpt_config_check(ctx, where, c) : check(ctx, where, c);
 }
 
 /* There is no padding between the members of the struct, and names of complete ones are static. */

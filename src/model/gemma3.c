@@ -83,6 +83,7 @@ static const tg_want wants[] = {
 /* Fresh ones have the rhythm and the bases of the published ones. */
 static void complete(tg_model_config *c) {
     c->tied = 1;
+    if (c->mlp == 0) c->mlp = tg_gated_mlp(c->width);
     if (c->window > 0 && c->window_every == 0) c->window_every = 6;
     if (c->embed_scale == 0) c->embed_scale = (float)tg_sqrt((double)c->width);
     if (c->rope_base[0] == 0) c->rope_base[0] = 1e6f;

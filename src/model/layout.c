@@ -118,6 +118,24 @@ static void add_all(builder *b, bool matrices) {
     b->n_tensors = ordinal;
 }
 
+static tg_status make_manifest(tg_ctx *ctx, const builder *b, tg_manifest *out) {
+    tg_manifest_entry *entry = tg_arena_array(b->arena, b->n_tensors, sizeof *entry);
+    if (!entry) return tg_fail_memory(ctx, "manifest", b->n_tensors * sizeof *entry);
+    *out = (tg_manifest) { .entry = entry, .n = b->n_tensors };
+    for (size_t i = 0; i < b->n_tensors; i++) {
+        const tg_tensor_spec *t = &b->tensors[i];
+        entry[i] = (tg_manifest_entry) { .name = t->name,
+                                         .n_dims = t->n_dims,
+                                         .dim = { t->n_dims == 2 ? t->rows : t->cols,
+                                                  t->n_dims == 2 ? t->cols : 1 },
+                                         .linear = (t->want->flags & TG_WANT_IN_OUT) != 0,
+                                         .elems = t->rows * t->cols,
+                                         .first_elem = out->elems };
+        out->elems += entry[i].elems;
+    }
+    return TG_OK;
+}
+
 /* Weight decay is for what multiplies (matrices and embeddings) and not for what shifts or scales
  * (biases, gains); with the two apart, the optimizer needs one number to know which is which. */
 tg_status tg_layout_make(tg_ctx *ctx, tg_arena *arena, const tg_model_config *config,
@@ -135,6 +153,7 @@ tg_status tg_layout_make(tg_ctx *ctx, tg_arena *arena, const tg_model_config *co
     out->n_decayed = b.n_elems;
     add_all(&b, false);
     if (b.out_of_memory) return tg_fail_memory(ctx, "names of a model", 64);
+    TG_TRY(make_manifest(ctx, &b, &out->manifest));
     out->config = *config;
     out->params = b.params;
     out->n_params = b.n_params;

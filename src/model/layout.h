@@ -15,6 +15,7 @@
 #ifndef TG_MODEL_LAYOUT_H
 #define TG_MODEL_LAYOUT_H
 
+#include "io/manifest.h"
 #include "model/family.h"
 
 /* A parameter as the graph sees it. */
@@ -51,6 +52,7 @@ typedef struct tg_layout {
     size_t n_tensors;
     size_t n_elems;   /* of the flat array, padding included */
     size_t n_decayed; /* elements [0, n_decayed) are subject to weight decay */
+    tg_manifest manifest; /* the tensors, for writers of files */
 } tg_layout;
 
 /* Tables are in the arena. The configuration is complete. */

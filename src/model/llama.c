@@ -80,7 +80,10 @@ static const tg_want qwen3[] = {
     { "blk.%d.attn_k_norm.weight", TG_SIZE_ONE, TG_SIZE_HEAD, 0, ALONE },
 };
 
-static void complete(tg_model_config *c) { c->tied = 1; }
+static void complete(tg_model_config *c) {
+    c->tied = 1;
+    if (c->mlp == 0) c->mlp = tg_gated_mlp(c->width);
+}
 
 #define FAMILY(id, text)                                                                           \
     const tg_family tg_family_##id = { .name = #id,                                                \
