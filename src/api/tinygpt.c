@@ -639,7 +639,9 @@ tg_status tg_file_config(tg_context *ctx, const char *path, tg_model_config *out
     ENTER(ctx);
     WANT(ctx, path);
     WANT(ctx, out);
-    return tg_io_config(&ctx->err, path, out);
+    char family[TG_IO_FAMILY_BYTES];
+    TG_TRY(tg_io_config(&ctx->err, path, out, family));
+    return tg_config_complete(&ctx->err, path, out);
 }
 
 tg_status tg_transformers_config(tg_context *ctx, const tg_model_config *config, tg_text_fn write,

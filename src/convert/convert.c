@@ -16,8 +16,10 @@
 #include "dtype/quantize.h"
 #include "io/gguf_writer.h"
 #include "io/hf.h"
+#include "io/meta.h"
 #include "io/output.h"
 #include "io/tgpt_v3_lm.h"
+#include "io/tools.h"
 #include "load/lm.h"
 #include "load/vocabulary.h"
 #include "tok/tok_inside.h"
@@ -440,10 +442,13 @@ static tg_status write_own(tg_conversion *c) {
 static tg_status open_source(tg_conversion *c, char folder[TG_LM_PATH_BYTES], bool *own) {
     bool takes;
     TG_TRY(tg_lm_takes(&c->ctx->err, c->in, folder, &takes));
-    *own = !takes;
+    tg_model_config config = { .layers = 0 };
+    char family[TG_IO_FAMILY_BYTES];
+    if (!takes) TG_TRY(tg_io_config(&c->ctx->err, c->in, &config, family));
+    *own = !takes && tg_meta_is_own(&config);
     if (takes)
         TG_TRY(tg_gguf_open_any(&c->ctx->err, folder, &c->g));
-    else if (c->kind == TG_CONVERT_SAFETENSORS)
+    else if (*own && c->kind == TG_CONVERT_SAFETENSORS)
         return tg_own_gguf(&c->ctx->err, c->in, NULL,
                            &c->g); /* its tokenizer; weights by tools.h */
     else

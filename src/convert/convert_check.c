@@ -278,7 +278,7 @@ static tg_status open_whole(tg_context *ctx, const char *path, tg_model **out) {
 /* llama.cpp's GPT-2 has the gelu by tanh, and no key that says otherwise. */
 static tg_status compare_by_tanh(tg_context *ctx, tg_model *a, tg_model *b, tg_convert_report *r) {
     tg_convert_report other = { .n_tensors = 0 };
-    b->lm->lm.config.gelu_erf = false;
+    b->lm->lm.config.gelu_erf = b->layout.config.gelu_erf = 0;
     const tg_status s = compare_models(ctx, a, b, &other);
     r->tanh_error = other.max_error;
     return s;

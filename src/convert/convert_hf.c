@@ -280,8 +280,9 @@ static int to_buf(void *user, const char *bytes, size_t n_bytes) {
 
 static tg_status fill_own_config(tg_conversion *c, const tg_hf_family *family, tg_buf *text) {
     tg_model_config config;
+    char name[TG_IO_FAMILY_BYTES];
     (void)family;
-    TG_TRY(tg_io_config(&c->ctx->err, c->in, &config));
+    TG_TRY(tg_io_config(&c->ctx->err, c->in, &config, name));
     c->lm.config.ctx = config.ctx; /* for the tokenizer's own configuration */
     return tg_io_transformers_config(&c->ctx->err, &config, to_buf, text);
 }

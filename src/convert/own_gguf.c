@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * own_gguf.c - our own family as a GPT-2 of llama.cpp: its names, its sizes, its tokenizer.
+ * own_gguf.c - a trained model as llama.cpp has it: names, sizes, tokenizer; the byte GPT as a GPT-2.
  *
- * The tensors are read as f32 in the shapes that transformers' GPT-2 has (io/safetensors.h): q, k
+ * The byte GPT's tensors are read as f32 in the shapes that transformers' GPT-2 has (io/safetensors.h): q, k
  * and v side by side, linear layers as [in, out], which gguf.h calls turned. Tokens are bytes: the
  * vocabulary is GPT-2's alphabet in the order of its bytes, and there is nothing to merge.
  */
 #include "convert/own_gguf.h"
 
 #include "io/gguf_writer.h"
+#include "io/meta.h"
 #include "io/safetensors.h"
 #include "tok/tok_inside.h"
 
@@ -84,6 +85,38 @@ static tg_status add_tensors(tg_file *f, tg_gguf *g, tg_block *floats, tg_gguf_t
     return TG_OK;
 }
 
+/* Those of a family whose names are GGUF's: rows of queries and keys lie plain. */
+static tg_status add_as_they_are(tg_file *f, tg_gguf *g, tg_block *floats, tg_gguf_tensor **out,
+                                 size_t *n) {
+    *n = f->manifest.n;
+    g->heads_plain = true;
+    TG_TRY(tg_block_new(g->ctx, (size_t)f->manifest.elems * sizeof(float), floats));
+    tg_gguf_tensor *tensors = *out = tg_arena_array(&g->arena, *n, sizeof *tensors);
+    tg_gguf_place *places = tg_arena_array(&g->arena, *n, sizeof *places);
+    if (!tensors || !places) return tg_fail_memory(g->ctx, "table of tensors", *n);
+    float *at = floats->data;
+    for (size_t i = 0; i < *n; i++) {
+        const tg_manifest_entry *e = &f->manifest.entry[i];
+        const tg_file_tensor *from = tg_file_find(f, e->name);
+        TG_ASSERT(from);
+        TG_TRY(tg_file_read_f32(f, from, at, 0, (size_t)e->elems));
+        tg_reader_open_memory(g->ctx, g->path, at, (size_t)e->elems * sizeof *at,
+                              &places[i].reader);
+        tensors[i] = (tg_gguf_tensor) { .name = tg_arena_strdup(&g->arena, e->name),
+                                        .type = TG_BLOCK_F32,
+                                        .n_dims = (uint32_t)e->n_dims,
+                                        .dim = { e->dim[0], 1, 1, 1 },
+                                        .elems = e->elems,
+                                        .bytes = e->elems * sizeof *at,
+                                        .place = &places[i] };
+        if (!tensors[i].name) return tg_fail_memory(g->ctx, e->name, 64);
+        if (e->n_dims == 2) tensors[i].dim[0] = e->dim[1];
+        if (e->n_dims == 2) tensors[i].dim[1] = e->dim[0];
+        at += e->elems;
+    }
+    return TG_OK;
+}
+
 /* ------------------------------------------------------------------------------------- metadata */
 
 static tg_gguf_value whole(const char *key, int64_t x) {
@@ -103,7 +136,39 @@ static tg_gguf_value array(const char *key, tg_gguf_type element, size_t count, 
 
 /* A byte that no text has begins and ends texts: without one, readers would take GPT-2's own
  * number, which lies beyond this vocabulary. */
-enum { N_VALUES = 20, NOT_IN_TEXTS = 0 };
+enum { N_VALUES = 32, NOT_IN_TEXTS = 0 };
+
+static tg_gguf_value real(const char *key, float x) {
+    return (tg_gguf_value) { .key = key, .type = TG_GGUF_F32, .real = (double)x };
+}
+
+/* "llama.block_count" of "block_count". */
+static const char *keyed(tg_gguf *g, const char *arch, const char *name) {
+    const char *key = tg_arena_sprintf(&g->arena, "%s.%s", arch, name);
+    return key ? key : name;
+}
+
+static size_t put_sizes(tg_gguf *g, const tg_model_config *c, const char *arch, tg_gguf_value *v) {
+    size_t i = 0;
+    v[i++] = whole(keyed(g, arch, "block_count"), c->layers);
+    v[i++] = whole(keyed(g, arch, "context_length"), c->ctx);
+    v[i++] = whole(keyed(g, arch, "embedding_length"), c->width);
+    v[i++] = whole(keyed(g, arch, "feed_forward_length"), c->mlp);
+    v[i++] = whole(keyed(g, arch, "attention.head_count"), c->heads);
+    if (strcmp(arch, "gpt2") == 0) {
+        v[i++] = real(keyed(g, arch, "attention.layer_norm_epsilon"), c->eps);
+        if (c->gelu_erf) v[i++] = text("gpt2.activation", "gelu_erf");
+        return i;
+    }
+    v[i++] = whole(keyed(g, arch, "attention.head_count_kv"), c->kv_heads);
+    v[i++] = whole(keyed(g, arch, "attention.key_length"), c->head_size);
+    v[i++] = whole(keyed(g, arch, "attention.value_length"), c->head_size);
+    v[i++] = whole(keyed(g, arch, "rope.dimension_count"), c->head_size);
+    v[i++] = real(keyed(g, arch, "attention.layer_norm_rms_epsilon"), c->eps);
+    v[i++] = real(keyed(g, arch, "rope.freq_base"), c->rope_base[0]);
+    if (c->window > 0) v[i++] = whole(keyed(g, arch, "attention.sliding_window"), c->window);
+    return i;
+}
 
 static tg_status put_values(tg_gguf *g, const tg_model_config *c, tg_gguf_value **out, size_t *n) {
     tg_buf tokens, types;
@@ -126,16 +191,11 @@ static tg_status put_values(tg_gguf *g, const tg_model_config *c, tg_gguf_value 
         memcpy(kept, tokens.data, tokens.length);
         memcpy(kept + tokens.length, types.data, types.length);
         size_t i = 0;
-        v[i++] = text("general.architecture", "gpt2");
+        const char *const arch = tg_meta_is_own(c) ? "gpt2" : c->family;
+        const char *kept_arch = tg_arena_strdup(&g->arena, arch);
+        v[i++] = text("general.architecture", kept_arch ? kept_arch : "");
         v[i++] = text("general.name", "a model of tinygpt");
-        v[i++] = whole("gpt2.block_count", c->layers);
-        v[i++] = whole("gpt2.context_length", c->ctx);
-        v[i++] = whole("gpt2.embedding_length", c->width);
-        v[i++] = whole("gpt2.feed_forward_length", c->mlp);
-        v[i++] = whole("gpt2.attention.head_count", c->heads);
-        v[i] = (tg_gguf_value) { .key = "gpt2.attention.layer_norm_epsilon", .type = TG_GGUF_F32 };
-        v[i++].real = (double)1e-5f;
-        v[i++] = text("gpt2.activation", "gelu_erf");
+        i += put_sizes(g, c, v[0].text.bytes, v + i);
         v[i++] = text("tokenizer.ggml.model", "gpt2");
         v[i++] = text("tokenizer.ggml.pre", "gpt-2");
         v[i] = array("tokenizer.ggml.tokens", TG_GGUF_STRING, 256, &tokens);
@@ -160,8 +220,15 @@ static tg_status fill(tg_file *f, tg_gguf *g, tg_block *floats) {
     tg_gguf_value *values = NULL;
     tg_gguf_tensor *tensors = NULL;
     size_t n_values = 0, n_tensors = 0;
-    if (floats) TG_TRY(add_tensors(f, g, floats, &tensors, &n_tensors));
-    TG_TRY(put_values(g, &f->config, &values, &n_values));
+    tg_model_config c = f->config;
+    const bool own = tg_meta_is_own(&c);
+    if (own) {
+        c.eps = 1e-5f;
+        c.gelu_erf = 1;
+    }
+    if (floats)
+        TG_TRY((own ? add_tensors : add_as_they_are)(f, g, floats, &tensors, &n_tensors));
+    TG_TRY(put_values(g, &c, &values, &n_values));
     return tg_gguf_set_tables(g, values, n_values, tensors, n_tensors);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * own_gguf.h - a model of our own family as the tables of a GGUF file.
+ * own_gguf.h - a trained model (.tinygpt) as the tables of a GGUF file.
  */
 #ifndef TG_CONVERT_OWN_GGUF_H
 #define TG_CONVERT_OWN_GGUF_H

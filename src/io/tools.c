@@ -439,8 +439,16 @@ static tg_status begin_converting(tg_converting *c, tg_ctx *ctx, const char *pat
     tg_meta meta;
     TG_TRY(open_input(c, ctx, path_in, path_out, kind));
     tg_file *in = c->in;
-    const tg_weights weights = { .read = read_weights, .user = in, .has_moments = in->has_moments };
+    const tg_weights weights = { .read = read_weights,
+                                 .user = in,
+                                 .has_moments = in->has_moments,
+                                 .manifest = &in->manifest };
     TG_TRY(tg_meta_read(in, &meta));
+    if (kind != TG_FILE_V3 && !tg_meta_is_own(&in->config))
+        return tg_fail(ctx, TG_E_UNSUPPORTED,
+                       "%s: want a .tinygpt file of version 3, a GGUF file or a folder of "
+                       "safetensors for a model of the family %s, have another kind",
+                       path_out, in->config.family);
     if (kind == TG_FILE_V3 || kind == TG_FILE_SAFETENSORS)
         return convert_with_json(c, path_out, kind, &meta, &weights);
     return tg_tgpt2_saving(ctx, path_out, kind, &in->config, in->step, &meta, &weights, c->keep,
@@ -484,10 +492,13 @@ tg_status tg_io_convert(tg_ctx *ctx, const char *path_in, const char *path_out, 
 /* ---------------------------------------------------------------------------------------- config
  */
 
-tg_status tg_io_config(tg_ctx *ctx, const char *path, tg_model_config *out) {
+tg_status tg_io_config(tg_ctx *ctx, const char *path, tg_model_config *out,
+                       char family[TG_IO_FAMILY_BYTES]) {
     tg_file *f;
     TG_TRY(tg_file_open(ctx, path, &f));
     *out = f->config;
+    snprintf(family, TG_IO_FAMILY_BYTES, "%s", out->family ? out->family : TG_META_OWN);
+    out->family = family;
     tg_file_close(f);
     return TG_OK;
 }

@@ -39,8 +39,10 @@ void tg_converting_deinit(tg_converting *c);
 /* All at once. */
 tg_status tg_io_convert(tg_ctx *ctx, const char *path_in, const char *path_out, tg_file_kind kind);
 
-/* The sizes of the model in a file. */
-tg_status tg_io_config(tg_ctx *ctx, const char *path, tg_model_config *out);
+/* The sizes of the model in a file; its family's name is in `family`. */
+#define TG_IO_FAMILY_BYTES 64
+tg_status tg_io_config(tg_ctx *ctx, const char *path, tg_model_config *out,
+                       char family[TG_IO_FAMILY_BYTES]);
 
 /* The text of config.json for a model of these sizes. */
 tg_status tg_io_transformers_config(tg_ctx *ctx, const tg_model_config *config, tg_text_fn write,
