@@ -152,8 +152,8 @@ TG_API const char *tg_context_isa(const tg_context *ctx);
 /* ------------------------------------------------------------------------------ Model and sizes */
 
 /*
- * What a model is made of, whatever its family. The first five are always given; of the others 0 (or
- * NULL) means what the family makes of them, and models answer with all of them filled in.
+ * What a model is made of, whatever its family. The first five are always given; of the others 0
+ * (or NULL) means what the family makes of them, and models answer with all of them filled in.
  * Limits: layers 1..512, width 1..65536, heads 1..1024, ctx 1..2^24; of the family tinygpt layers
  * 1..256, width 1..16384 and a multiple of heads, ctx 1..65536, vocab 256, mlp = 4 * width.
  */
@@ -163,7 +163,7 @@ typedef struct tg_model_config {
     int32_t heads;        /* H, of queries */
     int32_t ctx;          /* T */
     int32_t vocab;        /* V; 256: tokens are bytes */
-    int32_t mlp; /* M, width inside of the MLP; 0: 4*C, or 8*C/3 where it is gated */
+    int32_t mlp;          /* M, width inside of the MLP; 0: 4*C, or 8*C/3 where it is gated */
     const char *family;   /* tg_family_at(); NULL: "tinygpt" */
     int32_t kv_heads;     /* K, of keys and values, divides H; 0: H */
     int32_t head_size;    /* D; 0: C/H */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * own_gguf.c - a trained model as llama.cpp has it: names, sizes, tokenizer; the byte GPT as a GPT-2.
+ * own_gguf.c - a trained model as llama.cpp has it: names, sizes, tokenizer; the byte GPT as a
+ * GPT-2.
  *
- * The byte GPT's tensors are read as f32 in the shapes that transformers' GPT-2 has (io/safetensors.h): q, k
- * and v side by side, linear layers as [in, out], which gguf.h calls turned. Tokens are bytes: the
- * vocabulary is GPT-2's alphabet in the order of its bytes, and there is nothing to merge.
+ * The byte GPT's tensors are read as f32 in the shapes that transformers' GPT-2 has
+ * (io/safetensors.h): q, k and v side by side, linear layers as [in, out], which gguf.h calls
+ * turned. Tokens are bytes: the vocabulary is GPT-2's alphabet in the order of its bytes, and there
+ * is nothing to merge.
  */
 #include "convert/own_gguf.h"
 
@@ -226,8 +228,7 @@ static tg_status fill(tg_file *f, tg_gguf *g, tg_block *floats) {
         c.eps = 1e-5f;
         c.gelu_erf = 1;
     }
-    if (floats)
-        TG_TRY((own ? add_tensors : add_as_they_are)(f, g, floats, &tensors, &n_tensors));
+    if (floats) TG_TRY((own ? add_tensors : add_as_they_are)(f, g, floats, &tensors, &n_tensors));
     TG_TRY(put_values(g, &c, &values, &n_values));
     return tg_gguf_set_tables(g, values, n_values, tensors, n_tensors);
 }

@@ -69,6 +69,8 @@ static uint32_t shape_checksum(const tg_model *m) {
     int n = snprintf(text, sizeof text, "%s %d %d %d %d %d", m->lm ? "" : c->family, (int)c->layers,
                      (int)c->heads, (int)c->width, (int)c->ctx, (int)c->vocab);
     uint32_t crc = tg_crc32c(0, text, (size_t)n);
+    if (!m->lm && tg_family_of(c) != tg_families[0]) /* the first has nothing but those */
+        crc = tg_crc32c(crc, &c->kv_heads, sizeof *c - offsetof(tg_model_config, kv_heads));
     for (size_t i = 0; m->lm && i < m->lm->lm.n_tensors; i++) {
         const tg_tensor *t = &m->lm->lm.tensors[i];
         n = snprintf(text, sizeof text, "%s %d %zu %zu", t->name,

@@ -439,10 +439,9 @@ static tg_status begin_converting(tg_converting *c, tg_ctx *ctx, const char *pat
     tg_meta meta;
     TG_TRY(open_input(c, ctx, path_in, path_out, kind));
     tg_file *in = c->in;
-    const tg_weights weights = { .read = read_weights,
-                                 .user = in,
-                                 .has_moments = in->has_moments,
-                                 .manifest = &in->manifest };
+    const tg_weights weights = {
+        .read = read_weights, .user = in, .has_moments = in->has_moments, .manifest = &in->manifest
+    };
     TG_TRY(tg_meta_read(in, &meta));
     if (kind != TG_FILE_V3 && !tg_meta_is_own(&in->config))
         return tg_fail(ctx, TG_E_UNSUPPORTED,

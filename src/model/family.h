@@ -115,8 +115,8 @@ tg_status tg_config_complete(tg_ctx *ctx, const char *where, tg_model_config *c)
 bool tg_config_same(const tg_model_config *a, const tg_model_config *b);
 uint64_t tg_config_params(const tg_model_config *c); /* of a complete one */
 
-/* What a gated MLP, of three matrices in place of two, has for as many weights as 4*C (Shazeer 2020),
- * in whole vectors. */
+/* What a gated MLP, of three matrices in place of two, has for as many weights as 4*C (Shazeer
+ * 2020), in whole vectors. */
 static inline int32_t tg_gated_mlp(int32_t width) {
     return width <= 65536 ? (8 * width / 3 + 15) / 16 * 16 : 0;
 }

@@ -50,8 +50,8 @@ typedef struct tg_layout {
     size_t n_params;
     const tg_tensor_spec *tensors; /* in the file's order: the ordinal seeds the initial values */
     size_t n_tensors;
-    size_t n_elems;   /* of the flat array, padding included */
-    size_t n_decayed; /* elements [0, n_decayed) are subject to weight decay */
+    size_t n_elems;       /* of the flat array, padding included */
+    size_t n_decayed;     /* elements [0, n_decayed) are subject to weight decay */
     tg_manifest manifest; /* the tensors, for writers of files */
 } tg_layout;
 

@@ -100,6 +100,8 @@ export class Gathered {
 
 export function config(core: Core, frame: Frame, value: GptConfig): Ptr {
   const at = frame.alloc(core.memory.size('tg_model_config'));
-  core.memory.write('tg_model_config', at, value);
+  const { family, ...sizes } = value;
+  core.memory.write('tg_model_config', at, sizes);
+  if (family) core.memory.write('tg_model_config', at, { family: frame.string(family) });
   return at;
 }

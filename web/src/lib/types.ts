@@ -81,6 +81,7 @@ export interface LeverInfo {
   state: string;
 }
 
+/** What a model is made of. What may be left out is the family's to choose; models tell all of it. */
 export interface GptConfig {
   layers: number;
   width: number;
@@ -88,6 +89,12 @@ export interface GptConfig {
   ctx: number;
   vocab: number;
   mlp: number;
+  /** 'tinygpt' if it is left out; else 'gpt2', 'llama', 'qwen2' or 'qwen3'. */
+  family?: string;
+  /** Heads of keys and values; as many as of queries. */
+  kvHeads?: number;
+  headSize?: number;
+  ropeBase0?: number;
 }
 
 export interface Preset {

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_families.c - every family that can be made: trained, saved, resumed, opened, continued and
+ * converted; a family is tested by being in the list.
+ */
+#include "engine_util.h"
+
+#include "load/weights.h"
+
+enum { STEPS = 50, TOKENS = 24 };
+
+#define RUN  "build/test/families.tinygpt"
+#define GGUF "build/test/families.gguf"
+
+/* Two layers of odd sizes; heads share keys and values where the family can have that. */
+static tg_model_config config_of(const char *family) {
+    tg_model_config c = { .layers = 2, .width = 24, .heads = 4, .ctx = 32, .vocab = 256 };
+    c.family = family;
+    if (strcmp(family, "tinygpt") == 0)
+        c.mlp = 96;
+    else
+        c.head_size = 6;
+    if (strcmp(family, "tinygpt") != 0 && strcmp(family, "gpt2") != 0) c.kv_heads = 2;
+    return c;
+}
+
+static tg_train_options options(void) {
+    tg_train_options o = tg_train_options_default();
+    o.steps = STEPS;
+    o.batch = 4;
+    o.lr = 3e-3;
+    o.eval_every = 0;
+    return o;
+}
+
+/* The loss falls, whatever the number of threads the bits are the same, and a run that was saved
+ * and resumed goes on with the same ones. */
+static void train(const char *family) {
+    const tg_model_config c = config_of(family);
+    const tg_train_options o = options();
+    run_of whole = start_run(open_context(1, NULL, NULL), &c, &o);
+    const double first = steps_until(&whole, 1).loss;
+    const tg_step_report last = steps_until(&whole, STEPS);
+    if (!(last.loss < first - 1)) fail_msg("%s: loss %g after %g", family, last.loss, first);
+
+    run_of half = start_run(open_context(3, NULL, NULL), &c, &o);
+    steps_until(&half, STEPS / 2);
+    OK(half.ctx, tg_trainer_save(half.trainer, RUN));
+    run_of rest = { .ctx = open_context(2, NULL, NULL) };
+    OK(rest.ctx, tg_text_open(rest.ctx, STORIES, &rest.text));
+    OK(rest.ctx, tg_trainer_open(rest.ctx, RUN, rest.text, 0, &rest.trainer));
+    const uint64_t hash = steps_until(&rest, STEPS).loss_hash;
+    if (hash != last.loss_hash) fail_msg("%s: resumed to other bits", family);
+    OK(rest.ctx, tg_trainer_save(rest.trainer, RUN));
+    end_run(&rest);
+    end_run(&half);
+    end_run(&whole);
+}
+
+/* Logits behind each token: of the whole text at once, fed one by one, and fed in pieces. */
+static void run(const char *family) {
+    tg_context *ctx = open_context(2, NULL, NULL);
+    tg_model *m;
+    tg_session *s;
+    tg_probe *p;
+    const float *logits, *lens;
+    int32_t ids[TOKENS];
+    OK(ctx, tg_model_open(ctx, RUN, &m));
+    assert_string_equal(m->layout.config.family, family);
+    OK(ctx, tg_session_new(ctx, m, 0, &s));
+    for (int i = 0; i < TOKENS; i++) ids[i] = "The bear who had seen it"[i];
+    OK(ctx, tg_probe_new(ctx, m, TOKENS, &p));
+    OK(ctx, tg_probe_run(p, ids, NULL, 0, NULL));
+    lens = tg_probe_lens(p, 2);
+    for (int i = 0; i < TOKENS; i++) {
+        OK(ctx, tg_session_eval(s, &ids[i], 1, &logits));
+        if (memcmp(logits, lens + 256 * i, 256 * sizeof *logits) != 0)
+            fail_msg("%s: token %d: alone it has other logits than in the whole text", family, i);
+    }
+    for (int cut = 1; cut < TOKENS; cut += 5) {
+        OK(ctx, tg_session_rewind(s, 0));
+        OK(ctx, tg_session_eval(s, ids, (size_t)cut, NULL));
+        OK(ctx, tg_session_eval(s, ids + cut, (size_t)(TOKENS - cut), &logits));
+        if (memcmp(logits, lens + 256 * (TOKENS - 1), 256 * sizeof *logits) != 0)
+            fail_msg("%s: cut at %d the text has other logits", family, cut);
+    }
+    tg_probe_free(p);
+    tg_session_free(s);
+    tg_model_free(m);
+    tg_context_free(ctx);
+}
+
+/* What convert writes is read back and compared by convert itself; here its report is looked at. */
+static void convert(const char *family) {
+    tg_context *ctx = open_context(2, NULL, NULL);
+    const struct {
+        const char *out;
+        tg_convert_kind kind;
+    } to[] = { { GGUF, TG_CONVERT_GGUF }, { "build/test/families.hf", TG_CONVERT_SAFETENSORS } };
+    for (size_t i = 0; i < 2; i++) {
+        tg_convert_report r;
+        OK(ctx, tg_model_convert(ctx, RUN, to[i].out, to[i].kind, TG_WEIGHT_F32, &r));
+        if (!(r.max_error < 1e-4)) fail_msg("%s: %s: off by %g", family, to[i].out, r.max_error);
+        if (r.n_positions == 0) fail_msg("%s: nothing was compared", family);
+    }
+    tg_context_free(ctx);
+}
+
+static void every_family(void **state) {
+    (void)state;
+    size_t n = 0;
+    for (; tg_family_at(n); n++) {
+        train(tg_family_at(n));
+        run(tg_family_at(n));
+        convert(tg_family_at(n));
+    }
+    assert_true(n >= 5); /* or the list was empty */
+}
+
+static void wrong_sizes(void **state) {
+    (void)state;
+    tg_context *ctx = open_context(1, NULL, NULL);
+    static const struct {
+        tg_model_config c;
+        const char *message;
+    } rows[] = {
+        { { 2, 24, 4, 32, 256, 0, "qwen9" }, "family: want one that can be trained, have qwen9" },
+        { { 2, 24, 4, 32, 256, 0, "bert" }, "family: want one that can be trained, have bert" },
+        { { 2, 24, 4, 32, 256, 0, "llama", .kv_heads = 3 }, "key heads that divide query heads" },
+        { { 2, 25, 5, 32, 256, 0, "llama" }, "of an even size, have 5 of 5, size 5" },
+        { { 0, 24, 4, 32, 256, 0, "llama" }, "layers: want 1..512, have 0" },
+        { { 2, 24, 4, 32, 256, 0, "llama", .rope_base = { -1, 1e4f } }, "bases above 1" },
+        { { 2, 24, 4, 32, 255, 96, NULL }, "vocab" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        tg_model *m = NULL;
+        assert_int_not_equal(tg_model_new(ctx, &rows[i].c, 1, &m), TG_OK);
+        if (!strstr(tg_context_error(ctx), rows[i].message))
+            fail_msg("row %zu: %s", i, tg_context_error(ctx));
+        assert_int_equal(tg_param_count(&rows[i].c), 0);
+    }
+    tg_context_free(ctx);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_family),
+        cmocka_unit_test(wrong_sizes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
