@@ -249,7 +249,7 @@ static int choose_config(const tg_args *args, const values *v, tg_model_config *
     if (v->ctx) config->ctx = (int32_t)v->ctx;
     if (v->width) {
         config->width = (int32_t)v->width;
-        config->mlp = 4 * config->width;
+        config->mlp = config->family ? 0 : 4 * config->width;
         config->heads = tg_default_heads(config->width);
     }
     if (v->heads) config->heads = (int32_t)v->heads;
@@ -511,9 +511,12 @@ static void print_plan(tg_app *app, const char *source, const tg_model_config *c
     if (!p) return;
     const uint64_t batch = (uint64_t)o->batch;
     const uint64_t tokens = batch * (uint64_t)o->accum * (uint64_t)c->ctx;
-    fprintf(p, "  %-9s %s%s%d layers, width %d, %d heads, context %d: %s parameters\n", "model",
+    const char *family = c->family ? c->family : tg_family_at(0);
+    fprintf(p, "  %-9s %s%s%s%s%d layers, width %d, %d heads, context %d: %s parameters\n", "model",
             source ? tg_fmt_safe(name, sizeof name, source) : "", source ? ": " : "",
-            (int)c->layers, (int)c->width, (int)c->heads, (int)c->ctx, TG_COUNT(f->params));
+            strcmp(family, tg_family_at(0)) == 0 ? "" : family,
+            strcmp(family, tg_family_at(0)) == 0 ? "" : ", ", (int)c->layers, (int)c->width,
+            (int)c->heads, (int)c->ctx, TG_COUNT(f->params));
     fprintf(p, "  %-9s %s steps of %s bytes (%" PRIu64 " x %d", "run", TG_COUNT((uint64_t)o->steps),
             TG_COUNT(tokens), batch, (int)c->ctx);
     if (o->accum > 1) fprintf(p, " x %d", (int)o->accum);

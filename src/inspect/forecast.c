@@ -15,30 +15,35 @@
 /* A first guess of how much of the peak a step reaches, until steps have been timed. */
 #define EXPECTED_SHARE 0.6
 
-/* Per token forward: 2 per weight of the matrices, 12 C^2 a layer (qkv 3, o 1, mlp 8) and the
- * head's V C; backward takes twice that, so 6. Attention: dots and values, 2 T C each, halved by
- * causality, times 3. Norms, gelu and softmax are left out, as is usual; so shares of the peak
- * compare with other programs'. */
+/* Per token forward: 2 per weight of the matrices, in the byte GPT 12 C^2 a layer (qkv 3, o 1, mlp
+ * 8) and the head's V C; backward takes twice that, so 6. Attention: dots and values, 2 T H D each,
+ * halved by causality, times 3. Norms, gelu and softmax are left out, as is usual; so shares of the
+ * peak compare with other programs'. */
 double tg_train_flop(const tg_model_config *c, const tg_train_options *o) {
     const double N = (double)o->batch * o->accum * c->ctx;
     const double L = c->layers, C = c->width, V = c->vocab, T = c->ctx;
-    return 6 * N * (12 * L * C * C + V * C) + 6 * L * N * T * C;
+    tg_model_config whole = *c;
+    if (tg_config_complete(NULL, "", &whole) != TG_OK) return 0;
+    const double heads = (double)tg_size_of(&whole, TG_SIZE_QUERIES);
+    return 6 * N * (L * tg_config_products(&whole) + V * C) + 6 * L * N * T * heads;
 }
 
 /* The last preset with at least a third of a byte of text for each parameter, which keeps it above
- * the limit of write_advice; the smallest if none has. Presets are sorted by size. */
-static const tg_preset *fitting(uint64_t bytes) {
-    const tg_preset *best = tg_preset_at(0);
+ * the limit of write_advice; the smallest if none has. Of a family, presets are sorted by size. */
+static const tg_preset *fitting(const tg_family *family, uint64_t bytes) {
+    const tg_preset *best = NULL;
     for (size_t i = 0; i < tg_preset_count(); i++) {
         const tg_preset *p = tg_preset_at(i);
-        if (tg_config_params(&p->config) <= bytes * 3) best = p;
+        if (tg_family_of(&p->config) == family &&
+            (!best || tg_param_count(&p->config) <= bytes * 3))
+            best = p;
     }
-    return best;
+    return best ? best : tg_preset_at(0);
 }
 
 /* Advice is about what the user can change, and names the option or preset. The limits are rules of
  * thumb for small models on plain text; none of them keeps a run from starting. */
-static void write_advice(tg_forecast *f, const tg_train_options *o) {
+static void write_advice(tg_forecast *f, const tg_family *family, const tg_train_options *o) {
     char *const advice = f->advice; /* lines, each ending in \n */
     const size_t room = sizeof f->advice;
     if (f->memory_bytes > f->memory_available_bytes)
@@ -48,8 +53,8 @@ static void write_advice(tg_forecast *f, const tg_train_options *o) {
             "context\n",
             (double)f->memory_bytes / 1e9, (double)f->memory_available_bytes / 1e9);
     if (f->train_bytes == 0) return;
-    const tg_preset *better = fitting(f->train_bytes);
-    if (f->bytes_per_param < 0.3 && tg_config_params(&better->config) < f->params)
+    const tg_preset *better = fitting(family, f->train_bytes);
+    if (f->bytes_per_param < 0.3 && tg_param_count(&better->config) < f->params)
         tg_str_append(
             advice, room,
             "text: %.2f bytes a parameter: the model will learn it by heart; '%s' suits %.1f MB "
@@ -136,7 +141,7 @@ static tg_status forecast(tg_context *ctx, const tg_model_config *config, tg_tex
     if (s == TG_OK && !plans) s = tg_train_plans_build(ctx, &layout, &o, &own);
     if (s == TG_OK) {
         fill(ctx, config, &layout, text, &o, plans ? plans : &own, out);
-        write_advice(out, &o);
+        write_advice(out, tg_family_of(config), &o);
     }
     tg_train_plans_free(&own);
     tg_arena_deinit(&arena);

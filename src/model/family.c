@@ -132,13 +132,25 @@ uint64_t tg_config_params(const tg_model_config *c) {
     return n;
 }
 
+double tg_config_products(const tg_model_config *c) {
+    const tg_family *f = tg_family_of(c);
+    double n = 0;
+    for (size_t i = 0; f && i < f->n_wants; i++)
+        if (f->wants[i].rows != TG_SIZE_ONE && tg_want_in_layers(&f->wants[i]))
+            n += (double)tg_size_of(c, f->wants[i].rows) * (double)tg_size_of(c, f->wants[i].cols);
+    return n;
+}
+
 /* ---------------------------------------------------------------------------------------- presets
  */
 
 static const tg_preset presets[] = {
 #define TG_PRESET(id, L, C, H, T, B, S, text) { #id, { L, C, H, T, 256, 4 * (C) }, B, S, text },
+#define TG_PRESET_OF(id, family, L, C, H, K, T, B, S, text)                                        \
+    { #id, { L, C, H, T, 256, 0, family, K }, B, S, text },
 #include "model/presets.def"
 #undef TG_PRESET
+#undef TG_PRESET_OF
 };
 
 size_t tg_preset_count(void) { return sizeof presets / sizeof presets[0]; }
@@ -153,7 +165,8 @@ const tg_preset *tg_preset_find(const char *name) {
 
 int32_t tg_default_heads(int32_t width) {
     for (size_t i = 0; i < tg_preset_count(); i++)
-        if (presets[i].config.width == width) return presets[i].config.heads;
+        if (!presets[i].config.family && presets[i].config.width == width)
+            return presets[i].config.heads;
     if (width % 32 == 0) return width / 32;
     return width % 3 == 0 ? 3 : 1;
 }

@@ -113,7 +113,9 @@ const tg_family *tg_family_of(const tg_model_config *c);
 tg_status tg_config_complete(tg_ctx *ctx, const char *where, tg_model_config *c);
 /* Are they the same, once both are complete? */
 bool tg_config_same(const tg_model_config *a, const tg_model_config *b);
-uint64_t tg_config_params(const tg_model_config *c); /* of a complete one */
+/* Of a complete one: all weights; and those of a layer that rows are multiplied with. */
+uint64_t tg_config_params(const tg_model_config *c);
+double tg_config_products(const tg_model_config *c);
 
 /* What a gated MLP, of three matrices in place of two, has for as many weights as 4*C (Shazeer
  * 2020), in whole vectors. */

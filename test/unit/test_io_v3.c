@@ -512,7 +512,14 @@ static void refuses_hostile_headers(void **state) {
         { "7", TG_E_FORMAT, "object" },
         { "{}", TG_E_FORMAT, "family" },
         { "{\"family\":7," CONFIG ",\"step\":0}", TG_E_FORMAT, "family" },
-        { "{\"family\":\"llama\"," CONFIG ",\"step\":0}", TG_E_UNSUPPORTED, "llama" },
+        { "{\"family\":\"llama\"," CONFIG ",\"step\":0}", TG_OK, "" }, /* its own list */
+        { "{\"family\":\"llama\",\"config\":{\"layers\":1},\"step\":0}", TG_E_FORMAT, "dModel" },
+        { "{\"family\":\"llama\",\"config\":{\"layers\":1,\"dModel\":1,\"ctx\":1,\"heads\":1,"
+          "\"eps\":\"x\"},\"step\":0}",
+          TG_E_RANGE, "eps" },
+        { "{\"family\":\"llama\",\"config\":{\"layers\":1,\"dModel\":1,\"ctx\":1,\"heads\":1,"
+          "\"ropeBase\":1e40},\"step\":0}",
+          TG_E_RANGE, "ropeBase" },
         { "{\"family\":\"tinygpt\"," CONFIG "}", TG_E_FORMAT, "step" },
         { "{\"family\":\"tinygpt\"," CONFIG ",\"step\":-1}", TG_E_FORMAT, "step" },
         { "{\"family\":\"tinygpt\"," CONFIG ",\"step\":1.5}", TG_E_FORMAT, "step" },
