@@ -100,7 +100,7 @@ tg_value *tg_net_tap(tg_net *n, tg_site site, tg_value *x) {
 
 tg_value *tg_net_embed(tg_net *n, tg_value *tokens, const char *role) {
     tg_value *table = n->layout ? floats(n, role, ".weight") : NULL;
-    if (table) return tg_embedding(n->g, tokens, table);
+    if (table) return tg_embedding(n->g, tokens, table, n->config->embed_scale);
     char name[96];
     snprintf(name, sizeof name, "%s.weight", role);
     return tg_embedding_packed(n->g, tokens, packed(n, tensor(n, name, 0)), n->config->width,
@@ -185,7 +185,7 @@ tg_value *tg_net_attention(tg_net *n, tg_value *qkv, int32_t window) {
     if (n->caches)
         o = tg_attention_cached(n->g, qkv, tg_kv_append(n->g, n->caches[n->layer], qkv, &a), &a);
     else
-        o = tg_attention(n->g, qkv, c->heads, c->kv_heads, c->head_size, c->score_scale);
+        o = tg_attention(n->g, qkv, &a);
     return tg_net_tap(n, TG_SITE_HEADS, o);
 }
 

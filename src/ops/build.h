@@ -14,13 +14,15 @@
     tg_apply((g), TG_OP_##op, (attr), (tg_value *[]) { __VA_ARGS__ },                              \
              (int)(sizeof((tg_value *[]) { __VA_ARGS__ }) / sizeof(tg_value *)))
 
-/* y[n,:] = table[ids[n],:]        ids [..] i32 in [0,V)   table [V,C]   y [.., C] */
-static inline tg_value *tg_embedding(tg_graph *g, tg_value *ids, tg_value *table) {
-    return TG_APPLY(g, embedding, NULL, ids, table);
+/* y[n,:] = scale * table[ids[n],:]   ids [..] i32 in [0,V)   table [V,C]   y [.., C]
+ * f[0] scale; 0 is 1 */
+static inline tg_value *tg_embedding(tg_graph *g, tg_value *ids, tg_value *table, float scale) {
+    return TG_APPLY(g, embedding, (&(tg_attr) { .f = { scale } }), ids, table);
 }
-/* dtable [V,C], row v = sum over n with ids[n] = v, n rising, of dy[n,:].   i[0] = V */
-static inline tg_value *tg_embedding_grad(tg_graph *g, tg_value *ids, tg_value *dy, int32_t vocab) {
-    return TG_APPLY(g, embedding_grad, (&(tg_attr) { .i = { vocab } }), ids, dy);
+/* dtable [V,C], row v = scale * sum over n with ids[n] = v, n rising, of dy[n,:].   i[0] = V */
+static inline tg_value *tg_embedding_grad(tg_graph *g, tg_value *ids, tg_value *dy, int32_t vocab,
+                                          float scale) {
+    return TG_APPLY(g, embedding_grad, (&(tg_attr) { .i = { vocab }, .f = { scale } }), ids, dy);
 }
 
 /* y[b,t,:] = x[b,t,:] + p[pos + t,:]     x [B,T,C] or [T,C]   p [Tmax,C]; pos is the run-time
@@ -86,13 +88,11 @@ static inline tg_value *tg_add(tg_graph *g, tg_value *a, tg_value *b) {
 /*
  * Causal self-attention of B sequences.   qkv [B,T,(H+2K)*D]: H query heads, then K key heads, then
  * K value heads; query head h reads key head h / (H/K).   out 0 o [B,T,H*D], out 1 lse [B,H,T] =
- * the log of the sum of exponentials of the scaled scores. i[0] H, i[1] K, i[2] D;  f[0] scale,
- * usually 1/sqrt(D)
+ * the log of the sum of exponentials of the scaled scores. i[0] H, i[1] K, i[2] D, i[3] how many
+ * tokens one sees, itself included (0: all before it);  f[0] scale, usually 1/sqrt(D)
  */
-static inline tg_value *tg_attention(tg_graph *g, tg_value *qkv, int32_t heads, int32_t kv_heads,
-                                     int32_t head_size, float scale) {
-    tg_attr a = { .i = { heads, kv_heads, head_size }, .f = { scale } };
-    return TG_APPLY(g, attention, &a, qkv);
+static inline tg_value *tg_attention(tg_graph *g, tg_value *qkv, const tg_attr *a) {
+    return TG_APPLY(g, attention, a, qkv);
 }
 /* dqkv [B,T,(H+2K)*D]   in: qkv, o, lse, do */
 static inline tg_value *tg_attention_grad(tg_graph *g, tg_value *qkv, tg_value *o, tg_value *lse,
@@ -182,6 +182,13 @@ static inline tg_value *tg_glu(tg_graph *g, tg_value *x, int read) {
 /* dx [..,2M]   in: x [..,2M], dy [..,M] */
 static inline tg_value *tg_glu_grad(tg_graph *g, tg_value *x, tg_value *dy, int read) {
     return TG_APPLY(g, glu_grad, (&(tg_attr) { .i = { read } }), x, dy);
+}
+/* df [..,depth] = dy W, the gradient of f(x)   w, a: linear's matrices, and its attributes, of
+ * which i[0..2] are read */
+static inline tg_value *tg_linear_grad(tg_graph *g, tg_value *dy, tg_value *const w[3],
+                                       const tg_attr *a, int32_t depth) {
+    const tg_attr of = { .i = { a->i[0], a->i[1], a->i[2], depth } };
+    return TG_APPLY(g, linear_grad, &of, dy, w[0], w[1], w[2]);
 }
 /* y [..,C] = scale * the rows of a packed table [V,C] that ids name */
 static inline tg_value *tg_embedding_packed(tg_graph *g, tg_value *ids, tg_packed_value table,

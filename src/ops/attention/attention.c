@@ -4,9 +4,10 @@
  *
  *   in 0   qkv [B,T,(H+2K)*D]    rows of H query, K key and K value heads: heads.h
  *   out 0  o [B,T,H*D]           out 1  lse [B,H,T]
- *   i[0] H   i[1] K   i[2] D     f[0] scale above 0, usually 1/sqrt(D)
+ *   i[0] H   i[1] K   i[2] D   i[3] W, a window, or 0    f[0] scale above 0, usually 1/sqrt(D)
  *
- *   s[t,j] = scale * q[t] . k[j]      for j = 0 .. t: a token sees itself and what came before
+ *   s[t,j] = scale * q[t] . k[j]      for j = 0 .. t: a token sees itself and what came before,
+ *                                     with a window W the last W of these
  *   lse[t] = log sum_j exp(s[t,j])
  *   p[t,j] = exp(s[t,j] - lse[t])     the softmax of row t
  *   o[t]   = sum_j p[t,j] v[j]
@@ -20,7 +21,8 @@
 #include "ops/build.h"
 
 static void infer(tg_graph *g, tg_node *n) {
-    if (!tg_heads_want_scale(g, n) || !tg_heads_want_qkv(g, n, 0, 3)) return;
+    if (!tg_heads_want_scale(g, n) || !tg_heads_want_window(g, n) || !tg_heads_want_qkv(g, n, 0, 3))
+        return;
     const tg_type *qkv = &n->in[0]->type;
     const tg_heads s = tg_heads_of(&n->attr);
     n->out[0].type = (tg_type) { TG_F32, 3, { qkv->dim[0], qkv->dim[1], s.q_row, 1 } };
@@ -36,10 +38,12 @@ static void ref(const tg_args *a) {
         TG_REAL *lse = (TG_REAL *)a->out[1] + b * s.n_q * tokens;
         for (size_t h = 0; h < s.n_q; h++) {
             memory m = { .d = s.size, .step = s.row };
-            m.k = qkv + tg_heads_k(&s, h / s.group);
-            m.v = qkv + tg_heads_v(&s, h / s.group);
             for (size_t t = 0; t < tokens; t++) {
-                m.n = t + 1; /* what is after a token does not exist for it */
+                /* What is after a token does not exist for it, nor what is behind its window. */
+                const size_t first = (size_t)tg_heads_low(&a->attr, t, 0);
+                m.k = qkv + first * s.row + tg_heads_k(&s, h / s.group);
+                m.v = qkv + first * s.row + tg_heads_v(&s, h / s.group);
+                m.n = t + 1 - first;
                 lse[h * tokens + t] =
                     (TG_REAL)attend(&m, (double)a->attr.f[0], qkv + t * s.row + tg_heads_q(&s, h),
                                     o + t * s.q_row + h * s.size);
@@ -53,17 +57,19 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
     din[0] = tg_attention_grad(g, n->in[0], &n->out[0], &n->out[1], dy[0], &n->attr);
 }
 
-/* A score and its share of o: 2*D each, for the T (T+1) / 2 pairs that a causal row sees. */
+/* A score and its share of o: 2*D each. */
 static double flop(const tg_args *a) {
     const tg_heads s = tg_heads_of(&a->attr);
     return 4 * (double)s.size * (double)(a->in_type[0].dim[0] * s.n_q) *
-           tg_heads_pairs((double)a->in_type[0].dim[1], 0);
+           tg_heads_window_pairs((double)a->in_type[0].dim[1], a->attr.i[3]);
 }
 
 /* The last scale makes rows steep: nearly all of a row then hangs on one token. */
-#define CASE(b, t, h, k, d, scale_)                                                                \
+#define CASE(b, t, h, k, d, scale_) WINDOW(b, t, h, k, d, scale_, 0)
+#define WINDOW(b, t, h, k, d, scale_, w)                                                           \
     { .in = { TG_T3(F32, b, t, ((h) + 2 * (k)) * (d)) },                                           \
-      .attr = { .i = { h, k, d }, .f = { scale_ } },                                               \
+      .attr = { .i = { h, k, d, w }, .f = { scale_ } },                                            \
+      .no_shader = (w) != 0,                                                                       \
       .tol = 3e-6 }
 static const tg_case cases[] = {
 #include "ops/attention/attention_cases.def"

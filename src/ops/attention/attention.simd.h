@@ -33,6 +33,7 @@ static flash_head head_at(const tg_args *a, size_t b, size_t h) {
         .o = (float *)a->out[0] + b * tokens * s.q_row + h * s.size,
         .o_step = s.q_row,
         .lse = (float *)a->out[1] + (b * s.n_q + h) * tokens,
+        .ring = tokens,
     };
 }
 
@@ -48,6 +49,7 @@ static void flash(const tg_args *a, size_t begin, size_t end) {
         x.q = rows_from(x.q, row);
         x.o += row * x.o_step;
         x.lse += row;
+        x.low = tg_heads_low(&a->attr, row, -TILE);
         flash_block(&x, &f, row, tg_min_size(TILE, tokens - row));
     }
 }
@@ -81,15 +83,18 @@ static float plain_softmax(float *p, size_t n, float scale, float *sum_out) {
     return m;
 }
 
-/* Query t of x against keys 0 .. t; p has room for them, rounded up to LANES. */
-static void plain_row(const flash_head *x, float *p, size_t t) {
+/* Query t of x against keys first .. t; p has room for keys 0 .. t, rounded up to LANES. */
+static void plain_row(const flash_head *x, float *p, size_t first, size_t t) {
     const float *q = x->q.at + t * x->q.step;
+    const size_t whole = first / LANES * LANES;
     float sum;
-    for (size_t j = 0; j <= t; j++) p[j] = row_dot(q, x->k.at + j * x->k.step, x->d);
-    const tg_v m = tg_vset(plain_softmax(p, t + 1, x->scale, &sum)), l = tg_vset(sum);
+    for (size_t j = whole; j < first; j++) p[j] = MINUS_INF;
+    for (size_t j = first; j <= t; j++) p[j] = row_dot(q, x->k.at + j * x->k.step, x->d);
+    const float top = plain_softmax(p + whole, t + 1 - whole, x->scale, &sum);
+    const tg_v m = tg_vset(top), l = tg_vset(sum);
     for (size_t c = 0; c < x->d; c += LANES) {
         tg_v acc = tg_vzero();
-        for (size_t j = 0; j <= t; j++)
+        for (size_t j = first; j <= t; j++)
             acc = tg_vfma(tg_vset(p[j]), load_columns(x->v.at + j * x->v.step, c, x->d), acc);
         store_columns(x->o + t * x->o_step, c, x->d, tg_vdiv(acc, l));
     }
@@ -102,7 +107,8 @@ static void plain(const tg_args *a, size_t begin, size_t end) {
     for (size_t u = begin; u < end; u++) {
         const size_t h = u / n_blocks, row = (n_blocks - 1 - u % n_blocks) * TILE;
         const flash_head x = head_at(a, h / n_heads, h % n_heads);
-        for (size_t t = row; t < tg_min_size(row + TILE, tokens); t++) plain_row(&x, a->local, t);
+        for (size_t t = row; t < tg_min_size(row + TILE, tokens); t++)
+            plain_row(&x, a->local, (size_t)tg_heads_low(&a->attr, t, 0), t);
     }
 }
 

@@ -5,7 +5,7 @@
  *   in 0  qkv [B,T,(H+2K)*D]   in 1  o [B,T,H*D]   in 2  lse [B,H,T]   in 3  do [B,T,H*D]
  *   out 0  dqkv as qkv         attributes as attention
  *
- *   p[t,j]  = exp(scale * q[t].k[j] - lse[t])       for j <= t, else 0
+ *   p[t,j]  = exp(scale * q[t].k[j] - lse[t])       for j that t sees, else 0
  *   dp[t,j] = do[t] . v[j]
  *   ds[t,j] = p[t,j] * (dp[t,j] - do[t].o[t])       do.o is sum_j p dp, the softmax's own term
  *   dq[t]   = scale * sum_j ds[t,j] k[j]
@@ -21,7 +21,8 @@
 #include "ops/build.h"
 
 static void infer(tg_graph *g, tg_node *n) {
-    if (!tg_heads_want_scale(g, n) || !tg_heads_want_qkv(g, n, 0, 3)) return;
+    if (!tg_heads_want_scale(g, n) || !tg_heads_want_window(g, n) || !tg_heads_want_qkv(g, n, 0, 3))
+        return;
     const tg_type *qkv = &n->in[0]->type;
     const tg_heads s = tg_heads_of(&n->attr);
     const tg_type o = { TG_F32, 3, { qkv->dim[0], qkv->dim[1], s.q_row, 1 } };
@@ -35,6 +36,7 @@ static void infer(tg_graph *g, tg_node *n) {
 typedef struct sequence {
     tg_heads s;
     size_t tokens;
+    const tg_attr *attr;
     double scale;
     const TG_REAL *qkv, *o, *lse, *dout;
 } sequence;
@@ -55,7 +57,7 @@ static double pair(const sequence *x, size_t h, size_t t, size_t j, double *ds) 
 static void ref_dq(const sequence *x, size_t h, size_t t, size_t begin, size_t n, TG_REAL *dqkv) {
     const tg_heads *s = &x->s;
     double acc[CHUNK] = { 0 };
-    for (size_t j = 0; j <= t; j++) {
+    for (size_t j = (size_t)tg_heads_low(x->attr, t, 0); j <= t; j++) {
         double ds;
         pair(x, h, t, j, &ds);
         const TG_REAL *k = x->qkv + j * s->row + tg_heads_k(s, h / s->group) + begin;
@@ -70,7 +72,7 @@ static void ref_dkv(const sequence *x, size_t kv, size_t j, size_t begin, size_t
     const tg_heads *s = &x->s;
     double dk[CHUNK] = { 0 }, dv[CHUNK] = { 0 };
     for (size_t h = kv * s->group; h < (kv + 1) * s->group; h++) {
-        for (size_t t = j; t < x->tokens; t++) {
+        for (size_t t = j; t < x->tokens && tg_heads_low(x->attr, t, 0) <= (ptrdiff_t)j; t++) {
             double ds;
             const double p = pair(x, h, t, j, &ds);
             const TG_REAL *q = x->qkv + t * s->row + tg_heads_q(s, h) + begin;
@@ -95,6 +97,7 @@ static void ref(const tg_args *a) {
         const sequence x = {
             .s = s,
             .tokens = tokens,
+            .attr = &a->attr,
             .scale = (double)a->attr.f[0],
             .qkv = (const TG_REAL *)a->in[0] + b * tokens * s.row,
             .o = (const TG_REAL *)a->in[1] + b * tokens * s.q_row,
@@ -116,16 +119,18 @@ static void ref(const tg_args *a) {
 static double flop(const tg_args *a) {
     const tg_heads s = tg_heads_of(&a->attr);
     return 10 * (double)s.size * (double)(a->in_type[0].dim[0] * s.n_q) *
-           tg_heads_pairs((double)a->in_type[0].dim[1], 0);
+           tg_heads_window_pairs((double)a->in_type[0].dim[1], a->attr.i[3]);
 }
 
 /* The inputs are independent normals here, so that lse is not the rows' own: p is no softmax then,
  * its rows add up to about T, and the sums are as much larger, for which the tolerance allows. A
  * scale of 1 would make them larger than that. */
-#define CASE(b, t, h, k, d, scale_)                                                                \
+#define CASE(b, t, h, k, d, scale_) WINDOW(b, t, h, k, d, scale_, 0)
+#define WINDOW(b, t, h, k, d, scale_, w)                                                           \
     { .in = { TG_T3(F32, b, t, ((h) + 2 * (k)) * (d)), TG_T3(F32, b, t, (h) * (d)),                \
               TG_T3(F32, b, h, t), TG_T3(F32, b, t, (h) * (d)) },                                  \
-      .attr = { .i = { h, k, d }, .f = { scale_ } },                                               \
+      .attr = { .i = { h, k, d, w }, .f = { scale_ } },                                            \
+      .no_shader = (w) != 0,                                                                       \
       .scale = 0.5f,                                                                               \
       .tol = 1e-5 }
 static const tg_case cases[] = {

@@ -83,7 +83,9 @@ typedef struct head {
     float scale;
     rows k, v, q, g;
     sums dk, dv, dq;
-    bool first; /* of its group: dk and dv begin here */
+    bool first;    /* of its group: dk and dv begin here */
+    ptrdiff_t low; /* the first key that the block's first query sees: as in flash.h */
+    size_t begin;  /* the first tile of keys that the block sees */
 } head;
 
 /* p and ds of the 16 queries from column i on, for keys [0, n). */
@@ -99,10 +101,22 @@ static void softmax_d_lanes(const head *x, size_t i, size_t n) {
     }
 }
 
+/* Clears p and ds of keys that are behind the window of some of the 16 queries from column i on:
+ * lane 0 of the block sees keys from `low` on, the next from low + 1. */
+static void hide_lanes(const head *x, size_t i, size_t n, ptrdiff_t low) {
+    const size_t to = clamp(low + (ptrdiff_t)(i + LANES) - 1, n);
+    for (size_t j = 0; j < to; j++) {
+        const tg_vm seen = tg_vfirst(clamp((ptrdiff_t)j - low - (ptrdiff_t)i + 1, LANES));
+        float *s = x->m->s + j * TILE + i, *ds = x->m->ds + j * TILE + i;
+        tg_vstore(s, tg_vselect(seen, tg_vload(s), tg_vzero()));
+        tg_vstore(ds, tg_vselect(seen, tg_vload(ds), tg_vzero()));
+    }
+}
+
 /*
  * Keys [begin, begin + n) against the queries of the block. Nothing is cleared before: a tile on
  * the diagonal of a group's first head begins the sums of its rows of dk and dv, and the first tile
- * of keys begins dq.
+ * of keys that the block sees begins dq.
  */
 static void tile(const head *x, size_t begin, size_t n, ptrdiff_t off) {
     const local *m = x->m;
@@ -113,12 +127,15 @@ static void tile(const head *x, size_t begin, size_t n, ptrdiff_t off) {
     dots(m->ds, v, m->gt, x->d, n, n_queries, off);
     for (size_t i = 0; i < n_queries; i += LANES)
         softmax_d_lanes(x, i, clamp(off + (ptrdiff_t)(i + LANES), n));
+    const ptrdiff_t low = x->low - (ptrdiff_t)begin;
+    for (size_t i = 0; i < n_queries && low + (ptrdiff_t)n_queries > 1; i += LANES)
+        hide_lanes(x, i, n, low);
     over_rows(x->dv.at + begin * x->dv.step, x->dv.step, m->width, from, m->s, x->g, n, n_queries,
               off);
     over_rows(x->dk.at + begin * x->dk.step, x->dk.step, m->width, from, m->ds, x->q, n, n_queries,
               off);
-    over_keys(x->dq.at, x->dq.step, m->width, begin ? FROM_X : FROM_ZERO, NULL, m->ds, k, n,
-              n_queries, off);
+    over_keys(x->dq.at, x->dq.step, m->width, begin > x->begin ? FROM_X : FROM_ZERO, NULL, m->ds, k,
+              n, n_queries, off);
 }
 
 /* Queries [row, row + 64) of head h in sequence b. Where a row ends early, its lanes are zeros in
@@ -147,7 +164,9 @@ static void block(const tg_args *a, head *x, size_t b, size_t h, size_t row) {
     for (size_t i = n; i < n_lanes; i++) m->delta[i] = m->lse[i] = 0;
     float *dq = (float *)a->out[0] + at_q;
     x->dq = sums_in(m->dq, width, dq, s.row);
-    for (size_t begin = 0; begin <= row; begin += TILE)
+    x->low = tg_heads_low(&a->attr, row, -TILE);
+    x->begin = clamp(x->low, row) / TILE * TILE;
+    for (size_t begin = x->begin; begin <= row; begin += TILE)
         tile(x, begin, tg_min_size(TILE, tokens - begin), (ptrdiff_t)(row - begin));
     sums_out(dq, s.row, m->dq, width, n, s.size);
 }
@@ -193,7 +212,8 @@ static void add_row(float *x, float f, const float *y, size_t d) {
         store_columns(x, c, d, tg_vfma(tg_vset(f), load_columns(y, c, d), load_columns(x, c, d)));
 }
 
-/* Query t of head h. qkv and dqkv are those of its sequence; p and ds have room for t + 1 keys. */
+/* Query t of head h. qkv and dqkv are those of its sequence; p and ds have room for t + 1 keys, and
+ * whole vectors. */
 static void plain_row(const tg_args *a, const float *qkv, float *dqkv, size_t b, size_t h, size_t t,
                       float *p, float *ds) {
     const tg_heads s = tg_heads_of(&a->attr);
@@ -204,18 +224,20 @@ static void plain_row(const tg_args *a, const float *qkv, float *dqkv, size_t b,
     const float scale = a->attr.f[0], delta = row_dot(g, (const float *)a->in[1] + at_o, d);
     const float lse = ((const float *)a->in[2])[(b * s.n_q + h) * tokens + t] * LOG2_E;
     float *dq = dqkv + t * s.row + tg_heads_q(&s, h);
-    for (size_t j = 0; j <= t; j++) {
+    const size_t first = (size_t)tg_heads_low(&a->attr, t, 0);
+    for (size_t j = first; j <= t; j++) {
         p[j] = row_dot(q, qkv + j * s.row + k, d);
         ds[j] = row_dot(g, qkv + j * s.row + v, d);
     }
-    for (size_t j = 0; j <= t; j += LANES) { /* lanes beyond t make numbers that nobody reads */
+    /* Lanes beyond t, and before the window, make numbers that nobody reads. */
+    for (size_t j = first / LANES * LANES; j <= t; j += LANES) {
         const tg_v x = tg_vfma(tg_vload(p + j), tg_vset(scale * LOG2_E), tg_vset(-lse));
         const tg_v w = power_of_2(x), dp = tg_vsub(tg_vload(ds + j), tg_vset(delta));
         tg_vstore(p + j, w);
         tg_vstore(ds + j, tg_vmul(tg_vmul(w, tg_vset(scale)), dp));
     }
     memset(dq, 0, d * sizeof *dq);
-    for (size_t j = 0; j <= t; j++) {
+    for (size_t j = first; j <= t; j++) {
         add_row(dq, ds[j], qkv + j * s.row + k, d);
         add_row(dqkv + j * s.row + k, ds[j], q, d);
         add_row(dqkv + j * s.row + v, p[j], g, d);

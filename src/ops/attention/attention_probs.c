@@ -4,7 +4,7 @@
  *
  *   in 0   qkv [B,T,(H+2K)*D]; values are not read      see heads.h
  *   out 0  p [B,H,T,T]
- *   i[0] H   i[1] K   i[2] D     f[0] scale above 0
+ *   i[0] H   i[1] K   i[2] D   i[3] W, a window, or 0    f[0] scale above 0
  *
  *   p[t,j] = exp(scale * q[t] . k[j]) / sum over i = 0 .. t of exp(scale * q[t] . k[i])   for j <=
  * t p[t,j] = 0                                                                            for j > t
@@ -18,7 +18,8 @@
 #include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
-    if (!tg_heads_want_scale(g, n) || !tg_heads_want_qkv(g, n, 0, 3)) return;
+    if (!tg_heads_want_scale(g, n) || !tg_heads_want_window(g, n) || !tg_heads_want_qkv(g, n, 0, 3))
+        return;
     const tg_type *qkv = &n->in[0]->type;
     const size_t tokens = qkv->dim[1];
     n->out[0].type =
@@ -36,22 +37,26 @@ static void ref(const tg_args *a) {
         const TG_REAL *qkv = (const TG_REAL *)a->in[0] + b * T * s.row;
         const TG_REAL *q = qkv + t * s.row + tg_heads_q(&s, h);
         const TG_REAL *k = qkv + tg_heads_k(&s, h / s.group);
+        const size_t first = (size_t)tg_heads_low(&a->attr, t, 0);
         double top = -TG_INF, sum = 0;
-        for (size_t j = 0; j <= t; j++) {
+        for (size_t j = first; j <= t; j++) {
             const double score = scale * dot(q, k + j * s.row, s.size);
             if (!(score <= top)) top = score; /* a NaN stays */
         }
-        for (size_t j = 0; j <= t; j++) sum += tg_exp(scale * dot(q, k + j * s.row, s.size) - top);
+        for (size_t j = first; j <= t; j++)
+            sum += tg_exp(scale * dot(q, k + j * s.row, s.size) - top);
         for (size_t j = 0; j < T; j++)
-            p[j] =
-                (TG_REAL)(j <= t ? tg_exp(scale * dot(q, k + j * s.row, s.size) - top) / sum : 0);
+            p[j] = (TG_REAL)(j >= first && j <= t
+                                 ? tg_exp(scale * dot(q, k + j * s.row, s.size) - top) / sum
+                                 : 0);
     }
 }
 
 /* Around 16 lanes, more heads than keys, and more than one unit. */
-#define CASE(b, t, h, k, d, scale_)                                                                \
+#define CASE(b, t, h, k, d, scale_) WINDOW(b, t, h, k, d, scale_, 0)
+#define WINDOW(b, t, h, k, d, scale_, w)                                                           \
     { .in = { TG_T3(F32, b, t, ((h) + 2 * (k)) * (d)) },                                           \
-      .attr = { .i = { h, k, d }, .f = { scale_ } },                                               \
+      .attr = { .i = { h, k, d, w }, .f = { scale_ } },                                            \
       .tol = 3e-6 }
 static const tg_case cases[] = {
     CASE(1, 1, 1, 1, 1, 1),
@@ -61,6 +66,9 @@ static const tg_case cases[] = {
     CASE(3, 17, 4, 2, 40, 0.15811388f),
     CASE(1, 67, 3, 1, 32, 0.1767767f),
     CASE(1, 130, 2, 2, 64, 1),
+    WINDOW(1, 7, 2, 1, 8, 0.35355339f, 1),
+    WINDOW(2, 37, 2, 1, 16, 0.25f, 11),
+    WINDOW(1, 67, 1, 1, 16, 0.25f, 100),
 };
 
 static const char *const wgsl[] = {

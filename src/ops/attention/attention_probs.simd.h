@@ -47,8 +47,10 @@ static void run(const tg_args *a, size_t begin, size_t end) {
         const float *q = qkv + t * s.row + tg_heads_q(&s, h);
         const float *k = qkv + tg_heads_k(&s, h / s.group);
         float *p = (float *)a->out[0] + u * T;
-        for (size_t j = 0; j <= t; j++) p[j] = row_dot(q, k + j * s.row, s.size);
-        softmax(p, t + 1, a->attr.f[0]);
+        const size_t first = (size_t)tg_heads_low(&a->attr, t, 0);
+        for (size_t j = first; j <= t; j++) p[j] = row_dot(q, k + j * s.row, s.size);
+        memset(p, 0, first * sizeof *p);
+        softmax(p + first, t + 1 - first, a->attr.f[0]);
         memset(p + t + 1, 0, (T - t - 1) * sizeof *p);
     }
 }

@@ -18,8 +18,10 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     let base = row / tokens / n_q * tokens * step;
     let q = base + t * step + h * size;
     let k = base + (n_q + h / (n_q / n_kv)) * size;
+    var first = 0u;
+    if (op.i3 > 0) { first = t - min(t, u32(op.i3) - 1u); }
     var largest = -0x1p127f;
-    for (var j = lane; j <= t; j += 64u) {
+    for (var j = first + lane; j <= t; j += 64u) {
         var score = 0.0;
         for (var d = 0u; d < size; d++) { score = fma(qkv[q + d], qkv[k + j * step + d], score); }
         p[row * tokens + j] = op.f0 * score;
@@ -27,7 +29,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     }
     let top = group_max(lane, largest);
     var sum = 0.0;
-    for (var j = lane; j <= t; j += 64u) {
+    for (var j = first + lane; j <= t; j += 64u) {
         let e = exp1(p[row * tokens + j] - top);
         p[row * tokens + j] = e;
         sum += e;
@@ -35,6 +37,6 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     let all = group_sum(lane, sum);
     for (var j = lane; j < tokens; j += 64u) {
         let at = row * tokens + j;
-        if (j <= t) { p[at] = p[at] / all; } else { p[at] = 0.0; }
+        if (j >= first && j <= t) { p[at] = p[at] / all; } else { p[at] = 0.0; }
     }
 }

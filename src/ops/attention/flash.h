@@ -16,7 +16,9 @@
  * bits of a row depend on its query and on the keys that it sees, not on the block that it came in:
  * a prompt gives the same bits in chunks of any size, and the same as in training.
  *
- * FLASH_OF_CACHE, defined before: keys and values may be rows of a packed cache.
+ * With a window a query's keys begin later, at a multiple of 64 at most 63 before the first that it
+ * sees; keys of the tile that it does not see weigh nothing. FLASH_OF_CACHE, defined before: keys
+ * and values may be rows of a packed cache.
  */
 #ifndef TG_OPS_ATTENTION_FLASH_H
 #define TG_OPS_ATTENTION_FLASH_H
@@ -36,9 +38,9 @@ typedef struct flash_head {
     float *lse;               /* may be NULL */
     const uint8_t *packed[2]; /* rows of a cache in place of k and v; NULL: there are none */
     tg_dtype dtype;           /* of these */
-    ptrdiff_t low;            /* FLASH_OF_CACHE: the first key that the first query sees, the next
-                                 query one more; -TILE or less: all see all */
-    size_t ring;              /* rows of the cache: key j is in row j mod ring */
+    ptrdiff_t low;            /* the first key that the first query sees, the next query one more;
+                                 -TILE or less: there is no window */
+    size_t ring;              /* rows of keys and values: key j is in row j mod ring */
 } flash_head;
 
 /* Memory of a worker. width is d rounded up to LANES. */
@@ -110,20 +112,20 @@ static inline void softmax_lanes(const flash_local *f, size_t i, ptrdiff_t all, 
     tg_vstore(f->keep + i, keep);
 }
 
-#if defined(FLASH_OF_CACHE)
 /*
  * The same of a tile whose first keys are behind the window of some queries: lane 0 of s sees keys
  * from `low` on, lane 1 from low + 1. Keys below first are nobody's. A query that has seen none so
  * far has -inf for m, and 0 for l and keep; what it adds here is 0, too.
  */
-static inline void softmax_window(const flash_local *f, size_t i, ptrdiff_t low, size_t first,
-                                  size_t n, float scale) {
+static inline void softmax_window(const flash_local *f, size_t i, ptrdiff_t low, ptrdiff_t all,
+                                  size_t first, size_t n, float scale) {
     float *s = f->s + i;
     const tg_v m = tg_vload(f->m + i), c = tg_vset(scale * LOG2_E), none = tg_vset(MINUS_INF);
     tg_v top = m;
     for (size_t j = first; j < n; j++) {
         const tg_vm seen = tg_vfirst(clamp((ptrdiff_t)j - low - (ptrdiff_t)i + 1, LANES));
-        const tg_v x = tg_vselect(seen, tg_vload(s + j * TILE), none);
+        tg_v x = tg_vselect(seen, tg_vload(s + j * TILE), none);
+        x = tg_vselect(hidden(j, all), none, x);
         tg_vstore(s + j * TILE, x);
         top = tg_vmax(x, top);
     }
@@ -133,13 +135,14 @@ static inline void softmax_window(const flash_local *f, size_t i, ptrdiff_t low,
     for (size_t j = first; j < n; j++) {
         const tg_v p = power_of_2(tg_vmul(tg_vsub(tg_vload(s + j * TILE), base), c));
         tg_vstore(s + j * TILE, p);
-        sum = tg_vadd(sum, p);
+        sum = tg_vadd(sum, tg_vselect(hidden(j, all), tg_vzero(), p));
     }
     tg_vstore(f->m + i, top);
     tg_vstore(f->l + i, sum);
     tg_vstore(f->keep + i, keep);
 }
 
+#if defined(FLASH_OF_CACHE)
 /* n <= 16 numbers of a packed row, at p, and zeros behind them. Inlined, since a copy of a constant
  * n, as all but a row's last columns are, is a load. */
 static inline __attribute__((always_inline)) tg_v load_packed(tg_dtype dtype, const uint8_t *p,
@@ -191,36 +194,30 @@ static inline rows memory_rows(const flash_head *x, int part, float *copy, size_
     return whole_rows(copy, width, rows_from(part ? x->v : x->k, begin), n, n_wanted, x->d);
 }
 
-#if defined(FLASH_OF_CACHE)
-/* flash_tile where a window cuts the tile's first keys; queries see all that it leaves of them. */
+/* flash_tile where a window cuts the tile's first keys. */
 static void window_tile(const flash_head *x, const flash_local *f, size_t begin, size_t n,
-                        size_t n_queries, start from) {
+                        size_t n_queries, ptrdiff_t off, start from) {
     const size_t row = begin % x->ring;
     const ptrdiff_t low = x->low - (ptrdiff_t)begin;
     const size_t first = clamp(low, n);
     const rows k = memory_rows(x, 0, f->copy[0], f->width, row, n, round_up(n, ROWS));
-    dots(f->s, k, f->qt, x->d, n, n_queries, TILE);
-    for (size_t i = 0; i < n_queries; i += LANES) softmax_window(f, i, low, first, n, x->scale);
+    dots(f->s, k, f->qt, x->d, n, n_queries, off);
+    for (size_t i = 0; i < n_queries; i += LANES)
+        softmax_window(f, i, low, off + (ptrdiff_t)i + 1, first, n, x->scale);
     const rows v = memory_rows(x, 1, f->copy[1], f->width, row, n, n);
     over_keys(f->o, f->width, f->width, from, f->keep, f->s + first * TILE, rows_from(v, first),
-              n - first, n_queries, TILE);
+              n - first, n_queries, off - (ptrdiff_t)first);
 }
-#endif
 
 /* Keys [begin, begin + n) for all queries of the block; off as in tiles.h. */
 static void flash_tile(const flash_head *x, const flash_local *f, size_t begin, size_t n,
                        size_t n_queries, ptrdiff_t off) {
-#if defined(FLASH_OF_CACHE)
     const size_t row = begin % x->ring, top = x->low > 0 ? (size_t)x->low / TILE * TILE : 0;
     const start from = begin > top ? FROM_X : FROM_ZERO;
     if (x->low + (ptrdiff_t)n_queries - 1 > (ptrdiff_t)begin) {
-        window_tile(x, f, begin, n, n_queries, from);
+        window_tile(x, f, begin, n, n_queries, off, from);
         return;
     }
-#else
-    const size_t row = begin;
-    const start from = begin ? FROM_X : FROM_ZERO;
-#endif
     const rows k = memory_rows(x, 0, f->copy[0], f->width, row, n, round_up(n, ROWS));
     dots(f->s, k, f->qt, x->d, n, n_queries, off);
     for (size_t i = 0; i < n_queries; i += LANES) {
@@ -239,10 +236,7 @@ static void flash_block(const flash_head *x, const flash_local *f, size_t pos, s
         tg_vstore(f->m + i, tg_vset(MINUS_INF));
         tg_vstore(f->l + i, tg_vzero());
     }
-    size_t begin = 0;
-#if defined(FLASH_OF_CACHE)
-    if (x->low > 0) begin = (size_t)x->low / TILE * TILE;
-#endif
+    size_t begin = x->low > 0 ? (size_t)x->low / TILE * TILE : 0;
     for (; begin < end; begin += TILE)
         flash_tile(x, f, begin, tg_min_size(TILE, end - begin), n,
                    (ptrdiff_t)pos - (ptrdiff_t)begin);

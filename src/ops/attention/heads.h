@@ -38,6 +38,19 @@ static inline size_t tg_heads_v(const tg_heads *s, size_t kv) {
     return (s->n_q + s->n_kv + kv) * s->size;
 }
 
+/* The first key that the query at position t sees, with a window attr.i[3] (0: none) that lets it
+ * see so many; `least` where that would be below. */
+static inline ptrdiff_t tg_heads_low(const tg_attr *attr, size_t t, ptrdiff_t least) {
+    const ptrdiff_t low = (ptrdiff_t)t + 1 - attr->i[3];
+    return attr->i[3] > 0 && low > least ? low : least;
+}
+
+/* Pairs of a query and a key it may see, of n tokens with a window (0: none). */
+static inline double tg_heads_window_pairs(double n, double window) {
+    if (!(window > 0) || window >= n) window = n;
+    return window * (n - (window - 1) / 2);
+}
+
 /* Pairs of a query and a key it may see, when n queries follow pos earlier tokens. */
 static inline double tg_heads_pairs(double n, double pos) { return n * (pos + (n + 1) / 2); }
 

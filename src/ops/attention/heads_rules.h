@@ -30,6 +30,13 @@ static inline bool tg_heads_want_scale(tg_graph *g, const tg_node *n) {
     return false;
 }
 
+/* i[3] is a window, or 0. */
+static inline bool tg_heads_want_window(tg_graph *g, const tg_node *n) {
+    if (n->attr.i[3] >= 0) return true;
+    tg_graph_fail(g, n, TG_E_ARG, "want a window of 0 (none) or more, have %d", (int)n->attr.i[3]);
+    return false;
+}
+
 /* Input k is rows of q, k and v: of n_dims dimensions, the last one (H+2K)*D long. */
 static inline bool tg_heads_want_qkv(tg_graph *g, const tg_node *n, int k, int n_dims) {
     if (!tg_heads_want(g, n) || !tg_want_dims(g, n, k, TG_F32, n_dims, n_dims)) return false;

@@ -24,14 +24,9 @@
 #include "ops/build.h"
 
 static void infer(tg_graph *g, tg_node *n) {
-    if (!tg_heads_want_scale(g, n) || !tg_heads_want_qkv(g, n, 0, 2) ||
-        !tg_heads_want_cache(g, n, 1))
+    if (!tg_heads_want_scale(g, n) || !tg_heads_want_window(g, n) ||
+        !tg_heads_want_qkv(g, n, 0, 2) || !tg_heads_want_cache(g, n, 1))
         return;
-    if (n->attr.i[3] < 0) {
-        tg_graph_fail(g, n, TG_E_ARG, "want a window of 0 (none) or more, have %d",
-                      (int)n->attr.i[3]);
-        return;
-    }
     n->out[0].type = tg_type_2d(TG_F32, n->in[0]->type.dim[0], tg_heads_of(&n->attr).q_row);
 }
 

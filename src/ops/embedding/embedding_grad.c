@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * embedding_grad - dtable[v,:] = sum over n with ids[n] = v of dy[n,:], the gradient of embedding.
+ * embedding_grad - dtable[v,:] = scale * sum over n with ids[n] = v of dy[n,:], the gradient of
+ * embedding.
  *
- *   in 0  ids [..] i32     in 1  dy [..,C]     out 0  dtable [V,C], accumulates     i[0]  V
+ *   in 0  ids [..] i32     in 1  dy [..,C]     out 0  dtable [V,C], accumulates
+ *   i[0]  V                f[0]  scale, of which 0 is 1
  *
  * Every element is a sum of its own over rising n, from 0; what is accumulated into is added last,
  * so that a sum added here and one added by an op of its own have the same bits.
@@ -39,19 +41,22 @@ static void ref(const tg_args *a) {
     const size_t rows = tg_type_elems(&a->in_type[0]);
     const size_t vocab = a->out_type[0].dim[0], cols = a->out_type[0].dim[1];
     const bool add = a->acc & 1;
+    const double scale = a->attr.f[0] == 0 ? 1 : (double)a->attr.f[0];
     for (size_t v = 0; v < vocab; v++) {
         for (size_t c = 0; c < cols; c++) {
             double sum = 0;
             for (size_t r = 0; r < rows; r++)
                 if (tg_clamp_id(ids[r], vocab) == v) sum += (double)dy[r * cols + c];
+            sum *= scale;
             out[v * cols + c] = (TG_REAL)(add ? (double)out[v * cols + c] + sum : sum);
         }
     }
 }
 
-#define CASE(tokens, v, c, add)                                                                    \
+#define CASE(tokens, v, c, add) SCALED(tokens, v, c, 0, add)
+#define SCALED(tokens, v, c, s, add)                                                               \
     { .in = { TG_T1(I32, tokens), TG_T2(F32, tokens, c) },                                         \
-      .attr = { .i = { v } },                                                                      \
+      .attr = { .i = { v }, .f = { s } },                                                          \
       .i32_below = (v),                                                                            \
       .tol = 2e-6,                                                                                 \
       .acc = (add) }
@@ -62,6 +67,8 @@ static const tg_case cases[] = {
     CASE(31, 11, 17, 1),
     CASE(41, 2, 64, 0),
     CASE(3, 5, 65, 1),
+    SCALED(31, 11, 33, 2.5f, 1),
+    SCALED(7, 3, 16, 0.3f, 0),
     CASE(2100, 99, 20, 0), /* more than a workgroup of a GPU lists at once */
     { .in = { TG_T2(I32, 4, 67), TG_T3(F32, 4, 67, 131) },
       .attr = { .i = { 64 } },
@@ -90,7 +97,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(embedding_grad) = {
     .name = "embedding_grad",
-    .doc = "dtable[v,:] = sum over n with ids[n] = v of dy[n,:]",
+    .doc = "dtable[v,:] = scale * sum over n with ids[n] = v of dy[n,:]",
     .in_names = { "ids", "dy" },
     .out_names = { "dtable" },
     .n_in = 2,

@@ -32,6 +32,7 @@ static void run_slab(const tg_args *a, size_t column) {
     const size_t vocab = a->out_type[0].dim[0], cols = a->out_type[0].dim[1];
     const size_t n = tg_min_size(SLAB, cols - column);
     const float *dy = (const float *)a->in[1] + column;
+    const tg_v scale = tg_vset(a->attr.f[0] == 0 ? 1 : a->attr.f[0]);
     float *sum = a->local, *out = (float *)a->out[0] + column;
 
     memset(sum, 0, local_bytes(a));
@@ -42,7 +43,7 @@ static void run_slab(const tg_args *a, size_t column) {
     }
     for (size_t v = 0; v < vocab; v++) {
         float *to = out + v * cols;
-        const tg_v x = tg_vload(sum + v * SLAB);
+        const tg_v x = tg_vmul(tg_vload(sum + v * SLAB), scale);
         tg_vstore_n(to, a->acc & 1 ? tg_vadd(tg_vload_n(to, n), x) : x, n);
     }
 }

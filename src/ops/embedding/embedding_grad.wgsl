@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// embedding_grad.wgsl - dtable[v,:] = the sum of dy over the tokens v.
+// embedding_grad.wgsl - dtable[v,:] = scale * the sum of dy over the tokens v.
 //
 // A workgroup has a row v and 64 columns of it. It goes through the tokens 2048 at a time, eight in
 // a row for each thread, and lists those that are v, in their order: a thread writes behind what the
@@ -56,6 +56,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     workgroupBarrier();
     if (lane >= 64u || c >= cols) { return; }
     var total = sums[lane] + sums[lane + 64u] + sums[lane + 128u] + sums[lane + 192u];
+    if (op.f0 != 0.0) { total *= op.f0; }
     if (adds(0u)) { total += dtable[v * cols + c]; }
     dtable[v * cols + c] = total;
 }

@@ -13,31 +13,13 @@
  *             GELU_TANH  the same with gelu
  *
  * Up to three matrices share one x, so that q|k|v are one step even where each has a type of its
- * own, as mixed files have. No gradient: these weights are not trained.
+ * own, as mixed files have. These weights are not trained; what is read has a gradient.
  *
  * Kernels may round f(x) to 8 bits, blocks of 32 columns sharing a scale (lever int8_activations).
  */
-#include "base/rng.h"
 #include "ops/activation.h"
 #include "ops/build.h"
-#include "ops/linear/linear_parts.h"
-#include "ops/rules.h"
-
-/* The matrix at input k is what its attribute says, of K columns. */
-static bool want_matrix(tg_graph *g, const tg_node *n, int k, size_t depth) {
-    const int32_t code = n->attr.i[k - LINEAR_W];
-    const tg_packing p = tg_packed_attr_packing(code);
-    if (!n->in[k] != !code ||
-        (code && (p >= TG_PACKING_COUNT || code < 16 || depth % tg_packing_table[p].cols != 0))) {
-        tg_graph_fail(g, n, TG_E_SHAPE, "%s: want a packed matrix with %zu columns, have code %d",
-                      tg_in_name(n, k), depth, (int)code);
-        return false;
-    }
-    if (!code) return true;
-    return tg_want_type(g, n, k,
-                        tg_type_2d(TG_U8, tg_pack_pieces(p, tg_packed_attr_rows(code)),
-                                   tg_pack_piece_bytes(p, depth)));
-}
+#include "ops/linear/linear_rules.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_want_dims(g, n, LINEAR_X, TG_F32, 1, TG_MAX_DIMS)) return;
@@ -49,10 +31,7 @@ static void infer(tg_graph *g, tg_node *n) {
         return;
     }
     size_t rows = 0;
-    for (int k = 0; k < LINEAR_PARTS; k++) {
-        if (!want_matrix(g, n, LINEAR_W + k, depth)) return;
-        rows += tg_packed_attr_rows(n->attr.i[k]);
-    }
+    if (!linear_want_matrices(g, n, depth, &rows)) return;
     if (!tg_want_type(g, n, LINEAR_BIAS, tg_type_1d(TG_F32, rows))) return;
     y.dim[y.n_dims - 1] = rows;
     if (!tg_want_type(g, n, LINEAR_RESIDUAL, y)) return;
@@ -99,54 +78,32 @@ static void ref(const tg_args *a) {
     }
 }
 
+/* df, of what is read, then that of gates and values where these are read. */
+static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
+    tg_value *const *in = n->in, *x = in[LINEAR_X];
+    const size_t depth = tg_type_cols(&x->type) / (n->attr.i[3] ? 2 : 1);
+    tg_value *df = tg_linear_grad(g, dy[0], in + LINEAR_W, &n->attr, (int32_t)depth);
+    din[LINEAR_X] = n->attr.i[3] ? tg_glu_grad(g, x, df, n->attr.i[3]) : df;
+    if (in[LINEAR_BIAS]) din[LINEAR_BIAS] = tg_bias_grad(g, dy[0]);
+    din[LINEAR_RESIDUAL] = dy[0];
+}
+
 static double flop(const tg_args *a) {
     return 2 * (double)tg_type_elems(&a->out_type[0]) * (double)linear_depth(a);
 }
 
-/* Of a block of four or five bits: the bytes that hold them. Where the first row of a group meets
- * the first block of x, their sums are as large as they get. */
-static size_t small_bytes(tg_packing p) {
-    return p == TG_PACK_C4 || p == TG_PACK_M4 ? 256 : p == TG_PACK_C5 || p == TG_PACK_M5 ? 320 : 0;
-}
-
 /*
- * Packed matrices of a case are made of random bytes, with the 16-bit floats' exponents held near
- * 1/16; what is f32 in S8 is made by hand. x is what 8 bits can say without loss: whole numbers
- * with a 127 in each block, so that kernels that round it are held to the tolerance of the others.
- * Gates are then so large that they let all or nothing through; floats have normals for gates.
+ * x is what 8 bits can say without loss: whole numbers with a 127 in each block, so that kernels
+ * that round it are held to the tolerance of the others. Gates are then so large that they let all
+ * or nothing through; floats have normals for gates.
  */
-static void fill_packed(const tg_args *a, int k) {
-    const tg_packing p = tg_packed_attr_packing(a->attr.i[k]);
-    uint8_t *out = (uint8_t *)(uintptr_t)a->in[LINEAR_W + k];
-    const size_t n = tg_type_elems(&a->in_type[LINEAR_W + k]);
-    const size_t unit = tg_packing_table[p].bytes;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t x[4];
-        tg_philox(7, i, TG_RNG_INIT, (uint32_t)k, x);
-        const size_t at = i % unit;
-        const bool half = p == TG_PACK_F16 || p == TG_PACK_ROWS_F16 ||
-                          ((p == TG_PACK_C4 || p == TG_PACK_M4) && at >= 256) ||
-                          ((p == TG_PACK_C5 || p == TG_PACK_M5) && at >= 320) ||
-                          (p == TG_PACK_C8 && at >= 512) || (p == TG_PACK_K4 && at < 64);
-        out[i] = (uint8_t)x[0];
-        if (at < small_bytes(p) && at % 64 < 4) out[i] = 255;
-        if (half && i % 2) out[i] = (uint8_t)(0x20 | (x[0] & 0x83)); /* about 2^-7 */
-        if ((p == TG_PACK_BF16 || p == TG_PACK_ROWS_BF16) && i % 2)
-            out[i] = (uint8_t)(0x3c | (x[0] & 0x80));
-        if (p == TG_PACK_F32 || p == TG_PACK_ROWS_F32 || (p == TG_PACK_S8 && at >= 512)) {
-            const float f = ((float)(x[1] % 2001) - 1000) * 1e-4f;
-            memcpy(&out[i - i % 4], &f, 4);
-            i += 3 - i % 4;
-        }
-    }
-}
-
 static void prepare(const tg_args *a) {
     TG_REAL *x = (TG_REAL *)(uintptr_t)a->in[LINEAR_X];
-    for (int k = 0; k < LINEAR_PARTS && a->attr.i[k]; k++) fill_packed(a, k);
+    for (int k = 0; k < LINEAR_PARTS && a->attr.i[k]; k++) linear_fill_packed(a, k);
     if (!tg_packing_is_integer(tg_packed_attr_packing(a->attr.i[0]))) return;
     const size_t n = tg_type_elems(&a->in_type[LINEAR_X]), depth = linear_depth(a);
-    const bool large = !a->attr.i[3] && small_bytes(tg_packed_attr_packing(a->attr.i[0])) > 0;
+    const bool large =
+        !a->attr.i[3] && linear_small_bytes(tg_packed_attr_packing(a->attr.i[0])) > 0;
     for (size_t i = 0; i < n; i++) {
         const double v = (double)x[i] * 40;
         x[i] = (TG_REAL)tg_floor(v > 127 ? 127 : v < -127 ? -127 : v);
@@ -155,19 +112,6 @@ static void prepare(const tg_args *a) {
     }
 }
 
-#define CODE(packing, rows) (16 * (rows) + TG_PACK_##packing)
-#define BYTES_F32(k)        (64 * (k))
-#define BYTES_F16(k)        (32 * (k))
-#define BYTES_BF16(k)       (32 * (k))
-#define BYTES_C4(k)         (288 * (k) / 32)
-#define BYTES_M4(k)         (320 * (k) / 32)
-#define BYTES_C5(k)         (352 * (k) / 32)
-#define BYTES_M5(k)         (384 * (k) / 32)
-#define BYTES_C8(k)         (544 * (k) / 32)
-#define BYTES_K4(k)         (2368 * (k) / 256)
-#define BYTES_S8(k)         (768 * (k) / 32)
-#define MATRIX(p, n, k)     TG_T2(U8, ((n) + 15) / 16, BYTES_##p(k))
-#define ROWS(bytes, n, k)   TG_T2(U8, n, (bytes) * (k))
 #define ROWS_CASE(p, bytes, m, n, k, tol_)                                                         \
     { .in = { TG_T2(F32, m, k), ROWS(bytes, n, k) },                                               \
       .attr = { .i = { CODE(ROWS_##p, n) } },                                                      \
@@ -241,6 +185,7 @@ TG_OP_DESC(linear) = {
     .cpu_only = true,
     .infer = infer,
     TG_REFS(linear, ref),
+    .grad = grad,
     .flop = flop,
     TG_CASES(cases),
 };
