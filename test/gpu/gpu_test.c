@@ -139,6 +139,15 @@ static void same_losses_of_odd_sizes(void **state) {
     train_both(&odd, o);
 }
 
+/* Rotary positions, gated MLPs, shared key heads: every op of theirs has a shader, so no plan falls
+ * to the CPU. */
+static void same_losses_of_another_family(void **state) {
+    (void)state;
+    const tg_model_config c = { 1, 24, 4, 16, 256, 0, "qwen3", .kv_heads = 2, .head_size = 6 };
+    train_both(&c, options(3, 3));
+    assert_null(strstr(tg_context_banner(common_gpu()), "rope"));
+}
+
 /* Where the losses of the two runs part by more than parity allows; -1: nowhere. */
 static int first_apart(run_of *cpu, run_of *gpu, int n) {
     tg_step_report want, have;
@@ -803,6 +812,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_losses),
         cmocka_unit_test(same_losses_of_odd_sizes),
+        cmocka_unit_test(same_losses_of_another_family),
         cmocka_unit_test(mutants_are_noticed),
         cmocka_unit_test(overfits_a_batch),
         cmocka_unit_test(few_dispatches_a_layer),

@@ -14,6 +14,7 @@
 #include "base/math.h"
 #include "ops/build.h"
 #include "ops/rules.h"
+#include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     const tg_type *like = &n->in[0]->type;
@@ -49,9 +50,20 @@ static void ref(const tg_args *a) {
       .tol = 1e-7 }
 static const tg_case cases[] = {
     CASE(TG_T1(I32, 1), 1, 0, 1),       CASE(TG_T1(I32, 1), 1, 77, 32),
-    CASE(TG_T1(I32, 17), 1, 1000, 5),   CASE(TG_T2(F32, 3, 2), 1, 9, 7),
-    CASE(TG_T2(I32, 2, 1), 0, 9, 1),    CASE(TG_T2(I32, 3, 17), 0, 77, 16),
-    CASE(TG_T3(F32, 2, 5, 3), 0, 0, 3),
+    CASE(TG_T1(I32, 17), 1, 1000, 5),   CASE(TG_T1(I32, 5), 1, 20000, 67),
+    CASE(TG_T2(F32, 3, 2), 1, 9, 7),    CASE(TG_T2(I32, 2, 1), 0, 9, 1),
+    CASE(TG_T2(I32, 3, 17), 0, 77, 16), CASE(TG_T3(F32, 2, 5, 3), 0, 0, 3),
+};
+
+static const char *const wgsl[] = {
+#include "ops/rope/rope_table.wgsl.h"
+};
+static const tg_shader shaders[] = {
+    { .name = "pairs",
+      .pass = { { .entry = "main",
+                  .wgsl = { wgsl },
+                  .bind = { TG_BIND_IN(1), TG_BIND_OUT(0) },
+                  .groups = tg_shader_groups_out0 } } },
 };
 
 TG_OP_DESC(rope_table) = {
@@ -61,8 +73,8 @@ TG_OP_DESC(rope_table) = {
     .out_names = { "table" },
     .n_in = 2,
     .n_out = 1,
-    .cpu_only = true,
     .infer = infer,
     TG_REFS(rope_table, ref),
+    TG_SHADERS(shaders),
     TG_CASES(cases),
 };
