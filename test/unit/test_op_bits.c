@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_op_bits.c - kernels whose bits have to be those of others: every op on every ISA of a class,
- * and gates times values wherever they are taken.
+ * gates times values wherever they are taken, and attention of whole sequences and of a cache.
  *
- * Knows no op by name but the two of the gates. Inputs are those of the op test.
+ * Knows no op by name but these. Inputs are those of the op test.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -189,10 +189,63 @@ static void gates_have_the_same_bits_everywhere(void **state) {
     free(w);
 }
 
+/* o of whole sequences against that of a cache with the same rows, in chunks: what is trained is
+ * what is decoded. */
+static void windows_have_the_same_bits_in_training(void **state) {
+    (void)state;
+    enum { T = 150, H = 2, K = 1, D = 20, ROW = (H + 2 * K) * D, T_MAX = 192 };
+    static const int32_t windows[] = { 0, 1, 15, 64, 65, 101, 149 };
+    static const size_t chunks[] = { 1, 3, 50, T };
+    static float qkv[T * ROW], o[T * H * D], lse[H * T], part[T * H * D];
+    float *cache = zeros(sizeof *cache * 2 * K * T_MAX * D);
+    tg_check_fill_f32(qkv, T * ROW, 5, 0, 1);
+    for (size_t t = 0; t < T; t++) {
+        for (size_t c = 0; c < D; c++) {
+            cache[t * D + c] = qkv[t * ROW + H * D + c];
+            cache[(T_MAX + t) * D + c] = qkv[t * ROW + (H + K) * D + c];
+        }
+    }
+    size_t n_isas;
+    const tg_isa_desc *isas = tg_isa_list(&n_isas);
+    for (size_t i = 0; i < n_isas; i++) {
+        for (size_t w = 0; tg_isa_usable(&isas[i]) && w < sizeof windows / sizeof *windows; w++) {
+            const tg_attr attr = { .i = { H, K, D, windows[w] }, .f = { 0.2236068f } };
+            tg_scalars rt = { .rows = T };
+            tg_args whole = { .in = { qkv },
+                              .out = { o, lse },
+                              .in_type = { { TG_F32, 3, { 1, T, ROW, 1 } } },
+                              .out_type = { { TG_F32, 3, { 1, T, H * D, 1 } },
+                                            { TG_F32, 3, { 1, H, T, 1 } } },
+                              .attr = attr,
+                              .rt = &rt,
+                              .workers = 1 };
+            run(i, TG_OP_attention, &whole);
+            const size_t chunk = chunks[w % (sizeof chunks / sizeof *chunks)];
+            for (size_t t = 0; t < T; t += chunk) {
+                rt = (tg_scalars) { .rows = (int32_t)chunk, .pos = (int32_t)t };
+                tg_args cached = { .in = { qkv + t * ROW, cache },
+                                   .out = { part + t * H * D },
+                                   .in_type = { tg_type_2d(TG_F32, chunk, ROW),
+                                                { TG_F32, 4, { 2, K, T_MAX, D } } },
+                                   .out_type = { tg_type_2d(TG_F32, chunk, H * D) },
+                                   .attr = attr,
+                                   .rt = &rt,
+                                   .workers = 1 };
+                run(i, TG_OP_attention_cached, &cached);
+            }
+            if (memcmp(o, part, sizeof o) != 0)
+                fail_msg("%s: a window of %d has other bits in chunks of %zu", isas[i].name,
+                         (int)windows[w], chunk);
+        }
+    }
+    free(cache);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_isa_of_a_class_gives_the_same_bits),
         cmocka_unit_test(gates_have_the_same_bits_everywhere),
+        cmocka_unit_test(windows_have_the_same_bits_in_training),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
