@@ -654,7 +654,7 @@ static void survives_lost_devices(void **state) {
     run_of r = start_run(common_gpu(), &odd, &o);
     r.ctx->copy_every = COPY_EVERY;
     int losses = is_slow; /* what counts is the last one, and one before it */
-    r.ctx->losses = losses;
+    r.ctx->losses = (unsigned)losses;
     while (tg_trainer_steps_done(r.trainer) < n_steps) {
         const int64_t next = tg_trainer_steps_done(r.trainer) + 1;
         const bool lose = losses < 3 && next == (losses + 1) * lose_every;
