@@ -41,7 +41,7 @@ SECONDS = {
     "op_test webgpu, levers off, dawn": 30, "drop_test": 30, "test_gpu.py": 30,
     "asan test_jobs": 27, "asan test_tok_long": 26, "asan test_lm_faults": 25, "check": 25,
     "test_files.py": 24, "test_llama_cpp": 20, "merge_test, dawn": 20,
-    "asan op_test gradients": 20, "ARM op_test": 16, "test_faults.py": 16, "test_chat.py": 16,
+    "ARM op_test": 16, "test_faults.py": 16, "test_chat.py": 16,
     "examples": 15, "test_disk.py": 15, "test_train_cli.py": 15, "test_json_keys.py": 14,
     "test_signals.py": 14, "modules: train": 14, "modules: chat": 14, "test_jobs": 13,
     "test_kill.py": 9, "test_tok_long": 8, "asan test_io_v3": 8,

@@ -67,7 +67,8 @@ function expectClose(have: number[], want: number[]): void {
   have.forEach((loss, i) => expect(Math.abs(loss / want[i]! - 1)).toBeLessThan(1e-5));
 }
 
-describe('the engine on a GPU', () => {
+// A software adapter compiles on the cores that all else runs on.
+describe('the engine on a GPU', { timeout: 400_000 }, () => {
   it('trains, checks and writes as on the CPU', async () => {
     const cpu = await engine({});
     const gpu = await gpuEngine();
