@@ -290,8 +290,10 @@ static tg_status read_added(loader *l, const tg_json *added) {
     return TG_OK;
 }
 
+/* Numbers without a piece have an empty one, which is nobody's name. */
 static int32_t id_of(const loader *l, const tg_json *text) {
-    for (size_t i = 0; text && i < l->d.n_tokens; i++) {
+    if (!text || tg_json_kind(text) != TG_JSON_STRING || text->length == 0) return -1;
+    for (size_t i = 0; i < l->d.n_tokens; i++) {
         if (l->pieces[i].n_bytes == text->length &&
             memcmp(l->pieces[i].bytes, text->u.text, text->length) == 0) {
             return (int32_t)i;
@@ -433,7 +435,9 @@ static tg_status read_post_processor(loader *l, const tg_json *v) {
         l->d.bos = named_id(l, v, "cls");
         l->d.eos = named_id(l, v, "sep");
         l->d.add_bos = l->d.add_eos = true;
-        return TG_OK;
+        return l->d.bos >= 0 && l->d.eos >= 0
+                   ? TG_OK
+                   : refuse(l, "post_processor, cls or sep", member(v, "type"));
     }
     return refuse(l, "post_processor", member(v, "type"));
 }
