@@ -108,7 +108,7 @@ typedef struct tg_tok_desc {
 /* Everything empty, no special ids. */
 void tg_tok_desc_init(tg_tok_desc *d);
 
-/* The fields that GGUF gives by name: tokenizer.ggml.model ("gpt2", "llama", "bert", "t5") and
+/* The fields that GGUF gives by name: tokenizer.ggml.model ("gpt2", "llama", "bert") and
  * tokenizer.ggml.pre ("smollm", ...; NULL: absent). TG_E_UNSUPPORTED names those that are known. */
 tg_status tg_tok_desc_gguf(tg_ctx *ctx, const char *model, const char *pre, tg_tok_desc *d);
 /* The way back: tokenizer.ggml.pre of byte-level BPE. */

@@ -5,6 +5,7 @@
  */
 #include "fail_alloc.h"
 #include "tok/normal.h"
+#include "tok/tok_inside.h"
 #include "tok_util.h"
 
 #define TEXT(s) { s, sizeof(s) - 1 }
@@ -261,9 +262,11 @@ static void hostile_descriptions(void **state) {
     refused(&d, TG_E_FORMAT, "piece 1");
 
     d = description();
-    static const uint8_t bad_types[N_PIECES] = { 1, 7 };
+    static const uint8_t bad_types[N_PIECES] = { 1, 7 }, no_types[N_PIECES] = { 1, 0 };
     d.types = bad_types;
     refused(&d, TG_E_FORMAT, "type");
+    d.types = no_types;
+    refused(&d, TG_E_FORMAT, "want a type of 1..6, have 0");
 
     d = description();
     static const tg_tok_text unknown[] = { TEXT("a"), TEXT("c") },
@@ -299,11 +302,135 @@ static void hostile_descriptions(void **state) {
     refused(&d, TG_E_FORMAT, "piece 2");
     d.model = (tg_tok_model)99;
     refused(&d, TG_E_ARG, "model");
+    d = description();
+    d.split = (tg_tok_split)99;
+    refused(&d, TG_E_ARG, "a split");
+    d = description();
+    d.n_merges = ((size_t)1 << 26) + 1;
+    refused(&d, TG_E_FORMAT, "want at most 67108864 merges");
+    static const tg_tok_text long_ones[] = { { "a", UINT32_MAX / 4 }, { "b", UINT32_MAX / 2 } };
+    d = description();
+    d.pieces = long_ones;
+    d.n_tokens = 2;
+    refused(&d, TG_E_FORMAT, "less than 2 GiB");
 
     d = description();
     static const uint8_t as_byte[N_PIECES] = { 6, 1, 1, 1, 1, 1, 1, 1 };
     d.types = as_byte;
     refused(&d, TG_E_FORMAT, "<0x00>");
+    static const uint8_t one_byte[] = { 6 };
+    static const tg_tok_text no_bytes[] = { TEXT("<0x4g>"),    TEXT("<0xg4>"), TEXT("<0x4\0>"),
+                                            TEXT("<0x\0004>"), TEXT("<0x41)"), TEXT("<1x41>") };
+    for (size_t i = 0; i < sizeof no_bytes / sizeof no_bytes[0]; i++) {
+        d = description();
+        d.types = one_byte;
+        d.pieces = &no_bytes[i];
+        d.n_tokens = 1;
+        d.n_merges = 0;
+        refused(&d, TG_E_FORMAT, "want <0x00>..<0xFF>");
+    }
+}
+
+/* What is asked of a tokenizer that it cannot have. */
+static void beyond_the_vocabulary(void **state) {
+    (void)state;
+    tg_ctx ctx;
+    tg_ctx_init(&ctx, NULL, NULL, NULL);
+    const tg_tok_desc d = description();
+    tg_tok *tok = make(&ctx, &d);
+    int32_t ids[TG_TOK_ENDS_MAX + 1] = { 2, 1 };
+    tg_ids into = tg_ids_lend(ids, 1);
+    size_t n;
+    assert_int_equal(tg_tok_set_ends(&ctx, tok, "x", ids, TG_TOK_ENDS_MAX + 1), TG_E_FORMAT);
+    assert_non_null(strstr(ctx.message, "want at most 28 tokens that end a text, have 29"));
+    tg_ctx_clear(&ctx);
+    ids[1] = N_PIECES;
+    assert_int_equal(tg_tok_set_ends(&ctx, tok, "x", ids, 2), TG_E_FORMAT);
+    assert_non_null(strstr(ctx.message, "x: want ids of its 8 tokens, have 8"));
+    tg_ctx_clear(&ctx);
+    ids[1] = -1;
+    assert_int_equal(tg_tok_set_ends(&ctx, tok, "x", ids, 2), TG_E_FORMAT);
+    assert_int_equal(tg_tok_set_ends(&ctx, tok, "x", ids, 0), TG_OK);
+    assert_int_equal(tg_tok_set_ends(&ctx, tok, "x", ids, 1), TG_OK);
+    assert_true(tg_tok_is_end(tok, 2));
+    assert_false(tg_tok_is_end(tok, 1));
+    assert_int_equal(tg_tok_type(tok, -1), 0);
+    assert_int_equal(tg_tok_type(tok, N_PIECES), 0);
+    assert_null(tg_tok_bytes(tok, N_PIECES, &n));
+    assert_null(tg_tok_piece(tok, -1, &n));
+    assert_int_equal(tg_tok_find(tok, "none", 4), -1);
+    assert_int_equal(tg_tok_control(tok, "none", 4), -1);
+    assert_int_equal(tg_tok_control(tok, "a", 1), -1);
+    tg_ctx_clear(&ctx);
+    assert_int_equal(tg_tok_encode(&ctx, tok, "", (size_t)1 << 30, 0, &into), TG_E_RANGE);
+    tg_tok_free(tok);
+    for (int byte = 0; byte < 256; byte++)
+        assert_int_equal(tg_alphabet_byte(tg_alphabet_char((uint8_t)byte)), byte);
+    static const uint32_t none[] = { 0, 0x20, 0x7f, 0xa0, 0xad, 0x144, 0x10ffff };
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
+        assert_int_equal(tg_alphabet_byte(none[i]), -1);
+}
+
+/* A word without a piece, where no token stands for what is unknown. */
+static void nothing_for_unknown_words(void **state) {
+    (void)state;
+    static const tg_tok_text words[] = { TEXT("a"), TEXT("##b") };
+    tg_ctx ctx;
+    tg_tok_desc d;
+    tg_ids ids;
+    tg_ctx_init(&ctx, NULL, NULL, NULL);
+    tg_ids_init(&ids, &ctx.mem);
+    tg_tok_desc_init(&d);
+    d.model = TG_TOK_WORDPIECE;
+    d.pieces = words;
+    d.n_tokens = 2;
+    tg_tok *tok = make(&ctx, &d);
+    assert_int_equal(tg_tok_encode(&ctx, tok, "ab", 2, TG_TOK_ENDS, &ids), TG_OK);
+    assert_int_equal(ids.n, 2);
+    assert_int_equal(tg_tok_encode(&ctx, tok, "ax", 2, 0, &ids), TG_E_FORMAT);
+    assert_non_null(strstr(ctx.message, "want an unknown token for \"ax\", have none"));
+    assert_true(tg_tok_first_blank(tok));
+    assert_false(tg_tok_adds_bos(tok));
+    tg_ids_deinit(&ids);
+    tg_tok_free(tok);
+}
+
+/* Names of GGUF: there and back; those of splitters that are not written are refused. */
+static void names_of_gguf(void **state) {
+    (void)state;
+    static const struct {
+        const char *model, *pre;
+        tg_status status;
+        const char *says; /* or the name that comes back */
+    } cases[] = {
+        { "gpt2", "gpt-2", TG_OK, "gpt-2" },
+        { "gpt2", "olmo", TG_OK, "gpt-2" },
+        { "gpt2", "starcoder", TG_OK, "smollm" },
+        { "gpt2", "llama3", TG_OK, "llama-bpe" },
+        { "gpt2", "glm4", TG_OK, "smaug-bpe" },
+        { "gpt2", "qwen2", TG_OK, "qwen2" },
+        { "gpt2", "hunyuan", TG_OK, "deepseek-r1-qwen" },
+        { "gpt2", "qwen35", TG_OK, "qwen35" },
+        { "gpt2", NULL, TG_E_UNSUPPORTED, "have none: the file does not say" },
+        { "gpt2", "default", TG_E_UNSUPPORTED, "have default: the file does not say" },
+        { "gpt2", "new", TG_E_UNSUPPORTED, "have new" },
+        { "llama", NULL, TG_OK, "gpt-2" },
+        { "bert", NULL, TG_OK, "gpt-2" },
+        { "rwkv", NULL, TG_E_UNSUPPORTED, "want gpt2, llama or bert, have rwkv" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        tg_ctx ctx;
+        tg_tok_desc d;
+        tg_ctx_init(&ctx, NULL, NULL, NULL);
+        tg_tok_desc_init(&d);
+        assert_int_equal(tg_tok_desc_gguf(&ctx, cases[i].model, cases[i].pre, &d), cases[i].status);
+        if (cases[i].status != TG_OK)
+            assert_non_null(strstr(ctx.message, cases[i].says));
+        else
+            assert_string_equal(tg_tok_gguf_pre(d.split, d.normal, d.ignore_merges), cases[i].says);
+    }
+    /* Rules that no name has: the nearest. */
+    assert_string_equal(tg_tok_gguf_pre(TG_TOK_SPLIT_QWEN35, 0, true), "qwen35");
 }
 
 /* Every request for memory fails once: an error, nothing lost, and nothing half done. */
@@ -471,6 +598,9 @@ int main(void) {
         cmocka_unit_test(special_tokens),
         cmocka_unit_test(no_control_by_merging),
         cmocka_unit_test(hostile_descriptions),
+        cmocka_unit_test(beyond_the_vocabulary),
+        cmocka_unit_test(nothing_for_unknown_words),
+        cmocka_unit_test(names_of_gguf),
         cmocka_unit_test(failing_memory),
         cmocka_unit_test(changed_json),
         cmocka_unit_test(unknown_parts_are_one),

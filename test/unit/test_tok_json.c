@@ -228,10 +228,22 @@ static void parts(void **state) {
     }
 }
 
+/* Reads, encodes, writes. A small vocabulary may lack what the text has, or have what is not
+ * written. */
 static tg_status use(tg_ctx *ctx, const char *file) {
+    static const char text[] = "  <0x41> ab a b 4a\n\xc3\x9c " MARK "a";
     tg_tok *tok;
+    tg_ids ids;
+    tg_buf out;
+    tg_ids_init(&ids, &ctx->mem);
+    tg_buf_init(&out, &ctx->mem);
     tg_status s = tg_tok_new_json(ctx, "file", file, strlen(file), &tok);
+    if (s == TG_OK) s = tg_tok_encode(ctx, tok, "ab", 2, TG_TOK_ENDS | TG_TOK_SPECIAL, &ids);
+    if (s == TG_OK) s = tg_tok_encode(ctx, tok, text, sizeof text - 1, TG_TOK_ENDS, &ids);
+    if (s == TG_OK || s == TG_E_FORMAT) s = tok ? tg_tok_put_json(ctx, tok, &out) : s;
     tg_tok_free(tok);
+    tg_ids_deinit(&ids);
+    tg_buf_deinit(&out);
     return s;
 }
 
@@ -242,13 +254,15 @@ static void failing_memory(void **state) {
         if (rows[i].says) continue;
         file_of(&rows[i], file);
         size_t all = 1;
+        tg_status whole = TG_OK;
         for (size_t n = 0; n <= all; n++) {
             test_alloc a = { .fail_at = n };
             const tg_mem mem = test_alloc_mem(&a);
             tg_ctx ctx;
             tg_ctx_init(&ctx, &mem, NULL, NULL);
             const tg_status s = use(&ctx, file);
-            if (s != (n ? TG_E_MEMORY : TG_OK))
+            if (n == 0) whole = s;
+            if (s != TG_E_MEMORY && s != whole)
                 fail_msg("%s, request %zu: %d %s", file, n, (int)s, ctx.message);
             if (n == 0) all = a.requests;
             assert_int_equal(a.live_pieces, 0);
