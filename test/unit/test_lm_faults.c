@@ -148,6 +148,66 @@ static void calls(void **state) {
         }
 }
 
+/* ---------------------------------------------------------------------------------- conversions
+ */
+
+#define OUT "build/faults_out"
+
+static const struct {
+    const char *from;
+    tg_convert_kind kind;
+    tg_weight_type type;
+} ways[] = {
+    { "test/golden/lm/llama3", TG_CONVERT_GGUF, TG_WEIGHT_F32 },
+    { "test/golden/lm/llama3.gguf", TG_CONVERT_SAFETENSORS, TG_WEIGHT_F16 },
+    { "test/golden/lm/gemma3.gguf", TG_CONVERT_TINYGPT, TG_WEIGHT_F32 },
+    { "test/golden/lm/bert.zip", TG_CONVERT_SAFETENSORS, TG_WEIGHT_F32 },
+    { OWN, TG_CONVERT_SAFETENSORS, TG_WEIGHT_F32 },
+};
+
+/* A conversion while request n of memory, or call n, fails; 0: none. Returns how many there were.
+ * What could not be written for want of memory is not there. */
+static size_t converted(size_t way, size_t memory, size_t call) {
+    test_alloc a = { .fail_at = memory };
+    tg_context_options o = tg_context_options_default();
+    tg_context *ctx = NULL;
+    tg_convert_report r;
+    o.threads = 1;
+    o.alloc = test_alloc_fn;
+    o.alloc_user = &a;
+    fault.calls = 0;
+    fault.fail_at = call;
+    fault.sticky = false;
+    tg_status s = tg_context_new(&o, &ctx);
+    if (s == TG_OK) {
+        tg_os_fault = fail_call;
+        s = tg_model_convert(ctx, ways[way].from, OUT, ways[way].kind, ways[way].type, &r);
+        tg_os_fault = NULL;
+    }
+    const tg_status want = memory ? TG_E_MEMORY : TG_E_IO;
+    if (s != TG_OK && (s != want || (memory == 0 && call == 0)))
+        fail_msg("%s, request %zu, call %zu: %d \"%s\"", ways[way].from, memory, call, (int)s,
+                 ctx ? tg_context_error(ctx) : "");
+    tg_context_free(ctx);
+    assert_int_equal(a.live_pieces, 0);
+    /* A folder that cannot be synced after the output has got its name is an error, too. */
+    const bool there = tg_os_kind_of(OUT) != TG_OS_NONE;
+    if (s == TG_OK ? !there : memory && there)
+        fail_msg("%s, request %zu, call %zu: %d, and the output is%s there", ways[way].from, memory,
+                 call, (int)s, there ? "" : " not");
+    if (there) assert_int_equal(system("rm -r " OUT), 0);
+    return a.requests;
+}
+
+static void conversions(void **state) {
+    (void)state;
+    for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++) {
+        const size_t requests = converted(w, 0, 0), calls = fault.calls;
+        for (size_t n = 1; n <= requests; n = next(n)) converted(w, n, 0);
+        for (size_t n = 1; n <= calls; n = next(n)) converted(w, 0, n);
+    }
+}
+
 /* Whoever takes no text any more is told so, and not nothing. */
 static int enough(void *user, const char *text, size_t n) {
     (void)user;
@@ -200,6 +260,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory),
         cmocka_unit_test(calls),
+        cmocka_unit_test(conversions),
         cmocka_unit_test(stopped),
     };
     return cmocka_run_group_tests(tests, make_files, remove_files);
