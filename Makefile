@@ -423,7 +423,7 @@ intsan:
 
 # What the tests leave out: build/coverage/index.txt has it line by line.
 COVERAGE_TESTS = $(filter-out test_tok_long,$(INTSAN_TESTS)) test_checkpoint test_lm_files test_lm_faults test_lm test_embed test_transformers test_api_args test_session test_resume test_train
-COVERAGE_CLI   = $(patsubst %,test/cli/test_%.py,bad_input bad_models disk faults files model_ends model_keys outputs safetensors texts verify_models)
+COVERAGE_CLI   = $(patsubst %,test/cli/test_%.py,bad_models faults files model_ends model_keys outputs safetensors texts verify_models)
 coverage:
 	@$(MAKE) --no-print-directory BUILD=build/coverage OPT=-O1 EXTRA="-g0" CHECKED="-O0 -g0 --coverage" \
 	  build/coverage/tinygpt build/coverage/test/stories.txt $(COVERAGE_TESTS:%=build/coverage/test/%)

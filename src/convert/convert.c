@@ -407,14 +407,6 @@ static tg_status write_gguf(tg_conversion *c) {
     return s;
 }
 
-static tg_status length_of(tg_ctx *ctx, const char *path, uint64_t *out) {
-    tg_os_file *f;
-    TG_TRY(tg_os_file_open(ctx, path, &f));
-    *out = tg_os_file_bytes(f);
-    tg_os_file_close(f);
-    return TG_OK;
-}
-
 static tg_status write_own(tg_conversion *c) {
     sink to_file = { .gguf = NULL };
     tg_buf values;
@@ -427,12 +419,11 @@ static tg_status write_own(tg_conversion *c) {
     if (s == TG_OK) {
         s = write_tensors(c, &to_file);
         if (s == TG_OK)
-            s = tg_tgpt3_commit(to_file.own, c->keep);
+            s = tg_tgpt3_commit(to_file.own, c->keep, &c->report->out_bytes);
         else
             tg_tgpt3_abort(to_file.own);
     }
     tg_buf_deinit(&values);
-    if (s == TG_OK) s = length_of(&c->ctx->err, c->out, &c->report->out_bytes);
     return s;
 }
 

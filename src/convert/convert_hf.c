@@ -125,6 +125,7 @@ static tg_status write_text(tg_conversion *c, const tg_hf_family *family, const 
     if (!path) return TG_E_MEMORY;
     tg_buf_init(&text, &c->ctx->err.mem);
     tg_status s = fill(c, family, &text);
+    if (s == TG_OK) s = tg_buf_status(&c->ctx->err, &text, path);
     if (s == TG_OK && text.length > 0) s = write_bytes(&c->ctx->err, path, text.data, text.length);
     tg_buf_deinit(&text);
     return s;

@@ -24,11 +24,13 @@ static tg_status find_family(const tg_gguf *g, const tg_hf_family **out) {
     return tg_fail(g->ctx, TG_E_UNSUPPORTED, "%s: safetensors: want one of%s", g->path, known);
 }
 
-/* "blk.3.attn_q.weight" to "model.layers.3.self_attn.q_proj.weight". */
+/* "blk.3.attn_q.weight" to "model.layers.3.self_attn.q_proj.weight". NULL: without *row no name of
+ * the family, else there is no memory for it. */
 static const char *translate(const tg_hf_family *f, tg_arena *arena, const char *name,
                              const tg_hf_name **row) {
     const bool in_block = strncmp(name, "blk.", 4) == 0;
     const char *rest = in_block ? strchr(name + 4, '.') : name;
+    *row = NULL;
     if (!rest) return NULL;
     if (in_block) rest++;
     const char *suffix = strrchr(rest, '.');
@@ -42,6 +44,7 @@ static const char *translate(const tg_hf_family *f, tg_arena *arena, const char 
         return tg_arena_sprintf(arena, "%s%s%.*s.%s%s", prefix, f->layers, (int)(rest - name - 5),
                                 name + 4, (*row)->theirs, suffix);
     }
+    *row = NULL;
     return NULL;
 }
 
@@ -91,6 +94,7 @@ tg_status tg_hf_outline(const tg_gguf *g, tg_arena *arena, const tg_hf_family **
         const char *name = g->tensors[i].name;
         if (strcmp(name, ROPE_FREQS) == 0) continue; /* config.json has the rule behind it */
         const char *theirs = translate(*family, arena, name, &row);
+        if (!theirs && row) return tg_fail_memory(g->ctx, name, strlen(name));
         if (!theirs)
             return tg_fail(g->ctx, TG_E_UNSUPPORTED, "%s: tensor %s: want a name of %s", g->path,
                            name, (*family)->arch);

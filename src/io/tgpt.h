@@ -98,7 +98,7 @@ tg_status tg_tgpt3_saving(tg_ctx *ctx, const char *path, const char *meta_json, 
  *     tg_tgpt3_begin(ctx, path, json, n, &w);
  *     for each tensor: tg_tgpt3_declare(w, name, TG_FILE_F32, 2, dims);
  *     for each tensor, in the same order: tg_tgpt3_write(w, bytes, n_bytes);   in any pieces
- *     tg_tgpt3_commit(w, keep_prev);
+ *     tg_tgpt3_commit(w, keep_prev, NULL);
  *
  * The first error sticks: later calls return it, and commit then leaves path as it was, so calls
  * may be made in a row and commit's answer alone be looked at. Tensors that the configuration in
@@ -120,8 +120,9 @@ tg_status tg_tgpt3_declare_model(tg_tgpt3_writer *w, const char *name, uint32_t 
                                  uint32_t n_dims, const uint64_t *dims, uint64_t bytes);
 /* Bytes as the type stores them; int4: all f16 scales of the tensor, then all nibbles. */
 tg_status tg_tgpt3_write(tg_tgpt3_writer *w, const void *bytes, size_t n_bytes);
-/* Both free w. keep_prev: the file that path was becomes path.prev. */
-tg_status tg_tgpt3_commit(tg_tgpt3_writer *w, bool keep_prev);
+/* Both free w. keep_prev: the file that path was becomes path.prev. n_bytes: out, how long the new
+ * one is; may be NULL. */
+tg_status tg_tgpt3_commit(tg_tgpt3_writer *w, bool keep_prev, uint64_t *n_bytes);
 void tg_tgpt3_abort(tg_tgpt3_writer *w); /* NULL is fine */
 
 #endif

@@ -348,12 +348,13 @@ static tg_status end_file(tg_tgpt3_writer *w) {
 }
 
 /* tg_save_commit frees what it was given, whether it succeeds or not. */
-tg_status tg_tgpt3_commit(tg_tgpt3_writer *w, bool keep_prev) {
+tg_status tg_tgpt3_commit(tg_tgpt3_writer *w, bool keep_prev, uint64_t *n_bytes) {
     tg_status status = w->status;
     if (status == TG_OK) {
         status = end_file(w);
     }
     if (status == TG_OK) {
+        if (n_bytes) *n_bytes = tg_save_offset(w->save);
         status = tg_save_commit(w->save, keep_prev);
         w->save = NULL; /* it is gone in any case */
     }
@@ -416,7 +417,7 @@ static tg_status v3_commit(tg_saving *s) {
     v3_saving *v = (v3_saving *)s;
     tg_tgpt3_writer *w = v->writer;
     v->writer = NULL;
-    return tg_tgpt3_commit(w, v->keep_prev);
+    return tg_tgpt3_commit(w, v->keep_prev, NULL);
 }
 
 static void v3_drop(tg_saving *s) { tg_tgpt3_abort(((v3_saving *)s)->writer); }

@@ -717,7 +717,7 @@ static void holds_other_types_in_any_order(void **state) {
         }
         bytes_free(&b);
     }
-    assert_int_equal(tg_tgpt3_commit(w, false), TG_OK);
+    assert_int_equal(tg_tgpt3_commit(w, false, NULL), TG_OK);
 
     tg_file *f;
     assert_int_equal(tg_file_open(&ctx, path, &f), TG_OK);
@@ -759,7 +759,7 @@ static void writer_refuses_what_no_reader_takes(void **state) {
     assert_int_equal(tg_tgpt3_write(w, x, sizeof x), TG_E_FORMAT);
     assert_int_equal(tg_tgpt3_write(w, x, sizeof x), TG_E_FORMAT);
     assert_non_null(strstr(ctx.message, "position_embedding.weight is missing"));
-    assert_int_equal(tg_tgpt3_commit(w, false), TG_E_FORMAT);
+    assert_int_equal(tg_tgpt3_commit(w, false, NULL), TG_E_FORMAT);
     assert_int_equal(access(path, F_OK), -1);
     /* A wrong shape. */
     tg_ctx_clear(&ctx);
@@ -784,7 +784,7 @@ static void writer_refuses_what_no_reader_takes(void **state) {
             tg_tgpt3_write(w, x, (size_t)m.entry[i].elems * 4 - (k == 0 && i == m.n - 1));
         }
         assert_int_equal(k ? tg_tgpt3_write(w, x, 1) : TG_E_INTERNAL, TG_E_INTERNAL);
-        assert_int_equal(tg_tgpt3_commit(w, false), TG_E_INTERNAL);
+        assert_int_equal(tg_tgpt3_commit(w, false, NULL), TG_E_INTERNAL);
         tg_arena_deinit(&arena);
     }
     tg_tgpt3_abort(NULL);
