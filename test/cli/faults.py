@@ -17,7 +17,7 @@ import re
 import shutil
 import subprocess
 
-from util import PROGRAM, SILENT, TINY, check, environment, equal, expect, note, tinygpt, write
+from util import PROGRAM, SILENT, TINY, check, environment, equal, expect, goes_on, note, tinygpt, write
 
 SHIM = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fault", "shim.c")
 READING = ("open", "read", "close", "mmap", "malloc")
@@ -215,6 +215,7 @@ def sweep(most, names=()):
                     code, message = disturbed(command, call=call, at=at,
                                               errno=error_of(call),
                                               **({"sticky": 1} if sticky else {}))
+                    goes_on()
                     runs += 1
                     found = problems_of(command, call, code, message)
                     where = f"{command.name}: {call} {at}{' and on' if sticky else ''}"

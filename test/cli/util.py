@@ -372,6 +372,11 @@ def hang(*_):
     raise TimeoutError("the test has waited for too long")
 
 
+def goes_on():
+    """Of a test that is many small ones: the limit is on each of them."""
+    signal.alarm(4 * HANG_S)
+
+
 def run_test(test):
     Count.test = test.__name__
     folder = os.path.join(root, test.__name__)
@@ -380,7 +385,7 @@ def run_test(test):
     failed, begun = Count.failed, time.monotonic()
     before = Count.passed + Count.failed + Count.skipped
     signal.signal(signal.SIGALRM, hang)
-    signal.alarm(4 * HANG_S)
+    goes_on()
     try:
         test()
     except Exception:  # a test that breaks is a failure, and the next one runs
