@@ -95,12 +95,20 @@ int tg_app_errno_code(int error) {
 
 /* The library's sentence says what, where, wanted and found; the status alone says much less, and
  * stands in only where there is no context, or no message in it. */
-int tg_app_failed(tg_app *app, tg_context *ctx, tg_status status, tg_doing doing) {
+const char *tg_app_why(const tg_context *ctx, tg_status status) {
     const char *text = ctx ? tg_context_error(ctx) : "";
-    tg_app_error(app, "%s", *text ? text : tg_status_text(status));
+    return *text ? text : tg_status_text(status);
+}
+
+int tg_app_code_of(const tg_context *ctx, tg_status status, tg_doing doing) {
     /* A broken disk is no bad input, whichever way the bytes went. */
     const bool machine = status == TG_E_IO && ctx && tg_context_machine_failed(ctx);
     return machine ? TG_EXIT_FAILED : tg_app_exit_code(status, doing);
+}
+
+int tg_app_failed(tg_app *app, tg_context *ctx, tg_status status, tg_doing doing) {
+    tg_app_error(app, "%s", tg_app_why(ctx, status));
+    return tg_app_code_of(ctx, status, doing);
 }
 
 /* The library's log. Its information lines repeat the banner, so they are left out. */

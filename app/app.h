@@ -95,7 +95,10 @@ typedef enum tg_doing { TG_READING, TG_WRITING, TG_WORKING } tg_doing;
 /* Exit code of a status. */
 int tg_app_exit_code(tg_status status, tg_doing doing);
 
-/* Prints the library's message for a failed call on ctx and returns its exit code. */
+/* The message of a failed call on ctx, and its exit code; tg_app_failed prints the one and returns
+ * the other. */
+const char *tg_app_why(const tg_context *ctx, tg_status status);
+int tg_app_code_of(const tg_context *ctx, tg_status status, tg_doing doing);
 int tg_app_failed(tg_app *app, tg_context *ctx, tg_status status, tg_doing doing);
 
 /* Exit code of an errno, of a call that the program made itself. */

@@ -334,7 +334,7 @@ static int command(chat *c, char *line) {
 
 /* ---------------------------------------------------------------------------------- the prompt */
 
-typedef enum reading { GOT_LINE, GOT_END, GOT_INTERRUPT } reading;
+typedef enum reading { GOT_LINE, GOT_END, GOT_INTERRUPT, GOT_NO_MEMORY } reading;
 
 /* One line, without its end, behind what is in the buffer already. Byte by byte, as it may hold
  * zeros, and what waits behind it is the next one's. */
@@ -352,7 +352,7 @@ static reading read_line(tg_app_buffer *b) {
             return GOT_LINE;
         }
         const char byte = (char)c;
-        if (tg_app_buffer_add(b, &byte, 1) != 0) return GOT_END;
+        if (tg_app_buffer_add(b, &byte, 1) != 0) return GOT_NO_MEMORY;
     }
 }
 
@@ -374,7 +374,7 @@ static reading read_turn(const chat *c, tg_app_buffer *turn) {
     if (quoted) turn->n = 0;
     for (size_t from = 0; quoted || (turn->n > 0 && turn->bytes[turn->n - 1] == '\\');) {
         if (!quoted) turn->bytes[turn->n - 1] = '\n';
-        if (quoted && from > 0 && tg_app_buffer_add(turn, "\n", 1) != 0) return GOT_END;
+        if (quoted && from > 0 && tg_app_buffer_add(turn, "\n", 1) != 0) return GOT_NO_MEMORY;
         from = turn->n;
         prompt(c, "... ");
         r = read_line(turn);
@@ -385,7 +385,8 @@ static reading read_turn(const chat *c, tg_app_buffer *turn) {
         }
         if (quoted && from == 0) from = 1; /* an empty first line is a line, too */
     }
-    return tg_app_buffer_add(turn, "", 1) == 0 ? GOT_LINE : GOT_END; /* the zero of a C string */
+    /* The zero of a C string. */
+    return tg_app_buffer_add(turn, "", 1) == 0 ? GOT_LINE : GOT_NO_MEMORY;
 }
 
 /* Two interrupts in a row at the prompt leave; one alone is told how. The other signals leave at
@@ -402,6 +403,10 @@ static int talk(chat *c) {
         const reading r = read_turn(c, &turn);
         tg_signals_forget();
         if (r == GOT_END) break;
+        if (r == GOT_NO_MEMORY) {
+            code = tg_app_failed(c->app, NULL, TG_E_MEMORY, TG_WORKING);
+            break;
+        }
         if (r == GOT_INTERRUPT) {
             if (tg_signals_final()) continue;
             if (warned) code = TG_EXIT_INTERRUPTED;
@@ -419,7 +424,7 @@ static int talk(chat *c) {
         } else if (tg_talk_add(&c->talk, TG_USER, turn.bytes, n)) {
             code = answer(c);
         } else {
-            code = TG_EXIT_FAILED;
+            code = tg_app_failed(c->app, NULL, TG_E_MEMORY, TG_WORKING);
         }
     }
     if (isatty(STDIN_FILENO)) fputc('\n', stderr);

@@ -201,11 +201,6 @@ static int drop(void *user, const char *bytes, size_t n_bytes) {
     return 0;
 }
 
-/* Is IN a third-party model? Its head tells. */
-static bool is_model(tg_app *app, const char *in) {
-    return tg_file_info(app->ctx, in, true, drop, NULL) == TG_OK;
-}
-
 /* Any model in any form: GGUF and folders always, .tinygpt of what is not of our own family. A file
  * that could not be read is neither: an exit code. */
 static int choose_way(tg_app *app, const char *in, int format, int dtype, bool *by_model) {
@@ -213,9 +208,12 @@ static int choose_way(tg_app *app, const char *in, int format, int dtype, bool *
     *by_model = format == GGUF || format == SAFETENSORS;
     if (*by_model || (format != AUTO && format != V3) || !weights[dtype].name) return TG_ARGS_GO_ON;
     const tg_status s = tg_file_config(app->ctx, in, &own);
-    if (s != TG_OK && tg_context_machine_failed(app->ctx))
-        return tg_app_failed(app, app->ctx, s, TG_READING);
-    *by_model = s != TG_OK && is_model(app, in);
+    if (s == TG_OK) return TG_ARGS_GO_ON;
+    /* Is it a third-party model? Its head tells. */
+    if (!tg_context_machine_failed(app->ctx))
+        *by_model = tg_file_info(app->ctx, in, true, drop, NULL) == TG_OK;
+    if (!*by_model && tg_context_machine_failed(app->ctx))
+        return tg_app_failed(app, app->ctx, TG_E_IO, TG_READING);
     return TG_ARGS_GO_ON;
 }
 

@@ -57,8 +57,8 @@ static int write_stories(tg_app *app, const values *v, const tg_app_buffer *begi
     tg_outfile f;
     tg_status status = tg_outfile_open(app->ctx, v->out, &output, &f);
     if (status != TG_OK) {
-        tg_app_error(app, "--out %s", tg_context_error(app->ctx));
-        return tg_context_machine_failed(app->ctx) ? TG_EXIT_FAILED : TG_EXIT_USAGE;
+        tg_app_error(app, "--out %s", tg_app_why(app->ctx, status));
+        return tg_app_code_of(app->ctx, status, TG_READING);
     }
     const tg_status told = tg_stories(v->seed, (uint64_t)v->bytes, write_text, f.file);
     if (tg_signals_caught())
@@ -76,6 +76,8 @@ static int write_file(tg_app *app, const values *v) {
     tg_status status = tg_app_context(app, 1, "", &app->ctx);
     if (status == TG_OK) status = tg_context_force(app->ctx, v->force);
     if (status == TG_OK) status = tg_stories(v->seed, BEGINNING, tg_app_buffer_add, &beginning);
+    /* The buffer stops them for want of memory alone. */
+    if (status == TG_STOPPED) status = TG_E_MEMORY;
     const int code = status == TG_OK ? write_stories(app, v, &beginning) : failed(app, status);
     tg_app_buffer_free(&beginning);
     return tg_app_end(app, code);

@@ -671,8 +671,8 @@ static int open_log(tg_app *app, const values *v, parts *p) {
     p->files.log_open = true;
     const tg_status s = tg_trainlog_begin(app->ctx, v->log, done, &p->files.log);
     if (s == TG_OK) return TG_ARGS_GO_ON;
-    tg_app_error(app, "--log %s cannot be written: %s", v->log, tg_context_error(app->ctx));
-    return tg_context_machine_failed(app->ctx) ? TG_EXIT_FAILED : TG_EXIT_USAGE;
+    tg_app_error(app, "--log %s cannot be written: %s", v->log, tg_app_why(app->ctx, s));
+    return tg_app_code_of(app->ctx, s, TG_READING);
 }
 
 /* In the order of the cost: names, then the text's length, then plans and memory, then the text. */

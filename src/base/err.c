@@ -89,12 +89,22 @@ tg_status tg_fail_memory(tg_ctx *ctx, const char *what, size_t bytes) {
 
 tg_status tg_fail_named(tg_ctx *ctx, const char *path, tg_status status) {
     char why[TG_MESSAGE_BYTES];
+    const bool by_machine = ctx->by_machine;
     /* A path that fills the message would push the reason out of it. */
     if (status >= TG_OK || strlen(path) > TG_MESSAGE_BYTES / 2 || strstr(ctx->message, path))
         return status;
     memcpy(why, ctx->message, sizeof why);
     tg_ctx_clear(ctx);
-    return tg_fail(ctx, status, "%s: %s", path, why);
+    tg_fail(ctx, status, "%s: %s", path, why);
+    ctx->by_machine = by_machine;
+    return status;
+}
+
+tg_status tg_fail_as(tg_ctx *ctx, tg_status status, const tg_ctx *other) {
+    if (ctx->code != TG_OK) return status;
+    tg_fail(ctx, status, "%s", other->message);
+    ctx->by_machine = other->by_machine;
+    return status;
 }
 
 tg_status tg_stopped(tg_ctx *ctx, const char *what) {

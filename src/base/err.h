@@ -71,6 +71,9 @@ tg_status tg_fail_memory(tg_ctx *ctx, const char *what, size_t bytes);
  * in front. Returns status. */
 tg_status tg_fail_named(tg_ctx *ctx, const char *path, tg_status status);
 
+/* Records what has failed on another context, such as a worker's own. Returns status. */
+tg_status tg_fail_as(tg_ctx *ctx, tg_status status, const tg_ctx *other);
+
 /* TG_STOPPED, "what: stopped by the receiver of its text": its callback has asked for it. */
 tg_status tg_stopped(tg_ctx *ctx, const char *what);
 

@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define SAVE_BUFFER_BYTES ((size_t)64 << 10)
@@ -119,24 +120,37 @@ tg_status tg_posix_remove_leftovers(tg_ctx *ctx, const char *path, const char *f
     return status;
 }
 
+/* As the system call writes it. */
+typedef struct entry {
+    uint64_t inode;
+    int64_t next;
+    uint16_t bytes;
+    uint8_t type;
+    char name[];
+} entry;
+
+/* What is in a folder of `at`. By the system call, since opendir takes memory, and what has to go
+ * is often there because memory has run out. */
+static void remove_names(int at, const char *name, int deeper) {
+    _Alignas(entry) char block[4096];
+    const int folder = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    long n;
+    while (folder >= 0 && (n = syscall(SYS_getdents64, folder, block, sizeof block)) > 0)
+        for (long i = 0; i < n;) {
+            const entry *e = (const entry *)(const void *)(block + i);
+            i += e->bytes;
+            if (strcmp(e->name, ".") == 0 || strcmp(e->name, "..") == 0) continue;
+            if (unlinkat(folder, e->name, 0) == 0 || !deeper) continue;
+            remove_names(folder, e->name, deeper - 1);
+            (void)unlinkat(folder, e->name, AT_REMOVEDIR);
+        }
+    if (folder >= 0) close(folder);
+}
+
 /* A file, or a folder with its files and those of its folders: deeper than that none is written. */
 void tg_posix_remove_tree(const char *path) {
-    char outer[PATH_MAX], inner[PATH_MAX];
     if (unlink(path) == 0) return;
-    DIR *dir = opendir(path);
-    for (const struct dirent *e; dir && (e = readdir(dir));) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
-        const int n = snprintf(outer, sizeof outer, "%s/%s", path, e->d_name);
-        if (n >= (int)sizeof outer || unlink(outer) == 0) continue;
-        DIR *deeper = opendir(outer);
-        for (const struct dirent *f; deeper && (f = readdir(deeper));) {
-            const int m = snprintf(inner, sizeof inner, "%s/%s", outer, f->d_name);
-            if (m < (int)sizeof inner) (void)unlink(inner);
-        }
-        if (deeper) closedir(deeper);
-        (void)rmdir(outer);
-    }
-    if (dir) closedir(dir);
+    remove_names(AT_FDCWD, path, 1);
     (void)rmdir(path);
 }
 

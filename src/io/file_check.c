@@ -142,6 +142,7 @@ struct tg_opening {
     tg_checking checking;
     tg_status status; /* of path */
     char why[TG_MESSAGE_BYTES];
+    bool by_machine;
 };
 
 tg_status tg_opening_new(tg_ctx *ctx, const char *path, tg_opening **out) {
@@ -209,6 +210,7 @@ static tg_status turn_to_previous(tg_opening *o, tg_status status) {
     o->is_prev = true;
     o->status = status;
     memcpy(o->why, o->ctx->message, sizeof o->why);
+    o->by_machine = o->ctx->by_machine;
     tg_ctx_clear(o->ctx);
     return TG_OK;
 }
@@ -217,7 +219,9 @@ static tg_status both_failed(tg_opening *o) {
     char second[TG_MESSAGE_BYTES];
     memcpy(second, o->ctx->message, sizeof second);
     tg_ctx_clear(o->ctx);
-    return tg_fail(o->ctx, o->status, "%s; and %s", o->why, second);
+    tg_fail(o->ctx, o->status, "%s; and %s", o->why, second);
+    o->ctx->by_machine = o->by_machine;
+    return o->status;
 }
 
 tg_status tg_opening_go_on(tg_opening *o, double deadline_ms, tg_file **out, bool *used_prev) {

@@ -219,7 +219,7 @@ static tg_status run_workers(tg_context *ctx, packer *k, double deadline_ms) {
         pack_worker(k, 0);
     for (unsigned i = 0; i < ctx->threads; i++)
         if (k->workers[i].status != TG_OK)
-            return tg_fail(&ctx->err, k->workers[i].status, "%s", k->workers[i].err.message);
+            return tg_fail_as(&ctx->err, k->workers[i].status, &k->workers[i].err);
     bool more = atomic_load_explicit(&k->next, memory_order_relaxed) < k->n_chunks + k->n_runs;
     for (unsigned i = 0; i < ctx->threads; i++) more |= k->workers[i].at < k->workers[i].end;
     return more ? TG_PENDING : TG_OK;

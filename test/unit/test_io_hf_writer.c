@@ -85,10 +85,9 @@ static const row rows[] = {
     { LLAMA, "", TG_OK, "!do_sample" },
     { LLAMA "general.sampling.top_k=9 general.sampling.temp=0.5", "", TG_OK,
       "\"temperature\":0.5,\"top_k\":9,\"do_sample\":true" },
-    { BERT, "", TG_OK, "\"word_embedding_dimension\":0,\"pooling_mode_mean_tokens\":true" },
-    { BERT "bert.pooling_type=2 bert.embedding_length=32", "", TG_OK,
-      "\"word_embedding_dimension\":32,\"pooling_mode_mean_tokens\":false,"
-      "\"pooling_mode_cls_token\":true" },
+    { BERT, "", TG_OK, "!word_embedding_dimension" },
+    { BERT "bert.pooling_type=1", "", TG_OK, "\"word_embedding_dimension\":0,\"pooling_mode_" },
+    { BERT "bert.pooling_type=2", "", TG_OK, "\"pooling_mode_cls_token\":true" },
 };
 
 /* The tables of a row, in memory of the test. factors are those of a rule of Llama 3, base 10,000.
