@@ -34,7 +34,7 @@ typedef struct values {
     tg_args_list data, val_data;
     const char *preset, *from, *resume, *out, *log, *svg, *sample_prompt;
     const char *family;
-    int64_t layers, width, heads, kv_heads, head_size, mlp, ctx;
+    int64_t layers, width, heads, kv_heads, head_size, mlp, ctx, window;
     double rope_base;
     int64_t steps, batch, accum, warmup, eval_every, eval_windows, patience;
     int64_t sample_every, sample_tokens, save_every;
@@ -60,7 +60,8 @@ static const tg_option model_options[] = {
            .hide_default = true),
     TG_INT("--heads", values, heads, 1, 16384, "N", "attention heads; divides the width",
            .hide_default = true),
-    TG_TEXT("--family", values, family, "NAME", "tinygpt (the default), gpt2, llama, qwen2, qwen3"),
+    TG_TEXT("--family", values, family, "NAME",
+            "tinygpt (the default), gpt2, llama, qwen2, qwen3, gemma3"),
     TG_INT("--kv-heads", values, kv_heads, 1, 16384, "N",
            "heads of keys and values, shared by those of queries (default: as many)",
            .hide_default = true),
@@ -68,6 +69,8 @@ static const tg_option model_options[] = {
            .hide_default = true),
     TG_INT("--mlp", values, mlp, 1, 262144, "N", "width inside of the MLP (default: the family's)",
            .hide_default = true),
+    TG_INT("--window", values, window, 1, 65536, "N",
+           "gemma3: bytes that five layers of six see (default: all)", .hide_default = true),
     TG_REAL("--rope-base", values, rope_base, 1.5, 1e12, "X",
             "base of rotary positions (default: the family's)", .hide_default = true),
     TG_INT("--ctx", values, ctx, 1, 65536, "N", "context: how many bytes back it sees",
@@ -168,18 +171,18 @@ static const tg_command_spec spec = {
  * this list. --steps may change, although it stretches a schedule: going on for longer is what
  * people resume for. */
 static const char *const fixed_by_resume[] = {
-    "--family",       "--kv-heads", "--head-size", "--mlp",          "--rope-base",      "--preset",
-    "--layers",       "--width",    "--heads",     "--ctx",          "--batch",          "--accum",
-    "--lr",           "--schedule", "--warmup",    "--min-lr",       "--decay",          "--clip",
-    "--weight-decay", "--seed",     "--val",       "--eval-windows", "--skip-bad-steps", "--beta1",
-    "--beta2",        "--eps",
+    "--family", "--kv-heads",     "--head-size", "--mlp",    "--window",       "--rope-base",
+    "--preset", "--layers",       "--width",     "--heads",  "--ctx",          "--batch",
+    "--accum",  "--lr",           "--schedule",  "--warmup", "--min-lr",       "--decay",
+    "--clip",   "--weight-decay", "--seed",      "--val",    "--eval-windows", "--skip-bad-steps",
+    "--beta1",  "--beta2",        "--eps",
 };
 
 /* Only the sizes: they are the weights' own. Whatever says how to train is free, the seed as
  * well. */
-static const char *const fixed_by_from[] = { "--preset", "--layers",   "--width",    "--heads",
-                                             "--ctx",    "--family",   "--kv-heads", "--head-size",
-                                             "--mlp",    "--rope-base" };
+static const char *const fixed_by_from[] = { "--preset", "--layers", "--width",    "--heads",
+                                             "--ctx",    "--family", "--kv-heads", "--head-size",
+                                             "--mlp",    "--window", "--rope-base" };
 
 /* What the table cannot say: options that need or exclude each other. */
 static int check_options(const tg_args *args, const values *v) {
@@ -225,6 +228,7 @@ static void choose_family(const values *v, tg_model_config *config) {
     config->mlp = (int32_t)v->mlp;
     config->kv_heads = (int32_t)v->kv_heads;
     config->head_size = (int32_t)v->head_size;
+    config->window = (int32_t)v->window;
     config->rope_base[0] = (float)v->rope_base;
 }
 

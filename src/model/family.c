@@ -82,6 +82,9 @@ static tg_status check(tg_ctx *ctx, const char *where, const tg_model_config *c)
                        "%s: heads: want key heads that divide query heads, of an even size, have "
                        "%d of %d, size %d",
                        where, (int)c->kv_heads, (int)c->heads, (int)c->head_size);
+    if (c->window > 0 && c->window_every < 1)
+        return tg_fail(ctx, TG_E_UNSUPPORTED,
+                       "%s: window: only gemma3 has windows, have one for %s", where, c->family);
     if (!(c->eps > 0 && c->eps < 1 && c->rope_factor > 0 && c->rope_base[0] > 1 &&
           c->rope_base[1] > 1 && c->embed_scale > 0 && c->score_scale > 0))
         return tg_fail(ctx, TG_E_RANGE,

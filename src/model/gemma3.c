@@ -95,6 +95,7 @@ const tg_family tg_family_gemma3 = {
     .doc = "Gemma 3",
     .wants = wants,
     .n_wants = sizeof wants / sizeof wants[0],
+    .fresh = true,
     .complete = complete,
     .config = config,
     .graph = graph,
