@@ -241,7 +241,9 @@ static int store_real(const tg_args *args, const tg_option *o, const char *text,
 
 static int store_item(const tg_args *args, const tg_option *o, const char *text,
                       tg_args_list *field) {
-    if (*text == '\0') return refuse_value(args, o, "the name of a file", text);
+    if (*text == '\0')
+        return refuse_value(args, o, o->kind == TG_OPTION_PATHS ? "the name of a file" : "a text",
+                            text);
     if (field->n == TG_ARGS_LIST_MAX)
         return tg_args_refuse(args, "%s: want it at most %d times", o->name, TG_ARGS_LIST_MAX);
     field->item[field->n++] = text;
@@ -265,7 +267,8 @@ static int store(const tg_args *args, const tg_option *o, void *values, const ch
         *(const char **)field = text;
         return TG_ARGS_GO_ON;
     case TG_OPTION_TEXT: *(const char **)field = text; return TG_ARGS_GO_ON;
-    case TG_OPTION_LIST: return store_item(args, o, text, field);
+    case TG_OPTION_TEXTS:
+    case TG_OPTION_PATHS: return store_item(args, o, text, field);
     case TG_OPTION_CHOICE: break;
     }
     const int index = choice_index(o->value, text);
@@ -306,8 +309,8 @@ static int parse_option(tg_args *args, int argc, char **argv, int *at) {
     if (index == SIZE_MAX) return refuse_unknown(args, arg, length);
     void *values = NULL;
     const tg_option *o = option_at(args, index, &values);
-    if (args->given[index] && o->kind != TG_OPTION_LIST)
-        return tg_args_refuse(args, "%s is given twice", o->name);
+    const bool list = o->kind == TG_OPTION_TEXTS || o->kind == TG_OPTION_PATHS;
+    if (args->given[index] && !list) return tg_args_refuse(args, "%s is given twice", o->name);
     args->given[index] = true;
     if (o->kind == TG_OPTION_FLAG) {
         if (text) return tg_args_refuse(args, "%s takes no value", o->name);
@@ -432,7 +435,8 @@ void tg_args_default_text(const tg_option *o, const void *values, char *out, siz
         snprintf(out, cap, " (default %.*s)", (int)strcspn(words, "|"), words);
         return;
     }
-    case TG_OPTION_LIST:
+    case TG_OPTION_TEXTS:
+    case TG_OPTION_PATHS:
     case TG_OPTION_FLAG: return;
     }
 }

@@ -33,7 +33,8 @@ typedef enum tg_option_kind {
     TG_OPTION_REAL,  /* double in [real_low, real_high], the low end excluded by above_low */
     TG_OPTION_TEXT,  /* const char *, may be empty */
     TG_OPTION_PATH,  /* const char *, not empty */
-    TG_OPTION_LIST,  /* tg_args_list, not empty; may be given several times */
+    TG_OPTION_TEXTS, /* tg_args_list, none of them empty; may be given several times */
+    TG_OPTION_PATHS, /* the same of names of files */
     TG_OPTION_CHOICE /* int, index of the word in value, such as "constant|cosine|wsd" */
 } tg_option_kind;
 
@@ -80,8 +81,12 @@ typedef struct tg_option {
     TG_OPTION_OF(name, TG_OPTION_TEXT, S, field, const char *, .value = value_, .help = __VA_ARGS__)
 #define TG_PATH(name, S, field, value_, ...)                                                       \
     TG_OPTION_OF(name, TG_OPTION_PATH, S, field, const char *, .value = value_, .help = __VA_ARGS__)
-#define TG_LIST(name, S, field, value_, ...)                                                       \
-    TG_OPTION_OF(name, TG_OPTION_LIST, S, field, tg_args_list, .value = value_, .help = __VA_ARGS__)
+#define TG_TEXTS(name, S, field, value_, ...)                                                      \
+    TG_OPTION_OF(name, TG_OPTION_TEXTS, S, field, tg_args_list, .value = value_,                   \
+                 .help = __VA_ARGS__)
+#define TG_PATHS(name, S, field, value_, ...)                                                      \
+    TG_OPTION_OF(name, TG_OPTION_PATHS, S, field, tg_args_list, .value = value_,                   \
+                 .help = __VA_ARGS__)
 #define TG_CHOICE(name, S, field, words, ...)                                                      \
     TG_OPTION_OF(name, TG_OPTION_CHOICE, S, field, int, .value = words, .help = __VA_ARGS__)
 

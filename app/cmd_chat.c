@@ -126,6 +126,24 @@ static int show(void *user, const char *text, size_t n) {
     return 0;
 }
 
+/* How to have room for so many tokens and an answer: the option, or that there is none. A window
+ * does not grow by itself: its cache is memory that the user may not have. */
+static const char *more_room(const chat *c, size_t n_tokens, char out[80]) {
+    tg_model_info info = { 0 };
+    size_t room = tg_session_capacity(c->session);
+    tg_model_get_info(c->model, &info);
+    const size_t most = (size_t)info.config.ctx;
+    if (room >= most) {
+        snprintf(out, 80, "the model sees no more than %zu tokens", most);
+        return out;
+    }
+    do {
+        room *= 2;
+    } while (room <= n_tokens && room < most);
+    snprintf(out, 80, "--ctx %zu makes more room", room < most ? room : most);
+    return out;
+}
+
 /* Encodes the conversation, and makes room for it as --full says. Returns TG_E_FULL if it does not
  * fit. One place in the window is left for an answer. */
 static tg_status encode(chat *c) {
@@ -135,7 +153,10 @@ static tg_status encode(chat *c) {
             tg_tokenizer_chat(c->app->ctx, c->tok, c->template_name, c->talk.turns, c->talk.n,
                               c->v->no_thinking ? TG_NO_THINKING : 0, c->ids, room, &c->n_ids);
         if (s != TG_E_FULL || c->v->full != SLIDE || !tg_talk_drop_oldest(&c->talk)) return s;
-        say(c, "(the context is full: the oldest turn is forgotten)");
+        char more[80], line[160];
+        snprintf(line, sizeof line, "(the context is full, %s: the oldest turn is forgotten)",
+                 more_room(c, c->n_ids, more));
+        say(c, line);
     }
 }
 
@@ -209,18 +230,18 @@ static int answer(chat *c) {
     if (s == TG_OK) s = write_answer(c, &stats);
     if (s == TG_E_FULL) {
         tg_talk_drop_last(&c->talk);
-        char why[128];
+        char why[160], more[80];
         snprintf(why, sizeof why,
                  "the turn does not fit: want room for %zu tokens and an answer, have %zu",
                  c->n_ids, tg_session_capacity(c->session));
         if (isatty(STDIN_FILENO) && c->v->full != STOP) {
-            say(c, "(the context is full: /reset, a shorter turn, or chat with a larger --ctx)");
+            snprintf(why, sizeof why, "(the context is full, %s: or /reset, or a shorter turn)",
+                     more_room(c, c->n_ids, more));
+            say(c, why);
             return TG_ARGS_GO_ON;
         }
-        tg_app_error(c->app,
-                     "%s: --ctx N makes more room, up to the model's; --full slide forgets "
-                     "the oldest turns",
-                     why);
+        tg_app_error(c->app, "%s: %s; --full slide forgets the oldest turns", why,
+                     more_room(c, c->n_ids, more));
         c->refused = true;
         return c->v->full == STOP ? TG_EXIT_FAILED : TG_ARGS_GO_ON;
     }
@@ -232,7 +253,12 @@ static int answer(chat *c) {
     if (s != TG_OK && s != TG_STOPPED) return tg_app_failed(c->app, c->app->ctx, s, TG_WORKING);
     if (stats.end == TG_END_FULL) say(c, "\n(the context is full: the answer ends here)");
     tell(c, &stats);
-    if (c->slid) say(c, "(the context was full: the oldest turn is forgotten)");
+    if (c->slid) {
+        char more[80], line[160];
+        snprintf(line, sizeof line, "(the context was full, %s: the oldest turn is forgotten)",
+                 more_room(c, c->n_ids, more));
+        say(c, line);
+    }
     if (tg_talk_add(&c->talk, TG_ASSISTANT, c->answer.bytes ? c->answer.bytes : "", c->answer.n)) {
         return TG_ARGS_GO_ON;
     }

@@ -125,7 +125,7 @@ static int get_ids(tg_app *app, const values *v, job *j) {
     tg_status status = TG_OK;
     size_t n = 0;
     if (j->prompt_bytes > 0) {
-        status = tg_model_tokenize(j->model, j->prompt, j->prompt_bytes, NULL, 0, &n);
+        status = tg_model_tokenize(app->ctx, j->model, j->prompt, j->prompt_bytes, NULL, 0, &n);
     }
     if (status != TG_OK && status != TG_E_FULL) {
         return tg_app_failed(app, app->ctx, status, TG_WORKING);
@@ -137,7 +137,8 @@ static int get_ids(tg_app *app, const values *v, job *j) {
         return TG_EXIT_FAILED;
     }
     if (n > 0) {
-        status = tg_model_tokenize(j->model, j->prompt, j->prompt_bytes, j->prompt_ids, n, &n);
+        status =
+            tg_model_tokenize(app->ctx, j->model, j->prompt, j->prompt_bytes, j->prompt_ids, n, &n);
         if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_WORKING);
     }
     j->n_prompt_ids = n;

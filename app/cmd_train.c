@@ -45,11 +45,12 @@ typedef struct values {
 } values;
 
 static const tg_option text_options[] = {
-    TG_LIST("--data", values, data, "FILE",
-            "text to train on, taken as bytes; a folder: all texts in it; -: standard input; given "
-            "again: more text, joined in this order"),
+    TG_PATHS(
+        "--data", values, data, "FILE",
+        "text to train on, taken as bytes; a folder: all texts in it; -: standard input; given "
+        "again: more text, joined in this order"),
     TG_REAL("--val", values, val, 0, 0.9, "FRACTION", "held back for validation, from the end"),
-    TG_LIST("--val-data", values, val_data, "FILE", "validate on this text instead"),
+    TG_PATHS("--val-data", values, val_data, "FILE", "validate on this text instead"),
 };
 
 static const tg_option model_options[] = {

@@ -220,7 +220,7 @@ typedef enum completed { NOTHING, FILES, WORDS } completed;
 
 /* Texts and numbers are left alone: a list of files there would be a wrong hint. */
 static completed completed_by(const tg_option *o) {
-    if (o->kind == TG_OPTION_PATH || o->kind == TG_OPTION_LIST) return FILES;
+    if (o->kind == TG_OPTION_PATH || o->kind == TG_OPTION_PATHS) return FILES;
     return o->kind == TG_OPTION_CHOICE ? WORDS : NOTHING;
 }
 

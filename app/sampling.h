@@ -38,10 +38,10 @@ typedef struct tg_logit_options {
 
 /* Rows for a member `logits`. */
 #define TG_LOGIT_OPTIONS(S)                                                                        \
-    TG_LIST("--stop", S, logits.stop, "TEXT",                                                      \
-            "ends the text, and is not written; may be repeated. A special token of the model, "   \
-            "such as <|im_end|>, is that token"),                                                  \
-        TG_LIST("--ban", S, logits.ban, "TEXT", "is never written; may be repeated"),              \
+    TG_TEXTS("--stop", S, logits.stop, "TEXT",                                                     \
+             "ends the text, and is not written; may be repeated. A special token of the model, "  \
+             "such as <|im_end|>, is that token"),                                                 \
+        TG_TEXTS("--ban", S, logits.ban, "TEXT", "is never written; may be repeated"),             \
         TG_TEXT("--bias", S, logits.bias, "ID:X,..",                                               \
                 "added to the logits of these tokens; -inf: never")
 

@@ -72,13 +72,16 @@ void tg_trainlog_open_step(tg_jout *j, const tg_step_report *r) {
 /* ------------------------------------------------------------------------------------------ CSV
  */
 
-/* A row has a column for everything that a step can have. */
-static void put_csv_header(FILE *f) {
-    fputs("step", f);
+/* A row has a column for everything that a step can have. The whole line is what a file is known
+ * by: rows of other columns cannot follow those that are there. */
+enum { CSV_HEADER_BYTES = 256 };
+static const char *csv_header(char out[CSV_HEADER_BYTES]) {
+    int n = snprintf(out, CSV_HEADER_BYTES, "step");
     for (int i = 0; i < N_NUMBERS; i++) {
-        fprintf(f, ",%s", numbers[i].key);
+        n += snprintf(out + n, (size_t)(CSV_HEADER_BYTES - n), ",%s", numbers[i].key);
     }
-    fputs(",hash,skipped,bad_tensor\n", f);
+    snprintf(out + n, (size_t)(CSV_HEADER_BYTES - n), ",hash,skipped,bad_tensor\n");
+    return out;
 }
 
 /* What a step does not have is an empty field: readers of CSV know no null. The name of a tensor is
@@ -297,7 +300,8 @@ void tg_trainlog_step(FILE *f, tg_logform form, const tg_step_report *r) {
 
 /* What a file begins with before the first step. */
 static void put_beginning(FILE *f, tg_logform form) {
-    if (form == TG_LOG_CSV) put_csv_header(f);
+    char header[CSV_HEADER_BYTES];
+    if (form == TG_LOG_CSV) fputs(csv_header(header), f);
     if (form != TG_LOG_EVENTS) return;
     event e = { 0 };
     first_event(&e);
@@ -307,10 +311,11 @@ static void put_beginning(FILE *f, tg_logform form) {
 
 /* Opens the file by the rule of its form, which is what its beginning is checked against. */
 static tg_status open_by_rule(tg_context *ctx, const char *path, tg_logform form, tg_outfile *out) {
-    static const char json[] = "{\"step\":", csv[] = "step,loss,val,";
+    static const char json[] = "{\"step\":";
+    char csv[CSV_HEADER_BYTES];
     tg_output_rule rule = { .kind = TG_OUTPUT_OTHER, .what = "the log of a run", .stream = true };
     unsigned char begins[HEAD_BYTES + EVENT_BYTES];
-    rule.begins = form == TG_LOG_CSV ? csv : json;
+    rule.begins = form == TG_LOG_CSV ? csv_header(csv) : json;
     rule.begins_bytes = strlen(rule.begins);
     if (form == TG_LOG_CSV) rule.what = "the log of a run as CSV";
     if (form == TG_LOG_EVENTS) {

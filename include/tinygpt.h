@@ -265,10 +265,11 @@ TG_API tg_status tg_model_tensor(const tg_model *model, const char *name, float 
  * third-party models. It lives as long as the model. */
 TG_API const char *tg_model_tensor_at(const tg_model *model, size_t i, uint64_t *n_elems);
 
-/* Tokens of a text. ids may be NULL to count only; *n is the number of tokens in any case, E_FULL
- * when cap is too small. */
-TG_API tg_status tg_model_tokenize(const tg_model *model, const char *text, size_t n_bytes,
-                                   int32_t *ids, size_t cap, size_t *n);
+/* Tokens of a text: tg_tokenizer_encode with the tokens at its ends. ids may be NULL to count only;
+ * *n is the number of tokens in any case, E_FULL when cap is too small. Errors are in ctx, which
+ * need not be the model's. */
+TG_API tg_status tg_model_tokenize(tg_context *ctx, const tg_model *model, const char *text,
+                                   size_t n_bytes, int32_t *ids, size_t cap, size_t *n);
 /* The bytes that a token stands for, valid as long as the model; NULL if there is no such token. */
 TG_API const char *tg_model_piece(const tg_model *model, int32_t id, size_t *n_bytes);
 

@@ -167,33 +167,6 @@ tg_status tg_model_tensor(const tg_model *model, const char *name, float *out, s
     return TG_OK;
 }
 
-static tg_status full(tg_context *ctx, const int32_t *ids, size_t cap, size_t n) {
-    if (!ids || n <= cap) return TG_OK;
-    return tg_fail(&ctx->err, TG_E_FULL, "tokenize: want room for %zu ids, have %zu", n, cap);
-}
-
-/* *n is set before the room is checked: a call without ids asks how much is needed. */
-tg_status tg_model_tokenize(const tg_model *model, const char *text, size_t n_bytes, int32_t *ids,
-                            size_t cap, size_t *n) {
-    tg_context *ctx = context_of(model);
-    ENTER(ctx);
-    WANT(ctx, n);
-    if (n_bytes) WANT(ctx, text);
-    if (tg_tok_model_of(model->tok) == TG_TOK_RAW_BYTES) { /* of any size, without a copy */
-        *n = n_bytes;
-        for (size_t i = 0; ids && i < n_bytes && i < cap; i++) ids[i] = (uint8_t)text[i];
-        return full(ctx, ids, cap, *n);
-    }
-    tg_ids all;
-    tg_ids_init(&all, &ctx->err.mem);
-    tg_status s = tg_tok_encode(&ctx->err, model->tok, text, n_bytes, TG_TOK_ENDS, &all);
-    *n = all.n;
-    if (s == TG_OK) s = full(ctx, ids, cap, all.n);
-    if (s == TG_OK && ids) memcpy(ids, all.id, all.n * sizeof *ids);
-    tg_ids_deinit(&all);
-    return s;
-}
-
 const char *tg_model_piece(const tg_model *model, int32_t id, size_t *n_bytes) {
     size_t n;
     if (!model || id < 0 || id >= model->layout.config.vocab) return NULL;

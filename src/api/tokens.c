@@ -48,6 +48,13 @@ tg_status tg_tokenizer_encode(tg_context *ctx, const tg_tokenizer *t, const char
     return counted(ctx, s, &all, n);
 }
 
+tg_status tg_model_tokenize(tg_context *ctx, const tg_model *model, const char *text,
+                            size_t n_bytes, int32_t *ids, size_t cap, size_t *n) {
+    ENTER(ctx);
+    WANT(ctx, model);
+    return tg_tokenizer_encode(ctx, &model->tokenizer, text, n_bytes, TG_ENCODE_ENDS, ids, cap, n);
+}
+
 size_t tg_tokenizer_count(const tg_tokenizer *t) { return t ? tg_tok_count(t->tok) : 0; }
 
 const char *tg_tokenizer_bytes(const tg_tokenizer *t, int32_t id, size_t *n_bytes) {

@@ -2,8 +2,8 @@
 /*
  * chat.c - the templates as a table, and the one way in which all of them are written.
  *
- *     bos  { open role close gap  text  end tail }*  open assistant close gap  think
- *          \____________ a turn ______________/      \___ the answer's beginning __/
+ *     bos  { open role close gap  text  end tail eos }*  open assistant close gap  think
+ *          \______________ a turn ________________/      \___ the answer's beginning __/
  *
  * What is between special tokens is one text, though it comes from two hands: "user\n" and the
  * user's words are encoded together, as the reference does, or a line end at their seam would give
@@ -15,6 +15,7 @@
 #include "base/time.h"
 
 enum { N_MARKS = 2, N_ENDS = 3 };
+enum { EOS_ANSWERS = 1, EOS_TURNS = 2 };
 
 struct tg_chat_template {
     const char *name;
@@ -29,6 +30,8 @@ struct tg_chat_template {
     const char *system_head;        /* in front of the system's text; a date comes behind it */
     const char *date;               /* "": today's */
     const char *think, *no_think;   /* how the answer begins; "": with nothing */
+    int eos;                        /* the vocabulary's end of a text, behind EOS_ANSWERS or
+                                       EOS_TURNS; 0: none */
     bool trim;                      /* white space at the ends of every text goes */
     bool system_with_user;          /* the system's text opens the first turn of the user */
     bool no_system;                 /* a turn of the system is refused */
@@ -37,13 +40,15 @@ struct tg_chat_template {
     const char *ends[N_ENDS];       /* that an answer stops at */
 };
 
-#define CHATML                                                                                     \
-    .open = "<|im_start|>", .end = "<|im_end|>", .gap = "\n", .tail = "\n",                        \
-    .assistant = "assistant", .ends = { "<|im_end|>", "<|endoftext|>" }
-#define LLAMA3                                                                                     \
-    .bos = "<|begin_of_text|>", .open = "<|start_header_id|>", .close = "<|end_header_id|>",       \
-    .end = "<|eot_id|>", .gap = "\n\n", .tail = "", .assistant = "assistant", .trim = true,        \
+#define CHATML_TURNS                                                                               \
+    .open = "<|im_start|>", .end = "<|im_end|>", .gap = "\n", .assistant = "assistant",            \
+    .ends = { "<|im_end|>", "<|endoftext|>" }
+#define CHATML .tail = "\n", CHATML_TURNS
+#define LLAMA3_TURNS                                                                               \
+    .open = "<|start_header_id|>", .close = "<|end_header_id|>", .end = "<|eot_id|>",              \
+    .gap = "\n\n", .tail = "", .assistant = "assistant", .trim = true,                             \
     .ends = { "<|eot_id|>", "<|end_of_text|>", "<|eom_id|>" }
+#define LLAMA3 .bos = "<|begin_of_text|>", LLAMA3_TURNS
 #define LLAMA31                                                                                    \
     .default_system = "",                                                                          \
     .system_head = "Cutting Knowledge Date: December 2023\nToday Date: ", LLAMA3
@@ -87,13 +92,17 @@ static const tg_chat_template templates[] = {
       LLAMA31 },
     { .name = "llama3.2", .looks = { "<|start_header_id|>", "strftime_now" }, .date = "", LLAMA31 },
     { .name = "llama3", .looks = { "<|start_header_id|>", "<|eot_id|>" }, LLAMA3 },
+    { .name = "llama3-no-bos", .looks = { "<|start_header_id|>" }, LLAMA3_TURNS },
     { .name = "gemma2",
       .looks = { "<start_of_turn>", "System role not supported" },
       .no_system = true,
       GEMMA },
     { .name = "gemma", .looks = { "<start_of_turn>", "model" }, .system_with_user = true, GEMMA },
     { .name = "chatml-bos", .looks = { "<|im_start|>", "bos_token" }, .bos = "", CHATML },
+    { .name = "chatml-eos", .looks = { "<|im_start|>", "eos_token" }, .eos = EOS_ANSWERS, CHATML },
     { .name = "chatml", .looks = { "<|im_start|>", "<|im_end|>" }, CHATML },
+    { .name = "chatml-eos-turns", .looks = { "<|im_start|>" }, .eos = EOS_TURNS, CHATML },
+    { .name = "chatml-no-line", .looks = { "<|im_start|>" }, .tail = "", CHATML_TURNS },
 };
 enum { N_TEMPLATES = sizeof templates / sizeof templates[0] };
 
@@ -177,14 +186,21 @@ static tg_status special(writer *w, const char *name) {
     return tg_ids_push(w->ctx, w->ids, id);
 }
 
+/* The vocabulary's own token, which has no text. */
+static tg_status put_own(writer *w, int32_t id, const char *what) {
+    if (!w->tok) return TG_OK;
+    TG_TRY(flush(w, 0));
+    if (id >= 0) return tg_ids_push(w->ctx, w->ids, id);
+    return tg_fail(w->ctx, TG_E_FORMAT,
+                   "chat template: want a token that %s texts, have none in this model", what);
+}
+
 /* The vocabulary's first token of a text; a template may know one for vocabularies without. */
 static tg_status begin(writer *w, const char *name) {
     const int32_t id = name && w->tok ? tg_tok_bos(w->tok) : -1;
     if (id >= 0) return tg_ids_push(w->ctx, w->ids, id);
     if (!name || *name) return special(w, name);
-    if (!w->tok) return TG_OK;
-    return tg_fail(w->ctx, TG_E_FORMAT,
-                   "chat template: want a token that begins texts, have none in this model");
+    return put_own(w, id, "begins");
 }
 
 static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
@@ -223,9 +239,11 @@ static tg_status open_turn(writer *w, const tg_chat_template *t, tg_chat_role ro
     return TG_OK;
 }
 
-static tg_status close_turn(writer *w, const tg_chat_template *t) {
+static tg_status close_turn(writer *w, const tg_chat_template *t, tg_chat_role role) {
     TG_TRY(special(w, t->end));
     tg_buf_puts(w->text, t->tail);
+    if (t->eos == EOS_TURNS || (t->eos == EOS_ANSWERS && role == TG_CHAT_ASSISTANT))
+        return put_own(w, w->tok ? tg_tok_eos(w->tok) : -1, "ends");
     return TG_OK;
 }
 
@@ -293,7 +311,7 @@ static tg_status write_system(writer *w, const tg_chat_template *t, const tg_cha
     } else {
         tg_buf_puts(w->text, t->default_system);
     }
-    return close_turn(w, t);
+    return close_turn(w, t, TG_CHAT_SYSTEM);
 }
 
 static tg_status write_all(writer *w, const tg_chat_template *t, const tg_chat_turn *turns,
@@ -310,7 +328,7 @@ static tg_status write_all(writer *w, const tg_chat_template *t, const tg_chat_t
             tg_buf_puts(w->text, "\n\n");
         }
         append(w, t, &turns[i]);
-        TG_TRY(close_turn(w, t));
+        TG_TRY(close_turn(w, t, turns[i].role));
     }
     TG_TRY(open_turn(w, t, TG_CHAT_ASSISTANT));
     TG_TRY(flush(w, 0));

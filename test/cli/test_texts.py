@@ -67,9 +67,13 @@ def templates():
     system = LOOP.replace(TURN, "{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system\nMeow.<|im_end|>\n' }}"
                           "{% endif %}" + TURN)
     equal(prompt_of(system + BEGIN).json()["prompt_tokens"], n + 2 + len("system\nMeow.\n"), "a system turn of its own")
-    for what, other in (("no line end", (LOOP + BEGIN).replace(" + '\n'}}", "}}")),
-                        ("answers called model", (LOOP + BEGIN).replace("assistant", "model")),
-                        ("eos behind answers", LOOP.replace("{% endfor %}", "{{ eos_token }}{% endfor %}") + BEGIN)):
+    equal(prompt_of((LOOP + BEGIN).replace(" + '\n'}}", "}}")).json()["prompt_tokens"], n - 1, "no line end behind turns")
+    equal(prompt_of(LOOP.replace("{% endfor %}", "{{ eos_token }}{% endfor %}") + BEGIN).json()["prompt_tokens"], n + 1,
+          "eos behind turns")
+    equal(prompt_of(LOOP.replace("{% endfor %}", "{% if message['role'] == 'assistant' %}{{ eos_token }}{% endif %}"
+                                 "{% endfor %}") + BEGIN).json()["prompt_tokens"], n, "eos behind answers, of which there is none")
+    for what, other in (("answers called model", (LOOP + BEGIN).replace("assistant", "model")),
+                        ("eos in front of turns", LOOP.replace("%}{{", "%}{{ eos_token }}{{", 1) + BEGIN)):
         expect(prompt_of(other), 2, what, err=["looks like chatml", "--template NAME"])
         equal(prompt_of(other, "--template", "chatml").json()["prompt_tokens"], n, f"{what}, but named")
     for date in ("2026-02-29", "29 Nov 2026", "2026-13-01", ""):
@@ -117,7 +121,7 @@ def zeros_in_a_conversation():
     equal((len(rows), rows[0]["prompt_tokens"]), (2, first["prompt_tokens"]), "two turns, the first of three bytes")
     expect(tinygpt("chat", "t.gguf", "--json", data=b"/x\0\n"), 0, "a zero in a command", err="zero byte")
     long = tinygpt("chat", "t.gguf", "--tokens", "1", data=b"x" * 100 + b"\nHi\n")
-    expect(long, 1, "a piped turn that does not fit", err=["does not fit", "have 64", "--ctx"])
+    expect(long, 1, "a piped turn that does not fit", err=["does not fit", "have 64", "sees no more than 64 tokens"])
 
 
 def added_tokens_that_are_normalised():
@@ -260,6 +264,30 @@ def embeddings_of_a_run():
     expect(tinygpt("embed", "run.tinygpt", "more than sixteen"), 2, "a text of 17", err="want at most 16 tokens, have 17")
 
 
+def a_full_window_of_chat():
+    """The note names the option that makes room, or says that there is no more."""
+    model("t.gguf", 128, LOOP + BEGIN)
+    turn = ("chat", "t.gguf", "--tokens", "1", "--full", "refuse")
+    expect(tinygpt(*turn, "--ctx", "24", data=b"a" * 60 + b"\n"), 1, "a window that is too small",
+           err=["does not fit", "--ctx 96 makes more room"])
+    expect(tinygpt(*turn, "--ctx", "24", data=b"a" * 100 + b"\n"), 1, "up to the model's", err="--ctx 128 makes more room")
+    expect(tinygpt(*turn, data=b"a" * 300 + b"\n"), 1, "the model's own", err="the model sees no more than 128 tokens")
+    slid = tinygpt("chat", "t.gguf", "--tokens", "1", "--full", "slide", "--ctx", "48", data=b"abcdefgh\nabcdefgh\n")
+    expect(slid, 0, "a turn that is forgotten", err="--ctx 96 makes more room: the oldest turn is forgotten")
+
+
+def empty_texts_of_options():
+    """A stop is a text, and no name of a file; the shell offers no files for it."""
+    model("m.gguf")
+    for option in "--stop", "--ban":
+        expect(tinygpt("sample", "m.gguf", option, ""), 2, option, err=f"{option}: want a text")
+    expect(tinygpt("train", "--data", ""), 2, "--data", err="--data: want the name of a file")
+    fish = tinygpt("completion", "fish").text.splitlines()
+    files = {line.split(" -l ")[1].split()[0] for line in fish if " -l " in line and " -F" in line}
+    check("data" in files and "file" in files, "names of files are offered")
+    check(not {"stop", "ban"} & files, "and not for texts")
+
+
 def models_that_embed_alone():
     """Nobody gets text out of them, or a loss."""
     bert = os.path.join(TOP, "test", "golden", "lm", "bert.zip")
@@ -271,4 +299,4 @@ def models_that_embed_alone():
 main(first_token_of_a_cut_prompt, templates, stops_and_bans, bytes_that_a_vocabulary_lacks,
      zeros_in_a_conversation, added_tokens_that_are_normalised,
      embeddings_as_their_files_say, embeddings_of_decoders, several_ways_of_pooling,
-     embeddings_of_a_run,      cuts_of_embeddings, models_that_embed_alone)
+     embeddings_of_a_run, a_full_window_of_chat, empty_texts_of_options,      cuts_of_embeddings, models_that_embed_alone)

@@ -166,12 +166,35 @@ static void strings_end_in_zero(void **state) {
     }
 }
 
+/* The message is where the caller reads it, whichever context the model was opened with. */
+static void errors_in_the_caller_s_context(void **state) {
+    (void)state;
+    tg_context *own, *other;
+    tg_model *m;
+    int32_t ids[2];
+    size_t n = 0;
+    assert_int_equal(tg_context_new(NULL, &own), TG_OK);
+    assert_int_equal(tg_context_new(NULL, &other), TG_OK);
+    assert_int_equal(tg_model_open(own, "test/golden/lm/bert.zip", &m), TG_OK);
+    assert_int_equal(tg_model_tokenize(other, m, "a b c", 5, ids, 2, &n), TG_E_FULL);
+    assert_int_equal(n, 5);
+    assert_non_null(strstr(tg_context_error(other), "want room for 5 ids, have 2"));
+    assert_string_equal(tg_context_error(own), "");
+    assert_int_equal(tg_model_tokenize(NULL, m, "a", 1, ids, 2, &n), TG_E_ARG);
+    assert_int_equal(tg_model_tokenize(other, NULL, "a", 1, ids, 2, &n), TG_E_ARG);
+    assert_non_null(strstr(tg_context_error(other), "tg_model_tokenize: want a value for model"));
+    tg_model_free(m);
+    tg_context_free(other);
+    tg_context_free(own);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(generation_from_ids),
         cmocka_unit_test(slides_keep_the_first_token),
         cmocka_unit_test(decoding),
         cmocka_unit_test(strings_end_in_zero),
+        cmocka_unit_test(errors_in_the_caller_s_context),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

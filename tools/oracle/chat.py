@@ -56,7 +56,21 @@ INLINE = [
     ("llama3", LLAMA3 + "{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}"),
     ("llama3", LLAMA3 + "{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}"
      "{% endif %}"),
+    ("llama3-no-bos", LLAMA3.replace("bos_token + ", "")
+     + "{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{% endif %}"),
+    ("llama3-no-bos", "{% for message in messages %}{{ '<|start_header_id|>' + message['role'] + '<|end_header_id|>\n\n' + "
+     "message['content'] | trim + '<|eot_id|>' }}{% endfor %}{% if add_generation_prompt %}"
+     "{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{% endif %}"),
     ("chatml-bos", "{{ bos_token }}" + LOOP + BEGIN),
+    ("chatml-eos", LOOP.replace("{% endfor %}", "{% if message['role'] == 'assistant' %}{{ eos_token }}{% endif %}"
+                                "{% endfor %}") + BEGIN),
+    ("chatml-eos-turns", LOOP.replace("{% endfor %}", "{{ eos_token }}{% endfor %}") + BEGIN),
+    ("chatml-no-line", "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + "
+     "'<|im_end|>'}}{% endfor %}" + BEGIN),
+    ("chatml-no-line", (LOOP + BEGIN).replace(" + '\n'}}", "}}")),
+    ("chatml", "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content']}}"
+     "{% if (loop.last and add_generation_prompt) or not loop.last %}{{ '<|im_end|>' + '\n'}}{% endif %}{% endfor %}"
+     "{% if add_generation_prompt and messages[-1]['role'] != 'assistant' %}{{ '<|im_start|>assistant\n' }}{% endif %}"),
     ("chatml", "{% if not add_generation_prompt is defined %}{% set add_generation_prompt = false %}{% endif %}"
      + LOOP + BEGIN),
     ("chatml", "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + "
@@ -65,10 +79,11 @@ INLINE = [
 ]
 # Ones like them that are not: each must be refused.
 OTHERS = {
-    "no line end behind a turn": (LOOP + BEGIN).replace(" + '\n'}}", "}}"),
     "answers called model": (LOOP + BEGIN).replace("assistant", "model"),
-    "eos behind answers": LOOP.replace("{% endfor %}", "{{ eos_token }}{% endfor %}") + BEGIN,
-    "Llama 3 without its first token": LLAMA3.replace("bos_token + ", ""),
+    "eos in front of a turn": LOOP.replace("%}{{", "%}{{ eos_token }}{{", 1) + BEGIN,
+    "eos behind the user alone": LOOP.replace("{% endfor %}", "{% if message['role'] == 'user' %}{{ eos_token }}{% endif %}"
+                                              "{% endfor %}") + BEGIN,
+    "Llama 3 without its first token or a prompt": LLAMA3.replace("bos_token + ", ""),
     "text behind": LOOP + BEGIN + "!",
     "no prompt for the answer": LOOP,
     "two system turns": says("A") .replace(TURN, TURN + "{{ '<|im_start|>system\nB<|im_end|>\n' }}"),
@@ -256,7 +271,7 @@ def main():
             # What a ChatML template says by itself comes out of its text, so one row serves them all.
             known.setdefault(form, "chatml" if canonical(text)[1] else fits[0])
     lines = "".join(f'KNOWN(0x{k}, "{row}")\n' for k, row in sorted(known.items(), key=lambda x: x[::-1]))
-    KNOWN.write_text("/* chat_known.def - keys of the templates that a row of chat.c renders. Made by "
+    KNOWN.write_text("/* SPDX-License-Identifier: Apache-2.0 */\n/* chat_known.def - keys of the templates that a row of chat.c renders. Made by "
                      "tools/oracle/chat.py. */\n" + lines, encoding="ascii")
     bos = {"llama3": "<|begin_of_text|>", "llama3.1": "<|begin_of_text|>", "llama3.2": "<|begin_of_text|>",
            "gemma": "<bos>", "gemma2": "<bos>"}
@@ -264,7 +279,7 @@ def main():
     for row, have in rows.items():
         out["keys"][row] = key(own[row])
         for k, text in enumerate(have):
-            text = text and text.replace("<BOS>", bos.get(row, ""))
+            text = text and text.replace("<BOS>", bos.get(row, "")).replace("<EOS>", "")
             out["rows"].append({"template": row, "conversation": k // 2, "thinking": k % 2 == 0, "text": text})
     for row, text in INLINE + [("chatml", t) for t in LAYOUTS] + [("chatml", says("Speak like a cat.\nMeow."))]:
         out["texts"].append({"name": row, "text": text, "key": key(text)})

@@ -522,7 +522,7 @@ export const EXPORTS = {
   tg_model_save: 'i:ppi',
   tg_model_tensor: 'i:pppp',
   tg_model_tensor_at: 'p:ppp',
-  tg_model_tokenize: 'i:pppppp',
+  tg_model_tokenize: 'i:ppppppp',
   tg_model_piece: 'p:pip',
   tg_model_tokenizer: 'p:p',
   tg_tokenizer_open: 'i:ppp',
@@ -694,7 +694,9 @@ export interface Exports {
   tg_model_save(model: Ptr, path: Ptr, kind: number): number;
   tg_model_tensor(model: Ptr, name: Ptr, out: Ptr, nElems: Ptr): number;
   tg_model_tensor_at(model: Ptr, i: Ptr, nElems: Ptr): Ptr;
-  tg_model_tokenize(model: Ptr, text: Ptr, nBytes: Ptr, ids: Ptr, cap: Ptr, n: Ptr): number;
+  tg_model_tokenize(
+    ctx: Ptr, model: Ptr, text: Ptr, nBytes: Ptr, ids: Ptr, cap: Ptr, n: Ptr,
+  ): number;
   tg_model_piece(model: Ptr, id: number, nBytes: Ptr): Ptr;
   tg_model_tokenizer(model: Ptr): Ptr;
   tg_tokenizer_open(ctx: Ptr, path: Ptr, out: Ptr): number;

@@ -81,10 +81,10 @@ function tokenize(core: Core, frame: Frame, model: Ptr, text: string): { at: Ptr
   const bytes = utf8(text);
   const from = frame.put(bytes);
   const count = frame.alloc(8);
-  core.ok(core.c.tg_model_tokenize(model, from, bytes.length, 0, 0, count));
+  core.ok(core.c.tg_model_tokenize(core.context, model, from, bytes.length, 0, 0, count));
   const n = core.memory.pointer(count);
   const at = frame.alloc(n * 4);
-  core.ok(core.c.tg_model_tokenize(model, from, bytes.length, at, n, count));
+  core.ok(core.c.tg_model_tokenize(core.context, model, from, bytes.length, at, n, count));
   return { at, n };
 }
 
