@@ -118,6 +118,9 @@ class Walk:
             if t[i] == "if":
                 state, out, end = self.branch(t, i, state, names, breaks)
                 exits += out
+            elif t[i] == "switch":
+                state, out, end = self.cases(t, i, state, names)
+                exits += out
             elif t[i] in ("for", "while", "loop"):
                 body = t.index("{", close(t, i + 1) if t[i + 1] == "(" else i)
                 end, head = close(t, body), t[i + 2:body - 1]
@@ -138,6 +141,19 @@ class Walk:
                     state = None
             i = end + 1
         return state, exits
+
+    def cases(self, t, i, state, names):
+        """One of them, since WGSL has a default in every switch; a break leaves it."""
+        at = t.index("{", i)
+        end, before = close(t, at), self.expression(t[i + 1:at], state, names)
+        ways, exits = [], []
+        while "{" in t[at + 1:end]:
+            at = t.index("{", at + 1)
+            after, out = self.block(t[at:close(t, at) + 1], before, names, ways)
+            ways.append(after)
+            exits += out
+            at = close(t, at)
+        return joined(*ways), exits, end
 
     def branch(self, t, i, state, names, breaks):
         end = close(t, i + 1)
