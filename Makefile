@@ -422,7 +422,7 @@ intsan:
 	  CHECKED="-fsanitize=integer,implicit-conversion -fno-sanitize-recover=all" $(INTSAN_TESTS:%=build/intsan/test/%)
 
 # What the tests leave out: build/coverage/index.txt has it line by line.
-COVERAGE_TESTS = $(filter-out test_tok_long,$(INTSAN_TESTS)) test_checkpoint test_lm_files test_lm_faults test_lm test_embed test_transformers test_api_args test_session test_resume test_train
+COVERAGE_TESTS = $(INTSAN_TESTS) test_checkpoint test_lm_files test_lm_faults test_lm test_embed test_transformers test_api_args test_session test_resume test_train
 COVERAGE_CLI   = $(patsubst %,test/cli/test_%.py,bad_models faults files model_ends model_keys outputs safetensors texts verify_models)
 coverage:
 	@$(MAKE) --no-print-directory BUILD=build/coverage OPT=-O1 EXTRA="-g0" CHECKED="-O0 -g0 --coverage" \

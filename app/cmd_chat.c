@@ -103,9 +103,10 @@ typedef struct chat {
     int32_t ends[TG_ENDS_MAX];
     size_t n_ends;
     tg_app_buffer answer;
-    bool slid;    /* in the middle of this answer */
-    bool unsaved; /* a /save failed: the program's end is no success */
-    bool refused; /* a turn of a pipe's, which has no answer */
+    bool slid;      /* in the middle of this answer */
+    bool no_memory; /* for all of this answer */
+    bool unsaved;   /* a /save failed: the program's end is no success */
+    bool refused;   /* a turn of a pipe's, which has no answer */
     tg_talk_settings now;
 } chat;
 
@@ -119,7 +120,8 @@ static void say(const chat *c, const char *text) {
 /* Whole characters, to be seen at once. */
 static int show(void *user, const char *text, size_t n) {
     chat *c = user;
-    if (tg_app_buffer_add(&c->answer, text, n) != 0) return 1;
+    c->no_memory = tg_app_buffer_add(&c->answer, text, n) != 0;
+    if (c->no_memory) return 1;
     if (c->app->globals.json) return 0;
     tg_term_text(&c->app->out, text, n);
     fflush(stdout);
@@ -225,7 +227,7 @@ static int answer(chat *c) {
     tg_signals_forget();
     tg_generate_stats stats = { 0 };
     c->answer.n = 0;
-    c->slid = false;
+    c->slid = c->no_memory = false;
     tg_status s = encode(c);
     if (s == TG_OK) s = write_answer(c, &stats);
     if (s == TG_E_FULL) {
@@ -244,6 +246,10 @@ static int answer(chat *c) {
                      more_room(c, c->n_ids, more));
         c->refused = true;
         return c->v->full == STOP ? TG_EXIT_FAILED : TG_ARGS_GO_ON;
+    }
+    if (c->no_memory) {
+        tg_talk_drop_last(&c->talk);
+        return tg_app_failed(c->app, NULL, TG_E_MEMORY, TG_WORKING);
     }
     if (s == TG_STOPPED && stats.new_tokens == 0) {
         tg_talk_drop_last(&c->talk);

@@ -133,7 +133,8 @@ typedef struct event {
     unsigned char bytes[EVENT_BYTES]; /* ours have 200 at most */
 } event;
 
-/* Bit by bit: a record has some hundred bytes. */
+/* Bit by bit: a record has some hundred bytes. The library has a quick one for its files, which is
+ * no part of what a host sees: nobody but this log would call it. A test holds the two together. */
 static uint32_t masked_crc(const void *bytes, size_t n_bytes) {
     const unsigned char *b = bytes;
     uint32_t crc = ~0u;

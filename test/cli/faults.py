@@ -4,7 +4,7 @@
 For each command, each kind of call and each place that is asked for, once and from then on:
 
     no signal, no hang, and an exit code that is 0, 1 or (stopped and saved) 3
-    each output is what it was before, or what the command writes undisturbed, or a run saved early
+    each output is what it was before, or what the command writes undisturbed, or saved early
     no temporary file is left, nor a lock, unless the message says why
     a failure has a message, and it names the error that was made: that of the machine is never told
     as bad input (2), as a file that is not there, or as a file of another format
@@ -17,13 +17,12 @@ import re
 import shutil
 import subprocess
 
-from util import PROGRAM, SILENT, TINY, check, environment, equal, expect, goes_on, note, tinygpt, write
+from util import HANG_S, PROGRAM, SILENT, TINY, check, environment, equal, expect, goes_on, note, tinygpt, write
 
 SHIM = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fault", "shim.c")
 READING = ("open", "read", "close", "mmap", "malloc")
 WRITING = ("write", "short", "fsync", "rename", "link")
 REASONS = {"write": errno.ENOSPC, "short": errno.ENOSPC, "malloc": errno.ENOMEM, "mmap": errno.ENOMEM}
-HANG_S = 60
 
 
 def error_of(call):
@@ -130,6 +129,14 @@ def whole_lines(path):
         return all(re.fullmatch(rb'\{"step":.*\}', line) for line in f.read().split(b"\n")[:-1])
 
 
+def saved_early(name, code):
+    """A run that stopped, or a conversation whose last turn has failed: whole, and as far as it came."""
+    if name.endswith(".session"):
+        return code == 1 and tinygpt("chat", "work/chat", "--template", "chatml", "--session",
+                                     f"work/{name}", data=b"").code == 0
+    return code == 3 and tinygpt("verify", f"work/{name}").code == 0
+
+
 def problems_of(command, call, code, message):
     if code is None:
         return ["it did not end"]
@@ -140,8 +147,7 @@ def problems_of(command, call, code, message):
     for name in command.outputs:
         new, old = same(f"work/{name}", f"after/{name}"), same(f"work/{name}", f"before/{name}")
         news.append(new)
-        early = code == 3 and tinygpt("verify", f"work/{name}").code == 0
-        if not new and not old and not early:
+        if not new and not old and not saved_early(name, code):
             found.append(f"{name} is neither the old nor the new one")
     if code == 0 and not all(news):
         found.append("exit code 0, and an output is not written")

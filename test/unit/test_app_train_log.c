@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#include "base/crc.h"
+
 static const char *path = "test_app_train_log.jsonl";
 static const char *previous = "test_app_train_log.jsonl.prev";
 static char text[65536];
@@ -184,22 +186,9 @@ static void rows_of_csv(void **state) {
 /* ------------------------------------------------------------------------------------ TensorBoard
  */
 
-/* CRC-32C of RFC 3720 in another way than the program has it: as a division of polynomials, most
- * significant bit first, of reflected bytes. */
-static uint32_t reflected(uint32_t x, int bits) {
-    uint32_t r = 0;
-    for (int i = 0; i < bits; i++)
-        if (x >> i & 1) r |= 1u << (bits - 1 - i);
-    return r;
-}
-
+/* By the library's own CRC-32C, so that the program's small one is held against it. */
 static uint32_t want_masked(const char *bytes, size_t n) {
-    uint32_t crc = ~0u;
-    for (size_t i = 0; i < n; i++) {
-        crc ^= reflected((unsigned char)bytes[i], 8) << 24;
-        for (int k = 0; k < 8; k++) crc = crc << 1 ^ (crc >> 31 ? 0x1EDC6F41u : 0);
-    }
-    crc = ~reflected(crc, 32);
+    const uint32_t crc = tg_crc32c(0, bytes, n);
     return (crc >> 15 | crc << 17) + 0xA282EAD8u;
 }
 
