@@ -201,18 +201,22 @@ tg_status tg_filling_go_on(tg_filling *f, tg_model *m, uint64_t seed, double dea
 /* Elements that are read between two looks at the clock: 1 MiB, as a chunk of the file. */
 #define LOAD_ELEMS ((uint64_t)1 << 18)
 
-/* Elements and not shapes are compared: the shapes in a file were held against its configuration
- * when it was opened (io/file_table.c), and the layout is made from the same configuration. */
+/* The shapes of the byte GPT were held against its configuration when the file was opened
+ * (io/file_table.c); those of other families are here. */
 static tg_status find_tensor(tg_file *f, const tg_tensor_spec *t, const char *prefix,
                              const tg_file_tensor **out) {
     char name[160];
     snprintf(name, sizeof name, "%s%s", prefix, t->name);
     *out = tg_file_find(f, name);
     if (!*out) return tg_fail(f->ctx, TG_E_FORMAT, "%s: tensor %s is missing", f->path, name);
-    if ((*out)->elems != (uint64_t)t->rows * t->cols)
-        return tg_fail(f->ctx, TG_E_SHAPE, "%s: tensor %s: want %zu elements, have %" PRIu64,
-                       f->path, name, t->rows * t->cols, (*out)->elems);
-    return TG_OK;
+    const uint64_t want[2] = { t->n_dims == 2 ? t->rows : t->cols, t->n_dims == 2 ? t->cols : 1 };
+    const tg_file_tensor *have = *out;
+    if (have->n_dims == (uint32_t)t->n_dims && have->dim[0] == want[0] && have->dim[1] == want[1])
+        return TG_OK;
+    char wanted[TG_SHAPE_BYTES], found[TG_SHAPE_BYTES];
+    return tg_fail(f->ctx, TG_E_SHAPE, "%s: tensor %s: want %s, have %s", f->path, name,
+                   tg_file_shape_text((uint32_t)t->n_dims, want, wanted),
+                   tg_file_shape_text(have->n_dims, have->dim, found));
 }
 
 /* A tensor that lies alone is read as one long row; one that shares its rows with others, row by
@@ -220,6 +224,9 @@ static tg_status find_tensor(tg_file *f, const tg_tensor_spec *t, const char *pr
 tg_status tg_loading_go_on(tg_loading *l, tg_file *f, const tg_layout *layout, const char *prefix,
                            float *flat, double deadline_ms) {
     uint64_t since = 0; /* elements, the last look at the clock */
+    if (f->manifest.n != layout->n_tensors)
+        return tg_fail(f->ctx, TG_E_SHAPE, "%s: want the %zu tensors of the family %s, have %zu",
+                       f->path, layout->n_tensors, layout->config.family, f->manifest.n);
     for (; l->tensor < layout->n_tensors; l->tensor++, l->first = 0) {
         const tg_tensor_spec *t = &layout->tensors[l->tensor];
         const tg_file_tensor *ft;

@@ -75,7 +75,7 @@ static tg_status check(tg_ctx *ctx, const char *where, const tg_model_config *c)
     TG_TRY(want_size(ctx, where, "head_size", c->head_size, 2, 1024));
     TG_TRY(want_size(ctx, where, "mlp", c->mlp, 1, 262144));
     TG_TRY(want_size(ctx, where, "ctx", c->ctx, 1, 1 << 24));
-    TG_TRY(want_size(ctx, where, "vocab", c->vocab, 1, 1 << 26));
+    TG_TRY(want_size(ctx, where, "vocab", c->vocab, 256, 256)); /* tokens of texts are bytes */
     TG_TRY(want_size(ctx, where, "window", c->window, 0, 1 << 24));
     if (c->heads % c->kv_heads != 0 || c->head_size % 2 != 0)
         return tg_fail(ctx, TG_E_RANGE,

@@ -144,10 +144,61 @@ static void wrong_sizes(void **state) {
     tg_context_free(ctx);
 }
 
+/* Tensors of one model under the head of another. */
+static void save_under(tg_context *ctx, const tg_model *m, const tg_model_config *head) {
+    const tg_flat_source source = { &m->layout, { m->weights, NULL, NULL } };
+    const tg_weights weights = tg_flat_weights(&source);
+    tg_buf text;
+    tg_json_writer w;
+    tg_buf_init(&text, &ctx->err.mem);
+    tg_json_writer_init(&w, &text);
+    tg_meta_begin_v3(&w, head, 0, &m->meta);
+    tg_meta_end_v3(&w);
+    OK(ctx, tg_tgpt3_save(&ctx->err, RUN, text.data, text.length, &weights, false));
+    tg_buf_deinit(&text);
+}
+
+/* io/ does not know what a family has, so it is the loader that must. */
+static void wrong_tensors(void **state) {
+    (void)state;
+    tg_context *ctx = open_context(1, NULL, NULL);
+    const tg_model_config tensors = config_of("qwen3");
+    tg_model *m, *opened;
+    OK(ctx, tg_model_new(ctx, &tensors, 1, &m));
+    const struct {
+        const char *family;
+        int32_t mlp, vocab;
+        const char *message;
+    } rows[] = {
+        { "qwen3", 80, 256, "tensor blk.0.ffn_gate.weight: want [80,24], have [64,24]" },
+        { "llama", 64, 256, "want the 20 tensors of the family llama, have 24" },
+        { "gpt2", 64, 256, "tensors of the family gpt2, have 24" },
+        { "qwen9", 64, 256, "have qwen9" },
+        { "bert", 64, 256, "have bert" },
+        { "qwen3", 64, 10, "vocab: want 256..256, have 10" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        tg_model_config head = m->layout.config;
+        head.family = rows[i].family;
+        head.mlp = rows[i].mlp;
+        head.vocab = rows[i].vocab;
+        save_under(ctx, m, &head);
+        assert_int_not_equal(tg_model_open(ctx, RUN, &opened), TG_OK);
+        if (!strstr(tg_context_error(ctx), rows[i].message))
+            fail_msg("row %zu: %s", i, tg_context_error(ctx));
+    }
+    save_under(ctx, m, &m->layout.config);
+    OK(ctx, tg_model_open(ctx, RUN, &opened));
+    tg_model_free(opened);
+    tg_model_free(m);
+    tg_context_free(ctx);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_family),
         cmocka_unit_test(wrong_sizes),
+        cmocka_unit_test(wrong_tensors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
