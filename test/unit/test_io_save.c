@@ -72,6 +72,7 @@ static void keeps_the_old_file_when_saving_fails(void **state) {
     (void)state;
     static const char *const operations[] = { "open",   "write", "fsync",   "close", "link",
                                               "rename", "fstat", "opendir", "lock",  "unlink" };
+    enum { NEEDED = 6 }; /* without these there is no save; the others are a help */
     static const int errors[] = { EIO, ENOSPC, EDQUOT, EACCES };
     const tg_model_config old_config = tiny(), new_config = large();
     bytes new_file = saved(&new_config, true);
@@ -94,7 +95,7 @@ static void keeps_the_old_file_when_saving_fails(void **state) {
             const bool is_new = b.n == new_file.n && memcmp(b.data, new_file.data, b.n) == 0;
             assert_true(is_old || is_new);
             if (status == TG_OK) {
-                assert_true(is_new);
+                assert_true(is_new && !(reached && op < NEEDED));
             } else {
                 assert_int_equal(status, TG_E_IO);
                 assert_true(reached && ctx.message[0]);

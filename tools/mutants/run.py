@@ -4,7 +4,7 @@
 
     tools/mutants/run.py [--only AREA|ID ...] [--jobs N] [--folder DIR] [--named] [--list]
 
-The faults (mutants) are listed in tools/mutants/AREA.txt:
+--only names what is run, in that order. The faults (mutants) are listed in tools/mutants/AREA.txt:
 
     @ ID FILE
     - the text that is changed, one line or several; it must occur exactly once in FILE
@@ -116,12 +116,26 @@ def limits():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
+running = set()  # the groups of processes
+
+
+def end_all(number, _):
+    """Whoever stops the script stops what it has started; the copies stay."""
+    for group in list(running):
+        try:
+            os.killpg(group, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    os._exit(128 + number)
+
+
 def run(command, cwd, env, limit_s, log):
     """Exit code, or None if the time limit was reached; output is in log. Leaves no process. A
     program of tests is ended when its first case has failed."""
     with open(log, "wb") as out, open(log, "rb") as written:
         process = subprocess.Popen(command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=out,
                                    stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=limits)
+        running.add(process.pid)
         stop = time.monotonic() + limit_s
         try:
             while process.poll() is None and time.monotonic() < stop:
@@ -131,6 +145,7 @@ def run(command, cwd, env, limit_s, log):
             return process.poll()
         finally:
             # What a test has started is in its group, and must not outlive it.
+            running.discard(process.pid)
             try:
                 os.killpg(process.pid, signal.SIGKILL)
             except ProcessLookupError:
@@ -313,7 +328,8 @@ def main():
     faults = [f"{n}: is in the lists twice" for n in set(names) if names.count(n) > 1]
     known = set(names) | {m.area for m in everything}
     faults += [f"--only {o}: is no area and no mutant" for o in options.only if o not in known]
-    mutants = [m for m in everything if not options.only or {m.name, m.area} & set(options.only)]
+    chosen = [m for o in options.only for m in everything if o in (m.name, m.area)]
+    mutants = list(dict.fromkeys(chosen)) if options.only else everything
     faults += [fault for m in mutants for fault in [changed(m, TOP)[1]] if fault]
     for fault in sorted(faults):
         print(fault)
@@ -327,6 +343,8 @@ def main():
             print(f"0 passed, {len(faults)} failed")
         return 1 if faults else 0
 
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end_all)
     folder = options.folder or tempfile.mkdtemp(prefix="tinygpt-mutants-")
     try:
         return run_all(mutants, folder, max(1, options.jobs), options.named)
