@@ -13,8 +13,8 @@ import os
 import random
 import time
 
-from util import (SILENT, TINY, check, equal, expect, finish, freeze_when, note, read, read_step,
-                  same_log, same_run, start, step_of, text_file, tinygpt, train)
+from util import (SILENT, TINY, check, equal, expect, finish, freeze_when, goes_on, note, read,
+                  read_step, same_log, same_run, start, step_of, text_file, tinygpt, train)
 
 # Nearly every validation is a new best, so that most saves write two files.
 RUN = ("--steps", "40", "--eval-every", "2", "--eval-windows", "8")
@@ -126,6 +126,7 @@ def kill_many(n_kills, seed, progress=None):
     kills = rounds = in_save = 0
     ok = True
     while ok and kills < n_kills:
+        goes_on()
         rounds += 1
         folder = f"round{rounds}"
         os.mkdir(folder)

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from util import PROGRAM, TOP, check, equal, main
+from util import PROGRAM, TOP, check, equal, main, run
 
 sys.path.insert(0, os.path.join(TOP, "tools"))
 sys.path.insert(0, os.path.join(TOP, "test", "cli"))
@@ -85,6 +85,19 @@ def time_limits():
     check(not re.search(r"^sleep 98[78]$", left, re.M), "nothing is left of them")
 
 
+def limits_of_tests_in_one_file():
+    """util.main stops a test at its limit, which one of many small ones moves on with each."""
+    script = ("import sys, time; sys.path.insert(0, sys.argv.pop(1)); import util\n"
+              "def slow():\n"
+              "    for _ in range(3): util.goes_on(2); time.sleep({})\n"
+              "    util.check(True, 'slow')\n"
+              "util.main(slow)")
+    for sleep_s, passes in ((1, True), (4, False)):
+        r = run([sys.executable, "-c", script.format(sleep_s), os.path.join(TOP, "test", "cli"), PROGRAM])
+        equal(r.code, 0 if passes else 1, f"exit code of thrice {sleep_s} s")
+        check(("waited for too long" in r.out.decode() + r.errors) != passes, f"what is said of {sleep_s} s")
+
+
 def builds_and_their_tests():
     good, bad = Job("good", ["touch", os.path.abspath("made")], makes=[os.path.abspath("made")]), \
         Job("bad", ["true"], makes=[os.path.abspath("not made")])
@@ -136,4 +149,4 @@ def table():
     os.chdir(here)
 
 
-main(what_passes, what_fails, time_limits, builds_and_their_tests, beside_each_other, table)
+main(what_passes, what_fails, time_limits, limits_of_tests_in_one_file, builds_and_their_tests, beside_each_other, table)

@@ -11,7 +11,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
 sys.argv = [sys.argv[0], os.path.join(sys.argv[1] if len(sys.argv) > 1 else "build", "tinygpt")]
 
-from util import SILENT, check, expect, main, note, read, text_file, tinygpt, write  # noqa: E402
+from util import SILENT, check, expect, goes_on, main, note, read, text_file, tinygpt, write  # noqa: E402
 
 
 def every_bit():
@@ -23,6 +23,7 @@ def every_bit():
     expect(tinygpt("verify", "bad.tinygpt"), 0, "the file as it was")
     with open("bad.tinygpt", "r+b", buffering=0) as f:
         for bit in range(8 * len(data)):
+            goes_on()
             at = bit // 8
             f.seek(at)
             f.write(bytes([data[at] ^ 1 << bit % 8]))

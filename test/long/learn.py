@@ -12,13 +12,17 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
 sys.argv = [sys.argv[0], os.path.join(sys.argv[1] if len(sys.argv) > 1 else "build", "tinygpt")]
 
-from util import check, expect, main, note, text_file, tinygpt, whole  # noqa: E402
+from util import check, expect, goes_on, main, note, text_file, tinygpt, whole  # noqa: E402
+
+
+TRAIN_S = 3000
 
 
 def learn(name, wanted, *options):
+    goes_on(2 * TRAIN_S)
     r = tinygpt("train", "--data", text_file(), "--preset", "small", "--steps", "1500", "--batch",
                 "16", "--val", "0.1", "--eval-every", "0", "--eval-windows", "0", "--sample-every",
-                "0", "--quiet", "--json", "--out", "a.tinygpt", *options, timeout=3000)
+                "0", "--quiet", "--json", "--out", "a.tinygpt", *options, timeout=TRAIN_S)
     if not expect(r, 0, name):
         return None
     val = r.json_lines()[-1]["val"]
