@@ -231,7 +231,8 @@ class Tests:
         if kind == "gradients":
             return [ops + ["--gradients"]]
         if kind == "gpu":
-            return [ops + ["--device", "webgpu"]]
+            # Without these levers the shaders are others.
+            return [ops + ["--device", "webgpu", *more] for more in ([], ["--levers", "-subgroups,-vec4_loads"])]
         return [[f"build/test/{kind}"]]
 
     def noticed(self, name, copy):
