@@ -170,6 +170,8 @@ static void a_resumed_run_knows_what_it_knew(void **state) {
     OK(r.ctx, tg_trainer_open(r.ctx, SAVE, r.text, 12, &again));
     assert_int_equal(again->o.steps, 12);
     tg_trainer_free(again);
+    assert_int_equal(tg_trainer_open(r.ctx, SAVE, r.text, 3, &again), TG_E_ARG);
+    assert_non_null(strstr(tg_context_error(r.ctx), "want at least the 4 that are done"));
     end_run(&r);
     remove(SAVE);
 }
