@@ -239,14 +239,10 @@ static tg_status draw(tg_generating *g) {
     return g->ended ? TG_OK : go_on_behind(g);
 }
 
-/* first_token_ms counts from the beginning, prompt included; tok_per_s does not, and spans the
- * draws and evaluations. Both are over the time inside slices. */
 static tg_status finish(tg_generating *g) {
     tg_utf8_holdback_end(&g->holdback, pass, g);
     tg_stop_match_end(&g->stop, gather, g);
     TG_TRY(hand_out(g, -1));
-    const double ms = spent(g) - g->stats.prompt_ms;
-    g->stats.tok_per_s = ms > 0 ? (double)g->stats.new_tokens / ms * 1e3 : 0;
     if (g->refused) end(g, TG_END_CANCELLED);
     if (g->refused) return tg_stopped(&g->session->ctx->err, "text");
     return g->stats.end == TG_END_CANCELLED ? TG_STOPPED : TG_OK;
@@ -273,7 +269,9 @@ static void abandon_feed(tg_generating *g) {
     g->feed.done = g->feed.n;
 }
 
-/* Where cancel ends a feed, that one is taken back. */
+/* Where cancel ends a feed, that one is taken back. first_token_ms counts from the beginning,
+ * prompt included; tok_per_s does not, and spans the draws and evaluations. Both are over the time
+ * inside slices. */
 tg_status tg_generating_go_on(tg_generating *g, double deadline_ms) {
     g->slice_ms = tg_time_ms();
     tg_status status = TG_OK;
@@ -284,6 +282,9 @@ tg_status tg_generating_go_on(tg_generating *g, double deadline_ms) {
     }
     if (status == TG_OK || status == TG_STOPPED) status = finish(g);
     g->busy_ms = spent(g);
+    const double ms = g->busy_ms - g->stats.prompt_ms;
+    if (ms > 0 && g->stats.new_tokens > 0)
+        g->stats.tok_per_s = (double)g->stats.new_tokens / ms * 1e3;
     return status;
 }
 

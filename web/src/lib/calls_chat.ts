@@ -2,16 +2,15 @@
 /**
  * calls_chat.ts - third-party model files, and the conversations with them.
  *
- * The conversation is encoded as a whole for each answer; what the cache holds of its beginning
- * stays there, but for the last token, whose logits are wanted.
+ * The conversation is encoded as a whole for each answer; tg_session_continue keeps what the cache
+ * holds of its beginning.
  */
 import { type Ptr, utf8 } from './abi.js';
-import { tg_chat_flag, tg_chat_limit, tg_encode_flag, tg_role } from './abi.gen.js';
+import { tg_chat_flag, tg_chat_limit, tg_encode_flag, tg_full, tg_role } from './abi.gen.js';
 import { type Call, choose, Gathered, listening, offering, using } from './calling.js';
-import { type Core, type Frame, SLICE_MS } from './core.js';
+import type { Core, Frame } from './core.js';
 import { TinygptError } from './errors.js';
 import type { Entry } from './registry.js';
-import { Stops } from './stops.js';
 import { Cancelled, type Task } from './tasks.js';
 import type { AnswerOptions, AnswerPiece, AnswerStats, ModelFacts, Turn } from './types.js';
 
@@ -21,14 +20,10 @@ const ROLES: Record<Turn['role'], number> = {
   assistant: tg_role.TG_ASSISTANT,
 };
 
-/** What a session of ours knows besides of C's. */
-interface Talk {
-  /** '': the file's own. */
-  template: string;
-  /** The tokens in its cache. */
-  fed: Int32Array;
-}
-const talks = new WeakMap<Entry, Talk>();
+/** The chat templates of sessions; '': the file's own. */
+const templatesOf = new WeakMap<Entry, string>();
+/** By tg_end. */
+const ENDS: readonly AnswerStats['end'][] = ['end', 'end', 'stopped', 'length', 'full'];
 
 /* ------------------------------------------------------------------------------------- models */
 
@@ -139,14 +134,14 @@ export const chatTokenize: Call<'chatTokenize'> = async (core, task, id, text, s
 
 /* -------------------------------------------------------------------------------------- turns */
 
-function name(frame: Frame, talk: Talk): Ptr {
-  return talk.template === '' ? 0 : frame.string(talk.template);
+function name(frame: Frame, template: string): Ptr {
+  return template === '' ? 0 : frame.string(template);
 }
 
 /** The conversation as ids, up to where the answer begins. One place is left for an answer. */
 function encode(
-  core: Core, frame: Frame, session: Entry, talk: Talk, turns: Turn[], noThinking: boolean,
-): Int32Array {
+  core: Core, frame: Frame, session: Entry, template: string, turns: Turn[], noThinking: boolean,
+): { ids: Ptr; nIds: number } {
   const { c, memory } = core;
   const size = memory.size('tg_turn');
   const list = frame.alloc(size * turns.length);
@@ -160,199 +155,108 @@ function encode(
   const ids = frame.alloc(room * 4);
   const count = frame.alloc(8);
   core.ok(c.tg_tokenizer_chat(
-    core.context, c.tg_model_tokenizer(session.model!.at), name(frame, talk), list, turns.length,
-    noThinking ? tg_chat_flag.TG_NO_THINKING : 0, ids, room, count,
+    core.context, c.tg_model_tokenizer(session.model!.at), name(frame, template), list,
+    turns.length, noThinking ? tg_chat_flag.TG_NO_THINKING : 0, ids, room, count,
   ));
-  return memory.copyInts(ids, memory.pointer(count));
+  return { ids, nIds: memory.pointer(count) };
 }
 
 /** The tokens that end an answer. */
-function ends(core: Core, frame: Frame, tokenizer: Ptr, talk: Talk): Set<number> {
+function ends(
+  core: Core, frame: Frame, tokenizer: Ptr, template: string,
+): { ends: Ptr; nEnds: number } {
   const list = frame.alloc(tg_chat_limit.TG_ENDS_MAX * 4);
   const count = frame.alloc(8);
-  core.ok(core.c.tg_tokenizer_ends(core.context, tokenizer, name(frame, talk), list, count));
-  return new Set(core.memory.copyInts(list, core.memory.pointer(count)));
+  core.ok(core.c.tg_tokenizer_ends(core.context, tokenizer, name(frame, template), list, count));
+  return { ends: list, nEnds: core.memory.pointer(count) };
 }
 
 export const chatNew: Call<'chatNew'> = async (core, task, id, ctx, template) => {
   const model = core.registry.get('model', id);
   return core.framed(task, (frame) => {
     const { c } = core;
-    const talk: Talk = { template, fed: new Int32Array(0) };
     /* The template's fault is told before there is anything to free. */
-    ends(core, frame, c.tg_model_tokenizer(model.at), talk);
+    ends(core, frame, c.tg_model_tokenizer(model.at), template);
     const out = frame.alloc(8);
     core.ok(c.tg_session_new(core.context, model.at, ctx, out));
     const at = core.memory.pointer(out);
     const free = () => c.tg_session_free(at);
     const entry = core.registry.add('session', at, [model], free, model);
-    talks.set(entry, talk);
+    templatesOf.set(entry, template);
     return { id: entry.id, capacity: c.tg_session_capacity(at) };
   });
 };
 
 /* ------------------------------------------------------------------------------------ answers */
 
-/** How many tokens at their beginnings two lists share. */
-function shared(a: Int32Array, b: Int32Array): number {
-  const most = Math.min(a.length, b.length);
-  let n = 0;
-  while (n < most && a[n] === b[n]) n++;
-  return n;
-}
-
-/** Feeds a session; stopped, it has what it had before. */
-function feed(core: Core, task: Task, session: Entry, ids: Int32Array): Promise<number> {
-  return core.framed(task, (frame) => {
-    const at = frame.put(new Uint8Array(ids.slice().buffer));
-    const shared = [session.model!.id];
-    return core.job(task, frame, shared, 'tg_session_eval', session.at, at, ids.length);
-  });
-}
-
 /** Holds for all draws, until the next answer says otherwise. */
 function processLogits(core: Core, frame: Frame, session: Ptr, options: AnswerOptions): void {
   const { c, memory } = core;
-  const { banned = [], bias = [] } = options;
-  const texts = frame.alloc(8 * banned.length || 8);
-  memory.setPointers(texts, banned.map((text) => frame.string(text)));
-  core.ok(c.tg_session_set_banned(session, texts, banned.length));
+  const { banned = [], bias = [], stops = [] } = options;
+  const texts = (list: readonly string[]): Ptr => {
+    const at = frame.alloc(8 * list.length || 8);
+    memory.setPointers(at, list.map((text) => frame.string(text)));
+    return at;
+  };
+  core.ok(c.tg_session_set_banned(session, texts(banned), banned.length));
+  /* Empty texts would end every answer before it begins, and do not count. */
+  const wanted = stops.filter((text) => text !== '');
+  core.ok(c.tg_session_set_stops(session, texts(wanted), wanted.length));
   const size = memory.size('tg_logit_bias');
   const list = frame.alloc(size * bias.length || size);
   bias.forEach((one, i) => memory.write('tg_logit_bias', list + i * size, one));
   core.ok(c.tg_session_set_bias(session, list, bias.length));
 }
 
-/** One answer under way. */
-class Writing {
-  readonly stats: AnswerStats;
-  readonly #talk: Talk;
-  readonly #start = performance.now();
-  #decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-  #turned = performance.now();
-
-  constructor(
-    private readonly core: Core,
-    private readonly task: Task,
-    private readonly session: Entry,
-    prompt: Int32Array,
-    private readonly stops: Stops,
-  ) {
-    this.#talk = talks.get(session)!;
-    const capacity = core.c.tg_session_capacity(session.at);
-    this.stats = {
-      promptTokens: prompt.length, reusedTokens: 0, newTokens: 0, promptMs: 0, firstTokenMs: 0,
-      tokPerS: 0, context: 0, capacity, end: 'length',
-    };
-  }
-
-  /** Brings the cache to the ids. */
-  async read(ids: Int32Array): Promise<void> {
-    const { core, task, session, stats } = this;
-    const same = Math.min(shared(this.#talk.fed, ids), ids.length - 1);
-    core.ok(core.c.tg_session_rewind(session.at, same));
-    this.#talk.fed = ids.slice(0, same);
-    await feed(core, task, session, ids.subarray(same));
-    this.#talk.fed = ids;
-    stats.reusedTokens = same;
-    stats.context = ids.length;
-    stats.promptMs = performance.now() - this.#start;
-  }
-
-  /** Draws until the answer ends, is long enough, or the context is full. */
-  async write(frame: Frame, sample: Ptr, stop: Set<number>, tokens: number): Promise<void> {
-    const { core, task, session, stats } = this;
-    const fed: number[] = [];
-    const id = frame.alloc(4);
-    const length = frame.alloc(8);
-    const before = this.#talk.fed;
-    const begun = performance.now();
-    try {
-      while (stats.newTokens < tokens) {
-        core.ok(core.c.tg_session_sample(session.at, sample, stats.newTokens, id));
-        const token = core.memory.int32(id);
-        if (stop.has(token)) {
-          stats.end = 'end';
-          return;
-        }
-        if (this.#emit(token, length)) {
-          stats.end = 'end';
-          return;
-        }
-        if (stats.context === stats.capacity) {
-          stats.end = 'full';
-          return;
-        }
-        await this.#turn();
-        await feed(core, task, session, Int32Array.of(token));
-        fed.push(token);
-        stats.context++;
-      }
-    } finally {
-      this.#talk.fed = Int32Array.of(...before, ...fed);
-      const seconds = (performance.now() - begun) / 1000;
-      stats.tokPerS = seconds > 0 ? stats.newTokens / seconds : 0;
-    }
-  }
-
-  /** True: a text has come that ends the answer. */
-  #emit(token: number, length: Ptr): boolean {
-    const { core, session, stats } = this;
-    const tokenizer = core.c.tg_model_tokenizer(session.model!.at);
-    const at = core.c.tg_tokenizer_bytes(tokenizer, token, length);
-    const bytes = core.memory.copy(at, core.memory.pointer(length));
-    const { out, ended } = this.stops.take(this.#decoder.decode(bytes, { stream: true }));
-    const ms = performance.now() - this.#start;
-    if (stats.newTokens++ === 0) stats.firstTokenMs = ms;
-    const piece = { id: token, text: out, ms, context: stats.context };
-    this.task.emit(piece satisfies AnswerPiece);
-    return ended;
-  }
-
-  /** What never became a character goes out as U+FFFD, and what was held back as it is. */
-  flush(): void {
-    const text = this.stops.rest(this.#decoder.decode());
-    if (text === '') return;
-    const ms = performance.now() - this.#start;
-    this.task.emit({ id: -1, text, ms, context: this.stats.context } satisfies AnswerPiece);
-  }
-
-  /** A stop is seen between tokens, at least so often as between the slices of a long one. */
-  async #turn(): Promise<void> {
-    const { task, session } = this;
-    if (session.freed) throw new Cancelled('the session was freed');
-    if (performance.now() - this.#turned < SLICE_MS) return;
-    await task.turn();
-    this.#turned = performance.now();
-  }
-}
-
 export const answer: Call<'answer'> = async (core, task, id, turns, options) => {
   const session = core.registry.get('session', id);
-  const talk = talks.get(session);
-  if (!talk) throw new TinygptError('ARG', 'session: want one of ChatModel.chat(), have another');
+  const template = templatesOf.get(session);
+  if (template === undefined) {
+    throw new TinygptError('ARG', 'session: want one of ChatModel.chat(), have another');
+  }
   const {
-    tokens = Infinity, noThinking = false, banned, bias, stops = [], ...sampling
+    tokens = Infinity, noThinking = false, banned, bias, stops, ...sampling
   } = options as AnswerOptions;
   const { c, memory } = core;
+  const model = session.model!;
+  const start = performance.now();
+  /* Both callbacks: of a token, which has an address, and whether to stop. */
+  const listener = (at?: Ptr): number => {
+    if (at === undefined) return task.cancelled || session.freed ? 1 : 0;
+    const { id: token, nBytes } = memory.read('tg_token', at);
+    const text = memory.utf8(memory.pointer(memory.member('tg_token', at, 'text')), nBytes);
+    const ms = performance.now() - start;
+    const context = c.tg_session_tokens(session.at);
+    task.emit({ id: token, text, ms, context } satisfies AnswerPiece);
+    return 0;
+  };
   return using([session], () =>
-    core.framed(task, async (frame) => {
+    core.framed(task, (frame) => listening(core, listener, async (user) => {
       await task.hold(id);
-      const sample = frame.alloc(memory.size('tg_sample_options'));
-      c.tg_sample_options_default(sample);
-      memory.write('tg_sample_options', sample, sampling);
-      processLogits(core, frame, session.at, { banned, bias });
-      const ids = encode(core, frame, session, talk, turns, noThinking);
-      const stop = ends(core, frame, c.tg_model_tokenizer(session.model!.at), talk);
-      const writing = new Writing(core, task, session, ids, new Stops(stops));
+      processLogits(core, frame, session.at, { banned, bias, stops });
+      const what = frame.alloc(memory.size('tg_generation'));
+      c.tg_generation_default(what);
+      memory.write('tg_sample_options', memory.member('tg_generation', what, 'sample'), sampling);
+      memory.write('tg_generation', what, {
+        ...encode(core, frame, session, template, turns, noThinking),
+        ...ends(core, frame, c.tg_model_tokenizer(model.at), template),
+        nTokens: Math.min(tokens, 2 ** 31), full: tg_full.TG_FULL_STOP,
+        token: c.tg_wasm_on_token(), cancel: c.tg_wasm_on_cancel(), user,
+      });
+      const out = frame.alloc(memory.size('tg_generate_stats'));
+      let stopped = false;
       try {
-        await writing.read(ids);
-        await writing.write(frame, sample, stop, tokens);
+        await core.job(task, frame, [model.id], 'tg_session_continue', session.at, what, out);
       } catch (error) {
         if (!(error instanceof Cancelled)) throw error;
-        writing.stats.end = 'stopped';
+        stopped = true;
       }
-      writing.flush();
-      return writing.stats;
-    }));
+      const stats = memory.read('tg_generate_stats', out);
+      return {
+        promptTokens: stats.promptTokens, reusedTokens: stats.promptKept,
+        newTokens: stats.newTokens, promptMs: stats.promptMs, firstTokenMs: stats.firstTokenMs,
+        tokPerS: stats.tokPerS, context: c.tg_session_tokens(session.at),
+        capacity: c.tg_session_capacity(session.at), end: stopped ? 'stopped' : ENDS[stats.end]!,
+      } satisfies AnswerStats;
+    })));
 };
