@@ -30,6 +30,7 @@ typedef struct values {
     int64_t tokens, ctx;
     tg_sampling sampling;
     tg_logit_options logits;
+    tg_draft_options draft;
     uint64_t seed;
     int full, kv;
     bool no_thinking, force;
@@ -59,6 +60,7 @@ static const tg_option options[] = {
     TG_FLAG("--force", values, force, "let /save and --session replace files of other kinds"),
     TG_SAMPLING_OPTIONS(values),
     TG_LOGIT_OPTIONS(values),
+    TG_DRAFT_OPTIONS(values),
     TG_SEED("--seed", values, seed, "S", "same seed and turns, same answers"),
 };
 
@@ -91,10 +93,11 @@ static const char help[] =
 
 typedef struct chat {
     tg_app *app;
-    const values *v;
+    values *v;
     const char *template_name; /* NULL: the file's */
     tg_model *model;
     tg_session *session;
+    tg_draft draft;
     const tg_tokenizer *tok;
     tg_talk talk;
     tg_lock *lock; /* of --session */
@@ -188,6 +191,7 @@ static tg_status write_answer(chat *c, tg_generate_stats *stats) {
     what.write = show;
     what.cancel = tg_signals_cancel;
     what.user = c;
+    tg_draft_set(&c->v->draft, &c->draft, &what);
     const tg_status s = tg_session_continue(c->session, &what, stats);
     if (stats->new_tokens > 0) c->now.answers++;
     return s;
@@ -204,6 +208,8 @@ static void tell(const chat *c, const tg_generate_stats *stats) {
         tg_jout_uint(&j, "prompt_tokens", stats->prompt_tokens);
         tg_jout_uint(&j, "kept_tokens", stats->prompt_kept);
         tg_jout_uint(&j, "slid_tokens", stats->slid_tokens);
+        tg_jout_uint(&j, "drafted", stats->drafted);
+        tg_jout_uint(&j, "accepted", stats->accepted);
         tg_jout_rounded(&j, "prompt_ms", stats->prompt_ms, 3);
         tg_jout_rounded(&j, "tok_per_s", stats->tok_per_s, 1);
         tg_jout_uint(&j, "context", used);
@@ -503,7 +509,8 @@ static int open_chat(chat *c, const char *path) {
     s = tg_session_new_kv(c->app->ctx, c->model, (int32_t)c->v->ctx, (tg_kv_type)c->v->kv,
                           &c->session);
     if (s != TG_OK) return tg_app_failed(c->app, c->app->ctx, s, TG_READING);
-    const int code = tg_logit_options_set(c->app, &c->v->logits, c->session);
+    int code = tg_logit_options_set(c->app, &c->v->logits, c->session);
+    if (code == TG_ARGS_GO_ON) code = tg_draft_open(c->app, &c->v->draft, c->session, &c->draft);
     if (code != TG_ARGS_GO_ON) return code;
     const size_t capacity = tg_session_capacity(c->session);
     c->ids = malloc(capacity * sizeof *c->ids);
@@ -548,6 +555,7 @@ static int end(chat *c, int code) {
 
 static void close_chat(chat *c) {
     tg_lock_free(c->lock);
+    tg_draft_free(&c->draft);
     tg_session_free(c->session);
     tg_model_free(c->model);
     tg_talk_free(&c->talk);

@@ -24,6 +24,7 @@ typedef struct values {
     int64_t tokens, ctx, best;
     tg_sampling sampling;
     tg_logit_options logits;
+    tg_draft_options draft;
     uint64_t seed;
     int kv, full;
     bool stats, echo;
@@ -35,6 +36,7 @@ static const tg_option options[] = {
     TG_INT("--tokens", values, tokens, 0, 1000000000, "N", "how many to write"),
     TG_SAMPLING_OPTIONS(values),
     TG_LOGIT_OPTIONS(values),
+    TG_DRAFT_OPTIONS(values),
     TG_INT("--best", values, best, 0, 1000, "N",
            "print the N likeliest next tokens, with the logarithms of their probabilities, and no "
            "text"),
@@ -70,6 +72,7 @@ static const tg_command_spec spec = {
 typedef struct job {
     tg_model *model;
     tg_session *session;
+    tg_draft draft;
     char *prompt; /* owned: from --prompt or --file */
     size_t prompt_bytes;
     int32_t *prompt_ids, *ids;
@@ -79,6 +82,7 @@ typedef struct job {
 
 /* The session borrows the model, so it goes first. Takes a job at any stage. */
 static void free_job(job *j) {
+    tg_draft_free(&j->draft);
     tg_session_free(j->session);
     tg_model_free(j->model);
     free(j->prompt);
@@ -163,6 +167,8 @@ static void print_json(const tg_app *app, const job *j, const tg_generate_stats 
     tg_jout_uint(&o, "slides", stats->slides);
     tg_jout_uint(&o, "slid_tokens", stats->slid_tokens);
     tg_jout_text(&o, "end", tg_sampling_end(stats->end));
+    tg_jout_uint(&o, "drafted", stats->drafted);
+    tg_jout_uint(&o, "accepted", stats->accepted);
     tg_jout_rounded(&o, "prompt_ms", stats->prompt_ms, 3);
     tg_jout_rounded(&o, "first_token_ms", stats->first_token_ms, 3);
     tg_load_times load;
@@ -208,6 +214,9 @@ static void tell(const values *v, const job *j, const tg_generate_stats *stats) 
                 "%zu tokens, %s tokens/s; prompt of %zu tokens in %s; first token after %s\n",
                 stats->new_tokens, TG_SHORT(stats->tok_per_s), stats->prompt_tokens,
                 TG_TIME(stats->prompt_ms / 1000), TG_TIME(stats->first_token_ms / 1000));
+        if (stats->drafted > 0)
+            fprintf(stderr, "%zu tokens guessed, %zu of them right (%.0f %%)\n", stats->drafted,
+                    stats->accepted, 100.0 * (double)stats->accepted / (double)stats->drafted);
         tg_load_times load;
         if (tg_model_load_times(j->model, &load) == TG_OK && load.bytes)
             fprintf(stderr, "head in %s, tokenizer in %s; weights of %s %s in %s: %s GB/s\n",
@@ -289,6 +298,7 @@ static int generate(tg_app *app, const values *v, job *j) {
     what.cancel = tg_signals_cancel;
     what.user = &s;
     what.new_ids = j->ids;
+    tg_draft_set(&v->draft, &j->draft, &what);
     const tg_status status = tg_session_continue(j->session, &what, &stats);
     /* TG_STOPPED has two causes, and only one is a wish: a signal, or a write that failed. */
     const bool stopped = status == TG_STOPPED && tg_signals_caught();
@@ -330,6 +340,7 @@ int tg_cmd_sample(int argc, char **argv) {
         if (status == TG_OK) tg_sampling_of_model(&app, j.model, &v.sampling);
         if (status != TG_OK) code = tg_app_failed(&app, app.ctx, status, TG_READING);
     }
+    if (code == TG_ARGS_GO_ON) code = tg_draft_open(&app, &v.draft, j.session, &j.draft);
     if (code == TG_ARGS_GO_ON) code = get_ids(&app, &v, &j);
     if (code == TG_ARGS_GO_ON) code = tg_logit_options_set(&app, &v.logits, j.session);
     if (code == TG_ARGS_GO_ON && v.best > 0) code = show_best(&app, &v, &j);

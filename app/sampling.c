@@ -62,6 +62,33 @@ const char *tg_sampling_end(tg_end end) {
     return words[end];
 }
 
+/* ---------------------------------------------------------------------------- speculative decoding
+ */
+
+int tg_draft_open(tg_app *app, tg_draft_options *o, tg_session *session, tg_draft *draft) {
+    if (!o->file) return TG_ARGS_GO_ON;
+    if (o->n == 0) o->n = 4;
+    tg_model_info info;
+    tg_status s = tg_model_open(app->ctx, o->file, &draft->model);
+    if (s == TG_OK) s = tg_model_get_info(draft->model, &info);
+    if (s == TG_OK) {
+        const size_t own = (size_t)info.config.ctx, want = tg_session_capacity(session);
+        s = tg_session_new(app->ctx, draft->model, (int32_t)(want < own ? want : own),
+                           &draft->session);
+    }
+    return s == TG_OK ? TG_ARGS_GO_ON : tg_app_failed(app, app->ctx, s, TG_READING);
+}
+
+void tg_draft_free(tg_draft *draft) {
+    tg_session_free(draft->session);
+    tg_model_free(draft->model);
+}
+
+void tg_draft_set(const tg_draft_options *o, const tg_draft *draft, tg_generation *what) {
+    what->draft = (size_t)o->n;
+    what->draft_session = draft->session;
+}
+
 /* Whole numbers first. Bounds are those of the options; where low is `open`, it is not one. */
 static const struct {
     const char *option;

@@ -45,6 +45,31 @@ typedef struct tg_logit_options {
         TG_TEXT("--bias", S, logits.bias, "ID:X,..",                                               \
                 "added to the logits of these tokens; -inf: never")
 
+/* Speculative decoding. */
+typedef struct tg_draft_options {
+    int64_t n;
+    const char *file;
+} tg_draft_options;
+typedef struct tg_draft {
+    tg_model *model;
+    tg_session *session; /* NULL: what came before is guessed from */
+} tg_draft;
+
+/* Rows for a member `draft`. */
+#define TG_DRAFT_OPTIONS(S)                                                                        \
+    TG_INT("--draft", S, draft.n, 0, TG_DRAFT_MAX, "N",                                            \
+           "guess up to N tokens by what followed the same ones before, and read them at once: "   \
+           "the same text, sooner where it repeats itself"),                                       \
+        TG_PATH("--draft-model", S, draft.file, "FILE",                                            \
+                "this smaller model with the same vocabulary guesses them (default: up to 4)",     \
+                .hide_default = true)
+
+/* Opens the model that guesses, if there is one; TG_ARGS_GO_ON or an exit code. Freed before the
+ * context, also if it was not opened. */
+int tg_draft_open(tg_app *app, tg_draft_options *o, tg_session *session, tg_draft *draft);
+void tg_draft_free(tg_draft *draft);
+void tg_draft_set(const tg_draft_options *o, const tg_draft *draft, tg_generation *what);
+
 /* Sets it for a session. TG_ARGS_GO_ON or an exit code. */
 int tg_logit_options_set(tg_app *app, const tg_logit_options *s, tg_session *session);
 

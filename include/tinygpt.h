@@ -522,6 +522,12 @@ TG_API tg_status tg_trainer_run(tg_trainer *trainer, const tg_callbacks *callbac
 
 /* ------------------------------------------------------------------------------------- Sampling */
 
+/*
+ * A draw takes the logits through a chain; what a link does not leave is no candidate any more:
+ *
+ *     bias -> banned texts -> mask -> repeat, frequency and presence penalties -> typical_p
+ *          -> temperature -> top_k -> softmax -> top_p -> min_p -> the draw
+ */
 typedef struct tg_sample_options {
     double temperature; /* 0.8; 0 = greedy */
     int32_t top_k;      /* 0 = off */
@@ -587,6 +593,11 @@ TG_API tg_status tg_session_set_bias(tg_session *session, const tg_logit_bias *b
 /* Texts that are never written, however they may be cut into tokens: up to 64, of up to 256 bytes
  * of UTF-8 each, or special tokens. If nothing is left to be drawn, sampling answers E_ARG. */
 TG_API tg_status tg_session_set_banned(tg_session *session, const char *const *texts, size_t n);
+/* Asked before each draw what may follow tokens [n], all that the session holds: clears bit id % 32
+ * of allowed[id / 32] of every token that may not. All are set at first. A grammar is such a mask.
+ * It depends on the tokens alone: with drafts it is asked of some that are taken back. */
+typedef void (*tg_mask_fn)(void *user, const int32_t *tokens, size_t n, uint32_t *allowed);
+TG_API tg_status tg_session_set_mask(tg_session *session, tg_mask_fn mask, void *user);
 /* Texts that generation ends at, and does not hand out: as many and as long. */
 TG_API tg_status tg_session_set_stops(tg_session *session, const char *const *texts, size_t n);
 /* The n likeliest tokens after the last eval, likeliest first (equal ones by rising id), and the
@@ -672,8 +683,9 @@ typedef struct tg_generate_stats {
     size_t prompt_tokens, prompt_dropped, new_tokens, slides;
     double prompt_ms, first_token_ms, tok_per_s; /* tok_per_s of the new tokens alone */
     tg_end end;                                  /* once the call has ended */
-    size_t prompt_kept; /* tokens of the prompt that the session had already */
-    size_t slid_tokens; /* tokens that slides have dropped */
+    size_t prompt_kept;       /* tokens of the prompt that the session had already */
+    size_t slid_tokens;       /* tokens that slides have dropped */
+    size_t drafted, accepted; /* tokens that were guessed, and of them, guessed right */
 } tg_generate_stats;
 
 /* What to generate. Zeroed but for sample, as tg_generation_default gives it, it continues an empty
@@ -699,7 +711,14 @@ typedef struct tg_generation {
     tg_cancel_fn cancel;
     void *user;
     int32_t *new_ids; /* [n_tokens] out, or NULL */
+    /* Speculative decoding: at most so many tokens, up to TG_DRAFT_MAX, are guessed and then read
+     * at once. The text is that of 0, none, to the bit. What followed the same tokens before is
+     * guessed; or what another session writes: of a smaller model with the same vocabulary, in the
+     * same context. E_UNSUPPORTED where a GPU computes. */
+    size_t draft;
+    tg_session *draft_session; /* borrowed, or NULL */
 } tg_generation;
+typedef enum tg_draft_limit { TG_DRAFT_MAX = 15 } tg_draft_limit;
 
 TG_API tg_generation tg_generation_default(void);
 

@@ -19,6 +19,8 @@
     X(tg_token_fn, token, int, return, (void *user, const tg_token *token), (user, token))         \
     X(tg_room_fn, room, size_t, return, (void *user, size_t n_made, const int32_t **ids),          \
       (user, n_made, ids))                                                                         \
+    X(tg_mask_fn, mask, void, , (void *user, const int32_t *tokens, size_t n, uint32_t *allowed),  \
+      (user, tokens, n, allowed))                                                                  \
     X(tg_cancel_fn, cancel, int, return, (void *user), (user))                                     \
     X(tg_log_fn, log, void, , (void *user, int level, const char *text), (user, level, text))      \
     X(tg_lint_fn, lint, void, , (void *user, const tg_lint *finding), (user, finding))             \

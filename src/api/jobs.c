@@ -240,6 +240,15 @@ tg_status tg_session_continue_job(tg_session *session, const tg_generation *what
                        "generation: want ids, at most %d ends, and full of 0..%d, have %zu, %zu "
                        "and %d",
                        TG_ENDS_MAX, TG_FULL_STOP, what->n_ids, what->n_ends, (int)what->full);
+    const tg_session *draft = what->draft_session;
+    if (what->draft > TG_DRAFT_MAX ||
+        (draft && (draft == session || draft->ctx != ctx ||
+                   draft->model->layout.config.vocab != session->model->layout.config.vocab)))
+        return tg_fail(&ctx->err, TG_E_ARG,
+                       "draft: want at most %d tokens, and another session of the same context "
+                       "with the same vocabulary",
+                       TG_DRAFT_MAX);
+    if (draft) TG_TRY(tg_session_want_idle(draft));
     tg_generating g = { .session = session, .o = *what };
     for (size_t i = 0; i < what->n_ends; i++) g.ends[i] = what->ends[i];
     return tg_job_session_generate(&g, stats, job);

@@ -18,4 +18,13 @@ tg_status tg_session_reuse(tg_session *session, const int32_t *tokens, size_t n,
     return TG_OK;
 }
 
+tg_status tg_session_set_mask(tg_session *session, tg_mask_fn mask, void *user) {
+    if (!session) return TG_E_ARG;
+    ENTER(session->ctx);
+    TG_TRY(tg_session_want_idle(session));
+    session->mask = mask;
+    session->mask_user = user;
+    return TG_OK;
+}
+
 size_t tg_session_held(const tg_session *session) { return session ? (size_t)session->n_held : 0; }

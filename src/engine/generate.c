@@ -115,6 +115,7 @@ tg_status tg_generating_begin(tg_generating *g) {
     if (g->o.n_best > 0)
         TG_TRY(
             tg_block_new(err, g->o.n_best * (sizeof(tg_likely) + sizeof(double) + 4), &g->likely));
+    if (g->o.draft > 0) TG_TRY(tg_ahead_open(s));
     if (!tg_buf_reserve(&g->text, 2 * TG_LOGITS_TEXT_BYTES_MAX))
         return tg_fail_memory(err, "text of a token", 2 * TG_LOGITS_TEXT_BYTES_MAX);
     g->n_before = g->prompt.n;
@@ -194,12 +195,72 @@ static tg_status ask_for_room(tg_generating *g) {
     return TG_OK;
 }
 
-/* The token that was drawn is fed; where the window is full, something is done about it first. */
+/* What followed the last time that the newest three tokens stood in this order, or two. */
+static size_t guess_by_lookup(const tg_generating *g, int32_t *out, size_t most) {
+    const tg_session *s = g->session;
+    const size_t n = (size_t)s->n_tokens;
+    for (size_t run = 2; run > 0; run--) { /* besides the token itself, which is not fed yet */
+        for (size_t at = n; at-- > run;) {
+            if (s->fed[at] != g->token ||
+                memcmp(s->fed + at - run, s->fed + n - run, run * sizeof *out) != 0)
+                continue;
+            size_t k = 0;
+            for (; k < most && at + 1 + k < n; k++) out[k] = s->fed[at + 1 + k];
+            return k;
+        }
+    }
+    return 0;
+}
+
+/* What a smaller model would write, by the same draws: where both agree, it guesses right. */
+static tg_status guess_by_model(tg_generating *g, int32_t *out, size_t most, size_t *n) {
+    const tg_session *s = g->session;
+    tg_session *d = g->o.draft_session;
+    const size_t room = (size_t)(d->capacity - 1), fed = (size_t)s->n_tokens;
+    *n = 0;
+    if (fed + most > room) return TG_OK;
+    const size_t same = tg_session_keep_common(d, s->fed, fed);
+    TG_TRY(tg_session_feed(d, s->fed + same, fed - same));
+    TG_TRY(tg_session_feed(d, &g->token, 1));
+    for (; *n < most; ++*n) {
+        TG_TRY(
+            tg_session_draw(d, &g->o.sample, g->o.first_draw + g->stats.new_tokens + *n, &out[*n]));
+        if (*n + 1 < most) TG_TRY(tg_session_feed(d, &out[*n], 1));
+    }
+    return TG_OK;
+}
+
+/* The token, and what may follow it; there must be room for all, and a wish. */
+static tg_status guess(tg_generating *g, size_t *n) {
+    const tg_session *s = g->session;
+    size_t most = (size_t)(s->capacity - s->n_tokens) - 1;
+    const size_t left = g->o.n_tokens - g->stats.new_tokens - 1;
+    if (most > left) most = left;
+    if (most > g->o.draft) most = g->o.draft;
+    g->guesses[0] = g->token;
+    *n = 0;
+    if (most > 0 && g->o.draft_session)
+        TG_TRY(guess_by_model(g, g->guesses + 1, most, n));
+    else if (most > 0)
+        *n = guess_by_lookup(g, g->guesses + 1, most);
+    g->stats.drafted += *n;
+    return TG_OK;
+}
+
+/* The token that was drawn is fed, unless it was on trial; where the window is full, something is
+ * done about it first. */
 static tg_status go_on_behind(tg_generating *g) {
     tg_session *s = g->session;
+    bool taken;
+    TG_TRY(tg_ahead_take(s, g->token, &taken));
+    g->stats.accepted += taken;
+    if (taken) return TG_OK;
     if (s->n_tokens < s->capacity) {
+        size_t n;
+        TG_TRY(guess(g, &n));
         g->stage = TG_GENERATING_FEED;
-        return tg_feeding_begin(s, &g->token, 1, &g->feed);
+        return n > 0 ? tg_ahead_begin(s, g->guesses, n + 1, &g->feed)
+                     : tg_feeding_begin(s, &g->token, 1, &g->feed);
     }
     if (g->o.make_room) return ask_for_room(g);
     if (g->o.full == TG_FULL_STOP) {

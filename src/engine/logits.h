@@ -5,8 +5,9 @@
  * Each function works on the logits [V] of one position, and is defined for all that they may hold:
  * NaN counts as -inf (impossible), +inf as FLT_MAX. In a draw the order is
  *
- *     bias -> banned texts -> repeat, frequency and presence penalty -> typical      (here)
- *          -> temperature -> top-k -> top-p -> min-p -> the draw                     (op sample)
+ *     bias -> banned texts -> mask -> repeat, frequency and presence penalty -> typical   (draw.c)
+ *          -> temperature -> top-k -> top-p -> min-p -> the draw                          (op
+ * sample)
  */
 #ifndef TG_ENGINE_LOGITS_H
 #define TG_ENGINE_LOGITS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * session.c - feeding tokens through the cached plans, and drawing the next one.
+ * session.c - feeding tokens through the cached plans.
  */
 #include "engine/session.h"
 
@@ -47,18 +47,19 @@ tg_session_layer tg_session_layer_at(const tg_session *s, int32_t layer) {
     };
 }
 
-static tg_value *logits_of(const tg_session *s, tg_graph *g, tg_value *tokens,
+static tg_value *logits_of(const tg_session *s, const tg_session_class *k, tg_graph *g,
                            tg_value *const *caches) {
     tg_net n;
     tg_weights_net(s->model, g, &n);
     n.caches = caches;
-    return tg_net_logits(&n, tokens);
+    if (k->every_row) n.answers = TG_ANSWER_ROWS;
+    return tg_net_logits(&n, k->tokens);
 }
 
 /* Weights and caches are states, so that all classes bind the same memory and see what another one
  * has appended. built is set before anything can fail: close() then frees whatever there is of the
  * graph. The plan lies in the graph's arena and goes with it. */
-static tg_status build_class(tg_session *s, tg_session_class *k) {
+tg_status tg_session_build_class(tg_session *s, tg_session_class *k) {
     const tg_model_config *c = &s->model->layout.config;
     k->built = true;
     TG_TRY(tg_graph_init(&k->graph, &s->ctx->err, s->ctx->levers));
@@ -67,10 +68,13 @@ static tg_status build_class(tg_session *s, tg_session_class *k) {
     if (!caches) return tg_fail_memory(&s->ctx->err, "list of caches", sizeof *caches);
     for (int32_t i = 0; i < c->layers; i++) caches[i] = tg_runtime_cache(g, i, cache_type(s, i));
     k->tokens = tg_input_rows(g, "tokens", tg_type_1d(TG_I32, (size_t)k->rows));
-    k->logits = logits_of(s, g, k->tokens, caches);
+    k->logits = logits_of(s, k, g, caches);
     if (g->status == TG_OK) tg_output(g, k->logits, "logits");
     TG_TRY(tg_graph_finish(g));
-    const char *const name = k->rows == 1 ? "decode" : k->rows <= 32 ? "chunk" : "prompt";
+    const char *const name = k->every_row    ? "verify"
+                             : k->rows == 1  ? "decode"
+                             : k->rows <= 32 ? "chunk"
+                                             : "prompt";
     const tg_plan_options o = tg_runtime_plan_options(s->ctx, name);
     return tg_plan_build(&k->plan, g, &o);
 }
@@ -94,9 +98,9 @@ static tg_status build_sample(tg_session *s) {
 
 /* All classes take the same workspace, one after the other. Nothing in it is kept from call to
  * call: what lasts, the caches, is bound from a block of its own. */
-static tg_status bind_class(tg_session *s, tg_session_class *k) {
+tg_status tg_session_bind_class(tg_session *s, tg_session_class *k, void *memory) {
     const int32_t layers = s->model->layout.config.layers;
-    tg_plan_place(&k->plan, s->memory.data);
+    tg_plan_place(&k->plan, memory);
     TG_TRY(tg_weights_bind(s->model, &k->plan));
     for (int32_t i = 0; i < layers; i++) {
         const tg_type type = cache_type(s, i);
@@ -119,7 +123,7 @@ static tg_status build(tg_session *s) {
     for (int i = 0; i < TG_SESSION_CLASSES; i++) {
         tg_session_class *k = &s->by_rows[i];
         k->rows = class_rows[i] < s->capacity ? class_rows[i] : s->capacity;
-        TG_TRY(build_class(s, k));
+        TG_TRY(tg_session_build_class(s, k));
         if (tg_plan_memory_bytes(&k->plan) > bytes) bytes = tg_plan_memory_bytes(&k->plan);
     }
     bytes = tg_plan_round(bytes);
@@ -127,7 +131,8 @@ static tg_status build(tg_session *s) {
     TG_TRY(tg_runtime_block(s->ctx, cache_offset(s, s->model->layout.config.layers), &s->cache));
     tg_cache_pages_begin(s);
     TG_TRY(tg_runtime_block(s->ctx, bytes + tg_plan_memory_bytes(&s->sample), &s->memory));
-    for (int i = 0; i < TG_SESSION_CLASSES; i++) TG_TRY(bind_class(s, &s->by_rows[i]));
+    for (int i = 0; i < TG_SESSION_CLASSES; i++)
+        TG_TRY(tg_session_bind_class(s, &s->by_rows[i], s->memory.data));
     tg_plan_place(&s->sample, (char *)s->memory.data + bytes);
     s->logits = tg_plan_data(&s->sample, s->sample_logits);
     s->fed = tg_arena_array(&s->arena, (size_t)s->capacity, sizeof *s->fed);
@@ -176,6 +181,8 @@ void tg_session_close(tg_session *s) {
     for (int i = 0; i < TG_SESSION_CLASSES; i++)
         if (s->by_rows[i].built) tg_graph_deinit(&s->by_rows[i].graph);
     if (s->sample_built) tg_graph_deinit(&s->sample_graph);
+    if (s->ahead.k.built) tg_graph_deinit(&s->ahead.k.graph);
+    tg_runtime_block_free(s->ctx, &s->ahead.memory);
     tg_runtime_block_free(s->ctx, &s->cache);
     tg_runtime_block_free(s->ctx, &s->memory);
     tg_runtime_block_free(s->ctx, &s->copies.block);
@@ -212,6 +219,7 @@ tg_status tg_feeding_begin(tg_session *s, const int32_t *tokens, size_t n, tg_fe
                            (int)tokens[i]);
     *f = (tg_feeding) { .tokens = tokens, .n = n, .before = s->n_tokens };
     s->drawing = (tg_run) { .next = 0 };
+    s->ahead.n = 0;
     return TG_OK;
 }
 
@@ -234,6 +242,7 @@ static bool holds(const tg_session *s, int32_t n) {
 
 /* What is in the cache beyond n is not looked at, and is overwritten by what is fed next. */
 void tg_session_go_back(tg_session *s, int32_t n) {
+    s->ahead.n = 0;
     s->n_tokens = n;
     if (n < s->n_held) s->n_held = holds(s, n) ? n : 0;
     if (s->n_held == 0) s->n_lost = 0;
@@ -269,9 +278,10 @@ static void end_piece(tg_session *s, tg_feeding *f, const tg_session_class *k, s
     memmove(s->fed + s->n_tokens, f->tokens + f->done, rows * sizeof *s->fed);
     s->n_tokens += (int32_t)rows;
     f->done += rows;
-    if (f->done == f->n)
-        memcpy(s->logits, tg_plan_data(&k->plan, k->logits),
-               (size_t)s->model->layout.config.vocab * sizeof(float));
+    if (f->done < f->n) return;
+    memcpy(s->logits, tg_plan_data(&k->plan, k->logits),
+           (size_t)s->model->layout.config.vocab * sizeof(float));
+    if (f->ahead) tg_ahead_end(s, f->n);
 }
 
 /* x times 0 is 0 for all numbers but those that are none, and infinities. In sixteen sums, so that
@@ -312,11 +322,15 @@ static int32_t first_bad_layer(const tg_session *s, size_t position) {
 /* Of the piece that was run last. A token out of what is no number would be nonsense that looks
  * like an answer; this error leaves the session as it was. Where a GPU has the cache, the layer is
  * not told. */
+tg_status tg_session_want_finite(const tg_session *s, const float *logits) {
+    if (all_finite(logits, (size_t)s->model->layout.config.vocab)) return TG_OK;
+    return tg_fail(&s->ctx->err, TG_E_NUMBER, "session: want logits that are finite numbers");
+}
+
 static tg_status want_numbers(const tg_session *s, const tg_session_class *k, size_t rows) {
     const float *logits = tg_plan_data(&k->plan, k->logits);
     if (all_finite(logits, (size_t)s->model->layout.config.vocab)) return TG_OK;
-    if (s->ctx->backend != s->ctx->cpu)
-        return tg_fail(&s->ctx->err, TG_E_NUMBER, "session: want logits that are finite numbers");
+    if (s->ctx->backend != s->ctx->cpu || k->every_row) return tg_session_want_finite(s, logits);
     const size_t position = (size_t)s->n_tokens + rows - 1;
     const int32_t layers = s->model->layout.config.layers, bad = first_bad_layer(s, position);
     char where[64] = "the embedding or layer 0";
@@ -330,7 +344,7 @@ static tg_status want_numbers(const tg_session *s, const tg_session_class *k, si
 
 /* A cache that was on a lost device is gone with it, and what it held must not be guessed. An empty
  * one is as good as new. */
-static tg_status want_cache(tg_session *s) {
+tg_status tg_session_want_cache(tg_session *s) {
     if (s->generation == s->ctx->generation) return TG_OK;
     if (s->n_tokens > 0)
         return tg_fail(&s->ctx->err, TG_E_DEVICE,
@@ -341,7 +355,7 @@ static tg_status want_cache(tg_session *s) {
 }
 
 /* The others that use the device find another one. */
-static tg_status run_plan(tg_session *s, tg_plan *plan, const tg_scalars *rt, tg_run *run) {
+tg_status tg_session_run_plan(tg_session *s, tg_plan *plan, const tg_scalars *rt, tg_run *run) {
     const tg_status status = tg_backend_run(s->ctx->backend, plan, rt, run);
     if (status == TG_OK && s->model->lm) return tg_lm_whole(s->ctx, s->model->lm);
     if (status != TG_E_DEVICE || !tg_backend_lost(s->ctx->backend)) return status;
@@ -356,12 +370,12 @@ static tg_status run_plan(tg_session *s, tg_plan *plan, const tg_scalars *rt, tg
  * first. */
 tg_status tg_feeding_go_on(tg_session *s, tg_feeding *f, double deadline_ms) {
     f->run.deadline_ms = deadline_ms;
-    TG_TRY(want_cache(s));
+    TG_TRY(tg_session_want_cache(s));
     while (f->done < f->n) {
         const bool again = s->n_held < s->n_tokens;
         const size_t left = again ? (size_t)(s->n_tokens - s->n_held) : f->n - f->done;
         const int32_t *tokens = again ? s->fed + s->n_held : f->tokens + f->done;
-        tg_session_class *k = class_for(s, left);
+        tg_session_class *k = f->ahead && !again ? &s->ahead.k : class_for(s, left);
         const size_t rows = left < (size_t)k->rows ? left : (size_t)k->rows;
         if (!tg_run_begun(&f->run)) {
             if (k->rows == 1) tg_copies_use(s, deadline_ms);
@@ -369,7 +383,7 @@ tg_status tg_feeding_go_on(tg_session *s, tg_feeding *f, double deadline_ms) {
             note_run(s, s->n_held + (int32_t)rows);
         }
         const tg_scalars rt = { .rows = (int32_t)rows, .pos = s->n_held };
-        TG_TRY(run_plan(s, &k->plan, &rt, &f->run));
+        TG_TRY(tg_session_run_plan(s, &k->plan, &rt, &f->run));
         if (rows == left && !again) TG_TRY(want_numbers(s, k, rows));
         end_piece(s, f, k, rows);
         tg_cache_pages_go_on(s, rows);
@@ -385,159 +399,5 @@ tg_status tg_session_feed(tg_session *s, const int32_t *tokens, size_t n) {
     TG_TRY(tg_feeding_begin(s, tokens, n, &f));
     const tg_status status = tg_feeding_go_on(s, &f, 0);
     if (status != TG_OK) tg_feeding_abandon(s, &f);
-    return status;
-}
-
-/* ---------------------------------------------------------------------------------------- drawing
- */
-
-/* Each test is written so that NaN fails it. The upper bounds are far beyond any use; they keep the
- * products of the kernel finite. */
-tg_status tg_sample_options_check(tg_ctx *err, const tg_sample_options *o) {
-    if (!(o->temperature >= 0 && o->temperature <= 1000))
-        return tg_fail(err, TG_E_ARG, "sampling: temperature: want 0..1000, have %g",
-                       o->temperature);
-    if (o->top_k < 0)
-        return tg_fail(err, TG_E_ARG, "sampling: top_k: want 0 (off) or more, have %d",
-                       (int)o->top_k);
-    if (!(o->top_p > 0 && o->top_p <= 1))
-        return tg_fail(err, TG_E_ARG, "sampling: top_p: want a number in (0,1], have %g", o->top_p);
-    if (!(o->min_p >= 0 && o->min_p <= 1))
-        return tg_fail(err, TG_E_ARG, "sampling: min_p: want 0..1, have %g", o->min_p);
-    if (!(o->repeat_penalty > 0 && o->repeat_penalty <= 100))
-        return tg_fail(err, TG_E_ARG, "sampling: repeat_penalty: want a number in (0,100], have %g",
-                       o->repeat_penalty);
-    if (o->repeat_last < 0 || o->repeat_last > TG_RECENT_MAX)
-        return tg_fail(err, TG_E_ARG, "sampling: repeat_last: want 0..%d, have %d", TG_RECENT_MAX,
-                       (int)o->repeat_last);
-    if (!(o->typical_p >= 0 && o->typical_p <= 1))
-        return tg_fail(err, TG_E_ARG, "sampling: typical_p: want 0..1, have %g", o->typical_p);
-    if (!(o->frequency_penalty >= -100 && o->frequency_penalty <= 100))
-        return tg_fail(err, TG_E_ARG, "sampling: frequency_penalty: want -100..100, have %g",
-                       o->frequency_penalty);
-    if (!(o->presence_penalty >= -100 && o->presence_penalty <= 100))
-        return tg_fail(err, TG_E_ARG, "sampling: presence_penalty: want -100..100, have %g",
-                       o->presence_penalty);
-    return TG_OK;
-}
-
-tg_status tg_session_keep_bias(tg_session *s, const tg_logit_bias *bias, size_t n) {
-    const tg_mem *mem = &s->ctx->err.mem;
-    TG_TRY(tg_logits_check_bias(&s->ctx->err, bias, n, (size_t)s->model->layout.config.vocab));
-    tg_logit_bias *copy = n > 0 ? tg_alloc(mem, n * sizeof *copy) : NULL;
-    if (n > 0 && !copy) return tg_fail_memory(&s->ctx->err, "logit bias", n * sizeof *copy);
-    if (n > 0) memcpy(copy, bias, n * sizeof *copy);
-    tg_free(mem, s->bias, s->n_bias * sizeof *s->bias);
-    s->bias = copy;
-    s->n_bias = n;
-    return TG_OK;
-}
-
-tg_status tg_session_keep_texts(tg_session *s, const char *const *texts, size_t n,
-                                tg_logits_texts **out) {
-    if (!*out) *out = tg_alloc(&s->ctx->err.mem, sizeof **out);
-    if (!*out) return tg_fail_memory(&s->ctx->err, "texts", sizeof **out);
-    TG_TRY(tg_logits_set_texts(&s->ctx->err, texts, n, *out));
-    /* A special token adds no bytes, so as a text it would never be met. */
-    tg_logits_texts *t = *out;
-    const size_t all = t->n;
-    t->n = t->n_ids = 0;
-    for (size_t i = 0; i < all; i++) {
-        const int32_t id = tg_tok_control(s->model->tok, t->text[i].bytes, t->text[i].n_bytes);
-        if (id >= 0)
-            t->ids[t->n_ids++] = id;
-        else
-            t->text[t->n++] = t->text[i];
-    }
-    return TG_OK;
-}
-
-static const char *piece_of(const void *user, int32_t id, size_t *n_bytes) {
-    return tg_tok_bytes(user, id, n_bytes);
-}
-
-/* The end of the session's text, at most room bytes, at the end of out; returns where it begins. */
-static size_t tail_of(const tg_session *s, char *out, size_t room) {
-    size_t at = room;
-    for (int32_t i = s->n_tokens; i-- > 0 && at > 0;) {
-        size_t n = 0;
-        const char *bytes = tg_tok_bytes(s->model->tok, s->fed[i], &n);
-        for (; bytes && n > 0 && at > 0; n--) out[--at] = bytes[n - 1];
-    }
-    return at;
-}
-
-static bool processes_logits(const tg_session *s, const tg_sample_options *o) {
-    return s->n_bias > 0 || (s->banned && s->banned->n + s->banned->n_ids > 0) ||
-           o->frequency_penalty != 0 || o->presence_penalty != 0 ||
-           (o->typical_p > 0 && o->typical_p < 1);
-}
-
-/* The logits are changed where the sampling plan reads them, and what they were is kept: it is
- * theirs who asked for it. */
-static tg_status process_logits(tg_session *s, const tg_sample_options *o, int32_t recent) {
-    const size_t V = (size_t)s->model->layout.config.vocab;
-    float *logits = s->logits;
-    if (!s->logit_work.data)
-        TG_TRY(tg_block_new(&s->ctx->err, V * (8 + sizeof(uint32_t) + sizeof *logits),
-                            &s->logit_work));
-    double *distance = s->logit_work.data;
-    uint32_t *order = (uint32_t *)(distance + V);
-    memcpy(order + V, logits, V * sizeof *logits);
-    tg_logits_bias(logits, s->bias, s->n_bias);
-    if (s->banned && s->banned->n > 0) {
-        char tail[TG_LOGITS_TEXT_BYTES_MAX];
-        const size_t at = tail_of(s, tail, sizeof tail);
-        tg_logits_ban(logits, V, s->banned, tail + at, sizeof tail - at, piece_of, s->model->tok);
-    }
-    for (size_t i = 0; s->banned && i < s->banned->n_ids; i++)
-        logits[s->banned->ids[i]] = (float)-TG_INF;
-    const tg_logits_penalties p = { o->repeat_penalty, o->frequency_penalty, o->presence_penalty };
-    tg_logits_penalize(logits, V, s->fed + s->n_tokens - recent, (size_t)recent, &p);
-    tg_logits_typical(logits, V, o->typical_p, o->temperature, order, distance);
-    if (tg_logits_possible(logits, V)) return TG_OK;
-    return tg_fail(&s->ctx->err, TG_E_ARG,
-                   "sampling: want a token that may be drawn, have none left");
-}
-
-static void restore_logits(tg_session *s) {
-    const size_t V = (size_t)s->model->layout.config.vocab;
-    const double *distance = s->logit_work.data;
-    memcpy(s->logits, (const uint32_t *)(distance + V) + V, V * sizeof *s->logits);
-}
-
-/* index numbers the draws of one generation. With the seed it decides the random number, so drawing
- * twice for one index gives the same token, whatever was drawn in between. */
-tg_status tg_session_draw(tg_session *s, const tg_sample_options *o, uint64_t index,
-                          int32_t *token) {
-    TG_TRY(tg_sample_options_check(&s->ctx->err, o));
-    if (s->n_tokens == 0)
-        return tg_fail(&s->ctx->err, TG_E_ARG, "sampling: the session was not fed anything yet");
-    TG_TRY(want_cache(s));
-    int32_t recent = s->n_tokens < o->repeat_last ? s->n_tokens : o->repeat_last;
-    memcpy(tg_plan_data(&s->sample, s->recent), s->fed + s->n_tokens - recent,
-           (size_t)recent * sizeof *s->fed);
-    const bool processed = processes_logits(s, o);
-    tg_scalars rt = {
-        .temperature = (float)o->temperature,
-        .top_p = (float)o->top_p,
-        .min_p = (float)o->min_p,
-        .repeat_penalty = (float)o->repeat_penalty,
-        .top_k = o->top_k,
-        .n_recent = recent,
-        .seed_lo = (uint32_t)o->seed,
-        .seed_hi = (uint32_t)(o->seed >> 32),
-        .draw_lo = (uint32_t)index,
-        .draw_hi = (uint32_t)(index >> 32),
-    };
-    tg_status status = TG_OK;
-    if (processed) {
-        rt.repeat_penalty = 1; /* processing has done it, before what must come after it */
-        status = process_logits(s, o, recent);
-    }
-    if (status == TG_OK) status = run_plan(s, &s->sample, &rt, &s->drawing);
-    if (status == TG_OK) *token = *(const int32_t *)tg_plan_data(&s->sample, s->token);
-    if (status != TG_PENDING) s->drawing = (tg_run) { .next = 0 };
-    if (processed && s->logit_work.data) restore_logits(s);
     return status;
 }

@@ -26,7 +26,8 @@ enum {
     TG_SESSION_CLASSES = 3,
     TG_SESSION_ROWS_MAX = 512,
     TG_SESSION_LM_CTX = 4096,
-    TG_RECENT_MAX = 1024
+    TG_RECENT_MAX = 1024,
+    TG_AHEAD_MAX = 16
 };
 
 typedef struct tg_session_class {
@@ -35,7 +36,23 @@ typedef struct tg_session_class {
     tg_plan plan;
     tg_value *tokens, *logits;
     bool built;
+    bool every_row; /* gives the logits of all rows, not of the last one alone */
 } tg_session_class;
+
+/*
+ * ahead.c: tokens that were fed on trial behind one that is certain, by a plan that gives the
+ * logits of each.
+ *
+ *   fed      0 .................... certain | guess | guess | guess
+ *   logits                          row 0     row 1   row 2   row 3
+ *                          n_tokens --------^            n = 3, row = 0
+ */
+typedef struct tg_ahead {
+    tg_session_class k;
+    tg_block memory;
+    int32_t n;   /* guesses in the cache behind n_tokens */
+    int32_t row; /* of the plan, whose logits the session has */
+} tg_ahead;
 
 /* copies.c: weights in the order in which the decode plan reads them fastest. */
 typedef struct tg_copies {
@@ -69,6 +86,7 @@ struct tg_session {
     tg_block cache, memory; /* all layers' caches; workspace of the plans in turn */
     tg_cache_pages pages;
     tg_copies copies;
+    tg_ahead ahead;
     float *logits;  /* [V] after the last eval */
     tg_run drawing; /* of the sampling plan, while it is PENDING */
     tg_arena arena;
@@ -76,8 +94,9 @@ struct tg_session {
     tg_logit_bias *bias; /* [n_bias] */
     size_t n_bias;
     tg_logits_texts *banned, *stops; /* NULL: none were ever set */
-    tg_block
-        logit_work; /* of the first draw that processes logits: what they were, order, distance */
+    tg_mask_fn mask;                 /* or NULL */
+    void *mask_user;
+    tg_block logit_work; /* of the first draw that processes logits: scratch of draw.c */
     unsigned generation; /* of the context's device, that has the cache */
     uint64_t version;    /* of the weights that the cache was computed with */
 };
@@ -98,6 +117,7 @@ typedef struct tg_feeding {
     const int32_t *tokens; /* [n] borrowed; may be part of the session's own `fed` */
     size_t n, done;
     int32_t before; /* tokens in the cache when it began */
+    bool ahead;     /* only the first token is certain */
     tg_run run;     /* of the piece that is being run */
 } tg_feeding;
 
@@ -124,6 +144,29 @@ void tg_session_go_back(tg_session *s, int32_t n);
  * that a new feed would give again; returns its length. */
 size_t tg_session_keep_common(tg_session *s, const int32_t *tokens, size_t n);
 tg_status tg_sample_options_check(tg_ctx *err, const tg_sample_options *o);
+
+/* session.c, for draw.c: E_DEVICE if the cache was on a device that is lost; and a run of a plan.
+ */
+tg_status tg_session_want_cache(tg_session *s);
+tg_status tg_session_run_plan(tg_session *s, tg_plan *plan, const tg_scalars *rt, tg_run *run);
+/* session.c, for ahead.c: the plan of a class, and where it computes. */
+tg_status tg_session_build_class(tg_session *s, tg_session_class *k);
+tg_status tg_session_bind_class(tg_session *s, tg_session_class *k, void *memory);
+/* E_NUMBER, unless all logits [V] are finite. */
+tg_status tg_session_want_finite(const tg_session *s, const float *logits);
+
+/* ------------------------------------------------------------------------------------- ahead.c */
+
+/* Makes what is needed, once. E_UNSUPPORTED where rows are not the same bits one by one and
+ * together. */
+tg_status tg_ahead_open(tg_session *s);
+/* A certain token, and n - 1 < TG_AHEAD_MAX guesses of what follows. */
+tg_status tg_ahead_begin(tg_session *s, const int32_t *tokens, size_t n, tg_feeding *f);
+/* Once they are fed: the session is as if the first alone had been. */
+void tg_ahead_end(tg_session *s, size_t n);
+/* *taken: the next guess is this token, and the session is as if it had been fed. Else the guesses
+ * are forgotten. */
+tg_status tg_ahead_take(tg_session *s, int32_t token, bool *taken);
 
 /* copies.c: before a run of the decode plan begins. */
 void tg_copies_use(tg_session *s, double deadline_ms);
@@ -165,6 +208,7 @@ typedef struct tg_generating {
     size_t n_before; /* tokens of the session that are no tokens of this generation */
     tg_feeding feed; /* the one that is on its way, or ended last */
     int32_t token;   /* drawn last */
+    int32_t guesses[TG_AHEAD_MAX]; /* it, and what may follow */
     tg_utf8_holdback holdback;
     tg_stop_match stop;
     tg_buf text;              /* that goes out with the next token */

@@ -155,6 +155,25 @@ def a_full_context():
     equal(slid.json_lines()[1]["text"][:len(short)], short, "the same up to there")
 
 
+def guesses_change_no_text():
+    """With --draft a text is the same, greedy and drawn: what was guessed wrong is drawn anew."""
+    prompt = ("sample", MODEL, "--prompt", "List: apple pear plum. Again the list: apple pear",
+              "--tokens", "40", "--json")
+    for how in (("--temp", "0"), ("--seed", "3", "--top-k", "40")):
+        plain = tinygpt(*prompt, *how).json()
+        drafted = tinygpt(*prompt, *how, "--draft", "5").json()
+        equal(drafted["ids"], plain["ids"], f"the ids with --draft, {' '.join(how)}")
+        check(0 < drafted["accepted"] <= drafted["drafted"], "some guesses are right")
+        equal(plain["drafted"], 0, "none without it")
+    told = tinygpt(*prompt[:-1], "--temp", "0", "--draft", "5", "--stats")
+    expect(told, 0, "--draft --stats", err="guessed")
+    by_itself = tinygpt(*prompt, "--temp", "0", "--draft-model", MODEL).json()
+    equal(by_itself["accepted"], by_itself["drafted"], "the model agrees with itself")
+    lines = "Say a, b, c, a, b, c.\nAgain.\n"
+    rows = [talk(lines, "--json", *more).json_lines() for more in ((), ("--draft", "6"))]
+    equal([r["text"] for r in rows[1]], [r["text"] for r in rows[0]], "answers with --draft")
+
+
 def an_interrupt_ends_the_answer():
     """Ctrl-C stops what is being written; the conversation goes on."""
     p = start("chat", MODEL, "--temp", "0", "--tokens", "3000", "--repeat-penalty", "1.5",
@@ -261,4 +280,4 @@ def without_a_template():
 
 
 main(tokenize_json_files, bad_tokenizers, a_conversation, what_is_kept, sessions_that_are_refused,
-     a_full_context, an_interrupt_ends_the_answer, at_a_terminal, without_a_template)
+     a_full_context, guesses_change_no_text, an_interrupt_ends_the_answer, at_a_terminal, without_a_template)

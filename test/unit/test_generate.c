@@ -289,6 +289,123 @@ static void what_is_kept(void **state) {
     close_nano(&o);
 }
 
+static void allow_even(void *user, const int32_t *tokens, size_t n, uint32_t *allowed) {
+    size_t *asked = user;
+    ++*asked;
+    assert_true(n >= PROMPT_TOK);
+    assert_true(tokens[0] == 'T' && tokens[1] == 'o');
+    for (size_t i = 0; i < V / 32; i++) allowed[i] &= 0x55555555;
+}
+static void allow_none(void *user, const int32_t *tokens, size_t n, uint32_t *allowed) {
+    (void)user;
+    (void)tokens;
+    (void)n;
+    memset(allowed, 0, V / 8);
+}
+
+/* A mask counts in both ways of drawing, and is taken back. */
+static void a_mask(void **state) {
+    (void)state;
+    opened o = open_nano();
+    heard free = { .n = 0 }, even = { .n = 0 }, again = { .n = 0 };
+    size_t asked = 0;
+    tg_generation what = generation(&free, N);
+    OK(o.ctx, tg_session_continue(o.session, &what, NULL));
+    OK(o.ctx, tg_session_set_mask(o.session, allow_even, &asked));
+    what.user = &even;
+    OK(o.ctx, tg_session_continue(o.session, &what, NULL));
+    assert_int_equal(asked, N);
+    for (int i = 0; i < N; i++) assert_int_equal(even.ids[i] % 2, 0);
+    assert_memory_not_equal(even.ids, free.ids, N * sizeof *free.ids);
+    OK(o.ctx, tg_session_set_mask(o.session, allow_none, NULL));
+    int32_t id;
+    assert_int_equal(tg_session_sample(o.session, NULL, 0, &id), TG_E_ARG);
+    OK(o.ctx, tg_session_set_mask(o.session, NULL, NULL));
+    what.user = &again;
+    OK(o.ctx, tg_session_continue(o.session, &what, NULL));
+    assert_memory_equal(again.ids, free.ids, N * sizeof *free.ids);
+    close_nano(&o);
+}
+
+/* ------------------------------------------------------------------------------------------ drafts
+ */
+
+typedef struct written {
+    int32_t ids[CTX];
+    tg_generate_stats stats;
+    size_t tokens;
+    float *logits; /* [vocab] at the end */
+    size_t vocab;
+} written;
+
+static written write_with(tg_context *ctx, tg_model *m, int32_t window, double temperature,
+                          size_t draft, tg_session *drafts) {
+    static const int32_t prompt[] = { 1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1, 2 };
+    written w = { .tokens = 0 };
+    tg_model_info info;
+    tg_session *s;
+    OK(ctx, tg_model_get_info(m, &info));
+    OK(ctx, tg_session_new(ctx, m, window, &s));
+    tg_generation what = tg_generation_default();
+    const int32_t none = -1;
+    what.ids = prompt;
+    what.n_ids = sizeof prompt / sizeof *prompt;
+    what.ends = &none;
+    what.n_ends = 1;
+    what.n_tokens = 40;
+    what.sample.temperature = temperature;
+    what.sample.repeat_penalty = temperature > 0 ? 1.2 : 1;
+    what.new_ids = w.ids;
+    what.draft = draft;
+    what.draft_session = drafts;
+    OK(ctx, tg_session_continue(s, &what, &w.stats));
+    w.tokens = tg_session_tokens(s);
+    w.vocab = (size_t)info.config.vocab;
+    w.logits = malloc(w.vocab * sizeof *w.logits);
+    memcpy(w.logits, tg_session_logits(s), w.vocab * sizeof *w.logits);
+    tg_session_free(s);
+    return w;
+}
+
+/* The same tokens and the same bits, greedy and drawn, in windows that slide, by either guess. */
+static void guesses_change_nothing(void **state) {
+    (void)state;
+    static const char *const paths[] = { "test/golden/lm/llama3.gguf", "test/golden/lm/gemma3.gguf",
+                                         "test/golden/lm/qwen3.gguf", "" };
+    static const tg_model_config nano = { 1, 16, 2, CTX, V, 64 };
+    size_t accepted = 0;
+    for (int k = 0; k < 4; k++) {
+        tg_context *ctx = open_context(1, NULL, NULL);
+        tg_model *m;
+        tg_session *drafts;
+        OK(ctx, *paths[k] ? tg_model_open(ctx, paths[k], &m) : tg_model_new(ctx, &nano, 42, &m));
+        OK(ctx, tg_session_new(ctx, m, 0, &drafts));
+        for (int hot = 0; hot < 2; hot++)
+            for (int window = 20; window <= 60; window += 40) {
+                const double t = hot ? 0.9 : 0;
+                written want = write_with(ctx, m, window, t, 0, NULL);
+                assert_int_equal(want.stats.drafted, 0);
+                for (size_t i = 0; i < 6; i++) {
+                    const size_t draft = i % 3 == 0 ? 1 : i % 3 == 1 ? 4 : TG_DRAFT_MAX;
+                    written have = write_with(ctx, m, window, t, draft, i < 3 ? NULL : drafts);
+                    assert_memory_equal(have.ids, want.ids, 40 * sizeof *want.ids);
+                    assert_int_equal(have.tokens, want.tokens);
+                    assert_int_equal(have.stats.slides, want.stats.slides);
+                    assert_memory_equal(have.logits, want.logits, want.vocab * sizeof *want.logits);
+                    if (i >= 3 && !hot) assert_int_equal(have.stats.accepted, have.stats.drafted);
+                    assert_true(have.stats.accepted <= have.stats.drafted);
+                    accepted += have.stats.accepted;
+                    free(have.logits);
+                }
+                free(want.logits);
+            }
+        tg_session_free(drafts);
+        tg_model_free(m);
+        tg_context_free(ctx);
+    }
+    assert_true(accepted > 100);
+}
+
 static void what_is_refused(void **state) {
     (void)state;
     opened o = open_nano();
@@ -311,6 +428,13 @@ static void what_is_refused(void **state) {
     what = generation(&h, 3);
     what.sample.temperature = -1;
     assert_int_equal(tg_session_continue(o.session, &what, NULL), TG_E_ARG);
+    what = generation(&h, 3);
+    what.draft = 4;
+    what.draft_session = o.session;
+    assert_int_equal(tg_session_continue(o.session, &what, NULL), TG_E_ARG);
+    what.draft_session = NULL;
+    what.draft = TG_DRAFT_MAX + 1;
+    assert_int_equal(tg_session_continue(o.session, &what, NULL), TG_E_ARG);
     assert_int_equal(h.n, 0);
     close_nano(&o);
 }
@@ -319,6 +443,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_are_told), cmocka_unit_test(ends_are_told),
         cmocka_unit_test(a_full_window),   cmocka_unit_test(what_is_kept),
+        cmocka_unit_test(a_mask),          cmocka_unit_test(guesses_change_nothing),
         cmocka_unit_test(what_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,6 +86,10 @@ export const tg_end = {
   TG_END_FULL: 4,
 } as const;
 
+export const tg_draft_limit = {
+  TG_DRAFT_MAX: 15,
+} as const;
+
 export const tg_pooling = {
   TG_POOLING_MODEL: 0,
   TG_POOLING_MEAN: 1,
@@ -339,7 +343,7 @@ export const STRUCTS = {
     },
   },
   tg_generate_stats: {
-    size: [56, 80],
+    size: [64, 96],
     members: {
       promptTokens: ['ptr', 0, 0],
       promptDropped: ['ptr', 4, 8],
@@ -351,10 +355,12 @@ export const STRUCTS = {
       end: ['i32', 40, 56],
       promptKept: ['ptr', 44, 64],
       slidTokens: ['ptr', 48, 72],
+      drafted: ['ptr', 52, 80],
+      accepted: ['ptr', 56, 88],
     },
   },
   tg_generation: {
-    size: [152, 216],
+    size: [160, 232],
     members: {
       prompt: ['text', 0, 0],
       promptBytes: ['ptr', 4, 8],
@@ -374,6 +380,8 @@ export const STRUCTS = {
       cancel: ['ptr', 140, 192],
       user: ['ptr', 144, 200],
       newIds: ['ptr', 148, 208],
+      draft: ['ptr', 152, 216],
+      draftSession: ['ptr', 156, 224],
     },
   },
   tg_embed_options: {
@@ -577,6 +585,7 @@ export const EXPORTS = {
   tg_session_sample: 'i:ppLp',
   tg_session_set_bias: 'i:ppp',
   tg_session_set_banned: 'i:ppp',
+  tg_session_set_mask: 'i:ppp',
   tg_session_set_stops: 'i:ppp',
   tg_session_best: 'i:ppppp',
   tg_session_rewind: 'i:pp',
@@ -661,6 +670,7 @@ export const EXPORTS = {
   tg_wasm_on_text: 'p:',
   tg_wasm_on_token: 'p:',
   tg_wasm_on_room: 'p:',
+  tg_wasm_on_mask: 'p:',
   tg_wasm_on_cancel: 'p:',
   tg_wasm_on_log: 'p:',
   tg_wasm_on_lint: 'p:',
@@ -760,6 +770,7 @@ export interface Exports {
   tg_session_sample(session: Ptr, options: Ptr, index: number | bigint, token: Ptr): number;
   tg_session_set_bias(session: Ptr, bias: Ptr, n: Ptr): number;
   tg_session_set_banned(session: Ptr, texts: Ptr, n: Ptr): number;
+  tg_session_set_mask(session: Ptr, mask: Ptr, user: Ptr): number;
   tg_session_set_stops(session: Ptr, texts: Ptr, n: Ptr): number;
   tg_session_best(session: Ptr, n: Ptr, ids: Ptr, logprobs: Ptr, have: Ptr): number;
   tg_session_rewind(session: Ptr, n: Ptr): number;
@@ -868,6 +879,7 @@ export interface Exports {
   tg_wasm_on_text(): Ptr;
   tg_wasm_on_token(): Ptr;
   tg_wasm_on_room(): Ptr;
+  tg_wasm_on_mask(): Ptr;
   tg_wasm_on_cancel(): Ptr;
   tg_wasm_on_log(): Ptr;
   tg_wasm_on_lint(): Ptr;
@@ -907,6 +919,7 @@ export const IMPORTS = {
   on_text: 'i:ppp',
   on_token: 'i:pp',
   on_room: 'p:ppp',
+  on_mask: 'v:pppp',
   on_cancel: 'i:p',
   on_log: 'v:pip',
   on_lint: 'v:pp',
@@ -945,6 +958,7 @@ export interface Imports {
   on_text(user: Ptr, bytes: Ptr, nBytes: Ptr): number;
   on_token(user: Ptr, token: Ptr): number;
   on_room(user: Ptr, nMade: Ptr, ids: Ptr): Ptr;
+  on_mask(user: Ptr, tokens: Ptr, n: Ptr, allowed: Ptr): void;
   on_cancel(user: Ptr): number;
   on_log(user: Ptr, level: number, text: Ptr): void;
   on_lint(user: Ptr, finding: Ptr): void;

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ahead.c - tokens that are fed on trial, as many as a guess has: speculative decoding.
+ *
+ * A step of a model of this kind costs as much as reading its weights, so several rows cost little
+ * more than one. Row i of the plan is what decoding would have computed after i guesses, to the
+ * bit, and each draw has its number: so a text does not depend on what was guessed, and how.
+ */
+#include "engine/session.h"
+
+tg_status tg_ahead_open(tg_session *s) {
+    tg_ahead *a = &s->ahead;
+    if (s->ctx->backend != s->ctx->cpu)
+        return tg_fail(&s->ctx->err, TG_E_UNSUPPORTED,
+                       "draft: want the CPU, where rows together have the bits that they have "
+                       "alone");
+    if (a->memory.data) return TG_OK;
+    a->k.every_row = true;
+    a->k.rows = s->capacity < TG_AHEAD_MAX ? s->capacity : TG_AHEAD_MAX;
+    if (a->k.built) tg_graph_deinit(&a->k.graph); /* of a call that failed */
+    TG_TRY(tg_session_build_class(s, &a->k));
+    TG_TRY(tg_runtime_block(s->ctx, tg_plan_memory_bytes(&a->k.plan), &a->memory));
+    const tg_status status = tg_session_bind_class(s, &a->k, a->memory.data);
+    if (status != TG_OK) tg_runtime_block_free(s->ctx, &a->memory);
+    return status;
+}
+
+tg_status tg_ahead_begin(tg_session *s, const int32_t *tokens, size_t n, tg_feeding *f) {
+    TG_TRY(tg_feeding_begin(s, tokens, n, f));
+    f->ahead = true;
+    return TG_OK;
+}
+
+void tg_ahead_end(tg_session *s, size_t n) {
+    tg_session_go_back(s, s->n_tokens - (int32_t)n + 1);
+    s->ahead.n = (int32_t)n - 1;
+    s->ahead.row = 0;
+}
+
+/* The guess is in the cache, and among the tokens that were fed, behind n_tokens. */
+tg_status tg_ahead_take(tg_session *s, int32_t token, bool *taken) {
+    tg_ahead *a = &s->ahead;
+    const size_t V = (size_t)s->model->layout.config.vocab;
+    *taken = a->n > 0 && s->n_held == s->n_tokens && s->fed[s->n_tokens] == token;
+    if (!*taken) {
+        a->n = 0;
+        return TG_OK;
+    }
+    const float *row = (const float *)tg_plan_data(&a->k.plan, a->k.logits) + (size_t)++a->row * V;
+    TG_TRY(tg_session_want_finite(s, row));
+    memcpy(s->logits, row, V * sizeof *row);
+    a->n--;
+    s->n_tokens++;
+    s->n_held++;
+    return TG_OK;
+}
