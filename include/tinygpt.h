@@ -154,8 +154,9 @@ TG_API const char *tg_context_isa(const tg_context *ctx);
 /*
  * What a model is made of, whatever its family. The first five are always given; of the others 0
  * (or NULL) means what the family makes of them, and models answer with all of them filled in.
- * Limits: layers 1..512, width 1..65536, heads 1..1024, ctx 1..2^24, vocab 256 of models that are trained; of the family tinygpt layers
- * 1..256, width 1..16384 and a multiple of heads, ctx 1..65536, vocab 256, mlp = 4 * width.
+ * Limits: layers 1..512, width 1..65536, heads 1..1024, ctx 1..2^24, vocab 256 of models that are
+ * trained; of the family tinygpt layers 1..256, width 1..16384 and a multiple of heads,
+ * ctx 1..65536, vocab 256, mlp = 4 * width.
  */
 typedef struct tg_model_config {
     int32_t layers;       /* L */

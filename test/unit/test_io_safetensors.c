@@ -492,8 +492,8 @@ static void refuses_bad_headers(void **state) {
           "__metadata__: a: want a string, have 1" },
         { "{\"__metadata__\":{\"tinygpt\":\"\"}}", UINT64_MAX, 0, TG_E_FORMAT, "header: byte 0" },
         { "{\"__metadata__\":{\"tinygpt\":\"{\\\"family\\\":\\\"llama\\\",\\\"step\\\":0,\\\"config\\\":{\\\"layers\\\":1,"
-          "\\\"dModel\\\":1,\\\"ctx\\\":1,\\\"heads\\\":1}}\"}}", UINT64_MAX, 0,
-          TG_E_UNSUPPORTED, "family" },
+          "\\\"dModel\\\":1,\\\"ctx\\\":1,\\\"heads\\\":1}}\"}}",
+          UINT64_MAX, 0, TG_E_UNSUPPORTED, "family" },
         { "{" OWN_METADATA "}", UINT64_MAX, 0, TG_E_FORMAT, "wte.weight is missing" },
         { "{" OWN_METADATA "," ENTRY("wte.weight", "F32", "[256,3]", "[0,3072]") "}", UINT64_MAX,
           3072, TG_E_FORMAT, "wte.weight: want [256,2], have [256,3]" },
