@@ -38,7 +38,8 @@ def prepare():
     os.symlink(PROGRAM, "build/tinygpt")
     os.mkdir("books")
     for name, n_bytes in (("book.txt", "300k"), ("other.txt", "20k"), ("poems.txt", "50k"),
-                          ("books/first.txt", "100k"), ("books/second.txt", "50k"), ("more.txt", "50k")):
+                          ("books/first.txt", "100k"), ("books/second.txt", "50k"), ("more.txt", "50k"),
+                          ("notes.txt", "2k")):
         expect(tinygpt("corpus", "stories", "--bytes", n_bytes, "--seed", len(name), "--out", name), 0, name)
     for name, source in LINKS.items():
         check(os.path.exists(os.path.join(MODELS, source)), f"{source} is here: tools/setup.sh fetches it")
