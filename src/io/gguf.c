@@ -230,7 +230,7 @@ static tg_status sort(tg_gguf *g, void *items, size_t n, size_t item_bytes, tg_b
     tg_sort_numbers(order, n, before, items);
     for (size_t i = 0; i < n; i++)
         memcpy(copy + i * item_bytes, (const char *)items + order[i] * item_bytes, item_bytes);
-    memcpy(items, copy, n * item_bytes);
+    if (n > 0) memcpy(items, copy, n * item_bytes);
     return TG_OK;
 }
 

@@ -43,7 +43,7 @@ def embeddings():
     rows = [[float(x) for x in line.split()] for line in matrix.text.splitlines()]
     check(len(rows) == 2 and max(abs(x - y) for x, y in zip(rows[1], b)) < 1e-7, "a matrix")
     expect(tinygpt("embed", lm("bert.zip")), 2, "no text", err="want TEXT or --file F, have none")
-    expect(tinygpt("embed", lm("gpt2"), "a"), 2, "no encoder", err="want an encoder")
+    expect(tinygpt("embed", lm("gpt2"), "a"), 2, "an id beyond the vocabulary", err="want an id below 48, have 97")
     expect(tinygpt("embed", lm("bert.zip"), "a " * 99), 2, "too long", err="at most 64 tokens, have 101")
     expect(tinygpt("embed", lm("bert.zip"), "a " * 99, "--cut"), 0, "too long, cut")
     expect(tinygpt("sample", lm("bert.zip"), "--prompt", "a"), 2, "an encoder writes nothing",
