@@ -221,9 +221,10 @@ static void tell(const chat *c, const tg_generate_stats *stats) {
     putchar('\n');
     fflush(stdout);
     if (!isatty(STDOUT_FILENO)) return;
-    fprintf(stderr, "%s(%zu tokens, %s a second; context %zu of %zu, %zu of %zu kept)%s\n",
-            tg_term_style(&c->app->err, TG_DIM), stats->new_tokens, TG_SHORT(stats->tok_per_s),
-            used, tg_session_capacity(c->session), stats->prompt_kept, stats->prompt_tokens,
+    fprintf(stderr, "%s(%zu token%s, %s a second; context %zu of %zu, %zu of %zu kept)%s\n",
+            tg_term_style(&c->app->err, TG_DIM), stats->new_tokens,
+            stats->new_tokens == 1 ? "" : "s", TG_SHORT(stats->tok_per_s), used,
+            tg_session_capacity(c->session), stats->prompt_kept, stats->prompt_tokens,
             tg_term_style(&c->app->err, TG_PLAIN));
 }
 

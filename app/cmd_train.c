@@ -144,7 +144,7 @@ static void print_presets(void) {
     const tg_preset *p;
     printf("\nPresets\n");
     for (size_t i = 0; (p = tg_preset_at(i)) != NULL; i++) {
-        printf("  %-10s %13s parameters, %2d layers, width %4d, context %4d, batch %2d\n", p->name,
+        printf("  %-13s %12s parameters, %2d layers, width %4d, context %4d, batch %2d\n", p->name,
                TG_COUNT(tg_param_count(&p->config)), (int)p->config.layers, (int)p->config.width,
                (int)p->config.ctx, (int)p->batch);
     }
@@ -154,8 +154,9 @@ static const tg_command_spec spec = {
     .name = "train",
     .uses = TG_USES_CPU | TG_USES_DEVICE,
     .usage = "--data FILE.. [options]",
-    .about = "Trains a byte-level GPT on a text. Ctrl-C saves the run and stops; --resume goes on "
-             "from there, to the same bits as a run that was never stopped.",
+    .about =
+        "Trains a small GPT on a text, byte by byte. Ctrl-C saves the run and stops; --resume goes on "
+        "from there, to the same bits as a run that was never stopped.",
     .more_help = print_presets,
     .examples = "  tinygpt train --data book.txt\n"
                 "  tinygpt train --data book.txt --preset medium --steps 3000 --schedule cosine\n"

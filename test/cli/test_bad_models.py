@@ -141,7 +141,7 @@ def questions():
             err=("41 tokens", "16"))
     refused("no token for it", "sample", "good.gguf", "--prompt", "xyz", err="byte 0x78")
     refused("a context that it has not", "sample", "good.gguf", "--prompt", "a", "--ctx", "-1", err="--ctx")
-    refused("no encoder", "embed", "good.gguf", "a", err="encoder")
+    refused("no token for an embedding", "embed", "good.gguf", "xyz", err="byte 0x78")
     refused("text for eval", "eval", "good.gguf", "--data", "none.txt", err="none.txt")
     for option, values in (("--temp", ("-1", "nan", "inf", "101")), ("--top-k", ("-1", "nan", "inf", "0.5", "1e9")),
                            ("--top-p", ("-1", "0", "1.1", "nan", "inf")), ("--min-p", ("-1", "1.1", "nan", "inf")),

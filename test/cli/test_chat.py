@@ -220,7 +220,7 @@ class Terminal:
         os.close(self.master)
 
 
-SPEED = r"\d+ tokens, [\d.]+ a second; context \d+ of 512, \d+ of \d+ kept\)\S*\n"
+SPEED = r"\d+ tokens?, [\d.]+k? a second; context \d+ of 512, \d+ of \d+ kept\)\S*\n"
 
 
 def at_a_terminal():
