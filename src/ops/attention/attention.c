@@ -71,9 +71,25 @@ static double flop(const tg_args *a) {
       .attr = { .i = { h, k, d, w }, .f = { scale_ } },                                            \
       .no_shader = (w) != 0,                                                                       \
       .tol = 3e-6 }
+/* Scores far above 0 in one head and far below in the next, so that whatever stands where a key is
+ * not seen would hide all others. */
+static void put_low_scores(const tg_args *a) {
+    const tg_heads s = tg_heads_of(&a->attr);
+    const size_t rows = tg_type_rows(&a->in_type[0]), cols = tg_type_cols(&a->in_type[0]);
+    TG_REAL *qkv = (TG_REAL *)(uintptr_t)a->in[0];
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < (s.n_q + s.n_kv) * s.size; c++)
+            qkv[r * cols + c] = (TG_REAL)(c < s.n_q * s.size && c / s.size % 2 ? 5 : -5);
+}
+
 static const tg_case cases[] = {
 #include "ops/attention/attention_cases.def"
     CASE(1, 129, 4, 2, 16, 1),
+    { .in = { TG_T3(F32, 2, 33, 8 * 16) },
+      .attr = { .i = { 4, 2, 16, 9 }, .f = { 1 } },
+      .no_shader = true,
+      .tol = 3e-6,
+      .prepare = put_low_scores },
 };
 
 static const char *const flash[] = {
