@@ -246,7 +246,8 @@ class Tests:
             code = run(command, copy.tree, env, limit, copy.log)
             if code is None:
                 return f"{STOPPED} {limit:.0f} s"
-            if code != 0:
+            # With levers off an op that no lever changes has no shader to run.
+            if code != 0 and not (name.startswith("gpu") and "0 passed, 0 failed" in copy.output()):
                 return first_complaint(copy.output()) or f"exit code {code}"
         return ""
 
