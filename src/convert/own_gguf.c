@@ -56,33 +56,49 @@ static tg_status read_parts(tg_file *f, const tg_gpt2_tensor *t, float *out) {
     return TG_OK;
 }
 
+/* Room for n tensors, of all elements of the file. */
+static tg_status make_tables(const tg_file *f, tg_gguf *g, tg_block *floats, size_t n,
+                             tg_gguf_tensor **tensors, tg_gguf_place **places) {
+    TG_TRY(tg_block_new(g->ctx, (size_t)f->manifest.elems * sizeof(float), floats));
+    *tensors = tg_arena_array(&g->arena, n, sizeof **tensors);
+    *places = tg_arena_array(&g->arena, n, sizeof **places);
+    return *tensors && *places ? TG_OK : tg_fail_memory(g->ctx, "table of tensors", n);
+}
+
+/* A tensor whose elements lie at `at`: name in the arena, or NULL if there was no memory for it;
+ * rows 1 of a vector; turned: columns are stored as rows. */
+static tg_status set_tensor(tg_gguf *g, const char *name, uint32_t n_dims, uint64_t rows,
+                            uint64_t cols, bool turned, const float *at, tg_gguf_place *place,
+                            tg_gguf_tensor *t) {
+    const uint64_t elems = rows * cols;
+    tg_reader_open_memory(g->ctx, g->path, at, (size_t)elems * sizeof *at, &place->reader);
+    place->turned = turned;
+    *t = (tg_gguf_tensor) { .name = name,
+                            .type = TG_BLOCK_F32,
+                            .n_dims = n_dims,
+                            .dim = { turned ? rows : cols, turned ? cols : rows, 1, 1 },
+                            .elems = elems,
+                            .bytes = elems * sizeof *at,
+                            .place = place };
+    return name ? TG_OK : tg_fail_memory(g->ctx, "name of a tensor", 64);
+}
+
 static tg_status add_tensors(tg_file *f, tg_gguf *g, tg_block *floats, tg_gguf_tensor **out,
                              size_t *n) {
+    tg_gguf_place *places;
     *n = tg_gpt2_tensors(&f->config);
-    TG_TRY(tg_block_new(g->ctx, (size_t)f->manifest.elems * sizeof(float), floats));
-    tg_gguf_tensor *tensors = *out = tg_arena_array(&g->arena, *n, sizeof *tensors);
-    tg_gguf_place *places = tg_arena_array(&g->arena, *n, sizeof *places);
-    if (!tensors || !places) return tg_fail_memory(g->ctx, "table of tensors", *n);
+    TG_TRY(make_tables(f, g, floats, *n, out, &places));
     float *at = floats->data;
     for (size_t i = 0; i < *n; i++) {
         const tg_gpt2_tensor t = tg_gpt2_tensor_at(&f->manifest, i);
-        const uint64_t elems = t.dim[0] * t.dim[1];
+        const bool vector = t.n_dims == 1;
         TG_TRY(read_parts(f, &t, at));
-        tg_reader_open_memory(g->ctx, g->path, at, (size_t)elems * sizeof *at, &places[i].reader);
         /* The two embeddings are rows of tokens and positions; what else has two dimensions is a
          * linear layer. */
-        places[i].turned = t.n_dims == 2 && t.name[0] == 'h';
-        tensors[i] = (tg_gguf_tensor) { .name = translate(&g->arena, t.name),
-                                        .type = TG_BLOCK_F32,
-                                        .n_dims = t.n_dims,
-                                        .dim = { t.dim[0], 1, 1, 1 },
-                                        .elems = elems,
-                                        .bytes = elems * sizeof *at,
-                                        .place = &places[i] };
-        if (!tensors[i].name) return tg_fail_memory(g->ctx, t.name, 64);
-        if (t.n_dims == 2) tensors[i].dim[places[i].turned ? 1 : 0] = t.dim[1];
-        if (t.n_dims == 2) tensors[i].dim[places[i].turned ? 0 : 1] = t.dim[0];
-        at += elems;
+        TG_TRY(set_tensor(g, translate(&g->arena, t.name), t.n_dims, vector ? 1 : t.dim[0],
+                          vector ? t.dim[0] : t.dim[1], !vector && t.name[0] == 'h', at, &places[i],
+                          &(*out)[i]));
+        at += t.dim[0] * t.dim[1];
     }
     return TG_OK;
 }
@@ -90,30 +106,20 @@ static tg_status add_tensors(tg_file *f, tg_gguf *g, tg_block *floats, tg_gguf_t
 /* Those of a family whose names are GGUF's: rows of queries and keys lie plain. */
 static tg_status add_as_they_are(tg_file *f, tg_gguf *g, tg_block *floats, tg_gguf_tensor **out,
                                  size_t *n) {
+    tg_gguf_place *places;
     *n = f->manifest.n;
     g->heads_plain = true;
-    TG_TRY(tg_block_new(g->ctx, (size_t)f->manifest.elems * sizeof(float), floats));
-    tg_gguf_tensor *tensors = *out = tg_arena_array(&g->arena, *n, sizeof *tensors);
-    tg_gguf_place *places = tg_arena_array(&g->arena, *n, sizeof *places);
-    if (!tensors || !places) return tg_fail_memory(g->ctx, "table of tensors", *n);
+    TG_TRY(make_tables(f, g, floats, *n, out, &places));
     float *at = floats->data;
     for (size_t i = 0; i < *n; i++) {
         const tg_manifest_entry *e = &f->manifest.entry[i];
         const tg_file_tensor *from = tg_file_find(f, e->name);
+        const bool vector = e->n_dims == 1;
         TG_ASSERT(from);
         TG_TRY(tg_file_read_f32(f, from, at, 0, (size_t)e->elems));
-        tg_reader_open_memory(g->ctx, g->path, at, (size_t)e->elems * sizeof *at,
-                              &places[i].reader);
-        tensors[i] = (tg_gguf_tensor) { .name = tg_arena_strdup(&g->arena, e->name),
-                                        .type = TG_BLOCK_F32,
-                                        .n_dims = (uint32_t)e->n_dims,
-                                        .dim = { e->dim[0], 1, 1, 1 },
-                                        .elems = e->elems,
-                                        .bytes = e->elems * sizeof *at,
-                                        .place = &places[i] };
-        if (!tensors[i].name) return tg_fail_memory(g->ctx, e->name, 64);
-        if (e->n_dims == 2) tensors[i].dim[0] = e->dim[1];
-        if (e->n_dims == 2) tensors[i].dim[1] = e->dim[0];
+        TG_TRY(set_tensor(g, tg_arena_strdup(&g->arena, e->name), (uint32_t)e->n_dims,
+                          vector ? 1 : e->dim[0], vector ? e->dim[0] : e->dim[1], false, at,
+                          &places[i], &(*out)[i]));
         at += e->elems;
     }
     return TG_OK;

@@ -59,7 +59,7 @@ static tg_value *tap(void *user, tg_graph *g, tg_site site, int layer, tg_value 
         p->stream = x;
         if (layer + 1 < l->config.layers) {
             tg_net end = tg_net_of(g, l);
-            p->lens[layer + 1] = tg_family_of(&l->config)->head(&end, x);
+            p->lens[layer + 1] = tg_net_head(&end, x);
             look(g, p->lens[layer + 1], "lens", layer + 1);
         }
     }

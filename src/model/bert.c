@@ -12,9 +12,6 @@
  */
 #include "model/net.h"
 
-#define ALONE      NULL, NULL
-#define PART(role) "blk.%d." role, role
-
 static tg_value *layer_of(tg_net *n, tg_value *x, tg_value *spans) {
     const tg_model_config *c = n->config;
     const tg_attr heads = { .i = { c->heads, c->heads, c->head_size }, .f = { c->score_scale } };
@@ -46,27 +43,27 @@ static tg_status config(const tg_gguf *g, tg_model_config *c) {
 }
 
 static const tg_want wants[] = {
-    { "token_embd.weight", TG_SIZE_VOCAB, TG_SIZE_WIDTH, TG_WANT_TABLE, ALONE },
-    { "position_embd.weight", TG_SIZE_CTX, TG_SIZE_WIDTH, TG_WANT_TABLE, ALONE },
-    { "token_types.weight", TG_SIZE_TWO, TG_SIZE_WIDTH, TG_WANT_TABLE, ALONE },
-    { "token_embd_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0, ALONE },
-    { "token_embd_norm.bias", TG_SIZE_ONE, TG_SIZE_WIDTH, 0, ALONE },
-    { "blk.%d.attn_q.weight", TG_SIZE_QUERIES, TG_SIZE_WIDTH, 0, PART("attn_qkv.weight") },
-    { "blk.%d.attn_q.bias", TG_SIZE_ONE, TG_SIZE_QUERIES, 0, PART("attn_qkv.bias") },
-    { "blk.%d.attn_k.weight", TG_SIZE_KEYS, TG_SIZE_WIDTH, 0, PART("attn_qkv.weight") },
-    { "blk.%d.attn_k.bias", TG_SIZE_ONE, TG_SIZE_KEYS, 0, PART("attn_qkv.bias") },
-    { "blk.%d.attn_v.weight", TG_SIZE_KEYS, TG_SIZE_WIDTH, 0, PART("attn_qkv.weight") },
-    { "blk.%d.attn_v.bias", TG_SIZE_ONE, TG_SIZE_KEYS, 0, PART("attn_qkv.bias") },
-    { "blk.%d.attn_output.weight", TG_SIZE_WIDTH, TG_SIZE_QUERIES, TG_WANT_BRANCH, ALONE },
-    { "blk.%d.attn_output.bias", TG_SIZE_ONE, TG_SIZE_WIDTH, 0, ALONE },
-    { "blk.%d.attn_output_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0, ALONE },
-    { "blk.%d.attn_output_norm.bias", TG_SIZE_ONE, TG_SIZE_WIDTH, 0, ALONE },
-    { "blk.%d.ffn_up.weight", TG_SIZE_MLP, TG_SIZE_WIDTH, 0, ALONE },
-    { "blk.%d.ffn_up.bias", TG_SIZE_ONE, TG_SIZE_MLP, 0, ALONE },
-    { "blk.%d.ffn_down.weight", TG_SIZE_WIDTH, TG_SIZE_MLP, TG_WANT_BRANCH, ALONE },
-    { "blk.%d.ffn_down.bias", TG_SIZE_ONE, TG_SIZE_WIDTH, 0, ALONE },
-    { "blk.%d.layer_output_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0, ALONE },
-    { "blk.%d.layer_output_norm.bias", TG_SIZE_ONE, TG_SIZE_WIDTH, 0, ALONE },
+    { "token_embd.weight", TG_SIZE_VOCAB, TG_SIZE_WIDTH, TG_WANT_TABLE },
+    { "position_embd.weight", TG_SIZE_CTX, TG_SIZE_WIDTH, TG_WANT_TABLE },
+    { "token_types.weight", TG_SIZE_TWO, TG_SIZE_WIDTH, TG_WANT_TABLE },
+    { "token_embd_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
+    { "token_embd_norm.bias", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
+    { "blk.%d.attn_q.weight", TG_SIZE_QUERIES, TG_SIZE_WIDTH, 0, "blk.%d.attn_qkv.weight" },
+    { "blk.%d.attn_q.bias", TG_SIZE_ONE, TG_SIZE_QUERIES, 0, "blk.%d.attn_qkv.bias" },
+    { "blk.%d.attn_k.weight", TG_SIZE_KEYS, TG_SIZE_WIDTH, 0, "blk.%d.attn_qkv.weight" },
+    { "blk.%d.attn_k.bias", TG_SIZE_ONE, TG_SIZE_KEYS, 0, "blk.%d.attn_qkv.bias" },
+    { "blk.%d.attn_v.weight", TG_SIZE_KEYS, TG_SIZE_WIDTH, 0, "blk.%d.attn_qkv.weight" },
+    { "blk.%d.attn_v.bias", TG_SIZE_ONE, TG_SIZE_KEYS, 0, "blk.%d.attn_qkv.bias" },
+    { "blk.%d.attn_output.weight", TG_SIZE_WIDTH, TG_SIZE_QUERIES, TG_WANT_BRANCH },
+    { "blk.%d.attn_output.bias", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
+    { "blk.%d.attn_output_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
+    { "blk.%d.attn_output_norm.bias", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
+    { "blk.%d.ffn_up.weight", TG_SIZE_MLP, TG_SIZE_WIDTH, 0 },
+    { "blk.%d.ffn_up.bias", TG_SIZE_ONE, TG_SIZE_MLP, 0 },
+    { "blk.%d.ffn_down.weight", TG_SIZE_WIDTH, TG_SIZE_MLP, TG_WANT_BRANCH },
+    { "blk.%d.ffn_down.bias", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
+    { "blk.%d.layer_output_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
+    { "blk.%d.layer_output_norm.bias", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
 };
 
 const tg_family tg_family_bert = {

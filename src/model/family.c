@@ -35,8 +35,13 @@ const char *tg_family_at(size_t i) {
 bool tg_want_in_layers(const tg_want *want) { return strchr(want->name, '%') != NULL; }
 
 const char *tg_want_role(const tg_want *want) {
-    const char *of_layer = strchr(want->name, '%');
-    return want->role ? want->role : of_layer ? of_layer + strlen("%d.") : want->name;
+    const char *part = want->part ? want->part : want->name, *of_layer = strchr(part, '%');
+    return want->role ? want->role : of_layer ? of_layer + strlen("%d.") : part;
+}
+
+bool tg_want_is_made(const tg_want *want, const tg_model_config *c) {
+    return !(want->flags & TG_WANT_OPTIONAL) ||
+           (!c->tied && strcmp(tg_want_role(want), "output.weight") == 0);
 }
 
 size_t tg_size_of(const tg_model_config *c, tg_size size) {
@@ -126,9 +131,7 @@ uint64_t tg_config_params(const tg_model_config *c) {
     uint64_t n = 0;
     for (size_t i = 0; f && i < f->n_wants; i++) {
         const tg_want *w = &f->wants[i];
-        if ((w->flags & TG_WANT_OPTIONAL) &&
-            (c->tied || strcmp(tg_want_role(w), "output.weight") != 0))
-            continue;
+        if (!tg_want_is_made(w, c)) continue;
         n += (uint64_t)tg_size_of(c, w->rows) * tg_size_of(c, w->cols) *
              (tg_want_in_layers(w) ? (uint64_t)c->layers : 1);
     }

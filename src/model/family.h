@@ -49,13 +49,16 @@ typedef struct tg_want {
     tg_size rows, cols;
     unsigned flags;
     const char *part; /* in files' manner: "blk.%d.attn_qkv.weight"; NULL: its name */
-    const char *role; /* what the graph calls the part; NULL: its name behind "blk.%d." */
+    const char *role; /* what the graph calls the part; NULL: the part's name behind "blk.%d." */
 } tg_want;
 
 /* What the graph calls it. */
 const char *tg_want_role(const tg_want *want);
 /* Whether there is one in every layer. */
 bool tg_want_in_layers(const tg_want *want);
+/* Whether a fresh model has it: a tied one has no head of its own, and nothing else that is
+ * optional is made. */
+bool tg_want_is_made(const tg_want *want, const tg_model_config *c);
 
 /* Values of a block at which somebody may look, or put another one in their place, while a graph
  * is built: what an experiment needs to know of a family, and all that it may. */
@@ -96,8 +99,6 @@ typedef struct tg_family {
     /* Appends the model and returns the logits [.., V] of tokens [B,T], or with caches those that
      * follow tokens [T] of dynamic rows. */
     tg_value *(*graph)(struct tg_net *n, tg_value *tokens);
-    /* The logits [.., V] of a stream [.., C]: the end of graph alone. */
-    tg_value *(*head)(struct tg_net *n, tg_value *x);
     /* Of encoders, in graph's place: the vectors [T,C] of tokens. */
     tg_value *(*encode)(struct tg_net *n, const tg_net_texts *in);
 } tg_family;

@@ -14,13 +14,6 @@
 #include "base/math.h"
 #include "model/net.h"
 
-#define ALONE      NULL, NULL
-#define PART(role) "blk.%d." role, role
-
-static tg_value *head(tg_net *n, tg_value *x) {
-    return tg_net_unembed(n, tg_net_norm(n, x, "output_norm"), "token_embd");
-}
-
 static tg_value *graph(tg_net *n, tg_value *tokens) {
     tg_value *x = tg_net_tap(n, TG_SITE_STREAM, tg_net_embed(n, tokens, "token_embd"));
     for (n->layer = 0; n->layer < n->config->layers; n->layer++) {
@@ -36,8 +29,7 @@ static tg_value *graph(tg_net *n, tg_value *tokens) {
         x = tg_net_norm_add(n, h, "post_ffw_norm", x, TG_SITE_MLP);
         x = tg_net_tap(n, TG_SITE_STREAM, x);
     }
-    n->layer = -1;
-    return head(n, tg_net_asked(n, x));
+    return tg_net_head(n, x);
 }
 
 /* The base of the windows and their rhythm are in files of llama.cpp only where they are other
@@ -62,22 +54,22 @@ static tg_status config(const tg_gguf *g, tg_model_config *c) {
 }
 
 static const tg_want wants[] = {
-    { "token_embd.weight", TG_SIZE_VOCAB, TG_SIZE_WIDTH, TG_WANT_TABLE, ALONE },
-    { "output_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0, ALONE },
-    { "output.weight", TG_SIZE_VOCAB, TG_SIZE_WIDTH, TG_WANT_OPTIONAL, ALONE },
-    { "blk.%d.attn_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0, ALONE },
-    { "blk.%d.attn_q.weight", TG_SIZE_QUERIES, TG_SIZE_WIDTH, 0, PART("attn_qkv.weight") },
-    { "blk.%d.attn_k.weight", TG_SIZE_KEYS, TG_SIZE_WIDTH, 0, PART("attn_qkv.weight") },
-    { "blk.%d.attn_v.weight", TG_SIZE_KEYS, TG_SIZE_WIDTH, 0, PART("attn_qkv.weight") },
-    { "blk.%d.attn_q_norm.weight", TG_SIZE_ONE, TG_SIZE_HEAD, 0, ALONE },
-    { "blk.%d.attn_k_norm.weight", TG_SIZE_ONE, TG_SIZE_HEAD, 0, ALONE },
-    { "blk.%d.attn_output.weight", TG_SIZE_WIDTH, TG_SIZE_QUERIES, TG_WANT_BRANCH, ALONE },
-    { "blk.%d.post_attention_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0, ALONE },
-    { "blk.%d.ffn_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0, ALONE },
-    { "blk.%d.ffn_gate.weight", TG_SIZE_MLP, TG_SIZE_WIDTH, 0, PART("ffn_gate_up.weight") },
-    { "blk.%d.ffn_up.weight", TG_SIZE_MLP, TG_SIZE_WIDTH, 0, PART("ffn_gate_up.weight") },
-    { "blk.%d.ffn_down.weight", TG_SIZE_WIDTH, TG_SIZE_MLP, TG_WANT_BRANCH, ALONE },
-    { "blk.%d.post_ffw_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0, ALONE },
+    { "token_embd.weight", TG_SIZE_VOCAB, TG_SIZE_WIDTH, TG_WANT_TABLE },
+    { "output_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
+    { "output.weight", TG_SIZE_VOCAB, TG_SIZE_WIDTH, TG_WANT_OPTIONAL },
+    { "blk.%d.attn_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
+    { "blk.%d.attn_q.weight", TG_SIZE_QUERIES, TG_SIZE_WIDTH, 0, "blk.%d.attn_qkv.weight" },
+    { "blk.%d.attn_k.weight", TG_SIZE_KEYS, TG_SIZE_WIDTH, 0, "blk.%d.attn_qkv.weight" },
+    { "blk.%d.attn_v.weight", TG_SIZE_KEYS, TG_SIZE_WIDTH, 0, "blk.%d.attn_qkv.weight" },
+    { "blk.%d.attn_q_norm.weight", TG_SIZE_ONE, TG_SIZE_HEAD, 0 },
+    { "blk.%d.attn_k_norm.weight", TG_SIZE_ONE, TG_SIZE_HEAD, 0 },
+    { "blk.%d.attn_output.weight", TG_SIZE_WIDTH, TG_SIZE_QUERIES, TG_WANT_BRANCH },
+    { "blk.%d.post_attention_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
+    { "blk.%d.ffn_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
+    { "blk.%d.ffn_gate.weight", TG_SIZE_MLP, TG_SIZE_WIDTH, 0, "blk.%d.ffn_gate_up.weight" },
+    { "blk.%d.ffn_up.weight", TG_SIZE_MLP, TG_SIZE_WIDTH, 0, "blk.%d.ffn_gate_up.weight" },
+    { "blk.%d.ffn_down.weight", TG_SIZE_WIDTH, TG_SIZE_MLP, TG_WANT_BRANCH },
+    { "blk.%d.post_ffw_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
 };
 
 /* Fresh ones have the rhythm and the bases of the published ones. */
@@ -99,5 +91,4 @@ const tg_family tg_family_gemma3 = {
     .complete = complete,
     .config = config,
     .graph = graph,
-    .head = head,
 };

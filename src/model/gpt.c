@@ -14,10 +14,6 @@
  */
 #include "model/net.h"
 
-static tg_value *head(tg_net *n, tg_value *x) {
-    return tg_net_unembed(n, tg_net_norm(n, x, "output_norm"), "token_embd");
-}
-
 static tg_value *graph(tg_net *n, tg_value *tokens) {
     const int gelu = n->config->gelu_erf ? TG_ACT_GELU_ERF : TG_ACT_GELU_TANH;
     tg_value *x = tg_net_positions(n, tg_net_embed(n, tokens, "token_embd"), "position_embd");
@@ -32,8 +28,7 @@ static tg_value *graph(tg_net *n, tg_value *tokens) {
         x = tg_net_project(n, h, "ffn_down", TG_READ_PLAIN, x, TG_SITE_MLP);
         x = tg_net_tap(n, TG_SITE_STREAM, x);
     }
-    n->layer = -1;
-    return head(n, tg_net_asked(n, x));
+    return tg_net_head(n, x);
 }
 
 /* Queries, keys and values of tinygpt are three tensors in files and one parameter here, as one
@@ -82,7 +77,6 @@ const tg_family tg_family_tinygpt = {
     .fresh = true,
     .complete = complete_tinygpt,
     .graph = graph,
-    .head = head,
 };
 
 /* The key is ours: nobody else's files have the exact gelu. */
@@ -97,23 +91,23 @@ static tg_status config(const tg_gguf *g, tg_model_config *c) {
 }
 
 static const tg_want gpt2[] = {
-    { "token_embd.weight", TG_SIZE_VOCAB, TG_SIZE_WIDTH, TG_WANT_TABLE, NULL, NULL },
-    { "position_embd.weight", TG_SIZE_CTX, TG_SIZE_WIDTH, TG_WANT_FLOATS, NULL, NULL },
-    { "output_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0, NULL, NULL },
-    { "output_norm.bias", TG_SIZE_ONE, TG_SIZE_WIDTH, 0, NULL, NULL },
-    { "output.weight", TG_SIZE_VOCAB, TG_SIZE_WIDTH, TG_WANT_OPTIONAL, NULL, NULL },
-    { "blk.%d.attn_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0, NULL, NULL },
-    { "blk.%d.attn_norm.bias", TG_SIZE_ONE, TG_SIZE_WIDTH, 0, NULL, NULL },
-    { "blk.%d.attn_qkv.weight", TG_SIZE_QKV, TG_SIZE_WIDTH, 0, NULL, NULL },
-    { "blk.%d.attn_qkv.bias", TG_SIZE_ONE, TG_SIZE_QKV, 0, NULL, NULL },
-    { "blk.%d.attn_output.weight", TG_SIZE_WIDTH, TG_SIZE_QUERIES, TG_WANT_BRANCH, NULL, NULL },
-    { "blk.%d.attn_output.bias", TG_SIZE_ONE, TG_SIZE_WIDTH, 0, NULL, NULL },
-    { "blk.%d.ffn_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0, NULL, NULL },
-    { "blk.%d.ffn_norm.bias", TG_SIZE_ONE, TG_SIZE_WIDTH, 0, NULL, NULL },
-    { "blk.%d.ffn_up.weight", TG_SIZE_MLP, TG_SIZE_WIDTH, 0, NULL, NULL },
-    { "blk.%d.ffn_up.bias", TG_SIZE_ONE, TG_SIZE_MLP, 0, NULL, NULL },
-    { "blk.%d.ffn_down.weight", TG_SIZE_WIDTH, TG_SIZE_MLP, TG_WANT_BRANCH, NULL, NULL },
-    { "blk.%d.ffn_down.bias", TG_SIZE_ONE, TG_SIZE_WIDTH, 0, NULL, NULL },
+    { "token_embd.weight", TG_SIZE_VOCAB, TG_SIZE_WIDTH, TG_WANT_TABLE },
+    { "position_embd.weight", TG_SIZE_CTX, TG_SIZE_WIDTH, TG_WANT_FLOATS },
+    { "output_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
+    { "output_norm.bias", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
+    { "output.weight", TG_SIZE_VOCAB, TG_SIZE_WIDTH, TG_WANT_OPTIONAL },
+    { "blk.%d.attn_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
+    { "blk.%d.attn_norm.bias", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
+    { "blk.%d.attn_qkv.weight", TG_SIZE_QKV, TG_SIZE_WIDTH, 0 },
+    { "blk.%d.attn_qkv.bias", TG_SIZE_ONE, TG_SIZE_QKV, 0 },
+    { "blk.%d.attn_output.weight", TG_SIZE_WIDTH, TG_SIZE_QUERIES, TG_WANT_BRANCH },
+    { "blk.%d.attn_output.bias", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
+    { "blk.%d.ffn_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
+    { "blk.%d.ffn_norm.bias", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
+    { "blk.%d.ffn_up.weight", TG_SIZE_MLP, TG_SIZE_WIDTH, 0 },
+    { "blk.%d.ffn_up.bias", TG_SIZE_ONE, TG_SIZE_MLP, 0 },
+    { "blk.%d.ffn_down.weight", TG_SIZE_WIDTH, TG_SIZE_MLP, TG_WANT_BRANCH },
+    { "blk.%d.ffn_down.bias", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
 };
 
 const tg_family tg_family_gpt2 = {
@@ -124,5 +118,4 @@ const tg_family tg_family_gpt2 = {
     .fresh = true,
     .config = config,
     .graph = graph,
-    .head = head,
 };

@@ -26,35 +26,39 @@ static const char *named(builder *b, const char *pattern, int layer) {
     return s;
 }
 
-/* A model that is tied has no head of its own, and nothing else that is optional is made. */
-static bool is_taken(const builder *b, const tg_want *w) {
-    return !(w->flags & TG_WANT_OPTIONAL) ||
-           (!b->config->tied && strcmp(tg_want_role(w), "output.weight") == 0);
-}
-
 static bool same_part(const tg_want *a, const tg_want *b) {
     return a->part && b->part && strcmp(a->part, b->part) == 0;
+}
+
+/* Tensors of a part lie side by side: columns of vectors and of [in,out], rows of [out,in]. */
+static bool side_by_columns(const tg_want *w) {
+    return w->rows == TG_SIZE_ONE || (w->flags & TG_WANT_IN_OUT) != 0;
+}
+
+/* Rows or columns that wants [first, end) of the part of w have. */
+static size_t extent(const builder *b, const tg_want *w, size_t first, size_t end) {
+    size_t n = 0;
+    for (size_t k = first; k < end; k++) {
+        const tg_want *other = &b->family->wants[k];
+        if (same_part(w, other))
+            n += tg_size_of(b->config, side_by_columns(w) ? other->cols : other->rows);
+    }
+    return n;
 }
 
 /* The parameter that want i begins, with room for all tensors of its part. */
 static tg_param *add_param(builder *b, size_t i, int layer) {
     const tg_want *w = &b->family->wants[i];
-    const bool in_out = (w->flags & TG_WANT_IN_OUT) != 0, vector = w->rows == TG_SIZE_ONE;
     size_t rows = tg_size_of(b->config, w->rows), cols = tg_size_of(b->config, w->cols);
-    for (size_t k = i + 1; k < b->family->n_wants; k++)
-        if (same_part(w, &b->family->wants[k])) {
-            if (vector || in_out)
-                cols += tg_size_of(b->config, b->family->wants[k].cols);
-            else
-                rows += tg_size_of(b->config, b->family->wants[k].rows);
-        }
+    *(side_by_columns(w) ? &cols : &rows) += extent(b, w, i + 1, b->family->n_wants);
     tg_param *p = &b->params[b->n_params++];
     *p = (tg_param) { .name = named(b, w->part ? w->part : w->name, layer),
-                      .type = vector ? tg_type_1d(TG_F32, cols) : tg_type_2d(TG_F32, rows, cols),
+                      .type = w->rows == TG_SIZE_ONE ? tg_type_1d(TG_F32, cols)
+                                                     : tg_type_2d(TG_F32, rows, cols),
                       .offset_elems = b->n_elems,
                       .role = tg_want_role(w),
                       .layer = layer,
-                      .in_out = in_out };
+                      .in_out = (w->flags & TG_WANT_IN_OUT) != 0 };
     b->n_elems += (tg_type_elems(&p->type) + 63) / 64 * 64;
     return p;
 }
@@ -62,13 +66,7 @@ static tg_param *add_param(builder *b, size_t i, int layer) {
 /* Where want i begins in its part: the tensors before it are side by side with it. */
 static size_t offset_in_part(const builder *b, size_t i, const tg_param *p) {
     const tg_want *w = &b->family->wants[i];
-    size_t at = 0;
-    for (size_t k = 0; k < i; k++)
-        if (same_part(w, &b->family->wants[k]))
-            at += p->in_out || w->rows == TG_SIZE_ONE
-                      ? tg_size_of(b->config, b->family->wants[k].cols)
-                      : tg_size_of(b->config, b->family->wants[k].rows) * tg_type_cols(&p->type);
-    return at;
+    return extent(b, w, 0, i) * (side_by_columns(w) ? 1 : tg_type_cols(&p->type));
 }
 
 static const tg_param *param_of(builder *b, size_t i, int layer) {
@@ -95,13 +93,12 @@ static void add_tensor(builder *b, size_t i, int layer, size_t ordinal) {
         .rows = tg_size_of(b->config, w->rows),
         .cols = tg_size_of(b->config, w->cols),
         .offset_elems = p->offset_elems + offset_in_part(b, i, p),
-        .row_stride_elems = tg_type_cols(&p->type),
+        .row_stride_elems = vector ? tg_size_of(b->config, w->cols) : tg_type_cols(&p->type),
         .init = !vector                                          ? TG_INIT_NORMAL
                 : n > 5 && strcmp(w->name + n - 5, ".bias") == 0 ? TG_INIT_ZERO
                                                                  : TG_INIT_ONE,
         .init_std = w->flags & TG_WANT_BRANCH ? std / tg_sqrt(2.0 * b->config->layers) : std,
     };
-    if (vector) b->tensors[ordinal].row_stride_elems = b->tensors[ordinal].cols;
 }
 
 /* The ordinal is part of the contract of initial weights: it seeds them (base/rng.h), so it follows
@@ -111,7 +108,7 @@ static void add_all(builder *b, bool matrices) {
     for (int layer = -1; layer < b->config->layers; layer++)
         for (size_t i = 0; i < b->family->n_wants; i++) {
             const tg_want *w = &b->family->wants[i];
-            if (tg_want_in_layers(w) != (layer >= 0) || !is_taken(b, w)) continue;
+            if (tg_want_in_layers(w) != (layer >= 0) || !tg_want_is_made(w, b->config)) continue;
             if ((w->rows != TG_SIZE_ONE) == matrices) add_tensor(b, i, layer, ordinal);
             ordinal++;
         }

@@ -14,10 +14,6 @@
  */
 #include "model/net.h"
 
-static tg_value *head(tg_net *n, tg_value *x) {
-    return tg_net_unembed(n, tg_net_norm(n, x, "output_norm"), "token_embd");
-}
-
 static tg_value *graph(tg_net *n, tg_value *tokens) {
     tg_value *x = tg_net_tap(n, TG_SITE_STREAM, tg_net_embed(n, tokens, "token_embd"));
     for (n->layer = 0; n->layer < n->config->layers; n->layer++) {
@@ -31,8 +27,7 @@ static tg_value *graph(tg_net *n, tg_value *tokens) {
         x = tg_net_project(n, h, "ffn_down", TG_READ_SILU, x, TG_SITE_MLP);
         x = tg_net_tap(n, TG_SITE_STREAM, x);
     }
-    n->layer = -1;
-    return head(n, tg_net_asked(n, x));
+    return tg_net_head(n, x);
 }
 
 /* A window as long as the context hides nothing; a shorter one would. Factors of each frequency
@@ -49,35 +44,33 @@ static tg_status config(const tg_gguf *g, tg_model_config *c) {
     return tg_config_read_scaling(g, c);
 }
 
-#define ALONE      NULL, NULL
-#define PART(role) "blk.%d." role, role
 #define MATRICES(pairs)                                                                            \
-    { "token_embd.weight", TG_SIZE_VOCAB, TG_SIZE_WIDTH, TG_WANT_TABLE, ALONE },                   \
-        { "output_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0, ALONE },                            \
-        { "output.weight", TG_SIZE_VOCAB, TG_SIZE_WIDTH, TG_WANT_OPTIONAL, ALONE },                \
-        { "blk.%d.attn_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0, ALONE },                       \
+    { "token_embd.weight", TG_SIZE_VOCAB, TG_SIZE_WIDTH, TG_WANT_TABLE },                          \
+        { "output_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },                                   \
+        { "output.weight", TG_SIZE_VOCAB, TG_SIZE_WIDTH, TG_WANT_OPTIONAL },                       \
+        { "blk.%d.attn_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },                              \
         { "blk.%d.attn_q.weight", TG_SIZE_QUERIES, TG_SIZE_WIDTH, pairs,                           \
-          PART("attn_qkv.weight") },                                                               \
-        { "blk.%d.attn_k.weight", TG_SIZE_KEYS, TG_SIZE_WIDTH, pairs, PART("attn_qkv.weight") },   \
-        { "blk.%d.attn_v.weight", TG_SIZE_KEYS, TG_SIZE_WIDTH, 0, PART("attn_qkv.weight") },       \
-        { "blk.%d.attn_output.weight", TG_SIZE_WIDTH, TG_SIZE_QUERIES, TG_WANT_BRANCH, ALONE },    \
-        { "blk.%d.ffn_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0, ALONE },                        \
-        { "blk.%d.ffn_gate.weight", TG_SIZE_MLP, TG_SIZE_WIDTH, 0, PART("ffn_gate_up.weight") },   \
-        { "blk.%d.ffn_up.weight", TG_SIZE_MLP, TG_SIZE_WIDTH, 0, PART("ffn_gate_up.weight") }, {   \
-        "blk.%d.ffn_down.weight", TG_SIZE_WIDTH, TG_SIZE_MLP, TG_WANT_BRANCH, ALONE                \
+          "blk.%d.attn_qkv.weight" },                                                              \
+        { "blk.%d.attn_k.weight", TG_SIZE_KEYS, TG_SIZE_WIDTH, pairs, "blk.%d.attn_qkv.weight" },  \
+        { "blk.%d.attn_v.weight", TG_SIZE_KEYS, TG_SIZE_WIDTH, 0, "blk.%d.attn_qkv.weight" },      \
+        { "blk.%d.attn_output.weight", TG_SIZE_WIDTH, TG_SIZE_QUERIES, TG_WANT_BRANCH },           \
+        { "blk.%d.ffn_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },                               \
+        { "blk.%d.ffn_gate.weight", TG_SIZE_MLP, TG_SIZE_WIDTH, 0, "blk.%d.ffn_gate_up.weight" },  \
+        { "blk.%d.ffn_up.weight", TG_SIZE_MLP, TG_SIZE_WIDTH, 0, "blk.%d.ffn_gate_up.weight" }, {  \
+        "blk.%d.ffn_down.weight", TG_SIZE_WIDTH, TG_SIZE_MLP, TG_WANT_BRANCH                       \
     }
 
 static const tg_want llama[] = { MATRICES(TG_WANT_ROPE_PAIRS) };
 static const tg_want qwen2[] = {
     MATRICES(0),
-    { "blk.%d.attn_q.bias", TG_SIZE_ONE, TG_SIZE_QUERIES, 0, PART("attn_qkv.bias") },
-    { "blk.%d.attn_k.bias", TG_SIZE_ONE, TG_SIZE_KEYS, 0, PART("attn_qkv.bias") },
-    { "blk.%d.attn_v.bias", TG_SIZE_ONE, TG_SIZE_KEYS, 0, PART("attn_qkv.bias") },
+    { "blk.%d.attn_q.bias", TG_SIZE_ONE, TG_SIZE_QUERIES, 0, "blk.%d.attn_qkv.bias" },
+    { "blk.%d.attn_k.bias", TG_SIZE_ONE, TG_SIZE_KEYS, 0, "blk.%d.attn_qkv.bias" },
+    { "blk.%d.attn_v.bias", TG_SIZE_ONE, TG_SIZE_KEYS, 0, "blk.%d.attn_qkv.bias" },
 };
 static const tg_want qwen3[] = {
     MATRICES(0),
-    { "blk.%d.attn_q_norm.weight", TG_SIZE_ONE, TG_SIZE_HEAD, 0, ALONE },
-    { "blk.%d.attn_k_norm.weight", TG_SIZE_ONE, TG_SIZE_HEAD, 0, ALONE },
+    { "blk.%d.attn_q_norm.weight", TG_SIZE_ONE, TG_SIZE_HEAD, 0 },
+    { "blk.%d.attn_k_norm.weight", TG_SIZE_ONE, TG_SIZE_HEAD, 0 },
 };
 
 static void complete(tg_model_config *c) {
@@ -93,8 +86,7 @@ static void complete(tg_model_config *c) {
                                        .fresh = true,                                              \
                                        .complete = complete,                                       \
                                        .config = config,                                           \
-                                       .graph = graph,                                             \
-                                       .head = head }
+                                       .graph = graph }
 FAMILY(llama, "Llama 2 and 3, SmolLM2");
 FAMILY(qwen2, "Qwen 2 and 2.5");
 FAMILY(qwen3, "Qwen 3");

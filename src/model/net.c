@@ -9,17 +9,28 @@
 /* ---------------------------------------------------------------------------------------- weights
  */
 
-/* In full and outside of any scope: gradients and plans find a state by this name. One that was
- * asked for before is the same value: the gradient of the embedding, which is also the head, is the
- * sum of both uses. */
+typedef struct scope {
+    char text[sizeof((tg_graph *)0)->scope];
+} scope;
+
+/* Weights are named in full and outside of any scope: gradients and plans find them by this name.
+ */
+static scope leave_scope(tg_graph *g) {
+    scope s;
+    memcpy(s.text, g->scope, sizeof s.text);
+    tg_graph_scope(g, "%s", "");
+    return s;
+}
+static void enter_scope(tg_graph *g, const scope *s) { memcpy(g->scope, s->text, sizeof s->text); }
+
+/* One that was asked for before is the same value: the gradient of the embedding, which is also the
+ * head, is the sum of both uses. */
 static tg_value *state(tg_net *n, const char *name, tg_type type) {
     for (tg_node *node = n->g->first; node; node = node->next)
         if (node->op == TG_OP_state && strcmp(node->name, name) == 0) return &node->out[0];
-    char scope[sizeof n->g->scope];
-    memcpy(scope, n->g->scope, sizeof scope);
-    tg_graph_scope(n->g, "%s", "");
+    const scope s = leave_scope(n->g);
     tg_value *v = tg_state(n->g, name, type);
-    memcpy(n->g->scope, scope, sizeof scope);
+    enter_scope(n->g, &s);
     return v;
 }
 
@@ -28,11 +39,9 @@ static tg_value *view(tg_net *n, const tg_param *p) {
         if (node->op == TG_OP_view && node->in[0] == n->flat &&
             node->offset_elems == p->offset_elems)
             return &node->out[0];
-    char scope[sizeof n->g->scope];
-    memcpy(scope, n->g->scope, sizeof scope);
-    tg_graph_scope(n->g, "%s", "");
+    const scope s = leave_scope(n->g);
     tg_value *v = tg_view(n->g, n->flat, p->offset_elems, p->type, p->name);
-    memcpy(n->g->scope, scope, sizeof scope);
+    enter_scope(n->g, &s);
     return v;
 }
 
@@ -136,8 +145,10 @@ static tg_value *float_linear(tg_net *n, tg_value *x, const tg_param *p, const c
     return tg_matmul(n->g, x, matrix, b, p->in_out ? 0 : 2);
 }
 
-static tg_value *packed_linear(tg_net *n, tg_value *x, const char *role, const char *name, int read,
+static tg_value *packed_linear(tg_net *n, tg_value *x, const char *role, int read,
                                tg_value *residual) {
+    char name[96];
+    snprintf(name, sizeof name, "%s.weight", role);
     const tg_tensor *first = tensor(n, name, 0);
     tg_packed_value w[3];
     for (size_t i = 0; i < 3; i++) w[i] = packed(n, tensor(n, name, i));
@@ -150,14 +161,12 @@ tg_value *tg_net_linear(tg_net *n, tg_value *x, const char *role, int read) {
     char name[96];
     snprintf(name, sizeof name, "%s.weight", role);
     const tg_param *p = param(n, name, n->layer);
-    return p ? float_linear(n, x, p, role, read) : packed_linear(n, x, role, name, read, NULL);
+    return p ? float_linear(n, x, p, role, read) : packed_linear(n, x, role, read, NULL);
 }
 
 tg_value *tg_net_project(tg_net *n, tg_value *x, const char *role, int read, tg_value *stream,
                          tg_site site) {
-    char name[96];
-    snprintf(name, sizeof name, "%s.weight", role);
-    if (n->tensors && !n->tap) return packed_linear(n, x, role, name, read, stream);
+    if (n->tensors && !n->tap) return packed_linear(n, x, role, read, stream);
     return tg_add(n->g, stream, tg_net_tap(n, site, tg_net_linear(n, x, role, read)));
 }
 
@@ -189,16 +198,15 @@ tg_value *tg_net_attention(tg_net *n, tg_value *qkv, int32_t window) {
     return tg_net_tap(n, TG_SITE_HEADS, o);
 }
 
-tg_value *tg_net_asked(tg_net *n, tg_value *x) {
-    return n->caches && n->answers == TG_ANSWER_NEWEST ? tg_last_row(n->g, x) : x;
-}
-
-tg_value *tg_net_unembed(tg_net *n, tg_value *x, const char *embedding) {
+tg_value *tg_net_head(tg_net *n, tg_value *x) {
+    n->layer = -1;
+    if (n->caches && n->answers == TG_ANSWER_NEWEST) x = tg_last_row(n->g, x);
+    x = tg_net_norm(n, x, "output_norm");
     if (n->answers == TG_ANSWER_HIDDEN_STATES) return x;
     const bool own = param(n, "output.weight", -1) || tensor(n, "output.weight", 0);
-    tg_value *logits = tg_net_linear(n, x, own ? "output" : embedding, TG_READ_PLAIN);
+    x = tg_net_linear(n, x, own ? "output" : "token_embd", TG_READ_PLAIN);
     tg_graph_scope(n->g, "%s", "");
-    return logits;
+    return x;
 }
 
 tg_net tg_net_of(tg_graph *g, const tg_layout *layout) {

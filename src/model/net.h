@@ -71,10 +71,9 @@ tg_value *tg_net_attention(tg_net *n, tg_value *qkv, int32_t window);
 /* x, or what somebody puts in its place. */
 tg_value *tg_net_tap(tg_net *n, tg_site site, tg_value *x);
 
-/* The rows that an answer is wanted of. */
-tg_value *tg_net_asked(tg_net *n, tg_value *x);
-/* The answer out of those rows behind the final norm: as they are, or their logits by
- * output.weight, or where there is none by the embedding. */
-tg_value *tg_net_unembed(tg_net *n, tg_value *x, const char *embedding);
+/* The answer out of the stream behind the last block: of the rows that are asked for their final
+ * norm, and but for hidden states their logits, by output.weight or where there is none by the
+ * embedding. */
+tg_value *tg_net_head(tg_net *n, tg_value *x);
 
 #endif

@@ -66,7 +66,7 @@ static tg_status build_grad(tg_train_plans *p, const tg_layout *l, const tg_trai
  * scalar. */
 static tg_status build_update(tg_train_plans *p, const tg_layout *l, const tg_train_options *o) {
     tg_graph *g = &p->update_graph;
-    tg_value *weights = flat(g, l, "weights"), *grads = flat(g, l, "grads");
+    tg_value *weights = flat(g, l, TG_WEIGHTS_NAME), *grads = flat(g, l, "grads");
     tg_value *m = flat(g, l, "adam_m"), *v = flat(g, l, "adam_v");
     tg_value *loss = tg_state(g, "loss", tg_type_scalar(TG_F32));
     p->stats = tg_grad_norm(g, grads, loss, (float)o->clip);
