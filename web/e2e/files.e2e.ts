@@ -183,4 +183,31 @@ describe('a run', () => {
     const on = await downloadRun('page-on.tinygpt');
     expectSameCurve(lossesOf(on), lossesOf(file('on.tinygpt')), 70);
   });
+
+  it('of another family goes on as that family, and so does the next one', async () => {
+    tinygpt(
+      'train', '--data', textFile, '--family', 'llama', '--layers', '2', '--width', '48',
+      '--heads', '4', '--kv-heads', '2', '--ctx', '32', '--quiet', '--sample-every', '0', '--json',
+      '--save-every', '20', '--steps', '40', '--out', file('llama.tinygpt'),
+    );
+    await p.open(site.url);
+    await takeText();
+    await p.view('Files');
+    const half = file('llama-half.tinygpt');
+    writeFileSync(half, readFileSync(file('llama.tinygpt.prev')));
+    await openFile(half);
+    await p.page.getByText(/^Llama, 2 layers of 48/).waitFor();
+    await p.button('Continue the run').click();
+    await p.finished();
+    expect(await p.step()).toBe(40);
+    const back = await downloadRun('llama-back.tinygpt');
+    expectSameCurve(lossesOf(back), lossesOf(file('llama.tinygpt')), 40);
+    expect(await p.button(/^Download: .tinygpt v2/).count()).toBe(0);
+    await p.view('Watch it think');
+    await p.page.getByRole('heading', { name: /Attention/ }).first().waitFor();
+    // Trained anew with its settings, it is a Llama again, not the page's usual family.
+    await p.view('Model');
+    await p.page.getByText(/^Llama, on this machine$/).waitFor();
+    expect(p.page.url()).toContain('family=llama');
+  });
 });

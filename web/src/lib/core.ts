@@ -214,6 +214,7 @@ export class Core {
       isolated: isolated(),
       maxMemoryBytes: this.#instance.maxMemoryBytes,
       presets: this.#presets(),
+      families: this.#families(),
       levers: this.#levers(),
     };
   }
@@ -357,6 +358,15 @@ export class Core {
       const params = Number(c.tg_param_count(memory.member('tg_preset', at, 'config')));
       return { ...memory.read('tg_preset', at), params };
     });
+  }
+
+  #families(): string[] {
+    const names: string[] = [];
+    for (let i = 0; ; i++) {
+      const at = this.c.tg_family_at(i);
+      if (at === 0) return names;
+      names.push(this.memory.text(at));
+    }
   }
 
   #levers(): LeverInfo[] {

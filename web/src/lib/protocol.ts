@@ -142,3 +142,17 @@ export interface WorkerApi {
   /** Waits until something happened. */
   events(): Promise<EngineEvent[]>;
 }
+
+/* ------------------------------------------------------------------------------------- threads */
+
+/** What the engine's worker tells a thread of its own, once. */
+export interface HelperOrder {
+  module: WebAssembly.Module;
+  memory: WebAssembly.Memory;
+  wide: boolean;
+  /** The address of its stack and storage, made by tg_wasm_thread_new. */
+  thread: number;
+}
+
+/** What a thread says. */
+export type HelperWord = { kind: 'ready' } | { kind: 'failed'; reason: string };

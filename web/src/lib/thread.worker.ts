@@ -7,7 +7,7 @@
  * the engine's worker.
  */
 import { parentEndpoint } from './platform.js';
-import type { HelperOrder, HelperWord } from './threads.js';
+import type { HelperOrder, HelperWord } from './protocol.js';
 
 type Address = number | bigint;
 

@@ -9,18 +9,7 @@
 import type { Exports } from './abi.js';
 import { TinygptError } from './errors.js';
 import { nodeHelper, pageHelper, type Helper, threads as nodeThreads } from './platform.js';
-
-/** What the engine tells a helper. */
-export interface HelperOrder {
-  module: WebAssembly.Module;
-  memory: WebAssembly.Memory;
-  wide: boolean;
-  /** The address of its stack and storage, made by tg_wasm_thread_new. */
-  thread: number;
-}
-
-/** What a helper says. */
-export type HelperWord = { kind: 'ready' } | { kind: 'failed'; reason: string };
+import type { HelperOrder, HelperWord } from './protocol.js';
 
 export interface Helpers {
   count: number;

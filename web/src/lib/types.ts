@@ -70,6 +70,8 @@ export interface EngineInfo {
   /** The maximum that the memory was granted. */
   maxMemoryBytes: number;
   presets: Preset[];
+  /** Families whose models can be made and trained. */
+  families: string[];
   levers: LeverInfo[];
 }
 
@@ -81,7 +83,8 @@ export interface LeverInfo {
   state: string;
 }
 
-/** What a model is made of. What may be left out is the family's to choose; models tell all of it. */
+/** tg_model_config: what a model is made of. What may be left out, or is 0, is the family's to
+ *  choose; models tell all of it. */
 export interface GptConfig {
   layers: number;
   width: number;
@@ -89,11 +92,13 @@ export interface GptConfig {
   ctx: number;
   vocab: number;
   mlp: number;
-  /** 'tinygpt' if it is left out; else 'gpt2', 'llama', 'qwen2' or 'qwen3'. */
+  /** One of EngineInfo.families; the first if it is left out. */
   family?: string;
   /** Heads of keys and values; as many as of queries. */
   kvHeads?: number;
   headSize?: number;
+  /** Positions that a layer with a window sees; Gemma 3 has such layers. */
+  window?: number;
   ropeBase0?: number;
 }
 

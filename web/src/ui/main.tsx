@@ -10,7 +10,8 @@ import './styles/shell.css';
 import { render } from 'preact';
 import { whenEngine } from './engine';
 import { App } from './shell/app';
-import { startTheme } from './shell/theme';
+import { preloadViews } from './shell/body';
+import { startTheme } from './theme';
 import { loadPastRuns } from './run/past_runs';
 import { startDrop } from './state/drop';
 import { startFiles } from './state/files';
@@ -19,7 +20,6 @@ import { startPwa } from './state/pwa';
 import { startRouting } from './state/route';
 import { startText } from './state/text';
 import { startRun } from './state/run';
-import { VIEWS } from './views';
 
 startTheme();
 startRouting();
@@ -55,9 +55,6 @@ afterPaint(() => {
 
 /** The other views, one after the other, when there is nothing better to do. */
 function preloadSoon(): void {
-  const preload = async () => {
-    for (const v of VIEWS) await v.load().catch(() => {});
-  };
-  if ('requestIdleCallback' in window) requestIdleCallback(() => void preload());
-  else setTimeout(() => void preload(), 2000);
+  if ('requestIdleCallback' in window) requestIdleCallback(() => void preloadViews());
+  else setTimeout(() => void preloadViews(), 2000);
 }

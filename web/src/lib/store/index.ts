@@ -15,17 +15,11 @@
 import * as Comlink from 'comlink';
 
 import { QuotaError } from './disk.js';
-import type { StoreApi } from './store.worker.js';
+import type { StoreApi, StoreStatus } from './store.worker.js';
 import type { SavedRun } from './vault.js';
 
 export { QuotaError };
-export type { SavedRun };
-
-export interface StoreStatus {
-  status: 'ok' | 'locked' | 'unavailable';
-  /** A sentence for a person, where the status is not ok. */
-  reason?: string;
-}
+export type { SavedRun, StoreStatus };
 
 export interface RunStore {
   /** What the last load() found damaged, in a sentence; '' if nothing. */

@@ -8,8 +8,13 @@
 import * as Comlink from 'comlink';
 
 import { OpfsDisk } from './disk.js';
-import type { StoreStatus } from './index.js';
 import { type SavedRun, Vault } from './vault.js';
+
+export interface StoreStatus {
+  status: 'ok' | 'locked' | 'unavailable';
+  /** A sentence for a person, where the status is not ok. */
+  reason?: string;
+}
 
 const FOLDER = 'tinygpt';
 const LOCK = 'tinygpt-store';

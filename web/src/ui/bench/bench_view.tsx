@@ -6,7 +6,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Preset } from '../../lib/types';
 import { useEngine } from '../engine';
-import { plainError } from '../files/plain_error';
+import { plainError } from '../plain_error';
 import { count } from '../format';
 import { Button } from '../parts/button';
 import { Card } from '../parts/card';

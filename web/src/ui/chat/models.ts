@@ -15,7 +15,7 @@ import {
 } from '../../lib/models/index';
 import { TinygptError } from '../../lib/errors';
 import type { ChatInfo, ModelFacts, ModelSource } from '../../lib/types';
-import { plainError } from '../files/plain_error';
+import { plainError } from '../plain_error';
 import { notify } from '../state/notices';
 import { Store } from '../store';
 import { modelAddress } from './address';

@@ -5,7 +5,7 @@
  */
 import type { AnswerStats, Turn } from '../../lib/types';
 import { TinygptError } from '../../lib/errors';
-import { plainError } from '../files/plain_error';
+import { plainError } from '../plain_error';
 import { Store } from '../store';
 import { chatSession, chatSettings, engineDied, models, tokensOf } from './models';
 import { biases, lines } from './settings';

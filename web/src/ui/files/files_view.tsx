@@ -6,6 +6,7 @@ import { Card, Disclosure } from '../parts/card';
 import { Notice } from '../parts/notice';
 import { Stat } from '../parts/stat';
 import { bytes, count, loss, roughCount } from '../format';
+import { familyOf } from '../model/families';
 import { current } from '../state/current';
 import {
   continueOpenedRun,
@@ -21,7 +22,7 @@ import { controller, keeping, reset, useRun } from '../state/run';
 import { textName, textState } from '../state/text';
 import { useStore } from '../store';
 import { FileButton } from '../text/text_box';
-import { VIEWS } from '../views';
+import { VIEWS } from '../state/views';
 import { isModelName } from './model_file';
 import './files.css';
 
@@ -71,13 +72,15 @@ const LAST: Layout = {
   extension: 'tinygpt',
 };
 
-const WEIGHTS: readonly Layout[] = [
-  {
-    kind: 'v3',
-    title: 'The model',
-    about: 'The weights alone, checksummed: a third of the run.',
-    extension: 'tinygpt',
-  },
+const WEIGHTS: Layout = {
+  kind: 'v3',
+  title: 'The model',
+  about: 'The weights alone, checksummed: a third of the run.',
+  extension: 'tinygpt',
+};
+
+/** Layouts that can hold a tinygpt alone. */
+const AS_GPT2: readonly Layout[] = [
   {
     kind: 'safetensors',
     title: 'safetensors',
@@ -112,6 +115,7 @@ function Downloads() {
   const phase = useRun((s) => s.phase);
   const best = useRun((s) => s.best);
   const isRun = now?.origin === 'run';
+  const isTinygpt = familyOf(now?.config.family).name === 'tinygpt';
   const failed = phase === 'failed' && controller.lastSave !== null;
   return (
     <Card title="Download" aside={now ? `${now.label}, step ${count(now.step)}` : ''}>
@@ -125,11 +129,18 @@ function Downloads() {
       {now && (
         <>
           <DownloadList
-            layouts={[...(isRun ? [RUN] : []), ...(isRun && best ? [BEST] : []), ...WEIGHTS]}
+            layouts={[
+              ...(isRun ? [RUN] : []),
+              ...(isRun && best ? [BEST] : []),
+              WEIGHTS,
+              ...(isTinygpt ? AS_GPT2 : []),
+            ]}
           />
-          <Disclosure summary="For the original TinyGPT">
-            <DownloadList layouts={ORIGINAL} />
-          </Disclosure>
+          {isTinygpt && (
+            <Disclosure summary="For the original TinyGPT">
+              <DownloadList layouts={ORIGINAL} />
+            </Disclosure>
+          )}
         </>
       )}
     </Card>
@@ -200,7 +211,7 @@ function Opened({ file }: { file: OpenedFile }) {
         <Stat
           name="Parameters"
           value={roughCount(info.params)}
-          note={`${c.layers} layers of ${c.width}, context ${c.ctx}`}
+          note={`${familyOf(info.family).label}, ${c.layers} layers of ${c.width}, context ${c.ctx}`}
         />
         <Stat
           name="Trained"

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { TinygptError } from '../../lib/errors';
 import { fileName, isModelName, modelFileProblem } from './model_file';
-import { plainError } from './plain_error';
+import { plainError } from '../plain_error';
 
 const utf8 = (text: string) => new TextEncoder().encode(text);
 

@@ -3,7 +3,7 @@
  * verdict.ts - what to say when a run has ended: one judgement, its reasons, and what to do next.
  * The rules are few and stand in the order in which they matter.
  */
-import { SIZES } from '../model/presets';
+import { findSize, SIZES } from '../model/presets';
 import { count, loss as lossText, roughCount } from '../format';
 import { choices, hasTurned } from './words';
 
@@ -109,7 +109,9 @@ function times(epochs: number): string {
 }
 
 function next(size: string): string {
-  const at = SIZES.findIndex((s) => s.name === size);
+  const family = findSize(size)?.family;
+  const line = SIZES.filter((s) => s.family === family);
+  const at = line.findIndex((s) => s.name === size);
   // Beyond xl the next step up is a matter of hours: it is not proposed.
-  return at >= 0 && at < 4 ? (SIZES[at + 1]?.name ?? '') : '';
+  return at >= 0 && at < 4 ? (line[at + 1]?.name ?? '') : '';
 }

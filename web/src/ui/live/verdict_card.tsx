@@ -8,7 +8,7 @@ import { findSize } from '../model/presets';
 import { withSize } from '../run/settings';
 import { openView, settings, sizeChosen } from '../state/route';
 import { controller, useRun } from '../state/run';
-import { VIEWS } from '../views';
+import { VIEWS } from '../state/views';
 import type { NextAction } from './verdict';
 
 export function VerdictCard() {

@@ -16,6 +16,7 @@ const info: EngineInfo = {
   isolated: true,
   maxMemoryBytes: 2 ** 32,
   presets: [],
+  families: [],
   levers: [],
 };
 const page: PageFacts = {

@@ -7,7 +7,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { Engine } from '../../lib/index';
 import type { Check } from '../../lib/types';
 import { useEngine } from '../engine';
-import { plainError } from '../files/plain_error';
+import { plainError } from '../plain_error';
 import { bytes } from '../format';
 import { Button } from '../parts/button';
 import { Card, Disclosure } from '../parts/card';

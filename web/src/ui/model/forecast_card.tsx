@@ -8,14 +8,14 @@ import type { Forecast } from '../../lib/types';
 import { forecast } from '../state/forecast';
 import { settings } from '../state/route';
 import { useStore } from '../store';
-import { paramCount } from './presets';
+import { familyOf, paramCount } from './families';
 import './model.css';
 
 export function ForecastCard() {
   const { value, problem } = useStore(forecast);
   const s = useStore(settings);
   return (
-    <Card title="Forecast" aside="for this machine">
+    <Card title="Forecast" aside={`${familyOf(s.family).label}, on this machine`}>
       <dl class="stats" aria-live="polite">
         <Stat name="Parameters" value={roughCount(paramCount(s))} note={count(paramCount(s))} />
         <Stat

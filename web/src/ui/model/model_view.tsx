@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/** model_view.tsx - the nine sizes, sizes of one's own, and the forecast beside them. */
+/** model_view.tsx - the presets, sizes and families of one's own, and the forecast beside them. */
 import { Button } from '../parts/button';
 import { Card, Disclosure } from '../parts/card';
 import { SettingFields } from '../run/setting_fields';
-import { openView, settings } from '../state/route';
+import { SelectField } from '../parts/fields';
+import { withFamily } from '../run/settings';
+import { openView, settings, sizeChosen } from '../state/route';
 import { useRun } from '../state/run';
 import { useStore } from '../store';
+import { FAMILIES, familyOf } from './families';
 import { ForecastCard } from './forecast_card';
 import { SizePicker } from './size_picker';
 
 export default function ModelView() {
   const custom = useStore(settings, (s) => s.size === 'custom');
+  const gpt = useStore(settings, (s) => familyOf(s.family).gpt);
   const busy = useRun((s) => s.phase === 'running' || s.phase === 'paused');
   return (
     <div class="columns">
@@ -18,7 +22,13 @@ export default function ModelView() {
         <Card title="Size" aside="each with its own number of steps">
           <SizePicker />
           <Disclosure summary="A size of your own" open={custom}>
+            <FamilyField />
             <SettingFields group="size" />
+            {!gpt && (
+              <Disclosure summary="More about the shape">
+                <SettingFields group="size" advanced />
+              </Disclosure>
+            )}
           </Disclosure>
         </Card>
       </div>
@@ -39,5 +49,22 @@ export default function ModelView() {
         </div>
       </div>
     </div>
+  );
+}
+
+/** Which architecture: the same width and depth built in another way. */
+function FamilyField() {
+  const family = useStore(settings, (s) => s.family);
+  return (
+    <SelectField
+      label="Family"
+      help="How a layer is built. All of them learn bytes here, from nothing."
+      value={family}
+      options={FAMILIES.map((f) => ({ value: f.name, label: f.label }))}
+      onChange={(name) => {
+        sizeChosen.set(true);
+        settings.set(withFamily(settings.get(), name));
+      }}
+    />
   );
 }

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * presets.ts - the nine sizes, for the page's first paint: the engine, which knows them too, comes
- * later. A test holds this table against src/model/presets.def. What a beginner should know about
- * each is said here in the page's words.
+ * presets.ts - the presets, for the page's first paint: the engine, which knows them too, comes
+ * later. A test holds this table against the engine. What a beginner should know about each is said
+ * here in the page's words.
  */
-export interface Size {
+import type { Shape } from './families';
+
+export interface Size extends Shape {
   name: string;
-  layers: number;
-  width: number;
-  heads: number;
-  ctx: number;
   batch: number;
   steps: number;
   about: string;
 }
+
+/** All that the family decides. */
+const BARE = { family: 'tinygpt', kvHeads: 0, headSize: 0, mlp: 0, window: 0, ropeBase: 0 };
 
 export const SIZES: readonly Size[] = [
   size(
@@ -34,6 +35,9 @@ export const SIZES: readonly Size[] = [
   size('massive', 14, 384, 12, 256, 4, 1000, 'For long texts and long waits.'),
   size('mega', 14, 384, 12, 512, 2, 800, 'Like massive, and looks back twice as far.'),
   size('behemoth', 24, 1280, 20, 512, 1, 50, 'Only to see what this machine can hold.'),
+  modern('modern-small', 3, 96, 4, 64, 16, 1500, 'Small, built as today’s models are (Qwen 3).'),
+  modern('modern-medium', 4, 128, 4, 96, 16, 1000, 'Medium, built as today’s models are.'),
+  modern('modern-large', 6, 192, 6, 128, 12, 600, 'Large, built as today’s models are.'),
 ];
 
 function size(
@@ -46,7 +50,12 @@ function size(
   steps: number,
   about: string,
 ): Size {
-  return { name, layers, width, heads, ctx, batch, steps, about };
+  return { ...BARE, name, layers, width, heads, ctx, batch, steps, about };
+}
+
+/** Rotary positions, a gated MLP, and two heads of keys that those of queries share. */
+function modern(...given: Parameters<typeof size>): Size {
+  return { ...size(...given), family: 'qwen3', kvHeads: 2 };
 }
 
 export function findSize(name: string): Size | undefined {
@@ -57,10 +66,4 @@ export function findSize(name: string): Size | undefined {
 export function defaultHeads(width: number): number {
   if (width % 32 === 0) return width / 32;
   return width % 3 === 0 ? 3 : 1;
-}
-
-/** tg_param_count with 256 byte values: V*C + T*C + 2C + L*(12*C*C + 13*C). */
-export function paramCount(m: { layers: number; width: number; ctx: number }): number {
-  const c = m.width;
-  return 256 * c + m.ctx * c + 2 * c + m.layers * (12 * c * c + 13 * c);
 }

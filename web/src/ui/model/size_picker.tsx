@@ -6,7 +6,8 @@ import { withSize } from '../run/settings';
 import { forecastSizes, sizeSeconds } from '../state/forecast';
 import { settings, sizeChosen } from '../state/route';
 import { useStore } from '../store';
-import { paramCount, SIZES } from './presets';
+import { paramCount } from './families';
+import { SIZES } from './presets';
 import './model.css';
 
 export function SizePicker({ few }: { few?: boolean }) {

@@ -10,7 +10,7 @@
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
-import { theme } from '../shell/theme';
+import { theme } from '../theme';
 import { useStore } from '../store';
 import './chart.css';
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** notice.tsx - a sentence in a box: information, good news, a warning or an error. */
 import type { ComponentChildren } from 'preact';
-import type { NoticeKind } from '../state/notices';
 import { Icon, type IconName } from './icon';
+
+export type NoticeKind = 'info' | 'good' | 'warning' | 'error';
 
 const ICONS: Record<NoticeKind, IconName> = {
   info: 'info',

@@ -15,10 +15,10 @@
  * can still recover from a trap, and the person can download them.
  */
 import type { StepReport } from '../../lib/types';
-import { plainError } from '../files/plain_error';
+import { plainError } from '../plain_error';
 import { type Milestone, newMilestones } from '../live/words';
 import { type Verdict, verdict } from '../live/verdict';
-import { paramCount } from '../model/presets';
+import { paramCount } from '../model/families';
 import { Store } from '../store';
 import { Curve } from './curve';
 import type { EnginePort, ModelPort, RunStore, TextPort, TrainerPort } from './ports';

@@ -10,6 +10,7 @@
  * fails as a whole.
  */
 import { FIELDS, type Settings, SCHEDULES } from './settings';
+import { FAMILIES } from '../model/families';
 import { findSize } from '../model/presets';
 import { parseNumber, rate } from '../format';
 
@@ -30,7 +31,11 @@ export interface Link {
 }
 
 export function writeLink(view: string, s: Settings, text: TextRef | null): string {
-  const parts: string[] = [`size=${encodeURIComponent(s.size)}`, `schedule=${s.schedule}`];
+  const parts: string[] = [
+    `size=${encodeURIComponent(s.size)}`,
+    `family=${s.family}`,
+    `schedule=${s.schedule}`,
+  ];
   for (const f of FIELDS) parts.push(`${f.key}=${number(s[f.key])}`);
   if (text) {
     parts.push(`text=${text.bytes}-${text.sha256}`);
@@ -76,6 +81,11 @@ function readSettings(query: URLSearchParams, link: Link): void {
     const known = SCHEDULES.find((o) => o.value === schedule);
     if (known) link.settings.schedule = known.value;
     else link.problems.push(`The schedule "${cut(schedule)}" in the link is not known.`);
+  }
+  const family = query.get('family');
+  if (family !== null) {
+    if (FAMILIES.some((f) => f.name === family)) link.settings.family = family;
+    else link.problems.push(`The family "${cut(family)}" in the link is not known.`);
   }
   const size = query.get('size');
   if (size !== null) {

@@ -3,6 +3,7 @@
  * past_runs.ts - curves of earlier runs, for laying them under the newest one. They are thinned to
  * some hundred points and kept in localStorage; where that is blocked, for this visit.
  */
+import { familyOf } from '../model/families';
 import { Store } from '../store';
 import type { RunState } from './controller';
 import type { Curve } from './curve';
@@ -49,7 +50,8 @@ export function thin(curve: Curve): { steps: number[]; losses: number[] } {
 
 /** The few settings by which a person tells runs apart. */
 export function labelOf(s: Settings): string {
-  const size = s.size === 'custom' ? `${s.layers} × ${s.width}` : s.size;
+  const own = s.family === 'tinygpt' ? '' : `${familyOf(s.family).label} `;
+  const size = s.size === 'custom' ? `${own}${s.layers} × ${s.width}` : s.size;
   return `${size}, rate ${s.lr}, batch ${s.batch * s.accum}, seed ${s.seed}`;
 }
 

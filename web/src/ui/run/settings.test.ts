@@ -9,6 +9,7 @@ import {
   settingsOfSize,
   settingsProblem,
   trainOptions,
+  withFamily,
   withField,
   withGiven,
   withSize,
@@ -54,6 +55,25 @@ describe('settings', () => {
     const all = { ...trainOptions(s), beta1: 0.9, beta2: 0.95, eps: 1e-8, skipBadSteps: false };
     const back = settingsOfRun(gptConfig(s), all as Parameters<typeof settingsOfRun>[1]);
     expect(back).toEqual(s);
+  });
+
+  it('of another family come back, too, and keep it when the size is changed', () => {
+    const modern = findSize('modern-small');
+    if (!modern) throw new Error('no modern-small');
+    const s = settingsOfSize(modern);
+    const all = { ...trainOptions(s), beta1: 0.9, beta2: 0.95, eps: 1e-8, skipBadSteps: false };
+    // As a model answers: with everything filled in.
+    const config = { ...gptConfig(s), headSize: 24, mlp: 256, ropeBase0: 1e4 };
+    const back = settingsOfRun(config, all as Parameters<typeof settingsOfRun>[1]);
+    expect(back).toEqual(s);
+    const other = withField(back, 'layers', 2);
+    expect(other).toMatchObject({ size: 'custom', family: 'qwen3', kvHeads: 2 });
+    expect(gptConfig(other)).toMatchObject({ family: 'qwen3', layers: 2, kvHeads: 2 });
+    expect(withFamily(back, 'tinygpt')).toMatchObject({ size: 'custom', kvHeads: 0 });
+    expect(withFamily(settingsOfSize(modern), 'qwen3').kvHeads).toBe(0);
+    expect(withField(back, 'heads', 3).kvHeads).toBe(0);
+    expect(settingsProblem({ ...back, kvHeads: 3 })).toContain('divide');
+    expect(settingsProblem({ ...back, window: 8 })).toContain('Gemma');
   });
 
   it('have a field for every number', () => {

@@ -5,23 +5,20 @@
  * the checks all go by it.
  */
 import type { GptConfig, Schedule, TrainOptions } from '../../lib/types';
-import { defaultHeads, findSize, paramCount, type Size } from '../model/presets';
+import { bareShape, configOf, familyOf, paramCount, sameShape, type Shape, shapeOf } from '../model/families';
+import { defaultHeads, findSize, type Size, SIZES } from '../model/presets';
 
 /** Options of training that the page leaves as the core has them. */
 type Untouched = 'beta1' | 'beta2' | 'eps' | 'skipBadSteps' | 'keepBest';
 
-export interface Settings extends Omit<TrainOptions, Untouched> {
+export interface Settings extends Omit<TrainOptions, Untouched>, Shape {
   /** A preset's name, or `custom`. */
   size: string;
-  layers: number;
-  width: number;
-  heads: number;
-  ctx: number;
   /** Steps between samples; 0: as often as it is worth reading. */
   sampleEvery: number;
 }
 
-export type NumberKey = Exclude<keyof Settings, 'size' | 'schedule'>;
+export type NumberKey = Exclude<keyof Settings, 'size' | 'schedule' | 'family'>;
 export type FieldGroup = 'size' | 'length' | 'rate' | 'check' | 'repeat';
 
 export interface FieldInfo {
@@ -74,6 +71,56 @@ export const FIELDS: readonly FieldInfo[] = [
     max: 4096,
     whole,
     group: 'size',
+  },
+  {
+    key: 'kvHeads',
+    label: 'Heads of keys',
+    help: 'Attention heads share keys and values; divides their number. 0: each has its own.',
+    min: 0,
+    max: 64,
+    whole,
+    group: 'size',
+    advanced: true,
+  },
+  {
+    key: 'headSize',
+    label: 'Head size',
+    help: 'Numbers that a head compares; an even one. 0: width by heads.',
+    min: 0,
+    max: 1024,
+    whole,
+    group: 'size',
+    advanced: true,
+  },
+  {
+    key: 'mlp',
+    label: 'MLP width',
+    help: 'Width of the part of a layer that works on each letter alone. 0: the family’s.',
+    min: 0,
+    max: 16384,
+    whole,
+    group: 'size',
+    advanced: true,
+  },
+  {
+    key: 'window',
+    label: 'Window',
+    help: 'How far most layers see; only Gemma 3 has it. 0: all layers see the whole context.',
+    min: 0,
+    max: 4096,
+    whole,
+    group: 'size',
+    advanced: true,
+  },
+  {
+    key: 'ropeBase',
+    label: 'Rotary base',
+    help: 'Slowest turn of the rotary positions. 0: the family’s.',
+    min: 0,
+    max: 1e9,
+    whole: false,
+    group: 'size',
+    advanced: true,
   },
 
   {
@@ -251,10 +298,7 @@ function paced(steps: number): Pick<Settings, 'warmup' | 'evalEvery'> {
 export function settingsOfSize(s: Size): Settings {
   return {
     size: s.name,
-    layers: s.layers,
-    width: s.width,
-    heads: s.heads,
-    ctx: s.ctx,
+    ...bareShape(s),
     steps: s.steps,
     batch: s.batch,
     accum: 1,
@@ -301,25 +345,33 @@ export function withGiven(old: Settings, given: Partial<Settings>): Settings {
 export function withField(old: Settings, key: NumberKey, value: number): Settings {
   const next: Settings = { ...old, [key]: value };
   if (key === 'width' && value % next.heads !== 0) next.heads = defaultHeads(value);
+  if (key !== 'kvHeads' && next.kvHeads > 0 && next.heads % next.kvHeads !== 0) next.kvHeads = 0;
   if (key === 'steps') next.warmup = Math.min(next.warmup, value);
   const shape = findSize(next.size);
   if (shape && !sameShape(shape, next)) next.size = 'custom';
   return next;
 }
 
-function sameShape(a: Size, b: Settings): boolean {
-  return a.layers === b.layers && a.width === b.width && a.heads === b.heads && a.ctx === b.ctx;
+/** Another family with the same width and depth; what it decides by itself is left to it. */
+export function withFamily(old: Settings, family: string): Settings {
+  const free = { kvHeads: 0, headSize: 0, mlp: 0, window: 0, ropeBase: 0 };
+  const next: Settings = { ...old, family, ...free };
+  return { ...next, size: sizeNamed(next) };
+}
+
+/** The preset of that shape, or `custom`. */
+function sizeNamed(s: Shape): string {
+  return SIZES.find((size) => sameShape(size, s))?.name ?? 'custom';
 }
 
 export function gptConfig(s: Settings): GptConfig {
-  return {
-    layers: s.layers,
-    width: s.width,
-    heads: s.heads,
-    ctx: s.ctx,
-    vocab: 256,
-    mlp: 4 * s.width,
-  };
+  return configOf(s);
+}
+
+/** The shape of a model that is there, as settings of the next run. */
+export function withModel(old: Settings, c: GptConfig): Settings {
+  const shape = shapeOf(c);
+  return { ...old, ...shape, size: sizeNamed(shape) };
 }
 
 export function trainOptions(s: Settings): Partial<TrainOptions> {
@@ -346,14 +398,8 @@ export function trainOptions(s: Settings): Partial<TrainOptions> {
 /** The settings of a run that came from a file. */
 export function settingsOfRun(c: GptConfig, o: TrainOptions): Settings {
   const base = defaultSettings();
-  const shape = { layers: c.layers, width: c.width, heads: c.heads, ctx: c.ctx };
-  const named = ['tiny', 'small', 'medium', 'large', 'xl', 'huge', 'massive', 'mega', 'behemoth']
-    .map(findSize)
-    .find((s) => s !== undefined && sameShape(s, { ...base, ...shape }));
   return {
-    ...base,
-    ...shape,
-    size: named?.name ?? 'custom',
+    ...withModel(base, c),
     steps: o.steps,
     batch: o.batch,
     accum: o.accum,
@@ -374,9 +420,13 @@ export function settingsOfRun(c: GptConfig, o: TrainOptions): Settings {
 
 /** What is wrong with the settings as a whole, in plain words; '' if nothing is. */
 export function settingsProblem(s: Settings): string {
-  if (s.width % s.heads !== 0) {
+  if (s.headSize === 0 && s.width % s.heads !== 0) {
     return `The width (${s.width}) has to be a multiple of the number of heads (${s.heads}).`;
   }
+  if (s.kvHeads > 0 && s.heads % s.kvHeads !== 0) {
+    return `The heads of keys (${s.kvHeads}) have to divide the number of heads (${s.heads}).`;
+  }
+  if (s.window > 0 && !familyOf(s.family).windows) return 'Only Gemma 3 has layers with a window.';
   for (const f of FIELDS) {
     const value = s[f.key];
     if (!(value >= f.min && value <= f.max) || (f.whole && !Number.isInteger(value))) {

@@ -3,8 +3,7 @@
  * app.tsx - the shell: a skip link, the navigation with the brand, messages, the open view, and a
  * bar with the run in progress on every view but Live.
  */
-import type { ComponentType } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { Button, IconButton } from '../parts/button';
 import { Icon } from '../parts/icon';
 import { Notice } from '../parts/notice';
@@ -12,10 +11,11 @@ import { useEngine, whenEngine } from '../engine';
 import { dismiss, notices } from '../state/notices';
 import { openView, view } from '../state/route';
 import { useStore } from '../store';
-import { type View, VIEWS } from '../views';
+import { type View, VIEWS } from '../state/views';
+import { Body } from './body';
 import { ResumeOffer } from './resume_offer';
 import { RunBar } from './run_bar';
-import { nextTheme, theme } from './theme';
+import { nextTheme, theme } from '../theme';
 
 const GROUPS: readonly View['group'][] = ['Train', 'Use', 'This machine'];
 
@@ -43,7 +43,7 @@ export function App() {
         <Messages />
         <ResumeOffer />
         <Title view={shown} />
-        <Body key={shown.id} view={shown} />
+        <Body key={shown.id} view={shown.id} />
       </main>
       <RunBar hidden={shown.id === 'live' || shown.id === 'start'} />
     </div>
@@ -113,30 +113,6 @@ function Title({ view: shown }: { view: View }) {
       </h1>
       <p>{start ? 'On this machine, from a text of yours. Nothing leaves it.' : shown.hint}</p>
     </div>
-  );
-}
-
-type Loaded = { is: 'ready'; component: ComponentType } | { is: 'failed' } | { is: 'loading' };
-
-function Body({ view: shown }: { view: View }) {
-  const [loaded, setLoaded] = useState<Loaded>({ is: 'loading' });
-  const load = () => {
-    shown.load().then(
-      (module) => setLoaded({ is: 'ready', component: module.default }),
-      () => setLoaded({ is: 'failed' }),
-    );
-  };
-  useEffect(load, []);
-  if (loaded.is === 'ready') {
-    const Component = loaded.component;
-    return <Component />;
-  }
-  if (loaded.is === 'loading') return <div class="shell-wait" aria-busy="true" />;
-  return (
-    <Notice kind="error">
-      <p>This part of the page could not be loaded. Is the connection to its server still there?</p>
-      <Button onClick={load}>Try again</Button>
-    </Notice>
   );
 }
 

@@ -7,7 +7,7 @@ import { Button } from '../parts/button';
 import { Card } from '../parts/card';
 import { Advice } from '../model/forecast_card';
 import { SizePicker } from '../model/size_picker';
-import { paramCount } from '../model/presets';
+import { paramCount } from '../model/families';
 import { count, duration, loss, roughCount } from '../format';
 import { RunButtons, StartButton } from '../run/run_buttons';
 import { forecast } from '../state/forecast';

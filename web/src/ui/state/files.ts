@@ -6,7 +6,8 @@
 import type { FileKind, ModelInfo } from '../../lib/types';
 import { onRebuilt, whenEngine } from '../engine';
 import { fileName, modelFileProblem } from '../files/model_file';
-import { plainError } from '../files/plain_error';
+import { plainError } from '../plain_error';
+import { withModel } from '../run/settings';
 import { Store } from '../store';
 import { current } from './current';
 import { notify } from './notices';
@@ -102,9 +103,8 @@ export function trainOpenedModel(): Promise<void> {
   return doing('Starting', async () => {
     const { opened } = filesState.get();
     if (!opened) return;
-    const { layers, width, heads, ctx } = opened.info.config;
     sizeChosen.set(true);
-    settings.patch({ size: 'custom', layers, width, heads, ctx });
+    settings.set(withModel(settings.get(), opened.info.config));
     await start(opened.blob);
   });
 }

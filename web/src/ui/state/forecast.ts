@@ -6,7 +6,7 @@
  */
 import type { Forecast } from '../../lib/types';
 import { whenEngine } from '../engine';
-import { plainError } from '../files/plain_error';
+import { plainError } from '../plain_error';
 import { SIZES } from '../model/presets';
 import {
   gptConfig,

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** notices.ts - messages that the shell shows above every view until they are closed. */
+import type { NoticeKind } from '../parts/notice';
 import { Store } from '../store';
-
-export type NoticeKind = 'info' | 'good' | 'warning' | 'error';
 
 export interface NoticeItem {
   id: number;

@@ -5,7 +5,7 @@
  * opened (pushed: Back goes back). A fragment typed or followed later is read like the first one.
  */
 import { Store } from '../store';
-import { VIEWS } from '../views';
+import { VIEWS } from './views';
 import { defaultSettings, type Settings, settingsProblem, withGiven } from '../run/settings';
 import { type Link, readLink, type TextRef, writeLink } from '../run/link';
 import { notify } from './notices';

@@ -6,10 +6,11 @@
 import type { Model, Text } from '../../lib/index';
 import type { DeviceName } from '../../lib/types';
 import { engineState, onRebuilt, onWarning, openOnDevice, whenEngine } from '../engine';
-import { plainError } from '../files/plain_error';
+import { plainError } from '../plain_error';
 import { duration, loss } from '../format';
 import { type RunMeta, type RunState, RunController, type RunText } from '../run/controller';
 import { remember } from '../run/past_runs';
+import { defaultSettings, gptConfig } from '../run/settings';
 import { Store, useStore } from '../store';
 import { current } from './current';
 import { notify } from './notices';
@@ -70,10 +71,9 @@ function showModel(model: Model | null, s: RunState): void {
   if (old?.model === model && old.step === s.step) return;
   shownAt = now;
   if (old?.origin === 'file') old.model.free();
-  const { layers, width, heads, ctx } = s.settings;
   current.set({
     model,
-    config: { layers, width, heads, ctx, vocab: 256, mlp: 4 * width },
+    config: gptConfig(s.settings),
     origin: 'run',
     label: s.settings.size === 'custom' ? 'Your model' : `Your ${s.settings.size} model`,
     step: s.step,
@@ -238,7 +238,9 @@ function tryStore(): void {
 /** A save of another version of the page may lack something: it is not offered then. */
 function readMeta(meta: object): RunMeta | null {
   const m = meta as Partial<RunMeta>;
-  return typeof m.step === 'number' && m.settings && m.text ? (m as RunMeta) : null;
+  if (typeof m.step !== 'number' || !m.settings || !m.text) return null;
+  // Saves of older versions lack settings that came later.
+  return { ...(m as RunMeta), settings: { ...defaultSettings(), ...m.settings } };
 }
 
 export function startRun(): void {

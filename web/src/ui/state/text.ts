@@ -7,7 +7,7 @@
 import type { Text } from '../../lib/index';
 import type { LintFinding } from '../../lib/types';
 import { engineState, onRebuilt, whenEngine } from '../engine';
-import { plainError } from '../files/plain_error';
+import { plainError } from '../plain_error';
 import type { RunText } from '../run/controller';
 import { Store } from '../store';
 import { cleanAddress, fetchText } from '../text/fetch_text';

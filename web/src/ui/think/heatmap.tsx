@@ -5,7 +5,7 @@
  * `background-color` that of weight 0, so light and dark need no code here but a redraw.
  */
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { theme } from '../shell/theme';
+import { theme } from '../theme';
 import { useStore } from '../store';
 
 type Rgb = readonly [number, number, number];

@@ -6,7 +6,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Model } from '../../lib/index';
 import { whenEngine } from '../engine';
-import { plainError } from '../files/plain_error';
+import { plainError } from '../plain_error';
 import { Button } from '../parts/button';
 import { Card } from '../parts/card';
 import { Choice, Field } from '../parts/fields';

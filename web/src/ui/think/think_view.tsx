@@ -5,7 +5,7 @@
  */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Model } from '../../lib/index';
-import { plainError } from '../files/plain_error';
+import { plainError } from '../plain_error';
 import { Button } from '../parts/button';
 import { Card } from '../parts/card';
 import { Check, Field } from '../parts/fields';

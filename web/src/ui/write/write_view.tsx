@@ -3,7 +3,7 @@
  * write_view.tsx - Write: the model in hand continues a prompt, by one set of settings or by two
  * side by side. It may be in training meanwhile.
  */
-import { plainError } from '../files/plain_error';
+import { plainError } from '../plain_error';
 import { Button } from '../parts/button';
 import { Card, Disclosure } from '../parts/card';
 import { Check, Field, NumberField } from '../parts/fields';

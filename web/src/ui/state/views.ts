@@ -4,8 +4,9 @@
  *
  * How to add a view:
  *  - Put it into a folder of its own, `name/name_view.tsx`, default export: a component without
- *    props. Pure logic goes into files of its own with tests beside them. Add a line below. The
- *    file is loaded when the view is first opened, and ahead of time when the page is idle.
+ *    props. Pure logic goes into files of its own with tests beside them. Add a line below, and
+ *    one to shell/body.tsx. The file is loaded when the view is first opened, and ahead of time
+ *    when the page is idle.
  *  - The shell draws <main>, the <h1> with the title, and the hint under it. A view starts with
  *    <Card> sections (parts/card.tsx), whose headings are <h2>.
  *  - A view is unmounted when another one is opened: what should survive lies in a Store at module
@@ -15,7 +16,7 @@
  *  - state/current.ts: the model that Write and Watch it think work on, be it in training or from a
  *    file; `tick` grows as it learns. Never free that model.
  *  - state/notices.ts: notify('error', text) for what a person must hear wherever they are.
- *    files/plain_error.ts: plainError(e) gives a plain sentence for any thrown value.
+ *    plain_error.ts: plainError(e) gives a plain sentence for any thrown value.
  *  - parts/: Button, Card, Field, NumberField, SelectField, Choice, Stat, Notice, Chart, Icon.
  *  - CSS: a file beside the view, imported by it; class names start with the view's id; colours,
  *    spaces and type sizes only by the custom properties of styles/tokens.css. No style attributes
@@ -24,17 +25,28 @@
  *  - Targets are at least 44 px (--touch). Charts and pictures have a text alternative. Progress is
  *    told in a polite live region, at most once in some seconds.
  */
-import type { ComponentType } from 'preact';
-import type { IconName } from './parts/icon';
+import type { IconName } from '../parts/icon';
+
+export type ViewId =
+  | 'start'
+  | 'text'
+  | 'model'
+  | 'run'
+  | 'live'
+  | 'write'
+  | 'think'
+  | 'chat'
+  | 'files'
+  | 'machine'
+  | 'bench';
 
 export interface View {
-  id: string;
+  id: ViewId;
   title: string;
   /** One sentence under the title. */
   hint: string;
   group: 'Train' | 'Use' | 'This machine';
   icon: IconName;
-  load: () => Promise<{ default: ComponentType }>;
 }
 
 export const VIEWS: readonly View[] = [
@@ -44,7 +56,6 @@ export const VIEWS: readonly View[] = [
     hint: 'Teach a small language model, on this machine. Nothing leaves it.',
     group: 'Train',
     icon: 'spark',
-    load: () => import('./start/start_view'),
   },
   {
     id: 'text',
@@ -52,7 +63,6 @@ export const VIEWS: readonly View[] = [
     hint: 'What the model learns from. It stays on this machine.',
     group: 'Train',
     icon: 'text',
-    load: () => import('./text/text_view'),
   },
   {
     id: 'model',
@@ -60,7 +70,6 @@ export const VIEWS: readonly View[] = [
     hint: 'How big it is: what it can learn, and how long that takes.',
     group: 'Train',
     icon: 'layers',
-    load: () => import('./model/model_view'),
   },
   {
     id: 'run',
@@ -68,7 +77,6 @@ export const VIEWS: readonly View[] = [
     hint: 'How it learns: steps, rate, validation. A link keeps all of it.',
     group: 'Train',
     icon: 'sliders',
-    load: () => import('./run/run_view'),
   },
   {
     id: 'live',
@@ -76,7 +84,6 @@ export const VIEWS: readonly View[] = [
     hint: 'The model while it learns.',
     group: 'Train',
     icon: 'pulse',
-    load: () => import('./live/live_view'),
   },
   {
     id: 'write',
@@ -84,7 +91,6 @@ export const VIEWS: readonly View[] = [
     hint: 'Let it go on from your words, also while it learns.',
     group: 'Use',
     icon: 'pen',
-    load: () => import('./write/write_view'),
   },
   {
     id: 'think',
@@ -92,7 +98,6 @@ export const VIEWS: readonly View[] = [
     hint: 'What happens inside, layer by layer, while it learns.',
     group: 'Use',
     icon: 'eye',
-    load: () => import('./think/think_view'),
   },
   {
     id: 'chat',
@@ -100,7 +105,6 @@ export const VIEWS: readonly View[] = [
     hint: 'Talk with a language model from a file, on this machine. Nothing leaves it.',
     group: 'Use',
     icon: 'chat',
-    load: () => import('./chat/chat_view'),
   },
   {
     id: 'files',
@@ -108,7 +112,6 @@ export const VIEWS: readonly View[] = [
     hint: 'Take the model with you, or bring one.',
     group: 'Use',
     icon: 'folder',
-    load: () => import('./files/files_view'),
   },
   {
     id: 'machine',
@@ -116,7 +119,6 @@ export const VIEWS: readonly View[] = [
     hint: 'What this browser offers, and what to do about what is missing.',
     group: 'This machine',
     icon: 'chip',
-    load: () => import('./machine/machine_view'),
   },
   {
     id: 'bench',
@@ -124,6 +126,5 @@ export const VIEWS: readonly View[] = [
     hint: 'Which build is how much faster here, measured in turns.',
     group: 'This machine',
     icon: 'gauge',
-    load: () => import('./bench/bench_view'),
   },
 ];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** theme.ts - light, dark, or as the system says. Remembered where the browser lets us. */
-import { Store } from '../store';
+import { Store } from './store';
 
 export type Theme = 'system' | 'light' | 'dark';
 const KEY = 'tinygpt-theme';

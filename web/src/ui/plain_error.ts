@@ -3,7 +3,7 @@
  * plain_error.ts - any thrown value as a sentence that tells what happened and what to do. The
  * core's own message, which is exact but terse, stands behind it.
  */
-import type { ErrorCode } from '../../lib/types';
+import type { ErrorCode } from '../lib/types';
 
 const SENTENCES: Partial<Record<ErrorCode, string>> = {
   MEMORY: 'There is not enough memory for this. A smaller model or a smaller batch needs less.',

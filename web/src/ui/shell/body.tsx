@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+/** body.tsx - the open view, whose scripts come when it is first opened: the one place that knows
+ *  where each view is. */
+import type { ComponentType } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { Button } from '../parts/button';
+import { Notice } from '../parts/notice';
+import type { ViewId } from '../state/views';
+
+const LOADERS: Record<ViewId, () => Promise<{ default: ComponentType }>> = {
+  start: () => import('../start/start_view'),
+  text: () => import('../text/text_view'),
+  model: () => import('../model/model_view'),
+  run: () => import('../run/run_view'),
+  live: () => import('../live/live_view'),
+  write: () => import('../write/write_view'),
+  think: () => import('../think/think_view'),
+  chat: () => import('../chat/chat_view'),
+  files: () => import('../files/files_view'),
+  machine: () => import('../machine/machine_view'),
+  bench: () => import('../bench/bench_view'),
+};
+
+/** The scripts of all views, one after the other; for when there is nothing better to do. */
+export async function preloadViews(): Promise<void> {
+  for (const load of Object.values(LOADERS)) await load().catch(() => {});
+}
+
+type Loaded = { is: 'ready'; component: ComponentType } | { is: 'failed' } | { is: 'loading' };
+
+export function Body({ view }: { view: ViewId }) {
+  const [loaded, setLoaded] = useState<Loaded>({ is: 'loading' });
+  const load = () => {
+    LOADERS[view]().then(
+      (module) => setLoaded({ is: 'ready', component: module.default }),
+      () => setLoaded({ is: 'failed' }),
+    );
+  };
+  useEffect(load, []);
+  if (loaded.is === 'ready') {
+    const Component = loaded.component;
+    return <Component />;
+  }
+  if (loaded.is === 'loading') return <div class="shell-wait" aria-busy="true" />;
+  return (
+    <Notice kind="error">
+      <p>This part of the page could not be loaded. Is the connection to its server still there?</p>
+      <Button onClick={load}>Try again</Button>
+    </Notice>
+  );
+}
