@@ -27,10 +27,9 @@
 enum { PIECE_ELEMS = 4 << 20, VALUES_MORE = 24 };
 enum { ENDS_OF_GGUF = 3 }; /* eos, eot and eom: further ones go in a list of Ollama's */
 
-static const tg_block_type types[] = {
-    [TG_WEIGHT_F32] = TG_BLOCK_F32,   [TG_WEIGHT_F16] = TG_BLOCK_F16,
-    [TG_WEIGHT_BF16] = TG_BLOCK_BF16, [TG_WEIGHT_Q8_0] = TG_BLOCK_Q8_0,
-    [TG_WEIGHT_Q4_0] = TG_BLOCK_Q4_0, [TG_WEIGHT_Q4_K] = TG_BLOCK_Q4_K,
+static const tg_dtype types[] = {
+    [TG_WEIGHT_F32] = TG_F32,   [TG_WEIGHT_F16] = TG_F16,   [TG_WEIGHT_BF16] = TG_BF16,
+    [TG_WEIGHT_Q8_0] = TG_Q8_0, [TG_WEIGHT_Q4_0] = TG_Q4_0, [TG_WEIGHT_Q4_K] = TG_Q4_K,
 };
 /* general.file_type, as llama.cpp numbers what most of a file is. */
 static const uint32_t file_types[] = {
@@ -219,9 +218,9 @@ static tg_status make_values(tg_conversion *c, tg_convert_kind kind) {
 /* -------------------------------------------------------------------------------------- tensors */
 
 /* The type, or the next finer one whose blocks divide a row. */
-static tg_block_type fitting(tg_block_type want, uint64_t cols) {
-    if (cols % tg_block_table[want].weights == 0) return want;
-    return want == TG_BLOCK_Q4_K && cols % 32 == 0 ? TG_BLOCK_Q8_0 : TG_BLOCK_F16;
+static tg_dtype fitting(tg_dtype want, uint64_t cols) {
+    if (cols % tg_dtype_table[want].cols == 0) return want;
+    return want == TG_Q4_K && cols % 32 == 0 ? TG_Q8_0 : TG_F16;
 }
 
 const tg_tensor *tg_convert_use(const tg_conversion *c, const tg_gguf_tensor *t) {
@@ -271,7 +270,7 @@ static void tell_finer(tg_convert_report *r, const tg_gguf_tensor *first, size_t
         i += number ? digits(first->name + i) : 1;
     }
     tg_str_append(r->finer, sizeof r->finer, "%s%s %s", r->finer[0] ? ", " : "", name,
-                  tg_block_table[first->type].name);
+                  tg_dtype_table[first->type].label);
     if (n > 1) tg_str_append(r->finer, sizeof r->finer, " (%zu)", n);
     r->n_finer += n;
 }
@@ -303,8 +302,8 @@ static tg_status make_tensors(tg_conversion *c) {
         const bool matrix = is_matrix(from);
         *t = *from;
         t->place = NULL;
-        t->type = matrix ? fitting(c->type, t->dim[0]) : TG_BLOCK_F32;
-        t->bytes = t->elems / tg_block_table[t->type].weights * tg_block_table[t->type].bytes;
+        t->type = matrix ? fitting(c->type, t->dim[0]) : TG_F32;
+        t->bytes = t->elems / tg_dtype_table[t->type].cols * tg_dtype_table[t->type].bytes;
         c->report->n_tensors += matrix;
     }
     tell_all_finer(c);
@@ -331,9 +330,9 @@ static void convert_worker(void *arg, unsigned worker) {
     piece *p = arg;
     const unsigned workers = p->c->ctx->threads;
     const size_t cols = (size_t)p->from->dim[0];
-    const tg_block_desc *from = &tg_block_table[p->from->type], *to = &tg_block_table[p->to->type];
-    const size_t in_bytes = cols / from->weights * from->bytes;
-    const size_t out_bytes = cols / to->weights * to->bytes;
+    const tg_dtype_desc *from = &tg_dtype_table[p->from->type], *to = &tg_dtype_table[p->to->type];
+    const size_t in_bytes = cols / from->cols * from->bytes;
+    const size_t out_bytes = cols / to->cols * to->bytes;
     float *row = p->floats + worker * cols;
     for (size_t i = p->n * worker / workers; i < p->n * (worker + 1) / workers; i++) {
         const uint8_t *in = p->in + source_row(p, i) * in_bytes;

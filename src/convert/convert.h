@@ -22,7 +22,7 @@ typedef struct tg_conversion {
     const char *temp;     /* the folder that files are written into */
     tg_convert_kind kind;
     bool keep; /* what a file replaces stays as .prev */
-    tg_block_type type;
+    tg_dtype type;
     uint32_t file_type;
     tg_convert_report *report;
     tg_gguf g;       /* the source */

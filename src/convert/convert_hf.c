@@ -20,7 +20,7 @@ enum { PIECE_ELEMS = 4 << 20 };
 /* A tensor that is turned needs all of it at once; others go by pieces of whole heads. */
 typedef struct piece {
     const tg_gguf_tensor *from;
-    tg_block_type type;
+    tg_dtype type;
     size_t rows, cols, head_size; /* head_size 0: rows keep their order */
     bool turned, plus_one;
     uint8_t *in, *out;
@@ -35,9 +35,9 @@ static size_t source_row(const piece *p, size_t i) {
 }
 
 static void convert(const piece *p, size_t n) {
-    const tg_block_desc *from = &tg_block_table[p->from->type];
-    const size_t in_bytes = p->cols / from->weights * from->bytes;
-    const size_t each = tg_block_table[p->type].bytes;
+    const tg_dtype_desc *from = &tg_dtype_table[p->from->type];
+    const size_t in_bytes = p->cols / from->cols * from->bytes;
+    const size_t each = tg_dtype_table[p->type].bytes;
     float *row = p->floats + p->rows * p->cols;
     for (size_t i = 0; i < n; i++) {
         float *to = p->floats + i * p->cols;
@@ -66,7 +66,7 @@ static tg_status write_tensor(tg_conversion *c, const tg_hf_out *o, tg_save *sav
     if (p.rows == 0) p.rows = unit;
     if (p.rows > rows || p.turned) p.rows = (size_t)rows;
     const size_t elems = p.rows * p.cols, row_in = (size_t)(from->bytes / rows);
-    const size_t floats = elems + p.cols + p.rows, each = tg_block_table[p.type].bytes;
+    const size_t floats = elems + p.cols + p.rows, each = tg_dtype_table[p.type].bytes;
     tg_block buffer;
     TG_TRY(tg_block_new(&c->ctx->err, floats * sizeof(float) + p.rows * row_in + elems * each,
                         &buffer));
@@ -313,17 +313,17 @@ static tg_status write_folder(tg_conversion *c, tg_status (*write)(tg_conversion
 }
 
 tg_status tg_convert_write_hf(tg_conversion *c) {
-    if (tg_block_table[c->type].weights != 1)
+    if (tg_dtype_table[c->type].cols != 1)
         return tg_fail(&c->ctx->err, TG_E_UNSUPPORTED,
                        "%s: safetensors: want f32, f16 or bf16, have %s", c->out,
-                       tg_block_table[c->type].name);
+                       tg_dtype_table[c->type].label);
     return write_folder(c, write_files);
 }
 
 tg_status tg_convert_write_own_hf(tg_conversion *c) {
-    if (c->type != TG_BLOCK_F32)
+    if (c->type != TG_F32)
         return tg_fail(&c->ctx->err, TG_E_UNSUPPORTED,
                        "%s: safetensors: want f32 of a model of tinygpt's own, have %s", c->out,
-                       tg_block_table[c->type].name);
+                       tg_dtype_table[c->type].label);
     return write_folder(c, write_own_files);
 }

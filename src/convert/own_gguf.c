@@ -74,7 +74,7 @@ static tg_status set_tensor(tg_gguf *g, const char *name, uint32_t n_dims, uint6
     tg_reader_open_memory(g->ctx, g->path, at, (size_t)elems * sizeof *at, &place->reader);
     place->turned = turned;
     *t = (tg_gguf_tensor) { .name = name,
-                            .type = TG_BLOCK_F32,
+                            .type = TG_F32,
                             .n_dims = n_dims,
                             .dim = { turned ? rows : cols, turned ? cols : rows, 1, 1 },
                             .elems = elems,

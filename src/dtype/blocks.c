@@ -8,24 +8,6 @@
  */
 #include "dtype/blocks.h"
 
-#include "dtype/dtype.h"
-
-const tg_block_desc tg_block_table[TG_BLOCK_TYPE_COUNT] = {
-#define BLOCK_ROW(name, number, weights, bytes)                                                    \
-    [TG_BLOCK_##name] = { #name, number, weights, bytes },
-    TG_BLOCK_TYPE_LIST(BLOCK_ROW)
-#undef BLOCK_ROW
-};
-
-bool tg_block_find(uint32_t number, tg_block_type *out) {
-    for (int i = 0; i < TG_BLOCK_TYPE_COUNT; i++) {
-        if (tg_block_table[i].number != number || number == TG_BLOCK_INTERNAL) continue;
-        *out = (tg_block_type)i;
-        return true;
-    }
-    return false;
-}
-
 static uint16_t u16_at(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
 static float f16_at(const uint8_t *p) { return tg_f16_to_f32(u16_at(p)); }
 
@@ -234,41 +216,36 @@ static void take_mlx8(const uint8_t *b, tg_block_parts *o) {
     memcpy(o->q, b + 8, 32);
 }
 
-void tg_block_take_apart(tg_block_type type, const uint8_t *block, tg_block_parts *out) {
-    static void (*const take[TG_BLOCK_TYPE_COUNT])(const uint8_t *, tg_block_parts *) = {
-        [TG_BLOCK_Q4_0] = take_q4_0,     [TG_BLOCK_Q4_1] = take_q4_1,
-        [TG_BLOCK_Q5_0] = take_q5_0,     [TG_BLOCK_Q5_1] = take_q5_1,
-        [TG_BLOCK_Q8_0] = take_q8_0,     [TG_BLOCK_Q2_K] = take_q2_k,
-        [TG_BLOCK_Q3_K] = take_q3_k,     [TG_BLOCK_Q4_K] = take_q4_k,
-        [TG_BLOCK_Q5_K] = take_q5_k,     [TG_BLOCK_Q6_K] = take_q6_k,
-        [TG_BLOCK_IQ4_NL] = take_iq4_nl, [TG_BLOCK_IQ4_XS] = take_iq4_xs,
-        [TG_BLOCK_MXFP4] = take_mxfp4,   [TG_BLOCK_MLX4] = take_mlx4,
-        [TG_BLOCK_MLX8] = take_mlx8,
+void tg_block_take_apart(tg_dtype type, const uint8_t *block, tg_block_parts *out) {
+    static void (*const take[TG_DTYPE_COUNT])(const uint8_t *, tg_block_parts *) = {
+#define TG_DTYPE(suffix, name, number, cols, bytes, packing)
+#define TG_BLOCK(suffix, name, number, cols, bytes, packing) [TG_##suffix] = take_##name,
+#include "dtype/types.def"
     };
     out->has_offset = false;
     take[type](block, out);
 }
 
 /* The offset is left out where there is none: adding it would turn -0 into +0. */
-static void blocks_to_f32(tg_block_type type, float *out, const uint8_t *in, size_t n) {
-    const tg_block_desc *d = &tg_block_table[type];
+static void blocks_to_f32(tg_dtype type, float *out, const uint8_t *in, size_t n) {
+    const tg_dtype_desc *d = &tg_dtype_table[type];
     tg_block_parts p;
-    for (size_t at = 0; at < n; at += d->weights, in += d->bytes) {
+    for (size_t at = 0; at < n; at += d->cols, in += d->bytes) {
         tg_block_take_apart(type, in, &p);
-        for (size_t i = 0; i < d->weights; i++) {
+        for (size_t i = 0; i < d->cols; i++) {
             const float x = p.scale[i / TG_BLOCK_RUN] * (float)p.q[i];
             out[at + i] = p.has_offset ? x + p.offset[i / TG_BLOCK_RUN] : x;
         }
     }
 }
 
-void tg_block_to_f32_n(tg_block_type type, float *out, const uint8_t *in, size_t n) {
+void tg_block_to_f32_n(tg_dtype type, float *out, const uint8_t *in, size_t n) {
     switch (type) {
-    case TG_BLOCK_F32: memcpy(out, in, n * sizeof *out); break;
-    case TG_BLOCK_F16:
+    case TG_F32: memcpy(out, in, n * sizeof *out); break;
+    case TG_F16:
         for (size_t i = 0; i < n; i++) out[i] = f16_at(in + 2 * i);
         break;
-    case TG_BLOCK_BF16:
+    case TG_BF16:
         for (size_t i = 0; i < n; i++) out[i] = tg_bf16_to_f32(u16_at(in + 2 * i));
         break;
     default: blocks_to_f32(type, out, in, n); break;

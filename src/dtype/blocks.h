@@ -33,48 +33,7 @@
 #ifndef TG_DTYPE_BLOCKS_H
 #define TG_DTYPE_BLOCKS_H
 
-#include "base/libc.h"
-
-/* name, number in files, weights of a block, bytes of a block. F32, F16 and BF16 are blocks of one
- * weight, so that a table of a file's types needs no exceptions. */
-#define TG_BLOCK_INTERNAL UINT32_MAX /* no number in files */
-#define TG_BLOCK_TYPE_LIST(X)                                                                      \
-    X(F32, 0, 1, 4)                                                                                \
-    X(F16, 1, 1, 2)                                                                                \
-    X(Q4_0, 2, 32, 18)                                                                             \
-    X(Q4_1, 3, 32, 20)                                                                             \
-    X(Q5_0, 6, 32, 22)                                                                             \
-    X(Q5_1, 7, 32, 24)                                                                             \
-    X(Q8_0, 8, 32, 34)                                                                             \
-    X(Q2_K, 10, 256, 84)                                                                           \
-    X(Q3_K, 11, 256, 110)                                                                          \
-    X(Q4_K, 12, 256, 144)                                                                          \
-    X(Q5_K, 13, 256, 176)                                                                          \
-    X(Q6_K, 14, 256, 210)                                                                          \
-    X(IQ4_NL, 20, 32, 18)                                                                          \
-    X(IQ4_XS, 23, 256, 136)                                                                        \
-    X(BF16, 30, 1, 2)                                                                              \
-    X(MXFP4, 39, 32, 17)                                                                           \
-    X(MLX4, TG_BLOCK_INTERNAL, 32, 24)                                                             \
-    X(MLX8, TG_BLOCK_INTERNAL, 32, 40)
-
-typedef enum tg_block_type {
-#define TG_BLOCK_TYPE_ENUM(name, number, weights, bytes) TG_BLOCK_##name,
-    TG_BLOCK_TYPE_LIST(TG_BLOCK_TYPE_ENUM)
-#undef TG_BLOCK_TYPE_ENUM
-        TG_BLOCK_TYPE_COUNT
-} tg_block_type;
-
-typedef struct tg_block_desc {
-    const char *name;
-    uint32_t number; /* in files */
-    uint32_t weights, bytes;
-} tg_block_desc;
-
-extern const tg_block_desc tg_block_table[TG_BLOCK_TYPE_COUNT];
-
-/* False if no type has this number. */
-bool tg_block_find(uint32_t number, tg_block_type *out);
+#include "dtype/dtype.h"
 
 /* The weights of a block taken apart. Runs of 32 are given as two runs of 16 that are alike. */
 enum { TG_BLOCK_MAX = 256, TG_BLOCK_RUN = 16 };
@@ -86,9 +45,9 @@ typedef struct tg_block_parts {
 } tg_block_parts;
 
 /* One block of a type other than F32, F16 and BF16. */
-void tg_block_take_apart(tg_block_type type, const uint8_t *block, tg_block_parts *out);
+void tg_block_take_apart(tg_dtype type, const uint8_t *block, tg_block_parts *out);
 
 /* n weights, whole blocks, as f32. */
-void tg_block_to_f32_n(tg_block_type type, float *out, const uint8_t *in, size_t n);
+void tg_block_to_f32_n(tg_dtype type, float *out, const uint8_t *in, size_t n);
 
 #endif

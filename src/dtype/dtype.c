@@ -8,28 +8,37 @@
  */
 #include "dtype/dtype.h"
 
-static const struct {
-    const char *name;
-    size_t bytes;
-} types[TG_DTYPE_COUNT] = {
-#define TYPE_ROW(suffix, name, bytes) [TG_##suffix] = { name, bytes },
-    TG_DTYPE_LIST(TYPE_ROW)
-#undef TYPE_ROW
+const tg_dtype_desc tg_dtype_table[TG_DTYPE_COUNT] = {
+#define TG_DTYPE(suffix, name, number, cols, bytes, packing)                                       \
+    [TG_##suffix] = { #name, #suffix, number, cols, bytes, TG_PACK_##packing },
+#define TG_BLOCK TG_DTYPE
+#include "dtype/types.def"
 };
 
 /* A value from a file or a caller's cast may lie outside of the enumeration, on either side. */
 static bool known(tg_dtype dtype) { return (unsigned)dtype < (unsigned)TG_DTYPE_COUNT; }
 
-const char *tg_dtype_name(tg_dtype dtype) { return known(dtype) ? types[dtype].name : "?"; }
+const char *tg_dtype_name(tg_dtype dtype) {
+    return known(dtype) ? tg_dtype_table[dtype].name : "?";
+}
 
-size_t tg_dtype_bytes(tg_dtype dtype) { return known(dtype) ? types[dtype].bytes : 0; }
+size_t tg_dtype_bytes(tg_dtype dtype) { return known(dtype) ? tg_dtype_table[dtype].bytes : 0; }
 
 bool tg_dtype_find(const char *name, tg_dtype *out) {
     for (int i = 0; i < TG_DTYPE_COUNT; i++) {
-        if (strcmp(types[i].name, name) == 0) {
+        if (strcmp(tg_dtype_table[i].name, name) == 0) {
             *out = (tg_dtype)i;
             return true;
         }
+    }
+    return false;
+}
+
+bool tg_dtype_of_number(uint32_t number, tg_dtype *out) {
+    for (int i = 0; i < TG_DTYPE_COUNT; i++) {
+        if (tg_dtype_table[i].number != number || number == TG_NOT_IN_GGUF) continue;
+        *out = (tg_dtype)i;
+        return true;
     }
     return false;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dtype.h - element types: names, sizes, and the reference conversions between them.
+ * dtype.h - types of tensors: names, sizes, and the reference conversions between those of floats.
+ * types.def lists them: elements, and blocks of elements that share a scale (blocks.h). Elements:
  *
  *   f32   IEEE binary32                    sign 1  exponent 8  fraction 23
  *   f16   IEEE binary16                    sign 1  exponent 5  fraction 10
@@ -18,28 +19,58 @@
 
 #include "base/libc.h"
 
-/* suffix, name, bytes of an element */
-#define TG_DTYPE_LIST(X)                                                                           \
-    X(F32, "f32", 4)                                                                               \
-    X(F16, "f16", 2)                                                                               \
-    X(BF16, "bf16", 2)                                                                             \
-    X(I32, "i32", 4)                                                                               \
-    X(U8, "u8", 1)                                                                                 \
-    X(F64, "f64", 8)
-
 typedef enum tg_dtype {
-#define TG_DTYPE_ENUM(suffix, name, bytes) TG_##suffix,
-    TG_DTYPE_LIST(TG_DTYPE_ENUM)
-#undef TG_DTYPE_ENUM
-        TG_DTYPE_COUNT
+#define TG_DTYPE(suffix, name, number, cols, bytes, packing) TG_##suffix,
+#define TG_BLOCK(suffix, name, number, cols, bytes, packing) TG_##suffix,
+#include "dtype/types.def"
+    TG_DTYPE_COUNT
 } tg_dtype;
+
+/*
+ * How the rows of a matrix lie in memory: its layout. NONE is one behind the other, as in files; in
+ * the others sixteen lie side by side (packed.h draws them).
+ *
+ * name, text of dumps, columns of a unit, bytes of a unit of 16 rows, zero, number in session files
+ */
+#define TG_PACKING_LIST(X)                                                                         \
+    X(NONE, "", 1, 0, 0, 0)                                                                        \
+    X(F32, "f32x16", 1, 64, 0, 0)                                                                  \
+    X(F16, "f16x16", 1, 32, 0, 1)                                                                  \
+    X(BF16, "bf16x16", 1, 32, 0, 2)                                                                \
+    X(C4, "c4", 32, 288, 8, 6)                                                                     \
+    X(M4, "m4", 32, 320, 0, 7)                                                                     \
+    X(C5, "c5", 32, 352, 16, 8)                                                                    \
+    X(M5, "m5", 32, 384, 0, 9)                                                                     \
+    X(C8, "c8", 32, 544, 128, 10)                                                                  \
+    X(K4, "k4", 256, 2368, 0, 11)                                                                  \
+    X(S8, "s8", 32, 768, 128, 12)
+
+typedef enum tg_packing {
+#define TG_PACKING_ENUM(name, text, cols, bytes, zero, number) TG_PACK_##name,
+    TG_PACKING_LIST(TG_PACKING_ENUM)
+#undef TG_PACKING_ENUM
+        TG_PACKING_COUNT
+} tg_packing;
+
+#define TG_NOT_IN_GGUF UINT32_MAX
+
+/* A line of types.def. */
+typedef struct tg_dtype_desc {
+    const char *name, *label; /* "q4_1", "Q4_1" */
+    uint32_t number;          /* in GGUF files, or TG_NOT_IN_GGUF */
+    uint32_t cols, bytes;     /* of a block; an element is one */
+    tg_packing packing;       /* in which kernels read matrices of it */
+} tg_dtype_desc;
+
+extern const tg_dtype_desc tg_dtype_table[TG_DTYPE_COUNT];
 
 /* "f32" ...; "?" beyond the list. */
 const char *tg_dtype_name(tg_dtype dtype);
-/* Bytes of one element; 0 beyond the list. */
+/* Bytes of one block, which is one element of types that have none; 0 beyond the list. */
 size_t tg_dtype_bytes(tg_dtype dtype);
-/* False if there is no type of this name. */
+/* False if there is no type of this name; of this number in GGUF files. */
 bool tg_dtype_find(const char *name, tg_dtype *out);
+bool tg_dtype_of_number(uint32_t number, tg_dtype *out);
 
 /* One element. The 16-bit types travel as their bits. */
 float tg_f16_to_f32(uint16_t bits);

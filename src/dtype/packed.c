@@ -8,21 +8,16 @@
 #include "dtype/dtype.h"
 
 const tg_packing_desc tg_packing_table[TG_PACKING_COUNT] = {
-#define PACKING_ROW(name, cols, bytes, zero) [TG_PACK_##name] = { #name, cols, bytes, zero },
+#define PACKING_ROW(name, text, cols, bytes, zero, number)                                         \
+    [TG_PACK_##name] = { text, cols, bytes, zero, number },
     TG_PACKING_LIST(PACKING_ROW)
 #undef PACKING_ROW
 };
 
-tg_packing tg_packing_of(tg_block_type type) {
-    static const tg_packing packing[TG_BLOCK_TYPE_COUNT] = {
-        [TG_BLOCK_F32] = TG_PACK_F32,  [TG_BLOCK_F16] = TG_PACK_F16, [TG_BLOCK_BF16] = TG_PACK_BF16,
-        [TG_BLOCK_Q4_0] = TG_PACK_C4,  [TG_BLOCK_Q4_1] = TG_PACK_M4, [TG_BLOCK_Q5_0] = TG_PACK_C5,
-        [TG_BLOCK_Q5_1] = TG_PACK_M5,  [TG_BLOCK_Q8_0] = TG_PACK_C8, [TG_BLOCK_IQ4_NL] = TG_PACK_C8,
-        [TG_BLOCK_Q4_K] = TG_PACK_K4,  [TG_BLOCK_Q2_K] = TG_PACK_S8, [TG_BLOCK_Q3_K] = TG_PACK_S8,
-        [TG_BLOCK_Q5_K] = TG_PACK_S8,  [TG_BLOCK_Q6_K] = TG_PACK_S8, [TG_BLOCK_IQ4_XS] = TG_PACK_S8,
-        [TG_BLOCK_MXFP4] = TG_PACK_S8, [TG_BLOCK_MLX4] = TG_PACK_S8, [TG_BLOCK_MLX8] = TG_PACK_S8,
-    };
-    return packing[type];
+size_t tg_matrix_bytes(tg_dtype dtype, tg_packing layout, size_t rows, size_t cols) {
+    const tg_dtype_desc *d = &tg_dtype_table[dtype];
+    return layout == TG_PACK_NONE ? rows * (cols / d->cols * d->bytes)
+                                  : tg_pack_groups(rows) * tg_pack_group_bytes(layout, cols);
 }
 
 /* ---------------------------------------------------------------------------------------- packing
@@ -102,10 +97,10 @@ static void put_float(uint8_t *at, size_t row, float x) {
     memcpy(at + row * sizeof x, &x, sizeof x);
 }
 
-static void pack_s8(tg_block_type type, const uint8_t *b, size_t row, uint8_t *out) {
+static void pack_s8(tg_dtype type, const uint8_t *b, size_t row, uint8_t *out) {
     tg_block_parts p;
     tg_block_take_apart(type, b, &p);
-    for (size_t k = 0; k < tg_block_table[type].weights; k += 32, out += 768) {
+    for (size_t k = 0; k < tg_dtype_table[type].cols; k += 32, out += 768) {
         put_whole(out, row, p.q + k);
         for (size_t half = 0; half < 2; half++) {
             const size_t run = k / TG_BLOCK_RUN + half;
@@ -116,33 +111,33 @@ static void pack_s8(tg_block_type type, const uint8_t *b, size_t row, uint8_t *o
 }
 
 /* One block of each row. out: where the group has it. */
-static void pack_blocks(tg_block_type type, blocks b, uint8_t *restrict out) {
+static void pack_blocks(tg_dtype type, blocks b, uint8_t *restrict out) {
     switch (type) {
-    case TG_BLOCK_Q4_0:
+    case TG_Q4_0:
         put_bytes(out, b, 2, 4, 0);
         put_half_floats(out + 256, b, 0);
         break;
-    case TG_BLOCK_Q4_1:
+    case TG_Q4_1:
         put_bytes(out, b, 4, 4, 0);
         put_half_floats(out + 256, b, 0);
         put_half_floats(out + 288, b, 2);
         break;
-    case TG_BLOCK_Q5_0:
+    case TG_Q5_0:
         put_bytes(out, b, 6, 4, 0);
         put_fifth_bits(out + 256, b, 2);
         put_half_floats(out + 320, b, 0);
         break;
-    case TG_BLOCK_Q5_1:
+    case TG_Q5_1:
         put_bytes(out, b, 8, 4, 0);
         put_fifth_bits(out + 256, b, 4);
         put_half_floats(out + 320, b, 0);
         put_half_floats(out + 352, b, 2);
         break;
-    case TG_BLOCK_Q8_0:
+    case TG_Q8_0:
         put_bytes(out, b, 2, 8, 0x80808080);
         put_half_floats(out + 512, b, 0);
         break;
-    case TG_BLOCK_IQ4_NL:
+    case TG_IQ4_NL:
         for (size_t r = 0; r < TG_PACK_ROWS; r++) {
             tg_block_parts p;
             tg_block_take_apart(type, b[r], &p);
@@ -150,10 +145,10 @@ static void pack_blocks(tg_block_type type, blocks b, uint8_t *restrict out) {
         }
         put_half_floats(out + 512, b, 0);
         break;
-    case TG_BLOCK_Q4_K: pack_k4(b, out); break;
-    case TG_BLOCK_F32: put_bytes(out, b, 0, 1, 0); break;
-    case TG_BLOCK_F16:
-    case TG_BLOCK_BF16: put_half_floats(out, b, 0); break;
+    case TG_Q4_K: pack_k4(b, out); break;
+    case TG_F32: put_bytes(out, b, 0, 1, 0); break;
+    case TG_F16:
+    case TG_BF16: put_half_floats(out, b, 0); break;
     default:
         for (size_t r = 0; r < TG_PACK_ROWS; r++) pack_s8(type, b[r], r, out);
         break;
@@ -161,14 +156,14 @@ static void pack_blocks(tg_block_type type, blocks b, uint8_t *restrict out) {
 }
 
 /* Absent rows are read from a block of zeros, which has scales of zero in every type. */
-void tg_pack_group(tg_block_type type, size_t cols, const uint8_t *const row[TG_PACK_ROWS],
+void tg_pack_group(tg_dtype type, size_t cols, const uint8_t *const row[TG_PACK_ROWS],
                    uint8_t *out) {
     static const uint8_t absent[256] = { 0 };
-    const tg_packing p = tg_packing_of(type);
-    const tg_block_desc *d = &tg_block_table[type];
-    const size_t step = d->weights / tg_packing_table[p].cols * tg_packing_table[p].bytes;
+    const tg_dtype_desc *d = &tg_dtype_table[type];
+    const tg_packing p = d->packing;
+    const size_t step = d->cols / tg_packing_table[p].cols * tg_packing_table[p].bytes;
     TG_ASSERT(d->bytes <= sizeof absent);
-    for (size_t at = 0; at < cols / d->weights; at++, out += step) {
+    for (size_t at = 0; at < cols / d->cols; at++, out += step) {
         const uint8_t *b[TG_PACK_ROWS];
         for (size_t r = 0; r < TG_PACK_ROWS; r++) b[r] = row[r] ? row[r] + at * d->bytes : absent;
         pack_blocks(type, b, out);
@@ -224,14 +219,14 @@ static float weight(tg_packing p, const uint8_t *group, size_t row, size_t col) 
     }
 }
 
-void tg_packed_to_f32_n(tg_packing p, size_t cols, const uint8_t *packed, size_t row, size_t first,
-                        size_t n, float *out) {
-    if (tg_packing_is_rows(p)) {
-        static const tg_block_type type[] = { TG_BLOCK_F32, TG_BLOCK_F16, TG_BLOCK_BF16 };
-        const tg_block_type t = type[p - TG_PACK_ROWS_F32];
-        tg_block_to_f32_n(t, out, packed + (row * cols + first) * tg_block_table[t].bytes, n);
+void tg_matrix_to_f32_n(tg_dtype dtype, tg_packing layout, size_t cols, const void *data,
+                        size_t row, size_t first, size_t n, float *out) {
+    const uint8_t *bytes = data;
+    if (layout == TG_PACK_NONE) {
+        const tg_dtype_desc *d = &tg_dtype_table[dtype];
+        tg_block_to_f32_n(dtype, out, bytes + (row * cols + first) / d->cols * d->bytes, n);
         return;
     }
-    const uint8_t *group = packed + row / TG_PACK_ROWS * tg_pack_group_bytes(p, cols);
-    for (size_t i = 0; i < n; i++) out[i] = weight(p, group, row % TG_PACK_ROWS, first + i);
+    const uint8_t *group = bytes + row / TG_PACK_ROWS * tg_pack_group_bytes(layout, cols);
+    for (size_t i = 0; i < n; i++) out[i] = weight(layout, group, row % TG_PACK_ROWS, first + i);
 }

@@ -23,9 +23,6 @@
  *
  *     w = d * (q - zero) + m       C4: zero 8   C5: 16   C8 and S8: 128   others: 0
  *
- *   rows      floats as files have them, row after row: not packed at all, for matrices that are
- * read from where the file is mapped                          (ROWS_F32, ROWS_F16, ROWS_BF16)
- *
  * d, m and dmin are f16, 16 of them. All of it is exact: no weight changes its value. S8 is the
  * home of types that have no layout of their own yet; it takes 12 bits a weight.
  */
@@ -36,55 +33,19 @@
 
 enum { TG_PACK_ROWS = 16, TG_PACK_COLS = 32 };
 
-/* name, columns of a unit, bytes of a unit of 16 rows, zero */
-#define TG_PACKING_LIST(X)                                                                         \
-    X(F32, 1, 64, 0)                                                                               \
-    X(F16, 1, 32, 0)                                                                               \
-    X(BF16, 1, 32, 0)                                                                              \
-    X(ROWS_F32, 1, 64, 0)                                                                          \
-    X(ROWS_F16, 1, 32, 0)                                                                          \
-    X(ROWS_BF16, 1, 32, 0)                                                                         \
-    X(C4, 32, 288, 8)                                                                              \
-    X(M4, 32, 320, 0)                                                                              \
-    X(C5, 32, 352, 16)                                                                             \
-    X(M5, 32, 384, 0)                                                                              \
-    X(C8, 32, 544, 128)                                                                            \
-    X(K4, 256, 2368, 0)                                                                            \
-    X(S8, 32, 768, 128)
-
-typedef enum tg_packing {
-#define TG_PACKING_ENUM(name, cols, bytes, zero) TG_PACK_##name,
-    TG_PACKING_LIST(TG_PACKING_ENUM)
-#undef TG_PACKING_ENUM
-        TG_PACKING_COUNT
-} tg_packing;
-
 typedef struct tg_packing_desc {
-    const char *name;
+    const char *text;     /* of dumps; "" of NONE */
     uint32_t cols, bytes; /* of the smallest piece of a group */
-    int zero;
+    int zero, number;
 } tg_packing_desc;
 
 extern const tg_packing_desc tg_packing_table[TG_PACKING_COUNT];
 
 /* The bytes in that table, as a constant where p is one. */
 static inline size_t tg_packing_bytes(tg_packing p) {
-#define TG_PACKING_BYTES(name, cols, bytes, zero) p == TG_PACK_##name ? (bytes):
+#define TG_PACKING_BYTES(name, text, cols, bytes, zero, number) p == TG_PACK_##name ? (bytes):
     return TG_PACKING_LIST(TG_PACKING_BYTES) 0;
 #undef TG_PACKING_BYTES
-}
-
-/* The layout in which weights of a type are kept. */
-tg_packing tg_packing_of(tg_block_type type);
-
-/* The same of weights that are left as they lie; F32, F16 and BF16 alone. */
-static inline tg_packing tg_packing_rows(tg_block_type type) {
-    return type == TG_BLOCK_F32   ? TG_PACK_ROWS_F32
-           : type == TG_BLOCK_F16 ? TG_PACK_ROWS_F16
-                                  : TG_PACK_ROWS_BF16;
-}
-static inline bool tg_packing_is_rows(tg_packing p) {
-    return p >= TG_PACK_ROWS_F32 && p <= TG_PACK_ROWS_BF16;
 }
 
 /* Is it made of whole numbers and scales? */
@@ -99,20 +60,16 @@ static inline size_t tg_pack_group_bytes(tg_packing p, size_t cols) {
     return cols / tg_packing_table[p].cols * tg_packing_table[p].bytes;
 }
 
-/* A matrix has so many pieces of so many bytes: groups, or rows. */
-static inline size_t tg_pack_pieces(tg_packing p, size_t rows) {
-    return tg_packing_is_rows(p) ? rows : tg_pack_groups(rows);
-}
-static inline size_t tg_pack_piece_bytes(tg_packing p, size_t cols) {
-    return tg_pack_group_bytes(p, cols) / (tg_packing_is_rows(p) ? TG_PACK_ROWS : 1);
-}
+/* Bytes of a matrix; cols are whole blocks of the type, and units of the packing. */
+size_t tg_matrix_bytes(tg_dtype dtype, tg_packing layout, size_t rows, size_t cols);
 
 /* One group: row[i] is a row of a file [cols], NULL beyond the last. */
-void tg_pack_group(tg_block_type type, size_t cols, const uint8_t *const row[TG_PACK_ROWS],
+void tg_pack_group(tg_dtype type, size_t cols, const uint8_t *const row[TG_PACK_ROWS],
                    uint8_t *out);
 
-/* Columns [first, first + n) of a row of a packed matrix, as f32: the reference of all kernels. */
-void tg_packed_to_f32_n(tg_packing p, size_t cols, const uint8_t *packed, size_t row, size_t first,
-                        size_t n, float *out);
+/* Columns [first, first + n) of a row of a matrix of float weights, as f32: the reference of all
+ * kernels. Not packed, they are whole blocks. */
+void tg_matrix_to_f32_n(tg_dtype dtype, tg_packing layout, size_t cols, const void *data,
+                        size_t row, size_t first, size_t n, float *out);
 
 #endif

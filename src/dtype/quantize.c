@@ -13,14 +13,14 @@
 
 enum { RUN = 32, RUNS = 8, TRIES = 12 };
 
-bool tg_block_writes(tg_block_type type) {
+bool tg_block_writes(tg_dtype type) {
     switch (type) {
-    case TG_BLOCK_F32:
-    case TG_BLOCK_F16:
-    case TG_BLOCK_BF16:
-    case TG_BLOCK_Q8_0:
-    case TG_BLOCK_Q4_0:
-    case TG_BLOCK_Q4_K: return true;
+    case TG_F32:
+    case TG_F16:
+    case TG_BF16:
+    case TG_Q8_0:
+    case TG_Q4_0:
+    case TG_Q4_K: return true;
     default: return false;
     }
 }
@@ -154,15 +154,15 @@ static void put_q4_k(uint8_t *out, const float *in) {
     put_six_bits(out + 4, scale, offset);
 }
 
-void tg_block_from_f32_n(tg_block_type type, uint8_t *out, const float *in, size_t n) {
-    const tg_block_desc *desc = &tg_block_table[type];
-    for (size_t i = 0; i < n; i += desc->weights, out += desc->bytes) {
+void tg_block_from_f32_n(tg_dtype type, uint8_t *out, const float *in, size_t n) {
+    const tg_dtype_desc *desc = &tg_dtype_table[type];
+    for (size_t i = 0; i < n; i += desc->cols, out += desc->bytes) {
         switch (type) {
-        case TG_BLOCK_F32: memcpy(out, in + i, sizeof *in); break;
-        case TG_BLOCK_F16: put_u16(out, tg_f16_from_f32(in[i])); break;
-        case TG_BLOCK_BF16: put_u16(out, tg_bf16_from_f32(in[i])); break;
-        case TG_BLOCK_Q8_0: put_q8_0(out, in + i); break;
-        case TG_BLOCK_Q4_0: put_q4_0(out, in + i); break;
+        case TG_F32: memcpy(out, in + i, sizeof *in); break;
+        case TG_F16: put_u16(out, tg_f16_from_f32(in[i])); break;
+        case TG_BF16: put_u16(out, tg_bf16_from_f32(in[i])); break;
+        case TG_Q8_0: put_q8_0(out, in + i); break;
+        case TG_Q4_0: put_q4_0(out, in + i); break;
         default: put_q4_k(out, in + i); break;
         }
     }

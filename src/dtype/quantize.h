@@ -8,9 +8,9 @@
 #include "dtype/blocks.h"
 
 /* Can it be written? */
-bool tg_block_writes(tg_block_type type);
+bool tg_block_writes(tg_dtype type);
 
 /* n weights, whole blocks, to blocks of a type that can be written; they are finite. */
-void tg_block_from_f32_n(tg_block_type type, uint8_t *out, const float *in, size_t n);
+void tg_block_from_f32_n(tg_dtype type, uint8_t *out, const float *in, size_t n);
 
 #endif

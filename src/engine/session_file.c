@@ -74,7 +74,8 @@ static uint32_t shape_checksum(const tg_model *m) {
     for (size_t i = 0; m->lm && i < m->lm->lm.n_tensors; i++) {
         const tg_tensor *t = &m->lm->lm.tensors[i];
         n = snprintf(text, sizeof text, "%s %d %zu %zu", t->name,
-                     (int)tg_packing_of(t->source->type), t->rows, t->cols);
+                     tg_packing_table[tg_dtype_table[t->source->type].packing].number,
+                     (size_t)t->source->dim[1], (size_t)t->source->dim[0]);
         crc = tg_crc32c(crc, text, (size_t)n);
     }
     return crc;

@@ -22,16 +22,16 @@ static uint64_t cache_bytes(const tg_model_config *c, int32_t positions) {
 static double megabytes(uint64_t bytes) { return (double)bytes / 1e6; }
 
 static void put_types(const tg_tensors *lm, tg_buf *out) {
-    for (int type = 0; type < TG_BLOCK_TYPE_COUNT; type++) {
+    for (int type = 0; type < TG_DTYPE_COUNT; type++) {
         size_t n = 0;
         uint64_t bytes = 0;
         for (size_t i = 0; i < lm->n_tensors; i++) {
-            if (lm->tensors[i].source->type != (tg_block_type)type) continue;
+            if (lm->tensors[i].source->type != (tg_dtype)type) continue;
             n++;
             bytes += lm->tensors[i].source->bytes;
         }
         if (n)
-            tg_buf_printf(out, "  %-8s  %zu tensor%s, %.1f MB\n", tg_block_table[type].name, n,
+            tg_buf_printf(out, "  %-8s  %zu tensor%s, %.1f MB\n", tg_dtype_table[type].label, n,
                           n == 1 ? "" : "s", megabytes(bytes));
     }
 }
@@ -173,13 +173,16 @@ static void put_json(const tg_gguf *g, const tg_tensors *lm, tg_buf *out) {
     tg_json_key(&w, "tensors");
     tg_json_begin_array(&w);
     for (size_t i = 0; i < lm->n_tensors; i++) {
+        const tg_tensor *t = &lm->tensors[i];
         tg_json_begin_object(&w);
         tg_json_key(&w, "name");
-        tg_json_put_string(&w, lm->tensors[i].name);
+        tg_json_put_string(&w, t->name);
         tg_json_key(&w, "type");
-        tg_json_put_string(&w, tg_block_table[lm->tensors[i].source->type].name);
-        put_number(&w, "rows", (int64_t)lm->tensors[i].rows);
-        put_number(&w, "cols", (int64_t)lm->tensors[i].cols);
+        tg_json_put_string(&w, tg_dtype_table[t->source->type].label);
+        tg_json_key(&w, "layout"); /* in memory */
+        tg_json_put_string(&w, t->type.layout ? tg_packing_table[t->type.layout].text : "rows");
+        put_number(&w, "rows", (int64_t)t->source->dim[1]);
+        put_number(&w, "cols", (int64_t)t->source->dim[0]);
         tg_json_end_object(&w);
     }
     tg_json_end_array(&w);

@@ -9,6 +9,7 @@
 #include "io/gguf.h"
 
 #include "base/sort.h"
+#include "base/str.h"
 #include "io/hf.h"
 
 enum {
@@ -152,6 +153,15 @@ static tg_status take_value(head *h, tg_gguf_value *v) {
     return TG_OK;
 }
 
+/* All that can be read, each behind a space. */
+static const char *known_types(char text[200]) {
+    text[0] = 0;
+    for (int i = 0; i < TG_DTYPE_COUNT; i++)
+        if (tg_dtype_table[i].number != TG_NOT_IN_GGUF)
+            tg_str_append(text, 200, " %s", tg_dtype_table[i].label);
+    return text;
+}
+
 /* What ggml calls a type that is not read here. Numbers that are missing were given up before any
  * file in use. */
 static const char *name_of_type(uint32_t type) {
@@ -188,21 +198,22 @@ static tg_status take_tensor(head *h, tg_gguf_tensor *t) {
     const uint64_t type_at = h->r.offset;
     uint32_t type;
     TG_TRY(tg_read_u32(&h->r, t->name, &type));
-    if (!tg_block_find(type, &t->type))
+    if (!tg_dtype_of_number(type, &t->type)) {
+        char known[200];
         return tg_reader_fail(&h->r, TG_E_UNSUPPORTED, type_at, t->name,
-                              "want F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q5_K "
-                              "Q6_K IQ4_NL IQ4_XS or MXFP4, have %s, type %u",
+                              "want one of%s, have %s, type %u", known_types(known),
                               name_of_type(type), (unsigned)type);
-    const tg_block_desc *d = &tg_block_table[t->type];
-    if (t->dim[0] % d->weights != 0)
+    }
+    const tg_dtype_desc *d = &tg_dtype_table[t->type];
+    if (t->dim[0] % d->cols != 0)
         return tg_reader_fail(&h->r, TG_E_FORMAT, at, t->name,
                               "want rows of whole blocks of %u for %s, have %" PRIu64,
-                              (unsigned)d->weights, d->name, t->dim[0]);
-    if (!tg_mul_u64(t->elems / d->weights, d->bytes, &t->bytes))
+                              (unsigned)d->cols, d->label, t->dim[0]);
+    if (!tg_mul_u64(t->elems / d->cols, d->bytes, &t->bytes))
         return tg_reader_fail(&h->r, TG_E_FORMAT, at, t->name,
                               "want a size in bytes that fits 64 bits, have %" PRIu64
                               " elements of %s",
-                              t->elems, d->name);
+                              t->elems, d->label);
     return tg_read_u64(&h->r, t->name, &t->offset);
 }
 

@@ -76,7 +76,7 @@ typedef struct tg_gguf_value {
 typedef struct tg_gguf_place {
     tg_reader reader;
     bool turned, plus_one;
-    tg_block_type stored_type; /* of gains; of scales and biases */
+    tg_dtype stored_type; /* of gains; of scales and biases */
     tg_reader scales, biases;
     uint64_t scales_offset, biases_offset;
     uint32_t bits, group; /* bits 0: not affine */
@@ -84,7 +84,7 @@ typedef struct tg_gguf_place {
 
 typedef struct tg_gguf_tensor {
     const char *name;
-    tg_block_type type;
+    tg_dtype type;
     uint32_t n_dims;
     uint64_t dim[4]; /* dim[0] the fastest: a row. Unused ones are 1 */
     uint64_t elems, bytes;

@@ -19,7 +19,7 @@ static tg_status read_at(tg_ctx *ctx, const tg_reader *r, const tg_gguf_tensor *
  * piece [n elements] */
 static tg_status read_turned(tg_ctx *ctx, const tg_gguf_tensor *t, uint64_t first, uint64_t n,
                              uint8_t *out, uint8_t *piece) {
-    const size_t each = tg_block_table[t->type].bytes;
+    const size_t each = tg_dtype_table[t->type].bytes;
     const uint64_t rows = t->elems / t->dim[0], cols = t->dim[0];
     for (uint64_t c = 0; c < cols; c++) {
         TG_TRY(read_at(ctx, &t->place->reader, t, t->offset + (c * rows + first) * each, piece,
@@ -37,7 +37,7 @@ static void put_f32(uint8_t *out, float x) { memcpy(out, &x, sizeof x); }
 static void convert_affine(const tg_gguf_tensor *t, const uint8_t *q, const float *scales,
                            const float *biases, uint8_t *out) {
     const tg_gguf_place *p = t->place;
-    for (uint64_t k = 0; k < t->dim[0]; k += 32, out += tg_block_table[t->type].bytes) {
+    for (uint64_t k = 0; k < t->dim[0]; k += 32, out += tg_dtype_table[t->type].bytes) {
         const float scale = scales[k / p->group], bias = biases[k / p->group];
         const uint8_t *from = q + k * p->bits / 8;
         put_f32(out, scale);
@@ -63,7 +63,7 @@ static size_t q_bytes_of(const tg_gguf_tensor *t) {
 static size_t groups_of(const tg_gguf_tensor *t) { return (size_t)(t->dim[0] / t->place->group); }
 
 static size_t scale_bytes_of(const tg_gguf_tensor *t) {
-    return groups_of(t) * tg_block_table[t->place->stored_type].bytes;
+    return groups_of(t) * tg_dtype_table[t->place->stored_type].bytes;
 }
 
 /* scratch: scales and biases [groups] each, then bytes as they are stored. */
@@ -88,11 +88,11 @@ static tg_status read_affine(tg_ctx *ctx, const tg_gguf_tensor *t, uint64_t firs
 
 /* Vectors of floats, whose sum with 1 only f32 can hold. scratch: them, and as they are stored. */
 static tg_status read_gains(tg_ctx *ctx, const tg_gguf_tensor *t, uint8_t *out, uint8_t *scratch) {
-    const tg_block_type stored = t->place->stored_type;
+    const tg_dtype stored = t->place->stored_type;
     const size_t n = (size_t)t->elems;
     float *gains = (float *)(void *)scratch;
     uint8_t *from = (uint8_t *)(gains + n);
-    TG_TRY(read_at(ctx, &t->place->reader, t, t->offset, from, n * tg_block_table[stored].bytes));
+    TG_TRY(read_at(ctx, &t->place->reader, t, t->offset, from, n * tg_dtype_table[stored].bytes));
     tg_block_to_f32_n(stored, gains, from, n);
     for (size_t i = 0; i < n; i++) put_f32(out + 4 * i, gains[i] + 1);
     return TG_OK;
@@ -101,9 +101,9 @@ static tg_status read_gains(tg_ctx *ctx, const tg_gguf_tensor *t, uint8_t *out, 
 size_t tg_gguf_scratch_bytes(const tg_gguf_tensor *t, uint64_t n) {
     const tg_gguf_place *p = t->place;
     if (p && p->bits) return 2 * groups_of(t) * sizeof(float) + scale_bytes_of(t) + q_bytes_of(t);
-    if (p && p->turned) return (size_t)n * tg_block_table[t->type].bytes;
+    if (p && p->turned) return (size_t)n * tg_dtype_table[t->type].bytes;
     if (p && p->plus_one)
-        return (size_t)t->elems * (sizeof(float) + tg_block_table[p->stored_type].bytes);
+        return (size_t)t->elems * (sizeof(float) + tg_dtype_table[p->stored_type].bytes);
     return 0;
 }
 
@@ -135,8 +135,8 @@ const tg_os_file *tg_gguf_lies_in_rows(const tg_gguf *g, const tg_gguf_tensor *t
 }
 
 const tg_os_file *tg_gguf_lies_plain(const tg_gguf *g, const tg_gguf_tensor *t) {
-    const tg_block_desc *d = &tg_block_table[t->type];
-    return d->weights == 1 && t->offset % d->bytes == 0 ? tg_gguf_lies_in_rows(g, t) : NULL;
+    const tg_dtype_desc *d = &tg_dtype_table[t->type];
+    return d->cols == 1 && t->offset % d->bytes == 0 ? tg_gguf_lies_in_rows(g, t) : NULL;
 }
 
 const char *tg_gguf_format(const tg_gguf *g) {

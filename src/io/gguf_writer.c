@@ -83,7 +83,7 @@ static void put_head(tg_buf *out, const tg_gguf_value *values, size_t n_values,
         put_text(out, t->name, strlen(t->name));
         put_u32(out, t->n_dims);
         for (uint32_t d = 0; d < t->n_dims; d++) put_u64(out, t->dim[d]);
-        put_u32(out, tg_block_table[t->type].number);
+        put_u32(out, tg_dtype_table[t->type].number);
         put_u64(out, t->offset - data);
     }
 }

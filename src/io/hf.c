@@ -377,12 +377,10 @@ static bool is_ignored(const opening *o, const char *name) {
     return o->tied && f->head && ends_with(name, "lm_head.weight");
 }
 
-static bool type_of(const tg_st_tensor *s, tg_block_type *out) {
+static bool type_of(const tg_st_tensor *s, tg_dtype *out) {
     const char *dtype = tg_st_dtypes[s->dtype].name;
-    *out = strcmp(dtype, "F16") == 0    ? TG_BLOCK_F16
-           : strcmp(dtype, "BF16") == 0 ? TG_BLOCK_BF16
-                                        : TG_BLOCK_F32;
-    return strcmp(tg_block_table[*out].name, dtype) == 0;
+    *out = strcmp(dtype, "F16") == 0 ? TG_F16 : strcmp(dtype, "BF16") == 0 ? TG_BF16 : TG_F32;
+    return strcmp(tg_dtype_table[*out].label, dtype) == 0;
 }
 
 static const tg_st_tensor *find_stored(const opening *o, const char *name, size_t n_name,
@@ -406,7 +404,7 @@ static tg_status set_affine(opening *o, const tg_st_tensor *s, tg_gguf_tensor *t
     size_t a = 0, b = 0;
     const tg_st_tensor *scales = find_stored(o, s->name, n, ".scales", &a);
     const tg_st_tensor *biases = find_stored(o, s->name, n, ".biases", &b);
-    tg_block_type type, other;
+    tg_dtype type, other;
     bool fits = o->group && scales && biases && s->n_dims == 2 && scales->n_dims == 2 &&
                 biases->n_dims == 2 && type_of(scales, &type) && type_of(biases, &other) &&
                 type == other && scales->dim[0] == s->dim[0] && biases->dim[0] == s->dim[0] &&
@@ -426,7 +424,7 @@ static tg_status set_affine(opening *o, const tg_st_tensor *s, tg_gguf_tensor *t
     place->scales_offset = o->heads[a].data_offset + scales->begin;
     place->biases = o->readers[b];
     place->biases_offset = o->heads[b].data_offset + biases->begin;
-    t->type = place->bits == 4 ? TG_BLOCK_MLX4 : TG_BLOCK_MLX8;
+    t->type = place->bits == 4 ? TG_MLX4 : TG_MLX8;
     t->dim[0] = cols;
     return TG_OK;
 }
@@ -468,16 +466,16 @@ static tg_status add_tensor(opening *o, size_t file, const tg_st_tensor *s) {
     if (flags & TG_HF_PLUS_ONE) {
         place->plus_one = true;
         place->stored_type = t->type;
-        t->type = TG_BLOCK_F32;
+        t->type = TG_F32;
     }
     t->elems = t->dim[0];
     for (uint32_t d = 1; d < 4; d++)
         if (!tg_mul_u64(t->elems, t->dim[d], &t->elems))
             return tg_fail(o->g->ctx, TG_E_FORMAT, "%s: tensor %.80s: sizes do not fit", o->g->path,
                            s->name);
-    const tg_block_desc *d = &tg_block_table[t->type];
-    if (t->elems == 0 || s->n_dims > 4 || t->dim[0] % d->weights != 0 ||
-        !tg_mul_u64(t->elems / d->weights, d->bytes, &t->bytes))
+    const tg_dtype_desc *d = &tg_dtype_table[t->type];
+    if (t->elems == 0 || s->n_dims > 4 || t->dim[0] % d->cols != 0 ||
+        !tg_mul_u64(t->elems / d->cols, d->bytes, &t->bytes))
         return tg_fail(o->g->ctx, TG_E_FORMAT,
                        "%s: tensor %.80s: want 1..4 dimensions above 0 of whole blocks", o->g->path,
                        s->name);
@@ -608,7 +606,7 @@ static tg_status read_tensors(opening *o, const tg_hf_values *m) {
     const uint64_t bytes = m->n_factors * sizeof *m->factors;
     tg_reader_open_memory(o->g->ctx, o->g->path, m->factors, (size_t)bytes, &place->reader);
     o->tensors[o->n_tensors++] = (tg_gguf_tensor) { .name = "rope_freqs.weight",
-                                                    .type = TG_BLOCK_F32,
+                                                    .type = TG_F32,
                                                     .n_dims = 1,
                                                     .dim = { m->n_factors, 1, 1, 1 },
                                                     .elems = m->n_factors,

@@ -107,10 +107,10 @@ tg_status tg_hf_outline(const tg_gguf *g, tg_arena *arena, const tg_hf_family **
     return TG_OK;
 }
 
-static const char *dtype_name(tg_block_type type) { return tg_block_table[type].name; }
+static const char *dtype_name(tg_dtype type) { return tg_dtype_table[type].label; }
 
 tg_status tg_hf_save_begin(const tg_gguf *g, const char *path, const tg_hf_out *out, size_t n,
-                           tg_block_type type, tg_save **save) {
+                           tg_dtype type, tg_save **save) {
     tg_buf json;
     tg_json_writer w;
     uint64_t at = 0;
@@ -139,7 +139,7 @@ tg_status tg_hf_save_begin(const tg_gguf *g, const char *path, const tg_hf_out *
         tg_json_key(&w, "data_offsets");
         tg_json_begin_array(&w);
         tg_json_put_uint(&w, at);
-        at += t->elems * tg_block_table[type].bytes;
+        at += t->elems * tg_dtype_table[type].bytes;
         tg_json_put_uint(&w, at);
         tg_json_end_array(&w);
         tg_json_end_object(&w);
@@ -246,8 +246,7 @@ static void put_ids(tg_json_writer *w, const tg_gguf *g) {
     put_id(w, g, "tokenizer.ggml.bos_token_id", "bos_token_id");
 }
 
-tg_status tg_hf_put_config(const tg_gguf *g, const tg_hf_family *f, tg_block_type type,
-                           tg_buf *text) {
+tg_status tg_hf_put_config(const tg_gguf *g, const tg_hf_family *f, tg_dtype type, tg_buf *text) {
     static const struct {
         const char *type, *class;
     } classes[] = { { "llama", "LlamaForCausalLM" }, { "qwen2", "Qwen2ForCausalLM" },
@@ -270,10 +269,7 @@ tg_status tg_hf_put_config(const tg_gguf *g, const tg_hf_family *f, tg_block_typ
     tg_json_key(&w, "tie_word_embeddings");
     tg_json_put_bool(&w, !tg_gguf_tensor_find(g, "output.weight"));
     put_ids(&w, g);
-    put_text(&w, "dtype",
-             type == TG_BLOCK_F32   ? "float32"
-             : type == TG_BLOCK_F16 ? "float16"
-                                    : "bfloat16");
+    put_text(&w, "dtype", type == TG_F32 ? "float32" : type == TG_F16 ? "float16" : "bfloat16");
     tg_json_end_object(&w);
     return tg_buf_status(g->ctx, text, "config.json");
 }

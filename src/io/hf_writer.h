@@ -24,10 +24,10 @@ tg_status tg_hf_outline(const tg_gguf *g, tg_arena *arena, const tg_hf_family **
 
 /* The head of model.safetensors: tensors of one type, which follow in this order without gaps. */
 tg_status tg_hf_save_begin(const tg_gguf *g, const char *path, const tg_hf_out *out, size_t n,
-                           tg_block_type type, tg_save **save);
+                           tg_dtype type, tg_save **save);
 
 /* config.json out of the metadata. */
-tg_status tg_hf_put_config(const tg_gguf *g, const tg_hf_family *family, tg_block_type type,
+tg_status tg_hf_put_config(const tg_gguf *g, const tg_hf_family *family, tg_dtype type,
                            tg_buf *text);
 
 /* generation_config.json: the tokens that begin and end a text, and how the makers draw.

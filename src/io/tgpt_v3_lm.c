@@ -32,16 +32,15 @@ tg_status tg_tgpt3_is_lm(tg_ctx *ctx, const char *path, bool *is) {
     return TG_OK;
 }
 
-static bool type_of(uint32_t code, tg_block_type *type) {
-    return code >= TGPT3_BLOCKS && tg_block_find(code - TGPT3_BLOCKS, type);
+static bool type_of(uint32_t code, tg_dtype *type) {
+    return code >= TGPT3_BLOCKS && tg_dtype_of_number(code - TGPT3_BLOCKS, type);
 }
 
 static bool bytes_of(uint32_t code, const tg_file_tensor *t, uint64_t *bytes) {
-    tg_block_type type;
+    tg_dtype type;
     if (t->n_dims == 0 || !type_of(code, &type)) return false;
-    const tg_block_desc *d = &tg_block_table[type];
-    return t->dim[t->n_dims - 1] % d->weights == 0 &&
-           tg_mul_u64(t->elems / d->weights, d->bytes, bytes);
+    const tg_dtype_desc *d = &tg_dtype_table[type];
+    return t->dim[t->n_dims - 1] % d->cols == 0 && tg_mul_u64(t->elems / d->cols, d->bytes, bytes);
 }
 
 static tg_status take_tensors(tg_file *f, const tgpt3_head *h, tg_gguf *g, tg_gguf_tensor **out,
@@ -201,7 +200,7 @@ tg_status tg_tgpt3_begin_lm(tg_ctx *ctx, const char *path, const char *family, c
         const tg_gguf_tensor *t = &tensors[i];
         uint64_t dims[4];
         for (uint32_t d = 0; d < t->n_dims; d++) dims[d] = t->dim[t->n_dims - 1 - d];
-        s = tg_tgpt3_declare_model(*out, t->name, TGPT3_BLOCKS + tg_block_table[t->type].number,
+        s = tg_tgpt3_declare_model(*out, t->name, TGPT3_BLOCKS + tg_dtype_table[t->type].number,
                                    t->n_dims, dims, t->bytes);
     }
     tg_buf_deinit(&meta);

@@ -65,7 +65,14 @@ void tg_grad(tg_graph *g, tg_value *loss, float scale, tg_value *const *wrt, siz
         g->status = tg_fail_memory(g->ctx, "table of gradients", slots * sizeof(tg_value *));
         return;
     }
-    for (size_t i = 0; i < n; i++) t.needed[tg_value_slot(wrt[i])] = true;
+    for (size_t i = 0; i < n; i++) {
+        char text[TG_TYPE_TEXT_BYTES];
+        if (wrt[i]->type.dtype != TG_F32 || !tg_type_is_plain(&wrt[i]->type))
+            tg_graph_fail(g, wrt[i]->node, TG_E_UNSUPPORTED,
+                          "want plain f32 to have a gradient of, have %s",
+                          tg_type_text(&wrt[i]->type, text));
+        t.needed[tg_value_slot(wrt[i])] = true;
+    }
     mark_needed(g, &t);
     if (!t.needed[tg_value_slot(loss)]) return;
 

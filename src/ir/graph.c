@@ -126,6 +126,23 @@ static void mark_dynamic(tg_node *n) {
                                  n->out[k].type.n_dims > 0 && n->out[k].type.dim[0] == rows;
 }
 
+bool tg_want_readable(tg_graph *g, const tg_node *n) {
+    const tg_op_desc *d = tg_op_table[n->op];
+    for (int j = 0; j < n->n_in; j++) {
+        if (!n->in[j]) continue;
+        const tg_type *t = &n->in[j]->type;
+        const bool readable = tg_type_is_plain(t) || (d->reads_packed >> j & 1);
+        if (readable && tg_type_is_whole(t)) continue;
+        char text[TG_TYPE_TEXT_BYTES];
+        tg_graph_fail(
+            g, n, TG_E_SHAPE, "%s: want %s, have %s", d->in_names[j] ? d->in_names[j] : "input",
+            readable ? "whole blocks in a layout of their type" : "elements row after row",
+            tg_type_text(t, text));
+        return false;
+    }
+    return true;
+}
+
 /*
  * Poison is looked for first and passes through without a message: its cause has left one. A caller
  * may give fewer inputs than the op has, the others are absent. The op's own shape rule then sets
@@ -147,7 +164,7 @@ tg_value *tg_apply(tg_graph *g, tg_op_id op, const tg_attr *attr, tg_value *cons
             tg_graph_fail(g, n, TG_E_SHAPE, "input %d (%s) is missing", i,
                           d->in_names[i] ? d->in_names[i] : "?");
     }
-    if (g->status == TG_OK && d->infer) d->infer(g, n);
+    if (g->status == TG_OK && tg_want_readable(g, n) && d->infer) d->infer(g, n);
     if (g->status != TG_OK) return &g->poison;
     mark_dynamic(n);
     name_outputs(g, n);
@@ -214,7 +231,7 @@ tg_value *tg_view(tg_graph *g, tg_value *state, size_t offset_elems, tg_type typ
     v->node->n_in = 1;
     v->node->in[0] = state;
     v->node->offset_elems = offset_elems;
-    return v;
+    return tg_want_readable(g, v->node) ? v : &g->poison;
 }
 
 /* Its one input is the state, not the writes before it: the order of the list is what puts it

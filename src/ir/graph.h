@@ -96,6 +96,10 @@ bool tg_is_poison(const tg_graph *g, const tg_value *v);
 void tg_grad(tg_graph *g, tg_value *loss, float scale, tg_value *const *wrt, size_t n,
              tg_value **dwrt);
 
+/* Whether every input of n is whole, and plain where its op reads nothing else; if not, the graph
+ * has failed. */
+bool tg_want_readable(tg_graph *g, const tg_node *n);
+
 /* The law of graphs: topological order, types that a fresh inference agrees with, states written in
  * order, no reader of an old version. */
 tg_status tg_verify(tg_graph *g);

@@ -210,7 +210,8 @@ typedef struct tg_op_desc {
     const char *in_names[TG_MAX_IN], *out_names[TG_MAX_OUT];
     uint8_t n_in, n_in_optional; /* inputs [n_in - n_in_optional, n_in) may be absent */
     uint8_t n_out;
-    uint8_t accumulates; /* bit k: out k can be added into existing memory */
+    uint8_t reads_packed; /* bit j: in j may have blocks, or a layout of its own (ir/tensor.h) */
+    uint8_t accumulates;  /* bit k: out k can be added into existing memory */
     int8_t
         state_in[TG_MAX_OUT]; /* out k is a new version of in (state_in[k] - 1); 0: a fresh value */
     int8_t in_place[TG_MAX_OUT]; /* out k may share memory with in (in_place[k] - 1) if nobody else

@@ -47,7 +47,7 @@ void tg_file_maps_begin_packing(tg_context *ctx, tg_lm_model *m) {
     for (size_t i = 0; i < m->lm.n_tensors; i++) {
         const tg_tensor *t = &m->lm.tensors[i];
         const tg_os_file *file = tg_gguf_lies_in_rows(&m->file, t->source);
-        if (t->is_floats || t->stays || !file) continue;
+        if (!t->type.layout || !file) continue;
         if (map_file(ctx, m, i, file) == TG_OK) continue;
         ctx->err = before;
         return;

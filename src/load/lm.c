@@ -67,11 +67,17 @@ struct tg_lm_packer {
 };
 typedef struct tg_lm_packer packer;
 
-static size_t row_bytes_of(const tg_tensor *t) { return (size_t)(t->source->bytes / t->rows); }
+static size_t row_bytes_of(const tg_tensor *t) {
+    return (size_t)(t->source->bytes / t->type.dim[0]);
+}
+
+static size_t group_bytes_of(const tg_tensor *t) {
+    return tg_pack_group_bytes(t->type.layout, t->type.dim[1]);
+}
 
 static size_t rows_of(const piece *p) {
     const size_t first = p->first_group * TG_PACK_ROWS, n = p->n_groups * TG_PACK_ROWS;
-    return p->t->rows - first < n ? p->t->rows - first : n;
+    return p->t->type.dim[0] - first < n ? p->t->type.dim[0] - first : n;
 }
 
 /* The row of the file that row i of a packed matrix is: neighbours that belong together come half a
@@ -86,14 +92,14 @@ static void pack_piece(const packer *k, const piece *p, const uint8_t *bytes) {
     const tg_lm_model *m = k->m;
     const tg_tensor *t = p->t;
     const size_t head_size = (size_t)m->lm.config.head_size, row_bytes = row_bytes_of(t);
-    const size_t group_bytes = tg_pack_group_bytes(t->packing, t->cols);
+    const size_t group_bytes = group_bytes_of(t);
     for (size_t g = 0; g < p->n_groups; g++) {
         const size_t first = (p->first_group + g) * TG_PACK_ROWS;
         const uint8_t *row[TG_PACK_ROWS] = { NULL };
-        for (size_t i = 0; i < TG_PACK_ROWS && first + i < t->rows; i++)
+        for (size_t i = 0; i < TG_PACK_ROWS && first + i < t->type.dim[0]; i++)
             row[i] = bytes + (source_row(t, first + i, head_size) - p->first_group * TG_PACK_ROWS) *
                                  row_bytes;
-        k->pack(t->source->type, t->cols, row,
+        k->pack(t->source->type, t->type.dim[1], row,
                 (uint8_t *)m->block.data + t->offset_bytes + (p->first_group + g) * group_bytes);
     }
 }
@@ -158,14 +164,14 @@ static void pack_worker(void *arg, unsigned worker) {
 }
 
 static size_t offset_of(const tg_tensor *t, size_t group) {
-    return t->offset_bytes + group * tg_pack_group_bytes(t->packing, t->cols);
+    return t->offset_bytes + group * group_bytes_of(t);
 }
 
 /* Groups of a piece, which begin in one run; rows in another order are read all at once. */
 static size_t groups_of_piece(const tg_tensor *t, size_t first, bool mapped) {
-    const size_t left = tg_pack_groups(t->rows) - first;
+    const size_t left = tg_pack_groups(t->type.dim[0]) - first;
     if (t->pairs) return left;
-    const size_t each = tg_pack_group_bytes(t->packing, t->cols);
+    const size_t each = group_bytes_of(t);
     const size_t room = (RUN_BYTES - offset_of(t, first) % RUN_BYTES + each - 1) / each;
     size_t n = (mapped ? MAPPED_BYTES : READ_BYTES) / (row_bytes_of(t) * TG_PACK_ROWS);
     if (n > room) n = room;
@@ -192,8 +198,8 @@ static void cut(packer *k, struct buffer_sizes *most) {
     for (size_t i = 0; i < lm->n_tensors; i++) {
         const tg_tensor *t = &lm->tensors[i];
         const bool mapped = k->m->in_file[i];
-        if (t->is_floats || t->stays) continue;
-        for (size_t g = 0; g < tg_pack_groups(t->rows); k->n++) {
+        if (!t->type.layout) continue;
+        for (size_t g = 0; g < tg_pack_groups(t->type.dim[0]); k->n++) {
             const piece p = { t, g, groups_of_piece(t, g, mapped) };
             if (!mapped) grow(&most->rows, rows_of(&p) * row_bytes_of(t));
             grow(&most->scratch, tg_gguf_scratch_bytes(t->source, rows_of(&p)));
@@ -329,7 +335,7 @@ static tg_status make_biases(tg_context *ctx, tg_lm_model *m, int layer) {
     static const char role[] = "attn_qkv", of_biases[] = "attn_qkv.bias";
     size_t n = 0, parts = 0;
     for (const tg_tensor *t; (t = tg_tensors_find(&m->lm, of_biases, layer, parts)); parts++)
-        n += t->cols;
+        n += t->type.dim[0];
     if (parts < 2) return TG_OK;
     char name[64];
     snprintf(name, sizeof name, TG_BIASES_NAME, layer, role);
@@ -338,7 +344,7 @@ static tg_status make_biases(tg_context *ctx, tg_lm_model *m, int layer) {
     for (size_t i = 0; i < parts; i++) {
         const tg_tensor *t = tg_tensors_find(&m->lm, of_biases, layer, i);
         memcpy(all, m->weights + t->offset_bytes, t->bytes);
-        all += t->cols;
+        all += t->type.dim[0];
     }
     return TG_OK;
 }
@@ -348,7 +354,7 @@ static tg_status load_all_floats(tg_context *ctx, tg_lm_model *m) {
     tg_status s = TG_OK;
     for (size_t i = 0; s == TG_OK && i < m->lm.n_tensors; i++) {
         const tg_tensor *t = &m->lm.tensors[i];
-        if (t->is_floats)
+        if (!t->type.layout && !t->stays)
             s = load_floats(ctx, &m->file, t->source, &buffer,
                             (float *)(void *)((char *)m->block.data + t->offset_bytes));
     }
@@ -435,13 +441,13 @@ tg_status tg_lm_whole(tg_context *ctx, const tg_lm_model *m) {
 }
 
 const char *tg_lm_types(const tg_lm_model *m) {
-    uint64_t bytes[TG_BLOCK_TYPE_COUNT] = { 0 };
+    uint64_t bytes[TG_DTYPE_COUNT] = { 0 };
     int most = 0;
     for (size_t i = 0; i < m->lm.n_tensors; i++)
         bytes[m->lm.tensors[i].source->type] += m->lm.tensors[i].source->bytes;
-    for (int i = 1; i < TG_BLOCK_TYPE_COUNT; i++)
+    for (int i = 1; i < TG_DTYPE_COUNT; i++)
         if (bytes[i] > bytes[most]) most = i;
-    return tg_block_table[most].name;
+    return tg_dtype_table[most].label;
 }
 
 tg_status tg_lm_bind(const tg_lm_model *m, tg_plan *plan) {

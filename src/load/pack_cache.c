@@ -31,9 +31,11 @@ static bool add_file(tg_sha256 *sha, const tg_reader *r) {
 static bool add_tensor(tg_sha256 *sha, const tg_gguf *g, const tg_tensor *t) {
     const tg_gguf_place *p = t->source->place;
     tg_sha256_update(sha, t->name, strlen(t->name) + 1);
-    const uint64_t numbers[] = { t->source->type, t->rows,      t->cols,           t->packing,
-                                 t->is_floats,    t->pairs,     t->offset_bytes,   t->bytes,
-                                 p && p->turned,  p && p->bits, t->source->offset, g->heads_plain };
+    const uint64_t numbers[] = {
+        t->source->type,          t->type.dim[0], t->type.dim[1],    t->type.layout,
+        (uint64_t)t->type.n_dims, t->pairs,       t->offset_bytes,   t->bytes,
+        p && p->turned,           p && p->bits,   t->source->offset, g->heads_plain
+    };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) add_number(sha, numbers[i]);
     if (p && p->bits && !(add_file(sha, &p->scales) && add_file(sha, &p->biases))) return false;
     return add_file(sha, p ? &p->reader : &g->reader);

@@ -66,17 +66,11 @@ static tg_value *floats(tg_net *n, const char *role, const char *suffix) {
     if (p) return view(n, p);
     const tg_tensor *t = tensor(n, name, 0);
     if (!t) return NULL;
-    return state(n, t->name,
-                 t->want->rows == TG_SIZE_ONE ? tg_type_1d(TG_F32, t->cols)
-                                              : tg_type_2d(TG_F32, t->rows, t->cols));
+    return state(n, t->name, t->type);
 }
 
-static tg_packed_value packed(tg_net *n, const tg_tensor *t) {
-    if (!t) return (tg_packed_value) { NULL, 0 };
-    const tg_type type = tg_type_2d(TG_U8, tg_pack_pieces(t->packing, t->rows),
-                                    tg_pack_piece_bytes(t->packing, t->cols));
-    return (tg_packed_value) { state(n, t->name, type),
-                               (int32_t)(16 * t->rows + (size_t)t->packing) };
+static tg_value *weights(tg_net *n, const tg_tensor *t) {
+    return t ? state(n, t->name, t->type) : NULL;
 }
 
 /* Biases lie apart in files, and side by side in the product of several matrices: a state of their
@@ -87,7 +81,7 @@ static tg_value *bias(tg_net *n, const char *role) {
     const tg_tensor *second = tensor(n, name, 1);
     if (!second) return floats(n, name, "");
     size_t cols = 0;
-    for (size_t i = 0; tensor(n, name, i); i++) cols += tensor(n, name, i)->cols;
+    for (size_t i = 0; tensor(n, name, i); i++) cols += tensor(n, name, i)->type.dim[0];
     char all[160];
     snprintf(all, sizeof all, TG_BIASES_NAME, n->layer, role);
     return state(n, all, tg_type_1d(TG_F32, cols));
@@ -112,7 +106,7 @@ tg_value *tg_net_embed(tg_net *n, tg_value *tokens, const char *role) {
     if (table) return tg_embedding(n->g, tokens, table, n->config->embed_scale);
     char name[96];
     snprintf(name, sizeof name, "%s.weight", role);
-    return tg_embedding_packed(n->g, tokens, packed(n, tensor(n, name, 0)), n->config->width,
+    return tg_embedding_packed(n->g, tokens, weights(n, tensor(n, name, 0)),
                                n->config->embed_scale);
 }
 
@@ -150,8 +144,8 @@ static tg_value *packed_linear(tg_net *n, tg_value *x, const char *role, int rea
     char name[96];
     snprintf(name, sizeof name, "%s.weight", role);
     const tg_tensor *first = tensor(n, name, 0);
-    tg_packed_value w[3];
-    for (size_t i = 0; i < 3; i++) w[i] = packed(n, tensor(n, name, i));
+    tg_value *w[3];
+    for (size_t i = 0; i < 3; i++) w[i] = weights(n, tensor(n, name, i));
     tg_value *b = bias(n, role);
     if (first) name_after(n, first->name);
     return tg_linear(n->g, x, w, b, residual, read);

@@ -39,12 +39,12 @@ static bool take_tensor(const tg_gguf *g, const tg_model_config *c, const tg_wan
                        .want = want,
                        .layer = layer,
                        .source = source,
-                       .packing = tg_packing_of(source->type),
-                       .is_floats = want->rows == TG_SIZE_ONE || (want->flags & TG_WANT_FLOATS),
+                       .type = want->rows == TG_SIZE_ONE ? tg_type_1d(TG_F32, cols)
+                               : want->flags & TG_WANT_FLOATS
+                                   ? tg_type_2d(TG_F32, rows, cols)
+                                   : tg_type_packed(source->type, rows, cols),
                        .turns = (want->flags & TG_WANT_ROPE_PAIRS) != 0,
-                       .pairs = (want->flags & TG_WANT_ROPE_PAIRS) && !g->heads_plain,
-                       .rows = rows,
-                       .cols = cols };
+                       .pairs = (want->flags & TG_WANT_ROPE_PAIRS) && !g->heads_plain };
     return true;
 }
 
@@ -56,13 +56,11 @@ static void place_tensor(const tg_gguf *g, const tg_want *want, bool stay, tg_te
     const bool looked_up =
         (want->flags & TG_WANT_TABLE) &&
         (!tg_family_of(&lm->config)->graph || tg_gguf_tensor_find(g, "output.weight"));
-    const bool halves = tg_block_table[t->source->type].bytes == 2;
-    t->stays = stay && (looked_up || (halves && !t->is_floats && !t->pairs)) &&
+    const bool halves = tg_dtype_table[t->source->type].bytes == 2;
+    t->stays = stay && (looked_up || (halves && t->type.layout && !t->pairs)) &&
                tg_gguf_lies_plain(g, t->source);
-    if (t->stays) t->packing = tg_packing_rows(t->source->type);
-    t->bytes = t->is_floats
-                   ? t->rows * t->cols * sizeof(float)
-                   : tg_pack_pieces(t->packing, t->rows) * tg_pack_piece_bytes(t->packing, t->cols);
+    if (t->stays) t->type.layout = TG_PACK_NONE;
+    t->bytes = tg_type_bytes(&t->type);
     t->offset_bytes = t->stays ? (size_t)t->source->offset : lm->bytes;
     if (!t->stays) lm->bytes += (t->bytes + 63) / 64 * 64;
     lm->elems += t->source->elems;

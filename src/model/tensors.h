@@ -6,7 +6,6 @@
 #ifndef TG_MODEL_TENSORS_H
 #define TG_MODEL_TENSORS_H
 
-#include "dtype/packed.h"
 #include "io/pooling.h"
 #include "model/family.h"
 
@@ -16,12 +15,10 @@ typedef struct tg_tensor {
     const tg_want *want;
     int layer; /* -1: of none */
     const tg_gguf_tensor *source;
-    tg_packing packing;
-    bool is_floats; /* vectors, and some matrices, are not packed */
-    bool turns;     /* its rows are heads that rotate */
-    bool pairs;     /* and pair (2i, 2i + 1) in the file */
-    size_t rows, cols;
-    bool stays;                 /* in the file, which is mapped (tg_gguf_lies_plain) */
+    tg_type type; /* of its state: vectors and some matrices are plain f32, whatever the file has */
+    bool turns;   /* its rows are heads that rotate */
+    bool pairs;   /* and pair (2i, 2i + 1) in the file */
+    bool stays;   /* in the file, which is mapped (tg_gguf_lies_plain) */
     size_t offset_bytes, bytes; /* in the model's block, or in the tensor's file */
 } tg_tensor;
 

@@ -163,16 +163,11 @@ static inline tg_value *tg_attention_spans(tg_graph *g, tg_value *qkv, tg_value 
 
 /* How linear reads x: as it is, or as gates and values side by side. */
 enum { TG_READ_PLAIN, TG_READ_SILU, TG_READ_GELU_TANH };
-/* Up to three packed matrices that share one x, and what linear's attributes are made of. */
-typedef struct tg_packed_value {
-    tg_value *value; /* u8 [groups, bytes of a group] */
-    int32_t code;    /* 16 * rows + packing; 0: there is none */
-} tg_packed_value;
-/* y [.., rows of all three] = f(x) W^T + bias + residual, the last two of which may be NULL */
-static inline tg_value *tg_linear(tg_graph *g, tg_value *x, const tg_packed_value w[3],
-                                  tg_value *bias, tg_value *residual, int read) {
-    const tg_attr a = { .i = { w[0].code, w[1].code, w[2].code, read } };
-    return TG_APPLY(g, linear, &a, x, w[0].value, w[1].value, w[2].value, bias, residual);
+/* y [.., rows of all three] = f(x) W^T + bias + residual: w up to three packed matrices that share
+ * one x, the last ones NULL; bias and residual may be NULL */
+static inline tg_value *tg_linear(tg_graph *g, tg_value *x, tg_value *const w[3], tg_value *bias,
+                                  tg_value *residual, int read) {
+    return TG_APPLY(g, linear, (&(tg_attr) { .i = { read } }), x, w[0], w[1], w[2], bias, residual);
 }
 /* y [..,M] = act(x[..,0:M]) * x[..,M:2M], with the bits of linear's reading: read is TG_READ_SILU
  * or TG_READ_GELU_TANH */
@@ -183,18 +178,14 @@ static inline tg_value *tg_glu(tg_graph *g, tg_value *x, int read) {
 static inline tg_value *tg_glu_grad(tg_graph *g, tg_value *x, tg_value *dy, int read) {
     return TG_APPLY(g, glu_grad, (&(tg_attr) { .i = { read } }), x, dy);
 }
-/* df [..,depth] = dy W, the gradient of f(x)   w, a: linear's matrices, and its attributes, of
- * which i[0..2] are read */
-static inline tg_value *tg_linear_grad(tg_graph *g, tg_value *dy, tg_value *const w[3],
-                                       const tg_attr *a, int32_t depth) {
-    const tg_attr of = { .i = { a->i[0], a->i[1], a->i[2], depth } };
-    return TG_APPLY(g, linear_grad, &of, dy, w[0], w[1], w[2]);
+/* df [..,K] = dy W, the gradient of f(x)   w: linear's matrices */
+static inline tg_value *tg_linear_grad(tg_graph *g, tg_value *dy, tg_value *const w[3]) {
+    return TG_APPLY(g, linear_grad, NULL, dy, w[0], w[1], w[2]);
 }
 /* y [..,C] = scale * the rows of a packed table [V,C] that ids name */
-static inline tg_value *tg_embedding_packed(tg_graph *g, tg_value *ids, tg_packed_value table,
-                                            int32_t cols, float scale) {
-    const tg_attr a = { .i = { table.code, cols }, .f = { scale } };
-    return TG_APPLY(g, embedding_packed, &a, ids, table.value);
+static inline tg_value *tg_embedding_packed(tg_graph *g, tg_value *ids, tg_value *table,
+                                            float scale) {
+    return TG_APPLY(g, embedding_packed, (&(tg_attr) { .f = { scale } }), ids, table);
 }
 /* y = (residual +) x / sqrt(mean(x^2) + eps) * w, row by row; residual may be NULL */
 static inline tg_value *tg_rms_norm(tg_graph *g, tg_value *x, tg_value *w, tg_value *residual,

@@ -10,43 +10,32 @@
 #ifndef TG_OPS_RULES_H
 #define TG_OPS_RULES_H
 
-#include "base/str.h"
 #include "ir/graph.h"
-
-#define TG_TYPE_TEXT_BYTES 120
-
-/* "f32 [4, 16, 256]"; "f32 []" is a scalar. */
-static inline const char *tg_type_text(const tg_type *t, char text[TG_TYPE_TEXT_BYTES]) {
-    snprintf(text, TG_TYPE_TEXT_BYTES, "%s [", tg_dtype_name(t->dtype));
-    for (int i = 0; i < t->n_dims && i < TG_MAX_DIMS; i++)
-        tg_str_append(text, TG_TYPE_TEXT_BYTES, i ? ", %zu" : "%zu", t->dim[i]);
-    tg_str_append(text, TG_TYPE_TEXT_BYTES, "]");
-    return text;
-}
 
 static inline const char *tg_in_name(const tg_node *n, int k) {
     const char *name = tg_op_table[n->op]->in_names[k];
     return name ? name : "input";
 }
 
-/* Input k has this element type and this shape. An absent optional input is fine. */
+/* Input k has this type, layout and shape. An absent optional input is fine. */
 static inline bool tg_want_type(tg_graph *g, const tg_node *n, int k, tg_type want) {
     if (!n->in[k]) return true;
     const tg_type *have = &n->in[k]->type;
-    if (have->dtype == want.dtype && tg_type_same_shape(have, &want)) return true;
+    if (tg_type_same(have, &want)) return true;
     char a[TG_TYPE_TEXT_BYTES], b[TG_TYPE_TEXT_BYTES];
     tg_graph_fail(g, n, TG_E_SHAPE, "%s: want %s, have %s", tg_in_name(n, k),
                   tg_type_text(&want, a), tg_type_text(have, b));
     return false;
 }
 
-/* Input k has this element type, from min to max dimensions, and at least one element. */
+/* Input k is plain rows of this element type, from min to max dimensions, and at least one element.
+ */
 static inline bool tg_want_dims(tg_graph *g, const tg_node *n, int k, tg_dtype dtype, int min,
                                 int max) {
     if (!n->in[k]) return true;
     const tg_type *have = &n->in[k]->type;
-    if (have->dtype == dtype && have->n_dims >= min && have->n_dims <= max &&
-        tg_type_elems(have) > 0)
+    if (have->dtype == dtype && have->layout == TG_PACK_NONE && have->n_dims >= min &&
+        have->n_dims <= max && tg_type_elems(have) > 0)
         return true;
     char text[TG_TYPE_TEXT_BYTES];
     tg_graph_fail(g, n, TG_E_SHAPE, "%s: want %s with %d..%d dimensions, none of them 0, have %s",
@@ -74,6 +63,8 @@ static inline bool tg_want_no_gradient(tg_graph *g, const tg_node *n, tg_value *
     {                                                                                              \
         TG_##t, 4, { (a), (b), (c), (d) }                                                          \
     }
-#define TG_ABSENT { TG_DTYPE_COUNT, 0, { 1, 1, 1, 1 } }
+/* A matrix in the layout of its type: TG_PACKED(Q4_1, M4, 48, 64). */
+#define TG_PACKED(t, packing, rows, cols) { TG_##t, 2, { (rows), (cols), 1, 1 }, TG_PACK_##packing }
+#define TG_ABSENT                         { TG_DTYPE_COUNT, 0, { 1, 1, 1, 1 } }
 
 #endif

@@ -5,7 +5,8 @@
  *   #12  matmul/blocked  blocks.0.mlp.fc_in  <- ln2 [16,64,96] w+0x1800, weights+... [96,384]  ->
  * [..] w+0x0
  *
- * w+ is an offset in the workspace, NAME+ one in a state; "+=" marks an output that adds.
+ * w+ is an offset in the workspace, NAME+ one in a state; "+=" marks an output that adds. Types
+ * but f32 stand before the dimensions, layouts behind them: q4_1[576,1536] m4.
  */
 #include "plan/plan.h"
 
@@ -30,7 +31,7 @@ static void put_type(line *l, const tg_value *v) {
     put(l, "%s[", v->type.dtype == TG_F32 ? "" : tg_dtype_name(v->type.dtype));
     for (int i = 0; i < v->type.n_dims; i++)
         put(l, "%s%s%zu", i ? "," : "", i == 0 && v->dynamic_rows ? "<=" : "", v->type.dim[i]);
-    put(l, "]");
+    put(l, "]%s%s", v->type.layout ? " " : "", tg_packing_table[v->type.layout].text);
 }
 
 static void put_place(line *l, const tg_plan *plan, const tg_value *v) {
@@ -79,7 +80,9 @@ void tg_plan_dump(const tg_plan *plan, tg_line_fn write, void *user) {
     write(user, l.text);
     for (size_t i = 0; i < plan->n_states; i++) {
         l.used = 0;
-        put(&l, "state %s %zu bytes", plan->states[i].value->name, plan->states[i].bytes);
+        put(&l, "state %s ", plan->states[i].value->name);
+        put_type(&l, plan->states[i].value);
+        put(&l, " %zu bytes", plan->states[i].bytes);
         write(user, l.text);
     }
     for (size_t i = 0; i < plan->n_steps; i++) {

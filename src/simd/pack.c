@@ -5,7 +5,7 @@
 #include "simd/pack.h"
 
 #define TG_ISA_ROW(isa, fused, needs)                                                              \
-    void tg_pack__##isa(tg_block_type type, size_t cols, const uint8_t *const row[TG_PACK_ROWS],   \
+    void tg_pack__##isa(tg_dtype type, size_t cols, const uint8_t *const row[TG_PACK_ROWS],        \
                         uint8_t *out);
 #include "simd/isa.def"
 #undef TG_ISA_ROW

@@ -8,7 +8,7 @@
 #include "dtype/packed.h"
 
 /* Arguments and results are those of tg_pack_group. */
-typedef void (*tg_pack_fn)(tg_block_type type, size_t cols, const uint8_t *const row[TG_PACK_ROWS],
+typedef void (*tg_pack_fn)(tg_dtype type, size_t cols, const uint8_t *const row[TG_PACK_ROWS],
                            uint8_t *out);
 
 /* isa: the row of simd/isa.def. In WebAssembly, where a module's size counts for more, it is

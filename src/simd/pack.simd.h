@@ -244,25 +244,24 @@ PACKER(q4_k, 144, 2368)
 PACKER(q6_k, 210, 8 * 768)
 
 typedef void (*packer)(rows row, size_t n, size_t ahead, uint8_t *out);
-static const packer packers[TG_BLOCK_TYPE_COUNT] = {
-    [TG_BLOCK_F32] = pack_f32,   [TG_BLOCK_F16] = pack_f16,   [TG_BLOCK_BF16] = pack_f16,
-    [TG_BLOCK_Q4_0] = pack_q4_0, [TG_BLOCK_Q4_1] = pack_q4_1, [TG_BLOCK_Q5_0] = pack_q5_0,
-    [TG_BLOCK_Q5_1] = pack_q5_1, [TG_BLOCK_Q8_0] = pack_q8_0, [TG_BLOCK_Q4_K] = pack_q4_k,
-    [TG_BLOCK_Q6_K] = pack_q6_k,
+static const packer packers[TG_DTYPE_COUNT] = {
+    [TG_F32] = pack_f32,   [TG_F16] = pack_f16,   [TG_BF16] = pack_f16,  [TG_Q4_0] = pack_q4_0,
+    [TG_Q4_1] = pack_q4_1, [TG_Q5_0] = pack_q5_0, [TG_Q5_1] = pack_q5_1, [TG_Q8_0] = pack_q8_0,
+    [TG_Q4_K] = pack_q4_k, [TG_Q6_K] = pack_q6_k,
 };
 
-void TG_CAT(tg_pack__, TG_ISA)(tg_block_type type, size_t cols,
-                               const uint8_t *const row[TG_PACK_ROWS], uint8_t *out);
-void TG_CAT(tg_pack__, TG_ISA)(tg_block_type type, size_t cols,
-                               const uint8_t *const row[TG_PACK_ROWS], uint8_t *out) {
+void TG_CAT(tg_pack__, TG_ISA)(tg_dtype type, size_t cols, const uint8_t *const row[TG_PACK_ROWS],
+                               uint8_t *out);
+void TG_CAT(tg_pack__, TG_ISA)(tg_dtype type, size_t cols, const uint8_t *const row[TG_PACK_ROWS],
+                               uint8_t *out) {
     const packer pack = packers[type];
     if (!pack || !row[TG_PACK_ROWS - 1] || cols % 8 != 0) {
         tg_pack_group(type, cols, row, out);
         return;
     }
-    const tg_block_desc *d = &tg_block_table[type];
-    const tg_packing_desc *p = &tg_packing_table[tg_packing_of(type)];
-    const size_t n = cols / d->weights, step = d->weights / p->cols * p->bytes;
+    const tg_dtype_desc *d = &tg_dtype_table[type];
+    const tg_packing_desc *p = &tg_packing_table[d->packing];
+    const size_t n = cols / d->cols, step = d->cols / p->cols * p->bytes;
     const size_t piece = step < PIECE_BYTES ? PIECE_BYTES / step : 1;
     for (size_t i = 0; i < n; i += piece) {
         const uint8_t *r[TG_PACK_ROWS];

@@ -24,37 +24,35 @@ static uint32_t next(uint32_t *x) {
 
 /* Offsets of the 16-bit floats of a block, ended by -1: their exponents are held down. */
 static const struct {
-    tg_block_type type;
+    tg_dtype type;
     int at[3];
 } floats[] = {
-    { TG_BLOCK_Q4_0, { 0, -1 } },    { TG_BLOCK_Q4_1, { 0, 2, -1 } },
-    { TG_BLOCK_Q5_0, { 0, -1 } },    { TG_BLOCK_Q5_1, { 0, 2, -1 } },
-    { TG_BLOCK_Q8_0, { 0, -1 } },    { TG_BLOCK_Q2_K, { 80, 82, -1 } },
-    { TG_BLOCK_Q3_K, { 108, -1 } },  { TG_BLOCK_Q4_K, { 0, 2, -1 } },
-    { TG_BLOCK_Q5_K, { 0, 2, -1 } }, { TG_BLOCK_Q6_K, { 208, -1 } },
-    { TG_BLOCK_IQ4_NL, { 0, -1 } },  { TG_BLOCK_IQ4_XS, { 0, -1 } },
-    { TG_BLOCK_MXFP4, { -1 } },
+    { TG_Q4_0, { 0, -1 } },    { TG_Q4_1, { 0, 2, -1 } }, { TG_Q5_0, { 0, -1 } },
+    { TG_Q5_1, { 0, 2, -1 } }, { TG_Q8_0, { 0, -1 } },    { TG_Q2_K, { 80, 82, -1 } },
+    { TG_Q3_K, { 108, -1 } },  { TG_Q4_K, { 0, 2, -1 } }, { TG_Q5_K, { 0, 2, -1 } },
+    { TG_Q6_K, { 208, -1 } },  { TG_IQ4_NL, { 0, -1 } },  { TG_IQ4_XS, { 0, -1 } },
+    { TG_MXFP4, { -1 } },
 };
 
 static void fill(size_t i, uint8_t bytes[BLOCKS * 256]) {
-    const tg_block_desc *d = &tg_block_table[floats[i].type];
+    const tg_dtype_desc *d = &tg_dtype_table[floats[i].type];
     uint32_t seed = d->number + 1;
     for (size_t b = 0; b < BLOCKS * d->bytes; b++) bytes[b] = (uint8_t)next(&seed);
     for (size_t b = 0; b < BLOCKS; b++) {
         for (const int *at = floats[i].at; *at >= 0; at++)
             bytes[b * d->bytes + (size_t)*at + 1] &= 0xbf;
-        if (floats[i].type == TG_BLOCK_MXFP4) bytes[b * d->bytes] &= 0x7f;
+        if (floats[i].type == TG_MXFP4) bytes[b * d->bytes] &= 0x7f;
     }
 }
 
 static void digest_of(size_t i, char hex[65]) {
     static uint8_t bytes[BLOCKS * 256];
     static float x[BLOCKS * TG_BLOCK_MAX];
-    const tg_block_desc *d = &tg_block_table[floats[i].type];
+    const tg_dtype_desc *d = &tg_dtype_table[floats[i].type];
     fill(i, bytes);
-    tg_block_to_f32_n(floats[i].type, x, bytes, BLOCKS * d->weights);
+    tg_block_to_f32_n(floats[i].type, x, bytes, BLOCKS * d->cols);
     uint8_t digest[32];
-    tg_sha256_of(x, BLOCKS * d->weights * sizeof *x, digest);
+    tg_sha256_of(x, BLOCKS * d->cols * sizeof *x, digest);
     tg_sha256_hex(digest, hex);
 }
 
@@ -67,7 +65,7 @@ static void all_types(void **state) {
     while (fgets(line, sizeof line, f)) {
         if (sscanf(line, "%15[A-Z0-9_] %64s", name, want) != 2) continue;
         assert_true(n < sizeof floats / sizeof *floats);
-        assert_string_equal(name, tg_block_table[floats[n].type].name);
+        assert_string_equal(name, tg_dtype_table[floats[n].type].label);
         char have[65];
         digest_of(n, have);
         if (strcmp(have, want) != 0) print_message("%s differs\n", name);
@@ -75,6 +73,10 @@ static void all_types(void **state) {
         n++;
     }
     fclose(f);
+    size_t blocks = 0;
+    for (size_t i = 0; i < TG_DTYPE_COUNT; i++)
+        blocks += tg_dtype_table[i].cols > 1 && tg_dtype_table[i].number != TG_NOT_IN_GGUF;
+    assert_int_equal(n, blocks);
     assert_int_equal(n, sizeof floats / sizeof *floats);
 }
 
@@ -86,10 +88,10 @@ static void packed_groups(void **state) {
     static uint8_t bytes[BLOCKS * 256], packed[1 << 16];
     static float want[ROW_BLOCKS * TG_BLOCK_MAX], have[ROW_BLOCKS * TG_BLOCK_MAX];
     for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) {
-        const tg_block_type type = floats[i].type;
-        const tg_block_desc *d = &tg_block_table[type];
-        const tg_packing p = tg_packing_of(type);
-        const size_t cols = ROW_BLOCKS * d->weights;
+        const tg_dtype type = floats[i].type;
+        const tg_dtype_desc *d = &tg_dtype_table[type];
+        const tg_packing p = d->packing;
+        const size_t cols = ROW_BLOCKS * d->cols;
         fill(i, bytes);
         assert_true(tg_pack_group_bytes(p, cols) <= sizeof packed);
         for (size_t rows = SOME; rows <= TG_PACK_ROWS; rows += TG_PACK_ROWS - SOME) {
@@ -100,7 +102,7 @@ static void packed_groups(void **state) {
             for (size_t r = 0; r < TG_PACK_ROWS; r++) {
                 memset(want, 0, sizeof want);
                 if (row[r]) tg_block_to_f32_n(type, want, row[r], cols);
-                tg_packed_to_f32_n(p, cols, packed, r, 0, cols, have);
+                tg_matrix_to_f32_n(type, p, cols, packed, r, 0, cols, have);
                 for (size_t c = 0; c < cols; c++)
                     if (!(have[c] >= want[c] && have[c] <= want[c]))
                         fail_msg("%s row %zu column %zu: want %g, have %g", d->name, r, c,
@@ -119,18 +121,18 @@ static void packed_by_vectors(void **state) {
     size_t n_isas;
     const tg_isa_desc *isas = tg_isa_list(&n_isas);
     for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (uint8_t)(i * 2654435761u >> 13);
-    for (size_t i = 0; i < n_isas * TG_BLOCK_TYPE_COUNT * 4; i++) {
-        const tg_isa_desc *isa = &isas[i / (TG_BLOCK_TYPE_COUNT * 4)];
-        const tg_block_type type = (tg_block_type)(i / 4 % TG_BLOCK_TYPE_COUNT);
-        const tg_block_desc *d = &tg_block_table[type];
-        const size_t most = d->weights == 1 ? 296 : COLS_MAX;
-        const size_t cols = i & 1 ? most : d->weights == 1 ? 13 : d->weights;
-        const size_t n = tg_pack_group_bytes(tg_packing_of(type), cols);
+    for (size_t i = 0; i < n_isas * TG_DTYPE_COUNT * 4; i++) {
+        const tg_isa_desc *isa = &isas[i / (TG_DTYPE_COUNT * 4)];
+        const tg_dtype type = (tg_dtype)(i / 4 % TG_DTYPE_COUNT);
+        const tg_dtype_desc *d = &tg_dtype_table[type];
+        const size_t most = d->cols == 1 ? 296 : COLS_MAX;
+        const size_t cols = i & 1 ? most : d->cols == 1 ? 13 : d->cols;
+        const size_t n = tg_pack_group_bytes(d->packing, cols);
         const uint8_t *row[TG_PACK_ROWS] = { NULL };
-        if (!tg_isa_usable(isa)) continue;
+        if (!tg_isa_usable(isa) || d->packing == TG_PACK_NONE) continue;
         assert_true(n + 64 <= ROOM);
         for (size_t r = 0; r < (i & 2 ? 16 : 7); r++)
-            row[r] = bytes + 1 + r * cols / d->weights * d->bytes;
+            row[r] = bytes + 1 + r * cols / d->cols * d->bytes;
         memset(want, 0xee, sizeof want);
         memset(have, 0xee, sizeof have);
         tg_pack_group(type, cols, row, want);
@@ -142,12 +144,12 @@ static void packed_by_vectors(void **state) {
 
 static void numbers_of_files(void **state) {
     (void)state;
-    tg_block_type type = TG_BLOCK_F32;
-    assert_true(tg_block_find(14, &type) && type == TG_BLOCK_Q6_K);
-    assert_true(tg_block_find(39, &type) && type == TG_BLOCK_MXFP4);
-    assert_false(tg_block_find(4, &type)); /* Q4_2, withdrawn */
-    assert_false(tg_block_find(UINT32_MAX, &type));
-    assert_int_equal(type, TG_BLOCK_MXFP4);
+    tg_dtype type = TG_F32;
+    assert_true(tg_dtype_of_number(14, &type) && type == TG_Q6_K);
+    assert_true(tg_dtype_of_number(39, &type) && type == TG_MXFP4);
+    assert_false(tg_dtype_of_number(4, &type)); /* Q4_2, withdrawn */
+    assert_false(tg_dtype_of_number(UINT32_MAX, &type));
+    assert_int_equal(type, TG_MXFP4);
 }
 
 int main(void) {

@@ -120,7 +120,7 @@ static void make(const row *r, tg_ctx *ctx, tg_gguf *g) {
     for (char *at = strtok(names, " "); at; at = strtok(NULL, " ")) {
         const bool rope = strcmp(at, FACTOR) == 0;
         tensors[n_tensors++] = (tg_gguf_tensor) { .name = at,
-                                                  .type = TG_BLOCK_F32,
+                                                  .type = TG_F32,
                                                   .n_dims = rope ? 1 : 2,
                                                   .dim = { rope ? FACTORS : 3, rope ? 1 : 2, 1, 1 },
                                                   .elems = rope ? FACTORS : 6,
@@ -145,7 +145,7 @@ static tg_status written(const tg_gguf *g, tg_buf *out) {
     for (size_t i = 0; s == TG_OK && i < n; i++)
         tg_buf_printf(out, " %s%s%s", list[i].name, list[i].turned ? " turned" : "",
                       list[i].plus_one ? " plus_one" : "");
-    if (s == TG_OK) s = tg_hf_put_config(g, f, TG_BLOCK_F16, out);
+    if (s == TG_OK) s = tg_hf_put_config(g, f, TG_F16, out);
     if (s == TG_OK) s = tg_hf_put_generation(g, ends, 0, out);
     if (s == TG_OK) s = tg_hf_put_generation(g, ends, 2, out);
     if (s == TG_OK) s = tg_hf_put_pooling(g, f, out);
@@ -202,7 +202,7 @@ static void failing_memory(void **state) {
 /* Heads of three types and of tensors that are turned. */
 static void heads_of_files(void **state) {
     (void)state;
-    static const tg_block_type types[] = { TG_BLOCK_F32, TG_BLOCK_F16, TG_BLOCK_BF16 };
+    static const tg_dtype types[] = { TG_F32, TG_F16, TG_BF16 };
     static const char *const path = "build/test_io_hf_writer.safetensors";
     const row r = { GPT2, "blk.0.attn_qkv.weight", TG_OK, "" };
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {

@@ -217,7 +217,7 @@ static void check_bad_number(const char *tensor, const char *want) {
     assert_int_equal(tg_gguf_open(&quiet, "test/golden/lm/llama.gguf", &g), TG_OK);
     const tg_gguf_tensor *t = tg_gguf_tensor_find(&g, tensor);
     assert_non_null(t);
-    assert_int_equal(t->type, TG_BLOCK_F32);
+    assert_int_equal(t->type, TG_F32);
     const uint64_t at = t->offset;
     tg_gguf_close(&g);
     FILE *f = fopen("test/golden/lm/llama.gguf", "rb");
@@ -289,10 +289,10 @@ static void write_large(void) {
         tg_gguf_tensor *t = &tensors[i];
         *t = from.tensors[i];
         if (!is_matrix(t)) continue;
-        t->type = t->name[0] == 'o' ? TG_BLOCK_Q8_0 : TG_BLOCK_Q4_1;
+        t->type = t->name[0] == 'o' ? TG_Q8_0 : TG_Q4_1;
         if (t->dim[1] == V) t->dim[1] = TOKENS;
         t->elems = t->dim[0] * t->dim[1];
-        t->bytes = t->elems / 32 * tg_block_table[t->type].bytes;
+        t->bytes = t->elems / 32 * tg_dtype_table[t->type].bytes;
     }
     assert_int_equal(
         tg_gguf_save_begin(&ctx, LARGE, from.values, from.n_values, tensors, from.n_tensors, &save),
@@ -321,16 +321,17 @@ static void write_large(void) {
 static void check_packed(const tg_lm_model *m) {
     for (size_t i = 0; i < m->lm.n_tensors; i++) {
         const tg_tensor *t = &m->lm.tensors[i];
-        if (t->is_floats || t->stays || t->pairs) continue;
-        const size_t row_bytes = (size_t)t->source->bytes / t->rows;
-        const size_t group_bytes = tg_pack_group_bytes(t->packing, t->cols);
+        if (!t->type.layout || t->pairs) continue;
+        const size_t n_rows = t->type.dim[0], cols = t->type.dim[1];
+        const size_t row_bytes = (size_t)t->source->bytes / n_rows;
+        const size_t group_bytes = tg_pack_group_bytes(t->type.layout, cols);
         uint8_t *rows = malloc(t->source->bytes), *want = malloc(group_bytes);
-        assert_int_equal(tg_gguf_read_rows(&m->file, t->source, 0, t->rows, rows), TG_OK);
-        for (size_t g = 0; g < tg_pack_groups(t->rows); g++) {
+        assert_int_equal(tg_gguf_read_rows(&m->file, t->source, 0, n_rows, rows), TG_OK);
+        for (size_t g = 0; g < tg_pack_groups(n_rows); g++) {
             const uint8_t *row[TG_PACK_ROWS] = { NULL };
-            for (size_t r = 0; r < TG_PACK_ROWS && g * TG_PACK_ROWS + r < t->rows; r++)
+            for (size_t r = 0; r < TG_PACK_ROWS && g * TG_PACK_ROWS + r < n_rows; r++)
                 row[r] = rows + (g * TG_PACK_ROWS + r) * row_bytes;
-            tg_pack_group(t->source->type, t->cols, row, want);
+            tg_pack_group(t->source->type, cols, row, want);
             assert_memory_equal(m->weights + t->offset_bytes + g * group_bytes, want, group_bytes);
         }
         free(rows);
@@ -374,12 +375,12 @@ static void packed_bytes(void **state) {
 
 enum { N = 37, K = 53, M = 14 };
 
-static void run_linear(size_t isa, tg_packing p, const void *w, size_t m, const float *x,
+static void run_linear(size_t isa, tg_type type, const void *w, size_t m, const float *x,
                        float *y) {
     static float local[(K + 11) * 16 + 16 * M * K];
-    tg_args a = { .in = { x, w }, .out = { y }, .attr.i = { 16 * N + (int32_t)p }, .workers = 1 };
+    tg_args a = { .in = { x, w }, .out = { y }, .workers = 1 };
     a.in_type[LINEAR_X] = tg_type_2d(TG_F32, m, K);
-    a.in_type[LINEAR_W] = tg_type_2d(TG_U8, tg_pack_pieces(p, N), tg_pack_piece_bytes(p, K));
+    a.in_type[LINEAR_W] = type;
     a.out_type[0] = tg_type_2d(TG_F32, m, N);
     a.local = local;
     const tg_variant *v = tg_kernels_choose(isa, TG_OP_linear, UINT32_MAX, &a);
@@ -390,16 +391,16 @@ static void run_linear(size_t isa, tg_packing p, const void *w, size_t m, const 
 /* A matrix that is not packed gives the bits of one that is, for few rows of x and for many. */
 static void rows_bits(void **state) {
     (void)state;
-    static const tg_block_type types[] = { TG_BLOCK_F32, TG_BLOCK_F16, TG_BLOCK_BF16 };
-    static uint8_t rows[N * K * 4], packed[(N + 15) / 16 * 16 * K * 4];
+    static const tg_dtype types[] = { TG_F16, TG_BF16 };
+    static uint8_t rows[N * K * 2], packed[(N + 15) / 16 * 16 * K * 2];
     static float x[M * K], in_rows[M * N], in_groups[M * N];
     uint32_t seed = 1;
     size_t n_isas;
     const tg_isa_desc *isas = tg_isa_list(&n_isas);
     for (size_t i = 0; i < M * K; i++)
         x[i] = (float)(int32_t)(seed = seed * 1664525 + 1013904223) * 0x1p-31F;
-    for (int t = 0; t < 3; t++) {
-        const size_t each = tg_block_table[types[t]].bytes;
+    for (int t = 0; t < 2; t++) {
+        const size_t each = tg_dtype_table[types[t]].bytes;
         for (size_t i = 0; i < N * K * each; i++) { /* of like size, so that each rounding counts */
             rows[i] = (uint8_t)((seed = seed * 1664525 + 1013904223) >> 24);
             if (i % each == each - 1) rows[i] = (uint8_t)((rows[i] & 0x80) | 0x3d);
@@ -413,8 +414,8 @@ static void rows_bits(void **state) {
         for (size_t i = 0; i < n_isas; i++) {
             if (!tg_isa_usable(&isas[i])) continue;
             for (size_t m = 1; m <= M; m++) {
-                run_linear(isas[i].id, tg_packing_rows(types[t]), rows, m, x, in_rows);
-                run_linear(isas[i].id, tg_packing_of(types[t]), packed, m, x, in_groups);
+                run_linear(isas[i].id, tg_type_2d(types[t], N, K), rows, m, x, in_rows);
+                run_linear(isas[i].id, tg_type_packed(types[t], N, K), packed, m, x, in_groups);
                 assert_memory_equal(in_rows, in_groups, m * N * sizeof *in_rows);
             }
         }

@@ -66,10 +66,11 @@ static void setup(bench *b, tg_op_id op, const tg_case *c, size_t number) {
         if (t.dtype == TG_DTYPE_COUNT || t.dim[0] == 0) continue;
         in[i] = tg_state(&b->g, "in", t);
         const size_t n = tg_type_elems(&t);
-        float *const x = b->in[i] = zeros(4 * n);
-        if (t.dtype == TG_F32)
+        const bool plain = tg_type_is_plain(&t);
+        float *const x = b->in[i] = zeros(plain ? 4 * n : tg_type_bytes(&t));
+        if (plain && t.dtype == TG_F32)
             tg_check_fill_f32(x, n, number, (uint32_t)i, c->scale > 0 ? c->scale : 1);
-        else
+        else if (plain)
             tg_check_fill_i32(b->in[i], n, number, (uint32_t)i, c->i32_below);
         for (size_t e = 0; e < n && (c->positive >> i & 1); e++)
             x[e] = (float)tg_fabs((double)x[e]);
@@ -155,7 +156,6 @@ static void gates_have_the_same_bits_everywhere(void **state) {
     tg_check_fill_f32(x, ROWS * 2 * DEPTH, 1, 0, 3);
     tg_check_fill_f32(w, DEPTH * COLS, 1, 1, 1);
     const tg_scalars rt = { .rows = ROWS };
-    const int32_t code = 16 * COLS + TG_PACK_F32;
     size_t n_isas;
     const tg_isa_desc *isas = tg_isa_list(&n_isas);
     for (size_t i = 0; i < n_isas; i++) {
@@ -175,9 +175,9 @@ static void gates_have_the_same_bits_everywhere(void **state) {
                 tg_args linear = {
                     .in = { gated ? x : h, w },
                     .out = { y[gated] },
-                    .in_type = { gated ? wide : narrow, tg_type_2d(TG_U8, 1, 64 * DEPTH) },
+                    .in_type = { gated ? wide : narrow, tg_type_packed(TG_F32, COLS, DEPTH) },
                     .out_type = { tg_type_2d(TG_F32, ROWS, COLS) },
-                    .attr = { .i = { code, 0, 0, gated ? read : TG_READ_PLAIN } },
+                    .attr = { .i = { gated ? read : TG_READ_PLAIN } },
                     .rt = &rt,
                     .workers = 1,
                 };

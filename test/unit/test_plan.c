@@ -396,6 +396,51 @@ static void old_versions_are_not_read(void **state) {
     }
 }
 
+/* What is packed, or in blocks, is refused by name wherever an op has not said that it reads it: as
+ * the graph is built, and in verify, should a rewrite have put it there. */
+static void packed_weights_are_not_floats(void **state) {
+    (void)state;
+    bench b;
+    setup(&b, 0);
+    tg_value *w = tg_state(&b.g, "w", tg_type_packed(TG_Q4_1, ROWS, 64));
+    assert_int_equal(tg_type_bytes(&w->type), (ROWS + 15) / 16 * 2 * 320);
+    assert_true(tg_is_poison(&b.g, gelu(&b, w)));
+    assert_int_equal(b.g.status, TG_E_SHAPE);
+    assert_non_null(strstr(b.ctx.message, "want elements row after row, have q4_1 ["));
+    assert_non_null(strstr(b.ctx.message, "] m4"));
+    teardown(&b);
+
+    setup(&b, 0);
+    w = tg_state(&b.g, "w", tg_type_packed(TG_Q8_0, ROWS, COLS));
+    tg_value *y = gelu(&b, input(&b, "x"));
+    tg_output(&b.g, y, "y");
+    y->node->in[0] = w;
+    assert_int_equal(tg_graph_finish(&b.g), TG_E_SHAPE);
+    assert_non_null(strstr(b.ctx.message, "have q8_0 ["));
+    teardown(&b);
+
+    setup(&b, 0);
+    w = tg_state(&b.g, "w", tg_type_packed(TG_F32, ROWS, COLS));
+    assert_true(tg_is_poison(&b.g, tg_view(&b.g, w, 0, tg_type_1d(TG_F32, COLS), "part")));
+    assert_non_null(strstr(b.ctx.message, "have f32 ["));
+    assert_non_null(strstr(b.ctx.message, "] f32x16"));
+    teardown(&b);
+}
+
+/* A gradient is of plain floats: that of packed weights has no place to go. */
+static void packed_weights_have_no_gradient(void **state) {
+    (void)state;
+    bench b;
+    setup(&b, 0);
+    tg_value *w = tg_state(&b.g, "w", tg_type_packed(TG_Q4_0, COLS, 64)), *dw;
+    tg_value *x = tg_input(&b.g, "x", tg_type_2d(TG_F32, ROWS, 64));
+    tg_value *y = tg_linear(&b.g, x, (tg_value *[]) { w, NULL, NULL }, NULL, NULL, TG_READ_PLAIN);
+    tg_grad(&b.g, y, 1, &w, 1, &dw);
+    assert_int_equal(b.g.status, TG_E_UNSUPPORTED);
+    assert_non_null(strstr(b.ctx.message, "want plain f32 to have a gradient of, have q4_0 ["));
+    teardown(&b);
+}
+
 static void dead_nodes_go(void **state) {
     (void)state;
     bench b;
@@ -683,6 +728,8 @@ int main(void) {
         cmocka_unit_test(states_lie_elsewhere),
         cmocka_unit_test(scratch_is_that_of_the_hungriest_step),
         cmocka_unit_test(old_versions_are_not_read),
+        cmocka_unit_test(packed_weights_are_not_floats),
+        cmocka_unit_test(packed_weights_have_no_gradient),
         cmocka_unit_test(dead_nodes_go),
         cmocka_unit_test(neighbours_are_absorbed),
         cmocka_unit_test(what_others_read_is_not_absorbed),

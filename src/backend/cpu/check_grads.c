@@ -72,7 +72,7 @@ static bool fill_prepared(grad_bench *b, bool *finite) {
         const size_t n = tg_type_elems(&v->type);
         a.in[i] = tg_oracle_data(&b->oracle, v);
         a.in_type[i] = v->type;
-        if (v->type.dtype != TG_F32) continue;
+        if (v->type.dtype != TG_F32 || !tg_type_is_plain(&v->type)) continue;
         a.in[i] = in[i] = tg_arena_array(&b->graph.arena, n, sizeof *in[i]);
         if (!in[i]) return false;
         tg_check_fill_f32(in[i], n, b->number, (uint32_t)i, b->c->scale > 0 ? b->c->scale : 1);

@@ -64,7 +64,7 @@ typedef struct bench {
     size_t n_run, n_failed;
 } bench;
 
-/* From the graph's arena, which ends with the case; all element types of outputs have 4 bytes.
+/* From the graph's arena, which ends with the case; elements have up to 4 bytes.
  * Plans promise 64-byte alignment, so kernels may count on it here. */
 static void *room(bench *b, size_t elems) {
     char *p = tg_arena_alloc(&b->graph.arena, elems * 4 + 64);
@@ -107,10 +107,11 @@ static bool set_up(bench *b) {
         if (!b->node->in[i]) continue;
         const tg_type *t = &b->node->in[i]->type;
         const size_t n = tg_type_elems(t);
-        if (!(b->in[i] = room(b, n))) return false;
-        if (t->dtype == TG_F32)
+        const bool plain = tg_type_is_plain(t); /* what packed weights are is for the case to say */
+        if (!(b->in[i] = room(b, plain ? n : tg_type_bytes(t) / 4 + 1))) return false;
+        if (plain && t->dtype == TG_F32)
             tg_check_fill_f32(b->in[i], n, b->case_number, (uint32_t)i, scale);
-        else
+        else if (plain)
             tg_check_fill_i32(b->in[i], n, b->case_number, (uint32_t)i, b->c->i32_below);
         if (b->c->positive >> i & 1)
             for (size_t e = 0; e < n; e++)
@@ -278,7 +279,9 @@ static tg_status run_shaders(bench *b, size_t *at) {
  * tolerance is then that of f32. */
 static void round_inputs(bench *b) {
     for (int i = 0; i < b->node->n_in; i++) {
-        if (!b->in[i] || b->args.in_type[i].dtype != TG_F32) continue;
+        if (!b->in[i] || b->args.in_type[i].dtype != TG_F32 ||
+            !tg_type_is_plain(&b->args.in_type[i]))
+            continue;
         float *x = b->in[i];
         for (size_t e = 0; e < tg_type_elems(&b->args.in_type[i]); e++)
             x[e] = tg_bf16_to_f32(tg_bf16_from_f32(x[e]));

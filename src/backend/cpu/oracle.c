@@ -4,8 +4,11 @@
  */
 #include "backend/cpu/oracle.h"
 
-static size_t elem_bytes(tg_dtype dtype) {
-    return dtype == TG_F32 ? sizeof(double) : tg_dtype_bytes(dtype);
+/* f32 is computed in double; packed weights stay what they are. */
+static bool is_double(const tg_type *t) { return t->dtype == TG_F32 && tg_type_is_plain(t); }
+
+static size_t elem_bytes(const tg_type *t) {
+    return is_double(t) ? sizeof(double) : tg_dtype_bytes(t->dtype);
 }
 
 tg_status tg_oracle_init(tg_oracle *o, tg_graph *g) {
@@ -20,10 +23,11 @@ tg_status tg_oracle_init(tg_oracle *o, tg_graph *g) {
             const tg_value *root = tg_value_root(v, &offset);
             if (root != v) {
                 o->data[tg_value_slot(v)] =
-                    (char *)o->data[tg_value_slot(root)] + offset * elem_bytes(v->type.dtype);
+                    (char *)o->data[tg_value_slot(root)] + offset * elem_bytes(&v->type);
                 continue;
             }
-            const size_t bytes = tg_type_elems(&v->type) * elem_bytes(v->type.dtype);
+            const size_t bytes = is_double(&v->type) ? tg_type_elems(&v->type) * sizeof(double)
+                                                     : tg_type_bytes(&v->type);
             o->data[tg_value_slot(v)] = tg_arena_alloc(&o->arena, bytes);
             if (!o->data[tg_value_slot(v)])
                 return tg_fail_memory(g->ctx, "value of the oracle", bytes);

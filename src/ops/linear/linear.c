@@ -2,12 +2,11 @@
 /*
  * linear - y = f(x) W^T + b + r, with weights as model files have them (dtype/packed.h).
  *
- *   in 0   x [..,K]                       in 1..3  W0, W1, W2  u8 [groups, bytes of a group],
- *                                                  or [rows, bytes of a row] as a file has them
+ *   in 0   x [..,K]                       in 1..3  W0, W1, W2 [rows,K], packed, or f16 or bf16 as
+ *                                                  a file has them; W1 and W2 optional
  *   in 4   b [N] optional                 in 5     r [..,N] optional
  *   out 0  y [..,N], N = rows of W0, W1 and W2 together: | x W0^T | x W1^T | x W2^T |
- *   i[0..2] of each matrix 16 * rows + packing, 0: there is none (tg_packed_code)
- *   i[3]    how x is read (TG_READ_...):
+ *   i[0]    how x is read (TG_READ_...):
  *             PLAIN      f(x) = x
  *             SILU       x is [.., 2K], gates and values: f(x)[k] = silu(x[k]) * x[K + k]
  *             GELU_TANH  the same with gelu
@@ -24,9 +23,9 @@
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_want_dims(g, n, LINEAR_X, TG_F32, 1, TG_MAX_DIMS)) return;
     tg_type y = n->in[LINEAR_X]->type;
-    const size_t cols = tg_type_cols(&y), depth = n->attr.i[3] ? cols / 2 : cols;
-    if (n->attr.i[3] < TG_READ_PLAIN || n->attr.i[3] > TG_READ_GELU_TANH ||
-        (n->attr.i[3] && cols % 2)) {
+    const size_t cols = tg_type_cols(&y), depth = n->attr.i[0] ? cols / 2 : cols;
+    if (n->attr.i[0] < TG_READ_PLAIN || n->attr.i[0] > TG_READ_GELU_TANH ||
+        (n->attr.i[0] && cols % 2)) {
         tg_graph_fail(g, n, TG_E_ARG, "x: want a way to read it that fits %zu columns", cols);
         return;
     }
@@ -40,8 +39,8 @@ static void infer(tg_graph *g, tg_node *n) {
 
 static double read_x(const tg_args *a, const TG_REAL *x, size_t k, size_t depth) {
     const double v = (double)x[k];
-    if (a->attr.i[3] == TG_READ_PLAIN) return v;
-    const double gate = a->attr.i[3] == TG_READ_SILU ? act_silu(v) : act_gelu_tanh(v);
+    if (a->attr.i[0] == TG_READ_PLAIN) return v;
+    const double gate = a->attr.i[0] == TG_READ_SILU ? act_silu(v) : act_gelu_tanh(v);
     return gate * (double)x[depth + k];
 }
 
@@ -51,7 +50,7 @@ static double product(const tg_args *a, const part *p, size_t n, const TG_REAL *
     double sum = 0;
     for (size_t k = 0; k < depth; k += 64) {
         const size_t here = depth - k < 64 ? depth - k : 64;
-        tg_packed_to_f32_n(p->packing, depth, p->packed, n, k, here, w);
+        tg_matrix_to_f32_n(p->dtype, p->packing, depth, p->packed, n, k, here, w);
         for (size_t i = 0; i < here; i++) sum += read_x(a, x, k + i, depth) * (double)w[i];
     }
     return sum;
@@ -81,9 +80,8 @@ static void ref(const tg_args *a) {
 /* df, of what is read, then that of gates and values where these are read. */
 static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
     tg_value *const *in = n->in, *x = in[LINEAR_X];
-    const size_t depth = tg_type_cols(&x->type) / (n->attr.i[3] ? 2 : 1);
-    tg_value *df = tg_linear_grad(g, dy[0], in + LINEAR_W, &n->attr, (int32_t)depth);
-    din[LINEAR_X] = n->attr.i[3] ? tg_glu_grad(g, x, df, n->attr.i[3]) : df;
+    tg_value *df = tg_linear_grad(g, dy[0], in + LINEAR_W);
+    din[LINEAR_X] = n->attr.i[0] ? tg_glu_grad(g, x, df, n->attr.i[0]) : df;
     if (in[LINEAR_BIAS]) din[LINEAR_BIAS] = tg_bias_grad(g, dy[0]);
     din[LINEAR_RESIDUAL] = dy[0];
 }
@@ -99,32 +97,26 @@ static double flop(const tg_args *a) {
  */
 static void prepare(const tg_args *a) {
     TG_REAL *x = (TG_REAL *)(uintptr_t)a->in[LINEAR_X];
-    for (int k = 0; k < LINEAR_PARTS && a->attr.i[k]; k++) linear_fill_packed(a, k);
-    if (!tg_packing_is_integer(tg_packed_attr_packing(a->attr.i[0]))) return;
+    for (int k = 0; k < LINEAR_PARTS && a->in[LINEAR_W + k]; k++) linear_fill_packed(a, k);
+    const tg_packing p = a->in_type[LINEAR_W].layout;
+    if (!tg_packing_is_integer(p)) return;
     const size_t n = tg_type_elems(&a->in_type[LINEAR_X]), depth = linear_depth(a);
-    const bool large =
-        !a->attr.i[3] && linear_small_bytes(tg_packed_attr_packing(a->attr.i[0])) > 0;
+    const bool large = !a->attr.i[0] && linear_small_bytes(p) > 0;
     for (size_t i = 0; i < n; i++) {
         const double v = (double)x[i] * 40;
         x[i] = (TG_REAL)tg_floor(v > 127 ? 127 : v < -127 ? -127 : v);
         if (i % 32 == 5 || (large && i % depth < 32)) x[i] = 127;
-        if (a->attr.i[3] && i % (2 * depth) < depth) x[i] = i % 8 == 3 ? -90 : 64;
+        if (a->attr.i[0] && i % (2 * depth) < depth) x[i] = i % 8 == 3 ? -90 : 64;
     }
 }
 
-#define ROWS_CASE(p, bytes, m, n, k, tol_)                                                         \
-    { .in = { TG_T2(F32, m, k), ROWS(bytes, n, k) },                                               \
-      .attr = { .i = { CODE(ROWS_##p, n) } },                                                      \
-      .prepare = prepare,                                                                          \
-      .tol = (tol_) }
 #define CASE(p, m, n, k, tol_)                                                                     \
-    { .in = { TG_T2(F32, m, k), MATRIX(p, n, k) },                                                 \
-      .attr = { .i = { CODE(p, n) } },                                                             \
-      .prepare = prepare,                                                                          \
-      .tol = (tol_) }
+    { .in = { TG_T2(F32, m, k), MATRIX(p, n, k) }, .prepare = prepare, .tol = (tol_) }
+#define ROWS_CASE(p, m, n, k, tol_)                                                                \
+    { .in = { TG_T2(F32, m, k), ROWS(p, n, k) }, .prepare = prepare, .tol = (tol_) }
 #define GATED(p, m, n, k, read, tol_)                                                              \
     { .in = { TG_T2(F32, m, 2 * (k)), MATRIX(p, n, k) },                                           \
-      .attr = { .i = { CODE(p, n), 0, 0, TG_READ_##read } },                                       \
+      .attr = { .i = { TG_READ_##read } },                                                         \
       .prepare = prepare,                                                                          \
       .tol = (tol_) }
 static const tg_case cases[] = {
@@ -152,26 +144,21 @@ static const tg_case cases[] = {
     CASE(S8, 25, 19, 96, 5e-5),
     { .in = { TG_T3(F32, 2, 2, 64), MATRIX(M4, 33, 64), MATRIX(C8, 16, 64), MATRIX(F32, 5, 64),
               TG_T1(F32, 54), TG_T3(F32, 2, 2, 54) },
-      .attr = { .i = { CODE(M4, 33), CODE(C8, 16), CODE(F32, 5) } },
       .prepare = prepare,
       .tol = 2e-5 },
     { .in = { TG_T2(F32, 37, 96), MATRIX(C5, 16, 96), MATRIX(S8, 17, 96), TG_ABSENT, TG_ABSENT,
               TG_T2(F32, 37, 33) },
-      .attr = { .i = { CODE(C5, 16), CODE(S8, 17) } },
       .prepare = prepare,
       .tol = 1e-4 },
     GATED(F32, 3, 17, 20, SILU, 1e-5),
     GATED(F32, 15, 16, 32, GELU_TANH, 1e-5),
     GATED(M4, 1, 33, 64, SILU, 2e-5),
     GATED(C8, 17, 20, 96, GELU_TANH, 5e-5),
-    ROWS_CASE(F32, 4, 1, 1, 1, 1e-5),
-    ROWS_CASE(F32, 4, 2, 33, 67, 2e-5),
-    ROWS_CASE(F32, 4, 5, 16, 24, 1e-5),
-    ROWS_CASE(F16, 2, 1, 40, 64, 1e-5),
-    ROWS_CASE(F16, 2, 3, 17, 31, 1e-5),
-    ROWS_CASE(F16, 2, 13, 35, 39, 1e-5),
-    ROWS_CASE(BF16, 2, 4, 31, 48, 1e-5),
-    ROWS_CASE(BF16, 2, 14, 18, 7, 1e-5),
+    ROWS_CASE(F16, 1, 40, 64, 1e-5),
+    ROWS_CASE(F16, 3, 17, 31, 1e-5),
+    ROWS_CASE(F16, 13, 35, 39, 1e-5),
+    ROWS_CASE(BF16, 4, 31, 48, 1e-5),
+    ROWS_CASE(BF16, 14, 18, 7, 1e-5),
 };
 
 TG_OP_DESC(linear) = {
@@ -182,6 +169,7 @@ TG_OP_DESC(linear) = {
     .n_in = 6,
     .n_in_optional = 4,
     .n_out = 1,
+    .reads_packed = 7 << LINEAR_W,
     .cpu_only = true,
     .infer = infer,
     TG_REFS(linear, ref),

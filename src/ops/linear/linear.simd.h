@@ -26,7 +26,7 @@ typedef struct product {
 } product;
 
 static product product_of(const tg_args *a) {
-    product p = { .args = a, .depth = linear_depth(a), .how = a->attr.i[3] };
+    product p = { .args = a, .depth = linear_depth(a), .how = a->attr.i[0] };
     p.n_parts = linear_parts(a, p.parts);
     for (size_t i = 0; i < p.n_parts; i++) p.groups += tg_pack_groups(p.parts[i].rows);
     p.rows = tg_type_rows(&a->in_type[LINEAR_X]);
@@ -44,7 +44,8 @@ static const part *group_at(const product *p, size_t n, size_t *group) {
 }
 
 static const uint8_t *group_bytes(const product *p, const part *q, size_t group) {
-    return q->packed + group * tg_pack_group_bytes(q->packing, p->depth);
+    return q->packed + group * (q->packing ? tg_pack_group_bytes(q->packing, p->depth)
+                                           : TG_PACK_ROWS * HALF_BYTES * p->depth);
 }
 
 /* All sixteen, as nearly always: lanes together are loaded much faster than one by one. */
@@ -69,8 +70,10 @@ static void finish(const product *p, const part *q, size_t group, size_t row, tg
 /* ------------------------------------------------------------------------------------- integers */
 
 static bool all_integer(const tg_args *a) {
-    for (int k = 0; k < LINEAR_PARTS && a->attr.i[k]; k++)
-        if (!tg_packing_is_integer(tg_packed_attr_packing(a->attr.i[k]))) return false;
+    part parts[LINEAR_PARTS];
+    const size_t n = linear_parts(a, parts);
+    for (size_t i = 0; i < n; i++)
+        if (!tg_packing_is_integer(parts[i].packing)) return false;
     return true;
 }
 
@@ -226,14 +229,14 @@ static void float_run(const tg_args *a, size_t begin, size_t end) {
         const part *q = group_at(&p, g, &group);
         const uint8_t *bytes = group_bytes(&p, q, group);
         const size_t there = tg_min_size(TG_PACK_ROWS, q->rows - group * TG_PACK_ROWS);
-        if (tg_packing_is_rows(q->packing) &&
-            rows_few(q->packing, bytes, there, x, step, p.depth, p.rows, y)) {
+        if (q->packing == TG_PACK_NONE &&
+            rows_few(q->dtype, bytes, there, x, step, p.depth, p.rows, y)) {
             for (size_t i = 0; i < p.rows; i++) finish(&p, q, group, i, y[i]);
             continue;
         }
         const float *w = panel;
-        if (tg_packing_is_rows(q->packing))
-            rows_panel(q->packing, p.depth, bytes, there, panel);
+        if (q->packing == TG_PACK_NONE)
+            rows_panel(q->dtype, p.depth, bytes, there, panel);
         else
             w = float_panel(q->packing, p.depth, bytes, panel);
         for (size_t row = 0; row < p.rows; row += FLOAT_ROWS) {

@@ -20,7 +20,7 @@ enum { COLS = 64, PANEL_ROWS = TG_PACK_ROWS };
 /* The register tile: rows of dy, vectors of columns. */
 enum { TILE_ROWS = TG_MR == 1 ? 1 : 4, VECS = 2 };
 
-static size_t units(const tg_args *a) { return tg_units((size_t)a->attr.i[3], COLS); }
+static size_t units(const tg_args *a) { return tg_units(tg_type_cols(&a->out_type[0]), COLS); }
 static size_t local_bytes(const tg_args *a) {
     (void)a;
     return PANEL_ROWS * COLS * sizeof(float);
@@ -31,7 +31,8 @@ static void fill_panel(float *panel, const part *p, size_t depth, size_t row, si
                        size_t cols) {
     if (n < PANEL_ROWS || cols < COLS) memset(panel, 0, PANEL_ROWS * COLS * sizeof *panel);
     for (size_t i = 0; i < n; i++)
-        tg_packed_to_f32_n(p->packing, depth, p->packed, row + i, k, cols, panel + i * COLS);
+        tg_matrix_to_f32_n(p->dtype, p->packing, depth, p->packed, row + i, k, cols,
+                           panel + i * COLS);
 }
 
 /* rows rows of df, n columns of each, from their sums so far (none: first). rows is a constant. */
@@ -59,7 +60,7 @@ TG_UNLESS_LONG void add_tile(float *df, size_t step, const float *dy, size_t dy_
 /* The panel, of n rows of W that begin at column `col` of dy, for all rows. */
 static void add_panel(const tg_args *a, const float *panel, size_t n, size_t col, size_t k,
                       size_t cols, bool first) {
-    const size_t rows = tg_type_rows(&a->in_type[0]), step = (size_t)a->attr.i[3];
+    const size_t rows = tg_type_rows(&a->in_type[0]), step = tg_type_cols(&a->out_type[0]);
     const size_t dy_step = tg_type_cols(&a->in_type[0]);
     for (size_t c = 0; c < cols; c += 16 * VECS) {
         const float *dy = (const float *)a->in[0] + col;
@@ -76,7 +77,7 @@ static void add_panel(const tg_args *a, const float *panel, size_t n, size_t col
 
 static void run(const tg_args *a, size_t begin, size_t end) {
     part parts[LINEAR_PARTS];
-    const size_t n_parts = linear_parts(a, parts), depth = (size_t)a->attr.i[3];
+    const size_t n_parts = linear_parts(a, parts), depth = tg_type_cols(&a->out_type[0]);
     for (size_t k = begin * COLS; k < tg_min_size(end * COLS, depth); k += COLS) {
         const size_t cols = tg_min_size(COLS, depth - k);
         for (size_t i = 0; i < n_parts; i++) {

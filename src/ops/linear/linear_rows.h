@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * linear_rows.h - products of x with sixteen rows of floats that lie as a file has them.
+ * linear_rows.h - products of x with sixteen rows of 16-bit floats that lie as a file has them.
  *
  * Eight columns of the rows are turned in registers, so that a vector has one column of all rows as
  * a packed group has it, and is used at once: the sums are those of linear_float.h, bit for bit.
@@ -21,29 +21,25 @@ static void row_table(const uint8_t *group, size_t row_bytes, size_t n, const ui
     for (size_t i = 0; i < 16; i++) row[i] = group + (i < n ? i : n - 1) * row_bytes;
 }
 
-INLINE size_t element_bytes(tg_packing p) { return p == TG_PACK_ROWS_F32 ? 4 : 2; }
+enum { HALF_BYTES = 2 };
 
-INLINE tg_v one_column(tg_packing p, const uint8_t *const row[16], size_t k) {
+INLINE tg_v one_column(tg_dtype t, const uint8_t *const row[16], size_t k) {
     float f[16];
-    for (int i = 0; i < 16; i++)
-        tg_block_to_f32_n(p == TG_PACK_ROWS_F32   ? TG_BLOCK_F32
-                          : p == TG_PACK_ROWS_F16 ? TG_BLOCK_F16
-                                                  : TG_BLOCK_BF16,
-                          &f[i], row[i] + k * element_bytes(p), 1);
+    for (int i = 0; i < 16; i++) tg_block_to_f32_n(t, &f[i], row[i] + k * HALF_BYTES, 1);
     return tg_vload(f);
 }
 
 #if defined(__wasm__)
 /* Modules map no files, so that nothing but the cases of the op has such matrices there. */
-INLINE bool rows_few(tg_packing p, const uint8_t *group, size_t n, const float *x, size_t step,
+INLINE bool rows_few(tg_dtype t, const uint8_t *group, size_t n, const float *x, size_t step,
                      size_t depth, size_t m, tg_v *y) {
-    (void)p, (void)group, (void)n, (void)x, (void)step, (void)depth, (void)m, (void)y;
+    (void)t, (void)group, (void)n, (void)x, (void)step, (void)depth, (void)m, (void)y;
     return false;
 }
-static void rows_panel(tg_packing p, size_t depth, const uint8_t *group, size_t n, float *panel) {
+static void rows_panel(tg_dtype t, size_t depth, const uint8_t *group, size_t n, float *panel) {
     const uint8_t *row[16];
-    row_table(group, element_bytes(p) * depth, n, row);
-    for (size_t k = 0; k < depth; k++) tg_vstore(panel + 16 * k, one_column(p, row, k));
+    row_table(group, HALF_BYTES * depth, n, row);
+    for (size_t k = 0; k < depth; k++) tg_vstore(panel + 16 * k, one_column(t, row, k));
 }
 #else
 enum { ROWS_AT_ONCE = 4, TURNED = 8 };
@@ -53,8 +49,6 @@ typedef uint16_t halves_8 __attribute__((vector_size(16)));
 typedef uint16_t halves_16 __attribute__((vector_size(32)));
 typedef uint32_t pairs_8 __attribute__((vector_size(32)));
 typedef uint64_t fours_4 __attribute__((vector_size(32)));
-typedef uint32_t words_4 __attribute__((vector_size(16)));
-typedef uint32_t words_8 __attribute__((vector_size(32)));
 
 #define SHUFFLE __builtin_shufflevector
 
@@ -66,7 +60,7 @@ INLINE halves_16 two_rows(const uint8_t *a, const uint8_t *b) {
 }
 
 /* Eight columns, of 16 bits, of sixteen rows. */
-INLINE void turn_16(const uint8_t *const row[16], size_t at, tg_packing p, tg_v out[TURNED]) {
+INLINE void turn(const uint8_t *const row[16], size_t at, tg_dtype t, tg_v out[TURNED]) {
     halves_16 r[8], a[8], b[8];
     UNROLL
     for (int i = 0; i < 8; i++) r[i] = two_rows(row[i] + at, row[i + 8] + at);
@@ -93,93 +87,9 @@ INLINE void turn_16(const uint8_t *const row[16], size_t at, tg_packing p, tg_v 
         for (int j = 0; j < 2; j++) {
             uint16_t bits[16];
             memcpy(bits, &columns[j], sizeof bits);
-            out[2 * i + j] = p == TG_PACK_ROWS_F16 ? tg_vload_f16(bits) : tg_vload_bf16(bits);
+            out[2 * i + j] = t == TG_F16 ? tg_vload_f16(bits) : tg_vload_bf16(bits);
         }
     }
-}
-
-#if defined(TG_ISA_AVX512)
-/* Eight columns of f32: fours of rows in quarters of registers, then the quarters. */
-INLINE void turn_32(const uint8_t *const row[16], size_t at, tg_v out[TURNED]) {
-    typedef uint32_t words __attribute__((vector_size(64)));
-    typedef uint64_t twos __attribute__((vector_size(64)));
-    words r[8], a[8];
-    twos b[8];
-    UNROLL
-    for (int i = 0; i < 8; i++) {
-        words_8 x, y;
-        memcpy(&x, row[i] + at, sizeof x);
-        memcpy(&y, row[i + 8] + at, sizeof y);
-        r[i] = SHUFFLE(x, y, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    }
-    UNROLL
-    for (int i = 0; i < 8; i += 2) {
-        a[i] = SHUFFLE(r[i], r[i + 1], 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29);
-        a[i + 1] =
-            SHUFFLE(r[i], r[i + 1], 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
-    }
-    UNROLL
-    for (int i = 0; i < 8; i += 4) {
-        UNROLL
-        for (int j = 0; j < 2; j++) {
-            const twos x = (twos)a[i + j], y = (twos)a[i + j + 2];
-            b[i + 2 * j] = SHUFFLE(x, y, 0, 8, 2, 10, 4, 12, 6, 14);
-            b[i + 2 * j + 1] = SHUFFLE(x, y, 1, 9, 3, 11, 5, 13, 7, 15);
-        }
-    }
-    UNROLL
-    for (int i = 0; i < 4; i++) {
-        out[i] = (tg_v)SHUFFLE(b[i], b[i + 4], 0, 1, 8, 9, 4, 5, 12, 13);
-        out[i + 4] = (tg_v)SHUFFLE(b[i], b[i + 4], 2, 3, 10, 11, 6, 7, 14, 15);
-    }
-}
-#else
-/* Four columns of f32, of eight rows. */
-INLINE void turn_half(const uint8_t *const *row, size_t at, words_8 out[4]) {
-    words_8 r[4], a[4];
-    UNROLL
-    for (int i = 0; i < 4; i++) {
-        words_4 x, y;
-        memcpy(&x, row[i] + at, sizeof x);
-        memcpy(&y, row[i + 4] + at, sizeof y);
-        r[i] = SHUFFLE(x, y, 0, 1, 2, 3, 4, 5, 6, 7);
-    }
-    UNROLL
-    for (int i = 0; i < 4; i += 2) {
-        a[i] = SHUFFLE(r[i], r[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
-        a[i + 1] = SHUFFLE(r[i], r[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
-    }
-    UNROLL
-    for (int i = 0; i < 2; i++) {
-        const fours_4 x = (fours_4)a[i], y = (fours_4)a[i + 2];
-        out[2 * i] = (words_8)SHUFFLE(x, y, 0, 4, 2, 6);
-        out[2 * i + 1] = (words_8)SHUFFLE(x, y, 1, 5, 3, 7);
-    }
-}
-
-INLINE void turn_32(const uint8_t *const row[16], size_t at, tg_v out[TURNED]) {
-    UNROLL
-    for (int i = 0; i < TURNED; i += 4) {
-        words_8 low[4], high[4];
-        turn_half(row, at + 4 * (size_t)i, low);
-        turn_half(row + 8, at + 4 * (size_t)i, high);
-        UNROLL
-        for (int j = 0; j < 4; j++) {
-            float f[16];
-            memcpy(f, &low[j], sizeof low[j]);
-            memcpy(f + 8, &high[j], sizeof high[j]);
-            out[i + j] = tg_vload(f);
-        }
-    }
-}
-#endif
-
-INLINE void turn(tg_packing p, const uint8_t *const row[16], size_t k, tg_v out[TURNED]) {
-    if (p != TG_PACK_ROWS_F32) {
-        turn_16(row, 2 * k, p, out);
-        return;
-    }
-    turn_32(row, 4 * k, out);
 }
 
 /* A line of each row comes with every 64 bytes of it: some rows at a time, a few lines ahead, which
@@ -193,11 +103,10 @@ INLINE void fetch_rows(const uint8_t *group, size_t row_bytes, size_t at, const 
         TG_PREFETCH((const void *)((uintptr_t)group + (first + i) * row_bytes + to));
 }
 
-INLINE void rows_tile(tg_packing p, const uint8_t *group, size_t n, const float *x, size_t step,
+INLINE void rows_tile(tg_dtype t, const uint8_t *group, size_t n, const float *x, size_t step,
                       size_t depth, const int rows, tg_v *y) {
-    const size_t each = element_bytes(p);
     const uint8_t *row[16];
-    row_table(group, each * depth, n, row);
+    row_table(group, HALF_BYTES * depth, n, row);
     UNROLL
     for (int i = 0; i < rows; i++) y[i] = tg_vzero();
     for (size_t k = 0, end; k < depth; k = end) {
@@ -207,8 +116,8 @@ INLINE void rows_tile(tg_packing p, const uint8_t *group, size_t n, const float 
         for (int i = 0; i < rows; i++) sum[i] = tg_vzero();
         for (; k + TURNED <= end; k += TURNED) {
             tg_v w[TURNED];
-            fetch_rows(group, each * depth, each * k, each * TURNED);
-            turn(p, row, k, w);
+            fetch_rows(group, HALF_BYTES * depth, HALF_BYTES * k, HALF_BYTES * TURNED);
+            turn(row, HALF_BYTES * k, t, w);
             UNROLL
             for (int j = 0; j < TURNED; j++) {
                 UNROLL
@@ -217,7 +126,7 @@ INLINE void rows_tile(tg_packing p, const uint8_t *group, size_t n, const float 
             }
         }
         for (; k < end; k++) {
-            const tg_v w = one_column(p, row, k);
+            const tg_v w = one_column(t, row, k);
             UNROLL
             for (int i = 0; i < rows; i++)
                 sum[i] = tg_vfma(tg_vset(x[(size_t)i * step + k]), w, sum[i]);
@@ -228,48 +137,43 @@ INLINE void rows_tile(tg_packing p, const uint8_t *group, size_t n, const float 
 }
 
 /* m rows of x with a group of n <= 16 rows; false: they are too many for this. */
-static bool rows_few(tg_packing p, const uint8_t *group, size_t n, const float *x, size_t step,
+static bool rows_few(tg_dtype t, const uint8_t *group, size_t n, const float *x, size_t step,
                      size_t depth, size_t m, tg_v *y) {
-#define ROWS_TILE(type, count) rows_tile(TG_PACK_ROWS_##type, group, n, x, step, depth, count, y)
 #define ROWS_CASE(type)                                                                            \
-    case TG_PACK_ROWS_##type:                                                                      \
-        if (m == 1) ROWS_TILE(type, 1);                                                            \
-        if (m == 2) ROWS_TILE(type, 2);                                                            \
-        if (m == 3) ROWS_TILE(type, 3);                                                            \
-        if (m == 4) ROWS_TILE(type, 4);                                                            \
-        break
+    if (m == 1) rows_tile(type, group, n, x, step, depth, 1, y);                                   \
+    if (m == 2) rows_tile(type, group, n, x, step, depth, 2, y);                                   \
+    if (m == 3) rows_tile(type, group, n, x, step, depth, 3, y);                                   \
+    if (m == 4) rows_tile(type, group, n, x, step, depth, 4, y)
     if (m > ROWS_AT_ONCE) return false;
-    switch (p) {
-        ROWS_CASE(F32);
-        ROWS_CASE(F16);
-        ROWS_CASE(BF16);
-    default: break;
+    if (t == TG_F16) {
+        ROWS_CASE(TG_F16);
+    } else {
+        ROWS_CASE(TG_BF16);
     }
     return true;
+#undef ROWS_CASE
 }
 
 /* For many: the group as [depth][16] floats. */
-INLINE void rows_turned(tg_packing p, size_t depth, const uint8_t *group, size_t n, float *panel) {
-    const size_t each = element_bytes(p);
+INLINE void rows_turned(tg_dtype t, size_t depth, const uint8_t *group, size_t n, float *panel) {
     const uint8_t *row[16];
-    row_table(group, each * depth, n, row);
+    row_table(group, HALF_BYTES * depth, n, row);
     size_t k = 0;
     for (; k + TURNED <= depth; k += TURNED) {
         tg_v w[TURNED];
-        fetch_rows(group, each * depth, each * k, each * TURNED);
-        turn(p, row, k, w);
+        fetch_rows(group, HALF_BYTES * depth, HALF_BYTES * k, HALF_BYTES * TURNED);
+        turn(row, HALF_BYTES * k, t, w);
         UNROLL
         for (int j = 0; j < TURNED; j++) tg_vstore(panel + 16 * (k + (size_t)j), w[j]);
     }
-    for (; k < depth; k++) tg_vstore(panel + 16 * k, one_column(p, row, k));
+    for (; k < depth; k++) tg_vstore(panel + 16 * k, one_column(t, row, k));
 }
 
-static void rows_panel(tg_packing p, size_t depth, const uint8_t *group, size_t n, float *panel) {
-    switch (p) {
-    case TG_PACK_ROWS_F32: rows_turned(TG_PACK_ROWS_F32, depth, group, n, panel); break;
-    case TG_PACK_ROWS_F16: rows_turned(TG_PACK_ROWS_F16, depth, group, n, panel); break;
-    default: rows_turned(TG_PACK_ROWS_BF16, depth, group, n, panel); break;
-    }
+static void rows_panel(tg_dtype t, size_t depth, const uint8_t *group, size_t n, float *panel) {
+    if (t == TG_F16)
+        rows_turned(TG_F16, depth, group, n, panel);
+    else
+        rows_turned(TG_BF16, depth, group, n, panel);
 }
 
 #undef SHUFFLE
