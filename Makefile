@@ -34,7 +34,7 @@ ARCH       := $(shell $(CC) -dumpmachine | sed 's/-.*//')
 
 # Contraction off: fused multiply-add only where the code says so. Traps and errno are not used.
 BASE       := $(OPT) -g -fPIC -pthread -ffp-contract=off -fno-math-errno -fno-trapping-math \
-              -fvisibility=hidden -Iinclude -Isrc -I$(BUILD)/gen -MMD -MP $(WARN) $(WERROR) $(EXTRA) \
+              -fvisibility=hidden -DTG_UNSTABLE -Iinclude -Isrc -I$(BUILD)/gen -MMD -MP $(WARN) $(WERROR) $(EXTRA) \
               -ffile-prefix-map=$(CURDIR)=.
 C11        := -std=c11
 LDLIBS     := -pthread $(CHECKED)
@@ -220,7 +220,7 @@ WASM_CC      ?= clang-19
 WASM_LD      ?= wasm-ld-19
 WASM         := $(BUILD)/wasm
 WASM_BASE    := -nostdlibinc -isystem src/base/wasm -ffp-contract=off -fno-math-errno \
-                -fno-trapping-math -mbulk-memory -mnontrapping-fptoint -fvisibility=hidden \
+                -fno-trapping-math -mbulk-memory -mnontrapping-fptoint -fvisibility=hidden -DTG_UNSTABLE \
                 -Iinclude -Isrc -I$(BUILD)/gen/small -I$(BUILD)/gen -MMD -MP $(WARN) $(WERROR)
 WASM_LINK    := --no-entry --export-dynamic --gc-sections --stack-first -z stack-size=1048576 \
                 --import-memory --initial-memory=16777216 --strip-all

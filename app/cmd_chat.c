@@ -185,7 +185,8 @@ static tg_status write_answer(chat *c, tg_generate_stats *stats) {
     what.n_ids = c->n_ids;
     what.ends = c->ends;
     what.n_ends = c->n_ends;
-    what.sample = tg_sampling_options(&now->sampling, now->seed + now->answers);
+    const tg_sample_options sample = tg_sampling_options(&now->sampling, now->seed + now->answers);
+    what.sample = &sample;
     what.n_tokens = (size_t)c->v->tokens;
     what.make_room = make_room;
     what.write = show;

@@ -3,8 +3,7 @@
  * cmd_convert.c - tinygpt convert: a model file in another layout.
  *
  * The library decides what may be replaced, and checks what was written before it takes its name;
- * here the two ways to convert are told apart: our own family keeps its moments and its story
- * (tg_file_convert), and any model can become another form (tg_model_convert).
+ * here the layout and the numbers in it are chosen, and what the change did is shown.
  */
 #include "app.h"
 #include "format.h"
@@ -109,7 +108,7 @@ static int failed(tg_app *app, tg_status status, const char *out) {
 static int convert(tg_app *app, const char *in, const char *out, tg_file_kind kind,
                    const char *layout) {
     const bool replaced = tg_app_file_bytes(out) > 0;
-    const tg_status status = tg_file_convert(app->ctx, in, out, kind);
+    const tg_status status = tg_model_convert(app->ctx, in, out, kind, TG_WEIGHT_F32, NULL);
     if (status != TG_OK) return failed(app, status, out);
     print_result(app, in, out, layout, replaced);
     return TG_EXIT_DONE;
@@ -173,13 +172,12 @@ static void print_report(const char *out, const char *layout, const tg_convert_r
 }
 
 static const char *const kinds_of_any[] = {
-    [TG_CONVERT_GGUF] = "gguf",
-    [TG_CONVERT_SAFETENSORS] = "safetensors",
-    [TG_CONVERT_TINYGPT] = "v3",
+    [TG_FILE_GGUF] = "gguf",
+    [TG_FILE_FOLDER] = "safetensors",
+    [TG_FILE_V3] = "v3",
 };
 
-static int convert_any(tg_app *app, const char *in, const char *out, tg_convert_kind kind,
-                       int dtype) {
+static int convert_any(tg_app *app, const char *in, const char *out, tg_file_kind kind, int dtype) {
     tg_convert_report r;
     char layout[48];
     snprintf(layout, sizeof layout, "%s %s", kinds_of_any[kind], weights[dtype].name);
@@ -189,7 +187,7 @@ static int convert_any(tg_app *app, const char *in, const char *out, tg_convert_
         print_report_json(in, out, layout, &r);
     else
         print_report(out, layout, &r);
-    if (kind == TG_CONVERT_SAFETENSORS || r.n_texts_same == r.n_texts) return TG_EXIT_DONE;
+    if (kind == TG_FILE_FOLDER || r.n_texts_same == r.n_texts) return TG_EXIT_DONE;
     tg_app_error(app, "%s cuts texts into other tokens than %s", out, in);
     return TG_EXIT_FAILED;
 }
@@ -239,9 +237,9 @@ static int run(tg_app *app, const values *v, int format) {
     }
     if (!by_model) return convert(app, in, out, kinds[v->dtype][format].kind, layout);
     return convert_any(app, in, out,
-                       format == GGUF          ? TG_CONVERT_GGUF
-                       : format == SAFETENSORS ? TG_CONVERT_SAFETENSORS
-                                               : TG_CONVERT_TINYGPT,
+                       format == GGUF          ? TG_FILE_GGUF
+                       : format == SAFETENSORS ? TG_FILE_FOLDER
+                                               : TG_FILE_V3,
                        v->dtype);
 }
 

@@ -129,7 +129,8 @@ static int get_ids(tg_app *app, const values *v, job *j) {
     tg_status status = TG_OK;
     size_t n = 0;
     if (j->prompt_bytes > 0) {
-        status = tg_model_tokenize(app->ctx, j->model, j->prompt, j->prompt_bytes, NULL, 0, &n);
+        status = tg_tokenizer_encode(app->ctx, tg_model_tokenizer(j->model), j->prompt,
+                                     j->prompt_bytes, TG_ENCODE_ENDS, NULL, 0, &n);
     }
     if (status != TG_OK && status != TG_E_FULL) {
         return tg_app_failed(app, app->ctx, status, TG_WORKING);
@@ -141,8 +142,8 @@ static int get_ids(tg_app *app, const values *v, job *j) {
         return TG_EXIT_FAILED;
     }
     if (n > 0) {
-        status =
-            tg_model_tokenize(app->ctx, j->model, j->prompt, j->prompt_bytes, j->prompt_ids, n, &n);
+        status = tg_tokenizer_encode(app->ctx, tg_model_tokenizer(j->model), j->prompt,
+                                     j->prompt_bytes, TG_ENCODE_ENDS, j->prompt_ids, n, &n);
         if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_WORKING);
     }
     j->n_prompt_ids = n;
@@ -246,9 +247,10 @@ static int show_best(tg_app *app, const values *v, const job *j) {
     size_t have = 0;
     tg_status status = ids && logs ? TG_OK : TG_E_MEMORY;
     /* Generating nothing reads the prompt, by the rules of generating. */
-    if (status == TG_OK)
-        status = tg_session_generate(j->session, j->prompt, j->prompt_bytes, NULL, 0, NULL, NULL,
-                                     NULL, NULL, NULL);
+    tg_generation nothing = tg_generation_default();
+    nothing.prompt = j->prompt;
+    nothing.prompt_bytes = j->prompt_bytes;
+    if (status == TG_OK) status = tg_session_continue(j->session, &nothing, NULL);
     if (status == TG_OK) status = tg_session_best(j->session, (size_t)v->best, ids, logs, &have);
     if (status == TG_OK && app->globals.json) {
         tg_jout o = tg_jout_to(stdout);
@@ -291,7 +293,8 @@ static int generate(tg_app *app, const values *v, job *j) {
     tg_generation what = tg_generation_default();
     what.prompt = j->prompt;
     what.prompt_bytes = j->prompt_bytes;
-    what.sample = tg_sampling_options(&v->sampling, v->seed);
+    const tg_sample_options sample = tg_sampling_options(&v->sampling, v->seed);
+    what.sample = &sample;
     what.n_tokens = (size_t)v->tokens;
     what.full = v->full == STOP ? TG_FULL_STOP : TG_FULL_SLIDE;
     what.write = write_piece;

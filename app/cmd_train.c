@@ -639,7 +639,7 @@ static tg_status set_steps(tg_app *app, const values *v, tg_trainer *t) {
     tg_status status = v->hold_lr ? tg_trainer_hold_lr(t) : TG_OK;
     if (status == TG_OK) status = tg_trainer_set_steps(t, v->steps);
     const double after = tg_trainer_lr(t, done + 1);
-    tg_train_options o;
+    tg_train_options o = tg_train_options_default();
     tg_trainer_options(t, &o);
     if (status == TG_OK && done >= o.warmup && after > before * 1.001) {
         tg_app_warn(app,

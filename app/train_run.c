@@ -106,9 +106,15 @@ static void sample(tg_trainrun *run, tg_app_buffer *text) {
             tg_sampleblock_begin(&block, &run->show, run->last.step);
             tg_sampleblock_text(&block, prompt, strlen(prompt));
         }
-        status = tg_session_generate(session, prompt, strlen(prompt), &options,
-                                     (size_t)run->sample_tokens, to_sink, tg_signals_cancel, &s,
-                                     NULL, NULL);
+        tg_generation what = tg_generation_default();
+        what.prompt = prompt;
+        what.prompt_bytes = strlen(prompt);
+        what.sample = &options;
+        what.n_tokens = (size_t)run->sample_tokens;
+        what.write = to_sink;
+        what.cancel = tg_signals_cancel;
+        what.user = &s;
+        status = tg_session_continue(session, &what, NULL);
         if (!text) tg_sampleblock_end(&block);
         tg_session_free(session);
     }

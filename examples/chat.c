@@ -5,9 +5,9 @@
  *     cc chat.c $(pkg-config --cflags --libs tinygpt) -o chat
  *     ./chat SmolLM2-135M-Instruct.Q4_1.gguf
  *
- * The file's own chat template makes ids of the turns. Here each line is a conversation of its own;
- * for one that goes on, put question and answer behind each other in an array of turns: what the
- * session has of them already is not computed again.
+ * The file's own chat template is what the turns are put into. Here each line is a conversation of
+ * its own; for one that goes on, put question and answer behind each other in an array of turns:
+ * what the session has of them already is not computed again.
  */
 #include "tinygpt.h"
 
@@ -21,8 +21,6 @@ static int print_piece(void *user, const char *bytes, size_t n_bytes) {
 
 int main(int argc, char **argv) {
     char line[4096];
-    int32_t ids[1024], ends[TG_ENDS_MAX];
-    size_t n, n_ends;
     tg_context *ctx = NULL;
     tg_model *model = NULL;
     tg_session *session = NULL;
@@ -34,13 +32,8 @@ int main(int argc, char **argv) {
     if (s == TG_OK) s = tg_model_open(ctx, argv[1], &model);
     if (s == TG_OK) s = tg_session_new(ctx, model, 2048, &session);
     while (s == TG_OK && fgets(line, sizeof line, stdin)) {
-        const tg_tokenizer *tok = tg_model_tokenizer(model);
         const tg_turn turn = { TG_USER, line, strcspn(line, "\n") };
-        s = tg_tokenizer_chat(ctx, tok, NULL, &turn, 1, 0, ids, 1024, &n);
-        if (s == TG_OK) s = tg_tokenizer_ends(ctx, tok, NULL, ends, &n_ends);
-        if (s == TG_OK)
-            s = tg_session_generate_ids(session, ids, n, ends, n_ends, &options, 512, print_piece,
-                                        NULL, NULL, NULL, NULL);
+        s = tg_chat(session, &turn, 1, &options, 512, print_piece, NULL);
         putchar('\n');
     }
     if (s != TG_OK) fprintf(stderr, "chat: %s\n", tg_context_error(ctx));

@@ -15,8 +15,9 @@
  *     tg_generate(ctx, model, "ROMEO:", 6, NULL, 100, print_piece, NULL);
  *     tg_trainer_free(trainer); tg_model_free(model); tg_text_free(text); tg_context_free(ctx);
  *
- * Three tiers: SIMPLE (a run in a few calls), ADVANCED (steps, sessions, files, settings) and
- * UNSTABLE (what doctor, dump and bench need; may change with any version).
+ * Three tiers. SIMPLE, a run, a conversation or a vector in a few calls, is what a program sees.
+ * ADVANCED (steps, sessions, files, settings) is there with -DTG_ADVANCED, and UNSTABLE (what
+ * doctor, dump and bench need; may change with any version) with -DTG_UNSTABLE, which brings both.
  *
  * Versions. While the major version is 0, a minor version may change calls and structs, of the
  * SIMPLE tier, too; the soname is libtinygpt.so.MAJOR.MINOR then, so a program keeps the library
@@ -34,6 +35,10 @@
  */
 #ifndef TINYGPT_H
 #define TINYGPT_H
+
+#if defined(TG_UNSTABLE) && !defined(TG_ADVANCED)
+#define TG_ADVANCED
+#endif
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -101,11 +106,25 @@ typedef int (*tg_text_fn)(void *user, const char *bytes, size_t n_bytes);
 /* Asked often; a non-zero answer stops the work at the next safe point. */
 typedef int (*tg_cancel_fn)(void *user);
 
-/* ---------------------------------------------------------------- SIMPLE and ADVANCED: context */
+/*
+ * Options. The first member of each such struct is its size, which the _default call fills in. A
+ * library that knows more options than the program that calls it takes their defaults; one that
+ * knows fewer refuses (E_ARG).
+ */
+#define TG_OPTIONS(name)                                                                           \
+    TG_API void name##_init(name *options, size_t struct_bytes);                                   \
+    static inline name name##_default(void) {                                                      \
+        name options;                                                                              \
+        name##_init(&options, sizeof options);                                                     \
+        return options;                                                                            \
+    }
+
+/* ------------------------------------------------------------------------------ SIMPLE: context */
 
 typedef struct tg_context tg_context; /* allocator, log, threads, ISA, levers, last error */
 
 typedef struct tg_context_options {
+    size_t struct_bytes;
     unsigned threads; /* 0: min(affinity, cgroup quota); otherwise 1..256 */
     const char
         *isa; /* NULL: the best this CPU has; else a name of tg_isa_at(), borrowed for the call */
@@ -120,8 +139,7 @@ typedef struct tg_context_options {
     tg_log_fn log; /* NULL: silent */
     void *log_user;
 } tg_context_options;
-
-TG_API tg_context_options tg_context_options_default(void);
+TG_OPTIONS(tg_context_options)
 
 /* NULL options are the defaults. On failure *out is NULL (with no memory there is no message). If
  * an option is wrong, *out is a context that can only be asked for its error and freed. */
@@ -132,24 +150,12 @@ TG_API void tg_context_free(tg_context *ctx);
  * none. Valid until the next call on the context. */
 TG_API const char *tg_context_error(const tg_context *ctx);
 
-/* Keeps the packed weights of third-party models in files of this folder, which is made if need be:
- * 100 MB and more each; a later tg_model_open maps them instead of packing anew. One file for a
- * model's path; what is stale or damaged is replaced, which the log says. NULL: no longer. E_ARG: a
- * path of 1024 bytes or more. */
-TG_API tg_status tg_context_pack_cache(tg_context *ctx, const char *folder);
-
-/* Did the last call that failed fail because of the machine: a full or broken disk, no memory, no
- * more open files? Else a path, a file or an argument was wrong. */
-TG_API bool tg_context_machine_failed(const tg_context *ctx);
-
-/* "YYYY-MM-DD", for chat templates that say a date; NULL: their own, or today's, UTC. */
-TG_API tg_status tg_context_date(tg_context *ctx, const char *date);
 /* What is in use and why: one line for the banner. Valid as long as the context. */
 TG_API const char *tg_context_banner(const tg_context *ctx);
 TG_API unsigned tg_context_threads(const tg_context *ctx);
 TG_API const char *tg_context_isa(const tg_context *ctx);
 
-/* ------------------------------------------------------------------------------ Model and sizes */
+/* ------------------------------------------------------------------------------- SIMPLE: models */
 
 /*
  * What a model is made of, whatever its family. The first five are always given; of the others 0
@@ -232,49 +238,91 @@ typedef struct tg_model_info {
     bool used_prev;        /* the file was missing or damaged: this is what PATH.prev holds */
 } tg_model_info;
 
-/* What opening a third-party model took: its head; reading its weights and packing them for the
- * kernels or, with a cache of packed weights, mapping and checking these, with all workers; and the
- * tokenizer, which one worker made meanwhile: its share of the workers' time is not in pack_ms.
- * Zeros of other models. */
-typedef struct tg_load_times {
-    double open_ms, tok_ms, pack_ms;
-    uint64_t bytes; /* that were read and packed, or checked */
-    bool mapped;
-} tg_load_times;
-TG_API tg_status tg_model_load_times(const tg_model *model, tg_load_times *out);
-
 /* Strings are valid as long as the model. */
 TG_API tg_status tg_model_get_info(const tg_model *model, tg_model_info *out);
 
+/* What may be done with a model; the calls themselves say why one may not. */
+typedef enum tg_ability {
+    TG_CAN_WRITE, /* text: sessions */
+    TG_CAN_EMBED, /* texts: an embedder */
+    TG_CAN_CHAT,  /* there is a chat template that is known */
+    TG_CAN_TRAIN, /* its weights are floats that may change: a trainer, an evaluation, a probe */
+    TG_CAN_SAVE   /* tg_model_save; what cannot be saved can be converted */
+} tg_ability;
+TG_API bool tg_model_can(const tg_model *model, tg_ability what);
+
+/* Forms of a model's files. */
 typedef enum tg_file_kind {
-    TG_FILE_V3,     /* whole weights, f32, checksummed */
+    TG_FILE_V3,     /* .tinygpt: every byte is covered by a checksum; runs are kept in it */
     TG_FILE_V2_F32, /* the original's training layout; moments are zero if the model has none */
     TG_FILE_V2_F16, /* the original's gallery layouts */
     TG_FILE_V2_INT4,
     TG_FILE_V1_F32,
-    TG_FILE_SAFETENSORS /* f32, named and shaped as a GPT-2 of transformers; no moments */
+    TG_FILE_SAFETENSORS, /* one file, f32, named and shaped as a GPT-2 of transformers; no moments
+                          */
+    TG_FILE_FOLDER,      /* as transformers opens it: f32, f16 or bf16; tg_model_convert alone */
+    TG_FILE_GGUF         /* for llama.cpp and for us; tg_model_convert alone */
 } tg_file_kind;
 
 /* Writes atomically: a temporary file, fsync, rename, fsync of the folder. */
 TG_API tg_status tg_model_save(tg_model *model, const char *path, tg_file_kind kind);
 
-/* The bytes of a tensor by its name in the file ("blocks.0.attn.q_proj.weight"), as f32 in the
- * file's [in,out] order, copied to out[n_elems]; E_ARG names the nearest one, or the size. */
-TG_API tg_status tg_model_tensor(const tg_model *model, const char *name, float *out,
-                                 size_t n_elems);
-/* The name of tensor i, and its size if n_elems is not NULL; NULL behind the last one, and of
- * third-party models. It lives as long as the model. */
-TG_API const char *tg_model_tensor_at(const tg_model *model, size_t i, uint64_t *n_elems);
+/* Describes a file without loading it: format, configuration, tensors, history; as lines of text
+ * (json false) or as one JSON object. */
+TG_API tg_status tg_file_info(tg_context *ctx, const char *path, bool json, tg_text_fn write,
+                              void *user);
+/* Checks every checksum and range of a file; of a third-party model its tables and sizes, the
+ * checksums where there are some (.tinygpt files, members of a zip file), and that every weight is
+ * a finite number: E_NUMBER. */
+TG_API tg_status tg_file_check(tg_context *ctx, const char *path);
 
-/* Tokens of a text: tg_tokenizer_encode with the tokens at its ends. ids may be NULL to count only;
- * *n is the number of tokens in any case, E_FULL when cap is too small. Errors are in ctx, which
- * need not be the model's. */
-TG_API tg_status tg_model_tokenize(tg_context *ctx, const tg_model *model, const char *text,
-                                   size_t n_bytes, int32_t *ids, size_t cap, size_t *n);
-/* The bytes that a token stands for, valid as long as the model; NULL if there is no such token. */
-TG_API const char *tg_model_piece(const tg_model *model, int32_t id, size_t *n_bytes);
+/* Types that weights are written in. */
+typedef enum tg_weight_type {
+    TG_WEIGHT_F32,
+    TG_WEIGHT_F16,
+    TG_WEIGHT_BF16,
+    TG_WEIGHT_Q8_0,
+    TG_WEIGHT_Q4_0,
+    TG_WEIGHT_Q4_K
+} tg_weight_type;
 
-/* ----------------------------------------------------------------------------------- Tokenizers */
+typedef struct tg_convert_report {
+    uint64_t in_bytes, out_bytes; /* of all files of the model */
+    size_t n_tensors, n_finer;    /* matrices; those of them whose rows wanted a finer type */
+    char finer[1024];             /* which, by kind: "blk.N.attn_q.weight Q8_0 (30), .." */
+    size_t n_positions;           /* tokens of a page of English at which both were asked what
+                                     follows; any ids, where the file has no tokenizer */
+    double max_error;             /* of a logit */
+    double tanh_error;            /* the same where llama.cpp runs a GPT-2 of ours, whose gelu is
+                                     not the one by tanh; 0: of another model */
+    double mean_kl, max_kl;       /* Kullback-Leibler divergence, nats, of the new from the old */
+    double same_best;             /* share of positions with the same likeliest token */
+    size_t n_texts, n_texts_same; /* that were cut into tokens by both; alike */
+    size_t n_vectors;             /* of an encoder: texts whose vectors, of length 1, were compared;
+                                     max_error is then of an element, and there is no divergence */
+    double min_cosine;            /* of a new vector and the old one */
+} tg_convert_report;
+
+/* Any model that can be opened, in another form. Moments and history of a run go along where the
+ * form has a place for them (v3, v2 and v1 in f32).
+ * GGUF, folders, and .tinygpt v3 of a third-party model have matrices of `type` or, where its
+ * blocks do not divide their rows, of the next finer one, and vectors in f32 but for folders; type
+ * is not looked at for other forms. A tokenizer.json goes along with a folder or a .tinygpt file,
+ * or becomes the metadata of a GGUF file; out of such metadata, and of a vocabulary of bytes, it is
+ * made for a folder. A model of tinygpt's own becomes a folder in f32. FOLDER/model.safetensors as
+ * path_out of a folder is FOLDER.
+ * Of these forms what was written is opened and held against the original, without the rounding of
+ * activations, before it takes its name; a folder is written beside path_out and swapped with it as
+ * a whole. report may be NULL.
+ * Nothing is written if path_out, or a file in it, is a file of the model, or (tg_context_force)
+ * if something else than such an output of tinygpt is there: E_ARG. What is replaced becomes
+ * PATH.prev. E_UNSUPPORTED: a vocabulary, or a rule, that the form cannot state; in WebAssembly:
+ * the forms that are held against the original. */
+TG_API tg_status tg_model_convert(tg_context *ctx, const char *path_in, const char *path_out,
+                                  tg_file_kind kind, tg_weight_type type,
+                                  tg_convert_report *report);
+
+/* ------------------------------------------------------------- SIMPLE: tokens and conversations */
 
 typedef struct tg_tokenizer tg_tokenizer; /* a vocabulary and its rules, and a chat template */
 
@@ -306,6 +354,7 @@ TG_API const char *tg_tokenizer_piece(const tg_tokenizer *tokenizer, int32_t id,
  * one for the next call; n = 0 ends it; NULL: none. E_RANGE: no such id; nothing is written. */
 TG_API tg_status tg_tokenizer_decode(tg_context *ctx, const tg_tokenizer *tok, const int32_t *ids,
                                      size_t n, uint8_t *held, tg_text_fn write, void *user);
+
 typedef enum tg_role { TG_SYSTEM, TG_USER, TG_ASSISTANT } tg_role;
 typedef struct tg_turn {
     tg_role role;
@@ -315,6 +364,7 @@ typedef struct tg_turn {
 
 /* Names of the chat templates that are built in; NULL behind the last. */
 TG_API const char *tg_chat_template_at(size_t i);
+
 /* The file's own, known by its whole text, which is never run; NULL: none of ours, or none. */
 TG_API const char *tg_tokenizer_template(const tg_tokenizer *tokenizer);
 
@@ -335,7 +385,7 @@ TG_API tg_status tg_tokenizer_chat(tg_context *ctx, const tg_tokenizer *tok, con
 TG_API tg_status tg_tokenizer_ends(tg_context *ctx, const tg_tokenizer *tok, const char *name,
                                    int32_t *ends, size_t *n);
 
-/* ---------------------------------------------------------------------------------------- Texts */
+/* -------------------------------------------------------------------------------- SIMPLE: texts */
 
 typedef struct tg_text tg_text; /* a file or memory that batches are read from, as needed */
 
@@ -354,31 +404,12 @@ TG_API tg_status tg_text_hold_back(tg_text *text, uint64_t train_bytes);
 TG_API void tg_text_free(tg_text *text);
 TG_API uint64_t tg_text_bytes(const tg_text *text);
 
-/* SHA-256 of all its bytes. */
-TG_API tg_status tg_text_sha256(tg_text *text, uint8_t digest[32]);
-
-typedef struct tg_lint {
-    int level;        /* 0 error (cannot train), 1 warning, 2 remark */
-    const char *code; /* "empty" "short" "utf16" "bom" "nul" "cr_only" "crlf" "invalid_utf8"
-                         "repeated" "few_symbols" "binary" "utf8" */
-    char text[256];   /* what was found, where, and what to do */
-} tg_lint;
-typedef void (*tg_lint_fn)(void *user, const tg_lint *finding);
-
-/* Reads the text once (at most the first 256 MiB) and reports what a model would stumble over.
- * ctx_tokens and val_fraction as for training, 0 if not known. */
-TG_API tg_status tg_text_lint(tg_text *text, int32_t ctx_tokens, double val_fraction,
-                              tg_lint_fn report, void *user);
-
-/* Small stories from a grammar (data/stories.txt), the same for the same seed; a longer text only
- * extends. A WebAssembly module answers E_UNSUPPORTED until its host has set the grammar. */
-TG_API tg_status tg_stories(uint64_t seed, uint64_t n_bytes, tg_text_fn write, void *user);
-
-/* ------------------------------------------------------------------------------------- Training */
+/* ----------------------------------------------------------------------------- SIMPLE: training */
 
 typedef enum tg_schedule { TG_CONSTANT, TG_COSINE, TG_WSD } tg_schedule;
 
 typedef struct tg_train_options {
+    size_t struct_bytes;
     int64_t steps;            /* 1000   optimizer steps of the whole run, >= 1 */
     int32_t batch;            /* 0: the preset's or 16;  rows of T tokens a micro-step */
     int32_t accum;            /* 1      micro-steps a step */
@@ -402,25 +433,7 @@ typedef struct tg_train_options {
                               rate stays what it is there */
 } tg_train_options;
 
-TG_API tg_train_options tg_train_options_default(void);
-
-/* What a run will need, known before it starts. */
-typedef struct tg_forecast {
-    uint64_t params;
-    uint64_t memory_bytes; /* peak resident memory of the process */
-    uint64_t weights_bytes, moments_bytes, gradients_bytes, workspace_bytes, best_bytes;
-    uint64_t memory_available_bytes;
-    uint64_t save_bytes;  /* one save */
-    uint64_t disk_bytes;  /* the newest two, the best, and a temporary file */
-    double flop_per_step; /* 6*N*(12*L*C*C + V*C) + 6*L*N*T*C */
-    double peak_gflops;   /* measured on this machine, in this context */
-    double ms_per_step;   /* expected; trained steps correct it; 0 on a GPU: not known */
-    double seconds;       /* of the whole run */
-    uint64_t train_bytes, val_bytes;
-    double bytes_per_param; /* train_bytes / params */
-    double epochs;          /* steps * tokens a step / train_bytes */
-    char advice[1024];      /* plain words, a line each; "" if there is nothing to say */
-} tg_forecast;
+TG_OPTIONS(tg_train_options)
 
 typedef struct tg_trainer tg_trainer;
 
@@ -440,11 +453,6 @@ TG_API void tg_trainer_free(tg_trainer *trainer);
 
 TG_API tg_model *tg_trainer_model(tg_trainer *trainer); /* borrowed, lives as long as the trainer or
                                                            the caller's own model */
-TG_API tg_status tg_trainer_forecast(tg_trainer *trainer, tg_forecast *out);
-/* The same before anything is allocated; text may be NULL. */
-TG_API tg_status tg_forecast_run(tg_context *ctx, const tg_model_config *config, tg_text *text,
-                                 const tg_train_options *options, tg_forecast *out);
-TG_API void tg_trainer_options(const tg_trainer *trainer, tg_train_options *out);
 
 typedef struct tg_step_report {
     int64_t step;    /* steps done, this one included */
@@ -465,6 +473,226 @@ typedef struct tg_step_report {
                              infinity */
 } tg_step_report;
 
+typedef struct tg_callbacks {
+    void (*progress)(void *user, const tg_step_report *report); /* after every step */
+    tg_cancel_fn cancel;                                        /* asked every few milliseconds */
+    void *user;
+} tg_callbacks;
+
+/* Steps until the run is done. save_path may be NULL; else the run is saved there at its
+ * end, and when it is cancelled (TG_STOPPED). */
+TG_API tg_status tg_trainer_run(tg_trainer *trainer, const tg_callbacks *callbacks,
+                                const char *save_path);
+
+/* Saves the whole run (v3), atomically; the save before becomes PATH.prev. Neither this nor
+ * tg_trainer_save_best asks what stood there: tg_output_check does. */
+TG_API tg_status tg_trainer_save(tg_trainer *trainer, const char *path);
+/* Mean loss over eval_windows windows (0: all) of the validation part, or of the whole text if
+ * val_fraction is 0. E_DATA: that part is shorter than a window. */
+TG_API tg_status tg_trainer_eval(tg_trainer *trainer, double *loss);
+
+/* ------------------------------------------------------------------------- SIMPLE: writing text */
+
+/*
+ * A draw takes the logits through a chain; what a link does not leave is no candidate any more:
+ *
+ *     bias -> banned texts -> mask -> repeat, frequency and presence penalties -> typical_p
+ *          -> temperature -> top_k -> softmax -> top_p -> min_p -> the draw
+ */
+typedef struct tg_sample_options {
+    size_t struct_bytes;
+    double temperature; /* 0.8; 0 = greedy */
+    int32_t top_k;      /* 0 = off */
+    double top_p;       /* 1 = off */
+    double min_p;       /* 0 = off: drops what is less likely than min_p * the likeliest */
+    double
+        repeat_penalty; /* 1 = off; divides positive logits of recent tokens, multiplies negative */
+    int32_t repeat_last; /* 64: how many tokens back the penalty looks */
+    uint64_t seed;       /* 42; same seed and logits, same tokens, on every backend */
+    double typical_p; /* 0 = off; keeps what is about as surprising as the average, to this sum */
+    double frequency_penalty; /* 0 = off; taken off a logit for each time among repeat_last */
+    double presence_penalty;  /* 0 = off; taken off once */
+} tg_sample_options;
+
+TG_OPTIONS(tg_sample_options)
+
+/* Continues a prompt by n_tokens, hands out text as it comes, and slides when the window is full.
+ * options NULL: the defaults. */
+TG_API tg_status tg_generate(tg_context *ctx, tg_model *model, const char *prompt,
+                             size_t prompt_bytes, const tg_sample_options *options, size_t n_tokens,
+                             tg_text_fn write, void *user);
+
+typedef struct tg_session tg_session; /* a KV cache over one model */
+
+/* ctx_tokens 0: the model's own; else 1..T. Borrows the model. Several sessions may share it. */
+TG_API tg_status tg_session_new(tg_context *ctx, tg_model *model, int32_t ctx_tokens,
+                                tg_session **out);
+TG_API void tg_session_free(tg_session *session);
+
+/* Answers a conversation, whose last turn is the user's, by the model's own chat template. What the
+ * session has of it from earlier answers is not computed again. options NULL: the defaults. E_FULL:
+ * the window is full before the answer has ended. Other errors: tg_tokenizer_chat. */
+TG_API tg_status tg_chat(tg_session *session, const tg_turn *turns, size_t n_turns,
+                         const tg_sample_options *options, size_t n_tokens, tg_text_fn write,
+                         void *user);
+
+/* --------------------------------------------------------------------------- SIMPLE: embeddings */
+
+/* How the vectors of a text's n tokens become one, as in sentence-transformers. */
+typedef enum tg_pooling {
+    TG_POOLING_MODEL, /* as the model's files say, which may name several: their results lie one
+                         behind the other. Where they say nothing, the mean of an encoder's tokens,
+                         and the last one of a decoder's */
+    TG_POOLING_MEAN,
+    TG_POOLING_CLS,           /* that of the first token */
+    TG_POOLING_LAST,          /* that of the last one, which ends the text in many models */
+    TG_POOLING_MAX,           /* the largest of each number */
+    TG_POOLING_MEAN_SQRT_LEN, /* the sum, divided by sqrt(n) */
+    TG_POOLING_WEIGHTED_MEAN  /* with weights 1..n in the order of tokens */
+} tg_pooling;
+
+typedef struct tg_embed_options {
+    size_t struct_bytes;
+    tg_pooling pooling; /* TG_POOLING_MODEL */
+    bool raw;           /* false: vectors have length 1, so that dot products are cosines */
+    bool cut;           /* false; true: of a text that is too long only the beginning counts, and
+                           the log says how much was cut (a warning for each) */
+} tg_embed_options;
+
+TG_OPTIONS(tg_embed_options)
+
+typedef struct tg_embed_text {
+    const char *text;
+    size_t n_bytes;
+} tg_embed_text;
+
+typedef struct tg_embedder tg_embedder; /* a model, ready to run over texts */
+
+/* Borrows the model: an encoder (BERT, MiniLM) or any that writes text, of which the hidden states
+ * behind the final norm are pooled. options NULL: the defaults. E_UNSUPPORTED: its file says a
+ * pooling_type that gives no vector. */
+TG_API tg_status tg_embedder_new(tg_context *ctx, tg_model *model, const tg_embed_options *options,
+                                 tg_embedder **out);
+TG_API void tg_embedder_free(tg_embedder *embedder);
+/* Floats of a vector, W: config.width for each way of pooling. */
+TG_API size_t tg_embedder_width(const tg_embedder *embedder);
+/* Texts [n] to vectors, out [n, W]. A vector does not depend on the texts beside its own. E_FULL:
+ * a text has more tokens than the model sees (config.ctx; of an encoder at most 512), or than its
+ * files allow. Messages count texts from 1. */
+TG_API tg_status tg_embedder_run(tg_embedder *embedder, const tg_embed_text *texts, size_t n,
+                                 float *out);
+
+#ifdef TG_ADVANCED
+
+/* ---------------------------------------------------------------------------- ADVANCED: context */
+
+/* Keeps the packed weights of third-party models in files of this folder, which is made if need be:
+ * 100 MB and more each; a later tg_model_open maps them instead of packing anew. One file for a
+ * model's path; what is stale or damaged is replaced, which the log says. NULL: no longer. E_ARG: a
+ * path of 1024 bytes or more. */
+TG_API tg_status tg_context_pack_cache(tg_context *ctx, const char *folder);
+
+/* Did the last call that failed fail because of the machine: a full or broken disk, no memory, no
+ * more open files? Else a path, a file or an argument was wrong. */
+TG_API bool tg_context_machine_failed(const tg_context *ctx);
+
+/* "YYYY-MM-DD", for chat templates that say a date; NULL: their own, or today's, UTC. */
+TG_API tg_status tg_context_date(tg_context *ctx, const char *date);
+
+/* ------------------------------------------------------------- ADVANCED: models and their files */
+
+/* What opening a third-party model took: its head; reading its weights and packing them for the
+ * kernels or, with a cache of packed weights, mapping and checking these, with all workers; and the
+ * tokenizer, which one worker made meanwhile: its share of the workers' time is not in pack_ms.
+ * Zeros of other models. */
+typedef struct tg_load_times {
+    double open_ms, tok_ms, pack_ms;
+    uint64_t bytes; /* that were read and packed, or checked */
+    bool mapped;
+} tg_load_times;
+TG_API tg_status tg_model_load_times(const tg_model *model, tg_load_times *out);
+
+/* The bytes of a tensor by its name in the file ("blocks.0.attn.q_proj.weight"), as f32 in the
+ * file's [in,out] order, copied to out[n_elems]; E_ARG names the nearest one, or the size. */
+TG_API tg_status tg_model_tensor(const tg_model *model, const char *name, float *out,
+                                 size_t n_elems);
+/* The name of tensor i, and its size if n_elems is not NULL; NULL behind the last one, and of
+ * third-party models. It lives as long as the model. */
+TG_API const char *tg_model_tensor_at(const tg_model *model, size_t i, uint64_t *n_elems);
+
+/* How the makers of a third-party model would draw its tokens (generation_config.json of a folder,
+ * general.sampling.* of a GGUF file): such values of temperature, top_k, top_p, min_p and
+ * repeat_penalty as the file has take the place of those in options; the rest stays. said: which,
+ * as "temperature 0.7, top-k 20"; "": none. A value that tg_session_sample would refuse is left
+ * out. */
+TG_API tg_status tg_model_sampling(const tg_model *model, tg_sample_options *options, char *said,
+                                   size_t said_bytes);
+
+/* The sizes of the model in a file, without loading it. */
+TG_API tg_status tg_file_config(tg_context *ctx, const char *path, tg_model_config *out);
+/* Whether there are checksums in a file, so that tg_file_check has seen all its bytes to be right.
+ * Not in WebAssembly. */
+TG_API tg_status tg_file_has_checksums(tg_context *ctx, const char *path, bool *has);
+/* Compares two files tensor by tensor, then step, options and history. *equal tells; write gets one
+ * line that names the first difference (tensor, element, both values) or says that all is equal. */
+TG_API tg_status tg_file_compare(tg_context *ctx, const char *path_a, const char *path_b,
+                                 bool *equal, tg_text_fn write, void *user);
+
+/* The config.json that transformers wants beside a TG_FILE_SAFETENSORS of this configuration: then
+ * AutoModelForCausalLM.from_pretrained(folder) is this model, if the file's name is
+ * model.safetensors. tg_model_convert makes the whole folder, with the tokenizer's files. */
+TG_API tg_status tg_transformers_config(tg_context *ctx, const tg_model_config *config,
+                                        tg_text_fn write, void *user);
+
+/* ------------------------------------------------------------------------------ ADVANCED: texts */
+
+/* SHA-256 of all its bytes. */
+TG_API tg_status tg_text_sha256(tg_text *text, uint8_t digest[32]);
+
+typedef struct tg_lint {
+    int level;        /* 0 error (cannot train), 1 warning, 2 remark */
+    const char *code; /* "empty" "short" "utf16" "bom" "nul" "cr_only" "crlf" "invalid_utf8"
+                         "repeated" "few_symbols" "binary" "utf8" */
+    char text[256];   /* what was found, where, and what to do */
+} tg_lint;
+typedef void (*tg_lint_fn)(void *user, const tg_lint *finding);
+
+/* Reads the text once (at most the first 256 MiB) and reports what a model would stumble over.
+ * ctx_tokens and val_fraction as for training, 0 if not known. */
+TG_API tg_status tg_text_lint(tg_text *text, int32_t ctx_tokens, double val_fraction,
+                              tg_lint_fn report, void *user);
+
+/* Small stories from a grammar (data/stories.txt), the same for the same seed; a longer text only
+ * extends. A WebAssembly module answers E_UNSUPPORTED until its host has set the grammar. */
+TG_API tg_status tg_stories(uint64_t seed, uint64_t n_bytes, tg_text_fn write, void *user);
+
+/* ------------------------------------------------------------- ADVANCED: training, step by step */
+
+/* What a run will need, known before it starts. */
+typedef struct tg_forecast {
+    uint64_t params;
+    uint64_t memory_bytes; /* peak resident memory of the process */
+    uint64_t weights_bytes, moments_bytes, gradients_bytes, workspace_bytes, best_bytes;
+    uint64_t memory_available_bytes;
+    uint64_t save_bytes;  /* one save */
+    uint64_t disk_bytes;  /* the newest two, the best, and a temporary file */
+    double flop_per_step; /* 6*N*(12*L*C*C + V*C) + 6*L*N*T*C */
+    double peak_gflops;   /* measured on this machine, in this context */
+    double ms_per_step;   /* expected; trained steps correct it; 0 on a GPU: not known */
+    double seconds;       /* of the whole run */
+    uint64_t train_bytes, val_bytes;
+    double bytes_per_param; /* train_bytes / params */
+    double epochs;          /* steps * tokens a step / train_bytes */
+    char advice[1024];      /* plain words, a line each; "" if there is nothing to say */
+} tg_forecast;
+
+TG_API tg_status tg_trainer_forecast(tg_trainer *trainer, tg_forecast *out);
+/* The same before anything is allocated; text may be NULL. */
+TG_API tg_status tg_forecast_run(tg_context *ctx, const tg_model_config *config, tg_text *text,
+                                 const tg_train_options *options, tg_forecast *out);
+/* Into options that tg_train_options_default made. */
+TG_API tg_status tg_trainer_options(const tg_trainer *trainer, tg_train_options *out);
+
 /* One optimizer step (accum micro-steps, clip, AdamW) and, when due, a validation. TG_STOPPED when
  * the run's steps are done. E_NUMBER: the update was refused, weights are those before the step. */
 TG_API tg_status tg_trainer_step(tg_trainer *trainer, tg_step_report *out);
@@ -483,22 +711,22 @@ TG_API tg_status tg_trainer_set_steps(tg_trainer *trainer, int64_t steps);
 TG_API tg_status tg_trainer_hold_lr(tg_trainer *trainer);
 /* The learning rate of a step, 1 being the first, by the options as they are. */
 TG_API double tg_trainer_lr(const tg_trainer *trainer, int64_t step);
+/* The learning rate of a step, 1 being the first: at least 0 and finite, else the step is E_ARG. */
+typedef double (*tg_rate_fn)(void *user, int64_t step);
+/* A schedule of the caller's own, asked once for each step from the next one on, also in its
+ * warm-up; NULL: the options' again. It is not kept in saves, which tell that there was one:
+ * whoever resumes sets it anew, and until then the log warns. */
+TG_API tg_status tg_trainer_set_rate(tg_trainer *trainer, tg_rate_fn rate, void *user);
 /* Other values of options.eval_every and .patience, from the next step on; below 0: as they are.
  * They change no weight; after an early stop a patience of 0 lets the run go on. */
 TG_API tg_status tg_trainer_set_validation(tg_trainer *trainer, int64_t eval_every,
                                            int32_t patience);
-/* Mean loss over eval_windows windows (0: all) of the validation part, or of the whole text if
- * val_fraction is 0. E_DATA: that part is shorter than a window. */
-TG_API tg_status tg_trainer_eval(tg_trainer *trainer, double *loss);
 /* The same of a model without a trainer, to the bit, with no more memory than a forward pass takes:
  * the mean loss on the last val_fraction of a text, 0..0.9 (0: all of it). E_DATA as above. */
 TG_API tg_status tg_model_eval(tg_context *ctx, tg_model *model, tg_text *text, double val_fraction,
                                int32_t eval_windows, double *loss);
 TG_API int64_t tg_trainer_steps_done(const tg_trainer *trainer);
 
-/* Saves the whole run (v3), atomically; the save before becomes PATH.prev. Neither this nor
- * tg_trainer_save_best asks what stood there: tg_output_check does. */
-TG_API tg_status tg_trainer_save(tg_trainer *trainer, const char *path);
 /* Saves the weights with the best validation loss so far (v3 without moments); what stood there
  * becomes PATH.prev. E_ARG if none yet. */
 TG_API tg_status tg_trainer_save_best(tg_trainer *trainer, const char *path);
@@ -510,61 +738,14 @@ typedef struct tg_history_point {
 /* Thinned to at most 4096 points; valid until the next step. */
 TG_API const tg_history_point *tg_trainer_history(const tg_trainer *trainer, size_t *n);
 
-typedef struct tg_callbacks {
-    void (*progress)(void *user, const tg_step_report *report); /* after every step */
-    tg_cancel_fn cancel;                                        /* asked every few milliseconds */
-    void *user;
-} tg_callbacks;
+/* --------------------------------------------------------------------------- ADVANCED: sessions */
 
-/* SIMPLE: steps until the run is done. save_path may be NULL; else the run is saved there at its
- * end, and when it is cancelled (TG_STOPPED). */
-TG_API tg_status tg_trainer_run(tg_trainer *trainer, const tg_callbacks *callbacks,
-                                const char *save_path);
-
-/* ------------------------------------------------------------------------------------- Sampling */
-
-/*
- * A draw takes the logits through a chain; what a link does not leave is no candidate any more:
- *
- *     bias -> banned texts -> mask -> repeat, frequency and presence penalties -> typical_p
- *          -> temperature -> top_k -> softmax -> top_p -> min_p -> the draw
- */
-typedef struct tg_sample_options {
-    double temperature; /* 0.8; 0 = greedy */
-    int32_t top_k;      /* 0 = off */
-    double top_p;       /* 1 = off */
-    double min_p;       /* 0 = off: drops what is less likely than min_p * the likeliest */
-    double
-        repeat_penalty; /* 1 = off; divides positive logits of recent tokens, multiplies negative */
-    int32_t repeat_last; /* 64: how many tokens back the penalty looks */
-    uint64_t seed;       /* 42; same seed and logits, same tokens, on every backend */
-    double typical_p; /* 0 = off; keeps what is about as surprising as the average, to this sum */
-    double frequency_penalty; /* 0 = off; taken off a logit for each time among repeat_last */
-    double presence_penalty;  /* 0 = off; taken off once */
-} tg_sample_options;
-
-TG_API tg_sample_options tg_sample_options_default(void);
-
-/* How the makers of a third-party model would draw its tokens (generation_config.json of a folder,
- * general.sampling.* of a GGUF file): such values of temperature, top_k, top_p, min_p and
- * repeat_penalty as the file has take the place of those in options; the rest stays. said: which,
- * as "temperature 0.7, top-k 20"; "": none. A value that tg_session_sample would refuse is left
- * out. */
-TG_API tg_status tg_model_sampling(const tg_model *model, tg_sample_options *options, char *said,
-                                   size_t said_bytes);
-
-typedef struct tg_session tg_session; /* a KV cache over one model */
-
-/* ctx_tokens 0: the model's own; else 1..T. Borrows the model. Several sessions may share it. */
-TG_API tg_status tg_session_new(tg_context *ctx, tg_model *model, int32_t ctx_tokens,
-                                tg_session **out);
 /* What keys and values are kept in. f16 takes half the memory of f32, int8 a quarter and four bytes
  * for each token, head and side, and each reading costs their conversion. */
 typedef enum tg_kv_type { TG_KV_F32, TG_KV_F16, TG_KV_INT8 } tg_kv_type;
 /* The same with a choice; E_UNSUPPORTED for anything but f32 where a GPU computes. */
 TG_API tg_status tg_session_new_kv(tg_context *ctx, tg_model *model, int32_t ctx_tokens,
                                    tg_kv_type kv, tg_session **out);
-TG_API void tg_session_free(tg_session *session);
 
 /*
  * Feeds tokens; gets the logits that follow the last one.
@@ -635,7 +816,7 @@ TG_API tg_status tg_session_load(tg_session *session, const char *path, tg_text_
  * evaluates it anew, since learned positions are absolute. */
 TG_API tg_status tg_session_slide(tg_session *session);
 
-/* ----------------------------------------------------------------------------------- Generation */
+/* ------------------------------------------------------------------------- ADVANCED: generation */
 
 /* A token and the natural logarithm of its probability: of the softmax of the model's own logits,
  * before options, biases, bans and masks. */
@@ -689,16 +870,16 @@ typedef struct tg_generate_stats {
     size_t drafted, accepted; /* tokens that were guessed, and of them, guessed right */
 } tg_generate_stats;
 
-/* What to generate. Zeroed but for sample, as tg_generation_default gives it, it continues an empty
- * prompt by nothing. */
+/* What to generate. As tg_generation_default gives it, it continues an empty prompt by nothing. */
 typedef struct tg_generation {
+    size_t struct_bytes;
     const char *prompt; /* [prompt_bytes] a text, which an empty one begins with a newline; or */
     size_t prompt_bytes;
     const int32_t *ids; /* [n_ids] >= 1, as of tg_tokenizer_chat */
     size_t n_ids;
-    tg_sample_options sample;
-    uint64_t first_draw; /* the number of the first draw, as of tg_session_sample */
-    size_t n_tokens;     /* at most so many; the last one is not fed any more */
+    const tg_sample_options *sample; /* NULL: the defaults */
+    uint64_t first_draw;             /* the number of the first draw, as of tg_session_sample */
+    size_t n_tokens;                 /* at most so many; the last one is not fed any more */
     const int32_t *ends; /* [n_ends] <= TG_ENDS_MAX, as of tg_tokenizer_ends; none: the */
     size_t n_ends;       /* vocabulary's, all of them */
     tg_full full;
@@ -721,7 +902,7 @@ typedef struct tg_generation {
 } tg_generation;
 typedef enum tg_draft_limit { TG_DRAFT_MAX = 15 } tg_draft_limit;
 
-TG_API tg_generation tg_generation_default(void);
+TG_OPTIONS(tg_generation)
 
 /*
  * Continues a prompt: the one engine that the calls below, the programs and the page are made of.
@@ -735,69 +916,7 @@ TG_API tg_generation tg_generation_default(void);
 TG_API tg_status tg_session_continue(tg_session *session, const tg_generation *what,
                                      tg_generate_stats *stats);
 
-/* SIMPLE: continues a prompt by n_tokens and hands out text as it comes, and slides when the window
- * is full. options, stats may be NULL. */
-TG_API tg_status tg_generate(tg_context *ctx, tg_model *model, const char *prompt,
-                             size_t prompt_bytes, const tg_sample_options *options, size_t n_tokens,
-                             tg_text_fn write, void *user);
-/* The same on a session of the caller's, with the ids of the new tokens: ids [n_tokens] or NULL. */
-TG_API tg_status tg_session_generate(tg_session *session, const char *prompt, size_t prompt_bytes,
-                                     const tg_sample_options *options, size_t n_tokens,
-                                     tg_text_fn write, tg_cancel_fn cancel, void *user,
-                                     int32_t *ids, tg_generate_stats *stats);
-/* The same from ids. */
-TG_API tg_status tg_session_generate_ids(tg_session *session, const int32_t *prompt,
-                                         size_t n_prompt, const int32_t *ends, size_t n_ends,
-                                         const tg_sample_options *options, size_t n_tokens,
-                                         tg_text_fn write, tg_cancel_fn cancel, void *user,
-                                         int32_t *ids, tg_generate_stats *stats);
-
-/* ----------------------------------------------------------------------------------- Embeddings */
-
-/* How the vectors of a text's n tokens become one, as in sentence-transformers. */
-typedef enum tg_pooling {
-    TG_POOLING_MODEL, /* as the model's files say, which may name several: their results lie one
-                         behind the other. Where they say nothing, the mean of an encoder's tokens,
-                         and the last one of a decoder's */
-    TG_POOLING_MEAN,
-    TG_POOLING_CLS,           /* that of the first token */
-    TG_POOLING_LAST,          /* that of the last one, which ends the text in many models */
-    TG_POOLING_MAX,           /* the largest of each number */
-    TG_POOLING_MEAN_SQRT_LEN, /* the sum, divided by sqrt(n) */
-    TG_POOLING_WEIGHTED_MEAN  /* with weights 1..n in the order of tokens */
-} tg_pooling;
-
-typedef struct tg_embed_options {
-    tg_pooling pooling; /* TG_POOLING_MODEL */
-    bool raw;           /* false: vectors have length 1, so that dot products are cosines */
-    bool cut;           /* false; true: of a text that is too long only the beginning counts, and
-                           the log says how much was cut (a warning for each) */
-} tg_embed_options;
-
-TG_API tg_embed_options tg_embed_options_default(void);
-
-typedef struct tg_embed_text {
-    const char *text;
-    size_t n_bytes;
-} tg_embed_text;
-
-typedef struct tg_embedder tg_embedder; /* a model, ready to run over texts */
-
-/* Borrows the model: an encoder (BERT, MiniLM) or any that writes text, of which the hidden states
- * behind the final norm are pooled. options NULL: the defaults. E_UNSUPPORTED: its file says a
- * pooling_type that gives no vector. */
-TG_API tg_status tg_embedder_new(tg_context *ctx, tg_model *model, const tg_embed_options *options,
-                                 tg_embedder **out);
-TG_API void tg_embedder_free(tg_embedder *embedder);
-/* Floats of a vector, W: config.width for each way of pooling. */
-TG_API size_t tg_embedder_width(const tg_embedder *embedder);
-/* Texts [n] to vectors, out [n, W]. A vector does not depend on the texts beside its own. E_FULL:
- * a text has more tokens than the model sees (config.ctx; of an encoder at most 512), or than its
- * files allow. Messages count texts from 1. */
-TG_API tg_status tg_embedder_run(tg_embedder *embedder, const tg_embed_text *texts, size_t n,
-                                 float *out);
-
-/* ------------------------------------------------------------------------------- Looking inside */
+/* --------------------------------------------------------------------- ADVANCED: looking inside */
 
 /* The parts of a block that can be looked at and changed while the model runs:
  *
@@ -852,82 +971,7 @@ TG_API const float *tg_probe_attention(const tg_probe *probe, int32_t layer, int
  * norm and the head. L is the model's own answer. */
 TG_API const float *tg_probe_lens(const tg_probe *probe, int32_t layer);
 
-/* ---------------------------------------------------------------------------------------- Files */
-
-/* Describes a file without loading it: format, configuration, tensors, history; as lines of text
- * (json false) or as one JSON object. */
-TG_API tg_status tg_file_info(tg_context *ctx, const char *path, bool json, tg_text_fn write,
-                              void *user);
-/* Checks every checksum and range of a file; of a third-party model its tables and sizes, the
- * checksums where there are some (.tinygpt files, members of a zip file), and that every weight is
- * a finite number: E_NUMBER. */
-TG_API tg_status tg_file_check(tg_context *ctx, const char *path);
-/* Whether there are checksums in a file, so that tg_file_check has seen all its bytes to be right.
- * Not in WebAssembly. */
-TG_API tg_status tg_file_has_checksums(tg_context *ctx, const char *path, bool *has);
-/* Compares two files tensor by tensor, then step, options and history. *equal tells; write gets one
- * line that names the first difference (tensor, element, both values) or says that all is equal. */
-TG_API tg_status tg_file_compare(tg_context *ctx, const char *path_a, const char *path_b,
-                                 bool *equal, tg_text_fn write, void *user);
-/* Reads a model file and writes it in another layout; moments and history are kept where the
- * target layout has a place for them. */
-TG_API tg_status tg_file_convert(tg_context *ctx, const char *path_in, const char *path_out,
-                                 tg_file_kind kind);
-/* Types that weights are written in. */
-typedef enum tg_weight_type {
-    TG_WEIGHT_F32,
-    TG_WEIGHT_F16,
-    TG_WEIGHT_BF16,
-    TG_WEIGHT_Q8_0,
-    TG_WEIGHT_Q4_0,
-    TG_WEIGHT_Q4_K
-} tg_weight_type;
-
-typedef struct tg_convert_report {
-    uint64_t in_bytes, out_bytes; /* of all files of the model */
-    size_t n_tensors, n_finer;    /* matrices; those of them whose rows wanted a finer type */
-    char finer[1024];             /* which, by kind: "blk.N.attn_q.weight Q8_0 (30), .." */
-    size_t n_positions;           /* tokens of a page of English at which both were asked what
-                                     follows; any ids, where the file has no tokenizer */
-    double max_error;             /* of a logit */
-    double tanh_error;            /* the same where llama.cpp runs a GPT-2 of ours, whose gelu is
-                                     not the one by tanh; 0: of another model */
-    double mean_kl, max_kl;       /* Kullback-Leibler divergence, nats, of the new from the old */
-    double same_best;             /* share of positions with the same likeliest token */
-    size_t n_texts, n_texts_same; /* that were cut into tokens by both; alike */
-    size_t n_vectors;             /* of an encoder: texts whose vectors, of length 1, were compared;
-                                     max_error is then of an element, and there is no divergence */
-    double min_cosine;            /* of a new vector and the old one */
-} tg_convert_report;
-
-typedef enum tg_convert_kind {
-    TG_CONVERT_GGUF,        /* a file, for llama.cpp and for us */
-    TG_CONVERT_SAFETENSORS, /* a folder as transformers opens it: f32, f16 or bf16 */
-    TG_CONVERT_TINYGPT      /* .tinygpt v3, every byte of which is covered by a checksum */
-} tg_convert_kind;
-
-/* Any model that can be opened, in another form and type: matrices in that type or, where its
- * blocks do not divide their rows, in the next finer one; GGUF and .tinygpt have vectors in f32. A
- * tokenizer.json goes along with a folder or a .tinygpt file, or becomes the metadata of a GGUF
- * file; out of such metadata, and of a vocabulary of bytes, it is made for a folder. A model of
- * tinygpt's own becomes a folder in f32. FOLDER/model.safetensors as path_out is FOLDER.
- * What was written is opened and held against the original, without the rounding of activations,
- * before it takes its name; a folder is written beside path_out and swapped with it as a whole.
- * Nothing is written if path_out, or a file in it, is a file of the model, or (tg_context_force)
- * if something else than such an output of tinygpt is there: E_ARG. What is replaced becomes
- * PATH.prev. E_UNSUPPORTED: a vocabulary, or a rule, that the form cannot state. Not in
- * WebAssembly. */
-TG_API tg_status tg_model_convert(tg_context *ctx, const char *path_in, const char *path_out,
-                                  tg_convert_kind kind, tg_weight_type type,
-                                  tg_convert_report *report);
-/* The sizes of the model in a file, without loading it. */
-TG_API tg_status tg_file_config(tg_context *ctx, const char *path, tg_model_config *out);
-
-/* The config.json that transformers wants beside a TG_FILE_SAFETENSORS of this configuration: then
- * AutoModelForCausalLM.from_pretrained(folder) is this model, if the file's name is
- * model.safetensors. tg_model_convert makes the whole folder, with the tokenizer's files. */
-TG_API tg_status tg_transformers_config(tg_context *ctx, const tg_model_config *config,
-                                        tg_text_fn write, void *user);
+/* ------------------------------------------------------------- ADVANCED: files that are written */
 
 /* ------------------------------------------------------------------ ADVANCED: files that are
  * written */
@@ -1061,12 +1105,6 @@ TG_API tg_status tg_session_slide_job(tg_session *session, tg_job **job);
  * Abandoned, it leaves the session with the prompt and the tokens that were fed so far. */
 TG_API tg_status tg_session_continue_job(tg_session *session, const tg_generation *what,
                                          tg_generate_stats *stats, tg_job **job);
-/* The same for tg_session_generate. */
-TG_API tg_status tg_session_generate_job(tg_session *session, const char *prompt,
-                                         size_t prompt_bytes, const tg_sample_options *options,
-                                         size_t n_tokens, tg_text_fn write, tg_cancel_fn cancel,
-                                         void *user, int32_t *ids, tg_generate_stats *stats,
-                                         tg_job **job);
 /* donor is borrowed until the job ends. Meanwhile, and if it is abandoned, there is nothing to look
  * at. */
 TG_API tg_status tg_probe_run_job(tg_probe *probe, const int32_t *tokens, const tg_edit *edits,
@@ -1077,8 +1115,13 @@ TG_API tg_status tg_model_eval_job(tg_context *ctx, tg_model *model, tg_text *te
                                    double val_fraction, int32_t eval_windows, double *loss,
                                    tg_job **job);
 TG_API tg_status tg_file_check_job(tg_context *ctx, const char *path, tg_job **job);
-TG_API tg_status tg_file_convert_job(tg_context *ctx, const char *path_in, const char *path_out,
-                                     tg_file_kind kind, tg_job **job);
+/* E_UNSUPPORTED for the forms that are held against the original: those have the blocking call. */
+TG_API tg_status tg_model_convert_job(tg_context *ctx, const char *path_in, const char *path_out,
+                                      tg_file_kind kind, tg_weight_type type,
+                                      tg_convert_report *report, tg_job **job);
+
+#endif
+#ifdef TG_UNSTABLE
 
 /* ------------------------------------------------------------------------------------- UNSTABLE */
 
@@ -1091,7 +1134,6 @@ typedef struct tg_isa_info {
 } tg_isa_info;
 TG_API size_t tg_isa_count(void);
 TG_API const tg_isa_info *tg_isa_at(size_t i);
-
 typedef struct tg_lever_info {
     const char *name, *doc;
     bool default_on, keeps_bits;
@@ -1103,7 +1145,6 @@ typedef struct tg_lever_info {
 TG_API size_t tg_lever_count(void);
 TG_API const tg_lever_info *tg_lever_at(size_t i);
 TG_API bool tg_context_lever(const tg_context *ctx, const char *name); /* is it on? */
-
 typedef struct tg_machine_info {
     unsigned cpus, affinity_cpus;
     double cgroup_cpus; /* 0: no quota */
@@ -1111,14 +1152,12 @@ typedef struct tg_machine_info {
     char cpu_name[128];
 } tg_machine_info;
 TG_API tg_status tg_machine(tg_context *ctx, tg_machine_info *out);
-
 /* The best of a few runs of the context's own f32 multiply-add ceiling (registers only) with all
  * its threads, in GFLOP/s; kept for share_of_peak. The CPU's, wherever plans run. */
 TG_API tg_status tg_measure_peak(tg_context *ctx, double *gflops);
 TG_API tg_status tg_measure_peak_job(tg_context *ctx, double *gflops, tg_job **job);
 /* Reading bandwidth of a block in huge pages, all threads, in bytes a second. */
 TG_API tg_status tg_measure_read(tg_context *ctx, size_t n_bytes, double *bytes_per_s);
-
 /* The GPU that a context computes on; E_UNSUPPORTED where it is the CPU. Strings live until the
  * context is freed or loses its device. */
 typedef struct tg_gpu_facts {
@@ -1138,12 +1177,10 @@ TG_API tg_status tg_context_rest_job(tg_context *ctx, tg_job **job);
 TG_API tg_status tg_measure_gpu(tg_context *ctx, double *bytes_per_s, double *gflops);
 TG_API tg_status tg_measure_gpu_job(tg_context *ctx, double *bytes_per_s, double *gflops,
                                     tg_job **job);
-
 /* C[M,N] = A B through the matmul op: trans 0 none, 1 A is [K,M], 2 B is [N,K]. Milliseconds of
  * each of n_times repetitions. */
 TG_API tg_status tg_bench_matmul(tg_context *ctx, int32_t m, int32_t n, int32_t k, int trans,
                                  size_t n_times, double *ms);
-
 /* Every op's cases on this context's ISA and levers against the references. One call of report a
  * case. filter NULL or part of an op's name. *n_failed counts. */
 typedef struct tg_check {
@@ -1160,11 +1197,9 @@ TG_API tg_status tg_check_kernels_job(tg_context *ctx, const char *filter, tg_ch
 /* Finite differences in double against the gradient graphs: every op, then a whole tiny model. */
 TG_API tg_status tg_check_gradients(tg_context *ctx, const char *filter, tg_check_fn report,
                                     void *user, size_t *n_failed);
-
 /* The plans as text: "train" (gradient, update), "eval", "decode", "prefill". batch 0: 16. */
 TG_API tg_status tg_dump(tg_context *ctx, const tg_model_config *config, const char *which,
                          int32_t batch, tg_text_fn write, void *user);
-
 /* Milliseconds of every kind of step in n_steps training steps, which also change the moments: free
  * the trainer afterwards. Strings of a row live as long as the trainer. Share by op. One call a
  * row, costliest first. */
@@ -1181,7 +1216,6 @@ TG_API tg_status tg_trainer_profile(tg_trainer *trainer, int n_steps, tg_profile
  * the times with them, in one run; else each step is repeated, and the host's clock is read. */
 TG_API tg_status tg_trainer_profile_steps(tg_trainer *trainer, int n_steps, tg_profile_fn report,
                                           void *user);
-
 /*
  * Times every way to compute the products of a training step on the context's GPU, in so many
  * rounds, and keeps the fastest of each for this adapter and driver: whatever is compiled from then
@@ -1198,10 +1232,12 @@ typedef struct tg_tile_row {
 } tg_tile_row;
 typedef void (*tg_tile_fn)(void *user, const tg_tile_row *row);
 TG_API tg_status tg_trainer_tune(tg_trainer *trainer, int rounds, tg_tile_fn report, void *user);
-
 /* Until the device has done all that it was given: the next step's gradient may be on its way when
  * a step returns. For whoever times several of them. Not in WebAssembly. */
 TG_API tg_status tg_context_wait(tg_context *ctx);
+
+#undef TG_OPTIONS
+#endif
 
 #ifdef __cplusplus
 }

@@ -61,17 +61,22 @@ const text = made('tg_text_from_memory', ctx, w.put(story), w.pointer(story.leng
 
 function options(shape) {
     const at = out(256);
-    c.tg_train_options_default(at);
-    w.view().setBigInt64(w.at(at), 3n, true); /* steps */
-    w.view().setInt32(w.at(at) + 8, shape.batch, true);
+    c.tg_train_options_init(at, w.pointer(32));
+    w.view().setBigInt64(w.at(at) + 8, 3n, true); /* steps */
+    w.view().setInt32(w.at(at) + 16, shape.batch, true);
     return at;
 }
 
 function measureWriting(model, shape) {
     const session = making('session_new', 'session_new', ctx, model, 0);
-    const write = (label, prompt) =>
-        timed('session_generate', label, session, ...text8(prompt), none, w.pointer(40), none, none,
-              none, none, none);
+    const write = (label, prompt) => {
+        const what = out(256), wide = w.pointerBytes === 8, [from, n] = text8(prompt);
+        c.tg_generation_init(what, w.pointer(wide ? 168 : 88));
+        w.writePointer(what, wide ? 8 : 4, from);
+        w.writePointer(what, wide ? 16 : 8, n);
+        w.writePointer(what, wide ? 56 : 32, w.pointer(40)); /* n_tokens */
+        timed('session_continue', label, session, what, none);
+    };
     write('generate', 'Once upon a time, there was ');
     write('generate: prompt, slide', 'Once upon a time. '.repeat(shape.ctx)); /* a full cache */
     c.tg_session_free(session);
@@ -94,7 +99,7 @@ function measure(name) {
     timed('trainer_eval', 'trainer_eval', trainer, out());
     timed('trainer_save', 'trainer_save', trainer, path('run'));
     timed('trainer_save_best', 'trainer_save_best', trainer, path('best'));
-    timed('file_convert', 'convert run to v2', ctx, path('run'), path('v2'), V2_F32);
+    timed('model_convert', 'convert run to v2', ctx, path('run'), path('v2'), V2_F32, 0, none);
     w.files.delete('v2');
     measureWriting(model, shape);
     const n = Math.min(shape.ctx, 128);

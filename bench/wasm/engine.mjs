@@ -43,14 +43,14 @@ function startThread(data) {
   return ready;
 }
 
-const TEMPERATURE = 0; /* offset in tg_sample_options */
+const TEMPERATURE = 8; /* offset in tg_sample_options, of which the beginning is set */
 
 /* Greedy, one token after the other, as `tinygpt bench decode`: a window that is full begins anew. */
 function newDecoder(w, engine, shape) {
   const { c } = w, { ctx, call, made } = engine;
   const session = made('tg_session_new', ctx, made('tg_model_new', ctx, shape.config, 42n), 0);
   const options = c.tg_wasm_alloc(w.pointer(256)), token = c.tg_wasm_alloc(w.pointer(16));
-  c.tg_sample_options_default(options);
+  c.tg_sample_options_init(options, w.pointer(16));
   w.view().setFloat64(w.at(options) + TEMPERATURE, 0, true);
   w.view().setInt32(w.at(token), 10, true);
   let drawn = 0n;

@@ -5,6 +5,7 @@
  */
 #include "api/jobs.h"
 
+#include "api/options.h"
 #include "api/want.h"
 
 /* The message of a job that has ended stays until another call has one. */
@@ -94,12 +95,19 @@ tg_status tg_context_rest_job(tg_context *ctx, tg_job **job) {
     return tg_job_rest(ctx, job);
 }
 
-tg_status tg_file_convert_job(tg_context *ctx, const char *path_in, const char *path_out,
-                              tg_file_kind kind, tg_job **job) {
+tg_status tg_model_convert_job(tg_context *ctx, const char *path_in, const char *path_out,
+                               tg_file_kind kind, tg_weight_type type, tg_convert_report *report,
+                               tg_job **job) {
     ENTER(ctx);
     WANT(ctx, path_in);
     WANT(ctx, path_out);
     WANT_JOB(ctx);
+    (void)type;
+    if (report) *report = (tg_convert_report) { .in_bytes = 0 };
+    if (kind == TG_FILE_GGUF || kind == TG_FILE_FOLDER)
+        return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
+                       "conversion: want a .tinygpt file or a .safetensors file, have a form that "
+                       "only tg_model_convert writes, and not in WebAssembly");
     return tg_job_file_convert(ctx, path_in, path_out, kind, job);
 }
 
@@ -151,8 +159,8 @@ tg_status tg_trainer_new_job(tg_context *ctx, tg_model *model, tg_text *text,
     WANT(ctx, out);
     WANT_JOB(ctx);
     *out = NULL;
-    const tg_train_options defaults = tg_train_options_default();
-    return tg_job_trainer_new(ctx, model, text, options ? options : &defaults, out, job);
+    TG_OPTIONS_TAKE(&ctx->err, tg_train_options, options, own);
+    return tg_job_trainer_new(ctx, model, text, &own, out, job);
 }
 
 tg_status tg_forecast_run_job(tg_context *ctx, const tg_model_config *config, tg_text *text,
@@ -162,7 +170,8 @@ tg_status tg_forecast_run_job(tg_context *ctx, const tg_model_config *config, tg
     WANT(ctx, options);
     WANT(ctx, out);
     WANT_JOB(ctx);
-    return tg_job_forecast(ctx, config, text, options, NULL, out, job);
+    TG_OPTIONS_TAKE(&ctx->err, tg_train_options, options, own);
+    return tg_job_forecast(ctx, config, text, &own, NULL, out, job);
 }
 
 tg_status tg_trainer_open_job(tg_context *ctx, const char *path, tg_text *text, int64_t steps,
@@ -225,12 +234,15 @@ tg_status tg_session_slide_job(tg_session *session, tg_job **job) {
     return tg_job_session_slide(session, job);
 }
 
-tg_status tg_session_continue_job(tg_session *session, const tg_generation *what,
+tg_status tg_session_continue_job(tg_session *session, const tg_generation *generation,
                                   tg_generate_stats *stats, tg_job **job) {
     if (!session) return TG_E_ARG;
     tg_context *ctx = session->ctx;
     ENTER(ctx);
-    WANT(ctx, what);
+    WANT(ctx, generation);
+    TG_OPTIONS_TAKE(&ctx->err, tg_generation, generation, own);
+    TG_OPTIONS_TAKE(&ctx->err, tg_sample_options, own.sample, sample);
+    const tg_generation *const what = &own;
     if (what->prompt_bytes && !what->ids) WANT(ctx, what->prompt);
     if (what->n_ends) WANT(ctx, what->ends);
     WANT_JOB(ctx);
@@ -249,48 +261,9 @@ tg_status tg_session_continue_job(tg_session *session, const tg_generation *what
                        "with the same vocabulary",
                        TG_DRAFT_MAX);
     if (draft) TG_TRY(tg_session_want_idle(draft));
-    tg_generating g = { .session = session, .o = *what };
+    tg_generating g = { .session = session, .o = *what, .sample = sample };
     for (size_t i = 0; i < what->n_ends; i++) g.ends[i] = what->ends[i];
     return tg_job_session_generate(&g, stats, job);
-}
-
-/* What the calls of a fixed number of arguments have in common; the prompt is theirs. */
-static tg_generation generation(const tg_sample_options *options, size_t n_tokens, tg_text_fn write,
-                                tg_cancel_fn cancel, void *user, int32_t *ids) {
-    tg_generation what = tg_generation_default();
-    if (options) what.sample = *options;
-    what.n_tokens = n_tokens;
-    what.write = write;
-    what.cancel = cancel;
-    what.user = user;
-    what.new_ids = ids;
-    return what;
-}
-
-tg_status tg_session_generate_job(tg_session *session, const char *prompt, size_t prompt_bytes,
-                                  const tg_sample_options *options, size_t n_tokens,
-                                  tg_text_fn write, tg_cancel_fn cancel, void *user, int32_t *ids,
-                                  tg_generate_stats *stats, tg_job **job) {
-    tg_generation what = generation(options, n_tokens, write, cancel, user, ids);
-    what.prompt = prompt;
-    what.prompt_bytes = prompt_bytes;
-    return tg_session_continue_job(session, &what, stats, job);
-}
-
-tg_status tg_session_generate_ids(tg_session *session, const int32_t *prompt, size_t n_prompt,
-                                  const int32_t *ends, size_t n_ends,
-                                  const tg_sample_options *options, size_t n_tokens,
-                                  tg_text_fn write, tg_cancel_fn cancel, void *user, int32_t *ids,
-                                  tg_generate_stats *stats) {
-    if (!session) return TG_E_ARG;
-    ENTER(session->ctx);
-    WANT(session->ctx, prompt);
-    tg_generation what = generation(options, n_tokens, write, cancel, user, ids);
-    what.ids = prompt;
-    what.n_ids = n_prompt;
-    what.ends = ends;
-    what.n_ends = n_ends;
-    return tg_session_continue(session, &what, stats);
 }
 
 tg_status tg_probe_run_job(tg_probe *probe, const int32_t *tokens, const tg_edit *edits,

@@ -3,6 +3,7 @@
  * lms.c - the public calls about third-party model files that those about models in general are
  * not: embeddings, and the cache of packed weights. They check, and pass on.
  */
+#include "api/options.h"
 #include "api/want.h"
 #include "base/str.h"
 #include "engine/embed.h"
@@ -31,12 +32,26 @@ static void take(const tg_gguf *g, const char *key, double min, double max, cons
     tg_str_append(said, said_bytes, "%s%s %g", *said ? ", " : "", name, v->real);
 }
 
-tg_status tg_model_sampling(const tg_model *model, tg_sample_options *o, char *said,
+bool tg_model_can(const tg_model *model, tg_ability what) {
+    if (!model) return false;
+    switch (what) {
+    case TG_CAN_WRITE: return !(model->lm && model->lm->lm.embed.only);
+    case TG_CAN_EMBED: return true; /* hidden states are pooled where there is no encoder */
+    case TG_CAN_CHAT: return tg_tokenizer_template(&model->tokenizer) != NULL;
+    case TG_CAN_TRAIN:
+    case TG_CAN_SAVE: return model->lm == NULL;
+    }
+    return false;
+}
+
+tg_status tg_model_sampling(const tg_model *model, tg_sample_options *options, char *said,
                             size_t said_bytes) {
-    if (!model || !o || !said || said_bytes == 0) return TG_E_ARG;
+    if (!model || !options || !said || said_bytes == 0) return TG_E_ARG;
     said[0] = '\0';
     if (!model->lm) return TG_OK;
+    TG_OPTIONS_TAKE(&model->ctx->err, tg_sample_options, options, own);
     const tg_gguf *g = &model->lm->file;
+    tg_sample_options *const o = &own;
     double top_k = (double)o->top_k;
     take(g, "temp", 0, 1000, "temperature", &o->temperature, said, said_bytes);
     take(g, "top_k", 0, INT32_MAX, "top-k", &top_k, said, said_bytes);
@@ -44,11 +59,7 @@ tg_status tg_model_sampling(const tg_model *model, tg_sample_options *o, char *s
     take(g, "min_p", 0, 1, "min-p", &o->min_p, said, said_bytes);
     take(g, "penalty_repeat", 1e-9, 100, "repeat penalty", &o->repeat_penalty, said, said_bytes);
     o->top_k = (int32_t)top_k;
-    return TG_OK;
-}
-
-tg_embed_options tg_embed_options_default(void) {
-    return (tg_embed_options) { .pooling = TG_POOLING_MODEL };
+    return tg_options_give(&model->ctx->err, "tg_sample_options", o, options);
 }
 
 tg_status tg_embedder_new(tg_context *ctx, tg_model *model, const tg_embed_options *options,
@@ -56,8 +67,8 @@ tg_status tg_embedder_new(tg_context *ctx, tg_model *model, const tg_embed_optio
     ENTER(ctx);
     WANT(ctx, model);
     WANT(ctx, out);
-    const tg_embed_options o = options ? *options : tg_embed_options_default();
-    return tg_embedder_open(ctx, model, &o, out);
+    TG_OPTIONS_TAKE(&ctx->err, tg_embed_options, options, own);
+    return tg_embedder_open(ctx, model, &own, out);
 }
 
 void tg_embedder_free(tg_embedder *embedder) { tg_embedder_close(embedder); }

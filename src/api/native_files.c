@@ -74,19 +74,36 @@ tg_status tg_model_load_times(const tg_model *model, tg_load_times *out) {
     return TG_OK;
 }
 
+/* Runs and models of .tinygpt files stay what they are in another .tinygpt file; all else is read
+ * as a model, and held against what was made of it. */
+static tg_status by_model(tg_context *ctx, const char *path_in, tg_file_kind kind, bool *answer) {
+    char folder[TG_LM_PATH_BYTES];
+    *answer = kind == TG_FILE_GGUF || kind == TG_FILE_FOLDER;
+    return kind == TG_FILE_V3 ? tg_lm_takes(&ctx->err, path_in, folder, answer) : TG_OK;
+}
+
 tg_status tg_model_convert(tg_context *ctx, const char *path_in, const char *path_out,
-                           tg_convert_kind kind, tg_weight_type type, tg_convert_report *report) {
+                           tg_file_kind kind, tg_weight_type type, tg_convert_report *report) {
     ENTER(ctx);
     WANT(ctx, path_in);
     WANT(ctx, path_out);
-    WANT(ctx, report);
-    if (type < TG_WEIGHT_F32 || type > TG_WEIGHT_Q4_K || kind < TG_CONVERT_GGUF ||
-        kind > TG_CONVERT_TINYGPT)
+    if (type < TG_WEIGHT_F32 || type > TG_WEIGHT_Q4_K || kind < TG_FILE_V3 || kind > TG_FILE_GGUF)
         return tg_fail(&ctx->err, TG_E_ARG,
                        "conversion: want a kind of 0..%d and a type of 0..%d, "
                        "have %d and %d",
-                       TG_CONVERT_TINYGPT, TG_WEIGHT_Q4_K, (int)kind, (int)type);
-    return tg_convert(ctx, path_in, path_out, kind, type, report);
+                       TG_FILE_GGUF, TG_WEIGHT_Q4_K, (int)kind, (int)type);
+    bool compared;
+    tg_convert_report own = { .in_bytes = 0 };
+    tg_status s = by_model(ctx, path_in, kind, &compared);
+    if (s == TG_OK && compared) {
+        s = tg_convert(ctx, path_in, path_out, kind, type, &own);
+    } else if (s == TG_OK) {
+        tg_job *job;
+        TG_TRY(tg_model_convert_job(ctx, path_in, path_out, kind, type, &own, &job));
+        s = tg_job_finish(job);
+    }
+    if (report) *report = own;
+    return s;
 }
 
 /* ------------------------------------------------------------------------------ files written */

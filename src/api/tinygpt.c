@@ -10,6 +10,7 @@
  * there are zeros and empty strings.
  */
 #include "api/jobs.h"
+#include "api/options.h"
 #include "api/want.h"
 #include "backend/cpu/check.h"
 #include "base/math.h"
@@ -31,18 +32,16 @@ const char *tg_version(void) { return TG_VERSION_TEXT; }
 /* ---------------------------------------------------------------------------------------- context
  */
 
-/* Zeros mean "choose for me" in every member, which the names say; spelt out so that a member that
- * needs another default has a place. */
-tg_context_options tg_context_options_default(void) {
-    return (tg_context_options) { .threads = 0 };
-}
-
 /* No ENTER: there is no context yet. On failure *out may still be one, which holds the message. */
 tg_status tg_context_new(const tg_context_options *options, tg_context **out) {
-    const tg_context_options defaults = tg_context_options_default();
+    tg_context_options own = tg_context_options_default();
     if (!out) return TG_E_ARG;
     TG_OS_FP_SCOPE;
-    return tg_runtime_new(options ? options : &defaults, out);
+    /* Options that cannot be read say nothing of where the message goes either. */
+    const bool readable = tg_options_take(NULL, "tg_context_options", options, &own) == TG_OK;
+    TG_TRY(tg_runtime_new(&own, out));
+    return readable ? tg_runtime_open(*out, &own)
+                    : tg_options_take(&(*out)->err, "tg_context_options", options, &own);
 }
 
 void tg_context_free(tg_context *ctx) { tg_runtime_free(ctx); }
@@ -167,12 +166,6 @@ tg_status tg_model_tensor(const tg_model *model, const char *name, float *out, s
     return TG_OK;
 }
 
-const char *tg_model_piece(const tg_model *model, int32_t id, size_t *n_bytes) {
-    size_t n;
-    if (!model || id < 0 || id >= model->layout.config.vocab) return NULL;
-    return tg_tok_bytes(model->tok, id, n_bytes ? n_bytes : &n);
-}
-
 /* ------------------------------------------------------------------------------------------ texts
  */
 
@@ -235,29 +228,6 @@ tg_status tg_stories(uint64_t seed, uint64_t n_bytes, tg_text_fn write, void *us
 /* --------------------------------------------------------------------------------------- training
  */
 
-/* Every member is given, though tinygpt.h lists them beside the declarations: those that are absent
- * are zero on purpose (batch 0 is the preset's, warmup, patience and skip_bad_steps off). */
-tg_train_options tg_train_options_default(void) {
-    return (tg_train_options) {
-        .steps = 1000,
-        .accum = 1,
-        .lr = 3e-4,
-        .min_lr_ratio = 0.1,
-        .schedule = TG_CONSTANT,
-        .decay_fraction = 0.2,
-        .weight_decay = 0.1,
-        .beta1 = 0.9,
-        .beta2 = 0.95,
-        .eps = 1e-8,
-        .clip = 1,
-        .seed = 42,
-        .val_fraction = 0.1,
-        .eval_every = 100,
-        .eval_windows = 64,
-        .keep_best = true,
-    };
-}
-
 tg_status tg_trainer_new(tg_context *ctx, tg_model *model, tg_text *text,
                          const tg_train_options *options, tg_trainer **out) {
     tg_job *job;
@@ -280,8 +250,9 @@ void tg_trainer_free(tg_trainer *trainer) {
 
 tg_model *tg_trainer_model(tg_trainer *trainer) { return trainer ? trainer->model : NULL; }
 int64_t tg_trainer_steps_done(const tg_trainer *trainer) { return trainer ? trainer->step : 0; }
-void tg_trainer_options(const tg_trainer *trainer, tg_train_options *out) {
-    if (out) *out = trainer ? trainer->o : tg_train_options_default();
+tg_status tg_trainer_options(const tg_trainer *trainer, tg_train_options *out) {
+    if (!trainer || !out) return TG_E_ARG;
+    return tg_options_give(&trainer->ctx->err, "tg_train_options", &trainer->o, out);
 }
 
 /* A trainer's own plans are used; without one they are made for the occasion and thrown away. */
@@ -332,7 +303,14 @@ tg_status tg_trainer_hold_lr(tg_trainer *trainer) {
 
 double tg_trainer_lr(const tg_trainer *trainer, int64_t step) {
     TG_OS_FP_SCOPE;
-    return trainer && step >= 1 ? tg_schedule_lr(&trainer->o, step - 1) : 0;
+    return trainer && step >= 1 ? tg_train_rate(trainer, step - 1) : 0;
+}
+
+tg_status tg_trainer_set_rate(tg_trainer *trainer, tg_rate_fn rate, void *user) {
+    if (!trainer) return TG_E_ARG;
+    ENTER(trainer->ctx);
+    tg_train_set_rate(trainer, rate, user);
+    return TG_OK;
 }
 
 tg_status tg_trainer_set_validation(tg_trainer *trainer, int64_t eval_every, int32_t patience) {
@@ -398,17 +376,6 @@ tg_status tg_trainer_run(tg_trainer *trainer, const tg_callbacks *callbacks,
 /* --------------------------------------------------------------------------------------- sampling
  */
 
-/* top_p and repeat_penalty are neutral at 1 and not at 0, so zeroed options would not do. */
-tg_sample_options tg_sample_options_default(void) {
-    return (tg_sample_options) {
-        .temperature = 0.8, .top_p = 1, .repeat_penalty = 1, .repeat_last = 64, .seed = 42
-    };
-}
-
-tg_generation tg_generation_default(void) {
-    return (tg_generation) { .sample = tg_sample_options_default() };
-}
-
 tg_status tg_session_new(tg_context *ctx, tg_model *model, int32_t ctx_tokens, tg_session **out) {
     return tg_session_new_kv(ctx, model, ctx_tokens, TG_KV_F32, out);
 }
@@ -457,8 +424,8 @@ tg_status tg_session_sample(tg_session *session, const tg_sample_options *option
     ENTER(session->ctx);
     WANT(session->ctx, token);
     TG_TRY(tg_session_want_idle(session));
-    const tg_sample_options defaults = tg_sample_options_default();
-    return tg_session_draw(session, options ? options : &defaults, index, token);
+    TG_OPTIONS_TAKE(&session->ctx->err, tg_sample_options, options, own);
+    return tg_session_draw(session, &own, index, token);
 }
 
 tg_status tg_session_set_bias(tg_session *session, const tg_logit_bias *bias, size_t n) {
@@ -526,25 +493,59 @@ tg_status tg_session_continue(tg_session *session, const tg_generation *what,
     return tg_job_finish(job);
 }
 
-tg_status tg_session_generate(tg_session *session, const char *prompt, size_t prompt_bytes,
-                              const tg_sample_options *options, size_t n_tokens, tg_text_fn write,
-                              tg_cancel_fn cancel, void *user, int32_t *ids,
-                              tg_generate_stats *stats) {
-    tg_job *job;
-    TG_TRY(tg_session_generate_job(session, prompt, prompt_bytes, options, n_tokens, write, cancel,
-                                   user, ids, stats, &job));
-    return tg_job_finish(job);
-}
-
 tg_status tg_generate(tg_context *ctx, tg_model *model, const char *prompt, size_t prompt_bytes,
                       const tg_sample_options *options, size_t n_tokens, tg_text_fn write,
                       void *user) {
     tg_session *session;
+    tg_generation what = tg_generation_default();
+    what.prompt = prompt;
+    what.prompt_bytes = prompt_bytes;
+    what.sample = options;
+    what.n_tokens = n_tokens;
+    what.write = write;
+    what.user = user;
     TG_TRY(tg_session_new(ctx, model, 0, &session));
-    const tg_status s = tg_session_generate(session, prompt, prompt_bytes, options, n_tokens, write,
-                                            NULL, user, NULL, NULL);
+    const tg_status s = tg_session_continue(session, &what, NULL);
     tg_session_free(session);
     return s;
+}
+
+/* The turns as ids, in memory of this call. */
+static tg_status render(tg_session *session, const tg_turn *turns, size_t n_turns, int32_t **ids,
+                        size_t *n) {
+    tg_context *ctx = session->ctx;
+    const tg_tokenizer *tok = &session->model->tokenizer;
+    TG_TRY(tg_tokenizer_chat(ctx, tok, NULL, turns, n_turns, 0, NULL, 0, n));
+    *ids = tg_alloc(&ctx->err.mem, *n * sizeof **ids);
+    if (!*ids) return tg_fail_memory(&ctx->err, "conversation", *n * sizeof **ids);
+    const size_t room = *n;
+    const tg_status s = tg_tokenizer_chat(ctx, tok, NULL, turns, n_turns, 0, *ids, room, n);
+    if (s != TG_OK) tg_free(&ctx->err.mem, *ids, room * sizeof **ids);
+    return s;
+}
+
+tg_status tg_chat(tg_session *session, const tg_turn *turns, size_t n_turns,
+                  const tg_sample_options *options, size_t n_tokens, tg_text_fn write, void *user) {
+    if (!session) return TG_E_ARG;
+    ENTER(session->ctx);
+    WANT(session->ctx, turns);
+    int32_t ends[TG_ENDS_MAX], *ids;
+    tg_generation what = tg_generation_default();
+    TG_TRY(tg_tokenizer_ends(session->ctx, &session->model->tokenizer, NULL, ends, &what.n_ends));
+    TG_TRY(render(session, turns, n_turns, &ids, &what.n_ids));
+    tg_generate_stats stats;
+    what.ids = ids;
+    what.ends = ends;
+    what.sample = options;
+    what.n_tokens = n_tokens;
+    what.full = TG_FULL_STOP;
+    what.write = write;
+    what.user = user;
+    const tg_status s = tg_session_continue(session, &what, &stats);
+    tg_free(&session->ctx->err.mem, ids, what.n_ids * sizeof *ids);
+    if (s != TG_OK || stats.end != TG_END_FULL) return s;
+    return tg_fail(&session->ctx->err, TG_E_FULL, "chat: the window of %d tokens is full",
+                   (int)session->capacity);
 }
 
 /* ----------------------------------------------------------------------------------------- probes
@@ -599,13 +600,6 @@ tg_status tg_file_check(tg_context *ctx, const char *path) {
     ENTER(ctx);
     WANT(ctx, path);
     return tg_fail_named(&ctx->err, path, check(ctx, path));
-}
-
-tg_status tg_file_convert(tg_context *ctx, const char *path_in, const char *path_out,
-                          tg_file_kind kind) {
-    tg_job *job;
-    TG_TRY(tg_file_convert_job(ctx, path_in, path_out, kind, &job));
-    return tg_job_finish(job);
 }
 
 tg_status tg_file_config(tg_context *ctx, const char *path, tg_model_config *out) {

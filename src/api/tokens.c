@@ -35,36 +35,29 @@ static tg_status counted(tg_context *ctx, tg_status s, const tg_ids *all, size_t
                    all->room);
 }
 
-tg_status tg_tokenizer_encode(tg_context *ctx, const tg_tokenizer *t, const char *text,
+tg_status tg_tokenizer_encode(tg_context *ctx, const tg_tokenizer *tok, const char *text,
                               size_t n_bytes, unsigned flags, int32_t *ids, size_t cap, size_t *n) {
     ENTER(ctx);
-    WANT(ctx, t);
+    WANT(ctx, tok);
     WANT(ctx, n);
     if (n_bytes) WANT(ctx, text);
     tg_ids all = into(ids, cap);
     const unsigned how = (flags & TG_ENCODE_ENDS ? TG_TOK_ENDS : 0u) |
                          (flags & TG_ENCODE_SPECIAL ? TG_TOK_SPECIAL : 0u);
-    const tg_status s = tg_tok_encode(&ctx->err, t->tok, text, n_bytes, how, &all);
+    const tg_status s = tg_tok_encode(&ctx->err, tok->tok, text, n_bytes, how, &all);
     return counted(ctx, s, &all, n);
-}
-
-tg_status tg_model_tokenize(tg_context *ctx, const tg_model *model, const char *text,
-                            size_t n_bytes, int32_t *ids, size_t cap, size_t *n) {
-    ENTER(ctx);
-    WANT(ctx, model);
-    return tg_tokenizer_encode(ctx, &model->tokenizer, text, n_bytes, TG_ENCODE_ENDS, ids, cap, n);
 }
 
 size_t tg_tokenizer_count(const tg_tokenizer *t) { return t ? tg_tok_count(t->tok) : 0; }
 
-const char *tg_tokenizer_bytes(const tg_tokenizer *t, int32_t id, size_t *n_bytes) {
+const char *tg_tokenizer_bytes(const tg_tokenizer *tok, int32_t id, size_t *n_bytes) {
     size_t n;
-    return t ? tg_tok_bytes(t->tok, id, n_bytes ? n_bytes : &n) : NULL;
+    return tok ? tg_tok_bytes(tok->tok, id, n_bytes ? n_bytes : &n) : NULL;
 }
 
-const char *tg_tokenizer_piece(const tg_tokenizer *t, int32_t id, size_t *n_bytes) {
+const char *tg_tokenizer_piece(const tg_tokenizer *tok, int32_t id, size_t *n_bytes) {
     size_t n;
-    return t ? tg_tok_piece(t->tok, id, n_bytes ? n_bytes : &n) : NULL;
+    return tok ? tg_tok_piece(tok->tok, id, n_bytes ? n_bytes : &n) : NULL;
 }
 
 typedef struct decoding {
@@ -78,23 +71,23 @@ static void decoded(void *user, const char *text, size_t n_bytes) {
     if (!d->refused) d->refused = d->write(d->user, text, n_bytes) != 0;
 }
 
-tg_status tg_tokenizer_decode(tg_context *ctx, const tg_tokenizer *t, const int32_t *ids, size_t n,
-                              uint8_t *held, tg_text_fn write, void *user) {
+tg_status tg_tokenizer_decode(tg_context *ctx, const tg_tokenizer *tok, const int32_t *ids,
+                              size_t n, uint8_t *held, tg_text_fn write, void *user) {
     ENTER(ctx);
-    WANT(ctx, t);
+    WANT(ctx, tok);
     if (n) WANT(ctx, ids);
     WANT(ctx, write);
     tg_utf8_holdback hb = { .n = held && held[0] <= 3 ? held[0] : 0 };
     if (held) memcpy(hb.held, held + 1, hb.n);
     decoding d = { write, user, false };
-    const size_t count = tg_tok_count(t->tok);
+    const size_t count = tg_tok_count(tok->tok);
     for (size_t i = 0; i < n; i++)
         if (ids[i] < 0 || (size_t)ids[i] >= count)
             return tg_fail(&ctx->err, TG_E_RANGE, "tokenizer: id %zu: want 0..%zu, have %d", i,
                            count - 1, (int)ids[i]);
     for (size_t i = 0; i < n; i++) {
         size_t n_bytes = 0;
-        const char *bytes = tg_tok_bytes(t->tok, ids[i], &n_bytes);
+        const char *bytes = tg_tok_bytes(tok->tok, ids[i], &n_bytes);
         tg_utf8_holdback_push(&hb, bytes, n_bytes, decoded, &d);
     }
     if (!held || n == 0) tg_utf8_holdback_end(&hb, decoded, &d);
@@ -144,32 +137,32 @@ const char *tg_tokenizer_template(const tg_tokenizer *t) {
 }
 
 /* The one that was named, else the file's. */
-static tg_status want_template(tg_context *ctx, const tg_tokenizer *t, const char *name,
+static tg_status want_template(tg_context *ctx, const tg_tokenizer *tok, const char *name,
                                const tg_chat_template **out) {
-    *out = name ? tg_chat_named(name) : t->chat;
+    *out = name ? tg_chat_named(name) : tok->chat;
     if (*out) return TG_OK;
     if (name)
         return tg_fail(&ctx->err, TG_E_ARG, "chat: want the name of a template, have \"%.60s\"",
                        name);
-    if (t->looks_like)
+    if (tok->looks_like)
         return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
                        "chat: want a template that is known as a whole, have one in the file that "
                        "looks like %s and differs from it: name one",
-                       t->looks_like);
+                       tok->looks_like);
     return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
                    "chat: want a template that is known, have %s: name one",
-                   t->has_template ? "another one in the file" : "none in the file");
+                   tok->has_template ? "another one in the file" : "none in the file");
 }
 
-tg_status tg_tokenizer_chat(tg_context *ctx, const tg_tokenizer *t, const char *name,
+tg_status tg_tokenizer_chat(tg_context *ctx, const tg_tokenizer *tok, const char *name,
                             const tg_turn *turns, size_t n_turns, unsigned flags, int32_t *ids,
                             size_t cap, size_t *n) {
     ENTER(ctx);
-    WANT(ctx, t);
+    WANT(ctx, tok);
     WANT(ctx, n);
     if (n_turns) WANT(ctx, turns);
     const tg_chat_template *chat;
-    TG_TRY(want_template(ctx, t, name, &chat));
+    TG_TRY(want_template(ctx, tok, name, &chat));
     tg_chat_turn *own = tg_alloc(&ctx->err.mem, n_turns * sizeof *own);
     if (!own) return tg_fail_memory(&ctx->err, "a conversation", n_turns * sizeof *own);
     tg_status s = TG_OK;
@@ -182,20 +175,20 @@ tg_status tg_tokenizer_chat(tg_context *ctx, const tg_tokenizer *t, const char *
     tg_ids all = into(ids, cap);
     const tg_chat_how how = { .flags = flags & TG_NO_THINKING ? TG_CHAT_NO_THINKING : 0u,
                               .date = { ctx->date[0], ctx->date[1], ctx->date[2] },
-                              .found = name ? NULL : &t->chat_found };
-    if (s == TG_OK) s = tg_chat_encode(&ctx->err, chat, t->tok, own, n_turns, &how, &all);
+                              .found = name ? NULL : &tok->chat_found };
+    if (s == TG_OK) s = tg_chat_encode(&ctx->err, chat, tok->tok, own, n_turns, &how, &all);
     tg_free(&ctx->err.mem, own, n_turns * sizeof *own);
     return counted(ctx, s, &all, n);
 }
 
-tg_status tg_tokenizer_ends(tg_context *ctx, const tg_tokenizer *t, const char *name, int32_t *ends,
-                            size_t *n) {
+tg_status tg_tokenizer_ends(tg_context *ctx, const tg_tokenizer *tok, const char *name,
+                            int32_t *ends, size_t *n) {
     ENTER(ctx);
-    WANT(ctx, t);
+    WANT(ctx, tok);
     WANT(ctx, ends);
     WANT(ctx, n);
     const tg_chat_template *chat;
-    TG_TRY(want_template(ctx, t, name, &chat));
-    *n = tg_chat_ends(chat, t->tok, ends);
+    TG_TRY(want_template(ctx, tok, name, &chat));
+    *n = tg_chat_ends(chat, tok->tok, ends);
     return TG_OK;
 }

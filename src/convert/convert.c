@@ -192,11 +192,11 @@ static bool is_of_file(const char *key) {
     return strncmp(key, "split.", 6) == 0;
 }
 
-static tg_status make_values(tg_conversion *c, tg_convert_kind kind) {
-    const bool whole = kind == TG_CONVERT_TINYGPT && c->g.tokenizer_json;
+static tg_status make_values(tg_conversion *c, tg_file_kind kind) {
+    const bool whole = kind == TG_FILE_V3 && c->g.tokenizer_json;
     c->values = tg_arena_array(&c->arena, c->g.n_values + VALUES_MORE, sizeof *c->values);
     if (!c->values) return tg_fail_memory(&c->ctx->err, "metadata", c->g.n_values);
-    if (kind == TG_CONVERT_GGUF) add_text(c, MARK_KEY, TG_VERSION_TEXT);
+    if (kind == TG_FILE_GGUF) add_text(c, MARK_KEY, TG_VERSION_TEXT);
     for (size_t i = 0; i < c->g.n_values; i++) {
         const char *key = c->g.values[i].key;
         const bool replaced = c->g.tokenizer_json && !whole &&
@@ -395,7 +395,7 @@ static tg_status write_tensors(tg_conversion *c, const sink *to_file) {
 
 static tg_status write_gguf(tg_conversion *c) {
     sink to_file = { .own = NULL };
-    TG_TRY(make_values(c, TG_CONVERT_GGUF));
+    TG_TRY(make_values(c, TG_FILE_GGUF));
     TG_TRY(make_tensors(c));
     TG_TRY(tg_gguf_save_begin(&c->ctx->err, c->out, c->values, c->n_values, c->tensors,
                               c->g.n_tensors, &to_file.gguf));
@@ -409,7 +409,7 @@ static tg_status write_gguf(tg_conversion *c) {
 static tg_status write_own(tg_conversion *c) {
     sink to_file = { .gguf = NULL };
     tg_buf values;
-    TG_TRY(make_values(c, TG_CONVERT_TINYGPT));
+    TG_TRY(make_values(c, TG_FILE_V3));
     TG_TRY(make_tensors(c));
     tg_buf_init(&values, &c->ctx->err.mem);
     tg_gguf_put_values(&values, c->values, c->n_values);
@@ -438,7 +438,7 @@ static tg_status open_source(tg_conversion *c, char folder[TG_LM_PATH_BYTES], bo
     *own = !takes && tg_meta_is_own(&config);
     if (takes)
         TG_TRY(tg_gguf_open_any(&c->ctx->err, folder, &c->g));
-    else if (*own && c->kind == TG_CONVERT_SAFETENSORS)
+    else if (*own && c->kind == TG_FILE_FOLDER)
         return tg_own_gguf(&c->ctx->err, c->in, NULL,
                            &c->g); /* its tokenizer; weights by tools.h */
     else
@@ -456,7 +456,7 @@ static tg_status check_temp(void *user, const char *temp) {
 
 static tg_status write_file(tg_conversion *c) {
     tg_ctx *ctx = &c->ctx->err;
-    const bool gguf = c->kind == TG_CONVERT_GGUF;
+    const bool gguf = c->kind == TG_FILE_GGUF;
     TG_TRY(tg_output_want_kind(ctx, c->out, gguf ? TG_OUTPUT_GGUF : TG_OUTPUT_MODEL, &c->keep));
     ctx->files.check = check_temp;
     ctx->files.check_user = c;
@@ -479,14 +479,14 @@ static tg_status name_folder(tg_conversion *c) {
 static tg_status convert(tg_conversion *c) {
     char folder[TG_LM_PATH_BYTES];
     bool own = false;
-    if (c->kind == TG_CONVERT_SAFETENSORS) TG_TRY(name_folder(c));
+    if (c->kind == TG_FILE_FOLDER) TG_TRY(name_folder(c));
     TG_TRY(tg_fail_named(&c->ctx->err, c->in, open_source(c, folder, &own)));
-    if (c->kind != TG_CONVERT_SAFETENSORS) return write_file(c);
+    if (c->kind != TG_FILE_FOLDER) return write_file(c);
     TG_TRY(tg_output_want_folder(&c->ctx->err, c->out));
     return own ? tg_convert_write_own_hf(c) : tg_convert_write_hf(c);
 }
 
-tg_status tg_convert(tg_context *ctx, const char *in, const char *out, tg_convert_kind kind,
+tg_status tg_convert(tg_context *ctx, const char *in, const char *out, tg_file_kind kind,
                      tg_weight_type type, tg_convert_report *report) {
     *report = (tg_convert_report) { .n_tensors = 0 };
     tg_conversion c = { .ctx = ctx,

@@ -11,7 +11,7 @@
 #include "tok/tok.h"
 
 /* tg_model_convert of tinygpt.h; arguments are checked. */
-tg_status tg_convert(tg_context *ctx, const char *in, const char *out, tg_convert_kind kind,
+tg_status tg_convert(tg_context *ctx, const char *in, const char *out, tg_file_kind kind,
                      tg_weight_type type, tg_convert_report *report);
 
 /* ------------------------------------------------------------------------ for convert*.c alone */
@@ -20,7 +20,7 @@ typedef struct tg_conversion {
     tg_context *ctx;
     const char *in, *out; /* out: as it was given, but for a folder without /model.safetensors */
     const char *temp;     /* the folder that files are written into */
-    tg_convert_kind kind;
+    tg_file_kind kind;
     bool keep; /* what a file replaces stays as .prev */
     tg_dtype type;
     uint32_t file_type;
@@ -45,7 +45,7 @@ tg_status tg_convert_write_own_hf(tg_conversion *c);
 
 /* convert_check.c: opens both files as models and asks them the same; the report says how their
  * answers differ. */
-tg_status tg_convert_check(tg_context *ctx, const char *in, const char *out, tg_convert_kind kind,
+tg_status tg_convert_check(tg_context *ctx, const char *in, const char *out, tg_file_kind kind,
                            tg_convert_report *report);
 
 #endif

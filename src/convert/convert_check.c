@@ -286,7 +286,7 @@ static tg_status compare_by_tanh(tg_context *ctx, tg_model *a, tg_model *b, tg_c
 
 /* Both are opened apart from the command's wishes: what is packed of a temporary file is not kept,
  * and no save belongs to the check. */
-tg_status tg_convert_check(tg_context *ctx, const char *in, const char *out, tg_convert_kind kind,
+tg_status tg_convert_check(tg_context *ctx, const char *in, const char *out, tg_file_kind kind,
                            tg_convert_report *r) {
     tg_model *a = NULL, *b = NULL;
     const uint32_t levers = ctx->levers;
@@ -299,7 +299,7 @@ tg_status tg_convert_check(tg_context *ctx, const char *in, const char *out, tg_
     if (s == TG_OK) s = open_whole(ctx, out, &b);
     *cache = first;
     if (s == TG_OK) s = compare_models(ctx, a, b, r);
-    if (s == TG_OK && kind == TG_CONVERT_GGUF && b->lm->lm.config.gelu_erf)
+    if (s == TG_OK && kind == TG_FILE_GGUF && b->lm->lm.config.gelu_erf)
         s = compare_by_tanh(ctx, a, b, r);
     ctx->levers = levers;
     ctx->err.files = files;

@@ -108,7 +108,7 @@ tg_status tg_generating_begin(tg_generating *g) {
     const size_t V = (size_t)s->model->layout.config.vocab;
     tg_ids_init(&g->prompt, &err->mem);
     tg_buf_init(&g->text, &err->mem);
-    TG_TRY(tg_sample_options_check(err, &g->o.sample));
+    TG_TRY(tg_sample_options_check(err, &g->sample));
     TG_TRY(take_prompt(g));
     TG_TRY(cut_prompt(g));
     if (g->o.n_best > V) g->o.n_best = V;
@@ -224,7 +224,7 @@ static tg_status guess_by_model(tg_generating *g, int32_t *out, size_t most, siz
     TG_TRY(tg_session_feed(d, &g->token, 1));
     for (; *n < most; ++*n) {
         TG_TRY(
-            tg_session_draw(d, &g->o.sample, g->o.first_draw + g->stats.new_tokens + *n, &out[*n]));
+            tg_session_draw(d, &g->sample, g->o.first_draw + g->stats.new_tokens + *n, &out[*n]));
         if (*n + 1 < most) TG_TRY(tg_session_feed(d, &out[*n], 1));
     }
     return TG_OK;
@@ -284,7 +284,7 @@ static tg_status draw(tg_generating *g) {
         end(g, TG_END_LIMIT);
         return TG_OK;
     }
-    TG_TRY(tg_session_draw(s, &g->o.sample, g->o.first_draw + i, &g->token));
+    TG_TRY(tg_session_draw(s, &g->sample, g->o.first_draw + i, &g->token));
     if (g->o.new_ids) g->o.new_ids[i] = g->token;
     if (i == 0) g->stats.first_token_ms = spent(g);
     g->stats.new_tokens++;

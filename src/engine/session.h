@@ -194,7 +194,8 @@ tg_status tg_session_read(tg_session *s, const char *path, tg_text_fn note, void
  */
 typedef struct tg_generating {
     tg_session *session;
-    tg_generation o; /* prompt and ids: borrowed until begin has returned */
+    tg_generation o; /* prompt and ids: borrowed until begin has returned; sample is below */
+    tg_sample_options sample;
     int32_t ends[TG_ENDS_MAX];
     /* ---- where it is */
     enum {

@@ -490,10 +490,8 @@ static bool kind_of(tg_file_kind kind, unsigned *version, const struct body **bo
     case TG_FILE_V2_F32: *body = &bodies[0]; return true;
     case TG_FILE_V2_F16: *body = &bodies[1]; return true;
     case TG_FILE_V2_INT4: *body = &bodies[2]; return true;
-    case TG_FILE_V3:
-    case TG_FILE_SAFETENSORS: break;
+    default: return false;
     }
-    return false;
 }
 
 /* The head is written here, so meta is not needed afterwards. */

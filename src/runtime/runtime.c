@@ -210,7 +210,7 @@ tg_status tg_runtime_recover(tg_context *ctx) {
 }
 
 /* All that follows the first allocation; on failure the context only carries its error. */
-static tg_status open_context(tg_context *ctx, const tg_context_options *o) {
+tg_status tg_runtime_open(tg_context *ctx, const tg_context_options *o) {
     const bool gpu = o->device && strcmp(o->device, "webgpu") == 0;
     if (o->device && !gpu && strcmp(o->device, "cpu") != 0)
         return tg_fail(&ctx->err, TG_E_UNSUPPORTED, "device: want cpu or webgpu, have '%s'",
@@ -230,15 +230,14 @@ static tg_status open_context(tg_context *ctx, const tg_context_options *o) {
     return TG_OK;
 }
 
-/* out is set even when opening fails, since the message is in it; the caller frees it in any case.
- * Only without memory for the context itself is there nothing to carry a message. */
+/* Only without memory for the context itself is there nothing to carry a message. */
 tg_status tg_runtime_new(const tg_context_options *o, tg_context **out) {
     tg_mem mem = tg_mem_default();
     if (o->alloc) mem = (tg_mem) { o->alloc, o->alloc_user };
     tg_context *ctx = *out = tg_alloc(&mem, sizeof *ctx);
     if (!ctx) return TG_E_MEMORY;
     tg_ctx_init(&ctx->err, &mem, o->log, o->log_user);
-    return open_context(ctx, o);
+    return TG_OK;
 }
 
 /* The backends go first: the GPU's borrows the CPU's, which borrows the pool. All take NULL, as a

@@ -40,7 +40,10 @@ enum { TG_LOSSES_MAX = 3, TG_COPY_EVERY = 50 };
  * TG_PENDING: it is on its way. Whoever keeps something on a device compares ctx->generation. */
 tg_status tg_runtime_recover(tg_context *ctx);
 
+/* A context that can carry a message, and nothing else, until it is opened. The caller frees it,
+ * whatever comes of that. */
 tg_status tg_runtime_new(const tg_context_options *o, tg_context **out);
+tg_status tg_runtime_open(tg_context *ctx, const tg_context_options *o);
 void tg_runtime_free(tg_context *ctx);
 
 /* Adds "-name" and "+name" items to a set of levers. E_ARG names an unknown one and lists all. */

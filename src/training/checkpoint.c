@@ -12,13 +12,14 @@
  *                                  where a validation part of its own begins
  *   "run":  {"updates", "lossHash", "stale", "evalPending", "historyStride", "lastLoss", "lastVal",
  *            "lastValStep", "device", "class", "levers"}, and "gradNorm" while a validation is due,
- *            whose report is that of the step
+ *            whose report is that of the step; "ownRates" if a program gave rates of its own
  *
  * What is drawn next depends on (seed, step) alone, so no random state has to be kept. The last
  * three are what computed the last step (bits.h).
  */
 #include "base/math.h"
 #include "runtime/bits.h"
+#include "training/schedule.h"
 #include "training/train.h"
 
 /* Borrows the trainer's history: valid as long as no step is taken. All options are known here,
@@ -87,6 +88,10 @@ static void put_run(const tg_trainer *t, tg_json_writer *w) {
     if (t->eval_pending) {
         tg_json_key(w, "gradNorm");
         tg_json_put_double(w, t->report.grad_norm);
+    }
+    if (t->had_rate) {
+        tg_json_key(w, "ownRates");
+        tg_json_put_bool(w, true);
     }
     tg_json_key(w, "device");
     tg_json_put_string(w, bits.device);
@@ -230,6 +235,15 @@ static tg_status read_run(tg_trainer *t, const tg_json *run) {
     TG_TRY(tg_json_bool(err, v, &t->eval_pending));
     if (tg_json_get(run, "gradNorm"))
         TG_TRY(get_double(err, run, "gradNorm", &t->report.grad_norm));
+    if (tg_json_get(run, "ownRates")) {
+        TG_TRY(tg_json_want(err, run, "ownRates", TG_JSON_TRUE, &v));
+        TG_TRY(tg_json_bool(err, v, &t->had_rate));
+    }
+    if (t->had_rate)
+        tg_say(err, 1,
+               "the run had learning rates of its program's own: without tg_trainer_set_rate it "
+               "goes on by its schedule, from %g",
+               tg_schedule_lr(&t->o, t->step));
     compare_bits(t, run);
     return TG_OK;
 }

@@ -223,17 +223,30 @@ static tg_status go_on(tg_trainer *t, tg_plan *plan, double deadline_ms) {
     return TG_OK;
 }
 
+double tg_train_rate(const tg_trainer *t, int64_t step) {
+    return t->rate ? t->rate(t->rate_user, step + 1) : tg_schedule_lr(&t->o, step);
+}
+
+void tg_train_set_rate(tg_trainer *t, tg_rate_fn rate, void *user) {
+    t->rate = rate;
+    t->rate_user = user;
+}
+
 /* The rate is a function of the step; bias correction counts the updates that were made, so that a
  * refused step does not weaken it. */
 static tg_status begin_step(tg_trainer *t) {
+    const double lr = tg_train_rate(t, t->step);
+    if (!(lr >= 0 && lr < TG_INF))
+        return tg_fail(&t->ctx->err, TG_E_ARG,
+                       "rate of step %" PRId64 ": want a finite number of at least 0, have %g",
+                       t->step + 1, lr);
+    t->had_rate |= t->rate != NULL;
     t->phase = TG_PHASE_MICRO;
     t->micro = 0;
     tg_run_restart(&t->run);
     t->busy_ms = 0;
-    t->report = (tg_step_report) { .step = t->step + 1,
-                                   .val_loss = TG_NAN,
-                                   .lr = tg_schedule_lr(&t->o, t->step) };
-    t->rt = (tg_scalars) { .lr = (float)t->report.lr, .step = (int32_t)(t->updates + 1) };
+    t->report = (tg_step_report) { .step = t->step + 1, .val_loss = TG_NAN, .lr = lr };
+    t->rt = (tg_scalars) { .lr = (float)lr, .step = (int32_t)(t->updates + 1) };
     return tg_train_fault ? tg_train_fault(t, TG_FAULT_BEGIN) : TG_OK;
 }
 
@@ -501,7 +514,7 @@ static tg_status go_on_once(tg_trainer *t, double deadline_ms, tg_step_report *o
         t->report = (tg_step_report) { .step = t->step,
                                        .loss = t->last_loss,
                                        .val_loss = TG_NAN,
-                                       .lr = tg_schedule_lr(&t->o, t->step - 1),
+                                       .lr = tg_train_rate(t, t->step - 1),
                                        .grad_norm = t->report.grad_norm };
         t->report_due = true;
     }

@@ -157,7 +157,14 @@ struct tg_trainer {
     unsigned generation; /* of the context's device, that the states were made on */
     tg_cancel_fn cancel;
     void *cancel_user;
+    tg_rate_fn rate; /* the caller's, in place of the options' schedule; or NULL */
+    void *rate_user;
+    bool had_rate; /* some step of the run had a rate of the caller's */
 };
+
+/* The learning rate of the step that follows `step` steps. */
+double tg_train_rate(const tg_trainer *t, int64_t step);
+void tg_train_set_rate(tg_trainer *t, tg_rate_fn rate, void *user);
 
 tg_train_options tg_train_options_of(const tg_train_options *o, const tg_model_config *config);
 tg_status tg_train_options_check(tg_ctx *err, const tg_train_options *o);

@@ -54,10 +54,11 @@ def header_in_every_language():
         for standard in standards:
             # long long and bool of C's headers are what C++98 lacks, and what is meant to be there.
             more = ("-Wno-long-long",) if standard == "c++98" else ()
-            r = run([compiler, "-x", language, f"-std={standard}", "-Wall", "-Wextra",
-                     "-Wpedantic", "-Werror", *more, "-fsyntax-only", "-I",
-                     os.path.join(TOP, "include"), "-include", "tinygpt.h", os.devnull])
-            expect(r, 0, f"tinygpt.h as {standard}")
+            for tier in ((), ("-DTG_ADVANCED",), ("-DTG_UNSTABLE",)):
+                r = run([compiler, "-x", language, f"-std={standard}", "-Wall", "-Wextra",
+                         "-Wpedantic", "-Werror", *more, *tier, "-fsyntax-only", "-I",
+                         os.path.join(TOP, "include"), "-include", "tinygpt.h", os.devnull])
+                expect(r, 0, f"tinygpt.h as {standard} {tier}")
 
 
 def other_levers_are_said():

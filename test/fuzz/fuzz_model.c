@@ -47,7 +47,13 @@ static void run(tg_context *ctx, tg_model *model, const int32_t *ids, size_t n) 
             if (api_ok(tg_session_best(s, 3, best, logprobs, &have)) && have > 0)
                 api_ok(tg_session_eval(s, best, 1, NULL));
         }
-        api_ok(tg_session_generate(s, "b", 1, NULL, 2, drop_text, NULL, &written, NULL, NULL));
+        tg_generation what = tg_generation_default();
+        what.prompt = "b";
+        what.prompt_bytes = 1;
+        what.n_tokens = 2;
+        what.write = drop_text;
+        what.user = &written;
+        api_ok(tg_session_continue(s, &what, NULL));
     }
     tg_session_free(s);
 }

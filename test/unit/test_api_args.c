@@ -10,7 +10,7 @@ static const tg_model_config tiny = { 1, 16, 2, 16, 256, 64 };
 static void null_answers(void **state) {
     (void)state;
     size_t n = 7;
-    tg_train_options o;
+    tg_train_options o = tg_train_options_default();
     assert_int_equal(tg_param_count(NULL), 0);
     assert_false(tg_context_lever(NULL, "simd"));
     tg_context *ctx = open_context(1, NULL, NULL);
@@ -26,9 +26,11 @@ static void null_answers(void **state) {
     assert_true(tg_trainer_steady(NULL));
     assert_null(tg_trainer_history(NULL, &n));
     assert_int_equal(n, 0);
-    tg_trainer_options(NULL, NULL);
-    tg_trainer_options(NULL, &o);
-    assert_int_equal(o.steps, tg_train_options_default().steps);
+    assert_int_equal(tg_trainer_options(NULL, NULL), TG_E_ARG);
+    assert_int_equal(tg_trainer_options(NULL, &o), TG_E_ARG);
+    assert_false(tg_model_can(NULL, TG_CAN_WRITE));
+    assert_int_equal(tg_chat(NULL, NULL, 0, NULL, 1, NULL, NULL), TG_E_ARG);
+    assert_int_equal(tg_trainer_set_rate(NULL, NULL, NULL), TG_E_ARG);
     assert_int_equal(tg_session_tokens(NULL), 0);
     assert_int_equal(tg_session_held(NULL), 0);
     assert_int_equal(tg_session_capacity(NULL), 0);
@@ -107,12 +109,141 @@ static void names_of_tensors(void **state) {
     tg_context_free(ctx);
 }
 
+/* A program that was built when the struct was shorter: what it does not know of has its default,
+ * and nothing is written behind what it has. */
+static void shorter_options(void **state) {
+    (void)state;
+    enum { KNOWN = offsetof(tg_train_options, warmup) };
+    union {
+        tg_train_options o;
+        unsigned char bytes[sizeof(tg_train_options)];
+    } old, back;
+    memset(&old, 0xee, sizeof old);
+    tg_train_options_init(&old.o, KNOWN);
+    assert_int_equal(old.o.struct_bytes, KNOWN);
+    assert_int_equal(old.o.steps, 1000);
+    for (size_t i = KNOWN; i < sizeof old; i++) assert_int_equal(old.bytes[i], 0xee);
+    old.o.steps = 7;
+    tg_train_options_init(NULL, KNOWN);
+    tg_train_options_init(&old.o, 3); /* not even its size: untouched */
+    assert_int_equal(old.o.steps, 7);
+
+    tg_context *ctx = open_context(1, NULL, NULL);
+    tg_model *model;
+    tg_text *text;
+    tg_trainer *trainer;
+    OK(ctx, tg_model_new(ctx, &tiny, 1, &model));
+    OK(ctx, tg_text_from_memory(ctx, "to be or not to be, that is the question", 40, &text));
+    OK(ctx, tg_trainer_new(ctx, model, text, &old.o, &trainer));
+    tg_train_options whole = tg_train_options_default();
+    OK(ctx, tg_trainer_options(trainer, &whole));
+    assert_int_equal(whole.struct_bytes, sizeof whole);
+    assert_int_equal(whole.steps, 7);
+    assert_true(whole.clip == 1 && whole.warmup == 0 && whole.seed == 42);
+    memset(&back, 0xee, sizeof back);
+    back.o.struct_bytes = KNOWN;
+    OK(ctx, tg_trainer_options(trainer, &back.o));
+    assert_int_equal(back.o.steps, 7);
+    for (size_t i = KNOWN; i < sizeof back; i++) assert_int_equal(back.bytes[i], 0xee);
+    tg_trainer_free(trainer);
+    tg_text_free(text);
+    tg_model_free(model);
+    tg_context_free(ctx);
+}
+
+/* Every struct of options, of a size that it never had: the size is named, nothing is made. */
+static void other_sizes(void **state) {
+    (void)state;
+    const size_t sizes[] = { 0, sizeof(size_t) - 1, 4096 };
+    tg_context *ctx = open_context(1, NULL, NULL), *other;
+    tg_model *model;
+    tg_session *session;
+    tg_embedder *embedder;
+    tg_forecast forecast;
+    OK(ctx, tg_model_new(ctx, &tiny, 1, &model));
+    OK(ctx, tg_session_new(ctx, model, 0, &session));
+    const int32_t first = 1;
+    int32_t token;
+    char said[64];
+    OK(ctx, tg_session_eval(session, &first, 1, NULL));
+    for (int i = 0; i < 3; i++) {
+        tg_context_options c = tg_context_options_default();
+        tg_train_options t = tg_train_options_default();
+        tg_sample_options s = tg_sample_options_default();
+        tg_embed_options e = tg_embed_options_default();
+        tg_generation g = tg_generation_default();
+        c.struct_bytes = t.struct_bytes = s.struct_bytes = e.struct_bytes = sizes[i];
+#define REFUSED(context, call, name)                                                               \
+    do {                                                                                           \
+        assert_int_equal(call, TG_E_ARG);                                                          \
+        if (!strstr(tg_context_error(context), name ": struct_bytes: want"))                       \
+            fail_msg("have %s", tg_context_error(context));                                        \
+    } while (0)
+        REFUSED(other, tg_context_new(&c, &other), "tg_context_options");
+        tg_context_free(other);
+        REFUSED(ctx, tg_forecast_run(ctx, &tiny, NULL, &t, &forecast), "tg_train_options");
+        REFUSED(ctx, tg_session_sample(session, &s, 0, &token), "tg_sample_options");
+        REFUSED(ctx, tg_embedder_new(ctx, model, &e, &embedder), "tg_embed_options");
+        g.sample = &s;
+        REFUSED(ctx, tg_session_continue(session, &g, NULL), "tg_sample_options");
+        g.sample = NULL;
+        g.struct_bytes = sizes[i];
+        REFUSED(ctx, tg_session_continue(session, &g, NULL), "tg_generation");
+        (void)tg_model_sampling(model, &s, said, sizeof said);
+#undef REFUSED
+    }
+    tg_session_free(session);
+    tg_model_free(model);
+    tg_context_free(ctx);
+}
+
+/* What a model says that it can is what the calls do. */
+static void abilities(void **state) {
+    (void)state;
+    tg_context *ctx = open_context(1, NULL, NULL);
+    static const struct {
+        const char *path;
+        bool write, train, save;
+    } rows[] = { { NULL, true, true, true },
+                 { "test/golden/lm/qwen2", true, false, false },
+                 { "test/golden/lm/bert.zip", false, false, false } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tg_model *m;
+        tg_session *session;
+        tg_embedder *embedder;
+        tg_probe *probe;
+        if (rows[i].path)
+            OK(ctx, tg_model_open(ctx, rows[i].path, &m));
+        else
+            OK(ctx, tg_model_new(ctx, &tiny, 1, &m));
+        assert_int_equal(tg_model_can(m, TG_CAN_WRITE), rows[i].write);
+        assert_int_equal(tg_session_new(ctx, m, 16, &session) == TG_OK, rows[i].write);
+        assert_int_equal(tg_model_can(m, TG_CAN_TRAIN), rows[i].train);
+        assert_int_equal(tg_probe_new(ctx, m, 4, &probe) == TG_OK, rows[i].train);
+        assert_int_equal(tg_model_can(m, TG_CAN_SAVE), rows[i].save);
+        assert_int_equal(tg_model_save(m, "build/test/able.tinygpt", TG_FILE_V3) == TG_OK,
+                         rows[i].save);
+        assert_true(tg_model_can(m, TG_CAN_EMBED));
+        OK(ctx, tg_embedder_new(ctx, m, NULL, &embedder));
+        assert_false(tg_model_can(m, TG_CAN_CHAT));
+        assert_false(tg_model_can(m, (tg_ability)99));
+        tg_embedder_free(embedder);
+        if (rows[i].train) tg_probe_free(probe);
+        if (rows[i].write) tg_session_free(session);
+        tg_model_free(m);
+    }
+    tg_context_free(ctx);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(null_answers),
         cmocka_unit_test(a_context_of_a_wrong_option),
         cmocka_unit_test(messages_name_public_calls),
         cmocka_unit_test(names_of_tensors),
+        cmocka_unit_test(shorter_options),
+        cmocka_unit_test(other_sizes),
+        cmocka_unit_test(abilities),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,8 +96,8 @@ static void convert(const char *family) {
     tg_context *ctx = open_context(2, NULL, NULL);
     const struct {
         const char *out;
-        tg_convert_kind kind;
-    } to[] = { { GGUF, TG_CONVERT_GGUF }, { "build/test/families.hf", TG_CONVERT_SAFETENSORS } };
+        tg_file_kind kind;
+    } to[] = { { GGUF, TG_FILE_GGUF }, { "build/test/families.hf", TG_FILE_FOLDER } };
     for (size_t i = 0; i < 2; i++) {
         tg_convert_report r;
         OK(ctx, tg_model_convert(ctx, RUN, to[i].out, to[i].kind, TG_WEIGHT_F32, &r));

@@ -120,8 +120,14 @@ static void use(const mode *m, bool before_context, unsigned threads, result *ou
     out->logits = mix(UINT64_C(14695981039346656037), logits, 256 * sizeof *logits);
     int32_t token;
     SAME_AFTER(OK(ctx, tg_session_sample(session, &sampling, 0, &token)));
-    SAME_AFTER(OK(ctx, tg_session_generate(session, "the", 3, &sampling, 12, ignore_text, NULL,
-                                           NULL, out->ids, NULL)));
+    tg_generation what = tg_generation_default();
+    what.prompt = "the";
+    what.prompt_bytes = 3;
+    what.sample = &sampling;
+    what.n_tokens = 12;
+    what.write = ignore_text;
+    what.new_ids = out->ids;
+    SAME_AFTER(OK(ctx, tg_session_continue(session, &what, NULL)));
     /* Calls that fail. */
     const int32_t bad[] = { 999 };
     SAME_AFTER(assert_int_equal(tg_session_eval(session, bad, 1, NULL), TG_E_RANGE));

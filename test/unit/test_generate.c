@@ -147,8 +147,10 @@ static void ends_are_told(void **state) {
     heard whole = { .n = 0 };
     tg_generate_stats stats;
     tg_generation what = generation(&whole, N);
-    what.sample.temperature = 0; /* of a model that knows nothing: bytes that come again */
-    what.sample.presence_penalty = 50;
+    tg_sample_options greedy = tg_sample_options_default();
+    greedy.temperature = 0; /* of a model that knows nothing: bytes that come again */
+    greedy.presence_penalty = 50;
+    what.sample = &greedy;
     OK(o.ctx, tg_session_continue(o.session, &what, &stats));
     assert_int_equal(stats.end, TG_END_LIMIT);
     heard h = { .n = 0 };
@@ -353,8 +355,10 @@ static written write_with(tg_context *ctx, tg_model *m, int32_t window, double t
     what.ends = &none;
     what.n_ends = 1;
     what.n_tokens = 40;
-    what.sample.temperature = temperature;
-    what.sample.repeat_penalty = temperature > 0 ? 1.2 : 1;
+    tg_sample_options sample = tg_sample_options_default();
+    sample.temperature = temperature;
+    sample.repeat_penalty = temperature > 0 ? 1.2 : 1;
+    what.sample = &sample;
     what.new_ids = w.ids;
     what.draft = draft;
     what.draft_session = drafts;
@@ -426,7 +430,9 @@ static void what_is_refused(void **state) {
     what.prompt = NULL;
     assert_int_equal(tg_session_continue(o.session, &what, NULL), TG_E_ARG);
     what = generation(&h, 3);
-    what.sample.temperature = -1;
+    tg_sample_options below = tg_sample_options_default();
+    below.temperature = -1;
+    what.sample = &below;
     assert_int_equal(tg_session_continue(o.session, &what, NULL), TG_E_ARG);
     what = generation(&h, 3);
     what.draft = 4;

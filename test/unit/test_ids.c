@@ -33,6 +33,20 @@ static int refuse(void *user, const char *bytes, size_t n) {
     return 1;
 }
 
+static tg_status from_ids(tg_session *s, const int32_t *ids, size_t n, const int32_t *ends,
+                          size_t n_ends, said *to, int32_t *new_ids, tg_generate_stats *stats) {
+    tg_generation what = tg_generation_default();
+    what.ids = ids;
+    what.n_ids = n;
+    what.ends = ends;
+    what.n_ends = n_ends;
+    what.n_tokens = N;
+    what.write = hear;
+    what.user = to;
+    what.new_ids = new_ids;
+    return tg_session_continue(s, &what, stats);
+}
+
 /* The ids of a text give what the text gives, whatever the session was fed before. */
 static void generation_from_ids(void **state) {
     (void)state;
@@ -47,32 +61,32 @@ static void generation_from_ids(void **state) {
     size_t n;
     said first = { .n = 0 }, again = { .n = 0 };
     tg_generate_stats stats;
-    DONE(tg_session_generate(s, prompt, sizeof prompt - 1, NULL, N, hear, NULL, &first, want,
-                             &stats));
+    tg_generation what = tg_generation_default();
+    what.prompt = prompt;
+    what.prompt_bytes = sizeof prompt - 1;
+    what.n_tokens = N;
+    what.write = hear;
+    what.user = &first;
+    what.new_ids = want;
+    DONE(tg_session_continue(s, &what, &stats));
     DONE(tg_tokenizer_encode(ctx, tg_model_tokenizer(m), prompt, sizeof prompt - 1, TG_ENCODE_ENDS,
                              ids, 64, &n));
     assert_int_equal(stats.prompt_tokens, n);
     const size_t made = stats.new_tokens;
-    DONE(tg_session_generate_ids(s, ids, n, NULL, 0, NULL, N, hear, NULL, &again, have, &stats));
+    DONE(from_ids(s, ids, n, NULL, 0, &again, have, &stats));
     assert_int_equal(stats.new_tokens, made);
     assert_memory_equal(have, want, made * sizeof *have);
     assert_int_equal(again.n, first.n);
     assert_memory_equal(again.text, first.text, first.n);
     /* A token of the caller's ends it, and is not written. */
     again.n = 0;
-    DONE(tg_session_generate_ids(s, ids, n, want, 1, NULL, N, hear, NULL, &again, have, &stats));
+    DONE(from_ids(s, ids, n, want, 1, &again, have, &stats));
     assert_int_equal(stats.new_tokens, 1);
     assert_int_equal(again.n, 0);
     const int32_t wrong = -1;
-    assert_int_equal(
-        tg_session_generate_ids(s, ids, 0, NULL, 0, NULL, N, hear, NULL, &again, have, NULL),
-        TG_E_ARG);
-    assert_int_equal(tg_session_generate_ids(s, ids, n, want, TG_ENDS_MAX + 1, NULL, N, hear, NULL,
-                                             &again, have, NULL),
-                     TG_E_ARG);
-    assert_int_equal(
-        tg_session_generate_ids(s, &wrong, 1, NULL, 0, NULL, N, hear, NULL, &again, have, NULL),
-        TG_E_RANGE);
+    assert_int_equal(from_ids(s, ids, 0, NULL, 0, &again, have, NULL), TG_E_ARG);
+    assert_int_equal(from_ids(s, ids, n, want, TG_ENDS_MAX + 1, &again, have, NULL), TG_E_ARG);
+    assert_int_equal(from_ids(s, &wrong, 1, NULL, 0, &again, have, NULL), TG_E_RANGE);
     tg_session_free(s);
     tg_model_free(m);
     tg_context_free(ctx);
@@ -176,13 +190,15 @@ static void errors_in_the_caller_s_context(void **state) {
     assert_int_equal(tg_context_new(NULL, &own), TG_OK);
     assert_int_equal(tg_context_new(NULL, &other), TG_OK);
     assert_int_equal(tg_model_open(own, "test/golden/lm/bert.zip", &m), TG_OK);
-    assert_int_equal(tg_model_tokenize(other, m, "a b c", 5, ids, 2, &n), TG_E_FULL);
+    const tg_tokenizer *t = tg_model_tokenizer(m);
+    assert_int_equal(tg_tokenizer_encode(other, t, "a b c", 5, TG_ENCODE_ENDS, ids, 2, &n),
+                     TG_E_FULL);
     assert_int_equal(n, 5);
     assert_non_null(strstr(tg_context_error(other), "want room for 5 ids, have 2"));
     assert_string_equal(tg_context_error(own), "");
-    assert_int_equal(tg_model_tokenize(NULL, m, "a", 1, ids, 2, &n), TG_E_ARG);
-    assert_int_equal(tg_model_tokenize(other, NULL, "a", 1, ids, 2, &n), TG_E_ARG);
-    assert_non_null(strstr(tg_context_error(other), "tg_model_tokenize: want a value for model"));
+    assert_int_equal(tg_tokenizer_encode(NULL, t, "a", 1, 0, ids, 2, &n), TG_E_ARG);
+    assert_int_equal(tg_tokenizer_encode(other, NULL, "a", 1, 0, ids, 2, &n), TG_E_ARG);
+    assert_non_null(strstr(tg_context_error(other), "tg_tokenizer_encode: want a value for tok"));
     tg_model_free(m);
     tg_context_free(other);
     tg_context_free(own);

@@ -245,13 +245,27 @@ static uint64_t look_logits(stage *s) {
 
 /* Longer than the window, so that the prompt is cut and the window slides. */
 static const char LONG[] = "Now is the winter of our discontent";
+static tg_generation of_text(const char *text, size_t n_bytes, size_t n_tokens) {
+    tg_generation what = tg_generation_default();
+    what.prompt = text;
+    what.prompt_bytes = n_bytes;
+    what.n_tokens = n_tokens;
+    return what;
+}
+static tg_generation heard_text(stage *s, size_t n_bytes, size_t n_tokens) {
+    tg_generation what = of_text(LONG, n_bytes, n_tokens);
+    what.write = hear_text;
+    what.user = s;
+    what.new_ids = s->ids;
+    return what;
+}
 static tg_status begin_generate(stage *s, tg_job **job) {
-    return tg_session_generate_job(s->session, LONG, sizeof LONG - 1, NULL, 40, hear_text, NULL, s,
-                                   s->ids, NULL, job);
+    const tg_generation what = heard_text(s, sizeof LONG - 1, 40);
+    return tg_session_continue_job(s->session, &what, NULL, job);
 }
 static tg_status whole_generate(stage *s) {
-    return tg_session_generate(s->session, LONG, sizeof LONG - 1, NULL, 40, hear_text, NULL, s,
-                               s->ids, NULL);
+    const tg_generation what = heard_text(s, sizeof LONG - 1, 40);
+    return tg_session_continue(s->session, &what, NULL);
 }
 static uint64_t look_generate(stage *s) {
     const uint64_t h = mix(MIX_START, s->ids, sizeof s->ids);
@@ -295,10 +309,10 @@ static tg_status begin_check(stage *s, tg_job **job) {
 }
 static tg_status whole_check(stage *s) { return tg_file_check(s->ctx, SAVE); }
 static tg_status begin_convert(stage *s, tg_job **job) {
-    return tg_file_convert_job(s->ctx, SAVE, OTHER, TG_FILE_V2_F32, job);
+    return tg_model_convert_job(s->ctx, SAVE, OTHER, TG_FILE_V2_F32, TG_WEIGHT_F32, NULL, job);
 }
 static tg_status whole_convert(stage *s) {
-    return tg_file_convert(s->ctx, SAVE, OTHER, TG_FILE_V2_F32);
+    return tg_model_convert(s->ctx, SAVE, OTHER, TG_FILE_V2_F32, TG_WEIGHT_F32, NULL);
 }
 
 static tg_status begin_trainer(stage *s, tg_job **job) {
@@ -519,8 +533,8 @@ static void jobs_keep_others_away(void **state) {
     refused(&s, tg_session_rewind(s.session, 0), "pending");
     refused(&s, tg_session_slide(s.session), "pending");
     refused(&s, tg_session_slide_job(s.session, &second), "pending");
-    refused(&s, tg_session_generate(s.session, "", 0, NULL, 1, NULL, NULL, NULL, NULL, NULL),
-            "pending");
+    const tg_generation one = of_text("", 0, 1);
+    refused(&s, tg_session_continue(s.session, &one, NULL), "pending");
     assert_int_equal(tg_session_tokens(s.session), 6);
     tg_job_free(job);
     OK(s.ctx, tg_session_sample(s.session, NULL, 0, &token));
@@ -596,8 +610,8 @@ static void reading_between_slices(void **state) {
     while (status != TG_STOPPED) {
         status = tg_trainer_poll(s.trainer, LEAST, &s.report);
         if (status == TG_PENDING && tg_trainer_steady(s.trainer)) {
-            OK(s.ctx,
-               tg_session_generate(s.session, "To", 2, NULL, 3, NULL, NULL, NULL, NULL, NULL));
+            const tg_generation what = of_text("To", 2, 3);
+            OK(s.ctx, tg_session_continue(s.session, &what, NULL));
             texts++;
         }
     }
@@ -759,7 +773,7 @@ static bool whole_program(test_alloc *a) {
     JOB(tg_trainer_save_best_job(s.trainer, OTHER, &job));
     JOB(tg_file_check_job(s.ctx, SAVE, &job));
     (void)remove(OTHER); /* which a safetensors file would not replace */
-    JOB(tg_file_convert_job(s.ctx, SAVE, OTHER, TG_FILE_SAFETENSORS, &job));
+    JOB(tg_model_convert_job(s.ctx, SAVE, OTHER, TG_FILE_SAFETENSORS, TG_WEIGHT_F32, NULL, &job));
     JOB(tg_model_eval_job(s.ctx, s.model, s.text, 0.1, 0, &s.number, &job));
     JOB(tg_trainer_open_job(s.ctx, SAVE, s.text, 0, &s.opened, &job));
     JOB(tg_model_open_job(s.ctx, OTHER, &s.other, &job));
@@ -768,8 +782,8 @@ static bool whole_program(test_alloc *a) {
     ok = ok && tg_session_new(s.ctx, s.model, 0, &s.session) == TG_OK;
     JOB(tg_session_eval_job(s.session, prompt, 5, &job));
     JOB(tg_session_slide_job(s.session, &job));
-    JOB(tg_session_generate_job(s.session, LONG, 12, NULL, 9, hear_text, NULL, &s, NULL, NULL,
-                                &job));
+    const tg_generation what = heard_text(&s, 12, 9);
+    JOB(tg_session_continue_job(s.session, &what, NULL, &job));
     ok = ok && tg_probe_new(s.ctx, s.model, 4, &s.probe) == TG_OK;
     JOB(tg_probe_run_job(s.probe, prompt, NULL, 0, NULL, &job));
     JOB(tg_check_kernels_job(s.ctx, "bias_grad", hear_check, &s, &s.count, &job));

@@ -155,14 +155,14 @@ static void calls(void **state) {
 
 static const struct {
     const char *from;
-    tg_convert_kind kind;
+    tg_file_kind kind;
     tg_weight_type type;
 } ways[] = {
-    { "test/golden/lm/llama3", TG_CONVERT_GGUF, TG_WEIGHT_F32 },
-    { "test/golden/lm/llama3.gguf", TG_CONVERT_SAFETENSORS, TG_WEIGHT_F16 },
-    { "test/golden/lm/gemma3.gguf", TG_CONVERT_TINYGPT, TG_WEIGHT_F32 },
-    { "test/golden/lm/bert.zip", TG_CONVERT_SAFETENSORS, TG_WEIGHT_F32 },
-    { OWN, TG_CONVERT_SAFETENSORS, TG_WEIGHT_F32 },
+    { "test/golden/lm/llama3", TG_FILE_GGUF, TG_WEIGHT_F32 },
+    { "test/golden/lm/llama3.gguf", TG_FILE_FOLDER, TG_WEIGHT_F16 },
+    { "test/golden/lm/gemma3.gguf", TG_FILE_V3, TG_WEIGHT_F32 },
+    { "test/golden/lm/bert.zip", TG_FILE_FOLDER, TG_WEIGHT_F32 },
+    { OWN, TG_FILE_FOLDER, TG_WEIGHT_F32 },
 };
 
 /* A conversion while request n of memory, or call n, fails; 0: none. Returns how many there were.
@@ -244,8 +244,7 @@ static int make_files(void **state) {
     tg_ctx_init(&err, NULL, NULL, NULL);
     assert_int_equal(model_save_v3(&err, OWN, &config, true, false), TG_OK);
     assert_int_equal(tg_context_new(NULL, &ctx), TG_OK);
-    if (tg_model_convert(ctx, "test/golden/lm/qwen2", LM, TG_CONVERT_TINYGPT, TG_WEIGHT_F32, &r) !=
-        TG_OK)
+    if (tg_model_convert(ctx, "test/golden/lm/qwen2", LM, TG_FILE_V3, TG_WEIGHT_F32, &r) != TG_OK)
         fail_msg("%s", tg_context_error(ctx));
     tg_context_free(ctx);
     return 0;

@@ -412,13 +412,11 @@ static tg_status open_one(tg_context *ctx, int which) {
 static tg_status convert_one(tg_context *ctx, int which) {
     static const struct {
         const char *in, *out;
-        tg_convert_kind kind;
+        tg_file_kind kind;
         tg_weight_type type;
-    } all[] = {
-        { "test/golden/lm/bert.zip", CONVERTED "/a.gguf", TG_CONVERT_GGUF, TG_WEIGHT_F16 },
-        { "test/golden/lm/qwen2", CONVERTED "/a.tinygpt", TG_CONVERT_TINYGPT, TG_WEIGHT_Q4_0 },
-        { "build/words.gguf", CONVERTED "/folder", TG_CONVERT_SAFETENSORS, TG_WEIGHT_BF16 }
-    };
+    } all[] = { { "test/golden/lm/bert.zip", CONVERTED "/a.gguf", TG_FILE_GGUF, TG_WEIGHT_F16 },
+                { "test/golden/lm/qwen2", CONVERTED "/a.tinygpt", TG_FILE_V3, TG_WEIGHT_Q4_0 },
+                { "build/words.gguf", CONVERTED "/folder", TG_FILE_FOLDER, TG_WEIGHT_BF16 } };
     tg_convert_report r;
     const tg_status s =
         tg_model_convert(ctx, all[which].in, all[which].out, all[which].kind, all[which].type, &r);
@@ -442,7 +440,7 @@ static void no_memory_to_convert(void **state) {
     tg_convert_report r;
     assert_int_equal(tg_context_new(NULL, &ctx), TG_OK);
     assert_int_equal(tg_model_convert(ctx, "test/golden/lm/bert.zip", "build/words.gguf",
-                                      TG_CONVERT_GGUF, TG_WEIGHT_F32, &r),
+                                      TG_FILE_GGUF, TG_WEIGHT_F32, &r),
                      TG_OK);
     tg_context_free(ctx);
     mkdir(CONVERTED, 0777);

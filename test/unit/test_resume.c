@@ -270,6 +270,79 @@ static void steps_and_validation_of_a_resumed_run(void **state) {
     end_run(&r);
 }
 
+typedef struct rates {
+    const tg_trainer *like; /* the rates of its schedule */
+    int64_t first, last;    /* steps that were asked for */
+    double wrong;           /* instead, from the fourth step on, unless 0 */
+} rates;
+
+static double rate_of(void *user, int64_t step) {
+    rates *r = user;
+    if (r->first == 0) r->first = step;
+    r->last = step;
+    if (r->wrong != 0 && step >= 4) return r->wrong;
+    return tg_trainer_lr(r->like, step);
+}
+
+static int warnings;
+static void count_warnings(void *user, int level, const char *text) {
+    (void)user;
+    warnings += level == 1 && strstr(text, "tg_trainer_set_rate") != NULL;
+}
+
+/* Rates of the caller's that are those of a schedule make the same run to the bit, also when it is
+ * resumed and they are given again; that there were any is said. */
+static void rates_of_the_caller(void **state) {
+    (void)state;
+    const tg_train_options o = options(12);
+    tg_train_options constant = o;
+    constant.schedule = TG_CONSTANT;
+    tg_context_options with = tg_context_options_default();
+    with.threads = 1;
+    with.log = count_warnings;
+    run_of like = fresh(whole, &o);
+    tg_context *ctx;
+    assert_int_equal(tg_context_new(&with, &ctx), TG_OK);
+    run_of own = start_run_on(ctx, whole(ctx), &nano, &constant);
+    rates r = { .like = like.trainer };
+    OK(ctx, tg_trainer_set_rate(own.trainer, rate_of, &r));
+    const tg_step_report want = steps_until(&like, 12), half = steps_until(&own, 6);
+    assert_int_equal(r.first, 1);
+    assert_int_equal(r.last, 6);
+    assert_true(half.lr == tg_trainer_lr(like.trainer, 6));
+    OK(ctx, tg_trainer_save(own.trainer, SAVE));
+    for (int given = 0; given < 2; given++) {
+        tg_trainer *t;
+        tg_step_report report = { .step = 0 };
+        warnings = 0;
+        OK(ctx, tg_trainer_open(ctx, SAVE, own.text, 0, &t));
+        assert_int_equal(warnings, 1);
+        if (given) OK(ctx, tg_trainer_set_rate(t, rate_of, &r));
+        while (report.step < 12) OK(ctx, tg_trainer_step(t, &report));
+        assert_int_equal(report.loss_hash == want.loss_hash, given);
+        tg_trainer_free(t);
+    }
+    /* Of a rate that is none the step says so, and the weights stay. */
+    const double none[] = { -1e-3, TG_NAN, TG_INF };
+    for (int i = 0; i < 3; i++) {
+        tg_trainer *t;
+        tg_step_report report;
+        rates wrong = { .like = like.trainer, .wrong = none[i] };
+        OK(ctx, tg_trainer_new(ctx, own.model, own.text, &constant, &t));
+        OK(ctx, tg_trainer_set_rate(t, rate_of, &wrong));
+        for (int k = 0; k < 3; k++) OK(ctx, tg_trainer_step(t, &report));
+        assert_int_equal(tg_trainer_step(t, &report), TG_E_ARG);
+        assert_non_null(strstr(tg_context_error(ctx), "rate of step 4"));
+        assert_int_equal(tg_trainer_steps_done(t), 3);
+        OK(ctx, tg_trainer_set_rate(t, NULL, NULL));
+        OK(ctx, tg_trainer_step(t, &report));
+        assert_true(report.lr == constant.lr);
+        tg_trainer_free(t);
+    }
+    end_run(&own);
+    end_run(&like);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sees_every_byte),
@@ -278,6 +351,7 @@ int main(void) {
         cmocka_unit_test(a_due_validation_is_not_forgotten),
         cmocka_unit_test(a_held_rate_stays),
         cmocka_unit_test(steps_and_validation_of_a_resumed_run),
+        cmocka_unit_test(rates_of_the_caller),
     };
     return cmocka_run_group_tests(tests, read_text, NULL);
 }

@@ -91,8 +91,12 @@ export async function instantiate(module, build, { threads = 1, maximumBytes, st
     const string = (s) => put(new TextEncoder().encode(s + '\0'));
     const readPointer = (from) =>
         wide ? view().getBigUint64(at(from), true) : view().getUint32(at(from), true);
-    return { c, build, memory, pointer, at, copy, view, text, put, string, readPointer,
-             listeners, files };
+    const pointerBytes = wide ? 8 : 4;
+    const writePointer = (to, offset, value) => wide
+        ? view().setBigUint64(at(to) + offset, BigInt(value), true)
+        : view().setUint32(at(to) + offset, Number(value), true);
+    return { c, build, memory, pointer, pointerBytes, writePointer, readPointer, at, copy, view,
+             text, put, string, listeners, files };
 }
 
 export function join(parts) {

@@ -5,7 +5,9 @@
 import { join } from './module.mjs';
 
 /* Offsets into the structs of tinygpt.h: 64-bit members are aligned to 8 bytes. */
-const OPTIONS_STEPS = 0, OPTIONS_BATCH = 8, OPTIONS_LR = 16;
+const OPTIONS_STEPS = 8, OPTIONS_BATCH = 16, OPTIONS_LR = 24;
+/* What is set here is at the beginning of the structs; the library has defaults for the rest. */
+const CONTEXT_OPTIONS_BYTES = 16, TRAIN_OPTIONS_BYTES = 32;
 const REPORT_LOSS = 8, REPORT_LOSS_HASH = 72;
 
 /* A context on a loaded module: `call` throws the core's message, `made` calls what makes. */
@@ -26,8 +28,8 @@ export function openContext(w, threads = 0) {
     let options = w.pointer(0);
     if (threads) {
         options = c.tg_wasm_alloc(w.pointer(256));
-        c.tg_context_options_default(options);
-        w.view().setUint32(w.at(options), threads, true);
+        c.tg_context_options_init(options, w.pointer(CONTEXT_OPTIONS_BYTES));
+        w.view().setUint32(w.at(options) + w.pointerBytes, threads, true);
     }
     ctx = made('tg_context_new', options);
     return { ctx, out, call, made };
@@ -57,7 +59,7 @@ export function newTrainer(w, engine, { name, steps, batch, seed = 42, textBytes
     const shape = preset(w, name);
     model ??= made('tg_model_new', ctx, shape.config, BigInt(seed));
     const options = w.c.tg_wasm_alloc(w.pointer(256)), at = w.at(options);
-    w.c.tg_train_options_default(options);
+    w.c.tg_train_options_init(options, w.pointer(TRAIN_OPTIONS_BYTES));
     w.view().setBigInt64(at + OPTIONS_STEPS, BigInt(steps), true);
     w.view().setInt32(at + OPTIONS_BATCH, batch ?? shape.batch, true);
     w.view().setFloat64(at + OPTIONS_LR, 2e-3, true);

@@ -33,6 +33,14 @@ export const STATUS = {
   E_INTERNAL: -13,
 } as const;
 
+export const tg_ability = {
+  TG_CAN_WRITE: 0,
+  TG_CAN_EMBED: 1,
+  TG_CAN_CHAT: 2,
+  TG_CAN_TRAIN: 3,
+  TG_CAN_SAVE: 4,
+} as const;
+
 export const tg_file_kind = {
   TG_FILE_V3: 0,
   TG_FILE_V2_F32: 1,
@@ -40,6 +48,17 @@ export const tg_file_kind = {
   TG_FILE_V2_INT4: 3,
   TG_FILE_V1_F32: 4,
   TG_FILE_SAFETENSORS: 5,
+  TG_FILE_FOLDER: 6,
+  TG_FILE_GGUF: 7,
+} as const;
+
+export const tg_weight_type = {
+  TG_WEIGHT_F32: 0,
+  TG_WEIGHT_F16: 1,
+  TG_WEIGHT_BF16: 2,
+  TG_WEIGHT_Q8_0: 3,
+  TG_WEIGHT_Q4_0: 4,
+  TG_WEIGHT_Q4_K: 5,
 } as const;
 
 export const tg_encode_flag = {
@@ -67,6 +86,16 @@ export const tg_schedule = {
   TG_WSD: 2,
 } as const;
 
+export const tg_pooling = {
+  TG_POOLING_MODEL: 0,
+  TG_POOLING_MEAN: 1,
+  TG_POOLING_CLS: 2,
+  TG_POOLING_LAST: 3,
+  TG_POOLING_MAX: 4,
+  TG_POOLING_MEAN_SQRT_LEN: 5,
+  TG_POOLING_WEIGHTED_MEAN: 6,
+} as const;
+
 export const tg_kv_type = {
   TG_KV_F32: 0,
   TG_KV_F16: 1,
@@ -90,16 +119,6 @@ export const tg_draft_limit = {
   TG_DRAFT_MAX: 15,
 } as const;
 
-export const tg_pooling = {
-  TG_POOLING_MODEL: 0,
-  TG_POOLING_MEAN: 1,
-  TG_POOLING_CLS: 2,
-  TG_POOLING_LAST: 3,
-  TG_POOLING_MAX: 4,
-  TG_POOLING_MEAN_SQRT_LEN: 5,
-  TG_POOLING_WEIGHTED_MEAN: 6,
-} as const;
-
 export const tg_model_part = {
   TG_PART_HEAD: 0,
   TG_PART_ATTENTION: 1,
@@ -112,34 +131,20 @@ export const tg_edit_kind = {
   TG_EDIT_DONOR: 1,
 } as const;
 
-export const tg_weight_type = {
-  TG_WEIGHT_F32: 0,
-  TG_WEIGHT_F16: 1,
-  TG_WEIGHT_BF16: 2,
-  TG_WEIGHT_Q8_0: 3,
-  TG_WEIGHT_Q4_0: 4,
-  TG_WEIGHT_Q4_K: 5,
-} as const;
-
-export const tg_convert_kind = {
-  TG_CONVERT_GGUF: 0,
-  TG_CONVERT_SAFETENSORS: 1,
-  TG_CONVERT_TINYGPT: 2,
-} as const;
-
 /** Structs: size, then every member's kind and offset; `chars` with its length. */
 export const STRUCTS = {
   tg_context_options: {
-    size: [32, 64],
+    size: [36, 72],
     members: {
-      threads: ['u32', 0, 0],
-      isa: ['text', 4, 8],
-      device: ['text', 8, 16],
-      levers: ['text', 12, 24],
-      alloc: ['ptr', 16, 32],
-      allocUser: ['ptr', 20, 40],
-      log: ['ptr', 24, 48],
-      logUser: ['ptr', 28, 56],
+      structBytes: ['ptr', 0, 0],
+      threads: ['u32', 4, 8],
+      isa: ['text', 8, 16],
+      device: ['text', 12, 24],
+      levers: ['text', 16, 32],
+      alloc: ['ptr', 20, 40],
+      allocUser: ['ptr', 24, 48],
+      log: ['ptr', 28, 56],
+      logUser: ['ptr', 32, 64],
     },
   },
   tg_model_config: {
@@ -192,14 +197,24 @@ export const STRUCTS = {
       usedPrev: ['bool', 129, 145],
     },
   },
-  tg_load_times: {
-    size: [40, 40],
+  tg_convert_report: {
+    size: [1120, 1136],
     members: {
-      openMs: ['f64', 0, 0],
-      tokMs: ['f64', 8, 8],
-      packMs: ['f64', 16, 16],
-      bytes: ['u64', 24, 24],
-      mapped: ['bool', 32, 32],
+      inBytes: ['u64', 0, 0],
+      outBytes: ['u64', 8, 8],
+      nTensors: ['ptr', 16, 16],
+      nFiner: ['ptr', 20, 24],
+      finer: ['chars', 24, 32, 1024],
+      nPositions: ['ptr', 1048, 1056],
+      maxError: ['f64', 1056, 1064],
+      tanhError: ['f64', 1064, 1072],
+      meanKl: ['f64', 1072, 1080],
+      maxKl: ['f64', 1080, 1088],
+      sameBest: ['f64', 1088, 1096],
+      nTexts: ['ptr', 1096, 1104],
+      nTextsSame: ['ptr', 1100, 1112],
+      nVectors: ['ptr', 1104, 1120],
+      minCosine: ['f64', 1112, 1128],
     },
   },
   tg_turn: {
@@ -210,38 +225,107 @@ export const STRUCTS = {
       nBytes: ['ptr', 8, 16],
     },
   },
+  tg_train_options: {
+    size: [152, 152],
+    members: {
+      structBytes: ['ptr', 0, 0],
+      steps: ['i64', 8, 8],
+      batch: ['i32', 16, 16],
+      accum: ['i32', 20, 20],
+      lr: ['f64', 24, 24],
+      minLrRatio: ['f64', 32, 32],
+      schedule: ['i32', 40, 40],
+      warmup: ['i64', 48, 48],
+      decayFraction: ['f64', 56, 56],
+      weightDecay: ['f64', 64, 64],
+      beta1: ['f64', 72, 72],
+      beta2: ['f64', 80, 80],
+      eps: ['f64', 88, 88],
+      clip: ['f64', 96, 96],
+      seed: ['u64', 104, 104],
+      valFraction: ['f64', 112, 112],
+      evalEvery: ['i64', 120, 120],
+      evalWindows: ['i32', 128, 128],
+      patience: ['i32', 132, 132],
+      skipBadSteps: ['bool', 136, 136],
+      keepBest: ['bool', 137, 137],
+      holdLrAfter: ['i64', 144, 144],
+    },
+  },
+  tg_step_report: {
+    size: [216, 216],
+    members: {
+      step: ['i64', 0, 0],
+      loss: ['f64', 8, 8],
+      valLoss: ['f64', 16, 16],
+      valIsBest: ['bool', 24, 24],
+      lr: ['f64', 32, 32],
+      gradNorm: ['f64', 40, 40],
+      ms: ['f64', 48, 48],
+      tokPerS: ['f64', 56, 56],
+      shareOfPeak: ['f64', 64, 64],
+      lossHash: ['u64', 72, 72],
+      skipped: ['bool', 80, 80],
+      earlyStop: ['bool', 81, 81],
+      badTensor: ['chars', 82, 82, 128],
+    },
+  },
+  tg_callbacks: {
+    size: [12, 24],
+    members: {
+      progress: ['ptr', 0, 0],
+      cancel: ['ptr', 4, 8],
+      user: ['ptr', 8, 16],
+    },
+  },
+  tg_sample_options: {
+    size: [88, 88],
+    members: {
+      structBytes: ['ptr', 0, 0],
+      temperature: ['f64', 8, 8],
+      topK: ['i32', 16, 16],
+      topP: ['f64', 24, 24],
+      minP: ['f64', 32, 32],
+      repeatPenalty: ['f64', 40, 40],
+      repeatLast: ['i32', 48, 48],
+      seed: ['u64', 56, 56],
+      typicalP: ['f64', 64, 64],
+      frequencyPenalty: ['f64', 72, 72],
+      presencePenalty: ['f64', 80, 80],
+    },
+  },
+  tg_embed_options: {
+    size: [12, 16],
+    members: {
+      structBytes: ['ptr', 0, 0],
+      pooling: ['i32', 4, 8],
+      raw: ['bool', 8, 12],
+      cut: ['bool', 9, 13],
+    },
+  },
+  tg_embed_text: {
+    size: [8, 16],
+    members: {
+      text: ['text', 0, 0],
+      nBytes: ['ptr', 4, 8],
+    },
+  },
+  tg_load_times: {
+    size: [40, 40],
+    members: {
+      openMs: ['f64', 0, 0],
+      tokMs: ['f64', 8, 8],
+      packMs: ['f64', 16, 16],
+      bytes: ['u64', 24, 24],
+      mapped: ['bool', 32, 32],
+    },
+  },
   tg_lint: {
     size: [264, 272],
     members: {
       level: ['i32', 0, 0],
       code: ['text', 4, 8],
       text: ['chars', 8, 16, 256],
-    },
-  },
-  tg_train_options: {
-    size: [144, 144],
-    members: {
-      steps: ['i64', 0, 0],
-      batch: ['i32', 8, 8],
-      accum: ['i32', 12, 12],
-      lr: ['f64', 16, 16],
-      minLrRatio: ['f64', 24, 24],
-      schedule: ['i32', 32, 32],
-      warmup: ['i64', 40, 40],
-      decayFraction: ['f64', 48, 48],
-      weightDecay: ['f64', 56, 56],
-      beta1: ['f64', 64, 64],
-      beta2: ['f64', 72, 72],
-      eps: ['f64', 80, 80],
-      clip: ['f64', 88, 88],
-      seed: ['u64', 96, 96],
-      valFraction: ['f64', 104, 104],
-      evalEvery: ['i64', 112, 112],
-      evalWindows: ['i32', 120, 120],
-      patience: ['i32', 124, 124],
-      skipBadSteps: ['bool', 128, 128],
-      keepBest: ['bool', 129, 129],
-      holdLrAfter: ['i64', 136, 136],
     },
   },
   tg_forecast: {
@@ -268,53 +352,12 @@ export const STRUCTS = {
       advice: ['chars', 144, 144, 1024],
     },
   },
-  tg_step_report: {
-    size: [216, 216],
-    members: {
-      step: ['i64', 0, 0],
-      loss: ['f64', 8, 8],
-      valLoss: ['f64', 16, 16],
-      valIsBest: ['bool', 24, 24],
-      lr: ['f64', 32, 32],
-      gradNorm: ['f64', 40, 40],
-      ms: ['f64', 48, 48],
-      tokPerS: ['f64', 56, 56],
-      shareOfPeak: ['f64', 64, 64],
-      lossHash: ['u64', 72, 72],
-      skipped: ['bool', 80, 80],
-      earlyStop: ['bool', 81, 81],
-      badTensor: ['chars', 82, 82, 128],
-    },
-  },
   tg_history_point: {
     size: [24, 24],
     members: {
       step: ['i64', 0, 0],
       loss: ['f64', 8, 8],
       valLoss: ['f64', 16, 16],
-    },
-  },
-  tg_callbacks: {
-    size: [12, 24],
-    members: {
-      progress: ['ptr', 0, 0],
-      cancel: ['ptr', 4, 8],
-      user: ['ptr', 8, 16],
-    },
-  },
-  tg_sample_options: {
-    size: [80, 80],
-    members: {
-      temperature: ['f64', 0, 0],
-      topK: ['i32', 8, 8],
-      topP: ['f64', 16, 16],
-      minP: ['f64', 24, 24],
-      repeatPenalty: ['f64', 32, 32],
-      repeatLast: ['i32', 40, 40],
-      seed: ['u64', 48, 48],
-      typicalP: ['f64', 56, 56],
-      frequencyPenalty: ['f64', 64, 64],
-      presencePenalty: ['f64', 72, 72],
     },
   },
   tg_logit_bias: {
@@ -360,43 +403,29 @@ export const STRUCTS = {
     },
   },
   tg_generation: {
-    size: [160, 232],
+    size: [88, 168],
     members: {
-      prompt: ['text', 0, 0],
-      promptBytes: ['ptr', 4, 8],
-      ids: ['ptr', 8, 16],
-      nIds: ['ptr', 12, 24],
-      sample: ['tg_sample_options', 16, 32],
-      firstDraw: ['u64', 96, 112],
-      nTokens: ['ptr', 104, 120],
-      ends: ['ptr', 108, 128],
-      nEnds: ['ptr', 112, 136],
-      full: ['i32', 116, 144],
-      makeRoom: ['ptr', 120, 152],
-      logprobs: ['bool', 124, 160],
-      nBest: ['ptr', 128, 168],
-      token: ['ptr', 132, 176],
-      write: ['ptr', 136, 184],
-      cancel: ['ptr', 140, 192],
-      user: ['ptr', 144, 200],
-      newIds: ['ptr', 148, 208],
-      draft: ['ptr', 152, 216],
-      draftSession: ['ptr', 156, 224],
-    },
-  },
-  tg_embed_options: {
-    size: [8, 8],
-    members: {
-      pooling: ['i32', 0, 0],
-      raw: ['bool', 4, 4],
-      cut: ['bool', 5, 5],
-    },
-  },
-  tg_embed_text: {
-    size: [8, 16],
-    members: {
-      text: ['text', 0, 0],
-      nBytes: ['ptr', 4, 8],
+      structBytes: ['ptr', 0, 0],
+      prompt: ['text', 4, 8],
+      promptBytes: ['ptr', 8, 16],
+      ids: ['ptr', 12, 24],
+      nIds: ['ptr', 16, 32],
+      sample: ['ptr', 20, 40],
+      firstDraw: ['u64', 24, 48],
+      nTokens: ['ptr', 32, 56],
+      ends: ['ptr', 36, 64],
+      nEnds: ['ptr', 40, 72],
+      full: ['i32', 44, 80],
+      makeRoom: ['ptr', 48, 88],
+      logprobs: ['bool', 52, 96],
+      nBest: ['ptr', 56, 104],
+      token: ['ptr', 60, 112],
+      write: ['ptr', 64, 120],
+      cancel: ['ptr', 68, 128],
+      user: ['ptr', 72, 136],
+      newIds: ['ptr', 76, 144],
+      draft: ['ptr', 80, 152],
+      draftSession: ['ptr', 84, 160],
     },
   },
   tg_edit: {
@@ -407,26 +436,6 @@ export const STRUCTS = {
       position: ['i32', 8, 8],
       part: ['i32', 12, 12],
       kind: ['i32', 16, 16],
-    },
-  },
-  tg_convert_report: {
-    size: [1120, 1136],
-    members: {
-      inBytes: ['u64', 0, 0],
-      outBytes: ['u64', 8, 8],
-      nTensors: ['ptr', 16, 16],
-      nFiner: ['ptr', 20, 24],
-      finer: ['chars', 24, 32, 1024],
-      nPositions: ['ptr', 1048, 1056],
-      maxError: ['f64', 1056, 1064],
-      tanhError: ['f64', 1064, 1072],
-      meanKl: ['f64', 1072, 1080],
-      maxKl: ['f64', 1080, 1088],
-      sameBest: ['f64', 1088, 1096],
-      nTexts: ['ptr', 1096, 1104],
-      nTextsSame: ['ptr', 1100, 1112],
-      nVectors: ['ptr', 1104, 1120],
-      minCosine: ['f64', 1112, 1128],
     },
   },
   tg_isa_info: {
@@ -508,12 +517,10 @@ export const STRUCTS = {
 export const EXPORTS = {
   tg_status_text: 'p:i',
   tg_version: 'p:',
-  tg_context_options_default: 'v:p',
+  tg_context_options_init: 'v:pp',
   tg_context_new: 'i:pp',
   tg_context_free: 'v:p',
   tg_context_error: 'p:p',
-  tg_context_pack_cache: 'i:pp',
-  tg_context_date: 'i:pp',
   tg_context_banner: 'p:p',
   tg_context_threads: 'u:p',
   tg_context_isa: 'p:p',
@@ -527,11 +534,10 @@ export const EXPORTS = {
   tg_model_open: 'i:ppp',
   tg_model_free: 'v:p',
   tg_model_get_info: 'i:pp',
+  tg_model_can: 'b:pi',
   tg_model_save: 'i:ppi',
-  tg_model_tensor: 'i:pppp',
-  tg_model_tensor_at: 'p:ppp',
-  tg_model_tokenize: 'i:ppppppp',
-  tg_model_piece: 'p:pip',
+  tg_file_info: 'i:ppbpp',
+  tg_file_check: 'i:pp',
   tg_model_tokenizer: 'p:p',
   tg_tokenizer_open: 'i:ppp',
   tg_tokenizer_free: 'v:p',
@@ -550,36 +556,50 @@ export const EXPORTS = {
   tg_text_hold_back: 'i:pL',
   tg_text_free: 'v:p',
   tg_text_bytes: 'L:p',
-  tg_text_sha256: 'i:pp',
-  tg_text_lint: 'i:pidpp',
-  tg_stories: 'i:LLpp',
-  tg_train_options_default: 'v:p',
+  tg_train_options_init: 'v:pp',
   tg_trainer_new: 'i:ppppp',
   tg_trainer_open: 'i:ppplp',
   tg_trainer_free: 'v:p',
   tg_trainer_model: 'p:p',
+  tg_trainer_run: 'i:ppp',
+  tg_trainer_save: 'i:pp',
+  tg_trainer_eval: 'i:pp',
+  tg_sample_options_init: 'v:pp',
+  tg_generate: 'i:pppppppp',
+  tg_session_new: 'i:ppip',
+  tg_session_free: 'v:p',
+  tg_chat: 'i:ppppppp',
+  tg_embed_options_init: 'v:pp',
+  tg_embedder_new: 'i:pppp',
+  tg_embedder_free: 'v:p',
+  tg_embedder_width: 'p:p',
+  tg_embedder_run: 'i:pppp',
+  tg_context_pack_cache: 'i:pp',
+  tg_context_date: 'i:pp',
+  tg_model_tensor: 'i:pppp',
+  tg_model_tensor_at: 'p:ppp',
+  tg_model_sampling: 'i:pppp',
+  tg_file_config: 'i:ppp',
+  tg_transformers_config: 'i:pppp',
+  tg_text_sha256: 'i:pp',
+  tg_text_lint: 'i:pidpp',
+  tg_stories: 'i:LLpp',
   tg_trainer_forecast: 'i:pp',
   tg_forecast_run: 'i:ppppp',
-  tg_trainer_options: 'v:pp',
+  tg_trainer_options: 'i:pp',
   tg_trainer_step: 'i:pp',
   tg_trainer_poll: 'i:pdp',
   tg_trainer_steady: 'b:p',
   tg_trainer_set_steps: 'i:pl',
   tg_trainer_hold_lr: 'i:p',
   tg_trainer_lr: 'd:pl',
+  tg_trainer_set_rate: 'i:ppp',
   tg_trainer_set_validation: 'i:pli',
-  tg_trainer_eval: 'i:pp',
   tg_model_eval: 'i:pppdip',
   tg_trainer_steps_done: 'l:p',
-  tg_trainer_save: 'i:pp',
   tg_trainer_save_best: 'i:pp',
   tg_trainer_history: 'p:pp',
-  tg_trainer_run: 'i:ppp',
-  tg_sample_options_default: 'v:p',
-  tg_model_sampling: 'i:pppp',
-  tg_session_new: 'i:ppip',
   tg_session_new_kv: 'i:ppiip',
-  tg_session_free: 'v:p',
   tg_session_eval: 'i:pppp',
   tg_session_logits: 'p:p',
   tg_session_sample: 'i:ppLp',
@@ -594,26 +614,13 @@ export const EXPORTS = {
   tg_session_held: 'p:p',
   tg_session_capacity: 'p:p',
   tg_session_slide: 'i:p',
-  tg_generation_default: 'v:p',
+  tg_generation_init: 'v:pp',
   tg_session_continue: 'i:ppp',
-  tg_generate: 'i:pppppppp',
-  tg_session_generate: 'i:pppppppppp',
-  tg_session_generate_ids: 'i:pppppppppppp',
-  tg_embed_options_default: 'v:p',
-  tg_embedder_new: 'i:pppp',
-  tg_embedder_free: 'v:p',
-  tg_embedder_width: 'p:p',
-  tg_embedder_run: 'i:pppp',
   tg_probe_new: 'i:pppp',
   tg_probe_free: 'v:p',
   tg_probe_run: 'i:ppppp',
   tg_probe_attention: 'p:pii',
   tg_probe_lens: 'p:pi',
-  tg_file_info: 'i:ppbpp',
-  tg_file_check: 'i:pp',
-  tg_file_convert: 'i:pppi',
-  tg_file_config: 'i:ppp',
-  tg_transformers_config: 'i:pppp',
   tg_job_poll: 'i:pd',
   tg_job_free: 'v:p',
   tg_model_new_job: 'i:ppLpp',
@@ -632,11 +639,10 @@ export const EXPORTS = {
   tg_session_eval_job: 'i:pppp',
   tg_session_slide_job: 'i:pp',
   tg_session_continue_job: 'i:pppp',
-  tg_session_generate_job: 'i:ppppppppppp',
   tg_probe_run_job: 'i:pppppp',
   tg_model_eval_job: 'i:pppdipp',
   tg_file_check_job: 'i:ppp',
-  tg_file_convert_job: 'i:pppip',
+  tg_model_convert_job: 'i:pppiipp',
   tg_isa_count: 'p:',
   tg_isa_at: 'p:p',
   tg_lever_count: 'p:',
@@ -682,12 +688,10 @@ export const EXPORTS = {
 export interface Exports {
   tg_status_text(status: number): Ptr;
   tg_version(): Ptr;
-  tg_context_options_default(result: Ptr): void;
+  tg_context_options_init(options: Ptr, structBytes: Ptr): void;
   tg_context_new(options: Ptr, out: Ptr): number;
   tg_context_free(ctx: Ptr): void;
   tg_context_error(ctx: Ptr): Ptr;
-  tg_context_pack_cache(ctx: Ptr, folder: Ptr): number;
-  tg_context_date(ctx: Ptr, date: Ptr): number;
   tg_context_banner(ctx: Ptr): Ptr;
   tg_context_threads(ctx: Ptr): number;
   tg_context_isa(ctx: Ptr): Ptr;
@@ -701,13 +705,10 @@ export interface Exports {
   tg_model_open(ctx: Ptr, path: Ptr, out: Ptr): number;
   tg_model_free(model: Ptr): void;
   tg_model_get_info(model: Ptr, out: Ptr): number;
+  tg_model_can(model: Ptr, what: number): boolean;
   tg_model_save(model: Ptr, path: Ptr, kind: number): number;
-  tg_model_tensor(model: Ptr, name: Ptr, out: Ptr, nElems: Ptr): number;
-  tg_model_tensor_at(model: Ptr, i: Ptr, nElems: Ptr): Ptr;
-  tg_model_tokenize(
-    ctx: Ptr, model: Ptr, text: Ptr, nBytes: Ptr, ids: Ptr, cap: Ptr, n: Ptr,
-  ): number;
-  tg_model_piece(model: Ptr, id: number, nBytes: Ptr): Ptr;
+  tg_file_info(ctx: Ptr, path: Ptr, json: boolean, write: Ptr, user: Ptr): number;
+  tg_file_check(ctx: Ptr, path: Ptr): number;
   tg_model_tokenizer(model: Ptr): Ptr;
   tg_tokenizer_open(ctx: Ptr, path: Ptr, out: Ptr): number;
   tg_tokenizer_free(tokenizer: Ptr): void;
@@ -733,38 +734,57 @@ export interface Exports {
   tg_text_hold_back(text: Ptr, trainBytes: number | bigint): number;
   tg_text_free(text: Ptr): void;
   tg_text_bytes(text: Ptr): bigint;
-  tg_text_sha256(text: Ptr, digest: Ptr): number;
-  tg_text_lint(text: Ptr, ctxTokens: number, valFraction: number, report: Ptr, user: Ptr): number;
-  tg_stories(seed: number | bigint, nBytes: number | bigint, write: Ptr, user: Ptr): number;
-  tg_train_options_default(result: Ptr): void;
+  tg_train_options_init(options: Ptr, structBytes: Ptr): void;
   tg_trainer_new(ctx: Ptr, model: Ptr, text: Ptr, options: Ptr, out: Ptr): number;
   tg_trainer_open(ctx: Ptr, path: Ptr, text: Ptr, steps: number | bigint, out: Ptr): number;
   tg_trainer_free(trainer: Ptr): void;
   tg_trainer_model(trainer: Ptr): Ptr;
+  tg_trainer_run(trainer: Ptr, callbacks: Ptr, savePath: Ptr): number;
+  tg_trainer_save(trainer: Ptr, path: Ptr): number;
+  tg_trainer_eval(trainer: Ptr, loss: Ptr): number;
+  tg_sample_options_init(options: Ptr, structBytes: Ptr): void;
+  tg_generate(
+    ctx: Ptr, model: Ptr, prompt: Ptr, promptBytes: Ptr, options: Ptr, nTokens: Ptr, write: Ptr,
+    user: Ptr,
+  ): number;
+  tg_session_new(ctx: Ptr, model: Ptr, ctxTokens: number, out: Ptr): number;
+  tg_session_free(session: Ptr): void;
+  tg_chat(
+    session: Ptr, turns: Ptr, nTurns: Ptr, options: Ptr, nTokens: Ptr, write: Ptr, user: Ptr,
+  ): number;
+  tg_embed_options_init(options: Ptr, structBytes: Ptr): void;
+  tg_embedder_new(ctx: Ptr, model: Ptr, options: Ptr, out: Ptr): number;
+  tg_embedder_free(embedder: Ptr): void;
+  tg_embedder_width(embedder: Ptr): Ptr;
+  tg_embedder_run(embedder: Ptr, texts: Ptr, n: Ptr, out: Ptr): number;
+  tg_context_pack_cache(ctx: Ptr, folder: Ptr): number;
+  tg_context_date(ctx: Ptr, date: Ptr): number;
+  tg_model_tensor(model: Ptr, name: Ptr, out: Ptr, nElems: Ptr): number;
+  tg_model_tensor_at(model: Ptr, i: Ptr, nElems: Ptr): Ptr;
+  tg_model_sampling(model: Ptr, options: Ptr, said: Ptr, saidBytes: Ptr): number;
+  tg_file_config(ctx: Ptr, path: Ptr, out: Ptr): number;
+  tg_transformers_config(ctx: Ptr, config: Ptr, write: Ptr, user: Ptr): number;
+  tg_text_sha256(text: Ptr, digest: Ptr): number;
+  tg_text_lint(text: Ptr, ctxTokens: number, valFraction: number, report: Ptr, user: Ptr): number;
+  tg_stories(seed: number | bigint, nBytes: number | bigint, write: Ptr, user: Ptr): number;
   tg_trainer_forecast(trainer: Ptr, out: Ptr): number;
   tg_forecast_run(ctx: Ptr, config: Ptr, text: Ptr, options: Ptr, out: Ptr): number;
-  tg_trainer_options(trainer: Ptr, out: Ptr): void;
+  tg_trainer_options(trainer: Ptr, out: Ptr): number;
   tg_trainer_step(trainer: Ptr, out: Ptr): number;
   tg_trainer_poll(trainer: Ptr, budgetMs: number, out: Ptr): number;
   tg_trainer_steady(trainer: Ptr): boolean;
   tg_trainer_set_steps(trainer: Ptr, steps: number | bigint): number;
   tg_trainer_hold_lr(trainer: Ptr): number;
   tg_trainer_lr(trainer: Ptr, step: number | bigint): number;
+  tg_trainer_set_rate(trainer: Ptr, rate: Ptr, user: Ptr): number;
   tg_trainer_set_validation(trainer: Ptr, evalEvery: number | bigint, patience: number): number;
-  tg_trainer_eval(trainer: Ptr, loss: Ptr): number;
   tg_model_eval(
     ctx: Ptr, model: Ptr, text: Ptr, valFraction: number, evalWindows: number, loss: Ptr,
   ): number;
   tg_trainer_steps_done(trainer: Ptr): bigint;
-  tg_trainer_save(trainer: Ptr, path: Ptr): number;
   tg_trainer_save_best(trainer: Ptr, path: Ptr): number;
   tg_trainer_history(trainer: Ptr, n: Ptr): Ptr;
-  tg_trainer_run(trainer: Ptr, callbacks: Ptr, savePath: Ptr): number;
-  tg_sample_options_default(result: Ptr): void;
-  tg_model_sampling(model: Ptr, options: Ptr, said: Ptr, saidBytes: Ptr): number;
-  tg_session_new(ctx: Ptr, model: Ptr, ctxTokens: number, out: Ptr): number;
   tg_session_new_kv(ctx: Ptr, model: Ptr, ctxTokens: number, kv: number, out: Ptr): number;
-  tg_session_free(session: Ptr): void;
   tg_session_eval(session: Ptr, tokens: Ptr, n: Ptr, logits: Ptr): number;
   tg_session_logits(session: Ptr): Ptr;
   tg_session_sample(session: Ptr, options: Ptr, index: number | bigint, token: Ptr): number;
@@ -779,35 +799,13 @@ export interface Exports {
   tg_session_held(session: Ptr): Ptr;
   tg_session_capacity(session: Ptr): Ptr;
   tg_session_slide(session: Ptr): number;
-  tg_generation_default(result: Ptr): void;
+  tg_generation_init(options: Ptr, structBytes: Ptr): void;
   tg_session_continue(session: Ptr, what: Ptr, stats: Ptr): number;
-  tg_generate(
-    ctx: Ptr, model: Ptr, prompt: Ptr, promptBytes: Ptr, options: Ptr, nTokens: Ptr, write: Ptr,
-    user: Ptr,
-  ): number;
-  tg_session_generate(
-    session: Ptr, prompt: Ptr, promptBytes: Ptr, options: Ptr, nTokens: Ptr, write: Ptr,
-    cancel: Ptr, user: Ptr, ids: Ptr, stats: Ptr,
-  ): number;
-  tg_session_generate_ids(
-    session: Ptr, prompt: Ptr, nPrompt: Ptr, ends: Ptr, nEnds: Ptr, options: Ptr, nTokens: Ptr,
-    write: Ptr, cancel: Ptr, user: Ptr, ids: Ptr, stats: Ptr,
-  ): number;
-  tg_embed_options_default(result: Ptr): void;
-  tg_embedder_new(ctx: Ptr, model: Ptr, options: Ptr, out: Ptr): number;
-  tg_embedder_free(embedder: Ptr): void;
-  tg_embedder_width(embedder: Ptr): Ptr;
-  tg_embedder_run(embedder: Ptr, texts: Ptr, n: Ptr, out: Ptr): number;
   tg_probe_new(ctx: Ptr, model: Ptr, nTokens: Ptr, out: Ptr): number;
   tg_probe_free(probe: Ptr): void;
   tg_probe_run(probe: Ptr, tokens: Ptr, edits: Ptr, nEdits: Ptr, donor: Ptr): number;
   tg_probe_attention(probe: Ptr, layer: number, head: number): Ptr;
   tg_probe_lens(probe: Ptr, layer: number): Ptr;
-  tg_file_info(ctx: Ptr, path: Ptr, json: boolean, write: Ptr, user: Ptr): number;
-  tg_file_check(ctx: Ptr, path: Ptr): number;
-  tg_file_convert(ctx: Ptr, pathIn: Ptr, pathOut: Ptr, kind: number): number;
-  tg_file_config(ctx: Ptr, path: Ptr, out: Ptr): number;
-  tg_transformers_config(ctx: Ptr, config: Ptr, write: Ptr, user: Ptr): number;
   tg_job_poll(job: Ptr, budgetMs: number): number;
   tg_job_free(job: Ptr): void;
   tg_model_new_job(ctx: Ptr, config: Ptr, seed: number | bigint, out: Ptr, job: Ptr): number;
@@ -832,16 +830,14 @@ export interface Exports {
   tg_session_eval_job(session: Ptr, tokens: Ptr, n: Ptr, job: Ptr): number;
   tg_session_slide_job(session: Ptr, job: Ptr): number;
   tg_session_continue_job(session: Ptr, what: Ptr, stats: Ptr, job: Ptr): number;
-  tg_session_generate_job(
-    session: Ptr, prompt: Ptr, promptBytes: Ptr, options: Ptr, nTokens: Ptr, write: Ptr,
-    cancel: Ptr, user: Ptr, ids: Ptr, stats: Ptr, job: Ptr,
-  ): number;
   tg_probe_run_job(probe: Ptr, tokens: Ptr, edits: Ptr, nEdits: Ptr, donor: Ptr, job: Ptr): number;
   tg_model_eval_job(
     ctx: Ptr, model: Ptr, text: Ptr, valFraction: number, evalWindows: number, loss: Ptr, job: Ptr,
   ): number;
   tg_file_check_job(ctx: Ptr, path: Ptr, job: Ptr): number;
-  tg_file_convert_job(ctx: Ptr, pathIn: Ptr, pathOut: Ptr, kind: number, job: Ptr): number;
+  tg_model_convert_job(
+    ctx: Ptr, pathIn: Ptr, pathOut: Ptr, kind: number, type: number, report: Ptr, job: Ptr,
+  ): number;
   tg_isa_count(): Ptr;
   tg_isa_at(i: Ptr): Ptr;
   tg_lever_count(): Ptr;

@@ -234,10 +234,11 @@ export const answer: Call<'answer'> = async (core, task, id, turns, options) => 
     core.framed(task, (frame) => listening(core, listener, async (user) => {
       await task.hold(id);
       processLogits(core, frame, session.at, { banned, bias, stops });
-      const what = frame.alloc(memory.size('tg_generation'));
-      c.tg_generation_default(what);
-      memory.write('tg_sample_options', memory.member('tg_generation', what, 'sample'), sampling);
+      const sample = core.defaults(frame, 'tg_sample_options');
+      memory.write('tg_sample_options', sample, sampling);
+      const what = core.defaults(frame, 'tg_generation');
       memory.write('tg_generation', what, {
+        sample,
         ...encode(core, frame, session, template, turns, noThinking),
         ...ends(core, frame, c.tg_model_tokenizer(model.at), template),
         nTokens: Math.min(tokens, 2 ** 31), full: tg_full.TG_FULL_STOP,

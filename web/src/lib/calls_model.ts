@@ -3,7 +3,7 @@
  * calls_model.ts - making, opening, describing and saving models, and looking into them.
  */
 import { numbers, type Ptr, utf8 } from './abi.js';
-import { tg_edit_kind, tg_file_kind, tg_model_part } from './abi.gen.js';
+import { tg_edit_kind, tg_encode_flag, tg_file_kind, tg_model_part } from './abi.gen.js';
 import { type Call, choose, config, offering, using } from './calling.js';
 import { type Core, type Frame, SLICE_MS } from './core.js';
 import { TinygptError } from './errors.js';
@@ -25,9 +25,10 @@ export const FILE_KINDS: Record<Exclude<FileKind, 'run'>, number> = {
 export function pieces(core: Core, frame: Frame, model: Ptr): ModelMade['pieces'] {
   const length = frame.alloc(8);
   const all: Uint8Array[] = [];
-  for (let id = 0; ; id++) {
-    const at = core.c.tg_model_piece(model, id, length);
-    if (at === 0) break;
+  const tokenizer = core.c.tg_model_tokenizer(model);
+  const count = core.c.tg_tokenizer_count(tokenizer);
+  for (let id = 0; id < count; id++) {
+    const at = core.c.tg_tokenizer_bytes(tokenizer, id, length);
     all.push(core.memory.copy(at, core.memory.pointer(length)));
   }
   const ends = new Int32Array(all.length);
@@ -81,10 +82,16 @@ function tokenize(core: Core, frame: Frame, model: Ptr, text: string): { at: Ptr
   const bytes = utf8(text);
   const from = frame.put(bytes);
   const count = frame.alloc(8);
-  core.ok(core.c.tg_model_tokenize(core.context, model, from, bytes.length, 0, 0, count));
+  const encode = (at: Ptr, room: number): void => {
+    core.ok(core.c.tg_tokenizer_encode(
+      core.context, core.c.tg_model_tokenizer(model), from, bytes.length,
+      tg_encode_flag.TG_ENCODE_ENDS, at, room, count,
+    ));
+  };
+  encode(0, 0);
   const n = core.memory.pointer(count);
   const at = frame.alloc(n * 4);
-  core.ok(core.c.tg_model_tokenize(core.context, model, from, bytes.length, at, n, count));
+  encode(at, n);
   return { at, n };
 }
 

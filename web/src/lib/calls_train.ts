@@ -3,6 +3,7 @@
  * calls_train.ts - runs: making, continuing, stepping, asking, saving.
  */
 import { numbers, PENDING, type Ptr, STOPPED, type Struct } from './abi.js';
+import { tg_weight_type } from './abi.gen.js';
 import { type Call, offering, using } from './calling.js';
 import { dropProbes, FILE_KINDS, pieces, SAVED, saveModel, takeSaved } from './calls_model.js';
 import { type Core, type Frame, SLICE_MS } from './core.js';
@@ -115,8 +116,8 @@ export const trainerDone: Call<'trainerDone'> = async (core, _task, id) =>
 export const trainerOptions: Call<'trainerOptions'> = async (core, task, id) => {
   const trainer = core.registry.get('trainer', id);
   return core.framed(task, (frame) => {
-    const at = frame.alloc(core.memory.size('tg_train_options'));
-    core.c.tg_trainer_options(trainer.at, at);
+    const at = core.defaults(frame, 'tg_train_options');
+    core.ok(core.c.tg_trainer_options(trainer.at, at));
     return core.readTrainOptions(at);
   });
 };
@@ -160,7 +161,10 @@ export const trainerSave: Call<'trainerSave'> = (core, task, id, kind) =>
       const from = frame.string(name);
       const to = frame.string(SAVED);
       const { context } = core;
-      await core.job(task, frame, [], 'tg_file_convert', context, from, to, FILE_KINDS[kind]);
+      await core.job(
+        task, frame, [], 'tg_model_convert', context, from, to, FILE_KINDS[kind],
+        tg_weight_type.TG_WEIGHT_F32, 0,
+      );
       return takeSaved(core, task);
     });
   });

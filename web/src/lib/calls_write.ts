@@ -24,6 +24,7 @@ export const sessionNew: Call<'sessionNew'> = async (core, task, id, ctx) => {
 /** Hands out the tokens of a generation as they appear in the array that C fills. */
 function follow(core: Core, task: Task, model: Ptr, frame: Frame, ids: Ptr, n: number): () => void {
   const { c, memory } = core;
+  const tokenizer = c.tg_model_tokenizer(model);
   const length = frame.alloc(8);
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   const start = performance.now();
@@ -33,7 +34,7 @@ function follow(core: Core, task: Task, model: Ptr, frame: Frame, ids: Ptr, n: n
     for (; done < n; done++) {
       const id = memory.int32(ids + done * 4);
       if (id < 0) return;
-      const piece = memory.copy(c.tg_model_piece(model, id, length), memory.pointer(length));
+      const piece = memory.copy(c.tg_tokenizer_bytes(tokenizer, id, length), memory.pointer(length));
       const text = decoder.decode(piece, { stream: done + 1 < n });
       task.emit({ id, text, ms: performance.now() - start } satisfies Piece);
     }
@@ -51,9 +52,9 @@ export const generate: Call<'generate'> = async (core, task, id, prompt, tokens,
     core.framed(task, async (frame) => {
       await task.hold(id);
       const bytes = utf8(prompt);
-      const sample = frame.alloc(memory.size('tg_sample_options'));
-      c.tg_sample_options_default(sample);
+      const sample = core.defaults(frame, 'tg_sample_options');
       memory.write('tg_sample_options', sample, options);
+      const what = core.defaults(frame, 'tg_generation');
       const stats = frame.alloc(memory.size('tg_generate_stats'));
       const ids = frame.alloc(Math.max(tokens, 1) * 4);
       const emit = follow(core, task, model.at, frame, ids, tokens);
@@ -63,10 +64,13 @@ export const generate: Call<'generate'> = async (core, task, id, prompt, tokens,
         return task.cancelled || session.freed ? 1 : 0;
       };
       await listening(core, cancel, async (user) => {
+        memory.write('tg_generation', what, {
+          prompt: frame.put(bytes), promptBytes: bytes.length, sample, nTokens: tokens,
+          cancel: c.tg_wasm_on_cancel(), user, newIds: ids,
+        });
         try {
           await core.job(
-            task, frame, [model.id], 'tg_session_generate', session.at, frame.put(bytes),
-            bytes.length, sample, tokens, 0, c.tg_wasm_on_cancel(), user, ids, stats,
+            task, frame, [model.id], 'tg_session_continue', session.at, what, stats,
           );
         } catch (error) {
           if (!(error instanceof Cancelled)) throw error;

@@ -29,6 +29,10 @@ import {
   fetchStories, type Instance, instantiate, isolated, loadBest, type Loaded,
 } from './wasm.js';
 
+/** Structs that begin with their size, which `${name}_init` sets with the defaults. */
+export type OptionStruct =
+  'tg_context_options' | 'tg_train_options' | 'tg_sample_options' | 'tg_generation';
+
 /** How long a slice lasts. A stop is seen after one; a turn costs some microseconds. */
 export const SLICE_MS = 20;
 
@@ -311,9 +315,8 @@ export class Core {
     const { levers } = this.#options;
     const { c, memory } = this;
     const frame = new Frame(c, memory);
-    const options = frame.alloc(memory.size('tg_context_options'));
+    const options = this.defaults(frame, 'tg_context_options');
     const slot = frame.alloc(8);
-    c.tg_context_options_default(options);
     memory.write('tg_context_options', options, {
       threads: this.#loaded.threads,
       device: frame.string(device),
@@ -380,12 +383,20 @@ export class Core {
     });
   }
 
-  /* ---------------------------------------------------------------------- options of a training */
+  /* ------------------------------------------------------------------------------------- options */
+
+  /** A struct of options with its defaults, in the frame. */
+  defaults(frame: Frame, name: OptionStruct): Ptr {
+    const bytes = this.memory.size(name);
+    const at = frame.alloc(bytes);
+    this.c[`${name}_init`](at, bytes);
+    return at;
+  }
+
 
   writeTrainOptions(frame: Frame, options: Partial<TrainOptions>): Ptr {
-    const { c, memory } = this;
-    const at = frame.alloc(memory.size('tg_train_options'));
-    c.tg_train_options_default(at);
+    const { memory } = this;
+    const at = this.defaults(frame, 'tg_train_options');
     const { schedule, ...rest } = options;
     memory.write('tg_train_options', at, rest);
     if (schedule === undefined) return at;
@@ -399,7 +410,7 @@ export class Core {
   }
 
   readTrainOptions(at: Ptr): TrainOptions {
-    const raw = numbers(this.memory.read('tg_train_options', at));
+    const { structBytes: _, ...raw } = numbers(this.memory.read('tg_train_options', at));
     const names = Object.keys(SCHEDULES) as Schedule[];
     const schedule = names.find((name) => SCHEDULES[name] === raw.schedule) ?? 'constant';
     return { ...raw, schedule };
