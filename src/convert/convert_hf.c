@@ -173,13 +173,13 @@ static tg_status fill_tokenizer(tg_conversion *c, const tg_hf_family *family, tg
 /* What transformers wants to know beside tokenizer.json: which tokens have which part, the length
  * of the context, and the chat template as it stands in the file. */
 static tg_status fill_tokenizer_config(tg_conversion *c, const tg_hf_family *family, tg_buf *text) {
-    const bool bert = family && strcmp(family->arch, "bert") == 0;
+    const bool encoder = family && family->encoder;
     if (!c->tok) return TG_OK;
     const struct {
         const char *key;
         int32_t id;
-    } parts[] = { { bert ? "cls_token" : "bos_token", tg_tok_bos(c->tok) },
-                  { bert ? "sep_token" : "eos_token", tg_tok_eos(c->tok) },
+    } parts[] = { { encoder ? "cls_token" : "bos_token", tg_tok_bos(c->tok) },
+                  { encoder ? "sep_token" : "eos_token", tg_tok_eos(c->tok) },
                   { "unk_token", tg_tok_unknown(c->tok) },
                   { "pad_token", tg_tok_pad(c->tok) } };
     tg_gguf_string chat = { NULL, 0 };
@@ -200,7 +200,7 @@ static tg_status fill_tokenizer_config(tg_conversion *c, const tg_hf_family *fam
     tg_json_put_bool(&w, false);
     tg_json_key(&w, "model_max_length");
     tg_json_put_int(&w, c->lm.config.ctx);
-    if (!bert) {
+    if (!encoder) {
         tg_json_key(&w, "model_input_names");
         tg_json_begin_array(&w);
         tg_json_put_string(&w, "input_ids");
@@ -238,11 +238,10 @@ static tg_status write_others(tg_conversion *c, const tg_hf_family *family) {
                   { "chat_template.json", NULL },
                   { "special_tokens_map.json", NULL } };
     TG_TRY(tg_vocabulary_gguf(&c->g, (size_t)c->lm.config.vocab, &c->tok));
-    const bool bert = strcmp(family->arch, "bert") == 0;
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         bool done;
         TG_TRY(copy_own(c, files[i].name, &done));
-        const bool made = files[i].fill && !(bert && files[i].fill == fill_generation);
+        const bool made = files[i].fill && !(family->encoder && files[i].fill == fill_generation);
         if (!done && made) TG_TRY(write_text(c, family, files[i].name, files[i].fill));
     }
     if (!c->lm.embed.ways.n) return TG_OK;

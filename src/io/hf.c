@@ -302,7 +302,6 @@ static tg_status read_ways(opening *o, const char *file, const tg_json *config,
 /* What sentence-transformers say, in files of their own. In a zip the folder is part of the name.
  */
 static tg_status put_embedding(opening *o, tg_hf_values *m) {
-    const bool encoder = strcmp(m->family->arch, "bert") == 0;
     const tg_json *config;
     const char *folder;
     char names[TG_POOLING_NAMES_BYTES];
@@ -313,7 +312,8 @@ static tg_status put_embedding(opening *o, tg_hf_values *m) {
     TG_TRY(read_json(o, file, &config));
     o->embeds = config != NULL;
     if (config) TG_TRY(read_ways(o, file, config, &ways));
-    if (!config && encoder) ways = tg_pooling_of_type(tg_pooling_table[TG_POOLING_BY_MEAN].type);
+    if (!config && m->family->encoder)
+        ways = tg_pooling_of_type(tg_pooling_table[TG_POOLING_BY_MEAN].type);
     const int type = ways.n == 1 ? tg_pooling_table[ways.way[0]].type : 0;
     tg_pooling_write(&ways, names);
     if (type)

@@ -9,9 +9,10 @@
  *     tokenizer_config.json, chat_template.jinja    the chat template
  *     generation_config.json          the token that ends a text; how its makers draw tokens
  *
- * What comes out is a tg_gguf (gguf.h): a family here is a table of names and of keys, each with
- * what llama.cpp's converter calls it. Tensors of other names are kept under their own, so that
- * model/lm.c can list them as of no use; shapes are checked there, too.
+ * What comes out is a tg_gguf (gguf.h): of a family there is a table of names and of keys, each
+ * with what llama.cpp's converter calls it (model/llama.c and its like). Tensors of other names are
+ * kept under their own, so that model/tensors.c can list them as of no use; shapes are checked
+ * there, too.
  */
 #ifndef TG_IO_HF_H
 #define TG_IO_HF_H
@@ -49,15 +50,16 @@ typedef struct tg_hf_name {
 } tg_hf_name;
 
 /* A size of config.json, and its key behind "llama.". fallback 0: it must be there; -1: it may be
- * missing, and is then left out. */
+ * missing, and is then left out; -4: it is then four times the width. */
 typedef struct tg_hf_size {
     const char *theirs, *ours;
     int32_t fallback;
 } tg_hf_size;
 
 typedef struct tg_hf_family {
-    const char *model_type, *arch;
-    const char *prefix, *layers; /* "model.", which may be missing; "layers." before a number */
+    const char *model_type, *arch; /* of config.json, and of GGUF */
+    const char *class;             /* of transformers, that runs it */
+    const char *prefix, *layers;   /* "model.", which may be missing; "layers." before a number */
     const tg_hf_name *top, *block;
     const char *const *ignored; /* ends of names of tensors that nobody needs; NULL ends it */
     const tg_hf_size *sizes;
@@ -68,6 +70,9 @@ typedef struct tg_hf_family {
     const char *const *switches; /* keys that must be false, null or missing; NULL ends it */
     bool tied;                   /* where tie_word_embeddings is missing */
     bool rope, windows;
+    bool encoder; /* saved without the prefix; its texts begin with CLS and end with SEP */
+    const char
+        *gelu_erf;    /* the activation that is not the family's own, but the exact gelu; NULL */
     const char *head; /* the output matrix, which a tied model repeats; or NULL */
 } tg_hf_family;
 
@@ -79,8 +84,8 @@ typedef struct tg_hf_sampling_key {
 enum { TG_HF_SAMPLING_KEYS = 5 };
 extern const tg_hf_sampling_key tg_hf_sampling_keys[TG_HF_SAMPLING_KEYS];
 
-extern const tg_hf_family tg_hf_families[];
-extern const size_t tg_n_hf_families;
+/* The i-th family, by model/families.def; NULL beyond the last. */
+const tg_hf_family *tg_hf_family_at(size_t i);
 
 /* Metadata while it is made; memory that was missing is remembered. */
 typedef struct tg_hf_values {

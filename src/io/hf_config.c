@@ -48,8 +48,7 @@ static bool is_on(const tg_json *v) {
 static tg_status find_family(tg_hf_values *m) {
     const tg_json *type = member(m, m->root, "model_type");
     char known[160] = "";
-    for (size_t i = 0; i < tg_n_hf_families; i++) {
-        m->family = &tg_hf_families[i];
+    for (size_t i = 0; (m->family = tg_hf_family_at(i)) != NULL; i++) {
         if (type && tg_json_is(type, m->family->model_type)) return TG_OK;
         tg_str_append(known, sizeof known, " %s", m->family->model_type);
     }
@@ -74,17 +73,14 @@ static tg_status get_float(tg_hf_values *m, const tg_json *root, const char *key
 }
 
 static tg_status put_sizes(tg_hf_values *m) {
+    int64_t width = 0;
     for (const tg_hf_size *s = m->family->sizes; s->theirs; s++) {
         int64_t value = s->fallback;
         if (s->fallback == 0 || member(m, m->root, s->theirs))
             TG_TRY(get_int(m, m->root, s->theirs, &value));
+        if (value == -4) value = 4 * width;
+        if (strcmp(s->ours, "embedding_length") == 0) width = value;
         if (value > 0) tg_hf_put_int(m, s->ours, value);
-    }
-    /* GPT-2's is four times the width where it is not said. */
-    int64_t width = 0;
-    if (strcmp(m->family->arch, "gpt2") == 0 && !member(m, m->root, "n_inner")) {
-        TG_TRY(get_int(m, m->root, "n_embd", &width));
-        tg_hf_put_int(m, "feed_forward_length", 4 * width);
     }
     return TG_OK;
 }
@@ -116,7 +112,7 @@ static tg_status check_options(tg_hf_values *m) {
         return tg_fail(m->g->ctx, TG_E_UNSUPPORTED, "%s: %s: want %s, have %.60s", m->where,
                        f->act_key, known, TG_JSON_SHOWN(act));
     }
-    if (act && tg_json_is(act, "gelu") && strcmp(f->arch, "gpt2") == 0)
+    if (act && f->gelu_erf && tg_json_is(act, f->gelu_erf))
         tg_hf_put_text(m, "activation", "gelu_erf", 8);
     for (i = 0; f->switches[i]; i++) {
         const tg_json *v = get(m, m->root, f->switches[i]);

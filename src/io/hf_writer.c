@@ -14,8 +14,7 @@ static tg_status find_family(const tg_gguf *g, const tg_hf_family **out) {
     tg_gguf_string arch = { "", 0 };
     char known[128] = "";
     TG_TRY(tg_gguf_get_string(g, "general.architecture", &arch));
-    for (size_t i = 0; i < tg_n_hf_families; i++) {
-        *out = &tg_hf_families[i];
+    for (size_t i = 0; (*out = tg_hf_family_at(i)) != NULL; i++) {
         if (strlen((*out)->arch) == arch.n_bytes &&
             memcmp((*out)->arch, arch.bytes, arch.n_bytes) == 0)
             return TG_OK;
@@ -38,7 +37,7 @@ static const char *translate(const tg_hf_family *f, tg_arena *arena, const char 
         const size_t n = strlen((*row)->ours);
         if ((size_t)(suffix - rest) != n || memcmp(rest, (*row)->ours, n) != 0) continue;
         /* The head stands beside the model proper; encoders are saved without their prefix. */
-        const bool bare = strcmp((*row)->theirs, "lm_head") == 0 || strcmp(f->arch, "bert") == 0;
+        const bool bare = strcmp((*row)->theirs, "lm_head") == 0 || f->encoder;
         const char *prefix = bare ? "" : f->prefix;
         if (!in_block) return tg_arena_sprintf(arena, "%s%s%s", prefix, (*row)->theirs, suffix);
         return tg_arena_sprintf(arena, "%s%s%.*s.%s%s", prefix, f->layers, (int)(rest - name - 5),
@@ -247,23 +246,17 @@ static void put_ids(tg_json_writer *w, const tg_gguf *g) {
 }
 
 tg_status tg_hf_put_config(const tg_gguf *g, const tg_hf_family *f, tg_dtype type, tg_buf *text) {
-    static const struct {
-        const char *type, *class;
-    } classes[] = { { "llama", "LlamaForCausalLM" }, { "qwen2", "Qwen2ForCausalLM" },
-                    { "qwen3", "Qwen3ForCausalLM" }, { "gemma3_text", "Gemma3ForCausalLM" },
-                    { "gpt2", "GPT2LMHeadModel" },   { "bert", "BertModel" } };
     tg_json_writer w;
     tg_json_writer_init(&w, text);
     tg_json_begin_object(&w);
     put_text(&w, "model_type", f->model_type);
     tg_json_key(&w, "architectures");
     tg_json_begin_array(&w);
-    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)
-        if (strcmp(classes[i].type, f->model_type) == 0) tg_json_put_string(&w, classes[i].class);
+    tg_json_put_string(&w, f->class);
     tg_json_end_array(&w);
     put_sizes(&w, g, f);
     put_float(&w, g, f, f->eps_ours, f->eps_theirs);
-    put_text(&w, f->act_key, value(g, f, "activation") ? "gelu" : f->acts[0]);
+    put_text(&w, f->act_key, f->gelu_erf && value(g, f, "activation") ? f->gelu_erf : f->acts[0]);
     if (f->rope) TG_TRY(put_rope(&w, g, f));
     if (f->windows) put_windows(&w, g, f);
     tg_json_key(&w, "tie_word_embeddings");

@@ -2,7 +2,7 @@
 /*
  * hf_writer.h - a model as a folder that transformers opens: the way back of hf.h.
  *
- * Names and keys are those of hf_families.c, read from right to left.
+ * Names and keys are those of the families (model/), read from right to left.
  */
 #ifndef TG_IO_HF_WRITER_H
 #define TG_IO_HF_WRITER_H

@@ -10,6 +10,7 @@
  * gelu is the exact one. S tells the two texts of a pair apart: there is one text here. Facts:
  * transformers' modeling_bert.
  */
+#include "io/hf.h"
 #include "model/net.h"
 
 static tg_value *layer_of(tg_net *n, tg_value *x, tg_value *spans) {
@@ -66,11 +67,63 @@ static const tg_want wants[] = {
     { "blk.%d.layer_output_norm.bias", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
 };
 
+static const tg_hf_name top[] = {
+    { "embeddings.word_embeddings", "token_embd", 0 },
+    { "embeddings.position_embeddings", "position_embd", 0 },
+    { "embeddings.token_type_embeddings", "token_types", 0 },
+    { "embeddings.LayerNorm", "token_embd_norm", 0 },
+    { NULL, NULL, 0 },
+};
+static const tg_hf_name block[] = {
+    { "attention.self.query", "attn_q", 0 },
+    { "attention.self.key", "attn_k", 0 },
+    { "attention.self.value", "attn_v", 0 },
+    { "attention.output.dense", "attn_output", 0 },
+    { "attention.output.LayerNorm", "attn_output_norm", 0 },
+    { "intermediate.dense", "ffn_up", 0 },
+    { "output.dense", "ffn_down", 0 },
+    { "output.LayerNorm", "layer_output_norm", 0 },
+    { NULL, NULL, 0 },
+};
+static const char *const ignored[] = { "embeddings.position_ids", "pooler.dense.weight",
+                                       "pooler.dense.bias", NULL };
+static const char *const acts[] = { "gelu", NULL };
+static const char *const switches[] = { "is_decoder", "add_cross_attention", NULL };
+static const tg_hf_size sizes[] = {
+    { "vocab_size", "vocab_size", -1 },
+    { "num_hidden_layers", "block_count", 0 },
+    { "hidden_size", "embedding_length", 0 },
+    { "intermediate_size", "feed_forward_length", 0 },
+    { "max_position_embeddings", "context_length", 0 },
+    { "num_attention_heads", "attention.head_count", 0 },
+    { NULL, NULL, 0 },
+};
+
+static const tg_hf_family hf = {
+    .model_type = "bert",
+    .arch = "bert",
+    .class = "BertModel",
+    .prefix = "bert.",
+    .layers = "encoder.layer.",
+    .top = top,
+    .block = block,
+    .ignored = ignored,
+    .sizes = sizes,
+    .eps_theirs = "layer_norm_eps",
+    .eps_ours = "attention.layer_norm_epsilon",
+    .eps = 1e-12,
+    .act_key = "hidden_act",
+    .acts = acts,
+    .switches = switches,
+    .encoder = true,
+};
+
 const tg_family tg_family_bert = {
     .name = "bert",
     .doc = "BERT, MiniLM: embeddings",
     .wants = wants,
     .n_wants = sizeof wants / sizeof wants[0],
+    .hf = &hf,
     .config = config,
     .encode = encode,
 };

@@ -5,6 +5,7 @@
 #include "model/family.h"
 
 #include "base/math.h"
+#include "io/hf.h"
 #include "io/manifest.h"
 
 #define TG_FAMILY(symbol) extern const tg_family tg_family_##symbol;
@@ -21,6 +22,12 @@ const size_t tg_n_families = sizeof tg_families / sizeof tg_families[0];
 const tg_family *tg_family_find(const char *name) {
     for (size_t i = 0; i < tg_n_families; i++)
         if (!name || strcmp(tg_families[i]->name, name) == 0) return tg_families[i];
+    return NULL;
+}
+
+const tg_hf_family *tg_hf_family_at(size_t i) {
+    for (size_t k = 0; k < tg_n_families; k++)
+        if (tg_families[k]->hf && i-- == 0) return tg_families[k]->hf;
     return NULL;
 }
 

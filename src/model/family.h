@@ -88,8 +88,10 @@ typedef struct tg_net_texts {
 
 typedef struct tg_family {
     const char *name, *doc; /* the name is GGUF's general.architecture, too */
-    const tg_want *wants;
+    const tg_want *wants;   /* by GGUF's names */
     size_t n_wants;
+    const struct tg_hf_family
+        *hf;    /* transformers' names, sizes and options (io/hf.h); NULL: none */
     bool fresh; /* can be made with fresh weights, and trained */
     /* Sizes of a model of this family that follow from the others, where they are 0. */
     void (*complete)(tg_model_config *c);

@@ -12,6 +12,7 @@
  * own; gelu is the one with tanh. Facts: transformers' modeling_gemma3.
  */
 #include "base/math.h"
+#include "model/llama_names.h"
 #include "model/net.h"
 
 static tg_value *graph(tg_net *n, tg_value *tokens) {
@@ -82,11 +83,46 @@ static void complete(tg_model_config *c) {
     if (c->eps == 0) c->eps = 1e-6f;
 }
 
+/* The first name that fits counts: norms of heads are those with 1 added. */
+static const tg_hf_name top[] = { TG_LLAMA_TOP(TG_HF_PLUS_ONE) };
+static const tg_hf_name block[] = {
+    { "self_attn.q_norm", "attn_q_norm", TG_HF_PLUS_ONE },
+    { "self_attn.k_norm", "attn_k_norm", TG_HF_PLUS_ONE },
+    TG_LLAMA_LAYER,
+    { "input_layernorm", "attn_norm", TG_HF_PLUS_ONE },
+    { "post_attention_layernorm", "post_attention_norm", TG_HF_PLUS_ONE },
+    { "pre_feedforward_layernorm", "ffn_norm", TG_HF_PLUS_ONE },
+    { "post_feedforward_layernorm", "post_ffw_norm", TG_HF_PLUS_ONE },
+    { NULL, NULL, 0 },
+};
+static const tg_hf_size sizes[] = { TG_LLAMA_SIZES(256),
+                                    { "sliding_window", "attention.sliding_window", 4096 },
+                                    { NULL, NULL, 0 } };
+static const char *const acts[] = { "gelu_pytorch_tanh", NULL };
+static const char *const switches[] = { "use_bidirectional_attention", "attn_logit_softcapping",
+                                        "final_logit_softcapping", NULL };
+
+static const tg_hf_family hf = {
+    .model_type = "gemma3_text",
+    .arch = "gemma3",
+    .class = "Gemma3ForCausalLM",
+    TG_LIKE_LLAMA,
+    .top = top,
+    .block = block,
+    .sizes = sizes,
+    .act_key = "hidden_activation",
+    .acts = acts,
+    .switches = switches,
+    .tied = true,
+    .windows = true,
+};
+
 const tg_family tg_family_gemma3 = {
     .name = "gemma3",
     .doc = "Gemma 3",
     .wants = wants,
     .n_wants = sizeof wants / sizeof wants[0],
+    .hf = &hf,
     .fresh = true,
     .complete = complete,
     .config = config,

@@ -12,6 +12,7 @@
  * modeling_gpt2). The gelu of tinygpt is the exact one, that of gpt2 the one by tanh, unless its
  * file says otherwise. Matrices of tinygpt lie as [in,out] (y = x W), in memory and in files alike.
  */
+#include "io/hf.h"
 #include "model/net.h"
 
 static tg_value *graph(tg_net *n, tg_value *tokens) {
@@ -110,11 +111,63 @@ static const tg_want gpt2[] = {
     { "blk.%d.ffn_down.bias", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
 };
 
+static const tg_hf_name top[] = {
+    { "wte", "token_embd", 0 },
+    { "wpe", "position_embd", 0 },
+    { "ln_f", "output_norm", 0 },
+    { "lm_head", "output", 0 },
+    { NULL, NULL, 0 },
+};
+static const tg_hf_name block[] = {
+    { "ln_1", "attn_norm", 0 },
+    { "ln_2", "ffn_norm", 0 },
+    { "attn.c_attn", "attn_qkv", TG_HF_TURNED },
+    { "attn.c_proj", "attn_output", TG_HF_TURNED },
+    { "mlp.c_fc", "ffn_up", TG_HF_TURNED },
+    { "mlp.c_proj", "ffn_down", TG_HF_TURNED },
+    { NULL, NULL, 0 },
+};
+static const char *const ignored[] = { ".attn.bias", ".attn.masked_bias", NULL };
+static const char *const acts[] = { "gelu_new", "gelu_pytorch_tanh", "gelu", NULL };
+static const char *const switches[] = { "scale_attn_by_inverse_layer_idx", "add_cross_attention",
+                                        NULL };
+static const tg_hf_size sizes[] = {
+    { "vocab_size", "vocab_size", -1 },
+    { "n_layer", "block_count", 0 },
+    { "n_embd", "embedding_length", 0 },
+    { "n_inner", "feed_forward_length", -4 },
+    { "n_positions", "context_length", 0 },
+    { "n_head", "attention.head_count", 0 },
+    { NULL, NULL, 0 },
+};
+
+static const tg_hf_family hf = {
+    .model_type = "gpt2",
+    .arch = "gpt2",
+    .class = "GPT2LMHeadModel",
+    .prefix = "transformer.",
+    .layers = "h.",
+    .top = top,
+    .block = block,
+    .ignored = ignored,
+    .sizes = sizes,
+    .eps_theirs = "layer_norm_epsilon",
+    .eps_ours = "attention.layer_norm_epsilon",
+    .eps = 1e-5,
+    .act_key = "activation_function",
+    .acts = acts,
+    .gelu_erf = "gelu",
+    .switches = switches,
+    .tied = true,
+    .head = "lm_head",
+};
+
 const tg_family tg_family_gpt2 = {
     .name = "gpt2",
     .doc = "GPT-2",
     .wants = gpt2,
     .n_wants = sizeof gpt2 / sizeof gpt2[0],
+    .hf = &hf,
     .fresh = true,
     .config = config,
     .graph = graph,

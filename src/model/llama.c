@@ -12,6 +12,7 @@
  * Llama 3 stretches its frequencies by factors that are in the file (rope_freqs).
  * Facts: transformers' modeling_llama, modeling_qwen2, modeling_qwen3.
  */
+#include "model/llama_names.h"
 #include "model/net.h"
 
 static tg_value *graph(tg_net *n, tg_value *tokens) {
@@ -78,15 +79,39 @@ static void complete(tg_model_config *c) {
     if (c->mlp == 0) c->mlp = tg_gated_mlp(c->width);
 }
 
-#define FAMILY(id, text)                                                                           \
+/* Qwen has the same layers, with what it has more. */
+static const tg_hf_name top[] = { TG_LLAMA_TOP(0) };
+static const tg_hf_name block[] = {
+    TG_LLAMA_LAYER,
+    { "input_layernorm", "attn_norm", 0 },
+    { "post_attention_layernorm", "ffn_norm", 0 },
+    { NULL, NULL, 0 },
+};
+static const tg_hf_size sizes[] = { TG_LLAMA_SIZES(-1), { NULL, NULL, 0 } };
+static const tg_hf_size sizes_of_128[] = { TG_LLAMA_SIZES(128), { NULL, NULL, 0 } };
+static const char *const acts[] = { "silu", NULL };
+static const char *const switches[] = { "use_sliding_window", "mlp_bias", NULL };
+
+#define FAMILY(id, text, class_name, sizes_table)                                                  \
+    static const tg_hf_family hf_##id = { .model_type = #id,                                       \
+                                          .arch = #id,                                             \
+                                          .class = class_name,                                     \
+                                          TG_LIKE_LLAMA,                                           \
+                                          .top = top,                                              \
+                                          .block = block,                                          \
+                                          .sizes = sizes_table,                                    \
+                                          .act_key = "hidden_act",                                 \
+                                          .acts = acts,                                            \
+                                          .switches = switches };                                  \
     const tg_family tg_family_##id = { .name = #id,                                                \
                                        .doc = text,                                                \
                                        .wants = id,                                                \
                                        .n_wants = sizeof(id) / sizeof(id)[0],                      \
+                                       .hf = &hf_##id,                                             \
                                        .fresh = true,                                              \
                                        .complete = complete,                                       \
                                        .config = config,                                           \
                                        .graph = graph }
-FAMILY(llama, "Llama 2 and 3, SmolLM2");
-FAMILY(qwen2, "Qwen 2 and 2.5");
-FAMILY(qwen3, "Qwen 3");
+FAMILY(llama, "Llama 2 and 3, SmolLM2", "LlamaForCausalLM", sizes);
+FAMILY(qwen2, "Qwen 2 and 2.5", "Qwen2ForCausalLM", sizes);
+FAMILY(qwen3, "Qwen 3", "Qwen3ForCausalLM", sizes_of_128);

@@ -365,7 +365,7 @@ def what_they_are():
     shutil.copytree(lm("qwen3"), "copy")
     config = read("copy/config.json").replace(b'"qwen3"', b'"gemma4"')
     write("copy/config.json", config)
-    expect(tinygpt("info", "copy"), 2, "another architecture", err="want one of llama.*have gemma4")
+    expect(tinygpt("info", "copy"), 2, "another architecture", err="want one of gpt2 llama.*have gemma4")
 
 
 main(embeddings, minilm, to_gguf, every_type, to_tinygpt, pack_cache, makers_sampling, own_to_gguf, to_folders,

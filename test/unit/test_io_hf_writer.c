@@ -32,10 +32,10 @@ typedef struct row {
 #define FACTOR "rope_freqs.weight"
 
 static const row rows[] = {
-    { "", "", ODD, "safetensors: want one of llama qwen2 qwen3 gemma3 gpt2 bert" },
+    { "", "", ODD, "safetensors: want one of gpt2 llama qwen2 qwen3 gemma3 bert" },
     { "general.architecture=7", "", TG_E_FORMAT, "general.architecture: want a string" },
-    { "general.architecture:llam", "", ODD, "want one of llama" },
-    { "general.architecture:llamb", "", ODD, "want one of llama" },
+    { "general.architecture:llam", "", ODD, "want one of gpt2 llama" },
+    { "general.architecture:llamb", "", ODD, "want one of gpt2 llama" },
     { LLAMA, "token_embd.weight", TG_OK, "model.embed_tokens.weight" },
     { LLAMA, "output.weight", TG_OK, "\"tie_word_embeddings\":false" },
     { LLAMA, "output.weight", TG_OK, " lm_head.weight" },
