@@ -16,11 +16,6 @@ tg_status tg_lm_rows_want_writer(tg_context *ctx, const tg_model *model, const c
                    what, model->layout.config.family);
 }
 
-static tg_type cache_type(const tg_lm_rows *r) {
-    const tg_model_config *c = &r->model->layout.config;
-    return (tg_type) { TG_F32, 4, { 2, (size_t)c->kv_heads, r->window, (size_t)c->head_size } };
-}
-
 static void add_answer(tg_lm_rows *r, tg_graph *g, tg_value *answer) {
     if (r->answers == TG_ANSWER_HIDDEN_STATES) {
         r->hidden = answer;
@@ -36,17 +31,15 @@ static void add_answer(tg_lm_rows *r, tg_graph *g, tg_value *answer) {
 }
 
 static tg_status build(tg_lm_rows *r) {
-    const tg_model_config *c = &r->model->layout.config;
-    r->built = true;
     TG_TRY(tg_graph_init(&r->graph, &r->ctx->err, r->ctx->levers));
     tg_graph *g = &r->graph;
-    tg_value **caches = tg_arena_array(&g->arena, (size_t)c->layers, sizeof *caches);
-    if (!caches) return tg_fail_memory(&r->ctx->err, "list of caches", sizeof *caches);
-    for (int32_t i = 0; i < c->layers; i++) caches[i] = tg_runtime_cache(g, i, cache_type(r));
+    TG_TRY(tg_cache_init(&r->cache, r->ctx, &r->arena, &r->model->layout.config, TG_F32,
+                         (int32_t)r->window, (int32_t)r->window, 1));
     r->tokens = tg_input_rows(g, "tokens", tg_type_1d(TG_I32, r->most));
     tg_net net;
     tg_weights_net(r->model, g, &net);
-    net.caches = caches;
+    net.cache = tg_cache_net(&r->cache, g, r->most, &r->rows_in);
+    if (!net.cache) return tg_fail_memory(&r->ctx->err, "list of caches", sizeof *net.cache);
     net.answers = r->answers;
     add_answer(r, g, tg_net_logits(&net, r->tokens));
     TG_TRY(tg_graph_finish(g));
@@ -55,16 +48,10 @@ static tg_status build(tg_lm_rows *r) {
 }
 
 static tg_status bind(tg_lm_rows *r) {
-    const tg_type type = cache_type(r);
-    const size_t bytes = tg_type_elems(&type) * sizeof(float);
-    TG_TRY(tg_runtime_block(r->ctx, bytes * (size_t)r->model->layout.config.layers, &r->cache));
     TG_TRY(tg_runtime_block(r->ctx, tg_plan_memory_bytes(&r->plan), &r->memory));
     tg_plan_place(&r->plan, r->memory.data);
     TG_TRY(tg_weights_bind(r->model, &r->plan));
-    for (int32_t i = 0; i < r->model->layout.config.layers; i++)
-        TG_TRY(
-            tg_runtime_cache_bind(&r->plan, i, (char *)r->cache.data + bytes * (size_t)i, bytes));
-    return TG_OK;
+    return tg_cache_bind(&r->cache, &r->plan);
 }
 
 tg_status tg_lm_rows_open(tg_lm_rows *r, tg_context *ctx, const tg_model *model, size_t window,
@@ -76,6 +63,8 @@ tg_status tg_lm_rows_open(tg_lm_rows *r, tg_context *ctx, const tg_model *model,
     r->window = window;
     r->most = window < piece ? window : piece;
     r->answers = answers;
+    r->built = true;
+    tg_arena_init(&r->arena, &ctx->err.mem);
     TG_TRY(build(r));
     return bind(r);
 }
@@ -83,7 +72,8 @@ tg_status tg_lm_rows_open(tg_lm_rows *r, tg_context *ctx, const tg_model *model,
 void tg_lm_rows_deinit(tg_lm_rows *r) {
     if (!r->built) return;
     tg_graph_deinit(&r->graph);
-    tg_runtime_block_free(r->ctx, &r->cache);
+    tg_cache_deinit(&r->cache);
+    tg_arena_deinit(&r->arena);
     tg_runtime_block_free(r->ctx, &r->memory);
 }
 
@@ -91,7 +81,9 @@ int32_t *tg_lm_rows_tokens(const tg_lm_rows *r) { return tg_plan_data(&r->plan, 
 int32_t *tg_lm_rows_targets(const tg_lm_rows *r) { return tg_plan_data(&r->plan, r->targets); }
 
 tg_status tg_lm_rows_run(tg_lm_rows *r, size_t n, size_t pos, double deadline_ms) {
-    const tg_scalars rt = { .rows = (int32_t)n, .pos = (int32_t)pos };
+    const tg_scalars rt = { .rows = (int32_t)n };
+    if (!tg_run_begun(&r->run))
+        tg_cache_place_rows(&r->cache, &r->plan, &r->rows_in, 0, n, 0, (int32_t)pos);
     r->run.deadline_ms = deadline_ms;
     TG_TRY(tg_backend_run(r->ctx->backend, &r->plan, &rt, &r->run));
     tg_run_restart(&r->run);

@@ -6,7 +6,7 @@
 #ifndef TG_ENGINE_LM_ROWS_H
 #define TG_ENGINE_LM_ROWS_H
 
-#include "load/weights.h"
+#include "engine/cache.h"
 
 enum { TG_LM_ROWS_PIECE = 64, TG_LM_ROWS_HIDDEN_PIECE = 512 };
 
@@ -24,7 +24,10 @@ typedef struct tg_lm_rows {
     tg_plan plan;
     bool built;
     tg_value *tokens, *targets, *logits, *lse, *hidden; /* of an answer, its own */
-    tg_block cache, memory;
+    tg_arena arena;                                     /* of the cache's tables */
+    tg_cache cache;
+    tg_cache_inputs rows_in;
+    tg_block memory;
     tg_run run; /* of the piece that is on its way */
 } tg_lm_rows;
 

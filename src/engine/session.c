@@ -16,59 +16,20 @@
  * most rows that may come. */
 static const int32_t class_rows[TG_SESSION_CLASSES] = { 1, 32, TG_SESSION_ROWS_MAX };
 
-/* One layer's cache: [2, K, positions, D], keys before values. */
-static tg_type cache_type(const tg_session *s, int32_t layer) {
-    const tg_model_config *c = &s->model->layout.config;
-    const int32_t room = tg_cache_room(c, layer, s->capacity, TG_SESSION_ROWS_MAX);
-    const size_t row = tg_kv_row_elems(s->kv, (size_t)c->head_size);
-    return (tg_type) { s->kv, 4, { 2, (size_t)c->kv_heads, (size_t)room, row } };
-}
-
-/* Of a layer: whole cache lines, so that each begins with one. */
-static size_t cache_bytes(const tg_session *s, int32_t layer) {
-    const tg_type type = cache_type(s, layer);
-    return tg_plan_round(tg_type_elems(&type) * tg_dtype_bytes(s->kv));
-}
-
-/* Of all layers before this one. */
-static size_t cache_offset(const tg_session *s, int32_t layer) {
-    size_t bytes = 0;
-    for (int32_t i = 0; i < layer; i++) bytes += cache_bytes(s, i);
-    return bytes;
-}
-
-tg_session_layer tg_session_layer_at(const tg_session *s, int32_t layer) {
-    const tg_type type = cache_type(s, layer);
-    return (tg_session_layer) {
-        .rows = (uint8_t *)s->cache.data + cache_offset(s, layer),
-        .heads = type.dim[0] * type.dim[1],
-        .room = type.dim[2],
-        .row_bytes = type.dim[3] * tg_dtype_bytes(s->kv),
-    };
-}
-
-static tg_value *logits_of(const tg_session *s, const tg_session_class *k, tg_graph *g,
-                           tg_value *const *caches) {
-    tg_net n;
-    tg_weights_net(s->model, g, &n);
-    n.caches = caches;
-    if (k->every_row) n.answers = TG_ANSWER_ROWS;
-    return tg_net_logits(&n, k->tokens);
-}
-
 /* Weights and caches are states, so that all classes bind the same memory and see what another one
  * has appended. built is set before anything can fail: close() then frees whatever there is of the
  * graph. The plan lies in the graph's arena and goes with it. */
 tg_status tg_session_build_class(tg_session *s, tg_session_class *k) {
-    const tg_model_config *c = &s->model->layout.config;
     k->built = true;
     TG_TRY(tg_graph_init(&k->graph, &s->ctx->err, s->ctx->levers));
     tg_graph *g = &k->graph;
-    tg_value **caches = tg_arena_array(&g->arena, (size_t)c->layers, sizeof *caches);
-    if (!caches) return tg_fail_memory(&s->ctx->err, "list of caches", sizeof *caches);
-    for (int32_t i = 0; i < c->layers; i++) caches[i] = tg_runtime_cache(g, i, cache_type(s, i));
+    tg_net net;
+    tg_weights_net(s->model, g, &net);
+    net.cache = tg_cache_net(&s->cache, g, (size_t)k->rows, &k->rows_in);
+    if (!net.cache) return tg_fail_memory(&s->ctx->err, "list of caches", sizeof *net.cache);
+    if (k->every_row) net.answers = TG_ANSWER_ROWS;
     k->tokens = tg_input_rows(g, "tokens", tg_type_1d(TG_I32, (size_t)k->rows));
-    k->logits = logits_of(s, k, g, caches);
+    k->logits = tg_net_logits(&net, k->tokens);
     if (g->status == TG_OK) tg_output(g, k->logits, "logits");
     TG_TRY(tg_graph_finish(g));
     const char *const name = k->every_row    ? "verify"
@@ -99,15 +60,9 @@ static tg_status build_sample(tg_session *s) {
 /* All classes take the same workspace, one after the other. Nothing in it is kept from call to
  * call: what lasts, the caches, is bound from a block of its own. */
 tg_status tg_session_bind_class(tg_session *s, tg_session_class *k, void *memory) {
-    const int32_t layers = s->model->layout.config.layers;
     tg_plan_place(&k->plan, memory);
     TG_TRY(tg_weights_bind(s->model, &k->plan));
-    for (int32_t i = 0; i < layers; i++) {
-        const tg_type type = cache_type(s, i);
-        TG_TRY(tg_runtime_cache_bind(&k->plan, i, (char *)s->cache.data + cache_offset(s, i),
-                                     tg_type_elems(&type) * tg_dtype_bytes(s->kv)));
-    }
-    return TG_OK;
+    return tg_cache_bind(&s->cache, &k->plan);
 }
 
 /*
@@ -120,6 +75,9 @@ tg_status tg_session_bind_class(tg_session *s, tg_session_class *k, void *memory
  */
 static tg_status build(tg_session *s) {
     size_t bytes = 0;
+    TG_TRY(tg_cache_init(&s->cache, s->ctx, &s->arena, &s->model->layout.config, s->kv, s->capacity,
+                         TG_SESSION_ROWS_MAX, 1));
+    tg_cache_pages_begin(s);
     for (int i = 0; i < TG_SESSION_CLASSES; i++) {
         tg_session_class *k = &s->by_rows[i];
         k->rows = class_rows[i] < s->capacity ? class_rows[i] : s->capacity;
@@ -128,8 +86,6 @@ static tg_status build(tg_session *s) {
     }
     bytes = tg_plan_round(bytes);
     TG_TRY(build_sample(s));
-    TG_TRY(tg_runtime_block(s->ctx, cache_offset(s, s->model->layout.config.layers), &s->cache));
-    tg_cache_pages_begin(s);
     TG_TRY(tg_runtime_block(s->ctx, bytes + tg_plan_memory_bytes(&s->sample), &s->memory));
     for (int i = 0; i < TG_SESSION_CLASSES; i++)
         TG_TRY(tg_session_bind_class(s, &s->by_rows[i], s->memory.data));
@@ -183,7 +139,7 @@ void tg_session_close(tg_session *s) {
     if (s->sample_built) tg_graph_deinit(&s->sample_graph);
     if (s->ahead.k.built) tg_graph_deinit(&s->ahead.k.graph);
     tg_runtime_block_free(s->ctx, &s->ahead.memory);
-    tg_runtime_block_free(s->ctx, &s->cache);
+    tg_cache_deinit(&s->cache);
     tg_runtime_block_free(s->ctx, &s->memory);
     tg_runtime_block_free(s->ctx, &s->copies.block);
     tg_block_free(&s->logit_work);
@@ -261,9 +217,8 @@ size_t tg_session_keep_common(tg_session *s, const int32_t *tokens, size_t n) {
 /* Before a run that brings the cache to n positions: one that is broken off has written, too. */
 static void note_run(tg_session *s, int32_t n) {
     if (s->n_held == 0) s->version = s->model->version;
-    const tg_model_config *c = &s->model->layout.config;
-    for (int32_t i = 0; i < c->layers; i++) {
-        const int32_t room = tg_cache_room(c, i, s->capacity, TG_SESSION_ROWS_MAX);
+    for (int32_t i = 0; i < s->cache.n_layers; i++) {
+        const int32_t room = (int32_t)tg_layer_state_room(&s->cache.layers[i]);
         if (n - room > s->n_lost) s->n_lost = n - room;
     }
 }
@@ -301,11 +256,9 @@ static bool all_finite(const float *x, size_t n) {
 static int32_t first_bad_layer(const tg_session *s, size_t position) {
     const int32_t layers = s->model->layout.config.layers;
     for (int32_t i = 0; i < layers; i++) {
-        const tg_session_layer l = tg_session_layer_at(s, i);
-        const size_t size =
-            s->kv == TG_U8 ? l.row_bytes - sizeof(float) : l.row_bytes / tg_dtype_bytes(s->kv);
-        for (size_t h = 0; h < l.heads; h++) {
-            const uint8_t *row = l.rows + (h * l.room + position % l.room) * l.row_bytes;
+        const size_t size = (size_t)s->model->layout.config.head_size;
+        for (size_t h = 0; h < s->cache.layers[i].heads; h++) {
+            const uint8_t *row = tg_cache_row(&s->cache, i, 0, h, position);
             for (size_t c = 0; c < size; c++) {
                 float x;
                 if (s->kv == TG_F32)
@@ -380,9 +333,10 @@ tg_status tg_feeding_go_on(tg_session *s, tg_feeding *f, double deadline_ms) {
         if (!tg_run_begun(&f->run)) {
             if (k->rows == 1) tg_copies_use(s, deadline_ms);
             memcpy(tg_plan_data(&k->plan, k->tokens), tokens, rows * sizeof(int32_t));
+            tg_cache_place_rows(&s->cache, &k->plan, &k->rows_in, 0, rows, 0, s->n_held);
             note_run(s, s->n_held + (int32_t)rows);
         }
-        const tg_scalars rt = { .rows = (int32_t)rows, .pos = s->n_held };
+        const tg_scalars rt = { .rows = (int32_t)rows };
         TG_TRY(tg_session_run_plan(s, &k->plan, &rt, &f->run));
         if (rows == left && !again) TG_TRY(want_numbers(s, k, rows));
         end_piece(s, f, k, rows);

@@ -7,7 +7,7 @@
  * The three run the same graph over the same cache; a prompt is cut into pieces of the largest. A
  * row's numbers do not depend on how the prompt was cut. Sampling is a plan of its own.
  *
- * A layer with a window keeps the newest positions alone (tg_cache_room). Going back to where
+ * A layer with a window keeps the newest positions alone (model/state.h). Going back to where
  * its window has left the ring leaves the tokens, and an empty cache: they are computed again
  * before whatever is fed next.
  *
@@ -17,8 +17,8 @@
 #ifndef TG_ENGINE_SESSION_H
 #define TG_ENGINE_SESSION_H
 
+#include "engine/cache.h"
 #include "engine/logits.h"
-#include "load/weights.h"
 #include "runtime/job.h"
 #include "tok/tok.h"
 
@@ -35,6 +35,7 @@ typedef struct tg_session_class {
     tg_graph graph;
     tg_plan plan;
     tg_value *tokens, *logits;
+    tg_cache_inputs rows_in;
     bool built;
     bool every_row; /* gives the logits of all rows, not of the last one alone */
 } tg_session_class;
@@ -77,13 +78,14 @@ struct tg_session {
     int32_t n_held; /* of n_tokens, how many the cache has; the others are computed again first */
     int32_t n_lost; /* positions that have left the rings of layers with windows */
     tg_dtype kv;    /* of the cache: ops/attention/kv_row.h */
+    tg_cache cache; /* of one sequence */
     int32_t *fed;   /* [capacity] tokens that were fed */
     tg_session_class by_rows[TG_SESSION_CLASSES];
     tg_graph sample_graph;
     tg_plan sample;
     tg_value *sample_logits, *recent, *token;
     bool sample_built;
-    tg_block cache, memory; /* all layers' caches; workspace of the plans in turn */
+    tg_block memory; /* workspace of the plans in turn */
     tg_cache_pages pages;
     tg_copies copies;
     tg_ahead ahead;
@@ -100,13 +102,6 @@ struct tg_session {
     unsigned generation; /* of the context's device, that has the cache */
     uint64_t version;    /* of the weights that the cache was computed with */
 };
-
-/* Where a layer's cache is: keys of each head, then values of each, `room` rows each. */
-typedef struct tg_session_layer {
-    uint8_t *rows;
-    size_t heads, room, row_bytes;
-} tg_session_layer;
-tg_session_layer tg_session_layer_at(const tg_session *s, int32_t layer);
 
 tg_status tg_session_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, tg_kv_type kv,
                           tg_session **out);

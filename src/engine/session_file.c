@@ -83,7 +83,7 @@ static uint32_t shape_checksum(const tg_model *m) {
 
 static tg_status head_of(const tg_session *s, size_t note_bytes, head *out) {
     const tg_model *m = s->model;
-    const tg_session_layer layer = tg_session_layer_at(s, 0);
+    const tg_layer_state *layer = &s->cache.layers[0];
     if (!m->lm) TG_TRY(tg_weights_fetch(m));
     *out = (head) {
         .shape = shape_checksum(m),
@@ -92,8 +92,8 @@ static tg_status head_of(const tg_session *s, size_t note_bytes, head *out) {
                                             SAMPLES),
         .kv = (uint32_t)s->kv,
         .layers = (uint32_t)m->layout.config.layers,
-        .heads = (uint32_t)layer.heads,
-        .row_bytes = (uint32_t)layer.row_bytes,
+        .heads = (uint32_t)layer->heads,
+        .row_bytes = (uint32_t)tg_layer_state_row_bytes(layer),
         .vocab = (uint32_t)m->layout.config.vocab,
         .n_tokens = (uint32_t)s->n_held,
         .n_lost = (uint32_t)s->n_lost,
@@ -105,13 +105,14 @@ static tg_status head_of(const tg_session *s, size_t note_bytes, head *out) {
     return TG_OK;
 }
 
-static bool windowed(const tg_session *s, int32_t layer) {
-    return tg_windowed(&s->model->layout.config, layer);
+/* The first position of a layer that is in the file. */
+static uint32_t first_of(const tg_layer_state *l, uint32_t n_lost) {
+    return l->windowed ? n_lost : 0;
 }
 
-/* Rows that lie together: up to the end of the ring. */
-static size_t run_of(const tg_session_layer *l, size_t position, size_t end) {
-    const size_t left = l->room - position % l->room;
+/* Rows that lie together: up to the end of a page. */
+static size_t run_of(const tg_layer_state *l, size_t position, size_t end) {
+    const size_t left = l->page_rows - position % l->page_rows;
     return end - position < left ? end - position : left;
 }
 
@@ -141,12 +142,12 @@ static void put_head(writer *w, const head *h) {
 }
 
 static void put_layer(writer *w, const tg_session *s, int32_t layer) {
-    const tg_session_layer l = tg_session_layer_at(s, layer);
-    const size_t first = windowed(s, layer) ? (size_t)s->n_lost : 0, end = (size_t)s->n_held;
-    for (size_t h = 0; h < l.heads; h++)
+    const tg_layer_state *l = &s->cache.layers[layer];
+    const size_t first = first_of(l, (uint32_t)s->n_lost), end = (size_t)s->n_held;
+    for (size_t h = 0; h < l->heads; h++)
         for (size_t p = first, n; p < end; p += n) {
-            n = run_of(&l, p, end);
-            put(w, l.rows + (h * l.room + p % l.room) * l.row_bytes, n * l.row_bytes);
+            n = run_of(l, p, end);
+            put(w, tg_cache_row(&s->cache, layer, 0, h, p), n * tg_layer_state_row_bytes(l));
         }
 }
 
@@ -245,7 +246,7 @@ static tg_status want_checksum(const tg_reader *r) {
 static uint64_t rows_bytes(const tg_session *s, const head *h) {
     uint64_t rows = 0;
     for (int32_t i = 0; i < (int32_t)h->layers; i++)
-        rows += h->n_tokens - (windowed(s, i) ? h->n_lost : 0);
+        rows += h->n_tokens - first_of(&s->cache.layers[i], h->n_lost);
     return rows * h->heads * h->row_bytes;
 }
 
@@ -276,7 +277,8 @@ static tg_status want_ours(const tg_reader *r, const tg_session *s, const head *
     bool right = h->n_lost == 0 ||
                  (window > 0 && h->n_lost <= h->n_tokens && h->n_tokens - h->n_lost >= window - 1);
     for (int32_t i = 0; right && i < (int32_t)h->layers; i++)
-        right = !windowed(s, i) || h->n_tokens - h->n_lost <= tg_session_layer_at(s, i).room;
+        right = h->n_tokens - first_of(&s->cache.layers[i], h->n_lost) <=
+                tg_layer_state_room(&s->cache.layers[i]);
     const uint64_t rest = 4 * (uint64_t)h->n_tokens + 4 * (uint64_t)h->vocab + h->note_bytes + 4;
     const uint64_t room = r->end - h->tokens_at;
     if (!right || room < rest || room - rest != rows_bytes(s, h))
@@ -298,13 +300,13 @@ static tg_status want_tokens(const tg_reader *r, const head *h) {
 }
 
 static tg_status read_layer(tg_reader *r, tg_session *s, int32_t layer) {
-    const tg_session_layer l = tg_session_layer_at(s, layer);
-    const size_t first = windowed(s, layer) ? (size_t)s->n_lost : 0, end = (size_t)s->n_held;
-    for (size_t h = 0; h < l.heads; h++)
+    const tg_layer_state *l = &s->cache.layers[layer];
+    const size_t first = first_of(l, (uint32_t)s->n_lost), end = (size_t)s->n_held;
+    for (size_t h = 0; h < l->heads; h++)
         for (size_t p = first, n; p < end; p += n) {
-            n = run_of(&l, p, end);
-            TG_TRY(tg_read_bytes(r, "cache", l.rows + (h * l.room + p % l.room) * l.row_bytes,
-                                 n * l.row_bytes));
+            n = run_of(l, p, end);
+            TG_TRY(tg_read_bytes(r, "cache", tg_cache_row(&s->cache, layer, 0, h, p),
+                                 n * tg_layer_state_row_bytes(l)));
         }
     return TG_OK;
 }

@@ -13,10 +13,7 @@
 
 /* Bytes of a cache of so many positions, as sessions make it: keys and values in f32. */
 static uint64_t cache_bytes(const tg_model_config *c, int32_t positions) {
-    uint64_t rows = 0;
-    for (int32_t i = 0; i < c->layers; i++)
-        rows += (uint64_t)tg_cache_room(c, i, positions, TG_SESSION_ROWS_MAX);
-    return 8 * (uint64_t)c->kv_heads * (uint64_t)c->head_size * rows;
+    return tg_model_state_bytes(c, TG_F32, positions, TG_SESSION_ROWS_MAX);
 }
 
 static double megabytes(uint64_t bytes) { return (double)bytes / 1e6; }

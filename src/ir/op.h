@@ -59,7 +59,6 @@ typedef struct tg_attr {
 /* What changes from call to call of a plan; on a GPU it is one small buffer written once a step. */
 typedef struct tg_scalars {
     int32_t rows; /* rows of this call, for values of dynamic rows (tokens fed to a session) */
-    int32_t pos;  /* tokens already in the KV cache */
     int32_t accumulate; /* 0: the first micro-step of a step writes gradients, 1: later ones add */
     int32_t step;       /* optimizer step, from 1, for bias correction */
     float lr;
@@ -186,6 +185,12 @@ typedef struct tg_merge {
     tg_shader shader;
 } tg_merge;
 
+/* Rows of a case that follow each other in a sequence. */
+#define TG_CASE_SEQUENCES 4
+typedef struct tg_case_rows {
+    int32_t sequence, position, rows;
+} tg_case_rows;
+
 /* A test case: types of the inputs, attributes and run-time scalars; inputs are filled from the
  * case's number, f32 with normals (times scale, 0 = 1), i32 with values in [0, i32_below). */
 typedef struct tg_case {
@@ -194,6 +199,9 @@ typedef struct tg_case {
     tg_scalars rt;
     float scale;
     int32_t i32_below;
+    uint8_t distinct; /* bit j: i32 in j gets a permutation of 0 .. its elements - 1 */
+    uint8_t at_in; /* in at_in - 1, [T,2] i32, gets the rows of `at`: sequence, position; 0: none */
+    tg_case_rows at[TG_CASE_SEQUENCES]; /* until one of 0 rows */
     /* Rewrites inputs that must fit each other (a saved log-sum-exp and what it was taken of),
      * after they were filled, on elements of TG_REAL like a reference; NULL: they are independent.
      */

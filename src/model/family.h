@@ -131,15 +131,6 @@ static inline bool tg_windowed(const tg_model_config *c, int layer) {
     return c->window > 0 && (layer + 1) % c->window_every != 0;
 }
 
-/* Positions that a layer's cache has room for, in a context of so many, if calls have up to so many
- * rows: a window needs itself and the rows, in whole tiles (ops/attention_cached). */
-static inline int32_t tg_cache_room(const tg_model_config *c, int layer, int32_t positions,
-                                    int32_t rows) {
-    if (!tg_windowed(c, layer) || positions <= rows) return positions;
-    const int32_t ring = (c->window - 1 + rows + 63) / 64 * 64;
-    return ring < positions ? ring : positions;
-}
-
 /* ------------------------------------------------------------------- metadata.c: sizes of a file
  */
 

@@ -110,9 +110,8 @@ tg_value *tg_net_embed(tg_net *n, tg_value *tokens, const char *role) {
                                n->config->embed_scale);
 }
 
-/* With caches, positions begin where the cache ends. */
 tg_value *tg_net_positions(tg_net *n, tg_value *x, const char *role) {
-    return tg_position_add(n->g, x, floats(n, role, ".weight"), n->caches != NULL);
+    return tg_position_add(n->g, x, floats(n, role, ".weight"), n->cache ? n->cache->all.at : NULL);
 }
 
 static tg_value *norm(tg_net *n, tg_value *x, const char *role, tg_value *residual) {
@@ -172,7 +171,7 @@ tg_value *tg_net_rope(tg_net *n, tg_value *qkv, int base) {
         char name[32];
         snprintf(name, sizeof name, TG_FREQ_NAME, base);
         tg_value *freq = state(n, name, tg_type_1d(TG_F32, (size_t)c->head_size / 2));
-        n->turn[base] = tg_rope_table(n->g, qkv, freq, n->caches != NULL);
+        n->turn[base] = tg_rope_table(n->g, n->cache ? n->cache->all.at : qkv, freq, n->cache);
     }
     return tg_rope(n->g, qkv, n->turn[base], floats(n, "attn_q_norm", ".weight"),
                    floats(n, "attn_k_norm", ".weight"), &heads);
@@ -185,16 +184,19 @@ tg_value *tg_net_attention(tg_net *n, tg_value *qkv, int32_t window) {
     const tg_attr a = { .i = { c->heads, c->kv_heads, c->head_size, window },
                         .f = { c->score_scale } };
     tg_value *o;
-    if (n->caches)
-        o = tg_attention_cached(n->g, qkv, tg_kv_append(n->g, n->caches[n->layer], qkv, &a), &a);
-    else
+    if (n->cache) {
+        const tg_rows_value *rows = window > 0 ? &n->cache->window : &n->cache->all;
+        tg_value *cache = tg_kv_append(n->g, n->cache->layers[n->layer], qkv, rows, &a);
+        o = tg_attention_cached(n->g, qkv, cache, rows, &a);
+    } else {
         o = tg_attention(n->g, qkv, &a);
+    }
     return tg_net_tap(n, TG_SITE_HEADS, o);
 }
 
 tg_value *tg_net_head(tg_net *n, tg_value *x) {
     n->layer = -1;
-    if (n->caches && n->answers == TG_ANSWER_NEWEST) x = tg_last_row(n->g, x);
+    if (n->cache && n->answers == TG_ANSWER_NEWEST) x = tg_last_row(n->g, x);
     x = tg_net_norm(n, x, "output_norm");
     if (n->answers == TG_ANSWER_HIDDEN_STATES) return x;
     const bool own = param(n, "output.weight", -1) || tensor(n, "output.weight", 0);

@@ -9,8 +9,8 @@
  *   sequences      training, evaluation, probes         -
  *   with caches    writing from a trained model         writing from a file's
  *
- * Sequences are rows [B,T,..]; with caches rows are dynamic, [T,..], and go on at the run-time
- * scalar pos. Errors are sticky in the graph.
+ * Sequences are rows [B,T,..]; with caches rows are dynamic, [T,..], and each brings its sequence
+ * and its position. Errors are sticky in the graph.
  */
 #ifndef TG_MODEL_NET_H
 #define TG_MODEL_NET_H
@@ -26,13 +26,20 @@ typedef enum tg_answers {
     TG_ANSWER_HIDDEN_STATES /* [.., C] of all rows, behind the final norm */
 } tg_answers;
 
+/* What rows go on behind: see ops/attention/pages.h. */
+typedef struct tg_net_cache {
+    tg_value **layers;    /* [L] states [P,2K,R,D] */
+    tg_rows_value all;    /* of layers that see all positions */
+    tg_rows_value window; /* of the others: the same rows, pages of their own */
+} tg_net_cache;
+
 typedef struct tg_net {
     tg_graph *g;
     const tg_model_config *config;
     const tg_layout *layout; /* of floats in one array, which is the state `flat`; or NULL: */
     tg_value *flat;
     const tg_tensors *tensors; /* states of their own */
-    tg_value *const *caches;   /* [L] states [2,K,Tmax,D]; NULL: whole sequences */
+    const tg_net_cache *cache; /* NULL: whole sequences */
     const tg_tap *tap;         /* is shown every site, in the order of computation; or NULL */
     tg_answers answers;
     int layer;         /* -1 outside of the blocks */

@@ -25,10 +25,10 @@ static inline tg_value *tg_embedding_grad(tg_graph *g, tg_value *ids, tg_value *
     return TG_APPLY(g, embedding_grad, (&(tg_attr) { .i = { vocab }, .f = { scale } }), ids, dy);
 }
 
-/* y[b,t,:] = x[b,t,:] + p[pos + t,:]     x [B,T,C] or [T,C]   p [Tmax,C]; pos is the run-time
- * scalar when i[0] (use_pos) is 1, else 0 */
-static inline tg_value *tg_position_add(tg_graph *g, tg_value *x, tg_value *p, bool use_pos) {
-    return TG_APPLY(g, position_add, (&(tg_attr) { .i = { use_pos } }), x, p);
+/* y[b,t,:] = x[b,t,:] + p[pos[t],:]     x [B,T,C] or [T,C]   p [Tmax,C]; pos[t] is at[t,1] of rows
+ * x [T,C] of sessions, or t where at is NULL */
+static inline tg_value *tg_position_add(tg_graph *g, tg_value *x, tg_value *p, tg_value *at) {
+    return TG_APPLY(g, position_add, NULL, x, p, at);
 }
 /* dp [Tmax,C]: row t = sum over b, b rising, of dy[b,t,:]; rows from T on are 0.   i[0] = Tmax */
 static inline tg_value *tg_position_grad(tg_graph *g, tg_value *dy, int32_t t_max) {
@@ -141,17 +141,23 @@ static inline tg_value *tg_adamw(tg_graph *g, tg_value *w, tg_value *grads, tg_v
 static inline tg_value *tg_last_row(tg_graph *g, tg_value *x) {
     return TG_APPLY(g, last_row, NULL, x);
 }
-/* New version of cache [2,K,Tmax,D] (keys, then values): rows pos .. pos+rows-1, mod Tmax, are
- * taken from qkv [T,(H+2K)*D] of dynamic rows.   in: cache, qkv   i as attention */
+/* Where rows of dynamic number belong, and where the keys and values of sequences are
+ * (ops/attention/pages.h): at [T,2] sequence and position of each row, pages [S,C] of each sequence
+ * its pages; i32. */
+typedef struct tg_rows_value {
+    tg_value *at, *pages;
+} tg_rows_value;
+/* New version of cache [P,2K,R,D] (pages; keys, then values), to which keys and values of
+ * qkv [T,(H+2K)*D] were added at their positions.   in: cache, qkv, at, pages   i as attention */
 static inline tg_value *tg_kv_append(tg_graph *g, tg_value *cache, tg_value *qkv,
-                                     const tg_attr *a) {
-    return TG_APPLY(g, kv_append, a, cache, qkv);
+                                     const tg_rows_value *rows, const tg_attr *a) {
+    return TG_APPLY(g, kv_append, a, cache, qkv, rows->at, rows->pages);
 }
-/* o [T,H*D]: row t attends to cache rows 0 .. pos+t, or with a window i[3] to its last ones, in a
- * cache that may be a ring.   in: qkv, cache   i, f as attention */
+/* o [T,H*D]: row t attends to the positions of its sequence up to its own, or with a window i[3] to
+ * the last of them.   in: qkv, cache, at, pages   i, f as attention */
 static inline tg_value *tg_attention_cached(tg_graph *g, tg_value *qkv, tg_value *cache,
-                                            const tg_attr *a) {
-    return TG_APPLY(g, attention_cached, a, qkv, cache);
+                                            const tg_rows_value *rows, const tg_attr *a) {
+    return TG_APPLY(g, attention_cached, a, qkv, cache, rows->at, rows->pages);
 }
 
 /* o [T,H*D]: row t attends to rows spans[t,0] .. spans[t,1]-1 of qkv [T,(H+2K)*D] of dynamic rows:
@@ -198,11 +204,11 @@ static inline tg_value *tg_rms_norm_grad(tg_graph *g, tg_value *x, tg_value *w, 
                                          tg_value *res, float eps) {
     return TG_APPLY(g, rms_norm_grad, (&(tg_attr) { .f = { eps } }), x, w, dy, res);
 }
-/* table [T,D]: cosines, then sines, of (pos + t) * freq [D/2]. like is rows of a session [T,..],
- * T dynamic, and pos the run-time scalar, where use_pos; else whole sequences [B,T,..], and pos 0.
+/* table [T,D]: cosines, then sines, of pos[t] * freq [D/2]. Where by_row, like is at [T,2] of the
+ * rows of sessions, and pos[t] is at[t,1]; else like is whole sequences [B,T,..], and pos[t] is t.
  */
-static inline tg_value *tg_rope_table(tg_graph *g, tg_value *like, tg_value *freq, bool use_pos) {
-    return TG_APPLY(g, rope_table, (&(tg_attr) { .i = { use_pos } }), like, freq);
+static inline tg_value *tg_rope_table(tg_graph *g, tg_value *like, tg_value *freq, bool by_row) {
+    return TG_APPLY(g, rope_table, (&(tg_attr) { .i = { by_row } }), like, freq);
 }
 /* qkv [B,T,..] or [T,..] with its query and key heads turned by table [T,D], after an RMS norm of
  * each head where q_norm and k_norm [D] are given (NULL: none); i as attention, f[0] eps */

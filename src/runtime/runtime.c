@@ -275,23 +275,6 @@ tg_plan_options tg_runtime_plan_options(const tg_context *ctx, const char *name)
                                .segment_bytes = ctx->backend->segment_bytes };
 }
 
-typedef struct cache_name {
-    char text[32];
-} cache_name;
-static cache_name cache_of(int32_t layer) {
-    cache_name name;
-    snprintf(name.text, sizeof name.text, "cache.%d", (int)layer);
-    return name;
-}
-
-tg_value *tg_runtime_cache(tg_graph *g, int32_t layer, tg_type type) {
-    return tg_state(g, cache_of(layer).text, type);
-}
-
-tg_status tg_runtime_cache_bind(tg_plan *plan, int32_t layer, void *data, size_t bytes) {
-    return tg_plan_bind(plan, cache_of(layer).text, data, bytes);
-}
-
 tg_status tg_runtime_check_options(tg_context *ctx, const char *filter, tg_check_fn report,
                                    void *user, tg_check_options *out) {
     *out = (tg_check_options) {

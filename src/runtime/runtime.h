@@ -73,10 +73,6 @@ void tg_runtime_block_free(tg_context *ctx, tg_block *block);
 /* For plans that the context's backend is to run. */
 tg_plan_options tg_runtime_plan_options(const tg_context *ctx, const char *name);
 
-/* The KV cache of a layer: a state of a graph, and its memory in the plan. */
-tg_value *tg_runtime_cache(tg_graph *g, int32_t layer, tg_type type);
-tg_status tg_runtime_cache_bind(tg_plan *plan, int32_t layer, void *data, size_t bytes);
-
 /* For checks of the ops where the context computes. */
 tg_status tg_runtime_check_options(tg_context *ctx, const char *filter, tg_check_fn report,
                                    void *user, tg_check_options *out);

@@ -71,7 +71,7 @@ static void setup(bench *b, tg_op_id op, const tg_case *c, size_t number) {
         if (plain && t.dtype == TG_F32)
             tg_check_fill_f32(x, n, number, (uint32_t)i, c->scale > 0 ? c->scale : 1);
         else if (plain)
-            tg_check_fill_i32(b->in[i], n, number, (uint32_t)i, c->i32_below);
+            tg_check_fill_ints(c, i, b->in[i], n, number);
         for (size_t e = 0; e < n && (c->positive >> i & 1); e++)
             x[e] = (float)tg_fabs((double)x[e]);
         b->args.in[i] = x;
@@ -201,8 +201,10 @@ static void windows_have_the_same_bits_in_training(void **state) {
     tg_check_fill_f32(qkv, T * ROW, 5, 0, 1);
     for (size_t t = 0; t < T; t++) {
         for (size_t c = 0; c < D; c++) {
-            cache[t * D + c] = qkv[t * ROW + H * D + c];
-            cache[(T_MAX + t) * D + c] = qkv[t * ROW + (H + K) * D + c];
+            /* pages of 64 in reverse, of keys and then values of the one head */
+            float *page = cache + (T_MAX / 64 - 1 - t / 64) * 2 * 64 * D;
+            page[t % 64 * D + c] = qkv[t * ROW + H * D + c];
+            page[(64 + t % 64) * D + c] = qkv[t * ROW + (H + K) * D + c];
         }
     }
     size_t n_isas;
@@ -222,11 +224,16 @@ static void windows_have_the_same_bits_in_training(void **state) {
             run(i, TG_OP_attention, &whole);
             const size_t chunk = chunks[w % (sizeof chunks / sizeof *chunks)];
             for (size_t t = 0; t < T; t += chunk) {
-                rt = (tg_scalars) { .rows = (int32_t)chunk, .pos = (int32_t)t };
-                tg_args cached = { .in = { qkv + t * ROW, cache },
+                static const int32_t pages[T_MAX / 64] = { 2, 1, 0 };
+                int32_t at[2 * T] = { 0 };
+                for (size_t k = 0; k < chunk; k++) at[2 * k + 1] = (int32_t)(t + k);
+                rt = (tg_scalars) { .rows = (int32_t)chunk };
+                tg_args cached = { .in = { qkv + t * ROW, cache, at, pages },
                                    .out = { part + t * H * D },
                                    .in_type = { tg_type_2d(TG_F32, chunk, ROW),
-                                                { TG_F32, 4, { 2, K, T_MAX, D } } },
+                                                { TG_F32, 4, { T_MAX / 64, 2 * K, 64, D } },
+                                                tg_type_2d(TG_I32, chunk, 2),
+                                                tg_type_2d(TG_I32, 1, T_MAX / 64) },
                                    .out_type = { tg_type_2d(TG_F32, chunk, H * D) },
                                    .attr = attr,
                                    .rt = &rt,

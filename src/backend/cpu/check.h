@@ -48,5 +48,7 @@ tg_status tg_check_op_gradients(tg_ctx *ctx, const tg_check_options *o, size_t *
 /* Fills an array as the cases ask for: f32 normals * scale of (case number, input), i32 uniform. */
 void tg_check_fill_f32(float *out, size_t n, uint64_t seed, uint32_t stream, float scale);
 void tg_check_fill_i32(int32_t *out, size_t n, uint64_t seed, uint32_t stream, int32_t below);
+/* i32 input number i of a case, by all that the case says of it. */
+void tg_check_fill_ints(const tg_case *c, int i, int32_t *out, size_t n, uint64_t seed);
 
 #endif

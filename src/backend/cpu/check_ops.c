@@ -45,6 +45,34 @@ void tg_check_fill_i32(int32_t *out, size_t n, uint64_t seed, uint32_t stream, i
     }
 }
 
+static void fill_at(const tg_case *c, int32_t *out, size_t n) {
+    const tg_case_rows *r = c->at;
+    for (size_t t = 0, k = 0; t < n / 2; t++, k++) {
+        if (k == (size_t)r->rows) {
+            r++;
+            k = 0;
+        }
+        out[2 * t] = r->sequence;
+        out[2 * t + 1] = r->position + (int32_t)k;
+    }
+}
+
+void tg_check_fill_ints(const tg_case *c, int i, int32_t *out, size_t n, uint64_t seed) {
+    if (c->at_in == i + 1) {
+        fill_at(c, out, n);
+        return;
+    }
+    tg_check_fill_i32(out, n, seed, (uint32_t)i, c->i32_below);
+    if (!(c->distinct >> i & 1)) return;
+    for (size_t k = 0; k < n; k++) { /* Fisher and Yates, from the front */
+        uint32_t x[4];
+        tg_philox(seed, k, TG_RNG_BATCH, (uint32_t)i, x);
+        const size_t j = (size_t)tg_rng_below(tg_rng_draw64(x), k + 1);
+        out[k] = out[j];
+        out[j] = (int32_t)k;
+    }
+}
+
 /* One case set up: inputs, and room for the outputs of the reference and of the kernel. */
 typedef struct bench {
     tg_ctx *ctx;
@@ -112,7 +140,7 @@ static bool set_up(bench *b) {
         if (plain && t->dtype == TG_F32)
             tg_check_fill_f32(b->in[i], n, b->case_number, (uint32_t)i, scale);
         else if (plain)
-            tg_check_fill_i32(b->in[i], n, b->case_number, (uint32_t)i, b->c->i32_below);
+            tg_check_fill_ints(b->c, i, b->in[i], n, b->case_number);
         if (b->c->positive >> i & 1)
             for (size_t e = 0; e < n; e++)
                 ((float *)b->in[i])[e] = (float)tg_fabs((double)((float *)b->in[i])[e]);

@@ -18,7 +18,7 @@ struct Step {
 
 // tg_scalars of ir/op.h, member by member.
 struct Call {
-    rows: u32, pos: u32, accumulate: i32, step: u32,
+    rows: u32, accumulate: i32, step: u32,
     lr: f32, temperature: f32, top_p: f32, min_p: f32, repeat_penalty: f32,
     top_k: i32, n_recent: i32,
     seed_lo: u32, seed_hi: u32, draw_lo: u32, draw_hi: u32,

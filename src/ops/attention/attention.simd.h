@@ -33,7 +33,6 @@ static flash_head head_at(const tg_args *a, size_t b, size_t h) {
         .o = (float *)a->out[0] + b * tokens * s.q_row + h * s.size,
         .o_step = s.q_row,
         .lse = (float *)a->out[1] + (b * s.n_q + h) * tokens,
-        .ring = tokens,
     };
 }
 

@@ -6,7 +6,7 @@
 
 struct Place { first: u32, ahead: u32, q: Rows, k: Rows, v: Rows, o: u32, lse: u32 }
 
-fn place_of(s: Heads, group: u32) -> Place {
+fn place_of(s: Heads, group: u32, tid: u32) -> Place {
     let tokens = op.ins[0].dim1;
     let blocks = (tokens + 31u) / 32u;
     let all = s.n_q * op.ins[0].dim0;
@@ -23,6 +23,7 @@ fn place_of(s: Heads, group: u32) -> Place {
                  b * tokens * s.q_row + head * s.size, (b * s.n_q + head) * tokens);
 }
 
+fn row_places(s: Heads, r: Rows, t: vec4<u32>) -> vec4<u32> { return vec4<u32>(r.at) + t * r.step; }
 fn take(which: u32, at: u32) -> vec4<f32> { return as_vec4(qkv[at]); }
 fn write_o(s: Heads, p: Place, t: u32, d: u32, x: f32) { o_out[p.o + t * s.q_row + d] = x; }
 fn write_lse(p: Place, t: u32, x: f32) { lse_out[p.lse + t] = x; }

@@ -3,7 +3,7 @@
 // each row (Dao et al. 2022). The text before this one says where queries, keys and values are:
 //
 //     struct Place { first: query of this workgroup; q, k, v; ahead: keys before query 0 }
-//     place_of(group), and write_o, write_lse
+//     place_of(s, group, tid), and write_o, write_lse
 
 var<workgroup> of_cells: array<vec4<f32>, 64>; // something of each cell's rows
 
@@ -33,7 +33,7 @@ fn write_cell(s: Heads, p: Place, t: u32, d: u32, c: Cell) {
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
         @builtin(local_invocation_index) tid: u32) {
     let s = heads();
-    let p = place_of(s, group_of(id, count));
+    let p = place_of(s, group_of(id, count), tid);
     if (p.first >= p.q.n) { return; }
     let x = 4u * thread_x(tid);
     let row = p.first + 4u * thread_y(tid); // of this thread's four

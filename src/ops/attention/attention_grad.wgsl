@@ -9,6 +9,7 @@
 @group(0) @binding(6) var<storage, read_write> dqkv: array<f32>;
 @group(0) @binding(7) var<storage, read_write> delta: array<f32>;
 
+fn row_places(s: Heads, r: Rows, t: vec4<u32>) -> vec4<u32> { return vec4<u32>(r.at) + t * r.step; }
 fn take(which: u32, at: u32) -> vec4<f32> {
     if (which == 0u) { return as_vec4(qkv[at]); }
     if (which == 1u) { return as_vec4(dout[at]); }

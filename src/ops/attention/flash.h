@@ -18,12 +18,13 @@
  *
  * With a window a query's keys begin later, at a multiple of 64 at most 63 before the first that it
  * sees; keys of the tile that it does not see weigh nothing. FLASH_OF_CACHE, defined before: keys
- * and values may be rows of a packed cache.
+ * and values are those of a sequence in a cache, which may be packed.
  */
 #ifndef TG_OPS_ATTENTION_FLASH_H
 #define TG_OPS_ATTENTION_FLASH_H
 
 #include "ops/attention/kv_row.h"
+#include "ops/attention/pages.h"
 #include "ops/attention/softmax.h"
 #include "ops/attention/tiles.h"
 #include "simd/vmath.h"
@@ -35,12 +36,14 @@ typedef struct flash_head {
     rows q, k, v;
     float *o;
     size_t o_step;
-    float *lse;               /* may be NULL */
-    const uint8_t *packed[2]; /* rows of a cache in place of k and v; NULL: there are none */
-    tg_dtype dtype;           /* of these */
-    ptrdiff_t low;            /* the first key that the first query sees, the next query one more;
-                                 -TILE or less: there is no window */
-    size_t ring;              /* rows of keys and values: key j is in row j mod ring */
+    float *lse;    /* may be NULL */
+    ptrdiff_t low; /* the first key that the first query sees, the next query one more;
+                      -TILE or less: there is no window */
+    /* ---- in place of k and v, of a cache */
+    const uint8_t *cache;
+    tg_dtype dtype;
+    tg_paged pages;
+    size_t head[2]; /* of a page: the keys', the values' */
 } flash_head;
 
 /* Memory of a worker. width is d rounded up to LANES. */
@@ -169,12 +172,11 @@ static inline __attribute__((always_inline)) void unpack_row(tg_dtype dtype, flo
 }
 
 /* memory_rows of a packed cache. One copy of it for all callers: it is much code. */
-static __attribute__((noinline)) rows packed_rows(const flash_head *x, int part, float *copy,
-                                                  size_t width, size_t begin, size_t n,
-                                                  size_t n_wanted) {
+static __attribute__((noinline)) rows packed_rows(const flash_head *x, size_t first, float *copy,
+                                                  size_t width, size_t n, size_t n_wanted) {
     const size_t bytes = tg_kv_row_bytes(x->dtype, x->d);
     for (size_t i = 0; i < n; i++) {
-        const uint8_t *row = x->packed[part] + (begin + i) * bytes;
+        const uint8_t *row = x->cache + (first + i) * bytes;
         if (x->dtype == TG_F16) /* known where it is inlined: a loop of its own */
             unpack_row(TG_F16, copy + i * width, row, x->d);
         else
@@ -185,26 +187,30 @@ static __attribute__((noinline)) rows packed_rows(const flash_head *x, int part,
 }
 #endif
 
-/* Rows [begin, begin + n) of keys (0) or values (1), as whole_rows gives them. */
+/* Keys (0) or values (1) of positions [begin, begin + n), which are of one tile, as whole_rows
+ * gives them. */
 static inline rows memory_rows(const flash_head *x, int part, float *copy, size_t width,
                                size_t begin, size_t n, size_t n_wanted) {
 #if defined(FLASH_OF_CACHE)
-    if (x->packed[part]) return packed_rows(x, part, copy, width, begin, n, n_wanted);
+    const size_t first = tg_paged_row(&x->pages, x->head[part], begin);
+    if (x->dtype != TG_F32) return packed_rows(x, first, copy, width, n, n_wanted);
+    const rows in = { (const float *)x->cache + first * x->d, x->d };
+#else
+    const rows in = rows_from(part ? x->v : x->k, begin);
 #endif
-    return whole_rows(copy, width, rows_from(part ? x->v : x->k, begin), n, n_wanted, x->d);
+    return whole_rows(copy, width, in, n, n_wanted, x->d);
 }
 
 /* flash_tile where a window cuts the tile's first keys. */
 static void window_tile(const flash_head *x, const flash_local *f, size_t begin, size_t n,
                         size_t n_queries, ptrdiff_t off, start from) {
-    const size_t row = begin % x->ring;
     const ptrdiff_t low = x->low - (ptrdiff_t)begin;
     const size_t first = clamp(low, n);
-    const rows k = memory_rows(x, 0, f->copy[0], f->width, row, n, round_up(n, ROWS));
+    const rows k = memory_rows(x, 0, f->copy[0], f->width, begin, n, round_up(n, ROWS));
     dots(f->s, k, f->qt, x->d, n, n_queries, off);
     for (size_t i = 0; i < n_queries; i += LANES)
         softmax_window(f, i, low, off + (ptrdiff_t)i + 1, first, n, x->scale);
-    const rows v = memory_rows(x, 1, f->copy[1], f->width, row, n, n);
+    const rows v = memory_rows(x, 1, f->copy[1], f->width, begin, n, n);
     over_keys(f->o, f->width, f->width, from, f->keep, f->s + first * TILE, rows_from(v, first),
               n - first, n_queries, off - (ptrdiff_t)first);
 }
@@ -212,19 +218,19 @@ static void window_tile(const flash_head *x, const flash_local *f, size_t begin,
 /* Keys [begin, begin + n) for all queries of the block; off as in tiles.h. */
 static void flash_tile(const flash_head *x, const flash_local *f, size_t begin, size_t n,
                        size_t n_queries, ptrdiff_t off) {
-    const size_t row = begin % x->ring, top = x->low > 0 ? (size_t)x->low / TILE * TILE : 0;
+    const size_t top = x->low > 0 ? (size_t)x->low / TILE * TILE : 0;
     const start from = begin > top ? FROM_X : FROM_ZERO;
     if (x->low + (ptrdiff_t)n_queries - 1 > (ptrdiff_t)begin) {
         window_tile(x, f, begin, n, n_queries, off, from);
         return;
     }
-    const rows k = memory_rows(x, 0, f->copy[0], f->width, row, n, round_up(n, ROWS));
+    const rows k = memory_rows(x, 0, f->copy[0], f->width, begin, n, round_up(n, ROWS));
     dots(f->s, k, f->qt, x->d, n, n_queries, off);
     for (size_t i = 0; i < n_queries; i += LANES) {
         const ptrdiff_t all = off + (ptrdiff_t)i + 1;
         softmax_lanes(f, i, all, clamp(all + LANES - 1, n), x->scale);
     }
-    const rows v = memory_rows(x, 1, f->copy[1], f->width, row, n, n);
+    const rows v = memory_rows(x, 1, f->copy[1], f->width, begin, n, n);
     over_keys(f->o, f->width, f->width, from, f->keep, f->s, v, n, n_queries, off);
 }
 

@@ -23,7 +23,8 @@
 // gradient is compiled in a second less.
 //
 // The text before this one says PAIRS, NARROW and FOURS: are all rows whole fours? That after it has
-// take(which, at), the four, or without FOURS the number, at this place of an operand.
+// take(which, at), the four, or without FOURS the number, at this place of an operand, and
+// row_places.
 
 var<workgroup> left: array<vec4<f32>, 256>;
 var<workgroup> right: array<vec4<f32>, 512>;
@@ -39,7 +40,8 @@ fn heads() -> Heads {
     return Heads(h, k, d, h / k, h * d, (h + 2u * k) * d);
 }
 
-// n rows of a head in an operand: where row 0 begins, and how far they are apart.
+// n rows of a head in an operand: where row 0 begins, and how far they are apart. Where four rows
+// begin, the text after this one says: row_places(s, rows, t).
 struct Rows { which: u32, at: u32, step: u32, n: u32 }
 // Four rows of four columns, and two of these next to each other in left and right.
 struct Cell { r0: vec4<f32>, r1: vec4<f32>, r2: vec4<f32>, r3: vec4<f32> }
@@ -60,7 +62,7 @@ fn four(s: Heads, which: u32, at: u32, d: u32) -> vec4<f32> {
 // Four rows of that. Beyond the last row is the last one again, which nobody sees: no load is under
 // a condition.
 fn block(s: Heads, r: Rows, t: u32, d: u32) -> Cell {
-    let at = vec4<u32>(r.at) + min(four_from(t), vec4<u32>(r.n - 1u)) * r.step;
+    let at = row_places(s, r, min(four_from(t), vec4<u32>(r.n - 1u)));
     return Cell(four(s, r.which, at.x, d), four(s, r.which, at.y, d), four(s, r.which, at.z, d),
                 four(s, r.which, at.w, d));
 }

@@ -4,7 +4,7 @@
  *
  *   a row of qkv   | q 0 | q 1 | .. | q H-1 | k 0 | .. | k K-1 | v 0 | .. | v K-1 |   D each
  *   a row of o     | o 0 | o 1 | .. | o H-1 |
- *   the KV cache   keys [K,Tmax,D], then values [K,Tmax,D]
+ *   the KV cache   pages.h
  *
  * Query head h reads the keys and values of head h / (H/K): with K = H each has its own, with K = 1
  * all of them read one.

@@ -7,6 +7,7 @@
 
 #include "ops/attention/heads.h"
 #include "ops/attention/kv_row.h"
+#include "ops/attention/pages.h"
 #include "ops/rules.h"
 
 /* The heads are positive, divide each other, and a row of theirs can be addressed. */
@@ -45,17 +46,28 @@ static inline bool tg_heads_want_qkv(tg_graph *g, const tg_node *n, int k, int n
     return tg_want_type(g, n, k, want);
 }
 
-/* Input k is a KV cache [2,K,Tmax,D], see kv_row.h. */
+/* Input k is a KV cache [P,2K,R,D]: see kv_row.h, pages.h. */
 static inline bool tg_heads_want_cache(tg_graph *g, const tg_node *n, int k) {
     const tg_dtype dtype = n->in[k] ? n->in[k]->type.dtype : TG_F32;
     const bool known = dtype == TG_F16 || dtype == TG_U8;
     if (!tg_heads_want(g, n) || !tg_want_dims(g, n, k, known ? dtype : TG_F32, 4, 4)) return false;
     const tg_heads s = tg_heads_of(&n->attr);
     tg_type want = n->in[k]->type;
-    want.dim[0] = 2;
-    want.dim[1] = s.n_kv;
+    want.dim[1] = 2 * s.n_kv;
     want.dim[3] = tg_kv_row_elems(want.dtype, s.size);
     return tg_want_type(g, n, k, want);
+}
+
+/* Inputs 2 and 3 are `at` of the rows of input qkv, and pages of input cache: see pages.h. */
+static inline bool tg_heads_want_pages(tg_graph *g, const tg_node *n, int cache, int qkv) {
+    const size_t rows = n->in[cache]->type.dim[2];
+    if (!tg_want_type(g, n, 2, tg_type_2d(TG_I32, n->in[qkv]->type.dim[0], 2)) ||
+        !tg_want_dims(g, n, 3, TG_I32, 2, 2))
+        return false;
+    if (rows % TG_PAGE_TILE == 0 || n->in[3]->type.dim[1] == 1) return true;
+    tg_graph_fail(g, n, TG_E_SHAPE, "want pages of a multiple of %d positions, have %zu",
+                  TG_PAGE_TILE, rows);
+    return false;
 }
 
 #endif

@@ -3,9 +3,9 @@
  * kv_row.h - a row of the KV cache: the key or the value of one head at one position.
  *
  *   dtype of the cache   dimensions          a row of D numbers
- *   F32                  [2,K,Tmax,D]        as they are
- *   F16                  [2,K,Tmax,D]        rounded to nearest, ties to even
- *   U8                   [2,K,Tmax,D + 4]    | q, D whole numbers of 8 bits | d, f32 |   x = d * q
+ *   F32                  [P,2K,R,D]          as they are
+ *   F16                  [P,2K,R,D]          rounded to nearest, ties to even
+ *   U8                   [P,2K,R,D + 4]      | q, D whole numbers of 8 bits | d, f32 |   x = d * q
  *
  * d = max |x| / 127. A row with a NaN or an infinity has a NaN for d, so that neither is lost. What
  * has been written reads as the same floats everywhere: attention of a cache is exact but for that.

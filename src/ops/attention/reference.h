@@ -11,6 +11,7 @@
 #include "base/math.h"
 #include "ir/op.h"
 #include "ops/attention/kv_row.h"
+#include "ops/attention/pages.h"
 
 /* Columns of a row that a reference sums at a time. */
 enum { CHUNK = 64 };
@@ -21,32 +22,30 @@ static inline double dot(const TG_REAL *x, const TG_REAL *y, size_t n) {
     return sum;
 }
 
-/* Keys and values of one head: n rows of d elements, step apart; or packed rows of a cache, the
- * first of which is row `begin` of a ring of `ring` rows (0: none). */
+/* Keys and values of one head: n rows of d elements, step apart; or those of a cache, from
+ * position `begin` of a sequence on. */
 typedef struct memory {
     const TG_REAL *k, *v;
-    size_t n, d, step, begin, ring;
-    const uint8_t *packed_k, *packed_v; /* NULL: k and v it is */
-    tg_dtype dtype;
+    size_t n, d, step;
+    const void *cache; /* NULL: k and v it is */
+    tg_paged pages;
+    size_t head[2], begin; /* of a page: the keys', the values' */
+    tg_dtype dtype;        /* of the cache */
 } memory;
 
-static inline size_t row_of(const memory *m, size_t j) {
-    return m->ring > 0 ? (m->begin + j) % m->ring : j;
+/* Element i of key (part 0) or value (1) j. */
+static inline double memory_at(const memory *m, int part, size_t j, size_t i) {
+    if (!m->cache) return (double)(part ? m->v : m->k)[j * m->step + i];
+    const size_t row = tg_paged_row(&m->pages, m->head[part], m->begin + j);
+    if (m->dtype == TG_F32) return (double)((const TG_REAL *)m->cache)[row * m->d + i];
+    const uint8_t *bytes = (const uint8_t *)m->cache + row * tg_kv_row_bytes(m->dtype, m->d);
+    return (double)tg_kv_at(m->dtype, bytes, m->d, i);
 }
 
 static inline double dot_key(const memory *m, const TG_REAL *q, size_t j) {
-    if (!m->packed_k) return dot(q, m->k + row_of(m, j) * m->step, m->d);
-    const uint8_t *row = m->packed_k + row_of(m, j) * tg_kv_row_bytes(m->dtype, m->d);
     double sum = 0;
-    for (size_t i = 0; i < m->d; i++)
-        sum += (double)q[i] * (double)tg_kv_at(m->dtype, row, m->d, i);
+    for (size_t i = 0; i < m->d; i++) sum += (double)q[i] * memory_at(m, 0, j, i);
     return sum;
-}
-
-static inline double value_at(const memory *m, size_t j, size_t i) {
-    const size_t row = row_of(m, j);
-    if (!m->packed_v) return (double)m->v[row * m->step + i];
-    return (double)tg_kv_at(m->dtype, m->packed_v + row * tg_kv_row_bytes(m->dtype, m->d), m->d, i);
 }
 
 /* o [d] of query q [d]; gives the log of the sum of exponentials of the scaled scores. */
@@ -63,7 +62,7 @@ static inline double attend(const memory *m, double scale, const TG_REAL *q, TG_
         double acc[CHUNK] = { 0 };
         for (size_t j = 0; j < m->n; j++) {
             const double p = tg_exp(scale * dot_key(m, q, j) - lse);
-            for (size_t c = 0; c < n; c++) acc[c] += p * value_at(m, j, begin + c);
+            for (size_t c = 0; c < n; c++) acc[c] += p * memory_at(m, 1, j, begin + c);
         }
         for (size_t c = 0; c < n; c++) o[begin + c] = (TG_REAL)acc[c];
     }

@@ -2,61 +2,68 @@
 /*
  * attention_cached - attention of new tokens to the KV cache, which holds their own keys already.
  *
- *   in 0   qkv [T,(H+2K)*D], T dynamic; its queries alone are read     in 1  cache [2,K,Tmax,D]
+ *   in 0   qkv [T,(H+2K)*D], T dynamic; its queries alone are read     in 1  cache [P,2K,R,D]
+ *   in 2   at [T,2] i32                                                in 3  pages [S,C] i32
  *   out 0  o [T,H*D]
- *   i[0] H   i[1] K   i[2] D   i[3] W   f[0] scale     run time: pos, the tokens before these
+ *   i[0] H   i[1] K   i[2] D   i[3] W   f[0] scale
  *
- *   o[t] = sum_j p[t,j] v[j],  p[t,:] = softmax of scale * q[t].k[j]        for j = 0 .. pos + t
+ *   o[t] = sum_j p[t,j] v[j],  p[t,:] = softmax of scale * q[t].k[j]        for j = 0 .. pos[t]
  *
- * With a window W above 0, j begins at pos + t + 1 - W where that is above 0. Then the cache may be
- * a ring of fewer rows than there are positions, key j in row j mod Tmax:
+ * k and v are those of the sequence of row t, whose position is pos[t]: at, pages and cache are
+ * laid out in ops/attention/pages.h. So rows of several sequences may stand in one call, and the
+ * bits of each depend on its own sequence alone.
  *
- *   row   0 ......... e-1 | e ........ Tmax-1       e = (pos + T) mod Tmax
- *         newest, with T  | oldest                  Tmax >= W - 1 + T, and whole tiles
+ * With a window W above 0, j begins at pos[t] + 1 - W where that is above 0. Then the pages may be
+ * a ring of fewer positions than the sequence has, key j in row j mod CR:
  *
- * The cache may be packed (ops/attention/kv_row.h). kv_append comes before it. Rows of positions
- * from pos + T on are never read.
+ *   row   0 ......... e-1 | e ........ CR-1        e = behind the newest position, mod CR
+ *         newest, with T  | oldest                 CR >= W - 1 + T
+ *
+ * The cache may be packed (ops/attention/kv_row.h). kv_append comes before it. Keys of positions
+ * behind a row's own are never read.
  */
 #include "base/rng.h"
 #include "ops/attention/flash_shader.h"
 #include "ops/attention/heads_rules.h"
 #include "ops/attention/reference.h"
 #include "ops/build.h"
+#include "ops/kernel.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_heads_want_scale(g, n) || !tg_heads_want_window(g, n) ||
-        !tg_heads_want_qkv(g, n, 0, 2) || !tg_heads_want_cache(g, n, 1))
+        !tg_heads_want_qkv(g, n, 0, 2) || !tg_heads_want_cache(g, n, 1) ||
+        !tg_heads_want_pages(g, n, 1, 0))
         return;
     n->out[0].type = tg_type_2d(TG_F32, n->in[0]->type.dim[0], tg_heads_of(&n->attr).q_row);
 }
 
-/* What the session sees to, stated where it is relied on. */
-static void assert_room(const tg_args *a, size_t rows, size_t t_max) {
+/* What the session sees to, stated where it is relied on. n rows of a sequence up to position
+ * `last`.
+ */
+static void assert_room(const tg_args *a, size_t n, size_t last) {
     const size_t window = (size_t)a->attr.i[3];
-    TG_ASSERT(a->rt->pos >= 0);
-    TG_ASSERT((size_t)a->rt->pos + rows <= t_max ||
-              (window > 0 && window - 1 + rows <= t_max && t_max % 64 == 0));
-    (void)a, (void)rows, (void)t_max, (void)window;
+    const size_t room = a->in_type[3].dim[1] * a->in_type[1].dim[2];
+    TG_ASSERT(last < room || (window > 0 && window - 1 + n <= room && room % TG_PAGE_TILE == 0));
+    (void)n, (void)last, (void)window, (void)room;
 }
 
 static void ref(const tg_args *a) {
     const tg_heads s = tg_heads_of(&a->attr);
-    const size_t rows = a->in_type[0].dim[0], t_max = a->in_type[1].dim[2];
-    assert_room(a, rows, t_max);
-    for (size_t h = 0; h < s.n_q; h++) {
-        memory m = { .d = s.size, .step = s.size, .ring = t_max, .dtype = a->in_type[1].dtype };
-        for (size_t t = 0; t < rows; t++) {
-            const size_t end = (size_t)a->rt->pos + t + 1, window = (size_t)a->attr.i[3];
-            const size_t begin = window > 0 && end > window ? end - window : 0;
-            m.begin = begin;
-            m.k = (const TG_REAL *)a->in[1] + h / s.group * t_max * s.size;
-            m.v = m.k + s.n_kv * t_max * s.size;
-            if (m.dtype != TG_F32) {
-                const size_t bytes = tg_kv_row_bytes(m.dtype, s.size);
-                m.packed_k = (const uint8_t *)a->in[1] + h / s.group * t_max * bytes;
-                m.packed_v = m.packed_k + s.n_kv * t_max * bytes;
-            }
-            m.n = end - begin;
+    const int32_t *at = a->in[2];
+    const size_t rows = a->in_type[0].dim[0], window = (size_t)a->attr.i[3];
+    for (size_t t = 0; t < rows; t++) {
+        const size_t end = (size_t)at[2 * t + 1] + 1;
+        const size_t n = tg_paged_run(at, t, rows);
+        assert_room(a, n, end - 1 + n - 1);
+        memory m = { .d = s.size,
+                     .cache = a->in[1],
+                     .pages = tg_paged_of(&a->in_type[1], at, a->in[3], &a->in_type[3], t),
+                     .begin = window > 0 && end > window ? end - window : 0,
+                     .dtype = a->in_type[1].dtype };
+        m.n = end - m.begin;
+        for (size_t h = 0; h < s.n_q; h++) {
+            m.head[0] = h / s.group;
+            m.head[1] = s.n_kv + h / s.group;
             attend(&m, (double)a->attr.f[0],
                    (const TG_REAL *)a->in[0] + t * s.row + tg_heads_q(&s, h),
                    (TG_REAL *)a->out[0] + t * s.q_row + h * s.size);
@@ -64,20 +71,28 @@ static void ref(const tg_args *a) {
     }
 }
 
+/* Positions are known once there are inputs. */
 static double flop(const tg_args *a) {
     const tg_heads s = tg_heads_of(&a->attr);
-    return 4 * (double)s.q_row *
-           tg_heads_pairs((double)a->in_type[0].dim[0], a->rt ? (double)a->rt->pos : 0);
+    const int32_t *at = a->in[2];
+    const double rows = (double)a->in_type[0].dim[0];
+    return 4 * (double)s.q_row * tg_heads_pairs(rows, at ? (double)at[1] : 0);
 }
 
-/* One row, a few and many, at the beginning of a cache, inside, and where it ends. */
-#define CASE(rows_, pos_, t_max, h, k, d, scale_) WINDOW(rows_, pos_, t_max, h, k, d, scale_, 0)
-#define WINDOW(rows_, pos_, t_max, h, k, d, scale_, w)                                             \
-    { .in = { TG_T2(F32, rows_, ((h) + 2 * (k)) * (d)), TG_T4(F32, 2, k, t_max, d) },              \
-      .attr = { .i = { h, k, d, w }, .f = { scale_ } },                                            \
-      .rt = { .rows = (rows_), .pos = (pos_) },                                                    \
-      .no_shader = (w) != 0,                                                                       \
-      .tol = 3e-6 }
+#define IN(dtype, p, r, row, s, c, rows_, h, k, d)                                                 \
+    { TG_T2(F32, rows_, ((h) + 2 * (k)) * (d)), TG_T4(dtype, p, 2 * (k), r, row),                  \
+      TG_T2(I32, rows_, 2), TG_T2(I32, s, c) }
+#define OF(h, k, d, scale_, w, ...)                                                                \
+    .attr = { .i = { h, k, d, w }, .f = { scale_ } }, .no_shader = (w) != 0, .at_in = 3,           \
+    .distinct = 1 << 3, .tol = 3e-6, .at = { __VA_ARGS__ }
+/* One row, a few and many of one sequence, at the beginning of a cache of one page, inside, and
+ * where it ends. */
+#define CASE(rows_, pos_, r, h, k, d, scale_) WINDOW(rows_, pos_, r, h, k, d, scale_, 0)
+#define WINDOW(rows_, pos_, r, h, k, d, scale_, w)                                                 \
+    { .in = IN(F32, 1, r, d, 1, 1, rows_, h, k, d), OF(h, k, d, scale_, w, { 0, pos_, rows_ }) }
+/* Of s sequences with c pages each, of 64 positions, in any order. */
+#define PAGES(s, c, rows_, h, k, d, scale_, w, ...)                                                \
+    { .in = IN(F32, (s) * (c), 64, d, s, c, rows_, h, k, d), OF(h, k, d, scale_, w, __VA_ARGS__) }
 /* Rows of a packed cache are packed numbers of [-1, 1). */
 static void prepare(const tg_args *a) {
     const size_t d = (size_t)a->attr.i[2], bytes = tg_kv_row_bytes(a->in_type[1].dtype, d);
@@ -93,13 +108,17 @@ static void prepare(const tg_args *a) {
         tg_kv_write(a->in_type[1].dtype, rows + r * bytes, x, d);
     }
 }
-#define PACKED(dtype, rows_, pos_, t_max, h, k, d, row, scale_, w)                                 \
-    { .in = { TG_T2(F32, rows_, ((h) + 2 * (k)) * (d)), TG_T4(dtype, 2, k, t_max, row) },          \
+#define PACKED(dtype, rows_, r, h, k, d, row, scale_, w, ...)                                      \
+    PACKED_PAGES(dtype, 1, 1, r, rows_, h, k, d, row, scale_, w, __VA_ARGS__)
+#define PACKED_PAGES(dtype, s, c, r, rows_, h, k, d, row, scale_, w, ...)                          \
+    { .in = IN(dtype, (s) * (c), r, row, s, c, rows_, h, k, d),                                    \
       .attr = { .i = { h, k, d, w }, .f = { scale_ } },                                            \
-      .rt = { .rows = (rows_), .pos = (pos_) },                                                    \
       .i32_below = 100,                                                                            \
       .prepare = prepare,                                                                          \
       .no_shader = true,                                                                           \
+      .distinct = 1 << 3,                                                                          \
+      .at_in = 3,                                                                                  \
+      .at = { __VA_ARGS__ },                                                                       \
       .tol = 3e-6 }
 static const tg_case cases[] = {
     CASE(1, 0, 1, 1, 1, 1, 1),
@@ -128,13 +147,24 @@ static const tg_case cases[] = {
     WINDOW(80, 110, 192, 2, 1, 16, 0.25f, 100),
     WINDOW(70, 100, 192, 2, 1, 24, 0.2f, 128),
     WINDOW(150, 1000, 320, 2, 2, 16, 0.25f, 171),
-    PACKED(F16, 1, 70, 128, 4, 2, 32, 32, 0.1767767f, 0),
-    PACKED(F16, 37, 3, 64, 2, 1, 24, 24, 0.2f, 0),
-    PACKED(U8, 1, 70, 128, 4, 2, 32, 36, 0.1767767f, 0),
-    PACKED(U8, 1, 99, 101, 2, 1, 40, 44, 0.15811388f, 13),
-    PACKED(U8, 67, 1, 70, 2, 2, 17, 21, 0.25f, 0),
-    PACKED(F16, 5, 150, 64, 2, 1, 24, 24, 0.2f, 33),
-    PACKED(U8, 37, 150, 64, 2, 1, 24, 28, 0.2f, 28),
+    PACKED(F16, 1, 128, 4, 2, 32, 32, 0.1767767f, 0, { 0, 70, 1 }),
+    PACKED(F16, 37, 64, 2, 1, 24, 24, 0.2f, 0, { 0, 3, 37 }),
+    PACKED(U8, 1, 128, 4, 2, 32, 36, 0.1767767f, 0, { 0, 70, 1 }),
+    PACKED(U8, 1, 101, 2, 1, 40, 44, 0.15811388f, 13, { 0, 99, 1 }),
+    PACKED(U8, 67, 70, 2, 2, 17, 21, 0.25f, 0, { 0, 1, 67 }),
+    PACKED(F16, 5, 64, 2, 1, 24, 24, 0.2f, 33, { 0, 150, 5 }),
+    PACKED(U8, 37, 64, 2, 1, 24, 28, 0.2f, 28, { 0, 150, 37 }),
+    PAGES(1, 4, 1, 4, 2, 32, 0.1767767f, 0, { 0, 255, 1 }),
+    PAGES(1, 3, 131, 2, 2, 16, 0.25f, 0, { 0, 60, 131 }),
+    PAGES(2, 1, 2, 2, 1, 8, 0.35f, 0, { 1, 0, 1 }, { 0, 63, 1 }),
+    PAGES(3, 2, 3, 6, 2, 24, 0.2f, 0, { 2, 64, 1 }, { 0, 1, 1 }, { 1, 127, 1 }),
+    PAGES(4, 2, 8, 18, 2, 16, 0.25f, 0, { 3, 0, 1 }, { 1, 70, 2 }, { 0, 99, 4 }, { 2, 63, 1 }),
+    PAGES(3, 2, 97, 3, 3, 32, 0.1767767f, 0, { 1, 31, 90 }, { 2, 0, 1 }, { 0, 64, 6 }),
+    PAGES(2, 3, 71, 2, 1, 20, 0.2236068f, 0, { 0, 0, 33 }, { 1, 150, 38 }),
+    PAGES(3, 2, 7, 4, 2, 16, 0.25f, 40, { 2, 1000, 1 }, { 0, 5, 5 }, { 1, 127, 1 }),
+    PAGES(2, 4, 75, 2, 1, 16, 0.25f, 129, { 1, 300, 70 }, { 0, 0, 5 }),
+    PACKED_PAGES(F16, 2, 2, 64, 9, 4, 2, 16, 16, 0.25f, 0, { 1, 120, 8 }, { 0, 0, 1 }),
+    PACKED_PAGES(U8, 3, 2, 64, 5, 2, 1, 24, 28, 0.2f, 33, { 0, 64, 1 }, { 2, 400, 3 }, { 1, 9, 1 }),
 };
 
 static const char *const flash[] = {
@@ -147,8 +177,10 @@ static const char *const wgsl[] = {
 #include "ops/attention_cached/attention_cached.wgsl.h"
 };
 
+/* Blocks of 32 rows, of which each sequence may end one. */
 static size_t groups(const tg_args *a) {
-    return (size_t)a->attr.i[0] * tg_shader_parts(a->in_type[0].dim[0], 32);
+    const size_t rows = a->in_type[0].dim[0], n = tg_min_size(a->in_type[3].dim[0], rows);
+    return (size_t)a->attr.i[0] * (n > 1 ? rows / 32 + n : tg_shader_parts(rows, 32));
 }
 
 #define PASSES(in_fours, text)                                                                     \
@@ -156,16 +188,17 @@ static size_t groups(const tg_args *a) {
                 .wgsl = { flash, wgsl, forward },                                                  \
                 .constants = text,                                                                 \
                 .fours = in_fours,                                                                 \
-                .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_OUT(0) },                          \
+                .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3),              \
+                          TG_BIND_OUT(0) },                                                        \
                 .groups = groups } }
 static const tg_shader shaders[] = { TG_FLASH_SHADERS(PASSES) };
 
 TG_OP_DESC(attention_cached) = {
     .name = "attention_cached",
     .doc = "attention of new tokens to the KV cache",
-    .in_names = { "qkv", "cache" },
+    .in_names = { "qkv", "cache", "at", "pages" },
     .out_names = { "o" },
-    .n_in = 2,
+    .n_in = 4,
     .n_out = 1,
     .infer = infer,
     TG_REFS(attention_cached, ref),

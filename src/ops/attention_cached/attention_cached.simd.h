@@ -2,11 +2,16 @@
 /*
  * attention_cached.simd.h - attention of new tokens to the KV cache, by tiles of keys.
  *
- * Many rows: a unit is a block of 64 rows of one query head, and goes through flash_block, whose
- * lanes are queries. Of few rows, as decoding has, most lanes would be idle; they go one by one
- * with lanes for keys, for which the keys of a tile are transposed. Then a unit is a worker's share
- * of the heads, since neighbours that read the same keys do that together. Every sum runs in the
- * same order as there, so that both give the same bits: see flash.h.
+ * Many rows: a unit is a block of 64 rows of one query head. Those of one sequence go through
+ * flash_block, whose lanes are queries. Of few rows, as decoding has, most lanes would be idle;
+ * they go one by one with lanes for keys, for which the keys of a tile are transposed, and
+ * neighbouring heads that read the same keys do that together. Every sum runs in the same order as
+ * there, so that both give the same bits: see flash.h. Where a call has few rows in all, a unit is
+ * a worker's share of the heads.
+ *
+ *   rows of a block    s0 s0 s0 s0 s0 | s1 | s2 | s3       s0 by each head of its own;
+ *                                                          s1 by the first head of a group, for all
+ *                                                          of it, s2 by the second, s3 by the third
  */
 #define FLASH_OF_CACHE
 #include "ir/op.h"
@@ -89,7 +94,7 @@ static void meet(state *z, float *o, const float *q, const flash_head *x, const 
 }
 
 /* The first query of x, at position pos, which sees keys from `low` on, and those of the next
- * n_heads - 1 heads, which read the same keys. No tile lies astride the end of the ring. */
+ * n_heads - 1 heads, which read the same keys. */
 static void one_row(const flash_head *x, const flash_local *f, size_t n_heads, size_t pos,
                     size_t low) {
     const size_t width = f->width, end = pos + 1;
@@ -99,9 +104,8 @@ static void one_row(const flash_head *x, const flash_local *f, size_t n_heads, s
     for (size_t begin = low / TILE * TILE; begin < end; begin += TILE) {
         const size_t first = begin < low ? low - begin : 0;
         const size_t n = tg_min_size(TILE, end - begin), n_lanes = round_up(n, LANES);
-        const size_t row = begin % x->ring;
-        const rows k = memory_rows(x, 0, f->copy[0], width, row, n, n_lanes);
-        const rows v = memory_rows(x, 1, f->copy[1], width, row, n, n);
+        const rows k = memory_rows(x, 0, f->copy[0], width, begin, n, n_lanes);
+        const rows v = memory_rows(x, 1, f->copy[1], width, begin, n, n);
         transpose(f->qt, k, width, n_lanes);
         for (size_t h = 0; h < n_heads; h++)
             meet(&states[h], f->o + h * width, x->q.at + h * x->d, x, f, v, first, n);
@@ -121,35 +125,29 @@ static size_t units(const tg_args *a) {
     return tg_units(n_heads, tg_units(n_heads, a->workers));
 }
 
-/* Rows from `row` on of query head h. */
+/* Rows of one sequence from `row` on, of query head h. */
 static flash_head head_at(const tg_args *a, size_t h, size_t row) {
     const tg_heads s = tg_heads_of(&a->attr);
-    const size_t t_max = a->in_type[1].dim[2];
-    const float *k = (const float *)a->in[1] + h / s.group * t_max * s.size;
-    flash_head x = {
+    return (flash_head) {
         .d = s.size,
         .scale = a->attr.f[0],
         .q = { (const float *)a->in[0] + row * s.row + tg_heads_q(&s, h), s.row },
-        .k = { k, s.size },
-        .v = { k + s.n_kv * t_max * s.size, s.size },
         .o = (float *)a->out[0] + row * s.q_row + h * s.size,
         .o_step = s.q_row,
-        .dtype = a->in_type[1].dtype,
         .low = -TILE,
-        .ring = t_max,
+        .cache = a->in[1],
+        .dtype = a->in_type[1].dtype,
+        .pages = tg_paged_of(&a->in_type[1], a->in[2], a->in[3], &a->in_type[3], row),
+        .head = { h / s.group, s.n_kv + h / s.group },
     };
-    if (x.dtype != TG_F32) {
-        const size_t head_bytes = t_max * tg_kv_row_bytes(x.dtype, s.size);
-        x.packed[0] = (const uint8_t *)a->in[1] + h / s.group * head_bytes;
-        x.packed[1] = x.packed[0] + s.n_kv * head_bytes;
-    }
-    return x;
 }
 
-/* n rows from `row` on of n_heads query heads from h on, which read the same keys. */
+/* n rows of one sequence from `row` on, of n_heads query heads from h on, which read the same keys.
+ */
 static void run_rows(const tg_args *a, const flash_local *f, size_t h, size_t n_heads, size_t row,
                      size_t n) {
-    const size_t pos = (size_t)a->rt->pos + row, window = (size_t)a->attr.i[3];
+    const size_t pos = (size_t)((const int32_t *)a->in[2])[2 * row + 1];
+    const size_t window = (size_t)a->attr.i[3];
     flash_head x = head_at(a, h, row);
     /* A tile of a block knows one edge of what its queries see: where a narrow window may have both
      * in one, they go one by one. */
@@ -167,6 +165,19 @@ static void run_rows(const tg_args *a, const flash_local *f, size_t h, size_t n_
     }
 }
 
+/* Rows [row, end) for head h of a group; see the drawing. */
+static void run_block(const tg_args *a, const flash_local *f, size_t h, size_t row, size_t end) {
+    const size_t group = tg_heads_of(&a->attr).group, in_group = h % group;
+    const size_t first = in_group / HEADS * HEADS, n_heads = tg_min_size(HEADS, group - first);
+    for (size_t i = 0, n; row < end; row += n, i++) {
+        n = tg_paged_run(a->in[2], row, end);
+        if (n > FEW_ROWS)
+            run_rows(a, f, h, 1, row, n);
+        else if (first + i % n_heads == in_group)
+            run_rows(a, f, h - in_group + first, n_heads, row, n);
+    }
+}
+
 static void run(const tg_args *a, size_t begin, size_t end) {
     const tg_heads s = tg_heads_of(&a->attr);
     const flash_local f = flash_local_at(a->local, s.size);
@@ -175,14 +186,17 @@ static void run(const tg_args *a, size_t begin, size_t end) {
         const size_t n_blocks = tg_units(n_rows, TILE);
         for (size_t u = begin; u < end; u++) {
             const size_t row = u % n_blocks * TILE;
-            run_rows(a, &f, u / n_blocks, 1, row, tg_min_size(TILE, n_rows - row));
+            run_block(a, &f, u / n_blocks, row, tg_min_size(row + TILE, n_rows));
         }
         return;
     }
     const size_t share = tg_units(s.n_q, a->workers), stop = tg_min_size(end * share, s.n_q);
     for (size_t h = begin * share, n; h < stop; h += n) {
         n = tg_min_size(tg_min_size(HEADS, stop - h), s.group - h % s.group);
-        run_rows(a, &f, h, n, 0, n_rows);
+        for (size_t row = 0, m; row < n_rows; row += m) {
+            m = tg_paged_run(a->in[2], row, n_rows);
+            run_rows(a, &f, h, n, row, m);
+        }
     }
 }
 

@@ -1,28 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention_cached.wgsl - where attention of new tokens to the KV cache finds its rows.
 //
-//     qkv [T,(H+2K)*D]      cache [2,K,Tmax,D], rows 2 * K * Tmax: keys, then values
+//     qkv [T,(H+2K)*D]      cache [P,2K,R,D]: dim0 is P, dim1 2K; rows are P * 2K * R
+//     at [T,2]              pages [S,C]; see pages.h
+//
+// A block is up to 32 rows of one sequence; sequences stand behind each other.
 @group(0) @binding(2) var<storage, read_write> qkv: array<Four>;
 @group(0) @binding(3) var<storage, read_write> cache: array<Four>;
-@group(0) @binding(4) var<storage, read_write> o_out: array<f32>;
+@group(0) @binding(4) var<storage, read_write> at: array<i32>;
+@group(0) @binding(5) var<storage, read_write> pages: array<i32>;
+@group(0) @binding(6) var<storage, read_write> o_out: array<f32>;
 
 struct Place { first: u32, ahead: u32, q: Rows, k: Rows, v: Rows }
 
-fn place_of(s: Heads, group: u32) -> Place {
+// Of a block: its first row, the row behind its sequence's last one, its sequence, and what is to be
+// added to the number of a row for its position (below 0 it wraps around).
+struct Block { first: u32, end: u32, sequence: u32, ahead: u32 }
+var<workgroup> block_here: Block;
+
+// What is in memory may not be the same for all threads, so one looks, and the others are told.
+fn find_block(number: u32) -> Block {
     let rows = in_rows(0u);
-    let blocks = (rows + 31u) / 32u;
-    let head = group / blocks;
-    let t_max = op.ins[1].rows / (2u * s.n_kv);
-    let kv = head / s.group;
-    return Place(select(group % blocks * 32u, rows, head >= s.n_q), rt.pos,
-                 Rows(0u, head * s.size, s.row, rows),
-                 Rows(1u, kv * t_max * s.size, s.size, rows + rt.pos),
-                 Rows(1u, (s.n_kv + kv) * t_max * s.size, s.size, rows + rt.pos));
+    var left = number;
+    var row = 0u;
+    while (row < rows) {
+        var end = rows;
+        if (op.ins[3].rows > 1u) {
+            end = row + 1u;
+            while (end < rows && at[2u * end] == at[2u * row]) { end += 1u; }
+        }
+        let blocks = (end - row + 31u) / 32u;
+        if (left < blocks) {
+            return Block(row + 32u * left, end, clamp_id(at[2u * row], op.ins[3].rows),
+                         u32(at[2u * row + 1u]) - row);
+        }
+        left -= blocks;
+        row = end;
+    }
+    return Block(rows, rows, 0u, 0u);
 }
 
-fn take(which: u32, at: u32) -> vec4<f32> {
-    if (which == 0u) { return as_vec4(qkv[at]); }
-    return as_vec4(cache[at]);
+fn place_of(s: Heads, group: u32, tid: u32) -> Place {
+    let head = group % s.n_q;
+    if (tid == 0u) { block_here = find_block(group / s.n_q); }
+    let b = workgroupUniformLoad(&block_here);
+    let kv = head / s.group;
+    let table = b.sequence * op.ins[3].cols;
+    return Place(b.first, b.ahead, Rows(0u, head * s.size, s.row, b.end),
+                 Rows(1u, kv, table, b.end + b.ahead),
+                 Rows(1u, s.n_kv + kv, table, b.end + b.ahead));
+}
+
+// Rows of the cache have the head of a page for `at`, and for `step` the place of their sequence in
+// the table.
+fn row_places(s: Heads, r: Rows, t: vec4<u32>) -> vec4<u32> {
+    if (r.which == 0u) { return vec4<u32>(r.at) + t * r.step; }
+    let heads = op.ins[1].dim1;
+    let page_rows = op.ins[1].rows / (op.ins[1].dim0 * heads);
+    let n_cols = op.ins[3].cols;
+    var page = vec4<u32>();
+    for (var i = 0u; i < 4u; i++) {
+        page[i] = clamp_id(pages[r.step + t[i] / page_rows % n_cols], op.ins[1].dim0);
+    }
+    return ((page * heads + vec4<u32>(r.at)) * page_rows + t % page_rows) * s.size;
+}
+
+fn take(which: u32, i: u32) -> vec4<f32> {
+    if (which == 0u) { return as_vec4(qkv[i]); }
+    return as_vec4(cache[i]);
 }
 fn write_o(s: Heads, p: Place, t: u32, d: u32, x: f32) { o_out[p.q.at + t * s.q_row + d] = x; }
 fn write_lse(p: Place, t: u32, x: f32) {}

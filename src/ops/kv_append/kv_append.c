@@ -2,16 +2,18 @@
 /*
  * kv_append - keys and values of new tokens go into the KV cache, behind those of earlier ones.
  *
- *   in 0   cache [2,K,Tmax,D]   in 1  qkv [T,(H+2K)*D], T dynamic
+ *   in 0   cache [P,2K,R,D]     in 1  qkv [T,(H+2K)*D], T dynamic
+ *   in 2   at [T,2] i32         in 3  pages [S,C] i32
  *   out 0  the next version of cache, the same memory
- *   i[0] H   i[1] K   i[2] D    run time: pos, the tokens that the cache holds
+ *   i[0] H   i[1] K   i[2] D
  *
- *   cache[0, kv, r, :] = key head kv of row t      cache[1, kv, r, :] = its value head
- *   r = (pos + t) mod Tmax: a cache of a layer with a window is a ring, see attention_cached.
+ *   cache[p, kv, r, :] = key head kv of row t      cache[p, K + kv, r, :] = its value head
  *
- * A cache of fewer bits has its rows packed (ops/attention/kv_row.h).
+ * Page p and row r are those of the sequence and the position of row t: ops/attention/pages.h. A
+ * cache of fewer bits has its rows packed (ops/attention/kv_row.h).
  *
- * Rows that are not named keep what they hold, and nothing else is read of the cache. T <= Tmax.
+ * Rows that are not named keep what they hold, and nothing else is read of the cache. No two rows
+ * of a call have the same place.
  */
 #include "ops/attention/heads_rules.h"
 #include "ops/build.h"
@@ -21,7 +23,9 @@
 enum { SIZE_MAX_HERE = 1024 };
 
 static void infer(tg_graph *g, tg_node *n) {
-    if (!tg_heads_want_cache(g, n, 0) || !tg_heads_want_qkv(g, n, 1, 2)) return;
+    if (!tg_heads_want_cache(g, n, 0) || !tg_heads_want_qkv(g, n, 1, 2) ||
+        !tg_heads_want_pages(g, n, 0, 1))
+        return;
     if (n->in[0]->type.dtype != TG_F32 && n->attr.i[2] > SIZE_MAX_HERE) {
         tg_graph_fail(g, n, TG_E_SHAPE, "want heads of at most %d elements in a packed cache",
                       SIZE_MAX_HERE);
@@ -31,54 +35,57 @@ static void infer(tg_graph *g, tg_node *n) {
 }
 
 /* Through floats, whatever TG_REAL is: a reference has no memory of its own but the stack. */
-static void write_packed(const tg_args *a, const tg_heads *s, const TG_REAL *row, size_t kv,
-                         size_t position) {
+static void write_packed(const tg_args *a, const TG_REAL *in, size_t size, size_t row) {
     const tg_dtype dtype = a->in_type[0].dtype;
-    const size_t t_max = a->in_type[0].dim[2], bytes = tg_kv_row_bytes(dtype, s->size);
-    for (size_t part = 0; part < 2; part++) {
-        const TG_REAL *in = row + (part ? tg_heads_v(s, kv) : tg_heads_k(s, kv));
-        float x[SIZE_MAX_HERE];
-        for (size_t i = 0; i < s->size; i++) x[i] = (float)in[i];
-        tg_kv_write(dtype,
-                    (uint8_t *)a->out[0] + ((part * s->n_kv + kv) * t_max + position) * bytes, x,
-                    s->size);
-    }
+    float x[SIZE_MAX_HERE];
+    for (size_t i = 0; i < size; i++) x[i] = (float)in[i];
+    tg_kv_write(dtype, (uint8_t *)a->out[0] + row * tg_kv_row_bytes(dtype, size), x, size);
 }
 
 static void ref(const tg_args *a) {
     const tg_heads s = tg_heads_of(&a->attr);
-    const size_t rows = a->in_type[1].dim[0], t_max = a->in_type[0].dim[2];
-    const size_t pos = (size_t)a->rt->pos;
-    TG_ASSERT(rows <= t_max);
-    const tg_dtype dtype = a->in_type[0].dtype;
-    for (size_t t = 0; t < rows; t++) {
-        const TG_REAL *row = (const TG_REAL *)a->in[1] + t * s.row;
-        for (size_t kv = 0; kv < s.n_kv; kv++) {
-            if (dtype != TG_F32) {
-                write_packed(a, &s, row, kv, (pos + t) % t_max);
-                continue;
-            }
-            TG_REAL *key = (TG_REAL *)a->out[0] + (kv * t_max + (pos + t) % t_max) * s.size;
-            memcpy(key, row + tg_heads_k(&s, kv), s.size * sizeof *key);
-            memcpy(key + s.n_kv * t_max * s.size, row + tg_heads_v(&s, kv), s.size * sizeof *key);
+    const int32_t *at = a->in[2];
+    for (size_t t = 0; t < a->in_type[1].dim[0]; t++) {
+        const tg_paged p = tg_paged_of(&a->in_type[0], at, a->in[3], &a->in_type[3], t);
+        TG_ASSERT(at[2 * t] >= 0 && (size_t)at[2 * t] < a->in_type[3].dim[0] && at[2 * t + 1] >= 0);
+        for (size_t head = 0; head < p.heads; head++) {
+            const size_t row = tg_paged_row(&p, head, (size_t)at[2 * t + 1]);
+            const TG_REAL *in =
+                (const TG_REAL *)a->in[1] + t * s.row + tg_heads_k(&s, 0) + head * s.size;
+            TG_ASSERT(row / (p.heads * p.rows) < a->in_type[0].dim[0]);
+            if (a->in_type[0].dtype == TG_F32)
+                memcpy((TG_REAL *)a->out[0] + row * s.size, in, s.size * sizeof *in);
+            else
+                write_packed(a, in, s.size, row);
         }
     }
 }
 
-#define CASE(rows_, pos_, t_max, h, k, d)                                                          \
+#define CACHE(dtype, p, k, r, row, s, c, rows_, h, d)                                              \
+    { TG_T4(dtype, p, 2 * (k), r, row), TG_T2(F32, rows_, ((h) + 2 * (k)) * (d)),                  \
+      TG_T2(I32, rows_, 2), TG_T2(I32, s, c) }
+/* One sequence from a position on, in one page. */
+#define CASE(rows_, pos_, r, h, k, d)                                                              \
     {                                                                                              \
-        .in = { TG_T4(F32, 2, k, t_max, d), TG_T2(F32, rows_, ((h) + 2 * (k)) * (d)) },            \
-        .attr = { .i = { h, k, d } }, .rt = {                                                      \
-            .rows = (rows_),                                                                       \
-            .pos = (pos_)                                                                          \
+        .in = CACHE(F32, 1, k, r, d, 1, 1, rows_, h, d), .attr = { .i = { h, k, d } }, .at_in = 3, \
+        .at = {                                                                                    \
+            { 0, pos_, rows_ }                                                                     \
         }                                                                                          \
     }
-#define PACKED(dtype, rows_, pos_, t_max, h, k, d, row)                                            \
+/* Some, in any order of their c pages of 64 each, of p pages in all. */
+#define PAGES(dtype, p, s, c, rows_, h, k, d, row, ...)                                            \
     {                                                                                              \
-        .in = { TG_T4(dtype, 2, k, t_max, row), TG_T2(F32, rows_, ((h) + 2 * (k)) * (d)) },        \
-        .attr = { .i = { h, k, d } }, .i32_below = 100, .no_shader = true, .rt = {                 \
-            .rows = (rows_),                                                                       \
-            .pos = (pos_)                                                                          \
+        .in = CACHE(dtype, p, k, 64, row, s, c, rows_, h, d), .attr = { .i = { h, k, d } },        \
+        .no_shader = TG_##dtype != TG_F32, .i32_below = 100, .distinct = 1 << 3, .at_in = 3,       \
+        .at = {                                                                                    \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+#define PACKED(dtype, rows_, pos_, r, h, k, d, row)                                                \
+    {                                                                                              \
+        .in = CACHE(dtype, 1, k, r, row, 1, 1, rows_, h, d), .attr = { .i = { h, k, d } },         \
+        .no_shader = true, .i32_below = 100, .distinct = 1 << 3, .at_in = 3, .at = {               \
+            { 0, pos_, rows_ }                                                                     \
         }                                                                                          \
     }
 static const tg_case cases[] = {
@@ -90,12 +97,16 @@ static const tg_case cases[] = {
     CASE(17, 5, 67, 6, 3, 40),
     CASE(97, 3, 101, 3, 3, 64),
     CASE(37, 1000, 64, 2, 1, 24),
+    PAGES(F32, 6, 1, 6, 131, 2, 2, 8, 8, { 0, 70, 131 }),
+    PAGES(F32, 6, 3, 2, 75, 2, 1, 5, 5, { 1, 63, 2 }, { 0, 0, 1 }, { 2, 1000, 72 }),
     PACKED(F16, 1, 6, 7, 2, 2, 8, 8),
     PACKED(F16, 17, 5, 67, 6, 3, 40, 40),
     PACKED(U8, 1, 0, 1, 1, 1, 1, 5),
     PACKED(U8, 3, 0, 8, 4, 2, 16, 20),
     PACKED(U8, 33, 5, 67, 6, 3, 40, 44),
     PACKED(U8, 33, 117, 64, 2, 1, 24, 28),
+    PAGES(F16, 4, 2, 2, 67, 2, 1, 8, 8, { 1, 62, 66 }, { 0, 3, 1 }),
+    PAGES(U8, 4, 4, 1, 4, 4, 2, 16, 20, { 3, 9, 1 }, { 0, 63, 1 }, { 1, 64, 1 }, { 2, 0, 1 }),
 };
 
 static const char *const wgsl[] = {
@@ -111,16 +122,16 @@ static const tg_shader shaders[] = {
       .fits = of_floats,
       .pass = { { .entry = "main",
                   .wgsl = { wgsl },
-                  .bind = { TG_BIND_IN(1), TG_BIND_OUT(0) },
+                  .bind = { TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_OUT(0) },
                   .groups = append_groups } } },
 };
 
 TG_OP_DESC(kv_append) = {
     .name = "kv_append",
     .doc = "keys and values of new tokens go into the KV cache",
-    .in_names = { "cache", "qkv" },
+    .in_names = { "cache", "qkv", "at", "pages" },
     .out_names = { "cache" },
-    .n_in = 2,
+    .n_in = 4,
     .n_out = 1,
     .state_in = { 1 },
     .ends_rows = true,

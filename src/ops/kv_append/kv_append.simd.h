@@ -8,6 +8,7 @@
 #include "ir/op.h"
 #include "ops/attention/heads.h"
 #include "ops/attention/kv_row.h"
+#include "ops/attention/pages.h"
 #include "ops/kernel.h"
 #include "simd/vec.h"
 
@@ -23,22 +24,20 @@ static __attribute__((noinline)) void pack(tg_dtype dtype, uint8_t *row, const f
 
 static void run(const tg_args *a, size_t begin, size_t end) {
     const tg_heads s = tg_heads_of(&a->attr);
-    const size_t t_max = a->in_type[0].dim[2], pos = (size_t)a->rt->pos;
+    const int32_t *at = a->in[2];
     const tg_dtype dtype = a->in_type[0].dtype;
-    const size_t bytes = tg_kv_row_bytes(dtype, s.size), values = s.n_kv * t_max * bytes;
+    const size_t bytes = tg_kv_row_bytes(dtype, s.size), head = a->in_type[0].dim[2] * bytes;
     const size_t last = tg_min_size(end * unit_rows(a), a->in_type[1].dim[0]);
     for (size_t t = begin * unit_rows(a); t < last; t++) {
         const float *row = (const float *)a->in[1] + t * s.row;
-        const size_t at = (pos + t) % t_max;
-        for (size_t kv = 0; kv < s.n_kv; kv++) {
-            uint8_t *key = (uint8_t *)a->out[0] + (kv * t_max + at) * bytes;
-            if (dtype != TG_F32) {
-                pack(dtype, key, row + tg_heads_k(&s, kv), s.size);
-                pack(dtype, key + values, row + tg_heads_v(&s, kv), s.size);
-                continue;
-            }
-            memcpy(key, row + tg_heads_k(&s, kv), bytes);
-            memcpy(key + values, row + tg_heads_v(&s, kv), bytes);
+        const tg_paged p = tg_paged_of(&a->in_type[0], at, a->in[3], &a->in_type[3], t);
+        uint8_t *to = (uint8_t *)a->out[0] + tg_paged_row(&p, 0, (size_t)at[2 * t + 1]) * bytes;
+        for (size_t i = 0; i < 2 * s.n_kv; i++, to += head) {
+            const float *from = row + tg_heads_k(&s, 0) + i * s.size;
+            if (dtype == TG_F32)
+                memcpy(to, from, bytes);
+            else
+                pack(dtype, to, from, s.size);
         }
     }
 }

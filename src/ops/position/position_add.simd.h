@@ -25,11 +25,11 @@ static void add_row(float *y, const float *x, const float *p, size_t n) {
 static void run(const tg_args *a, size_t begin, size_t end) {
     const tg_type *type = &a->in_type[0];
     const size_t cols = tg_type_cols(type), tokens = type->dim[type->n_dims == 3];
-    const size_t pos = a->attr.i[0] ? (size_t)a->rt->pos : 0;
+    const int32_t *at = a->in[2];
     const size_t stop = tg_min_size(end * unit_rows(a), tg_type_rows(type));
     for (size_t r = begin * unit_rows(a); r < stop; r++)
         add_row((float *)a->out[0] + r * cols, (const float *)a->in[0] + r * cols,
-                (const float *)a->in[1] + (pos + r % tokens) * cols, cols);
+                (const float *)a->in[1] + (at ? (size_t)at[2 * r + 1] : r % tokens) * cols, cols);
 }
 
 static const tg_variant variants[] = { { .name = "rows", .phase = { { units, run } } } };

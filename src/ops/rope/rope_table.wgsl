@@ -5,8 +5,9 @@
 // quarters of a turn first, by pi/2 in four parts of which three have eight bits, so that
 // their products are exact up to 2^16 quarters; and the two
 // functions are the minimax polynomials of Cephes (Moshier, single precision) on [-pi/4, pi/4].
-@group(0) @binding(2) var<storage, read_write> freq: array<f32>;
-@group(0) @binding(3) var<storage, read_write> table: array<f32>;
+@group(0) @binding(2) var<storage, read_write> like: array<i32>;
+@group(0) @binding(3) var<storage, read_write> freq: array<f32>;
+@group(0) @binding(4) var<storage, read_write> table: array<f32>;
 
 fn cos_sin(angle: f32) -> vec2<f32> {
     let quarters = floor(fma(angle, 0.636619772, 0.5));
@@ -31,12 +32,13 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
         @builtin(local_invocation_index) lane: u32) {
     let half = op.outs[0].cols / 2u;
     let n = out_rows(0u) * half;
-    let pos = select(0u, rt.pos, op.i0 != 0);
     let first = group_of(id, count) * 1024u + lane;
     for (var i = first; i < min(n, first + 1024u); i += 256u) {
         let t = i / half;
         let k = i % half;
-        let both = cos_sin(f32(pos + t) * freq[k]);
+        var pos = i32(t);
+        if (op.i0 != 0) { pos = like[2u * t + 1u]; }
+        let both = cos_sin(f32(pos) * freq[k]);
         table[2u * half * t + k] = both.x;
         table[2u * half * t + half + k] = both.y;
     }

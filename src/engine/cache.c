@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cache.c - the pages of a cache: their sizes, their tables, and how plans find them.
+ */
+#include "engine/cache.h"
+
+#include "ops/attention/pages.h"
+#include "ops/build.h"
+
+/* Layers of the same kind have as many pages, so that one table serves them all. */
+static tg_status make_tables(tg_cache *c, tg_arena *arena) {
+    for (int32_t i = 0; i < c->n_layers; i++)
+        c->n_cols[c->layers[i].windowed] = c->layers[i].n_pages;
+    for (int kind = 0; kind < 2; kind++) {
+        const size_t n = (size_t)c->n_sequences * c->n_cols[kind];
+        if (n == 0) continue;
+        c->pages[kind] = tg_arena_array(arena, n, sizeof *c->pages[kind]);
+        if (!c->pages[kind]) return tg_fail_memory(&c->ctx->err, "pages of a cache", n * 4);
+        for (size_t k = 0; k < n; k++) c->pages[kind][k] = (int32_t)k;
+    }
+    return TG_OK;
+}
+
+tg_status tg_cache_init(tg_cache *c, tg_context *ctx, tg_arena *arena,
+                        const tg_model_config *config, tg_dtype dtype, int32_t positions,
+                        int32_t rows, int32_t n_sequences) {
+    const size_t n = (size_t)config->layers;
+    tg_layer_state *layers = tg_arena_array(arena, n, sizeof *layers);
+    size_t *offsets = tg_arena_array(arena, n + 1, sizeof *offsets);
+    *c = (tg_cache) { .ctx = ctx,
+                      .layers = layers,
+                      .offsets = offsets,
+                      .n_layers = config->layers,
+                      .n_sequences = n_sequences };
+    if (!layers || !offsets)
+        return tg_fail_memory(&ctx->err, "layers of a cache", n * sizeof *layers);
+    offsets[0] = 0;
+    for (size_t i = 0; i < n; i++) {
+        layers[i] = tg_layer_state_of(config, (int)i, dtype, positions, rows);
+        const tg_type type = tg_layer_state_type(&layers[i], (size_t)n_sequences);
+        offsets[i + 1] = offsets[i] + tg_plan_round(tg_type_bytes(&type));
+    }
+    TG_TRY(make_tables(c, arena));
+    return tg_runtime_block(ctx, offsets[n], &c->block);
+}
+
+void tg_cache_deinit(tg_cache *c) {
+    if (c->ctx) tg_runtime_block_free(c->ctx, &c->block);
+}
+
+typedef struct state_name {
+    char text[32];
+} state_name;
+static state_name name_of(int32_t layer) {
+    state_name name;
+    snprintf(name.text, sizeof name.text, "cache.%d", (int)layer);
+    return name;
+}
+
+const tg_net_cache *tg_cache_net(const tg_cache *c, tg_graph *g, size_t rows, tg_cache_inputs *in) {
+    static const char *const names[] = { "pages", "window.pages" };
+    tg_net_cache *net = tg_arena_alloc(&g->arena, sizeof *net);
+    tg_value **layers = tg_arena_array(&g->arena, (size_t)c->n_layers, sizeof *layers);
+    if (!net || !layers) return NULL;
+    in->at = tg_input_rows(g, "at", tg_type_2d(TG_I32, rows, 2));
+    for (int kind = 0; kind < 2; kind++) {
+        const tg_type type = tg_type_2d(TG_I32, (size_t)c->n_sequences, c->n_cols[kind]);
+        in->pages[kind] = c->n_cols[kind] > 0 ? tg_input(g, names[kind], type) : NULL;
+    }
+    for (int32_t i = 0; i < c->n_layers; i++)
+        layers[i] = tg_state(g, name_of(i).text,
+                             tg_layer_state_type(&c->layers[i], (size_t)c->n_sequences));
+    *net = (tg_net_cache) { .layers = layers,
+                            .all = { in->at, in->pages[0] },
+                            .window = { in->at, in->pages[1] } };
+    return net;
+}
+
+tg_status tg_cache_bind(const tg_cache *c, tg_plan *plan) {
+    for (int32_t i = 0; i < c->n_layers; i++) {
+        const tg_type type = tg_layer_state_type(&c->layers[i], (size_t)c->n_sequences);
+        TG_TRY(tg_plan_bind(plan, name_of(i).text, (char *)c->block.data + c->offsets[i],
+                            tg_type_bytes(&type)));
+    }
+    return TG_OK;
+}
+
+/* The tables come with the first row: inputs are memory that steps of the run before have used. */
+void tg_cache_place_rows(const tg_cache *c, const tg_plan *plan, const tg_cache_inputs *in,
+                         size_t first, size_t n, int32_t sequence, int32_t position) {
+    int32_t *at = tg_plan_data(plan, in->at);
+    for (size_t i = 0; i < n; i++) {
+        at[2 * (first + i)] = sequence;
+        at[2 * (first + i) + 1] = position + (int32_t)i;
+    }
+    for (int kind = 0; kind < 2 && first == 0; kind++)
+        if (in->pages[kind])
+            memcpy(tg_plan_data(plan, in->pages[kind]), c->pages[kind],
+                   (size_t)c->n_sequences * c->n_cols[kind] * sizeof(int32_t));
+}
+
+uint8_t *tg_cache_row(const tg_cache *c, int32_t layer, int32_t sequence, size_t head,
+                      size_t position) {
+    const tg_layer_state *s = &c->layers[layer];
+    const tg_paged pages = { c->pages[s->windowed] + (size_t)sequence * s->n_pages, s->n_pages,
+                             s->heads, s->page_rows };
+    return (uint8_t *)c->block.data + c->offsets[layer] +
+           tg_paged_row(&pages, head, position) * tg_layer_state_row_bytes(s);
+}

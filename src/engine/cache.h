@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cache.h - what sequences remember of their tokens: the memory that model/state.h describes.
+ *
+ * Each layer has its pages in one state of the plans, which all bind the same memory. Sequence s
+ * has pages s * C .. s * C + C - 1 of a layer.
+ *
+ *   block   | layer 0: page 0 | page 1 | ... | layer 1: page 0 | ...
+ *   page    | head 0 of keys: R rows | .. | head K-1 | head 0 of values | .. | head K-1 |
+ */
+#ifndef TG_ENGINE_CACHE_H
+#define TG_ENGINE_CACHE_H
+
+#include "load/weights.h"
+#include "model/state.h"
+
+/* Zero-initialised it is fine for deinit. */
+typedef struct tg_cache {
+    tg_context *ctx;
+    const tg_layer_state *layers; /* [n_layers] in the caller's arena */
+    const size_t *offsets;        /* [n_layers + 1] of the layers' pages in the block, bytes */
+    int32_t n_layers, n_sequences;
+    int32_t *pages[2]; /* tables [S,C]: of layers that see all, of those with a window */
+    size_t n_cols[2];  /* C; 0: there is no such layer */
+    tg_block block;
+} tg_cache;
+
+/* For sequences of up to so many positions, which come up to `rows` at a time. */
+tg_status tg_cache_init(tg_cache *c, tg_context *ctx, tg_arena *arena,
+                        const tg_model_config *config, tg_dtype dtype, int32_t positions,
+                        int32_t rows, int32_t n_sequences);
+void tg_cache_deinit(tg_cache *c);
+
+/* The inputs of a plan that say where its rows belong. */
+typedef struct tg_cache_inputs {
+    tg_value *at, *pages[2]; /* NULL: no layer asks */
+} tg_cache_inputs;
+/* The states and inputs for up to so many rows, in g, whose errors are sticky. NULL: no memory. */
+const tg_net_cache *tg_cache_net(const tg_cache *c, tg_graph *g, size_t rows, tg_cache_inputs *in);
+tg_status tg_cache_bind(const tg_cache *c, tg_plan *plan);
+/* Before a run: rows [first, first + n) of it go on in a sequence at a position. */
+void tg_cache_place_rows(const tg_cache *c, const tg_plan *plan, const tg_cache_inputs *in,
+                         size_t first, size_t n, int32_t sequence, int32_t position);
+
+/* Where a layer has what a head (keys before values) keeps of a position: rows up to the next
+ * multiple of page_rows lie behind it. */
+uint8_t *tg_cache_row(const tg_cache *c, int32_t layer, int32_t sequence, size_t head,
+                      size_t position);
+
+#endif
