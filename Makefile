@@ -155,7 +155,7 @@ $(BUILD)/gen/none/%.wgsl.h: src/%.wgsl
 $(OBJ): | $(WGSL)
 # More flags for the folders that read and write files.
 CHECKED  ?=
-$(foreach d,base dtype io tok,$(BUILD)/src/$(d)/%.o) $(patsubst %,$(BUILD)/src/%.o,training/checkpoint engine/session_file load/pack_cache): BASE += $(CHECKED)
+$(foreach d,base dtype io tok chat,$(BUILD)/src/$(d)/%.o) $(patsubst %,$(BUILD)/src/%.o,training/checkpoint engine/session_file load/pack_cache): BASE += $(CHECKED)
 $(BUILD)/src/backend/webgpu/gpu_native.o: BASE += -isystem .cache/webgpu
 $(BUILD)/src/training/stories_data.o: data/stories.txt
 

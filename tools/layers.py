@@ -18,7 +18,7 @@ import os
 import re
 import sys
 
-LEVEL = {"base": 0, "dtype": 0, "simd": 0, "ir": 1, "io": 1, "tok": 1, "ops": 2, "model": 3,
+LEVEL = {"base": 0, "dtype": 0, "simd": 0, "ir": 1, "io": 1, "tok": 1, "ops": 2, "chat": 2, "model": 3,
          "plan": 3, "backend": 4, "runtime": 5, "load": 6, "engine": 7, "training": 8,
          "inspect": 9, "convert": 10, "api": 11}
 # What a folder of the same number may use all the same: simd and io are built on base.
