@@ -132,6 +132,8 @@ static value to_int(tg_jinja_run *r, value self, const tg_jinja_args *a, int how
     if (self.type == TG_JV_FLOAT) d = self.u.d;
     if (is && (self.type == TG_JV_FLOAT || tg_jinja_read_float(self, &d)) && d > -9e18 && d < 9e18)
         return tg_jinja_int((int64_t)d);
+    if (is && d == d && d >= -DBL_MAX && d <= DBL_MAX && (d <= -9e18 || d >= 9e18))
+        return tg_jinja_unknown(r, "an integer of more than 64 bits", "");
     return other ? *other : tg_jinja_int(0);
 }
 

@@ -114,7 +114,8 @@ void tg_jinja_put(tg_jinja_run *r, value dict, const char *key, value item) {
 }
 
 static bool hashable(tg_jinja_run *r, value v) {
-    if (v.type == TG_JV_DICT || (v.type == TG_JV_LIST && v.u.list->kind != TG_JL_TUPLE)) {
+    const int kind = v.type == TG_JV_LIST ? v.u.list->kind : TG_JL_TUPLE;
+    if (v.type == TG_JV_DICT || kind == TG_JL_LIST || kind == TG_JL_VIEW) {
         tg_jinja_fail(r, TG_E_ARG, "a %s is no key", tg_jinja_type_name(v));
         return false;
     }
