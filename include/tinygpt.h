@@ -175,7 +175,7 @@ typedef struct tg_model_config {
     int32_t kv_heads;     /* K, of keys and values, divides H; 0: H */
     int32_t head_size;    /* D; 0: C/H */
     int32_t window;       /* positions that a layer with a window sees; 0: all see all */
-    int32_t window_every; /* every so many layers, one sees all */
+    int32_t window_every; /* every so many layers, one sees all; 0: none does */
     int32_t tied;         /* 1: the embedding is the head, too */
     int32_t gelu_erf;     /* 1: the exact gelu, not the one by tanh */
     float eps;            /* of norms */

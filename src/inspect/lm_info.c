@@ -82,7 +82,9 @@ static void put_lines(const tg_gguf *g, const tg_tensors *lm, tg_buf *out) {
         "%d, ctx %d\n",
         c->family, (int)c->layers, (int)c->width, (int)c->heads, (int)c->head_size,
         (int)c->kv_heads, (int)c->mlp, (int)c->vocab, (int)c->ctx);
-    if (c->window)
+    if (c->window && c->window_every == 0)
+        tg_buf_printf(out, "window      %d, in all layers\n", (int)c->window);
+    else if (c->window)
         tg_buf_printf(out, "window      %d, in all layers but one of %d\n", (int)c->window,
                       (int)c->window_every);
     tg_buf_printf(out, "parameters  %" PRIu64 ", stored as\n", lm->elems);

@@ -60,6 +60,7 @@ size_t tg_size_of(const tg_model_config *c, tg_size size) {
     case TG_SIZE_QUERIES: return (size_t)c->heads * (size_t)c->head_size;
     case TG_SIZE_KEYS: return (size_t)c->kv_heads * (size_t)c->head_size;
     case TG_SIZE_QKV: return tg_size_of(c, TG_SIZE_QUERIES) + 2 * tg_size_of(c, TG_SIZE_KEYS);
+    case TG_SIZE_GATE_UP: return 2 * tg_size_of(c, TG_SIZE_MLP);
     case TG_SIZE_CTX: return (size_t)c->ctx;
     case TG_SIZE_TWO: return 2;
     case TG_SIZE_ONE: break;
@@ -94,9 +95,10 @@ static tg_status check(tg_ctx *ctx, const char *where, const tg_model_config *c)
                        "%s: heads: want key heads that divide query heads, of an even size, have "
                        "%d of %d, size %d",
                        where, (int)c->kv_heads, (int)c->heads, (int)c->head_size);
-    if (c->window > 0 && c->window_every < 1)
-        return tg_fail(ctx, TG_E_UNSUPPORTED,
-                       "%s: window: only gemma3 has windows, have one for %s", where, c->family);
+    TG_TRY(want_size(ctx, where, "window_every", c->window_every, 0, 1 << 24));
+    if (c->window > 0 && !tg_family_of(c)->windows)
+        return tg_fail(ctx, TG_E_UNSUPPORTED, "%s: window: want a family that has windows, have %s",
+                       where, c->family);
     if (!(c->eps > 0 && c->eps < 1 && c->rope_factor > 0 && c->rope_base[0] > 1 &&
           c->rope_base[1] > 1 && c->embed_scale > 0 && c->score_scale > 0))
         return tg_fail(ctx, TG_E_RANGE,

@@ -24,6 +24,7 @@ typedef enum tg_size {
     TG_SIZE_QUERIES, /* heads * head_size */
     TG_SIZE_KEYS,    /* kv_heads * head_size */
     TG_SIZE_QKV,     /* queries and twice the keys */
+    TG_SIZE_GATE_UP, /* twice the MLP */
     TG_SIZE_CTX,
     TG_SIZE_TWO
 } tg_size;
@@ -91,8 +92,9 @@ typedef struct tg_family {
     const tg_want *wants;   /* by GGUF's names */
     size_t n_wants;
     const struct tg_hf_family
-        *hf;    /* transformers' names, sizes and options (io/hf.h); NULL: none */
-    bool fresh; /* can be made with fresh weights, and trained */
+        *hf;      /* transformers' names, sizes and options (io/hf.h); NULL: none */
+    bool fresh;   /* can be made with fresh weights, and trained */
+    bool windows; /* its layers may see a window alone */
     /* Sizes of a model of this family that follow from the others, where they are 0. */
     void (*complete)(tg_model_config *c);
     /* Sizes that are this family's own, after the common ones were read from a file; NULL: there
@@ -128,7 +130,7 @@ static inline int32_t tg_gated_mlp(int32_t width) {
 
 /* Does this layer see a window alone? */
 static inline bool tg_windowed(const tg_model_config *c, int layer) {
-    return c->window > 0 && (layer + 1) % c->window_every != 0;
+    return c->window > 0 && (c->window_every == 0 || (layer + 1) % c->window_every != 0);
 }
 
 /* ------------------------------------------------------------------- metadata.c: sizes of a file

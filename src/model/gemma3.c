@@ -124,6 +124,7 @@ const tg_family tg_family_gemma3 = {
     .n_wants = sizeof wants / sizeof wants[0],
     .hf = &hf,
     .fresh = true,
+    .windows = true,
     .complete = complete,
     .config = config,
     .graph = graph,
