@@ -60,8 +60,13 @@ def minilm():
     check(worst <= 1e-4, f"cosines of twenty pairs: want 1e-4, have {worst:.2g}")
 
 
+# A model of each family, in f16.
+GGUF = sorted(n for n in os.listdir(lm("")) if n.endswith(".gguf") and "split" not in n)
+FOLDERS = sorted(n for n in os.listdir(lm("")) if os.path.isdir(lm(n)) and not n.startswith("mlx"))
+
+
 def to_gguf():
-    for name in "llama", "llama3", "qwen2", "qwen3", "gpt2", "gpt2_erf", "gemma3.gguf":
+    for name in FOLDERS + ["gemma3.gguf"]:
         r = tinygpt("convert", lm(name), "exact.gguf", "--dtype", "f16", "--json")
         expect(r, 0, f"{name} as f16")
         j = r.json()
@@ -85,7 +90,7 @@ def to_gguf():
 
 def every_type():
     """Six types, three forms, every family: read back, with what it cost, and what is finer listed."""
-    sources = ("llama", "llama3", "qwen2", "qwen3", "gpt2", "gpt2_erf", "gemma3.gguf", "mlx4")
+    sources = FOLDERS + ["gemma3.gguf", "mlx4"]
     most = {"f32": 1e-12, "f16": 1e-5, "bf16": 1e-3, "q8_0": 1e-2, "q4_0": 1, "q4_k": 1e-2}
     for form, out in ("gguf", "x.gguf"), ("v3", "x.tinygpt"), ("safetensors", "x.folder"):
         for dtype, kl in most.items():
@@ -106,7 +111,7 @@ def every_type():
 
 def to_tinygpt():
     """Every family in the checksummed file; with its tokenizer, and each byte of it watched."""
-    for name in "llama", "llama3", "qwen2", "qwen3.gguf", "gpt2", "gpt2_erf", "gemma3.zip", "mlx4":
+    for name in FOLDERS + ["qwen3.gguf", "gemma3.zip", "mlx4"]:
         for kind, exact in ("f32", True), ("q4_0", False):
             r = tinygpt("convert", lm(name), "x.tinygpt", "--dtype", kind, "--json")
             expect(r, 0, f"{name} as {kind}", out=f'"layout":"v3 {kind}"')
@@ -213,8 +218,9 @@ def own_to_gguf():
 
 def to_folders():
     """GGUF to safetensors and on to GGUF again: rows, gains and names come back as they were."""
-    for name in "llama", "qwen2", "qwen3", "gemma3", "gpt2":
-        r = tinygpt("convert", lm(name + ".gguf"), f"{name}.folder", "--format", "safetensors",
+    for file in GGUF:
+        name = file.removesuffix(".gguf")
+        r = tinygpt("convert", lm(file), f"{name}.folder", "--format", "safetensors",
                     "--dtype", "f16", "--json")
         expect(r, 0, f"{name} as a folder")
         check(r.json()["max_error"] < 1e-4, f"{name}: the same answers")

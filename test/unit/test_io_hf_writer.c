@@ -32,7 +32,7 @@ typedef struct row {
 #define FACTOR "rope_freqs.weight"
 
 static const row rows[] = {
-    { "", "", ODD, "safetensors: want one of gpt2 llama qwen2 qwen3 gemma3 bert" },
+    { "", "", ODD, "safetensors: want one of gpt2 llama qwen2" },
     { "general.architecture=7", "", TG_E_FORMAT, "general.architecture: want a string" },
     { "general.architecture:llam", "", ODD, "want one of gpt2 llama" },
     { "general.architecture:llamb", "", ODD, "want one of gpt2 llama" },
