@@ -5,6 +5,7 @@
 #include "model/family.h"
 
 #include "base/math.h"
+#include "base/str.h"
 #include "io/hf.h"
 #include "io/manifest.h"
 
@@ -109,9 +110,13 @@ static tg_status check(tg_ctx *ctx, const char *where, const tg_model_config *c)
 
 tg_status tg_config_complete(tg_ctx *ctx, const char *where, tg_model_config *c) {
     const tg_family *f = tg_family_of(c);
-    if (!f || !f->fresh)
-        return tg_fail(ctx, TG_E_UNSUPPORTED, "%s: family: want one that can be trained, have %s",
-                       where, c->family);
+    if (!f || !f->fresh) {
+        char known[160] = "";
+        for (size_t i = 0; tg_family_at(i); i++)
+            tg_str_append(known, sizeof known, " %s", tg_family_at(i));
+        return tg_fail(ctx, TG_E_UNSUPPORTED, "%s: family: want one of%s, have %s", where, known,
+                       c->family);
+    }
     c->family = f->name;
     if (c->kv_heads == 0) c->kv_heads = c->heads;
     if (c->head_size == 0 && c->heads > 0) c->head_size = c->width / c->heads;
