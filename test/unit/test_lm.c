@@ -36,6 +36,8 @@ static const struct {
     { "qwen3.gguf", "qwen3", NULL },
     { "gemma3.gguf", "gemma3", NULL },
     { "gpt2.gguf", "gpt2", NULL },
+    { "phi3.gguf", "phi3", NULL },
+    { "phi3", "phi3", NULL },
     { "qwen2-split-00001-of-00004.gguf", "qwen2", NULL },
     { "llama", "llama", NULL },   /* in two parts, with an index */
     { "llama3", "llama3", NULL }, /* frequencies from factors */

@@ -56,9 +56,12 @@ def models():
         yield name, tf.GPT2LMHeadModel(tf.GPT2Config(
             vocab_size=V, n_embd=C, n_layer=2, n_head=4, n_positions=128, activation_function=act,
             bos_token_id=None, eos_token_id=None))
+    yield "phi3", tf.Phi3ForCausalLM(tf.Phi3Config(
+        num_hidden_layers=2, rms_norm_eps=1e-5, tie_word_embeddings=False, sliding_window=5, **COMMON))
 
 
-NAMES = {"self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
+NAMES = {"self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up",
+         "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
          "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm",
          "self_attn.k_norm": "attn_k_norm", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
          "mlp.down_proj": "ffn_down", "input_layernorm": "attn_norm"}
@@ -135,7 +138,7 @@ def write(name, model, split=False):
     rope = c.rope_parameters
     full = rope["full_attention"] if arch == "gemma3" else rope
     w.add_rope_freq_base(full["rope_theta"])
-    if arch == "gemma3":
+    if getattr(c, "sliding_window", None):
         w.add_sliding_window(c.sliding_window)
     for key, t in model.state_dict().items():
         if key == "lm_head.weight" and c.tie_word_embeddings:

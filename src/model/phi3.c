@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * phi3.c - the family "phi3" (Phi-3 and Phi-3.5 mini with a context of 4,096).
+ *
+ *   x = E[token]
+ *   for each layer:  x = x + W_o attention(rope(norm(x) W_qkv))
+ *                    x = x + W_down (silu(norm(x) W_gate) * (norm(x) W_up))
+ *   logits = norm(x) W_out
+ *
+ * Llama's sums; queries, keys and values lie in one tensor, as do gate and up; and all layers see a
+ * window. Factors of frequencies that depend on the length of a text (longrope, of the variants
+ * with a context of 131,072) are refused. Facts: transformers' modeling_phi3.
+ */
+#include "model/llama_names.h"
+#include "model/net.h"
+
+static tg_value *graph(tg_net *n, tg_value *tokens) {
+    tg_value *x = tg_net_tap(n, TG_SITE_STREAM, tg_net_embed(n, tokens, "token_embd"));
+    for (n->layer = 0; n->layer < n->config->layers; n->layer++) {
+        tg_value *h = tg_net_norm(n, x, "attn_norm");
+        h = tg_net_rope(n, tg_net_linear(n, h, "attn_qkv", TG_READ_PLAIN), 0);
+        h = tg_net_attention(n, h, tg_windowed(n->config, n->layer) ? n->config->window : 0);
+        x = tg_net_project(n, h, "attn_output", TG_READ_PLAIN, x, TG_SITE_ATTENTION);
+
+        h = tg_net_norm(n, x, "ffn_norm");
+        h = tg_net_linear(n, h, "ffn_up", TG_READ_PLAIN);
+        x = tg_net_project(n, h, "ffn_down", TG_READ_SILU, x, TG_SITE_MLP);
+        x = tg_net_tap(n, TG_SITE_STREAM, x);
+    }
+    return tg_net_head(n, x);
+}
+
+static tg_status config(const tg_gguf *g, tg_model_config *c) {
+    char key[TG_KEY_BYTES];
+    TG_TRY(tg_gguf_get_int(g, tg_config_key(c, "attention.sliding_window", key), 0, 1 << 24,
+                           &c->window));
+    if (tg_gguf_tensor_find(g, "rope_factors_long.weight"))
+        return tg_fail(g->ctx, TG_E_UNSUPPORTED,
+                       "%s: tensor rope_factors_long.weight: want frequencies without factors that "
+                       "depend on the length of a text (longrope)",
+                       g->path);
+    return tg_config_read_scaling(g, c);
+}
+
+static const tg_want wants[] = {
+    { "token_embd.weight", TG_SIZE_VOCAB, TG_SIZE_WIDTH, TG_WANT_TABLE },
+    { "output_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
+    { "output.weight", TG_SIZE_VOCAB, TG_SIZE_WIDTH, TG_WANT_OPTIONAL },
+    { "blk.%d.attn_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
+    { "blk.%d.attn_qkv.weight", TG_SIZE_QKV, TG_SIZE_WIDTH, 0 },
+    { "blk.%d.attn_output.weight", TG_SIZE_WIDTH, TG_SIZE_QUERIES, TG_WANT_BRANCH },
+    { "blk.%d.ffn_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
+    { "blk.%d.ffn_up.weight", TG_SIZE_GATE_UP, TG_SIZE_WIDTH, 0 },
+    { "blk.%d.ffn_down.weight", TG_SIZE_WIDTH, TG_SIZE_MLP, TG_WANT_BRANCH },
+};
+
+static void complete(tg_model_config *c) {
+    if (c->mlp == 0) c->mlp = tg_gated_mlp(c->width);
+}
+
+static const tg_hf_name top[] = { TG_LLAMA_TOP(0) };
+static const tg_hf_name block[] = {
+    { "self_attn.qkv_proj", "attn_qkv", 0 },
+    { "self_attn.o_proj", "attn_output", 0 },
+    { "mlp.gate_up_proj", "ffn_up", 0 },
+    { "mlp.down_proj", "ffn_down", 0 },
+    { "input_layernorm", "attn_norm", 0 },
+    { "post_attention_layernorm", "ffn_norm", 0 },
+    { NULL, NULL, 0 },
+};
+static const tg_hf_size sizes[] = { TG_LLAMA_SIZES(-1),
+                                    { "sliding_window", "attention.sliding_window", -1 },
+                                    { NULL, NULL, 0 } };
+static const char *const acts[] = { "silu", NULL };
+static const char *const switches[] = { NULL };
+
+static const tg_hf_family hf = {
+    .model_type = "phi3",
+    .arch = "phi3",
+    .class = "Phi3ForCausalLM",
+    TG_LIKE_LLAMA,
+    .top = top,
+    .block = block,
+    .sizes = sizes,
+    .act_key = "hidden_act",
+    .acts = acts,
+    .switches = switches,
+};
+
+const tg_family tg_family_phi3 = {
+    .name = "phi3",
+    .doc = "Phi 3 and 3.5 mini",
+    .wants = wants,
+    .n_wants = sizeof wants / sizeof wants[0],
+    .hf = &hf,
+    .fresh = true,
+    .windows = true,
+    .complete = complete,
+    .config = config,
+    .graph = graph,
+};
