@@ -63,7 +63,7 @@ ALL_SRC  := $(filter-out src/ops/kernel_table.c $(GPU_C),$(sort $(shell find src
 SRC      := $(filter-out $(WASM_C),$(ALL_SRC)) $(GPU_HERE)
 OPS      := $(sort $(wildcard src/ops/*/*.c))
 SIMD     := $(sort $(shell find src -name '*.simd.h'))
-SIMD_OPS := $(sort $(notdir $(patsubst %.simd.h,%,$(wildcard src/ops/*/*.simd.h))))
+SIMD_OPS := $(sort $(notdir $(foreach f,$(wildcard src/ops/*/*.simd.h),$(if $(wildcard $(f:.simd.h=.c)),$(f:.simd.h=)))))
 
 OBJ      := $(SRC:%.c=$(BUILD)/%.o) $(OPS:%.c=$(BUILD)/%.f64.o) \
             $(foreach i,$(ISAS),$(SIMD:%.h=$(BUILD)/%.$(i).o) $(BUILD)/src/ops/kernel_table.$(i).o)

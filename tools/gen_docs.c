@@ -18,9 +18,9 @@ static void print_names(const char *const *names, int n, int n_optional) {
 }
 
 static void print_variants(tg_op_id op) {
-    const tg_kernel_set *set = tg_kernels_find(0, op);
+    const tg_variant *v;
     printf("reference");
-    for (size_t i = 0; set && i < set->n_variants; i++) printf(", %s", set->variant[i].name);
+    for (size_t i = 0; (v = tg_kernels_at(0, op, i)); i++) printf(", %s", v->name);
 }
 
 static void ops_page(void) {

@@ -110,9 +110,11 @@ typedef struct tg_variant {
     void (*copy)(const tg_args *a, void *to);
 } tg_variant;
 
+/* also: further ones, compiled on their own, that come behind these; NULL: no more. */
 typedef struct tg_kernel_set {
     const tg_variant *variant;
     size_t n_variants;
+    const struct tg_kernel_set *also;
 } tg_kernel_set;
 
 /*

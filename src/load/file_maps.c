@@ -4,7 +4,7 @@
  *
  * Tables of floats whose rows are looked up, a few a token, and matrices of f16 and bf16 need not
  * be read, packed or copied: the file is mapped, and is read when a product asks for it
- * (ops/linear/linear_rows.h). Other matrices are packed (lm.c), out of the map, which saves the
+ * (ops/matmul/packed_rows.h). Other matrices are packed (lm.c), out of the map, which saves the
  * copy that reading would make: those of f32, multiplied with where they lie, had decoding at 0.95
  * of the speed of packed ones in huge pages.
  *

@@ -69,8 +69,23 @@ static tg_value *floats(tg_net *n, const char *role, const char *suffix) {
     return state(n, t->name, t->type);
 }
 
-static tg_value *weights(tg_net *n, const tg_tensor *t) {
+/* Matrix i of a role, whatever form it has; NULL: there are no more. Floats of one array lie side
+ * by side in one parameter, those of a file are states of their own. */
+static tg_value *matrix(tg_net *n, const char *role, size_t i) {
+    char name[96];
+    snprintf(name, sizeof name, "%s.weight", role);
+    const tg_param *p = param(n, name, n->layer);
+    if (p) return i == 0 ? view(n, p) : NULL;
+    const tg_tensor *t = tensor(n, name, i);
     return t ? state(n, t->name, t->type) : NULL;
+}
+
+/* Whether it is stored [in,out]. */
+static bool is_in_out(const tg_net *n, const char *role) {
+    char name[96];
+    snprintf(name, sizeof name, "%s.weight", role);
+    const tg_param *p = param(n, name, n->layer);
+    return p && p->in_out;
 }
 
 /* Biases lie apart in files, and side by side in the product of several matrices: a state of their
@@ -102,12 +117,7 @@ tg_value *tg_net_tap(tg_net *n, tg_site site, tg_value *x) {
 }
 
 tg_value *tg_net_embed(tg_net *n, tg_value *tokens, const char *role) {
-    tg_value *table = n->layout ? floats(n, role, ".weight") : NULL;
-    if (table) return tg_embedding(n->g, tokens, table, n->config->embed_scale);
-    char name[96];
-    snprintf(name, sizeof name, "%s.weight", role);
-    return tg_embedding_packed(n->g, tokens, weights(n, tensor(n, name, 0)),
-                               n->config->embed_scale);
+    return tg_embedding(n->g, tokens, matrix(n, role, 0), n->config->embed_scale);
 }
 
 tg_value *tg_net_positions(tg_net *n, tg_value *x, const char *role) {
@@ -129,37 +139,18 @@ tg_value *tg_net_norm_add(tg_net *n, tg_value *x, const char *role, tg_value *st
     return tg_add(n->g, stream, tg_net_tap(n, site, norm(n, x, role, NULL)));
 }
 
-/* Floats: products of training, whose epilogues the planner fuses. */
-static tg_value *float_linear(tg_net *n, tg_value *x, const tg_param *p, const char *role,
-                              int read) {
-    tg_value *matrix = view(n, p), *b = floats(n, role, ".bias");
-    name_after(n, p->name);
-    if (read != TG_READ_PLAIN) x = tg_glu(n->g, x, read);
-    return tg_matmul(n->g, x, matrix, b, p->in_out ? 0 : 2);
-}
-
-static tg_value *packed_linear(tg_net *n, tg_value *x, const char *role, int read,
-                               tg_value *residual) {
-    char name[96];
-    snprintf(name, sizeof name, "%s.weight", role);
-    const tg_tensor *first = tensor(n, name, 0);
-    tg_value *w[3];
-    for (size_t i = 0; i < 3; i++) w[i] = weights(n, tensor(n, name, i));
-    tg_value *b = bias(n, role);
-    if (first) name_after(n, first->name);
-    return tg_linear(n->g, x, w, b, residual, read);
-}
-
+/* Gates, and what is added behind the product, are nodes of their own: the planner fuses them. */
 tg_value *tg_net_linear(tg_net *n, tg_value *x, const char *role, int read) {
-    char name[96];
-    snprintf(name, sizeof name, "%s.weight", role);
-    const tg_param *p = param(n, name, n->layer);
-    return p ? float_linear(n, x, p, role, read) : packed_linear(n, x, role, read, NULL);
+    tg_value *w[3];
+    for (size_t i = 0; i < 3; i++) w[i] = matrix(n, role, i);
+    tg_value *b = bias(n, role);
+    if (w[0]) name_after(n, w[0]->name);
+    if (read != TG_READ_PLAIN) x = tg_glu(n->g, x, read);
+    return tg_matmul_rows(n->g, x, w, b, is_in_out(n, role) ? 0 : 2);
 }
 
 tg_value *tg_net_project(tg_net *n, tg_value *x, const char *role, int read, tg_value *stream,
                          tg_site site) {
-    if (n->tensors && !n->tap) return packed_linear(n, x, role, read, stream);
     return tg_add(n->g, stream, tg_net_tap(n, site, tg_net_linear(n, x, role, read)));
 }
 

@@ -49,7 +49,7 @@ static bool take_tensor(const tg_gguf *g, const tg_model_config *c, const tg_wan
 }
 
 /* Vectors are copied, too: they are floats whatever the file has, and small. Matrices of 16 bits
- * are multiplied with where they lie (linear_rows.h), those of 32, at 0.95 of the speed, are not.
+ * are multiplied with where they lie (packed_rows.h), those of 32, at 0.95 of the speed, are not.
  */
 static void place_tensor(const tg_gguf *g, const tg_want *want, bool stay, tg_tensors *lm,
                          tg_tensor *t) {

@@ -14,8 +14,8 @@
     tg_apply((g), TG_OP_##op, (attr), (tg_value *[]) { __VA_ARGS__ },                              \
              (int)(sizeof((tg_value *[]) { __VA_ARGS__ }) / sizeof(tg_value *)))
 
-/* y[n,:] = scale * table[ids[n],:]   ids [..] i32 in [0,V)   table [V,C]   y [.., C]
- * f[0] scale; 0 is 1 */
+/* y[n,:] = scale * table[ids[n],:]   ids [..] i32 in [0,V)   table [V,C], plain f32 or weights of
+ * files   y [.., C]   f[0] scale; 0 is 1 */
 static inline tg_value *tg_embedding(tg_graph *g, tg_value *ids, tg_value *table, float scale) {
     return TG_APPLY(g, embedding, (&(tg_attr) { .f = { scale } }), ids, table);
 }
@@ -51,11 +51,13 @@ static inline tg_value *tg_layer_norm_grad(tg_graph *g, tg_value *x, tg_value *w
 
 /* What a matmul does after the sum, in attr.i[1] (not RELU2); what gelu does. */
 enum { TG_ACT_NONE, TG_ACT_GELU_ERF, TG_ACT_GELU_TANH, TG_ACT_RELU2 };
+/* How it reads a, in attr.i[3]: as it is, or as gates and values side by side; what glu does. */
+enum { TG_READ_PLAIN, TG_READ_SILU, TG_READ_GELU_TANH };
 /*
  * y[M,N] = a b (+ bias) : sums over K run in rising k as one chain per element.
  *   i[0] trans: 0  a [M,K]  b [K,N]      (forward: y = x W)
  *               1  a [K,M]  b [K,N]      (dW = x^T dy)
- *               2  a [M,K]  b [N,K]      (dx = dy W^T; tied head: x E^T)
+ *               2  a [M,K]  b [N,K]      (y = x W^T; dx = dy W^T; tied head: x E^T)
  *   i[1] activation, i[2] 1: also keep z, what went into the activation
  *   in 2 bias [N] optional, in 3 residual [M,N] optional: y = act(a b + bias) + residual
  *   out 0 y has a's leading dimensions (trans 1: [M,N]) and accumulates; out 1 z, the same shape.
@@ -64,6 +66,12 @@ enum { TG_ACT_NONE, TG_ACT_GELU_ERF, TG_ACT_GELU_TANH, TG_ACT_RELU2 };
 static inline tg_value *tg_matmul(tg_graph *g, tg_value *a, tg_value *b, tg_value *bias,
                                   int trans) {
     return TG_APPLY(g, matmul, (&(tg_attr) { .i = { trans } }), a, b, bias, NULL);
+}
+/* The same by the rows of up to three matrices one behind the other, the last ones NULL: packed, or
+ * one of floats. trans 0 or 2. */
+static inline tg_value *tg_matmul_rows(tg_graph *g, tg_value *a, tg_value *const b[3],
+                                       tg_value *bias, int trans) {
+    return TG_APPLY(g, matmul, (&(tg_attr) { .i = { trans } }), a, b[0], bias, NULL, b[1], b[2]);
 }
 /* db [C] = sum over rows of dy [.., C] (accumulates): the gradient of a bias */
 static inline tg_value *tg_bias_grad(tg_graph *g, tg_value *dy) {
@@ -167,31 +175,14 @@ static inline tg_value *tg_attention_spans(tg_graph *g, tg_value *qkv, tg_value 
     return TG_APPLY(g, attention_spans, a, qkv, spans);
 }
 
-/* How linear reads x: as it is, or as gates and values side by side. */
-enum { TG_READ_PLAIN, TG_READ_SILU, TG_READ_GELU_TANH };
-/* y [.., rows of all three] = f(x) W^T + bias + residual: w up to three packed matrices that share
- * one x, the last ones NULL; bias and residual may be NULL */
-static inline tg_value *tg_linear(tg_graph *g, tg_value *x, tg_value *const w[3], tg_value *bias,
-                                  tg_value *residual, int read) {
-    return TG_APPLY(g, linear, (&(tg_attr) { .i = { read } }), x, w[0], w[1], w[2], bias, residual);
-}
-/* y [..,M] = act(x[..,0:M]) * x[..,M:2M], with the bits of linear's reading: read is TG_READ_SILU
- * or TG_READ_GELU_TANH */
+/* y [..,M] = act(x[..,0:M]) * x[..,M:2M], with the bits of a matmul that reads so: read is
+ * TG_READ_SILU or TG_READ_GELU_TANH */
 static inline tg_value *tg_glu(tg_graph *g, tg_value *x, int read) {
     return TG_APPLY(g, glu, (&(tg_attr) { .i = { read } }), x);
 }
 /* dx [..,2M]   in: x [..,2M], dy [..,M] */
 static inline tg_value *tg_glu_grad(tg_graph *g, tg_value *x, tg_value *dy, int read) {
     return TG_APPLY(g, glu_grad, (&(tg_attr) { .i = { read } }), x, dy);
-}
-/* df [..,K] = dy W, the gradient of f(x)   w: linear's matrices */
-static inline tg_value *tg_linear_grad(tg_graph *g, tg_value *dy, tg_value *const w[3]) {
-    return TG_APPLY(g, linear_grad, NULL, dy, w[0], w[1], w[2]);
-}
-/* y [..,C] = scale * the rows of a packed table [V,C] that ids name */
-static inline tg_value *tg_embedding_packed(tg_graph *g, tg_value *ids, tg_value *table,
-                                            float scale) {
-    return TG_APPLY(g, embedding_packed, (&(tg_attr) { .f = { scale } }), ids, table);
 }
 /* y = (residual +) x / sqrt(mean(x^2) + eps) * w, row by row; residual may be NULL */
 static inline tg_value *tg_rms_norm(tg_graph *g, tg_value *x, tg_value *w, tg_value *residual,

@@ -15,7 +15,11 @@ static const tg_kernel_set *const *const tables[] = {
 #undef TG_ISA_ROW
 };
 
-const tg_kernel_set *tg_kernels_find(size_t isa, tg_op_id op) { return tables[isa][op]; }
+const tg_variant *tg_kernels_at(size_t isa, tg_op_id op, size_t i) {
+    const tg_kernel_set *set = tables[isa][op];
+    for (; set && i >= set->n_variants; set = set->also) i -= set->n_variants;
+    return set ? &set->variant[i] : NULL;
+}
 
 static size_t one_unit(const tg_args *a) {
     (void)a;
@@ -41,12 +45,8 @@ static const tg_variant reference[TG_OP_COUNT] = {
 const tg_variant *tg_reference_variant(tg_op_id op) { return &reference[op]; }
 
 const tg_variant *tg_kernels_choose(size_t isa, tg_op_id op, uint32_t levers, const tg_args *args) {
-    const tg_kernel_set *set = tg_kernels_find(isa, op);
-    if (set && (levers & TG_LEVER_BIT(simd))) {
-        for (size_t i = 0; i < set->n_variants; i++) {
-            const tg_variant *v = &set->variant[i];
-            if ((v->needs & ~levers) == 0 && (!v->fits || v->fits(args))) return v;
-        }
-    }
+    const tg_variant *v;
+    for (size_t i = 0; (levers & TG_LEVER_BIT(simd)) && (v = tg_kernels_at(isa, op, i)); i++)
+        if ((v->needs & ~levers) == 0 && (!v->fits || v->fits(args))) return v;
     return tg_reference_variant(op);
 }

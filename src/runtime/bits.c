@@ -10,9 +10,9 @@
 
 /* bf16 does nothing where the instruction set or the processor has no such products. */
 static bool has_bf16(const tg_context *ctx) {
-    const tg_kernel_set *set = tg_kernels_find(ctx->isa, TG_OP_matmul);
-    for (size_t i = 0; set && i < set->n_variants; i++)
-        if (set->variant[i].bf16_inputs) return tg_cpu_has_bf16();
+    const tg_variant *v;
+    for (size_t i = 0; (v = tg_kernels_at(ctx->isa, TG_OP_matmul, i)); i++)
+        if (v->bf16_inputs) return tg_cpu_has_bf16();
     return false;
 }
 

@@ -161,7 +161,7 @@ static void write_banner(tg_context *ctx) {
     const bool simd = ctx->levers & TG_LEVER_BIT(simd);
     for (int op = 0; simd && op < TG_OP_COUNT; op++)
         if (!tg_op_table[op]->structural && !tg_op_table[op]->scalar_only &&
-            !tg_kernels_find(ctx->isa, (tg_op_id)op))
+            !tg_kernels_at(ctx->isa, (tg_op_id)op, 0))
             tg_str_append(banner, room, ", %s by reference", tg_op_table[op]->name);
 }
 

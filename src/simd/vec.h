@@ -76,10 +76,16 @@
 #define TG_PREFETCH_FAR(p) __builtin_prefetch((p), 0, 2)
 #endif
 
-/* const tg_kernel_set tg_k_<op>__<isa> (ir/op.h must be included before use) */
-#define TG_KERNELS(op, list)                                                                       \
+/* const tg_kernel_set tg_k_<op>__<isa> (ir/op.h must be included before use), and the same with the
+ * set of another file of the op behind it. */
+#define TG_KERNELS_SET(op, list, more)                                                             \
     extern const tg_kernel_set TG_CAT(tg_k_##op##__, TG_ISA);                                      \
-    const tg_kernel_set TG_CAT(tg_k_##op##__, TG_ISA) = { (list), sizeof(list) / sizeof((list)[0]) }
+    const tg_kernel_set TG_CAT(tg_k_##op##__, TG_ISA) = { (list),                                  \
+                                                          sizeof(list) / sizeof((list)[0]), more }
+#define TG_KERNELS(op, list) TG_KERNELS_SET(op, list, NULL)
+#define TG_KERNELS_AND(op, list, others)                                                           \
+    extern const tg_kernel_set TG_CAT(tg_k_##others##__, TG_ISA);                                  \
+    TG_KERNELS_SET(op, list, &TG_CAT(tg_k_##others##__, TG_ISA))
 
 #if defined(TG_ISA_AVX512)
 #include "simd/vec_avx512.h"

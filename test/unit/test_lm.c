@@ -11,7 +11,7 @@
 #include "load/lm.h"
 #include "load/weights.h"
 #include "ops/kernels.h"
-#include "ops/linear/linear_parts.h"
+#include "ops/matmul/matmul_operands.h"
 #include "simd/cpu.h"
 
 #include <errno.h>
@@ -377,15 +377,15 @@ static void packed_bytes(void **state) {
 
 enum { N = 37, K = 53, M = 14 };
 
-static void run_linear(size_t isa, tg_type type, const void *w, size_t m, const float *x,
-                       float *y) {
+static void run_product(size_t isa, tg_type type, const void *w, size_t m, const float *x,
+                        float *y) {
     static float local[(K + 11) * 16 + 16 * M * K];
-    tg_args a = { .in = { x, w }, .out = { y }, .workers = 1 };
-    a.in_type[LINEAR_X] = tg_type_2d(TG_F32, m, K);
-    a.in_type[LINEAR_W] = type;
+    tg_args a = { .in = { x, w }, .out = { y }, .attr.i = { 2 }, .workers = 1 };
+    a.in_type[MATMUL_A] = tg_type_2d(TG_F32, m, K);
+    a.in_type[MATMUL_B] = type;
     a.out_type[0] = tg_type_2d(TG_F32, m, N);
     a.local = local;
-    const tg_variant *v = tg_kernels_choose(isa, TG_OP_linear, UINT32_MAX, &a);
+    const tg_variant *v = tg_kernels_choose(isa, TG_OP_matmul, UINT32_MAX, &a);
     assert_non_null(v);
     tg_cpu_run_step_alone(v, &a, 0);
 }
@@ -416,8 +416,8 @@ static void rows_bits(void **state) {
         for (size_t i = 0; i < n_isas; i++) {
             if (!tg_isa_usable(&isas[i])) continue;
             for (size_t m = 1; m <= M; m++) {
-                run_linear(isas[i].id, tg_type_2d(types[t], N, K), rows, m, x, in_rows);
-                run_linear(isas[i].id, tg_type_packed(types[t], N, K), packed, m, x, in_groups);
+                run_product(isas[i].id, tg_type_2d(types[t], N, K), rows, m, x, in_rows);
+                run_product(isas[i].id, tg_type_packed(types[t], N, K), packed, m, x, in_groups);
                 assert_memory_equal(in_rows, in_groups, m * N * sizeof *in_rows);
             }
         }

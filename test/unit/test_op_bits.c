@@ -172,16 +172,16 @@ static void gates_have_the_same_bits_everywhere(void **state) {
                             .workers = 1 };
             run(i, TG_OP_glu, &glu);
             for (int gated = 0; gated < 2; gated++) {
-                tg_args linear = {
+                tg_args product = {
                     .in = { gated ? x : h, w },
                     .out = { y[gated] },
                     .in_type = { gated ? wide : narrow, tg_type_packed(TG_F32, COLS, DEPTH) },
                     .out_type = { tg_type_2d(TG_F32, ROWS, COLS) },
-                    .attr = { .i = { gated ? read : TG_READ_PLAIN } },
+                    .attr = { .i = { 2, 0, 0, gated ? read : TG_READ_PLAIN } },
                     .rt = &rt,
                     .workers = 1,
                 };
-                run(i, TG_OP_linear, &linear);
+                run(i, TG_OP_matmul, &product);
             }
             assert_memory_equal(y[0], y[1], sizeof y[0]);
         }

@@ -434,7 +434,7 @@ static void packed_weights_have_no_gradient(void **state) {
     setup(&b, 0);
     tg_value *w = tg_state(&b.g, "w", tg_type_packed(TG_Q4_0, COLS, 64)), *dw;
     tg_value *x = tg_input(&b.g, "x", tg_type_2d(TG_F32, ROWS, 64));
-    tg_value *y = tg_linear(&b.g, x, (tg_value *[]) { w, NULL, NULL }, NULL, NULL, TG_READ_PLAIN);
+    tg_value *y = tg_matmul(&b.g, x, w, NULL, 2);
     tg_grad(&b.g, y, 1, &w, 1, &dw);
     assert_int_equal(b.g.status, TG_E_UNSUPPORTED);
     assert_non_null(strstr(b.ctx.message, "want plain f32 to have a gradient of, have q4_0 ["));
@@ -477,6 +477,38 @@ static void neighbours_are_absorbed(void **state) {
         assert_string_equal(last->out[0].name, "y");
         teardown(&b);
     }
+}
+
+/* y = W (gates times values) + r by packed weights: one step, or three; but what somebody else
+ * reads is computed on its own, and an activation behind packed weights always is. */
+static void neighbours_of_packed_weights(void **state) {
+    (void)state;
+    for (int shared = 0; shared < 2; shared++) {
+        for (int on = 0; on < 2; on++) {
+            bench b;
+            setup(&b, on ? TG_LEVER_BIT(epilogue_fusion) : NO_LEVERS);
+            tg_value *r = input(&b, "r");
+            tg_value *h = tg_input(&b.g, "h", tg_type_2d(TG_F32, ROWS, 128));
+            tg_value *w = tg_state(&b.g, "w", tg_type_packed(TG_Q4_1, COLS, 64));
+            tg_value *gates = tg_glu(&b.g, h, TG_READ_SILU);
+            tg_value *y = tg_add(&b.g, r, tg_matmul(&b.g, gates, w, NULL, 2));
+            tg_output(&b.g, gelu(&b, y), "y");
+            if (shared) tg_output(&b.g, gates, "gates");
+            plan_it(&b);
+            assert_int_equal(b.plan.n_steps, on ? 2 + shared : 4);
+            assert_int_equal(count_nodes(&b, TG_OP_glu), on && !shared ? 0 : 1);
+            assert_int_equal(count_nodes(&b, TG_OP_add), on ? 0 : 1);
+            assert_int_equal(count_nodes(&b, TG_OP_gelu), 1);
+            teardown(&b);
+        }
+    }
+    bench b;
+    setup(&b, TG_LEVER_BIT(epilogue_fusion));
+    tg_value *w = tg_state(&b.g, "w", tg_type_packed(TG_Q8_0, COLS, COLS));
+    tg_output(&b.g, gelu(&b, tg_matmul(&b.g, input(&b, "x"), w, NULL, 2)), "y");
+    plan_it(&b);
+    assert_int_equal(b.plan.n_steps, 2);
+    teardown(&b);
 }
 
 /* A value that has a second reader, or is the caller's, is not absorbed. */
@@ -732,6 +764,7 @@ int main(void) {
         cmocka_unit_test(packed_weights_have_no_gradient),
         cmocka_unit_test(dead_nodes_go),
         cmocka_unit_test(neighbours_are_absorbed),
+        cmocka_unit_test(neighbours_of_packed_weights),
         cmocka_unit_test(what_others_read_is_not_absorbed),
         cmocka_unit_test(cheap_values_are_computed_again),
         cmocka_unit_test(outputs_are_not_computed_again),

@@ -347,17 +347,15 @@ static tg_status check_case(tg_ctx *ctx, const tg_check_options *o, tg_check_pla
         fine = b.graph.status == TG_OK;
     } else if (fine) {
         run_reference(&b);
-        const tg_kernel_set *set = tg_kernels_find(o->isa, op);
+        const tg_variant *v;
         fine = run_variant(&b, tg_reference_variant(op));
         for (int rounded = 0; rounded < 2; rounded++) {
             bool any = rounded == 0;
-            for (size_t i = 0; set && i < set->n_variants; i++)
-                any = any || set->variant[i].bf16_inputs;
+            for (size_t i = 0; (v = tg_kernels_at(o->isa, op, i)); i++) any = any || v->bf16_inputs;
             if (!any) break;
             if (rounded) round_inputs(&b);
-            for (size_t i = 0; fine && set && i < set->n_variants; i++)
-                if (set->variant[i].bf16_inputs == (rounded == 1) && may_run(&b, &set->variant[i]))
-                    fine = run_variant(&b, &set->variant[i]);
+            for (size_t i = 0; fine && (v = tg_kernels_at(o->isa, op, i)); i++)
+                if (v->bf16_inputs == (rounded == 1) && may_run(&b, v)) fine = run_variant(&b, v);
         }
     }
     const tg_status status = b.graph.status;

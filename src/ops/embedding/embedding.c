@@ -2,40 +2,64 @@
 /*
  * embedding - y[n,:] = scale * table[ids[n],:], one row of the table for every token.
  *
- *   in 0  ids [..] i32 in [0,V)     in 1  table [V,C]     out 0  y [..,C]
- *   f[0]  scale, of which 0 is 1: rows are copied as they are
+ *   in 0  ids [..] i32 in [0,V)     out 0  y [..,C]
+ *   in 1  table [V,C], plain f32, or weights as model files have them, packed (dtype/packed.h) or
+ * not f[0]  scale, of which 0 is 1: rows are copied as they are (Gemma multiplies by sqrt(C))
  *
- * Backward needs the ids alone. An id outside [0,V) takes the nearest row (tg_clamp_id).
+ * Backward needs the ids alone; plain f32 alone has a gradient. An id outside [0,V) takes the
+ * nearest row (tg_clamp_id).
  */
 #include "ops/build.h"
 #include "ops/kernel.h"
+#include "ops/packed_case.h"
 #include "ops/rules.h"
 #include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_want_dims(g, n, 0, TG_I32, 0, TG_MAX_DIMS - 1)) return;
-    if (!tg_want_dims(g, n, 1, TG_F32, 2, 2)) return;
+    const tg_type *table = &n->in[1]->type;
+    if (table->n_dims != 2 || tg_type_elems(table) == 0 || !tg_dtype_table[table->dtype].packing) {
+        char text[TG_TYPE_TEXT_BYTES];
+        tg_graph_fail(g, n, TG_E_SHAPE, "table: want a matrix of weights, have %s",
+                      tg_type_text(table, text));
+        return;
+    }
     tg_type y = n->in[0]->type;
     y.dtype = TG_F32;
-    y.dim[y.n_dims++] = n->in[1]->type.dim[1];
+    y.dim[y.n_dims++] = table->dim[1];
     n->out[0].type = y;
 }
 
+static bool is_floats(const tg_type *table) {
+    return table->dtype == TG_F32 && tg_type_is_plain(table);
+}
+static bool fits(const tg_args *a) { return is_floats(&a->in_type[1]); }
+
 static void ref(const tg_args *a) {
     const int32_t *ids = a->in[0];
-    const TG_REAL *table = a->in[1];
+    const tg_type *t = &a->in_type[1];
+    const TG_REAL *floats = is_floats(t) ? a->in[1] : NULL;
     TG_REAL *y = a->out[0];
     const size_t rows = tg_type_elems(&a->in_type[0]);
     const size_t vocab = a->in_type[1].dim[0], cols = a->in_type[1].dim[1];
     const double scale = a->attr.f[0] == 0 ? 1 : (double)a->attr.f[0];
     for (size_t r = 0; r < rows; r++) {
-        const TG_REAL *from = table + tg_clamp_id(ids[r], vocab) * cols;
-        for (size_t c = 0; c < cols; c++) y[r * cols + c] = (TG_REAL)(scale * (double)from[c]);
+        const size_t id = tg_clamp_id(ids[r], vocab);
+        float w[TG_PACK_COLS]; /* a unit of any type but those of 256 columns, which have 32, too */
+        for (size_t c = 0; c < cols; c++) {
+            if (!floats && c % TG_PACK_COLS == 0)
+                tg_matrix_to_f32_n(t->dtype, t->layout, cols, a->in[1], id, c,
+                                   tg_min_size(TG_PACK_COLS, cols - c), w);
+            const double x = floats ? (double)floats[id * cols + c] : (double)w[c % TG_PACK_COLS];
+            y[r * cols + c] = (TG_REAL)(scale * x);
+        }
     }
 }
 
 static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
-    din[1] = tg_embedding_grad(g, n->in[0], dy[0], (int32_t)n->in[1]->type.dim[0], n->attr.f[0]);
+    if (is_floats(&n->in[1]->type))
+        din[1] =
+            tg_embedding_grad(g, n->in[0], dy[0], (int32_t)n->in[1]->type.dim[0], n->attr.f[0]);
 }
 
 #define CASE(tokens, v, c) { .in = { TG_T1(I32, tokens), TG_T2(F32, v, c) }, .i32_below = (v) }
@@ -44,6 +68,16 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
       .attr = { .f = { s } },                                                                      \
       .i32_below = (v),                                                                            \
       .tol = 1e-6 }
+static void prepare(const tg_args *a) { tg_case_fill_packed(a, 1, 0); }
+#define TABLE(tokens, v, s, ...)                                                                   \
+    { .in = { TG_T1(I32, tokens), __VA_ARGS__ },                                                   \
+      .attr = { .f = { s } },                                                                      \
+      .i32_below = (v) + 1,                                                                        \
+      .prepare = prepare,                                                                          \
+      .no_shader = true,                                                                           \
+      .tol = 1e-6 }
+#define PACKED(p, tokens, v, c, s) TABLE(tokens, v, s, TG_CASE_MATRIX(p, v, c))
+#define ROWS(p, tokens, v, c, s)   TABLE(tokens, v, s, TG_T2(p, v, c))
 static const tg_case cases[] = {
     CASE(1, 1, 1),
     CASE(7, 3, 15),
@@ -54,6 +88,20 @@ static const tg_case cases[] = {
     SCALED(7, 3, 15, 1),
     SCALED(5, 16, 33, 22.627417f),
     SCALED(67, 11, 48, 0.3f),
+    /* weights of files */
+    PACKED(F32, 3, 17, 5, 0),
+    PACKED(F16, 5, 16, 33, 1.5f),
+    PACKED(BF16, 1, 15, 16, 1),
+    PACKED(C4, 9, 33, 64, 22.627417f),
+    PACKED(M4, 7, 16, 32, 1),
+    PACKED(C5, 3, 18, 96, 0.3f),
+    PACKED(M5, 5, 31, 64, 0),
+    PACKED(C8, 1, 1, 32, 1.5f),
+    PACKED(C8, 40, 16, 576, 1.5f),
+    PACKED(K4, 2, 17, 256, 1),
+    PACKED(S8, 11, 16, 96, 2),
+    ROWS(F16, 7, 5, 19, 1),
+    ROWS(BF16, 9, 33, 48, 0.3f),
 };
 
 static const char *const wgsl[] = {
@@ -61,6 +109,7 @@ static const char *const wgsl[] = {
 };
 static const tg_shader shaders[] = {
     { .name = "elements",
+      .fits = fits,
       .pass = { { .entry = "main",
                   .wgsl = { wgsl },
                   .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_OUT(0) },
@@ -74,6 +123,7 @@ TG_OP_DESC(embedding) = {
     .out_names = { "y" },
     .n_in = 2,
     .n_out = 1,
+    .reads_packed = 1 << 1,
     .infer = infer,
     TG_REFS(embedding, ref),
     TG_SHADERS(shaders),

@@ -1,21 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * matmul - y = act(a b + bias) + residual, every sum one chain over rising k.
+ * matmul - y = act(f(a) b + bias) + residual: all dense products, of training and of model files.
  *
  *   i[0] trans   0  a [..,K]  b [K,N]       forward, y = x W
  *                1  a [..,M]  b [..,N]      dW = x^T dy; K is all leading dimensions together
- *                2  a [..,K]  b [N,K]       dx = dy W^T, and a tied head, y = x E^T
+ *                2  a [..,K]  b [N,K]       y = x W^T; dx = dy W^T, and a tied head, y = x E^T
  *   i[1] act     TG_ACT_NONE, TG_ACT_GELU_ERF, TG_ACT_GELU_TANH
  *   i[2] keep z  out 1 z, what goes into the activation
+ *   i[3] read    f: TG_READ_PLAIN, or a is [.., 2K], gates and values: f(a)[k] = act(a[k]) a[K + k]
  *   in 2 bias [N], in 3 residual [..,N]: may be absent
  *   out 0 y [..,N] with a's leading dimensions; trans 1: [M,N]. When it accumulates, the sums start
  *   from what is there.
+ *
+ * What b is decides about the kernel:
+ *
+ *   f32, plain        floats of training; every sum is one chain over rising k. read is PLAIN.
+ *   weights of files  packed (dtype/packed.h), or f16 or bf16 row after row; trans 0 or 2, act
+ * NONE. In 4 and in 5 are two more of them, of as many columns: b is the rows of all, so that q|k|v
+ * are one step even where each has a type of its own, as mixed files have. They are not trained, so
+ * trans 0 is dx alone: neither bias nor residual. Kernels of trans 2 may round f(a) to 8 bits,
+ * blocks of 32 columns sharing a scale (lever int8_activations).
  *
  * Backward needs a and b, and z where there is an activation.
  */
 #include "ops/activation.h"
 #include "ops/build.h"
+#include "ops/matmul/matmul_operands.h"
 #include "ops/matmul/matmul_split.h"
+#include "ops/packed_case.h"
 #include "ops/rules.h"
 
 /* ------------------------------------------------------------------------------------ shape rule
@@ -26,49 +38,101 @@ typedef struct sizes {
     size_t m, n, k;
 } sizes;
 
-static sizes sizes_of(const tg_type *a, const tg_type *b, int trans) {
-    const size_t rows = tg_type_rows(a), cols = tg_type_cols(a);
+/* Rows of b, of all its matrices. */
+static size_t rows_of_b(const tg_type in[MATMUL_N_IN]) {
+    size_t rows = tg_type_rows(&in[MATMUL_B]);
+    for (int i = 1; i < MATMUL_PARTS; i++)
+        if (in[matmul_b[i]].n_dims) rows += in[matmul_b[i]].dim[0];
+    return rows;
+}
+
+static sizes sizes_of(const tg_type in[MATMUL_N_IN], const tg_attr *attr) {
+    const int trans = attr->i[MATMUL_TRANS];
+    const size_t rows = tg_type_rows(&in[MATMUL_A]), cols = tg_type_cols(&in[MATMUL_A]);
     return (sizes) { .m = trans == 1 ? cols : rows,
-                     .n = trans == 2 ? tg_type_rows(b) : tg_type_cols(b),
-                     .k = trans == 1 ? rows : cols };
+                     .n = trans == 2 ? rows_of_b(in) : tg_type_cols(&in[MATMUL_B]),
+                     .k = trans == 1 ? rows : cols / (attr->i[MATMUL_READ] ? 2 : 1) };
+}
+
+static bool is_floats(const tg_value *b) {
+    return b->type.dtype == TG_F32 && tg_type_is_plain(&b->type);
 }
 
 static bool want_attributes(tg_graph *g, const tg_node *n) {
-    const int32_t trans = n->attr.i[0], act = n->attr.i[1];
-    if (trans >= 0 && trans <= 2 && act >= TG_ACT_NONE && act <= TG_ACT_GELU_TANH) return true;
-    tg_graph_fail(g, n, TG_E_ARG,
-                  "want trans 0..2 and activation 0..2, have %" PRId32 " and %" PRId32, trans, act);
+    const int32_t trans = n->attr.i[MATMUL_TRANS], act = n->attr.i[MATMUL_ACT];
+    const int32_t read = n->attr.i[MATMUL_READ];
+    if (trans < 0 || trans > 2 || act < TG_ACT_NONE || act > TG_ACT_GELU_TANH ||
+        read < TG_READ_PLAIN || read > TG_READ_GELU_TANH) {
+        tg_graph_fail(g, n, TG_E_ARG,
+                      "want trans 0..2, activation 0..2 and read 0..2, have %" PRId32 ", %" PRId32
+                      " and %" PRId32,
+                      trans, act, read);
+        return false;
+    }
+    const bool floats = is_floats(n->in[MATMUL_B]), more = n->in[MATMUL_B1] || n->in[MATMUL_B2];
+    const bool dx = trans == 0 && !read && !n->in[MATMUL_BIAS] && !n->in[MATMUL_RESIDUAL];
+    if (floats ? !read && !more
+               : act == TG_ACT_NONE && !n->attr.i[MATMUL_KEEP_Z] && (trans == 2 || dx))
+        return true;
+    char text[TG_TYPE_TEXT_BYTES];
+    tg_graph_fail(g, n, TG_E_ARG, "b: want %s, have %s",
+                  floats ? "weights of files where gates are read or matrices lie side by side"
+                         : "plain f32 for this trans, activation, bias or residual",
+                  tg_type_text(&n->in[MATMUL_B]->type, text));
     return false;
 }
 
-/* b must meet a's k: as its rows, or, for trans 2, as its columns. */
-static bool want_b(tg_graph *g, const tg_node *n, int trans) {
-    const int max_dims = trans == 1 ? TG_MAX_DIMS : 2;
-    if (!tg_want_dims(g, n, 1, TG_F32, trans == 1 ? 1 : 2, max_dims)) return false;
-    const tg_type *a = &n->in[0]->type, *b = &n->in[1]->type;
-    const size_t want = sizes_of(a, b, trans).k;
-    const size_t have = trans == 2 ? tg_type_cols(b) : tg_type_rows(b);
-    if (want == have) return true;
+/* Weights: packed, or rows of 16-bit floats, with the columns that the first one has. */
+static bool want_weights(tg_graph *g, const tg_node *n) {
+    const size_t cols = tg_type_cols(&n->in[MATMUL_B]->type);
+    for (int i = 0; i < MATMUL_PARTS && n->in[matmul_b[i]]; i++) {
+        const tg_type *t = &n->in[matmul_b[i]]->type;
+        const bool halves = t->dtype == TG_F16 || t->dtype == TG_BF16;
+        if (t->n_dims == 2 && t->dim[0] > 0 && t->dim[1] == cols && (halves || t->layout)) continue;
+        char text[TG_TYPE_TEXT_BYTES];
+        tg_graph_fail(g, n, TG_E_SHAPE,
+                      "%s: want weights of %zu columns, packed or f16 or bf16, "
+                      "have %s",
+                      tg_in_name(n, matmul_b[i]), cols, tg_type_text(t, text));
+        return false;
+    }
+    return true;
+}
+
+/* b must meet f(a)'s k: as its rows, or, for trans 2, as its columns. */
+static bool want_b(tg_graph *g, const tg_node *n, const tg_type in[MATMUL_N_IN]) {
+    const int trans = n->attr.i[MATMUL_TRANS], max_dims = trans == 1 ? TG_MAX_DIMS : 2;
+    if (!(is_floats(n->in[MATMUL_B])
+              ? tg_want_dims(g, n, MATMUL_B, TG_F32, trans == 1 ? 1 : 2, max_dims)
+              : want_weights(g, n)))
+        return false;
+    const size_t want = sizes_of(in, &n->attr).k;
+    const size_t have = trans == 2 ? tg_type_cols(&in[MATMUL_B]) : rows_of_b(in);
+    if (want == have && (!n->attr.i[MATMUL_READ] || tg_type_cols(&in[MATMUL_A]) % 2 == 0))
+        return true;
     char text[TG_TYPE_TEXT_BYTES];
     tg_graph_fail(g, n, TG_E_SHAPE, "b: want %zu %s, have %s", want,
-                  trans == 2 ? "columns" : "rows", tg_type_text(b, text));
+                  trans == 2 ? "columns" : "rows", tg_type_text(&in[MATMUL_B], text));
     return false;
 }
 
 static void infer(tg_graph *g, tg_node *n) {
-    const int trans = n->attr.i[0];
-    if (!want_attributes(g, n) || !tg_want_dims(g, n, 0, TG_F32, 1, TG_MAX_DIMS) ||
-        !want_b(g, n, trans))
+    tg_type in[MATMUL_N_IN] = { 0 };
+    for (int j = 0; j < MATMUL_N_IN; j++)
+        if (n->in[j]) in[j] = n->in[j]->type;
+    if (!want_attributes(g, n) || !tg_want_dims(g, n, MATMUL_A, TG_F32, 1, TG_MAX_DIMS) ||
+        !want_b(g, n, in))
         return;
-    const tg_type *a = &n->in[0]->type;
-    const sizes s = sizes_of(a, &n->in[1]->type, trans);
+    const sizes s = sizes_of(in, &n->attr);
     tg_type y = tg_type_2d(TG_F32, s.m, s.n);
-    if (trans != 1) {
-        y = *a;
+    if (n->attr.i[MATMUL_TRANS] != 1) {
+        y = in[MATMUL_A];
         y.dim[y.n_dims - 1] = s.n;
     }
-    if (!tg_want_type(g, n, 2, tg_type_1d(TG_F32, s.n)) || !tg_want_type(g, n, 3, y)) return;
-    n->n_out = n->attr.i[2] ? 2 : 1;
+    if (!tg_want_type(g, n, MATMUL_BIAS, tg_type_1d(TG_F32, s.n)) ||
+        !tg_want_type(g, n, MATMUL_RESIDUAL, y))
+        return;
+    n->n_out = n->attr.i[MATMUL_KEEP_Z] ? 2 : 1;
     for (int k = 0; k < n->n_out; k++) n->out[k].type = y;
 }
 
@@ -81,19 +145,54 @@ static double activated(double x, int act) {
                                      : x;
 }
 
+/* b as the reference reads it: element by element. */
+typedef struct operand {
+    const TG_REAL *floats; /* or NULL: */
+    b_part parts[MATMUL_PARTS];
+    size_t cols;
+} operand;
+
+static operand operand_of(const tg_args *a) {
+    operand b = { .cols = tg_type_cols(&a->in_type[MATMUL_B]) };
+    if (matmul_b_is_floats(a))
+        b.floats = a->in[MATMUL_B];
+    else
+        matmul_parts(a, b.parts);
+    return b;
+}
+
+static double b_at(const operand *b, size_t row, size_t col) {
+    if (b->floats) return (double)b->floats[row * b->cols + col];
+    const b_part *p = b->parts;
+    while (row - p->begin >= p->rows) p++;
+    float w;
+    tg_matrix_to_f32_n(p->dtype, p->packing, b->cols, p->packed, row - p->begin, col, 1, &w);
+    return (double)w;
+}
+
+/* f(a)[k] of a row. */
+static double a_at(const tg_args *args, const TG_REAL *row, size_t k, size_t depth) {
+    const double v = (double)row[k];
+    const int read = args->attr.i[MATMUL_READ];
+    if (read == TG_READ_PLAIN) return v;
+    return (read == TG_READ_SILU ? act_silu(v) : act_gelu_tanh(v)) * (double)row[depth + k];
+}
+
 static void ref(const tg_args *args) {
-    const int trans = args->attr.i[0], act = args->attr.i[1];
-    const sizes s = sizes_of(&args->in_type[0], &args->in_type[1], trans);
-    const TG_REAL *a = args->in[0], *b = args->in[1], *bias = args->in[2], *res = args->in[3];
-    TG_REAL *y = args->out[0], *z = args->attr.i[2] ? args->out[1] : NULL;
-    const size_t a_row = trans == 1 ? 1 : s.k, a_k = trans == 1 ? s.m : 1;
-    const size_t b_col = trans == 2 ? s.k : 1, b_k = trans == 2 ? 1 : s.n;
+    const int trans = args->attr.i[MATMUL_TRANS], act = args->attr.i[MATMUL_ACT];
+    const sizes s = sizes_of(args->in_type, &args->attr);
+    const operand b = operand_of(args);
+    const TG_REAL *a = args->in[MATMUL_A], *bias = args->in[MATMUL_BIAS];
+    const TG_REAL *res = args->in[MATMUL_RESIDUAL];
+    TG_REAL *y = args->out[0], *z = args->attr.i[MATMUL_KEEP_Z] ? args->out[1] : NULL;
+    const size_t a_row = tg_type_cols(&args->in_type[MATMUL_A]);
     for (size_t i = 0; i < s.m; i++) {
         for (size_t j = 0; j < s.n; j++) {
             const size_t at = i * s.n + j;
             double sum = args->acc & 1 ? (double)y[at] : 0;
             for (size_t k = 0; k < s.k; k++)
-                sum += (double)a[i * a_row + k * a_k] * (double)b[j * b_col + k * b_k];
+                sum += (trans == 1 ? (double)a[k * a_row + i] : a_at(args, a + i * a_row, k, s.k)) *
+                       (trans == 2 ? b_at(&b, j, k) : b_at(&b, k, j));
             if (bias) sum += (double)bias[j];
             if (z) z[at] = (TG_REAL)sum;
             sum = activated(sum, act);
@@ -111,30 +210,34 @@ static void ref(const tg_args *args) {
  *   trans 0   y = a b                  dz b^T          a^T dz
  *   trans 1   y = a^T b                b dz^T          a dz
  *   trans 2   y = a b^T                dz b            dz^T a
- * each of which is a matmul again (trans 1: da[k,m] = sum over n of b[k,n] dz[m,n]).
+ * each of which is a matmul again (trans 1: da[k,m] = sum over n of b[k,n] dz[m,n]). Weights of
+ * files have no gradient, and give that of a as floats do. Where gates are read, da is that of
+ * f(a).
  */
 static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
-    tg_value *a = n->in[0], *b = n->in[1], *dz = dy[0];
-    const int trans = n->attr.i[0], act = n->attr.i[1];
+    tg_value *const b[MATMUL_PARTS] = { n->in[MATMUL_B], n->in[MATMUL_B1], n->in[MATMUL_B2] };
+    tg_value *a = n->in[MATMUL_A], *dz = dy[0];
+    const int trans = n->attr.i[MATMUL_TRANS], act = n->attr.i[MATMUL_ACT];
+    const int read = n->attr.i[MATMUL_READ];
+    const bool floats = is_floats(b[0]);
     if (dz && act != TG_ACT_NONE) {
-        tg_value *z = n->attr.i[2] ? &n->out[1] : tg_matmul(g, a, b, n->in[2], trans);
+        tg_value *z = n->attr.i[MATMUL_KEEP_Z] ? &n->out[1]
+                                               : tg_matmul(g, a, b[0], n->in[MATMUL_BIAS], trans);
         dz = tg_gelu_grad(g, z, dz, act);
     }
     if (n->n_out > 1 && dy[1]) dz = dz ? tg_add(g, dz, dy[1]) : dy[1];
     if (!dz) return;
     switch (trans) {
-    case 0:
-        din[0] = tg_matmul(g, dz, b, NULL, 2);
-        din[1] = tg_matmul(g, a, dz, NULL, 1);
-        break;
-    case 1:
-        din[0] = tg_matmul(g, b, dz, NULL, 2);
-        din[1] = tg_matmul(g, a, dz, NULL, 0);
-        break;
-    default: din[0] = tg_matmul(g, dz, b, NULL, 0); din[1] = tg_matmul(g, dz, a, NULL, 1);
+    case 0: din[MATMUL_A] = tg_matmul_rows(g, dz, b, NULL, 2); break;
+    case 1: din[MATMUL_A] = tg_matmul(g, b[0], dz, NULL, 2); break;
+    default: din[MATMUL_A] = tg_matmul_rows(g, dz, b, NULL, 0); break;
     }
-    if (n->in[2]) din[2] = tg_bias_grad(g, dz);
-    if (n->in[3]) din[3] = dy[0];
+    if (read != TG_READ_PLAIN) din[MATMUL_A] = tg_glu_grad(g, a, din[MATMUL_A], read);
+    if (floats)
+        din[MATMUL_B] = trans == 2 ? tg_matmul(g, dz, a, NULL, 1)
+                                   : tg_matmul(g, a, dz, NULL, trans == 0 ? 1 : 0);
+    if (n->in[MATMUL_BIAS]) din[MATMUL_BIAS] = tg_bias_grad(g, dz);
+    if (n->in[MATMUL_RESIDUAL]) din[MATMUL_RESIDUAL] = dy[0];
 }
 
 /* ---------------------------------------------------------------------------------------- fusion
@@ -154,6 +257,7 @@ static tg_node *reader(const tg_node *n, const tg_value *v, tg_op_id op) {
 static bool absorb_gelu(tg_graph *g, tg_node *n) {
     tg_value *y = &n->out[0], *z = &n->out[1];
     if (n->attr.i[1] != TG_ACT_NONE || n->in[3] || n->acc_into[0] || y->is_output) return false;
+    if (!is_floats(n->in[MATMUL_B])) return false;
     tg_node *gelu = reader(n, y, TG_OP_gelu);
     if (!gelu || gelu->attr.i[0] == TG_ACT_RELU2) return false;
     n->attr.i[1] = gelu->attr.i[0];
@@ -175,6 +279,7 @@ static bool absorb_gelu(tg_graph *g, tg_node *n) {
 static bool absorb_add(tg_graph *g, tg_node *n) {
     tg_value *y = &n->out[0];
     if (n->in[3] || n->acc_into[0]) return false;
+    if (!is_floats(n->in[MATMUL_B]) && n->attr.i[MATMUL_TRANS] != 2) return false;
     tg_node *add = tg_single_user(g, y);
     if (!add || add->op != TG_OP_add || add->backward != n->backward) return false;
     tg_value *x = add->in[add->in[0] == y ? 1 : 0];
@@ -186,12 +291,28 @@ static bool absorb_add(tg_graph *g, tg_node *n) {
     return true;
 }
 
-static bool fuse(tg_graph *g, tg_node *n) { return absorb_gelu(g, n) || absorb_add(g, n); }
+/* a = gates times values that nobody else reads: packed weights are multiplied with them as they
+ * are read. */
+static bool absorb_gates(tg_graph *g, tg_node *n) {
+    tg_value *a = n->in[MATMUL_A];
+    tg_node *glu = a->node;
+    if (glu->op != TG_OP_glu || n->attr.i[MATMUL_TRANS] != 2 || n->attr.i[MATMUL_READ])
+        return false;
+    if (is_floats(n->in[MATMUL_B]) || tg_single_user(g, a) != n) return false;
+    n->attr.i[MATMUL_READ] = glu->attr.i[0];
+    n->in[MATMUL_A] = glu->in[0];
+    tg_node_remove(g, glu);
+    return true;
+}
+
+static bool fuse(tg_graph *g, tg_node *n) {
+    return absorb_gates(g, n) || absorb_gelu(g, n) || absorb_add(g, n);
+}
 
 /* ----------------------------------------------------------------------------------- descriptor */
 
 static double flop(const tg_args *args) {
-    const sizes s = sizes_of(&args->in_type[0], &args->in_type[1], args->attr.i[0]);
+    const sizes s = sizes_of(args->in_type, &args->attr);
     return 2.0 * (double)s.m * (double)s.n * (double)s.k;
 }
 
@@ -209,8 +330,125 @@ static double flop(const tg_args *args) {
 #define CASE_ACC(types, tr)         { .in = types, .attr = { .i = { tr } }, .tol = TOL, .acc = 1 }
 #define CASE_ACT(types, tr, act, z) { .in = types, .attr = { .i = { tr, act, z } }, .tol = TOL }
 
-/* Tiles are 12 x 32, 6 x 16 and 2 x 16; blocks of k 384, with bf16 768. */
+/*
+ * Of cases with packed weights: a is what 8 bits can say without loss, whole numbers with a 127 in
+ * each block, so that kernels that round it are held to the tolerance of the others. Gates are then
+ * so large that they let all or nothing through; floats have normals for gates.
+ */
+static void prepare(const tg_args *a) {
+    TG_REAL *x = (TG_REAL *)(uintptr_t)a->in[MATMUL_A];
+    for (int i = 0; i < MATMUL_PARTS && a->in[matmul_b[i]]; i++)
+        tg_case_fill_packed(a, matmul_b[i], (uint32_t)i);
+    const tg_packing p = a->in_type[MATMUL_B].layout;
+    const int read = a->attr.i[MATMUL_READ];
+    if (!tg_packing_is_integer(p) || a->attr.i[MATMUL_TRANS] != 2) return;
+    const size_t n = tg_type_elems(&a->in_type[MATMUL_A]), depth = matmul_depth(a);
+    const bool large = !read && tg_packing_small_bytes(p) > 0;
+    for (size_t i = 0; i < n; i++) {
+        const double v = (double)x[i] * 40;
+        x[i] = (TG_REAL)tg_floor(v > 127 ? 127 : v < -127 ? -127 : v);
+        if (i % 32 == 5 || (large && i % depth < 32)) x[i] = 127;
+        if (read && i % (2 * depth) < depth) x[i] = i % 8 == 3 ? -90 : 64;
+    }
+}
+
+#define PACKED_CASE(b_, trans, m, cols, tol_)                                                      \
+    { .in = { TG_T2(F32, m, cols), b_ },                                                           \
+      .attr = { .i = { trans } },                                                                  \
+      .prepare = prepare,                                                                          \
+      .no_shader = true,                                                                           \
+      .tol = (tol_) }
+/* y = a b^T by packed weights [n,k], and by rows of floats; y = a b by both. */
+#define PACKED(p, m, n, k, tol_)    PACKED_CASE(TG_CASE_MATRIX(p, n, k), 2, m, k, tol_)
+#define ROWS(p, m, n, k, tol_)      PACKED_CASE(TG_T2(p, n, k), 2, m, k, tol_)
+#define PACKED_DX(p, m, n, k, tol_) PACKED_CASE(TG_CASE_MATRIX(p, n, k), 0, m, n, tol_)
+#define ROWS_DX(p, m, n, k, tol_)   PACKED_CASE(TG_T2(p, n, k), 0, m, n, tol_)
+#define GATED(p, m, n, k, read, tol_)                                                              \
+    { .in = { TG_T2(F32, m, 2 * (k)), TG_CASE_MATRIX(p, n, k) },                                   \
+      .attr = { .i = { 2, 0, 0, TG_READ_##read } },                                                \
+      .prepare = prepare,                                                                          \
+      .no_shader = true,                                                                           \
+      .tol = (tol_) }
+
 static const tg_case cases[] = {
+    /* weights of files */
+    PACKED(F32, 1, 1, 1, 1e-5),
+    PACKED(F32, 3, 17, 13, 1e-5),
+    PACKED(F32, 14, 33, 67, 2e-5),
+    PACKED(F16, 2, 16, 31, 1e-5),
+    PACKED(F16, 13, 40, 64, 1e-5),
+    PACKED(BF16, 1, 31, 48, 1e-5),
+    PACKED(C4, 1, 16, 32, 1e-5),
+    PACKED(C4, 5, 35, 96, 1e-5),
+    PACKED(M4, 1, 48, 64, 1e-5),
+    PACKED(M4, 1, 576, 576, 2e-5),
+    PACKED(M4, 29, 31, 160, 1e-5),
+    PACKED(C5, 1, 16, 64, 1e-5),
+    PACKED(C5, 12, 33, 32, 1e-5),
+    PACKED(M5, 1, 17, 64, 1e-5),
+    PACKED(M5, 7, 16, 96, 1e-5),
+    PACKED(C8, 1, 1, 32, 2e-5),
+    PACKED(C8, 1, 100, 96, 2e-5),
+    PACKED(C8, 131, 18, 64, 5e-5),
+    PACKED(K4, 1, 16, 256, 2e-5),
+    PACKED(K4, 13, 33, 512, 5e-5),
+    PACKED(S8, 1, 32, 64, 2e-5),
+    PACKED(S8, 25, 19, 96, 5e-5),
+    { .in = { TG_T3(F32, 2, 2, 64), TG_CASE_MATRIX(M4, 33, 64), TG_T1(F32, 54),
+              TG_T3(F32, 2, 2, 54), TG_CASE_MATRIX(C8, 16, 64), TG_CASE_MATRIX(F32, 5, 64) },
+      .attr = { .i = { 2 } },
+      .no_shader = true,
+      .prepare = prepare,
+      .tol = 2e-5 },
+    { .in = { TG_T2(F32, 37, 96), TG_CASE_MATRIX(C5, 16, 96), TG_ABSENT, TG_T2(F32, 37, 33),
+              TG_CASE_MATRIX(S8, 17, 96) },
+      .attr = { .i = { 2 } },
+      .no_shader = true,
+      .prepare = prepare,
+      .tol = 1e-4 },
+    GATED(F32, 3, 17, 20, SILU, 1e-5),
+    GATED(F32, 15, 16, 32, GELU_TANH, 1e-5),
+    GATED(M4, 1, 33, 64, SILU, 2e-5),
+    GATED(C8, 17, 20, 96, GELU_TANH, 5e-5),
+    ROWS(F16, 1, 40, 64, 1e-5),
+    ROWS(F16, 3, 17, 31, 1e-5),
+    ROWS(F16, 13, 35, 39, 1e-5),
+    ROWS(BF16, 4, 31, 48, 1e-5),
+    ROWS(BF16, 14, 18, 7, 1e-5),
+    /* their gradient: rows around the register tile of 4, those of b around a group of 16, columns
+     * around a unit of 64 */
+    PACKED_DX(F32, 1, 1, 1, 1e-5),
+    PACKED_DX(F32, 3, 15, 63, 1e-5),
+    PACKED_DX(F32, 4, 17, 64, 1e-5),
+    PACKED_DX(F16, 5, 16, 65, 1e-5),
+    PACKED_DX(BF16, 7, 31, 131, 1e-5),
+    PACKED_DX(C4, 1, 16, 32, 1e-5),
+    PACKED_DX(M4, 9, 35, 96, 2e-5),
+    PACKED_DX(C5, 12, 33, 32, 1e-5),
+    PACKED_DX(M5, 3, 17, 64, 1e-5),
+    PACKED_DX(C8, 13, 18, 160, 5e-5),
+    PACKED_DX(K4, 2, 33, 256, 2e-5),
+    PACKED_DX(S8, 5, 19, 96, 5e-5),
+    { .in = { TG_T3(F32, 2, 2, 54), TG_CASE_MATRIX(M4, 33, 64), TG_ABSENT, TG_ABSENT,
+              TG_CASE_MATRIX(C8, 16, 64), TG_CASE_MATRIX(F32, 5, 64) },
+      .no_shader = true,
+      .prepare = prepare,
+      .tol = 2e-5 },
+    ROWS_DX(F16, 3, 17, 31, 1e-5),
+    ROWS_DX(BF16, 4, 31, 48, 1e-5),
+    /* sums that start from what is there */
+    { .in = { TG_T2(F32, 3, 64), TG_CASE_MATRIX(M4, 33, 64) },
+      .attr = { .i = { 2 } },
+      .prepare = prepare,
+      .no_shader = true,
+      .tol = 2e-5,
+      .acc = 1 },
+    { .in = { TG_T2(F32, 3, 33), TG_CASE_MATRIX(C8, 33, 96) },
+      .prepare = prepare,
+      .no_shader = true,
+      .tol = 2e-5,
+      .acc = 1 },
+    /* floats: tiles are 12 x 32, 6 x 16 and 2 x 16; blocks of k 384, with bf16 768 */
     CASE(NN(1, 1, 1), 0),
     CASE(TN(1, 1, 1), 1),
     CASE(NT(1, 1, 1), 2),
@@ -303,12 +541,10 @@ static const char *const parts[] = {
 static const char *const gather[] = {
 #include "ops/matmul/matmul_gather.wgsl.h"
 };
-static sizes args_sizes(const tg_args *a) {
-    return sizes_of(&a->in_type[0], &a->in_type[1], a->attr.i[0]);
-}
+static sizes args_sizes(const tg_args *a) { return sizes_of(a->in_type, &a->attr); }
 
 /* A tile of 64 rows would be nearly empty. */
-static bool fits_few(const tg_args *a) { return args_sizes(a).m <= 8; }
+static bool fits_few(const tg_args *a) { return matmul_b_is_floats(a) && args_sizes(a).m <= 8; }
 static size_t few_groups(const tg_args *a) {
     const sizes s = args_sizes(a);
     return s.m * tg_shader_parts(s.n, 16);
@@ -317,7 +553,8 @@ static size_t few_groups(const tg_args *a) {
 /* The others read and write fours along what is contiguous in memory. */
 static bool in_fours(const tg_args *a, int trans) {
     const sizes s = args_sizes(a);
-    return a->attr.i[0] == trans && s.n % 4 == 0 && (trans == 1 ? s.m : s.k) % 4 == 0;
+    return matmul_b_is_floats(a) && a->attr.i[0] == trans && s.n % 4 == 0 &&
+           (trans == 1 ? s.m : s.k) % 4 == 0;
 }
 static bool fits_0(const tg_args *a) { return in_fours(a, 0); }
 static bool fits_1(const tg_args *a) { return in_fours(a, 1); }
@@ -402,6 +639,7 @@ static const tg_shader shaders[] = {
     ALL(1),
     ALL(2),
     { .name = "64x64, one by one",
+      .fits = matmul_b_is_floats,
       .pass = { { .entry = "main",
                   .wgsl = { common, tile },
                   .bind = BIND,
@@ -554,11 +792,13 @@ static const tg_merge merges[] = {
 
 TG_OP_DESC(matmul) = {
     .name = "matmul",
-    .doc = "y = act(a b + bias) + residual, with a or b read as its transpose",
-    .in_names = { "a", "b", "bias", "residual" },
+    .doc = "y = act(f(a) b + bias) + residual, with a or b read as its transpose; b floats, or "
+           "up to three packed matrices, whose rows it has",
+    .in_names = { "a", "b", "bias", "residual", "b1", "b2" },
     .out_names = { "y", "z" },
-    .n_in = 4,
-    .n_in_optional = 2,
+    .n_in = MATMUL_N_IN,
+    .n_in_optional = 4,
+    .reads_packed = 1 << MATMUL_B | 1 << MATMUL_B1 | 1 << MATMUL_B2,
     .n_out = 2,
     .accumulates = 1,
     .infer = infer,

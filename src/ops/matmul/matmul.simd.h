@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * matmul.simd.h - the ways to compute y = act(a b + bias) + residual on this ISA.
+ * matmul.simd.h - the ways to compute y = act(a b + bias) + residual on this ISA, of floats;
+ * weights of files have theirs in matmul_packed.simd.h.
  *
  *   few_rows   up to 4 rows: b is read once, nothing is packed          matmul_few.h
  *   bf16       operands rounded to bf16, sums in f32: AVX512_BF16 only  matmul_block.h
@@ -28,10 +29,7 @@ static void f32_run(const tg_args *args, size_t begin, size_t end) {
 static size_t f32_packed_bytes(const tg_args *args) { return packed_bytes(args, false); }
 
 #ifdef TG_SIMD_BF16
-static bool bf16_fits(const tg_args *args) {
-    (void)args;
-    return tg_cpu_has_bf16();
-}
+static bool bf16_fits(const tg_args *args) { return matmul_b_is_floats(args) && tg_cpu_has_bf16(); }
 static size_t bf16_pack_units(const tg_args *args) { return pack_units(args, true); }
 static void bf16_pack(const tg_args *args, size_t begin, size_t end) {
     pack_run(args, begin, end, true);
@@ -63,9 +61,13 @@ static const tg_variant variants[] = {
 #endif
     { .name = "blocked",
       .needs = TG_LEVER_BIT(blocked_gemm),
+      .fits = matmul_b_is_floats,
       .phase = { { f32_pack_units, f32_pack }, { f32_units, f32_run } },
       .scratch_bytes = f32_packed_bytes,
       .local_bytes = room_bytes },
-    { .name = "plain", .phase = { { plain_units, plain_run } }, .local_bytes = plain_room },
+    { .name = "plain",
+      .fits = matmul_b_is_floats,
+      .phase = { { plain_units, plain_run } },
+      .local_bytes = plain_room },
 };
-TG_KERNELS(matmul, variants);
+TG_KERNELS_AND(matmul, variants, matmul_packed);

@@ -51,7 +51,7 @@ enum {
 
 static bool few_fits(const tg_args *args) {
     const product p = product_of(args);
-    return p.m <= FEW_ROWS && p.trans != 1;
+    return matmul_b_is_floats(args) && p.m <= FEW_ROWS && p.trans != 1;
 }
 
 /* What lies in a cache still is read in the time that two workers need to meet. */

@@ -30,6 +30,7 @@
 
 #include "ops/build.h"
 #include "ops/kernel.h"
+#include "ops/matmul/matmul_operands.h"
 
 enum {
     TILE_COLS = TG_NRV * TG_TILE_LANES,

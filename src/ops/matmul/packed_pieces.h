@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * linear_pieces.h - the tile of linear_int8.h where a register holds fewer than sixteen lanes.
+ * packed_pieces.h - the tile of packed_int8.h where a register holds fewer than sixteen lanes.
  *
  * A block taken apart would fill 16 or 32 registers, more than there are. So a tile is made of
  * pieces, halves or quarters of the group's sixteen rows, and each vector of bytes is used as soon
@@ -11,8 +11,8 @@
  *     one row          all pieces of a block together, since W is read only once; a block of each
  *                      of some groups in turn
  */
-#ifndef TG_OPS_LINEAR_PIECES_H
-#define TG_OPS_LINEAR_PIECES_H
+#ifndef TG_OPS_PACKED_PIECES_H
+#define TG_OPS_PACKED_PIECES_H
 
 INLINE tg_pbytes load_piece(const uint8_t *p) {
     tg_pbytes x;

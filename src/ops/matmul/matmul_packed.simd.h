@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * linear.simd.h - three ways to the same product:
+ * matmul_packed.simd.h - products with weights as model files have them. y = f(a) b^T + bias +
+ * residual in three ways:
  *
- *   vnni, int8   x is rounded to bytes; few rows by every worker for itself, many of them once for
- *                all, into scratch                                              linear_int8.h
- *   float        W is turned into floats, group by group; the only way for float packings, and for
- *                floats in rows, as files have them                            linear_rows.h
+ *   vnni, int8   a is rounded to bytes; few rows by every worker for itself, many of them once for
+ *                all, into scratch                                              packed_int8.h
+ *   unpacked     b is turned into floats, group by group; the only way for float packings, and for
+ *                floats in rows, as files have them                             packed_rows.h
  *
- * A unit is some groups of W for a block of rows of x: groups of the parts are numbered through.
+ * and y = a b, the gradient with respect to f(a), by columns of b                packed_dx.h
+ *
+ * A unit is some groups of b for a block of rows of a: groups of the parts are numbered through.
  */
-#include "ops/linear/linear_float.h"
-#include "ops/linear/linear_int8.h"
-#include "ops/linear/linear_rows.h"
+#include "ops/matmul/packed_dx.h"
+#include "ops/matmul/packed_float.h"
+#include "ops/matmul/packed_int8.h"
+#include "ops/matmul/packed_rows.h"
 #include "simd/cpu.h"
 
 /* Rows that each worker rounds for itself: it costs less than to wait for others to do it. */
@@ -20,30 +24,30 @@ enum { FEW = 4, BLOCK_ROWS = 10 * 12, UNIT_GROUPS = 4 };
 /* What all ways need to know of a call. */
 typedef struct product {
     const tg_args *args;
-    part parts[LINEAR_PARTS];
+    b_part parts[MATMUL_PARTS];
     size_t n_parts, groups, depth, rows, x_cols, cols;
     int how;
 } product;
 
 static product product_of(const tg_args *a) {
-    product p = { .args = a, .depth = linear_depth(a), .how = a->attr.i[0] };
-    p.n_parts = linear_parts(a, p.parts);
+    product p = { .args = a, .depth = matmul_depth(a), .how = a->attr.i[MATMUL_READ] };
+    p.n_parts = matmul_parts(a, p.parts);
     for (size_t i = 0; i < p.n_parts; i++) p.groups += tg_pack_groups(p.parts[i].rows);
-    p.rows = tg_type_rows(&a->in_type[LINEAR_X]);
-    p.x_cols = tg_type_cols(&a->in_type[LINEAR_X]);
+    p.rows = tg_type_rows(&a->in_type[MATMUL_A]);
+    p.x_cols = tg_type_cols(&a->in_type[MATMUL_A]);
     p.cols = tg_type_cols(&a->out_type[0]);
     return p;
 }
 
 /* Group number n of all: *part_index is where to look first. */
-static const part *group_at(const product *p, size_t n, size_t *group) {
-    const part *q = p->parts;
+static const b_part *group_at(const product *p, size_t n, size_t *group) {
+    const b_part *q = p->parts;
     while (n >= tg_pack_groups(q->rows)) n -= tg_pack_groups(q++->rows);
     *group = n;
     return q;
 }
 
-static const uint8_t *group_bytes(const product *p, const part *q, size_t group) {
+static const uint8_t *group_bytes(const product *p, const b_part *q, size_t group) {
     return q->packed + group * (q->packing ? tg_pack_group_bytes(q->packing, p->depth)
                                            : TG_PACK_ROWS * HALF_BYTES * p->depth);
 }
@@ -54,11 +58,12 @@ INLINE tg_v load_columns(const float *p, size_t n) {
 }
 
 /* Sixteen columns of a row of y, or those that the part has. */
-static void finish(const product *p, const part *q, size_t group, size_t row, tg_v sum) {
+static void finish(const product *p, const b_part *q, size_t group, size_t row, tg_v sum) {
     const size_t n = tg_min_size(TG_PACK_ROWS, q->rows - group * TG_PACK_ROWS);
-    const size_t col = q->col + group * TG_PACK_ROWS, at = row * p->cols + col;
-    const float *bias = p->args->in[LINEAR_BIAS], *residual = p->args->in[LINEAR_RESIDUAL];
+    const size_t col = q->begin + group * TG_PACK_ROWS, at = row * p->cols + col;
+    const float *bias = p->args->in[MATMUL_BIAS], *residual = p->args->in[MATMUL_RESIDUAL];
     float *y = (float *)p->args->out[0] + at;
+    if (p->args->acc & 1) sum = tg_vadd(load_columns(y, n), sum);
     if (bias) sum = tg_vadd(sum, load_columns(bias + col, n));
     if (residual) sum = tg_vadd(sum, load_columns(residual + at, n));
     if (n == TG_PACK_ROWS)
@@ -70,8 +75,9 @@ static void finish(const product *p, const part *q, size_t group, size_t row, tg
 /* ------------------------------------------------------------------------------------- integers */
 
 static bool all_integer(const tg_args *a) {
-    part parts[LINEAR_PARTS];
-    const size_t n = linear_parts(a, parts);
+    if (a->attr.i[MATMUL_TRANS] != 2) return false;
+    b_part parts[MATMUL_PARTS];
+    const size_t n = matmul_parts(a, parts);
     for (size_t i = 0; i < n; i++)
         if (!tg_packing_is_integer(parts[i].packing)) return false;
     return true;
@@ -87,7 +93,7 @@ static void int8_runs(const product *p, const tiles *t, tg_packing packing, cons
             const uint8_t *groups[STREAMS];
             tg_v y[STREAMS];
             size_t number[STREAMS];
-            const part *q[STREAMS];
+            const b_part *q[STREAMS];
             for (size_t k = 0; k < n; k++) {
                 q[k] = group_at(p, begin + k * each + i, &number[k]);
                 groups[k] = group_bytes(p, q[k], number[k]);
@@ -102,7 +108,7 @@ static void int8_row(const product *p, const tiles *t, const x_block *x, size_t 
                      size_t end) {
     while (begin < end) {
         size_t group;
-        const part *q = group_at(p, begin, &group), *const stop = p->parts + p->n_parts;
+        const b_part *q = group_at(p, begin, &group), *const stop = p->parts + p->n_parts;
         const tg_packing packing = q->packing;
         size_t to = begin - group;
         for (; q < stop && q->packing == packing; q++) to += tg_pack_groups(q->rows);
@@ -119,7 +125,7 @@ static void int8_groups(const product *p, const tiles *t, const x_block *x, size
     tg_v y[TILE_ROWS];
     for (size_t g = begin; tiled && g < end; g++) {
         size_t group;
-        const part *q = group_at(p, g, &group);
+        const b_part *q = group_at(p, g, &group);
         const uint8_t *w = group_bytes(p, q, group);
         for (size_t i = 0; i < tiled; i += TILE_ROWS) {
             t->all[q->packing](w, x + i * blocks, blocks, y);
@@ -131,7 +137,7 @@ static void int8_groups(const product *p, const tiles *t, const x_block *x, size
 
 static void round_rows(const product *p, x_block *out, size_t begin, size_t end,
                        const uint8_t *ahead) {
-    const float *x = p->args->in[LINEAR_X];
+    const float *x = p->args->in[MATMUL_A];
     for (size_t r = begin; r < end; r++)
         round_row(out + r * (p->depth / 32), x + r * p->x_cols, p->depth, p->how,
                   r == begin ? ahead : NULL);
@@ -139,7 +145,7 @@ static void round_rows(const product *p, x_block *out, size_t begin, size_t end,
 
 /* Few rows: a unit is a share of the groups, as many as there are workers. */
 static bool few_fits(const tg_args *a) {
-    return all_integer(a) && tg_type_rows(&a->in_type[LINEAR_X]) <= FEW;
+    return all_integer(a) && tg_type_rows(&a->in_type[MATMUL_A]) <= FEW;
 }
 static size_t few_units(const tg_args *a) {
     const product p = product_of(a);
@@ -149,18 +155,18 @@ static void few_run(const tg_args *a, size_t begin, size_t end, const tiles *t) 
     const product p = product_of(a);
     const size_t step = tg_units(p.groups, a->workers), first = begin * step;
     size_t group;
-    const part *q = group_at(&p, first, &group);
+    const b_part *q = group_at(&p, first, &group);
     round_rows(&p, a->local, 0, p.rows, group_bytes(&p, q, group));
     int8_groups(&p, t, a->local, 0, p.rows, first, tg_min_size(end * step, p.groups));
 }
 static size_t few_local_bytes(const tg_args *a) {
-    return tg_type_rows(&a->in_type[LINEAR_X]) * (linear_depth(a) / 32) * sizeof(x_block);
+    return tg_type_rows(&a->in_type[MATMUL_A]) * (matmul_depth(a) / 32) * sizeof(x_block);
 }
 
 /* Many rows: first they are rounded, into scratch; then a unit is UNIT_GROUPS groups for a block of
  * rows that stays in the second cache. */
 static size_t round_units(const tg_args *a) {
-    return tg_units(tg_type_rows(&a->in_type[LINEAR_X]), 4);
+    return tg_units(tg_type_rows(&a->in_type[MATMUL_A]), 4);
 }
 static void round_run(const tg_args *a, size_t begin, size_t end) {
     const product p = product_of(a);
@@ -201,6 +207,9 @@ static void many_vnni(const tg_args *a, size_t begin, size_t end) {
 
 /* --------------------------------------------------------------------------------------- floats */
 
+static bool unpacked_fits(const tg_args *a) {
+    return !matmul_b_is_floats(a) && a->attr.i[MATMUL_TRANS] == 2;
+}
 static size_t float_units(const tg_args *a) {
     const product p = product_of(a);
     return p.groups;
@@ -208,7 +217,7 @@ static size_t float_units(const tg_args *a) {
 
 /* n rows of f(x), from row on: x itself, or `read`. */
 static const float *float_x(const product *p, size_t row, size_t n, float *read, size_t *step) {
-    const float *x = (const float *)p->args->in[LINEAR_X] + row * p->x_cols;
+    const float *x = (const float *)p->args->in[MATMUL_A] + row * p->x_cols;
     *step = p->x_cols;
     if (p->how == TG_READ_PLAIN) return x;
     *step = tg_units(p->depth, 16) * 16;
@@ -226,7 +235,7 @@ static void float_run(const tg_args *a, size_t begin, size_t end) {
     for (size_t g = begin; g < end; g++) {
         size_t group;
         tg_v y[FLOAT_ROWS];
-        const part *q = group_at(&p, g, &group);
+        const b_part *q = group_at(&p, g, &group);
         const uint8_t *bytes = group_bytes(&p, q, group);
         const size_t there = tg_min_size(TG_PACK_ROWS, q->rows - group * TG_PACK_ROWS);
         if (q->packing == TG_PACK_NONE &&
@@ -248,7 +257,7 @@ static void float_run(const tg_args *a, size_t begin, size_t end) {
     }
 }
 static size_t float_local_bytes(const tg_args *a) {
-    const size_t depth = linear_depth(a), width = tg_units(depth, 16) * 16;
+    const size_t depth = matmul_depth(a), width = tg_units(depth, 16) * 16;
     return (depth * TG_PACK_ROWS + width * FLOAT_ROWS) * sizeof(float);
 }
 
@@ -279,6 +288,13 @@ static const tg_variant variants[] = {
       .fits = all_integer,
       .phase = { { round_units, round_run }, { many_units, many_plain } },
       .scratch_bytes = scratch_bytes },
-    { .name = "float", .phase = { { float_units, float_run } }, .local_bytes = float_local_bytes },
+    { .name = "unpacked",
+      .fits = unpacked_fits,
+      .phase = { { float_units, float_run } },
+      .local_bytes = float_local_bytes },
+    { .name = "unpacked columns",
+      .fits = dx_fits,
+      .phase = { { dx_units, dx_run } },
+      .local_bytes = dx_local_bytes },
 };
-TG_KERNELS(linear, variants);
+TG_KERNELS(matmul_packed, variants);

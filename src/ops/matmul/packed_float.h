@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * linear_float.h - products of x as it is with a group of W turned into floats.
+ * packed_float.h - products of x as it is with a group of W turned into floats.
  *
  * The lanes are the group's sixteen rows of W. A sum is one of the sums of CHAIN columns each, in
  * rising k: a chain over all columns would round each product against the sum of all before it.
  */
-#ifndef TG_OPS_LINEAR_FLOAT_H
-#define TG_OPS_LINEAR_FLOAT_H
+#ifndef TG_OPS_PACKED_FLOAT_H
+#define TG_OPS_PACKED_FLOAT_H
 
-#include "ops/linear/linear_int8.h"
+#include "ops/matmul/packed_int8.h"
 
 enum { FLOAT_ROWS = 12, CHAIN = 128 };
 

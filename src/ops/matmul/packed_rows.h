@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * linear_rows.h - products of x with sixteen rows of 16-bit floats that lie as a file has them.
+ * packed_rows.h - products of x with sixteen rows of 16-bit floats that lie as a file has them.
  *
  * Eight columns of the rows are turned in registers, so that a vector has one column of all rows as
- * a packed group has it, and is used at once: the sums are those of linear_float.h, bit for bit.
+ * a packed group has it, and is used at once: the sums are those of packed_float.h, bit for bit.
  * Sixteen rows are more streams than the processor's own fetching follows from page to page of a
  * file: so their lines are asked for.
  *
@@ -11,10 +11,10 @@
  *           | row 1            | row 9            |   ->    | column 0 of rows 0..15 |
  *           ..                                              ..
  */
-#ifndef TG_OPS_LINEAR_ROWS_H
-#define TG_OPS_LINEAR_ROWS_H
+#ifndef TG_OPS_PACKED_ROWS_H
+#define TG_OPS_PACKED_ROWS_H
 
-#include "ops/linear/linear_float.h"
+#include "ops/matmul/packed_float.h"
 
 /* The rows of a group; beyond the last, that again. */
 static void row_table(const uint8_t *group, size_t row_bytes, size_t n, const uint8_t *row[16]) {

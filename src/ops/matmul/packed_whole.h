@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * linear_whole.h - the tile of linear_int8.h where a register holds much: a block of W is taken
+ * packed_whole.h - the tile of packed_int8.h where a register holds much: a block of W is taken
  * apart once, into eight vectors of bytes, for all rows of x.
  */
-#ifndef TG_OPS_LINEAR_WHOLE_H
-#define TG_OPS_LINEAR_WHOLE_H
+#ifndef TG_OPS_PACKED_WHOLE_H
+#define TG_OPS_PACKED_WHOLE_H
 
 INLINE tg_vi dot_four(tg_packing p, bool vnni, tg_vi c, tg_b64 u, const int8_t *four) {
 #ifdef TG_SIMD_VNNI

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * linear_x.h - what goes into a product: x, or its gates times its values; as floats, or rounded to
+ * packed_x.h - what goes into a product: x, or its gates times its values; as floats, or rounded to
  * bytes by blocks of 32 columns.
  *
  * A block of bytes brings along all that the sums of any packing need of it, so that the inner loop
@@ -12,12 +12,12 @@
  *
  * A block with a NaN or an infinity has a NaN for d, so that neither is lost.
  */
-#ifndef TG_OPS_LINEAR_X_H
-#define TG_OPS_LINEAR_X_H
+#ifndef TG_OPS_PACKED_X_H
+#define TG_OPS_PACKED_X_H
 
 #include "ops/glu/gate.h"
 #include "ops/kernel.h"
-#include "ops/linear/linear_parts.h"
+#include "ops/matmul/matmul_operands.h"
 #include "simd/dot.h"
 
 #define INLINE static inline __attribute__((always_inline))

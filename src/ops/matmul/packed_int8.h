@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * linear_int8.h - products of rounded x with packed whole numbers.
+ * packed_int8.h - products of rounded x with packed whole numbers.
  *
  * A tile is some rows of x and one group: the lanes are the group's sixteen rows of W. The group is
  * read block by block, taken apart into vectors of bytes, and multiplied with the block of each row
- * of x, whose bytes are broadcast from memory (linear_whole.h; linear_pieces.h where registers are
+ * of x, whose bytes are broadcast from memory (packed_whole.h; packed_pieces.h where registers are
  * short):
  *
  *     sum   = start + sum over the 8 fours of  u * q          exact, in 32 bits
@@ -13,10 +13,10 @@
  *
  * in the order of the blocks; so a row's bits depend neither on the tile nor on the ISA.
  */
-#ifndef TG_OPS_LINEAR_INT8_H
-#define TG_OPS_LINEAR_INT8_H
+#ifndef TG_OPS_PACKED_INT8_H
+#define TG_OPS_PACKED_INT8_H
 
-#include "ops/linear/linear_x.h"
+#include "ops/matmul/packed_x.h"
 
 /* Rows of x of a tile: their sums, eight vectors of bytes, scale and offset fill the registers. */
 #if defined(TG_ISA_AVX512)
@@ -113,9 +113,9 @@ INLINE int32_t start_of(tg_packing p, const x_block *x) {
 INLINE size_t block_bytes(tg_packing p) { return tg_packing_bytes(p) / (p == TG_PACK_K4 ? 8 : 1); }
 
 #ifdef TG_SIMD_PIECES
-#include "ops/linear/linear_pieces.h"
+#include "ops/matmul/packed_pieces.h"
 #else
-#include "ops/linear/linear_whole.h"
+#include "ops/matmul/packed_whole.h"
 #endif
 
 /* The products of TILE_ROWS rows of x with a group; those of a row with n <= STREAMS groups. */
