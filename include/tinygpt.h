@@ -916,6 +916,50 @@ TG_OPTIONS(tg_generation)
 TG_API tg_status tg_session_continue(tg_session *session, const tg_generation *what,
                                      tg_generate_stats *stats);
 
+/* ---------------------------------------------------------------------------- ADVANCED: batches */
+
+/*
+ * Sessions of one model that compute together: weights are read once for all of them, which is what
+ * a token costs most of. Each has, to the bit, what it would have alone, whatever the others do.
+ *
+ *     tg_batch_new(ctx, model, 8, 0, TG_KV_F32, &batch);
+ *     tg_session *first = tg_batch_session(batch, 0);          // any call of tg_session_.. is fine
+ *     tg_batch_entry e[] = { { first, a, n_a }, { tg_batch_session(batch, 1), b, n_b } };
+ *     tg_status s = tg_batch_eval(batch, e, 2);                // tg_session_logits(first) ..
+ */
+typedef struct tg_batch tg_batch;
+typedef enum tg_batch_limit { TG_BATCH_MAX = 64 } tg_batch_limit; /* sessions */
+
+/* n_sessions 1..TG_BATCH_MAX, empty; the rest as tg_session_new_kv. The sessions are the batch's,
+ * and go with it: tg_session_free leaves them. While a job is pending on one of them, all wait.
+ * E_UNSUPPORTED where a GPU computes. */
+TG_API tg_status tg_batch_new(tg_context *ctx, tg_model *model, size_t n_sessions,
+                              int32_t ctx_tokens, tg_kv_type kv, tg_batch **out);
+TG_API void tg_batch_free(tg_batch *batch);
+/* Session i, borrowed; NULL if there is none. */
+TG_API tg_session *tg_batch_session(tg_batch *batch, size_t i);
+
+typedef struct tg_batch_entry {
+    tg_session *session;   /* of the batch; in one entry at most */
+    const int32_t *tokens; /* [n] borrowed for the call */
+    size_t n;
+    tg_status status; /* out */
+} tg_batch_entry;
+
+/*
+ * tg_session_eval of all entries [n]. E_RANGE, E_FULL, E_ARG: one of them would be refused; none is
+ * fed, and the message counts entries from 0. E_NUMBER: the logits of some are not finite; these
+ * sessions are unchanged, and the others are fed. status of each entry says which.
+ */
+TG_API tg_status tg_batch_eval(tg_batch *batch, tg_batch_entry *entries, size_t n);
+/* Makes session `to` of the batch what session `from` is: tokens, cache and logits; so what several
+ * texts begin with is computed once. What tg_session_set_.. has set stays with each. */
+TG_API tg_status tg_batch_copy(tg_batch *batch, size_t to, size_t from);
+/* tg_session_continue of sessions 0 .. n - 1, by what[i] each; stats [n] and statuses [n] may be
+ * NULL. Answers the first status that is not OK. Each is cancelled by its own `cancel`. */
+TG_API tg_status tg_batch_continue(tg_batch *batch, const tg_generation *const *what, size_t n,
+                                   tg_generate_stats *stats, tg_status *statuses);
+
 /* --------------------------------------------------------------------- ADVANCED: looking inside */
 
 /* The parts of a block that can be looked at and changed while the model runs:

@@ -176,7 +176,7 @@ class Header:
         if c_type.endswith("*"):
             pointed = c_type.split()[0]
             known = (pointed in SCALARS or pointed in self.opaque or pointed in self.structs
-                     or pointed in ("void", "char", "uint8_t"))
+                     or pointed in self.enums or pointed in ("void", "char", "uint8_t"))
             if not known or c_type.split()[1:] not in (["*"], ["*", "*"]):
                 raise Unknown("pointer: " + c_type)
             return POINTER

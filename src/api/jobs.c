@@ -234,18 +234,15 @@ tg_status tg_session_slide_job(tg_session *session, tg_job **job) {
     return tg_job_session_slide(session, job);
 }
 
-tg_status tg_session_continue_job(tg_session *session, const tg_generation *generation,
-                                  tg_generate_stats *stats, tg_job **job) {
-    if (!session) return TG_E_ARG;
+tg_status tg_job_generating(tg_session *session, const tg_generation *generation,
+                            tg_generating *out) {
     tg_context *ctx = session->ctx;
-    ENTER(ctx);
     WANT(ctx, generation);
     TG_OPTIONS_TAKE(&ctx->err, tg_generation, generation, own);
     TG_OPTIONS_TAKE(&ctx->err, tg_sample_options, own.sample, sample);
     const tg_generation *const what = &own;
     if (what->prompt_bytes && !what->ids) WANT(ctx, what->prompt);
     if (what->n_ends) WANT(ctx, what->ends);
-    WANT_JOB(ctx);
     if ((what->ids && (what->n_ids == 0 || what->n_ids > SIZE_MAX / sizeof *what->ids)) ||
         what->n_ends > TG_ENDS_MAX || (unsigned)what->full > TG_FULL_STOP)
         return tg_fail(&ctx->err, TG_E_ARG,
@@ -261,8 +258,19 @@ tg_status tg_session_continue_job(tg_session *session, const tg_generation *gene
                        "with the same vocabulary",
                        TG_DRAFT_MAX);
     if (draft) TG_TRY(tg_session_want_idle(draft));
-    tg_generating g = { .session = session, .o = *what, .sample = sample };
-    for (size_t i = 0; i < what->n_ends; i++) g.ends[i] = what->ends[i];
+    *out = (tg_generating) { .session = session, .o = *what, .sample = sample };
+    for (size_t i = 0; i < what->n_ends; i++) out->ends[i] = what->ends[i];
+    return TG_OK;
+}
+
+tg_status tg_session_continue_job(tg_session *session, const tg_generation *generation,
+                                  tg_generate_stats *stats, tg_job **job) {
+    if (!session) return TG_E_ARG;
+    tg_generating g;
+    ENTER(session->ctx);
+    WANT(session->ctx, generation);
+    WANT_JOB(session->ctx);
+    TG_TRY(tg_job_generating(session, generation, &g));
     return tg_job_session_generate(&g, stats, job);
 }
 

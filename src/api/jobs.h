@@ -51,6 +51,9 @@ tg_status tg_job_trainer_save(tg_trainer *t, const char *path, bool best, tg_job
 tg_status tg_job_session_eval(tg_session *s, const int32_t *tokens, size_t n, tg_job **job);
 tg_status tg_job_session_slide(tg_session *s, tg_job **job);
 /* Of g the head is set, as for tg_generating_begin. */
+/* jobs.c: that head, of what the caller wants. */
+tg_status tg_job_generating(tg_session *session, const tg_generation *generation,
+                            tg_generating *out);
 tg_status tg_job_session_generate(const tg_generating *g, tg_generate_stats *stats, tg_job **job);
 tg_status tg_job_probe_run(tg_probe *p, const int32_t *tokens, const tg_edit *edits, size_t n_edits,
                            const tg_probe *donor, tg_job **job);

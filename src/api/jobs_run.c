@@ -16,7 +16,7 @@ tg_status tg_trainer_want_idle(const tg_trainer *t) {
 }
 
 tg_status tg_session_want_idle(const tg_session *s) {
-    return s->job ? busy(s->ctx, "session", s->job) : TG_OK;
+    return s->d->job ? busy(s->ctx, "session", s->d->job) : TG_OK;
 }
 
 tg_status tg_probe_want_idle(const tg_probe *p) {
@@ -191,7 +191,7 @@ static tg_status work_feed(tg_job *job, double deadline_ms) {
 static void end_feed(tg_job *job) {
     feed_job *j = (feed_job *)job;
     if (j->feed.done < j->feed.n) tg_feeding_abandon(j->session, &j->feed);
-    j->session->job = NULL;
+    j->session->d->job = NULL;
 }
 
 static feed_job *make_feed(tg_session *s, const int32_t *tokens, size_t n) {
@@ -210,7 +210,7 @@ tg_status tg_job_session_eval(tg_session *s, const int32_t *tokens, size_t n, tg
     if (!j) return TG_E_MEMORY;
     j->feed = feed;
     j->feed.tokens = j->job.copy;
-    s->job = *job = &j->job;
+    s->d->job = *job = &j->job;
     return TG_OK;
 }
 
@@ -220,7 +220,7 @@ tg_status tg_job_session_slide(tg_session *s, tg_job **job) {
     feed_job *j = make_feed(s, NULL, 0);
     if (!j) return TG_E_MEMORY;
     tg_feeding_begin_slide(s, &j->feed);
-    s->job = *job = &j->job;
+    s->d->job = *job = &j->job;
     return TG_OK;
 }
 
@@ -244,7 +244,7 @@ static tg_status work_generate(tg_job *job, double deadline_ms) {
 static void end_generate(tg_job *job) {
     generate_job *j = (generate_job *)job;
     tg_generating_abandon(&j->g);
-    j->g.session->job = NULL;
+    j->g.session->d->job = NULL;
 }
 
 tg_status tg_job_session_generate(const tg_generating *g, tg_generate_stats *stats, tg_job **job) {
@@ -257,7 +257,7 @@ tg_status tg_job_session_generate(const tg_generating *g, tg_generate_stats *sta
     if (!j) return TG_E_MEMORY;
     j->g = *g;
     j->stats = stats;
-    s->job = &j->job;
+    s->d->job = &j->job;
     const tg_status status = tg_generating_begin(&j->g);
     if (status == TG_OK)
         *job = &j->job;

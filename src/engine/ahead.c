@@ -9,20 +9,11 @@
 #include "engine/session.h"
 
 tg_status tg_ahead_open(tg_session *s) {
-    tg_ahead *a = &s->ahead;
     if (s->ctx->backend != s->ctx->cpu)
         return tg_fail(&s->ctx->err, TG_E_UNSUPPORTED,
                        "draft: want the CPU, where rows together have the bits that they have "
                        "alone");
-    if (a->memory.data) return TG_OK;
-    a->k.every_row = true;
-    a->k.rows = s->capacity < TG_AHEAD_MAX ? s->capacity : TG_AHEAD_MAX;
-    if (a->k.built) tg_graph_deinit(&a->k.graph); /* of a call that failed */
-    TG_TRY(tg_session_build_class(s, &a->k));
-    TG_TRY(tg_runtime_block(s->ctx, tg_plan_memory_bytes(&a->k.plan), &a->memory));
-    const tg_status status = tg_session_bind_class(s, &a->k, a->memory.data);
-    if (status != TG_OK) tg_runtime_block_free(s->ctx, &a->memory);
-    return status;
+    return tg_decoder_want_rows(s->d);
 }
 
 tg_status tg_ahead_begin(tg_session *s, const int32_t *tokens, size_t n, tg_feeding *f) {
@@ -37,7 +28,9 @@ void tg_ahead_end(tg_session *s, size_t n) {
     s->ahead.row = 0;
 }
 
-/* The guess is in the cache, and among the tokens that were fed, behind n_tokens. */
+/* The guess is in the cache, and among the tokens that were fed, behind n_tokens. No other session
+ * has run the plan since: a text takes its guesses, or forgets them, before others have their turn.
+ */
 tg_status tg_ahead_take(tg_session *s, int32_t token, bool *taken) {
     tg_ahead *a = &s->ahead;
     const size_t V = (size_t)s->model->layout.config.vocab;
@@ -46,7 +39,8 @@ tg_status tg_ahead_take(tg_session *s, int32_t token, bool *taken) {
         a->n = 0;
         return TG_OK;
     }
-    const float *row = (const float *)tg_plan_data(&a->k.plan, a->k.logits) + (size_t)++a->row * V;
+    const tg_session_class *k = &s->d->rows;
+    const float *row = (const float *)tg_plan_data(&k->plan, k->logits) + (size_t)++a->row * V;
     TG_TRY(tg_session_want_finite(s, row));
     memcpy(s->logits, row, V * sizeof *row);
     a->n--;

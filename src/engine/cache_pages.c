@@ -8,6 +8,8 @@
  * joined once half of it is in use: long contexts are read as fast as ever. The copying that a join
  * costs is spread over the tokens that are fed.
  *
+ * That of a batch stays in small pages: each of its sequences begins anew.
+ *
  *     layer 0 |#####............|.................| layer 1 |#####...     # in use, . not touched
  *              ^ 2 MiB           ^
  */
@@ -17,11 +19,11 @@
 #define SPLIT_BYTES ((size_t)16 << 20)
 enum { JOINS = 2, PASS_TOKENS = 32 };
 
-void tg_cache_pages_begin(tg_session *s) {
-    s->pages =
-        (tg_cache_pages) { .split = s->cache.block.pages && s->cache.block.bytes >= SPLIT_BYTES &&
-                                    !s->ctx->err.small_pages };
-    if (s->pages.split) tg_os_pages_split(s->cache.block.data, s->cache.block.bytes);
+void tg_cache_pages_begin(tg_decoder *d) {
+    d->pages =
+        (tg_cache_pages) { .split = d->cache.block.pages && d->cache.block.bytes >= SPLIT_BYTES &&
+                                    !d->ctx->err.small_pages };
+    if (d->pages.split) tg_os_pages_split(d->cache.block.data, d->cache.block.bytes);
 }
 
 /* Of bytes [first, first + TG_OS_HUGE_BYTES) of the cache, how many hold the first n positions: of
@@ -39,26 +41,26 @@ static size_t used_bytes(const tg_cache *c, size_t first, size_t n) {
     return used;
 }
 
-static bool is_half_used(const tg_session *s, size_t first, int32_t n) {
-    return used_bytes(&s->cache, first, (size_t)n) >= TG_OS_HUGE_BYTES / 2;
+static bool is_half_used(const tg_decoder *d, size_t first, int32_t n) {
+    return used_bytes(&d->cache, first, (size_t)n) >= TG_OS_HUGE_BYTES / 2;
 }
 
 /* A pass looks at every page: which were below the half at the end of the last one? */
-void tg_cache_pages_go_on(tg_session *s, size_t rows) {
-    tg_cache_pages *p = &s->pages;
-    if (!p->split) return;
+void tg_cache_pages_go_on(tg_decoder *d, size_t rows, int32_t n_held) {
+    tg_cache_pages *p = &d->pages;
+    if (!p->split || d->cache.n_sequences > 1) return;
     if (p->at_bytes == 0) {
-        if (s->n_held < p->end_tok + p->end_tok / 8 + PASS_TOKENS) return;
+        if (n_held < p->end_tok + p->end_tok / 8 + PASS_TOKENS) return;
         p->begin_tok = p->end_tok;
-        p->end_tok = s->n_held;
+        p->end_tok = n_held;
     }
     size_t joins = JOINS * rows;
-    for (; p->at_bytes + TG_OS_HUGE_BYTES <= s->cache.block.bytes;
+    for (; p->at_bytes + TG_OS_HUGE_BYTES <= d->cache.block.bytes;
          p->at_bytes += TG_OS_HUGE_BYTES) {
         if (joins == 0) return;
-        if (is_half_used(s, p->at_bytes, p->begin_tok) || !is_half_used(s, p->at_bytes, p->end_tok))
+        if (is_half_used(d, p->at_bytes, p->begin_tok) || !is_half_used(d, p->at_bytes, p->end_tok))
             continue;
-        tg_os_pages_join((uint8_t *)s->cache.block.data + p->at_bytes, TG_OS_HUGE_BYTES);
+        tg_os_pages_join((uint8_t *)d->cache.block.data + p->at_bytes, TG_OS_HUGE_BYTES);
         joins--;
     }
     p->at_bytes = 0;

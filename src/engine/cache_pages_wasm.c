@@ -4,9 +4,10 @@
  */
 #include "engine/session.h"
 
-void tg_cache_pages_begin(tg_session *s) { (void)s; }
+void tg_cache_pages_begin(tg_decoder *d) { (void)d; }
 
-void tg_cache_pages_go_on(tg_session *s, size_t rows) {
-    (void)s;
+void tg_cache_pages_go_on(tg_decoder *d, size_t rows, int32_t n_held) {
+    (void)d;
     (void)rows;
+    (void)n_held;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * copies.c - a session's own copy of its weights, where that makes writing faster.
+ * copies.c - a decoder's own copy of its weights, where that makes writing faster.
  *
  * Some kernels read weights faster in another order than that of files and training
  * (tg_variant.copy). To copy them costs about what three tokens win, so it is done for the second
@@ -26,13 +26,13 @@ static size_t copy_bytes(const tg_step *step) {
     return v->copy_bytes ? tg_plan_round(v->copy_bytes(&step->args)) : 0;
 }
 
-static bool reserve(tg_session *s, const tg_plan *plan) {
-    if (s->copies.block.data) return true;
+static bool reserve(tg_decoder *d, const tg_plan *plan) {
+    if (d->copies.block.data) return true;
     size_t bytes = 0;
     for (size_t i = 0; i < plan->n_steps; i++) bytes += copy_bytes(&plan->steps[i]);
     if (bytes == 0 || bytes > COPIES_MAX_BYTES) return false;
-    if (tg_runtime_block(s->ctx, bytes, &s->copies.block) == TG_OK) return true;
-    tg_ctx_clear(&s->ctx->err);
+    if (tg_runtime_block(d->ctx, bytes, &d->copies.block) == TG_OK) return true;
+    tg_ctx_clear(&d->ctx->err);
     return false;
 }
 
@@ -54,16 +54,16 @@ static void make(tg_copies *c, tg_plan *plan, double deadline_ms) {
 }
 
 /* Who shares a step's work depends on whether it has a copy, so that is decided anew. */
-void tg_copies_use(tg_session *s, double deadline_ms) {
-    tg_copies *c = &s->copies;
-    tg_plan *plan = &s->by_rows[0].plan;
-    if (c->refused || s->ctx->backend != s->ctx->cpu) return;
-    if (c->version != s->model->version + 1) {
-        c->version = s->model->version + 1;
+void tg_copies_use(tg_decoder *d, double deadline_ms) {
+    tg_copies *c = &d->copies;
+    tg_plan *plan = &d->by_rows[0].plan;
+    if (c->refused || d->ctx->backend != d->ctx->cpu) return;
+    if (c->version != d->model->version + 1) {
+        c->version = d->model->version + 1;
         forget(c, plan);
         plan->shared_rows = 0;
     } else if (c->n_steps < plan->n_steps) {
-        c->refused = !reserve(s, plan);
+        c->refused = !reserve(d, plan);
         if (c->refused) return;
         make(c, plan, deadline_ms);
         plan->shared_rows = 0;

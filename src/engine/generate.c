@@ -136,13 +136,13 @@ static tg_status go_on_feeding(tg_generating *g, double deadline_ms) {
 /* In pieces of a plan, of which those that are whole stay if the work is given up. A feed of
  * nothing, which is where it starts, is done at once. */
 static tg_status feed_prompt(tg_generating *g, double deadline_ms) {
-    for (;;) {
-        TG_TRY(go_on_feeding(g, deadline_ms));
-        if (g->at == g->prompt.n) break;
+    TG_TRY(go_on_feeding(g, deadline_ms));
+    if (g->at < g->prompt.n) {
         const size_t left = g->prompt.n - g->at;
         const size_t k = left < TG_SESSION_ROWS_MAX ? left : TG_SESSION_ROWS_MAX;
         TG_TRY(tg_feeding_begin(g->session, g->prompt.id + g->at, k, &g->feed));
         g->at += k;
+        return TG_OK;
     }
     if (g->stats.new_tokens == 0) g->stats.prompt_ms = spent(g);
     g->stage = TG_GENERATING_DRAW;
@@ -330,13 +330,8 @@ static void abandon_feed(tg_generating *g) {
     g->feed.done = g->feed.n;
 }
 
-/* Where cancel ends a feed, that one is taken back. first_token_ms counts from the beginning,
- * prompt included; tok_per_s does not, and spans the draws and evaluations. Both are over the time
- * inside slices. */
-tg_status tg_generating_go_on(tg_generating *g, double deadline_ms) {
-    g->slice_ms = tg_time_ms();
-    tg_status status = TG_OK;
-    while (status == TG_OK && !g->ended) status = next_stage(g, deadline_ms);
+/* What is told at the end, also of a text that was cancelled. */
+static tg_status conclude(tg_generating *g, tg_status status) {
     if (status == TG_STOPPED) {
         abandon_feed(g);
         end(g, TG_END_CANCELLED);
@@ -347,6 +342,52 @@ tg_status tg_generating_go_on(tg_generating *g, double deadline_ms) {
     if (ms > 0 && g->stats.new_tokens > 0)
         g->stats.tok_per_s = (double)g->stats.new_tokens / ms * 1e3;
     return status;
+}
+
+/* Where cancel ends a feed, that one is taken back. first_token_ms counts from the beginning,
+ * prompt included; tok_per_s does not, and spans the draws and evaluations. Both are over the time
+ * inside slices. */
+tg_status tg_generating_go_on(tg_generating *g, double deadline_ms) {
+    g->slice_ms = tg_time_ms();
+    tg_status status = TG_OK;
+    while (status == TG_OK && !g->ended) status = next_stage(g, deadline_ms);
+    return conclude(g, status);
+}
+
+/* Until there is something to be fed with what the others feed. */
+static tg_status go_on_until_feeding(tg_generating *g) {
+    tg_status status = TG_OK;
+    while (status == TG_OK && !g->ended && (g->feed.ahead || g->feed.done == g->feed.n))
+        status = next_stage(g, 0);
+    return status;
+}
+
+void tg_generating_together(tg_generating *g, tg_status *status, size_t n) {
+    tg_together t[TG_BATCH_MAX];
+    size_t who[TG_BATCH_MAX], n_feeding;
+    for (size_t i = 0; i < n; i++) g[i].slice_ms = tg_time_ms();
+    do {
+        n_feeding = 0;
+        for (size_t i = 0; i < n; i++) {
+            if (status[i] != TG_OK || g[i].ended) continue;
+            status[i] = go_on_until_feeding(&g[i]);
+            if (status[i] != TG_OK || g[i].ended) {
+                status[i] = conclude(&g[i], status[i]);
+                g[i].ended = true;
+                continue;
+            }
+            who[n_feeding] = i;
+            t[n_feeding++] = (tg_together) { .s = g[i].session, .f = &g[i].feed };
+        }
+        if (n_feeding == 0) break;
+        (void)tg_together_feed(g->session->d, t, n_feeding, g[who[0]].o.cancel, g[who[0]].o.user);
+        for (size_t k = 0; k < n_feeding; k++) {
+            if (t[k].status == TG_OK) continue;
+            g[who[k]].feed.done = g[who[k]].feed.n; /* it was taken back */
+            status[who[k]] = conclude(&g[who[k]], t[k].status);
+            g[who[k]].ended = true;
+        }
+    } while (n_feeding > 0);
 }
 
 void tg_generating_abandon(tg_generating *g) {

@@ -19,14 +19,14 @@ static const int32_t class_rows[TG_SESSION_CLASSES] = { 1, 32, TG_SESSION_ROWS_M
 /* Weights and caches are states, so that all classes bind the same memory and see what another one
  * has appended. built is set before anything can fail: close() then frees whatever there is of the
  * graph. The plan lies in the graph's arena and goes with it. */
-tg_status tg_session_build_class(tg_session *s, tg_session_class *k) {
+static tg_status build_class(tg_decoder *d, tg_session_class *k) {
     k->built = true;
-    TG_TRY(tg_graph_init(&k->graph, &s->ctx->err, s->ctx->levers));
+    TG_TRY(tg_graph_init(&k->graph, &d->ctx->err, d->ctx->levers));
     tg_graph *g = &k->graph;
     tg_net net;
-    tg_weights_net(s->model, g, &net);
-    net.cache = tg_cache_net(&s->cache, g, (size_t)k->rows, &k->rows_in);
-    if (!net.cache) return tg_fail_memory(&s->ctx->err, "list of caches", sizeof *net.cache);
+    tg_weights_net(d->model, g, &net);
+    net.cache = tg_cache_net(&d->cache, g, (size_t)k->rows, &k->rows_in);
+    if (!net.cache) return tg_fail_memory(&d->ctx->err, "list of caches", sizeof *net.cache);
     if (k->every_row) net.answers = TG_ANSWER_ROWS;
     k->tokens = tg_input_rows(g, "tokens", tg_type_1d(TG_I32, (size_t)k->rows));
     k->logits = tg_net_logits(&net, k->tokens);
@@ -36,8 +36,93 @@ tg_status tg_session_build_class(tg_session *s, tg_session_class *k) {
                              : k->rows == 1  ? "decode"
                              : k->rows <= 32 ? "chunk"
                                              : "prompt";
-    const tg_plan_options o = tg_runtime_plan_options(s->ctx, name);
+    const tg_plan_options o = tg_runtime_plan_options(d->ctx, name);
     return tg_plan_build(&k->plan, g, &o);
+}
+
+/* All classes take the same workspace, one after the other. Nothing in it is kept from call to
+ * call: what lasts, the caches, is bound from a block of its own. */
+static tg_status bind_class(tg_decoder *d, tg_session_class *k, void *memory) {
+    tg_plan_place(&k->plan, memory);
+    TG_TRY(tg_weights_bind(d->model, &k->plan));
+    return tg_cache_bind(&d->cache, &k->plan);
+}
+
+/* Its memory is its own: the rows' logits are read while other plans run. */
+tg_status tg_decoder_want_rows(tg_decoder *d) {
+    tg_session_class *k = &d->rows;
+    if (k->memory.data) return TG_OK;
+    const int32_t most = d->cache.n_sequences > TG_AHEAD_MAX ? d->cache.n_sequences : TG_AHEAD_MAX;
+    k->every_row = true;
+    k->rows = d->cache.n_sequences == 1 && d->capacity < most ? d->capacity : most;
+    if (k->built) tg_graph_deinit(&k->graph); /* of a call that failed */
+    TG_TRY(build_class(d, k));
+    TG_TRY(tg_runtime_block(d->ctx, tg_plan_memory_bytes(&k->plan), &k->memory));
+    const tg_status status = bind_class(d, k, k->memory.data);
+    if (status != TG_OK) tg_runtime_block_free(d->ctx, &k->memory);
+    return status;
+}
+
+static tg_status build(tg_decoder *d, int32_t n_sessions) {
+    size_t bytes = 0;
+    TG_TRY(tg_cache_init(&d->cache, d->ctx, &d->arena, &d->model->layout.config, d->kv, d->capacity,
+                         TG_SESSION_ROWS_MAX, n_sessions));
+    tg_cache_pages_begin(d);
+    for (int i = 0; i < TG_SESSION_CLASSES; i++) {
+        tg_session_class *k = &d->by_rows[i];
+        k->rows = class_rows[i] < d->capacity ? class_rows[i] : d->capacity;
+        TG_TRY(build_class(d, k));
+        if (tg_plan_memory_bytes(&k->plan) > bytes) bytes = tg_plan_memory_bytes(&k->plan);
+    }
+    TG_TRY(tg_runtime_block(d->ctx, bytes, &d->memory));
+    for (int i = 0; i < TG_SESSION_CLASSES; i++)
+        TG_TRY(bind_class(d, &d->by_rows[i], d->memory.data));
+    return TG_OK;
+}
+
+tg_status tg_decoder_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, tg_kv_type kv,
+                          int32_t n_sessions, tg_decoder **out) {
+    static const tg_dtype dtypes[] = { TG_F32, TG_F16, TG_U8 };
+    *out = NULL;
+    if ((unsigned)kv > TG_KV_INT8)
+        return tg_fail(&ctx->err, TG_E_ARG, "session: kv: want 0..%d, have %d", TG_KV_INT8,
+                       (int)kv);
+    if (kv != TG_KV_F32 && ctx->backend != ctx->cpu)
+        return tg_fail(&ctx->err, TG_E_UNSUPPORTED, "session: a GPU keeps keys and values in f32");
+    const int32_t T = model->layout.config.ctx;
+    if (ctx_tokens < 0 || ctx_tokens > T)
+        return tg_fail(&ctx->err, TG_E_ARG, "session: ctx: want 0 (the model's) or 1..%d, have %d",
+                       (int)T, (int)ctx_tokens);
+    TG_TRY(tg_lm_rows_want_writer(ctx, model, "session"));
+    tg_decoder *d = tg_alloc(&ctx->err.mem, sizeof *d);
+    if (!d) return tg_fail_memory(&ctx->err, "session", sizeof *d);
+    d->ctx = ctx;
+    d->model = model;
+    d->kv = dtypes[kv];
+    /* Windows of other people's models are as long as they could be, and would take gigabytes. */
+    const int32_t usual = model->lm && T > TG_SESSION_LM_CTX ? TG_SESSION_LM_CTX : T;
+    d->capacity = ctx_tokens ? ctx_tokens : usual;
+    tg_arena_init(&d->arena, &ctx->err.mem);
+    const tg_status status = build(d, n_sessions);
+    if (status == TG_OK)
+        *out = d;
+    else
+        tg_decoder_close(d);
+    return status;
+}
+
+void tg_decoder_close(tg_decoder *d) {
+    if (!d) return;
+    const tg_mem mem = d->ctx->err.mem;
+    for (int i = 0; i < TG_SESSION_CLASSES; i++)
+        if (d->by_rows[i].built) tg_graph_deinit(&d->by_rows[i].graph);
+    if (d->rows.built) tg_graph_deinit(&d->rows.graph);
+    tg_runtime_block_free(d->ctx, &d->rows.memory);
+    tg_cache_deinit(&d->cache);
+    tg_runtime_block_free(d->ctx, &d->memory);
+    tg_runtime_block_free(d->ctx, &d->copies.block);
+    tg_arena_deinit(&d->arena);
+    tg_free(&mem, d, sizeof *d);
 }
 
 /* The same for every model but for the vocabulary. `recent` is an input of fixed size, of which the
@@ -57,39 +142,12 @@ static tg_status build_sample(tg_session *s) {
     return tg_plan_build(&s->sample, g, &o);
 }
 
-/* All classes take the same workspace, one after the other. Nothing in it is kept from call to
- * call: what lasts, the caches, is bound from a block of its own. */
-tg_status tg_session_bind_class(tg_session *s, tg_session_class *k, void *memory) {
-    tg_plan_place(&k->plan, memory);
-    TG_TRY(tg_weights_bind(s->model, &k->plan));
-    return tg_cache_bind(&s->cache, &k->plan);
-}
-
-/*
- * The sampling plan has its own place behind the others, so that logits can go straight in:
- *
- *   memory   [ decode, chunk or prompt, whichever runs: the largest of them | sample ]
- *
- * s->logits points at the sampling plan's input. It outlives the plan that computed the logits, and
- * it is what is handed out until the next feed has ended.
- */
-static tg_status build(tg_session *s) {
-    size_t bytes = 0;
-    TG_TRY(tg_cache_init(&s->cache, s->ctx, &s->arena, &s->model->layout.config, s->kv, s->capacity,
-                         TG_SESSION_ROWS_MAX, 1));
-    tg_cache_pages_begin(s);
-    for (int i = 0; i < TG_SESSION_CLASSES; i++) {
-        tg_session_class *k = &s->by_rows[i];
-        k->rows = class_rows[i] < s->capacity ? class_rows[i] : s->capacity;
-        TG_TRY(tg_session_build_class(s, k));
-        if (tg_plan_memory_bytes(&k->plan) > bytes) bytes = tg_plan_memory_bytes(&k->plan);
-    }
-    bytes = tg_plan_round(bytes);
+/* s->logits points at the sampling plan's input, so that logits can go straight in. It outlives the
+ * plan that computed them, and it is what is handed out until the next feed has ended. */
+static tg_status make_session(tg_session *s) {
     TG_TRY(build_sample(s));
-    TG_TRY(tg_runtime_block(s->ctx, bytes + tg_plan_memory_bytes(&s->sample), &s->memory));
-    for (int i = 0; i < TG_SESSION_CLASSES; i++)
-        TG_TRY(tg_session_bind_class(s, &s->by_rows[i], s->memory.data));
-    tg_plan_place(&s->sample, (char *)s->memory.data + bytes);
+    TG_TRY(tg_runtime_block(s->ctx, tg_plan_memory_bytes(&s->sample), &s->sample_memory));
+    tg_plan_place(&s->sample, s->sample_memory.data);
     s->logits = tg_plan_data(&s->sample, s->sample_logits);
     s->fed = tg_arena_array(&s->arena, (size_t)s->capacity, sizeof *s->fed);
     return s->fed ? TG_OK
@@ -98,63 +156,58 @@ static tg_status build(tg_session *s) {
 
 /* The one place that allocates: feeding and drawing later only write into what is made here. (The
  * backend grows its counters at the first run of a longer plan than it has seen.) */
+tg_status tg_session_open_in(tg_decoder *d, int32_t sequence, tg_session **out) {
+    *out = NULL;
+    tg_session *s = tg_alloc(&d->ctx->err.mem, sizeof *s);
+    if (!s) return tg_fail_memory(&d->ctx->err, "session", sizeof *s);
+    s->ctx = d->ctx;
+    s->generation = d->ctx->generation;
+    s->model = d->model;
+    s->d = d;
+    s->of_batch = true;
+    s->sequence = sequence;
+    s->capacity = d->capacity;
+    tg_arena_init(&s->arena, &d->ctx->err.mem);
+    const tg_status status = make_session(s);
+    if (status == TG_OK)
+        *out = s;
+    else
+        tg_session_close(s);
+    return status;
+}
+
 tg_status tg_session_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, tg_kv_type kv,
                           tg_session **out) {
-    static const tg_dtype dtypes[] = { TG_F32, TG_F16, TG_U8 };
+    tg_decoder *d;
     *out = NULL;
-    if ((unsigned)kv > TG_KV_INT8)
-        return tg_fail(&ctx->err, TG_E_ARG, "session: kv: want 0..%d, have %d", TG_KV_INT8,
-                       (int)kv);
-    if (kv != TG_KV_F32 && ctx->backend != ctx->cpu)
-        return tg_fail(&ctx->err, TG_E_UNSUPPORTED, "session: a GPU keeps keys and values in f32");
-    const int32_t T = model->layout.config.ctx;
-    if (ctx_tokens < 0 || ctx_tokens > T)
-        return tg_fail(&ctx->err, TG_E_ARG, "session: ctx: want 0 (the model's) or 1..%d, have %d",
-                       (int)T, (int)ctx_tokens);
-    TG_TRY(tg_lm_rows_want_writer(ctx, model, "session"));
-    tg_session *s = tg_alloc(&ctx->err.mem, sizeof *s);
-    if (!s) return tg_fail_memory(&ctx->err, "session", sizeof *s);
-    s->ctx = ctx;
-    s->generation = ctx->generation;
-    s->model = model;
-    s->kv = dtypes[kv];
-    /* Windows of other people's models are as long as they could be, and would take gigabytes. */
-    const int32_t usual = model->lm && T > TG_SESSION_LM_CTX ? TG_SESSION_LM_CTX : T;
-    s->capacity = ctx_tokens ? ctx_tokens : usual;
-    tg_arena_init(&s->arena, &ctx->err.mem);
-    const tg_status status = build(s);
-    if (status != TG_OK) {
-        tg_session_close(s);
-        return status;
-    }
-    *out = s;
-    return TG_OK;
+    TG_TRY(tg_decoder_open(ctx, model, ctx_tokens, kv, 1, &d));
+    const tg_status status = tg_session_open_in(d, 0, out);
+    if (status == TG_OK)
+        (*out)->of_batch = false;
+    else
+        tg_decoder_close(d);
+    return status;
 }
 
 void tg_session_close(tg_session *s) {
     if (!s) return;
     const tg_mem mem = s->ctx->err.mem;
-    for (int i = 0; i < TG_SESSION_CLASSES; i++)
-        if (s->by_rows[i].built) tg_graph_deinit(&s->by_rows[i].graph);
     if (s->sample_built) tg_graph_deinit(&s->sample_graph);
-    if (s->ahead.k.built) tg_graph_deinit(&s->ahead.k.graph);
-    tg_runtime_block_free(s->ctx, &s->ahead.memory);
-    tg_cache_deinit(&s->cache);
-    tg_runtime_block_free(s->ctx, &s->memory);
-    tg_runtime_block_free(s->ctx, &s->copies.block);
+    tg_runtime_block_free(s->ctx, &s->sample_memory);
     tg_block_free(&s->logit_work);
     tg_free(&mem, s->bias, s->n_bias * sizeof *s->bias);
     tg_free(&mem, s->banned, sizeof *s->banned);
     tg_free(&mem, s->stops, sizeof *s->stops);
     tg_arena_deinit(&s->arena);
+    if (!s->of_batch) tg_decoder_close(s->d);
     tg_free(&mem, s, sizeof *s);
 }
 
 /* The smallest class that takes n rows, or the largest. */
-static tg_session_class *class_for(tg_session *s, size_t n) {
+tg_session_class *tg_decoder_class_for(tg_decoder *d, size_t n) {
     for (int i = 0; i < TG_SESSION_CLASSES - 1; i++)
-        if (n <= (size_t)s->by_rows[i].rows) return &s->by_rows[i];
-    return &s->by_rows[TG_SESSION_CLASSES - 1];
+        if (n <= (size_t)d->by_rows[i].rows) return &d->by_rows[i];
+    return &d->by_rows[TG_SESSION_CLASSES - 1];
 }
 
 /* ---------------------------------------------------------------------------------------- feeding
@@ -215,10 +268,11 @@ size_t tg_session_keep_common(tg_session *s, const int32_t *tokens, size_t n) {
 }
 
 /* Before a run that brings the cache to n positions: one that is broken off has written, too. */
-static void note_run(tg_session *s, int32_t n) {
+void tg_session_note_run(tg_session *s, int32_t n) {
     if (s->n_held == 0) s->version = s->model->version;
-    for (int32_t i = 0; i < s->cache.n_layers; i++) {
-        const int32_t room = (int32_t)tg_layer_state_room(&s->cache.layers[i]);
+    const tg_cache *c = &s->d->cache;
+    for (int32_t i = 0; i < c->n_layers; i++) {
+        const int32_t room = (int32_t)tg_layer_state_room(&c->layers[i]);
         if (n - room > s->n_lost) s->n_lost = n - room;
     }
 }
@@ -257,14 +311,14 @@ static int32_t first_bad_layer(const tg_session *s, size_t position) {
     const int32_t layers = s->model->layout.config.layers;
     for (int32_t i = 0; i < layers; i++) {
         const size_t size = (size_t)s->model->layout.config.head_size;
-        for (size_t h = 0; h < s->cache.layers[i].heads; h++) {
-            const uint8_t *row = tg_cache_row(&s->cache, i, 0, h, position);
+        for (size_t h = 0; h < s->d->cache.layers[i].heads; h++) {
+            const uint8_t *row = tg_cache_row(&s->d->cache, i, s->sequence, h, position);
             for (size_t c = 0; c < size; c++) {
                 float x;
-                if (s->kv == TG_F32)
+                if (s->d->kv == TG_F32)
                     memcpy(&x, row + c * sizeof x, sizeof x);
                 else
-                    x = tg_kv_at(s->kv, row, size, c);
+                    x = tg_kv_at(s->d->kv, row, size, c);
                 if (!all_finite(&x, 1)) return i;
             }
         }
@@ -280,11 +334,9 @@ tg_status tg_session_want_finite(const tg_session *s, const float *logits) {
     return tg_fail(&s->ctx->err, TG_E_NUMBER, "session: want logits that are finite numbers");
 }
 
-static tg_status want_numbers(const tg_session *s, const tg_session_class *k, size_t rows) {
-    const float *logits = tg_plan_data(&k->plan, k->logits);
+tg_status tg_session_want_numbers(const tg_session *s, const float *logits, size_t position) {
     if (all_finite(logits, (size_t)s->model->layout.config.vocab)) return TG_OK;
-    if (s->ctx->backend != s->ctx->cpu || k->every_row) return tg_session_want_finite(s, logits);
-    const size_t position = (size_t)s->n_tokens + rows - 1;
+    if (s->ctx->backend != s->ctx->cpu) return tg_session_want_finite(s, logits);
     const int32_t layers = s->model->layout.config.layers, bad = first_bad_layer(s, position);
     char where[64] = "the embedding or layer 0";
     if (bad > 0)
@@ -293,6 +345,12 @@ static tg_status want_numbers(const tg_session *s, const tg_session_class *k, si
     return tg_fail(&s->ctx->err, TG_E_NUMBER,
                    "session: token %zu: want logits that are finite numbers, have others, from %s",
                    position, where);
+}
+
+static tg_status want_numbers(const tg_session *s, const tg_session_class *k, size_t rows) {
+    const float *logits = tg_plan_data(&k->plan, k->logits);
+    if (k->every_row) return tg_session_want_finite(s, logits);
+    return tg_session_want_numbers(s, logits, (size_t)s->n_tokens + rows - 1);
 }
 
 /* A cache that was on a lost device is gone with it, and what it held must not be guessed. An empty
@@ -328,19 +386,20 @@ tg_status tg_feeding_go_on(tg_session *s, tg_feeding *f, double deadline_ms) {
         const bool again = s->n_held < s->n_tokens;
         const size_t left = again ? (size_t)(s->n_tokens - s->n_held) : f->n - f->done;
         const int32_t *tokens = again ? s->fed + s->n_held : f->tokens + f->done;
-        tg_session_class *k = f->ahead && !again ? &s->ahead.k : class_for(s, left);
+        tg_session_class *k = f->ahead && !again ? &s->d->rows : tg_decoder_class_for(s->d, left);
         const size_t rows = left < (size_t)k->rows ? left : (size_t)k->rows;
         if (!tg_run_begun(&f->run)) {
-            if (k->rows == 1) tg_copies_use(s, deadline_ms);
+            if (k->rows == 1) tg_copies_use(s->d, deadline_ms);
             memcpy(tg_plan_data(&k->plan, k->tokens), tokens, rows * sizeof(int32_t));
-            tg_cache_place_rows(&s->cache, &k->plan, &k->rows_in, 0, rows, 0, s->n_held);
-            note_run(s, s->n_held + (int32_t)rows);
+            tg_cache_place_rows(&s->d->cache, &k->plan, &k->rows_in, 0, rows, s->sequence,
+                                s->n_held);
+            tg_session_note_run(s, s->n_held + (int32_t)rows);
         }
         const tg_scalars rt = { .rows = (int32_t)rows };
         TG_TRY(tg_session_run_plan(s, &k->plan, &rt, &f->run));
         if (rows == left && !again) TG_TRY(want_numbers(s, k, rows));
         end_piece(s, f, k, rows);
-        tg_cache_pages_go_on(s, rows);
+        tg_cache_pages_go_on(s->d, rows, s->n_held);
         if (f->done < f->n && tg_time_over(deadline_ms)) return TG_PENDING;
     }
     return TG_OK;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * session.h - what a tg_session is inside: a KV cache, and a plan for each size of call.
+ * session.h - what a tg_session is inside: a sequence of tokens in a cache, and what computes it, a
+ * decoder with a plan for each size of call. A lone session has a decoder of its own; those of a
+ * batch share one, with a place in its cache for each.
  *
  *   decode   1 row      chunk   up to 32 rows      prompt   up to 512 rows
  *
@@ -37,7 +39,8 @@ typedef struct tg_session_class {
     tg_value *tokens, *logits;
     tg_cache_inputs rows_in;
     bool built;
-    bool every_row; /* gives the logits of all rows, not of the last one alone */
+    bool every_row;  /* gives the logits of all rows, not of the last one alone */
+    tg_block memory; /* of that one: what it gave is read later */
 } tg_session_class;
 
 /*
@@ -49,8 +52,6 @@ typedef struct tg_session_class {
  *                          n_tokens --------^            n = 3, row = 0
  */
 typedef struct tg_ahead {
-    tg_session_class k;
-    tg_block memory;
     int32_t n;   /* guesses in the cache behind n_tokens */
     int32_t row; /* of the plan, whose logits the session has */
 } tg_ahead;
@@ -71,28 +72,41 @@ typedef struct tg_cache_pages {
     int32_t begin_tok, end_tok; /* tokens in the cache at the last pass, and at this one */
 } tg_cache_pages;
 
+/* What sessions compute with. */
+typedef struct tg_decoder {
+    tg_context *ctx;
+    tg_model *model;
+    int32_t capacity; /* tokens of a session */
+    tg_dtype kv;      /* of the cache: ops/attention/kv_row.h */
+    tg_arena arena;   /* of the cache's tables */
+    tg_cache cache;   /* of one sequence for each session */
+    tg_session_class by_rows[TG_SESSION_CLASSES];
+    tg_block memory;       /* workspace of these plans in turn */
+    tg_session_class rows; /* that gives the logits of every row; made when it is wanted */
+    tg_cache_pages pages;
+    tg_copies copies;
+    const tg_job *job; /* pending on one of the sessions; NULL: none */
+} tg_decoder;
+
 struct tg_session {
     tg_context *ctx;
     tg_model *model;
+    tg_decoder *d;
+    bool of_batch;    /* whose decoder it is; else the session's own */
+    int32_t sequence; /* its place in the cache */
     int32_t capacity, n_tokens;
     int32_t n_held; /* of n_tokens, how many the cache has; the others are computed again first */
     int32_t n_lost; /* positions that have left the rings of layers with windows */
-    tg_dtype kv;    /* of the cache: ops/attention/kv_row.h */
-    tg_cache cache; /* of one sequence */
     int32_t *fed;   /* [capacity] tokens that were fed */
-    tg_session_class by_rows[TG_SESSION_CLASSES];
     tg_graph sample_graph;
     tg_plan sample;
     tg_value *sample_logits, *recent, *token;
     bool sample_built;
-    tg_block memory; /* workspace of the plans in turn */
-    tg_cache_pages pages;
-    tg_copies copies;
+    tg_block sample_memory;
     tg_ahead ahead;
     float *logits;  /* [V] after the last eval */
     tg_run drawing; /* of the sampling plan, while it is PENDING */
     tg_arena arena;
-    const tg_job *job;   /* pending on this session; NULL: none */
     tg_logit_bias *bias; /* [n_bias] */
     size_t n_bias;
     tg_logits_texts *banned, *stops; /* NULL: none were ever set */
@@ -103,8 +117,13 @@ struct tg_session {
     uint64_t version;    /* of the weights that the cache was computed with */
 };
 
+tg_status tg_decoder_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, tg_kv_type kv,
+                          int32_t n_sessions, tg_decoder **out);
+void tg_decoder_close(tg_decoder *d);
+/* A session with a decoder of its own; or one with place `sequence` of a batch's. */
 tg_status tg_session_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, tg_kv_type kv,
                           tg_session **out);
+tg_status tg_session_open_in(tg_decoder *d, int32_t sequence, tg_session **out);
 void tg_session_close(tg_session *s);
 
 /* Tokens on their way into the cache, in slices. */
@@ -144,16 +163,22 @@ tg_status tg_sample_options_check(tg_ctx *err, const tg_sample_options *o);
  */
 tg_status tg_session_want_cache(tg_session *s);
 tg_status tg_session_run_plan(tg_session *s, tg_plan *plan, const tg_scalars *rt, tg_run *run);
-/* session.c, for ahead.c: the plan of a class, and where it computes. */
-tg_status tg_session_build_class(tg_session *s, tg_session_class *k);
-tg_status tg_session_bind_class(tg_session *s, tg_session_class *k, void *memory);
+/* session.c, for ahead.c and batch.c: makes the plan that gives every row's logits, once. */
+tg_status tg_decoder_want_rows(tg_decoder *d);
+/* The smallest class that takes n rows, or the largest. */
+tg_session_class *tg_decoder_class_for(tg_decoder *d, size_t n);
+/* Before a run that brings the cache to n positions. */
+void tg_session_note_run(tg_session *s, int32_t n);
+/* E_NUMBER, unless all logits [V] are finite; they are those behind a position, and the message
+ * names the layer if it is still in the cache. */
+tg_status tg_session_want_numbers(const tg_session *s, const float *logits, size_t position);
 /* E_NUMBER, unless all logits [V] are finite. */
 tg_status tg_session_want_finite(const tg_session *s, const float *logits);
 
 /* ------------------------------------------------------------------------------------- ahead.c */
 
 /* Makes what is needed, once. E_UNSUPPORTED where rows are not the same bits one by one and
- * together. */
+ * together, as they are on a CPU. */
 tg_status tg_ahead_open(tg_session *s);
 /* A certain token, and n - 1 < TG_AHEAD_MAX guesses of what follows. */
 tg_status tg_ahead_begin(tg_session *s, const int32_t *tokens, size_t n, tg_feeding *f);
@@ -164,11 +189,27 @@ void tg_ahead_end(tg_session *s, size_t n);
 tg_status tg_ahead_take(tg_session *s, int32_t token, bool *taken);
 
 /* copies.c: before a run of the decode plan begins. */
-void tg_copies_use(tg_session *s, double deadline_ms);
+void tg_copies_use(tg_decoder *d, double deadline_ms);
 
-/* cache_pages.c: of a cache that is new, and after a run that had so many rows. */
-void tg_cache_pages_begin(tg_session *s);
-void tg_cache_pages_go_on(tg_session *s, size_t rows);
+/* cache_pages.c: of a cache that is new, and after a run of so many rows, the last at a position.
+ */
+void tg_cache_pages_begin(tg_decoder *d);
+void tg_cache_pages_go_on(tg_decoder *d, size_t rows, int32_t n_held);
+
+/* ------------------------------------------------------------------------------------- batch.c */
+
+/* Feedings of several sessions of one decoder, each of which ends as it would alone. */
+typedef struct tg_together {
+    tg_session *s;
+    tg_feeding *f;
+    size_t rows;      /* of the run that is going on; 0: none are its */
+    tg_status status; /* E_NUMBER: the session is as it was before its feeding */
+} tg_together;
+/* All of them to their ends. Answers what held for all, else the first status that is not OK. */
+tg_status tg_together_feed(tg_decoder *d, tg_together *t, size_t n, tg_cancel_fn cancel,
+                           void *user);
+/* Makes `to` what `from` is, both of one decoder: tokens, cache and logits. */
+tg_status tg_session_copy_from(tg_session *to, const tg_session *from);
 
 /* ------------------------------------------------------------------------------ session_file.c */
 
@@ -220,5 +261,8 @@ typedef struct tg_generating {
 tg_status tg_generating_begin(tg_generating *g);
 tg_status tg_generating_go_on(tg_generating *g, double deadline_ms);
 void tg_generating_abandon(tg_generating *g);
+/* Several, of sessions of one decoder, to their ends; each gets its status. Drafts are read by each
+ * session for itself. */
+void tg_generating_together(tg_generating *g, tg_status *status, size_t n);
 
 #endif

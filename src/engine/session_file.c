@@ -83,14 +83,14 @@ static uint32_t shape_checksum(const tg_model *m) {
 
 static tg_status head_of(const tg_session *s, size_t note_bytes, head *out) {
     const tg_model *m = s->model;
-    const tg_layer_state *layer = &s->cache.layers[0];
+    const tg_layer_state *layer = &s->d->cache.layers[0];
     if (!m->lm) TG_TRY(tg_weights_fetch(m));
     *out = (head) {
         .shape = shape_checksum(m),
         .weights = m->lm ? lm_checksum(m->lm)
                          : weights_checksum(0, m->weights, m->layout.n_elems * sizeof *m->weights,
                                             SAMPLES),
-        .kv = (uint32_t)s->kv,
+        .kv = (uint32_t)s->d->kv,
         .layers = (uint32_t)m->layout.config.layers,
         .heads = (uint32_t)layer->heads,
         .row_bytes = (uint32_t)tg_layer_state_row_bytes(layer),
@@ -142,12 +142,13 @@ static void put_head(writer *w, const head *h) {
 }
 
 static void put_layer(writer *w, const tg_session *s, int32_t layer) {
-    const tg_layer_state *l = &s->cache.layers[layer];
+    const tg_layer_state *l = &s->d->cache.layers[layer];
     const size_t first = first_of(l, (uint32_t)s->n_lost), end = (size_t)s->n_held;
     for (size_t h = 0; h < l->heads; h++)
         for (size_t p = first, n; p < end; p += n) {
             n = run_of(l, p, end);
-            put(w, tg_cache_row(&s->cache, layer, 0, h, p), n * tg_layer_state_row_bytes(l));
+            put(w, tg_cache_row(&s->d->cache, layer, s->sequence, h, p),
+                n * tg_layer_state_row_bytes(l));
         }
 }
 
@@ -246,7 +247,7 @@ static tg_status want_checksum(const tg_reader *r) {
 static uint64_t rows_bytes(const tg_session *s, const head *h) {
     uint64_t rows = 0;
     for (int32_t i = 0; i < (int32_t)h->layers; i++)
-        rows += h->n_tokens - first_of(&s->cache.layers[i], h->n_lost);
+        rows += h->n_tokens - first_of(&s->d->cache.layers[i], h->n_lost);
     return rows * h->heads * h->row_bytes;
 }
 
@@ -277,8 +278,8 @@ static tg_status want_ours(const tg_reader *r, const tg_session *s, const head *
     bool right = h->n_lost == 0 ||
                  (window > 0 && h->n_lost <= h->n_tokens && h->n_tokens - h->n_lost >= window - 1);
     for (int32_t i = 0; right && i < (int32_t)h->layers; i++)
-        right = h->n_tokens - first_of(&s->cache.layers[i], h->n_lost) <=
-                tg_layer_state_room(&s->cache.layers[i]);
+        right = h->n_tokens - first_of(&s->d->cache.layers[i], h->n_lost) <=
+                tg_layer_state_room(&s->d->cache.layers[i]);
     const uint64_t rest = 4 * (uint64_t)h->n_tokens + 4 * (uint64_t)h->vocab + h->note_bytes + 4;
     const uint64_t room = r->end - h->tokens_at;
     if (!right || room < rest || room - rest != rows_bytes(s, h))
@@ -300,12 +301,12 @@ static tg_status want_tokens(const tg_reader *r, const head *h) {
 }
 
 static tg_status read_layer(tg_reader *r, tg_session *s, int32_t layer) {
-    const tg_layer_state *l = &s->cache.layers[layer];
+    const tg_layer_state *l = &s->d->cache.layers[layer];
     const size_t first = first_of(l, (uint32_t)s->n_lost), end = (size_t)s->n_held;
     for (size_t h = 0; h < l->heads; h++)
         for (size_t p = first, n; p < end; p += n) {
             n = run_of(l, p, end);
-            TG_TRY(tg_read_bytes(r, "cache", tg_cache_row(&s->cache, layer, 0, h, p),
+            TG_TRY(tg_read_bytes(r, "cache", tg_cache_row(&s->d->cache, layer, s->sequence, h, p),
                                  n * tg_layer_state_row_bytes(l)));
         }
     return TG_OK;

@@ -59,7 +59,7 @@ static tg_status dump_session(tg_context *ctx, const tg_model_config *config, in
     TG_TRY(tg_weights_alloc(ctx, config, &model));
     tg_status s = tg_session_open(ctx, model, 0, TG_KV_F32, &session);
     if (s == TG_OK) {
-        tg_plan_dump(&session->by_rows[class_index].plan, put_line, sink);
+        tg_plan_dump(&session->d->by_rows[class_index].plan, put_line, sink);
         if (class_index == 0) tg_plan_dump(&session->sample, put_line, sink);
         tg_session_close(session);
     }

@@ -717,7 +717,7 @@ static void check_session(tg_context *ctx, tg_model *model) {
     tg_session *s;
     OK(ctx, tg_session_new(ctx, model, 16, &s));
     for (int k = 0; k < TG_SESSION_CLASSES; k++)
-        if (s->by_rows[k].built) check_plan_memory(&s->by_rows[k].plan);
+        if (s->d->by_rows[k].built) check_plan_memory(&s->d->by_rows[k].plan);
     check_plan_memory(&s->sample);
     tg_session_free(s);
 }

@@ -470,10 +470,10 @@ static bool joins_pages(void) {
 }
 
 static size_t resident_bytes(const tg_session *s) {
-    const size_t page = tg_os_page_bytes(), n = s->cache.block.bytes / page;
+    const size_t page = tg_os_page_bytes(), n = s->d->cache.block.bytes / page;
     unsigned char *in = calloc(n, 1);
     size_t bytes = 0;
-    assert_int_equal(mincore(s->cache.block.data, n * page, in), 0);
+    assert_int_equal(mincore(s->d->cache.block.data, n * page, in), 0);
     for (size_t i = 0; i < n; i++) bytes += in[i] & 1 ? page : 0;
     free(in);
     return bytes;

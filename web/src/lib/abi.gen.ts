@@ -119,6 +119,10 @@ export const tg_draft_limit = {
   TG_DRAFT_MAX: 15,
 } as const;
 
+export const tg_batch_limit = {
+  TG_BATCH_MAX: 64,
+} as const;
+
 export const tg_model_part = {
   TG_PART_HEAD: 0,
   TG_PART_ATTENTION: 1,
@@ -428,6 +432,15 @@ export const STRUCTS = {
       draftSession: ['ptr', 84, 160],
     },
   },
+  tg_batch_entry: {
+    size: [16, 32],
+    members: {
+      session: ['ptr', 0, 0],
+      tokens: ['ptr', 4, 8],
+      n: ['ptr', 8, 16],
+      status: ['i32', 12, 24],
+    },
+  },
   tg_edit: {
     size: [20, 20],
     members: {
@@ -616,6 +629,12 @@ export const EXPORTS = {
   tg_session_slide: 'i:p',
   tg_generation_init: 'v:pp',
   tg_session_continue: 'i:ppp',
+  tg_batch_new: 'i:pppiip',
+  tg_batch_free: 'v:p',
+  tg_batch_session: 'p:pp',
+  tg_batch_eval: 'i:ppp',
+  tg_batch_copy: 'i:ppp',
+  tg_batch_continue: 'i:ppppp',
   tg_probe_new: 'i:pppp',
   tg_probe_free: 'v:p',
   tg_probe_run: 'i:ppppp',
@@ -801,6 +820,14 @@ export interface Exports {
   tg_session_slide(session: Ptr): number;
   tg_generation_init(options: Ptr, structBytes: Ptr): void;
   tg_session_continue(session: Ptr, what: Ptr, stats: Ptr): number;
+  tg_batch_new(
+    ctx: Ptr, model: Ptr, nSessions: Ptr, ctxTokens: number, kv: number, out: Ptr,
+  ): number;
+  tg_batch_free(batch: Ptr): void;
+  tg_batch_session(batch: Ptr, i: Ptr): Ptr;
+  tg_batch_eval(batch: Ptr, entries: Ptr, n: Ptr): number;
+  tg_batch_copy(batch: Ptr, to: Ptr, from: Ptr): number;
+  tg_batch_continue(batch: Ptr, what: Ptr, n: Ptr, stats: Ptr, statuses: Ptr): number;
   tg_probe_new(ctx: Ptr, model: Ptr, nTokens: Ptr, out: Ptr): number;
   tg_probe_free(probe: Ptr): void;
   tg_probe_run(probe: Ptr, tokens: Ptr, edits: Ptr, nEdits: Ptr, donor: Ptr): number;
