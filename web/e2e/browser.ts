@@ -34,6 +34,8 @@ export interface Visit {
   profile: string;
   /** What the console or an uncaught exception said so far. */
   errors: string[];
+  /** What the page asked before it was left; it was let go each time. */
+  asked: string[];
   close(): Promise<void>;
 }
 
@@ -62,6 +64,11 @@ export async function visit(o: VisitOptions = {}): Promise<Visit> {
       errors.push(`console: ${message.text()} ${message.location().url}`);
   });
   context.on('weberror', (e) => errors.push(`uncaught: ${e.error().message}`));
+  const asked: string[] = [];
+  context.on('dialog', (dialog) => {
+    asked.push(dialog.type());
+    dialog.accept().catch(() => {});
+  });
   context.on('request', (request) => {
     const { protocol, hostname } = new URL(request.url());
     if (/^https?:$/.test(protocol) && hostname !== '127.0.0.1') {
@@ -72,6 +79,7 @@ export async function visit(o: VisitOptions = {}): Promise<Visit> {
     context,
     profile,
     errors,
+    asked,
     close: () => context.close(),
   };
 }

@@ -6,7 +6,7 @@
  *   TG_MODELS   folder of tools/setup.sh's models; ../.cache/models
  */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Page } from 'playwright-core';
@@ -70,7 +70,7 @@ function answers() {
 async function load(): Promise<void> {
   await page.getByLabel('Context', { exact: true }).selectOption('1024');
   await p.button('Load it').click();
-  await page.getByRole('heading', { name: 'Conversation' }).waitFor();
+  await page.getByRole('textbox', { name: 'Your turn' }).waitFor();
   await page.getByText('How tokens are drawn').click();
   await page.getByLabel('Temperature').fill('0');
 }
@@ -144,6 +144,72 @@ describe('Chat', () => {
       await page.setViewportSize(size);
       await lookAt(`chat-talk-${device}-${colorScheme}`);
     }
+  });
+
+  it('keeps conversations: through a reload, by name, with settings, out and in again', async () => {
+    await page.getByLabel('System prompt').fill('You are brief.');
+    const answer = await ask('And what is two and two?');
+    await page.reload();
+    await p.ready();
+    await expect.poll(() => answers().last().innerText()).toBe(answer);
+    expect(await page.getByText('And what is two and two?').count()).toBeGreaterThan(0);
+    await p.button(`Load ${NAME}`).click();
+    await page.getByRole('textbox', { name: 'Your turn' }).waitFor();
+    expect(await page.getByLabel('System prompt').inputValue()).toBe('You are brief.');
+    expect(await ask('Say it again.')).not.toBe('');
+
+    // Another one, found by a word of the first; deleted, and back.
+    const list = page.getByRole('list', { name: 'Conversations', exact: true });
+    const before = await list.getByRole('listitem').count();
+    await p.button('New conversation').click();
+    await ask('Name a colour.');
+    await expect.poll(() => list.getByRole('listitem').count()).toBe(before + 1);
+    await p.button('Rename Name a colour.').click();
+    await page.getByRole('textbox', { name: 'Name', exact: true }).fill('Colours');
+    await p.button('Save').click();
+    await p.button('Delete Colours').click();
+    await expect.poll(() => list.getByRole('listitem').count()).toBe(before);
+    await p.button('Undo').click();
+    await list.getByText('Colours').waitFor();
+
+    const coming = page.waitForEvent('download');
+    await p.button('Export Colours as Markdown').click();
+    const path = join(v.profile, 'colours.md');
+    await (await coming).saveAs(path);
+    expect(readFileSync(path, 'utf8')).toMatch(/^# Colours\n\n## System\n\nYou are brief\.\n\n## You\n\nName a/);
+    await page.locator('input[type=file][aria-label="Import"]').setInputFiles(path);
+    await page.getByText('A conversation is here from colours.md.').waitFor();
+    await expect.poll(() => list.getByText('Colours').count()).toBe(2);
+  });
+
+  it('says a turn otherwise, branches, and drops the oldest turns when the context is full', async () => {
+    await p.button('New conversation').click();
+    await ask('Say hello.');
+    await p.button('Edit this turn').click();
+    await page.getByLabel('Say it otherwise').fill('Say goodbye.');
+    await p.button('Send it').click();
+    await page.getByText(/^(Done|The context is full.*)\.$/).waitFor();
+    await page.getByRole('list', { name: 'Conversations', exact: true }).getByText('Say hello. (before an edit)').waitFor();
+    await p.button('A new conversation from here').click();
+    await page.getByRole('heading', { name: 'Say goodbye. (branch)' }).waitFor();
+
+    const turns = Array.from({ length: 30 }, (_, i) => ({
+      role: i % 2 === 0 ? 'user' : 'assistant',
+      text: `Number ${i}. ${'The quick brown fox jumps over the lazy dog. '.repeat(8)}`,
+    }));
+    const path = join(v.profile, 'long.json');
+    writeFileSync(path, JSON.stringify({ turns }));
+    await page.locator('input[type=file][aria-label="Import"]').setInputFiles(path);
+    await page.locator('.chat-talk').filter({ hasText: 'Number 0.' }).click();
+    await ask('And now?');
+    await page.getByText(/The context is full: the \d+ turns above are not read any more\./).waitFor();
+    expect(await answers().count()).toBe(16);
+    // The longer context takes more of it; the conversation stays.
+    await p.button('Load it with 2,048 tokens').click();
+    await expect.poll(() => page.getByRole('textbox', { name: 'Your turn' }).count()).toBe(1);
+    await ask('And then?');
+    expect(await answers().count()).toBe(17);
+    await lookAt('chat-kept');
   });
 
   it('finds the model again without a network, and deletes it', async () => {

@@ -46,7 +46,7 @@ async function pick(file: string): Promise<void> {
 async function load(): Promise<void> {
   await page.getByLabel('Context', { exact: true }).selectOption('1024');
   await p.button('Load it').click();
-  await page.getByRole('heading', { name: 'Conversation' }).waitFor();
+  await page.getByRole('textbox', { name: 'Your turn' }).waitFor();
 }
 
 async function ask(question: string): Promise<void> {

@@ -129,8 +129,6 @@ describe('the GPU in the page', { timeout: 900_000 }, () => {
   it('gives the losses of the CPU, and its model writes and thinks', async () => {
     const want = lossesOf(await train(12));
     await p.view('Live');
-    await p.button('Reset').click();
-    await p.button('Delete the run').click();
     await chooseDevice('GPU');
     const have = lossesOf(await train(12));
     expect(await p.page.getByText(/GPU; /).count()).toBeGreaterThan(0);
@@ -156,8 +154,6 @@ describe('the GPU in the page', { timeout: 900_000 }, () => {
     const steps = 120;
     const want = lossesOf(await train(steps));
     await p.view('Live');
-    await p.button('Reset').click();
-    await p.button('Delete the run').click();
     await chooseDevice('GPU');
     await p.open(site.url, 'start', { ...SETTINGS, steps });
     await p.paste(TEXT);

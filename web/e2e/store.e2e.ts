@@ -9,7 +9,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import type { Page } from 'playwright-core';
 import { createServer, type ViteDevServer } from 'vite';
 import { resolve } from 'node:path';
-import type { RunStore } from '../src/lib/store/index';
+import type { Store } from '../src/lib/store/index';
 import { firstTab, forget, visit, type Visit } from './browser';
 import { freezeStoreAt, killTab } from './kill';
 
@@ -20,12 +20,12 @@ let page: Page;
 
 const PAGE = `<!doctype html><title>store</title><link rel="icon" href="data:,">
 <script type="module">
-  import { openRunStore } from '/src/lib/store/index.ts';
-  globalThis.store = openRunStore();
+  import { openStore } from '/src/lib/store/index.ts';
+  globalThis.store = openStore();
 </script>`;
 
 declare global {
-  var store: RunStore;
+  var store: Store;
 }
 
 beforeAll(async () => {
@@ -78,7 +78,7 @@ async function openStore(p: Page): Promise<string> {
 function save(p: Page, step: number, bytes = 200_000): Promise<string> {
   return p.evaluate(
     ({ step, bytes }) =>
-      globalThis.store.save(new Uint8Array(bytes).fill(step), { step }).then(
+      globalThis.store.saveRun('a', new Uint8Array(bytes).fill(step), { step }, 0).then(
         () => 'saved',
         (e: Error) => e.name,
       ),
@@ -89,7 +89,7 @@ function save(p: Page, step: number, bytes = 200_000): Promise<string> {
 /** The step of the run that load() gives, after a look at every byte of it. */
 function load(p: Page): Promise<number | null> {
   return p.evaluate(async () => {
-    const saved = await globalThis.store.load();
+    const saved = await globalThis.store.loadRun('a');
     if (!saved) return null;
     const { step } = saved.meta as { step: number };
     if (!saved.run.every((b) => b === step)) throw new Error('the run is a mixture');
@@ -98,19 +98,32 @@ function load(p: Page): Promise<number | null> {
 }
 
 describe('the store of runs', () => {
-  it('gives back run, meta and text after a reload', async () => {
+  it('gives back runs, meta and text after a reload', async () => {
     expect(await openStore(page)).toBe('ok');
     expect(await load(page)).toBeNull();
-    await page.evaluate(() => globalThis.store.saveText(new Blob(['a text, äöü'])));
-    for (const step of [1, 2, 3]) expect(await save(page, step)).toBe('saved');
+    await page.evaluate(async () => {
+      const text = await globalThis.store.keepText(new Blob(['a text, äöü']));
+      await globalThis.store.saveDoc('hand', { text });
+      for (const step of [1, 2, 3]) {
+        await globalThis.store.saveRun('a', new Uint8Array(2000).fill(step), { step }, text);
+      }
+      await globalThis.store.copyRun('a', 'b');
+    });
     expect(await openStore(page)).toBe('ok');
     expect(await load(page)).toBe(3);
-    const text = await page.evaluate(async () => (await globalThis.store.loadText())?.text());
+    const text = await page.evaluate(async () => {
+      const [run] = await globalThis.store.listRuns();
+      return (await globalThis.store.loadText(run!.text))?.text();
+    });
     expect(text).toBe('a text, äöü');
-    await page.evaluate(() => globalThis.store.clear());
-    expect(await load(page)).toBeNull();
+    const listed = () =>
+      page.evaluate(async () => (await globalThis.store.listRuns()).map((r) => r.id).sort());
+    expect(await listed()).toEqual(['a', 'b']);
+    await page.evaluate(() => globalThis.store.removeRun('a'));
+    expect(await listed()).toEqual(['b']);
     expect(await openStore(page)).toBe('ok');
     expect(await load(page)).toBeNull();
+    expect(await listed()).toEqual(['b']);
   });
 
   it('belongs to one tab, and to the next when that is closed', async () => {
@@ -145,7 +158,6 @@ describe('the store of runs', () => {
 
   it('says when there is no room, keeps the save before, and goes on when there is', async () => {
     expect(await openStore(page)).toBe('ok');
-    await page.evaluate(() => globalThis.store.saveText(new Blob(['the text'])));
     expect(await save(page, 1)).toBe('saved');
     const cdp = await v.context.newCDPSession(page);
     const origin = new URL(url).origin;

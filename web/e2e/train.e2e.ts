@@ -56,11 +56,6 @@ describe('training', () => {
     await p.finished();
     const whole = await p.fingerprint();
     const loss = await p.loss();
-    await p.button('Reset').click();
-    await p
-      .button(/delete|reset|forget|yes/i)
-      .first()
-      .click();
 
     await p.open(site.url, 'start', settings);
     await p.paste(TEXT);

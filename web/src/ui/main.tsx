@@ -12,10 +12,10 @@ import { whenEngine } from './engine';
 import { App } from './shell/app';
 import { preloadViews } from './shell/body';
 import { startTheme } from './theme';
-import { loadPastRuns } from './run/past_runs';
 import { startDrop } from './state/drop';
 import { startFiles } from './state/files';
 import { startForecast } from './state/forecast';
+import { startKeeping } from './state/keeping';
 import { startPwa } from './state/pwa';
 import { startRouting } from './state/route';
 import { startText } from './state/text';
@@ -24,7 +24,6 @@ import { startRun } from './state/run';
 startTheme();
 startRouting();
 startDrop();
-loadPastRuns();
 
 const place = document.getElementById('app');
 if (!place) throw new Error('index.html has lost its #app');
@@ -44,6 +43,7 @@ function afterPaint(work: () => void): void {
 }
 
 afterPaint(() => {
+  startKeeping();
   startText();
   startRun();
   startForecast();

@@ -1,46 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * store/ - a run survives its tab: the last save is found again after a reload, a crash or a power
- * cut, by the same browser on the same machine.
+ * store/ - what a person made survives its tab: runs with their texts, and documents (JSON), are
+ * found again after a reload, a crash or a power cut, by the same browser on the same machine.
  *
- *     const store = openRunStore();
+ *     const store = openStore();
  *     if ((await store.open()).status === 'ok') {
- *       const before = await store.load();                  // null, or a run and its meta
- *       await store.save(await trainer.save('run'), { step: 100 });
+ *       const text = await store.keepText(new Blob([book]));
+ *       await store.saveRun('first', await trainer.save('run'), { step: 100 }, text);
+ *       const runs = await store.listRuns();               // id, meta, bytes and text of each
+ *       const before = await store.loadRun('first');       // null, or the run with its meta and text
+ *       await store.saveDoc('notes.1', { any: 'JSON' });
  *     }
  *
  * How a save is made so that none can be lost is told in vault.ts. One worker does all the work;
- * the page only waits for it. A second tab gets 'locked' and can train without saving.
+ * the page only waits for it. A second tab gets 'locked' and can work without saving.
  */
 import * as Comlink from 'comlink';
 
 import { QuotaError } from './disk.js';
+import type { ListedRun, SavedRun } from './library.js';
 import type { StoreApi, StoreStatus } from './store.worker.js';
-import type { SavedRun } from './vault.js';
 
 export { QuotaError };
-export type { SavedRun, StoreStatus };
+export type { ListedRun, SavedRun, StoreStatus };
 
-export interface RunStore {
-  /** What the last load() found damaged, in a sentence; '' if nothing. */
+/** Ids and keys are of small letters and digits, keys with dots, too. */
+export interface Store {
+  /** What the last listRuns() or loadRun() found damaged, in a sentence; '' if nothing. */
   readonly notice: string;
   /** Call it first, and again to ask whether another tab has given the store up. */
   open(): Promise<StoreStatus>;
+  /** All runs, in no particular order. */
+  listRuns(): Promise<ListedRun[]>;
   /** Rejects with QuotaError when there is no room; the save before is whole then. */
-  save(run: Uint8Array, meta: object): Promise<void>;
-  load(): Promise<SavedRun | null>;
-  /** The text that the saves after it belong to. */
-  saveText(text: Blob): Promise<void>;
-  /** The text of the run that load() gives; null if none is kept. */
-  loadText(): Promise<Blob | null>;
-  clear(): Promise<void>;
+  saveRun(id: string, run: Uint8Array, meta: object, text: number): Promise<void>;
+  loadRun(id: string): Promise<SavedRun | null>;
+  copyRun(from: string, to: string): Promise<void>;
+  /** Takes the run out of the list. It goes when the store is opened again, or room is needed. */
+  removeRun(id: string): Promise<void>;
+  /** Brings a removed run back, in the same visit. */
+  restoreRun(id: string): Promise<void>;
+  /** Keeps a text once, for runs and documents that refer to it; gives its id, which is above 0. */
+  keepText(text: Blob): Promise<number>;
+  /** null if it is not kept, or damaged. */
+  loadText(id: number): Promise<Blob | null>;
+  /** `value.text`, if it is a number, is the id of a text that stays for the document. */
+  saveDoc(key: string, value: object): Promise<void>;
+  /** All documents whose keys begin so. */
+  loadDocs(prefix: string): Promise<Record<string, object>>;
+  removeDoc(key: string): Promise<void>;
 }
 
-export function openRunStore(): RunStore {
+export function openStore(): Store {
   return new WorkerStore();
 }
 
-class WorkerStore implements RunStore {
+class WorkerStore implements Store {
   notice = '';
   #worker: Worker | null = null;
   #api: Comlink.Remote<StoreApi> | null = null;
@@ -55,30 +70,56 @@ class WorkerStore implements RunStore {
     return this.#call((api) => api.open());
   }
 
-  async load(): Promise<SavedRun | null> {
-    const { saved, notice } = await this.#call((api) => api.load());
+  async listRuns(): Promise<ListedRun[]> {
+    const { runs, notice } = await this.#call((api) => api.listRuns());
+    this.notice = notice;
+    return runs;
+  }
+
+  async loadRun(id: string): Promise<SavedRun | null> {
+    const { saved, notice } = await this.#call((api) => api.loadRun(id));
     this.notice = notice;
     return saved;
   }
 
-  async save(run: Uint8Array, meta: object): Promise<void> {
+  async saveRun(id: string, run: Uint8Array, meta: object, text: number): Promise<void> {
     this.#persist();
-    await this.#call((api) => api.save(run, meta));
+    await this.#call((api) => api.saveRun(id, run, meta, text));
   }
 
-  async saveText(text: Blob): Promise<void> {
-    await this.#call((api) => api.saveText(text));
+  async copyRun(from: string, to: string): Promise<void> {
+    await this.#call((api) => api.copyRun(from, to));
   }
 
-  async loadText(): Promise<Blob | null> {
-    return this.#call((api) => api.loadText());
+  async removeRun(id: string): Promise<void> {
+    await this.#call((api) => api.removeRun(id));
   }
 
-  async clear(): Promise<void> {
-    await this.#call((api) => api.clear());
+  async restoreRun(id: string): Promise<void> {
+    await this.#call((api) => api.restoreRun(id));
   }
 
-  /** Asks the browser not to throw the run away when its disk fills up. A no changes nothing. */
+  async keepText(text: Blob): Promise<number> {
+    return this.#call((api) => api.keepText(text));
+  }
+
+  async loadText(id: number): Promise<Blob | null> {
+    return this.#call((api) => api.loadText(id));
+  }
+
+  async saveDoc(key: string, value: object): Promise<void> {
+    await this.#call((api) => api.saveDoc(key, value));
+  }
+
+  async loadDocs(prefix: string): Promise<Record<string, object>> {
+    return this.#call((api) => api.loadDocs(prefix));
+  }
+
+  async removeDoc(key: string): Promise<void> {
+    await this.#call((api) => api.removeDoc(key));
+  }
+
+  /** Asks the browser not to throw these things away when its disk fills up. A no changes nothing. */
   #persist(): void {
     if (this.#askedToPersist) return;
     this.#askedToPersist = true;
@@ -92,7 +133,7 @@ class WorkerStore implements RunStore {
     });
     worker.addEventListener('error', (event) => {
       event.preventDefault();
-      this.#died(`The store of runs has failed. ${event.message ?? ''}`.trim());
+      this.#died(`The store has failed. ${event.message ?? ''}`.trim());
     });
     this.#worker = worker;
     this.#api = Comlink.wrap<StoreApi>(worker);

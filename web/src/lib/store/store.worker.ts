@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * store.worker.ts - the vault's worker: the one place that writes to the browser's storage.
+ * store.worker.ts - the library's worker: the one place that writes to the browser's storage.
  *
  * A Web Lock makes it the only one among all tabs. The lock is held for as long as the worker
  * lives, so a tab that is closed or killed gives it up by itself.
@@ -8,7 +8,7 @@
 import * as Comlink from 'comlink';
 
 import { OpfsDisk } from './disk.js';
-import { type SavedRun, Vault } from './vault.js';
+import { Library, type ListedRun, type SavedRun } from './library.js';
 
 export interface StoreStatus {
   status: 'ok' | 'locked' | 'unavailable';
@@ -21,7 +21,7 @@ const LOCK = 'tinygpt-store';
 /** A tab that is being reloaded may hold the lock for a moment longer. */
 const LOCK_WAIT_MS = 2000;
 
-let vault: Vault | null = null;
+let library: Library | null = null;
 
 /** True once the lock is ours, false if another tab keeps it. */
 function takeLock(): Promise<boolean> {
@@ -38,41 +38,53 @@ function takeLock(): Promise<boolean> {
   });
 }
 
-async function openVault(): Promise<StoreStatus> {
-  if (vault) return { status: 'ok' };
+async function openLibrary(): Promise<StoreStatus> {
+  if (library) return { status: 'ok' };
   if (!navigator.locks) {
     return { status: 'unavailable', reason: 'Saving in the browser needs https, or this machine.' };
   }
   if (!(await takeLock())) {
-    return { status: 'locked', reason: 'Another tab keeps its run in this browser.' };
+    return { status: 'locked', reason: 'Another tab of this page keeps things in this browser.' };
   }
   try {
-    vault = new Vault(await OpfsDisk.mount(FOLDER));
+    const opened = new Library(await OpfsDisk.mount(FOLDER));
+    await opened.open();
+    library = opened;
   } catch (e) {
     const why = e instanceof Error ? e.message : String(e);
-    return { status: 'unavailable', reason: `Runs cannot be kept in this browser: ${why}.` };
+    return { status: 'unavailable', reason: `Nothing can be kept in this browser: ${why}.` };
   }
   return { status: 'ok' };
 }
 
-function opened(): Vault {
-  if (!vault) throw new Error('the store of runs is not open');
-  return vault;
+function opened(): Library {
+  if (!library) throw new Error('the store is not open');
+  return library;
 }
 
 const api = {
-  open: openVault,
+  open: openLibrary,
 
-  async load(): Promise<{ saved: SavedRun | null; notice: string }> {
-    const saved = await opened().load();
+  async listRuns(): Promise<{ runs: ListedRun[]; notice: string }> {
+    return { runs: await opened().listRuns(), notice: opened().notice };
+  },
+
+  async loadRun(id: string): Promise<{ saved: SavedRun | null; notice: string }> {
+    const saved = await opened().loadRun(id);
     const reply = { saved, notice: opened().notice };
     return saved ? Comlink.transfer(reply, [saved.run.buffer]) : reply;
   },
 
-  save: (run: Uint8Array, meta: object): Promise<void> => opened().save(run, meta),
-  saveText: (text: Blob): Promise<void> => opened().saveText(text),
-  loadText: (): Promise<Blob | null> => opened().loadText(),
-  clear: (): Promise<void> => opened().clear(),
+  saveRun: (id: string, run: Uint8Array, meta: object, text: number): Promise<void> =>
+    opened().saveRun(id, run, meta, text),
+  copyRun: (from: string, to: string): Promise<void> => opened().copyRun(from, to),
+  removeRun: (id: string): Promise<void> => opened().removeRun(id),
+  restoreRun: (id: string): Promise<void> => opened().restoreRun(id),
+  keepText: (text: Blob): Promise<number> => opened().keepText(text),
+  loadText: (id: number): Promise<Blob | null> => opened().loadText(id),
+  saveDoc: (key: string, value: object): Promise<void> => opened().saveDoc(key, value),
+  loadDocs: (prefix: string): Promise<Record<string, object>> => opened().loadDocs(prefix),
+  removeDoc: (key: string): Promise<void> => opened().removeDoc(key),
 };
 
 export type StoreApi = typeof api;

@@ -3,30 +3,31 @@
 import { describe, expect, it } from 'vitest';
 import { CrashDisk, PowerCut } from './crash_disk.js';
 import { QuotaError } from './disk.js';
-import { type SavedRun, Vault } from './vault.js';
+import { type Kept, Vault } from './vault.js';
+
+const FILES = { slots: ['slot-0', 'slot-1'], pointer: 'pointer' } as const;
+
+function open(disk: CrashDisk): Vault {
+  return new Vault(disk, FILES);
+}
 
 function run(fill: number, bytes = 300): Uint8Array {
   return new Uint8Array(bytes).fill(fill);
 }
 
-function stepOf(saved: SavedRun | null): number | null {
+function stepOf(saved: Kept | null): number | null {
   return saved && (saved.meta as { step: number }).step;
 }
 
 /** The run of a save must be its own from the first byte to the last. */
-function whole(saved: SavedRun | null): void {
-  if (saved) expect(saved.run.every((byte) => byte === stepOf(saved))).toBe(true);
+function whole(saved: Kept | null): void {
+  if (saved) expect(saved.bytes.every((byte) => byte === stepOf(saved))).toBe(true);
 }
 
-async function textOf(vault: Vault): Promise<string | null> {
-  return (await (await vault.loadText())?.text()) ?? null;
-}
-
-/** A disk with saves 1..n on it, text 'one' before the first. */
+/** A disk with saves 1..n on it. */
 async function diskWith(n: number): Promise<CrashDisk> {
   const disk = new CrashDisk();
-  const vault = new Vault(disk);
-  if (n > 0) await vault.saveText(new Blob(['one']));
+  const vault = open(disk);
   for (let step = 1; step <= n; step++) await vault.save(run(step), { step });
   return disk.survive(0);
 }
@@ -40,7 +41,7 @@ async function atEveryCut(
   let states = 0;
   for (let dieAt = 0; ; dieAt++) {
     const disk = await diskWith(saves);
-    const vault = new Vault(disk);
+    const vault = open(disk);
     await vault.load();
     disk.dieAt = disk.events + dieAt;
     const finished = await work(vault).then(
@@ -52,7 +53,7 @@ async function atEveryCut(
     );
     for (let outcome = 0; outcome < disk.outcomes; outcome++) {
       const left = disk.survive(outcome);
-      await look(new Vault(left), left, finished);
+      await look(open(left), left, finished);
       states++;
     }
     if (finished) return states;
@@ -62,13 +63,13 @@ async function atEveryCut(
 describe('saving', () => {
   it('gives back what was saved, also in another visit', async () => {
     const disk = new CrashDisk();
-    const vault = new Vault(disk);
+    const vault = open(disk);
     expect(await vault.load()).toBeNull();
     for (let step = 1; step <= 5; step++) {
       await vault.save(run(step, 100 * step), { step, name: 'naïve "text"' });
-      const later = new Vault(disk.survive(0));
+      const later = open(disk.survive(0));
       const saved = await later.load();
-      expect(saved?.run).toEqual(run(step, 100 * step));
+      expect(saved?.bytes).toEqual(run(step, 100 * step));
       expect(saved?.meta).toEqual({ step, name: 'naïve "text"' });
       expect(later.notice).toBe('');
     }
@@ -76,10 +77,10 @@ describe('saving', () => {
 
   it('keeps runs of no bytes, and smaller ones after larger ones', async () => {
     const disk = new CrashDisk();
-    const vault = new Vault(disk);
+    const vault = open(disk);
     for (const bytes of [1000, 0, 1, 999, 3]) {
       await vault.save(run(7, bytes), { step: 7 });
-      expect((await new Vault(disk).load())?.run).toEqual(run(7, bytes));
+      expect((await open(disk).load())?.bytes).toEqual(run(7, bytes));
     }
   });
 
@@ -93,10 +94,9 @@ describe('saving', () => {
         expect(finished ? [9] : [before || null, 9]).toContain(step);
         expect(vault.notice).toBe('');
         whole(saved);
-        expect(await textOf(vault)).toBe(before > 0 ? 'one' : null);
         // And the next save is as good as any.
         await vault.save(run(10), { step: 10 });
-        expect(stepOf(await new Vault(disk.survive(0)).load())).toBe(10);
+        expect(stepOf(await open(disk.survive(0)).load())).toBe(10);
       },
     );
     expect(states).toBeGreaterThan(20);
@@ -109,26 +109,18 @@ describe('saving', () => {
       async (_, disk) => {
         for (let dieAt = 0; dieAt < 8; dieAt++) {
           const second = disk.survive(0);
-          const vault = new Vault(second);
+          const vault = open(second);
           const first = stepOf(await vault.load());
           second.dieAt = second.events + dieAt;
           await vault.save(run(9), { step: 9 }).catch(() => {});
           for (let outcome = 0; outcome < second.outcomes; outcome++) {
-            const last = await new Vault(second.survive(outcome)).load();
+            const last = await open(second.survive(outcome)).load();
             expect([first, 9]).toContain(stepOf(last));
             whole(last);
           }
         }
       },
     );
-  });
-
-  it('lets calls that overlap follow one another', async () => {
-    const disk = new CrashDisk();
-    const vault = new Vault(disk);
-    await Promise.all([1, 2, 3, 4].map((step) => vault.save(run(step), { step })));
-    expect(stepOf(await vault.load())).toBe(4);
-    expect(stepOf(await new Vault(disk.survive(0)).load())).toBe(4);
   });
 });
 
@@ -141,14 +133,14 @@ describe('damage', () => {
       if (at >= 36 && at < 64) continue;
       const disk = good.survive(0);
       disk.spoil('slot-1', (b) => b.with(at, b[at]! ^ (1 << (at % 8))));
-      const vault = new Vault(disk);
+      const vault = open(disk);
       const saved = await vault.load();
       expect(stepOf(saved)).toBe(1);
       expect(vault.notice).toMatch(/newest save .* damaged/i);
       // The good one is not what the next save writes over.
       disk.dieAt = disk.events + 3;
       await vault.save(run(5), { step: 5 }).catch(() => {});
-      expect(stepOf(await new Vault(disk.survive(0)).load())).toBe(1);
+      expect(stepOf(await open(disk.survive(0)).load())).toBe(1);
     }
   });
 
@@ -162,7 +154,7 @@ describe('damage', () => {
         out.set(b.subarray(0, size));
         return out;
       });
-      const vault = new Vault(disk);
+      const vault = open(disk);
       expect(stepOf(await vault.load())).toBe(1);
       expect(vault.notice).not.toBe('');
     }
@@ -173,7 +165,7 @@ describe('damage', () => {
     for (let at = 0; at < 24; at++) {
       const disk = good.survive(0);
       disk.spoil('pointer', (b) => b.with(at, b[at]! ^ 0x55));
-      const vault = new Vault(disk);
+      const vault = open(disk);
       expect(stepOf(await vault.load())).toBe(3);
       expect(vault.notice).toBe('');
     }
@@ -182,113 +174,45 @@ describe('damage', () => {
   it('of both slots is said, and the next save works', async () => {
     const disk = await diskWith(2);
     for (const slot of ['slot-0', 'slot-1']) disk.spoil(slot, (b) => b.with(100, 0xff));
-    const vault = new Vault(disk);
+    const vault = open(disk);
     expect(await vault.load()).toBeNull();
     expect(vault.notice).toMatch(/damaged/);
     await vault.save(run(3), { step: 3 });
-    expect(stepOf(await new Vault(disk).load())).toBe(3);
-  });
-
-  it('of the text gives no text, and the run all the same', async () => {
-    const disk = await diskWith(1);
-    disk.spoil('text-0', (b) => b.with(65, 0));
-    const vault = new Vault(disk);
-    expect(stepOf(await vault.load())).toBe(1);
-    expect(await textOf(vault)).toBeNull();
+    expect(stepOf(await open(disk).load())).toBe(3);
   });
 
   it('is not seen in files of anything else', async () => {
     const disk = new CrashDisk();
-    for (const name of ['slot-0', 'slot-1', 'pointer', 'text-0', 'text-1']) {
+    for (const name of ['slot-0', 'slot-1', 'pointer']) {
       disk.spoil(name, () => new TextEncoder().encode(`<!doctype html>${'x'.repeat(500)}`));
     }
-    const vault = new Vault(disk);
+    const vault = open(disk);
     expect(await vault.load()).toBeNull();
     expect(vault.notice).toBe('');
     await vault.save(run(1), { step: 1 });
-    expect(stepOf(await new Vault(disk).load())).toBe(1);
-  });
-});
-
-describe('texts', () => {
-  it('belong to the saves after them', async () => {
-    const disk = new CrashDisk();
-    const vault = new Vault(disk);
-    await vault.saveText(new Blob(['first']));
-    expect(await textOf(vault)).toBeNull();
-    await vault.save(run(1), { step: 1 });
-    expect(await textOf(vault)).toBe('first');
-    for (const text of ['second', 'third', '', 'fourth']) {
-      await vault.saveText(new Blob([text]));
-      await vault.save(run(2), { step: 2 });
-      expect(await textOf(new Vault(disk.survive(0)))).toBe(text);
-    }
-  });
-
-  it('survive every cut while another one is kept', async () => {
-    await atEveryCut(
-      2,
-      async (vault) => {
-        await vault.saveText(new Blob(['two']));
-        await vault.saveText(new Blob(['three']));
-        await vault.save(run(9), { step: 9 });
-      },
-      async (vault, _, finished) => {
-        const saved = await vault.load();
-        const text = await textOf(vault);
-        expect([
-          [2, 'one'],
-          [9, 'three'],
-        ]).toContainEqual([stepOf(saved), text]);
-        if (finished) expect(text).toBe('three');
-      },
-    );
-  });
-
-  it('are not written again when they are there already', async () => {
-    const disk = await diskWith(1);
-    const vault = new Vault(disk);
-    const text = await vault.loadText();
-    const before = disk.events;
-    await vault.saveText(text!);
-    expect(disk.events).toBe(before);
-    await vault.save(run(2), { step: 2 });
-    expect(await textOf(vault)).toBe('one');
-  });
-
-  it('of many megabytes go through in pieces', async () => {
-    const bytes = new Uint8Array(9_000_001);
-    for (let i = 0; i < bytes.length; i += 997) bytes[i] = i;
-    const disk = new CrashDisk();
-    const vault = new Vault(disk);
-    await vault.saveText(new Blob([bytes]));
-    await vault.save(run(1), { step: 1 });
-    const kept = await new Vault(disk.survive(0)).loadText();
-    expect(Buffer.compare(Buffer.from(await kept!.arrayBuffer()), bytes)).toBe(0);
+    expect(stepOf(await open(disk).load())).toBe(1);
   });
 });
 
 describe('a full disk', () => {
-  it('at any size is a QuotaError that leaves the save before, and its text', async () => {
+  it('at any size is a QuotaError that leaves the save before', async () => {
     let refused = 0;
     for (let quota = 0; quota < 1400; quota += 9) {
       const disk = await diskWith(1);
       disk.quota = quota;
-      const vault = new Vault(disk);
+      const vault = open(disk);
       await vault.load();
       try {
-        await vault.saveText(new Blob(['x'.repeat(200)]));
         await vault.save(run(2, 400), { step: 2 });
       } catch (e) {
         expect(e).toBeInstanceOf(QuotaError);
         refused++;
-        const later = new Vault(disk.survive(0));
+        const later = open(disk.survive(0));
         expect(stepOf(await later.load())).toBe(1);
-        expect(await textOf(later)).toBe('one');
         // Once there is room again, saving goes on.
         disk.quota = Infinity;
         await vault.save(run(3), { step: 3 });
-        expect(stepOf(await new Vault(disk.survive(0)).load())).toBe(3);
+        expect(stepOf(await open(disk.survive(0)).load())).toBe(3);
       }
     }
     expect(refused).toBeGreaterThan(50);
@@ -297,25 +221,46 @@ describe('a full disk', () => {
   it('that refuses gets its room back', async () => {
     const disk = await diskWith(1);
     disk.quota = 2000;
-    const vault = new Vault(disk);
+    const vault = open(disk);
     await expect(vault.save(run(2, 5000), { step: 2 })).rejects.toThrow(QuotaError);
     expect(disk.bytes('slot-1').length).toBe(0);
   });
 });
 
-describe('clearing', () => {
+describe('removing', () => {
   it('forgets all, at every cut all or nothing', async () => {
     await atEveryCut(
       2,
-      (vault) => vault.clear(),
+      (vault) => vault.remove(),
       async (vault, disk, finished) => {
         const step = stepOf(await vault.load());
         expect(finished ? [null] : [null, 2]).toContain(step);
-        expect(await textOf(vault)).toBe(step === null ? null : 'one');
         expect(vault.notice).toBe('');
+        expect((await vault.head())?.meta ?? null).toEqual(step === null ? null : { step });
         await vault.save(run(4), { step: 4 });
-        expect(stepOf(await new Vault(disk.survive(0)).load())).toBe(4);
+        expect(stepOf(await open(disk.survive(0)).load())).toBe(4);
       },
     );
+  });
+});
+
+describe('the head', () => {
+  it('tells meta, size and text without the bytes', async () => {
+    const disk = new CrashDisk();
+    await open(disk).save(run(1), { step: 1 }, 7);
+    await open(disk).save(run(2, 50), { step: 2 }, 7);
+    const head = await open(disk).head();
+    expect(head).toEqual({ meta: { step: 2 }, size: 64 + 10 + 300 + 64 + 10 + 50, text: 7 });
+    expect(await open(new CrashDisk()).head()).toBeNull();
+  });
+
+  it('of a damaged record is that of the save before, or says so', async () => {
+    const disk = await diskWith(2);
+    disk.spoil('slot-1', (b) => b.with(70, 0));
+    expect((await open(disk).head())?.meta).toEqual({ step: 1 });
+    disk.spoil('slot-0', (b) => b.subarray(0, 9));
+    const vault = open(disk);
+    expect(await vault.head()).toBeNull();
+    expect(vault.notice).toMatch(/damaged/);
   });
 });

@@ -54,3 +54,8 @@ export function warning(need: Need, deviceGib: number | undefined): string {
   }
   return '';
 }
+
+/** The next longer context that a model can have; 0 if there is none. */
+export function longerContext(facts: ModelFacts | undefined, now: number): number {
+  return (facts ? needs(facts) : []).find((row) => row.ctx > now)?.ctx ?? 0;
+}

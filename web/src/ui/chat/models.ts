@@ -228,6 +228,20 @@ export function openChosen(): Promise<void> {
   });
 }
 
+/** Loads the model of a conversation again, with the context of its settings. */
+export async function openStored(id: string): Promise<void> {
+  const stored = (models.get().list ?? []).find((m) => m.id === id && m.whole);
+  if (!stored) return;
+  await choose(stored);
+  if (models.get().problem === '') await openChosen();
+}
+
+/** The model that is open, with a context of that many tokens; the conversation stays. */
+export async function openLonger(ctx: number): Promise<void> {
+  chatSettings.patch({ ctx });
+  await openChosen();
+}
+
 export function isOpen(stored: StoredModel): boolean {
   const source = models.get().opened?.source;
   return source !== undefined && 'stored' in source && source.stored === stored.id;

@@ -1,40 +1,210 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * talk.ts - the conversation: it lives here and not in a component, so that another view can be
- * opened while an answer is written.
+ * talk.ts - the conversation that is open, and all others. It lives here and not in a component, so
+ * that another view can be opened while an answer is written. Each is a document of the store
+ * (`talk.ID`), written after each turn, while an answer grows, and when what is typed or set has
+ * rested; it outlives reloads, new versions and other models.
  */
 import type { AnswerStats, Turn } from '../../lib/types';
 import { TinygptError } from '../../lib/errors';
 import { plainError } from '../plain_error';
+import { kept, newId, watchUnsaved, whenStore } from '../state/keeping';
+import { notify } from '../state/notices';
 import { Store } from '../store';
 import { chatSession, chatSettings, engineDied, models, tokensOf } from './models';
 import { biases, lines } from './settings';
+import { readFile, readTalk, type SaidTurn, type TalkDoc, talkName, turnsToDrop } from './talk_doc';
 
 export interface TalkState {
-  turns: readonly Turn[];
+  id: string;
+  name: string;
+  begun: number;
+  turns: readonly SaidTurn[];
   /** What is being typed. */
   draft: string;
   /** The answer under way; null if there is none. */
   writing: string | null;
   /** Of the answer under way, or the last one. */
   stats: AnswerStats | null;
+  /** Oldest turns that the last answer was written without, since they did not fit. */
+  dropped: number;
+  /** What answered last. */
+  model: TalkDoc['model'];
   problem: string;
 }
 
-const EMPTY: TalkState = { turns: [], draft: '', writing: null, stats: null, problem: '' };
+function fresh(): TalkState {
+  return {
+    id: newId(),
+    name: '',
+    begun: Date.now(),
+    turns: [],
+    draft: '',
+    writing: null,
+    stats: null,
+    dropped: 0,
+    model: null,
+    problem: '',
+  };
+}
 
-export const talk = new Store<TalkState>(EMPTY);
+export const talk = new Store<TalkState>(fresh());
+/** All that are kept, the newest first; null: not looked yet. */
+export const talks = new Store<readonly TalkDoc[] | null>(null);
 
+const KEY = 'talk.';
 /** Shows at most this often: what a page draws is taken from the threads that write. */
 const SHOW_MS = 100;
+/** An answer that grows is written to the store this often, and what is typed after this rest. */
+const KEEP_MS = 1000;
 
 let control: AbortController | null = null;
 /** Each answer has a seed of its own, so that another one to the same turn is another one. */
 let answers = 0;
 
+// ---------------------------------------------------------------------------------- what is kept
+
+function asDoc(): TalkDoc {
+  const { id, name, turns, draft, writing, model, begun } = talk.get();
+  // Half an answer is better than none, should the page go now.
+  const half: SaidTurn[] = writing ? [{ role: 'assistant', text: writing }] : [];
+  return {
+    id,
+    name,
+    turns: [...turns, ...half],
+    draft,
+    settings: chatSettings.get(),
+    model,
+    begun,
+    changed: Date.now(),
+  };
+}
+
+let timer: ReturnType<typeof setTimeout> | null = null;
+let writes = 0;
+
+async function write(doc: TalkDoc): Promise<void> {
+  const others = (talks.get() ?? []).filter((other) => other.id !== doc.id);
+  talks.set([doc, ...others].sort((a, b) => b.changed - a.changed));
+  writes++;
+  try {
+    if (await whenStore()) await kept.saveDoc(KEY + doc.id, doc);
+  } catch (e) {
+    notify('warning', `This conversation is not saved. Export it to keep it. ${plainError(e)}`);
+  } finally {
+    writes--;
+  }
+}
+
+/** Writes the conversation to the store, now; one that holds nothing is not kept. */
+function keep(): Promise<void> {
+  if (timer) clearTimeout(timer);
+  timer = null;
+  const doc = asDoc();
+  if (doc.turns.length === 0 && doc.draft.trim() === '') return Promise.resolve();
+  return write(doc);
+}
+
+function keepSoon(): void {
+  timer ??= setTimeout(() => void keep(), KEEP_MS);
+}
+
+let started = false;
+
+/** Looks for what earlier visits left, and opens the newest; once. */
+export async function startTalks(): Promise<void> {
+  if (started) return;
+  started = true;
+  watchUnsaved(() => timer !== null || writes > 0);
+  chatSettings.subscribe(keepSoon);
+  if (!(await whenStore())) {
+    talks.set([]);
+    return;
+  }
+  try {
+    const docs = Object.entries(await kept.loadDocs(KEY))
+      .map(([key, value]) => readTalk(key.slice(KEY.length), value))
+      .filter((doc) => doc !== null)
+      .sort((a, b) => b.changed - a.changed);
+    talks.set([...(talks.get() ?? []), ...docs]);
+    const { turns, draft } = talk.get();
+    if (docs[0] && turns.length === 0 && draft === '') show(docs[0]);
+  } catch (e) {
+    talks.set(talks.get() ?? []);
+    notify('warning', `The conversations that are kept here could not be read. ${plainError(e)}`);
+  }
+}
+
+function show(doc: TalkDoc): void {
+  const { id, name, begun, turns, draft, model } = doc;
+  answers = turns.length;
+  talk.set({ ...fresh(), id, name, begun, turns, draft, model });
+  const { ctx, template } = chatSettings.get();
+  // Context and template are those of the model that is open, if one is.
+  chatSettings.set(models.get().opened ? { ...doc.settings, ctx, template } : doc.settings);
+  // Looking at it changes nothing of it.
+  if (timer) clearTimeout(timer);
+  timer = null;
+}
+
+/** Ends the answer under way, and keeps what there is. */
+async function putAway(): Promise<void> {
+  control?.abort();
+  control = null;
+  await keep();
+}
+
+export async function openTalk(doc: TalkDoc): Promise<void> {
+  if (doc.id === talk.get().id) return;
+  await putAway();
+  show(doc);
+}
+
+/** Another conversation begins; what is typed goes along, and the old one stays in the list. */
+export async function newTalk(): Promise<void> {
+  const { draft, turns } = talk.get();
+  if (turns.length > 0) talk.patch({ draft: '' });
+  await putAway();
+  answers = 0;
+  talk.set({ ...fresh(), draft });
+}
+
+export async function renameTalk(doc: TalkDoc, name: string): Promise<void> {
+  const trimmed = name.trim().slice(0, 200);
+  if (doc.id === talk.get().id) talk.patch({ name: trimmed });
+  await write({ ...doc, name: trimmed });
+}
+
+export async function removeTalk(doc: TalkDoc): Promise<void> {
+  if (doc.id === talk.get().id) {
+    control?.abort();
+    control = null;
+    if (timer) clearTimeout(timer);
+    timer = null;
+    talk.set(fresh());
+  }
+  talks.set((talks.get() ?? []).filter((other) => other.id !== doc.id));
+  if (await whenStore()) await kept.removeDoc(KEY + doc.id);
+  notify('info', `“${talkName(doc)}” is deleted.`, { label: 'Undo', run: () => void write(doc) });
+}
+
+/** Takes conversations from files, JSON or Markdown; says how many there were. */
+export async function importTalks(files: readonly File[]): Promise<void> {
+  for (const file of files) {
+    const docs = readFile(await file.text(), newId);
+    for (const doc of docs) await write({ ...doc, changed: doc.changed || Date.now() });
+    const many = docs.length === 1 ? 'A conversation is' : `${docs.length} conversations are`;
+    if (docs.length === 0) notify('error', `${file.name} holds no conversation.`);
+    else notify('good', `${many} here from ${file.name}.`);
+  }
+}
+
+// ------------------------------------------------------------------------------------- answering
+
 function withSystem(turns: readonly Turn[]): Turn[] {
   const system = chatSettings.get().system.trim();
-  return [...(system === '' ? [] : [{ role: 'system' as const, text: system }]), ...turns];
+  const plain = turns.map(({ role, text }) => ({ role, text }));
+  return [...(system === '' ? [] : [{ role: 'system' as const, text: system }]), ...plain];
 }
 
 /** The biases of the settings, by token. */
@@ -46,18 +216,32 @@ async function biasList(): Promise<{ id: number; bias: number }[]> {
   return list;
 }
 
-/** Answers the last turn. One that does not fit is taken back into the draft. */
-async function answer(): Promise<void> {
+/** How many of the oldest turns do not fit beside an answer. */
+async function tooMany(turns: readonly SaidTurn[], capacity: number): Promise<number> {
+  const sizes: number[] = [];
+  for (const { text } of turns) sizes.push((await tokensOf(text)).length);
+  const system = (await tokensOf(chatSettings.get().system.trim())).length;
+  return turnsToDrop(sizes, turns.map((t) => t.role), system, capacity);
+}
+
+/** Answers the last turn. One that does not fit is taken back into the draft. `others` are answers
+ *  that it had before. */
+async function answer(others: readonly string[] = []): Promise<void> {
   const session = chatSession();
   const { turns } = talk.get();
+  const { opened } = models.get();
   const last = turns.at(-1);
-  if (!session || last?.role !== 'user' || talk.get().writing !== null) return;
+  if (!session || !opened || last?.role !== 'user' || talk.get().writing !== null) return;
   const mine = (control = new AbortController());
   const { sampling, banned, stops } = chatSettings.get();
-  talk.patch({ writing: '', stats: null, problem: '' });
+  const stored = 'stored' in opened.source ? opened.source.stored : '';
+  talk.patch({ writing: '', stats: null, problem: '', model: { name: opened.name, stored } });
+  void keep();
   let text = '';
   try {
-    const stream = session.answer(withSystem(turns), {
+    const dropped = await tooMany(turns, session.capacity);
+    talk.patch({ dropped });
+    const stream = session.answer(withSystem(turns.slice(dropped)), {
       ...sampling,
       seed: (sampling.seed + answers++) % 2 ** 32,
       banned: lines(banned),
@@ -74,21 +258,22 @@ async function answer(): Promise<void> {
       if (now - shown < SHOW_MS || control !== mine) continue;
       shown = now;
       talk.patch({ writing: text });
+      keepSoon();
     }
     const stats = await stream.stats.catch(() => null);
     if (control !== mine) return;
-    talk.patch({ turns: [...turns, { role: 'assistant', text }], writing: null, stats });
+    const said: SaidTurn = { role: 'assistant', text, ...(others.length > 0 ? { others } : {}) };
+    talk.patch({ turns: [...turns, said], writing: null, stats });
+    await keep();
   } catch (e) {
     if (control !== mine) return;
-    talk.patch({ draft: last.text });
+    talk.patch({ draft: last.text, turns: turns.slice(0, -1), writing: null });
+    void keep();
     if (engineDied(e)) return;
     const full = e instanceof TinygptError && e.code === 'FULL';
     talk.patch({
-      turns: turns.slice(0, -1),
-      writing: null,
       problem: full
-        ? 'The conversation is longer than the context. Begin a new one, shorten the turn, or ' +
-          'load the model with a longer context.'
+        ? 'This turn is longer than the context. Shorten it, or load the model with a longer context.'
         : plainError(e),
     });
   }
@@ -101,30 +286,53 @@ export function send(): Promise<void> {
   return answer();
 }
 
+export function type(draft: string): void {
+  talk.patch({ draft });
+  keepSoon();
+}
+
 /** What is written so far stays. */
 export function stop(): void {
   control?.abort();
 }
 
-/** Another answer to the last turn. */
+/** Another answer to the last turn; the one that is there stays beside it. */
 export function regenerate(): Promise<void> {
   const { turns, writing } = talk.get();
-  if (writing !== null || turns.at(-1)?.role !== 'assistant') return Promise.resolve();
+  const last = turns.at(-1);
+  if (writing !== null || last?.role !== 'assistant' || !chatSession()) return Promise.resolve();
   talk.patch({ turns: turns.slice(0, -1) });
-  return answer();
+  return answer([...(last.others ?? []), last.text]);
 }
 
-/** Forgets the conversation; what is typed stays. */
-export function reset(): void {
+/** The next of a turn's other answers takes the place of the one that counts. */
+export function otherAnswer(at: number): void {
+  const { turns } = talk.get();
+  const [next, ...rest] = turns[at]?.others ?? [];
+  if (next === undefined) return;
+  const turned = (t: SaidTurn) => ({ ...t, text: next, others: [...rest, t.text] });
+  talk.patch({ turns: turns.map((t, i) => (i === at ? turned(t) : t)) });
+  void keep();
+}
+
+/** A conversation of its own that begins as this one does, up to a turn. */
+export async function branch(at: number): Promise<void> {
+  const { turns, name } = talk.get();
+  await putAway();
+  const doc = { ...asDoc(), id: newId(), turns: turns.slice(0, at + 1), draft: '', begun: Date.now() };
+  doc.name = `${talkName({ name, turns, draft: '' })} (branch)`;
+  await write(doc);
+  show(doc);
+}
+
+/** Says a turn of the person's otherwise, and answers that. What followed stays as a branch. */
+export async function editTurn(at: number, text: string): Promise<void> {
+  const { turns, name } = talk.get();
+  if (text.trim() === '' || turns[at]?.role !== 'user' || !chatSession()) return;
   control?.abort();
-  control = null;
-  answers = 0;
-  talk.set({ ...EMPTY, draft: talk.get().draft });
+  const before = { ...asDoc(), id: newId(), turns };
+  before.name = `${talkName({ name, turns, draft: '' })} (before an edit)`;
+  await write(before);
+  talk.patch({ turns: [...turns.slice(0, at), { role: 'user', text: text.trim() }], writing: null });
+  await answer();
 }
-
-/* Another model has not said what this one said. */
-let before = models.get().opened;
-models.subscribe(({ opened }) => {
-  if (opened !== before) reset();
-  before = opened;
-});

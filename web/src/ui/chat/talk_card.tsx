@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 /** talk_card.tsx - the conversation: turns, the answer as it is written, and what was measured. */
-import { useEffect, useRef } from 'preact/hooks';
-import type { AnswerStats, Turn } from '../../lib/types';
+import { Fragment } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { AnswerStats } from '../../lib/types';
 import { count, milliseconds } from '../format';
-import { Button } from '../parts/button';
+import { Button, IconButton } from '../parts/button';
 import { Card } from '../parts/card';
 import { Field } from '../parts/fields';
 import { Notice } from '../parts/notice';
 import { Bar, Stat } from '../parts/stat';
 import { useStore } from '../store';
-import { models } from './models';
-import { regenerate, reset, send, stop, talk } from './talk';
+import { copyText } from './copy';
+import { longerContext } from './forecast';
+import { Markdown } from './markdown';
+import { models, openLonger, openStored } from './models';
+import { branch, editTurn, otherAnswer, regenerate, send, stop, talk, type } from './talk';
+import { type SaidTurn, talkName } from './talk_doc';
 
-const WHO: Record<Turn['role'], string> = { user: 'You', assistant: 'Model', system: 'System' };
+const WHO: Record<SaidTurn['role'], string> = { user: 'You', assistant: 'Model' };
 
 const ENDS: Record<AnswerStats['end'], string> = {
   end: 'Done.',
@@ -21,21 +26,86 @@ const ENDS: Record<AnswerStats['end'], string> = {
   stopped: 'Stopped.',
 };
 
-function Said({ turn, writing }: { turn: Turn; writing?: boolean }) {
+function Said({ turn, at, writing }: { turn: SaidTurn; at: number; writing?: boolean }) {
+  const [editing, setEditing] = useState(false);
+  if (editing) return <Edit turn={turn} at={at} onDone={() => setEditing(false)} />;
   return (
     <li class={`chat-turn chat-${turn.role}`}>
       <p class="chat-who">{WHO[turn.role]}</p>
-      <div class="chat-text">
-        {turn.text}
+      <div class={turn.role === 'assistant' ? 'chat-text chat-md' : 'chat-text'}>
+        {turn.role === 'assistant' ? <Markdown text={turn.text} /> : turn.text}
         {writing && <span class="caret" aria-hidden="true" />}
       </div>
+      {!writing && <Tools turn={turn} at={at} onEdit={() => setEditing(true)} />}
+    </li>
+  );
+}
+
+function Tools({ turn, at, onEdit }: { turn: SaidTurn; at: number; onEdit: () => void }) {
+  const busy = useStore(talk, (t) => t.writing !== null);
+  const open = useStore(models, (m) => m.opened !== null);
+  const others = turn.others?.length ?? 0;
+  return (
+    <div class="chat-tools">
+      <IconButton icon="copy" label="Copy" onClick={() => void copyText(turn.text)} />
+      {turn.role === 'user' && open && !busy && (
+        <IconButton icon="pen" label="Edit this turn" onClick={onEdit} />
+      )}
+      {turn.role === 'assistant' && !busy && (
+        <IconButton
+          icon="link"
+          label="A new conversation from here"
+          onClick={() => void branch(at)}
+        />
+      )}
+      {others > 0 && !busy && (
+        <Button kind="plain" onClick={() => otherAnswer(at)}>
+          Other answer ({others + 1})
+        </Button>
+      )}
+    </div>
+  );
+}
+
+/** A turn of the person's, said otherwise; what followed it is kept as a conversation of its own. */
+function Edit({ turn, at, onDone }: { turn: SaidTurn; at: number; onDone: () => void }) {
+  const [text, setText] = useState(turn.text);
+  return (
+    <li class="chat-turn">
+      <form
+        class="stack-tight"
+        onSubmit={(e) => {
+          e.preventDefault();
+          onDone();
+          void editTurn(at, text);
+        }}
+      >
+        <Field label="Say it otherwise" help="What followed is kept as a conversation of its own.">
+          {({ id, describedBy }) => (
+            <textarea
+              id={id}
+              class="input"
+              rows={3}
+              aria-describedby={describedBy}
+              value={text}
+              onInput={(e) => setText(e.currentTarget.value)}
+            />
+          )}
+        </Field>
+        <div class="row row-end">
+          <Button onClick={onDone}>Leave it</Button>
+          <Button kind="primary" submit disabled={text.trim() === ''}>
+            Send it
+          </Button>
+        </div>
+      </form>
     </li>
   );
 }
 
 /** The newest line stays in sight, unless a person has scrolled up. */
 function Turns() {
-  const { turns, writing } = useStore(talk);
+  const { turns, writing, dropped } = useStore(talk);
   const list = useRef<HTMLOListElement>(null);
   const follows = useRef(true);
   useEffect(() => {
@@ -55,10 +125,34 @@ function Turns() {
       }}
     >
       {turns.map((turn, i) => (
-        <Said key={i} turn={turn} />
+        <Fragment key={i}>
+          {i === dropped && dropped > 0 && <Dropped n={dropped} />}
+          <Said turn={turn} at={i} />
+        </Fragment>
       ))}
-      {writing !== null && <Said turn={{ role: 'assistant', text: writing }} writing />}
+      {writing !== null && (
+        <Said turn={{ role: 'assistant', text: writing }} at={turns.length} writing />
+      )}
     </ol>
+  );
+}
+
+/** What stands above this line was not read for the last answer. */
+function Dropped({ n }: { n: number }) {
+  const longer = useStore(models, (m) => longerContext(m.chosen?.facts, m.opened?.capacity ?? 0));
+  const busy = useStore(models, (m) => m.busy !== '');
+  return (
+    <li class="chat-dropped">
+      <p class="quiet" role="status">
+        The context is full: the {n === 1 ? 'turn' : `${n} turns`} above {n === 1 ? 'is' : 'are'} not
+        read any more.
+      </p>
+      {longer > 0 && (
+        <Button disabled={busy} onClick={() => void openLonger(longer)}>
+          Load it with {count(longer)} tokens
+        </Button>
+      )}
+    </li>
   );
 }
 
@@ -114,7 +208,7 @@ function Composer() {
             rows={3}
             aria-describedby={describedBy}
             value={draft}
-            onInput={(e) => talk.patch({ draft: e.currentTarget.value })}
+            onInput={(e) => type(e.currentTarget.value)}
             onKeyDown={(e) => {
               if (e.key === 'Escape') stop();
               if (e.key !== 'Enter' || e.shiftKey || e.isComposing) return;
@@ -139,29 +233,45 @@ function Composer() {
   );
 }
 
+/** Instead of the composer, while no model is open. */
+function LoadAgain() {
+  const model = useStore(talk, (t) => t.model);
+  const { list, busy } = useStore(models);
+  const here = list?.find((m) => m.whole && m.id === model?.stored);
+  if (busy !== '') return null;
+  return here ? (
+    <div class="row">
+      <Button kind="primary" icon="play" onClick={() => void openStored(here.id)}>
+        Load {here.name}
+      </Button>
+    </div>
+  ) : (
+    <p class="quiet">Choose a model to go on{model ? `; ${model.name} answered last` : ''}.</p>
+  );
+}
+
 export function TalkCard() {
   const opened = useStore(models, (m) => m.opened);
-  const { turns, writing, problem } = useStore(talk);
-  if (!opened) return null;
+  const { name, draft, turns, writing, problem, model } = useStore(talk);
+  if (!opened && turns.length === 0) return null;
   return (
-    <Card title="Conversation" aside={opened.name}>
+    <Card
+      title={turns.length > 0 ? talkName({ name, turns, draft }) : 'Conversation'}
+      aside={opened?.name ?? model?.name ?? ''}
+      class="chat-talking"
+    >
       {(turns.length > 0 || writing !== null) && <Turns />}
       {problem !== '' && (
         <Notice kind="error">
           <p>{problem}</p>
         </Notice>
       )}
-      <Composer />
+      {opened ? <Composer /> : <LoadAgain />}
       <Measured />
-      {turns.length > 0 && (
+      {turns.at(-1)?.role === 'assistant' && writing === null && opened && (
         <div class="row">
-          {turns.at(-1)?.role === 'assistant' && writing === null && (
-            <Button icon="reset" onClick={() => void regenerate()}>
-              Answer anew
-            </Button>
-          )}
-          <Button icon="close" onClick={reset}>
-            New conversation
+          <Button icon="reset" onClick={() => void regenerate()}>
+            Answer anew
           </Button>
         </div>
       )}

@@ -18,7 +18,8 @@ import {
   trainOpenedModel,
 } from '../state/files';
 import { openView } from '../state/route';
-import { controller, keeping, reset, useRun } from '../state/run';
+import { keeping } from '../state/keeping';
+import { controller, useRun } from '../state/run';
 import { textName, textState } from '../state/text';
 import { useStore } from '../store';
 import { FileButton } from '../text/text_box';
@@ -277,16 +278,15 @@ function Opened({ file }: { file: OpenedFile }) {
 const KEEPING = {
   opening: 'Looking for what was saved…',
   ok:
-    'Runs are saved in this browser, on this machine, every 20 seconds or so, and when the ' +
-    'tab is hidden, paused or stopped.',
-  locked: 'Another tab of this page keeps its run here. This tab’s run is not saved by itself.',
+    'What you make is saved in this browser, on this machine: a text when it is taken, a run from ' +
+    'its start on, once a second or as often as its size allows, a conversation after each turn.',
+  locked: 'Another tab of this page keeps things here. What this tab makes is not saved by itself.',
   unavailable: 'This browser gives the page no place to keep a run. Download it before you leave.',
 } as const;
 
 function Kept() {
   const kept = useStore(keeping);
   const s = useRun();
-  const [asking, setAsking] = useState(false);
   return (
     <Card title="Nothing is lost">
       <p class="small">{KEEPING[kept.status]}</p>
@@ -302,26 +302,11 @@ function Kept() {
           .
         </p>
       )}
-      {kept.status === 'ok' && s.phase !== 'running' && s.savedStep !== null && (
-        <div class="row">
-          {asking ? (
-            <>
-              <Button
-                kind="danger"
-                onClick={() => {
-                  setAsking(false);
-                  void reset();
-                }}
-              >
-                Delete run and save
-              </Button>
-              <Button onClick={() => setAsking(false)}>Keep them</Button>
-            </>
-          ) : (
-            <Button onClick={() => setAsking(true)}>Delete what is saved</Button>
-          )}
-        </div>
-      )}
+      <div class="row">
+        <Button icon="shelf" onClick={() => openView('shelf')}>
+          Your models
+        </Button>
+      </div>
     </Card>
   );
 }

@@ -2,7 +2,7 @@
 /** live_view.tsx - the run as it goes: numbers, curve, samples, milestones, and the verdict. */
 import { Button } from '../parts/button';
 import { Card } from '../parts/card';
-import { PastRunsList } from '../run/past_runs_list';
+import { CompareList } from '../run/compare_list';
 import { StartButton } from '../run/run_buttons';
 import { openView } from '../state/route';
 import { useRun } from '../state/run';
@@ -29,8 +29,8 @@ export default function LiveView() {
           <MilestonesCard />
         </div>
       </div>
-      <Card title="Earlier runs">
-        <PastRunsList />
+      <Card title="Compare with">
+        <CompareList />
       </Card>
     </div>
   );
@@ -48,8 +48,8 @@ function NothingYet() {
           <Button onClick={() => openView('start')}>Choose text and size</Button>
         </div>
       </Card>
-      <Card title="Earlier runs">
-        <PastRunsList />
+      <Card title="Compare with">
+        <CompareList />
       </Card>
     </div>
   );

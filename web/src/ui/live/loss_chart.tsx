@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * loss_chart.tsx - the run's curves: loss with its checks and the line of pure guessing, earlier
+ * loss_chart.tsx - the run's curves: loss with its checks and the line of pure guessing, other
  * runs beneath; or rate, gradient norm, speed.
  */
 import { useMemo, useState } from 'preact/hooks';
@@ -11,8 +11,8 @@ import { Choice } from '../parts/fields';
 import { count, loss, rate } from '../format';
 import type { RunState } from '../run/controller';
 import type { Curve } from '../run/curve';
-import { type PastRun, pastRuns } from '../run/past_runs';
 import { controller, useRun } from '../state/run';
+import { compared, curveWords, shelf, type ShelfRun } from '../state/shelf';
 import { useStore } from '../store';
 import { LN_256 } from './words';
 
@@ -28,12 +28,17 @@ const WHAT: readonly { value: What; label: string }[] = [
 export function LossChart() {
   const [what, setWhat] = useState<What>('loss');
   const s = useRun();
-  const past = useStore(pastRuns);
+  const chosen = useStore(compared);
+  const runs = useStore(shelf);
+  const past = useMemo(
+    () => (runs ?? []).filter((r) => r.id !== s.id && chosen.includes(r.id)),
+    [runs, chosen, s.id],
+  );
   return (
     <Card title="Curve" class="live-curve">
       <Choice label="What to draw" unlabelled value={what} options={WHAT} onChange={setWhat} />
       {what === 'loss' ? (
-        <Losses s={s} past={past.filter((p) => p.shown)} />
+        <Losses s={s} past={past} />
       ) : (
         <Other what={what} s={s} />
       )}
@@ -48,13 +53,13 @@ const DASHES = [
   [1, 2],
 ];
 
-function Losses({ s, past }: { s: RunState; past: readonly PastRun[] }) {
+function Losses({ s, past }: { s: RunState; past: readonly ShelfRun[] }) {
   const curve = controller.curve;
   const { x, columns } = useMemo(() => join(curve, past), [curve, s.curveTick, past]);
   const [raw = [], smooth = [], val = [], ...others] = columns;
   const lines: Line[] = [
     ...past.map((p, i): Line => ({
-      name: p.label,
+      name: curveWords(p),
       values: others[i] ?? [],
       colour: '--ink-3',
       dash: DASHES[i % DASHES.length] ?? [],
@@ -83,13 +88,13 @@ function Losses({ s, past }: { s: RunState; past: readonly PastRun[] }) {
 /** One x axis for the run and the earlier ones; uPlot fills the gaps. */
 function join(
   curve: Curve,
-  past: readonly PastRun[],
+  past: readonly ShelfRun[],
 ): { x: number[]; columns: (number | null)[][] } {
   const own = [curve.loss, curve.smooth, curve.val];
   if (past.length === 0) return { x: curve.step, columns: own };
   const tables: uPlot.AlignedData[] = [
     [curve.step, ...own],
-    ...past.map((p): uPlot.AlignedData => [p.steps, p.losses]),
+    ...past.map((p): uPlot.AlignedData => [p.meta.curve.steps, p.meta.curve.losses]),
   ];
   const [x = [], ...columns] = uPlot.join(tables);
   // join leaves undefined where a table has no such x: spanGaps wants null.

@@ -7,7 +7,8 @@ import { count, duration, loss, milliseconds, percent, rate } from '../format';
 import { ContinueForm, RunButtons } from '../run/run_buttons';
 import { TellMe } from '../run/run_view';
 import type { RunState } from '../run/controller';
-import { keeping, useRun } from '../state/run';
+import { keeping } from '../state/keeping';
+import { useRun } from '../state/run';
 import { useStore } from '../store';
 import { choices, meaning } from './words';
 

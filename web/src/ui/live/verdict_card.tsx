@@ -7,7 +7,7 @@ import { count } from '../format';
 import { findSize } from '../model/presets';
 import { withSize } from '../run/settings';
 import { openView, settings, sizeChosen } from '../state/route';
-import { controller, useRun } from '../state/run';
+import { controller, goOn, useRun } from '../state/run';
 import { VIEWS } from '../state/views';
 import type { NextAction } from './verdict';
 
@@ -70,7 +70,7 @@ function ActionButton({ action: a, first }: { action: NextAction; first: boolean
       );
     case 'continue':
       return (
-        <Button kind={kind} icon="play" onClick={() => void controller.unpause(a.steps)}>
+        <Button kind={kind} icon="play" onClick={() => goOn(a.steps)}>
           {a.steps > 0 ? `Continue for ${count(a.steps)} more` : 'Continue'}
         </Button>
       );

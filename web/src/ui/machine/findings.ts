@@ -189,7 +189,7 @@ function storage(page: PageFacts): Finding[] {
           name: 'Saving the run',
           state: 'good',
           value: 'in this browser',
-          advice: 'A refresh, a crash or a closed tab costs nothing.',
+          advice: 'A refresh, a crash or a closed tab costs a second of training at most.',
         }
       : {
           id: 'opfs',

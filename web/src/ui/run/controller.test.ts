@@ -24,6 +24,9 @@ class World implements EnginePort<FakeModel, TextPort> {
   msPerStep = 10;
   alive = 0;
   opened = 0;
+  trapsAtSave = false;
+  /** What taking a save holds training up for. */
+  saveMs = 0;
   trainers: FakeTrainer[] = [];
   /** What goes wrong, and at which step. */
   faultAt: { step: number; error: Error } | null = null;
@@ -180,6 +183,8 @@ class FakeTrainer implements TrainerPort<FakeModel> {
   }
 
   async save() {
+    if (this.world.trapsAtSave) throw new TinygptError('TRAP', 'unreachable');
+    this.world.clock += this.world.saveMs;
     const saved: SavedRun = { done: this.at, options: this.o };
     return new TextEncoder().encode(JSON.stringify(saved));
   }
@@ -196,31 +201,19 @@ function lossAt(step: number): number {
 }
 
 class MemoryStore implements RunStore {
-  notice = '';
+  /** By id: the step and the text of the last save. */
+  runs = new Map<string, { step: number; text: number }>();
   saved: { run: Uint8Array; meta: object } | null = null;
   full = false;
 
-  async open() {
-    return { status: 'ok' as const };
-  }
-
-  async save(run: Uint8Array, meta: object) {
+  async saveRun(id: string, run: Uint8Array, meta: object, text: number) {
     if (this.full) throw Object.assign(new Error('no room'), { name: 'QuotaError' });
     this.saved = { run, meta };
+    this.runs.set(id, { step: (meta as RunMeta).step, text });
   }
 
-  async load() {
-    return this.saved;
-  }
-
-  async saveText() {}
-
-  async loadText() {
-    return null;
-  }
-
-  async clear() {
-    this.saved = null;
+  async keepText() {
+    return 7;
   }
 }
 
@@ -229,6 +222,7 @@ let world: World;
 let store: MemoryStore;
 let told: string[];
 let ended: number;
+let made: number;
 let c: RunController<FakeModel, TextPort>;
 
 function settings(s: Partial<Settings> = {}): Settings {
@@ -240,10 +234,12 @@ beforeEach(() => {
   store = new MemoryStore();
   told = [];
   ended = 0;
+  made = 0;
   c = new RunController<FakeModel, TextPort>({
     engine: async () => world,
     store,
     now: () => world.clock,
+    newId: () => `run${++made}`,
     onModel: () => {},
     tell: (_, text) => told.push(text),
     onEnd: () => ended++,
@@ -286,14 +282,78 @@ describe('RunController', () => {
     );
   });
 
-  it('saves some seconds apart', async () => {
-    const saves = vi.spyOn(store, 'save');
+  it('saves at its start, and then once a second where that costs little', async () => {
+    const saves = vi.spyOn(store, 'saveRun');
+    const steps = () => saves.mock.calls.map(([, , meta]) => (meta as RunMeta).step);
+    await c.start(settings({ steps: 1000 }), TEXT);
+    await until(() => phase() === 'done');
+    expect(steps()[0]).toBe(0);
+    // Ten seconds of training, 10 ms a step.
+    const apart = steps().slice(1).map((step, i) => step - (steps()[i] ?? 0));
+    expect(Math.max(...apart)).toBeLessThanOrEqual(101);
+    expect(steps().length).toBeLessThan(16);
+    expect(store.runs.get('run1')).toEqual({ step: 1000, text: 7 });
+  });
+
+  it('saves seldom where saving takes long, and says what would be lost', async () => {
+    const saves = vi.spyOn(store, 'saveRun');
+    world.saveMs = 2000;
     world.msPerStep = 1000;
     await c.start(settings({ steps: 100 }), TEXT);
+    await until(() => c.state.get().step === 20);
+    expect(c.unsavedMs).toBeGreaterThan(0);
     await until(() => phase() === 'done');
-    // 100 s of training, 20 s apart, and once at the end.
-    expect(saves.mock.calls.length).toBeGreaterThanOrEqual(4);
-    expect(saves.mock.calls.length).toBeLessThanOrEqual(6);
+    expect(saves.mock.calls.length).toBeLessThan(10);
+    expect(c.unsavedMs).toBe(0);
+    store.full = true;
+    await c.unpause(5);
+    await until(() => phase() === 'done');
+    expect(c.unsavedMs).toBe(Infinity);
+  });
+
+  it('keeps a run that makes room for another', async () => {
+    await c.start(settings({ steps: 1e6 }), TEXT);
+    await until(() => c.state.get().step > 30);
+    await c.start(settings({ steps: 20 }), TEXT);
+    await until(() => phase() === 'done');
+    expect(store.runs.get('run1')?.step).toBe(world.trainers[0]?.at);
+    expect(store.runs.get('run2')?.step).toBe(20);
+    expect(c.state.get().id).toBe('run2');
+  });
+
+  it('opens a run standing still, and judges one that is over', async () => {
+    await c.start(settings({ steps: 1e6 }), TEXT);
+    await until(() => c.state.get().step > 30);
+    await c.pause();
+    const { run, meta } = store.saved!;
+    const blob = new Blob([run as Uint8Array<ArrayBuffer>]);
+    const { step } = meta as RunMeta;
+    expect(await c.open(blob, { ...TEXT, kept: 3 }, meta as RunMeta, 'old')).toBe(true);
+    expect(c.state.get()).toMatchObject({ id: 'old', phase: 'paused', step, savedStep: step });
+    expect(c.unsavedMs).toBe(0);
+    await c.unpause();
+    await until(() => c.state.get().step > step);
+    await c.pause();
+    expect(store.runs.get('old')?.text).not.toBe(0);
+    await c.open(blob, TEXT, meta as RunMeta, 'old', step);
+    expect(phase()).toBe('done');
+    expect(c.state.get().verdict).not.toBeNull();
+  });
+
+  it('gives back what was being made when something else was wanted', async () => {
+    const slow = world.newTrainer.bind(world);
+    let go = () => {};
+    world.newTrainer = async (...a) => {
+      await new Promise<void>((resolve) => (go = resolve));
+      return slow(...a);
+    };
+    const first = c.start(settings(), TEXT);
+    await new Promise((resolve) => setImmediate(resolve));
+    await c.forget();
+    go();
+    await first;
+    expect(phase()).toBe('idle');
+    expect(world.alive).toBe(0);
   });
 
   it('pauses, goes on, stops and continues for more: no step is lost or repeated', async () => {
@@ -320,11 +380,11 @@ describe('RunController', () => {
     await c.start(settings({ steps: 100_000 }), TEXT);
     await until(() => c.state.get().step > 120);
     await c.pause();
-    const saved = await store.load();
+    const { saved } = store;
     if (!saved) throw new Error('nothing was saved');
     const { step } = saved.meta as RunMeta;
     const run = new Blob([saved.run as Uint8Array<ArrayBuffer>]);
-    await c.resume(run, TEXT, saved.meta as RunMeta, step + 30);
+    await c.resume(run, TEXT, saved.meta as RunMeta, '', step + 30);
     await until(() => phase() === 'done');
     expect(world.trainers[1]?.taken).toEqual(all(30).map((i) => step + i));
     expect(c.state.get().from).toBe(step);
@@ -348,18 +408,22 @@ describe('RunController', () => {
   });
 
   it('begins anew when the trap came before the first save', async () => {
+    world.trapsAtSave = true;
     world.faultAt = { step: 3, error: new TinygptError('TRAP', 'unreachable') };
     await c.start(settings({ steps: 20 }), TEXT);
     await until(() => world.faultAt === null);
+    world.trapsAtSave = false;
     await c.recover('unreachable');
     await until(() => phase() === 'done');
     expect(world.trainers[1]?.taken).toEqual(all(20));
   });
 
   it('begins anew from the same file when it began with one', async () => {
+    world.trapsAtSave = true;
     world.faultAt = { step: 3, error: new TinygptError('TRAP', 'unreachable') };
     await c.start(settings({ steps: 20 }), TEXT, new Blob(['a model']));
     await until(() => world.faultAt === null);
+    world.trapsAtSave = false;
     await c.recover('unreachable');
     await until(() => phase() === 'done');
     expect(world.opened).toBe(2);
@@ -403,15 +467,14 @@ describe('RunController', () => {
     await until(() => phase() === 'done');
     await c.start(settings({ steps: 1e6 }), TEXT);
     await until(() => c.state.get().step > 10);
-    await c.reset();
+    await c.forget();
     expect(phase()).toBe('idle');
     expect(world.alive).toBe(0);
-    expect(store.saved).toBeNull();
   });
 
   it('asks the core for what the form shows', async () => {
     await c.start(settings({ lr: 5e-4, patience: 3 }), TEXT);
     expect(world.trainers[0]?.o).toEqual(trainOptions(settings({ lr: 5e-4, patience: 3 })));
-    await c.reset();
+    await c.forget();
   });
 });

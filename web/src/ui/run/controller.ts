@@ -2,14 +2,15 @@
 /**
  * controller.ts - one run from Start to its end: training, samples, saves, recovery.
  *
- *     idle -> preparing -> running <-> paused -> idle (reset)
+ *     idle -> preparing -> running <-> paused -> idle (another run)
  *                            |  ^
  *                            v  | continue
  *                           done            failed: the last save and the message are kept
  *
  * Training goes in chunks of some seconds. Between two chunks the weights stand still: samples are
- * written there, so that "step 400" is exactly step 400, and there the run is saved. No timer
- * drives any of it, so a hidden tab trains at full speed.
+ * written there, so that "step 400" is exactly step 400, and there the run is saved (save_times.ts
+ * says when). No timer drives any of it, so a hidden tab trains at full speed. A run that makes room
+ * for another is saved, and is not lost: the store has all of them.
  *
  * The bytes of the last save are kept as a Blob besides the store's copy: a browser without storage
  * can still recover from a trap, and the person can download them.
@@ -20,8 +21,9 @@ import { type Milestone, newMilestones } from '../live/words';
 import { type Verdict, verdict } from '../live/verdict';
 import { paramCount } from '../model/families';
 import { Store } from '../store';
-import { Curve } from './curve';
+import { Curve, thin } from './curve';
 import type { EnginePort, ModelPort, RunStore, TextPort, TrainerPort } from './ports';
+import { nextSave } from './save_times';
 import { gptConfig, type Settings, settingsOfRun, trainOptions } from './settings';
 
 export type Phase = 'idle' | 'preparing' | 'running' | 'paused' | 'done' | 'failed';
@@ -39,9 +41,13 @@ export interface RunText {
   sha256: string;
   /** Seed of the story generator, if that made it. */
   stories?: number;
+  /** Its id in the store, if it is kept there already. */
+  kept?: number;
 }
 
 export interface RunState {
+  /** What the store knows the run by; '' while there is none. */
+  id: string;
   phase: Phase;
   settings: Settings | null;
   /** The text's name, for showing. */
@@ -79,16 +85,28 @@ export interface RunMeta {
   step: number;
   total: number;
   settings: Settings;
-  text: { bytes: number; name: string; sha256: string; stories?: number; kept: boolean };
+  text: { bytes: number; name: string; sha256: string; stories?: number };
   samples: readonly Sample[];
   milestones: readonly Milestone[];
   savedAt: number;
+  /** When it was started. */
+  begun: number;
+  params: number;
+  /** Smoothed, and of the newest check; null while there is none. */
+  loss: number | null;
+  val: number | null;
+  /** 16 digits over the bits of all losses; equal digits, equal runs. */
+  hash: string;
+  /** The smoothed loss at some hundred steps. */
+  curve: { steps: number[]; losses: number[] };
 }
 
 export interface RunDeps<M extends ModelPort, T extends TextPort> {
   engine: () => Promise<EnginePort<M, T>>;
   store: RunStore;
   now: () => number;
+  /** A new run's id. */
+  newId: () => string;
   /** Told when the run's model is another one, or has learnt; null when it is gone. */
   onModel: (model: M | null, state: RunState) => void;
   /** What a person should hear wherever they are. */
@@ -98,6 +116,7 @@ export interface RunDeps<M extends ModelPort, T extends TextPort> {
 }
 
 const IDLE: RunState = {
+  id: '',
   phase: 'idle',
   settings: null,
   textName: '',
@@ -122,17 +141,20 @@ const IDLE: RunState = {
   curveTick: 0,
 };
 
-/** A chunk of training, and how often a run is saved. */
+/** A chunk of training. */
 const CHUNK_MS = 4000;
-const SAVE_MS = 20_000;
-/** Saving may cost a twentieth of the time. */
-const SAVE_SHARE = 20;
 const SHOW_MS = 250;
 const SAMPLE_TOKENS = 220;
 const MOST_SAMPLES = 60;
 /** A text larger than this is not copied into the browser's storage: its file is asked for. */
-const TEXT_KEPT_BYTES = 512e6;
+export const TEXT_KEPT_BYTES = 512e6;
 const TRAPS = 3;
+
+interface Made<M extends ModelPort> {
+  trainer: TrainerPort<M>;
+  /** The model, if it was made for this; else the trainer has its own. */
+  model: M | null;
+}
 
 export class RunController<M extends ModelPort, T extends TextPort> {
   readonly state = new Store<RunState>(IDLE);
@@ -147,14 +169,22 @@ export class RunController<M extends ModelPort, T extends TextPort> {
   #source: RunText | null = null;
   /** The model file that the run began with, if it was one. */
   #base: Blob | null = null;
-  #textKept = false;
+  /** Its id in the store, 0 while it is not there. */
+  #textId = 0;
+  #begun = 0;
+  /** The hash over all losses, of a run that was opened. */
+  #hash = '';
   #storing = false;
   #abort: AbortController | null = null;
   #loop: Promise<void> | null = null;
   #saving: Promise<void> | null = null;
+  /** When the run went on, and when it is saved next. */
+  #wentOn = 0;
   #nextSave = 0;
   #shownAt = 0;
   #traps = 0;
+  /** Counts runs: what is made for an older one is given back. */
+  #turn = 0;
   #shown: RunState = IDLE;
 
   constructor(deps: RunDeps<M, T>) {
@@ -164,6 +194,15 @@ export class RunController<M extends ModelPort, T extends TextPort> {
   /** Whether saves reach the store; the page says so after opening it. */
   storing(yes: boolean): void {
     this.#storing = yes;
+    if (yes && this.#source) void this.#keepText(this.#source);
+  }
+
+  /** Milliseconds of training that a reload would cost now. */
+  get unsavedMs(): number {
+    const { step, from, savedStep, phase, saveProblem, msPerStep } = this.#shown;
+    if (!this.#trainer || phase === 'failed') return 0;
+    if (!this.#storing || saveProblem !== '') return step > from ? Infinity : 0;
+    return step === savedStep ? 0 : (step - (savedStep ?? from)) * msPerStep;
   }
 
   get busy(): boolean {
@@ -187,11 +226,15 @@ export class RunController<M extends ModelPort, T extends TextPort> {
 
   /** A new run. `base` is a model file to go on from, with its own size; null: fresh weights. */
   async start(settings: Settings, text: RunText, base: Blob | null = null): Promise<void> {
+    await this.leave();
     this.#base = base;
-    await this.#begin(settings, text, async (engine, held) => {
-      this.#model = await this.#fresh(engine, settings);
-      return engine.newTrainer(this.#model, held, trainOptions(settings));
+    const id = this.#deps.newId();
+    const made = await this.#begin(id, settings, text, async (engine, held) => {
+      const model = await this.#fresh(engine, settings);
+      const trainer = await engine.newTrainer(model, held, trainOptions(settings));
+      return { trainer, model };
     });
+    if (made) this.#go();
   }
 
   #fresh(engine: EnginePort<M, T>, settings: Settings): Promise<M> {
@@ -199,40 +242,87 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     return engine.newModel(gptConfig(settings), settings.seed);
   }
 
-  /** The very run of a save goes on. `total`, if not 0, is its new number of steps. */
-  async resume(run: Blob, text: RunText, meta: Partial<RunMeta> = {}, total = 0): Promise<void> {
+  /**
+   * The very run of a save is here again, standing where it was; unpause() lets it go on. `id` is
+   * what the store knows it by, '' for a run that came from a file. `total`, if not 0, is its new
+   * number of steps.
+   */
+  async open(
+    run: Blob,
+    text: RunText,
+    meta: Partial<RunMeta> = {},
+    id = '',
+    total = 0,
+  ): Promise<boolean> {
     const before = meta.settings ?? null;
-    await this.#begin(before, text, (engine, held) => engine.openTrainer(run, held, total), run);
-    const { phase } = this.state.get();
-    if (phase === 'failed') return;
-    this.#patch({ samples: meta.samples ?? [], milestones: meta.milestones ?? [] }, true);
+    await this.leave();
+    const make = async (engine: EnginePort<M, T>, held: T) => ({
+      trainer: await engine.openTrainer(run, held, total),
+      model: null,
+    });
+    if (!(await this.#begin(id || this.#deps.newId(), before, text, make, run))) return false;
+    const { samples = [], milestones = [], begun, savedAt = null, hash = '' } = meta;
+    this.#hash = hash;
+    if (begun !== undefined) this.#begun = begun;
+    const { step } = this.#shown;
+    const over = step >= this.#shown.total;
+    this.#patch(
+      {
+        samples,
+        milestones,
+        phase: over ? 'done' : 'paused',
+        verdict: over ? this.#judge() : null,
+        ...(id === '' ? {} : { savedStep: step, savedAt }),
+      },
+      true,
+    );
+    return true;
+  }
+
+  /** The very run of a save goes on. */
+  async resume(...what: Parameters<RunController<M, T>['open']>): Promise<void> {
+    if (await this.open(...what)) this.#go();
   }
 
   async #begin(
+    id: string,
     settings: Settings | null,
     text: RunText,
-    make: (engine: EnginePort<M, T>, held: T) => Promise<TrainerPort<M>>,
+    make: (engine: EnginePort<M, T>, held: T) => Promise<Made<M>>,
     run: Blob | null = null,
-  ): Promise<void> {
-    await this.#close();
+  ): Promise<boolean> {
+    const mine = ++this.#turn;
     this.#source = text;
-    this.#textKept = false;
+    this.#textId = text.kept ?? 0;
+    this.#hash = '';
+    this.#begun = this.#deps.now();
     this.#traps = 0;
     this.lastSave = run;
     this.curve = new Curve();
-    this.#shown = { ...IDLE, phase: 'preparing', settings, textName: text.name };
+    this.#shown = { ...IDLE, id, phase: 'preparing', settings, textName: text.name };
     this.#show();
     try {
       const engine = await this.#deps.engine();
-      this.#text = await engine.text(text.blob);
-      this.#trainer = await make(engine, this.#text);
+      const held = await engine.text(text.blob);
+      const made = await make(engine, held).catch((e: unknown) => {
+        held.free();
+        throw e;
+      });
+      if (mine !== this.#turn) {
+        // Somebody wanted something else meanwhile.
+        for (const thing of [made.trainer, made.model ?? made.trainer.model, held]) thing.free();
+        return false;
+      }
+      this.#text = held;
+      this.#trainer = made.trainer;
+      this.#model = made.model;
       await this.#adopt(settings);
     } catch (e) {
-      await this.#fail(e);
-      return;
+      if (mine === this.#turn) await this.#fail(e);
+      return false;
     }
-    this.#go();
     void this.#keepText(text);
+    return mine === this.#turn;
   }
 
   /** Reads everything that the page shows from a trainer that was just made or opened. */
@@ -309,33 +399,25 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     await this.#end(false);
   }
 
-  /** Puts the run away: another model takes its place. Its save stays in the store. */
+  /** Puts the run away: another one takes its place. It is saved, and stays in the store. */
   async leave(): Promise<void> {
-    if (this.state.get().phase === 'idle') return;
-    if (this.state.get().phase !== 'failed') await this.save();
-    await this.#close();
-    this.lastSave = null;
-    this.#source = null;
-    this.curve = new Curve();
-    this.#shown = IDLE;
-    this.#show();
+    const { phase } = this.state.get();
+    if (phase === 'idle') return;
+    this.#abort?.abort();
+    await this.#loop;
+    if (phase !== 'failed' && this.#shown.step !== this.#shown.savedStep) await this.save();
+    await this.forget();
   }
 
-  /** Forgets the run, in memory and in the store. */
-  async reset(): Promise<void> {
+  /** Puts the run away as it was last saved; one that is being made is not made. */
+  async forget(): Promise<void> {
+    this.#turn++;
     await this.#close();
     this.lastSave = null;
     this.#source = null;
     this.curve = new Curve();
     this.#shown = IDLE;
     this.#show();
-    if (this.#storing) {
-      try {
-        await this.#deps.store.clear();
-      } catch (e) {
-        this.#deps.tell('warning', `The saved run could not be removed. ${plainError(e)}`);
-      }
-    }
   }
 
   /** The module trapped and is new: everything in it is gone, the last save is not. */
@@ -405,7 +487,8 @@ export class RunController<M extends ModelPort, T extends TextPort> {
 
   #go(): void {
     this.#abort = new AbortController();
-    this.#nextSave = this.#deps.now() + SAVE_MS;
+    this.#wentOn = this.#deps.now();
+    this.#nextSave = this.#wentOn;
     this.#patch({ phase: 'running', verdict: null, problem: '' }, true);
     this.#loop = this.#work(this.#abort.signal);
   }
@@ -413,6 +496,11 @@ export class RunController<M extends ModelPort, T extends TextPort> {
   async #work(signal: AbortSignal): Promise<void> {
     try {
       while (!signal.aborted && this.#trainer) {
+        // Only taking the bytes holds training up; they are written while it goes on.
+        if (this.#deps.now() >= this.#nextSave && !this.#saving) {
+          await new Promise<void>((resolve) => void this.save(resolve));
+        }
+        if (signal.aborted) break;
         const every = this.#sampleEvery();
         if (this.#sampleDue(every)) await this.#sample(signal);
         if (signal.aborted) break;
@@ -423,7 +511,6 @@ export class RunController<M extends ModelPort, T extends TextPort> {
           await this.#end(true);
           return;
         }
-        if (this.#deps.now() >= this.#nextSave) await this.save();
       }
     } catch (e) {
       // A trap is answered by recover(), which waits for this loop to end.
@@ -432,10 +519,11 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     }
   }
 
-  /** Some seconds of training, at most to the next sample. True when the run is over. */
+  /** Some seconds of training, at most to the next sample or save. True when the run is over. */
   async #chunk(trainer: TrainerPort<M>, every: number, signal: AbortSignal): Promise<boolean> {
     const { step, total, msPerStep } = this.#shown;
-    const fit = Number.isFinite(msPerStep) ? Math.max(1, Math.floor(CHUNK_MS / msPerStep)) : 8;
+    const ms = Math.min(CHUNK_MS, this.#nextSave - this.#deps.now());
+    const fit = Number.isFinite(msPerStep) ? Math.max(1, Math.floor(ms / msPerStep)) : 1;
     const n = Math.min(fit, total - step, every - (step % every));
     let over = false;
     if (n > 0) {
@@ -527,15 +615,18 @@ export class RunController<M extends ModelPort, T extends TextPort> {
 
   // ----------------------------------------------------------------------------------- saves
 
-  /** Saves now; a save under way is waited for instead. Never throws: what failed is shown. */
-  save(): Promise<void> {
-    this.#saving ??= this.#save().finally(() => {
+  /** Saves now, behind a save that is under way. Never throws: what failed is shown. `taken` is
+   *  called when the run may change again, before it is written. */
+  async save(taken: () => void = () => {}): Promise<void> {
+    while (this.#saving) await this.#saving;
+    this.#saving = this.#save(taken).finally(() => {
       this.#saving = null;
+      taken();
     });
-    return this.#saving;
+    await this.#saving;
   }
 
-  async #save(): Promise<void> {
+  async #save(taken: () => void): Promise<void> {
     const trainer = this.#trainer;
     const { settings } = this.#shown;
     if (!trainer || !settings || !this.#source) return;
@@ -544,19 +635,26 @@ export class RunController<M extends ModelPort, T extends TextPort> {
       const step = await trainer.done();
       const run = await trainer.save('run');
       this.lastSave = new Blob([run as Uint8Array<ArrayBuffer>]);
-      if (this.#storing) await this.#deps.store.save(run, this.#meta(step, settings, this.#source));
+      const now = this.#deps.now();
+      this.#nextSave = nextSave(this.#wentOn, now, now - began);
+      if (this.#storing) {
+        const { id } = this.#shown;
+        const meta = this.#meta(step, settings, this.#source);
+        const written = this.#deps.store.saveRun(id, run, meta, this.#textId);
+        taken();
+        await written;
+        if (id !== this.#shown.id) return;
+      }
       this.#patch({ savedStep: step, savedAt: this.#deps.now(), saveProblem: '' }, true);
     } catch (e) {
       if (isTrap(e) || !this.#trainer) return;
       this.#patch({ saveProblem: plainSaveProblem(e) }, true);
       this.#deps.tell('warning', `${plainSaveProblem(e)} Training goes on.`);
     }
-    const took = this.#deps.now() - began;
-    this.#nextSave = this.#deps.now() + Math.max(SAVE_MS, took * SAVE_SHARE);
   }
 
   #meta(step: number, settings: Settings, text: RunText): RunMeta {
-    const { total, samples, milestones } = this.#shown;
+    const { total, samples, milestones, loss, val, last } = this.#shown;
     const { name, sha256 } = text;
     return {
       step,
@@ -566,20 +664,28 @@ export class RunController<M extends ModelPort, T extends TextPort> {
         bytes: text.blob.size,
         name,
         sha256,
-        kept: this.#textKept,
         ...(text.stories === undefined ? {} : { stories: text.stories }),
       },
       samples: samples.slice(-24),
       milestones,
       savedAt: this.#deps.now(),
+      begun: this.#begun,
+      params: paramCount(settings),
+      loss: Number.isFinite(loss) ? loss : null,
+      val: val?.loss ?? null,
+      hash: last?.lossHash ?? this.#hash,
+      curve: thin(this.curve),
     };
   }
 
   async #keepText(text: RunText): Promise<void> {
-    if (!this.#storing || text.blob.size > TEXT_KEPT_BYTES) return;
+    if (!this.#storing || text.blob.size > TEXT_KEPT_BYTES || this.#textId !== 0) return;
     try {
-      await this.#deps.store.saveText(text.blob);
-      if (this.#source?.blob === text.blob) this.#textKept = true;
+      const id = await this.#deps.store.keepText(text.blob);
+      if (this.#source?.blob !== text.blob) return;
+      this.#textId = id;
+      // A save that was made before does not know of it.
+      this.#nextSave = 0;
     } catch {
       // The run can be continued with the same text given again; the offer says so.
     }
@@ -591,26 +697,26 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     const s = this.#shown;
     if (!s.settings || !this.#source) return;
     if (byItself && this.#abort) await this.#sample(this.#abort.signal);
-    const { batch, accum, ctx, valFraction } = s.settings;
-    const trainBytes = this.#source.blob.size * (1 - valFraction);
-    this.#patch(
-      {
-        phase: 'done',
-        verdict: verdict({
-          size: s.settings.size,
-          params: paramCount(s.settings),
-          steps: this.#shown.step,
-          total: this.#shown.total,
-          trainBytes,
-          epochs: (this.#shown.step * batch * accum * ctx) / Math.max(1, trainBytes),
-          loss: this.#shown.loss,
-          checks: this.curve.checks(),
-        }),
-      },
-      true,
-    );
+    this.#patch({ phase: 'done', verdict: this.#judge() }, true);
     await this.save();
     if (byItself) this.#deps.onEnd(this.state.get());
+  }
+
+  #judge(): Verdict | null {
+    const { settings, step, total, loss } = this.#shown;
+    if (!settings || !this.#source) return null;
+    const { batch, accum, ctx, valFraction } = settings;
+    const trainBytes = this.#source.blob.size * (1 - valFraction);
+    return verdict({
+      size: settings.size,
+      params: paramCount(settings),
+      steps: step,
+      total,
+      trainBytes,
+      epochs: (step * batch * accum * ctx) / Math.max(1, trainBytes),
+      loss,
+      checks: this.curve.checks(),
+    });
   }
 
   async #fail(e: unknown): Promise<void> {

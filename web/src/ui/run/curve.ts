@@ -124,3 +124,21 @@ export class Curve {
     return found;
   }
 }
+
+/** Points of a curve that is laid beside others, or drawn small. */
+const FEW = 200;
+
+export function thin(curve: Curve): { steps: number[]; losses: number[] } {
+  const steps: number[] = [];
+  const losses: number[] = [];
+  const by = Math.max(1, Math.ceil(curve.length / FEW));
+  for (let i = 0; i < curve.length; i++) {
+    if (i % by !== 0 && i !== curve.length - 1) continue;
+    const step = curve.step[i];
+    const loss = curve.smooth[i];
+    if (step === undefined || loss === undefined || !Number.isFinite(loss)) continue;
+    steps.push(step);
+    losses.push(Math.round(loss * 1e4) / 1e4);
+  }
+  return { steps, losses };
+}

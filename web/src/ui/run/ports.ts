@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * ports.ts - what the run controller needs from the engine and from the store of runs, and nothing
+ * ports.ts - what the run controller needs from the engine and from the store, and nothing
  * more. The package's classes fit as they are; so does anything a test makes up.
  */
 import type {
@@ -57,14 +57,9 @@ export interface EnginePort<M extends ModelPort, T extends TextPort> {
   openTrainer(f: FileSource, t: T, steps?: number): Promise<TrainerPort<M>>;
 }
 
-/** Where a run survives the tab. Saving throws an error named QuotaError when there is no room. */
+/** Where runs survive the tab. Saving throws an error named QuotaError when there is no room. */
 export interface RunStore {
-  /** What the last load() found damaged, in a sentence; '' if nothing. */
-  readonly notice: string;
-  open(): Promise<{ status: 'ok' | 'locked' | 'unavailable'; reason?: string }>;
-  save(run: Uint8Array, meta: object): Promise<void>;
-  load(): Promise<{ run: Uint8Array; meta: object } | null>;
-  saveText(text: Blob): Promise<void>;
-  loadText(): Promise<Blob | null>;
-  clear(): Promise<void>;
+  /** `text` is the id of the run's text, 0 while it is not kept. */
+  saveRun(id: string, run: Uint8Array, meta: object, text: number): Promise<void>;
+  keepText(text: Blob): Promise<number>;
 }

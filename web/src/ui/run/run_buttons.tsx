@@ -1,61 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * run_buttons.tsx - Start, pause, stop, continue: the buttons that make sense at the moment.
+ * run_buttons.tsx - Start, pause, stop, continue: the buttons that make sense at the moment. Start is
+ * always there: the run that is open is saved, and another one begins.
  */
 import { useState } from 'preact/hooks';
 import { Button } from '../parts/button';
 import { NumberField } from '../parts/fields';
+import { Notice } from '../parts/notice';
 import { count } from '../format';
+import { forecast } from '../state/forecast';
+import { room, roomProblem } from '../state/keeping';
 import { openView } from '../state/route';
-import {
-  acceptOffer,
-  controller,
-  offer,
-  reset,
-  start,
-  useRun,
-  useStartProblem,
-} from '../state/run';
+import { controller, goOn, start, useRun } from '../state/run';
+import { GETTING_READY, useStartProblem } from '../state/start_problem';
 import { useStore } from '../store';
 import './run.css';
 
 export function StartButton({ big }: { big?: boolean }) {
   const problem = useStartProblem();
-  const saved = useStore(offer);
-  const [asking, setAsking] = useState(false);
-  const waiting = problem === 'Getting ready';
-  if (asking && saved) {
-    const { step } = saved.meta;
-    return (
-      <div class="stack-tight" role="group" aria-label="Replace the saved run">
-        <p class="small">
-          A new run takes the place of the one that was saved at step {count(step)}.
-        </p>
-        <div class="row">
-          <Button kind="primary" onClick={() => void acceptOffer()}>
-            Continue the saved one
-          </Button>
-          <Button kind="danger" onClick={() => void start()}>
-            Start a new one
-          </Button>
-        </div>
-      </div>
-    );
-  }
+  const busy = useRun((s) => s.phase === 'running');
+  const preparing = useRun((s) => s.phase === 'preparing');
+  const waiting = problem === GETTING_READY;
+  if (preparing) return <Cancel />;
   return (
     <>
       <Button
-        kind="primary"
+        kind={busy ? undefined : 'primary'}
         icon={waiting ? undefined : 'play'}
         size={big ? 'big' : undefined}
         wide={big}
         disabled={problem !== ''}
-        onClick={() => (saved ? setAsking(true) : void start())}
+        onClick={() => void start()}
       >
-        {waiting ? 'Getting ready…' : 'Start'}
+        {waiting ? 'Getting ready…' : busy ? 'Start another' : 'Start'}
       </Button>
       {problem !== '' && !waiting && <p class="field-help">{problem}</p>}
+      {busy && <p class="field-help">The run in progress is saved; it stays under Your models.</p>}
+      <NoRoom />
     </>
+  );
+}
+
+/** A save is two copies at most, and the text. */
+function NoRoom() {
+  useStore(room);
+  const bytes = useStore(forecast, (f) => f.value?.saveBytes ?? 0);
+  const problem = roomProblem(2 * bytes);
+  if (problem === '') return null;
+  return (
+    <Notice kind="warning">
+      <p>{problem}</p>
+    </Notice>
+  );
+}
+
+/** While a model is being made. */
+function Cancel() {
+  return (
+    <div class="row">
+      <p class="muted">Getting ready…</p>
+      <Button icon="close" onClick={() => void controller.forget().then(() => openView('start'))}>
+        Cancel
+      </Button>
+    </div>
   );
 }
 
@@ -63,7 +70,7 @@ export function RunButtons() {
   const phase = useRun((s) => s.phase);
   const running = phase === 'running';
   if (phase === 'idle') return <StartButton />;
-  if (phase === 'preparing') return <p class="muted">Getting ready…</p>;
+  if (phase === 'preparing') return <Cancel />;
   return (
     <div class="row">
       {running && (
@@ -72,7 +79,7 @@ export function RunButtons() {
         </Button>
       )}
       {phase === 'paused' && (
-        <Button kind="primary" icon="play" onClick={() => void controller.unpause()}>
+        <Button kind="primary" icon="play" onClick={() => goOn()}>
           Go on
         </Button>
       )}
@@ -81,34 +88,11 @@ export function RunButtons() {
           Stop
         </Button>
       )}
-      {!running && <NewRun />}
-    </div>
-  );
-}
-
-/** A new run replaces the old one: asked once more, since the old one is deleted. */
-function NewRun() {
-  const [asking, setAsking] = useState(false);
-  if (!asking) {
-    return (
-      <Button icon="reset" onClick={() => setAsking(true)}>
-        Reset
-      </Button>
-    );
-  }
-  return (
-    <div class="row" role="group" aria-label="Reset">
-      <p class="small">Delete this run and its save? Its curve stays for comparison.</p>
-      <Button
-        kind="danger"
-        onClick={() => {
-          setAsking(false);
-          void reset().then(() => openView('start'));
-        }}
-      >
-        Delete the run
-      </Button>
-      <Button onClick={() => setAsking(false)}>Keep it</Button>
+      {!running && (
+        <Button icon="spark" onClick={() => openView('start')}>
+          New run
+        </Button>
+      )}
     </div>
   );
 }
@@ -126,8 +110,7 @@ export function ContinueForm() {
       class="run-continue"
       onSubmit={(e) => {
         e.preventDefault();
-        openView('live');
-        void controller.unpause(more);
+        goOn(more);
       }}
     >
       <NumberField
@@ -142,7 +125,7 @@ export function ContinueForm() {
         Continue
       </Button>
       {phase === 'done' && left > 0 && (
-        <Button onClick={() => void controller.unpause()}>Only the {count(left)} left</Button>
+        <Button onClick={() => goOn()}>Only the {count(left)} left</Button>
       )}
     </form>
   );

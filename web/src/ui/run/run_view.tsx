@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** run_view.tsx - how a run learns, its buttons, the link that reproduces it, and earlier runs. */
+/** run_view.tsx - how a run learns, its buttons, the link that reproduces it, and other runs. */
 import { useState } from 'preact/hooks';
 import { Button } from '../parts/button';
 import { Card, Disclosure } from '../parts/card';
@@ -11,7 +11,7 @@ import { askToNotify, tellAtEnd, useRun } from '../state/run';
 import { useStore } from '../store';
 import { WantedText } from '../text/wanted_text';
 import { DeviceCard } from './device_card';
-import { PastRunsList } from './past_runs_list';
+import { CompareList } from './compare_list';
 import { ContinueForm, RunButtons } from './run_buttons';
 import { SettingFields } from './setting_fields';
 import { SCHEDULES } from './settings';
@@ -84,8 +84,8 @@ export default function RunView() {
           <DeviceCard />
           <ForecastCard />
           <ShareCard />
-          <Card title="Earlier runs">
-            <PastRunsList />
+          <Card title="Compare with">
+            <CompareList />
           </Card>
         </div>
       </div>

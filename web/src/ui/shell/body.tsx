@@ -13,6 +13,7 @@ const LOADERS: Record<ViewId, () => Promise<{ default: ComponentType }>> = {
   model: () => import('../model/model_view'),
   run: () => import('../run/run_view'),
   live: () => import('../live/live_view'),
+  shelf: () => import('../shelf/shelf_view'),
   write: () => import('../write/write_view'),
   think: () => import('../think/think_view'),
   chat: () => import('../chat/chat_view'),

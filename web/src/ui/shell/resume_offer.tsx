@@ -3,7 +3,8 @@
 import { Button } from '../parts/button';
 import { Notice } from '../parts/notice';
 import { count } from '../format';
-import { acceptOffer, declineOffer, keeping, offer } from '../state/run';
+import { keeping } from '../state/keeping';
+import { acceptOffer, offer } from '../state/run';
 import { useStore } from '../store';
 
 export function ResumeOffer() {
@@ -14,15 +15,15 @@ export function ResumeOffer() {
       <div class="messages">
         <Notice kind="info">
           <p>
-            tinygpt is open in another tab, which keeps its run in this browser. You can train here,
-            too, but this tab's run is not saved by itself: download it under Files.
+            tinygpt is open in another tab, which keeps what you make in this browser. You can train
+            and chat here, too, but nothing of it is saved by itself: download it under Files.
           </p>
         </Notice>
       </div>
     );
   }
   if (!o) return null;
-  const { meta } = o;
+  const { meta, name } = o.run;
   return (
     <section class="messages" aria-label="A saved run">
       <Notice kind="good">
@@ -30,15 +31,14 @@ export function ResumeOffer() {
           <strong>
             Continue your run at step {count(meta.step)} of {count(meta.total)}?
           </strong>{' '}
-          {meta.settings.size === 'custom' ? 'A model' : `A ${meta.settings.size} model`} learning “
-          {meta.text.name}”, saved {ago(meta.savedAt)}. It goes on exactly where it was.
+          {name}, saved {ago(meta.savedAt)}. It goes on exactly where it was.
         </p>
         <div class="row">
           <Button kind="primary" icon="play" onClick={() => void acceptOffer()}>
             Continue at step {count(meta.step)}
           </Button>
-          <Button kind="plain" onClick={() => void declineOffer()}>
-            Delete it
+          <Button kind="plain" onClick={() => offer.set(null)}>
+            Later
           </Button>
         </div>
       </Notice>

@@ -9,7 +9,7 @@ import { Advice } from '../model/forecast_card';
 import { SizePicker } from '../model/size_picker';
 import { paramCount } from '../model/families';
 import { count, duration, loss, roughCount } from '../format';
-import { RunButtons, StartButton } from '../run/run_buttons';
+import { StartButton } from '../run/run_buttons';
 import { forecast } from '../state/forecast';
 import { openView, settings } from '../state/route';
 import { useRun } from '../state/run';
@@ -32,13 +32,10 @@ export default function StartView() {
           <Card title="Model">
             <SizePicker few />
             <Summary />
-            {phase === 'idle' || phase === 'preparing' ? (
-              <div class="start-go">
-                <StartButton big />
-              </div>
-            ) : (
-              <RunNow />
-            )}
+            {phase !== 'idle' && phase !== 'preparing' && <RunNow />}
+            <div class="start-go">
+              <StartButton big />
+            </div>
             <div class="row start-more">
               <Button kind="plain" onClick={() => openView('model')}>
                 Other sizes
@@ -69,7 +66,7 @@ function Summary() {
   );
 }
 
-/** Instead of Start, while there is a run. */
+/** The run that is open, above Start. */
 function RunNow() {
   const s = useRun();
   return (
@@ -78,10 +75,11 @@ function RunNow() {
       <p class="small muted number">
         Step {count(s.step)} of {count(s.total)}, loss {loss(s.loss)}
       </p>
-      <Button kind="primary" icon="pulse" wide onClick={() => openView('live')}>
-        Watch it
-      </Button>
-      <RunButtons />
+      <div class="row">
+        <Button icon="pulse" onClick={() => openView('live')}>
+          Watch it
+        </Button>
+      </div>
     </div>
   );
 }

@@ -10,9 +10,11 @@ import { plainError } from '../plain_error';
 import { withModel } from '../run/settings';
 import { Store } from '../store';
 import { current } from './current';
+import { kept } from './keeping';
 import { notify } from './notices';
 import { openView, settings, sizeChosen } from './route';
 import { controller, leaveRun, offer, runState, start } from './run';
+import type { ShelfRun } from './shelf';
 import { runText } from './text';
 
 export interface OpenedFile {
@@ -109,6 +111,15 @@ export function trainOpenedModel(): Promise<void> {
   });
 }
 
+/** A run of the shelf as a file, as it was last saved. */
+export async function exportRun(run: ShelfRun): Promise<void> {
+  const saved = await kept.loadRun(run.id);
+  if (!saved) return;
+  const { step } = run.meta;
+  const name = fileName({ base: run.name, step, kind: 'run', extension: 'tinygpt' });
+  saveAs(new Blob([saved.run as Uint8Array<ArrayBuffer>]), name);
+}
+
 export interface Layout {
   kind: FileKind | 'best' | 'last';
   title: string;
@@ -153,7 +164,8 @@ async function written(layout: Layout): Promise<Blob> {
   return new Blob([bytes as Uint8Array<ArrayBuffer>]);
 }
 
-function saveAs(blob: Blob, name: string): void {
+/** Hands a file to the browser's downloads. */
+export function saveAs(blob: Blob, name: string): void {
   const url = URL.createObjectURL(blob);
   const link = document.createElement('a');
   link.href = url;

@@ -1,47 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * run.ts - the page's one run: the controller with the engine, the store of runs, the current model
- * and the notification at the end around it.
+ * run.ts - the run that is open: the controller with the engine, the store, the current model and the
+ * notification at the end around it. All others are on the shelf (shelf.ts).
  */
 import type { Model, Text } from '../../lib/index';
 import type { DeviceName } from '../../lib/types';
 import { engineState, onRebuilt, onWarning, openOnDevice, whenEngine } from '../engine';
 import { plainError } from '../plain_error';
 import { duration, loss } from '../format';
-import { type RunMeta, type RunState, RunController, type RunText } from '../run/controller';
-import { remember } from '../run/past_runs';
-import { defaultSettings, gptConfig } from '../run/settings';
+import { type RunState, RunController, type RunText } from '../run/controller';
+import { gptConfig } from '../run/settings';
 import { Store, useStore } from '../store';
 import { current } from './current';
 import { notify } from './notices';
-import { openView, settings, sizeChosen, wantedText } from './route';
-import { openRunStore } from './run_store';
-import { runText, settleText, takeSaved, takeStories, textAnswered, textState } from './text';
+import { openView, settings, sizeChosen } from './route';
+import { keeping, kept, newId, openAgain, watchUnsaved, whenStore } from './keeping';
+import { readMeta, refreshShelf, type ShelfRun } from './shelf';
+import { runText, settleText, textAnswered, textState } from './text';
 
-/** A run that an earlier visit left behind. */
+/** A run of an earlier visit that has not come to its end. */
 export interface Offer {
-  run: Blob;
-  meta: RunMeta;
+  run: ShelfRun;
+  /** It is open already, standing where it was saved. */
+  opened: boolean;
 }
 
 export const offer = new Store<Offer | null>(null);
-/** Whether the browser keeps the run: 'ok', or why not. */
-export const keeping = new Store<{
-  status: 'opening' | 'ok' | 'locked' | 'unavailable';
-  reason: string;
-}>({
-  status: 'opening',
-  reason: '',
-});
 /** A person has asked to be told at the end. */
 export const tellAtEnd = new Store<boolean>(false);
 
-const store = openRunStore();
-
 export const controller = new RunController<Model, Text>({
   engine: whenEngine,
-  store,
+  store: kept,
   now: () => Date.now(),
+  newId,
   onModel: showModel,
   tell: notify,
   onEnd: announce,
@@ -122,7 +114,8 @@ export async function chooseDevice(device: DeviceName): Promise<void> {
   }
 }
 
-/** Start: the settings and the text in hand. `base` is a model file to go on from. */
+/** Start: the settings and the text in hand. A run that is there is saved, and stays on the shelf.
+ *  `base` is a model file to go on from. */
 export async function start(base: Blob | null = null): Promise<void> {
   await settleText();
   const text = runText();
@@ -131,120 +124,131 @@ export async function start(base: Blob | null = null): Promise<void> {
     openView('text');
     return;
   }
-  rememberRun();
   offer.set(null);
   openView('live');
   await controller.start(settings.get(), text, base);
+  void refreshShelf();
 }
 
-/** The curve of the run so far stays for comparison when another one begins. */
-function rememberRun(): void {
-  const s = runState();
-  if (s.settings && s.step > 0) remember(s, controller.curve);
-}
-
-export async function reset(): Promise<void> {
-  rememberRun();
-  await controller.reset();
-}
-
-/** Continues the run of an earlier visit; without its text the person is asked for it. */
+/** The offered run goes on. */
 export async function acceptOffer(): Promise<void> {
   const o = offer.get();
   if (!o) return;
-  const text = await textOf(o.meta);
-  if (!text) {
-    notify(
-      'info',
-      `The text of this run ("${o.meta.text.name}") is not kept in the browser. Open the same ` +
-        'text here, then continue.',
-    );
-    openView('text');
-    return;
-  }
-  offer.set(null);
-  sizeChosen.set(true);
-  settings.set(o.meta.settings);
-  await takeSaved(text);
-  openView('live');
-  await controller.resume(o.run, text, o.meta);
+  if (o.opened && runState().id === o.run.id) goOn();
+  else await openRun(o.run, true);
 }
 
-async function textOf(meta: RunMeta): Promise<RunText | null> {
+/** The run that is open goes on, for more steps if it is over. */
+export function goOn(more = 0): void {
+  offer.set(null);
+  openView('live');
+  void controller.unpause(more);
+}
+
+/** Takes a run from the shelf; the one that is open is saved before. Without its text the person is
+ *  asked for it. */
+export async function openRun(run: ShelfRun, go: boolean): Promise<boolean> {
+  if (runState().id !== run.id) {
+    const text = await textOf(run);
+    if (!text) {
+      notify(
+        'info',
+        `The text of this run (“${run.meta.text.name}”) is not kept in the browser. Open the ` +
+          'same text here, then try again.',
+      );
+      openView('text');
+      return false;
+    }
+    const saved = await kept.loadRun(run.id);
+    const meta = saved ? readMeta(saved.meta) : null;
+    if (!saved || !meta) return false;
+    const blob = new Blob([saved.run as Uint8Array<ArrayBuffer>]);
+    if (!(await controller.open(blob, text, meta, run.id))) return false;
+    sizeChosen.set(true);
+    settings.set(meta.settings);
+  }
+  offer.set(null);
+  if (go) goOn();
+  return true;
+}
+
+/** A new run from the weights of one on the shelf, on the text in hand. */
+export async function fineTune(run: ShelfRun): Promise<void> {
+  const saved = await kept.loadRun(run.id);
+  if (!saved) return;
+  sizeChosen.set(true);
+  settings.set({ ...run.meta.settings, steps: settings.get().steps });
+  await start(new Blob([saved.run as Uint8Array<ArrayBuffer>]));
+}
+
+/** The run's text: from the store, from the page, or made anew. */
+async function textOf({ meta, text: id }: ShelfRun): Promise<RunText | null> {
   const { name, sha256, stories, bytes } = meta.text;
-  const named = (blob: Blob): RunText => ({
+  const named = (blob: Blob, keptAs?: number): RunText => ({
     blob,
     name,
     sha256,
     ...(stories === undefined ? {} : { stories }),
+    ...(keptAs === undefined ? {} : { kept: keptAs }),
   });
+  if (id !== 0) {
+    const blob = await kept.loadText(id);
+    if (blob && blob.size === bytes) return named(blob, id);
+  }
   const inHand = textState.get();
   if (inHand.blob && inHand.blob.size === bytes && inHand.sha256 === sha256 && sha256 !== '') {
     return named(inHand.blob);
   }
-  try {
-    const kept = await store.loadText();
-    if (kept && kept.size === bytes) return named(kept);
-  } catch {
-    // Then it is made or asked for.
-  }
   if (stories === undefined) return null;
-  await takeStories(stories, bytes);
-  const made = textState.get().blob;
-  return made ? named(made) : null;
+  const made = await (await whenEngine()).stories(stories, bytes);
+  return named(new Blob([made as Uint8Array<ArrayBuffer>]));
 }
 
-export async function declineOffer(): Promise<void> {
-  offer.set(null);
-  try {
-    await store.clear();
-  } catch (e) {
-    notify('warning', `The saved run could not be removed. ${plainError(e)}`);
+/** A run larger than this is not opened by itself: the browser may have less memory than before. */
+const OPENED_BYTES = 400e6;
+
+/** What an earlier visit ended with is here again, as it was. */
+async function restore(): Promise<void> {
+  const [newest] = await refreshShelf();
+  if (!newest || runState().phase !== 'idle' || current.get()) return;
+  const over = newest.meta.step >= newest.meta.total;
+  if (newest.bytes > OPENED_BYTES) {
+    offer.set({ run: newest, opened: false });
+    return;
   }
-}
-
-async function openStore(): Promise<void> {
-  const opened = await store.open();
-  keeping.set({ status: opened.status, reason: opened.reason ?? '' });
-  controller.storing(opened.status === 'ok');
-  if (opened.status !== 'ok') return;
-  await offerSaved();
-}
-
-/** Looks into the store for a run, and offers it if there is none on the page. */
-async function offerSaved(): Promise<void> {
-  const saved = await store.load();
-  if (store.notice !== '') notify('warning', store.notice);
-  const meta = saved ? readMeta(saved.meta) : null;
-  if (saved && meta && runState().phase === 'idle') {
-    offer.set({ run: new Blob([saved.run as Uint8Array<ArrayBuffer>]), meta });
+  const text = await textOf(newest);
+  const saved = text ? await kept.loadRun(newest.id) : null;
+  if (runState().phase !== 'idle' || current.get()) return;
+  if (!text || !saved) {
+    offer.set({ run: newest, opened: false });
+    return;
   }
+  const meta = readMeta(saved.meta) ?? newest.meta;
+  const blob = new Blob([saved.run as Uint8Array<ArrayBuffer>]);
+  const opened = await controller.open(blob, text, meta, newest.id);
+  if (opened && !over) offer.set({ run: { ...newest, meta }, opened: true });
 }
 
-/** Another model takes the run's place; the run is saved, and offered again. */
+async function useStoreOf(opening: Promise<boolean>): Promise<void> {
+  const ok = await opening;
+  controller.storing(ok);
+  if (ok) await restore();
+}
+
+/** Another model takes the run's place; the run is saved, and stays on the shelf. */
 export async function leaveRun(): Promise<void> {
   if (runState().phase === 'idle') return;
-  rememberRun();
+  offer.set(null);
   await controller.leave();
-  if (keeping.get().status === 'ok') await offerSaved();
+  await refreshShelf();
 }
 
-function tryStore(): void {
-  openStore().catch((e: unknown) => {
-    keeping.set({ status: 'unavailable', reason: plainError(e) });
-  });
-}
-
-/** A save of another version of the page may lack something: it is not offered then. */
-function readMeta(meta: object): RunMeta | null {
-  const m = meta as Partial<RunMeta>;
-  if (typeof m.step !== 'number' || !m.settings || !m.text) return null;
-  // Saves of older versions lack settings that came later.
-  return { ...(m as RunMeta), settings: { ...defaultSettings(), ...m.settings } };
-}
+/** Leaving costs no more than this of a run without a question. */
+const FREE_MS = 3000;
 
 export function startRun(): void {
-  tryStore();
+  void useStoreOf(whenStore());
+  watchUnsaved(() => controller.unsavedMs > FREE_MS);
   onRebuilt((reason) => {
     if (current.get()?.origin === 'file') current.set(null);
     if (reason !== null) void controller.recover(reason);
@@ -260,20 +264,14 @@ export function startRun(): void {
   document.addEventListener('visibilitychange', () => {
     if (document.visibilityState === 'hidden') saveNow();
     // The other tab may be gone by now.
-    else if (keeping.get().status === 'locked') tryStore();
+    else if (keeping.get().status === 'locked') void useStoreOf(openAgain());
   });
   window.addEventListener('pagehide', saveNow);
-}
-
-/** Why Start is not possible now; '' if it is. */
-export function useStartProblem(): string {
-  const engine = useStore(engineState, (e) => e.status);
-  const text = useStore(textState);
-  const wanted = useStore(wantedText);
-  if (engine === 'failed') return 'The engine could not be started.';
-  if (text.status === 'loading' || engine === 'opening') return 'Getting ready';
-  if (!text.blob) return 'A text is needed.';
-  const error = text.findings?.find((f) => f.level === 'error');
-  if (error) return error.text;
-  return wanted && text.hashing ? 'Getting ready' : '';
+  // The shelf shows a run as it is after each of its ends.
+  let phase = runState().phase;
+  controller.state.subscribe((r) => {
+    if (r.phase === phase) return;
+    phase = r.phase;
+    if (phase === 'paused' || phase === 'done') void controller.save().then(refreshShelf);
+  });
 }

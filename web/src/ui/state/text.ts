@@ -8,7 +8,7 @@ import type { Text } from '../../lib/index';
 import type { LintFinding } from '../../lib/types';
 import { engineState, onRebuilt, whenEngine } from '../engine';
 import { plainError } from '../plain_error';
-import type { RunText } from '../run/controller';
+import { type RunText, TEXT_KEPT_BYTES } from '../run/controller';
 import { Store } from '../store';
 import { cleanAddress, fetchText } from '../text/fetch_text';
 import {
@@ -19,6 +19,7 @@ import {
   previewOf,
   SNIFF_BYTES,
 } from '../text/sniff';
+import { kept, watchUnsaved, whenStore } from './keeping';
 import { notify } from './notices';
 import { settings, textRef, wantedText } from './route';
 
@@ -43,6 +44,10 @@ export interface TextState {
   problem: string;
   /** 0..1 of a download, or null. */
   progress: number | null;
+  /** Its id in the store, 0 while it is not kept there. */
+  kept: number;
+  /** It is being written to the store. */
+  keeping: boolean;
 }
 
 export const STORIES_BYTES = 1_000_000;
@@ -64,6 +69,8 @@ export const textState = new Store<TextState>({
   hashing: false,
   problem: '',
   progress: null,
+  kept: 0,
+  keeping: false,
 });
 
 /** Counts texts: an answer for an older one is dropped. */
@@ -98,7 +105,7 @@ function failed(mine: number, problem: string): void {
 }
 
 /** Takes a Blob as the text in hand. */
-async function take(mine: number, blob: Blob, origin: Origin): Promise<void> {
+async function take(mine: number, blob: Blob, origin: Origin, keptAs = 0): Promise<void> {
   const head = new Uint8Array(await blob.slice(0, SNIFF_BYTES).arrayBuffer());
   if (mine !== turn) return;
   const encoding = encodingOf(head);
@@ -113,9 +120,55 @@ async function take(mine: number, blob: Blob, origin: Origin): Promise<void> {
     hashing: false,
     problem: '',
     progress: null,
+    kept: keptAs,
+    keeping: false,
   });
   if (blob.size === 0) textRef.set(null);
-  else await examine(mine);
+  else await Promise.all([keep(mine, blob, origin, keptAs), examine(mine)]);
+}
+
+/** The document that says which text is in hand. */
+const HAND = 'hand';
+
+/** Keeps the text in hand, so that it is here again after a reload. Stories are made anew. */
+async function keep(mine: number, blob: Blob, origin: Origin, before: number): Promise<void> {
+  const fits = blob.size <= TEXT_KEPT_BYTES;
+  textState.patch({ keeping: fits });
+  try {
+    if (!(await whenStore()) || mine !== turn) return;
+    if (origin.kind === 'stories') await kept.saveDoc(HAND, { origin });
+    else if (fits) {
+      const text = before || (await kept.keepText(blob));
+      // What was overtaken meanwhile is nobody's, and goes.
+      if (mine !== turn) return;
+      textState.patch({ kept: text });
+      await kept.saveDoc(HAND, { origin, text });
+    }
+  } catch (e) {
+    if (mine === turn) notify('warning', `This text is not kept in the browser. ${plainError(e)}`);
+  } finally {
+    if (mine === turn) textState.patch({ keeping: false });
+  }
+}
+
+/** The text that an earlier visit had in hand; false if there is none. */
+async function takeKept(): Promise<boolean> {
+  const mine = turn;
+  if (!(await whenStore())) return false;
+  try {
+    const { origin, text = 0 } = ((await kept.loadDocs(HAND))[HAND] ?? {}) as {
+      origin?: Origin;
+      text?: number;
+    };
+    const blob = text === 0 ? null : await kept.loadText(text);
+    if (mine !== turn) return true;
+    if (origin?.kind === 'stories') await takeStories(origin.seed, origin.bytes);
+    else if (origin && blob) await take(++turn, blob, origin, text);
+    else return false;
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 async function examine(mine: number): Promise<void> {
@@ -273,16 +326,6 @@ export function stopFetching(): void {
   fetching?.abort();
 }
 
-/** The text of a saved run. */
-export async function takeSaved(text: RunText): Promise<void> {
-  const mine = ++turn;
-  const origin: Origin =
-    text.stories === undefined
-      ? { kind: 'saved', name: text.name }
-      : { kind: 'stories', seed: text.stories, bytes: text.blob.size };
-  await take(mine, text.blob, origin);
-}
-
 /** A UTF-16 or Latin-1 text as UTF-8, in a stream: the browser may keep the result on the disk. */
 export async function convertToUtf8(): Promise<void> {
   const { blob, encoding, origin } = textState.get();
@@ -322,23 +365,34 @@ export function textName(origin: Origin): string {
 
 /** The text in hand as a run takes it; null if there is none. */
 export function runText(): RunText | null {
-  const { blob, origin, sha256 } = textState.get();
+  const { blob, origin, sha256, kept: id } = textState.get();
   if (!blob) return null;
   return {
     blob,
     name: textName(origin),
     sha256,
+    ...(id > 0 ? { kept: id } : {}),
     ...(origin.kind === 'stories' ? { stories: origin.seed } : {}),
   };
 }
 
-export function startText(): void {
+/** A link that somebody followed names its stories; whoever loads the page again goes on. */
+async function firstText(): Promise<void> {
+  const [entry] = performance.getEntriesByType('navigation');
+  const again = entry && 'type' in entry && entry.type !== 'navigate';
   const wanted = wantedText.get();
-  if (wanted?.stories !== undefined && wanted.bytes <= 1e9) {
-    void takeStories(wanted.stories, wanted.bytes);
-  } else {
-    void takeStories(STORIES_SEED, STORIES_BYTES);
+  const linked = wanted?.stories !== undefined && wanted.bytes <= 1e9 ? wanted : null;
+  if ((again || !linked) && (await takeKept())) {
+    // The address may not have been written yet when the page was loaded again.
+    if (again) wantedText.set(null);
+    return;
   }
+  await takeStories(linked?.stories ?? STORIES_SEED, linked?.bytes ?? STORIES_BYTES);
+}
+
+export function startText(): void {
+  void firstText();
+  watchUnsaved(() => draft !== null || textState.get().keeping);
   // The findings depend on the window and on the part kept for checking.
   let timer = 0;
   let { ctx, valFraction } = settings.get();

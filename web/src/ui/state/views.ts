@@ -33,6 +33,7 @@ export type ViewId =
   | 'model'
   | 'run'
   | 'live'
+  | 'shelf'
   | 'write'
   | 'think'
   | 'chat'
@@ -84,6 +85,13 @@ export const VIEWS: readonly View[] = [
     hint: 'The model while it learns.',
     group: 'Train',
     icon: 'pulse',
+  },
+  {
+    id: 'shelf',
+    title: 'Your models',
+    hint: 'All that you trained here: open, go on, compare, take along.',
+    group: 'Use',
+    icon: 'shelf',
   },
   {
     id: 'write',
