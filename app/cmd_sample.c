@@ -21,7 +21,7 @@ enum { PROMPT_LIMIT = 64 << 20 };
 /* Sampling options start with the library's defaults; ctx 0 is the model's own window. */
 typedef struct values {
     const char *prompt, *file;
-    int64_t tokens, ctx, best;
+    int64_t tokens, n, ctx, best;
     tg_sampling sampling;
     tg_logit_options logits;
     tg_draft_options draft;
@@ -34,6 +34,8 @@ static const tg_option options[] = {
     TG_TEXT("--prompt", values, prompt, "TEXT", "what to continue"),
     TG_PATH("--file", values, file, "F", "the prompt is in this file; - is standard input"),
     TG_INT("--tokens", values, tokens, 0, 1000000000, "N", "how many to write"),
+    TG_INT("--n", values, n, 1, TG_BATCH_MAX, "K",
+           "K texts that go on from the prompt, written together: those of seeds S .. S+K-1"),
     TG_SAMPLING_OPTIONS(values),
     TG_LOGIT_OPTIONS(values),
     TG_DRAFT_OPTIONS(values),
@@ -64,14 +66,16 @@ static const tg_command_spec spec = {
     .pos_min = 1,
     .pos_max = 1,
     .examples = "  tinygpt sample run.tinygpt --prompt \"Once upon\" --tokens 300\n"
-                "  tinygpt sample run.tinygpt --temp 0 --json\n",
+                "  tinygpt sample run.tinygpt --temp 0 --json\n"
+                "  tinygpt sample run.tinygpt --prompt \"Once upon\" --n 4\n",
 };
 
 /* What is made for one call, given back together. prompt_bytes counts, as a prompt may hold
  * zeros. */
 typedef struct job {
     tg_model *model;
-    tg_session *session;
+    tg_batch *batch;     /* of --n */
+    tg_session *session; /* the batch's first, or its own */
     tg_draft draft;
     char *prompt; /* owned: from --prompt or --file */
     size_t prompt_bytes;
@@ -84,6 +88,7 @@ typedef struct job {
 static void free_job(job *j) {
     tg_draft_free(&j->draft);
     tg_session_free(j->session);
+    tg_batch_free(j->batch);
     tg_model_free(j->model);
     free(j->prompt);
     free(j->prompt_ids);
@@ -136,7 +141,7 @@ static int get_ids(tg_app *app, const values *v, job *j) {
         return tg_app_failed(app, app->ctx, status, TG_WORKING);
     }
     j->prompt_ids = malloc((n + 1) * sizeof *j->prompt_ids);
-    j->ids = malloc(((size_t)v->tokens + 1) * sizeof *j->ids);
+    j->ids = malloc(((size_t)v->tokens + 1) * (size_t)v->n * sizeof *j->ids);
     if (!j->prompt_ids || !j->ids) {
         tg_app_error(app, "not enough memory for %s tokens", TG_COUNT((uint64_t)v->tokens + n));
         return TG_EXIT_FAILED;
@@ -316,10 +321,138 @@ static int generate(tg_app *app, const values *v, job *j) {
     return stopped ? TG_EXIT_INTERRUPTED : TG_EXIT_DONE;
 }
 
+/* -------------------------------------------------------------------------------- several texts */
+
+/* One of the texts of --n. */
+typedef struct one {
+    tg_sample_options sample;
+    tg_generation what;
+    tg_generate_stats stats;
+    tg_app_buffer text;
+    sink out;
+} one;
+
+static void print_many_json(const tg_app *app, const values *v, const job *j, const one *texts,
+                            const tg_generate_stats *all) {
+    tg_jout o = tg_jout_to(stdout);
+    tg_jout_open(&o, NULL, '{');
+    tg_jout_open(&o, "texts", '[');
+    for (size_t i = 0; i < (size_t)v->n; i++) {
+        const one *t = &texts[i];
+        tg_jout_open(&o, NULL, '{');
+        tg_jout_uint(&o, "seed", t->sample.seed);
+        tg_jout_open(&o, "ids", '[');
+        for (size_t k = 0; k < t->stats.new_tokens; k++) tg_jout_int(&o, NULL, t->what.new_ids[k]);
+        tg_jout_close(&o);
+        tg_jout_text_n(&o, "text", t->text.bytes ? t->text.bytes : "", t->text.n);
+        tg_jout_uint(&o, "slides", t->stats.slides);
+        tg_jout_uint(&o, "slid_tokens", t->stats.slid_tokens);
+        tg_jout_text(&o, "end", tg_sampling_end(t->stats.end));
+        tg_jout_close(&o);
+    }
+    tg_jout_close(&o);
+    tg_jout_open(&o, "prompt_ids", '[');
+    for (size_t i = 0; i < j->n_prompt_ids; i++) tg_jout_int(&o, NULL, j->prompt_ids[i]);
+    tg_jout_close(&o);
+    tg_jout_rounded(&o, "tok_per_s", all->tok_per_s, 1);
+    tg_jout_uint(&o, "prompt_dropped", all->prompt_dropped);
+    tg_jout_rounded(&o, "prompt_ms", all->prompt_ms, 3);
+    tg_app_put_file_read(&o, j->model, app->args.pos[0]);
+    tg_jout_close(&o);
+    tg_jout_line(&o);
+}
+
+static void print_many(const tg_app *app, const values *v, const one *texts) {
+    for (size_t i = 0; i < (size_t)v->n; i++) {
+        printf("%s[seed %s]%s\n", tg_term_style(&app->out, TG_BOLD), TG_COUNT(texts[i].sample.seed),
+               tg_term_style(&app->out, TG_PLAIN));
+        tg_term_text(&app->out, texts[i].text.bytes ? texts[i].text.bytes : "", texts[i].text.n);
+        puts(i + 1 < (size_t)v->n ? "\n" : "");
+    }
+}
+
+/* The prompt is read once, and what it left is copied. */
+static tg_status write_together(const values *v, job *j, one *texts, tg_generate_stats *all) {
+    const tg_generation *what[TG_BATCH_MAX];
+    tg_generate_stats stats[TG_BATCH_MAX] = { { 0 } };
+    const size_t n = (size_t)v->n;
+    tg_generation nothing = tg_generation_default();
+    nothing.prompt = j->prompt;
+    nothing.prompt_bytes = j->prompt_bytes;
+    nothing.full = v->full == STOP ? TG_FULL_STOP : TG_FULL_SLIDE;
+    nothing.cancel = tg_signals_cancel;
+    tg_status status = tg_session_continue(j->session, &nothing, all);
+    for (size_t i = 0; i < n; i++) {
+        one *t = &texts[i];
+        t->sample = tg_sampling_options(&v->sampling, v->seed + i);
+        t->out = (sink) { NULL, &t->text, '\n' };
+        t->what = nothing;
+        t->what.sample = &t->sample;
+        t->what.n_tokens = (size_t)v->tokens;
+        t->what.write = write_piece;
+        t->what.user = &t->out;
+        t->what.new_ids = j->ids + i * ((size_t)v->tokens + 1);
+        what[i] = &t->what;
+        if (status == TG_OK && i > 0) status = tg_batch_copy(j->batch, i, 0);
+    }
+    if (status == TG_OK) status = tg_batch_continue(j->batch, what, n, stats, NULL);
+    for (size_t i = 0; i < n; i++) {
+        texts[i].stats = stats[i];
+        all->new_tokens += stats[i].new_tokens;
+        all->tok_per_s += stats[i].tok_per_s;
+        all->slides += stats[i].slides;
+        all->slid_tokens += stats[i].slid_tokens;
+    }
+    return status;
+}
+
+static int generate_many(tg_app *app, const values *v, job *j) {
+    tg_generate_stats all = { 0 };
+    one *texts = calloc((size_t)v->n, sizeof *texts);
+    if (!texts) {
+        tg_app_error(app, "not enough memory for %s texts", TG_COUNT((uint64_t)v->n));
+        return TG_EXIT_FAILED;
+    }
+    const tg_status status = write_together(v, j, texts, &all);
+    const bool stopped = status == TG_STOPPED && tg_signals_caught();
+    int code = stopped ? TG_EXIT_INTERRUPTED : TG_EXIT_DONE;
+    if (status != TG_OK && !stopped) {
+        code = tg_app_failed(app, app->ctx, status, TG_WORKING);
+    } else {
+        if (app->globals.json)
+            print_many_json(app, v, j, texts, &all);
+        else
+            print_many(app, v, texts);
+        fflush(stdout);
+        tell(v, j, &all);
+    }
+    for (size_t i = 0; i < (size_t)v->n; i++) tg_app_buffer_free(&texts[i].text);
+    free(texts);
+    return code;
+}
+
+/* Options that hold for all texts. */
+static int set_logit_options(tg_app *app, const values *v, const job *j) {
+    int code = tg_logit_options_set(app, &v->logits, j->session);
+    for (size_t i = 1; code == TG_ARGS_GO_ON && i < (size_t)v->n; i++)
+        code = tg_logit_options_set(app, &v->logits, tg_batch_session(j->batch, i));
+    return code;
+}
+
+static tg_status open_sessions(tg_app *app, const values *v, job *j) {
+    const tg_kv_type kv = (tg_kv_type)v->kv;
+    if (v->n == 1) return tg_session_new_kv(app->ctx, j->model, (int32_t)v->ctx, kv, &j->session);
+    const tg_status s =
+        tg_batch_new(app->ctx, j->model, (size_t)v->n, (int32_t)v->ctx, kv, &j->batch);
+    j->session = tg_batch_session(j->batch, 0);
+    return s;
+}
+
 /* In the order of what can be told without work: options, then the prompt, then the model. */
 int tg_cmd_sample(int argc, char **argv) {
     values v = { .prompt = "",
                  .tokens = 200,
+                 .n = 1,
                  .sampling = tg_sampling_default(),
                  .seed = tg_sample_options_default().seed };
     const tg_option_group group = TG_GROUP("Options", options, &v);
@@ -329,6 +462,8 @@ int tg_cmd_sample(int argc, char **argv) {
     if (v.file && tg_args_given(&app.args, "--prompt")) {
         return tg_args_refuse(&app.args, "want --prompt or --file, have both");
     }
+    if (v.n > 1 && (v.draft.n > 0 || v.draft.file))
+        return tg_args_refuse(&app.args, "want --n or drafts, have both");
     code = tg_app_open(&app);
     if (code != TG_ARGS_GO_ON) return code;
     job j = { 0 };
@@ -337,18 +472,18 @@ int tg_cmd_sample(int argc, char **argv) {
     if (code == TG_ARGS_GO_ON) {
         tg_status status = tg_model_open(app.ctx, app.args.pos[0], &j.model);
         if (status == TG_OK) {
-            status =
-                tg_session_new_kv(app.ctx, j.model, (int32_t)v.ctx, (tg_kv_type)v.kv, &j.session);
+            status = open_sessions(&app, &v, &j);
         }
         if (status == TG_OK) tg_sampling_of_model(&app, j.model, &v.sampling);
         if (status != TG_OK) code = tg_app_failed(&app, app.ctx, status, TG_READING);
     }
     if (code == TG_ARGS_GO_ON) code = tg_draft_open(&app, &v.draft, j.session, &j.draft);
     if (code == TG_ARGS_GO_ON) code = get_ids(&app, &v, &j);
-    if (code == TG_ARGS_GO_ON) code = tg_logit_options_set(&app, &v.logits, j.session);
+    if (code == TG_ARGS_GO_ON) code = set_logit_options(&app, &v, &j);
     if (code == TG_ARGS_GO_ON && v.best > 0) code = show_best(&app, &v, &j);
     if (code == TG_ARGS_GO_ON) code = keep_inside(&app, &v, &j);
-    if (code == TG_ARGS_GO_ON) code = generate(&app, &v, &j);
+    if (code == TG_ARGS_GO_ON)
+        code = v.n > 1 ? generate_many(&app, &v, &j) : generate(&app, &v, &j);
     free_job(&j);
     return tg_app_end(&app, code);
 }

@@ -388,7 +388,9 @@ tg_status tg_session_new_kv(tg_context *ctx, tg_model *model, int32_t ctx_tokens
     return tg_session_open(ctx, model, ctx_tokens, kv, out);
 }
 
-void tg_session_free(tg_session *session) { tg_session_close(session); }
+void tg_session_free(tg_session *session) {
+    if (session && !session->of_batch) tg_session_close(session);
+}
 size_t tg_session_tokens(const tg_session *session) {
     return session ? (size_t)session->n_tokens : 0;
 }

@@ -78,6 +78,7 @@ def keys_of_runs():
     write("t.txt", b"Once upon a time there was a fox. " * 40)
     compared("sample", asked("sample", "a.tinygpt", "--prompt", "abc", "--tokens", "3"),
              asked("sample", have_model(LLAMA), "--prompt", "abc", "--tokens", "1"))
+    compared("sample --n", asked("sample", "a.tinygpt", "--prompt", "abc", "--n", "2", "--tokens", "2"))
     compared("sample --best", asked("sample", "a.tinygpt", "--prompt", "abc", "--best", "3"))
     compared("eval", asked("eval", "a.tinygpt", "--data", "t.txt"))
     expect(tinygpt("convert", "a.tinygpt", "st", "--format", "safetensors"), 0, "a folder")

@@ -61,9 +61,25 @@ def full():
     sample(*window, "refuse", code=2, err="--full")
 
 
+def several():
+    """The texts of --n are those of as many runs, also where the window slides."""
+    texts = json.loads(sample(*PROMPT, "--json", "--n", "3", "--seed", "5"))["texts"]
+    for i, one in enumerate(texts):
+        alone = json.loads(sample(*PROMPT, "--json", "--seed", str(5 + i)))
+        equal(one["seed"], 5 + i, "seed of a text")
+        for key in "ids", "text", "end", "slides", "slid_tokens":
+            equal(one[key], alone[key], f"{key} of text {i}")
+    check(texts[0]["text"] != texts[1]["text"], "seeds differ")
+    lines = sample(*PROMPT, "--n", "2", "--seed", "5").decode()
+    check("[seed 5]" in lines and texts[1]["text"] in lines, "all of them as text")
+    e = json.loads(sample(*PROMPT, "--json", "--n", "2", "--ban", "e"))["texts"]
+    check(not any("e" in one["text"] for one in e), "what is banned is so in all of them")
+    sample(*PROMPT, "--n", "2", "--draft", "3", code=2, err="--n")
+
+
 def refused():
     for option, value in (("--best", "-1"), ("--bias", "x"), ("--bias", "300:1"), ("--bias", "5:nan"),
-                          ("--kv", "f8"), ("--full", "perhaps"), ("--typical-p", "nan")):
+                          ("--n", "0"), ("--n", "65"), ("--kv", "f8"), ("--full", "perhaps"), ("--typical-p", "nan")):
         sample(*PROMPT, option, value, code=2, err=option[2:])
 
 
@@ -71,6 +87,7 @@ def options():
     expect(train("--steps", "60", "--lr", "1e-2", "--out", "a.tinygpt"), 0, "a run")
     changed(best())
     full()
+    several()
     refused()
 
 

@@ -197,6 +197,8 @@ static void refused(void **state) {
     assert_int_equal(tg_batch_eval(p.batch, e, SESSIONS + 1), TG_E_ARG);
     assert_int_equal(tg_batch_copy(p.batch, 0, SESSIONS), TG_E_RANGE);
     for (size_t i = 0; i < SESSIONS; i++) want_same(&p, i);
+    tg_session_free(p.in[0]); /* is the batch's, and stays */
+    want_same(&p, 0);
     tg_batch *none;
     assert_int_equal(tg_batch_new(ctx, p.model, 0, 0, TG_KV_F32, &none), TG_E_ARG);
     assert_int_equal(tg_batch_new(ctx, p.model, TG_BATCH_MAX + 1, 0, TG_KV_F32, &none), TG_E_ARG);
