@@ -103,6 +103,14 @@ static void take_q2_k(const uint8_t *b, tg_block_parts *o) {
         o->q[i] = (int8_t)(b[16 + i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3);
 }
 
+/* TQ2_0  | 64 bytes of q | d |, q as in Q2_K */
+static void take_tq2_0(const uint8_t *b, tg_block_parts *o) {
+    const float d = f16_at(b + 64);
+    for (size_t r = 0; r < 16; r += 2) set_pair(o, r, d, 0);
+    for (size_t i = 0; i < 256; i++)
+        o->q[i] = (int8_t)((b[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3) - 1);
+}
+
 /*
  * Q3_K   | 32 bytes of third bits | 64 bytes of q | 12 bytes of scales | d |
  * Scales have their low four bits in bytes 0..7 (scale r and r + 8), their high two in bytes 8..11
