@@ -601,6 +601,19 @@ TG_API tg_status tg_context_date(tg_context *ctx, const char *date);
 
 /* ------------------------------------------------------------- ADVANCED: models and their files */
 
+/*
+ * A file in memory: a model that came over a network, or with the program. Its path, "memory:NAME",
+ * can be given to whatever opens or describes a file, in any context, until it is freed; a name may
+ * have folders in it, so that "memory:m" is the folder of "memory:m/config.json". bytes are
+ * borrowed until then, and what was opened from them goes first. E_ARG: another one has the name.
+ * Not in WebAssembly, where all files are such.
+ */
+typedef struct tg_memory_file tg_memory_file;
+TG_API tg_status tg_memory_file_new(tg_context *ctx, const char *name, const void *bytes,
+                                    size_t n_bytes, tg_memory_file **out);
+TG_API const char *tg_memory_file_path(const tg_memory_file *file);
+TG_API void tg_memory_file_free(tg_memory_file *file);
+
 /* What opening a third-party model took: its head; reading its weights and packing them for the
  * kernels or, with a cache of packed weights, mapping and checking these, with all workers; and the
  * tokenizer, which one worker made meanwhile: its share of the workers' time is not in pack_ms.

@@ -149,6 +149,27 @@ tg_status tg_writer_new(tg_context *ctx, const char *path, const tg_output_rule 
     return tg_writer_open(&ctx->err, path, output, out);
 }
 
+/* Files in memory of base/os.h under the name that callers know, and so the lock below. */
+tg_status tg_memory_file_new(tg_context *ctx, const char *name, const void *bytes, size_t n_bytes,
+                             tg_memory_file **out) {
+    ENTER(ctx);
+    WANT(ctx, name);
+    WANT(ctx, out);
+    if (n_bytes) WANT(ctx, bytes);
+    tg_os_memory_file *file;
+    const tg_status s = tg_os_memory_file_new(&ctx->err, name, bytes, n_bytes, &file);
+    *out = (tg_memory_file *)file;
+    return s;
+}
+
+const char *tg_memory_file_path(const tg_memory_file *file) {
+    return file ? tg_os_memory_file_path((const tg_os_memory_file *)file) : "";
+}
+
+void tg_memory_file_free(tg_memory_file *file) {
+    tg_os_memory_file_free((tg_os_memory_file *)file);
+}
+
 /* The lock of base/os.h under the name that callers know. */
 tg_status tg_lock_new(tg_context *ctx, const char *path, tg_lock **out) {
     ENTER(ctx);

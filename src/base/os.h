@@ -105,6 +105,20 @@ bool tg_os_map_broken(const tg_os_map *map);
 void tg_os_map_load(const void *at, size_t bytes);
 void tg_os_map_drop(const tg_os_map *map);
 
+/* Not in WebAssembly, and not where a file is in memory already. */
+bool tg_os_file_can_be_mapped(const tg_os_file *file);
+
+/*
+ * A file in memory, which has the path "memory:NAME" for whatever reads files in this process; a
+ * name may have folders in it. bytes are borrowed. E_ARG: there is one of that name. Nothing that
+ * reads it may be open when it is freed. Not in WebAssembly, whose files are such (os_wasm.h).
+ */
+typedef struct tg_os_memory_file tg_os_memory_file;
+tg_status tg_os_memory_file_new(tg_ctx *ctx, const char *name, const void *bytes, size_t n_bytes,
+                                tg_os_memory_file **out);
+const char *tg_os_memory_file_path(const tg_os_memory_file *file);
+void tg_os_memory_file_free(tg_os_memory_file *file); /* NULL is fine */
+
 /* A whole file of at most max_bytes, appended to a buffer. */
 tg_status tg_os_read_all(tg_ctx *ctx, const char *path, size_t max_bytes, tg_buf *out);
 

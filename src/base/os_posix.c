@@ -166,8 +166,9 @@ void tg_os_pages_join(void *pages, size_t bytes) {
 /* One allocation, with the path behind it: messages may need it long after the caller's is gone. */
 struct tg_os_file {
     tg_mem mem;
-    size_t self_bytes; /* of this struct with the path behind it */
-    int fd;
+    size_t self_bytes;  /* of this struct with the path behind it */
+    int fd;             /* -1: */
+    const char *memory; /* it is here */
     uint64_t bytes;
     char path[];
 };
@@ -212,6 +213,25 @@ static tg_status open_regular(tg_ctx *ctx, const char *path, int *fd, struct sta
     return status;
 }
 
+static tg_status open_on_disk(tg_ctx *ctx, tg_os_file *file) {
+    struct stat facts;
+    TG_TRY(open_regular(ctx, file->path, &file->fd, &facts));
+    file->bytes = (uint64_t)facts.st_size;
+    return TG_OK;
+}
+
+static tg_status open_in_memory(tg_ctx *ctx, tg_os_file *file) {
+    const void *bytes;
+    size_t n_bytes;
+    if (!tg_posix_memory_find(file->path, &bytes, &n_bytes))
+        return tg_fail(ctx, TG_E_IO, "%s: want a file in memory, have none of that name",
+                       file->path);
+    file->fd = -1;
+    file->memory = bytes;
+    file->bytes = n_bytes;
+    return TG_OK;
+}
+
 enum { PATH_LIMIT = 4096 }; /* PATH_MAX of Linux, its zero included */
 
 tg_status tg_os_file_open(tg_ctx *ctx, const char *path, tg_os_file **out) {
@@ -228,20 +248,19 @@ tg_status tg_os_file_open(tg_ctx *ctx, const char *path, tg_os_file **out) {
     file->self_bytes = self_bytes;
     memcpy(file->path, path, path_bytes);
 
-    struct stat facts;
-    const tg_status status = open_regular(ctx, path, &file->fd, &facts);
-    if (status) {
+    file->memory = NULL;
+    const tg_status status =
+        tg_posix_in_memory(path) ? open_in_memory(ctx, file) : open_on_disk(ctx, file);
+    if (status)
         tg_free(&ctx->mem, file, self_bytes);
-        return status;
-    }
-    file->bytes = (uint64_t)facts.st_size;
-    *out = file;
-    return TG_OK;
+    else
+        *out = file;
+    return status;
 }
 
 void tg_os_file_close(tg_os_file *file) {
     if (!file) return;
-    close(file->fd); /* nothing was written, so there is nothing to lose */
+    if (file->fd >= 0) close(file->fd); /* nothing was written, so there is nothing to lose */
     const tg_mem mem = file->mem;
     tg_free(&mem, file, file->self_bytes);
 }
@@ -251,6 +270,8 @@ uint64_t tg_os_file_bytes(const tg_os_file *file) { return file->bytes; }
 int tg_posix_file_fd(const tg_os_file *file) { return file->fd; }
 
 const char *tg_os_file_path(const tg_os_file *file) { return file->path; }
+
+bool tg_os_file_can_be_mapped(const tg_os_file *file) { return file->fd >= 0; }
 
 #define TRANSFER_MAX_BYTES ((size_t)1 << 30) /* Linux moves less than 2 GiB in one call */
 
@@ -268,6 +289,10 @@ tg_status tg_os_file_read(tg_ctx *ctx, const tg_os_file *file, uint64_t offset, 
                        file->path, n_bytes, offset, file->bytes);
     }
     char *to = out;
+    if (file->fd < 0) {
+        memcpy(to, file->memory + offset, n_bytes);
+        return TG_OK;
+    }
     while (n_bytes > 0) {
         size_t n = n_bytes < TRANSFER_MAX_BYTES ? n_bytes : TRANSFER_MAX_BYTES;
         int error = tg_posix_fault_transfer("pread", file->path, &n);
@@ -318,6 +343,7 @@ tg_status tg_os_read_all(tg_ctx *ctx, const char *path, size_t max_bytes, tg_buf
 
 tg_os_kind tg_os_kind_of(const char *path) {
     struct stat facts;
+    if (tg_posix_in_memory(path)) return tg_posix_memory_kind(path);
     if (stat(path, &facts)) return TG_OS_NONE;
     return S_ISREG(facts.st_mode)   ? TG_OS_FILE
            : S_ISDIR(facts.st_mode) ? TG_OS_FOLDER

@@ -19,7 +19,13 @@ int tg_posix_fault_transfer(const char *operation, const char *path, size_t *n_b
 /* open(2) for this process alone, repeated while interrupted. -1: *error says why. */
 int tg_posix_open(const char *path, int flags, int *error);
 
+/* -1: it is in memory. */
 int tg_posix_file_fd(const tg_os_file *file);
+
+/* os_posix_memory.c: is it such a path? And what is there. */
+bool tg_posix_in_memory(const char *path);
+bool tg_posix_memory_find(const char *path, const void **bytes, size_t *n_bytes);
+tg_os_kind tg_posix_memory_kind(const char *path);
 
 /* "a folder", "a FIFO", ... for the mode of a file that is not a regular one. */
 const char *tg_posix_kind_name(mode_t mode);

@@ -132,7 +132,7 @@ void tg_os_map_drop(const tg_os_map *map) { (void)madvise(map->data, map->bytes,
 void tg_os_file_stamp(const tg_os_file *file, uint64_t out[TG_OS_STAMP]) {
     struct stat facts;
     memset(out, 0, TG_OS_STAMP * sizeof *out);
-    if (fstat(tg_posix_file_fd(file), &facts)) return;
+    if (tg_posix_file_fd(file) < 0 || fstat(tg_posix_file_fd(file), &facts)) return;
     out[0] = (uint64_t)facts.st_dev;
     out[1] = (uint64_t)facts.st_ino;
     out[2] = (uint64_t)facts.st_size;

@@ -115,6 +115,11 @@ uint64_t tg_os_file_bytes(const tg_os_file *file) { return file->n_bytes; }
 
 const char *tg_os_file_path(const tg_os_file *file) { return file->name; }
 
+bool tg_os_file_can_be_mapped(const tg_os_file *file) {
+    (void)file;
+    return false;
+}
+
 tg_status tg_os_file_read(tg_ctx *ctx, const tg_os_file *file, uint64_t offset, void *out,
                           size_t n_bytes) {
     if (offset > file->n_bytes || n_bytes > file->n_bytes - offset)

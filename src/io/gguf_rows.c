@@ -131,7 +131,8 @@ tg_status tg_gguf_read_rows(const tg_gguf *g, const tg_gguf_tensor *t, uint64_t 
 const tg_os_file *tg_gguf_lies_in_rows(const tg_gguf *g, const tg_gguf_tensor *t) {
     const tg_gguf_place *p = t->place;
     if (p && (p->turned || p->plus_one || p->bits)) return NULL;
-    return (p ? &p->reader : &g->reader)->file;
+    const tg_os_file *file = (p ? &p->reader : &g->reader)->file;
+    return file && tg_os_file_can_be_mapped(file) ? file : NULL;
 }
 
 const tg_os_file *tg_gguf_lies_plain(const tg_gguf *g, const tg_gguf_tensor *t) {
