@@ -39,10 +39,12 @@ typedef struct values {
 static const tg_option options[] = {
     TG_TEXT("--system", values, system, "TEXT", "what the model is told before everything else",
             .hide_default = true),
-    TG_TEXT("--template", values, template_name, "NAME",
-            "how turns are written (default: the file's own)", .hide_default = true),
+    TG_TEXT("--template", values, template_name, "FILE|NAME",
+            "how turns are written: a file in Jinja, or one that is built in (default: the model "
+            "file's own)",
+            .hide_default = true),
     TG_TEXT("--date", values, date, "YYYY-MM-DD",
-            "the date that a template writes which says today's (Llama 3.1 and 3.2)",
+            "the date that a template writes which says one (default: its own, or today's)",
             .hide_default = true),
     TG_FLAG("--no-thinking", values, no_thinking, "answer at once, where the template can say so"),
     TG_INT("--tokens", values, tokens, 1, 1000000, "N", "an answer has at most so many"),
@@ -94,7 +96,8 @@ static const char help[] =
 typedef struct chat {
     tg_app *app;
     values *v;
-    const char *template_name; /* NULL: the file's */
+    const char *template_name; /* or its text; NULL: the file's */
+    char *template_text;       /* of --template FILE */
     tg_model *model;
     tg_session *session;
     tg_draft draft;
@@ -476,9 +479,9 @@ static int talk(chat *c) {
 /* Of --date; else today's where we are, as transformers has it, for templates that ask. */
 static tg_status set_date(const chat *c) {
     if (c->v->date) return tg_context_date(c->app->ctx, c->v->date);
-    if (!c->tok || !tg_tokenizer_template(c->tok)) return TG_OK;
-    const char *name = c->template_name ? c->template_name : tg_tokenizer_template(c->tok);
-    if (strcmp(name, "llama3.2") != 0) return TG_OK;
+    if (!c->tok) return TG_OK;
+    const char *text = c->template_name ? c->template_name : tg_tokenizer_template(c->tok);
+    if (!text || (!strstr(text, "strftime_now") && strcmp(text, "llama3.2") != 0)) return TG_OK;
     char today[16];
     const time_t now = time(NULL);
     struct tm t;
@@ -487,8 +490,37 @@ static tg_status set_date(const chat *c) {
     return tg_context_date(c->app->ctx, today);
 }
 
+static void put_names(void) {
+    fputs("--template takes a file, or one of", stderr);
+    for (size_t i = 0; tg_chat_template_at(i); i++) fprintf(stderr, " %s", tg_chat_template_at(i));
+    fputs("\n", stderr);
+}
+
+/* --template: the name of one that is built in, or else a file, whose text it is. */
+static int find_template(chat *c) {
+    const char *name = c->v->template_name;
+    size_t n;
+    enum { LIMIT = 1 << 20 };
+    c->template_name = name;
+    for (size_t i = 0; name && tg_chat_template_at(i); i++)
+        if (strcmp(tg_chat_template_at(i), name) == 0) return TG_ARGS_GO_ON;
+    if (!name) return TG_ARGS_GO_ON;
+    const int code = tg_app_read_file(c->app, name, LIMIT, &c->template_text, &n);
+    if (code == TG_ARGS_GO_ON && !strchr(c->template_text, '{')) {
+        tg_app_error(c->app, "%s: want a chat template, have a text without a {", name);
+        return TG_EXIT_USAGE;
+    }
+    c->template_name = c->template_text;
+    return code;
+}
+
 /* The template is asked for before the first turn, so that its fault is told at once. */
 static int open_chat(chat *c, const char *path) {
+    const int found = find_template(c);
+    if (found != TG_ARGS_GO_ON) {
+        if (!c->template_text) put_names();
+        return found;
+    }
     tg_status s = set_date(c);
     if (s != TG_OK) {
         tg_app_failed(c->app, c->app->ctx, s, TG_READING);
@@ -501,11 +533,7 @@ static int open_chat(chat *c, const char *path) {
     s = tg_tokenizer_ends(c->app->ctx, c->tok, c->template_name, c->ends, &c->n_ends);
     if (s != TG_OK) {
         const int code = tg_app_failed(c->app, c->app->ctx, s, TG_READING);
-        fputs("--template NAME takes one of", stderr);
-        for (size_t i = 0; tg_chat_template_at(i); i++) {
-            fprintf(stderr, " %s", tg_chat_template_at(i));
-        }
-        fputs("\n", stderr);
+        if (!c->template_name) put_names();
         return code;
     }
     s = tg_session_new_kv(c->app->ctx, c->model, (int32_t)c->v->ctx, (tg_kv_type)c->v->kv,
@@ -556,6 +584,7 @@ static int end(chat *c, int code) {
 }
 
 static void close_chat(chat *c) {
+    free(c->template_text);
     tg_lock_free(c->lock);
     tg_draft_free(&c->draft);
     tg_session_free(c->session);
@@ -575,10 +604,7 @@ int tg_cmd_chat(int argc, char **argv) {
     tg_app app;
     int code = tg_app_start(&app, &spec, &group, 1, argc, argv);
     if (code != TG_ARGS_GO_ON) return code;
-    chat c = { .app = &app,
-               .v = &v,
-               .template_name = v.template_name,
-               .now = { .seed = v.seed, .sampling = v.sampling } };
+    chat c = { .app = &app, .v = &v, .now = { .seed = v.seed, .sampling = v.sampling } };
     tg_context_force(app.ctx, v.force);
     code = open_chat(&c, app.args.pos[0]);
     if (code == TG_ARGS_GO_ON) {

@@ -365,19 +365,22 @@ typedef struct tg_turn {
 /* Names of the chat templates that are built in; NULL behind the last. */
 TG_API const char *tg_chat_template_at(size_t i);
 
-/* The file's own, known by its whole text, which is never run; NULL: none of ours, or none. */
+/* The text of the file's own, in Jinja, as long as the tokenizer; NULL: none. */
 TG_API const char *tg_tokenizer_template(const tg_tokenizer *tokenizer);
 
 typedef enum tg_chat_flag {
-    TG_NO_THINKING = 1 /* where the template can say so */
+    TG_NO_THINKING = 1, /* where the template can say so */
+    TG_CONTINUE = 2     /* the last turn is the model's, and goes on where it ends */
 } tg_chat_flag;
 typedef enum tg_chat_limit {
     TG_ENDS_MAX = 32 /* tokens that end an answer */
 } tg_chat_limit;
-/* A conversation, whose last turn is the user's, as ids up to where the answer begins; name NULL:
- * the file's own template. Turns are text: special tokens come from the template alone.
- * E_UNSUPPORTED: no template is known; E_FORMAT: the vocabulary lacks one of its tokens; E_ARG: an
- * order of turns that it does not have. ids, cap and n as for tg_tokenizer_encode. */
+/* A conversation, whose last turn is the user's, as ids up to where the answer begins. name: NULL
+ * for the file's own template, one that is built in, or the text of a template. Templates are run
+ * as transformers runs them, within limits. Turns are text: special tokens come from the template
+ * alone. E_UNSUPPORTED: there is no template, or one with what is not known here, by its name;
+ * E_FORMAT: it is no Jinja, or the vocabulary lacks its token; E_ARG: it refuses the conversation;
+ * E_RANGE: it takes too long, or too much. ids, cap and n as for tg_tokenizer_encode. */
 TG_API tg_status tg_tokenizer_chat(tg_context *ctx, const tg_tokenizer *tok, const char *name,
                                    const tg_turn *turns, size_t n_turns, unsigned flags,
                                    int32_t *ids, size_t cap, size_t *n);
@@ -750,6 +753,20 @@ typedef struct tg_history_point {
 } tg_history_point;
 /* Thinned to at most 4096 points; valid until the next step. */
 TG_API const tg_history_point *tg_trainer_history(const tg_trainer *trainer, size_t *n);
+
+/* ------------------------------------------------------------------ ADVANCED: chat templates */
+
+/* A conversation as JSON, for tools, tool calls and what else a template knows: an object with
+ * "messages", a list of objects as those of OpenAI's interface, and other variables of the template
+ * ("tools", "enable_thinking", ..). All of its texts but the known roles are somebody's words, and
+ * never special tokens. name, flags and errors as for tg_tokenizer_chat; E_FORMAT for what is no
+ * JSON. The first gives ids, the second the text, in one piece. */
+TG_API tg_status tg_tokenizer_chat_json(tg_context *ctx, const tg_tokenizer *tok, const char *name,
+                                        const char *json, size_t n_bytes, unsigned flags,
+                                        int32_t *ids, size_t cap, size_t *n);
+TG_API tg_status tg_tokenizer_render(tg_context *ctx, const tg_tokenizer *tok, const char *name,
+                                     const char *json, size_t n_bytes, unsigned flags,
+                                     tg_text_fn write, void *user);
 
 /* --------------------------------------------------------------------------- ADVANCED: sessions */
 

@@ -127,31 +127,33 @@ tg_status tg_context_date(tg_context *ctx, const char *date) {
     return TG_OK;
 }
 
-const char *tg_chat_template_at(size_t i) {
-    const tg_chat_template *t = tg_chat_at(i);
-    return t ? tg_chat_name(t) : NULL;
-}
+const char *tg_chat_template_at(size_t i) { return tg_chat_name_at(i); }
 
-const char *tg_tokenizer_template(const tg_tokenizer *t) {
-    return t && t->chat ? tg_chat_name(t->chat) : NULL;
-}
+const char *tg_tokenizer_template(const tg_tokenizer *t) { return t ? t->template_text : NULL; }
 
-/* The one that was named, else the file's. */
+/* The file's own (name NULL), one that is built in, or a text: only texts have braces. *made is to
+ * be given to tg_chat_template_deinit, *out is the one to use. */
 static tg_status want_template(tg_context *ctx, const tg_tokenizer *tok, const char *name,
-                               const tg_chat_template **out) {
-    *out = name ? tg_chat_named(name) : tok->chat;
-    if (*out) return TG_OK;
-    if (name)
-        return tg_fail(&ctx->err, TG_E_ARG, "chat: want the name of a template, have \"%.60s\"",
-                       name);
-    if (tok->looks_like)
+                               tg_chat_template *made, const tg_chat_template **out) {
+    *made = (tg_chat_template) { 0 };
+    *out = made;
+    if (name && strchr(name, '{'))
+        return tg_chat_template_new(&ctx->err, "--template", name, strlen(name), made);
+    if (name) return tg_chat_template_named(&ctx->err, name, made);
+    if (!tok->template_text)
         return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
-                       "chat: want a template that is known as a whole, have one in the file that "
-                       "looks like %s and differs from it: name one",
-                       tok->looks_like);
-    return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
-                   "chat: want a template that is known, have %s: name one",
-                   tok->has_template ? "another one in the file" : "none in the file");
+                       "chat: want a template, have none in the file: name one");
+    if (!tok->chat.jinja) /* says again why it cannot be read */
+        return tg_chat_template_new(&ctx->err, "the file", tok->template_text, tok->template_bytes,
+                                    made);
+    *out = &tok->chat;
+    return TG_OK;
+}
+
+static tg_chat_said said_of(const tg_context *ctx, unsigned flags) {
+    return (tg_chat_said) { .flags = (flags & TG_NO_THINKING ? TG_CHAT_NO_THINKING : 0u) |
+                                     (flags & TG_CONTINUE ? TG_CHAT_CONTINUE : 0u),
+                            .date = { ctx->date[0], ctx->date[1], ctx->date[2] } };
 }
 
 tg_status tg_tokenizer_chat(tg_context *ctx, const tg_tokenizer *tok, const char *name,
@@ -161,11 +163,11 @@ tg_status tg_tokenizer_chat(tg_context *ctx, const tg_tokenizer *tok, const char
     WANT(ctx, tok);
     WANT(ctx, n);
     if (n_turns) WANT(ctx, turns);
+    tg_chat_template made;
     const tg_chat_template *chat;
-    TG_TRY(want_template(ctx, tok, name, &chat));
+    TG_TRY(want_template(ctx, tok, name, &made, &chat));
     tg_chat_turn *own = tg_alloc(&ctx->err.mem, n_turns * sizeof *own);
-    if (!own) return tg_fail_memory(&ctx->err, "a conversation", n_turns * sizeof *own);
-    tg_status s = TG_OK;
+    tg_status s = own ? TG_OK : tg_fail_memory(&ctx->err, "a conversation", n_turns * sizeof *own);
     for (size_t i = 0; i < n_turns && s == TG_OK; i++) {
         if (turns[i].role < TG_SYSTEM || turns[i].role > TG_ASSISTANT)
             s = tg_fail(&ctx->err, TG_E_ARG, "chat: turn %zu: want a role of 0..2, have %d", i,
@@ -173,12 +175,62 @@ tg_status tg_tokenizer_chat(tg_context *ctx, const tg_tokenizer *tok, const char
         own[i] = (tg_chat_turn) { (tg_chat_role)turns[i].role, turns[i].text, turns[i].n_bytes };
     }
     tg_ids all = into(ids, cap);
-    const tg_chat_how how = { .flags = flags & TG_NO_THINKING ? TG_CHAT_NO_THINKING : 0u,
-                              .date = { ctx->date[0], ctx->date[1], ctx->date[2] },
-                              .found = name ? NULL : &tok->chat_found };
-    if (s == TG_OK) s = tg_chat_encode(&ctx->err, chat, tok->tok, own, n_turns, &how, &all);
+    tg_chat_said said = said_of(ctx, flags);
+    said.turns = own;
+    said.n = n_turns;
+    if (s == TG_OK) s = tg_chat_encode(&ctx->err, chat, tok->tok, &said, &all);
     tg_free(&ctx->err.mem, own, n_turns * sizeof *own);
+    tg_chat_template_deinit(&made);
     return counted(ctx, s, &all, n);
+}
+
+/* Reads the JSON and has it rendered: into ids, or into out where that is not NULL. */
+static tg_status chat_json(tg_context *ctx, const tg_tokenizer *tok, const char *name,
+                           const char *json, size_t n_bytes, unsigned flags, tg_ids *ids,
+                           tg_jinja_out *out) {
+    tg_chat_template made;
+    const tg_chat_template *chat;
+    TG_TRY(want_template(ctx, tok, name, &made, &chat));
+    tg_arena arena;
+    tg_arena_init(&arena, &ctx->err.mem);
+    tg_chat_said said = said_of(ctx, flags);
+    tg_status s = tg_json_parse(&ctx->err, &arena, "chat", json, n_bytes, NULL, &said.json);
+    if (s == TG_OK)
+        s = out ? tg_chat_render(&ctx->err, chat, tok->tok, &said, out)
+                : tg_chat_encode(&ctx->err, chat, tok->tok, &said, ids);
+    tg_arena_deinit(&arena);
+    tg_chat_template_deinit(&made);
+    return s;
+}
+
+tg_status tg_tokenizer_chat_json(tg_context *ctx, const tg_tokenizer *tok, const char *name,
+                                 const char *json, size_t n_bytes, unsigned flags, int32_t *ids,
+                                 size_t cap, size_t *n) {
+    ENTER(ctx);
+    WANT(ctx, tok);
+    WANT(ctx, json);
+    WANT(ctx, n);
+    tg_ids all = into(ids, cap);
+    const tg_status s = chat_json(ctx, tok, name, json, n_bytes, flags, &all, NULL);
+    return counted(ctx, s, &all, n);
+}
+
+tg_status tg_tokenizer_render(tg_context *ctx, const tg_tokenizer *tok, const char *name,
+                              const char *json, size_t n_bytes, unsigned flags, tg_text_fn write,
+                              void *user) {
+    ENTER(ctx);
+    WANT(ctx, tok);
+    WANT(ctx, json);
+    WANT(ctx, write);
+    tg_jinja_out out;
+    tg_buf_init(&out.text, &ctx->err.mem);
+    tg_buf_init(&out.words, &ctx->err.mem);
+    tg_status s = chat_json(ctx, tok, name, json, n_bytes, flags, NULL, &out);
+    if (s == TG_OK && write(user, tg_buf_text(&out.text), out.text.length))
+        s = tg_stopped(&ctx->err, "a chat template");
+    tg_buf_deinit(&out.text);
+    tg_buf_deinit(&out.words);
+    return s;
 }
 
 tg_status tg_tokenizer_ends(tg_context *ctx, const tg_tokenizer *tok, const char *name,
@@ -187,8 +239,10 @@ tg_status tg_tokenizer_ends(tg_context *ctx, const tg_tokenizer *tok, const char
     WANT(ctx, tok);
     WANT(ctx, ends);
     WANT(ctx, n);
+    tg_chat_template made;
     const tg_chat_template *chat;
-    TG_TRY(want_template(ctx, tok, name, &chat));
-    *n = tg_chat_ends(chat, tok->tok, ends);
-    return TG_OK;
+    TG_TRY(want_template(ctx, tok, name, &made, &chat));
+    const tg_status s = tg_chat_ends(&ctx->err, chat, tok->tok, ends, n);
+    tg_chat_template_deinit(&made);
+    return s;
 }

@@ -123,7 +123,7 @@ static value to_int(tg_jinja_run *r, value self, const tg_jinja_args *a, int how
     const value *other = tg_jinja_arg(a, 0, "default");
     if (tg_jinja_arg(a, 1, "base")) return tg_jinja_unknown(r, "int with a base", "");
     int64_t i;
-    double d;
+    double d = 0;
     if (self.type == TG_JV_UNDEFINED)
         return tg_jinja_fail(r, TG_E_ARG, "int: a value is undefined");
     if (self.type == TG_JV_INT || self.type == TG_JV_BOOL) return tg_jinja_int(self.u.i);

@@ -835,7 +835,9 @@ static node *parse_body(parser *p, const char *const *ends) {
             }
             n = parse_statement(p);
         } else {
-            if (ends) unexpected(p, ends[0]);
+            const char *want = NULL; /* the last one is what ends it in any case */
+            for (int i = 0; ends && ends[i]; i++) want = ends[i];
+            if (want) unexpected(p, want);
             break;
         }
         if (!n) break;

@@ -5,11 +5,11 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/math.h"
+#include "chat/chat.h"
 #include "engine/session.h"
 #include "io/hf.h"
 #include "io/tgpt_v3_lm.h"
 #include "load/lm.h"
-#include "tok/chat.h"
 
 /* Bytes of a cache of so many positions, as sessions make it: keys and values in f32. */
 static uint64_t cache_bytes(const tg_model_config *c, int32_t positions) {
@@ -52,11 +52,14 @@ static const tg_gguf_value *template_of(const tg_gguf *g) {
     return v && v->type == TG_GGUF_STRING ? v : NULL;
 }
 
-/* By which of ours a conversation is written; NULL: by none. */
-static const char *template_name(const tg_gguf_value *v) {
-    tg_chat_found found;
-    const tg_chat_template *t = tg_chat_detect(v->text.bytes, v->text.n_bytes, &found);
-    return t ? tg_chat_name(t) : NULL;
+/* Why the file's chat template cannot be read; "": it can. */
+static void template_fault(const tg_gguf *g, const tg_gguf_value *v, char out[TG_MESSAGE_BYTES]) {
+    tg_ctx quiet;
+    tg_chat_template t = { 0 };
+    tg_ctx_init(&quiet, &g->ctx->mem, NULL, NULL);
+    (void)tg_chat_template_new(&quiet, g->path, v->text.bytes, v->text.n_bytes, &t);
+    tg_chat_template_deinit(&t);
+    memcpy(out, quiet.message, TG_MESSAGE_BYTES);
 }
 
 static void put_cache(const tg_model_config *c, tg_buf *out) {
@@ -94,9 +97,11 @@ static void put_lines(const tg_gguf *g, const tg_tensors *lm, tg_buf *out) {
     put_text(g, "tokenizer.ggml.pre", "  splitter  ", out);
     const tg_gguf_value *written = template_of(g);
     if (written) {
-        const char *name = template_name(written);
-        tg_buf_printf(out, "template    %s\n",
-                      name ? name : "none that is known: chat wants --template NAME");
+        char fault[TG_MESSAGE_BYTES];
+        template_fault(g, written, fault);
+        tg_buf_printf(out, "template    %" PRIu64 " bytes of Jinja%s%s\n",
+                      (uint64_t)written->text.n_bytes, *fault ? ", which cannot be read: " : "",
+                      fault);
     }
     put_text(g, TEMPLATE, "  begins    ", out);
     tg_buf_printf(out, "memory      %.1f MB of weights\n", megabytes(lm->bytes));
@@ -162,9 +167,14 @@ static void put_json(const tg_gguf *g, const tg_tensors *lm, tg_buf *out) {
     }
     const tg_gguf_value *written = template_of(g);
     if (written) {
-        const char *known = template_name(written);
+        char fault[TG_MESSAGE_BYTES];
+        template_fault(g, written, fault);
         tg_json_key(&w, "template");
-        tg_json_put_string(&w, known ? known : "unknown");
+        tg_json_put_string_n(&w, written->text.bytes, written->text.n_bytes);
+        if (*fault) {
+            tg_json_key(&w, "template_fault");
+            tg_json_put_string(&w, fault);
+        }
     }
     put_number(&w, "params", (int64_t)lm->elems);
     put_number(&w, "weight_bytes", (int64_t)lm->bytes);

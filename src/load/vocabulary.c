@@ -281,12 +281,24 @@ tg_status tg_vocabulary_gguf(const tg_gguf *g, size_t n_tokens, tg_tok **out) {
 tg_status tg_vocabulary_chat(const tg_gguf *g, tg_tokenizer *t) {
     tg_gguf_string text = { NULL, 0 };
     TG_TRY(tg_gguf_get_string(g, "tokenizer.chat_template", &text));
-    t->has_template = text.bytes != NULL;
-    if (!text.bytes) return TG_OK;
-    t->chat = tg_chat_detect(text.bytes, text.n_bytes, &t->chat_found);
-    const tg_chat_template *like = tg_chat_looks_like(text.bytes, text.n_bytes);
-    t->looks_like = like ? tg_chat_name(like) : NULL;
+    if (!text.bytes || text.n_bytes == 0) return TG_OK;
+    tg_ctx *ctx = &t->ctx->err;
+    t->template_text = tg_alloc(&ctx->mem, text.n_bytes + 1);
+    if (!t->template_text) return tg_fail_memory(ctx, "a chat template", text.n_bytes);
+    memcpy(t->template_text, text.bytes, text.n_bytes);
+    t->template_bytes = text.n_bytes;
+    tg_ctx quiet;
+    tg_ctx_init(&quiet, &ctx->mem, NULL, NULL);
+    const tg_status s = tg_chat_template_new(&quiet, g->path, text.bytes, text.n_bytes, &t->chat);
+    if (s == TG_E_MEMORY) return tg_fail_as(ctx, s, &quiet);
+    if (s != TG_OK) tg_say(ctx, TG_LOG_WARNING, "%s", quiet.message);
     return TG_OK;
+}
+
+void tg_vocabulary_chat_deinit(tg_tokenizer *t) {
+    tg_chat_template_deinit(&t->chat);
+    if (t->template_text) tg_free(&t->ctx->err.mem, t->template_text, t->template_bytes + 1);
+    t->template_text = NULL;
 }
 
 /* ------------------------------------------------------------------------------------ files */
@@ -371,5 +383,6 @@ void tg_vocabulary_free(tg_tokenizer *t) {
     if (!t) return;
     const tg_mem mem = t->ctx->err.mem;
     tg_tok_free(t->tok);
+    tg_vocabulary_chat_deinit(t);
     tg_free(&mem, t, sizeof *t);
 }

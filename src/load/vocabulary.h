@@ -5,25 +5,27 @@
 #ifndef TG_LOAD_VOCABULARY_H
 #define TG_LOAD_VOCABULARY_H
 
+#include "chat/chat.h"
 #include "io/gguf.h"
 #include "runtime/runtime.h"
-#include "tok/chat.h"
 #include "tok/tok.h"
 
 struct tg_tokenizer {
     tg_context *ctx;
     tg_tok *tok;
-    const tg_chat_template *chat; /* NULL: the file has none, or one that is none of ours */
-    tg_chat_found chat_found;     /* with it */
-    bool has_template;            /* in the file */
-    const char *looks_like;       /* a template that is none of ours: which; NULL: none */
+    tg_chat_template chat; /* zeros: the file has none, or one that cannot be read */
+    char *template_text;   /* of the file, terminated; NULL: none */
+    size_t template_bytes;
 };
 
 /* From the metadata of a GGUF file, which n_tokens (0: any number) must agree with. *out stays NULL
  * where the file has no tokenizer. */
 tg_status tg_vocabulary_gguf(const tg_gguf *g, size_t n_tokens, tg_tok **out);
-/* The template of its text: to the fields of t about it. */
+/* Its chat template: to the fields of t about it. One that cannot be read is a warning here, and an
+ * error where somebody wants it. */
 tg_status tg_vocabulary_chat(const tg_gguf *g, tg_tokenizer *t);
+/* Frees what tg_vocabulary_chat has made. */
+void tg_vocabulary_chat_deinit(tg_tokenizer *t);
 
 /* A GGUF file, or tokenizer.json; *out stays NULL where it is neither, without an error. */
 tg_status tg_vocabulary_open(tg_context *ctx, const char *path, tg_tokenizer **out);

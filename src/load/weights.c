@@ -64,6 +64,7 @@ void tg_weights_free(tg_model *m) {
     tg_runtime_block_free(m->ctx, &m->block);
     tg_lm_unload(m->ctx, m->lm);
     tg_tok_free(m->tok);
+    tg_vocabulary_chat_deinit(&m->tokenizer);
     tg_arena_deinit(&m->arena);
     tg_free(&mem, m, sizeof *m);
 }

@@ -464,15 +464,18 @@ static tg_status encode_cooked(tg_tok_work *w, const char *text, size_t n) {
     }
 }
 
-/* The longest string of the trie at the beginning of the text; control tokens only if asked for. */
-static int32_t match(const tg_tok *t, const tg_trie *trie, bool control, const char *text, size_t n,
-                     size_t *length) {
+/* The longest string of the trie at the beginning of the text; control tokens only if asked for,
+ * and if none of their bytes is somebody's words (NULL: all are the template's). */
+static int32_t match(const tg_tok *t, const tg_trie *trie, bool control, const char *text,
+                     const char *words, size_t n, size_t *length) {
     int32_t found = -1;
     uint32_t node = 0;
     for (size_t i = 0; i < n && (node = tg_trie_step(trie, node, (uint8_t)text[i]));) {
         i++;
         const int32_t id = trie->id[node];
-        if (id < 0 || (!control && t->types[id] == TG_TOK_CONTROL)) continue;
+        if (id < 0) continue;
+        if (t->types[id] == TG_TOK_CONTROL && (!control || (words && memchr(words, 1, i))))
+            continue;
         found = id;
         *length = i;
     }
@@ -488,7 +491,8 @@ static tg_status cut_out(tg_tok_work *w, const tg_trie *trie, const bool *first,
     for (size_t at = 0; trie->n_nodes > 1 && at < n;) {
         size_t length;
         const int32_t id = first[(uint8_t)text[at]]
-                               ? match(w->tok, trie, control, text + at, n - at, &length)
+                               ? match(w->tok, trie, control, text + at,
+                                       w->words && control ? w->words + at : NULL, n - at, &length)
                                : -1;
         if (id < 0) {
             at++;
@@ -515,13 +519,13 @@ static tg_status encode(tg_tok_work *w, const char *text, size_t n, unsigned fla
     return TG_OK;
 }
 
-tg_status tg_tok_encode(tg_ctx *ctx, const tg_tok *tok, const char *text, size_t n_bytes,
-                        unsigned flags, tg_ids *ids) {
+static tg_status encode_all(tg_ctx *ctx, const tg_tok *tok, const char *text, const char *words,
+                            size_t n_bytes, unsigned flags, tg_ids *ids) {
     if (n_bytes > UINT32_MAX / 8) {
         return tg_fail(ctx, TG_E_RANGE, "tokenizer: want a text of up to %u bytes, have %zu",
                        UINT32_MAX / 8, n_bytes);
     }
-    tg_tok_work w = { .ctx = ctx, .tok = tok, .mem = ctx->mem, .ids = ids };
+    tg_tok_work w = { .ctx = ctx, .tok = tok, .mem = ctx->mem, .ids = ids, .words = words };
     tg_normal_init(&w.normal, &ctx->mem);
     const size_t before = ids->n;
     const tg_status status = encode(&w, text, n_bytes, flags);
@@ -531,6 +535,16 @@ tg_status tg_tok_encode(tg_ctx *ctx, const tg_tok *tok, const char *text, size_t
     tg_free(&w.mem, w.heap, w.heap_room * sizeof *w.heap);
     tg_unigram_release(&w);
     return status;
+}
+
+tg_status tg_tok_encode(tg_ctx *ctx, const tg_tok *tok, const char *text, size_t n_bytes,
+                        unsigned flags, tg_ids *ids) {
+    return encode_all(ctx, tok, text, NULL, n_bytes, flags, ids);
+}
+
+tg_status tg_tok_encode_chat(tg_ctx *ctx, const tg_tok *tok, const char *text, const char *words,
+                             size_t n_bytes, tg_ids *ids) {
+    return encode_all(ctx, tok, text, words, n_bytes, TG_TOK_SPECIAL, ids);
 }
 
 /* ---------------------------------------------------------------------------------- questions */

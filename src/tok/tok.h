@@ -165,6 +165,11 @@ enum {
 tg_status tg_tok_encode(tg_ctx *ctx, const tg_tok *tok, const char *text, size_t n_bytes,
                         unsigned flags, tg_ids *ids);
 
+/* The same of a text that a template has written: control tokens that it spells are taken as such
+ * where words [n_bytes] is 0 all along; 1 is a byte that somebody else has put there. */
+tg_status tg_tok_encode_chat(tg_ctx *ctx, const tg_tok *tok, const char *text, const char *words,
+                             size_t n_bytes, tg_ids *ids);
+
 /* What a token adds to a text, valid as long as tok; "" for control tokens, NULL if there is no
  * such id. The blank that SentencePiece and WordPiece put before the first word is part of it: see
  * tg_tok_first_blank. */

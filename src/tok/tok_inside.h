@@ -65,6 +65,7 @@ typedef struct tg_tok_work {
     tg_mem mem;
     tg_normal normal;
     tg_ids *ids;
+    const char *words; /* a byte a byte of the text: 1 somebody's; NULL: none is */
     tg_bpe_symbol *symbol;
     size_t symbol_room;
     tg_bpe_entry *heap;

@@ -124,14 +124,18 @@ def tokenizers():
     g.values.update({t + "tokens": (ARRAY, array(STRING, bytes_)), t + "token_type": (ARRAY, array(5, [1] * 7 + [6]))})
     write("bad.gguf", g.bytes())
     refused("a byte of minus one", "tokenize", "bad.gguf", "a", err="<0x-1>")
-    # A template is recognised or not, and never run.
-    for what, template in (("long", "{{ x }}" * 150000), ("endless", "{% for a in range(10 ** 9) %}x{% endfor %}"),
-                           ("curious", "{{ ''.__class__.__mro__ }}")):
+    # A template is run, within limits.
+    for what, template, err in (
+            ("long", "{{ x }}" * 150000, "want at most 1048576 bytes"),
+            ("endless", "{% for a in range(10 ** 9) %}x{% endfor %}", "range: want at most 100000 numbers"),
+            ("open", "{% for x in messages %}", "want endfor, have the end"),
+            ("of another language", "{% import 'x' as y %}", "not known here: tag import"),
+            ("deep", "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "too deep"),
+            ("growing", "{% set n = namespace(x='ab') %}{% for i in range(99) %}{% set n.x = n.x * 2 %}{% endfor %}", "too m")):
         g = copy.deepcopy(GOOD)
         g.values["tokenizer.chat_template"] = (STRING, text(template))
         write("bad.gguf", g.bytes())
-        refused(f"a template that is {what}", "chat", "bad.gguf",
-                err=("want a template that is known", "--template NAME takes one of smollm2"))
+        refused(f"a template that is {what}", "chat", "bad.gguf", err=(err, "--template takes a file, or one of smollm2"))
 
 
 def questions():

@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes test/golden/tok/chat.json and src/tok/chat_known.def: which chat templates are known, and
-conversations as they render them.
+"""Writes test/golden/tok/chat.json: conversations as the models' own chat templates render them, for the templates
+that are built in (src/chat/chat_builtin.def).
 
-    chat.py FOLDER ..      folders with *.jinja files, searched whole: the sources of PyPI's llama-cpp-python,
-                           and the wheels axolotl, trl and unsloth, unpacked
+    chat.py FOLDER ..      folders with *.jinja files, searched whole: the sources of PyPI's llama-cpp-python, and the
+                           wheels axolotl, trl and unsloth, unpacked
 
-The templates are third-party programs and stay where they are. A row of src/tok/chat.c has one of them, or
-one of those below, as its own; any other one that renders all conversations as it does gets a line in
-chat_known.def, which is a hash (src/tok/chat_key.c says of what). What is stored besides is what they make
-of our conversations, run by Jinja2 as transformers runs it.
+The templates are third-party programs and stay where they are. Each that is built in has one of them, or one of those
+below, as its model. What is stored is what they make of our conversations, run by Jinja2 as transformers runs it.
 """
 
 import ast
 import datetime
-import hashlib
 import json
 import pathlib
-import re
 import sys
 
 import jinja2
@@ -24,8 +20,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 TOP = pathlib.Path(__file__).parents[2]
 GOLDEN = TOP / "test/golden/tok/chat.json"
-KNOWN = TOP / "src/tok/chat_known.def"
-FILES = {  # the row and the file whose rendering is its own
+FILES = {  # the name and the file that it renders as
     "qwen2.5": "Qwen-Qwen2.5-7B-Instruct.jinja",
     "qwen3": "Qwen-Qwen3-0.6B.jinja",
     "qwen3.5": "Qwen3.5-4B.jinja",
@@ -77,29 +72,6 @@ INLINE = [
      "'<|im_end|>\n'}}{% endfor %}" + BEGIN),
     ("chatml", LOOP + BEGIN),
 ]
-# Ones like them that are not: each must be refused.
-OTHERS = {
-    "answers called model": (LOOP + BEGIN).replace("assistant", "model"),
-    "eos in front of a turn": LOOP.replace("%}{{", "%}{{ eos_token }}{{", 1) + BEGIN,
-    "eos behind the user alone": LOOP.replace("{% endfor %}", "{% if message['role'] == 'user' %}{{ eos_token }}{% endif %}"
-                                              "{% endfor %}") + BEGIN,
-    "Llama 3 without its first token or a prompt": LLAMA3.replace("bos_token + ", ""),
-    "text behind": LOOP + BEGIN + "!",
-    "no prompt for the answer": LOOP,
-    "two system turns": says("A") .replace(TURN, TURN + "{{ '<|im_start|>system\nB<|im_end|>\n' }}"),
-    "Llama 2": "{% for m in messages %}[INST] {{ m['content'] }} [/INST]{% endfor %}",
-    "raw": "{% raw %}" + LOOP + BEGIN + "{% endraw %}",
-    "open": LOOP + "{{ '<|im_start|>",
-    "nothing": "",
-}
-# The same program laid out otherwise: each has the key of ChatML's own.
-LAYOUTS = [
-    "{%- for message in messages -%}\n  {{- '<|im_start|>'+message.role + \"\\n\" + message.content+'<|im_end|>' + "
-    "'\\n' -}}\n{%- endfor -%}\n{# done #}{% if add_generation_prompt %}\n    {{- '<|im_start|>assistant\\n' }}\n"
-    "{%- endif %}\n",
-    "   {% for  message  in messages %}\n" + TURN + "{% endfor %}\n\t{% if add_generation_prompt -%}\n"
-    "{{ \"<|im_start|>assistant\n\" }}{% endif %}",
-]
 
 
 def turn(role, content):
@@ -140,100 +112,6 @@ def renderings(text):
             for c in CONVERSATIONS for more in ({}, {"enable_thinking": False})]
 
 
-BLANK = " \t\n\r\f\v"
-
-
-def word(c):
-    return c == "_" or (c.isascii() and c.isalnum())
-
-
-def canonical(text):
-    """The form that src/tok/chat_key.c hashes, and the system's turn in it; None: it cannot be read."""
-    text = text[:-1] if text.endswith("\n") else text
-    if any(c in text for c in "\0\1\2\3\4\r"):
-        return None, None
-    out, at, line_start, system = [], 0, True, set()
-    while at < len(text):
-        m = re.compile(r"\{[{%#]").search(text, at)
-        if not m:
-            out.append(text[at:])
-            break
-        data, kind, at = text[at:m.start()], m.group()[1], m.end()
-        sign = text[at:at + 1] if text[at:at + 1] in ("-",) + (("+",) if kind != "{" else ()) else ""
-        at += len(sign)
-        line = data.rfind("\n") + 1
-        if sign == "-":
-            data = data.rstrip(BLANK)
-        elif kind != "{" and sign != "+" and (line > 0 or line_start) and not data[line:].strip(BLANK):
-            data = data[:line]
-        out.append(data)
-        if kind == "#":
-            at = text.find("#}", at)
-            if at < 0:
-                return None, None
-            sign = "-" if text[at - 1] == "-" else ""
-        else:
-            body, end = inside(text, at, "}}" if kind == "{" else "%}", system)
-            if end is None or (kind == "%" and text[at:].lstrip(BLANK).startswith("raw")):
-                return None, None
-            out.append("\3" + kind + body + "\4")
-            at = end
-            sign = text[at] if text[at] in "-+" else ""
-            at += len(sign)
-        at += 2
-        begin = at
-        if sign == "-":
-            while at < len(text) and text[at] in BLANK:
-                at += 1
-        elif kind != "{" and sign != "+" and text[at:at + 1] == "\n":
-            at += 1
-        line_start = at > begin and text[at - 1] == "\n"
-    return (None, None) if len(system) > 1 else ("".join(out), system.pop() if system else "")
-
-
-def inside(text, at, close, system):
-    body, last, gap, depth = [], "", False, 0
-    while at < len(text):
-        c = text[at]
-        if depth == 0 and (text.startswith(close, at) or (c in "-+" and text.startswith(close, at + 1))):
-            return "".join(body), at
-        member = re.compile(r"\.(role|content)(?![A-Za-z0-9_])").match(text, at) if last and (
-            word(last) or last in "])") else None
-        if c in "'\"":
-            m = re.compile(r"(?s)((?:\\.|[^\\" + c + "])*)" + c).match(text, at + 1)
-            if not m:
-                return None, None
-            s = re.sub(r"(?s)\\(.)", lambda e: {"n": "\n", "\\": "\\", "'": "'", '"': '"'}.get(
-                e[1], "\2" + e[1]), m[1])
-            own = re.fullmatch(r"(?s)(<\|im_start\|>system\n)(.+)(<\|im_end\|>\n)", s)
-            if own and len(own[2].encode()) <= 1024:
-                if "<|" in own[2] or "\2" in own[2]:
-                    return None, None
-                system.add(own[2])
-                s = own[1] + own[3]
-            body.append("\1" + s + "\1")
-            last, gap, at = "\1", False, m.end()
-        elif c in BLANK:
-            gap = True
-            at += 1
-        elif member:
-            body.append("[\1" + member[1] + "\1]")
-            last, at = "]", member.end()
-        else:
-            depth += (c in "([{") - (c in ")]}")
-            if gap and last and word(c) and word(last):
-                body.append(" ")
-            body.append(c)
-            last, gap = c, False
-            at += 1
-    return None, None
-
-
-def key(text):
-    form, _ = canonical(text)
-    return hashlib.sha256(form.encode()).digest()[:8].hex() if form is not None else None
-
-
 def strings_of_python(text):
     """Templates in a module's assignments."""
     names = {}
@@ -263,37 +141,19 @@ def main():
     thinking = next(text for n, text in sources if n == "qwen3_thinking_template")
     own["qwen3-thinking"] = thinking
     rows = {row: renderings(text) for row, text in own.items()}
-    known = {}
-    for name, text in INLINE + [(n, t) for n, t in own.items()] + sources:
-        have, form = renderings(text), key(text)
-        fits = [row for row, want in rows.items() if want == have]
-        if fits and form and not (name in rows and name != fits[0]):
-            # What a ChatML template says by itself comes out of its text, so one row serves them all.
-            known.setdefault(form, "chatml" if canonical(text)[1] else fits[0])
-    lines = "".join(f'KNOWN(0x{k}, "{row}")\n' for k, row in sorted(known.items(), key=lambda x: x[::-1]))
-    KNOWN.write_text("/* SPDX-License-Identifier: Apache-2.0 */\n/* chat_known.def - keys of the templates that a row of chat.c renders. Made by "
-                     "tools/oracle/chat.py. */\n" + lines, encoding="ascii")
     bos = {"llama3": "<|begin_of_text|>", "llama3.1": "<|begin_of_text|>", "llama3.2": "<|begin_of_text|>",
            "gemma": "<bos>", "gemma2": "<bos>"}
-    out = {"rows": [], "texts": [], "keys": {}}
+    out = {"rows": [], "texts": []}
     for row, have in rows.items():
-        out["keys"][row] = key(own[row])
         for k, text in enumerate(have):
             text = text and text.replace("<BOS>", bos.get(row, "")).replace("<EOS>", "")
             out["rows"].append({"template": row, "conversation": k // 2, "thinking": k % 2 == 0, "text": text})
-    for row, text in INLINE + [("chatml", t) for t in LAYOUTS] + [("chatml", says("Speak like a cat.\nMeow."))]:
-        out["texts"].append({"name": row, "text": text, "key": key(text)})
-        assert key(text)[:16] in known or row == "chatml", row
-    assert all(key(t) == key(own["chatml"]) for t in LAYOUTS) and all(
-        renderings(t) == rows["chatml"] for t in LAYOUTS)
-    for what, text in OTHERS.items():
-        out["texts"].append({"name": None, "what": what, "text": text, "key": key(text)})
-        assert renderings(text) not in rows.values(), what
-    parts = [json.dumps(k) + ": " + ("[\n" + ",\n".join(map(json.dumps, v)) + "\n]" if isinstance(v, list) else
-                                     json.dumps(v)) for k, v in out.items()]
+    for row, text in INLINE:
+        if renderings(text) == rows[row]:
+            out["texts"].append({"name": row, "text": text})
+    parts = [json.dumps(k) + ": [\n" + ",\n".join(map(json.dumps, v)) + "\n]" for k, v in out.items()]
     GOLDEN.write_text("{" + ",\n".join(parts) + "}\n", encoding="ascii")
-    print(len(known), "templates,", len(out["rows"]), "conversations;", ", ".join(
-        f"{r} {sum(1 for x in known.values() if x == r)}" for r in rows))
+    print(len(out["rows"]), "conversations,", len(out["texts"]), "texts")
 
 
 main()

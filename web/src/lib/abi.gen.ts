@@ -74,6 +74,7 @@ export const tg_role = {
 
 export const tg_chat_flag = {
   TG_NO_THINKING: 1,
+  TG_CONTINUE: 2,
 } as const;
 
 export const tg_chat_limit = {
@@ -612,6 +613,8 @@ export const EXPORTS = {
   tg_trainer_steps_done: 'l:p',
   tg_trainer_save_best: 'i:pp',
   tg_trainer_history: 'p:pp',
+  tg_tokenizer_chat_json: 'i:pppppuppp',
+  tg_tokenizer_render: 'i:pppppupp',
   tg_session_new_kv: 'i:ppiip',
   tg_session_eval: 'i:pppp',
   tg_session_logits: 'p:p',
@@ -803,6 +806,13 @@ export interface Exports {
   tg_trainer_steps_done(trainer: Ptr): bigint;
   tg_trainer_save_best(trainer: Ptr, path: Ptr): number;
   tg_trainer_history(trainer: Ptr, n: Ptr): Ptr;
+  tg_tokenizer_chat_json(
+    ctx: Ptr, tok: Ptr, name: Ptr, json: Ptr, nBytes: Ptr, flags: number, ids: Ptr, cap: Ptr,
+    n: Ptr,
+  ): number;
+  tg_tokenizer_render(
+    ctx: Ptr, tok: Ptr, name: Ptr, json: Ptr, nBytes: Ptr, flags: number, write: Ptr, user: Ptr,
+  ): number;
   tg_session_new_kv(ctx: Ptr, model: Ptr, ctxTokens: number, kv: number, out: Ptr): number;
   tg_session_eval(session: Ptr, tokens: Ptr, n: Ptr, logits: Ptr): number;
   tg_session_logits(session: Ptr): Ptr;

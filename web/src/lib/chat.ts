@@ -56,7 +56,8 @@ export class ChatModel extends Remote {
 
   /**
    * A conversation. `ctx` is its longest, in tokens, 4096 or the model's own if absent; `template`
-   * one of info.templates, the file's own if absent. `UNSUPPORTED`: no template is known for it.
+   * one of info.templates or a text in Jinja, the file's own if absent. `UNSUPPORTED`: there is
+   * none, or one with what is not known here.
    */
   async chat(options: { ctx?: number; template?: string } = {}): Promise<ChatSession> {
     const { ctx = Math.min(4096, this.info.ctx), template = '' } = options;

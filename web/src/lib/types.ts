@@ -286,9 +286,9 @@ export interface ChatInfo {
   dtype: string;
   ctx: number;
   vocab: number;
-  /** The chat template that the file's own text was known as; '' if it is none of those. */
+  /** The text of the file's own chat template, in Jinja; '' if it has none. */
   template: string;
-  /** All that there are. */
+  /** Names of those that are built in. */
   templates: string[];
   /** What reading and packing took. */
   loadMs: number;

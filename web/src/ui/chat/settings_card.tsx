@@ -32,7 +32,7 @@ export function SettingsCard() {
   const settings = useStore(chatSettings);
   if (!opened && !chosen) return null;
   const templates = opened?.info.templates ?? [];
-  const own = opened?.info.template || 'none that is known';
+  const own = opened?.info.template === '' ? 'it has no template' : 'its own template';
   return (
     <Card title="Settings" aside={describe(settings.sampling, 'token')}>
       <Lines
