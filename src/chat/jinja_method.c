@@ -402,7 +402,8 @@ static const struct {
 };
 
 int tg_jinja_method_at(value self, const char *name) {
-    if (self.type == TG_JV_LIST && self.u.list->kind > TG_JL_RANGE) return -1;
+    const int kind = self.type == TG_JV_LIST ? self.u.list->kind : TG_JL_LIST;
+    if (kind > TG_JL_RANGE || (kind != TG_JL_LIST && strcmp(name, "copy") == 0)) return -1;
     for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
         if (methods[i].type == self.type && strcmp(methods[i].name, name) == 0) return (int)i;
     return -1;

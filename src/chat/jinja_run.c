@@ -443,6 +443,7 @@ static tg_jinja_list *loop_items(tg_jinja_run *r, const node *n, scope *s) {
 static void run_for(tg_jinja_run *r, const node *n, scope *s) {
     const tg_jinja_list *l = loop_items(r, n, s);
     tg_jinja_loop *loop = tg_jinja_alloc(r, 1, sizeof *loop);
+    bool whole = false; /* a round came to its end: else is for loops without one, as in jinja2 */
     if (!l || !loop) return;
     loop->list = l;
     for (uint32_t i = 0; i < l->n && !tg_jinja_failed(r); i++) {
@@ -454,9 +455,10 @@ static void run_for(tg_jinja_run *r, const node *n, scope *s) {
         run_body(r, n->c, inner);
         const int leave = r->leave;
         r->leave = 0;
+        whole = whole || !leave;
         if (leave == TG_JN_BREAK) break;
     }
-    scope *other = n->e && l->n == 0 ? scope_in(r, s) : NULL;
+    scope *other = n->e && !whole ? scope_in(r, s) : NULL;
     if (other) run_body(r, n->e, other);
 }
 

@@ -340,6 +340,8 @@ a{{ 1 }}b{{- ' c ' -}} d {%- if true -%} e {% endif +%} f
 {% for x in l %}{{ loop.index }}{{ loop.index0 }}{{ loop.revindex }}{{ loop.revindex0 }}{{ loop.first }}{{ loop.last }}{{ loop.length }}{{ loop.previtem }}{{ loop.nextitem }};{% endfor %}
 {% for x in [] %}x{% else %}none{% endfor %}{% for x in missing %}x{% else %}none{% endfor %}{% for c in 'ab' %}{{ c }}.{% endfor %}{% for k in d %}{{ k }}{% endfor %}
 {% for x in l if x is number %}{{ loop.index }}/{{ loop.length }}:{{ x }} {% endfor %}{% for x in l %}{% if x == 2 %}{% break %}{% endif %}{% if x == 1 %}{% continue %}{% endif %}{{ x }}{% endfor %}
+{% for x in l %}{% continue %}{% else %}else{% endfor %}{% for x in l %}{% if loop.last %}{% break %}{% endif %}{% else %}else{% endfor %}{% for x in [1] %}{% break %}{% else %}else{% endfor %}
+{{ l.copy() }} {{ (1, 2).copy is defined }} {{ range(2).copy is defined }} {{ range(3).index(2) }}
 {% for x in none %}{% endfor %}
 {% for a, b in [[1, 2], [3, 4]] %}{{ a }}{{ b }}{% endfor %}{% for a, (b, c) in [[1, [2, 3]]] %}{{ a }}{{ b }}{{ c }}{% endfor %}{% for a, b in [[1]] %}{% endfor %}
 {% set x = 1 %}{% for i in range(3) %}{% set x = x + 1 %}{{ x }}{% endfor %}{{ x }}{% if true %}{% set x = 9 %}{% endif %}{{ x }}
