@@ -362,6 +362,23 @@ static tg_status go_on_until_feeding(tg_generating *g) {
     return status;
 }
 
+/* A run of several stops if all of them are to end: one that is cancelled alone ends at its next
+ * token. */
+typedef struct feeders {
+    const tg_generating *g;
+    const size_t *who; /* [n] */
+    size_t n;
+} feeders;
+
+static int all_are_cancelled(void *user) {
+    const feeders *f = user;
+    for (size_t k = 0; k < f->n; k++) {
+        const tg_generation *o = &f->g[f->who[k]].o;
+        if (!o->cancel || !o->cancel(o->user)) return 0;
+    }
+    return 1;
+}
+
 void tg_generating_together(tg_generating *g, tg_status *status, size_t n) {
     tg_together t[TG_BATCH_MAX];
     size_t who[TG_BATCH_MAX], n_feeding;
@@ -380,7 +397,8 @@ void tg_generating_together(tg_generating *g, tg_status *status, size_t n) {
             t[n_feeding++] = (tg_together) { .s = g[i].session, .f = &g[i].feed };
         }
         if (n_feeding == 0) break;
-        (void)tg_together_feed(g->session->d, t, n_feeding, g[who[0]].o.cancel, g[who[0]].o.user);
+        feeders f = { g, who, n_feeding };
+        (void)tg_together_feed(g->session->d, t, n_feeding, all_are_cancelled, &f);
         for (size_t k = 0; k < n_feeding; k++) {
             if (t[k].status == TG_OK) continue;
             g[who[k]].feed.done = g[who[k]].feed.n; /* it was taken back */

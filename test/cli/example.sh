@@ -101,13 +101,13 @@ check "the message names the text" grep -q none.txt usage.txt
 
 # The other examples run on models that the set-up fetches.
 models=$top/.cache/models
-for example in train chat embed; do
+for example in train chat embed batch; do
     lines=$(python3 -c 'import re, sys
 code = re.sub(r"/\*.*?\*/", "", open(sys.argv[1], encoding="utf-8").read(), flags=re.S)
 print(sum(1 for line in code.split("\n") if line.strip()))' "$top/examples/$example.c")
     check "$example.c is under 40 lines, without comments: $lines" test "$lines" -lt 40
 done
-for example in chat embed; do
+for example in chat embed batch; do
     check "build $example.c" bash -c \
         "${compile/train.c/$top/examples/$example.c} $(pkg-config --libs tinygpt) -o $example"
     LD_LIBRARY_PATH=$prefix/lib ./$example >usage.txt 2>&1

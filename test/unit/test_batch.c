@@ -338,6 +338,16 @@ static void texts_as_alone(void **state) {
             assert_memory_equal(in[i].text, alone[i].text, in[i].n);
             want_same(&p, i);
         }
+        for (size_t i = 0; i < 2; i++) { /* both before their first tokens, within the prompt */
+            in[i].calls = 100;
+            g[i].cancel = soon;
+            g[i].draft = 0;
+            assert_int_equal(tg_session_rewind(p.in[i], 0), TG_OK);
+        }
+        assert_int_equal(tg_batch_continue(p.batch, what, 2, stats, status), TG_STOPPED);
+        assert_int_equal(status[1], TG_STOPPED);
+        assert_int_equal(stats[0].new_tokens + stats[1].new_tokens, 0);
+        g[0].cancel = g[1].cancel = NULL;
         static const int32_t bad[] = { 1, 70000 };
         g[1].ids = bad;
         g[1].n_ids = 2;
