@@ -202,11 +202,12 @@ describe('Chat', () => {
     await page.locator('input[type=file][aria-label="Import"]').setInputFiles(path);
     await page.locator('.chat-talk').filter({ hasText: 'Number 0.' }).click();
     await ask('And now?');
-    await page.getByText(/The context is full: the \d+ turns above are not read any more\./).waitFor();
+    await page.getByText(/The \d+ turns above do not fit into the context any more, and are not read\./).waitFor();
     expect(await answers().count()).toBe(16);
     // The longer context takes more of it; the conversation stays.
     await p.button('Load it with 2,048 tokens').click();
-    await expect.poll(() => page.getByRole('textbox', { name: 'Your turn' }).count()).toBe(1);
+    await p.button('Load it with 2,048 tokens').waitFor({ state: 'detached' });
+    await page.getByRole('textbox', { name: 'Your turn' }).waitFor();
     await ask('And then?');
     expect(await answers().count()).toBe(17);
     await lookAt('chat-kept');
@@ -220,6 +221,7 @@ describe('Chat', () => {
     await p.ready();
     await p.button(`Choose ${NAME}`).click();
     await load();
+    await p.button('New conversation').click();
     expect(await ask('Say hello.')).not.toBe('');
     await v.context.setOffline(false);
     await p.button(`Delete ${NAME}`).click();

@@ -22,6 +22,7 @@ const VIEWS = [
   'Model',
   'Run',
   'Live',
+  'Your models',
   'Write',
   'Watch it think',
   'Chat',

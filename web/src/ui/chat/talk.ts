@@ -147,24 +147,24 @@ function show(doc: TalkDoc): void {
   timer = null;
 }
 
-/** Ends the answer under way, and keeps what there is. */
-async function putAway(): Promise<void> {
+/** Ends the answer under way, and keeps what there is; who types on is not waited for. */
+function putAway(): void {
   control?.abort();
   control = null;
-  await keep();
+  void keep();
 }
 
-export async function openTalk(doc: TalkDoc): Promise<void> {
+export function openTalk(doc: TalkDoc): void {
   if (doc.id === talk.get().id) return;
-  await putAway();
+  putAway();
   show(doc);
 }
 
 /** Another conversation begins; what is typed goes along, and the old one stays in the list. */
-export async function newTalk(): Promise<void> {
+export function newTalk(): void {
   const { draft, turns } = talk.get();
   if (turns.length > 0) talk.patch({ draft: '' });
-  await putAway();
+  putAway();
   answers = 0;
   talk.set({ ...fresh(), draft });
 }
@@ -316,12 +316,12 @@ export function otherAnswer(at: number): void {
 }
 
 /** A conversation of its own that begins as this one does, up to a turn. */
-export async function branch(at: number): Promise<void> {
+export function branch(at: number): void {
   const { turns, name } = talk.get();
-  await putAway();
+  putAway();
   const doc = { ...asDoc(), id: newId(), turns: turns.slice(0, at + 1), draft: '', begun: Date.now() };
   doc.name = `${talkName({ name, turns, draft: '' })} (branch)`;
-  await write(doc);
+  void write(doc);
   show(doc);
 }
 
@@ -332,7 +332,7 @@ export async function editTurn(at: number, text: string): Promise<void> {
   control?.abort();
   const before = { ...asDoc(), id: newId(), turns };
   before.name = `${talkName({ name, turns, draft: '' })} (before an edit)`;
-  await write(before);
+  void write(before);
   talk.patch({ turns: [...turns.slice(0, at), { role: 'user', text: text.trim() }], writing: null });
   await answer();
 }

@@ -55,7 +55,7 @@ function Tools({ turn, at, onEdit }: { turn: SaidTurn; at: number; onEdit: () =>
         <IconButton
           icon="link"
           label="A new conversation from here"
-          onClick={() => void branch(at)}
+          onClick={() => branch(at)}
         />
       )}
       {others > 0 && !busy && (
@@ -144,8 +144,8 @@ function Dropped({ n }: { n: number }) {
   return (
     <li class="chat-dropped">
       <p class="quiet" role="status">
-        The context is full: the {n === 1 ? 'turn' : `${n} turns`} above {n === 1 ? 'is' : 'are'} not
-        read any more.
+        {n === 1 ? 'The turn above does' : `The ${n} turns above do`} not fit into the context any
+        more, and {n === 1 ? 'is' : 'are'} not read.
       </p>
       {longer > 0 && (
         <Button disabled={busy} onClick={() => void openLonger(longer)}>

@@ -20,7 +20,7 @@ export function TalksCard() {
   return (
     <Card title="Conversations" aside={list && list.length > 0 ? `${list.length} kept here` : ''}>
       <div class="row">
-        <Button icon="chat" onClick={() => void newTalk()}>
+        <Button icon="chat" onClick={newTalk}>
           New conversation
         </Button>
         <FileButton
@@ -107,7 +107,7 @@ function Item({ doc }: { doc: TalkDoc }) {
         class={open ? 'chat-talk chat-talk-open' : 'chat-talk'}
         type="button"
         aria-current={open ? 'true' : undefined}
-        onClick={() => void openTalk(doc)}
+        onClick={() => openTalk(doc)}
       >
         <span>{name}</span>
         <span class="quiet">{when(doc.changed)}</span>

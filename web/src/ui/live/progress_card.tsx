@@ -4,11 +4,12 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { Card, Disclosure } from '../parts/card';
 import { Bar, Stat } from '../parts/stat';
 import { count, duration, loss, milliseconds, percent, rate } from '../format';
+import { epochs } from '../model/forecast_card';
 import { ContinueForm, RunButtons } from '../run/run_buttons';
 import { TellMe } from '../run/run_view';
 import type { RunState } from '../run/controller';
 import { keeping } from '../state/keeping';
-import { useRun } from '../state/run';
+import { controller, useRun } from '../state/run';
 import { useStore } from '../store';
 import { choices, meaning } from './words';
 
@@ -18,7 +19,7 @@ export function ProgressCard() {
   const smooth = s.last ? s.last.ms / s.msPerStep : NaN;
   const left = ((s.total - s.step) * s.msPerStep) / 1000;
   const words =
-    s.phase === 'running' && Number.isFinite(left) ? `${duration(left)} left` : PHASES[s.phase];
+    s.phase === 'running' && Number.isFinite(left) ? `${duration(left)} left` : ended(s);
   return (
     <Card title={`Step ${count(s.step)} of ${count(s.total)}`} aside={words} class="live-progress">
       <Bar label="Share of the steps that are done" share={s.total > 0 ? s.step / s.total : 0} />
@@ -35,11 +36,7 @@ export function ProgressCard() {
           value={Number.isFinite(smooth) ? count(s.last ? s.last.tokPerS * smooth : 0) : '–'}
           note="characters a second"
         />
-        <Stat
-          name="Share of peak"
-          value={s.last && s.last.shareOfPeak > 0 ? percent(s.last.shareOfPeak * smooth) : '–'}
-          note="of what this machine can multiply"
-        />
+        <Stat name="The text was read" value={read(s)} note="the part it practises on" />
       </dl>
       <div class="row spread">
         <RunButtons />
@@ -52,6 +49,7 @@ export function ProgressCard() {
           <Stat name="Learning rate" value={s.last ? rate(s.last.lr) : '–'} />
           <Stat name="Gradient norm" value={s.last ? s.last.gradNorm.toPrecision(3) : '–'} />
           <Stat name="A step takes" value={milliseconds(s.msPerStep)} />
+          <Stat name="Share of peak" value={peak(s, smooth)} note="of what was measured here" />
           <Stat name="Trained in this visit" value={duration(s.seconds)} />
           <Stat
             name="Difference"
@@ -73,6 +71,27 @@ export function ProgressCard() {
       <News s={s} />
     </Card>
   );
+}
+
+/** How often the part of the text that is practised on has gone by. */
+function read(s: RunState): string {
+  const { settings, step } = s;
+  const bytes = controller.text?.blob.size ?? 0;
+  if (!settings || bytes === 0 || step === 0) return '–';
+  const { batch, accum, ctx, valFraction } = settings;
+  return epochs((step * batch * accum * ctx) / (bytes * (1 - valFraction)));
+}
+
+/** The peak is measured once, under whatever load there was then: a step may beat it. */
+function peak(s: RunState, smooth: number): string {
+  if (!s.last || s.last.shareOfPeak <= 0) return '–';
+  const share = s.last.shareOfPeak * smooth;
+  return share < 1 ? percent(share) : 'all of it';
+}
+
+/** What a run that stands still is called. */
+function ended(s: RunState): string {
+  return s.phase === 'done' && s.step < s.total ? 'stopped' : PHASES[s.phase];
 }
 
 const PHASES: Record<RunState['phase'], string> = {
@@ -113,7 +132,7 @@ function News({ s }: { s: RunState }) {
   }, [milestone]);
   useEffect(() => {
     if (s.phase === 'paused' || s.phase === 'done' || s.phase === 'failed') {
-      setSaid(`${PHASES[s.phase]} at step ${count(s.step)}`);
+      setSaid(`${ended(s)} at step ${count(s.step)}`);
     }
   }, [s.phase]);
   useEffect(() => {

@@ -28,6 +28,17 @@ describe('verdict', () => {
     expect(got.title).toBe('Well on its way');
   });
 
+  it('does not ask for more where there is nothing left to learn', () => {
+    const got = judge({
+      loss: 0.032,
+      epochs: 50,
+      checks: checks(3, 1, 0.5, 0.2, 0.1, 0.06, 0.04, 0.034),
+    });
+    expect(got.title).toBe('It knows the text by heart');
+    expect(got.all).not.toMatch(/falling/);
+    expect(got.all).toContain('50 times');
+  });
+
   it('sees a run that learnt nothing', () => {
     expect(judge({ loss: 5.7 }).first).toBe('settings');
   });

@@ -34,6 +34,9 @@ export interface VerdictInput {
   checks: readonly { step: number; loss: number }[];
 }
 
+/** Below this loss a text is predictable, or known: there is nothing left to learn from it. */
+const BY_HEART = 0.3;
+
 /** How much the checks fell over their last quarter, as a share; NaN with too few of them. */
 export function lateFall(checks: readonly { loss: number }[]): number {
   if (checks.length < 4) return NaN;
@@ -78,6 +81,17 @@ export function verdict(v: VerdictInput): Verdict {
   if (v.steps < v.total * 0.9) {
     reasons.push(`It was stopped after ${count(v.steps)} of ${count(v.total)} steps.`);
     return { title: 'Stopped early', reasons, actions: [{ do: 'continue', steps: 0 }, ...take] };
+  }
+  if (judged < BY_HEART) {
+    reasons.push(
+      `That is next to nothing: it nearly knows this text by heart. Each byte was seen about ` +
+        `${times(v.epochs)}. More steps will not help; a longer text would.`,
+    );
+    return {
+      title: 'It knows the text by heart',
+      reasons,
+      actions: [{ do: 'write' }, { do: 'text' }, { do: 'download' }],
+    };
   }
   const fall = lateFall(v.checks);
   if (fall > 0.02) {

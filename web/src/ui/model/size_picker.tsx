@@ -51,6 +51,7 @@ export function SizePicker({ few }: { few?: boolean }) {
 
 function time(seconds: number | undefined): string {
   if (seconds === undefined || !(seconds > 0)) return '';
+  if (seconds === Infinity) return 'does not fit here';
   if (seconds < 40) return 'under a minute';
   return seconds < 80 ? 'about a minute' : `about ${duration(seconds)}`;
 }

@@ -26,7 +26,7 @@ export interface ForecastState {
 }
 
 export const forecast = new Store<ForecastState>({ value: null, problem: '' });
-/** Seconds of each preset's own run on this machine, as far as known. */
+/** Seconds of each preset's own run on this machine, as far as known; Infinity: it does not fit. */
 export const sizeSeconds = new Store<Readonly<Record<string, number>>>({});
 
 let asked = 0;
@@ -76,7 +76,8 @@ export async function forecastSizes(): Promise<void> {
     const s = settingsOfSize(size);
     try {
       const f = await engine.forecast(gptConfig(s), trainOptions(s));
-      sizeSeconds.set({ ...sizeSeconds.get(), [size.name]: f.seconds });
+      const fits = f.memoryAvailableBytes === 0 || f.memoryBytes <= f.memoryAvailableBytes;
+      sizeSeconds.set({ ...sizeSeconds.get(), [size.name]: fits ? f.seconds : Infinity });
     } catch {
       // No memory for it: the card shows no time, and choosing it shows the reason.
       sizeSeconds.set({ ...sizeSeconds.get(), [size.name]: NaN });

@@ -200,7 +200,9 @@ export default function WriteView() {
             ? 'Both texts are the same.'
             : shared === 0
               ? 'The texts differ from their first character on.'
-              : `The first ${shared} characters are the same; they are shown paler.`}
+              : shared === 1
+                ? 'The first character is the same; it is shown paler.'
+                : `The first ${shared} characters are the same; they are shown paler.`}
         </p>
       )}
     </div>
