@@ -16,7 +16,7 @@ typedef struct values {
 /* The library's names, in the order of the words behind --plan: there, "all" is number 0, so plan i
  * of this list is word i + 1. */
 static const char *const plans[] = { "train", "eval", "decode", "prefill" };
-enum { N_PLANS = sizeof plans / sizeof plans[0] };
+enum { N_PLANS = sizeof plans / sizeof plans[0], N_TRAINING = 2 };
 
 /* The batch of a preset is not used: a plan's shapes should not change with the preset's advice. */
 static const tg_option options[] = {
@@ -40,23 +40,25 @@ static const tg_command_spec spec = {
 
 /* Streams to the terminal; for JSON the text is collected, since it becomes one string, under the
  * plan's name. What was collected before an error is printed all the same. */
-static tg_status dump_one(tg_app *app, const tg_model_config *config, const char *plan,
+static tg_status dump_one(tg_app *app, const tg_preset *preset, tg_model *model, const char *plan,
                           int32_t batch, tg_jout *json) {
-    if (!json) {
+    tg_app_buffer text = { 0 };
+    const tg_text_fn write = json ? tg_app_buffer_add : tg_app_write_text;
+    void *const to = json ? (void *)&text : stdout;
+    if (!json)
         printf("%s# %s%s\n", tg_term_style(&app->out, TG_BOLD), plan,
                tg_term_style(&app->out, TG_PLAIN));
-        return tg_dump(app->ctx, config, plan, batch, tg_app_write_text, stdout);
-    }
-    tg_app_buffer text = { 0 };
-    const tg_status status = tg_dump(app->ctx, config, plan, batch, tg_app_buffer_add, &text);
+    const tg_status status = model ? tg_model_dump(model, plan, batch, write, to)
+                                   : tg_dump(app->ctx, &preset->config, plan, batch, write, to);
+    if (!json) return status;
     tg_jout_text_n(json, plan, text.bytes ? text.bytes : "", text.n);
     tg_app_buffer_free(&text);
     return status;
 }
 
-/* A plan depends on the configuration, the batch and the context's ISA, levers and threads, but on
- * no weight: of a file only the sizes are used. The dump is what a refactoring is compared by, so
- * it has no times and no addresses. */
+/* A plan depends on the configuration, the types of weights, the batch and the context's ISA,
+ * levers and threads, but on no weight. What cannot be trained has no such plans. The dump is what
+ * a refactoring is compared by, so it has no times and no addresses. */
 int tg_cmd_dump(int argc, char **argv) {
     values v = { 0 };
     const tg_option_group group = TG_GROUP("Options", options, &v);
@@ -76,27 +78,19 @@ int tg_cmd_dump(int argc, char **argv) {
     }
     code = tg_app_open(&app);
     if (code != TG_ARGS_GO_ON) return code;
-    tg_model_config config = { 0 };
-    tg_status status = TG_OK;
-    if (preset) {
-        config = preset->config;
-    } else {
-        tg_model *model = NULL;
-        tg_model_info info;
-        status = tg_model_open(app.ctx, app.args.pos[0], &model);
-        if (status == TG_OK) status = tg_model_get_info(model, &info);
-        if (status == TG_OK) config = info.config;
-        tg_model_free(model);
-    }
+    tg_model *model = NULL;
+    tg_status status = preset ? TG_OK : tg_model_open(app.ctx, app.args.pos[0], &model);
+    const bool trains = preset || (model && tg_model_can(model, TG_CAN_TRAIN));
     tg_jout j = tg_jout_to(stdout);
-    /* JSON is begun only once the configuration is known; an object that was begun is closed even
+    /* JSON is begun only once the model is open; an object that was begun is closed even
      * if a plan fails in the middle, so that what was printed can be parsed. */
     const bool json = app.globals.json && status == TG_OK;
     if (json) tg_jout_open(&j, NULL, '{');
     for (size_t i = 0; i < N_PLANS && status == TG_OK; i++) {
-        if (v.plan != 0 && (size_t)v.plan != i + 1) continue;
-        status = dump_one(&app, &config, plans[i], (int32_t)v.batch, json ? &j : NULL);
+        if (v.plan == 0 ? !trains && i < N_TRAINING : (size_t)v.plan != i + 1) continue;
+        status = dump_one(&app, preset, model, plans[i], (int32_t)v.batch, json ? &j : NULL);
     }
+    tg_model_free(model);
     if (json) {
         tg_jout_close(&j);
         tg_jout_line(&j);

@@ -1274,6 +1274,10 @@ TG_API tg_status tg_check_gradients(tg_context *ctx, const char *filter, tg_chec
 /* The plans as text: "train" (gradient, update), "eval", "decode", "prefill". batch 0: 16. */
 TG_API tg_status tg_dump(tg_context *ctx, const tg_model_config *config, const char *which,
                          int32_t batch, tg_text_fn write, void *user);
+/* The same of a model that is open. One that cannot be trained has "decode" and "prefill", with the
+ * types and layouts that its weights have in memory: q4_1[576,1536] m4. */
+TG_API tg_status tg_model_dump(tg_model *model, const char *which, int32_t batch, tg_text_fn write,
+                               void *user);
 /* Milliseconds of every kind of step in n_steps training steps, which also change the moments: free
  * the trainer afterwards. Strings of a row live as long as the trainer. Share by op. One call a
  * row, costliest first. */

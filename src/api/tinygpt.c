@@ -728,6 +728,15 @@ tg_status tg_dump(tg_context *ctx, const tg_model_config *config, const char *wh
     return tg_inspect_dump(ctx, config, which, batch, write, user);
 }
 
+tg_status tg_model_dump(tg_model *model, const char *which, int32_t batch, tg_text_fn write,
+                        void *user) {
+    tg_context *ctx = context_of(model);
+    ENTER(ctx);
+    WANT(ctx, which);
+    WANT(ctx, write);
+    return tg_inspect_dump_model(ctx, model, which, batch, write, user);
+}
+
 tg_status tg_trainer_profile(tg_trainer *trainer, int n_steps, tg_profile_fn report, void *user) {
     if (!trainer) return TG_E_ARG;
     ENTER(trainer->ctx);

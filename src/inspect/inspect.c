@@ -50,21 +50,18 @@ static tg_status dump_training(tg_context *ctx, const tg_model_config *config, c
     return s;
 }
 
-/* A session's plans are bound when they are made, so here a model has to exist. Its weights and
- * caches are zero pages that nobody touches. */
-static tg_status dump_session(tg_context *ctx, const tg_model_config *config, int class_index,
+static tg_status dump_session(tg_context *ctx, tg_model *model, const char *which,
                               line_sink *sink) {
-    tg_model *model;
+    const bool decode = strcmp(which, "decode") == 0;
     tg_session *session;
-    TG_TRY(tg_weights_alloc(ctx, config, &model));
-    tg_status s = tg_session_open(ctx, model, 0, TG_KV_F32, &session);
-    if (s == TG_OK) {
-        tg_plan_dump(&session->d->by_rows[class_index].plan, put_line, sink);
-        if (class_index == 0) tg_plan_dump(&session->sample, put_line, sink);
-        tg_session_close(session);
-    }
-    tg_weights_free(model);
-    return s;
+    if (!decode && strcmp(which, "prefill") != 0)
+        return tg_fail(&ctx->err, TG_E_ARG, "dump: want %sdecode or prefill, have '%s'",
+                       model->lm ? "" : "train, eval, ", which);
+    TG_TRY(tg_session_open(ctx, model, 0, TG_KV_F32, &session));
+    tg_plan_dump(&session->d->by_rows[decode ? 0 : TG_SESSION_CLASSES - 1].plan, put_line, sink);
+    if (decode) tg_plan_dump(&session->sample, put_line, sink);
+    tg_session_close(session);
+    return TG_OK;
 }
 
 tg_status tg_inspect_dump(tg_context *ctx, const tg_model_config *config, const char *which,
@@ -75,11 +72,20 @@ tg_status tg_inspect_dump(tg_context *ctx, const tg_model_config *config, const 
     config = &whole;
     if (strcmp(which, "train") == 0 || strcmp(which, "eval") == 0)
         return dump_training(ctx, config, which, batch, &sink);
-    if (strcmp(which, "decode") == 0) return dump_session(ctx, config, 0, &sink);
-    if (strcmp(which, "prefill") == 0)
-        return dump_session(ctx, config, TG_SESSION_CLASSES - 1, &sink);
-    return tg_fail(&ctx->err, TG_E_ARG, "dump: want train, eval, decode or prefill, have '%s'",
-                   which);
+    /* A session's plans are bound when they are made, so here a model has to exist. Its weights and
+     * caches are zero pages that nobody touches. */
+    tg_model *model;
+    TG_TRY(tg_weights_alloc(ctx, config, &model));
+    const tg_status s = dump_session(ctx, model, which, &sink);
+    tg_weights_free(model);
+    return s;
+}
+
+tg_status tg_inspect_dump_model(tg_context *ctx, tg_model *model, const char *which, int32_t batch,
+                                tg_text_fn write, void *user) {
+    line_sink sink = { write, user, false };
+    return model->lm ? dump_session(ctx, model, which, &sink)
+                     : tg_inspect_dump(ctx, &model->layout.config, which, batch, write, user);
 }
 
 /* ---------------------------------------------------------------------------------------- profile

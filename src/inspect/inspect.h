@@ -11,6 +11,9 @@
 
 tg_status tg_inspect_dump(tg_context *ctx, const tg_model_config *config, const char *which,
                           int32_t batch, tg_text_fn write, void *user);
+/* The same of a model that is open; one from a file has sessions alone. */
+tg_status tg_inspect_dump_model(tg_context *ctx, tg_model *model, const char *which, int32_t batch,
+                                tg_text_fn write, void *user);
 /* each: a row for every step of the plans, in their order; else for every kind of step. */
 tg_status tg_inspect_profile(tg_trainer *t, int n_steps, bool each, tg_profile_fn report,
                              void *user);

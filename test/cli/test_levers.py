@@ -12,8 +12,10 @@ import os
 import re
 import subprocess
 
-from util import (SILENT, TINY, check, equal, expect, finish, isas, levers, main, note, read,
+from util import (SILENT, TINY, TOP, check, equal, expect, finish, isas, levers, main, note, read,
                   same_run, start, text_file, tinygpt, train, write)
+
+LLAMA = os.path.join(TOP, "test", "golden", "lm", "llama.gguf")
 
 # These are of a GPU, whose backend compiles plans as they are.
 GPU_ONLY = {"subgroups", "vec4_loads", "tuned_tiles", "static_bindings", "readback_pipelining"}
@@ -77,6 +79,17 @@ def plans():
         dump("--preset", "tiny", "--isa", isa)
     expect(train("--steps", "1", "--out", "a.tinygpt"), 0, "a model")
     check("16,16,16]" in dump("a.tinygpt", "--plan", "train"), "dump of a file has its sizes")
+
+
+def types_of_weights():
+    """Of a model file: sessions alone, whose weights have types and layouts."""
+    whole = dump(LLAMA)
+    equal(re.findall("^# (.*)", whole, re.M), ["decode", "prefill"], "plans of a model file")
+    check("state blk.0.attn_q.weight f16[32,32] f16x16 2048 bytes" in whole, "packed: its rows turn")
+    check("state blk.0.attn_output.weight f16[32,32] 2048 bytes" in whole, "where the file has it")
+    check("f16[32,32] f16x16@blk.0.attn_q.weight+0" in whole, "a step reads it as that")
+    expect(tinygpt("dump", LLAMA, "--plan", "train"), 2, "a plan that it does not have",
+           err="want decode or prefill, have 'train'")
 
 
 def levers_keep_their_promise():
@@ -341,5 +354,5 @@ def stories():
            err="--out none: want the folder to save into")
 
 
-main(plans, levers_keep_their_promise, bf16_learns_as_well, the_ledger, benches, blocks_for_other_programs, doctor,
+main(plans, types_of_weights, levers_keep_their_promise, bf16_learns_as_well, the_ledger, benches, blocks_for_other_programs, doctor,
      doctor_reads_texts, stories)

@@ -684,6 +684,7 @@ export const EXPORTS = {
   tg_check_kernels_job: 'i:pppppp',
   tg_check_gradients: 'i:ppppp',
   tg_dump: 'i:pppipp',
+  tg_model_dump: 'i:ppipp',
   tg_trainer_profile: 'i:pipp',
   tg_trainer_profile_steps: 'i:pipp',
   tg_wasm_machine_set: 'v:du',
@@ -898,6 +899,7 @@ export interface Exports {
   ): number;
   tg_check_gradients(ctx: Ptr, filter: Ptr, report: Ptr, user: Ptr, nFailed: Ptr): number;
   tg_dump(ctx: Ptr, config: Ptr, which: Ptr, batch: number, write: Ptr, user: Ptr): number;
+  tg_model_dump(model: Ptr, which: Ptr, batch: number, write: Ptr, user: Ptr): number;
   tg_trainer_profile(trainer: Ptr, nSteps: number, report: Ptr, user: Ptr): number;
   tg_trainer_profile_steps(trainer: Ptr, nSteps: number, report: Ptr, user: Ptr): number;
   tg_wasm_machine_set(memoryMaxBytes: number, cpus: number): void;
