@@ -33,8 +33,8 @@ enum { PLAN_INDENT = 12 };
 typedef struct values {
     tg_args_list data, val_data;
     const char *preset, *from, *resume, *out, *log, *svg, *sample_prompt;
-    const char *family;
-    int64_t layers, width, heads, kv_heads, head_size, mlp, ctx, window;
+    const char *family, *tokenizer;
+    int64_t row_tokens, layers, width, heads, kv_heads, head_size, mlp, ctx, window;
     double rope_base;
     int64_t steps, batch, accum, warmup, eval_every, eval_windows, patience;
     int64_t sample_every, sample_tokens, save_every;
@@ -77,7 +77,14 @@ static const tg_option model_options[] = {
             "base of rotary positions (default: the family's)", .hide_default = true),
     TG_INT("--ctx", values, ctx, 1, 65536, "N", "context: how many bytes back it sees",
            .hide_default = true),
-    TG_PATH("--from", values, from, "MODEL", "start a new run from these weights (fine-tuning)"),
+    TG_PATH(
+        "--tokenizer", values, tokenizer, "FILE",
+        "with --family: a new model whose tokens are this vocabulary's: tokenizer.json, a model "
+        "folder, GGUF or .tinygpt (default: bytes)"),
+    TG_PATH(
+        "--from", values, from, "MODEL",
+        "start a new run from these weights (fine-tuning): .tinygpt, or float weights of a model "
+        "folder or GGUF file"),
     TG_PATH("--resume", values, resume, "FILE",
             "go on with the very run in FILE; takes --data and, for more steps, --steps, "
             "--eval-every, --patience"),
@@ -90,6 +97,9 @@ static const tg_option run_options[] = {
     TG_INT("--steps", values, steps, 1, 1000000000, "N",
            "steps of the whole run (default: the preset's)", .hide_default = true),
     TG_INT("--batch", values, batch, 1, 65536, "N", "rows a step (default: the preset's)",
+           .hide_default = true),
+    TG_INT("--row-tokens", values, row_tokens, 1, 1 << 24, "N",
+           "tokens a row (default: the context; of other tokens than bytes at most 512)",
            .hide_default = true),
     TG_INT("--accum", values, accum, 1, 65536, "N", "micro-steps of --batch rows a step"),
     TG_REAL("--lr", values, lr, 0, 10, "X", "peak learning rate", .above_low = true),
@@ -174,18 +184,21 @@ static const tg_command_spec spec = {
  * this list. --steps may change, although it stretches a schedule: going on for longer is what
  * people resume for. */
 static const char *const fixed_by_resume[] = {
-    "--family", "--kv-heads",     "--head-size", "--mlp",    "--window",       "--rope-base",
-    "--preset", "--layers",       "--width",     "--heads",  "--ctx",          "--batch",
-    "--accum",  "--lr",           "--schedule",  "--warmup", "--min-lr",       "--decay",
-    "--clip",   "--weight-decay", "--seed",      "--val",    "--eval-windows", "--skip-bad-steps",
-    "--beta1",  "--beta2",        "--eps",
+    "--family",    "--kv-heads",  "--head-size",    "--mlp",
+    "--window",    "--rope-base", "--preset",       "--layers",
+    "--width",     "--heads",     "--ctx",          "--batch",
+    "--accum",     "--lr",        "--schedule",     "--warmup",
+    "--min-lr",    "--decay",     "--clip",         "--weight-decay",
+    "--seed",      "--val",       "--eval-windows", "--skip-bad-steps",
+    "--beta1",     "--beta2",     "--eps",          "--row-tokens",
+    "--tokenizer",
 };
 
 /* Only the sizes: they are the weights' own. Whatever says how to train is free, the seed as
  * well. */
-static const char *const fixed_by_from[] = { "--preset", "--layers", "--width",    "--heads",
-                                             "--ctx",    "--family", "--kv-heads", "--head-size",
-                                             "--mlp",    "--window", "--rope-base" };
+static const char *const fixed_by_from[] = { "--preset", "--layers", "--width",     "--heads",
+                                             "--ctx",    "--family", "--kv-heads",  "--head-size",
+                                             "--mlp",    "--window", "--rope-base", "--tokenizer" };
 
 /* What the table cannot say: options that need or exclude each other. */
 static int check_options(const tg_args *args, const values *v) {
@@ -283,6 +296,7 @@ static tg_train_options train_options(const values *v, const tg_preset *preset) 
     o.steps = v->steps ? v->steps : preset ? preset->steps : o.steps;
     o.batch = (int32_t)(v->batch ? v->batch : preset ? preset->batch : 0);
     o.accum = (int32_t)v->accum;
+    o.row_tokens = (int32_t)v->row_tokens;
     o.lr = v->lr;
     o.min_lr_ratio = v->min_lr;
     o.schedule = (tg_schedule)v->schedule;
@@ -503,6 +517,8 @@ static void print_text(tg_app *app, const values *v, const tg_forecast *f) {
         fprintf(p, ", %s %s", TG_BYTES(f->val_bytes),
                 v->val_data.n ? "of another text for validation" : "held back for validation");
     }
+    if (f->train_tokens != f->train_bytes)
+        fprintf(p, ": %s and %s tokens", TG_COUNT(f->train_tokens), TG_COUNT(f->val_tokens));
     fputc('\n', p);
     put_plan(app, p, &text);
 }
@@ -517,15 +533,16 @@ static void print_plan(tg_app *app, const char *source, const tg_model_config *c
     FILE *p = open_memstream(&text, &n_text);
     if (!p) return;
     const uint64_t batch = (uint64_t)o->batch;
-    const uint64_t tokens = batch * (uint64_t)o->accum * (uint64_t)c->ctx;
+    const uint64_t tokens = batch * (uint64_t)o->accum * (uint64_t)o->row_tokens;
     const char *family = c->family ? c->family : tg_family_at(0);
     fprintf(p, "  %-9s %s%s%s%s%d layers, width %d, %d heads, context %d: %s parameters\n", "model",
             source ? tg_fmt_safe(name, sizeof name, source) : "", source ? ": " : "",
             strcmp(family, tg_family_at(0)) == 0 ? "" : family,
             strcmp(family, tg_family_at(0)) == 0 ? "" : ", ", (int)c->layers, (int)c->width,
             (int)c->heads, (int)c->ctx, TG_COUNT(f->params));
-    fprintf(p, "  %-9s %s steps of %s bytes (%" PRIu64 " x %d", "run", TG_COUNT((uint64_t)o->steps),
-            TG_COUNT(tokens), batch, (int)c->ctx);
+    fprintf(p, "  %-9s %s steps of %s %s (%" PRIu64 " x %d", "run", TG_COUNT((uint64_t)o->steps),
+            TG_COUNT(tokens), f->train_tokens == f->train_bytes ? "bytes" : "tokens", batch,
+            (int)o->row_tokens);
     if (o->accum > 1) fprintf(p, " x %d", (int)o->accum);
     fprintf(p, "): %.3g times through the text\n", f->epochs);
     fprintf(p, "  %-9s %s needed, %s free\n", "memory", TG_BYTES(f->memory_bytes),
@@ -587,7 +604,8 @@ typedef struct parts {
     tg_model_config config;
     const tg_preset *preset; /* NULL with --from and --resume */
     tg_text *text;
-    tg_model *model; /* NULL for a resumed run, whose trainer owns it */
+    tg_tokenizer *tokenizer; /* of --tokenizer, or NULL */
+    tg_model *model;         /* NULL for a resumed run, whose trainer owns it */
     tg_trainer *trainer;
     files files;
 } parts;
@@ -598,6 +616,7 @@ static void free_parts(parts *p) {
     tg_lock_free(p->files.lock);
     tg_trainer_free(p->trainer);
     tg_model_free(p->model);
+    tg_tokenizer_free(p->tokenizer);
     tg_text_free(p->text);
 }
 
@@ -608,28 +627,30 @@ static int make_new(tg_app *app, const values *v, parts *p, tg_train_options *o,
     tg_status status = TG_OK;
     if (v->from) {
         tg_model_info info;
-        status = tg_model_open(app->ctx, v->from, &p->model);
+        status = tg_model_open_floats(app->ctx, v->from, &p->model);
         if (status == TG_OK) status = tg_model_get_info(p->model, &info);
         if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_READING);
-        if (strcmp(info.family, "tinygpt") != 0) {
-            tg_app_error(app,
-                         "--from %s: want a model of tinygpt, have a third-party model (%s): it "
-                         "can be run, and not trained",
-                         v->from, info.family);
-            return TG_EXIT_USAGE;
-        }
         p->config = info.config;
+    }
+    if (v->tokenizer) {
+        status = tg_tokenizer_open(app->ctx, v->tokenizer, &p->tokenizer);
+        if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_READING);
+        p->config.vocab = (int32_t)tg_tokenizer_count(p->tokenizer);
     }
     *o = train_options(v, p->preset);
     status = tg_forecast_run(app->ctx, &p->config, p->text, o, forecast);
     if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_READING);
     const int code = check_room(app, v, forecast, p->files.out, disk_free);
     if (code != TG_ARGS_GO_ON) return code;
-    if (!v->from) status = tg_model_new(app->ctx, &p->config, v->seed, &p->model);
+    if (p->tokenizer)
+        status = tg_model_new_vocabulary(app->ctx, &p->config, p->tokenizer, v->seed, &p->model);
+    else if (!v->from)
+        status = tg_model_new(app->ctx, &p->config, v->seed, &p->model);
     if (status == TG_OK) status = tg_trainer_new(app->ctx, p->model, p->text, o, &p->trainer);
     if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_READING);
-    tg_trainer_options(p->trainer, o); /* with the batch that the library chose */
-    return TG_ARGS_GO_ON;
+    tg_trainer_options(p->trainer, o);                  /* with the batch that the library chose */
+    status = tg_trainer_forecast(p->trainer, forecast); /* which knows how many tokens there are */
+    return status == TG_OK ? TG_ARGS_GO_ON : tg_app_failed(app, app->ctx, status, TG_READING);
 }
 
 /* More steps stretch the schedule, which may lift a rate that had nearly come to its end: no loss
@@ -703,7 +724,7 @@ static int prepare(tg_app *app, const values *v, parts *p, tg_train_options *o) 
     if (code != TG_ARGS_GO_ON) return code;
     if (show) print_text(app, v, &forecast);
     lint l = { app, !show, false };
-    const tg_status linted = tg_text_lint(p->text, p->config.ctx, o->val_fraction, on_lint, &l);
+    const tg_status linted = tg_text_lint(p->text, o->row_tokens, o->val_fraction, on_lint, &l);
     if (linted != TG_OK) return tg_app_failed(app, app->ctx, linted, TG_READING);
     if (l.refused) return TG_EXIT_USAGE;
     if (show) {

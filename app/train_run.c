@@ -352,8 +352,11 @@ static void print_summary(const tg_trainrun *run, bool early) {
     if (run->best_step > 0 && run->best_step < run->last.step) {
         fprintf(f, " (best %.3f at step %" PRId64 ")", run->best_val, run->best_step);
     }
-    const double loss = isfinite(run->show.val) ? run->show.val : run->last.loss;
-    fprintf(f, "\n  that is    %.2f bits a byte; a blind guess takes 8\n", loss / TG_LN2);
+    const bool val = isfinite(run->show.val);
+    const double of_tokens = val ? run->show.val_bits_per_byte : run->last.bits_per_byte;
+    const double of_bytes = (val ? run->show.val : run->last.loss) / TG_LN2;
+    fprintf(f, "\n  that is    %.2f bits a byte; a blind guess takes 8\n",
+            isfinite(of_tokens) ? of_tokens : of_bytes);
     if (run->out) {
         fprintf(f, "  saved      %s%s%s%s%s\n", run->out,
                 run->best && run->best_step > 0 ? ", " : "",

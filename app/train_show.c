@@ -169,7 +169,10 @@ void tg_trainshow_init(tg_trainshow *show, tg_app *app, bool silent, int64_t ste
 }
 
 void tg_trainshow_step(tg_trainshow *show, const tg_step_report *r, double seconds_left) {
-    if (isfinite(r->val_loss)) show->val = r->val_loss;
+    if (isfinite(r->val_loss)) {
+        show->val = r->val_loss;
+        show->val_bits_per_byte = r->val_bits_per_byte;
+    }
     if (show->silent) return;
     tg_term *out = &show->app->out;
     const double now = tg_app_now_ms();

@@ -16,16 +16,17 @@
 
 typedef struct tg_trainshow {
     tg_app *app;
-    bool silent;       /* --quiet, or --json: nothing is shown */
-    bool header_due;   /* the next row is preceded by the names of the columns */
-    int64_t steps;     /* of the whole run */
-    int64_t row_every; /* a row of each such step stays */
-    double live_ms;    /* when the rewritten row was last shown */
-    double row_ms;     /* when a row last stayed */
-    double val;        /* the last validation, NaN before the first */
-    double smooth;     /* running mean of the loss, NaN before the first step */
-    size_t milestone;  /* the next one to reach */
-    bool gap_told;     /* the hint about overfitting has been given */
+    bool silent;              /* --quiet, or --json: nothing is shown */
+    bool header_due;          /* the next row is preceded by the names of the columns */
+    int64_t steps;            /* of the whole run */
+    int64_t row_every;        /* a row of each such step stays */
+    double live_ms;           /* when the rewritten row was last shown */
+    double row_ms;            /* when a row last stayed */
+    double val;               /* the last validation, NaN before the first */
+    double val_bits_per_byte; /* of it, where tokens are not bytes */
+    double smooth;            /* running mean of the loss, NaN before the first step */
+    size_t milestone;         /* the next one to reach */
+    bool gap_told;            /* the hint about overfitting has been given */
 } tg_trainshow;
 
 void tg_trainshow_init(tg_trainshow *show, tg_app *app, bool silent, int64_t steps,

@@ -160,16 +160,16 @@ TG_API const char *tg_context_isa(const tg_context *ctx);
 /*
  * What a model is made of, whatever its family. The first five are always given; of the others 0
  * (or NULL) means what the family makes of them, and models answer with all of them filled in.
- * Limits: layers 1..512, width 1..65536, heads 1..1024, ctx 1..2^24, vocab 256 of models that are
- * trained; of the family tinygpt layers 1..256, width 1..16384 and a multiple of heads,
- * ctx 1..65536, vocab 256, mlp = 4 * width.
+ * Limits: layers 1..512, width 1..65536, heads 1..1024, ctx 1..2^24, vocab 1..2^26; of the family
+ * tinygpt layers 1..256, width 1..16384 and a multiple of heads, ctx 1..65536, vocab 256, mlp = 4 *
+ * width.
  */
 typedef struct tg_model_config {
     int32_t layers;       /* L */
     int32_t width;        /* C */
     int32_t heads;        /* H, of queries */
     int32_t ctx;          /* T */
-    int32_t vocab;        /* V; 256: tokens are bytes */
+    int32_t vocab;        /* V; 256: tokens are bytes, unless the model has a vocabulary */
     int32_t mlp;          /* M, width inside of the MLP; 0: 4*C, or 8*C/3 where it is gated */
     const char *family;   /* tg_family_at(); NULL: "tinygpt" */
     int32_t kv_heads;     /* K, of keys and values, divides H; 0: H */
@@ -218,11 +218,16 @@ TG_API tg_status tg_model_new(tg_context *ctx, const tg_model_config *config, ui
  * A .gguf file (the first, if it is split), a folder as transformers and MLX write them
  * (config.json, model.safetensors or its parts and their index, tokenizer.json), or a .zip file of
  * such a folder can be run, if the family is known (the error names those that are): its weights
- * stay in the types that it has them in, and it can be neither trained nor saved. model.safetensors
- * stands for its folder, unless it is a GPT-2 of bytes. Weights are read in pieces of some MiB,
- * each once, which are packed into place: there is no second copy. In WebAssembly these come from
- * the host's files (base/os_wasm.h). */
+ * stay in the types that it has them in, and tg_model_open_floats is for training.
+ * model.safetensors stands for its folder, unless it is a GPT-2 of bytes. Weights are read in
+ * pieces of some MiB, each once, which are packed into place: there is no second copy. In
+ * WebAssembly these come from the host's files (base/os_wasm.h). */
 TG_API tg_status tg_model_open(tg_context *ctx, const char *path, tg_model **out);
+/* The same with weights that can be trained, saved and looked into: those of a third-party file
+ * become f32 in memory, 4 bytes each, and its tokenizer, chat template and sizes go along with the
+ * model into all its saves. E_UNSUPPORTED names the first tensor that is neither f32, f16 nor bf16,
+ * or a family that cannot be trained. */
+TG_API tg_status tg_model_open_floats(tg_context *ctx, const char *path, tg_model **out);
 TG_API void tg_model_free(tg_model *model);
 
 typedef struct tg_model_info {
@@ -332,6 +337,12 @@ TG_API const tg_tokenizer *tg_model_tokenizer(const tg_model *model);
  * of it is not known. */
 TG_API tg_status tg_tokenizer_open(tg_context *ctx, const char *path, tg_tokenizer **out);
 TG_API void tg_tokenizer_free(tg_tokenizer *tokenizer);
+/* A model with fresh weights, as of tg_model_new, and this vocabulary, which goes into its saves;
+ * config->vocab 0: as many tokens as the tokenizer has. E_RANGE: fewer; E_UNSUPPORTED: the family
+ * tinygpt, whose tokens are bytes. */
+TG_API tg_status tg_model_new_vocabulary(tg_context *ctx, const tg_model_config *config,
+                                         const tg_tokenizer *tokenizer, uint64_t seed,
+                                         tg_model **out);
 
 /* Flags, to be added up. */
 typedef enum tg_encode_flag {
@@ -414,7 +425,8 @@ typedef enum tg_schedule { TG_CONSTANT, TG_COSINE, TG_WSD } tg_schedule;
 typedef struct tg_train_options {
     size_t struct_bytes;
     int64_t steps;            /* 1000   optimizer steps of the whole run, >= 1 */
-    int32_t batch;            /* 0: the preset's or 16;  rows of T tokens a micro-step */
+    int32_t batch;            /* 0: the preset's, or 16, or 4 of a vocabulary other than bytes;
+                                 rows of T tokens a micro-step */
     int32_t accum;            /* 1      micro-steps a step */
     double lr;                /* 3e-4   peak rate, > 0 */
     double min_lr_ratio;      /* 0.1    floor of cosine and wsd, as a share of lr */
@@ -434,6 +446,8 @@ typedef struct tg_train_options {
     bool keep_best;     /* true   keep a copy of the weights with the best validation loss */
     int64_t hold_lr_after; /* 0: the schedule ends with the run; else it ends at this step, and the
                               rate stays what it is there */
+    int32_t row_tokens; /* 0: the model's context, of a vocabulary other than bytes at most 512; T
+                           of a row, up to the context */
 } tg_train_options;
 
 TG_OPTIONS(tg_train_options)
@@ -474,6 +488,9 @@ typedef struct tg_step_report {
     bool early_stop;      /* patience is used up: the run is over */
     char bad_tensor[128]; /* with skipped, or after E_NUMBER: the first tensor that held NaN or
                              infinity */
+    double bits_per_byte, val_bits_per_byte; /* of loss and val_loss, by the bytes that the tokens
+                             of that part of the text stand for; NaN where tokens are bytes, or
+                             there is no loss */
 } tg_step_report;
 
 typedef struct tg_callbacks {
@@ -698,8 +715,10 @@ typedef struct tg_forecast {
     double seconds;       /* of the whole run */
     uint64_t train_bytes, val_bytes;
     double bytes_per_param; /* train_bytes / params */
-    double epochs;          /* steps * tokens a step / train_bytes */
+    double epochs;          /* steps * tokens a step / train_tokens; 0: these are not known */
     char advice[1024];      /* plain words, a line each; "" if there is nothing to say */
+    uint64_t train_tokens, val_tokens; /* as many as bytes where tokens are bytes; else counted by
+                                          a trainer, and 0 before there is one */
 } tg_forecast;
 
 TG_API tg_status tg_trainer_forecast(tg_trainer *trainer, tg_forecast *out);

@@ -46,7 +46,7 @@ tg_status tg_model_open_job(tg_context *ctx, const char *path, tg_model **out, t
     WANT(ctx, out);
     WANT_JOB(ctx);
     *out = NULL;
-    return tg_job_model_open(ctx, path, out, job);
+    return tg_job_model_open(ctx, path, false, out, job);
 }
 
 tg_status tg_model_save_job(tg_model *model, const char *path, tg_file_kind kind, tg_job **job) {

@@ -15,7 +15,13 @@
 /* jobs_model.c */
 tg_status tg_job_model_new(tg_context *ctx, const tg_model_config *config, uint64_t seed,
                            tg_model **out, tg_job **job);
-tg_status tg_job_model_open(tg_context *ctx, const char *path, tg_model **out, tg_job **job);
+/* t: NULL, or whose vocabulary the model gets; of bytes it has none. */
+tg_status tg_job_model_new_vocabulary(tg_context *ctx, const tg_model_config *config,
+                                      const tg_tokenizer *t, uint64_t seed, tg_model **out,
+                                      tg_job **job);
+/* floats: of a third-party file, too. */
+tg_status tg_job_model_open(tg_context *ctx, const char *path, bool floats, tg_model **out,
+                            tg_job **job);
 tg_status tg_job_model_save(tg_model *model, const char *path, tg_file_kind kind, tg_job **job);
 tg_status tg_job_text_lint(tg_text *text, int32_t ctx_tokens, double val_fraction,
                            tg_lint_fn report, void *user, tg_job **job);

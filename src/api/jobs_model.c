@@ -17,6 +17,7 @@ static void end_nothing(tg_job *job) { (void)job; }
 typedef struct new_job {
     tg_job job;
     tg_model_config config;
+    tg_keys *keys; /* until they are the model's; NULL: tokens are bytes */
     uint64_t seed;
     tg_model *model, **out;
     tg_filling filling;
@@ -24,7 +25,11 @@ typedef struct new_job {
 
 static tg_status work_new(tg_job *job, double deadline_ms) {
     new_job *j = (new_job *)job;
-    if (!j->model) TG_TRY(tg_weights_take(job->ctx, &j->config, &j->model));
+    if (!j->model) {
+        tg_keys *keys = j->keys;
+        j->keys = NULL;
+        TG_TRY(tg_weights_take(job->ctx, &j->config, keys, &j->model));
+    }
     TG_TRY(tg_block_clear(&j->model->block, deadline_ms));
     TG_TRY(tg_filling_go_on(&j->filling, j->model, j->seed, deadline_ms));
     *j->out = j->model;
@@ -32,16 +37,50 @@ static tg_status work_new(tg_job *job, double deadline_ms) {
     return TG_OK;
 }
 
-static void end_new(tg_job *job) { tg_weights_free(((new_job *)job)->model); }
+static void end_new(tg_job *job) {
+    new_job *j = (new_job *)job;
+    tg_keys_free(&job->ctx->err, j->keys);
+    tg_weights_free(j->model);
+}
 
 tg_status tg_job_model_new(tg_context *ctx, const tg_model_config *config, uint64_t seed,
                            tg_model **out, tg_job **job) {
+    return tg_job_model_new_vocabulary(ctx, config, NULL, seed, out, job);
+}
+
+static tg_status take_vocabulary(tg_context *ctx, const tg_tokenizer *t, tg_model_config *c) {
+    const size_t n = tg_tok_count(t->tok);
+    if (c->vocab == 0 && n <= INT32_MAX) c->vocab = (int32_t)n;
+    if ((size_t)c->vocab >= n) return TG_OK;
+    return tg_fail(&ctx->err, TG_E_RANGE, "model: vocab: want %zu, as the tokenizer has, have %d",
+                   n, (int)c->vocab);
+}
+
+/* A tokenizer of a model has its keys there; one of bytes has none. */
+tg_status tg_job_model_new_vocabulary(tg_context *ctx, const tg_model_config *config,
+                                      const tg_tokenizer *t, uint64_t seed, tg_model **out,
+                                      tg_job **job) {
     static const tg_job_kind kind = { "new model", sizeof(new_job), NULL, work_new, end_new };
     tg_model_config whole = *config;
+    if (t) TG_TRY(take_vocabulary(ctx, t, &whole));
     TG_TRY(tg_config_complete(&ctx->err, "model", &whole));
+    if (t && t->keys && tg_family_of(&whole) == tg_families[0])
+        return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
+                       "model: want a family with a vocabulary of its own, have %s, whose tokens "
+                       "are bytes",
+                       whole.family);
     new_job *j = tg_job_make(ctx, &kind, NULL, 0);
     if (!j) return TG_E_MEMORY;
     j->config = whole;
+    if (t && t->keys) {
+        const tg_buf *b = &t->keys->bytes;
+        const tg_status s = tg_keys_of_bytes(&ctx->err, t->keys->g.path, (const uint8_t *)b->data,
+                                             b->length, &j->keys);
+        if (s != TG_OK) {
+            tg_job_end(&j->job);
+            return s;
+        }
+    }
     j->seed = seed;
     j->out = out;
     *job = &j->job;
@@ -61,12 +100,14 @@ static tg_status work_open(tg_job *job, double deadline_ms) {
 
 static void end_open(tg_job *job) { tg_model_opening_deinit(&((open_job *)job)->opening); }
 
-tg_status tg_job_model_open(tg_context *ctx, const char *path, tg_model **out, tg_job **job) {
+tg_status tg_job_model_open(tg_context *ctx, const char *path, bool floats, tg_model **out,
+                            tg_job **job) {
     static const tg_job_kind kind = { "opening of a model", sizeof(open_job), NULL, work_open,
                                       end_open };
     open_job *j = tg_job_make(ctx, &kind, path, strlen(path) + 1);
     if (!j) return TG_E_MEMORY;
     j->out = out;
+    j->opening.wants_floats = floats;
     *job = &j->job;
     return TG_OK;
 }
@@ -83,7 +124,7 @@ static tg_status work_save(tg_job *job, double deadline_ms) {
     save_job *j = (save_job *)job;
     if (!j->saving) {
         TG_TRY(tg_weights_fetch(j->model));
-        j->source = (tg_flat_source) { &j->model->layout, { j->model->weights, NULL, NULL } };
+        j->source = (tg_flat_source) { &j->model->layout, { j->model->weights }, j->model->keys };
         const tg_weights weights = tg_flat_weights(&j->source);
         TG_TRY(tg_weights_saving(j->model, job->copy, j->kind, &weights, &j->saving));
     }

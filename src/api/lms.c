@@ -48,9 +48,9 @@ tg_status tg_model_sampling(const tg_model *model, tg_sample_options *options, c
                             size_t said_bytes) {
     if (!model || !options || !said || said_bytes == 0) return TG_E_ARG;
     said[0] = '\0';
-    if (!model->lm) return TG_OK;
+    const tg_gguf *g = tg_weights_metadata(model);
+    if (!g) return TG_OK;
     TG_OPTIONS_TAKE(&model->ctx->err, tg_sample_options, options, own);
-    const tg_gguf *g = &model->lm->file;
     tg_sample_options *const o = &own;
     double top_k = (double)o->top_k;
     take(g, "temp", 0, 1000, "temperature", &o->temperature, said, said_bytes);

@@ -93,6 +93,29 @@ tg_status tg_model_open(tg_context *ctx, const char *path, tg_model **out) {
     return s == TG_E_MEMORY ? tg_fail_named(&ctx->err, path, s) : s;
 }
 
+tg_status tg_model_open_floats(tg_context *ctx, const char *path, tg_model **out) {
+    ENTER(ctx);
+    WANT(ctx, path);
+    WANT(ctx, out);
+    *out = NULL;
+    tg_job *job;
+    tg_status s = tg_job_model_open(ctx, path, true, out, &job);
+    if (s == TG_OK) s = tg_job_finish(job);
+    return s == TG_E_MEMORY ? tg_fail_named(&ctx->err, path, s) : s;
+}
+
+tg_status tg_model_new_vocabulary(tg_context *ctx, const tg_model_config *config,
+                                  const tg_tokenizer *tokenizer, uint64_t seed, tg_model **out) {
+    ENTER(ctx);
+    WANT(ctx, config);
+    WANT(ctx, tokenizer);
+    WANT(ctx, out);
+    *out = NULL;
+    tg_job *job;
+    TG_TRY(tg_job_model_new_vocabulary(ctx, config, tokenizer, seed, out, &job));
+    return tg_job_finish(job);
+}
+
 void tg_model_free(tg_model *model) { tg_weights_free(model); }
 
 /* A snapshot by value, strings excepted: those are constants of the library. Asking leaves the last
@@ -262,7 +285,12 @@ tg_status tg_trainer_forecast(tg_trainer *trainer, tg_forecast *out) {
     tg_job *job;
     TG_TRY(tg_job_forecast(trainer->ctx, &trainer->model->layout.config, trainer->text, &trainer->o,
                            &trainer->plans, out, &job));
-    return tg_job_finish(job);
+    TG_TRY(tg_job_finish(job));
+    out->train_tokens = trainer->split.train;
+    out->val_tokens = trainer->split.val;
+    out->epochs = (double)trainer->o.steps * trainer->o.accum * trainer->o.batch *
+                  trainer->o.row_tokens / (double)trainer->split.train;
+    return TG_OK;
 }
 
 tg_status tg_forecast_run(tg_context *ctx, const tg_model_config *config, tg_text *text,

@@ -12,9 +12,12 @@ tg_status tg_tokenizer_open(tg_context *ctx, const char *path, tg_tokenizer **ou
     WANT(ctx, out);
     TG_TRY(tg_vocabulary_open(ctx, path, out));
     if (*out) return TG_OK;
-    tg_model_config config; /* our own files: their tokens are bytes */
-    TG_TRY(tg_file_config(ctx, path, &config));
-    return tg_vocabulary_bytes(ctx, out);
+    tg_file *f; /* of ours */
+    TG_TRY(tg_file_open(&ctx->err, path, &f));
+    const tg_status s = f->keys ? tg_vocabulary_keys(ctx, path, f->keys, f->keys_bytes, out)
+                                : tg_vocabulary_bytes(ctx, out);
+    tg_file_close(f);
+    return s;
 }
 
 void tg_tokenizer_free(tg_tokenizer *tokenizer) { tg_vocabulary_free(tokenizer); }

@@ -5,14 +5,16 @@
  *
  * The byte GPT's tensors are read as f32 in the shapes that transformers' GPT-2 has
  * (io/safetensors.h): q, k and v side by side, linear layers as [in, out], which gguf.h calls
- * turned. Tokens are bytes: the vocabulary is GPT-2's alphabet in the order of its bytes, and there
- * is nothing to merge.
+ * turned. Where tokens are bytes, the vocabulary is GPT-2's alphabet in the order of its bytes, and
+ * there is nothing to merge; a model with a vocabulary has it, and all that stood in the file that
+ * it began with, in its keys (load/keys.h).
  */
 #include "convert/own_gguf.h"
 
 #include "io/gguf_writer.h"
 #include "io/meta.h"
 #include "io/safetensors.h"
+#include "load/keys.h"
 #include "tok/tok_inside.h"
 
 static const struct {
@@ -178,7 +180,48 @@ static size_t put_sizes(tg_gguf *g, const tg_model_config *c, const char *arch, 
     return i;
 }
 
-static tg_status put_values(tg_gguf *g, const tg_model_config *c, tg_gguf_value **out, size_t *n) {
+/* What the model is, but for its vocabulary. */
+static size_t put_head(tg_gguf *g, const tg_model_config *c, tg_gguf_value *v) {
+    const char *const arch = tg_meta_is_own(c) ? "gpt2" : c->family;
+    const char *kept_arch = tg_arena_strdup(&g->arena, arch);
+    v[0] = text("general.architecture", kept_arch ? kept_arch : "");
+    v[1] = text("general.name", "a model of tinygpt");
+    return 2 + put_sizes(g, c, v[0].text.bytes, v + 2);
+}
+
+/* The keys of a model that began with a file say all of it; those of a vocabulary alone go behind
+ * the head. The factors of frequencies are a tensor in GGUF. */
+static tg_status put_keys(const tg_file *f, tg_gguf *g, const tg_model_config *c,
+                          tg_gguf_value **out, size_t *n, const tg_gguf_value **factors) {
+    tg_reader r;
+    tg_gguf_value *keys;
+    size_t n_keys, i = 0;
+    bool whole = false;
+    uint8_t *copy = tg_arena_alloc(&g->arena, f->keys_bytes); /* the file will be closed */
+    if (!copy) return tg_fail_memory(g->ctx, "metadata", f->keys_bytes);
+    memcpy(copy, f->keys, f->keys_bytes);
+    tg_reader_open_memory(g->ctx, g->path, copy, f->keys_bytes, &r);
+    TG_TRY(tg_gguf_read_values(g, &r, &keys, &n_keys));
+    tg_gguf_value *v = *out = tg_arena_array(&g->arena, N_VALUES + n_keys, sizeof *v);
+    if (!v) return tg_fail_memory(g->ctx, "metadata", (N_VALUES + n_keys) * sizeof *v);
+    for (size_t k = 0; k < n_keys; k++)
+        whole = whole || strcmp(keys[k].key, "general.architecture") == 0;
+    if (!whole) i = put_head(g, c, v);
+    for (size_t k = 0; k < n_keys; k++) {
+        if (strcmp(keys[k].key, TG_GGUF_TOKENIZER_JSON) == 0) {
+            g->tokenizer_json = keys[k].text.bytes;
+            g->tokenizer_bytes = keys[k].text.n_bytes;
+        }
+        if (strcmp(keys[k].key, TG_KEYS_ROPE_FREQS) == 0)
+            *factors = &keys[k];
+        else
+            v[i++] = keys[k];
+    }
+    *n = i;
+    return TG_OK;
+}
+
+static tg_status put_bytes(tg_gguf *g, const tg_model_config *c, tg_gguf_value **out, size_t *n) {
     tg_buf tokens, types;
     tg_gguf_value *v = *out = tg_arena_array(&g->arena, N_VALUES, sizeof *v);
     if (!v) return tg_fail_memory(g->ctx, "metadata", N_VALUES * sizeof *v);
@@ -198,12 +241,7 @@ static tg_status put_values(tg_gguf *g, const tg_model_config *c, tg_gguf_value 
     if (s == TG_OK) {
         memcpy(kept, tokens.data, tokens.length);
         memcpy(kept + tokens.length, types.data, types.length);
-        size_t i = 0;
-        const char *const arch = tg_meta_is_own(c) ? "gpt2" : c->family;
-        const char *kept_arch = tg_arena_strdup(&g->arena, arch);
-        v[i++] = text("general.architecture", kept_arch ? kept_arch : "");
-        v[i++] = text("general.name", "a model of tinygpt");
-        i += put_sizes(g, c, v[0].text.bytes, v + i);
+        size_t i = put_head(g, c, v);
         v[i++] = text("tokenizer.ggml.model", "gpt2");
         v[i++] = text("tokenizer.ggml.pre", "gpt-2");
         v[i] = array("tokenizer.ggml.tokens", TG_GGUF_STRING, 256, &tokens);
@@ -224,7 +262,20 @@ static tg_status put_values(tg_gguf *g, const tg_model_config *c, tg_gguf_value 
     return s;
 }
 
+/* One more tensor, whose bytes are the array's. */
+static tg_status add_factors(tg_gguf *g, const tg_gguf_value *factors, tg_gguf_tensor **tensors,
+                             size_t *n) {
+    tg_gguf_tensor *all = tg_arena_array(&g->arena, *n + 1, sizeof *all);
+    tg_gguf_place *place = tg_arena_alloc(&g->arena, sizeof *place);
+    if (!all || !place) return tg_fail_memory(g->ctx, "table of tensors", *n + 1);
+    memcpy(all, *tensors, *n * sizeof *all);
+    *tensors = all;
+    return set_tensor(g, TG_KEYS_ROPE_FREQS, 1, 1, factors->count, false,
+                      (const float *)(const void *)factors->elements, place, &all[(*n)++]);
+}
+
 static tg_status fill(tg_file *f, tg_gguf *g, tg_block *floats) {
+    const tg_gguf_value *factors = NULL;
     tg_gguf_value *values = NULL;
     tg_gguf_tensor *tensors = NULL;
     size_t n_values = 0, n_tensors = 0;
@@ -235,7 +286,9 @@ static tg_status fill(tg_file *f, tg_gguf *g, tg_block *floats) {
         c.gelu_erf = 1;
     }
     if (floats) TG_TRY((own ? add_tensors : add_as_they_are)(f, g, floats, &tensors, &n_tensors));
-    TG_TRY(put_values(g, &c, &values, &n_values));
+    TG_TRY(f->keys ? put_keys(f, g, &c, &values, &n_values, &factors)
+                   : put_bytes(g, &c, &values, &n_values));
+    if (floats && factors) TG_TRY(add_factors(g, factors, &tensors, &n_tensors));
     return tg_gguf_set_tables(g, values, n_values, tensors, n_tensors);
 }
 

@@ -100,7 +100,8 @@ tg_status tg_decoder_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, 
     d->model = model;
     d->kv = dtypes[kv];
     /* Windows of other people's models are as long as they could be, and would take gigabytes. */
-    const int32_t usual = model->lm && T > TG_SESSION_LM_CTX ? TG_SESSION_LM_CTX : T;
+    const bool third_party = model->lm || model->keys;
+    const int32_t usual = third_party && T > TG_SESSION_LM_CTX ? TG_SESSION_LM_CTX : T;
     d->capacity = ctx_tokens ? ctx_tokens : usual;
     tg_arena_init(&d->arena, &ctx->err.mem);
     const tg_status status = build(d, n_sessions);

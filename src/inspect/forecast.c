@@ -20,8 +20,9 @@
  * halved by causality, times 3. Norms, gelu and softmax are left out, as is usual; so shares of the
  * peak compare with other programs'. */
 double tg_train_flop(const tg_model_config *c, const tg_train_options *o) {
-    const double N = (double)o->batch * o->accum * c->ctx;
-    const double L = c->layers, C = c->width, V = c->vocab, T = c->ctx;
+    const double L = c->layers, C = c->width, V = c->vocab;
+    const double T = tg_train_options_of(o, c).row_tokens;
+    const double N = (double)o->batch * o->accum * T;
     tg_model_config whole = *c;
     if (tg_config_complete(NULL, "", &whole) != TG_OK) return 0;
     const double heads = (double)tg_size_of(&whole, TG_SIZE_QUERIES);
@@ -92,12 +93,15 @@ static void forecast_text(tg_forecast *f, const tg_model_config *c, const tg_tex
                           const tg_train_options *o) {
     if (!text) return;
     tg_split split = tg_text_split(text, o->val_fraction);
-    if (split.val_bytes < (uint64_t)c->ctx + 1) split.val_bytes = 0;
-    f->train_bytes = split.train_bytes;
-    f->val_bytes = split.val_bytes;
+    if (split.val < (uint64_t)o->row_tokens + 1) split.val = 0;
+    f->train_bytes = split.train;
+    f->val_bytes = split.val;
     f->bytes_per_param = (double)f->train_bytes / (double)f->params;
-    const double tokens = (double)o->batch * o->accum * c->ctx * (double)o->steps;
-    f->epochs = f->train_bytes ? tokens / (double)f->train_bytes : 0;
+    if (c->vocab != 256) return;
+    const double tokens = (double)o->batch * o->accum * o->row_tokens * (double)o->steps;
+    f->train_tokens = f->train_bytes;
+    f->val_tokens = f->val_bytes;
+    f->epochs = f->train_tokens ? tokens / (double)f->train_tokens : 0;
 }
 
 /* Four flat arrays: weights, gradients, both moments. A save holds three of them (12 bytes a

@@ -34,6 +34,7 @@ static tg_status dump_training(tg_context *ctx, const tg_model_config *config, c
     tg_train_options o = tg_train_options_default();
     o.batch = batch ? batch : 16;
     o.accum = 1;
+    o = tg_train_options_of(&o, config);
     tg_arena arena;
     tg_arena_init(&arena, &ctx->err.mem);
     tg_layout layout;

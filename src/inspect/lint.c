@@ -136,17 +136,17 @@ static tg_status scan_text(scan *s, double deadline_ms) {
 /* One finding at most: the worst. T is 0 where no model is known yet. */
 static void report_length(scan *s, int32_t T, double val_fraction) {
     const tg_split split = tg_text_split(s->text, val_fraction);
-    if (T > 0 && split.train_bytes < (uint64_t)T + 1)
+    if (T > 0 && split.train < (uint64_t)T + 1)
         find(s, 0, "short",
              "the training part has %" PRIu64
              " bytes; a window of %d tokens needs %d: take a longer "
              "text or a smaller context",
-             split.train_bytes, (int)T, (int)T + 1);
-    else if (T > 0 && tg_text_validates(s->text, val_fraction) && split.val_bytes < (uint64_t)T + 1)
+             split.train, (int)T, (int)T + 1);
+    else if (T > 0 && tg_text_validates(s->text, val_fraction) && split.val < (uint64_t)T + 1)
         find(s, 1, "short",
              "the validation part has %" PRIu64 " bytes, fewer than a window of %d: no "
              "validation loss will be shown",
-             split.val_bytes, (int)T + 1);
+             split.val, (int)T + 1);
     else if (s->text->n_bytes < 20000)
         find(s, 1, "short",
              "%" PRIu64 " bytes are very little: expect the model to learn them by heart",

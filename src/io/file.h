@@ -99,6 +99,8 @@ typedef struct tg_file {
     const tg_json *header;   /* the JSON header: an object */
     const char *header_text; /* its text [header_bytes], not terminated */
     size_t header_bytes;
+    const uint8_t *keys; /* [keys_bytes] metadata as GGUF has it (load/keys.h); NULL: none */
+    size_t keys_bytes;
     /* Weights in manifest order [manifest.n], then all m, then all v if has_moments. */
     const tg_file_tensor *tensor;
     size_t n_tensors; /* manifest.n or 3 * manifest.n */

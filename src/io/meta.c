@@ -49,6 +49,7 @@ static const train_field fields[] = {
     FIELD("skipBadSteps", NULL, BOOL, skip_bad_steps),
     FIELD("keepBest", NULL, BOOL, keep_best),
     FIELD("holdLrAfter", NULL, INT64, hold_lr_after),
+    FIELD("rowTokens", NULL, INT32, row_tokens),
 };
 #undef FIELD
 #define N_FIELDS (sizeof fields / sizeof fields[0])
@@ -527,7 +528,7 @@ void tg_meta_begin_v3(tg_json_writer *w, const tg_model_config *config, int64_t 
     tg_json_key(w, "tokenizer");
     tg_json_begin_object(w);
     tg_json_key(w, "type");
-    tg_json_put_string(w, "bytes");
+    tg_json_put_string(w, meta->vocabulary ? "keys" : "bytes");
     tg_json_end_object(w);
     tg_json_key(w, "step");
     tg_json_put_int(w, step);

@@ -33,6 +33,7 @@ typedef struct tg_meta {
     tg_history_point final; /* step -1: unknown */
     int64_t best_step;      /* -1: unknown */
     double best_val_loss;   /* NaN: unknown */
+    bool vocabulary;        /* for writers: tokens are those of the section KEYS, not bytes */
 } tg_meta;
 
 #define TG_TRAIN_ALL UINT32_MAX

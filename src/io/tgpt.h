@@ -49,6 +49,9 @@ typedef struct tg_weights {
     bool has_moments; /* false: only TG_PART_WEIGHT is ever asked for */
     /* Of another family than TG_META_OWN, v3 alone: what tensors there are. Borrowed. */
     const tg_manifest *manifest;
+    /* v3 alone: the section KEYS (load/keys.h) [keys_bytes], borrowed; NULL: none. */
+    const void *keys;
+    size_t keys_bytes;
 } tg_weights;
 
 /* A file that is being written, in slices: see io/saving.h. The _saving calls below take what their

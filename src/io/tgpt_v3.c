@@ -7,6 +7,7 @@
  *     header   its size and CRC, then version and features, then the file's length
  *     table    sections tile the file, with zeros in the gaps; known ids once each
  *     META     CRC, then JSON, then family, configuration, step
+ *     KEYS     CRC alone, if there are any: load/keys.c reads them
  *     TNSR     CRC, then each entry inside DATA, tiling it; then the list against the configuration
  *     CHNK     CRC, then one number for each chunk of DATA
  *
@@ -107,6 +108,7 @@ static tgpt3_section *known_section(tgpt3_head *h, uint32_t id) {
     switch (id) {
     case TGPT3_META: return &h->meta;
     case TGPT3_KVAL: return &h->kval;
+    case TGPT3_KEYS: return &h->keys;
     case TGPT3_TNSR: return &h->tnsr;
     case TGPT3_DATA: return &h->data;
     case TGPT3_CHNK: return &h->chnk;
@@ -371,6 +373,22 @@ tg_status tg_tgpt3_head(tg_file *file, tgpt3_head *h) {
     return TG_OK;
 }
 
+/* Of a model with a vocabulary of its own. */
+static tg_status take_keys(tg_file *f, tgpt3_section keys) {
+    tg_reader r;
+    if (!keys.offset) {
+        return TG_OK;
+    }
+    if (keys.bytes < TGPT3_CRC_BYTES) {
+        return tg_reader_fail(&f->reader, TG_E_FORMAT, keys.offset, "KEYS",
+                              "want %u bytes or more, have %" PRIu64, TGPT3_CRC_BYTES, keys.bytes);
+    }
+    TG_TRY(tg_tgpt3_section(f, "KEYS", keys, &r));
+    f->keys = r.memory;
+    f->keys_bytes = (size_t)tg_reader_left(&r);
+    return TG_OK;
+}
+
 /* In the order of the list on top. Parsing JSON comes after its CRC: damage is told as damage. */
 tg_status tg_tgpt3_open(tg_file *file) {
     tgpt3_head h;
@@ -382,6 +400,7 @@ tg_status tg_tgpt3_open(tg_file *file) {
     TG_TRY(tg_tgpt3_section(file, "META", h.meta, &meta));
     TG_TRY(tg_file_set_header(file, (const char *)meta.memory, (size_t)tg_reader_left(&meta)));
     TG_TRY(tg_meta_get_v3(file->ctx, file->path, file->header, &config, &file->step));
+    TG_TRY(take_keys(file, h.keys));
     TG_TRY(tg_tgpt3_table(file, &h, bytes_of_own, &table, &n));
     TG_TRY(tg_meta_is_own(&config) ? tg_file_set_config(file, &config)
                                    : tg_file_set_own_table(file, &config, table, n));

@@ -47,6 +47,7 @@
 #define TGPT3_CHUNK_MIN    (UINT32_C(4) << 10)
 #define TGPT3_CHUNK_MAX    (UINT32_C(16) << 20)
 #define TGPT3_NEEDS        (UINT32_C(0) << 16 | UINT32_C(1) << 8 | UINT32_C(0))
+#define TGPT3_NEEDS_KEYS   (UINT32_C(0) << 16 | UINT32_C(2) << 8 | UINT32_C(0))
 #define TGPT3_MUST_KNOW    UINT32_C(1) /* flag of a section */
 #define TGPT3_TENSORS_MAX  UINT32_C(65536)
 #define TGPT3_NAME_MAX     127u /* bytes of a tensor's name */
@@ -57,6 +58,7 @@
     ((uint32_t)(a) | (uint32_t)(b) << 8 | (uint32_t)(c) << 16 | (uint32_t)(d) << 24)
 #define TGPT3_META TGPT3_ID('M', 'E', 'T', 'A') /* JSON */
 #define TGPT3_KVAL TGPT3_ID('K', 'V', 'A', 'L') /* metadata of a model of another family */
+#define TGPT3_KEYS TGPT3_ID('K', 'E', 'Y', 'S') /* metadata that a run keeps of its model */
 #define TGPT3_TNSR TGPT3_ID('T', 'N', 'S', 'R') /* table of tensors */
 #define TGPT3_DATA TGPT3_ID('D', 'A', 'T', 'A') /* tensors */
 #define TGPT3_CHNK TGPT3_ID('C', 'H', 'N', 'K') /* u32 CRC-32C of each chunk of DATA */
@@ -85,7 +87,7 @@ typedef struct tgpt3_section {
 /* What the head of a file said. */
 typedef struct tgpt3_head {
     uint32_t header_bytes, n_sections, chunk_bytes;
-    tgpt3_section meta, kval, tnsr, data, chnk, hash;
+    tgpt3_section meta, kval, keys, tnsr, data, chnk, hash;
 } tgpt3_head;
 
 /* Bytes of a tensor of an element type of a file, by its elements and dimensions; false: there is

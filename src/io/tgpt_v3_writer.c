@@ -17,7 +17,7 @@
 #include "io/saving.h"
 #include "io/tgpt_v3.h"
 
-#define SECTIONS_MAX 6u
+#define SECTIONS_MAX 7u
 #define HEADER_MAX   (TGPT3_HEAD_BYTES + SECTIONS_MAX * TGPT3_ENTRY_BYTES)
 
 struct tg_tgpt3_writer {
@@ -26,7 +26,9 @@ struct tg_tgpt3_writer {
     tg_file picture;  /* arena, path, header, config, manifest, tensors: as a reader would see it */
     tg_buf table;     /* of tg_file_tensor, as declared; offset is within DATA */
     uint64_t data_bytes;
-    const tg_buf *values; /* KVAL of a model of another family; NULL: of ours */
+    const tg_buf *values; /* KVAL of a file that holds a third-party model; NULL: it holds a run */
+    const void *keys;     /* KEYS of a run [keys_bytes]; NULL: its tokens are bytes */
+    size_t keys_bytes;
 
     tg_save *save; /* NULL until the first data */
     tg_sha256 sha;
@@ -131,12 +133,13 @@ static uint32_t put_header(const tg_tgpt3_writer *w, size_t tnsr_bytes, uint8_t 
     } sections[SECTIONS_MAX] = {
         { TGPT3_META, w->picture.header_bytes + TGPT3_CRC_BYTES },
         { TGPT3_KVAL, w->values ? w->values->length + TGPT3_CRC_BYTES : 0 },
+        { TGPT3_KEYS, w->keys ? w->keys_bytes + TGPT3_CRC_BYTES : 0 },
         { TGPT3_TNSR, tnsr_bytes + TGPT3_CRC_BYTES },
         { TGPT3_DATA, w->data_bytes },
         { TGPT3_CHNK, 4 * n_chunks + TGPT3_CRC_BYTES },
         { TGPT3_HASH, TG_SHA256_BYTES },
     };
-    const uint32_t n = SECTIONS_MAX - !w->values;
+    const uint32_t n = SECTIONS_MAX - !w->values - !w->keys;
     const uint32_t header_bytes = TGPT3_HEAD_BYTES + n * TGPT3_ENTRY_BYTES;
     memset(out, 0, HEADER_MAX);
     uint64_t end = header_bytes;
@@ -156,7 +159,7 @@ static uint32_t put_header(const tg_tgpt3_writer *w, size_t tnsr_bytes, uint8_t 
     tg_put_u32(out + 12, header_bytes);
     tg_put_u64(out + 32, end);
     tg_put_u32(out + 40, n);
-    tg_put_u32(out + 44, TGPT3_NEEDS);
+    tg_put_u32(out + 44, w->keys ? TGPT3_NEEDS_KEYS : TGPT3_NEEDS);
     tg_put_u32(out + 48, TGPT3_CHUNK_BYTES);
     uint32_t crc = tg_crc32c(0, out, TGPT3_HEAD_CRC);
     crc = tg_crc32c(crc, out + TGPT3_HEAD_BYTES, header_bytes - TGPT3_HEAD_BYTES);
@@ -185,6 +188,7 @@ static tg_status begin_file(tg_tgpt3_writer *w) {
         emit(w, header, header_bytes); /* errors of writing stick in save */
         emit_section(w, w->picture.header_text, w->picture.header_bytes);
         if (w->values) emit_section(w, w->values->data, w->values->length);
+        if (w->keys) emit_section(w, w->keys, w->keys_bytes);
         emit_section(w, tnsr.data, tnsr.length);
         status = emit_gap(w);
     }
@@ -435,6 +439,8 @@ tg_status tg_tgpt3_saving(tg_ctx *ctx, const char *path, const char *meta_json, 
     tg_status status = tg_tgpt3_begin(ctx, path, meta_json, meta_bytes, &v->writer);
     if (status == TG_OK) {
         tg_manifest *manifest = &v->writer->picture.manifest;
+        v->writer->keys = weights->keys;
+        v->writer->keys_bytes = weights->keys_bytes;
         if (weights->manifest) *manifest = *weights->manifest;
         v->base.manifest = manifest;
         status = declare_all(v->writer, v->n_parts);

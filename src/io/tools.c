@@ -65,6 +65,9 @@ static void put_info_lines(const tg_file *f, const tg_meta *meta, tg_buf *out) {
                   c->layers, c->width, c->heads, c->ctx, c->mlp, c->vocab);
     tg_buf_printf(out, "parameters  %" PRIu64 ", stored as %s\n", f->manifest.elems,
                   tg_file_dtype_name(f->dtype));
+    if (f->keys) {
+        tg_buf_printf(out, "tokens      of a vocabulary; %zu bytes of metadata\n", f->keys_bytes);
+    }
     tg_buf_printf(out, "training    step %" PRId64 ", %s\n", f->step,
                   f->has_moments ? "with the optimizer's moments" : "weights only");
     if (meta->final.step >= 0) {
@@ -186,11 +189,28 @@ typedef struct comparison {
 /* vocab and mlp follow from the limits of a configuration, so they are not worth a mention. */
 static void compare_configs(comparison *c) {
     const tg_model_config *a = &c->file[0]->config, *b = &c->file[1]->config;
-    if (memcmp(a, b, sizeof *a) != 0) {
+    const char *const family[] = { a->family ? a->family : TG_META_OWN,
+                                   b->family ? b->family : TG_META_OWN };
+    tg_model_config x = *a, y = *b;
+    x.family = y.family = NULL; /* where each header has it */
+    if (strcmp(family[0], family[1]) != 0) {
+        tg_buf_printf(&c->line, "family differs: %s and %s", family[0], family[1]);
+    } else if (memcmp(&x, &y, sizeof x) != 0) {
         tg_buf_printf(&c->line,
                       "config differs: layers %d, width %d, heads %d, ctx %d and "
                       "layers %d, width %d, heads %d, ctx %d",
                       a->layers, a->width, a->heads, a->ctx, b->layers, b->width, b->heads, b->ctx);
+    }
+}
+
+/* Of files that both have a place for it. */
+static void compare_keys(comparison *c) {
+    const tg_file *a = c->file[0], *b = c->file[1];
+    const bool same = a->keys_bytes == b->keys_bytes &&
+                      (a->keys_bytes == 0 || memcmp(a->keys, b->keys, a->keys_bytes) == 0);
+    if (c->line.length == 0 && !same) {
+        tg_buf_printf(&c->line, "vocabulary or other metadata differ: %zu and %zu bytes",
+                      a->keys_bytes, b->keys_bytes);
     }
 }
 
@@ -334,6 +354,7 @@ static tg_status compare_all(tg_ctx *ctx, comparison *c) {
     if (c->line.length == 0) {
         TG_TRY(compare_tensors(c));
     }
+    compare_keys(c);
     compare_integers(c, "step", c->file[0]->step, c->file[1]->step);
     compare_options(c);
     compare_member(c, "text");
@@ -439,9 +460,12 @@ static tg_status begin_converting(tg_converting *c, tg_ctx *ctx, const char *pat
     tg_meta meta;
     TG_TRY(open_input(c, ctx, path_in, path_out, kind));
     tg_file *in = c->in;
-    const tg_weights weights = {
-        .read = read_weights, .user = in, .has_moments = in->has_moments, .manifest = &in->manifest
-    };
+    const tg_weights weights = { .read = read_weights,
+                                 .user = in,
+                                 .has_moments = in->has_moments,
+                                 .manifest = &in->manifest,
+                                 .keys = in->keys,
+                                 .keys_bytes = in->keys_bytes };
     TG_TRY(tg_meta_read(in, &meta));
     if (kind != TG_FILE_V3 && !tg_meta_is_own(&in->config))
         return tg_fail(ctx, TG_E_UNSUPPORTED,

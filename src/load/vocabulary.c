@@ -303,16 +303,21 @@ void tg_vocabulary_chat_deinit(tg_tokenizer *t) {
 
 /* ------------------------------------------------------------------------------------ files */
 
+/* From its keys, which are there. */
+static tg_status make(tg_tokenizer *t) {
+    const tg_gguf *g = &t->keys->g;
+    TG_TRY(tg_vocabulary_gguf(g, 0, &t->tok));
+    if (t->tok) return tg_vocabulary_chat(g, t);
+    return tg_fail(&t->ctx->err, TG_E_UNSUPPORTED, "%s: want a file with a tokenizer, have none",
+                   g->path);
+}
+
 static tg_status open_model(tg_tokenizer *t, const char *path) {
     tg_gguf g;
     TG_TRY(tg_gguf_open_any(&t->ctx->err, path, &g));
-    tg_status s = tg_vocabulary_gguf(&g, 0, &t->tok);
-    if (s == TG_OK) s = tg_vocabulary_chat(&g, t);
-    if (s == TG_OK && !t->tok)
-        s = tg_fail(&t->ctx->err, TG_E_UNSUPPORTED, "%s: want a file with a tokenizer, have none",
-                    path);
+    const tg_status s = tg_keys_of_gguf(&t->ctx->err, &g, true, &t->keys);
     tg_gguf_close(&g);
-    return s;
+    return s == TG_OK ? make(t) : s;
 }
 
 static tg_status open_json(tg_tokenizer *t, tg_reader *r) {
@@ -323,8 +328,15 @@ static tg_status open_json(tg_tokenizer *t, tg_reader *r) {
     tg_arena_init(&arena, &t->ctx->err.mem);
     const char *text;
     tg_status s = tg_read_text(r, &arena, "tokenizer", r->end, &text);
-    if (s == TG_OK) s = tg_tok_new_json(&t->ctx->err, r->name, text, (size_t)r->end, &t->tok);
+    if (s == TG_OK) {
+        const tg_gguf alone = { .ctx = &t->ctx->err,
+                                .path = r->name,
+                                .tokenizer_json = text,
+                                .tokenizer_bytes = (size_t)r->end };
+        s = tg_keys_of_gguf(&t->ctx->err, &alone, true, &t->keys);
+    }
     tg_arena_deinit(&arena);
+    if (s == TG_OK) s = make(t);
     return tg_fail_named(&t->ctx->err, r->name, s);
 }
 
@@ -368,6 +380,17 @@ tg_status tg_vocabulary_open(tg_context *ctx, const char *path, tg_tokenizer **o
     return s;
 }
 
+tg_status tg_vocabulary_keys(tg_context *ctx, const char *name, const uint8_t *bytes,
+                             size_t n_bytes, tg_tokenizer **out) {
+    TG_TRY(new_one(ctx, out));
+    tg_status s = tg_keys_of_bytes(&ctx->err, name, bytes, n_bytes, &(*out)->keys);
+    if (s == TG_OK) s = make(*out);
+    if (s == TG_OK) return TG_OK;
+    tg_vocabulary_free(*out);
+    *out = NULL;
+    return s;
+}
+
 tg_status tg_vocabulary_bytes(tg_context *ctx, tg_tokenizer **out) {
     TG_TRY(new_one(ctx, out));
     tg_tok_desc d;
@@ -384,5 +407,6 @@ void tg_vocabulary_free(tg_tokenizer *t) {
     const tg_mem mem = t->ctx->err.mem;
     tg_tok_free(t->tok);
     tg_vocabulary_chat_deinit(t);
+    tg_keys_free(&t->ctx->err, t->keys);
     tg_free(&mem, t, sizeof *t);
 }

@@ -13,36 +13,57 @@
 #include "base/time.h"
 #include "io/safetensors.h"
 
+/* Factors of a file are those of the first base, as in load/lm.c. */
 static tg_status make_freqs(tg_model *m) {
     const tg_model_config *c = &m->layout.config;
+    const size_t half = (size_t)c->head_size / 2;
+    float *factors = tg_arena_array(&m->arena, half + 1, sizeof *factors);
+    bool there = false;
+    if (!factors) return tg_fail_memory(&m->ctx->err, "frequencies", half * sizeof(float));
+    if (m->keys) TG_TRY(tg_keys_factors(m->keys, half, factors, &there));
     for (int base = 0; base < 2; base++) {
-        m->freq[base] = tg_arena_array(&m->arena, (size_t)c->head_size / 2 + 1, sizeof(float));
+        m->freq[base] = tg_arena_array(&m->arena, half + 1, sizeof(float));
         if (!m->freq[base]) return tg_fail_memory(&m->ctx->err, "frequencies", sizeof(float));
-        tg_config_freq(c, base, NULL, m->freq[base]);
+        tg_config_freq(c, base, there && base == 0 ? factors : NULL, m->freq[base]);
     }
     return TG_OK;
 }
 
+/* Of its keys, or bytes: also where the keys have no vocabulary, and the model is used on ids. */
+static tg_status make_tokenizer(tg_model *m) {
+    const size_t vocab = (size_t)m->layout.config.vocab;
+    if (m->keys) TG_TRY(tg_vocabulary_gguf(&m->keys->g, vocab, &m->tok));
+    if (!m->tok) {
+        tg_tok_desc bytes;
+        tg_tok_desc_init(&bytes);
+        TG_TRY(tg_tok_new(&m->ctx->err, &bytes, &m->tok));
+    }
+    m->tokenizer = (tg_tokenizer) { .ctx = m->ctx, .tok = m->tok };
+    return m->keys ? tg_vocabulary_chat(&m->keys->g, &m->tokenizer) : TG_OK;
+}
+
 /* The weights are zero until tg_filling or tg_loading fills them. tg_weights_free takes a
  * model at any stage: arena and block are valid when they are empty. */
-tg_status tg_weights_take(tg_context *ctx, const tg_model_config *config, tg_model **out) {
+tg_status tg_weights_take(tg_context *ctx, const tg_model_config *config, tg_keys *keys,
+                          tg_model **out) {
     *out = NULL;
     tg_model_config whole = *config;
-    TG_TRY(tg_config_complete(&ctx->err, "model", &whole));
-    tg_model *m = tg_alloc(&ctx->err.mem, sizeof *m);
-    if (!m) return tg_fail_memory(&ctx->err, "model", sizeof *m);
+    tg_status s = tg_config_complete(&ctx->err, "model", &whole);
+    tg_model *m = s == TG_OK ? tg_alloc(&ctx->err.mem, sizeof *m) : NULL;
+    if (!m) {
+        tg_keys_free(&ctx->err, keys);
+        return s == TG_OK ? tg_fail_memory(&ctx->err, "model", sizeof *m) : s;
+    }
     m->ctx = ctx;
+    m->keys = keys;
     m->loss = m->val_loss = TG_NAN;
     m->format = "new";
     m->dtype = "f32";
     tg_meta_init(&m->meta);
     tg_arena_init(&m->arena, &ctx->err.mem);
-    tg_tok_desc bytes;
-    tg_tok_desc_init(&bytes);
-    tg_status s = tg_layout_make(&ctx->err, &m->arena, &whole, &m->layout);
+    s = tg_layout_make(&ctx->err, &m->arena, &whole, &m->layout);
     if (s == TG_OK) s = make_freqs(m);
-    if (s == TG_OK) s = tg_tok_new(&ctx->err, &bytes, &m->tok);
-    m->tokenizer = (tg_tokenizer) { .ctx = ctx, .tok = m->tok };
+    if (s == TG_OK) s = make_tokenizer(m);
     if (s == TG_OK) s = tg_runtime_block_take(ctx, m->layout.n_elems * sizeof(float), &m->block);
     if (s != TG_OK) {
         tg_weights_free(m);
@@ -53,8 +74,14 @@ tg_status tg_weights_take(tg_context *ctx, const tg_model_config *config, tg_mod
     return TG_OK;
 }
 
+tg_status tg_weights_take_file(tg_context *ctx, const tg_file *f, tg_model **out) {
+    tg_keys *keys = NULL;
+    if (f->keys) TG_TRY(tg_keys_of_bytes(&ctx->err, f->path, f->keys, f->keys_bytes, &keys));
+    return tg_weights_take(ctx, &f->config, keys, out);
+}
+
 tg_status tg_weights_alloc(tg_context *ctx, const tg_model_config *config, tg_model **out) {
-    TG_TRY(tg_weights_take(ctx, config, out));
+    TG_TRY(tg_weights_take(ctx, config, NULL, out));
     return tg_block_clear(&(*out)->block, 0);
 }
 
@@ -65,8 +92,13 @@ void tg_weights_free(tg_model *m) {
     tg_lm_unload(m->ctx, m->lm);
     tg_tok_free(m->tok);
     tg_vocabulary_chat_deinit(&m->tokenizer);
+    tg_keys_free(&m->ctx->err, m->keys);
     tg_arena_deinit(&m->arena);
     tg_free(&mem, m, sizeof *m);
+}
+
+const tg_gguf *tg_weights_metadata(const tg_model *m) {
+    return m->lm ? &m->lm->file : m->keys ? &m->keys->g : NULL;
 }
 
 /* The sizes go where those of other models are, so that whoever asks for a vocabulary or a window
@@ -120,9 +152,10 @@ tg_status tg_weights_bind(const tg_model *m, tg_plan *plan) {
 tg_status tg_weights_want_floats(const tg_model *m, const char *what) {
     if (!m->lm) return TG_OK;
     return tg_fail(&m->ctx->err, TG_E_UNSUPPORTED,
-                   "%s: want a model of the family tinygpt, have a third-party model, which "
-                   "can be run, and not changed or looked into",
-                   what);
+                   "%s: want weights that are floats in memory, have those of a third-party file, "
+                   "packed in its types (%s): open it with tg_model_open_floats, as train --from "
+                   "does",
+                   what, m->dtype);
 }
 
 tg_status tg_weights_fetch(const tg_model *m) {
@@ -285,7 +318,9 @@ static tg_status go_on_opening(tg_model_opening *o, tg_context *ctx, const char 
                                double deadline_ms, tg_model **out) {
     char folder[TG_LM_PATH_BYTES] = "";
     bool takes = !o->opening && o->model; /* begun */
-    if (!takes && !o->opening) TG_TRY(probe(ctx, path, folder, &takes));
+    if (!takes && !o->opening && !o->floats) TG_TRY(probe(ctx, path, folder, &takes));
+    if (takes && o->wants_floats) TG_TRY(tg_floats_new(ctx, folder, &o->floats));
+    if (o->floats) return tg_floats_go_on(o->floats, deadline_ms, out);
     if (takes) {
         TG_TRY(tg_weights_open_lm(ctx, folder, deadline_ms, &o->model));
         *out = o->model;
@@ -294,7 +329,7 @@ static tg_status go_on_opening(tg_model_opening *o, tg_context *ctx, const char 
     }
     if (!o->opening) TG_TRY(tg_opening_new(&ctx->err, path, &o->opening));
     if (!o->file) TG_TRY(tg_opening_go_on(o->opening, deadline_ms, &o->file, &o->used_prev));
-    if (!o->model) TG_TRY(tg_weights_take(ctx, &o->file->config, &o->model));
+    if (!o->model) TG_TRY(tg_weights_take_file(ctx, o->file, &o->model));
     tg_model *m = o->model;
     TG_TRY(tg_block_clear(&m->block, deadline_ms));
     TG_TRY(tg_loading_go_on(&o->loading, o->file, &m->layout, "", m->weights, deadline_ms));
@@ -313,6 +348,7 @@ tg_status tg_model_opening_go_on(tg_model_opening *o, tg_context *ctx, const cha
 }
 
 void tg_model_opening_deinit(tg_model_opening *o) {
+    tg_floats_free(o->floats);
     tg_weights_free(o->model);
     tg_file_close(o->file);
     tg_opening_free(o->opening);
@@ -347,8 +383,12 @@ static tg_status read_flat(void *user, size_t tensor, tg_part part, uint64_t fir
  * source must outlive the result. */
 tg_weights tg_flat_weights(const tg_flat_source *source) {
     tg_flat_source *user = (tg_flat_source *)(uintptr_t)source;
-    return (tg_weights) { read_flat, user, source->part[TG_PART_ADAM_M] != NULL,
-                          &source->layout->manifest };
+    return (tg_weights) { .read = read_flat,
+                          .user = user,
+                          .has_moments = source->part[TG_PART_ADAM_M] != NULL,
+                          .manifest = &source->layout->manifest,
+                          .keys = source->keys ? source->keys->bytes.data : NULL,
+                          .keys_bytes = source->keys ? source->keys->bytes.length : 0 };
 }
 
 tg_status tg_weights_saving(tg_model *m, const char *path, tg_file_kind kind,
@@ -366,7 +406,9 @@ tg_status tg_weights_saving(tg_model *m, const char *path, tg_file_kind kind,
     tg_buf_init(&text, &m->ctx->err.mem);
     tg_json_writer w;
     tg_json_writer_init(&w, &text);
-    tg_meta_begin_v3(&w, config, m->step, &m->meta);
+    tg_meta meta = m->meta;
+    meta.vocabulary = m->keys != NULL;
+    tg_meta_begin_v3(&w, config, m->step, &meta);
     tg_meta_end_v3(&w);
     tg_status s = tg_buf_status(&m->ctx->err, &text, "header of a file");
     if (s == TG_OK)

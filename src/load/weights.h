@@ -7,6 +7,7 @@
 
 #include "io/file.h"
 #include "io/tgpt.h"
+#include "load/keys.h"
 #include "load/lm.h"
 #include "load/vocabulary.h"
 #include "model/net.h"
@@ -25,7 +26,8 @@ struct tg_model {
     bool has_moments; /* in the file it came from */
     bool used_prev;   /* which was PATH.prev */
     const char *format, *dtype;
-    tg_tok *tok;            /* of the file; else tokens are bytes */
+    tg_tok *tok;            /* of the file or of keys; else tokens are bytes */
+    tg_keys *keys;          /* of a trained model with a vocabulary of its own; else NULL */
     tg_tokenizer tokenizer; /* the same for callers; borrows tok */
     float *freq[2];   /* [D/2] of rotary positions, by the number of their base; in the arena */
     tg_lm_model *lm;  /* of a GGUF file: it has the weights, and layout (but for its config), block
@@ -37,8 +39,14 @@ struct tg_model {
 
 /* A model with its weights in place but zero. */
 tg_status tg_weights_alloc(tg_context *ctx, const tg_model_config *config, tg_model **out);
-/* The same, for slices: tg_block_clear makes its block zero. */
-tg_status tg_weights_take(tg_context *ctx, const tg_model_config *config, tg_model **out);
+/* The same, for slices: tg_block_clear makes its block zero. keys: the model's from then on, in any
+ * case; NULL: tokens are bytes. */
+tg_status tg_weights_take(tg_context *ctx, const tg_model_config *config, tg_keys *keys,
+                          tg_model **out);
+/* Of the sizes and keys of an open file. */
+tg_status tg_weights_take_file(tg_context *ctx, const tg_file *f, tg_model **out);
+/* The metadata of the file that the model came from; NULL: it has none. */
+const tg_gguf *tg_weights_metadata(const tg_model *m);
 void tg_weights_free(tg_model *m);
 
 /* A net of the model in g, of whole sequences; and its weights' memory for a plan. */
@@ -49,7 +57,7 @@ tg_status tg_weights_bind(const tg_model *m, tg_plan *plan);
 tg_status tg_weights_fetch(const tg_model *m);
 /* E_ARG while a trainer is in the middle of changing the weights: for whoever reads them. */
 tg_status tg_weights_want_steady(const tg_model *m);
-/* E_UNSUPPORTED of such a model: for whoever wants float weights by our layout. */
+/* E_UNSUPPORTED where they are packed, as a file has them: for whoever wants one flat array. */
 tg_status tg_weights_want_floats(const tg_model *m, const char *what);
 /* A model out of third-party files, in slices: load/lm.h, whose rules for *out and the deadline
  * hold here, too. */
@@ -74,9 +82,17 @@ typedef struct tg_loading {
 tg_status tg_loading_go_on(tg_loading *l, tg_file *f, const tg_layout *layout, const char *prefix,
                            float *flat, double deadline_ms);
 
+/* floats.c: the tensors of a third-party file into the flat array of a new model. */
+typedef struct tg_floats tg_floats;
+tg_status tg_floats_new(tg_context *ctx, const char *path, tg_floats **out);
+tg_status tg_floats_go_on(tg_floats *f, double deadline_ms, tg_model **out);
+void tg_floats_free(tg_floats *f); /* NULL is fine */
+
 /* Opens the file at path, which is borrowed until deinit, and loads its weights into a new model.
  */
 typedef struct tg_model_opening {
+    bool wants_floats; /* of a third-party file, too */
+    tg_floats *floats; /* of one: in place of all below */
     tg_opening *opening;
     tg_file *file;
     bool used_prev;
@@ -91,6 +107,7 @@ void tg_model_opening_deinit(tg_model_opening *o);
 typedef struct tg_flat_source {
     const tg_layout *layout;
     const float *part[3]; /* by tg_part */
+    const tg_keys *keys;  /* of the model; NULL: none */
 } tg_flat_source;
 tg_weights tg_flat_weights(const tg_flat_source *source);
 

@@ -89,7 +89,7 @@ static tg_status check(tg_ctx *ctx, const char *where, const tg_model_config *c)
     TG_TRY(want_size(ctx, where, "head_size", c->head_size, 2, 1024));
     TG_TRY(want_size(ctx, where, "mlp", c->mlp, 1, 262144));
     TG_TRY(want_size(ctx, where, "ctx", c->ctx, 1, 1 << 24));
-    TG_TRY(want_size(ctx, where, "vocab", c->vocab, 256, 256)); /* tokens of texts are bytes */
+    TG_TRY(want_size(ctx, where, "vocab", c->vocab, 1, 1 << 26));
     TG_TRY(want_size(ctx, where, "window", c->window, 0, 1 << 24));
     if (c->heads % c->kv_heads != 0 || c->head_size % 2 != 0)
         return tg_fail(ctx, TG_E_RANGE,
@@ -108,6 +108,8 @@ static tg_status check(tg_ctx *ctx, const char *where, const tg_model_config *c)
     return TG_OK;
 }
 
+/* What a family makes of sizes that nobody gave. A configuration that was completed before, such as
+ * a file's, has a factor of positions, and is its family's own: its head may be untied. */
 tg_status tg_config_complete(tg_ctx *ctx, const char *where, tg_model_config *c) {
     const tg_family *f = tg_family_of(c);
     if (!f || !f->fresh) {
@@ -120,7 +122,7 @@ tg_status tg_config_complete(tg_ctx *ctx, const char *where, tg_model_config *c)
     c->family = f->name;
     if (c->kv_heads == 0) c->kv_heads = c->heads;
     if (c->head_size == 0 && c->heads > 0) c->head_size = c->width / c->heads;
-    if (f->complete) f->complete(c);
+    if (f->complete && c->rope_factor == 0) f->complete(c);
     if (c->mlp == 0 && c->width <= 65536) c->mlp = 4 * c->width;
     if (c->eps == 0) c->eps = 1e-5f;
     if (c->embed_scale == 0) c->embed_scale = 1;

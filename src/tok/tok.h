@@ -170,6 +170,12 @@ tg_status tg_tok_encode(tg_ctx *ctx, const tg_tok *tok, const char *text, size_t
 tg_status tg_tok_encode_chat(tg_ctx *ctx, const tg_tok *tok, const char *text, const char *words,
                              size_t n_bytes, tg_ids *ids);
 
+/* Can a text be encoded in pieces (border.c)? And the last place in text [n] where it may be cut,
+ * if more of it follows: what stands before and behind, encoded alone, gives the ids of the whole.
+ * 0: none was found. */
+bool tg_tok_has_borders(const tg_tok *tok);
+size_t tg_tok_border(const tg_tok *tok, const char *text, size_t n);
+
 /* What a token adds to a text, valid as long as tok; "" for control tokens, NULL if there is no
  * such id. The blank that SentencePiece and WordPiece put before the first word is part of it: see
  * tg_tok_first_blank. */

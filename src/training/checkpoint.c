@@ -34,6 +34,7 @@ static tg_meta meta_of(const tg_trainer *t) {
     m.final = (tg_history_point) { t->step, t->last_loss, t->last_val };
     m.best_step = t->best_step;
     m.best_val_loss = t->best_step >= 0 ? t->best_val : TG_NAN;
+    m.vocabulary = t->model->keys != NULL;
     return m;
 }
 
@@ -134,7 +135,8 @@ static tg_status begin_run(tg_train_saving *s, tg_trainer *t, const char *path) 
     TG_TRY(tg_backend_fetch(t->ctx->backend, t->adam_m.data, t->adam_m.bytes));
     TG_TRY(tg_backend_fetch(t->ctx->backend, t->adam_v.data, t->adam_v.bytes));
     s->source = (tg_flat_source) { &t->model->layout,
-                                   { t->model->weights, t->adam_m.data, t->adam_v.data } };
+                                   { t->model->weights, t->adam_m.data, t->adam_v.data },
+                                   t->model->keys };
     return begin_file(s, t, path, &meta, t->step);
 }
 
@@ -153,7 +155,7 @@ static tg_status begin_best(tg_train_saving *s, tg_trainer *t, const char *path)
         t->best_step, n && t->history[n - 1].step == t->best_step ? t->history[n - 1].loss : TG_NAN,
         t->best_val
     };
-    s->source = (tg_flat_source) { &t->model->layout, { t->best.data, NULL, NULL } };
+    s->source = (tg_flat_source) { &t->model->layout, { t->best.data }, t->model->keys };
     return begin_file(s, t, path, &meta, t->best_step);
 }
 
@@ -357,7 +359,7 @@ static tg_status make_model(tg_train_opening *o, tg_context *ctx) {
                        "%s holds weights alone, no optimizer state: it cannot be resumed, but "
                        "--from trains it further",
                        o->file->path);
-    return tg_weights_take(ctx, &o->file->config, &o->model);
+    return tg_weights_take_file(ctx, o->file, &o->model);
 }
 
 /* A model, then a trainer around it, then the optimizer's state; whatever there is of them when

@@ -15,8 +15,8 @@ typedef struct evaluator {
     tg_context *ctx;
     const tg_model_config *config;
     tg_train_plans *plans; /* eval is placed and bound */
-    tg_text *text;
-    size_t batch; /* rows of the plan */
+    tg_windows *windows;
+    size_t batch, T; /* rows of the plan, and their tokens */
     tg_cancel_fn cancel;
     void *cancel_user;
 } evaluator;
@@ -25,35 +25,36 @@ static evaluator of_trainer(tg_trainer *t) {
     return (evaluator) { .ctx = t->ctx,
                          .config = &t->model->layout.config,
                          .plans = &t->plans,
-                         .text = t->text,
+                         .windows = &t->windows,
                          .batch = (size_t)t->o.batch,
+                         .T = (size_t)t->o.row_tokens,
                          .cancel = t->cancel,
                          .cancel_user = t->cancel_user };
 }
 
 static tg_status begin(const evaluator *v, const tg_split *split, int32_t windows,
                        tg_eval_state *e) {
-    const size_t T = (size_t)v->config->ctx;
-    *e = (tg_eval_state) { .n = tg_eval_windows(split, T, windows) };
+    *e = (tg_eval_state) { .n = tg_eval_windows(split, v->T, windows) };
     if (e->n == 0)
         return tg_fail(&v->ctx->err, TG_E_DATA,
-                       "%s: evaluation: want at least %zu bytes for a context of %zu tokens, have "
+                       "%s: evaluation: want at least %zu %s for a context of %zu tokens, have "
                        "%" PRIu64,
-                       v->text->name, T + 1, T, split->val_bytes);
+                       v->windows->text->name, v->T + 1, tg_windows_unit(v->windows), v->T,
+                       split->val);
     return TG_OK;
 }
 
 /* The next windows into the rows of a batch. Rows beyond the last window are zeros: valid ids, the
  * same in every run; their losses are computed and left out of the sum. */
 static tg_status fill(const evaluator *v, const tg_split *split, tg_eval_state *e) {
-    const size_t T = (size_t)v->config->ctx;
+    const size_t T = v->T;
     int32_t *tokens = tg_plan_data(&v->plans->eval, v->plans->eval_tokens);
     int32_t *targets = tg_plan_data(&v->plans->eval, v->plans->eval_targets);
     memset(tokens, 0, v->batch * T * sizeof *tokens);
     memset(targets, 0, v->batch * T * sizeof *targets);
     e->in_batch = e->n - e->next < v->batch ? e->n - e->next : v->batch;
     for (size_t row = 0; row < e->in_batch; row++)
-        TG_TRY(tg_text_window(v->text, tg_eval_start(split, T, e->next + row, e->n), T,
+        TG_TRY(tg_windows_row(v->windows, tg_eval_start(split, T, e->next + row, e->n), T,
                               tokens + row * T, targets + row * T));
     return TG_OK;
 }
@@ -62,7 +63,7 @@ static tg_status fill(const evaluator *v, const tg_split *split, tg_eval_state *
  * batch size, so the mean does not depend on it but through the plan's own bits. */
 static void sum_losses(const evaluator *v, tg_eval_state *e) {
     const size_t V = (size_t)v->config->vocab;
-    const size_t n = (size_t)e->in_batch * (size_t)v->config->ctx;
+    const size_t n = (size_t)e->in_batch * v->T;
     const int32_t *targets = tg_plan_data(&v->plans->eval, v->plans->eval_targets);
     const float *logits = tg_plan_data(&v->plans->eval, v->plans->logits);
     const float *lse = tg_plan_data(&v->plans->eval, v->plans->lse);
@@ -108,12 +109,12 @@ tg_status tg_eval_go_on(tg_trainer *t, const tg_split *split, tg_eval_state *e, 
 
 /* Validation text if there is some, else all of it. */
 static tg_status evaluating_begin(tg_trainer_evaluating *e, tg_trainer *t) {
-    if (tg_text_validates(t->text, t->o.val_fraction) && t->split.val_bytes == 0)
+    if (tg_text_validates(t->text, t->o.val_fraction) && t->split.val == 0)
         return tg_fail(&t->ctx->err, TG_E_DATA,
                        "evaluation: the validation part is shorter than a window of %d tokens",
-                       (int)t->model->layout.config.ctx + 1);
-    const tg_split whole = { 0, t->text->n_bytes };
-    e->split = t->split.val_bytes > 0 ? t->split : whole;
+                       (int)t->o.row_tokens + 1);
+    const tg_split whole = { 0, t->windows.n };
+    e->split = t->split.val > 0 ? t->split : whole;
     tg_train_drop(t);
     TG_TRY(tg_eval_begin(t, &e->split, t->o.eval_windows, &e->state));
     e->begun = true;
@@ -155,16 +156,19 @@ tg_status tg_model_evaluating_begin(tg_model_evaluating *e, tg_context *ctx, tg_
     TG_TRY(tg_train_options_check(&ctx->err, &e->o));
     const tg_split whole = { 0, text->n_bytes };
     e->split = tg_text_validates(text, val_fraction) ? tg_text_split(text, val_fraction) : whole;
-    if (!model->lm) return TG_OK;
-    return tg_lm_evaluating_begin(&e->lm, ctx, model, text, e->split.train_bytes, windows);
+    if (tg_tok_model_of(model->tok) == TG_TOK_RAW_BYTES && !model->lm)
+        return tg_windows_begin(&e->windows, model, text, val_fraction);
+    e->of_tokens = true;
+    return tg_lm_evaluating_begin(&e->lm, ctx, model, text, e->split.train, windows);
 }
 
 static evaluator of_model(tg_model_evaluating *e) {
     return (evaluator) { .ctx = e->ctx,
                          .config = &e->model->layout.config,
                          .plans = &e->plans,
-                         .text = e->text,
-                         .batch = (size_t)e->o.batch };
+                         .windows = &e->windows,
+                         .batch = (size_t)e->o.batch,
+                         .T = (size_t)e->o.row_tokens };
 }
 
 /* The plan's workspace is all that is taken beside the weights. */
@@ -184,7 +188,7 @@ static tg_status prepare(tg_model_evaluating *e, double deadline_ms) {
 }
 
 tg_status tg_model_evaluating_go_on(tg_model_evaluating *e, double deadline_ms, double *loss) {
-    if (e->model->lm) return tg_lm_evaluating_go_on(&e->lm, deadline_ms, loss);
+    if (e->of_tokens) return tg_lm_evaluating_go_on(&e->lm, deadline_ms, loss);
     if (e->stage != TG_EVALUATING_RUN) TG_TRY(prepare(e, deadline_ms));
     const evaluator v = of_model(e);
     return go_on(&v, &e->split, &e->state, deadline_ms, loss);
@@ -193,6 +197,7 @@ tg_status tg_model_evaluating_go_on(tg_model_evaluating *e, double deadline_ms, 
 void tg_model_evaluating_deinit(tg_model_evaluating *e) {
     if (!e->ctx) return;
     tg_lm_evaluating_deinit(&e->lm);
+    tg_windows_deinit(&e->windows);
     tg_runtime_block_free(e->ctx, &e->memory);
     tg_train_plans_free(&e->plans);
 }

@@ -229,10 +229,14 @@ tg_status tg_text_hashing_go_on(tg_text_hashing *h, tg_text *t, double deadline_
 }
 
 /* floor, in double: exact for texts below 2^53 bytes, and the same on every machine. */
+tg_split tg_split_of(uint64_t n, double val_fraction) {
+    const uint64_t val = (uint64_t)((double)n * val_fraction);
+    return (tg_split) { n - val, val };
+}
+
 tg_split tg_text_split(const tg_text *t, double val_fraction) {
-    const uint64_t val =
-        t->held_from ? t->n_bytes - t->held_from : (uint64_t)((double)t->n_bytes * val_fraction);
-    return (tg_split) { t->n_bytes - val, val };
+    if (t->held_from) return (tg_split) { t->held_from, t->n_bytes - t->held_from };
+    return tg_split_of(t->n_bytes, val_fraction);
 }
 
 /* One buffer for all windows, grown when a longer context asks. Targets are the inputs shifted by
@@ -254,22 +258,22 @@ tg_status tg_text_window(tg_text *t, uint64_t start, size_t T, int32_t *inputs, 
 }
 
 /* sample is the global number of the row in the run, so a batch can be drawn again without any
- * state, in whatever order. The last start is train_bytes - T - 1: the window's last target is then
- * the last byte of the part, and validation text is never a target of training. */
-uint64_t tg_batch_start(uint64_t seed, uint64_t sample, uint64_t train_bytes, size_t T) {
+ * state, in whatever order. The last start is train - T - 1: the window's last target is then
+ * the last token of the part, and validation text is never a target of training. */
+uint64_t tg_batch_start(uint64_t seed, uint64_t sample, uint64_t train, size_t T) {
     uint32_t x[4];
     tg_philox(seed, sample, TG_RNG_BATCH, 0, x);
-    return tg_rng_below(tg_rng_draw64(x), train_bytes - T);
+    return tg_rng_below(tg_rng_draw64(x), train - T);
 }
 
 uint64_t tg_eval_windows(const tg_split *s, size_t T, int32_t wanted) {
-    const uint64_t all = s->val_bytes > 0 ? (s->val_bytes - 1) / T : 0;
+    const uint64_t all = s->val > 0 ? (s->val - 1) / T : 0;
     return wanted > 0 && (uint64_t)wanted < all ? (uint64_t)wanted : all;
 }
 
 /* Window i of n, spread evenly over the windows that tile the validation part. The product is i *
  * all, not a fraction of doubles, so it cannot round differently elsewhere. */
 uint64_t tg_eval_start(const tg_split *s, size_t T, uint64_t i, uint64_t n) {
-    const uint64_t all = (s->val_bytes - 1) / T;
-    return s->train_bytes + i * all / n * T;
+    const uint64_t all = (s->val - 1) / T;
+    return s->train + i * all / n * T;
 }

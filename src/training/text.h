@@ -53,11 +53,13 @@ typedef struct tg_text_checking {
 } tg_text_checking;
 tg_status tg_text_checking_go_on(tg_text_checking *c, tg_text *t, double deadline_ms);
 
-/* The contiguous split: bytes [0, train) are trained on, [train, n) validate. A part that is held
- * back by name counts, and not the fraction. */
+/* The contiguous split: [0, train) are trained on, [train, train + val) validate; counted in
+ * tokens, or in bytes of a text. A part that is held back by name counts, and not the fraction. */
 typedef struct tg_split {
-    uint64_t train_bytes, val_bytes;
+    uint64_t train, val;
 } tg_split;
+/* Of n of them. */
+tg_split tg_split_of(uint64_t n, double val_fraction);
 tg_split tg_text_split(const tg_text *t, double val_fraction);
 static inline bool tg_text_validates(const tg_text *t, double val_fraction) {
     return t->held_from > 0 || val_fraction > 0;
@@ -67,7 +69,7 @@ static inline bool tg_text_validates(const tg_text *t, double val_fraction) {
 tg_status tg_text_window(tg_text *t, uint64_t start, size_t T, int32_t *inputs, int32_t *targets);
 
 /* Row `sample` of the batches of a seed: where its window starts in the training part. */
-uint64_t tg_batch_start(uint64_t seed, uint64_t sample, uint64_t train_bytes, size_t T);
+uint64_t tg_batch_start(uint64_t seed, uint64_t sample, uint64_t train, size_t T);
 
 /* Validation windows: how many of T tokens there are, and where window i of n starts. */
 uint64_t tg_eval_windows(const tg_split *s, size_t T, int32_t wanted);

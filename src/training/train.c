@@ -39,15 +39,25 @@ tg_status tg_train_options_check(tg_ctx *err, const tg_train_options *o) {
     TG_TRY(want(err, "eval_every", (double)o->eval_every, 0, 1e12));
     TG_TRY(want(err, "eval_windows", o->eval_windows, 0, INT32_MAX));
     TG_TRY(want(err, "hold_lr_after", (double)o->hold_lr_after, 0, 1e12));
+    TG_TRY(want(err, "row_tokens", o->row_tokens, 0, 1 << 24));
     return want(err, "patience", o->patience, 0, INT32_MAX);
 }
 
+/* Rows and batches where nobody says: what a model of another vocabulary than bytes sees, and holds
+ * of its logits, is a multiple of what the byte GPT does. */
+enum { ROW_TOKENS = 512, BATCH = 16, BATCH_OF_TOKENS = 4 };
+
 /* Fills in what depends on the model: batch 0 is the batch of the preset with exactly this
- * configuration, and 16 for any other. It comes before the check, which refuses 0. */
+ * configuration, and a common one for any other; rows of 0 tokens are as long as the context,
+ * within a limit of models that see more than anybody trains at once. It comes before the check,
+ * which refuses 0. */
 tg_train_options tg_train_options_of(const tg_train_options *o, const tg_model_config *config) {
     tg_train_options out = *o;
+    const bool bytes = config->vocab == 256;
+    if (out.row_tokens == 0)
+        out.row_tokens = bytes || config->ctx < ROW_TOKENS ? config->ctx : ROW_TOKENS;
     if (out.batch != 0) return out;
-    out.batch = 16;
+    out.batch = bytes ? BATCH : BATCH_OF_TOKENS;
     for (size_t i = 0; i < tg_preset_count(); i++)
         if (tg_config_same(&tg_preset_at(i)->config, config)) out.batch = tg_preset_at(i)->batch;
     return out;
@@ -72,7 +82,7 @@ static tg_status bind(tg_trainer *t, tg_plan *p) {
  * in its middle. The copy of the best weights only exists where validations can be. */
 static tg_status take_memory(tg_trainer *t) {
     const size_t bytes = t->model->layout.n_elems * sizeof(float);
-    const bool best = t->o.keep_best && t->split.val_bytes > 0;
+    const bool best = t->o.keep_best && t->split.val > 0;
     TG_TRY(tg_runtime_block_take(t->ctx, bytes, &t->grads));
     TG_TRY(tg_runtime_block_take(t->ctx, bytes, &t->adam_m));
     TG_TRY(tg_runtime_block_take(t->ctx, bytes, &t->adam_v));
@@ -91,23 +101,29 @@ static tg_status clear_memory(tg_trainer *t, size_t *cleared, double deadline_ms
     return TG_OK;
 }
 
-/* Training part and context are compared here, and not at the first batch. A validation part that
- * is too short is none, without an error: forecast and lint have said so. */
-static tg_status check_text(tg_trainer *t) {
-    const uint64_t T = (uint64_t)t->model->layout.config.ctx;
-    t->split = tg_text_split(t->text, t->o.val_fraction);
-    if (t->split.train_bytes < T + 1)
+/* Training part and rows are compared here, and not at the first batch. A validation part that is
+ * too short is none, without an error: forecast and lint have said so. */
+static tg_status check_windows(tg_trainer *t) {
+    const uint64_t T = (uint64_t)t->o.row_tokens;
+    const tg_windows *w = &t->windows;
+    const char *unit = tg_windows_unit(w);
+    t->split = w->split;
+    if (t->split.train < T + 1)
         return tg_fail(&t->ctx->err, TG_E_DATA,
-                       "%s: the training part has %" PRIu64 " of %" PRIu64
-                       " bytes; a context of %" PRIu64 " tokens needs at least %" PRIu64,
-                       t->text->name, t->split.train_bytes, t->text->n_bytes, T, T + 1);
-    if (t->text->held_from && t->split.val_bytes < T + 1)
-        return tg_fail(&t->ctx->err, TG_E_DATA,
-                       "%s: the validation part has %" PRIu64 " bytes; a context of %" PRIu64
+                       "%s: the training part has %" PRIu64 " of %zu %s; a context of %" PRIu64
                        " tokens needs at least %" PRIu64,
-                       t->text->name, t->split.val_bytes, T, T + 1);
-    if (t->split.val_bytes < T + 1) t->split.val_bytes = 0;
-    return tg_text_mark(t->text, &t->text_mark);
+                       t->text->name, t->split.train, w->n, unit, T, T + 1);
+    if (t->text->held_from && t->split.val < T + 1)
+        return tg_fail(&t->ctx->err, TG_E_DATA,
+                       "%s: the validation part has %" PRIu64 " %s; a context of %" PRIu64
+                       " tokens needs at least %" PRIu64,
+                       t->text->name, t->split.val, unit, T, T + 1);
+    if (t->split.val < T + 1) t->split.val = 0;
+    t->token_bytes = (double)tg_windows_bytes(w, 0, t->split.train) / (double)t->split.train;
+    if (t->split.val)
+        t->val_token_bytes =
+            (double)tg_windows_bytes(w, w->split.train, t->split.val) / (double)t->split.val;
+    return TG_OK;
 }
 
 /* Borrows model and text. NaN and -1 stand for what has not happened yet; both are told apart from
@@ -128,7 +144,9 @@ static tg_status make_checked(tg_context *ctx, tg_model *model, tg_text *text,
     t->history_stride = 1;
     t->loss_hash = UINT64_C(14695981039346656037); /* FNV-1a's offset basis */
     TG_TRY(tg_train_options_check(&ctx->err, &t->o));
-    return check_text(t);
+    TG_TRY(want(&ctx->err, "row_tokens", t->o.row_tokens, 1, model->layout.config.ctx));
+    TG_TRY(tg_text_mark(text, &t->text_mark));
+    return tg_windows_begin(&t->windows, model, text, t->o.val_fraction);
 }
 
 /* One stage. TG_PENDING: there is another one. */
@@ -140,6 +158,10 @@ static tg_status make_on(tg_train_making *m, tg_context *ctx, tg_model *model, t
     case TG_MAKING_TEXT:
         if (t->text->n_bytes <= TG_TEXT_CRC_MAX)
             TG_TRY(tg_text_checking_go_on(&t->text_crc, t->text, deadline_ms));
+        break;
+    case TG_MAKING_TOKENS:
+        TG_TRY(tg_windows_go_on(&t->windows, deadline_ms));
+        TG_TRY(check_windows(t));
         break;
     case TG_MAKING_PLANS:
         TG_TRY(tg_train_plans_build(ctx, &model->layout, &t->o, &t->plans));
@@ -177,6 +199,7 @@ void tg_train_free(tg_trainer *t) {
     if (!tg_train_steady(t)) tg_train_settle(t, 0);
     t->model->changing = false;
     const tg_mem mem = t->ctx->err.mem;
+    tg_windows_deinit(&t->windows);
     tg_train_plans_free(&t->plans);
     tg_backend_forget(t->ctx->backend, &t->loss, sizeof t->loss);
     tg_runtime_block_free(t->ctx, &t->grads);
@@ -201,14 +224,14 @@ void tg_train_free(tg_trainer *t) {
 /* Rows are numbered through the whole run: step, then micro-step, then row. So accum 2 with batch 8
  * sees the windows that accum 1 with batch 16 sees. */
 tg_status tg_train_fill(tg_trainer *t, int64_t step, int32_t micro) {
-    const size_t T = (size_t)t->model->layout.config.ctx;
+    const size_t T = (size_t)t->o.row_tokens;
     int32_t *tokens = tg_plan_data(&t->plans.grad, t->plans.tokens);
     int32_t *targets = tg_plan_data(&t->plans.grad, t->plans.targets);
     const uint64_t first =
         ((uint64_t)step * (uint64_t)t->o.accum + (uint64_t)micro) * (uint64_t)t->o.batch;
     for (size_t row = 0; row < (size_t)t->o.batch; row++) {
-        const uint64_t start = tg_batch_start(t->o.seed, first + row, t->split.train_bytes, T);
-        TG_TRY(tg_text_window(t->text, start, T, tokens + row * T, targets + row * T));
+        const uint64_t start = tg_batch_start(t->o.seed, first + row, t->split.train, T);
+        TG_TRY(tg_windows_row(&t->windows, start, T, tokens + row * T, targets + row * T));
     }
     return TG_OK;
 }
@@ -310,7 +333,7 @@ static void hash_loss(tg_trainer *t, float loss) {
 
 /* After the last step always, whatever eval_every says: a run should end with a number. */
 static bool eval_is_due(const tg_trainer *t) {
-    if (t->split.val_bytes == 0) return false;
+    if (t->split.val == 0) return false;
     return t->step == t->o.steps || (t->o.eval_every > 0 && t->step % t->o.eval_every == 0);
 }
 
@@ -455,10 +478,16 @@ static tg_status validate(tg_trainer *t, double deadline_ms) {
     return judge(t, deadline_ms);
 }
 
+/* Nats a token as bits a byte. */
+static double bits_per_byte(const tg_trainer *t, double loss, double token_bytes) {
+    static const double nats_per_bit = 0.69314718055994530942;
+    return t->windows.tok && token_bytes > 0 ? loss / (nats_per_bit * token_bytes) : TG_NAN;
+}
+
 /* Speeds are over the time inside slices alone: what a caller does between two of them (drawing,
  * saving) is not the trainer's. ms / 1e6: flop a millisecond are 1e-6 GFLOP/s. */
 static void finish_report(tg_trainer *t, tg_step_report *out) {
-    const double tokens = (double)t->o.batch * t->o.accum * t->model->layout.config.ctx;
+    const double tokens = (double)t->o.batch * t->o.accum * t->o.row_tokens;
     t->report.step = t->step;
     t->report.ms = t->busy_ms;
     t->report.tok_per_s = t->busy_ms > 0 ? tokens / t->busy_ms * 1e3 : 0;
@@ -466,6 +495,8 @@ static void finish_report(tg_trainer *t, tg_step_report *out) {
         t->report.share_of_peak =
             tg_train_flop(&t->model->layout.config, &t->o) / t->busy_ms / 1e6 / t->ctx->peak_gflops;
     t->report.loss_hash = t->loss_hash;
+    t->report.bits_per_byte = bits_per_byte(t, t->report.loss, t->token_bytes);
+    t->report.val_bits_per_byte = bits_per_byte(t, t->report.val_loss, t->val_token_bytes);
     t->report.early_stop = t->o.patience > 0 && t->stale >= t->o.patience;
     t->model->step = t->step;
     t->model->loss = t->last_loss;

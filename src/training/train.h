@@ -32,6 +32,7 @@
 #include "runtime/job.h"
 #include "training/lm_eval.h"
 #include "training/text.h"
+#include "training/windows.h"
 
 enum { TG_HISTORY_MAX = 4096 };
 
@@ -117,7 +118,9 @@ struct tg_trainer {
     uint32_t text_mark;
     tg_text_checking text_crc; /* done 0: the text is too long for it */
     tg_train_options o;
-    tg_split split;
+    tg_windows windows;                  /* of the text */
+    tg_split split;                      /* theirs; val 0: too short a part to validate on */
+    double token_bytes, val_token_bytes; /* of text, a token of either part */
     tg_train_plans plans;
     tg_block grads, adam_m, adam_v, best, memory;
     float loss; /* the plans' state "loss": mean over the micro-steps so far */
@@ -175,6 +178,7 @@ typedef struct tg_train_making {
     enum {
         TG_MAKING_CHECKED,
         TG_MAKING_TEXT,
+        TG_MAKING_TOKENS,
         TG_MAKING_PLANS,
         TG_MAKING_MEMORY,
         TG_MAKING_CLEAR
@@ -213,12 +217,14 @@ typedef struct tg_model_evaluating {
     tg_model *model;
     tg_text *text;
     tg_train_options o;
+    tg_windows windows;
     tg_split split;
     tg_train_plans plans;
     tg_block memory;
     enum { TG_EVALUATING_PLAN, TG_EVALUATING_CLEAR, TG_EVALUATING_RUN } stage;
     tg_eval_state state;
-    tg_lm_evaluating lm; /* of a model out of a GGUF file, in place of all the others */
+    bool of_tokens;      /* other than bytes: */
+    tg_lm_evaluating lm; /* in place of all the others */
 } tg_model_evaluating;
 tg_status tg_model_evaluating_begin(tg_model_evaluating *e, tg_context *ctx, tg_model *model,
                                     tg_text *text, double val_fraction, int32_t windows);

@@ -16,8 +16,8 @@ static tg_value *flat(tg_graph *g, const tg_layout *l, const char *name) {
 
 /* [B, T]. The batch is part of the shape, so a run has one batch size from its first step to its
  * last; only evaluation leaves rows of it unused. */
-static tg_value *ids(tg_graph *g, const tg_layout *l, const tg_train_options *o, const char *name) {
-    return tg_input(g, name, tg_type_2d(TG_I32, (size_t)o->batch, (size_t)l->config.ctx));
+static tg_value *ids(tg_graph *g, const tg_train_options *o, const char *name) {
+    return tg_input(g, name, tg_type_2d(TG_I32, (size_t)o->batch, (size_t)o->row_tokens));
 }
 
 /* Every parameter's gradient is added into its place in the flat array. */
@@ -46,8 +46,8 @@ static tg_status build_grad(tg_train_plans *p, const tg_layout *l, const tg_trai
     tg_net net = tg_net_of(g, l);
     tg_value *grads = flat(g, l, "grads");
     tg_value *total = tg_state(g, "loss", tg_type_scalar(TG_F32));
-    p->tokens = ids(g, l, o, "tokens");
-    p->targets = ids(g, l, o, "targets");
+    p->tokens = ids(g, o, "tokens");
+    p->targets = ids(g, o, "targets");
     tg_value *logits = tg_net_logits(&net, p->tokens);
     tg_graph_scope(g, "loss");
     tg_value *loss = tg_cross_entropy(g, logits, p->targets, 1.0f / (float)o->accum);
@@ -86,8 +86,8 @@ static tg_status build_update(tg_train_plans *p, const tg_layout *l, const tg_tr
 static tg_status build_eval(tg_train_plans *p, const tg_layout *l, const tg_train_options *o) {
     tg_graph *g = &p->eval_graph;
     tg_net net = tg_net_of(g, l);
-    p->eval_tokens = ids(g, l, o, "tokens");
-    p->eval_targets = ids(g, l, o, "targets");
+    p->eval_tokens = ids(g, o, "tokens");
+    p->eval_targets = ids(g, o, "targets");
     p->logits = tg_net_logits(&net, p->eval_tokens);
     p->lse = tg_out(tg_cross_entropy(g, p->logits, p->eval_targets, 1), 1);
     if (g->status == TG_OK) {

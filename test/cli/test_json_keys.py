@@ -17,6 +17,7 @@ from util import (SILENT, TINY, TOP, Result, check, equal, expect, have_model, m
                   text_file, tinygpt, write)
 
 FAULTY = os.path.join(os.path.dirname(os.path.abspath(sys.argv[1])), "test", "tinygpt_nan")
+TUNED = os.path.join(TOP, "test", "golden", "lm", "tune_qwen3.zip")
 LLAMA, BERT = "SmolLM2-135M-Instruct.Q4_1.gguf", "minilm.zip"
 # What these print needs a GPU that is no software.
 NOT_RUN = {"bench tiles"}
@@ -74,7 +75,9 @@ def keys_of_runs():
     skipped = run([FAULTY, "train", "--data", text_file(), *TINY, *SILENT, "--steps", "3",
                    "--no-save", "--skip-bad-steps", "--json"],
                   env={"TG_TEST_NAN": "grad.ln_final.bias@1"})
-    compared("train", first, resumed, skipped)
+    tuned = asked("train", "--data", text_file(), "--from", TUNED, "--steps", "2",
+                  "--row-tokens", "16", "--eval-windows", "2", *SILENT, "--no-save")
+    compared("train", first, resumed, skipped, tuned)
     write("t.txt", b"Once upon a time there was a fox. " * 40)
     compared("sample", asked("sample", "a.tinygpt", "--prompt", "abc", "--tokens", "3"),
              asked("sample", have_model(LLAMA), "--prompt", "abc", "--tokens", "1"))

@@ -231,7 +231,7 @@ export const STRUCTS = {
     },
   },
   tg_train_options: {
-    size: [152, 152],
+    size: [160, 160],
     members: {
       structBytes: ['ptr', 0, 0],
       steps: ['i64', 8, 8],
@@ -255,10 +255,11 @@ export const STRUCTS = {
       skipBadSteps: ['bool', 136, 136],
       keepBest: ['bool', 137, 137],
       holdLrAfter: ['i64', 144, 144],
+      rowTokens: ['i32', 152, 152],
     },
   },
   tg_step_report: {
-    size: [216, 216],
+    size: [232, 232],
     members: {
       step: ['i64', 0, 0],
       loss: ['f64', 8, 8],
@@ -273,6 +274,8 @@ export const STRUCTS = {
       skipped: ['bool', 80, 80],
       earlyStop: ['bool', 81, 81],
       badTensor: ['chars', 82, 82, 128],
+      bitsPerByte: ['f64', 216, 216],
+      valBitsPerByte: ['f64', 224, 224],
     },
   },
   tg_callbacks: {
@@ -334,7 +337,7 @@ export const STRUCTS = {
     },
   },
   tg_forecast: {
-    size: [1168, 1168],
+    size: [1184, 1184],
     members: {
       params: ['u64', 0, 0],
       memoryBytes: ['u64', 8, 8],
@@ -355,6 +358,8 @@ export const STRUCTS = {
       bytesPerParam: ['f64', 128, 128],
       epochs: ['f64', 136, 136],
       advice: ['chars', 144, 144, 1024],
+      trainTokens: ['u64', 1168, 1168],
+      valTokens: ['u64', 1176, 1176],
     },
   },
   tg_history_point: {
@@ -546,6 +551,7 @@ export const EXPORTS = {
   tg_param_count: 'L:p',
   tg_model_new: 'i:ppLp',
   tg_model_open: 'i:ppp',
+  tg_model_open_floats: 'i:ppp',
   tg_model_free: 'v:p',
   tg_model_get_info: 'i:pp',
   tg_model_can: 'b:pi',
@@ -555,6 +561,7 @@ export const EXPORTS = {
   tg_model_tokenizer: 'p:p',
   tg_tokenizer_open: 'i:ppp',
   tg_tokenizer_free: 'v:p',
+  tg_model_new_vocabulary: 'i:pppLp',
   tg_tokenizer_encode: 'i:ppppuppp',
   tg_tokenizer_count: 'p:p',
   tg_tokenizer_bytes: 'p:pip',
@@ -726,6 +733,7 @@ export interface Exports {
   tg_param_count(config: Ptr): bigint;
   tg_model_new(ctx: Ptr, config: Ptr, seed: number | bigint, out: Ptr): number;
   tg_model_open(ctx: Ptr, path: Ptr, out: Ptr): number;
+  tg_model_open_floats(ctx: Ptr, path: Ptr, out: Ptr): number;
   tg_model_free(model: Ptr): void;
   tg_model_get_info(model: Ptr, out: Ptr): number;
   tg_model_can(model: Ptr, what: number): boolean;
@@ -735,6 +743,9 @@ export interface Exports {
   tg_model_tokenizer(model: Ptr): Ptr;
   tg_tokenizer_open(ctx: Ptr, path: Ptr, out: Ptr): number;
   tg_tokenizer_free(tokenizer: Ptr): void;
+  tg_model_new_vocabulary(
+    ctx: Ptr, config: Ptr, tokenizer: Ptr, seed: number | bigint, out: Ptr,
+  ): number;
   tg_tokenizer_encode(
     ctx: Ptr, tok: Ptr, text: Ptr, nBytes: Ptr, flags: number, ids: Ptr, cap: Ptr, n: Ptr,
   ): number;

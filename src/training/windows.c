@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * windows.c - a text into tokens, and windows of them. See windows.h.
+ */
+#include "training/windows.h"
+
+#include "base/time.h"
+
+/* A piece of a text that becomes ids at once; longer ones where no border is found in it. */
+enum { PIECE_BYTES = 256 << 10 };
+
+tg_status tg_windows_begin(tg_windows *w, const tg_model *model, tg_text *text,
+                           double val_fraction) {
+    const tg_tok *tok = model->tok;
+    const size_t V = (size_t)model->layout.config.vocab;
+    const bool bytes = tg_tok_model_of(tok) == TG_TOK_RAW_BYTES;
+    *w = (tg_windows) { .text = text, .begins = -1, .val_fraction = val_fraction, .begun = true };
+    tg_buf_init(&w->piece, &text->ctx->err.mem);
+    tg_ids_init(&w->of_piece, &text->ctx->err.mem);
+    if (tg_tok_count(tok) > V)
+        return tg_fail(&text->ctx->err, TG_E_DATA,
+                       "%s: want a model with a row for each of the %zu tokens that its texts "
+                       "become, have %zu",
+                       text->name, tg_tok_count(tok), V);
+    if (bytes) {
+        w->split = tg_text_split(text, val_fraction);
+        w->n = (size_t)text->n_bytes;
+        return TG_OK;
+    }
+    w->tok = tok;
+    w->wide = V > UINT16_MAX + 1;
+    if (tg_tok_adds_bos(tok)) w->begins = tg_tok_bos(tok);
+    return TG_OK;
+}
+
+void tg_windows_deinit(tg_windows *w) {
+    if (!w->begun) return;
+    const tg_mem mem = w->text->ctx->err.mem;
+    tg_free(&mem, w->ids, w->room * (w->wide ? 4 : 2));
+    tg_buf_deinit(&w->piece);
+    tg_ids_deinit(&w->of_piece);
+    *w = (tg_windows) { .n = 0 };
+}
+
+/* ------------------------------------------------------------------------------- becoming tokens
+ */
+
+static tg_status keep(tg_windows *w) {
+    const size_t each = w->wide ? 4 : 2, more = w->of_piece.n;
+    if (w->n + more > w->room) {
+        const size_t room = w->n + more + w->room / 2;
+        void *grown = tg_realloc(&w->text->ctx->err.mem, w->ids, w->room * each, room * each);
+        if (!grown) return tg_fail_memory(&w->text->ctx->err, "tokens of a text", room * each);
+        w->ids = grown;
+        w->room = room;
+    }
+    for (size_t i = 0; i < more; i++) {
+        if (w->wide)
+            ((uint32_t *)w->ids)[w->n++] = (uint32_t)w->of_piece.id[i];
+        else
+            ((uint16_t *)w->ids)[w->n++] = (uint16_t)w->of_piece.id[i];
+    }
+    return TG_OK;
+}
+
+/* The next piece, up to a border, or to `end`, where a part of the text ends: a validation text of
+ * its own begins anew there. */
+static tg_status read_piece(tg_windows *w, uint64_t end, size_t *n) {
+    const uint64_t left = end - w->done;
+    const bool cuts = tg_tok_has_borders(w->tok);
+    for (uint64_t want = cuts ? PIECE_BYTES : left;; want *= 2) {
+        const size_t now = (size_t)(want < left ? want : left);
+        tg_buf_clear(&w->piece);
+        char *to = tg_buf_reserve(&w->piece, now);
+        if (!to) return tg_fail_memory(&w->text->ctx->err, "piece of a text", now);
+        TG_TRY(tg_text_read(w->text, w->done, to, now));
+        w->piece.length = now;
+        *n = now == left ? now : tg_tok_border(w->tok, to, now);
+        if (*n > 0) return TG_OK;
+    }
+}
+
+static tg_status encode_piece(tg_windows *w) {
+    const tg_text *t = w->text;
+    const uint64_t end = w->done < t->held_from ? t->held_from : t->n_bytes;
+    size_t n;
+    TG_TRY(read_piece(w, end, &n));
+    w->of_piece.n = 0;
+    TG_TRY(tg_fail_named(&t->ctx->err, t->name,
+                         tg_tok_encode(&t->ctx->err, w->tok, w->piece.data, n, 0, &w->of_piece)));
+    TG_TRY(keep(w));
+    w->done += n;
+    if (w->done == t->held_from) w->split.train = w->n;
+    return TG_OK;
+}
+
+tg_status tg_windows_go_on(tg_windows *w, double deadline_ms) {
+    if (!w->tok) return TG_OK;
+    while (w->done < w->text->n_bytes) {
+        TG_TRY(encode_piece(w));
+        if (tg_time_over(deadline_ms)) return TG_PENDING;
+    }
+    if (w->text->held_from)
+        w->split.val = w->n - w->split.train;
+    else
+        w->split = tg_split_of(w->n, w->val_fraction);
+    tg_buf_deinit(&w->piece);
+    tg_ids_deinit(&w->of_piece);
+    return TG_OK;
+}
+
+/* -------------------------------------------------------------------------------------- windows */
+
+static int32_t id_at(const tg_windows *w, uint64_t at) {
+    return w->wide ? (int32_t)((const uint32_t *)w->ids)[at] : ((const uint16_t *)w->ids)[at];
+}
+
+/* Of ids the range is the callers' duty, as it is of a text's bytes (text.c). */
+tg_status tg_windows_row(tg_windows *w, uint64_t start, size_t T, int32_t *inputs,
+                         int32_t *targets) {
+    if (!w->tok) return tg_text_window(w->text, start, T, inputs, targets);
+    if (start > w->n || T >= w->n - start)
+        return tg_fail(&w->text->ctx->err, TG_E_INTERNAL,
+                       "text: want %zu tokens at %" PRIu64 ", have %zu in all", T + 1, start, w->n);
+    const size_t ahead = w->begins >= 0;
+    if (ahead) inputs[0] = w->begins;
+    for (size_t i = 0; i < T; i++) {
+        if (i + ahead < T) inputs[i + ahead] = id_at(w, start + i);
+        targets[i] = id_at(w, start + i + 1 - ahead);
+    }
+    return TG_OK;
+}
+
+uint64_t tg_windows_bytes(const tg_windows *w, uint64_t first, uint64_t n) {
+    if (!w->tok) return n;
+    uint64_t bytes = 0;
+    for (uint64_t i = first; i < first + n; i++) {
+        size_t length;
+        tg_tok_bytes(w->tok, id_at(w, i), &length);
+        bytes += length;
+    }
+    return bytes;
+}
+
+const char *tg_windows_unit(const tg_windows *w) { return w->tok ? "tokens" : "bytes"; }

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * windows.h - the rows of batches: windows of T tokens of a text, by the model's tokenizer.
+ *
+ *     the text's tokens   | t0 t1 t2 t3 t4 ..            inputs    t0 t1 t2     B  t0 t1
+ *     a window of T = 3     ^ start 0                    targets   t1 t2 t3     t0 t1 t2
+ *
+ * B is the token that the tokenizer puts before every text, if it does: then each window begins
+ * with it, as each text does that the model was trained on. Where tokens are bytes, windows are
+ * read from the text as they are needed. Else the whole text becomes ids first, once, which take 2
+ * bytes each (4 with a vocabulary above 65,536) and stay in memory: a third to a half of the text.
+ * Of the text itself one piece is in memory at a time, if the tokenizer has borders to cut at
+ * (tok/border.c); the ids are those of the whole text in any case.
+ */
+#ifndef TG_TRAINING_WINDOWS_H
+#define TG_TRAINING_WINDOWS_H
+
+#include "load/weights.h"
+#include "training/text.h"
+
+typedef struct tg_windows {
+    tg_text *text;
+    const tg_tok *tok; /* NULL: tokens are bytes */
+    int32_t begins;    /* B; -1: none */
+    double val_fraction;
+    tg_split split; /* in tokens; zeros until they are known */
+    void *ids;      /* u16 or u32 [room], n of them are there */
+    bool wide;
+    size_t n, room;
+    uint64_t done;   /* bytes of the text that have become ids */
+    tg_buf piece;    /* of the text */
+    tg_ids of_piece; /* its ids */
+    bool begun;
+} tg_windows;
+
+/* Model and text are borrowed. E_DATA: the tokenizer has tokens that the model lacks. */
+tg_status tg_windows_begin(tg_windows *w, const tg_model *model, tg_text *text,
+                           double val_fraction);
+/* TG_PENDING until all tokens are there. */
+tg_status tg_windows_go_on(tg_windows *w, double deadline_ms);
+void tg_windows_deinit(tg_windows *w); /* also of one that is all zeros */
+
+/* The window of T tokens at start: inputs [T], targets [T]. start + T + 1 is at most the number of
+ * tokens. */
+tg_status tg_windows_row(tg_windows *w, uint64_t start, size_t T, int32_t *inputs,
+                         int32_t *targets);
+/* Bytes of text that tokens [first, first + n) stand for. */
+uint64_t tg_windows_bytes(const tg_windows *w, uint64_t first, uint64_t n);
+/* "tokens" or "bytes", what messages count. */
+const char *tg_windows_unit(const tg_windows *w);
+
+#endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_tune.c - third-party models with float weights, trained on tokens: the losses of the oracle
+ * (tools/oracle/finetune.py), and that what is saved is what was trained.
+ */
+#include "engine_util.h"
+
+#include <math.h>
+
+#include "io/gguf.h"
+#include "load/weights.h"
+#include "training/train.h"
+
+enum { STEPS = 20, TEXT_BYTES = 12000, ROW = 24, BATCH = 4 };
+
+#define RUN "build/test/tune.tinygpt"
+
+static const char *const families[] = { "llama", "qwen2", "qwen3", "gemma3", "gpt2" };
+enum { N_FAMILIES = sizeof families / sizeof families[0] };
+
+static tg_text *first_bytes(tg_context *ctx, size_t n) {
+    char *bytes = malloc(n);
+    tg_text *text;
+    FILE *f = fopen(STORIES, "rb");
+    assert_non_null(f);
+    assert_int_equal(fread(bytes, 1, n, f), n);
+    fclose(f);
+    OK(ctx, tg_text_from_memory(ctx, bytes, n, &text));
+    free(bytes);
+    return text;
+}
+
+static tg_train_options options(void) {
+    tg_train_options o = tg_train_options_default();
+    o.steps = STEPS;
+    o.batch = BATCH;
+    o.row_tokens = ROW;
+    o.lr = 1e-3;
+    o.eval_every = 0;
+    o.eval_windows = 0;
+    return o;
+}
+
+static const char *folder_of(const char *family, char path[64]) {
+    snprintf(path, 64, "test/golden/lm/tune_%s.zip", family);
+    return path;
+}
+
+static run_of start(unsigned threads, const char *family) {
+    char path[64];
+    const tg_train_options o = options();
+    run_of r = { .ctx = open_context(threads, NULL, NULL) };
+    r.text = first_bytes(r.ctx, TEXT_BYTES);
+    OK(r.ctx, tg_model_open_floats(r.ctx, folder_of(family, path), &r.model));
+    OK(r.ctx, tg_trainer_new(r.ctx, r.model, r.text, &o, &r.trainer));
+    return r;
+}
+
+static void test_oracle(void **state) {
+    (void)state;
+    for (int k = 0; k < N_FAMILIES; k++) {
+        double worst = 0;
+        char path[64];
+        size_t n;
+        snprintf(path, sizeof path, "test/golden/lm/tune_%s.txt", families[k]);
+        double *want = read_golden(path, &n);
+        assert_int_equal(n, STEPS + 1);
+        run_of r = start(2, families[k]);
+        tg_step_report report;
+        for (int i = 0; i < STEPS; i++) {
+            OK(r.ctx, tg_trainer_step(r.trainer, &report));
+            worst = fmax(worst, fabs(report.loss / want[i] - 1));
+        }
+        worst = fmax(worst, fabs(report.val_loss / want[STEPS] - 1));
+        if (!(worst < 1e-4)) fail_msg("%s: losses differ by %g", families[k], worst);
+        assert_true(report.bits_per_byte > 0 && report.bits_per_byte < report.loss / 0.6931);
+        free(want);
+        end_run(&r);
+    }
+}
+
+/* Threads change no bit; a run that was saved and resumed goes on to the same ones. */
+static void resumes(const char *family) {
+    run_of whole = start(1, family), half = start(3, family);
+    const uint64_t hash = steps_until(&whole, STEPS).loss_hash;
+    steps_until(&half, STEPS / 2);
+    OK(half.ctx, tg_trainer_save(half.trainer, RUN));
+    run_of rest = { .ctx = open_context(2, NULL, NULL) };
+    rest.text = first_bytes(rest.ctx, TEXT_BYTES);
+    OK(rest.ctx, tg_trainer_open(rest.ctx, RUN, rest.text, 0, &rest.trainer));
+    if (steps_until(&rest, STEPS).loss_hash != hash) fail_msg("%s: other bits", family);
+    OK(rest.ctx, tg_trainer_save(rest.trainer, RUN));
+    end_run(&rest);
+    end_run(&half);
+    end_run(&whole);
+}
+
+/* The save has the tokenizer of the folder: the same ids, of this text and of any. */
+static void keeps_tokenizer(tg_context *ctx, const char *family) {
+    static const char text[] = "The bear who had seen it,\n\nand 12 more: \xc3\xa9 <eos>";
+    char path[64];
+    tg_tokenizer *a, *b;
+    int32_t x[128], y[128];
+    size_t n, m;
+    OK(ctx, tg_tokenizer_open(ctx, folder_of(family, path), &a));
+    OK(ctx, tg_tokenizer_open(ctx, RUN, &b));
+    assert_int_equal(tg_tokenizer_count(a), tg_tokenizer_count(b));
+    OK(ctx, tg_tokenizer_encode(ctx, a, text, sizeof text - 1, TG_ENCODE_ENDS, x, 128, &n));
+    OK(ctx, tg_tokenizer_encode(ctx, b, text, sizeof text - 1, TG_ENCODE_ENDS, y, 128, &m));
+    assert_int_equal(n, m);
+    assert_memory_equal(x, y, n * sizeof *x);
+    tg_tokenizer_free(a);
+    tg_tokenizer_free(b);
+}
+
+/* What convert writes is read back and compared by convert itself: here its report is looked at,
+ * and that a file that it wrote can be trained again, from the same weights. */
+static void converts(tg_context *ctx, const char *family) {
+    static const char gguf[] = "build/test/tune.gguf";
+    static const struct {
+        const char *in, *out;
+        tg_file_kind kind;
+    } to[] = { { RUN, gguf, TG_FILE_GGUF },
+               { RUN, "build/test/tune.hf", TG_FILE_FOLDER },
+               { gguf, "build/test/tune_lm.tinygpt", TG_FILE_V3 } };
+    tg_model *run, *back;
+    OK(ctx, tg_model_open(ctx, RUN, &run));
+    for (size_t i = 0; i < sizeof to / sizeof to[0]; i++) {
+        tg_convert_report r;
+        OK(ctx, tg_model_convert(ctx, to[i].in, to[i].out, to[i].kind, TG_WEIGHT_F32, &r));
+        if (!(r.max_error < 1e-5) || r.n_positions == 0)
+            fail_msg("%s: %s: off by %g at %zu positions", family, to[i].out, r.max_error,
+                     (size_t)r.n_positions);
+        OK(ctx, tg_model_open_floats(ctx, to[i].out, &back));
+        assert_true(tg_config_same(&run->layout.config, &back->layout.config));
+        /* Gemma's gains are 1 + w in memory, and w in a folder: rounded once more on the way. */
+        const float most = strcmp(family, "gemma3") == 0 ? 1.2e-7f : 0;
+        for (size_t e = 0; e < run->layout.n_elems; e++)
+            if (!(fabsf(run->weights[e] - back->weights[e]) <= most))
+                fail_msg("%s: %s: weight %zu is another one", family, to[i].out, e);
+        tg_model_free(back);
+    }
+    tg_model_free(run);
+}
+
+static void test_saves(void **state) {
+    (void)state;
+    for (int k = 0; k < N_FAMILIES; k++) {
+        tg_context *ctx = open_context(2, NULL, NULL);
+        resumes(families[k]);
+        keeps_tokenizer(ctx, families[k]);
+        converts(ctx, families[k]);
+        tg_context_free(ctx);
+    }
+}
+
+static void refused(tg_context *ctx, const char *path, const char *message) {
+    tg_model *m = NULL;
+    assert_int_equal(tg_model_open_floats(ctx, path, &m), TG_E_UNSUPPORTED);
+    assert_null(m);
+    if (!strstr(tg_context_error(ctx), message)) fail_msg("%s: %s", path, tg_context_error(ctx));
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    tg_context *ctx = open_context(1, NULL, NULL);
+    refused(ctx, "test/golden/lm/mlx4", "training wants f32, f16 or bf16, have mlx4");
+    refused(ctx, "test/golden/lm/bert.zip", "want a family that can be trained, have bert");
+    tg_model *m, *packed;
+    tg_trainer *t;
+    tg_text *text = first_bytes(ctx, TEXT_BYTES);
+    const tg_train_options o = options();
+    OK(ctx, tg_model_open_floats(ctx, "test/golden/lm/llama", &m)); /* without a tokenizer */
+    assert_int_equal(tg_trainer_new(ctx, m, text, &o, &t), TG_E_DATA);
+    assert_non_null(strstr(tg_context_error(ctx), "a row for each of the 256 tokens"));
+    OK(ctx, tg_model_open(ctx, "test/golden/lm/tune_qwen3.zip", &packed));
+    assert_int_equal(tg_trainer_new(ctx, packed, text, &o, &t), TG_E_UNSUPPORTED);
+    assert_non_null(strstr(tg_context_error(ctx), "open it with tg_model_open_floats"));
+    tg_model_free(packed);
+    tg_model_free(m);
+    tg_text_free(text);
+    tg_context_free(ctx);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_oracle),
+        cmocka_unit_test(test_saves),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests_name("tune", tests, NULL, NULL);
+}
