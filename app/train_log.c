@@ -63,9 +63,8 @@ void tg_trainlog_open_step(tg_jout *j, const tg_step_report *r) {
         put_number(j, numbers[i].key, r, &numbers[i]);
     }
     tg_jout_text(j, "hash", hash);
-    if (isfinite(r->bits_per_byte)) tg_jout_double(j, "bits_per_byte", r->bits_per_byte);
-    if (isfinite(r->val_bits_per_byte))
-        tg_jout_double(j, "val_bits_per_byte", r->val_bits_per_byte);
+    if (r->bits_per_byte > 0) tg_jout_double(j, "bits_per_byte", r->bits_per_byte);
+    if (r->val_bits_per_byte > 0) tg_jout_double(j, "val_bits_per_byte", r->val_bits_per_byte);
     if (r->skipped) {
         tg_jout_bool(j, "skipped", true);
         tg_jout_text(j, "bad_tensor", r->bad_tensor);
