@@ -37,6 +37,18 @@ static inline size_t tg_shader_groups_out0(const tg_args *a) {
     return tg_shader_elem_groups(&a->out_type[0]);
 }
 
+/* op.word of packed.wgsl: what input k is, as its part; the layouts have these numbers there. */
+static inline uint32_t tg_shader_layout(const tg_args *a, unsigned k, unsigned part) {
+    const tg_type *t = &a->in_type[k];
+    _Static_assert(TG_PACK_NONE == 0 && TG_PACK_F32 == 1 && TG_PACK_F16 == 2 && TG_PACK_BF16 == 3 &&
+                       TG_PACK_C4 == 4 && TG_PACK_M4 == 5 && TG_PACK_C5 == 6 && TG_PACK_M5 == 7 &&
+                       TG_PACK_C8 == 8 && TG_PACK_K4 == 9 && TG_PACK_S8 == 10 &&
+                       TG_PACKING_COUNT == 11,
+                   "the layouts of packed.wgsl");
+    const uint32_t plain_bf16 = t->layout == TG_PACK_NONE && t->dtype == TG_BF16 ? 16 : 0;
+    return ((uint32_t)t->layout | plain_bf16) << 8 * part;
+}
+
 /* A workgroup for each row of input 0. */
 static inline size_t tg_shader_groups_rows(const tg_args *a) {
     return tg_type_rows(&a->in_type[0]);

@@ -592,6 +592,82 @@ static void same_logits(void **state) {
 
 /* The update is refused by the GPU itself, the search goes through values that lie there, and the
  * message is the CPU's. */
+/* ------------------------------------------------------------------------------- model files */
+
+static int on_the_cpu; /* plans that fell there */
+static void count_falls(void *user, int level, const char *text) {
+    (void)user;
+    (void)level;
+    if (!strstr(text, "runs on the CPU")) return;
+    print_message("%s\n", text);
+    on_the_cpu++;
+}
+
+/* Behind a text that is fed as 20 rows, then 3, then one by one: the likeliest token each time. */
+static void logits_along(tg_context *ctx, const char *path, size_t vocab, float *out) {
+    enum { LONG = 20, SHORT = 3, MORE = 6 };
+    tg_model *m;
+    tg_session *s;
+    int32_t ids[LONG + SHORT], next;
+    const float *logits;
+    OK(ctx, tg_model_open(ctx, path, &m));
+    OK(ctx, tg_session_new(ctx, m, 64, &s));
+    for (int i = 0; i < LONG + SHORT; i++) ids[i] = (5 * i * i + 3) % (int)vocab;
+    OK(ctx, tg_session_eval(s, ids, LONG, NULL));
+    OK(ctx, tg_session_eval(s, ids + LONG, SHORT, &logits));
+    for (int i = 0;; i++) {
+        memcpy(out + (size_t)i * vocab, logits, vocab * sizeof *out);
+        if (i == MORE) break;
+        next = (7 * i + 11) % (int)vocab;
+        OK(ctx, tg_session_eval(s, &next, 1, &logits));
+    }
+    tg_session_free(s);
+    tg_model_free(m);
+}
+
+/* Every family, with and without windows, in floats and in whole numbers: on the GPU as on the CPU,
+ * whose activations are not rounded here, and no plan leaves the GPU. */
+static void same_logits_of_model_files(void **state) {
+    (void)state;
+    enum { V = 48, N = 7 };
+    static const char *const files[] = { "llama.gguf",  "llama3.gguf", "qwen2.gguf", "qwen3.gguf",
+                                         "gemma3.gguf", "gpt2.gguf",   "phi3.gguf",  "mlx4" };
+    static const struct {
+        tg_weight_type type;
+        const char *name;
+    } packed[] = { { TG_WEIGHT_Q4_0, "build/gpu_test.q4.gguf" },
+                   { TG_WEIGHT_Q8_0, "build/gpu_test.q8.gguf" } };
+    tg_context *cpu = open_context(1, NULL, "-int8_activations");
+    tg_context_options o = tg_context_options_default();
+    o.device = "webgpu";
+    o.log = count_falls;
+    tg_context *gpu;
+    assert_int_equal(tg_context_new(&o, &gpu), TG_OK);
+    static float want[N * V], have[N * V];
+    const size_t n = sizeof files / sizeof *files, all = n + sizeof packed / sizeof *packed;
+    for (size_t i = 0; i < all; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "test/golden/lm/%s", files[i < n ? i : 0]);
+        if (i >= n) {
+            tg_convert_report report;
+            OK(cpu, tg_context_force(cpu, true));
+            OK(cpu, tg_model_convert(cpu, path, packed[i - n].name, TG_FILE_GGUF,
+                                     packed[i - n].type, &report));
+            snprintf(path, sizeof path, "%s", packed[i - n].name);
+        }
+        on_the_cpu = 0;
+        logits_along(cpu, path, V, want);
+        logits_along(gpu, path, V, have);
+        assert_int_equal(on_the_cpu, 0);
+        for (int k = 0; k < N * V; k++)
+            if (!(tg_fabs((double)have[k] - (double)want[k]) < 1e-3))
+                fail_msg("%s: logit %d: want %g, have %g", path, k, (double)want[k],
+                         (double)have[k]);
+    }
+    tg_context_free(gpu);
+    tg_context_free(cpu);
+}
+
 static void names_what_is_not_finite(void **state) {
     (void)state;
     static const char *const where[] = { "blocks.1.mlp.fc_in.weight", "grad.ln_final.bias" };
@@ -842,6 +918,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(measures_its_speed),
         cmocka_unit_test(saves_and_resumes),
         cmocka_unit_test(same_logits),
+        cmocka_unit_test(same_logits_of_model_files),
         cmocka_unit_test(names_what_is_not_finite),
         cmocka_unit_test(gives_memory_back),
         cmocka_unit_test(moves_between_devices),

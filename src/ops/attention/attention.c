@@ -69,7 +69,6 @@ static double flop(const tg_args *a) {
 #define WINDOW(b, t, h, k, d, scale_, w)                                                           \
     { .in = { TG_T3(F32, b, t, ((h) + 2 * (k)) * (d)) },                                           \
       .attr = { .i = { h, k, d, w }, .f = { scale_ } },                                            \
-      .no_shader = (w) != 0,                                                                       \
       .tol = 3e-6 }
 /* Scores far above 0 in one head and far below in the next, so that whatever stands where a key is
  * not seen would hide all others. */
@@ -87,7 +86,6 @@ static const tg_case cases[] = {
     CASE(1, 129, 4, 2, 16, 1),
     { .in = { TG_T3(F32, 2, 33, 8 * 16) },
       .attr = { .i = { 4, 2, 16, 9 }, .f = { 1 } },
-      .no_shader = true,
       .tol = 3e-6,
       .prepare = put_low_scores },
 };

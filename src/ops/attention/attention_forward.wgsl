@@ -42,12 +42,13 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     var top = vec4<f32>(LOWEST);
     var sum = vec4<f32>();
     var o: array<Pair, PAIRS>;
-    // The last query of the block sees this many keys. Every query sees key 0.
+    // The last query of the block sees this many keys. What a query adds up before the first key
+    // that it sees goes away there, as it is so much less.
     let end = min(p.first + 32u, p.q.n) + p.ahead;
-    for (var key = 0u; key < end; key += 64u) {
+    for (var key = begin_of(p.ahead + p.first + 1u) / 64u * 64u; key < end; key += 64u) {
         var c = scores(s, p.q, p.first, p.k, key, tid);
         let seen = p.ahead + row + 1u;
-        if (key + 63u > p.ahead + p.first) {
+        if (key + 63u > p.ahead + p.first || op.i3 > 0) {
             c = Pair(masked_cell(c.a, key + x, seen), masked_cell(c.b, key + x + 32u, seen));
         }
         of_cells[cells + x / 4u] = max(largest_of(c.a), largest_of(c.b));

@@ -130,7 +130,6 @@ static double flop(const tg_args *a) {
     { .in = { TG_T3(F32, b, t, ((h) + 2 * (k)) * (d)), TG_T3(F32, b, t, (h) * (d)),                \
               TG_T3(F32, b, h, t), TG_T3(F32, b, t, (h) * (d)) },                                  \
       .attr = { .i = { h, k, d, w }, .f = { scale_ } },                                            \
-      .no_shader = (w) != 0,                                                                       \
       .scale = 0.5f,                                                                               \
       .tol = 1e-5 }
 static const tg_case cases[] = {

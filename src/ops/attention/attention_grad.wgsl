@@ -63,9 +63,13 @@ fn delta_of(h: Head, t: u32) -> vec4<f32> {
 }
 fn down(columns: vec4<f32>) -> Cell { return Cell(columns, columns, columns, columns); }
 
-// Scores of a key with four queries from t on, of which it is not seen by those before it.
+// Queries below this one see a key, if they do not come before it.
+fn end_of(key: u32) -> u32 {
+    return select(op.ins[0].dim1, min(op.ins[0].dim1, key + u32(op.i3)), op.i3 > 0);
+}
+// Scores of a key with four queries from t on.
 fn seen_by(score: vec4<f32>, key: u32, t: u32) -> vec4<f32> {
-    let seen = (four_from(t) >= vec4<u32>(key)) & (four_from(t) < vec4<u32>(op.ins[0].dim1));
+    let seen = (four_from(t) >= vec4<u32>(key)) & (four_from(t) < vec4<u32>(end_of(key)));
     return select(vec4<f32>(LOWEST), score, seen);
 }
 fn cell_seen_by(score: Cell, key: u32, t: u32) -> Cell {
@@ -98,9 +102,9 @@ fn keys(s: Heads, b: u32, kv: u32, key: u32, tid: u32) {
     var dv: array<Pair, PAIRS>;
     for (var g = 0u; g < s.group; g++) {
         let h = head_of(s, b, kv * s.group + g);
-        for (var t = key; t < tokens; t += 64u) {
+        for (var t = key; t < end_of(key + 31u); t += 64u) {
             var p = scores(s, h.k, key, h.q, t, tid);
-            if (t < key + 32u || t + 64u > tokens) {
+            if (t < key + 32u || t + 64u > tokens || op.i3 > 0) {
                 p = Pair(cell_seen_by(p.a, key + y, t + x),
                          cell_seen_by(p.b, key + y, t + 32u + x));
             }
@@ -127,9 +131,9 @@ fn queries(s: Heads, h: Head, first: u32, tid: u32) {
     let row_lse = along(lse_of(h, y));
     let row_delta = along(delta_of(h, y));
     var dq: array<Pair, PAIRS>;
-    for (var key = 0u; key < end; key += 64u) {
+    for (var key = begin_of(first + 1u) / 64u * 64u; key < end; key += 64u) {
         var p = scores(s, h.q, first, h.k, key, tid);
-        if (key + 63u > first) {
+        if (key + 63u > first || op.i3 > 0) {
             p = Pair(masked_cell(p.a, key + x, y + 1u), masked_cell(p.b, key + 32u + x, y + 1u));
         }
         p = Pair(weights(p.a, row_lse), weights(p.b, row_lse));

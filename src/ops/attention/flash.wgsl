@@ -170,9 +170,14 @@ fn add_rows(sums: ptr<function, array<Pair, PAIRS>>, made: Pair, s: Heads, rows:
     }
 }
 
+// The first column that is seen by a row that sees those below `seen`: with a window, i3 of them.
+fn begin_of(seen: u32) -> u32 { return select(0u, seen - min(seen, u32(op.i3)), op.i3 > 0); }
+
 // Scores of a row that sees columns below `seen`, the first of these four being c.
 fn masked(score: vec4<f32>, c: u32, seen: u32) -> vec4<f32> {
-    return select(vec4<f32>(LOWEST), score, four_from(c) < vec4<u32>(seen));
+    let column = four_from(c);
+    return select(vec4<f32>(LOWEST), score,
+                  (column < vec4<u32>(seen)) & (column >= vec4<u32>(begin_of(seen))));
 }
 fn masked_cell(score: Cell, c: u32, seen: u32) -> Cell {
     return Cell(masked(score.r0, c, seen), masked(score.r1, c, seen + 1u),

@@ -11,9 +11,9 @@
 
 #include "ops/shader.h"
 
-/* Of a cache, input 1, that is not packed and has no window. */
+/* Of a cache, input 1, that is not packed. */
 static inline bool tg_flash_fits(const tg_args *a, int32_t size) {
-    return a->attr.i[2] <= size && a->attr.i[3] == 0 && a->in_type[1].dtype == TG_F32;
+    return a->attr.i[2] <= size && a->in_type[1].dtype == TG_F32;
 }
 static inline bool tg_flash_256(const tg_args *a) { return tg_flash_fits(a, 256); }
 static inline bool tg_flash_fours(const tg_args *a, int32_t size) {

@@ -83,8 +83,8 @@ static double flop(const tg_args *a) {
     { TG_T2(F32, rows_, ((h) + 2 * (k)) * (d)), TG_T4(dtype, p, 2 * (k), r, row),                  \
       TG_T2(I32, rows_, 2), TG_T2(I32, s, c) }
 #define OF(h, k, d, scale_, w, ...)                                                                \
-    .attr = { .i = { h, k, d, w }, .f = { scale_ } }, .no_shader = (w) != 0, .at_in = 3,           \
-    .distinct = 1 << 3, .tol = 3e-6, .at = { __VA_ARGS__ }
+    .attr = { .i = { h, k, d, w }, .f = { scale_ } }, .at_in = 3, .distinct = 1 << 3, .tol = 3e-6, \
+    .at = { __VA_ARGS__ }
 /* One row, a few and many of one sequence, at the beginning of a cache of one page, inside, and
  * where it ends. */
 #define CASE(rows_, pos_, r, h, k, d, scale_) WINDOW(rows_, pos_, r, h, k, d, scale_, 0)

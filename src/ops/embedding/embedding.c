@@ -74,7 +74,6 @@ static void prepare(const tg_args *a) { tg_case_fill_packed(a, 1, 0); }
       .attr = { .f = { s } },                                                                      \
       .i32_below = (v) + 1,                                                                        \
       .prepare = prepare,                                                                          \
-      .no_shader = true,                                                                           \
       .tol = 1e-6 }
 #define PACKED(p, tokens, v, c, s) TABLE(tokens, v, s, TG_CASE_MATRIX(p, v, c))
 #define ROWS(p, tokens, v, c, s)   TABLE(tokens, v, s, TG_T2(p, v, c))
@@ -107,6 +106,20 @@ static const tg_case cases[] = {
 static const char *const wgsl[] = {
 #include "ops/embedding/embedding.wgsl.h"
 };
+static const char *const packed_text[] = {
+#include "ops/packed.wgsl.h"
+};
+static const char *const packed[] = {
+#include "ops/embedding/embedding_packed.wgsl.h"
+};
+static uint32_t packed_word(const tg_args *a) { return tg_shader_layout(a, 1, 0); }
+static bool fits_packed(const tg_args *a) { return !fits(a); }
+/* A thread has 32 columns. */
+static size_t packed_groups(const tg_args *a) {
+    const size_t blocks = tg_shader_parts(a->in_type[1].dim[1], TG_PACK_COLS);
+    return tg_shader_parts(tg_type_elems(&a->in_type[0]) * blocks, 256);
+}
+
 static const tg_shader shaders[] = {
     { .name = "elements",
       .fits = fits,
@@ -114,6 +127,13 @@ static const tg_shader shaders[] = {
                   .wgsl = { wgsl },
                   .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_OUT(0) },
                   .groups = tg_shader_groups_out0 } } },
+    { .name = "packed",
+      .fits = fits_packed,
+      .word = packed_word,
+      .pass = { { .entry = "main",
+                  .wgsl = { packed_text, packed },
+                  .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_OUT(0) },
+                  .groups = packed_groups } } },
 };
 
 TG_OP_DESC(embedding) = {

@@ -356,7 +356,7 @@ static void prepare(const tg_args *a) {
     { .in = { TG_T2(F32, m, cols), b_ },                                                           \
       .attr = { .i = { trans } },                                                                  \
       .prepare = prepare,                                                                          \
-      .no_shader = true,                                                                           \
+      .no_shader = (trans) != 2,                                                                   \
       .tol = (tol_) }
 /* y = a b^T by packed weights [n,k], and by rows of floats; y = a b by both. */
 #define PACKED(p, m, n, k, tol_)    PACKED_CASE(TG_CASE_MATRIX(p, n, k), 2, m, k, tol_)
@@ -367,7 +367,6 @@ static void prepare(const tg_args *a) {
     { .in = { TG_T2(F32, m, 2 * (k)), TG_CASE_MATRIX(p, n, k) },                                   \
       .attr = { .i = { 2, 0, 0, TG_READ_##read } },                                                \
       .prepare = prepare,                                                                          \
-      .no_shader = true,                                                                           \
       .tol = (tol_) }
 
 static const tg_case cases[] = {
@@ -397,13 +396,11 @@ static const tg_case cases[] = {
     { .in = { TG_T3(F32, 2, 2, 64), TG_CASE_MATRIX(M4, 33, 64), TG_T1(F32, 54),
               TG_T3(F32, 2, 2, 54), TG_CASE_MATRIX(C8, 16, 64), TG_CASE_MATRIX(F32, 5, 64) },
       .attr = { .i = { 2 } },
-      .no_shader = true,
       .prepare = prepare,
       .tol = 2e-5 },
     { .in = { TG_T2(F32, 37, 96), TG_CASE_MATRIX(C5, 16, 96), TG_ABSENT, TG_T2(F32, 37, 33),
               TG_CASE_MATRIX(S8, 17, 96) },
       .attr = { .i = { 2 } },
-      .no_shader = true,
       .prepare = prepare,
       .tol = 1e-4 },
     GATED(F32, 3, 17, 20, SILU, 1e-5),
@@ -440,7 +437,6 @@ static const tg_case cases[] = {
     { .in = { TG_T2(F32, 3, 64), TG_CASE_MATRIX(M4, 33, 64) },
       .attr = { .i = { 2 } },
       .prepare = prepare,
-      .no_shader = true,
       .tol = 2e-5,
       .acc = 1 },
     { .in = { TG_T2(F32, 3, 33), TG_CASE_MATRIX(C8, 33, 96) },
@@ -523,6 +519,12 @@ static const char *const tile[] = {
 static const char *const few[] = {
 #include "ops/matmul/matmul_few.wgsl.h"
 };
+static const char *const packed_text[] = {
+#include "ops/packed.wgsl.h"
+};
+static const char *const packed[] = {
+#include "ops/matmul/matmul_packed.wgsl.h"
+};
 static const char *const core[] = {
 #include "ops/matmul/matmul_core.wgsl.h"
 };
@@ -548,6 +550,23 @@ static bool fits_few(const tg_args *a) { return matmul_b_is_floats(a) && args_si
 static size_t few_groups(const tg_args *a) {
     const sizes s = args_sizes(a);
     return s.m * tg_shader_parts(s.n, 16);
+}
+
+/* Weights of files: sixteen rows of one matrix, and four of a, are a workgroup. */
+static bool fits_packed(const tg_args *a) {
+    return !matmul_b_is_floats(a) && a->attr.i[MATMUL_TRANS] == 2;
+}
+static uint32_t packed_word(const tg_args *a) {
+    uint32_t word = 0;
+    for (unsigned i = 0; i < MATMUL_PARTS && a->in_type[matmul_b[i]].n_dims; i++)
+        word |= tg_shader_layout(a, matmul_b[i], i);
+    return word;
+}
+static size_t packed_groups(const tg_args *a) {
+    size_t across = 0;
+    for (unsigned i = 0; i < MATMUL_PARTS && a->in_type[matmul_b[i]].n_dims; i++)
+        across += tg_shader_parts(a->in_type[matmul_b[i]].dim[0], TG_PACK_ROWS);
+    return across * tg_shader_parts(args_sizes(a).m, 4);
 }
 
 /* The others read and write fours along what is contiguous in memory. */
@@ -635,6 +654,14 @@ static const tg_shader shaders[] = {
                   .wgsl = { common, few },
                   .bind = BIND,
                   .groups = few_groups } } },
+    { .name = "packed",
+      .fits = fits_packed,
+      .word = packed_word,
+      .pass = { { .entry = "main",
+                  .wgsl = { packed_text, packed },
+                  .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3),
+                            TG_BIND_IN(4), TG_BIND_IN(5), TG_BIND_OUT(0) },
+                  .groups = packed_groups } } },
     ALL(0),
     ALL(1),
     ALL(2),
