@@ -428,6 +428,8 @@ void tg_lm_unload(tg_context *ctx, tg_lm_model *m) {
     tg_os_map_free(&m->map);
     tg_file_maps_end(ctx, m);
     tg_runtime_block_free(ctx, &m->block);
+    for (size_t i = 0; i < m->n_extras; i++)
+        tg_backend_forget(ctx->backend, m->extras[i].data, m->extras[i].bytes);
     tg_gguf_close(&m->file);
     tg_arena_deinit(&m->arena);
     tg_free(&mem, m, sizeof *m);

@@ -89,6 +89,10 @@ void tg_weights_free(tg_model *m) {
     if (!m) return;
     const tg_mem mem = m->ctx->err.mem;
     tg_runtime_block_free(m->ctx, &m->block);
+    for (int base = 0; base < 2; base++)
+        if (m->freq[base])
+            tg_backend_forget(m->ctx->backend, m->freq[base],
+                              (size_t)m->layout.config.head_size / 2 * sizeof(float));
     tg_lm_unload(m->ctx, m->lm);
     tg_tok_free(m->tok);
     tg_vocabulary_chat_deinit(&m->tokenizer);
