@@ -167,14 +167,8 @@ static void put_json(const tg_gguf *g, const tg_tensors *lm, tg_buf *out) {
     }
     const tg_gguf_value *written = template_of(g);
     if (written) {
-        char fault[TG_MESSAGE_BYTES];
-        template_fault(g, written, fault);
         tg_json_key(&w, "template");
         tg_json_put_string_n(&w, written->text.bytes, written->text.n_bytes);
-        if (*fault) {
-            tg_json_key(&w, "template_fault");
-            tg_json_put_string(&w, fault);
-        }
     }
     put_number(&w, "params", (int64_t)lm->elems);
     put_number(&w, "weight_bytes", (int64_t)lm->bytes);
