@@ -418,6 +418,23 @@ TG_API tg_status tg_text_hold_back(tg_text *text, uint64_t train_bytes);
 TG_API void tg_text_free(tg_text *text);
 TG_API uint64_t tg_text_bytes(const tg_text *text);
 
+/* A target that counts for nothing: losses are means over the others. */
+typedef enum tg_no_target { TG_NO_TARGET = -1 } tg_no_target;
+/* Fills in row number n: ids [T] in [0, V), and targets [T], what each of them is to predict, or
+ * TG_NO_TARGET. A non-zero answer is E_DATA. */
+typedef int (*tg_row_fn)(void *user, uint64_t n, size_t T, int32_t *ids, int32_t *targets);
+/*
+ * Rows of the caller's own in a text's place, of T = options.row_tokens tokens: for training on
+ * ids, with masks, in an order of one's own. train is asked for row (s * accum + m) * batch + b of
+ * the run: row b of micro-step m of step s, from 0; a step may be asked for again, and a resumed
+ * run goes on with the numbers behind its last one, so that it is the same run if a row follows
+ * from its number alone. val has rows 0..n_val-1; n_val 0: no validation. mark is compared when the
+ * run is resumed, say a checksum of the data. E_RANGE in a step: an id or target of no token. Not
+ * in WebAssembly.
+ */
+TG_API tg_status tg_text_of_rows(tg_context *ctx, tg_row_fn train, tg_row_fn val, uint64_t n_val,
+                                 uint32_t mark, void *user, tg_text **out);
+
 /* ----------------------------------------------------------------------------- SIMPLE: training */
 
 typedef enum tg_schedule { TG_CONSTANT, TG_COSINE, TG_WSD } tg_schedule;

@@ -2,7 +2,8 @@
 /*
  * native_files.c - the public calls about files that no page makes: to compare two, to convert any
  * model, to keep a session in one, to write files as the library does, and to tell whether one has
- * checksums and how long opening took. They check, and pass on. Not in WebAssembly.
+ * checksums and how long opening took; and rows of a program's own. They check, and pass on. Not in
+ * WebAssembly.
  */
 #include "api/jobs.h"
 #include "api/want.h"
@@ -184,3 +185,22 @@ tg_status tg_lock_new(tg_context *ctx, const char *path, tg_lock **out) {
 void tg_lock_free(tg_lock *lock) { tg_os_lock_free((tg_os_lock *)lock); }
 
 void tg_drop_temporary_files(void) { tg_os_drop_temps(); }
+
+tg_status tg_text_of_rows(tg_context *ctx, tg_row_fn train, tg_row_fn val, uint64_t n_val,
+                          uint32_t mark, void *user, tg_text **out) {
+    ENTER(ctx);
+    WANT(ctx, train);
+    WANT(ctx, out);
+    if (n_val) WANT(ctx, val);
+    if (n_val > UINT32_MAX)
+        return tg_fail(&ctx->err, TG_E_ARG, "rows: want at most %" PRIu32 " to validate on",
+                       UINT32_MAX);
+    TG_TRY(tg_text_new_memory(ctx, NULL, 0, out));
+    tg_text *t = *out;
+    t->train_row = train;
+    t->val_row = val;
+    t->n_val_rows = n_val;
+    t->rows_mark = mark;
+    t->rows_user = user;
+    return TG_OK;
+}

@@ -210,7 +210,8 @@ tg_status tg_text_join(tg_text *text, tg_text *more) {
     if (!text) return TG_E_ARG;
     ENTER(text->ctx);
     WANT(text->ctx, more);
-    if (more == text) return tg_fail(&text->ctx->err, TG_E_ARG, "text: want another one to join");
+    if (more == text || more->train_row || text->train_row)
+        return tg_fail(&text->ctx->err, TG_E_ARG, "text: want another text to join");
     return tg_text_append(text, more);
 }
 
@@ -288,8 +289,9 @@ tg_status tg_trainer_forecast(tg_trainer *trainer, tg_forecast *out) {
     TG_TRY(tg_job_finish(job));
     out->train_tokens = trainer->split.train;
     out->val_tokens = trainer->split.val;
-    out->epochs = (double)trainer->o.steps * trainer->o.accum * trainer->o.batch *
-                  trainer->o.row_tokens / (double)trainer->split.train;
+    if (trainer->split.train)
+        out->epochs = (double)trainer->o.steps * trainer->o.accum * trainer->o.batch *
+                      trainer->o.row_tokens / (double)trainer->split.train;
     return TG_OK;
 }
 

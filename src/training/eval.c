@@ -67,9 +67,11 @@ static void sum_losses(const evaluator *v, tg_eval_state *e) {
     const int32_t *targets = tg_plan_data(&v->plans->eval, v->plans->eval_targets);
     const float *logits = tg_plan_data(&v->plans->eval, v->plans->logits);
     const float *lse = tg_plan_data(&v->plans->eval, v->plans->lse);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        if (targets[i] < 0) continue;
         e->sum += (double)lse[i] - (double)logits[i * V + (size_t)targets[i]];
-    e->tokens += n;
+        e->tokens++;
+    }
     e->next += e->in_batch;
     e->in_batch = 0;
 }
@@ -92,7 +94,7 @@ static tg_status go_on(const evaluator *v, const tg_split *split, tg_eval_state 
         sum_losses(v, e);
         if (e->next < e->n && tg_time_over(deadline_ms)) return TG_PENDING;
     }
-    *loss = e->sum / (double)e->tokens;
+    *loss = e->tokens ? e->sum / (double)e->tokens : 0;
     return TG_OK;
 }
 
@@ -109,7 +111,7 @@ tg_status tg_eval_go_on(tg_trainer *t, const tg_split *split, tg_eval_state *e, 
 
 /* Validation text if there is some, else all of it. */
 static tg_status evaluating_begin(tg_trainer_evaluating *e, tg_trainer *t) {
-    if (tg_text_validates(t->text, t->o.val_fraction) && t->split.val == 0)
+    if (t->split.val == 0 && (t->text->train_row || tg_text_validates(t->text, t->o.val_fraction)))
         return tg_fail(&t->ctx->err, TG_E_DATA,
                        "evaluation: the validation part is shorter than a window of %d tokens",
                        (int)t->o.row_tokens + 1);
@@ -156,6 +158,9 @@ tg_status tg_model_evaluating_begin(tg_model_evaluating *e, tg_context *ctx, tg_
     TG_TRY(tg_train_options_check(&ctx->err, &e->o));
     const tg_split whole = { 0, text->n_bytes };
     e->split = tg_text_validates(text, val_fraction) ? tg_text_split(text, val_fraction) : whole;
+    if (text->train_row)
+        return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
+                       "%s: evaluation without a trainer wants a text, have rows", text->name);
     if (tg_tok_model_of(model->tok) == TG_TOK_RAW_BYTES && !model->lm)
         return tg_windows_begin(&e->windows, model, text, val_fraction);
     e->of_tokens = true;

@@ -28,6 +28,10 @@ struct tg_text {
     size_t n_parts;
     size_t n_open, next_to_close;
     uint64_t n_bytes;
+    tg_row_fn train_row, val_row; /* of the caller, in place of all bytes; or NULL */
+    uint64_t n_val_rows;
+    uint32_t rows_mark;
+    void *rows_user;
     uint64_t held_from; /* where a validation part of its own begins; 0: there is none */
     uint8_t *window;    /* [window_room] scratch for a row of a batch */
     size_t window_room;

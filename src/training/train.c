@@ -108,6 +108,10 @@ static tg_status check_windows(tg_trainer *t) {
     const tg_windows *w = &t->windows;
     const char *unit = tg_windows_unit(w);
     t->split = w->split;
+    if (t->text->train_row) {
+        t->split = (tg_split) { 0, t->text->n_val_rows ? t->text->n_val_rows * T + 1 : 0 };
+        return TG_OK;
+    }
     if (t->split.train < T + 1)
         return tg_fail(&t->ctx->err, TG_E_DATA,
                        "%s: the training part has %" PRIu64 " of %zu %s; a context of %" PRIu64
@@ -230,8 +234,8 @@ tg_status tg_train_fill(tg_trainer *t, int64_t step, int32_t micro) {
     const uint64_t first =
         ((uint64_t)step * (uint64_t)t->o.accum + (uint64_t)micro) * (uint64_t)t->o.batch;
     for (size_t row = 0; row < (size_t)t->o.batch; row++) {
-        const uint64_t start = tg_batch_start(t->o.seed, first + row, t->split.train, T);
-        TG_TRY(tg_windows_row(&t->windows, start, T, tokens + row * T, targets + row * T));
+        TG_TRY(tg_windows_train_row(&t->windows, t->o.seed, first + row, t->split.train, T,
+                                    tokens + row * T, targets + row * T));
     }
     return TG_OK;
 }

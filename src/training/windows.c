@@ -14,9 +14,12 @@ tg_status tg_windows_begin(tg_windows *w, const tg_model *model, tg_text *text,
     const tg_tok *tok = model->tok;
     const size_t V = (size_t)model->layout.config.vocab;
     const bool bytes = tg_tok_model_of(tok) == TG_TOK_RAW_BYTES;
-    *w = (tg_windows) { .text = text, .begins = -1, .val_fraction = val_fraction, .begun = true };
+    *w = (tg_windows) {
+        .text = text, .begins = -1, .vocab = V, .val_fraction = val_fraction, .begun = true
+    };
     tg_buf_init(&w->piece, &text->ctx->err.mem);
     tg_ids_init(&w->of_piece, &text->ctx->err.mem);
+    if (text->train_row) return TG_OK;
     if (tg_tok_count(tok) > V)
         return tg_fail(&text->ctx->err, TG_E_DATA,
                        "%s: want a model with a row for each of the %zu tokens that its texts "
@@ -116,8 +119,31 @@ static int32_t id_at(const tg_windows *w, uint64_t at) {
 }
 
 /* Of ids the range is the callers' duty, as it is of a text's bytes (text.c). */
+static tg_status ask(const tg_windows *w, tg_row_fn row, uint64_t n, size_t T, int32_t *inputs,
+                     int32_t *targets) {
+    const int32_t V = (int32_t)w->vocab;
+    if (row(w->text->rows_user, n, T, inputs, targets) != 0)
+        return tg_fail(&w->text->ctx->err, TG_E_DATA, "%s: row %" PRIu64 " could not be had",
+                       w->text->name, n);
+    for (size_t i = 0; i < T; i++)
+        if (inputs[i] < 0 || inputs[i] >= V || targets[i] < TG_NO_TARGET || targets[i] >= V)
+            return tg_fail(
+                &w->text->ctx->err, TG_E_RANGE,
+                "%s: row %" PRIu64 ": token %zu: want an id in [0,%d), and such a target "
+                "or %d, have %d and %d",
+                w->text->name, n, i, (int)V, TG_NO_TARGET, (int)inputs[i], (int)targets[i]);
+    return TG_OK;
+}
+
+tg_status tg_windows_train_row(tg_windows *w, uint64_t seed, uint64_t sample, uint64_t train,
+                               size_t T, int32_t *inputs, int32_t *targets) {
+    if (w->text->train_row) return ask(w, w->text->train_row, sample, T, inputs, targets);
+    return tg_windows_row(w, tg_batch_start(seed, sample, train, T), T, inputs, targets);
+}
+
 tg_status tg_windows_row(tg_windows *w, uint64_t start, size_t T, int32_t *inputs,
                          int32_t *targets) {
+    if (w->text->train_row) return ask(w, w->text->val_row, start / T, T, inputs, targets);
     if (!w->tok) return tg_text_window(w->text, start, T, inputs, targets);
     if (start > w->n || T >= w->n - start)
         return tg_fail(&w->text->ctx->err, TG_E_INTERNAL,

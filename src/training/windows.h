@@ -11,6 +11,9 @@
  * bytes each (4 with a vocabulary above 65,536) and stay in memory: a third to a half of the text.
  * Of the text itself one piece is in memory at a time, if the tokenizer has borders to cut at
  * (tok/border.c); the ids are those of the whole text in any case.
+ *
+ * Rows of the caller's own (tg_text_of_rows) come from its functions, by their numbers: training
+ * has no end, and validation row i begins at "token" i * T.
  */
 #ifndef TG_TRAINING_WINDOWS_H
 #define TG_TRAINING_WINDOWS_H
@@ -22,6 +25,7 @@ typedef struct tg_windows {
     tg_text *text;
     const tg_tok *tok; /* NULL: tokens are bytes */
     int32_t begins;    /* B; -1: none */
+    size_t vocab;      /* V */
     double val_fraction;
     tg_split split; /* in tokens; zeros until they are known */
     void *ids;      /* u16 or u32 [room], n of them are there */
@@ -40,6 +44,9 @@ tg_status tg_windows_begin(tg_windows *w, const tg_model *model, tg_text *text,
 tg_status tg_windows_go_on(tg_windows *w, double deadline_ms);
 void tg_windows_deinit(tg_windows *w); /* also of one that is all zeros */
 
+/* Row `sample` of the batches of a seed (tg_batch_start), inputs [T] and targets [T]. */
+tg_status tg_windows_train_row(tg_windows *w, uint64_t seed, uint64_t sample, uint64_t train,
+                               size_t T, int32_t *inputs, int32_t *targets);
 /* The window of T tokens at start: inputs [T], targets [T]. start + T + 1 is at most the number of
  * tokens. */
 tg_status tg_windows_row(tg_windows *w, uint64_t start, size_t T, int32_t *inputs,

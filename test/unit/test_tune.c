@@ -182,11 +182,106 @@ static void test_refusals(void **state) {
     tg_context_free(ctx);
 }
 
+/* ---------------------------------------------------------------------------------- own rows */
+
+/* The windows that a text's batches have, as rows of the caller's; what does not count is masked.
+ */
+typedef struct own_rows {
+    int32_t *ids;
+    size_t n_train, n;
+    bool masks, wrong;
+} own_rows;
+
+static int own_row(void *user, uint64_t number, size_t T, int32_t *ids, int32_t *targets) {
+    const own_rows *r = user;
+    const uint64_t start = tg_batch_start(42, number, r->n_train, T);
+    for (size_t i = 0; i < T; i++) {
+        ids[i] = r->ids[start + i];
+        targets[i] = r->masks && i % 3 == 1 ? TG_NO_TARGET : r->ids[start + i + 1];
+    }
+    if (r->wrong) ids[3] = 288;
+    return 0;
+}
+
+static int own_val(void *user, uint64_t number, size_t T, int32_t *ids, int32_t *targets) {
+    const own_rows *r = user;
+    for (size_t i = 0; i < T; i++) {
+        ids[i] = r->ids[r->n_train + number * T + i];
+        targets[i] = r->ids[r->n_train + number * T + i + 1];
+    }
+    return 0;
+}
+
+static own_rows rows_of(tg_context *ctx, const tg_model *m) {
+    own_rows r = { .n = 0 };
+    char *bytes = malloc(TEXT_BYTES);
+    FILE *f = fopen(STORIES, "rb");
+    assert_non_null(f);
+    assert_int_equal(fread(bytes, 1, TEXT_BYTES, f), TEXT_BYTES);
+    fclose(f);
+    r.ids = malloc(TEXT_BYTES * sizeof *r.ids);
+    OK(ctx, tg_tokenizer_encode(ctx, tg_model_tokenizer(m), bytes, TEXT_BYTES, 0, r.ids, TEXT_BYTES,
+                                &r.n));
+    r.n_train = r.n - (size_t)((double)r.n * 0.1);
+    free(bytes);
+    return r;
+}
+
+static run_of start_rows(own_rows *rows, bool masks, const char *resume) {
+    char path[64];
+    const tg_train_options o = options();
+    run_of r = { .ctx = open_context(2, NULL, NULL) };
+    tg_model *m;
+    OK(r.ctx, tg_model_open_floats(r.ctx, folder_of("qwen3", path), &m));
+    *rows = rows_of(r.ctx, m);
+    rows->masks = masks;
+    const uint64_t n_val = (rows->n - rows->n_train - 1) / ROW;
+    OK(r.ctx, tg_text_of_rows(r.ctx, own_row, own_val, n_val, 7, rows, &r.text));
+    if (resume) {
+        tg_model_free(m);
+        OK(r.ctx, tg_trainer_open(r.ctx, resume, r.text, 0, &r.trainer));
+    } else {
+        r.model = m;
+        OK(r.ctx, tg_trainer_new(r.ctx, r.model, r.text, &o, &r.trainer));
+    }
+    return r;
+}
+
+/* The same rows as a text's give the same bits; fewer targets others; and a run of them resumes. */
+static void test_rows(void **state) {
+    (void)state;
+    own_rows rows, more, rest_rows;
+    run_of text = start(1, "qwen3"), own = start_rows(&rows, false, NULL);
+    const tg_step_report a = steps_until(&text, STEPS), b = steps_until(&own, STEPS);
+    assert_true(a.loss_hash == b.loss_hash);
+    assert_true(a.val_loss == b.val_loss);
+    run_of masked = start_rows(&more, true, NULL);
+    steps_until(&masked, STEPS / 2);
+    OK(masked.ctx, tg_trainer_save(masked.trainer, RUN));
+    const tg_step_report c = steps_until(&masked, STEPS);
+    assert_true(c.loss_hash != b.loss_hash && fabs(c.loss / b.loss - 1) < 0.1);
+    run_of rest = start_rows(&rest_rows, true, RUN);
+    assert_true(steps_until(&rest, STEPS).loss_hash == c.loss_hash);
+    tg_step_report report;
+    OK(own.ctx, tg_trainer_set_steps(own.trainer, STEPS + 1));
+    rows.wrong = true;
+    assert_int_equal(tg_trainer_step(own.trainer, &report), TG_E_RANGE);
+    assert_non_null(strstr(tg_context_error(own.ctx), "token 3: want an id in [0,288)"));
+    end_run(&rest);
+    end_run(&masked);
+    end_run(&own);
+    end_run(&text);
+    free(rows.ids);
+    free(more.ids);
+    free(rest_rows.ids);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_oracle),
         cmocka_unit_test(test_saves),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_rows),
     };
     return cmocka_run_group_tests_name("tune", tests, NULL, NULL);
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cross_entropy - loss = scale * mean over rows of (lse - logits[target]), the mean surprise.
+ * Rows whose target is negative do not count; if none does, the loss is 0.
  *
  *   lse = log(sum(exp(logits))) = max + log(sum(exp(logits - max))), row by row
  *
- *   in 0  logits [..,V]     in 1  targets [..] i32 in [0,V)     f[0]  scale, 1 / micro-steps
+ *   in 0  logits [..,V]     in 1  targets [..] i32 below V     f[0]  scale, 1 / micro-steps
  *   out 0  loss, a scalar, accumulates     out 1  lse [rows]
  *
  * Backward needs logits, targets and lse. Losses of rows are added in double, rows rising. A target
- * outside [0,V) takes the nearest column (tg_clamp_id).
+ * beyond V takes the last column (tg_clamp_id).
  */
 #include "base/math.h"
 #include "ops/build.h"
@@ -40,13 +41,16 @@ static void ref(const tg_args *a) {
     TG_REAL *loss = a->out[0], *lse = a->out[1];
     const size_t rows = tg_type_rows(&a->in_type[0]), cols = tg_type_cols(&a->in_type[0]);
     double sum = 0;
+    size_t counted = 0;
     for (size_t r = 0; r < rows; r++) {
         const TG_REAL *x = logits + r * cols;
         const double row = row_lse(x, cols);
         lse[r] = (TG_REAL)row;
+        if (targets[r] < 0) continue;
         sum += row - (double)x[tg_clamp_id(targets[r], cols)];
+        counted++;
     }
-    const double mean = sum / (double)rows * (double)a->attr.f[0];
+    const double mean = counted ? sum / (double)counted * (double)a->attr.f[0] : 0;
     loss[0] = (TG_REAL)(a->acc & 1 ? (double)loss[0] + mean : mean);
 }
 
@@ -72,6 +76,16 @@ static void put_low(const tg_args *a) {
     for (size_t i = 0; i < tg_type_elems(&a->in_type[0]); i++) x[i] -= 200;
 }
 
+/* Every third row does not count; and none at all. */
+static void put_mask(const tg_args *a) {
+    int32_t *targets = (int32_t *)(uintptr_t)a->in[1];
+    for (size_t r = 0; r < tg_type_elems(&a->in_type[1]); r += 3) targets[r] = -1 - (int32_t)r;
+}
+static void put_no_target(const tg_args *a) {
+    int32_t *targets = (int32_t *)(uintptr_t)a->in[1];
+    for (size_t r = 0; r < tg_type_elems(&a->in_type[1]); r++) targets[r] = -1;
+}
+
 static const tg_case cases[] = {
     CASE(1, 1, 1, 1, 0),
     CASE(3, 15, 1, 15, 1),
@@ -95,6 +109,17 @@ static const tg_case cases[] = {
       .i32_below = 17,
       .tol = 2e-6,
       .prepare = put_low },
+    { .in = { TG_T2(F32, 67, 19), TG_T1(I32, 67) },
+      .attr = { .f = { 0.5f } },
+      .i32_below = 19,
+      .tol = 2e-6,
+      .acc = 1,
+      .prepare = put_mask },
+    { .in = { TG_T2(F32, 3, 17), TG_T1(I32, 3) },
+      .attr = { .f = { 1 } },
+      .i32_below = 17,
+      .tol = 2e-6,
+      .prepare = put_no_target },
 };
 
 static const char *const wgsl[] = {
@@ -126,7 +151,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(cross_entropy) = {
     .name = "cross_entropy",
-    .doc = "loss = scale * mean over rows of (log sum exp(logits) - logits[target])",
+    .doc = "loss = scale * mean over rows with a target of (log sum exp(logits) - logits[target])",
     .in_names = { "logits", "targets" },
     .out_names = { "loss", "lse" },
     .n_in = 2,

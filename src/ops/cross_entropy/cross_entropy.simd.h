@@ -4,7 +4,7 @@
  *
  *   phase 0   a unit for some rows: maximum, sum of exponentials, lse; the row's loss goes to
  *             scratch [rows] doubles
- *   phase 1   one unit: losses of the rows, rows rising
+ *   phase 1   one unit: losses of the rows that count, rows rising
  *
  * A NaN among the logits is passed over by the maximum and comes back through its exponential: the
  * loss is NaN then, as it must be.
@@ -66,7 +66,7 @@ static void run_block(const tg_args *a, size_t first, size_t last) {
     for (size_t r = first; r < last; r++) {
         const double row = (double)max[r - first] + tg_log((double)sum[r - first]);
         lse[r] = (float)row;
-        loss[r] = row - (double)x[r * n + tg_clamp_id(targets[r], n)];
+        loss[r] = targets[r] < 0 ? 0 : row - (double)x[r * n + tg_clamp_id(targets[r], n)];
     }
 }
 
@@ -87,10 +87,15 @@ static void run_sum(const tg_args *a, size_t begin, size_t end) {
     (void)end;
     const size_t rows = tg_type_rows(&a->in_type[0]);
     const double *loss = a->scratch;
+    const int32_t *targets = a->in[1];
     float *out = a->out[0];
     double sum = 0;
-    for (size_t r = 0; r < rows; r++) sum += loss[r];
-    const float mean = (float)(sum / (double)rows * (double)a->attr.f[0]);
+    size_t counted = 0;
+    for (size_t r = 0; r < rows; r++) {
+        sum += loss[r];
+        counted += targets[r] >= 0;
+    }
+    const float mean = counted ? (float)(sum / (double)counted * (double)a->attr.f[0]) : 0;
     *out = a->acc & 1 ? *out + mean : mean;
 }
 

@@ -22,7 +22,8 @@ fn rows(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     if (lane == 0u) {
         let value = top + log1(all);
         lse[row] = value;
-        row_loss[row] = value - logits[start + clamp_id(targets[row], cols)];
+        row_loss[row] = select(value - logits[start + clamp_id(targets[row], cols)], 0.0,
+                               targets[row] < 0);
     }
 }
 
@@ -30,10 +31,15 @@ fn rows(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
 fn mean(@builtin(local_invocation_index) lane: u32) {
     let n = op.ins[0].rows;
     var sum = 0.0;
-    for (var r = lane; r < n; r += 64u) { sum += row_loss[r]; }
+    var some = 0.0;
+    for (var r = lane; r < n; r += 64u) {
+        sum += row_loss[r];
+        some += select(0.0, 1.0, targets[r] >= 0);
+    }
     let all = group_sum(lane, sum);
+    let counted = group_sum(lane, some);
     if (lane == 0u) {
-        var value = all / f32(n) * op.f0;
+        var value = select(0.0, all / max(counted, 1.0) * op.f0, counted > 0.0);
         if (adds(0u)) { value += loss[0]; }
         loss[0] = value;
     }

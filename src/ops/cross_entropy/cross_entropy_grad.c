@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cross_entropy_grad - dlogits = (exp(logits - lse) - [target]) * dloss * scale / rows.
+ * cross_entropy_grad - dlogits = (exp(logits - lse) - [target]) * dloss * scale / rows,
+ * where rows are those with a target that is not negative; dlogits of the others are 0.
  *
  *   in 0  logits [..,V]   in 1  targets [..] i32   in 2  lse [rows]   in 3  dloss, a scalar
  *   out 0  dlogits [..,V]     f[0]  scale
@@ -33,8 +34,11 @@ static void ref(const tg_args *a) {
     const int32_t *targets = a->in[1];
     TG_REAL *out = a->out[0];
     const size_t rows = tg_type_rows(&a->in_type[0]), cols = tg_type_cols(&a->in_type[0]);
-    const double factor = (double)dloss[0] * (double)a->attr.f[0] / (double)rows;
+    size_t counted = 0;
+    for (size_t r = 0; r < rows; r++) counted += targets[r] >= 0;
+    const double all = (double)dloss[0] * (double)a->attr.f[0] / (double)(counted ? counted : 1);
     for (size_t r = 0; r < rows; r++) {
+        const double factor = targets[r] < 0 ? 0 : all;
         const size_t target = tg_clamp_id(targets[r], cols);
         for (size_t c = 0; c < cols; c++) {
             const double p = tg_exp((double)logits[r * cols + c] - (double)lse[r]);
@@ -52,6 +56,11 @@ static void ref(const tg_args *a) {
       .i32_below = (below),                                                                        \
       .positive = 1 << 2,                                                                          \
       .tol = 2e-6 }
+static void put_mask(const tg_args *a) {
+    int32_t *targets = (int32_t *)(uintptr_t)a->in[1];
+    for (size_t r = 0; r < tg_type_elems(&a->in_type[1]); r += 3) targets[r] = -1 - (int32_t)r;
+}
+
 static const tg_case cases[] = {
     CASE(1, 1, 1, 1),
     CASE(3, 15, 1, 15),
@@ -65,23 +74,52 @@ static const tg_case cases[] = {
       .i32_below = 64,
       .positive = 1 << 2,
       .tol = 2e-6 },
+    { .in = { TG_T2(F32, 67, 19), TG_T1(I32, 67), TG_T1(F32, 67), TG_T0(F32) },
+      .attr = { .f = { 0.5f } },
+      .i32_below = 19,
+      .positive = 1 << 2,
+      .tol = 2e-6,
+      .prepare = put_mask },
+    { .in = { TG_T2(F32, 1, 5), TG_T1(I32, 1), TG_T1(F32, 1), TG_T0(F32) },
+      .attr = { .f = { 1 } },
+      .i32_below = 5,
+      .positive = 1 << 2,
+      .tol = 2e-6,
+      .prepare = put_mask }, /* nothing counts */
 };
 
 static const char *const wgsl[] = {
 #include "ops/cross_entropy/cross_entropy_grad.wgsl.h"
 };
+static size_t one_group(const tg_args *a) {
+    (void)a;
+    return 1;
+}
+static size_t count_bytes(const tg_args *a) {
+    (void)a;
+    return sizeof(float);
+}
+
+#define BIND                                                                                       \
+    { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_OUT(0), TG_BIND_SCRATCH }
 static const tg_shader shaders[] = {
     { .name = "elements",
-      .pass = { { .entry = "main",
+      .pass = { { .entry = "count",
                   .wgsl = { wgsl },
-                  .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3),
-                            TG_BIND_OUT(0) },
-                  .groups = tg_shader_groups_in0 } } },
+                  .reduces = true,
+                  .bind = BIND,
+                  .groups = one_group },
+                { .entry = "main",
+                  .wgsl = { wgsl },
+                  .reduces = true,
+                  .bind = BIND,
+                  .groups = tg_shader_groups_in0 } },
+      .scratch_bytes = count_bytes },
 };
 
 TG_OP_DESC(cross_entropy_grad) = {
     .name = "cross_entropy_grad",
-    .doc = "dlogits = (exp(logits - lse) - [target]) * dloss * scale / rows",
+    .doc = "dlogits = (exp(logits - lse) - [target]) * dloss * scale / rows with a target",
     .in_names = { "logits", "targets", "lse", "dloss" },
     .out_names = { "dlogits" },
     .n_in = 4,

@@ -81,6 +81,10 @@ export const tg_chat_limit = {
   TG_ENDS_MAX: 32,
 } as const;
 
+export const tg_no_target = {
+  TG_NO_TARGET: -1,
+} as const;
+
 export const tg_schedule = {
   TG_CONSTANT: 0,
   TG_COSINE: 1,
