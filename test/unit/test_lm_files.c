@@ -90,8 +90,7 @@ static void configurations(void **state) {
         const char *says;
     } cases[] = {
         { NULL, NULL, TG_OK, "" },
-        { "\"qwen2\"", "\"mamba\"", TG_E_UNSUPPORTED,
-          "bert, have mamba" },
+        { "\"qwen2\"", "\"mamba\"", TG_E_UNSUPPORTED, "bert, have mamba" },
         { "\"silu\"", "\"relu\"", TG_E_UNSUPPORTED, "hidden_act: want silu, have relu" },
         { "\"default\"", "\"yarn\"", TG_E_UNSUPPORTED,
           "want default, linear or llama3, have yarn" },
