@@ -427,8 +427,8 @@ static void the_vocabulary_ends_too(void **state) {
         pieces[i] = (tg_tok_text) { .bytes = names[i], .n_bytes = (uint32_t)strlen(names[i]) };
     /* With an end behind the answer, with the next turn's beginning there, and with words. */
     static const char *const texts[] = {
-        "{% for m in messages %}{{ m.content }}{% if m.role == 'assistant' %}\n<|im_end|>"
-        "{% endif %}{% endfor %}",
+        ("{% for m in messages %}{{ m.content }}{% if m.role == 'assistant' %}\n<|im_end|>"
+         "{% endif %}{% endfor %}"),
         "{% for m in messages %}<|im_start|>{{ m.content }}{% endfor %}",
         "{% for m in messages %}{{ m.content }} a<|im_end|>{% endfor %}",
         "{{ raise_exception('no') }}",
