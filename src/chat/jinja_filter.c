@@ -367,7 +367,7 @@ static const tg_jinja_args no_args = { .n = 0 };
 static tg_jinja_args rest(const tg_jinja_args *a, uint32_t n) {
     tg_jinja_args out = *a;
     n = n < a->n ? n : a->n;
-    out.v += n;
+    if (n > 0) out.v += n;
     out.n -= n;
     return out;
 }

@@ -135,7 +135,7 @@ def to_tinygpt():
     for command, *rest in ("sample", "--prompt", "ab", "--tokens", "3"), ("tokenize", "ab"):
         expect(tinygpt(command, "t.tinygpt", *rest), 0, command)
     expect(tinygpt("train", "--data", text_file(), "--from", "q.tinygpt"), 2, "not to be trained",
-           err="training wants f32, f16 or bf16, have Q")
+           err="training wants f32, f16 or bf16, have q")
     good = read("q.tinygpt")
     for at in range(0, len(good), len(good) // 40 + 1):
         write("bad.tinygpt", good[:at] + bytes([good[at] ^ 4]) + good[at + 1:])

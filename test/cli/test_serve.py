@@ -232,7 +232,8 @@ def built_in_page():
             path = "/" + name.decode()
             plain, packed = s.get(path), s.get(path, Accept_Encoding="gzip;q=0.8")
             brotli = s.get(path, Accept_Encoding="gzip, deflate, br")
-            if path.endswith((".js", ".css")):
+            # A file of a line or two has nothing to be packed.
+            if path.endswith((".js", ".css")) and len(plain.body) > 256:
                 equal(brotli["content-encoding"], "br", f"{path} in brotli's format")
                 check(len(brotli.body) < len(packed.body), f"{path}: brotli's is the smallest")
             equal((plain.status, plain["content-encoding"]), (200, None), f"{path} plain")

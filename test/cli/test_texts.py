@@ -57,7 +57,7 @@ def prompt_of(template, *args):
 
 
 def templates():
-    """A template is known as a whole, or refused; --template decides."""
+    """A template of the file's own is run, whatever it writes; --template decides."""
     plain = prompt_of(LOOP + BEGIN)
     expect(plain, 0, "ChatML")
     n = plain.json()["prompt_tokens"]
@@ -72,10 +72,13 @@ def templates():
           "eos behind turns")
     equal(prompt_of(LOOP.replace("{% endfor %}", "{% if message['role'] == 'assistant' %}{{ eos_token }}{% endif %}"
                                  "{% endfor %}") + BEGIN).json()["prompt_tokens"], n, "eos behind answers, of which there is none")
-    for what, other in (("answers called model", (LOOP + BEGIN).replace("assistant", "model")),
-                        ("eos in front of turns", LOOP.replace("%}{{", "%}{{ eos_token }}{{", 1) + BEGIN)):
-        expect(prompt_of(other), 2, what, err=["looks like chatml", "--template NAME"])
+    for what, other, more in (("answers called model", (LOOP + BEGIN).replace("assistant", "model"),
+                               len("model") - len("assistant")),
+                              ("eos in front of turns", LOOP.replace("%}{{", "%}{{ eos_token }}{{", 1) + BEGIN, 1)):
+        equal(prompt_of(other).json()["prompt_tokens"], n + more, what)
         equal(prompt_of(other, "--template", "chatml").json()["prompt_tokens"], n, f"{what}, but named")
+    expect(prompt_of("{{ nothing_of_the_kind() }}"), 2, "a call of what is not there", err="nothing_of_the_kind")
+    expect(prompt_of("{% for i in range(10**9) %}a{% endfor %}"), 2, "a template without an end")
     for date in ("2026-02-29", "29 Nov 2026", "2026-13-01", ""):
         expect(prompt_of(LOOP + BEGIN, "--date", date), 2, f"--date {date}", err="YYYY-MM-DD")
     expect(prompt_of(LOOP + BEGIN, "--date", "2028-02-29"), 0, "--date")

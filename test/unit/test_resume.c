@@ -247,7 +247,7 @@ static void a_held_rate_stays(void **state) {
 
 static void steps_and_validation_of_a_resumed_run(void **state) {
     (void)state;
-    tg_train_options o = options(10), now;
+    tg_train_options o = options(10), now = tg_train_options_default();
     run_of r = fresh(whole, &o);
     steps_until(&r, 10);
     OK(r.ctx, tg_trainer_save(r.trainer, SAVE));
@@ -256,14 +256,14 @@ static void steps_and_validation_of_a_resumed_run(void **state) {
     assert_non_null(strstr(tg_context_error(r.ctx), "want at least the 10 that are done"));
     OK(r.ctx, tg_trainer_open(r.ctx, SAVE, r.text, 12, &t));
     OK(r.ctx, tg_trainer_set_validation(t, 1, 5));
-    tg_trainer_options(t, &now);
+    OK(r.ctx, tg_trainer_options(t, &now));
     assert_int_equal(now.eval_every, 1);
     assert_int_equal(now.patience, 5);
     tg_step_report report;
     OK(r.ctx, tg_trainer_step(t, &report));
     assert_false(tg_isnan(report.val_loss));
     OK(r.ctx, tg_trainer_set_validation(t, -1, -1));
-    tg_trainer_options(t, &now);
+    OK(r.ctx, tg_trainer_options(t, &now));
     assert_int_equal(now.eval_every, 1);
     assert_int_equal(now.patience, 5);
     tg_trainer_free(t);

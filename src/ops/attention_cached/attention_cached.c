@@ -191,7 +191,41 @@ static size_t groups(const tg_args *a) {
                 .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3),              \
                           TG_BIND_OUT(0) },                                                        \
                 .groups = groups } }
-static const tg_shader shaders[] = { TG_FLASH_SHADERS(PASSES) };
+/* One row: tiles of 64 keys side by side, and what they found added up. A tile lies in one page. */
+static const char *const one[] = {
+#include "ops/attention_cached/attention_one.wgsl.h"
+};
+static bool fits_one(const tg_args *a) {
+    return a->in_type[0].dim[0] == 1 && tg_flash_fours_256(a);
+}
+/* Tiles that a window, which may begin anywhere in one, or else the whole cache can reach into. */
+static size_t tiles(const tg_args *a) {
+    const size_t room = a->in_type[3].dim[1] * a->in_type[1].dim[2], w = (size_t)a->attr.i[3];
+    return tg_shader_parts(w > 0 && w < room ? w : room, TG_PAGE_TILE) + (w > 0);
+}
+static uint32_t tiles_word(const tg_args *a) { return (uint32_t)tiles(a); }
+static size_t one_groups(const tg_args *a) { return (size_t)a->attr.i[0] * tiles(a); }
+static size_t head_groups(const tg_args *a) { return (size_t)a->attr.i[0]; }
+static size_t one_bytes(const tg_args *a) {
+    return one_groups(a) * ((size_t)a->attr.i[2] + 2) * sizeof(float);
+}
+#define ONE(name, count)                                                                           \
+    { .entry = name,                                                                               \
+      .wgsl = { one },                                                                             \
+      .reduces = true,                                                                             \
+      .fours = true,                                                                               \
+      .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_OUT(0),        \
+                TG_BIND_SCRATCH },                                                                 \
+      .groups = count }
+
+static const tg_shader shaders[] = {
+    { .name = "one row",
+      .fits = fits_one,
+      .word = tiles_word,
+      .pass = { ONE("parts", one_groups), ONE("whole", head_groups) },
+      .scratch_bytes = one_bytes },
+    TG_FLASH_SHADERS(PASSES),
+};
 
 TG_OP_DESC(attention_cached) = {
     .name = "attention_cached",

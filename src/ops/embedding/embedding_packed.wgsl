@@ -5,7 +5,12 @@
 @group(0) @binding(3) var<storage, read_write> table: array<u32>;
 @group(0) @binding(4) var<storage, read_write> y: array<f32>;
 
+// The block that was taken last, in fours.
+var<private> w: array<vec4<f32>, 8>;
+
 fn word(part: u32, i: u32) -> u32 { return table[i]; }
+fn four(v: u32, q: vec4<f32>) { w[v] = q; }
+fn weight(k: u32) -> f32 { return fma(w[k / 4u][k % 4u], scale[k / 16u], offset[k / 16u]); }
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,

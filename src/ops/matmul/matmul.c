@@ -552,21 +552,25 @@ static size_t few_groups(const tg_args *a) {
     return s.m * tg_shader_parts(s.n, 16);
 }
 
-/* Weights of files: sixteen rows of one matrix, and four of a, are a workgroup. */
+/* Weights of files: sixteen rows of one matrix, and one of a or four, are a workgroup. */
 static bool fits_packed(const tg_args *a) {
     return !matmul_b_is_floats(a) && a->attr.i[MATMUL_TRANS] == 2;
 }
+static bool fits_one_row(const tg_args *a) { return fits_packed(a) && args_sizes(a).m == 1; }
 static uint32_t packed_word(const tg_args *a) {
     uint32_t word = 0;
     for (unsigned i = 0; i < MATMUL_PARTS && a->in_type[matmul_b[i]].n_dims; i++)
         word |= tg_shader_layout(a, matmul_b[i], i);
     return word;
 }
-static size_t packed_groups(const tg_args *a) {
+static size_t packed_across(const tg_args *a) {
     size_t across = 0;
     for (unsigned i = 0; i < MATMUL_PARTS && a->in_type[matmul_b[i]].n_dims; i++)
         across += tg_shader_parts(a->in_type[matmul_b[i]].dim[0], TG_PACK_ROWS);
-    return across * tg_shader_parts(args_sizes(a).m, 4);
+    return across;
+}
+static size_t packed_groups(const tg_args *a) {
+    return packed_across(a) * tg_shader_parts(args_sizes(a).m, 4);
 }
 
 /* The others read and write fours along what is contiguous in memory. */
@@ -647,6 +651,15 @@ static bool prefers_64_parts(const tg_args *a) { return parts_of(a, 64) > 1; }
 #define ALL(trans)                                                                                 \
     PARTS(trans, 32), TILED(trans, 32, prefers_32), PARTS(trans, 64), TILED(trans, 64, NULL)
 
+#define PACKED_ROWS(n, count)                                                                      \
+    .word = packed_word,                                                                           \
+    .pass = { { .entry = "main",                                                                   \
+                .constants = "const ROWS = " #n "u;\n",                                            \
+                .wgsl = { packed_text, packed },                                                   \
+                .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3),              \
+                          TG_BIND_IN(4), TG_BIND_IN(5), TG_BIND_OUT(0) },                          \
+                .groups = count } }
+
 static const tg_shader shaders[] = {
     { .name = "few rows",
       .fits = fits_few,
@@ -654,14 +667,8 @@ static const tg_shader shaders[] = {
                   .wgsl = { common, few },
                   .bind = BIND,
                   .groups = few_groups } } },
-    { .name = "packed",
-      .fits = fits_packed,
-      .word = packed_word,
-      .pass = { { .entry = "main",
-                  .wgsl = { packed_text, packed },
-                  .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3),
-                            TG_BIND_IN(4), TG_BIND_IN(5), TG_BIND_OUT(0) },
-                  .groups = packed_groups } } },
+    { .name = "packed, one row", .fits = fits_one_row, PACKED_ROWS(1, packed_across) },
+    { .name = "packed", .fits = fits_packed, PACKED_ROWS(4, packed_groups) },
     ALL(0),
     ALL(1),
     ALL(2),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // matmul_packed.wgsl - y = f(a) b^T + bias + residual by weights of files, up to three matrices side
-// by side. A workgroup has sixteen rows of one of them and four of a: sixteen slices of threads go
-// through the columns in blocks of 32, and add up what they have.
+// by side. A workgroup has sixteen rows of one of them and ROWS of a, 1 or 4. It goes through the
+// columns 512 at a time: f(a) of them comes into its memory, and each of sixteen slices of threads
+// takes a block of 32.
 @group(0) @binding(2) var<storage, read_write> a: array<f32>;
 @group(0) @binding(3) var<storage, read_write> b: array<u32>;
 @group(0) @binding(4) var<storage, read_write> bias: array<f32>;
@@ -10,8 +11,14 @@
 @group(0) @binding(7) var<storage, read_write> b2: array<u32>;
 @group(0) @binding(8) var<storage, read_write> y: array<f32>;
 
-const ROWS = 4u;
-var<workgroup> partial: array<f32, 1024>;
+const COLS = 512u;
+var<workgroup> x: array<vec4<f32>, 128u * ROWS>; // [ROWS][128]
+var<workgroup> partial: array<f32, 256u * ROWS>; // [16 slices][ROWS][16]
+// Of this thread's block, rows of a in the lanes: products with the first and the last 16 columns,
+// and sums of f(a) there. at: of its columns in x.
+var<private> at: u32;
+var<private> products: array<vec4<f32>, 2>;
+var<private> ones: array<vec4<f32>, 2>;
 
 fn word(part: u32, i: u32) -> u32 {
     if (part == 0u) { return b[i]; }
@@ -21,72 +28,90 @@ fn word(part: u32, i: u32) -> u32 {
 
 fn rows_of(part: u32) -> u32 { return op.ins[select(part + 3u, 1u, part == 0u)].rows; }
 
-fn four_of_a(at: u32, k: u32, depth: u32) -> vec4<f32> {
-    var x = vec4<f32>();
-    for (var i = 0u; i < 4u; i++) {
-        if (k + i >= depth) { break; }
-        let v = a[at + k + i];
-        if (op.i3 == 0) {
-            x[i] = v;
-        } else {
-            x[i] = select(gelu_tanh(v), silu(v), op.i3 == 1) * a[at + depth + k + i];
-        }
+// Four columns of all rows of a, multiplied with these and added up.
+fn dots(q: vec4<f32>, i: u32) -> vec4<f32> {
+    if (ROWS == 1u) { return vec4<f32>(dot(q, x[i]), 0.0, 0.0, 0.0); }
+    return vec4<f32>(dot(q, x[i]), dot(q, x[i + 128u % (128u * ROWS)]),
+                     dot(q, x[i + 256u % (128u * ROWS)]), dot(q, x[i + 384u % (128u * ROWS)]));
+}
+
+fn four(v: u32, q: vec4<f32>) {
+    let p = dots(q, at + v);
+    let s = dots(vec4<f32>(1.0), at + v);
+    if (v < 4u) {
+        products[0] += p;
+        ones[0] += s;
+    } else {
+        products[1] += p;
+        ones[1] += s;
     }
-    return x;
+}
+
+// f(a)[row, k], zeros beyond what there is.
+fn value(row: u32, m: u32, k: u32, depth: u32) -> f32 {
+    if (row >= m || k >= depth) { return 0.0; }
+    if (op.i3 == 0) { return a[row * depth + k]; }
+    let i = 2u * row * depth + k;
+    return select(gelu_tanh(a[i]), silu(a[i]), op.i3 == 1) * a[i + depth];
 }
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
     let m = in_rows(0u);
-    let a_cols = op.ins[0].cols;
-    let depth = select(a_cols / 2u, a_cols, op.i3 == 0);
-    var across = 0u;
-    var n = 0u;
-    for (var p = 0u; p < 3u; p++) {
-        across += (rows_of(p) + 15u) / 16u;
-        n += rows_of(p);
-    }
+    let depth = select(op.ins[0].cols / 2u, op.ins[0].cols, op.i3 == 0);
+    let groups0 = (rows_of(0u) + 15u) / 16u;
+    let groups1 = (rows_of(1u) + 15u) / 16u;
+    let across = groups0 + groups1 + (rows_of(2u) + 15u) / 16u;
     let number = group_of(id, count);
     let first = number / across * ROWS;
     if (first >= m) { return; }
     var group = number % across;
     var part = 0u;
     var begin = 0u;
-    while (group >= (rows_of(part) + 15u) / 16u) {
-        group -= (rows_of(part) + 15u) / 16u;
-        begin += rows_of(part);
-        part++;
+    if (group >= groups0 + groups1) {
+        group -= groups0 + groups1;
+        begin = rows_of(0u) + rows_of(1u);
+        part = 2u;
+    } else if (group >= groups0) {
+        group -= groups0;
+        begin = rows_of(0u);
+        part = 1u;
     }
     let r = lane % 16u;
+    let slice = lane / 16u;
     let row = group * 16u + r;
+    let is_row = row < rows_of(part);
     var sum = vec4<f32>();
-    if (row < rows_of(part)) {
-        for (var block = lane / 16u; block * 32u < depth; block += 16u) {
-            take_block(part, row, depth, block);
-            for (var i = 0u; i < ROWS && first + i < m; i++) {
-                var products = vec2<f32>();
-                var ones = vec2<f32>();
-                for (var v = 0u; v < 8u; v++) {
-                    let x = four_of_a((first + i) * a_cols, 32u * block + 4u * v, depth);
-                    products[v / 4u] += dot(w[v], x);
-                    ones[v / 4u] += dot(vec4<f32>(1.0), x);
-                }
-                sum[i] += dot(products, scale) + dot(ones, offset);
-            }
+    for (var tile = 0u; tile < depth; tile += COLS) {
+        for (var i = lane; i < 128u * ROWS; i += 256u) {
+            let k = tile + 4u * (i % 128u);
+            let t = first + i / 128u;
+            x[i] = vec4<f32>(value(t, m, k, depth), value(t, m, k + 1u, depth),
+                             value(t, m, k + 2u, depth), value(t, m, k + 3u, depth));
         }
+        workgroupBarrier();
+        let block = tile / 32u + slice;
+        if (is_row && block * 32u < depth) {
+            at = 8u * slice;
+            products = array<vec4<f32>, 2>();
+            ones = array<vec4<f32>, 2>();
+            take_block(part, row, depth, block);
+            sum += (products[0] * scale.x + products[1] * scale.y) +
+                   (ones[0] * offset.x + ones[1] * offset.y);
+        }
+        workgroupBarrier();
     }
-    for (var i = 0u; i < ROWS; i++) { partial[(lane / 16u * ROWS + i) * 16u + r] = sum[i]; }
+    for (var i = 0u; i < ROWS; i++) { partial[(slice * ROWS + i) * 16u + r] = sum[i]; }
     workgroupBarrier();
-    let i = lane / 16u;
-    if (i < ROWS && first + i < m && row < rows_of(part)) {
+    if (slice < ROWS && first + slice < m && is_row) {
         var all = 0.0;
-        for (var s = 0u; s < 16u; s++) { all += partial[(s * ROWS + i) * 16u + r]; }
+        for (var s = 0u; s < 16u; s++) { all += partial[(s * ROWS + slice) * 16u + r]; }
         let j = begin + row;
-        let at = (first + i) * n + j;
-        if (adds(0u)) { all += y[at]; }
+        let out = (first + slice) * (rows_of(0u) + rows_of(1u) + rows_of(2u)) + j;
+        if (adds(0u)) { all += y[out]; }
         if (is_here(2u)) { all += bias[j]; }
-        if (is_here(3u)) { all += residual[at]; }
-        y[at] = all;
+        if (is_here(3u)) { all += residual[out]; }
+        y[out] = all;
     }
 }

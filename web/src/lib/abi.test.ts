@@ -51,7 +51,7 @@ describe.each([false, true])('a struct, wide pointers %s', (wide) => {
     }
     expect(write({ seed: -1 })).toThrow(TinygptError);
     expect(write({ lr: 'fast' })).toThrow(/lr: want a number/);
-    expect(write({ learningRate: 1 })).toThrow(/want one of steps, batch/);
+    expect(write({ learningRate: 1 })).toThrow(/want one of .*steps, batch/);
     expect(write({ lr: undefined, batch: 2n ** 31n - 1n })).not.toThrow();
   });
 });

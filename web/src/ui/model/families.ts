@@ -72,6 +72,7 @@ export const FAMILIES: readonly Family[] = [
     windows: true,
     ropeBase: 1e6,
   },
+  { ...LLAMA, name: 'phi3', label: 'Phi 3', windows: true, tied: false },
 ];
 
 /** The family by its name; the first one where a name is not known. */
