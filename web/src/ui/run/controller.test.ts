@@ -28,6 +28,8 @@ class World implements EnginePort<FakeModel, TextPort> {
   /** What taking a save holds training up for. */
   saveMs = 0;
   trainers: FakeTrainer[] = [];
+  /** Behind this step a device is lost, and the run goes back to the step before; 0: never. */
+  goesBackAt = 0;
   /** What goes wrong, and at which step. */
   faultAt: { step: number; error: Error } | null = null;
 
@@ -139,7 +141,12 @@ class FakeTrainer implements TrainerPort<FakeModel> {
       this.at++;
       this.taken.push(this.at);
       this.world.clock += this.world.msPerStep;
+      const at = this.at;
       yield this.report();
+      if (at === this.world.goesBackAt) {
+        this.world.goesBackAt = 0;
+        this.at--;
+      }
     }
   }
 
@@ -271,6 +278,15 @@ describe('RunController', () => {
     expect(s.milestones.map((m) => m.id)).toContain('pairs');
     expect(ended).toBe(1);
     expect((store.saved?.meta as RunMeta).step).toBe(400);
+  });
+
+  it('goes on when a lost device repeats the one step of a chunk', async () => {
+    world.msPerStep = 5000; // slower than a chunk is long
+    world.goesBackAt = 3;
+    await c.start(settings({ steps: 6 }), TEXT);
+    await until(() => phase() === 'done');
+    expect(world.trainers[0]?.taken).toEqual([1, 2, 3, 3, 4, 5, 6]);
+    expect(c.state.get().step).toBe(6);
   });
 
   it('samples at exactly the steps that it names', async () => {

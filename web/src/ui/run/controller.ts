@@ -504,10 +504,9 @@ export class RunController<M extends ModelPort, T extends TextPort> {
         const every = this.#sampleEvery();
         if (this.#sampleDue(every)) await this.#sample(signal);
         if (signal.aborted) break;
-        const before = this.#shown.step;
         const over = await this.#chunk(this.#trainer, every, signal);
         if (signal.aborted) break;
-        if (over || this.#shown.step === before) {
+        if (over) {
           await this.#end(true);
           return;
         }
@@ -519,22 +518,25 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     }
   }
 
-  /** Some seconds of training, at most to the next sample or save. True when the run is over. */
+  /** Some seconds of training, at most to the next sample or save. True when the run is over: also
+   *  where no step came. (One that was done again on another device is a step, too.) */
   async #chunk(trainer: TrainerPort<M>, every: number, signal: AbortSignal): Promise<boolean> {
     const { step, total, msPerStep } = this.#shown;
     const ms = Math.min(CHUNK_MS, this.#nextSave - this.#deps.now());
     const fit = Number.isFinite(msPerStep) ? Math.max(1, Math.floor(ms / msPerStep)) : 1;
     const n = Math.min(fit, total - step, every - (step % every));
     let over = false;
+    let came = false;
     if (n > 0) {
       for await (const r of trainer.steps(n, { signal })) {
         this.#take(r);
+        came = true;
         over ||= r.earlyStop;
       }
       // Stopping may leave finished steps unreported; the trainer knows of them.
       if (signal.aborted) await this.#catchUp(trainer);
     }
-    return over || this.#shown.step >= this.#shown.total;
+    return over || !came || this.#shown.step >= this.#shown.total;
   }
 
   async #catchUp(trainer: TrainerPort<M>): Promise<void> {
