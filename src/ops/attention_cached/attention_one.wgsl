@@ -51,7 +51,7 @@ fn parts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: v
     if (head >= u32(op.i0) || 64u * tile >= k.end) { return; }
     let kv = head / (u32(op.i0) / u32(op.i1));
     let last = min(63u, k.end - 1u - 64u * tile);
-    for (var i = tid; i < fours; i += 64u) { q[i] = as_vec4(qkv[head * fours + i]); }
+    for (var e = tid; e < fours; e += 64u) { q[e] = as_vec4(qkv[head * fours + e]); }
     workgroupBarrier();
 
     let key = place_of(k, tile, kv, size) / 4u + min(tid, last) * fours;

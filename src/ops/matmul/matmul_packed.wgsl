@@ -67,21 +67,21 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     let first = number / across * ROWS;
     if (first >= m) { return; }
     var group = number % across;
-    var part = 0u;
+    var matrix = 0u;
     var begin = 0u;
     if (group >= groups0 + groups1) {
         group -= groups0 + groups1;
         begin = rows_of(0u) + rows_of(1u);
-        part = 2u;
+        matrix = 2u;
     } else if (group >= groups0) {
         group -= groups0;
         begin = rows_of(0u);
-        part = 1u;
+        matrix = 1u;
     }
     let r = lane % 16u;
     let slice = lane / 16u;
     let row = group * 16u + r;
-    let is_row = row < rows_of(part);
+    let is_row = row < rows_of(matrix);
     var sum = vec4<f32>();
     for (var tile = 0u; tile < depth; tile += COLS) {
         for (var i = lane; i < 128u * ROWS; i += 256u) {
@@ -96,7 +96,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
             at = 8u * slice;
             products = array<vec4<f32>, 2>();
             ones = array<vec4<f32>, 2>();
-            take_block(part, row, depth, block);
+            take_block(matrix, row, depth, block);
             sum += (products[0] * scale.x + products[1] * scale.y) +
                    (ones[0] * offset.x + ones[1] * offset.y);
         }
