@@ -12,8 +12,7 @@
  * own; gelu is the one with tanh. Facts: transformers' modeling_gemma3.
  */
 #include "base/math.h"
-#include "model/llama_names.h"
-#include "model/net.h"
+#include "model/llama.h"
 
 static tg_value *graph(tg_net *n, tg_value *tokens) {
     tg_value *x = tg_net_tap(n, TG_SITE_STREAM, tg_net_embed(n, tokens, "token_embd"));

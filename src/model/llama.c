@@ -12,15 +12,14 @@
  * Llama 3 stretches its frequencies by factors that are in the file (rope_freqs).
  * Facts: transformers' modeling_llama, modeling_qwen2, modeling_qwen3.
  */
-#include "model/llama_names.h"
-#include "model/net.h"
+#include "model/llama.h"
 
-static tg_value *graph(tg_net *n, tg_value *tokens) {
+tg_value *tg_llama_graph(tg_net *n, tg_value *tokens) {
     tg_value *x = tg_net_tap(n, TG_SITE_STREAM, tg_net_embed(n, tokens, "token_embd"));
     for (n->layer = 0; n->layer < n->config->layers; n->layer++) {
         tg_value *h = tg_net_norm(n, x, "attn_norm");
         h = tg_net_rope(n, tg_net_linear(n, h, "attn_qkv", TG_READ_PLAIN), 0);
-        h = tg_net_attention(n, h, 0);
+        h = tg_net_attention(n, h, tg_windowed(n->config, n->layer) ? n->config->window : 0);
         x = tg_net_project(n, h, "attn_output", TG_READ_PLAIN, x, TG_SITE_ATTENTION);
 
         h = tg_net_norm(n, x, "ffn_norm");
@@ -111,7 +110,7 @@ static const char *const switches[] = { "use_sliding_window", "mlp_bias", NULL }
                                        .fresh = true,                                              \
                                        .complete = complete,                                       \
                                        .config = config,                                           \
-                                       .graph = graph }
+                                       .graph = tg_llama_graph }
 FAMILY(llama, "Llama 2 and 3, SmolLM2", "LlamaForCausalLM", sizes);
 FAMILY(qwen2, "Qwen 2 and 2.5", "Qwen2ForCausalLM", sizes);
 FAMILY(qwen3, "Qwen 3", "Qwen3ForCausalLM", sizes_of_128);

@@ -2,33 +2,11 @@
 /*
  * phi3.c - the family "phi3" (Phi-3 and Phi-3.5 mini with a context of 4,096).
  *
- *   x = E[token]
- *   for each layer:  x = x + W_o attention(rope(norm(x) W_qkv))
- *                    x = x + W_down (silu(norm(x) W_gate) * (norm(x) W_up))
- *   logits = norm(x) W_out
- *
- * Llama's sums; queries, keys and values lie in one tensor, as do gate and up; and all layers see a
- * window. Factors of frequencies that depend on the length of a text (longrope, of the variants
- * with a context of 131,072) are refused. Facts: transformers' modeling_phi3.
+ * Its graph is Llama's; queries, keys and values lie in one tensor, as do gate and up; and all
+ * layers see a window. Factors of frequencies that depend on the length of a text (longrope, of the
+ * variants with a context of 131,072) are refused. Facts: transformers' modeling_phi3.
  */
-#include "model/llama_names.h"
-#include "model/net.h"
-
-static tg_value *graph(tg_net *n, tg_value *tokens) {
-    tg_value *x = tg_net_tap(n, TG_SITE_STREAM, tg_net_embed(n, tokens, "token_embd"));
-    for (n->layer = 0; n->layer < n->config->layers; n->layer++) {
-        tg_value *h = tg_net_norm(n, x, "attn_norm");
-        h = tg_net_rope(n, tg_net_linear(n, h, "attn_qkv", TG_READ_PLAIN), 0);
-        h = tg_net_attention(n, h, tg_windowed(n->config, n->layer) ? n->config->window : 0);
-        x = tg_net_project(n, h, "attn_output", TG_READ_PLAIN, x, TG_SITE_ATTENTION);
-
-        h = tg_net_norm(n, x, "ffn_norm");
-        h = tg_net_linear(n, h, "ffn_up", TG_READ_PLAIN);
-        x = tg_net_project(n, h, "ffn_down", TG_READ_SILU, x, TG_SITE_MLP);
-        x = tg_net_tap(n, TG_SITE_STREAM, x);
-    }
-    return tg_net_head(n, x);
-}
+#include "model/llama.h"
 
 static tg_status config(const tg_gguf *g, tg_model_config *c) {
     char key[TG_KEY_BYTES];
@@ -50,7 +28,7 @@ static const tg_want wants[] = {
     { "blk.%d.attn_qkv.weight", TG_SIZE_QKV, TG_SIZE_WIDTH, 0 },
     { "blk.%d.attn_output.weight", TG_SIZE_WIDTH, TG_SIZE_QUERIES, TG_WANT_BRANCH },
     { "blk.%d.ffn_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
-    { "blk.%d.ffn_up.weight", TG_SIZE_GATE_UP, TG_SIZE_WIDTH, 0 },
+    { "blk.%d.ffn_up.weight", TG_SIZE_GATE_UP, TG_SIZE_WIDTH, 0, NULL, "ffn_gate_up.weight" },
     { "blk.%d.ffn_down.weight", TG_SIZE_WIDTH, TG_SIZE_MLP, TG_WANT_BRANCH },
 };
 
@@ -97,5 +75,5 @@ const tg_family tg_family_phi3 = {
     .windows = true,
     .complete = complete,
     .config = config,
-    .graph = graph,
+    .graph = tg_llama_graph,
 };

@@ -3,8 +3,8 @@
  * embedding - y[n,:] = scale * table[ids[n],:], one row of the table for every token.
  *
  *   in 0  ids [..] i32 in [0,V)     out 0  y [..,C]
- *   in 1  table [V,C], plain f32, or weights as model files have them, packed (dtype/packed.h) or
- * not f[0]  scale, of which 0 is 1: rows are copied as they are (Gemma multiplies by sqrt(C))
+ *   in 1  table [V,C], plain f32, or weights of files, packed (dtype/packed.h) or not
+ *   f[0]  scale, of which 0 is 1: rows are copied as they are (Gemma multiplies by sqrt(C))
  *
  * Backward needs the ids alone; plain f32 alone has a gradient. An id outside [0,V) takes the
  * nearest row (tg_clamp_id).

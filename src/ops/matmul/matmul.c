@@ -15,11 +15,12 @@
  * What b is decides about the kernel:
  *
  *   f32, plain        floats of training; every sum is one chain over rising k. read is PLAIN.
- *   weights of files  packed (dtype/packed.h), or f16 or bf16 row after row; trans 0 or 2, act
- * NONE. In 4 and in 5 are two more of them, of as many columns: b is the rows of all, so that q|k|v
- * are one step even where each has a type of its own, as mixed files have. They are not trained, so
- * trans 0 is dx alone: neither bias nor residual. Kernels of trans 2 may round f(a) to 8 bits,
- * blocks of 32 columns sharing a scale (lever int8_activations).
+ *   weights of files  packed (dtype/packed.h), or f16 or bf16 row after row; trans 0 or 2, no act
+ *
+ * In 4 and in 5 are two more weights of files, of as many columns: b is the rows of all, so that
+ * q|k|v are one step even where each has a type of its own, as mixed files have. They are not
+ * trained, so trans 0 is dx alone: neither bias nor residual. Kernels of trans 2 may round f(a) to
+ * 8 bits, blocks of 32 columns sharing a scale (lever int8_activations).
  *
  * Backward needs a and b, and z where there is an activation.
  */

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * llama_names.h - what transformers calls the parts of Llama, and of the families that took them
- * over: rows of a family's tables (io/hf.h).
+ * llama.h - what families have of Llama: its graph, and what transformers calls its parts, as rows
+ * of a family's tables (io/hf.h).
  */
-#ifndef TG_MODEL_LLAMA_NAMES_H
-#define TG_MODEL_LLAMA_NAMES_H
+#ifndef TG_MODEL_LLAMA_H
+#define TG_MODEL_LLAMA_H
 
 #include "io/hf.h"
+#include "model/net.h"
+
+/* tg_family.graph: see llama.c. */
+tg_value *tg_llama_graph(tg_net *n, tg_value *tokens);
 
 /* flags: of the norm */
 #define TG_LLAMA_TOP(flags)                                                                        \
