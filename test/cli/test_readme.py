@@ -4,8 +4,8 @@
 
 A shell runs each line of the README's indented blocks that begins with build/tinygpt, in order, in one
 folder that has the texts and models which the lines name. A line that trains for longer than
-PATIENCE_S is interrupted as by Ctrl-C, and must have saved by then; the lines behind it go on with
-what it saved. `make` lines are checked against the Makefile's targets.
+PATIENCE_S is interrupted as by Ctrl-C, and must save then; the lines behind it go on with what it
+saved. If the first step was not done by then, it is run again with more patience. `make` lines are checked against the Makefile's targets.
 """
 import os
 import re
@@ -47,16 +47,16 @@ def prepare():
         shutil.copy(os.path.join(MODELS, source), name)
 
 
-def shell(line, interrupt):
-    """Runs a line to its end, or interrupts it after a while; its output, and whether it was interrupted."""
+def shell(line, patience_s=None):
+    """Runs a line to its end, or interrupts it after patience_s; its output, and whether it was interrupted."""
     process = subprocess.Popen(["bash", "-c", "exec " + line], env=environment(), stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     interrupted = False
     try:
-        out, err = process.communicate(b"Say hello.\n/quit\n", timeout=PATIENCE_S if interrupt else 300)
+        out, err = process.communicate(b"Say hello.\n/quit\n", timeout=patience_s or 300)
     except subprocess.TimeoutExpired:
-        interrupted = interrupt
-        process.send_signal(signal.SIGINT if interrupt else signal.SIGKILL)
+        interrupted = patience_s is not None
+        process.send_signal(signal.SIGINT if interrupted else signal.SIGKILL)
         out, err = process.communicate(timeout=120)
     return Result([line], process.returncode, out, err), interrupted
 
@@ -95,7 +95,11 @@ def every_command():
         if " serve" in line:
             serves(line)
             continue
-        result, interrupted = shell(line, " train " in line)
+        patience_s = PATIENCE_S if " train " in line else None
+        result, interrupted = shell(line, patience_s)
+        while interrupted and "before the first step" in result.errors + result.text and patience_s < 300:
+            patience_s *= 2
+            result, interrupted = shell(line, patience_s)
         wanted = next((SAYS[part] for part in SAYS if part in line), "")
         expect(result, 130 if interrupted else 0, line, out=wanted)
         if interrupted:
