@@ -261,7 +261,7 @@ wasm_threads        = src/base/os_wasm_$(if $(filter mt,$(wasm_words)),thread,si
 wasm_gpu            = $(patsubst %,src/backend/webgpu/gpu_%.o,$(if $(filter scalar,$(wasm_words)),none,js) untested)
 # What knows of no thread and of no ISA is the same in all builds that differ in these alone: it is
 # compiled once. (One with atomics that is missing in the first list, lld refuses.)
-WASM_OWN_mt        := $(addprefix src/,base/thread.o base/os_wasm_thread.o simd/cpu.o load/lm.o \
+WASM_OWN_mt        := $(addprefix src/,base/thread.o base/os_wasm_thread.o simd/cpu.o load/packing.o \
                         backend/cpu/cpu.o backend/webgpu/webgpu.o)
 WASM_OWN_relaxed   := %.simd.o $(patsubst %.c,%.o,src/ops/kernel_table.c \
                         $(shell grep -l isa.def -r src --include=*.c))

@@ -64,7 +64,7 @@ tg_status tg_job_model_new_vocabulary(tg_context *ctx, const tg_model_config *co
     tg_model_config whole = *config;
     if (t) TG_TRY(take_vocabulary(ctx, t, &whole));
     TG_TRY(tg_config_complete(&ctx->err, "model", &whole));
-    if (t && t->keys && tg_family_of(&whole) == tg_families[0])
+    if (t && t->keys && tg_family_of(&whole)->bytes)
         return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
                        "model: want a family with a vocabulary of its own, have %s, whose tokens "
                        "are bytes",

@@ -9,10 +9,11 @@
 #include "api/want.h"
 #include "convert/convert.h"
 #include "engine/session.h"
+#include "io/detect.h"
 #include "io/file.h"
+#include "io/hf.h"
 #include "io/output.h"
 #include "io/tools.h"
-#include "load/lm.h"
 
 tg_status tg_session_save(tg_session *session, const char *path, const void *note,
                           size_t note_bytes) {
@@ -43,13 +44,19 @@ tg_status tg_file_compare(tg_context *ctx, const char *path_a, const char *path_
     return tg_io_compare(&ctx->err, path_a, path_b, equal, write, user);
 }
 
-static tg_status has_checksums(tg_context *ctx, const char *path, bool *has) {
-    char folder[TG_LM_PATH_BYTES];
-    bool takes;
-    TG_TRY(tg_lm_takes(&ctx->err, path, folder, &takes));
-    if (takes) return tg_lm_has_checksums(ctx, folder, has);
+static tg_status has_checksums(tg_ctx *err, const char *path, bool *has) {
+    char folder[TG_GGUF_PATH_BYTES];
+    bool described;
+    TG_TRY(tg_gguf_takes(err, path, folder, &described));
+    if (described) {
+        tg_gguf g;
+        TG_TRY(tg_gguf_open_any(err, folder, &g));
+        *has = tg_gguf_checksummed(&g);
+        tg_gguf_close(&g);
+        return TG_OK;
+    }
     tg_file *file;
-    TG_TRY(tg_file_open(&ctx->err, path, &file));
+    TG_TRY(tg_file_open(err, path, &file));
     *has = file->checksummed;
     tg_file_close(file);
     return TG_OK;
@@ -59,28 +66,26 @@ tg_status tg_file_has_checksums(tg_context *ctx, const char *path, bool *has) {
     ENTER(ctx);
     WANT(ctx, path);
     WANT(ctx, has);
-    return tg_fail_named(&ctx->err, path, has_checksums(ctx, path, has));
+    return tg_fail_named(&ctx->err, path, has_checksums(&ctx->err, path, has));
 }
 
 tg_status tg_model_load_times(const tg_model *model, tg_load_times *out) {
     if (!model || !out) return TG_E_ARG;
-    const tg_lm_model *m = model->lm;
-    *out = (tg_load_times) { .open_ms = 0 };
-    if (!m) return TG_OK;
-    *out = (tg_load_times) { m->open_ms, m->tok_ms, m->pack_ms, 0, false };
-    out->mapped = m->map.data != NULL;
-    if (out->mapped) out->bytes = m->lm.bytes;
-    for (size_t i = 0; !out->mapped && i < m->lm.n_tensors; i++)
-        if (!m->lm.tensors[i].stays) out->bytes += m->lm.tensors[i].source->bytes;
+    const tg_tensors *t = &model->table;
+    *out = (tg_load_times) { model->open_ms, model->tok_ms, model->pack_ms, 0, false };
+    out->mapped = model->map.data != NULL;
+    if (out->mapped) out->bytes = t->bytes;
+    for (size_t i = 0; !out->mapped && i < t->n_tensors; i++)
+        if (!t->tensors[i].stays) out->bytes += t->tensors[i].source->bytes;
     return TG_OK;
 }
 
 /* Runs and models of .tinygpt files stay what they are in another .tinygpt file; all else is read
  * as a model, and held against what was made of it. */
 static tg_status by_model(tg_context *ctx, const char *path_in, tg_file_kind kind, bool *answer) {
-    char folder[TG_LM_PATH_BYTES];
+    char folder[TG_GGUF_PATH_BYTES];
     *answer = kind == TG_FILE_GGUF || kind == TG_FILE_FOLDER;
-    return kind == TG_FILE_V3 ? tg_lm_takes(&ctx->err, path_in, folder, answer) : TG_OK;
+    return kind == TG_FILE_V3 ? tg_gguf_takes(&ctx->err, path_in, folder, answer) : TG_OK;
 }
 
 tg_status tg_model_convert(tg_context *ctx, const char *path_in, const char *path_out,

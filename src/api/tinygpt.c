@@ -17,6 +17,7 @@
 #include "engine/session.h"
 #include "inspect/inspect.h"
 #include "inspect/probe.h"
+#include "io/detect.h"
 #include "io/tools.h"
 #include "simd/cpu.h"
 #include "training/schedule.h"
@@ -125,8 +126,8 @@ tg_status tg_model_get_info(const tg_model *m, tg_model_info *out) {
     *out = (tg_model_info) {
         .family = m->layout.config.family,
         .config = m->layout.config,
-        .params = m->lm ? m->lm->lm.elems : tg_config_params(&m->layout.config),
-        .weight_bytes = m->lm ? m->lm->lm.bytes : (uint64_t)m->layout.n_elems * sizeof(float),
+        .params = m->n_params,
+        .weight_bytes = m->weight_bytes,
         .format = m->format,
         .dtype = m->dtype,
         .step = m->step,
@@ -603,27 +604,19 @@ tg_status tg_probe_run(tg_probe *probe, const int32_t *tokens, const tg_edit *ed
  */
 
 /* These need a context for its memory and its message, but neither threads nor kernels. */
-static tg_status info(tg_context *ctx, const char *path, bool json, tg_text_fn write, void *user) {
-    char folder[TG_LM_PATH_BYTES];
-    bool takes;
-    TG_TRY(tg_lm_takes(&ctx->err, path, folder, &takes));
-    if (takes) return tg_lm_info(ctx, folder, json, write, user);
-    return tg_io_info(&ctx->err, path, json, write, user);
-}
-
 tg_status tg_file_info(tg_context *ctx, const char *path, bool json, tg_text_fn write, void *user) {
     ENTER(ctx);
     WANT(ctx, path);
     WANT(ctx, write);
-    return tg_fail_named(&ctx->err, path, info(ctx, path, json, write, user));
+    return tg_fail_named(&ctx->err, path, tg_inspect_file_info(&ctx->err, path, json, write, user));
 }
 
 static tg_status check(tg_context *ctx, const char *path) {
     tg_job *job;
-    char folder[TG_LM_PATH_BYTES];
+    char folder[TG_GGUF_PATH_BYTES];
     bool takes;
-    TG_TRY(tg_lm_takes(&ctx->err, path, folder, &takes));
-    if (takes) return tg_lm_check(ctx, folder);
+    TG_TRY(tg_gguf_takes(&ctx->err, path, folder, &takes));
+    if (takes) return tg_inspect_file_weights(&ctx->err, folder);
     TG_TRY(tg_file_check_job(ctx, path, &job));
     return tg_job_finish(job);
 }

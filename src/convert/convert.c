@@ -14,13 +14,13 @@
 #include "base/str.h"
 #include "convert/own_gguf.h"
 #include "dtype/quantize.h"
+#include "io/detect.h"
 #include "io/gguf_writer.h"
 #include "io/hf.h"
 #include "io/meta.h"
 #include "io/output.h"
-#include "io/tgpt_v3_lm.h"
+#include "io/tgpt_v3_gguf.h"
 #include "io/tools.h"
-#include "load/lm.h"
 #include "load/vocabulary.h"
 #include "tok/tok_inside.h"
 
@@ -74,7 +74,7 @@ static tg_status add_array(tg_conversion *c, const char *key, tg_gguf_type eleme
  * token for each. WordPiece in GGUF marks the beginnings of words where others mark continuations.
  */
 static tg_status add_pieces(tg_conversion *c, tg_buf *pieces, tg_buf *kinds) {
-    const size_t n = (size_t)c->lm.config.vocab, have = tg_tok_count(c->tok);
+    const size_t n = (size_t)c->table.config.vocab, have = tg_tok_count(c->tok);
     const bool words = tg_tok_model_of(c->tok) == TG_TOK_WORDPIECE;
     for (size_t i = 0; i < n; i++) {
         char spare[32], kind[4];
@@ -142,7 +142,7 @@ static void add_special(tg_conversion *c) {
 
 static tg_status add_lists(tg_conversion *c, tg_buf *pieces, tg_buf *kinds, tg_buf *merges) {
     size_t n_merges = 0;
-    const size_t n = (size_t)c->lm.config.vocab;
+    const size_t n = (size_t)c->table.config.vocab;
     const bool bpe = tg_tok_model_of(c->tok) == TG_TOK_BYTE_BPE;
     TG_TRY(add_pieces(c, pieces, kinds));
     TG_TRY(add_array(c, "tokenizer.ggml.tokens", TG_GGUF_STRING, n, pieces));
@@ -155,7 +155,7 @@ static tg_status add_lists(tg_conversion *c, tg_buf *pieces, tg_buf *kinds, tg_b
  * not have, or not all of. */
 static tg_status add_tokenizer(tg_conversion *c) {
     if (!c->g.tokenizer_json) return TG_OK;
-    TG_TRY(tg_vocabulary_gguf(&c->g, (size_t)c->lm.config.vocab, &c->tok));
+    TG_TRY(tg_vocabulary_gguf(&c->g, (size_t)c->table.config.vocab, &c->tok));
     const tg_tok_model model = tg_tok_model_of(c->tok);
     if (model != TG_TOK_BYTE_BPE && model != TG_TOK_WORDPIECE)
         return tg_fail(&c->ctx->err, TG_E_UNSUPPORTED,
@@ -224,8 +224,8 @@ static tg_dtype fitting(tg_dtype want, uint64_t cols) {
 }
 
 const tg_tensor *tg_convert_use(const tg_conversion *c, const tg_gguf_tensor *t) {
-    for (size_t i = 0; i < c->lm.n_tensors; i++)
-        if (c->lm.tensors[i].source == t) return &c->lm.tensors[i];
+    for (size_t i = 0; i < c->table.n_tensors; i++)
+        if (c->table.tensors[i].source == t) return &c->table.tensors[i];
     return NULL;
 }
 
@@ -319,7 +319,8 @@ typedef struct piece {
     uint8_t *out;
 } piece;
 
-/* Halves of a head side by side become pairs, as GGUF has Llama's (load/lm.c, the other way). */
+/* Halves of a head side by side become pairs, as GGUF has Llama's (load/packing.c, the other way).
+ */
 static size_t source_row(const piece *p, size_t i) {
     if (!p->head_size) return i;
     const size_t head = i / p->head_size, at = i % p->head_size, half = p->head_size / 2;
@@ -356,7 +357,7 @@ static tg_status write_tensor(tg_conversion *c, const sink *to_file, size_t numb
     const tg_gguf_tensor *from = &c->g.tensors[number], *to = &c->tensors[number];
     const tg_tensor *use = tg_convert_use(c, from);
     piece p = { .c = c, .from = from, .to = to };
-    if (use && use->turns && c->g.heads_plain) p.head_size = (size_t)c->lm.config.head_size;
+    if (use && use->turns && c->g.heads_plain) p.head_size = (size_t)c->table.config.head_size;
     const uint64_t rows = from->elems / from->dim[0];
     const size_t unit = p.head_size ? p.head_size : 1;
     size_t most = (size_t)(PIECE_ELEMS / from->dim[0]) / unit * unit;
@@ -413,8 +414,8 @@ static tg_status write_own(tg_conversion *c) {
     TG_TRY(make_tensors(c));
     tg_buf_init(&values, &c->ctx->err.mem);
     tg_gguf_put_values(&values, c->values, c->n_values);
-    tg_status s = tg_tgpt3_begin_lm(&c->ctx->err, c->out, c->lm.config.family, &values, c->tensors,
-                                    c->g.n_tensors, &to_file.own);
+    tg_status s = tg_tgpt3_begin_gguf(&c->ctx->err, c->out, c->table.config.family, &values,
+                                      c->tensors, c->g.n_tensors, &to_file.own);
     if (s == TG_OK) {
         s = write_tensors(c, &to_file);
         if (s == TG_OK)
@@ -429,9 +430,9 @@ static tg_status write_own(tg_conversion *c) {
 /* -------------------------------------------------------------------------------------- the whole
  */
 
-static tg_status open_source(tg_conversion *c, char folder[TG_LM_PATH_BYTES], bool *own) {
+static tg_status open_source(tg_conversion *c, char folder[TG_GGUF_PATH_BYTES], bool *own) {
     bool takes;
-    TG_TRY(tg_lm_takes(&c->ctx->err, c->in, folder, &takes));
+    TG_TRY(tg_gguf_takes(&c->ctx->err, c->in, folder, &takes));
     tg_model_config config = { .layers = 0 };
     char family[TG_IO_FAMILY_BYTES];
     if (!takes) TG_TRY(tg_io_config(&c->ctx->err, c->in, &config, family));
@@ -443,7 +444,7 @@ static tg_status open_source(tg_conversion *c, char folder[TG_LM_PATH_BYTES], bo
                            &c->g); /* its tokenizer; weights by tools.h */
     else
         TG_TRY(tg_own_gguf(&c->ctx->err, c->in, &c->floats, &c->g));
-    return tg_tensors_read(&c->g, &c->arena, false, &c->lm);
+    return tg_tensors_read(&c->g, &c->arena, false, &c->table);
 }
 
 /* Asked between the last byte and the rename; the weights of a model of ours are not needed any
@@ -477,7 +478,7 @@ static tg_status name_folder(tg_conversion *c) {
 }
 
 static tg_status convert(tg_conversion *c) {
-    char folder[TG_LM_PATH_BYTES];
+    char folder[TG_GGUF_PATH_BYTES];
     bool own = false;
     if (c->kind == TG_FILE_FOLDER) TG_TRY(name_folder(c));
     TG_TRY(tg_fail_named(&c->ctx->err, c->in, open_source(c, folder, &own)));

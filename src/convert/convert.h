@@ -27,7 +27,7 @@ typedef struct tg_conversion {
     tg_convert_report *report;
     tg_gguf g;       /* the source */
     tg_block floats; /* of our own family */
-    tg_tensors lm;
+    tg_tensors table;
     tg_arena arena;
     tg_tok *tok;           /* of tokenizer.json; else NULL */
     tg_gguf_value *values; /* as they are written */

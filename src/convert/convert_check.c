@@ -12,9 +12,8 @@
 #include "base/math.h"
 #include "base/time.h"
 #include "convert/convert.h"
+#include "engine/all_rows.h"
 #include "engine/embed.h"
-#include "engine/lm_rows.h"
-#include "inspect/probe.h"
 
 enum { TOKENS = 256 };
 /* Of opening, between looks at whether the command was cancelled. */
@@ -63,39 +62,13 @@ static tg_status ids_of(const tg_model *m, tg_ids *out) {
     return TG_OK;
 }
 
-/* A model that gives the logits of all tokens of a window. */
-typedef struct asked {
-    tg_model *model;
-    tg_lm_rows rows;
-    tg_probe *probe; /* of our own family, in the place of rows */
-} asked;
-
-static tg_status ask_begin(asked *a, tg_model *m, size_t window) {
-    *a = (asked) { .model = m };
-    if (m->lm) return tg_lm_rows_open(&a->rows, m->ctx, m, window, TG_ANSWER_ROWS);
-    return tg_probe_open(m->ctx, m, window, &a->probe);
-}
-
-static void ask_end(asked *a) {
-    tg_lm_rows_deinit(&a->rows);
-    tg_probe_close(a->probe);
-}
-
-/* Pieces come in their order; a probe has answered to all of the window with the first. */
-static tg_status ask(asked *a, const int32_t *window, size_t pos, size_t n, const float **logits) {
-    const tg_model_config *c = &a->model->layout.config;
-    if (a->probe) {
-        if (pos == 0) {
-            TG_TRY(tg_probe_begin(a->probe, window, NULL, 0, NULL));
-            TG_TRY(tg_probe_go_on(a->probe, 0));
-        }
-        *logits = tg_probe_lens(a->probe, c->layers) + pos * (size_t)c->vocab;
-        return TG_OK;
-    }
-    memcpy(tg_lm_rows_tokens(&a->rows), window + pos, n * sizeof *window);
-    memset(tg_lm_rows_targets(&a->rows), 0, n * sizeof *window);
-    TG_TRY(tg_lm_rows_run(&a->rows, n, pos, 0));
-    *logits = tg_lm_rows_logits(&a->rows);
+/* The logits of n tokens of a window; pieces come in their order. */
+static tg_status ask(tg_all_rows *r, const int32_t *window, size_t pos, size_t n,
+                     const float **logits) {
+    memcpy(tg_all_rows_tokens(r), window + pos, n * sizeof *window);
+    memset(tg_all_rows_targets(r), 0, n * sizeof *window);
+    TG_TRY(tg_all_rows_run(r, n, pos, 0));
+    *logits = tg_all_rows_logits(r);
     return TG_OK;
 }
 
@@ -108,7 +81,7 @@ typedef struct comparing {
     const float *old, *new; /* [n][vocab] */
     size_t n, vocab;
     unsigned workers;
-    difference row[TG_LM_ROWS_PIECE];
+    difference row[TG_ALL_ROWS_PIECE];
 } comparing;
 
 /* sum p (log p - log q) = sum p (x - y) - lse(x) + lse(y), of logits x and y. */
@@ -140,9 +113,9 @@ static void compare_worker(void *arg, unsigned worker) {
         c->row[i] = compare_row(c->old + i * c->vocab, c->new + i * c->vocab, c->vocab);
 }
 
-static tg_status compare_piece(asked *old, asked *new, const int32_t *window, size_t pos, size_t n,
-                               tg_convert_report *r) {
-    tg_context *ctx = old->model->ctx;
+static tg_status compare_piece(tg_all_rows *old, tg_all_rows *new, const int32_t *window,
+                               size_t pos, size_t n, tg_convert_report *r) {
+    tg_context *ctx = old->ctx;
     comparing c = { .n = n,
                     .vocab = (size_t)old->model->layout.config.vocab,
                     .workers = ctx->threads };
@@ -160,15 +133,13 @@ static tg_status compare_piece(asked *old, asked *new, const int32_t *window, si
 }
 
 /* In windows as long as the context, where that is shorter than the page. */
-static tg_status compare_windows(asked *old, asked *new, const tg_ids *ids, size_t window,
-                                 tg_convert_report *r) {
-    TG_TRY(ask_begin(old, old->model, window));
-    TG_TRY(ask_begin(new, new->model, window));
+static tg_status compare_windows(tg_all_rows *old, tg_all_rows *new, const tg_ids *ids,
+                                 size_t window, tg_convert_report *r) {
     for (size_t first = 0; first + window <= ids->n; first += window)
-        for (size_t pos = 0; pos < window; pos += TG_LM_ROWS_PIECE) {
-            if (tg_ctx_cancelled(&old->model->ctx->err)) return TG_STOPPED;
+        for (size_t pos = 0; pos < window; pos += TG_ALL_ROWS_PIECE) {
+            if (tg_ctx_cancelled(&old->ctx->err)) return TG_STOPPED;
             const size_t left = window - pos;
-            const size_t n = left < TG_LM_ROWS_PIECE ? left : TG_LM_ROWS_PIECE;
+            const size_t n = left < TG_ALL_ROWS_PIECE ? left : TG_ALL_ROWS_PIECE;
             TG_TRY(compare_piece(old, new, ids->id + first, pos, n, r));
         }
     r->mean_kl /= (double)r->n_positions;
@@ -178,13 +149,16 @@ static tg_status compare_windows(asked *old, asked *new, const tg_ids *ids, size
 
 static tg_status compare_logits(tg_model *a, tg_model *b, tg_convert_report *r) {
     const size_t T = (size_t)a->layout.config.ctx;
-    asked old = { .model = a }, new = { .model = b };
+    tg_all_rows old = { .built = false }, new = { .built = false };
     tg_ids ids;
     tg_ids_init(&ids, &a->ctx->err.mem);
     tg_status s = ids_of(a, &ids);
-    if (s == TG_OK) s = compare_windows(&old, &new, &ids, ids.n < T ? ids.n : T, r);
-    ask_end(&old);
-    ask_end(&new);
+    const size_t window = ids.n < T ? ids.n : T;
+    if (s == TG_OK) s = tg_all_rows_open(&old, a->ctx, a, window, TG_ANSWER_ROWS);
+    if (s == TG_OK) s = tg_all_rows_open(&new, b->ctx, b, window, TG_ANSWER_ROWS);
+    if (s == TG_OK) s = compare_windows(&old, &new, &ids, window, r);
+    tg_all_rows_deinit(&old);
+    tg_all_rows_deinit(&new);
     tg_ids_deinit(&ids);
     return s;
 }
@@ -233,10 +207,10 @@ static tg_status embed_texts(tg_context *ctx, tg_model *m, size_t n, float *out)
 /* The answers of a model that embeds alone: vectors of all texts but the empty one, which may have
  * no token. */
 static tg_status compare_vectors(tg_context *ctx, tg_model *a, tg_model *b, tg_convert_report *r) {
-    const tg_pooling_ways *ways = &a->lm->lm.embed.ways;
+    const tg_pooling_ways *ways = &a->table.embed.ways;
     const size_t each = ways->n ? (size_t)ways->n : 1; /* a vector for each way of pooling */
     const size_t n = N_TEXTS - 1, width = (size_t)a->layout.config.width * each;
-    if (!b->lm || memcmp(ways, &b->lm->lm.embed.ways, sizeof *ways) != 0)
+    if (!b->table.embed.only || memcmp(ways, &b->table.embed.ways, sizeof *ways) != 0)
         return tg_fail(&ctx->err, TG_E_FORMAT, "comparison: want the same way of pooling");
     float *v = tg_alloc(&ctx->err.mem, 2 * n * width * sizeof *v);
     if (!v) return tg_fail_memory(&ctx->err, "comparison", 2 * n * width * sizeof *v);
@@ -260,7 +234,7 @@ static tg_status compare_vectors(tg_context *ctx, tg_model *a, tg_model *b, tg_c
 
 static tg_status compare_models(tg_context *ctx, tg_model *a, tg_model *b, tg_convert_report *r) {
     TG_TRY(compare_tokens(a, b, r));
-    if (a->lm && a->lm->lm.embed.only) return compare_vectors(ctx, a, b, r);
+    if (a->table.embed.only) return compare_vectors(ctx, a, b, r);
     return compare_logits(a, b, r);
 }
 
@@ -278,7 +252,7 @@ static tg_status open_whole(tg_context *ctx, const char *path, tg_model **out) {
 /* llama.cpp's GPT-2 has the gelu by tanh, and no key that says otherwise. */
 static tg_status compare_by_tanh(tg_context *ctx, tg_model *a, tg_model *b, tg_convert_report *r) {
     tg_convert_report other = { .n_tensors = 0 };
-    b->lm->lm.config.gelu_erf = b->layout.config.gelu_erf = 0;
+    b->layout.config.gelu_erf = 0;
     const tg_status s = compare_models(ctx, a, b, &other);
     r->tanh_error = other.max_error;
     return s;
@@ -299,7 +273,7 @@ tg_status tg_convert_check(tg_context *ctx, const char *in, const char *out, tg_
     if (s == TG_OK) s = open_whole(ctx, out, &b);
     *cache = first;
     if (s == TG_OK) s = compare_models(ctx, a, b, r);
-    if (s == TG_OK && kind == TG_FILE_GGUF && b->lm->lm.config.gelu_erf)
+    if (s == TG_OK && kind == TG_FILE_GGUF && b->layout.config.gelu_erf)
         s = compare_by_tanh(ctx, a, b, r);
     ctx->levers = levers;
     ctx->err.files = files;

@@ -59,7 +59,7 @@ static tg_status write_tensor(tg_conversion *c, const tg_hf_out *o, tg_save *sav
                 .cols = (size_t)from->dim[0],
                 .turned = o->turned,
                 .plus_one = o->plus_one };
-    if (use && use->turns && !c->g.heads_plain) p.head_size = (size_t)c->lm.config.head_size;
+    if (use && use->turns && !c->g.heads_plain) p.head_size = (size_t)c->table.config.head_size;
     const uint64_t rows = from->elems / from->dim[0];
     const size_t unit = p.head_size ? p.head_size : 1;
     p.rows = (size_t)(PIECE_ELEMS / from->dim[0]) / unit * unit;
@@ -199,7 +199,7 @@ static tg_status fill_tokenizer_config(tg_conversion *c, const tg_hf_family *fam
     tg_json_key(&w, "clean_up_tokenization_spaces");
     tg_json_put_bool(&w, false);
     tg_json_key(&w, "model_max_length");
-    tg_json_put_int(&w, c->lm.config.ctx);
+    tg_json_put_int(&w, c->table.config.ctx);
     if (!encoder) {
         tg_json_key(&w, "model_input_names");
         tg_json_begin_array(&w);
@@ -237,14 +237,14 @@ static tg_status write_others(tg_conversion *c, const tg_hf_family *family) {
                   { "chat_template.jinja", NULL },
                   { "chat_template.json", NULL },
                   { "special_tokens_map.json", NULL } };
-    TG_TRY(tg_vocabulary_gguf(&c->g, (size_t)c->lm.config.vocab, &c->tok));
+    TG_TRY(tg_vocabulary_gguf(&c->g, (size_t)c->table.config.vocab, &c->tok));
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         bool done;
         TG_TRY(copy_own(c, files[i].name, &done));
         const bool made = files[i].fill && !(family->encoder && files[i].fill == fill_generation);
         if (!done && made) TG_TRY(write_text(c, family, files[i].name, files[i].fill));
     }
-    if (!c->lm.embed.ways.n) return TG_OK;
+    if (!c->table.embed.ways.n) return TG_OK;
     const char *path = inside(c, "1_Pooling");
     if (!path) return TG_E_MEMORY;
     TG_TRY(tg_os_make_folder(&c->ctx->err, path));
@@ -283,7 +283,7 @@ static tg_status fill_own_config(tg_conversion *c, const tg_hf_family *family, t
     char name[TG_IO_FAMILY_BYTES];
     (void)family;
     TG_TRY(tg_io_config(&c->ctx->err, c->in, &config, name));
-    c->lm.config.ctx = config.ctx; /* for the tokenizer's own configuration */
+    c->table.config.ctx = config.ctx; /* for the tokenizer's own configuration */
     return tg_io_transformers_config(&c->ctx->err, &config, to_buf, text);
 }
 

@@ -34,16 +34,11 @@ static tg_status build(tg_embedder *e) {
     TG_TRY(tg_plan_build(&e->plan, g, &o));
     TG_TRY(tg_runtime_block(e->ctx, tg_plan_memory_bytes(&e->plan), &e->memory));
     tg_plan_place(&e->plan, e->memory.data);
-    return tg_lm_bind(e->model->lm, &e->plan);
+    return tg_weights_bind(e->model, &e->plan);
 }
 
 static bool encodes(const tg_model *model) {
     return tg_family_of(&model->layout.config)->encode != NULL;
-}
-
-/* What the model's files say; of one that was trained here, nothing. */
-static tg_embed_rules said_of(const tg_model *model) {
-    return model->lm ? model->lm->lm.embed : (tg_embed_rules) { .type = -1 };
 }
 
 /* The ways of the options, of the model's files, or of its kind. */
@@ -57,7 +52,7 @@ static tg_status ways_of(tg_context *ctx, const tg_model *model, const tg_embed_
         [TG_POOLING_MEAN_SQRT_LEN] = TG_POOLING_BY_MEAN_SQRT_LEN,
         [TG_POOLING_WEIGHTED_MEAN] = TG_POOLING_BY_WEIGHTED_MEAN,
     };
-    const tg_embed_rules said = said_of(model);
+    const tg_embed_rules said = model->table.embed;
     if (o->pooling < TG_POOLING_MODEL || o->pooling > TG_POOLING_WEIGHTED_MEAN)
         return tg_fail(&ctx->err, TG_E_ARG, "embedding: pooling: want 0..%d, have %d",
                        TG_POOLING_WEIGHTED_MEAN, (int)o->pooling);
@@ -79,7 +74,7 @@ static tg_status ways_of(tg_context *ctx, const tg_model *model, const tg_embed_
 static int32_t most_tokens(const tg_model *model) {
     int32_t most = model->layout.config.ctx;
     if (encodes(model) && most > TG_EMBED_ROWS) most = TG_EMBED_ROWS;
-    const int32_t own = said_of(model).most_tok;
+    const int32_t own = model->table.embed.most_tok;
     const int32_t said = own ? own : tg_tok_truncation(model->tok);
     return said > 0 && said < most ? said : most;
 }
@@ -111,7 +106,7 @@ void tg_embedder_close(tg_embedder *e) {
     const tg_mem mem = e->ctx->err.mem;
     if (e->built) tg_graph_deinit(&e->graph);
     tg_runtime_block_free(e->ctx, &e->memory);
-    tg_lm_rows_deinit(&e->decoder);
+    tg_all_rows_deinit(&e->decoder);
     tg_pooler_deinit(&e->pooler);
     tg_buf_deinit(&e->text);
     tg_free(&mem, e, sizeof *e);
@@ -142,7 +137,7 @@ static void cut(tg_embedder *e, place at, size_t most, tg_ids *ids) {
 }
 
 static tg_status encode_text(tg_embedder *e, place at, const tg_embed_text *text, tg_ids *ids) {
-    const tg_gguf_string prompt = said_of(e->model).prompt;
+    const tg_gguf_string prompt = e->model->table.embed.prompt;
     ids->n = 0;
     tg_buf_clear(&e->text);
     tg_buf_append(&e->text, prompt.bytes, prompt.n_bytes);
@@ -191,7 +186,7 @@ static tg_status run_batch(tg_embedder *e, batch *b, float *out) {
     tg_run run = { .next = 0 };
     const tg_scalars rt = { .rows = (int32_t)b->begin[b->n] };
     TG_TRY(tg_backend_run(e->ctx->backend, &e->plan, &rt, &run));
-    TG_TRY(tg_lm_whole(e->ctx, e->model->lm));
+    TG_TRY(tg_weights_whole(e->model));
     const float *vectors = tg_plan_data(&e->plan, e->vectors);
     for (size_t i = 0; i < b->n; i++) {
         tg_pooler_add(&e->pooler, vectors + b->begin[i] * width, b->begin[i + 1] - b->begin[i]);
@@ -222,13 +217,13 @@ static tg_status make_room(tg_embedder *e, size_t n) {
     if (e->decoder.built && window >= n) return TG_OK;
     while (window < n) window *= 2;
     if (window > (size_t)e->ctx_tokens) window = (size_t)e->ctx_tokens;
-    tg_lm_rows_deinit(&e->decoder);
-    e->decoder = (tg_lm_rows) { .built = false };
+    tg_all_rows_deinit(&e->decoder);
+    e->decoder = (tg_all_rows) { .built = false };
     const tg_status s =
-        tg_lm_rows_open(&e->decoder, e->ctx, e->model, window, TG_ANSWER_HIDDEN_STATES);
+        tg_all_rows_open(&e->decoder, e->ctx, e->model, window, TG_ANSWER_HIDDEN_STATES);
     if (s == TG_OK) return TG_OK;
-    tg_lm_rows_deinit(&e->decoder);
-    e->decoder = (tg_lm_rows) { .built = false };
+    tg_all_rows_deinit(&e->decoder);
+    e->decoder = (tg_all_rows) { .built = false };
     return s;
 }
 
@@ -237,9 +232,9 @@ static tg_status run_text(tg_embedder *e, const tg_ids *ids, float *out) {
     e->pooler.n = 0; /* whatever an error has left */
     for (size_t at = 0, n; at < ids->n; at += n) {
         n = ids->n - at < e->decoder.most ? ids->n - at : e->decoder.most;
-        memcpy(tg_lm_rows_tokens(&e->decoder), ids->id + at, n * sizeof *ids->id);
-        TG_TRY(tg_lm_rows_run(&e->decoder, n, at, 0));
-        tg_pooler_add(&e->pooler, tg_lm_rows_hidden(&e->decoder), n);
+        memcpy(tg_all_rows_tokens(&e->decoder), ids->id + at, n * sizeof *ids->id);
+        TG_TRY(tg_all_rows_run(&e->decoder, n, at, 0));
+        tg_pooler_add(&e->pooler, tg_all_rows_hidden(&e->decoder), n);
     }
     tg_pooler_end(&e->pooler, e->o.raw, out);
     return TG_OK;

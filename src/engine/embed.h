@@ -6,7 +6,7 @@
 #ifndef TG_ENGINE_EMBED_H
 #define TG_ENGINE_EMBED_H
 
-#include "engine/lm_rows.h"
+#include "engine/all_rows.h"
 #include "engine/pooler.h"
 
 enum { TG_EMBED_ROWS = 512 };
@@ -22,7 +22,7 @@ struct tg_embedder {
     tg_value *vectors;
     tg_block memory;
     bool built;
-    tg_lm_rows decoder; /* not open: an encoder, or no text came yet */
+    tg_all_rows decoder; /* not open: an encoder, or no text came yet */
     tg_pooler pooler;
     tg_buf text; /* the one that is being encoded, with what goes in front of it */
 };

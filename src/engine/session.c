@@ -4,7 +4,7 @@
  */
 #include "engine/session.h"
 
-#include "engine/lm_rows.h"
+#include "engine/all_rows.h"
 
 #include "base/math.h"
 #include "base/time.h"
@@ -93,15 +93,14 @@ tg_status tg_decoder_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, 
     if (ctx_tokens < 0 || ctx_tokens > T)
         return tg_fail(&ctx->err, TG_E_ARG, "session: ctx: want 0 (the model's) or 1..%d, have %d",
                        (int)T, (int)ctx_tokens);
-    TG_TRY(tg_lm_rows_want_writer(ctx, model, "session"));
+    TG_TRY(tg_all_rows_want_writer(ctx, model, "session"));
     tg_decoder *d = tg_alloc(&ctx->err.mem, sizeof *d);
     if (!d) return tg_fail_memory(&ctx->err, "session", sizeof *d);
     d->ctx = ctx;
     d->model = model;
     d->kv = dtypes[kv];
-    /* Windows of other people's models are as long as they could be, and would take gigabytes. */
-    const bool third_party = model->lm || model->keys;
-    const int32_t usual = third_party && T > TG_SESSION_LM_CTX ? TG_SESSION_LM_CTX : T;
+    /* Windows that a file states are as long as they could be, and would take gigabytes. */
+    const int32_t usual = model->metadata && T > TG_SESSION_USUAL_CTX ? TG_SESSION_USUAL_CTX : T;
     d->capacity = ctx_tokens ? ctx_tokens : usual;
     tg_arena_init(&d->arena, &ctx->err.mem);
     const tg_status status = build(d, n_sessions);
@@ -369,7 +368,7 @@ tg_status tg_session_want_cache(tg_session *s) {
 /* The others that use the device find another one. */
 tg_status tg_session_run_plan(tg_session *s, tg_plan *plan, const tg_scalars *rt, tg_run *run) {
     const tg_status status = tg_backend_run(s->ctx->backend, plan, rt, run);
-    if (status == TG_OK && s->model->lm) return tg_lm_whole(s->ctx, s->model->lm);
+    if (status == TG_OK) return tg_weights_whole(s->model);
     if (status != TG_E_DEVICE || !tg_backend_lost(s->ctx->backend)) return status;
     char why[TG_MESSAGE_BYTES];
     snprintf(why, sizeof why, "%s", s->ctx->err.message);

@@ -54,25 +54,26 @@ static uint32_t weights_checksum(uint32_t crc, const void *weights, size_t n, si
 }
 
 /* Of what was packed, and of each matrix that is used where the file has it. */
-static uint32_t lm_checksum(const tg_lm_model *m) {
-    uint32_t crc = weights_checksum(0, m->weights, m->lm.bytes, SAMPLES);
-    for (size_t i = 0; i < m->lm.n_tensors; i++)
-        if (m->lm.tensors[i].stays)
-            crc = weights_checksum(crc, m->in_file[i], (size_t)m->lm.tensors[i].source->bytes,
+static uint32_t packed_checksum(const tg_model *m) {
+    uint32_t crc = weights_checksum(0, m->packed, m->table.bytes, SAMPLES);
+    for (size_t i = 0; i < m->table.n_tensors; i++)
+        if (m->table.tensors[i].stays)
+            crc = weights_checksum(crc, m->in_file[i], (size_t)m->table.tensors[i].source->bytes,
                                    SAMPLES_OF_MATRIX);
     return crc;
 }
 
 static uint32_t shape_checksum(const tg_model *m) {
     const tg_model_config *c = &m->layout.config;
+    const bool flat = tg_weights_are_flat(m);
     char text[256];
-    int n = snprintf(text, sizeof text, "%s %d %d %d %d %d", m->lm ? "" : c->family, (int)c->layers,
+    int n = snprintf(text, sizeof text, "%s %d %d %d %d %d", flat ? c->family : "", (int)c->layers,
                      (int)c->heads, (int)c->width, (int)c->ctx, (int)c->vocab);
     uint32_t crc = tg_crc32c(0, text, (size_t)n);
-    if (!m->lm && tg_family_of(c) != tg_families[0]) /* the first has nothing but those */
+    if (flat && !tg_meta_is_own(c)) /* which has nothing but those */
         crc = tg_crc32c(crc, &c->kv_heads, sizeof *c - offsetof(tg_model_config, kv_heads));
-    for (size_t i = 0; m->lm && i < m->lm->lm.n_tensors; i++) {
-        const tg_tensor *t = &m->lm->lm.tensors[i];
+    for (size_t i = 0; i < m->table.n_tensors; i++) {
+        const tg_tensor *t = &m->table.tensors[i];
         n = snprintf(text, sizeof text, "%s %d %zu %zu", t->name,
                      tg_packing_table[tg_dtype_table[t->source->type].packing].number,
                      (size_t)t->source->dim[1], (size_t)t->source->dim[0]);
@@ -84,12 +85,13 @@ static uint32_t shape_checksum(const tg_model *m) {
 static tg_status head_of(const tg_session *s, size_t note_bytes, head *out) {
     const tg_model *m = s->model;
     const tg_layer_state *layer = &s->d->cache.layers[0];
-    if (!m->lm) TG_TRY(tg_weights_fetch(m));
+    const bool flat = tg_weights_are_flat(m);
+    if (flat) TG_TRY(tg_weights_fetch(m));
     *out = (head) {
         .shape = shape_checksum(m),
-        .weights = m->lm ? lm_checksum(m->lm)
-                         : weights_checksum(0, m->weights, m->layout.n_elems * sizeof *m->weights,
-                                            SAMPLES),
+        .weights =
+            flat ? weights_checksum(0, m->weights, m->layout.n_elems * sizeof *m->weights, SAMPLES)
+                 : packed_checksum(m),
         .kv = (uint32_t)s->d->kv,
         .layers = (uint32_t)m->layout.config.layers,
         .heads = (uint32_t)layer->heads,

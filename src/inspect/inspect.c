@@ -57,7 +57,7 @@ static tg_status dump_session(tg_context *ctx, tg_model *model, const char *whic
     tg_session *session;
     if (!decode && strcmp(which, "prefill") != 0)
         return tg_fail(&ctx->err, TG_E_ARG, "dump: want %sdecode or prefill, have '%s'",
-                       model->lm ? "" : "train, eval, ", which);
+                       tg_weights_are_flat(model) ? "train, eval, " : "", which);
     TG_TRY(tg_session_open(ctx, model, 0, TG_KV_F32, &session));
     tg_plan_dump(&session->d->by_rows[decode ? 0 : TG_SESSION_CLASSES - 1].plan, put_line, sink);
     if (decode) tg_plan_dump(&session->sample, put_line, sink);
@@ -85,8 +85,9 @@ tg_status tg_inspect_dump(tg_context *ctx, const tg_model_config *config, const 
 tg_status tg_inspect_dump_model(tg_context *ctx, tg_model *model, const char *which, int32_t batch,
                                 tg_text_fn write, void *user) {
     line_sink sink = { write, user, false };
-    return model->lm ? dump_session(ctx, model, which, &sink)
-                     : tg_inspect_dump(ctx, &model->layout.config, which, batch, write, user);
+    return tg_weights_are_flat(model)
+               ? tg_inspect_dump(ctx, &model->layout.config, which, batch, write, user)
+               : dump_session(ctx, model, which, &sink);
 }
 
 /* ---------------------------------------------------------------------------------------- profile

@@ -92,7 +92,7 @@ typedef struct tg_gguf_tensor {
     const tg_gguf_place *place; /* NULL: in the file itself, row by row */
 } tg_gguf_tensor;
 
-/* Of a file whose chunks have checksums (tgpt_v3_lm.c). crc NULL: there are none. */
+/* Of a file whose chunks have checksums (tgpt_v3_gguf.c). crc NULL: there are none. */
 typedef struct tg_gguf_checks {
     const uint32_t *crc;
     size_t chunk_bytes;
@@ -150,8 +150,9 @@ const tg_os_file *tg_gguf_lies_plain(const tg_gguf *g, const tg_gguf_tensor *t);
 /* Can a changed byte be told: by the chunks of a .tinygpt file, or by the members of a zip file? */
 bool tg_gguf_checksummed(const tg_gguf *g);
 
-/* "GGUF v3", "safetensors": for people. */
+/* "GGUF v3", "safetensors": for people; "gguf", "safetensors", "tinygpt v3": for programs. */
 const char *tg_gguf_format(const tg_gguf *g);
+const char *tg_gguf_kind(const tg_gguf *g);
 
 /* Rows [first, first + n) of a tensor of one or two dimensions as blocks of its type, row by row,
  * wherever they lie: out [n * bytes of a row]. */
@@ -162,6 +163,9 @@ tg_status tg_gguf_read_rows(const tg_gguf *g, const tg_gguf_tensor *t, uint64_t 
 tg_status tg_gguf_read_rows_into(tg_ctx *ctx, const tg_gguf *g, const tg_gguf_tensor *t,
                                  uint64_t first, uint64_t n, uint8_t *out, uint8_t *scratch);
 size_t tg_gguf_scratch_bytes(const tg_gguf_tensor *t, uint64_t n);
+/* All of a tensor as floats: out [elems], through a buffer [t->bytes]. */
+tg_status tg_gguf_read_floats(const tg_gguf *g, const tg_gguf_tensor *t, uint8_t *buffer,
+                              float *out);
 
 /* For whoever makes a table that was not in a file: sorts both lists, which lie in the arena, and
  * refuses names that are there twice. */

@@ -146,3 +146,14 @@ const char *tg_gguf_format(const tg_gguf *g) {
            : g->version == 2 ? "GGUF v2"
                              : "GGUF v3";
 }
+
+const char *tg_gguf_kind(const tg_gguf *g) {
+    return g->checks.crc ? "tinygpt v3" : g->hf ? "safetensors" : "gguf";
+}
+
+tg_status tg_gguf_read_floats(const tg_gguf *g, const tg_gguf_tensor *t, uint8_t *buffer,
+                              float *out) {
+    TG_TRY(tg_gguf_read_rows(g, t, 0, t->elems / t->dim[0], buffer));
+    tg_block_to_f32_n(t->type, out, buffer, (size_t)t->elems);
+    return TG_OK;
+}

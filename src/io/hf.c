@@ -5,7 +5,7 @@
 #include "io/hf.h"
 
 #include "io/pooling.h"
-#include "io/tgpt_v3_lm.h"
+#include "io/tgpt_v3_gguf.h"
 
 #include "base/str.h"
 
@@ -693,8 +693,8 @@ tg_status tg_gguf_open_any(tg_ctx *ctx, const char *path, tg_gguf *out) {
     bool folder, ours = false;
     *out = (tg_gguf) { .ctx = NULL };
     TG_TRY(tg_hf_probe(ctx, path, &folder));
-    if (!folder) TG_TRY(tg_tgpt3_is_lm(ctx, path, &ours));
+    if (!folder) TG_TRY(tg_tgpt3_is_gguf(ctx, path, &ours));
     return folder ? tg_hf_open(ctx, path, out)
-           : ours ? tg_tgpt3_open_lm(ctx, path, out)
+           : ours ? tg_tgpt3_open_gguf(ctx, path, out)
                   : tg_gguf_open(ctx, path, out);
 }

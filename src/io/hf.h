@@ -35,7 +35,7 @@ tg_status tg_hf_open(tg_ctx *ctx, const char *path, tg_gguf *out);
 /* A zip file in memory, borrowed until the tg_gguf is closed. */
 tg_status tg_hf_open_memory(tg_ctx *ctx, const char *name, const void *bytes, size_t n_bytes,
                             tg_gguf *out);
-/* Whatever it is: a folder, a zip file, .tinygpt v3 of another family, or GGUF. */
+/* Whatever it is: a folder, a zip file, .tinygpt v3 with metadata, or GGUF. */
 tg_status tg_gguf_open_any(tg_ctx *ctx, const char *path, tg_gguf *out);
 void tg_hf_close(tg_hf *hf); /* NULL is fine */
 

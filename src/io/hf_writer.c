@@ -66,9 +66,8 @@ static tg_status find_llama3(const tg_gguf *g, const tg_hf_family *f, tg_rope_ll
     uint8_t *room = tg_alloc(&g->ctx->mem, floats + bytes);
     if (!room) return tg_fail_memory(g->ctx, ROPE_FREQS, floats + bytes);
     float *factors = (float *)(void *)room;
-    tg_status s = tg_gguf_read_rows(g, t, 0, t->elems / t->dim[0], room + floats);
+    tg_status s = tg_gguf_read_floats(g, t, room + floats, factors);
     if (s == TG_OK) {
-        tg_block_to_f32_n(t->type, factors, room + floats, (size_t)t->elems);
         if (!tg_rope_llama3_find(factors, base ? base->real : 1e4, 2 * (size_t)t->elems, rule))
             s = tg_fail(g->ctx, TG_E_UNSUPPORTED,
                         "%s: tensor %s: want factors that follow from a rule of Llama 3, which "

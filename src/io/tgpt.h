@@ -115,8 +115,8 @@ tg_status tg_tgpt3_begin(tg_ctx *ctx, const char *path, const char *meta_json, s
                          tg_tgpt3_writer **out);
 tg_status tg_tgpt3_declare(tg_tgpt3_writer *w, const char *name, tg_file_dtype dtype,
                            uint32_t n_dims, const uint64_t *dims);
-/* A model of another family (tgpt_v3_lm.c): the values are borrowed until the file is written, and
- * nothing is held against them; code is the element type's, bytes those of the tensor. */
+/* A model of another family (tgpt_v3_gguf.c): the values are borrowed until the file is written,
+ * and nothing is held against them; code is the element type's, bytes those of the tensor. */
 tg_status tg_tgpt3_begin_model(tg_ctx *ctx, const char *path, const char *meta_json,
                                size_t meta_bytes, const tg_buf *values, tg_tgpt3_writer **out);
 tg_status tg_tgpt3_declare_model(tg_tgpt3_writer *w, const char *name, uint32_t code,

@@ -26,7 +26,7 @@ struct tg_tgpt3_writer {
     tg_file picture;  /* arena, path, header, config, manifest, tensors: as a reader would see it */
     tg_buf table;     /* of tg_file_tensor, as declared; offset is within DATA */
     uint64_t data_bytes;
-    const tg_buf *values; /* KVAL of a file that holds a third-party model; NULL: it holds a run */
+    const tg_buf *values; /* KVAL of a file that metadata describe; NULL: it holds a run */
     const void *keys;     /* KEYS of a run [keys_bytes]; NULL: its tokens are bytes */
     size_t keys_bytes;
 

@@ -13,7 +13,7 @@
 
 #include "base/time.h"
 #include "io/hf.h"
-#include "io/tgpt_v3_lm.h"
+#include "io/tgpt_v3_gguf.h"
 
 /* Elements that are read between two looks at the clock. */
 enum { PIECE_ELEMS = 1 << 18 };
@@ -63,8 +63,7 @@ static tg_status begin(tg_floats *f, const char *path) {
     TG_TRY(want_floats(f));
     TG_TRY(tg_keys_of_gguf(err, &f->file, false, &keys));
     TG_TRY(tg_weights_take(f->ctx, &f->table.config, keys, &f->model));
-    f->model->format = f->file.checks.crc ? "tinygpt v3" : f->file.hf ? "safetensors" : "gguf";
-    f->model->dtype = "f32";
+    f->model->format = tg_gguf_kind(&f->file);
     return TG_OK;
 }
 
@@ -105,11 +104,11 @@ static tg_status read_rows(tg_floats *f, const tg_tensor *t, uint64_t n) {
 }
 
 static tg_status check_chunks(tg_floats *f, double deadline_ms) {
-    const size_t n = tg_tgpt3_lm_chunks(&f->file);
+    const size_t n = tg_tgpt3_gguf_chunks(&f->file);
     if (f->chunk == n) return TG_OK;
     if (!f->buffer.data) TG_TRY(tg_block_new(&f->ctx->err, f->file.checks.chunk_bytes, &f->buffer));
     while (f->chunk < n) {
-        TG_TRY(tg_tgpt3_lm_check_chunk(&f->ctx->err, &f->file, f->chunk++, f->buffer.data));
+        TG_TRY(tg_tgpt3_gguf_check_chunk(&f->ctx->err, &f->file, f->chunk++, f->buffer.data));
         if (f->chunk < n && tg_time_over(deadline_ms)) return TG_PENDING;
     }
     return TG_OK;

@@ -29,8 +29,7 @@ static tg_status add_factors(tg_ctx *ctx, gathering *l, const tg_gguf *from, tg_
     float *floats = tg_arena_array(arena, n, sizeof *floats);
     uint8_t *bytes = tg_arena_array(arena, n, 4);
     if (!stored || !floats || !bytes) return tg_fail_memory(ctx, t->name, n * sizeof *floats);
-    TG_TRY(tg_gguf_read_rows(from, t, 0, t->elems / t->dim[0], stored));
-    tg_block_to_f32_n(t->type, floats, stored, n);
+    TG_TRY(tg_gguf_read_floats(from, t, stored, floats));
     for (size_t i = 0; i < n; i++) {
         uint32_t bits;
         memcpy(&bits, &floats[i], sizeof bits);

@@ -42,7 +42,7 @@ static bool add_tensor(tg_sha256 *sha, const tg_gguf *g, const tg_tensor *t) {
 }
 
 /* The layouts by their sizes; a change that keeps these is a change of the magic. */
-static bool make_key(const tg_lm_model *m, uint8_t key[TG_SHA256_BYTES]) {
+static bool make_key(const tg_model *m, uint8_t key[TG_SHA256_BYTES]) {
     tg_sha256 sha;
     bool told = true;
     tg_sha256_init(&sha);
@@ -52,19 +52,19 @@ static bool make_key(const tg_lm_model *m, uint8_t key[TG_SHA256_BYTES]) {
         add_number(&sha, tg_packing_table[i].bytes);
         add_number(&sha, (uint64_t)tg_packing_table[i].zero);
     }
-    add_number(&sha, m->lm.bytes);
-    for (size_t i = 0; told && i < m->lm.n_tensors; i++)
-        told = add_tensor(&sha, &m->file, &m->lm.tensors[i]);
+    add_number(&sha, m->table.bytes);
+    for (size_t i = 0; told && i < m->table.n_tensors; i++)
+        told = add_tensor(&sha, &m->file, &m->table.tensors[i]);
     tg_sha256_final(&sha, key);
     return told;
 }
 
-bool tg_pack_cache_find(tg_context *ctx, const tg_lm_model *m, tg_pack_cache *out) {
+bool tg_pack_cache_find(tg_context *ctx, const tg_model *m, tg_pack_cache *out) {
     tg_sha256 sha;
     uint8_t of_path[TG_SHA256_BYTES];
-    *out = (tg_pack_cache) { .bytes = m->lm.bytes };
-    out->n_chunks = (m->lm.bytes + TG_PACK_CHUNK_BYTES - 1) / TG_PACK_CHUNK_BYTES;
-    if (!ctx->pack_cache[0] || m->lm.bytes == 0 || !make_key(m, out->key)) return false;
+    *out = (tg_pack_cache) { .bytes = m->table.bytes };
+    out->n_chunks = (m->table.bytes + TG_PACK_CHUNK_BYTES - 1) / TG_PACK_CHUNK_BYTES;
+    if (!ctx->pack_cache[0] || m->table.bytes == 0 || !make_key(m, out->key)) return false;
     tg_sha256_init(&sha);
     tg_sha256_update(&sha, m->file.path, strlen(m->file.path));
     tg_sha256_final(&sha, of_path);
@@ -141,7 +141,7 @@ static tg_status write_all(tg_ctx *ctx, const tg_pack_cache *c, const uint8_t *w
     return s;
 }
 
-void tg_pack_cache_save(tg_context *ctx, const tg_lm_model *m, const tg_pack_cache *c) {
+void tg_pack_cache_save(tg_context *ctx, const tg_model *m, const tg_pack_cache *c) {
     tg_ctx quiet = ctx->err;
     uint8_t *crcs = tg_alloc(&quiet.mem, 4 * c->n_chunks);
     tg_status s = crcs ? tg_os_make_folder(&quiet, ctx->pack_cache)

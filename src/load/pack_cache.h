@@ -20,12 +20,13 @@
 #define TG_LOAD_PACK_CACHE_H
 
 #include "base/os.h"
-#include "load/lm.h"
+#include "io/detect.h"
+#include "load/weights.h"
 
 enum { TG_PACK_CHUNK_BYTES = 1 << 20 };
 
 typedef struct tg_pack_cache {
-    char path[TG_LM_PATH_BYTES];
+    char path[TG_GGUF_PATH_BYTES];
     uint8_t key[32];
     tg_os_map map;
     const uint8_t *weights, *crcs; /* in the map */
@@ -33,7 +34,7 @@ typedef struct tg_pack_cache {
 } tg_pack_cache;
 
 /* False: there is no folder, or a file of the model cannot be told from another. */
-bool tg_pack_cache_find(tg_context *ctx, const tg_lm_model *m, tg_pack_cache *out);
+bool tg_pack_cache_find(tg_context *ctx, const tg_model *m, tg_pack_cache *out);
 
 /* Maps the file and proves its head. No map: it is missing or, which is logged, stale or
  * broken. The chunks are yet to be checked, each by tg_pack_cache_check. */
@@ -41,6 +42,6 @@ void tg_pack_cache_open(tg_context *ctx, tg_pack_cache *c);
 bool tg_pack_cache_check(const tg_pack_cache *c, size_t chunk);
 
 /* Writes the model's weights. What goes wrong is logged, and no error. */
-void tg_pack_cache_save(tg_context *ctx, const tg_lm_model *m, const tg_pack_cache *c);
+void tg_pack_cache_save(tg_context *ctx, const tg_model *m, const tg_pack_cache *c);
 
 #endif

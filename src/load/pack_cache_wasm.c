@@ -4,7 +4,7 @@
  */
 #include "load/pack_cache.h"
 
-bool tg_pack_cache_find(tg_context *ctx, const tg_lm_model *m, tg_pack_cache *out) {
+bool tg_pack_cache_find(tg_context *ctx, const tg_model *m, tg_pack_cache *out) {
     (void)ctx;
     (void)m;
     *out = (tg_pack_cache) { .bytes = 0 };
@@ -24,7 +24,7 @@ bool tg_pack_cache_check(const tg_pack_cache *c, size_t chunk) {
     return true;
 }
 
-void tg_pack_cache_save(tg_context *ctx, const tg_lm_model *m, const tg_pack_cache *c) {
+void tg_pack_cache_save(tg_context *ctx, const tg_model *m, const tg_pack_cache *c) {
     (void)ctx;
     (void)m;
     (void)c;

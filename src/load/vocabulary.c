@@ -4,8 +4,8 @@
  */
 #include "load/vocabulary.h"
 
+#include "io/detect.h"
 #include "io/hf.h"
-#include "load/lm.h"
 
 /* Real ones reach 35 MB; what is larger is another file. */
 enum { JSON_LIMIT = 256 << 20 };
@@ -344,10 +344,10 @@ static tg_status open_json(tg_tokenizer *t, tg_reader *r) {
 static tg_status open_any(tg_tokenizer *t, const char *path, bool *known) {
     tg_reader r;
     uint8_t first[8] = { 0 };
-    char folder[TG_LM_PATH_BYTES];
+    char folder[TG_GGUF_PATH_BYTES];
     *known = true;
     bool takes;
-    TG_TRY(tg_lm_takes(&t->ctx->err, path, folder, &takes));
+    TG_TRY(tg_gguf_takes(&t->ctx->err, path, folder, &takes));
     if (takes) return open_model(t, folder);
     TG_TRY(tg_reader_open(&t->ctx->err, path, &r));
     const size_t n = r.end < sizeof first ? (size_t)r.end : sizeof first;

@@ -11,67 +11,68 @@
 #include "base/math.h"
 #include "base/rng.h"
 #include "base/time.h"
+#include "io/detect.h"
 #include "io/safetensors.h"
+#include "load/packing.h"
 
-/* Factors of a file are those of the first base, as in load/lm.c. */
-static tg_status make_freqs(tg_model *m) {
-    const tg_model_config *c = &m->layout.config;
-    const size_t half = (size_t)c->head_size / 2;
-    float *factors = tg_arena_array(&m->arena, half + 1, sizeof *factors);
-    bool there = false;
-    if (!factors) return tg_fail_memory(&m->ctx->err, "frequencies", half * sizeof(float));
-    if (m->keys) TG_TRY(tg_keys_factors(m->keys, half, factors, &there));
-    for (int base = 0; base < 2; base++) {
-        m->freq[base] = tg_arena_array(&m->arena, half + 1, sizeof(float));
-        if (!m->freq[base]) return tg_fail_memory(&m->ctx->err, "frequencies", sizeof(float));
-        tg_config_freq(c, base, there && base == 0 ? factors : NULL, m->freq[base]);
-    }
+/* tg_weights_free takes a model at any stage: arena and block are valid when they are empty. */
+tg_status tg_weights_new(tg_context *ctx, tg_model **out) {
+    tg_model *m = *out = tg_alloc(&ctx->err.mem, sizeof *m);
+    if (!m) return tg_fail_memory(&ctx->err, "model", sizeof *m);
+    m->ctx = ctx;
+    m->loss = m->val_loss = TG_NAN;
+    m->table.embed.type = -1; /* nothing is said of embeddings */
+    tg_meta_init(&m->meta);
+    tg_arena_init(&m->arena, &ctx->err.mem);
     return TG_OK;
 }
 
-/* Of its keys, or bytes: also where the keys have no vocabulary, and the model is used on ids. */
-static tg_status make_tokenizer(tg_model *m) {
+/* Without a vocabulary tokens are bytes, though a model of other ones can still be used on ids. */
+tg_status tg_weights_read_text_parts(tg_model *m) {
     const size_t vocab = (size_t)m->layout.config.vocab;
-    if (m->keys) TG_TRY(tg_vocabulary_gguf(&m->keys->g, vocab, &m->tok));
+    if (!m->tok && m->metadata) TG_TRY(tg_vocabulary_gguf(m->metadata, vocab, &m->tok));
     if (!m->tok) {
         tg_tok_desc bytes;
         tg_tok_desc_init(&bytes);
         TG_TRY(tg_tok_new(&m->ctx->err, &bytes, &m->tok));
     }
     m->tokenizer = (tg_tokenizer) { .ctx = m->ctx, .tok = m->tok };
-    return m->keys ? tg_vocabulary_chat(&m->keys->g, &m->tokenizer) : TG_OK;
+    return m->metadata ? tg_vocabulary_chat(m->metadata, &m->tokenizer) : TG_OK;
 }
 
-/* The weights are zero until tg_filling or tg_loading fills them. tg_weights_free takes a
- * model at any stage: arena and block are valid when they are empty. */
-tg_status tg_weights_take(tg_context *ctx, const tg_model_config *config, tg_keys *keys,
-                          tg_model **out) {
-    *out = NULL;
-    tg_model_config whole = *config;
-    tg_status s = tg_config_complete(&ctx->err, "model", &whole);
-    tg_model *m = s == TG_OK ? tg_alloc(&ctx->err.mem, sizeof *m) : NULL;
-    if (!m) {
-        tg_keys_free(&ctx->err, keys);
-        return s == TG_OK ? tg_fail_memory(&ctx->err, "model", sizeof *m) : s;
-    }
-    m->ctx = ctx;
-    m->keys = keys;
-    m->loss = m->val_loss = TG_NAN;
+static tg_status take_flat(tg_model *m, const tg_model_config *config) {
+    tg_context *ctx = m->ctx;
     m->format = "new";
     m->dtype = "f32";
-    tg_meta_init(&m->meta);
-    tg_arena_init(&m->arena, &ctx->err.mem);
-    s = tg_layout_make(&ctx->err, &m->arena, &whole, &m->layout);
-    if (s == TG_OK) s = make_freqs(m);
-    if (s == TG_OK) s = make_tokenizer(m);
-    if (s == TG_OK) s = tg_runtime_block_take(ctx, m->layout.n_elems * sizeof(float), &m->block);
+    m->metadata = m->keys ? &m->keys->g : NULL;
+    TG_TRY(tg_layout_make(&ctx->err, &m->arena, config, &m->layout));
+    m->n_params = tg_config_params(config);
+    m->weight_bytes = (uint64_t)m->layout.n_elems * sizeof(float);
+    TG_TRY(tg_weights_make_vectors(m));
+    TG_TRY(tg_weights_read_text_parts(m));
+    TG_TRY(tg_runtime_block_take(ctx, m->layout.n_elems * sizeof(float), &m->block));
+    m->weights = m->block.data;
+    return TG_OK;
+}
+
+/* The weights are zero until tg_filling or tg_loading fills them. */
+tg_status tg_weights_take(tg_context *ctx, const tg_model_config *config, tg_keys *keys,
+                          tg_model **out) {
+    tg_model_config whole = *config;
+    tg_model *m = *out = NULL;
+    tg_status s = tg_config_complete(&ctx->err, "model", &whole);
+    if (s == TG_OK) s = tg_weights_new(ctx, &m);
     if (s != TG_OK) {
-        tg_weights_free(m);
+        tg_keys_free(&ctx->err, keys);
         return s;
     }
-    m->weights = m->block.data;
-    *out = m;
-    return TG_OK;
+    m->keys = keys;
+    s = take_flat(m, &whole);
+    if (s == TG_OK)
+        *out = m;
+    else
+        tg_weights_free(m);
+    return s;
 }
 
 tg_status tg_weights_take_file(tg_context *ctx, const tg_file *f, tg_model **out) {
@@ -88,12 +89,10 @@ tg_status tg_weights_alloc(tg_context *ctx, const tg_model_config *config, tg_mo
 void tg_weights_free(tg_model *m) {
     if (!m) return;
     const tg_mem mem = m->ctx->err.mem;
+    tg_packing_free(m);
     tg_runtime_block_free(m->ctx, &m->block);
-    for (int base = 0; base < 2; base++)
-        if (m->freq[base])
-            tg_backend_forget(m->ctx->backend, m->freq[base],
-                              (size_t)m->layout.config.head_size / 2 * sizeof(float));
-    tg_lm_unload(m->ctx, m->lm);
+    for (size_t i = 0; i < m->n_vectors; i++)
+        tg_backend_forget(m->ctx->backend, m->vectors[i].data, m->vectors[i].bytes);
     tg_tok_free(m->tok);
     tg_vocabulary_chat_deinit(&m->tokenizer);
     tg_keys_free(&m->ctx->err, m->keys);
@@ -101,60 +100,38 @@ void tg_weights_free(tg_model *m) {
     tg_free(&mem, m, sizeof *m);
 }
 
-const tg_gguf *tg_weights_metadata(const tg_model *m) {
-    return m->lm ? &m->lm->file : m->keys ? &m->keys->g : NULL;
-}
-
-/* The sizes go where those of other models are, so that whoever asks for a vocabulary or a window
- * finds it. */
-tg_status tg_weights_open_lm(tg_context *ctx, const char *path, double deadline_ms,
-                             tg_model **out) {
-    tg_model *m = *out;
-    if (!m) {
-        m = *out = tg_alloc(&ctx->err.mem, sizeof *m);
-        if (!m) return tg_fail_memory(&ctx->err, "model", sizeof *m);
-        m->ctx = ctx;
-        m->loss = m->val_loss = TG_NAN;
-        tg_meta_init(&m->meta);
-        tg_arena_init(&m->arena, &ctx->err.mem);
-    }
-    TG_TRY(tg_lm_load(ctx, path, deadline_ms, &m->lm));
-    if (!m->lm->tok) { /* such a file is run on ids */
-        tg_tok_desc bytes;
-        tg_tok_desc_init(&bytes);
-        TG_TRY(tg_tok_new(&ctx->err, &bytes, &m->lm->tok));
-    }
-    m->tok = m->lm->tok;
-    m->lm->tok = NULL;
-    m->tokenizer = (tg_tokenizer) { .ctx = ctx, .tok = m->tok };
-    TG_TRY(tg_vocabulary_chat(&m->lm->file, &m->tokenizer));
-    m->layout.config = m->lm->lm.config;
-    m->format = m->lm->file.checks.crc ? "tinygpt v3" : m->lm->file.hf ? "safetensors" : "gguf";
-    m->dtype = tg_lm_types(m->lm);
-    return TG_OK;
-}
+bool tg_weights_are_flat(const tg_model *m) { return m->layout.n_tensors > 0; }
 
 void tg_weights_net(const tg_model *m, tg_graph *g, tg_net *out) {
-    if (!m->lm)
+    if (tg_weights_are_flat(m))
         *out = tg_net_of(g, &m->layout);
     else
-        *out = (tg_net) { .g = g, .config = &m->layout.config, .tensors = &m->lm->lm, .layer = -1 };
+        *out = (tg_net) { .g = g, .config = &m->layout.config, .tensors = &m->table, .layer = -1 };
 }
 
+/* A state that the plan has not is passed over. */
 tg_status tg_weights_bind(const tg_model *m, tg_plan *plan) {
-    if (m->lm) return tg_lm_bind(m->lm, plan);
-    TG_TRY(tg_plan_bind(plan, TG_WEIGHTS_NAME, m->weights, m->layout.n_elems * sizeof(float)));
-    const size_t bytes = (size_t)m->layout.config.head_size / 2 * sizeof(float);
-    for (int base = 0; base < 2; base++) {
-        char name[32];
-        snprintf(name, sizeof name, TG_FREQ_NAME, base);
-        TG_TRY(tg_plan_bind(plan, name, m->freq[base], bytes));
+    if (tg_weights_are_flat(m))
+        TG_TRY(tg_plan_bind(plan, TG_WEIGHTS_NAME, m->weights, m->layout.n_elems * sizeof(float)));
+    for (size_t i = 0; i < m->table.n_tensors; i++) {
+        const tg_tensor *t = &m->table.tensors[i];
+        const char *data = t->stays ? (const char *)m->in_file[i] : m->packed + t->offset_bytes;
+        TG_TRY(tg_plan_bind(plan, t->name, (char *)(uintptr_t)data, t->bytes));
     }
+    for (size_t i = 0; i < m->n_vectors; i++)
+        TG_TRY(tg_plan_bind(plan, m->vectors[i].name, m->vectors[i].data, m->vectors[i].bytes));
     return TG_OK;
+}
+
+tg_status tg_weights_whole(const tg_model *m) {
+    const bool cache = m->map.data && tg_os_map_broken(&m->map);
+    if (!cache && !tg_file_maps_broken(m)) return TG_OK;
+    return tg_fail(&m->ctx->err, TG_E_IO, "%s%s: want a file that stays, have one that shrank",
+                   cache ? "pack cache of " : "", m->file.path);
 }
 
 tg_status tg_weights_want_floats(const tg_model *m, const char *what) {
-    if (!m->lm) return TG_OK;
+    if (tg_weights_are_flat(m)) return TG_OK;
     return tg_fail(&m->ctx->err, TG_E_UNSUPPORTED,
                    "%s: want weights that are floats in memory, have those of a third-party file, "
                    "packed in its types (%s): open it with tg_model_open_floats, as train --from "
@@ -306,11 +283,11 @@ static tg_status take_story(tg_model *m, tg_file *f) {
 }
 
 /* What cannot be read at all has a predecessor perhaps, which a third-party model has not. */
-static tg_status probe(tg_context *ctx, const char *path, char folder[TG_LM_PATH_BYTES],
+static tg_status probe(tg_context *ctx, const char *path, char folder[TG_GGUF_PATH_BYTES],
                        bool *takes) {
-    char previous[TG_LM_PATH_BYTES + 8];
-    const tg_status s = tg_lm_takes(&ctx->err, path, folder, takes);
-    if (s != TG_E_IO || strlen(path) >= TG_LM_PATH_BYTES) return s;
+    char previous[TG_GGUF_PATH_BYTES + 8];
+    const tg_status s = tg_gguf_takes(&ctx->err, path, folder, takes);
+    if (s != TG_E_IO || strlen(path) >= TG_GGUF_PATH_BYTES) return s;
     snprintf(previous, sizeof previous, "%s.prev", path);
     if (tg_os_kind_of(previous) != TG_OS_FILE) return s;
     tg_ctx_clear(&ctx->err);
@@ -320,13 +297,13 @@ static tg_status probe(tg_context *ctx, const char *path, char folder[TG_LM_PATH
 
 static tg_status go_on_opening(tg_model_opening *o, tg_context *ctx, const char *path,
                                double deadline_ms, tg_model **out) {
-    char folder[TG_LM_PATH_BYTES] = "";
+    char folder[TG_GGUF_PATH_BYTES] = "";
     bool takes = !o->opening && o->model; /* begun */
     if (!takes && !o->opening && !o->floats) TG_TRY(probe(ctx, path, folder, &takes));
     if (takes && o->wants_floats) TG_TRY(tg_floats_new(ctx, folder, &o->floats));
     if (o->floats) return tg_floats_go_on(o->floats, deadline_ms, out);
     if (takes) {
-        TG_TRY(tg_weights_open_lm(ctx, folder, deadline_ms, &o->model));
+        TG_TRY(tg_packing_go_on(ctx, folder, deadline_ms, &o->model));
         *out = o->model;
         o->model = NULL;
         return TG_OK;

@@ -1,42 +1,82 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weights.h - what a tg_model is inside: configuration, layout, the flat array, and its story.
+ * weights.h - what a tg_model is inside: sizes, weights, tokenizer, and the run that made it.
  */
 #ifndef TG_LOAD_WEIGHTS_H
 #define TG_LOAD_WEIGHTS_H
 
+#include "base/os.h"
 #include "io/file.h"
 #include "io/tgpt.h"
 #include "load/keys.h"
-#include "load/lm.h"
 #include "load/vocabulary.h"
 #include "model/net.h"
 #include "runtime/runtime.h"
 #include "tok/tok.h"
 
+/* A vector that is computed when a model is opened: frequencies, biases side by side. */
+typedef struct tg_vector {
+    char name[96]; /* of its state */
+    float *data;
+    size_t bytes;
+} tg_vector;
+
+/* A file of which tensors are used or packed where they lie. */
+typedef struct tg_file_map {
+    tg_os_map map;
+    const tg_os_file *file;
+    bool stays; /* some tensors are not packed */
+} tg_file_map;
+
+/*
+ * Its weights are one of two:
+ *
+ *   flat     floats of one array, which can be trained: layout has tensors, table has none
+ *   packed   states of their own, in the types of a file: table has tensors, layout has none
+ *
+ * The sizes are in layout.config either way. Tables, and arrays without another owner, are in the
+ * arena.
+ */
 struct tg_model {
     tg_context *ctx;
-    tg_layout layout; /* tables in the arena */
     tg_arena arena;
-    tg_block block; /* layout.n_elems floats */
-    float *weights; /* = block.data */
-    tg_meta meta;   /* history and options of the run that made it; arrays in the arena */
+    tg_layout layout;
+    tg_tensors table;
+    tg_block block;     /* the weights, or */
+    tg_os_map map;      /* the file that packed ones were kept in (pack_cache.h) */
+    float *weights;     /* [layout.n_elems] flat; NULL: */
+    const char *packed; /* [table.bytes] */
+    tg_vector *vectors; /* [n_vectors] */
+    size_t n_vectors;
+    tg_tok *tok;             /* never NULL: where nothing says otherwise, tokens are bytes */
+    tg_tokenizer tokenizer;  /* the same for callers; borrows tok */
+    tg_keys *keys;           /* of flat weights that began with a file or a vocabulary, or NULL */
+    const tg_gguf *metadata; /* of keys, or of the file that is packed; NULL: there are none */
+    const char *format, *dtype;
+    uint64_t n_params, weight_bytes;
+
+    /* The run that made it: training/checkpoint.c. */
+    tg_meta meta; /* its history and options */
     int64_t step;
     double loss, val_loss;
     bool has_moments; /* in the file it came from */
     bool used_prev;   /* which was PATH.prev */
-    const char *format, *dtype;
-    tg_tok *tok;            /* of the file or of keys; else tokens are bytes */
-    tg_keys *keys;          /* of a trained model with a vocabulary of its own; else NULL */
-    tg_tokenizer tokenizer; /* the same for callers; borrows tok */
-    float *freq[2];   /* [D/2] of rotary positions, by the number of their base; in the arena */
-    tg_lm_model *lm;  /* of a GGUF file: it has the weights, and layout (but for its config), block
-                         and weights are empty; else NULL */
     bool changing;    /* the trainer is in the middle of an update */
     uint64_t version; /* rises with every slice that changes the weights */
     int n_saves;      /* pending: the trainer must wait */
+
+    /* The file that is packed, which stays open: packing.c, file_maps.c. */
+    tg_gguf file;
+    tg_file_map *maps; /* [n_maps] */
+    size_t n_maps;
+    const uint8_t **in_file; /* [table.n_tensors] where the maps have them; NULL: they do not */
+    double open_ms, tok_ms, pack_ms; /* what the head took; the tokenizer, of one worker; reading
+                                        and packing, or mapping and checking, of all but for that */
+    struct tg_packer *packer;        /* how far the packing is, NULL: not begun */
 };
 
+/* An empty one, which tg_weights_free takes at any stage from then on. */
+tg_status tg_weights_new(tg_context *ctx, tg_model **out);
 /* A model with its weights in place but zero. */
 tg_status tg_weights_alloc(tg_context *ctx, const tg_model_config *config, tg_model **out);
 /* The same, for slices: tg_block_clear makes its block zero. keys: the model's from then on, in any
@@ -45,13 +85,21 @@ tg_status tg_weights_take(tg_context *ctx, const tg_model_config *config, tg_key
                           tg_model **out);
 /* Of the sizes and keys of an open file. */
 tg_status tg_weights_take_file(tg_context *ctx, const tg_file *f, tg_model **out);
-/* The metadata of the file that the model came from; NULL: it has none. */
-const tg_gguf *tg_weights_metadata(const tg_model *m);
 void tg_weights_free(tg_model *m);
+
+/* The tokenizer and the chat template that the metadata describe, in whole or in what is missing.
+ */
+tg_status tg_weights_read_text_parts(tg_model *m);
+/* vectors.c: what is computed, once packed weights are in memory. */
+tg_status tg_weights_make_vectors(tg_model *m);
 
 /* A net of the model in g, of whole sequences; and its weights' memory for a plan. */
 void tg_weights_net(const tg_model *m, tg_graph *g, tg_net *out);
 tg_status tg_weights_bind(const tg_model *m, tg_plan *plan);
+/* Are they floats of one array? */
+bool tg_weights_are_flat(const tg_model *m);
+/* TG_E_IO if a file that weights are mapped from has shrunk: what was computed is worthless. */
+tg_status tg_weights_whole(const tg_model *m);
 
 /* Makes the host's weights right, where the backend has the newer ones: before they are read. */
 tg_status tg_weights_fetch(const tg_model *m);
@@ -59,10 +107,6 @@ tg_status tg_weights_fetch(const tg_model *m);
 tg_status tg_weights_want_steady(const tg_model *m);
 /* E_UNSUPPORTED where they are packed, as a file has them: for whoever wants one flat array. */
 tg_status tg_weights_want_floats(const tg_model *m, const char *what);
-/* A model out of third-party files, in slices: load/lm.h, whose rules for *out and the deadline
- * hold here, too. */
-tg_status tg_weights_open_lm(tg_context *ctx, const char *path, double deadline_ms, tg_model **out);
-
 /* What follows may be done in slices: a zero-initialised struct holds the place, and go_on answers
  * TG_PENDING until it is done. Deadlines are on tg_time_ms's clock; 0: none. */
 

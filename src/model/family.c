@@ -7,7 +7,7 @@
 #include "base/math.h"
 #include "base/str.h"
 #include "io/hf.h"
-#include "io/manifest.h"
+#include "io/meta.h"
 
 #define TG_FAMILY(symbol) extern const tg_family tg_family_##symbol;
 #include "model/families.def"
@@ -22,7 +22,7 @@ const size_t tg_n_families = sizeof tg_families / sizeof tg_families[0];
 
 const tg_family *tg_family_find(const char *name) {
     for (size_t i = 0; i < tg_n_families; i++)
-        if (!name || strcmp(tg_families[i]->name, name) == 0) return tg_families[i];
+        if (strcmp(tg_families[i]->name, name ? name : TG_META_OWN) == 0) return tg_families[i];
     return NULL;
 }
 
@@ -131,7 +131,7 @@ tg_status tg_config_complete(tg_ctx *ctx, const char *where, tg_model_config *c)
         if (c->rope_base[i] == 0) c->rope_base[i] = 1e4f;
     if (c->score_scale == 0 && c->head_size > 0)
         c->score_scale = (float)(1 / tg_sqrt((double)c->head_size));
-    return f == tg_families[0] ? tg_gpt_config_check(ctx, where, c) : check(ctx, where, c);
+    return (f->check ? f->check : check)(ctx, where, c);
 }
 
 /* There is no padding between the members of the struct, and names of complete ones are static. */

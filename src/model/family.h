@@ -94,9 +94,12 @@ typedef struct tg_family {
     const struct tg_hf_family
         *hf;      /* transformers' names, sizes and options (io/hf.h); NULL: none */
     bool fresh;   /* can be made with fresh weights, and trained */
+    bool bytes;   /* its tokens are bytes, so it has no vocabulary */
     bool windows; /* its layers may see a window alone */
     /* Sizes of a model of this family that follow from the others, where they are 0. */
     void (*complete)(tg_model_config *c);
+    /* Of complete ones, in the place of the limits that hold for all others; NULL: those. */
+    tg_status (*check)(tg_ctx *ctx, const char *where, const tg_model_config *c);
     /* Sizes that are this family's own, after the common ones were read from a file; NULL: there
      * are no such files. */
     tg_status (*config)(const tg_gguf *g, tg_model_config *c);
@@ -109,7 +112,7 @@ typedef struct tg_family {
 
 extern const tg_family *const tg_families[];
 extern const size_t tg_n_families;
-/* NULL if there is none; that of NULL is the first one. */
+/* NULL if there is none; that of NULL is TG_META_OWN. */
 const tg_family *tg_family_find(const char *name);
 const tg_family *tg_family_of(const tg_model_config *c);
 

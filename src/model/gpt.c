@@ -76,7 +76,9 @@ const tg_family tg_family_tinygpt = {
     .wants = tinygpt,
     .n_wants = sizeof tinygpt / sizeof tinygpt[0],
     .fresh = true,
+    .bytes = true,
     .complete = complete_tinygpt,
+    .check = tg_gpt_config_check,
     .graph = graph,
 };
 

@@ -118,15 +118,15 @@ tg_status tg_config_read_scaling(const tg_gguf *g, tg_model_config *c) {
 
 /* ------------------------------------------------------------------------------- all other keys */
 
-/* Keys of the architecture that change nothing at a value: lm_keys.def. */
+/* Keys of the architecture that change nothing at a value: harmless_keys.def. */
 enum { ANY, ZERO, ONE };
 static const struct {
     const char *name;
     int value;
 } harmless[] = {
-#define TG_LM_KEY(name, value, why) { name, value },
-#include "model/lm_keys.def"
-#undef TG_LM_KEY
+#define TG_HARMLESS_KEY(name, value, why) { name, value },
+#include "model/harmless_keys.def"
+#undef TG_HARMLESS_KEY
 };
 
 static bool is_harmless(const tg_gguf_value *v, const char *name) {

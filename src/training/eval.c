@@ -161,10 +161,10 @@ tg_status tg_model_evaluating_begin(tg_model_evaluating *e, tg_context *ctx, tg_
     if (text->train_row)
         return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
                        "%s: evaluation without a trainer wants a text, have rows", text->name);
-    if (tg_tok_model_of(model->tok) == TG_TOK_RAW_BYTES && !model->lm)
+    if (tg_tok_model_of(model->tok) == TG_TOK_RAW_BYTES && tg_weights_are_flat(model))
         return tg_windows_begin(&e->windows, model, text, val_fraction);
     e->of_tokens = true;
-    return tg_lm_evaluating_begin(&e->lm, ctx, model, text, e->split.train, windows);
+    return tg_evaluating_tokens_begin(&e->tokens, ctx, model, text, e->split.train, windows);
 }
 
 static evaluator of_model(tg_model_evaluating *e) {
@@ -193,7 +193,7 @@ static tg_status prepare(tg_model_evaluating *e, double deadline_ms) {
 }
 
 tg_status tg_model_evaluating_go_on(tg_model_evaluating *e, double deadline_ms, double *loss) {
-    if (e->of_tokens) return tg_lm_evaluating_go_on(&e->lm, deadline_ms, loss);
+    if (e->of_tokens) return tg_evaluating_tokens_go_on(&e->tokens, deadline_ms, loss);
     if (e->stage != TG_EVALUATING_RUN) TG_TRY(prepare(e, deadline_ms));
     const evaluator v = of_model(e);
     return go_on(&v, &e->split, &e->state, deadline_ms, loss);
@@ -201,7 +201,7 @@ tg_status tg_model_evaluating_go_on(tg_model_evaluating *e, double deadline_ms, 
 
 void tg_model_evaluating_deinit(tg_model_evaluating *e) {
     if (!e->ctx) return;
-    tg_lm_evaluating_deinit(&e->lm);
+    tg_evaluating_tokens_deinit(&e->tokens);
     tg_windows_deinit(&e->windows);
     tg_runtime_block_free(e->ctx, &e->memory);
     tg_train_plans_free(&e->plans);

@@ -30,7 +30,7 @@
 
 #include "load/weights.h"
 #include "runtime/job.h"
-#include "training/lm_eval.h"
+#include "training/eval_tokens.h"
 #include "training/text.h"
 #include "training/windows.h"
 
@@ -223,8 +223,8 @@ typedef struct tg_model_evaluating {
     tg_block memory;
     enum { TG_EVALUATING_PLAN, TG_EVALUATING_CLEAR, TG_EVALUATING_RUN } stage;
     tg_eval_state state;
-    bool of_tokens;      /* other than bytes: */
-    tg_lm_evaluating lm; /* in place of all the others */
+    bool of_tokens;              /* other than bytes: */
+    tg_evaluating_tokens tokens; /* in place of all the others */
 } tg_model_evaluating;
 tg_status tg_model_evaluating_begin(tg_model_evaluating *e, tg_context *ctx, tg_model *model,
                                     tg_text *text, double val_fraction, int32_t windows);

@@ -72,7 +72,7 @@ static void prepare(void) {
     PROMISE(run(logits));
     tg_model *model;
     PROMISE(tg_model_open(api_context, model_path, &model) == TG_OK);
-    PROMISE(tg_pack_cache_find(api_context, model->lm, &own));
+    PROMISE(tg_pack_cache_find(api_context, model, &own));
     tg_model_free(model);
     atexit(remove_cache);
     good = read_file(own.path, &n_good);

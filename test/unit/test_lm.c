@@ -8,7 +8,7 @@
 #include "backend/cpu/cpu.h"
 #include "base/os.h"
 #include "io/gguf_writer.h"
-#include "load/lm.h"
+#include "load/packing.h"
 #include "load/weights.h"
 #include "ops/kernels.h"
 #include "ops/matmul/matmul_operands.h"
@@ -320,9 +320,9 @@ static void write_large(void) {
 
 /* Every group of a matrix has the bytes that tg_pack_group makes of the file's rows; those of rows
  * in another order have logits to answer for them. */
-static void check_packed(const tg_lm_model *m) {
-    for (size_t i = 0; i < m->lm.n_tensors; i++) {
-        const tg_tensor *t = &m->lm.tensors[i];
+static void check_packed(const tg_model *m) {
+    for (size_t i = 0; i < m->table.n_tensors; i++) {
+        const tg_tensor *t = &m->table.tensors[i];
         if (!t->type.layout || t->pairs) continue;
         const size_t n_rows = t->type.dim[0], cols = t->type.dim[1];
         const size_t row_bytes = (size_t)t->source->bytes / n_rows;
@@ -334,7 +334,7 @@ static void check_packed(const tg_lm_model *m) {
             for (size_t r = 0; r < TG_PACK_ROWS && g * TG_PACK_ROWS + r < n_rows; r++)
                 row[r] = rows + (g * TG_PACK_ROWS + r) * row_bytes;
             tg_pack_group(t->source->type, cols, row, want);
-            assert_memory_equal(m->weights + t->offset_bytes + g * group_bytes, want, group_bytes);
+            assert_memory_equal(m->packed + t->offset_bytes + g * group_bytes, want, group_bytes);
         }
         free(rows);
         free(want);
@@ -363,7 +363,7 @@ static void packed_bytes(void **state) {
         while (tg_job_poll(job, turn & 4 ? 1e-6 : 0) == TG_PENDING) slices++;
         if (!m) fail_msg("%s", tg_context_error(ctx));
         assert_true(turn & 4 ? slices > 1 : slices == 1);
-        check_packed(m->lm);
+        check_packed(m);
         tg_job_free(job);
         tg_model_free(m);
         tg_context_free(ctx);

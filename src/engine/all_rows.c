@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lm_rows.c - the plan that answers for every row, its cache and its runs.
+ * all_rows.c - the plan that answers for every row, its cache and its runs.
  *
  * Logits of a piece are all that is kept: for a vocabulary of 262,144 they take 67 MB. Hidden
  * states are small, and come in longer pieces.
  */
-#include "engine/lm_rows.h"
+#include "engine/all_rows.h"
 
 #include "ops/build.h"
 
-tg_status tg_lm_rows_want_writer(tg_context *ctx, const tg_model *model, const char *what) {
-    if (!model->lm || !model->lm->lm.embed.only) return TG_OK;
+tg_status tg_all_rows_want_writer(tg_context *ctx, const tg_model *model, const char *what) {
+    if (!model->table.embed.only) return TG_OK;
     return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
                    "%s: want a model that writes text, have a \"%s\" that gives embeddings alone",
                    what, model->layout.config.family);
 }
 
-static void add_answer(tg_lm_rows *r, tg_graph *g, tg_value *answer) {
+static void add_answer(tg_all_rows *r, tg_graph *g, tg_value *answer) {
     if (r->answers == TG_ANSWER_HIDDEN_STATES) {
         r->hidden = answer;
         if (g->status == TG_OK) tg_output(g, r->hidden, "hidden");
@@ -30,7 +30,7 @@ static void add_answer(tg_lm_rows *r, tg_graph *g, tg_value *answer) {
     tg_output(g, r->lse, "lse");
 }
 
-static tg_status build(tg_lm_rows *r) {
+static tg_status build(tg_all_rows *r) {
     TG_TRY(tg_graph_init(&r->graph, &r->ctx->err, r->ctx->levers));
     tg_graph *g = &r->graph;
     TG_TRY(tg_cache_init(&r->cache, r->ctx, &r->arena, &r->model->layout.config, TG_F32,
@@ -47,17 +47,17 @@ static tg_status build(tg_lm_rows *r) {
     return tg_plan_build(&r->plan, g, &o);
 }
 
-static tg_status bind(tg_lm_rows *r) {
+static tg_status bind(tg_all_rows *r) {
     TG_TRY(tg_runtime_block(r->ctx, tg_plan_memory_bytes(&r->plan), &r->memory));
     tg_plan_place(&r->plan, r->memory.data);
     TG_TRY(tg_weights_bind(r->model, &r->plan));
     return tg_cache_bind(&r->cache, &r->plan);
 }
 
-tg_status tg_lm_rows_open(tg_lm_rows *r, tg_context *ctx, const tg_model *model, size_t window,
-                          tg_answers answers) {
+tg_status tg_all_rows_open(tg_all_rows *r, tg_context *ctx, const tg_model *model, size_t window,
+                           tg_answers answers) {
     const size_t piece =
-        answers == TG_ANSWER_HIDDEN_STATES ? TG_LM_ROWS_HIDDEN_PIECE : TG_LM_ROWS_PIECE;
+        answers == TG_ANSWER_HIDDEN_STATES ? TG_ALL_ROWS_HIDDEN_PIECE : TG_ALL_ROWS_PIECE;
     r->ctx = ctx;
     r->model = model;
     r->window = window;
@@ -69,7 +69,7 @@ tg_status tg_lm_rows_open(tg_lm_rows *r, tg_context *ctx, const tg_model *model,
     return bind(r);
 }
 
-void tg_lm_rows_deinit(tg_lm_rows *r) {
+void tg_all_rows_deinit(tg_all_rows *r) {
     if (!r->built) return;
     tg_graph_deinit(&r->graph);
     tg_cache_deinit(&r->cache);
@@ -77,19 +77,19 @@ void tg_lm_rows_deinit(tg_lm_rows *r) {
     tg_runtime_block_free(r->ctx, &r->memory);
 }
 
-int32_t *tg_lm_rows_tokens(const tg_lm_rows *r) { return tg_plan_data(&r->plan, r->tokens); }
-int32_t *tg_lm_rows_targets(const tg_lm_rows *r) { return tg_plan_data(&r->plan, r->targets); }
+int32_t *tg_all_rows_tokens(const tg_all_rows *r) { return tg_plan_data(&r->plan, r->tokens); }
+int32_t *tg_all_rows_targets(const tg_all_rows *r) { return tg_plan_data(&r->plan, r->targets); }
 
-tg_status tg_lm_rows_run(tg_lm_rows *r, size_t n, size_t pos, double deadline_ms) {
+tg_status tg_all_rows_run(tg_all_rows *r, size_t n, size_t pos, double deadline_ms) {
     const tg_scalars rt = { .rows = (int32_t)n };
     if (!tg_run_begun(&r->run))
         tg_cache_place_rows(&r->cache, &r->plan, &r->rows_in, 0, n, 0, (int32_t)pos);
     r->run.deadline_ms = deadline_ms;
     TG_TRY(tg_backend_run(r->ctx->backend, &r->plan, &rt, &r->run));
     tg_run_restart(&r->run);
-    return r->model->lm ? tg_lm_whole(r->ctx, r->model->lm) : TG_OK;
+    return tg_weights_whole(r->model);
 }
 
-const float *tg_lm_rows_logits(const tg_lm_rows *r) { return tg_plan_data(&r->plan, r->logits); }
-const float *tg_lm_rows_lse(const tg_lm_rows *r) { return tg_plan_data(&r->plan, r->lse); }
-const float *tg_lm_rows_hidden(const tg_lm_rows *r) { return tg_plan_data(&r->plan, r->hidden); }
+const float *tg_all_rows_logits(const tg_all_rows *r) { return tg_plan_data(&r->plan, r->logits); }
+const float *tg_all_rows_lse(const tg_all_rows *r) { return tg_plan_data(&r->plan, r->lse); }
+const float *tg_all_rows_hidden(const tg_all_rows *r) { return tg_plan_data(&r->plan, r->hidden); }

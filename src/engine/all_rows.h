@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lm_rows.h - logits or hidden states of all tokens of a text, where a session keeps the logits of
+ * all_rows.h - logits or hidden states of all tokens of a text, where a session keeps the logits of
  * the last one, in pieces over a cache of their own.
  */
-#ifndef TG_ENGINE_LM_ROWS_H
-#define TG_ENGINE_LM_ROWS_H
+#ifndef TG_ENGINE_ALL_ROWS_H
+#define TG_ENGINE_ALL_ROWS_H
 
 #include "engine/cache.h"
 
-enum { TG_LM_ROWS_PIECE = 64, TG_LM_ROWS_HIDDEN_PIECE = 512 };
+enum { TG_ALL_ROWS_PIECE = 64, TG_ALL_ROWS_HIDDEN_PIECE = 512 };
 
 /* E_UNSUPPORTED, with what in front: a model whose logits mean nothing. */
-tg_status tg_lm_rows_want_writer(tg_context *ctx, const tg_model *model, const char *what);
+tg_status tg_all_rows_want_writer(tg_context *ctx, const tg_model *model, const char *what);
 
 /* Zero-initialised: not open, and fine for deinit. */
-typedef struct tg_lm_rows {
+typedef struct tg_all_rows {
     tg_context *ctx;
     const tg_model *model;
     size_t window; /* tokens that the cache holds */
@@ -29,24 +29,24 @@ typedef struct tg_lm_rows {
     tg_cache_inputs rows_in;
     tg_block memory;
     tg_run run; /* of the piece that is on its way */
-} tg_lm_rows;
+} tg_all_rows;
 
 /* answers: TG_ANSWER_ROWS or TG_ANSWER_HIDDEN_STATES. */
-tg_status tg_lm_rows_open(tg_lm_rows *r, tg_context *ctx, const tg_model *model, size_t window,
-                          tg_answers answers);
-void tg_lm_rows_deinit(tg_lm_rows *r);
+tg_status tg_all_rows_open(tg_all_rows *r, tg_context *ctx, const tg_model *model, size_t window,
+                           tg_answers answers);
+void tg_all_rows_deinit(tg_all_rows *r);
 
 /* [most] for the caller to fill before a piece begins; targets are what lse is not asked for
  * without, and 0 will do. */
-int32_t *tg_lm_rows_tokens(const tg_lm_rows *r);
-int32_t *tg_lm_rows_targets(const tg_lm_rows *r);
+int32_t *tg_all_rows_tokens(const tg_all_rows *r);
+int32_t *tg_all_rows_targets(const tg_all_rows *r);
 /* A piece of n tokens at position pos of the window, before which all positions are in the cache.
  * TG_PENDING: not done yet; deadline_ms 0: none. */
-tg_status tg_lm_rows_run(tg_lm_rows *r, size_t n, size_t pos, double deadline_ms);
+tg_status tg_all_rows_run(tg_all_rows *r, size_t n, size_t pos, double deadline_ms);
 /* Of the piece that was run last: [n][V]; and [n] logarithms of the sums of their exponentials. */
-const float *tg_lm_rows_logits(const tg_lm_rows *r);
-const float *tg_lm_rows_lse(const tg_lm_rows *r);
+const float *tg_all_rows_logits(const tg_all_rows *r);
+const float *tg_all_rows_lse(const tg_all_rows *r);
 /* [n][C] behind the final norm. */
-const float *tg_lm_rows_hidden(const tg_lm_rows *r);
+const float *tg_all_rows_hidden(const tg_all_rows *r);
 
 #endif

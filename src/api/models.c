@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lms.c - the public calls about third-party model files that those about models in general are
- * not: embeddings, and the cache of packed weights. They check, and pass on.
+ * models.c - the public calls about what a model can do, what its file says of drawing tokens, the
+ * cache of packed weights, and embeddings. They check, and pass on.
  */
 #include "api/options.h"
 #include "api/want.h"
@@ -35,11 +35,11 @@ static void take(const tg_gguf *g, const char *key, double min, double max, cons
 bool tg_model_can(const tg_model *model, tg_ability what) {
     if (!model) return false;
     switch (what) {
-    case TG_CAN_WRITE: return !(model->lm && model->lm->lm.embed.only);
+    case TG_CAN_WRITE: return !model->table.embed.only;
     case TG_CAN_EMBED: return true; /* hidden states are pooled where there is no encoder */
     case TG_CAN_CHAT: return tg_tokenizer_template(&model->tokenizer) != NULL;
     case TG_CAN_TRAIN:
-    case TG_CAN_SAVE: return model->lm == NULL;
+    case TG_CAN_SAVE: return tg_weights_are_flat(model);
     }
     return false;
 }
@@ -48,7 +48,7 @@ tg_status tg_model_sampling(const tg_model *model, tg_sample_options *options, c
                             size_t said_bytes) {
     if (!model || !options || !said || said_bytes == 0) return TG_E_ARG;
     said[0] = '\0';
-    const tg_gguf *g = tg_weights_metadata(model);
+    const tg_gguf *g = model->metadata;
     if (!g) return TG_OK;
     TG_OPTIONS_TAKE(&model->ctx->err, tg_sample_options, options, own);
     tg_sample_options *const o = &own;

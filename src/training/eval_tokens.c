@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lm_eval.c - the mean loss of a model out of a GGUF file over windows of a text.
+ * eval_tokens.c - the mean loss of a model over windows of the tokens of a text.
  *
  *   the text's tokens   | step | step | step | rest |    step = 512, or the model's context
  *   a window            B? t t t t t t .. t               B: what texts begin with, if anything;
  *                          ^ ^ ^ ^ ^ .. ^ predicted       step is one less then
  *
- * Each window is read anew, in the pieces of lm_rows.h; without B its first token has nothing to be
- * predicted from. tools/oracle/llama_cpp.cpp does the same with llama.cpp.
+ * Each window is read anew, in the pieces of all_rows.h; without B its first token has nothing to
+ * be predicted from. tools/oracle/llama_cpp.cpp does the same with llama.cpp.
  */
-#include "training/lm_eval.h"
+#include "training/eval_tokens.h"
 
 #include "base/time.h"
 
@@ -18,16 +18,16 @@ enum { WINDOW = 512 };
 /* ------------------------------------------------------------------------------------- windows */
 
 /* Where window w of n begins in the text's tokens, spread evenly, and how many of them it has. */
-static size_t window_at(const tg_lm_evaluating *e, size_t w, size_t *n) {
+static size_t window_at(const tg_evaluating_tokens *e, size_t w, size_t *n) {
     const size_t first = (size_t)((uint64_t)w * e->n_windows / e->n) * e->step;
     *n = e->ids.n - first < e->step ? e->ids.n - first : e->step;
     return first;
 }
 
 /* The tokens of a piece that have a successor, and those successors. Returns how many there are. */
-static size_t fill(tg_lm_evaluating *e) {
-    int32_t *tokens = tg_lm_rows_tokens(&e->rows);
-    int32_t *targets = tg_lm_rows_targets(&e->rows);
+static size_t fill(tg_evaluating_tokens *e) {
+    int32_t *tokens = tg_all_rows_tokens(&e->rows);
+    int32_t *targets = tg_all_rows_targets(&e->rows);
     size_t n, rows = 0;
     const size_t first = window_at(e, e->window, &n), ahead = e->begins ? 1 : 0;
     for (; rows < e->rows.most; rows++) {
@@ -40,16 +40,16 @@ static size_t fill(tg_lm_evaluating *e) {
 }
 
 /* Losses are differences of floats, summed in double. */
-static void end_piece(tg_lm_evaluating *e) {
+static void end_piece(tg_evaluating_tokens *e) {
     const size_t rows = e->n_rows, V = (size_t)e->model->layout.config.vocab;
-    const int32_t *targets = tg_lm_rows_targets(&e->rows);
-    const float *logits = tg_lm_rows_logits(&e->rows);
-    const float *lse = tg_lm_rows_lse(&e->rows);
+    const int32_t *targets = tg_all_rows_targets(&e->rows);
+    const float *logits = tg_all_rows_logits(&e->rows);
+    const float *lse = tg_all_rows_lse(&e->rows);
     for (size_t i = 0; i < rows; i++)
         e->sum += (double)lse[i] - (double)logits[i * V + (size_t)targets[i]];
     e->predicted += rows;
     e->pos += rows;
-    if (rows == TG_LM_ROWS_PIECE && e->pos < e->step + e->begins) return;
+    if (rows == TG_ALL_ROWS_PIECE && e->pos < e->step + e->begins) return;
     e->window++;
     e->pos = 0;
 }
@@ -58,7 +58,7 @@ static void end_piece(tg_lm_evaluating *e) {
  */
 
 /* The whole text becomes tokens at once: where a word may end, nobody knows before. */
-static tg_status tokenize(tg_lm_evaluating *e, tg_text *text, uint64_t first) {
+static tg_status tokenize(tg_evaluating_tokens *e, tg_text *text, uint64_t first) {
     const size_t n = (size_t)(text->n_bytes - first);
     char *bytes = tg_alloc(&e->ctx->err.mem, n ? n : 1);
     if (!bytes) return tg_fail_memory(&e->ctx->err, "text", n);
@@ -69,12 +69,13 @@ static tg_status tokenize(tg_lm_evaluating *e, tg_text *text, uint64_t first) {
     return s;
 }
 
-tg_status tg_lm_evaluating_begin(tg_lm_evaluating *e, tg_context *ctx, const tg_model *model,
-                                 tg_text *text, uint64_t first, int32_t windows) {
+tg_status tg_evaluating_tokens_begin(tg_evaluating_tokens *e, tg_context *ctx,
+                                     const tg_model *model, tg_text *text, uint64_t first,
+                                     int32_t windows) {
     if (!model->tok)
         return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
                        "evaluation: the model's file has no tokenizer");
-    TG_TRY(tg_lm_rows_want_writer(ctx, model, "evaluation"));
+    TG_TRY(tg_all_rows_want_writer(ctx, model, "evaluation"));
     e->ctx = ctx;
     e->model = model;
     TG_TRY(tokenize(e, text, first));
@@ -91,12 +92,12 @@ tg_status tg_lm_evaluating_begin(tg_lm_evaluating *e, tg_context *ctx, const tg_
     return TG_OK;
 }
 
-tg_status tg_lm_evaluating_go_on(tg_lm_evaluating *e, double deadline_ms, double *loss) {
+tg_status tg_evaluating_tokens_go_on(tg_evaluating_tokens *e, double deadline_ms, double *loss) {
     if (!e->rows.built)
-        TG_TRY(tg_lm_rows_open(&e->rows, e->ctx, e->model, e->step + e->begins, TG_ANSWER_ROWS));
+        TG_TRY(tg_all_rows_open(&e->rows, e->ctx, e->model, e->step + e->begins, TG_ANSWER_ROWS));
     while (e->window < e->n) {
         if (!tg_run_begun(&e->rows.run)) e->n_rows = fill(e);
-        if (e->n_rows > 0) TG_TRY(tg_lm_rows_run(&e->rows, e->n_rows, e->pos, deadline_ms));
+        if (e->n_rows > 0) TG_TRY(tg_all_rows_run(&e->rows, e->n_rows, e->pos, deadline_ms));
         end_piece(e);
         if (e->window < e->n && tg_time_over(deadline_ms)) return TG_PENDING;
     }
@@ -104,8 +105,8 @@ tg_status tg_lm_evaluating_go_on(tg_lm_evaluating *e, double deadline_ms, double
     return TG_OK;
 }
 
-void tg_lm_evaluating_deinit(tg_lm_evaluating *e) {
+void tg_evaluating_tokens_deinit(tg_evaluating_tokens *e) {
     if (!e->ctx) return;
-    tg_lm_rows_deinit(&e->rows);
+    tg_all_rows_deinit(&e->rows);
     tg_ids_deinit(&e->ids);
 }

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lm_info.c - what a third-party model is, as lines or as JSON, out of its head alone.
+ * file_info.c - what a file is, as lines or as JSON, out of its head alone.
+ *
+ * A file that metadata describe is told of here: a family's sizes, a vocabulary, types and layouts.
+ * A file of a run has another story, of steps and losses, and tensors that are floats at an offset:
+ * tg_io_info tells that.
  */
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/math.h"
 #include "chat/chat.h"
-#include "engine/session.h"
+#include "inspect/inspect.h"
+#include "io/detect.h"
 #include "io/hf.h"
-#include "io/tgpt_v3_lm.h"
-#include "load/lm.h"
+#include "io/tgpt_v3_gguf.h"
+#include "io/tools.h"
 
 /* Bytes of a cache of so many positions, as sessions make it: keys and values in f32. */
 static uint64_t cache_bytes(const tg_model_config *c, int32_t positions) {
@@ -18,14 +23,14 @@ static uint64_t cache_bytes(const tg_model_config *c, int32_t positions) {
 
 static double megabytes(uint64_t bytes) { return (double)bytes / 1e6; }
 
-static void put_types(const tg_tensors *lm, tg_buf *out) {
+static void put_types(const tg_tensors *table, tg_buf *out) {
     for (int type = 0; type < TG_DTYPE_COUNT; type++) {
         size_t n = 0;
         uint64_t bytes = 0;
-        for (size_t i = 0; i < lm->n_tensors; i++) {
-            if (lm->tensors[i].source->type != (tg_dtype)type) continue;
+        for (size_t i = 0; i < table->n_tensors; i++) {
+            if (table->tensors[i].source->type != (tg_dtype)type) continue;
             n++;
-            bytes += lm->tensors[i].source->bytes;
+            bytes += table->tensors[i].source->bytes;
         }
         if (n)
             tg_buf_printf(out, "  %-8s  %zu tensor%s, %.1f MB\n", tg_dtype_table[type].label, n,
@@ -70,8 +75,8 @@ static void put_cache(const tg_model_config *c, tg_buf *out) {
                   (int)c->ctx);
 }
 
-static void put_lines(const tg_gguf *g, const tg_tensors *lm, tg_buf *out) {
-    const tg_model_config *c = &lm->config;
+static void put_lines(const tg_gguf *g, const tg_tensors *table, tg_buf *out) {
+    const tg_model_config *c = &table->config;
     tg_buf_printf(out, "file        %s\n", g->path);
     tg_buf_printf(out, "format      %s, %" PRIu64 " bytes in %zu file%s, %s\n", tg_gguf_format(g),
                   g->total_bytes, g->n_files, g->n_files == 1 ? "" : "s",
@@ -90,8 +95,8 @@ static void put_lines(const tg_gguf *g, const tg_tensors *lm, tg_buf *out) {
     else if (c->window)
         tg_buf_printf(out, "window      %d, in all layers but one of %d\n", (int)c->window,
                       (int)c->window_every);
-    tg_buf_printf(out, "parameters  %" PRIu64 ", stored as\n", lm->elems);
-    put_types(lm, out);
+    tg_buf_printf(out, "parameters  %" PRIu64 ", stored as\n", table->elems);
+    put_types(table, out);
     if (g->tokenizer_json) tg_buf_puts(out, "tokenizer   tokenizer.json\n");
     put_text(g, "tokenizer.ggml.model", "tokenizer   ", out);
     put_text(g, "tokenizer.ggml.pre", "  splitter  ", out);
@@ -104,7 +109,7 @@ static void put_lines(const tg_gguf *g, const tg_tensors *lm, tg_buf *out) {
                       fault);
     }
     put_text(g, TEMPLATE, "  begins    ", out);
-    tg_buf_printf(out, "memory      %.1f MB of weights\n", megabytes(lm->bytes));
+    tg_buf_printf(out, "memory      %.1f MB of weights\n", megabytes(table->bytes));
     if (!tg_family_of(c)->encode) put_cache(c, out);
 }
 
@@ -133,15 +138,15 @@ static void put_caches(tg_json_writer *w, const tg_model_config *c) {
     tg_json_end_array(w);
 }
 
-static void put_json(const tg_gguf *g, const tg_tensors *lm, tg_buf *out) {
-    const tg_model_config *c = &lm->config;
+static void put_json(const tg_gguf *g, const tg_tensors *table, tg_buf *out) {
+    const tg_model_config *c = &table->config;
     tg_json_writer w;
     tg_json_writer_init(&w, out);
     tg_json_begin_object(&w);
     tg_json_key(&w, "file");
     tg_json_put_string(&w, g->path);
     tg_json_key(&w, "format");
-    tg_json_put_string(&w, g->checks.crc ? "tinygpt v3" : g->hf ? "safetensors" : "gguf");
+    tg_json_put_string(&w, tg_gguf_kind(g));
     put_number(&w, "version", g->version);
     put_number(&w, "bytes", (int64_t)g->total_bytes);
     tg_json_key(&w, "checksummed");
@@ -170,13 +175,13 @@ static void put_json(const tg_gguf *g, const tg_tensors *lm, tg_buf *out) {
         tg_json_key(&w, "template");
         tg_json_put_string_n(&w, written->text.bytes, written->text.n_bytes);
     }
-    put_number(&w, "params", (int64_t)lm->elems);
-    put_number(&w, "weight_bytes", (int64_t)lm->bytes);
+    put_number(&w, "params", (int64_t)table->elems);
+    put_number(&w, "weight_bytes", (int64_t)table->bytes);
     put_caches(&w, c);
     tg_json_key(&w, "tensors");
     tg_json_begin_array(&w);
-    for (size_t i = 0; i < lm->n_tensors; i++) {
-        const tg_tensor *t = &lm->tensors[i];
+    for (size_t i = 0; i < table->n_tensors; i++) {
+        const tg_tensor *t = &table->tensors[i];
         tg_json_begin_object(&w);
         tg_json_key(&w, "name");
         tg_json_put_string(&w, t->name);
@@ -217,16 +222,16 @@ static tg_status check_numbers(const tg_gguf *g, const tg_gguf_tensor *t) {
     return s;
 }
 
-tg_status tg_lm_check(tg_context *ctx, const char *path) {
+tg_status tg_inspect_file_weights(tg_ctx *ctx, const char *path) {
     tg_gguf g;
-    tg_tensors lm;
+    tg_tensors table;
     tg_arena arena;
-    bool ours;
-    TG_TRY(tg_tgpt3_is_lm(&ctx->err, path, &ours));
-    if (ours) TG_TRY(tg_tgpt3_check_lm(&ctx->err, path));
-    TG_TRY(tg_gguf_open_any(&ctx->err, path, &g));
-    tg_arena_init(&arena, &ctx->err.mem);
-    tg_status s = tg_tensors_read(&g, &arena, false, &lm);
+    bool own;
+    TG_TRY(tg_tgpt3_is_gguf(ctx, path, &own));
+    if (own) TG_TRY(tg_tgpt3_check_gguf(ctx, path));
+    TG_TRY(tg_gguf_open_any(ctx, path, &g));
+    tg_arena_init(&arena, &ctx->mem);
+    tg_status s = tg_tensors_read(&g, &arena, false, &table);
     if (s == TG_OK && g.hf) s = tg_folder_check(&g.hf->folder);
     for (size_t i = 0; s == TG_OK && i < g.n_tensors; i++) s = check_numbers(&g, &g.tensors[i]);
     tg_arena_deinit(&arena);
@@ -234,34 +239,34 @@ tg_status tg_lm_check(tg_context *ctx, const char *path) {
     return s;
 }
 
-tg_status tg_lm_has_checksums(tg_context *ctx, const char *path, bool *has) {
+static tg_status described(tg_ctx *ctx, const char *path, bool json, tg_text_fn write, void *user) {
     tg_gguf g;
-    TG_TRY(tg_gguf_open_any(&ctx->err, path, &g));
-    *has = tg_gguf_checksummed(&g);
-    tg_gguf_close(&g);
-    return TG_OK;
-}
-
-tg_status tg_lm_info(tg_context *ctx, const char *path, bool json, tg_text_fn write, void *user) {
-    tg_gguf g;
-    tg_tensors lm;
+    tg_tensors table;
     tg_arena arena;
     tg_buf text;
-    TG_TRY(tg_gguf_open_any(&ctx->err, path, &g));
-    tg_arena_init(&arena, &ctx->err.mem);
-    tg_buf_init(&text, &ctx->err.mem);
-    tg_status s = tg_tensors_read(&g, &arena, false, &lm);
+    TG_TRY(tg_gguf_open_any(ctx, path, &g));
+    tg_arena_init(&arena, &ctx->mem);
+    tg_buf_init(&text, &ctx->mem);
+    tg_status s = tg_tensors_read(&g, &arena, false, &table);
     if (s == TG_OK) {
         if (json)
-            put_json(&g, &lm, &text);
+            put_json(&g, &table, &text);
         else
-            put_lines(&g, &lm, &text);
-        s = tg_buf_status(&ctx->err, &text, "text");
+            put_lines(&g, &table, &text);
+        s = tg_buf_status(ctx, &text, "text");
     }
-    if (s == TG_OK && write(user, tg_buf_text(&text), text.length) != 0)
-        s = tg_stopped(&ctx->err, path);
+    if (s == TG_OK && write(user, tg_buf_text(&text), text.length) != 0) s = tg_stopped(ctx, path);
     tg_buf_deinit(&text);
     tg_arena_deinit(&arena);
     tg_gguf_close(&g);
     return s;
+}
+
+tg_status tg_inspect_file_info(tg_ctx *ctx, const char *path, bool json, tg_text_fn write,
+                               void *user) {
+    char folder[TG_GGUF_PATH_BYTES];
+    bool takes;
+    TG_TRY(tg_gguf_takes(ctx, path, folder, &takes));
+    return takes ? described(ctx, folder, json, write, user)
+                 : tg_io_info(ctx, path, json, write, user);
 }

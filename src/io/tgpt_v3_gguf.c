@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tgpt_v3_lm.c - .tinygpt v3 files of other families, read and written as a tg_gguf.
+ * tgpt_v3_gguf.c - .tinygpt v3 files that metadata describe, read and written as a tg_gguf.
  *
  *     META   {"family": "llama", "tool": ..}: for people, and for older readers' messages
  *     KVAL   u32 number of values, then each as a GGUF file has it (gguf.h); CRC
@@ -9,7 +9,7 @@
  * The container is the one of runs: sections that tile the file, a CRC for each chunk, a hash over
  * all. So what a GGUF file cannot tell, that a byte of it has changed, is told here.
  */
-#include "io/tgpt_v3_lm.h"
+#include "io/tgpt_v3_gguf.h"
 
 #include "base/crc.h"
 #include "base/sha256.h"
@@ -17,7 +17,7 @@
 
 /* -------------------------------------------------------------------------------------- reading */
 
-tg_status tg_tgpt3_is_lm(tg_ctx *ctx, const char *path, bool *is) {
+tg_status tg_tgpt3_is_gguf(tg_ctx *ctx, const char *path, bool *is) {
     uint8_t head[TGPT3_HEAD_BYTES + TGPT3_SECTIONS_MAX * TGPT3_ENTRY_BYTES];
     size_t n;
     *is = false;
@@ -76,7 +76,7 @@ static tg_status take_all(tg_file *f, tg_gguf *g) {
     TG_TRY(tg_tgpt3_head(f, &h));
     if (!h.kval.offset)
         return tg_fail(g->ctx, TG_E_UNSUPPORTED,
-                       "%s: want a model of another family, have one of tinygpt's own", g->path);
+                       "%s: want a model that metadata describe, have a run", g->path);
     TG_TRY(tg_tgpt3_section(f, "META", h.meta, &meta));
     TG_TRY(tg_tgpt3_section(f, "KVAL", h.kval, &kval));
     g->arena = f->arena; /* one arena, lent to either side in turn */
@@ -104,7 +104,7 @@ static void find_tokenizer(tg_gguf *g) {
     g->tokenizer_bytes = v->text.n_bytes;
 }
 
-tg_status tg_tgpt3_open_lm(tg_ctx *ctx, const char *path, tg_gguf *out) {
+tg_status tg_tgpt3_open_gguf(tg_ctx *ctx, const char *path, tg_gguf *out) {
     tg_file f = { .ctx = ctx, .path = path };
     *out = (tg_gguf) { .ctx = ctx, .path = path, .version = 3, .n_files = 1 };
     tg_arena_init(&f.arena, &ctx->mem);
@@ -121,12 +121,12 @@ tg_status tg_tgpt3_open_lm(tg_ctx *ctx, const char *path, tg_gguf *out) {
     return s;
 }
 
-size_t tg_tgpt3_lm_chunks(const tg_gguf *g) {
+size_t tg_tgpt3_gguf_chunks(const tg_gguf *g) {
     const tg_gguf_checks *c = &g->checks;
     return c->crc ? (size_t)((c->bytes - 1) / c->chunk_bytes + 1) : 0;
 }
 
-tg_status tg_tgpt3_lm_check_chunk(tg_ctx *ctx, const tg_gguf *g, size_t i, uint8_t *buffer) {
+tg_status tg_tgpt3_gguf_check_chunk(tg_ctx *ctx, const tg_gguf *g, size_t i, uint8_t *buffer) {
     const tg_gguf_checks *c = &g->checks;
     const uint64_t first = (uint64_t)i * c->chunk_bytes, left = c->bytes - first;
     const size_t n = left < c->chunk_bytes ? (size_t)left : c->chunk_bytes;
@@ -161,13 +161,13 @@ static tg_status check_hash(const tg_gguf *g, uint8_t *buffer) {
                                 "want the SHA-256 of the file, have another");
 }
 
-tg_status tg_tgpt3_check_lm(tg_ctx *ctx, const char *path) {
+tg_status tg_tgpt3_check_gguf(tg_ctx *ctx, const char *path) {
     tg_gguf g;
-    TG_TRY(tg_tgpt3_open_lm(ctx, path, &g));
+    TG_TRY(tg_tgpt3_open_gguf(ctx, path, &g));
     uint8_t *buffer = tg_alloc(&ctx->mem, g.checks.chunk_bytes);
     tg_status s = buffer ? TG_OK : tg_fail_memory(ctx, path, g.checks.chunk_bytes);
-    for (size_t i = 0; s == TG_OK && i < tg_tgpt3_lm_chunks(&g); i++)
-        s = tg_tgpt3_lm_check_chunk(ctx, &g, i, buffer);
+    for (size_t i = 0; s == TG_OK && i < tg_tgpt3_gguf_chunks(&g); i++)
+        s = tg_tgpt3_gguf_check_chunk(ctx, &g, i, buffer);
     if (s == TG_OK) s = check_hash(&g, buffer);
     tg_free(&ctx->mem, buffer, g.checks.chunk_bytes);
     tg_gguf_close(&g);
@@ -176,8 +176,9 @@ tg_status tg_tgpt3_check_lm(tg_ctx *ctx, const char *path) {
 
 /* -------------------------------------------------------------------------------------- writing */
 
-tg_status tg_tgpt3_begin_lm(tg_ctx *ctx, const char *path, const char *family, const tg_buf *values,
-                            const tg_gguf_tensor *tensors, size_t n, tg_tgpt3_writer **out) {
+tg_status tg_tgpt3_begin_gguf(tg_ctx *ctx, const char *path, const char *family,
+                              const tg_buf *values, const tg_gguf_tensor *tensors, size_t n,
+                              tg_tgpt3_writer **out) {
     tg_buf meta;
     tg_json_writer w;
     *out = NULL;

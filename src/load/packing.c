@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lm.c - reads the tensors of third-party model files and packs them, all workers at once.
+ * packing.c - reads the tensors of a model file and packs them, all workers at once.
  *
  * Matrices are cut into pieces of whole groups of sixteen rows. A worker takes the next run of
  * pieces and packs them into the block, out of the mapped file, or, where that cannot be mapped or
@@ -9,14 +9,13 @@
  * the first piece. A deadline is looked at between pieces; what is not packed then is the next
  * call's.
  */
-#include "load/lm.h"
+#include "load/packing.h"
 
 #include "base/os.h"
 #include "base/time.h"
 #include "io/hf.h"
-#include "io/tgpt_v3_lm.h"
+#include "io/tgpt_v3_gguf.h"
 #include "load/pack_cache.h"
-#include "load/vocabulary.h"
 #include "simd/pack.h"
 
 #include <stdatomic.h>
@@ -43,8 +42,8 @@ typedef struct piece {
 } piece;
 
 /* What the workers share, in the model's arena. Each has errors of its own. */
-struct tg_lm_packer {
-    tg_lm_model *m;
+struct tg_packer {
+    tg_model *m;
     tg_pack_fn pack;
     piece *pieces; /* [n] */
     size_t *runs;  /* [n_runs + 1] the first piece of each */
@@ -65,7 +64,7 @@ struct tg_lm_packer {
         tg_status status;
     } *workers;
 };
-typedef struct tg_lm_packer packer;
+typedef struct tg_packer packer;
 
 static size_t row_bytes_of(const tg_tensor *t) {
     return (size_t)(t->source->bytes / t->type.dim[0]);
@@ -89,9 +88,9 @@ static size_t source_row(const tg_tensor *t, size_t i, size_t head_size) {
 }
 
 static void pack_piece(const packer *k, const piece *p, const uint8_t *bytes) {
-    const tg_lm_model *m = k->m;
+    const tg_model *m = k->m;
     const tg_tensor *t = p->t;
-    const size_t head_size = (size_t)m->lm.config.head_size, row_bytes = row_bytes_of(t);
+    const size_t head_size = (size_t)m->layout.config.head_size, row_bytes = row_bytes_of(t);
     const size_t group_bytes = group_bytes_of(t);
     for (size_t g = 0; g < p->n_groups; g++) {
         const size_t first = (p->first_group + g) * TG_PACK_ROWS;
@@ -104,20 +103,15 @@ static void pack_piece(const packer *k, const piece *p, const uint8_t *bytes) {
     }
 }
 
-/* A file without a tokenizer can still be run, on ids. */
-static tg_status make_tokenizer(tg_lm_model *m) {
-    return tg_vocabulary_gguf(&m->file, (size_t)m->lm.config.vocab, &m->tok);
-}
-
 /* Checks chunk i of what is mapped or, if nothing is, of a file that has checksums. */
 static tg_status check_chunk(packer *k, struct packing_worker *w, size_t i) {
-    if (!k->cache.map.data) return tg_tgpt3_lm_check_chunk(&w->err, &k->m->file, i, w->buffer);
+    if (!k->cache.map.data) return tg_tgpt3_gguf_check_chunk(&w->err, &k->m->file, i, w->buffer);
     if (!tg_pack_cache_check(&k->cache, i)) atomic_store(&k->broken, true);
     return TG_OK;
 }
 
 static tg_status read_piece(packer *k, struct packing_worker *w, const piece *p) {
-    const uint8_t *const mapped = k->m->in_file[p->t - k->m->lm.tensors];
+    const uint8_t *const mapped = k->m->in_file[p->t - k->m->table.tensors];
     if (mapped) {
         const size_t row_bytes = row_bytes_of(p->t), bytes = rows_of(p) * row_bytes;
         const uint8_t *const from = mapped + p->first_group * TG_PACK_ROWS * row_bytes;
@@ -140,7 +134,7 @@ static void pack_worker(void *arg, unsigned worker) {
     if (worker == 0 && !k->tokenized) {
         const double start = tg_time_ms();
         k->tokenized = true;
-        w->status = make_tokenizer(k->m);
+        w->status = tg_vocabulary_gguf(&k->m->file, (size_t)k->m->layout.config.vocab, &k->m->tok);
         k->m->tok_ms = tg_time_ms() - start;
         k->m->pack_ms -= k->m->tok_ms / k->n_workers;
     }
@@ -191,12 +185,12 @@ static void grow(size_t *most, size_t n) {
 /* Cuts all matrices; while there is no table, pieces and runs are only counted. *most: what the
  * largest takes. */
 static void cut(packer *k, struct buffer_sizes *most) {
-    const tg_tensors *lm = &k->m->lm;
+    const tg_tensors *table = &k->m->table;
     size_t run = SIZE_MAX;
     *most = (struct buffer_sizes) { 0 };
     k->n = k->n_runs = 0;
-    for (size_t i = 0; i < lm->n_tensors; i++) {
-        const tg_tensor *t = &lm->tensors[i];
+    for (size_t i = 0; i < table->n_tensors; i++) {
+        const tg_tensor *t = &table->tensors[i];
         const bool mapped = k->m->in_file[i];
         if (!t->type.layout) continue;
         for (size_t g = 0; g < tg_pack_groups(t->type.dim[0]); k->n++) {
@@ -231,7 +225,7 @@ static tg_status run_workers(tg_context *ctx, packer *k, double deadline_ms) {
     return more ? TG_PENDING : TG_OK;
 }
 
-static tg_status begin_packer(tg_context *ctx, tg_lm_model *m) {
+static tg_status begin_packer(tg_context *ctx, tg_model *m) {
     packer *k = tg_arena_alloc(&m->arena, sizeof *k);
     if (!k) return tg_fail_memory(&ctx->err, "packer", sizeof *k);
     *k = (packer) { .m = m, .pack = tg_pack_find(ctx->isa) };
@@ -246,10 +240,10 @@ static tg_status begin_packer(tg_context *ctx, tg_lm_model *m) {
 /* Everything is allocated before the workers begin: allocators need not bear several threads. */
 static tg_status begin_matrices(tg_context *ctx, packer *k) {
     struct buffer_sizes most;
-    tg_lm_model *m = k->m;
-    tg_file_maps_begin_packing(ctx, m);
+    tg_model *m = k->m;
+    tg_file_maps_begin_packing(m);
     cut(k, &most);
-    k->n_chunks = tg_tgpt3_lm_chunks(&m->file);
+    k->n_chunks = tg_tgpt3_gguf_chunks(&m->file);
     k->next = 0;
     k->runs = tg_arena_array(&m->arena, k->n_runs + 1, sizeof *k->runs);
     k->pieces = tg_arena_array(&m->arena, k->n, sizeof *k->pieces);
@@ -264,7 +258,7 @@ static tg_status begin_matrices(tg_context *ctx, packer *k) {
         w->buffer = (uint8_t *)k->buffers.data + i * each;
         w->scratch = w->buffer + most.rows;
     }
-    return tg_runtime_block(ctx, m->lm.bytes, &m->block);
+    return tg_runtime_block(ctx, m->table.bytes, &m->block);
 }
 
 /* Maps the cache, if there is one, and checks it all; a damaged one is let go of. */
@@ -284,89 +278,20 @@ static tg_status begin_cache(tg_context *ctx, packer *k) {
 }
 
 /* What is not packed becomes floats whatever the file has. */
-static tg_status load_floats(tg_context *ctx, const tg_gguf *file, const tg_gguf_tensor *source,
-                             tg_block *buffer, float *out) {
-    if (source->bytes > buffer->bytes) {
-        tg_block_free(buffer);
-        TG_TRY(tg_block_new(&ctx->err, (size_t)source->bytes, buffer));
-    }
-    TG_TRY(tg_gguf_read_rows(file, source, 0, source->elems / source->dim[0], buffer->data));
-    tg_block_to_f32_n(source->type, out, buffer->data, (size_t)source->elems);
-    return TG_OK;
-}
-
-/* ---------------------------------------------------------------------------------------- extras
- */
-
-static float *add_extra(tg_lm_model *m, const char *name, size_t n) {
-    tg_lm_extra *e = &m->extras[m->n_extras];
-    e->bytes = n * sizeof(float);
-    e->data = tg_arena_array(&m->arena, n, sizeof(float));
-    snprintf(e->name, sizeof e->name, "%s", name);
-    if (e->data) m->n_extras++;
-    return e->data;
-}
-
-static tg_status make_freqs(tg_context *ctx, tg_lm_model *m, tg_block *buffer) {
-    const size_t half = (size_t)m->lm.config.head_size / 2;
-    const tg_gguf_tensor *t = tg_gguf_tensor_find(&m->file, "rope_freqs.weight");
-    float *factors = NULL;
-    if (t) {
-        factors = tg_arena_array(&m->arena, half, sizeof *factors);
-        if (!factors) return tg_fail_memory(&ctx->err, "frequencies", half * sizeof(float));
-        if (t->elems != half)
-            return tg_fail(&ctx->err, TG_E_SHAPE, "%s: tensor %s: want %zu, have %" PRIu64,
-                           m->file.path, t->name, half, t->elems);
-        TG_TRY(load_floats(ctx, &m->file, t, buffer, factors));
-    }
-    for (int base = 0; base < 2; base++) {
-        char name[32];
-        snprintf(name, sizeof name, TG_FREQ_NAME, base);
-        float *freq = add_extra(m, name, half);
-        if (!freq) return tg_fail_memory(&ctx->err, "frequencies", half * sizeof(float));
-        tg_config_freq(&m->lm.config, base, base == 0 ? factors : NULL, freq);
-    }
-    return TG_OK;
-}
-
-/* Biases of one product side by side, in the order of the rows that they belong to. Rows that were
- * put into another order have no biases in any family. */
-static tg_status make_biases(tg_context *ctx, tg_lm_model *m, int layer) {
-    static const char role[] = "attn_qkv", of_biases[] = "attn_qkv.bias";
-    size_t n = 0, parts = 0;
-    for (const tg_tensor *t; (t = tg_tensors_find(&m->lm, of_biases, layer, parts)); parts++)
-        n += t->type.dim[0];
-    if (parts < 2) return TG_OK;
-    char name[64];
-    snprintf(name, sizeof name, TG_BIASES_NAME, layer, role);
-    float *all = add_extra(m, name, n);
-    if (!all) return tg_fail_memory(&ctx->err, "biases", n * sizeof(float));
-    for (size_t i = 0; i < parts; i++) {
-        const tg_tensor *t = tg_tensors_find(&m->lm, of_biases, layer, i);
-        memcpy(all, m->weights + t->offset_bytes, t->bytes);
-        all += t->type.dim[0];
-    }
-    return TG_OK;
-}
-
-static tg_status load_all_floats(tg_context *ctx, tg_lm_model *m) {
+static tg_status load_floats(tg_context *ctx, tg_model *m) {
     tg_block buffer = { 0 };
     tg_status s = TG_OK;
-    for (size_t i = 0; s == TG_OK && i < m->lm.n_tensors; i++) {
-        const tg_tensor *t = &m->lm.tensors[i];
-        if (!t->type.layout && !t->stays)
-            s = load_floats(ctx, &m->file, t->source, &buffer,
-                            (float *)(void *)((char *)m->block.data + t->offset_bytes));
+    for (size_t i = 0; s == TG_OK && i < m->table.n_tensors; i++) {
+        const tg_tensor *t = &m->table.tensors[i];
+        if (t->type.layout || t->stays) continue;
+        if (t->source->bytes > buffer.bytes) {
+            tg_block_free(&buffer);
+            s = tg_block_new(&ctx->err, (size_t)t->source->bytes, &buffer);
+        }
+        if (s == TG_OK)
+            s = tg_gguf_read_floats(&m->file, t->source, buffer.data,
+                                    (float *)(void *)((char *)m->block.data + t->offset_bytes));
     }
-    tg_block_free(&buffer);
-    return s;
-}
-
-static tg_status make_extras(tg_context *ctx, tg_lm_model *m) {
-    tg_block buffer = { 0 };
-    tg_status s = make_freqs(ctx, m, &buffer);
-    for (int layer = 0; s == TG_OK && layer < m->lm.config.layers; layer++)
-        s = make_biases(ctx, m, layer);
     tg_block_free(&buffer);
     return s;
 }
@@ -374,91 +299,66 @@ static tg_status make_extras(tg_context *ctx, tg_lm_model *m) {
 /* ---------------------------------------------------------------------------------------- loading
  */
 
-static tg_status begin(tg_context *ctx, const char *path, tg_lm_model *m) {
+/* The type that most bytes of the weights have, by its name. */
+static const char *most_common_type(const tg_tensors *table) {
+    uint64_t bytes[TG_DTYPE_COUNT] = { 0 };
+    int most = 0;
+    for (size_t i = 0; i < table->n_tensors; i++)
+        bytes[table->tensors[i].source->type] += table->tensors[i].source->bytes;
+    for (int i = 1; i < TG_DTYPE_COUNT; i++)
+        if (bytes[i] > bytes[most]) most = i;
+    return tg_dtype_table[most].label;
+}
+
+static tg_status begin(tg_context *ctx, const char *path, tg_model *m) {
     const double start = tg_time_ms();
     const char *own = tg_arena_strdup(&m->arena, path);
     if (!own) return tg_fail_memory(&ctx->err, "path", strlen(path));
     TG_TRY(tg_gguf_open_any(&ctx->err, own, &m->file));
-    TG_TRY(tg_tensors_read(&m->file, &m->arena, tg_file_maps_wanted(), &m->lm));
-    TG_TRY(tg_file_maps_begin(ctx, m));
-    m->extras = tg_arena_array(&m->arena, 2 + (size_t)m->lm.config.layers, sizeof *m->extras);
-    if (!m->extras) return tg_fail_memory(&ctx->err, "table of vectors", sizeof *m->extras);
+    TG_TRY(tg_tensors_read(&m->file, &m->arena, tg_file_maps_wanted(), &m->table));
+    m->metadata = &m->file;
+    m->layout.config = m->table.config;
+    m->format = tg_gguf_kind(&m->file);
+    m->dtype = most_common_type(&m->table);
+    m->n_params = m->table.elems;
+    m->weight_bytes = m->table.bytes;
+    TG_TRY(tg_file_maps_begin(m));
     m->open_ms = tg_time_ms() - start;
     TG_TRY(begin_packer(ctx, m));
     TG_TRY(begin_cache(ctx, m->packer));
     return m->packer->cache.map.data ? TG_OK : begin_matrices(ctx, m->packer);
 }
 
-static tg_status load(tg_context *ctx, const char *path, double deadline_ms, tg_lm_model *m) {
+static tg_status load(tg_context *ctx, const char *path, double deadline_ms, tg_model *m) {
     if (!m->packer) TG_TRY(begin(ctx, path, m));
     packer *k = m->packer;
-    m->weights = m->map.data ? (const char *)k->cache.weights : m->block.data;
+    m->packed = m->map.data ? (const char *)k->cache.weights : m->block.data;
     if (!m->map.data) {
         TG_TRY(run_workers(ctx, k, deadline_ms));
-        TG_TRY(tg_lm_whole(ctx, m));
+        TG_TRY(tg_weights_whole(m));
         tg_file_maps_end_packing(m);
         tg_block_free(&k->buffers);
-        TG_TRY(load_all_floats(ctx, m));
+        TG_TRY(load_floats(ctx, m));
     }
-    return make_extras(ctx, m);
+    return tg_weights_make_vectors(m);
 }
 
-tg_status tg_lm_load(tg_context *ctx, const char *path, double deadline_ms, tg_lm_model **out) {
+tg_status tg_packing_go_on(tg_context *ctx, const char *path, double deadline_ms, tg_model **out) {
     const double start = tg_time_ms();
-    if (!*out) {
-        *out = tg_alloc(&ctx->err.mem, sizeof **out);
-        if (!*out) return tg_fail_memory(&ctx->err, "model", sizeof **out);
-        tg_arena_init(&(*out)->arena, &ctx->err.mem);
-    }
-    tg_lm_model *m = *out;
+    if (!*out) TG_TRY(tg_weights_new(ctx, out));
+    tg_model *m = *out;
     const double opened = m->open_ms;
     const tg_status s = load(ctx, path, deadline_ms, m);
     m->pack_ms += tg_time_ms() - start - (m->open_ms - opened);
-    if (s == TG_OK && m->packer->kept && !m->map.data)
-        tg_pack_cache_save(ctx, m, &m->packer->cache);
-    return s;
+    TG_TRY(s);
+    if (m->packer->kept && !m->map.data) tg_pack_cache_save(ctx, m, &m->packer->cache);
+    return tg_weights_read_text_parts(m);
 }
 
-void tg_lm_unload(tg_context *ctx, tg_lm_model *m) {
-    if (!m) return;
-    const tg_mem mem = ctx->err.mem;
-    tg_tok_free(m->tok);
+void tg_packing_free(tg_model *m) {
     if (m->packer) tg_block_free(&m->packer->buffers);
-    if (m->map.data) tg_backend_forget(ctx->backend, m->map.data, m->map.bytes);
+    if (m->map.data) tg_backend_forget(m->ctx->backend, m->map.data, m->map.bytes);
     tg_os_map_free(&m->map);
-    tg_file_maps_end(ctx, m);
-    tg_runtime_block_free(ctx, &m->block);
-    for (size_t i = 0; i < m->n_extras; i++)
-        tg_backend_forget(ctx->backend, m->extras[i].data, m->extras[i].bytes);
+    tg_file_maps_end(m);
     tg_gguf_close(&m->file);
-    tg_arena_deinit(&m->arena);
-    tg_free(&mem, m, sizeof *m);
-}
-
-tg_status tg_lm_whole(tg_context *ctx, const tg_lm_model *m) {
-    const bool cache = m->map.data && tg_os_map_broken(&m->map);
-    if (!cache && !tg_file_maps_broken(m)) return TG_OK;
-    return tg_fail(&ctx->err, TG_E_IO, "%s%s: want a file that stays, have one that shrank",
-                   cache ? "pack cache of " : "", m->file.path);
-}
-
-const char *tg_lm_types(const tg_lm_model *m) {
-    uint64_t bytes[TG_DTYPE_COUNT] = { 0 };
-    int most = 0;
-    for (size_t i = 0; i < m->lm.n_tensors; i++)
-        bytes[m->lm.tensors[i].source->type] += m->lm.tensors[i].source->bytes;
-    for (int i = 1; i < TG_DTYPE_COUNT; i++)
-        if (bytes[i] > bytes[most]) most = i;
-    return tg_dtype_table[most].label;
-}
-
-tg_status tg_lm_bind(const tg_lm_model *m, tg_plan *plan) {
-    for (size_t i = 0; i < m->lm.n_tensors; i++) {
-        const tg_tensor *t = &m->lm.tensors[i];
-        const char *data = t->stays ? (const char *)m->in_file[i] : m->weights + t->offset_bytes;
-        TG_TRY(tg_plan_bind(plan, t->name, (char *)(uintptr_t)data, t->bytes));
-    }
-    for (size_t i = 0; i < m->n_extras; i++)
-        TG_TRY(tg_plan_bind(plan, m->extras[i].name, m->extras[i].data, m->extras[i].bytes));
-    return TG_OK;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lm_detect.c - is a file or a folder one that lm.h is for? Asked of everything that is opened.
+ * detect.c - metadata or a run? Asked of everything that is opened.
  */
-#include "load/lm.h"
+#include "io/detect.h"
 
 #include "base/json.h"
 #include "base/os.h"
 #include "io/hf.h"
-#include "io/tgpt_v3_lm.h"
+#include "io/tgpt_v3_gguf.h"
 
 /* A GPT-2 of bytes with the exact gelu, as we write it; or something that says no type. */
 static bool is_of_bytes(const tg_json *root) {
@@ -24,7 +24,7 @@ static tg_status is_ours(tg_ctx *ctx, const char *folder, bool *ours) {
     tg_arena arena;
     tg_buf text;
     const tg_json *root = NULL;
-    char path[TG_LM_PATH_BYTES + 16];
+    char path[TG_GGUF_PATH_BYTES + 16];
     snprintf(path, sizeof path, "%s/config.json", folder);
     *ours = true;
     if (tg_os_kind_of(path) != TG_OS_FILE) return TG_OK;
@@ -39,13 +39,14 @@ static tg_status is_ours(tg_ctx *ctx, const char *folder, bool *ours) {
     return s;
 }
 
-tg_status tg_lm_takes(tg_ctx *ctx, const char *path, char folder[TG_LM_PATH_BYTES], bool *takes) {
+tg_status tg_gguf_takes(tg_ctx *ctx, const char *path, char folder[TG_GGUF_PATH_BYTES],
+                        bool *takes) {
     static const char name[] = "model.safetensors";
     const size_t n = strlen(path), k = sizeof name - 1;
     uint8_t first[4];
     size_t n_first;
     *takes = false;
-    if (n >= TG_LM_PATH_BYTES) return TG_OK;
+    if (n >= TG_GGUF_PATH_BYTES) return TG_OK;
     memcpy(folder, path, n + 1);
     if (n >= k && strcmp(path + n - k, name) == 0 && (n == k || path[n - k - 1] == '/')) {
         folder[n == k ? 0 : n - k - 1] = '\0';
@@ -55,7 +56,7 @@ tg_status tg_lm_takes(tg_ctx *ctx, const char *path, char folder[TG_LM_PATH_BYTE
         return TG_OK;
     }
     TG_TRY(tg_hf_probe(ctx, path, takes));
-    if (!*takes) TG_TRY(tg_tgpt3_is_lm(ctx, path, takes));
+    if (!*takes) TG_TRY(tg_tgpt3_is_gguf(ctx, path, takes));
     if (*takes) return TG_OK;
     TG_TRY(tg_reader_first(ctx, path, first, sizeof first, &n_first));
     *takes = tg_gguf_probe(first, n_first);

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * vectors.c - what a graph reads beside the tensors of its model, and no file has as it is wanted:
+ *
+ *   rope.0, rope.1    [D/2] frequencies of rotary positions, by the number of their base
+ *   ..biases          biases of one product side by side, where their matrices are states of their
+ *                     own; in a flat array they lie so already (model/layout.h)
+ */
+#include "load/weights.h"
+
+static tg_status add(tg_model *m, const char *name, size_t n, float **out) {
+    tg_vector *v = &m->vectors[m->n_vectors];
+    v->bytes = n * sizeof(float);
+    v->data = tg_arena_array(&m->arena, n, sizeof(float));
+    if (!v->data) return tg_fail_memory(&m->ctx->err, name, v->bytes);
+    snprintf(v->name, sizeof v->name, "%s", name);
+    m->n_vectors++;
+    *out = v->data;
+    return TG_OK;
+}
+
+/* Factors of frequencies are a tensor of a file, and a value of the metadata of a trained model. */
+static tg_status read_factors(tg_model *m, size_t half, float *out, bool *there) {
+    tg_ctx *err = &m->ctx->err;
+    if (m->keys) return tg_keys_factors(m->keys, half, out, there);
+    const tg_gguf_tensor *t =
+        m->metadata ? tg_gguf_tensor_find(m->metadata, TG_KEYS_ROPE_FREQS) : NULL;
+    *there = t != NULL;
+    if (!t) return TG_OK;
+    if (t->elems != half)
+        return tg_fail(err, TG_E_SHAPE, "%s: tensor %s: want %zu, have %" PRIu64, m->metadata->path,
+                       t->name, half, t->elems);
+    tg_block buffer = { 0 };
+    tg_status s = tg_block_new(err, (size_t)t->bytes, &buffer);
+    if (s == TG_OK) s = tg_gguf_read_floats(m->metadata, t, buffer.data, out);
+    tg_block_free(&buffer);
+    return s;
+}
+
+/* They belong to the first base: the second is that of layers which see a window alone. */
+static tg_status add_frequencies(tg_model *m) {
+    const tg_model_config *c = &m->layout.config;
+    const size_t half = (size_t)c->head_size / 2;
+    float *factors = tg_arena_array(&m->arena, half + 1, sizeof *factors), *freq = NULL;
+    bool there = false;
+    if (!factors) return tg_fail_memory(&m->ctx->err, "frequencies", half * sizeof *factors);
+    TG_TRY(read_factors(m, half, factors, &there));
+    for (int base = 0; base < 2; base++) {
+        char name[32];
+        snprintf(name, sizeof name, TG_FREQ_NAME, base);
+        TG_TRY(add(m, name, half, &freq));
+        tg_config_freq(c, base, there && base == 0 ? factors : NULL, freq);
+    }
+    return TG_OK;
+}
+
+/* In the order of the rows that they belong to. Rows that were put into another order have no
+ * biases in any family. */
+static tg_status add_biases(tg_model *m, int layer) {
+    static const char role[] = "attn_qkv", of_biases[] = "attn_qkv.bias";
+    size_t n = 0, parts = 0;
+    for (const tg_tensor *t; (t = tg_tensors_find(&m->table, of_biases, layer, parts)); parts++)
+        n += t->type.dim[0];
+    if (parts < 2) return TG_OK;
+    char name[64];
+    float *all = NULL;
+    snprintf(name, sizeof name, TG_BIASES_NAME, layer, role);
+    TG_TRY(add(m, name, n, &all));
+    for (size_t i = 0; i < parts; i++) {
+        const tg_tensor *t = tg_tensors_find(&m->table, of_biases, layer, i);
+        memcpy(all, m->packed + t->offset_bytes, t->bytes);
+        all += t->type.dim[0];
+    }
+    return TG_OK;
+}
+
+tg_status tg_weights_make_vectors(tg_model *m) {
+    const size_t most = 2 + (size_t)m->layout.config.layers;
+    m->vectors = tg_arena_array(&m->arena, most, sizeof *m->vectors);
+    if (!m->vectors)
+        return tg_fail_memory(&m->ctx->err, "table of vectors", most * sizeof *m->vectors);
+    TG_TRY(add_frequencies(m));
+    for (int layer = 0; layer < m->layout.config.layers; layer++) TG_TRY(add_biases(m, layer));
+    return TG_OK;
+}
