@@ -226,7 +226,7 @@ WASM_LINK    := --no-entry --export-dynamic --gc-sections --stack-first -z stack
                 --import-memory --initial-memory=16777216 --strip-all
 WASM_SRC     := $(filter-out src/base/os_posix% src/base/os_wasm_thread.c src/base/os_wasm_single.c \
                   src/simd/pack.c src/training/stories_data.c src/engine/cache_pages.c src/load/file_maps.c src/load/pack_cache.c \
-                  src/engine/session_file.c src/inspect/tune.c src/convert/convert%.c src/io/output.c \
+                  src/inspect/tune.c src/convert/convert%.c src/io/output.c \
                   src/api/native_files.c src/api/tuning.c,$(ALL_SRC))
 WASM_OBJ     := $(WASM_SRC:%.c=%.o) $(OPS:%.c=%.f64.o) $(SIMD:%.h=%.o) src/ops/kernel_table.o
 

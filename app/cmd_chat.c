@@ -108,11 +108,12 @@ typedef struct chat {
     size_t n_ids;
     int32_t ends[TG_ENDS_MAX];
     size_t n_ends;
-    tg_app_buffer answer;
-    bool slid;      /* in the middle of this answer */
-    bool no_memory; /* for all of this answer */
-    bool unsaved;   /* a /save failed: the program's end is no success */
-    bool refused;   /* a turn of a pipe's, which has no answer */
+    tg_app_buffer parts[3]; /* of the answer, by tg_answer_part */
+    tg_answer_part shown;   /* of what was shown last */
+    bool slid;              /* in the middle of this answer */
+    bool no_memory;         /* for all of this answer */
+    bool unsaved;           /* a /save failed: the program's end is no success */
+    bool refused;           /* a turn of a pipe's, which has no answer */
     tg_talk_settings now;
 } chat;
 
@@ -123,15 +124,26 @@ static void say(const chat *c, const char *text) {
 
 /* ---------------------------------------------------------------------------------- answering */
 
-/* Whole characters, to be seen at once. */
-static int show(void *user, const char *text, size_t n) {
-    chat *c = user;
-    c->no_memory = tg_app_buffer_add(&c->answer, text, n) != 0;
-    if (c->no_memory) return 1;
-    if (c->app->globals.json) return 0;
+/* What a terminal shows of thinking and of tool calls stands dim above the answer, each part on
+ * lines of its own; a pipe gets the answer alone. */
+static void show_part(chat *c, tg_answer_part part, const char *text, size_t n) {
+    if (c->app->globals.json || (part != TG_ANSWER_TEXT && !isatty(STDOUT_FILENO))) return;
+    if (part != c->shown && c->parts[c->shown].n > 0)
+        printf("%s\n", tg_term_style(&c->app->out, TG_PLAIN));
+    if (part != c->shown && part != TG_ANSWER_TEXT)
+        fputs(tg_term_style(&c->app->out, TG_DIM), stdout);
+    c->shown = part;
     tg_term_text(&c->app->out, text, n);
     fflush(stdout);
-    return 0;
+}
+
+/* Whole characters, to be seen at once. */
+static int show(void *user, const tg_token *token) {
+    chat *c = user;
+    if (token->n_bytes == 0) return 0;
+    show_part(c, token->part, token->text, token->n_bytes);
+    c->no_memory = tg_app_buffer_add(&c->parts[token->part], token->text, token->n_bytes) != 0;
+    return c->no_memory;
 }
 
 /* How to have room for so many tokens and an answer: the option, or that there is none. A window
@@ -192,7 +204,9 @@ static tg_status write_answer(chat *c, tg_generate_stats *stats) {
     what.sample = &sample;
     what.n_tokens = (size_t)c->v->tokens;
     what.make_room = make_room;
-    what.write = show;
+    what.token = show;
+    what.parts = true;
+    what.chat_template = c->template_name;
     what.cancel = tg_signals_cancel;
     what.user = c;
     tg_draft_set(&c->v->draft, &c->draft, &what);
@@ -201,12 +215,20 @@ static tg_status write_answer(chat *c, tg_generate_stats *stats) {
     return s;
 }
 
+static void put_part(tg_jout *j, const char *key, const tg_app_buffer *part) {
+    tg_jout_text_n(j, key, part->bytes ? part->bytes : "", part->n);
+}
+
 static void tell(const chat *c, const tg_generate_stats *stats) {
     const size_t used = tg_session_tokens(c->session);
     if (c->app->globals.json) {
         tg_jout j = tg_jout_to(stdout);
         tg_jout_open(&j, NULL, '{');
-        tg_jout_text_n(&j, "text", c->answer.bytes ? c->answer.bytes : "", c->answer.n);
+        put_part(&j, "text", &c->parts[TG_ANSWER_TEXT]);
+        if (c->parts[TG_ANSWER_THINKING].n > 0)
+            put_part(&j, "thinking", &c->parts[TG_ANSWER_THINKING]);
+        if (c->parts[TG_ANSWER_TOOL_CALL].n > 0)
+            put_part(&j, "tool_calls", &c->parts[TG_ANSWER_TOOL_CALL]);
         tg_jout_uint(&j, "tokens", stats->new_tokens);
         tg_jout_text(&j, "end", tg_sampling_end(stats->end));
         tg_jout_uint(&j, "prompt_tokens", stats->prompt_tokens);
@@ -222,7 +244,7 @@ static void tell(const chat *c, const tg_generate_stats *stats) {
         tg_jout_line(&j);
         return;
     }
-    putchar('\n');
+    printf("%s\n", c->shown == TG_ANSWER_TEXT ? "" : tg_term_style(&c->app->out, TG_PLAIN));
     fflush(stdout);
     if (!isatty(STDOUT_FILENO)) return;
     fprintf(stderr, "%s(%zu token%s, %s a second; context %zu of %zu, %zu of %zu kept)%s\n",
@@ -237,7 +259,8 @@ static void tell(const chat *c, const tg_generate_stats *stats) {
 static int answer(chat *c) {
     tg_signals_forget();
     tg_generate_stats stats = { 0 };
-    c->answer.n = 0;
+    for (size_t i = 0; i < 3; i++) c->parts[i].n = 0;
+    c->shown = TG_ANSWER_TEXT;
     c->slid = c->no_memory = false;
     tg_status s = encode(c);
     if (s == TG_OK) s = write_answer(c, &stats);
@@ -276,9 +299,9 @@ static int answer(chat *c) {
                  more_room(c, c->n_ids, more));
         say(c, line);
     }
-    if (tg_talk_add(&c->talk, TG_ASSISTANT, c->answer.bytes ? c->answer.bytes : "", c->answer.n)) {
+    const tg_app_buffer *said = &c->parts[TG_ANSWER_TEXT]; /* thinking is for this turn alone */
+    if (tg_talk_add(&c->talk, TG_ASSISTANT, said->bytes ? said->bytes : "", said->n))
         return TG_ARGS_GO_ON;
-    }
     tg_app_error(c->app, "not enough memory for the conversation");
     return TG_EXIT_FAILED;
 }
@@ -590,7 +613,7 @@ static void close_chat(chat *c) {
     tg_session_free(c->session);
     tg_model_free(c->model);
     tg_talk_free(&c->talk);
-    tg_app_buffer_free(&c->answer);
+    for (size_t i = 0; i < 3; i++) tg_app_buffer_free(&c->parts[i]);
     free(c->ids);
 }
 

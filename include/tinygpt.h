@@ -891,15 +891,24 @@ typedef struct tg_likely {
     double logprob;
 } tg_likely;
 
+/* The parts of an answer, which models mark by texts of their own, such as <think>. */
+typedef enum tg_answer_part {
+    TG_ANSWER_TEXT,
+    TG_ANSWER_THINKING, /* what comes before it */
+    TG_ANSWER_TOOL_CALL /* the tools that are called, as the model writes them */
+} tg_answer_part;
+
 /* A token that was drawn, borrowed for the call. */
 typedef struct tg_token {
-    int32_t id;       /* -1: none, but text that was held back, at the end of the generation */
+    int32_t id;       /* -1: none, but text that was held back: at the end of the generation, or of
+                         another part than the token */
     const char *text; /* [n_bytes] the characters that are whole with it: UTF-8, often none; a token
                          that ends the text has none of its own */
     size_t n_bytes;
     double logprob;        /* of the token; 0 unless asked for */
     const tg_likely *best; /* [n_best] the likeliest first, equal ones by rising id */
     size_t n_best;
+    tg_answer_part part; /* of the answer that the text is of */
 } tg_token;
 /* A non-zero answer cancels. */
 typedef int (*tg_token_fn)(void *user, const tg_token *token);
@@ -965,6 +974,11 @@ typedef struct tg_generation {
      * same context. E_UNSUPPORTED where a GPU computes. */
     size_t draft;
     tg_session *draft_session; /* borrowed, or NULL */
+    /* Parts of an answer are told apart. Their marks are no text, and write hears of the answer
+     * alone. Those marks count that the chat template spells, or that are tokens; name as of
+     * tg_tokenizer_chat, NULL: the file's own template, if there is one. */
+    bool parts;
+    const char *chat_template; /* borrowed for the call, as prompt and ids */
 } tg_generation;
 typedef enum tg_draft_limit { TG_DRAFT_MAX = 15 } tg_draft_limit;
 

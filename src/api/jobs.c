@@ -7,6 +7,7 @@
 
 #include "api/options.h"
 #include "api/want.h"
+#include "chat/chat.h"
 
 /* The message of a job that has ended stays until another call has one. */
 tg_status tg_job_poll(tg_job *job, double budget_ms) {
@@ -260,6 +261,12 @@ tg_status tg_job_generating(tg_session *session, const tg_generation *generation
     if (draft) TG_TRY(tg_session_want_idle(draft));
     *out = (tg_generating) { .session = session, .o = *what, .sample = sample };
     for (size_t i = 0; i < what->n_ends; i++) out->ends[i] = what->ends[i];
+    const char *const name = what->chat_template;
+    if (!name)
+        out->o.chat_template = session->model->tokenizer.template_text;
+    else if (!strchr(name, '{') && !(out->o.chat_template = tg_chat_text_named(name)))
+        return tg_fail(&ctx->err, TG_E_ARG,
+                       "generation: want the name or text of a template, have \"%.60s\"", name);
     return TG_OK;
 }
 

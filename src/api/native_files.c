@@ -1,39 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * native_files.c - the public calls about files that no page makes: to compare two, to convert any
- * model, to keep a session in one, to write files as the library does, and to tell whether one has
- * checksums and how long opening took; and rows of a program's own. They check, and pass on. Not in
- * WebAssembly.
+ * model, to write files as the library does, and to tell whether one has checksums and how long
+ * opening took; and rows of a program's own. They check, and pass on. Not in WebAssembly.
  */
 #include "api/jobs.h"
 #include "api/want.h"
 #include "convert/convert.h"
-#include "engine/session.h"
 #include "io/detect.h"
 #include "io/file.h"
 #include "io/hf.h"
 #include "io/output.h"
 #include "io/tools.h"
-
-tg_status tg_session_save(tg_session *session, const char *path, const void *note,
-                          size_t note_bytes) {
-    if (!session) return TG_E_ARG;
-    ENTER(session->ctx);
-    WANT(session->ctx, path);
-    if (note_bytes) WANT(session->ctx, note);
-    TG_TRY(tg_session_want_idle(session));
-    TG_TRY(tg_weights_want_steady(session->model));
-    return tg_session_write(session, path, note, note_bytes);
-}
-
-tg_status tg_session_load(tg_session *session, const char *path, tg_text_fn note, void *user) {
-    if (!session) return TG_E_ARG;
-    ENTER(session->ctx);
-    WANT(session->ctx, path);
-    TG_TRY(tg_session_want_idle(session));
-    TG_TRY(tg_weights_want_steady(session->model));
-    return tg_session_read(session, path, note, user);
-}
 
 tg_status tg_file_compare(tg_context *ctx, const char *path_a, const char *path_b, bool *equal,
                           tg_text_fn write, void *user) {

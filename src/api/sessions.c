@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sessions.c - the public calls about conversations in a session: what of it is kept when they
- * change. They check, and pass on.
+ * change, and in files. They check, and pass on.
  */
 #include "api/jobs.h"
 #include "api/want.h"
@@ -28,3 +28,23 @@ tg_status tg_session_set_mask(tg_session *session, tg_mask_fn mask, void *user) 
 }
 
 size_t tg_session_held(const tg_session *session) { return session ? (size_t)session->n_held : 0; }
+
+tg_status tg_session_save(tg_session *session, const char *path, const void *note,
+                          size_t note_bytes) {
+    if (!session) return TG_E_ARG;
+    ENTER(session->ctx);
+    WANT(session->ctx, path);
+    if (note_bytes) WANT(session->ctx, note);
+    TG_TRY(tg_session_want_idle(session));
+    TG_TRY(tg_weights_want_steady(session->model));
+    return tg_session_write(session, path, note, note_bytes);
+}
+
+tg_status tg_session_load(tg_session *session, const char *path, tg_text_fn note, void *user) {
+    if (!session) return TG_E_ARG;
+    ENTER(session->ctx);
+    WANT(session->ctx, path);
+    TG_TRY(tg_session_want_idle(session));
+    TG_TRY(tg_weights_want_steady(session->model));
+    return tg_session_read(session, path, note, user);
+}

@@ -43,6 +43,12 @@ tg_status tg_chat_template_named(tg_ctx *ctx, const char *name, tg_chat_template
                    name);
 }
 
+const char *tg_chat_text_named(const char *name) {
+    for (size_t i = 0; i < N_BUILTIN; i++)
+        if (strcmp(builtin[i].name, name) == 0) return builtin[i].text;
+    return NULL;
+}
+
 void tg_chat_template_deinit(tg_chat_template *t) {
     tg_jinja_free(t->jinja);
     t->jinja = NULL;

@@ -38,6 +38,8 @@ tg_status tg_chat_template_new(tg_ctx *ctx, const char *name, const char *text, 
                                tg_chat_template *out);
 /* The one that is built in under this name; TG_E_ARG: there is none. */
 tg_status tg_chat_template_named(tg_ctx *ctx, const char *name, tg_chat_template *out);
+/* The text of one that is built in; NULL: there is none of this name. */
+const char *tg_chat_text_named(const char *name);
 void tg_chat_template_deinit(tg_chat_template *t); /* zeros are fine */
 
 /* Can it be told to think or not to (TG_CHAT_NO_THINKING)? */

@@ -3,8 +3,9 @@
  * generate.c - from a prompt to a stream of tokens and their text: the one engine.
  *
  * Tokens are bytes or a few of them, a terminal wants characters: the UTF-8 hold-back of tok/ is
- * between them, and behind it, where a session has stops, the one that watches for those. What
- * comes out of both while a token goes in is that token's text.
+ * between them, and behind it, where a session has stops, the one that watches for those, and the
+ * one that tells the parts of an answer apart. What comes out of all of them while a token goes in
+ * is that token's text.
  */
 #include "base/time.h"
 #include "engine/session.h"
@@ -12,8 +13,23 @@
 /* ------------------------------------------------------------------------------------- handing out
  */
 
+static tg_status hand_out(tg_generating *g);
+
+/* What is of another part than the text before it goes out by itself. */
+static void gather_part(void *user, tg_reply_part part, const char *bytes, size_t n) {
+    tg_generating *g = user;
+    if (part != g->part && g->text.length > 0 && g->told == TG_OK) g->told = hand_out(g);
+    g->part = part;
+    tg_buf_append(&g->text, bytes, n);
+}
+
+/* From the stop match to the parts. */
 static void gather(void *user, const char *bytes, size_t n) {
-    tg_buf_append(&((tg_generating *)user)->text, bytes, n);
+    tg_generating *g = user;
+    if (g->o.parts)
+        tg_reply_push(&g->reply, bytes, n, gather_part, g);
+    else
+        tg_buf_append(&g->text, bytes, n);
 }
 
 /* Whole characters, from the hold-back to the stop match. */
@@ -40,15 +56,21 @@ static void find_likely(tg_generating *g, tg_token *t) {
     t->best = likely;
 }
 
-/* The receivers' refusal is remembered: they are not called again. */
-static tg_status hand_out(tg_generating *g, int32_t id) {
+/* The text with the token that is being told of, which has gone out then. The receivers' refusal is
+ * remembered: they are not called again. */
+static tg_status hand_out(tg_generating *g) {
     tg_ctx *err = &g->session->ctx->err;
     TG_TRY(tg_buf_status(err, &g->text, "text of a token"));
-    tg_token t = { .id = id, .text = tg_buf_text(&g->text), .n_bytes = g->text.length };
-    if (id >= 0 && g->o.token) find_likely(g, &t);
-    if (!g->refused && g->o.token && (id >= 0 || t.n_bytes > 0))
+    tg_token t = { .id = g->telling,
+                   .text = tg_buf_text(&g->text),
+                   .n_bytes = g->text.length,
+                   .part =
+                       (tg_answer_part)(g->text.length > 0 ? g->part : tg_reply_now(&g->reply)) };
+    g->telling = -1;
+    if (t.id >= 0 && g->o.token) find_likely(g, &t);
+    if (!g->refused && g->o.token && (t.id >= 0 || t.n_bytes > 0))
         g->refused = g->o.token(g->o.user, &t) != 0;
-    if (!g->refused && g->o.write && t.n_bytes > 0)
+    if (!g->refused && g->o.write && t.n_bytes > 0 && t.part == TG_ANSWER_TEXT)
         g->refused = g->o.write(g->o.user, t.text, t.n_bytes) != 0;
     tg_buf_clear(&g->text);
     return TG_OK;
@@ -108,8 +130,13 @@ tg_status tg_generating_begin(tg_generating *g) {
     const size_t V = (size_t)s->model->layout.config.vocab;
     tg_ids_init(&g->prompt, &err->mem);
     tg_buf_init(&g->text, &err->mem);
+    g->telling = -1;
     TG_TRY(tg_sample_options_check(err, &g->sample));
     TG_TRY(take_prompt(g));
+    if (g->o.parts) {
+        tg_reply_begin(&g->reply, g->o.chat_template, s->model->tok);
+        tg_reply_prompt(&g->reply, s->model->tok, g->prompt.id, g->prompt.n);
+    }
     TG_TRY(cut_prompt(g));
     if (g->o.n_best > V) g->o.n_best = V;
     if (g->o.n_best > 0)
@@ -290,9 +317,11 @@ static tg_status draw(tg_generating *g) {
     g->stats.new_tokens++;
     g->ended = ends(g, g->token);
     size_t n_bytes;
-    const char *bytes = tg_tok_bytes(s->model->tok, g->token, &n_bytes);
+    const char *bytes = tg_reply_bytes(&g->reply, s->model->tok, g->token, &n_bytes);
+    g->telling = g->token;
     if (!g->ended) tg_utf8_holdback_push(&g->holdback, bytes, n_bytes, pass, g);
-    TG_TRY(hand_out(g, g->token));
+    TG_TRY(g->told);
+    TG_TRY(hand_out(g));
     if (!g->ended && g->stop.stopped) end(g, TG_END_STOP);
     if (!g->ended && g->refused) end(g, TG_END_CANCELLED);
     if (!g->ended && g->stats.new_tokens == g->o.n_tokens) end(g, TG_END_LIMIT);
@@ -303,7 +332,9 @@ static tg_status draw(tg_generating *g) {
 static tg_status finish(tg_generating *g) {
     tg_utf8_holdback_end(&g->holdback, pass, g);
     tg_stop_match_end(&g->stop, gather, g);
-    TG_TRY(hand_out(g, -1));
+    tg_reply_end(&g->reply, gather_part, g);
+    TG_TRY(g->told);
+    TG_TRY(hand_out(g));
     if (g->refused) end(g, TG_END_CANCELLED);
     if (g->refused) return tg_stopped(&g->session->ctx->err, "text");
     return g->stats.end == TG_END_CANCELLED ? TG_STOPPED : TG_OK;

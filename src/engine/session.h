@@ -19,6 +19,7 @@
 #ifndef TG_ENGINE_SESSION_H
 #define TG_ENGINE_SESSION_H
 
+#include "chat/reply.h"
 #include "engine/cache.h"
 #include "engine/logits.h"
 #include "runtime/job.h"
@@ -230,7 +231,8 @@ tg_status tg_session_read(tg_session *s, const char *path, tg_text_fn note, void
  */
 typedef struct tg_generating {
     tg_session *session;
-    tg_generation o; /* prompt and ids: borrowed until begin has returned; sample is below */
+    tg_generation o; /* prompt, ids and chat_template (its text by now): borrowed until begin has
+                        returned; sample is below */
     tg_sample_options sample;
     int32_t ends[TG_ENDS_MAX];
     /* ---- where it is */
@@ -248,7 +250,11 @@ typedef struct tg_generating {
     int32_t guesses[TG_AHEAD_MAX]; /* it, and what may follow */
     tg_utf8_holdback holdback;
     tg_stop_match stop;
-    tg_buf text;              /* that goes out with the next token */
+    tg_reply reply;           /* without o.parts all is the answer */
+    tg_buf text;              /* that goes out with the next token, all of one part */
+    tg_reply_part part;       /* of text */
+    int32_t telling;          /* the token that goes out with it; -1: it has */
+    tg_status told;           /* the first error of what went out while a token was taken in */
     tg_block likely;          /* room for o.n_best */
     bool refused;             /* by a receiver, which is not called again */
     bool ended;               /* by what stats.end says */

@@ -445,12 +445,92 @@ static void what_is_refused(void **state) {
     close_nano(&o);
 }
 
+/* What a model is made to write, byte by byte, and what is heard of it. */
+typedef struct forced {
+    const char *rest;
+    char part[3][64];
+    size_t n[3], n_tokens;
+    char written[64];
+    size_t n_written;
+} forced;
+
+static void allow_next(void *user, const int32_t *tokens, size_t n, uint32_t *allowed) {
+    forced *f = user;
+    const unsigned char next = (unsigned char)*f->rest++;
+    (void)tokens;
+    (void)n;
+    memset(allowed, 0, V / 8);
+    allowed[next / 32] = 1u << next % 32;
+}
+
+static int hear_part(void *user, const tg_token *t) {
+    forced *f = user;
+    memcpy(f->part[t->part] + f->n[t->part], t->text, t->n_bytes);
+    f->n[t->part] += t->n_bytes;
+    f->n_tokens += t->id >= 0;
+    return 0;
+}
+
+static int hear_answer(void *user, const char *bytes, size_t n) {
+    forced *f = user;
+    memcpy(f->written + f->n_written, bytes, n);
+    f->n_written += n;
+    return 0;
+}
+
+/* A token for each byte, marks and all. What might be a stop is held back, and comes out at once,
+ * in two parts. */
+static void parts_are_told(void **state) {
+    (void)state;
+    static const char answer[] = "<think>Is it?</think>It is. <tool_call>f()</tool_call><";
+    static const struct {
+        const char *prompt, *name, *said, *thought, *called;
+        bool parts;
+    } cases[] = {
+        { "Q", "{<think><tool_call>", "It is. <", "Is it?", "f()", true },
+        { "Q<think>\n", "{<think>", "It is. <tool_call>f()</tool_call><", "<think>Is it?", "",
+          true },
+        { "Q<think>a</think>", "qwen3", "It is. <tool_call>f()</tool_call><", "Is it?", "", true },
+        { "Q", "smollm2", answer, "", "", true },
+        { "Q", "{<think>", answer, "", "", false },
+    };
+    opened o = open_nano();
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        tg_session *s;
+        OK(o.ctx, tg_session_new(o.ctx, o.model, 0, &s));
+        forced f = { .rest = answer };
+        tg_generation what = tg_generation_default();
+        what.prompt = cases[c].prompt;
+        what.prompt_bytes = strlen(what.prompt);
+        what.n_tokens = sizeof answer - 1;
+        what.token = hear_part;
+        what.write = hear_answer;
+        what.user = &f;
+        what.parts = cases[c].parts;
+        what.chat_template = cases[c].name;
+        static const char *const stops[] = { "?</think>It is!" };
+        OK(o.ctx, tg_session_set_stops(s, stops, 1));
+        OK(o.ctx, tg_session_set_mask(s, allow_next, &f));
+        OK(o.ctx, tg_session_continue(s, &what, NULL));
+        assert_int_equal(f.n_tokens, sizeof answer - 1);
+        assert_string_equal(f.part[TG_ANSWER_TEXT], cases[c].said);
+        assert_string_equal(f.part[TG_ANSWER_THINKING], cases[c].thought);
+        assert_string_equal(f.part[TG_ANSWER_TOOL_CALL], cases[c].called);
+        assert_string_equal(f.written, cases[c].said);
+        tg_session_free(s);
+    }
+    tg_generation what = tg_generation_default();
+    what.chat_template = "no such";
+    assert_int_equal(tg_session_continue(o.session, &what, NULL), TG_E_ARG);
+    close_nano(&o);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_are_told), cmocka_unit_test(ends_are_told),
         cmocka_unit_test(a_full_window),   cmocka_unit_test(what_is_kept),
         cmocka_unit_test(a_mask),          cmocka_unit_test(guesses_change_nothing),
-        cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(parts_are_told),  cmocka_unit_test(what_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,6 +107,12 @@ export const tg_kv_type = {
   TG_KV_INT8: 2,
 } as const;
 
+export const tg_answer_part = {
+  TG_ANSWER_TEXT: 0,
+  TG_ANSWER_THINKING: 1,
+  TG_ANSWER_TOOL_CALL: 2,
+} as const;
+
 export const tg_full = {
   TG_FULL_SLIDE: 0,
   TG_FULL_STOP: 1,
@@ -389,7 +395,7 @@ export const STRUCTS = {
     },
   },
   tg_token: {
-    size: [32, 48],
+    size: [40, 56],
     members: {
       id: ['i32', 0, 0],
       text: ['text', 4, 8],
@@ -397,6 +403,7 @@ export const STRUCTS = {
       logprob: ['f64', 16, 24],
       best: ['ptr', 24, 32],
       nBest: ['ptr', 28, 40],
+      part: ['i32', 32, 48],
     },
   },
   tg_generate_stats: {
@@ -417,7 +424,7 @@ export const STRUCTS = {
     },
   },
   tg_generation: {
-    size: [88, 168],
+    size: [96, 184],
     members: {
       structBytes: ['ptr', 0, 0],
       prompt: ['text', 4, 8],
@@ -440,6 +447,8 @@ export const STRUCTS = {
       newIds: ['ptr', 76, 144],
       draft: ['ptr', 80, 152],
       draftSession: ['ptr', 84, 160],
+      parts: ['bool', 88, 168],
+      chatTemplate: ['text', 92, 176],
     },
   },
   tg_batch_entry: {
@@ -640,6 +649,8 @@ export const EXPORTS = {
   tg_session_tokens: 'p:p',
   tg_session_held: 'p:p',
   tg_session_capacity: 'p:p',
+  tg_session_save: 'i:pppp',
+  tg_session_load: 'i:pppp',
   tg_session_slide: 'i:p',
   tg_generation_init: 'v:pp',
   tg_session_continue: 'i:ppp',
@@ -843,6 +854,8 @@ export interface Exports {
   tg_session_tokens(session: Ptr): Ptr;
   tg_session_held(session: Ptr): Ptr;
   tg_session_capacity(session: Ptr): Ptr;
+  tg_session_save(session: Ptr, path: Ptr, note: Ptr, noteBytes: Ptr): number;
+  tg_session_load(session: Ptr, path: Ptr, note: Ptr, user: Ptr): number;
   tg_session_slide(session: Ptr): number;
   tg_generation_init(options: Ptr, structBytes: Ptr): void;
   tg_session_continue(session: Ptr, what: Ptr, stats: Ptr): number;
