@@ -6,6 +6,7 @@
  *   TG_WASM_DIR   where the tinygpt-*.wasm lie; ../build/wasm, which `make wasm` fills
  *   TG_WEB_OUT    where the page goes; dist
  */
+import { createHash } from 'node:crypto';
 import { createReadStream, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { brotliCompressSync, constants } from 'node:zlib';
@@ -104,6 +105,16 @@ const serviceWorker = VitePWA({
     rollupFormat: 'iife',
     globPatterns: ['**/*.{html,js,css,svg,png,webmanifest,wasm,txt}'],
     maximumFileSizeToCacheInBytes: 16 * 2 ** 20,
+    // A build of the core is fetched when it is wanted, and is known by its SHA-256.
+    manifestTransforms: [
+      (entries) => ({
+        manifest: entries.map((entry) => {
+          if (!entry.url.endsWith('.wasm')) return entry;
+          const bytes = readFileSync(join(outDir, entry.url));
+          return { ...entry, revision: createHash('sha256').update(bytes).digest('hex') };
+        }),
+      }),
+    ],
   },
 });
 

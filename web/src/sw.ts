@@ -3,9 +3,13 @@
  * sw.ts - the page's one service worker: it keeps the page for use without a network, and isolates
  * it where the host cannot.
  *
- * Everything that belongs to one version of the page (scripts, styles, modules) is fetched when the
- * worker is installed and is served from that cache alone, so versions never mix. A new version
- * waits until all tabs with the old one are closed, or until a person says so (ui/state/pwa.ts).
+ * Everything that belongs to one version of the page (scripts, styles) is fetched when the worker
+ * is installed and is served from that cache alone, so versions never mix. A new version waits until
+ * all tabs with the old one are closed, or until a person says so (ui/state/pwa.ts).
+ *
+ * Of the builds of the core, each larger than all scripts, a browser uses one or two: what this one
+ * will take is fetched with the rest, and another when it is first asked for. It has to be of this
+ * version, which its SHA-256 tells.
  *
  * Shared memory, and with it threads, takes three headers (COOP, COEP, CORP) on the page and its
  * parts. Many static hosts cannot send them; this worker adds them to whatever it serves, so the
@@ -69,11 +73,46 @@ function isSound(url: string, response: Response): boolean {
   return response.ok && !response.redirected && html === url.endsWith('.html');
 }
 
+function isBuild(url: string): boolean {
+  return url.endsWith('.wasm');
+}
+
+/** Smallest modules that only an engine with the feature takes (WebAssembly's own instructions:
+ *  i8x16.popcnt of SIMD, f32x4.relaxed_madd). */
+const HEAD = [0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0];
+const SIMD = [...HEAD, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11];
+const RELAXED = [
+  ...HEAD, 10, 19, 1, 17, 0, 65, 0, 253, 15, 65, 0, 253, 15, 65, 0, 253, 15, 253, 133, 2, 11,
+];
+
+/** The build that the page takes once it is isolated (lib/wasm.ts). */
+function wantedBuild(): string {
+  const has = (bytes: number[]) => WebAssembly.validate(new Uint8Array(bytes));
+  const kind = has(RELAXED) ? 'relaxed' : has(SIMD) ? 'simd' : 'scalar';
+  return `tinygpt-${kind}${navigator.hardwareConcurrency > 1 ? '-mt' : ''}.wasm`;
+}
+
+function hexOf(digest: ArrayBuffer): string {
+  return Array.from(new Uint8Array(digest), (b) => b.toString(16).padStart(2, '0')).join('');
+}
+
+/** A build that is fetched when it is asked for; kept if it is this version's. */
+async function fetchBuild(cache: Cache, url: string): Promise<Response> {
+  const file = FILES.find((f) => address(f.url) === url);
+  const response = await fetch(url, { cache: 'no-cache' });
+  if (!file || !response.ok) return response;
+  const digest = await crypto.subtle.digest('SHA-256', await response.clone().arrayBuffer());
+  if (hexOf(digest) !== file.revision) return new Response(null, { status: 409 });
+  await cache.put(url, response.clone());
+  return response;
+}
+
 /** All files or none; what the browser has already it only asks the host about. */
 async function keepVersion(): Promise<void> {
   const cache = await caches.open(CACHE);
+  const wanted = FILES.filter(({ url }) => !isBuild(url) || url.endsWith(`/${wantedBuild()}`));
   await Promise.all(
-    FILES.map(async ({ url }) => {
+    wanted.map(async ({ url }) => {
       const response = await fetch(address(url), { cache: 'no-cache' });
       if (!isSound(url, response)) throw new Error(`${url}: the host sent something else`);
       await cache.put(address(url), response);
@@ -127,8 +166,10 @@ function fileOf(request: Request): string {
 
 async function answer(request: Request): Promise<Response> {
   const cache = await caches.open(CACHE);
-  const kept = await cache.match(fileOf(request));
-  return isolated(kept ?? (await fetch(request)));
+  const url = fileOf(request);
+  const kept = await cache.match(url);
+  if (kept) return isolated(kept);
+  return isolated(await (isBuild(url) ? fetchBuild(cache, url) : fetch(request)));
 }
 
 self.addEventListener('install', (event) => event.waitUntil(keepVersion()));

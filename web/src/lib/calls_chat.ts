@@ -6,13 +6,18 @@
  * holds of its beginning.
  */
 import { type Ptr, utf8 } from './abi.js';
-import { tg_chat_flag, tg_chat_limit, tg_encode_flag, tg_full, tg_role } from './abi.gen.js';
+import {
+  tg_chat_flag, tg_chat_limit, tg_encode_flag, tg_full, tg_kv_type, tg_role,
+} from './abi.gen.js';
 import { type Call, choose, Gathered, listening, offering, using } from './calling.js';
+import { SAVED, takeSaved } from './calls_model.js';
 import type { Core, Frame } from './core.js';
 import { TinygptError } from './errors.js';
 import type { Entry } from './registry.js';
 import { Cancelled, type Task } from './tasks.js';
-import type { AnswerOptions, AnswerPiece, AnswerStats, ModelFacts, Turn } from './types.js';
+import type {
+  AnswerOptions, AnswerPart, AnswerPiece, AnswerStats, KeyType, ModelFacts, Turn,
+} from './types.js';
 
 const ROLES: Record<Turn['role'], number> = {
   system: tg_role.TG_SYSTEM,
@@ -20,8 +25,10 @@ const ROLES: Record<Turn['role'], number> = {
   assistant: tg_role.TG_ASSISTANT,
 };
 
-/** The chat templates of sessions; '': the file's own. */
-const templatesOf = new WeakMap<Entry, string>();
+/** The chat templates of sessions; '': the file's own; null: none. */
+const templatesOf = new WeakMap<Entry, string | null>();
+/** By tg_answer_part. */
+const ANSWER_PARTS: readonly AnswerPart[] = ['answer', 'thinking', 'tool call'];
 /** By tg_end. */
 const ENDS: readonly AnswerStats['end'][] = ['end', 'end', 'stopped', 'length', 'full'];
 
@@ -38,6 +45,7 @@ interface Head {
   ctx: number;
   weight_bytes: number;
   caches: { tokens: number; bytes: number }[];
+  template?: unknown;
 }
 
 export const chatFacts: Call<'chatFacts'> = (core, task, file) => {
@@ -55,6 +63,7 @@ export const chatFacts: Call<'chatFacts'> = (core, task, file) => {
           name: head.name ?? '', family: head.family, params: head.params, layers: head.layers,
           vocab: head.vocab, ctx: head.ctx, fileBytes: head.bytes,
           weightBytes: head.weight_bytes, caches: head.caches,
+          template: Boolean(head.template), templates: templates(core),
         } satisfies ModelFacts;
       })));
 };
@@ -140,7 +149,7 @@ function name(frame: Frame, template: string): Ptr {
 
 /** The conversation as ids, up to where the answer begins. One place is left for an answer. */
 function encode(
-  core: Core, frame: Frame, session: Entry, template: string, turns: Turn[], noThinking: boolean,
+  core: Core, frame: Frame, session: Entry, template: string, turns: Turn[], flags: number,
 ): { ids: Ptr; nIds: number } {
   const { c, memory } = core;
   const size = memory.size('tg_turn');
@@ -156,7 +165,7 @@ function encode(
   const count = frame.alloc(8);
   core.ok(c.tg_tokenizer_chat(
     core.context, c.tg_model_tokenizer(session.model!.at), name(frame, template), list,
-    turns.length, noThinking ? tg_chat_flag.TG_NO_THINKING : 0, ids, room, count,
+    turns.length, flags, ids, room, count,
   ));
   return { ids, nIds: memory.pointer(count) };
 }
@@ -171,14 +180,19 @@ function ends(
   return { ends: list, nEnds: core.memory.pointer(count) };
 }
 
-export const chatNew: Call<'chatNew'> = async (core, task, id, ctx, template) => {
+const KEYS: Record<KeyType, number> = {
+  f32: tg_kv_type.TG_KV_F32, f16: tg_kv_type.TG_KV_F16, int8: tg_kv_type.TG_KV_INT8,
+};
+
+export const chatNew: Call<'chatNew'> = async (core, task, id, ctx, keys, template) => {
   const model = core.registry.get('model', id);
   return core.framed(task, (frame) => {
     const { c } = core;
     /* The template's fault is told before there is anything to free. */
-    ends(core, frame, c.tg_model_tokenizer(model.at), template);
+    if (template !== null) ends(core, frame, c.tg_model_tokenizer(model.at), template);
     const out = frame.alloc(8);
-    core.ok(c.tg_session_new(core.context, model.at, ctx, out));
+    const type = choose(KEYS, keys, 'keys');
+    core.ok(c.tg_session_new_kv(core.context, model.at, ctx, type, out));
     const at = core.memory.pointer(out);
     const free = () => c.tg_session_free(at);
     const entry = core.registry.add('session', at, [model], free, model);
@@ -208,14 +222,34 @@ function processLogits(core: Core, frame: Frame, session: Ptr, options: AnswerOp
   core.ok(c.tg_session_set_bias(session, list, bias.length));
 }
 
-export const answer: Call<'answer'> = async (core, task, id, turns, options) => {
-  const session = core.registry.get('session', id);
+/** A conversation through its template, or a text as it is. */
+function prompt(
+  core: Core, frame: Frame, session: Entry, what: string | Turn[], options: AnswerOptions,
+): object {
   const template = templatesOf.get(session);
   if (template === undefined) {
     throw new TinygptError('ARG', 'session: want one of ChatModel.chat(), have another');
   }
+  if (typeof what === 'string') {
+    const bytes = utf8(what);
+    return { prompt: frame.put(bytes), promptBytes: bytes.length };
+  }
+  if (template === null) {
+    throw new TinygptError('ARG', 'session: want one of chat() for turns, have one of session()');
+  }
+  const flags = (options.noThinking ? tg_chat_flag.TG_NO_THINKING : 0) |
+    (options.goOn ? tg_chat_flag.TG_CONTINUE : 0);
+  return {
+    ...encode(core, frame, session, template, what, flags),
+    ...ends(core, frame, core.c.tg_model_tokenizer(session.model!.at), template),
+    parts: true, chatTemplate: name(frame, template),
+  };
+}
+
+export const answer: Call<'answer'> = async (core, task, id, said, options) => {
+  const session = core.registry.get('session', id);
   const {
-    tokens = Infinity, noThinking = false, banned, bias, stops, ...sampling
+    tokens = Infinity, noThinking: _, goOn: __, banned, bias, stops, ...sampling
   } = options as AnswerOptions;
   const { c, memory } = core;
   const model = session.model!;
@@ -223,11 +257,12 @@ export const answer: Call<'answer'> = async (core, task, id, turns, options) => 
   /* Both callbacks: of a token, which has an address, and whether to stop. */
   const listener = (at?: Ptr): number => {
     if (at === undefined) return task.cancelled || session.freed ? 1 : 0;
-    const { id: token, nBytes } = memory.read('tg_token', at);
+    const { id: token, nBytes, part } = memory.read('tg_token', at);
     const text = memory.utf8(memory.pointer(memory.member('tg_token', at, 'text')), nBytes);
     const ms = performance.now() - start;
     const context = c.tg_session_tokens(session.at);
-    task.emit({ id: token, text, ms, context } satisfies AnswerPiece);
+    const of = ANSWER_PARTS[part] ?? 'answer';
+    task.emit({ id: token, text, part: of, ms, context } satisfies AnswerPiece);
     return 0;
   };
   return using([session], () =>
@@ -238,9 +273,7 @@ export const answer: Call<'answer'> = async (core, task, id, turns, options) => 
       memory.write('tg_sample_options', sample, sampling);
       const what = core.defaults(frame, 'tg_generation');
       memory.write('tg_generation', what, {
-        sample,
-        ...encode(core, frame, session, template, turns, noThinking),
-        ...ends(core, frame, c.tg_model_tokenizer(model.at), template),
+        sample, ...prompt(core, frame, session, said, options),
         nTokens: Math.min(tokens, 2 ** 31), full: tg_full.TG_FULL_STOP,
         token: c.tg_wasm_on_token(), cancel: c.tg_wasm_on_cancel(), user,
       });
@@ -260,4 +293,65 @@ export const answer: Call<'answer'> = async (core, task, id, turns, options) => 
         capacity: c.tg_session_capacity(session.at), end: stopped ? 'stopped' : ENDS[stats.end]!,
       } satisfies AnswerStats;
     })));
+};
+
+/* -------------------------------------------------------------------- its file, and embeddings */
+
+export const chatSave: Call<'chatSave'> = async (core, task, id, note) => {
+  const session = core.registry.get('session', id);
+  return using([session], () =>
+    core.framed(task, async (frame) => {
+      await task.hold(id);
+      const at = frame.put(note);
+      core.ok(core.c.tg_session_save(session.at, frame.string(SAVED), at, note.length));
+      return takeSaved(core, task);
+    }));
+};
+
+export const chatLoad: Call<'chatLoad'> = async (core, task, id, file) => {
+  const session = core.registry.get('session', id);
+  const note = new Gathered(core);
+  return using([session], () =>
+    core.framed(task, (frame) =>
+      offering(core, file, 'session', (from) =>
+        listening(core, note.take, async (user) => {
+          await task.hold(id);
+          const onText = core.c.tg_wasm_on_text();
+          core.ok(core.c.tg_session_load(session.at, frame.string(from), onText, user));
+          return note.bytes();
+        }))));
+};
+
+export const embed: Call<'embed'> = async (core, task, id, texts, options) => {
+  const model = core.registry.get('model', id);
+  const { c, memory } = core;
+  return using([model], () =>
+    core.framed(task, async (frame) => {
+      await task.hold(id);
+      const how = core.defaults(frame, 'tg_embed_options');
+      memory.write('tg_embed_options', how, { raw: options.raw ?? false, cut: options.cut ?? false });
+      const out = frame.alloc(8);
+      core.ok(c.tg_embedder_new(core.context, model.at, how, out));
+      const embedder = memory.pointer(out);
+      try {
+        const width = c.tg_embedder_width(embedder);
+        const one = frame.alloc(memory.size('tg_embed_text'));
+        const vector = frame.alloc(4 * width);
+        const vectors: Float32Array[] = [];
+        for (const text of texts) {
+          /* One after the other, so that others have their turn, and a signal is heard. */
+          await task.turn();
+          task.check();
+          await core.framed(task, (inner) => {
+            const bytes = utf8(text);
+            memory.write('tg_embed_text', one, { text: inner.put(bytes), nBytes: bytes.length });
+            core.ok(c.tg_embedder_run(embedder, one, 1, vector));
+          });
+          vectors.push(memory.copyFloats(vector, width));
+        }
+        return vectors;
+      } finally {
+        c.tg_embedder_free(embedder);
+      }
+    }));
 };

@@ -10,9 +10,10 @@
  */
 import type { Link } from './link.js';
 import { Remote } from './objects.js';
-import type { ChatMade } from './protocol.js';
+import { type ChatMade, wire } from './protocol.js';
 import type {
-  AnswerOptions, AnswerPiece, AnswerStats, ChatInfo, Tokens, Turn,
+  AnswerOptions, AnswerPiece, AnswerStats, CallOptions, ChatInfo, EmbedOptions, FileSource,
+  SessionOptions, Tokens, Turn,
 } from './types.js';
 
 /** Pieces as they are made, and what there is to tell at the end. */
@@ -37,11 +38,30 @@ export class ChatSession extends Remote {
   answer(
     turns: readonly Turn[], options: AnswerOptions & { signal?: AbortSignal } = {},
   ): Answer {
+    return this.#stream([...turns], options);
+  }
+
+  /** Continues a text, as models do that were not taught to answer. For the rest as answer(). */
+  complete(text: string, options: AnswerOptions & { signal?: AbortSignal } = {}): Answer {
+    return this.#stream(text, options);
+  }
+
+  #stream(what: string | Turn[], options: AnswerOptions & { signal?: AbortSignal }): Answer {
     const { signal, ...rest } = options;
     const stream = this.link.stream(
-      'answer', [this.handle, [...turns], rest], Number.MAX_SAFE_INTEGER, signal,
+      'answer', [this.handle, what, rest], Number.MAX_SAFE_INTEGER, signal,
     );
     return { stats: stream.result, [Symbol.asyncIterator]: () => stream.items };
+  }
+
+  /** What the session holds as a file, with a note of the caller's: its texts, for instance. */
+  async save(note: Uint8Array = new Uint8Array()): Promise<Uint8Array> {
+    return this.link.call('chatSave', [this.handle, note]);
+  }
+
+  /** Takes what save() gave: the same model, the same keys and room for its tokens. The note. */
+  async load(file: FileSource): Promise<Uint8Array> {
+    return this.link.call('chatLoad', [this.handle, wire(file)]);
   }
 }
 
@@ -55,14 +75,33 @@ export class ChatModel extends Remote {
   }
 
   /**
-   * A conversation. `ctx` is its longest, in tokens, 4096 or the model's own if absent; `template`
-   * one of info.templates or a text in Jinja, the file's own if absent. `UNSUPPORTED`: there is
-   * none, or one with what is not known here.
+   * A conversation. `template` is one of info.templates or a text in Jinja, the file's own if
+   * absent. `UNSUPPORTED`: there is none, or one with what is not known here.
    */
-  async chat(options: { ctx?: number; template?: string } = {}): Promise<ChatSession> {
-    const { ctx = Math.min(4096, this.info.ctx), template = '' } = options;
-    const made = await this.link.call('chatNew', [this.handle, ctx, template]);
+  async chat(options: SessionOptions & { template?: string } = {}): Promise<ChatSession> {
+    return this.#session(options, options.template ?? '');
+  }
+
+  /** For complete() alone: wants no template, and finds no fault with the file's. */
+  async session(options: SessionOptions = {}): Promise<ChatSession> {
+    return this.#session(options, null);
+  }
+
+  async #session(options: SessionOptions, template: string | null): Promise<ChatSession> {
+    const { ctx = Math.min(4096, this.info.ctx), keys = 'f32' } = options;
+    const made = await this.link.call('chatNew', [this.handle, ctx, keys, template]);
     return new ChatSession(this.link, made);
+  }
+
+  /**
+   * Texts as vectors, whose dot products are cosines: of encoders (MiniLM, BERT), and of what
+   * models that write text have at their end. A vector does not depend on the texts beside it.
+   */
+  async embed(
+    texts: readonly string[], options: EmbedOptions & CallOptions = {},
+  ): Promise<Float32Array[]> {
+    const { signal, ...rest } = options;
+    return this.link.call('embed', [this.handle, [...texts], rest], { signal });
   }
 
   /** `special`: special tokens that the text spells are taken as such. */

@@ -31,7 +31,8 @@ import {
 
 /** Structs that begin with their size, which `${name}_init` sets with the defaults. */
 export type OptionStruct =
-  'tg_context_options' | 'tg_train_options' | 'tg_sample_options' | 'tg_generation';
+  | 'tg_context_options' | 'tg_train_options' | 'tg_sample_options' | 'tg_generation'
+  | 'tg_embed_options';
 
 /** How long a slice lasts. A stop is seen after one; a turn costs some microseconds. */
 export const SLICE_MS = 20;

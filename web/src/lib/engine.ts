@@ -6,7 +6,7 @@ import { ChatModel } from './chat.js';
 import { Link } from './link.js';
 import { Model, Text, Trainer } from './objects.js';
 import { folderAddress } from './platform.js';
-import type { EngineEvent, Wire } from './protocol.js';
+import { type EngineEvent, wire } from './protocol.js';
 import type {
   CallOptions, Check, EngineInfo, EngineOptions, FileSource, Forecast, GptConfig, LintFinding,
   ModelFacts, ModelSource, SourceOptions, TextSource, TrainOptions,
@@ -16,10 +16,6 @@ import type {
 function moved(source: TextSource | ModelSource, options: SourceOptions): Transferable[] {
   if (!options.transfer || !(source instanceof Uint8Array)) return [];
   return source.buffer instanceof ArrayBuffer ? [source.buffer] : [];
-}
-
-function wire(source: TextSource | ModelSource): Wire {
-  return source instanceof URL ? { address: source.href } : source;
 }
 
 export class Engine {

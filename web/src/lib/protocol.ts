@@ -16,14 +16,18 @@
  * Errors travel inside replies, since comlink keeps an error's message and loses its code.
  */
 import type {
-  AnswerOptions, AnswerPiece, AnswerStats, ChatInfo, Check, DeviceName, Edit, EngineInfo,
-  EngineOptions, ErrorCode, FileKind, Forecast, GenerateStats, GptConfig, GpuInfo, HistoryPoint,
-  LintFinding, ModelFacts, ModelInfo, Piece, Probe, SampleOptions, StepReport, Tokens, TrainOptions,
-  Turn,
+  AnswerOptions, AnswerPiece, AnswerStats, ChatInfo, Check, DeviceName, Edit, EmbedOptions,
+  EngineInfo, EngineOptions, ErrorCode, FileKind, Forecast, GenerateStats, GptConfig, GpuInfo, HistoryPoint,
+  KeyType, LintFinding, ModelFacts, ModelInfo, ModelSource, Piece, Probe, SampleOptions, StepReport, TextSource,
+  Tokens, TrainOptions, Turn,
 } from './types.js';
 
 /** Content, the address of a file of Node (URL objects cannot be sent), or a stored model's id. */
 export type Wire = string | Uint8Array | Blob | { address: string } | { stored: string };
+
+export function wire(source: TextSource | ModelSource): Wire {
+  return source instanceof URL ? { address: source.href } : source;
+}
 
 /** An object in the worker: a text, model, session or trainer. */
 export type Handle = number;
@@ -98,9 +102,15 @@ export interface Methods {
   chatFacts(file: Wire): ModelFacts;
   chatOpen(file: Wire): ChatMade;
   chatTokenize(model: Handle, text: string, special: boolean): Tokens;
-  /** A session for conversations, of so many tokens. */
-  chatNew(model: Handle, ctx: number, template: string): { id: Handle; capacity: number };
-  answer(session: Handle, turns: Turn[], options: AnswerOptions): AnswerStats;
+  /** A session of so many tokens; null: for texts alone, which need no template. */
+  chatNew(
+    model: Handle, ctx: number, keys: KeyType, template: string | null,
+  ): { id: Handle; capacity: number };
+  /** A text is continued, a conversation is answered. */
+  answer(session: Handle, what: string | Turn[], options: AnswerOptions): AnswerStats;
+  chatSave(session: Handle, note: Uint8Array): Uint8Array;
+  chatLoad(session: Handle, file: Wire): Uint8Array;
+  embed(model: Handle, texts: string[], options: EmbedOptions): Float32Array[];
 
   free(object: Handle): void;
 }

@@ -276,6 +276,10 @@ export interface ModelFacts {
   weightBytes: number;
   /** What a conversation of so many tokens takes besides, at several lengths. */
   caches: { tokens: number; bytes: number }[];
+  /** Is there a chat template in it? Else it continues texts, unless one is named. */
+  template: boolean;
+  /** Names of the templates that are built in. */
+  templates: string[];
 }
 
 /** What is known once it is open. */
@@ -294,6 +298,24 @@ export interface ChatInfo {
   loadMs: number;
 }
 
+/** What keys and values are kept in: f16 takes half the memory of f32, int8 about a quarter, and
+ *  each reading costs their conversion. */
+export type KeyType = 'f32' | 'f16' | 'int8';
+
+export interface SessionOptions {
+  /** The longest conversation, in tokens: 4096 or the model's own if absent. */
+  ctx?: number;
+  /** f32 if absent. */
+  keys?: KeyType;
+}
+
+export interface EmbedOptions {
+  /** Vectors are not made as long as 1. */
+  raw?: boolean;
+  /** Of a text that is too long the beginning counts; else it is an error, `FULL`. */
+  cut?: boolean;
+}
+
 export interface Turn {
   role: 'system' | 'user' | 'assistant';
   text: string;
@@ -308,6 +330,8 @@ export interface AnswerOptions extends Partial<SampleOptions> {
   tokens?: number;
   /** Answers at once, where the template can say so. */
   noThinking?: boolean;
+  /** The last turn is the model's, and the answer goes on where it ends. */
+  goOn?: boolean;
   /** Texts that are never written, however they may be cut into tokens: 64 of 256 bytes at most. */
   banned?: readonly string[];
   /** Texts that the answer ends at, and does not have. */
@@ -316,8 +340,13 @@ export interface AnswerOptions extends Partial<SampleOptions> {
   bias?: readonly { id: number; bias: number }[];
 }
 
-/** A piece of an answer; the text may be empty while a character is not whole. */
+/** What a piece is of: the answer, the thinking before it, or a tool that the model calls. */
+export type AnswerPart = 'answer' | 'thinking' | 'tool call';
+
+/** A piece of an answer; the text may be empty while a character is not whole. An id of -1: none,
+ *  but text that was held back. */
 export interface AnswerPiece extends Piece {
+  part: AnswerPart;
   /** Tokens in the context so far. */
   context: number;
 }

@@ -14,6 +14,8 @@ const FACTS: ModelFacts = {
   fileBytes: 1e8,
   weightBytes: 1e8,
   caches: [1024, 2048, 4096].map((tokens) => ({ tokens, bytes: tokens * 46_080 })),
+  template: true,
+  templates: [],
 };
 
 describe('the forecast', () => {

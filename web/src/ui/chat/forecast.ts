@@ -3,7 +3,7 @@
  * forecast.ts - what a model will take before it is loaded: its weights, the cache of a
  * conversation, and the engine around them; with a warning where that is too much.
  */
-import type { ModelFacts } from '../../lib/types';
+import type { KeyType, ModelFacts } from '../../lib/types';
 import { bytes } from '../format';
 
 /** The module itself, the tokenizer, and room to compute in: 35 MB were measured for SmolLM2. */
@@ -20,8 +20,11 @@ export interface Need {
   total: number;
 }
 
+/** Of what f32 takes: int8 has four bytes besides for each token, head and side. */
+const SHARES: Record<KeyType, number> = { f32: 1, f16: 0.5, int8: 0.27 };
+
 /** A row for each length of context; models with short ones have one, their own. */
-export function needs(facts: ModelFacts): Need[] {
+export function needs(facts: ModelFacts, keys: KeyType = 'f32'): Need[] {
   const weights = facts.weightBytes;
   const row = (ctx: number, cache: number) => ({
     ctx,
@@ -29,7 +32,7 @@ export function needs(facts: ModelFacts): Need[] {
     cache,
     total: weights + cache + WORK_BYTES,
   });
-  const rows = facts.caches.map((c) => row(c.tokens, c.bytes));
+  const rows = facts.caches.map((c) => row(c.tokens, Math.ceil(c.bytes * SHARES[keys])));
   return rows.length > 0 ? rows : [row(facts.ctx, 0)];
 }
 

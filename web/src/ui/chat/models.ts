@@ -19,8 +19,10 @@ import { plainError } from '../plain_error';
 import { notify } from '../state/notices';
 import { Store } from '../store';
 import { modelAddress } from './address';
+import { openDrawer } from './drawer';
 import { needs, nearest } from './forecast';
-import { CHAT_DEFAULTS, type ChatSettings } from './settings';
+import { type HubFile, type HubModel, hubModel, hubSha256, isHubName } from './hub';
+import { CHAT_DEFAULTS, type ChatSettings, NO_TEMPLATE } from './settings';
 
 /** A model that can be opened: a stored one, or a file where the browser stores none. */
 export interface Shown {
@@ -31,6 +33,8 @@ export interface Shown {
 export interface Opened extends Shown {
   info: ChatInfo;
   capacity: number;
+  /** What turns are written by; null: it goes on with texts alone. */
+  template: string | null;
 }
 
 export interface ModelsState {
@@ -44,6 +48,8 @@ export interface ModelsState {
   /** The one that was looked at, and what its head tells. */
   chosen: (Shown & { facts: ModelFacts }) | null;
   opened: Opened | null;
+  /** Files of a model that was asked for by name, of which one can be fetched. */
+  found: HubModel | null;
   /** What is being done; '' if nothing is. */
   busy: string;
   problem: string;
@@ -56,6 +62,7 @@ export const models = new Store<ModelsState>({
   loading: null,
   chosen: null,
   opened: null,
+  found: null,
   busy: '',
   problem: '',
 });
@@ -145,13 +152,16 @@ export async function refresh(): Promise<void> {
   }
 }
 
-/** Copies a file, or what an address holds, and shows what it is. */
+/** Copies a file, or what an address holds, and shows what it is. What Hugging Face gives has to
+ *  have the SHA-256 that it tells. */
 function add(name: string, source: File | URL): Promise<void> {
   return doing(`Adding ${name}`, async () => {
     const { signal } = (control = new AbortController());
+    const sha256 = source instanceof URL ? await hubSha256(source) : '';
     try {
       const stored = await store.add(source, {
         signal,
+        sha256,
         onProgress: (progress) => models.patch({ copying: { ...progress, name } }),
       });
       await look({ name: stored.name, source: { stored: stored.id } });
@@ -170,7 +180,9 @@ export function addFile(file: File): Promise<void> {
   return add(file.name, file);
 }
 
+/** An address, or a name of Hugging Face, of whose files one is chosen then. */
 export async function addAddress(typed: string): Promise<void> {
+  if (isHubName(typed)) return findOnHub(typed);
   let url: URL;
   try {
     url = modelAddress(typed, location.protocol === 'https:');
@@ -179,6 +191,22 @@ export async function addAddress(typed: string): Promise<void> {
     return;
   }
   await add(url.pathname.split('/').pop() || url.host, url);
+}
+
+/** Looks for the files of a model; with a part of a name, the one that has it is fetched. */
+export async function findOnHub(repo: string, part = ''): Promise<void> {
+  let file: HubFile | undefined;
+  await doing(`Asking for ${repo}`, async () => {
+    const found = await hubModel(repo);
+    file = part === '' ? undefined : found.files.find(({ name }) => name.includes(part));
+    models.patch({ found: file ? null : found });
+  });
+  if (file) await addHubFile(file);
+}
+
+export async function addHubFile(file: HubFile): Promise<void> {
+  models.patch({ found: null });
+  await add(file.name, new URL(file.address));
 }
 
 /** Of a copy, what came so far is kept. */
@@ -194,6 +222,7 @@ export function resume(stored: StoredModel): Promise<void> {
 async function look(shown: Shown): Promise<void> {
   const facts = await (await whenEngine()).modelFacts(shown.source);
   models.patch({ chosen: { ...shown, facts } });
+  openDrawer('models');
   const wanted = nearest(needs(facts), chatSettings.get().ctx);
   if (wanted) chatSettings.patch({ ctx: wanted.ctx });
 }
@@ -216,15 +245,20 @@ export function openChosen(): Promise<void> {
       await whenEngine()
     ).openChatModel(source, { signal, onProgress: (loading) => models.patch({ loading }) });
     model = made;
-    const { ctx, template } = chatSettings.get();
+    const { ctx: wanted, template: named, keys } = chatSettings.get();
+    const none = named === NO_TEMPLATE || (named === '' && made.info.template === '');
+    const template = none ? null : named;
+    const ctx = Math.min(wanted, made.info.ctx);
     try {
-      session = await made.chat({ ctx, template });
+      session = await (none ? made.session({ ctx, keys }) : made.chat({ ctx, keys, template: named }));
     } catch (e) {
       made.free();
       forget();
       throw e;
     }
-    models.patch({ opened: { name, source, info: made.info, capacity: session.capacity } });
+    const { capacity } = session;
+    models.patch({ opened: { name, source, info: made.info, capacity, template } });
+    openDrawer('');
   });
 }
 

@@ -2,20 +2,24 @@
 /** models_card.tsx - the list of models, ways to add one, and what the chosen one will need. */
 import { useEffect, useState } from 'preact/hooks';
 import type { StoredModel } from '../../lib/models/index';
+import type { KeyType } from '../../lib/types';
 import { bytes, count, percent, roughCount } from '../format';
 import { Button, IconButton } from '../parts/button';
-import { Card } from '../parts/card';
+import { Card, Disclosure } from '../parts/card';
 import { Field, SelectField } from '../parts/fields';
 import { Notice } from '../parts/notice';
 import { Bar, Stat } from '../parts/stat';
 import { useStore } from '../store';
 import { FileButton } from '../text/text_box';
 import { needs, nearest, warning } from './forecast';
+import { CATALOGUE } from './hub';
 import {
   addAddress,
   addFile,
+  addHubFile,
   chatSettings,
   choose,
+  findOnHub,
   models,
   openChosen,
   refresh,
@@ -23,6 +27,7 @@ import {
   resume,
   stopAdding,
 } from './models';
+import { KEY_TYPES, NO_TEMPLATE } from './settings';
 
 export function ModelsCard() {
   const { list, noStore, busy, problem } = useStore(models);
@@ -52,6 +57,8 @@ export function ModelsCard() {
         </ul>
       )}
       <Add busy={busy !== ''} />
+      <Found busy={busy !== ''} />
+      <Catalogue busy={busy !== ''} open={list?.length === 0} />
     </Card>
   );
 }
@@ -154,6 +161,73 @@ function Row({ stored, busy }: { stored: StoredModel; busy: boolean }) {
   );
 }
 
+/** The files of a model that was asked for by its name. */
+function Found({ busy }: { busy: boolean }) {
+  const found = useStore(models, (m) => m.found);
+  if (!found) return null;
+  return (
+    <div class="stack-tight">
+      <h3>{found.repo}</h3>
+      {found.licence !== '' && <p class="field-help">Licence: {found.licence}</p>}
+      <ul class="chat-models">
+        {found.files.map((file) => (
+          <li key={file.name}>
+            <div class="chat-name">
+              <p>{file.name}</p>
+              <p class="field-help">{bytes(file.bytes)}</p>
+            </div>
+            <button
+              class="button"
+              type="button"
+              disabled={busy}
+              aria-label={`Fetch ${file.name}`}
+              onClick={() => void addHubFile(file)}
+            >
+              Fetch
+            </button>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+/** What a model takes while one talks: its weights, and a conversation. */
+const TALK_BYTES = 150e6;
+
+/** Small models to begin with. Nothing is asked of their host until one is wanted. */
+function Catalogue({ busy, open }: { busy: boolean; open: boolean }) {
+  return (
+    <Disclosure summary="Small models to begin with" open={open}>
+      <p class="field-help">
+        From Hugging Face, which then sees this machine’s address. A copy that breaks off goes on
+        later, and is checked by its SHA-256.
+      </p>
+      <ul class="chat-models">
+        {CATALOGUE.map(({ title, repo, file, bytes: size, licence, about }) => (
+          <li key={repo}>
+            <div class="chat-name">
+              <h3>{title}</h3>
+              <p class="field-help">
+                {about} {bytes(size)}, about {bytes(size + TALK_BYTES)} of memory. Licence: {licence}.
+              </p>
+            </div>
+            <button
+              class="button"
+              type="button"
+              disabled={busy}
+              aria-label={`Fetch ${title}`}
+              onClick={() => void findOnHub(repo, file)}
+            >
+              Fetch
+            </button>
+          </li>
+        ))}
+      </ul>
+    </Disclosure>
+  );
+}
+
 function Add({ busy }: { busy: boolean }) {
   const [address, setAddress] = useState('');
   return (
@@ -176,7 +250,7 @@ function Add({ busy }: { busy: boolean }) {
       >
         <Field
           label="Or an address"
-          help="Of a .gguf file, on a host that lets other pages read it."
+          help="Of a .gguf file, on a host that lets other pages read it; or a name of Hugging Face, owner/model."
         >
           {({ id, describedBy }) => (
             <input
@@ -205,13 +279,18 @@ function deviceGib(): number | undefined {
   return (navigator as Navigator & { deviceMemory?: number }).deviceMemory;
 }
 
+const OWN: Record<string, string> = {
+  true: 'its own template',
+  false: 'it has none, and continues a text',
+};
+
 /** What the chosen model is and takes, before it is loaded. */
 export function ForecastCard() {
   const { chosen, opened, busy } = useStore(models);
-  const { ctx } = useStore(chatSettings);
+  const { ctx, keys, template } = useStore(chatSettings);
   if (!chosen || chosen.source === opened?.source) return null;
   const { facts } = chosen;
-  const rows = needs(facts);
+  const rows = needs(facts, keys);
   const need = nearest(rows, ctx);
   if (!need) return null;
   const problem = warning(need, deviceGib());
@@ -237,6 +316,28 @@ export function ForecastCard() {
         help="How much of a conversation it can look back on."
         onChange={(value) => chatSettings.patch({ ctx: Number(value) })}
       />
+      <Disclosure summary="Template and kind of memory">
+        <SelectField
+          label="How turns are written"
+          value={template}
+          options={[
+            { value: '', label: `As the file says: ${OWN[String(facts.template)]}` },
+            ...facts.templates.map((name) => ({ value: name, label: name })),
+            { value: NO_TEMPLATE, label: 'Not at all: it continues a text' },
+          ]}
+          onChange={(value) => chatSettings.patch({ template: value })}
+        />
+        <SelectField
+          label="The conversation is kept"
+          value={keys}
+          options={Object.entries(KEY_TYPES).map(([value, label]) => ({
+            value: value as KeyType,
+            label,
+          }))}
+          help="Less exact keys and values take less memory, and a little longer to read."
+          onChange={(value) => chatSettings.patch({ keys: value })}
+        />
+      </Disclosure>
       {problem !== '' && (
         <Notice kind="warning">
           <p>{problem}</p>

@@ -3,7 +3,7 @@
  * settings.ts - how an answer is drawn: the fields of Write in words for tokens, and what a
  * conversation has besides.
  */
-import type { SampleOptions } from '../../lib/types';
+import type { KeyType, SampleOptions } from '../../lib/types';
 import { DEFAULTS, FIELDS, type FieldRange } from '../write/settings';
 
 export interface ChatSettings {
@@ -11,8 +11,12 @@ export interface ChatSettings {
   system: string;
   /** Tokens of context that a session has room for. */
   ctx: number;
-  /** '': the file's own. */
+  /** '': the file's own; NO_TEMPLATE: texts are continued. */
   template: string;
+  /** What the conversation's memory is kept in. */
+  keys: KeyType;
+  /** An answer has at most so many tokens. */
+  limit: number;
   sampling: SampleOptions;
   /** Texts, a line each: never written, and what an answer ends at. */
   banned: string;
@@ -21,10 +25,21 @@ export interface ChatSettings {
   bias: string;
 }
 
+/** In place of a template's name. */
+export const NO_TEMPLATE = '-';
+
+export const KEY_TYPES: Record<KeyType, string> = {
+  f32: 'exact',
+  f16: 'half the memory (f16)',
+  int8: 'about a quarter of it (int8)',
+};
+
 export const CHAT_DEFAULTS: ChatSettings = {
   system: '',
   ctx: 4096,
   template: '',
+  keys: 'f32',
+  limit: 1024,
   sampling: { ...DEFAULTS, topK: 40, topP: 0.95 },
   banned: '',
   stops: '',

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** settings_card.tsx - the system prompt, the template, and how tokens are drawn. */
+/** settings_card.tsx - the system prompt, how tokens are drawn, and how long answers may be. */
 import { Button } from '../parts/button';
 import { Card, Disclosure } from '../parts/card';
-import { Field, SelectField } from '../parts/fields';
+import { Field, NumberField } from '../parts/fields';
 import { useStore } from '../store';
 import { describe } from '../write/settings';
 import { SettingsFields } from '../write/settings_fields';
@@ -31,8 +31,6 @@ export function SettingsCard() {
   const { opened, chosen, busy } = useStore(models);
   const settings = useStore(chatSettings);
   if (!opened && !chosen) return null;
-  const templates = opened?.info.templates ?? [];
-  const own = opened?.info.template === '' ? 'it has no template' : 'its own template';
   return (
     <Card title="Settings" aside={describe(settings.sampling, 'token')}>
       <Lines
@@ -56,16 +54,15 @@ export function SettingsCard() {
           of="bias"
         />
       </Disclosure>
-      <Disclosure summary="Template and memory">
-        <SelectField
-          label="How turns are written"
-          value={settings.template}
-          options={[
-            { value: '', label: `As the file says: ${own}` },
-            ...templates.map((name) => ({ value: name, label: name })),
-          ]}
-          help="Counts from the next loading on."
-          onChange={(template) => chatSettings.patch({ template })}
+      <Disclosure summary="Length and memory">
+        <NumberField
+          label="An answer has at most"
+          value={settings.limit}
+          min={1}
+          max={1_000_000}
+          whole
+          help="Tokens. One that was cut there can go on."
+          onChange={(limit) => chatSettings.patch({ limit })}
         />
         {opened && (
           <div class="row">

@@ -5,7 +5,8 @@
  * (`talk.ID`), written after each turn, while an answer grows, and when what is typed or set has
  * rested; it outlives reloads, new versions and other models.
  */
-import type { AnswerStats, Turn } from '../../lib/types';
+import type { Answer } from '../../lib/index';
+import type { AnswerOptions, AnswerPiece, AnswerStats, Turn } from '../../lib/types';
 import { TinygptError } from '../../lib/errors';
 import { plainError } from '../plain_error';
 import { kept, newId, watchUnsaved, whenStore } from '../state/keeping';
@@ -15,6 +16,9 @@ import { chatSession, chatSettings, engineDied, models, tokensOf } from './model
 import { biases, lines } from './settings';
 import { readFile, readTalk, type SaidTurn, type TalkDoc, talkName, turnsToDrop } from './talk_doc';
 
+/** What has come of an answer. */
+export type Writing = Pick<SaidTurn, 'text' | 'thinking' | 'calls'>;
+
 export interface TalkState {
   id: string;
   name: string;
@@ -23,7 +27,7 @@ export interface TalkState {
   /** What is being typed. */
   draft: string;
   /** The answer under way; null if there is none. */
-  writing: string | null;
+  writing: Writing | null;
   /** Of the answer under way, or the last one. */
   stats: AnswerStats | null;
   /** Oldest turns that the last answer was written without, since they did not fit. */
@@ -67,7 +71,7 @@ let answers = 0;
 function asDoc(): TalkDoc {
   const { id, name, turns, draft, writing, model, begun } = talk.get();
   // Half an answer is better than none, should the page go now.
-  const half: SaidTurn[] = writing ? [{ role: 'assistant', text: writing }] : [];
+  const half: SaidTurn[] = writing?.text ? [{ role: 'assistant', ...writing, cut: true }] : [];
   return {
     id,
     name,
@@ -224,58 +228,120 @@ async function tooMany(turns: readonly SaidTurn[], capacity: number): Promise<nu
   return turnsToDrop(sizes, turns.map((t) => t.role), system, capacity);
 }
 
-/** Answers the last turn. One that does not fit is taken back into the draft. `others` are answers
- *  that it had before. */
+/** What an answer and a continued text have in common. */
+async function drawing(signal: AbortSignal): Promise<AnswerOptions & { signal: AbortSignal }> {
+  const { sampling, banned, stops, limit } = chatSettings.get();
+  return {
+    ...sampling,
+    seed: (sampling.seed + answers++) % 2 ** 32,
+    tokens: limit,
+    banned: lines(banned),
+    stops: lines(stops),
+    bias: await biasList(),
+    signal,
+  };
+}
+
+/** Reads an answer to its end, and shows what came every now and then, unless another one began. */
+async function follow(
+  stream: Answer, mine: AbortController, take: (piece: AnswerPiece) => void, draw: () => void,
+): Promise<AnswerStats | null> {
+  // Its rejection is the loop's, which is the one that is shown.
+  stream.stats.catch(() => {});
+  let shown = -Infinity;
+  for await (const piece of stream) {
+    take(piece);
+    const now = performance.now();
+    if (now - shown < SHOW_MS || control !== mine) continue;
+    shown = now;
+    draw();
+    keepSoon();
+  }
+  return stream.stats.catch(() => null);
+}
+
+function explain(e: unknown): string {
+  const full = e instanceof TinygptError && e.code === 'FULL';
+  return full
+    ? 'This turn is longer than the context. Shorten it, or load the model with a longer context.'
+    : plainError(e);
+}
+
+const FIELDS = { answer: 'text', thinking: 'thinking', 'tool call': 'calls' } as const;
+
+/**
+ * Answers the last turn, or goes on with it, if it is the model's. A turn that does not fit is taken
+ * back into the draft. `others` are answers that it had before.
+ */
 async function answer(others: readonly string[] = []): Promise<void> {
   const session = chatSession();
   const { turns } = talk.get();
   const { opened } = models.get();
   const last = turns.at(-1);
-  if (!session || !opened || last?.role !== 'user' || talk.get().writing !== null) return;
+  if (!session || !opened || !last || talk.get().writing !== null) return;
+  const goesOn = last.role === 'assistant';
+  const before = goesOn ? turns.slice(0, -1) : turns;
   const mine = (control = new AbortController());
-  const { sampling, banned, stops } = chatSettings.get();
   const stored = 'stored' in opened.source ? opened.source.stored : '';
-  talk.patch({ writing: '', stats: null, problem: '', model: { name: opened.name, stored } });
+  const begun: Writing = goesOn ? last : { text: '' };
+  let came: Writing = { text: begun.text, thinking: begun.thinking, calls: begun.calls };
+  talk.patch({
+    turns: before, writing: came, stats: null, problem: '', model: { name: opened.name, stored },
+  });
   void keep();
-  let text = '';
   try {
     const dropped = await tooMany(turns, session.capacity);
     talk.patch({ dropped });
-    const stream = session.answer(withSystem(turns.slice(dropped)), {
-      ...sampling,
-      seed: (sampling.seed + answers++) % 2 ** 32,
-      banned: lines(banned),
-      stops: lines(stops),
-      bias: await biasList(),
-      signal: mine.signal,
-    });
-    // Its rejection is the loop's, which is the one that is shown.
-    stream.stats.catch(() => {});
-    let shown = -Infinity;
-    for await (const piece of stream) {
-      text += piece.text;
-      const now = performance.now();
-      if (now - shown < SHOW_MS || control !== mine) continue;
-      shown = now;
-      talk.patch({ writing: text });
-      keepSoon();
-    }
-    const stats = await stream.stats.catch(() => null);
+    const options = { ...(await drawing(mine.signal)), goOn: goesOn };
+    const stream = session.answer(withSystem(turns.slice(dropped)), options);
+    const take = ({ part, text }: AnswerPiece) => {
+      const field = FIELDS[part];
+      if (text !== '') came = { ...came, [field]: (came[field] ?? '') + text };
+    };
+    const stats = await follow(stream, mine, take, () => talk.patch({ writing: came }));
     if (control !== mine) return;
-    const said: SaidTurn = { role: 'assistant', text, ...(others.length > 0 ? { others } : {}) };
-    talk.patch({ turns: [...turns, said], writing: null, stats });
+    const said: SaidTurn = {
+      role: 'assistant', ...came, cut: stats?.end !== 'end',
+      ...(others.length > 0 ? { others } : {}),
+    };
+    talk.patch({ turns: [...before, said], writing: null, stats });
     await keep();
   } catch (e) {
     if (control !== mine) return;
-    talk.patch({ draft: last.text, turns: turns.slice(0, -1), writing: null });
+    if (goesOn) talk.patch({ turns, writing: null });
+    else talk.patch({ draft: last.text, turns: turns.slice(0, -1), writing: null });
     void keep();
-    if (engineDied(e)) return;
-    const full = e instanceof TinygptError && e.code === 'FULL';
-    talk.patch({
-      problem: full
-        ? 'This turn is longer than the context. Shorten it, or load the model with a longer context.'
-        : plainError(e),
-    });
+    if (!engineDied(e)) talk.patch({ problem: explain(e) });
+  }
+}
+
+/** Goes on with the last answer, where it was cut. */
+export function goOn(): Promise<void> {
+  const last = talk.get().turns.at(-1);
+  if (last?.role !== 'assistant' || !chatSession()) return Promise.resolve();
+  return answer(last.others ?? []);
+}
+
+/** With a model that was not taught to answer: goes on with what is typed, in its place. */
+export async function continueText(): Promise<void> {
+  const session = chatSession();
+  const { draft, writing } = talk.get();
+  if (!session || writing !== null) return;
+  const mine = (control = new AbortController());
+  let came = '';
+  talk.patch({ writing: { text: '' }, stats: null, problem: '' });
+  try {
+    const stream = session.complete(draft, await drawing(mine.signal));
+    const show = () => talk.patch({ draft: draft + came });
+    const stats = await follow(stream, mine, ({ text }) => { came += text; }, show);
+    if (control !== mine) return;
+    show();
+    talk.patch({ writing: null, stats });
+    await keep();
+  } catch (e) {
+    if (control !== mine) return;
+    talk.patch({ writing: null });
+    if (!engineDied(e)) talk.patch({ problem: explain(e) });
   }
 }
 

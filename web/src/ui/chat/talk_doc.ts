@@ -9,6 +9,12 @@ import { CHAT_DEFAULTS, type ChatSettings } from './settings';
 export interface SaidTurn {
   role: 'user' | 'assistant';
   text: string;
+  /** What the model thought before it answered; models are not told of it again. */
+  thinking?: string;
+  /** The tools that it called, as it wrote them. */
+  calls?: string;
+  /** The answer did not come to its own end. */
+  cut?: boolean;
   /** Other answers to the same turn, the oldest first. */
   others?: readonly string[];
 }
@@ -46,9 +52,10 @@ export function matches(doc: TalkDoc, search: string): boolean {
 
 function isTurn(x: unknown): x is SaidTurn {
   if (typeof x !== 'object' || x === null) return false;
-  const { role, text, others } = x as Partial<SaidTurn>;
+  const { role, text, others, thinking = '', calls = '', cut = false } = x as Partial<SaidTurn>;
   const many = others === undefined || (Array.isArray(others) && others.every(isText));
-  return (role === 'user' || role === 'assistant') && isText(text) && many;
+  const besides = isText(thinking) && isText(calls) && typeof cut === 'boolean';
+  return (role === 'user' || role === 'assistant') && isText(text) && many && besides;
 }
 
 function isText(x: unknown): x is string {

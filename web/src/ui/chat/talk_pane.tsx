@@ -1,27 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-/** talk_card.tsx - the conversation: turns, the answer as it is written, and what was measured. */
+/**
+ * talk_pane.tsx - the conversation: turns, the answer as it is written, what is typed, and a line of
+ * what was measured.
+ */
 import { Fragment } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { AnswerStats } from '../../lib/types';
 import { count, milliseconds } from '../format';
 import { Button, IconButton } from '../parts/button';
-import { Card } from '../parts/card';
 import { Field } from '../parts/fields';
 import { Notice } from '../parts/notice';
-import { Bar, Stat } from '../parts/stat';
 import { useStore } from '../store';
 import { copyText } from './copy';
 import { longerContext } from './forecast';
 import { Markdown } from './markdown';
+import { drawer, openDrawer } from './drawer';
 import { models, openLonger, openStored } from './models';
-import { branch, editTurn, otherAnswer, regenerate, send, stop, talk, type } from './talk';
-import { type SaidTurn, talkName } from './talk_doc';
+import {
+  branch,
+  editTurn,
+  goOn,
+  otherAnswer,
+  regenerate,
+  send,
+  stop,
+  talk,
+  type,
+} from './talk';
+import type { SaidTurn } from './talk_doc';
 
 const WHO: Record<SaidTurn['role'], string> = { user: 'You', assistant: 'Model' };
 
 const ENDS: Record<AnswerStats['end'], string> = {
   end: 'Done.',
-  length: 'Long enough.',
+  length: 'As long as an answer may be.',
   full: 'The context is full: the answer ends here.',
   stopped: 'Stopped.',
 };
@@ -29,20 +41,43 @@ const ENDS: Record<AnswerStats['end'], string> = {
 function Said({ turn, at, writing }: { turn: SaidTurn; at: number; writing?: boolean }) {
   const [editing, setEditing] = useState(false);
   if (editing) return <Edit turn={turn} at={at} onDone={() => setEditing(false)} />;
+  const { role, text, thinking, calls } = turn;
   return (
-    <li class={`chat-turn chat-${turn.role}`}>
-      <p class="chat-who">{WHO[turn.role]}</p>
-      <div class={turn.role === 'assistant' ? 'chat-text chat-md' : 'chat-text'}>
-        {turn.role === 'assistant' ? <Markdown text={turn.text} /> : turn.text}
+    <li class={`chat-turn chat-${role}`}>
+      <p class="chat-who">{WHO[role]}</p>
+      {thinking && (
+        <Folded summary={writing && !text ? 'Thinking…' : `Thought: ${words(thinking)}`}>
+          {thinking}
+        </Folded>
+      )}
+      <div class={role === 'assistant' ? 'chat-text chat-md' : 'chat-text'}>
+        {role === 'assistant' ? <Markdown text={text} /> : text}
         {writing && <span class="caret" aria-hidden="true" />}
       </div>
+      {calls && <Folded summary="Calls a tool">{calls}</Folded>}
       {!writing && <Tools turn={turn} at={at} onEdit={() => setEditing(true)} />}
     </li>
   );
 }
 
+function words(text: string): string {
+  const n = text.trim().split(/\s+/).length;
+  return n === 1 ? '1 word' : `${count(n)} words`;
+}
+
+/** What an answer has besides what it says: one click away. */
+function Folded({ summary, children }: { summary: string; children: string }) {
+  return (
+    <details class="chat-folded">
+      <summary>{summary}</summary>
+      <p class="chat-text">{children}</p>
+    </details>
+  );
+}
+
 function Tools({ turn, at, onEdit }: { turn: SaidTurn; at: number; onEdit: () => void }) {
   const busy = useStore(talk, (t) => t.writing !== null);
+  const last = useStore(talk, (t) => t.turns.length - 1 === at);
   const open = useStore(models, (m) => m.opened !== null);
   const others = turn.others?.length ?? 0;
   return (
@@ -52,11 +87,17 @@ function Tools({ turn, at, onEdit }: { turn: SaidTurn; at: number; onEdit: () =>
         <IconButton icon="pen" label="Edit this turn" onClick={onEdit} />
       )}
       {turn.role === 'assistant' && !busy && (
-        <IconButton
-          icon="link"
-          label="A new conversation from here"
-          onClick={() => branch(at)}
-        />
+        <>
+          {last && open && (
+            <IconButton icon="reset" label="Answer anew" onClick={() => void regenerate()} />
+          )}
+          <IconButton icon="link" label="A new conversation from here" onClick={() => branch(at)} />
+          {last && open && turn.cut && turn.text !== '' && (
+            <Button icon="play" onClick={() => void goOn()}>
+              Go on
+            </Button>
+          )}
+        </>
       )}
       {others > 0 && !busy && (
         <Button kind="plain" onClick={() => otherAnswer(at)}>
@@ -131,7 +172,7 @@ function Turns() {
         </Fragment>
       ))}
       {writing !== null && (
-        <Said turn={{ role: 'assistant', text: writing }} at={turns.length} writing />
+        <Said turn={{ role: 'assistant', ...writing }} at={turns.length} writing />
       )}
     </ol>
   );
@@ -156,37 +197,22 @@ function Dropped({ n }: { n: number }) {
   );
 }
 
-function Measured() {
+/** One quiet line: how the last answer ended, how fast it came, and how full the context is. */
+export function Measured() {
   const { stats, writing } = useStore(talk);
   const read = stats ? stats.promptTokens - stats.reusedTokens : 0;
-  const status = writing !== null ? 'Writing…' : stats ? ENDS[stats.end] : '';
+  const facts = stats && writing === null
+    ? [
+        stats.newTokens > 1 ? `${stats.tokPerS.toFixed(1)} tokens a second` : '',
+        `first after ${milliseconds(stats.firstTokenMs)} (${count(read)} read)`,
+        `context ${count(stats.context)} of ${count(stats.capacity)}`,
+      ].filter((fact) => fact !== '')
+    : [];
   return (
-    <>
-      <p class="quiet" role="status">
-        {status}
-      </p>
-      {stats && (
-        <>
-          <dl class="stats">
-            <Stat
-              name="Tokens a second"
-              value={stats.newTokens > 1 ? stats.tokPerS.toFixed(1) : '–'}
-            />
-            <Stat
-              name="First token after"
-              value={milliseconds(stats.firstTokenMs)}
-              note={read === 1 ? '1 token read' : `${count(read)} tokens read`}
-            />
-            <Stat
-              name="Context"
-              value={`${count(stats.context)} of ${count(stats.capacity)}`}
-              note="tokens"
-            />
-          </dl>
-          <Bar label="Context in use" share={stats.context / stats.capacity} />
-        </>
-      )}
-    </>
+    <div class="chat-measured">
+      <p role="status">{writing !== null ? 'Writing…' : stats ? ENDS[stats.end] : ''}</p>
+      <p class="number">{facts.join(' · ')}</p>
+    </div>
   );
 }
 
@@ -200,35 +226,30 @@ function Composer() {
         void send();
       }}
     >
-      <Field label="Your turn" help="Enter sends, Shift + Enter begins a line, Escape stops.">
-        {({ id, describedBy }) => (
-          <textarea
-            id={id}
-            class="input chat-draft"
-            rows={3}
-            aria-describedby={describedBy}
-            value={draft}
-            onInput={(e) => type(e.currentTarget.value)}
-            onKeyDown={(e) => {
-              if (e.key === 'Escape') stop();
-              if (e.key !== 'Enter' || e.shiftKey || e.isComposing) return;
-              e.preventDefault();
-              void send();
-            }}
-          />
-        )}
-      </Field>
-      <div class="row row-end">
-        {writing !== null ? (
-          <Button icon="stop" onClick={stop}>
-            Stop
-          </Button>
-        ) : (
-          <Button kind="primary" icon="arrow" submit disabled={draft.trim() === ''}>
-            Send
-          </Button>
-        )}
-      </div>
+      <textarea
+        class="input chat-draft"
+        rows={2}
+        aria-label="Your turn"
+        placeholder="Ask something"
+        title="Enter sends, Shift + Enter begins a line, Escape stops."
+        value={draft}
+        onInput={(e) => type(e.currentTarget.value)}
+        onKeyDown={(e) => {
+          if (e.key === 'Escape') stop();
+          if (e.key !== 'Enter' || e.shiftKey || e.isComposing) return;
+          e.preventDefault();
+          void send();
+        }}
+      />
+      {writing !== null ? (
+        <Button icon="stop" onClick={stop}>
+          Stop
+        </Button>
+      ) : (
+        <Button kind="primary" icon="arrow" submit disabled={draft.trim() === ''}>
+          Send
+        </Button>
+      )}
     </form>
   );
 }
@@ -238,43 +259,48 @@ function LoadAgain() {
   const model = useStore(talk, (t) => t.model);
   const { list, busy } = useStore(models);
   const here = list?.find((m) => m.whole && m.id === model?.stored);
-  if (busy !== '') return null;
-  return here ? (
+  if (busy !== '') {
+    return (
+      <p class="quiet" role="status">
+        {busy}…
+      </p>
+    );
+  }
+  return (
     <div class="row">
-      <Button kind="primary" icon="play" onClick={() => void openStored(here.id)}>
-        Load {here.name}
+      {here && (
+        <Button kind="primary" icon="play" onClick={() => void openStored(here.id)}>
+          Load {here.name}
+        </Button>
+      )}
+      <Button icon="layers" onClick={() => openDrawer('models')}>
+        {here ? 'Another model' : 'Choose a model to go on'}
       </Button>
     </div>
-  ) : (
-    <p class="quiet">Choose a model to go on{model ? `; ${model.name} answered last` : ''}.</p>
   );
 }
 
-export function TalkCard() {
+export function TalkPane() {
   const opened = useStore(models, (m) => m.opened);
-  const { name, draft, turns, writing, problem, model } = useStore(talk);
-  if (!opened && turns.length === 0) return null;
+  const { turns, writing, problem } = useStore(talk);
+  const trouble = useStore(models, (m) => m.problem);
+  const shown = useStore(drawer, (d) => d.open === 'models') ? '' : trouble;
   return (
-    <Card
-      title={turns.length > 0 ? talkName({ name, turns, draft }) : 'Conversation'}
-      aside={opened?.name ?? model?.name ?? ''}
-      class="chat-talking"
-    >
-      {(turns.length > 0 || writing !== null) && <Turns />}
-      {problem !== '' && (
+    <div class="chat-pane">
+      {turns.length > 0 || writing !== null ? (
+        <Turns />
+      ) : (
+        <p class="chat-empty muted">
+          Say something. It stays on this machine: the model runs in this tab.
+        </p>
+      )}
+      {(problem || shown) !== '' && (
         <Notice kind="error">
-          <p>{problem}</p>
+          <p>{problem || shown}</p>
         </Notice>
       )}
       {opened ? <Composer /> : <LoadAgain />}
       <Measured />
-      {turns.at(-1)?.role === 'assistant' && writing === null && opened && (
-        <div class="row">
-          <Button icon="reset" onClick={() => void regenerate()}>
-            Answer anew
-          </Button>
-        </div>
-      )}
-    </Card>
+    </div>
   );
 }
