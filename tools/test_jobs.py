@@ -32,18 +32,18 @@ TIMED_PAGES = ("bench", "hidden", "paint")
 # The longest, in seconds of a quiet core: the longest first is how a clean clone, which has measured
 # nothing, keeps all cores busy to the end.
 SECONDS = {
-    "page: gpu": 200, "package": 200, "page: lost": 130, "gpu_test, dawn": 120,
-    "gpu_test, wgpu": 100, "page: chat": 84, "test_levers.py": 75, "page: look": 72,
-    "test_readme.py": 70, "page: train": 60, "page: hosting": 60, "page: hidden": 60,
-    "op_test webgpu, dawn": 55, "levers_test, dawn": 51, "levers_test, wgpu": 49,
-    "page: lacking": 49, "page: bench": 40, "page: chat_trouble": 39, "test_bad_input.py": 38,
-    "page: files": 35, "test_parity": 32, "page: store": 31,
-    "op_test webgpu, levers off, dawn": 30, "drop_test": 30, "test_gpu.py": 30,
+    "page: gpu": 150, "package": 150, "gpu_test, dawn": 120, "page: chat": 110, "page: lost": 95,
+    "test_levers.py": 90, "test_readme.py": 80, "page: look": 67, "gpu_test, wgpu": 67,
+    "levers_test, wgpu": 60, "levers_test, dawn": 58, "page: train": 55,
+    "op_test webgpu, dawn": 55, "modules: train": 55, "page: hosting": 51, "page: kept": 50,
+    "test_bad_input.py": 49, "page: lacking": 45, "op_test webgpu, levers off, dawn": 45,
+    "page: hidden": 42, "page: bench": 40, "test_gpu.py": 40, "page: chat_trouble": 39,
+    "page: files": 35, "test_parity": 31, "page: store": 31,
     "asan test_jobs": 27, "asan test_tok_long": 26, "asan test_lm_faults": 25, "check": 25,
-    "test_files.py": 24, "test_llama_cpp": 20, "merge_test, dawn": 20,
+    "test_files.py": 24, "drop_test": 24, "test_llama_cpp": 20, "merge_test, dawn": 20,
     "ARM op_test": 16, "test_faults.py": 16, "test_chat.py": 16,
     "examples": 15, "test_disk.py": 15, "test_train_cli.py": 15, "test_json_keys.py": 14,
-    "test_signals.py": 14, "modules: train": 14, "modules: chat": 14, "test_jobs": 13,
+    "test_signals.py": 14, "modules: chat": 14, "test_jobs": 13,
     "test_kill.py": 9, "test_tok_long": 8, "asan test_io_v3": 8,
 }
 # What a library has compiled is kept for nobody, but where a test is of just that.

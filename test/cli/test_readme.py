@@ -5,7 +5,8 @@
 A shell runs each line of the README's indented blocks that begins with build/tinygpt, in order, in one
 folder that has the texts and models which the lines name. A line that trains for longer than
 PATIENCE_S is interrupted as by Ctrl-C, and must save then; the lines behind it go on with what it
-saved. If the first step was not done by then, it is run again with more patience. `make` lines are checked against the Makefile's targets.
+saved. If the first step was not done by then, it is run again with more patience. `make` lines are
+checked against the Makefile's targets.
 """
 import os
 import re
@@ -18,7 +19,7 @@ import urllib.request
 
 from util import PROGRAM, TOP, check, environment, expect, main, Result, tinygpt
 
-PATIENCE_S = 6
+PATIENCE_S = 2
 MODELS = os.path.join(TOP, ".cache", "models")
 LINKS = {"smollm2.gguf": "SmolLM2-135M-Instruct.Q4_1.gguf", "minilm.zip": "minilm.zip"}
 # What a line must print, by a part of the line; every other line must end with 0 alone.

@@ -14,7 +14,8 @@
 #include "training/train.h"
 
 static const tg_model_config config = { 1, 24, 3, 16, 256, 96 };
-enum { STEPS = 4, TOKENS = 4, DROPS = 40 };
+/* Behind FIRST only the long tests drop each submit; the others drop every fourth. */
+enum { STEPS = 4, TOKENS = 4, DROPS = 40, FIRST = 12 };
 
 /* All that a run shows of itself, in the order in which it does. */
 typedef struct results {
@@ -64,7 +65,8 @@ static void sample(tg_session *s, results *out) {
     }
 }
 
-/* The fault sets in when the device is open: what the self-test submits is the self-test's. */
+/* The fault sets in when the device is open: what the self-test submits is the self-test's. One
+ * says what the adapter is worth. */
 static void run(const char *fault, results *out) {
     tg_context_options c = tg_context_options_default();
     tg_train_options o = tg_train_options_default();
@@ -76,6 +78,7 @@ static void run(const char *fault, results *out) {
     c.levers = "-subgroups";
     unsetenv("TG_FAULT");
     if (tg_context_new(&c, &ctx) != TG_OK) fail_msg("context: %s", tg_context_error(ctx));
+    setenv("TG_GPU_TRUSTED", "1", 1);
     o.steps = STEPS;
     o.batch = 2;
     o.eval_every = 0;
@@ -93,7 +96,8 @@ static void run(const char *fault, results *out) {
 static void an_error_or_the_same(void **state) {
     (void)state;
     static results want, have;
-    size_t refused = 0, same = 0;
+    const bool each = getenv("TG_TEST_LONG") != NULL;
+    size_t refused = 0, same = 0, tried = 0;
     run("none", &want);
     assert_int_equal(want.status, TG_OK);
     assert_true(want.file_bytes > 0 && want.file_bytes < sizeof want.file);
@@ -101,6 +105,8 @@ static void an_error_or_the_same(void **state) {
         for (int all = 0; all < 2; all++) {
             char fault[32];
             if (all && n % 5) continue;
+            if (!each && n > FIRST && n % 4) continue;
+            tried++;
             snprintf(fault, sizeof fault, "%s=%d", all ? "drop" : "skip", n);
             run(fault, &have);
             if (have.status != TG_OK) {
@@ -112,9 +118,9 @@ static void an_error_or_the_same(void **state) {
             }
         }
     }
-    print_message("%d submits dropped: %zu runs refused, %zu as they would have been\n", DROPS,
+    print_message("%zu submits dropped: %zu runs refused, %zu as they would have been\n", tried,
                   refused, same);
-    assert_true(refused >= DROPS / 2);
+    assert_true(refused >= tried / 2);
 }
 
 static int begin(void **state) {
