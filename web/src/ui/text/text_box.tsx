@@ -21,6 +21,7 @@ import {
   typing,
 } from '../state/text';
 import { useStore } from '../store';
+import { TryTexts } from './try_texts';
 import './text.css';
 
 export function TextBox({ rows }: { rows: number }) {
@@ -107,6 +108,7 @@ export function TextBox({ rows }: { rows: number }) {
           </Button>
         )}
       </div>
+      <TryTexts />
     </div>
   );
 }
