@@ -84,7 +84,7 @@ TESTS    := $(UNIT) $(patsubst test/fuzz/%.c,$(BUILD)/test/test_%,$(wildcard tes
             $(if $(DAWN),$(BUILD)/test/libshared.so) $(BUILD)/test/tinygpt_nan $(STORIES)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build wasm test-wasm web web-lib test-web test-e2e lib test-quick test test-long asan ubsan tsan intsan coverage fuzz fuzz-targets bench gen check fmt install uninstall clean setup FORCE
+.PHONY: help demo build wasm test-wasm web web-lib test-web test-e2e lib test-quick test test-long asan ubsan tsan intsan coverage fuzz fuzz-targets bench gallery gen check fmt install uninstall clean setup FORCE
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -103,6 +103,7 @@ help:
 ## make coverage     lines and branches of io, tok and saves that the tests reach
 ## make web-lib      the TypeScript package: web/lib and web/wasm   (npm)
 ## make web          the page web/dist; the next make build puts it into the program (tinygpt serve)
+## make gallery      trains the models that come with the page, where data/gallery lacks one   (Debian's packages)
 ## make test-web     the package in Node, packed and installed, too
 ## make test-e2e     the page in Chromium, as people use it; pictures of it in build/screens
 ## make check        format, layer rule, budgets, generated files, types
@@ -333,6 +334,9 @@ web: wasm $(WEB_INSTALLED)
 	$(Q)cd web && node_modules/.bin/tsc -p tsconfig.json && \
 	  TG_WASM_DIR=$(abspath $(WASM)) node_modules/.bin/vite build --logLevel warn
 	$(Q)node tools/budget.mjs web/dist
+
+gallery: $(PROGRAM)
+	TG_PROGRAM=$(PROGRAM) NODE=$(NODE) python3 tools/gallery.py
 
 test-e2e: web $(PROGRAM)
 	$(Q)cd web && node_modules/.bin/tsc -p e2e/tsconfig.json && \

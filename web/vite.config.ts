@@ -23,6 +23,29 @@ function isModule(name: string): boolean {
   return /^(tinygpt-[a-z0-9-]+\.wasm|stories\.txt)$/.test(name);
 }
 
+const galleryDir = resolve(root, '../data/gallery');
+
+/** The models that come with the page: fetched one by one, when they are wanted. */
+function gallery(): Plugin {
+  return {
+    name: 'tinygpt-gallery',
+    generateBundle() {
+      for (const name of readdirSync(galleryDir).filter((n) => n.endsWith('.tinygpt'))) {
+        const source = readFileSync(join(galleryDir, name));
+        this.emitFile({ type: 'asset', fileName: `gallery/${name}`, source });
+      }
+    },
+    configureServer(server) {
+      server.middlewares.use((request, response, next) => {
+        const name = basename((request.url ?? '').split('?')[0] ?? '');
+        if (!/^[a-z]+\.tinygpt$/.test(name) || !existsSync(join(galleryDir, name))) return next();
+        response.setHeader('Content-Type', 'application/octet-stream');
+        createReadStream(join(galleryDir, name)).pipe(response);
+      });
+    },
+  };
+}
+
 /** Copies the modules into the build, and serves them while developing. */
 function modules(): Plugin {
   return {
@@ -121,7 +144,7 @@ const serviceWorker = VitePWA({
 export default defineConfig({
   root,
   base: './',
-  plugins: [preact(), modules(), lessOfUPlot(), serviceWorker, brotli()],
+  plugins: [preact(), modules(), gallery(), lessOfUPlot(), serviceWorker, brotli()],
   server: { headers },
   preview: { headers },
   worker: { format: 'es' },

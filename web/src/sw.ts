@@ -164,12 +164,23 @@ function fileOf(request: Request): string {
   return url.href === self.registration.scope ? address('index.html') : url.href;
 }
 
+/** The models that come with the page are not in the list: who never opens one never fetches it.
+ *  One that was opened is kept, with the version that knows its size. */
+async function fetched(cache: Cache, request: Request): Promise<Response> {
+  const response = await fetch(request);
+  const url = fileOf(request);
+  if (url.startsWith(address('gallery/')) && isSound(url, response)) {
+    await cache.put(url, response.clone());
+  }
+  return response;
+}
+
 async function answer(request: Request): Promise<Response> {
   const cache = await caches.open(CACHE);
   const url = fileOf(request);
   const kept = await cache.match(url);
   if (kept) return isolated(kept);
-  return isolated(await (isBuild(url) ? fetchBuild(cache, url) : fetch(request)));
+  return isolated(await (isBuild(url) ? fetchBuild(cache, url) : fetched(cache, request)));
 }
 
 self.addEventListener('install', (event) => event.waitUntil(keepVersion()));

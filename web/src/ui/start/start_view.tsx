@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * start_view.tsx - the whole way on one page: a text that is already there, a size that suits this
- * machine, one button. Everything else is a link away.
+ * start_view.tsx - the whole way on one page: a model at work with the button to train one's own, the
+ * text and the size that it will have, and the models that came with the page. The moving parts come
+ * as scripts of their own, behind the first paint.
  */
+import type { ComponentType } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
 import { Button } from '../parts/button';
 import { Card } from '../parts/card';
 import { Advice } from '../model/forecast_card';
@@ -10,7 +13,9 @@ import { SizePicker } from '../model/size_picker';
 import { paramCount } from '../model/families';
 import { count, duration, loss, roughCount } from '../format';
 import { StartButton } from '../run/run_buttons';
+import { whenEngine } from '../engine';
 import { forecast } from '../state/forecast';
+import { textName, textState } from '../state/text';
 import { openView, settings } from '../state/route';
 import { useRun } from '../state/run';
 import { useStore } from '../store';
@@ -24,6 +29,17 @@ export default function StartView() {
   return (
     <div class="stack">
       <WantedText />
+      <section class="card start-hero" aria-label="A small model at work">
+        <div class="start-stage">
+          <Later load={loadHero} />
+        </div>
+        <div class="start-action">
+          <div class="start-go">
+            <StartButton big />
+          </div>
+          <Summary />
+        </div>
+      </section>
       <div class="columns">
         <Card title="Text" class="start-text">
           <TextBox rows={13} />
@@ -31,11 +47,8 @@ export default function StartView() {
         <div class="stack">
           <Card title="Model">
             <SizePicker few />
-            <Summary />
+            <Warnings />
             {phase !== 'idle' && phase !== 'preparing' && <RunNow />}
-            <div class="start-go">
-              <StartButton big />
-            </div>
             <div class="row start-more">
               <Button kind="plain" onClick={() => openView('model')}>
                 Other sizes
@@ -48,22 +61,48 @@ export default function StartView() {
         </div>
       </div>
       <Explain />
+      <Later load={loadGallery} />
     </div>
   );
 }
 
+const loadHero = () => import('../gallery/hero').then((m) => m.Hero);
+const loadGallery = () => import('../gallery/gallery_cards').then((m) => m.default);
+
+/** A part of the view whose scripts come when the engine is there: it can do nothing before. */
+function Later({ load }: { load: () => Promise<ComponentType> }) {
+  const [part, setPart] = useState<{ component: ComponentType } | null>(null);
+  useEffect(() => {
+    let gone = false;
+    // A part that does not come leaves the rest of the view as it is.
+    whenEngine().then(load).then(
+      (component) => gone || setPart({ component }),
+      () => {},
+    );
+    return () => {
+      gone = true;
+    };
+  }, []);
+  return part && <part.component />;
+}
+
+/** What Start will make. */
 function Summary() {
   const s = useStore(settings);
+  const text = useStore(textState, (t) => textName(t.origin));
   const { value } = useStore(forecast);
-  const time = value && value.seconds > 0 ? `, ${duration(value.seconds)} on this machine` : '';
+  const time = value && value.seconds > 0 ? `, about ${duration(value.seconds)}` : '';
   return (
-    <>
-      <p class="start-summary">
-        {roughCount(paramCount(s))} parameters, {count(s.steps)} steps{time}.
-      </p>
-      {value && <Advice lines={value.advice.slice(0, 2)} />}
-    </>
+    <p class="start-summary">
+      Your own model: {roughCount(paramCount(s))} parameters learn “{text}” in {count(s.steps)}{' '}
+      steps{time}. Here, in this tab.
+    </p>
   );
+}
+
+function Warnings() {
+  const { value } = useStore(forecast);
+  return value && <Advice lines={value.advice.slice(0, 2)} />;
 }
 
 /** The run that is open, above Start. */

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+/** first.e2e.ts - the first screen: it moves before anybody has done anything, and goes on from there. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { firstTab, forget, visit, type Visit } from './browser';
+import { Playground } from './page';
+import { serve, type Site } from './servers';
+
+let site: Site;
+let v: Visit;
+let p: Playground;
+
+beforeAll(async () => {
+  site = await serve();
+  v = await visit({ serviceWorkers: 'block' });
+  p = new Playground(firstTab(v));
+  await p.open(site.url);
+});
+afterAll(async () => {
+  await v.close();
+  forget(v.profile);
+  await site.stop();
+  expect(v.errors).toEqual([]);
+});
+
+const written = () => p.page.locator('.hero-written').count();
+const beginning = () => p.page.getByRole('textbox', { name: /A beginning/ });
+
+it('a model writes by itself, and goes on from what is typed', async () => {
+  await expect.poll(written, { timeout: 120_000 }).toBeGreaterThan(5);
+  await p.button('Let it rest').click();
+  await beginning().fill('The fox and');
+  await expect.poll(written).toBe(0);
+  const text = () => p.page.locator('.hero-text > span[aria-hidden]').innerText();
+  expect((await text()).replace(/\s+/g, ' ').trim()).toBe('The fox and');
+  const bars = () =>
+    p.page.getByRole('list', { name: 'What it takes to come next' }).innerText();
+  await expect.poll(bars).toMatch(/[1-9]\d/);
+  const before = await bars();
+  await beginning().fill('The fox an');
+  await expect.poll(bars).not.toBe(before);
+});
+
+it('rests where motion is not wanted', async () => {
+  await p.page.emulateMedia({ reducedMotion: 'reduce' });
+  await p.open(site.url);
+  await p.button('Let it write').first().waitFor();
+  await expect
+    .poll(() => p.page.locator('.hero-percent').first().innerText(), { timeout: 120_000 })
+    .toMatch(/[1-9]/);
+  expect(await written()).toBe(0);
+  await p.page.emulateMedia({ reducedMotion: null });
+});
+
+it.each([
+  [320, 568],
+  [390, 844],
+  [768, 1024],
+  [1024, 768],
+  [1280, 800],
+])('Start is in the first screen at %i x %i', async (width, height) => {
+  await p.page.setViewportSize({ width, height });
+  await p.page.evaluate(() => scrollTo(0, 0));
+  const box = (await p.button(/^(Start|Getting ready…)$/).boundingBox())!;
+  expect(box.y + box.height).toBeLessThanOrEqual(height);
+  await p.page.setViewportSize({ width: 1280, height: 900 });
+});
+
+it('a model of the gallery is a click away from writing, and from its inside', async () => {
+  const card = p.page.locator('section.card', { has: p.heading(/^Sums$/) });
+  await card.getByRole('button', { name: 'Let it write' }).click();
+  await p.heading(/^Write$/).waitFor();
+  await p.button(/^Write/).first().click();
+  await expect
+    .poll(() => p.page.getByRole('region', { name: /written/ }).innerText())
+    .toMatch(/^47\+85: .*=/);
+  await p.view('Start');
+  await card.getByRole('button', { name: 'Watch it think' }).click();
+  await p.heading(/^What comes next$/).waitFor();
+});

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+/** gallery_cards.tsx - the models that come with the page: what each has read and writes, and what
+ *  one may do with it. */
+import { bytes, count, loss, roughCount } from '../format';
+import { Button } from '../parts/button';
+import { Card } from '../parts/card';
+import { plainError } from '../plain_error';
+import { filesState, openModelFile, saveAs, trainOpenedModel } from '../state/files';
+import { notify } from '../state/notices';
+import { openView } from '../state/route';
+import { useRun } from '../state/run';
+import { useStore } from '../store';
+import { thinkState } from '../think/state';
+import { writeState } from '../write/generation';
+import { CARDS, type GalleryCard, galleryFile } from './cards';
+import './gallery.css';
+
+function fileNameOf(card: GalleryCard): string {
+  return `${card.name}.tinygpt`;
+}
+
+/** The card's model is the current one; false if it could not be had, which is said. */
+async function open(card: GalleryCard): Promise<boolean> {
+  try {
+    const file = await galleryFile(card);
+    await openModelFile(new File([file], fileNameOf(card)));
+  } catch (e) {
+    notify('error', plainError(e));
+    return false;
+  }
+  const { problem } = filesState.get();
+  if (problem !== '') notify('error', problem);
+  return problem === '';
+}
+
+async function write(card: GalleryCard): Promise<void> {
+  if (!(await open(card))) return;
+  writeState.patch({ prompt: card.prompts[0] ?? '' });
+  openView('write');
+}
+
+async function think(card: GalleryCard): Promise<void> {
+  if (!(await open(card))) return;
+  thinkState.patch({ text: `${card.prompts[0] ?? ''}${card.written}`.slice(0, 48), position: 12 });
+  openView('think');
+}
+
+async function train(card: GalleryCard): Promise<void> {
+  if (await open(card)) await trainOpenedModel();
+}
+
+async function take(card: GalleryCard): Promise<void> {
+  try {
+    saveAs(await galleryFile(card), fileNameOf(card));
+  } catch (e) {
+    notify('error', plainError(e));
+  }
+}
+
+export default function GalleryCards() {
+  const running = useRun((s) => s.phase === 'running' || s.phase === 'preparing');
+  const busy = useStore(filesState, (f) => f.busy !== '');
+  const off = running || busy;
+  return (
+    <section class="stack" aria-labelledby="gallery-title">
+      <div>
+        <h2 id="gallery-title">Models to play with</h2>
+        <p class="muted">
+          They came with this page, and were made by the same engine.
+          {running && ' While your own model learns, they can only be downloaded.'}
+        </p>
+      </div>
+      <div class="gallery-cards">
+        {CARDS.map((card) => (
+          <Card key={card.name} title={card.title} aside={bytes(card.bytes)}>
+            <p class="small">{card.read}</p>
+            <div class="gallery-samples">
+              <figure>
+                <figcaption>It read</figcaption>
+                <pre tabIndex={0}>{card.excerpt}</pre>
+              </figure>
+              <figure>
+                <figcaption>It writes</figcaption>
+                <pre tabIndex={0}>
+                  {card.prompts[0]}
+                  {card.written}
+                </pre>
+              </figure>
+            </div>
+            <p class="quiet number">
+              {roughCount(card.parameters)} parameters, {count(card.steps)} steps. Loss on text it
+              has not seen: {loss(card.loss)}. Licence of the text: {card.licence}.
+            </p>
+            <div class="row">
+              <Button icon="pen" disabled={off} onClick={() => void write(card)}>
+                Let it write
+              </Button>
+              <Button icon="eye" disabled={off} onClick={() => void think(card)}>
+                Watch it think
+              </Button>
+              <Button icon="play" disabled={off} onClick={() => void train(card)}>
+                Train it on my text
+              </Button>
+              <Button kind="plain" icon="download" onClick={() => void take(card)}>
+                Download
+              </Button>
+            </div>
+          </Card>
+        ))}
+      </div>
+    </section>
+  );
+}

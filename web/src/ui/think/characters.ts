@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * characters.ts - bytes as the characters that they spell. A byte model reads Arabic or Chinese two
+ * to four bytes at a time; a person reads the character. Bytes that spell none (cut at an end, or
+ * written by an untrained model) stand alone, as two hexadecimal digits.
+ */
+import { visibleToken } from './bytes';
+
+export interface Character {
+  /** Its bytes are [from, to). */
+  from: number;
+  to: number;
+  /** What is drawn: the character itself, a sign for a blank, or digits. */
+  mark: string;
+  /** What a screen reader says. */
+  name: string;
+}
+
+/** Bytes that a character has which begins with this one; 1 where none begins. */
+function lengthBy(first: number): number {
+  if (first >= 0xf0 && first < 0xf5) return 4;
+  if (first >= 0xe0) return first < 0xf0 ? 3 : 1;
+  return first >= 0xc2 ? 2 : 1;
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+function decoded(bytes: Uint8Array): string | null {
+  try {
+    return decoder.decode(bytes);
+  } catch {
+    return null;
+  }
+}
+
+/** The characters of some bytes, each byte in exactly one of them. */
+export function charactersOf(ids: ArrayLike<number>): Character[] {
+  const found: Character[] = [];
+  for (let from = 0; from < ids.length; ) {
+    const first = ids[from] ?? 0;
+    const length = lengthBy(first);
+    const spelt =
+      length > 1 && from + length <= ids.length
+        ? decoded(Uint8Array.from({ length }, (_, i) => ids[from + i] ?? 0))
+        : null;
+    const to = from + (spelt === null ? 1 : length);
+    const { mark, name } = visibleToken(first);
+    found.push({ from, to, mark: spelt ?? mark, name: spelt ?? name });
+    from = to;
+  }
+  return found;
+}
