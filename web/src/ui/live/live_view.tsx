@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** live_view.tsx - the run as it goes: numbers, curve, samples, milestones, and the verdict. */
+/** live_view.tsx - the run as it goes: a strip of numbers, the curve beside the newest sample, then
+ *  the same beginning at earlier steps, milestones, all samples, and the verdict. */
 import { Button } from '../parts/button';
 import { Card } from '../parts/card';
 import { CompareList } from '../run/compare_list';
@@ -8,8 +9,9 @@ import { openView } from '../state/route';
 import { useRun } from '../state/run';
 import { LossChart } from './loss_chart';
 import { MilestonesCard } from './milestones_card';
-import { ProgressCard } from './progress_card';
+import { MoreNumbers, ProgressCard } from './progress_card';
 import { SamplesCard } from './samples_card';
+import { ThenAndNowCard } from './then_and_now_card';
 import { VerdictCard } from './verdict_card';
 import './live.css';
 
@@ -18,17 +20,17 @@ export default function LiveView() {
   if (idle) return <NothingYet />;
   return (
     <div class="stack">
-      <VerdictCard />
-      <div class="columns live-columns">
-        <div class="stack">
-          <ProgressCard />
-          <LossChart />
-        </div>
-        <div class="stack">
-          <SamplesCard />
-          <MilestonesCard />
-        </div>
+      <ProgressCard />
+      <div class="columns live-first">
+        <LossChart />
+        <SamplesCard />
       </div>
+      <VerdictCard />
+      <div class="columns">
+        <ThenAndNowCard />
+        <MilestonesCard />
+      </div>
+      <MoreNumbers />
       <Card title="Compare with">
         <CompareList />
       </Card>

@@ -7,7 +7,7 @@ import { useMemo, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import { Card } from '../parts/card';
 import { Chart, type Line } from '../parts/chart';
-import { Choice } from '../parts/fields';
+import { Check, Choice } from '../parts/fields';
 import { count, loss, rate } from '../format';
 import type { RunState } from '../run/controller';
 import type { Curve } from '../run/curve';
@@ -46,6 +46,8 @@ export function LossChart() {
   );
 }
 
+const CURVE_HEIGHT = 220;
+
 const DASHES = [
   [6, 4],
   [2, 3],
@@ -53,15 +55,25 @@ const DASHES = [
   [1, 2],
 ];
 
+/** From here on the first fall, which is the same for every text, is left out unless wanted. */
+const ZOOM_AFTER = 200;
+/** So much of the run so far is left out. */
+const ZOOM_SHARE = 0.05;
+
 function Losses({ s, past }: { s: RunState; past: readonly ShelfRun[] }) {
   const curve = controller.curve;
-  const { x, columns } = useMemo(() => join(curve, past), [curve, s.curveTick, past]);
+  const [whole, setWhole] = useState(false);
+  const joined = useMemo(() => join(curve, past), [curve, s.curveTick, past]);
+  const late = s.step >= ZOOM_AFTER;
+  const from = late && !whole ? joined.x.findIndex((step) => step >= ZOOM_SHARE * s.step) : 0;
+  const x = joined.x.slice(Math.max(0, from));
+  const columns = joined.columns.map((c) => c.slice(Math.max(0, from)));
   const [raw = [], smooth = [], val = [], ...others] = columns;
   const lines: Line[] = [
     ...past.map((p, i): Line => ({
       name: curveWords(p),
       values: others[i] ?? [],
-      colour: '--ink-3',
+      colour: '--other',
       dash: DASHES[i % DASHES.length] ?? [],
     })),
     { name: 'each step', values: raw, colour: '--accent', width: 1, alpha: 0.25, silent: true },
@@ -69,7 +81,8 @@ function Losses({ s, past }: { s: RunState; past: readonly ShelfRun[] }) {
     { name: 'new text', values: val, colour: '--ink', width: 1.75, dash: [5, 4], marked: true },
   ];
   return (
-    <Chart
+    <>
+      <Chart
       title="Loss"
       summary={lossSummary(s)}
       xName="Step"
@@ -78,10 +91,14 @@ function Losses({ s, past }: { s: RunState; past: readonly ShelfRun[] }) {
       format={loss}
       axisFormat={(v) => String(Number(v.toFixed(2)))}
       mark={{ value: LN_256, name: 'pure guessing, ln 256' }}
-      height={300}
+      height={CURVE_HEIGHT}
       rest={Math.max(0, x.indexOf(s.step))}
       tick={s.curveTick}
     />
+      {late && (
+        <Check label="With the first fall" checked={whole} onChange={setWhole} />
+      )}
+    </>
   );
 }
 
@@ -134,7 +151,7 @@ function Other({ what, s }: { what: Exclude<What, 'loss'>; s: RunState }) {
       x={curve.step}
       lines={[{ name: NAMES[what], values: curve[what], colour: '--accent', width: 1.5 }]}
       format={format}
-      height={300}
+      height={CURVE_HEIGHT}
       tick={s.curveTick}
     />
   );

@@ -23,8 +23,7 @@ export function ProgressCard() {
   return (
     <Card title={`Step ${count(s.step)} of ${count(s.total)}`} aside={words} class="live-progress">
       <Bar label="Share of the steps that are done" share={s.total > 0 ? s.step / s.total : 0} />
-      <p class="live-meaning">{meaning(s.loss)}</p>
-      <dl class="stats">
+      <dl class="live-strip">
         <Stat name="Loss, practised" value={loss(s.loss)} note={among(s.loss)} />
         <Stat
           name="Loss, new text"
@@ -36,14 +35,26 @@ export function ProgressCard() {
           value={Number.isFinite(smooth) ? count(s.last ? s.last.tokPerS * smooth : 0) : '–'}
           note="characters a second"
         />
-        <Stat name="The text was read" value={read(s)} note="the part it practises on" />
+        <Stat name="Text read" value={read(s)} note="the part it practises on" />
       </dl>
       <div class="row spread">
         <RunButtons />
+        <p class="quiet live-meaning">{meaning(s.loss)}</p>
         {s.phase === 'running' && <TellMe />}
       </div>
-      <ContinueForm />
+      <News s={s} />
+    </Card>
+  );
+}
+
+/** What is seldom wanted: the other numbers, how safe the run is, more steps. */
+export function MoreNumbers() {
+  const s = useRun();
+  const smooth = s.last ? s.last.ms / s.msPerStep : NaN;
+  return (
+    <Card title="The run">
       <Saved s={s} />
+      <ContinueForm />
       <Disclosure summary="More numbers">
         <dl class="stats">
           <Stat name="Learning rate" value={s.last ? rate(s.last.lr) : '–'} />
@@ -68,7 +79,6 @@ export function ProgressCard() {
           </p>
         )}
       </Disclosure>
-      <News s={s} />
     </Card>
   );
 }

@@ -10,7 +10,7 @@ export function SamplesCard() {
   const writing = useRun((s) => s.writing);
   const shown = [...samples].reverse();
   return (
-    <Card title="What it writes" aside="on its own, from nothing">
+    <Card title="What it writes" aside="from nothing" class="live-writes">
       {!writing && shown.length === 0 && <p class="quiet">Its first words come in a moment.</p>}
       <ol class="live-samples" tabIndex={0} aria-label="Samples, the newest first">
         {writing && <Item key={`now-${writing.step}`} sample={writing} now />}
@@ -34,11 +34,10 @@ function Item({ sample, now }: { sample: Sample; now?: boolean }) {
   );
 }
 
-/** Control bytes, which an untrained model writes, as their visible pictures. */
+/** A model that knows nothing yet writes bytes of all kinds: what is no character is a dot, so that
+ *  noise looks like noise and not like a broken font. */
 export function readable(text: string): string {
   return text
     .replace(/^\n+/, '')
-    .replace(/[\u0000-\u0008\u000b-\u001f\u007f]/g, (c) =>
-      c === '\u007f' ? '\u2421' : String.fromCharCode(0x2400 + c.charCodeAt(0)),
-    );
+    .replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u00a0\ufffd]/g, '·');
 }

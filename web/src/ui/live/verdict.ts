@@ -5,7 +5,8 @@
  */
 import { findSize, SIZES } from '../model/presets';
 import { count, loss as lossText, roughCount } from '../format';
-import { choices, hasTurned } from './words';
+import { hasTurned } from './milestones';
+import { BY_HEART, choices } from './words';
 
 export type NextAction =
   | { do: 'write' }
@@ -33,9 +34,6 @@ export interface VerdictInput {
   loss: number;
   checks: readonly { step: number; loss: number }[];
 }
-
-/** Below this loss a text is predictable, or known: there is nothing left to learn from it. */
-const BY_HEART = 0.3;
 
 /** How much the checks fell over their last quarter, as a share; NaN with too few of them. */
 export function lateFall(checks: readonly { loss: number }[]): number {

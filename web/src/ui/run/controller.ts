@@ -17,7 +17,8 @@
  */
 import type { StepReport } from '../../lib/types';
 import { plainError } from '../plain_error';
-import { type Milestone, newMilestones } from '../live/words';
+import { type Milestone, milestonesOf, milestonesOfCheck } from '../live/milestones';
+import { LOOKED_AT_BYTES, type Reference, referenceOf } from '../live/observed';
 import { type Verdict, verdict } from '../live/verdict';
 import { paramCount } from '../model/families';
 import { Store } from '../store';
@@ -30,7 +31,10 @@ export type Phase = 'idle' | 'preparing' | 'running' | 'paused' | 'done' | 'fail
 
 export interface Sample {
   step: number;
+  /** Written from nothing. */
   text: string;
+  /** What it wrote behind the run's prompt: the same beginning, the same draws, at every step. */
+  again?: string;
 }
 
 /** The text of a run: it is read again after a trap, so the Blob is kept. */
@@ -67,6 +71,8 @@ export interface RunState {
   samples: readonly Sample[];
   /** A sample being written at this moment. */
   writing: Sample | null;
+  /** A beginning out of the text, which every sample goes on from, too; '' while not known. */
+  prompt: string;
   verdict: Verdict | null;
   problem: string;
   /** The step that this visit began with: 0, or where a saved run went on. */
@@ -131,6 +137,7 @@ const IDLE: RunState = {
   milestones: [],
   samples: [],
   writing: null,
+  prompt: '',
   verdict: null,
   problem: '',
   from: 0,
@@ -145,6 +152,9 @@ const IDLE: RunState = {
 const CHUNK_MS = 4000;
 const SHOW_MS = 250;
 const SAMPLE_TOKENS = 220;
+const AGAIN_TOKENS = 120;
+/** So long a piece of the text is the prompt. */
+const PROMPT_CHARS = 24;
 const MOST_SAMPLES = 60;
 /** A text larger than this is not copied into the browser's storage: its file is asked for. */
 export const TEXT_KEPT_BYTES = 512e6;
@@ -169,6 +179,8 @@ export class RunController<M extends ModelPort, T extends TextPort> {
   #source: RunText | null = null;
   /** The model file that the run began with, if it was one. */
   #base: Blob | null = null;
+  /** What samples are counted against. */
+  #reference: Reference | null = null;
   /** Its id in the store, 0 while it is not there. */
   #textId = 0;
   #begun = 0;
@@ -299,10 +311,12 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     this.#traps = 0;
     this.lastSave = run;
     this.curve = new Curve();
+    this.#reference = null;
     this.#shown = { ...IDLE, id, phase: 'preparing', settings, textName: text.name };
     this.#show();
     try {
       const engine = await this.#deps.engine();
+      const reference = referenceOf(await text.blob.slice(0, LOOKED_AT_BYTES).text());
       const held = await engine.text(text.blob);
       const made = await make(engine, held).catch((e: unknown) => {
         held.free();
@@ -316,6 +330,8 @@ export class RunController<M extends ModelPort, T extends TextPort> {
       this.#text = held;
       this.#trainer = made.trainer;
       this.#model = made.model;
+      this.#reference = reference;
+      this.#shown = { ...this.#shown, prompt: promptOf(reference.text) };
       await this.#adopt(settings);
     } catch (e) {
       if (mine === this.#turn) await this.#fail(e);
@@ -555,11 +571,8 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     this.curve.add(r);
     const val = Number.isFinite(r.valLoss) ? { step: r.step, loss: r.valLoss } : s.val;
     const best = r.valIsBest && val ? val : s.best;
-    const fresh = newMilestones(s.milestones, {
-      step: r.step,
-      loss: this.curve.smoothed,
-      checks: this.curve.checksIfNew(),
-    });
+    const checks = this.curve.checksIfNew();
+    const fresh = milestonesOfCheck(s.milestones, r.step, this.curve.smoothed, checks);
     const ms = Number.isFinite(s.msPerStep) ? s.msPerStep + (r.ms - s.msPerStep) / 10 : r.ms;
     this.#patch({
       step: r.step,
@@ -591,28 +604,45 @@ export class RunController<M extends ModelPort, T extends TextPort> {
   async #sample(signal: AbortSignal): Promise<void> {
     const trainer = this.#trainer;
     if (!trainer) return;
-    const { step } = this.#shown;
-    const session = await trainer.model.session();
-    let text = '';
-    try {
-      const pieces = session.generate('', {
-        tokens: SAMPLE_TOKENS,
-        temperature: 0.8,
-        topP: 0.95,
-        seed: step,
-        signal,
-      });
-      // The numbers are not asked for; a stop must not leave an unheard rejection.
-      pieces.stats.catch(() => {});
-      for await (const p of pieces) {
-        text += p.text;
-        this.#patch({ writing: { step, text } });
+    const { step, prompt } = this.#shown;
+    const write = async (from: string, tokens: number, seed: number, show: (t: string) => void) => {
+      const session = await trainer.model.session();
+      let text = '';
+      try {
+        const o = { tokens, temperature: 0.8, topP: 0.95, seed, signal };
+        const pieces = session.generate(from, o);
+        // The numbers are not asked for; a stop must not leave an unheard rejection.
+        pieces.stats.catch(() => {});
+        for await (const p of pieces) {
+          text += p.text;
+          show(text);
+        }
+      } finally {
+        session.free();
       }
-    } finally {
-      session.free();
+      return text;
+    };
+    const show = (t: string) => this.#patch({ writing: { step, text: t } });
+    const text = await write('', SAMPLE_TOKENS, step, show);
+    // One seed for all steps: what differs is what it has learnt.
+    const again =
+      prompt === '' || signal.aborted ? undefined : await write(prompt, AGAIN_TOKENS, 1, () => {});
+    if (signal.aborted) {
+      this.#patch({ writing: null }, true);
+      return;
     }
-    const samples = [...this.#shown.samples, { step, text }].slice(-MOST_SAMPLES);
-    this.#patch(signal.aborted ? { writing: null } : { writing: null, samples }, true);
+    const { samples, milestones } = this.#shown;
+    const sample = again === undefined ? { step, text } : { step, text, again };
+    const seen = this.#reference;
+    const fresh = seen && step > 0 ? milestonesOf(milestones, step, text, seen) : [];
+    this.#patch(
+      {
+        writing: null,
+        samples: [...samples, sample].slice(-MOST_SAMPLES),
+        milestones: [...milestones, ...fresh],
+      },
+      true,
+    );
   }
 
   // ----------------------------------------------------------------------------------- saves
@@ -759,6 +789,16 @@ export class RunController<M extends ModelPort, T extends TextPort> {
   #show(): void {
     this.state.set(this.#shown);
   }
+}
+
+/** The beginning of a line in the middle of the text, cut at the end of a word if it has some. */
+function promptOf(text: string): string {
+  const middle = text.indexOf('\n', text.length / 2) + 1;
+  const [line = ''] = text.slice(middle).trimStart().split('\n');
+  const piece = [...line].slice(0, PROMPT_CHARS).join('');
+  return /^\S+ /.test(piece) && piece.length < line.length
+    ? piece.slice(0, piece.lastIndexOf(' ') + 1)
+    : piece.slice(0, Math.ceil(piece.length / 2));
 }
 
 function isTrap(e: unknown): boolean {
