@@ -57,11 +57,15 @@ export class Playground {
     return this.page.getByRole('button', { name, exact: typeof name === 'string' });
   }
 
+  /** Opens a view by the navigation: its entry first, if that is not open. */
   async view(name: string): Promise<void> {
-    await this.page
-      .getByRole('navigation', { name: 'Views' })
-      .getByRole('link', { name, exact: true })
-      .click();
+    const links = this.page.getByRole('navigation', { name: 'Views' });
+    const link = links.getByRole('link', { name, exact: true });
+    const learn = ['Start', 'Text', 'Model', 'Run', 'Live', 'Your models'].includes(name);
+    if ((await link.count()) === 0) {
+      await links.getByRole('link', { name: learn ? 'Learn' : 'More', exact: true }).click();
+    }
+    await link.click();
     await this.page
       .getByRole('heading', { level: 1, name: name === 'Start' ? /Teach/ : name })
       .waitFor();

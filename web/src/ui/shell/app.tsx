@@ -11,16 +11,15 @@ import { useEngine, whenEngine } from '../engine';
 import { dismiss, notices } from '../state/notices';
 import { openView, view } from '../state/route';
 import { useStore } from '../store';
-import { type View, VIEWS } from '../state/views';
+import { type Group, GROUP_ICONS, GROUPS, type View, VIEWS } from '../state/views';
 import { Body } from './body';
 import { ResumeOffer } from './resume_offer';
 import { RunBar } from './run_bar';
 import { nextTheme, theme } from '../theme';
 
-const GROUPS: readonly View['group'][] = ['Train', 'Use', 'This machine'];
-
 export function App() {
   const open = useStore(view);
+  useDigits();
   const shown = VIEWS.find((v) => v.id === open) ?? VIEWS[0];
   if (!shown) return null;
   return (
@@ -61,39 +60,80 @@ function Nav({ open }: { open: string }) {
   useEffect(() => {
     // On a phone the links scroll sideways: show the one that is open.
     const link = current.current;
-    const list = link?.closest('nav');
+    const list = link?.closest('ul');
     if (link && list && list.scrollWidth > list.clientWidth) {
       list.scrollLeft = link.offsetLeft - (list.clientWidth - link.offsetWidth) / 2;
     }
   }, [open]);
+  const group = VIEWS.find((v) => v.id === open)?.group;
   return (
     <nav class="nav" aria-label="Views">
-      {GROUPS.filter((g) => VIEWS.some((v) => v.group === g)).map((group) => (
-        <div class="nav-group" key={group}>
-          <p class="nav-title">{group}</p>
-          <ul>
-            {VIEWS.filter((v) => v.group === group).map((v) => (
-              <li key={v.id}>
-                <a
-                  ref={v.id === open ? current : null}
-                  href={`./#${v.id}`}
-                  aria-current={v.id === open ? 'page' : undefined}
-                  onClick={(e) => {
-                    if (e.ctrlKey || e.metaKey || e.shiftKey) return;
-                    e.preventDefault();
-                    openView(v.id);
-                  }}
-                >
-                  <Icon name={v.icon} />
-                  {v.title}
-                </a>
-              </li>
-            ))}
-          </ul>
-        </div>
-      ))}
+      <ul>
+        {GROUPS.map((g, i) => {
+          const views = viewsOf(g);
+          const first = views[0];
+          const alone = views.length === 1;
+          if (!first) return null;
+          return (
+            <li key={g} class="nav-group">
+              <a
+                href={`./#${first.id}`}
+                title={`${g}: key ${i + 1}`}
+                aria-keyshortcuts={String(i + 1)}
+                aria-current={g !== group ? undefined : alone ? 'page' : 'true'}
+                onClick={(e) => follow(e, first.id)}
+              >
+                <Icon name={GROUP_ICONS[g]} />
+                {g}
+              </a>
+              {g === group && !alone && (
+                <ul class="nav-views">
+                  {views.map((v) => (
+                    <li key={v.id}>
+                      <a
+                        ref={v.id === open ? current : null}
+                        href={`./#${v.id}`}
+                        aria-current={v.id === open ? 'page' : undefined}
+                        onClick={(e) => follow(e, v.id)}
+                      >
+                        {v.title}
+                      </a>
+                    </li>
+                  ))}
+                </ul>
+              )}
+            </li>
+          );
+        })}
+      </ul>
     </nav>
   );
+}
+
+function viewsOf(group: Group): readonly View[] {
+  return VIEWS.filter((v) => v.group === group);
+}
+
+/** A link opens its view here; with a modifier the browser opens it elsewhere. */
+function follow(e: MouseEvent, id: string): void {
+  if (e.ctrlKey || e.metaKey || e.shiftKey) return;
+  e.preventDefault();
+  openView(id);
+}
+
+/** The digits open the five entries, where nothing is being typed. */
+function useDigits(): void {
+  useEffect(() => {
+    const press = (e: KeyboardEvent) => {
+      const typing = e.target instanceof Element && e.target.closest('input, textarea, select');
+      const group = GROUPS[Number(e.key) - 1];
+      if (!group || typing || e.ctrlKey || e.altKey || e.metaKey) return;
+      const first = viewsOf(group)[0];
+      if (first) openView(first.id);
+    };
+    window.addEventListener('keydown', press);
+    return () => window.removeEventListener('keydown', press);
+  }, []);
 }
 
 function Title({ view: shown }: { view: View }) {

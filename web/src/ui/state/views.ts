@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * views.ts - the list of views: one line each, in the order of the navigation.
+ * views.ts - the list of views, in the order of the navigation, which has five entries: the views of
+ * an entry are shown below it while one of them is open.
  *
  * How to add a view:
  *  - Put it into a folder of its own, `name/name_view.tsx`, default export: a component without
@@ -41,12 +42,23 @@ export type ViewId =
   | 'machine'
   | 'bench';
 
+export const GROUPS = ['Learn', 'Write', 'Watch it think', 'Chat', 'More'] as const;
+export type Group = (typeof GROUPS)[number];
+
+export const GROUP_ICONS: Readonly<Record<Group, IconName>> = {
+  Learn: 'spark',
+  Write: 'pen',
+  'Watch it think': 'eye',
+  Chat: 'chat',
+  More: 'sliders',
+};
+
 export interface View {
   id: ViewId;
   title: string;
   /** One sentence under the title. */
   hint: string;
-  group: 'Train' | 'Use' | 'This machine';
+  group: Group;
   icon: IconName;
 }
 
@@ -55,84 +67,84 @@ export const VIEWS: readonly View[] = [
     id: 'start',
     title: 'Start',
     hint: 'Teach a small language model, on this machine. Nothing leaves it.',
-    group: 'Train',
+    group: 'Learn',
     icon: 'spark',
   },
   {
     id: 'text',
     title: 'Text',
     hint: 'What the model learns from. It stays on this machine.',
-    group: 'Train',
+    group: 'Learn',
     icon: 'text',
   },
   {
     id: 'model',
     title: 'Model',
     hint: 'How big it is: what it can learn, and how long that takes.',
-    group: 'Train',
+    group: 'Learn',
     icon: 'layers',
   },
   {
     id: 'run',
     title: 'Run',
     hint: 'How it learns: steps, rate, validation. A link keeps all of it.',
-    group: 'Train',
+    group: 'Learn',
     icon: 'sliders',
   },
   {
     id: 'live',
     title: 'Live',
     hint: 'The model while it learns.',
-    group: 'Train',
+    group: 'Learn',
     icon: 'pulse',
   },
   {
     id: 'shelf',
     title: 'Your models',
     hint: 'All that you trained here: open, go on, compare, take along.',
-    group: 'Use',
+    group: 'Learn',
     icon: 'shelf',
   },
   {
     id: 'write',
     title: 'Write',
     hint: 'Let it go on from your words, also while it learns.',
-    group: 'Use',
+    group: 'Write',
     icon: 'pen',
   },
   {
     id: 'think',
     title: 'Watch it think',
     hint: 'What happens inside, layer by layer, while it learns.',
-    group: 'Use',
+    group: 'Watch it think',
     icon: 'eye',
   },
   {
     id: 'chat',
     title: 'Chat',
     hint: 'Talk with a language model from a file, on this machine. Nothing leaves it.',
-    group: 'Use',
+    group: 'Chat',
     icon: 'chat',
   },
   {
     id: 'files',
     title: 'Files',
     hint: 'Take the model with you, or bring one.',
-    group: 'Use',
+    group: 'More',
     icon: 'folder',
   },
   {
     id: 'machine',
     title: 'Machine',
     hint: 'What this browser offers, and what to do about what is missing.',
-    group: 'This machine',
+    group: 'More',
     icon: 'chip',
   },
   {
     id: 'bench',
     title: 'Benchmark',
     hint: 'Which build is how much faster here, measured in turns.',
-    group: 'This machine',
+    group: 'More',
     icon: 'gauge',
   },
 ];
