@@ -18,8 +18,6 @@ const BARS = 8;
 const ARCS = 9;
 /** Weights below this are not drawn. */
 const LEAST_WEIGHT = 0.015;
-/** Height of the arcs, as in hero.css. */
-const SKY = 84;
 
 function still(): boolean {
   return matchMedia('(prefers-reduced-motion: reduce)').matches;
@@ -82,16 +80,18 @@ export function Hero() {
   );
 }
 
-/** How many characters fit, and how wide each is. */
+/** How many characters fit, how wide each is, and how high the arcs are. */
 function useColumns() {
   const place = useRef<HTMLDivElement>(null);
-  const [size, setSize] = useState({ columns: 40, cell: 14 });
+  const [size, setSize] = useState({ columns: 40, cell: 15, sky: 84 });
   useEffect(() => {
     const box = place.current;
     if (!box) return;
     const measure = () => {
-      const cell = box.clientWidth < 480 ? 12 : 15;
-      setSize({ columns: Math.max(8, Math.floor(box.clientWidth / cell) - 1), cell });
+      const small = box.clientWidth < 480;
+      const cell = small ? 12 : 15;
+      const columns = Math.max(8, Math.floor(box.clientWidth / cell) - 1);
+      setSize({ columns, cell, sky: small ? 56 : 84 });
     };
     const observer = new ResizeObserver(measure);
     observer.observe(box);
@@ -117,7 +117,7 @@ function placed(s: HeroState, columns: number): Placed[] {
 }
 
 function Line({ s }: { s: HeroState }) {
-  const { place, columns, cell } = useColumns();
+  const { place, columns, cell, sky } = useColumns();
   const line = placed(s, columns);
   const at = (i: number) => (i + 0.5) * cell;
   const last = line.length - 1;
@@ -127,14 +127,14 @@ function Line({ s }: { s: HeroState }) {
   ).filter((a) => a.p > LEAST_WEIGHT);
   return (
     <div ref={place} class="hero-line">
-      <svg class="hero-arcs" width={columns * cell} height={SKY} aria-hidden="true">
+      <svg class="hero-arcs" width={columns * cell} height={sky} aria-hidden="true">
         {arcs.map(({ id, p }) => {
           const [from, to] = [at(id), at(last)];
-          const high = SKY - Math.min(SKY - 4, 12 + (to - from) * 0.28);
+          const high = sky - Math.min(sky - 4, 12 + (to - from) * 0.28);
           return (
             <path
               key={id}
-              d={`M${from} ${SKY}C${from} ${high} ${to} ${high} ${to} ${SKY}`}
+              d={`M${from} ${sky}C${from} ${high} ${to} ${high} ${to} ${sky}`}
               style={{ strokeWidth: 1 + 7 * p, opacity: Math.min(1, 0.25 + 1.6 * p) }}
             />
           );

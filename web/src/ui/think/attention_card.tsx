@@ -6,16 +6,12 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Probe } from '../../lib/types';
 import { Card } from '../parts/card';
-import { visibleToken } from './bytes';
+import { markAt } from './characters';
 import { GridTable, type CellPlace } from './grid_table';
 import { Heatmap } from './heatmap';
 import { attentionMap, topK } from './maths';
 import { percentOf } from './next_bytes';
-import { Token } from './token';
-
-function markAt(probe: Probe, t: number): string {
-  return visibleToken(probe.tokens[t] ?? 0).mark;
-}
+import { Mark } from './token';
 
 /** The large map: hovering or the arrow keys choose who looks and at whom. */
 function LargeMap({
@@ -34,8 +30,8 @@ function LargeMap({
   const n = probe.tokens.length;
   const weight = map[at.row * n + at.col] ?? 0;
   const words =
-    `byte ${at.row + 1}, ${visibleToken(probe.tokens[at.row] ?? 0).name}, looks at byte ` +
-    `${at.col + 1}, ${visibleToken(probe.tokens[at.col] ?? 0).name}: ${percentOf(weight)}`;
+    `byte ${at.row + 1}, ${markAt(probe.tokens, at.row).name}, looks at byte ` +
+    `${at.col + 1}, ${markAt(probe.tokens, at.col).name}: ${percentOf(weight)}`;
   const fromPointer = (e: PointerEvent) => {
     const box = (e.currentTarget as HTMLElement).getBoundingClientRect();
     const row = Math.floor(((e.clientY - box.top) / box.height) * n);
@@ -99,14 +95,14 @@ function OneHead({
       <LargeMap probe={probe} map={map} at={place} onAt={setAt} label={name} />
       <div class="stack-tight">
         <p class="think-readout number">
-          <b>{markAt(probe, place.row)}</b> <span class="quiet">at {place.row + 1}</span> looks at{' '}
-          <b>{markAt(probe, place.col)}</b> <span class="quiet">at {place.col + 1}</span>:{' '}
+          <b>{markAt(probe.tokens, place.row).mark}</b> <span class="quiet">at {place.row + 1}</span> looks at{' '}
+          <b>{markAt(probe.tokens, place.col).mark}</b> <span class="quiet">at {place.col + 1}</span>:{' '}
           {percentOf(map[place.row * n + place.col] ?? 0)}
         </p>
         <ol class="think-bars" aria-label={`Where byte ${row + 1} looks most`}>
           {best.map(({ id, p }) => (
             <li key={id} class="think-bar">
-              <Token id={probe.tokens[id] ?? 0} />
+              <Mark token={markAt(probe.tokens, id)} />
               <span class="think-bar-track">
                 <span class="think-bar-fill" style={{ width: `${100 * p}%` }} />
               </span>

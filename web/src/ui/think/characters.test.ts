@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from 'vitest';
-import { charactersOf } from './characters';
+import { charactersOf, markAt } from './characters';
 
 const marks = (bytes: ArrayLike<number>) => charactersOf(bytes).map((c) => c.mark).join('|');
 const utf8 = (text: string) => new TextEncoder().encode(text);
@@ -16,4 +16,11 @@ it('has each byte once, also where bytes spell nothing', () => {
   expect(found.flatMap((c) => Array.from({ length: c.to - c.from }, (_, i) => c.from + i)))
     .toEqual(bytes.map((_, i) => i));
   expect(marks(bytes)).toBe('a|d7|e4|b8|␣|ff|c0|80|ש|f4|90');
+});
+
+it('draws a character at its first byte, and dots behind it', () => {
+  const ids = Int32Array.from(utf8('a中b'));
+  const drawn = Array.from(ids, (_, t) => markAt(ids, t));
+  expect(drawn.map((m) => m.mark)).toEqual(['a', '中', '·', '·', 'b']);
+  expect(drawn[2]?.name).toBe('中, byte 2 of 3');
 });

@@ -4,7 +4,7 @@
  * to four bytes at a time; a person reads the character. Bytes that spell none (cut at an end, or
  * written by an untrained model) stand alone, as two hexadecimal digits.
  */
-import { visibleToken } from './bytes';
+import { visibleToken, type VisibleToken } from './bytes';
 
 export interface Character {
   /** Its bytes are [from, to). */
@@ -49,4 +49,32 @@ export function charactersOf(ids: ArrayLike<number>): Character[] {
     from = to;
   }
   return found;
+}
+
+const known = new WeakMap<object, VisibleToken[]>();
+
+/**
+ * Each byte of a text as it is drawn in its place: the first byte of a character shows the character,
+ * those behind it a dot.
+ */
+export function marksOf(ids: Int32Array): readonly VisibleToken[] {
+  let marks = known.get(ids);
+  if (!marks) {
+    marks = charactersOf(ids).flatMap(({ from, to, mark, name }) => {
+      const n = to - from;
+      if (n === 1) return [visibleToken(ids[from] ?? 0)];
+      return Array.from({ length: n }, (_, i): VisibleToken => ({
+        mark: i === 0 ? mark : '·',
+        name: `${name}, byte ${i + 1} of ${n}`,
+        kind: i === 0 ? 'plain' : 'space',
+      }));
+    });
+    known.set(ids, marks);
+  }
+  return marks;
+}
+
+/** One byte of a text, as it is drawn in its place. */
+export function markAt(ids: Int32Array, t: number): VisibleToken {
+  return marksOf(ids)[t] ?? visibleToken(0);
 }

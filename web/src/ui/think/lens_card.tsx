@@ -6,10 +6,11 @@
 import type { Probe } from '../../lib/types';
 import { Card } from '../parts/card';
 import { visibleToken } from './bytes';
+import { markAt } from './characters';
 import { GridTable } from './grid_table';
 import { lensTable, nextAt } from './maths';
 import { NextBytes, percentOf } from './next_bytes';
-import { Token } from './token';
+import { Mark, Token } from './token';
 
 export function depthName(depth: number, layers: number): string {
   if (depth === 0) return 'before any layer';
@@ -46,7 +47,7 @@ export function LensCard({
         cols={tokens.length}
         corner="layer"
         rowHead={(row) => depthOf(row)}
-        colHead={(t) => <Token id={tokens[t] ?? 0} />}
+        colHead={(t) => <Mark token={markAt(tokens, t)} />}
         cell={(row, t) => <Token id={cellOf(row, t).id} />}
         cellName={(row, t) => {
           const { id, p } = cellOf(row, t);

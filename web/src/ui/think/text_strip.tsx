@@ -3,8 +3,8 @@
  * text_strip.tsx - the text, byte by byte. The ground of each shows how well the model saw it
  * coming; one of them is where the other cards look.
  */
-import { Token } from './token';
-import { visibleToken } from './bytes';
+import { markAt } from './characters';
+import { Mark } from './token';
 
 export interface TextStripProps {
   tokens: Int32Array;
@@ -22,7 +22,7 @@ export function TextStrip({ tokens, seen, position, onSelect }: TextStripProps) 
       p === undefined || Number.isNaN(p)
         ? 'the first, not predicted'
         : `predicted at ${(100 * p).toFixed(0)} percent`;
-    return `byte ${t + 1}, ${visibleToken(tokens[t] ?? 0).name}, ${surprise}`;
+    return `byte ${t + 1}, ${markAt(tokens, t).name}, ${surprise}`;
   };
   return (
     <div
@@ -48,7 +48,7 @@ export function TextStrip({ tokens, seen, position, onSelect }: TextStripProps) 
         onSelect(Math.min(last, Math.max(0, to)));
       }}
     >
-      {Array.from(tokens, (id, t) => (
+      {Array.from(tokens, (_, t) => (
         <span
           key={t}
           class={t === position ? 'think-byte think-byte-on' : 'think-byte'}
@@ -56,7 +56,7 @@ export function TextStrip({ tokens, seen, position, onSelect }: TextStripProps) 
           title={name(t)}
           onClick={() => onSelect(t)}
         >
-          <Token id={id} />
+          <Mark token={markAt(tokens, t)} />
         </span>
       ))}
     </div>

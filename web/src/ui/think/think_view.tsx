@@ -7,9 +7,10 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Model } from '../../lib/index';
 import { plainError } from '../plain_error';
 import { Button } from '../parts/button';
-import { Card } from '../parts/card';
+import { Card, Disclosure } from '../parts/card';
 import { Check, Field } from '../parts/fields';
 import { Notice } from '../parts/notice';
+import { Glossary } from '../parts/term';
 import { current } from '../state/current';
 import { notify } from '../state/notices';
 import { textState } from '../state/text';
@@ -17,7 +18,8 @@ import { useStore } from '../store';
 import { NeedModel } from '../write/need_model';
 import { AblateCard } from './ablate_card';
 import { AttentionCard } from './attention_card';
-import { visibleToken } from './bytes';
+import { markAt } from './characters';
+import { DrawnModel } from './drawn_model';
 import { excerpt } from './excerpt';
 import { LensCard } from './lens_card';
 import { choices, meanLoss, nextAt } from './maths';
@@ -25,7 +27,7 @@ import { NextBytes } from './next_bytes';
 import { PatchCard } from './patch_card';
 import { MOST_TOKENS, thinkState, watchTraining } from './state';
 import { TextStrip } from './text_strip';
-import { Token } from './token';
+import { Mark } from './token';
 import { useJob, useWatched } from './watch';
 import './think.css';
 
@@ -179,17 +181,18 @@ function Watched({ model }: { model: Model }) {
       </Card>
       {probe && p && tokens && (
         <>
+          <DrawnModel probe={probe} position={position} />
           <Card
             class="think-card"
             title="What comes next"
             aside={
               <>
-                after byte {position + 1}, <Token id={probe.tokens[position] ?? 0} />
+                after byte {position + 1}, <Mark token={markAt(probe.tokens, position)} />
               </>
             }
           >
             <NextBytes
-              label={`Likeliest bytes after ${visibleToken(probe.tokens[position] ?? 0).name}`}
+              label={`Likeliest bytes after ${markAt(probe.tokens, position).name}`}
               p={p}
               actual={actual}
             />
@@ -218,6 +221,11 @@ function Watched({ model }: { model: Model }) {
         </>
       )}
       <PatchCard model={model} ctx={ctx} />
+      <Card title="Words">
+        <Disclosure summary="What the words of this page mean">
+          <Glossary />
+        </Disclosure>
+      </Card>
     </div>
   );
 }
