@@ -66,11 +66,18 @@ function answers() {
   return page.locator('.chat-assistant .chat-text');
 }
 
+/** Opens what stands beside the conversation. */
+async function beside(name: 'Conversations' | 'Models' | 'Settings'): Promise<void> {
+  const toggle = p.button(name);
+  if ((await toggle.getAttribute('aria-expanded')) !== 'true') await toggle.click();
+}
+
 /** Loads the chosen model with room for 1,024 tokens, for greedy answers. */
 async function load(): Promise<void> {
   await page.getByLabel('Context', { exact: true }).selectOption('1024');
   await p.button('Load it').click();
   await page.getByRole('textbox', { name: 'Your turn' }).waitFor();
+  await beside('Settings');
   await page.getByText('How tokens are drawn').click();
   await page.getByLabel('Temperature').fill('0');
 }
@@ -104,11 +111,12 @@ describe('Chat', () => {
     await lookAt('chat-forecast');
     await load();
     expect(await ask(QUESTION)).toBe(native().trim());
-    await page.getByText('Tokens a second').waitFor();
+    await page.getByText(/tokens a second/).waitFor();
   });
 
   it('ends at a text that it is told to, and says which bias it cannot read', async () => {
     await p.button('New conversation').click();
+    await beside('Settings');
     await page.getByText('Words', { exact: true }).click();
     await page.getByLabel('End at').fill('.');
     expect(await ask(QUESTION)).toBe(native().split('.')[0]!.trim());
@@ -138,15 +146,39 @@ describe('Chat', () => {
     expect((await answers().last().innerText()).trim()).toBe(first);
   });
 
+  it('cuts an answer at its limit, and goes on with it to what it would have been', async () => {
+    await p.button('New conversation').click();
+    await beside('Settings');
+    await page.getByText('Length and memory').click();
+    const limit = page.getByLabel('An answer has at most');
+    await limit.fill('8');
+    const draft = page.getByRole('textbox', { name: 'Your turn' });
+    await draft.fill(QUESTION);
+    await draft.press('Enter');
+    await page.getByText('As long as an answer may be.').waitFor();
+    const cut = (await answers().last().innerText()).trim();
+    expect(native().startsWith(cut)).toBe(true);
+    await limit.fill('1024');
+    await p.button('Go on').click();
+    await page.getByText('Done.').waitFor();
+    expect((await answers().last().innerText()).trim()).toBe(native().trim());
+  });
+
   it.each(SCHEMES)('looks as it should in %s colours', async (colorScheme) => {
     await page.emulateMedia({ colorScheme });
     for (const [device, size] of Object.entries(SIZES)) {
       await page.setViewportSize(size);
       await lookAt(`chat-talk-${device}-${colorScheme}`);
+      for (const name of ['Conversations', 'Models', 'Settings'] as const) {
+        await beside(name);
+        await lookAt(`chat-${name.toLowerCase()}-${device}-${colorScheme}`);
+      }
+      await p.button('Close this side').click();
     }
   });
 
   it('keeps conversations: through a reload, by name, with settings, out and in again', async () => {
+    await beside('Settings');
     await page.getByLabel('System prompt').fill('You are brief.');
     const answer = await ask('And what is two and two?');
     await page.reload();
@@ -155,10 +187,12 @@ describe('Chat', () => {
     expect(await page.getByText('And what is two and two?').count()).toBeGreaterThan(0);
     await p.button(`Load ${NAME}`).click();
     await page.getByRole('textbox', { name: 'Your turn' }).waitFor();
+    await beside('Settings');
     expect(await page.getByLabel('System prompt').inputValue()).toBe('You are brief.');
     expect(await ask('Say it again.')).not.toBe('');
 
     // Another one, found by a word of the first; deleted, and back.
+    await beside('Conversations');
     const list = page.getByRole('list', { name: 'Conversations', exact: true });
     const before = await list.getByRole('listitem').count();
     await p.button('New conversation').click();
@@ -184,6 +218,7 @@ describe('Chat', () => {
 
   it('says a turn otherwise, branches, and drops the oldest turns when the context is full', async () => {
     await p.button('New conversation').click();
+    await beside('Conversations');
     await ask('Say hello.');
     await p.button('Edit this turn').click();
     await page.getByLabel('Say it otherwise').fill('Say goodbye.');
@@ -219,11 +254,13 @@ describe('Chat', () => {
     await v.context.setOffline(true);
     await page.reload();
     await p.ready();
+    await beside('Models');
     await p.button(`Choose ${NAME}`).click();
     await load();
     await p.button('New conversation').click();
     expect(await ask('Say hello.')).not.toBe('');
     await v.context.setOffline(false);
+    await beside('Models');
     await p.button(`Delete ${NAME}`).click();
     await p.button('Delete it').click();
     await page.getByText('None yet.').waitFor();

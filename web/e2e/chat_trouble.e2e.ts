@@ -5,13 +5,16 @@
  *
  *   TG_MODELS   folder of tools/setup.sh's models; ../.cache/models
  */
-import { readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Page } from 'playwright-core';
 import { firstTab, forget, visit, type Visit } from './browser';
-import { Playground } from './page';
-import { serve, type Site } from './servers';
+import { findings } from './looking';
+import { Playground, TEXT } from './page';
+import { program, serve, type Site } from './servers';
 
 const web = resolve(import.meta.dirname, '..');
 const NAME = 'SmolLM2-135M-Instruct.Q4_1.gguf';
@@ -44,6 +47,9 @@ async function pick(file: string): Promise<void> {
 }
 
 async function load(): Promise<void> {
+  const models = p.button('Models');
+  const closed = (await models.count()) > 0 && (await models.getAttribute('aria-expanded')) !== 'true';
+  if (closed) await models.click();
   await page.getByLabel('Context', { exact: true }).selectOption('1024');
   await p.button('Load it').click();
   await page.getByRole('textbox', { name: 'Your turn' }).waitFor();
@@ -97,6 +103,29 @@ describe('Chat', () => {
     await p.button(`Delete ${NAME}`).waitFor();
   });
 
+  it('goes on with a text where a model has no template', async () => {
+    await p.open(site.url, 'chat');
+    const own = join(v.profile, 'own.tinygpt');
+    const text = join(v.profile, 'text.txt');
+    writeFileSync(text, TEXT);
+    execFileSync(program, ['train', '--data', text, '--preset', 'tiny', '--steps', '1', '--out', own]);
+    await pick(own);
+    await page.getByText('Template and kind of memory').click();
+    await page.getByText('As the file says: it has none, and continues a text').waitFor({
+      state: 'attached',
+    });
+    await page.getByLabel('The conversation is kept').selectOption('int8');
+    await p.button('Load it').click();
+    const written = page.getByRole('textbox', { name: 'Text' });
+    await written.fill('Once');
+    await p.button('Go on').click();
+    await page.getByText(/tokens a second/).waitFor();
+    expect((await written.inputValue()).length).toBeGreaterThan(4);
+    await p.button('Take it back').click();
+    expect(await written.inputValue()).toBe('Once');
+    expect(await findings(page)).toEqual([]);
+  });
+
   it('takes what is dropped anywhere, and what an address holds', async () => {
     const body = readFileSync(SMALL);
     await v.context.route('**/models/*', (route) =>
@@ -113,9 +142,32 @@ describe('Chat', () => {
     await page.getByLabel('Or an address').fill(`${site.url}models/fetched.gguf`);
     await p.button('Fetch').click();
     await page.getByRole('heading', { name: 'fetched.gguf', level: 2 }).waitFor();
+    // By its name: the host tells of its files, and what a file has to be.
+    const sha256 = createHash('sha256').update(body).digest('hex');
+    const answers: Record<string, string> = { 'a/good': sha256, 'a/bad': '0'.repeat(64) };
+    await v.context.route('https://huggingface.co/**', (route) => {
+      const [, repo = '', file] = /^\/(?:api\/models\/)?([^/]+\/[^/]+)(?:\/resolve\/main\/(.+))?$/.exec(
+        new URL(route.request().url()).pathname) ?? [];
+      const headers = { 'Access-Control-Allow-Origin': '*' };
+      if (file) return route.fulfill({ body, headers });
+      const lfs = { sha256: answers[repo], size: body.length };
+      const json = { tags: ['license:mit'], siblings: [{ rfilename: `${repo.slice(2)}.gguf`, lfs }] };
+      return route.fulfill({ json, headers });
+    });
+    for (const [repo, file] of [['a/good', 'good.gguf'], ['a/bad', 'bad.gguf']] as const) {
+      await page.getByLabel('Or an address').fill(repo);
+      await p.button('Fetch').click();
+      await page.getByText('Licence: mit').waitFor();
+      await p.button(`Fetch ${file}`).click();
+      if (repo === 'a/good') await page.getByRole('heading', { name: file, level: 2 }).waitFor();
+      else await page.getByRole('alert').getByText(/want SHA-256 0000/).waitFor();
+    }
+    const others = v.errors.filter((e) => e.includes('https://huggingface.co/'));
+    expect(others.length).toBeGreaterThan(0);
+    v.errors.splice(0, v.errors.length, ...v.errors.filter((e) => !others.includes(e)));
     await page.getByLabel('Or an address').fill(`${site.url}models/none`);
     await p.button('Fetch').click();
     await page.getByRole('alert').getByText(/web page, not a model/).waitFor();
-    expect(await page.getByRole('button', { name: /^Delete / }).count()).toBe(2);
+    expect(await page.getByRole('button', { name: /^Delete / }).count()).toBe(3);
   });
 });

@@ -172,6 +172,74 @@ describe('a conversation', () => {
   });
 });
 
+describe('a session besides', () => {
+  it('goes on with a begun answer, to what it would have been', async () => {
+    const session = await model.chat({ ctx: 512 });
+    const whole = await read(session.answer(ASK, { temperature: 0, tokens: 16 }));
+    const cut = await read(session.answer(ASK, { temperature: 0, tokens: 7 }));
+    const begun: Turn[] = [...ASK, { role: 'assistant', text: cut }];
+    const rest = session.answer(begun, { temperature: 0, tokens: 9, goOn: true });
+    expect(cut + (await read(rest))).toBe(whole);
+    expect((await rest.stats).reusedTokens).toBeGreaterThan(0);
+    session.free();
+  });
+
+  it('continues a text without a template, and wants one for turns', async () => {
+    const session = await model.session({ ctx: 128, keys: 'f16' });
+    const text = await read(session.complete('Once upon a time', { temperature: 0, tokens: 12 }));
+    expect(text).toMatch(/^[ ,]/);
+    expect(await codeOf(session.answer(ASK).stats)).toBe('ARG');
+    expect(await codeOf(model.session({ keys: 'f8' as never }))).toBe('ARG');
+    session.free();
+  });
+
+  it('takes less memory with keys of other kinds', async () => {
+    const grown = async (keys: 'f32' | 'int8') => {
+      const before = await engine.memoryBytes();
+      const session = await model.chat({ ctx: 8192, keys });
+      expect(await read(session.answer(ASK, { temperature: 0, tokens: 4 }))).not.toBe('');
+      const after = await engine.memoryBytes();
+      session.free();
+      return after - before;
+    };
+    // The smaller one first: what it gives back, the larger one takes.
+    const small = await grown('int8');
+    expect(await grown('f32')).toBeGreaterThan(small);
+  });
+
+  it('is kept in a file with a note, and goes on from it without reading anew', async () => {
+    const session = await model.chat({ ctx: 256 });
+    const text = await read(session.answer(ASK, { temperature: 0, tokens: 8 }));
+    const file = await session.save(new TextEncoder().encode('a note'));
+    session.free();
+    const other = await model.chat({ ctx: 256 });
+    expect(new TextDecoder().decode(await other.load(file))).toBe('a note');
+    const again = other.answer(ASK, { temperature: 0, tokens: 8 });
+    expect(await read(again)).toBe(text);
+    const { reusedTokens, promptTokens } = await again.stats;
+    expect(reusedTokens).toBe(promptTokens - 1);
+    file[file.length - 9]! ^= 1;
+    expect(await codeOf(other.load(file))).toMatch(/CHECKSUM|FORMAT/);
+    other.free();
+  });
+});
+
+describe('embeddings', () => {
+  it('are vectors of length 1, near each other where texts are, one text or several', async () => {
+    const texts = ['The cat sleeps.', 'A cat is asleep.', 'Stock prices fell sharply today.'];
+    const [a, b, c] = await model.embed(texts);
+    const dot = (x: Float32Array, y: Float32Array) => x.reduce((sum, v, i) => sum + v * y[i]!, 0);
+    expect(dot(a!, a!)).toBeCloseTo(1, 5);
+    expect(dot(a!, b!)).toBeGreaterThan(dot(a!, c!));
+    expect((await model.embed([texts[1]!]))[0]).toEqual(b);
+    const out = execFileSync(resolve(build, 'tinygpt'), [
+      'embed', path, texts[0]!, '--isa', 'scalar', '--json',
+    ], { encoding: 'utf8' });
+    const native = (JSON.parse(out) as { vectors: number[][] }).vectors[0]!;
+    expect(dot(a!, Float32Array.from(native))).toBeCloseTo(1, 5);
+  });
+});
+
 describe('what is refused', () => {
   it('a file that is none, and one that is cut', async () => {
     const { readFileSync } = await import('node:fs');

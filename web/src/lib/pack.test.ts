@@ -4,12 +4,13 @@
  * type-checked against, and put to work.
  */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 const web = resolve(import.meta.dirname, '../..');
+const program = resolve(web, process.env['TG_BUILD'] ?? '../build', 'tinygpt');
 const folder = mkdtempSync(join(tmpdir(), 'tinygpt-pack-'));
 const project = join(folder, 'project');
 
@@ -72,10 +73,11 @@ describe('the package', () => {
     const paths = packed.files.map(({ path }) => path);
     expect(paths).toEqual(expect.arrayContaining([
       'lib/index.js', 'lib/index.d.ts', 'lib/engine.worker.js', 'lib/thread.worker.js',
-      'wasm/tinygpt-scalar.wasm', 'wasm/tinygpt-simd-mt-64.wasm', 'wasm/stories.txt',
+      'bundle/tinygpt.js', 'bundle/engine.worker.js', 'examples/plain/main.js',
+      'lib/openai.js', 'lib/react.d.ts', 'wasm/tinygpt-scalar.wasm', 'wasm/tinygpt-simd-mt-64.wasm', 'wasm/stories.txt',
       'README.md', 'LICENSE', 'package.json',
     ]));
-    const built = /^(lib\/[\w./-]+\.(js|d\.ts)|wasm\/tinygpt-[\w-]+\.wasm)$/;
+    const built = /^(lib\/[\w./-]+\.(js|d\.ts)|bundle\/[\w.-]+\.js|examples\/.+|wasm\/tinygpt-[\w-]+\.wasm)$/;
     const others = ['README.md', 'LICENSE', 'package.json', 'wasm/stories.txt'];
     const other = paths.filter((path) => !built.test(path) && !others.includes(path));
     expect(other).toEqual([]);
@@ -90,6 +92,23 @@ describe('the package', () => {
     expect(out['loss']).toBeGreaterThan(2);
     expect(out['loss']).toBeLessThan(5);
     expect(out['letters']).toBeGreaterThan(0);
+  });
+
+  it('runs the example for Node', () => {
+    const model = join(project, 'own.tinygpt');
+    const text = join(project, 'text.txt');
+    writeFileSync(text, 'Once upon a time there was a fox. '.repeat(1000));
+    sh(program, ['train', '--data', text, '--preset', 'tiny', '--steps', '1', '--out', model]);
+    cpSync(join(web, 'examples/node/chat.mjs'), join(project, 'chat.mjs'));
+    expect(sh('node', ['chat.mjs', model, 'Once']).length).toBeGreaterThan(1);
+  });
+
+  it('is one script and its workers without a bundler, also in Node', () => {
+    const script = withoutTypes(CONSUMER.slice(0, CONSUMER.indexOf('const text')));
+    const from = script.replace("from 'tinygpt'", "from './node_modules/tinygpt/bundle/tinygpt.js'");
+    const end = 'console.log(engine.info.threads > 0); await engine.close();';
+    writeFileSync(join(project, 'bundle.mjs'), `${from}\n${end}\n`);
+    expect(sh('node', ['bundle.mjs']).trim()).toBe('true');
   });
 
   it('ends by itself when nobody waits for anything, closed or not', () => {

@@ -18,6 +18,7 @@ import { StoreError, type StoreCode } from './errors.js';
 import type { ModelsApi, Reply } from './models.worker.js';
 import type { Progress, StoredModel } from './shelf.js';
 
+export { folderFile, isModelFolder } from './folder.js';
 export { StoreError, type StoreCode };
 export type { Progress, StoredModel };
 

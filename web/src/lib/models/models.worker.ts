@@ -29,7 +29,7 @@ async function room(): Promise<number> {
 /** A model file that can be told by its beginning; what lies behind is the core's to judge. */
 function judge(name: string, head: Uint8Array): string {
   const start = new TextDecoder('latin1').decode(head);
-  if (start.startsWith('GGUF')) return '';
+  if (/^(GGUF|PK\x03\x04|TGPT)/.test(start)) return '';
   if (/^\s*<(!doctype|html|\?xml)/i.test(start)) {
     return (
       `${name} is a web page, not a model: an error, or a page about the file. Look there for ` +
@@ -39,7 +39,7 @@ function judge(name: string, head: Uint8Array): string {
   if (start.startsWith('version https://git-lfs')) {
     return `${name} is only a pointer to a model (Git LFS). Use the address of the file itself.`;
   }
-  return `${name} is not a GGUF file: it should begin with "GGUF".`;
+  return `${name} is no model that can be opened here: want a GGUF file, or a folder of safetensors.`;
 }
 
 async function mount(): Promise<Shelf> {

@@ -28,8 +28,8 @@ export default function ChatView() {
   if (!opened && !said) {
     return (
       <div class="stack">
-        <ModelsCard />
         <ForecastCard />
+        <ModelsCard />
         <SettingsCard />
         <TalksCard />
       </div>

@@ -8,6 +8,7 @@
  */
 import type { ChatModel, ChatSession, Engine } from '../../lib/index';
 import {
+  folderFile,
   openModelStore,
   type Progress,
   type StoredModel,
@@ -178,6 +179,16 @@ function add(name: string, source: File | URL): Promise<void> {
 
 export function addFile(file: File): Promise<void> {
   return add(file.name, file);
+}
+
+/** A folder of safetensors, as one file. */
+export async function addFolder(files: readonly File[]): Promise<void> {
+  let file: File | undefined;
+  await doing('Reading the folder', async () => {
+    const { signal } = (control = new AbortController());
+    file = await folderFile(files, { signal });
+  });
+  if (file) await addFile(file);
 }
 
 /** An address, or a name of Hugging Face, of whose files one is chosen then. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** models_card.tsx - the list of models, ways to add one, and what the chosen one will need. */
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { StoredModel } from '../../lib/models/index';
 import type { KeyType } from '../../lib/types';
 import { bytes, count, percent, roughCount } from '../format';
@@ -16,6 +16,7 @@ import { CATALOGUE } from './hub';
 import {
   addAddress,
   addFile,
+  addFolder,
   addHubFile,
   chatSettings,
   choose,
@@ -33,13 +34,13 @@ export function ModelsCard() {
   const { list, noStore, busy, problem } = useStore(models);
   useEffect(() => void refresh(), []);
   return (
-    <Card title="Models" aside="GGUF files; they stay on this machine">
+    <Card title="Models" aside="They stay on this machine">
       <Messages />
       {list === null && <p class="quiet">Looking for models…</p>}
       {list?.length === 0 && noStore === '' && problem === '' && busy === '' && (
         <p class="muted small">
-          None yet. Take a .gguf file from this machine, drop it anywhere on this page, or type the
-          address of one. It is kept in this browser, for use without a network. Such a file holds
+          None yet. Take a .gguf file or a folder of safetensors from this machine, drop it anywhere
+          on this page, or type the address of one. It is kept in this browser, for use without a network. It holds
           a language model that others have trained; begin with a small one that was taught to
           answer (“instruct” or “it” in its name, some 100 MB to 1 GB).
         </p>
@@ -228,6 +229,33 @@ function Catalogue({ busy, open }: { busy: boolean; open: boolean }) {
   );
 }
 
+/** Picks a folder as transformers keeps a model. */
+function FolderButton() {
+  const input = useRef<HTMLInputElement>(null);
+  return (
+    <>
+      <input
+        ref={(element) => {
+          input.current = element;
+          // Preact knows no such attribute of inputs.
+          element?.setAttribute('webkitdirectory', '');
+        }}
+        type="file"
+        hidden
+        aria-label="A folder of safetensors"
+        onChange={(e) => {
+          const files = [...(e.currentTarget.files ?? [])];
+          e.currentTarget.value = '';
+          if (files.length > 0) void addFolder(files);
+        }}
+      />
+      <Button icon="folder" onClick={() => input.current?.click()}>
+        Add a folder
+      </Button>
+    </>
+  );
+}
+
 function Add({ busy }: { busy: boolean }) {
   const [address, setAddress] = useState('');
   return (
@@ -240,6 +268,7 @@ function Add({ busy }: { busy: boolean }) {
             if (file) void addFile(file);
           }}
         />
+        <FolderButton />
       </div>
       <form
         class="chat-address"

@@ -7,7 +7,7 @@ import { Field } from '../parts/fields';
 import { saveAs } from '../state/files';
 import { useStore } from '../store';
 import { FileButton } from '../text/text_box';
-import { importTalks, newTalk, openTalk, removeTalk, renameTalk, talk, talks } from './talk';
+import { importTalks, openTalk, removeTalk, renameTalk, talk, talks } from './talk';
 import { asJson, asMarkdown, matches, type TalkDoc, talkName } from './talk_doc';
 
 /** Without this many a search is no help. */
@@ -20,9 +20,6 @@ export function TalksCard() {
   return (
     <Card title="Conversations" aside={list && list.length > 0 ? `${list.length} kept here` : ''}>
       <div class="row">
-        <Button icon="chat" onClick={newTalk}>
-          New conversation
-        </Button>
         <FileButton
           label="Import"
           accept=".json,.md,.markdown,application/json,text/markdown"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * drop.ts - files dropped anywhere on the page: a model is opened under Files, a third-party one under
- * Chat, anything else is the text. Without this a browser would leave the page, and the run, to show the file.
+ * drop.ts - files dropped anywhere on the page: a model is opened under Files, a third-party one, or
+ * a folder of one, under Chat, anything else is the text. Without this a browser would leave the page, and the run, to show the file.
  */
 import { isChatModelName, isModelName } from '../files/model_file';
 import { openModelFile } from './files';
@@ -16,6 +16,11 @@ export function startDrop(): void {
     const files = [...(e.dataTransfer?.files ?? [])];
     if (files.length === 0) return;
     e.preventDefault();
+    const entry = e.dataTransfer?.items[0]?.webkitGetAsEntry?.();
+    if (entry?.isDirectory) {
+      void filesOf(entry as FileSystemDirectoryEntry).then(takeFolder);
+      return;
+    }
     const model = files.find((f) => isModelName(f.name));
     if (model) {
       openView('files');
@@ -31,4 +36,37 @@ export function startDrop(): void {
     if (view.get() !== 'start' && view.get() !== 'text') openView('text');
     void takeFiles(files);
   });
+}
+
+/** A model's folder is one for Chat, any other holds texts. */
+async function takeFolder(files: File[]): Promise<void> {
+  const { isModelFolder } = await import('../../lib/models/index');
+  if (isModelFolder(files)) {
+    openView('chat');
+    await (await import('../chat/models')).addFolder(files);
+    return;
+  }
+  if (view.get() !== 'start' && view.get() !== 'text') openView('text');
+  await takeFiles(files);
+}
+
+/** The files of a dropped folder and of those in it, with paths from its name on, as a picked folder's
+ *  files have them. */
+async function filesOf(folder: FileSystemDirectoryEntry): Promise<File[]> {
+  const reader = folder.createReader();
+  const files: File[] = [];
+  for (;;) {
+    // A hundred at a time, and none at the end.
+    const some = await new Promise<FileSystemEntry[]>((resolve, reject) =>
+      reader.readEntries(resolve, reject));
+    if (some.length === 0) return files;
+    for (const entry of some) {
+      if (entry.isDirectory) files.push(...(await filesOf(entry as FileSystemDirectoryEntry)));
+      if (!entry.isFile) continue;
+      const file = await new Promise<File>((resolve, reject) =>
+        (entry as FileSystemFileEntry).file(resolve, reject));
+      Object.defineProperty(file, 'webkitRelativePath', { value: entry.fullPath.slice(1) });
+      files.push(file);
+    }
+  }
 }
