@@ -1011,8 +1011,8 @@ typedef struct tg_batch tg_batch;
 typedef enum tg_batch_limit { TG_BATCH_MAX = 64 } tg_batch_limit; /* sessions */
 
 /* n_sessions 1..TG_BATCH_MAX, empty; the rest as tg_session_new_kv. The sessions are the batch's,
- * and go with it: tg_session_free leaves them. While a job is pending on one of them, all wait.
- * E_UNSUPPORTED where a GPU computes. */
+ * and go with it: tg_session_free leaves them. While a job is pending on one of them, all wait. On
+ * a GPU single tokens are fed together, and longer entries one after the other. */
 TG_API tg_status tg_batch_new(tg_context *ctx, tg_model *model, size_t n_sessions,
                               int32_t ctx_tokens, tg_kv_type kv, tg_batch **out);
 TG_API void tg_batch_free(tg_batch *batch);

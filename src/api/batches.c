@@ -21,10 +21,6 @@ tg_status tg_batch_new(tg_context *ctx, tg_model *model, size_t n_sessions, int3
     if (n_sessions < 1 || n_sessions > TG_BATCH_MAX)
         return tg_fail(&ctx->err, TG_E_ARG, "batch: want 1..%d sessions, have %zu", TG_BATCH_MAX,
                        n_sessions);
-    if (ctx->backend != ctx->cpu)
-        return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
-                       "batch: want the CPU, where rows together have the bits that they have "
-                       "alone");
     tg_batch *b = tg_alloc(&ctx->err.mem, sizeof *b);
     if (!b) return tg_fail_memory(&ctx->err, "batch", sizeof *b);
     b->ctx = ctx;

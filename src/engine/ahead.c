@@ -8,13 +8,7 @@
  */
 #include "engine/session.h"
 
-tg_status tg_ahead_open(tg_session *s) {
-    if (s->ctx->backend != s->ctx->cpu)
-        return tg_fail(&s->ctx->err, TG_E_UNSUPPORTED,
-                       "draft: want the CPU, where rows together have the bits that they have "
-                       "alone");
-    return tg_decoder_want_rows(s->d);
-}
+tg_status tg_ahead_open(tg_session *s) { return tg_decoder_want_rows(s->d); }
 
 tg_status tg_ahead_begin(tg_session *s, const int32_t *tokens, size_t n, tg_feeding *f) {
     TG_TRY(tg_feeding_begin(s, tokens, n, f));

@@ -12,7 +12,8 @@
  *     session c                   | 0 |
  *
  * Rows have the bits that they have alone: attention looks up each row's own sequence, all else is
- * row by row.
+ * row by row. On a GPU this holds for the plan of all last tokens; shaders for many rows sum in
+ * another order. There, whoever lacks more than a token is fed as if it were alone.
  */
 #include "engine/session.h"
 
@@ -125,12 +126,22 @@ static tg_status feed_one(tg_together *t, tg_cancel_fn cancel, void *user) {
     return t->status;
 }
 
+/* Those that lack one token are left, unless there is but one of them. */
+static void feed_longer(tg_together *t, size_t n, tg_cancel_fn cancel, void *user) {
+    size_t single = 0;
+    for (size_t i = 0; i < n; i++) single += lacks(&t[i]) == 1;
+    for (size_t i = 0; i < n; i++)
+        if (lacks(&t[i]) > 1 || (lacks(&t[i]) == 1 && single == 1)) feed_one(&t[i], cancel, user);
+}
+
 tg_status tg_together_feed(tg_decoder *d, tg_together *t, size_t n, tg_cancel_fn cancel,
                            void *user) {
     for (size_t i = 0; i < n; i++) TG_TRY(tg_session_want_cache(t[i].s));
     if (n == 0) return TG_OK;
     if (n == 1) return feed_one(t, cancel, user);
-    tg_status status = feed_all_but_last(d, t, n, cancel, user);
+    const bool on_gpu = d->ctx->backend != d->ctx->cpu;
+    if (on_gpu) feed_longer(t, n, cancel, user);
+    tg_status status = on_gpu ? TG_OK : feed_all_but_last(d, t, n, cancel, user);
     if (status == TG_OK) status = feed_last(d, t, n, cancel, user);
     for (size_t i = 0; i < n && status != TG_OK; i++) {
         if (t[i].status == TG_OK) tg_feeding_abandon(t[i].s, t[i].f);

@@ -36,7 +36,8 @@ static tg_status build_class(tg_decoder *d, tg_session_class *k) {
                              : k->rows == 1  ? "decode"
                              : k->rows <= 32 ? "chunk"
                                              : "prompt";
-    const tg_plan_options o = tg_runtime_plan_options(d->ctx, name);
+    tg_plan_options o = tg_runtime_plan_options(d->ctx, name);
+    o.rows_alone = k->every_row;
     return tg_plan_build(&k->plan, g, &o);
 }
 

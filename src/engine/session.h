@@ -178,8 +178,7 @@ tg_status tg_session_want_finite(const tg_session *s, const float *logits);
 
 /* ------------------------------------------------------------------------------------- ahead.c */
 
-/* Makes what is needed, once. E_UNSUPPORTED where rows are not the same bits one by one and
- * together, as they are on a CPU. */
+/* Makes what is needed, once. */
 tg_status tg_ahead_open(tg_session *s);
 /* A certain token, and n - 1 < TG_AHEAD_MAX guesses of what follows. */
 tg_status tg_ahead_begin(tg_session *s, const int32_t *tokens, size_t n, tg_feeding *f);

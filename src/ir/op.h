@@ -82,6 +82,8 @@ typedef struct tg_args {
     void *local;   /* of the calling worker alone, garbage at the start of every call */
     const void *copy; /* of in[1] as tg_variant.copy made it, or NULL: then in[1] is read itself */
     unsigned workers; /* workers of the pool: only for choosing a unit size, never for a result */
+    bool rows_alone;  /* rows are to have the bits that each has in a call of its own. Kernels give
+                         them always; a shader that does is the first that fits */
 } tg_args;
 
 /* Whole op, one call, in plain C on TG_REAL elements (float, or double in the second build of the
@@ -212,6 +214,7 @@ typedef struct tg_case {
     double tol;       /* |a-b| <= tol * (1 + |ref|) for kernels against the reference */
     uint8_t acc;      /* outputs that add */
     bool no_shader;   /* none is meant to fit: plans with such a step run on the CPU */
+    bool rows_alone;  /* as tg_args */
     double grad_tol;  /* 0: 1e-6, the finite-difference bound in double */
 } tg_case;
 

@@ -25,6 +25,7 @@ static void describe_step(tg_plan *plan, tg_step *s, const tg_node *n) {
     s->node = n;
     s->args.attr = n->attr;
     s->args.workers = plan->workers;
+    s->args.rows_alone = plan->rows_alone;
     for (int i = 0; i < n->n_in; i++) {
         if (!n->in[i]) continue;
         s->args.in_type[i] = n->in[i]->type;
@@ -64,7 +65,8 @@ tg_status tg_plan_build(tg_plan *plan, tg_graph *g, const tg_plan_options *o) {
                         .workers = o->workers,
                         .align_bytes = o->align_bytes ? o->align_bytes : 64,
                         .apart = o->apart,
-                        .segment_bytes = o->segment_bytes };
+                        .segment_bytes = o->segment_bytes,
+                        .rows_alone = o->rows_alone };
     g->levers = o->levers;
     TG_TRY(tg_rewrite(g));
     TG_TRY(list_states(plan));

@@ -73,6 +73,7 @@ typedef struct tg_plan {
     size_t align_bytes;
     bool apart;
     size_t segment_bytes;
+    bool rows_alone;
     unsigned version;   /* how often the plan was placed or bound: addresses are those of before */
     bool alone;         /* all steps are */
     size_t shared_rows; /* the rows that it was decided for, if it is dynamic; 0: the most */
@@ -87,6 +88,7 @@ typedef struct tg_plan_options {
     bool apart;           /* no step's output shares bytes with one of its inputs, nor with what was
                              read in the few steps before it: so these may become one dispatch */
     size_t segment_bytes; /* no value crosses a multiple of this; 0: they may */
+    bool rows_alone;      /* see tg_args */
 } tg_plan_options;
 
 /* Rewrites g and plans it. The plan's own tables live in g's arena, so there is nothing to free. */

@@ -668,6 +668,102 @@ static void same_logits_of_model_files(void **state) {
     tg_context_free(cpu);
 }
 
+/* ------------------------------------------------------------------------------------ batches */
+
+enum { TOGETHER = 3, ROUNDS = 7 };
+
+/* The sessions of a batch, each beside a lone one that is fed the same. */
+static void want_as_alone(tg_batch *batch, tg_session *const *alone, size_t V) {
+    for (size_t i = 0; i < TOGETHER; i++) {
+        const float *have = tg_session_logits(tg_batch_session(batch, i));
+        const float *want = tg_session_logits(alone[i]);
+        if (!want) continue;
+        for (size_t v = 0; v < V; v++)
+            if (memcmp(&have[v], &want[v], sizeof *have) != 0)
+                fail_msg("session %zu, logit %zu: want %.9g, have %.9g", i, v, (double)want[v],
+                         (double)have[v]);
+    }
+}
+
+/* A model's prompts of several lengths, then single tokens of all or some; to the bit what each
+ * session has alone on this adapter, and no plan leaves it. */
+static void decode_together(tg_context *ctx, const char *path, size_t V) {
+    static const size_t prompts[TOGETHER] = { 5, 1, 37 };
+    tg_model *m;
+    tg_batch *batch;
+    tg_session *alone[TOGETHER];
+    int32_t ids[64];
+    OK(ctx, tg_model_open(ctx, path, &m));
+    OK(ctx, tg_batch_new(ctx, m, TOGETHER, 64, TG_KV_F32, &batch));
+    for (int i = 0; i < 64; i++) ids[i] = (5 * i * i + 3) % (int)V;
+    for (size_t i = 0; i < TOGETHER; i++) OK(ctx, tg_session_new(ctx, m, 64, &alone[i]));
+    for (int round = 0; round < ROUNDS; round++) {
+        tg_batch_entry e[TOGETHER];
+        size_t n = 0;
+        for (size_t i = 0; i < TOGETHER; i++) {
+            if (round > 1 && (round + (int)i) % 4 == 0) continue;
+            const size_t k = round == 0 ? prompts[i] : 1;
+            e[n++] = (tg_batch_entry) { tg_batch_session(batch, i), ids + round + i, k, TG_OK };
+            OK(ctx, tg_session_eval(alone[i], ids + round + i, k, NULL));
+        }
+        OK(ctx, tg_batch_eval(batch, e, n));
+        want_as_alone(batch, alone, V);
+    }
+    for (size_t i = 0; i < TOGETHER; i++) tg_session_free(alone[i]);
+    tg_batch_free(batch);
+    tg_model_free(m);
+}
+
+static void batches_as_alone(void **state) {
+    (void)state;
+    static const char *const files[] = { "mlx4", "gemma3.gguf", "gpt2.gguf" };
+    const size_t n = is_slow ? 1 : sizeof files / sizeof *files;
+    tg_context_options o = tg_context_options_default();
+    o.device = "webgpu";
+    o.log = count_falls;
+    tg_context *ctx;
+    assert_int_equal(tg_context_new(&o, &ctx), TG_OK);
+    on_the_cpu = 0;
+    for (size_t i = 0; i < n; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "test/golden/lm/%s", files[i]);
+        decode_together(ctx, path, 48);
+    }
+    assert_int_equal(on_the_cpu, 0);
+    tg_context_free(ctx);
+}
+
+/* What a guess has right, and what it has not, changes no token. */
+static void drafts_as_without(void **state) {
+    (void)state;
+    enum { N = 24 };
+    static const int32_t prompt[] = { 5, 6, 7, 5, 6, 7, 5, 6, 7 };
+    tg_context *ctx = common_gpu();
+    tg_model *m;
+    tg_session *s;
+    int32_t ids[2][N];
+    if (is_slow) return; /* the same shaders as batches_as_alone has */
+    OK(ctx, tg_model_open(ctx, "test/golden/lm/llama.gguf", &m));
+    for (size_t i = 0; i < 2; i++) {
+        tg_generation g = tg_generation_default();
+        tg_sample_options greedy = tg_sample_options_default();
+        tg_generate_stats stats;
+        greedy.temperature = 0;
+        g.ids = prompt;
+        g.n_ids = sizeof prompt / sizeof *prompt;
+        g.sample = &greedy;
+        g.n_tokens = N;
+        g.new_ids = ids[i];
+        g.draft = i == 1 ? 4 : 0;
+        OK(ctx, tg_session_new(ctx, m, 64, &s));
+        OK(ctx, tg_session_continue(s, &g, &stats));
+        if (i == 1) assert_true(stats.accepted > 0);
+        tg_session_free(s);
+    }
+    assert_memory_equal(ids[1], ids[0], sizeof ids[0]);
+    tg_model_free(m);
+}
+
 static void names_what_is_not_finite(void **state) {
     (void)state;
     static const char *const where[] = { "blocks.1.mlp.fc_in.weight", "grad.ln_final.bias" };
@@ -923,6 +1019,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(saves_and_resumes),
         cmocka_unit_test(same_logits),
         cmocka_unit_test(same_logits_of_model_files),
+        cmocka_unit_test(batches_as_alone),
+        cmocka_unit_test(drafts_as_without),
         cmocka_unit_test(names_what_is_not_finite),
         cmocka_unit_test(gives_memory_back),
         cmocka_unit_test(moves_between_devices),

@@ -88,7 +88,7 @@ static bool reduces(const tg_op_desc *d) {
 static bool has_tiles(const tg_op_desc *d) { return d->n_merges > 0; }
 
 static bool fits(const tg_shader *s, const tg_case *c) {
-    tg_args a = { .attr = c->attr };
+    tg_args a = { .attr = c->attr, .rows_alone = c->rows_alone };
     for (int i = 0; i < TG_MAX_IN; i++)
         if (c->in[i].dtype != TG_DTYPE_COUNT) a.in_type[i] = c->in[i];
     return !s->fits || s->fits(&a);

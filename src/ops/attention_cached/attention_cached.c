@@ -93,6 +93,11 @@ static double flop(const tg_args *a) {
 /* Of s sequences with c pages each, of 64 positions, in any order. */
 #define PAGES(s, c, rows_, h, k, d, scale_, w, ...)                                                \
     { .in = IN(F32, (s) * (c), 64, d, s, c, rows_, h, k, d), OF(h, k, d, scale_, w, __VA_ARGS__) }
+/* Rows that a GPU takes one by one. */
+#define ALONE(s, c, rows_, h, k, d, scale_, w, ...)                                                \
+    { .in = IN(F32, (s) * (c), 64, d, s, c, rows_, h, k, d),                                       \
+      .rows_alone = true,                                                                          \
+      OF(h, k, d, scale_, w, __VA_ARGS__) }
 /* Rows of a packed cache are packed numbers of [-1, 1). */
 static void prepare(const tg_args *a) {
     const size_t d = (size_t)a->attr.i[2], bytes = tg_kv_row_bytes(a->in_type[1].dtype, d);
@@ -163,6 +168,9 @@ static const tg_case cases[] = {
     PAGES(2, 3, 71, 2, 1, 20, 0.2236068f, 0, { 0, 0, 33 }, { 1, 150, 38 }),
     PAGES(3, 2, 7, 4, 2, 16, 0.25f, 40, { 2, 1000, 1 }, { 0, 5, 5 }, { 1, 127, 1 }),
     PAGES(2, 4, 75, 2, 1, 16, 0.25f, 129, { 1, 300, 70 }, { 0, 0, 5 }),
+    ALONE(3, 2, 3, 6, 2, 24, 0.2f, 0, { 2, 64, 1 }, { 0, 1, 1 }, { 1, 127, 1 }),
+    ALONE(2, 3, 17, 4, 2, 32, 0.1767767f, 0, { 1, 60, 16 }, { 0, 191, 1 }),
+    ALONE(3, 2, 7, 4, 1, 16, 0.25f, 40, { 2, 1000, 1 }, { 0, 5, 5 }, { 1, 127, 1 }),
     PACKED_PAGES(F16, 2, 2, 64, 9, 4, 2, 16, 16, 0.25f, 0, { 1, 120, 8 }, { 0, 0, 1 }),
     PACKED_PAGES(U8, 3, 2, 64, 5, 2, 1, 24, 28, 0.2f, 33, { 0, 64, 1 }, { 2, 400, 3 }, { 1, 9, 1 }),
 };
@@ -172,6 +180,9 @@ static const char *const flash[] = {
 };
 static const char *const forward[] = {
 #include "ops/attention/attention_forward.wgsl.h"
+};
+static const char *const pages[] = {
+#include "ops/attention/pages.wgsl.h"
 };
 static const char *const wgsl[] = {
 #include "ops/attention_cached/attention_cached.wgsl.h"
@@ -185,18 +196,19 @@ static size_t groups(const tg_args *a) {
 
 #define PASSES(in_fours, text)                                                                     \
     .pass = { { .entry = "main",                                                                   \
-                .wgsl = { flash, wgsl, forward },                                                  \
+                .wgsl = { flash, pages, wgsl, forward },                                           \
                 .constants = text,                                                                 \
                 .fours = in_fours,                                                                 \
                 .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3),              \
                           TG_BIND_OUT(0) },                                                        \
                 .groups = groups } }
-/* One row: tiles of 64 keys side by side, and what they found added up. A tile lies in one page. */
+/* Rows one by one: tiles of 64 keys side by side, and what they found added up. A tile lies in one
+ * page. */
 static const char *const one[] = {
 #include "ops/attention_cached/attention_one.wgsl.h"
 };
 static bool fits_one(const tg_args *a) {
-    return a->in_type[0].dim[0] == 1 && tg_flash_fours_256(a);
+    return (a->in_type[0].dim[0] == 1 || a->rows_alone) && tg_flash_fours_256(a);
 }
 /* Tiles that a window, which may begin anywhere in one, or else the whole cache can reach into. */
 static size_t tiles(const tg_args *a) {
@@ -204,14 +216,14 @@ static size_t tiles(const tg_args *a) {
     return tg_shader_parts(w > 0 && w < room ? w : room, TG_PAGE_TILE) + (w > 0);
 }
 static uint32_t tiles_word(const tg_args *a) { return (uint32_t)tiles(a); }
-static size_t one_groups(const tg_args *a) { return (size_t)a->attr.i[0] * tiles(a); }
-static size_t head_groups(const tg_args *a) { return (size_t)a->attr.i[0]; }
+static size_t head_groups(const tg_args *a) { return a->in_type[0].dim[0] * (size_t)a->attr.i[0]; }
+static size_t one_groups(const tg_args *a) { return head_groups(a) * tiles(a); }
 static size_t one_bytes(const tg_args *a) {
     return one_groups(a) * ((size_t)a->attr.i[2] + 2) * sizeof(float);
 }
 #define ONE(name, count)                                                                           \
     { .entry = name,                                                                               \
-      .wgsl = { one },                                                                             \
+      .wgsl = { pages, one },                                                                      \
       .reduces = true,                                                                             \
       .fours = true,                                                                               \
       .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_OUT(0),        \
@@ -219,7 +231,7 @@ static size_t one_bytes(const tg_args *a) {
       .groups = count }
 
 static const tg_shader shaders[] = {
-    { .name = "one row",
+    { .name = "rows one by one",
       .fits = fits_one,
       .word = tiles_word,
       .pass = { ONE("parts", one_groups), ONE("whole", head_groups) },

@@ -2,7 +2,7 @@
 // attention_cached.wgsl - where attention of new tokens to the KV cache finds its rows.
 //
 //     qkv [T,(H+2K)*D]      cache [P,2K,R,D]: dim0 is P, dim1 2K; rows are P * 2K * R
-//     at [T,2]              pages [S,C]; see pages.h
+//     at [T,2]              pages [S,C]; see pages.h and pages.wgsl
 //
 // A block is up to 32 rows of one sequence; sequences stand behind each other.
 @group(0) @binding(2) var<storage, read_write> qkv: array<Four>;
@@ -55,14 +55,10 @@ fn place_of(s: Heads, group: u32, tid: u32) -> Place {
 // the table.
 fn row_places(s: Heads, r: Rows, t: vec4<u32>) -> vec4<u32> {
     if (r.which == 0u) { return vec4<u32>(r.at) + t * r.step; }
-    let heads = op.ins[1].dim1;
-    let page_rows = op.ins[1].rows / (op.ins[1].dim0 * heads);
-    let n_cols = op.ins[3].cols;
-    var page = vec4<u32>();
-    for (var i = 0u; i < 4u; i++) {
-        page[i] = clamp_id(pages[r.step + t[i] / page_rows % n_cols], op.ins[1].dim0);
-    }
-    return ((page * heads + vec4<u32>(r.at)) * page_rows + t % page_rows) * s.size;
+    let c = cache_of(op.ins[1], op.ins[3]);
+    var rows = vec4<u32>();
+    for (var i = 0u; i < 4u; i++) { rows[i] = cache_row(c, r.step, r.at, t[i]); }
+    return rows * s.size;
 }
 
 fn take(which: u32, i: u32) -> vec4<f32> {

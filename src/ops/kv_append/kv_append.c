@@ -109,6 +109,9 @@ static const tg_case cases[] = {
     PAGES(U8, 4, 4, 1, 4, 4, 2, 16, 20, { 3, 9, 1 }, { 0, 63, 1 }, { 1, 64, 1 }, { 2, 0, 1 }),
 };
 
+static const char *const pages[] = {
+#include "ops/attention/pages.wgsl.h"
+};
 static const char *const wgsl[] = {
 #include "ops/kv_append/kv_append.wgsl.h"
 };
@@ -121,7 +124,7 @@ static const tg_shader shaders[] = {
     { .name = "elements",
       .fits = of_floats,
       .pass = { { .entry = "main",
-                  .wgsl = { wgsl },
+                  .wgsl = { pages, wgsl },
                   .bind = { TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_OUT(0) },
                   .groups = append_groups } } },
 };

@@ -502,6 +502,9 @@ static const tg_case cases[] = {
     CASE_ACT(NT_ALL(2, 45, 24), 2, TG_ACT_GELU_ERF, 1),
     { .in = { TG_T2(F32, 14, 30), TG_T2(F32, 30, 64), TG_T1(F32, 64), TG_ABSENT }, .tol = TOL },
     { .in = { TG_T2(F32, 14, 30), TG_T2(F32, 30, 64), TG_ABSENT, TG_T2(F32, 14, 64) }, .tol = TOL },
+    /* rows that a GPU takes one by one */
+    { .in = NN_ALL(13, 45, 24), .tol = TOL, .rows_alone = true },
+    { .in = NT_ALL(17, 64, 270), .attr = { .i = { 2 } }, .tol = TOL, .rows_alone = true },
     /* sums that start from what is there */
     CASE_ACC(NN(13, 45, 24), 0),
     CASE_ACC(NN(2, 45, 24), 0),
@@ -547,7 +550,9 @@ static const char *const gather[] = {
 static sizes args_sizes(const tg_args *a) { return sizes_of(a->in_type, &a->attr); }
 
 /* A tile of 64 rows would be nearly empty. */
-static bool fits_few(const tg_args *a) { return matmul_b_is_floats(a) && args_sizes(a).m <= 8; }
+static bool fits_few(const tg_args *a) {
+    return matmul_b_is_floats(a) && (args_sizes(a).m <= 8 || a->rows_alone);
+}
 static size_t few_groups(const tg_args *a) {
     const sizes s = args_sizes(a);
     return s.m * tg_shader_parts(s.n, 16);
