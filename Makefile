@@ -73,7 +73,7 @@ PAGE     := $(shell find web/dist -type f 2>/dev/null)
 SHARED   := $(BUILD)/libtinygpt.so.$(VERSION)
 PROGRAM  := $(BUILD)/tinygpt
 UNIT     := $(patsubst test/unit/%.c,$(BUILD)/test/%,$(sort $(wildcard test/unit/*.c)))
-GPU_TESTS := $(addprefix $(BUILD)/test/,gpu_test merge_test levers_test drop_test)
+GPU_TESTS := $(addprefix $(BUILD)/test/,gpu_test models_test merge_test levers_test drop_test)
 # Node 24, of the set-up: 64-bit modules and relaxed SIMD.
 NODE     := $(or $(wildcard $(CURDIR)/.cache/node24/bin/node),node)
 DAWN     := $(wildcard .cache/webgpu/libwebgpu_wrapper.so)

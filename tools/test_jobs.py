@@ -178,6 +178,7 @@ def gpu_tests(build):
                 "--levers", "-subgroups,-vec4_loads"),
             job(f"merge_test, {adapter}", env, "merge_test"),
             job(f"gpu_test, {adapter}", env, "gpu_test"),
+            job(f"models_test, {adapter}", env, "models_test"),
             job(f"levers_test, {adapter}", shared if adapter == "dawn" else env, "levers_test"),
         ]
     # What an adapter may lack: each feature, and all beyond the limits that every one has. A run
@@ -192,6 +193,7 @@ def gpu_tests(build):
         job("op_test webgpu, the least adapter",
             {**least, "TG_GPU_WITHOUT": "f16,subgroups,timestamps"}, "op_test", "--device", "webgpu"),
         job("gpu_test, the least limits", least, "gpu_test", "same_lo*"),
+        job("models_test, the least limits", least, "models_test", "same_lo*"),
     ]
 
 

@@ -130,10 +130,9 @@ static bool build(bench *b, tg_op_id op) {
  * sizes alone; everything runs on this thread. */
 static bool set_up(bench *b) {
     const float scale = b->c->scale > 0 ? b->c->scale : 1;
-    b->args = (tg_args) { .attr = b->c->attr,
-                          .rt = &b->c->rt,
-                          .workers = 2,
-                          .rows_alone = b->c->rows_alone };
+    b->args = (tg_args) {
+        .attr = b->c->attr, .rt = &b->c->rt, .workers = 2, .rows_alone = b->c->rows_alone
+    };
     for (int i = 0; i < b->node->n_in; i++) {
         if (!b->node->in[i]) continue;
         const tg_type *t = &b->node->in[i]->type;

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * models_test.c - models of files on a GPU: their logits against the CPU's; sessions of a batch,
+ * and drafts, against lone sessions without, to the bit.
+ *
+ * Runs on whatever adapter is found, as gpu_test.c. An argument is a pattern of test names.
+ */
+#include "../unit/engine_util.h"
+
+#include <sys/stat.h>
+
+#include "backend/webgpu/webgpu.h"
+#include "base/math.h"
+#include "runtime/runtime.h"
+
+/* SwiftShader compiles a shader for a second: it goes fewer ways. */
+static bool is_slow;
+
+static tg_context *gpu; /* of all tests: what it has compiled stays */
+static int on_the_cpu;  /* plans that fell there */
+
+static void count_falls(void *user, int level, const char *text) {
+    (void)user;
+    (void)level;
+    if (!strstr(text, "runs on the CPU")) return;
+    print_message("%s\n", text);
+    on_the_cpu++;
+}
+
+/* Behind a text that is fed as 20 rows, then 3, then one by one: the likeliest token each time. */
+static void logits_along(tg_context *ctx, const char *path, size_t vocab, float *out) {
+    enum { LONG = 20, SHORT = 3, MORE = 6 };
+    tg_model *m;
+    tg_session *s;
+    int32_t ids[LONG + SHORT], next;
+    const float *logits;
+    OK(ctx, tg_model_open(ctx, path, &m));
+    OK(ctx, tg_session_new(ctx, m, 64, &s));
+    for (int i = 0; i < LONG + SHORT; i++) ids[i] = (5 * i * i + 3) % (int)vocab;
+    OK(ctx, tg_session_eval(s, ids, LONG, NULL));
+    OK(ctx, tg_session_eval(s, ids + LONG, SHORT, &logits));
+    for (int i = 0;; i++) {
+        memcpy(out + (size_t)i * vocab, logits, vocab * sizeof *out);
+        if (i == MORE) break;
+        next = (7 * i + 11) % (int)vocab;
+        OK(ctx, tg_session_eval(s, &next, 1, &logits));
+    }
+    tg_session_free(s);
+    tg_model_free(m);
+}
+
+/* Every family, with and without windows, in floats and in whole numbers: on the GPU as on the CPU,
+ * whose activations are not rounded here, and no plan leaves the GPU. */
+static void same_logits_of_model_files(void **state) {
+    (void)state;
+    enum { V = 48, N = 7 };
+    static const char *const files[] = { "llama.gguf",  "llama3.gguf", "qwen2.gguf", "qwen3.gguf",
+                                         "gemma3.gguf", "gpt2.gguf",   "phi3.gguf",  "mlx4" };
+    static const struct {
+        tg_weight_type type;
+        const char *name;
+    } packed[] = { { TG_WEIGHT_Q4_0, "build/models_test.q4.gguf" },
+                   { TG_WEIGHT_Q8_0, "build/models_test.q8.gguf" } };
+    tg_context *cpu = open_context(1, NULL, "-int8_activations");
+    static float want[N * V], have[N * V];
+    const size_t n = sizeof files / sizeof *files, all = n + sizeof packed / sizeof *packed;
+    for (size_t i = 0; i < all; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "test/golden/lm/%s", files[i < n ? i : 0]);
+        if (i >= n) {
+            tg_convert_report report;
+            OK(cpu, tg_context_force(cpu, true));
+            OK(cpu, tg_model_convert(cpu, path, packed[i - n].name, TG_FILE_GGUF,
+                                     packed[i - n].type, &report));
+            snprintf(path, sizeof path, "%s", packed[i - n].name);
+        }
+        on_the_cpu = 0;
+        logits_along(cpu, path, V, want);
+        logits_along(gpu, path, V, have);
+        assert_int_equal(on_the_cpu, 0);
+        for (int k = 0; k < N * V; k++)
+            if (!(tg_fabs((double)have[k] - (double)want[k]) < 1e-3))
+                fail_msg("%s: logit %d: want %g, have %g", path, k, (double)want[k],
+                         (double)have[k]);
+    }
+    tg_context_free(cpu);
+}
+
+/* ------------------------------------------------------------------------------------ batches */
+
+enum { TOGETHER = 3, ROUNDS = 7 };
+
+/* The sessions of a batch, each beside a lone one that is fed the same. */
+static void want_as_alone(tg_batch *batch, tg_session *const *alone, size_t V) {
+    for (size_t i = 0; i < TOGETHER; i++) {
+        const float *have = tg_session_logits(tg_batch_session(batch, i));
+        const float *want = tg_session_logits(alone[i]);
+        if (!want) continue;
+        for (size_t v = 0; v < V; v++)
+            if (memcmp(&have[v], &want[v], sizeof *have) != 0)
+                fail_msg("session %zu, logit %zu: want %.9g, have %.9g", i, v, (double)want[v],
+                         (double)have[v]);
+    }
+}
+
+/* A model's prompts of several lengths, then single tokens of all or some; to the bit what each
+ * session has alone on this adapter, and no plan leaves it. */
+static void decode_together(const char *path, size_t V) {
+    static const size_t prompts[TOGETHER] = { 5, 1, 37 };
+    tg_model *m;
+    tg_batch *batch;
+    tg_session *alone[TOGETHER];
+    int32_t ids[64];
+    OK(gpu, tg_model_open(gpu, path, &m));
+    OK(gpu, tg_batch_new(gpu, m, TOGETHER, 64, TG_KV_F32, &batch));
+    for (int i = 0; i < 64; i++) ids[i] = (5 * i * i + 3) % (int)V;
+    for (size_t i = 0; i < TOGETHER; i++) OK(gpu, tg_session_new(gpu, m, 64, &alone[i]));
+    for (int round = 0; round < ROUNDS; round++) {
+        tg_batch_entry e[TOGETHER];
+        size_t n = 0;
+        for (size_t i = 0; i < TOGETHER; i++) {
+            if (round > 1 && (round + (int)i) % 4 == 0) continue;
+            const size_t k = round == 0 ? prompts[i] : 1;
+            e[n++] = (tg_batch_entry) { tg_batch_session(batch, i), ids + round + i, k, TG_OK };
+            OK(gpu, tg_session_eval(alone[i], ids + round + i, k, NULL));
+        }
+        OK(gpu, tg_batch_eval(batch, e, n));
+        want_as_alone(batch, alone, V);
+    }
+    for (size_t i = 0; i < TOGETHER; i++) tg_session_free(alone[i]);
+    tg_batch_free(batch);
+    tg_model_free(m);
+}
+
+static void batches_as_alone(void **state) {
+    (void)state;
+    static const char *const files[] = { "mlx4", "gemma3.gguf", "gpt2.gguf" };
+    const size_t n = is_slow ? 1 : sizeof files / sizeof *files;
+    on_the_cpu = 0;
+    for (size_t i = 0; i < n; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "test/golden/lm/%s", files[i]);
+        decode_together(path, 48);
+    }
+    assert_int_equal(on_the_cpu, 0);
+}
+
+/* What a guess has right, and what it has not, changes no token. */
+static void drafts_as_without(void **state) {
+    (void)state;
+    enum { N = 24 };
+    static const int32_t prompt[] = { 5, 6, 7, 5, 6, 7, 5, 6, 7 };
+    tg_model *m;
+    tg_session *s;
+    int32_t ids[2][N];
+    if (is_slow) return; /* the same shaders as batches_as_alone has */
+    OK(gpu, tg_model_open(gpu, "test/golden/lm/llama.gguf", &m));
+    for (size_t i = 0; i < 2; i++) {
+        tg_generation g = tg_generation_default();
+        tg_sample_options greedy = tg_sample_options_default();
+        tg_generate_stats stats;
+        greedy.temperature = 0;
+        g.ids = prompt;
+        g.n_ids = sizeof prompt / sizeof *prompt;
+        g.sample = &greedy;
+        g.n_tokens = N;
+        g.new_ids = ids[i];
+        g.draft = i == 1 ? 4 : 0;
+        OK(gpu, tg_session_new(gpu, m, 64, &s));
+        OK(gpu, tg_session_continue(s, &g, &stats));
+        if (i == 1) assert_true(stats.accepted > 0);
+        tg_session_free(s);
+    }
+    assert_memory_equal(ids[1], ids[0], sizeof ids[0]);
+    tg_model_free(m);
+}
+
+static int begin(void **state) {
+    (void)state;
+    mkdir("build", 0777);
+    setenv("TG_GPU_CACHE", "build/models_test_cache", 1);
+    setenv("TG_GPU_TRUSTED", "1", 1); /* levers_test.c is about the self-test */
+    tg_context_options o = tg_context_options_default();
+    o.threads = 1;
+    o.device = "webgpu";
+    o.log = count_falls;
+    if (tg_context_new(&o, &gpu) != TG_OK) fail_msg("context: %s", tg_context_error(gpu));
+    const char *adapter = tg_gpu_get_info(tg_webgpu_gpu(gpu->backend))->adapter;
+    is_slow = strstr(adapter, "SwiftShader") != NULL;
+    return 0;
+}
+
+static int end(void **state) {
+    (void)state;
+    tg_context_free(gpu);
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_logits_of_model_files),
+        cmocka_unit_test(batches_as_alone),
+        cmocka_unit_test(drafts_as_without),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}
