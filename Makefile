@@ -483,6 +483,7 @@ check: build wasm web-lib web
 
 gen: $(BUILD)/gen_docs
 	@for page in ops levers; do $< $$page > docs/$$page.md; done
+	@$< families > web/src/ui/model/families.gen.ts
 	@python3 tools/gen_abi.py web/src/lib/abi.gen.ts
 
 $(BUILD)/gen_docs: tools/gen_docs.c $(LIB)

@@ -1241,8 +1241,7 @@ TG_API tg_status tg_model_eval_job(tg_context *ctx, tg_model *model, tg_text *te
 TG_API tg_status tg_file_check_job(tg_context *ctx, const char *path, tg_job **job);
 /* E_UNSUPPORTED for the forms that are held against the original: those have the blocking call. */
 TG_API tg_status tg_model_convert_job(tg_context *ctx, const char *path_in, const char *path_out,
-                                      tg_file_kind kind, tg_weight_type type,
-                                      tg_convert_report *report, tg_job **job);
+                                      tg_file_kind kind, tg_job **job);
 
 #endif
 #ifdef TG_UNSTABLE
@@ -1325,7 +1324,7 @@ TG_API tg_status tg_check_gradients(tg_context *ctx, const char *filter, tg_chec
 TG_API tg_status tg_dump(tg_context *ctx, const tg_model_config *config, const char *which,
                          int32_t batch, tg_text_fn write, void *user);
 /* The same of a model that is open. One that cannot be trained has "decode" and "prefill", with the
- * types and layouts that its weights have in memory: q4_1[576,1536] m4. */
+ * types and layouts that its weights have in memory: q4_1[576,1536] q4mx16. */
 TG_API tg_status tg_model_dump(tg_model *model, const char *which, int32_t batch, tg_text_fn write,
                                void *user);
 /* Milliseconds of every kind of step in n_steps training steps, which also change the moments: free

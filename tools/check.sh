@@ -46,7 +46,8 @@ else
     say hooks "none of the tests' in ${#shipped[@]} things that ship"
 fi
 if make --no-print-directory -s build/gen_docs >build/gen_docs.log 2>&1 &&
-    cmp <(build/gen_docs ops) docs/ops.md && cmp <(build/gen_docs levers) docs/levers.md; then
+    cmp <(build/gen_docs ops) docs/ops.md && cmp <(build/gen_docs levers) docs/levers.md &&
+    cmp <(build/gen_docs families) web/src/ui/model/families.gen.ts; then
     say generated fresh
 else
     fail "generated"

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gen_docs.c - docs/ops.md and docs/levers.md out of the tables of the program itself.
+ * gen_docs.c - docs/ops.md, docs/levers.md and web/src/ui/model/families.gen.ts out of the tables
+ * of the program itself.
  *
- *     gen_docs ops|levers > docs/ops.md      (make gen; make check compares)
+ *     gen_docs ops|levers|families > docs/ops.md      (make gen; make check compares)
  */
 #include <stdio.h>
 #include <string.h>
 
+#include "io/meta.h"
 #include "ir/op.h"
+#include "model/family.h"
 #include "ops/kernels.h"
 #include "simd/cpu.h"
 
@@ -58,13 +61,98 @@ static void levers_page(void) {
     }
 }
 
+/* ---------------------------------------------------------------------- families for the page
+ */
+
+static const char *const size_names[] = {
+    [TG_SIZE_ONE] = "one",     [TG_SIZE_WIDTH] = "width", [TG_SIZE_MLP] = "mlp",
+    [TG_SIZE_VOCAB] = "vocab", [TG_SIZE_HEAD] = "head",   [TG_SIZE_QUERIES] = "queries",
+    [TG_SIZE_KEYS] = "keys",   [TG_SIZE_QKV] = "qkv",     [TG_SIZE_GATE_UP] = "gateUp",
+    [TG_SIZE_CTX] = "ctx",     [TG_SIZE_TWO] = "two",
+};
+enum { SIZES = sizeof size_names / sizeof size_names[0] };
+
+/* Tensors of one shape are a line. */
+static void print_tensors(const tg_family *f, const tg_model_config *c) {
+    int count[2][SIZES][SIZES] = { 0 };
+    for (size_t i = 0; i < f->n_wants; i++) {
+        const tg_want *w = &f->wants[i];
+        count[tg_want_in_layers(w)][w->rows][w->cols] += tg_want_is_made(w, c);
+    }
+    for (int layer = 0; layer < 2; layer++)
+        for (int rows = 0; rows < SIZES; rows++)
+            for (int cols = 0; cols < SIZES; cols++)
+                if (count[layer][rows][cols])
+                    printf("      { count: %d, rows: '%s', cols: '%s', layered: %s },\n",
+                           count[layer][rows][cols], size_names[rows], size_names[cols],
+                           layer ? "true" : "false");
+}
+
+static bool learns_positions(const tg_family *f) {
+    for (size_t i = 0; i < f->n_wants; i++)
+        if (f->wants[i].rows == TG_SIZE_CTX) return true;
+    return false;
+}
+
+/* What a family makes of sizes that are left to it is asked of a small model of it. */
+static bool print_family(const tg_family *f) {
+    tg_model_config c = { .layers = 2, .width = 96, .heads = 3, .ctx = 16, .vocab = 256 };
+    c.family = f->name;
+    if (tg_config_complete(NULL, "", &c) != TG_OK) return false;
+    const bool gated = c.mlp == tg_gated_mlp(c.width), learned = learns_positions(f);
+    if (!gated && c.mlp != 4 * c.width) return false; /* a rule that the page has no word for */
+    printf("  {\n    name: '%s',\n    label: '%s',\n    windows: %s,\n"
+           "    learnedPositions: %s,\n    gated: %s,\n    ropeBase: %.9g,\n    tensors: [\n",
+           f->name, f->label, f->windows ? "true" : "false", learned ? "true" : "false",
+           gated ? "true" : "false", learned ? 0.0 : (double)c.rope_base[0]);
+    print_tensors(f, &c);
+    printf("    ],\n  },\n");
+    return true;
+}
+
+static bool families_module(void) {
+    printf(
+        "// SPDX-License-Identifier: Apache-2.0\n/**\n"
+        " * families.gen.ts - the families that can be trained and the presets, as the engine has\n"
+        " * them: made by tools/gen_docs.c (make gen) from src/model, and not to be edited.\n */\n\n"
+        "export type SizeName =");
+    for (int i = 0; i < SIZES; i++) printf("\n  | '%s'", size_names[i]);
+    printf(
+        ";\n\n/** Tensors of one shape: of the model, or of each layer. */\n"
+        "export interface Tensors {\n  count: number;\n  rows: SizeName;\n  cols: SizeName;\n"
+        "  layered: boolean;\n}\n\nexport interface Family {\n  name: string;\n  label: string;\n"
+        "  /** Its layers may see a window alone. */\n  windows: boolean;\n"
+        "  /** Else they are rotary, with ropeBase. */\n  learnedPositions: boolean;\n"
+        "  /** The MLP multiplies with a gate. */\n  gated: boolean;\n  ropeBase: number;\n"
+        "  tensors: readonly Tensors[];\n}\n\n"
+        "/** That of files which name none. */\nexport const UNNAMED = '%s';\n\n"
+        "export const FAMILIES: readonly Family[] = [\n",
+        TG_META_OWN);
+    for (size_t i = 0; tg_family_at(i); i++)
+        if (!print_family(tg_family_find(tg_family_at(i)))) return false;
+    printf("];\n\nexport const PRESETS = [\n");
+    for (size_t i = 0; i < tg_preset_count(); i++) {
+        const tg_preset *p = tg_preset_at(i);
+        const tg_model_config *c = &p->config;
+        printf(
+            "  {\n    name: '%s',\n    family: '%s',\n    layers: %d,\n    width: %d,\n"
+            "    heads: %d,\n    kvHeads: %d,\n    ctx: %d,\n    batch: %d,\n    steps: %d,\n  },\n",
+            p->name, c->family ? c->family : TG_META_OWN, (int)c->layers, (int)c->width,
+            (int)c->heads, (int)c->kv_heads, (int)c->ctx, (int)p->batch, (int)p->steps);
+    }
+    printf("];\n");
+    return true;
+}
+
 int main(int argc, char **argv) {
     if (argc == 2 && strcmp(argv[1], "ops") == 0)
         ops_page();
     else if (argc == 2 && strcmp(argv[1], "levers") == 0)
         levers_page();
+    else if (argc == 2 && strcmp(argv[1], "families") == 0)
+        return families_module() ? 0 : 1;
     else {
-        fprintf(stderr, "gen_docs: want ops or levers\n");
+        fprintf(stderr, "gen_docs: want ops, levers or families\n");
         return 2;
     }
     return 0;

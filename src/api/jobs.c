@@ -97,14 +97,11 @@ tg_status tg_context_rest_job(tg_context *ctx, tg_job **job) {
 }
 
 tg_status tg_model_convert_job(tg_context *ctx, const char *path_in, const char *path_out,
-                               tg_file_kind kind, tg_weight_type type, tg_convert_report *report,
-                               tg_job **job) {
+                               tg_file_kind kind, tg_job **job) {
     ENTER(ctx);
     WANT(ctx, path_in);
     WANT(ctx, path_out);
     WANT_JOB(ctx);
-    (void)type;
-    if (report) *report = (tg_convert_report) { .in_bytes = 0 };
     if (kind == TG_FILE_GGUF || kind == TG_FILE_FOLDER)
         return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
                        "conversion: want a .tinygpt file or a .safetensors file, have a form that "

@@ -83,7 +83,7 @@ tg_status tg_model_convert(tg_context *ctx, const char *path_in, const char *pat
         s = tg_convert(ctx, path_in, path_out, kind, type, &own);
     } else if (s == TG_OK) {
         tg_job *job;
-        TG_TRY(tg_model_convert_job(ctx, path_in, path_out, kind, type, &own, &job));
+        TG_TRY(tg_model_convert_job(ctx, path_in, path_out, kind, &job));
         s = tg_job_finish(job);
     }
     if (report) *report = own;

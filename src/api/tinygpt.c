@@ -11,6 +11,7 @@
  */
 #include "api/jobs.h"
 #include "api/options.h"
+#include "api/tokens.h"
 #include "api/want.h"
 #include "backend/cpu/check.h"
 #include "base/math.h"
@@ -543,41 +544,32 @@ tg_status tg_generate(tg_context *ctx, tg_model *model, const char *prompt, size
     return s;
 }
 
-/* The turns as ids, in memory of this call. */
-static tg_status render(tg_session *session, const tg_turn *turns, size_t n_turns, int32_t **ids,
-                        size_t *n) {
-    tg_context *ctx = session->ctx;
-    const tg_tokenizer *tok = &session->model->tokenizer;
-    TG_TRY(tg_tokenizer_chat(ctx, tok, NULL, turns, n_turns, 0, NULL, 0, n));
-    *ids = tg_alloc(&ctx->err.mem, *n * sizeof **ids);
-    if (!*ids) return tg_fail_memory(&ctx->err, "conversation", *n * sizeof **ids);
-    const size_t room = *n;
-    const tg_status s = tg_tokenizer_chat(ctx, tok, NULL, turns, n_turns, 0, *ids, room, n);
-    if (s != TG_OK) tg_free(&ctx->err.mem, *ids, room * sizeof **ids);
-    return s;
-}
-
 tg_status tg_chat(tg_session *session, const tg_turn *turns, size_t n_turns,
                   const tg_sample_options *options, size_t n_tokens, tg_text_fn write, void *user) {
     if (!session) return TG_E_ARG;
     ENTER(session->ctx);
     WANT(session->ctx, turns);
-    int32_t ends[TG_ENDS_MAX], *ids;
+    tg_context *ctx = session->ctx;
+    const tg_tokenizer *tok = &session->model->tokenizer;
+    int32_t ends[TG_ENDS_MAX];
     tg_generation what = tg_generation_default();
-    TG_TRY(tg_tokenizer_ends(session->ctx, &session->model->tokenizer, NULL, ends, &what.n_ends));
-    TG_TRY(render(session, turns, n_turns, &ids, &what.n_ids));
-    tg_generate_stats stats;
-    what.ids = ids;
+    TG_TRY(tg_tokenizer_ends(ctx, tok, NULL, ends, &what.n_ends));
+    tg_ids ids;
+    tg_ids_init(&ids, &ctx->err.mem);
+    tg_status s = tg_turns_encode(ctx, tok, NULL, turns, n_turns, 0, &ids);
+    tg_generate_stats stats = { .new_tokens = 0 };
+    what.ids = ids.id;
+    what.n_ids = ids.n;
     what.ends = ends;
     what.sample = options;
     what.n_tokens = n_tokens;
     what.full = TG_FULL_STOP;
     what.write = write;
     what.user = user;
-    const tg_status s = tg_session_continue(session, &what, &stats);
-    tg_free(&session->ctx->err.mem, ids, what.n_ids * sizeof *ids);
+    if (s == TG_OK) s = tg_session_continue(session, &what, &stats);
+    tg_ids_deinit(&ids);
     if (s != TG_OK || stats.end != TG_END_FULL) return s;
-    return tg_fail(&session->ctx->err, TG_E_FULL, "chat: the window of %d tokens is full",
+    return tg_fail(&ctx->err, TG_E_FULL, "chat: the window of %d tokens is full",
                    (int)session->capacity);
 }
 

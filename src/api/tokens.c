@@ -2,8 +2,8 @@
 /*
  * tokens.c - the public calls about tokenizers and conversations: they check, and pass on.
  */
+#include "api/tokens.h"
 #include "api/want.h"
-#include "load/vocabulary.h"
 #include "load/weights.h"
 
 tg_status tg_tokenizer_open(tg_context *ctx, const char *path, tg_tokenizer **out) {
@@ -159,13 +159,8 @@ static tg_chat_said said_of(const tg_context *ctx, unsigned flags) {
                             .date = { ctx->date[0], ctx->date[1], ctx->date[2] } };
 }
 
-tg_status tg_tokenizer_chat(tg_context *ctx, const tg_tokenizer *tok, const char *name,
-                            const tg_turn *turns, size_t n_turns, unsigned flags, int32_t *ids,
-                            size_t cap, size_t *n) {
-    ENTER(ctx);
-    WANT(ctx, tok);
-    WANT(ctx, n);
-    if (n_turns) WANT(ctx, turns);
+tg_status tg_turns_encode(tg_context *ctx, const tg_tokenizer *tok, const char *name,
+                          const tg_turn *turns, size_t n_turns, unsigned flags, tg_ids *ids) {
     tg_chat_template made;
     const tg_chat_template *chat;
     TG_TRY(want_template(ctx, tok, name, &made, &chat));
@@ -177,14 +172,24 @@ tg_status tg_tokenizer_chat(tg_context *ctx, const tg_tokenizer *tok, const char
                         (int)turns[i].role);
         own[i] = (tg_chat_turn) { (tg_chat_role)turns[i].role, turns[i].text, turns[i].n_bytes };
     }
-    tg_ids all = into(ids, cap);
     tg_chat_said said = said_of(ctx, flags);
     said.turns = own;
     said.n = n_turns;
-    if (s == TG_OK) s = tg_chat_encode(&ctx->err, chat, tok->tok, &said, &all);
+    if (s == TG_OK) s = tg_chat_encode(&ctx->err, chat, tok->tok, &said, ids);
     tg_free(&ctx->err.mem, own, n_turns * sizeof *own);
     tg_chat_template_deinit(&made);
-    return counted(ctx, s, &all, n);
+    return s;
+}
+
+tg_status tg_tokenizer_chat(tg_context *ctx, const tg_tokenizer *tok, const char *name,
+                            const tg_turn *turns, size_t n_turns, unsigned flags, int32_t *ids,
+                            size_t cap, size_t *n) {
+    ENTER(ctx);
+    WANT(ctx, tok);
+    WANT(ctx, n);
+    if (n_turns) WANT(ctx, turns);
+    tg_ids all = into(ids, cap);
+    return counted(ctx, tg_turns_encode(ctx, tok, name, turns, n_turns, flags, &all), &all, n);
 }
 
 /* Reads the JSON and has it rendered: into ids, or into out where that is not NULL. */

@@ -23,6 +23,8 @@
  *
  *     w = d * (q - zero) + m       C4: zero 8   C5: 16   C8 and S8: 128   others: 0
  *
+ * In dumps they are q4x16, q4mx16 (with offsets m), q5x16, q5mx16, q8x16, q4kx16 and q8mx16.
+ *
  * d, m and dmin are f16, 16 of them. All of it is exact: no weight changes its value. S8 is the
  * home of types that have no layout of their own yet; it takes 12 bits a weight.
  */

@@ -121,6 +121,7 @@ static const tg_hf_family hf = {
 const tg_family tg_family_bert = {
     .name = "bert",
     .doc = "BERT, MiniLM: embeddings",
+    .label = "BERT",
     .wants = wants,
     .n_wants = sizeof wants / sizeof wants[0],
     .hf = &hf,

@@ -89,6 +89,7 @@ typedef struct tg_net_texts {
 
 typedef struct tg_family {
     const char *name, *doc; /* the name is GGUF's general.architecture, too */
+    const char *label;      /* what people call it, short: for lists */
     const tg_want *wants;   /* by GGUF's names */
     size_t n_wants;
     const struct tg_hf_family

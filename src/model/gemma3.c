@@ -119,6 +119,7 @@ static const tg_hf_family hf = {
 const tg_family tg_family_gemma3 = {
     .name = "gemma3",
     .doc = "Gemma 3",
+    .label = "Gemma 3",
     .wants = wants,
     .n_wants = sizeof wants / sizeof wants[0],
     .hf = &hf,

@@ -73,6 +73,7 @@ static void complete_tinygpt(tg_model_config *c) { c->tied = c->gelu_erf = 1; }
 const tg_family tg_family_tinygpt = {
     .name = "tinygpt",
     .doc = "byte-level GPT-2 with a tied head, the original TinyGPT's model",
+    .label = "tinygpt (as GPT-2, bytes)",
     .wants = tinygpt,
     .n_wants = sizeof tinygpt / sizeof tinygpt[0],
     .fresh = true,
@@ -167,6 +168,7 @@ static const tg_hf_family hf = {
 const tg_family tg_family_gpt2 = {
     .name = "gpt2",
     .doc = "GPT-2",
+    .label = "GPT-2",
     .wants = gpt2,
     .n_wants = sizeof gpt2 / sizeof gpt2[0],
     .hf = &hf,

@@ -91,7 +91,7 @@ static const tg_hf_size sizes_of_128[] = { TG_LLAMA_SIZES(128), { NULL, NULL, 0 
 static const char *const acts[] = { "silu", NULL };
 static const char *const switches[] = { "use_sliding_window", "mlp_bias", NULL };
 
-#define FAMILY(id, text, class_name, sizes_table)                                                  \
+#define FAMILY(id, short_name, text, class_name, sizes_table)                                      \
     static const tg_hf_family hf_##id = { .model_type = #id,                                       \
                                           .arch = #id,                                             \
                                           .class = class_name,                                     \
@@ -104,6 +104,7 @@ static const char *const switches[] = { "use_sliding_window", "mlp_bias", NULL }
                                           .switches = switches };                                  \
     const tg_family tg_family_##id = { .name = #id,                                                \
                                        .doc = text,                                                \
+                                       .label = short_name,                                        \
                                        .wants = id,                                                \
                                        .n_wants = sizeof(id) / sizeof(id)[0],                      \
                                        .hf = &hf_##id,                                             \
@@ -111,6 +112,6 @@ static const char *const switches[] = { "use_sliding_window", "mlp_bias", NULL }
                                        .complete = complete,                                       \
                                        .config = config,                                           \
                                        .graph = tg_llama_graph }
-FAMILY(llama, "Llama 2 and 3, SmolLM2", "LlamaForCausalLM", sizes);
-FAMILY(qwen2, "Qwen 2 and 2.5", "Qwen2ForCausalLM", sizes);
-FAMILY(qwen3, "Qwen 3", "Qwen3ForCausalLM", sizes_of_128);
+FAMILY(llama, "Llama", "Llama 2 and 3, SmolLM2", "LlamaForCausalLM", sizes);
+FAMILY(qwen2, "Qwen 2", "Qwen 2 and 2.5", "Qwen2ForCausalLM", sizes);
+FAMILY(qwen3, "Qwen 3", "Qwen 3", "Qwen3ForCausalLM", sizes_of_128);

@@ -68,6 +68,7 @@ static const tg_hf_family hf = {
 const tg_family tg_family_phi3 = {
     .name = "phi3",
     .doc = "Phi 3 and 3.5 mini",
+    .label = "Phi 3",
     .wants = wants,
     .n_wants = sizeof wants / sizeof wants[0],
     .hf = &hf,

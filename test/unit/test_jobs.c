@@ -309,7 +309,7 @@ static tg_status begin_check(stage *s, tg_job **job) {
 }
 static tg_status whole_check(stage *s) { return tg_file_check(s->ctx, SAVE); }
 static tg_status begin_convert(stage *s, tg_job **job) {
-    return tg_model_convert_job(s->ctx, SAVE, OTHER, TG_FILE_V2_F32, TG_WEIGHT_F32, NULL, job);
+    return tg_model_convert_job(s->ctx, SAVE, OTHER, TG_FILE_V2_F32, job);
 }
 static tg_status whole_convert(stage *s) {
     return tg_model_convert(s->ctx, SAVE, OTHER, TG_FILE_V2_F32, TG_WEIGHT_F32, NULL);
@@ -773,7 +773,7 @@ static bool whole_program(test_alloc *a) {
     JOB(tg_trainer_save_best_job(s.trainer, OTHER, &job));
     JOB(tg_file_check_job(s.ctx, SAVE, &job));
     (void)remove(OTHER); /* which a safetensors file would not replace */
-    JOB(tg_model_convert_job(s.ctx, SAVE, OTHER, TG_FILE_SAFETENSORS, TG_WEIGHT_F32, NULL, &job));
+    JOB(tg_model_convert_job(s.ctx, SAVE, OTHER, TG_FILE_SAFETENSORS, &job));
     JOB(tg_model_eval_job(s.ctx, s.model, s.text, 0.1, 0, &s.number, &job));
     JOB(tg_trainer_open_job(s.ctx, SAVE, s.text, 0, &s.opened, &job));
     JOB(tg_model_open_job(s.ctx, OTHER, &s.other, &job));

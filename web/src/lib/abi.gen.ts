@@ -686,7 +686,7 @@ export const EXPORTS = {
   tg_probe_run_job: 'i:pppppp',
   tg_model_eval_job: 'i:pppdipp',
   tg_file_check_job: 'i:ppp',
-  tg_model_convert_job: 'i:pppiipp',
+  tg_model_convert_job: 'i:pppip',
   tg_isa_count: 'p:',
   tg_isa_at: 'p:p',
   tg_lever_count: 'p:',
@@ -901,9 +901,7 @@ export interface Exports {
     ctx: Ptr, model: Ptr, text: Ptr, valFraction: number, evalWindows: number, loss: Ptr, job: Ptr,
   ): number;
   tg_file_check_job(ctx: Ptr, path: Ptr, job: Ptr): number;
-  tg_model_convert_job(
-    ctx: Ptr, pathIn: Ptr, pathOut: Ptr, kind: number, type: number, report: Ptr, job: Ptr,
-  ): number;
+  tg_model_convert_job(ctx: Ptr, pathIn: Ptr, pathOut: Ptr, kind: number, job: Ptr): number;
   tg_isa_count(): Ptr;
   tg_isa_at(i: Ptr): Ptr;
   tg_lever_count(): Ptr;

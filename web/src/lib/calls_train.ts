@@ -3,7 +3,6 @@
  * calls_train.ts - runs: making, continuing, stepping, asking, saving.
  */
 import { numbers, PENDING, type Ptr, STOPPED, type Struct } from './abi.js';
-import { tg_weight_type } from './abi.gen.js';
 import { type Call, offering, using } from './calling.js';
 import { dropProbes, FILE_KINDS, pieces, SAVED, saveModel, takeSaved } from './calls_model.js';
 import { type Core, type Frame, SLICE_MS } from './core.js';
@@ -161,10 +160,7 @@ export const trainerSave: Call<'trainerSave'> = (core, task, id, kind) =>
       const from = frame.string(name);
       const to = frame.string(SAVED);
       const { context } = core;
-      await core.job(
-        task, frame, [], 'tg_model_convert', context, from, to, FILE_KINDS[kind],
-        tg_weight_type.TG_WEIGHT_F32, 0,
-      );
+      await core.job(task, frame, [], 'tg_model_convert', context, from, to, FILE_KINDS[kind]);
       return takeSaved(core, task);
     });
   });

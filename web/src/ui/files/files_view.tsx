@@ -6,7 +6,7 @@ import { Card, Disclosure } from '../parts/card';
 import { Notice } from '../parts/notice';
 import { Stat } from '../parts/stat';
 import { bytes, count, loss, roughCount } from '../format';
-import { familyOf } from '../model/families';
+import { familyOf, UNNAMED } from '../model/families';
 import { current } from '../state/current';
 import {
   continueOpenedRun,
@@ -116,7 +116,7 @@ function Downloads() {
   const phase = useRun((s) => s.phase);
   const best = useRun((s) => s.best);
   const isRun = now?.origin === 'run';
-  const isTinygpt = familyOf(now?.config.family).name === 'tinygpt';
+  const isTinygpt = familyOf(now?.config.family).name === UNNAMED;
   const failed = phase === 'failed' && controller.lastSave !== null;
   return (
     <Card title="Download" aside={now ? `${now.label}, step ${count(now.step)}` : ''}>

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * families.ts - the families that can be trained: what the page calls them, and what each makes of
- * the sizes that are left to it (0). The engine knows all of this; the page needs it before the
- * engine has come, and to tell whether the model of a file has a preset's shape. A test holds this
- * file against the engine, family by family.
+ * families.ts - what a family makes of the sizes that are left to it (0), and how many weights a
+ * model of it has. The families themselves are the engine's, in families.gen.ts: the page needs
+ * them before the engine has come, and to tell whether the model of a file has a preset's shape.
  */
 import type { GptConfig } from '../../lib/types';
+import { FAMILIES, type Family, type SizeName, UNNAMED } from './families.gen';
+
+export { FAMILIES, UNNAMED };
 
 /** The sizes of a model, as a person sets them; 0: the family's own. */
 export interface Shape {
@@ -21,63 +23,12 @@ export interface Shape {
   ropeBase: number;
 }
 
-export interface Family {
-  name: string;
-  label: string;
-  /** A GPT learns its positions, has biases, and an MLP of two matrices; the others do not. */
-  gpt: boolean;
-  /** Norms of a layer that are as wide as the stream. */
-  norms: number;
-  /** Whether queries and keys have norms of their own, or biases. */
-  keyNorms: boolean;
-  keyBiases: boolean;
-  windows: boolean;
-  /** The embedding is the head, too. */
-  tied: boolean;
-  ropeBase: number;
-}
-
-const TINYGPT: Family = {
-  name: 'tinygpt',
-  label: 'tinygpt (as GPT-2, bytes)',
-  gpt: true,
-  norms: 4,
-  keyNorms: false,
-  keyBiases: false,
-  windows: false,
-  tied: true,
-  ropeBase: 0,
-};
-const LLAMA: Family = {
-  ...TINYGPT,
-  name: 'llama',
-  label: 'Llama',
-  gpt: false,
-  norms: 2,
-  ropeBase: 1e4,
-};
-
-export const FAMILIES: readonly Family[] = [
-  TINYGPT,
-  { ...TINYGPT, name: 'gpt2', label: 'GPT-2', tied: false },
-  LLAMA,
-  { ...LLAMA, name: 'qwen2', label: 'Qwen 2', keyBiases: true },
-  { ...LLAMA, name: 'qwen3', label: 'Qwen 3', keyNorms: true },
-  {
-    ...LLAMA,
-    name: 'gemma3',
-    label: 'Gemma 3',
-    norms: 4,
-    keyNorms: true,
-    windows: true,
-    ropeBase: 1e6,
-  },
-  { ...LLAMA, name: 'phi3', label: 'Phi 3', windows: true, tied: false },
-];
-
-/** The family by its name; the first one where a name is not known. */
+/** The family by its name; that of files which name none where it is not known. */
 export function familyOf(name: string | undefined): Family {
-  return FAMILIES.find((f) => f.name === name) ?? TINYGPT;
+  const named = (wanted: string | undefined) => FAMILIES.find((f) => f.name === wanted);
+  const found = named(name) ?? named(UNNAMED);
+  if (!found) throw new Error('families.gen.ts has no families');
+  return found;
 }
 
 /** What a family makes of sizes that are left to it. */
@@ -88,7 +39,7 @@ function filled(s: Shape): Shape {
     ...s,
     kvHeads: s.kvHeads || s.heads,
     headSize: s.headSize || Math.floor(s.width / s.heads),
-    mlp: s.mlp || (f.gpt ? 4 * s.width : gated),
+    mlp: s.mlp || (f.gated ? gated : 4 * s.width),
     ropeBase: s.ropeBase || f.ropeBase,
   };
 }
@@ -125,7 +76,7 @@ export function shapeOf(c: GptConfig): Shape {
     kvHeads: unlike(c.kvHeads, own.kvHeads),
     headSize: unlike(c.headSize, own.headSize),
     mlp: unlike(c.mlp, own.mlp),
-    ropeBase: f.gpt ? 0 : unlike(c.ropeBase0, own.ropeBase),
+    ropeBase: f.learnedPositions ? 0 : unlike(c.ropeBase0, own.ropeBase),
   };
 }
 
@@ -133,7 +84,7 @@ export function shapeOf(c: GptConfig): Shape {
 export function configOf(s: Shape): GptConfig {
   const { family, layers, width, heads, ctx } = s;
   const sizes = { layers, width, heads, ctx, vocab: 256 };
-  if (family === TINYGPT.name) return { ...sizes, mlp: 4 * width };
+  if (family === UNNAMED) return { ...sizes, mlp: 4 * width };
   const { kvHeads, headSize, mlp, window, ropeBase } = s;
   return { ...sizes, family, kvHeads, headSize, mlp, window, ropeBase0: ropeBase };
 }
@@ -141,14 +92,24 @@ export function configOf(s: Shape): GptConfig {
 /** tg_param_count with 256 byte values. */
 export function paramCount(shape: Shape): number {
   const s = filled(shape);
-  const f = familyOf(s.family);
-  const c = s.width;
   const queries = s.heads * s.headSize;
-  const all = queries + 2 * s.kvHeads * s.headSize;
-  const matrices = c * all + queries * c + (f.gpt ? 2 : 3) * c * s.mlp;
-  // A norm of a GPT has a bias, too, which `norms` counts; its matrices have the other biases.
-  const biases = f.gpt ? all + c + s.mlp + c : f.keyBiases ? all : 0;
-  const layer = matrices + biases + f.norms * c + (f.keyNorms ? 2 * s.headSize : 0);
-  const ends = (f.tied ? 256 : 512) * c;
-  return ends + (f.gpt ? s.ctx * c + 2 * c : c) + s.layers * layer;
+  const keys = s.kvHeads * s.headSize;
+  const size: Record<SizeName, number> = {
+    one: 1,
+    two: 2,
+    width: s.width,
+    mlp: s.mlp,
+    gateUp: 2 * s.mlp,
+    vocab: 256,
+    head: s.headSize,
+    queries,
+    keys,
+    qkv: queries + 2 * keys,
+    ctx: s.ctx,
+  };
+  const elems = (layered: boolean) =>
+    familyOf(s.family)
+      .tensors.filter((t) => t.layered === layered)
+      .reduce((sum, t) => sum + t.count * size[t.rows] * size[t.cols], 0);
+  return elems(false) + s.layers * elems(true);
 }

@@ -14,7 +14,7 @@ import { SizePicker } from './size_picker';
 
 export default function ModelView() {
   const custom = useStore(settings, (s) => s.size === 'custom');
-  const gpt = useStore(settings, (s) => familyOf(s.family).gpt);
+  const plain = useStore(settings, (s) => familyOf(s.family).learnedPositions);
   const busy = useRun((s) => s.phase === 'running' || s.phase === 'paused');
   return (
     <div class="columns">
@@ -24,7 +24,7 @@ export default function ModelView() {
           <Disclosure summary="A size of your own" open={custom}>
             <FamilyField />
             <SettingFields group="size" />
-            {!gpt && (
+            {!plain && (
               <Disclosure summary="More about the shape">
                 <SettingFields group="size" advanced />
               </Disclosure>

@@ -5,7 +5,16 @@
  * the checks all go by it.
  */
 import type { GptConfig, Schedule, TrainOptions } from '../../lib/types';
-import { bareShape, configOf, familyOf, paramCount, sameShape, type Shape, shapeOf } from '../model/families';
+import {
+  bareShape,
+  configOf,
+  FAMILIES,
+  familyOf,
+  paramCount,
+  sameShape,
+  type Shape,
+  shapeOf,
+} from '../model/families';
 import { defaultHeads, findSize, type Size, SIZES } from '../model/presets';
 
 /** Options of training that the page leaves as the core has them. */
@@ -426,7 +435,10 @@ export function settingsProblem(s: Settings): string {
   if (s.kvHeads > 0 && s.heads % s.kvHeads !== 0) {
     return `The heads of keys (${s.kvHeads}) have to divide the number of heads (${s.heads}).`;
   }
-  if (s.window > 0 && !familyOf(s.family).windows) return 'Only Gemma 3 has layers with a window.';
+  if (s.window > 0 && !familyOf(s.family).windows) {
+    const have = FAMILIES.filter((f) => f.windows).map((f) => f.label);
+    return `Layers with a window are a matter of other families: ${have.join(', ')}.`;
+  }
   for (const f of FIELDS) {
     const value = s[f.key];
     if (!(value >= f.min && value <= f.max) || (f.whole && !Number.isInteger(value))) {

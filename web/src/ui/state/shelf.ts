@@ -4,7 +4,7 @@
  * deleted with a way back. Each has its text, settings, curve and samples in what was saved of it.
  */
 import type { ListedRun } from '../../lib/store/index';
-import { familyOf } from '../model/families';
+import { familyOf, UNNAMED } from '../model/families';
 import { plainError } from '../plain_error';
 import type { RunMeta } from '../run/controller';
 import { defaultSettings, type Settings } from '../run/settings';
@@ -53,7 +53,7 @@ export function readMeta(meta: object): RunMeta | null {
 
 /** The few settings by which a person tells models apart. */
 export function sizeWords(s: Settings): string {
-  const own = s.family === 'tinygpt' ? '' : `${familyOf(s.family).label} `;
+  const own = s.family === UNNAMED ? '' : `${familyOf(s.family).label} `;
   return s.size === 'custom' ? `${own}${s.layers} × ${s.width}` : s.size;
 }
 
