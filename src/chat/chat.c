@@ -24,6 +24,7 @@ static const struct {
 };
 enum { N_BUILTIN = sizeof builtin / sizeof builtin[0] };
 
+/* In the order of the list. */
 const char *tg_chat_name_at(size_t i) { return i < N_BUILTIN ? builtin[i].name : NULL; }
 
 tg_status tg_chat_template_new(tg_ctx *ctx, const char *name, const char *text, size_t n_bytes,
@@ -32,6 +33,8 @@ tg_status tg_chat_template_new(tg_ctx *ctx, const char *name, const char *text, 
     return tg_jinja_new(ctx, name, text, n_bytes, &out->jinja);
 }
 
+/* A template that is built in knows which token its turns begin with: a model without it would read
+ * marks as mere text, so that it is refused when it is used. */
 tg_status tg_chat_template_named(tg_ctx *ctx, const char *name, tg_chat_template *out) {
     for (size_t i = 0; i < N_BUILTIN; i++) {
         if (strcmp(builtin[i].name, name) != 0) continue;
@@ -81,6 +84,7 @@ static bool known_role(const char *role) {
     return false;
 }
 
+/* What the template calls a message: the role is its own word, the text somebody's. */
 static tg_jinja_value put_turn(tg_jinja_run *r, const tg_chat_turn *turn) {
     static const char *const roles[] = { "system", "user", "assistant" };
     const tg_jinja_value message = tg_jinja_dict_new(r);
@@ -103,6 +107,8 @@ static tg_jinja_value put_message(tg_jinja_run *r, const tg_json *message) {
     return out;
 }
 
+/* As text, which becomes the token again when the output is encoded: the template's own words may
+ * be special tokens. */
 static void set_token(tg_jinja_run *r, const tg_tok *tok, const char *name, int32_t id) {
     size_t n = 0;
     const char *text = tok && id >= 0 ? tg_tok_piece(tok, id, &n) : NULL;
@@ -120,6 +126,10 @@ static void set_date(tg_jinja_run *r, tg_jinja_date date) {
     tg_jinja_set_date(r, date.day ? date : tg_chat_date_of(tg_time_unix()));
 }
 
+/* The variables of apply_chat_template of transformers, with its defaults: None for tools and
+ * documents, a generation prompt unless an answer is gone on with. What JSON brings comes last, so
+ * that it may replace any of them. Both names of the switch for thinking are set, since templates
+ * use either. */
 static void set_all(tg_jinja_run *r, const tg_tok *tok, const tg_chat_said *said) {
     tg_jinja_value messages = tg_jinja_list_new(r);
     set_token(r, tok, "bos_token", tok ? tg_tok_bos(tok) : -1);
@@ -208,6 +218,8 @@ static tg_status cut_behind(tg_ctx *ctx, const tg_chat_said *said, size_t before
 
 /* ------------------------------------------------------------------------------------ the text */
 
+/* A run for each rendering: its memory and limits end with it. What the caller had in out stays in
+ * front. */
 tg_status tg_chat_render(tg_ctx *ctx, const tg_chat_template *t, const tg_tok *tok,
                          const tg_chat_said *said, tg_jinja_out *out) {
     TG_TRY(check(ctx, said));
@@ -282,6 +294,8 @@ static tg_status end_of_template(tg_ctx *ctx, const tg_chat_template *t, const t
     return s;
 }
 
+/* The template's own end first, since it is the one that answers really end with; then what the
+ * file names. */
 tg_status tg_chat_ends(tg_ctx *ctx, const tg_chat_template *t, const tg_tok *tok, int32_t *ends,
                        size_t *n) {
     int32_t own;

@@ -3,14 +3,23 @@
  * jinja_filter.c - the filters and tests of jinja2 that chat templates use, and transformers' own
  * tojson.
  *
+ * Sources: jinja2/filters.py (do_ and the filter's name) and jinja2/tests.py, as of version 3.1.
+ * Each takes its arguments by place or by the name that stands there. What a filter does to a type
+ * that Python refuses is an error here, too; where jinja2 would give something that only makes
+ * sense in Python (an address, a class), it is refused as not known.
+ *
  * map, select, reject and their kin make generators in jinja2: true whatever they hold, without a
  * length, and empty when they were gone through once. They are made at once here, and otherwise the
  * same (TG_JL_ONCE).
  */
 #include "chat/jinja_inside.h"
 
+/* A filter: what stands before the bar, and what in the brackets behind its name. `how` comes from
+ * its line in the table, so that one function serves filters that differ in a word alone. */
 typedef value filter_fn(tg_jinja_run *r, value self, const tg_jinja_args *a, int how);
 
+/* A switch among the arguments, by its place or its name; off where it is not given. What counts as
+ * true is Python's business: a text that is not empty does. */
 static bool flag(tg_jinja_run *r, const tg_jinja_args *a, uint32_t i, const char *name) {
     const value *v = tg_jinja_arg(a, i, name);
     return v && tg_jinja_truth(r, *v);
@@ -21,6 +30,8 @@ static value text_of(tg_jinja_run *r, value v) { return tg_jinja_str(r, v); }
 
 /* ---------------------------------------------------------------------------------- of texts */
 
+/* do_trim: strip() of the text, at both ends. None is as good as nothing, since the signature of
+ * jinja2 has it as the default; any other type than a text is an error in Python, too. */
 static value trim(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) {
     (void)how;
     const value *chars = tg_jinja_arg(a, 0, "chars");
@@ -31,18 +42,23 @@ static value trim(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) 
     return tg_jinja_strip(text_of(r, self), chars, true, true);
 }
 
+/* do_upper, do_lower, do_capitalize, do_title: how is the letter that tg_jinja_map_case knows. The
+ * filter's title begins words at brackets and signs, too, which str.title() does not. */
 static value map_case(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) {
     (void)a;
     self = text_of(r, self);
     return tg_jinja_failed(r) ? self : tg_jinja_map_case(r, self, (char)how);
 }
 
+/* do_string: a text that is safe stays so, since soft_str leaves it alone. */
 static value string(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) {
     (void)a;
     (void)how;
     return text_of(r, self);
 }
 
+/* do_mark_safe and markupsafe's escape: what is safe already is not escaped again. Templates are
+ * run without autoescape, so nobody's words are escaped unasked. */
 static value safe(tg_jinja_run *r, value self, const tg_jinja_args *a, int escape) {
     (void)a;
     const bool already = self.type == TG_JV_TEXT && self.flags & TG_JV_SAFE;
@@ -53,6 +69,8 @@ static value safe(tg_jinja_run *r, value self, const tg_jinja_args *a, int escap
     return self;
 }
 
+/* do_replace. The count is -1 where it is missing or no number, which means all. Both texts go
+ * through str() first, as soft_str does in jinja2, so numbers may stand there. */
 static value replace(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) {
     (void)how;
     const value *old = tg_jinja_arg(a, 0, "old"), *other = tg_jinja_arg(a, 1, "new"),
@@ -65,6 +83,8 @@ static value replace(tg_jinja_run *r, value self, const tg_jinja_args *a, int ho
     return tg_jinja_replace(r, self, x, y, most && most->type == TG_JV_INT ? most->u.i : -1);
 }
 
+/* do_indent: a width in blanks, or a text that is put in front of lines. The first line has none
+ * unless it is asked for, and lines that are empty have none unless `blank` says so. */
 static value indent(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) {
     (void)how;
     const value *width = tg_jinja_arg(a, 0, "width");
@@ -92,8 +112,12 @@ static value indent(tg_jinja_run *r, value self, const tg_jinja_args *a, int how
     return tg_jinja_take(r, start);
 }
 
+/* Not jinja2's tojson, which escapes < > & and ' for HTML, but the one that transformers puts in
+ * its place (chat_template_utils.py): json.dumps(x, ensure_ascii=False, ...). Its defaults are
+ * those of json.dumps: ", " and ": ", and with an indent a comma without the blank behind it. */
 static value tojson(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) {
     (void)how;
+    /* The order of the arguments is that of transformers' function, not that of json.dumps. */
     const value *indent = tg_jinja_arg(a, 1, "indent"), *marks = tg_jinja_arg(a, 2, "separators");
     tg_jinja_json j = { .ascii = flag(r, a, 0, "ensure_ascii"),
                         .sort = flag(r, a, 3, "sort_keys") };
@@ -118,6 +142,9 @@ static value tojson(tg_jinja_run *r, value self, const tg_jinja_args *a, int how
 
 /* --------------------------------------------------------------------------------- numbers */
 
+/* do_int: int(x), then int(float(x)), then the default. An undefined value fails in int() with an
+ * error that the filter does not catch, where other values give the default. Numbers beyond 64 bits
+ * are right in Python; here they are refused, as nothing shorter would be the same. */
 static value to_int(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) {
     (void)how;
     const value *other = tg_jinja_arg(a, 0, "default");
@@ -132,11 +159,13 @@ static value to_int(tg_jinja_run *r, value self, const tg_jinja_args *a, int how
     if (self.type == TG_JV_FLOAT) d = self.u.d;
     if (is && (self.type == TG_JV_FLOAT || tg_jinja_read_float(self, &d)) && d > -9e18 && d < 9e18)
         return tg_jinja_int((int64_t)d);
+    /* A NaN and an infinity have no integer in Python either: those give the default. */
     if (is && d == d && d >= -DBL_MAX && d <= DBL_MAX && (d <= -9e18 || d >= 9e18))
         return tg_jinja_unknown(r, "an integer of more than 64 bits", "");
     return other ? *other : tg_jinja_int(0);
 }
 
+/* do_float: float(x), or the default. */
 static value to_float(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) {
     (void)how;
     const value *other = tg_jinja_arg(a, 0, "default");
@@ -149,6 +178,8 @@ static value to_float(tg_jinja_run *r, value self, const tg_jinja_args *a, int h
     return other ? *other : tg_jinja_float(0);
 }
 
+/* abs() of Python: True becomes 1, and the least integer overflows into a refusal, through 0 - x.
+ */
 static value absolute(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) {
     (void)a;
     (void)how;
@@ -186,6 +217,8 @@ static value key_of(tg_jinja_run *r, value item, const value *attribute, bool fo
     return item;
 }
 
+/* do_default: of what is undefined, and with `boolean` of all that is false: the empty text, 0 and
+ * None are taken for missing then. */
 static value default_of(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) {
     (void)how;
     const value *other = tg_jinja_arg(a, 0, "default_value");
@@ -194,12 +227,15 @@ static value default_of(tg_jinja_run *r, value self, const tg_jinja_args *a, int
     return other ? *other : tg_jinja_ascii(r, "");
 }
 
+/* len(): also under the name count. */
 static value length(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) {
     (void)a;
     (void)how;
     return tg_jinja_length(r, self);
 }
 
+/* A list of its own, since items may be put in order or in their attributes' place afterwards. A
+ * step is counted for each, so that copies of long lists in loops meet the limit. */
 static value copy_of(tg_jinja_run *r, value self, tg_jinja_list_kind kind) {
     const tg_jinja_list *l = tg_jinja_items(r, self);
     value out = tg_jinja_list_of(r, kind, l ? l->n : 0);
@@ -208,12 +244,15 @@ static value copy_of(tg_jinja_run *r, value self, tg_jinja_list_kind kind) {
     return out;
 }
 
+/* do_list: list(x), the characters of a text and the keys of a dictionary. */
 static value list(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) {
     (void)a;
     (void)how;
     return copy_of(r, self, TG_JL_LIST);
 }
 
+/* do_first and do_last: next(iter(x)) and next(iter(reversed(x))). Of nothing it is an undefined
+ * value and no error; a generator has no way back, so its last item is one. */
 static value first(tg_jinja_run *r, value self, const tg_jinja_args *a, int last) {
     (void)a;
     if (last && self.type == TG_JV_LIST && self.u.list->kind == TG_JL_ONCE)
@@ -226,6 +265,8 @@ static value first(tg_jinja_run *r, value self, const tg_jinja_args *a, int last
     return l->item[last ? l->n - 1 : 0];
 }
 
+/* do_join: items as text, with an attribute of each in their place where one is named. Without
+ * autoescape it is str.join over str(), and so takes any type, unlike the method. */
 static value join(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) {
     (void)how;
     const value *with = tg_jinja_arg(a, 0, "d"), *attribute = tg_jinja_arg(a, 1, "attribute");
@@ -236,6 +277,8 @@ static value join(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) 
     return tg_jinja_failed(r) ? self : tg_jinja_join(r, between, items.u.list, false);
 }
 
+/* do_reverse: a text is turned at once; a list gives a generator in jinja2, so what is returned has
+ * no length and can be gone through once. */
 static value reverse(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) {
     (void)a;
     (void)how;
@@ -250,6 +293,8 @@ static value reverse(tg_jinja_run *r, value self, const tg_jinja_args *a, int ho
     return out;
 }
 
+/* do_items: pairs, one after the other. An undefined value has none, which lets a template go
+ * through arguments that a tool call may not have. */
 static value items(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) {
     (void)a;
     (void)how;
@@ -285,6 +330,8 @@ static void sort_by(tg_jinja_run *r, tg_jinja_list *l, value *key, bool backward
     }
 }
 
+/* do_sort: sorted() by an attribute or the items themselves, texts without regard to case unless it
+ * is asked for. Python's sort is stable, with reverse, too, where equal ones keep their order. */
 static value sort(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) {
     (void)how;
     const bool backwards = flag(r, a, 0, "reverse"), fold = !flag(r, a, 1, "case_sensitive");
@@ -298,6 +345,7 @@ static value sort(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) 
     return out;
 }
 
+/* do_dictsort: pairs by their key, or by="value". */
 static value dictsort(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) {
     (void)how;
     const bool fold = !flag(r, a, 0, "case_sensitive"), backwards = flag(r, a, 2, "reverse");
@@ -306,6 +354,7 @@ static value dictsort(tg_jinja_run *r, value self, const tg_jinja_args *a, int h
     if (self.type != TG_JV_DICT)
         return tg_jinja_fail(r, TG_E_ARG, "dictsort: want a dict, have a %s",
                              tg_jinja_type_name(self));
+    /* Pairs of its own, of which `values` chooses the first or the second as the key. */
     value out = items(r, self, a, 0);
     if (tg_jinja_failed(r)) return out;
     out.u.list->kind = TG_JL_LIST;
@@ -317,6 +366,8 @@ static value dictsort(tg_jinja_run *r, value self, const tg_jinja_args *a, int h
     return out;
 }
 
+/* do_unique: the first of each key, in the order of coming. Keys live in a set there, so that what
+ * cannot be hashed is an error. */
 static value unique(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) {
     (void)how;
     const bool fold = !flag(r, a, 0, "case_sensitive");
@@ -349,6 +400,7 @@ static value extreme(tg_jinja_run *r, value self, const tg_jinja_args *a, int ho
     return l->item[at];
 }
 
+/* do_sum: start + each, which makes sums of lists as well, where start is one. */
 static value sum(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) {
     (void)how;
     const value *attribute = tg_jinja_arg(a, 0, "attribute"), *start = tg_jinja_arg(a, 1, "start");
@@ -372,6 +424,9 @@ static tg_jinja_args rest(const tg_jinja_args *a, uint32_t n) {
     return out;
 }
 
+/* do_map: of each item an attribute (map(attribute="x", default=..)), or what a filter makes of it
+ * (map("upper")), whose arguments are those behind its name. prepare_map decides by the absence of
+ * positional arguments, and so does this. Filters of filters nest, which depth counts. */
 static value map(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) {
     (void)how;
     const value *attribute = a->n == 0 ? tg_jinja_arg(a, 0, "attribute") : NULL;
@@ -424,6 +479,9 @@ static value select(tg_jinja_run *r, value self, const tg_jinja_args *a, int how
     return out;
 }
 
+/* By name: the function, how few and how many arguments there may be (255: any number), and its
+ * `how`. What jinja2 has beyond these (batch, groupby, slice, urlize, wordwrap ..) occurs in no
+ * chat template that we know of, and is refused by name when it is met. */
 static const struct {
     const char *name;
     filter_fn *fn;
@@ -474,6 +532,8 @@ int tg_jinja_filter_at(const char *name) {
     return -1;
 }
 
+/* One place counts the step and the depth for all filters: map and select call it again for each of
+ * their items, so that a chain of them cannot go deeper than the stack that was planned for. */
 value tg_jinja_call_filter(tg_jinja_run *r, int filter, value self, const tg_jinja_args *a) {
     if (!tg_jinja_want_args(r, a, filters[filter].name, filters[filter].least,
                             filters[filter].most) ||
@@ -520,6 +580,8 @@ typedef enum test_kind {
     TEST
 } test_kind;
 
+/* jinja2/tests.py: TESTS. Signs stand there beside words, since select("==", 1) names them so. A
+ * number of arguments is exact: a test has as many as it has, and they have no names. */
 static const struct {
     const char *name;
     uint8_t kind, args;
@@ -570,11 +632,13 @@ int tg_jinja_test_at(const char *name) {
     return -1;
 }
 
+/* x % by == want, by Python's rule that the remainder has the divisor's sign: -3 is odd. */
 static bool remainder_is(tg_jinja_run *r, value self, value by, int64_t want) {
     const value left = tg_jinja_binary(r, '%', self, by);
     return tg_jinja_equal(r, left, tg_jinja_int(want));
 }
 
+/* str(x).islower() and isupper(): of any type, as jinja2's tests have it. */
 static bool in_case(tg_jinja_run *r, value self, const char *method) {
     self = tg_jinja_str(r, self);
     if (tg_jinja_failed(r)) return false;
@@ -593,6 +657,9 @@ static bool same(tg_jinja_run *r, value a, value b) {
     return false;
 }
 
+/* Tests ask and change nothing; only a comparison of two types without an order, a division by zero
+ * and what is not known here can fail. Of an order -1, 0, 1 are less, equal, greater; a NaN gives
+ * 2, for which all four comparisons are false. */
 bool tg_jinja_call_test(tg_jinja_run *r, int test, value v, const tg_jinja_args *a) {
     char name[64];
     if (!tg_jinja_want_args(r, a, tests[test].name, tests[test].args, tests[test].args))

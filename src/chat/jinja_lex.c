@@ -10,6 +10,8 @@
  */
 #include "chat/jinja_inside.h"
 
+/* What re's \s matches of ASCII in a str, the separators 28 to 31 among it: jinja2's lexer is made
+ * of such patterns. */
 static bool blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 28 && c <= 31); }
 static bool digit(char c) { return c >= '0' && c <= '9'; }
 static bool word(char c) {
@@ -17,15 +19,19 @@ static bool word(char c) {
            (unsigned char)c >= 0x80;
 }
 
+/* Does `what` stand at a place? Never reads behind the end, wherever that is. */
 static bool here(const tg_jinja_lexer *l, size_t at, const char *what) {
     const size_t n = strlen(what);
     return at <= l->n && l->n - at >= n && memcmp(l->text + at, what, n) == 0;
 }
 
+/* Lines are counted as they are passed, for messages. */
 static void move(tg_jinja_lexer *l, size_t to) {
     for (; l->at < to; l->at++) l->line += l->text[l->at] == '\n';
 }
 
+/* A token that says what is wrong with it: the parser makes the error, since it knows the name of
+ * the template. */
 static void bad(tg_jinja_token *t, const char *why) {
     t->type = TG_JT_BAD;
     t->at = why;
@@ -54,6 +60,7 @@ static void cut_behind(tg_jinja_lexer *l, char sign, bool print) {
     l->line_start = to > from && l->text[to - 1] == '\n';
 }
 
+/* The "-" or "+" of a tag; a blank where there is none. */
 static char sign_at(const tg_jinja_lexer *l, size_t at) {
     return at < l->n && (l->text[at] == '-' || l->text[at] == '+') ? l->text[at] : ' ';
 }
@@ -140,6 +147,7 @@ static void next_outside(tg_jinja_lexer *l, tg_jinja_token *out) {
 
 /* -------------------------------------------------------------------------------------- inside */
 
+/* Up to the same quote again; a backslash hides what follows it. The escapes are the parser's. */
 static void string_token(tg_jinja_lexer *l, tg_jinja_token *out) {
     const char quote = l->text[l->at];
     size_t at = l->at + 1;
@@ -160,6 +168,8 @@ static size_t digits(const tg_jinja_lexer *l, size_t at) {
     return at;
 }
 
+/* jinja2's integer_re and float_re. Behind a point (x.0.1) digits are a member's number and no
+ * fraction. A point without digits behind it ends the number: 1.foo is a member of 1. */
 static void number_token(tg_jinja_lexer *l, tg_jinja_token *out) {
     size_t at = digits(l, l->at);
     const bool member = l->at > 0 && l->text[l->at - 1] == '.';
@@ -184,6 +194,8 @@ static void number_token(tg_jinja_lexer *l, tg_jinja_token *out) {
     if (zeros) bad(out, "a number that begins with 0");
 }
 
+/* The longest that fits: two characters before one. Brackets are counted here, since within them no
+ * "}}" ends a tag: {{ {"a": {"b": 1}} }} has one in its middle. */
 static void operator_token(tg_jinja_lexer *l, tg_jinja_token *out) {
     static const struct {
         char text[3];

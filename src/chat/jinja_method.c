@@ -3,6 +3,10 @@
  * jinja_method.c - the methods that templates call on texts, lists and dictionaries, and the
  * functions that transformers gives them: range, dict, namespace, raise_exception, strftime_now.
  *
+ * Methods do what CPython's do (Objects/unicodeobject.c and its neighbours; the library reference
+ * says it in words), on code points and not on bytes. Indices may be negative, and count from the
+ * end. What differs from one version of Python to the next is as in 3.12.
+ *
  * What changes a value (list.append, dict.pop) is refused by the sandbox of transformers, and so
  * here.
  */
@@ -12,6 +16,8 @@
 
 /* ------------------------------------------------------------------------------- arguments */
 
+/* As Python binds arguments: by place first, then by keyword. UINT32_MAX as the place asks for the
+ * keyword alone, name NULL for the place alone. */
 const value *tg_jinja_arg(const tg_jinja_args *a, uint32_t i, const char *name) {
     if (i < a->n) return &a->v[i];
     for (uint32_t k = 0; name && k < a->n_named; k++)
@@ -19,6 +25,8 @@ const value *tg_jinja_arg(const tg_jinja_args *a, uint32_t i, const char *name) 
     return NULL;
 }
 
+/* The number alone is checked here: which names there are is the function's to know, and one that
+ * it does not look for is passed over. So keywords are rare among what templates call. */
 bool tg_jinja_want_args(tg_jinja_run *r, const tg_jinja_args *a, const char *what, uint32_t least,
                         uint32_t most) {
     const uint32_t n = a->n + a->n_named;
@@ -32,12 +40,15 @@ bool tg_jinja_want_args(tg_jinja_run *r, const tg_jinja_args *a, const char *wha
 /* Is the argument there, and not None? */
 static bool given(const value *v) { return v && v->type != TG_JV_NONE; }
 
+/* Methods of str take str alone: Python raises a TypeError for all else, and so it is an error of
+ * the template and none of what is known here. */
 static bool want_text(tg_jinja_run *r, const value *v) {
     if (v && v->type == TG_JV_TEXT) return true;
     tg_jinja_fail(r, TG_E_ARG, "want a str, have a %s", v ? tg_jinja_type_name(*v) : "missing one");
     return false;
 }
 
+/* An index or a count. True is 1 to Python, and a float is an error even if it is whole. */
 static int64_t int_or(tg_jinja_run *r, const value *v, int64_t other) {
     if (!given(v)) return other;
     if (v->type == TG_JV_INT || v->type == TG_JV_BOOL) return v->u.i;
@@ -47,14 +58,18 @@ static int64_t int_or(tg_jinja_run *r, const value *v, int64_t other) {
 
 /* ------------------------------------------------------------------------------------- str */
 
+/* self has the type that the method's line in the table names. */
 typedef value method_fn(tg_jinja_run *r, value self, const tg_jinja_args *a, int how);
 
+/* strip, lstrip, rstrip: bit 0 of how is the left end, bit 1 the right one. The argument is a set
+ * of characters and not a text, which "  -".strip("- ") shows. */
 static value strip(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) {
     const value *chars = tg_jinja_arg(a, 0, NULL);
     if (given(chars) && !want_text(r, chars)) return self;
     return tg_jinja_strip(self, given(chars) ? chars : NULL, how & 1, how & 2);
 }
 
+/* By their codes: whose words they are makes no difference to what is equal. */
 static bool same_at(value text, size_t at, value what) {
     for (uint32_t i = 0; i < what.n; i++)
         if (at + i >= text.n || ((text.u.text[at + i] ^ what.u.text[i]) & TG_JINJA_CODE))
@@ -87,6 +102,7 @@ static void split_words(tg_jinja_run *r, value self, int64_t most, bool right, v
     }
 }
 
+/* Pieces from the right are found last first. */
 static void reverse(tg_jinja_list *l) {
     for (uint32_t i = 0; i < l->n / 2; i++) {
         const value v = l->item[i];
@@ -95,6 +111,9 @@ static void reverse(tg_jinja_list *l) {
     }
 }
 
+/* str.split and rsplit. Without a separator runs of white space divide, and none stands at an end;
+ * with one, each occurrence does, and two in a row have an empty text between them. maxsplit below
+ * 0 is all. Pieces share the characters of the text, so that a long one is not copied. */
 static value split(tg_jinja_run *r, value self, const tg_jinja_args *a, int right) {
     const value *by = tg_jinja_arg(a, 0, "sep");
     int64_t most = int_or(r, tg_jinja_arg(a, 1, "maxsplit"), -1);
@@ -141,10 +160,13 @@ static bool part(tg_jinja_run *r, value self, const tg_jinja_args *a, size_t *fr
     return true;
 }
 
+/* Does the text begin, or end, with what? The empty text is at both ends of any. */
 static bool at_end_of(value text, value what, bool end) {
     return what.n <= text.n && same_at(text, end ? text.n - what.n : 0, what);
 }
 
+/* startswith and endswith, of a text or of a tuple of texts, any of which will do. A start behind
+ * the text's end finds nothing, not even the empty text, as in CPython's tailmatch. */
 static value starts(tg_jinja_run *r, value self, const tg_jinja_args *a, int end) {
     const value *what = tg_jinja_arg(a, 0, NULL);
     size_t from;
@@ -161,6 +183,8 @@ static value starts(tg_jinja_run *r, value self, const tg_jinja_args *a, int end
 
 enum { FIND, RFIND, INDEX, RINDEX, COUNT };
 
+/* One walk for five methods: the first or the last place, or how often without overlap. An empty
+ * text is found everywhere, and n + 1 times. index fails where find says -1. */
 static value find(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) {
     const value *what = tg_jinja_arg(a, 0, NULL);
     size_t from;
@@ -182,6 +206,7 @@ static value find(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) 
     return tg_jinja_int(found);
 }
 
+/* str.replace, whose count has had a name since Python 3.13; its place is what templates use. */
 static value replace(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) {
     (void)how;
     const value *old = tg_jinja_arg(a, 0, NULL), *other = tg_jinja_arg(a, 1, NULL);
@@ -189,28 +214,35 @@ static value replace(tg_jinja_run *r, value self, const tg_jinja_args *a, int ho
     return tg_jinja_replace(r, self, *old, *other, int_or(r, tg_jinja_arg(a, 2, "count"), -1));
 }
 
+/* lower, upper, capitalize, title: str's own, which begin words behind each character without case.
+ */
 static value map_case(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) {
     (void)a;
     return tg_jinja_map_case(r, self, (char)how);
 }
 
+/* str.join, which takes texts alone: what is meant for anything is the filter of that name. */
 static value join(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) {
     (void)how;
     return tg_jinja_join(r, self, tg_jinja_items(r, a->v[0]), true);
 }
 
+/* str.splitlines: at all ends of lines that Unicode has, and not at \n alone. */
 static value lines(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) {
     (void)how;
     const value *keep = tg_jinja_arg(a, 0, "keepends");
     return tg_jinja_lines(r, self, keep && tg_jinja_truth(r, *keep));
 }
 
+/* removeprefix and removesuffix: once, and only where it is there. */
 static value without(tg_jinja_run *r, value self, const tg_jinja_args *a, int end) {
     const value *what = tg_jinja_arg(a, 0, NULL);
     if (!want_text(r, what) || !at_end_of(self, *what, end)) return self;
     return end ? tg_jinja_piece(self, 0, self.n - what->n) : tg_jinja_piece(self, what->n, self.n);
 }
 
+/* The part before, the separator, the part behind; where it is missing, the text and two empty
+ * ones, or for rpartition two empty ones and the text. */
 static value partition(tg_jinja_run *r, value self, const tg_jinja_args *a, int right) {
     const value *by = tg_jinja_arg(a, 0, NULL);
     if (!want_text(r, by)) return self;
@@ -226,6 +258,10 @@ static value partition(tg_jinja_run *r, value self, const tg_jinja_args *a, int 
     return out;
 }
 
+/* isdigit and its kin: of all characters, and of at least one. For upper and lower case it is
+ * enough that one has case and none has the other. The tables of tok/unicode.h know numbers as one
+ * class, while Python tells digits, decimals and numerals apart: beyond ASCII the answer could be
+ * wrong, so it is refused. */
 static value is_all(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) {
     (void)a;
     bool all = self.n > 0, any = false;
@@ -295,6 +331,7 @@ static value format(tg_jinja_run *r, value self, const tg_jinja_args *a, int how
 
 /* ------------------------------------------------------------------------------- list and dict */
 
+/* list.index and list.count, by equality. */
 static value list_find(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) {
     int64_t count = 0;
     for (uint32_t i = 0; i < self.u.list->n; i++) {
@@ -313,6 +350,8 @@ static value copy(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) 
     return self; /* nothing here changes a value */
 }
 
+/* dict.get: None where the key is missing, unless another value is given. A list or a dictionary is
+ * no key in Python, which an error says rather than "missing". */
 static value get(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) {
     (void)how;
     if (a->v[0].type == TG_JV_DICT || (a->v[0].type == TG_JV_LIST && a->v[0].u.list->kind == 0))
@@ -338,6 +377,9 @@ static value view(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) 
     return out;
 }
 
+/* Methods by name and type; how few and how many arguments. Names that Python has and this does not
+ * stand here without a function, so that a template which calls one is told its name, and not that
+ * something is undefined. */
 static const struct {
     const char *name;
     method_fn *fn; /* NULL: known to Python, and not here */
@@ -401,6 +443,8 @@ static const struct {
     { "zfill", NULL, TG_JV_TEXT, 0, 0, 0 },
 };
 
+/* Ranges and tuples have index and count of lists; views and generators have no methods that a
+ * template calls. copy is of lists and dictionaries alone. */
 int tg_jinja_method_at(value self, const char *name) {
     const int kind = self.type == TG_JV_LIST ? self.u.list->kind : TG_JL_LIST;
     if (kind > TG_JL_RANGE || (kind != TG_JL_LIST && strcmp(name, "copy") == 0)) return -1;
@@ -409,6 +453,8 @@ int tg_jinja_method_at(value self, const char *name) {
     return -1;
 }
 
+/* jinja2's ImmutableSandboxedEnvironment (sandbox.py, _mutable_spec): these are undefined there, so
+ * that a template which asks whether they are there goes the other way. */
 bool tg_jinja_changes(value self, const char *name) {
     static const char *const of_lists[] = { "append", "clear", "pop",    "reverse",
                                             "insert", "sort",  "extend", "remove" };
@@ -422,6 +468,8 @@ bool tg_jinja_changes(value self, const char *name) {
     return false;
 }
 
+/* Functions may look at a->v[0 .. least) without asking: what is given by name alone would not be
+ * there, and is refused, as Python refuses it for the methods of its own types. */
 value tg_jinja_call_method(tg_jinja_run *r, int method, value self, const tg_jinja_args *a) {
     if (!methods[method].fn) return tg_jinja_unknown(r, "method ", methods[method].name);
     if (!tg_jinja_want_args(r, a, methods[method].name, methods[method].least,
@@ -435,6 +483,9 @@ value tg_jinja_call_method(tg_jinja_run *r, int method, value self, const tg_jin
 
 /* ---------------------------------------------------------------------------------- functions */
 
+/* range(stop), range(start, stop[, step]). The numbers are made at once, so their count has a
+ * limit: that of jinja2's sandbox (MAX_RANGE), beyond which it raises OverflowError. Bounds are
+ * kept so far from the ends of 64 bits that no difference of two overflows. */
 static value range(tg_jinja_run *r, const tg_jinja_args *a) {
     int64_t at[3] = { 0, 0, 1 };
     if (!tg_jinja_want_args(r, a, "range", 1, 3)) return tg_jinja_undefined(NULL);
@@ -444,6 +495,7 @@ static value range(tg_jinja_run *r, const tg_jinja_args *a) {
         at[0] = 0;
     }
     if (at[2] == 0) return tg_jinja_fail(r, TG_E_ARG, "range: want a step that is not 0");
+    /* ceil((stop - start) / step), of differences that cannot overflow. */
     const int64_t limit = INT64_MAX / 4;
     uint64_t n = 0;
     for (int i = 0; i < 3; i++)
@@ -459,6 +511,7 @@ static value range(tg_jinja_run *r, const tg_jinja_args *a) {
     return out;
 }
 
+/* dict(), of a dictionary, of pairs, and of keywords, which come last and win. */
 static value make_dict(tg_jinja_run *r, const tg_jinja_args *a) {
     value out = tg_jinja_dict_new(r);
     if (tg_jinja_failed(r)) return out;
@@ -480,6 +533,8 @@ static value make_dict(tg_jinja_run *r, const tg_jinja_args *a) {
     return out;
 }
 
+/* namespace(): the one value that a template may change, since what is set in a loop is gone behind
+ * it. Names with _ in front are refused as the sandbox refuses them. */
 static value make_space(tg_jinja_run *r, const tg_jinja_args *a) {
     tg_jinja_space *s = tg_jinja_alloc(r, 1, sizeof *s);
     if (!s) return tg_jinja_undefined(NULL);
@@ -495,6 +550,8 @@ static value make_space(tg_jinja_run *r, const tg_jinja_args *a) {
     return (value) { .type = TG_JV_SPACE, .u.space = s };
 }
 
+/* How a template says that it cannot write a conversation: "roles must alternate". Its words become
+ * those of the error, cut to what a message has room for, at a whole character. */
 static value raise(tg_jinja_run *r, const tg_jinja_args *a) {
     if (!tg_jinja_want_args(r, a, "raise_exception", 1, 1)) return tg_jinja_undefined(NULL);
     char text[64 * 4 + 4];
@@ -520,6 +577,8 @@ static value strftime_now(tg_jinja_run *r, const tg_jinja_args *a) {
     if (d.day == 0) return tg_jinja_unknown(r, "strftime_now without a date", "");
     const bool leap = d.year % 4 == 0 && (d.year % 100 != 0 || d.year % 400 == 0);
     const int of_year = before[d.month - 1] + d.day + (leap && d.month > 2);
+    /* 1 January of year 1 was a Monday in the calendar that we have; a year adds one day of the
+     * week, and a leap year two. */
     const int y = d.year - 1, weekday = (y + y / 4 - y / 100 + y / 400 + of_year) % 7;
     const size_t start = r->out_n;
     char out[32];
@@ -530,6 +589,7 @@ static value strftime_now(tg_jinja_run *r, const tg_jinja_args *a) {
             continue;
         }
         c = a->v[0].u.text[++i] & TG_JINJA_CODE;
+        /* glibc's flag, which templates use though the C standard has it not. */
         const bool bare = c == '-' && i + 1 < a->v[0].n; /* %-d: without a zero in front */
         if (bare) c = a->v[0].u.text[++i] & TG_JINJA_CODE;
         const int width = bare ? 1 : 2;
@@ -553,6 +613,8 @@ static value strftime_now(tg_jinja_run *r, const tg_jinja_args *a) {
     return tg_jinja_take(r, start);
 }
 
+/* What stands in the environment besides the caller's variables: jinja2's defaults.py, and the two
+ * that transformers adds. */
 static const struct {
     const char *name;
     value (*fn)(tg_jinja_run *r, const tg_jinja_args *a); /* NULL: jinja2's, and not here */

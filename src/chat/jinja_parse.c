@@ -7,6 +7,33 @@
  *     x if c else y  |  or  |  and  |  not  |  == != < <= > >= in, chained  |  + -  |  ~
  *     |  * / // %  |  **  |  unary - +  |  .name [i] (args) |filter  is test
  *
+ * The grammar, that of jinja2/parser.py but for what is refused ([x]: may be missing, {x}: any
+ * number of them, name: a token TG_JT_NAME):
+ *
+ *     body       {TEXT | "{{" tuple "}}" | "{%" statement}
+ *     statement  "if" tuple body {"elif" tuple body} ["else" body] "endif"
+ *                "for" target "in" tuple ["if" expr] body ["else" body] "endfor"
+ *                "set" target "=" tuple  |  "set" target {filter} body "endset"
+ *                "macro" name "(" [param {"," param}] ")" body "endmacro"
+ *                "filter" name [args] {filter} body "endfilter"
+ *                "generation" body "endgeneration"  |  "break"  |  "continue"
+ *     target     name {"," name}  |  "(" target ")"  |  name "." name
+ *     param      name ["=" expr]
+ *     tuple      expr {"," expr} [","]
+ *     expr       or ["if" or ["else" expr]]
+ *     or         and {"or" and}             and  not {"and" not}         not  ["not"] compare
+ *     compare    sum {op sum}               sum  concat {("+" | "-") concat}
+ *     concat     product {"~" product}      product  power {("*" | "/" | "//" | "%") power}
+ *     power      unary {"**" unary}
+ *     unary      ("-" | "+") unary  |  primary, and behind either {postfix} {filter | test | args}
+ *     postfix    "." name  |  "." INT  |  "[" expr "]"  |  "[" [expr] ":" [expr] [":" [expr]] "]"
+ *                args
+ *     filter     "|" name [args]
+ *     test       "is" ["not"] name [args | primary {postfix}]
+ *     args       "(" [arg {"," arg}] ")"    arg  expr  |  name "=" expr  |  "*" expr
+ *     primary    name  |  STRING {STRING}  |  INT  |  FLOAT  |  true false none
+ *                "[" [tuple] "]"  |  "(" [tuple] ")"  |  "{" [expr ":" expr {"," ..}] "}"
+ *
  * Filters and tests bind more than a sign that stands before them does: -1 | abs is (-1) | abs.
  * What the language has and this does not (include, import, extends, block, recursive loops,
  * **kwargs) is refused by its name.
@@ -44,6 +71,7 @@ static node *fail(parser *p, tg_status code, const char *what, const char *which
     return NULL;
 }
 
+/* Goes on to the next token: the one that was looked at, if one was. */
 static void next(parser *p) {
     if (p->status != TG_OK) return;
     if (p->looked) {
@@ -55,12 +83,15 @@ static void next(parser *p) {
     if (p->now.type == TG_JT_BAD) fail(p, TG_E_FORMAT, p->now.at, "", 0);
 }
 
+/* The token behind the present one. One is enough for the whole grammar: it tells name=value from a
+ * name, and "not in" from "not". */
 static const tg_jinja_token *look(parser *p) {
     if (!p->looked) tg_jinja_next(&p->lexer, &p->ahead);
     p->looked = true;
     return &p->ahead;
 }
 
+/* Where there is no memory the parser fails, and NULL comes back from here on. */
 static node *make(parser *p, tg_jinja_node_kind kind) {
     node *n = p->status == TG_OK ? tg_arena_alloc(&p->t->arena, sizeof *n) : NULL;
     if (!n) {
@@ -74,6 +105,7 @@ static node *make(parser *p, tg_jinja_node_kind kind) {
     return n;
 }
 
+/* Searched from the front: a template has few names. */
 static const char *intern(parser *p, const char *text, size_t n) {
     for (name_entry *e = p->t->names; e; e = e->next)
         if (e->n == n && memcmp(e->text, text, n) == 0) return e->text;
@@ -89,11 +121,14 @@ static const char *intern(parser *p, const char *text, size_t n) {
     return e->text;
 }
 
+/* Keywords are names to the lexer, as in jinja2: what one means depends on where it stands, so that
+ * a variable may be called `set` or `filter`. */
 static bool is_name(const tg_jinja_token *t, const char *name) {
     return t->type == TG_JT_NAME && t->n == strlen(name) && memcmp(t->at, name, t->n) == 0;
 }
 static bool at_name(const parser *p, const char *name) { return is_name(&p->now, name); }
 
+/* Passes the token if it is of this type. */
 static bool accept(parser *p, int type) {
     const bool is = p->now.type == type;
     if (is) next(p);
@@ -106,6 +141,7 @@ static bool accept_name(parser *p, const char *name) {
     return is;
 }
 
+/* The usual message: what was wanted, and what stands there. */
 static void unexpected(parser *p, const char *wanted) {
     char what[80];
     what[0] = 0;
@@ -128,6 +164,8 @@ static const char *expect_name(parser *p) {
     return name;
 }
 
+/* Every recursion of the parser goes by here, through brackets, signs, not, if and tags: so the
+ * stack has a bound, and the tree, which others walk by recursion, has the same one. */
 static bool enter(parser *p) {
     if (++p->nested <= TG_JINJA_NESTED_MAX) return true;
     fail(p, TG_E_RANGE, "too many brackets or tags in each other", "", 0);
@@ -143,6 +181,7 @@ static uint32_t decode(const char *text, size_t n, uint32_t *out) {
     return count;
 }
 
+/* Characters of the template: nobody's words. */
 static value text_value(parser *p, const char *text, size_t n) {
     uint32_t *c = tg_arena_array(&p->t->arena, n + 1, sizeof *c);
     if (!c) {
@@ -203,28 +242,33 @@ static uint32_t unescape(parser *p, uint32_t *c, uint32_t n) {
     return out;
 }
 
-/* One or more literals in a row are one text. */
+/* One or more literals in a row are one text. Its room doubles, so that many short ones take no
+ * more memory than one long one would. */
 static node *parse_strings(parser *p) {
     node *n = make(p, TG_JN_CONST);
-    size_t total = 0;
+    size_t room = 0;
     uint32_t *c = NULL;
     uint32_t count = 0;
     while (n && p->now.type == TG_JT_STRING) {
-        uint32_t *grown = tg_arena_array(&p->t->arena, total + p->now.n + 1, sizeof *c);
-        if (!grown) {
-            p->status = tg_fail_memory(p->ctx, "a chat template", p->now.n);
-            break;
+        if (!c || count + p->now.n > room) {
+            room = 2 * (count + p->now.n);
+            uint32_t *grown = tg_arena_array(&p->t->arena, room + 1, sizeof *c);
+            if (!grown) {
+                p->status = tg_fail_memory(p->ctx, "a chat template", room);
+                break;
+            }
+            if (count) memcpy(grown, c, count * sizeof *c);
+            c = grown;
         }
-        if (count) memcpy(grown, c, count * sizeof *c);
-        c = grown;
         count += unescape(p, c + count, decode(p->now.at, p->now.n, c + count));
-        total += p->now.n;
         next(p);
     }
     if (n) n->v = (value) { .type = TG_JV_TEXT, .n = count, .u.text = c };
     return n;
 }
 
+/* "_" between digits means nothing. What needs more than 64 bits, or more digits than anybody
+ * writes, is refused. */
 static node *parse_number(parser *p) {
     node *n = make(p, TG_JN_CONST);
     char digits[64];
@@ -304,6 +348,8 @@ static node *parse_bracket(parser *p) {
     return n;
 }
 
+/* parse_primary of jinja2/parser.py: constants in both spellings, since templates are written by
+ * people who know Python and by people who know Jinja. */
 static node *parse_primary(parser *p) {
     static const struct {
         const char *name;
@@ -388,6 +434,7 @@ static node *parse_index(parser *p, node *of) {
     return n;
 }
 
+/* x.name, and x.0, which is x[0]. */
 static node *parse_member(parser *p, node *of) {
     next(p);
     if (p->now.type == TG_JT_INT) {
@@ -406,6 +453,7 @@ static node *parse_member(parser *p, node *of) {
     return n;
 }
 
+/* of(args): of any expression, since what it is will be known when it is run. */
 static node *parse_call(parser *p, node *of) {
     node *n = make(p, TG_JN_CALL);
     node *args = parse_args(p);
@@ -415,6 +463,8 @@ static node *parse_call(parser *p, node *of) {
     return n;
 }
 
+/* Members, indices and calls, as many as follow. A chain is a loop here, but a tree whose depth is
+ * its length, which is walked by recursion: so it has a bound of its own. */
 static node *parse_postfix(parser *p, node *n) {
     for (int i = 0; n && p->status == TG_OK; i++) {
         if (i > TG_JINJA_NESTED_MAX) return fail(p, TG_E_RANGE, "too long a chain", "", 0);
@@ -472,6 +522,8 @@ static node *parse_test(parser *p, node *of) {
     return not;
 }
 
+/* Filters, tests and calls of what they gave. parse_filter_expr of jinja2 takes them in any order,
+ * so "x is defined | trim" filters the answer. */
 static node *parse_filters(parser *p, node *n) {
     for (int i = 0; n && p->status == TG_OK; i++) {
         if (i > TG_JINJA_NESTED_MAX) return fail(p, TG_E_RANGE, "too long a chain", "", 0);
@@ -488,6 +540,8 @@ static node *parse_filters(parser *p, node *n) {
     return n;
 }
 
+/* A sign binds less than a member of what it stands before, and more than a filter: parse_unary of
+ * jinja2 parses its operand without filters, and takes them for the whole. */
 static node *parse_unary(parser *p, bool filters) {
     node *n;
     if (p->now.type == '-' || p->now.type == '+') {
@@ -553,6 +607,7 @@ static node *parse_binary(parser *p, int level) {
     return left;
 }
 
+/* not binds less than comparisons, so "not a == b" is not (a == b); it nests. */
 static node *parse_not(parser *p) {
     if (!at_name(p, "not")) return parse_binary(p, 0);
     node *n = make(p, TG_JN_NOT);
@@ -563,6 +618,7 @@ static node *parse_not(parser *p) {
     return n;
 }
 
+/* Left-associative, as all that is written in a row. */
 static node *parse_and(parser *p) {
     node *left = parse_not(p);
     while (left && accept_name(p, "and")) {
@@ -575,6 +631,7 @@ static node *parse_and(parser *p) {
     return left;
 }
 
+/* The least of the operators. */
 static node *parse_or(parser *p) {
     node *left = parse_and(p);
     while (left && accept_name(p, "or")) {
@@ -587,6 +644,8 @@ static node *parse_or(parser *p) {
     return left;
 }
 
+/* x if c else y, whose last part may be such an expression again. Without an else it is undefined
+ * where c is false, which jinja2 allows. */
 static node *parse_expression(parser *p) {
     node *left = parse_or(p);
     while (left && accept_name(p, "if")) {
@@ -623,6 +682,7 @@ static node *parse_tuple(parser *p, bool plain) {
 
 static node *parse_body(parser *p, const char *const *ends);
 
+/* The "%}" of a statement. */
 static void tag_end(parser *p) { expect(p, TG_JT_TAG_END, "%}"); }
 
 /* The body up to {% end %}, which is passed. */
@@ -635,29 +695,30 @@ static node *parse_until(parser *p, const char *end) {
     return body;
 }
 
+/* elif is an if in the place of else, marked so that running walks the chain rather than descending
+ * it. It is made by a loop: a chain may be as long as the template, and nests nothing. */
 static node *parse_if(parser *p) {
     static const char *const ends[] = { "elif", "else", "endif", NULL };
-    node *n = make(p, TG_JN_IF);
-    node *condition = parse_tuple(p, true);
-    tag_end(p);
-    node *body = parse_body(p, ends);
-    if (!n || p->status != TG_OK) return NULL;
-    n->a = condition;
-    n->b = body;
-    if (accept_name(p, "elif")) {
-        if (!enter(p)) return NULL;
-        p->nested--;
-        n->c = parse_if(p);
-        if (n->c) n->c->op = 1;
-        return n;
-    }
+    node *first = NULL, **end = &first;
+    do {
+        node *n = make(p, TG_JN_IF);
+        node *condition = parse_tuple(p, true);
+        tag_end(p);
+        node *body = parse_body(p, ends);
+        if (!n || p->status != TG_OK) return NULL;
+        n->op = first != NULL;
+        n->a = condition;
+        n->b = body;
+        *end = n;
+        end = &n->c;
+    } while (accept_name(p, "elif"));
     if (accept_name(p, "else")) {
-        n->c = parse_until(p, "endif");
-        return n;
+        *end = parse_until(p, "endif");
+        return first;
     }
     next(p);
     tag_end(p);
-    return n;
+    return first;
 }
 
 /* Where something is assigned to: a name, names, or a member of a namespace. */
@@ -700,6 +761,8 @@ static node *parse_target(parser *p, bool member) {
     return n;
 }
 
+/* for target in list [if condition]: the condition is evaluated for each item before the loop runs,
+ * so that loop.index counts what passed. */
 static node *parse_for(parser *p) {
     static const char *const ends[] = { "else", "endfor", NULL };
     node *n = make(p, TG_JN_FOR);
@@ -731,6 +794,7 @@ static node *parse_block_filters(parser *p, bool bar) {
     return n;
 }
 
+/* set a = x, set a, b = x, y, set ns.a = x, and the block whose output becomes the value. */
 static node *parse_set(parser *p) {
     node *n = make(p, TG_JN_SET);
     if (!n) return NULL;
@@ -746,6 +810,7 @@ static node *parse_set(parser *p) {
     return n;
 }
 
+/* A loop around a macro is none of its own: break inside it has nothing to leave. */
 static node *parse_macro(parser *p) {
     node *n = make(p, TG_JN_MACRO);
     if (!n) return NULL;
@@ -776,6 +841,7 @@ static node *parse_macro(parser *p) {
     return n;
 }
 
+/* break and continue, of jinja2's extension loopcontrols, which transformers loads. */
 static node *parse_leave(parser *p, tg_jinja_node_kind kind) {
     if (p->loops == 0) return fail(p, TG_E_FORMAT, "break or continue outside of a loop", "", 0);
     node *n = make(p, kind);
@@ -783,6 +849,8 @@ static node *parse_leave(parser *p, tg_jinja_node_kind kind) {
     return n;
 }
 
+/* The tag by its first word. "generation" is transformers' own: it marks what the model has said,
+ * for training, and writes its body as it is. */
 static node *parse_statement(parser *p) {
     if (accept_name(p, "if")) return parse_if(p);
     if (accept_name(p, "for")) return parse_for(p);
@@ -863,6 +931,8 @@ static char *line_ends(tg_arena *arena, const char *text, size_t n, size_t *out_
     return out;
 }
 
+/* One arena holds the tree, and one pass makes it; whatever goes wrong, all of it is freed. A
+ * faulty template is an error with its line, at once and not when it is run. */
 tg_status tg_jinja_new(tg_ctx *ctx, const char *name, const char *text, size_t n_bytes,
                        tg_jinja **out) {
     *out = NULL;
@@ -897,6 +967,7 @@ void tg_jinja_free(tg_jinja *t) {
     tg_free(&mem, t, sizeof *t);
 }
 
+/* Of all names that stand in it as variables, members or arguments; not of words in its texts. */
 bool tg_jinja_mentions(const tg_jinja *t, const char *name) {
     for (const name_entry *e = t->names; e; e = e->next)
         if (strcmp(e->text, name) == 0) return true;

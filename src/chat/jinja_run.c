@@ -6,6 +6,17 @@
  * loop begins anew; {% if %} has no names of its own. A macro sees the names around the place where
  * it was defined, as they are when it is called.
  *
+ * How names are found, from the inside to the outside (a scope is a list of names, each with its
+ * newest value):
+ *
+ *     round of a loop -> block, macro's call -> .. -> template -> what the caller has set ->
+ * globals loop, item          parameters                            messages, tools ..     range ..
+ *
+ * jinja2 compiles templates to Python, where a name belongs to a function's frame; what it then
+ * sees are these scopes (compiler.py, idtracking.py). Only a namespace carries a value out of a
+ * loop. A name that is nowhere is an undefined value, which may be asked for, printed (as nothing)
+ * and gone through (as nothing), and fails in all else.
+ *
  * Everything that a run makes lies in one arena and ends with it. Nested expressions, tags, macros
  * and values recurse here; `depth` counts them all, so that a small stack is enough.
  */
@@ -15,6 +26,9 @@
 
 /* ------------------------------------------------------------------------------------- limits */
 
+/* The first fault stays: what follows from it would only hide it. Every loop here asks for
+ * tg_jinja_failed, and every value made afterwards is undefined, so a fault ends the run soon
+ * without a jump. */
 value tg_jinja_fail(tg_jinja_run *r, tg_status code, const char *format, ...) {
     if (tg_jinja_failed(r)) return tg_jinja_undefined(NULL);
     char text[400];
@@ -31,6 +45,8 @@ value tg_jinja_unknown(tg_jinja_run *r, const char *what, const char *name) {
     return tg_jinja_fail(r, TG_E_UNSUPPORTED, "not known here: %s%.60s", what, name);
 }
 
+/* Work is counted, not timed: the same template and conversation fail, or do not, on every machine.
+ */
 bool tg_jinja_spend(tg_jinja_run *r, uint64_t steps) {
     if (tg_jinja_failed(r)) return false;
     if (steps <= r->steps_max - r->steps) {
@@ -42,6 +58,8 @@ bool tg_jinja_spend(tg_jinja_run *r, uint64_t steps) {
     return false;
 }
 
+/* All memory of a run goes by here, so the limit holds whatever a template builds. The product is
+ * taken in 64 bits: n has at most 32. */
 void *tg_jinja_alloc(tg_jinja_run *r, size_t n, size_t bytes) {
     if (tg_jinja_failed(r)) return NULL;
     const uint64_t want = (uint64_t)n * bytes;
@@ -57,6 +75,8 @@ void *tg_jinja_alloc(tg_jinja_run *r, size_t n, size_t bytes) {
 
 /* ------------------------------------------------------------------------------------- output */
 
+/* The output doubles as it grows. Sixteen characters cost a step, so that writing is bounded as
+ * computing is. */
 void tg_jinja_emit(tg_jinja_run *r, const uint32_t *text, size_t n) {
     if (n == 0 || !tg_jinja_spend(r, n / 16)) return;
     if (n > r->out_max - r->out_n) {
@@ -101,6 +121,7 @@ value tg_jinja_take(tg_jinja_run *r, size_t start) {
 
 /* ------------------------------------------------------------------------------------- scopes */
 
+/* One more level of the C stack. Who enters must leave, with depth--, also after a fault. */
 static bool enter(tg_jinja_run *r, uint32_t line) {
     r->line = line;
     if (!tg_jinja_spend(r, 1)) return false;
@@ -112,6 +133,7 @@ static bool enter(tg_jinja_run *r, uint32_t line) {
     return false;
 }
 
+/* Sets a name in one scope: anew, or in place of what it was. */
 static void bind(tg_jinja_run *r, tg_jinja_binding **first, const char *name, value v) {
     for (tg_jinja_binding *b = *first; b; b = b->next) {
         if (b->name != name && strcmp(b->name, name) != 0) continue;
@@ -124,6 +146,7 @@ static void bind(tg_jinja_run *r, tg_jinja_binding **first, const char *name, va
     *first = b;
 }
 
+/* Scopes are never freed alone: a macro may keep the one that it was defined in. */
 static tg_jinja_scope *scope_in(tg_jinja_run *r, tg_jinja_scope *parent) {
     tg_jinja_scope *s = tg_jinja_alloc(r, 1, sizeof *s);
     if (s) s->parent = parent;
@@ -142,6 +165,7 @@ static value look_up(tg_jinja_run *r, const tg_jinja_scope *s, const char *name)
 
 /* --------------------------------------------------------------------------------- attributes */
 
+/* jinja2's LoopContext. Depths are those of recursive loops, which are refused, so 1 and 0. */
 static value loop_attr(tg_jinja_run *r, const tg_jinja_loop *l, const char *name) {
     const int64_t i = l->at, n = l->list->n;
     static const char *const names[] = { "index", "index0", "revindex", "revindex0", "length",
@@ -238,6 +262,8 @@ static value call_macro(tg_jinja_run *r, const tg_jinja_macro *m, const tg_jinja
     return tg_jinja_take(r, start);
 }
 
+/* Whatever a name may stand for: what cannot be called is an error, with the name where it is
+ * undefined, since that is the likely slip. */
 value tg_jinja_call(tg_jinja_run *r, value callee, const tg_jinja_args *a) {
     if (tg_jinja_failed(r)) return tg_jinja_undefined(NULL);
     switch (callee.type) {
@@ -264,6 +290,7 @@ static value eval_call(tg_jinja_run *r, const node *n, scope *s) {
     return tg_jinja_call(r, callee, &args);
 }
 
+/* [a, b] and (a, b) */
 static value eval_items(tg_jinja_run *r, const node *n, scope *s) {
     uint32_t count = 0;
     for (const node *i = n->a; i; i = i->next) count++;
@@ -273,6 +300,7 @@ static value eval_items(tg_jinja_run *r, const node *n, scope *s) {
     return out;
 }
 
+/* Keys and values are linked in turn, and evaluated so. */
 static value eval_dict(tg_jinja_run *r, const node *n, scope *s) {
     const value out = tg_jinja_dict_new(r);
     for (const node *i = n->a; i && !tg_jinja_failed(r); i = i->next->next) {
@@ -282,6 +310,7 @@ static value eval_dict(tg_jinja_run *r, const node *n, scope *s) {
     return out;
 }
 
+/* An order of 2 (one is NaN) makes each comparison false. */
 static bool compare(tg_jinja_run *r, int op, value a, value b) {
     int order;
     switch (op) {
@@ -297,6 +326,8 @@ static bool compare(tg_jinja_run *r, int op, value a, value b) {
                             : order == 0 || order == 1;
 }
 
+/* a < b < c is a < b and b < c, with b evaluated once, and c not at all where the first is false.
+ */
 static value eval_compare(tg_jinja_run *r, const node *n, scope *s) {
     value left = eval(r, n->a, s);
     bool is = true;
@@ -309,6 +340,7 @@ static value eval_compare(tg_jinja_run *r, const node *n, scope *s) {
     return tg_jinja_bool(is);
 }
 
+/* a ~ b: both as text, and never escaped: without autoescape jinja2 joins plain str. */
 static value concat(tg_jinja_run *r, value a, value b) {
     const value x = tg_jinja_str(r, a), y = tg_jinja_str(r, b);
     if (tg_jinja_failed(r)) return tg_jinja_undefined(NULL);
@@ -317,6 +349,8 @@ static value concat(tg_jinja_run *r, value a, value b) {
     return tg_jinja_binary(r, '+', plain_x, plain_y);
 }
 
+/* -x is 0 - x, so that the least integer is refused as an overflow; of floats the sign alone
+ * changes, or -0.0 would be lost. */
 static value sign(tg_jinja_run *r, value v, bool minus) {
     if (v.type == TG_JV_FLOAT) return tg_jinja_float(minus ? -v.u.d : v.u.d);
     if (v.type == TG_JV_BOOL) v.type = TG_JV_INT;
@@ -344,6 +378,8 @@ static value apply(tg_jinja_run *r, const node *n, scope *s) {
     return tg_jinja_call_filter(r, n->index, v, &args);
 }
 
+/* and, or: the value of one side, as in Python, and the other side only if it is needed. x if c
+ * without an else is undefined where c is false. */
 static value eval_kind(tg_jinja_run *r, const node *n, scope *s) {
     value v;
     switch ((tg_jinja_node_kind)n->kind) {
@@ -385,6 +421,7 @@ static value eval_kind(tg_jinja_run *r, const node *n, scope *s) {
     }
 }
 
+/* Constants neither nest nor cost a step. */
 static value eval(tg_jinja_run *r, const node *n, scope *s) {
     if (n->kind == TG_JN_CONST) return n->v;
     if (!enter(r, n->line)) return tg_jinja_undefined(NULL);
@@ -395,6 +432,8 @@ static value eval(tg_jinja_run *r, const node *n, scope *s) {
 
 /* --------------------------------------------------------------------------------- statements */
 
+/* To a name of this scope, a member of a namespace, or to as many names as there are values, which
+ * may nest: {% for a, (b, c) in x %}. */
 static void assign(tg_jinja_run *r, const node *target, scope *s, value v) {
     if (tg_jinja_failed(r)) return;
     if (target->kind == TG_JN_NAME) {
@@ -440,9 +479,11 @@ static tg_jinja_list *loop_items(tg_jinja_run *r, const node *n, scope *s) {
     return tg_jinja_failed(r) ? NULL : out.u.list;
 }
 
+/* Each round has a scope of its own, with the item and `loop` in it. break and continue arrive as
+ * r->leave, which is cleared here and nowhere else. */
 static void run_for(tg_jinja_run *r, const node *n, scope *s) {
     const tg_jinja_list *l = loop_items(r, n, s);
-    tg_jinja_loop *loop = tg_jinja_alloc(r, 1, sizeof *loop);
+    tg_jinja_loop *loop = tg_jinja_alloc(r, 1, sizeof *loop); /* outlives the loop if it is kept */
     bool whole = false; /* a round came to its end: else is for loops without one, as in jinja2 */
     if (!l || !loop) return;
     loop->list = l;
@@ -468,6 +509,7 @@ static void run_block(tg_jinja_run *r, const node *n, scope *s) {
     const size_t start = r->out_n;
     if (!inner) return;
     run_body(r, n->c, inner);
+    /* Blocks nest, and so do filters with blocks in their arguments: the outer text comes back. */
     const value before = r->body;
     r->body = tg_jinja_take(r, start);
     const value v = tg_jinja_failed(r) ? r->body : eval(r, n->b, s);
@@ -478,6 +520,7 @@ static void run_block(tg_jinja_run *r, const node *n, scope *s) {
         tg_jinja_emit_str(r, v);
 }
 
+/* Defining binds a name, and runs nothing. */
 static void run_macro(tg_jinja_run *r, const node *n, scope *s) {
     tg_jinja_macro *m = tg_jinja_alloc(r, 1, sizeof *m);
     if (!m) return;
@@ -517,6 +560,7 @@ static void run_statement(tg_jinja_run *r, const node *n, scope *s) {
     }
 }
 
+/* Ends early for a fault, and for a break or continue on its way out. */
 static void run_body(tg_jinja_run *r, const node *body, scope *s) {
     for (const node *n = body; n && !tg_jinja_failed(r) && !r->leave; n = n->next) {
         if (!enter(r, n->line)) return;
@@ -572,6 +616,8 @@ static tg_status write_out(const tg_jinja_run *r, tg_jinja_out *out) {
     return TG_OK;
 }
 
+/* The limits grow with the conversation, so that a long one is no fault of its template; what grows
+ * faster than that, a loop over all pairs of turns, meets them. */
 tg_status tg_jinja_render(tg_jinja_run *r, tg_jinja_out *out) {
     TG_TRY(r->status);
     const uint64_t set = r->arena.total_bytes; /* four bytes a character and more */

@@ -5,6 +5,16 @@
  * Texts are arrays of code points, as Python's are for those who count and slice. Whose words a
  * character is goes with it wherever it goes; what is made here (quotes, brackets, digits) is the
  * template's own.
+ *
+ * Three forms of a value, and what differs:
+ *
+ *                 text     None   True   1.0    1e16    a list     a dictionary
+ *     str()       a'b      None   True   1.0    1e+16   ["a'b"]    {'k': 1}
+ *     repr()      "a'b"    None   True   1.0    1e+16   ["a'b"]    {'k': 1}
+ *     JSON        "a'b"    null   true   1.0    1e+16   ["a'b"]    {"k": 1}
+ *
+ * Both of Python's forms of a float are its repr: the fewest digits that read back as the same
+ * double (float_repr_style "short"). base/str.h writes those digits, in another form of its own.
  */
 #include "base/str.h"
 #include "chat/jinja_inside.h"
@@ -38,6 +48,7 @@ uint32_t tg_jinja_upper(uint32_t c) {
     return c;
 }
 
+/* Has it an upper or a lower case? What has neither (digits, Han) ends a word of title(). */
 static bool cased(uint32_t c) {
     uint32_t low[2];
     if (c < 128) return (c | 32) >= 'a' && (c | 32) <= 'z';
@@ -49,6 +60,9 @@ static bool begins_word(uint32_t c) {
     return tg_jinja_space_char(c) || (c < 128 && c && strchr("-({[<", (int)c));
 }
 
+/* how: l lower, u upper, c the first upper and the rest lower, t each word so, T the same by the
+ * filter's idea of a word. At most two characters come of one. Looking for the upper case of a
+ * letter beyond ASCII is a search of tables, so it costs steps of its own. */
 value tg_jinja_map_case(tg_jinja_run *r, value text, char how) {
     uint32_t *c = tg_jinja_alloc(r, 2 * (size_t)text.n, sizeof *c), n = 0;
     if (!c || !tg_jinja_spend(r, text.n)) return tg_jinja_undefined(NULL);
@@ -77,6 +91,7 @@ value tg_jinja_map_case(tg_jinja_run *r, value text, char how) {
 
 /* ---------------------------------------------------------------------------- parts of texts */
 
+/* chars NULL: white space. */
 static bool among(uint32_t c, const value *chars) {
     if (!chars) return tg_jinja_space_char(c);
     for (uint32_t i = 0; i < chars->n; i++)
@@ -84,6 +99,7 @@ static bool among(uint32_t c, const value *chars) {
     return false;
 }
 
+/* The rest shares the characters of the text. */
 value tg_jinja_strip(value text, const value *chars, bool left, bool right) {
     size_t from = 0, to = text.n;
     while (left && from < to && among(text.u.text[from], chars)) from++;
@@ -91,6 +107,7 @@ value tg_jinja_strip(value text, const value *chars, bool left, bool right) {
     return tg_jinja_piece(text, from, to);
 }
 
+/* XOR leaves bit 31 where the words are of two hands; only the codes count. */
 static bool same_at(value text, size_t at, value what) {
     for (uint32_t i = 0; i < what.n; i++)
         if (at + i >= text.n || ((text.u.text[at + i] ^ what.u.text[i]) & TG_JINJA_CODE))
@@ -192,6 +209,7 @@ static bool plain(value text, char out[48], size_t *n) {
 }
 
 bool tg_jinja_read_int(value text, int64_t *out) {
+    /* "+5" is a number to Python and none to tg_parse_int64; "+-5" is none to either. */
     char digits[48];
     size_t n;
     if (!plain(text, digits, &n)) return false;
@@ -232,6 +250,7 @@ static void put_float(tg_jinja_run *r, double d, const char *nan, const char *in
         tg_jinja_emit_ascii(r, infinity);
         return;
     }
+    /* Zeros in front move the point and are no digits, zeros behind are dropped again below. */
     tg_format_double(d, text);
     /* text is d.ddde-dd in one of its forms: digits, and the place of the point behind the first */
     int n = 0, point = 0, exponent = 0;
@@ -259,6 +278,7 @@ static void put_float(tg_jinja_run *r, double d, const char *nan, const char *in
     }
     point += exponent;
     digits[n] = 0;
+    /* As format_float_short of CPython chooses: no exponent for 1e-4 <= d < 1e16. */
     char out[64];
     out[0] = 0;
     if (point > -4 && point <= 16) {
@@ -274,12 +294,14 @@ static void put_float(tg_jinja_run *r, double d, const char *nan, const char *in
     tg_jinja_emit_ascii(r, out);
 }
 
+/* No digits in groups, and a sign only below 0: as str() has it. */
 static void put_int(tg_jinja_run *r, int64_t i) {
     char text[TG_NUMBER_BYTES];
     snprintf(text, sizeof text, "%" PRId64, i);
     tg_jinja_emit_ascii(r, text);
 }
 
+/* str(): an undefined value is nothing, which is jinja2's default and no error. */
 void tg_jinja_emit_str(tg_jinja_run *r, value v) {
     if (v.type == TG_JV_UNDEFINED) return;
     if (v.type == TG_JV_TEXT) {
@@ -289,6 +311,8 @@ void tg_jinja_emit_str(tg_jinja_run *r, value v) {
     tg_jinja_emit_repr(r, v);
 }
 
+/* The output buffer serves as the place where a text is made: what was emitted since is taken back
+ * from its end. So texts in the making nest without memory of their own. */
 value tg_jinja_str(tg_jinja_run *r, value v) {
     if (v.type == TG_JV_TEXT || tg_jinja_failed(r)) return v;
     const size_t start = r->out_n;
@@ -296,12 +320,14 @@ value tg_jinja_str(tg_jinja_run *r, value v) {
     return tg_jinja_take(r, start);
 }
 
+/* str.isprintable(), by the classes of tok/unicode.h. */
 static bool printable(uint32_t c) {
     if (c < 128) return c >= 32 && c < 127;
     const tg_uc_class class = tg_uc_class_of(c);
     return class != TG_UC_BLANK && class != TG_UC_CONTROL;
 }
 
+/* "\x0a", "\u00e9": small letters, as Python and json.dumps write them. */
 static void put_hex(tg_jinja_run *r, const char *letter, int digits, uint32_t c) {
     char text[16];
     snprintf(text, sizeof text, "\\%s%.*x", letter, digits, (unsigned)c);
@@ -341,6 +367,7 @@ static void repr_text(tg_jinja_run *r, value v) {
     tg_jinja_emit_ascii(r, quote);
 }
 
+/* A tuple of one has a comma, so that it is not read as brackets. */
 static void repr_list(tg_jinja_run *r, const tg_jinja_list *l) {
     if (l->kind > TG_JL_TUPLE) {
         tg_jinja_unknown(r, "a generator, range or view as text", "");
@@ -354,6 +381,7 @@ static void repr_list(tg_jinja_run *r, const tg_jinja_list *l) {
     tg_jinja_emit_ascii(r, l->kind == TG_JL_LIST ? "]" : l->n == 1 ? ",)" : ")");
 }
 
+/* In the order of insertion. */
 static void repr_dict(tg_jinja_run *r, const tg_jinja_dict *d) {
     tg_jinja_emit_ascii(r, "{");
     for (uint32_t i = 0; i < d->n && !tg_jinja_failed(r); i++) {
@@ -365,6 +393,9 @@ static void repr_dict(tg_jinja_run *r, const tg_jinja_dict *d) {
     tg_jinja_emit_ascii(r, "}");
 }
 
+/* What a list or a dictionary shows of its items. Values nest as deep as the conversation's JSON,
+ * so depth is counted here, too. Names of classes and addresses, which Python writes for the rest,
+ * mean nothing to a model: they are refused. */
 void tg_jinja_emit_repr(tg_jinja_run *r, value v) {
     if (++r->depth > TG_JINJA_DEPTH_MAX) tg_jinja_fail(r, TG_E_RANGE, "too deep");
     if (tg_jinja_failed(r)) return;
@@ -390,6 +421,9 @@ void tg_jinja_emit_repr(tg_jinja_run *r, value v) {
 
 /* ---------------------------------------------------------------------------------------- JSON */
 
+/* py_encode_basestring of Python's json. The escape of somebody's character is somebody's, so that
+ * no special token can be put together of them. With ensure_ascii, characters beyond 16 bits become
+ * a pair of surrogates. */
 static void json_text(tg_jinja_run *r, value v, bool ascii) {
     static const char chars[] = "\"\\\n\r\t\f\b", letters[] = "\"\\nrtfb";
     tg_jinja_emit_ascii(r, "\"");
@@ -413,6 +447,7 @@ static void json_text(tg_jinja_run *r, value v, bool ascii) {
     tg_jinja_emit_ascii(r, "\"");
 }
 
+/* Only with an indent; without one all stands in a line. */
 static void new_line(tg_jinja_run *r, const tg_jinja_json *how, uint32_t depth) {
     if (!how->indented) return;
     tg_jinja_emit_ascii(r, "\n");
@@ -446,6 +481,7 @@ static uint32_t sorted_key(tg_jinja_run *r, const tg_jinja_dict *d, uint32_t n) 
     return 0;
 }
 
+/* An empty list has no line of its own inside: "[]". */
 static void json_items(tg_jinja_run *r, value v, const tg_jinja_json *how, uint32_t depth) {
     const bool dict = v.type == TG_JV_DICT;
     const uint32_t n = dict ? v.u.dict->n : v.u.list->n;

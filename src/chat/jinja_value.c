@@ -3,6 +3,10 @@
  * jinja_value.c - Python's values as far as templates see them: what is true, equal, less, in, and
  * what + - * and [] make of them.
  *
+ * What a value is, and who holds its memory: numbers are in the value itself; a text points to
+ * characters that never change, so parts and copies share them; lists and dictionaries are behind a
+ * pointer, and two values may be one list, as in Python. All of it lies in the arena of the run.
+ *
  * Integers have 64 bits: what would need more is refused. Dictionaries keep their order and are
  * searched from the front; those of a conversation are small, and the search counts as steps.
  */
@@ -19,6 +23,8 @@ value tg_jinja_undefined(const char *why) {
     return (value) { .type = TG_JV_UNDEFINED, .u.why = why };
 }
 
+/* A byte that is no UTF-8 becomes one code point of its own, which goes out as that byte again.
+ * There are at most as many characters as bytes, so room for these is enough. */
 value tg_jinja_text(tg_jinja_run *r, const char *bytes, size_t n_bytes, bool words) {
     if (n_bytes >= TG_JINJA_CODE) return tg_jinja_fail(r, TG_E_RANGE, "a text that is too long");
     uint32_t *c = tg_jinja_alloc(r, n_bytes, sizeof *c), n = 0;
@@ -34,6 +40,7 @@ value tg_jinja_ascii(tg_jinja_run *r, const char *text) {
     return tg_jinja_text(r, text, strlen(text), false);
 }
 
+/* Shares the characters, and keeps the flags: a part of a safe text is safe in jinja2, too. */
 value tg_jinja_piece(value text, size_t from, size_t to) {
     text.u.text += from;
     text.n = to > from ? (uint32_t)(to - from) : 0;
@@ -47,6 +54,8 @@ bool tg_jinja_has_text(value v, const char *ascii) {
     return true;
 }
 
+/* Names of filters and keys fit; of longer texts the beginning is shown. 59 leaves room for one
+ * more character of four bytes and the end. */
 const char *tg_jinja_show(value text, char out[64]) {
     size_t n = 0;
     for (uint32_t i = 0; i < text.n && n < 59; i++)
@@ -55,6 +64,7 @@ const char *tg_jinja_show(value text, char out[64]) {
     return out;
 }
 
+/* In the order of tg_jinja_type. */
 const char *tg_jinja_type_name(value v) {
     static const char *const names[] = { "undefined", "None",   "bool",    "int",       "float",
                                          "str",       "list",   "dict",    "namespace", "loop",
@@ -64,6 +74,7 @@ const char *tg_jinja_type_name(value v) {
 
 /* -------------------------------------------------------------------------- lists and dicts */
 
+/* A list whose items found no memory has room for none; pushing to it then fails, and says so. */
 value tg_jinja_list_of(tg_jinja_run *r, tg_jinja_list_kind kind, size_t room) {
     tg_jinja_list *l = tg_jinja_alloc(r, 1, sizeof *l);
     if (!l) return tg_jinja_undefined(NULL);
@@ -83,6 +94,8 @@ static bool grow(tg_jinja_run *r, value **items, uint32_t n, uint32_t room) {
     return true;
 }
 
+/* Doubling makes n pushes cost n, in an arena where nothing is freed before the end: less than
+ * twice the last size stays behind. */
 void tg_jinja_push(tg_jinja_run *r, value list, value item) {
     if (tg_jinja_failed(r) || list.type != TG_JV_LIST) return;
     tg_jinja_list *l = list.u.list;
@@ -99,6 +112,8 @@ value tg_jinja_dict_new(tg_jinja_run *r) {
     return (value) { .type = TG_JV_DICT, .u.dict = d };
 }
 
+/* Without a look whether the key is there: for those who have looked, and for JSON, whose reader
+ * has refused doubles. */
 static void append(tg_jinja_run *r, tg_jinja_dict *d, value key, value item) {
     if (d->n == d->room) {
         if (!grow(r, &d->key, d->n, d->room) || !grow(r, &d->item, d->n, d->room)) return;
@@ -113,6 +128,8 @@ void tg_jinja_put(tg_jinja_run *r, value dict, const char *key, value item) {
     append(r, dict.u.dict, tg_jinja_ascii(r, key), item);
 }
 
+/* What Python lets be a key: no dictionary, no list; a tuple passes, though one that holds a list
+ * would not. A view has no hash either. */
 static bool hashable(tg_jinja_run *r, value v) {
     const int kind = v.type == TG_JV_LIST ? v.u.list->kind : TG_JL_TUPLE;
     if (v.type == TG_JV_DICT || kind == TG_JL_LIST || kind == TG_JL_VIEW) {
@@ -122,12 +139,15 @@ static bool hashable(tg_jinja_run *r, value v) {
     return true;
 }
 
+/* By equality as Python has it, so 1, 1.0 and True are one key. */
 const value *tg_jinja_dict_find(tg_jinja_run *r, const tg_jinja_dict *d, value key) {
     for (uint32_t i = 0; i < d->n; i++)
         if (tg_jinja_equal(r, d->key[i], key)) return &d->item[i];
     return NULL;
 }
 
+/* A key that is there keeps its place and gets the new item, as in Python's ordered dictionaries.
+ */
 void tg_jinja_dict_put(tg_jinja_run *r, tg_jinja_dict *d, value key, value item) {
     if (!hashable(r, key)) return;
     const value *old = tg_jinja_dict_find(r, d, key);
@@ -182,6 +202,8 @@ static bool is_number(value v) {
 }
 static double as_double(value v) { return v.type == TG_JV_FLOAT ? v.u.d : (double)v.u.i; }
 
+/* bool(): nothing, zero and what is empty are false. A generator is true though it may hold
+ * nothing: nobody can know before it was gone through. */
 bool tg_jinja_truth(tg_jinja_run *r, value v) {
     (void)r;
     switch (v.type) {
@@ -197,6 +219,8 @@ bool tg_jinja_truth(tg_jinja_run *r, value v) {
     }
 }
 
+/* By code points, as Python compares str; not by bytes, though in UTF-8 that would be the same, and
+ * not by any language's order. */
 static int compare_texts(value a, value b) {
     for (uint32_t i = 0; i < a.n && i < b.n; i++) {
         const uint32_t x = a.u.text[i] & TG_JINJA_CODE, y = b.u.text[i] & TG_JINJA_CODE;
@@ -205,12 +229,15 @@ static int compare_texts(value a, value b) {
     return a.n < b.n ? -1 : a.n > b.n;
 }
 
+/* -1, 0, 1, or 2 where one is NaN. Two integers are compared as such: as doubles, those above 2^53
+ * would meet. An integer and a float are compared as doubles, which Python does exactly. */
 static int compare_numbers(value a, value b) {
     if (a.type != TG_JV_FLOAT && b.type != TG_JV_FLOAT) return a.u.i < b.u.i ? -1 : a.u.i > b.u.i;
     const double x = as_double(a), y = as_double(b);
     return x < y ? -1 : x > y ? 1 : x == y ? 0 : 2;
 }
 
+/* A list equals no tuple. Views and generators equal themselves alone. */
 static bool equal_lists(tg_jinja_run *r, const tg_jinja_list *a, const tg_jinja_list *b) {
     if (a == b) return true;
     if (a->kind != b->kind || a->kind > TG_JL_RANGE || a->n != b->n) return false;
@@ -219,6 +246,7 @@ static bool equal_lists(tg_jinja_run *r, const tg_jinja_list *a, const tg_jinja_
     return true;
 }
 
+/* In any order of their keys. */
 static bool equal_dicts(tg_jinja_run *r, const tg_jinja_dict *a, const tg_jinja_dict *b) {
     if (a->n != b->n) return false;
     for (uint32_t i = 0; i < a->n; i++) {
@@ -249,6 +277,8 @@ bool tg_jinja_equal(tg_jinja_run *r, value a, value b) {
     return same;
 }
 
+/* Numbers, texts, lists and tuples have an order among their kind; all else raises a TypeError in
+ * Python. Lists compare at their first difference, and then by length. */
 int tg_jinja_order(tg_jinja_run *r, value a, value b) {
     if (!tg_jinja_spend(r, 1)) return 0;
     if (is_number(a) && is_number(b)) return compare_numbers(a, b);
@@ -280,6 +310,8 @@ static size_t find(value text, value needle, size_t from) {
     return (size_t)text.n + 1;
 }
 
+/* The operator "in": a text in a text, a key in a dictionary, an item in what can be gone through,
+ * which uses a generator up. */
 bool tg_jinja_contains(tg_jinja_run *r, value in, value what) {
     if (in.type == TG_JV_TEXT) {
         if (what.type != TG_JV_TEXT) {
@@ -299,12 +331,17 @@ bool tg_jinja_contains(tg_jinja_run *r, value in, value what) {
 
 /* --------------------------------------------------------------------------------- iteration */
 
+/* iter() of Python. A list is handed out as it is, since nothing here changes one; the keys of a
+ * dictionary and the characters of a text are made into one. An undefined value has no items:
+ * jinja2 lets a template go through what is not there. */
 tg_jinja_list *tg_jinja_items(tg_jinja_run *r, value v) {
     value out = tg_jinja_undefined(NULL);
     switch (v.type) {
     case TG_JV_LIST:
         if (v.u.list->kind != TG_JL_ONCE) return v.u.list;
-        out = tg_jinja_list_of(r, TG_JL_LIST, 0); /* a generator is empty from now on */
+        /* A generator is gone through once: its items move to the list that is handed out, and it
+         * is empty from now on, wherever else it is held. */
+        out = tg_jinja_list_of(r, TG_JL_LIST, 0);
         if (out.type != TG_JV_LIST) return NULL;
         *out.u.list = *v.u.list;
         out.u.list->kind = TG_JL_LIST;
@@ -327,6 +364,7 @@ tg_jinja_list *tg_jinja_items(tg_jinja_run *r, value v) {
     return out.type == TG_JV_LIST && !tg_jinja_failed(r) ? out.u.list : NULL;
 }
 
+/* len(), which a generator has not. Of an undefined value it is 0, as jinja2 has it. */
 value tg_jinja_length(tg_jinja_run *r, value v) {
     switch (v.type) {
     case TG_JV_UNDEFINED: return tg_jinja_int(0);
@@ -346,11 +384,15 @@ value tg_jinja_length(tg_jinja_run *r, value v) {
 /* An index from the front or, below 0, from the end. */
 static int64_t place(int64_t i, int64_t n) { return i < 0 ? i + n : i; }
 
+/* What has places: views have a length and none. */
 static bool sequence(value v) {
     return v.type == TG_JV_TEXT || (v.type == TG_JV_LIST && v.u.list->kind <= TG_JL_RANGE);
 }
 static uint32_t count_of(value v) { return v.type == TG_JV_TEXT ? v.n : v.u.list->n; }
 
+/* Environment.getitem of jinja2: v[key], and where that fails the attribute of that name, if the
+ * key is a text. What is not there is undefined and no error; an item of what is undefined is one.
+ */
 value tg_jinja_item(tg_jinja_run *r, value v, value key) {
     if (v.type == TG_JV_UNDEFINED)
         return tg_jinja_fail(r, TG_E_ARG, "%s is undefined", v.u.why ? v.u.why : "a value");
@@ -371,6 +413,8 @@ value tg_jinja_item(tg_jinja_run *r, value v, value key) {
     return v.type == TG_JV_UNDEFINED ? tg_jinja_undefined("an item") : v;
 }
 
+/* One end of a slice, as CPython's PySlice_AdjustIndices clamps it: counted from the end below 0,
+ * and then within [low, high], which are -1 and n - 1 where the step goes backwards. */
 static bool bound(tg_jinja_run *r, value v, int64_t n, int64_t low, int64_t high, int64_t *out) {
     if (v.type == TG_JV_NONE) return true;
     if (v.type != TG_JV_INT && v.type != TG_JV_BOOL) {
@@ -382,6 +426,8 @@ static bool bound(tg_jinja_run *r, value v, int64_t n, int64_t low, int64_t high
     return true;
 }
 
+/* Steps longer than the sequence take one item, whatever they are: they are clamped first, so that
+ * no sum overflows. A text with step 1, which is nearly every slice, shares its characters. */
 value tg_jinja_slice(tg_jinja_run *r, value v, const value at[3]) {
     if (v.type == TG_JV_UNDEFINED)
         return tg_jinja_fail(r, TG_E_ARG, "%s is undefined", v.u.why ? v.u.why : "a value");
@@ -419,6 +465,7 @@ value tg_jinja_slice(tg_jinja_run *r, value v, const value at[3]) {
 
 /* ------------------------------------------------------------------------------- arithmetic */
 
+/* The undefined one of the two is named, for it is what the author of a template looks for. */
 static value no_such(tg_jinja_run *r, int op, value a, value b) {
     static const char *const names[] = { "//", "**" };
     const char one[2] = { (char)op, 0 };
@@ -435,6 +482,8 @@ static value too_large(tg_jinja_run *r) {
     return tg_jinja_unknown(r, "an integer of more than 64 bits", "");
 }
 
+/* By squaring. The square behind the last bit is not made: it may overflow where the result does
+ * not. */
 static value power(tg_jinja_run *r, int64_t base, int64_t times) {
     int64_t out = 1;
     for (; times > 0; times >>= 1) {
@@ -444,6 +493,9 @@ static value power(tg_jinja_run *r, int64_t base, int64_t times) {
     return tg_jinja_int(out);
 }
 
+/* Overflow is found by the compiler's builtins, since a signed one is undefined in C. / is a float,
+ * as in Python 3, also where it comes out even; // and % round towards minus infinity, where C
+ * rounds towards 0. A divisor of -1 apart: INT64_MIN / -1 traps. */
 static value of_ints(tg_jinja_run *r, int op, int64_t a, int64_t b) {
     int64_t out = 0;
     bool over = false;
@@ -451,7 +503,7 @@ static value of_ints(tg_jinja_run *r, int op, int64_t a, int64_t b) {
     case '+': over = __builtin_add_overflow(a, b, &out); break;
     case '-': over = __builtin_sub_overflow(a, b, &out); break;
     case '*': over = __builtin_mul_overflow(a, b, &out); break;
-    case '/': return tg_jinja_float((double)a / (double)b);
+    case '/': return tg_jinja_float((double)a / (double)b); /* b is not 0: of_numbers */
     case TG_JT_POW:
         if (b >= 0) return power(r, a, b);
         return tg_jinja_unknown(r, "a power below 0", "");
@@ -467,6 +519,8 @@ static value of_ints(tg_jinja_run *r, int op, int64_t a, int64_t b) {
     return over ? too_large(r) : tg_jinja_int(out);
 }
 
+/* One float makes the other one a float. Division by zero is an error in Python for floats as well.
+ */
 static value of_numbers(tg_jinja_run *r, int op, value a, value b) {
     if ((op == '/' || op == '%' || op == TG_JT_FLOORDIV) && as_double(b) == 0)
         return tg_jinja_fail(r, TG_E_ARG, "a division by 0");
@@ -481,6 +535,8 @@ static value of_numbers(tg_jinja_run *r, int op, value a, value b) {
     }
 }
 
+/* Each character keeps whose words it is. A safe text beside one that is not has the other escaped,
+ * as markupsafe's __add__ and __radd__ do. */
 static value add_texts(tg_jinja_run *r, value a, value b) {
     if (a.flags & TG_JV_SAFE && !(b.flags & TG_JV_SAFE)) b = tg_jinja_escape(r, b);
     if (b.flags & TG_JV_SAFE && !(a.flags & TG_JV_SAFE)) a = tg_jinja_escape(r, a);
@@ -496,6 +552,7 @@ static value add_texts(tg_jinja_run *r, value a, value b) {
     return a;
 }
 
+/* A list and a list, or a tuple and a tuple: the caller has seen to it. */
 static value add_lists(tg_jinja_run *r, const tg_jinja_list *a, const tg_jinja_list *b) {
     value out = tg_jinja_list_of(r, (tg_jinja_list_kind)a->kind, (size_t)a->n + b->n);
     if (!tg_jinja_spend(r, ((uint64_t)a->n + b->n) / 4)) return out;
@@ -525,6 +582,8 @@ static value repeat(tg_jinja_run *r, value v, int64_t times) {
     return out;
 }
 
+/* Which types an operator knows, in the order of their likelihood in templates. Python's % behind a
+ * text is printf's language, and is refused. */
 value tg_jinja_binary(tg_jinja_run *r, int op, value a, value b) {
     if (tg_jinja_failed(r)) return tg_jinja_undefined(NULL);
     if (is_number(a) && is_number(b)) return of_numbers(r, op, a, b);

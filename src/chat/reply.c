@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reply.c - an answer taken apart as it comes, a byte at a time. */
+/*
+ * reply.c - an answer taken apart as it comes, a byte at a time.
+ *
+ * What might become a mark is held back until it is one or cannot be; so text comes late by less
+ * than the longest mark, and no part of a mark is ever shown as text.
+ */
 #include "chat/reply.h"
 
 #include "base/str.h"
@@ -14,6 +19,7 @@ static const struct {
 };
 enum { N_MARKS = sizeof marks / sizeof marks[0] };
 
+/* A mark that is a token of the vocabulary counts though the template may not spell it. */
 static bool has_token(const tg_tok *tok, const char *mark) {
     return tok && *mark && tg_tok_find(tok, mark, strlen(mark)) >= 0;
 }
@@ -22,6 +28,8 @@ static bool spells(const char *text, const char *mark) {
     return text && *mark && strstr(text, mark) != NULL;
 }
 
+/* Only marks of this model's family are looked for: to another one "<think>" is a word like any
+ * other, which its answers may quote. */
 void tg_reply_begin(tg_reply *r, const char *template_text, const tg_tok *tok) {
     *r = (tg_reply) { 0 };
     for (size_t i = 0; i < N_MARKS; i++)

@@ -147,8 +147,32 @@ enum { STACK_BYTES = 2 << 20 };
 enum { STACK_BYTES = 192 << 10 };
 #endif
 
+/* As many parts as a template has room for: a chain of them nests nothing, and takes no more memory
+ * than its text is worth. */
+static void renders_chain(const char *open, const char *part, int parts, const char *close,
+                          size_t n_written) {
+    enum { MOST_BYTES = 20 << 20 };
+    const size_t n_part = strlen(part), n_open = strlen(open);
+    char *text = malloc(n_open + (size_t)parts * n_part + strlen(close) + 1), *at = text + n_open;
+    memcpy(text, open, n_open);
+    for (int i = 0; i < parts; i++, at += n_part) memcpy(at, part, n_part);
+    memcpy(at, close, strlen(close) + 1);
+    test_alloc a = { .fail_at = 0 };
+    const tg_mem mem = test_alloc_mem(&a);
+    rendered x;
+    begin(&x, &mem);
+    render(&x, text, NULL);
+    if (x.status != TG_OK) fail_msg("%d: %s", (int)x.status, x.ctx.message);
+    assert_int_equal(x.out.text.length, n_written);
+    assert_true(a.peak_bytes < MOST_BYTES);
+    end(&x);
+    free(text);
+}
+
 static void *deepest(void *user) {
     (void)user;
+    renders_chain("{% if a %}", "{% elif a %}", 40000, "{% else %}x{% endif %}", 1);
+    renders_chain("{{", " 'a'", 8000, "}}", 8000);
     refuses("{% macro f(n) %}{% if true %}{% for a in [1] %}{{ [[f(n + 1) | trim ~ 'x']][0] }}"
             "{% endfor %}{% endif %}{% endmacro %}{{ f(0) }}",
             TG_E_RANGE, "too deep");
