@@ -152,7 +152,8 @@ static void keep_typical(const drawing *d) {
 }
 
 /* In the order of tinygpt.h. Each link leaves the candidates alone if it is not wanted.
- * Temperature, top_k, top_p, min_p and the draw, which follow, are the op's (ops/sample/sample.c).
+ * Temperature, top_k, top_p, min_p and the draw, which follow over the same array, are the op's:
+ * ops/sample/candidate.h says why.
  */
 static const struct {
     bool (*wanted)(const tg_session *s, const tg_sample_options *o);

@@ -7,17 +7,9 @@
 #include "base/math.h"
 #include "base/sort.h"
 #include "base/str.h"
+#include "ops/sample/candidate.h"
 
-/* A logit as a number between -inf and FLT_MAX. */
-static double value(float x) {
-    if (tg_isnan((double)x)) return -TG_INF;
-    return x > FLT_MAX ? (double)FLT_MAX : (double)x;
-}
-
-/* Back to a logit: what left the range of floats stays at its end. */
-static float logit(double x) {
-    return x > (double)FLT_MAX ? FLT_MAX : x < -(double)FLT_MAX ? (float)-TG_INF : (float)x;
-}
+static double value(float x) { return (double)tg_candidate(x); }
 
 /* ------------------------------------------------------------------------- bias and penalties */
 
@@ -37,7 +29,7 @@ tg_status tg_logits_check_bias(tg_ctx *ctx, const tg_logit_bias *bias, size_t n,
 
 void tg_logits_bias(float *logits, const tg_logit_bias *bias, size_t n) {
     for (size_t i = 0; i < n; i++) {
-        logits[bias[i].id] = logit(value(logits[bias[i].id]) + bias[i].bias);
+        logits[bias[i].id] = tg_candidate_of(value(logits[bias[i].id]) + bias[i].bias);
     }
 }
 
@@ -51,10 +43,8 @@ void tg_logits_penalize(float *logits, size_t V, const int32_t *recent, size_t n
             count += recent[k] == id;
         }
         if (before > 0 || id < 0 || (size_t)id >= V) continue;
-        double x = value(logits[id]);
-        if (p->repeat > 0 && tg_isfinite(p->repeat)) x = x > 0 ? x / p->repeat : x * p->repeat;
-        x -= (double)count * p->frequency + p->presence;
-        logits[id] = logit(x);
+        const double less = (double)count * p->frequency + p->presence;
+        logits[id] = tg_candidate_penalized(logits[id], p->repeat, less);
     }
 }
 

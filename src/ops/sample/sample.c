@@ -33,6 +33,7 @@
 #include "base/rng.h"
 #include "ops/build.h"
 #include "ops/rules.h"
+#include "ops/sample/candidate.h"
 #include "ops/shader.h"
 
 #define NEAR 10 /* weights below e^-10 are rarely asked for, at the usual temperatures */
@@ -59,21 +60,13 @@ static void infer(tg_graph *g, tg_node *n) {
 /* Keys are finite or -inf from here on: differences of two of them below the largest are numbers.
  */
 static void fill_keys(const tg_args *a, const TG_REAL *logits, size_t n, TG_REAL *key) {
-    const TG_REAL none = (TG_REAL)-TG_INF, most = (TG_REAL)FLT_MAX;
     const double penalty = (double)a->rt->repeat_penalty;
-    for (size_t i = 0; i < n; i++) {
-        const TG_REAL x = logits[i] >= none ? logits[i] : none; /* a NaN is not */
-        key[i] = x > most ? most : x;
-    }
-    if (penalty > 0 && tg_isfinite(penalty)) {
-        const int32_t *recent = a->in[1];
-        for (size_t i = 0; i < a->in_type[1].dim[0] && (int32_t)i < a->rt->n_recent; i++) {
-            const int32_t id = recent[i];
-            if (id < 0 || (size_t)id >= n || key[id] == none) continue;
-            const double x = (double)logits[id];
-            const TG_REAL y = (TG_REAL)(x > 0 ? x / penalty : x * penalty);
-            key[id] = y > most ? most : y;
-        }
+    const int32_t *recent = a->in[1];
+    for (size_t i = 0; i < n; i++) key[i] = tg_candidate(logits[i]);
+    for (size_t i = 0; i < a->in_type[1].dim[0] && (int32_t)i < a->rt->n_recent; i++) {
+        const int32_t id = recent[i];
+        if (id < 0 || (size_t)id >= n) continue;
+        key[id] = tg_candidate_penalized(logits[id], penalty, 0);
     }
 }
 
