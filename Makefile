@@ -338,7 +338,7 @@ web: wasm $(WEB_INSTALLED)
 gallery: $(PROGRAM)
 	TG_PROGRAM=$(PROGRAM) NODE=$(NODE) python3 tools/gallery.py
 
-test-e2e: web $(PROGRAM)
+test-e2e: web web-lib $(PROGRAM)
 	$(Q)cd web && node_modules/.bin/tsc -p e2e/tsconfig.json && \
 	  TG_PROGRAM=$(abspath $(PROGRAM)) TG_SCREENS=$(abspath $(BUILD))/screens \
 	  $(NODE) node_modules/.bin/vitest run --config e2e/vitest.config.ts $(E2E)

@@ -87,6 +87,13 @@ describe('a host without headers', () => {
     await p.ready();
     expect(await isolatedNow()).toBe(true);
     expect(loads).toBe(3);
+    // Of all builds of the core the one in use is kept.
+    const builds = await p.page.evaluate(async () => {
+      const names = (await caches.keys()).filter((name) => name.startsWith('tinygpt-page-'));
+      const lists = await Promise.all(names.map(async (name) => (await caches.open(name)).keys()));
+      return lists.flat().map(({ url }) => url).filter((url) => url.endsWith('.wasm'));
+    });
+    expect(builds).toEqual([`${site.url}wasm/tinygpt-relaxed-mt.wasm`]);
   });
 
   it('does not take the page away from a person who has begun', async () => {

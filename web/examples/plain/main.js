@@ -3,7 +3,8 @@
 import { Engine } from './tinygpt/bundle/tinygpt.js';
 
 const at = (id) => document.getElementById(id);
-const engine = await Engine.open();
+// Whoever is quick may pick a file before the engine is there.
+const whenEngine = Engine.open();
 let session;
 let chats = false;
 
@@ -11,10 +12,11 @@ at('file').addEventListener('change', async () => {
   const [file] = at('file').files;
   at('state').textContent = `Loading ${file.name}`;
   try {
+    const engine = await whenEngine;
     const model = await engine.openChatModel(file);
     chats = model.info.template !== '';
     session = await (chats ? model.chat({ ctx: 1024 }) : model.session());
-    at('state').textContent = `${file.name} is ready, on ${engine.info.threads} threads.`;
+    at('state').textContent = `${file.name} is ready. Threads: ${engine.info.threads}.`;
   } catch (error) {
     at('state').textContent = error.message;
   }

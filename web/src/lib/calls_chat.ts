@@ -7,7 +7,8 @@
  */
 import { type Ptr, utf8 } from './abi.js';
 import {
-  tg_chat_flag, tg_chat_limit, tg_encode_flag, tg_full, tg_kv_type, tg_role,
+  tg_ability, tg_chat_flag, tg_chat_limit, tg_encode_flag, tg_full, tg_kv_type,
+  tg_role,
 } from './abi.gen.js';
 import { type Call, choose, Gathered, listening, offering, using } from './calling.js';
 import { SAVED, takeSaved } from './calls_model.js';
@@ -122,6 +123,7 @@ export const chatOpen: Call<'chatOpen'> = (core, task, file) =>
         id: entry.id,
         info: {
           family, dtype, loadMs, template, templates: templates(core),
+          writes: c.tg_model_can(at, tg_ability.TG_CAN_WRITE),
           params: Number(params), weightBytes: Number(weightBytes),
           ctx: config.ctx, vocab: config.vocab,
         },

@@ -294,6 +294,8 @@ export interface ChatInfo {
   template: string;
   /** Names of those that are built in. */
   templates: string[];
+  /** False of an encoder, which has embed() alone. */
+  writes: boolean;
   /** What reading and packing took. */
   loadMs: number;
 }

@@ -12,6 +12,7 @@ import { useStore } from '../store';
 import { type Drawer, drawer, openDrawer } from './drawer';
 import { models } from './models';
 import { ForecastCard, ModelsCard } from './models_card';
+import { NotesPane } from './notes_pane';
 import { SettingsCard } from './settings_card';
 import { newTalk, startTalks, talk } from './talk';
 import { talkName } from './talk_doc';
@@ -39,11 +40,18 @@ export default function ChatView() {
     <div class="chat-full">
       <Head />
       <div class="chat-body">
-        {opened?.template === null ? <TextPane /> : <TalkPane />}
+        <Pane />
         {open !== '' && <Aside open={open} />}
       </div>
     </div>
   );
+}
+
+/** By what the open model can do. */
+function Pane() {
+  const opened = useStore(models, (m) => m.opened);
+  if (opened && !opened.info.writes) return <NotesPane />;
+  return opened?.template === null ? <TextPane /> : <TalkPane />;
 }
 
 function Head() {

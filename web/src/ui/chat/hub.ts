@@ -58,6 +58,10 @@ export const CATALOGUE: readonly Listed[] = [
     title: 'Llama 3.2 1B', repo: 'bartowski/Llama-3.2-1B-Instruct-GGUF', file: 'Q4_K_M',
     bytes: 808e6, licence: 'Llama 3.2', about: 'The best talker of these; wants a good machine.',
   },
+  {
+    title: 'MiniLM', repo: 'leliuga/all-MiniLM-L6-v2-GGUF', file: 'Q8_0',
+    bytes: 25e6, licence: 'Apache 2.0', about: 'Writes nothing: it finds passages in your notes.',
+  },
 ];
 
 const NAME = /^[\w.-]+\/[\w.-]+$/;

@@ -82,6 +82,12 @@ export async function tokensOf(text: string): Promise<Int32Array> {
   return (await model?.tokenize(text))?.ids ?? new Int32Array();
 }
 
+/** Texts as vectors, by the model that is open; of one that is too long the beginning counts. */
+export async function vectorsOf(texts: readonly string[]): Promise<Float32Array[]> {
+  if (!model) throw new Error('No model is open.');
+  return model.embed(texts, { cut: true });
+}
+
 /** The conversation's cache, while a model is open. */
 export function chatSession(): ChatSession | null {
   return session;
@@ -260,6 +266,11 @@ export function openChosen(): Promise<void> {
     const none = named === NO_TEMPLATE || (named === '' && made.info.template === '');
     const template = none ? null : named;
     const ctx = Math.min(wanted, made.info.ctx);
+    if (!made.info.writes) {
+      models.patch({ opened: { name, source, info: made.info, capacity: 0, template: null } });
+      openDrawer('');
+      return;
+    }
     try {
       session = await (none ? made.session({ ctx, keys }) : made.chat({ ctx, keys, template: named }));
     } catch (e) {
