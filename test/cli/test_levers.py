@@ -261,7 +261,7 @@ def blocks_for_other_programs():
     p = start("bench", "train", "--preset", "tiny", "--blocks", stdin=subprocess.PIPE)
     p.stdout.readline()
     p.stdin.close()
-    equal(p.wait(30), 0, "the end of its input is an end")
+    equal(p.wait(300), 0, "the end of its input is an end")
 
 
 # ------------------------------------------------------------------------------------------ doctor

@@ -179,7 +179,7 @@ class Chat:
         self.p.stdin.flush()
 
     def end(self):
-        out, err = self.p.communicate(timeout=60)
+        out, err = self.p.communicate(timeout=300)
         return self.p.returncode, out, err
 
 
@@ -245,7 +245,7 @@ def an_interrupted_convert_leaves_nothing():
             while p.poll() is None and not any(".tmp" in n for n in os.listdir(".")):
                 time.sleep(0.001)
             p.send_signal(getattr(signal, name))
-            _, err = p.communicate(timeout=60)
+            _, err = p.communicate(timeout=300)
             if p.returncode == 0:  # it was quicker than the signal
                 continue
             equal(p.returncode, 130, f"convert to {form[0]} and {name}: {err[-200:]!r}")
@@ -256,7 +256,7 @@ def an_interrupted_convert_leaves_nothing():
     while p.poll() is None and not any(".tmp" in n for n in os.listdir(".")):
         time.sleep(0.001)
     p.send_signal(signal.SIGTERM)
-    p.communicate(timeout=60)
+    p.communicate(timeout=300)
     equal(p.returncode, 130, "corpus and SIGTERM")
     check(not any(n.startswith("s.txt") for n in os.listdir(".")), "nothing of it is left")
 

@@ -73,7 +73,7 @@ def serves(line):
     status = None
     for _ in range(50):
         try:
-            with urllib.request.urlopen(address.group().decode() + "/", timeout=5) as reply:
+            with urllib.request.urlopen(address.group().decode() + "/", timeout=60) as reply:
                 status = reply.status
             break
         except OSError as error:
@@ -82,7 +82,7 @@ def serves(line):
                 break
             time.sleep(0.1)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
     check(status in (200, 404), line, f"want an answer of the page, have {status}")
 
 

@@ -89,10 +89,10 @@ def limits_of_tests_in_one_file():
     """util.main stops a test at its limit, which one of many small ones moves on with each."""
     script = ("import sys, time; sys.path.insert(0, sys.argv.pop(1)); import util\n"
               "def slow():\n"
-              "    for _ in range(3): util.goes_on(2); time.sleep({})\n"
+              "    for _ in range(3): util.goes_on(4); time.sleep({})\n"
               "    util.check(True, 'slow')\n"
               "util.main(slow)")
-    for sleep_s, passes in ((1, True), (4, False)):
+    for sleep_s, passes in ((1, True), (8, False)):
         r = run([sys.executable, "-c", script.format(sleep_s), os.path.join(TOP, "test", "cli"), PROGRAM])
         equal(r.code, 0 if passes else 1, f"exit code of thrice {sleep_s} s")
         check(("waited for too long" in r.out.decode() + r.errors) != passes, f"what is said of {sleep_s} s")

@@ -48,9 +48,9 @@ export class Playground {
   }
 
   /** The page may share memory between threads; it may have to be loaded again before. */
-  async isolated(timeout = 30_000): Promise<void> {
+  async isolated(): Promise<void> {
     const ask = () => this.page.evaluate(() => crossOriginIsolated).catch(() => false);
-    await expect.poll(ask, { timeout }).toBe(true);
+    await expect.poll(ask).toBe(true);
   }
 
   button(name: string | RegExp): Locator {

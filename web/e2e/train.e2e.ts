@@ -43,7 +43,7 @@ describe('training', () => {
     await p.view('Write');
     await p.write('The fox ');
     await expect
-      .poll(() => p.page.locator('main').innerText(), { timeout: 20_000 })
+      .poll(() => p.page.locator('main').innerText())
       .toMatch(/The fox \w+/);
   });
 

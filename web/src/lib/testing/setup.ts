@@ -5,6 +5,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { expect } from 'vitest';
 import {
   type BuildName, Engine, type Model, type Text, type Trainer, type TrainOptions,
 } from 'tinygpt';
@@ -51,6 +52,25 @@ export async function finish(trainer: Trainer): Promise<{ hash: string; loss: nu
   let last = { hash: '', loss: NaN };
   for await (const { lossHash, loss } of trainer.steps()) last = { hash: lossHash, loss };
   return last;
+}
+
+const STOP_MS = 100;
+const ROUNDS = 5;
+
+/**
+ * What is told to stop does so within 100 ms: the median of some times, each the milliseconds that
+ * one stop took. A machine that is busy with other things makes stops late, and none early, so it
+ * gets several rounds; what looks too rarely is late in all of them.
+ */
+export async function expectPromptStops(late: (i: number) => Promise<number>, times = 5) {
+  let best = Infinity;
+  for (let round = 0; round < ROUNDS && best >= STOP_MS; round++) {
+    const took: number[] = [];
+    for (let i = 0; i < times; i++) took.push(await late(i));
+    took.sort((a, b) => a - b);
+    best = Math.min(best, took[times >> 1]!);
+  }
+  expect(best).toBeLessThan(STOP_MS);
 }
 
 /** Runs a body on an engine that is closed afterwards. */
