@@ -54,6 +54,23 @@ static inline bool isa_usable(const char *name) {
     return false;
 }
 
+/* So many tokens behind a text, or behind ids, which are borrowed; all else is as by default. */
+static inline tg_generation behind_text(const char *text, size_t n_bytes, size_t n_tokens) {
+    tg_generation what = tg_generation_default();
+    what.prompt = text;
+    what.prompt_bytes = n_bytes;
+    what.n_tokens = n_tokens;
+    return what;
+}
+
+static inline tg_generation behind_ids(const int32_t *ids, size_t n_ids, size_t n_tokens) {
+    tg_generation what = tg_generation_default();
+    what.ids = ids;
+    what.n_ids = n_ids;
+    what.n_tokens = n_tokens;
+    return what;
+}
+
 /* A run in progress and all it stands on. */
 typedef struct run_of {
     tg_context *ctx;

@@ -120,11 +120,8 @@ static void use(const mode *m, bool before_context, unsigned threads, result *ou
     out->logits = mix(UINT64_C(14695981039346656037), logits, 256 * sizeof *logits);
     int32_t token;
     SAME_AFTER(OK(ctx, tg_session_sample(session, &sampling, 0, &token)));
-    tg_generation what = tg_generation_default();
-    what.prompt = "the";
-    what.prompt_bytes = 3;
+    tg_generation what = behind_text("the", 3, 12);
     what.sample = &sampling;
-    what.n_tokens = 12;
     what.write = ignore_text;
     what.new_ids = out->ids;
     SAME_AFTER(OK(ctx, tg_session_continue(session, &what, NULL)));

@@ -84,10 +84,7 @@ static size_t give_room(void *user, size_t n_made, const int32_t **ids) {
 }
 
 static tg_generation generation(heard *h, size_t n_tokens) {
-    tg_generation what = tg_generation_default();
-    what.prompt = PROMPT;
-    what.prompt_bytes = PROMPT_TOK;
-    what.n_tokens = n_tokens;
+    tg_generation what = behind_text(PROMPT, PROMPT_TOK, n_tokens);
     what.token = hear_token;
     what.write = hear_text;
     what.user = h;
@@ -348,13 +345,10 @@ static written write_with(tg_context *ctx, tg_model *m, int32_t window, double t
     tg_session *s;
     OK(ctx, tg_model_get_info(m, &info));
     OK(ctx, tg_session_new(ctx, m, window, &s));
-    tg_generation what = tg_generation_default();
+    tg_generation what = behind_ids(prompt, sizeof prompt / sizeof *prompt, 40);
     const int32_t none = -1;
-    what.ids = prompt;
-    what.n_ids = sizeof prompt / sizeof *prompt;
     what.ends = &none;
     what.n_ends = 1;
-    what.n_tokens = 40;
     tg_sample_options sample = tg_sample_options_default();
     sample.temperature = temperature;
     sample.repeat_penalty = temperature > 0 ? 1.2 : 1;

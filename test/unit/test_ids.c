@@ -35,12 +35,9 @@ static int refuse(void *user, const char *bytes, size_t n) {
 
 static tg_status from_ids(tg_session *s, const int32_t *ids, size_t n, const int32_t *ends,
                           size_t n_ends, said *to, int32_t *new_ids, tg_generate_stats *stats) {
-    tg_generation what = tg_generation_default();
-    what.ids = ids;
-    what.n_ids = n;
+    tg_generation what = behind_ids(ids, n, N);
     what.ends = ends;
     what.n_ends = n_ends;
-    what.n_tokens = N;
     what.write = hear;
     what.user = to;
     what.new_ids = new_ids;
@@ -61,10 +58,7 @@ static void generation_from_ids(void **state) {
     size_t n;
     said first = { .n = 0 }, again = { .n = 0 };
     tg_generate_stats stats;
-    tg_generation what = tg_generation_default();
-    what.prompt = prompt;
-    what.prompt_bytes = sizeof prompt - 1;
-    what.n_tokens = N;
+    tg_generation what = behind_text(prompt, sizeof prompt - 1, N);
     what.write = hear;
     what.user = &first;
     what.new_ids = want;

@@ -3,29 +3,10 @@
  * test_jinja.c - templates are rendered as jinja2 renders them (test/golden/chat/jinja.json, by
  * tools/oracle/jinja.py), within limits, and each character knows whose it is.
  */
+#include "chat_util.h"
 #include "fail_alloc.h"
-#include "tok_util.h"
-
-#include "chat/jinja.h"
 
 #include <pthread.h>
-
-typedef struct rendered {
-    tg_ctx ctx;
-    tg_jinja_out out;
-    tg_status status;
-} rendered;
-
-static void begin(rendered *x, const tg_mem *mem) {
-    tg_ctx_init(&x->ctx, mem, NULL, NULL);
-    tg_buf_init(&x->out.text, &x->ctx.mem);
-    tg_buf_init(&x->out.words, &x->ctx.mem);
-}
-
-static void end(rendered *x) {
-    tg_buf_deinit(&x->out.text);
-    tg_buf_deinit(&x->out.words);
-}
 
 /* With the members of a JSON object as variables, all of them somebody's words; NULL: with none. */
 static void render(rendered *x, const char *template, const tg_json *variables) {
@@ -57,22 +38,16 @@ static void refuses(const char *template, tg_status want, const char *says) {
 
 static void as_jinja2(void **state) {
     (void)state;
-    size_t n;
-    char *json = read_file("test/golden/chat/jinja.json", &n);
-    tg_ctx ctx;
-    tg_arena arena;
-    const tg_json *root;
-    tg_ctx_init(&ctx, NULL, NULL, NULL);
-    tg_arena_init(&arena, &ctx.mem);
-    assert_int_equal(tg_json_parse(&ctx, &arena, "jinja.json", json, n, NULL, &root), TG_OK);
-    const tg_json *cases = tg_json_get(root, "cases");
+    golden g;
+    open_golden(&g, "test/golden/chat/jinja.json");
+    const tg_json *cases = tg_json_get(g.root, "cases");
     assert_true(cases->count > 100);
     for (const tg_json *c = tg_json_first(cases); c; c = tg_json_next(c)) {
         const char *text = tg_json_get(c, "text")->u.text;
         const tg_json *want = tg_json_get(c, "want");
         rendered x;
         begin(&x, NULL);
-        render(&x, text, tg_json_get(root, "variables"));
+        render(&x, text, tg_json_get(g.root, "variables"));
         if (tg_json_kind(want) == TG_JSON_NULL
                 ? x.status == TG_OK
                 : x.status != TG_OK || !tg_json_is(want, tg_buf_text(&x.out.text)))
@@ -81,8 +56,7 @@ static void as_jinja2(void **state) {
         assert_int_equal(x.out.text.length, x.out.words.length);
         end(&x);
     }
-    tg_arena_deinit(&arena);
-    free(json);
+    close_golden(&g);
 }
 
 /* What is not known is named, and what a template says itself is told. */

@@ -245,15 +245,8 @@ static uint64_t look_logits(stage *s) {
 
 /* Longer than the window, so that the prompt is cut and the window slides. */
 static const char LONG[] = "Now is the winter of our discontent";
-static tg_generation of_text(const char *text, size_t n_bytes, size_t n_tokens) {
-    tg_generation what = tg_generation_default();
-    what.prompt = text;
-    what.prompt_bytes = n_bytes;
-    what.n_tokens = n_tokens;
-    return what;
-}
 static tg_generation heard_text(stage *s, size_t n_bytes, size_t n_tokens) {
-    tg_generation what = of_text(LONG, n_bytes, n_tokens);
+    tg_generation what = behind_text(LONG, n_bytes, n_tokens);
     what.write = hear_text;
     what.user = s;
     what.new_ids = s->ids;
@@ -533,7 +526,7 @@ static void jobs_keep_others_away(void **state) {
     refused(&s, tg_session_rewind(s.session, 0), "pending");
     refused(&s, tg_session_slide(s.session), "pending");
     refused(&s, tg_session_slide_job(s.session, &second), "pending");
-    const tg_generation one = of_text("", 0, 1);
+    const tg_generation one = behind_text("", 0, 1);
     refused(&s, tg_session_continue(s.session, &one, NULL), "pending");
     assert_int_equal(tg_session_tokens(s.session), 6);
     tg_job_free(job);
@@ -610,7 +603,7 @@ static void reading_between_slices(void **state) {
     while (status != TG_STOPPED) {
         status = tg_trainer_poll(s.trainer, LEAST, &s.report);
         if (status == TG_PENDING && tg_trainer_steady(s.trainer)) {
-            const tg_generation what = of_text("To", 2, 3);
+            const tg_generation what = behind_text("To", 2, 3);
             OK(s.ctx, tg_session_continue(s.session, &what, NULL));
             texts++;
         }

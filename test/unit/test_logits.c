@@ -237,11 +237,8 @@ static int collect(void *user, const char *text, size_t n) {
 static tg_status generate(tg_session *s, const tg_sample_options *o, size_t n, heard *h) {
     h->n = 0;
     h->text[0] = '\0';
-    tg_generation what = tg_generation_default();
-    what.prompt = "abc";
-    what.prompt_bytes = 3;
+    tg_generation what = behind_text("abc", 3, n);
     what.sample = o;
-    what.n_tokens = n;
     what.write = collect;
     what.user = h;
     return tg_session_continue(s, &what, NULL);

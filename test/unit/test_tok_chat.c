@@ -3,8 +3,8 @@
  * test_tok_chat.c - conversations become what the models' own templates make of them
  * (test/golden/tok/chat.json, by tools/oracle/chat.py), and special tokens stay the template's.
  */
+#include "chat_util.h"
 #include "fail_alloc.h"
-#include "tok_util.h"
 
 #include "chat/chat.h"
 
@@ -45,23 +45,6 @@ enum { N_CONVERSATIONS = sizeof conversations / sizeof conversations[0] };
 static const tg_chat_turn turns[] = { S, U0, A0, U1 };
 static const tg_chat_said plainly = { .flags = 0 };
 
-/* What is rendered, or that it is refused. */
-typedef struct rendered {
-    tg_ctx ctx;
-    tg_jinja_out out;
-} rendered;
-
-static void begin(rendered *x, const tg_mem *mem) {
-    tg_ctx_init(&x->ctx, mem, NULL, NULL);
-    tg_buf_init(&x->out.text, &x->ctx.mem);
-    tg_buf_init(&x->out.words, &x->ctx.mem);
-}
-
-static void end(rendered *x) {
-    tg_buf_deinit(&x->out.text);
-    tg_buf_deinit(&x->out.words);
-}
-
 static tg_status render(rendered *x, const tg_chat_template *t, const tg_chat_turn *list, size_t n,
                         tg_chat_said said) {
     said.turns = list;
@@ -85,33 +68,11 @@ static tg_status render_named(rendered *x, const char *name, const tg_chat_turn 
     return s;
 }
 
-/* The golden file, and what it is in. */
-typedef struct golden {
-    tg_ctx ctx;
-    tg_arena arena;
-    char *text;
-    const tg_json *root;
-} golden;
-
-static void open_golden(golden *g) {
-    size_t n;
-    tg_ctx_init(&g->ctx, NULL, NULL, NULL);
-    tg_arena_init(&g->arena, &g->ctx.mem);
-    g->text = read_file(TOK_GOLDEN "chat.json", &n);
-    assert_int_equal(tg_json_parse(&g->ctx, &g->arena, "chat.json", g->text, n, NULL, &g->root),
-                     TG_OK);
-}
-
-static void close_golden(golden *g) {
-    tg_arena_deinit(&g->arena);
-    free(g->text);
-}
-
 /* What a template renders is rendered, and what it refuses is refused. */
 static void as_the_models_templates(void **state) {
     (void)state;
     golden g;
-    open_golden(&g);
+    open_golden(&g, TOK_GOLDEN "chat.json");
     const tg_json *rows = tg_json_get(g.root, "rows");
     size_t count = 0;
     while (tg_chat_name_at(count)) count++;
@@ -142,7 +103,7 @@ static void as_the_models_templates(void **state) {
 static void as_files_have_them(void **state) {
     (void)state;
     golden g;
-    open_golden(&g);
+    open_golden(&g, TOK_GOLDEN "chat.json");
     const tg_json *texts = tg_json_get(g.root, "texts");
     assert_true(texts->count > 10);
     for (const tg_json *row = tg_json_first(texts); row; row = tg_json_next(row)) {
