@@ -17,6 +17,7 @@ A test is named in one of these ways:
     test_NAME          a unit test program               test_NAME.py   a test of the command line
     op_test FILTER     ops on every instruction set      gradients FILTER   finite differences
     simd_test          vectors of every instruction set  gpu FILTER     ops on a software GPU
+    merge_test         merged steps on a software GPU
 
 The script copies the tree once per job and builds the copies, so the tree itself is never touched.
 They are built as `make build` does: with ccache, only what a mutant touches is compiled. For each
@@ -238,7 +239,7 @@ class Tests:
     def noticed(self, name, copy):
         """Runs a test; "" or what it says."""
         env = copy.env
-        if name.startswith("gpu"):
+        if name.startswith(("gpu", "merge_test")):
             env = dict(env, VK_ICD_FILENAMES=SWIFTSHADER, TG_WEBGPU_LIB=os.path.join(
                 copy.tree, ".cache/webgpu/libwebgpu_wrapper.so"))
         limit = self.limit_s.get(name, LIMIT_UNMEASURED_S)

@@ -50,6 +50,9 @@ afterEach(async () => {
   expect(v.errors).toEqual([]);
 });
 
+/** All shaders of a step, on a machine that is busy, too. */
+const COMPILED_MS = 600_000;
+
 // What the adapter compiles is the same for any size; what it writes with tiny takes minutes.
 const SHAPE = { layers: 1, width: 32, heads: 2, ctx: 32 };
 const SETTINGS = {
@@ -66,7 +69,7 @@ async function chooseDevice(name: 'CPU' | 'GPU'): Promise<void> {
   await p.view('Run');
   await p.page.getByRole('group', { name: 'Device' }).getByRole('radio', { name }).click();
   const shown = name === 'GPU' ? /swiftshader/i : /A run goes along/;
-  await p.page.getByRole('status').filter({ hasText: shown }).waitFor({ timeout: 240_000 });
+  await p.page.getByRole('status').filter({ hasText: shown }).waitFor({ timeout: COMPILED_MS });
 }
 
 /** The losses of a run by step, out of the META section of a file of version 3. */
@@ -96,7 +99,7 @@ async function train(steps: number): Promise<Buffer> {
   await p.open(site.url, 'start', { ...SETTINGS, steps });
   await p.paste(TEXT);
   await p.start();
-  await p.finished(240_000);
+  await p.finished(COMPILED_MS);
   return download();
 }
 
@@ -126,7 +129,7 @@ async function loseDevice(): Promise<void> {
 }
 
 // A software adapter compiles on the cores that all else runs on.
-describe('the GPU in the page', { timeout: 900_000 }, () => {
+describe('the GPU in the page', { timeout: 1_700_000 }, () => {
   it('survives two lost devices, and goes on on the CPU after the third', async () => {
     // Far more than are done before the third loss: the run must not end before.
     const steps = 120;
@@ -140,11 +143,11 @@ describe('the GPU in the page', { timeout: 900_000 }, () => {
       await expect.poll(devices).toBe(loss);
       const before = await p.step();
       // Without a real GPU, what is compiled anew takes the longest.
-      await expect.poll(() => p.step(), { timeout: 240_000 }).not.toBe(before);
+      await expect.poll(() => p.step(), { timeout: COMPILED_MS }).not.toBe(before);
       await loseDevice();
       await p.page.getByText(/the run goes back from step/).first().waitFor();
     }
-    await p.finished(240_000);
+    await p.finished(COMPILED_MS);
     expect(await p.step()).toBe(steps);
     expectSame(lossesOf(await download()), want, steps);
     expect(await p.page.getByText(/GPU; /).count()).toBe(0);
@@ -167,11 +170,11 @@ describe('the GPU in the page', { timeout: 900_000 }, () => {
     await p.view('Files');
     await p.page.locator('input[type=file]').first().setInputFiles(file);
     await p.button('Continue the run').click();
-    await p.finished(240_000);
+    await p.finished(COMPILED_MS);
     await p.view('Run');
     await p.page.getByLabel('Continue for more steps').fill('4');
     await p.button('Continue').click();
-    await p.finished(240_000);
+    await p.finished(COMPILED_MS);
     expect(await p.step()).toBe(8);
     writeFileSync(file, await download());
     expect(await p.page.getByText(/GPU; /).count()).toBeGreaterThan(0);
@@ -179,7 +182,7 @@ describe('the GPU in the page', { timeout: 900_000 }, () => {
     await p.view('Write');
     await p.write('The fox ');
     await expect
-      .poll(() => p.page.locator('main').innerText(), { timeout: 240_000 })
+      .poll(() => p.page.locator('main').innerText(), { timeout: COMPILED_MS })
       .toMatch(/The fox .{4,}/);
     await p.view('Watch it think');
     await p.page.getByRole('heading', { name: /attention|looks/i }).first().waitFor();
