@@ -17,15 +17,17 @@ import './live.css';
 
 export default function LiveView() {
   const idle = useRun((s) => s.phase === 'idle');
+  const failed = useRun((s) => s.phase === 'failed');
   if (idle) return <NothingYet />;
   return (
     <div class="stack">
+      {failed && <VerdictCard />}
       <ProgressCard />
       <div class="columns live-first">
         <LossChart />
         <SamplesCard />
       </div>
-      <VerdictCard />
+      {!failed && <VerdictCard />}
       <div class="columns">
         <ThenAndNowCard />
         <MilestonesCard />

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /** forecast_card.tsx - what the run will need, before it starts: parameters, memory, time. */
+import { Button } from '../parts/button';
 import { Card } from '../parts/card';
 import { Notice } from '../parts/notice';
 import { Stat } from '../parts/stat';
 import { bytes, count, duration, milliseconds, roughCount } from '../format';
 import type { Forecast } from '../../lib/types';
 import { forecast } from '../state/forecast';
-import { settings } from '../state/route';
+import { settings, sizeChosen } from '../state/route';
 import { useStore } from '../store';
+import { withSize } from '../run/settings';
+import { adviceOf } from './advice';
 import { familyOf, paramCount } from './families';
+import { findSize } from './presets';
 import './model.css';
 
 export function ForecastCard() {
@@ -42,33 +46,37 @@ export function ForecastCard() {
           <p>{problem}</p>
         </Notice>
       )}
-      {value && <Advice lines={value.advice} />}
+      {value && <Advice f={value} />}
     </Card>
   );
 }
 
-/** The core's advice speaks of fields as its command line does; here they have other names. */
-export function Advice({ lines }: { lines: readonly string[] }) {
+export function Advice({ f, most = Infinity }: { f: Forecast; most?: number }) {
+  const s = useStore(settings);
+  const lines = adviceOf(f, s).slice(0, most);
   if (lines.length === 0) return null;
   return (
     <div class="forecast-advice" aria-live="polite">
-      {lines.map((line) => (
-        <Notice kind="warning" key={line}>
-          <p>{adviceSentence(line)}</p>
-        </Notice>
-      ))}
+      {lines.map(({ text, size }) => {
+        const other = size === undefined ? undefined : findSize(size);
+        return (
+          <Notice kind="warning" key={text}>
+            <p>{text}</p>
+            {other && (
+              <Button
+                onClick={() => {
+                  sizeChosen.set(true);
+                  settings.set(withSize(settings.get(), other));
+                }}
+              >
+                Use {size}
+              </Button>
+            )}
+          </Notice>
+        );
+      })}
     </div>
   );
-}
-
-/** "steps: every byte will be …" as a sentence of this page. */
-export function adviceSentence(line: string): string {
-  const plain = line
-    .trim()
-    .replace(/--patience/g, 'patience')
-    .replace(/--(\w+)/g, '$1');
-  const text = plain.charAt(0).toUpperCase() + plain.slice(1);
-  return /[.!?]$/.test(text) ? text : `${text}.`;
 }
 
 export function epochs(n: number): string {

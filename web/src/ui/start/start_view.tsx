@@ -102,7 +102,7 @@ function Summary() {
 
 function Warnings() {
   const { value } = useStore(forecast);
-  return value && <Advice lines={value.advice.slice(0, 2)} />;
+  return value && <Advice f={value} most={2} />;
 }
 
 /** The run that is open, above Start. */

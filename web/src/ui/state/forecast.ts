@@ -5,11 +5,12 @@
  * typing, and an answer that came too late is dropped.
  */
 import type { Forecast } from '../../lib/types';
-import { whenEngine } from '../engine';
+import { engineState, whenEngine } from '../engine';
 import { plainError } from '../plain_error';
-import { SIZES } from '../model/presets';
+import { type Size, SIZES } from '../model/presets';
 import {
   gptConfig,
+  type Settings,
   settingsOfSize,
   settingsProblem,
   trainOptions,
@@ -17,7 +18,8 @@ import {
 } from '../run/settings';
 import { Store } from '../store';
 import { settings, sizeChosen } from './route';
-import { runState } from './run';
+import { byPace, learnPace, paceKey, paceOf } from './paces';
+import { controller, runState } from './run';
 import { engineText, textState } from './text';
 
 export interface ForecastState {
@@ -28,6 +30,11 @@ export interface ForecastState {
 export const forecast = new Store<ForecastState>({ value: null, problem: '' });
 /** Seconds of each preset's own run on this machine, as far as known; Infinity: it does not fit. */
 export const sizeSeconds = new Store<Readonly<Record<string, number>>>({});
+
+/** Milliseconds a step of such a run took here; NaN if there was none. */
+function paceHere(s: Settings): number {
+  return paceOf(paceKey(s, engineState.get().info?.device ?? 'cpu'));
+}
 
 let asked = 0;
 
@@ -42,7 +49,8 @@ async function ask(): Promise<void> {
   try {
     const engine = await whenEngine();
     const text = await engineText();
-    const value = await engine.forecast(gptConfig(s), trainOptions(s), text ?? undefined);
+    const guess = await engine.forecast(gptConfig(s), trainOptions(s), text ?? undefined);
+    const value = byPace(guess, paceHere(s));
     if (mine === asked) forecast.set({ value, problem: '' });
   } catch (e) {
     if (mine === asked) forecast.set({ value: null, problem: plainError(e) });
@@ -52,17 +60,23 @@ async function ask(): Promise<void> {
 /** Longest run that the page proposes by itself. */
 const PATIENCE_S = 150;
 
-/** The largest of the first four sizes that is done soon, unless somebody has chosen already. */
-async function chooseSize(): Promise<void> {
+/** Times of the first four sizes; the largest of them that is done soon. */
+async function forecastFirst(): Promise<Size | undefined> {
   const engine = await whenEngine();
   let best = SIZES[0];
   for (const size of SIZES.slice(0, 4)) {
     const s = settingsOfSize(size);
-    const f = await engine.forecast(gptConfig(s), trainOptions(s));
+    const f = byPace(await engine.forecast(gptConfig(s), trainOptions(s)), paceHere(s));
     sizeSeconds.set({ ...sizeSeconds.get(), [size.name]: f.seconds });
     const fits = f.memoryAvailableBytes === 0 || f.memoryBytes < f.memoryAvailableBytes / 2;
     if (f.seconds > 0 && f.seconds <= PATIENCE_S && fits) best = size;
   }
+  return best;
+}
+
+/** That one is proposed, unless somebody has chosen already. */
+async function chooseSize(): Promise<void> {
+  const best = await forecastFirst();
   if (best && !sizeChosen.get() && runState().phase === 'idle') {
     settings.set(withSize(settings.get(), best));
   }
@@ -75,7 +89,7 @@ export async function forecastSizes(): Promise<void> {
     if (sizeSeconds.get()[size.name] !== undefined) continue;
     const s = settingsOfSize(size);
     try {
-      const f = await engine.forecast(gptConfig(s), trainOptions(s));
+      const f = byPace(await engine.forecast(gptConfig(s), trainOptions(s)), paceHere(s));
       const fits = f.memoryAvailableBytes === 0 || f.memoryBytes <= f.memoryAvailableBytes;
       sizeSeconds.set({ ...sizeSeconds.get(), [size.name]: fits ? f.seconds : Infinity });
     } catch {
@@ -85,12 +99,30 @@ export async function forecastSizes(): Promise<void> {
   }
 }
 
+/** So many steps are enough to tell how long one takes. */
+const MEASURED_STEPS = 20;
+
+/** A run that has gone some steps tells the next forecasts of its like. */
+function learnFrom(soon: () => void): void {
+  let told = '';
+  controller.state.subscribe((r) => {
+    if (!r.settings || r.step - r.from < MEASURED_STEPS) return;
+    // Once when it is known, and once when the run stands still.
+    const moment = `${r.id} ${r.phase}`;
+    if (moment === told) return;
+    told = moment;
+    learnPace(paceKey(r.settings, engineState.get().info?.device ?? 'cpu'), r.msPerStep);
+    void forecastFirst().then(soon, soon);
+  });
+}
+
 export function startForecast(): void {
   let timer = 0;
   const soon = () => {
     clearTimeout(timer);
     timer = window.setTimeout(() => void ask(), 150);
   };
+  learnFrom(soon);
   settings.subscribe(soon);
   let blob: Blob | null = null;
   textState.subscribe((t) => {

@@ -76,14 +76,13 @@ export function DrawnModel({ probe, position }: { probe: Probe; position: number
               type="button"
               class={`think-part think-part-${p.kind}`}
               aria-pressed={i === chosen}
-              aria-label={titleOf(p)}
               onClick={() => {
                 setFlowing(false);
                 setChosen(i);
               }}
             >
-              {'layer' in p && <small>layer {p.layer + 1}</small>}
-              {nameOf(p)}
+              {'layer' in p && <small>Layer {p.layer + 1} </small>}
+              <span>{nameOf(p)}</span>
             </button>
           </Fragment>
         ))}
