@@ -40,7 +40,6 @@ export function ProgressCard() {
       <div class="row spread">
         <RunButtons />
         <p class="quiet live-meaning">{meaning(s.loss)}</p>
-        {s.phase === 'running' && <TellMe />}
       </div>
       <News s={s} />
     </Card>
@@ -54,6 +53,7 @@ export function MoreNumbers() {
   return (
     <Card title="The run">
       <Saved s={s} />
+      {s.phase === 'running' && <TellMe />}
       <ContinueForm />
       <Disclosure summary="More numbers">
         <dl class="stats">
