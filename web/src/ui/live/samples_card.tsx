@@ -39,5 +39,5 @@ function Item({ sample, now }: { sample: Sample; now?: boolean }) {
 export function readable(text: string): string {
   return text
     .replace(/^\n+/, '')
-    .replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u00a0\ufffd]/g, '·');
+    .replace(/[\p{C}\u00a0\ufffd]/gu, (c) => (c === '\n' || c === '\t' ? c : '·'));
 }
