@@ -77,3 +77,18 @@ it('a model of the gallery is a click away from writing, and from its inside', a
   await card.getByRole('button', { name: 'Watch it think' }).click();
   await p.heading(/^What comes next$/).waitFor();
 });
+
+it('a tour leads through five views, and ends', async () => {
+  await p.view('Start');
+  await p.button(/^Show me around/).click();
+  const tour = p.page.getByRole('region', { name: 'Tour' });
+  for (const view of [/^Text$/, /^Live$/, /^Write$/, /^Watch it think$/]) {
+    await tour.getByRole('button', { name: 'Next' }).click();
+    await p.page.getByRole('heading', { level: 1, name: view }).waitFor();
+  }
+  await tour.getByRole('button', { name: 'Done' }).click();
+  expect(await tour.count()).toBe(0);
+  // The digits open the five entries.
+  await p.page.keyboard.press('1');
+  await p.page.getByRole('heading', { level: 1, name: /Teach/ }).waitFor();
+});

@@ -15,6 +15,7 @@ import { type Group, GROUP_ICONS, GROUPS, type View, VIEWS } from '../state/view
 import { Body } from './body';
 import { ResumeOffer } from './resume_offer';
 import { RunBar } from './run_bar';
+import { Tour } from './tour';
 import { nextTheme, theme } from '../theme';
 
 export function App() {
@@ -45,6 +46,7 @@ export function App() {
         <Body key={shown.id} view={shown.id} />
       </main>
       <RunBar hidden={shown.id === 'live' || shown.id === 'start'} />
+      <Tour />
     </div>
   );
 }

@@ -18,6 +18,7 @@ import { forecast } from '../state/forecast';
 import { textName, textState } from '../state/text';
 import { openView, settings } from '../state/route';
 import { useRun } from '../state/run';
+import { startTour } from '../state/tour';
 import { useStore } from '../store';
 import { TextBox } from '../text/text_box';
 import { WantedText } from '../text/wanted_text';
@@ -61,6 +62,11 @@ export default function StartView() {
         </div>
       </div>
       <Explain />
+      <div class="row start-tour">
+        <Button icon="arrow" onClick={startTour}>
+          Show me around, in five stops
+        </Button>
+      </div>
       <Later load={loadGallery} />
     </div>
   );
