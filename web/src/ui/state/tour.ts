@@ -38,6 +38,7 @@ export function goTo(stop: number | null): void {
   tourAt.set(stop);
   const view = stop === null ? undefined : STOPS[stop]?.view;
   if (view) openView(view);
+  window.scrollTo(0, 0);
 }
 
 export function startTour(): void {
