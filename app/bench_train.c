@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_train.c - tinygpt bench train and bench profile: the training step.
+ * bench_train.c - tinygpt bench train: the training step.
  *
  * Block protocol (--blocks), for a driver that alternates two programs so that both meet the same
  * machine: we print {"ready":true}; for each line "go" on standard input we run --steps-per-block
@@ -16,12 +16,11 @@
 /* A longer name is cut, and then found to be no preset. */
 enum { NAME_BYTES = 64 };
 
-/* Both commands of this file share it; each has its own table of options and its own defaults.
- * Fields that a command has no option for keep their zero. */
+/* What the options say. */
 typedef struct values {
     const char *preset;
     int64_t steps, batch, ctx, warmup, steps_per_block;
-    bool blocks, each;
+    bool blocks;
 } values;
 
 static const tg_option train_options[] = {
@@ -218,147 +217,5 @@ int tg_bench_train(int argc, char **argv) {
     int code = tg_app_start(&app, &train_spec, &group, 1, argc, argv);
     if (code != TG_ARGS_GO_ON) return code;
     code = v.blocks ? serve_blocks(&app, &v) : time_list(&app, &v);
-    return tg_app_end(&app, code);
-}
-
-/* ---------------------------------------------------------------------------------------- profile
- */
-
-static const tg_option profile_options[] = {
-    TG_TEXT("--preset", values, preset, "NAME", "size of the model"),
-    TG_INT("--steps", values, steps, 1, 10000, "N", "steps to look at"),
-    TG_INT("--batch", values, batch, 1, 65536, "B", "rows a step (default: the preset's)",
-           .hide_default = true),
-    TG_INT("--ctx", values, ctx, 1, 65536, "N", "context (default: the preset's)",
-           .hide_default = true),
-    TG_FLAG("--each", values, each, "a row for every step of the plan, in its order"),
-};
-
-static const tg_command_spec profile_spec = {
-    .name = "bench profile",
-    .uses = TG_USES_CPU | TG_USES_DEVICE,
-    .usage = "[options]",
-    .about =
-        "Shows which kernels the time of a training step goes to, costliest first, and how near "
-        "each comes to the arithmetic and to the memory speed that were just measured here.",
-};
-
-/* Rows are pairs of op and kernel, of which a plan has some dozens, or steps, of which the largest
- * presets have a thousand. Beyond the limit a row is not shown, and its time still counts in the
- * total. */
-enum { ROWS_MAX = 4096 };
-
-/* The rows are collected before one is printed: a share needs the whole. Roofs are what was
- * measured, in GFLOP/s and GB/s. */
-typedef struct rows {
-    tg_profile_row row[ROWS_MAX];
-    size_t n;
-    double total_ms;
-    double gflops, gbytes_per_s;
-} rows;
-
-/* The library hands them out costliest first; that order is kept. Strings in a row are static. */
-static void on_row(void *user, const tg_profile_row *row) {
-    rows *r = user;
-    r->total_ms += row->ms;
-    if (r->n < ROWS_MAX) r->row[r->n++] = *row;
-}
-
-/* gflop and gbytes are of one step and ms is of one step, too, so times 1000 makes them a second's,
- * in units of 1e9. 0 where the op does not count its work: not every one does. */
-static double rate(double work, double ms) { return work > 0 && ms > 0 ? work / ms * 1000 : 0; }
-
-/* "31.2", or "-" for 0: rates, and shares of a roof in percent. */
-static void print_cell(int width, double x) {
-    if (x > 0)
-        printf(" %*s", width, TG_SHORT(x));
-    else
-        printf(" %*s", width, "-");
-}
-
-/* Whose clock: a time without it says little. */
-static const char *clock_of(const tg_app *app) {
-    tg_gpu_facts gpu;
-    if (tg_context_gpu(app->ctx, &gpu) != TG_OK) return "the processor's clock, around every step";
-    return gpu.timestamps ? "the GPU's timestamps, around every step"
-                          : "the processor's clock, each step repeated: no timestamps here";
-}
-
-static void print_rows(const tg_app *app, const rows *r) {
-    const char *dim = tg_term_style(&app->out, TG_DIM), *plain = tg_term_style(&app->out, TG_PLAIN);
-    printf("%s\nroofs: %.0f GFLOP/s, %.0f GB/s, measured just now; times by %s\n\n",
-           tg_context_banner(app->ctx), r->gflops, r->gbytes_per_s, clock_of(app));
-    printf("%s%-18s %-22s %5s %9s %6s %8s %5s %7s %5s%s\n", dim, "op", "kernel", "times",
-           "ms a step", "share", "GFLOP/s", "%", "GB/s", "%", plain);
-    for (size_t i = 0; i < r->n; i++) {
-        const tg_profile_row *row = &r->row[i];
-        const double gflops = rate(row->gflop, row->ms), gbytes = rate(row->gbytes, row->ms);
-        printf("%-18s %-22s %5zu %9.3f %5.1f%%", row->op, row->variant, row->count, row->ms,
-               r->total_ms > 0 ? 100 * row->ms / r->total_ms : 0);
-        print_cell(8, gflops);
-        print_cell(5, 100 * gflops / r->gflops);
-        print_cell(7, gbytes);
-        print_cell(5, 100 * gbytes / r->gbytes_per_s);
-        printf("%s%s\n", row->step ? "  " : "", row->step ? row->step : "");
-    }
-    printf("%-18s %-22s %5s %9.3f\n", "all", "", "", r->total_ms);
-}
-
-/* One list for a program to sort and add up; no row for the total. */
-static void print_rows_json(const tg_app *app, const rows *r, const char *preset) {
-    tg_jout j;
-    tg_bench_json_open(app, &j, "profile", r->gflops);
-    for (size_t i = 0; i < r->n; i++) {
-        const tg_profile_row *row = &r->row[i];
-        tg_jout_open(&j, NULL, '{');
-        tg_jout_text(&j, "preset", preset);
-        if (row->step) tg_jout_text(&j, "step", row->step);
-        tg_jout_text(&j, "op", row->op);
-        tg_jout_text(&j, "variant", row->variant);
-        tg_jout_uint(&j, "count", row->count);
-        tg_jout_rounded(&j, "ms", row->ms, 5);
-        tg_jout_rounded(&j, "share", r->total_ms > 0 ? row->ms / r->total_ms : 0, 4);
-        tg_jout_double(&j, "gflop", row->gflop);
-        tg_jout_double(&j, "gbytes", row->gbytes);
-        tg_jout_rounded(&j, "of_gflops", rate(row->gflop, row->ms) / r->gflops, 4);
-        tg_jout_rounded(&j, "of_gbytes_per_s", rate(row->gbytes, row->ms) / r->gbytes_per_s, 4);
-        tg_jout_close(&j);
-    }
-    tg_bench_json_close(&j);
-}
-
-/* The clock is read around every kernel here, so these steps are slower than those of bench train:
- * the shares are what counts, not the sum. No warm-up: the first of the steps is among them. */
-int tg_bench_profile(int argc, char **argv) {
-    values v = { .preset = "small", .steps = 10 };
-    const tg_option_group group = TG_GROUP("Options", profile_options, &v);
-    tg_app app;
-    int code = tg_app_start(&app, &profile_spec, &group, 1, argc, argv);
-    if (code != TG_ARGS_GO_ON) return code;
-    const tg_preset *named = tg_bench_preset(&app.args, v.preset);
-    if (!named) return tg_app_end(&app, TG_EXIT_USAGE);
-    const tg_preset preset = sized(named, &v), *p = &preset;
-    code = tg_bench_room(&app, p, (int32_t)v.batch, 1);
-    if (code != TG_ARGS_GO_ON) return tg_app_end(&app, code);
-    tg_rig rig = { 0 };
-    rows *r = calloc(1, sizeof *r);
-    tg_status status = r ? tg_bench_roofs(&app, &r->gflops, &r->gbytes_per_s) : TG_E_MEMORY;
-    if (status == TG_OK)
-        status = tg_rig_open(&rig, app.ctx, &p->config, v.batch ? (int32_t)v.batch : p->batch);
-    if (status == TG_OK)
-        status = (v.each ? tg_trainer_profile_steps : tg_trainer_profile)(rig.trainer, (int)v.steps,
-                                                                          on_row, r);
-    if (status != TG_OK) {
-        code = tg_app_failed(&app, app.ctx, status, TG_WORKING);
-    } else {
-        if (app.globals.json) {
-            print_rows_json(&app, r, p->name);
-        } else {
-            print_rows(&app, r);
-        }
-        code = TG_EXIT_DONE;
-    }
-    tg_rig_close(&rig);
-    free(r);
     return tg_app_end(&app, code);
 }

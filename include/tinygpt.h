@@ -1343,6 +1343,12 @@ TG_API tg_status tg_trainer_profile(tg_trainer *trainer, int n_steps, tg_profile
  * the times with them, in one run; else each step is repeated, and the host's clock is read. */
 TG_API tg_status tg_trainer_profile_steps(tg_trainer *trainer, int n_steps, tg_profile_fn report,
                                           void *user);
+/* The same of n_times runs of a session's plan that takes n_rows tokens behind those that the
+ * session has: 1 decodes, up to 512 are a piece of a prompt. each: a row for every step. A run
+ * stands for a training step; strings live as long as the session, which is empty afterwards.
+ * E_FULL: no room for so many tokens. */
+TG_API tg_status tg_session_profile(tg_session *session, size_t n_rows, int n_times, int each,
+                                    tg_profile_fn report, void *user);
 /*
  * Times every way to compute the products of a training step on the context's GPU, in so many
  * rounds, and keeps the fastest of each for this adapter and driver: whatever is compiled from then

@@ -766,3 +766,12 @@ tg_status tg_trainer_profile_steps(tg_trainer *trainer, int n_steps, tg_profile_
     WANT(trainer->ctx, report);
     return tg_inspect_profile(trainer, n_steps > 0 ? n_steps : 1, true, report, user);
 }
+
+tg_status tg_session_profile(tg_session *session, size_t n_rows, int n_times, int each,
+                             tg_profile_fn report, void *user) {
+    if (!session) return TG_E_ARG;
+    ENTER(session->ctx);
+    WANT(session->ctx, report);
+    return tg_inspect_profile_session(session, n_rows > 0 ? n_rows : 1, n_times > 0 ? n_times : 1,
+                                      each != 0, report, user);
+}

@@ -176,10 +176,11 @@ static tg_status timed_step(tg_trainer *t, double *grad_ms, double *update_ms) {
     return tg_backend_run(t->ctx->backend, &t->plans.update, &t->rt, &run);
 }
 
-/* n_steps of them. What has rested is slow at first - an H200 takes five times as long for the
- * first fifth of a second -, so some are run before, and not counted. */
+/* What has rested is slow at first - an H200 takes five times as long for the first fifth of a
+ * second -, so some runs go before those that count. */
+static const double warm_ms = 300;
+
 static tg_status timed_steps(tg_trainer *t, int n_steps, double *grad_ms, double *update_ms) {
-    const double warm_ms = 300;
     t->ahead.step = 0; /* gradients are overwritten */
     const double start = tg_time_ms();
     do TG_TRY(timed_step(t, grad_ms, update_ms));
@@ -190,24 +191,70 @@ static tg_status timed_steps(tg_trainer *t, int n_steps, double *grad_ms, double
     return TG_OK;
 }
 
+/* Memory for the times and rows of n steps of plans. */
+static tg_status open_profile(tg_context *ctx, size_t n, bool each, profile *p, double **ms) {
+    *p = (profile) { .room = n, .each = each };
+    *ms = tg_alloc(&ctx->err.mem, n * sizeof **ms);
+    p->rows = tg_alloc(&ctx->err.mem, n * sizeof *p->rows);
+    if (*ms && p->rows) return TG_OK;
+    return tg_fail_memory(&ctx->err, "profile", n * sizeof *p->rows);
+}
+
+static void close_profile(tg_context *ctx, profile *p, double *ms) {
+    tg_free(&ctx->err.mem, ms, p->room * sizeof *ms);
+    tg_free(&ctx->err.mem, p->rows, p->room * sizeof *p->rows);
+}
+
 tg_status tg_inspect_profile(tg_trainer *t, int n_steps, bool each, tg_profile_fn report,
                              void *user) {
-    const tg_mem *mem = &t->ctx->err.mem;
-    const size_t n_grad = t->plans.grad.n_steps, n = n_grad + t->plans.update.n_steps;
-    profile p = { .room = n, .each = each };
-    double *ms = tg_alloc(mem, n * sizeof *ms);
-    p.rows = tg_alloc(mem, n * sizeof *p.rows);
-    tg_status s =
-        ms && p.rows ? TG_OK : tg_fail_memory(&t->ctx->err, "profile", n * sizeof *p.rows);
+    const size_t n_grad = t->plans.grad.n_steps;
+    profile p;
+    double *ms;
+    tg_status s = open_profile(t->ctx, n_grad + t->plans.update.n_steps, each, &p, &ms);
     if (s == TG_OK) s = timed_steps(t, n_steps, ms, ms + n_grad);
     if (s == TG_OK) {
         add_plan(&p, t->ctx->backend, &t->plans.grad, ms, n_steps, t->o.accum);
         add_plan(&p, t->ctx->backend, &t->plans.update, ms + n_grad, n_steps, 1);
         report_rows(&p, report, user);
     }
-    tg_free(mem, ms, n * sizeof *ms);
-    tg_free(mem, p.rows, n * sizeof *p.rows);
+    close_profile(t->ctx, &p, ms);
     return s;
+}
+
+/* A run of k's plan for n_rows tokens behind those that s has. Tokens of 0: which they are does not
+ * matter for the time. */
+static tg_status timed_run(tg_session *s, tg_session_class *k, size_t n_rows, double *step_ms) {
+    memset(tg_plan_data(&k->plan, k->tokens), 0, n_rows * sizeof(int32_t));
+    tg_cache_place_rows(&s->d->cache, &k->plan, &k->rows_in, 0, n_rows, s->sequence, s->n_held);
+    tg_session_note_run(s, s->n_held + (int32_t)n_rows);
+    const tg_scalars rt = { .rows = (int32_t)n_rows };
+    tg_run run = { .step_ms = step_ms };
+    return tg_session_run_plan(s, &k->plan, &rt, &run);
+}
+
+tg_status tg_inspect_profile_session(tg_session *s, size_t n_rows, int n_times, bool each,
+                                     tg_profile_fn report, void *user) {
+    tg_session_class *k = tg_decoder_class_for(s->d, n_rows);
+    const size_t room = (size_t)(s->capacity - s->n_tokens);
+    if (n_rows > room || n_rows > (size_t)k->rows)
+        return tg_fail(&s->ctx->err, TG_E_FULL,
+                       "session: want room for %zu tokens, at most %zu at once, have %zu left",
+                       n_rows, (size_t)k->rows, room);
+    TG_TRY(tg_session_want_cache(s));
+    profile p;
+    double *ms;
+    tg_status status = open_profile(s->ctx, k->plan.n_steps, each, &p, &ms);
+    for (double start = tg_time_ms(); status == TG_OK && tg_time_ms() - start < warm_ms;)
+        status = timed_run(s, k, n_rows, ms);
+    if (status == TG_OK) memset(ms, 0, p.room * sizeof *ms);
+    for (int i = 0; i < n_times && status == TG_OK; i++) status = timed_run(s, k, n_rows, ms);
+    if (status == TG_OK) {
+        add_plan(&p, s->ctx->backend, &k->plan, ms, n_times, 1);
+        report_rows(&p, report, user);
+    }
+    close_profile(s->ctx, &p, ms);
+    tg_session_go_back(s, 0);
+    return status;
 }
 
 /* ------------------------------------------------------------------------------------- one product

@@ -17,6 +17,9 @@ tg_status tg_inspect_dump_model(tg_context *ctx, tg_model *model, const char *wh
 /* each: a row for every step of the plans, in their order; else for every kind of step. */
 tg_status tg_inspect_profile(tg_trainer *t, int n_steps, bool each, tg_profile_fn report,
                              void *user);
+/* Of the plan that takes n_rows tokens; the session is empty afterwards. */
+tg_status tg_inspect_profile_session(tg_session *s, size_t n_rows, int n_times, bool each,
+                                     tg_profile_fn report, void *user);
 tg_status tg_inspect_matmul(tg_context *ctx, int32_t m, int32_t n, int32_t k, int trans,
                             size_t n_times, double *ms);
 /* The whole model's gradient graph against finite differences, in double. */

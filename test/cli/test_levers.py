@@ -242,6 +242,15 @@ def benches():
     equal(len(steps), sum(row["count"] for row in rows), "a row for every step")
     equal((steps[0]["op"], steps[-1]["op"]), ("embedding", "adamw"), "in the order of the plan")
     check(any(row["step"].startswith("blocks.1.") for row in steps), "steps have their names")
+    for args, n_heads in ((("decode", "--after", "9"), 1), (("prefill", "--tokens", "16"), 1)):
+        r = tinygpt("bench", "profile", "--preset", "tiny", "--steps", "2", "--json", "--plan", *args)
+        expect(r, 0, f"bench profile --plan {args[0]}")
+        counts = {}
+        for row in r.json()["rows"]:
+            counts[row["op"]] = counts.get(row["op"], 0) + row["count"]
+        equal((counts["attention_cached"], counts["matmul"]), (2, 4 * 2 + n_heads), f"steps of a {args[0]}")
+    expect(tinygpt("bench", "profile", "--preset", "tiny", "--plan", "decode", "--after", "32"), 2,
+           "bench profile beyond the context", err="want room for 1 tokens")
     for args in (("train", "--preset", "tiny", "--steps", "3"), ("profile", "--preset", "tiny"),
                  ("matmul", "--m", "8", "--n", "8", "--k", "8")):
         expect(tinygpt("bench", *args), 0, f"bench {args[0]} as text", out="GFLOP/s")

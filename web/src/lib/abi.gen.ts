@@ -709,6 +709,7 @@ export const EXPORTS = {
   tg_model_dump: 'i:ppipp',
   tg_trainer_profile: 'i:pipp',
   tg_trainer_profile_steps: 'i:pipp',
+  tg_session_profile: 'i:ppiipp',
   tg_wasm_machine_set: 'v:du',
   tg_wasm_alloc: 'p:p',
   tg_wasm_free: 'v:pp',
@@ -928,6 +929,9 @@ export interface Exports {
   tg_model_dump(model: Ptr, which: Ptr, batch: number, write: Ptr, user: Ptr): number;
   tg_trainer_profile(trainer: Ptr, nSteps: number, report: Ptr, user: Ptr): number;
   tg_trainer_profile_steps(trainer: Ptr, nSteps: number, report: Ptr, user: Ptr): number;
+  tg_session_profile(
+    session: Ptr, nRows: Ptr, nTimes: number, each: number, report: Ptr, user: Ptr,
+  ): number;
   tg_wasm_machine_set(memoryMaxBytes: number, cpus: number): void;
   tg_wasm_alloc(bytes: Ptr): Ptr;
   tg_wasm_free(ptr: Ptr, bytes: Ptr): void;
