@@ -179,7 +179,8 @@ def check(texts, changed="src/ops/reduce.wgsl"):
     for path, text in texts.items():
         if os.path.dirname(changed) not in ("src/ops", os.path.dirname(path)):
             continue
-        near = [p for p in texts if p != path and os.path.dirname(p) == os.path.dirname(path)]
+        near = [p for p in texts if p != path and "reduce" not in p and
+                os.path.dirname(p) in ("src/ops", os.path.dirname(path))]
         for reduce in ("src/ops/reduce.wgsl", "src/ops/reduce_subgroups.wgsl"):
             known, shared = {}, set()
             for p in (reduce, *near, path):

@@ -1,23 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// packed.wgsl - weights of files: 32 columns of a row at a time, by the layouts that dtype/packed.h
-// draws.
+// packed.wgsl - weights of files, by the layouts that dtype/packed.h draws: 32 columns of sixteen
+// rows are a block.
 //
 //     weight[k] = q[k] * scale[k / 16] + offset[k / 16]        q: whole numbers, or floats by 1
 //
-// Whoever includes it has word(part, i), 32 bits of a matrix, and is given q by four(v, q), columns
-// 4 v .. 4 v + 3 of the block. op.word has eight bits a part: the layout, and of rows that are not
-// packed what they are.
+// Whoever includes it has word(part, i), 32 bits of a matrix. op.word has eight bits a part: the
+// layout, and of rows that are not packed what they are.
 
 const PLAIN = 0u; const F32X16 = 1u; const F16X16 = 2u; const BF16X16 = 3u;
 const C4 = 4u; const M4 = 5u; const C5 = 6u; const M5 = 7u; const C8 = 8u; const K4 = 9u;
 const S8 = 10u;
 const LAYOUT = 15u; const PLAIN_BF16 = 16u;
 
-// Of the block that was taken last.
-var<private> scale: vec2<f32>;
-var<private> offset: vec2<f32>;
-
 fn layout_of(part: u32) -> u32 { return (op.word >> (8u * part)) & 255u; }
+
+fn has_numbers(kind: u32) -> bool { return kind >= C4 && kind < PLAIN_BF16; }
+fn has_bytes(kind: u32) -> bool { return kind == C8 || kind == S8; }
+fn has_fifth_bits(kind: u32) -> bool { return kind == C5 || kind == M5; }
+fn has_offsets(kind: u32) -> bool { return kind == M4 || kind == M5 || kind == K4 || kind == S8; }
+// What is taken off a number.
+fn zero_of(kind: u32) -> f32 {
+    if (has_bytes(kind)) { return 128.0; }
+    return select(select(0.0, 8.0, kind == C4), 16.0, kind == C5);
+}
 
 // By bits: scales may be subnormal, which hardware may take for zeros.
 fn half_of(bits: u32) -> f32 {
@@ -42,21 +47,49 @@ fn bytes_of(x: u32) -> vec4<f32> {
     return vec4<f32>(f32(x & 255u), f32((x >> 8u) & 255u), f32((x >> 16u) & 255u), f32(x >> 24u));
 }
 
-// Nibbles of four words, and a fifth bit where there is one.
-fn take_nibbles(part: u32, at: u32, row: u32, fifth: u32, zero: f32) {
-    for (var v = 0u; v < 4u; v++) {
-        let x = word(part, at + 16u * v + row);
-        let low = (x & 0x0f0f0f0fu) | (((fifth >> v) & 0x01010101u) << 4u);
-        let high = ((x >> 4u) & 0x0f0f0f0fu) | (((fifth >> (v + 4u)) & 0x01010101u) << 4u);
-        four(v, bytes_of(low) - zero);
-        four(v + 4u, bytes_of(high) - zero);
-    }
+// Of a block that shares nothing.
+fn words_of(kind: u32) -> u32 {
+    if (has_bytes(kind)) { return select(136u, 192u, kind == S8); }
+    return 72u + select(0u, 8u, has_offsets(kind)) + select(0u, 16u, has_fifth_bits(kind));
 }
 
-fn take_bytes(part: u32, at: u32, row: u32) {
-    for (var v = 0u; v < 8u; v++) {
-        four(v, bytes_of(word(part, at + 16u * v + row)) - 128.0);
+// Where the numbers of a block begin: 16 words for four columns each, a word a row. Nibbles have the
+// first 16 columns in their lower halves, the others in their upper ones; K4 has eight blocks behind
+// scales that they share.
+fn numbers_at(row: u32, cols: u32, block: u32, kind: u32) -> u32 {
+    if (kind == K4) {
+        return (row / 16u * (cols / 256u) + block / 8u) * 592u + 16u + 72u * (block % 8u);
     }
+    return (row / 16u * (cols / 32u) + block) * words_of(kind);
+}
+
+struct Scales {
+    scale: vec2<f32>,
+    offset: vec2<f32>,
+}
+
+fn scales_of(part: u32, row: u32, cols: u32, block: u32, kind: u32) -> Scales {
+    let r = row % 16u;
+    let at = numbers_at(row, cols, block, kind);
+    if (kind == K4) {
+        let shared_at = at - 16u - 72u * (block % 8u);
+        return Scales(vec2<f32>(half_at(part, shared_at, r) * byte_at(part, at + 64u, r)),
+                      vec2<f32>(-half_at(part, shared_at + 8u, r) * byte_at(part, at + 68u, r)));
+    }
+    if (kind == S8) {
+        return Scales(vec2<f32>(float_at(part, at + 128u, r), float_at(part, at + 144u, r)),
+                      vec2<f32>(float_at(part, at + 160u, r), float_at(part, at + 176u, r)));
+    }
+    let behind = at + select(64u, 128u, kind == C8) + select(0u, 16u, has_fifth_bits(kind));
+    var s = Scales(vec2<f32>(half_at(part, behind, r)), vec2<f32>());
+    if (has_offsets(kind)) { s.offset = vec2<f32>(half_at(part, behind + 8u, r)); }
+    return s;
+}
+
+// Of a word of nibbles the four numbers of columns 4 v .. 4 v + 3, or with `upper` of those 16 further.
+fn nibbles(x: u32, fifth: u32, v: u32, upper: bool) -> vec4<f32> {
+    let low = (x >> select(0u, 4u, upper)) & 0x0f0f0f0fu;
+    return bytes_of(low | (((fifth >> (v + select(0u, 4u, upper))) & 0x01010101u) << 4u));
 }
 
 // One float of a row, of layouts that have no blocks; beyond the last column: 0.
@@ -71,59 +104,4 @@ fn one_float(part: u32, row: u32, cols: u32, col: u32, kind: u32) -> f32 {
         return bitcast<f32>(bits << 16u);
     }
     return half_of(bits);
-}
-
-fn take_floats(part: u32, row: u32, cols: u32, block: u32, kind: u32) {
-    for (var v = 0u; v < 8u; v++) {
-        let col = 32u * block + 4u * v;
-        four(v, vec4<f32>(one_float(part, row, cols, col, kind),
-                          one_float(part, row, cols, col + 1u, kind),
-                          one_float(part, row, cols, col + 2u, kind),
-                          one_float(part, row, cols, col + 3u, kind)));
-    }
-}
-
-// Columns [32 * block, + 32) of a row.
-fn take_block(part: u32, row: u32, cols: u32, block: u32) {
-    let kind = layout_of(part);
-    let r = row % 16u;
-    let group = row / 16u * (cols / 32u) + block;
-    offset = vec2<f32>();
-    if (kind == C4) {
-        let at = group * 72u;
-        scale = vec2<f32>(half_at(part, at + 64u, r));
-        take_nibbles(part, at, r, 0u, 8.0);
-    } else if (kind == M4) {
-        let at = group * 80u;
-        scale = vec2<f32>(half_at(part, at + 64u, r));
-        offset = vec2<f32>(half_at(part, at + 72u, r));
-        take_nibbles(part, at, r, 0u, 0.0);
-    } else if (kind == C5) {
-        let at = group * 88u;
-        scale = vec2<f32>(half_at(part, at + 80u, r));
-        take_nibbles(part, at, r, word(part, at + 64u + r), 16.0);
-    } else if (kind == M5) {
-        let at = group * 96u;
-        scale = vec2<f32>(half_at(part, at + 80u, r));
-        offset = vec2<f32>(half_at(part, at + 88u, r));
-        take_nibbles(part, at, r, word(part, at + 64u + r), 0.0);
-    } else if (kind == C8) {
-        let at = group * 136u;
-        scale = vec2<f32>(half_at(part, at + 128u, r));
-        take_bytes(part, at, r);
-    } else if (kind == S8) {
-        let at = group * 192u;
-        scale = vec2<f32>(float_at(part, at + 128u, r), float_at(part, at + 144u, r));
-        offset = vec2<f32>(float_at(part, at + 160u, r), float_at(part, at + 176u, r));
-        take_bytes(part, at, r);
-    } else if (kind == K4) {
-        let at = (row / 16u * (cols / 256u) + block / 8u) * 592u;
-        let b = at + 16u + 72u * (block % 8u);
-        scale = vec2<f32>(half_at(part, at, r) * byte_at(part, b + 64u, r));
-        offset = vec2<f32>(-half_at(part, at + 8u, r) * byte_at(part, b + 68u, r));
-        take_nibbles(part, b, r, 0u, 0.0);
-    } else {
-        scale = vec2<f32>(1.0);
-        take_floats(part, row, cols, block, kind);
-    }
 }

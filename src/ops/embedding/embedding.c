@@ -109,6 +109,9 @@ static const char *const wgsl[] = {
 static const char *const packed_text[] = {
 #include "ops/packed.wgsl.h"
 };
+static const char *const packed_rows[] = {
+#include "ops/packed_rows.wgsl.h"
+};
 static const char *const packed[] = {
 #include "ops/embedding/embedding_packed.wgsl.h"
 };
@@ -131,7 +134,7 @@ static const tg_shader shaders[] = {
       .fits = fits_packed,
       .word = packed_word,
       .pass = { { .entry = "main",
-                  .wgsl = { packed_text, packed },
+                  .wgsl = { packed_text, packed_rows, packed },
                   .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_OUT(0) },
                   .groups = packed_groups } } },
 };

@@ -512,6 +512,25 @@ static const tg_case cases[] = {
     CASE_ACC(TN(13, 45, 24), 1),
     { .in = TN(61, 100, 530), .attr = { .i = { 1 } }, .tol = TOL_LONG, .acc = 1 },
     { .in = NN_ALL(13, 45, 24), .attr = { .i = { 0, TG_ACT_GELU_ERF, 1 } }, .tol = TOL, .acc = 1 },
+    /* one row on a GPU: eight rows a workgroup, 32 blocks at a time, 96 in its memory */
+    PACKED(C4, 1, 9, 1056, 5e-5),
+    PACKED(M4, 1, 7, 3104, 5e-5),
+    PACKED(C5, 1, 17, 2080, 5e-5),
+    PACKED(M5, 1, 8, 1120, 5e-5),
+    PACKED(C8, 1, 23, 6176, 1e-4),
+    PACKED(K4, 1, 9, 3328, 1e-4),
+    PACKED(S8, 1, 15, 1056, 1e-4),
+    ROWS(F16, 1, 9, 3109, 5e-5),
+    /* many rows on a GPU, by tiles of 32 and 64 */
+    PACKED(F32, 17, 66, 36, 2e-5),
+    PACKED(F16, 35, 37, 100, 2e-5),
+    PACKED(C4, 70, 100, 96, 2e-5),
+    PACKED(C5, 33, 67, 64, 2e-5),
+    PACKED(M5, 64, 64, 128, 2e-5),
+    PACKED(K4, 19, 37, 256, 5e-5),
+    GATED(M4, 65, 40, 64, SILU, 5e-5),
+    ROWS(F16, 40, 33, 68, 2e-5),
+    ROWS(BF16, 66, 70, 20, 2e-5),
 };
 
 static const char *const common[] = {
@@ -526,8 +545,26 @@ static const char *const few[] = {
 static const char *const packed_text[] = {
 #include "ops/packed.wgsl.h"
 };
+static const char *const weights[] = {
+#include "ops/matmul/matmul_weights.wgsl.h"
+};
+static const char *const values[] = {
+#include "ops/matmul/matmul_values.wgsl.h"
+};
+static const char *const packed_rows[] = {
+#include "ops/packed_rows.wgsl.h"
+};
 static const char *const packed[] = {
 #include "ops/matmul/matmul_packed.wgsl.h"
+};
+static const char *const packed_one[] = {
+#include "ops/matmul/matmul_packed_one.wgsl.h"
+};
+static const char *const packed_tile[] = {
+#include "ops/matmul/matmul_packed_tile.wgsl.h"
+};
+static const char *const right[] = {
+#include "ops/matmul/matmul_right.wgsl.h"
 };
 static const char *const core[] = {
 #include "ops/matmul/matmul_core.wgsl.h"
@@ -558,7 +595,7 @@ static size_t few_groups(const tg_args *a) {
     return s.m * tg_shader_parts(s.n, 16);
 }
 
-/* Weights of files: sixteen rows of one matrix, and one of a or four, are a workgroup. */
+/* Weights of files: sixteen rows of one matrix and four of a are a workgroup, or eight and one. */
 static bool fits_packed(const tg_args *a) {
     return !matmul_b_is_floats(a) && a->attr.i[MATMUL_TRANS] == 2;
 }
@@ -569,14 +606,28 @@ static uint32_t packed_word(const tg_args *a) {
         word |= tg_shader_layout(a, matmul_b[i], i);
     return word;
 }
-static size_t packed_across(const tg_args *a) {
+static size_t packed_across(const tg_args *a, size_t rows) {
     size_t across = 0;
     for (unsigned i = 0; i < MATMUL_PARTS && a->in_type[matmul_b[i]].n_dims; i++)
-        across += tg_shader_parts(a->in_type[matmul_b[i]].dim[0], TG_PACK_ROWS);
+        across += tg_shader_parts(a->in_type[matmul_b[i]].dim[0], rows);
     return across;
 }
+static size_t one_row_groups(const tg_args *a) { return packed_across(a, 8); }
 static size_t packed_groups(const tg_args *a) {
-    return packed_across(a) * tg_shader_parts(args_sizes(a).m, 4);
+    return packed_across(a, TG_PACK_ROWS) * tg_shader_parts(args_sizes(a).m, 4);
+}
+
+/* Many rows are made by tiles, of which this many columns of y are one. */
+static bool fits_packed_tiles(const tg_args *a) {
+    return fits_packed(a) && args_sizes(a).m >= 16 && args_sizes(a).k % 4 == 0;
+}
+static size_t packed_tiles(const tg_args *a, size_t size) {
+    return packed_across(a, size) * tg_shader_parts(args_sizes(a).m, size);
+}
+static size_t packed_groups_32(const tg_args *a) { return packed_tiles(a, 32); }
+static size_t packed_groups_64(const tg_args *a) { return packed_tiles(a, 64); }
+static bool packed_prefers_64(const tg_args *a) {
+    return tg_matmul_fills(packed_tiles(a, 64) * args_sizes(a).k);
 }
 
 /* The others read and write fours along what is contiguous in memory. */
@@ -631,7 +682,7 @@ static bool prefers_64_parts(const tg_args *a) { return parts_of(a, 64) > 1; }
 #define WHOLE(trans, size)                                                                         \
     .pass = { { .entry = "main",                                                                   \
                 .constants = OF(trans, size),                                                      \
-                .wgsl = { core, operands, finish, whole },                                         \
+                .wgsl = { core, right, operands, finish, whole },                                  \
                 .fours = true,                                                                     \
                 .bind = BIND,                                                                      \
                 .groups = groups_##size } }
@@ -644,7 +695,7 @@ static bool prefers_64_parts(const tg_args *a) { return parts_of(a, 64) > 1; }
       .word = word_##size,                                                                         \
       .pass = { { .entry = "parts",                                                                \
                   .constants = OF(trans, size),                                                    \
-                  .wgsl = { core, operands, parts },                                               \
+                  .wgsl = { core, right, operands, parts },                                        \
                   .fours = true,                                                                   \
                   .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_SCRATCH },                       \
                   .groups = parts_groups_##size },                                                 \
@@ -657,14 +708,27 @@ static bool prefers_64_parts(const tg_args *a) { return parts_of(a, 64) > 1; }
 #define ALL(trans)                                                                                 \
     PARTS(trans, 32), TILED(trans, 32, prefers_32), PARTS(trans, 64), TILED(trans, 64, NULL)
 
-#define PACKED_ROWS(n, count)                                                                      \
+#define OF_WEIGHTS(text, count)                                                                    \
     .word = packed_word,                                                                           \
     .pass = { { .entry = "main",                                                                   \
-                .constants = "const ROWS = " #n "u;\n",                                            \
-                .wgsl = { packed_text, packed },                                                   \
+                .wgsl = { values, weights, packed_text, packed_rows, text },                       \
                 .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3),              \
                           TG_BIND_IN(4), TG_BIND_IN(5), TG_BIND_OUT(0) },                          \
                 .groups = count } }
+
+#define PACKED_TILES(size, preferred)                                                              \
+    {                                                                                              \
+        .name = "packed, " #size "x" #size, .fits = fits_packed_tiles, .prefers = preferred,       \
+        .word = packed_word, .pass = {                                                             \
+            { .entry = "main",                                                                     \
+              .constants = "const TILE = " #size "u;\n",                                           \
+              .wgsl = { core, weights, packed_text, packed_tile },                                 \
+              .fours = true,                                                                       \
+              .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_IN(4), \
+                        TG_BIND_IN(5), TG_BIND_OUT(0) },                                           \
+              .groups = packed_groups_##size }                                                     \
+        }                                                                                          \
+    }
 
 static const tg_shader shaders[] = {
     { .name = "few rows",
@@ -673,8 +737,10 @@ static const tg_shader shaders[] = {
                   .wgsl = { common, few },
                   .bind = BIND,
                   .groups = few_groups } } },
-    { .name = "packed, one row", .fits = fits_one_row, PACKED_ROWS(1, packed_across) },
-    { .name = "packed", .fits = fits_packed, PACKED_ROWS(4, packed_groups) },
+    { .name = "packed, one row", .fits = fits_one_row, OF_WEIGHTS(packed_one, one_row_groups) },
+    PACKED_TILES(64, packed_prefers_64),
+    PACKED_TILES(32, NULL),
+    { .name = "packed", .fits = fits_packed, OF_WEIGHTS(packed, packed_groups) },
     ALL(0),
     ALL(1),
     ALL(2),
@@ -789,7 +855,7 @@ static bool prefers_back_64_parts(const tg_args *a) {
 #define BACK_PASS(size, gelu, in_parts, out, count)                                                \
     { .entry = "back",                                                                             \
       .constants = BACK_OF(size, gelu, in_parts),                                                  \
-      .wgsl = { core, back_finish, back },                                                         \
+      .wgsl = { core, right, back_finish, back },                                                  \
       .fours = true,                                                                               \
       .bind = { TG_BIND_OF(0, TG_BIND_IN(0)), TG_BIND_OF(0, TG_BIND_IN(1)), out,                   \
                 TG_BIND_OF(3, TG_BIND_IN(0)), TG_BIND_OF(1, TG_BIND_IN(0)),                        \

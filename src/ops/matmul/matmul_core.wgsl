@@ -21,7 +21,14 @@
 // of one dispatch apart:
 //
 //     left_by_k(which), right_by_k(which)   is k contiguous in memory?
-//     fetch_left(which, at), fetch_right(which, at)   the four at this number
+//     fetch_left(which, at)                 the four at this number
+//
+// and of the right, which may come packed, matmul_right.wgsl or what stands in its place:
+//
+//     Right                                 a block as it comes from memory
+//     right_rows(block, first, rows, pitch, by_k), fetch_right_block(which, rows, k, to, pitch, by_k)
+//     right_block(r, k, by_k)               four k of four rows
+//     right_sum(r)                          the sum of a block's rows, where k is not contiguous
 
 const CHUNKS = TILE / 4u;
 const HALF = TILE / 8u;
@@ -47,18 +54,15 @@ fn rows_of_block(block: u32, first: u32, rows: u32, pitch: u32, by_k: bool) -> v
 }
 fn quad_of_block(block: u32, by_k: bool) -> u32 { return select(block / CHUNKS, block % 4u, by_k); }
 
-fn take(which: u32, is_left: bool, at: u32) -> vec4<f32> {
-    if (is_left) { return fetch_left(which, at); }
-    return fetch_right(which, at);
-}
-
-// Four rows of four k, or four k of four rows. k from `to` on is to - 1 again.
-fn take_block(which: u32, is_left: bool, rows: vec4<u32>, k: u32, to: u32, pitch: u32,
-              by_k: bool) -> Block {
+// Four rows of four k, or four k of four rows: where their fours lie. k from `to` on is to - 1 again.
+fn fours_of_block(rows: vec4<u32>, k: u32, to: u32, pitch: u32, by_k: bool) -> vec4<u32> {
     let ks = min(vec4<u32>(k) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(to - 1u)) * (pitch / 4u);
-    let at = rows + select(ks, vec4<u32>(min(k, to - 4u) / 4u), by_k);
-    return Block(take(which, is_left, at.x), take(which, is_left, at.y), take(which, is_left, at.z),
-                 take(which, is_left, at.w));
+    return rows + select(ks, vec4<u32>(min(k, to - 4u) / 4u), by_k);
+}
+fn fetch_left_block(which: u32, rows: vec4<u32>, k: u32, to: u32, pitch: u32, by_k: bool) -> Block {
+    let at = fours_of_block(rows, k, to, pitch, by_k);
+    return Block(fetch_left(which, at.x), fetch_left(which, at.y), fetch_left(which, at.z),
+                 fetch_left(which, at.w));
 }
 
 // A turned block without k from `to` on.
@@ -157,28 +161,28 @@ fn product(which: u32, s: Sizes, top: u32, first: u32, begin: u32, to: u32, tid:
     let at_l = place_of_block(block, by_k_l);
     let at_r = place_of_block(block, by_k_r);
     let rows_l = rows_of_block(block, top, s.m, pitch_l, by_k_l);
-    let rows_r = rows_of_block(block, first, s.n, pitch_r, by_k_r);
+    let rows_r = right_rows(block, first, s.n, pitch_r, by_k_r);
     let quad_l = 4u * quad_of_block(block, by_k_l);
     let quad_r = 4u * quad_of_block(block, by_k_r);
     let x = thread_x(tid);
     let y = thread_y(tid);
     var l: Block;
-    var r: Block;
-    if (is_left) { l = take_block(which, true, rows_l, begin + quad_l, to, pitch_l, by_k_l); }
-    if (is_right) { r = take_block(which, false, rows_r, begin + quad_r, to, pitch_r, by_k_r); }
+    var r: Right;
+    if (is_left) { l = fetch_left_block(which, rows_l, begin + quad_l, to, pitch_l, by_k_l); }
+    if (is_right) { r = fetch_right_block(which, rows_r, begin + quad_r, to, pitch_r, by_k_r); }
     var sums: Sums;
     column_sum = vec4<f32>();
     let whole = begin + (to - begin) / 16u * 16u;
     for (var k = begin; k < whole; k += 16u) {
         if (is_left) { put_left(at_l, turned(l, by_k_l)); }
         if (is_right) {
-            if (with_columns) { column_sum += r.v0 + r.v1 + r.v2 + r.v3; }
-            put_right(at_r, turned(r, by_k_r));
+            if (with_columns) { column_sum += right_sum(r); }
+            put_right(at_r, right_block(r, k + quad_r, by_k_r));
         }
         workgroupBarrier();
         let next = k + 16u;
-        if (is_left) { l = take_block(which, true, rows_l, next + quad_l, to, pitch_l, by_k_l); }
-        if (is_right) { r = take_block(which, false, rows_r, next + quad_r, to, pitch_r, by_k_r); }
+        if (is_left) { l = fetch_left_block(which, rows_l, next + quad_l, to, pitch_l, by_k_l); }
+        if (is_right) { r = fetch_right_block(which, rows_r, next + quad_r, to, pitch_r, by_k_r); }
         add_four_k(&sums, 0u, y, x);
         add_four_k(&sums, 1u, y, x);
         add_four_k(&sums, 2u, y, x);
@@ -186,11 +190,11 @@ fn product(which: u32, s: Sizes, top: u32, first: u32, begin: u32, to: u32, tid:
         workgroupBarrier();
     }
     if (whole == to) { return sums; }
-    r = cleared(turned(r, by_k_r), whole + quad_r, to);
+    let tail = cleared(right_block(r, whole + quad_r, by_k_r), whole + quad_r, to);
     if (is_left) { put_left(at_l, cleared(turned(l, by_k_l), whole + quad_l, to)); }
     if (is_right) {
-        if (with_columns) { column_sum += r.v0 + r.v1 + r.v2 + r.v3; }
-        put_right(at_r, r);
+        if (with_columns) { column_sum += tail.v0 + tail.v1 + tail.v2 + tail.v3; }
+        put_right(at_r, tail);
     }
     workgroupBarrier();
     for (var quad = 0u; quad < 4u; quad++) { add_four_k(&sums, quad, y, x); }

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// matmul_weights.wgsl - what products with weights of files share: up to three matrices side by
+// side, y = f(a) b^T + bias + residual.
+@group(0) @binding(3) var<storage, read_write> b: array<u32>;
+@group(0) @binding(4) var<storage, read_write> bias: array<f32>;
+@group(0) @binding(5) var<storage, read_write> residual: array<f32>;
+@group(0) @binding(6) var<storage, read_write> b1: array<u32>;
+@group(0) @binding(7) var<storage, read_write> b2: array<u32>;
+@group(0) @binding(8) var<storage, read_write> y: array<f32>;
+
+fn word(part: u32, i: u32) -> u32 {
+    if (part == 0u) { return b[i]; }
+    if (part == 1u) { return b1[i]; }
+    return b2[i];
+}
+
+fn rows_of(part: u32) -> u32 { return op.ins[select(part + 3u, 1u, part == 0u)].rows; }
+
+// Columns of f(a).
+fn depth_of_a() -> u32 { return select(op.ins[0].cols / 2u, op.ins[0].cols, op.i3 == 0); }
+
+// The matrix that has the group of so many rows, the group's number in it, and its first column of y;
+// the number of groups of all.
+struct Place {
+    matrix: u32,
+    group: u32,
+    begin: u32,
+}
+
+fn groups_in(part: u32, each: u32) -> u32 { return (rows_of(part) + each - 1u) / each; }
+fn groups_across(each: u32) -> u32 {
+    return groups_in(0u, each) + groups_in(1u, each) + groups_in(2u, each);
+}
+
+fn place_of(group: u32, each: u32) -> Place {
+    let first = groups_in(0u, each);
+    let second = first + groups_in(1u, each);
+    if (group >= second) { return Place(2u, group - second, rows_of(0u) + rows_of(1u)); }
+    if (group >= first) { return Place(1u, group - first, rows_of(0u)); }
+    return Place(0u, group, 0u);
+}
+
+fn finish(row: u32, j: u32, sum: f32) {
+    let out = row * (rows_of(0u) + rows_of(1u) + rows_of(2u)) + j;
+    var all = sum;
+    if (adds(0u)) { all += y[out]; }
+    if (is_here(2u)) { all += bias[j]; }
+    if (is_here(3u)) { all += residual[out]; }
+    y[out] = all;
+}
