@@ -152,7 +152,8 @@ int tg_cmd_bench(int argc, char **argv) {
         { "matmul", tg_bench_matmul_shapes, "GFLOP/s of matrix products" },
         { "levers", tg_bench_levers, "what each speed idea is worth on this machine" },
         { "tiles", tg_bench_tiles, "the fastest tiles of products on a GPU, kept for later" },
-        { "profile", tg_bench_profile, "where the time of a training step, a token or a prompt goes" },
+        { "profile", tg_bench_profile,
+          "where the time of a training step, a token or a prompt goes" },
     };
     return tg_app_subcommand("bench", "Measures speed on this machine, on text made on the spot.",
                              list, sizeof list / sizeof list[0], argc, argv);

@@ -39,7 +39,8 @@ int steps(void) { return STEPS; }
             UNROLL                                                                                 \
             for (int i = 0; i < rows; i++) {                                                       \
                 UNROLL                                                                             \
-                for (int j = 0; j < vecs; j++) c[i][j] = wasm_v128_load(sums + (i * vecs + j) * 4); \
+                for (int j = 0; j < vecs; j++)                                                     \
+                    c[i][j] = wasm_v128_load(sums + (i * vecs + j) * 4);                           \
             }                                                                                      \
             const float *p = a, *q = b;                                                            \
             for (int k = 0; k < STEPS; k++, p += rows, q += vecs * 4) {                            \
@@ -56,7 +57,8 @@ int steps(void) { return STEPS; }
             UNROLL                                                                                 \
             for (int i = 0; i < rows; i++) {                                                       \
                 UNROLL                                                                             \
-                for (int j = 0; j < vecs; j++) wasm_v128_store(sums + (i * vecs + j) * 4, c[i][j]); \
+                for (int j = 0; j < vecs; j++)                                                     \
+                    wasm_v128_store(sums + (i * vecs + j) * 4, c[i][j]);                           \
             }                                                                                      \
         }                                                                                          \
     }
