@@ -13,14 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* data NULL: no text is looked at. folder is "." unless given. */
+/* folder is "." unless given. */
 typedef struct values {
-    const char *data, *folder;
+    tg_args_list data;
+    const char *folder;
     bool quick, verbose, list_isas, list_levers;
 } values;
 
 static const tg_option options[] = {
-    TG_PATH("--data", values, data, "FILE", "look at this text as well"),
+    TG_PATHS("--data", values, data, "FILE", "look at this text as well; may be given again"),
     TG_PATH("--dir", values, folder, "FOLDER", "where saving is tried"),
     TG_FLAG("--quick", values, quick, "leave out the gradients and the memory's speed"),
     TG_FLAG("--verbose", values, verbose, "name every op that was checked"),
@@ -32,7 +33,7 @@ static const tg_option options[] = {
 static const tg_command_spec spec = {
     .name = "doctor",
     .uses = TG_USES_CPU | TG_USES_DEVICE,
-    .usage = "[--data FILE] [options]",
+    .usage = "[--data FILE..] [options]",
     .about =
         "Checks the machine, every kernel against its reference, every gradient against finite "
         "differences, a small training run, saving and resuming, and a text. Exit code 0: "
@@ -326,11 +327,11 @@ static void on_lint(void *user, const tg_lint *finding) {
 
 /* A finding of the lint that is an error has spoken for itself; only a failure without one, such as
  * a file that is not there, gets a line here. */
-static void check_text(tg_doctor *d, const char *path) {
+static void check_text(tg_doctor *d, const char *path, const char *section) {
     tg_context *ctx = d->app->ctx;
     tg_text *text = NULL;
     const size_t failures = d->failures;
-    tg_doctor_section(d, "text");
+    tg_doctor_section(d, section);
     tg_status status = tg_text_open(ctx, path, &text);
     if (status == TG_OK) status = tg_text_lint(text, 0, 0, on_lint, d);
     if (status != TG_OK && d->failures == failures) {
@@ -339,6 +340,15 @@ static void check_text(tg_doctor *d, const char *path) {
         tg_doctor_find(d, TG_MARK_OK, "%s: %s", path, TG_BYTES(tg_text_bytes(text)));
     }
     tg_text_free(text);
+}
+
+/* One is the text; of several each section has its path. */
+static void check_texts(tg_doctor *d, const tg_args_list *data) {
+    for (size_t i = 0; i < data->n; i++) {
+        char section[512] = "text";
+        if (data->n > 1) snprintf(section, sizeof section, "text %s", data->item[i]);
+        check_text(d, data->item[i], section);
+    }
 }
 
 /* ------------------------------------------------------------------------------------ the command
@@ -357,7 +367,7 @@ static void examine(tg_doctor *d, const values *v) {
     if (!v->quick) check_ops(d, v, "gradients", tg_check_gradients, "finite differences");
     tg_doctor_training(d);
     tg_doctor_files(d, v->folder);
-    if (v->data) check_text(d, v->data);
+    check_texts(d, &v->data);
 }
 
 /* For scripts: a name a line, and no examination. Only ISAs that can be used here are listed, since
