@@ -97,7 +97,7 @@ export class Engine {
 
   /**
    * A model to talk with, out of a GGUF file. It is read in pieces, straight into the memory of the
-   * module; `onProgress` hears what share of it has been read. Wants an engine with `models`.
+   * module; `onProgress` hears what share of it has been read.
    */
   async openChatModel(
     file: ModelSource, options: SourceOptions & { onProgress?: (share: number) => void } = {},

@@ -21,6 +21,7 @@
  * milliseconds.
  */
 export { type Answer, ChatModel, ChatSession } from './chat.js';
+export { type ChatState, ChatStore, type ChatStoreOptions } from './chat_store.js';
 export { Engine } from './engine.js';
 export { TinygptError } from './errors.js';
 export {
