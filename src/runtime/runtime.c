@@ -124,7 +124,7 @@ static void write_gpu(tg_context *ctx) {
     tg_str_append(banner, room, "%s", ctx->backend->note);
     for (int op = 0; op < TG_OP_COUNT; op++) {
         const tg_op_desc *d = tg_op_table[op];
-        if (!d->structural && d->n_shaders == 0 && !d->cpu_only)
+        if (!d->structural && d->n_shaders == 0)
             tg_str_append(banner, room, "%s on the CPU, ", d->name);
     }
 }

@@ -282,8 +282,8 @@ static bool run_variant(bench *b, const tg_variant *v) {
 }
 
 /* Every shader that fits, also those that an earlier one hides, from *at on, which stays where it
- * is PENDING: the case is then set up again. A case without any fails, unless it says so or the op
- * is of model files only: it would keep whole plans off the GPU. */
+ * is PENDING: the case is then set up again. A case without any fails, unless it says so: it would
+ * keep whole plans off the GPU. */
 static tg_status run_shaders(bench *b, size_t *at) {
     const tg_check_executor *e = b->o->executor;
     bool any = false;
@@ -299,7 +299,7 @@ static tg_status run_shaders(bench *b, size_t *at) {
         report(b, s->name, "shader", error, where);
         *at = i + 1;
     }
-    const bool none = b->c->no_shader || b->d->cpu_only;
+    const bool none = b->c->no_shader;
     if (!any && !none) report(b, "no", "shader", TG_INF, "");
     if (any && none) report(b, "an unexpected", "shader", TG_INF, "");
     return TG_OK;

@@ -15,6 +15,7 @@
 #include "ops/attention/reference.h"
 #include "ops/attention_spans/spans.h"
 #include "ops/build.h"
+#include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_heads_want_scale(g, n) || !tg_heads_want_qkv(g, n, 0, 2)) return;
@@ -67,8 +68,25 @@ static void prepare(const tg_args *a) {
       .prepare = prepare,                                                                          \
       .tol = 3e-6 }
 static const tg_case cases[] = {
-    CASE(1, 1, 1, 1, 1),      CASE(2, 3, 3, 8, 0.35355339f),    CASE(15, 2, 1, 16, 0.25f),
-    CASE(16, 4, 2, 17, 0.2f), CASE(17, 12, 12, 32, 0.1767767f), CASE(67, 2, 2, 40, 0.15811388f),
+    CASE(1, 1, 1, 1, 1),         CASE(2, 3, 3, 8, 0.35355339f),    CASE(15, 2, 1, 16, 0.25f),
+    CASE(16, 4, 2, 17, 0.2f),    CASE(17, 12, 12, 32, 0.1767767f), CASE(67, 2, 2, 40, 0.15811388f),
+    CASE(131, 2, 1, 65, 0.125f), CASE(5, 2, 2, 256, 0.0625f),
+};
+
+static const char *const wgsl[] = {
+#include "ops/attention_spans/attention_spans.wgsl.h"
+};
+/* A thread has four columns at most. */
+static bool fits(const tg_args *a) { return a->attr.i[2] <= 256; }
+static size_t head_groups(const tg_args *a) { return a->in_type[0].dim[0] * (size_t)a->attr.i[0]; }
+static const tg_shader shaders[] = {
+    { .name = "heads",
+      .fits = fits,
+      .pass = { { .entry = "main",
+                  .wgsl = { wgsl },
+                  .reduces = true,
+                  .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_OUT(0) },
+                  .groups = head_groups } } },
 };
 
 TG_OP_DESC(attention_spans) = {
@@ -78,9 +96,9 @@ TG_OP_DESC(attention_spans) = {
     .out_names = { "o" },
     .n_in = 2,
     .n_out = 1,
-    .cpu_only = true,
     .infer = infer,
     TG_REFS(attention_spans, ref),
+    TG_SHADERS(shaders),
     .flop = flop,
     TG_CASES(cases),
 };
