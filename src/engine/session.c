@@ -88,8 +88,6 @@ tg_status tg_decoder_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, 
     if ((unsigned)kv > TG_KV_INT8)
         return tg_fail(&ctx->err, TG_E_ARG, "session: kv: want 0..%d, have %d", TG_KV_INT8,
                        (int)kv);
-    if (kv != TG_KV_F32 && ctx->backend != ctx->cpu)
-        return tg_fail(&ctx->err, TG_E_UNSUPPORTED, "session: a GPU keeps keys and values in f32");
     const int32_t T = model->layout.config.ctx;
     if (ctx_tokens < 0 || ctx_tokens > T)
         return tg_fail(&ctx->err, TG_E_ARG, "session: ctx: want 0 (the model's) or 1..%d, have %d",

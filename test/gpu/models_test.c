@@ -28,14 +28,15 @@ static void count_falls(void *user, int level, const char *text) {
 }
 
 /* Behind a text that is fed as 20 rows, then 3, then one by one: the likeliest token each time. */
-static void logits_along(tg_context *ctx, const char *path, size_t vocab, float *out) {
+static void logits_along(tg_context *ctx, const char *path, tg_kv_type kv, size_t vocab,
+                         float *out) {
     enum { LONG = 20, SHORT = 3, MORE = 6 };
     tg_model *m;
     tg_session *s;
     int32_t ids[LONG + SHORT], next;
     const float *logits;
     OK(ctx, tg_model_open(ctx, path, &m));
-    OK(ctx, tg_session_new(ctx, m, 64, &s));
+    OK(ctx, tg_session_new_kv(ctx, m, 64, kv, &s));
     for (int i = 0; i < LONG + SHORT; i++) ids[i] = (5 * i * i + 3) % (int)vocab;
     OK(ctx, tg_session_eval(s, ids, LONG, NULL));
     OK(ctx, tg_session_eval(s, ids + LONG, SHORT, &logits));
@@ -49,11 +50,22 @@ static void logits_along(tg_context *ctx, const char *path, size_t vocab, float 
     tg_model_free(m);
 }
 
+static void want_same_logits(tg_context *cpu, const char *path, tg_kv_type kv) {
+    enum { V = 48, N = 7 };
+    static float want[N * V], have[N * V];
+    on_the_cpu = 0;
+    logits_along(cpu, path, kv, V, want);
+    logits_along(gpu, path, kv, V, have);
+    assert_int_equal(on_the_cpu, 0);
+    for (int k = 0; k < N * V; k++)
+        if (!(tg_fabs((double)have[k] - (double)want[k]) < 1e-3))
+            fail_msg("%s: logit %d: want %g, have %g", path, k, (double)want[k], (double)have[k]);
+}
+
 /* Every family, with and without windows, in floats and in whole numbers: on the GPU as on the CPU,
  * whose activations are not rounded here, and no plan leaves the GPU. */
 static void same_logits_of_model_files(void **state) {
     (void)state;
-    enum { V = 48, N = 7 };
     static const char *const files[] = { "llama.gguf",  "llama3.gguf", "qwen2.gguf", "qwen3.gguf",
                                          "gemma3.gguf", "gpt2.gguf",   "phi3.gguf",  "mlx4" };
     static const struct {
@@ -62,7 +74,6 @@ static void same_logits_of_model_files(void **state) {
     } packed[] = { { TG_WEIGHT_Q4_0, "build/models_test.q4.gguf" },
                    { TG_WEIGHT_Q8_0, "build/models_test.q8.gguf" } };
     tg_context *cpu = open_context(1, NULL, "-int8_activations");
-    static float want[N * V], have[N * V];
     const size_t n = sizeof files / sizeof *files, all = n + sizeof packed / sizeof *packed;
     for (size_t i = 0; i < all; i++) {
         char path[64];
@@ -74,19 +85,51 @@ static void same_logits_of_model_files(void **state) {
                                      packed[i - n].type, &report));
             snprintf(path, sizeof path, "%s", packed[i - n].name);
         }
-        on_the_cpu = 0;
-        logits_along(cpu, path, V, want);
-        logits_along(gpu, path, V, have);
-        assert_int_equal(on_the_cpu, 0);
-        for (int k = 0; k < N * V; k++)
-            if (!(tg_fabs((double)have[k] - (double)want[k]) < 1e-3))
-                fail_msg("%s: logit %d: want %g, have %g", path, k, (double)want[k],
-                         (double)have[k]);
+        want_same_logits(cpu, path, TG_KV_F32);
     }
     tg_context_free(cpu);
 }
 
 /* ------------------------------------------------------------------------------------ batches */
+
+/* Keys and values in 16 and in 8 bits, all positions and a window. */
+static void same_logits_of_packed_caches(void **state) {
+    (void)state;
+    tg_context *cpu = open_context(1, NULL, "-int8_activations");
+    want_same_logits(cpu, "test/golden/lm/llama.gguf", TG_KV_F16);
+    want_same_logits(cpu, "test/golden/lm/gemma3.gguf", TG_KV_INT8);
+    tg_context_free(cpu);
+}
+
+/* Vectors of texts of several lengths, by an encoder that is on the GPU whole. */
+static void same_vectors_of_an_encoder(void **state) {
+    (void)state;
+    enum { WIDTH = 32, TEXTS = 3 };
+    static const tg_embed_text texts[TEXTS] = {
+        { "the cat", 7 }, { "a", 1 }, { "the dog sat on a red mat, and the cat on the dog", 48 }
+    };
+    float vectors[2][TEXTS * WIDTH];
+    tg_context *cpu = open_context(1, NULL, "-int8_activations");
+    on_the_cpu = 0;
+    for (int i = 0; i < 2; i++) {
+        tg_context *ctx = i == 0 ? cpu : gpu;
+        const tg_embed_options o = tg_embed_options_default();
+        tg_embedder *e;
+        tg_model *m;
+        OK(ctx, tg_model_open(ctx, "test/golden/lm/bert.zip", &m));
+        OK(ctx, tg_embedder_new(ctx, m, &o, &e));
+        assert_int_equal(tg_embedder_width(e), WIDTH);
+        OK(ctx, tg_embedder_run(e, texts, TEXTS, vectors[i]));
+        tg_embedder_free(e);
+        tg_model_free(m);
+    }
+    tg_context_free(cpu);
+    assert_int_equal(on_the_cpu, 0);
+    for (int k = 0; k < TEXTS * WIDTH; k++)
+        if (!(tg_fabs((double)vectors[1][k] - (double)vectors[0][k]) < 1e-3))
+            fail_msg("number %d: want %g, have %g", k, (double)vectors[0][k],
+                     (double)vectors[1][k]);
+}
 
 enum { TOGETHER = 3, ROUNDS = 7 };
 
@@ -200,6 +243,8 @@ int main(int argc, char **argv) {
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_logits_of_model_files),
+        cmocka_unit_test(same_logits_of_packed_caches),
+        cmocka_unit_test(same_vectors_of_an_encoder),
         cmocka_unit_test(batches_as_alone),
         cmocka_unit_test(drafts_as_without),
     };

@@ -120,7 +120,7 @@ static void prepare(const tg_args *a) {
       .attr = { .i = { h, k, d, w }, .f = { scale_ } },                                            \
       .i32_below = 100,                                                                            \
       .prepare = prepare,                                                                          \
-      .no_shader = true,                                                                           \
+      .no_shader = (d) % 4 != 0,                                                                   \
       .distinct = 1 << 3,                                                                          \
       .at_in = 3,                                                                                  \
       .at = { __VA_ARGS__ },                                                                       \
@@ -184,6 +184,12 @@ static const char *const forward[] = {
 static const char *const pages[] = {
 #include "ops/attention/pages.wgsl.h"
 };
+static const char *const kv_floats[] = {
+#include "ops/attention/kv_floats.wgsl.h"
+};
+static const char *const kv_packed[] = {
+#include "ops/attention/kv_packed.wgsl.h"
+};
 static const char *const wgsl[] = {
 #include "ops/attention_cached/attention_cached.wgsl.h"
 };
@@ -194,22 +200,34 @@ static size_t groups(const tg_args *a) {
     return (size_t)a->attr.i[0] * (n > 1 ? rows / 32 + n : tg_shader_parts(rows, 32));
 }
 
-#define PASSES(in_fours, text)                                                                     \
+#define PASSES_OF(kv, in_fours, text)                                                              \
     .pass = { { .entry = "main",                                                                   \
-                .wgsl = { flash, pages, wgsl, forward },                                           \
+                .wgsl = { flash, pages, kv, wgsl, forward },                                       \
                 .constants = text,                                                                 \
                 .fours = in_fours,                                                                 \
                 .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3),              \
                           TG_BIND_OUT(0) },                                                        \
                 .groups = groups } }
+#define PASSES(in_fours, text) PASSES_OF(kv_floats, in_fours, text)
+/* Of a packed cache, whose rows are whole fours. Heads of 32 and fewer go with those of 64. */
+static bool packed_of(const tg_args *a, int32_t size) {
+    return a->in_type[1].dtype != TG_F32 && a->attr.i[2] % 4 == 0 && a->attr.i[2] <= size;
+}
+static bool packed_64(const tg_args *a) { return packed_of(a, 64); }
+static bool packed_256(const tg_args *a) { return packed_of(a, 256); }
+#define PACKED_SHADER(size, pairs)                                                                 \
+    { .name = "flash, packed " #size,                                                              \
+      .fits = packed_##size,                                                                       \
+      PASSES_OF(kv_packed, true,                                                                   \
+                "const FOURS = true; const NARROW = false; const PAIRS = " #pairs "u;\n") }
 /* Rows one by one: tiles of 64 keys side by side, and what they found added up. A tile lies in one
  * page. */
 static const char *const one[] = {
 #include "ops/attention_cached/attention_one.wgsl.h"
 };
-static bool fits_one(const tg_args *a) {
-    return (a->in_type[0].dim[0] == 1 || a->rows_alone) && tg_flash_fours_256(a);
-}
+static bool one_by_one(const tg_args *a) { return a->in_type[0].dim[0] == 1 || a->rows_alone; }
+static bool fits_one(const tg_args *a) { return one_by_one(a) && tg_flash_fours_256(a); }
+static bool fits_one_packed(const tg_args *a) { return one_by_one(a) && packed_256(a); }
 /* Tiles that a window, which may begin anywhere in one, or else the whole cache can reach into. */
 static size_t tiles(const tg_args *a) {
     const size_t room = a->in_type[3].dim[1] * a->in_type[1].dim[2], w = (size_t)a->attr.i[3];
@@ -221,9 +239,9 @@ static size_t one_groups(const tg_args *a) { return head_groups(a) * tiles(a); }
 static size_t one_bytes(const tg_args *a) {
     return one_groups(a) * ((size_t)a->attr.i[2] + 2) * sizeof(float);
 }
-#define ONE(name, count)                                                                           \
+#define ONE(name, kv, count)                                                                       \
     { .entry = name,                                                                               \
-      .wgsl = { pages, one },                                                                      \
+      .wgsl = { pages, kv, one },                                                                  \
       .reduces = true,                                                                             \
       .fours = true,                                                                               \
       .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_OUT(0),        \
@@ -234,9 +252,16 @@ static const tg_shader shaders[] = {
     { .name = "rows one by one",
       .fits = fits_one,
       .word = tiles_word,
-      .pass = { ONE("parts", one_groups), ONE("whole", head_groups) },
+      .pass = { ONE("parts", kv_floats, one_groups), ONE("whole", kv_floats, head_groups) },
+      .scratch_bytes = one_bytes },
+    { .name = "rows one by one, packed",
+      .fits = fits_one_packed,
+      .word = tiles_word,
+      .pass = { ONE("parts", kv_packed, one_groups), ONE("whole", kv_packed, head_groups) },
       .scratch_bytes = one_bytes },
     TG_FLASH_SHADERS(PASSES),
+    PACKED_SHADER(64, 1),
+    PACKED_SHADER(256, 4),
 };
 
 TG_OP_DESC(attention_cached) = {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention_cached.wgsl - where attention of new tokens to the KV cache finds its rows.
 //
-//     qkv [T,(H+2K)*D]      cache [P,2K,R,D]: dim0 is P, dim1 2K; rows are P * 2K * R
+//     qkv [T,(H+2K)*D]      cache [P,2K,R,D]: dim0 is P, dim1 2K; rows are P * 2K * R; the text
+//                           before this one has it as floats, or packed
 //     at [T,2]              pages [S,C]; see pages.h and pages.wgsl
 //
 // A block is up to 32 rows of one sequence; sequences stand behind each other.
 @group(0) @binding(2) var<storage, read_write> qkv: array<Four>;
-@group(0) @binding(3) var<storage, read_write> cache: array<Four>;
 @group(0) @binding(4) var<storage, read_write> at: array<i32>;
 @group(0) @binding(5) var<storage, read_write> pages: array<i32>;
 @group(0) @binding(6) var<storage, read_write> o_out: array<f32>;
@@ -63,7 +63,7 @@ fn row_places(s: Heads, r: Rows, t: vec4<u32>) -> vec4<u32> {
 
 fn take(which: u32, i: u32) -> vec4<f32> {
     if (which == 0u) { return as_vec4(qkv[i]); }
-    return as_vec4(cache[i]);
+    return cache_four(i);
 }
 fn write_o(s: Heads, p: Place, t: u32, d: u32, x: f32) { o_out[p.q.at + t * s.q_row + d] = x; }
 fn write_lse(p: Place, t: u32, x: f32) {}

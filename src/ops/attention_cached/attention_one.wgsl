@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention_one.wgsl - attention of new tokens to the KV cache, one by one: of each a workgroup for
 // 64 keys of a head, then one for a head (flash decoding, Dao et al. 2023). See attention_cached.c
-// and pages.h. What a token adds up depends on its own sequence alone.
+// and pages.h; the text before this one has the cache as floats, or packed. What a token adds up depends on its own sequence alone.
 //
 //     part [T][H][op.word][D + 2]   of 64 keys: values by their weights, the largest score, and the
 //                                   sum of the weights
 @group(0) @binding(2) var<storage, read_write> qkv: array<Four>;
-@group(0) @binding(3) var<storage, read_write> cache: array<Four>;
 @group(0) @binding(4) var<storage, read_write> at: array<i32>;
 @group(0) @binding(5) var<storage, read_write> pages: array<i32>;
 @group(0) @binding(6) var<storage, read_write> o_out: array<f32>;
@@ -63,7 +62,7 @@ fn parts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: v
 
     let key = place_of(k, tile, kv, size) / 4u + min(tid, last) * fours;
     var score = 0.0;
-    for (var i = 0u; i < fours; i++) { score += dot(q[i], as_vec4(cache[key + i])); }
+    for (var i = 0u; i < fours; i++) { score += dot(q[i], cache_four(key + i)); }
     let seen = tid <= last && 64u * tile + tid >= k.begin;
     score = select(LOWEST, op.f0 * score, seen);
     let top = group_max(tid, score);
@@ -78,7 +77,7 @@ fn parts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: v
     var o = vec4<f32>();
     if (tid < slices * fours) {
         for (var t = tid / fours; t <= last; t += slices) {
-            o = fma(vec4<f32>(weights[t]), as_vec4(cache[values + t * fours]), o);
+            o = fma(vec4<f32>(weights[t]), cache_four(values + t * fours), o);
         }
     }
     sums[tid] = o;

@@ -76,15 +76,15 @@ static void ref(const tg_args *a) {
 #define PAGES(dtype, p, s, c, rows_, h, k, d, row, ...)                                            \
     {                                                                                              \
         .in = CACHE(dtype, p, k, 64, row, s, c, rows_, h, d), .attr = { .i = { h, k, d } },        \
-        .no_shader = TG_##dtype != TG_F32, .i32_below = 100, .distinct = 1 << 3, .at_in = 3,       \
-        .at = {                                                                                    \
+        .no_shader = TG_##dtype != TG_F32 && (d) % 4 != 0, .i32_below = 100, .distinct = 1 << 3,   \
+        .at_in = 3, .at = {                                                                        \
             __VA_ARGS__                                                                            \
         }                                                                                          \
     }
 #define PACKED(dtype, rows_, pos_, r, h, k, d, row)                                                \
     {                                                                                              \
         .in = CACHE(dtype, 1, k, r, row, 1, 1, rows_, h, d), .attr = { .i = { h, k, d } },         \
-        .no_shader = true, .i32_below = 100, .distinct = 1 << 3, .at_in = 3, .at = {               \
+        .no_shader = (d) % 4 != 0, .i32_below = 100, .distinct = 1 << 3, .at_in = 3, .at = {       \
             { 0, pos_, rows_ }                                                                     \
         }                                                                                          \
     }
@@ -118,6 +118,17 @@ static const char *const wgsl[] = {
 /* Keys and values: less than a row of qkv has. */
 static size_t append_groups(const tg_args *a) { return tg_shader_elem_groups(&a->in_type[1]); }
 
+static const char *const packed[] = {
+#include "ops/kv_append/kv_append_packed.wgsl.h"
+};
+/* Rows that are whole words. */
+static bool of_words(const tg_args *a) {
+    return a->in_type[0].dtype != TG_F32 && a->attr.i[2] % 4 == 0;
+}
+static size_t packed_groups(const tg_args *a) {
+    return a->in_type[1].dim[0] * a->in_type[0].dim[1];
+}
+
 static bool of_floats(const tg_args *a) { return a->in_type[0].dtype == TG_F32; }
 
 static const tg_shader shaders[] = {
@@ -127,6 +138,13 @@ static const tg_shader shaders[] = {
                   .wgsl = { pages, wgsl },
                   .bind = { TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_OUT(0) },
                   .groups = append_groups } } },
+    { .name = "heads, packed",
+      .fits = of_words,
+      .pass = { { .entry = "main",
+                  .wgsl = { pages, packed },
+                  .reduces = true,
+                  .bind = { TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_OUT(0) },
+                  .groups = packed_groups } } },
 };
 
 TG_OP_DESC(kv_append) = {
