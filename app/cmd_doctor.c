@@ -16,12 +16,14 @@
 /* folder is "." unless given. */
 typedef struct values {
     tg_args_list data;
-    const char *folder;
+    const char *tokenizer, *folder;
     bool quick, verbose, list_isas, list_levers;
 } values;
 
 static const tg_option options[] = {
     TG_PATHS("--data", values, data, "FILE", "look at this text as well; may be given again"),
+    TG_PATH("--tokenizer", values, tokenizer, "FILE",
+            "with --data: as tokens of this vocabulary, of a model or a tokenizer.json"),
     TG_PATH("--dir", values, folder, "FOLDER", "where saving is tried"),
     TG_FLAG("--quick", values, quick, "leave out the gradients and the memory's speed"),
     TG_FLAG("--verbose", values, verbose, "name every op that was checked"),
@@ -327,12 +329,16 @@ static void on_lint(void *user, const tg_lint *finding) {
 
 /* A finding of the lint that is an error has spoken for itself; only a failure without one, such as
  * a file that is not there, gets a line here. */
-static void check_text(tg_doctor *d, const char *path, const char *section) {
+static void check_text(tg_doctor *d, const char *path, const char *vocabulary,
+                       const char *section) {
     tg_context *ctx = d->app->ctx;
     tg_text *text = NULL;
+    tg_tokenizer *tokenizer = NULL;
     const size_t failures = d->failures;
     tg_doctor_section(d, section);
     tg_status status = tg_text_open(ctx, path, &text);
+    if (status == TG_OK && vocabulary) status = tg_tokenizer_open(ctx, vocabulary, &tokenizer);
+    if (status == TG_OK) status = tg_text_set_tokenizer(text, tokenizer);
     if (status == TG_OK) status = tg_text_lint(text, 0, 0, on_lint, d);
     if (status != TG_OK && d->failures == failures) {
         tg_doctor_failed(d, ctx, status, "reading the text");
@@ -340,14 +346,15 @@ static void check_text(tg_doctor *d, const char *path, const char *section) {
         tg_doctor_find(d, TG_MARK_OK, "%s: %s", path, TG_BYTES(tg_text_bytes(text)));
     }
     tg_text_free(text);
+    tg_tokenizer_free(tokenizer);
 }
 
 /* One is the text; of several each section has its path. */
-static void check_texts(tg_doctor *d, const tg_args_list *data) {
+static void check_texts(tg_doctor *d, const tg_args_list *data, const char *vocabulary) {
     for (size_t i = 0; i < data->n; i++) {
         char section[512] = "text";
         if (data->n > 1) snprintf(section, sizeof section, "text %s", data->item[i]);
-        check_text(d, data->item[i], section);
+        check_text(d, data->item[i], vocabulary, section);
     }
 }
 
@@ -367,7 +374,7 @@ static void examine(tg_doctor *d, const values *v) {
     if (!v->quick) check_ops(d, v, "gradients", tg_check_gradients, "finite differences");
     tg_doctor_training(d);
     tg_doctor_files(d, v->folder);
-    check_texts(d, &v->data);
+    check_texts(d, &v->data, v->tokenizer);
 }
 
 /* For scripts: a name a line, and no examination. Only ISAs that can be used here are listed, since
@@ -389,6 +396,7 @@ int tg_cmd_doctor(int argc, char **argv) {
     tg_app app;
     int code = tg_app_parse(&app, &spec, &group, 1, argc, argv);
     if (code != TG_ARGS_GO_ON) return code;
+    if (v.tokenizer && !v.data.n) return tg_args_refuse(&app.args, "--tokenizer wants --data FILE");
     /* Before the context: a list of what --isa takes must not fail because of --isa. */
     if (v.list_isas || v.list_levers) return print_names(&v);
     code = tg_app_open(&app);

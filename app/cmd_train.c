@@ -620,6 +620,14 @@ static void free_parts(parts *p) {
     tg_text_free(p->text);
 }
 
+/* What takes seconds before there is a plan to read; it goes when it is done. */
+static void tell_work(tg_app *app, const values *v, const char *doing, const char *path) {
+    char name[256], line[sizeof name + 64];
+    if (v->quiet || app->globals.json) return;
+    snprintf(line, sizeof line, "  %s %s ..", doing, tg_fmt_safe(name, sizeof name, path));
+    tg_term_live(&app->out, line);
+}
+
 /* A new run: forecast first, and only then the memory. With --from the weights are there before the
  * forecast, as its sizes are only known from them; the forecast is still about the whole run. */
 static int make_new(tg_app *app, const values *v, parts *p, tg_train_options *o,
@@ -627,7 +635,9 @@ static int make_new(tg_app *app, const values *v, parts *p, tg_train_options *o,
     tg_status status = TG_OK;
     if (v->from) {
         tg_model_info info;
+        tell_work(app, v, "reading", v->from);
         status = tg_model_open_floats(app->ctx, v->from, &p->model);
+        tg_term_clear(&app->out);
         if (status == TG_OK) status = tg_model_get_info(p->model, &info);
         if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_READING);
         p->config = info.config;
@@ -637,6 +647,7 @@ static int make_new(tg_app *app, const values *v, parts *p, tg_train_options *o,
         if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_READING);
         p->config.vocab = (int32_t)tg_tokenizer_count(p->tokenizer);
     }
+    tg_text_set_tokenizer(p->text, p->model ? tg_model_tokenizer(p->model) : p->tokenizer);
     *o = train_options(v, p->preset);
     status = tg_forecast_run(app->ctx, &p->config, p->text, o, forecast);
     if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_READING);
@@ -646,7 +657,9 @@ static int make_new(tg_app *app, const values *v, parts *p, tg_train_options *o,
         status = tg_model_new_vocabulary(app->ctx, &p->config, p->tokenizer, v->seed, &p->model);
     else if (!v->from)
         status = tg_model_new(app->ctx, &p->config, v->seed, &p->model);
+    tell_work(app, v, "making a trainer and tokens of", v->data.item[0]);
     if (status == TG_OK) status = tg_trainer_new(app->ctx, p->model, p->text, o, &p->trainer);
+    tg_term_clear(&app->out);
     if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_READING);
     tg_trainer_options(p->trainer, o);                  /* with the batch that the library chose */
     status = tg_trainer_forecast(p->trainer, forecast); /* which knows how many tokens there are */
@@ -684,6 +697,7 @@ static int make_resumed(tg_app *app, const values *v, parts *p, tg_train_options
     if (status == TG_OK) status = tg_model_get_info(tg_trainer_model(p->trainer), &info);
     if (status == TG_OK) status = tg_trainer_forecast(p->trainer, forecast);
     if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_READING);
+    tg_text_set_tokenizer(p->text, tg_model_tokenizer(tg_trainer_model(p->trainer)));
     tg_trainer_options(p->trainer, o);
     p->config = info.config;
     /* Its memory is taken already; only the disk can still be too small. */

@@ -224,7 +224,9 @@ static int end_interrupted(tg_trainrun *run) {
     tg_term *out = &run->app->out;
     tg_term_clear(out);
     if (step == run->first_step) {
-        fputs("\nInterrupted before the first step: nothing was saved.\n", out->file);
+        /* The plan has ended with an empty line; on a terminal ^C stands behind it. */
+        fprintf(out->file, "%sInterrupted before the first step: nothing was saved.\n",
+                out->tty ? "\n" : "");
     } else if (!run->out) {
         fprintf(out->file, "\nInterrupted after step %" PRId64 "; nothing was saved (--no-save).\n",
                 step);

@@ -68,6 +68,9 @@ static void number(char *cell, double value, int decimals) {
     }
 }
 
+/* In nats a byte, whatever a token is. bits: NaN where tokens are bytes. */
+static double loss_per_byte(double loss, double bits) { return isfinite(bits) ? bits * TG_LN2 : loss; }
+
 /* The best validation so far is green; the escape sequences take no column. val is the last one
  * there was, so its cell does not go blank between validations. Memory is the peak of the process,
  * asked anew for each row. */
@@ -78,7 +81,7 @@ static void make_row(const tg_trainshow *show, const tg_step_report *r, double s
     const double perplexity = tg_fmt_perplexity(r->loss);
     tg_fmt_count(cells[STEP], (uint64_t)r->step);
     number(cells[LOSS], r->loss, 3);
-    number(cells[BITS], r->loss / TG_LN2, 2);
+    number(cells[BITS], loss_per_byte(r->loss, r->bits_per_byte) / TG_LN2, 2);
     number(cells[PPL], perplexity, perplexity < 99.95 ? 1 : 0);
     number(cells[VAL], show->val, 3);
     tg_fmt_short(cells[SPEED], r->tok_per_s);
@@ -133,13 +136,15 @@ static void tell_milestones(tg_trainshow *show, const tg_step_report *r) {
     enum { N = sizeof milestones / sizeof milestones[0] };
     const bool first = !isfinite(show->smooth);
     const char *reached = NULL;
-    show->smooth = first ? r->loss : 0.95 * show->smooth + 0.05 * r->loss;
+    const double loss = loss_per_byte(r->loss, r->bits_per_byte);
+    show->smooth = first ? loss : 0.95 * show->smooth + 0.05 * loss;
     /* A resumed run has passed some already: they are not news. */
     while (show->milestone < N && show->smooth < milestones[show->milestone].loss) {
         reached = milestones[show->milestone++].text;
     }
     if (reached && !first) remark(show, TG_DIM, reached, r->step);
-    if (!show->gap_told && isfinite(r->val_loss) && r->val_loss - show->smooth > 0.5) {
+    const double val = loss_per_byte(r->val_loss, r->val_bits_per_byte);
+    if (!show->gap_told && isfinite(val) && val - show->smooth > 0.5) {
         show->gap_told = true;
         remark(show, TG_YELLOW,
                "validation lags behind: the model learns this text by heart (more text, a smaller "

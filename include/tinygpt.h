@@ -696,13 +696,32 @@ TG_API tg_status tg_transformers_config(tg_context *ctx, const tg_model_config *
 
 /* ------------------------------------------------------------------------------ ADVANCED: texts */
 
+/* The vocabulary that a model will meet the text with: from then on lint and tg_forecast_run count
+ * in its tokens, by samples of a long text. Trainers go by their model's own. Borrowed; NULL:
+ * tokens are bytes. */
+TG_API tg_status tg_text_set_tokenizer(tg_text *text, const tg_tokenizer *tokenizer);
+
+/*
+ * Trains a vocabulary on a text; write gets it as a tokenizer.json, which tg_tokenizer_open and the
+ * library `tokenizers` give the same ids with. kind, one of tg_tokenizer_kind_at:
+ *   "bpe"        byte-level, cut into words as GPT-2 does; any bytes have tokens
+ *   "wordpiece"  BERT's, lower case; "unigram" SentencePiece's; both with unknown tokens
+ *   "chars"      every character of the text, in the order of their numbers
+ * n_tokens is the number of all of them; 0 with "chars": as many as there are. E_DATA: the text is
+ * empty, or gives fewer tokens, and the message says how many; E_RANGE: too few for its characters,
+ * or more than 2^20; E_MEMORY: too many different words. STOPPED: write asked for it.
+ */
+TG_API tg_status tg_tokenizer_train(tg_text *text, const char *kind, size_t n_tokens,
+                                    tg_text_fn write, void *user);
+TG_API const char *tg_tokenizer_kind_at(size_t i); /* NULL beyond the end */
+
 /* SHA-256 of all its bytes. */
 TG_API tg_status tg_text_sha256(tg_text *text, uint8_t digest[32]);
 
 typedef struct tg_lint {
     int level;        /* 0 error (cannot train), 1 warning, 2 remark */
     const char *code; /* "empty" "short" "utf16" "bom" "nul" "cr_only" "crlf" "invalid_utf8"
-                         "repeated" "few_symbols" "binary" "utf8" */
+                         "repeated" "few_symbols" "binary" "utf8" "tokens" "unknown_tokens" */
     char text[256];   /* what was found, where, and what to do */
 } tg_lint;
 typedef void (*tg_lint_fn)(void *user, const tg_lint *finding);
@@ -735,7 +754,8 @@ typedef struct tg_forecast {
     double epochs;          /* steps * tokens a step / train_tokens; 0: these are not known */
     char advice[1024];      /* plain words, a line each; "" if there is nothing to say */
     uint64_t train_tokens, val_tokens; /* as many as bytes where tokens are bytes; else counted by
-                                          a trainer, and 0 before there is one */
+                                          a trainer. Before there is one they are an estimate by
+                                          tg_text_set_tokenizer's vocabulary, 0 without one */
 } tg_forecast;
 
 TG_API tg_status tg_trainer_forecast(tg_trainer *trainer, tg_forecast *out);
@@ -1206,6 +1226,8 @@ TG_API tg_status tg_stories_job(tg_context *ctx, uint64_t seed, uint64_t n_bytes
                                 void *user, tg_job **job);
 TG_API tg_status tg_text_lint_job(tg_text *text, int32_t ctx_tokens, double val_fraction,
                                   tg_lint_fn report, void *user, tg_job **job);
+TG_API tg_status tg_tokenizer_train_job(tg_text *text, const char *kind, size_t n_tokens,
+                                        tg_text_fn write, void *user, tg_job **job);
 TG_API tg_status tg_text_sha256_job(tg_text *text, uint8_t digest[32], tg_job **job);
 TG_API tg_status tg_forecast_run_job(tg_context *ctx, const tg_model_config *config, tg_text *text,
                                      const tg_train_options *options, tg_forecast *out,

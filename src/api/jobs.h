@@ -33,9 +33,9 @@ tg_status tg_job_file_convert(tg_context *ctx, const char *path_in, const char *
                               tg_file_kind kind, tg_job **job);
 tg_status tg_job_model_eval(tg_context *ctx, tg_model *model, tg_text *text, double val_fraction,
                             int32_t windows, double *loss, tg_job **job);
-/* text or plans may be NULL. */
+/* text or t may be NULL. */
 tg_status tg_job_forecast(tg_context *ctx, const tg_model_config *config, tg_text *text,
-                          const tg_train_options *o, const tg_train_plans *plans, tg_forecast *out,
+                          const tg_train_options *o, const tg_trainer *t, tg_forecast *out,
                           tg_job **job);
 tg_status tg_job_check_kernels(tg_context *ctx, const tg_check_options *o, size_t *n_failed,
                                tg_job **job);

@@ -345,7 +345,7 @@ typedef struct forecast_job {
     tg_model_config config;
     tg_text *text;
     tg_train_options options;
-    const tg_train_plans *plans;
+    const tg_trainer *trainer;
     tg_forecast *out;
     tg_forecasting forecasting;
 } forecast_job;
@@ -353,11 +353,11 @@ typedef struct forecast_job {
 static tg_status work_forecast(tg_job *job, double deadline_ms) {
     forecast_job *j = (forecast_job *)job;
     return tg_forecasting_go_on(&j->forecasting, job->ctx, &j->config, j->text, &j->options,
-                                j->plans, deadline_ms, j->out);
+                                j->trainer, deadline_ms, j->out);
 }
 
 tg_status tg_job_forecast(tg_context *ctx, const tg_model_config *config, tg_text *text,
-                          const tg_train_options *o, const tg_train_plans *plans, tg_forecast *out,
+                          const tg_train_options *o, const tg_trainer *t, tg_forecast *out,
                           tg_job **job) {
     static const tg_job_kind kind = { "forecast", sizeof(forecast_job), NULL, work_forecast,
                                       end_nothing };
@@ -370,7 +370,7 @@ tg_status tg_job_forecast(tg_context *ctx, const tg_model_config *config, tg_tex
     j->config = whole;
     j->text = text;
     j->options = options;
-    j->plans = plans;
+    j->trainer = t;
     j->out = out;
     *job = &j->job;
     return TG_OK;

@@ -238,6 +238,14 @@ tg_status tg_text_lint(tg_text *text, int32_t ctx_tokens, double val_fraction, t
     return tg_job_finish(job);
 }
 
+tg_status tg_text_set_tokenizer(tg_text *text, const tg_tokenizer *tokenizer) {
+    if (!text) return TG_E_ARG;
+    ENTER(text->ctx);
+    text->tok = tokenizer && tg_tok_model_of(tokenizer->tok) != TG_TOK_RAW_BYTES ? tokenizer->tok
+                                                                                 : NULL;
+    return TG_OK;
+}
+
 tg_status tg_text_sha256(tg_text *text, uint8_t digest[32]) {
     tg_job *job;
     TG_TRY(tg_text_sha256_job(text, digest, &job));
@@ -287,14 +295,8 @@ tg_status tg_trainer_forecast(tg_trainer *trainer, tg_forecast *out) {
     ENTER(trainer->ctx);
     tg_job *job;
     TG_TRY(tg_job_forecast(trainer->ctx, &trainer->model->layout.config, trainer->text, &trainer->o,
-                           &trainer->plans, out, &job));
-    TG_TRY(tg_job_finish(job));
-    out->train_tokens = trainer->split.train;
-    out->val_tokens = trainer->split.val;
-    if (trainer->split.train)
-        out->epochs = (double)trainer->o.steps * trainer->o.accum * trainer->o.batch *
-                      trainer->o.row_tokens / (double)trainer->split.train;
-    return TG_OK;
+                           trainer, out, &job));
+    return tg_job_finish(job);
 }
 
 tg_status tg_forecast_run(tg_context *ctx, const tg_model_config *config, tg_text *text,

@@ -42,11 +42,47 @@ static const tg_preset *fitting(const tg_family *family, uint64_t bytes) {
     return best ? best : tg_preset_at(0);
 }
 
+/* Text and size of a new model. Bytes and not tokens are held against its parameters: what a text
+ * has to teach does not grow when it is cut finer. */
+static void advise_size(tg_forecast *f, const tg_family *family, bool of_bytes) {
+    char *const advice = f->advice;
+    const size_t room = sizeof f->advice;
+    char amount[96];
+    snprintf(amount, sizeof amount, "%.2f bytes a parameter", f->bytes_per_param);
+    if (!of_bytes && f->train_tokens)
+        snprintf(amount, sizeof amount, "%.2f tokens, %.2f bytes a parameter",
+                 (double)f->train_tokens / (double)f->params, f->bytes_per_param);
+    const tg_preset *better = fitting(family, f->train_bytes);
+    const bool smaller = tg_family_of(&better->config) == family &&
+                         tg_param_count(&better->config) < f->params;
+    if (f->bytes_per_param < 0.3 && smaller)
+        tg_str_append(
+            advice, room,
+            "text: %s: the model will learn it by heart; '%s' suits %.1f %s better, or add text\n",
+            amount, better->name, (double)f->train_bytes / (f->train_bytes < 100000 ? 1e3 : 1e6),
+            f->train_bytes < 100000 ? "KB" : "MB");
+    else if (f->bytes_per_param < 0.3)
+        tg_str_append(
+            advice, room,
+            "text: %s: the model will learn it by heart; %.0f KB or more would suit it\n", amount,
+            0.3 * (double)f->params / 1e3);
+    else if (f->bytes_per_param > 200 && f->epochs > 0 && f->epochs < 0.5)
+        tg_str_append(
+            advice, room,
+            "text: the run will see %.0f %% of it: a larger preset or more steps would make use "
+            "of the rest\n",
+            100 * f->epochs);
+}
+
 /* Advice is about what the user can change, and names the option or preset. The limits are rules of
- * thumb for small models on plain text; none of them keeps a run from starting. */
-static void write_advice(tg_forecast *f, const tg_family *family, const tg_train_options *o) {
+ * thumb for small models on plain text; none of them keeps a run from starting. Whoever trains a
+ * model that has learnt before has chosen its size, and the question is how often it may see a text
+ * that is small for it. */
+static void write_advice(tg_forecast *f, const tg_family *family, bool of_bytes, bool trained,
+                         const tg_train_options *o) {
     char *const advice = f->advice; /* lines, each ending in \n */
     const size_t room = sizeof f->advice;
+    const double many = trained && f->bytes_per_param < 0.3 ? 5 : 20;
     if (f->memory_bytes > f->memory_available_bytes)
         tg_str_append(
             advice, room,
@@ -54,31 +90,13 @@ static void write_advice(tg_forecast *f, const tg_family *family, const tg_train
             "context\n",
             (double)f->memory_bytes / 1e9, (double)f->memory_available_bytes / 1e9);
     if (f->train_bytes == 0) return;
-    const tg_preset *better = fitting(family, f->train_bytes);
-    if (f->bytes_per_param < 0.3 && tg_param_count(&better->config) < f->params)
+    if (!trained) advise_size(f, family, of_bytes);
+    if (f->epochs > many)
         tg_str_append(
             advice, room,
-            "text: %.2f bytes a parameter: the model will learn it by heart; '%s' suits %.1f MB "
-            "better, or add text\n",
-            f->bytes_per_param, better->name, (double)f->train_bytes / 1e6);
-    else if (f->bytes_per_param < 0.3)
-        tg_str_append(
-            advice, room,
-            "text: %.2f bytes a parameter: the model will learn it by heart; %.0f KB or more would "
-            "suit it\n",
-            f->bytes_per_param, 0.3 * (double)f->params / 1e3);
-    else if (f->bytes_per_param > 200 && f->epochs < 0.5)
-        tg_str_append(
-            advice, room,
-            "text: the run will see %.0f %% of it: a larger preset or more steps would make use "
-            "of the rest\n",
-            100 * f->epochs);
-    if (f->epochs > 20)
-        tg_str_append(
-            advice, room,
-            "steps: every byte will be seen %.0f times: watch the validation loss, and set "
+            "steps: every %s will be seen %.0f times: watch the validation loss, and set "
             "--patience to stop when it turns\n",
-            f->epochs);
+            of_bytes ? "byte" : "token", f->epochs);
     if (o->val_fraction > 0 && f->val_bytes == 0)
         tg_str_append(
             advice, room,
@@ -89,32 +107,43 @@ static void write_advice(tg_forecast *f, const tg_family *family, const tg_train
 }
 
 /* The same cut as check_text of train.c: a validation part shorter than a window is none. */
-static void forecast_text(tg_forecast *f, const tg_model_config *c, const tg_text *text,
-                          const tg_train_options *o) {
-    if (!text) return;
-    tg_split split = tg_text_split(text, o->val_fraction);
-    if (split.val < (uint64_t)o->row_tokens + 1) split.val = 0;
-    f->train_bytes = split.train;
-    f->val_bytes = split.val;
+static tg_status forecast_text(tg_forecast *f, const tg_model_config *c, tg_text *text,
+                               const tg_train_options *o, const tg_trainer *t) {
+    if (!text) return TG_OK;
+    const tg_split bytes = tg_text_split(text, o->val_fraction);
+    tg_split tokens = { 0, 0 };
+    tg_token_sample sample = { 0 };
+    if (!t) TG_TRY(tg_text_sample_tokens(text, &sample));
+    if (t)
+        tokens = t->split;
+    else if (text->tok || c->vocab == 256)
+        tokens = (tg_split) { tg_tokens_about(&sample, bytes.train),
+                              tg_tokens_about(&sample, bytes.val) };
+    const bool known = tokens.train > 0;
+    const bool too_short = (known ? tokens.val : bytes.val) < (uint64_t)o->row_tokens + 1;
+    if (too_short) tokens.val = 0;
+    f->train_bytes = bytes.train;
+    f->val_bytes = too_short ? 0 : bytes.val;
     f->bytes_per_param = (double)f->train_bytes / (double)f->params;
-    if (c->vocab != 256) return;
-    const double tokens = (double)o->batch * o->accum * o->row_tokens * (double)o->steps;
-    f->train_tokens = f->train_bytes;
-    f->val_tokens = f->val_bytes;
-    f->epochs = f->train_tokens ? tokens / (double)f->train_tokens : 0;
+    const double seen = (double)o->batch * o->accum * o->row_tokens * (double)o->steps;
+    f->train_tokens = tokens.train;
+    f->val_tokens = tokens.val;
+    f->epochs = known ? seen / (double)tokens.train : 0;
+    return TG_OK;
 }
 
 /* Four flat arrays: weights, gradients, both moments. A save holds three of them (12 bytes a
  * parameter) and its header. On disk there are at worst the file, its .prev and a temporary one,
  * and the same three of the best weights alone. */
-static void fill(tg_context *ctx, const tg_model_config *c, const tg_layout *l, tg_text *text,
-                 const tg_train_options *o, const tg_train_plans *plans, tg_forecast *f) {
+static tg_status fill(tg_context *ctx, const tg_model_config *c, const tg_layout *l, tg_text *text,
+                      const tg_train_options *o, const tg_train_plans *plans, const tg_trainer *t,
+                      tg_forecast *f) {
     const uint64_t flat = (uint64_t)l->n_elems * sizeof(float);
     f->params = tg_config_params(c);
     f->weights_bytes = f->gradients_bytes = flat;
     f->moments_bytes = 2 * flat;
     f->workspace_bytes = plans->memory_bytes;
-    forecast_text(f, c, text, o);
+    TG_TRY(forecast_text(f, c, text, o, t));
     f->best_bytes = o->keep_best && f->val_bytes > 0 ? flat : 0;
     f->memory_bytes = 4 * flat + f->best_bytes + f->workspace_bytes + PROGRAM_BYTES;
     f->save_bytes = 12 * f->params + 65536;
@@ -124,11 +153,16 @@ static void fill(tg_context *ctx, const tg_model_config *c, const tg_layout *l, 
     if (f->peak_gflops > 0)
         f->ms_per_step = f->flop_per_step / (f->peak_gflops * EXPECTED_SHARE) / 1e6;
     f->seconds = f->ms_per_step * (double)o->steps / 1e3;
+    return TG_OK;
 }
 
-/* plans are those of an existing trainer, or NULL to make them for the occasion. */
+/* Has its model learnt before this run began? A resumed run was given its advice at its start. */
+static bool trained_before(const tg_trainer *t) {
+    return t && (t->step > 0 || strcmp(t->model->format, "new") != 0);
+}
+
 static tg_status forecast(tg_context *ctx, const tg_model_config *config, tg_text *text,
-                          const tg_train_options *options, const tg_train_plans *plans,
+                          const tg_train_options *options, const tg_trainer *t,
                           tg_forecast *out) {
     *out = (tg_forecast) { .params = 0 };
     const tg_train_options o = tg_train_options_of(options, config);
@@ -142,10 +176,11 @@ static tg_status forecast(tg_context *ctx, const tg_model_config *config, tg_tex
     tg_layout layout;
     tg_train_plans own = { .built = false };
     tg_status s = tg_layout_make(&ctx->err, &arena, config, &layout);
-    if (s == TG_OK && !plans) s = tg_train_plans_build(ctx, &layout, &o, &own);
+    if (s == TG_OK && !t) s = tg_train_plans_build(ctx, &layout, &o, &own);
+    if (s == TG_OK) s = fill(ctx, config, &layout, text, &o, t ? &t->plans : &own, t, out);
     if (s == TG_OK) {
-        fill(ctx, config, &layout, text, &o, plans ? plans : &own, out);
-        write_advice(out, tg_family_of(config), &o);
+        const bool of_bytes = t ? !t->windows.tok : config->vocab == 256 && !(text && text->tok);
+        write_advice(out, tg_family_of(config), of_bytes, trained_before(t), &o);
     }
     tg_train_plans_free(&own);
     tg_arena_deinit(&arena);
@@ -155,12 +190,12 @@ static tg_status forecast(tg_context *ctx, const tg_model_config *config, tg_tex
 /* The peak is measured if nobody has yet, which takes a moment; after that it is in the context. A
  * GPU's is not known, nor then the time. */
 tg_status tg_forecasting_go_on(tg_forecasting *f, tg_context *ctx, const tg_model_config *config,
-                               tg_text *text, const tg_train_options *o,
-                               const tg_train_plans *plans, double deadline_ms, tg_forecast *out) {
+                               tg_text *text, const tg_train_options *o, const tg_trainer *t,
+                               double deadline_ms, tg_forecast *out) {
     double gflops;
     if (ctx->peak_gflops <= 0 && ctx->backend == ctx->cpu) {
         TG_TRY(tg_peak_measuring_go_on(&f->peak, ctx, deadline_ms, &gflops));
         if (tg_time_over(deadline_ms)) return TG_PENDING;
     }
-    return forecast(ctx, config, text, o, plans, out);
+    return forecast(ctx, config, text, o, t, out);
 }

@@ -134,23 +134,49 @@ static tg_status scan_text(scan *s, double deadline_ms) {
 }
 
 /* One finding at most: the worst. T is 0 where no model is known yet. */
-static void report_length(scan *s, int32_t T, double val_fraction) {
-    const tg_split split = tg_text_split(s->text, val_fraction);
+static void report_length(scan *s, const tg_token_sample *sample) {
+    const int32_t T = s->ctx_tokens;
+    const double val_fraction = s->val_fraction;
+    const char *unit = s->text->tok ? "tokens" : "bytes";
+    tg_split split = tg_text_split(s->text, val_fraction);
+    split.train = tg_tokens_about(sample, split.train);
+    split.val = tg_tokens_about(sample, split.val);
     if (T > 0 && split.train < (uint64_t)T + 1)
         find(s, 0, "short",
              "the training part has %" PRIu64
-             " bytes; a window of %d tokens needs %d: take a longer "
+             " %s; a window of %d tokens needs %d: take a longer "
              "text or a smaller context",
-             split.train, (int)T, (int)T + 1);
+             split.train, unit, (int)T, (int)T + 1);
     else if (T > 0 && tg_text_validates(s->text, val_fraction) && split.val < (uint64_t)T + 1)
         find(s, 1, "short",
-             "the validation part has %" PRIu64 " bytes, fewer than a window of %d: no "
+             "the validation part has %" PRIu64 " %s, fewer than a window of %d: no "
              "validation loss will be shown",
-             split.val, (int)T + 1);
+             split.val, unit, (int)T + 1);
     else if (s->text->n_bytes < 20000)
         find(s, 1, "short",
              "%" PRIu64 " bytes are very little: expect the model to learn them by heart",
              s->text->n_bytes);
+}
+
+/* What a vocabulary makes of the text. One that was made for texts of this kind has tokens of three
+ * to five bytes, a small one of its own two. */
+static void report_tokens(scan *s, const tg_token_sample *sample) {
+    if (sample->tokens == 0) return;
+    const double each = (double)sample->bytes / (double)sample->tokens;
+    const double unknown = 100.0 * (double)sample->unknown / (double)sample->tokens;
+    const bool all = sample->bytes == s->text->n_bytes;
+    if (each < 1.5 && tg_tok_count(s->text->tok) > 1000)
+        find(s, 1, "tokens",
+             "a token stands for %.2f bytes, %zu tokens in the vocabulary: it was made for other "
+             "texts; train one on this text (tokenize --train)",
+             each, tg_tok_count(s->text->tok));
+    else
+        find(s, 2, "tokens", "%s%" PRIu64 " tokens of this vocabulary, %.2f bytes each",
+             all ? "" : "about ", tg_tokens_about(sample, s->text->n_bytes), each);
+    if (unknown > 0.1)
+        find(s, 1, "unknown_tokens",
+             "%.1f %% of the tokens are unknown: the model cannot learn what is behind them",
+             unknown);
 }
 
 /* UTF-16 shows by its mark, or by every second byte of plain text being NUL. */
@@ -247,7 +273,10 @@ tg_status tg_linting_go_on(tg_linting *s, double deadline_ms) {
         return TG_OK;
     }
     TG_TRY(scan_text(s, deadline_ms));
-    report_length(s, s->ctx_tokens, s->val_fraction);
+    tg_token_sample sample;
+    TG_TRY(tg_text_sample_tokens(s->text, &sample));
+    report_length(s, &sample);
     report_bytes(s, report_utf16(s));
+    report_tokens(s, &sample);
     return TG_OK;
 }

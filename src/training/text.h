@@ -9,6 +9,7 @@
 #include "base/os.h"
 #include "base/sha256.h"
 #include "runtime/runtime.h"
+#include "tok/tok.h"
 
 typedef struct tg_text_part {
     char *path;       /* NULL: in memory */
@@ -33,6 +34,7 @@ struct tg_text {
     uint32_t rows_mark;
     void *rows_user;
     uint64_t held_from; /* where a validation part of its own begins; 0: there is none */
+    const tg_tok *tok;  /* of tg_text_set_tokenizer; NULL: tokens are bytes */
     uint8_t *window;    /* [window_room] scratch for a row of a batch */
     size_t window_room;
 };
@@ -68,6 +70,14 @@ tg_split tg_text_split(const tg_text *t, double val_fraction);
 static inline bool tg_text_validates(const tg_text *t, double val_fraction) {
     return t->held_from > 0 || val_fraction > 0;
 }
+
+/* A share of the text as tokens of its tokenizer: all of a short one. */
+typedef struct tg_token_sample {
+    uint64_t bytes, tokens, unknown;
+} tg_token_sample;
+tg_status tg_text_sample_tokens(tg_text *t, tg_token_sample *out);
+/* How many tokens so many of its bytes are, by such a sample; the same number without one. */
+uint64_t tg_tokens_about(const tg_token_sample *s, uint64_t bytes);
 
 /* The window of T+1 bytes at start, as T inputs and T targets. */
 tg_status tg_text_window(tg_text *t, uint64_t start, size_t T, int32_t *inputs, int32_t *targets);

@@ -285,14 +285,15 @@ tg_status tg_train_opening_go_on(tg_train_opening *o, tg_context *ctx, const cha
 void tg_train_opening_deinit(tg_train_opening *o);
 
 /* forecast.c */
-/* In slices, the measurement of the peak among them; zero-initialised: not begun. plans NULL: they
- * are made for the occasion. */
+/* In slices, the measurement of the peak among them; zero-initialised: not begun. t NULL: there is
+ * no trainer yet. Its plans, its numbers of tokens and what its model was before are used; without
+ * one the plans are made for the occasion, the model is a new one. */
 typedef struct tg_forecasting {
     tg_peak_measuring peak;
 } tg_forecasting;
 tg_status tg_forecasting_go_on(tg_forecasting *f, tg_context *ctx, const tg_model_config *config,
-                               tg_text *text, const tg_train_options *o,
-                               const tg_train_plans *plans, double deadline_ms, tg_forecast *out);
+                               tg_text *text, const tg_train_options *o, const tg_trainer *t,
+                               double deadline_ms, tg_forecast *out);
 double tg_train_flop(const tg_model_config *c, const tg_train_options *o);
 
 #endif
