@@ -730,8 +730,8 @@ static int prepare(tg_app *app, const values *v, parts *p, tg_train_options *o) 
     snprintf(picture, sizeof picture, "%.*s.svg", PATH_BYTES, v->resume ? v->resume : "");
     const char *const written[] = { p->files.out, p->files.best, p->files.svg, v->log,
                                     prev,         lock,          picture };
-    code = tg_traindata_open(app, &v->data, &v->val_data, written, sizeof written / sizeof *written,
-                             !show, &p->text);
+    code = tg_traindata_open(app, "--data", &v->data, &v->val_data, written,
+                             sizeof written / sizeof *written, !show, &p->text);
     if (code != TG_ARGS_GO_ON) return code;
     const uint64_t disk_free = p->files.out[0] ? tg_app_disk_free(p->files.out) : UINT64_MAX;
     code = (v->resume ? make_resumed : make_new)(app, v, p, o, &forecast, disk_free);

@@ -15,6 +15,12 @@ const tg_output_rule tg_output_picture = {
     .what = "a picture of tinygpt's",
     BEGINS("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=")
 };
+/* As the library begins it; other programs write line ends. */
+const tg_output_rule tg_output_vocabulary = {
+    .kind = TG_OUTPUT_OTHER,
+    .what = "a tokenizer.json of tinygpt",
+    BEGINS("{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,")
+};
 const tg_output_rule tg_output_talk = { .kind = TG_OUTPUT_OTHER,
                                         .what = "a conversation of tinygpt",
                                         BEGINS("tinygpt chat ") };

@@ -22,7 +22,7 @@ typedef struct tg_outfile {
 
 /* What the program's own files begin with, which is how the next run knows them; train_log.c has
  * that of a log. */
-extern const tg_output_rule tg_output_picture, tg_output_talk;
+extern const tg_output_rule tg_output_picture, tg_output_talk, tg_output_vocabulary;
 
 /* These return the library's status, whose message is in the context. */
 tg_status tg_outfile_open(tg_context *ctx, const char *path, const tg_output_rule *output,

@@ -26,6 +26,7 @@ static const char *const reasons[N_REASONS] = { "",       "binary",      "empty"
 
 typedef struct gathering {
     tg_app *app;
+    const char *option; /* that names the texts */
     const char *const *written;
     size_t n_written;
     tg_text *text; /* NULL: nothing yet */
@@ -129,7 +130,7 @@ static int add_member(gathering *g, const char *folder, const char *name, int de
     struct stat link, info;
     if ((size_t)snprintf(path, sizeof path, "%s%s%s", folder,
                          folder[strlen(folder) - 1] == '/' ? "" : "/", name) >= sizeof path) {
-        tg_app_error(g->app, "--data %s: the name of a file in it is too long", folder);
+        tg_app_error(g->app, "%s %s: the name of a file in it is too long", g->option, folder);
         return TG_EXIT_USAGE;
     }
     if (name[0] == '.') {
@@ -138,7 +139,7 @@ static int add_member(gathering *g, const char *folder, const char *name, int de
     }
     if (lstat(path, &link) != 0 || stat(path, &info) != 0) {
         const int code = tg_app_errno_code(errno);
-        tg_app_error(g->app, "--data %s: %s", path, strerror(errno));
+        tg_app_error(g->app, "%s %s: %s", g->option, path, strerror(errno));
         return code;
     }
     if (S_ISDIR(info.st_mode) && !S_ISLNK(link.st_mode)) return add_folder(g, path, depth + 1);
@@ -154,12 +155,13 @@ static int add_folder(gathering *g, const char *folder, int depth) {
     size_t n;
     int code = TG_ARGS_GO_ON;
     if (depth > DEPTH_MAX) {
-        tg_app_error(g->app, "--data %s: want at most %d folders in each other", folder, DEPTH_MAX);
+        tg_app_error(g->app, "%s %s: want at most %d folders in each other", g->option, folder,
+                     DEPTH_MAX);
         return TG_EXIT_USAGE;
     }
     if (!names_of(folder, &names, &n)) {
         code = tg_app_errno_code(errno);
-        tg_app_error(g->app, "--data %s: %s", folder, strerror(errno));
+        tg_app_error(g->app, "%s %s: %s", g->option, folder, strerror(errno));
     }
     for (size_t i = 0; i < n; i++) {
         if (code == TG_ARGS_GO_ON) code = add_member(g, folder, names[i], depth);
@@ -196,13 +198,14 @@ static void say_passed(const gathering *g) {
                     g->passed[i], g->n_passed[i] > SHOWN ? ", .." : "");
 }
 
-int tg_traindata_open(tg_app *app, const tg_args_list *data, const tg_args_list *val,
-                      const char *const *written, size_t n_written, bool quiet, tg_text **out) {
-    gathering g = { .app = app, .written = written, .n_written = n_written };
+int tg_traindata_open(tg_app *app, const char *option, const tg_args_list *data,
+                      const tg_args_list *val, const char *const *written, size_t n_written,
+                      bool quiet, tg_text **out) {
+    gathering g = { .app = app, .option = option, .written = written, .n_written = n_written };
     int code = add_all(&g, data);
     const uint64_t train_bytes = tg_text_bytes(g.text);
     if (code == TG_ARGS_GO_ON && !g.text) {
-        tg_app_error(app, "--data %s: want a text in it, have %zu files that are none",
+        tg_app_error(app, "%s %s: want a text in it, have %zu files that are none", option,
                      data->item[0], g.n_seen);
         code = TG_EXIT_USAGE;
     }

@@ -69,7 +69,9 @@ static void number(char *cell, double value, int decimals) {
 }
 
 /* In nats a byte, whatever a token is. bits: NaN where tokens are bytes. */
-static double loss_per_byte(double loss, double bits) { return isfinite(bits) ? bits * TG_LN2 : loss; }
+static double loss_per_byte(double loss, double bits) {
+    return isfinite(bits) ? bits * TG_LN2 : loss;
+}
 
 /* The best validation so far is green; the escape sequences take no column. val is the last one
  * there was, so its cell does not go blank between validations. Memory is the peak of the process,

@@ -67,6 +67,16 @@ tg_status tg_text_lint_job(tg_text *text, int32_t ctx_tokens, double val_fractio
     return tg_job_text_lint(text, ctx_tokens, val_fraction, report, user, job);
 }
 
+tg_status tg_tokenizer_train_job(tg_text *text, const char *kind, size_t n_tokens, tg_text_fn write,
+                                 void *user, tg_job **job) {
+    if (!text) return TG_E_ARG;
+    ENTER(text->ctx);
+    WANT(text->ctx, kind);
+    WANT(text->ctx, write);
+    WANT_JOB(text->ctx);
+    return tg_job_tokenizer_train(text, kind, n_tokens, write, user, job);
+}
+
 tg_status tg_text_sha256_job(tg_text *text, uint8_t digest[32], tg_job **job) {
     if (!text) return TG_E_ARG;
     ENTER(text->ctx);

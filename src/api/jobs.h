@@ -25,6 +25,8 @@ tg_status tg_job_model_open(tg_context *ctx, const char *path, bool floats, tg_m
 tg_status tg_job_model_save(tg_model *model, const char *path, tg_file_kind kind, tg_job **job);
 tg_status tg_job_text_lint(tg_text *text, int32_t ctx_tokens, double val_fraction,
                            tg_lint_fn report, void *user, tg_job **job);
+tg_status tg_job_tokenizer_train(tg_text *text, const char *kind, size_t n_tokens, tg_text_fn write,
+                                 void *user, tg_job **job);
 tg_status tg_job_text_sha256(tg_text *text, uint8_t digest[TG_SHA256_BYTES], tg_job **job);
 tg_status tg_job_stories(tg_context *ctx, uint64_t seed, uint64_t n_bytes, tg_text_fn write,
                          void *user, tg_job **job);

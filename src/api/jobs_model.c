@@ -6,6 +6,8 @@
  * job needs between two slices, and what end gives back.
  */
 #include "api/jobs.h"
+#include "base/time.h"
+#include "tok/learn.h"
 #include "training/stories.h"
 
 /* Of jobs that hold nothing. */
@@ -173,6 +175,71 @@ tg_status tg_job_text_lint(tg_text *text, int32_t ctx_tokens, double val_fractio
     lint_job *j = tg_job_make(text->ctx, &kind, NULL, 0);
     if (!j) return TG_E_MEMORY;
     const tg_status s = tg_linting_new(text, ctx_tokens, val_fraction, report, user, &j->linting);
+    if (s == TG_OK)
+        *job = &j->job;
+    else
+        tg_job_end(&j->job);
+    return s;
+}
+
+typedef struct learn_job {
+    tg_job job;
+    tg_text *text;
+    tg_text_fn write;
+    void *user;
+    tg_learning *learning;
+    uint64_t done; /* bytes that were fed */
+    char *piece;   /* [LEARN_PIECE] */
+} learn_job;
+
+enum { LEARN_PIECE = 1 << 18 };
+
+static tg_status feed_learning(learn_job *j, double deadline_ms) {
+    while (j->done < j->text->n_bytes) {
+        const uint64_t left = j->text->n_bytes - j->done;
+        const size_t n = left < LEARN_PIECE ? (size_t)left : LEARN_PIECE;
+        TG_TRY(tg_text_read(j->text, j->done, j->piece, n));
+        TG_TRY(tg_learning_feed(j->learning, j->piece, n, n == left));
+        j->done += n;
+        if (tg_time_over(deadline_ms)) return TG_PENDING;
+    }
+    return TG_OK;
+}
+
+static tg_status work_learn(tg_job *job, double deadline_ms) {
+    learn_job *j = (learn_job *)job;
+    TG_TRY(feed_learning(j, deadline_ms));
+    TG_TRY(tg_learning_go_on(j->learning, j->text->name, deadline_ms));
+    tg_buf file;
+    tg_buf_init(&file, &job->ctx->err.mem);
+    tg_status s = tg_learning_put_json(j->learning, &file);
+    if (s == TG_OK && j->write(j->user, tg_buf_text(&file), file.length))
+        s = tg_stopped(&job->ctx->err, "a vocabulary");
+    tg_buf_deinit(&file);
+    return s;
+}
+
+static void end_learn(tg_job *job) {
+    learn_job *j = (learn_job *)job;
+    tg_learning_free(j->learning);
+    tg_free(&job->ctx->err.mem, j->piece, j->piece ? LEARN_PIECE : 0);
+}
+
+tg_status tg_job_tokenizer_train(tg_text *text, const char *name, size_t n_tokens, tg_text_fn write,
+                                 void *user, tg_job **job) {
+    static const tg_job_kind kind = { "training of a vocabulary", sizeof(learn_job), NULL,
+                                      work_learn, end_learn };
+    tg_ctx *const err = &text->ctx->err;
+    if (text->n_bytes == 0)
+        return tg_fail(err, TG_E_DATA, "%s: want a text to train on, have 0 bytes", text->name);
+    learn_job *j = tg_job_make(text->ctx, &kind, NULL, 0);
+    if (!j) return TG_E_MEMORY;
+    j->text = text;
+    j->write = write;
+    j->user = user;
+    j->piece = tg_alloc(&err->mem, LEARN_PIECE);
+    const tg_status s = j->piece ? tg_learning_new(err, name, n_tokens, &j->learning)
+                                 : tg_fail_memory(err, "training of a vocabulary", LEARN_PIECE);
     if (s == TG_OK)
         *job = &j->job;
     else

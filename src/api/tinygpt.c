@@ -21,6 +21,7 @@
 #include "io/detect.h"
 #include "io/tools.h"
 #include "simd/cpu.h"
+#include "tok/learn.h"
 #include "training/schedule.h"
 #include "training/stories.h"
 #include "training/train.h"
@@ -241,10 +242,19 @@ tg_status tg_text_lint(tg_text *text, int32_t ctx_tokens, double val_fraction, t
 tg_status tg_text_set_tokenizer(tg_text *text, const tg_tokenizer *tokenizer) {
     if (!text) return TG_E_ARG;
     ENTER(text->ctx);
-    text->tok = tokenizer && tg_tok_model_of(tokenizer->tok) != TG_TOK_RAW_BYTES ? tokenizer->tok
-                                                                                 : NULL;
+    text->tok =
+        tokenizer && tg_tok_model_of(tokenizer->tok) != TG_TOK_RAW_BYTES ? tokenizer->tok : NULL;
     return TG_OK;
 }
+
+tg_status tg_tokenizer_train(tg_text *text, const char *kind, size_t n_tokens, tg_text_fn write,
+                             void *user) {
+    tg_job *job;
+    TG_TRY(tg_tokenizer_train_job(text, kind, n_tokens, write, user, &job));
+    return tg_job_finish(job);
+}
+
+const char *tg_tokenizer_kind_at(size_t i) { return tg_learn_kind_at(i); }
 
 tg_status tg_text_sha256(tg_text *text, uint8_t digest[32]) {
     tg_job *job;

@@ -53,8 +53,8 @@ static void advise_size(tg_forecast *f, const tg_family *family, bool of_bytes) 
         snprintf(amount, sizeof amount, "%.2f tokens, %.2f bytes a parameter",
                  (double)f->train_tokens / (double)f->params, f->bytes_per_param);
     const tg_preset *better = fitting(family, f->train_bytes);
-    const bool smaller = tg_family_of(&better->config) == family &&
-                         tg_param_count(&better->config) < f->params;
+    const bool smaller =
+        tg_family_of(&better->config) == family && tg_param_count(&better->config) < f->params;
     if (f->bytes_per_param < 0.3 && smaller)
         tg_str_append(
             advice, room,
@@ -62,10 +62,9 @@ static void advise_size(tg_forecast *f, const tg_family *family, bool of_bytes) 
             amount, better->name, (double)f->train_bytes / (f->train_bytes < 100000 ? 1e3 : 1e6),
             f->train_bytes < 100000 ? "KB" : "MB");
     else if (f->bytes_per_param < 0.3)
-        tg_str_append(
-            advice, room,
-            "text: %s: the model will learn it by heart; %.0f KB or more would suit it\n", amount,
-            0.3 * (double)f->params / 1e3);
+        tg_str_append(advice, room,
+                      "text: %s: the model will learn it by heart; %.0f KB or more would suit it\n",
+                      amount, 0.3 * (double)f->params / 1e3);
     else if (f->bytes_per_param > 200 && f->epochs > 0 && f->epochs < 0.5)
         tg_str_append(
             advice, room,
@@ -92,11 +91,10 @@ static void write_advice(tg_forecast *f, const tg_family *family, bool of_bytes,
     if (f->train_bytes == 0) return;
     if (!trained) advise_size(f, family, of_bytes);
     if (f->epochs > many)
-        tg_str_append(
-            advice, room,
-            "steps: every %s will be seen %.0f times: watch the validation loss, and set "
-            "--patience to stop when it turns\n",
-            of_bytes ? "byte" : "token", f->epochs);
+        tg_str_append(advice, room,
+                      "steps: every %s will be seen %.0f times: watch the validation loss, and set "
+                      "--patience to stop when it turns\n",
+                      of_bytes ? "byte" : "token", f->epochs);
     if (o->val_fraction > 0 && f->val_bytes == 0)
         tg_str_append(
             advice, room,
@@ -117,8 +115,10 @@ static tg_status forecast_text(tg_forecast *f, const tg_model_config *c, tg_text
     if (t)
         tokens = t->split;
     else if (text->tok || c->vocab == 256)
-        tokens = (tg_split) { tg_tokens_about(&sample, bytes.train),
-                              tg_tokens_about(&sample, bytes.val) };
+        tokens = text->held_from
+                     ? (tg_split) { tg_tokens_about(&sample, bytes.train),
+                                    tg_tokens_about(&sample, bytes.val) }
+                     : tg_split_of(tg_tokens_about(&sample, text->n_bytes), o->val_fraction);
     const bool known = tokens.train > 0;
     const bool too_short = (known ? tokens.val : bytes.val) < (uint64_t)o->row_tokens + 1;
     if (too_short) tokens.val = 0;
@@ -162,8 +162,7 @@ static bool trained_before(const tg_trainer *t) {
 }
 
 static tg_status forecast(tg_context *ctx, const tg_model_config *config, tg_text *text,
-                          const tg_train_options *options, const tg_trainer *t,
-                          tg_forecast *out) {
+                          const tg_train_options *options, const tg_trainer *t, tg_forecast *out) {
     *out = (tg_forecast) { .params = 0 };
     const tg_train_options o = tg_train_options_of(options, config);
     TG_TRY(tg_train_options_check(&ctx->err, &o));

@@ -143,8 +143,7 @@ static void report_length(scan *s, const tg_token_sample *sample) {
     split.val = tg_tokens_about(sample, split.val);
     if (T > 0 && split.train < (uint64_t)T + 1)
         find(s, 0, "short",
-             "the training part has %" PRIu64
-             " %s; a window of %d tokens needs %d: take a longer "
+             "the training part has %" PRIu64 " %s; a window of %d tokens needs %d: take a longer "
              "text or a smaller context",
              split.train, unit, (int)T, (int)T + 1);
     else if (T > 0 && tg_text_validates(s->text, val_fraction) && split.val < (uint64_t)T + 1)

@@ -99,6 +99,9 @@ tg_status tg_unigram_encode(tg_tok_work *w, const char *text, size_t n);
 tg_status tg_unigram_make(tg_ctx *ctx, tg_tok *tok, const tg_tok_desc *d);
 void tg_unigram_release(tg_tok_work *w);
 tg_status tg_wordpiece_encode(tg_tok_work *w, const char *text, size_t n);
+/* The next word of a normalised text is text[*from, *at), of so many characters; *at begins at 0.
+ * False: there is none. */
+bool tg_wordpiece_next(const char *text, size_t n, size_t *at, size_t *from, size_t *chars);
 
 /* Merges in the order in which they go: pair[order[i]]. */
 typedef struct tg_tok_merges {

@@ -270,13 +270,13 @@ static tg_status put_model(writer *w, tg_ctx *ctx) {
         put_text(w, "}}\n");
         return TG_OK;
     }
-    const bool characters = t->model == TG_TOK_SCORE_BPE;
+    const bool characters = t->model == TG_TOK_SCORE_BPE, fuse = t->model != TG_TOK_BYTE_BPE;
     put_text(w, "\"model\":{\"type\":\"BPE\",\"dropout\":null,");
     put_unknown(w, "null");
     tg_buf_printf(w->out,
                   ",\"continuing_subword_prefix\":null,\"end_of_word_suffix\":null,"
                   "\"fuse_unk\":%s,\"byte_fallback\":%s,\"ignore_merges\":%s,",
-                  characters ? "true" : "false", characters ? "true" : "false",
+                  fuse ? "true" : "false", characters ? "true" : "false",
                   t->ignore_merges ? "true" : "false");
     put_vocab(w);
     TG_TRY(put_merges(w, ctx));
@@ -286,7 +286,9 @@ static tg_status put_model(writer *w, tg_ctx *ctx) {
 
 tg_status tg_tok_put_json(tg_ctx *ctx, const tg_tok *t, tg_buf *out) {
     writer w = { .t = t, .out = out };
-    if (t->model != TG_TOK_BYTE_BPE && t->model != TG_TOK_SCORE_BPE && t->model != TG_TOK_WORDPIECE)
+    const bool plain = t->model == TG_TOK_MERGE_BPE && t->normal == 0; /* as learn_chars.c has it */
+    if (t->model != TG_TOK_BYTE_BPE && t->model != TG_TOK_SCORE_BPE &&
+        t->model != TG_TOK_WORDPIECE && !plain)
         return tg_fail(ctx, TG_E_UNSUPPORTED,
                        "tokenizer.json: want BPE or WordPiece out of GGUF's arrays, have another");
     tg_json_writer_init(&w.json, out);
@@ -297,6 +299,8 @@ tg_status tg_tok_put_json(tg_ctx *ctx, const tg_tok *t, tg_buf *out) {
         put_byte_level(&w);
     else if (t->model == TG_TOK_SCORE_BPE)
         put_sentencepiece(&w);
+    else if (plain)
+        put_text(&w, "\"normalizer\":null,\"pre_tokenizer\":null,\"decoder\":{\"type\":\"Fuse\"},");
     else
         put_wordpiece(&w);
     put_template(&w);

@@ -58,21 +58,24 @@ static tg_status encode_word(tg_tok_work *w, const char *word, size_t n, size_t 
                    (int)(n < 40 ? n : 40), word);
 }
 
-tg_status tg_wordpiece_encode(tg_tok_work *w, const char *text, size_t n) {
-    size_t from = 0, chars = 0;
-    for (size_t at = 0; at < n;) {
+bool tg_wordpiece_next(const char *text, size_t n, size_t *at, size_t *from, size_t *chars) {
+    *chars = 0;
+    while (*at < n) {
         uint32_t code;
-        const size_t length = tg_uc_next(text + at, n - at, &code);
+        const size_t length = tg_uc_next(text + *at, n - *at, &code);
         const bool mark = punctuation(code), blank = tg_uc_class_of(code) == TG_UC_BLANK;
-        if (mark || blank) {
-            if (chars > 0) TG_TRY(encode_word(w, text + from, at - from, chars));
-            if (mark) TG_TRY(encode_word(w, text + at, length, 1));
-            from = at + length;
-            chars = 0;
-        } else {
-            chars++;
-        }
-        at += length;
+        if (*chars > 0 && (mark || blank)) return true;
+        if (!blank && *chars == 0) *from = *at;
+        *chars += !blank;
+        *at += length;
+        if (mark) return true;
     }
-    return chars > 0 ? encode_word(w, text + from, n - from, chars) : TG_OK;
+    return *chars > 0;
+}
+
+tg_status tg_wordpiece_encode(tg_tok_work *w, const char *text, size_t n) {
+    size_t at = 0, from, chars;
+    while (tg_wordpiece_next(text, n, &at, &from, &chars))
+        TG_TRY(encode_word(w, text + from, at - from, chars));
+    return TG_OK;
 }

@@ -27,7 +27,8 @@ LINKS = {"smollm2.gguf": "SmolLM2-135M-Instruct.Q4_1.gguf", "minilm.zip": "minil
 CUT = {} if os.environ.get("TG_TEST_LONG") else {"bench levers": " --lever recompute"}
 # What a line must print, by a part of the line; every other line must end with 0 alone.
 SAYS = {"info run.tinygpt": "small|366", "eval run.tinygpt": "perplexity|bits", "--similar": r"0\.\d",
-        "tokenize": "Hello", "--best 5": "Paris|the", "doctor": "ok|fine|whole|pass"}
+        "tokenize --train": "512 tokens", "tokenize smollm2": "Hello",
+        "--best 5": "Paris|the", "doctor": "ok|fine|whole|pass"}
 
 
 def commands():

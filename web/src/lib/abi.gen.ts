@@ -615,6 +615,9 @@ export const EXPORTS = {
   tg_model_sampling: 'i:pppp',
   tg_file_config: 'i:ppp',
   tg_transformers_config: 'i:pppp',
+  tg_text_set_tokenizer: 'i:pp',
+  tg_tokenizer_train: 'i:ppppp',
+  tg_tokenizer_kind_at: 'p:p',
   tg_text_sha256: 'i:pp',
   tg_text_lint: 'i:pidpp',
   tg_stories: 'i:LLpp',
@@ -672,6 +675,7 @@ export const EXPORTS = {
   tg_model_save_job: 'i:ppip',
   tg_stories_job: 'i:pLLppp',
   tg_text_lint_job: 'i:pidppp',
+  tg_tokenizer_train_job: 'i:pppppp',
   tg_text_sha256_job: 'i:ppp',
   tg_forecast_run_job: 'i:pppppp',
   tg_trainer_new_job: 'i:pppppp',
@@ -814,6 +818,9 @@ export interface Exports {
   tg_model_sampling(model: Ptr, options: Ptr, said: Ptr, saidBytes: Ptr): number;
   tg_file_config(ctx: Ptr, path: Ptr, out: Ptr): number;
   tg_transformers_config(ctx: Ptr, config: Ptr, write: Ptr, user: Ptr): number;
+  tg_text_set_tokenizer(text: Ptr, tokenizer: Ptr): number;
+  tg_tokenizer_train(text: Ptr, kind: Ptr, nTokens: Ptr, write: Ptr, user: Ptr): number;
+  tg_tokenizer_kind_at(i: Ptr): Ptr;
   tg_text_sha256(text: Ptr, digest: Ptr): number;
   tg_text_lint(text: Ptr, ctxTokens: number, valFraction: number, report: Ptr, user: Ptr): number;
   tg_stories(seed: number | bigint, nBytes: number | bigint, write: Ptr, user: Ptr): number;
@@ -883,6 +890,9 @@ export interface Exports {
   ): number;
   tg_text_lint_job(
     text: Ptr, ctxTokens: number, valFraction: number, report: Ptr, user: Ptr, job: Ptr,
+  ): number;
+  tg_tokenizer_train_job(
+    text: Ptr, kind: Ptr, nTokens: Ptr, write: Ptr, user: Ptr, job: Ptr,
   ): number;
   tg_text_sha256_job(text: Ptr, digest: Ptr, job: Ptr): number;
   tg_forecast_run_job(ctx: Ptr, config: Ptr, text: Ptr, options: Ptr, out: Ptr, job: Ptr): number;
