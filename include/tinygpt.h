@@ -705,8 +705,8 @@ TG_API tg_status tg_text_set_tokenizer(tg_text *text, const tg_tokenizer *tokeni
  * Trains a vocabulary on a text; write gets it as a tokenizer.json, which tg_tokenizer_open and the
  * library `tokenizers` give the same ids with. kind, one of tg_tokenizer_kind_at:
  *   "bpe"        byte-level, cut into words as GPT-2 does; any bytes have tokens
- *   "wordpiece"  BERT's, lower case; "unigram" SentencePiece's; both with unknown tokens
- *   "chars"      every character of the text, in the order of their numbers
+ *   "wordpiece"  BERT's, in lower case; what it has no piece for becomes an unknown token
+ *   "chars"      every character of the text, in the order of their numbers, and an unknown one
  * n_tokens is the number of all of them; 0 with "chars": as many as there are. E_DATA: the text is
  * empty, or gives fewer tokens, and the message says how many; E_RANGE: too few for its characters,
  * or more than 2^20; E_MEMORY: too many different words. STOPPED: write asked for it.

@@ -96,7 +96,8 @@ def keys_of_runs():
 def keys_of_third_party_models():
     compared("info of a third-party model", asked("info", have_model(LLAMA)),
              asked("info", have_model(BERT)))
-    compared("tokenize", asked("tokenize", have_model(LLAMA), "Hello you"))
+    compared("tokenize", asked("tokenize", have_model(LLAMA), "Hello you"),
+             asked("tokenize", "--train", text_file(), "--kind", "chars", "--out", "chars.json"))
     compared("chat", asked("chat", have_model(LLAMA), "--tokens", "2", data=b"Hi\n"))
     compared("embed", asked("embed", have_model(BERT), "a", "b"),
              asked("embed", have_model(BERT), "a", "b", "--similar"))
