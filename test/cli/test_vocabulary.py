@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""test_vocabulary.py - a vocabulary from a text to the model that writes with it: tokenize --train, train
+--tokenizer, resume, sample, convert; what is refused, and what of a place is left as it was.
+"""
+import json
+
+from util import check, equal, expect, main, read, refused, tinygpt, write
+
+TINY = ("--preset", "modern-small", "--layers", "1", "--width", "32", "--heads", "2", "--ctx", "16", "--batch", "2",
+        "--sample-every", "0")
+TEXT = "the cat sat on the mat, and the other cat sat on the other mat\n".encode() * 40
+
+
+def ids(model, text):
+    r = tinygpt("tokenize", model, text, "--json")
+    expect(r, 0, f"tokens of {model}")
+    return r.json()["ids"]
+
+
+def from_text_to_model():
+    """All that a run becomes has the tokens that it was trained on."""
+    write("t.txt", TEXT)
+    r = tinygpt("tokenize", "--train", "t.txt", "--vocab", "272", "--out", "v.json", "--json")
+    expect(r, 0, "a vocabulary")
+    equal(r.json(), {"out": "v.json", "kind": "bpe", "tokens": 272, "text_bytes": len(TEXT)}, "what it says")
+    again = tinygpt("tokenize", "--train", "t.txt", "--vocab", "272", "--out", "w.json")
+    expect(again, 0, "the same again", out="272 tokens .bpe")
+    equal(read("w.json"), read("v.json"), "the same text gives the same file")
+    wanted = ids("v.json", "the cat sat")
+    check(len(wanted) < 6, "words have become tokens", str(wanted))
+    expect(tinygpt("train", "--data", "t.txt", "--tokenizer", "v.json", *TINY, "--steps", "3", "--out", "a.tinygpt"),
+           0, "a run on its tokens", out=[" tokens", "bits/byte", "bytes each"])
+    expect(tinygpt("train", "--data", "t.txt", "--resume", "a.tinygpt", "--steps", "5"), 0, "it goes on")
+    expect(tinygpt("convert", "a.tinygpt", "folder", "--format", "safetensors"), 0, "a folder")
+    expect(tinygpt("convert", "a.tinygpt", "a.gguf", "--dtype", "f32"), 0, "a GGUF file")
+    for model in ("a.tinygpt", "folder", "a.gguf"):
+        equal(ids(model, "the cat sat"), wanted, f"tokens of {model}")
+    expect(tinygpt("sample", "a.tinygpt", "--prompt", "the cat", "--tokens", "4"), 0, "it writes")
+
+
+def every_kind_trains():
+    write("t.txt", TEXT)
+    for kind, n in (("bpe", 270), ("wordpiece", 34), ("chars", 0)):
+        size = ("--vocab", str(n)) if n else ()
+        expect(tinygpt("tokenize", "--train", "t.txt", "--kind", kind, *size, "--out", f"{kind}.json"), 0, kind)
+        expect(tinygpt("train", "--data", "t.txt", "--tokenizer", f"{kind}.json", *TINY, "--steps", "2", "--no-save"),
+               0, f"a run on {kind}")
+    chars = json.loads(read("chars.json"))["model"]["vocab"]
+    equal(sorted(chars, key=chars.get), ["<unk>"] + sorted(set(TEXT.decode())), "characters in their order")
+
+
+def places_and_options():
+    write("t.txt", TEXT)
+    write("empty.txt", b"")
+    write("foreign.json", b'{"a": 1}')
+    to = ("--train", "t.txt", "--vocab", "270")
+    refused("a file of another kind", "tokenize", *to, "--out", "foreign.json", err="tokenizer.json of tinygpt")
+    equal(read("foreign.json"), b'{"a": 1}', "it is as it was")
+    expect(tinygpt("tokenize", *to, "--out", "foreign.json", "--force"), 0, "with --force")
+    refused("an empty text", "tokenize", "--train", "empty.txt", err="0 bytes")
+    refused("no such text", "tokenize", "--train", "none.txt", err="none.txt")
+    refused("too many tokens", "tokenize", "--train", "t.txt", "--vocab", "5000", err="gives")
+    refused("too few tokens", "tokenize", "--train", "t.txt", "--vocab", "200", err="256")
+    refused("an unknown kind", "tokenize", *to, "--kind", "words", err="bpe, wordpiece, chars")
+    refused("a model, too", "tokenize", "m.gguf", *to, err="--train")
+    refused("--vocab alone", "tokenize", "m.gguf", "abc", "--vocab", "300", err="--train")
+    refused("nothing", "tokenize", err="MODEL")
+    refused("a vocabulary without a text", "doctor", "--tokenizer", "foreign.json", err="--data")
+
+
+main(from_text_to_model, every_kind_trains, places_and_options)
