@@ -531,6 +531,11 @@ static const tg_case cases[] = {
     GATED(M4, 65, 40, 64, SILU, 5e-5),
     ROWS(F16, 40, 33, 68, 2e-5),
     ROWS(BF16, 66, 70, 20, 2e-5),
+    { .in = { TG_T2(F32, 17, 1056), TG_CASE_MATRIX(M4, 21, 1056) },
+      .attr = { .i = { 2 } },
+      .prepare = prepare,
+      .tol = 5e-5,
+      .rows_alone = true },
 };
 
 static const char *const common[] = {
@@ -599,7 +604,9 @@ static size_t few_groups(const tg_args *a) {
 static bool fits_packed(const tg_args *a) {
     return !matmul_b_is_floats(a) && a->attr.i[MATMUL_TRANS] == 2;
 }
-static bool fits_one_row(const tg_args *a) { return fits_packed(a) && args_sizes(a).m == 1; }
+static bool fits_one_row(const tg_args *a) {
+    return fits_packed(a) && (args_sizes(a).m == 1 || a->rows_alone);
+}
 static uint32_t packed_word(const tg_args *a) {
     uint32_t word = 0;
     for (unsigned i = 0; i < MATMUL_PARTS && a->in_type[matmul_b[i]].n_dims; i++)
@@ -612,7 +619,7 @@ static size_t packed_across(const tg_args *a, size_t rows) {
         across += tg_shader_parts(a->in_type[matmul_b[i]].dim[0], rows);
     return across;
 }
-static size_t one_row_groups(const tg_args *a) { return packed_across(a, 8); }
+static size_t one_row_groups(const tg_args *a) { return packed_across(a, 8) * args_sizes(a).m; }
 static size_t packed_groups(const tg_args *a) {
     return packed_across(a, TG_PACK_ROWS) * tg_shader_parts(args_sizes(a).m, 4);
 }

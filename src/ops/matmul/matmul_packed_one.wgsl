@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul_packed_one.wgsl - products of one row with weights of files, which is what writing a token
-// is made of: bound by how long memory takes to answer, so nobody waits for it twice. A workgroup
+// matmul_packed_one.wgsl - products of one row with weights of files, or of rows one by one: what
+// writing a token is made of, bound by how long memory takes to answer, so nobody waits for it twice. A workgroup
 // has eight rows of one matrix. f(a) comes into its memory, 3,072 columns at a time; each of 32
 // slices of threads takes every 32nd block of 32 columns, and asks for the next one before it
 // multiplies the one that has come.
@@ -37,9 +37,11 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
         @builtin(local_invocation_index) lane: u32) {
     let depth = depth_of_a();
     let blocks = (depth + 31u) / 32u;
+    let across = groups_across(ROWS);
     let number = group_of(id, count);
-    if (number >= groups_across(ROWS)) { return; }
-    let place = place_of(number, ROWS);
+    let t = number / across;
+    if (t >= in_rows(0u)) { return; }
+    let place = place_of(number % across, ROWS);
     let kind = layout_of(place.matrix);
     let r = lane % ROWS;
     let slice = lane / ROWS;
@@ -57,7 +59,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
         workgroupBarrier();
         let end = min(blocks, (tile + COLS) / 32u);
         for (var i = lane; i < 8u * (end - tile / 32u); i += 256u) {
-            row_of_a[i / 8u * STRIDE + i % 8u] = values(0u, 1u, tile + 4u * i, depth);
+            row_of_a[i / 8u * STRIDE + i % 8u] = values(t, t + 1u, tile + 4u * i, depth);
         }
         workgroupBarrier();
         for (; block < end; block += SLICES) {
@@ -86,6 +88,6 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     if (slice == 0u && is_row) {
         var all = 0.0;
         for (var i = r; i < 64u; i += ROWS) { all += partial[i]; }
-        finish(0u, place.begin + row, all);
+        finish(t, place.begin + row, all);
     }
 }
