@@ -633,9 +633,9 @@ static size_t packed_tiles(const tg_args *a, size_t size) {
 }
 static size_t packed_groups_32(const tg_args *a) { return packed_tiles(a, 32); }
 static size_t packed_groups_64(const tg_args *a) { return packed_tiles(a, 64); }
-static bool packed_prefers_64(const tg_args *a) {
-    return tg_matmul_fills(packed_tiles(a, 64) * args_sizes(a).k);
-}
+/* Two workgroups for each core of a large card: the k of weights is not cut in parts. */
+static bool packed_prefers_64(const tg_args *a) { return packed_tiles(a, 64) >= 264; }
+static bool packed_prefers_32(const tg_args *a) { return packed_tiles(a, 32) >= 264; }
 
 /* The others read and write fours along what is contiguous in memory. */
 static bool in_fours(const tg_args *a, int trans) {
@@ -746,7 +746,7 @@ static const tg_shader shaders[] = {
                   .groups = few_groups } } },
     { .name = "packed, one row", .fits = fits_one_row, OF_WEIGHTS(packed_one, one_row_groups) },
     PACKED_TILES(64, packed_prefers_64),
-    PACKED_TILES(32, NULL),
+    PACKED_TILES(32, packed_prefers_32),
     { .name = "packed", .fits = fits_packed, OF_WEIGHTS(packed, packed_groups) },
     ALL(0),
     ALL(1),
