@@ -115,9 +115,9 @@ def nothing_computed_is_no_result():
 def a_device_that_is_lost_again_and_again():
     """Three times, and the CPU ends what was begun: within what parity allows, the same curve.
 
-    The self-test takes some twenty submits: a device that is lost in it is never used."""
+    The self-test takes some forty submits: a device that is lost in it is never used."""
     want, have = (on_gpu("--steps", "30", "--log", log, fault=fault)
-                  for log, fault in (("want.jsonl", "none"), ("have.jsonl", "lose=40")))
+                  for log, fault in (("want.jsonl", "none"), ("have.jsonl", "lose=80")))
     expect(want, 0, "30 steps")
     expect(have, 0, "30 steps, devices lost", err=("the device was lost", "goes back from step",
                                                    "the CPU goes on: .*three times"))
