@@ -103,6 +103,20 @@ describe('loading', () => {
     third.free();
     expect((await engine.memoryBytes()) - before).toBeLessThan(1.5 * model.info.weightBytes);
   });
+
+  it('keeps nothing of a model that was there when its loading was aborted', async () => {
+    const before = await engine.memoryBytes();
+    for (let i = 0; i < 3; i++) {
+      const abort = new AbortController();
+      // Aborted by the question whether it was, which is asked when the reply has come.
+      Object.defineProperty(abort.signal, 'aborted', {
+        get: () => { abort.abort(); return true; },
+      });
+      const loading = engine.openChatModel(pathToFileURL(path), { signal: abort.signal });
+      await expect(loading).rejects.toThrow(/abort/);
+    }
+    expect((await engine.memoryBytes()) - before).toBeLessThan(1.5 * model.info.weightBytes);
+  });
 });
 
 describe('a conversation', () => {

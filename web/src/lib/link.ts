@@ -10,7 +10,7 @@ import * as Comlink from 'comlink';
 
 import { TinygptError } from './errors.js';
 import { type Helper, nodeHelper, pageHelper, threads } from './platform.js';
-import type { EngineEvent, Items, Method, Methods, Reply, WorkerApi } from './protocol.js';
+import type { EngineEvent, Handle, Items, Method, Methods, Reply, WorkerApi } from './protocol.js';
 
 type Result<M extends Method> = ReturnType<Methods[M]>;
 
@@ -70,6 +70,7 @@ export class Link {
       const reply = this.#reply(task, method, args, settings.transfer ?? []);
       if (onItem) await this.#handOn(task, reply, onItem);
       const value = await reply;
+      if (signal?.aborted) this.#discard(value);
       signal?.throwIfAborted();
       return value;
     } catch (error) {
@@ -77,6 +78,14 @@ export class Link {
       throw error;
     } finally {
       signal?.removeEventListener('abort', cancel);
+    }
+  }
+
+  /** What was made by a call that was aborted while its reply was on the way belongs to nobody. */
+  #discard(value: unknown): void {
+    const made = value as { id?: Handle; model?: { id: Handle } } | undefined;
+    for (const id of [made?.id, made?.model?.id]) {
+      if (id !== undefined) this.call('free', [id]).catch(() => {});
     }
   }
 
