@@ -47,11 +47,13 @@ static const tg_command_spec spec = {
 
 /* Sections are headlines for people and a field of each finding for programs. title must be
  * static. */
+/* A title may have the name of a file. */
 void tg_doctor_section(tg_doctor *d, const char *title) {
-    d->section = title;
+    char safe[2 * sizeof d->section];
+    snprintf(d->section, sizeof d->section, "%s", title);
     if (d->app->globals.json) return;
-    printf("\n%s%s%s\n", tg_term_style(&d->app->out, TG_BOLD), title,
-           tg_term_style(&d->app->out, TG_PLAIN));
+    printf("\n%s%s%s\n", tg_term_style(&d->app->out, TG_BOLD),
+           tg_fmt_safe(safe, sizeof safe, title), tg_term_style(&d->app->out, TG_PLAIN));
 }
 
 /* The one way out for every finding, so that counting and both forms of output cannot differ. Texts

@@ -11,8 +11,8 @@ typedef enum tg_mark { TG_MARK_OK, TG_MARK_WARN, TG_MARK_FAIL, TG_MARK_NOTE } tg
 
 typedef struct tg_doctor {
     tg_app *app;
-    tg_jout json;        /* open list of findings, under --json */
-    const char *section; /* of the findings that follow */
+    tg_jout json;      /* open list of findings, under --json */
+    char section[512]; /* of the findings that follow; a longer one is cut */
     size_t warnings, failures;
 } tg_doctor;
 
