@@ -62,7 +62,8 @@ typedef struct rows {
     double gflops, gbytes_per_s;
 } rows;
 
-/* The library hands them out costliest first; that order is kept. Strings in a row are static. */
+/* The library hands them out costliest first; that order is kept. Strings in a row live
+ * as long as what was profiled. */
 static void on_row(void *user, const tg_profile_row *row) {
     rows *r = user;
     r->total_ms += row->ms;

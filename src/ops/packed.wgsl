@@ -86,7 +86,8 @@ fn scales_of(part: u32, row: u32, cols: u32, block: u32, kind: u32) -> Scales {
     return s;
 }
 
-// Of a word of nibbles the four numbers of columns 4 v .. 4 v + 3, or with `upper` of those 16 further.
+// Of a word of nibbles the four numbers of columns 4 v .. 4 v + 3, or with `upper` those 16 columns
+// further.
 fn nibbles(x: u32, fifth: u32, v: u32, upper: bool) -> vec4<f32> {
     let low = (x >> select(0u, 4u, upper)) & 0x0f0f0f0fu;
     return bytes_of(low | (((fifth >> (v + select(0u, 4u, upper))) & 0x01010101u) << 4u));

@@ -63,6 +63,18 @@ static tg_status grow(tg_ctx *ctx, void **array, size_t n, size_t *room, size_t 
 #define GROW(m, array, n, room)                                                                    \
     grow((m)->ctx, (void **)&(m)->array, (m)->n, &(m)->room, sizeof *(m)->array)
 
+/* An empty hash table of twice the slots, or of `first` where there was none. */
+static tg_status double_slots(tg_ctx *ctx, uint32_t **slots, uint32_t *mask, size_t first,
+                              const char *what) {
+    const size_t old = *slots ? (size_t)*mask + 1 : 0, n = old ? 2 * old : first;
+    uint32_t *made = tg_alloc(&ctx->mem, n * sizeof *made);
+    if (!made) return tg_fail_memory(ctx, what, n * sizeof *made);
+    tg_free(&ctx->mem, *slots, old * sizeof *made);
+    *slots = made;
+    *mask = (uint32_t)(n - 1);
+    return TG_OK;
+}
+
 /* ---------------------------------------------------------------------------------- tokens */
 
 static uint32_t *token_slot(tg_merging *m, const char *bytes, size_t n) {
@@ -75,13 +87,7 @@ static uint32_t *token_slot(tg_merging *m, const char *bytes, size_t n) {
 }
 
 static tg_status grow_spellings(tg_merging *m) {
-    const size_t old = m->by_spelling ? (size_t)m->spelling_mask + 1 : 0;
-    const size_t slots = old ? 2 * old : 4 * FIRST;
-    uint32_t *slot = tg_alloc(&m->ctx->mem, slots * sizeof *slot);
-    if (!slot) return tg_fail_memory(m->ctx, "vocabulary", slots * sizeof *slot);
-    tg_free(&m->ctx->mem, m->by_spelling, old * sizeof *slot);
-    m->by_spelling = slot;
-    m->spelling_mask = (uint32_t)(slots - 1);
+    TG_TRY(double_slots(m->ctx, &m->by_spelling, &m->spelling_mask, 4 * FIRST, "vocabulary"));
     for (size_t i = 0; i < m->n_tokens; i++)
         *token_slot(m, m->spelled.data + m->token[i].at, m->token[i].n) = (uint32_t)i + 1;
     return TG_OK;
@@ -148,13 +154,7 @@ static uint32_t *pair_slot(const tg_merging *m, int32_t left, int32_t right) {
 }
 
 static tg_status grow_pairs(tg_merging *m) {
-    const size_t old = m->by_pair ? (size_t)m->pair_mask + 1 : 0;
-    const size_t slots = old ? 2 * old : 8 * FIRST;
-    uint32_t *slot = tg_alloc(&m->ctx->mem, slots * sizeof *slot);
-    if (!slot) return tg_fail_memory(m->ctx, "pairs of a text", slots * sizeof *slot);
-    tg_free(&m->ctx->mem, m->by_pair, old * sizeof *slot);
-    m->by_pair = slot;
-    m->pair_mask = (uint32_t)(slots - 1);
+    TG_TRY(double_slots(m->ctx, &m->by_pair, &m->pair_mask, 8 * FIRST, "pairs of a text"));
     for (size_t i = 0; i < m->n_pairs; i++)
         *pair_slot(m, m->pair[i].left, m->pair[i].right) = (uint32_t)i + 1;
     return TG_OK;

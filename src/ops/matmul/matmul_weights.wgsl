@@ -19,17 +19,18 @@ fn rows_of(part: u32) -> u32 { return op.ins[select(part + 3u, 1u, part == 0u)].
 // Columns of f(a).
 fn depth_of_a() -> u32 { return select(op.ins[0].cols / 2u, op.ins[0].cols, op.i3 == 0); }
 
-// The matrix that has the group of so many rows, the group's number in it, and its first column of y;
-// the number of groups of all.
+// Groups of `each` rows of the matrices, one matrix after the other.
+fn groups_in(part: u32, each: u32) -> u32 { return (rows_of(part) + each - 1u) / each; }
+fn groups_across(each: u32) -> u32 {
+    return groups_in(0u, each) + groups_in(1u, each) + groups_in(2u, each);
+}
+
+// Where a group lies: in which matrix, its number there, and the first column of y that the matrix
+// has.
 struct Place {
     matrix: u32,
     group: u32,
     begin: u32,
-}
-
-fn groups_in(part: u32, each: u32) -> u32 { return (rows_of(part) + each - 1u) / each; }
-fn groups_across(each: u32) -> u32 {
-    return groups_in(0u, each) + groups_in(1u, each) + groups_in(2u, each);
 }
 
 fn place_of(group: u32, each: u32) -> Place {
