@@ -65,7 +65,7 @@ static void put_fifth_bits(uint8_t *restrict out, blocks b, size_t at) {
 }
 
 /* Eight blocks of 32, whose halves are brought into the order of Q4_0. */
-static void pack_k4(blocks b, uint8_t *restrict out) {
+static void pack_q4kx16(blocks b, uint8_t *restrict out) {
     put_half_floats(out, b, 0);
     put_half_floats(out + 32, b, 2);
     for (size_t i = 0; i < 8; i++) {
@@ -97,7 +97,7 @@ static void put_float(uint8_t *at, size_t row, float x) {
     memcpy(at + row * sizeof x, &x, sizeof x);
 }
 
-static void pack_s8(tg_dtype type, const uint8_t *b, size_t row, uint8_t *out) {
+static void pack_q8mx16(tg_dtype type, const uint8_t *b, size_t row, uint8_t *out) {
     tg_block_parts p;
     tg_block_take_apart(type, b, &p);
     for (size_t k = 0; k < tg_dtype_table[type].cols; k += 32, out += 768) {
@@ -145,12 +145,12 @@ static void pack_blocks(tg_dtype type, blocks b, uint8_t *restrict out) {
         }
         put_half_floats(out + 512, b, 0);
         break;
-    case TG_Q4_K: pack_k4(b, out); break;
+    case TG_Q4_K: pack_q4kx16(b, out); break;
     case TG_F32: put_bytes(out, b, 0, 1, 0); break;
     case TG_F16:
     case TG_BF16: put_half_floats(out, b, 0); break;
     default:
-        for (size_t r = 0; r < TG_PACK_ROWS; r++) pack_s8(type, b[r], r, out);
+        for (size_t r = 0; r < TG_PACK_ROWS; r++) pack_q8mx16(type, b[r], r, out);
         break;
     }
 }
@@ -196,23 +196,23 @@ static float weight(tg_packing p, const uint8_t *group, size_t row, size_t col) 
     case TG_PACK_F32: return float_at(b, row);
     case TG_PACK_F16: return half_at(b, row);
     case TG_PACK_BF16: return tg_bf16_to_f32((uint16_t)(b[2 * row] | b[2 * row + 1] << 8));
-    case TG_PACK_C4: return half_at(b + 256, row) * (float)(nibble(b, row, k) - d->zero);
-    case TG_PACK_M4:
+    case TG_PACK_Q4X16: return half_at(b + 256, row) * (float)(nibble(b, row, k) - d->zero);
+    case TG_PACK_Q4MX16:
         return half_at(b + 256, row) * (float)nibble(b, row, k) + half_at(b + 288, row);
-    case TG_PACK_C5:
-    case TG_PACK_M5: {
+    case TG_PACK_Q5X16:
+    case TG_PACK_Q5MX16: {
         const int q = nibble(b, row, k) | (b[256 + lane] >> (k / 4) & 1) << 4;
         const float x = half_at(b + 320, row) * (float)(q - d->zero);
-        return p == TG_PACK_C5 ? x : x + half_at(b + 352, row);
+        return p == TG_PACK_Q5X16 ? x : x + half_at(b + 352, row);
     }
-    case TG_PACK_C8: return half_at(b + 512, row) * (float)(b[k / 4 * 64 + lane] - d->zero);
-    case TG_PACK_K4: {
+    case TG_PACK_Q8X16: return half_at(b + 512, row) * (float)(b[k / 4 * 64 + lane] - d->zero);
+    case TG_PACK_Q4KX16: {
         const uint8_t *block = b + 64 + col % 256 / 32 * 288;
         const float scale = half_at(b, row) * (float)block[256 + row];
         const float offset = half_at(b + 32, row) * (float)block[272 + row];
         return scale * (float)nibble(block, row, k) - offset;
     }
-    case TG_PACK_S8:
+    case TG_PACK_Q8MX16:
     default:
         return float_at(b + 512 + k / 16 * 64, row) * (float)(b[k / 4 * 64 + lane] - d->zero) +
                float_at(b + 640 + k / 16 * 64, row);

@@ -11,21 +11,21 @@
  *   integers  a block of 32 columns after the other; of a block, with q cut into fours of columns
  *             (the step of the integer dot products), vectors of 64 bytes = 16 rows * 4 columns:
  *
- *     C4 M4   4 vectors: v has fours v (low halves) and v + 4 (high halves)     | d |, M4: | m |
- *     C5 M5   the same, and 64 bytes of fifth bits: bit j is of four j          | d |, M5: | m |
- *     C8      8 vectors: four after four                                        | d |
- *     K4      as M4, with 16 bytes of scales and 16 of offsets in place of d and m, which for eight
- *             blocks lie ahead of them: | d | dmin | block 0 | .. | block 7 |
- *     S8      as C8, with f32 scales and offsets for the first and the second 16 columns
- *             | scale 0 | scale 1 | offset 0 | offset 1 |
+ *     q4x16 q4mx16   4 vectors: v has fours v (low halves) and v + 4 (high halves)  | d |, m: | m |
+ *     q5x16 q5mx16   the same, and 64 bytes of fifth bits: bit j is of four j       | d |, m: | m |
+ *     q8x16          8 vectors: four after four                                     | d |
+ *     q4kx16         as q4mx16, with 16 bytes of scales and 16 of offsets in place of d and m,
+ *                    which for eight blocks lie ahead of them:
+ *                    | d | dmin | block 0 | .. | block 7 |
+ *     q8mx16         as q8x16, with f32 scales and offsets for the first and the second 16 columns
+ *                    | scale 0 | scale 1 | offset 0 | offset 1 |
  *
- * q is stored without a sign, as the integer dot products want it; a weight is
+ * An m in a name stands for offsets, a k for the two steps of scales of q4_k. q is stored without a
+ * sign, as the integer dot products want it; a weight is
  *
- *     w = d * (q - zero) + m       C4: zero 8   C5: 16   C8 and S8: 128   others: 0
+ *     w = d * (q - zero) + m       zero: q4x16 8   q5x16 16   q8x16, q8mx16 128   others 0
  *
- * In dumps they are q4x16, q4mx16 (with offsets m), q5x16, q5mx16, q8x16, q4kx16 and q8mx16.
- *
- * d, m and dmin are f16, 16 of them. All of it is exact: no weight changes its value. S8 is the
+ * d, m and dmin are f16, 16 of them. All of it is exact: no weight changes its value. q8mx16 is the
  * home of types that have no layout of their own yet; it takes 12 bits a weight.
  */
 #ifndef TG_DTYPE_PACKED_H
@@ -51,7 +51,7 @@ static inline size_t tg_packing_bytes(tg_packing p) {
 }
 
 /* Is it made of whole numbers and scales? */
-static inline bool tg_packing_is_integer(tg_packing p) { return p >= TG_PACK_C4; }
+static inline bool tg_packing_is_integer(tg_packing p) { return p >= TG_PACK_Q4X16; }
 
 static inline size_t tg_pack_groups(size_t rows) {
     return (rows + TG_PACK_ROWS - 1) / TG_PACK_ROWS;

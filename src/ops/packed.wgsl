@@ -8,20 +8,22 @@
 // layout, and of rows that are not packed what they are.
 
 const PLAIN = 0u; const F32X16 = 1u; const F16X16 = 2u; const BF16X16 = 3u;
-const C4 = 4u; const M4 = 5u; const C5 = 6u; const M5 = 7u; const C8 = 8u; const K4 = 9u;
-const S8 = 10u;
+const Q4X16 = 4u; const Q4MX16 = 5u; const Q5X16 = 6u; const Q5MX16 = 7u;
+const Q8X16 = 8u; const Q4KX16 = 9u; const Q8MX16 = 10u;
 const LAYOUT = 15u; const PLAIN_BF16 = 16u;
 
 fn layout_of(part: u32) -> u32 { return (op.word >> (8u * part)) & 255u; }
 
-fn has_numbers(kind: u32) -> bool { return kind >= C4 && kind < PLAIN_BF16; }
-fn has_bytes(kind: u32) -> bool { return kind == C8 || kind == S8; }
-fn has_fifth_bits(kind: u32) -> bool { return kind == C5 || kind == M5; }
-fn has_offsets(kind: u32) -> bool { return kind == M4 || kind == M5 || kind == K4 || kind == S8; }
+fn has_numbers(kind: u32) -> bool { return kind >= Q4X16 && kind < PLAIN_BF16; }
+fn has_bytes(kind: u32) -> bool { return kind == Q8X16 || kind == Q8MX16; }
+fn has_fifth_bits(kind: u32) -> bool { return kind == Q5X16 || kind == Q5MX16; }
+fn has_offsets(kind: u32) -> bool {
+    return kind == Q4MX16 || kind == Q5MX16 || kind == Q4KX16 || kind == Q8MX16;
+}
 // What is taken off a number.
 fn zero_of(kind: u32) -> f32 {
     if (has_bytes(kind)) { return 128.0; }
-    return select(select(0.0, 8.0, kind == C4), 16.0, kind == C5);
+    return select(select(0.0, 8.0, kind == Q4X16), 16.0, kind == Q5X16);
 }
 
 // By bits: scales may be subnormal, which hardware may take for zeros.
@@ -49,15 +51,15 @@ fn bytes_of(x: u32) -> vec4<f32> {
 
 // Of a block that shares nothing.
 fn words_of(kind: u32) -> u32 {
-    if (has_bytes(kind)) { return select(136u, 192u, kind == S8); }
+    if (has_bytes(kind)) { return select(136u, 192u, kind == Q8MX16); }
     return 72u + select(0u, 8u, has_offsets(kind)) + select(0u, 16u, has_fifth_bits(kind));
 }
 
 // Where the numbers of a block begin: 16 words for four columns each, a word a row. Nibbles have the
-// first 16 columns in their lower halves, the others in their upper ones; K4 has eight blocks behind
-// scales that they share.
+// first 16 columns in their lower halves, the others in their upper ones; q4kx16 has eight blocks
+// behind scales that they share.
 fn numbers_at(row: u32, cols: u32, block: u32, kind: u32) -> u32 {
-    if (kind == K4) {
+    if (kind == Q4KX16) {
         return (row / 16u * (cols / 256u) + block / 8u) * 592u + 16u + 72u * (block % 8u);
     }
     return (row / 16u * (cols / 32u) + block) * words_of(kind);
@@ -71,16 +73,16 @@ struct Scales {
 fn scales_of(part: u32, row: u32, cols: u32, block: u32, kind: u32) -> Scales {
     let r = row % 16u;
     let at = numbers_at(row, cols, block, kind);
-    if (kind == K4) {
+    if (kind == Q4KX16) {
         let shared_at = at - 16u - 72u * (block % 8u);
         return Scales(vec2<f32>(half_at(part, shared_at, r) * byte_at(part, at + 64u, r)),
                       vec2<f32>(-half_at(part, shared_at + 8u, r) * byte_at(part, at + 68u, r)));
     }
-    if (kind == S8) {
+    if (kind == Q8MX16) {
         return Scales(vec2<f32>(float_at(part, at + 128u, r), float_at(part, at + 144u, r)),
                       vec2<f32>(float_at(part, at + 160u, r), float_at(part, at + 176u, r)));
     }
-    let behind = at + select(64u, 128u, kind == C8) + select(0u, 16u, has_fifth_bits(kind));
+    let behind = at + select(64u, 128u, kind == Q8X16) + select(0u, 16u, has_fifth_bits(kind));
     var s = Scales(vec2<f32>(half_at(part, behind, r)), vec2<f32>());
     if (has_offsets(kind)) { s.offset = vec2<f32>(half_at(part, behind + 8u, r)); }
     return s;

@@ -63,7 +63,7 @@ static inline bool tg_want_no_gradient(tg_graph *g, const tg_node *n, tg_value *
     {                                                                                              \
         TG_##t, 4, { (a), (b), (c), (d) }                                                          \
     }
-/* A matrix in the layout of its type: TG_PACKED(Q4_1, M4, 48, 64). */
+/* A matrix in the layout of its type: TG_PACKED(Q4_1, Q4MX16, 48, 64). */
 #define TG_PACKED(t, packing, rows, cols) { TG_##t, 2, { (rows), (cols), 1, 1 }, TG_PACK_##packing }
 #define TG_ABSENT                         { TG_DTYPE_COUNT, 0, { 1, 1, 1, 1 } }
 

@@ -41,9 +41,9 @@ static inline size_t tg_shader_groups_out0(const tg_args *a) {
 static inline uint32_t tg_shader_layout(const tg_args *a, unsigned k, unsigned part) {
     const tg_type *t = &a->in_type[k];
     _Static_assert(TG_PACK_NONE == 0 && TG_PACK_F32 == 1 && TG_PACK_F16 == 2 && TG_PACK_BF16 == 3 &&
-                       TG_PACK_C4 == 4 && TG_PACK_M4 == 5 && TG_PACK_C5 == 6 && TG_PACK_M5 == 7 &&
-                       TG_PACK_C8 == 8 && TG_PACK_K4 == 9 && TG_PACK_S8 == 10 &&
-                       TG_PACKING_COUNT == 11,
+                       TG_PACK_Q4X16 == 4 && TG_PACK_Q4MX16 == 5 && TG_PACK_Q5X16 == 6 &&
+                       TG_PACK_Q5MX16 == 7 && TG_PACK_Q8X16 == 8 && TG_PACK_Q4KX16 == 9 &&
+                       TG_PACK_Q8MX16 == 10 && TG_PACKING_COUNT == 11,
                    "the layouts of packed.wgsl");
     const uint32_t plain_bf16 = t->layout == TG_PACK_NONE && t->dtype == TG_BF16 ? 16 : 0;
     return ((uint32_t)t->layout | plain_bf16) << 8 * part;

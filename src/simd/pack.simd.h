@@ -143,7 +143,7 @@ INLINE void block_q4_k(rows row, uint8_t *out, size_t q) {
     }
 }
 
-/* Into S8: six bits, of which 32 are to be taken and 128 added, and scales as floats. */
+/* Into q8mx16: six bits, of which 32 are to be taken and 128 added, and scales as floats. */
 INLINE void scales_q6_k(rows row, uint8_t *out) {
     const floats d = { tg_f16_to_f32(half_at(row[0] + 208)), tg_f16_to_f32(half_at(row[1] + 208)),
                        tg_f16_to_f32(half_at(row[2] + 208)), tg_f16_to_f32(half_at(row[3] + 208)) };

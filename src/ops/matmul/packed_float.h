@@ -18,7 +18,7 @@ INLINE void float_block(tg_packing p, const uint8_t *group, size_t at, float *ou
     take_block(p, group, at, &w);
     const tg_v zero = tg_vset((float)tg_packing_table[p].zero);
     for (int j = 0; j < 8; j++) {
-        const int half = p == TG_PACK_S8 ? j / 4 : 0;
+        const int half = p == TG_PACK_Q8MX16 ? j / 4 : 0;
         uint8_t u[64];
         memcpy(u, &w.u[j], sizeof u);
         for (int i = 0; i < 4; i++) {
@@ -49,13 +49,13 @@ static const float *float_panel(tg_packing p, size_t depth, const uint8_t *group
             tg_vstore(panel + 16 * k,
                       tg_vload_bf16((const uint16_t *)(const void *)(group + 32 * k)));
         break;
-        FLOAT_BLOCKS(C4);
-        FLOAT_BLOCKS(M4);
-        FLOAT_BLOCKS(C5);
-        FLOAT_BLOCKS(M5);
-        FLOAT_BLOCKS(C8);
-        FLOAT_BLOCKS(K4);
-        FLOAT_BLOCKS(S8);
+        FLOAT_BLOCKS(Q4X16);
+        FLOAT_BLOCKS(Q4MX16);
+        FLOAT_BLOCKS(Q5X16);
+        FLOAT_BLOCKS(Q5MX16);
+        FLOAT_BLOCKS(Q8X16);
+        FLOAT_BLOCKS(Q4KX16);
+        FLOAT_BLOCKS(Q8MX16);
     default: break;
     }
     return panel;

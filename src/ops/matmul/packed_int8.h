@@ -28,13 +28,13 @@ enum { TILE_ROWS = 4 };
 /* A block of W in registers. */
 typedef struct w_block {
     tg_b64 u[8];
-    tg_v scale[2], offset[2]; /* [1] of S8 alone: of the second 16 columns */
+    tg_v scale[2], offset[2]; /* [1] of q8mx16 alone: of the second 16 columns */
 } w_block;
 
 INLINE bool has_offset(tg_packing p) {
-    return p == TG_PACK_M4 || p == TG_PACK_M5 || p == TG_PACK_K4 || p == TG_PACK_S8;
+    return p == TG_PACK_Q4MX16 || p == TG_PACK_Q5MX16 || p == TG_PACK_Q4KX16 || p == TG_PACK_Q8MX16;
 }
-INLINE bool is_bytes(tg_packing p) { return p == TG_PACK_C8 || p == TG_PACK_S8; }
+INLINE bool is_bytes(tg_packing p) { return p == TG_PACK_Q8X16 || p == TG_PACK_Q8MX16; }
 
 INLINE tg_v load_half(const uint8_t *p) { return tg_vload_f16((const uint16_t *)(const void *)p); }
 INLINE tg_v load_float(const uint8_t *p) { return tg_vload((const float *)(const void *)p); }
@@ -68,7 +68,7 @@ INLINE void take_nibbles(const uint8_t *b, w_block *w) {
 
 /* Block `at` of a group. p is a constant. */
 INLINE void take_block(tg_packing p, const uint8_t *group, size_t at, w_block *w) {
-    if (p == TG_PACK_K4) {
+    if (p == TG_PACK_Q4KX16) {
         const uint8_t *super = group + at / 8 * 2368, *b = super + 64 + at % 8 * 288;
         take_nibbles(b, w);
         w->scale[0] = tg_vmul(load_half(super), load_bytes(b + 256));
@@ -84,13 +84,13 @@ INLINE void take_block(tg_packing p, const uint8_t *group, size_t at, w_block *w
         take_nibbles(b, w);
         b += 256;
     }
-    if (p == TG_PACK_C5 || p == TG_PACK_M5) {
+    if (p == TG_PACK_Q5X16 || p == TG_PACK_Q5MX16) {
         const tg_b64 bits = tg_b64_load(b);
         UNROLL
         for (int j = 0; j < 8; j++) w->u[j] |= shifted(bits, 4 - j, 16);
         b += 64;
     }
-    if (p == TG_PACK_S8) {
+    if (p == TG_PACK_Q8MX16) {
         w->scale[0] = load_float(b);
         w->scale[1] = load_float(b + 64);
         w->offset[0] = load_float(b + 128);
@@ -103,14 +103,16 @@ INLINE void take_block(tg_packing p, const uint8_t *group, size_t at, w_block *w
 
 /* Where a block's sum of whole numbers starts: what x times the zero of the packing is. */
 INLINE int32_t start_of(tg_packing p, const x_block *x) {
-    return p == TG_PACK_C4   ? x->minus_8
-           : p == TG_PACK_C5 ? x->minus_16
-           : p == TG_PACK_C8 ? x->minus_128
-           : p == TG_PACK_S8 ? x->minus_128_first
-                             : 0;
+    return p == TG_PACK_Q4X16    ? x->minus_8
+           : p == TG_PACK_Q5X16  ? x->minus_16
+           : p == TG_PACK_Q8X16  ? x->minus_128
+           : p == TG_PACK_Q8MX16 ? x->minus_128_first
+                                 : 0;
 }
 
-INLINE size_t block_bytes(tg_packing p) { return tg_packing_bytes(p) / (p == TG_PACK_K4 ? 8 : 1); }
+INLINE size_t block_bytes(tg_packing p) {
+    return tg_packing_bytes(p) / (p == TG_PACK_Q4KX16 ? 8 : 1);
+}
 
 #ifdef TG_SIMD_PIECES
 #include "ops/matmul/packed_pieces.h"
@@ -133,32 +135,32 @@ typedef void (*one_fn)(const uint8_t *const *groups, size_t n, const x_block *x,
         tile(TG_PACK_##p, vnni, group, x, blocks, y);                                              \
     }
 #define TILE_ENTRIES(what, suffix)                                                                 \
-    { [TG_PACK_C4] = what##_C4##suffix, [TG_PACK_M4] = what##_M4##suffix,                          \
-      [TG_PACK_C5] = what##_C5##suffix, [TG_PACK_M5] = what##_M5##suffix,                          \
-      [TG_PACK_C8] = what##_C8##suffix, [TG_PACK_K4] = what##_K4##suffix,                          \
-      [TG_PACK_S8] = what##_S8##suffix }
+    { [TG_PACK_Q4X16] = what##_Q4X16##suffix,  [TG_PACK_Q4MX16] = what##_Q4MX16##suffix,           \
+      [TG_PACK_Q5X16] = what##_Q5X16##suffix,  [TG_PACK_Q5MX16] = what##_Q5MX16##suffix,           \
+      [TG_PACK_Q8X16] = what##_Q8X16##suffix,  [TG_PACK_Q4KX16] = what##_Q4KX16##suffix,           \
+      [TG_PACK_Q8MX16] = what##_Q8MX16##suffix }
 typedef struct tiles {
     one_fn one[TG_PACKING_COUNT];
     tile_fn all[TG_PACKING_COUNT];
 } tiles;
 
-TILE_FNS(C4, , false)
-TILE_FNS(M4, , false)
-TILE_FNS(C5, , false)
-TILE_FNS(M5, , false)
-TILE_FNS(C8, , false)
-TILE_FNS(K4, , false)
-TILE_FNS(S8, , false)
+TILE_FNS(Q4X16, , false)
+TILE_FNS(Q4MX16, , false)
+TILE_FNS(Q5X16, , false)
+TILE_FNS(Q5MX16, , false)
+TILE_FNS(Q8X16, , false)
+TILE_FNS(Q4KX16, , false)
+TILE_FNS(Q8MX16, , false)
 static const tiles plain_tiles = { TILE_ENTRIES(one, ), TILE_ENTRIES(all, ) };
 
 #ifdef TG_SIMD_VNNI
-TILE_FNS(C4, _vnni, true)
-TILE_FNS(M4, _vnni, true)
-TILE_FNS(C5, _vnni, true)
-TILE_FNS(M5, _vnni, true)
-TILE_FNS(C8, _vnni, true)
-TILE_FNS(K4, _vnni, true)
-TILE_FNS(S8, _vnni, true)
+TILE_FNS(Q4X16, _vnni, true)
+TILE_FNS(Q4MX16, _vnni, true)
+TILE_FNS(Q5X16, _vnni, true)
+TILE_FNS(Q5MX16, _vnni, true)
+TILE_FNS(Q8X16, _vnni, true)
+TILE_FNS(Q4KX16, _vnni, true)
+TILE_FNS(Q8MX16, _vnni, true)
 static const tiles vnni_tiles = { TILE_ENTRIES(one, _vnni), TILE_ENTRIES(all, _vnni) };
 #endif
 

@@ -33,7 +33,7 @@ INLINE tg_pbytes take_bytes(tg_packing p, const uint8_t *b, int j, int q) {
     if (is_bytes(p)) return load_piece(b + 64 * j + 4 * LANES * q);
     const tg_pbytes x = load_piece(b + 64 * (j % 4) + 4 * LANES * q);
     const tg_pbytes u = j < 4 ? x & 15 : shifted_piece(x, -4, 15);
-    if (p != TG_PACK_C5 && p != TG_PACK_M5) return u;
+    if (p != TG_PACK_Q5X16 && p != TG_PACK_Q5MX16) return u;
     return u | shifted_piece(load_piece(b + 256 + 4 * LANES * q), 4 - j, 16);
 }
 
@@ -52,25 +52,27 @@ typedef struct w_place {
 } w_place;
 
 INLINE w_place place_of(tg_packing p, const uint8_t *group, size_t at) {
-    if (p != TG_PACK_K4) return (w_place) { NULL, group + at * tg_packing_bytes(p) };
+    if (p != TG_PACK_Q4KX16) return (w_place) { NULL, group + at * tg_packing_bytes(p) };
     const uint8_t *super = group + at / 8 * 2368;
     return (w_place) { super, super + 64 + at % 8 * 288 };
 }
 
-/* Of piece q; half: of S8, the first or the second 16 columns. */
+/* Of piece q; half: of q8mx16, the first or the second 16 columns. */
 INLINE tg_pfloats scale_of(tg_packing p, w_place w, int half, int q) {
-    if (p == TG_PACK_K4)
+    if (p == TG_PACK_Q4KX16)
         return tg_qhalf(w.super + 2 * LANES * q) * whole(tg_qbytes(w.bytes + 256 + LANES * q));
-    if (p == TG_PACK_S8) return some_floats(w.bytes + 512 + 64 * half + 4 * LANES * q);
-    const int body = p == TG_PACK_C8 ? 512 : p == TG_PACK_C5 || p == TG_PACK_M5 ? 320 : 256;
+    if (p == TG_PACK_Q8MX16) return some_floats(w.bytes + 512 + 64 * half + 4 * LANES * q);
+    const int body = p == TG_PACK_Q8X16                          ? 512
+                     : p == TG_PACK_Q5X16 || p == TG_PACK_Q5MX16 ? 320
+                                                                 : 256;
     return tg_qhalf(w.bytes + body + 2 * LANES * q);
 }
 INLINE tg_pfloats offset_of(tg_packing p, w_place w, int half, int q) {
-    if (p == TG_PACK_K4)
+    if (p == TG_PACK_Q4KX16)
         return -(tg_qhalf(w.super + 32 + 2 * LANES * q) *
                  whole(tg_qbytes(w.bytes + 272 + LANES * q)));
-    if (p == TG_PACK_S8) return some_floats(w.bytes + 640 + 64 * half + 4 * LANES * q);
-    return tg_qhalf(w.bytes + (p == TG_PACK_M5 ? 320 : 256) + 32 + 2 * LANES * q);
+    if (p == TG_PACK_Q8MX16) return some_floats(w.bytes + 640 + 64 * half + 4 * LANES * q);
+    return tg_qhalf(w.bytes + (p == TG_PACK_Q5MX16 ? 320 : 256) + 32 + 2 * LANES * q);
 }
 
 /* Of `rows` rows and `width` pieces: products with small bytes are added in 16 bits, as many as
@@ -99,11 +101,11 @@ INLINE void empty_pairs(sums *s, const int rows, const int width) {
     }
 }
 
-/* Adds a block, or of S8 a half of one, to `rows` sums of `width` pieces from q on. */
+/* Adds a block, or of q8mx16 a half of one, to `rows` sums of `width` pieces from q on. */
 INLINE void add_block(tg_packing p, const int rows, const int width, w_place w, int half,
                       const x_block *x, size_t blocks, int q, tg_pfloats y[TILE_ROWS][PIECES]) {
-    const bool halves = p == TG_PACK_S8;
-    const int fours = p == TG_PACK_C5 || p == TG_PACK_M5 ? 4 : 8;
+    const bool halves = p == TG_PACK_Q8MX16;
+    const int fours = p == TG_PACK_Q5X16 || p == TG_PACK_Q5MX16 ? 4 : 8;
     sums s = { .pairs = { { { 0 } } } };
     UNROLL
     for (int i = 0; i < rows; i++) {
@@ -160,7 +162,7 @@ INLINE void tile(tg_packing p, bool vnni, const uint8_t *group, const x_block *x
         for (size_t b = 0; b < blocks; b++) {
             const w_place w = place_of(p, group, b);
             add_block(p, TILE_ROWS, 1, w, 0, x + b, blocks, q, sum);
-            if (p == TG_PACK_S8) add_block(p, TILE_ROWS, 1, w, 1, x + b, blocks, q, sum);
+            if (p == TG_PACK_Q8MX16) add_block(p, TILE_ROWS, 1, w, 1, x + b, blocks, q, sum);
         }
         UNROLL
         for (int i = 0; i < TILE_ROWS; i++) all[i][q] = sum[i][0];
@@ -206,7 +208,7 @@ INLINE void one_row(tg_packing p, bool vnni, const uint8_t *const *groups, size_
             UNROLL
             for (int k = 0; k < PIECES; k++) sum[0][k] = all[i][k];
             add_block(p, 1, PIECES, w, 0, x + b, blocks, 0, sum);
-            if (p == TG_PACK_S8) add_block(p, 1, PIECES, w, 1, x + b, blocks, 0, sum);
+            if (p == TG_PACK_Q8MX16) add_block(p, 1, PIECES, w, 1, x + b, blocks, 0, sum);
             UNROLL
             for (int k = 0; k < PIECES; k++) all[i][k] = sum[0][k];
         }

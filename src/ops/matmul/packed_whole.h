@@ -18,17 +18,17 @@ INLINE tg_v add_block(tg_packing p, bool vnni, tg_v y, const w_block *w, const x
     tg_vi sum = tg_viset(start_of(p, x));
     UNROLL
     for (int j = 0; j < 8; j++) {
-        if (p == TG_PACK_S8 && j == 4) {
+        if (p == TG_PACK_Q8MX16 && j == 4) {
             y = tg_vfma(tg_vmul(w->scale[0], tg_vset(x->d)), tg_vfloat(sum), y);
             y = tg_vfma(w->offset[0], tg_vset(x->d_sum_first), y);
             sum = tg_viset(x->minus_128 - x->minus_128_first);
         }
         sum = dot_four(p, vnni, sum, w->u[j], x->q + 4 * j);
     }
-    const int last = p == TG_PACK_S8;
+    const int last = p == TG_PACK_Q8MX16;
     y = tg_vfma(tg_vmul(w->scale[last], tg_vset(x->d)), tg_vfloat(sum), y);
     if (has_offset(p)) {
-        const float d_sum = p == TG_PACK_S8 ? x->d_sum - x->d_sum_first : x->d_sum;
+        const float d_sum = p == TG_PACK_Q8MX16 ? x->d_sum - x->d_sum_first : x->d_sum;
         y = tg_vfma(w->offset[last], tg_vset(d_sum), y);
     }
     return y;
