@@ -142,6 +142,12 @@ describe('the shelf', () => {
 
     await item('Foxes & hens').first().getByRole('button', { name: 'Open' }).click();
     await p.heading(/^Step 80 of 80/).waitFor();
+    // The weights of earlier steps came back with it: they go on from whatever is typed.
+    const pieces = p.page.locator('.live-then');
+    await p.page.getByRole('textbox', { name: 'Beginning' }).fill('The hen ');
+    await expect.poll(() => pieces.innerText()).toMatch(/Step 0\s+The hen[^]*Step 80\s+The hen/);
+    await p.page.getByRole('slider', { name: /^Then: step/ }).fill('2');
+    await expect.poll(() => pieces.innerText()).toMatch(/Step 20\s+The hen[^]*Step 80\s+The hen/);
     await p.page.getByRole('textbox', { name: 'Continue for more steps' }).fill('20');
     await p.button('Continue').click();
     await p.waitForStep(100);

@@ -44,7 +44,8 @@ export interface Store {
   keepText(text: Blob): Promise<number>;
   /** null if it is not kept, or damaged. */
   loadText(id: number): Promise<Blob | null>;
-  /** `value.text`, if it is a number, is the id of a text that stays for the document. */
+  /** `value.text`, if it is a number, is the id of a text that stays for the document. What is kept
+   *  under `part.ID.` is copied with the run ID, and goes with it. */
   saveDoc(key: string, value: object): Promise<void>;
   /** All documents whose keys begin so. */
   loadDocs(prefix: string): Promise<Record<string, object>>;

@@ -51,6 +51,22 @@ describe('a library', () => {
     expect(await library.loadDocs('talk.')).toEqual({ 'talk.x': { turns: ['hello'] } });
   });
 
+  it('copies what belongs to a run with it, and lets it go with it', async () => {
+    const disk = await filled();
+    let library = await opened(disk);
+    const text = await library.keepText(new Blob(['weights']));
+    await library.saveDoc('part.a.10', { step: 10, text });
+    await library.saveDoc('part.ab.10', { step: 1 });
+    await library.copyRun('a', 'd');
+    expect(await library.loadDocs('part.d.')).toEqual({ 'part.d.10': { step: 10, text } });
+    await library.removeRun('a');
+    library = await opened(disk);
+    expect(Object.keys(await library.loadDocs('part.'))).toEqual(['part.ab.10', 'part.d.10']);
+    expect(await (await library.loadText(text))?.text()).toBe('weights');
+    await library.removeDoc('part.d.10');
+    expect(await library.loadText(text)).toBeNull();
+  });
+
   it('keeps a text once, and for as long as a run or a document has it', async () => {
     const disk = await filled();
     let library = await opened(disk);

@@ -10,7 +10,8 @@
  *
  * A run that is removed is only marked at first, by a document, so that it can be brought back; it
  * goes when the store is opened the next time, or when its room is needed. Texts that nothing
- * refers to go at opening.
+ * refers to go at opening. Documents under `part.ID.` belong to the run ID: they are copied with it,
+ * and go with it.
  */
 import { type Disk, QuotaError } from './disk.js';
 import { Texts } from './texts.js';
@@ -36,6 +37,7 @@ const DOC_FILE = /^doc-([a-z0-9.]+)-(?:0|1|at)$/;
 const FIRST = 'first';
 const FIRST_FILES: Files = { slots: ['slot-0', 'slot-1'], pointer: 'pointer' };
 const GONE = 'gone.';
+const PART = 'part.';
 const NOTHING = new Uint8Array();
 
 export class Library {
@@ -103,6 +105,11 @@ export class Library {
       const kept = await this.#runs.get(from)?.load();
       if (!kept) throw new Error('the run that is to be copied is not there');
       await this.#roomFor(() => this.#run(to).save(kept.bytes, kept.meta, kept.text));
+      for (const key of this.#parts(from)) {
+        const part = await this.#docs.get(key)?.load();
+        const copy = this.#doc(PART + to + key.slice(PART.length + from.length));
+        if (part) await this.#roomFor(() => copy.save(NOTHING, part.meta, part.text));
+      }
     });
   }
 
@@ -115,8 +122,7 @@ export class Library {
         // There is not even room for a mark: then it goes now.
         if (!(e instanceof QuotaError)) throw e;
         this.#docs.delete(GONE + id);
-        await this.#runs.get(id)?.remove();
-        this.#runs.delete(id);
+        await this.#removeRun(id);
       }
     });
   }
@@ -167,10 +173,27 @@ export class Library {
   }
 
   removeDoc(key: string): Promise<void> {
-    return this.#serially(() => this.#removeDoc(key));
+    return this.#serially(async () => {
+      const doc = this.#docs.get(key);
+      const text = doc ? await this.#textOf(doc) : 0;
+      await this.#removeDoc(key);
+      if (text !== 0) await this.#texts.sweep(await this.#usedTexts());
+    });
   }
 
   // ------------------------------------------------------------------------------------ inside
+
+  /** Keys of the documents that belong to a run. */
+  #parts(id: string): string[] {
+    return [...this.#docs.keys()].filter((key) => key.startsWith(`${PART}${id}.`));
+  }
+
+  /** A run, and what belongs to it. */
+  async #removeRun(id: string): Promise<void> {
+    await this.#runs.get(id)?.remove();
+    this.#runs.delete(id);
+    for (const key of this.#parts(id)) await this.#removeDoc(key);
+  }
 
   async #removeDoc(key: string): Promise<void> {
     await this.#docs.get(key)?.remove();
@@ -197,8 +220,7 @@ export class Library {
     const marked = [...this.#docs.keys()].filter((key) => key.startsWith(GONE));
     for (const key of marked) {
       const id = key.slice(GONE.length);
-      await this.#runs.get(id)?.remove();
-      this.#runs.delete(id);
+      await this.#removeRun(id);
       await this.#removeDoc(key);
     }
     return marked.length > 0;

@@ -1,61 +1,99 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * then_and_now_card.tsx - one beginning out of the text, and what the model made of it at an earlier
- * step and at the newest one. The draws are the same at every step: what differs is what it learnt.
+ * then_and_now_card.tsx - the same beginning, then and now: a slider over the steps whose weights are
+ * kept, and a beginning that anybody can change.
  */
-import { useId, useState } from 'preact/hooks';
+import { useEffect, useId, useState } from 'preact/hooks';
 import { Card } from '../parts/card';
+import { Field } from '../parts/fields';
+import { Notice } from '../parts/notice';
 import { count } from '../format';
 import { useRun } from '../state/run';
-import type { Sample } from '../run/controller';
+import { useStore } from '../store';
 import { readable } from './samples_card';
+import { stopThenAndNow, thenAndNow, writeThenAndNow, type Written } from './then_and_now';
+
+/** A slider that is being drawn, and a word that is being typed, come to rest first. */
+const REST_MS = 250;
 
 export function ThenAndNowCard() {
-  const samples = useRun((s) => s.samples);
-  const prompt = useRun((s) => s.prompt);
-  const had = samples.filter((s) => s.again !== undefined);
+  const steps = useRun((s) => s.keptSteps);
+  const suggested = useRun((s) => s.prompt);
+  const { then, now, writing, problem } = useStore(thenAndNow);
   const [chosen, setChosen] = useState<number | null>(null);
+  const [typed, setTyped] = useState<string | null>(null);
   const id = useId();
-  const now = had.at(-1);
-  const earlier = had.slice(0, -1);
-  const at = Math.min(chosen ?? 0, earlier.length - 1);
-  const then = earlier[at];
+  const prompt = typed ?? suggested;
+  const newest = steps.at(-1) ?? null;
+  const earlier = steps.slice(0, -1);
+  // The one that was chosen may have made room for others.
+  const at = chosen === null ? 0 : earlier.findLastIndex((s) => s <= chosen);
+  const step = earlier[Math.max(0, at)] ?? null;
+  useEffect(() => {
+    const timer = setTimeout(() => void writeThenAndNow(step, newest, prompt), REST_MS);
+    return () => clearTimeout(timer);
+  }, [step, newest, prompt]);
+  useEffect(() => stopThenAndNow, []);
   return (
-    <Card title="Then and now" aside="the same beginning at every step">
-      {!now && <p class="quiet">Here it goes on from one beginning again and again.</p>}
-      {now && (
-        <div class="live-then">
-          {then && <Piece sample={then} prompt={prompt} />}
-          <Piece sample={now} prompt={prompt} />
-        </div>
+    <Card title="Then and now" aside={writing ? 'writing…' : 'the same beginning at both'}>
+      {newest === null && (
+        <p class="quiet">
+          Weights are kept at some steps, so that you can come back to them. Of a model as large as
+          this, or where the browser has little room left, none are.
+        </p>
       )}
-      {then && (
-        <div class="live-slider">
-          <label for={id}>Then: step {count(then.step)}</label>
-          <input
-            id={id}
-            type="range"
-            min={0}
-            max={Math.max(0, earlier.length - 1)}
-            step={1}
-            value={at}
-            disabled={earlier.length < 2}
-            aria-valuetext={`step ${count(then.step)}`}
-            onInput={(e) => setChosen(Number(e.currentTarget.value))}
-          />
-        </div>
+      {newest !== null && (
+        <>
+          <Field label="Beginning">
+            {({ id: field }) => (
+              <input
+                id={field}
+                class="input"
+                type="text"
+                maxLength={200}
+                value={prompt}
+                onInput={(e) => setTyped(e.currentTarget.value)}
+              />
+            )}
+          </Field>
+          {step !== null && (
+            <div class="live-slider">
+              <label for={id}>Then: step {count(step)}</label>
+              <input
+                id={id}
+                type="range"
+                min={0}
+                max={Math.max(0, earlier.length - 1)}
+                step={1}
+                value={Math.max(0, at)}
+                disabled={earlier.length < 2}
+                aria-valuetext={`step ${count(step)}`}
+                onInput={(e) => setChosen(earlier[Number(e.currentTarget.value)] ?? null)}
+              />
+            </div>
+          )}
+          <div class="live-then" aria-busy={writing}>
+            {then && <Piece written={then} />}
+            {now && <Piece written={now} />}
+          </div>
+          {problem !== '' && (
+            <Notice kind="error">
+              <p>{problem}</p>
+            </Notice>
+          )}
+        </>
       )}
     </Card>
   );
 }
 
-function Piece({ sample, prompt }: { sample: Sample; prompt: string }) {
+function Piece({ written: { step, prompt, text } }: { written: Written }) {
   return (
     <div>
-      <p class="live-sample-step">Step {count(sample.step)}</p>
+      <p class="live-sample-step">Step {count(step)}</p>
       <p class="live-sample-text">
         <span class="live-prompt">{prompt}</span>
-        {readable(sample.again ?? '')}
+        {readable(text)}
       </p>
     </div>
   );

@@ -222,6 +222,27 @@ class MemoryStore implements RunStore {
   async keepText() {
     return 7;
   }
+
+  weights = new Map<string, Blob>();
+
+  async keepWeights(id: string, step: number, weights: Blob) {
+    this.weights.set(`${id}.${step}`, weights);
+    return true;
+  }
+
+  async dropWeights(id: string, step: number) {
+    this.weights.delete(`${id}.${step}`);
+  }
+
+  async loadWeights(id: string, step: number) {
+    return this.weights.get(`${id}.${step}`) ?? null;
+  }
+
+  async listWeights(id: string) {
+    return [...this.weights.keys()]
+      .filter((key) => key.startsWith(`${id}.`))
+      .map((key) => Number(key.split('.')[1]));
+  }
 }
 
 const TEXT: RunText = { blob: new Blob(['at 0123456789\nit is so\n'.repeat(40)]), name: 'a text', sha256: 'ff' };
@@ -294,12 +315,22 @@ describe('RunController', () => {
     await until(() => phase() === 'done');
     expect([...new Set(world.trainers[0]?.model.sampled)]).toEqual([0, 150, 300, 400]);
     expect(c.state.get().prompt).toBe('it i');
-    expect(c.state.get().samples.map((s) => s.again)).toEqual(
-      [0, 150, 300, 400].map((n) => `at ${n}`),
-    );
     expect(c.state.get().samples.map((s) => [s.step, s.text])).toEqual(
       [0, 150, 300, 400].map((n) => [n, `at ${n}`]),
     );
+  });
+
+  it('keeps the weights of early steps and of samples, and finds them again', async () => {
+    await c.start(settings({ sampleEvery: 150 }), TEXT);
+    await until(() => phase() === 'done');
+    const steps = [0, 10, 30, 100, 150, 300, 400];
+    expect(c.state.get().keptSteps).toEqual(steps);
+    const at = async (step: number) =>
+      (JSON.parse((await (await c.weightsAt(step))?.text()) ?? '{}') as SavedRun).done;
+    for (const step of steps) expect(await at(step)).toBe(step);
+    const { run, meta } = store.saved!;
+    await c.open(new Blob([run as Uint8Array<ArrayBuffer>]), TEXT, meta as RunMeta, 'run1');
+    expect(c.state.get().keptSteps).toEqual(steps);
   });
 
   it('saves at its start, and then once a second where that costs little', async () => {

@@ -25,6 +25,7 @@ import { Store } from '../store';
 import { Curve, thin } from './curve';
 import type { EnginePort, ModelPort, RunStore, TextPort, TrainerPort } from './ports';
 import { nextSave } from './save_times';
+import { EarlierWeights, nextEarly } from './weights';
 import { gptConfig, type Settings, settingsOfRun, trainOptions } from './settings';
 
 export type Phase = 'idle' | 'preparing' | 'running' | 'paused' | 'done' | 'failed';
@@ -33,8 +34,6 @@ export interface Sample {
   step: number;
   /** Written from nothing. */
   text: string;
-  /** What it wrote behind the run's prompt: the same beginning, the same draws, at every step. */
-  again?: string;
 }
 
 /** The text of a run: it is read again after a trap, so the Blob is kept. */
@@ -71,8 +70,10 @@ export interface RunState {
   samples: readonly Sample[];
   /** A sample being written at this moment. */
   writing: Sample | null;
-  /** A beginning out of the text, which every sample goes on from, too; '' while not known. */
+  /** A beginning out of the text, for trying what it knew then and now; '' while not known. */
   prompt: string;
+  /** Steps whose weights are kept, the first one first. */
+  keptSteps: readonly number[];
   verdict: Verdict | null;
   problem: string;
   /** The step that this visit began with: 0, or where a saved run went on. */
@@ -138,6 +139,7 @@ const IDLE: RunState = {
   samples: [],
   writing: null,
   prompt: '',
+  keptSteps: [],
   verdict: null,
   problem: '',
   from: 0,
@@ -152,7 +154,6 @@ const IDLE: RunState = {
 const CHUNK_MS = 4000;
 const SHOW_MS = 250;
 const SAMPLE_TOKENS = 220;
-const AGAIN_TOKENS = 120;
 /** So long a piece of the text is the prompt. */
 const PROMPT_CHARS = 24;
 const MOST_SAMPLES = 60;
@@ -183,6 +184,7 @@ export class RunController<M extends ModelPort, T extends TextPort> {
   #reference: Reference | null = null;
   /** Its id in the store, 0 while it is not there. */
   #textId = 0;
+  #weights = new EarlierWeights('', null);
   #begun = 0;
   /** The hash over all losses, of a run that was opened. */
   #hash = '';
@@ -229,6 +231,11 @@ export class RunController<M extends ModelPort, T extends TextPort> {
 
   get text(): RunText | null {
     return this.#source;
+  }
+
+  /** The model as it was at one of keptSteps; null if it is not there any more. */
+  weightsAt(step: number): Promise<Blob | null> {
+    return this.#weights.at(step);
   }
 
   /** The text's SHA-256 often comes only after the run has begun. */
@@ -312,6 +319,7 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     this.lastSave = run;
     this.curve = new Curve();
     this.#reference = null;
+    this.#weights = new EarlierWeights(id, this.#storing ? this.#deps.store : null);
     this.#shown = { ...IDLE, id, phase: 'preparing', settings, textName: text.name };
     this.#show();
     try {
@@ -358,6 +366,7 @@ export class RunController<M extends ModelPort, T extends TextPort> {
       null,
     );
     const known = settingsOfRun(info.config, options);
+    await this.#weights.find(step).catch(() => {});
     this.#patch(
       {
         settings: settings
@@ -369,6 +378,7 @@ export class RunController<M extends ModelPort, T extends TextPort> {
         loss: this.curve.smoothed,
         val: checks.at(-1) ?? null,
         best,
+        keptSteps: this.#weights.steps,
         curveTick: this.#shown.curveTick + 1,
       },
       true,
@@ -519,6 +529,7 @@ export class RunController<M extends ModelPort, T extends TextPort> {
         if (signal.aborted) break;
         const every = this.#sampleEvery();
         if (this.#sampleDue(every)) await this.#sample(signal);
+        if (!signal.aborted) await this.#keepWeights(this.#shown.step % every === 0);
         if (signal.aborted) break;
         const over = await this.#chunk(this.#trainer, every, signal);
         if (signal.aborted) break;
@@ -540,7 +551,7 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     const { step, total, msPerStep } = this.#shown;
     const ms = Math.min(CHUNK_MS, this.#nextSave - this.#deps.now());
     const fit = Number.isFinite(msPerStep) ? Math.max(1, Math.floor(ms / msPerStep)) : 1;
-    const n = Math.min(fit, total - step, every - (step % every));
+    const n = Math.min(fit, total - step, every - (step % every), nextEarly(step) - step);
     let over = false;
     let came = false;
     if (n > 0) {
@@ -604,45 +615,51 @@ export class RunController<M extends ModelPort, T extends TextPort> {
   async #sample(signal: AbortSignal): Promise<void> {
     const trainer = this.#trainer;
     if (!trainer) return;
-    const { step, prompt } = this.#shown;
-    const write = async (from: string, tokens: number, seed: number, show: (t: string) => void) => {
-      const session = await trainer.model.session();
-      let text = '';
-      try {
-        const o = { tokens, temperature: 0.8, topP: 0.95, seed, signal };
-        const pieces = session.generate(from, o);
-        // The numbers are not asked for; a stop must not leave an unheard rejection.
-        pieces.stats.catch(() => {});
-        for await (const p of pieces) {
-          text += p.text;
-          show(text);
-        }
-      } finally {
-        session.free();
+    const { step } = this.#shown;
+    const session = await trainer.model.session();
+    let text = '';
+    try {
+      const o = { tokens: SAMPLE_TOKENS, temperature: 0.8, topP: 0.95, seed: step, signal };
+      const pieces = session.generate('', o);
+      // The numbers are not asked for; a stop must not leave an unheard rejection.
+      pieces.stats.catch(() => {});
+      for await (const p of pieces) {
+        text += p.text;
+        this.#patch({ writing: { step, text } });
       }
-      return text;
-    };
-    const show = (t: string) => this.#patch({ writing: { step, text: t } });
-    const text = await write('', SAMPLE_TOKENS, step, show);
-    // One seed for all steps: what differs is what it has learnt.
-    const again =
-      prompt === '' || signal.aborted ? undefined : await write(prompt, AGAIN_TOKENS, 1, () => {});
+    } finally {
+      session.free();
+    }
     if (signal.aborted) {
       this.#patch({ writing: null }, true);
       return;
     }
     const { samples, milestones } = this.#shown;
-    const sample = again === undefined ? { step, text } : { step, text, again };
     const seen = this.#reference;
     const fresh = seen && step > 0 ? milestonesOf(milestones, step, text, seen) : [];
     this.#patch(
       {
         writing: null,
-        samples: [...samples, sample].slice(-MOST_SAMPLES),
+        samples: [...samples, { step, text }].slice(-MOST_SAMPLES),
         milestones: [...milestones, ...fresh],
       },
       true,
     );
+  }
+
+  /** Keeps what the model is now, if this is a step to come back to. */
+  async #keepWeights(sampled: boolean): Promise<void> {
+    const trainer = this.#trainer;
+    const { step, settings, keptSteps } = this.#shown;
+    const weights = this.#weights;
+    if (!trainer || !settings || !weights.wants(step, sampled, 4 * paramCount(settings))) return;
+    // Whatever is wrong with the model is the next step's to find.
+    const model = await trainer.save('v3').catch(() => null);
+    if (!model) return;
+    await weights.keep(step, new Blob([model as Uint8Array<ArrayBuffer>]));
+    if (weights === this.#weights && weights.steps !== keptSteps) {
+      this.#patch({ keptSteps: weights.steps }, true);
+    }
   }
 
   // ----------------------------------------------------------------------------------- saves
@@ -729,6 +746,7 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     const s = this.#shown;
     if (!s.settings || !this.#source) return;
     if (byItself && this.#abort) await this.#sample(this.#abort.signal);
+    await this.#keepWeights(true);
     this.#patch({ phase: 'done', verdict: this.#judge() }, true);
     await this.save();
     if (byItself) this.#deps.onEnd(this.state.get());

@@ -62,4 +62,11 @@ export interface RunStore {
   /** `text` is the id of the run's text, 0 while it is not kept. */
   saveRun(id: string, run: Uint8Array, meta: object, text: number): Promise<void>;
   keepText(text: Blob): Promise<number>;
+  /** The weights that the run had at a step; false if there is no room to spare for them. */
+  keepWeights(id: string, step: number, weights: Blob): Promise<boolean>;
+  dropWeights(id: string, step: number): Promise<void>;
+  /** null if they are not kept. */
+  loadWeights(id: string, step: number): Promise<Blob | null>;
+  /** The steps whose weights are kept, the first one first. */
+  listWeights(id: string): Promise<number[]>;
 }

@@ -2,7 +2,8 @@
 /**
  * keeping.ts - the page's store: the package's, loaded when it is first needed, so that it does not
  * weigh on the first paint. Everything that the page keeps goes through here: runs and their texts,
- * the text in hand (`hand`), names (`name.ID`), conversations (`talk.ID`).
+ * the text in hand (`hand`), names (`name.ID`), conversations (`talk.ID`), weights of earlier steps
+ * (`part.RUN.STEP`).
  */
 import type { ListedRun, SavedRun, Store as Library } from '../../lib/store/index';
 import { bytes } from '../format';
@@ -108,6 +109,27 @@ export const kept = {
   async loadText(id: number): Promise<Blob | null> {
     return (await load()).loadText(id);
   },
+  async keepWeights(id: string, step: number, weights: Blob): Promise<boolean> {
+    // Half of the room is for what cannot be had again.
+    await measureRoom();
+    const r = room.get();
+    if (r && r.used + weights.size > r.most / 2) return false;
+    const text = await kept.keepText(weights);
+    await kept.saveDoc(weightsKey(id, step), { step, text });
+    return true;
+  },
+  async dropWeights(id: string, step: number): Promise<void> {
+    await kept.removeDoc(weightsKey(id, step));
+  },
+  async loadWeights(id: string, step: number): Promise<Blob | null> {
+    const key = weightsKey(id, step);
+    const { text = 0 } = ((await kept.loadDocs(key))[key] ?? {}) as { text?: number };
+    return text === 0 ? null : kept.loadText(text);
+  },
+  async listWeights(id: string): Promise<number[]> {
+    const docs = Object.values(await kept.loadDocs(weightsKey(id, ''))) as { step: number }[];
+    return docs.map((d) => d.step).sort((a, b) => a - b);
+  },
   async saveDoc(key: string, value: object): Promise<void> {
     await (await load()).saveDoc(key, value);
   },
@@ -118,6 +140,10 @@ export const kept = {
     await (await load()).removeDoc(key);
   },
 };
+
+function weightsKey(id: string, step: number | ''): string {
+  return `part.${id}.${step}`;
+}
 
 const unsaved = new Set<() => boolean>();
 

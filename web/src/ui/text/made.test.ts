@@ -42,6 +42,16 @@ describe('a made text', () => {
     }
   });
 
+  it('recipes use all that they list, and are named after some of it', () => {
+    for (const r of madeText('recipes', 1, 20_000).trim().split('\n\n')) {
+      const parts = [...r.matchAll(/^- .*?([a-z]+)$/gm)].map((m) => m[1]!);
+      const steps = r.split('\n').filter((line) => /^\d/.test(line)).join(' ');
+      expect(parts.length).toBeGreaterThan(2);
+      for (const part of parts) expect(steps, r).toContain(part);
+      expect(parts[1]!.startsWith(r.split(' ')[0]!.toLowerCase())).toBe(true);
+    }
+  });
+
   it('tunes have whole bars', () => {
     const lengths: Record<string, number> = { '4/4': 8, '6/8': 6, '3/4': 6, '2/4': 4 };
     for (const t of madeText('tunes', 1, 20_000).trim().split('\n\n')) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * made.ts - texts made by rule, for trying what else than stories a model can learn: sums with their
- * working, a table of places, tunes in ABC notation, small programs, postal addresses.
+ * working, a table of places, tunes in ABC notation, recipes, small programs, postal addresses.
  *
  * Record number k of a text depends on (what, seed, k) alone, so a longer text begins with the
  * shorter one. All names are put together from syllables: none is copied from anywhere.
@@ -31,6 +31,11 @@ export const MADE: readonly MadeText[] = [
     id: 'tunes',
     title: 'Sheet music',
     about: 'Tunes in ABC notation. What it writes can be played.',
+  },
+  {
+    id: 'recipes',
+    title: 'Recipes',
+    about: 'What is listed must be cooked. Watch it forget the flour, then remember.',
   },
   {
     id: 'code',
@@ -157,6 +162,61 @@ function tune(d: Dice, k: number): string {
   );
 }
 
+/** A kind of dish, what it may be made of, and how each of these goes into it. */
+interface Dish {
+  name: string;
+  base: readonly [string, string];
+  parts: readonly (readonly [amount: string, what: string])[];
+  add: readonly string[];
+  end: (d: Dice) => string;
+}
+
+const DISHES: readonly Dish[] = [
+  {
+    name: 'soup',
+    base: ['1 litre of water', 'Bring the water to the boil.'],
+    parts: [
+      ['2', 'carrots'], ['3', 'potatoes'], ['1', 'leek'], ['200 g of', 'lentils'],
+      ['1 cup of', 'beans'], ['4', 'tomatoes'], ['half a', 'cabbage'],
+    ],
+    add: ['Chop the # and stir well.', 'Now add the #.', 'Stir in the #.'],
+    end: (d) => `Simmer for ${d.between(3, 9) * 5} minutes. Serve hot.`,
+  },
+  {
+    name: 'cake',
+    base: ['250 g of flour', 'Sift the flour into a bowl.'],
+    parts: [
+      ['3', 'eggs'], ['150 g of', 'sugar'], ['100 g of', 'butter'], ['2', 'apples'],
+      ['1 cup of', 'milk'], ['50 g of', 'almonds'], ['80 g of', 'raisins'],
+    ],
+    add: ['Beat in the #.', 'Add the # and mix well.', 'Fold in the #.'],
+    end: (d) => `Bake for ${d.between(6, 12) * 5} minutes at ${d.between(16, 20) * 10} degrees.`,
+  },
+  {
+    name: 'salad',
+    base: ['1 head of lettuce', 'Tear the lettuce into a large bowl.'],
+    parts: [
+      ['1', 'cucumber'], ['4', 'radishes'], ['100 g of', 'cheese'], ['a handful of', 'walnuts'],
+      ['2', 'pears'], ['1 cup of', 'olives'], ['2', 'peppers'],
+    ],
+    add: ['Slice the # thinly and add.', 'Scatter the # on top.', 'Toss with the #.'],
+    end: (d) => `Dress with ${d.of(['oil and lemon', 'vinegar', 'yogurt'])}. Serve at once.`,
+  },
+];
+
+/** All that is listed is used, in the order of the list, and the title names the first of it. */
+function recipe(d: Dice): string {
+  const dish = d.of(DISHES);
+  const left = [...dish.parts];
+  const parts = Array.from({ length: d.between(2, 4) }, () => left.splice(d.below(left.length), 1)[0]!);
+  const list = parts.map(([amount, what]) => `- ${amount} ${what}\n`).join('');
+  const steps = parts.map(([, what]) => d.of(dish.add).replace('#', what));
+  return (
+    `${capital(parts[0]![1].replace(/(?<=to|sh)es$|s$/, ''))} ${dish.name}, for ${d.between(2, 6)}\n- ${dish.base[0]}\n${list}` +
+    `${[dish.base[1], ...steps, dish.end(d)].map((s, i) => `${i + 1}. ${s}`).join('\n')}\n\n`
+  );
+}
+
 const THINGS = ['apple', 'bird', 'boat', 'card', 'coin', 'door', 'item', 'lamp', 'leaf', 'word'];
 const TESTS = ['is_big', 'is_new', 'is_old', 'is_red', 'is_ripe', 'is_small'];
 
@@ -204,6 +264,7 @@ const RECORDS: Record<string, (d: Dice, k: number) => string> = {
   sums: sum,
   places: place,
   tunes: tune,
+  recipes: recipe,
   code: program,
   addresses: address,
 };
