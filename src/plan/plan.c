@@ -68,6 +68,7 @@ tg_status tg_plan_build(tg_plan *plan, tg_graph *g, const tg_plan_options *o) {
                         .segment_bytes = o->segment_bytes,
                         .rows_alone = o->rows_alone };
     g->levers = o->levers;
+    g->rows_alone = o->rows_alone;
     TG_TRY(tg_rewrite(g));
     TG_TRY(list_states(plan));
     TG_TRY(list_steps(plan));

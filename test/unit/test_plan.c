@@ -511,6 +511,40 @@ static void neighbours_of_packed_weights(void **state) {
     teardown(&b);
 }
 
+/* A norm goes into the product behind it where a row is read alone: one row, or all of rows_alone.
+ * Nobody else may read it, and without its lever it stays. */
+static void norms_of_lone_rows(void **state) {
+    (void)state;
+    enum { FUSED = TG_LEVER_BIT(epilogue_fusion) | TG_LEVER_BIT(fused_decode) };
+    static const struct {
+        uint32_t levers;
+        size_t rows;
+        bool alone, shared;
+        size_t norms;
+    } cases[] = { { FUSED, 1, false, false, 0 },
+                  { FUSED, 3, true, false, 0 },
+                  { FUSED, 3, false, false, 1 },
+                  { FUSED, 1, false, true, 1 },
+                  { TG_LEVER_BIT(epilogue_fusion), 1, false, false, 1 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bench b;
+        setup(&b, cases[i].levers);
+        tg_value *x = tg_input(&b.g, "x", tg_type_2d(TG_F32, cases[i].rows, 64));
+        tg_value *gain = tg_state(&b.g, "gain", tg_type_1d(TG_F32, 64));
+        tg_value *w = tg_state(&b.g, "w", tg_type_packed(TG_Q4_1, COLS, 64));
+        tg_value *norm = tg_rms_norm(&b.g, x, gain, NULL, 1e-5f);
+        tg_output(&b.g, tg_matmul(&b.g, norm, w, NULL, 2), "y");
+        if (cases[i].shared) tg_output(&b.g, gelu(&b, norm), "norm");
+        const tg_plan_options o = {
+            .name = "by hand", .levers = b.g.levers, .workers = 2, .rows_alone = cases[i].alone
+        };
+        plan_with(&b, &o);
+        assert_int_equal(count_nodes(&b, TG_OP_rms_norm), cases[i].norms);
+        assert_int_equal(count_nodes(&b, TG_OP_norm_matmul), 1 - cases[i].norms);
+        teardown(&b);
+    }
+}
+
 /* A value that has a second reader, or is the caller's, is not absorbed. */
 static void what_others_read_is_not_absorbed(void **state) {
     (void)state;
@@ -765,6 +799,7 @@ int main(void) {
         cmocka_unit_test(dead_nodes_go),
         cmocka_unit_test(neighbours_are_absorbed),
         cmocka_unit_test(neighbours_of_packed_weights),
+        cmocka_unit_test(norms_of_lone_rows),
         cmocka_unit_test(what_others_read_is_not_absorbed),
         cmocka_unit_test(cheap_values_are_computed_again),
         cmocka_unit_test(outputs_are_not_computed_again),

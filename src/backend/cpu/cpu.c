@@ -355,7 +355,9 @@ tg_status tg_cpu_new(tg_ctx *ctx, tg_pool *pool, tg_backend **out) {
     cpu *b = tg_alloc(&ctx->mem, sizeof *b);
     *out = NULL;
     if (!b) return tg_fail_memory(ctx, "CPU backend", sizeof *b);
-    *b = (cpu) { .base = { .run = run_plan, .free = free_cpu },
+    *b = (cpu) { .base = { .run = run_plan,
+                           .free = free_cpu,
+                           .unwanted_levers = TG_LEVER_BIT(fused_decode) },
                  .ctx = ctx,
                  .pool = pool,
                  .workers = tg_pool_threads(pool) };

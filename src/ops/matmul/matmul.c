@@ -26,7 +26,9 @@
  */
 #include "ops/activation.h"
 #include "ops/build.h"
-#include "ops/matmul/matmul_operands.h"
+#include "ops/matmul/matmul_packed_shader.h"
+#include "ops/matmul/matmul_reference.h"
+#include "ops/matmul/matmul_rules.h"
 #include "ops/matmul/matmul_split.h"
 #include "ops/packed_case.h"
 #include "ops/rules.h"
@@ -39,19 +41,11 @@ typedef struct sizes {
     size_t m, n, k;
 } sizes;
 
-/* Rows of b, of all its matrices. */
-static size_t rows_of_b(const tg_type in[MATMUL_N_IN]) {
-    size_t rows = tg_type_rows(&in[MATMUL_B]);
-    for (int i = 1; i < MATMUL_PARTS; i++)
-        if (in[matmul_b[i]].n_dims) rows += in[matmul_b[i]].dim[0];
-    return rows;
-}
-
 static sizes sizes_of(const tg_type in[MATMUL_N_IN], const tg_attr *attr) {
     const int trans = attr->i[MATMUL_TRANS];
     const size_t rows = tg_type_rows(&in[MATMUL_A]), cols = tg_type_cols(&in[MATMUL_A]);
     return (sizes) { .m = trans == 1 ? cols : rows,
-                     .n = trans == 2 ? rows_of_b(in) : tg_type_cols(&in[MATMUL_B]),
+                     .n = trans == 2 ? matmul_rows_of_b(in) : tg_type_cols(&in[MATMUL_B]),
                      .k = trans == 1 ? rows : cols / (attr->i[MATMUL_READ] ? 2 : 1) };
 }
 
@@ -83,32 +77,15 @@ static bool want_attributes(tg_graph *g, const tg_node *n) {
     return false;
 }
 
-/* Weights: packed, or rows of 16-bit floats, with the columns that the first one has. */
-static bool want_weights(tg_graph *g, const tg_node *n) {
-    const size_t cols = tg_type_cols(&n->in[MATMUL_B]->type);
-    for (int i = 0; i < MATMUL_PARTS && n->in[matmul_b[i]]; i++) {
-        const tg_type *t = &n->in[matmul_b[i]]->type;
-        const bool halves = t->dtype == TG_F16 || t->dtype == TG_BF16;
-        if (t->n_dims == 2 && t->dim[0] > 0 && t->dim[1] == cols && (halves || t->layout)) continue;
-        char text[TG_TYPE_TEXT_BYTES];
-        tg_graph_fail(g, n, TG_E_SHAPE,
-                      "%s: want weights of %zu columns, packed or f16 or bf16, "
-                      "have %s",
-                      tg_in_name(n, matmul_b[i]), cols, tg_type_text(t, text));
-        return false;
-    }
-    return true;
-}
-
 /* b must meet f(a)'s k: as its rows, or, for trans 2, as its columns. */
 static bool want_b(tg_graph *g, const tg_node *n, const tg_type in[MATMUL_N_IN]) {
     const int trans = n->attr.i[MATMUL_TRANS], max_dims = trans == 1 ? TG_MAX_DIMS : 2;
     if (!(is_floats(n->in[MATMUL_B])
               ? tg_want_dims(g, n, MATMUL_B, TG_F32, trans == 1 ? 1 : 2, max_dims)
-              : want_weights(g, n)))
+              : matmul_want_weights(g, n)))
         return false;
     const size_t want = sizes_of(in, &n->attr).k;
-    const size_t have = trans == 2 ? tg_type_cols(&in[MATMUL_B]) : rows_of_b(in);
+    const size_t have = trans == 2 ? tg_type_cols(&in[MATMUL_B]) : matmul_rows_of_b(in);
     if (want == have && (!n->attr.i[MATMUL_READ] || tg_type_cols(&in[MATMUL_A]) % 2 == 0))
         return true;
     char text[TG_TYPE_TEXT_BYTES];
@@ -146,31 +123,6 @@ static double activated(double x, int act) {
                                      : x;
 }
 
-/* b as the reference reads it: element by element. */
-typedef struct operand {
-    const TG_REAL *floats; /* or NULL: */
-    b_part parts[MATMUL_PARTS];
-    size_t cols;
-} operand;
-
-static operand operand_of(const tg_args *a) {
-    operand b = { .cols = tg_type_cols(&a->in_type[MATMUL_B]) };
-    if (matmul_b_is_floats(a))
-        b.floats = a->in[MATMUL_B];
-    else
-        matmul_parts(a, b.parts);
-    return b;
-}
-
-static double b_at(const operand *b, size_t row, size_t col) {
-    if (b->floats) return (double)b->floats[row * b->cols + col];
-    const b_part *p = b->parts;
-    while (row - p->begin >= p->rows) p++;
-    float w;
-    tg_matrix_to_f32_n(p->dtype, p->packing, b->cols, p->packed, row - p->begin, col, 1, &w);
-    return (double)w;
-}
-
 /* f(a)[k] of a row. */
 static double a_at(const tg_args *args, const TG_REAL *row, size_t k, size_t depth) {
     const double v = (double)row[k];
@@ -182,7 +134,7 @@ static double a_at(const tg_args *args, const TG_REAL *row, size_t k, size_t dep
 static void ref(const tg_args *args) {
     const int trans = args->attr.i[MATMUL_TRANS], act = args->attr.i[MATMUL_ACT];
     const sizes s = sizes_of(args->in_type, &args->attr);
-    const operand b = operand_of(args);
+    const matmul_operand b = matmul_operand_of(args);
     const TG_REAL *a = args->in[MATMUL_A], *bias = args->in[MATMUL_BIAS];
     const TG_REAL *res = args->in[MATMUL_RESIDUAL];
     TG_REAL *y = args->out[0], *z = args->attr.i[MATMUL_KEEP_Z] ? args->out[1] : NULL;
@@ -193,7 +145,7 @@ static void ref(const tg_args *args) {
             double sum = args->acc & 1 ? (double)y[at] : 0;
             for (size_t k = 0; k < s.k; k++)
                 sum += (trans == 1 ? (double)a[k * a_row + i] : a_at(args, a + i * a_row, k, s.k)) *
-                       (trans == 2 ? b_at(&b, j, k) : b_at(&b, k, j));
+                       (trans == 2 ? matmul_b_at(&b, j, k) : matmul_b_at(&b, k, j));
             if (bias) sum += (double)bias[j];
             if (z) z[at] = (TG_REAL)sum;
             sum = activated(sum, act);
@@ -306,8 +258,31 @@ static bool absorb_gates(tg_graph *g, tg_node *n) {
     return true;
 }
 
+/*
+ * a = an RMS norm that nobody else reads, of one row, or of rows that are to be as if alone: the
+ * product finds the scale itself as it reads the row. Products of many rows would find it anew for
+ * each of their tiles.
+ */
+static bool absorb_norm(tg_graph *g, tg_node *n) {
+    tg_value *a = n->in[MATMUL_A];
+    const tg_node *norm = a->node;
+    if (!(g->levers & TG_LEVER_BIT(fused_decode)) || norm->op != TG_OP_rms_norm || norm->in[2])
+        return false;
+    if (n->attr.i[MATMUL_TRANS] != 2 || n->attr.i[MATMUL_READ] || n->in[MATMUL_RESIDUAL] ||
+        n->acc_into[0] || is_floats(n->in[MATMUL_B]) || tg_single_user(g, a) != n)
+        return false;
+    if ((tg_type_rows(&a->type) > 1 && !g->rows_alone) || tg_type_cols(&a->type) % 4 != 0)
+        return false;
+    n->op = TG_OP_norm_matmul;
+    n->attr = (tg_attr) { .f = { norm->attr.f[0] } };
+    n->in[MATMUL_A] = norm->in[0];
+    n->in[NORM_MATMUL_GAIN] = norm->in[1];
+    tg_node_remove(g, a->node);
+    return true;
+}
+
 static bool fuse(tg_graph *g, tg_node *n) {
-    return absorb_gates(g, n) || absorb_gelu(g, n) || absorb_add(g, n);
+    return absorb_norm(g, n) || absorb_gates(g, n) || absorb_gelu(g, n) || absorb_add(g, n);
 }
 
 /* ----------------------------------------------------------------------------------- descriptor */
@@ -556,6 +531,9 @@ static const char *const weights[] = {
 static const char *const values[] = {
 #include "ops/matmul/matmul_values.wgsl.h"
 };
+static const char *const added[] = {
+#include "ops/matmul/matmul_added.wgsl.h"
+};
 static const char *const packed_rows[] = {
 #include "ops/packed_rows.wgsl.h"
 };
@@ -607,21 +585,11 @@ static bool fits_packed(const tg_args *a) {
 static bool fits_one_row(const tg_args *a) {
     return fits_packed(a) && (args_sizes(a).m == 1 || a->rows_alone);
 }
-static uint32_t packed_word(const tg_args *a) {
-    uint32_t word = 0;
-    for (unsigned i = 0; i < MATMUL_PARTS && a->in_type[matmul_b[i]].n_dims; i++)
-        word |= tg_shader_layout(a, matmul_b[i], i);
-    return word;
+static size_t one_row_groups(const tg_args *a) {
+    return tg_packed_across(a, TG_PACKED_ONE_ROWS) * args_sizes(a).m;
 }
-static size_t packed_across(const tg_args *a, size_t rows) {
-    size_t across = 0;
-    for (unsigned i = 0; i < MATMUL_PARTS && a->in_type[matmul_b[i]].n_dims; i++)
-        across += tg_shader_parts(a->in_type[matmul_b[i]].dim[0], rows);
-    return across;
-}
-static size_t one_row_groups(const tg_args *a) { return packed_across(a, 8) * args_sizes(a).m; }
 static size_t packed_groups(const tg_args *a) {
-    return packed_across(a, TG_PACK_ROWS) * tg_shader_parts(args_sizes(a).m, 4);
+    return tg_packed_across(a, TG_PACK_ROWS) * tg_shader_parts(args_sizes(a).m, 4);
 }
 
 /* Many rows are made by tiles, of which this many columns of y are one. */
@@ -629,7 +597,7 @@ static bool fits_packed_tiles(const tg_args *a) {
     return fits_packed(a) && args_sizes(a).m >= 16 && args_sizes(a).k % 4 == 0;
 }
 static size_t packed_tiles(const tg_args *a, size_t size) {
-    return packed_across(a, size) * tg_shader_parts(args_sizes(a).m, size);
+    return tg_packed_across(a, size) * tg_shader_parts(args_sizes(a).m, size);
 }
 static size_t packed_groups_32(const tg_args *a) { return packed_tiles(a, 32); }
 static size_t packed_groups_64(const tg_args *a) { return packed_tiles(a, 64); }
@@ -716,9 +684,9 @@ static bool prefers_64_parts(const tg_args *a) { return parts_of(a, 64) > 1; }
     PARTS(trans, 32), TILED(trans, 32, prefers_32), PARTS(trans, 64), TILED(trans, 64, NULL)
 
 #define OF_WEIGHTS(text, count)                                                                    \
-    .word = packed_word,                                                                           \
+    .word = tg_packed_word,                                                                        \
     .pass = { { .entry = "main",                                                                   \
-                .wgsl = { values, weights, packed_text, packed_rows, text },                       \
+                .wgsl = { values, weights, added, packed_text, packed_rows, text },                \
                 .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3),              \
                           TG_BIND_IN(4), TG_BIND_IN(5), TG_BIND_OUT(0) },                          \
                 .groups = count } }
@@ -726,10 +694,10 @@ static bool prefers_64_parts(const tg_args *a) { return parts_of(a, 64) > 1; }
 #define PACKED_TILES(size, preferred)                                                              \
     {                                                                                              \
         .name = "packed, " #size "x" #size, .fits = fits_packed_tiles, .prefers = preferred,       \
-        .word = packed_word, .pass = {                                                             \
+        .word = tg_packed_word, .pass = {                                                          \
             { .entry = "main",                                                                     \
               .constants = "const TILE = " #size "u;\n",                                           \
-              .wgsl = { core, weights, packed_text, packed_tile },                                 \
+              .wgsl = { core, weights, added, packed_text, packed_tile },                          \
               .fours = true,                                                                       \
               .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_IN(4), \
                         TG_BIND_IN(5), TG_BIND_OUT(0) },                                           \

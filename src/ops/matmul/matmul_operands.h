@@ -12,6 +12,8 @@
 enum { MATMUL_A, MATMUL_B, MATMUL_BIAS, MATMUL_RESIDUAL, MATMUL_B1, MATMUL_B2, MATMUL_N_IN };
 /* Attributes. */
 enum { MATMUL_TRANS, MATMUL_ACT, MATMUL_KEEP_Z, MATMUL_READ };
+/* Of norm_matmul, whose others are the same. */
+enum { NORM_MATMUL_GAIN = MATMUL_RESIDUAL };
 enum { MATMUL_PARTS = 3 };
 static const uint8_t matmul_b[MATMUL_PARTS] = { MATMUL_B, MATMUL_B1, MATMUL_B2 };
 

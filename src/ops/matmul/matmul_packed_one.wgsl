@@ -11,6 +11,7 @@ const COLS = 3072u;
 const STRIDE = 9u; // of a block in row_of_a, in fours: slices side by side meet other banks
 var<workgroup> row_of_a: array<vec4<f32>, 864>; // [96 blocks][STRIDE]
 var<workgroup> partial: array<f32, 256>; // [SLICES][ROWS]
+var<workgroup> squares: array<f32, 256>; // what the threads have seen of the row, where NORMED
 // Of this thread's block: products with the first and the last 16 columns, and sums of f(a) there,
 // which only weights with offsets want. at: of its columns there.
 var<private> at: u32;
@@ -80,14 +81,23 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
         }
     }
     partial[lane] = sum;
+    if (NORMED) { squares[lane] = square; }
     workgroupBarrier();
     if (lane < 64u) {
         partial[lane] += (partial[lane + 64u] + partial[lane + 128u]) + partial[lane + 192u];
+    } else if (NORMED && lane < 128u) {
+        let i = lane - 64u;
+        squares[i] += (squares[i + 64u] + squares[i + 128u]) + squares[i + 192u];
     }
     workgroupBarrier();
     if (slice == 0u && is_row) {
         var all = 0.0;
         for (var i = r; i < 64u; i += ROWS) { all += partial[i]; }
+        if (NORMED) {
+            var total = 0.0;
+            for (var i = 0u; i < 64u; i++) { total += squares[i]; }
+            all *= 1.0 / sqrt(total / f32(depth) + op.f0);
+        }
         finish(t, place.begin + row, all);
     }
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // matmul_weights.wgsl - what products with weights of files share: up to three matrices side by
-// side, y = f(a) b^T + bias + residual.
+// side. Binding 5 is of the text that finishes y.
 @group(0) @binding(3) var<storage, read_write> b: array<u32>;
 @group(0) @binding(4) var<storage, read_write> bias: array<f32>;
-@group(0) @binding(5) var<storage, read_write> residual: array<f32>;
 @group(0) @binding(6) var<storage, read_write> b1: array<u32>;
 @group(0) @binding(7) var<storage, read_write> b2: array<u32>;
 @group(0) @binding(8) var<storage, read_write> y: array<f32>;
@@ -39,13 +38,4 @@ fn place_of(group: u32, each: u32) -> Place {
     if (group >= second) { return Place(2u, group - second, rows_of(0u) + rows_of(1u)); }
     if (group >= first) { return Place(1u, group - first, rows_of(0u)); }
     return Place(0u, group, 0u);
-}
-
-fn finish(row: u32, j: u32, sum: f32) {
-    let out = row * (rows_of(0u) + rows_of(1u) + rows_of(2u)) + j;
-    var all = sum;
-    if (adds(0u)) { all += y[out]; }
-    if (is_here(2u)) { all += bias[j]; }
-    if (is_here(3u)) { all += residual[out]; }
-    y[out] = all;
 }

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// matmul_added.wgsl - what follows the sum in products with weights of files.
+@group(0) @binding(5) var<storage, read_write> residual: array<f32>;
+
+fn finish(row: u32, j: u32, sum: f32) {
+    let out = row * (rows_of(0u) + rows_of(1u) + rows_of(2u)) + j;
+    var all = sum;
+    if (adds(0u)) { all += y[out]; }
+    if (is_here(2u)) { all += bias[j]; }
+    if (is_here(3u)) { all += residual[out]; }
+    y[out] = all;
+}

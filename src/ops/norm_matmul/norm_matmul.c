@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * norm_matmul - y = rms_norm(a) b^T + bias: an RMS norm inside the product that follows it.
+ *
+ *   in 0  a [..,K]      in 1  b [N,K]      in 2  bias [N] optional      in 3  gain [K]
+ *   in 4, 5  two more matrices of K columns, optional: b is the rows of all, as in matmul
+ *   out 0  y [..,N]     f[0] eps
+ *
+ *   y[j] = sum over k of a[k] gain[k] b[j,k] / sqrt(mean(a^2) + eps)  + bias[j]
+ *
+ * matmul takes the norm in (lever fused_decode) where a token is written: a dispatch costs a GPU
+ * more than the norm of a row, so that every workgroup of the product finds the scale itself. It is
+ * for plans of a GPU that answer, and has no gradient.
+ */
+#include "base/math.h"
+#include "ops/matmul/matmul_packed_shader.h"
+#include "ops/matmul/matmul_reference.h"
+#include "ops/matmul/matmul_rules.h"
+#include "ops/packed_case.h"
+
+static void infer(tg_graph *g, tg_node *n) {
+    if (!tg_want_dims(g, n, MATMUL_A, TG_F32, 1, TG_MAX_DIMS) || !matmul_want_weights(g, n)) return;
+    const size_t cols = tg_type_cols(&n->in[MATMUL_A]->type);
+    tg_type in[MATMUL_N_IN] = { 0 };
+    for (int j = 0; j < MATMUL_N_IN; j++)
+        if (n->in[j]) in[j] = n->in[j]->type;
+    if (in[MATMUL_B].dim[1] != cols || cols % 4 != 0) {
+        char text[TG_TYPE_TEXT_BYTES];
+        tg_graph_fail(g, n, TG_E_SHAPE, "b: want %zu columns, a multiple of 4, have %s", cols,
+                      tg_type_text(&in[MATMUL_B], text));
+        return;
+    }
+    if (!n->in[NORM_MATMUL_GAIN]) {
+        tg_graph_fail(g, n, TG_E_ARG, "gain: want f32 [%zu], have none", cols);
+        return;
+    }
+    const size_t rows = matmul_rows_of_b(in);
+    if (!tg_want_type(g, n, NORM_MATMUL_GAIN, tg_type_1d(TG_F32, cols)) ||
+        !tg_want_type(g, n, MATMUL_BIAS, tg_type_1d(TG_F32, rows)))
+        return;
+    n->out[0].type = in[MATMUL_A];
+    n->out[0].type.dim[in[MATMUL_A].n_dims - 1] = rows;
+}
+
+static void ref(const tg_args *args) {
+    const size_t m = tg_type_rows(&args->in_type[MATMUL_A]);
+    const size_t n = tg_type_cols(&args->out_type[0]);
+    const matmul_operand b = matmul_operand_of(args);
+    const TG_REAL *gain = args->in[NORM_MATMUL_GAIN], *bias = args->in[MATMUL_BIAS];
+    for (size_t i = 0; i < m; i++) {
+        const TG_REAL *a = (const TG_REAL *)args->in[MATMUL_A] + i * b.cols;
+        double square = 0;
+        for (size_t k = 0; k < b.cols; k++) square += (double)a[k] * (double)a[k];
+        const double scale = 1 / tg_sqrt(square / (double)b.cols + (double)args->attr.f[0]);
+        for (size_t j = 0; j < n; j++) {
+            double sum = 0;
+            for (size_t k = 0; k < b.cols; k++)
+                sum += (double)a[k] * scale * (double)gain[k] * matmul_b_at(&b, j, k);
+            if (bias) sum += (double)bias[j];
+            ((TG_REAL *)args->out[0])[i * n + j] = (TG_REAL)sum;
+        }
+    }
+}
+
+static double flop(const tg_args *args) {
+    return 2.0 * (double)tg_type_elems(&args->out_type[0]) *
+           (double)tg_type_cols(&args->in_type[MATMUL_A]);
+}
+
+static void prepare(const tg_args *a) {
+    for (int i = 0; i < MATMUL_PARTS && a->in[matmul_b[i]]; i++)
+        tg_case_fill_packed(a, matmul_b[i], (uint32_t)i);
+}
+
+/* One row, or rows one by one. Columns around a slice's turn of 32 blocks, and around the 3,072
+ * that lie in a workgroup's memory at a time. */
+#define CASE_OF(b_, m, cols, alone, tol_)                                                          \
+    { .in = { TG_T2(F32, m, cols), b_, TG_ABSENT, TG_T1(F32, cols) },                              \
+      .attr = { .f = { 1e-5f } },                                                                  \
+      .prepare = prepare,                                                                          \
+      .rows_alone = (alone),                                                                       \
+      .tol = (tol_) }
+#define ONE(p, n, k, tol_)      CASE_OF(TG_CASE_MATRIX(p, n, k), 1, k, false, tol_)
+#define ALONE(p, m, n, k, tol_) CASE_OF(TG_CASE_MATRIX(p, n, k), m, k, true, tol_)
+static const tg_case cases[] = {
+    ONE(F32, 1, 4, 1e-5),
+    ONE(F16, 9, 36, 1e-5),
+    ONE(BF16, 17, 64, 1e-5),
+    ONE(Q4X16, 8, 32, 2e-5),
+    ONE(Q4MX16, 23, 576, 5e-5),
+    ONE(Q5X16, 7, 1056, 5e-5),
+    ONE(Q5MX16, 9, 96, 2e-5),
+    ONE(Q8X16, 31, 3104, 2e-4),
+    ONE(Q4KX16, 5, 3328, 2e-4),
+    ONE(Q8MX16, 15, 64, 2e-5),
+    CASE_OF(TG_T2(F16, 11, 3076), 1, 3076, false, 5e-5),
+    ALONE(Q4MX16, 3, 17, 160, 2e-5),
+    ALONE(Q8X16, 13, 8, 96, 5e-5),
+    { .in = { TG_T3(F32, 1, 2, 64), TG_CASE_MATRIX(Q4MX16, 33, 64), TG_T1(F32, 54), TG_T1(F32, 64),
+              TG_CASE_MATRIX(Q8X16, 16, 64), TG_CASE_MATRIX(F32, 5, 64) },
+      .attr = { .f = { 1e-2f } },
+      .prepare = prepare,
+      .rows_alone = true,
+      .tol = 5e-5 },
+};
+
+static const char *const wgsl[] = {
+#include "ops/norm_matmul/norm_matmul.wgsl.h"
+};
+static const char *const weights[] = {
+#include "ops/matmul/matmul_weights.wgsl.h"
+};
+static const char *const packed_text[] = {
+#include "ops/packed.wgsl.h"
+};
+static const char *const packed_rows[] = {
+#include "ops/packed_rows.wgsl.h"
+};
+static const char *const packed_one[] = {
+#include "ops/matmul/matmul_packed_one.wgsl.h"
+};
+static bool fits(const tg_args *a) {
+    return tg_type_rows(&a->in_type[MATMUL_A]) == 1 || a->rows_alone;
+}
+static size_t groups(const tg_args *a) {
+    return tg_packed_across(a, TG_PACKED_ONE_ROWS) * tg_type_rows(&a->in_type[MATMUL_A]);
+}
+static const tg_shader shaders[] = {
+    { .name = "packed, rows one by one",
+      .fits = fits,
+      .word = tg_packed_word,
+      .pass = { { .entry = "main",
+                  .wgsl = { wgsl, weights, packed_text, packed_rows, packed_one },
+                  .fours = true,
+                  .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3),
+                            TG_BIND_IN(4), TG_BIND_IN(5), TG_BIND_OUT(0) },
+                  .groups = groups } } },
+};
+
+TG_OP_DESC(norm_matmul) = {
+    .name = "norm_matmul",
+    .doc = "y = rms_norm(a) b^T + bias, b weights of files: up to three packed matrices",
+    .in_names = { "a", "b", "bias", "gain", "b1", "b2" },
+    .out_names = { "y" },
+    .n_in = MATMUL_N_IN,
+    .n_in_optional = 4,
+    .reads_packed = 1 << MATMUL_B | 1 << MATMUL_B1 | 1 << MATMUL_B2,
+    .n_out = 1,
+    .scalar_only = true,
+    .infer = infer,
+    TG_REFS(norm_matmul, ref),
+    TG_SHADERS(shaders),
+    .flop = flop,
+    TG_CASES(cases),
+};

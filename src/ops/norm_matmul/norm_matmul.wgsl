@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// norm_matmul.wgsl - a for products that norm it as they read it: y = scale * sum of a * gain * b,
+// where the scale is known once the whole row has been seen. So no thread waits for it.
+@group(0) @binding(2) var<storage, read_write> a: array<Four>;
+@group(0) @binding(5) var<storage, read_write> gain: array<Four>;
+
+const NORMED = true;
+var<private> square: f32; // the sum of squares of all that this thread has read
+
+fn values(row: u32, m: u32, k: u32, depth: u32) -> vec4<f32> {
+    if (k >= depth) { return vec4<f32>(); }
+    let x = as_vec4(a[(row * depth + k) / 4u]);
+    square += dot(x, x);
+    return x * as_vec4(gain[k / 4u]);
+}
+
+fn finish(row: u32, j: u32, sum: f32) {
+    let out = row * (rows_of(0u) + rows_of(1u) + rows_of(2u)) + j;
+    var all = sum;
+    if (is_here(2u)) { all += bias[j]; }
+    y[out] = all;
+}
