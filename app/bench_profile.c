@@ -148,8 +148,7 @@ static tg_status profile_training(tg_app *app, const values *v, const tg_preset 
     tg_status status =
         tg_rig_open(&rig, app->ctx, &p->config, v->batch ? (int32_t)v->batch : p->batch);
     if (status == TG_OK)
-        status = (v->each ? tg_trainer_profile_steps
-                          : tg_trainer_profile)(rig.trainer, (int)v->steps, on_row, r);
+        status = tg_trainer_profile(rig.trainer, (int)v->steps, v->each, on_row, r);
     if (status == TG_OK) print(app, r, p->name);
     tg_rig_close(&rig);
     return status;

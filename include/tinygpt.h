@@ -1117,9 +1117,6 @@ TG_API const float *tg_probe_lens(const tg_probe *probe, int32_t layer);
 
 /* ------------------------------------------------------------- ADVANCED: files that are written */
 
-/* ------------------------------------------------------------------ ADVANCED: files that are
- * written */
-
 /*
  * One rule for all outputs. In the place of an output there may be nothing, an empty file, or a
  * file of the same kind that tinygpt wrote, which stays as PATH.prev. Anything else is E_ARG,
@@ -1251,6 +1248,11 @@ TG_API tg_status tg_session_slide_job(tg_session *session, tg_job **job);
  * Abandoned, it leaves the session with the prompt and the tokens that were fed so far. */
 TG_API tg_status tg_session_continue_job(tg_session *session, const tg_generation *what,
                                          tg_generate_stats *stats, tg_job **job);
+/* entries are borrowed, their tokens copied. Pending on one session, a job is pending on all. */
+TG_API tg_status tg_batch_eval_job(tg_batch *batch, tg_batch_entry *entries, size_t n,
+                                   tg_job **job);
+TG_API tg_status tg_batch_continue_job(tg_batch *batch, const tg_generation *const *what, size_t n,
+                                       tg_generate_stats *stats, tg_status *statuses, tg_job **job);
 /* donor is borrowed until the job ends. Meanwhile, and if it is abandoned, there is nothing to look
  * at. */
 TG_API tg_status tg_probe_run_job(tg_probe *probe, const int32_t *tokens, const tg_edit *edits,
@@ -1349,9 +1351,10 @@ TG_API tg_status tg_dump(tg_context *ctx, const tg_model_config *config, const c
  * types and layouts that its weights have in memory: q4_1[576,1536] q4mx16. */
 TG_API tg_status tg_model_dump(tg_model *model, const char *which, int32_t batch, tg_text_fn write,
                                void *user);
-/* Milliseconds of every kind of step in n_steps training steps, which also change the moments: free
- * the trainer afterwards. Strings of a row live as long as the trainer. Share by op. One call a
- * row, costliest first. */
+/* Where the time of n_steps training steps goes: one call of report a row, which is a kind of steps
+ * of the plans, costliest first; or, with each, a step, in their order. A GPU that has timestamps
+ * takes the times with them, in one run; else each step is repeated, and the host's clock is read.
+ * Strings of a row live as long as the trainer, whose moments have changed: free it afterwards. */
 typedef struct tg_profile_row {
     const char *op, *variant;
     size_t count;
@@ -1359,16 +1362,11 @@ typedef struct tg_profile_row {
     const char *step;         /* its name in the plan; NULL where a row is a kind of steps */
 } tg_profile_row;
 typedef void (*tg_profile_fn)(void *user, const tg_profile_row *row);
-TG_API tg_status tg_trainer_profile(tg_trainer *trainer, int n_steps, tg_profile_fn report,
-                                    void *user);
-/* The same with a row for every step of the plans, in their order. A GPU that has timestamps takes
- * the times with them, in one run; else each step is repeated, and the host's clock is read. */
-TG_API tg_status tg_trainer_profile_steps(tg_trainer *trainer, int n_steps, tg_profile_fn report,
-                                          void *user);
+TG_API tg_status tg_trainer_profile(tg_trainer *trainer, int n_steps, int each,
+                                    tg_profile_fn report, void *user);
 /* The same of n_times runs of a session's plan that takes n_rows tokens behind those that the
- * session has: 1 decodes, up to 512 are a piece of a prompt. each: a row for every step. A run
- * stands for a training step; strings live as long as the session, which is empty afterwards.
- * E_FULL: no room for so many tokens. */
+ * session has: 1 decodes, up to 512 are a piece of a prompt. A run stands for a training step;
+ * strings live as long as the session, which is empty afterwards. E_FULL: no room for so many. */
 TG_API tg_status tg_session_profile(tg_session *session, size_t n_rows, int n_times, int each,
                                     tg_profile_fn report, void *user);
 /*

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * batches.c - the public calls about sessions that compute together. They check, and pass on.
+ * batches.c - the public calls about sessions that compute together, and their jobs. While one is
+ * pending, the decoder has a pointer to it, so that it is pending on all sessions of the batch.
  */
 #include "api/jobs.h"
 #include "api/want.h"
@@ -76,27 +77,78 @@ static tg_status begin_feeding(tg_batch *b, const tg_batch_entry *e, size_t i, t
     return status == TG_OK ? TG_OK : fail_entry(b, i, status);
 }
 
-tg_status tg_batch_eval(tg_batch *batch, tg_batch_entry *entries, size_t n) {
+typedef struct eval_job {
+    tg_job job; /* copy: the tokens of all entries, one behind the other */
+    tg_batch *batch;
+    tg_batch_entry *entries; /* [together.n] the caller's */
+    tg_feeding feed[TG_BATCH_MAX];
+    tg_together together;
+} eval_job;
+
+static tg_status ready_eval(tg_job *job) {
+    return tg_weights_want_steady(((eval_job *)job)->batch->d->model);
+}
+
+/* The message is about the first entry of which there is something to say. */
+static tg_status work_eval(tg_job *job, double deadline_ms) {
+    eval_job *j = (eval_job *)job;
+    const tg_together *w = &j->together;
+    const tg_status status = tg_together_go_on(&j->together, deadline_ms);
+    if (status == TG_PENDING) return status;
+    size_t bad = w->n;
+    for (size_t i = w->n; i-- > 0;) {
+        j->entries[i].status = w->entry[i].status;
+        if (w->entry[i].status != TG_OK) bad = i;
+    }
+    return bad < w->n ? fail_entry(j->batch, bad, status) : status;
+}
+
+static void end_eval(tg_job *job) {
+    eval_job *j = (eval_job *)job;
+    if (job->status == TG_PENDING) tg_together_abandon(&j->together);
+    j->batch->d->job = NULL;
+}
+
+tg_status tg_batch_eval_job(tg_batch *batch, tg_batch_entry *entries, size_t n, tg_job **job) {
+    static const tg_job_kind kind = { "feed of a batch", sizeof(eval_job), ready_eval, work_eval,
+                                      end_eval };
     if (!batch) return TG_E_ARG;
-    tg_together t[TG_BATCH_MAX];
-    tg_feeding f[TG_BATCH_MAX];
-    ENTER(batch->ctx);
-    if (n) WANT(batch->ctx, entries);
+    tg_context *const ctx = batch->ctx;
+    tg_feeding feed[TG_BATCH_MAX];
+    ENTER(ctx);
+    if (n) WANT(ctx, entries);
+    WANT(ctx, job);
+    *job = NULL;
     TG_TRY(want_batch(batch));
     if (n > batch->n)
-        return tg_fail(&batch->ctx->err, TG_E_ARG, "batch: want at most %zu entries, have %zu",
-                       batch->n, n);
+        return tg_fail(&ctx->err, TG_E_ARG, "batch: want at most %zu entries, have %zu", batch->n,
+                       n);
+    size_t n_tokens = 0;
     for (size_t i = 0; i < n; i++) {
-        TG_TRY(begin_feeding(batch, entries, i, &f[i]));
-        t[i] = (tg_together) { .s = entries[i].session, .f = &f[i] };
+        TG_TRY(begin_feeding(batch, entries, i, &feed[i]));
+        n_tokens += entries[i].n;
     }
-    const tg_status status = tg_together_feed(batch->d, t, n, NULL, NULL);
-    size_t bad = n;
-    for (size_t i = n; i-- > 0;) {
-        entries[i].status = t[i].status;
-        if (t[i].status != TG_OK) bad = i;
+    eval_job *j = tg_job_make(ctx, &kind, NULL, n_tokens * sizeof(int32_t));
+    if (!j) return TG_E_MEMORY;
+    j->batch = batch;
+    j->entries = entries;
+    j->together.d = batch->d;
+    int32_t *tokens = j->job.copy;
+    for (size_t i = 0; i < n; tokens += entries[i++].n) {
+        if (entries[i].n) memcpy(tokens, entries[i].tokens, entries[i].n * sizeof *tokens);
+        j->feed[i] = feed[i];
+        j->feed[i].tokens = tokens;
+        j->together.entry[j->together.n++] =
+            (tg_together_entry) { .s = entries[i].session, .f = &j->feed[i] };
     }
-    return bad < n ? fail_entry(batch, bad, status) : status;
+    batch->d->job = *job = &j->job;
+    return TG_OK;
+}
+
+tg_status tg_batch_eval(tg_batch *batch, tg_batch_entry *entries, size_t n) {
+    tg_job *job;
+    TG_TRY(tg_batch_eval_job(batch, entries, n, &job));
+    return tg_job_finish(job);
 }
 
 tg_status tg_batch_copy(tg_batch *batch, size_t to, size_t from) {
@@ -109,33 +161,80 @@ tg_status tg_batch_copy(tg_batch *batch, size_t to, size_t from) {
     return to == from ? TG_OK : tg_session_copy_from(batch->session[to], batch->session[from]);
 }
 
-tg_status tg_batch_continue(tg_batch *batch, const tg_generation *const *what, size_t n,
-                            tg_generate_stats *stats, tg_status *statuses) {
+typedef struct continue_job {
+    tg_job job; /* copy: the generations */
+    tg_batch *batch;
+    tg_generating_all all;
+    tg_status status[TG_BATCH_MAX];
+    tg_generate_stats *stats; /* or NULL */
+    tg_status *statuses;      /* or NULL */
+} continue_job;
+
+static tg_status ready_continue(tg_job *job) {
+    return tg_weights_want_steady(((continue_job *)job)->batch->d->model);
+}
+
+static tg_status work_continue(tg_job *job, double deadline_ms) {
+    continue_job *j = (continue_job *)job;
+    const tg_generating_all *all = &j->all;
+    tg_status status = tg_generating_all_go_on(&j->all, deadline_ms);
+    for (size_t i = 0; i < all->n; i++) {
+        if (status == TG_OK) status = all->status[i];
+        if (j->stats) j->stats[i] = all->g[i].stats;
+        if (j->statuses) j->statuses[i] = all->status[i];
+    }
+    return status;
+}
+
+static void end_continue(tg_job *job) {
+    continue_job *j = (continue_job *)job;
+    for (size_t i = 0; i < j->all.n; i++) tg_generating_abandon(&j->all.g[i]);
+    j->batch->d->job = NULL;
+}
+
+/* j->all.n counts those that have begun. */
+static tg_status begin_continuing(continue_job *j, const tg_generation *const *what, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        TG_TRY(tg_job_generating(j->batch->session[i], what[i], &j->all.g[i]));
+        j->all.n++;
+        TG_TRY(tg_generating_begin(&j->all.g[i]));
+    }
+    return TG_OK;
+}
+
+tg_status tg_batch_continue_job(tg_batch *batch, const tg_generation *const *what, size_t n,
+                                tg_generate_stats *stats, tg_status *statuses, tg_job **job) {
+    static const tg_job_kind kind = { "generations of a batch", sizeof(continue_job),
+                                      ready_continue, work_continue, end_continue };
     if (!batch) return TG_E_ARG;
-    tg_status status[TG_BATCH_MAX] = { TG_OK }, all = TG_OK;
     tg_context *const ctx = batch->ctx;
     ENTER(ctx);
     if (n) WANT(ctx, what);
+    WANT(ctx, job);
+    *job = NULL;
     TG_TRY(want_batch(batch));
     if (n < 1 || n > batch->n)
         return tg_fail(&ctx->err, TG_E_ARG, "batch: want 1..%zu generations, have %zu", batch->n,
                        n);
-    tg_generating *g = tg_alloc(&ctx->err.mem, n * sizeof *g);
-    if (!g) return tg_fail_memory(&ctx->err, "generations", n * sizeof *g);
-    size_t begun = 0;
-    for (size_t i = 0; all == TG_OK && i < n; i++) {
-        all = tg_job_generating(batch->session[i], what[i], &g[i]);
-        if (all != TG_OK) break;
-        begun = i + 1;
-        all = tg_generating_begin(&g[i]);
-    }
-    if (all == TG_OK) tg_generating_together(g, status, n);
-    for (size_t i = 0; i < n; i++) {
-        if (all == TG_OK) all = status[i];
-        if (stats) stats[i] = g[i].stats;
-        if (statuses) statuses[i] = status[i];
-    }
-    for (size_t i = 0; i < begun; i++) tg_generating_abandon(&g[i]);
-    tg_free(&ctx->err.mem, g, n * sizeof *g);
-    return all;
+    continue_job *j = tg_job_make(ctx, &kind, NULL, n * sizeof(tg_generating));
+    if (!j) return TG_E_MEMORY;
+    j->batch = batch;
+    j->stats = stats;
+    j->statuses = statuses;
+    j->all.g = j->job.copy;
+    j->all.status = j->status;
+    const tg_status status = begin_continuing(j, what, n);
+    batch->d->job = &j->job;
+    if (status == TG_OK)
+        *job = &j->job;
+    else
+        tg_job_end(&j->job);
+    return status;
+}
+
+tg_status tg_batch_continue(tg_batch *batch, const tg_generation *const *what, size_t n,
+                            tg_generate_stats *stats, tg_status *statuses) {
+    tg_job *job;
+    TG_TRY(tg_batch_continue_job(batch, what, n, stats, statuses, &job));
+    return tg_job_finish(job);
 }

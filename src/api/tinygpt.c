@@ -764,19 +764,12 @@ tg_status tg_model_dump(tg_model *model, const char *which, int32_t batch, tg_te
     return tg_inspect_dump_model(ctx, model, which, batch, write, user);
 }
 
-tg_status tg_trainer_profile(tg_trainer *trainer, int n_steps, tg_profile_fn report, void *user) {
+tg_status tg_trainer_profile(tg_trainer *trainer, int n_steps, int each, tg_profile_fn report,
+                             void *user) {
     if (!trainer) return TG_E_ARG;
     ENTER(trainer->ctx);
     WANT(trainer->ctx, report);
-    return tg_inspect_profile(trainer, n_steps > 0 ? n_steps : 1, false, report, user);
-}
-
-tg_status tg_trainer_profile_steps(tg_trainer *trainer, int n_steps, tg_profile_fn report,
-                                   void *user) {
-    if (!trainer) return TG_E_ARG;
-    ENTER(trainer->ctx);
-    WANT(trainer->ctx, report);
-    return tg_inspect_profile(trainer, n_steps > 0 ? n_steps : 1, true, report, user);
+    return tg_inspect_profile(trainer, n_steps > 0 ? n_steps : 1, each != 0, report, user);
 }
 
 tg_status tg_session_profile(tg_session *session, size_t n_rows, int n_times, int each,

@@ -17,20 +17,22 @@
  */
 #include "engine/session.h"
 
+#include "base/time.h"
+
 /* What the cache lacks of the session's tokens, and what is fed. */
-static size_t lacks(const tg_together *t) {
+static size_t lacks(const tg_together_entry *t) {
     if (t->status != TG_OK) return 0;
     return (size_t)(t->s->n_tokens - t->s->n_held) + (t->f->n - t->f->done);
 }
 
 /* Token i of those. */
-static int32_t token_at(const tg_together *t, size_t i) {
+static int32_t token_at(const tg_together_entry *t, size_t i) {
     const size_t again = (size_t)(t->s->n_tokens - t->s->n_held);
     return i < again ? t->s->fed[(size_t)t->s->n_held + i] : t->f->tokens[t->f->done + i - again];
 }
 
 /* Rows [first, first + t->rows) of a run. */
-static void place_rows(const tg_session_class *k, tg_together *t, size_t first) {
+static void place_rows(const tg_session_class *k, tg_together_entry *t, size_t first) {
     tg_session *s = t->s;
     int32_t *tokens = tg_plan_data(&k->plan, k->tokens);
     for (size_t i = 0; i < t->rows; i++) tokens[first + i] = token_at(t, i);
@@ -40,7 +42,7 @@ static void place_rows(const tg_session_class *k, tg_together *t, size_t first) 
 }
 
 /* memmove, because a slide feeds from s->fed itself. */
-static void take_rows(tg_together *t) {
+static void take_rows(tg_together_entry *t) {
     tg_session *s = t->s;
     const size_t again = (size_t)(s->n_tokens - s->n_held);
     const size_t fresh = t->rows > again ? t->rows - again : 0;
@@ -48,106 +50,141 @@ static void take_rows(tg_together *t) {
     s->n_held += (int32_t)t->rows;
     s->n_tokens += (int32_t)fresh;
     t->f->done += fresh;
+    t->rows = 0;
 }
 
-static tg_status run(tg_session_class *k, tg_together *t, size_t n, size_t rows,
-                     tg_cancel_fn cancel, void *user) {
-    tg_run r = { .cancel = cancel, .cancel_user = user };
-    const tg_scalars rt = { .rows = (int32_t)rows };
-    size_t first = 0;
-    for (size_t i = 0; i < n; first += t[i++].rows)
-        if (t[i].rows > 0) place_rows(k, &t[i], first);
-    tg_status status;
-    do {
-        status = tg_session_run_plan(t[0].s, &k->plan, &rt, &r);
-    } while (status == TG_PENDING);
+/* A run of the rows that the entries have; an error ends it. */
+static tg_status go_on_running(tg_together *w, tg_session_class *k, double deadline_ms) {
+    if (!w->running) {
+        size_t first = 0;
+        w->running = k;
+        w->run = (tg_run) { .cancel = w->cancel, .cancel_user = w->user };
+        for (size_t i = 0; i < w->n; first += w->entry[i++].rows)
+            if (w->entry[i].rows > 0) place_rows(k, &w->entry[i], first);
+    }
+    const tg_scalars rt = { .rows = (int32_t)w->rows };
+    w->run.deadline_ms = deadline_ms;
+    const tg_status status = tg_session_run_plan(w->entry[0].s, &w->running->plan, &rt, &w->run);
+    if (status != TG_PENDING) w->running = NULL;
     return status;
 }
 
-/* All but the last token of each. */
-static tg_status feed_all_but_last(tg_decoder *d, tg_together *t, size_t n, tg_cancel_fn cancel,
-                                   void *user) {
+/* The work of a slice ends between runs, too. */
+static tg_status rest(double deadline_ms) { return tg_time_over(deadline_ms) ? TG_PENDING : TG_OK; }
+
+/* All but the last token of each, as much in a run as the largest class takes. */
+static tg_status feed_beginnings(tg_together *w, double deadline_ms) {
     for (;;) {
-        size_t rows = 0, left = (size_t)d->by_rows[TG_SESSION_CLASSES - 1].rows;
-        for (size_t i = 0; i < n; i++) {
-            const size_t lack = lacks(&t[i]), wanted = lack > 0 ? lack - 1 : 0;
-            t[i].rows = wanted < left ? wanted : left;
-            rows += t[i].rows;
-            left -= t[i].rows;
+        size_t left = (size_t)w->d->by_rows[TG_SESSION_CLASSES - 1].rows;
+        if (!w->running) {
+            w->rows = 0;
+            for (size_t i = 0; i < w->n; i++) {
+                tg_together_entry *t = &w->entry[i];
+                const size_t lack = lacks(t), wanted = lack > 0 ? lack - 1 : 0;
+                t->rows = wanted < left ? wanted : left;
+                w->rows += t->rows;
+                left -= t->rows;
+            }
+            if (w->rows == 0) return TG_OK;
         }
-        if (rows == 0) return TG_OK;
-        TG_TRY(run(tg_decoder_class_for(d, rows), t, n, rows, cancel, user));
-        for (size_t i = 0; i < n; i++) take_rows(&t[i]);
+        TG_TRY(go_on_running(w, tg_decoder_class_for(w->d, w->rows), deadline_ms));
+        for (size_t i = 0; i < w->n; i++) take_rows(&w->entry[i]);
+        TG_TRY(rest(deadline_ms));
     }
 }
 
 /* The message that stays is the first one's. */
-static void take_logits(const tg_session_class *k, tg_together *t, size_t n) {
+static void take_logits(tg_together *w) {
+    const tg_session_class *k = &w->d->rows;
     const float *logits = tg_plan_data(&k->plan, k->logits);
-    const size_t V = (size_t)t->s->model->layout.config.vocab;
-    for (size_t i = 0, row_at = 0; i < n; i++) {
-        if (t[i].rows == 0) continue;
-        tg_session *s = t[i].s;
+    const size_t V = (size_t)w->d->model->layout.config.vocab;
+    for (size_t i = 0, row_at = 0; i < w->n; i++) {
+        tg_together_entry *t = &w->entry[i];
+        if (t->rows == 0) continue;
         const float *row = logits + row_at++ * V;
-        t[i].status = tg_session_want_numbers(s, row, (size_t)s->n_held);
-        if (t[i].status == TG_OK) {
-            take_rows(&t[i]);
-            memcpy(s->logits, row, V * sizeof *row);
+        t->status = tg_session_want_numbers(t->s, row, (size_t)t->s->n_held);
+        if (t->status == TG_OK) {
+            take_rows(t);
+            memcpy(t->s->logits, row, V * sizeof *row);
         } else {
-            tg_feeding_abandon(s, t[i].f);
+            tg_feeding_abandon(t->s, t->f);
         }
     }
 }
 
-static tg_status feed_last(tg_decoder *d, tg_together *t, size_t n, tg_cancel_fn cancel,
-                           void *user) {
-    TG_TRY(tg_decoder_want_rows(d));
-    for (size_t i = 0; i < n;) {
-        size_t rows = 0, end = i;
-        for (; end < n && rows < (size_t)d->rows.rows; end++)
-            rows += t[end].rows = lacks(&t[end]) > 0;
-        if (rows > 0) {
-            TG_TRY(run(&d->rows, t + i, end - i, rows, cancel, user));
-            take_logits(&d->rows, t + i, end - i);
-        }
-        i = end;
+/* The last token of each, by the plan that gives every row's logits: it has a row for each session.
+ */
+static tg_status feed_last(tg_together *w, double deadline_ms) {
+    if (!w->running) {
+        w->rows = 0;
+        for (size_t i = 0; i < w->n; i++) w->rows += w->entry[i].rows = lacks(&w->entry[i]) > 0;
+        if (w->rows == 0) return TG_OK;
+        TG_TRY(tg_decoder_want_rows(w->d));
     }
+    TG_TRY(go_on_running(w, &w->d->rows, deadline_ms));
+    take_logits(w);
     return TG_OK;
 }
 
 /* One alone has the plans for one. */
-static tg_status feed_one(tg_together *t, tg_cancel_fn cancel, void *user) {
-    t->f->run.cancel = cancel;
-    t->f->run.cancel_user = user;
-    do {
-        t->status = tg_feeding_go_on(t->s, t->f, 0);
-    } while (t->status == TG_PENDING);
-    if (t->status != TG_OK) tg_feeding_abandon(t->s, t->f);
-    return t->status;
+static tg_status feed_one(tg_together *w, tg_together_entry *t, double deadline_ms) {
+    t->f->run.cancel = w->cancel;
+    t->f->run.cancel_user = w->user;
+    const tg_status status = tg_feeding_go_on(t->s, t->f, deadline_ms);
+    if (status == TG_PENDING) return status;
+    t->status = status;
+    if (status != TG_OK) tg_feeding_abandon(t->s, t->f);
+    return TG_OK;
 }
 
-/* Those that lack one token are left, unless there is but one of them. */
-static void feed_longer(tg_together *t, size_t n, tg_cancel_fn cancel, void *user) {
+/* A lone one; on a GPU those that lack more than a token, and one that is the only one to lack one.
+ */
+static void choose_alone(tg_together *w) {
+    const bool on_gpu = w->d->ctx->backend != w->d->ctx->cpu;
     size_t single = 0;
-    for (size_t i = 0; i < n; i++) single += lacks(&t[i]) == 1;
-    for (size_t i = 0; i < n; i++)
-        if (lacks(&t[i]) > 1 || (lacks(&t[i]) == 1 && single == 1)) feed_one(&t[i], cancel, user);
+    for (size_t i = 0; i < w->n; i++) single += lacks(&w->entry[i]) == 1;
+    for (size_t i = 0; i < w->n; i++) {
+        const size_t lack = lacks(&w->entry[i]);
+        w->entry[i].alone = w->n == 1 || (on_gpu && (lack > 1 || (lack == 1 && single == 1)));
+    }
 }
 
-tg_status tg_together_feed(tg_decoder *d, tg_together *t, size_t n, tg_cancel_fn cancel,
-                           void *user) {
-    for (size_t i = 0; i < n; i++) TG_TRY(tg_session_want_cache(t[i].s));
-    if (n == 0) return TG_OK;
-    if (n == 1) return feed_one(t, cancel, user);
-    const bool on_gpu = d->ctx->backend != d->ctx->cpu;
-    if (on_gpu) feed_longer(t, n, cancel, user);
-    tg_status status = on_gpu ? TG_OK : feed_all_but_last(d, t, n, cancel, user);
-    if (status == TG_OK) status = feed_last(d, t, n, cancel, user);
-    for (size_t i = 0; i < n && status != TG_OK; i++) {
-        if (t[i].status == TG_OK) tg_feeding_abandon(t[i].s, t[i].f);
-        t[i].status = status;
+static tg_status feed_alone(tg_together *w, double deadline_ms) {
+    for (; w->at < w->n; w->at++)
+        if (w->entry[w->at].alone) TG_TRY(feed_one(w, &w->entry[w->at], deadline_ms));
+    return TG_OK;
+}
+
+static tg_status go_on(tg_together *w, double deadline_ms) {
+    for (size_t i = 0; i < w->n; i++) TG_TRY(tg_session_want_cache(w->entry[i].s));
+    if (w->stage == TG_TOGETHER_NEW) {
+        choose_alone(w);
+        w->stage = TG_TOGETHER_ALONE;
     }
-    for (size_t i = 0; i < n && status == TG_OK; i++) status = t[i].status;
+    if (w->stage == TG_TOGETHER_ALONE) {
+        TG_TRY(feed_alone(w, deadline_ms));
+        w->stage = TG_TOGETHER_BEGINNINGS;
+    }
+    if (w->stage == TG_TOGETHER_BEGINNINGS) {
+        TG_TRY(feed_beginnings(w, deadline_ms));
+        w->stage = TG_TOGETHER_LAST;
+    }
+    return feed_last(w, deadline_ms);
+}
+
+void tg_together_abandon(tg_together *w) {
+    for (size_t i = 0; i < w->n; i++)
+        if (w->entry[i].status == TG_OK) tg_feeding_abandon(w->entry[i].s, w->entry[i].f);
+}
+
+tg_status tg_together_go_on(tg_together *w, double deadline_ms) {
+    tg_status status = go_on(w, deadline_ms);
+    if (status == TG_PENDING) return status;
+    if (status != TG_OK) tg_together_abandon(w);
+    for (size_t i = 0; i < w->n; i++) {
+        if (status != TG_OK && w->entry[i].status == TG_OK) w->entry[i].status = status;
+    }
+    for (size_t i = 0; i < w->n && status == TG_OK; i++) status = w->entry[i].status;
     return status;
 }
 

@@ -386,57 +386,74 @@ tg_status tg_generating_go_on(tg_generating *g, double deadline_ms) {
 }
 
 /* Until there is something to be fed with what the others feed. */
-static tg_status go_on_until_feeding(tg_generating *g) {
+static tg_status go_on_until_feeding(tg_generating *g, double deadline_ms) {
     tg_status status = TG_OK;
     while (status == TG_OK && !g->ended && (g->feed.ahead || g->feed.done == g->feed.n))
-        status = next_stage(g, 0);
+        status = next_stage(g, deadline_ms);
     return status;
 }
 
 /* A run of several stops if all of them are to end: one that is cancelled alone ends at its next
  * token. */
-typedef struct feeders {
-    const tg_generating *g;
-    const size_t *who; /* [n] */
-    size_t n;
-} feeders;
-
 static int all_are_cancelled(void *user) {
-    const feeders *f = user;
-    for (size_t k = 0; k < f->n; k++) {
-        const tg_generation *o = &f->g[f->who[k]].o;
+    const tg_generating_all *all = user;
+    for (size_t k = 0; k < all->feed.n; k++) {
+        const tg_generation *o = &all->g[all->who[k]].o;
         if (!o->cancel || !o->cancel(o->user)) return 0;
     }
     return 1;
 }
 
-void tg_generating_together(tg_generating *g, tg_status *status, size_t n) {
-    tg_together t[TG_BATCH_MAX];
-    size_t who[TG_BATCH_MAX], n_feeding;
-    for (size_t i = 0; i < n; i++) g[i].slice_ms = tg_time_ms();
-    do {
-        n_feeding = 0;
-        for (size_t i = 0; i < n; i++) {
-            if (status[i] != TG_OK || g[i].ended) continue;
-            status[i] = go_on_until_feeding(&g[i]);
-            if (status[i] != TG_OK || g[i].ended) {
-                status[i] = conclude(&g[i], status[i]);
-                g[i].ended = true;
-                continue;
-            }
-            who[n_feeding] = i;
-            t[n_feeding++] = (tg_together) { .s = g[i].session, .f = &g[i].feed };
+static void end_one(tg_generating_all *all, size_t i, tg_status status) {
+    all->status[i] = conclude(&all->g[i], status);
+    all->g[i].ended = true;
+}
+
+/* Each as far as it gets alone; what is to be fed then is fed together. A slice may end before all
+ * of them are there, and the next one finds those that are. */
+static tg_status choose_feed(tg_generating_all *all, double deadline_ms) {
+    tg_together *w = &all->feed;
+    *w = (tg_together) { .d = all->g->session->d, .cancel = all_are_cancelled, .user = all };
+    for (size_t i = 0; i < all->n; i++) {
+        tg_generating *g = &all->g[i];
+        if (all->status[i] != TG_OK || g->ended) continue;
+        const tg_status status = go_on_until_feeding(g, deadline_ms);
+        if (status == TG_PENDING) {
+            w->n = 0;
+            return status;
         }
-        if (n_feeding == 0) break;
-        feeders f = { g, who, n_feeding };
-        (void)tg_together_feed(g->session->d, t, n_feeding, all_are_cancelled, &f);
-        for (size_t k = 0; k < n_feeding; k++) {
-            if (t[k].status == TG_OK) continue;
-            g[who[k]].feed.done = g[who[k]].feed.n; /* it was taken back */
-            status[who[k]] = conclude(&g[who[k]], t[k].status);
-            g[who[k]].ended = true;
+        if (status != TG_OK || g->ended) {
+            end_one(all, i, status);
+            continue;
         }
-    } while (n_feeding > 0);
+        all->who[w->n] = i;
+        w->entry[w->n++] = (tg_together_entry) { .s = g->session, .f = &g->feed };
+    }
+    return TG_OK;
+}
+
+static tg_status go_on_together(tg_generating_all *all, double deadline_ms) {
+    tg_together *w = &all->feed;
+    for (;;) {
+        if (w->n == 0) TG_TRY(choose_feed(all, deadline_ms));
+        if (w->n == 0) return TG_OK;
+        if (tg_together_go_on(w, deadline_ms) == TG_PENDING) return TG_PENDING;
+        for (size_t k = 0; k < w->n; k++) {
+            if (w->entry[k].status == TG_OK) continue;
+            all->g[all->who[k]].feed.done = all->g[all->who[k]].feed.n; /* it was taken back */
+            end_one(all, all->who[k], w->entry[k].status);
+        }
+        w->n = 0;
+        if (tg_time_over(deadline_ms)) return TG_PENDING;
+    }
+}
+
+tg_status tg_generating_all_go_on(tg_generating_all *all, double deadline_ms) {
+    for (size_t i = 0; i < all->n; i++) all->g[i].slice_ms = tg_time_ms();
+    const tg_status status = go_on_together(all, deadline_ms);
+    for (size_t i = 0; i < all->n && status == TG_PENDING; i++)
+        if (all->status[i] == TG_OK && !all->g[i].ended) all->g[i].busy_ms = spent(&all->g[i]);
+    return status;
 }
 
 void tg_generating_abandon(tg_generating *g) {

@@ -198,16 +198,31 @@ void tg_cache_pages_go_on(tg_decoder *d, size_t rows, int32_t n_held);
 
 /* ------------------------------------------------------------------------------------- batch.c */
 
-/* Feedings of several sessions of one decoder, each of which ends as it would alone. */
-typedef struct tg_together {
+/* Feedings of several sessions of one decoder, in slices; each ends as it would alone. */
+typedef struct tg_together_entry {
     tg_session *s;
     tg_feeding *f;
     size_t rows;      /* of the run that is going on; 0: none are its */
-    tg_status status; /* E_NUMBER: the session is as it was before its feeding */
+    bool alone;       /* fed by the plans for one session */
+    tg_status status; /* not OK: the session is as it was before its feeding */
+} tg_together_entry;
+typedef struct tg_together {
+    tg_decoder *d;
+    tg_together_entry entry[TG_BATCH_MAX]; /* [n] set by the caller; the rest is zero at first */
+    size_t n;
+    tg_cancel_fn cancel; /* or NULL */
+    void *user;
+    /* ---- where it is */
+    enum { TG_TOGETHER_NEW, TG_TOGETHER_ALONE, TG_TOGETHER_BEGINNINGS, TG_TOGETHER_LAST } stage;
+    size_t at;                 /* ALONE: the entry that is fed */
+    tg_session_class *running; /* whose plan; NULL: none */
+    size_t rows;               /* of that run */
+    tg_run run;
 } tg_together;
-/* All of them to their ends. Answers what held for all, else the first status that is not OK. */
-tg_status tg_together_feed(tg_decoder *d, tg_together *t, size_t n, tg_cancel_fn cancel,
-                           void *user);
+/* Answers TG_PENDING, what held for all, or else the first status that is not OK. */
+tg_status tg_together_go_on(tg_together *w, double deadline_ms);
+/* Before its end: all sessions are as they were. */
+void tg_together_abandon(tg_together *w);
 /* Makes `to` what `from` is, both of one decoder: tokens, cache and logits. */
 tg_status tg_session_copy_from(tg_session *to, const tg_session *from);
 
@@ -266,8 +281,16 @@ typedef struct tg_generating {
 tg_status tg_generating_begin(tg_generating *g);
 tg_status tg_generating_go_on(tg_generating *g, double deadline_ms);
 void tg_generating_abandon(tg_generating *g);
-/* Several, of sessions of one decoder, to their ends; each gets its status. Drafts are read by each
+/* Several, of sessions of one decoder, in slices; each gets its status. Drafts are read by each
  * session for itself. */
-void tg_generating_together(tg_generating *g, tg_status *status, size_t n);
+typedef struct tg_generating_all {
+    tg_generating *g;  /* [n] each has begun */
+    tg_status *status; /* [n] OK at first */
+    size_t n;
+    tg_together feed; /* of entry k: g[who[k]]; n = 0: none is going on */
+    size_t who[TG_BATCH_MAX];
+} tg_generating_all;
+/* TG_PENDING, or TG_OK: all have ended. */
+tg_status tg_generating_all_go_on(tg_generating_all *all, double deadline_ms);
 
 #endif

@@ -17,7 +17,7 @@ void *tg_job_make(tg_context *ctx, const tg_job_kind *kind, const void *bytes, s
         tg_fail_memory(&ctx->err, kind->name, kind->bytes + n_bytes);
         return NULL;
     }
-    if (n_bytes) memcpy(copy, bytes, n_bytes);
+    if (bytes && n_bytes) memcpy(copy, bytes, n_bytes);
     *job = (tg_job) { ctx, kind, TG_PENDING, copy, n_bytes };
     return job;
 }

@@ -36,8 +36,8 @@ struct tg_job {
     size_t copy_bytes;
 };
 
-/* A struct of this kind, zeroed but for its head, with a copy of n_bytes (0: none). NULL, with the
- * error recorded, if there is no memory. */
+/* A struct of this kind, zeroed but for its head, with a copy of n_bytes (0: none), which are zeros
+ * if bytes is NULL. NULL, with the error recorded, if there is no memory. */
 void *tg_job_make(tg_context *ctx, const tg_job_kind *kind, const void *bytes, size_t n_bytes);
 tg_status tg_job_slice(tg_job *job, double budget_ms);
 void tg_job_end(tg_job *job); /* NULL is fine */

@@ -510,9 +510,9 @@ static void profiles_every_step(void **state) {
     const tg_train_options o = options(2, 2);
     run_of r = start_run(common_gpu(), &odd, &o);
     profile_sum kinds = { .n = 0 }, steps = { .n = 0 };
-    OK(r.ctx, tg_trainer_profile(r.trainer, 1, add_row, &kinds));
+    OK(r.ctx, tg_trainer_profile(r.trainer, 1, 0, add_row, &kinds));
     const double start = tg_time_ms();
-    OK(r.ctx, tg_trainer_profile_steps(r.trainer, 1, add_row, &steps));
+    OK(r.ctx, tg_trainer_profile(r.trainer, 1, 1, add_row, &steps));
     const double all = tg_time_ms() - start;
     assert_true(!kinds.named && steps.named);
     assert_true(kinds.n < steps.n && steps.n == steps.count && kinds.count == steps.count);

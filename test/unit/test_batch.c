@@ -77,6 +77,25 @@ static void want_same(const pairs *p, size_t i) {
         assert_true(!a && !b);
 }
 
+/* In slices, however small. */
+static tg_status poll_to_end(tg_job *job, int *slices) {
+    tg_status status;
+    *slices = 0;
+    do {
+        status = tg_job_poll(job, 1e-6);
+        ++*slices;
+    } while (status == TG_PENDING);
+    tg_job_free(job);
+    return status;
+}
+
+static tg_status eval_in_slices(tg_batch *batch, tg_batch_entry *e, size_t n) {
+    tg_job *job;
+    int slices;
+    const tg_status status = tg_batch_eval_job(batch, e, n, &job);
+    return status == TG_OK ? poll_to_end(job, &slices) : status;
+}
+
 /* Some sessions, in any order, each by some tokens, after some of them went back. */
 static void play_round(const pairs *p, uint32_t *seed) {
     static int32_t tokens[SESSIONS][MOST];
@@ -99,7 +118,7 @@ static void play_round(const pairs *p, uint32_t *seed) {
     }
     if (n == 1 && next(seed) % 2) /* by the session's own call */
         assert_int_equal(tg_session_eval(e[0].session, e[0].tokens, e[0].n, NULL), TG_OK);
-    else if (tg_batch_eval(p->batch, e, n) != TG_OK)
+    else if ((next(seed) % 2 ? tg_batch_eval : eval_in_slices)(p->batch, e, n) != TG_OK)
         fail_msg("%s", tg_context_error(p->ctx));
     else
         for (size_t k = 0; k < n; k++) assert_int_equal(e[k].status, TG_OK);
@@ -209,6 +228,43 @@ static void refused(void **state) {
     tg_job_free(job);
     assert_int_equal(tg_batch_eval(p.batch, e, 2), TG_OK);
     close_pairs(&p);
+    tg_context_free(ctx);
+}
+
+/* Given up in the middle, between runs or within one: all sessions are as they were. */
+static void abandoned(void **state) {
+    (void)state;
+    tg_context *ctx = open_context(2, NULL, NULL);
+    static int32_t tokens[24];
+    for (int polls = 0;; polls++) {
+        pairs p = open_pairs(ctx, "llama.gguf", TG_KV_F32);
+        for (size_t i = 0; i < 3; i++) {
+            assert_int_equal(tg_session_eval(p.in[i], tokens, 3 + i, NULL), TG_OK);
+            assert_int_equal(tg_session_eval(p.alone[i], tokens, 3 + i, NULL), TG_OK);
+        }
+        tg_batch_entry e[] = { { p.in[0], tokens, 9, TG_E_MEMORY },
+                               { p.in[2], tokens, 1, TG_E_MEMORY },
+                               { p.in[1], tokens, 24, TG_E_MEMORY } };
+        tg_job *job;
+        tg_status status = TG_PENDING;
+        assert_int_equal(tg_batch_eval_job(p.batch, e, 3, &job), TG_OK);
+        for (int k = 0; k < polls && status == TG_PENDING; k++) status = tg_job_poll(job, 1e-6);
+        assert_int_equal(tg_session_eval(p.in[4], tokens, 1, NULL),
+                         status == TG_PENDING ? TG_E_ARG : TG_OK);
+        tg_job_free(job);
+        for (size_t i = 0; i < 3 && status == TG_PENDING; i++) {
+            assert_int_equal(e[i].status, TG_E_MEMORY); /* nothing was written */
+            want_same(&p, i);
+            assert_int_equal(tg_session_eval(p.in[i], tokens, 2, NULL), TG_OK);
+            assert_int_equal(tg_session_eval(p.alone[i], tokens, 2, NULL), TG_OK);
+            want_same(&p, i);
+        }
+        close_pairs(&p);
+        if (status == TG_PENDING) continue;
+        assert_int_equal(status, TG_OK);
+        assert_true(polls > 3);
+        break;
+    }
     tg_context_free(ctx);
 }
 
@@ -326,7 +382,24 @@ static void texts_as_alone(void **state) {
             g[i].new_ids = in[i].ids;
             what[i] = &g[i];
         }
-        assert_int_equal(tg_batch_continue(p.batch, what, SESSIONS, stats, status), TG_STOPPED);
+        tg_job *job;
+        int slices = 0;
+        if (m == 1) /* a job may be given up, and another one begin */
+            for (int polls = 0; polls < 12; polls++) {
+                assert_int_equal(
+                    tg_batch_continue_job(p.batch, what, SESSIONS, stats, status, &job), TG_OK);
+                for (int k = 0; k < polls; k++) tg_job_poll(job, 1e-6);
+                tg_job_free(job);
+                for (size_t i = 0; i < SESSIONS; i++) in[i] = (heard) { .n = 0 };
+            }
+        if (m == 0) {
+            assert_int_equal(tg_batch_continue(p.batch, what, SESSIONS, stats, status), TG_STOPPED);
+        } else {
+            assert_int_equal(tg_batch_continue_job(p.batch, what, SESSIONS, stats, status, &job),
+                             TG_OK);
+            assert_int_equal(poll_to_end(job, &slices), TG_STOPPED);
+            assert_true(slices > 20);
+        }
         for (size_t i = 0; i < SESSIONS; i++) {
             assert_int_equal(status[i], i == 2 ? TG_STOPPED : TG_OK);
             assert_int_equal(stats[i].end, alone[i].stats.end);
@@ -363,9 +436,9 @@ static void texts_as_alone(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_alone), cmocka_unit_test(long_prompts),
-        cmocka_unit_test(refused),  cmocka_unit_test(not_finite),
-        cmocka_unit_test(copies),   cmocka_unit_test(texts_as_alone),
+        cmocka_unit_test(as_alone),       cmocka_unit_test(long_prompts), cmocka_unit_test(refused),
+        cmocka_unit_test(abandoned),      cmocka_unit_test(not_finite),   cmocka_unit_test(copies),
+        cmocka_unit_test(texts_as_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

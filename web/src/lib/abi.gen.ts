@@ -687,6 +687,8 @@ export const EXPORTS = {
   tg_session_eval_job: 'i:pppp',
   tg_session_slide_job: 'i:pp',
   tg_session_continue_job: 'i:pppp',
+  tg_batch_eval_job: 'i:pppp',
+  tg_batch_continue_job: 'i:pppppp',
   tg_probe_run_job: 'i:pppppp',
   tg_model_eval_job: 'i:pppdipp',
   tg_file_check_job: 'i:ppp',
@@ -711,8 +713,7 @@ export const EXPORTS = {
   tg_check_gradients: 'i:ppppp',
   tg_dump: 'i:pppipp',
   tg_model_dump: 'i:ppipp',
-  tg_trainer_profile: 'i:pipp',
-  tg_trainer_profile_steps: 'i:pipp',
+  tg_trainer_profile: 'i:piipp',
   tg_session_profile: 'i:ppiipp',
   tg_wasm_machine_set: 'v:du',
   tg_wasm_alloc: 'p:p',
@@ -907,6 +908,8 @@ export interface Exports {
   tg_session_eval_job(session: Ptr, tokens: Ptr, n: Ptr, job: Ptr): number;
   tg_session_slide_job(session: Ptr, job: Ptr): number;
   tg_session_continue_job(session: Ptr, what: Ptr, stats: Ptr, job: Ptr): number;
+  tg_batch_eval_job(batch: Ptr, entries: Ptr, n: Ptr, job: Ptr): number;
+  tg_batch_continue_job(batch: Ptr, what: Ptr, n: Ptr, stats: Ptr, statuses: Ptr, job: Ptr): number;
   tg_probe_run_job(probe: Ptr, tokens: Ptr, edits: Ptr, nEdits: Ptr, donor: Ptr, job: Ptr): number;
   tg_model_eval_job(
     ctx: Ptr, model: Ptr, text: Ptr, valFraction: number, evalWindows: number, loss: Ptr, job: Ptr,
@@ -937,8 +940,7 @@ export interface Exports {
   tg_check_gradients(ctx: Ptr, filter: Ptr, report: Ptr, user: Ptr, nFailed: Ptr): number;
   tg_dump(ctx: Ptr, config: Ptr, which: Ptr, batch: number, write: Ptr, user: Ptr): number;
   tg_model_dump(model: Ptr, which: Ptr, batch: number, write: Ptr, user: Ptr): number;
-  tg_trainer_profile(trainer: Ptr, nSteps: number, report: Ptr, user: Ptr): number;
-  tg_trainer_profile_steps(trainer: Ptr, nSteps: number, report: Ptr, user: Ptr): number;
+  tg_trainer_profile(trainer: Ptr, nSteps: number, each: number, report: Ptr, user: Ptr): number;
   tg_session_profile(
     session: Ptr, nRows: Ptr, nTimes: number, each: number, report: Ptr, user: Ptr,
   ): number;
