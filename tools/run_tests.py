@@ -8,25 +8,25 @@ are cores. A WORD picks the jobs whose names hold it.
 
 A run must not be able to lie, so a job fails
   - if its exit code is not 0, or a signal ended it;
-  - at its time limit: its processes are killed, wherever they have gone;
+  - at its time limit: all of its processes are killed (process_tree.py);
   - if it counted nothing ("N passed, N failed", or cmocka's lines), whatever its exit code;
   - if it left something out without saying what and why ("skipped: NAME: REASON");
   - if cmocka began more tests than it reported.
 A name that the table needs and that is not there (a tool, a model, a list without a line in it) is a
-job that failed. Every job's output is in BUILD/log.
+job that failed. Every job's output is in BUILD/log. CPU time is that of all processes that a job
+has started, those of a browser among them.
 """
 import dataclasses
 import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 
+import process_tree
+
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# In the environment of all that a job starts, so that it can be found again.
-MARK = "TG_TEST_JOB"
 
 
 @dataclasses.dataclass
@@ -104,59 +104,27 @@ def count(result, code):
         result.failed += 1
 
 
-def marked(mark):
-    """Processes that carry a job's mark, whatever became of their parents and groups."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/environ", "rb") as f:
-                if f"{MARK}={mark}".encode() in f.read().split(b"\0"):
-                    found.append(int(pid))
-        except OSError:
-            pass
-    return found
-
-
-def kill_marked(mark):
-    for pid in marked(mark):
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-
-
 class Running:
     """A job that has been started."""
 
     def __init__(self, job, folder):
-        self.job, self.begun = job, time.monotonic()
+        self.job, self.begun, self.late = job, time.monotonic(), False
         self.path = os.path.join(folder, re.sub(r"[^\w.,-]+", "_", job.name) + ".log")
-        self.mark = f"{os.getpid()}.{id(self)}"
-        env = {**os.environ, "NO_COLOR": "1", "TG_TEST_TIMES": "1", **job.env, MARK: self.mark}
-        self.late = False
+        env = {**os.environ, "NO_COLOR": "1", "TG_TEST_TIMES": "1", **job.env}
         with open(self.path, "wb") as log:
-            try:
-                self.process = subprocess.Popen(job.command, cwd=TOP, env=env, stdout=log,
-                                                stderr=subprocess.STDOUT,
-                                                stdin=subprocess.DEVNULL, start_new_session=True)
-            except OSError as e:
-                log.write(f"{e}\n".encode())
-                self.process = None
+            self.keeper = process_tree.start(job.command, TOP, env, log)
 
     def ended(self):
         """The result, or None as long as it runs."""
         result = Result(self.job)
-        code = 127
-        if self.process:
-            pid, status, usage = os.wait4(self.process.pid, os.WNOHANG)
-            if not pid:
-                if time.monotonic() - self.begun > self.job.limit_s and not self.late:
-                    self.late = True
-                    self.kill()
-                return None
-            code = self.process.returncode = os.waitstatus_to_exitcode(status)
-            result.cpu_s = usage.ru_utime + usage.ru_stime
-        kill_marked(self.mark)
+        pid, status, usage = os.wait4(self.keeper, os.WNOHANG)
+        if not pid:
+            if time.monotonic() - self.begun > self.job.limit_s and not self.late:
+                self.late = True
+                self.kill()
+            return None
+        code = os.waitstatus_to_exitcode(status)
+        result.cpu_s = usage.ru_utime + usage.ru_stime
         result.wall_s = time.monotonic() - self.begun
         with open(self.path, encoding="utf-8", errors="replace") as f:
             result.log = f.read()
@@ -173,12 +141,7 @@ class Running:
         return result
 
     def kill(self):
-        if self.process and self.process.returncode is None:
-            kill_marked(self.mark)
-            try:
-                os.killpg(self.process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        os.kill(self.keeper, signal.SIGTERM)
 
 
 def show(result):
@@ -227,6 +190,7 @@ def queue(jobs, cores, folder, results):
     finally:
         for r in running:
             r.kill()
+            os.waitpid(r.keeper, 0)
 
 
 def run_all(builds, jobs_of, folder, cores=None):

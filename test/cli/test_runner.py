@@ -85,6 +85,17 @@ def time_limits():
     check(not re.search(r"^sleep 98[78]$", left, re.M), "nothing is left of them")
 
 
+def time_of_all_processes():
+    """CPU time is that of all processes, whatever became of parent, session and environment."""
+    spin = "i=0; while [ $i -lt 500000 ]; do i=$((i+1)); done; touch %s; sleep 986"
+    orphan = f"(env -i setsid sh -c '{spin % os.path.abspath('spun')}' &)"
+    r = result_of(f"{orphan}; until [ -e {os.path.abspath('spun')} ]; do sleep 0.1; done; echo 1 passed, 0 failed")
+    check(not r.failed, "an orphan is no failure")
+    check(r.cpu_s > 0.05, f"half a million turns of an orphan's loop: {r.cpu_s} s")
+    left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    check(not re.search(r"^sleep 986$", left, re.M), "it has ended with its job")
+
+
 def limits_of_tests_in_one_file():
     """util.main stops a test at its limit, which one of many small ones moves on with each."""
     script = ("import sys, time; sys.path.insert(0, sys.argv.pop(1)); import util\n"
@@ -149,4 +160,4 @@ def table():
     os.chdir(here)
 
 
-main(what_passes, what_fails, time_limits, limits_of_tests_in_one_file, builds_and_their_tests, beside_each_other, table)
+main(what_passes, what_fails, time_limits, time_of_all_processes, limits_of_tests_in_one_file, builds_and_their_tests, beside_each_other, table)
