@@ -2,6 +2,12 @@
 /*
  * jobs.c - the public calls that make a job. The blocking ones in tinygpt.c are these and a loop,
  * so arguments are checked here for both; engine/, training/ and load/ do the work.
+ *
+ * Every call has the same order: an object that is NULL has no context that could keep a message,
+ * so TG_E_ARG is all there is to say; then ENTER sets the floating point environment and clears the
+ * last message; then each pointer is wanted; then what the caller reads is made NULL, so that a
+ * call that fails leaves no old handle in it. A job borrows what it was given until it is freed,
+ * and *job is the caller's to free, also when it has ended.
  */
 #include "api/jobs.h"
 
@@ -9,7 +15,8 @@
 #include "api/want.h"
 #include "chat/chat.h"
 
-/* The message of a job that has ended stays until another call has one. */
+/* The message of a job that has ended stays until another call has one, so there is no ENTER here,
+ * which would clear it; a slice sets the floating point environment itself. */
 tg_status tg_job_poll(tg_job *job, double budget_ms) {
     if (!job) return TG_E_ARG;
     if (job->status == TG_PENDING) tg_ctx_clear(&job->ctx->err);
@@ -47,6 +54,8 @@ tg_status tg_model_open_job(tg_context *ctx, const char *path, tg_model **out, t
     WANT(ctx, out);
     WANT_JOB(ctx);
     *out = NULL;
+    /* false: a third-party file's weights keep their types, so the model writes and is not trained.
+     */
     return tg_job_model_open(ctx, path, false, out, job);
 }
 
@@ -67,6 +76,7 @@ tg_status tg_text_lint_job(tg_text *text, int32_t ctx_tokens, double val_fractio
     return tg_job_text_lint(text, ctx_tokens, val_fraction, report, user, job);
 }
 
+/* The vocabulary goes to write() in the last slice, as one text: a tokenizer.json. */
 tg_status tg_tokenizer_train_job(tg_text *text, const char *kind, size_t n_tokens, tg_text_fn write,
                                  void *user, tg_job **job) {
     if (!text) return TG_E_ARG;
@@ -112,6 +122,8 @@ tg_status tg_model_convert_job(tg_context *ctx, const char *path_in, const char 
     WANT(ctx, path_in);
     WANT(ctx, path_out);
     WANT_JOB(ctx);
+    /* Those go through many files and a folder that is swapped, which src/convert does at one go.
+     */
     if (kind == TG_FILE_GGUF || kind == TG_FILE_FOLDER)
         return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
                        "conversion: want a .tinygpt file or a .safetensors file, have a form that "
@@ -134,6 +146,7 @@ tg_status tg_check_kernels_job(tg_context *ctx, const char *filter, tg_check_fn 
     ENTER(ctx);
     WANT(ctx, n_failed);
     WANT_JOB(ctx);
+    /* Ops are checked where the context computes, which on a GPU takes a bench of its own. */
     tg_check_options o;
     TG_TRY(tg_runtime_check_options(ctx, filter, report, user, &o));
     return tg_job_check_kernels(ctx, &o, n_failed, job);
@@ -151,6 +164,7 @@ tg_status tg_measure_gpu_job(tg_context *ctx, double *bytes_per_s, double *gflop
     WANT(ctx, bytes_per_s);
     WANT(ctx, gflops);
     WANT_JOB(ctx);
+    /* false: software is not timed, since its figures would be taken for a card's. */
     return tg_job_measure_gpu(ctx, false, bytes_per_s, gflops, job);
 }
 
@@ -171,6 +185,7 @@ tg_status tg_trainer_new_job(tg_context *ctx, tg_model *model, tg_text *text,
     return tg_job_trainer_new(ctx, model, text, &own, out, job);
 }
 
+/* The text may be NULL: then what depends on its length is 0. */
 tg_status tg_forecast_run_job(tg_context *ctx, const tg_model_config *config, tg_text *text,
                               const tg_train_options *options, tg_forecast *out, tg_job **job) {
     ENTER(ctx);
@@ -208,6 +223,7 @@ tg_status tg_trainer_eval_job(tg_trainer *trainer, double *loss, tg_job **job) {
     return tg_job_trainer_eval(trainer, loss, job);
 }
 
+/* best: the weights of the best validation so far, instead of those of now. */
 static tg_status save_job(tg_trainer *trainer, const char *path, bool best, tg_job **job) {
     if (!trainer) return TG_E_ARG;
     ENTER(trainer->ctx);
@@ -242,6 +258,12 @@ tg_status tg_session_slide_job(tg_session *session, tg_job **job) {
     return tg_job_session_slide(session, job);
 }
 
+/*
+ * Takes the caller's options, of whatever version of the header, into *out, which owns copies of
+ * the structures and of ends; prompt, ids and the template's text stay borrowed. Checked is what
+ * belongs to the call: tokens are checked by the session, and sampling by the sampler, as they are
+ * elsewhere.
+ */
 tg_status tg_job_generating(tg_session *session, const tg_generation *generation,
                             tg_generating *out) {
     tg_context *ctx = session->ctx;
@@ -257,6 +279,7 @@ tg_status tg_job_generating(tg_session *session, const tg_generation *generation
                        "generation: want ids, at most %d ends, and full of 0..%d, have %zu, %zu "
                        "and %d",
                        TG_ENDS_MAX, TG_FULL_STOP, what->n_ids, what->n_ends, (int)what->full);
+    /* A draft guesses ids for the other model to check: the two must mean the same by an id. */
     const tg_session *draft = what->draft_session;
     if (what->draft > TG_DRAFT_MAX ||
         (draft && (draft == session || draft->ctx != ctx ||
@@ -268,6 +291,7 @@ tg_status tg_job_generating(tg_session *session, const tg_generation *generation
     if (draft) TG_TRY(tg_session_want_idle(draft));
     *out = (tg_generating) { .session = session, .o = *what, .sample = sample };
     for (size_t i = 0; i < what->n_ends; i++) out->ends[i] = what->ends[i];
+    /* A text of a template has braces, a name of one has none; without either it is the file's. */
     const char *const name = what->chat_template;
     if (!name)
         out->o.chat_template = session->model->tokenizer.template_text;
@@ -288,6 +312,7 @@ tg_status tg_session_continue_job(tg_session *session, const tg_generation *gene
     return tg_job_session_generate(&g, stats, job);
 }
 
+/* The donor's activations are what edits copy from; it may be NULL if no edit does. */
 tg_status tg_probe_run_job(tg_probe *probe, const int32_t *tokens, const tg_edit *edits,
                            size_t n_edits, const tg_probe *donor, tg_job **job) {
     if (!probe) return TG_E_ARG;

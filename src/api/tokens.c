@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tokens.c - the public calls about tokenizers and conversations: they check, and pass on.
+ *
+ * A tokenizer belongs to the caller (tg_tokenizer_open) or lies inside of a model, as long as that
+ * lives; no call here changes one. Which template a conversation is written with is decided in one
+ * place, want_template().
  */
 #include "api/tokens.h"
 #include "api/want.h"
 #include "load/weights.h"
 
+/* A third-party file has a vocabulary of its own. A file of ours may have one among its keys, and
+ * is otherwise a model of bytes, whose tokenizer needs no file. */
 tg_status tg_tokenizer_open(tg_context *ctx, const char *path, tg_tokenizer **out) {
     ENTER(ctx);
     WANT(ctx, path);
@@ -30,6 +36,8 @@ const tg_tokenizer *tg_model_tokenizer(const tg_model *model) {
  * twice. ids NULL: only the number is wanted. */
 static tg_ids into(int32_t *ids, size_t cap) { return tg_ids_lend(ids, ids ? cap : 0); }
 
+/* *n is the number of all ids, also where there was no room for them, so that a caller can ask once
+ * for the number and once for the ids. */
 static tg_status counted(tg_context *ctx, tg_status s, const tg_ids *all, size_t *n) {
     TG_TRY(s);
     *n = all->n;
@@ -63,6 +71,7 @@ const char *tg_tokenizer_piece(const tg_tokenizer *tok, int32_t id, size_t *n_by
     return tok ? tg_tok_piece(tok->tok, id, n_bytes ? n_bytes : &n) : NULL;
 }
 
+/* A caller's write that has said no is not called again, while what is held back goes on. */
 typedef struct decoding {
     tg_text_fn write;
     void *user;
@@ -74,6 +83,12 @@ static void decoded(void *user, const char *text, size_t n_bytes) {
     if (!d->refused) d->refused = d->write(d->user, text, n_bytes) != 0;
 }
 
+/*
+ * A token may end within a character: its bytes are held back until the rest comes. held [4], the
+ * caller's, keeps them from call to call: their number (0..3), then the bytes; any other number is
+ * memory that nobody has set, and counts as none. NULL, or n == 0, is the end of a text: what is
+ * still held back goes out as it is. All ids are checked before a byte is written.
+ */
 tg_status tg_tokenizer_decode(tg_context *ctx, const tg_tokenizer *tok, const int32_t *ids,
                               size_t n, uint8_t *held, tg_text_fn write, void *user) {
     ENTER(ctx);
@@ -103,6 +118,7 @@ tg_status tg_tokenizer_decode(tg_context *ctx, const tg_tokenizer *tok, const in
 
 /* ------------------------------------------------------------------------------------- chat */
 
+/* A number of n digits, all of which have to be digits; else -1. */
 static int digits(const char *text, size_t n) {
     int value = 0;
     for (size_t i = 0; i < n; i++) {
@@ -112,6 +128,8 @@ static int digits(const char *text, size_t n) {
     return value;
 }
 
+/* The day that templates are told, which has to be one of the Gregorian calendar; all zeros stand
+ * for none. With a date that is given, a conversation is the same tokens on every day. */
 tg_status tg_context_date(tg_context *ctx, const char *date) {
     static const int days[] = { 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
     ENTER(ctx);
@@ -153,12 +171,15 @@ static tg_status want_template(tg_context *ctx, const tg_tokenizer *tok, const c
     return TG_OK;
 }
 
+/* What goes into a template beside the turns: the caller's flags, and the context's date. */
 static tg_chat_said said_of(const tg_context *ctx, unsigned flags) {
     return (tg_chat_said) { .flags = (flags & TG_NO_THINKING ? TG_CHAT_NO_THINKING : 0u) |
                                      (flags & TG_CONTINUE ? TG_CHAT_CONTINUE : 0u),
                             .date = { ctx->date[0], ctx->date[1], ctx->date[2] } };
 }
 
+/* Of turns without tools: they need no JSON. Their texts stay the caller's; only the list of them
+ * is copied, as template code has a type of its own for a turn. */
 tg_status tg_turns_encode(tg_context *ctx, const tg_tokenizer *tok, const char *name,
                           const tg_turn *turns, size_t n_turns, unsigned flags, tg_ids *ids) {
     tg_chat_template made;
@@ -223,6 +244,7 @@ tg_status tg_tokenizer_chat_json(tg_context *ctx, const tg_tokenizer *tok, const
     return counted(ctx, s, &all, n);
 }
 
+/* The text comes as one piece: of a template that fails halfway, nothing has been written. */
 tg_status tg_tokenizer_render(tg_context *ctx, const tg_tokenizer *tok, const char *name,
                               const char *json, size_t n_bytes, unsigned flags, tg_text_fn write,
                               void *user) {
@@ -241,6 +263,7 @@ tg_status tg_tokenizer_render(tg_context *ctx, const tg_tokenizer *tok, const ch
     return s;
 }
 
+/* ends  out [TG_ENDS_MAX]: the ids behind which an answer in this template is over. */
 tg_status tg_tokenizer_ends(tg_context *ctx, const tg_tokenizer *tok, const char *name,
                             int32_t *ends, size_t *n) {
     ENTER(ctx);

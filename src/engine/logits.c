@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * logits.c - the functions of logits.h, in double over a fixed order.
+ *
+ * A token must be the same on every machine, so sums run over ids in their order, on one thread,
+ * and exp and log are the project's own (base/math.h), not a C library's. What a float may be
+ * besides a number is settled in one place: tg_candidate takes a NaN for -inf and +inf for FLT_MAX.
+ * A token is impossible when its logit is -inf; bans and cuts write just that.
  */
 #include "engine/logits.h"
 
@@ -9,6 +14,7 @@
 #include "base/str.h"
 #include "ops/sample/candidate.h"
 
+/* A logit as the sampler sees it. */
 static double value(float x) { return (double)tg_candidate(x); }
 
 /* ------------------------------------------------------------------------- bias and penalties */
@@ -19,6 +25,8 @@ tg_status tg_logits_check_bias(tg_ctx *ctx, const tg_logit_bias *bias, size_t n,
             return tg_fail(ctx, TG_E_RANGE, "logit bias: want an id in [0,%zu), have %ld", V,
                            (long)bias[i].id);
         }
+        /* So put that a NaN is refused, too. -inf is a ban; +inf would make all others impossible.
+         */
         if (!(bias[i].bias <= (double)FLT_MAX)) {
             return tg_fail(ctx, TG_E_ARG, "logit bias of %ld: want a number or -inf, have %g",
                            (long)bias[i].id, bias[i].bias);
@@ -33,6 +41,11 @@ void tg_logits_bias(float *logits, const tg_logit_bias *bias, size_t n) {
     }
 }
 
+/*
+ * Each id once, at its first place in recent [n], by how often it is there: an id that was
+ * penalized at each place would pay `repeat` and `presence` several times. n is a window of some
+ * tens, so that looking through it for each of its ids costs less than a table of V counts would.
+ */
 void tg_logits_penalize(float *logits, size_t V, const int32_t *recent, size_t n,
                         const tg_logits_penalties *p) {
     for (size_t i = 0; i < n; i++) {
@@ -50,17 +63,21 @@ void tg_logits_penalize(float *logits, size_t V, const int32_t *recent, size_t n
 
 /* ------------------------------------------------------------------------- typical, n best */
 
+/* -inf where no token is possible. */
 static double largest(const float *logits, size_t V) {
     double most = -TG_INF;
     for (size_t i = 0; i < V; i++) most = value(logits[i]) > most ? value(logits[i]) : most;
     return most;
 }
 
+/* By distance, and equal ones by id: an order that no sorting algorithm can change. */
 static bool nearer(const void *user, uint32_t a, uint32_t b) {
     const double *distance = user;
     return distance[a] < distance[b] || (!(distance[b] < distance[a]) && a < b);
 }
 
+/* One pass for entropy and total together, one for distances, and a sort: the softmax itself is
+ * never stored. Logits are shifted by the largest, so that no exp overflows. */
 void tg_logits_typical(float *logits, size_t V, double mass, double temperature, uint32_t *order,
                        double *distance) {
     const double max = largest(logits, V);
@@ -79,6 +96,7 @@ void tg_logits_typical(float *logits, size_t V, double mass, double temperature,
         distance[i] = tg_exp(z) > 0 ? tg_fabs(z - mean) : TG_INF;
     }
     tg_sort_numbers(order, V, nearer, distance);
+    /* Until the mass is reached, the token that reaches it among them. */
     double sum = 0;
     size_t kept = 0;
     while (kept < V && sum < mass * total) {
@@ -97,11 +115,14 @@ static double log_sum(const float *logits, size_t V) {
     return max + tg_log(total);
 }
 
+/* -inf where no token is possible, since there is no distribution that it could be of. */
 double tg_logits_logprob(const float *logits, size_t V, int32_t id) {
     const double sum = log_sum(logits, V);
     return tg_isfinite(sum) ? value(logits[id]) - sum : -TG_INF;
 }
 
+/* By insertion into a list of n, which is short: nearly all of the V logits are below its last one.
+ * Until all have been seen, logprobs [n] holds logits. */
 size_t tg_logits_best(const float *logits, size_t V, size_t n, int32_t *ids, double *logprobs) {
     size_t have = 0;
     for (size_t i = 0; i < V && n > 0; i++) {
@@ -124,6 +145,8 @@ bool tg_logits_possible(const float *logits, size_t V) { return tg_isfinite(larg
 
 /* ------------------------------------------------------------------------------------ texts */
 
+/* All are checked before one is taken. Texts are copied, since they are needed as long as a session
+ * generates, which may be longer than the call that names them. */
 tg_status tg_logits_set_texts(tg_ctx *ctx, const char *const *texts, size_t n,
                               tg_logits_texts *out) {
     if (n > TG_LOGITS_TEXTS_MAX) {
@@ -167,6 +190,8 @@ static bool ends_at(const char *text, size_t n, const char *tail, size_t n_tail,
     return true;
 }
 
+/* Every byte of a token is tried as the last one of a banned text, which may have begun in the
+ * tail. What is banned is never drawn, so nothing that was written has to be taken back. */
 void tg_logits_ban(float *logits, size_t V, const tg_logits_texts *banned, const char *tail,
                    size_t n_tail, tg_logits_piece_fn piece, const void *user) {
     for (size_t id = 0; id < V && banned->n > 0; id++) {
@@ -185,7 +210,8 @@ void tg_logits_ban(float *logits, size_t V, const tg_logits_texts *banned, const
     }
 }
 
-/* How much of the end of what is held is the beginning of a stop. */
+/* How much of the end of what is held is the beginning of a stop: that is held back, since the next
+ * piece may complete it; what stands before can never belong to one. */
 static size_t may_stop(const tg_stop_match *match, const tg_logits_texts *stops) {
     const size_t most = stops->longest > 0 ? stops->longest - 1 : 0;
     for (size_t k = match->n < most ? match->n : most; k > 0; k--) {
@@ -232,6 +258,7 @@ void tg_stop_match_push(tg_stop_match *match, const tg_logits_texts *stops, cons
     }
 }
 
+/* The text is over: what was held back for a stop that did not come belongs to it. */
 void tg_stop_match_end(tg_stop_match *match, tg_stop_fn out, void *user) {
     if (match->n > 0 && !match->stopped) out(user, match->held, match->n);
     match->n = 0;

@@ -21,8 +21,11 @@ static uint64_t cache_bytes(const tg_model_config *c, int32_t positions) {
     return tg_model_state_bytes(c, TG_F32, positions, TG_SESSION_ROWS_MAX);
 }
 
+/* Of a million bytes, as disks and downloads are counted. */
 static double megabytes(uint64_t bytes) { return (double)bytes / 1e6; }
 
+/* A file may mix types by tensor, so a name such as Q4_K_M says little: each type with its share,
+ * in the order of the table of types. */
 static void put_types(const tg_tensors *table, tg_buf *out) {
     for (int type = 0; type < TG_DTYPE_COUNT; type++) {
         size_t n = 0;
@@ -38,6 +41,7 @@ static void put_types(const tg_tensors *table, tg_buf *out) {
     }
 }
 
+/* A line for a text that a file may have or not: 120 bytes of it, which is enough to know it by. */
 static void put_text(const tg_gguf *g, const char *key, const char *label, tg_buf *out) {
     const tg_gguf_value *v = tg_gguf_find(g, key);
     if (!v || v->type != TG_GGUF_STRING || v->text.n_bytes == 0) return;
@@ -57,7 +61,8 @@ static const tg_gguf_value *template_of(const tg_gguf *g) {
     return v && v->type == TG_GGUF_STRING ? v : NULL;
 }
 
-/* Why the file's chat template cannot be read; "": it can. */
+/* Why the file's chat template cannot be read; "": it can. A context of its own takes the message,
+ * as a template that is not known is no error of a call that only tells of the file. */
 static void template_fault(const tg_gguf *g, const tg_gguf_value *v, char out[TG_MESSAGE_BYTES]) {
     tg_ctx quiet;
     tg_chat_template t = { 0 };
@@ -67,6 +72,7 @@ static void template_fault(const tg_gguf *g, const tg_gguf_value *v, char out[TG
     memcpy(out, quiet.message, TG_MESSAGE_BYTES);
 }
 
+/* At 1024, 4096 and 16384 tokens, and at the model's whole context: what a person may choose. */
 static void put_cache(const tg_model_config *c, tg_buf *out) {
     tg_buf_puts(out, "cache       ");
     for (int32_t n = 1024; n < c->ctx && n <= 16384; n *= 4)
@@ -75,6 +81,7 @@ static void put_cache(const tg_model_config *c, tg_buf *out) {
                   (int)c->ctx);
 }
 
+/* For people: `tinygpt info`. What the file does not say has no line. */
 static void put_lines(const tg_gguf *g, const tg_tensors *table, tg_buf *out) {
     const tg_model_config *c = &table->config;
     tg_buf_printf(out, "file        %s\n", g->path);
@@ -138,6 +145,8 @@ static void put_caches(tg_json_writer *w, const tg_model_config *c) {
     tg_json_end_array(w);
 }
 
+/* The same for programs. Keys are stable, so one whose value a file lacks is left out, and none is
+ * ever renamed; sizes are in bytes, numbers of weights in elements. */
 static void put_json(const tg_gguf *g, const tg_tensors *table, tg_buf *out) {
     const tg_model_config *c = &table->config;
     tg_json_writer w;
@@ -197,7 +206,9 @@ static void put_json(const tg_gguf *g, const tg_tensors *table, tg_buf *out) {
     tg_json_end_object(&w);
 }
 
-/* Every weight of a tensor as a float, some rows at a time. */
+/* Every weight of a tensor as a float, some rows at a time: a quantised type holds no infinity
+ * itself, but a scale of its blocks may be one. The piece bounds the memory, whatever the tensor's
+ * size. */
 static tg_status check_numbers(const tg_gguf *g, const tg_gguf_tensor *t) {
     enum { PIECE_ELEMS = 1 << 18 };
     const uint64_t cols = t->dim[0], rows = t->elems / cols;
@@ -222,6 +233,8 @@ static tg_status check_numbers(const tg_gguf *g, const tg_gguf_tensor *t) {
     return s;
 }
 
+/* Checksums first, where the file has them: a flipped bit is told as that, and not as the number
+ * that it made of a weight. */
 tg_status tg_inspect_file_weights(tg_ctx *ctx, const char *path) {
     tg_gguf g;
     tg_tensors table;
@@ -262,6 +275,7 @@ static tg_status described(tg_ctx *ctx, const char *path, bool json, tg_text_fn 
     return s;
 }
 
+/* *takes: a file that metadata describe, or the folder of one, whose path is then in folder. */
 tg_status tg_inspect_file_info(tg_ctx *ctx, const char *path, bool json, tg_text_fn write,
                                void *user) {
     char folder[TG_GGUF_PATH_BYTES];

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hf_writer.c - names, head and config.json of a model folder. See hf_writer.h.
+ *
+ * It is hf.c backwards: both go by the same tables of families (model/), so that a name or a key
+ * that is written is also read. A model comes in as a tg_gguf, whatever file it was. What the form
+ * cannot state is refused here, before a byte is written: a folder that another library would read
+ * as another model is worse than none.
  */
 #include "io/hf_writer.h"
 
@@ -10,6 +15,7 @@
 #include "base/str.h"
 #include "io/rope_llama3.h"
 
+/* By the name of the architecture that GGUF has; the message lists all that can be written. */
 static tg_status find_family(const tg_gguf *g, const tg_hf_family **out) {
     tg_gguf_string arch = { "", 0 };
     char known[128] = "";
@@ -49,13 +55,16 @@ static const char *translate(const tg_hf_family *f, tg_arena *arena, const char 
 
 #define ROPE_FREQS "rope_freqs.weight"
 
+/* A key of the model's own architecture, such as llama.rope.freq_base; NULL: the file has none. */
 static const tg_gguf_value *value(const tg_gguf *g, const tg_hf_family *f, const char *key) {
     char full[160];
     snprintf(full, sizeof full, "%s.%s", f->arch, key);
     return tg_gguf_find(g, full);
 }
 
-/* The rule of Llama 3 behind the factors of a file; *there: it has some. */
+/* The rule of Llama 3 behind the factors of a file; *there: it has some. GGUF has a factor for each
+ * pair of a head's elements, config.json the four numbers that they follow from, so the numbers are
+ * looked for, and found only if they give these factors again. */
 static tg_status find_llama3(const tg_gguf *g, const tg_hf_family *f, tg_rope_llama3 *rule,
                              bool *there) {
     const tg_gguf_tensor *t = tg_gguf_tensor_find(g, ROPE_FREQS);
@@ -78,6 +87,8 @@ static tg_status find_llama3(const tg_gguf *g, const tg_hf_family *f, tg_rope_ll
     return s;
 }
 
+/* Names live in the arena. What a family's table says of a tensor is undone when it is written:
+ * gains that GGUF keeps as 1 + w, and matrices that GPT-2 has as [columns, rows]. */
 tg_status tg_hf_outline(const tg_gguf *g, tg_arena *arena, const tg_hf_family **family,
                         tg_hf_out **out, size_t *n) {
     tg_rope_llama3 rule;
@@ -107,6 +118,17 @@ tg_status tg_hf_outline(const tg_gguf *g, tg_arena *arena, const tg_hf_family **
 
 static const char *dtype_name(tg_dtype type) { return tg_dtype_table[type].label; }
 
+/*
+ * The head of a .safetensors file, before the bytes of the tensors in the same order:
+ *
+ *   OFFSET  SIZE  MEANING
+ *        0     8  N, little-endian
+ *        8     N  JSON: name -> { dtype, shape, data_offsets [begin, end) behind the head }, padded
+ *                 with blanks to a multiple of 8
+ *
+ * Shapes are row-major there, and GGUF counts dimensions from the fastest one, hence backwards. On
+ * success *save is the caller's to go on with; else it is NULL, or to be given up by the caller.
+ */
 tg_status tg_hf_save_begin(const tg_gguf *g, const char *path, const tg_hf_out *out, size_t n,
                            tg_dtype type, tg_save **save) {
     tg_buf json;
@@ -161,6 +183,7 @@ static void put_text(tg_json_writer *w, const char *key, const char *text) {
     tg_json_put_string(w, text);
 }
 
+/* As a float, which is what GGUF keeps: a double would be written with digits that nobody chose. */
 static void put_float(tg_json_writer *w, const tg_gguf *g, const tg_hf_family *f, const char *ours,
                       const char *theirs) {
     const tg_gguf_value *v = value(g, f, ours);
@@ -169,6 +192,9 @@ static void put_float(tg_json_writer *w, const tg_gguf *g, const tg_hf_family *f
     tg_json_put_float(w, (float)v->real);
 }
 
+/* The table names a key twice if it is read from either of two of ours: the first that is there is
+ * written. The size of the vocabulary is that of the table of embeddings, as a tokenizer may have
+ * fewer tokens than rows. */
 static void put_sizes(tg_json_writer *w, const tg_gguf *g, const tg_hf_family *f) {
     for (const tg_hf_size *s = f->sizes; s->theirs; s++) {
         const tg_gguf_value *v = value(g, f, s->ours);
@@ -187,6 +213,8 @@ static void put_double(tg_json_writer *w, const char *key, double x) {
     tg_json_put_double(w, x);
 }
 
+/* Nothing at all is written where positions are not scaled. Both names of the key: older libraries
+ * look for "type". */
 static tg_status put_rope(tg_json_writer *w, const tg_gguf *g, const tg_hf_family *f) {
     const tg_gguf_value *factor = value(g, f, "rope.scaling.factor");
     if (!factor) factor = value(g, f, "rope.scale_linear");
@@ -230,6 +258,8 @@ static void put_windows(tg_json_writer *w, const tg_gguf *g, const tg_hf_family 
     tg_json_put_int(w, period->whole);
 }
 
+/* null says that there is no such token, which is not what a missing key says: then a library takes
+ * its own default for the class. */
 static void put_id(tg_json_writer *w, const tg_gguf *g, const char *key, const char *theirs) {
     const tg_gguf_value *id = tg_gguf_find(g, key);
     tg_json_key(w, theirs);
@@ -269,6 +299,8 @@ tg_status tg_hf_put_config(const tg_gguf *g, const tg_hf_family *f, tg_dtype typ
 /* ------------------------------------------------------------------------- what stands beside it
  */
 
+/* generation_config.json: where an answer ends, which may be at one of several ids, and how the
+ * file wants tokens drawn. One end is a number there, several are a list. */
 tg_status tg_hf_put_generation(const tg_gguf *g, const int32_t *ends, size_t n, tg_buf *text) {
     bool draws = false;
     tg_json_writer w;
@@ -299,6 +331,8 @@ tg_status tg_hf_put_generation(const tg_gguf *g, const int32_t *ends, size_t n, 
     return tg_buf_status(g->ctx, text, "generation_config.json");
 }
 
+/* 1_Pooling/config.json of an encoder, by which sentence-transformers makes one vector of a text's.
+ * A way that it does not know leaves the text empty, and the folder without the file. */
 tg_status tg_hf_put_pooling(const tg_gguf *g, const tg_hf_family *f, tg_buf *text) {
     const tg_gguf_value *type = value(g, f, "pooling_type"), *width;
     const tg_gguf_value *names = value(g, f, "pooling_modes");
