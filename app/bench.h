@@ -45,6 +45,8 @@ int tg_bench_room(tg_app *app, const tg_preset *preset, int32_t batch, int copie
  * GPU computes, whose peak nobody measures. E_UNSUPPORTED for a GPU in software: its times would be
  * taken for a GPU's. */
 tg_status tg_bench_peak(const tg_app *app, double *gflops);
+/* E_UNSUPPORTED where the context computes on a GPU in software, as above; else OK. */
+tg_status tg_bench_real_gpu(const tg_app *app);
 void tg_bench_print_peak(double gflops);
 /* What this machine, or its GPU, was just seen to reach: arithmetic, and memory in GB/s. Errors as
  * for tg_bench_peak. */

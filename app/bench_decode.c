@@ -4,8 +4,8 @@
  *
  * Decoding is bound by memory: every token reads all weights once (the position table only a row)
  * and the keys and values so far. The bytes a token times the tokens a second, over what the memory
- * gives (tg_measure_read), says how close decoding comes to that. A small model stays in the caches
- * and may pass 100 %.
+ * gives (the host's by tg_measure_read, a GPU's by tg_measure_gpu), says how close decoding comes
+ * to that. A small model stays in the caches and may pass 100 %.
  */
 #include "bench.h"
 #include "format.h"
@@ -155,8 +155,24 @@ static double bytes_per_token(const bench *b) {
     return 4 * (weights + cache);
 }
 
+/* What the memory that holds the weights gives. */
+typedef struct memory_speed {
+    double bytes_per_s;
+    bool of_gpu;
+} memory_speed;
+
+/* 256 MiB is beyond the caches of nearly all processors. */
+static tg_status measure_memory(tg_context *ctx, memory_speed *m) {
+    tg_gpu_facts gpu;
+    double gflops;
+    m->of_gpu = tg_context_gpu(ctx, &gpu) == TG_OK;
+    if (m->of_gpu) return tg_measure_gpu(ctx, &m->bytes_per_s, &gflops);
+    return tg_measure_read(ctx, (size_t)256 << 20, &m->bytes_per_s);
+}
+
 /* Sorts the times: their order is not reported, only their middle. */
-static void print_decode(const tg_app *app, const bench *b, double read) {
+static void print_decode(const tg_app *app, const bench *b, const memory_speed *memory) {
+    const double read = memory->bytes_per_s;
     double *sorted = b->ms;
     tg_stats_sort(sorted, b->n);
     const double median = tg_stats_median(sorted, b->n);
@@ -188,7 +204,8 @@ static void print_decode(const tg_app *app, const bench *b, double read) {
     printf("a token      %.4f ms in the median (95 %%: %s), %s tokens a second\n", median,
            tg_stats_interval_text(&in, 1, 4, false, interval, sizeof interval), TG_SHORT(per_s));
     printf("it reads     %s, so %.1f GB/s\n", TG_BYTES((uint64_t)bytes_per_token(b)), moved * 1e-9);
-    printf("the memory   gives %.1f GB/s (256 MiB in huge pages): %s of it\n", read * 1e-9,
+    printf("the memory   gives %.1f GB/s (%s): %s of it\n", read * 1e-9,
+           memory->of_gpu ? "the GPU's, by an addition that streams" : "256 MiB in huge pages",
            TG_PERCENT(read > 0 ? moved / read : 0));
 }
 
@@ -231,7 +248,7 @@ static int bench_session(int argc, char **argv, which what) {
     const tg_option_group prefill = TG_GROUP("Options", prefill_options, &v);
     tg_app app;
     bench b = { 0 };
-    double read = 0;
+    memory_speed memory = { 0 };
     int code = tg_app_parse(&app, what == DECODE ? &decode_spec : &prefill_spec,
                             what == DECODE ? &decode : &prefill, 1, argc, argv);
     if (code != TG_ARGS_GO_ON) return code;
@@ -254,16 +271,17 @@ static int bench_session(int argc, char **argv, which what) {
         close_bench(&b);
         return tg_app_end(&app, code);
     }
+    if (status == TG_OK) status = tg_bench_real_gpu(&app);
     if (status == TG_OK && what == DECODE) {
-        /* 256 MiB is beyond the caches of nearly all processors. Before the decoding and not after
-         * it, since the block would push the model out of them. */
-        status = tg_measure_read(app.ctx, (size_t)256 << 20, &read);
+        /* Before the decoding and not after it, since the block would push the model out of the
+         * caches. */
+        status = measure_memory(app.ctx, &memory);
     }
     if (status == TG_OK) status = what == DECODE ? time_decode(&b) : time_prefill(&b);
     if (status != TG_OK) {
         code = tg_app_failed(&app, app.ctx, status, TG_READING);
     } else if (what == DECODE) {
-        print_decode(&app, &b, read);
+        print_decode(&app, &b, &memory);
         code = TG_EXIT_DONE;
     } else {
         print_prefill(&app, &b);

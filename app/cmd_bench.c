@@ -88,12 +88,18 @@ int tg_bench_room(tg_app *app, const tg_preset *preset, int32_t batch, int copie
     return TG_EXIT_USAGE;
 }
 
+tg_status tg_bench_real_gpu(const tg_app *app) {
+    tg_gpu_facts gpu;
+    double bytes_per_s, gflops;
+    if (tg_context_gpu(app->ctx, &gpu) != TG_OK || !gpu.software) return TG_OK;
+    return tg_measure_gpu(app->ctx, &bytes_per_s, &gflops); /* which says so */
+}
+
 tg_status tg_bench_peak(const tg_app *app, double *gflops) {
     tg_gpu_facts gpu;
-    double bytes_per_s;
     *gflops = 0;
     if (tg_context_gpu(app->ctx, &gpu) != TG_OK) return tg_measure_peak(app->ctx, gflops);
-    return gpu.software ? tg_measure_gpu(app->ctx, &bytes_per_s, gflops) : TG_OK;
+    return tg_bench_real_gpu(app);
 }
 
 /* 256 MiB are beyond the caches of a usual machine. */

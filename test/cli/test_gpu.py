@@ -91,6 +91,9 @@ def software_is_named():
     expect(r, 0, "two steps on a software adapter")
     for word in ("SwiftShader", "software", "subgroups", "limits: ", DAWN):
         check(word in r.text + r.errors, f"banner: {word}", r.text[:500])
+    expect(tinygpt("bench", "decode", "--preset", "tiny", "--device", "webgpu", timeout=600,
+                   env={"VK_ICD_FILENAMES": SWIFTSHADER, "TG_WEBGPU_LIB": DAWN}), 2,
+           "a software adapter is not timed", err="software")
 
 
 def an_adapter_that_is_too_small():
