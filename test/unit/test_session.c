@@ -510,6 +510,87 @@ static void files_of_somebody_else(void **state) {
     close_file(&o);
 }
 
+/* Whole by its checksum, and with a head that is not this session's, or not the file's. */
+static void heads_that_lie(void **state) {
+    (void)state;
+    enum { SHAPE, WEIGHTS, KV, LAYERS, HEADS, ROW_BYTES, VOCAB, TOKENS, LOST, NOTE_BYTES, BITS };
+    static const struct {
+        int field;
+        uint32_t value; /* instead of what is there, or with MORE: beside it */
+        bool more;
+        tg_status want;
+        const char *words;
+    } rows[] = {
+        { SHAPE, 1, true, TG_E_SHAPE, "another model" },
+        { WEIGHTS, 1, true, TG_E_SHAPE, "another model" },
+        { LAYERS, 1, true, TG_E_SHAPE, "another model" },
+        { VOCAB, 1, true, TG_E_SHAPE, "another model" },
+        { KV, TG_F16, false, TG_E_SHAPE, "a cache of f32, as this session has, have one of f16" },
+        { KV, 77, false, TG_E_SHAPE, "have one of int8" },
+        { HEADS, 1, true, TG_E_SHAPE, "want a cache of" },
+        { ROW_BYTES, 4, true, TG_E_SHAPE, "want a cache of" },
+        { TOKENS, INT32_MAX, false, TG_E_FULL, "room for 2147483647 tokens" },
+        { TOKENS, 19, false, TG_E_FORMAT, "the sizes in its head" },
+        { LOST, 1, false, TG_E_FORMAT, "the sizes in its head" },
+        { LOST, 21, false, TG_E_FORMAT, "the sizes in its head" },
+        { NOTE_BYTES, 1, true, TG_E_FORMAT, "the sizes in its head" },
+        { NOTE_BYTES, UINT32_MAX, false, TG_E_FORMAT, "the sizes in its head" },
+        { BITS, 4, true, TG_E_FORMAT, "the sizes in its head" },
+        { BITS, UINT32_MAX, false, TG_E_FORMAT, "the file ends too early" },
+    };
+    static char bytes[1 << 20];
+    opened o = open_file(MODEL);
+    tg_session *s = session_of(&o, TG_KV_F32);
+    feed(s, 0, 20, 20, NULL);
+    (void)remove(SAVED);
+    assert_int_equal(tg_session_save(s, SAVED, "x", 1), TG_OK);
+    const size_t n = read_file(SAVED, bytes, sizeof bytes);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        uint8_t *const at = (uint8_t *)bytes + 8 + 4 * rows[i].field;
+        const uint32_t was = tg_get_u32(at);
+        tg_put_u32(at, rows[i].more ? was + rows[i].value : rows[i].value);
+        seal(bytes, n);
+        write_file(SAVED, bytes, n);
+        refused(&o, s, rows[i].want, rows[i].words);
+        tg_put_u32(at, was);
+    }
+    tg_session_free(s);
+    close_file(&o);
+}
+
+/* How it was computed, told by another version: more than is known here, or less. It is loaded. */
+static void bits_of_other_versions(void **state) {
+    (void)state;
+    enum { AT = 52, LONGER = 400 };
+    static char bytes[1 << 20], told[1 << 20];
+    opened o = open_file(MODEL);
+    tg_session *s = session_of(&o, TG_KV_F32);
+    float want[V], have[V];
+    feed(s, 0, 20, 20, NULL);
+    (void)remove(SAVED);
+    assert_int_equal(tg_session_save(s, SAVED, "x", 1), TG_OK);
+    const size_t n = read_file(SAVED, bytes, sizeof bytes);
+    const uint32_t was = tg_get_u32((const uint8_t *)bytes + 48);
+    feed(s, 20, 1, 1, want);
+    static const uint32_t lengths[] = { 0, 3, LONGER };
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        const uint32_t length = lengths[i];
+        memcpy(told, bytes, AT);
+        tg_put_u32((uint8_t *)told + 48, length);
+        for (uint32_t k = 0; k < length; k++)
+            told[AT + k] = k < was && length > was ? bytes[AT + k] : ',';
+        memcpy(told + AT + length, bytes + AT + was, n - AT - was);
+        seal(told, n - was + length);
+        write_file(SAVED, told, n - was + length);
+        if (tg_session_load(s, SAVED, NULL, NULL) != TG_OK)
+            fail_msg("%u bytes: %s", (unsigned)length, tg_context_error(o.ctx));
+        feed(s, 20, 1, 1, have);
+        assert_memory_equal(want, have, sizeof want);
+    }
+    tg_session_free(s);
+    close_file(&o);
+}
+
 /* A cache of 16 MiB. A token takes next to nothing of it; two thousand fill its first huge page,
  * which is joined, and the beginning of the second, which is not; no bit of an answer changes. */
 static void a_cache_that_grows(void **state) {
@@ -683,6 +764,8 @@ int main(void) {
         cmocka_unit_test(sessions_of_version_1),
         cmocka_unit_test(files_that_are_refused),
         cmocka_unit_test(files_of_somebody_else),
+        cmocka_unit_test(heads_that_lie),
+        cmocka_unit_test(bits_of_other_versions),
         cmocka_unit_test(rows_of_packed_caches),
         cmocka_unit_test(one_too_many),
         cmocka_unit_test(sliding_keeps_the_newest_half),
