@@ -35,6 +35,12 @@ if python3 tools/barriers.py >build/barriers.log 2>&1; then say barriers "$(cat 
     fail barriers
 fi
 
+# A fault that can no longer be put into the code says nothing about the tests.
+if python3 tools/mutants/run.py --list >build/mutants.log 2>&1; then say mutants "$(tail -1 build/mutants.log), each in its place"; else
+    grep ': ' build/mutants.log | head -20
+    fail mutants
+fi
+
 # What tests switch on to see a fault is in their own objects, and in nothing that ships.
 hooks='TG_GPU_WRONG|TG_TEST_NAN|gpu_lose|trainer_poison|fault-nan|TG_TEST_HOOKS'
 shipped=(build/tinygpt build/libtinygpt.a build/libtinygpt.so build/wasm/*.wasm web/dist web/lib web/wasm)
