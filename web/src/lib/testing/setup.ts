@@ -57,10 +57,20 @@ export async function finish(trainer: Trainer): Promise<{ hash: string; loss: nu
 const STOP_MS = 100;
 const ROUNDS = 5;
 
+/** Milliseconds that all threads of this process have computed since, however busy the machine is. */
+export function computing(): () => number {
+  const begun = process.cpuUsage();
+  return () => {
+    const { user, system } = process.cpuUsage(begun);
+    return (user + system) / 1000;
+  };
+}
+
 /**
  * What is told to stop does so within 100 ms: the median of some times, each the milliseconds that
- * one stop took. A machine that is busy with other things makes stops late, and none early, so it
- * gets several rounds; what looks too rarely is late in all of them.
+ * one stop took of computing, since what does not stop goes on with that. Other threads of this
+ * process may compute beside it, and make no stop early, so it gets several rounds; what looks too
+ * rarely is late in all of them.
  */
 export async function expectPromptStops(late: (i: number) => Promise<number>, times = 5) {
   let best = Infinity;
