@@ -217,7 +217,7 @@ def pages(build):
     def job(path):
         name = os.path.basename(path).split(".")[0]
         return Job(f"page: {name}", vitest("--config", "e2e/vitest.config.ts", f"{name}.e2e.ts"),
-                   env=env, limit_s=1800, alone=name in TIMED_PAGES)
+                   env=env, limit_s=3600, alone=name in TIMED_PAGES)
 
     return per_line("pages", "web/e2e/*.e2e.ts", job)
 

@@ -18,6 +18,8 @@ const FLAGS = [
   '--enable-unsafe-webgpu',
   '--use-webgpu-adapter=swiftshader',
   '--enable-features=Vulkan',
+  // The software adapter is for what is computed: what is shown costs less without it.
+  '--disable-gpu-compositing',
   '--enable-dawn-features=disable_workgroup_init',
 ];
 
@@ -45,7 +47,10 @@ export interface VisitOptions extends BrowserContextOptions {
   port?: number;
 }
 
-/** A browser with a profile on the disk, as a person has. */
+/**
+ * A browser with a profile on the disk, as a person has. Nothing moves, unless a test is about what
+ * does: the first screen would train and write beside all others.
+ */
 export async function visit(o: VisitOptions = {}): Promise<Visit> {
   const { profile = mkdtempSync(join(tmpdir(), 'tinygpt-e2e-')), args = [], ...options } = o;
   const context = await chromium.launchPersistentContext(profile, {
@@ -54,6 +59,7 @@ export async function visit(o: VisitOptions = {}): Promise<Visit> {
     args: [...FLAGS, ...args],
     ignoreDefaultArgs: NOT_PLAYWRIGHTS,
     viewport: { width: 1280, height: 900 },
+    reducedMotion: 'reduce',
     ...options,
   });
   // Whoever takes longer hangs, also on a machine that is slow and busy.

@@ -9,12 +9,13 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Page } from 'playwright-core';
-import { firstTab, forget, visit, type Visit } from './browser';
+import type { Visit } from './browser';
 import { findings } from './looking';
-import { Playground, TEXT } from './page';
-import { program, serve, type Site } from './servers';
+import { type Playground, TEXT } from './page';
+import { program, type Site } from './servers';
+import { onFreshStages } from './stage';
 
 const web = resolve(import.meta.dirname, '..');
 const NAME = 'SmolLM2-135M-Instruct.Q4_1.gguf';
@@ -26,19 +27,14 @@ let v: Visit;
 let p: Playground;
 let page: Page;
 
-beforeEach(async () => {
-  site = await serve();
-  // What the service worker fetches passes by the routes of a test.
-  v = await visit({ serviceWorkers: 'block' });
-  page = firstTab(v);
-  p = new Playground(page);
-});
-afterEach(async () => {
-  await v.close();
-  forget(v.profile);
-  await site.stop();
-  expect(v.errors).toEqual([]);
-});
+// What the service worker fetches would pass by the routes of a test.
+onFreshStages(
+  (stage) => {
+    ({ site, v, p } = stage);
+    page = p.page;
+  },
+  { serviceWorkers: 'block' },
+);
 
 async function pick(file: string): Promise<void> {
   const chooser = page.waitForEvent('filechooser');

@@ -4,13 +4,12 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { firstTab, forget, visit, type Visit } from './browser';
-import { Playground, TEXT } from './page';
-import { program, serve, type Site } from './servers';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Playground, TEXT } from './page';
+import { program, type Site } from './servers';
+import { onFreshStages } from './stage';
 
 let site: Site;
-let v: Visit;
 let p: Playground;
 let folder: string;
 let textFile: string;
@@ -52,25 +51,13 @@ function file(name: string): string {
   return join(folder, name);
 }
 
-beforeAll(async () => {
-  site = await serve();
+beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'tinygpt-files-'));
   textFile = file('fox.txt');
   writeFileSync(textFile, TEXT);
 });
-afterAll(async () => {
-  await site.stop();
-  rmSync(folder, { recursive: true });
-});
-beforeEach(async () => {
-  v = await visit();
-  p = new Playground(firstTab(v));
-});
-afterEach(async () => {
-  await v.close();
-  forget(v.profile);
-  expect(v.errors).toEqual([]);
-});
+afterAll(() => rmSync(folder, { recursive: true }));
+onFreshStages((stage) => ({ site, p } = stage));
 
 async function openFile(path: string): Promise<void> {
   await p.page.locator('input[type=file][aria-label="Open a file"]').setInputFiles(path);

@@ -1,26 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /** first.e2e.ts - the first screen: it moves before anybody has done anything, and goes on from there. */
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { firstTab, forget, visit, type Visit } from './browser';
-import { Playground } from './page';
-import { serve, type Site } from './servers';
+import { expect, it } from 'vitest';
+import type { Playground } from './page';
+import type { Site } from './servers';
+import { onOneStage } from './stage';
 
 let site: Site;
-let v: Visit;
 let p: Playground;
 
-beforeAll(async () => {
-  site = await serve();
-  v = await visit({ serviceWorkers: 'block' });
-  p = new Playground(firstTab(v));
-  await p.open(site.url);
-});
-afterAll(async () => {
-  await v.close();
-  forget(v.profile);
-  await site.stop();
-  expect(v.errors).toEqual([]);
-});
+onOneStage(
+  (stage) => {
+    ({ site, p } = stage);
+    return p.open(site.url);
+  },
+  { serviceWorkers: 'block', reducedMotion: 'no-preference' },
+);
 
 const written = () => p.page.locator('.hero-written').count();
 const beginning = () => p.page.getByRole('textbox', { name: /A beginning/ });
@@ -48,7 +42,7 @@ it('rests where motion is not wanted', async () => {
     .poll(() => p.page.locator('.hero-percent').first().innerText(), { timeout: 120_000 })
     .toMatch(/[1-9]/);
   expect(await written()).toBe(0);
-  await p.page.emulateMedia({ reducedMotion: null });
+  await p.page.emulateMedia({ reducedMotion: 'no-preference' });
 });
 
 it.each([

@@ -11,44 +11,40 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Worker } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { firstTab, forget, visit, type Visit } from './browser';
-import { Playground, TEXT } from './page';
-import { program, serve, type Site } from './servers';
+import { type Playground, TEXT } from './page';
+import { program, type Site } from './servers';
+import { onOneStage } from './stage';
 
 let site: Site;
-let v: Visit;
 let p: Playground;
 let folder: string;
 
-beforeAll(async () => {
-  site = await serve();
+beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'tinygpt-gpu-'));
-  v = await visit({ serviceWorkers: 'block' });
-  p = new Playground(firstTab(v));
-  // The engine's worker keeps its devices where the test finds them.
-  await v.context.route(/engine\.worker.*\.js/, async (route) => {
-    const answer = await route.fetch();
-    const keep = `{
-      const request = GPUAdapter.prototype.requestDevice;
-      GPUAdapter.prototype.requestDevice = async function (...args) {
-        const device = await request.apply(this, args);
-        (self.devices ??= []).push(device);
-        return device;
-      };
-    }\n`;
-    await route.fulfill({ response: answer, body: keep + (await answer.text()) });
-  });
 });
-afterAll(async () => {
-  await v.close();
-  forget(v.profile);
-  rmSync(folder, { recursive: true });
-  await site.stop();
-  expect(v.errors).toEqual([]);
-});
+afterAll(() => rmSync(folder, { recursive: true }));
+onOneStage(
+  async (stage) => {
+    ({ site, p } = stage);
+    // The engine's worker keeps its devices where the test finds them.
+    await stage.v.context.route(/engine\.worker.*\.js/, async (route) => {
+      const answer = await route.fetch();
+      const keep = `{
+        const request = GPUAdapter.prototype.requestDevice;
+        GPUAdapter.prototype.requestDevice = async function (...args) {
+          const device = await request.apply(this, args);
+          (self.devices ??= []).push(device);
+          return device;
+        };
+      }\n`;
+      await route.fulfill({ response: answer, body: keep + (await answer.text()) });
+    });
+  },
+  { serviceWorkers: 'block' },
+);
 
 /** All shaders of a step, on a machine that is busy, too. */
-const COMPILED_MS = 600_000;
+const COMPILED_MS = 1_500_000;
 
 // What the adapter compiles is the same for any size; what it writes with tiny takes minutes.
 const SHAPE = { layers: 1, width: 32, heads: 2, ctx: 32 };
@@ -128,7 +124,7 @@ async function continueFor(steps: number): Promise<void> {
 const STEPS = 120;
 
 // A software adapter compiles on the cores that all else runs on.
-describe('the GPU in the page', { timeout: 1_700_000 }, () => {
+describe('the GPU in the page', { timeout: 3_400_000 }, () => {
   let file: string;
   let data: string[];
   let want: Map<number, number>;

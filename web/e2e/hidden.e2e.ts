@@ -45,7 +45,11 @@ async function rate(tab: RawTab, ms: number): Promise<number> {
   return ((last.step - first.step) * 1000) / (last.at - first.at);
 }
 
-it('keeps its rate for twenty seconds out of sight', async () => {
+/** Timers of a tab are held back when it has been hidden for ten seconds. */
+const HIDDEN_MS = process.env['TG_TEST_LONG'] ? 20_000 : 15_000;
+const SEEN_MS = process.env['TG_TEST_LONG'] ? 8000 : 4000;
+
+it('keeps its rate out of sight', async () => {
   const tab = await chrome.tab(
     link(site.url, 'start', {
       size: 'small',
@@ -63,7 +67,7 @@ it('keeps its rate for twenty seconds out of sight', async () => {
   for (let i = 0; i < 3 && Math.max(0, ...ratios) < 0.9; i++) {
     await tab.show();
     await until(tab, `document.visibilityState === 'visible'`);
-    const before = await rate(tab, 8000);
+    const before = await rate(tab, SEEN_MS);
     await other.show();
     await until(tab, `document.visibilityState === 'hidden'`);
     const frames = tab.evaluate<number>(
@@ -74,11 +78,11 @@ it('keeps its rate for twenty seconds out of sight', async () => {
         setTimeout(() => done(n), 5000);
       })`,
     );
-    const hidden = await rate(tab, 20_000);
+    const hidden = await rate(tab, HIDDEN_MS);
     expect(await frames).toBe(0);
     await tab.show();
     await until(tab, `document.visibilityState === 'visible'`);
-    const after = await rate(tab, 8000);
+    const after = await rate(tab, SEEN_MS);
     ratios.push(hidden / ((before + after) / 2));
   }
   console.log(`hidden to visible: ${ratios.map((r) => r.toFixed(3)).join(' ')}`);

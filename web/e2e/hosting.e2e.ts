@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/** hosting.e2e.ts - hosts with and without headers, no network, new versions, other pages. */
+/**
+ * hosting.e2e.ts - hosts with and without headers, no network, new versions, other pages.
+ *
+ * Threads need a page that is isolated from others, which a host says by two headers. Where it does
+ * not, the page's service worker says it in the host's place, for which the page has to be loaded
+ * once more; the same worker keeps the page for when there is no network. What can go wrong is told
+ * by how often the tab has loaded a document, and by which build of the core runs.
+ */
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
-import { firstTab, forget, visit, type Visit, type VisitOptions } from './browser';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { forget, visit, type Visit, type VisitOptions } from './browser';
 import { Playground, TEXT } from './page';
 import { dist, type PlainOptions, serve, servePlain, type Site } from './servers';
+import { freshTab } from './stage';
 
 let v: Visit;
 let p: Playground;
@@ -14,9 +22,14 @@ let site: Site;
 /** How often the tab has loaded a document. */
 let loads = 0;
 
+/** A browser for each way to open one; each test has an address of its own in it. */
+const browsers = new Map<string, Visit>();
+
 async function come(o: VisitOptions = {}): Promise<void> {
-  v = await visit(o);
-  p = new Playground(firstTab(v));
+  const way = JSON.stringify(o);
+  v = browsers.get(way) ?? (await visit(o));
+  browsers.set(way, v);
+  p = new Playground(await freshTab(v));
   loads = 0;
   p.page.on('domcontentloaded', () => {
     if (p.page.url().startsWith('http')) loads++;
@@ -39,11 +52,18 @@ function isolatedNow(): Promise<boolean> {
 }
 
 afterEach(async () => {
-  await v.close();
-  forget(v.profile);
+  await freshTab(v);
+  await v.context.unrouteAll();
+  await v.context.setOffline(false);
   await site.stop();
   // A host that is gone shows as such in the console, which no page can prevent.
-  expect(v.errors.filter((e) => !e.includes('net::ERR_'))).toEqual([]);
+  expect(v.errors.splice(0).filter((e) => !e.includes('net::ERR_'))).toEqual([]);
+});
+afterAll(async () => {
+  for (const { close, profile } of browsers.values()) {
+    await close();
+    forget(profile);
+  }
 });
 
 describe('tinygpt serve', () => {
@@ -62,6 +82,7 @@ describe('tinygpt serve', () => {
     await p.open(site.url);
     await controlled();
     await site.stop();
+    // Both the server and the network: what is asked of either is an error in the console.
     await v.context.setOffline(true);
     await p.open(site.url, 'start', { size: 'tiny', steps: 60, warmup: 5 });
     expect(await isolatedNow()).toBe(true);
@@ -81,6 +102,7 @@ describe('a host without headers', () => {
     await p.page.goto(site.url);
     await p.isolated();
     await p.page.getByText(/\d+ threads, /).waitFor();
+    // A page that loads itself again and again would do so within that.
     await p.page.waitForTimeout(2000);
     expect(loads).toBe(2);
     await p.page.reload();
@@ -99,14 +121,17 @@ describe('a host without headers', () => {
   it('does not take the page away from a person who has begun', async () => {
     await plain();
     await come();
-    // The worker's files come late, as on a slow line.
+    // The worker's files come late, as on a slow line: behind the first keys.
+    let typed = () => {};
+    const hasTyped = new Promise<void>((resolve) => (typed = resolve));
     await v.context.route('**/icon-512.png', async (route) => {
-      await new Promise((resolve) => setTimeout(resolve, 3000));
+      await hasTyped;
       await route.continue();
     });
     await p.page.goto(site.url);
     await p.button('Paste or type').click();
     await p.page.getByRole('textbox', { name: 'Your own text' }).fill('Mine. '.repeat(100));
+    typed();
     await p.button('Load it again').waitFor();
     expect(await isolatedNow()).toBe(false);
     expect(loads).toBe(1);
@@ -166,6 +191,7 @@ describe('another version', () => {
     await p.isolated();
     await p.ready();
     host.folder = folders[1];
+    // The new version is there, and is not used: a run that goes on would lose its page.
     await p.page.reload();
     await p.ready();
     expect(await shownVersion()).toBe('one');
@@ -208,6 +234,7 @@ describe('another version', () => {
     await p.isolated();
     await p.ready();
     host.folder = folder;
+    // The worker asks its host for a page of its own now and then: it must not hold the address.
     await expect
       .poll(async () => {
         await p.page.goto(site.url);

@@ -2,17 +2,15 @@
 /**
  * look.e2e.ts - every view, on a desktop and on a phone: axe-core finds nothing, nothing sticks out
  * of the screen, and a picture of each goes to build/screens to be looked at. A device loads the
- * page and trains once; views are opened in the colours that they are looked at. The long tests look
- * at both colours on both devices, others at light ones on the desktop and dark ones on the phone.
+ * page and trains once; views are opened in the colours that they are looked at.
  *
- *   TG_SCREENS     where the pictures go; ../build/screens
- *   TG_TEST_LONG   set in the long tests
+ *   TG_SCREENS   where the pictures go; ../build/screens
  */
 import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { firstTab, forget, visit, type Visit } from './browser';
-import { findings, overhang, SCHEMES, SIZES } from './looking';
+import { type Device, findings, overhang, schemesOf, SIZES } from './looking';
 import { Playground, TEXT } from './page';
 import { serve, type Site } from './servers';
 
@@ -69,17 +67,15 @@ function nameOf(view: string): string {
   return view.toLowerCase().replaceAll(' ', '-');
 }
 
-describe.each(Object.entries(SIZES))('on a %s', (device, viewport) => {
-  // One device begins in light colours, the other in dark ones.
-  const both = device === 'phone' ? SCHEMES.toReversed() : [...SCHEMES];
-  const schemes = process.env['TG_TEST_LONG'] ? both : both.slice(0, 1);
+describe.each(Object.keys(SIZES) as Device[])('on a %s', (device) => {
+  const viewport = SIZES[device];
+  const schemes = schemesOf(device);
 
   beforeAll(async () => {
     v = await visit({
       colorScheme: schemes[0]!,
       viewport,
       hasTouch: device === 'phone',
-      reducedMotion: 'reduce',
     });
     p = new Playground(firstTab(v));
     await p.open(site.url, 'start', { size: 'tiny', steps: 400 });

@@ -1,28 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /** lost.e2e.ts - nothing is lost: killed tabs, full storage, a second tab, workers that die. */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { firstTab, forget, visit, type Visit } from './browser';
+import { describe, expect, it } from 'vitest';
+import type { Visit } from './browser';
 import { freezeStoreAt, killTab } from './kill';
 import { Playground, TEXT } from './page';
-import { serve, type Site } from './servers';
+import type { Site } from './servers';
+import { onFreshStages } from './stage';
 
 let site: Site;
 let v: Visit;
 let p: Playground;
 
-beforeAll(async () => {
-  site = await serve();
-});
-afterAll(() => site.stop());
-beforeEach(async () => {
-  v = await visit();
-  p = new Playground(firstTab(v));
-});
-afterEach(async () => {
-  await v.close();
-  forget(v.profile);
-  expect(v.errors).toEqual([]);
-});
+onFreshStages((stage) => ({ site, v, p } = stage));
 
 const SAVED = /Saved at step/;
 /** Operations of a save: the page's tests end a tab at some of them, the long ones at each. */

@@ -161,11 +161,14 @@ export class Playground {
   /** Waits until a run that has paused is saved where it stands; the step. */
   async paused(): Promise<number> {
     await this.button('Go on').waitFor();
-    const saved = async () =>
-      Number((await this.page.getByText(/^Saved at step/).first().innerText())
-        .replace(/\. .*/s, '').replace(/\D/g, ''));
-    await expect.poll(saved).toBe(await this.step());
+    await expect.poll(() => this.savedStep()).toBe(await this.step());
     return this.step();
+  }
+
+  /** The step that the page says a refresh loses nothing before. */
+  async savedStep(): Promise<number> {
+    const said = await this.page.getByText(/^Saved at step/).first().innerText();
+    return Number(said.replace(/\. .*/s, '').replace(/\D/g, ''));
   }
 
   /** The run has come to its end by itself, and has been saved. */

@@ -1,24 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /** paint.e2e.ts - how soon the page is there, served by the program. It measures time: nothing runs beside it. */
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { firstTab, forget, visit, type Visit } from './browser';
-import { Playground } from './page';
-import { serve, type Site } from './servers';
+import { expect, it } from 'vitest';
+import type { Playground } from './page';
+import type { Site } from './servers';
+import { onOneStage } from './stage';
 
 let site: Site;
-let v: Visit;
 let p: Playground;
 
-beforeAll(async () => {
-  site = await serve();
-  v = await visit({ serviceWorkers: 'block' });
-  p = new Playground(firstTab(v));
-});
-afterAll(async () => {
-  await v.close();
-  forget(v.profile);
-  await site.stop();
-  expect(v.errors).toEqual([]);
+onOneStage((stage) => ({ site, p } = stage), {
+  serviceWorkers: 'block',
+  reducedMotion: 'no-preference',
 });
 
 it('has painted within a second and can be used within two, its scripts by brotli', async () => {

@@ -1,32 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /** train.e2e.ts - the main road: paste a text, train, read what it writes, come back later. */
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { firstTab, forget, visit, type Visit, type VisitOptions } from './browser';
-import { Playground, TEXT } from './page';
-import { serve, type Site } from './servers';
+import { describe, expect, it } from 'vitest';
+import type { Visit } from './browser';
+import { type Playground, TEXT } from './page';
+import type { Site } from './servers';
+import { onFreshStages } from './stage';
 
 let site: Site;
 let v: Visit;
 let p: Playground;
 
-beforeAll(async () => {
-  site = await serve();
-});
-afterAll(() => site.stop());
-afterEach(async () => {
-  await v.close();
-  forget(v.profile);
-  expect(v.errors).toEqual([]);
-});
-
-async function fresh(options: VisitOptions = {}): Promise<void> {
-  v = await visit(options);
-  p = new Playground(firstTab(v));
-}
+onFreshStages((stage) => ({ site, v, p } = stage));
 
 describe('training', () => {
   it('brings tiny below a loss of 0.5 on a pasted text, and it writes', async () => {
-    await fresh();
     await p.open(site.url, 'start', { size: 'tiny', steps: 400 });
     expect(await p.page.evaluate(() => crossOriginIsolated)).toBe(true);
     await p.paste(TEXT);
@@ -49,7 +36,6 @@ describe('training', () => {
 
   it('continues after a refresh in the middle, to the same bits', async () => {
     const settings = { size: 'tiny', steps: 600, evalEvery: 100, sampleEvery: 200 };
-    await fresh();
     await p.open(site.url, 'start', settings);
     await p.paste(TEXT);
     await p.start();
@@ -73,7 +59,7 @@ describe('training', () => {
   });
 
   it('tells the person at the end, once they have asked for it', async () => {
-    await fresh({ permissions: ['notifications'] });
+    await v.context.grantPermissions(['notifications'], { origin: new URL(site.url).origin });
     await p.page.addInitScript(() => {
       const told: string[] = [];
       const Real = Notification;
