@@ -297,6 +297,8 @@ static void check_gpu(tg_doctor *d) {
                    g.driver, g.library);
     tg_doctor_find(d, TG_MARK_NOTE, "%s f16, %s subgroups, %s timestamps", g.f16 ? "has" : "no",
                    g.subgroups ? "has" : "no", g.timestamps ? "has" : "no");
+    tg_doctor_find(d, TG_MARK_NOTE, "%s subgroup matrices: %s", g.has_matrices ? "has" : "no",
+                   g.matrices);
     tg_doctor_find(d, TG_MARK_NOTE,
                    "buffers of %s, bindings of %s, %u threads and %u bytes a "
                    "workgroup",

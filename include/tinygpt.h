@@ -1309,8 +1309,10 @@ TG_API tg_status tg_measure_read(tg_context *ctx, size_t n_bytes, double *bytes_
  * context is freed or loses its device. */
 typedef struct tg_gpu_facts {
     const char *adapter, *driver, *api, *library;
-    bool software; /* computes on the CPU: good for tests, never timed */
-    bool f16, subgroups, timestamps;
+    const char *matrices; /* of a subgroup, for f16 with sums in f32: the shapes that there are,
+                             "16x16x16 16x8x16", or why there are none */
+    bool software;        /* computes on the CPU: good for tests, never timed */
+    bool f16, subgroups, timestamps, has_matrices;
     uint64_t max_buffer_bytes, max_binding_bytes;
     uint32_t max_group_bytes, max_group_threads;
 } tg_gpu_facts;

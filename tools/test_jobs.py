@@ -112,8 +112,8 @@ def missing():
                    for p in os.environ["PATH"].split(":")):
             found.append(tool)
     for path in (NODE, SWIFTSHADER, LAVAPIPE, "/usr/include/cmocka.h", f"{WEBGPU}/webgpu.h",
-                 f"{WEBGPU}/libwebgpu_wrapper.so", f"{WEBGPU}/libwgpu_native-release.so",
-                 *(f".cache/models/{m}" for m in MODELS)):
+                 f"{WEBGPU}/libwebgpu_dawn.so", f"{WEBGPU}/libwebgpu_wrapper.so",
+                 f"{WEBGPU}/libwgpu_native-release.so", *(f".cache/models/{m}" for m in MODELS)):
         if not os.path.exists(path):
             found.append(path)
     return [fail(f"set-up: {f}", f"{f} is missing: tools/setup.sh gets it") for f in found]

@@ -147,14 +147,19 @@ typedef struct tg_shader_pass {
     const char *constants;      /* WGSL that comes before them, or NULL */
     bool reduces;               /* calls the functions of ops/reduce.wgsl, which come before that */
     bool fours;                 /* reads by Four and as_vec4, likewise: see vec4_loads */
+    bool matrices;              /* multiplies by matrices of a subgroup: ops/matrices.wgsl */
     uint8_t bind[TG_MAX_BIND];  /* TG_BIND_..., ended by 0 where there are fewer */
     size_t (*groups)(const tg_args *a); /* workgroups; numbered by group_of() of the prelude */
 } tg_shader_pass;
 
 /* One way to compute an op on a GPU; the first that fits and is preferred (NULL: always) is taken.
- * fits says what a shader can do, prefers where it is faster than those behind it. */
+ * fits says what a shader can do, prefers where it is faster than those behind it. Those that need
+ * levers stand at the end of the list, and are asked first, before merges. */
 typedef struct tg_shader {
     const char *name;
+    uint32_t needs;  /* TG_LEVER_BITs that must be on */
+    bool f16_inputs; /* rounds its f32 inputs to f16: tested on inputs that are rounded already */
+    double tol;      /* of what else it rounds, in place of the case's; 0: nothing */
     bool (*fits)(const tg_args *a);
     bool (*prefers)(const tg_args *a);
     tg_shader_pass pass[TG_MAX_PASSES];

@@ -112,9 +112,10 @@ static void write_gpu(tg_context *ctx) {
     const tg_gpu_info *i = tg_gpu_get_info(tg_webgpu_gpu(ctx->backend));
     char *const banner = ctx->banner;
     const size_t room = sizeof ctx->banner;
-    tg_str_append(banner, room, "webgpu %s (%s%s%s, by %s), f32%s%s%s%s, ", i->adapter, i->api,
-                  i->driver[0] ? ", " : "", i->driver, i->library, i->f16 ? ", has f16" : "",
-                  i->subgroups ? ", subgroups" : "", i->timestamps ? ", timestamps" : "",
+    tg_str_append(banner, room, "webgpu %s (%s%s%s, by %s), f32%s%s%s%s%s, ", i->adapter, i->api,
+                  i->driver[0] ? ", " : "", i->driver, i->library, i->f16 ? ", f16" : "",
+                  i->has_matrices ? ", subgroup matrices" : "", i->subgroups ? ", subgroups" : "",
+                  i->timestamps ? ", timestamps" : "",
                   i->software ? ", software: computes on the CPU" : "");
     tg_str_append(banner, room,
                   "limits: buffer %" PRIu64 " MiB, binding %" PRIu64
@@ -296,10 +297,12 @@ tg_status tg_runtime_gpu(tg_context *ctx, tg_gpu_facts *out) {
                             .driver = i->driver,
                             .api = i->api,
                             .library = i->library,
+                            .matrices = i->matrices,
                             .software = i->software,
                             .f16 = i->f16,
                             .subgroups = i->subgroups,
                             .timestamps = i->timestamps,
+                            .has_matrices = i->has_matrices,
                             .max_buffer_bytes = i->max_buffer_bytes,
                             .max_binding_bytes = i->max_binding_bytes,
                             .max_group_bytes = i->max_group_bytes,

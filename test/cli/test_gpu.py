@@ -17,6 +17,7 @@ from util import SILENT, TINY, TOP, check, expect, main, run, text_file, tinygpt
 SWIFTSHADER = "/usr/lib/chromium/vk_swiftshader_icd.json"
 WEBGPU = os.path.join(TOP, ".cache", "webgpu")
 DAWN = os.path.join(WEBGPU, "libwebgpu_wrapper.so")
+NEWER = os.path.join(WEBGPU, "libwebgpu_dawn.so")
 WGPU = os.path.join(WEBGPU, "libwgpu_native-release.so")
 LAVAPIPE = "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json"
 

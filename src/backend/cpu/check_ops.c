@@ -231,8 +231,8 @@ static tg_args prepare(bench *b, bool in_place) {
 }
 
 /* The shapes go along, as the number of a case tells nobody what was special about it. */
-static void report(bench *b, const char *variant, const char *how, double error,
-                   const char *where) {
+static void report(bench *b, const char *variant, const char *how, double error, const char *where,
+                   double tol) {
     char what[256];
     snprintf(what, sizeof what, "case %zu %s %s [", b->case_number, variant, how);
     for (int i = 0; i < b->node->n_in; i++) {
@@ -242,10 +242,10 @@ static void report(bench *b, const char *variant, const char *how, double error,
         for (int d = 1; d < t->n_dims; d++) tg_str_append(what, sizeof what, "x%zu", t->dim[d]);
     }
     tg_str_append(what, sizeof what, "] %s", where);
-    const bool passed = error <= b->c->tol;
+    const bool passed = error <= tol;
     b->n_run++;
     b->n_failed += !passed;
-    const tg_check check = { b->d->name, what, error, b->c->tol, passed };
+    const tg_check check = { b->d->name, what, error, tol, passed };
     if (b->o->report) b->o->report(b->o->user, &check);
 }
 
@@ -276,9 +276,24 @@ static bool run_variant(bench *b, const tg_variant *v) {
         char where[64] = "";
         const double error = compare(b, where, sizeof where);
         static const char *const how[] = { "whole", "by 1", "by 3", "in place", "of a copy" };
-        report(b, v->name, how[pass], error, where);
+        report(b, v->name, how[pass], error, where, b->c->tol);
     }
     return true;
+}
+
+/* Rounds every f32 input to 16 bits, so that a variant that does so itself loses nothing more: its
+ * own tolerance is then that of f32. */
+static void round_inputs(bench *b, bool to_f16) {
+    for (int i = 0; i < b->node->n_in; i++) {
+        if (!b->in[i] || b->args.in_type[i].dtype != TG_F32 ||
+            !tg_type_is_plain(&b->args.in_type[i]))
+            continue;
+        float *x = b->in[i];
+        for (size_t e = 0; e < tg_type_elems(&b->args.in_type[i]); e++)
+            x[e] = to_f16 ? tg_f16_to_f32(tg_f16_from_f32(x[e]))
+                          : tg_bf16_to_f32(tg_bf16_from_f32(x[e]));
+    }
+    run_reference(b);
 }
 
 /* Every shader that fits, also those that an earlier one hides, from *at on, which stays where it
@@ -286,37 +301,26 @@ static bool run_variant(bench *b, const tg_variant *v) {
  * keep whole plans off the GPU. */
 static tg_status run_shaders(bench *b, size_t *at) {
     const tg_check_executor *e = b->o->executor;
-    bool any = false;
+    bool any = false, rounded = false;
     for (size_t i = 0; i < b->d->n_shaders; i++) {
         const tg_shader *s = &b->d->shaders[i];
         if (s->fits && !s->fits(&b->args)) continue;
         any = true;
         if (i < *at || (e->wants && !e->wants(e->user, s))) continue;
+        /* Those that do not round, which stand before, have seen the inputs as they were. */
+        if (s->f16_inputs && !rounded) round_inputs(b, true);
+        rounded = rounded || s->f16_inputs;
         const tg_args a = prepare(b, false);
         TG_TRY(e->run(e->user, b->d, s, &a, GUARD * 4));
         char where[64] = "";
         const double error = compare(b, where, sizeof where);
-        report(b, s->name, "shader", error, where);
+        report(b, s->name, "shader", error, where, s->tol > 0 ? s->tol : b->c->tol);
         *at = i + 1;
     }
     const bool none = b->c->no_shader;
-    if (!any && !none) report(b, "no", "shader", TG_INF, "");
-    if (any && none) report(b, "an unexpected", "shader", TG_INF, "");
+    if (!any && !none) report(b, "no", "shader", TG_INF, "", b->c->tol);
+    if (any && none) report(b, "an unexpected", "shader", TG_INF, "", b->c->tol);
     return TG_OK;
-}
-
-/* Rounds every f32 input to bf16, so that a variant that does so itself loses nothing more: its own
- * tolerance is then that of f32. */
-static void round_inputs(bench *b) {
-    for (int i = 0; i < b->node->n_in; i++) {
-        if (!b->in[i] || b->args.in_type[i].dtype != TG_F32 ||
-            !tg_type_is_plain(&b->args.in_type[i]))
-            continue;
-        float *x = b->in[i];
-        for (size_t e = 0; e < tg_type_elems(&b->args.in_type[i]); e++)
-            x[e] = tg_bf16_to_f32(tg_bf16_from_f32(x[e]));
-    }
-    run_reference(b);
 }
 
 /* every_variant also tries those that the levers have off or that a better one hides: each must be
@@ -355,7 +359,7 @@ static tg_status check_case(tg_ctx *ctx, const tg_check_options *o, tg_check_pla
             bool any = rounded == 0;
             for (size_t i = 0; (v = tg_kernels_at(o->isa, op, i)); i++) any = any || v->bf16_inputs;
             if (!any) break;
-            if (rounded) round_inputs(&b);
+            if (rounded) round_inputs(&b, false);
             for (size_t i = 0; fine && (v = tg_kernels_at(o->isa, op, i)); i++)
                 if (v->bf16_inputs == (rounded == 1) && may_run(&b, v)) fine = run_variant(&b, v);
         }

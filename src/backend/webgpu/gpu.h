@@ -43,6 +43,8 @@ typedef struct tg_gpu_info {
     char library[128]; /* what was opened, or "browser" */
     bool software;     /* runs on the CPU: good for tests, never timed */
     bool f16, subgroups, timestamps;
+    bool has_matrices; /* of a subgroup: f16 with sums in f32, 16 x 16 x 16 */
+    char matrices[96]; /* the shapes that there are, "16x16x16 16x8x16", or why there are none */
     uint64_t max_buffer_bytes, max_binding_bytes;
     uint32_t max_group_bytes, max_group_threads;
 } tg_gpu_info;

@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <webgpu.h>
 
-/* Dawn's own extension of a device: switches by name, as its header webgpu.h declares it. */
+/* Dawn's own extension of several descriptors: switches by name, as its header webgpu.h declares
+ * it. */
 typedef struct dawn_toggles {
     WGPUChainedStruct chain;
     size_t n_on;
@@ -18,17 +19,8 @@ typedef struct dawn_toggles {
 } dawn_toggles;
 enum { DAWN_TOGGLES = 0x0005000A };
 
-/* Timestamps in steps of a tenth of a millisecond, so that a page can learn little from them, are
- * no use for a profile.
- *
- * Memory of a workgroup is written before it is read in all our shaders, so that nobody need clear
- * it. Bounds checks are for shaders that one does not know; ours clamp what they index with. They
- * cost up to a tenth of a step on an H100. TG_WEBGPU_CHECKED=1 puts them back; wgpu-native has
- * them. */
-static const char *const toggles_off[] = { "timestamp_quantization" };
-static const char *const toggles_on[] = { "disable_workgroup_init", "disable_robustness" };
-
-/* Another one: whom to ask before something is compiled, and to tell after. */
+/* Another one: whom to ask before something is compiled, and to tell after. It has been laid out
+ * anew under the same number. */
 typedef struct dawn_cache {
     WGPUChainedStruct chain;
     WGPUStringView isolation_key;
@@ -37,18 +29,24 @@ typedef struct dawn_cache {
                   void *user);
     void *user;
 } dawn_cache;
+typedef struct dawn_cache_load {
+    WGPUChainedStruct *next;
+    size_t (*call)(size_t key_bytes, const uint8_t *key, size_t value_bytes, uint8_t *value,
+                   void *user, void *unused);
+    void *user, *unused;
+} dawn_cache_load;
+typedef struct dawn_cache_store {
+    WGPUChainedStruct *next;
+    void (*call)(size_t key_bytes, const uint8_t *key, size_t value_bytes, const uint8_t *value,
+                 void *user, void *unused);
+    void *user, *unused;
+} dawn_cache_store;
+typedef struct dawn_cache_now {
+    WGPUChainedStruct chain;
+    WGPUStringView isolation_key;
+    dawn_cache_load load;
+    dawn_cache_store store;
+} dawn_cache_now;
 enum { DAWN_CACHE = 0x00050007 };
-
-/* webgpu.h has numbered features anew; some builds of Dawn have the numbers of before. Which ones a
- * library goes by shows on a device only. */
-static const struct feature_numbers {
-    WGPUFeatureName f16, subgroups, timestamps;
-} feature_numbers[] = {
-    { WGPUFeatureName_ShaderF16, WGPUFeatureName_Subgroups, WGPUFeatureName_TimestampQuery },
-    { (WGPUFeatureName)0x0A, (WGPUFeatureName)0x11, (WGPUFeatureName)0x03 },
-};
-
-/* wgpu-native offers subgroups by a number of its own only. */
-#define WGPU_NATIVE_SUBGROUPS ((WGPUFeatureName)0x00030021)
 
 #endif

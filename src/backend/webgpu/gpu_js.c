@@ -43,6 +43,7 @@ static void read_info(tg_gpu *g) {
     i->f16 = tg_js_gpu_number(n, "f16") != 0;
     i->subgroups = tg_js_gpu_number(n, "subgroups") != 0;
     i->timestamps = tg_js_gpu_number(n, "timestamps") != 0;
+    snprintf(i->matrices, sizeof i->matrices, "a page asks for none");
     i->max_buffer_bytes = (uint64_t)tg_js_gpu_number(n, "max_buffer_bytes");
     i->max_binding_bytes = (uint64_t)tg_js_gpu_number(n, "max_binding_bytes");
     i->max_group_bytes = (uint32_t)tg_js_gpu_number(n, "max_group_bytes");

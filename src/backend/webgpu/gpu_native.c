@@ -19,8 +19,7 @@
 #include <webgpu.h>
 
 #include "backend/webgpu/gpu.h"
-#include "backend/webgpu/gpu_cache.h"
-#include "backend/webgpu/gpu_dawn.h"
+#include "backend/webgpu/gpu_features.h"
 #include "backend/webgpu/gpu_self_test.h"
 #include "base/str.h"
 
@@ -128,8 +127,11 @@ struct tg_gpu {
     staging readings[READINGS];
     uint32_t last_reading;
     uint64_t made;
-    bool dawn, lost;
-    bool numbering;    /* of features: which of feature_numbers */
+    bool lost;
+    size_t tried; /* of the usual libraries */
+    tg_gpu_names names;
+    WGPUFeatureName features[TG_GPU_FEATURES]; /* that the device is opened with */
+    size_t n_features;
     char message[512]; /* of a lost device, or of the first error that nobody was asking for */
 };
 
@@ -292,16 +294,18 @@ static void *list_at(const list *l, uint32_t number) {
 
 enum { PATH_BYTES = 4096 };
 
-/* One of the usual names in a folder, which ends with a slash; "" is where the system looks. */
+/* The newest first. */
+static const char *const usual[] = { "libwebgpu_dawn.so", "libwebgpu_wrapper.so",
+                                     "libwgpu_native.so", "libwgpu_native-release.so" };
+enum { N_USUAL = sizeof usual / sizeof *usual };
+
+/* This one of the usual names in a folder, which ends with a slash; "" is where the system looks.
+ */
 static bool open_in(tg_gpu *g, const char *folder) {
-    static const char *const usual[] = { "libwebgpu_dawn.so", "libwebgpu_wrapper.so",
-                                         "libwgpu_native.so", "libwgpu_native-release.so" };
-    for (size_t i = 0; !g->library && i < sizeof usual / sizeof *usual; i++) {
-        char path[PATH_BYTES];
-        snprintf(path, sizeof path, "%.*s%s", PATH_BYTES - 64, folder, usual[i]);
-        g->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-        snprintf(g->info.library, sizeof g->info.library, "%.127s", path);
-    }
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%.*s%s", PATH_BYTES - 64, folder, usual[g->tried]);
+    g->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    snprintf(g->info.library, sizeof g->info.library, "%.127s", path);
     return g->library != NULL;
 }
 
@@ -318,6 +322,14 @@ static bool open_near_program(tg_gpu *g) {
     return open_in(g, folder);
 }
 
+/* The next of the usual ones that is there, wherever it lies. */
+static bool open_usual(tg_gpu *g) {
+    bool found = false;
+    for (; !found && g->tried < N_USUAL; g->tried++)
+        found = open_near_program(g) || open_in(g, ".cache/webgpu/") || open_in(g, "");
+    return found;
+}
+
 /* Older libraries have functions of the same names whose structures are laid out otherwise, and end
  * the process when they are called. wgpu-native tells its version, a byte a part; of others, what
  * webgpu.h had before it was made a standard tells. */
@@ -326,7 +338,7 @@ static tg_status want_version(tg_gpu *g) {
     uint32_t (*version)(void) = NULL;
     void *symbol = dlsym(g->library, "wgpuGetVersion");
     memcpy(&version, &symbol, sizeof symbol);
-    g->dawn = !version; /* which only wgpu-native has */
+    g->names.dawn = !version; /* which only wgpu-native has */
     const bool is_old = version && version() >> 24 < WGPU_NATIVE;
     if (!is_old && !dlsym(g->library, "wgpuAdapterEnumerateFeatures")) return TG_OK;
     return tg_fail(g->ctx, TG_E_DEVICE,
@@ -336,20 +348,23 @@ static tg_status want_version(tg_gpu *g) {
 }
 
 /* The library that TG_WEBGPU_LIB names, else the first of the usual ones. */
-static tg_status open_library(tg_gpu *g) {
-    const char *named = getenv("TG_WEBGPU_LIB");
-    if (named && named[0]) {
+static tg_status open_library(tg_gpu *g, const char *named) {
+    if (named) {
         g->library = dlopen(named, RTLD_NOW | RTLD_LOCAL);
         snprintf(g->info.library, sizeof g->info.library, "%s", named);
         if (!g->library)
             return tg_fail(g->ctx, TG_E_DEVICE, "TG_WEBGPU_LIB: want a WebGPU library, have %s",
                            dlerror());
-    } else if (!open_near_program(g) && !open_in(g, ".cache/webgpu/") && !open_in(g, "")) {
+    } else if (!open_usual(g)) {
         return tg_fail(g->ctx, TG_E_DEVICE,
                        "webgpu: want a WebGPU library (Dawn or wgpu-native), have none beside the "
                        "program, in .cache/webgpu or in the system: run tools/setup.sh, or set "
                        "TG_WEBGPU_LIB to the path of one");
     }
+    return TG_OK;
+}
+
+static tg_status look_up_functions(tg_gpu *g) {
     TG_TRY(want_version(g));
     void *symbol = NULL;
 #define LOOK_UP(name)                                                                              \
@@ -387,33 +402,20 @@ static bool is_software(const WGPUAdapterInfo *info, const char *name) {
     return false;
 }
 
-/* For tests: TG_GPU_WITHOUT=f16,subgroups,timestamps leaves out features, TG_GPU_LIMITS=minimum
- * asks for no limit beyond those that every adapter has, and a number of bytes in its place says
- * what a binding may reach. */
-static bool is_left_out(const char *feature) {
-    const char *names = getenv("TG_GPU_WITHOUT");
-    return names && strstr(names, feature);
-}
-
-static bool wants_minimum(void) {
-    const char *limits = getenv("TG_GPU_LIMITS");
-    return limits && strcmp(limits, "minimum") == 0;
-}
-
-static WGPUFeatureName subgroups_number(const tg_gpu *g) {
-    return g->dawn ? feature_numbers[g->numbering].subgroups : WGPU_NATIVE_SUBGROUPS;
-}
-
 #define NO_ADAPTER                                                                                  \
     "%s: want an adapter, have none (%s): a driver and its loader are needed, on Linux libvulkan1 " \
     "and the driver of the card"
 
 static tg_status open_adapter(tg_gpu *g) {
     answer a = { .gpu = g };
-    const WGPURequestAdapterOptions options = { .featureLevel = WGPUFeatureLevel_Core,
+    dawn_toggles toggles = tg_gpu_toggles(g->names);
+    WGPUChainedStruct *const chain = toggles.n_on ? &toggles.chain : NULL;
+    const WGPUInstanceDescriptor instance = { .nextInChain = chain };
+    const WGPURequestAdapterOptions options = { .nextInChain = chain,
+                                                .featureLevel = WGPUFeatureLevel_Core,
                                                 .powerPreference =
                                                     WGPUPowerPreference_HighPerformance };
-    g->instance = g->f.CreateInstance(NULL);
+    g->instance = g->f.CreateInstance(&instance);
     if (!g->instance)
         return tg_fail(g->ctx, TG_E_DEVICE, "%s: want an instance, have none", g->info.library);
     g->f.InstanceRequestAdapter(
@@ -434,82 +436,29 @@ static tg_status open_adapter(tg_gpu *g) {
     /* Dawn's stand-in where there is no driver takes everything and computes nothing. */
     if (null)
         return tg_fail(g->ctx, TG_E_DEVICE, NO_ADAPTER, g->info.library, "no driver was found");
-    const struct feature_numbers *f = &feature_numbers[g->numbering];
-    g->info.f16 = !is_left_out("f16") && g->f.AdapterHasFeature(g->adapter, f->f16);
-    g->info.subgroups =
-        !is_left_out("subgroups") && g->f.AdapterHasFeature(g->adapter, subgroups_number(g));
-    g->info.timestamps =
-        !is_left_out("timestamps") && g->f.AdapterHasFeature(g->adapter, f->timestamps);
+    const tg_gpu_ask ask = { g->f.AdapterHasFeature, g->f.AdapterGetInfo,
+                             g->f.AdapterInfoFreeMembers };
+    g->n_features = tg_gpu_features_find(&ask, g->adapter, g->names, &g->info, g->features);
     return TG_OK;
-}
-
-static dawn_toggles toggles_of(const tg_gpu *g) {
-    const char *checked = getenv("TG_WEBGPU_CHECKED");
-    dawn_toggles t = { .chain = { .sType = (WGPUSType)DAWN_TOGGLES }, .on = toggles_on };
-    if (g->dawn) t.n_on = checked && checked[0] == '1' ? 1 : 2;
-    t.off = toggles_off;
-    t.n_off = 1;
-    return t;
-}
-
-/* What every adapter of WebGPU has, by its specification. The shaders are written for it. */
-static const struct {
-    uint64_t buffer_bytes, binding_bytes;
-    uint32_t group_bytes, group_threads, storage_buffers;
-} least = { 268435456, 134217728, 16384, 256, TG_GPU_MAX_STORAGE };
-
-/* Compatibility adapters, on old OpenGL, have less. */
-static tg_status want_limits(tg_gpu *g, const WGPULimits *have) {
-    if (have->maxStorageBufferBindingSize >= least.binding_bytes &&
-        have->maxBufferSize >= least.binding_bytes &&
-        have->maxComputeWorkgroupStorageSize >= least.group_bytes &&
-        have->maxComputeInvocationsPerWorkgroup >= least.group_threads &&
-        have->maxStorageBuffersPerShaderStage >= least.storage_buffers)
-        return TG_OK;
-    return tg_fail(
-        g->ctx, TG_E_DEVICE,
-        "GPU %s: want %u storage buffers of %" PRIu64 " bytes, %u threads and %u bytes a "
-        "workgroup, have %u, %" PRIu64 ", %u and %u: a newer driver may give more",
-        g->info.adapter, least.storage_buffers, least.binding_bytes, least.group_threads,
-        least.group_bytes, have->maxStorageBuffersPerShaderStage, have->maxStorageBufferBindingSize,
-        have->maxComputeInvocationsPerWorkgroup, have->maxComputeWorkgroupStorageSize);
 }
 
 /* All that the adapter has: its limits, and the features that some kernel may use. */
 static tg_status open_device(tg_gpu *g) {
-    const bool minimum = wants_minimum();
+    const bool minimum = tg_gpu_wants_minimum();
     WGPULimits limits = { 0 };
     g->f.AdapterGetLimits(g->adapter, &limits);
     limits.nextInChain = NULL;
-    TG_TRY(want_limits(g, &limits));
-    g->info.max_buffer_bytes = minimum ? least.buffer_bytes : limits.maxBufferSize;
-    g->info.max_binding_bytes = minimum ? least.binding_bytes : limits.maxStorageBufferBindingSize;
-    const char *binding = getenv("TG_GPU_LIMITS");
-    const uint64_t bytes = binding ? strtoull(binding, NULL, 10) : 0;
-    if (bytes && bytes < g->info.max_binding_bytes) g->info.max_binding_bytes = bytes;
-    g->info.max_group_bytes = minimum ? least.group_bytes : limits.maxComputeWorkgroupStorageSize;
-    g->info.max_group_threads =
-        minimum ? least.group_threads : limits.maxComputeInvocationsPerWorkgroup;
-    WGPUFeatureName features[3];
-    size_t n = 0;
-    const struct feature_numbers *f = &feature_numbers[g->numbering];
-    if (g->info.f16) features[n++] = f->f16;
-    if (g->info.subgroups) features[n++] = subgroups_number(g);
-    if (g->info.timestamps) features[n++] = f->timestamps;
+    TG_TRY(tg_gpu_read_limits(g->ctx, &limits, &g->info));
     answer a = { .gpu = g };
-    dawn_toggles toggles = toggles_of(g);
-    if (g->dawn && !g->cache) g->cache = tg_gpu_cache_open("webgpu.cache");
-    dawn_cache cache = { .chain = { .sType = (WGPUSType)DAWN_CACHE },
-                         .isolation_key = view(""),
-                         .load = tg_gpu_cache_load,
-                         .store = tg_gpu_cache_store,
-                         .user = g->cache };
-    if (g->cache) toggles.chain.next = &cache.chain;
+    dawn_toggles toggles = tg_gpu_toggles(g->names);
+    if (g->names.dawn && !g->cache) g->cache = tg_gpu_cache_open("webgpu.cache");
+    tg_gpu_cache_room room;
+    toggles.chain.next = tg_gpu_chain_cache(g->library, g->cache, &room);
     const WGPUDeviceDescriptor want = {
         .nextInChain = toggles.n_on ? &toggles.chain : NULL,
         .label = view("tinygpt"),
-        .requiredFeatureCount = n,
-        .requiredFeatures = features,
+        .requiredFeatureCount = g->n_features,
+        .requiredFeatures = g->features,
         .requiredLimits = minimum ? NULL : &limits,
         .deviceLostCallbackInfo = { .mode = WGPUCallbackMode_AllowProcessEvents,
                                     .callback = on_lost,
@@ -562,20 +511,33 @@ static void close_device(tg_gpu *g) {
     g->message[0] = '\0';
 }
 
+static tg_status open_gpu(tg_gpu *g) {
+    TG_TRY(look_up_functions(g));
+    /* A function of the standard header tells which numbers are the likely ones. */
+    g->names.before = g->names.dawn && !dlsym(g->library, "wgpuGetInstanceFeatures");
+    tg_status s = open_adapter(g);
+    if (s == TG_OK) s = open_device(g);
+    if (s != TG_OK || numbers_hold(g)) return s;
+    close_device(g);
+    g->names.before = !g->names.before;
+    TG_TRY(open_adapter(g));
+    return open_device(g);
+}
+
+/* A newer library takes fewer drivers than an older one does: where the first that is there finds
+ * no adapter, the next one is asked. */
 tg_status tg_gpu_open(tg_ctx *ctx, tg_gpu **out) {
+    const char *named = getenv("TG_WEBGPU_LIB");
+    const bool any = !named || !named[0];
     tg_gpu *g = tg_alloc(&ctx->mem, sizeof *g);
     *out = NULL;
     if (!g) return tg_fail_memory(ctx, "GPU", sizeof *g);
     *g = (tg_gpu) { .ctx = ctx };
-    tg_status s = open_library(g);
-    g->numbering = g->dawn; /* the numbers of before first: those are the likely ones */
-    if (s == TG_OK) s = open_adapter(g);
-    if (s == TG_OK) s = open_device(g);
-    if (s == TG_OK && !numbers_hold(g)) {
+    tg_status s = open_library(g, any ? NULL : named);
+    if (s == TG_OK) s = open_gpu(g);
+    while (s == TG_E_DEVICE && any && open_usual(g)) {
         close_device(g);
-        g->numbering = !g->numbering;
-        s = open_adapter(g);
-        if (s == TG_OK) s = open_device(g);
+        s = open_gpu(g);
     }
     if (s == TG_OK)
         *out = g;
@@ -784,7 +746,7 @@ static tg_status make_layout(tg_gpu *g, const char *label, unsigned n_storage,
 static tg_status make_module(tg_gpu *g, const char *label, const char *wgsl,
                              WGPUShaderModule *out) {
     const size_t enable = strlen(TG_GPU_ENABLE_SUBGROUPS);
-    if (!g->dawn && strncmp(wgsl, TG_GPU_ENABLE_SUBGROUPS, enable) == 0) wgsl += enable;
+    if (!g->names.dawn && strncmp(wgsl, TG_GPU_ENABLE_SUBGROUPS, enable) == 0) wgsl += enable;
     WGPUShaderSourceWGSL source = { .chain = { .sType = WGPUSType_ShaderSourceWGSL },
                                     .code = view(wgsl) };
     const WGPUShaderModuleDescriptor d = { .nextInChain = &source.chain, .label = view(label) };
@@ -806,7 +768,7 @@ static tg_status begin_pipeline(tg_gpu *g, const char *entry, WGPUShaderModule m
                                               .layout = l,
                                               .compute = { .module = module,
                                                            .entryPoint = view(entry) } };
-    if (g->dawn) {
+    if (g->names.dawn) {
         const WGPUCreateComputePipelineAsyncCallbackInfo info = {
             .mode = WGPUCallbackMode_AllowProcessEvents,
             .callback = on_pipeline,

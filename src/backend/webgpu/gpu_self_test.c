@@ -60,6 +60,7 @@ static bool is_trusted(void) { return false; }
 typedef struct self_test {
     tg_shader_cache *shaders;
     tg_gpu_bench *bench;
+    const tg_shader *only; /* of those that need levers; NULL: the others */
     char found[300];
     char *why;
     size_t room;
@@ -87,6 +88,16 @@ static bool reduces(const tg_op_desc *d) {
 
 static bool has_tiles(const tg_op_desc *d) { return d->n_merges > 0; }
 
+static tg_status run_shader(void *user, const tg_op_desc *d, const tg_shader *s, const tg_args *a,
+                            size_t guard_bytes) {
+    return tg_gpu_bench_run(((const self_test *)user)->bench, d, s, a, guard_bytes);
+}
+
+static bool wants_shader(void *user, const tg_shader *s) {
+    const self_test *g = user;
+    return g->only ? s == g->only : !s->needs;
+}
+
 static bool fits(const tg_shader *s, const tg_case *c) {
     tg_args a = { .attr = c->attr, .rows_alone = c->rows_alone };
     for (int i = 0; i < TG_MAX_IN; i++)
@@ -94,15 +105,18 @@ static bool fits(const tg_shader *s, const tg_case *c) {
     return !s->fits || s->fits(&a);
 }
 
-/* Of the small cases the one that most shaders fit, then the largest; one whose inputs are made for
- * it, infinities say, if it must. */
-static size_t case_of(const tg_op_desc *d) {
+/* Of the small cases the one that most shaders fit, or `only` one, then the largest; one whose
+ * inputs are made for it, infinities say, if it must. */
+static size_t case_of(const tg_op_desc *d, const tg_shader *only) {
     size_t best = 0, best_score = 0;
     for (size_t i = 0; i < d->n_cases; i++) {
         const tg_case *c = &d->cases[i];
         const size_t n = tg_type_elems(&c->in[0]);
         size_t n_fit = 0;
-        for (size_t k = 0; k < d->n_shaders; k++) n_fit += fits(&d->shaders[k], c);
+        for (size_t k = 0; k < d->n_shaders; k++)
+            n_fit += only ? only == &d->shaders[k] && fits(only, c)
+                          : !d->shaders[k].needs && fits(&d->shaders[k], c);
+        if (only && n_fit == 0) continue;
         const size_t score = n > CASE_ELEMS ? 1 : (2 * n_fit + !c->prepare) * (CASE_ELEMS + 1) + n;
         if (score <= best_score) continue;
         best = i;
@@ -112,9 +126,10 @@ static size_t case_of(const tg_op_desc *d) {
 }
 
 static tg_status compile(tg_gpu_bench *bench, const tg_op_desc *d) {
-    const tg_case *c = &d->cases[case_of(d)];
+    const tg_case *c = &d->cases[case_of(d, NULL)];
     for (size_t i = 0; i < d->n_shaders; i++)
-        if (fits(&d->shaders[i], c)) TG_TRY(tg_gpu_bench_compile(bench, &d->shaders[i]));
+        if (!d->shaders[i].needs && fits(&d->shaders[i], c))
+            TG_TRY(tg_gpu_bench_compile(bench, &d->shaders[i]));
     return TG_OK;
 }
 
@@ -125,20 +140,47 @@ static tg_status compile_cases(self_test *g, changes_fn changes) {
     return s;
 }
 
-static tg_status run_cases(self_test *g, changes_fn changes) {
-    tg_ctx *ctx = g->shaders->ctx;
+static tg_status run_case(self_test *g, int op) {
     size_t n_run = 0, n_failed = 0;
-    tg_status s = compile_cases(g, changes);
-    const tg_check_executor executor = { tg_gpu_bench_run, g->bench, NULL };
+    const tg_check_executor executor = { run_shader, g, wants_shader };
     const tg_check_options o = {
         .levers = g->shaders->levers, .report = note, .user = g, .executor = &executor
     };
-    for (int op = 0; op < TG_OP_COUNT && s == TG_OK; op++) {
-        if (!changes(tg_op_table[op])) continue;
-        tg_check_place at = { .op = op, .number = case_of(tg_op_table[op]) };
-        s = tg_check_ops_go_on(ctx, &o, &at, 1, &n_run, &n_failed);
-        if (s == TG_PENDING) s = TG_OK; /* the other cases are the op test's */
-    }
+    tg_check_place at = { .op = op, .number = case_of(tg_op_table[op], g->only) };
+    const tg_status s = tg_check_ops_go_on(g->shaders->ctx, &o, &at, 1, &n_run, &n_failed);
+    return s == TG_PENDING ? TG_OK : s; /* the other cases are the op test's */
+}
+
+static tg_status run_cases(self_test *g, changes_fn changes) {
+    tg_status s = compile_cases(g, changes);
+    for (int op = 0; op < TG_OP_COUNT && s == TG_OK; op++)
+        if (changes(tg_op_table[op])) s = run_case(g, op);
+    return s;
+}
+
+/* Is it one that the levers turn on? */
+static bool is_new(const self_test *g, const tg_shader *s) {
+    return s->needs && !(s->needs & ~g->shaders->levers);
+}
+
+/* Each shader that needs levers which are on, on a case of its own. */
+static tg_status try_matrices(self_test *g) {
+    tg_status s = TG_OK;
+    for (int op = 0; op < TG_OP_COUNT && s == TG_OK; op++)
+        for (size_t i = 0; i < tg_op_table[op]->n_shaders && s == TG_OK; i++) {
+            g->only = &tg_op_table[op]->shaders[i];
+            if (is_new(g, g->only)) s = run_case(g, op);
+        }
+    g->only = NULL;
+    return s;
+}
+
+static tg_status compile_matrices(self_test *g) {
+    tg_status s = TG_OK;
+    for (int op = 0; op < TG_OP_COUNT; op++)
+        for (size_t i = 0; i < tg_op_table[op]->n_shaders && s == TG_OK; i++)
+            if (is_new(g, &tg_op_table[op]->shaders[i]))
+                s = tg_gpu_bench_compile(g->bench, &tg_op_table[op]->shaders[i]);
     return s;
 }
 
@@ -208,6 +250,7 @@ static tg_status compile_all(self_test *g) {
     tg_ctx *ctx = g->shaders->ctx;
     tg_status s = tg_gpu_layer_compile(ctx, g->bench);
     if (s == TG_OK && g->shaders->levers & TG_LEVER_BIT(subgroups)) s = compile_cases(g, reduces);
+    if (s == TG_OK) s = compile_matrices(g);
     if (s == TG_E_MEMORY) return s;
     bool all_made = s == TG_OK;
     while ((s = tg_gpu_settle(gpu)) != TG_OK) { /* which tells of one fault a time */
@@ -219,16 +262,28 @@ static tg_status compile_all(self_test *g) {
     return TG_OK;
 }
 
-static tg_status try_all(self_test *g, bool tuned, bool *merges) {
-    if (!tg_gpu_get_info(g->shaders->gpu)->subgroups &&
-        g->shaders->levers & TG_LEVER_BIT(subgroups))
+/* What the adapter lacks. Without matrices nothing is rounded either. */
+static void turn_off_absent(self_test *g) {
+    const tg_gpu_info *info = tg_gpu_get_info(g->shaders->gpu);
+    const uint32_t levers = g->shaders->levers;
+    if (!info->subgroups && levers & TG_LEVER_BIT(subgroups))
         turn_off(g, TG_LEVER_subgroups, "not offered");
+    if (!info->has_matrices && levers & TG_LEVER_BIT(subgroup_matrices))
+        turn_off(g, TG_LEVER_subgroup_matrices, info->matrices);
+    if (!(g->shaders->levers & TG_LEVER_BIT(subgroup_matrices)) &&
+        levers & TG_LEVER_BIT(f16_storage))
+        turn_off(g, TG_LEVER_f16_storage, "for subgroup_matrices alone");
+}
+
+static tg_status try_all(self_test *g, bool tuned, bool *merges) {
+    turn_off_absent(g);
     *merges = true;
     if (is_trusted()) return TG_OK;
     TG_TRY(compile_all(g));
     TG_TRY(try_lever(g, TG_LEVER_vec4_loads, try_product));
     TG_TRY(test_merges(g, merges));
     TG_TRY(try_lever(g, TG_LEVER_subgroups, try_sums));
+    TG_TRY(try_lever(g, TG_LEVER_subgroup_matrices, try_matrices));
     return tuned ? try_lever(g, TG_LEVER_tuned_tiles, try_tiles) : TG_OK;
 }
 

@@ -85,8 +85,9 @@ void tg_gpu_tiles_put_tuned(tg_gpu_tiles *t) {
     tg_gpu_cache_save(t->file);
 }
 
+/* What needs levers goes by them alone. */
 static bool can(const tg_shader *s, const tg_args *a) {
-    if (s->fits && !s->fits(a)) return false;
+    if (s->needs || (s->fits && !s->fits(a))) return false;
     const size_t bytes = s->scratch_bytes ? s->scratch_bytes(a) : 1;
     return bytes > 0 && bytes <= SCRATCH_BYTES;
 }

@@ -20,6 +20,16 @@ static const char *const prelude[] = {
 static const char *const reduce[] = {
 #include "ops/reduce.wgsl.h"
 };
+static const char *const matrices[] = {
+#include "ops/matrices.wgsl.h"
+};
+static const char *const matrices_plain[] = {
+#include "ops/matrices_plain.wgsl.h"
+};
+/* Which subgroups go where is plain in our shaders, but not to Tint. */
+static const char enable_matrices[] = "enable f16; enable chromium_experimental_subgroup_matrix;\n"
+                                      "diagnostic(off, chromium.subgroup_matrix_uniformity);\n";
+
 typedef struct tg_shader_entry {
     const tg_shader_pass *pass;
     uint32_t levers; /* of those that change its text */
@@ -61,14 +71,16 @@ static bool is_merged(const tg_shader_pass *p) {
     return false;
 }
 
-/* All text of a pass, without the final zero; its length. */
-static size_t write_text(const tg_shader_pass *p, uint32_t levers, char *text) {
+/* All text of a pass, without the final zero; its length. has_matrices: of the GPU. */
+static size_t write_text(const tg_shader_pass *p, uint32_t levers, bool has_matrices, char *text) {
     const bool subgroups = p->reduces && (levers & TG_LEVER_BIT(subgroups));
     size_t at = subgroups ? put(text, 0, TG_GPU_ENABLE_SUBGROUPS) : 0;
+    if (p->matrices && has_matrices) at = put(text, at, enable_matrices);
     at = put_lines(text, at, prelude);
     if (p->fours) at = put(text, at, tg_gpu_fours(levers & TG_LEVER_BIT(vec4_loads), is_merged(p)));
     if (p->reduces) at = put_lines(text, at, subgroups ? tg_gpu_reduce_subgroups() : reduce);
     if (p->constants) at = put(text, at, p->constants);
+    if (p->matrices) at = put_lines(text, at, has_matrices ? matrices : matrices_plain);
     for (size_t i = 0; i < sizeof p->wgsl / sizeof *p->wgsl; i++)
         if (p->wgsl[i]) at = put_lines(text, at, p->wgsl[i]);
     return at;
@@ -76,10 +88,11 @@ static size_t write_text(const tg_shader_pass *p, uint32_t levers, char *text) {
 
 static tg_status make(tg_shader_cache *c, const tg_shader *shader, const tg_shader_pass *pass,
                       uint32_t *pipeline) {
-    const size_t n = write_text(pass, c->levers, NULL);
+    const bool has_matrices = tg_gpu_get_info(c->gpu)->has_matrices;
+    const size_t n = write_text(pass, c->levers, has_matrices, NULL);
     char *text = tg_alloc(&c->ctx->mem, n + 1);
     if (!text) return tg_fail_memory(c->ctx, "text of a shader", n + 1);
-    write_text(pass, c->levers, text);
+    write_text(pass, c->levers, has_matrices, text);
     char label[96];
     snprintf(label, sizeof label, "%s, %s", shader->name, pass->entry);
     const tg_status s =

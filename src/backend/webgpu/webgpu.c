@@ -449,7 +449,7 @@ static void *list(webgpu *w, tg_status *s, size_t n, size_t bytes) {
  * alone go by the rule, as those that are alone do: single rows are not measured. */
 static bool is_chosen(const webgpu *w, const tg_op_desc *d, const tg_args *a, unsigned n_members,
                       const tg_shader *s, bool by_rule) {
-    if (s->fits && !s->fits(a)) return false;
+    if ((s->needs & ~w->levers) || (s->fits && !s->fits(a))) return false;
     if (by_rule) return !s->prefers || s->prefers(a);
     const char *name = a->rows_alone ? NULL : tg_gpu_tiles_find(w->tiles, d, a, n_members);
     return name && strcmp(name, s->name) == 0;
@@ -492,11 +492,13 @@ static bool choose_merge(const webgpu *w, const tg_plan *plan, compiled *c, size
     return false;
 }
 
-static bool choose_alone(const webgpu *w, const tg_plan *plan, compiled *c, size_t s,
-                         bool by_rule) {
+/* by_levers: of the shaders that need some, else of the others. */
+static bool choose_alone(const webgpu *w, const tg_plan *plan, compiled *c, size_t s, bool by_rule,
+                         bool by_levers) {
     const tg_op_desc *d = tg_op_table[plan->steps[s].node->op];
     for (size_t i = 0; i < d->n_shaders; i++) {
         const tg_shader *shader = &d->shaders[i];
+        if ((shader->needs != 0) != by_levers) continue;
         if (!is_chosen(w, d, &plan->steps[s].args, 1, shader, by_rule)) continue;
         c->units[s] = (unit) { .shader = shader, .n_members = 1, .members = { s } };
         return true;
@@ -506,9 +508,9 @@ static bool choose_alone(const webgpu *w, const tg_plan *plan, compiled *c, size
 
 /* False: the step has no shader. */
 static bool choose_unit(const webgpu *w, const tg_plan *plan, compiled *c, size_t s) {
-    return c->units[s].n_members || choose_merge(w, plan, c, s, false) ||
-           choose_merge(w, plan, c, s, true) || choose_alone(w, plan, c, s, false) ||
-           choose_alone(w, plan, c, s, true);
+    return c->units[s].n_members || choose_alone(w, plan, c, s, true, true) ||
+           choose_merge(w, plan, c, s, false) || choose_merge(w, plan, c, s, true) ||
+           choose_alone(w, plan, c, s, false, false) || choose_alone(w, plan, c, s, true, false);
 }
 
 /* Shaders of all steps, and how many dispatches they are; on_cpu where there is none for a step. */

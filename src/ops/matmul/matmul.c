@@ -158,6 +158,14 @@ static void ref(const tg_args *args) {
 /* -------------------------------------------------------------------------------------- gradient
  */
 
+/* Of a product with dz, by what shaders in f16 scale it: matmul_halves.h. */
+static void scale_gradient(tg_value *product, const tg_value *dz) {
+    float scale = 64;
+    for (size_t rows = 1; rows < tg_type_rows(&dz->type); rows *= 2) scale *= 2;
+    for (int i = 0; i < 2; i++)
+        if (product->node->in[i] == dz) product->node->attr.f[i] = scale;
+}
+
 /*
  * With dz, the gradient of the sums:   da              db
  *   trans 0   y = a b                  dz b^T          a^T dz
@@ -185,10 +193,12 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
     case 1: din[MATMUL_A] = tg_matmul(g, b[0], dz, NULL, 2); break;
     default: din[MATMUL_A] = tg_matmul_rows(g, dz, b, NULL, 0); break;
     }
+    scale_gradient(din[MATMUL_A], dz);
     if (read != TG_READ_PLAIN) din[MATMUL_A] = tg_glu_grad(g, a, din[MATMUL_A], read);
     if (floats)
         din[MATMUL_B] = trans == 2 ? tg_matmul(g, dz, a, NULL, 1)
                                    : tg_matmul(g, a, dz, NULL, trans == 0 ? 1 : 0);
+    if (floats) scale_gradient(din[MATMUL_B], dz);
     if (n->in[MATMUL_BIAS]) din[MATMUL_BIAS] = tg_bias_grad(g, dz);
     if (n->in[MATMUL_RESIDUAL]) din[MATMUL_RESIDUAL] = dy[0];
 }
@@ -705,6 +715,8 @@ static bool prefers_64_parts(const tg_args *a) { return parts_of(a, 64) > 1; }
         }                                                                                          \
     }
 
+#include "ops/matmul/matmul_halves.h"
+
 static const tg_shader shaders[] = {
     { .name = "few rows",
       .fits = fits_few,
@@ -725,6 +737,10 @@ static const tg_shader shaders[] = {
                   .wgsl = { common, tile },
                   .bind = BIND,
                   .groups = groups_64 } } },
+    HALVES(0, 1, 0),
+    HALVES(1, 0, 0),
+    HALVES(2, 1, 1),
+    PACKED_HALVES,
 };
 
 /* ------------------------------------------------------------------------- back through a layer
