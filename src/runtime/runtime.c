@@ -284,7 +284,7 @@ tg_status tg_runtime_check_options(tg_context *ctx, const char *filter, tg_check
     if (ctx->backend == ctx->cpu) return TG_OK;
     if (!ctx->bench)
         TG_TRY(tg_gpu_bench_new(&ctx->err, tg_webgpu_gpu(ctx->backend), ctx->levers, &ctx->bench));
-    ctx->executor = (tg_check_executor) { tg_gpu_bench_run, ctx->bench, NULL };
+    ctx->executor = (tg_check_executor) { tg_gpu_bench_run, ctx->bench, tg_gpu_bench_wants };
     out->executor = &ctx->executor;
     return TG_OK;
 }

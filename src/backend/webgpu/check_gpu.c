@@ -200,6 +200,10 @@ tg_status tg_gpu_bench_run_merge(tg_gpu_bench *b, const tg_op_desc *d, const tg_
     return want_guard(b, s, guard_bytes);
 }
 
+bool tg_gpu_bench_wants(void *bench, const tg_shader *s) {
+    return !(s->needs & ~((const tg_gpu_bench *)bench)->shaders->levers);
+}
+
 tg_status tg_gpu_bench_run(void *bench, const tg_op_desc *d, const tg_shader *s, const tg_args *a,
                            size_t guard_bytes) {
     return tg_gpu_bench_run_merge(bench, d, s, a, 1, guard_bytes);

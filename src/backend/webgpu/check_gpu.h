@@ -17,7 +17,9 @@ void tg_gpu_bench_free(tg_gpu_bench *b);
 /* Begins to make the pipelines of a shader that will be run. */
 tg_status tg_gpu_bench_compile(tg_gpu_bench *b, const tg_shader *s);
 
-/* A tg_check_executor's run: inputs go to the GPU, outputs with their guards there and back. */
+/* A tg_check_executor's wants: not the shaders that need levers which are off. */
+bool tg_gpu_bench_wants(void *bench, const tg_shader *shader);
+/* Its run: inputs go to the GPU, outputs with their guards there and back. */
 tg_status tg_gpu_bench_run(void *bench, const tg_op_desc *d, const tg_shader *shader,
                            const tg_args *a, size_t guard_bytes);
 /* The same of a merge, a [n_members], whose leader is d. */

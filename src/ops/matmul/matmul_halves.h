@@ -49,7 +49,7 @@ static size_t halves_groups(const tg_args *a) {
     /* Weights go by groups of sixteen rows of each matrix. */
     const size_t of_b = matmul_b_is_floats(a)
                             ? up(s.n, HALVES_TILE) * up(s.k, HALVES_K)
-                            : packed_across(a, TG_PACK_ROWS) * TG_PACK_ROWS * up(s.k, HALVES_K);
+                            : tg_packed_across(a, TG_PACK_ROWS) * TG_PACK_ROWS * up(s.k, HALVES_K);
     return tg_shader_parts((of_a + of_b) / 8, 256);
 }
 static size_t halves_tiles(const tg_args *a) {
@@ -104,7 +104,7 @@ static bool fits_packed_halves(const tg_args *a) {
     {                                                                                              \
         .name = "packed, f16, 128x128", .needs = TG_LEVER_BIT(subgroup_matrices),                  \
         .f16_inputs = true, .tol = 1e-2, .fits = fits_packed_halves,                               \
-        .prefers = prefers_packed_halves, .word = packed_word, .scratch_bytes = halves_bytes,      \
+        .prefers = prefers_packed_halves, .word = tg_packed_word, .scratch_bytes = halves_bytes,   \
         .pass = {                                                                                  \
             { .entry = "round_halves",                                                             \
               .constants = BY_K(1, 1),                                                             \
