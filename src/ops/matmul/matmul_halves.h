@@ -99,11 +99,12 @@ static bool fits_packed_halves(const tg_args *a) {
         }                                                                                          \
     }
 #define HALVES_NEED (TG_LEVER_BIT(subgroup_matrices) | TG_LEVER_BIT(f16_storage))
-/* Numbers times scales have more than the eleven bits of f16. */
+/* Numbers times scales have more than the eleven bits of f16: a weight loses up to 2^-12 of itself.
+ * Of the test cases that makes most where gates let 8,128 through and the sum is near 0. */
 #define PACKED_HALVES                                                                              \
     {                                                                                              \
         .name = "packed, f16, 128x128", .needs = TG_LEVER_BIT(subgroup_matrices),                  \
-        .f16_inputs = true, .tol = 1e-2, .fits = fits_packed_halves,                               \
+        .f16_inputs = true, .tol = 0.5, .fits = fits_packed_halves,                                \
         .prefers = prefers_packed_halves, .word = tg_packed_word, .scratch_bytes = halves_bytes,   \
         .pass = {                                                                                  \
             { .entry = "round_halves",                                                             \
