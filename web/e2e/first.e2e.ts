@@ -72,6 +72,26 @@ it('a model of the gallery is a click away from writing, and from its inside', a
   await p.heading(/^What comes next$/).waitFor();
 });
 
+it('a text comes by the title of its article, with its licence', async () => {
+  const asked: string[] = [];
+  await v.context.route('https://en.wikipedia.org/**', (route) => {
+    asked.push(new URL(route.request().url()).searchParams.get('titles') ?? '');
+    return route.fulfill({
+      json: { query: { pages: [{ title: 'Fox', extract: 'Foxes are small. '.repeat(300) }] } },
+      headers: { 'Access-Control-Allow-Origin': '*' },
+    });
+  });
+  await p.view('Text');
+  await p.page.getByRole('radio', { name: 'Wikipedia' }).check();
+  await p.page.getByRole('textbox', { name: 'Titles of articles' }).fill('fox');
+  await p.button('Fetch').click();
+  await p.page.getByText('Fox, Wikipedia').first().waitFor();
+  await p.page.getByText(/^Licence: CC BY-SA/).waitFor();
+  expect(asked).toEqual(['fox']);
+  // The one request to another host, which a click asked for.
+  expect(v.errors.splice(0).filter((e) => !e.includes('https://en.wikipedia.org/'))).toEqual([]);
+});
+
 it('a tour leads through five views, and ends', async () => {
   await p.view('Start');
   await p.button(/^Show me around/).click();

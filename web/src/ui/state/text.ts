@@ -28,6 +28,7 @@ export type Origin =
   | { kind: 'typed' }
   | { kind: 'files'; names: readonly string[] }
   | { kind: 'url'; url: string }
+  | { kind: 'public'; name: string; licence: string }
   | { kind: 'saved'; name: string };
 
 export interface TextState {
@@ -301,25 +302,48 @@ async function refuseWhatIsNoText(f: File): Promise<void> {
 
 let fetching: AbortController | null = null;
 
-export async function takeAddress(typed: string): Promise<void> {
+/** What is fetched, told how far it is, and becomes the text in hand; one fetch at a time. */
+async function takeFetched(
+  get: (signal: AbortSignal, tell: (share: number) => void) => Promise<[Blob, Origin]>,
+): Promise<void> {
   fetching?.abort();
   const stop = new AbortController();
   fetching = stop;
   const mine = loading();
+  textState.patch({ progress: 0 });
   try {
-    const url = cleanAddress(typed, location.protocol === 'https:');
-    const blob = await fetchText(url, {
-      signal: stop.signal,
-      onProgress: (got, total) => {
-        if (mine === turn) textState.patch({ progress: total > 0 ? got / total : 0 });
-      },
+    const [blob, origin] = await get(stop.signal, (progress) => {
+      if (mine === turn) textState.patch({ progress });
     });
-    await take(mine, blob, { kind: 'url', url: url.href });
+    await take(mine, blob, origin);
   } catch (e) {
     failed(mine, plainError(e));
   } finally {
     if (fetching === stop) fetching = null;
   }
+}
+
+export function takeAddress(typed: string): Promise<void> {
+  return takeFetched(async (signal, tell) => {
+    const url = cleanAddress(typed, location.protocol === 'https:');
+    const blob = await fetchText(url, {
+      signal,
+      onProgress: (got, total) => tell(total > 0 ? got / total : 0),
+    });
+    return [blob, { kind: 'url', url: url.href }];
+  });
+}
+
+/** Articles by their titles, or rows of a data set, at most so many bytes of them. */
+export function takePublic(from: 'wikipedia' | 'dataset', typed: string, bytes: number): Promise<void> {
+  return takeFetched(async (signal, onProgress) => {
+    const { wikipedia, dataset } = await import('../text/public_texts');
+    const { name, text, licence } =
+      from === 'wikipedia'
+        ? await wikipedia(typed, { signal, onProgress })
+        : await dataset(typed, bytes, { signal, onProgress });
+    return [text, { kind: 'public', name, licence }];
+  });
 }
 
 export function stopFetching(): void {
@@ -358,9 +382,16 @@ export function textName(origin: Origin): string {
       return origin.names.length === 1 ? (origin.names[0] ?? '') : `${origin.names.length} files`;
     case 'url':
       return origin.url.replace(/^https?:\/\//, '');
+    case 'public':
     case 'saved':
       return origin.name;
   }
+}
+
+/** Whose it is, where that is known; '' elsewhere. */
+export function textLicence(origin: Origin): string {
+  if (origin.kind === 'public') return origin.licence;
+  return origin.kind === 'stories' ? 'Apache-2.0, the tinygpt authors' : '';
 }
 
 /** The text in hand as a run takes it; null if there is none. */

@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks';
 import { Button } from '../parts/button';
 import { Card } from '../parts/card';
-import { Field, NumberField } from '../parts/fields';
+import { Choice, Field, NumberField } from '../parts/fields';
 import { Notice } from '../parts/notice';
 import { Stat } from '../parts/stat';
 import { bytes, count, percent } from '../format';
@@ -15,7 +15,9 @@ import {
   STORIES_SEED,
   textState,
   takeAddress,
+  takePublic,
   takeStories,
+  textLicence,
 } from '../state/text';
 import { useStore } from '../store';
 import { TextBox } from './text_box';
@@ -30,7 +32,7 @@ export default function TextView() {
           <Card title="The text">
             <TextBox rows={14} />
           </Card>
-          <Address />
+          <Elsewhere />
         </div>
         <div class="stack">
           <Findings />
@@ -56,6 +58,9 @@ function Findings() {
           note={`the last ${percent(val)}`}
         />
       </dl>
+      {textLicence(t.origin) !== '' && (
+        <p class="field-help">Licence: {textLicence(t.origin)}.</p>
+      )}
       <div class="text-findings" aria-live="polite">
         {t.findings === null && t.status === 'ready' && <p class="quiet">Reading it…</p>}
         {t.findings?.map((f) => (
@@ -125,31 +130,63 @@ function Stories() {
   );
 }
 
-function Address() {
-  const [url, setUrl] = useState('');
+const SOURCES = {
+  address: { label: 'Address of a plain text', example: 'https://' },
+  wikipedia: { label: 'Titles of articles', example: 'Fox; Hen; de:Fuchs' },
+  dataset: { label: 'Name of a data set', example: 'roneneldan/TinyStories' },
+} as const;
+type Source = keyof typeof SOURCES;
+
+const ABOUT: Record<Source, string> = {
+  address:
+    'The host has to let other pages read its texts (CORS); raw.githubusercontent.com does, for instance.',
+  wikipedia:
+    'Several with semicolons between them; a language before its colon. Their text is under CC BY-SA 4.0.',
+  dataset:
+    'As Hugging Face names it: the first rows of its training part. Its licence is shown with the text.',
+};
+
+const DATASET_BYTES = 1_000_000;
+
+function Elsewhere() {
+  const [source, setSource] = useState<Source>('address');
+  const [typed, setTyped] = useState('');
+  const [size, setSize] = useState(DATASET_BYTES);
   const loading = useStore(textState, (t) => t.status === 'loading');
+  const { label, example } = SOURCES[source];
   return (
-    <Card title="From an address">
+    <Card title="From elsewhere">
+      <Choice<Source>
+        label="Where the text is"
+        value={source}
+        options={[
+          { value: 'address', label: 'Address' },
+          { value: 'wikipedia', label: 'Wikipedia' },
+          { value: 'dataset', label: 'Hugging Face' },
+        ]}
+        onChange={setSource}
+      />
       <form
         class="text-url"
         onSubmit={(e) => {
           e.preventDefault();
-          void takeAddress(url);
+          if (source === 'address') void takeAddress(typed);
+          else void takePublic(source, typed, size);
         }}
       >
-        <Field label="Address of a plain text">
+        <Field label={label}>
           {({ id, describedBy }) => (
             <input
               id={id}
               class="input"
               type="text"
-              inputMode="url"
+              inputMode={source === 'address' ? 'url' : 'text'}
               autoComplete="off"
               spellcheck={false}
-              placeholder="https://"
-              value={url}
+              placeholder={example}
+              value={typed}
               aria-describedby={describedBy}
-              onInput={(e) => setUrl(e.currentTarget.value)}
+              onInput={(e) => setTyped(e.currentTarget.value)}
             />
           )}
         </Field>
@@ -157,9 +194,19 @@ function Address() {
           Fetch
         </Button>
       </form>
+      {source === 'dataset' && (
+        <NumberField
+          label="Bytes at most"
+          value={size}
+          min={1000}
+          max={50_000_000}
+          whole
+          onChange={setSize}
+        />
+      )}
       <p class="field-help">
-        The only request this page ever makes to another host, and only when you press Fetch. That
-        host has to allow it (CORS); raw.githubusercontent.com does, for instance.
+        {ABOUT[source]} Nothing is asked of any host before you press Fetch; then it sees this
+        machine’s address, and what you asked for.
       </p>
     </Card>
   );
