@@ -17,10 +17,10 @@
  *
  *     inputs up, small     scalars, 64 bytes     one submit of all steps     outputs down
  *
- * and makes no object of the GPU. Where C cannot wait, a run is PENDING while its outputs are on
- * their way down: the number of the reading then is the run's `unit`. A plan with a step that has
- * no shader, or one that a binding cannot serve, runs on the CPU as a whole: states are brought
- * down before it and up after.
+ * and makes no object of the GPU; with a deadline it is as many submits as gpu_slices.h says. Where
+ * C cannot wait, a run is PENDING while its outputs are on their way down: the number of the
+ * reading then is the run's `unit`. A plan with a step that has no shader, or one that a binding
+ * cannot serve, runs on the CPU as a whole: states are brought down before it and up after.
  *
  * Invariant: every storage binding of a dispatch is a range at a multiple of 256 bytes, and no two
  * of them meet. Plans made with this backend's rules (plan/plan.h) keep to it.
@@ -31,6 +31,7 @@
 #include "backend/webgpu/webgpu.h"
 
 #include "backend/webgpu/gpu_self_test.h"
+#include "backend/webgpu/gpu_slices.h"
 #include "backend/webgpu/merge.h"
 #include "backend/webgpu/submit_check.h"
 #include "base/str.h"
@@ -96,6 +97,7 @@ typedef struct compiled {
     bool *written; /* [n_states] */
     size_t n_in, n_out, n_states;
     size_t scratch_bytes;
+    tg_gpu_slices slices;
 } compiled;
 
 typedef struct webgpu {
@@ -835,27 +837,54 @@ static tg_status submit(webgpu *w, tg_plan *plan, compiled *c, const tg_scalars 
                                   c->first[end] - c->first[r->next]);
 }
 
-/* A deadline ends no submit: it is over when it is over. Who cancels is asked before it begins. A
- * run whose outputs are awaited has the number of their reading in its unit. */
+/* The phase of a run whose submit is awaited: all but the last, where there is a deadline. */
+enum { AWAITED = 1 };
+
+/* All steps that are left, in slices; who cancels is asked before each. */
+static tg_status submit_slices(webgpu *w, tg_plan *plan, compiled *c, const tg_scalars *rt,
+                               tg_run *r, size_t all) {
+    for (;;) {
+        if (r->phase == AWAITED) {
+            TG_TRY(tg_gpu_wait(w->gpu));
+            r->next = tg_gpu_slice_end(&c->slices, r->next);
+            r->phase = 0;
+            if (tg_time_over(r->deadline_ms)) return TG_PENDING;
+        }
+        if (r->cancel && r->cancel(r->cancel_user)) return TG_STOPPED;
+        const bool waits = r->deadline_ms > 0 && !r->step_ms;
+        const size_t end = r->step_ms ? all : tg_gpu_slice_begin(&c->slices, r->next, all, waits);
+        TG_TRY(submit(w, plan, c, rt, r, end));
+        if (end == all) return TG_OK;
+        r->later = false;
+        if (waits)
+            r->phase = AWAITED;
+        else
+            r->next = end;
+    }
+}
+
+/* A run whose outputs are awaited has the number of their reading in its unit. */
 static tg_status run(tg_backend *b, tg_plan *plan, const tg_scalars *rt, tg_run *r) {
     webgpu *w = (webgpu *)b;
     compiled *c;
     uint32_t reading = (uint32_t)r->unit;
     if (tg_gpu_lost(w->gpu)) return tg_gpu_settle(w->gpu);
-    TG_TRY(compile(w, plan, reading != 0, &c));
+    TG_TRY(compile(w, plan, tg_run_begun(r), &c));
     r->later = r->later && !c->on_cpu;
     if (c->on_cpu) return run_on_cpu(w, plan, rt, r);
     const size_t end = r->end ? r->end : plan->n_steps;
     const size_t n_out = end == plan->n_steps ? c->n_out : 0;
     if (!reading) {
-        if (r->cancel && r->cancel(r->cancel_user)) return TG_STOPPED;
-        TG_TRY(submit(w, plan, c, rt, r, end));
+        TG_TRY(submit_slices(w, plan, c, rt, r, end));
         if (n_out)
             TG_TRY(tg_submit_check_read_begin(&w->submits, c->down, n_out, &c->mark, &reading));
         r->unit = reading;
         if (reading && r->later) return TG_PENDING;
     }
-    if (n_out) TG_TRY(tg_submit_check_read_end(&w->submits, reading, c->down, n_out, &c->mark));
+    if (n_out) {
+        TG_TRY(tg_submit_check_read_end(&w->submits, reading, c->down, n_out, &c->mark));
+        tg_gpu_slice_end(&c->slices, r->next);
+    }
     r->next = end;
     r->phase = 0;
     r->unit = 0;
