@@ -605,17 +605,15 @@ typedef struct tg_embed_text {
 
 typedef struct tg_embedder tg_embedder; /* a model, ready to run over texts */
 
-/* Borrows the model: an encoder (BERT, MiniLM) or any that writes text, of which the hidden states
- * behind the final norm are pooled. options NULL: the defaults. E_UNSUPPORTED: its file says a
- * pooling_type that gives no vector. */
+/* Borrows the model: an encoder, or one that writes text, whose last hidden states are pooled.
+ * options NULL: the defaults. E_UNSUPPORTED: a pooling_type of its file that gives no vector. */
 TG_API tg_status tg_embedder_new(tg_context *ctx, tg_model *model, const tg_embed_options *options,
                                  tg_embedder **out);
 TG_API void tg_embedder_free(tg_embedder *embedder);
 /* Floats of a vector, W: config.width for each way of pooling. */
 TG_API size_t tg_embedder_width(const tg_embedder *embedder);
-/* Texts [n] to vectors, out [n, W]. A vector does not depend on the texts beside its own. E_FULL:
- * a text has more tokens than the model sees (config.ctx; of an encoder at most 512), or than its
- * files allow. Messages count texts from 1. */
+/* Texts [n] to vectors, out [n, W], each by itself. E_FULL: a text has more tokens than the model
+ * sees (config.ctx; an encoder 512), or than its files allow. Messages count texts from 1. */
 TG_API tg_status tg_embedder_run(tg_embedder *embedder, const tg_embed_text *texts, size_t n,
                                  float *out);
 
@@ -1190,7 +1188,7 @@ TG_API void tg_drop_temporary_files(void);
  * The blocking call is the same job in a loop: same results, same bits, same errors. A form named
  * tg_X_job takes what tg_X takes and does its checks, but no work: *job is NULL if it refuses.
  *
- *   Arguments   strings, tokens and options are copied. Objects are borrowed, results (out) are
+ *   Arguments   strings, tokens, options are copied. Objects, texts to embed are borrowed, out is
  *               written by the poll that returns TG_OK, callbacks come from within polls.
  *   Slices      end after about budget_ms, 0: when the job is done. A slice gets something done,
  *               however small its budget is; it overruns by the smallest unit of work (some
@@ -1262,6 +1260,8 @@ TG_API tg_status tg_probe_run_job(tg_probe *probe, const int32_t *tokens, const 
 TG_API tg_status tg_model_eval_job(tg_context *ctx, tg_model *model, tg_text *text,
                                    double val_fraction, int32_t eval_windows, double *loss,
                                    tg_job **job);
+TG_API tg_status tg_embedder_run_job(tg_embedder *embedder, const tg_embed_text *texts, size_t n,
+                                     float *out, tg_job **job);
 TG_API tg_status tg_file_check_job(tg_context *ctx, const char *path, tg_job **job);
 /* E_UNSUPPORTED for the forms that are held against the original: those have the blocking call. */
 TG_API tg_status tg_model_convert_job(tg_context *ctx, const char *path_in, const char *path_out,

@@ -251,6 +251,20 @@ tg_status tg_session_eval_job(tg_session *session, const int32_t *tokens, size_t
     return tg_job_session_eval(session, tokens, n, job);
 }
 
+tg_status tg_embedder_run_job(tg_embedder *embedder, const tg_embed_text *texts, size_t n,
+                              float *out, tg_job **job) {
+    if (!embedder) return TG_E_ARG;
+    ENTER(embedder->ctx);
+    WANT_JOB(embedder->ctx);
+    if (n > 0) {
+        WANT(embedder->ctx, texts);
+        WANT(embedder->ctx, out);
+    }
+    for (size_t i = 0; i < n; i++)
+        if (texts[i].n_bytes) WANT(embedder->ctx, texts[i].text);
+    return tg_job_embedder_run(embedder, texts, n, out, job);
+}
+
 tg_status tg_session_slide_job(tg_session *session, tg_job **job) {
     if (!session) return TG_E_ARG;
     ENTER(session->ctx);

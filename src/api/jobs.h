@@ -7,6 +7,7 @@
 #define TG_API_JOBS_H
 
 #include "backend/cpu/check.h"
+#include "engine/embed.h"
 #include "engine/session.h"
 #include "inspect/probe.h"
 #include "io/tools.h"
@@ -63,6 +64,8 @@ tg_status tg_job_session_slide(tg_session *s, tg_job **job);
 tg_status tg_job_generating(tg_session *session, const tg_generation *generation,
                             tg_generating *out);
 tg_status tg_job_session_generate(const tg_generating *g, tg_generate_stats *stats, tg_job **job);
+tg_status tg_job_embedder_run(tg_embedder *e, const tg_embed_text *texts, size_t n, float *out,
+                              tg_job **job);
 tg_status tg_job_probe_run(tg_probe *p, const int32_t *tokens, const tg_edit *edits, size_t n_edits,
                            const tg_probe *donor, tg_job **job);
 

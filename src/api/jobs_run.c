@@ -266,6 +266,39 @@ tg_status tg_job_session_generate(const tg_generating *g, tg_generate_stats *sta
     return status;
 }
 
+/* --------------------------------------------------------------------------------- embeddings */
+
+typedef struct embed_job {
+    tg_job job;
+    tg_embed_work work;
+} embed_job;
+
+static tg_status ready_embed(tg_job *job) {
+    return tg_weights_want_steady(((embed_job *)job)->work.e->model);
+}
+
+static tg_status work_embed(tg_job *job, double deadline_ms) {
+    return tg_embed_go_on(&((embed_job *)job)->work, deadline_ms);
+}
+
+static void end_embed(tg_job *job) {
+    embed_job *j = (embed_job *)job;
+    tg_embed_deinit(&j->work);
+    j->work.e->job = NULL;
+}
+
+tg_status tg_job_embedder_run(tg_embedder *e, const tg_embed_text *texts, size_t n, float *out,
+                              tg_job **job) {
+    static const tg_job_kind kind = { "embedding", sizeof(embed_job), ready_embed, work_embed,
+                                      end_embed };
+    if (e->job) return busy(e->ctx, "embedder", e->job);
+    embed_job *j = tg_job_make(e->ctx, &kind, NULL, 0);
+    if (!j) return TG_E_MEMORY;
+    tg_embed_begin(e, texts, n, out, &j->work);
+    e->job = *job = &j->job;
+    return TG_OK;
+}
+
 /* ----------------------------------------------------------------------------------------- probes
  */
 

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "engine/embed.h"
 #include "load/weights.h"
+#include "runtime/job.h"
 
 tg_status tg_context_pack_cache(tg_context *ctx, const char *folder) {
     ENTER(ctx);
@@ -78,12 +79,7 @@ size_t tg_embedder_width(const tg_embedder *embedder) {
 }
 
 tg_status tg_embedder_run(tg_embedder *embedder, const tg_embed_text *texts, size_t n, float *out) {
-    if (!embedder) return TG_E_ARG;
-    ENTER(embedder->ctx);
-    if (n == 0) return TG_OK;
-    WANT(embedder->ctx, texts);
-    WANT(embedder->ctx, out);
-    for (size_t i = 0; i < n; i++)
-        if (texts[i].n_bytes) WANT(embedder->ctx, texts[i].text);
-    return tg_embedder_embed(embedder, texts, n, out);
+    tg_job *job;
+    TG_TRY(tg_embedder_run_job(embedder, texts, n, out, &job));
+    return tg_job_finish(job);
 }

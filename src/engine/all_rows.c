@@ -85,7 +85,7 @@ tg_status tg_all_rows_run(tg_all_rows *r, size_t n, size_t pos, double deadline_
     if (!tg_run_begun(&r->run))
         tg_cache_place_rows(&r->cache, &r->plan, &r->rows_in, 0, n, 0, (int32_t)pos);
     r->run.deadline_ms = deadline_ms;
-    TG_TRY(tg_backend_run(r->ctx->backend, &r->plan, &rt, &r->run));
+    TG_TRY(tg_runtime_run(r->ctx, r->plan.name, &r->plan, &rt, &r->run));
     tg_run_restart(&r->run);
     return tg_weights_whole(r->model);
 }

@@ -41,7 +41,8 @@ void tg_all_rows_deinit(tg_all_rows *r);
 int32_t *tg_all_rows_tokens(const tg_all_rows *r);
 int32_t *tg_all_rows_targets(const tg_all_rows *r);
 /* A piece of n tokens at position pos of the window, before which all positions are in the cache.
- * TG_PENDING: not done yet; deadline_ms 0: none. */
+ * TG_PENDING: not done yet; deadline_ms 0: none. Where a lost device has taken the cache with it,
+ * E_DEVICE, and the text begins anew: ctx->generation has changed. */
 tg_status tg_all_rows_run(tg_all_rows *r, size_t n, size_t pos, double deadline_ms);
 /* Of the piece that was run last: [n][V]; and [n] logarithms of the sums of their exponentials. */
 const float *tg_all_rows_logits(const tg_all_rows *r);

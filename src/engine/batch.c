@@ -155,14 +155,25 @@ static tg_status feed_alone(tg_together *w, double deadline_ms) {
     return TG_OK;
 }
 
+/* Of those that are fed together; who is alone looks for itself. A device that another job has
+ * found lost ends the run that is under way. */
+static tg_status find_caches(const tg_together *w) {
+    bool lost = false;
+    for (size_t i = 0; i < w->n; i++)
+        if (!w->entry[i].alone) lost |= tg_session_find_cache(w->entry[i].s);
+    if (!lost || !w->running) return TG_OK;
+    return tg_fail(&w->d->ctx->err, TG_E_DEVICE, "batch: the GPU was lost: feed the tokens again");
+}
+
 static tg_status go_on(tg_together *w, double deadline_ms) {
-    for (size_t i = 0; i < w->n; i++) TG_TRY(tg_session_want_cache(w->entry[i].s));
+    TG_TRY(find_caches(w));
     if (w->stage == TG_TOGETHER_NEW) {
         choose_alone(w);
         w->stage = TG_TOGETHER_ALONE;
     }
     if (w->stage == TG_TOGETHER_ALONE) {
         TG_TRY(feed_alone(w, deadline_ms));
+        TG_TRY(find_caches(w));
         w->stage = TG_TOGETHER_BEGINNINGS;
     }
     if (w->stage == TG_TOGETHER_BEGINNINGS) {
@@ -202,7 +213,7 @@ static void copy_layer(tg_cache *c, int32_t layer, int32_t to, int32_t from, siz
 /* Where a GPU has the cache, the copy computes its own before what is fed next. */
 tg_status tg_session_copy_from(tg_session *to, const tg_session *from) {
     tg_cache *c = &to->d->cache;
-    TG_TRY(tg_session_want_cache(to));
+    tg_session_find_cache(to);
     tg_session_go_back(to, 0);
     memcpy(to->fed, from->fed, (size_t)from->n_tokens * sizeof *to->fed);
     memcpy(to->logits, from->logits, (size_t)to->model->layout.config.vocab * sizeof *to->logits);

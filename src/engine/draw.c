@@ -207,7 +207,7 @@ tg_status tg_session_draw(tg_session *s, const tg_sample_options *o, uint64_t in
     TG_TRY(tg_sample_options_check(&s->ctx->err, o));
     if (s->n_tokens == 0)
         return tg_fail(&s->ctx->err, TG_E_ARG, "sampling: the session was not fed anything yet");
-    TG_TRY(tg_session_want_cache(s));
+    if (tg_session_find_cache(s)) tg_run_restart(&s->drawing);
     int32_t recent = s->n_tokens < o->repeat_last ? s->n_tokens : o->repeat_last;
     memcpy(tg_plan_data(&s->sample, s->recent), s->fed + s->n_tokens - recent,
            (size_t)recent * sizeof *s->fed);
@@ -234,7 +234,11 @@ tg_status tg_session_draw(tg_session *s, const tg_sample_options *o, uint64_t in
         rt.repeat_penalty = 1; /* processing has done it, before what must come after it */
         status = process_logits(&d);
     }
-    if (status == TG_OK) status = tg_session_run_plan(s, &s->sample, &rt, &s->drawing);
+    if (status == TG_OK) {
+        do { /* the logits are on the host: a lost device takes nothing of a draw with it */
+            status = tg_session_run_plan(s, &s->sample, &rt, &s->drawing);
+        } while (tg_session_recovered(s, &s->drawing, &status));
+    }
     if (status == TG_OK) *token = *(const int32_t *)tg_plan_data(&s->sample, s->token);
     if (status != TG_PENDING) s->drawing = (tg_run) { .next = 0 };
     if (d.were) memcpy(s->logits, d.were, d.V * sizeof *s->logits);

@@ -16,6 +16,8 @@
  */
 #include "engine/embed.h"
 
+#include "base/time.h"
+
 static tg_status build(tg_embedder *e) {
     const size_t rows = (size_t)e->rows;
     e->built = true;
@@ -112,13 +114,7 @@ void tg_embedder_close(tg_embedder *e) {
     tg_free(&mem, e, sizeof *e);
 }
 
-/* ------------------------------------------------------------------------------------ one batch */
-
-/* Texts of a run: where each begins among the rows. */
-typedef struct batch {
-    size_t first, n;                 /* texts */
-    size_t begin[TG_EMBED_ROWS + 1]; /* [n + 1] */
-} batch;
+/* ------------------------------------------------------------------------------------ encoders */
 
 static int32_t *input(const tg_embedder *e, tg_value *v) { return tg_plan_data(&e->plan, v); }
 
@@ -166,7 +162,7 @@ static tg_status encode_text(tg_embedder *e, place at, const tg_embed_text *text
 }
 
 /* Behind what is there, if it fits. */
-static bool add_text(const tg_embedder *e, batch *b, const tg_ids *ids) {
+static bool add_text(const tg_embedder *e, tg_embed_batch *b, const tg_ids *ids) {
     const size_t at = b->begin[b->n];
     if (at + ids->n > (size_t)e->rows) return false;
     int32_t *tokens = input(e, e->in.tokens), *spans = input(e, e->in.spans);
@@ -181,31 +177,48 @@ static bool add_text(const tg_embedder *e, batch *b, const tg_ids *ids) {
     return true;
 }
 
-static tg_status run_batch(tg_embedder *e, batch *b, float *out) {
+static tg_status run_batch(tg_embed_work *w, double deadline_ms) {
+    tg_embedder *e = w->e;
+    tg_embed_batch *b = &w->batch;
     const size_t width = e->pooler.width, wide = tg_pooler_width(&e->pooler);
-    tg_run run = { .next = 0 };
     const tg_scalars rt = { .rows = (int32_t)b->begin[b->n] };
-    TG_TRY(tg_backend_run(e->ctx->backend, &e->plan, &rt, &run));
+    unsigned generation;
+    tg_status s;
+    w->run.deadline_ms = deadline_ms;
+    do { /* a lost device takes nothing with it that is not on the host */
+        generation = e->ctx->generation;
+        s = tg_runtime_run(e->ctx, "embedding", &e->plan, &rt, &w->run);
+        if (generation != e->ctx->generation) tg_run_restart(&w->run);
+    } while (generation != e->ctx->generation);
+    TG_TRY(s);
     TG_TRY(tg_weights_whole(e->model));
+    tg_run_restart(&w->run);
     const float *vectors = tg_plan_data(&e->plan, e->vectors);
     for (size_t i = 0; i < b->n; i++) {
         tg_pooler_add(&e->pooler, vectors + b->begin[i] * width, b->begin[i + 1] - b->begin[i]);
-        tg_pooler_end(&e->pooler, e->o.raw, out + (b->first + i) * wide);
+        tg_pooler_end(&e->pooler, e->o.raw, w->out + (b->first + i) * wide);
     }
     b->first += b->n;
     b->n = 0;
     return TG_OK;
 }
 
-static tg_status encode_all(tg_embedder *e, const tg_embed_text *texts, size_t n, tg_ids *ids,
-                            batch *b, float *out) {
-    for (size_t i = 0; i < n; i++) {
-        TG_TRY(encode_text(e, (place) { i + 1, n }, &texts[i], ids));
-        if (add_text(e, b, ids)) continue;
-        TG_TRY(run_batch(e, b, out));
-        (void)add_text(e, b, ids); /* an empty batch has room for any text */
+static tg_status encode_next(tg_embed_work *w) {
+    TG_TRY(encode_text(w->e, (place) { w->next + 1, w->n }, &w->texts[w->next], &w->ids));
+    w->next++;
+    w->held = true;
+    return TG_OK;
+}
+
+/* Gathers texts until one has no room, which an empty batch has for any. A run that goes on finds
+ * nothing to gather: whatever fitted has been taken before it began. */
+static tg_status encode_batch(tg_embed_work *w, double deadline_ms) {
+    while (w->held || w->next < w->n) {
+        if (!w->held) TG_TRY(encode_next(w));
+        if (!add_text(w->e, &w->batch, &w->ids)) break;
+        w->held = false;
     }
-    return b->n > 0 ? run_batch(e, b, out) : TG_OK;
+    return run_batch(w, deadline_ms);
 }
 
 /* ------------------------------------------------------------------------------------- decoders */
@@ -227,38 +240,65 @@ static tg_status make_room(tg_embedder *e, size_t n) {
     return s;
 }
 
-static tg_status run_text(tg_embedder *e, const tg_ids *ids, float *out) {
-    TG_TRY(make_room(e, ids->n));
-    e->pooler.n = 0; /* whatever an error has left */
-    for (size_t at = 0, n; at < ids->n; at += n) {
-        n = ids->n - at < e->decoder.most ? ids->n - at : e->decoder.most;
-        memcpy(tg_all_rows_tokens(&e->decoder), ids->id + at, n * sizeof *ids->id);
-        TG_TRY(tg_all_rows_run(&e->decoder, n, at, 0));
-        tg_pooler_add(&e->pooler, tg_all_rows_hidden(&e->decoder), n);
-    }
-    tg_pooler_end(&e->pooler, e->o.raw, out);
-    return TG_OK;
+/* From its first token, whatever an error or a lost device has left. */
+static void begin_text(tg_embed_work *w) {
+    tg_run_restart(&w->e->decoder.run);
+    w->e->pooler.n = 0;
+    w->at = 0;
 }
 
-static tg_status run_all(tg_embedder *e, const tg_embed_text *texts, size_t n, tg_ids *ids,
-                         float *out) {
-    for (size_t i = 0; i < n; i++) {
-        TG_TRY(encode_text(e, (place) { i + 1, n }, &texts[i], ids));
-        TG_TRY(run_text(e, ids, out + i * tg_pooler_width(&e->pooler)));
+/* A piece of the text, or its end. */
+static tg_status run_text(tg_embed_work *w, double deadline_ms) {
+    tg_embedder *e = w->e;
+    const unsigned generation = e->ctx->generation;
+    if (!w->held) {
+        TG_TRY(encode_next(w));
+        TG_TRY(make_room(e, w->ids.n));
+        begin_text(w);
     }
+    const size_t left = w->ids.n - w->at, n = left < e->decoder.most ? left : e->decoder.most;
+    memcpy(tg_all_rows_tokens(&e->decoder), w->ids.id + w->at, n * sizeof *w->ids.id);
+    const tg_status s = tg_all_rows_run(&e->decoder, n, w->at, deadline_ms);
+    if (generation != e->ctx->generation) {
+        begin_text(w);
+        return TG_OK;
+    }
+    TG_TRY(s);
+    tg_pooler_add(&e->pooler, tg_all_rows_hidden(&e->decoder), n);
+    w->at += n;
+    if (w->at < w->ids.n) return TG_OK;
+    w->held = false;
+    tg_pooler_end(&e->pooler, e->o.raw, w->out + (w->next - 1) * tg_pooler_width(&e->pooler));
     return TG_OK;
 }
 
 /* ----------------------------------------------------------------------------------------- both */
 
+void tg_embed_begin(tg_embedder *e, const tg_embed_text *texts, size_t n, float *out,
+                    tg_embed_work *w) {
+    *w = (tg_embed_work) { .e = e, .texts = texts, .n = n, .out = out };
+    tg_ids_init(&w->ids, &e->ctx->err.mem);
+}
+
+tg_status tg_embed_go_on(tg_embed_work *w, double deadline_ms) {
+    while (w->next < w->n || w->held || w->batch.n > 0) {
+        TG_TRY(encodes(w->e->model) ? encode_batch(w, deadline_ms) : run_text(w, deadline_ms));
+        if (tg_time_over(deadline_ms)) return TG_PENDING;
+    }
+    return TG_OK;
+}
+
+void tg_embed_deinit(tg_embed_work *w) {
+    if (w->e) tg_ids_deinit(&w->ids);
+}
+
 tg_status tg_embedder_embed(tg_embedder *e, const tg_embed_text *texts, size_t n, float *out) {
-    tg_ids ids;
-    batch *b = tg_alloc(&e->ctx->err.mem, sizeof *b);
-    if (!b) return tg_fail_memory(&e->ctx->err, "batch", sizeof *b);
-    tg_ids_init(&ids, &e->ctx->err.mem);
-    const tg_status s =
-        encodes(e->model) ? encode_all(e, texts, n, &ids, b, out) : run_all(e, texts, n, &ids, out);
-    tg_ids_deinit(&ids);
-    tg_free(&e->ctx->err.mem, b, sizeof *b);
+    tg_embed_work w;
+    tg_status s;
+    tg_embed_begin(e, texts, n, out, &w);
+    do {
+        s = tg_embed_go_on(&w, 0);
+    } while (s == TG_PENDING);
+    tg_embed_deinit(&w);
     return s;
 }

@@ -24,12 +24,39 @@ struct tg_embedder {
     bool built;
     tg_all_rows decoder; /* not open: an encoder, or no text came yet */
     tg_pooler pooler;
-    tg_buf text; /* the one that is being encoded, with what goes in front of it */
+    tg_buf text;       /* the one that is being encoded, with what goes in front of it */
+    const tg_job *job; /* pending on it; NULL: none */
 };
 
 tg_status tg_embedder_open(tg_context *ctx, tg_model *model, const tg_embed_options *o,
                            tg_embedder **out);
 void tg_embedder_close(tg_embedder *e);
+
+/* Texts of a run of an encoder: where each begins among the rows. */
+typedef struct tg_embed_batch {
+    size_t first, n;                 /* texts */
+    size_t begin[TG_EMBED_ROWS + 1]; /* [n + 1] */
+} tg_embed_batch;
+
+/* Texts on their way to vectors, in slices. */
+typedef struct tg_embed_work {
+    tg_embedder *e;
+    const tg_embed_text *texts; /* [n] borrowed until deinit */
+    size_t n, next;             /* how many of them have become tokens */
+    float *out;                 /* [n, W] */
+    tg_ids ids;                 /* those of the last one, */
+    bool held;                  /* which wait for a run; of a decoder, */
+    size_t at;                  /* from here on */
+    tg_embed_batch batch;
+    tg_run run; /* of the batch */
+} tg_embed_work;
+
+/* Zeros with these members set; go_on answers TG_PENDING until all vectors are there. */
+void tg_embed_begin(tg_embedder *e, const tg_embed_text *texts, size_t n, float *out,
+                    tg_embed_work *w);
+tg_status tg_embed_go_on(tg_embed_work *w, double deadline_ms);
+void tg_embed_deinit(tg_embed_work *w); /* zeros are fine */
+/* All at once. */
 tg_status tg_embedder_embed(tg_embedder *e, const tg_embed_text *texts, size_t n, float *out);
 
 #endif

@@ -352,27 +352,27 @@ static tg_status want_numbers(const tg_session *s, const tg_session_class *k, si
     return tg_session_want_numbers(s, logits, (size_t)s->n_tokens + rows - 1);
 }
 
-/* A cache that was on a lost device is gone with it, and what it held must not be guessed. An empty
- * one is as good as new. */
-tg_status tg_session_want_cache(tg_session *s) {
-    if (s->generation == s->ctx->generation) return TG_OK;
-    if (s->n_tokens > 0)
-        return tg_fail(&s->ctx->err, TG_E_DEVICE,
-                       "session: the GPU was lost, and its %d tokens with it: begin anew",
-                       (int)s->n_tokens);
+/* A cache that was on a lost device is gone with it. Its tokens are here, and are computed again
+ * before what is fed next. */
+bool tg_session_find_cache(tg_session *s) {
+    if (s->generation == s->ctx->generation) return false;
     s->generation = s->ctx->generation;
-    return TG_OK;
+    s->n_held = s->n_lost = 0;
+    s->ahead.n = 0;
+    return true;
 }
 
-/* The others that use the device find another one. */
 tg_status tg_session_run_plan(tg_session *s, tg_plan *plan, const tg_scalars *rt, tg_run *run) {
-    const tg_status status = tg_backend_run(s->ctx->backend, plan, rt, run);
-    if (status == TG_OK) return tg_weights_whole(s->model);
-    if (status != TG_E_DEVICE || !tg_backend_lost(s->ctx->backend)) return status;
-    char why[TG_MESSAGE_BYTES];
-    snprintf(why, sizeof why, "%s", s->ctx->err.message);
-    tg_runtime_recover(s->ctx);
-    return tg_fail(&s->ctx->err, TG_E_DEVICE, "session: %s", why);
+    const tg_status status = tg_runtime_run(s->ctx, "session", plan, rt, run);
+    return status == TG_OK ? tg_weights_whole(s->model) : status;
+}
+
+bool tg_session_recovered(tg_session *s, tg_run *run, tg_status *status) {
+    if (*status != TG_E_DEVICE || !tg_session_find_cache(s)) return false;
+    tg_ctx_clear(&s->ctx->err);
+    tg_run_restart(run);
+    *status = TG_OK;
+    return true;
 }
 
 /* A piece begins with its tokens in the plan's input. The plan's memory is the session's own, so
@@ -380,7 +380,7 @@ tg_status tg_session_run_plan(tg_session *s, tg_plan *plan, const tg_scalars *rt
  * first. */
 tg_status tg_feeding_go_on(tg_session *s, tg_feeding *f, double deadline_ms) {
     f->run.deadline_ms = deadline_ms;
-    TG_TRY(tg_session_want_cache(s));
+    if (tg_session_find_cache(s)) tg_run_restart(&f->run);
     while (f->done < f->n) {
         const bool again = s->n_held < s->n_tokens;
         const size_t left = again ? (size_t)(s->n_tokens - s->n_held) : f->n - f->done;
@@ -395,7 +395,9 @@ tg_status tg_feeding_go_on(tg_session *s, tg_feeding *f, double deadline_ms) {
             tg_session_note_run(s, s->n_held + (int32_t)rows);
         }
         const tg_scalars rt = { .rows = (int32_t)rows };
-        TG_TRY(tg_session_run_plan(s, &k->plan, &rt, &f->run));
+        tg_status status = tg_session_run_plan(s, &k->plan, &rt, &f->run);
+        if (tg_session_recovered(s, &f->run, &status)) continue;
+        TG_TRY(status);
         if (rows == left && !again) TG_TRY(want_numbers(s, k, rows));
         end_piece(s, f, k, rows);
         tg_cache_pages_go_on(s->d, rows, s->n_held);

@@ -160,10 +160,14 @@ void tg_session_go_back(tg_session *s, int32_t n);
 size_t tg_session_keep_common(tg_session *s, const int32_t *tokens, size_t n);
 tg_status tg_sample_options_check(tg_ctx *err, const tg_sample_options *o);
 
-/* session.c, for draw.c: E_DEVICE if the cache was on a device that is lost; and a run of a plan.
+/* session.c, for all that runs a session's plans. find_cache: what a lost device had of the cache
+ * counts as not held; true: there was a loss, and a run that was begun begins anew. run_plan is
+ * tg_runtime_run of the session; recovered tells whether its status was that of a lost device, and
+ * makes it TG_OK: the plan, with the tokens that are not held any more in front, is to run again.
  */
-tg_status tg_session_want_cache(tg_session *s);
+bool tg_session_find_cache(tg_session *s);
 tg_status tg_session_run_plan(tg_session *s, tg_plan *plan, const tg_scalars *rt, tg_run *run);
+bool tg_session_recovered(tg_session *s, tg_run *run, tg_status *status);
 /* session.c, for ahead.c and batch.c: makes the plan that gives every row's logits, once. */
 tg_status tg_decoder_want_rows(tg_decoder *d);
 /* The smallest class that takes n rows, or the largest. */

@@ -240,7 +240,7 @@ tg_status tg_inspect_profile_session(tg_session *s, size_t n_rows, int n_times, 
         return tg_fail(&s->ctx->err, TG_E_FULL,
                        "session: want room for %zu tokens, at most %zu at once, have %zu left",
                        n_rows, (size_t)k->rows, room);
-    TG_TRY(tg_session_want_cache(s));
+    (void)tg_session_find_cache(s);
     profile p;
     double *ms;
     tg_status status = open_profile(s->ctx, k->plan.n_steps, each, &p, &ms);

@@ -241,12 +241,13 @@ tg_status tg_probe_begin(tg_probe *p, const int32_t *tokens, const tg_edit *edit
 tg_status tg_probe_go_on(tg_probe *p, double deadline_ms) {
     const tg_scalars rt = { .rows = 0 };
     p->run.deadline_ms = deadline_ms;
-    tg_status s = tg_backend_run(p->ctx->backend, &p->plan, &rt, &p->run);
-    while (s == TG_E_DEVICE && tg_backend_lost(p->ctx->backend)) {
-        TG_TRY(tg_runtime_recover(p->ctx));
-        tg_run_restart(&p->run);
-        s = tg_backend_run(p->ctx->backend, &p->plan, &rt, &p->run);
-    }
+    unsigned generation;
+    tg_status s;
+    do { /* all that it needs is on the host */
+        generation = p->ctx->generation;
+        s = tg_runtime_run(p->ctx, "probe", &p->plan, &rt, &p->run);
+        if (generation != p->ctx->generation) tg_run_restart(&p->run);
+    } while (generation != p->ctx->generation);
     TG_TRY(s);
     p->has_run = true;
     return TG_OK;

@@ -210,6 +210,16 @@ tg_status tg_runtime_recover(tg_context *ctx) {
     return TG_OK;
 }
 
+tg_status tg_runtime_run(tg_context *ctx, const char *what, tg_plan *plan, const tg_scalars *rt,
+                         tg_run *run) {
+    const tg_status status = tg_backend_run(ctx->backend, plan, rt, run);
+    if (status != TG_E_DEVICE || !tg_backend_lost(ctx->backend)) return status;
+    char why[TG_MESSAGE_BYTES];
+    snprintf(why, sizeof why, "%s", ctx->err.message);
+    TG_TRY(tg_runtime_recover(ctx));
+    return tg_fail(&ctx->err, TG_E_DEVICE, "%s: %s", what, why);
+}
+
 /* All that follows the first allocation; on failure the context only carries its error. */
 tg_status tg_runtime_open(tg_context *ctx, const tg_context_options *o) {
     const bool gpu = o->device && strcmp(o->device, "webgpu") == 0;

@@ -40,6 +40,12 @@ enum { TG_LOSSES_MAX = 3, TG_COPY_EVERY = 50 };
  * TG_PENDING: it is on its way. Whoever keeps something on a device compares ctx->generation. */
 tg_status tg_runtime_recover(tg_context *ctx);
 
+/* Runs a plan where the context computes. If the device is lost meanwhile, there is another one in
+ * its place when this answers E_DEVICE, with `what` in front: ctx->generation has changed, and the
+ * caller knows what it has to compute again. */
+tg_status tg_runtime_run(tg_context *ctx, const char *what, tg_plan *plan, const tg_scalars *rt,
+                         tg_run *run);
+
 /* A context that can carry a message, and nothing else, until it is opened. The caller frees it,
  * whatever comes of that. */
 tg_status tg_runtime_new(const tg_context_options *o, tg_context **out);

@@ -218,6 +218,95 @@ static void drafts_as_without(void **state) {
     tg_model_free(m);
 }
 
+/* ------------------------------------------------------------------------- slices, lost devices */
+
+enum { ANSWER = 24, LOSSES = 3 };
+
+/* Loses the device when so many tokens have come, as many times as there are places. */
+typedef struct losing {
+    tg_context *ctx;
+    int n_tokens;
+    const int *at; /* [LOSSES]; NULL: never */
+} losing;
+
+static int lose_at(void *user, const tg_token *token) {
+    losing *l = user;
+    if (token->id < 0) return 0;
+    l->n_tokens++;
+    for (int i = 0; l->at && i < LOSSES; i++)
+        if (l->n_tokens == l->at[i] && l->ctx->backend != l->ctx->cpu)
+            tg_gpu_lose(tg_webgpu_gpu(l->ctx->backend));
+    return 0;
+}
+
+/* The likeliest tokens behind 40 others, in slices as short as can be; how many polls it took. */
+static size_t answer_in_slices(tg_context *ctx, const char *path, const int *lose, int32_t *ids) {
+    enum { PROMPT = 40 };
+    int32_t prompt[PROMPT];
+    tg_model *m;
+    tg_session *s;
+    tg_job *job;
+    tg_generate_stats stats;
+    losing l = { ctx, 0, lose };
+    tg_generation g = tg_generation_default();
+    tg_sample_options greedy = tg_sample_options_default();
+    for (int i = 0; i < PROMPT; i++) prompt[i] = (5 * i * i + 3) % 48;
+    greedy.temperature = 0;
+    g.ids = prompt;
+    g.n_ids = PROMPT;
+    g.sample = &greedy;
+    g.n_tokens = ANSWER;
+    g.new_ids = ids;
+    g.token = lose_at;
+    g.user = &l;
+    OK(ctx, tg_model_open(ctx, path, &m));
+    OK(ctx, tg_session_new(ctx, m, 64, &s));
+    OK(ctx, tg_session_continue_job(s, &g, &stats, &job));
+    size_t polls = 1;
+    tg_status status;
+    while ((status = tg_job_poll(job, 1e-6)) == TG_PENDING) polls++;
+    tg_job_free(job);
+    OK(ctx, status);
+    assert_int_equal(stats.new_tokens, ANSWER);
+    tg_session_free(s);
+    tg_model_free(m);
+    return polls;
+}
+
+/* A slice ends between two submits, and the plan goes on behind it: in a prompt, too, which is one
+ * run. */
+static void slices_as_whole(void **state) {
+    (void)state;
+    static const char path[] = "test/golden/lm/llama.gguf";
+    int32_t want[ANSWER], have[ANSWER];
+    tg_context *cpu = open_context(1, NULL, "-int8_activations");
+    answer_in_slices(cpu, path, NULL, want);
+    on_the_cpu = 0;
+    const size_t polls = answer_in_slices(gpu, path, NULL, have);
+    assert_int_equal(on_the_cpu, 0);
+    assert_memory_equal(have, want, sizeof want);
+    /* One a token comes from generation, where no plan is cut. */
+    if (polls < ANSWER + 3)
+        fail_msg("polls: want more than the %d tokens, have %zu", ANSWER, polls);
+    tg_context_free(cpu);
+}
+
+/* Two devices are lost in the middle of an answer, and then the third: the CPU writes the end. No
+ * token is another one, and what was said stays in the session. */
+static void answers_go_on_without_the_device(void **state) {
+    (void)state;
+    static const int at[LOSSES] = { 3, 9, 16 };
+    int32_t want[ANSWER], have[ANSWER];
+    if (is_slow) return; /* it compiles all anew for each device; wgpu on lavapipe is asked */
+    tg_context *cpu = open_context(1, NULL, "-int8_activations");
+    answer_in_slices(cpu, "test/golden/lm/llama.gguf", NULL, want);
+    answer_in_slices(gpu, "test/golden/lm/llama.gguf", at, have);
+    assert_memory_equal(have, want, sizeof want);
+    assert_int_equal(gpu->losses, LOSSES);
+    assert_ptr_equal(gpu->backend, gpu->cpu);
+    tg_context_free(cpu);
+}
+
 static int begin(void **state) {
     (void)state;
     mkdir("build", 0777);
@@ -247,6 +336,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(same_vectors_of_an_encoder),
         cmocka_unit_test(batches_as_alone),
         cmocka_unit_test(drafts_as_without),
+        cmocka_unit_test(slices_as_whole),
+        cmocka_unit_test(answers_go_on_without_the_device), /* the last: it leaves the GPU */
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -18,6 +18,7 @@ A test is named in one of these ways:
     op_test FILTER     ops on every instruction set      gradients FILTER   finite differences
     simd_test          vectors of every instruction set  gpu FILTER     ops on a software GPU
     merge_test         merged steps on a software GPU
+    models_test        models of files on a software GPU
 
 The script copies the tree once per job and builds the copies, so the tree itself is never touched.
 They are built as `make build` does: with ccache, only what a mutant touches is compiled. For each
@@ -56,7 +57,10 @@ LIMIT_FACTOR, LIMIT_LEAST_S, LIMIT_UNMEASURED_S, BUILD_LIMIT_S = 8, 30, 600, 180
 LOOK_S, FAILED_CASE = 0.05, b"[  FAILED  ] "
 FILE_MAX_BYTES = 4 << 30
 STOPPED = "stopped after"
-SWIFTSHADER = "/usr/lib/chromium/vk_swiftshader_icd.json"
+# For each test on a GPU the adapter that compiles what it needs fastest.
+SWIFTSHADER = ("/usr/lib/chromium/vk_swiftshader_icd.json", "libwebgpu_wrapper.so")
+LAVAPIPE = ("/usr/share/vulkan/icd.d/lvp_icd.x86_64.json", "libwgpu_native-release.so")
+ADAPTERS = {"gpu": SWIFTSHADER, "merge_test": SWIFTSHADER, "models_test": LAVAPIPE}
 
 
 class Mutant:
@@ -239,9 +243,10 @@ class Tests:
     def noticed(self, name, copy):
         """Runs a test; "" or what it says."""
         env = copy.env
-        if name.startswith(("gpu", "merge_test")):
-            env = dict(env, VK_ICD_FILENAMES=SWIFTSHADER, TG_WEBGPU_LIB=os.path.join(
-                copy.tree, ".cache/webgpu/libwebgpu_wrapper.so"))
+        if name.split()[0] in ADAPTERS:
+            driver, library = ADAPTERS[name.split()[0]]
+            env = dict(env, VK_ICD_FILENAMES=driver,
+                       TG_WEBGPU_LIB=os.path.join(copy.tree, ".cache/webgpu", library))
         limit = self.limit_s.get(name, LIMIT_UNMEASURED_S)
         for command in self.commands(name):
             code = run(command, copy.tree, env, limit, copy.log)
