@@ -693,6 +693,7 @@ export const EXPORTS = {
   tg_batch_continue_job: 'i:pppppp',
   tg_probe_run_job: 'i:pppppp',
   tg_model_eval_job: 'i:pppdipp',
+  tg_embedder_run_job: 'i:ppppp',
   tg_file_check_job: 'i:ppp',
   tg_model_convert_job: 'i:pppip',
   tg_isa_count: 'p:',
@@ -916,6 +917,7 @@ export interface Exports {
   tg_model_eval_job(
     ctx: Ptr, model: Ptr, text: Ptr, valFraction: number, evalWindows: number, loss: Ptr, job: Ptr,
   ): number;
+  tg_embedder_run_job(embedder: Ptr, texts: Ptr, n: Ptr, out: Ptr, job: Ptr): number;
   tg_file_check_job(ctx: Ptr, path: Ptr, job: Ptr): number;
   tg_model_convert_job(ctx: Ptr, pathIn: Ptr, pathOut: Ptr, kind: number, job: Ptr): number;
   tg_isa_count(): Ptr;

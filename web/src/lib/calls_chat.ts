@@ -348,23 +348,21 @@ export const embed: Call<'embed'> = async (core, task, id, texts, options) => {
       const embedder = memory.pointer(out);
       try {
         const width = c.tg_embedder_width(embedder);
-        const one = frame.alloc(memory.size('tg_embed_text'));
-        const vector = frame.alloc(4 * width);
-        const vectors: Float32Array[] = [];
-        for (const text of texts) {
-          /* One after the other, so that others have their turn, and a signal is heard. */
-          await task.turn();
-          task.check();
-          await core.framed(task, (inner) => {
-            const bytes = utf8(text);
-            memory.write('tg_embed_text', one, { text: inner.put(bytes), nBytes: bytes.length });
-            core.ok(c.tg_embedder_run(embedder, one, 1, vector));
+        const size = memory.size('tg_embed_text');
+        const list = frame.alloc(size * texts.length || size);
+        texts.forEach((text, i) => {
+          const bytes = utf8(text);
+          memory.write('tg_embed_text', list + i * size, {
+            text: frame.put(bytes), nBytes: bytes.length,
           });
-          vectors.push(memory.copyFloats(vector, width));
-        }
-        return vectors;
+        });
+        const vectors = frame.alloc(4 * width * texts.length || 4);
+        await core.job(
+          task, frame, [], 'tg_embedder_run', embedder, list, texts.length, vectors,
+        );
+        return texts.map((_, i) => memory.copyFloats(vectors + 4 * width * i, width));
       } finally {
-        c.tg_embedder_free(embedder);
+        if (task.alive) c.tg_embedder_free(embedder);
       }
     }));
 };

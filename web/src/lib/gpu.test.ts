@@ -3,6 +3,8 @@
  * gpu.test.ts - the engine on a GPU, in Node: npm `webgpu` (Dawn) on Chromium's SwiftShader. What a
  * browser does is in e2e/gpu.e2e.ts.
  */
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { Engine, type EngineOptions, type GptConfig } from 'tinygpt';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 
@@ -62,6 +64,26 @@ async function run(on: Engine, steps = OPTIONS.steps): Promise<Told> {
   return told;
 }
 
+const MODEL = pathToFileURL(resolve(import.meta.dirname, '../../../test/golden/lm/tune_llama.zip'));
+const TOKENS = 10;
+
+/** The likeliest tokens behind a text, by two kinds of keys; drawn ones; and two vectors. */
+async function speak(on: Engine): Promise<{ ids: number[]; vectors: Float32Array[] }> {
+  const model = await on.openChatModel(MODEL);
+  const ids: number[] = [];
+  for (const keys of ['f32', 'int8'] as const) {
+    const session = await model.session({ ctx: Math.min(64, model.info.ctx), keys });
+    for (const temperature of keys === 'f32' ? [0, 0.8] : [0]) {
+      const answer = session.complete('the cat sat on', { tokens: TOKENS, temperature, seed: 7 });
+      for await (const { id } of answer) if (id >= 0) ids.push(id);
+    }
+    session.free();
+  }
+  const vectors = await model.embed(['the cat', 'a dog on a red mat']);
+  model.free();
+  return { ids, vectors };
+}
+
 function expectClose(have: number[], want: number[]): void {
   expect(have.length).toBe(want.length);
   have.forEach((loss, i) => expect(Math.abs(loss / want[i]! - 1)).toBeLessThan(1e-5));
@@ -105,6 +127,20 @@ describe('the engine on a GPU', { timeout: 400_000 }, () => {
   it('is not timed where it is software', async () => {
     const gpu = await gpuEngine();
     await expect(gpu.measureGpu()).rejects.toThrow(/software.*not timed/);
+  });
+
+  it('writes with a model file as on the CPU, with keys in 8 bits, too, and embeds', async () => {
+    const cpu = await engine({ levers: '-int8_activations' });
+    const gpu = await gpuEngine();
+    const said: string[] = [];
+    gpu.onLog = (_, text) => said.push(text);
+    const want = await speak(cpu);
+    const have = await speak(gpu);
+    expect(have.ids).toEqual(want.ids);
+    expect(have.ids).toHaveLength(3 * TOKENS);
+    have.vectors.forEach((vector, i) =>
+      vector.forEach((x, k) => expect(Math.abs(x - want.vectors[i]![k]!)).toBeLessThan(1e-3)));
+    expect(said.filter((text) => text.includes('on the CPU'))).toEqual([]);
   });
 
   it('looks inside, and moves runs from and to the CPU', async () => {

@@ -24,6 +24,8 @@ const OK = 0;
 const PENDING = 1;
 const E_MEMORY = -2;
 const E_DEVICE = -10;
+/** Waits between requests for an adapter: a GPU process that starts, or starts again, has none yet. */
+const ASK_MS = [0, 300, 1200] as const;
 /** How long after a failure a device may say that it is lost. */
 const LOST_MS = 500;
 /** TG_GPU_READINGS: one that nobody ends is dropped when so many newer ones have begun. */
@@ -537,16 +539,30 @@ function numbersOf(info: GpuInfo): Record<string, number | boolean> {
   };
 }
 
-/** The best adapter, and a device with all that it has; an error says what is missing. */
+/** A device of the best adapter, with all that it has; an error says what is missing. An adapter
+ *  is asked for again if there is none yet, or if it gives no device: it gives one once. */
 async function openDevice(options: GpuOptions): Promise<{ device: GPUDevice; info: GpuInfo }> {
   const { gpu, library } = await findGpu();
-  const adapter = await gpu.requestAdapter({ powerPreference: 'high-performance' });
-  if (!adapter) {
-    throw new Error(
-      'want an adapter, have none: the browser or its driver offers no GPU to this page (its ' +
-        'settings may have hardware acceleration off)',
-    );
+  let refusal: unknown;
+  for (const ms of ASK_MS) {
+    if (ms > 0) await new Promise((resolve) => { setTimeout(resolve, ms); });
+    const adapter = await gpu.requestAdapter({ powerPreference: 'high-performance' });
+    if (!adapter) continue;
+    try {
+      return await deviceOf(adapter, library, options);
+    } catch (error) {
+      refusal = error;
+    }
   }
+  throw refusal ?? new Error(
+    'want an adapter, have none: the browser or its driver offers no GPU to this page (its ' +
+      'settings may have hardware acceleration off)',
+  );
+}
+
+async function deviceOf(
+  adapter: GPUAdapter, library: string, options: GpuOptions,
+): Promise<{ device: GPUDevice; info: GpuInfo }> {
   const features = FEATURES.filter(
     (name) => adapter.features.has(name) && !options.without?.includes(name),
   );

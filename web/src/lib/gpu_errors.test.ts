@@ -6,7 +6,7 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { create, globals } from 'webgpu';
 import { Memory } from './abi';
-import { Gpu } from './gpu';
+import { Gpu, Gpus } from './gpu';
 import type { GpuInfo } from './types';
 
 const PENDING = 1;
@@ -117,5 +117,43 @@ describe('an error of the GPU', () => {
     expect([...memory.bytes(HOST, 16)]).toEqual(Array(16).fill(7));
     expect(await step()).toBe(E_DEVICE);
     expect(gpu.settle()).toBe(E_DEVICE);
+  });
+});
+
+describe('an adapter that is not there at once', () => {
+  const open = async (answers: ('none' | 'refuses' | 'gives')[]) => {
+    const asked: string[] = [];
+    const gpus = new Gpus();
+    gpus.memory = memory;
+    const requestAdapter = async () => {
+      const answer = answers[Math.min(asked.length, answers.length - 1)]!;
+      asked.push(answer);
+      if (answer === 'none') return null;
+      const adapter = await dawn.requestAdapter();
+      if (answer === 'refuses') {
+        Object.defineProperty(adapter!, 'requestDevice', {
+          value: () => Promise.reject(new Error('refused')),
+        });
+      }
+      return adapter;
+    };
+    Object.defineProperty(navigator, 'gpu', { value: { requestAdapter }, configurable: true });
+    await gpus.prepare();
+    delete (navigator as { gpu?: unknown }).gpu;
+    const imports = gpus.imports();
+    const status = imports.gpu_open(RANGES);
+    imports.gpu_message(0, HOST, 200);
+    if (status === 0) imports.gpu_close(new DataView(memory.memory.buffer).getUint32(RANGES, true));
+    return { status, asked: asked.length, message: memory.text(HOST) };
+  };
+
+  it('is asked for again, and so is one that gives no device', async () => {
+    expect(await open(['none', 'refuses', 'gives'])).toMatchObject({ status: 0, asked: 3 });
+  });
+
+  it('is given up in the end, and the reason is told', async () => {
+    expect(await open(['none'])).toMatchObject({
+      status: E_DEVICE, asked: 3, message: expect.stringMatching(/want an adapter, have none/),
+    });
   });
 });

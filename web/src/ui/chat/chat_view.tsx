@@ -9,6 +9,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { IconButton } from '../parts/button';
 import { Icon } from '../parts/icon';
 import { useStore } from '../store';
+import { DeviceCard } from './device_card';
 import { type Drawer, drawer, openDrawer } from './drawer';
 import { models } from './models';
 import { ForecastCard, ModelsCard } from './models_card';
@@ -31,6 +32,7 @@ export default function ChatView() {
       <div class="stack">
         <ForecastCard />
         <ModelsCard />
+        <DeviceCard />
         <SettingsCard />
         <TalksCard />
       </div>
@@ -57,11 +59,13 @@ function Pane() {
 function Head() {
   const { name, turns, draft, model } = useStore(talk);
   const opened = useStore(models, (m) => m.opened);
+  const place = useStore(models, (m) => m.place);
+  const where = place?.device === 'webgpu' ? `, on ${place.name}` : '';
   return (
     <header class="chat-head">
       <div class="chat-title">
         <h2>{turns.length > 0 ? talkName({ name, turns, draft }) : 'New conversation'}</h2>
-        <p class="quiet">{opened?.name ?? model?.name ?? ''}</p>
+        <p class="quiet">{opened ? opened.name + where : (model?.name ?? '')}</p>
       </div>
       <div class="chat-bar">
         <button class="button button-plain" type="button" onClick={newTalk} aria-label="New conversation">
@@ -120,6 +124,7 @@ function Aside({ open }: { open: Drawer }) {
         <>
           <ForecastCard />
           <ModelsCard />
+          <DeviceCard />
         </>
       )}
       {open === 'settings' && <SettingsCard />}

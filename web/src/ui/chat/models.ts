@@ -15,12 +15,13 @@ import {
   StoreError,
 } from '../../lib/models/index';
 import { TinygptError } from '../../lib/errors';
-import type { ChatInfo, ModelFacts, ModelSource } from '../../lib/types';
+import type { ChatInfo, DeviceName, ModelFacts, ModelSource } from '../../lib/types';
 import { plainError } from '../plain_error';
 import { notify } from '../state/notices';
 import { Store } from '../store';
 import { modelAddress } from './address';
 import { openDrawer } from './drawer';
+import { decodeSpeed, device, otherSpeed, wantDevice } from './device';
 import { needs, nearest } from './forecast';
 import { type HubFile, type HubModel, hubModel, hubSha256, isHubName } from './hub';
 import { CHAT_DEFAULTS, type ChatSettings, NO_TEMPLATE } from './settings';
@@ -38,6 +39,15 @@ export interface Opened extends Shown {
   template: string | null;
 }
 
+/** Where the engine computes, which a GPU that is lost may change. */
+export interface Place {
+  device: DeviceName;
+  name: string;
+  software: boolean;
+  /** Why it is the CPU, where it is. */
+  note: string;
+}
+
 export interface ModelsState {
   /** null: not looked yet. */
   list: readonly StoredModel[] | null;
@@ -49,6 +59,8 @@ export interface ModelsState {
   /** The one that was looked at, and what its head tells. */
   chosen: (Shown & { facts: ModelFacts }) | null;
   opened: Opened | null;
+  /** null: there is no engine. */
+  place: Place | null;
   /** Files of a model that was asked for by name, of which one can be fetched. */
   found: HubModel | null;
   /** What is being done; '' if nothing is. */
@@ -63,6 +75,7 @@ export const models = new Store<ModelsState>({
   loading: null,
   chosen: null,
   opened: null,
+  place: null,
   found: null,
   busy: '',
   problem: '',
@@ -93,11 +106,28 @@ export function chatSession(): ChatSession | null {
   return session;
 }
 
-async function startEngine(): Promise<Engine> {
+async function openEngine(on: DeviceName): Promise<Engine> {
   const { Engine } = await import('../../lib/index');
-  const made = await Engine.open({
-    wasmBase: new URL('./wasm/', document.baseURI),
-  });
+  return Engine.open({ wasmBase: new URL('./wasm/', document.baseURI), device: on });
+}
+
+function placeOf({ info }: Engine): Place {
+  const { device: on, gpu, threads, notes } = info;
+  const cpu = `the CPU, ${threads} ${threads === 1 ? 'thread' : 'threads'}`;
+  return {
+    device: on, name: gpu?.adapter ?? cpu, software: gpu?.software ?? false,
+    note: notes.find((text) => text.startsWith('The GPU')) ?? '',
+  };
+}
+
+async function startEngine(): Promise<Engine> {
+  const made = await openEngine(device.get().wanted);
+  models.patch({ place: placeOf(made) });
+  made.onDevice = () => {
+    const place = placeOf(made);
+    models.patch({ place });
+    notify('warning', `The GPU was lost. The conversation goes on: ${place.name} computes now.`);
+  };
   made.onRebuilt = (reason) => {
     forget();
     models.patch({ problem: `The engine stopped (${reason}). Open the model again.` });
@@ -125,7 +155,29 @@ export async function closeModel(): Promise<void> {
   forget();
   const old = engine;
   engine = null;
+  models.patch({ place: null });
   await (await old?.catch(() => null))?.close();
+}
+
+/** Another device, for the model that is open, too; the conversation stays. */
+export async function changeDevice(to: DeviceName): Promise<void> {
+  const { busy, opened, chosen } = models.get();
+  if (busy !== '' || to === device.get().wanted) return;
+  wantDevice(to);
+  if (opened && chosen?.source === opened.source) await openChosen();
+  else await closeModel();
+}
+
+/** A short text on both devices: by the model that is open, and by another one for so long. */
+export function measureDevices(): Promise<void> {
+  return doing('Measuring both devices', async () => {
+    const { opened, place } = models.get();
+    if (!opened || !place || !model) return;
+    const here = await decodeSpeed(model);
+    const there: DeviceName = place.device === 'cpu' ? 'webgpu' : 'cpu';
+    const speed = await otherSpeed(openEngine(there), there, opened.source);
+    device.patch({ speeds: { model: opened.name, of: { [place.device]: here, [there]: speed } } });
+  });
 }
 
 /** True if the error is that the engine's worker has died: the next call starts another one. */
