@@ -35,7 +35,7 @@ it('compares builds in turns, and gives a block to copy', async () => {
   await p.page.getByRole('radio', { name: 'Quick, 6' }).check();
   await p.button('Start').click();
   const block = p.page.locator('pre.bench-report');
-  await block.waitFor({ timeout: 120_000 });
+  await block.waitFor();
   const text = await block.innerText();
   for (const field of ['device', 'os/browser', 'adapter', 'threads', 'notes'])
     expect(text).toMatch(new RegExp(`^${field}`, 'm'));

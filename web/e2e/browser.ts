@@ -63,7 +63,7 @@ export async function visit(o: VisitOptions = {}): Promise<Visit> {
     ...options,
   });
   // Whoever takes longer hangs, also on a machine that is slow and busy.
-  context.setDefaultTimeout(120_000);
+  context.setDefaultTimeout(300_000);
   const errors: string[] = [];
   context.on('console', (message) => {
     if (message.type() === 'error')

@@ -20,18 +20,18 @@ const written = () => p.page.locator('.hero-written').count();
 const beginning = () => p.page.getByRole('textbox', { name: /A beginning/ });
 
 it('a model writes by itself, and goes on from what is typed', async () => {
-  await expect.poll(written, { timeout: 120_000 }).toBeGreaterThan(5);
+  await expect.poll(written).toBeGreaterThan(5);
   await p.button('Let it rest').click();
   await beginning().fill('The fox and');
-  await expect.poll(written, { timeout: 60_000 }).toBe(0);
+  await expect.poll(written).toBe(0);
   const text = () => p.page.locator('.hero-text > span[aria-hidden]').innerText();
   expect((await text()).replace(/\s+/g, ' ').trim()).toBe('The fox and');
   const bars = () =>
     p.page.getByRole('list', { name: 'What it takes to come next' }).innerText();
-  await expect.poll(bars, { timeout: 60_000 }).toMatch(/[1-9]\d/);
+  await expect.poll(bars).toMatch(/[1-9]\d/);
   const before = await bars();
   await beginning().fill('The fox an');
-  await expect.poll(bars, { timeout: 60_000 }).not.toBe(before);
+  await expect.poll(bars).not.toBe(before);
 });
 
 it('rests where motion is not wanted', async () => {
@@ -39,7 +39,7 @@ it('rests where motion is not wanted', async () => {
   await p.open(site.url);
   await p.button('Let it write').first().waitFor();
   await expect
-    .poll(() => p.page.locator('.hero-percent').first().innerText(), { timeout: 120_000 })
+    .poll(() => p.page.locator('.hero-percent').first().innerText())
     .toMatch(/[1-9]/);
   expect(await written()).toBe(0);
   await p.page.emulateMedia({ reducedMotion: 'no-preference' });
@@ -65,7 +65,7 @@ it('a model of the gallery is a click away from writing, and from its inside', a
   await p.heading(/^Write$/).waitFor();
   await p.button(/^Write/).first().click();
   await expect
-    .poll(() => p.page.getByRole('region', { name: /written/ }).innerText(), { timeout: 120_000 })
+    .poll(() => p.page.getByRole('region', { name: /written/ }).innerText())
     .toMatch(/^47\+85: .*=/);
   await p.view('Start');
   await card.getByRole('button', { name: 'Watch it think' }).click();

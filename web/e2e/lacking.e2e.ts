@@ -40,7 +40,7 @@ const LITTLE_MEMORY = '--js-flags=--wasm-max-mem-pages=2048';
 describe('a browser without SIMD', () => {
   it('trains on the scalar build, and the page says what that costs', async () => {
     await open(await serve(), [NO_SIMD]);
-    await train(200);
+    await train(40);
     await p.page.getByText(/threads?, no SIMD/).waitFor({ state: 'attached' });
     await p.finished();
     await p.view('Machine');
@@ -58,9 +58,9 @@ describe('a browser that gives little memory', () => {
       .getByText(/not enough memory .*smaller model/)
       .first()
       .waitFor();
-    await train(100);
+    await train(30);
     await p.finished();
-    expect(await p.step()).toBe(100);
+    expect(await p.step()).toBe(30);
   });
 });
 

@@ -74,7 +74,7 @@ export class Playground {
   /** Types a text in place of the one that is there. */
   async paste(text: string): Promise<void> {
     // The stories that the page begins with have to be there before something else is.
-    const before = await this.size().innerText({ timeout: 120_000 });
+    const before = await this.size().innerText();
     await this.button('Paste or type').click();
     await this.page.getByRole('textbox', { name: 'Your own text' }).fill(text);
     // The page takes a typed text over when the keys have rested. It may be the one that was there.
@@ -122,8 +122,8 @@ export class Playground {
     return Number(/Step ([\d,.\s]+) of/.exec(text)?.[1]?.replace(/\D/g, ''));
   }
 
-  async waitForStep(step: number, timeout = 120_000): Promise<void> {
-    await expect.poll(() => this.step(), { timeout, interval: 50 }).toBeGreaterThanOrEqual(step);
+  async waitForStep(step: number, timeout = 300_000): Promise<void> {
+    await expect.poll(() => this.step(), { timeout }).toBeGreaterThanOrEqual(step);
   }
 
   /**

@@ -10,9 +10,9 @@ export default defineConfig({
     reporters: ['default', totals],
     include: ['*.e2e.ts'],
     pool: 'forks',
-    testTimeout: 600_000,
-    hookTimeout: 300_000,
-    expect: { poll: { timeout: 120_000, interval: 50 } },
+    testTimeout: 1_200_000,
+    hookTimeout: 600_000,
+    expect: { poll: { timeout: 300_000, interval: 200 } },
     fileParallelism: false,
   },
 });
