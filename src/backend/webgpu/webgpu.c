@@ -447,11 +447,18 @@ static void *list(webgpu *w, tg_status *s, size_t n, size_t bytes) {
     return p;
 }
 
+/* Are its levers on, and can what it keeps in between be bound? */
+static bool is_offered(const webgpu *w, const tg_args *a, const tg_shader *s) {
+    return !(s->needs & ~w->levers) &&
+           (!s->needs || !s->scratch_bytes ||
+            s->scratch_bytes(a) <= tg_gpu_get_info(w->gpu)->max_binding_bytes);
+}
+
 /* Is it what a measurement has found best, or what the rule prefers? Rows that are to be as if
  * alone go by the rule, as those that are alone do: single rows are not measured. */
 static bool is_chosen(const webgpu *w, const tg_op_desc *d, const tg_args *a, unsigned n_members,
                       const tg_shader *s, bool by_rule) {
-    if ((s->needs & ~w->levers) || (s->fits && !s->fits(a))) return false;
+    if ((s->fits && !s->fits(a)) || !is_offered(w, a, s)) return false;
     if (by_rule) return !s->prefers || s->prefers(a);
     const char *name = a->rows_alone ? NULL : tg_gpu_tiles_find(w->tiles, d, a, n_members);
     return name && strcmp(name, s->name) == 0;
