@@ -1263,7 +1263,9 @@ TG_API tg_status tg_model_eval_job(tg_context *ctx, tg_model *model, tg_text *te
 TG_API tg_status tg_embedder_run_job(tg_embedder *embedder, const tg_embed_text *texts, size_t n,
                                      float *out, tg_job **job);
 TG_API tg_status tg_file_check_job(tg_context *ctx, const char *path, tg_job **job);
-/* E_UNSUPPORTED for the forms that are held against the original: those have the blocking call. */
+/* Of .tinygpt and .safetensors files of trained models; GGUF gets their weights as floats.
+ * E_UNSUPPORTED for a folder: that, and all that is held against the original, has the blocking
+ * call. */
 TG_API tg_status tg_model_convert_job(tg_context *ctx, const char *path_in, const char *path_out,
                                       tg_file_kind kind, tg_job **job);
 

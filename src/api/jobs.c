@@ -122,12 +122,12 @@ tg_status tg_model_convert_job(tg_context *ctx, const char *path_in, const char 
     WANT(ctx, path_in);
     WANT(ctx, path_out);
     WANT_JOB(ctx);
-    /* Those go through many files and a folder that is swapped, which src/convert does at one go.
+    /* That goes through many files and a folder that is swapped, which src/convert does at one go.
      */
-    if (kind == TG_FILE_GGUF || kind == TG_FILE_FOLDER)
+    if (kind == TG_FILE_FOLDER)
         return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
-                       "conversion: want a .tinygpt file or a .safetensors file, have a form that "
-                       "only tg_model_convert writes, and not in WebAssembly");
+                       "conversion: want one file, have a folder, which only tg_model_convert "
+                       "writes, and not in WebAssembly");
     return tg_job_file_convert(ctx, path_in, path_out, kind, job);
 }
 

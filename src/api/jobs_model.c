@@ -7,6 +7,7 @@
  */
 #include "api/jobs.h"
 #include "base/time.h"
+#include "convert/convert.h"
 #include "tok/learn.h"
 #include "training/stories.h"
 
@@ -353,20 +354,35 @@ static tg_status work_convert(tg_job *job, double deadline_ms) {
 
 static void end_convert(tg_job *job) { tg_converting_deinit(&((convert_job *)job)->converting); }
 
+typedef struct export_job {
+    tg_job job; /* copy: both paths, one behind the other */
+    tg_exporting exporting;
+} export_job;
+
+static tg_status work_export(tg_job *job, double deadline_ms) {
+    const char *in = job->copy, *out = in + strlen(in) + 1;
+    return tg_exporting_go_on(&((export_job *)job)->exporting, job->ctx, in, out, deadline_ms);
+}
+
+static void end_export(tg_job *job) { tg_exporting_deinit(&((export_job *)job)->exporting); }
+
 tg_status tg_job_file_convert(tg_context *ctx, const char *path_in, const char *path_out,
                               tg_file_kind file_kind, tg_job **job) {
-    static const tg_job_kind kind = { "conversion of a file", sizeof(convert_job), NULL,
-                                      work_convert, end_convert };
+    static const tg_job_kind plain = { "conversion of a file", sizeof(convert_job), NULL,
+                                       work_convert, end_convert };
+    static const tg_job_kind to_gguf = { "conversion of a file", sizeof(export_job), NULL,
+                                         work_export, end_export };
+    const bool gguf = file_kind == TG_FILE_GGUF;
     const size_t n_in = strlen(path_in) + 1, n_out = strlen(path_out) + 1;
     char *paths = tg_alloc(&ctx->err.mem, n_in + n_out);
     if (!paths) return tg_fail_memory(&ctx->err, "paths", n_in + n_out);
     memcpy(paths, path_in, n_in);
     memcpy(paths + n_in, path_out, n_out);
-    convert_job *j = tg_job_make(ctx, &kind, paths, n_in + n_out);
+    tg_job *made = tg_job_make(ctx, gguf ? &to_gguf : &plain, paths, n_in + n_out);
     tg_free(&ctx->err.mem, paths, n_in + n_out);
-    if (!j) return TG_E_MEMORY;
-    j->kind = file_kind;
-    *job = &j->job;
+    if (!made) return TG_E_MEMORY;
+    if (!gguf) ((convert_job *)made)->kind = file_kind;
+    *job = made;
     return TG_OK;
 }
 

@@ -14,7 +14,8 @@
 tg_status tg_convert(tg_context *ctx, const char *in, const char *out, tg_file_kind kind,
                      tg_weight_type type, tg_convert_report *report);
 
-/* ------------------------------------------------------------------------ for convert*.c alone */
+/* ------------------------------------------------------------- for the files of this folder alone
+ */
 
 typedef struct tg_conversion {
     tg_context *ctx;
@@ -35,6 +36,10 @@ typedef struct tg_conversion {
     tg_gguf_tensor *tensors; /* [g.n_tensors] as they are written */
 } tg_conversion;
 
+/* gguf_out.c: the file as `out` names it, whole when it returns. */
+tg_status tg_convert_write_gguf(tg_conversion *c);
+tg_status tg_convert_write_v3(tg_conversion *c);
+
 /* NULL: a tensor that is no matrix of the model's, such as the factors of frequencies. */
 const tg_tensor *tg_convert_use(const tg_conversion *c, const tg_gguf_tensor *t);
 
@@ -47,5 +52,24 @@ tg_status tg_convert_write_own_hf(tg_conversion *c);
  * answers differ. */
 tg_status tg_convert_check(tg_context *ctx, const char *in, const char *out, tg_file_kind kind,
                            tg_convert_report *report);
+
+/* --------------------------------------------------------------------- a trained model, in slices
+ */
+
+/* A .tinygpt file as GGUF, its weights as floats, as they are. A zero-initialised struct holds the
+ * place; in and out are borrowed until deinit, which may come at any time. TG_PENDING until the
+ * file has its name. E_ARG, and nothing is written: out is what was read, or a file of another
+ * kind. */
+typedef struct tg_exporting {
+    tg_conversion conversion;
+    tg_convert_report report;
+    tg_save *save;   /* NULL: it is not begun, or committed */
+    tg_block buffer; /* of a piece of a tensor */
+    size_t next;     /* the tensor that is written next */
+    bool begun;
+} tg_exporting;
+tg_status tg_exporting_go_on(tg_exporting *e, tg_context *ctx, const char *in, const char *out,
+                             double deadline_ms);
+void tg_exporting_deinit(tg_exporting *e);
 
 #endif

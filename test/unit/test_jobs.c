@@ -20,6 +20,7 @@ static const tg_model_config nano = { 2, 24, 3, 16, 256, 96 };
 #define FOLDER "build/test_jobs"
 static const char *const SAVE = FOLDER "/run.tinygpt";
 static const char *const OTHER = FOLDER "/other.tinygpt";
+static const char *const FOREIGN = FOLDER "/other.gguf";
 
 /* A budget that is over at once: every slice does the least that it can. */
 #define LEAST 1e-6
@@ -308,6 +309,17 @@ static tg_status whole_convert(stage *s) {
     return tg_model_convert(s->ctx, SAVE, OTHER, TG_FILE_V2_F32, TG_WEIGHT_F32, NULL);
 }
 
+static tg_status begin_export(stage *s, tg_job **job) {
+    return tg_model_convert_job(s->ctx, SAVE, FOREIGN, TG_FILE_GGUF, job);
+}
+static tg_status whole_export(stage *s) {
+    return tg_model_convert(s->ctx, SAVE, FOREIGN, TG_FILE_GGUF, TG_WEIGHT_F32, NULL);
+}
+static uint64_t look_foreign(stage *s) {
+    (void)s;
+    return mix_file(FOREIGN);
+}
+
 static tg_status begin_trainer(stage *s, tg_job **job) {
     const tg_train_options o = options();
     return tg_trainer_new_job(s->ctx, s->model, s->text, &o, &s->opened, job);
@@ -367,6 +379,7 @@ static const kind kinds[] = {
     { "text_sha256", begin_sha256, whole_sha256, look_digest, false, false },
     { "check_kernels", begin_kernels, whole_kernels, look_heard, false, false },
     { "file_convert", begin_convert, whole_convert, look_file, false, false },
+    { "file_export", begin_export, whole_export, look_foreign, false, false },
     { "trainer_new", begin_trainer, whole_trainer, look_opened, false, false },
     { "model_eval", begin_model_eval, whole_model_eval, look_number, false, false },
     { "forecast", begin_forecast, whole_forecast, look_forecast, false, false },
@@ -767,6 +780,7 @@ static bool whole_program(test_alloc *a) {
     JOB(tg_file_check_job(s.ctx, SAVE, &job));
     (void)remove(OTHER); /* which a safetensors file would not replace */
     JOB(tg_model_convert_job(s.ctx, SAVE, OTHER, TG_FILE_SAFETENSORS, &job));
+    JOB(tg_model_convert_job(s.ctx, SAVE, FOREIGN, TG_FILE_GGUF, &job));
     JOB(tg_model_eval_job(s.ctx, s.model, s.text, 0.1, 0, &s.number, &job));
     JOB(tg_trainer_open_job(s.ctx, SAVE, s.text, 0, &s.opened, &job));
     JOB(tg_model_open_job(s.ctx, OTHER, &s.other, &job));

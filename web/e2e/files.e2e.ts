@@ -69,10 +69,10 @@ async function takeText(): Promise<void> {
   await p.page.getByText('fox.txt', { exact: true }).first().waitFor();
 }
 
-async function downloadRun(name: string): Promise<string> {
+async function downloadRun(name: string, layout = 'The whole run'): Promise<string> {
   await p.view('Files');
   const waiting = p.page.waitForEvent('download');
-  await p.button('Download: The whole run').click();
+  await p.button(`Download: ${layout}`).click();
   const path = file(name);
   await (await waiting).saveAs(path);
   return path;
@@ -189,6 +189,10 @@ describe('a run', () => {
     expect(await p.step()).toBe(40);
     const back = await downloadRun('llama-back.tinygpt');
     expectSameCurve(lossesOf(back), lossesOf(file('llama.tinygpt')), 40);
+    // As GGUF it is what the program makes of it, to the byte, and writes when it is opened again.
+    const gguf = await downloadRun('page.gguf', 'GGUF');
+    tinygpt('convert', back, file('program.gguf'), '--dtype', 'f32');
+    expect(readFileSync(gguf).equals(readFileSync(file('program.gguf')))).toBe(true);
     expect(await p.button(/^Download: .tinygpt v2/).count()).toBe(0);
     await p.view('Watch it think');
     await p.page.getByRole('heading', { name: /Attention/ }).first().waitFor();
@@ -196,5 +200,11 @@ describe('a run', () => {
     await p.view('Model');
     await p.page.getByText(/^Llama, on this machine$/).waitFor();
     expect(p.page.url()).toContain('family=llama');
+    await p.view('Files');
+    await openFile(gguf);
+    await p.page.getByRole('region', { name: 'page.gguf' }).waitFor();
+    await p.button('Let it write').click();
+    await p.write('The fox ');
+    await p.page.getByText(/The fox \S+/).first().waitFor();
   });
 });

@@ -19,6 +19,7 @@ export const FILE_KINDS: Record<Exclude<FileKind, 'run'>, number> = {
   'v2-int4': tg_file_kind.TG_FILE_V2_INT4,
   'v1-f32': tg_file_kind.TG_FILE_V1_F32,
   safetensors: tg_file_kind.TG_FILE_SAFETENSORS,
+  gguf: tg_file_kind.TG_FILE_GGUF,
 };
 
 /** The bytes of every token, so that decoding needs no call. */
@@ -133,11 +134,25 @@ export async function saveModel(
   core: Core, task: Task, model: Entry, kind: FileKind,
 ): Promise<Uint8Array> {
   const value = choose(FILE_KINDS, kind, 'kind of file');
-  return core.framed(task, async (frame) => {
-    const path = frame.string(SAVED);
-    await core.job(task, frame, [], 'tg_model_save', model.at, path, value);
+  const layout = kind === 'gguf' ? FILE_KINDS.v3 : value;
+  const saved = await core.framed(task, async (frame) => {
+    await core.job(task, frame, [], 'tg_model_save', model.at, frame.string(SAVED), layout);
     return takeSaved(core, task);
   });
+  return layout === value ? saved : converted(core, task, saved, value);
+}
+
+/** A saved file in a layout that is made of files alone. */
+export function converted(
+  core: Core, task: Task, file: Uint8Array, kind: number,
+): Promise<Uint8Array> {
+  return core.framed(task, (frame) =>
+    offering(core, file, 'run', async (name) => {
+      const from = frame.string(name);
+      const to = frame.string(SAVED);
+      await core.job(task, frame, [], 'tg_model_convert', core.context, from, to, kind);
+      return takeSaved(core, task);
+    }));
 }
 
 export const modelSave: Call<'modelSave'> = async (core, task, id, kind) => {

@@ -4,7 +4,7 @@
  */
 import { numbers, PENDING, type Ptr, STOPPED, type Struct } from './abi.js';
 import { type Call, offering, using } from './calling.js';
-import { dropProbes, FILE_KINDS, pieces, SAVED, saveModel, takeSaved } from './calls_model.js';
+import { converted, dropProbes, FILE_KINDS, pieces, SAVED, saveModel, takeSaved } from './calls_model.js';
 import { type Core, type Frame, SLICE_MS } from './core.js';
 import type { Entry } from './registry.js';
 import { Cancelled, type Task } from './tasks.js';
@@ -155,14 +155,7 @@ export const trainerSave: Call<'trainerSave'> = (core, task, id, kind) =>
     if (kind === 'run') return saveRun(core, task, frame, trainer);
     if (kind !== 'v2-f32') return saveModel(core, task, trainer.model!, kind);
     /* The one other layout with room for moments: the run is converted, not the model saved. */
-    const run = await saveRun(core, task, frame, trainer);
-    return offering(core, run, 'run', async (name) => {
-      const from = frame.string(name);
-      const to = frame.string(SAVED);
-      const { context } = core;
-      await core.job(task, frame, [], 'tg_model_convert', context, from, to, FILE_KINDS[kind]);
-      return takeSaved(core, task);
-    });
+    return converted(core, task, await saveRun(core, task, frame, trainer), FILE_KINDS[kind]);
   });
 
 export const trainerSaveBest: Call<'trainerSaveBest'> = (core, task, id) =>

@@ -165,7 +165,7 @@ describe('a run', () => {
   it('is written in every layout and read again', async () => {
     const { trainer, model } = await start(engine, { ...RUN, steps: 3 });
     await finish(trainer);
-    const kinds: FileKind[] = ['run', 'v3', 'v2-f32', 'v2-f16', 'v2-int4', 'v1-f32', 'safetensors'];
+    const kinds: FileKind[] = ['run', 'v3', 'v2-f32', 'v2-f16', 'v2-int4', 'v1-f32', 'safetensors', 'gguf'];
     for (const kind of kinds) {
       const file = await trainer.save(kind);
       const again = await engine.openModel(file);

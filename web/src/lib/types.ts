@@ -233,7 +233,8 @@ export interface GenerateStats {
 }
 
 /** The layouts that a model or run can be written in. `run` is v3 with moments and history. */
-export type FileKind = 'run' | 'v3' | 'v2-f32' | 'v2-f16' | 'v2-int4' | 'v1-f32' | 'safetensors';
+export type FileKind =
+  | 'run' | 'v3' | 'v2-f32' | 'v2-f16' | 'v2-int4' | 'v1-f32' | 'safetensors' | 'gguf';
 
 /** What to change while looking inside: a part is silenced, or taken from the donor's run. */
 export interface Edit {

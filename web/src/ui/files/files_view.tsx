@@ -80,6 +80,13 @@ const WEIGHTS: Layout = {
   extension: 'tinygpt',
 };
 
+const GGUF: Layout = {
+  kind: 'gguf',
+  title: 'GGUF',
+  about: 'For llama.cpp and what is built on it: the weights as floats, with its vocabulary.',
+  extension: 'gguf',
+};
+
 /** Layouts that can hold a tinygpt alone. */
 const AS_GPT2: readonly Layout[] = [
   {
@@ -117,6 +124,8 @@ function Downloads() {
   const best = useRun((s) => s.best);
   const isRun = now?.origin === 'run';
   const isTinygpt = familyOf(now?.config.family).name === UNNAMED;
+  // What came as GGUF is in the types of its file, which these layouts do not have.
+  const foreign = now?.origin === 'file' && filesState.get().opened?.info.format === 'gguf';
   const failed = phase === 'failed' && controller.lastSave !== null;
   return (
     <Card title="Download" aside={now ? `${now.label}, step ${count(now.step)}` : ''}>
@@ -127,13 +136,15 @@ function Downloads() {
         </p>
       )}
       {failed && <DownloadList layouts={[LAST]} />}
-      {now && (
+      {foreign && <p class="muted">This model came as a GGUF file, and stays one.</p>}
+      {now && !foreign && (
         <>
           <DownloadList
             layouts={[
               ...(isRun ? [RUN] : []),
               ...(isRun && best ? [BEST] : []),
               WEIGHTS,
+              GGUF,
               ...(isTinygpt ? AS_GPT2 : []),
             ]}
           />
@@ -190,7 +201,7 @@ function Upload() {
       >
         <p class="muted small">
           A .tinygpt file of any version, from here, from the command line or from the original
-          TinyGPT; or .safetensors. Drop it anywhere on this page.
+          TinyGPT; .safetensors; or a small .gguf, for Write. Drop it anywhere on this page.
         </p>
         <FileButton label="Open a file" single primary={!opened && busy === ''} onFiles={take} />
       </div>
@@ -258,19 +269,23 @@ function Opened({ file }: { file: OpenedFile }) {
             Let it write
           </Button>
         )}
-        <Button
-          icon="spark"
-          disabled={running || busy || !text.blob}
-          onClick={() => void trainOpenedModel()}
-        >
-          Train it on the text in hand
-        </Button>
+        {info.format !== 'gguf' && (
+          <Button
+            icon="spark"
+            disabled={running || busy || !text.blob}
+            onClick={() => void trainOpenedModel()}
+          >
+            Train it on the text in hand
+          </Button>
+        )}
       </div>
-      <Disclosure summary="What is in the file">
-        <pre class="files-lines" tabIndex={0}>
-          {file.lines}
-        </pre>
-      </Disclosure>
+      {file.lines !== '' && (
+        <Disclosure summary="What is in the file">
+          <pre class="files-lines" tabIndex={0}>
+            {file.lines}
+          </pre>
+        </Disclosure>
+      )}
     </section>
   );
 }

@@ -16,7 +16,8 @@ it('tells models from texts by name', () => {
 it('knows common mistakes before the engine looks', () => {
   expect(modelFileProblem('m', utf8(''), 0)).toContain('empty');
   expect(modelFileProblem('m', utf8('<!doctype html>'), 15)).toContain('web page');
-  expect(modelFileProblem('m', utf8('GGUF\u0003'), 5)).toContain('GGUF');
+  expect(modelFileProblem('m', utf8('GGUF\u0003'), 5)).toBe('');
+  expect(modelFileProblem('m', utf8('GGUF\u0003'), 5e8)).toContain('under Chat');
   expect(modelFileProblem('m', utf8('TGPT\u0002'), 5)).toBe('');
 });
 

@@ -2,6 +2,10 @@
 /** model_file.ts - what a file is before the engine looks at it, and what a download is called. */
 import { looksLikeHtml } from '../text/sniff';
 
+/** A third-party model up to here may be opened beside what is trained; a larger one under Chat alone,
+ *  which has a memory of its own and tells before what a model takes. */
+const BESIDE_BYTES = 400e6;
+
 /** Whether a dropped file is a model rather than a text. */
 export function isModelName(name: string): boolean {
   return /\.(tinygpt|safetensors)(\.(best|prev))?$/i.test(name);
@@ -10,6 +14,11 @@ export function isModelName(name: string): boolean {
 /** Whether it is a third-party model, for Chat. */
 export function isChatModelName(name: string): boolean {
   return /\.gguf$/i.test(name);
+}
+
+/** By its first bytes. */
+export function isGguf(head: Uint8Array): boolean {
+  return new TextDecoder('latin1').decode(head.subarray(0, 4)) === 'GGUF';
 }
 
 /** A sentence if the file cannot be a model; '' if the engine should have a look. */
@@ -22,7 +31,9 @@ export function modelFileProblem(name: string, head: Uint8Array, size: number): 
     );
   }
   const start = new TextDecoder('latin1').decode(head.subarray(0, 8));
-  if (start.startsWith('GGUF')) return `${name} is a GGUF file, a third-party model: add it under Chat.`;
+  if (isGguf(head) && size > BESIDE_BYTES) {
+    return `${name} is a large third-party model: add it under Chat, where it goes on with texts, too.`;
+  }
   if (start.startsWith('PK')) return `${name} is a ZIP archive. Unpack it first.`;
   return '';
 }
@@ -51,6 +62,7 @@ export function fileName(p: NameParts): string {
     'v2-f16': '-f16',
     'v2-int4': '-int4',
     safetensors: '',
+    gguf: '',
     best: '-best',
   };
   return `tinygpt-${base || 'model'}-${p.step}${suffix[p.kind] ?? ''}.${p.extension}`;

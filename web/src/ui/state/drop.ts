@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * drop.ts - files dropped anywhere on the page: a model is opened under Files, a third-party one, or
- * a folder of one, under Chat, anything else is the text. Without this a browser would leave the page, and the run, to show the file.
+ * a folder of one, under Chat, anything else is the text. Without this a browser would leave the page,
+ * and the run, to show the file.
  */
 import { isChatModelName, isModelName } from '../files/model_file';
 import { openModelFile } from './files';
@@ -28,6 +29,11 @@ export function startDrop(): void {
       return;
     }
     const chat = files.find((f) => isChatModelName(f.name));
+    // Where models are opened or write, a third-party one is to write there.
+    if (chat && ['files', 'write'].includes(view.get())) {
+      void openModelFile(chat);
+      return;
+    }
     if (chat) {
       openView('chat');
       void import('../chat/models').then(({ addFile }) => addFile(chat));

@@ -5,7 +5,7 @@
  */
 import type { FileKind, ModelInfo } from '../../lib/types';
 import { onRebuilt, whenEngine } from '../engine';
-import { fileName, modelFileProblem } from '../files/model_file';
+import { fileName, isGguf, modelFileProblem } from '../files/model_file';
 import { plainError } from '../plain_error';
 import { withModel } from '../run/settings';
 import { Store } from '../store';
@@ -21,7 +21,7 @@ export interface OpenedFile {
   name: string;
   blob: Blob;
   info: ModelInfo;
-  /** The core's own lines about the file, all checksums checked. */
+  /** The core's own lines about the file, all checksums checked; '' of one that has none. */
   lines: string;
 }
 
@@ -49,14 +49,12 @@ async function doing(what: string, work: () => Promise<void>): Promise<void> {
 /** Opens a file and makes its model the current one, unless a run holds that place. */
 export function openModelFile(file: File): Promise<void> {
   return doing(`Opening ${file.name}`, async () => {
-    const problem = modelFileProblem(
-      file.name,
-      new Uint8Array(await file.slice(0, 512).arrayBuffer()),
-      file.size,
-    );
+    const head = new Uint8Array(await file.slice(0, 512).arrayBuffer());
+    const problem = modelFileProblem(file.name, head, file.size);
     if (problem) throw new Error(problem);
     const engine = await whenEngine();
-    const lines = await engine.checkFile(file);
+    // GGUF has no checksums; what is wrong in it opening it tells.
+    const lines = isGguf(head) ? '' : await engine.checkFile(file);
     const model = await engine.openModel(file);
     const info = await model.info();
     filesState.patch({ opened: { name: file.name, blob: file, info, lines } });

@@ -30,9 +30,16 @@ async function copy(text: string): Promise<void> {
 
 /** Which model wrote, and at which step it was, or between which it moved on. */
 function writerWords(o: Output): string {
+  // A model of somebody else's does not say how long it was trained.
+  if (o.toStep === 0 && current.get()?.origin === 'file') return `${o.label}.`;
   return o.fromStep === o.toStep
     ? `${o.label} at step ${o.fromStep}.`
     : `${o.label} at steps ${o.fromStep} to ${o.toStep}: it went on learning meanwhile.`;
+}
+
+/** What the model in hand writes one by one. */
+function useUnit(): 'Bytes' | 'Tokens' {
+  return useStore(current, (c) => (c && c.config.vocab !== 256 ? 'Tokens' : 'Bytes'));
 }
 
 const STATUS: Record<Output['status'], string> = {
@@ -46,6 +53,7 @@ const STATUS: Record<Output['status'], string> = {
 
 function Written({ side, title, shared }: { side: Side; title: string; shared: number }) {
   const out = useStore(outputs[side]);
+  const unit = useUnit();
   if (out.status === 'empty') return <p class="quiet">Nothing written yet.</p>;
   return (
     <>
@@ -69,13 +77,13 @@ function Written({ side, title, shared }: { side: Side; title: string; shared: n
       {out.status === 'failed' && <Notice kind="error">{plainError(out.error)}</Notice>}
       {out.pieces > 0 && (
         <dl class="stats write-stats">
-          <Stat name="First byte after" value={milliseconds(out.firstMs)} />
+          <Stat name="First text after" value={milliseconds(out.firstMs)} />
           <Stat
-            name="Bytes a second"
+            name={`${unit} a second`}
             value={Number.isFinite(out.tokPerS) ? count(out.tokPerS) : '–'}
           />
           <Stat
-            name="Bytes written"
+            name={`${unit} written`}
             value={count(out.pieces)}
             note={
               out.stats && out.stats.slides > 0 ? 'longer than the model looks back' : undefined
@@ -86,7 +94,7 @@ function Written({ side, title, shared }: { side: Side; title: string; shared: n
       {out.stats !== null && out.stats.promptDropped > 0 && (
         <Notice kind="info">
           The prompt is longer than the model can look back: its first {out.stats.promptDropped}{' '}
-          bytes were left out.
+          {unit.toLowerCase()} were left out.
         </Notice>
       )}
       {out.text !== '' && out.status !== 'writing' && (
@@ -127,6 +135,7 @@ function Column({
 
 export default function WriteView() {
   const model = useStore(current, (c) => c?.model ?? null);
+  const unit = useUnit();
   const { prompt, tokens, compare } = useStore(writeState);
   const a = useStore(outputs.a);
   const b = useStore(outputs.b);
@@ -163,7 +172,7 @@ export default function WriteView() {
           </Field>
           <div class="write-actions">
             <NumberField
-              label="Bytes to write"
+              label={`${unit} to write`}
               value={tokens}
               min={1}
               max={100_000}
