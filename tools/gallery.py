@@ -30,7 +30,7 @@ FOLDER, WORK = "data/gallery", "build/gallery"
 PROGRAM = os.environ.get("TG_PROGRAM", "build/tinygpt")
 NODE = os.environ.get("NODE", "node")
 MOST_LOSS = 1.005
-MOST_BYTES, MOST_BYTES_ALL = 1_000_000, 4_000_000
+MOST_BYTES, MOST_BYTES_ALL = 1_000_000, 6_000_000
 HELD_BACK = "0.1"
 
 
