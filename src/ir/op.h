@@ -143,7 +143,7 @@ enum {
 
 typedef struct tg_shader_pass {
     const char *entry;          /* NULL: the passes end here */
-    const char *const *wgsl[6]; /* pieces of text: lines, ended by NULL */
+    const char *const *wgsl[7]; /* pieces of text: lines, ended by NULL */
     const char *constants;      /* WGSL that comes before them, or NULL */
     bool reduces;               /* calls the functions of ops/reduce.wgsl, which come before that */
     bool fours;                 /* reads by Four and as_vec4, likewise: see vec4_loads */

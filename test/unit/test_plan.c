@@ -10,6 +10,7 @@
 #include "engine/embed.h"
 #include "engine/session.h"
 #include "ops/build.h"
+#include "ops/rules.h"
 #include "training/train.h"
 
 enum { ROWS = 4, COLS = 64 };
@@ -545,6 +546,42 @@ static void norms_of_lone_rows(void **state) {
     }
 }
 
+/* Heads are turned, kept and attended to in one step where there is one row; a caller that reads
+ * them turned has them turned before. */
+static void heads_of_a_lone_row(void **state) {
+    (void)state;
+    enum { FUSED = TG_LEVER_BIT(epilogue_fusion) | TG_LEVER_BIT(fused_decode) };
+    static const struct {
+        uint32_t levers;
+        size_t rows;
+        bool read;
+        size_t ropes, steps;
+    } cases[] = { { FUSED, 1, false, 0, 1 },
+                  { FUSED, 1, true, 1, 1 },
+                  { FUSED, 2, false, 1, 0 },
+                  { TG_LEVER_BIT(epilogue_fusion), 1, false, 1, 0 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const tg_attr heads = { .i = { 2, 1, 8 }, .f = { 0.35f } };
+        const size_t rows = cases[i].rows;
+        bench b;
+        setup(&b, cases[i].levers);
+        tg_value *qkv = tg_input(&b.g, "qkv", tg_type_2d(TG_F32, rows, 32));
+        tg_value *table = tg_input(&b.g, "table", tg_type_2d(TG_F32, rows, 8));
+        tg_value *cache = tg_state(&b.g, "cache", (tg_type)TG_T4(F32, 1, 2, 64, 8));
+        const tg_rows_value where = { tg_input(&b.g, "at", tg_type_2d(TG_I32, rows, 2)),
+                                      tg_input(&b.g, "pages", tg_type_2d(TG_I32, 1, 1)) };
+        tg_value *turned = tg_rope(&b.g, qkv, table, NULL, NULL, &heads);
+        tg_value *kept = tg_kv_append(&b.g, cache, turned, &where, &heads);
+        tg_output(&b.g, tg_attention_cached(&b.g, turned, kept, &where, &heads), "o");
+        if (cases[i].read) tg_output(&b.g, gelu(&b, turned), "turned");
+        plan_it(&b);
+        assert_int_equal(count_nodes(&b, TG_OP_rope), cases[i].ropes);
+        assert_int_equal(count_nodes(&b, TG_OP_attention_step), cases[i].steps);
+        assert_int_equal(count_nodes(&b, TG_OP_kv_append), 1 - cases[i].steps);
+        teardown(&b);
+    }
+}
+
 /* A value that has a second reader, or is the caller's, is not absorbed. */
 static void what_others_read_is_not_absorbed(void **state) {
     (void)state;
@@ -800,6 +837,7 @@ int main(void) {
         cmocka_unit_test(neighbours_are_absorbed),
         cmocka_unit_test(neighbours_of_packed_weights),
         cmocka_unit_test(norms_of_lone_rows),
+        cmocka_unit_test(heads_of_a_lone_row),
         cmocka_unit_test(what_others_read_is_not_absorbed),
         cmocka_unit_test(cheap_values_are_computed_again),
         cmocka_unit_test(outputs_are_not_computed_again),

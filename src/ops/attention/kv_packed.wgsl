@@ -3,6 +3,11 @@
 // scale behind each row: see kv_row.h. Rows of the latter are wider than a head, which tells them.
 @group(0) @binding(3) var<storage, read_write> cache: array<u32>;
 
+fn whole_numbers(word: u32) -> vec4<f32> {
+    let bytes = vec4<u32>(word) << vec4<u32>(24u, 16u, 8u, 0u);
+    return vec4<f32>(bitcast<vec4<i32>>(bytes) >> vec4<u32>(24u));
+}
+
 // i: counted in fours of columns, as if a row had nothing else.
 fn cache_four(i: u32) -> vec4<f32> {
     if (op.ins[1].cols == u32(op.i2)) {
@@ -10,7 +15,5 @@ fn cache_four(i: u32) -> vec4<f32> {
     }
     let fours = u32(op.i2) / 4u;
     let row = i / fours;
-    let bytes = vec4<u32>(cache[i + row]) << vec4<u32>(24u, 16u, 8u, 0u);
-    let q = vec4<f32>(bitcast<vec4<i32>>(bytes) >> vec4<u32>(24u));
-    return bitcast<f32>(cache[(row + 1u) * (fours + 1u) - 1u]) * q;
+    return bitcast<f32>(cache[(row + 1u) * (fours + 1u) - 1u]) * whole_numbers(cache[i + row]);
 }

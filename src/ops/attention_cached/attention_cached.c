@@ -22,10 +22,11 @@
  * The cache may be packed (ops/attention/kv_row.h). kv_append comes before it. Keys of positions
  * behind a row's own are never read.
  */
-#include "base/rng.h"
+#include "ops/attention/cache_case.h"
 #include "ops/attention/flash_shader.h"
 #include "ops/attention/heads_rules.h"
 #include "ops/attention/reference.h"
+#include "ops/attention_cached/one_shader.h"
 #include "ops/build.h"
 #include "ops/kernel.h"
 
@@ -71,6 +72,44 @@ static void ref(const tg_args *a) {
     }
 }
 
+/* ---------------------------------------------------------------------------------------- fusion
+ */
+
+/*
+ * One row: keeping its key and value, and the turning before that, move in here, since a dispatch
+ * costs a GPU more than to turn a head once more.
+ *
+ *     qkv -- rope --+-- kv_append -- attention_cached      =>      qkv -- attention_step
+ *                   '-----------------'
+ */
+static bool fuse(tg_graph *g, tg_node *n) {
+    tg_value *const qkv = n->in[0];
+    tg_node *const keep = n->in[1]->node, *const rope = qkv->node;
+    const int32_t size = n->attr.i[2];
+    if (!(g->levers & TG_LEVER_BIT(fused_decode)) || qkv->type.dim[0] != 1 || size % 4 != 0 ||
+        size > TG_STEP_SIZE_MAX)
+        return false;
+    if (keep->op != TG_OP_kv_append || keep->in[1] != qkv || keep->in[2] != n->in[2] ||
+        keep->in[3] != n->in[3] || tg_single_user(g, n->in[1]) != n)
+        return false;
+    const bool turns = rope->op == TG_OP_rope && tg_count_uses(g, qkv) == 2;
+    n->op = TG_OP_attention_step;
+    n->n_in = 7;
+    n->n_out = 2;
+    n->in[1] = keep->in[0];
+    n->out[1] = keep->out[0];
+    n->out[1].node = n;
+    n->out[1].index = 1;
+    tg_replace_uses(g, &keep->out[0], &n->out[1], NULL);
+    tg_node_remove(g, keep);
+    if (!turns) return true;
+    n->attr.f[1] = rope->attr.f[0];
+    n->in[0] = rope->in[0];
+    for (int i = 1; i < rope->n_in; i++) n->in[3 + i] = rope->in[i];
+    tg_node_remove(g, rope);
+    return true;
+}
+
 /* Positions are known once there are inputs. */
 static double flop(const tg_args *a) {
     const tg_heads s = tg_heads_of(&a->attr);
@@ -98,21 +137,7 @@ static double flop(const tg_args *a) {
     { .in = IN(F32, (s) * (c), 64, d, s, c, rows_, h, k, d),                                       \
       .rows_alone = true,                                                                          \
       OF(h, k, d, scale_, w, __VA_ARGS__) }
-/* Rows of a packed cache are packed numbers of [-1, 1). */
-static void prepare(const tg_args *a) {
-    const size_t d = (size_t)a->attr.i[2], bytes = tg_kv_row_bytes(a->in_type[1].dtype, d);
-    const size_t n = a->in_type[1].dim[0] * a->in_type[1].dim[1] * a->in_type[1].dim[2];
-    uint8_t *rows = (uint8_t *)(uintptr_t)a->in[1];
-    for (size_t r = 0; r < n; r++) {
-        float x[64] = { 0 };
-        for (size_t i = 0; i < d; i++) {
-            uint32_t bits[4];
-            tg_philox(7, r * d + i, TG_RNG_INIT, 1, bits);
-            x[i] = (float)((int32_t)(bits[0] % 2000) - 1000) * 1e-3F;
-        }
-        tg_kv_write(a->in_type[1].dtype, rows + r * bytes, x, d);
-    }
-}
+static void prepare(const tg_args *a) { tg_case_fill_cache(a, 1, (size_t)a->attr.i[2]); }
 #define PACKED(dtype, rows_, r, h, k, d, row, scale_, w, ...)                                      \
     PACKED_PAGES(dtype, 1, 1, r, rows_, h, k, d, row, scale_, w, __VA_ARGS__)
 #define PACKED_PAGES(dtype, s, c, r, rows_, h, k, d, row, scale_, w, ...)                          \
@@ -222,43 +247,33 @@ static bool packed_256(const tg_args *a) { return packed_of(a, 256); }
                 "const FOURS = true; const NARROW = false; const PAIRS = " #pairs "u;\n") }
 /* Rows one by one: tiles of 64 keys side by side, and what they found added up. A tile lies in one
  * page. */
-static const char *const one[] = {
-#include "ops/attention_cached/attention_one.wgsl.h"
+static const char *const rows[] = {
+#include "ops/attention_cached/attention_rows.wgsl.h"
 };
 static bool one_by_one(const tg_args *a) { return a->in_type[0].dim[0] == 1 || a->rows_alone; }
 static bool fits_one(const tg_args *a) { return one_by_one(a) && tg_flash_fours_256(a); }
 static bool fits_one_packed(const tg_args *a) { return one_by_one(a) && packed_256(a); }
-/* Tiles that a window, which may begin anywhere in one, or else the whole cache can reach into. */
-static size_t tiles(const tg_args *a) {
-    const size_t room = a->in_type[3].dim[1] * a->in_type[1].dim[2], w = (size_t)a->attr.i[3];
-    return tg_shader_parts(w > 0 && w < room ? w : room, TG_PAGE_TILE) + (w > 0);
-}
-static uint32_t tiles_word(const tg_args *a) { return (uint32_t)tiles(a); }
-static size_t head_groups(const tg_args *a) { return a->in_type[0].dim[0] * (size_t)a->attr.i[0]; }
-static size_t one_groups(const tg_args *a) { return head_groups(a) * tiles(a); }
-static size_t one_bytes(const tg_args *a) {
-    return one_groups(a) * ((size_t)a->attr.i[2] + 2) * sizeof(float);
-}
-#define ONE(name, kv, count)                                                                       \
-    { .entry = name,                                                                               \
-      .wgsl = { pages, kv, one },                                                                  \
-      .reduces = true,                                                                             \
-      .fours = true,                                                                               \
-      .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_OUT(0),        \
-                TG_BIND_SCRATCH },                                                                 \
-      .groups = count }
+#define ONE(kv)                                                                                    \
+    { { .entry = "parts",                                                                          \
+        .wgsl = { pages, kv, keys, rows, one },                                                    \
+        .reduces = true,                                                                           \
+        .fours = true,                                                                             \
+        .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_NONE,        \
+                  TG_BIND_SCRATCH },                                                               \
+        .groups = tg_one_tile_groups },                                                            \
+      TG_ONE_WHOLE }
 
 static const tg_shader shaders[] = {
     { .name = "rows one by one",
       .fits = fits_one,
-      .word = tiles_word,
-      .pass = { ONE("parts", kv_floats, one_groups), ONE("whole", kv_floats, head_groups) },
-      .scratch_bytes = one_bytes },
+      .word = tg_one_word,
+      .pass = ONE(kv_floats),
+      .scratch_bytes = tg_one_bytes },
     { .name = "rows one by one, packed",
       .fits = fits_one_packed,
-      .word = tiles_word,
-      .pass = { ONE("parts", kv_packed, one_groups), ONE("whole", kv_packed, head_groups) },
-      .scratch_bytes = one_bytes },
+      .word = tg_one_word,
+      .pass = ONE(kv_packed),
+      .scratch_bytes = tg_one_bytes },
     TG_FLASH_SHADERS(PASSES),
     PACKED_SHADER(64, 1),
     PACKED_SHADER(256, 4),
@@ -274,6 +289,7 @@ TG_OP_DESC(attention_cached) = {
     .infer = infer,
     TG_REFS(attention_cached, ref),
     TG_SHADERS(shaders),
+    .fuse = fuse,
     .flop = flop,
     TG_CASES(cases),
 };

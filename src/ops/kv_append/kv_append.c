@@ -16,30 +16,20 @@
  * of a call have the same place.
  */
 #include "ops/attention/heads_rules.h"
+#include "ops/attention/kv_reference.h"
 #include "ops/build.h"
 #include "ops/shader.h"
-
-/* Elements of a head that a packed cache takes: the reference has a row of them on its stack. */
-enum { SIZE_MAX_HERE = 1024 };
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_heads_want_cache(g, n, 0) || !tg_heads_want_qkv(g, n, 1, 2) ||
         !tg_heads_want_pages(g, n, 0, 1))
         return;
-    if (n->in[0]->type.dtype != TG_F32 && n->attr.i[2] > SIZE_MAX_HERE) {
+    if (n->in[0]->type.dtype != TG_F32 && n->attr.i[2] > TG_KV_SIZE_MAX) {
         tg_graph_fail(g, n, TG_E_SHAPE, "want heads of at most %d elements in a packed cache",
-                      SIZE_MAX_HERE);
+                      TG_KV_SIZE_MAX);
         return;
     }
     n->out[0].type = n->in[0]->type;
-}
-
-/* Through floats, whatever TG_REAL is: a reference has no memory of its own but the stack. */
-static void write_packed(const tg_args *a, const TG_REAL *in, size_t size, size_t row) {
-    const tg_dtype dtype = a->in_type[0].dtype;
-    float x[SIZE_MAX_HERE];
-    for (size_t i = 0; i < size; i++) x[i] = (float)in[i];
-    tg_kv_write(dtype, (uint8_t *)a->out[0] + row * tg_kv_row_bytes(dtype, size), x, size);
 }
 
 static void ref(const tg_args *a) {
@@ -53,10 +43,7 @@ static void ref(const tg_args *a) {
             const TG_REAL *in =
                 (const TG_REAL *)a->in[1] + t * s.row + tg_heads_k(&s, 0) + head * s.size;
             TG_ASSERT(row / (p.heads * p.rows) < a->in_type[0].dim[0]);
-            if (a->in_type[0].dtype == TG_F32)
-                memcpy((TG_REAL *)a->out[0] + row * s.size, in, s.size * sizeof *in);
-            else
-                write_packed(a, in, s.size, row);
+            tg_kv_keep(a->in_type[0].dtype, a->out[0], row, in, s.size);
         }
     }
 }
@@ -118,6 +105,9 @@ static const char *const wgsl[] = {
 /* Keys and values: less than a row of qkv has. */
 static size_t append_groups(const tg_args *a) { return tg_shader_elem_groups(&a->in_type[1]); }
 
+static const char *const rounding[] = {
+#include "ops/attention/kv_round.wgsl.h"
+};
 static const char *const packed[] = {
 #include "ops/kv_append/kv_append_packed.wgsl.h"
 };
@@ -141,7 +131,7 @@ static const tg_shader shaders[] = {
     { .name = "heads, packed",
       .fits = of_words,
       .pass = { { .entry = "main",
-                  .wgsl = { pages, packed },
+                  .wgsl = { pages, rounding, packed },
                   .reduces = true,
                   .bind = { TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_OUT(0) },
                   .groups = packed_groups } } },

@@ -13,32 +13,14 @@
  * Files whose rows pair (2i, 2i + 1) instead have their rows put in this order when they are
  * loaded. Backward needs qkv where there are norms, and else the table alone.
  */
-#include "base/math.h"
 #include "ops/build.h"
+#include "ops/rope/rope_reference.h"
 #include "ops/rope/rope_rules.h"
 #include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!rope_want(g, n, 0, 1, 2)) return;
     n->out[0].type = n->in[0]->type;
-}
-
-static void turn(const TG_REAL *x, TG_REAL *y, const TG_REAL *norm, const TG_REAL *table, size_t d,
-                 double eps) {
-    double scale = 1;
-    if (norm) {
-        double sum = 0;
-        for (size_t i = 0; i < d; i++) sum += (double)x[i] * (double)x[i];
-        scale = 1 / tg_sqrt(sum / (double)d + eps);
-    }
-    for (size_t i = 0; i < d / 2; i++) {
-        const size_t j = i + d / 2;
-        const double p = (double)x[i] * scale * (norm ? (double)norm[i] : 1);
-        const double q = (double)x[j] * scale * (norm ? (double)norm[j] : 1);
-        const double c = (double)table[i], s = (double)table[j];
-        y[i] = (TG_REAL)(p * c - q * s);
-        y[j] = (TG_REAL)(q * c + p * s);
-    }
 }
 
 static void ref(const tg_args *a) {
@@ -49,8 +31,8 @@ static void ref(const tg_args *a) {
         const TG_REAL *table = (const TG_REAL *)a->in[1] + r % tokens * s.size;
         TG_REAL *y = (TG_REAL *)a->out[0] + r * s.row;
         for (size_t h = 0; h < s.n_q + s.n_kv; h++)
-            turn(x + h * s.size, y + h * s.size, h < s.n_q ? a->in[2] : a->in[3], table, s.size,
-                 (double)a->attr.f[0]);
+            tg_rope_turn(x + h * s.size, y + h * s.size, h < s.n_q ? a->in[2] : a->in[3], table,
+                         s.size, (double)a->attr.f[0]);
         for (size_t i = tg_heads_v(&s, 0); i < s.row; i++) y[i] = x[i];
     }
 }

@@ -38,7 +38,8 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
         let q = normed(is_query, scale, at, half + i);
         let c = table[angle + i];
         let s = table[angle + half + i];
-        y[at + i] = p * c - q * s;
-        y[at + half + i] = q * c + p * s;
+        // As attention_step.wgsl has it, to the bit: no compiler may fuse it another way there.
+        y[at + i] = fma(p, c, -(q * s));
+        y[at + half + i] = fma(q, c, p * s);
     }
 }

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rope_reference.h - a head turned by its position in plain C, for the references that turn.
+ */
+#ifndef TG_OPS_ROPE_REFERENCE_H
+#define TG_OPS_ROPE_REFERENCE_H
+
+#include "base/math.h"
+#include "ir/op.h"
+
+/* y [d] of x [d], after an RMS norm by norm [d] unless that is NULL; table [d]: see rope.c. */
+static inline void tg_rope_turn(const TG_REAL *x, TG_REAL *y, const TG_REAL *norm,
+                                const TG_REAL *table, size_t d, double eps) {
+    double scale = 1;
+    if (norm) {
+        double sum = 0;
+        for (size_t i = 0; i < d; i++) sum += (double)x[i] * (double)x[i];
+        scale = 1 / tg_sqrt(sum / (double)d + eps);
+    }
+    for (size_t i = 0; i < d / 2; i++) {
+        const size_t j = i + d / 2;
+        const double p = (double)x[i] * scale * (norm ? (double)norm[i] : 1);
+        const double q = (double)x[j] * scale * (norm ? (double)norm[j] : 1);
+        const double c = (double)table[i], s = (double)table[j];
+        y[i] = (TG_REAL)(p * c - q * s);
+        y[j] = (TG_REAL)(q * c + p * s);
+    }
+}
+
+#endif
