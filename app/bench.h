@@ -17,6 +17,7 @@ int tg_bench_matmul_shapes(int argc, char **argv);
 int tg_bench_levers(int argc, char **argv);
 int tg_bench_tiles(int argc, char **argv);
 int tg_bench_profile(int argc, char **argv);
+int tg_bench_fusion(int argc, char **argv);
 
 typedef struct tg_rig {
     tg_text *text;

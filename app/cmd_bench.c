@@ -160,6 +160,7 @@ int tg_cmd_bench(int argc, char **argv) {
         { "tiles", tg_bench_tiles, "the fastest tiles of products on a GPU, kept for later" },
         { "profile", tg_bench_profile,
           "where the time of a training step, a token or a prompt goes" },
+        { "fusion", tg_bench_fusion, "a token on a GPU by how much of it is fused" },
     };
     return tg_app_subcommand("bench", "Measures speed on this machine, on text made on the spot.",
                              list, sizeof list / sizeof list[0], argc, argv);

@@ -20,7 +20,7 @@ FAULTY = os.path.join(os.path.dirname(os.path.abspath(sys.argv[1])), "test", "ti
 TUNED = os.path.join(TOP, "test", "golden", "lm", "tune_qwen3.zip")
 LLAMA, BERT = "SmolLM2-135M-Instruct.Q4_1.gguf", "minilm.zip"
 # What these print needs a GPU that is no software.
-NOT_RUN = {"bench tiles"}
+NOT_RUN = {"bench tiles", "bench fusion"}
 
 
 def told():
