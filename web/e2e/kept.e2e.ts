@@ -104,6 +104,7 @@ describe('the shelf', () => {
     const onStories = item('tiny on Stories from the generator');
     await onText.waitFor();
     await onStories.waitFor();
+    await p.page.getByText(/^The browser (may throw it away|has promised to keep it)/).waitFor();
     await onText.getByRole('button', { name: 'Rename' }).click();
     await p.page.getByRole('textbox', { name: 'Name' }).fill('Foxes & hens');
     await p.button('Save').click();

@@ -64,6 +64,14 @@ describe('verdict', () => {
     expect(custom.actions.some((a) => a.do === 'size')).toBe(false);
   });
 
+  it('does not call a size full that has hardly read', () => {
+    const flat = checks(4, 3.2, 3.1, 3.09, 3.09, 3.09, 3.09, 3.09);
+    const got = judge({ loss: 3.08, epochs: 0.03, trainBytes: 5e6, checks: flat });
+    expect(got.title).toBe('Only a beginning');
+    expect(got.all).toContain('3 % of the text');
+    expect(got.all).not.toMatch(/hold no more/);
+  });
+
   it('says so when nothing was kept for checking', () => {
     expect(judge({}).all).toContain('None of the text was kept');
   });

@@ -4,7 +4,7 @@
  * The rules are few and stand in the order in which they matter.
  */
 import { findSize, SIZES } from '../model/presets';
-import { count, loss as lossText, roughCount } from '../format';
+import { count, loss as lossText, percent, roughCount } from '../format';
 import { hasTurned } from './milestones';
 import { BY_HEART, choices } from './words';
 
@@ -96,6 +96,17 @@ export function verdict(v: VerdictInput): Verdict {
     reasons.push('The loss was still falling at the end, so more steps would help.');
     return {
       title: 'Well on its way',
+      reasons,
+      actions: [{ do: 'write' }, goOn, { do: 'download' }],
+    };
+  }
+  if (v.epochs < 0.5) {
+    reasons.push(
+      `It has read only ${percent(v.epochs)} of the text, so it is too early to say what this ` +
+        'size can hold. More steps would help.',
+    );
+    return {
+      title: 'Only a beginning',
       reasons,
       actions: [{ do: 'write' }, goOn, { do: 'download' }],
     };

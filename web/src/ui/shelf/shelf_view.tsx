@@ -8,7 +8,7 @@ import { Notice } from '../parts/notice';
 import { Bar, Stat } from '../parts/stat';
 import { bytes, count, loss, roughCount } from '../format';
 import { exportRun } from '../state/files';
-import { keeping, room } from '../state/keeping';
+import { askToPersist, keeping, room } from '../state/keeping';
 import { openView } from '../state/route';
 import { fineTune, openRun, useRun } from '../state/run';
 import {
@@ -253,6 +253,17 @@ function RoomCard() {
           : 'Models, texts, conversations and the page itself. When the disk gets full the browser ' +
             'may grant less.'}
       </p>
+      <p class="quiet">
+        {r.promised
+          ? 'The browser has promised to keep it until you delete it.'
+          : 'The browser may throw it away when the disk fills up, Safari also after seven days ' +
+            'without a visit. Browsers promise more readily where a page is installed.'}
+      </p>
+      {!r.promised && (
+        <div class="row">
+          <Button onClick={() => void askToPersist()}>Ask it to keep it</Button>
+        </div>
+      )}
     </Card>
   );
 }

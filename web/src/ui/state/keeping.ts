@@ -24,6 +24,8 @@ export const keeping = new Store<Keeping>({ status: 'opening', reason: '' });
 export interface Room {
   used: number;
   most: number;
+  /** The browser has promised not to throw it away by itself. */
+  promised: boolean;
 }
 export const room = new Store<Room | null>(null);
 
@@ -61,10 +63,17 @@ export function openAgain(): Promise<boolean> {
 export async function measureRoom(): Promise<void> {
   try {
     const { usage = 0, quota = 0 } = await navigator.storage.estimate();
-    room.set(quota > 0 ? { used: usage, most: quota } : null);
+    const promised = (await navigator.storage.persisted?.()) ?? false;
+    room.set(quota > 0 ? { used: usage, most: quota, promised } : null);
   } catch {
     room.set(null);
   }
+}
+
+/** Asks the browser to promise it; whether it did shows in `room`. */
+export async function askToPersist(): Promise<void> {
+  await navigator.storage.persist?.();
+  await measureRoom();
 }
 
 /** A sentence if so many bytes more will not fit; '' if they will, or nobody knows. */
