@@ -1050,8 +1050,8 @@ typedef struct tg_batch_entry {
  * sessions are unchanged, and the others are fed. status of each entry says which.
  */
 TG_API tg_status tg_batch_eval(tg_batch *batch, tg_batch_entry *entries, size_t n);
-/* Makes session `to` of the batch what session `from` is: tokens, cache and logits; so what several
- * texts begin with is computed once. What tg_session_set_.. has set stays with each. */
+/* Makes session `to` of the batch what session `from` is; what several texts begin with is computed
+ * and kept once, in pages of 64 tokens. What tg_session_set_.. has set stays with each. */
 TG_API tg_status tg_batch_copy(tg_batch *batch, size_t to, size_t from);
 /* tg_session_continue of sessions 0 .. n - 1, by what[i] each; stats [n] and statuses [n] may be
  * NULL. Answers the first status that is not OK. Each is cancelled by its own `cancel`. */

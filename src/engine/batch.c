@@ -202,27 +202,19 @@ tg_status tg_together_go_on(tg_together *w, double deadline_ms) {
 /* ------------------------------------------------------------------------------------------ copies
  */
 
-static void copy_layer(tg_cache *c, int32_t layer, int32_t to, int32_t from, size_t n_tok) {
-    const tg_layer_state *l = &c->layers[layer];
-    const size_t room = tg_layer_state_room(l), n = n_tok < room ? n_tok : room;
-    for (size_t at = 0; at < n; at += l->page_rows)
-        memcpy(tg_cache_row(c, layer, to, 0, at), tg_cache_row(c, layer, from, 0, at),
-               tg_layer_state_page_bytes(l));
-}
-
-/* Where a GPU has the cache, the copy computes its own before what is fed next. */
+/* Pages are shared, until one of them writes there. A GPU has them where nothing copies them: of
+ * those that are not full, and of rings, the copy computes its own before what is fed next. */
 tg_status tg_session_copy_from(tg_session *to, const tg_session *from) {
     tg_cache *c = &to->d->cache;
     tg_session_find_cache(to);
+    size_t n = (size_t)from->n_held;
+    if (to->ctx->backend != to->ctx->cpu) n = c->n_cols[1] > 0 ? 0 : n - n % tg_cache_page_rows(c);
     tg_session_go_back(to, 0);
     memcpy(to->fed, from->fed, (size_t)from->n_tokens * sizeof *to->fed);
     memcpy(to->logits, from->logits, (size_t)to->model->layout.config.vocab * sizeof *to->logits);
-    if (to->ctx->backend == to->ctx->cpu) {
-        for (int32_t i = 0; i < c->n_layers; i++)
-            copy_layer(c, i, to->sequence, from->sequence, (size_t)from->n_held);
-        to->n_held = from->n_held;
-        to->n_lost = from->n_lost;
-    }
+    tg_cache_share(c, to->sequence, from->sequence, n);
+    to->n_held = (int32_t)n;
+    to->n_lost = n > 0 ? from->n_lost : 0;
     to->n_tokens = from->n_tokens;
     to->version = from->version;
     to->generation = from->generation;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cache.c - the pages of a cache: their sizes, their tables, and how plans find them.
+ * cache.c - the pages of a cache: their sizes, their tables, how plans find them, and who shares
+ * them.
  */
 #include "engine/cache.h"
 
@@ -15,8 +16,13 @@ static tg_status make_tables(tg_cache *c, tg_arena *arena) {
         const size_t n = (size_t)c->n_sequences * c->n_cols[kind];
         if (n == 0) continue;
         c->pages[kind] = tg_arena_array(arena, n, sizeof *c->pages[kind]);
-        if (!c->pages[kind]) return tg_fail_memory(&c->ctx->err, "pages of a cache", n * 4);
-        for (size_t k = 0; k < n; k++) c->pages[kind][k] = (int32_t)k;
+        c->uses[kind] = tg_arena_array(arena, n, sizeof *c->uses[kind]);
+        if (!c->pages[kind] || !c->uses[kind])
+            return tg_fail_memory(&c->ctx->err, "pages of a cache", n * 8);
+        for (size_t k = 0; k < n; k++) {
+            c->pages[kind][k] = (int32_t)k;
+            c->uses[kind][k] = 1;
+        }
     }
     return TG_OK;
 }
@@ -85,18 +91,79 @@ tg_status tg_cache_bind(const tg_cache *c, tg_plan *plan) {
     return TG_OK;
 }
 
-/* The tables come with the first row: inputs are memory that steps of the run before have used. */
-void tg_cache_place_rows(const tg_cache *c, const tg_plan *plan, const tg_cache_inputs *in,
-                         size_t first, size_t n, int32_t sequence, int32_t position) {
+static int32_t *table_of(const tg_cache *c, int kind, int32_t sequence) {
+    return c->pages[kind] + (size_t)sequence * c->n_cols[kind];
+}
+
+/* The table comes with the rows: inputs are memory that steps of the run before have used. */
+void tg_cache_place_rows(tg_cache *c, const tg_plan *plan, const tg_cache_inputs *in, size_t first,
+                         size_t n, int32_t sequence, int32_t position) {
     int32_t *at = tg_plan_data(plan, in->at);
     for (size_t i = 0; i < n; i++) {
         at[2 * (first + i)] = sequence;
         at[2 * (first + i) + 1] = position + (int32_t)i;
     }
-    for (int kind = 0; kind < 2 && first == 0; kind++)
-        if (in->pages[kind])
-            memcpy(tg_plan_data(plan, in->pages[kind]), c->pages[kind],
-                   (size_t)c->n_sequences * c->n_cols[kind] * sizeof(int32_t));
+    tg_cache_own(c, sequence, (size_t)position, n);
+    for (int kind = 0; kind < 2; kind++) {
+        if (!in->pages[kind]) continue;
+        int32_t *tables = tg_plan_data(plan, in->pages[kind]);
+        memcpy(tables + (size_t)sequence * c->n_cols[kind], table_of(c, kind, sequence),
+               c->n_cols[kind] * sizeof *tables);
+    }
+}
+
+/* --------------------------------------------------------------------------------------- sharing
+ */
+
+size_t tg_cache_page_rows(const tg_cache *c) { return c->layers[0].page_rows; }
+
+void tg_cache_share(tg_cache *c, int32_t to, int32_t from, size_t n) {
+    const size_t used = (n + tg_cache_page_rows(c) - 1) / tg_cache_page_rows(c);
+    for (int kind = 0; kind < 2; kind++) {
+        int32_t *mine = table_of(c, kind, to);
+        const int32_t *other = table_of(c, kind, from);
+        for (size_t k = 0; k < c->n_cols[kind] && k < used; k++) {
+            c->uses[kind][mine[k]]--;
+            c->uses[kind][other[k]]++;
+            mine[k] = other[k];
+        }
+    }
+}
+
+bool tg_cache_is_shared(const tg_cache *c, int32_t sequence, size_t position) {
+    const size_t page = position / tg_cache_page_rows(c);
+    for (int kind = 0; kind < 2; kind++)
+        if (c->n_cols[kind] > 0 &&
+            c->uses[kind][table_of(c, kind, sequence)[page % c->n_cols[kind]]] > 1)
+            return true;
+    return false;
+}
+
+static void copy_page(tg_cache *c, int kind, int32_t to, int32_t from) {
+    for (int32_t i = 0; i < c->n_layers; i++) {
+        const tg_layer_state *s = &c->layers[i];
+        if (s->windowed != kind) continue;
+        uint8_t *pages = (uint8_t *)c->block.data + c->offsets[i];
+        const size_t bytes = tg_layer_state_page_bytes(s);
+        memcpy(pages + (size_t)to * bytes, pages + (size_t)from * bytes, bytes);
+    }
+}
+
+void tg_cache_own(tg_cache *c, int32_t sequence, size_t first, size_t n) {
+    if (n == 0) return;
+    const size_t R = tg_cache_page_rows(c);
+    for (int kind = 0; kind < 2; kind++) {
+        for (size_t k = first / R; c->n_cols[kind] > 0 && k <= (first + n - 1) / R; k++) {
+            int32_t *page = table_of(c, kind, sequence) + k % c->n_cols[kind], unused = 0;
+            int32_t *uses = c->uses[kind];
+            if (uses[*page] == 1) continue;
+            while (uses[unused] > 0) unused++;
+            if (c->ctx->backend == c->ctx->cpu) copy_page(c, kind, unused, *page);
+            uses[*page]--;
+            uses[unused]++;
+            *page = unused;
+        }
+    }
 }
 
 uint8_t *tg_cache_row(const tg_cache *c, int32_t layer, int32_t sequence, size_t head,

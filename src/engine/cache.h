@@ -3,7 +3,9 @@
  * cache.h - what sequences remember of their tokens: the memory that model/state.h describes.
  *
  * Each layer has its pages in one state of the plans, which all bind the same memory. Sequence s
- * has pages s * C .. s * C + C - 1 of a layer.
+ * begins with pages s * C .. s * C + C - 1 of a layer. What two sequences begin with alike they may
+ * share; who writes into such a page gets one of its own before. As tables name S * C pages in all,
+ * there is an unused one where one is named twice.
  *
  *   block   | layer 0: page 0 | page 1 | ... | layer 1: page 0 | ...
  *   page    | head 0 of keys: R rows | .. | head K-1 | head 0 of values | .. | head K-1 |
@@ -21,6 +23,7 @@ typedef struct tg_cache {
     const size_t *offsets;        /* [n_layers + 1] of the layers' pages in the block, bytes */
     int32_t n_layers, n_sequences;
     int32_t *pages[2]; /* tables [S,C]: of layers that see all, of those with a window */
+    int32_t *uses[2];  /* [S C] of each page: how often tables name it */
     size_t n_cols[2];  /* C; 0: there is no such layer */
     tg_block block;
 } tg_cache;
@@ -38,9 +41,20 @@ typedef struct tg_cache_inputs {
 /* The states and inputs for up to so many rows, in g, whose errors are sticky. NULL: no memory. */
 const tg_net_cache *tg_cache_net(const tg_cache *c, tg_graph *g, size_t rows, tg_cache_inputs *in);
 tg_status tg_cache_bind(const tg_cache *c, tg_plan *plan);
-/* Before a run: rows [first, first + n) of it go on in a sequence at a position. */
-void tg_cache_place_rows(const tg_cache *c, const tg_plan *plan, const tg_cache_inputs *in,
-                         size_t first, size_t n, int32_t sequence, int32_t position);
+/* Before a run: rows [first, first + n) of it go on in a sequence at a position, in pages of its
+ * own. Of the tables a run sees those of its sequences. */
+void tg_cache_place_rows(tg_cache *c, const tg_plan *plan, const tg_cache_inputs *in, size_t first,
+                         size_t n, int32_t sequence, int32_t position);
+
+/* The first n positions of `to` are those of `from` from now on. */
+void tg_cache_share(tg_cache *c, int32_t to, int32_t from, size_t n);
+/* A sequence is about to write positions [first, first + n): what is shared of their pages becomes
+ * its own. On a GPU nothing is copied, and what lay there before first is lost. */
+void tg_cache_own(tg_cache *c, int32_t sequence, size_t first, size_t n);
+/* Is the page of a position shared, by layers of any kind? */
+bool tg_cache_is_shared(const tg_cache *c, int32_t sequence, size_t position);
+/* Positions of a page. */
+size_t tg_cache_page_rows(const tg_cache *c);
 
 /* Where a layer has what a head (keys before values) keeps of a position: rows up to the next
  * multiple of page_rows lie behind it. */

@@ -352,9 +352,19 @@ static tg_status want_numbers(const tg_session *s, const tg_session_class *k, si
     return tg_session_want_numbers(s, logits, (size_t)s->n_tokens + rows - 1);
 }
 
+/* Where nothing copies what is shared of a page, the session's rows in it are computed again, into
+ * a page of its own. */
+static void leave_shared_page(tg_session *s) {
+    const size_t R = tg_cache_page_rows(&s->d->cache), n = (size_t)s->n_held;
+    if (s->ctx->backend != s->ctx->cpu && n % R > 0 &&
+        tg_cache_is_shared(&s->d->cache, s->sequence, n))
+        s->n_held = (int32_t)(n - n % R);
+}
+
 /* A cache that was on a lost device is gone with it. Its tokens are here, and are computed again
  * before what is fed next. */
 bool tg_session_find_cache(tg_session *s) {
+    leave_shared_page(s);
     if (s->generation == s->ctx->generation) return false;
     s->generation = s->ctx->generation;
     s->n_held = s->n_lost = 0;

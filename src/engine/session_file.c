@@ -327,6 +327,7 @@ static tg_status fill(tg_reader *r, tg_session *s, const head *h, tg_text_fn not
     }
     s->n_held = (int32_t)h->n_tokens;
     s->n_lost = (int32_t)h->n_lost;
+    tg_cache_own(&s->d->cache, s->sequence, 0, h->n_tokens);
     for (int32_t i = 0; i < (int32_t)h->layers; i++) TG_TRY(read_layer(r, s, i));
     s->n_tokens = s->n_held;
     s->version = s->model->version;

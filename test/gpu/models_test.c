@@ -7,6 +7,7 @@
  */
 #include "../unit/engine_util.h"
 
+#include <math.h>
 #include <sys/stat.h>
 
 #include "backend/webgpu/webgpu.h"
@@ -146,6 +147,17 @@ static void want_as_alone(tg_batch *batch, tg_session *const *alone, size_t V) {
     }
 }
 
+/* In slices: the GPU is awaited between them. */
+static void eval_in_slices(tg_batch *batch, tg_batch_entry *e, size_t n) {
+    tg_job *job;
+    tg_status s;
+    OK(gpu, tg_batch_eval_job(batch, e, n, &job));
+    while ((s = tg_job_poll(job, 0.01)) == TG_PENDING) {
+    }
+    tg_job_free(job);
+    OK(gpu, s);
+}
+
 /* A model's prompts of several lengths, then single tokens of all or some; to the bit what each
  * session has alone on this adapter, and no plan leaves it. */
 static void decode_together(const char *path, size_t V) {
@@ -167,7 +179,10 @@ static void decode_together(const char *path, size_t V) {
             e[n++] = (tg_batch_entry) { tg_batch_session(batch, i), ids + round + i, k, TG_OK };
             OK(gpu, tg_session_eval(alone[i], ids + round + i, k, NULL));
         }
-        OK(gpu, tg_batch_eval(batch, e, n));
+        if (round % 2)
+            eval_in_slices(batch, e, n);
+        else
+            OK(gpu, tg_batch_eval(batch, e, n));
         want_as_alone(batch, alone, V);
     }
     for (size_t i = 0; i < TOGETHER; i++) tg_session_free(alone[i]);
@@ -186,6 +201,52 @@ static void batches_as_alone(void **state) {
         decode_together(path, 48);
     }
     assert_int_equal(on_the_cpu, 0);
+}
+
+/* Of a copy the pages that are full are shared, and the rest is computed again; so is what a
+ * session loses that goes back into a page which is not its own. Sums of prompts have other orders.
+ */
+static void copies_share_pages(void **state) {
+    (void)state;
+    static const tg_model_config config = { .layers = 1,
+                                            .width = 32,
+                                            .heads = 2,
+                                            .ctx = 160,
+                                            .vocab = 256,
+                                            .family = "llama",
+                                            .kv_heads = 1 };
+    tg_model *m;
+    tg_batch *batch;
+    tg_session *alone;
+    int32_t ids[100];
+    if (is_slow) return; /* the same shaders as batches_as_alone has */
+    for (int i = 0; i < 100; i++) ids[i] = (7 * i * i + i) % 256;
+    OK(gpu, tg_model_new(gpu, &config, 3, &m));
+    OK(gpu, tg_batch_new(gpu, m, 2, 0, TG_KV_F32, &batch));
+    OK(gpu, tg_session_new(gpu, m, 0, &alone));
+    tg_session *const a = tg_batch_session(batch, 0), *const b = tg_batch_session(batch, 1);
+    OK(gpu, tg_session_eval(a, ids, 100, NULL));
+    OK(gpu, tg_batch_copy(batch, 1, 0));
+    assert_int_equal(tg_session_held(b), 64);
+    for (int back = 100; back >= 20; back -= 40) { /* 100, 60 and 20 tokens are common to both */
+        OK(gpu, tg_session_rewind(a, (size_t)back));
+        OK(gpu, tg_session_rewind(b, (size_t)back));
+        OK(gpu, tg_session_eval(a, ids + 5, 3, NULL));
+        OK(gpu, tg_session_eval(b, ids + 11, 3, NULL));
+        for (int k = 0; k < 2; k++) {
+            OK(gpu, tg_session_rewind(alone, 0));
+            OK(gpu, tg_session_eval(alone, ids, (size_t)back, NULL));
+            OK(gpu, tg_session_eval(alone, ids + (k ? 11 : 5), 3, NULL));
+            const float *have = tg_session_logits(k ? b : a), *want = tg_session_logits(alone);
+            for (int v = 0; v < 256; v++)
+                if (!(fabsf(have[v] - want[v]) < 1e-4F))
+                    fail_msg("%d common, session %d, logit %d: want %.9g, have %.9g", back, k, v,
+                             (double)want[v], (double)have[v]);
+        }
+    }
+    tg_session_free(alone);
+    tg_batch_free(batch);
+    tg_model_free(m);
 }
 
 /* What a guess has right, and what it has not, changes no token. */
@@ -335,6 +396,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(same_logits_of_packed_caches),
         cmocka_unit_test(same_vectors_of_an_encoder),
         cmocka_unit_test(batches_as_alone),
+        cmocka_unit_test(copies_share_pages),
         cmocka_unit_test(drafts_as_without),
         cmocka_unit_test(slices_as_whole),
         cmocka_unit_test(answers_go_on_without_the_device), /* the last: it leaves the GPU */

@@ -2,6 +2,7 @@
 /*
  * test_batch.c - sessions that compute together have, to the bit, what each has alone.
  */
+#include "engine/session.h"
 #include "engine_util.h"
 #include "load/weights.h"
 
@@ -96,11 +97,21 @@ static tg_status eval_in_slices(tg_batch *batch, tg_batch_entry *e, size_t n) {
     return status == TG_OK ? poll_to_end(job, &slices) : status;
 }
 
-/* Some sessions, in any order, each by some tokens, after some of them went back. */
+/* A session becomes another one's copy, and its pair reads the same tokens. */
+static void copy_pair(const pairs *p, size_t to, size_t from) {
+    const tg_session *s = p->in[from];
+    if (s->n_tokens == 0) return;
+    assert_int_equal(tg_batch_copy(p->batch, to, from), TG_OK);
+    assert_int_equal(tg_session_rewind(p->alone[to], 0), TG_OK);
+    assert_int_equal(tg_session_eval(p->alone[to], s->fed, (size_t)s->n_tokens, NULL), TG_OK);
+}
+
+/* Some sessions, in any order, each by some tokens, after some of them were copied or went back. */
 static void play_round(const pairs *p, uint32_t *seed) {
     static int32_t tokens[SESSIONS][MOST];
     tg_batch_entry e[SESSIONS];
     size_t n = 0, first = next(seed) % SESSIONS;
+    if (next(seed) % 3 == 0) copy_pair(p, first, (first + 1 + next(seed) % 4) % SESSIONS);
     for (size_t k = 0; k < SESSIONS; k++) {
         const size_t i = (first + 3 * k) % SESSIONS;
         const size_t have = tg_session_tokens(p->in[i]);
@@ -297,33 +308,74 @@ static void not_finite(void **state) {
     tg_context_free(ctx);
 }
 
-/* A copy goes its own way, and the first one too. */
+/* How many pages of a cache's first table two sessions have in common. */
+static size_t common_pages(const tg_session *a, const tg_session *b) {
+    const tg_cache *c = &a->d->cache;
+    size_t n = 0;
+    for (size_t k = 0; k < c->n_cols[0]; k++)
+        n += c->pages[0][(size_t)a->sequence * c->n_cols[0] + k] ==
+             c->pages[0][(size_t)b->sequence * c->n_cols[0] + k];
+    return n;
+}
+
+/* What several texts begin with is kept once, in pages of 64 positions, until one of them writes
+ * there: beyond the common part, or within it, after it went back. */
+static void copies_share(const tg_model_config *config, size_t n, tg_kv_type kv) {
+    static int32_t tokens[700];
+    tg_context *ctx = open_context(2, NULL, NULL);
+    pairs p = { .ctx = ctx, .V = 256 };
+    uint32_t seed = 3;
+    for (size_t i = 0; i < 700; i++) tokens[i] = (int32_t)(next(&seed) % 256);
+    assert_int_equal(tg_model_new(ctx, config, 7, &p.model), TG_OK);
+    assert_int_equal(tg_batch_new(ctx, p.model, SESSIONS, 0, kv, &p.batch), TG_OK);
+    for (size_t i = 0; i < SESSIONS; i++) {
+        p.in[i] = tg_batch_session(p.batch, i);
+        assert_int_equal(tg_session_new_kv(ctx, p.model, 0, kv, &p.alone[i]), TG_OK);
+    }
+    assert_int_equal(tg_session_eval(p.in[3], tokens, n, NULL), TG_OK);
+    assert_int_equal(tg_session_eval(p.alone[3], tokens, n, NULL), TG_OK);
+    for (size_t i = 0; i < SESSIONS; i++)
+        if (i != 3) copy_pair(&p, i, 3);
+    const size_t whole = n / 64; /* pages; another one has the rest */
+    assert_int_equal(common_pages(p.in[0], p.in[3]), whole + 1);
+    for (size_t round = 0; round < 3; round++)
+        for (size_t i = 0; i < SESSIONS; i++) {
+            static const size_t back[SESSIONS] = { 0, 1, 80, 140, 0 };
+            if (round == 1 && i != 4) {
+                assert_int_equal(tg_session_rewind(p.in[i], n - back[i]), TG_OK);
+                assert_int_equal(tg_session_rewind(p.alone[i], n - back[i]), TG_OK);
+            }
+            assert_int_equal(tg_session_eval(p.in[i], tokens + 7 * i, 1 + 5 * i, NULL), TG_OK);
+            assert_int_equal(tg_session_eval(p.alone[i], tokens + 7 * i, 1 + 5 * i, NULL), TG_OK);
+            for (size_t k = 0; k < SESSIONS; k++) want_same(&p, k);
+            if (round == 1 && i == 4) copy_pair(&p, 3, 2), copy_pair(&p, 2, 0);
+        }
+    assert_int_equal(common_pages(p.in[0], p.in[1]), whole);
+    assert_int_equal(common_pages(p.in[0], p.in[4]), whole);
+    close_pairs(&p);
+    tg_context_free(ctx);
+}
+
 static void copies(void **state) {
     (void)state;
-    static const char *const some[] = { "gemma3.gguf", "llama.gguf", NULL };
-    tg_context *ctx = open_context(2, NULL, NULL);
-    for (size_t m = 0; m < 3; m++) {
-        pairs p = open_pairs(ctx, some[m], TG_KV_F16);
-        static const int32_t tokens[20] = { 3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3 };
-        assert_int_equal(tg_session_eval(p.in[3], tokens, 17, NULL), TG_OK);
-        for (size_t i = 0; i < SESSIONS; i++) {
-            const int32_t own[] = { (int32_t)i, 7 };
-            assert_int_equal(tg_batch_copy(p.batch, i, 3), TG_OK);
-            assert_int_equal(tg_session_held(p.in[i]), 17);
-            assert_int_equal(tg_session_eval(p.alone[i], tokens, 17, NULL), TG_OK);
-            want_same(&p, i);
-            if (i == 3) continue;
-            assert_int_equal(tg_session_eval(p.in[i], own, 2, NULL), TG_OK);
-            assert_int_equal(tg_session_eval(p.alone[i], own, 2, NULL), TG_OK);
-        }
-        for (size_t i = 0; i < SESSIONS; i++) {
-            assert_int_equal(tg_session_eval(p.in[i], tokens, 1, NULL), TG_OK);
-            assert_int_equal(tg_session_eval(p.alone[i], tokens, 1, NULL), TG_OK);
-            want_same(&p, i);
-        }
-        close_pairs(&p);
-    }
-    tg_context_free(ctx);
+    static const tg_model_config all = { .layers = 2,
+                                         .width = 32,
+                                         .heads = 2,
+                                         .ctx = 256,
+                                         .vocab = 256,
+                                         .family = "llama",
+                                         .kv_heads = 1 };
+    static const tg_model_config windows = { .layers = 3,
+                                             .width = 32,
+                                             .heads = 2,
+                                             .ctx = 1500,
+                                             .vocab = 256,
+                                             .family = "gemma3",
+                                             .kv_heads = 1,
+                                             .window = 40,
+                                             .window_every = 3 };
+    for (int kv = TG_KV_F32; kv <= TG_KV_INT8; kv++) copies_share(&all, 150, (tg_kv_type)kv);
+    copies_share(&windows, 700, TG_KV_F16); /* the ring of 576 has come round */
 }
 
 typedef struct heard {
