@@ -342,7 +342,6 @@ static void prepare(const tg_args *a) {
     { .in = { TG_T2(F32, m, cols), b_ },                                                           \
       .attr = { .i = { trans } },                                                                  \
       .prepare = prepare,                                                                          \
-      .no_shader = (trans) != 2,                                                                   \
       .tol = (tol_) }
 /* y = a b^T by packed weights [n,k], and by rows of floats; y = a b by both. */
 #define PACKED(p, m, n, k, tol_)    PACKED_CASE(TG_CASE_MATRIX(p, n, k), 2, m, k, tol_)
@@ -414,7 +413,6 @@ static const tg_case cases[] = {
     PACKED_DX(Q8MX16, 5, 19, 96, 5e-5),
     { .in = { TG_T3(F32, 2, 2, 54), TG_CASE_MATRIX(Q4MX16, 33, 64), TG_ABSENT, TG_ABSENT,
               TG_CASE_MATRIX(Q8X16, 16, 64), TG_CASE_MATRIX(F32, 5, 64) },
-      .no_shader = true,
       .prepare = prepare,
       .tol = 2e-5 },
     ROWS_DX(F16, 3, 17, 31, 1e-5),
@@ -427,7 +425,6 @@ static const tg_case cases[] = {
       .acc = 1 },
     { .in = { TG_T2(F32, 3, 33), TG_CASE_MATRIX(Q8X16, 33, 96) },
       .prepare = prepare,
-      .no_shader = true,
       .tol = 2e-5,
       .acc = 1 },
     /* floats: tiles are 12 x 32, 6 x 16 and 2 x 16; blocks of k 384, with bf16 768 */
@@ -556,6 +553,9 @@ static const char *const packed_one[] = {
 static const char *const packed_tile[] = {
 #include "ops/matmul/matmul_packed_tile.wgsl.h"
 };
+static const char *const packed_dx[] = {
+#include "ops/matmul/matmul_packed_dx.wgsl.h"
+};
 static const char *const right[] = {
 #include "ops/matmul/matmul_right.wgsl.h"
 };
@@ -614,6 +614,14 @@ static size_t packed_groups_64(const tg_args *a) { return packed_tiles(a, 64); }
 /* Two workgroups for each core of a large card: the k of weights is not cut in parts. */
 static bool packed_prefers_64(const tg_args *a) { return packed_tiles(a, 64) >= 264; }
 static bool packed_prefers_32(const tg_args *a) { return packed_tiles(a, 32) >= 264; }
+
+/* 32 columns and four rows of the gradient are a workgroup. */
+static bool fits_packed_dx(const tg_args *a) {
+    return !matmul_b_is_floats(a) && a->attr.i[MATMUL_TRANS] == 0;
+}
+static size_t packed_dx_groups(const tg_args *a) {
+    return tg_shader_parts(args_sizes(a).n, TG_PACK_COLS) * tg_shader_parts(args_sizes(a).m, 4);
+}
 
 /* The others read and write fours along what is contiguous in memory. */
 static bool in_fours(const tg_args *a, int trans) {
@@ -728,6 +736,7 @@ static const tg_shader shaders[] = {
     PACKED_TILES(64, packed_prefers_64),
     PACKED_TILES(32, packed_prefers_32),
     { .name = "packed", .fits = fits_packed, OF_WEIGHTS(packed, packed_groups) },
+    { .name = "packed, gradient", .fits = fits_packed_dx, OF_WEIGHTS(packed_dx, packed_dx_groups) },
     ALL(0),
     ALL(1),
     ALL(2),
