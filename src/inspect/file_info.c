@@ -16,9 +16,9 @@
 #include "io/tgpt_v3_gguf.h"
 #include "io/tools.h"
 
-/* Bytes of a cache of so many positions, as sessions make it: keys and values in f32. */
-static uint64_t cache_bytes(const tg_model_config *c, int32_t positions) {
-    return tg_model_state_bytes(c, TG_F32, positions, TG_SESSION_ROWS_MAX);
+/* Bytes of a cache of so many positions, as sessions make it, by each type of keys and values. */
+static uint64_t cache_bytes(const tg_model_config *c, tg_dtype type, int32_t positions) {
+    return tg_model_state_bytes(c, type, positions, TG_SESSION_ROWS_MAX);
 }
 
 /* Of a million bytes, as disks and downloads are counted. */
@@ -76,9 +76,11 @@ static void template_fault(const tg_gguf *g, const tg_gguf_value *v, char out[TG
 static void put_cache(const tg_model_config *c, tg_buf *out) {
     tg_buf_puts(out, "cache       ");
     for (int32_t n = 1024; n < c->ctx && n <= 16384; n *= 4)
-        tg_buf_printf(out, "%.1f MB for %d tokens, ", megabytes(cache_bytes(c, n)), (int)n);
-    tg_buf_printf(out, "%.1f MB for %d tokens; in f32\n", megabytes(cache_bytes(c, c->ctx)),
-                  (int)c->ctx);
+        tg_buf_printf(out, "%.1f MB for %d tokens, ", megabytes(cache_bytes(c, TG_F32, n)), (int)n);
+    tg_buf_printf(out, "%.1f MB for %d tokens, in f32; %.1f MB in f16, %.1f MB in int8\n",
+                  megabytes(cache_bytes(c, TG_F32, c->ctx)), (int)c->ctx,
+                  megabytes(cache_bytes(c, TG_F16, c->ctx)),
+                  megabytes(cache_bytes(c, TG_U8, c->ctx)));
 }
 
 /* For people: `tinygpt info`. What the file does not say has no line. */
@@ -139,7 +141,9 @@ static void put_caches(tg_json_writer *w, const tg_model_config *c) {
     for (int32_t n = 1024; !tg_family_of(c)->encode && n <= c->ctx && n <= 1 << 17; n *= 2) {
         tg_json_begin_object(w);
         put_number(w, "tokens", n);
-        put_number(w, "bytes", (int64_t)cache_bytes(c, n));
+        put_number(w, "bytes", (int64_t)cache_bytes(c, TG_F32, n));
+        put_number(w, "bytes_f16", (int64_t)cache_bytes(c, TG_F16, n));
+        put_number(w, "bytes_int8", (int64_t)cache_bytes(c, TG_U8, n));
         tg_json_end_object(w);
     }
     tg_json_end_array(w);
