@@ -3,7 +3,7 @@
  * calls_model.ts - making, opening, describing and saving models, and looking into them.
  */
 import { numbers, type Ptr, utf8 } from './abi.js';
-import { tg_edit_kind, tg_encode_flag, tg_file_kind, tg_model_part } from './abi.gen.js';
+import { tg_ability, tg_edit_kind, tg_encode_flag, tg_file_kind, tg_model_part } from './abi.gen.js';
 import { type Call, choose, config, offering, using } from './calling.js';
 import { type Core, type Frame, SLICE_MS } from './core.js';
 import { TinygptError } from './errors.js';
@@ -64,8 +64,15 @@ export const modelOpen: Call<'modelOpen'> = (core, task, file) =>
     offering(core, file, 'model', async (name) => {
       task.check();
       const out = frame.alloc(8);
-      await core.job(task, frame, [], 'tg_model_open', core.context, frame.string(name), out);
-      return addModel(core, frame, core.memory.pointer(out));
+      const path = frame.string(name);
+      const { c, context, memory } = core;
+      await core.job(task, frame, [], 'tg_model_open', context, path, out);
+      const packed = memory.pointer(out);
+      if (c.tg_model_can(packed, tg_ability.TG_CAN_TRAIN)) return addModel(core, frame, packed);
+      /* A third party's: for writing alone, unless its weights are floats. */
+      if (c.tg_model_open_floats(context, path, out) !== 0) return addModel(core, frame, packed);
+      c.tg_model_free(packed);
+      return addModel(core, frame, memory.pointer(out));
     }));
 
 export const modelInfo: Call<'modelInfo'> = async (core, task, id) => {

@@ -3,7 +3,7 @@
  * engine.test.ts - the classes as a page uses them: stopping, taking turns, freeing, files, and
  * what goes wrong.
  */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -215,6 +215,42 @@ describe('a run', () => {
     expect(forecast.trainBytes + forecast.valBytes).toBe(20_000);
     expect(forecast.msPerStep).toBeGreaterThan(0);
     expect(forecast.advice.every((line) => line.length > 10)).toBe(true);
+  });
+});
+
+/** The folder, the tokens and the losses are those of tools/oracle/finetune.py. */
+describe('a third-party model of floats', () => {
+  const golden = (name: string) => readFileSync(`../test/golden/lm/${name}`);
+  const OPTIONS = { steps: 20, batch: 4, rowTokens: 24, lr: 1e-3, evalEvery: 0, evalWindows: 0 };
+
+  it.each(['llama', 'qwen3', 'gemma3', 'gpt2'])('is trained on tokens: %s', async (family) => {
+    const text = await engine.text((await engine.stories(42, 60_000)).slice(0, 12_000));
+    const model = await engine.openModel(new Blob([golden(`tune_${family}.zip`)]));
+    expect((await model.info()).config.vocab).toBe(288);
+    expect(model.tokenizer.size).toBe(288);
+    const trainer = await engine.newTrainer(model, text, OPTIONS);
+    const want = golden(`tune_${family}.txt`).toString().trim().split('\n').map(Number);
+    let i = 0;
+    for await (const { loss, bitsPerByte } of trainer.steps()) {
+      expect(Math.abs(loss / want[i]! - 1)).toBeLessThan(1e-4);
+      expect(bitsPerByte).toBeLessThan(loss / Math.LN2);
+      i++;
+    }
+    expect(i).toBe(20);
+    const ids = await model.tokenizer.encode('The bear who');
+    const probe = await model.probe(ids);
+    expect([probe.vocab, probe.tokens.length]).toEqual([288, ids.length]);
+    const reopened = await engine.openModel(await trainer.save('run'));
+    expect((await reopened.probe(ids)).lens).toEqual(probe.lens);
+    expect(await read((await reopened.session()).generate('The bear', { tokens: 8 }))).not.toBe('');
+    [trainer, model, reopened, text].forEach((object) => object.free());
+  });
+
+  it('is refused where it cannot be', async () => {
+    const text = await engine.text(await engine.stories(42, 60_000));
+    const model = await engine.openModel(golden('bert.zip'));
+    expect((await failure(engine.newTrainer(model, text, OPTIONS))).code).toBe('UNSUPPORTED');
+    [model, text].forEach((object) => object.free());
   });
 });
 

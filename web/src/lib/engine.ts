@@ -83,8 +83,12 @@ export class Engine {
     return new Model(this.#link, await this.#link.call('modelNew', [config, seed]));
   }
 
-  /** The model of a .tinygpt file, v1, v2 or v3. */
-  async openModel(file: FileSource, options: SourceOptions = {}): Promise<Model> {
+  /**
+   * The model of a .tinygpt file, v1, v2 or v3, or of a third party (GGUF, or a zip file of a folder
+   * of transformers). Where a third party's weights are floats, they become f32 in memory, 4 bytes
+   * each, and can be trained and looked into; others write alone.
+   */
+  async openModel(file: ModelSource, options: SourceOptions = {}): Promise<Model> {
     const transfer = moved(file, options);
     const made = await this.#link.call('modelOpen', [wire(file)], { ...options, transfer });
     return new Model(this.#link, made);

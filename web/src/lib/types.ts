@@ -135,6 +135,9 @@ export interface TrainOptions {
   patience: number;
   skipBadSteps: boolean;
   keepBest: boolean;
+  /** Tokens of a row, up to the model's context, which it is where tokens are bytes; of other
+   *  vocabularies 512 at most, unless this says so. 0: as by default. */
+  rowTokens: number;
 }
 
 /** tg_forecast. Bytes, milliseconds, seconds. */
@@ -183,6 +186,9 @@ export interface StepReport {
   skipped: boolean;
   earlyStop: boolean;
   badTensor: string;
+  /** Of the losses; NaN where tokens are bytes, or there is no loss. */
+  bitsPerByte: number;
+  valBitsPerByte: number;
 }
 
 export interface HistoryPoint {

@@ -201,7 +201,9 @@ function Upload() {
       >
         <p class="muted small">
           A .tinygpt file of any version, from here, from the command line or from the original
-          TinyGPT; .safetensors; or a small .gguf, for Write. Drop it anywhere on this page.
+          TinyGPT; .safetensors; or a small .gguf, for Write. Drop it anywhere on this page. Models
+          of other makers, as GGUF or as a zipped folder, can be trained where their weights are
+          floats.
         </p>
         <FileButton label="Open a file" single primary={!opened && busy === ''} onFiles={take} />
       </div>

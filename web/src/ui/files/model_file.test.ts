@@ -18,6 +18,8 @@ it('knows common mistakes before the engine looks', () => {
   expect(modelFileProblem('m', utf8('<!doctype html>'), 15)).toContain('web page');
   expect(modelFileProblem('m', utf8('GGUF\u0003'), 5)).toBe('');
   expect(modelFileProblem('m', utf8('GGUF\u0003'), 5e8)).toContain('under Chat');
+  expect(modelFileProblem('m.docx', utf8('PK\u0003\u0004'), 9)).toContain('ZIP');
+  expect(modelFileProblem('m.zip', utf8('PK\u0003\u0004'), 9)).toBe('');
   expect(modelFileProblem('m', utf8('TGPT\u0002'), 5)).toBe('');
 });
 

@@ -34,7 +34,9 @@ export function modelFileProblem(name: string, head: Uint8Array, size: number): 
   if (isGguf(head) && size > BESIDE_BYTES) {
     return `${name} is a large third-party model: add it under Chat, where it goes on with texts, too.`;
   }
-  if (start.startsWith('PK')) return `${name} is a ZIP archive. Unpack it first.`;
+  if (start.startsWith('PK') && !/\.zip$/i.test(name)) {
+    return `${name} is a ZIP archive. Unpack it first.`;
+  }
   return '';
 }
 

@@ -9,12 +9,15 @@ import { ContinueForm, RunButtons } from '../run/run_buttons';
 import { TellMe } from '../run/run_view';
 import type { RunState } from '../run/controller';
 import { keeping } from '../state/keeping';
+import { useVocab } from '../state/current';
 import { controller, useRun } from '../state/run';
 import { useStore } from '../store';
 import { choices, meaning } from './words';
 
 export function ProgressCard() {
   const s = useRun();
+  const vocab = useVocab();
+  const unit = vocab === 256 ? 'characters' : 'tokens';
   // One step's speed jumps about; what is shown goes by the mean of the last ten or so.
   const smooth = s.last ? s.last.ms / s.msPerStep : NaN;
   const left = ((s.total - s.step) * s.msPerStep) / 1000;
@@ -24,7 +27,7 @@ export function ProgressCard() {
     <Card title={`Step ${count(s.step)} of ${count(s.total)}`} aside={words} class="live-progress">
       <Bar label="Share of the steps that are done" share={s.total > 0 ? s.step / s.total : 0} />
       <dl class="live-strip">
-        <Stat name="Loss, practised" value={loss(s.loss)} note={among(s.loss)} />
+        <Stat name="Loss, practised" value={loss(s.loss)} note={among(s.loss, unit)} />
         <Stat
           name="Loss, new text"
           value={s.val ? loss(s.val.loss) : '–'}
@@ -33,13 +36,13 @@ export function ProgressCard() {
         <Stat
           name="Speed"
           value={Number.isFinite(smooth) ? count(s.last ? s.last.tokPerS * smooth : 0) : '–'}
-          note="characters a second"
+          note={`${unit} a second`}
         />
         <Stat name="Text read" value={read(s)} note="the part it practises on" />
       </dl>
       <div class="row spread">
         <RunButtons />
-        <p class="quiet live-meaning">{meaning(s.loss)}</p>
+        <p class="quiet live-meaning">{meaning(s.loss, vocab)}</p>
       </div>
       <News s={s} />
     </Card>
@@ -113,8 +116,8 @@ const PHASES: Record<RunState['phase'], string> = {
   failed: 'stopped by a fault',
 };
 
-function among(nats: number): string {
-  return Number.isFinite(nats) ? `one of ${choices(nats)} characters` : '';
+function among(nats: number, unit: string): string {
+  return Number.isFinite(nats) ? `one of ${choices(nats)} ${unit}` : '';
 }
 
 function Saved({ s }: { s: RunState }) {

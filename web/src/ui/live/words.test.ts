@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { choices, LN_256, meaning } from './words';
+import { choices, guessing, meaning } from './words';
 
 describe('words', () => {
   it('turn a loss into a number of choices', () => {
-    expect(choices(LN_256)).toBe('256');
+    expect(choices(guessing(256))).toBe('256');
     expect(choices(Math.log(11))).toBe('11');
     expect(choices(1)).toBe('2.7');
   });
 
   it('have a sentence for every loss', () => {
-    const said = [6, 5.5, 4, 3, 2.3, 1.8, 1.4, 1, 0.6, 0.1].map(meaning);
+    const said = [6, 5.5, 4, 3, 2.3, 1.8, 1.4, 1, 0.6, 0.1].map((nats) => meaning(nats));
     expect(new Set(said).size).toBe(said.length);
     expect(meaning(NaN)).toBe('');
+    expect(meaning(4, 512)).toContain('tokens each time');
+    expect(meaning(6.2, 512)).toContain('tokens: it knows nothing yet');
   });
 });

@@ -7,8 +7,10 @@
  * frequent each letter is, about 11 when it looks at the letter before.
  */
 
-/** What guessing among all 256 byte values costs. */
-export const LN_256 = Math.log(256);
+/** What guessing among all tokens costs, which 256 are bytes. */
+export function guessing(vocab: number): number {
+  return Math.log(vocab);
+}
 
 /** Among how many characters it hesitates. */
 export function choices(loss: number): string {
@@ -19,11 +21,12 @@ export function choices(loss: number): string {
 }
 
 /** One sentence about a loss: what the number says, and no more. */
-export function meaning(loss: number): string {
+export function meaning(loss: number, vocab = 256): string {
   if (!Number.isFinite(loss)) return '';
-  if (loss > LN_256 + 0.3) return 'Worse than guessing. The learning rate may be too high.';
-  const n = `It hesitates between about ${choices(loss)} characters`;
-  if (loss > 5.2) return `${n}: it knows nothing yet.`;
+  if (loss > guessing(vocab) + 0.3) return 'Worse than guessing. The learning rate may be too high.';
+  const what = vocab === 256 ? 'characters' : 'tokens';
+  const n = `It hesitates between about ${choices(loss)} ${what}`;
+  if (loss > guessing(vocab) - 0.345) return `${n}: it knows nothing yet.`;
   return loss > BY_HEART ? `${n} each time.` : `${n}: next to nothing surprises it.`;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** glossary.ts - the words of the field that the page uses, each in a sentence or two. */
 export const GLOSSARY = {
+  token: 'A piece of a text by its number in a vocabulary: a word, a part of one, or a sign.',
   byte: 'The smallest piece of a text: one of 256. A letter of English is one byte, a letter of Arabic two, a Chinese character three.',
   embedding:
     'The row of numbers that stands for a byte inside the model, one row for each of the 256. They begin at random and are learnt.',

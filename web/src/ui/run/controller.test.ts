@@ -166,6 +166,8 @@ class FakeTrainer implements TrainerPort<FakeModel> {
       skipped: false,
       earlyStop: false,
       badTensor: '',
+      bitsPerByte: NaN,
+      valBitsPerByte: NaN,
     };
   }
 

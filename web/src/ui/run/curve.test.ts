@@ -18,6 +18,8 @@ export function report(step: number, loss: number, valLoss = NaN): StepReport {
     skipped: false,
     earlyStop: false,
     badTensor: '',
+    bitsPerByte: NaN,
+    valBitsPerByte: NaN,
   };
 }
 

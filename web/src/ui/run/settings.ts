@@ -18,7 +18,7 @@ import {
 import { defaultHeads, findSize, type Size, SIZES } from '../model/presets';
 
 /** Options of training that the page leaves as the core has them. */
-type Untouched = 'beta1' | 'beta2' | 'eps' | 'skipBadSteps' | 'keepBest';
+type Untouched = 'beta1' | 'beta2' | 'eps' | 'skipBadSteps' | 'keepBest' | 'rowTokens';
 
 export interface Settings extends Omit<TrainOptions, Untouched>, Shape {
   /** A preset's name, or `custom`. */
@@ -381,6 +381,12 @@ export function gptConfig(s: Settings): GptConfig {
 export function withModel(old: Settings, c: GptConfig): Settings {
   const shape = shapeOf(c);
   return { ...old, ...shape, size: sizeNamed(shape) };
+}
+
+/** Those of a run on a file's weights: rows of tokens are longer texts than rows of bytes. */
+export function withBase(old: Settings, c: GptConfig): Settings {
+  const s = withModel(old, c);
+  return c.vocab === 256 ? s : { ...s, batch: Math.min(s.batch, 4) };
 }
 
 export function trainOptions(s: Settings): Partial<TrainOptions> {

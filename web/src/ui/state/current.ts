@@ -6,7 +6,7 @@
  */
 import type { Model } from '../../lib/index';
 import type { GptConfig } from '../../lib/types';
-import { Store } from '../store';
+import { Store, useStore } from '../store';
 
 export interface Current {
   model: Model;
@@ -21,3 +21,8 @@ export interface Current {
 }
 
 export const current = new Store<Current | null>(null);
+
+/** How many tokens its vocabulary has; 256 where they are bytes, and while there is none. */
+export function useVocab(): number {
+  return useStore(current, (c) => c?.config.vocab ?? 256);
+}

@@ -7,7 +7,7 @@ import type { FileKind, ModelInfo } from '../../lib/types';
 import { onRebuilt, whenEngine } from '../engine';
 import { fileName, isGguf, modelFileProblem } from '../files/model_file';
 import { plainError } from '../plain_error';
-import { withModel } from '../run/settings';
+import { withBase } from '../run/settings';
 import { Store } from '../store';
 import { current } from './current';
 import { kept } from './keeping';
@@ -104,7 +104,7 @@ export function trainOpenedModel(): Promise<void> {
     const { opened } = filesState.get();
     if (!opened) return;
     sizeChosen.set(true);
-    settings.set(withModel(settings.get(), opened.info.config));
+    settings.set(withBase(settings.get(), opened.info.config));
     await start(opened.blob);
   });
 }

@@ -24,6 +24,7 @@ import { frozen } from './freeze';
 import { GridTable, type CellPlace } from './grid_table';
 import { nextAt } from './maths';
 import { NextBytes } from './next_bytes';
+import { useSpelling } from './spelling';
 import { ASKED_FOR, Pace } from './pace';
 import { isTraining } from './state';
 import { useJob, useOnScreen, useWatched } from './watch';
@@ -51,6 +52,7 @@ function columnName(col: number): string {
 }
 
 export function AblateCard({ model, tokens, layers, heads, position, follow }: Shape) {
+  const { unit } = useSpelling();
   const [results, setResults] = useState<ReadonlyMap<string, AblationResult>>(new Map());
   const [origin, setOrigin] = useState('');
   const [chosen, setChosen] = useState<CellPlace | null>(null);
@@ -169,11 +171,11 @@ export function AblateCard({ model, tokens, layers, heads, position, follow }: S
               Loss {now.result.baseLoss.toFixed(3)} →{' '}
               {(now.result.baseLoss + now.result.added).toFixed(3)}{' '}
               <b>({signed(now.result.added)})</b>. On average {(100 * now.result.shift).toFixed(0)}{' '}
-              % of the probability moved to other bytes.
+              % of the probability moved to other {unit}s.
             </p>
-            <h4>What comes after byte {position + 1} now</h4>
+            <h4>What comes after {unit} {position + 1} now</h4>
             <NextBytes
-              label={`Next byte without ${nameOf(now.result.ablation)}, with the share before`}
+              label={`Next ${unit} without ${nameOf(now.result.ablation)}, with the share before`}
               p={nextAt(now.changed, position)}
               before={nextAt(now.base, position)}
               actual={actual}

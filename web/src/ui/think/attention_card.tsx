@@ -11,6 +11,7 @@ import { GridTable, type CellPlace } from './grid_table';
 import { Heatmap } from './heatmap';
 import { attentionMap, topK } from './maths';
 import { percentOf } from './next_bytes';
+import { useSpelling } from './spelling';
 import { Mark } from './token';
 
 /** The large map: hovering or the arrow keys choose who looks and at whom. */
@@ -28,9 +29,10 @@ function LargeMap({
   label: string;
 }) {
   const n = probe.tokens.length;
+  const { unit } = useSpelling();
   const weight = map[at.row * n + at.col] ?? 0;
   const words =
-    `byte ${at.row + 1}, ${markAt(probe.tokens, at.row).name}, looks at byte ` +
+    `${unit} ${at.row + 1}, ${markAt(probe.tokens, at.row).name}, looks at ${unit} ` +
     `${at.col + 1}, ${markAt(probe.tokens, at.col).name}: ${percentOf(weight)}`;
   const fromPointer = (e: PointerEvent) => {
     const box = (e.currentTarget as HTMLElement).getBoundingClientRect();
@@ -84,6 +86,7 @@ function OneHead({
   position: number;
 }) {
   const [at, setAt] = useState<CellPlace | null>(null);
+  const { unit } = useSpelling();
   useEffect(() => setAt(null), [position]);
   const n = probe.tokens.length;
   const row = Math.min(at?.row ?? position, n - 1);
@@ -99,7 +102,7 @@ function OneHead({
           <b>{markAt(probe.tokens, place.col).mark}</b> <span class="quiet">at {place.col + 1}</span>:{' '}
           {percentOf(map[place.row * n + place.col] ?? 0)}
         </p>
-        <ol class="think-bars" aria-label={`Where byte ${row + 1} looks most`}>
+        <ol class="think-bars" aria-label={`Where ${unit} ${row + 1} looks most`}>
           {best.map(({ id, p }) => (
             <li key={id} class="think-bar">
               <Mark token={markAt(probe.tokens, id)} />
@@ -120,6 +123,7 @@ function OneHead({
 export function AttentionCard({ probe, position }: { probe: Probe; position: number }) {
   const [chosen, setChosen] = useState<CellPlace>({ row: probe.layers - 1, col: 0 });
   const { layers, heads } = probe;
+  const { unit } = useSpelling();
   const n = probe.tokens.length;
   // The same views while the probe is the same, so that only new maps are painted.
   const maps = useMemo(
@@ -136,7 +140,7 @@ export function AttentionCard({ probe, position }: { probe: Probe; position: num
   const strongest = (l: number, h: number) => {
     const [top] = topK(mapAt(l, h).subarray(position * n, position * n + position + 1), 1);
     return (
-      `layer ${l + 1}, head ${h + 1}: byte ${position + 1} looks most at byte ` +
+      `layer ${l + 1}, head ${h + 1}: ${unit} ${position + 1} looks most at ${unit} ` +
       `${(top?.id ?? 0) + 1}, ${percentOf(top?.p ?? 0)}`
     );
   };

@@ -5,6 +5,7 @@
  * written by an untrained model) stand alone, as two hexadecimal digits.
  */
 import { visibleToken, type VisibleToken } from './bytes';
+import type { Spelling } from './spelling';
 
 export interface Character {
   /** Its bytes are [from, to). */
@@ -52,6 +53,11 @@ export function charactersOf(ids: ArrayLike<number>): Character[] {
 }
 
 const known = new WeakMap<object, VisibleToken[]>();
+
+/** The tokens of a text are drawn so from now on; bytes are, unless they are told of. */
+export function spell(ids: Int32Array, { unit, visible }: Spelling): void {
+  if (unit === 'token' && !known.has(ids)) known.set(ids, Array.from(ids, visible));
+}
 
 /**
  * Each byte of a text as it is drawn in its place: the first byte of a character shows the character,

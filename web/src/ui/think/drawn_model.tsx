@@ -14,6 +14,7 @@ import { markAt } from './characters';
 import { nextAt } from './maths';
 import { NextBytes, percentOf } from './next_bytes';
 import { answers, looksOf, raised } from './parts_maths';
+import { type Spelling, useSpelling } from './spelling';
 import { Mark, Token } from './token';
 
 type Part =
@@ -30,10 +31,10 @@ function partsOf(layers: number): Part[] {
   return [{ kind: 'bytes' }, { kind: 'embedding' }, ...inner.flat(), { kind: 'answer' }];
 }
 
-function nameOf(p: Part): string {
+function nameOf(p: Part, unit: Unit): string {
   switch (p.kind) {
     case 'bytes':
-      return 'Bytes';
+      return unit === 'byte' ? 'Bytes' : 'Tokens';
     case 'embedding':
       return 'Embedding';
     case 'attention':
@@ -41,19 +42,22 @@ function nameOf(p: Part): string {
     case 'mlp':
       return 'MLP';
     case 'answer':
-      return 'Next byte';
+      return `Next ${unit}`;
   }
 }
 
-function titleOf(p: Part): string {
-  return 'layer' in p ? `Layer ${p.layer + 1}: ${nameOf(p)}` : nameOf(p);
+function titleOf(p: Part, unit: Unit): string {
+  return 'layer' in p ? `Layer ${p.layer + 1}: ${nameOf(p, unit)}` : nameOf(p, unit);
 }
+
+type Unit = Spelling['unit'];
 
 /** A part is looked at for so long while the drawing goes through all of them. */
 const FLOW_MS = 1800;
 
 export function DrawnModel({ probe, position }: { probe: Probe; position: number }) {
   const parts = partsOf(probe.layers);
+  const { unit } = useSpelling();
   const [wanted, setChosen] = useState(parts.length - 1);
   const [flowing, setFlowing] = useState(false);
   const chosen = Math.min(wanted, parts.length - 1);
@@ -82,7 +86,7 @@ export function DrawnModel({ probe, position }: { probe: Probe; position: number
               }}
             >
               {'layer' in p && <small>Layer {p.layer + 1} </small>}
-              <span>{nameOf(p)}</span>
+              <span>{nameOf(p, unit)}</span>
             </button>
           </Fragment>
         ))}
@@ -107,7 +111,7 @@ export function DrawnModel({ probe, position }: { probe: Probe; position: number
       </div>
       {part && (
         <div class="think-opened">
-          <h3>{titleOf(part)}</h3>
+          <h3>{titleOf(part, unit)}</h3>
           <Opened part={part} probe={probe} position={position} />
         </div>
       )}
@@ -136,15 +140,16 @@ interface At {
 }
 
 function Bytes({ probe, position }: At) {
+  const { unit } = useSpelling();
   const from = Math.max(0, position - 11);
   const shown = Array.from(probe.tokens.subarray(from, position + 1));
   return (
     <>
       <p>
-        The text comes in as numbers, a <Term name="byte" /> each. The model sees these, and their
+        The text comes in as numbers, a <Term name={unit} /> each. The model sees these, and their
         order; it has never heard of letters.
       </p>
-      <ol class="think-numbers" aria-label="The last bytes up to the one that is looked at">
+      <ol class="think-numbers" aria-label={`The last ${unit}s up to the one that is looked at`}>
         {shown.map((id, i) => (
           <li key={i}>
             <Mark token={markAt(probe.tokens, from + i)} />
@@ -157,15 +162,16 @@ function Bytes({ probe, position }: At) {
 }
 
 function Embedding({ probe, position }: At) {
+  const { unit } = useSpelling();
   return (
     <>
       <p>
-        Each byte becomes a row of learnt numbers, its <Term name="embedding" />; another row for its
+        Each {unit} becomes a row of learnt numbers, its <Term name="embedding" />; another row for its
         place in the text is added. From this <Term name="stream" /> alone, before any{' '}
         <Term name="layer" />, the model would say:
       </p>
       <NextBytes
-        label="Next byte by the embedding alone"
+        label={`Next ${unit} by the embedding alone`}
         p={nextAt(probe, position, 0)}
         actual={-1}
         count={5}
@@ -175,11 +181,12 @@ function Embedding({ probe, position }: At) {
 }
 
 function Attention({ probe, position, layer }: At & { layer: number }) {
+  const { unit } = useSpelling();
   return (
     <>
       <p>
         <Term name="attention">Attention</Term> looks back from{' '}
-        <Mark token={markAt(probe.tokens, position)} />: each <Term name="head" /> scores the bytes
+        <Mark token={markAt(probe.tokens, position)} />: each <Term name="head" /> scores the {unit}s
         before by <Term name="query and key">q·k</Term>, and <Term name="softmax" /> makes shares of
         the scores. Scores are shown below the highest.
       </p>
@@ -189,7 +196,7 @@ function Attention({ probe, position, layer }: At & { layer: number }) {
             <caption>Head {head + 1}</caption>
             <thead>
               <tr>
-                <th scope="col">byte</th>
+                <th scope="col">{unit}</th>
                 <th scope="col">q·k</th>
                 <th scope="col">share</th>
               </tr>
@@ -214,6 +221,7 @@ function Attention({ probe, position, layer }: At & { layer: number }) {
 }
 
 function Layer({ probe, position, layer }: At & { layer: number }) {
+  const { unit } = useSpelling();
   const up = raised(probe, layer, position, 4);
   return (
     <>
@@ -229,7 +237,7 @@ function Layer({ probe, position, layer }: At & { layer: number }) {
         ))}
       </ul>
       <NextBytes
-        label={`Next byte after layer ${layer + 1}; the thin bar is before it`}
+        label={`Next ${unit} after layer ${layer + 1}; the thin bar is before it`}
         p={nextAt(probe, position, layer + 1)}
         before={nextAt(probe, position, layer)}
         actual={-1}
@@ -240,12 +248,13 @@ function Layer({ probe, position, layer }: At & { layer: number }) {
 }
 
 function Answer({ probe, position }: At) {
+  const { unit } = useSpelling();
   const [temperature, setTemperature] = useState(1);
   const rows = answers(probe, position, temperature, 8);
   return (
     <>
       <p>
-        The <Term name="stream" /> is compared with every byte's row, which gives a{' '}
+        The <Term name="stream" /> is compared with every {unit}'s row, which gives a{' '}
         <Term name="logit" /> each. Divided by the <Term name="temperature" />, through{' '}
         <Term name="softmax" />, they become probabilities.
       </p>
@@ -260,7 +269,7 @@ function Answer({ probe, position }: At) {
           onInput={(e) => setTemperature(Number(e.currentTarget.value))}
         />
       </label>
-      <ol class="think-bars" aria-label="Likeliest next bytes at this temperature">
+      <ol class="think-bars" aria-label={`Likeliest next ${unit}s at this temperature`}>
         {rows.map(({ id, logit, p }) => (
           <li key={id} class="think-bar">
             <Token id={id} />

@@ -5,11 +5,11 @@
  */
 import type { Probe } from '../../lib/types';
 import { Card } from '../parts/card';
-import { visibleToken } from './bytes';
 import { markAt } from './characters';
 import { GridTable } from './grid_table';
 import { lensTable, nextAt } from './maths';
 import { NextBytes, percentOf } from './next_bytes';
+import { useSpelling } from './spelling';
 import { Mark, Token } from './token';
 
 export function depthName(depth: number, layers: number): string {
@@ -29,6 +29,7 @@ export function LensCard({
   onSelect: (position: number, depth: number) => void;
 }) {
   const table = lensTable(probe);
+  const { unit, visible } = useSpelling();
   const { layers, tokens } = probe;
   // The whole model's row is on top.
   const depthOf = (row: number) => layers - row;
@@ -38,11 +39,11 @@ export function LensCard({
     <Card
       class="think-card"
       title="Logit lens"
-      aside="The likeliest next byte, had the model ended there."
+      aside={`The likeliest next ${unit}, had the model ended there.`}
     >
       <GridTable
         class="think-lens"
-        label="Likeliest next byte after each layer, for each byte of the text"
+        label={`Likeliest next ${unit} after each layer, for each ${unit} of the text`}
         rows={layers + 1}
         cols={tokens.length}
         corner="layer"
@@ -53,7 +54,7 @@ export function LensCard({
           const { id, p } = cellOf(row, t);
           const right = t + 1 < tokens.length && tokens[t + 1] === id ? ', right' : '';
           return (
-            `${depthName(depthOf(row), layers)}, byte ${t + 1}: ${visibleToken(id).name}, ` +
+            `${depthName(depthOf(row), layers)}, ${unit} ${t + 1}: ${visible(id).name}, ` +
             `${percentOf(p)}${right}`
           );
         }}
@@ -67,15 +68,15 @@ export function LensCard({
         onSelect={({ row, col }) => onSelect(col, depthOf(row))}
       />
       <p class="quiet">
-        Stronger ground: surer. Underlined: it is what really came next. Row 0 sees the byte alone.
+        Stronger ground: surer. Underlined: it is what really came next. Row 0 sees the {unit} alone.
       </p>
       {depth !== layers && (
         <div class="think-under">
           <h3>
-            Byte {position + 1}, {depthName(depth, layers)}
+            {unit === 'byte' ? 'Byte' : 'Token'} {position + 1}, {depthName(depth, layers)}
           </h3>
           <NextBytes
-            label={`Next byte ${depthName(depth, layers)}`}
+            label={`Next ${unit} ${depthName(depth, layers)}`}
             p={nextAt(probe, position, depth)}
             actual={actual}
             count={5}

@@ -14,12 +14,12 @@ import { Notice } from '../parts/notice';
 import { Bar } from '../parts/stat';
 import { useStore } from '../store';
 import type { ProbeFn } from './ablate';
-import { visibleToken } from './bytes';
 import { frozen } from './freeze';
 import { GridTable, type CellPlace } from './grid_table';
 import { ASKED_FOR, Pace } from './pace';
 import { answersOf, patchGrid, patchProblem, type Answers, type PatchPart } from './patch';
 import { isTraining, thinkState } from './state';
+import { useSpelling } from './spelling';
 import { Token } from './token';
 import { useJob } from './watch';
 
@@ -47,9 +47,9 @@ function wholePercent(share: number): string {
   return rounded < 0 ? `−${-rounded}` : String(Math.abs(rounded));
 }
 
-/** A byte as it is drawn, and its name where the drawing does not say it. */
+/** A byte or token as it is drawn, and its name where the drawing does not say it. */
 function Named({ id }: { id: number }) {
-  const { kind, name } = visibleToken(id);
+  const { kind, name } = useSpelling().visible(id);
   return (
     <>
       <Token id={id} />
@@ -60,13 +60,14 @@ function Named({ id }: { id: number }) {
 
 function PatchGrid({ grid }: { grid: Grid }) {
   const [chosen, setChosen] = useState<CellPlace | null>(null);
+  const { unit } = useSpelling();
   const { layers, recipient, donor, cells } = grid;
   const at = (p: CellPlace) => cells.get(key(p));
   const layerOf = (row: number) => layers - row;
   const words = (p: CellPlace) => {
     const value = at(p);
     return (
-      `layer ${layerOf(p.row)}, byte ${p.col + 1}: ` +
+      `layer ${layerOf(p.row)}, ${unit} ${p.col + 1}: ` +
       (value === undefined
         ? 'not yet measured'
         : Number.isNaN(value)
@@ -113,6 +114,7 @@ function PatchGrid({ grid }: { grid: Grid }) {
 
 export function PatchCard({ model, ctx }: { model: Model; ctx: number }) {
   const { donor, recipient } = useStore(thinkState);
+  const { unit } = useSpelling();
   const [part, setPart] = useState<PatchPart>('block');
   const [grid, setGrid] = useState<Grid | null>(null);
   const job = useJob();
@@ -178,7 +180,7 @@ export function PatchCard({ model, ctx }: { model: Model; ctx: number }) {
     set: (text: string) => void,
     n: number | undefined,
   ) => (
-    <Field label={label} help={n === undefined ? undefined : `${n} bytes`}>
+    <Field label={label} help={n === undefined ? undefined : `${n} ${unit}s`}>
       {({ id, describedBy }) => (
         <input
           id={id}

@@ -4,6 +4,7 @@
  * coming; one of them is where the other cards look.
  */
 import { markAt } from './characters';
+import { useSpelling } from './spelling';
 import { Mark } from './token';
 
 export interface TextStripProps {
@@ -16,20 +17,21 @@ export interface TextStripProps {
 
 export function TextStrip({ tokens, seen, position, onSelect }: TextStripProps) {
   const last = tokens.length - 1;
+  const { unit } = useSpelling();
   const name = (t: number) => {
     const p = seen[t];
     const surprise =
       p === undefined || Number.isNaN(p)
         ? 'the first, not predicted'
         : `predicted at ${(100 * p).toFixed(0)} percent`;
-    return `byte ${t + 1}, ${markAt(tokens, t).name}, ${surprise}`;
+    return `${unit} ${t + 1}, ${markAt(tokens, t).name}, ${surprise}`;
   };
   return (
     <div
       class="think-strip"
       role="slider"
       tabIndex={0}
-      aria-label="The byte after which the model predicts"
+      aria-label={`The ${unit} after which the model predicts`}
       aria-valuemin={1}
       aria-valuemax={tokens.length}
       aria-valuenow={position + 1}

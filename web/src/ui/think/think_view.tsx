@@ -18,13 +18,14 @@ import { useStore } from '../store';
 import { NeedModel } from '../write/need_model';
 import { AblateCard } from './ablate_card';
 import { AttentionCard } from './attention_card';
-import { markAt } from './characters';
+import { markAt, spell } from './characters';
 import { DrawnModel } from './drawn_model';
 import { excerpt } from './excerpt';
 import { LensCard } from './lens_card';
 import { choices, meanLoss, nextAt } from './maths';
 import { NextBytes } from './next_bytes';
 import { PatchCard } from './patch_card';
+import { SpellingContext, spellingOf } from './spelling';
 import { MOST_TOKENS, thinkState, watchTraining } from './state';
 import { TextStrip } from './text_strip';
 import { Mark } from './token';
@@ -104,6 +105,9 @@ function Watched({ model }: { model: Model }) {
     follow,
   );
   const probe = seen.value;
+  const spelling = spellingOf(model.tokenizer);
+  const { unit } = spelling;
+  if (probe) spell(probe.tokens, spelling);
 
   const n = probe?.tokens.length ?? 1;
   const position = Math.min(wanted, n - 1);
@@ -115,12 +119,13 @@ function Watched({ model }: { model: Model }) {
   const actual = probe && position + 1 < n ? (probe.tokens[position + 1] as number) : -1;
 
   return (
-    <div class="stack">
+    <SpellingContext.Provider value={spelling}>
+      <div class="stack">
       <Card title="The text" aside={probe ? `${label}, step ${seen.step}` : ''}>
         <Field
           label="A short text for the model to read"
           help={
-            cut > 0 ? `The first ${n} bytes are looked at; ${cut} more are left out.` : undefined
+            cut > 0 ? `The first ${n} ${unit}s are looked at; ${cut} more are left out.` : undefined
           }
         >
           {({ id, describedBy }) => (
@@ -174,7 +179,7 @@ function Watched({ model }: { model: Model }) {
             />
             <p class="quiet number">
               Stronger ground: the model saw it coming. Loss on this text{' '}
-              {n > 1 ? meanLoss(probe).toFixed(3) : '–'}. Choose a byte: the cards below look there.
+              {n > 1 ? meanLoss(probe).toFixed(3) : '–'}. Choose a {unit}: the cards below look there.
             </p>
           </>
         )}
@@ -187,17 +192,17 @@ function Watched({ model }: { model: Model }) {
             title="What comes next"
             aside={
               <>
-                after byte {position + 1}, <Mark token={markAt(probe.tokens, position)} />
+                after {unit} {position + 1}, <Mark token={markAt(probe.tokens, position)} />
               </>
             }
           >
             <NextBytes
-              label={`Likeliest bytes after ${markAt(probe.tokens, position).name}`}
+              label={`Likeliest ${unit}s after ${markAt(probe.tokens, position).name}`}
               p={p}
               actual={actual}
             />
             <p class="quiet number">
-              As undecided as between {choices(p).toFixed(1)} equally likely bytes.
+              As undecided as between {choices(p).toFixed(1)} equally likely {unit}s.
             </p>
           </Card>
           <AttentionCard probe={probe} position={position} />
@@ -227,5 +232,6 @@ function Watched({ model }: { model: Model }) {
         </Disclosure>
       </Card>
     </div>
+    </SpellingContext.Provider>
   );
 }

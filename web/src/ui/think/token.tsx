@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** token.tsx - one byte or token as it is drawn: blanks as signs, what is no character as digits. */
-import { visibleToken, type VisibleToken } from './bytes';
+import type { VisibleToken } from './bytes';
+import { useSpelling } from './spelling';
 
-export function Token({ id, piece }: { id: number; piece?: string }) {
-  return <Mark token={visibleToken(id, piece)} />;
+export function Token({ id }: { id: number }) {
+  return <Mark token={useSpelling().visible(id)} />;
 }
 
 /** A byte in its place: the character that it begins, if it begins one. */
