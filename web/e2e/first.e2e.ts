@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /** first.e2e.ts - the first screen: it moves before anybody has done anything, and goes on from there. */
 import { expect, it } from 'vitest';
+import type { Visit } from './browser';
 import type { Playground } from './page';
 import type { Site } from './servers';
 import { onOneStage } from './stage';
 
 let site: Site;
+let v: Visit;
 let p: Playground;
 
 onOneStage(
   (stage) => {
-    ({ site, p } = stage);
+    ({ site, v, p } = stage);
     return p.open(site.url);
   },
   { serviceWorkers: 'block', reducedMotion: 'no-preference' },
