@@ -10,10 +10,11 @@
  *     GPU    mirror          mirror        mirror       work  | values of the plan | scratch |
  *
  * States (weights, gradients, caches) have a mirror each, made when a plan that is bound to them
- * first runs. From then on the GPU's copy is the right one, until somebody asks for it (fetch) or
- * writes on the host (touched). Workspaces are shared by all plans, as large as the largest
- * needs: between two runs a plan keeps nothing there. They lie in segments, a buffer each, as a
- * large model needs more than a buffer may have; no value crosses from one into the next. A run is
+ * first runs; those made together share a few buffers. From then on the GPU's copy is the right
+ * one, until somebody asks for it (fetch) or writes on the host (touched). Workspaces are shared by
+ * all plans, as large as the largest needs: between two runs a plan keeps nothing there. They lie
+ * in segments, a buffer each, as a large model needs more than a buffer may have; no value crosses
+ * from one into the next. A run is
  *
  *     inputs up, small     scalars, 64 bytes     one submit of all steps     outputs down
  *
@@ -33,35 +34,13 @@
 #include "backend/webgpu/gpu_self_test.h"
 #include "backend/webgpu/gpu_slices.h"
 #include "backend/webgpu/merge.h"
+#include "backend/webgpu/mirrors.h"
 #include "backend/webgpu/submit_check.h"
+#include "backend/webgpu/submit_often.h"
 #include "base/str.h"
-#include "base/time.h"
 
 /* Dummies are bound for what is absent; each binding has its own, as ranges must not meet. */
 enum { DUMMY_BYTES = TG_GPU_ALIGN };
-/* Copied at once; a queue keeps what it was given in memory of its own. */
-#define PIECE_BYTES ((size_t)32 << 20)
-
-/* What somebody fetches, piece by piece, so that a copy of a large model does not need the model's
- * size again. It begins anew when the GPU's copy has changed meanwhile. */
-typedef struct descent {
-    char *host;
-    size_t bytes, done;
-    unsigned version;
-    uint32_t reading; /* of the piece; 0: not begun */
-    tg_submit_check_mark mark;
-} descent;
-
-typedef struct mirror {
-    char *host;
-    size_t bytes;
-    uint32_t buffer;  /* 0: a free entry */
-    bool fresh;       /* whether there was memory for it is not known yet */
-    unsigned version; /* of the GPU's copy */
-    unsigned held;    /* the one that the host has as well */
-    descent down;
-} mirror;
-
 typedef struct transfer {
     char *host;
     size_t offset, bytes; /* in work */
@@ -112,10 +91,10 @@ typedef struct webgpu {
     size_t work_bytes, scratch_bytes;
     unsigned work_version;
     bool work_fresh;
-    descent work_down;
-    mirror *mirrors;
+    tg_descent work_down;
+    tg_mirrors mirrors;
     compiled *plans;
-    size_t n_mirrors, n_plans;
+    size_t n_plans;
     const compiled *last; /* whose values are in work */
     unsigned runs;        /* so far: which values of it */
     size_t last_bytes;
@@ -129,79 +108,7 @@ static size_t round_up(size_t bytes) {
     return (bytes + TG_GPU_ALIGN - 1) / TG_GPU_ALIGN * TG_GPU_ALIGN;
 }
 
-static bool meet(const char *a, size_t a_bytes, const char *b, size_t b_bytes) {
-    return (uintptr_t)a < (uintptr_t)b + b_bytes && (uintptr_t)b < (uintptr_t)a + a_bytes;
-}
-
 /* -------------------------------------------------------------------------------------- mirrors */
-
-static tg_status upload(webgpu *w, uint32_t buffer, size_t offset, const char *host, size_t bytes) {
-    for (size_t done = 0; done < bytes; done += PIECE_BYTES) {
-        const size_t n = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
-        TG_TRY(tg_gpu_write(w->gpu, buffer, offset + done, host + done, n));
-    }
-    return TG_OK;
-}
-
-static mirror *find_mirror(webgpu *w, const void *host) {
-    for (size_t i = 0; i < w->n_mirrors; i++)
-        if (w->mirrors[i].buffer && w->mirrors[i].host == host) return &w->mirrors[i];
-    return NULL;
-}
-
-/* A free entry of an array, which grows by one where there is none. */
-static tg_status new_mirror(webgpu *w, mirror **out) {
-    for (size_t i = 0; i < w->n_mirrors; i++) {
-        *out = &w->mirrors[i];
-        if (!(*out)->buffer) return TG_OK;
-    }
-    const size_t bytes = w->n_mirrors * sizeof(mirror);
-    mirror *m = tg_realloc(&w->ctx->mem, w->mirrors, bytes, bytes + sizeof(mirror));
-    if (!m) return tg_fail_memory(w->ctx, "list of mirrors", bytes + sizeof(mirror));
-    w->mirrors = m;
-    *out = &m[w->n_mirrors++];
-    return TG_OK;
-}
-
-static tg_status reserve_mirror(webgpu *w, const tg_bound_state *s) {
-    mirror *m = find_mirror(w, s->data);
-    if (m && m->bytes >= s->bytes) return TG_OK;
-    TG_ASSERT(!m);
-    TG_TRY(new_mirror(w, &m));
-    uint32_t buffer;
-    TG_TRY(tg_gpu_buffer_new(w->gpu, s->value->name, s->bytes, false, &buffer));
-    *m = (mirror) { .host = s->data, .bytes = s->bytes, .buffer = buffer, .fresh = true };
-    return upload(w, buffer, 0, s->data, s->bytes);
-}
-
-/* The part of a mirror that [p, p + bytes) meets, as offsets in it. */
-static bool part_of(const mirror *m, const void *p, size_t bytes, size_t *begin, size_t *end) {
-    if (!m->buffer || !meet(m->host, m->bytes, p, bytes)) return false;
-    const uintptr_t host = (uintptr_t)m->host, from = (uintptr_t)p;
-    *begin = from > host ? from - host : 0;
-    *end = from + bytes < host + m->bytes ? from + bytes - host : m->bytes;
-    return true;
-}
-
-/* TG_PENDING: the place is kept for the next call with the same arguments. */
-static tg_status bring_down(webgpu *w, descent *d, unsigned version, uint32_t buffer, size_t offset,
-                            char *host, size_t bytes) {
-    if (d->host != host || d->bytes != bytes || d->version != version)
-        *d = (descent) { .host = host, .bytes = bytes, .version = version };
-    while (d->done < bytes) {
-        const size_t n = bytes - d->done < PIECE_BYTES ? bytes - d->done : PIECE_BYTES;
-        tg_gpu_piece piece[2] = { { buffer, offset + d->done, n, host + d->done } };
-        if (!d->reading)
-            TG_TRY(tg_submit_check_read_begin(&w->submits, piece, 1, &d->mark, &d->reading));
-        const tg_status s = tg_submit_check_read_end(&w->submits, d->reading, piece, 1, &d->mark);
-        if (s == TG_PENDING) return s;
-        d->reading = 0;
-        TG_TRY(s);
-        d->done += n;
-    }
-    *d = (descent) { .host = NULL };
-    return TG_OK;
-}
 
 /* Bytes of one value, which lies in one segment. */
 static tg_gpu_range in_work(const webgpu *w, size_t offset, size_t bytes) {
@@ -212,36 +119,16 @@ static tg_gpu_range in_work(const webgpu *w, size_t offset, size_t bytes) {
 /* Values of a workspace are there until another plan runs. */
 static tg_status fetch(tg_backend *b, void *p, size_t bytes) {
     webgpu *w = (webgpu *)b;
-    size_t begin, end;
-    if (w->last && meet(w->last->memory, w->last_bytes, p, bytes)) {
+    if (w->last && tg_bytes_meet(w->last->memory, w->last_bytes, p, bytes)) {
         const tg_gpu_range r = in_work(w, (size_t)((char *)p - w->last->memory), bytes);
-        return bring_down(w, &w->work_down, w->runs, r.buffer, (size_t)r.offset, p, bytes);
+        return tg_bring_down(&w->mirrors, &w->work_down, w->runs, r.buffer, (size_t)r.offset, p,
+                             bytes);
     }
-    for (size_t i = 0; i < w->n_mirrors; i++) {
-        mirror *m = &w->mirrors[i];
-        if (!part_of(m, p, bytes, &begin, &end) || m->held == m->version) continue;
-        const tg_gpu_piece all = { .bytes = end - begin, .host = m->host + begin };
-        const bool something = !tg_gpu_is_zero(&all, 1);
-        TG_TRY(bring_down(w, &m->down, m->version, m->buffer, begin, m->host + begin, end - begin));
-        if (end - begin < m->bytes) continue;
-        if (something) TG_TRY(tg_gpu_want_something(w->ctx, w->gpu, &all, 1));
-        m->held = m->version;
-    }
-    return TG_OK;
+    return tg_mirrors_fetch(&w->mirrors, p, bytes);
 }
 
 static tg_status touched(tg_backend *b, const void *p, size_t bytes) {
-    webgpu *w = (webgpu *)b;
-    size_t begin, end;
-    for (size_t i = 0; i < w->n_mirrors; i++) {
-        mirror *m = &w->mirrors[i];
-        if (!part_of(m, p, bytes, &begin, &end)) continue;
-        const bool held = m->held == m->version;
-        m->version++;
-        if (held) m->held = m->version;
-        TG_TRY(upload(w, m->buffer, begin, m->host + begin, end - begin));
-    }
-    return TG_OK;
+    return tg_mirrors_touched(&((webgpu *)b)->mirrors, p, bytes);
 }
 
 /* -------------------------------------------------------------------------------------- compiling
@@ -276,11 +163,12 @@ static void free_compiled(webgpu *w, compiled *c) {
 static bool locate(webgpu *w, const tg_plan *plan, const tg_value *v, tg_gpu_range *out) {
     const tg_place *p = v ? tg_plan_place_of(plan, v) : NULL;
     if (!p || p->kind == TG_PLACE_NONE || p->bytes == 0) return false;
-    if (p->kind == TG_PLACE_STATE)
-        *out = (tg_gpu_range) { find_mirror(w, plan->states[p->state].data)->buffer,
-                                p->offset_bytes, p->bytes };
-    else
+    if (p->kind == TG_PLACE_STATE) {
+        const tg_mirror *m = tg_mirrors_find(&w->mirrors, plan->states[p->state].data);
+        *out = (tg_gpu_range) { m->buffer, m->at + p->offset_bytes, p->bytes };
+    } else {
         *out = in_work(w, p->offset_bytes, p->bytes);
+    }
     return true;
 }
 
@@ -637,7 +525,7 @@ static tg_status make_tables(webgpu *w, const tg_plan *plan, compiled *c) {
     TG_TRY(status);
     list_transfers(plan, c);
     mark_written(plan, c);
-    for (size_t i = 0; i < plan->n_states; i++) TG_TRY(reserve_mirror(w, &plan->states[i]));
+    TG_TRY(tg_mirrors_reserve(&w->mirrors, plan, c->written));
     return make_dispatches(w, plan, c);
 }
 
@@ -668,10 +556,9 @@ static void free_work(webgpu *w) {
 /* Where a page learns too late that there was no memory, what was made goes, so that a smaller plan
  * may do. */
 static void drop_fresh(webgpu *w, compiled *c) {
-    for (size_t i = 0; i < w->n_mirrors; i++) {
-        if (!w->mirrors[i].fresh) continue;
-        tg_gpu_buffer_free(w->gpu, w->mirrors[i].buffer);
-        w->mirrors[i] = (mirror) { .buffer = 0 };
+    for (size_t i = 0; i < w->mirrors.n; i++) {
+        if (!w->mirrors.list[i].fresh) continue;
+        tg_mirrors_free_one(&w->mirrors, &w->mirrors.list[i]);
         for (size_t k = 0; k < w->n_plans; k++) w->plans[k].version = 0;
     }
     if (w->work_fresh) free_work(w);
@@ -685,7 +572,7 @@ static tg_status settle(webgpu *w, compiled *c) {
         c->settled = true;
     else
         drop_fresh(w, c);
-    for (size_t i = 0; i < w->n_mirrors; i++) w->mirrors[i].fresh = false;
+    for (size_t i = 0; i < w->mirrors.n; i++) w->mirrors.list[i].fresh = false;
     w->work_fresh = false;
     return s;
 }
@@ -742,48 +629,7 @@ static tg_status run_on_cpu(webgpu *w, tg_plan *plan, const tg_scalars *rt, tg_r
 
 static tg_status upload_work(webgpu *w, const transfer *t) {
     const tg_gpu_range r = in_work(w, t->offset, t->bytes);
-    return upload(w, r.buffer, (size_t)r.offset, t->host, t->bytes);
-}
-
-enum { REPEATS = 24 };
-
-/* n dispatches, `times` times in each of so many submits, until they are done. */
-static tg_status time_submits(webgpu *w, const tg_gpu_dispatch *d, size_t n, size_t times,
-                              size_t submits, double *ms) {
-    tg_status s = TG_OK;
-    tg_gpu_dispatch *repeated = list(w, &s, n * times, sizeof *d);
-    TG_TRY(s);
-    for (size_t i = 0; i < n * times; i++) repeated[i] = d[i % n];
-    const double start = tg_time_ms();
-    for (size_t i = 0; i < submits && s == TG_OK; i++)
-        s = tg_gpu_submit(w->gpu, repeated, n * times);
-    if (s == TG_OK) s = tg_gpu_wait(w->gpu);
-    *ms = tg_time_ms() - start;
-    tg_free(&w->ctx->mem, repeated, n * times * sizeof *d);
-    return s;
-}
-
-/* Without timestamps, or for the time of one step alone: each step once, and then so often that it
- * takes some milliseconds and what a submit and a wait cost can be taken off. What a step adds to,
- * it adds to again; a trainer that was profiled is not the run that it was, on the CPU neither. */
-static tg_status run_often(webgpu *w, const compiled *c, size_t begin, size_t end,
-                           double *step_ms) {
-    TG_TRY(tg_gpu_wait(w->gpu));
-    for (size_t s = begin; s < end; s++) {
-        const tg_gpu_dispatch *d = c->dispatches + c->first[s];
-        const size_t n = c->first[s + 1] - c->first[s];
-        double once = 0, some = 0, many = 0;
-        if (n == 0) continue;
-        TG_TRY(time_submits(w, d, n, 1, 1, &once));
-        const size_t times = once < 1 ? REPEATS : once < 8 ? 4 : 2;
-        TG_TRY(time_submits(w, d, n, times, 1, &some));
-        const double each = some / (double)times;
-        const size_t submits = some < 8 ? (size_t)(8 / (some + 0.1)) + 1 : 1;
-        TG_TRY(time_submits(w, d, n, times, submits, &many));
-        const double around = once > each ? once - each : 0;
-        step_ms[s] += (many - (around < many ? around : 0)) / (double)(times * submits);
-    }
-    return TG_OK;
+    return tg_bring_up(&w->mirrors, r.buffer, (size_t)r.offset, t->host, t->bytes);
 }
 
 /* Each step once, in its turn, by the GPU's clock, where it has one. */
@@ -791,7 +637,9 @@ static tg_status run_timed(webgpu *w, const compiled *c, const tg_run *r, size_t
     const tg_status s = r->often ? TG_E_UNSUPPORTED
                                  : tg_gpu_submit_timed(w->gpu, c->dispatches, c->first + r->next,
                                                        end - r->next, r->step_ms + r->next);
-    return s == TG_E_UNSUPPORTED ? run_often(w, c, r->next, end, r->step_ms) : s;
+    return s == TG_E_UNSUPPORTED
+               ? tg_submit_often(w->ctx, w->gpu, c->dispatches, c->first, r->next, end, r->step_ms)
+               : s;
 }
 
 static const compiled *find_compiled(const tg_backend *b, const tg_plan *plan) {
@@ -837,7 +685,7 @@ static tg_status submit(webgpu *w, tg_plan *plan, compiled *c, const tg_scalars 
     w->last_bytes = plan->workspace_bytes;
     w->runs++;
     for (size_t i = 0; i < plan->n_states; i++)
-        if (c->written[i]) find_mirror(w, plan->states[i].data)->version++;
+        if (c->written[i]) tg_mirrors_find(&w->mirrors, plan->states[i].data)->version++;
     TG_TRY(tg_gpu_write(w->gpu, w->call, 0, rt, sizeof *rt));
     if (r->step_ms) return run_timed(w, c, r, end);
     return tg_submit_check_submit(&w->submits, c->dispatches + c->first[r->next],
@@ -904,13 +752,13 @@ static tg_status run(tg_backend *b, tg_plan *plan, const tg_scalars *rt, tg_run 
 static void forget(tg_backend *b, const void *p, size_t bytes) {
     webgpu *w = (webgpu *)b;
     for (size_t i = 0; i < w->n_plans; i++)
-        if (w->plans[i].steps && w->plans[i].memory && meet(w->plans[i].memory, 1, p, bytes))
+        if (w->plans[i].steps && w->plans[i].memory &&
+            tg_bytes_meet(w->plans[i].memory, 1, p, bytes))
             free_compiled(w, &w->plans[i]);
-    for (size_t i = 0; i < w->n_mirrors; i++) {
-        mirror *m = &w->mirrors[i];
-        if (!m->buffer || !meet(m->host, m->bytes, p, bytes)) continue;
-        tg_gpu_buffer_free(w->gpu, m->buffer);
-        *m = (mirror) { .buffer = 0 };
+    for (size_t i = 0; i < w->mirrors.n; i++) {
+        tg_mirror *m = &w->mirrors.list[i];
+        if (!m->buffer || !tg_bytes_meet(m->host, m->bytes, p, bytes)) continue;
+        tg_mirrors_free_one(&w->mirrors, m);
         /* Groups of other plans may name the buffer: they are compiled anew if they run again. */
         for (size_t k = 0; k < w->n_plans; k++) w->plans[k].version = 0;
     }
@@ -928,21 +776,21 @@ static void free_webgpu(tg_backend *b) {
     tg_gpu_tiles_close(w->tiles);
     tg_gpu_close(w->gpu);
     tg_free(&mem, w->plans, w->n_plans * sizeof *w->plans);
-    tg_free(&mem, w->mirrors, w->n_mirrors * sizeof *w->mirrors);
+    tg_free(&mem, w->mirrors.list, w->mirrors.n * sizeof *w->mirrors.list);
     tg_free(&mem, w, sizeof *w);
 }
 
 /* Pipelines stay, which cost time and hardly any memory. Whatever runs next is compiled anew. */
 static tg_status rest(tg_backend *b) {
     webgpu *w = (webgpu *)b;
-    for (size_t i = 0; i < w->n_mirrors; i++)
-        if (w->mirrors[i].buffer) TG_TRY(fetch(b, w->mirrors[i].host, w->mirrors[i].bytes));
+    for (size_t i = 0; i < w->mirrors.n; i++) {
+        const tg_mirror *m = &w->mirrors.list[i];
+        if (m->buffer) TG_TRY(fetch(b, m->host, m->bytes));
+    }
     for (size_t i = 0; i < w->n_plans; i++)
         if (w->plans[i].steps) free_compiled(w, &w->plans[i]);
-    for (size_t i = 0; i < w->n_mirrors; i++) {
-        tg_gpu_buffer_free(w->gpu, w->mirrors[i].buffer);
-        w->mirrors[i] = (mirror) { .buffer = 0 };
-    }
+    for (size_t i = 0; i < w->mirrors.n; i++)
+        if (w->mirrors.list[i].buffer) tg_mirrors_free_one(&w->mirrors, &w->mirrors.list[i]);
     free_work(w);
     return TG_OK;
 }
@@ -995,6 +843,9 @@ tg_status tg_webgpu_new(tg_ctx *ctx, tg_backend *cpu, uint32_t levers, tg_backen
                   tg_gpu_tiles_tuned(w->tiles) ? "tuned" : "by rule");
     w->base.note = w->note;
     if (s == TG_OK) w->base.segment_bytes = segment_of(tg_gpu_get_info(w->gpu));
+    w->mirrors = (tg_mirrors) {
+        .ctx = ctx, .gpu = w->gpu, .submits = &w->submits, .most_bytes = w->base.segment_bytes
+    };
     if (s == TG_OK) s = tg_gpu_buffer_new(w->gpu, "scalars", TG_CALL_BYTES, true, &w->call);
     if (s == TG_OK)
         s = tg_gpu_buffer_new(w->gpu, "dummies", TG_MAX_BIND * DUMMY_BYTES, false, &w->dummies);
