@@ -170,10 +170,12 @@ static void what_info_says(void **state) {
     (void)state;
     static char text[1 << 16];
     opened o = open_file(MODEL);
-    char want[80];
+    const int rows = 2 * (2048 + 5 * 832); /* of 16 numbers; of bytes, with a scale */
+    char want[128];
     text[0] = '\0';
     assert_int_equal(tg_file_info(o.ctx, MODEL, true, gather, text), TG_OK);
-    snprintf(want, sizeof want, "{\"tokens\":2048,\"bytes\":%d}", 2 * 16 * 4 * (2048 + 5 * 832));
+    snprintf(want, sizeof want, "{\"tokens\":2048,\"bytes\":%d,\"bytes_f16\":%d,\"bytes_int8\":%d}",
+             rows * 16 * 4, rows * 16 * 2, rows * (16 + 4));
     if (!strstr(text, want)) fail_msg("no %s in %.2000s", want, text);
     close_file(&o);
 }
