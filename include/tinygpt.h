@@ -1328,8 +1328,7 @@ TG_API tg_status tg_context_rest_job(tg_context *ctx, tg_job **job);
 TG_API tg_status tg_measure_gpu(tg_context *ctx, double *bytes_per_s, double *gflops);
 TG_API tg_status tg_measure_gpu_job(tg_context *ctx, double *bytes_per_s, double *gflops,
                                     tg_job **job);
-/* C[M,N] = A B through the matmul op: trans 0 none, 1 A is [K,M], 2 B is [N,K]. Milliseconds of
- * each of n_times repetitions. */
+/* C[M,N] = A B by the matmul op; trans 1: A is [K,M], 2: B is [N,K]. ms [n_times]: of each run. */
 TG_API tg_status tg_bench_matmul(tg_context *ctx, int32_t m, int32_t n, int32_t k, int trans,
                                  size_t n_times, double *ms);
 /* Every op's cases on this context's ISA and levers against the references. One call of report a
@@ -1378,8 +1377,7 @@ TG_API tg_status tg_session_profile(tg_session *session, size_t n_rows, int n_ti
  * rounds, and keeps the fastest of each for this adapter and driver: whatever is compiled from then
  * on takes it, in later processes as well, unless the lever tuned_tiles is off. One call of report
  * a product; strings live until it returns. The trainer goes on to the same weights as before, in
- * another order of sums. E_UNSUPPORTED: the CPU, a GPU in software, or no folder to keep it in. Not
- * in WebAssembly.
+ * another order of sums. E_UNSUPPORTED: the CPU, software, WebAssembly, or no folder to keep it in.
  */
 typedef struct tg_tile_row {
     const char *what;        /* "matmul 512x384 384x1536, trans 0, 1 in one" */
