@@ -9,10 +9,10 @@ alias Right = subgroup_matrix_right<f16, 16, 16>;
 alias Sums = subgroup_matrix_result<f32, 16, 16>;
 var<workgroup> tile_left: array<f16, LEFT_SIZE>;
 var<workgroup> tile_right: array<f16, RIGHT_SIZE>;
-var<workgroup> kept: array<f32, 1024>; // 256 of a subgroup
+var<workgroup> kept_sums: array<f32, 1024>; // 256 of a subgroup
 
 // Eight halves, as pack2x16float gives them, from half `at` on.
-fn put_left(at: u32, v: vec4<u32>) {
+fn store_left(at: u32, v: vec4<u32>) {
     let h0 = bitcast<vec2<f16>>(v.x);
     let h1 = bitcast<vec2<f16>>(v.y);
     let h2 = bitcast<vec2<f16>>(v.z);
@@ -26,7 +26,7 @@ fn put_left(at: u32, v: vec4<u32>) {
     tile_left[at + 6u] = h3.x;
     tile_left[at + 7u] = h3.y;
 }
-fn put_right(at: u32, v: vec4<u32>) {
+fn store_right(at: u32, v: vec4<u32>) {
     let h0 = bitcast<vec2<f16>>(v.x);
     let h1 = bitcast<vec2<f16>>(v.y);
     let h2 = bitcast<vec2<f16>>(v.z);
@@ -51,7 +51,9 @@ fn right_at(at: u32) -> Right {
 fn multiplied(l: Left, r: Right, sums: Sums) -> Sums {
     return subgroupMatrixMultiplyAccumulate(l, r, sums);
 }
-// Row after row into `kept`, from `at` on.
-fn keep(at: u32, sums: Sums, lane: u32) { subgroupMatrixStore(&kept, at, sums, false, 16u); }
+// Row after row into `kept_sums`, from `at` on.
+fn keep_sums(at: u32, sums: Sums, lane: u32) {
+    subgroupMatrixStore(&kept_sums, at, sums, false, 16u);
+}
 // Once, before the others.
-fn begin(tid: u32) {}
+fn begin_matrices(tid: u32) {}

@@ -9,13 +9,13 @@ alias Right = u32;
 struct Sums { s: array<f32, 8> }
 var<workgroup> tile_left: array<u32, LEFT_SIZE / 2u>;
 var<workgroup> tile_right: array<u32, RIGHT_SIZE / 2u>;
-var<workgroup> kept: array<f32, 1024>;
+var<workgroup> kept_sums: array<f32, 1024>;
 var<private> thread: u32; // of the workgroup
 
-fn put_left(at: u32, v: vec4<u32>) {
+fn store_left(at: u32, v: vec4<u32>) {
     for (var i = 0u; i < 4u; i++) { tile_left[at / 2u + i] = v[i]; }
 }
-fn put_right(at: u32, v: vec4<u32>) {
+fn store_right(at: u32, v: vec4<u32>) {
     for (var i = 0u; i < 4u; i++) { tile_right[at / 2u + i] = v[i]; }
 }
 fn left_half(at: u32) -> f32 { return unpack2x16float(tile_left[at / 2u])[at % 2u]; }
@@ -37,7 +37,7 @@ fn multiplied(l: Left, r: Right, before: Sums) -> Sums {
     }
     return sums;
 }
-fn keep(at: u32, sums: Sums, lane: u32) {
-    for (var c = 0u; c < 8u; c++) { kept[at + lane * 8u + c] = sums.s[c]; }
+fn keep_sums(at: u32, sums: Sums, lane: u32) {
+    for (var c = 0u; c < 8u; c++) { kept_sums[at + lane * 8u + c] = sums.s[c]; }
 }
-fn begin(tid: u32) { thread = tid; }
+fn begin_matrices(tid: u32) { thread = tid; }

@@ -35,8 +35,10 @@ fn put(s: Sizes, top: u32, first: u32, tid: u32) {
     if (row >= s.m) { return; }
     for (var c = 0u; c < 8u; c += 4u) {
         if (col + c < s.n) {
-            finish(s, row, col + c, scale * vec4<f32>(kept[at + c], kept[at + c + 1u],
-                                                      kept[at + c + 2u], kept[at + c + 3u]));
+            let here = at + c;
+            finish(s, row, col + c,
+                   scale * vec4<f32>(kept_sums[here], kept_sums[here + 1u], kept_sums[here + 2u],
+                                     kept_sums[here + 3u]));
         }
     }
 }
@@ -50,7 +52,7 @@ fn products(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count
     let down = p.m / 128u;
     let group = group_of(id, count);
     if (group >= across * down) { return; }
-    begin(tid);
+    begin_matrices(tid);
     // Bands of eight rows of tiles: what runs at one time shares operands.
     let band = group / (8u * across);
     let width = min(8u, down - 8u * band);
@@ -82,14 +84,14 @@ fn products(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count
     var r2 = halves[r.begin + 2u * r.step];
     var r3 = halves[r.begin + 3u * r.step];
     for (var k = 0u; k < p.k; k += 32u) {
-        put_left(l.at, l0);
-        put_left(l.at + l.at_step, l1);
-        put_left(l.at + 2u * l.at_step, l2);
-        put_left(l.at + 3u * l.at_step, l3);
-        put_right(r.at, r0);
-        put_right(r.at + r.at_step, r1);
-        put_right(r.at + 2u * r.at_step, r2);
-        put_right(r.at + 3u * r.at_step, r3);
+        store_left(l.at, l0);
+        store_left(l.at + l.at_step, l1);
+        store_left(l.at + 2u * l.at_step, l2);
+        store_left(l.at + 3u * l.at_step, l3);
+        store_right(r.at, r0);
+        store_right(r.at + r.at_step, r1);
+        store_right(r.at + 2u * r.at_step, r2);
+        store_right(r.at + 3u * r.at_step, r3);
         workgroupBarrier();
         // Of the last tile itself again, so that no load is under a condition.
         let next = min(k + 32u, p.k - 32u) / 32u;
@@ -134,68 +136,67 @@ fn products(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count
     let at = tid / 32u * 256u;
     let i = top + down_at;
     let j = first + across_at;
-    keep(at, c00, tid % 32u);
+    keep_sums(at, c00, tid % 32u);
     workgroupBarrier();
     put(s, i, j, tid);
     workgroupBarrier();
-    keep(at, c01, tid % 32u);
+    keep_sums(at, c01, tid % 32u);
     workgroupBarrier();
     put(s, i, j + 16u, tid);
     workgroupBarrier();
-    keep(at, c02, tid % 32u);
+    keep_sums(at, c02, tid % 32u);
     workgroupBarrier();
     put(s, i, j + 32u, tid);
     workgroupBarrier();
-    keep(at, c03, tid % 32u);
+    keep_sums(at, c03, tid % 32u);
     workgroupBarrier();
     put(s, i, j + 48u, tid);
     workgroupBarrier();
-    keep(at, c10, tid % 32u);
+    keep_sums(at, c10, tid % 32u);
     workgroupBarrier();
     put(s, i + 16u, j, tid);
     workgroupBarrier();
-    keep(at, c11, tid % 32u);
+    keep_sums(at, c11, tid % 32u);
     workgroupBarrier();
     put(s, i + 16u, j + 16u, tid);
     workgroupBarrier();
-    keep(at, c12, tid % 32u);
+    keep_sums(at, c12, tid % 32u);
     workgroupBarrier();
     put(s, i + 16u, j + 32u, tid);
     workgroupBarrier();
-    keep(at, c13, tid % 32u);
+    keep_sums(at, c13, tid % 32u);
     workgroupBarrier();
     put(s, i + 16u, j + 48u, tid);
     workgroupBarrier();
-    keep(at, c20, tid % 32u);
+    keep_sums(at, c20, tid % 32u);
     workgroupBarrier();
     put(s, i + 32u, j, tid);
     workgroupBarrier();
-    keep(at, c21, tid % 32u);
+    keep_sums(at, c21, tid % 32u);
     workgroupBarrier();
     put(s, i + 32u, j + 16u, tid);
     workgroupBarrier();
-    keep(at, c22, tid % 32u);
+    keep_sums(at, c22, tid % 32u);
     workgroupBarrier();
     put(s, i + 32u, j + 32u, tid);
     workgroupBarrier();
-    keep(at, c23, tid % 32u);
+    keep_sums(at, c23, tid % 32u);
     workgroupBarrier();
     put(s, i + 32u, j + 48u, tid);
     workgroupBarrier();
-    keep(at, c30, tid % 32u);
+    keep_sums(at, c30, tid % 32u);
     workgroupBarrier();
     put(s, i + 48u, j, tid);
     workgroupBarrier();
-    keep(at, c31, tid % 32u);
+    keep_sums(at, c31, tid % 32u);
     workgroupBarrier();
     put(s, i + 48u, j + 16u, tid);
     workgroupBarrier();
-    keep(at, c32, tid % 32u);
+    keep_sums(at, c32, tid % 32u);
     workgroupBarrier();
     put(s, i + 48u, j + 32u, tid);
     workgroupBarrier();
-    keep(at, c33, tid % 32u);
+    keep_sums(at, c33, tid % 32u);
     workgroupBarrier();
     put(s, i + 48u, j + 48u, tid);
-    workgroupBarrier();
 }
