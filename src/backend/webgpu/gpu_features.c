@@ -110,14 +110,16 @@ static void read_matrices(const tg_gpu_ask *ask, WGPUAdapter adapter, tg_gpu_inf
         tg_str_append(shapes, sizeof shapes, "%s%ux%ux%u", shapes[0] ? " " : "", m->m, m->n, m->k);
     }
     info->has_matrices = found && i.subgroupMinSize == 32 && i.subgroupMaxSize == 32;
+    info->matrices[0] = 0;
     if (info->has_matrices)
-        snprintf(info->matrices, sizeof info->matrices, "%s", shapes);
+        tg_str_append(info->matrices, sizeof info->matrices, "%s", shapes);
     else if (!found)
-        snprintf(info->matrices, sizeof info->matrices,
-                 "want f16 with sums in f32 at 16x16x16, have %s", shapes[0] ? shapes : "none");
+        tg_str_append(info->matrices, sizeof info->matrices,
+                      "want f16 with sums in f32 at 16x16x16, have %s",
+                      shapes[0] ? shapes : "none");
     else
-        snprintf(info->matrices, sizeof info->matrices, "want subgroups of 32, have %u to %u",
-                 i.subgroupMinSize, i.subgroupMaxSize);
+        tg_str_append(info->matrices, sizeof info->matrices, "want subgroups of 32, have %u to %u",
+                      i.subgroupMinSize, i.subgroupMaxSize);
     ask->free_info(i);
 }
 
