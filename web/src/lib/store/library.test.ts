@@ -51,6 +51,17 @@ describe('a library', () => {
     expect(await library.loadDocs('talk.')).toEqual({ 'talk.x': { turns: ['hello'] } });
   });
 
+  it('sweeps no text that somebody is about to refer to', async () => {
+    const library = await opened(new CrashDisk());
+    await library.saveDoc('hand', { text: await library.keepText(new Blob(['one'])) });
+    const two = await library.keepText(new Blob(['two']));
+    await library.removeDoc('hand');
+    await library.saveDoc('part.a.10', { text: two });
+    expect(await (await library.loadText(two))?.text()).toBe('two');
+    await library.removeDoc('part.a.10');
+    expect(await library.loadText(two)).toBeNull();
+  });
+
   it('copies what belongs to a run with it, and lets it go with it', async () => {
     const disk = await filled();
     let library = await opened(disk);

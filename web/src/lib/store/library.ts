@@ -47,6 +47,8 @@ export class Library {
   readonly #texts: Texts;
   readonly #runs = new Map<string, Vault>();
   readonly #docs = new Map<string, Vault>();
+  /** Texts whose ids were given out, and which nothing refers to yet. */
+  readonly #given = new Set<number>();
   #queue: Promise<unknown> = Promise.resolve();
 
   constructor(disk: Disk) {
@@ -87,7 +89,10 @@ export class Library {
 
   /** Rejects with QuotaError when there is no room; the save before is whole then. */
   saveRun(id: string, run: Uint8Array, meta: object, text: number): Promise<void> {
-    return this.#serially(() => this.#roomFor(() => this.#run(id).save(run, meta, text)));
+    return this.#serially(async () => {
+      await this.#roomFor(() => this.#run(id).save(run, meta, text));
+      this.#given.delete(text);
+    });
   }
 
   loadRun(id: string): Promise<SavedRun | null> {
@@ -136,7 +141,11 @@ export class Library {
   /** Keeps a text, once; the id that it has. */
   keepText(text: Blob): Promise<number> {
     return this.#serially(() =>
-      this.#roomFor(async () => this.#texts.keep(text, Math.max(0, ...(await this.#usedTexts())))),
+      this.#roomFor(async () => {
+        const id = await this.#texts.keep(text, Math.max(0, ...(await this.#usedTexts())));
+        this.#given.add(id);
+        return id;
+      }),
     );
   }
 
@@ -152,6 +161,7 @@ export class Library {
       const doc = this.#doc(key);
       const before = await this.#textOf(doc);
       await this.#roomFor(() => doc.save(NOTHING, value, textOf(value)));
+      this.#given.delete(textOf(value));
       // A text that is replaced by another may be nobody's now.
       if (before !== 0 && before !== textOf(value)) {
         await this.#texts.sweep(await this.#usedTexts());
@@ -238,7 +248,7 @@ export class Library {
   }
 
   async #usedTexts(): Promise<Set<number>> {
-    const used = new Set<number>();
+    const used = new Set(this.#given);
     for (const vault of [...this.#runs.values(), ...this.#docs.values()]) {
       used.add(await this.#textOf(vault));
     }
