@@ -81,7 +81,7 @@ export const modelInfo: Call<'modelInfo'> = async (core, task, id) => {
     const at = frame.alloc(core.memory.size('tg_model_info'));
     core.ok(core.c.tg_model_get_info(model.at, at));
     const { usedPrev: _, ...info } = numbers(core.memory.read('tg_model_info', at));
-    return info;
+    return { ...info, trains: core.c.tg_model_can(model.at, tg_ability.TG_CAN_TRAIN) };
   });
 };
 

@@ -208,6 +208,8 @@ export interface ModelInfo {
   loss: number;
   valLoss: number;
   hasMoments: boolean;
+  /** A trainer takes it, and it can be saved: its weights are not packed. */
+  trains: boolean;
 }
 
 export interface SampleOptions {

@@ -124,8 +124,9 @@ function Downloads() {
   const best = useRun((s) => s.best);
   const isRun = now?.origin === 'run';
   const isTinygpt = familyOf(now?.config.family).name === UNNAMED;
-  // What came as GGUF is in the types of its file, which these layouts do not have.
-  const foreign = now?.origin === 'file' && filesState.get().opened?.info.format === 'gguf';
+  const opened = useStore(filesState, (f) => f.opened);
+  // Packed weights are in the types of their file, which these layouts do not have.
+  const packed = now?.origin === 'file' && opened !== null && !opened.info.trains;
   const failed = phase === 'failed' && controller.lastSave !== null;
   return (
     <Card title="Download" aside={now ? `${now.label}, step ${count(now.step)}` : ''}>
@@ -136,8 +137,12 @@ function Downloads() {
         </p>
       )}
       {failed && <DownloadList layouts={[LAST]} />}
-      {foreign && <p class="muted">This model came as a GGUF file, and stays one.</p>}
-      {now && !foreign && (
+      {packed && (
+        <p class="muted">
+          This model is for writing: it is not trained here, and not saved in another layout.
+        </p>
+      )}
+      {now && !packed && (
         <>
           <DownloadList
             layouts={[
@@ -271,7 +276,7 @@ function Opened({ file }: { file: OpenedFile }) {
             Let it write
           </Button>
         )}
-        {info.format !== 'gguf' && (
+        {info.trains && (
           <Button
             icon="spark"
             disabled={running || busy || !text.blob}

@@ -16,9 +16,9 @@ export function isChatModelName(name: string): boolean {
   return /\.gguf$/i.test(name);
 }
 
-/** By its first bytes. */
-export function isGguf(head: Uint8Array): boolean {
-  return new TextDecoder('latin1').decode(head.subarray(0, 4)) === 'GGUF';
+/** By its first bytes: GGUF, or a zipped folder. */
+export function isThirdParty(head: Uint8Array): boolean {
+  return /^(GGUF|PK)/.test(new TextDecoder('latin1').decode(head.subarray(0, 4)));
 }
 
 /** A sentence if the file cannot be a model; '' if the engine should have a look. */
@@ -31,7 +31,7 @@ export function modelFileProblem(name: string, head: Uint8Array, size: number): 
     );
   }
   const start = new TextDecoder('latin1').decode(head.subarray(0, 8));
-  if (isGguf(head) && size > BESIDE_BYTES) {
+  if (start.startsWith('GGUF') && size > BESIDE_BYTES) {
     return `${name} is a large third-party model: add it under Chat, where it goes on with texts, too.`;
   }
   if (start.startsWith('PK') && !/\.zip$/i.test(name)) {

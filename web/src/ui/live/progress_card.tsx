@@ -12,12 +12,12 @@ import { keeping } from '../state/keeping';
 import { useVocab } from '../state/current';
 import { controller, useRun } from '../state/run';
 import { useStore } from '../store';
-import { choices, meaning } from './words';
+import { choices, meaning, units } from './words';
 
 export function ProgressCard() {
   const s = useRun();
   const vocab = useVocab();
-  const unit = vocab === 256 ? 'characters' : 'tokens';
+  const unit = units(vocab);
   // One step's speed jumps about; what is shown goes by the mean of the last ten or so.
   const smooth = s.last ? s.last.ms / s.msPerStep : NaN;
   const left = ((s.total - s.step) * s.msPerStep) / 1000;
@@ -86,11 +86,12 @@ export function MoreNumbers() {
   );
 }
 
-/** How often the part of the text that is practised on has gone by. */
+/** How often the part of the text that is practised on has gone by; how many tokens it has is not
+ *  known here. */
 function read(s: RunState): string {
-  const { settings, step } = s;
+  const { settings, step, vocab } = s;
   const bytes = controller.text?.blob.size ?? 0;
-  if (!settings || bytes === 0 || step === 0) return '–';
+  if (!settings || vocab !== 256 || bytes === 0 || step === 0) return '–';
   const { batch, accum, ctx, valFraction } = settings;
   return epochs((step * batch * accum * ctx) / (bytes * (1 - valFraction)));
 }

@@ -38,7 +38,7 @@ export async function writeThenAndNow(
   now: number | null,
   prompt: string,
 ): Promise<void> {
-  stopThenAndNow();
+  stop();
   if (now === null) {
     thenAndNow.set(NOTHING);
     return;
@@ -57,7 +57,13 @@ export async function writeThenAndNow(
   }
 }
 
-export function stopThenAndNow(): void {
+/** Stops, and what was written is shown no more. */
+export function leaveThenAndNow(): void {
+  stop();
+  thenAndNow.set(NOTHING);
+}
+
+function stop(): void {
   control?.abort();
   control = null;
   thenAndNow.patch({ writing: false });
@@ -74,7 +80,10 @@ async function writeAt(step: number, prompt: string, signal: AbortSignal): Promi
   try {
     const session = await model.session();
     const o = { tokens: TOKENS, temperature: 0.8, topP: 0.95, seed: SEED, signal };
-    for await (const piece of session.generate(prompt, o)) text += piece.text;
+    const pieces = session.generate(prompt, o);
+    // The numbers are not asked for; a stop must not leave an unheard rejection.
+    pieces.stats.catch(() => {});
+    for await (const piece of pieces) text += piece.text;
     session.free();
   } finally {
     model.free();

@@ -11,12 +11,13 @@ import { count } from '../format';
 import { useRun } from '../state/run';
 import { useStore } from '../store';
 import { readable } from './samples_card';
-import { stopThenAndNow, thenAndNow, writeThenAndNow, type Written } from './then_and_now';
+import { leaveThenAndNow, thenAndNow, writeThenAndNow, type Written } from './then_and_now';
 
 /** A slider that is being drawn, and a word that is being typed, come to rest first. */
 const REST_MS = 250;
 
 export function ThenAndNowCard() {
+  const run = useRun((s) => s.id);
   const steps = useRun((s) => s.keptSteps);
   const suggested = useRun((s) => s.prompt);
   const { then, now, writing, problem } = useStore(thenAndNow);
@@ -32,8 +33,8 @@ export function ThenAndNowCard() {
   useEffect(() => {
     const timer = setTimeout(() => void writeThenAndNow(step, newest, prompt), REST_MS);
     return () => clearTimeout(timer);
-  }, [step, newest, prompt]);
-  useEffect(() => stopThenAndNow, []);
+  }, [run, step, newest, prompt]);
+  useEffect(() => leaveThenAndNow, [run]);
   return (
     <Card title="Then and now" aside={writing ? 'writing…' : 'the same beginning at both'}>
       {newest === null && (

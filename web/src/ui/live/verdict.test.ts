@@ -4,6 +4,7 @@ import { lateFall, verdict, type VerdictInput } from './verdict';
 
 const BASE: VerdictInput = {
   size: 'small',
+  vocab: 256,
   params: 366432,
   steps: 1500,
   total: 1500,
@@ -70,6 +71,14 @@ describe('verdict', () => {
     expect(got.title).toBe('Only a beginning');
     expect(got.all).toContain('3 % of the text');
     expect(got.all).not.toMatch(/hold no more/);
+  });
+
+  it('says of tokens only what is known of them', () => {
+    const learnt = { vocab: 49152, epochs: NaN, loss: 7 };
+    expect(judge(learnt).title).toBe('Done');
+    expect(judge(learnt).all).toContain('tokens');
+    expect(judge({ ...learnt, loss: 10.9 }).title).toBe('It did not learn');
+    expect(judge({ ...learnt, loss: 0.1 }).all).not.toMatch(/byte|NaN|characters/);
   });
 
   it('says so when nothing was kept for checking', () => {

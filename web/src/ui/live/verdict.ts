@@ -6,7 +6,7 @@
 import { findSize, SIZES } from '../model/presets';
 import { count, loss as lossText, percent, roughCount } from '../format';
 import { hasTurned } from './milestones';
-import { BY_HEART, choices } from './words';
+import { BY_HEART, choices, guessing, units } from './words';
 
 export type NextAction =
   | { do: 'write' }
@@ -24,11 +24,12 @@ export interface Verdict {
 
 export interface VerdictInput {
   size: string;
+  vocab: number;
   params: number;
   steps: number;
   total: number;
   trainBytes: number;
-  /** How often each byte of the text was seen. */
+  /** How often each byte of the text was seen; NaN where it is read as tokens. */
   epochs: number;
   /** Smoothed training loss. */
   loss: number;
@@ -49,17 +50,17 @@ export function verdict(v: VerdictInput): Verdict {
   const reasons = [
     last
       ? `On text it has never seen, its loss is ${lossText(judged)}: it hesitates between ` +
-        `about ${choices(judged)} characters.`
+        `about ${choices(judged)} ${units(v.vocab)}.`
       : `Its loss is ${lossText(judged)}: it hesitates between about ${choices(judged)} ` +
-        'characters. None of the text was kept for checking, so how well it does on other text ' +
-        'is not known.',
+        `${units(v.vocab)}. None of the text was kept for checking, so how well it does on other ` +
+        'text is not known.',
   ];
   const more = Math.max(100, Math.round(v.total / 200) * 100);
   const goOn: NextAction = { do: 'continue', steps: more };
   const bigger = next(v.size);
   const take: NextAction[] = [{ do: 'write' }, { do: 'download' }];
 
-  if (judged > 5.6) {
+  if (judged > guessing(v.vocab) + 0.055) {
     reasons.push('It guesses no better than at the start. A lower learning rate usually helps.');
     return { title: 'It did not learn', reasons, actions: [{ do: 'settings' }, { do: 'text' }] };
   }
@@ -67,7 +68,7 @@ export function verdict(v: VerdictInput): Verdict {
     reasons.push(
       `It does better on what it practised (${lossText(v.loss)}) than on new text: it has ` +
         'begun to learn by heart. ' +
-        `Each byte was seen about ${times(v.epochs)}. The version that did best on new text ` +
+        `${seen(v.epochs)}The version that did best on new text ` +
         'was kept, and can be downloaded.',
     );
     return {
@@ -82,8 +83,8 @@ export function verdict(v: VerdictInput): Verdict {
   }
   if (judged < BY_HEART) {
     reasons.push(
-      `That is next to nothing: it nearly knows this text by heart. Each byte was seen about ` +
-        `${times(v.epochs)}. More steps will not help; a longer text would.`,
+      `That is next to nothing: it nearly knows this text by heart. ` +
+        `${seen(v.epochs)}More steps will not help; a longer text would.`,
     );
     return {
       title: 'It knows the text by heart',
@@ -126,9 +127,10 @@ export function verdict(v: VerdictInput): Verdict {
   return { title: 'Done', reasons, actions: [...take, goOn] };
 }
 
-function times(epochs: number): string {
-  if (epochs < 1.5) return 'once';
-  return epochs < 2.5 ? 'twice' : `${Math.round(epochs)} times`;
+function seen(epochs: number): string {
+  if (Number.isNaN(epochs)) return '';
+  const times = epochs < 2.5 ? 'twice' : `${Math.round(epochs)} times`;
+  return `Each byte was seen about ${epochs < 1.5 ? 'once' : times}. `;
 }
 
 function next(size: string): string {

@@ -12,6 +12,11 @@ export function guessing(vocab: number): number {
   return Math.log(vocab);
 }
 
+/** What it guesses. */
+export function units(vocab: number): string {
+  return vocab === 256 ? 'characters' : 'tokens';
+}
+
 /** Among how many characters it hesitates. */
 export function choices(loss: number): string {
   const n = Math.exp(loss);
@@ -24,8 +29,7 @@ export function choices(loss: number): string {
 export function meaning(loss: number, vocab = 256): string {
   if (!Number.isFinite(loss)) return '';
   if (loss > guessing(vocab) + 0.3) return 'Worse than guessing. The learning rate may be too high.';
-  const what = vocab === 256 ? 'characters' : 'tokens';
-  const n = `It hesitates between about ${choices(loss)} ${what}`;
+  const n = `It hesitates between about ${choices(loss)} ${units(vocab)}`;
   if (loss > guessing(vocab) - 0.345) return `${n}: it knows nothing yet.`;
   return loss > BY_HEART ? `${n} each time.` : `${n}: next to nothing surprises it.`;
 }

@@ -91,6 +91,7 @@ class FakeModel implements ModelPort {
   async info(): Promise<ModelInfo> {
     return {
       config: { layers: 3, width: 96, heads: 3, ctx: 64, vocab: 256, mlp: 384 },
+      params: 366432,
     } as ModelInfo;
   }
 

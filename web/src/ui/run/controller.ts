@@ -20,7 +20,6 @@ import { plainError } from '../plain_error';
 import { type Milestone, milestonesOf, milestonesOfCheck } from '../live/milestones';
 import { LOOKED_AT_BYTES, type Reference, referenceOf } from '../live/observed';
 import { type Verdict, verdict } from '../live/verdict';
-import { paramCount } from '../model/families';
 import { Store } from '../store';
 import { Curve, thin } from './curve';
 import type { EnginePort, ModelPort, RunStore, TextPort, TrainerPort } from './ports';
@@ -53,6 +52,9 @@ export interface RunState {
   id: string;
   phase: Phase;
   settings: Settings | null;
+  /** Tokens that the model knows, 256 where they are bytes; and its parameters. */
+  vocab: number;
+  params: number;
   /** The text's name, for showing. */
   textName: string;
   step: number;
@@ -126,6 +128,8 @@ const IDLE: RunState = {
   id: '',
   phase: 'idle',
   settings: null,
+  vocab: 256,
+  params: 0,
   textName: '',
   step: 0,
   total: 0,
@@ -372,6 +376,8 @@ export class RunController<M extends ModelPort, T extends TextPort> {
         settings: settings
           ? { ...known, size: settings.size, sampleEvery: settings.sampleEvery }
           : known,
+        vocab: info.config.vocab,
+        params: info.params,
         step,
         total: options.steps,
         from: step,
@@ -650,9 +656,9 @@ export class RunController<M extends ModelPort, T extends TextPort> {
   /** Keeps what the model is now, if this is a step to come back to. */
   async #keepWeights(sampled: boolean): Promise<void> {
     const trainer = this.#trainer;
-    const { step, settings, keptSteps } = this.#shown;
+    const { step, params, keptSteps } = this.#shown;
     const weights = this.#weights;
-    if (!trainer || !settings || !weights.wants(step, sampled, 4 * paramCount(settings))) return;
+    if (!trainer || !weights.wants(step, sampled, 4 * params)) return;
     // Whatever is wrong with the model is the next step's to find.
     const model = await trainer.save('v3').catch(() => null);
     if (!model) return;
@@ -703,7 +709,7 @@ export class RunController<M extends ModelPort, T extends TextPort> {
   }
 
   #meta(step: number, settings: Settings, text: RunText): RunMeta {
-    const { total, samples, milestones, loss, val, last } = this.#shown;
+    const { total, params, samples, milestones, loss, val, last } = this.#shown;
     const { name, sha256 } = text;
     return {
       step,
@@ -719,7 +725,7 @@ export class RunController<M extends ModelPort, T extends TextPort> {
       milestones,
       savedAt: this.#deps.now(),
       begun: this.#begun,
-      params: paramCount(settings),
+      params,
       loss: Number.isFinite(loss) ? loss : null,
       val: val?.loss ?? null,
       hash: last?.lossHash ?? this.#hash,
@@ -746,24 +752,26 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     const s = this.#shown;
     if (!s.settings || !this.#source) return;
     if (byItself && this.#abort) await this.#sample(this.#abort.signal);
-    await this.#keepWeights(true);
+    // At once: another run may be open when the weights are kept.
     this.#patch({ phase: 'done', verdict: this.#judge() }, true);
+    await this.#keepWeights(true);
     await this.save();
     if (byItself) this.#deps.onEnd(this.state.get());
   }
 
   #judge(): Verdict | null {
-    const { settings, step, total, loss } = this.#shown;
+    const { settings, vocab, params, step, total, loss } = this.#shown;
     if (!settings || !this.#source) return null;
     const { batch, accum, ctx, valFraction } = settings;
     const trainBytes = this.#source.blob.size * (1 - valFraction);
     return verdict({
       size: settings.size,
-      params: paramCount(settings),
+      vocab,
+      params,
       steps: step,
       total,
       trainBytes,
-      epochs: (step * batch * accum * ctx) / Math.max(1, trainBytes),
+      epochs: vocab === 256 ? (step * batch * accum * ctx) / Math.max(1, trainBytes) : NaN,
       loss,
       checks: this.curve.checks(),
     });

@@ -44,6 +44,13 @@ it('keeps few of a large model, none of a huge one, and no more without room', a
   expect(weights.wants(100, true, 1)).toBe(false);
 });
 
+it('keeps none of a file that is larger than was thought', async () => {
+  const weights = new EarlierWeights('a', null);
+  for (const step of [0, 10]) await weights.keep(step, { size: 60e6 } as Blob);
+  expect(weights.steps).toEqual([]);
+  expect(weights.wants(30, true, 1)).toBe(false);
+});
+
 it('keeps them in memory where there is no store', async () => {
   const weights = new EarlierWeights('a', null);
   await weights.keep(0, new Blob(['none']));

@@ -65,6 +65,9 @@ export class EarlierWeights {
 
   /** A failure to keep them is none of the run's. */
   async keep(step: number, weights: Blob): Promise<void> {
+    // The file may be larger than what wants() went by.
+    if (mostKept(weights.size) === 0) this.#full = true;
+    if (this.#full) return;
     try {
       if (!this.#store) this.#memory.set(step, weights);
       else if (!(await this.#store.keepWeights(this.#id, step, weights))) this.#full = true;

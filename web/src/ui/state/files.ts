@@ -5,7 +5,7 @@
  */
 import type { FileKind, ModelInfo } from '../../lib/types';
 import { onRebuilt, whenEngine } from '../engine';
-import { fileName, isGguf, modelFileProblem } from '../files/model_file';
+import { fileName, isThirdParty, modelFileProblem } from '../files/model_file';
 import { plainError } from '../plain_error';
 import { withBase } from '../run/settings';
 import { Store } from '../store';
@@ -21,7 +21,7 @@ export interface OpenedFile {
   name: string;
   blob: Blob;
   info: ModelInfo;
-  /** The core's own lines about the file, all checksums checked; '' of one that has none. */
+  /** The core's own lines about the file, all checksums checked; '' of a third party's. */
   lines: string;
 }
 
@@ -53,8 +53,8 @@ export function openModelFile(file: File): Promise<void> {
     const problem = modelFileProblem(file.name, head, file.size);
     if (problem) throw new Error(problem);
     const engine = await whenEngine();
-    // GGUF has no checksums; what is wrong in it opening it tells.
-    const lines = isGguf(head) ? '' : await engine.checkFile(file);
+    // What is wrong in a third party's file opening it tells.
+    const lines = isThirdParty(head) ? '' : await engine.checkFile(file);
     const model = await engine.openModel(file);
     const info = await model.info();
     filesState.patch({ opened: { name: file.name, blob: file, info, lines } });

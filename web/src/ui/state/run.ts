@@ -65,7 +65,7 @@ function showModel(model: Model | null, s: RunState): void {
   if (old?.origin === 'file') old.model.free();
   current.set({
     model,
-    config: gptConfig(s.settings),
+    config: { ...gptConfig(s.settings), vocab: s.vocab },
     origin: 'run',
     label: s.settings.size === 'custom' ? 'Your model' : `Your ${s.settings.size} model`,
     step: s.step,
