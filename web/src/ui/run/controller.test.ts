@@ -325,7 +325,7 @@ describe('RunController', () => {
 
   it('keeps the weights of early steps and of samples, and finds them again', async () => {
     await c.start(settings({ sampleEvery: 150 }), TEXT);
-    await until(() => phase() === 'done');
+    await until(() => c.state.get().savedStep === 400);
     const steps = [0, 10, 30, 100, 150, 300, 400];
     expect(c.state.get().keptSteps).toEqual(steps);
     const at = async (step: number) =>
