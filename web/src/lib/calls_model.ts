@@ -2,7 +2,7 @@
 /**
  * calls_model.ts - making, opening, describing and saving models, and looking into them.
  */
-import { numbers, type Ptr, utf8 } from './abi.js';
+import { errorCode, numbers, type Ptr, utf8 } from './abi.js';
 import { tg_ability, tg_edit_kind, tg_encode_flag, tg_file_kind, tg_model_part } from './abi.gen.js';
 import { type Call, choose, config, offering, using } from './calling.js';
 import { type Core, type Frame, SLICE_MS } from './core.js';
@@ -70,8 +70,10 @@ export const modelOpen: Call<'modelOpen'> = (core, task, file) =>
       const packed = memory.pointer(out);
       if (c.tg_model_can(packed, tg_ability.TG_CAN_TRAIN)) return addModel(core, frame, packed);
       /* A third party's: for writing alone, unless its weights are floats. */
-      if (c.tg_model_open_floats(context, path, out) !== 0) return addModel(core, frame, packed);
+      const status = c.tg_model_open_floats(context, path, out);
+      if (errorCode(status) === 'UNSUPPORTED') return addModel(core, frame, packed);
       c.tg_model_free(packed);
+      core.ok(status);
       return addModel(core, frame, memory.pointer(out));
     }));
 

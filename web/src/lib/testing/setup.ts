@@ -56,13 +56,20 @@ export async function finish(trainer: Trainer): Promise<{ hash: string; loss: nu
 
 const STOP_MS = 100;
 const ROUNDS = 5;
+/** Not even the busiest machine takes that long, by the clock, to stop what does. */
+const WAIT_MS = 10_000;
 
-/** Milliseconds that all threads of this process have computed since, however busy the machine is. */
+/**
+ * Milliseconds that all threads of this process have computed since, however busy the machine is;
+ * those of the clock where something just waits, without computing.
+ */
 export function computing(): () => number {
   const begun = process.cpuUsage();
+  const since = performance.now();
   return () => {
+    const waited = performance.now() - since;
     const { user, system } = process.cpuUsage(begun);
-    return (user + system) / 1000;
+    return waited > WAIT_MS ? waited : (user + system) / 1000;
   };
 }
 

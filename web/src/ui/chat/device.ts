@@ -61,14 +61,15 @@ const WARM_TOKENS = 8;
 const TIMED_TOKENS = 24;
 
 /** Tokens a second of a short text, by a session of its own. */
-export async function decodeSpeed(model: ChatModel): Promise<number> {
+export async function decodeSpeed(model: ChatModel, signal: AbortSignal): Promise<number> {
   const session = await model.session({ ctx: Math.min(128, model.info.ctx) });
   try {
     let speed = 0;
     for (const tokens of [WARM_TOKENS, TIMED_TOKENS]) {
-      const answer = session.complete('Once upon a time', { tokens, temperature: 0 });
+      const answer = session.complete('Once upon a time', { tokens, temperature: 0, signal });
       answer.stats.catch(() => {});
       for await (const _ of answer);
+      signal.throwIfAborted();
       speed = (await answer.stats).tokPerS;
     }
     return speed;
@@ -80,12 +81,13 @@ export async function decodeSpeed(model: ChatModel): Promise<number> {
 /** The same on another device, by an engine that is gone afterwards. What computes elsewhere than
  *  it was asked to is not timed. */
 export async function otherSpeed(
-  engine: Promise<Engine>, on: DeviceName, source: ModelSource,
+  engine: Promise<Engine>, on: DeviceName, source: ModelSource, signal: AbortSignal,
+  onProgress: (share: number) => void,
 ): Promise<number> {
   const other = await engine;
   try {
     if (other.info.device !== on) throw new Error(other.info.notes.at(-1));
-    return await decodeSpeed(await other.openChatModel(source));
+    return await decodeSpeed(await other.openChatModel(source, { signal, onProgress }), signal);
   } finally {
     await other.close();
   }

@@ -9,6 +9,7 @@ import { Notice } from '../parts/notice';
 import { useStore } from '../store';
 import { device, findDevice, gain, isOffered } from './device';
 import { changeDevice, measureDevices, models } from './models';
+import { talk } from './talk';
 
 const DEVICES: readonly { value: DeviceName; label: string }[] = [
   { value: 'cpu', label: 'CPU' },
@@ -18,6 +19,7 @@ const DEVICES: readonly { value: DeviceName; label: string }[] = [
 export function DeviceCard() {
   const state = useStore(device);
   const { opened, busy, place } = useStore(models);
+  const writing = useStore(talk, (t) => t.writing !== null);
   useEffect(() => void findDevice(), []);
   const { adapter, wanted, speeds } = state;
   if (!adapter) return null;
@@ -31,7 +33,7 @@ export function DeviceCard() {
           unlabelled
           value={wanted}
           options={DEVICES}
-          disabled={busy !== ''}
+          disabled={busy !== '' || writing}
           onChange={(to) => void changeDevice(to)}
         />
       ) : (
@@ -51,7 +53,7 @@ export function DeviceCard() {
       {told !== '' && <p class="small">{told}</p>}
       {adapter.state === 'hardware' && opened?.info.writes && (
         <div class="row">
-          <Button disabled={busy !== ''} onClick={() => void measureDevices()}>
+          <Button disabled={busy !== '' || writing} onClick={() => void measureDevices()}>
             Measure both
           </Button>
         </div>

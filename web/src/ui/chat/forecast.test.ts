@@ -2,7 +2,7 @@
 /** forecast.test.ts - rows, the context nearest to a wish, and warnings at their limits. */
 import { describe, expect, it } from 'vitest';
 import type { ModelFacts } from '../../lib/types';
-import { nearest, needs, warning } from './forecast';
+import { nearest, needs, twiceTooMuch, warning } from './forecast';
 
 const FACTS: ModelFacts = {
   name: 'x',
@@ -31,6 +31,12 @@ describe('the forecast', () => {
     expect(nearest(rows, 3000)?.ctx).toBe(2048);
     expect(nearest(rows, 1e6)?.ctx).toBe(4096);
     expect(nearest(rows, 1)?.ctx).toBe(1024);
+  });
+
+  it('has two copies of a model where the machine has room for them', () => {
+    expect(twiceTooMuch(5e9, undefined)).toBe('');
+    expect(twiceTooMuch(1e8, 0.5)).toBe('');
+    expect(twiceTooMuch(3e8, 0.5)).toMatch(/Two copies .*696 MB .*about 0\.5 GB/);
   });
 
   it('warns of what a module cannot have, and of half of the machine', () => {

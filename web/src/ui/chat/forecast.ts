@@ -41,6 +41,18 @@ export function nearest(rows: readonly Need[], ctx: number): Need | undefined {
   return rows.findLast((row) => row.ctx <= ctx) ?? rows[0];
 }
 
+/** Part of the device API that browsers of the Chromium family have. */
+export function deviceGib(): number | undefined {
+  return (navigator as Navigator & { deviceMemory?: number }).deviceMemory;
+}
+
+/** A sentence if the machine has no room for a model and another copy of it; '' if it has. */
+export function twiceTooMuch(weightBytes: number, gib: number | undefined): string {
+  const both = 2 * (weightBytes + WORK_BYTES);
+  if (gib === undefined || both <= gib * 2 ** 30) return '';
+  return `Two copies of this model need ${bytes(both)} of a machine with about ${gib} GB.`;
+}
+
 /** A sentence if that much is too much; `deviceGib` is the browser's own word, or undefined. */
 export function warning(need: Need, deviceGib: number | undefined): string {
   if (need.total > MOST_BYTES) {

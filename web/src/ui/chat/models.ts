@@ -22,7 +22,7 @@ import { Store } from '../store';
 import { modelAddress } from './address';
 import { openDrawer } from './drawer';
 import { decodeSpeed, device, otherSpeed, wantDevice } from './device';
-import { needs, nearest } from './forecast';
+import { deviceGib, needs, nearest, twiceTooMuch } from './forecast';
 import { type HubFile, type HubModel, hubModel, hubSha256, isHubName } from './hub';
 import { CHAT_DEFAULTS, type ChatSettings, NO_TEMPLATE } from './settings';
 
@@ -161,28 +161,42 @@ export async function closeModel(): Promise<void> {
 
 /** Another device, for the model that is open, too; the conversation stays. */
 export async function changeDevice(to: DeviceName): Promise<void> {
-  const { busy, opened, chosen } = models.get();
+  const { busy, opened } = models.get();
   if (busy !== '' || to === device.get().wanted) return;
   wantDevice(to);
-  if (opened && chosen?.source === opened.source) await openChosen();
+  if (opened) await load(opened);
   else await closeModel();
 }
 
-/** A short text on both devices: by the model that is open, and by another one for so long. */
+/** A short text on both devices: by the model that is open, and by a copy of it for so long. */
 export function measureDevices(): Promise<void> {
   return doing('Measuring both devices', async () => {
     const { opened, place } = models.get();
     if (!opened || !place || !model) return;
-    const here = await decodeSpeed(model);
+    const tooMuch = twiceTooMuch(opened.info.weightBytes, deviceGib());
+    if (tooMuch) throw new Error(tooMuch);
+    const { signal } = (control = new AbortController());
+    const onProgress = (loading: number) => models.patch({ loading });
+    onProgress(0);
+    const here = await decodeSpeed(model, signal);
     const there: DeviceName = place.device === 'cpu' ? 'webgpu' : 'cpu';
-    const speed = await otherSpeed(openEngine(there), there, opened.source);
+    const speed = await otherSpeed(
+      openEngine(there), there, opened.source, signal, onProgress,
+    ).catch((e: unknown) => {
+      // Not the engine in hand: what is open stays, whatever happened to the other one.
+      throw new Error(plainError(e));
+    });
     device.patch({ speeds: { model: opened.name, of: { [place.device]: here, [there]: speed } } });
   });
 }
 
-/** True if the error is that the engine's worker has died: the next call starts another one. */
-export function engineDied(e: unknown): boolean {
+/**
+ * True if the error is that the engine's worker has died: the next call starts another one. Whose
+ * conversation is not the one in hand any more lost an engine that was closed, and nothing else.
+ */
+export function engineDied(e: unknown, of: ChatSession | null = session): boolean {
   if (!(e instanceof TinygptError && e.code === 'CLOSED')) return false;
+  if (of !== session) return true;
   engine = null;
   forget();
   models.patch({ problem: `${plainError(e)} Open the model again.` });
@@ -301,11 +315,14 @@ export function choose(stored: StoredModel): Promise<void> {
   return doing(`Looking at ${stored.name}`, () => look(shown));
 }
 
-/** Loads the chosen model and begins a conversation; another one that was open is closed. */
-export function openChosen(): Promise<void> {
+/** Loads the chosen model. */
+export async function openChosen(): Promise<void> {
   const { chosen } = models.get();
-  if (!chosen) return Promise.resolve();
-  const { name, source } = chosen;
+  if (chosen) await load(chosen);
+}
+
+/** Loads a model and begins a conversation; another one that was open is closed. */
+function load({ name, source }: Shown): Promise<void> {
   return doing(`Loading ${name}`, async () => {
     if (model) await closeModel();
     const { signal } = (control = new AbortController());
@@ -347,7 +364,9 @@ export async function openStored(id: string): Promise<void> {
 /** The model that is open, with a context of that many tokens; the conversation stays. */
 export async function openLonger(ctx: number): Promise<void> {
   chatSettings.patch({ ctx });
-  await openChosen();
+  const { opened, chosen } = models.get();
+  const wanted = opened ?? chosen;
+  if (wanted) await load(wanted);
 }
 
 export function isOpen(stored: StoredModel): boolean {

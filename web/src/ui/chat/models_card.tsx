@@ -11,7 +11,7 @@ import { Notice } from '../parts/notice';
 import { Bar, Stat } from '../parts/stat';
 import { useStore } from '../store';
 import { FileButton } from '../text/text_box';
-import { needs, nearest, warning } from './forecast';
+import { deviceGib, needs, nearest, warning } from './forecast';
 import { CATALOGUE } from './hub';
 import {
   addAddress,
@@ -28,6 +28,7 @@ import {
   resume,
   stopAdding,
 } from './models';
+import { talk } from './talk';
 import { KEY_TYPES, NO_TEMPLATE } from './settings';
 
 export function ModelsCard() {
@@ -303,11 +304,6 @@ function Add({ busy }: { busy: boolean }) {
   );
 }
 
-/** Part of the device API that browsers of the Chromium family have. */
-function deviceGib(): number | undefined {
-  return (navigator as Navigator & { deviceMemory?: number }).deviceMemory;
-}
-
 const OWN: Record<string, string> = {
   true: 'its own template',
   false: 'it has none, and continues a text',
@@ -317,6 +313,7 @@ const OWN: Record<string, string> = {
 export function ForecastCard() {
   const { chosen, opened, busy } = useStore(models);
   const { ctx, keys, template } = useStore(chatSettings);
+  const writing = useStore(talk, (t) => t.writing !== null);
   if (!chosen || chosen.source === opened?.source) return null;
   const { facts } = chosen;
   const rows = needs(facts, keys);
@@ -376,7 +373,7 @@ export function ForecastCard() {
         <Button
           kind="primary"
           icon="play"
-          disabled={busy !== ''}
+          disabled={busy !== '' || writing}
           onClick={() => void openChosen()}
         >
           Load it

@@ -311,7 +311,7 @@ async function answer(others: readonly string[] = []): Promise<void> {
     if (goesOn) talk.patch({ turns, writing: null });
     else talk.patch({ draft: last.text, turns: turns.slice(0, -1), writing: null });
     void keep();
-    if (!engineDied(e)) talk.patch({ problem: explain(e) });
+    if (!engineDied(e, session)) talk.patch({ problem: explain(e) });
   }
 }
 
@@ -341,7 +341,7 @@ export async function continueText(): Promise<void> {
   } catch (e) {
     if (control !== mine) return;
     talk.patch({ writing: null });
-    if (!engineDied(e)) talk.patch({ problem: explain(e) });
+    if (!engineDied(e, session)) talk.patch({ problem: explain(e) });
   }
 }
 

@@ -182,6 +182,7 @@ function Turns() {
 function Dropped({ n }: { n: number }) {
   const longer = useStore(models, (m) => longerContext(m.chosen?.facts, m.opened?.capacity ?? 0));
   const busy = useStore(models, (m) => m.busy !== '');
+  const writing = useStore(talk, (t) => t.writing !== null);
   return (
     <li class="chat-dropped">
       <p class="quiet" role="status">
@@ -189,7 +190,7 @@ function Dropped({ n }: { n: number }) {
         more, and {n === 1 ? 'is' : 'are'} not read.
       </p>
       {longer > 0 && (
-        <Button disabled={busy} onClick={() => void openLonger(longer)}>
+        <Button disabled={busy || writing} onClick={() => void openLonger(longer)}>
           Load it with {count(longer)} tokens
         </Button>
       )}

@@ -4,7 +4,7 @@ import { looksLikeHtml } from '../text/sniff';
 
 /** A third-party model up to here may be opened beside what is trained; a larger one under Chat alone,
  *  which has a memory of its own and tells before what a model takes. */
-const BESIDE_BYTES = 400e6;
+export const BESIDE_BYTES = 400e6;
 
 /** Whether a dropped file is a model rather than a text. */
 export function isModelName(name: string): boolean {

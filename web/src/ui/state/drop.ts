@@ -4,7 +4,7 @@
  * a folder of one, under Chat, anything else is the text. Without this a browser would leave the page,
  * and the run, to show the file.
  */
-import { isChatModelName, isModelName } from '../files/model_file';
+import { BESIDE_BYTES, isChatModelName, isModelName } from '../files/model_file';
 import { openModelFile } from './files';
 import { openView, view } from './route';
 import { takeFiles } from './text';
@@ -22,15 +22,17 @@ export function startDrop(): void {
       void filesOf(entry as FileSystemDirectoryEntry).then(takeFolder);
       return;
     }
-    const model = files.find((f) => isModelName(f.name));
+    // Where models are opened, a zip file is a folder of one.
+    const zips = view.get() === 'files';
+    const model = files.find((f) => isModelName(f.name) || (zips && /\.zip$/i.test(f.name)));
     if (model) {
       openView('files');
       void openModelFile(model);
       return;
     }
     const chat = files.find((f) => isChatModelName(f.name));
-    // Where models are opened or write, a third-party one is to write there.
-    if (chat && ['files', 'write'].includes(view.get())) {
+    // Where models are opened or write, a third-party one is to write there, if it is small enough.
+    if (chat && chat.size <= BESIDE_BYTES && ['files', 'write'].includes(view.get())) {
       void openModelFile(chat);
       return;
     }

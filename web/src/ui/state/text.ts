@@ -338,10 +338,11 @@ export function takeAddress(typed: string): Promise<void> {
 export function takePublic(from: 'wikipedia' | 'dataset', typed: string, bytes: number): Promise<void> {
   return takeFetched(async (signal, onProgress) => {
     const { wikipedia, dataset } = await import('../text/public_texts');
-    const { name, text, licence } =
+    const { name, text, licence, cut } =
       from === 'wikipedia'
         ? await wikipedia(typed, { signal, onProgress })
         : await dataset(typed, bytes, { signal, onProgress });
+    if (cut) notify('warning', `This is a part of ${name}, the rest did not come. ${cut}`);
     return [text, { kind: 'public', name, licence }];
   });
 }

@@ -24,6 +24,7 @@ function answer(url: URL): [number, unknown] {
         },
       }];
     case '/api/datasets/owner/tales':
+    case '/api/datasets/owner/long':
       return [200, { id: 'owner/tales', tags: ['license:cdla-sharing-1.0'] }];
     case '/splits':
       return [200, {
@@ -33,6 +34,7 @@ function answer(url: URL): [number, unknown] {
         ],
       }];
     case '/rows':
+      if (url.searchParams.get('dataset') === 'owner/long' && offset === 200) return [429, {}];
       return [200, {
         features: [
           { feature_idx: 0, name: 'id', type: { dtype: 'int64', _type: 'Value' } },
@@ -41,7 +43,7 @@ function answer(url: URL): [number, unknown] {
         ],
         rows: Array.from({ length: Math.max(0, Math.min(100, 250 - offset)) }, (_, i) => ({
           row_idx: offset + i, row: { id: i, title: 't', text: `Tale ${offset + i}.` },
-          truncated_cells: [],
+          truncated_cells: url.searchParams.get('dataset') === 'owner/long' && i === 7 ? ['text'] : [],
         })),
         num_rows_total: 250,
       }];
@@ -89,7 +91,9 @@ describe('a data set of Hugging Face', () => {
   it('gives its rows up to a size, from its training part', async () => {
     asked = [];
     const all = await dataset('owner/tales', 1e6, { host });
-    expect(all).toMatchObject({ name: 'owner/tales, Hugging Face', licence: 'cdla-sharing-1.0' });
+    expect(all).toMatchObject({
+      name: 'owner/tales, Hugging Face', licence: 'cdla-sharing-1.0', cut: '',
+    });
     expect((await all.text.text()).trim().split('\n\n')).toHaveLength(250);
     const rows = asked.filter((u) => u.pathname === '/rows');
     expect(rows.map((u) => u.searchParams.get('offset'))).toEqual(['0', '100', '200']);
@@ -97,6 +101,14 @@ describe('a data set of Hugging Face', () => {
     const few = await dataset('https://huggingface.co/datasets/owner/tales/', 100, { host });
     expect(few.text.size).toBeGreaterThanOrEqual(100);
     expect(few.text.size).toBeLessThan(120);
+  });
+
+  it('keeps what came before a refusal, without texts of which the end is missing', async () => {
+    const { text, cut } = await dataset('owner/long', 1e6, { host });
+    const tales = (await text.text()).trim().split('\n\n');
+    expect(tales).toHaveLength(198);
+    expect(tales[7]).toBe('Tale 8.');
+    expect(cut).toMatch(/429/);
   });
 
   it('says what is wrong, and stops', async () => {

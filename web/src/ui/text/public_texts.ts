@@ -10,6 +10,8 @@ export interface PublicText {
   name: string;
   text: Blob;
   licence: string;
+  /** Why there is less of it than was asked for; '' if there is not. */
+  cut: string;
 }
 
 export interface PublicOptions {
@@ -21,16 +23,20 @@ export interface PublicOptions {
   host?: string;
 }
 
+/** A request that takes longer than this has failed. */
+const WAIT_MS = 60_000;
+
 /** The address with these parameters, as JSON; what goes wrong is said in a sentence. */
 async function ask(
   base: string, parameters: Record<string, string>, o: PublicOptions, nothing: string,
 ): Promise<unknown> {
   const url = new URL(base);
   for (const [key, value] of Object.entries(parameters)) url.searchParams.set(key, value);
+  const signal = AbortSignal.any([...(o.signal ? [o.signal] : []), AbortSignal.timeout(WAIT_MS)]);
   let answer: Response;
   try {
     answer = await (o.fetch ?? fetch)(url, {
-      credentials: 'omit', referrerPolicy: 'no-referrer', signal: o.signal ?? null,
+      credentials: 'omit', referrerPolicy: 'no-referrer', signal,
     });
   } catch {
     throw new FetchProblem(o.signal?.aborted ? 'Stopped.' : `${url.host} cannot be reached.`);
@@ -94,6 +100,7 @@ export async function wikipedia(typed: string, o: PublicOptions = {}): Promise<P
     name: `${names[0]}${more}, Wikipedia`,
     text: new Blob(parts),
     licence: WIKIPEDIA_LICENCE,
+    cut: '',
   };
 }
 
@@ -108,7 +115,7 @@ interface Splits {
 
 interface Rows {
   features?: { name?: string; type?: { dtype?: string } }[];
-  rows?: { row?: Record<string, unknown> }[];
+  rows?: { row?: Record<string, unknown>; truncated_cells?: string[] }[];
   num_rows_total?: number;
 }
 
@@ -152,20 +159,27 @@ export async function dataset(
   const pieces: string[] = [];
   let size = 0;
   let column: string | undefined;
+  let cut = '';
   for (let offset = 0, total = Infinity; size < bytes && offset < total; offset += ROWS) {
-    const rows = (await ask(
-      `${viewer}/rows`,
-      {
-        dataset: name, config: part.config ?? 'default', split: part.split ?? 'train',
-        offset: String(offset), length: String(ROWS),
-      },
-      o,
-      nothing,
-    )) as Rows;
+    const wanted = {
+      dataset: name, config: part.config ?? 'default', split: part.split ?? 'train',
+      offset: String(offset), length: String(ROWS),
+    };
+    let rows: Rows;
+    try {
+      rows = (await ask(`${viewer}/rows`, wanted, o, nothing)) as Rows;
+    } catch (e) {
+      if (size === 0 || o.signal?.aborted) throw e;
+      // What came is kept: the next try would begin at the first row.
+      cut = (e as Error).message;
+      break;
+    }
     column ??= columnOf(rows);
     if (column === undefined) throw new FetchProblem(`“${name}” has no column of text.`);
     if (!rows.rows?.length) break;
-    for (const { row } of rows.rows) {
+    for (const { row, truncated_cells: parts } of rows.rows) {
+      // Of a cell that is too long for the answer there is the beginning alone.
+      if (parts?.includes(column)) continue;
       const text = String(row?.[column] ?? '').trim();
       if (text === '' || size >= bytes) continue;
       pieces.push(`${text}\n\n`);
@@ -175,5 +189,5 @@ export async function dataset(
     o.onProgress?.(Math.min(1, Math.max(size / bytes, offset / total)));
   }
   if (size === 0) throw new FetchProblem(`“${name}” has no text in its first rows.`);
-  return { name: `${name}, Hugging Face`, text: new Blob(pieces), licence: licenceOf(card) };
+  return { name: `${name}, Hugging Face`, text: new Blob(pieces), licence: licenceOf(card), cut };
 }
