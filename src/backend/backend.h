@@ -22,8 +22,10 @@ typedef struct tg_run {
     void *cancel_user;
     double *step_ms; /* [n_steps] gets the time of each step; NULL: not measured */
     bool often;      /* a device may run each step again and again for a better time */
-    bool later; /* a device is not waited for: PENDING, and begun, when all is submitted; becomes
-                   false where the CPU computes after all */
+    bool unbroken; /* submits of a device follow each other without a wait: nobody else may compute
+                      in between, since the plan adds to states in place and cannot begin again */
+    bool later;    /* a device is not waited for: PENDING, and begun, when all is submitted; becomes
+                      false where the CPU computes after all */
 } tg_run;
 
 /* Has a run that was ended by a stop anything behind it? */

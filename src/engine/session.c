@@ -49,6 +49,11 @@ static tg_status bind_class(tg_decoder *d, tg_session_class *k, void *memory) {
     return tg_cache_bind(&d->cache, &k->plan);
 }
 
+static void free_class(tg_session_class *k) {
+    if (k->built) tg_graph_deinit(&k->graph);
+    k->built = false;
+}
+
 /* Its memory is its own: the rows' logits are read while other plans run. */
 tg_status tg_decoder_want_rows(tg_decoder *d) {
     tg_session_class *k = &d->rows;
@@ -56,7 +61,7 @@ tg_status tg_decoder_want_rows(tg_decoder *d) {
     const int32_t most = d->cache.n_sequences > TG_AHEAD_MAX ? d->cache.n_sequences : TG_AHEAD_MAX;
     k->every_row = true;
     k->rows = d->cache.n_sequences == 1 && d->capacity < most ? d->capacity : most;
-    if (k->built) tg_graph_deinit(&k->graph); /* of a call that failed */
+    free_class(k); /* of a call that failed */
     TG_TRY(build_class(d, k));
     TG_TRY(tg_runtime_block(d->ctx, tg_plan_memory_bytes(&k->plan), &k->memory));
     const tg_status status = bind_class(d, k, k->memory.data);
@@ -64,11 +69,8 @@ tg_status tg_decoder_want_rows(tg_decoder *d) {
     return status;
 }
 
-static tg_status build(tg_decoder *d, int32_t n_sessions) {
+static tg_status build_plans(tg_decoder *d) {
     size_t bytes = 0;
-    TG_TRY(tg_cache_init(&d->cache, d->ctx, &d->arena, &d->model->layout.config, d->kv, d->capacity,
-                         TG_SESSION_ROWS_MAX, n_sessions));
-    tg_cache_pages_begin(d);
     for (int i = 0; i < TG_SESSION_CLASSES; i++) {
         tg_session_class *k = &d->by_rows[i];
         k->rows = class_rows[i] < d->capacity ? class_rows[i] : d->capacity;
@@ -79,6 +81,29 @@ static tg_status build(tg_decoder *d, int32_t n_sessions) {
     for (int i = 0; i < TG_SESSION_CLASSES; i++)
         TG_TRY(bind_class(d, &d->by_rows[i], d->memory.data));
     return TG_OK;
+}
+
+static void free_plans(tg_decoder *d) {
+    for (int i = 0; i < TG_SESSION_CLASSES; i++) free_class(&d->by_rows[i]);
+    free_class(&d->rows);
+    tg_runtime_block_free(d->ctx, &d->rows.memory);
+    tg_runtime_block_free(d->ctx, &d->memory);
+}
+
+tg_status tg_decoder_want_plans(tg_decoder *d) {
+    if (d->memory.data && !(d->by_rows[0].plan.levers & d->ctx->backend->unwanted_levers))
+        return TG_OK;
+    free_plans(d);
+    const tg_status status = build_plans(d);
+    if (status != TG_OK) free_plans(d);
+    return status;
+}
+
+static tg_status build(tg_decoder *d, int32_t n_sessions) {
+    TG_TRY(tg_cache_init(&d->cache, d->ctx, &d->arena, &d->model->layout.config, d->kv, d->capacity,
+                         TG_SESSION_ROWS_MAX, n_sessions));
+    tg_cache_pages_begin(d);
+    return build_plans(d);
 }
 
 tg_status tg_decoder_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, tg_kv_type kv,
@@ -113,12 +138,8 @@ tg_status tg_decoder_open(tg_context *ctx, tg_model *model, int32_t ctx_tokens, 
 void tg_decoder_close(tg_decoder *d) {
     if (!d) return;
     const tg_mem mem = d->ctx->err.mem;
-    for (int i = 0; i < TG_SESSION_CLASSES; i++)
-        if (d->by_rows[i].built) tg_graph_deinit(&d->by_rows[i].graph);
-    if (d->rows.built) tg_graph_deinit(&d->rows.graph);
-    tg_runtime_block_free(d->ctx, &d->rows.memory);
+    free_plans(d);
     tg_cache_deinit(&d->cache);
-    tg_runtime_block_free(d->ctx, &d->memory);
     tg_runtime_block_free(d->ctx, &d->copies.block);
     tg_arena_deinit(&d->arena);
     tg_free(&mem, d, sizeof *d);
@@ -386,15 +407,18 @@ bool tg_session_recovered(tg_session *s, tg_run *run, tg_status *status) {
 }
 
 /* A piece begins with its tokens in the plan's input. The plan's memory is the session's own, so
- * nobody else's run comes between two slices of it. What the cache lacks of the tokens before comes
+ * nobody else's run comes between two slices of it; a GPU, whose plans share theirs, begins such a
+ * run again. What the cache lacks of the tokens before comes
  * first. */
 tg_status tg_feeding_go_on(tg_session *s, tg_feeding *f, double deadline_ms) {
     f->run.deadline_ms = deadline_ms;
     if (tg_session_find_cache(s)) tg_run_restart(&f->run);
     while (f->done < f->n) {
+        TG_TRY(tg_decoder_want_plans(s->d));
         const bool again = s->n_held < s->n_tokens;
         const size_t left = again ? (size_t)(s->n_tokens - s->n_held) : f->n - f->done;
         const int32_t *tokens = again ? s->fed + s->n_held : f->tokens + f->done;
+        if (f->ahead) TG_TRY(tg_decoder_want_rows(s->d));
         tg_session_class *k = f->ahead && !again ? &s->d->rows : tg_decoder_class_for(s->d, left);
         const size_t rows = left < (size_t)k->rows ? left : (size_t)k->rows;
         if (!tg_run_begun(&f->run)) {

@@ -170,6 +170,9 @@ tg_status tg_session_run_plan(tg_session *s, tg_plan *plan, const tg_scalars *rt
 bool tg_session_recovered(tg_session *s, tg_run *run, tg_status *status);
 /* session.c, for ahead.c and batch.c: makes the plan that gives every row's logits, once. */
 tg_status tg_decoder_want_rows(tg_decoder *d);
+/* Before a run: the plans are those of the backend that computes now. Where the last device is lost
+ * they are of a GPU, with ops in one that only its shaders have so. */
+tg_status tg_decoder_want_plans(tg_decoder *d);
 /* The smallest class that takes n rows, or the largest. */
 tg_session_class *tg_decoder_class_for(tg_decoder *d, size_t n);
 /* Before a run that brings the cache to n positions. */

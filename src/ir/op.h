@@ -237,8 +237,9 @@ typedef struct tg_op_desc {
     bool structural;             /* no kernel: input, state, view, constant ... */
     bool is_state;               /* structural: memory that outlives a run, bound by name */
     bool is_constant;            /* structural: a scalar, attr.f[0] */
-    bool scalar_only;            /* its reference is all it ever has: a few scalars, or one row */
-    bool ends_rows;              /* its outputs have no dynamic rows although its inputs do */
+    /* its reference is all it ever has: a few scalars, one row, or what only a GPU's plans fuse */
+    bool scalar_only;
+    bool ends_rows;   /* its outputs have no dynamic rows although its inputs do */
     uint8_t work_out; /* bit k: out k is work space, and what a run leaves in it means nothing */
     bool recompute;   /* cheap enough to be computed again in the backward pass rather than kept */
 

@@ -51,7 +51,7 @@ static tg_status find_in_step(tg_trainer *t, double deadline_ms, size_t i, char 
                               size_t name_bytes, bool *found) {
     tg_plan *plan = &t->plans.grad;
     tg_run *run = &t->finding.run;
-    if (!tg_run_begun(run)) *run = (tg_run) { .next = i, .end = i + 1 };
+    if (!tg_run_begun(run)) *run = (tg_run) { .next = i, .end = i + 1, .unbroken = true };
     run->deadline_ms = deadline_ms;
     TG_TRY(tg_backend_run(t->ctx->backend, plan, &t->rt, run));
     tg_run_restart(run);

@@ -245,6 +245,7 @@ tg_train_fault_fn tg_train_fault = NULL;
 /* A finished plan leaves its place at its end, so it is set back here for the next plan. */
 static tg_status go_on(tg_trainer *t, tg_plan *plan, double deadline_ms) {
     t->run.deadline_ms = deadline_ms;
+    t->run.unbroken = true;
     TG_TRY(tg_backend_run(t->ctx->backend, plan, &t->rt, &t->run));
     tg_run_restart(&t->run);
     return TG_OK;
@@ -361,7 +362,7 @@ static void end_step(tg_trainer *t) {
  * is saved, shown or measured next is as it was, and an update that is refused leaves the weights
  * that it is of. A text that cannot be read is the next step's error. */
 static tg_status go_ahead(tg_trainer *t) {
-    tg_run run = { .next = 0 };
+    tg_run run = { .unbroken = true };
     const tg_scalars rt = { .lr = t->rt.lr, .step = t->rt.step };
     if (tg_train_fill(t, t->step + 1, 0) != TG_OK) {
         tg_ctx_clear(&t->ctx->err);

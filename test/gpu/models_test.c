@@ -300,12 +300,14 @@ static int lose_at(void *user, const tg_token *token) {
     return 0;
 }
 
-/* The likeliest tokens behind 40 others, in slices as short as can be; how many polls it took. */
-static size_t answer_in_slices(tg_context *ctx, const char *path, const int *lose, int32_t *ids) {
+/* The likeliest tokens behind 40 others, in slices as short as can be; how many polls it took.
+ * others: between any two slices another session computes, whose plans have the same workspace. */
+static size_t answer_in_slices(tg_context *ctx, const char *path, const int *lose, bool others,
+                               int32_t *ids) {
     enum { PROMPT = 40 };
     int32_t prompt[PROMPT];
     tg_model *m;
-    tg_session *s;
+    tg_session *s, *other = NULL;
     tg_job *job;
     tg_generate_stats stats;
     losing l = { ctx, 0, lose };
@@ -322,10 +324,17 @@ static size_t answer_in_slices(tg_context *ctx, const char *path, const int *los
     g.user = &l;
     OK(ctx, tg_model_open(ctx, path, &m));
     OK(ctx, tg_session_new(ctx, m, 64, &s));
+    if (others) OK(ctx, tg_session_new(ctx, m, 64, &other));
     OK(ctx, tg_session_continue_job(s, &g, &stats, &job));
     size_t polls = 1;
     tg_status status;
-    while ((status = tg_job_poll(job, 1e-6)) == TG_PENDING) polls++;
+    while ((status = tg_job_poll(job, 1e-6)) == TG_PENDING) {
+        polls++;
+        if (!others) continue;
+        OK(ctx, tg_session_rewind(other, 0));
+        OK(ctx, tg_session_eval(other, prompt + 7, polls % 2 ? 1 : 20, NULL));
+    }
+    tg_session_free(other);
     tg_job_free(job);
     OK(ctx, status);
     assert_int_equal(stats.new_tokens, ANSWER);
@@ -341,14 +350,16 @@ static void slices_as_whole(void **state) {
     static const char path[] = "test/golden/lm/llama.gguf";
     int32_t want[ANSWER], have[ANSWER];
     tg_context *cpu = open_context(1, NULL, "-int8_activations");
-    answer_in_slices(cpu, path, NULL, want);
+    answer_in_slices(cpu, path, NULL, false, want);
     on_the_cpu = 0;
-    const size_t polls = answer_in_slices(gpu, path, NULL, have);
+    const size_t polls = answer_in_slices(gpu, path, NULL, false, have);
     assert_int_equal(on_the_cpu, 0);
     assert_memory_equal(have, want, sizeof want);
     /* One a token comes from generation, where no plan is cut. */
     if (polls < ANSWER + 3)
         fail_msg("polls: want more than the %d tokens, have %zu", ANSWER, polls);
+    answer_in_slices(gpu, path, NULL, true, have);
+    assert_memory_equal(have, want, sizeof want);
     tg_context_free(cpu);
 }
 
@@ -360,8 +371,8 @@ static void answers_go_on_without_the_device(void **state) {
     int32_t want[ANSWER], have[ANSWER];
     if (is_slow) return; /* it compiles all anew for each device; wgpu on lavapipe is asked */
     tg_context *cpu = open_context(1, NULL, "-int8_activations");
-    answer_in_slices(cpu, "test/golden/lm/llama.gguf", NULL, want);
-    answer_in_slices(gpu, "test/golden/lm/llama.gguf", at, have);
+    answer_in_slices(cpu, "test/golden/lm/llama.gguf", NULL, false, want);
+    answer_in_slices(gpu, "test/golden/lm/llama.gguf", at, false, have);
     assert_memory_equal(have, want, sizeof want);
     assert_int_equal(gpu->losses, LOSSES);
     assert_ptr_equal(gpu->backend, gpu->cpu);

@@ -125,13 +125,13 @@ static void read_matrices(const tg_gpu_ask *ask, WGPUAdapter adapter, tg_gpu_inf
 
 static void find_matrices(const tg_gpu_ask *ask, WGPUAdapter adapter, tg_gpu_names names,
                           WGPUFeatureName number, tg_gpu_info *info) {
-    const char *why = is_left_out("matrices") ? "left out"
-                      : !names.dawn           ? "wgpu-native has none in this form"
-                      : !info->f16            ? "without f16 there are none"
-                      : !ask->has(adapter, number)
-                          ? (names.before ? "a newer Dawn may have them: tools/setup.sh fetches one"
-                                          : "not offered")
-                          : NULL;
+    const char *why =
+        is_left_out("matrices") ? "left out"
+        : !names.dawn           ? "wgpu-native has none in this form"
+        : !info->f16            ? "without f16 there are none"
+        : !ask->has(adapter, number)
+            ? (names.before ? "this Dawn is an older one, and has none" : "not offered")
+            : NULL;
     info->has_matrices = false;
     if (why)
         snprintf(info->matrices, sizeof info->matrices, "%s", why);

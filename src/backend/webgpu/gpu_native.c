@@ -536,6 +536,8 @@ tg_status tg_gpu_open(tg_ctx *ctx, tg_gpu **out) {
     tg_status s = open_library(g, any ? NULL : named);
     if (s == TG_OK) s = open_gpu(g);
     while (s == TG_E_DEVICE && any && open_usual(g)) {
+        tg_say(ctx, TG_LOG_WARNING, "%s; %s is tried instead", ctx->message, g->info.library);
+        tg_ctx_clear(ctx);
         close_device(g);
         s = open_gpu(g);
     }

@@ -263,6 +263,16 @@ static tg_status compile_all(self_test *g) {
 }
 
 /* What the adapter lacks. Without matrices nothing is rounded either. */
+/* What tiles and sums of matmul_matrices.wgsl take. */
+enum { MATRICES_GROUP_BYTES = 24576 };
+
+/* Mixed precision without matrices would be f32 under another name. */
+static void turn_off_rounding(self_test *g) {
+    const uint32_t levers = g->shaders->levers;
+    if (!(levers & TG_LEVER_BIT(subgroup_matrices)) && levers & TG_LEVER_BIT(f16_storage))
+        turn_off(g, TG_LEVER_f16_storage, "for subgroup_matrices alone");
+}
+
 static void turn_off_absent(self_test *g) {
     const tg_gpu_info *info = tg_gpu_get_info(g->shaders->gpu);
     const uint32_t levers = g->shaders->levers;
@@ -270,9 +280,10 @@ static void turn_off_absent(self_test *g) {
         turn_off(g, TG_LEVER_subgroups, "not offered");
     if (!info->has_matrices && levers & TG_LEVER_BIT(subgroup_matrices))
         turn_off(g, TG_LEVER_subgroup_matrices, info->matrices);
-    if (!(g->shaders->levers & TG_LEVER_BIT(subgroup_matrices)) &&
-        levers & TG_LEVER_BIT(f16_storage))
-        turn_off(g, TG_LEVER_f16_storage, "for subgroup_matrices alone");
+    else if (info->max_group_bytes < MATRICES_GROUP_BYTES &&
+             levers & TG_LEVER_BIT(subgroup_matrices))
+        turn_off(g, TG_LEVER_subgroup_matrices, "want 24576 bytes of workgroup memory");
+    turn_off_rounding(g);
 }
 
 static tg_status try_all(self_test *g, bool tuned, bool *merges) {
@@ -284,6 +295,7 @@ static tg_status try_all(self_test *g, bool tuned, bool *merges) {
     TG_TRY(test_merges(g, merges));
     TG_TRY(try_lever(g, TG_LEVER_subgroups, try_sums));
     TG_TRY(try_lever(g, TG_LEVER_subgroup_matrices, try_matrices));
+    turn_off_rounding(g);
     return tuned ? try_lever(g, TG_LEVER_tuned_tiles, try_tiles) : TG_OK;
 }
 

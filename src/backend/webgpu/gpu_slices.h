@@ -10,6 +10,10 @@
  *
  *     steps  | 2 | 8       | 32 ...                      | the rest, with the reading of the
  * outputs submit, wait  submit, wait                  submit
+ *
+ * Between two submits that are waited for another plan may compute, in the same workspace: then the
+ * run begins again, unbroken. A plan that cannot begin again is unbroken from the start: a queue of
+ * short submits, which lets a desktop in between as well, and the first run of it is one.
  */
 #ifndef TG_BACKEND_WEBGPU_GPU_SLICES_H
 #define TG_BACKEND_WEBGPU_GPU_SLICES_H
@@ -45,6 +49,12 @@ static inline size_t tg_gpu_slice_end(tg_gpu_slices *s, size_t begin) {
     const bool shorter = ms > TG_GPU_SUBMIT_MS * 4 / 5;
     if (s->steps > 0 && (longer || shorter)) s->steps = n * share < 1 ? 1 : (size_t)(n * share);
     return s->end;
+}
+
+/* All of a plan has ended whose submits followed each other without a wait. */
+static inline void tg_gpu_slices_unbroken(tg_gpu_slices *s, size_t all, double begun_ms) {
+    const double ms = tg_time_ms() - begun_ms, n = (double)all * TG_GPU_SLICE_MS / ms;
+    s->steps = ms < TG_GPU_SUBMIT_MS * 4 / 5 ? all : n < 1 ? 1 : (size_t)n;
 }
 
 #endif

@@ -19,7 +19,8 @@ const char *tg_gpu_fours(bool vec4, bool merged) {
 tg_status tg_gpu_self_test(tg_shader_cache *shaders, bool tuned, bool *merges, char *why,
                            size_t room) {
     (void)tuned, (void)why, (void)room;
-    shaders->levers &= ~(TG_LEVER_BIT(subgroups) | TG_LEVER_BIT(subgroup_matrices));
+    shaders->levers &=
+        ~(TG_LEVER_BIT(subgroups) | TG_LEVER_BIT(subgroup_matrices) | TG_LEVER_BIT(f16_storage));
     *merges = true;
     return TG_OK;
 }

@@ -37,6 +37,7 @@ static tg_status new_mirror(tg_mirrors *w, tg_mirror **out) {
     if (!m) return tg_fail_memory(w->ctx, "list of mirrors", bytes + sizeof(tg_mirror));
     w->list = m;
     *out = &m[w->n++];
+    **out = (tg_mirror) { .buffer = 0 };
     return TG_OK;
 }
 
@@ -60,10 +61,12 @@ static bool lacks_mirror(tg_mirrors *w, const tg_plan *plan, const bool *written
 static tg_status make_mirrors(tg_mirrors *w, const tg_plan *plan, const bool *written, bool which,
                               size_t begin, size_t end, size_t bytes) {
     uint32_t buffer;
+    tg_mirror *m;
+    TG_TRY(
+        new_mirror(w, &m)); /* there is room for the first: from then on the list has the buffer */
     TG_TRY(tg_gpu_buffer_new(w->gpu, plan->states[begin].value->name, bytes, false, &buffer));
     for (size_t i = begin, at = 0; i < end; i++) {
         const tg_bound_state *s = &plan->states[i];
-        tg_mirror *m = NULL;
         if (!lacks_mirror(w, plan, written, i, which)) continue;
         TG_TRY(new_mirror(w, &m));
         *m = (tg_mirror) {

@@ -692,8 +692,23 @@ static tg_status submit(webgpu *w, tg_plan *plan, compiled *c, const tg_scalars 
                                   c->first[end] - c->first[r->next]);
 }
 
-/* The phase of a run whose submit is awaited: all but the last, where there is a deadline. */
-enum { AWAITED = 1 };
+/* Phases of a run: its submit is awaited, which is all but the last where there is a deadline; or
+ * all are on their way, and nobody waited in between. */
+enum { AWAITED = 1, UNBROKEN = 2 };
+
+/* Submits that nobody waits for in between. */
+static tg_status submit_unbroken(webgpu *w, tg_plan *plan, compiled *c, const tg_scalars *rt,
+                                 tg_run *r, size_t all) {
+    const double begun_ms = tg_time_ms();
+    if (r->cancel && r->cancel(r->cancel_user)) return TG_STOPPED;
+    for (size_t end = 0; end < all; r->next = end) {
+        end = tg_gpu_slice_begin(&c->slices, r->next, all, false);
+        TG_TRY(submit(w, plan, c, rt, r, end));
+    }
+    c->slices.begun_ms = begun_ms;
+    r->phase = UNBROKEN;
+    return TG_OK;
+}
 
 /* All steps that are left, in slices; who cancels is asked before each. */
 static tg_status submit_slices(webgpu *w, tg_plan *plan, compiled *c, const tg_scalars *rt,
@@ -706,15 +721,10 @@ static tg_status submit_slices(webgpu *w, tg_plan *plan, compiled *c, const tg_s
             if (tg_time_over(r->deadline_ms)) return TG_PENDING;
         }
         if (r->cancel && r->cancel(r->cancel_user)) return TG_STOPPED;
-        const bool waits = r->deadline_ms > 0 && !r->step_ms;
-        const size_t end = r->step_ms ? all : tg_gpu_slice_begin(&c->slices, r->next, all, waits);
-        TG_TRY(submit(w, plan, c, rt, r, end));
-        if (end == all) return TG_OK;
+        TG_TRY(submit(w, plan, c, rt, r, tg_gpu_slice_begin(&c->slices, r->next, all, true)));
+        if (c->slices.end == all) return TG_OK;
         r->later = false;
-        if (waits)
-            r->phase = AWAITED;
-        else
-            r->next = end;
+        r->phase = AWAITED;
     }
 }
 
@@ -729,8 +739,13 @@ static tg_status run(tg_backend *b, tg_plan *plan, const tg_scalars *rt, tg_run 
     if (c->on_cpu) return run_on_cpu(w, plan, rt, r);
     const size_t end = r->end ? r->end : plan->n_steps;
     const size_t n_out = end == plan->n_steps ? c->n_out : 0;
+    /* Another plan has had the workspace since: what lay there is gone. */
+    const bool broken = !reading && tg_run_begun(r) && w->last != c;
+    if (broken) tg_run_restart(r);
+    const bool in_slices = r->deadline_ms > 0 && !r->step_ms && !r->unbroken && !broken;
     if (!reading) {
-        TG_TRY(submit_slices(w, plan, c, rt, r, end));
+        TG_TRY(in_slices ? submit_slices(w, plan, c, rt, r, end)
+                         : submit_unbroken(w, plan, c, rt, r, end));
         if (n_out)
             TG_TRY(tg_submit_check_read_begin(&w->submits, c->down, n_out, &c->mark, &reading));
         r->unit = reading;
@@ -738,7 +753,10 @@ static tg_status run(tg_backend *b, tg_plan *plan, const tg_scalars *rt, tg_run 
     }
     if (n_out) {
         TG_TRY(tg_submit_check_read_end(&w->submits, reading, c->down, n_out, &c->mark));
-        tg_gpu_slice_end(&c->slices, r->next);
+        if (r->phase != UNBROKEN)
+            tg_gpu_slice_end(&c->slices, r->next);
+        else if (r->deadline_ms > 0 && !r->step_ms && !r->end)
+            tg_gpu_slices_unbroken(&c->slices, end, c->slices.begun_ms);
     }
     r->next = end;
     r->phase = 0;

@@ -45,6 +45,7 @@ fn parts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: v
     var o = vec4<f32>();
     if (tid < slices * fours) {
         for (var t = tid / fours; t <= last; t += slices) {
+            if (64u * tile + t < k.begin) { continue; } // in a ring it may be under way to be another
             let value = value_four(t, tid % fours, values + t * fours);
             o = fma(vec4<f32>(weights[t]), value, o);
         }
