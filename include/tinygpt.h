@@ -1188,8 +1188,8 @@ TG_API void tg_drop_temporary_files(void);
  * The blocking call is the same job in a loop: same results, same bits, same errors. A form named
  * tg_X_job takes what tg_X takes and does its checks, but no work: *job is NULL if it refuses.
  *
- *   Arguments   strings, tokens, options are copied. Objects, texts to embed are borrowed, out is
- *               written by the poll that returns TG_OK, callbacks come from within polls.
+ *   Arguments   strings, tokens, options are copied. Objects and texts to embed are borrowed; out
+ *               is written by the poll that returns TG_OK, callbacks come from within polls.
  *   Slices      end after about budget_ms, 0: when the job is done. A slice gets something done,
  *               however small its budget is; it overruns by the smallest unit of work (some
  *               milliseconds), or by what the system takes to put a saved file on the disk.
@@ -1197,12 +1197,12 @@ TG_API void tg_drop_temporary_files(void);
  *               (below): then the job is as it was, and may be polled again.
  *   Free        at any time, before the objects that it borrows; NULL is fine. An unfinished job is
  *               abandoned, and its objects are as if it had not begun: a session is rewound, a file
- *               keeps its old content. (A slide leaves an empty session. A training step is not
- *               lost: the next step or poll goes on with it.)
+ *               keeps its old content. (A slide leaves an empty session. Of a batch, a session
+ *               that was fed whole stays so. The next step or poll goes on with a training step.)
  *
- * While a job is pending on a trainer, session or probe, other jobs and calls that work on that
- * object are E_ARG; asking (tokens, history, options) is fine. A step is no such job: between
- * its slices the trainer can be saved or evaluated, and the model be read, if tg_trainer_steady().
+ * While a job is pending on a trainer, session, probe or embedder, other work on that object is
+ * E_ARG; asking (tokens, history, options) is fine. A step is no such job: between its slices the
+ * trainer can be saved or evaluated, and the model be read, if tg_trainer_steady().
  * While a save is pending, the trainer does not step: what is written is one moment of the run.
  */
 typedef struct tg_job tg_job;

@@ -202,6 +202,15 @@ static tg_status begin_continuing(continue_job *j, const tg_generation *const *w
     return TG_OK;
 }
 
+/* One that is refused refuses all of them. */
+static void refuse_all(continue_job *j, size_t n, tg_status status) {
+    for (size_t i = 0; i < n; i++) {
+        if (j->stats) j->stats[i] = (tg_generate_stats) { 0 };
+        if (j->statuses) j->statuses[i] = status;
+    }
+    tg_job_end(&j->job);
+}
+
 tg_status tg_batch_continue_job(tg_batch *batch, const tg_generation *const *what, size_t n,
                                 tg_generate_stats *stats, tg_status *statuses, tg_job **job) {
     static const tg_job_kind kind = { "generations of a batch", sizeof(continue_job),
@@ -228,7 +237,7 @@ tg_status tg_batch_continue_job(tg_batch *batch, const tg_generation *const *wha
     if (status == TG_OK)
         *job = &j->job;
     else
-        tg_job_end(&j->job);
+        refuse_all(j, n, status);
     return status;
 }
 

@@ -6,8 +6,8 @@
  * Every call has the same order: an object that is NULL has no context that could keep a message,
  * so TG_E_ARG is all there is to say; then ENTER sets the floating point environment and clears the
  * last message; then each pointer is wanted; then what the caller reads is made NULL, so that a
- * call that fails leaves no old handle in it. A job borrows what it was given until it is freed,
- * and *job is the caller's to free, also when it has ended.
+ * call that fails leaves no old handle in it. Objects are borrowed until the job is freed; strings,
+ * tokens and options are copied. *job is the caller's to free, also when it has ended.
  */
 #include "api/jobs.h"
 

@@ -19,9 +19,12 @@
 
 #include "base/time.h"
 
+/* Its tokens are in the session, and its logits are those behind them. */
+static bool is_fed(const tg_together_entry *t) { return t->f->done == t->f->n; }
+
 /* What the cache lacks of the session's tokens, and what is fed. */
 static size_t lacks(const tg_together_entry *t) {
-    if (t->status != TG_OK) return 0;
+    if (t->status != TG_OK || is_fed(t)) return 0;
     return (size_t)(t->s->n_tokens - t->s->n_held) + (t->f->n - t->f->done);
 }
 
@@ -137,8 +140,8 @@ static tg_status feed_one(tg_together *w, tg_together_entry *t, double deadline_
     return TG_OK;
 }
 
-/* A lone one; on a GPU those that lack more than a token, and one that is the only one to lack one.
- */
+/* A single entry is fed alone. On a GPU each entry that lacks more than a token is, and the entry
+ * that lacks one token if no other does. */
 static void choose_alone(tg_together *w) {
     const bool on_gpu = w->d->ctx->backend != w->d->ctx->cpu;
     size_t single = 0;
@@ -155,26 +158,29 @@ static tg_status feed_alone(tg_together *w, double deadline_ms) {
     return TG_OK;
 }
 
-/* Of those that are fed together; who is alone looks for itself. A device that another job has
- * found lost ends the run that is under way. */
-static tg_status find_caches(const tg_together *w) {
+/* True: a device was lost, and what it had of the caches with it. The run that was going on ends,
+ * and the entries are divided anew, because each of them lacks all of its tokens now. */
+static bool find_caches(tg_together *w) {
     bool lost = false;
-    for (size_t i = 0; i < w->n; i++)
-        if (!w->entry[i].alone) lost |= tg_session_find_cache(w->entry[i].s);
-    if (!lost || !w->running) return TG_OK;
-    return tg_fail(&w->d->ctx->err, TG_E_DEVICE, "batch: the GPU was lost: feed the tokens again");
+    for (size_t i = 0; i < w->n; i++) {
+        if (!tg_session_find_cache(w->entry[i].s)) continue;
+        tg_run_restart(&w->entry[i].f->run);
+        lost = true;
+    }
+    if (!lost) return false;
+    w->running = NULL;
+    w->at = 0;
+    w->stage = TG_TOGETHER_NEW;
+    return true;
 }
 
 static tg_status go_on(tg_together *w, double deadline_ms) {
-    TG_TRY(find_caches(w));
-    if (w->stage == TG_TOGETHER_NEW) {
-        choose_alone(w);
+    find_caches(w);
+    while (w->stage == TG_TOGETHER_NEW || w->stage == TG_TOGETHER_ALONE) {
+        if (w->stage == TG_TOGETHER_NEW) choose_alone(w);
         w->stage = TG_TOGETHER_ALONE;
-    }
-    if (w->stage == TG_TOGETHER_ALONE) {
         TG_TRY(feed_alone(w, deadline_ms));
-        TG_TRY(find_caches(w));
-        w->stage = TG_TOGETHER_BEGINNINGS;
+        if (!find_caches(w)) w->stage = TG_TOGETHER_BEGINNINGS;
     }
     if (w->stage == TG_TOGETHER_BEGINNINGS) {
         TG_TRY(feed_beginnings(w, deadline_ms));
@@ -185,15 +191,27 @@ static tg_status go_on(tg_together *w, double deadline_ms) {
 
 void tg_together_abandon(tg_together *w) {
     for (size_t i = 0; i < w->n; i++)
-        if (w->entry[i].status == TG_OK) tg_feeding_abandon(w->entry[i].s, w->entry[i].f);
+        if (w->entry[i].status == TG_OK && !is_fed(&w->entry[i]))
+            tg_feeding_abandon(w->entry[i].s, w->entry[i].f);
+}
+
+/* As tg_session_recovered: the runs begin anew on another device. */
+static bool recovered(tg_together *w, tg_status status) {
+    if (status != TG_E_DEVICE || !find_caches(w)) return false;
+    tg_ctx_clear(&w->d->ctx->err);
+    return true;
 }
 
 tg_status tg_together_go_on(tg_together *w, double deadline_ms) {
-    tg_status status = go_on(w, deadline_ms);
+    tg_status status;
+    do {
+        status = go_on(w, deadline_ms);
+    } while (recovered(w, status)); /* of TG_LOSSES_MAX devices at most */
     if (status == TG_PENDING) return status;
     if (status != TG_OK) tg_together_abandon(w);
-    for (size_t i = 0; i < w->n; i++) {
-        if (status != TG_OK && w->entry[i].status == TG_OK) w->entry[i].status = status;
+    for (size_t i = 0; i < w->n && status != TG_OK; i++) {
+        tg_together_entry *t = &w->entry[i];
+        if (t->status == TG_OK && !is_fed(t)) t->status = status;
     }
     for (size_t i = 0; i < w->n && status == TG_OK; i++) status = w->entry[i].status;
     return status;

@@ -114,6 +114,27 @@ void tg_embedder_close(tg_embedder *e) {
     tg_free(&mem, e, sizeof *e);
 }
 
+/* ---------------------------------------------------------------------------------- beginnings */
+
+/* From its first token, whatever an error or a lost device has left. */
+static void begin_text(tg_embed_work *w) {
+    tg_run_restart(&w->e->decoder.run);
+    w->e->pooler.n = 0;
+    w->at = 0;
+}
+
+/* Another device has nothing of a run or a text that began on a lost one, whoever noticed the loss.
+ * All that they need is on the host. */
+static bool begin_anew(tg_embed_work *w) {
+    tg_context *const ctx = w->e->ctx;
+    if (w->generation == ctx->generation) return false;
+    w->generation = ctx->generation;
+    tg_ctx_clear(&ctx->err);
+    tg_run_restart(&w->run);
+    begin_text(w);
+    return true;
+}
+
 /* ------------------------------------------------------------------------------------ encoders */
 
 static int32_t *input(const tg_embedder *e, tg_value *v) { return tg_plan_data(&e->plan, v); }
@@ -182,14 +203,9 @@ static tg_status run_batch(tg_embed_work *w, double deadline_ms) {
     tg_embed_batch *b = &w->batch;
     const size_t width = e->pooler.width, wide = tg_pooler_width(&e->pooler);
     const tg_scalars rt = { .rows = (int32_t)b->begin[b->n] };
-    unsigned generation;
-    tg_status s;
     w->run.deadline_ms = deadline_ms;
-    do { /* a lost device takes nothing with it that is not on the host */
-        generation = e->ctx->generation;
-        s = tg_runtime_run(e->ctx, "embedding", &e->plan, &rt, &w->run);
-        if (generation != e->ctx->generation) tg_run_restart(&w->run);
-    } while (generation != e->ctx->generation);
+    const tg_status s = tg_runtime_run(e->ctx, "embedding", &e->plan, &rt, &w->run);
+    if (begin_anew(w)) return TG_OK;
     TG_TRY(s);
     TG_TRY(tg_weights_whole(e->model));
     tg_run_restart(&w->run);
@@ -240,17 +256,9 @@ static tg_status make_room(tg_embedder *e, size_t n) {
     return s;
 }
 
-/* From its first token, whatever an error or a lost device has left. */
-static void begin_text(tg_embed_work *w) {
-    tg_run_restart(&w->e->decoder.run);
-    w->e->pooler.n = 0;
-    w->at = 0;
-}
-
 /* A piece of the text, or its end. */
 static tg_status run_text(tg_embed_work *w, double deadline_ms) {
     tg_embedder *e = w->e;
-    const unsigned generation = e->ctx->generation;
     if (!w->held) {
         TG_TRY(encode_next(w));
         TG_TRY(make_room(e, w->ids.n));
@@ -259,10 +267,7 @@ static tg_status run_text(tg_embed_work *w, double deadline_ms) {
     const size_t left = w->ids.n - w->at, n = left < e->decoder.most ? left : e->decoder.most;
     memcpy(tg_all_rows_tokens(&e->decoder), w->ids.id + w->at, n * sizeof *w->ids.id);
     const tg_status s = tg_all_rows_run(&e->decoder, n, w->at, deadline_ms);
-    if (generation != e->ctx->generation) {
-        begin_text(w);
-        return TG_OK;
-    }
+    if (begin_anew(w)) return TG_OK;
     TG_TRY(s);
     tg_pooler_add(&e->pooler, tg_all_rows_hidden(&e->decoder), n);
     w->at += n;
@@ -276,11 +281,14 @@ static tg_status run_text(tg_embed_work *w, double deadline_ms) {
 
 void tg_embed_begin(tg_embedder *e, const tg_embed_text *texts, size_t n, float *out,
                     tg_embed_work *w) {
-    *w = (tg_embed_work) { .e = e, .texts = texts, .n = n, .out = out };
+    *w = (tg_embed_work) {
+        .e = e, .texts = texts, .n = n, .out = out, .generation = e->ctx->generation
+    };
     tg_ids_init(&w->ids, &e->ctx->err.mem);
 }
 
 tg_status tg_embed_go_on(tg_embed_work *w, double deadline_ms) {
+    begin_anew(w);
     while (w->next < w->n || w->held || w->batch.n > 0) {
         TG_TRY(encodes(w->e->model) ? encode_batch(w, deadline_ms) : run_text(w, deadline_ms));
         if (tg_time_over(deadline_ms)) return TG_PENDING;

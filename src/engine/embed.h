@@ -48,7 +48,8 @@ typedef struct tg_embed_work {
     bool held;                  /* which wait for a run; of a decoder, */
     size_t at;                  /* from here on */
     tg_embed_batch batch;
-    tg_run run; /* of the batch */
+    tg_run run;          /* of the batch */
+    unsigned generation; /* of the context's device, that has the batch or the text */
 } tg_embed_work;
 
 /* Zeros with these members set; go_on answers TG_PENDING until all vectors are there. */

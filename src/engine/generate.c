@@ -147,6 +147,7 @@ tg_status tg_generating_begin(tg_generating *g) {
         return tg_fail_memory(err, "text of a token", 2 * TG_LOGITS_TEXT_BYTES_MAX);
     g->n_before = g->prompt.n;
     g->at = tg_session_keep_common(s, g->prompt.id, g->prompt.n);
+    tg_session_find_cache(s); /* which a page that is shared may make shorter */
     g->stats.prompt_kept = (size_t)s->n_held;
     return TG_OK;
 }

@@ -228,7 +228,8 @@ typedef struct tg_together {
 } tg_together;
 /* Answers TG_PENDING, what held for all, or else the first status that is not OK. */
 tg_status tg_together_go_on(tg_together *w, double deadline_ms);
-/* Before its end: all sessions are as they were. */
+/* Before its end: sessions are as they were, but for those that have been fed whole by then, which
+ * stay so: their logits are the new ones. */
 void tg_together_abandon(tg_together *w);
 /* Makes `to` what `from` is, both of one decoder: tokens, cache and logits. */
 tg_status tg_session_copy_from(tg_session *to, const tg_session *from);

@@ -161,11 +161,13 @@ tg_status tg_session_write(const tg_session *s, const char *path, const void *no
     writer w = { .status = TG_OK };
     if (s->ctx->backend != s->ctx->cpu)
         return tg_fail(err, TG_E_UNSUPPORTED, "%s: a session on a GPU is not saved", path);
-    if (s->n_held < s->n_tokens)
+    /* What a lost device had of the cache is not here, as in tg_session_find_cache. */
+    const int32_t held = s->generation == s->ctx->generation ? s->n_held : 0;
+    if (held < s->n_tokens)
         return tg_fail(err, TG_E_ARG,
                        "%s: want a session whose tokens are in its cache, have %d of %d: feed what "
                        "comes next before",
-                       path, (int)s->n_held, (int)s->n_tokens);
+                       path, (int)held, (int)s->n_tokens);
     if (note_bytes > INT32_MAX)
         return tg_fail(err, TG_E_ARG, "%s: want a note of up to %d bytes, have %zu", path,
                        INT32_MAX, note_bytes);
@@ -331,6 +333,7 @@ static tg_status fill(tg_reader *r, tg_session *s, const head *h, tg_text_fn not
     for (int32_t i = 0; i < (int32_t)h->layers; i++) TG_TRY(read_layer(r, s, i));
     s->n_tokens = s->n_held;
     s->version = s->model->version;
+    s->generation = s->ctx->generation;
     return TG_OK;
 }
 

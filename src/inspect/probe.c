@@ -235,19 +235,27 @@ tg_status tg_probe_begin(tg_probe *p, const int32_t *tokens, const tg_edit *edit
             memset(modes(p, l, (tg_site)s), 0, p->n * groups_of(p, (tg_site)s) * sizeof(int32_t));
     for (size_t i = 0; i < n_edits; i++) apply_edit(p, &edits[i]);
     p->run = (tg_run) { .next = 0 };
+    p->generation = p->ctx->generation;
     return TG_OK;
+}
+
+/* Another device has nothing of a run that began on a lost one, whoever noticed the loss. All that
+ * it needs is on the host. */
+static void begin_anew(tg_probe *p) {
+    if (p->generation == p->ctx->generation) return;
+    p->generation = p->ctx->generation;
+    tg_ctx_clear(&p->ctx->err);
+    tg_run_restart(&p->run);
 }
 
 tg_status tg_probe_go_on(tg_probe *p, double deadline_ms) {
     const tg_scalars rt = { .rows = 0 };
     p->run.deadline_ms = deadline_ms;
-    unsigned generation;
     tg_status s;
-    do { /* all that it needs is on the host */
-        generation = p->ctx->generation;
+    do {
+        begin_anew(p);
         s = tg_runtime_run(p->ctx, "probe", &p->plan, &rt, &p->run);
-        if (generation != p->ctx->generation) tg_run_restart(&p->run);
-    } while (generation != p->ctx->generation);
+    } while (p->generation != p->ctx->generation);
     TG_TRY(s);
     p->has_run = true;
     return TG_OK;

@@ -41,10 +41,11 @@ struct tg_probe {
     tg_value **lens;       /* [L+1] logits [1,n,V] */
     tg_value *stream;      /* while the graph is built: in front of the block */
     tg_block memory;
-    tg_block zeros;    /* [n,C]: bound as donor where there is none */
-    tg_run run;        /* where the plan stands */
-    bool has_run;      /* from begin to end, since the last begin */
-    const tg_job *job; /* pending on this probe; NULL: none */
+    tg_block zeros;      /* [n,C]: bound as donor where there is none */
+    tg_run run;          /* where the plan stands */
+    unsigned generation; /* of the context's device, that it runs on */
+    bool has_run;        /* from begin to end, since the last begin */
+    const tg_job *job;   /* pending on this probe; NULL: none */
 };
 
 tg_status tg_probe_open(tg_context *ctx, tg_model *model, size_t n_tokens, tg_probe **out);

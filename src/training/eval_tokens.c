@@ -52,6 +52,20 @@ static void end_piece(tg_evaluating_tokens *e) {
     if (rows == TG_ALL_ROWS_PIECE && e->pos < e->step + e->begins) return;
     e->window++;
     e->pos = 0;
+    e->sum_before = e->sum;
+    e->predicted_before = e->predicted;
+}
+
+/* Another device has nothing of a window that began on a lost one, whoever noticed the loss. */
+static bool begin_anew(tg_evaluating_tokens *e) {
+    if (e->generation == e->ctx->generation) return false;
+    e->generation = e->ctx->generation;
+    tg_ctx_clear(&e->ctx->err);
+    tg_run_restart(&e->rows.run);
+    e->pos = 0;
+    e->sum = e->sum_before;
+    e->predicted = e->predicted_before;
+    return true;
 }
 
 /* ----------------------------------------------------------------------------------- from outside
@@ -78,6 +92,7 @@ tg_status tg_evaluating_tokens_begin(tg_evaluating_tokens *e, tg_context *ctx,
     TG_TRY(tg_all_rows_want_writer(ctx, model, "evaluation"));
     e->ctx = ctx;
     e->model = model;
+    e->generation = ctx->generation;
     TG_TRY(tokenize(e, text, first));
     e->begins = tg_tok_adds_bos(model->tok) && tg_tok_bos(model->tok) >= 0;
     const int32_t ctx_tokens = model->layout.config.ctx;
@@ -95,9 +110,13 @@ tg_status tg_evaluating_tokens_begin(tg_evaluating_tokens *e, tg_context *ctx,
 tg_status tg_evaluating_tokens_go_on(tg_evaluating_tokens *e, double deadline_ms, double *loss) {
     if (!e->rows.built)
         TG_TRY(tg_all_rows_open(&e->rows, e->ctx, e->model, e->step + e->begins, TG_ANSWER_ROWS));
+    begin_anew(e);
     while (e->window < e->n) {
+        tg_status status = TG_OK;
         if (!tg_run_begun(&e->rows.run)) e->n_rows = fill(e);
-        if (e->n_rows > 0) TG_TRY(tg_all_rows_run(&e->rows, e->n_rows, e->pos, deadline_ms));
+        if (e->n_rows > 0) status = tg_all_rows_run(&e->rows, e->n_rows, e->pos, deadline_ms);
+        if (begin_anew(e)) continue;
+        TG_TRY(status);
         end_piece(e);
         if (e->window < e->n && tg_time_over(deadline_ms)) return TG_PENDING;
     }

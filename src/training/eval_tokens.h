@@ -18,10 +18,11 @@ typedef struct tg_evaluating_tokens {
     bool begins;         /* with the token that texts begin with */
     size_t n_windows, n; /* of the text; of those, how many are looked at */
     tg_all_rows rows;
-    size_t window, pos; /* where it is: window of n, token of it that the piece begins with */
-    size_t n_rows;      /* of the piece that is being run, with a successor each */
-    double sum;
-    uint64_t predicted;
+    size_t window, pos;     /* where it is: window of n, token of it that the piece begins with */
+    size_t n_rows;          /* of the piece that is being run, with a successor each */
+    unsigned generation;    /* of the context's device, that has the window */
+    double sum, sum_before; /* of all tokens so far, and of those before the window */
+    uint64_t predicted, predicted_before;
 } tg_evaluating_tokens;
 
 /* The text from byte `first` on. windows 0: all. */

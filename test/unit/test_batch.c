@@ -481,6 +481,12 @@ static void texts_as_alone(void **state) {
         assert_int_equal(status[0], TG_OK);
         assert_int_equal(status[1], TG_E_RANGE);
         assert_int_equal(status[2], TG_OK);
+        g[2].n_ends = 1000; /* refused before any of them begins, and told of all */
+        assert_int_equal(tg_batch_continue(p.batch, what, 3, stats, status), TG_E_ARG);
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(status[i], TG_E_ARG);
+            assert_int_equal(stats[i].new_tokens, 0);
+        }
         close_pairs(&p);
     }
     tg_context_free(ctx);
