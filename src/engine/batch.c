@@ -182,6 +182,7 @@ static tg_status go_on(tg_together *w, double deadline_ms) {
         TG_TRY(feed_alone(w, deadline_ms));
         if (!find_caches(w)) w->stage = TG_TOGETHER_BEGINNINGS;
     }
+    if (!w->running) TG_TRY(tg_decoder_want_plans(w->d));
     if (w->stage == TG_TOGETHER_BEGINNINGS) {
         TG_TRY(feed_beginnings(w, deadline_ms));
         w->stage = TG_TOGETHER_LAST;
