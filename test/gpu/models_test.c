@@ -301,13 +301,14 @@ static int lose_at(void *user, const tg_token *token) {
 }
 
 /* The likeliest tokens behind 40 others, in slices as short as can be; how many polls it took.
- * others: between any two slices another session computes, whose plans have the same workspace. */
+ * others: between any two slices another session computes, whose plans have the same workspace, and
+ * is freed, whose buffers other plans may name. */
 static size_t answer_in_slices(tg_context *ctx, const char *path, const int *lose, bool others,
                                int32_t *ids) {
     enum { PROMPT = 40 };
     int32_t prompt[PROMPT];
     tg_model *m;
-    tg_session *s, *other = NULL;
+    tg_session *s, *other;
     tg_job *job;
     tg_generate_stats stats;
     losing l = { ctx, 0, lose };
@@ -324,17 +325,16 @@ static size_t answer_in_slices(tg_context *ctx, const char *path, const int *los
     g.user = &l;
     OK(ctx, tg_model_open(ctx, path, &m));
     OK(ctx, tg_session_new(ctx, m, 64, &s));
-    if (others) OK(ctx, tg_session_new(ctx, m, 64, &other));
     OK(ctx, tg_session_continue_job(s, &g, &stats, &job));
     size_t polls = 1;
     tg_status status;
     while ((status = tg_job_poll(job, 1e-6)) == TG_PENDING) {
         polls++;
         if (!others) continue;
-        OK(ctx, tg_session_rewind(other, 0));
+        OK(ctx, tg_session_new(ctx, m, 64, &other));
         OK(ctx, tg_session_eval(other, prompt + 7, polls % 2 ? 1 : 20, NULL));
+        tg_session_free(other);
     }
-    tg_session_free(other);
     tg_job_free(job);
     OK(ctx, status);
     assert_int_equal(stats.new_tokens, ANSWER);

@@ -579,10 +579,12 @@ static tg_status settle(webgpu *w, compiled *c) {
 
 /* The plan, compiled at its first run and when it was bound anew; without static bindings for each
  * run, but for its pipelines. */
-static tg_status compile(webgpu *w, const tg_plan *plan, bool begun, compiled **out) {
+static tg_status compile(webgpu *w, const tg_plan *plan, bool begun, bool reads, compiled **out) {
     compiled *c = NULL;
     for (size_t i = 0; i < w->n_plans && !c; i++)
         if (w->plans[i].steps == plan->steps) c = &w->plans[i];
+    *out = c;
+    if (c && reads) return TG_OK; /* who waits for a reading has what it needs */
     const bool again = c && c->settled && !begun && !(w->levers & TG_LEVER_BIT(static_bindings));
     if (c && (again || c->version != plan->version || c->memory != plan->memory))
         free_compiled(w, c);
@@ -734,7 +736,7 @@ static tg_status run(tg_backend *b, tg_plan *plan, const tg_scalars *rt, tg_run 
     compiled *c;
     uint32_t reading = (uint32_t)r->unit;
     if (tg_gpu_lost(w->gpu)) return tg_gpu_settle(w->gpu);
-    TG_TRY(compile(w, plan, tg_run_begun(r), &c));
+    TG_TRY(compile(w, plan, tg_run_begun(r), reading != 0, &c));
     r->later = r->later && !c->on_cpu;
     if (c->on_cpu) return run_on_cpu(w, plan, rt, r);
     const size_t end = r->end ? r->end : plan->n_steps;
