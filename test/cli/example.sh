@@ -172,7 +172,7 @@ equal "completed: the words behind a sign" "cosine" "$(completed tinygpt train -
 equal "completed: a number" "" "$(completed tinygpt train --steps "")"
 equal "completed: a file" "text.txt" "$(completed tinygpt train --data tex)"
 equal "completed: a model" "text.txt" "$(completed tinygpt info tex)"
-equal "completed: a command's commands" "decode levers matmul prefill profile tiles train" \
+equal "completed: a command's commands" "decode fusion levers matmul prefill profile tiles train" \
     "$(completed tinygpt bench "")"
 equal "completed: their options" "--preset" "$(completed tinygpt bench matmul --pre)"
 equal "completed: shells" "bash fish zsh" "$(completed tinygpt completion "")"
