@@ -91,8 +91,9 @@ tg_status tg_cache_bind(const tg_cache *c, tg_plan *plan) {
     return TG_OK;
 }
 
+/* NULL: no layer is of this kind. */
 static int32_t *table_of(const tg_cache *c, int kind, int32_t sequence) {
-    return c->pages[kind] + (size_t)sequence * c->n_cols[kind];
+    return c->pages[kind] ? c->pages[kind] + (size_t)sequence * c->n_cols[kind] : NULL;
 }
 
 /* The table comes with the rows: inputs are memory that steps of the run before have used. */
