@@ -133,11 +133,14 @@ tg_status tg_batch_eval_job(tg_batch *batch, tg_batch_entry *entries, size_t n, 
     j->batch = batch;
     j->entries = entries;
     j->together.d = batch->d;
-    int32_t *tokens = j->job.copy;
-    for (size_t i = 0; i < n; tokens += entries[i++].n) {
-        if (entries[i].n) memcpy(tokens, entries[i].tokens, entries[i].n * sizeof *tokens);
+    int32_t *tokens = j->job.copy; /* NULL: nobody feeds any */
+    for (size_t i = 0; i < n; i++) {
         j->feed[i] = feed[i];
         j->feed[i].tokens = tokens;
+        if (entries[i].n) {
+            memcpy(tokens, entries[i].tokens, entries[i].n * sizeof *tokens);
+            tokens += entries[i].n;
+        }
         j->together.entry[j->together.n++] =
             (tg_together_entry) { .s = entries[i].session, .f = &j->feed[i] };
     }
