@@ -262,7 +262,6 @@ static tg_status compile_all(self_test *g) {
     return TG_OK;
 }
 
-/* What the adapter lacks. Without matrices nothing is rounded either. */
 /* What tiles and sums of matmul_matrices.wgsl take. */
 enum { MATRICES_GROUP_BYTES = 24576 };
 
@@ -273,6 +272,7 @@ static void turn_off_rounding(self_test *g) {
         turn_off(g, TG_LEVER_f16_storage, "for subgroup_matrices alone");
 }
 
+/* What the adapter lacks. */
 static void turn_off_absent(self_test *g) {
     const tg_gpu_info *info = tg_gpu_get_info(g->shaders->gpu);
     const uint32_t levers = g->shaders->levers;

@@ -8,8 +8,8 @@
  * begins with two steps, and takes up to four times as many after each; a plan that is short enough
  * becomes one submit, which costs nothing more than before.
  *
- *     steps  | 2 | 8       | 32 ...                      | the rest, with the reading of the
- * outputs submit, wait  submit, wait                  submit
+ *     steps    2             8             32 ..         the rest
+ *              submit, wait  submit, wait  submit, wait  submit, and read the outputs
  *
  * Between two submits that are waited for another plan may compute, in the same workspace: then the
  * run begins again, unbroken. A plan that cannot begin again is unbroken from the start: a queue of
@@ -52,8 +52,8 @@ static inline size_t tg_gpu_slice_end(tg_gpu_slices *s, size_t begin) {
 }
 
 /* All of a plan has ended whose submits followed each other without a wait. */
-static inline void tg_gpu_slices_unbroken(tg_gpu_slices *s, size_t all, double begun_ms) {
-    const double ms = tg_time_ms() - begun_ms, n = (double)all * TG_GPU_SLICE_MS / ms;
+static inline void tg_gpu_slices_unbroken(tg_gpu_slices *s, size_t all) {
+    const double ms = tg_time_ms() - s->begun_ms, n = (double)all * TG_GPU_SLICE_MS / ms;
     s->steps = ms < TG_GPU_SUBMIT_MS * 4 / 5 ? all : n < 1 ? 1 : (size_t)n;
 }
 

@@ -758,7 +758,7 @@ static tg_status run(tg_backend *b, tg_plan *plan, const tg_scalars *rt, tg_run 
         if (r->phase != UNBROKEN)
             tg_gpu_slice_end(&c->slices, r->next);
         else if (r->deadline_ms > 0 && !r->step_ms && !r->end)
-            tg_gpu_slices_unbroken(&c->slices, end, c->slices.begun_ms);
+            tg_gpu_slices_unbroken(&c->slices, end);
     }
     r->next = end;
     r->phase = 0;
