@@ -7,11 +7,11 @@ The ceiling is raised by a commit of its own, so that growth is a decision.
 import os
 import sys
 
-CEILING = 173000
+CEILING = 190000
 FILE_LIMIT = 1000
 # The public header is one file by design, and more than half of it is comment;
 # what is made of it grows with it.
-LIMITS = {"include/tinygpt.h": 1400, "web/src/lib/abi.gen.ts": 1100}
+LIMITS = {"include/tinygpt.h": 1600, "web/src/lib/abi.gen.ts": 1250}
 FOLDERS = ("include", "src", "app", "web", "test", "tools", "bench", "examples")
 SKIP = {"test/golden", "web/node_modules", "web/dist", "web/lib", "web/bundle"}
 
