@@ -37,6 +37,7 @@ tg_status tg_ahead_take(tg_session *s, int32_t token, bool *taken) {
     const float *row = (const float *)tg_plan_data(&k->plan, k->logits) + (size_t)++a->row * V;
     TG_TRY(tg_session_want_finite(s, row));
     memcpy(s->logits, row, V * sizeof *row);
+    s->likeliest = -1;
     a->n--;
     s->n_tokens++;
     s->n_held++;

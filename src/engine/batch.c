@@ -109,6 +109,7 @@ static void take_logits(tg_together *w) {
         if (t->status == TG_OK) {
             take_rows(t);
             memcpy(t->s->logits, row, V * sizeof *row);
+            t->s->likeliest = -1;
         } else {
             tg_feeding_abandon(t->s, t->f);
         }
@@ -231,6 +232,7 @@ tg_status tg_session_copy_from(tg_session *to, const tg_session *from) {
     tg_session_go_back(to, 0);
     memcpy(to->fed, from->fed, (size_t)from->n_tokens * sizeof *to->fed);
     memcpy(to->logits, from->logits, (size_t)to->model->layout.config.vocab * sizeof *to->logits);
+    to->likeliest = from->likeliest;
     tg_cache_share(c, to->sequence, from->sequence, n);
     to->n_held = (int32_t)n;
     to->n_lost = n > 0 ? from->n_lost : 0;

@@ -212,6 +212,12 @@ tg_status tg_session_draw(tg_session *s, const tg_sample_options *o, uint64_t in
     memcpy(tg_plan_data(&s->sample, s->recent), s->fed + s->n_tokens - recent,
            (size_t)recent * sizeof *s->fed);
     const bool processed = processes_logits(s, o);
+    /* As the op would: the plan that gave the logits has asked it already. */
+    const bool penalized = recent > 0 && (o->repeat_penalty < 1 || o->repeat_penalty > 1);
+    if (s->likeliest >= 0 && o->temperature <= 0 && !processed && !penalized) {
+        *token = s->likeliest;
+        return TG_OK;
+    }
     drawing d = { .s = s,
                   .o = o,
                   .logits = s->logits,

@@ -31,6 +31,10 @@ static tg_status build_class(tg_decoder *d, tg_session_class *k) {
     k->tokens = tg_input_rows(g, "tokens", tg_type_1d(TG_I32, (size_t)k->rows));
     k->logits = tg_net_logits(&net, k->tokens);
     if (g->status == TG_OK) tg_output(g, k->logits, "logits");
+    /* A GPU is asked once a token, not twice, by who takes the likeliest. */
+    if (k->rows == 1 && !k->every_row && d->ctx->backend != d->ctx->cpu)
+        k->likeliest = tg_sample(g, k->logits, NULL);
+    if (k->likeliest && g->status == TG_OK) tg_output(g, k->likeliest, "token");
     TG_TRY(tg_graph_finish(g));
     const char *const name = k->every_row    ? "verify"
                              : k->rows == 1  ? "decode"
@@ -52,6 +56,7 @@ static tg_status bind_class(tg_decoder *d, tg_session_class *k, void *memory) {
 static void free_class(tg_session_class *k) {
     if (k->built) tg_graph_deinit(&k->graph);
     k->built = false;
+    k->likeliest = NULL;
 }
 
 /* Its memory is its own: the rows' logits are read while other plans run. */
@@ -310,6 +315,7 @@ static void end_piece(tg_session *s, tg_feeding *f, const tg_session_class *k, s
     if (f->done < f->n) return;
     memcpy(s->logits, tg_plan_data(&k->plan, k->logits),
            (size_t)s->model->layout.config.vocab * sizeof(float));
+    s->likeliest = k->likeliest ? *(const int32_t *)tg_plan_data(&k->plan, k->likeliest) : -1;
     if (f->ahead) tg_ahead_end(s, f->n);
 }
 

@@ -38,6 +38,7 @@ typedef struct tg_session_class {
     tg_graph graph;
     tg_plan plan;
     tg_value *tokens, *logits;
+    tg_value *likeliest; /* token, of a GPU's plan of one row; else NULL */
     tg_cache_inputs rows_in;
     bool built;
     bool every_row;  /* gives the logits of all rows, not of the last one alone */
@@ -105,8 +106,9 @@ struct tg_session {
     bool sample_built;
     tg_block sample_memory;
     tg_ahead ahead;
-    float *logits;  /* [V] after the last eval */
-    tg_run drawing; /* of the sampling plan, while it is PENDING */
+    float *logits;     /* [V] after the last eval */
+    int32_t likeliest; /* of the logits, where a plan has told; -1: unknown */
+    tg_run drawing;    /* of the sampling plan, while it is PENDING */
     tg_arena arena;
     tg_logit_bias *bias; /* [n_bias] */
     size_t n_bias;

@@ -320,6 +320,7 @@ static tg_status read_layer(tg_reader *r, tg_session *s, int32_t layer) {
 static tg_status fill(tg_reader *r, tg_session *s, const head *h, tg_text_fn note, void *user) {
     TG_TRY(tg_read_bytes(r, "tokens", s->fed, h->n_tokens * sizeof *s->fed));
     TG_TRY(tg_read_bytes(r, "logits", s->logits, h->vocab * sizeof *s->logits));
+    s->likeliest = -1;
     char piece[4096];
     for (size_t left = h->note_bytes; left > 0;) {
         const size_t n = left < sizeof piece ? left : sizeof piece;

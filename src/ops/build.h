@@ -229,8 +229,8 @@ static inline tg_value *tg_choose(tg_graph *g, tg_value *mode, tg_value *x, tg_v
 /*
  * token, a scalar i32, drawn from the last row of logits [T,V] by the run-time scalars: repeat
  * penalty over recent [R] i32 (the first n_recent count), temperature (0: greedy, ties to the lower
- * id), top-k, top-p, min-p, then one uniform of (seed, purpose SAMPLE, draw).   out 1, 2: work
- * space [V]
+ * id), top-k, top-p, min-p, then one uniform of (seed, purpose SAMPLE, draw). Without recent it is
+ * greedy whatever the scalars say.   out 1, 2: work space [V]
  */
 static inline tg_value *tg_sample(tg_graph *g, tg_value *logits, tg_value *recent) {
     return TG_APPLY(g, sample, NULL, logits, recent);

@@ -102,6 +102,61 @@ static void same_logits_of_packed_caches(void **state) {
     tg_context_free(cpu);
 }
 
+static int32_t first_of_largest(const float *logits, int32_t n, const int32_t *recent,
+                                size_t n_recent, double penalty) {
+    int32_t best = 0;
+    double most = -TG_INF;
+    for (int32_t id = 0; id < n; id++) {
+        double x = (double)logits[id];
+        for (size_t i = 0; i < n_recent; i++)
+            if (recent[i] == id) {
+                x = (double)logits[id] > 0 ? (double)logits[id] / penalty
+                                           : (double)logits[id] * penalty;
+                break;
+            }
+        if (x > most) {
+            most = x;
+            best = id;
+        }
+    }
+    return best;
+}
+
+/* The token that the plan of one row gives beside the logits: behind one row and behind several,
+ * with a penalty and without, it is the likeliest of the logits as they are now. */
+static void greedy_tokens_are_of_the_logits(void **state) {
+    (void)state;
+    enum { V = 48, TURNS = 8 };
+    tg_sample_options greedy = tg_sample_options_default(), penalized;
+    tg_model *m;
+    tg_session *s;
+    const float *logits;
+    int32_t fed[64], token;
+    size_t n = 0;
+    greedy.temperature = 0;
+    penalized = greedy;
+    penalized.repeat_penalty = 3;
+    OK(gpu, tg_model_open(gpu, "test/golden/lm/llama.gguf", &m));
+    OK(gpu, tg_session_new(gpu, m, 64, &s));
+    for (size_t turn = 0; turn < TURNS; turn++) {
+        const size_t rows = turn % 3 == 2 ? 3 : 1;
+        for (size_t i = 0; i < rows; i++) fed[n + i] = (int32_t)((11 * (n + i) + 5 * turn) % V);
+        OK(gpu, tg_session_eval(s, fed + n, rows, &logits));
+        n += rows;
+        OK(gpu, tg_session_sample(s, &greedy, turn, &token));
+        assert_int_equal(token, first_of_largest(logits, V, NULL, 0, 1));
+        OK(gpu, tg_session_sample(s, &penalized, turn, &token));
+        assert_int_equal(token, first_of_largest(logits, V, fed, n, 3));
+    }
+    /* A letter that is favoured is not the plan's. */
+    const tg_logit_bias bias = { (first_of_largest(logits, V, NULL, 0, 1) + 1) % V, 1000 };
+    OK(gpu, tg_session_set_bias(s, &bias, 1));
+    OK(gpu, tg_session_sample(s, &greedy, 0, &token));
+    assert_int_equal(token, bias.id);
+    tg_session_free(s);
+    tg_model_free(m);
+}
+
 /* Vectors of texts of several lengths, by an encoder that is on the GPU whole. */
 static void same_vectors_of_an_encoder(void **state) {
     (void)state;
@@ -405,6 +460,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_logits_of_model_files),
         cmocka_unit_test(same_logits_of_packed_caches),
+        cmocka_unit_test(greedy_tokens_are_of_the_logits),
         cmocka_unit_test(same_vectors_of_an_encoder),
         cmocka_unit_test(batches_as_alone),
         cmocka_unit_test(copies_share_pages),

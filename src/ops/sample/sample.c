@@ -2,7 +2,8 @@
 /*
  * sample - draws the next token from the last row of the logits.
  *
- *   in 0  logits [T,V] or [V]     in 1  recent [R] i32, the newest tokens
+ *   in 0  logits [T,V] or [V]     in 1  recent [R] i32, the newest tokens, optional: without them
+ *                                       the largest logit is taken, whatever the scalars say
  *   out 0  token, a scalar i32    out 1  key [V] and out 2  order [V] i32, work space
  *
  * In this order, all of it by run-time scalars:
@@ -46,7 +47,8 @@ typedef struct candidates {
 } candidates;
 
 static void infer(tg_graph *g, tg_node *n) {
-    if (!tg_want_dims(g, n, 0, TG_F32, 1, 2) || !tg_want_dims(g, n, 1, TG_I32, 1, 1)) return;
+    if (!tg_want_dims(g, n, 0, TG_F32, 1, 2)) return;
+    if (n->in[1] && !tg_want_dims(g, n, 1, TG_I32, 1, 1)) return;
     const size_t vocab = tg_type_cols(&n->in[0]->type);
     if (vocab > INT32_MAX) {
         tg_graph_fail(g, n, TG_E_SHAPE, "want at most %d logits, have %zu", INT32_MAX, vocab);
@@ -207,8 +209,8 @@ static void ref(const tg_args *a) {
     int32_t *token = a->out[0];
     candidates s = { .key = key, .order = a->out[2], .n = n };
     s.temperature = (double)rt->temperature;
-    const bool greedy = !(s.temperature > 0);
-    if (greedy && !penalizes(rt)) {
+    const bool greedy = !a->in[1] || !(s.temperature > 0);
+    if (!a->in[1] || (greedy && !penalizes(rt))) {
         *token = first_of_largest(logits, n);
         return;
     }
@@ -238,23 +240,33 @@ static const tg_case cases[] = {
     CASE(1, 257, 64, .temperature = 1.5f, .top_p = 1, .repeat_penalty = 1.1f, .n_recent = 64),
     CASE(1, 4099, 64, .temperature = 1, .top_k = 40, .top_p = 0.95f, .repeat_penalty = 1),
     CASE(1, 4099, 64, .temperature = 0, .top_p = 1, .repeat_penalty = 1),
+    CASE(1, 6200, 64, .temperature = 0, .top_p = 1, .repeat_penalty = 1.5f, .n_recent = 64),
+    { .in = { TG_T2(F32, 2, 4097), TG_ABSENT }, .rt = { .temperature = 2, .top_p = 1 } },
 };
 
 static const char *const wgsl[] = {
 #include "ops/sample/sample.wgsl.h"
 };
+enum { TILE = 2048 };
+static size_t tiles(const tg_args *a) {
+    return tg_shader_parts(tg_type_cols(&a->in_type[0]), TILE);
+}
+static size_t tops_bytes(const tg_args *a) { return tiles(a) * 2 * sizeof(uint32_t); }
 static size_t one_group(const tg_args *a) {
     (void)a;
     return 1;
 }
 
+#define PASS(entry_, groups_)                                                                      \
+    { .entry = (entry_),                                                                           \
+      .wgsl = { wgsl },                                                                            \
+      .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_OUT(0), TG_BIND_OUT(1), TG_BIND_OUT(2),      \
+                TG_BIND_SCRATCH },                                                                 \
+      .groups = (groups_) }
 static const tg_shader shaders[] = {
-    { .name = "one group",
-      .pass = { { .entry = "main",
-                  .wgsl = { wgsl },
-                  .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_OUT(0), TG_BIND_OUT(1),
-                            TG_BIND_OUT(2) },
-                  .groups = one_group } } },
+    { .name = "tiles, then one group",
+      .pass = { PASS("keys", tiles), PASS("main", one_group) },
+      .scratch_bytes = tops_bytes },
 };
 
 TG_OP_DESC(sample) = {
@@ -263,6 +275,7 @@ TG_OP_DESC(sample) = {
     .in_names = { "logits", "recent" },
     .out_names = { "token", "key", "order" },
     .n_in = 2,
+    .n_in_optional = 1,
     .n_out = 3,
     .work_out = 2 | 4,
     .ends_rows = true,

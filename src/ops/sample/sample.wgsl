@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// sample.wgsl - draws the next token, one workgroup for all. See sample.c for the rules.
+// sample.wgsl - draws the next token, in two passes: keys, and the first of each tile of them, by
+// many workgroups; then one of all. See sample.c for the rules.
 //
 // Ranks are found one by one: each is the largest (key, then lowest id) behind the last one, a
-// reduction over the vocabulary. Mostly a few of them decide. Sums over ranks are kept in pairs of
-// floats, the second one what the first has lost.
+// reduction over the vocabulary but for the first. Mostly a few of them decide. Sums over ranks are
+// kept in pairs of floats, the second one what the first has lost.
 //
 //     key [V] out 1      order [V] out 2: the ids by rank, as far as they were asked for
+//     tops [tiles]       scratch: the bits of a tile's largest key, and its id
 @group(0) @binding(2) var<storage, read_write> logits: array<f32>;
 @group(0) @binding(3) var<storage, read_write> recent: array<i32>;
 @group(0) @binding(4) var<storage, read_write> token: array<i32>;
 @group(0) @binding(5) var<storage, read_write> key: array<f32>;
 @group(0) @binding(6) var<storage, read_write> order: array<i32>;
+@group(0) @binding(7) var<storage, read_write> tops: array<vec2<u32>>;
 
 const NONE = -0x1.fffffep+127f; // the key of a NaN, and of nothing
 const MOST = 0x1.fffffep+127f;
+const TILE = 2048u; // TILE of sample.c
 
+var<workgroup> tile: array<f32, TILE>;
 var<workgroup> best_key: array<f32, 256>;
 var<workgroup> best_id: array<u32, 256>;
 var<workgroup> chosen: u32;
@@ -25,17 +30,8 @@ fn likelier(key_a: f32, a: u32, key_b: f32, b: u32) -> bool {
     return key_a > key_b || (key_a == key_b && a < b);
 }
 
-// The likeliest id behind (after_key, after): all threads get it. n where there is none.
-fn next_rank(lane: u32, n: u32, after_key: f32, after: u32, all: bool) -> u32 {
-    var k = NONE;
-    var at = n;
-    for (var i = lane; i < n; i += 256u) {
-        if (!all && !likelier(after_key, after, key[i], i)) { continue; }
-        if (at == n || likelier(key[i], i, k, at)) {
-            k = key[i];
-            at = i;
-        }
-    }
+// All threads get the likeliest of those that they bring; n where there is none.
+fn best_of_all(lane: u32, n: u32, k: f32, at: u32) -> u32 {
     best_key[lane] = k;
     best_id[lane] = at;
     for (var half = 128u; half > 0u; half /= 2u) {
@@ -54,6 +50,34 @@ fn next_rank(lane: u32, n: u32, after_key: f32, after: u32, all: bool) -> u32 {
     return workgroupUniformLoad(&chosen);
 }
 
+// The likeliest id behind (after_key, after).
+fn next_rank(lane: u32, n: u32, after_key: f32, after: u32) -> u32 {
+    var k = NONE;
+    var at = n;
+    for (var i = lane; i < n; i += 256u) {
+        if (!likelier(after_key, after, key[i], i)) { continue; }
+        if (at == n || likelier(key[i], i, k, at)) {
+            k = key[i];
+            at = i;
+        }
+    }
+    return best_of_all(lane, n, k, at);
+}
+
+// The likeliest of all, out of what the tiles have left.
+fn first_rank(lane: u32, n: u32) -> u32 {
+    var k = NONE;
+    var at = n;
+    for (var i = lane; i < (n + TILE - 1u) / TILE; i += 256u) {
+        let top = tops[i];
+        if (at == n || likelier(bitcast<f32>(top.x), top.y, k, at)) {
+            k = bitcast<f32>(top.x);
+            at = top.y;
+        }
+    }
+    return best_of_all(lane, n, k, at);
+}
+
 // Probability relative to the likeliest token.
 fn weight(k: f32, top: f32) -> f32 {
     if (k <= NONE) { return 0.0; }
@@ -67,23 +91,44 @@ fn plus(sum: vec2<f32>, x: f32) -> vec2<f32> {
     return vec2<f32>(s, sum.y + ((sum.x - (s - b)) + (x - b)));
 }
 
-fn fill_keys(lane: u32, n: u32, start: u32) {
-    for (var i = lane; i < n; i += 256u) {
-        let x = logits[start + i];
-        key[i] = select(clamp(x, NONE, MOST), NONE, is_nan(x));
+// The keys of a tile. A token may be among the recent ones twice: the key is the same.
+@compute @workgroup_size(256)
+fn keys(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
+        @builtin(local_invocation_index) lane: u32) {
+    let n = op.outs[1].cols;
+    let start = (in_rows(0u) - 1u) * n;
+    let group = group_of(id, count);
+    let begin = group * TILE;
+    if (begin >= n) { return; }
+    let here = min(TILE, n - begin);
+    for (var i = lane; i < here; i += 256u) {
+        let x = logits[start + begin + i];
+        tile[i] = select(clamp(x, NONE, MOST), NONE, is_nan(x));
     }
-    storageBarrier();
+    workgroupBarrier();
     let penalty = rt.repeat_penalty;
     if (lane == 0u && penalty > 0.0 && is_finite(penalty)) {
         for (var i = 0u; i < min(u32(max(rt.n_recent, 0)), op.ins[1].cols); i++) {
-            let id = recent[i];
-            if (id < 0 || u32(id) >= n) { continue; }
-            let x = logits[start + u32(id)];
+            let token = recent[i];
+            if (token < i32(begin) || u32(token) >= begin + here) { continue; }
+            let x = logits[start + u32(token)];
             if (is_nan(x)) { continue; }
-            key[id] = clamp(select(x * penalty, x / penalty, x > 0.0), NONE, MOST);
+            tile[u32(token) - begin] = clamp(select(x * penalty, x / penalty, x > 0.0), NONE, MOST);
         }
     }
-    storageBarrier();
+    workgroupBarrier();
+    var k = NONE;
+    var at = n;
+    for (var i = lane; i < here; i += 256u) {
+        let x = tile[i];
+        key[begin + i] = x;
+        if (at == n || likelier(x, begin + i, k, at)) {
+            k = x;
+            at = begin + i;
+        }
+    }
+    let first = best_of_all(lane, n, k, at);
+    if (lane == 0u) { tops[group] = vec2<u32>(bitcast<u32>(best_key[0]), first); }
 }
 
 // x0 of Philox 4x32-10 at (draw, SAMPLE, 0), by products in halves of 16 bits.
@@ -125,14 +170,13 @@ fn whole_mass(lane: u32, n: u32, top: f32) -> vec2<f32> {
 @compute @workgroup_size(256)
 fn main(@builtin(local_invocation_index) lane: u32) {
     let n = op.outs[1].cols;
-    fill_keys(lane, n, (in_rows(0u) - 1u) * n);
-    let first = next_rank(lane, n, 0.0, 0u, true);
+    let first = first_rank(lane, n);
     if (lane == 0u) {
         token[0] = i32(first);
         shared_sum = key[first];
     }
     let top = workgroupUniformLoad(&shared_sum);
-    if (!(rt.temperature > 0.0) || top <= NONE) { return; }
+    if (!is_here(1u) || !(rt.temperature > 0.0) || top <= NONE) { return; }
     let limited = rt.top_k > 0 && u32(rt.top_k) < n;
     let k = select(n, u32(rt.top_k), limited);
 
@@ -144,7 +188,7 @@ fn main(@builtin(local_invocation_index) lane: u32) {
             if (lane == 0u) { shared_sum = key[id]; }
             let at = workgroupUniformLoad(&shared_sum);
             total = plus(total, weight(at, top));
-            id = next_rank(lane, n, at, id, false);
+            id = next_rank(lane, n, at, id);
         }
     } else {
         total = whole_mass(lane, n, top);
@@ -158,7 +202,7 @@ fn main(@builtin(local_invocation_index) lane: u32) {
         var last = top;
         kept = 1u;
         while (kept < k && sum.x + sum.y < enough) {
-            id = next_rank(lane, n, last, id, false);
+            id = next_rank(lane, n, last, id);
             if (id >= n) { break; }
             if (lane == 0u) { shared_sum = key[id]; }
             last = workgroupUniformLoad(&shared_sum);
@@ -184,7 +228,7 @@ fn main(@builtin(local_invocation_index) lane: u32) {
         last = id;
         if (lane == 0u) { order[j] = i32(id); }
         if (sum.x + sum.y > target_mass) { break; }
-        id = next_rank(lane, n, at, id, false);
+        id = next_rank(lane, n, at, id);
     }
     if (lane == 0u) { token[0] = i32(last); }
 }
