@@ -240,7 +240,7 @@ static const tg_case cases[] = {
     CASE(1, 257, 64, .temperature = 1.5f, .top_p = 1, .repeat_penalty = 1.1f, .n_recent = 64),
     CASE(1, 4099, 64, .temperature = 1, .top_k = 40, .top_p = 0.95f, .repeat_penalty = 1),
     CASE(1, 4099, 64, .temperature = 0, .top_p = 1, .repeat_penalty = 1),
-    CASE(1, 6200, 64, .temperature = 0, .top_p = 1, .repeat_penalty = 1.5f, .n_recent = 64),
+    CASE(1, 6200, 64, .temperature = 0, .top_p = 1, .repeat_penalty = 0.25f, .n_recent = 64),
     { .in = { TG_T2(F32, 2, 4097), TG_ABSENT }, .rt = { .temperature = 2, .top_p = 1 } },
 };
 

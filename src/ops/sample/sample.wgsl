@@ -19,7 +19,6 @@ const NONE = -0x1.fffffep+127f; // the key of a NaN, and of nothing
 const MOST = 0x1.fffffep+127f;
 const TILE = 2048u; // TILE of sample.c
 
-var<workgroup> tile: array<f32, TILE>;
 var<workgroup> best_key: array<f32, 256>;
 var<workgroup> best_id: array<u32, 256>;
 var<workgroup> chosen: u32;
@@ -91,7 +90,16 @@ fn plus(sum: vec2<f32>, x: f32) -> vec2<f32> {
     return vec2<f32>(s, sum.y + ((sum.x - (s - b)) + (x - b)));
 }
 
-// The keys of a tile. A token may be among the recent ones twice: the key is the same.
+// The logit of an id, with the penalty if it is among the recent ones.
+fn penalized(x: f32, id: u32) -> f32 {
+    let penalty = rt.repeat_penalty;
+    if (!(penalty > 0.0) || penalty == 1.0 || !is_finite(penalty)) { return x; }
+    for (var i = 0u; i < min(u32(max(rt.n_recent, 0)), op.ins[1].cols); i++) {
+        if (recent[i] == i32(id)) { return select(x * penalty, x / penalty, x > 0.0); }
+    }
+    return x;
+}
+
 @compute @workgroup_size(256)
 fn keys(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
@@ -100,31 +108,15 @@ fn keys(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     let group = group_of(id, count);
     let begin = group * TILE;
     if (begin >= n) { return; }
-    let here = min(TILE, n - begin);
-    for (var i = lane; i < here; i += 256u) {
-        let x = logits[start + begin + i];
-        tile[i] = select(clamp(x, NONE, MOST), NONE, is_nan(x));
-    }
-    workgroupBarrier();
-    let penalty = rt.repeat_penalty;
-    if (lane == 0u && penalty > 0.0 && is_finite(penalty)) {
-        for (var i = 0u; i < min(u32(max(rt.n_recent, 0)), op.ins[1].cols); i++) {
-            let token = recent[i];
-            if (token < i32(begin) || u32(token) >= begin + here) { continue; }
-            let x = logits[start + u32(token)];
-            if (is_nan(x)) { continue; }
-            tile[u32(token) - begin] = clamp(select(x * penalty, x / penalty, x > 0.0), NONE, MOST);
-        }
-    }
-    workgroupBarrier();
     var k = NONE;
     var at = n;
-    for (var i = lane; i < here; i += 256u) {
-        let x = tile[i];
-        key[begin + i] = x;
-        if (at == n || likelier(x, begin + i, k, at)) {
+    for (var i = begin + lane; i < min(n, begin + TILE); i += 256u) {
+        let logit = logits[start + i];
+        let x = select(clamp(penalized(logit, i), NONE, MOST), NONE, is_nan(logit));
+        key[i] = x;
+        if (at == n || likelier(x, i, k, at)) {
             k = x;
-            at = begin + i;
+            at = i;
         }
     }
     let first = best_of_all(lane, n, k, at);
