@@ -149,6 +149,19 @@ static inline tg_value *tg_adamw(tg_graph *g, tg_value *w, tg_value *grads, tg_v
 static inline tg_value *tg_last_row(tg_graph *g, tg_value *x) {
     return TG_APPLY(g, last_row, NULL, x);
 }
+/*
+ * A gated short convolution of B sequences: y[t] = c[t] * sum over j of w[:,j] u[t - L + 1 + j], u
+ * = b * x, 0 before the first.   z [B,T,3C]: b, c, x side by side   w [C,L]   y [B,T,C]
+ */
+static inline tg_value *tg_short_conv(tg_graph *g, tg_value *z, tg_value *w) {
+    return TG_APPLY(g, short_conv, NULL, z, w);
+}
+/* out 0 dz [B,T,3C], out 1 dw [C,L], which accumulates; in: z, w, dy [B,T,C] */
+static inline tg_value *tg_short_conv_grad(tg_graph *g, tg_value *z, tg_value *w, tg_value *dy) {
+    return TG_APPLY(g, short_conv_grad, NULL, z, w, dy);
+}
+enum { TG_CONV_TAPS_MAX = 8 }; /* L at most */
+
 /* Where rows of dynamic number belong, and where the keys and values of sequences are
  * (ops/attention/pages.h): at [T,2] sequence and position of each row, pages [S,C] of each sequence
  * its pages; i32. */
@@ -166,6 +179,13 @@ static inline tg_value *tg_kv_append(tg_graph *g, tg_value *cache, tg_value *qkv
 static inline tg_value *tg_attention_cached(tg_graph *g, tg_value *qkv, tg_value *cache,
                                             const tg_rows_value *rows, const tg_attr *a) {
     return TG_APPLY(g, attention_cached, a, qkv, cache, rows->at, rows->pages);
+}
+
+/* The same over the rows of sessions, z [T,3C].   out 0 y [T,C], out 1 the next version of
+ * cache [P,1,R,C], which keeps u */
+static inline tg_value *tg_short_conv_cached(tg_graph *g, tg_value *z, tg_value *w, tg_value *cache,
+                                             const tg_rows_value *rows) {
+    return TG_APPLY(g, short_conv_cached, NULL, z, cache, rows->at, rows->pages, w);
 }
 
 /* o [T,H*D]: row t attends to rows spans[t,0] .. spans[t,1]-1 of qkv [T,(H+2K)*D] of dynamic rows:
