@@ -183,7 +183,15 @@ typedef struct tg_model_config {
     float embed_scale;    /* of embeddings */
     float rope_base[2];   /* of rotary positions; [1]: of layers with a window */
     float rope_factor;    /* positions are divided by it */
+    int32_t conv_taps;    /* positions that a short convolution sees; 0: the family's */
+    char layer_kind[512]; /* a letter of tg_layer_kind for each layer; "": the family's order */
 } tg_model_config;
+
+/* How rows of a layer meet those before them. */
+typedef enum tg_layer_kind {
+    TG_LAYER_ATTENTION = 'a', /* over all positions, or over a window */
+    TG_LAYER_CONV = 'c'       /* by a gated short convolution: ops/short_conv */
+} tg_layer_kind;
 
 /* Families whose models can be made and trained, "tinygpt" first; NULL beyond the end. */
 TG_API const char *tg_family_at(size_t i);

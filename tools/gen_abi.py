@@ -159,10 +159,11 @@ class Header:
             return
         items, value = [], 0
         for item in filter(None, (part.strip() for part in body.split(","))):
-            m = re.fullmatch(r"(TG_\w+)(?: = (-?\d+))?", item)
+            m = re.fullmatch(r"(TG_\w+)(?: = (-?\d+|'\w'))?", item)
             if not m:
                 raise Unknown(f"enum {name}: {item}")
-            value = int(m[2]) if m[2] else value
+            if m[2]:
+                value = ord(m[2][1]) if m[2][0] == "'" else int(m[2])
             items.append((m[1], value))
             value += 1
         self.enums[name] = items

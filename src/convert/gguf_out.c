@@ -214,9 +214,11 @@ const tg_tensor *tg_convert_use(const tg_conversion *c, const tg_gguf_tensor *t)
     return NULL;
 }
 
-/* llama.cpp reads positions and kinds of tokens by rows that it adds: as floats. */
+/* llama.cpp reads positions and kinds of tokens by rows that it adds, and taps of convolutions: as
+ * floats. */
 static bool is_added(const char *name) {
-    return strcmp(name, "position_embd.weight") == 0 || strcmp(name, "token_types.weight") == 0;
+    return strcmp(name, "position_embd.weight") == 0 || strcmp(name, "token_types.weight") == 0 ||
+           strstr(name, ".shortconv.conv.");
 }
 
 static bool is_matrix(const tg_gguf_tensor *t) { return t->n_dims > 1 && !is_added(t->name); }

@@ -15,6 +15,7 @@
 #include "io/meta.h"
 #include "io/safetensors.h"
 #include "load/keys.h"
+#include "model/family.h"
 #include "tok/tok_inside.h"
 
 static const struct {
@@ -158,6 +159,23 @@ static const char *keyed(tg_gguf *g, const char *arch, const char *name) {
     return key ? key : name;
 }
 
+/* Heads of keys: one number, or where not all layers have some, one for each. */
+static tg_gguf_value kv_heads(tg_gguf *g, const tg_model_config *c, const char *arch) {
+    const char *key = keyed(g, arch, "attention.head_count_kv");
+    const size_t n = (size_t)c->layers;
+    uint8_t *each = c->layer_kind[0] ? tg_arena_array(&g->arena, n, 4) : NULL;
+    for (size_t i = 0; each && i < n; i++)
+        tg_put_u32(each + 4 * i,
+                   tg_layer_kind_of(c, (int)i) == TG_LAYER_ATTENTION ? (uint32_t)c->kv_heads : 0);
+    if (!each) return whole(key, c->kv_heads);
+    return (tg_gguf_value) { .key = key,
+                             .type = TG_GGUF_ARRAY,
+                             .element = TG_GGUF_I32,
+                             .count = n,
+                             .elements = each,
+                             .elements_bytes = 4 * n };
+}
+
 static size_t put_sizes(tg_gguf *g, const tg_model_config *c, const char *arch, tg_gguf_value *v) {
     size_t i = 0;
     v[i++] = whole(keyed(g, arch, "block_count"), c->layers);
@@ -170,7 +188,8 @@ static size_t put_sizes(tg_gguf *g, const tg_model_config *c, const char *arch, 
         if (c->gelu_erf) v[i++] = text("gpt2.activation", "gelu_erf");
         return i;
     }
-    v[i++] = whole(keyed(g, arch, "attention.head_count_kv"), c->kv_heads);
+    v[i++] = kv_heads(g, c, arch);
+    if (c->conv_taps > 0) v[i++] = whole(keyed(g, arch, "shortconv.l_cache"), c->conv_taps);
     v[i++] = whole(keyed(g, arch, "attention.key_length"), c->head_size);
     v[i++] = whole(keyed(g, arch, "attention.value_length"), c->head_size);
     v[i++] = whole(keyed(g, arch, "rope.dimension_count"), c->head_size);

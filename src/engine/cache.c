@@ -118,6 +118,13 @@ void tg_cache_place_rows(tg_cache *c, const tg_plan *plan, const tg_cache_inputs
 
 size_t tg_cache_page_rows(const tg_cache *c) { return c->layers[0].page_rows; }
 
+int32_t tg_cache_window(const tg_cache *c) {
+    int32_t most = 0;
+    for (int32_t i = 0; i < c->n_layers; i++)
+        if (c->layers[i].window > most) most = c->layers[i].window;
+    return most;
+}
+
 void tg_cache_share(tg_cache *c, int32_t to, int32_t from, size_t n) {
     const size_t used = (n + tg_cache_page_rows(c) - 1) / tg_cache_page_rows(c);
     for (int kind = 0; kind < 2; kind++) {

@@ -53,6 +53,8 @@ void tg_cache_share(tg_cache *c, int32_t to, int32_t from, size_t n);
 void tg_cache_own(tg_cache *c, int32_t sequence, size_t first, size_t n);
 /* Is the page of a position shared, by layers of any kind? */
 bool tg_cache_is_shared(const tg_cache *c, int32_t sequence, size_t position);
+/* Positions that rows of layers with a window see at most, their own included; 0: all see all. */
+int32_t tg_cache_window(const tg_cache *c);
 /* Positions of a page. */
 size_t tg_cache_page_rows(const tg_cache *c);
 

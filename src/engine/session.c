@@ -269,9 +269,9 @@ void tg_feeding_begin_slide(tg_session *s, tg_feeding *f) {
     *f = (tg_feeding) { .tokens = s->fed, .n = (size_t)keep };
 }
 
-/* Whether a layer's window before position n lies in its ring still. */
+/* Whether the layers' windows before position n lie in their rings still. */
 static bool holds(const tg_session *s, int32_t n) {
-    return s->n_lost == 0 || n - s->model->layout.config.window + 1 >= s->n_lost;
+    return s->n_lost == 0 || n - tg_cache_window(&s->d->cache) + 1 >= s->n_lost;
 }
 
 /* What is in the cache beyond n is not looked at, and is overwritten by what is fed next. */
@@ -336,15 +336,17 @@ static bool all_finite(const float *x, size_t n) {
 static int32_t first_bad_layer(const tg_session *s, size_t position) {
     const int32_t layers = s->model->layout.config.layers;
     for (int32_t i = 0; i < layers; i++) {
-        const size_t size = (size_t)s->model->layout.config.head_size;
-        for (size_t h = 0; h < s->d->cache.layers[i].heads; h++) {
+        const tg_layer_state *l = &s->d->cache.layers[i];
+        const size_t size =
+            l->dtype == TG_F32 ? l->row_elems : (size_t)s->model->layout.config.head_size;
+        for (size_t h = 0; h < l->heads; h++) {
             const uint8_t *row = tg_cache_row(&s->d->cache, i, s->sequence, h, position);
             for (size_t c = 0; c < size; c++) {
                 float x;
-                if (s->d->kv == TG_F32)
+                if (l->dtype == TG_F32)
                     memcpy(&x, row + c * sizeof x, sizeof x);
                 else
-                    x = tg_kv_at(s->d->kv, row, size, c);
+                    x = tg_kv_at(l->dtype, row, size, c);
                 if (!all_finite(&x, 1)) return i;
             }
         }

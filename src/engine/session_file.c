@@ -11,7 +11,7 @@
  *           ..    the caller's note [note_bytes]
  *           ..    for each layer and each of its 2K heads of keys, then values: rows of positions
  *                 first .. n_tokens-1 (ops/attention/kv_row.h); first is n_lost where the layer has
- *                 a window, else 0
+ *                 a window, else 0. A short convolution has one head, and a window: its taps
  *   end-4   4     CRC-32C of all before
  *
  * "TGSESS1\n" has ten fields, and does not say how it was computed.
@@ -71,7 +71,10 @@ static uint32_t shape_checksum(const tg_model *m) {
                      (int)c->heads, (int)c->width, (int)c->ctx, (int)c->vocab);
     uint32_t crc = tg_crc32c(0, text, (size_t)n);
     if (flat && !tg_meta_is_own(c)) /* which has nothing but those */
-        crc = tg_crc32c(crc, &c->kv_heads, sizeof *c - offsetof(tg_model_config, kv_heads));
+        crc = tg_crc32c(crc, &c->kv_heads,
+                        offsetof(tg_model_config, conv_taps) - offsetof(tg_model_config, kv_heads));
+    if (flat && c->conv_taps > 0)
+        crc = tg_crc32c(crc, &c->conv_taps, sizeof c->conv_taps + sizeof c->layer_kind);
     for (size_t i = 0; i < m->table.n_tensors; i++) {
         const tg_tensor *t = &m->table.tensors[i];
         n = snprintf(text, sizeof text, "%s %d %zu %zu", t->name,
@@ -82,9 +85,17 @@ static uint32_t shape_checksum(const tg_model *m) {
     return crc;
 }
 
+/* What the head says of rows is said of keys and values; layers without have rows of floats. */
+static const tg_layer_state *first_attention(const tg_session *s) {
+    const tg_model_config *c = &s->model->layout.config;
+    int32_t i = 0;
+    while (i + 1 < c->layers && tg_layer_kind_of(c, i) != TG_LAYER_ATTENTION) i++;
+    return &s->d->cache.layers[i];
+}
+
 static tg_status head_of(const tg_session *s, size_t note_bytes, head *out) {
     const tg_model *m = s->model;
-    const tg_layer_state *layer = &s->d->cache.layers[0];
+    const tg_layer_state *layer = first_attention(s);
     const bool flat = tg_weights_are_flat(m);
     if (flat) TG_TRY(tg_weights_fetch(m));
     *out = (head) {
@@ -249,10 +260,13 @@ static tg_status want_checksum(const tg_reader *r) {
 
 /* Bytes of the layers' rows; 64 bits hold the product of what has been checked before. */
 static uint64_t rows_bytes(const tg_session *s, const head *h) {
-    uint64_t rows = 0;
-    for (int32_t i = 0; i < (int32_t)h->layers; i++)
-        rows += h->n_tokens - first_of(&s->d->cache.layers[i], h->n_lost);
-    return rows * h->heads * h->row_bytes;
+    uint64_t bytes = 0;
+    for (int32_t i = 0; i < (int32_t)h->layers; i++) {
+        const tg_layer_state *l = &s->d->cache.layers[i];
+        bytes += (uint64_t)(h->n_tokens - first_of(l, h->n_lost)) * l->heads *
+                 tg_layer_state_row_bytes(l);
+    }
+    return bytes;
 }
 
 static const char *kv_name(uint32_t kv) {
@@ -278,7 +292,7 @@ static tg_status want_ours(const tg_reader *r, const tg_session *s, const head *
     if (h->n_tokens > (uint32_t)s->capacity)
         return tg_fail(r->ctx, TG_E_FULL, "%s: want room for %u tokens, have %d", r->name,
                        (unsigned)h->n_tokens, (int)s->capacity);
-    const uint32_t window = (uint32_t)s->model->layout.config.window;
+    const uint32_t window = (uint32_t)tg_cache_window(&s->d->cache);
     bool right = h->n_lost == 0 ||
                  (window > 0 && h->n_lost <= h->n_tokens && h->n_tokens - h->n_lost >= window - 1);
     for (int32_t i = 0; right && i < (int32_t)h->layers; i++)

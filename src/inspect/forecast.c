@@ -20,13 +20,15 @@
  * halved by causality, times 3. Norms, gelu and softmax are left out, as is usual; so shares of the
  * peak compare with other programs'. */
 double tg_train_flop(const tg_model_config *c, const tg_train_options *o) {
-    const double L = c->layers, C = c->width, V = c->vocab;
+    const double C = c->width, V = c->vocab;
     const double T = tg_train_options_of(o, c).row_tokens;
     const double N = (double)o->batch * o->accum * T;
     tg_model_config whole = *c;
     if (tg_config_complete(NULL, "", &whole) != TG_OK) return 0;
     const double heads = (double)tg_size_of(&whole, TG_SIZE_QUERIES);
-    return 6 * N * (L * tg_config_products(&whole) + V * C) + 6 * L * N * T * heads;
+    double L = 0;
+    for (int i = 0; i < whole.layers; i++) L += tg_layer_kind_of(&whole, i) == TG_LAYER_ATTENTION;
+    return 6 * N * (tg_config_products(&whole) + V * C) + 6 * L * N * T * heads;
 }
 
 /* The last preset with at least a third of a byte of text for each parameter, which keeps it above

@@ -15,6 +15,12 @@ static size_t groups_of(const tg_probe *p, tg_site site) {
     return site == TG_SITE_HEADS ? (size_t)p->model->layout.config.heads : 1;
 }
 
+/* A layer without attention has no heads. */
+static bool has_site(const tg_probe *p, int layer, tg_site site) {
+    return site != TG_SITE_HEADS ||
+           tg_layer_kind_of(&p->model->layout.config, layer) == TG_LAYER_ATTENTION;
+}
+
 /* A name that lives as long as the graph; "" after an error, which is the graph's by then. */
 static const char *named(tg_graph *g, const char *what, int layer, tg_site site) {
     const char *name = tg_arena_sprintf(&g->arena, "%s.%d.%s", what, layer, site_names[site]);
@@ -158,6 +164,10 @@ static tg_status check_edit(const tg_probe *p, size_t i, const tg_edit *e, const
     TG_TRY(want_index(p, i, "part", 0, TG_SITE_COUNT, (int32_t)e->part));
     TG_TRY(want_index(p, i, "kind", 0, TG_EDIT_DONOR + 1, (int32_t)e->kind));
     if (e->part == TG_PART_HEAD) TG_TRY(want_index(p, i, "head", 0, (size_t)c->heads, e->head));
+    if (!has_site(p, e->layer, (tg_site)e->part))
+        return tg_fail(&p->ctx->err, TG_E_ARG,
+                       "probe: edit %zu: layer %d: want a layer with heads, have another", i,
+                       (int)e->layer);
     if (e->kind == TG_EDIT_DONOR && !donor)
         return tg_fail(&p->ctx->err, TG_E_ARG,
                        "probe: edit %zu: want a donor to take from, have none", i);
@@ -175,7 +185,7 @@ static tg_status check_donor(const tg_probe *p, const tg_probe *donor) {
         return tg_fail(err, TG_E_ARG, "probe: donor: want one that has run, have one that has not");
     if (donor->n != p->n)
         return tg_fail(err, TG_E_ARG, "probe: donor: want %zu tokens, have %zu", p->n, donor->n);
-    if (memcmp(want, &donor->model->layout.config, sizeof *want) != 0)
+    if (!tg_config_same(want, &donor->model->layout.config))
         return tg_fail(err, TG_E_ARG, "probe: donor: want a model of the same sizes");
     return TG_OK;
 }
@@ -206,6 +216,7 @@ static tg_status bind_donor(tg_probe *p, const tg_probe *donor) {
     const size_t bytes = p->n * (size_t)p->model->layout.config.width * sizeof(float);
     for (int l = 0; l < p->model->layout.config.layers; l++)
         for (int s = 0; s < TG_SITE_COUNT; s++) {
+            if (!has_site(p, l, (tg_site)s)) continue;
             void *data =
                 donor ? tg_plan_data(&donor->plan, donor->layer[l].site[s].kept) : p->zeros.data;
             TG_TRY(tg_plan_bind(&p->plan, p->layer[l].site[s].donor, data, bytes));
@@ -232,7 +243,9 @@ tg_status tg_probe_begin(tg_probe *p, const int32_t *tokens, const tg_edit *edit
     memcpy(tg_plan_data(&p->plan, p->tokens), tokens, p->n * sizeof *tokens);
     for (int l = 0; l < c->layers; l++)
         for (int s = 0; s < TG_SITE_COUNT; s++)
-            memset(modes(p, l, (tg_site)s), 0, p->n * groups_of(p, (tg_site)s) * sizeof(int32_t));
+            if (has_site(p, l, (tg_site)s))
+                memset(modes(p, l, (tg_site)s), 0,
+                       p->n * groups_of(p, (tg_site)s) * sizeof(int32_t));
     for (size_t i = 0; i < n_edits; i++) apply_edit(p, &edits[i]);
     p->run = (tg_run) { .next = 0 };
     p->generation = p->ctx->generation;
@@ -267,6 +280,7 @@ const float *tg_probe_attention(const tg_probe *p, int32_t layer, int32_t head) 
     if (!p || !p->has_run) return NULL;
     const tg_model_config *c = &p->model->layout.config;
     if (layer < 0 || layer >= c->layers || head < 0 || head >= c->heads) return NULL;
+    if (!p->layer[layer].attention) return NULL; /* it is none */
     const float *all = tg_plan_data(&p->plan, p->layer[layer].attention);
     return all + (size_t)head * p->n * p->n;
 }

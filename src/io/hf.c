@@ -63,6 +63,17 @@ void tg_hf_put_int(tg_hf_values *m, const char *key, int64_t value) {
     v->real = (double)value;
 }
 
+uint8_t *tg_hf_put_ints(tg_hf_values *m, const char *key, size_t n) {
+    tg_gguf_value *v = new_value(m, key, TG_GGUF_ARRAY);
+    uint8_t *elements = tg_arena_array(&m->g->arena, n + 1, 4);
+    m->failed = m->failed || !elements;
+    v->element = TG_GGUF_I32;
+    v->count = elements ? n : 0;
+    v->elements = elements;
+    v->elements_bytes = 4 * v->count;
+    return elements;
+}
+
 void tg_hf_put_float(tg_hf_values *m, const char *key, double value) {
     new_value(m, key, TG_GGUF_F32)->real = (double)(float)value;
 }
@@ -131,8 +142,8 @@ static void put_sampling(tg_hf_values *m, const tg_json *generation) {
 static tg_status put_ends(opening *o, tg_hf_values *m, const char *file, const tg_json *ids) {
     const bool list = tg_json_kind(ids) == TG_JSON_ARRAY;
     const size_t n = list ? ids->count : 1;
-    uint8_t *kept = tg_arena_array(&o->g->arena, n + 1, 4);
-    if (!kept) return tg_fail_memory(o->g->ctx, file, 4 * n);
+    uint8_t *kept = n > 1 ? tg_hf_put_ints(m, ".tokenizer.ggml.eos_token_ids", n) : NULL;
+    if (n > 1 && !kept) return tg_fail_memory(o->g->ctx, file, 4 * n);
     const tg_json *v = list ? tg_json_first(ids) : ids;
     for (size_t i = 0; i < n; i++, v = tg_json_next(v)) {
         int64_t id = -1;
@@ -140,15 +151,9 @@ static tg_status put_ends(opening *o, tg_hf_values *m, const char *file, const t
             return tg_fail(o->g->ctx, TG_E_FORMAT, "%s/%s: eos_token_id: want ids, have %.40s",
                            o->g->path, file, TG_JSON_SHOWN(v));
         }
-        tg_put_u32(kept + 4 * i, (uint32_t)id);
+        if (kept) tg_put_u32(kept + 4 * i, (uint32_t)id);
         if (i == 0) tg_hf_put_int(m, ".tokenizer.ggml.eos_token_id", id);
     }
-    if (n < 2) return TG_OK;
-    tg_gguf_value *all = new_value(m, ".tokenizer.ggml.eos_token_ids", TG_GGUF_ARRAY);
-    all->element = TG_GGUF_I32;
-    all->count = n;
-    all->elements = kept;
-    all->elements_bytes = 4 * n;
     return TG_OK;
 }
 
@@ -430,10 +435,15 @@ static tg_status set_affine(opening *o, const tg_st_tensor *s, tg_gguf_tensor *t
 }
 
 /* GGUF has the fastest dimension first, safetensors last. */
-static void set_shape(const tg_st_tensor *s, bool turned, tg_gguf_tensor *t) {
+static void set_shape(const tg_st_tensor *s, bool turned, bool channels, tg_gguf_tensor *t) {
     t->n_dims = s->n_dims < 1 ? 1 : s->n_dims > 4 ? 4 : s->n_dims;
     for (uint32_t d = 0; d < 4; d++) t->dim[d] = 1;
     for (uint32_t d = 0; d < t->n_dims && s->n_dims > 0; d++) t->dim[d] = s->dim[t->n_dims - 1 - d];
+    if (channels && t->n_dims == 3 && t->dim[1] == 1) {
+        t->n_dims = 2;
+        t->dim[1] = t->dim[2];
+        t->dim[2] = 1;
+    }
     if (turned && t->n_dims == 2) {
         t->dim[0] = s->dim[0];
         t->dim[1] = s->dim[1];
@@ -454,7 +464,7 @@ static tg_status add_tensor(opening *o, size_t file, const tg_st_tensor *s) {
     t->offset = o->heads[file].data_offset + s->begin;
     const unsigned flags = row ? row->flags : 0;
     place->turned = (flags & TG_HF_TURNED) && s->n_dims == 2;
-    set_shape(s, place->turned, t);
+    set_shape(s, place->turned, flags & TG_HF_CHANNELS, t);
     if (affine) {
         TG_TRY(set_affine(o, s, t, place));
         place->turned = false;

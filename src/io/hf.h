@@ -41,7 +41,11 @@ void tg_hf_close(tg_hf *hf); /* NULL is fine */
 
 /* ----------------------------------------------------------------------------- for hf*.c alone */
 
-enum { TG_HF_TURNED = 1, TG_HF_PLUS_ONE = 2 };
+enum {
+    TG_HF_TURNED = 1,
+    TG_HF_PLUS_ONE = 2,
+    TG_HF_CHANNELS = 4 /* [C,1,L] of a convolution that sees each column for itself */
+};
 
 /* Names without ".weight" and ".bias"; NULL ends a table. */
 typedef struct tg_hf_name {
@@ -56,6 +60,7 @@ typedef struct tg_hf_size {
     int32_t fallback;
 } tg_hf_size;
 
+struct tg_hf_values;
 typedef struct tg_hf_family {
     const char *model_type, *arch; /* of config.json, and of GGUF */
     const char *class;             /* of transformers, that runs it */
@@ -65,7 +70,7 @@ typedef struct tg_hf_family {
     const tg_hf_size *sizes;
     const char *eps_theirs, *eps_ours;
     double eps;
-    const char *act_key;         /* the activation */
+    const char *act_key;         /* the activation; NULL: it has no choice */
     const char *const *acts;     /* those that the family computes; NULL ends it */
     const char *const *switches; /* keys that must be false, null or missing; NULL ends it */
     bool tied;                   /* where tie_word_embeddings is missing */
@@ -74,6 +79,10 @@ typedef struct tg_hf_family {
     const char
         *gelu_erf;    /* the activation that is not the family's own, but the exact gelu; NULL */
     const char *head; /* the output matrix, which a tied model repeats; or NULL */
+    const char *other_layer; /* what layer_types calls those without attention; NULL: all have it */
+    /* What no table can say, from config.json and to it; NULL: nothing. */
+    tg_status (*read)(struct tg_hf_values *m);
+    void (*write)(tg_json_writer *w, const tg_gguf *g);
 } tg_hf_family;
 
 /* How a model's makers draw tokens: keys of generation_config.json, and whole ones of GGUF. */
@@ -104,6 +113,8 @@ enum { TG_HF_VALUES = 64 };
 
 /* key: behind the family's name and a dot, or with a dot in front: whole. */
 void tg_hf_put_int(tg_hf_values *m, const char *key, int64_t value);
+/* n of them: the place of their bytes, each 4, to be filled; NULL: no memory. */
+uint8_t *tg_hf_put_ints(tg_hf_values *m, const char *key, size_t n);
 void tg_hf_put_float(tg_hf_values *m, const char *key, double value);
 void tg_hf_put_text(tg_hf_values *m, const char *key, const char *text, size_t n_bytes);
 
@@ -111,6 +122,12 @@ void tg_hf_put_text(tg_hf_values *m, const char *key, const char *text, size_t n
  * there are none), are for whoever reads the tensors. where begins messages. */
 tg_status tg_hf_config(tg_hf_values *m, const char *where, const tg_json *root, bool *tied,
                        uint32_t *group);
+
+/* Of config.json, for the families: a member that is there and not null; a number of 1 or more,
+ * which must be there; one above 0, which may be missing. */
+const tg_json *tg_hf_member(tg_hf_values *m, const tg_json *v, const char *key);
+tg_status tg_hf_get_int(tg_hf_values *m, const tg_json *root, const char *key, int64_t *out);
+tg_status tg_hf_get_float(tg_hf_values *m, const tg_json *root, const char *key, double *out);
 
 /* A member of config.json that changes nothing of what is computed: hf_keys.def. */
 bool tg_hf_harmless(const tg_json *v);

@@ -18,7 +18,7 @@ static const tg_json *get(tg_hf_values *m, const tg_json *v, const char *key) {
 }
 
 /* What is not null. */
-static const tg_json *member(tg_hf_values *m, const tg_json *v, const char *key) {
+const tg_json *tg_hf_member(tg_hf_values *m, const tg_json *v, const char *key) {
     const tg_json *found = get(m, v, key);
     return found && tg_json_kind(found) != TG_JSON_NULL ? found : NULL;
 }
@@ -46,7 +46,7 @@ static bool is_on(const tg_json *v) {
 }
 
 static tg_status find_family(tg_hf_values *m) {
-    const tg_json *type = member(m, m->root, "model_type");
+    const tg_json *type = tg_hf_member(m, m->root, "model_type");
     char known[160] = "";
     for (size_t i = 0; (m->family = tg_hf_family_at(i)) != NULL; i++) {
         if (type && tg_json_is(type, m->family->model_type)) return TG_OK;
@@ -56,16 +56,16 @@ static tg_status find_family(tg_hf_values *m) {
                    m->where, known, TG_JSON_SHOWN(type));
 }
 
-static tg_status get_int(tg_hf_values *m, const tg_json *root, const char *key, int64_t *out) {
-    const tg_json *v = member(m, root, key);
+tg_status tg_hf_get_int(tg_hf_values *m, const tg_json *root, const char *key, int64_t *out) {
+    const tg_json *v = tg_hf_member(m, root, key);
     if (v && tg_json_int64(NULL, v, out) == TG_OK && *out >= 1 && *out <= INT32_MAX) return TG_OK;
     return tg_fail(m->g->ctx, TG_E_FORMAT, "%s: %s: want a whole number in 1..%d, have %.40s",
                    m->where, key, INT32_MAX, TG_JSON_SHOWN(v));
 }
 
 /* A float that may be missing; *out stays then. */
-static tg_status get_float(tg_hf_values *m, const tg_json *root, const char *key, double *out) {
-    const tg_json *v = member(m, root, key);
+tg_status tg_hf_get_float(tg_hf_values *m, const tg_json *root, const char *key, double *out) {
+    const tg_json *v = tg_hf_member(m, root, key);
     if (!v) return TG_OK;
     if (tg_json_double(NULL, v, out) == TG_OK && *out > 0 && *out < 1e30) return TG_OK;
     return tg_fail(m->g->ctx, TG_E_FORMAT, "%s: %s: want a number above 0, have %.40s", m->where,
@@ -76,8 +76,8 @@ static tg_status put_sizes(tg_hf_values *m) {
     int64_t width = 0;
     for (const tg_hf_size *s = m->family->sizes; s->theirs; s++) {
         int64_t value = s->fallback;
-        if (s->fallback == 0 || member(m, m->root, s->theirs))
-            TG_TRY(get_int(m, m->root, s->theirs, &value));
+        if (s->fallback == 0 || tg_hf_member(m, m->root, s->theirs))
+            TG_TRY(tg_hf_get_int(m, m->root, s->theirs, &value));
         if (value == -4) value = 4 * width;
         if (strcmp(s->ours, "embedding_length") == 0) width = value;
         if (value > 0) tg_hf_put_int(m, s->ours, value);
@@ -87,7 +87,7 @@ static tg_status put_sizes(tg_hf_values *m) {
 
 /* Qwen's windows are switched off, so what they would be like does not matter. */
 static tg_status want_no_windows(tg_hf_values *m) {
-    const tg_json *types = member(m, m->root, "layer_types");
+    const tg_json *types = tg_hf_member(m, m->root, "layer_types");
     if (strncmp(m->family->model_type, "qwen", 4) == 0) {
         get(m, m->root, "max_window_layers");
         get(m, m->root, "sliding_window");
@@ -102,7 +102,7 @@ static tg_status want_no_windows(tg_hf_values *m) {
 
 static tg_status check_options(tg_hf_values *m) {
     const tg_hf_family *f = m->family;
-    const tg_json *act = member(m, m->root, f->act_key);
+    const tg_json *act = f->act_key ? tg_hf_member(m, m->root, f->act_key) : NULL;
     size_t i = 0;
     while (act && f->acts[i] && !tg_json_is(act, f->acts[i])) i++;
     if (act && !f->acts[i]) {
@@ -120,12 +120,49 @@ static tg_status check_options(tg_hf_values *m) {
             return tg_fail(m->g->ctx, TG_E_UNSUPPORTED, "%s: %s: want none, have %.60s", m->where,
                            f->switches[i], TG_JSON_SHOWN(v));
     }
-    const tg_json *positions = member(m, m->root, "position_embedding_type");
+    const tg_json *positions = tg_hf_member(m, m->root, "position_embedding_type");
     if (positions && !tg_json_is(positions, "absolute"))
         return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
                        "%s: position_embedding_type: want absolute, have %.60s", m->where,
                        TG_JSON_SHOWN(positions));
-    return f->windows ? TG_OK : want_no_windows(m);
+    return f->windows || f->other_layer ? TG_OK : want_no_windows(m);
+}
+
+/* ----------------------------------------------------------------------------- kinds of layers */
+
+static bool list_has(const tg_json *list, int64_t number) {
+    int64_t have;
+    for (const tg_json *v = list ? tg_json_first(list) : NULL; v; v = tg_json_next(v))
+        if (tg_json_int64(NULL, v, &have) == TG_OK && have == number) return true;
+    return false;
+}
+
+/* GGUF tells layers of attention by their heads of keys, of which others have none. config.json has
+ * a list of names, or one of the numbers of those that are attention. */
+static tg_status put_kinds(tg_hf_values *m) {
+    const tg_json *types = tg_hf_member(m, m->root, "layer_types");
+    const tg_json *full = tg_hf_member(m, m->root, "full_attn_idxs");
+    int64_t layers = 0, heads = 0;
+    TG_TRY(tg_hf_get_int(m, m->root, "num_hidden_layers", &layers));
+    const bool own = tg_hf_member(m, m->root, "num_key_value_heads");
+    TG_TRY(tg_hf_get_int(m, m->root, own ? "num_key_value_heads" : "num_attention_heads", &heads));
+    const bool list = types && tg_json_kind(types) == TG_JSON_ARRAY;
+    if (layers > INT16_MAX || (types && (!list || types->count != (size_t)layers)))
+        return tg_fail(m->g->ctx, TG_E_FORMAT,
+                       "%s: layer_types: want one for each of %" PRId64 " layers, have %.60s",
+                       m->where, layers, TG_JSON_SHOWN(types));
+    uint8_t *kv = tg_hf_put_ints(m, "attention.head_count_kv", (size_t)layers);
+    const tg_json *t = types ? tg_json_first(types) : NULL;
+    for (int64_t i = 0; kv && i < layers; i++, t = t ? tg_json_next(t) : NULL) {
+        const bool other = t && tg_json_is(t, m->family->other_layer);
+        if (t && !other && !tg_json_is(t, "full_attention"))
+            return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
+                           "%s: layer_types: want full_attention or %s, have %.60s", m->where,
+                           m->family->other_layer, TG_JSON_SHOWN(t));
+        const bool attends = t ? !other : !full || list_has(full, i);
+        tg_put_u32(kv + 4 * i, attends ? (uint32_t)heads : 0);
+    }
+    return TG_OK;
 }
 
 /* ---------------------------------------------------------------------------------------- rope */
@@ -135,21 +172,21 @@ static tg_status put_llama3(tg_hf_values *m, const tg_json *rope, double base) {
     tg_rope_llama3 rule = { 0 };
     int64_t head = 0, width = 0, heads = 0;
     tg_ctx *ctx = m->g->ctx;
-    TG_TRY(get_float(m, rope, "factor", &rule.factor));
-    TG_TRY(get_float(m, rope, "low_freq_factor", &rule.low));
-    TG_TRY(get_float(m, rope, "high_freq_factor", &rule.high));
-    TG_TRY(get_float(m, rope, "original_max_position_embeddings", &rule.original));
+    TG_TRY(tg_hf_get_float(m, rope, "factor", &rule.factor));
+    TG_TRY(tg_hf_get_float(m, rope, "low_freq_factor", &rule.low));
+    TG_TRY(tg_hf_get_float(m, rope, "high_freq_factor", &rule.high));
+    TG_TRY(tg_hf_get_float(m, rope, "original_max_position_embeddings", &rule.original));
     if (!(rule.factor >= 1 && rule.low > 0 && rule.high > rule.low && rule.original > 0))
         return tg_fail(ctx, TG_E_FORMAT,
                        "%s: rope of llama3: want factor of 1 or more, low_freq_factor below "
                        "high_freq_factor, and original_max_position_embeddings, have %g, %g, %g, "
                        "%g",
                        m->where, rule.factor, rule.low, rule.high, rule.original);
-    if (member(m, m->root, "head_dim")) {
-        TG_TRY(get_int(m, m->root, "head_dim", &head));
+    if (tg_hf_member(m, m->root, "head_dim")) {
+        TG_TRY(tg_hf_get_int(m, m->root, "head_dim", &head));
     } else {
-        TG_TRY(get_int(m, m->root, "hidden_size", &width));
-        TG_TRY(get_int(m, m->root, "num_attention_heads", &heads));
+        TG_TRY(tg_hf_get_int(m, m->root, "hidden_size", &width));
+        TG_TRY(tg_hf_get_int(m, m->root, "num_attention_heads", &heads));
         head = width / heads;
     }
     if (head < 2 || head > 65536)
@@ -181,7 +218,7 @@ static tg_status want_whole_head(tg_hf_values *m, const tg_json *object) {
 }
 
 static tg_status put_scaling(tg_hf_values *m, const tg_json *rope, double base) {
-    const tg_json *kind = member(m, rope, "rope_type"), *old = member(m, rope, "type");
+    const tg_json *kind = tg_hf_member(m, rope, "rope_type"), *old = tg_hf_member(m, rope, "type");
     if (!kind) kind = old;
     if (!kind || tg_json_is(kind, "default")) return TG_OK;
     double factor = 1;
@@ -190,7 +227,7 @@ static tg_status put_scaling(tg_hf_values *m, const tg_json *rope, double base) 
         return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
                        "%s: rope: want default, linear or llama3, have %.60s", m->where,
                        TG_JSON_SHOWN(kind));
-    TG_TRY(get_float(m, rope, "factor", &factor));
+    TG_TRY(tg_hf_get_float(m, rope, "factor", &factor));
     tg_hf_put_text(m, "rope.scaling.type", "linear", 6);
     tg_hf_put_float(m, "rope.scaling.factor", factor);
     return TG_OK;
@@ -199,10 +236,10 @@ static tg_status put_scaling(tg_hf_values *m, const tg_json *rope, double base) 
 /* Layers with a window turn by a base of their own, and are not scaled. */
 static tg_status put_local_rope(tg_hf_values *m, const tg_json *windowed) {
     double local = 1e4;
-    TG_TRY(get_float(m, m->root, "rope_local_base_freq", &local));
-    if (windowed) TG_TRY(get_float(m, windowed, "rope_theta", &local));
+    TG_TRY(tg_hf_get_float(m, m->root, "rope_local_base_freq", &local));
+    if (windowed) TG_TRY(tg_hf_get_float(m, windowed, "rope_theta", &local));
     tg_hf_put_float(m, "rope.freq_base_swa", local);
-    const tg_json *kind = member(m, windowed, "rope_type");
+    const tg_json *kind = tg_hf_member(m, windowed, "rope_type");
     TG_TRY(want_whole_head(m, windowed));
     if (!kind || tg_json_is(kind, "default")) return want_known_rope(m, windowed);
     return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
@@ -213,17 +250,17 @@ static tg_status put_local_rope(tg_hf_values *m, const tg_json *windowed) {
 /* rope_parameters since transformers 5, perhaps one each for layers with and without a window;
  * rope_theta and rope_scaling before. */
 static tg_status put_rope(tg_hf_values *m) {
-    const tg_json *all = member(m, m->root, "rope_parameters");
-    const tg_json *full = member(m, all, "full_attention");
-    const tg_json *windowed = member(m, all, "sliding_attention");
+    const tg_json *all = tg_hf_member(m, m->root, "rope_parameters");
+    const tg_json *full = tg_hf_member(m, all, "full_attention");
+    const tg_json *windowed = tg_hf_member(m, all, "sliding_attention");
     if (!full) full = all;
     double base = m->family->windows ? 1e6 : 1e4;
-    TG_TRY(get_float(m, m->root, "rope_theta", &base));
-    if (full) TG_TRY(get_float(m, full, "rope_theta", &base));
+    TG_TRY(tg_hf_get_float(m, m->root, "rope_theta", &base));
+    if (full) TG_TRY(tg_hf_get_float(m, full, "rope_theta", &base));
     tg_hf_put_float(m, "rope.freq_base", base);
     TG_TRY(want_whole_head(m, m->root));
     if (m->family->windows) TG_TRY(put_local_rope(m, windowed));
-    const tg_json *scaling = full ? full : member(m, m->root, "rope_scaling");
+    const tg_json *scaling = full ? full : tg_hf_member(m, m->root, "rope_scaling");
     if (!scaling) return TG_OK;
     TG_TRY(want_whole_head(m, scaling));
     TG_TRY(put_scaling(m, scaling, base));
@@ -233,12 +270,12 @@ static tg_status put_rope(tg_hf_values *m) {
 
 /* One layer of so many sees all; by a number, or by a list of all layers. */
 static tg_status put_windows(tg_hf_values *m) {
-    const tg_json *types = member(m, m->root, "layer_types");
-    const tg_json *every = member(m, m->root, "sliding_window_pattern");
-    const tg_json *saved = member(m, m->root, "_sliding_window_pattern");
+    const tg_json *types = tg_hf_member(m, m->root, "layer_types");
+    const tg_json *every = tg_hf_member(m, m->root, "sliding_window_pattern");
+    const tg_json *saved = tg_hf_member(m, m->root, "_sliding_window_pattern");
     double scalar = 256;
     int64_t period = 6, layer = 0;
-    TG_TRY(get_float(m, m->root, "query_pre_attn_scalar", &scalar));
+    TG_TRY(tg_hf_get_float(m, m->root, "query_pre_attn_scalar", &scalar));
     tg_hf_put_float(m, "attention.scale", 1 / tg_sqrt(scalar));
     if (types) {
         const tg_json *t = tg_json_first(types);
@@ -250,9 +287,9 @@ static tg_status put_windows(tg_hf_values *m) {
                                "%.40s as number %d",
                                m->where, (int)period, TG_JSON_SHOWN(t), (int)layer);
     } else if (every) {
-        TG_TRY(get_int(m, m->root, "sliding_window_pattern", &period));
+        TG_TRY(tg_hf_get_int(m, m->root, "sliding_window_pattern", &period));
     } else if (saved) {
-        TG_TRY(get_int(m, m->root, "_sliding_window_pattern", &period));
+        TG_TRY(tg_hf_get_int(m, m->root, "_sliding_window_pattern", &period));
     }
     if (period != 6) tg_hf_put_int(m, "attention.sliding_window_pattern", period);
     return TG_OK;
@@ -261,18 +298,18 @@ static tg_status put_windows(tg_hf_values *m) {
 /* ------------------------------------------------------------------------------- quantisation */
 
 static tg_status read_group(tg_hf_values *m, uint32_t *group) {
-    const tg_json *q = member(m, m->root, "quantization");
-    const tg_json *again = member(m, m->root, "quantization_config");
+    const tg_json *q = tg_hf_member(m, m->root, "quantization");
+    const tg_json *again = tg_hf_member(m, m->root, "quantization_config");
     if (!q) q = again;
     *group = 0;
     if (!q) return TG_OK;
-    const tg_json *method = member(m, q, "quant_method"), *mode = member(m, q, "mode");
+    const tg_json *method = tg_hf_member(m, q, "quant_method"), *mode = tg_hf_member(m, q, "mode");
     int64_t size = 0;
     if (method || (mode && !tg_json_is(mode, "affine")))
         return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
                        "%s: quantization: want MLX's affine one, have %.60s", m->where,
                        TG_JSON_SHOWN(method ? method : mode));
-    TG_TRY(get_int(m, q, "group_size", &size));
+    TG_TRY(tg_hf_get_int(m, q, "group_size", &size));
     if (size != 32 && size != 64 && size != 128)
         return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
                        "%s: quantization: group_size: want 32, 64 or 128, have %d", m->where,
@@ -335,12 +372,14 @@ tg_status tg_hf_config(tg_hf_values *m, const char *where, const tg_json *root, 
     double eps = f->eps;
     tg_hf_put_text(m, ".general.architecture", f->arch, strlen(f->arch));
     TG_TRY(put_sizes(m));
-    TG_TRY(get_float(m, root, f->eps_theirs, &eps));
+    if (f->other_layer) TG_TRY(put_kinds(m));
+    if (f->read) TG_TRY(f->read(m));
+    TG_TRY(tg_hf_get_float(m, root, f->eps_theirs, &eps));
     tg_hf_put_float(m, f->eps_ours, eps);
     TG_TRY(check_options(m));
     if (f->rope) TG_TRY(put_rope(m));
     if (f->windows) TG_TRY(put_windows(m));
-    const tg_json *tie = member(m, root, "tie_word_embeddings");
+    const tg_json *tie = tg_hf_member(m, root, "tie_word_embeddings");
     *tied = tie ? tg_json_kind(tie) == TG_JSON_TRUE : f->tied;
     TG_TRY(read_group(m, group));
     return want_known(m);

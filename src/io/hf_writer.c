@@ -111,6 +111,7 @@ tg_status tg_hf_outline(const tg_gguf *g, tg_arena *arena, const tg_hf_family **
             (tg_hf_out) { .name = theirs,
                           .source = i,
                           .turned = (row->flags & TG_HF_TURNED) && g->tensors[i].n_dims == 2,
+                          .channels = (row->flags & TG_HF_CHANNELS) && g->tensors[i].n_dims == 2,
                           .plus_one = (row->flags & TG_HF_PLUS_ONE) != 0 };
     }
     return TG_OK;
@@ -153,8 +154,10 @@ tg_status tg_hf_save_begin(const tg_gguf *g, const char *path, const tg_hf_out *
         tg_json_put_string(&w, dtype_name(type));
         tg_json_key(&w, "shape");
         tg_json_begin_array(&w);
-        for (uint32_t d = 0; d < t->n_dims; d++)
+        for (uint32_t d = 0; d < t->n_dims; d++) {
+            if (d == 1 && out[i].channels) tg_json_put_uint(&w, 1);
             tg_json_put_uint(&w, t->dim[out[i].turned ? d : t->n_dims - 1 - d]);
+        }
         tg_json_end_array(&w);
         tg_json_key(&w, "data_offsets");
         tg_json_begin_array(&w);
@@ -206,6 +209,24 @@ static void put_sizes(tg_json_writer *w, const tg_gguf *g, const tg_hf_family *f
     const tg_gguf_tensor *table = tg_gguf_tensor_find(g, "token_embd.weight");
     tg_json_key(w, "vocab_size");
     tg_json_put_uint(w, table ? table->dim[1] : 0);
+}
+
+/* A number of key heads for each layer, where there is a list. */
+static void put_kinds(tg_json_writer *w, const tg_gguf *g, const tg_hf_family *f) {
+    const tg_gguf_value *kv = value(g, f, "attention.head_count_kv");
+    const tg_gguf_value *layers = value(g, f, "block_count");
+    const bool list = kv && kv->type == TG_GGUF_ARRAY;
+    int64_t most = kv && !list ? kv->whole : 0;
+    tg_json_key(w, "layer_types");
+    tg_json_begin_array(w);
+    for (int64_t i = 0; i < (list ? (int64_t)kv->count : layers ? layers->whole : 0); i++) {
+        const int64_t n = list ? (int64_t)tg_get_u32(kv->elements + 4 * i) : most;
+        if (n > most) most = n;
+        tg_json_put_string(w, list && n == 0 ? f->other_layer : "full_attention");
+    }
+    tg_json_end_array(w);
+    tg_json_key(w, "num_key_value_heads");
+    tg_json_put_int(w, most);
 }
 
 static void put_double(tg_json_writer *w, const char *key, double x) {
@@ -285,7 +306,11 @@ tg_status tg_hf_put_config(const tg_gguf *g, const tg_hf_family *f, tg_dtype typ
     tg_json_end_array(&w);
     put_sizes(&w, g, f);
     put_float(&w, g, f, f->eps_ours, f->eps_theirs);
-    put_text(&w, f->act_key, f->gelu_erf && value(g, f, "activation") ? f->gelu_erf : f->acts[0]);
+    if (f->other_layer) put_kinds(&w, g, f);
+    if (f->write) f->write(&w, g);
+    if (f->act_key)
+        put_text(&w, f->act_key,
+                 f->gelu_erf && value(g, f, "activation") ? f->gelu_erf : f->acts[0]);
     if (f->rope) TG_TRY(put_rope(&w, g, f));
     if (f->windows) put_windows(&w, g, f);
     tg_json_key(&w, "tie_word_embeddings");

@@ -14,7 +14,7 @@
 typedef struct tg_hf_out {
     const char *name;
     size_t source; /* number in the tg_gguf */
-    bool turned, plus_one;
+    bool turned, plus_one, channels;
 } tg_hf_out;
 
 /* All tensors that are written, [g->n_tensors] at most: out and the family, in the arena.

@@ -263,10 +263,12 @@ static const struct {
     { "ropeBase", offsetof(tg_model_config, rope_base), true },
     { "ropeBaseWindow", offsetof(tg_model_config, rope_base) + sizeof(float), true },
     { "ropeFactor", offsetof(tg_model_config, rope_factor), true },
+    { "convTaps", offsetof(tg_model_config, conv_taps), false },
 };
 #define N_CONFIG_FIELDS        (sizeof config_fields / sizeof config_fields[0])
 #define N_CONFIG_FIELDS_OWN    6
-#define N_CONFIG_FIELDS_NEEDED 4 /* the others follow: four times the width, and bytes */
+#define N_CONFIG_FIELDS_NEEDED 4  /* the others follow: four times the width, and bytes */
+#define N_CONFIG_FIELDS_ALWAYS 18 /* later ones are written where they are not 0 */
 
 bool tg_meta_is_own(const tg_model_config *config) {
     return !config->family || strcmp(config->family, TG_META_OWN) == 0;
@@ -284,14 +286,19 @@ void tg_meta_put_config(tg_json_writer *w, const tg_model_config *config) {
         const char *from = (const char *)config + config_fields[i].place;
         int32_t whole;
         float real;
+        memcpy(&whole, from, sizeof whole);
+        if (i >= N_CONFIG_FIELDS_ALWAYS && whole == 0) continue;
         tg_json_key(w, config_fields[i].key);
         if (config_fields[i].is_float) {
             memcpy(&real, from, sizeof real);
             tg_json_put_double(w, (double)real);
         } else {
-            memcpy(&whole, from, sizeof whole);
             tg_json_put_int(w, whole);
         }
+    }
+    if (config->layer_kind[0]) {
+        tg_json_key(w, "layerKind");
+        tg_json_put_string_n(w, config->layer_kind, (size_t)config->layers);
     }
     tg_json_end_object(w);
 }
@@ -311,6 +318,18 @@ static bool get_config_field(const tg_json *json, size_t i, tg_model_config *out
         memcpy(to, &narrow, sizeof narrow);
     }
     return true;
+}
+
+/* A letter for each layer; whether it is a kind that the family has is for the family to say. */
+static tg_status get_kinds(tg_ctx *ctx, const char *where, const tg_json *kinds,
+                           tg_model_config *out) {
+    const bool text = tg_json_kind(kinds) == TG_JSON_STRING;
+    if (!text || kinds->length != (size_t)out->layers || kinds->length > sizeof out->layer_kind)
+        return tg_fail(ctx, TG_E_FORMAT,
+                       "%s: header: config.layerKind: want a letter for each of %d layers, have %s",
+                       where, (int)out->layers, TG_JSON_SHOWN(kinds));
+    memcpy(out->layer_kind, kinds->u.text, kinds->length);
+    return TG_OK;
 }
 
 /* Types here; ranges in tg_gpt_config_check, or of another family, which *out names, by whoever
@@ -337,6 +356,8 @@ static tg_status get_config(tg_ctx *ctx, const char *where, const tg_json *heade
                            json ? "another value" : "none");
         }
     }
+    const tg_json *kinds = tg_meta_is_own(out) ? NULL : tg_json_get(config, "layerKind");
+    if (kinds) TG_TRY(get_kinds(ctx, where, kinds, out));
     if (out->mlp == 0 && !tg_json_get(config, "dMlp") && out->width <= INT32_MAX / 4) {
         out->mlp = 4 * out->width;
     }

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "io/hf.h"
 #include "io/meta.h"
+#include "ops/build.h"
 
 #define TG_FAMILY(symbol) extern const tg_family tg_family_##symbol;
 #include "model/families.def"
@@ -47,6 +48,14 @@ const char *tg_want_role(const tg_want *want) {
     return want->role ? want->role : of_layer ? of_layer + strlen("%d.") : part;
 }
 
+bool tg_want_is_in(const tg_want *want, const tg_model_config *c, int layer) {
+    if (layer < 0 || !tg_want_in_layers(want)) return layer < 0 && !tg_want_in_layers(want);
+    const unsigned kinds = want->flags & (TG_WANT_IN_ATTENTION | TG_WANT_IN_CONV);
+    return kinds == 0 ||
+           (kinds & (tg_layer_kind_of(c, layer) == TG_LAYER_CONV ? TG_WANT_IN_CONV
+                                                                 : TG_WANT_IN_ATTENTION)) != 0;
+}
+
 bool tg_want_is_made(const tg_want *want, const tg_model_config *c) {
     return !(want->flags & TG_WANT_OPTIONAL) ||
            (!c->tied && strcmp(tg_want_role(want), "output.weight") == 0);
@@ -64,6 +73,8 @@ size_t tg_size_of(const tg_model_config *c, tg_size size) {
     case TG_SIZE_GATE_UP: return 2 * tg_size_of(c, TG_SIZE_MLP);
     case TG_SIZE_CTX: return (size_t)c->ctx;
     case TG_SIZE_TWO: return 2;
+    case TG_SIZE_CONV_IN: return 3 * tg_size_of(c, TG_SIZE_WIDTH);
+    case TG_SIZE_TAPS: return (size_t)c->conv_taps;
     case TG_SIZE_ONE: break;
     }
     return 1;
@@ -79,10 +90,24 @@ static tg_status want_size(tg_ctx *ctx, const char *where, const char *name, int
                    (int)high, (int)have);
 }
 
+/* Each layer is one that the family has. */
+static tg_status check_kinds(tg_ctx *ctx, const char *where, const tg_model_config *c) {
+    const tg_layer_kind other = tg_family_of(c)->other;
+    for (int i = 0; i < c->layers; i++)
+        if (tg_layer_kind_of(c, i) != TG_LAYER_ATTENTION && tg_layer_kind_of(c, i) != other)
+            return tg_fail(ctx, TG_E_UNSUPPORTED,
+                           "%s: layer_kind: want kinds that %s has, have '%c' in layer %d", where,
+                           c->family, c->layer_kind[i], i);
+    const bool taps = other == TG_LAYER_CONV;
+    return want_size(ctx, where, "conv_taps", c->conv_taps, taps ? 2 : 0,
+                     taps ? TG_CONV_TAPS_MAX : 0);
+}
+
 /* Limits are those that keep every product of sizes within 32 bits, and are far beyond any model
  * that a CPU would train. */
 static tg_status check(tg_ctx *ctx, const char *where, const tg_model_config *c) {
-    TG_TRY(want_size(ctx, where, "layers", c->layers, 1, 512));
+    TG_TRY(want_size(ctx, where, "layers", c->layers, 1, (int32_t)sizeof c->layer_kind));
+    TG_TRY(check_kinds(ctx, where, c));
     TG_TRY(want_size(ctx, where, "width", c->width, 1, 65536));
     TG_TRY(want_size(ctx, where, "heads", c->heads, 1, 1024));
     TG_TRY(want_size(ctx, where, "kv_heads", c->kv_heads, 1, c->heads));
@@ -108,6 +133,15 @@ static tg_status check(tg_ctx *ctx, const char *where, const tg_model_config *c)
     return TG_OK;
 }
 
+/* The order of layers that a family has if nobody gave one. */
+static void order_layers(const tg_family *f, tg_model_config *c) {
+    if (!f->other || c->layer_kind[0] || c->layers > (int32_t)sizeof c->layer_kind) return;
+    for (int32_t i = 0; i < c->layers; i++) {
+        const bool all = (i + 1) % f->attention_every == 0 || i + 1 == c->layers;
+        c->layer_kind[i] = (char)(all ? TG_LAYER_ATTENTION : f->other);
+    }
+}
+
 /* What a family makes of sizes that nobody gave. A configuration that was completed before, such as
  * a file's, has a factor of positions, and is its family's own: its head may be untied. */
 tg_status tg_config_complete(tg_ctx *ctx, const char *where, tg_model_config *c) {
@@ -123,6 +157,7 @@ tg_status tg_config_complete(tg_ctx *ctx, const char *where, tg_model_config *c)
     if (c->kv_heads == 0) c->kv_heads = c->heads;
     if (c->head_size == 0 && c->heads > 0) c->head_size = c->width / c->heads;
     if (f->complete && c->rope_factor == 0) f->complete(c);
+    order_layers(f, c);
     if (c->mlp == 0 && c->width <= 65536) c->mlp = 4 * c->width;
     if (c->eps == 0) c->eps = 1e-5f;
     if (c->embed_scale == 0) c->embed_scale = 1;
@@ -139,7 +174,14 @@ bool tg_config_same(const tg_model_config *a, const tg_model_config *b) {
     tg_model_config x = *a, y = *b;
     if (tg_config_complete(NULL, "", &x) != TG_OK || tg_config_complete(NULL, "", &y) != TG_OK)
         return false;
-    return memcmp(&x, &y, offsetof(tg_model_config, rope_factor) + sizeof x.rope_factor) == 0;
+    return memcmp(&x, &y, offsetof(tg_model_config, layer_kind) + sizeof x.layer_kind) == 0;
+}
+
+/* How many a model has of it. */
+static uint64_t count_of(const tg_want *w, const tg_model_config *c) {
+    uint64_t n = 0;
+    for (int layer = -1; layer < c->layers; layer++) n += tg_want_is_in(w, c, layer);
+    return n;
 }
 
 uint64_t tg_config_params(const tg_model_config *c) {
@@ -148,8 +190,7 @@ uint64_t tg_config_params(const tg_model_config *c) {
     for (size_t i = 0; f && i < f->n_wants; i++) {
         const tg_want *w = &f->wants[i];
         if (!tg_want_is_made(w, c)) continue;
-        n += (uint64_t)tg_size_of(c, w->rows) * tg_size_of(c, w->cols) *
-             (tg_want_in_layers(w) ? (uint64_t)c->layers : 1);
+        n += (uint64_t)tg_size_of(c, w->rows) * tg_size_of(c, w->cols) * count_of(w, c);
     }
     return n;
 }
@@ -159,7 +200,8 @@ double tg_config_products(const tg_model_config *c) {
     double n = 0;
     for (size_t i = 0; f && i < f->n_wants; i++)
         if (f->wants[i].rows != TG_SIZE_ONE && tg_want_in_layers(&f->wants[i]))
-            n += (double)tg_size_of(c, f->wants[i].rows) * (double)tg_size_of(c, f->wants[i].cols);
+            n += (double)tg_size_of(c, f->wants[i].rows) * (double)tg_size_of(c, f->wants[i].cols) *
+                 (double)count_of(&f->wants[i], c);
     return n;
 }
 

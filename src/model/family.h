@@ -26,18 +26,23 @@ typedef enum tg_size {
     TG_SIZE_QKV,     /* queries and twice the keys */
     TG_SIZE_GATE_UP, /* twice the MLP */
     TG_SIZE_CTX,
-    TG_SIZE_TWO
+    TG_SIZE_TWO,
+    TG_SIZE_CONV_IN, /* three times the width */
+    TG_SIZE_TAPS     /* of a short convolution */
 } tg_size;
 size_t tg_size_of(const tg_model_config *c, tg_size size);
 
 enum {
     TG_WANT_OPTIONAL = 1,
-    TG_WANT_ROPE_PAIRS = 2, /* rows pair (2i, 2i + 1) where GGUF has them: see rope.c */
-    TG_WANT_FLOATS = 4,     /* a matrix that is kept as floats, row by row */
-    TG_WANT_TABLE = 8,      /* rows that are looked up; but for encoders and where there is an
-                               output.weight, they are multiplied with, too */
-    TG_WANT_IN_OUT = 16,    /* [in,out]: y = x W; others are [out,in]: y = x W^T */
-    TG_WANT_BRANCH = 32     /* ends a branch: fresh values are smaller by sqrt(2L) */
+    TG_WANT_ROPE_PAIRS = 2,     /* rows pair (2i, 2i + 1) where GGUF has them: see rope.c */
+    TG_WANT_FLOATS = 4,         /* a matrix that is kept as floats, row by row */
+    TG_WANT_TABLE = 8,          /* rows that are looked up; but for encoders and where there is an
+                                   output.weight, they are multiplied with, too */
+    TG_WANT_IN_OUT = 16,        /* [in,out]: y = x W; others are [out,in]: y = x W^T */
+    TG_WANT_BRANCH = 32,        /* ends a branch: fresh values are smaller by sqrt(2L) */
+    TG_WANT_TAPS = 64,          /* fresh values are N(0, 1 / columns) */
+    TG_WANT_IN_ATTENTION = 128, /* in layers of this kind alone */
+    TG_WANT_IN_CONV = 256
 };
 
 /*
@@ -55,8 +60,10 @@ typedef struct tg_want {
 
 /* What the graph calls it. */
 const char *tg_want_role(const tg_want *want);
-/* Whether there is one in every layer. */
+/* Whether it is of layers, and not of the model. */
 bool tg_want_in_layers(const tg_want *want);
+/* Whether this layer has one; -1: whether the model has. */
+bool tg_want_is_in(const tg_want *want, const tg_model_config *c, int layer);
 /* Whether a fresh model has it: a tied one has no head of its own, and nothing else that is
  * optional is made. */
 bool tg_want_is_made(const tg_want *want, const tg_model_config *c);
@@ -93,10 +100,13 @@ typedef struct tg_family {
     const tg_want *wants;   /* by GGUF's names */
     size_t n_wants;
     const struct tg_hf_family
-        *hf;      /* transformers' names, sizes and options (io/hf.h); NULL: none */
-    bool fresh;   /* can be made with fresh weights, and trained */
-    bool bytes;   /* its tokens are bytes, so it has no vocabulary */
-    bool windows; /* its layers may see a window alone */
+        *hf;                 /* transformers' names, sizes and options (io/hf.h); NULL: none */
+    bool fresh;              /* can be made with fresh weights, and trained */
+    bool bytes;              /* its tokens are bytes, so it has no vocabulary */
+    bool windows;            /* its layers may see a window alone */
+    tg_layer_kind other;     /* what layers may be besides attention; 0: nothing */
+    int32_t attention_every; /* of a fresh one: so many layers make one of attention, as does the
+                                last; 0: all are */
     /* Sizes of a model of this family that follow from the others, where they are 0. */
     void (*complete)(tg_model_config *c);
     /* Of complete ones, in the place of the limits that hold for all others; NULL: those. */
@@ -122,9 +132,13 @@ const tg_family *tg_family_of(const tg_model_config *c);
 tg_status tg_config_complete(tg_ctx *ctx, const char *where, tg_model_config *c);
 /* Are they the same, once both are complete? */
 bool tg_config_same(const tg_model_config *a, const tg_model_config *b);
-/* Of a complete one: all weights; and those of a layer that rows are multiplied with. */
+/* Of a complete one: all weights; and those of layers that rows are multiplied with. */
 uint64_t tg_config_params(const tg_model_config *c);
 double tg_config_products(const tg_model_config *c);
+
+static inline tg_layer_kind tg_layer_kind_of(const tg_model_config *c, int layer) {
+    return c->layer_kind[layer] ? (tg_layer_kind)c->layer_kind[layer] : TG_LAYER_ATTENTION;
+}
 
 /* What a gated MLP, of three matrices in place of two, has for as many weights as 4*C (Shazeer
  * 2020), in whole vectors. */
@@ -132,7 +146,7 @@ static inline int32_t tg_gated_mlp(int32_t width) {
     return width <= 65536 ? (8 * width / 3 + 15) / 16 * 16 : 0;
 }
 
-/* Does this layer see a window alone? */
+/* Does this layer of attention see a window alone? */
 static inline bool tg_windowed(const tg_model_config *c, int layer) {
     return c->window > 0 && (c->window_every == 0 || (layer + 1) % c->window_every != 0);
 }

@@ -97,7 +97,9 @@ static void add_tensor(builder *b, size_t i, int layer, size_t ordinal) {
         .init = !vector                                          ? TG_INIT_NORMAL
                 : n > 5 && strcmp(w->name + n - 5, ".bias") == 0 ? TG_INIT_ZERO
                                                                  : TG_INIT_ONE,
-        .init_std = w->flags & TG_WANT_BRANCH ? std / tg_sqrt(2.0 * b->config->layers) : std,
+        .init_std = w->flags & TG_WANT_BRANCH ? std / tg_sqrt(2.0 * b->config->layers)
+                    : w->flags & TG_WANT_TAPS ? 1 / tg_sqrt((double)tg_size_of(b->config, w->cols))
+                                              : std,
     };
 }
 
@@ -108,7 +110,7 @@ static void add_all(builder *b, bool matrices) {
     for (int layer = -1; layer < b->config->layers; layer++)
         for (size_t i = 0; i < b->family->n_wants; i++) {
             const tg_want *w = &b->family->wants[i];
-            if (tg_want_in_layers(w) != (layer >= 0) || !tg_want_is_made(w, b->config)) continue;
+            if (!tg_want_is_in(w, b->config, layer) || !tg_want_is_made(w, b->config)) continue;
             if ((w->rows != TG_SIZE_ONE) == matrices) add_tensor(b, i, layer, ordinal);
             ordinal++;
         }

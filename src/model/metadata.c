@@ -41,6 +41,32 @@ static tg_status want_int(const tg_gguf *g, const tg_model_config *c, const char
     return TG_OK;
 }
 
+/* Heads of keys: of all layers, or of each in a list, where layers of the family's other kind have
+ * none. */
+static tg_status read_kv_heads(const tg_gguf *g, tg_model_config *c) {
+    char key[TG_KEY_BYTES];
+    const tg_layer_kind other = tg_family_of(c)->other;
+    const tg_gguf_value *v = tg_gguf_find(g, tg_config_key(c, "attention.head_count_kv", key));
+    if (other) memset(c->layer_kind, TG_LAYER_ATTENTION, (size_t)c->layers);
+    if (!other || !v || v->type != TG_GGUF_ARRAY)
+        return tg_gguf_get_int(g, key, 1, c->heads, &c->kv_heads);
+    const bool whole = v->element == TG_GGUF_I32 || v->element == TG_GGUF_U32;
+    bool fits = whole && v->count == (uint64_t)c->layers;
+    c->kv_heads = 0;
+    for (int32_t i = 0; fits && i < c->layers; i++) {
+        const uint32_t n = tg_get_u32(v->elements + 4 * i);
+        const bool more = n > 0 && n <= (uint32_t)c->heads;
+        fits = n == 0 || (more && (c->kv_heads == 0 || n == (uint32_t)c->kv_heads));
+        if (more) c->kv_heads = (int32_t)n;
+        c->layer_kind[i] = (char)(n > 0 ? TG_LAYER_ATTENTION : other);
+    }
+    if (fits && c->kv_heads > 0) return TG_OK;
+    return tg_fail(g->ctx, TG_E_FORMAT,
+                   "%s: %s: want a whole number in 1..%d, or for each of %d layers one, the same "
+                   "wherever it is not 0, have others",
+                   g->path, key, (int)c->heads, (int)c->layers);
+}
+
 /* Limits are those that keep every product of sizes within 32 bits, and are far beyond any model
  * that a CPU would run. */
 static tg_status read_config(const tg_gguf *g, tg_model_config *c) {
@@ -52,8 +78,7 @@ static tg_status read_config(const tg_gguf *g, tg_model_config *c) {
     TG_TRY(want_int(g, c, "context_length", 1 << 24, &c->ctx));
     TG_TRY(want_int(g, c, "attention.head_count", 1024, &c->heads));
     c->kv_heads = c->heads;
-    TG_TRY(tg_gguf_get_int(g, tg_config_key(c, "attention.head_count_kv", key), 1, c->heads,
-                           &c->kv_heads));
+    TG_TRY(read_kv_heads(g, c));
     c->head_size = c->width / c->heads;
     TG_TRY(
         tg_gguf_get_int(g, tg_config_key(c, "attention.key_length", key), 2, 1024, &c->head_size));

@@ -185,6 +185,13 @@ tg_value *tg_net_attention(tg_net *n, tg_value *qkv, int32_t window) {
     return tg_net_tap(n, TG_SITE_HEADS, o);
 }
 
+tg_value *tg_net_short_conv(tg_net *n, tg_value *z, const char *role) {
+    tg_value *w = floats(n, role, ".weight");
+    if (w) name_after(n, w->name);
+    if (!n->cache) return tg_short_conv(n->g, z, w);
+    return tg_short_conv_cached(n->g, z, w, n->cache->layers[n->layer], &n->cache->window);
+}
+
 tg_value *tg_net_head(tg_net *n, tg_value *x) {
     n->layer = -1;
     if (n->cache && n->answers == TG_ANSWER_NEWEST) x = tg_last_row(n->g, x);

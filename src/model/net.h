@@ -75,6 +75,10 @@ tg_value *tg_net_rope(tg_net *n, tg_value *qkv, int base);
  * positions; 0: all. */
 tg_value *tg_net_attention(tg_net *n, tg_value *qkv, int32_t window);
 
+/* A gated short convolution of z [.., 3C], by the taps of a role, over the sequence, or behind what
+ * the cache has. */
+tg_value *tg_net_short_conv(tg_net *n, tg_value *z, const char *role);
+
 /* x, or what somebody puts in its place. */
 tg_value *tg_net_tap(tg_net *n, tg_site site, tg_value *x);
 

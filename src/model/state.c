@@ -9,23 +9,26 @@
 
 /* The last row of a call still sees its window, the first of whose positions the others must not
  * have overwritten: so a ring is as long as the window and the rows. */
-static size_t room_of(const tg_model_config *c, int layer, size_t positions, size_t rows) {
-    const size_t ring = (size_t)c->window + rows - 1;
-    return tg_windowed(c, layer) && positions > rows && ring < positions ? ring : positions;
+static size_t room_of(size_t window, size_t positions, size_t rows) {
+    const size_t ring = window + rows - 1;
+    return window > 0 && positions > rows && ring < positions ? ring : positions;
 }
 
 /* A context shorter than a page has a page of its own length. */
 tg_layer_state tg_layer_state_of(const tg_model_config *c, int layer, tg_dtype dtype,
                                  int32_t positions, int32_t rows) {
-    const size_t room = room_of(c, layer, (size_t)positions, (size_t)rows);
+    const bool conv = tg_layer_kind_of(c, layer) == TG_LAYER_CONV;
+    const int32_t window = conv ? c->conv_taps : tg_windowed(c, layer) ? c->window : 0;
+    const size_t room = room_of((size_t)window, (size_t)positions, (size_t)rows);
     const size_t page_rows = positions < TG_PAGE_TILE ? (size_t)positions : TG_PAGE_TILE;
     return (tg_layer_state) {
-        .dtype = dtype,
-        .heads = 2 * (size_t)c->kv_heads,
-        .row_elems = tg_kv_row_elems(dtype, (size_t)c->head_size),
+        .dtype = conv ? TG_F32 : dtype,
+        .heads = conv ? 1 : 2 * (size_t)c->kv_heads,
+        .row_elems = conv ? (size_t)c->width : tg_kv_row_elems(dtype, (size_t)c->head_size),
         .page_rows = page_rows,
         .n_pages = (room + page_rows - 1) / page_rows,
-        .windowed = tg_windowed(c, layer),
+        .window = window,
+        .windowed = window > 0,
     };
 }
 

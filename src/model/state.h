@@ -5,7 +5,9 @@
  *
  * Attention remembers rows: the keys and the values of each position, in pages
  * (ops/attention/pages.h). A layer that sees all positions keeps all; one with a window keeps the
- * newest in a ring, unless it would not be shorter.
+ * newest in a ring, unless it would not be shorter. A short convolution remembers rows as well: of
+ * each position what it sums over, in floats, of which it sees as many as it has taps. So one may
+ * go back in it as in a window.
  */
 #ifndef TG_MODEL_STATE_H
 #define TG_MODEL_STATE_H
@@ -15,10 +17,11 @@
 
 typedef struct tg_layer_state {
     tg_dtype dtype;   /* of the rows: ops/attention/kv_row.h */
-    size_t heads;     /* 2K: of keys, then of values */
+    size_t heads;     /* 2K: of keys, then of values; 1 of a convolution */
     size_t row_elems; /* of a head at a position */
     size_t page_rows; /* positions of a page */
     size_t n_pages;   /* of a sequence */
+    int32_t window;   /* positions that a row sees, its own included; 0: all before it */
     bool windowed;    /* forgets what is behind its window, even where that is in its pages still */
 } tg_layer_state;
 

@@ -73,6 +73,7 @@ static tg_status take_wants(const tg_gguf *g, tg_arena *arena, const tg_want *wa
     const char *of_layer = strchr(want->name, '%');
     const int n = of_layer ? lm->config.layers : 1;
     for (int layer = 0; layer < n; layer++) {
+        if (of_layer && !tg_want_is_in(want, &lm->config, layer)) continue;
         char *name = of_layer ? tg_arena_sprintf(arena, "%.*s%d%s", (int)(of_layer - want->name),
                                                  want->name, layer, of_layer + 2)
                               : tg_arena_strdup(arena, want->name);

@@ -33,6 +33,11 @@ export const STATUS = {
   E_INTERNAL: -13,
 } as const;
 
+export const tg_layer_kind = {
+  TG_LAYER_ATTENTION: 97,
+  TG_LAYER_CONV: 99,
+} as const;
+
 export const tg_ability = {
   TG_CAN_WRITE: 0,
   TG_CAN_EMBED: 1,
@@ -163,7 +168,7 @@ export const STRUCTS = {
     },
   },
   tg_model_config: {
-    size: [76, 80],
+    size: [592, 600],
     members: {
       layers: ['i32', 0, 0],
       width: ['i32', 4, 4],
@@ -184,32 +189,34 @@ export const STRUCTS = {
       ropeBase0: ['f32', 64, 68],
       ropeBase1: ['f32', 68, 72],
       ropeFactor: ['f32', 72, 76],
+      convTaps: ['i32', 76, 80],
+      layerKind: ['chars', 80, 84, 512],
     },
   },
   tg_preset: {
-    size: [92, 104],
+    size: [608, 624],
     members: {
       name: ['text', 0, 0],
       config: ['tg_model_config', 4, 8],
-      batch: ['i32', 80, 88],
-      steps: ['i32', 84, 92],
-      doc: ['text', 88, 96],
+      batch: ['i32', 596, 608],
+      steps: ['i32', 600, 612],
+      doc: ['text', 604, 616],
     },
   },
   tg_model_info: {
-    size: [136, 152],
+    size: [656, 672],
     members: {
       family: ['text', 0, 0],
       config: ['tg_model_config', 4, 8],
-      params: ['u64', 80, 88],
-      weightBytes: ['u64', 88, 96],
-      format: ['text', 96, 104],
-      dtype: ['text', 100, 112],
-      step: ['i64', 104, 120],
-      loss: ['f64', 112, 128],
-      valLoss: ['f64', 120, 136],
-      hasMoments: ['bool', 128, 144],
-      usedPrev: ['bool', 129, 145],
+      params: ['u64', 600, 608],
+      weightBytes: ['u64', 608, 616],
+      format: ['text', 616, 624],
+      dtype: ['text', 620, 632],
+      step: ['i64', 624, 640],
+      loss: ['f64', 632, 648],
+      valLoss: ['f64', 640, 656],
+      hasMoments: ['bool', 648, 664],
+      usedPrev: ['bool', 649, 665],
     },
   },
   tg_convert_report: {
