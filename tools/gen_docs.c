@@ -68,24 +68,34 @@ static const char *const size_names[] = {
     [TG_SIZE_ONE] = "one",     [TG_SIZE_WIDTH] = "width", [TG_SIZE_MLP] = "mlp",
     [TG_SIZE_VOCAB] = "vocab", [TG_SIZE_HEAD] = "head",   [TG_SIZE_QUERIES] = "queries",
     [TG_SIZE_KEYS] = "keys",   [TG_SIZE_QKV] = "qkv",     [TG_SIZE_GATE_UP] = "gateUp",
-    [TG_SIZE_CTX] = "ctx",     [TG_SIZE_TWO] = "two",
+    [TG_SIZE_CTX] = "ctx",     [TG_SIZE_TWO] = "two",     [TG_SIZE_CONV_IN] = "convIn",
+    [TG_SIZE_TAPS] = "taps",
 };
 enum { SIZES = sizeof size_names / sizeof size_names[0] };
 
+static const char *const owners[] = { "model", "layers", "attention", "other" };
+enum { OWNERS = sizeof owners / sizeof owners[0] };
+
+static int owner_of(const tg_want *w) {
+    return !tg_want_in_layers(w)                  ? 0
+           : w->flags & TG_WANT_IN_ATTENTION ? 2
+           : w->flags & TG_WANT_IN_CONV      ? 3
+                                                  : 1;
+}
+
 /* Tensors of one shape are a line. */
 static void print_tensors(const tg_family *f, const tg_model_config *c) {
-    int count[2][SIZES][SIZES] = { 0 };
+    int count[OWNERS][SIZES][SIZES] = { 0 };
     for (size_t i = 0; i < f->n_wants; i++) {
         const tg_want *w = &f->wants[i];
-        count[tg_want_in_layers(w)][w->rows][w->cols] += tg_want_is_made(w, c);
+        count[owner_of(w)][w->rows][w->cols] += tg_want_is_made(w, c);
     }
-    for (int layer = 0; layer < 2; layer++)
+    for (int of = 0; of < OWNERS; of++)
         for (int rows = 0; rows < SIZES; rows++)
             for (int cols = 0; cols < SIZES; cols++)
-                if (count[layer][rows][cols])
-                    printf("      { count: %d, rows: '%s', cols: '%s', layered: %s },\n",
-                           count[layer][rows][cols], size_names[rows], size_names[cols],
-                           layer ? "true" : "false");
+                if (count[of][rows][cols])
+                    printf("      { count: %d, rows: '%s', cols: '%s', of: '%s' },\n",
+                           count[of][rows][cols], size_names[rows], size_names[cols], owners[of]);
 }
 
 static bool learns_positions(const tg_family *f) {
@@ -102,9 +112,11 @@ static bool print_family(const tg_family *f) {
     const bool gated = c.mlp == tg_gated_mlp(c.width), learned = learns_positions(f);
     if (!gated && c.mlp != 4 * c.width) return false; /* a rule that the page has no word for */
     printf("  {\n    name: '%s',\n    label: '%s',\n    windows: %s,\n"
-           "    learnedPositions: %s,\n    gated: %s,\n    ropeBase: %.9g,\n    tensors: [\n",
+           "    learnedPositions: %s,\n    gated: %s,\n    ropeBase: %.9g,\n"
+           "    attentionEvery: %d,\n    taps: %d,\n    tensors: [\n",
            f->name, f->label, f->windows ? "true" : "false", learned ? "true" : "false",
-           gated ? "true" : "false", learned ? 0.0 : (double)c.rope_base[0]);
+           gated ? "true" : "false", learned ? 0.0 : (double)c.rope_base[0],
+           f->other ? (int)f->attention_every : 1, (int)c.conv_taps);
     print_tensors(f, &c);
     printf("    ],\n  },\n");
     return true;
@@ -118,12 +130,15 @@ static bool families_module(void) {
         "export type SizeName =");
     for (int i = 0; i < SIZES; i++) printf("\n  | '%s'", size_names[i]);
     printf(
-        ";\n\n/** Tensors of one shape: of the model, or of each layer. */\n"
+        ";\n\n/** Tensors of one shape: of the model, of each layer, or of layers of a kind. */\n"
         "export interface Tensors {\n  count: number;\n  rows: SizeName;\n  cols: SizeName;\n"
-        "  layered: boolean;\n}\n\nexport interface Family {\n  name: string;\n  label: string;\n"
+        "  of: 'model' | 'layers' | 'attention' | 'other';\n}\n\n"
+        "export interface Family {\n  name: string;\n  label: string;\n"
         "  /** Its layers may see a window alone. */\n  windows: boolean;\n"
         "  /** Else they are rotary, with ropeBase. */\n  learnedPositions: boolean;\n"
         "  /** The MLP multiplies with a gate. */\n  gated: boolean;\n  ropeBase: number;\n"
+        "  /** So many layers make one of attention, as does the last. */\n"
+        "  attentionEvery: number;\n  /** Of short convolutions. */\n  taps: number;\n"
         "  tensors: readonly Tensors[];\n}\n\n"
         "/** That of files which name none. */\nexport const UNNAMED = '%s';\n\n"
         "export const FAMILIES: readonly Family[] = [\n",

@@ -49,8 +49,17 @@ static int clear(void **state) {
     return system(command);
 }
 
-/* "key=number" or "key=text" of a folder that opens, or a part of the message of one that does not.
- */
+/* A list as "[1,2]". */
+static void list_text(const tg_gguf_value *v, char *out, size_t room) {
+    size_t n = 0;
+    for (size_t i = 0; i < v->count; i++)
+        n += (size_t)snprintf(out + n, room - n, "%s%u", i ? "," : "[",
+                              (unsigned)tg_get_u32(v->elements + 4 * i));
+    snprintf(out + n, room - n, "]");
+}
+
+/* "key=number", "key=text" or "key=[list]" of a folder that opens, or a part of the message of one
+ * that does not. */
 static void check(const char *what, tg_status want, const char *says) {
     static tg_mem mem;
     mem = tg_mem_default();
@@ -68,7 +77,10 @@ static void check(const char *what, tg_status want, const char *says) {
     if (text && (strlen(number + 1) != v->text.n_bytes ||
                  memcmp(number + 1, v->text.bytes, v->text.n_bytes) != 0))
         fail_msg("%s: want %s, have %.*s", what, says, (int)v->text.n_bytes, v->text.bytes);
-    if (number && !text && (!v || v->real != atof(number + 1)))
+    char list[96] = "";
+    if (v && v->type == TG_GGUF_ARRAY) list_text(v, list, sizeof list);
+    if (*list && strcmp(list, number + 1) != 0) fail_msg("%s: want %s, have %s", what, says, list);
+    if (number && !text && !*list && (!v || v->real != atof(number + 1)))
         fail_msg("%s: want %s, have %g", what, says, v ? v->real : -1);
     tg_gguf_close(&g);
 }
@@ -83,6 +95,7 @@ static void check(const char *what, tg_status want, const char *says) {
 #define QWEN2 COMMON("qwen2") TIED
 #define GEMMA COMMON("gemma3_text") "}"
 #define BERT  COMMON("bert") "}"
+#define LFM2  COMMON("lfm2") ",\"conv_L_cache\":3,\"norm_eps\":1e-5}"
 #define GPT2  "{\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":32,\"n_positions\":64,\"n_head\":4}"
 
 /* Members that come last; "" in config: as it is. */
@@ -212,6 +225,23 @@ static const row rows[] = {
     { GEMMA, SLIDING("\"rope_type\":\"linear\""), ODD, "rope of sliding_attention: want default" },
     { GEMMA, SLIDING("\"partial_rotary_factor\":0.25"), ODD, "want 1, have 0.25" },
     { GEMMA, SLIDING("\"x\":1"), ODD, "rope: x: want no such key" },
+    /* layers of two kinds, and an MLP that is stated in another way than it is */
+    { LFM2, "", TG_OK, "lfm2.attention.head_count_kv=[4,4]" },
+    { LFM2, "\"full_attn_idxs\":[1],\"num_key_value_heads\":2", TG_OK,
+      "lfm2.attention.head_count_kv=[0,2]" },
+    { LFM2, "\"layer_types\":[\"full_attention\",\"conv\"]", TG_OK,
+      "lfm2.attention.head_count_kv=[4,0]" },
+    { LFM2, "\"layer_types\":[\"conv\"]", BAD, "layer_types: want one for each of 2 layers" },
+    { LFM2, "\"layer_types\":7", BAD, "layer_types: want one for each of 2 layers, have 7" },
+    { LFM2, "\"layer_types\":[\"conv\",\"x\"]", ODD, "want full_attention or conv, have x" },
+    { LFM2, "", TG_OK, "lfm2.feed_forward_length=256" },
+    { LFM2, "\"block_multiple_of\":16", TG_OK, "lfm2.feed_forward_length=48" },
+    { LFM2, "\"block_ff_dim\":99,\"block_auto_adjust_ff_dim\":false", TG_OK,
+      "lfm2.feed_forward_length=99" },
+    { LFM2, "\"block_ffn_dim_multiplier\":2,\"block_multiple_of\":1", TG_OK,
+      "lfm2.feed_forward_length=84" },
+    { LFM2, "\"conv_bias\":true", ODD, "conv_bias: want none" },
+    { COMMON("lfm2") ",\"norm_eps\":1e-5}", "", BAD, "conv_L_cache: want" },
     /* heads and quantisation */
     { COMMON("llama") "}", "", BAD, "tensor lm_head.weight: want it, as tie_word_embeddings" },
     { BERT, "\"tie_word_embeddings\":true", TG_OK, "" },

@@ -38,6 +38,8 @@ static const struct {
     { "gpt2.gguf", "gpt2", NULL },
     { "phi3.gguf", "phi3", NULL },
     { "phi3", "phi3", NULL },
+    { "lfm2.gguf", "lfm2", NULL },
+    { "lfm2", "lfm2", NULL },
     { "qwen2-split-00001-of-00004.gguf", "qwen2", NULL },
     { "llama", "llama", NULL },   /* in two parts, with an index */
     { "llama3", "llama3", NULL }, /* frequencies from factors */

@@ -224,6 +224,48 @@ static void a_call_that_is_abandoned(void **state) {
     close_file(&o);
 }
 
+/* ------------------------------------------------------------------------- short convolutions */
+
+/* Of what they sum over they keep 576 positions, and the next one sees two: the same bits in pieces
+ * of any size, back to where those two are still and to where they are not, and from a file. */
+static void short_convolutions(void **state) {
+    (void)state;
+    static char bytes[1 << 18];
+    static const int pieces[] = { 1, 33, 513 }, to[] = { LONG - 1, 1300, 926, 925, 40, 1 };
+    const size_t n_bytes = read_file("test/golden/lm/lfm2.gguf", bytes, sizeof bytes);
+    set_number(bytes, n_bytes, "lfm2.context_length", CTX);
+    write_file(MODEL ".conv", bytes, n_bytes);
+    opened o = open_file(MODEL ".conv");
+    float want[V], have[V];
+    for (int kv = TG_KV_F32; kv <= TG_KV_INT8; kv++) {
+        fresh(&o, kv, LONG, want);
+        for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+            tg_session *s = session_of(&o, kv);
+            feed(s, 0, LONG, pieces[i], have);
+            assert_memory_equal(want, have, sizeof want);
+            tg_session_free(s);
+        }
+    }
+    for (size_t i = 0; i < sizeof to / sizeof *to; i++) {
+        tg_session *s = session_of(&o, TG_KV_F16), *copy = session_of(&o, TG_KV_F16);
+        feed(s, 0, LONG, LONG, NULL);
+        assert_int_equal(tg_session_save(s, SAVED, NULL, 0), TG_OK);
+        assert_int_equal(tg_session_load(copy, SAVED, NULL, NULL), TG_OK);
+        for (int k = 0; k < 2; k++) {
+            tg_session *one = k ? copy : s;
+            assert_int_equal(tg_session_rewind(one, (size_t)to[i]), TG_OK);
+            assert_int_equal(tg_session_held(one), to[i] >= 926 ? to[i] : 0);
+            feed(one, to[i], 1, 1, have);
+            fresh(&o, TG_KV_F16, to[i] + 1, want);
+            assert_memory_equal(want, have, sizeof want);
+        }
+        tg_session_free(copy);
+        tg_session_free(s);
+    }
+    close_file(&o);
+    remove(MODEL ".conv");
+}
+
 /* ---------------------------------------------------------------------------- conversations */
 
 static void a_conversation_that_changes(void **state) {
@@ -761,6 +803,7 @@ int main(void) {
         cmocka_unit_test(going_back),
         cmocka_unit_test(a_call_that_is_abandoned),
         cmocka_unit_test(a_conversation_that_changes),
+        cmocka_unit_test(short_convolutions),
         cmocka_unit_test(saved_and_loaded),
         cmocka_unit_test(other_settings_are_said),
         cmocka_unit_test(sessions_of_version_1),

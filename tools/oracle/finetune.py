@@ -46,6 +46,9 @@ def families():
     yield "gpt2", tf.GPT2LMHeadModel(tf.GPT2Config(
         vocab_size=V, n_embd=C, n_layer=2, n_head=2, n_positions=64, bos_token_id=0, eos_token_id=1, resid_pdrop=0,
         embd_pdrop=0, attn_pdrop=0)), False
+    yield "lfm2", tf.Lfm2ForCausalLM(tf.Lfm2Config(
+        layer_types=["conv", "full_attention", "conv"], block_auto_adjust_ff_dim=False,
+        **({k: v for k, v in SIZES.items() if k != "head_dim"} | {"num_hidden_layers": 3}))), True
 
 
 def fill(model, gains_at):
@@ -87,7 +90,7 @@ def loss_of(model, rows):
 
 
 def decayed(key, p):
-    return p.ndim == 2
+    return p.ndim >= 2
 
 
 def tune(model, ids, begins):
@@ -111,9 +114,13 @@ def tune(model, ids, begins):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", required=True)
-    with open(parser.parse_args().data, "rb") as f:
+    parser.add_argument("--only", help="one family, instead of all")
+    args = parser.parse_args()
+    with open(args.data, "rb") as f:
         text = f.read(TEXT_BYTES).decode()
     for number, (name, model, begins) in enumerate(families()):
+        if args.only and name != args.only:
+            continue
         torch.manual_seed(number + 1)
         model = model.float().train()
         with torch.no_grad():

@@ -3,7 +3,7 @@
 """Writes test/golden/lm/: tiny random models of each family as GGUF and safetensors, and their logits.
 
     build/oracle-venv/bin/pip install torch==2.13.0 transformers==5.24.0 gguf
-    build/oracle-venv/bin/python tools/oracle/lm.py
+    build/oracle-venv/bin/python tools/oracle/lm.py [NAME...]
 
 Weights are rounded to f16, which is what the files hold matrices in, so that transformers, which
 computes in f32, and the file are the same model. NAME.txt has three prompts, each a line of ids and a
@@ -58,19 +58,27 @@ def models():
             bos_token_id=None, eos_token_id=None))
     yield "phi3", tf.Phi3ForCausalLM(tf.Phi3Config(
         num_hidden_layers=2, rms_norm_eps=1e-5, tie_word_embeddings=False, sliding_window=5, **COMMON))
+    yield "lfm2", tf.Lfm2ForCausalLM(tf.Lfm2Config(
+        num_hidden_layers=3, norm_eps=1e-5, layer_types=["conv", "full_attention", "conv"],
+        block_multiple_of=16, **(plain | {"intermediate_size": 48})))
 
 
 NAMES = {"self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up",
          "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
          "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm",
          "self_attn.k_norm": "attn_k_norm", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
-         "mlp.down_proj": "ffn_down", "input_layernorm": "attn_norm"}
+         "mlp.down_proj": "ffn_down", "input_layernorm": "attn_norm",
+         "self_attn.out_proj": "attn_output", "self_attn.q_layernorm": "attn_q_norm",
+         "self_attn.k_layernorm": "attn_k_norm", "operator_norm": "attn_norm", "ffn_norm": "ffn_norm",
+         "feed_forward.w1": "ffn_gate", "feed_forward.w2": "ffn_down", "feed_forward.w3": "ffn_up",
+         "conv.conv": "shortconv.conv", "conv.in_proj": "shortconv.in_proj",
+         "conv.out_proj": "shortconv.out_proj"}
 
 
 def name_of(name, gemma):
     name = name.removeprefix("model.")
     top = {"embed_tokens.weight": "token_embd.weight", "norm.weight": "output_norm.weight",
-           "lm_head.weight": "output.weight"}
+           "lm_head.weight": "output.weight", "embedding_norm.weight": "token_embd_norm.weight"}
     if name in top:
         return top[name]
     _, layer, *rest = name.split(".")
@@ -120,6 +128,12 @@ def pairs(w, heads):
     return w.reshape(heads, 2, w.shape[0] // heads // 2, *w.shape[1:]).swapaxes(1, 2).reshape(w.shape)
 
 
+def mlp_of(model):
+    """What LFM2's switches have made of intermediate_size."""
+    layer = model.model.layers[0]
+    return layer.feed_forward.w1.out_features if hasattr(layer, "feed_forward") else model.config.intermediate_size
+
+
 def write(name, model, split=False):
     arch = "llama" if name == "llama3" else name
     c = model.config
@@ -128,13 +142,17 @@ def write(name, model, split=False):
     w.add_block_count(c.num_hidden_layers)
     w.add_context_length(c.max_position_embeddings)
     w.add_embedding_length(c.hidden_size)
-    w.add_feed_forward_length(c.intermediate_size)
+    w.add_feed_forward_length(mlp_of(model))
     w.add_head_count(c.num_attention_heads)
-    w.add_head_count_kv(c.num_key_value_heads)
+    if arch == "lfm2":
+        w.add_head_count_kv([c.num_key_value_heads * (t != "conv") for t in c.layer_types])
+        w.add_shortconv_l_cache(c.conv_L_cache)
+    else:
+        w.add_head_count_kv(c.num_key_value_heads)
     head = getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads
     w.add_key_length(head)
     w.add_value_length(head)
-    w.add_layer_norm_rms_eps(c.rms_norm_eps)
+    w.add_layer_norm_rms_eps(c.norm_eps if arch == "lfm2" else c.rms_norm_eps)
     rope = c.rope_parameters
     full = rope["full_attention"] if arch == "gemma3" else rope
     w.add_rope_freq_base(full["rope_theta"])
@@ -150,6 +168,9 @@ def write(name, model, split=False):
             x = pairs(x, c.num_key_value_heads)
         if arch == "gemma3" and "norm" in key:
             x = x + np.float32(1)
+        if x.ndim == 3:
+            w.add_tensor(name_of(key, False), x[:, 0])
+            continue
         w.add_tensor(name_of(key, arch == "gemma3"), x.astype(np.float16 if x.ndim == 2 else np.float32))
     if name == "llama3":
         plain = 1.0 / full["rope_theta"] ** (np.arange(0, head, 2) / head)
@@ -196,7 +217,7 @@ def write_long(model):
 def fill(model, gains_at):
     """Gains near gains_at, all else large enough to matter, all of it values of f16."""
     for key, p in model.named_parameters():
-        p.normal_(0, 0.3 if p.ndim == 2 else 0.2)
+        p.normal_(0, {2: 0.3, 3: 0.6}.get(p.ndim, 0.2))
         if any(s in key for s in ("norm", "ln_", "Norm")) and key.endswith("weight"):
             p.add_(gains_at)
         p.copy_(p.half().float())
@@ -274,7 +295,10 @@ def write_bert():
 
 
 def main():
+    only = sys.argv[1:]
     for number, (name, model) in enumerate(models()):
+        if only and name not in only:
+            continue
         torch.manual_seed(number + 1)
         model = model.eval().float()
         with torch.no_grad():
@@ -290,6 +314,8 @@ def main():
                 pack(folder)
                 write_long(model)
             write_logits(name, model)
+    if only:
+        return
     with torch.no_grad():
         write_mlx(4)
         write_mlx(8)

@@ -15,14 +15,16 @@ export type SizeName =
   | 'qkv'
   | 'gateUp'
   | 'ctx'
-  | 'two';
+  | 'two'
+  | 'convIn'
+  | 'taps';
 
-/** Tensors of one shape: of the model, or of each layer. */
+/** Tensors of one shape: of the model, of each layer, or of layers of a kind. */
 export interface Tensors {
   count: number;
   rows: SizeName;
   cols: SizeName;
-  layered: boolean;
+  of: 'model' | 'layers' | 'attention' | 'other';
 }
 
 export interface Family {
@@ -35,6 +37,10 @@ export interface Family {
   /** The MLP multiplies with a gate. */
   gated: boolean;
   ropeBase: number;
+  /** So many layers make one of attention, as does the last. */
+  attentionEvery: number;
+  /** Of short convolutions. */
+  taps: number;
   tensors: readonly Tensors[];
 }
 
@@ -49,15 +55,17 @@ export const FAMILIES: readonly Family[] = [
     learnedPositions: true,
     gated: false,
     ropeBase: 0,
+    attentionEvery: 1,
+    taps: 0,
     tensors: [
-      { count: 2, rows: 'one', cols: 'width', layered: false },
-      { count: 1, rows: 'vocab', cols: 'width', layered: false },
-      { count: 1, rows: 'ctx', cols: 'width', layered: false },
-      { count: 9, rows: 'one', cols: 'width', layered: true },
-      { count: 1, rows: 'one', cols: 'mlp', layered: true },
-      { count: 4, rows: 'width', cols: 'width', layered: true },
-      { count: 1, rows: 'width', cols: 'mlp', layered: true },
-      { count: 1, rows: 'mlp', cols: 'width', layered: true },
+      { count: 2, rows: 'one', cols: 'width', of: 'model' },
+      { count: 1, rows: 'vocab', cols: 'width', of: 'model' },
+      { count: 1, rows: 'ctx', cols: 'width', of: 'model' },
+      { count: 9, rows: 'one', cols: 'width', of: 'layers' },
+      { count: 1, rows: 'one', cols: 'mlp', of: 'layers' },
+      { count: 4, rows: 'width', cols: 'width', of: 'layers' },
+      { count: 1, rows: 'width', cols: 'mlp', of: 'layers' },
+      { count: 1, rows: 'mlp', cols: 'width', of: 'layers' },
     ],
   },
   {
@@ -67,17 +75,19 @@ export const FAMILIES: readonly Family[] = [
     learnedPositions: true,
     gated: false,
     ropeBase: 0,
+    attentionEvery: 1,
+    taps: 0,
     tensors: [
-      { count: 2, rows: 'one', cols: 'width', layered: false },
-      { count: 2, rows: 'vocab', cols: 'width', layered: false },
-      { count: 1, rows: 'ctx', cols: 'width', layered: false },
-      { count: 6, rows: 'one', cols: 'width', layered: true },
-      { count: 1, rows: 'one', cols: 'mlp', layered: true },
-      { count: 1, rows: 'one', cols: 'qkv', layered: true },
-      { count: 1, rows: 'width', cols: 'mlp', layered: true },
-      { count: 1, rows: 'width', cols: 'queries', layered: true },
-      { count: 1, rows: 'mlp', cols: 'width', layered: true },
-      { count: 1, rows: 'qkv', cols: 'width', layered: true },
+      { count: 2, rows: 'one', cols: 'width', of: 'model' },
+      { count: 2, rows: 'vocab', cols: 'width', of: 'model' },
+      { count: 1, rows: 'ctx', cols: 'width', of: 'model' },
+      { count: 6, rows: 'one', cols: 'width', of: 'layers' },
+      { count: 1, rows: 'one', cols: 'mlp', of: 'layers' },
+      { count: 1, rows: 'one', cols: 'qkv', of: 'layers' },
+      { count: 1, rows: 'width', cols: 'mlp', of: 'layers' },
+      { count: 1, rows: 'width', cols: 'queries', of: 'layers' },
+      { count: 1, rows: 'mlp', cols: 'width', of: 'layers' },
+      { count: 1, rows: 'qkv', cols: 'width', of: 'layers' },
     ],
   },
   {
@@ -87,15 +97,17 @@ export const FAMILIES: readonly Family[] = [
     learnedPositions: false,
     gated: true,
     ropeBase: 10000,
+    attentionEvery: 1,
+    taps: 0,
     tensors: [
-      { count: 1, rows: 'one', cols: 'width', layered: false },
-      { count: 1, rows: 'vocab', cols: 'width', layered: false },
-      { count: 2, rows: 'one', cols: 'width', layered: true },
-      { count: 1, rows: 'width', cols: 'mlp', layered: true },
-      { count: 1, rows: 'width', cols: 'queries', layered: true },
-      { count: 2, rows: 'mlp', cols: 'width', layered: true },
-      { count: 1, rows: 'queries', cols: 'width', layered: true },
-      { count: 2, rows: 'keys', cols: 'width', layered: true },
+      { count: 1, rows: 'one', cols: 'width', of: 'model' },
+      { count: 1, rows: 'vocab', cols: 'width', of: 'model' },
+      { count: 2, rows: 'one', cols: 'width', of: 'layers' },
+      { count: 1, rows: 'width', cols: 'mlp', of: 'layers' },
+      { count: 1, rows: 'width', cols: 'queries', of: 'layers' },
+      { count: 2, rows: 'mlp', cols: 'width', of: 'layers' },
+      { count: 1, rows: 'queries', cols: 'width', of: 'layers' },
+      { count: 2, rows: 'keys', cols: 'width', of: 'layers' },
     ],
   },
   {
@@ -105,17 +117,19 @@ export const FAMILIES: readonly Family[] = [
     learnedPositions: false,
     gated: true,
     ropeBase: 10000,
+    attentionEvery: 1,
+    taps: 0,
     tensors: [
-      { count: 1, rows: 'one', cols: 'width', layered: false },
-      { count: 1, rows: 'vocab', cols: 'width', layered: false },
-      { count: 2, rows: 'one', cols: 'width', layered: true },
-      { count: 1, rows: 'one', cols: 'queries', layered: true },
-      { count: 2, rows: 'one', cols: 'keys', layered: true },
-      { count: 1, rows: 'width', cols: 'mlp', layered: true },
-      { count: 1, rows: 'width', cols: 'queries', layered: true },
-      { count: 2, rows: 'mlp', cols: 'width', layered: true },
-      { count: 1, rows: 'queries', cols: 'width', layered: true },
-      { count: 2, rows: 'keys', cols: 'width', layered: true },
+      { count: 1, rows: 'one', cols: 'width', of: 'model' },
+      { count: 1, rows: 'vocab', cols: 'width', of: 'model' },
+      { count: 2, rows: 'one', cols: 'width', of: 'layers' },
+      { count: 1, rows: 'one', cols: 'queries', of: 'layers' },
+      { count: 2, rows: 'one', cols: 'keys', of: 'layers' },
+      { count: 1, rows: 'width', cols: 'mlp', of: 'layers' },
+      { count: 1, rows: 'width', cols: 'queries', of: 'layers' },
+      { count: 2, rows: 'mlp', cols: 'width', of: 'layers' },
+      { count: 1, rows: 'queries', cols: 'width', of: 'layers' },
+      { count: 2, rows: 'keys', cols: 'width', of: 'layers' },
     ],
   },
   {
@@ -125,16 +139,18 @@ export const FAMILIES: readonly Family[] = [
     learnedPositions: false,
     gated: true,
     ropeBase: 10000,
+    attentionEvery: 1,
+    taps: 0,
     tensors: [
-      { count: 1, rows: 'one', cols: 'width', layered: false },
-      { count: 1, rows: 'vocab', cols: 'width', layered: false },
-      { count: 2, rows: 'one', cols: 'width', layered: true },
-      { count: 2, rows: 'one', cols: 'head', layered: true },
-      { count: 1, rows: 'width', cols: 'mlp', layered: true },
-      { count: 1, rows: 'width', cols: 'queries', layered: true },
-      { count: 2, rows: 'mlp', cols: 'width', layered: true },
-      { count: 1, rows: 'queries', cols: 'width', layered: true },
-      { count: 2, rows: 'keys', cols: 'width', layered: true },
+      { count: 1, rows: 'one', cols: 'width', of: 'model' },
+      { count: 1, rows: 'vocab', cols: 'width', of: 'model' },
+      { count: 2, rows: 'one', cols: 'width', of: 'layers' },
+      { count: 2, rows: 'one', cols: 'head', of: 'layers' },
+      { count: 1, rows: 'width', cols: 'mlp', of: 'layers' },
+      { count: 1, rows: 'width', cols: 'queries', of: 'layers' },
+      { count: 2, rows: 'mlp', cols: 'width', of: 'layers' },
+      { count: 1, rows: 'queries', cols: 'width', of: 'layers' },
+      { count: 2, rows: 'keys', cols: 'width', of: 'layers' },
     ],
   },
   {
@@ -144,16 +160,18 @@ export const FAMILIES: readonly Family[] = [
     learnedPositions: false,
     gated: true,
     ropeBase: 1000000,
+    attentionEvery: 1,
+    taps: 0,
     tensors: [
-      { count: 1, rows: 'one', cols: 'width', layered: false },
-      { count: 1, rows: 'vocab', cols: 'width', layered: false },
-      { count: 4, rows: 'one', cols: 'width', layered: true },
-      { count: 2, rows: 'one', cols: 'head', layered: true },
-      { count: 1, rows: 'width', cols: 'mlp', layered: true },
-      { count: 1, rows: 'width', cols: 'queries', layered: true },
-      { count: 2, rows: 'mlp', cols: 'width', layered: true },
-      { count: 1, rows: 'queries', cols: 'width', layered: true },
-      { count: 2, rows: 'keys', cols: 'width', layered: true },
+      { count: 1, rows: 'one', cols: 'width', of: 'model' },
+      { count: 1, rows: 'vocab', cols: 'width', of: 'model' },
+      { count: 4, rows: 'one', cols: 'width', of: 'layers' },
+      { count: 2, rows: 'one', cols: 'head', of: 'layers' },
+      { count: 1, rows: 'width', cols: 'mlp', of: 'layers' },
+      { count: 1, rows: 'width', cols: 'queries', of: 'layers' },
+      { count: 2, rows: 'mlp', cols: 'width', of: 'layers' },
+      { count: 1, rows: 'queries', cols: 'width', of: 'layers' },
+      { count: 2, rows: 'keys', cols: 'width', of: 'layers' },
     ],
   },
   {
@@ -163,14 +181,40 @@ export const FAMILIES: readonly Family[] = [
     learnedPositions: false,
     gated: true,
     ropeBase: 10000,
+    attentionEvery: 1,
+    taps: 0,
     tensors: [
-      { count: 1, rows: 'one', cols: 'width', layered: false },
-      { count: 2, rows: 'vocab', cols: 'width', layered: false },
-      { count: 2, rows: 'one', cols: 'width', layered: true },
-      { count: 1, rows: 'width', cols: 'mlp', layered: true },
-      { count: 1, rows: 'width', cols: 'queries', layered: true },
-      { count: 1, rows: 'qkv', cols: 'width', layered: true },
-      { count: 1, rows: 'gateUp', cols: 'width', layered: true },
+      { count: 1, rows: 'one', cols: 'width', of: 'model' },
+      { count: 2, rows: 'vocab', cols: 'width', of: 'model' },
+      { count: 2, rows: 'one', cols: 'width', of: 'layers' },
+      { count: 1, rows: 'width', cols: 'mlp', of: 'layers' },
+      { count: 1, rows: 'width', cols: 'queries', of: 'layers' },
+      { count: 1, rows: 'qkv', cols: 'width', of: 'layers' },
+      { count: 1, rows: 'gateUp', cols: 'width', of: 'layers' },
+    ],
+  },
+  {
+    name: 'lfm2',
+    label: 'LFM2',
+    windows: false,
+    learnedPositions: false,
+    gated: true,
+    ropeBase: 1000000,
+    attentionEvery: 3,
+    taps: 3,
+    tensors: [
+      { count: 1, rows: 'one', cols: 'width', of: 'model' },
+      { count: 1, rows: 'vocab', cols: 'width', of: 'model' },
+      { count: 2, rows: 'one', cols: 'width', of: 'layers' },
+      { count: 1, rows: 'width', cols: 'mlp', of: 'layers' },
+      { count: 2, rows: 'mlp', cols: 'width', of: 'layers' },
+      { count: 2, rows: 'one', cols: 'head', of: 'attention' },
+      { count: 1, rows: 'width', cols: 'queries', of: 'attention' },
+      { count: 1, rows: 'queries', cols: 'width', of: 'attention' },
+      { count: 2, rows: 'keys', cols: 'width', of: 'attention' },
+      { count: 1, rows: 'width', cols: 'width', of: 'other' },
+      { count: 1, rows: 'width', cols: 'taps', of: 'other' },
+      { count: 1, rows: 'convIn', cols: 'width', of: 'other' },
     ],
   },
 ];

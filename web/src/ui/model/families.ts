@@ -92,6 +92,7 @@ export function configOf(s: Shape): GptConfig {
 /** tg_param_count with 256 byte values. */
 export function paramCount(shape: Shape): number {
   const s = filled(shape);
+  const family = familyOf(s.family);
   const queries = s.heads * s.headSize;
   const keys = s.kvHeads * s.headSize;
   const size: Record<SizeName, number> = {
@@ -106,10 +107,10 @@ export function paramCount(shape: Shape): number {
     keys,
     qkv: queries + 2 * keys,
     ctx: s.ctx,
+    convIn: 3 * s.width,
+    taps: family.taps,
   };
-  const elems = (layered: boolean) =>
-    familyOf(s.family)
-      .tensors.filter((t) => t.layered === layered)
-      .reduce((sum, t) => sum + t.count * size[t.rows] * size[t.cols], 0);
-  return elems(false) + s.layers * elems(true);
+  const attention = Math.ceil(s.layers / family.attentionEvery);
+  const times = { model: 1, layers: s.layers, attention, other: s.layers - attention };
+  return family.tensors.reduce((sum, t) => sum + t.count * times[t.of] * size[t.rows] * size[t.cols], 0);
 }
