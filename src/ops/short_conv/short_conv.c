@@ -38,8 +38,10 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
 /* Sequences shorter than the taps, rows around a unit, columns around a vector. */
 #define CASE(b, t, c, l) { .in = { TG_T3(F32, b, t, 3 * (c)), TG_T2(F32, c, l) }, .tol = 2e-6 }
 static const tg_case cases[] = {
-    CASE(1, 1, 1, 2),   CASE(2, 2, 15, 3), CASE(3, 5, 16, 4),
-    CASE(2, 17, 17, 3), CASE(1, 9, 33, 8), CASE(2, 67, 50, 3),
+    CASE(1, 1, 1, 2),
+    CASE(2, 2, 15, 3),
+    CASE(3, 5, 16, 8),
+    CASE(2, 67, 33, 3),
 };
 
 static const char *const wgsl[] = {

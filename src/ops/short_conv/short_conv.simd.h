@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * short_conv.simd.h - sixteen columns of some rows at a time; what a unit needs of the rows before
- * it is computed again.
+ * short_conv.simd.h - sixteen columns of some rows at a time.
  */
 #include "ir/op.h"
 #include "ops/short_conv/conv_taps.h"
@@ -15,18 +14,16 @@ static size_t units(const tg_args *a) {
 
 static void run(const tg_args *a, size_t begin, size_t end) {
     const size_t T = a->in_type[0].dim[1], C = tg_type_cols(&a->out_type[0]);
-    const size_t first = begin * unit_rows(a);
     const size_t stop = tg_min_size(end * unit_rows(a), tg_type_rows(&a->in_type[0]));
     for (size_t c = 0; c < C; c += 16) {
         conv k;
         conv_begin(&k, a->in[1], C, a->in_type[1].dim[1], c);
-        for (size_t r = first; r < stop; r++) {
+        for (size_t r = begin * unit_rows(a); r < stop; r++) {
             const float *z = (const float *)a->in[0] + r * 3 * C;
-            const size_t t = r % T;
-            conv_shift(&k);
-            for (size_t back = 1; (r == first || t == 0) && back < k.L; back++)
-                k.u[k.L - 1 - back] = back <= t ? conv_in(&k, z - back * 3 * C) : tg_vzero();
-            conv_row(&k, z, (float *)a->out[0] + r * C);
+            tg_v sum = tg_vzero();
+            for (size_t back = tg_min_size(k.L, r % T + 1); back-- > 0;)
+                sum = conv_add(&k, back, conv_u(&k, z - back * 3 * C), sum);
+            conv_end(&k, z + C, sum, (float *)a->out[0] + r * C);
         }
     }
 }

@@ -9,11 +9,10 @@
 
 enum { PIECE_ROWS = 32 }; /* part of the result: another number gives other bits */
 
-/* The columns' sums, and what the rows behind the one at hand have left. */
+/* The columns' sums. */
 typedef struct back {
     conv k;
-    tg_v d[TG_CONV_TAPS_MAX]; /* d[i]: dy * c of the row i behind this one */
-    tg_v piece[TG_CONV_TAPS_MAX], dw[TG_CONV_TAPS_MAX];
+    tg_v piece[TG_CONV_TAPS_MAX], dw[TG_CONV_TAPS_MAX]; /* as the taps, the newest first */
 } back;
 
 static size_t units(const tg_args *a) { return tg_units(tg_type_cols(&a->in_type[2]), 16); }
@@ -25,27 +24,23 @@ static void end_piece(back *b) {
     }
 }
 
-/* Row t of its sequence; those behind it are done. */
-static void run_row(back *b, const float *z, const float *dy, float *dz, size_t t, bool last) {
-    conv *k = &b->k;
-    const size_t C = k->C, L = k->L, c = k->c, n = k->n;
-    for (size_t i = L - 1; i > 0; i--) {
-        k->u[i] = last ? (L - 1 - i <= t ? conv_in(k, z - (L - 1 - i) * 3 * C) : tg_vzero())
-                       : k->u[i - 1];
-        b->d[i] = last ? tg_vzero() : b->d[i - 1];
+/* Row t of T. */
+static void run_row(back *b, const float *z, const float *dy, float *dz, size_t t, size_t T) {
+    const conv *k = &b->k;
+    const size_t C = k->C;
+    const tg_v d = conv_times(k, dy, z + C);
+    tg_v sum = tg_vzero(), du = sum;
+    for (size_t i = 0; i < k->L; i++) {
+        if (i <= t) {
+            const tg_v u = conv_u(k, z - i * 3 * C);
+            sum = conv_add(k, i, u, sum);
+            b->piece[i] = tg_vfma(d, u, b->piece[i]);
+        }
+        if (t + i < T) du = conv_add(k, i, conv_times(k, dy + i * C, z + (3 * i + 1) * C), du);
     }
-    k->u[0] = L - 1 <= t ? conv_in(k, z - (L - 1) * 3 * C) : tg_vzero();
-    const tg_v grad = tg_vload_n(dy + c, n);
-    b->d[0] = tg_vmul(grad, tg_vload_n(z + C + c, n));
-    tg_v du = tg_vzero();
-    for (size_t j = 0; j < L; j++) {
-        du = tg_vfma(tg_vload(k->taps + 16 * j), b->d[L - 1 - j], du);
-        b->piece[j] = tg_vfma(b->d[0], k->u[j], b->piece[j]);
-    }
-    const tg_v gate = tg_vload_n(z + c, n), x = tg_vload_n(z + 2 * C + c, n);
-    tg_vstore_n(dz + C + c, tg_vmul(grad, conv_sum(k)), n);
-    tg_vstore_n(dz + c, tg_vmul(du, x), n);
-    tg_vstore_n(dz + 2 * C + c, tg_vmul(du, gate), n);
+    conv_end(k, dy, sum, dz + C);
+    conv_end(k, z + 2 * C, du, dz);
+    conv_end(k, z, du, dz + 2 * C);
 }
 
 static void store_dw(const back *b, float *dw, bool add) {
@@ -53,7 +48,7 @@ static void store_dw(const back *b, float *dw, bool add) {
         float sums[16];
         tg_vstore(sums, b->dw[j]);
         for (size_t i = 0; i < b->k.n; i++) {
-            float *to = dw + (b->k.c + i) * b->k.L + j;
+            float *to = dw + (b->k.c + i + 1) * b->k.L - 1 - j;
             *to = add ? *to + sums[i] : sums[i];
         }
     }
@@ -66,11 +61,11 @@ static void run(const tg_args *a, size_t begin, size_t end) {
         conv_begin(&b.k, a->in[1], C, a->in_type[1].dim[1], 16 * unit);
         for (size_t j = 0; j < b.k.L; j++) b.dw[j] = b.piece[j] = tg_vzero();
         for (size_t first = 0; first < tg_type_rows(&a->in_type[0]); first += T)
-            for (size_t t = T; t-- > 0;) {
+            for (size_t t = 0; t < T; t++) {
                 const size_t r = first + t;
                 run_row(&b, (const float *)a->in[0] + r * 3 * C, (const float *)a->in[2] + r * C,
-                        (float *)a->out[0] + r * 3 * C, t, t + 1 == T);
-                if (t % PIECE_ROWS == 0) end_piece(&b);
+                        (float *)a->out[0] + r * 3 * C, t, T);
+                if ((t + 1) % PIECE_ROWS == 0 || t + 1 == T) end_piece(&b);
             }
         store_dw(&b, a->out[1], a->acc & 2);
     }
