@@ -1220,7 +1220,12 @@ TG_API void tg_job_free(tg_job *job);
 
 TG_API tg_status tg_model_new_job(tg_context *ctx, const tg_model_config *config, uint64_t seed,
                                   tg_model **out, tg_job **job);
+TG_API tg_status tg_model_new_vocabulary_job(tg_context *ctx, const tg_model_config *config,
+                                             const tg_tokenizer *tokenizer, uint64_t seed,
+                                             tg_model **out, tg_job **job);
 TG_API tg_status tg_model_open_job(tg_context *ctx, const char *path, tg_model **out, tg_job **job);
+TG_API tg_status tg_model_open_floats_job(tg_context *ctx, const char *path, tg_model **out,
+                                          tg_job **job);
 /* The trainer of the model does not step meanwhile. */
 TG_API tg_status tg_model_save_job(tg_model *model, const char *path, tg_file_kind kind,
                                    tg_job **job);

@@ -48,15 +48,37 @@ tg_status tg_model_new_job(tg_context *ctx, const tg_model_config *config, uint6
     return tg_job_model_new(ctx, config, seed, out, job);
 }
 
-tg_status tg_model_open_job(tg_context *ctx, const char *path, tg_model **out, tg_job **job) {
+tg_status tg_model_new_vocabulary_job(tg_context *ctx, const tg_model_config *config,
+                                      const tg_tokenizer *tokenizer, uint64_t seed, tg_model **out,
+                                      tg_job **job) {
+    ENTER(ctx);
+    WANT(ctx, config);
+    WANT(ctx, tokenizer);
+    WANT(ctx, out);
+    WANT_JOB(ctx);
+    *out = NULL;
+    return tg_job_model_new_vocabulary(ctx, config, tokenizer, seed, out, job);
+}
+
+/* A third-party file's weights keep their types, so the model writes and is not trained; or they
+ * become floats. */
+static tg_status open_job(tg_context *ctx, const char *path, bool floats, tg_model **out,
+                          tg_job **job) {
     ENTER(ctx);
     WANT(ctx, path);
     WANT(ctx, out);
     WANT_JOB(ctx);
     *out = NULL;
-    /* false: a third-party file's weights keep their types, so the model writes and is not trained.
-     */
-    return tg_job_model_open(ctx, path, false, out, job);
+    return tg_job_model_open(ctx, path, floats, out, job);
+}
+
+tg_status tg_model_open_job(tg_context *ctx, const char *path, tg_model **out, tg_job **job) {
+    return open_job(ctx, path, false, out, job);
+}
+
+tg_status tg_model_open_floats_job(tg_context *ctx, const char *path, tg_model **out,
+                                   tg_job **job) {
+    return open_job(ctx, path, true, out, job);
 }
 
 tg_status tg_model_save_job(tg_model *model, const char *path, tg_file_kind kind, tg_job **job) {

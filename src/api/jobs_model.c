@@ -8,6 +8,8 @@
 #include "api/jobs.h"
 #include "base/time.h"
 #include "convert/convert.h"
+#include "inspect/inspect.h"
+#include "io/detect.h"
 #include "tok/learn.h"
 #include "training/stories.h"
 
@@ -310,23 +312,39 @@ tg_status tg_job_stories(tg_context *ctx, uint64_t seed, uint64_t n_bytes, tg_te
 
 typedef struct check_job {
     tg_job job; /* copy: the path */
-    tg_file *file;
+    bool begun, described;
+    char folder[TG_GGUF_PATH_BYTES]; /* of what metadata describe */
+    tg_weights_checking weights;
+    tg_file *file; /* of a run */
     tg_checking checking;
 } check_job;
 
 /* The history is read as well: in v3 a header that cannot be understood is damage. */
-static tg_status work_check(tg_job *job, double deadline_ms) {
-    check_job *j = (check_job *)job;
+static tg_status check_run(check_job *j, double deadline_ms) {
     if (!j->file) {
         tg_meta meta;
-        TG_TRY(tg_file_open(&job->ctx->err, job->copy, &j->file));
+        TG_TRY(tg_file_open(&j->job.ctx->err, j->job.copy, &j->file));
         TG_TRY(tg_meta_read(j->file, &meta));
     }
     return tg_checking_go_on(&j->checking, j->file, TG_CHECKING_DONE, deadline_ms);
 }
 
+static tg_status check_any(check_job *j, double deadline_ms) {
+    tg_ctx *ctx = &j->job.ctx->err;
+    if (!j->begun) TG_TRY(tg_gguf_takes(ctx, j->job.copy, j->folder, &j->described));
+    j->begun = true;
+    return j->described ? tg_weights_checking_go_on(&j->weights, ctx, j->folder, deadline_ms)
+                        : check_run(j, deadline_ms);
+}
+
+static tg_status work_check(tg_job *job, double deadline_ms) {
+    const tg_status s = check_any((check_job *)job, deadline_ms);
+    return s == TG_PENDING ? s : tg_fail_named(&job->ctx->err, job->copy, s);
+}
+
 static void end_check(tg_job *job) {
     check_job *j = (check_job *)job;
+    tg_weights_checking_deinit(&j->weights);
     if (j->file) tg_checking_deinit(&j->checking, j->file);
     tg_file_close(j->file);
 }

@@ -109,13 +109,8 @@ tg_status tg_model_open_floats(tg_context *ctx, const char *path, tg_model **out
 
 tg_status tg_model_new_vocabulary(tg_context *ctx, const tg_model_config *config,
                                   const tg_tokenizer *tokenizer, uint64_t seed, tg_model **out) {
-    ENTER(ctx);
-    WANT(ctx, config);
-    WANT(ctx, tokenizer);
-    WANT(ctx, out);
-    *out = NULL;
     tg_job *job;
-    TG_TRY(tg_job_model_new_vocabulary(ctx, config, tokenizer, seed, out, &job));
+    TG_TRY(tg_model_new_vocabulary_job(ctx, config, tokenizer, seed, out, &job));
     return tg_job_finish(job);
 }
 
@@ -615,20 +610,11 @@ tg_status tg_file_info(tg_context *ctx, const char *path, bool json, tg_text_fn 
     return tg_fail_named(&ctx->err, path, tg_inspect_file_info(&ctx->err, path, json, write, user));
 }
 
-static tg_status check(tg_context *ctx, const char *path) {
-    tg_job *job;
-    char folder[TG_GGUF_PATH_BYTES];
-    bool takes;
-    TG_TRY(tg_gguf_takes(&ctx->err, path, folder, &takes));
-    if (takes) return tg_inspect_file_weights(&ctx->err, folder);
-    TG_TRY(tg_file_check_job(ctx, path, &job));
-    return tg_job_finish(job);
-}
-
 tg_status tg_file_check(tg_context *ctx, const char *path) {
-    ENTER(ctx);
-    WANT(ctx, path);
-    return tg_fail_named(&ctx->err, path, check(ctx, path));
+    tg_job *job;
+    tg_status s = tg_file_check_job(ctx, path, &job);
+    if (s == TG_OK) s = tg_job_finish(job);
+    return s == TG_E_MEMORY ? tg_fail_named(&ctx->err, path, s) : s;
 }
 
 tg_status tg_file_config(tg_context *ctx, const char *path, tg_model_config *out) {

@@ -8,12 +8,10 @@
  */
 #include "base/buf.h"
 #include "base/json.h"
-#include "base/math.h"
 #include "chat/chat.h"
 #include "inspect/inspect.h"
 #include "io/detect.h"
 #include "io/hf.h"
-#include "io/tgpt_v3_gguf.h"
 #include "io/tools.h"
 
 /* Bytes of a cache of so many positions, as sessions make it, by each type of keys and values. */
@@ -211,52 +209,6 @@ static void put_json(const tg_gguf *g, const tg_tensors *table, tg_buf *out) {
     }
     tg_json_end_array(&w);
     tg_json_end_object(&w);
-}
-
-/* Every weight of a tensor as a float, some rows at a time: a quantised type holds no infinity
- * itself, but a scale of its blocks may be one. The piece bounds the memory, whatever the tensor's
- * size. */
-static tg_status check_numbers(const tg_gguf *g, const tg_gguf_tensor *t) {
-    enum { PIECE_ELEMS = 1 << 18 };
-    const uint64_t cols = t->dim[0], rows = t->elems / cols;
-    const uint64_t most = cols < PIECE_ELEMS ? PIECE_ELEMS / cols : 1;
-    const size_t row_bytes = (size_t)(t->bytes / rows), floats = (size_t)(most * cols);
-    const size_t bytes = floats * sizeof(float) + (size_t)most * row_bytes;
-    float *x = tg_alloc(&g->ctx->mem, bytes);
-    if (!x) return tg_fail_memory(g->ctx, t->name, bytes);
-    uint8_t *in = (uint8_t *)(x + floats);
-    tg_status s = TG_OK;
-    for (uint64_t first = 0; s == TG_OK && first < rows; first += most) {
-        const uint64_t n = rows - first < most ? rows - first : most;
-        s = tg_gguf_read_rows(g, t, first, n, in);
-        if (s == TG_OK) tg_block_to_f32_n(t->type, x, in, (size_t)(n * cols));
-        for (uint64_t i = 0; s == TG_OK && i < n * cols; i++)
-            if (!tg_isfinite((double)x[i]))
-                s = tg_fail(g->ctx, TG_E_NUMBER,
-                            "%s: tensor %s: element %" PRIu64 ": want a finite number, have %g",
-                            g->path, t->name, first * cols + i, (double)x[i]);
-    }
-    tg_free(&g->ctx->mem, x, bytes);
-    return s;
-}
-
-/* Checksums first, where the file has them: a flipped bit is told as that, and not as the number
- * that it made of a weight. */
-tg_status tg_inspect_file_weights(tg_ctx *ctx, const char *path) {
-    tg_gguf g;
-    tg_tensors table;
-    tg_arena arena;
-    bool own;
-    TG_TRY(tg_tgpt3_is_gguf(ctx, path, &own));
-    if (own) TG_TRY(tg_tgpt3_check_gguf(ctx, path));
-    TG_TRY(tg_gguf_open_any(ctx, path, &g));
-    tg_arena_init(&arena, &ctx->mem);
-    tg_status s = tg_tensors_read(&g, &arena, false, &table);
-    if (s == TG_OK && g.hf) s = tg_folder_check(&g.hf->folder);
-    for (size_t i = 0; s == TG_OK && i < g.n_tensors; i++) s = check_numbers(&g, &g.tensors[i]);
-    tg_arena_deinit(&arena);
-    tg_gguf_close(&g);
-    return s;
 }
 
 static tg_status described(tg_ctx *ctx, const char *path, bool json, tg_text_fn write, void *user) {

@@ -7,6 +7,8 @@
 #define TG_INSPECT_INSPECT_H
 
 #include "engine/session.h"
+#include "io/hf.h"
+#include "io/tgpt_v3_gguf.h"
 #include "training/train.h"
 
 tg_status tg_inspect_dump(tg_context *ctx, const tg_model_config *config, const char *which,
@@ -29,8 +31,25 @@ tg_status tg_inspect_model_gradients(tg_context *ctx, tg_check_fn report, void *
 /* file_info.c: what a file is, by its head alone. */
 tg_status tg_inspect_file_info(tg_ctx *ctx, const char *path, bool json, tg_text_fn write,
                                void *user);
-/* Of a path that tg_gguf_takes: a model follows from its head, its checksums agree, and every
- * weight is a finite number. */
-tg_status tg_inspect_file_weights(tg_ctx *ctx, const char *path);
+
+/*
+ * weights_check.c: is a model that metadata describe whole? In slices: TG_PENDING, call again.
+ * Zero-initialised it has not begun; path, which tg_gguf_takes, is borrowed until deinit, which may
+ * come at any time. Errors: of a head that makes no model; TG_E_CHECKSUM; TG_E_NUMBER names tensor
+ * and element.
+ */
+typedef struct tg_weights_checking {
+    tg_gguf g;
+    bool open, known; /* g is; and its tensors are those of its family */
+    tg_tgpt3_checking chunks;
+    tg_folder_checking members;
+    size_t tensor;   /* whose numbers are looked at, */
+    uint64_t row;    /* from this row on */
+    uint8_t *buffer; /* [buffer_bytes] of one chunk, or for some rows of the tensor */
+    size_t buffer_bytes;
+} tg_weights_checking;
+tg_status tg_weights_checking_go_on(tg_weights_checking *c, tg_ctx *ctx, const char *path,
+                                    double deadline_ms);
+void tg_weights_checking_deinit(tg_weights_checking *c);
 
 #endif

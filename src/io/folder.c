@@ -5,6 +5,7 @@
 #include "io/folder.h"
 
 #include "base/inflate.h"
+#include "base/time.h"
 
 enum { END_BYTES = 22, ENTRY_BYTES = 46, MEMBER_BYTES = 30, COMMENT_MAX = 65535 };
 /* What is no tensors is text; the largest vocabularies take 35 MB. */
@@ -265,37 +266,44 @@ static tg_status open_member(tg_folder *f, const char *name, struct tg_folder_op
 }
 
 /* By pieces, so that a member takes no memory of its size. */
-static tg_status check_stored(const tg_folder *f, const tg_folder_member *m, uint64_t data) {
+static tg_status check_stored(const tg_folder *f, tg_folder_checking *c, uint64_t data,
+                              double deadline_ms) {
     enum { PIECE_BYTES = 64 << 10 };
+    const tg_folder_member *m = &f->members[c->member];
     uint8_t *piece = tg_alloc(&f->ctx->mem, PIECE_BYTES);
     if (!piece) return tg_fail_memory(f->ctx, m->name, PIECE_BYTES);
-    uint32_t crc = 0;
     tg_status s = TG_OK;
-    for (uint64_t at = 0; s == TG_OK && at < m->bytes; at += PIECE_BYTES) {
-        const uint64_t left = m->bytes - at;
+    while (s == TG_OK && c->done < m->bytes) {
+        const uint64_t left = m->bytes - c->done;
         const size_t n = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
-        s = tg_read_at(&f->zip, data + at, m->name, piece, n);
-        if (s == TG_OK) crc = crc_more(f, crc, piece, n);
+        s = tg_read_at(&f->zip, data + c->done, m->name, piece, n);
+        if (s == TG_OK) c->crc = crc_more(f, c->crc, piece, n);
+        c->done += n;
+        if (s == TG_OK && tg_time_over(deadline_ms)) s = TG_PENDING;
     }
     tg_free(&f->ctx->mem, piece, PIECE_BYTES);
-    return s == TG_OK ? compare_crc(f, m, crc) : s;
+    return s == TG_OK ? compare_crc(f, m, c->crc) : s;
 }
 
-tg_status tg_folder_check(const tg_folder *f) {
-    for (size_t i = 0; i < f->n_members; i++) {
-        const tg_folder_member *m = &f->members[i];
-        uint64_t data;
-        TG_TRY(want_size(f, m));
-        TG_TRY(find_data(f, m, &data));
-        if (m->method == 0) {
-            TG_TRY(check_stored(f, m, data));
-            continue;
-        }
-        uint8_t *unpacked = NULL;
-        size_t room = 0;
-        const tg_status s = take_member(f, m, data, &unpacked, &room);
-        tg_free(&f->ctx->mem, unpacked, room);
-        TG_TRY(s);
+/* A packed member is unpacked at one go, as it is for whoever opens it. */
+static tg_status check_member(const tg_folder *f, tg_folder_checking *c, double deadline_ms) {
+    const tg_folder_member *m = &f->members[c->member];
+    uint64_t data;
+    uint8_t *unpacked = NULL;
+    size_t room = 0;
+    TG_TRY(want_size(f, m));
+    TG_TRY(find_data(f, m, &data));
+    if (m->method == 0) return check_stored(f, c, data, deadline_ms);
+    const tg_status s = take_member(f, m, data, &unpacked, &room);
+    tg_free(&f->ctx->mem, unpacked, room);
+    return s;
+}
+
+tg_status tg_folder_check(const tg_folder *f, tg_folder_checking *c, double deadline_ms) {
+    while (c->member < f->n_members) {
+        TG_TRY(check_member(f, c, deadline_ms));
+        *c = (tg_folder_checking) { .member = c->member + 1 };
+        if (tg_time_over(deadline_ms)) return TG_PENDING;
     }
     return TG_OK;
 }

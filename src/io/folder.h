@@ -51,8 +51,14 @@ bool tg_folder_has(const tg_folder *f, const char *name);
 /* A file of the folder. Its reader lives as long as the folder, and must not be closed. */
 tg_status tg_folder_file(tg_folder *f, const char *name, tg_reader *out);
 
-/* Of a zip file: do all members have the CRC that the directory says? TG_E_CHECKSUM names the first
- * that has not. A folder has nothing to compare with: TG_OK. */
-tg_status tg_folder_check(const tg_folder *f);
+/* Of a zip file, in slices (TG_PENDING: call again): do all members have the CRC that the directory
+ * says? TG_E_CHECKSUM names the first that has not. A folder has nothing to compare with: TG_OK.
+ * Zero-initialised it has not begun; a deadline of 0 is none. */
+typedef struct tg_folder_checking {
+    size_t member;
+    uint64_t done; /* bytes of it */
+    uint32_t crc;  /* of these */
+} tg_folder_checking;
+tg_status tg_folder_check(const tg_folder *f, tg_folder_checking *c, double deadline_ms);
 
 #endif

@@ -293,6 +293,7 @@ static void put_id(tg_json_writer *w, const tg_gguf *g, const char *key, const c
 static void put_ids(tg_json_writer *w, const tg_gguf *g) {
     put_id(w, g, "tokenizer.ggml.eos_token_id", "eos_token_id");
     put_id(w, g, "tokenizer.ggml.bos_token_id", "bos_token_id");
+    put_id(w, g, "tokenizer.ggml.padding_token_id", "pad_token_id"); /* Phi-3's default is 32000 */
 }
 
 tg_status tg_hf_put_config(const tg_gguf *g, const tg_hf_family *f, tg_dtype type, tg_buf *text) {

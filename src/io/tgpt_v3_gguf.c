@@ -13,6 +13,7 @@
 
 #include "base/crc.h"
 #include "base/sha256.h"
+#include "base/time.h"
 #include "io/tgpt_v3.h"
 
 /* -------------------------------------------------------------------------------------- reading */
@@ -140,38 +141,35 @@ tg_status tg_tgpt3_gguf_check_chunk(tg_ctx *ctx, const tg_gguf *g, size_t i, uin
                                              i, c->crc[i], crc);
 }
 
-/* All of the file but the hash itself, by pieces. */
-static tg_status check_hash(const tg_gguf *g, uint8_t *buffer) {
-    const tg_gguf_checks *c = &g->checks;
+static tg_status compare_hash(const tg_gguf *g, tg_sha256 *sha) {
+    const uint64_t at = g->checks.hash_offset;
     uint8_t want[TG_SHA256_BYTES], have[TG_SHA256_BYTES];
-    tg_sha256 sha;
-    tg_sha256_init(&sha);
-    for (uint64_t at = 0; at < c->hash_offset;) {
-        const uint64_t left = c->hash_offset - at;
-        const size_t n = left < c->chunk_bytes ? (size_t)left : c->chunk_bytes;
-        TG_TRY(tg_read_at(&g->reader, at, "hash", buffer, n));
-        tg_sha256_update(&sha, buffer, n);
-        at += n;
-    }
-    tg_sha256_final(&sha, have);
-    TG_TRY(tg_read_at(&g->reader, c->hash_offset, "hash", want, sizeof want));
+    tg_sha256_final(sha, have);
+    TG_TRY(tg_read_at(&g->reader, at, "hash", want, sizeof want));
     return memcmp(want, have, sizeof want) == 0
                ? TG_OK
-               : tg_reader_fail(&g->reader, TG_E_CHECKSUM, c->hash_offset, "hash",
+               : tg_reader_fail(&g->reader, TG_E_CHECKSUM, at, "hash",
                                 "want the SHA-256 of the file, have another");
 }
 
-tg_status tg_tgpt3_check_gguf(tg_ctx *ctx, const char *path) {
-    tg_gguf g;
-    TG_TRY(tg_tgpt3_open_gguf(ctx, path, &g));
-    uint8_t *buffer = tg_alloc(&ctx->mem, g.checks.chunk_bytes);
-    tg_status s = buffer ? TG_OK : tg_fail_memory(ctx, path, g.checks.chunk_bytes);
-    for (size_t i = 0; s == TG_OK && i < tg_tgpt3_gguf_chunks(&g); i++)
-        s = tg_tgpt3_gguf_check_chunk(ctx, &g, i, buffer);
-    if (s == TG_OK) s = check_hash(&g, buffer);
-    tg_free(&ctx->mem, buffer, g.checks.chunk_bytes);
-    tg_gguf_close(&g);
-    return s;
+/* The hash is over all of the file but itself. It is read anew: between the chunks there are head,
+ * tables and gaps. */
+tg_status tg_tgpt3_gguf_check(const tg_gguf *g, tg_tgpt3_checking *c, uint8_t *buffer,
+                              double deadline_ms) {
+    while (c->chunk < tg_tgpt3_gguf_chunks(g)) {
+        TG_TRY(tg_tgpt3_gguf_check_chunk(g->ctx, g, c->chunk++, buffer));
+        if (tg_time_over(deadline_ms)) return TG_PENDING;
+    }
+    if (c->hashed == 0) tg_sha256_init(&c->sha);
+    while (c->hashed < g->checks.hash_offset) {
+        const uint64_t left = g->checks.hash_offset - c->hashed;
+        const size_t n = left < g->checks.chunk_bytes ? (size_t)left : g->checks.chunk_bytes;
+        TG_TRY(tg_read_at(&g->reader, c->hashed, "hash", buffer, n));
+        tg_sha256_update(&c->sha, buffer, n);
+        c->hashed += n;
+        if (tg_time_over(deadline_ms)) return TG_PENDING;
+    }
+    return compare_hash(g, &c->sha);
 }
 
 /* -------------------------------------------------------------------------------------- writing */

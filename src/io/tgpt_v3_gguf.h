@@ -6,6 +6,7 @@
 #ifndef TG_IO_TGPT_V3_GGUF_H
 #define TG_IO_TGPT_V3_GGUF_H
 
+#include "base/sha256.h"
 #include "io/gguf.h"
 #include "io/tgpt.h"
 
@@ -20,8 +21,15 @@ tg_status tg_tgpt3_open_gguf(tg_ctx *ctx, const char *path, tg_gguf *out);
 size_t tg_tgpt3_gguf_chunks(const tg_gguf *g);
 tg_status tg_tgpt3_gguf_check_chunk(tg_ctx *ctx, const tg_gguf *g, size_t i, uint8_t *buffer);
 
-/* Head, every chunk, and the SHA-256. */
-tg_status tg_tgpt3_check_gguf(tg_ctx *ctx, const char *path);
+/* All of them, and then the SHA-256 of the file, in slices: TG_PENDING, call again.
+ * Zero-initialised it has not begun; buffer [checks.chunk_bytes]. */
+typedef struct tg_tgpt3_checking {
+    size_t chunk;    /* the next one */
+    uint64_t hashed; /* bytes */
+    tg_sha256 sha;
+} tg_tgpt3_checking;
+tg_status tg_tgpt3_gguf_check(const tg_gguf *g, tg_tgpt3_checking *c, uint8_t *buffer,
+                              double deadline_ms);
 
 /* Then tg_tgpt3_write, the bytes of the tensors one after the other, and tg_tgpt3_commit. values:
  * of tg_gguf_put_values, borrowed until then. */

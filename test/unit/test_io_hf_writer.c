@@ -81,7 +81,8 @@ static const row rows[] = {
     { GEMMA, "", TG_OK, "!sliding_window_pattern" },
     /* tokens, sampling, pooling */
     { LLAMA "tokenizer.ggml.eos_token_id=7", "", TG_OK,
-      "\"eos_token_id\":7,\"bos_token_id\":null" },
+      "\"eos_token_id\":7,\"bos_token_id\":null,\"pad_token_id\":null" },
+    { LLAMA "tokenizer.ggml.padding_token_id=5", "", TG_OK, "\"pad_token_id\":5" },
     { LLAMA, "", TG_OK, "!do_sample" },
     { LLAMA "general.sampling.top_k=9 general.sampling.temp=0.5", "", TG_OK,
       "\"temperature\":0.5,\"top_k\":9,\"do_sample\":true" },

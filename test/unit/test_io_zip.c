@@ -91,7 +91,8 @@ static tg_status open_and_check(tg_ctx *ctx, const uint8_t *bytes, size_t n) {
     if (s == TG_OK) assert_ptr_equal(r.memory, again.memory);
     if (s == TG_OK) s = tg_folder_file(&f, "model.safetensors", &r);
     if (s == TG_OK) assert_int_equal(tg_reader_left(&r), sizes[WEIGHTS]);
-    if (s == TG_OK) s = tg_folder_check(&f);
+    tg_folder_checking checking = { .member = 0 };
+    if (s == TG_OK) s = tg_folder_check(&f, &checking, 0);
     tg_folder_close(&f);
     return s;
 }

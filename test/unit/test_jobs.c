@@ -734,6 +734,96 @@ static void damage_is_found_in_slices(void **state) {
     strike(&s);
 }
 
+/* ------------------------------------------------------------------------- third-party files */
+
+/* How the check of a file ends, and in how many slices. */
+static tg_status check_in_slices(tg_context *ctx, const char *path, double budget_ms, int *slices) {
+    tg_job *job;
+    tg_status status;
+    *slices = 1;
+    OK(ctx, tg_file_check_job(ctx, path, &job));
+    while ((status = tg_job_poll(job, budget_ms)) == TG_PENDING) (*slices)++;
+    tg_job_free(job);
+    return status;
+}
+
+/* A copy of a file in the folder of this test, with a byte of it changed, counted from the end. */
+static const char *damaged(const char *path, long from_end, int flip) {
+    static char copy[] = FOLDER "/damaged";
+    FILE *in = fopen(path, "rb"), *out = fopen(copy, "wb");
+    int c;
+    assert_true(in && out && fseek(in, 0, SEEK_END) == 0);
+    const long n = ftell(in);
+    rewind(in);
+    for (long i = 0; (c = fgetc(in)) != EOF; i++) fputc(i == n - from_end ? c ^ flip : c, out);
+    fclose(in);
+    fclose(out);
+    return copy;
+}
+
+/* Every form of a model that metadata describe: many slices, one, and abandoned after each. */
+static void third_party_files_are_checked_in_slices(void **state) {
+    static const char *const files[] = { "test/golden/lm/llama.gguf",
+                                         "test/golden/lm/qwen2-split-00001-of-00004.gguf",
+                                         "test/golden/lm/llama3", "test/golden/lm/tune_llama.zip",
+                                         "build/test/jobs_third_party.tgpt" };
+    const char *const own = files[4];
+    make_folder(state);
+    tg_context *ctx = open_context(1, NULL, NULL);
+    OK(ctx, tg_model_convert(ctx, files[0], own, TG_FILE_V3, TG_WEIGHT_F32, NULL));
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        int slices, one;
+        OK(ctx, check_in_slices(ctx, files[i], LEAST, &slices));
+        OK(ctx, check_in_slices(ctx, files[i], 0, &one));
+        if (slices < 10) fail_msg("%s: %d slices", files[i], slices);
+        assert_int_equal(one, 1);
+        for (int stop = 0; stop < slices; stop += 1 + stop / 3) {
+            tg_job *job;
+            OK(ctx, tg_file_check_job(ctx, files[i], &job));
+            for (int k = 0; k < stop; k++) assert_int_equal(tg_job_poll(job, LEAST), TG_PENDING);
+            tg_job_free(job);
+        }
+    }
+    int slices;
+    /* In the data of tensors, in the hash, and in a float's exponent, which GGUF has no sum over.
+     */
+    assert_int_equal(check_in_slices(ctx, damaged(own, 100, 1), LEAST, &slices), TG_E_CHECKSUM);
+    assert_non_null(strstr(tg_context_error(ctx), "chunk"));
+    assert_int_equal(check_in_slices(ctx, damaged(own, 1, 1), LEAST, &slices), TG_E_CHECKSUM);
+    assert_non_null(strstr(tg_context_error(ctx), "SHA-256"));
+    assert_int_equal(tg_file_check(ctx, FOLDER "/absent"), TG_E_IO);
+    assert_non_null(strstr(tg_context_error(ctx), FOLDER "/absent"));
+    tg_context_free(ctx);
+}
+
+/* Floats in slices: the weights of the blocking call; and what is refused is so at once. */
+static void floats_are_opened_in_slices(void **state) {
+    (void)state;
+    tg_context *ctx = open_context(2, NULL, NULL);
+    tg_model *whole, *cut = NULL;
+    tg_job *job;
+    tg_status status;
+    int slices = 1;
+    OK(ctx, tg_model_open_floats(ctx, "test/golden/lm/tune_qwen3.zip", &whole));
+    OK(ctx, tg_model_open_floats_job(ctx, "test/golden/lm/tune_qwen3.zip", &cut, &job));
+    while ((status = tg_job_poll(job, LEAST)) == TG_PENDING) slices++;
+    OK(ctx, status);
+    tg_job_free(job);
+    assert_true(slices > 3);
+    assert_int_equal(whole->layout.n_elems, cut->layout.n_elems);
+    assert_memory_equal(whole->weights, cut->weights, whole->layout.n_elems * sizeof(float));
+    tg_model_free(cut);
+    tg_model_free(whole);
+    cut = NULL;
+    OK(ctx, tg_model_open_floats_job(ctx, "test/golden/lm/mlx4", &cut, &job));
+    while ((status = tg_job_poll(job, LEAST)) == TG_PENDING) {
+    }
+    assert_int_equal(status, TG_E_UNSUPPORTED);
+    assert_null(cut);
+    tg_job_free(job);
+    tg_context_free(ctx);
+}
+
 /* ---------------------------------------------------------------------------------------- memory
  */
 
@@ -817,6 +907,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slices_do_not_matter),
         cmocka_unit_test(abandoned_is_not_begun),
+        cmocka_unit_test(third_party_files_are_checked_in_slices),
+        cmocka_unit_test(floats_are_opened_in_slices),
         cmocka_unit_test(slices_end_inside_a_step),
         cmocka_unit_test(jobs_keep_others_away),
         cmocka_unit_test(updates_are_not_seen),

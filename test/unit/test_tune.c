@@ -15,7 +15,9 @@ enum { STEPS = 20, TEXT_BYTES = 12000, ROW = 24, BATCH = 4 };
 
 #define RUN "build/test/tune.tinygpt"
 
-static const char *const families[] = { "llama", "qwen2", "qwen3", "gemma3", "gpt2", "lfm2" };
+static const char *const families[] = {
+    "llama", "qwen2", "qwen3", "gemma3", "gpt2", "lfm2", "phi3"
+};
 enum { N_FAMILIES = sizeof families / sizeof families[0] };
 
 static tg_text *first_bytes(tg_context *ctx, size_t n) {
@@ -56,6 +58,31 @@ static run_of start(unsigned threads, const char *family) {
     return r;
 }
 
+/* What the trained model answers behind the oracle's prompt. */
+static void answers(run_of *r, const char *family) {
+    enum { N = 20, V = 288 };
+    char path[64];
+    size_t n;
+    int32_t prompt[N];
+    tg_session *s;
+    const float *logits;
+    double most = 0, worst = 0;
+    snprintf(path, sizeof path, "test/golden/lm/tune_%s_logits.txt", family);
+    double *want = read_golden(path, &n);
+    assert_int_equal(n, V);
+    for (int i = 0; i < N; i++) prompt[i] = (11 * i * i + 5 * i + 2) % (V - 2) + 2;
+    OK(r->ctx, tg_session_new(r->ctx, r->model, 0, &s));
+    OK(r->ctx, tg_session_eval(s, prompt, N, &logits));
+    for (int i = 0; i < V; i++) {
+        most = fmax(most, fabs(want[i]));
+        worst = fmax(worst, fabs((double)logits[i] - want[i]));
+    }
+    if (!(worst < 1e-4 * most))
+        fail_msg("%s: a logit of up to %g is off by %g", family, most, worst);
+    tg_session_free(s);
+    free(want);
+}
+
 static void test_oracle(void **state) {
     (void)state;
     for (int k = 0; k < N_FAMILIES; k++) {
@@ -75,6 +102,7 @@ static void test_oracle(void **state) {
         if (!(worst < 1e-4)) fail_msg("%s: losses differ by %g", families[k], worst);
         assert_true(report.bits_per_byte > 0 && report.bits_per_byte < report.loss / 0.6931);
         free(want);
+        answers(&r, families[k]);
         end_run(&r);
     }
 }
@@ -95,20 +123,42 @@ static void resumes(const char *family) {
     end_run(&whole);
 }
 
-/* The save has the tokenizer of the folder: the same ids, of this text and of any. */
-static void keeps_tokenizer(tg_context *ctx, const char *family) {
+/* A conversation, if there is a template: the same ids, text and ends. */
+static void keeps_chat(tg_context *ctx, const tg_tokenizer *a, const tg_tokenizer *b) {
+    static const tg_turn turn = { TG_USER, "The bear?", 9 };
+    const char *was = tg_tokenizer_template(a), *is = tg_tokenizer_template(b);
+    int32_t x[128], y[128], ends_x[TG_ENDS_MAX], ends_y[TG_ENDS_MAX];
+    size_t n, m;
+    assert_int_equal(was != NULL, is != NULL);
+    if (!was) return;
+    assert_string_equal(was, is);
+    OK(ctx, tg_tokenizer_ends(ctx, a, NULL, ends_x, &n));
+    OK(ctx, tg_tokenizer_ends(ctx, b, NULL, ends_y, &m));
+    assert_true(n > 0);
+    assert_int_equal(n, m);
+    assert_memory_equal(ends_x, ends_y, n * sizeof *ends_x);
+    OK(ctx, tg_tokenizer_chat(ctx, a, NULL, &turn, 1, 0, x, 128, &n));
+    OK(ctx, tg_tokenizer_chat(ctx, b, NULL, &turn, 1, 0, y, 128, &m));
+    assert_true(n > 9);
+    assert_int_equal(n, m);
+    assert_memory_equal(x, y, n * sizeof *x);
+}
+
+/* Saves have the tokenizer of the folder: the same ids, of this text and of any; and its chat. */
+static void keeps_tokenizer(tg_context *ctx, const char *family, const char *save) {
     static const char text[] = "The bear who had seen it,\n\nand 12 more: \xc3\xa9 <eos>";
     char path[64];
     tg_tokenizer *a, *b;
     int32_t x[128], y[128];
     size_t n, m;
     OK(ctx, tg_tokenizer_open(ctx, folder_of(family, path), &a));
-    OK(ctx, tg_tokenizer_open(ctx, RUN, &b));
+    OK(ctx, tg_tokenizer_open(ctx, save, &b));
     assert_int_equal(tg_tokenizer_count(a), tg_tokenizer_count(b));
     OK(ctx, tg_tokenizer_encode(ctx, a, text, sizeof text - 1, TG_ENCODE_ENDS, x, 128, &n));
     OK(ctx, tg_tokenizer_encode(ctx, b, text, sizeof text - 1, TG_ENCODE_ENDS, y, 128, &m));
     assert_int_equal(n, m);
     assert_memory_equal(x, y, n * sizeof *x);
+    keeps_chat(ctx, a, b);
     tg_tokenizer_free(a);
     tg_tokenizer_free(b);
 }
@@ -139,6 +189,7 @@ static void converts(tg_context *ctx, const char *family) {
             if (!(fabsf(run->weights[e] - back->weights[e]) <= most))
                 fail_msg("%s: %s: weight %zu is another one", family, to[i].out, e);
         tg_model_free(back);
+        keeps_tokenizer(ctx, family, to[i].out);
     }
     tg_model_free(run);
 }
@@ -148,7 +199,7 @@ static void test_saves(void **state) {
     for (int k = 0; k < N_FAMILIES; k++) {
         tg_context *ctx = open_context(2, NULL, NULL);
         resumes(families[k]);
-        keeps_tokenizer(ctx, families[k]);
+        keeps_tokenizer(ctx, families[k], RUN);
         converts(ctx, families[k]);
         tg_context_free(ctx);
     }

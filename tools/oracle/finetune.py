@@ -1,34 +1,50 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes test/golden/lm/tune_*: tiny random models with a tokenizer as folders of transformers, and the losses of
-twenty steps of fine-tuning each.
+"""Writes test/golden/lm/tune_*: tiny random models with a tokenizer as folders of transformers, the losses of
+twenty steps of fine-tuning each, and what the trained models answer.
 
-    build/oracle-venv/bin/pip install torch==2.14.1 transformers==5.24.0
-    build/oracle-venv/bin/python tools/oracle/finetune.py --data build/test/stories.txt
+    build/oracle-venv/bin/pip install torch==2.13.0 transformers==5.24.0
+    build/oracle-venv/bin/python tools/oracle/finetune.py --data build/test/stories.txt [--program build/tinygpt]
 
 The text is the first 12,000 bytes of what `make tests` writes. Its tokens are those of the tokenizers library, its
 windows those that src/training/windows.h draws, and the update is torch.optim.AdamW, all in float64. The families
 differ in what goes wrong easily: Llama has a token before each window, a head of its own and Llama 3's frequencies,
-Qwen 2 biases, Qwen 3 norms of heads, Gemma windows and gains less 1, GPT-2 positions and matrices as [in, out].
+Qwen 2 biases, Qwen 3 norms of heads, Gemma windows and gains less 1, GPT-2 positions and matrices as [in, out],
+Phi-3 its queries, keys and values as one tensor, a window in all layers, and a chat template.
 
-    tune_FAMILY.txt   20 losses, then the validation loss behind them, one a line
+    tune_FAMILY.zip          the folder; made where there is none, else the one that is there
+    tune_FAMILY.txt          20 losses, then the validation loss behind them, one a line
+    tune_FAMILY_logits.txt   of the trained model, at the last position of PROMPT
+
+With --program, tinygpt trains each folder, too, and converts what it has trained to a folder and to GGUF.
+transformers opens the folder: its logits must be those of tinygpt's run, folder and GGUF file, its 64 greedy tokens
+those of `tinygpt sample`, and its chat template that of the folder which the training began with.
 """
 import argparse
+import contextlib
 import os
-import shutil
+import subprocess
 import sys
+import tempfile
+import zipfile
 
+import numpy as np
 import tokenizers as tk
 import torch
 import transformers as tf
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from llama_logits import Tiny
 from philox import BATCH, blocks
 from zip_folder import pack
 
 OUT = os.path.join(os.path.dirname(__file__), "../../test/golden/lm")
 TEXT_BYTES, V, C, M, T, B, STEPS, VAL, SEED = 12000, 288, 16, 32, 24, 4, 20, 0.1, 42
 SPECIAL = ["<bos>", "<eos>"]
+PROMPT = [(11 * i * i + 5 * i + 2) % (V - 2) + 2 for i in range(20)]
+GREEDY = 64 - len(PROMPT)
+TEMPLATE = ("{% for m in messages %}{{ '<bos>' + m['role'] + ': ' + m['content'] + '<eos>' }}{% endfor %}"
+            "{% if add_generation_prompt %}{{ '<bos>assistant: ' }}{% endif %}")
 SIZES = dict(vocab_size=V, hidden_size=C, intermediate_size=M, num_attention_heads=2, num_key_value_heads=1, head_dim=8,
              num_hidden_layers=2, max_position_embeddings=64, bos_token_id=0, eos_token_id=1, pad_token_id=None)
 LLAMA3 = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
@@ -49,6 +65,9 @@ def families():
     yield "lfm2", tf.Lfm2ForCausalLM(tf.Lfm2Config(
         layer_types=["conv", "full_attention", "conv"], block_auto_adjust_ff_dim=False,
         **({k: v for k, v in SIZES.items() if k != "head_dim"} | {"num_hidden_layers": 3}))), True
+    yield "phi3", tf.Phi3ForCausalLM(tf.Phi3Config(
+        tie_word_embeddings=False, sliding_window=10, resid_pdrop=0, embd_pdrop=0, attention_dropout=0,
+        attn_implementation="eager", **SIZES)), True
 
 
 def fill(model, gains_at):
@@ -111,29 +130,104 @@ def tune(model, ids, begins):
         yield loss_of(model, [window(ids, n + i * T, begins) for i in range(all_windows)]).item()
 
 
+def make(folder, name, model, begins, text):
+    with torch.no_grad():
+        fill(model, 0 if name == "gemma3" else 1)
+    model.half().save_pretrained(folder)
+    fast = tf.PreTrainedTokenizerFast(tokenizer_object=tokenizer(text, begins), bos_token="<bos>", eos_token="<eos>")
+    if name == "phi3":
+        fast.chat_template = TEMPLATE
+    fast.save_pretrained(folder)
+    pack(folder)
+
+
+@contextlib.contextmanager
+def opened(path):
+    with tempfile.TemporaryDirectory() as folder:
+        zipfile.ZipFile(path).extractall(folder)
+        yield folder
+
+
+def model_of(folder, dtype):
+    return tf.AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation="eager")
+
+
+def answer(model):
+    with torch.no_grad():
+        return model(torch.tensor([PROMPT])).logits[0].numpy()
+
+
+def call(program, *command):
+    done = subprocess.run([program, *command, "--threads", "1"], check=True, stdout=subprocess.PIPE)
+    return done.stdout.decode()
+
+
+def check_program(program, name, path, text, golden):
+    """Trains with tinygpt, and has transformers open what it made of it."""
+    with tempfile.TemporaryDirectory() as at:
+        data, run, folder, gguf = (os.path.join(at, x) for x in ("text", "run.tinygpt", "folder", "x.gguf"))
+        with open(data, "w", encoding="utf-8") as f:
+            f.write(text)
+        call(program, "train", "--data", data, "--from", path, "--row-tokens", str(T), "--batch", str(B), "--steps",
+             str(STEPS), "--lr", "1e-3", "--eval-every", "0", "--val", str(VAL), "--seed", str(SEED), "--out", run)
+        call(program, "convert", run, folder, "--format", "safetensors", "--dtype", "f32")
+        call(program, "convert", run, gguf, "--dtype", "f32")
+        model = model_of(folder, torch.float32).eval()
+        theirs = answer(model)
+        scale = np.abs(theirs).max()
+        lib = os.path.join(os.path.dirname(program), "libtinygpt.so")
+        worst = max(np.abs(Tiny(lib, x, "-int8_activations", 1).logits(PROMPT, V) - theirs).max()
+                    for x in (run, folder, gguf)) / scale
+        trained = np.abs(theirs[-1] - golden).max() / scale
+        print(f"{name}: of logits up to {scale:.3g}: ours differ by {worst:.1g}, training's by {trained:.1g}")
+        assert worst < 1e-4 and trained < 1e-3
+        with torch.no_grad():
+            greedy = model.generate(torch.tensor([PROMPT]), max_new_tokens=GREEDY, do_sample=False, eos_token_id=None,
+                                    pad_token_id=0)[0, len(PROMPT):].tolist()
+        tok = tf.AutoTokenizer.from_pretrained(folder)
+        with opened(path) as before:
+            old = tf.AutoTokenizer.from_pretrained(before)
+        assert tok.chat_template == old.chat_template and tok.eos_token_id == old.eos_token_id == 1
+        assert tok.get_vocab() == old.get_vocab() and tok.encode(text) == old.encode(text)
+        for x in (run, gguf):
+            assert ours_greedy(lib, x) == greedy, (name, x)
+
+
+def ours_greedy(lib, path):
+    """As one text that grows, so that no tokenizer stands between the ids."""
+    tiny, ids = Tiny(lib, path, "-int8_activations", 1), list(PROMPT)
+    for _ in range(GREEDY):
+        ids.append(int(tiny.logits(ids, V, 1)[-1].argmax()))
+    return ids[len(PROMPT):]
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", required=True)
     parser.add_argument("--only", help="one family, instead of all")
+    parser.add_argument("--program")
     args = parser.parse_args()
+    torch.set_num_threads(1)
     with open(args.data, "rb") as f:
         text = f.read(TEXT_BYTES).decode()
     for number, (name, model, begins) in enumerate(families()):
         if args.only and name != args.only:
             continue
-        torch.manual_seed(number + 1)
-        model = model.float().train()
-        with torch.no_grad():
-            fill(model, 0 if name == "gemma3" else 1)
-        t = tokenizer(text, begins)
-        ids = t.encode(text, add_special_tokens=False).ids
         folder = os.path.join(OUT, "tune_" + name)
-        model.half().save_pretrained(folder)
-        tf.PreTrainedTokenizerFast(tokenizer_object=t, bos_token="<bos>", eos_token="<eos>").save_pretrained(folder)
-        with open(os.path.join(OUT, f"tune_{name}.txt"), "w", encoding="utf-8") as f:
-            for loss in tune(model.double(), ids, begins):
+        torch.manual_seed(number + 1)
+        if not os.path.exists(folder + ".zip"):
+            make(folder, name, model, begins, text)
+        with opened(folder + ".zip") as at:
+            model = model_of(at, torch.float64).train()
+            ids = tk.Tokenizer.from_file(os.path.join(at, "tokenizer.json")).encode(text, add_special_tokens=False).ids
+        with open(folder + ".txt", "w", encoding="utf-8") as f:
+            for loss in tune(model, ids, begins):
                 f.write(f"{loss:.9f}\n")
-        pack(folder)
+        golden = answer(model.eval())[-1]
+        with open(folder + "_logits.txt", "w", encoding="utf-8") as f:
+            f.writelines(f"{x:.7g}\n" for x in golden)
+        if args.program:
+            check_program(os.path.abspath(args.program), name, folder + ".zip", text, golden)
 
 
 main()

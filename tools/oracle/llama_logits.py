@@ -20,7 +20,7 @@ class Tiny:
     """A model file, or none of it but its tokenizer, by way of the library."""
 
     class Options(c.Structure):
-        _fields_ = [("threads", c.c_uint), ("isa", c.c_char_p), ("device", c.c_char_p),
+        _fields_ = [("struct_bytes", c.c_size_t), ("threads", c.c_uint), ("isa", c.c_char_p), ("device", c.c_char_p),
                     ("levers", c.c_char_p), ("alloc", c.c_void_p), ("alloc_user", c.c_void_p),
                     ("log", c.c_void_p), ("log_user", c.c_void_p)]
 
@@ -28,7 +28,7 @@ class Tiny:
         self.tg = c.CDLL(lib)
         self.tg.tg_context_error.restype = c.c_char_p
         self.ctx, self.model, self.tok = c.c_void_p(), c.c_void_p(), c.c_void_p()
-        options = self.Options(threads=threads, levers=levers.encode())
+        options = self.Options(c.sizeof(self.Options), threads=threads, levers=levers.encode())
         self.must(self.tg.tg_context_new(c.byref(options), c.byref(self.ctx)))
         self.path = path.encode()
 
@@ -42,7 +42,7 @@ class Tiny:
             self.must(self.tg.tg_tokenizer_open(self.ctx, self.path, c.byref(self.tok)))
         data = text.encode()
         ids, n = (c.c_int32 * (len(data) + 8))(), c.c_size_t()
-        self.must(self.tg.tg_tokenizer_encode(self.tok, data, c.c_size_t(len(data)), flags, ids,
+        self.must(self.tg.tg_tokenizer_encode(self.ctx, self.tok, data, c.c_size_t(len(data)), flags, ids,
                                               c.c_size_t(len(ids)), c.byref(n)))
         return list(ids[: n.value])
 

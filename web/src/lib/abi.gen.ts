@@ -680,7 +680,9 @@ export const EXPORTS = {
   tg_job_poll: 'i:pd',
   tg_job_free: 'v:p',
   tg_model_new_job: 'i:ppLpp',
+  tg_model_new_vocabulary_job: 'i:pppLpp',
   tg_model_open_job: 'i:pppp',
+  tg_model_open_floats_job: 'i:pppp',
   tg_model_save_job: 'i:ppip',
   tg_stories_job: 'i:pLLppp',
   tg_text_lint_job: 'i:pidppp',
@@ -894,7 +896,11 @@ export interface Exports {
   tg_job_poll(job: Ptr, budgetMs: number): number;
   tg_job_free(job: Ptr): void;
   tg_model_new_job(ctx: Ptr, config: Ptr, seed: number | bigint, out: Ptr, job: Ptr): number;
+  tg_model_new_vocabulary_job(
+    ctx: Ptr, config: Ptr, tokenizer: Ptr, seed: number | bigint, out: Ptr, job: Ptr,
+  ): number;
   tg_model_open_job(ctx: Ptr, path: Ptr, out: Ptr, job: Ptr): number;
+  tg_model_open_floats_job(ctx: Ptr, path: Ptr, out: Ptr, job: Ptr): number;
   tg_model_save_job(model: Ptr, path: Ptr, kind: number, job: Ptr): number;
   tg_stories_job(
     ctx: Ptr, seed: number | bigint, nBytes: number | bigint, write: Ptr, user: Ptr, job: Ptr,
