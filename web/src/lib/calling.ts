@@ -72,6 +72,21 @@ export async function offering<T>(
   }
 }
 
+/** Whoever opens a model hears of it at most so often. */
+const TELL_MS = 100;
+
+/** Emits what share has been read. The header is read twice, to tell what the file is. */
+export function telling(task: Task): (n: number, all: number) => void {
+  let done = 0;
+  let told = performance.now();
+  return (n, all) => {
+    done += n;
+    if (performance.now() - told < TELL_MS) return;
+    told = performance.now();
+    task.emit(Math.min(1, done / all));
+  };
+}
+
 /** Gathers the text that C writes. */
 export class Gathered {
   readonly #parts: Uint8Array[] = [];

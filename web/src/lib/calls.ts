@@ -5,6 +5,7 @@
  */
 import { numbers } from './abi.js';
 import { type Call, config, Gathered, listening, offering, using } from './calling.js';
+import * as batch from './calls_batch.js';
 import * as chat from './calls_chat.js';
 import * as model from './calls_model.js';
 import * as train from './calls_train.js';
@@ -160,6 +161,10 @@ export const CALLS: { [M in Exclude<Method, 'open' | 'close'>]: Call<M> } = {
   chatTokenize: chat.chatTokenize,
   chatNew: chat.chatNew,
   answer: chat.answer,
+  batchNew: batch.batchNew,
+  batchAnswer: batch.batchAnswer,
+  batchStop: batch.batchStop,
+  batchCopy: batch.batchCopy,
   chatSave: chat.chatSave,
   chatLoad: chat.chatLoad,
   embed: chat.embed,

@@ -10,12 +10,12 @@ import {
   tg_ability, tg_chat_flag, tg_chat_limit, tg_encode_flag, tg_full, tg_kv_type,
   tg_role,
 } from './abi.gen.js';
-import { type Call, choose, Gathered, listening, offering, using } from './calling.js';
+import { type Call, choose, Gathered, listening, offering, telling, using } from './calling.js';
 import { SAVED, takeSaved } from './calls_model.js';
 import type { Core, Frame } from './core.js';
 import { TinygptError } from './errors.js';
 import type { Entry } from './registry.js';
-import { Cancelled, type Task } from './tasks.js';
+import { Cancelled } from './tasks.js';
 import type {
   AnswerOptions, AnswerPart, AnswerPiece, AnswerStats, KeyType, ModelFacts, Turn,
 } from './types.js';
@@ -89,21 +89,6 @@ function templates(core: Core): string[] {
   }
 }
 
-/** Whoever opens a model hears of it at most so often. */
-const TELL_MS = 100;
-
-/** Emits what share has been read. The header is read twice, to tell what the file is. */
-function telling(task: Task): (n: number, all: number) => void {
-  let done = 0;
-  let told = performance.now();
-  return (n, all) => {
-    done += n;
-    if (performance.now() - told < TELL_MS) return;
-    told = performance.now();
-    task.emit(Math.min(1, done / all));
-  };
-}
-
 export const chatOpen: Call<'chatOpen'> = (core, task, file) =>
   core.framed(task, (frame) =>
     offering(core, file, 'model.gguf', async (name) => {
@@ -162,7 +147,7 @@ function name(frame: Frame, template: string): Ptr {
 
 /** The conversation as ids, up to where the answer begins. One place is left for an answer. */
 function encode(
-  core: Core, frame: Frame, session: Entry, template: string, turns: Turn[], flags: number,
+  core: Core, frame: Frame, talker: Talker, template: string, turns: Turn[], flags: number,
 ): { ids: Ptr; nIds: number } {
   const { c, memory } = core;
   const size = memory.size('tg_turn');
@@ -173,18 +158,18 @@ function encode(
       role: choose(ROLES, role, 'role'), text: frame.put(bytes), nBytes: bytes.length,
     });
   });
-  const room = c.tg_session_capacity(session.at) - 1;
+  const room = c.tg_session_capacity(talker.at) - 1;
   const ids = frame.alloc(room * 4);
   const count = frame.alloc(8);
   core.ok(c.tg_tokenizer_chat(
-    core.context, c.tg_model_tokenizer(session.model!.at), name(frame, template), list,
+    core.context, c.tg_model_tokenizer(talker.model.at), name(frame, template), list,
     turns.length, flags, ids, room, count,
   ));
   return { ids, nIds: memory.pointer(count) };
 }
 
 /** The tokens that end an answer. */
-function ends(
+export function ends(
   core: Core, frame: Frame, tokenizer: Ptr, template: string,
 ): { ends: Ptr; nEnds: number } {
   const list = frame.alloc(tg_chat_limit.TG_ENDS_MAX * 4);
@@ -193,7 +178,7 @@ function ends(
   return { ends: list, nEnds: core.memory.pointer(count) };
 }
 
-const KEYS: Record<KeyType, number> = {
+export const KEYS: Record<KeyType, number> = {
   f32: tg_kv_type.TG_KV_F32, f16: tg_kv_type.TG_KV_F16, int8: tg_kv_type.TG_KV_INT8,
 };
 
@@ -235,14 +220,19 @@ function processLogits(core: Core, frame: Frame, session: Ptr, options: AnswerOp
   core.ok(c.tg_session_set_bias(session, list, bias.length));
 }
 
+/** A session of the core that talks: one of its own, or a row of a batch. */
+export interface Talker {
+  at: Ptr;
+  model: Entry;
+  /** A name, a text in Jinja; '': the file's own; null: none. */
+  template: string | null;
+}
+
 /** A conversation through its template, or a text as it is. */
 function prompt(
-  core: Core, frame: Frame, session: Entry, what: string | Turn[], options: AnswerOptions,
+  core: Core, frame: Frame, talker: Talker, what: string | Turn[], options: AnswerOptions,
 ): object {
-  const template = templatesOf.get(session);
-  if (template === undefined) {
-    throw new TinygptError('ARG', 'session: want one of ChatModel.chat(), have another');
-  }
+  const { template } = talker;
   if (typeof what === 'string') {
     const bytes = utf8(what);
     return { prompt: frame.put(bytes), promptBytes: bytes.length };
@@ -253,44 +243,75 @@ function prompt(
   const flags = (options.noThinking ? tg_chat_flag.TG_NO_THINKING : 0) |
     (options.goOn ? tg_chat_flag.TG_CONTINUE : 0);
   return {
-    ...encode(core, frame, session, template, what, flags),
-    ...ends(core, frame, core.c.tg_model_tokenizer(session.model!.at), template),
+    ...encode(core, frame, talker, template, what, flags),
+    ...ends(core, frame, core.c.tg_model_tokenizer(talker.model.at), template),
     parts: true, chatTemplate: name(frame, template),
+  };
+}
+
+/** A tg_generation for an answer. `user` listens to its tokens, and is asked whether to stop. */
+export function generation(
+  core: Core, frame: Frame, talker: Talker, said: string | Turn[], options: AnswerOptions,
+  user: number,
+): Ptr {
+  const {
+    tokens = Infinity, noThinking: _, goOn: __, banned, bias, stops, ...sampling
+  } = options;
+  const { c, memory } = core;
+  processLogits(core, frame, talker.at, { banned, bias, stops });
+  const sample = core.defaults(frame, 'tg_sample_options');
+  memory.write('tg_sample_options', sample, sampling);
+  const what = core.defaults(frame, 'tg_generation');
+  memory.write('tg_generation', what, {
+    sample, ...prompt(core, frame, talker, said, options),
+    nTokens: Math.min(tokens, 2 ** 31), full: tg_full.TG_FULL_STOP,
+    token: c.tg_wasm_on_token(), cancel: c.tg_wasm_on_cancel(), user,
+  });
+  return what;
+}
+
+/** What a listener gets for a token of the core's. `start` is on performance.now()'s clock. */
+export function pieceOf(core: Core, talker: Talker, at: Ptr, start: number): AnswerPiece {
+  const { memory } = core;
+  const { id, nBytes, part } = memory.read('tg_token', at);
+  const text = memory.utf8(memory.pointer(memory.member('tg_token', at, 'text')), nBytes);
+  return {
+    id, text, part: ANSWER_PARTS[part] ?? 'answer', ms: performance.now() - start,
+    context: core.c.tg_session_tokens(talker.at),
+  };
+}
+
+export function statsOf(core: Core, talker: Talker, at: Ptr, stopped: boolean): AnswerStats {
+  const { c } = core;
+  const stats = core.memory.read('tg_generate_stats', at);
+  return {
+    promptTokens: stats.promptTokens, reusedTokens: stats.promptKept,
+    newTokens: stats.newTokens, promptMs: stats.promptMs, firstTokenMs: stats.firstTokenMs,
+    tokPerS: stats.tokPerS, context: c.tg_session_tokens(talker.at),
+    capacity: c.tg_session_capacity(talker.at), end: stopped ? 'stopped' : ENDS[stats.end]!,
   };
 }
 
 export const answer: Call<'answer'> = async (core, task, id, said, options) => {
   const session = core.registry.get('session', id);
-  const {
-    tokens = Infinity, noThinking: _, goOn: __, banned, bias, stops, ...sampling
-  } = options as AnswerOptions;
-  const { c, memory } = core;
+  const template = templatesOf.get(session);
+  if (template === undefined) {
+    throw new TinygptError('ARG', 'session: want one of ChatModel.chat(), have another');
+  }
   const model = session.model!;
+  const talker: Talker = { at: session.at, model, template };
   const start = performance.now();
   /* Both callbacks: of a token, which has an address, and whether to stop. */
   const listener = (at?: Ptr): number => {
     if (at === undefined) return task.cancelled || session.freed ? 1 : 0;
-    const { id: token, nBytes, part } = memory.read('tg_token', at);
-    const text = memory.utf8(memory.pointer(memory.member('tg_token', at, 'text')), nBytes);
-    const ms = performance.now() - start;
-    const context = c.tg_session_tokens(session.at);
-    const of = ANSWER_PARTS[part] ?? 'answer';
-    task.emit({ id: token, text, part: of, ms, context } satisfies AnswerPiece);
+    task.emit(pieceOf(core, talker, at, start));
     return 0;
   };
   return using([session], () =>
     core.framed(task, (frame) => listening(core, listener, async (user) => {
       await task.hold(id);
-      processLogits(core, frame, session.at, { banned, bias, stops });
-      const sample = core.defaults(frame, 'tg_sample_options');
-      memory.write('tg_sample_options', sample, sampling);
-      const what = core.defaults(frame, 'tg_generation');
-      memory.write('tg_generation', what, {
-        sample, ...prompt(core, frame, session, said, options),
-        nTokens: Math.min(tokens, 2 ** 31), full: tg_full.TG_FULL_STOP,
-        token: c.tg_wasm_on_token(), cancel: c.tg_wasm_on_cancel(), user,
-      });
-      const out = frame.alloc(memory.size('tg_generate_stats'));
+      const what = generation(core, frame, talker, said, options, user);
+      const out = frame.alloc(core.memory.size('tg_generate_stats'));
       let stopped = false;
       try {
         await core.job(task, frame, [model.id], 'tg_session_continue', session.at, what, out);
@@ -298,13 +319,7 @@ export const answer: Call<'answer'> = async (core, task, id, said, options) => {
         if (!(error instanceof Cancelled)) throw error;
         stopped = true;
       }
-      const stats = memory.read('tg_generate_stats', out);
-      return {
-        promptTokens: stats.promptTokens, reusedTokens: stats.promptKept,
-        newTokens: stats.newTokens, promptMs: stats.promptMs, firstTokenMs: stats.firstTokenMs,
-        tokPerS: stats.tokPerS, context: c.tg_session_tokens(session.at),
-        capacity: c.tg_session_capacity(session.at), end: stopped ? 'stopped' : ENDS[stats.end]!,
-      } satisfies AnswerStats;
+      return statsOf(core, talker, out, stopped);
     })));
 };
 

@@ -2,9 +2,9 @@
 /**
  * calls_model.ts - making, opening, describing and saving models, and looking into them.
  */
-import { errorCode, numbers, type Ptr, utf8 } from './abi.js';
+import { numbers, type Ptr, utf8 } from './abi.js';
 import { tg_ability, tg_edit_kind, tg_encode_flag, tg_file_kind, tg_model_part } from './abi.gen.js';
-import { type Call, choose, config, offering, using } from './calling.js';
+import { type Call, choose, config, offering, telling, using } from './calling.js';
 import { type Core, type Frame, SLICE_MS } from './core.js';
 import { TinygptError } from './errors.js';
 import type { ModelMade } from './protocol.js';
@@ -59,23 +59,22 @@ export const modelNew: Call<'modelNew'> = (core, task, value, seed) =>
     return addModel(core, frame, core.memory.pointer(out));
   });
 
+/** A third party's whose weights are no floats, or that cannot be trained, keeps them as they are,
+ *  for writing alone. The head of the file tells, before there is a weight to read. */
 export const modelOpen: Call<'modelOpen'> = (core, task, file) =>
   core.framed(task, (frame) =>
     offering(core, file, 'model', async (name) => {
       task.check();
       const out = frame.alloc(8);
       const path = frame.string(name);
-      const { c, context, memory } = core;
-      await core.job(task, frame, [], 'tg_model_open', context, path, out);
-      const packed = memory.pointer(out);
-      if (c.tg_model_can(packed, tg_ability.TG_CAN_TRAIN)) return addModel(core, frame, packed);
-      /* A third party's: for writing alone, unless its weights are floats. */
-      const status = c.tg_model_open_floats(context, path, out);
-      if (errorCode(status) === 'UNSUPPORTED') return addModel(core, frame, packed);
-      c.tg_model_free(packed);
-      core.ok(status);
-      return addModel(core, frame, memory.pointer(out));
-    }));
+      const open = (how: 'tg_model_open_floats' | 'tg_model_open') =>
+        core.job(task, frame, [], how, core.context, path, out);
+      await open('tg_model_open_floats').catch((error: unknown) => {
+        if (!(error instanceof TinygptError) || error.code !== 'UNSUPPORTED') throw error;
+        return open('tg_model_open');
+      });
+      return addModel(core, frame, core.memory.pointer(out));
+    }, telling(task)));
 
 export const modelInfo: Call<'modelInfo'> = async (core, task, id) => {
   const model = core.registry.get('model', id);

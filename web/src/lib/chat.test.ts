@@ -7,7 +7,9 @@ import { execFileSync } from 'node:child_process';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Answer, type AnswerOptions, type ChatModel, Engine, TinygptError, type Turn } from 'tinygpt';
+import {
+  type Answer, type AnswerOptions, type BatchAnswer, type ChatModel, Engine, TinygptError, type Turn,
+} from 'tinygpt';
 
 import { computing, expectPromptStops } from './testing/setup.js';
 
@@ -118,6 +120,86 @@ describe('loading', () => {
       await expect(loading).rejects.toThrow(/abort/);
     }
     expect((await engine.memoryBytes()) - before).toBeLessThan(1.5 * model.info.weightBytes);
+  });
+});
+
+/** What the rows of a batch have written. */
+async function readRows(answer: BatchAnswer, n: number): Promise<string[]> {
+  const texts = Array.from({ length: n }, () => '');
+  for await (const piece of answer) texts[piece.row] += piece.text;
+  return texts;
+}
+
+describe('a batch', () => {
+  it('has in each row what the row has alone, conversations and texts with options of their own', async () => {
+    const said = [ASK, 'Once upon a time', 'The sea is'];
+    const rows = [
+      { tokens: 12, temperature: 0 }, { tokens: 9, seed: 3 }, { tokens: 5, temperature: 0 },
+    ];
+    const alone = await Promise.all(said.map(async (one, i) => {
+      const session = await model.chat({ ctx: 256 });
+      const text = await read(
+        typeof one === 'string' ? session.complete(one, rows[i]) : session.answer(one, rows[i]),
+      );
+      session.free();
+      return text;
+    }));
+    const batch = await model.batch(3, { ctx: 256 });
+    expect(batch).toMatchObject({ rows: 3, capacity: 256 });
+    const together = batch.answer(said, { rows });
+    expect(await readRows(together, 3)).toEqual(alone);
+    expect(await together.stats).toMatchObject(
+      rows.map(({ tokens }) => ({ newTokens: tokens, end: 'length', reusedTokens: 0 })),
+    );
+    // A row goes on, and a copy has what was read of it.
+    await batch.copy(1, 0);
+    const again = batch.answer([ASK, ASK], { tokens: 12, temperature: 0 });
+    expect(await readRows(again, 2)).toEqual([alone[0], alone[0]]);
+    for (const { reusedTokens } of await again.stats) expect(reusedTokens).toBeGreaterThan(20);
+    batch.free();
+  });
+
+  it('stops one row, or all within 100 ms, and goes on', async () => {
+    const batch = await model.batch(2, { ctx: 1024, template: null });
+    const bias = [{ id: (await model.tokenize('<|im_end|>', true)).ids[0]!, bias: -Infinity }];
+    const answer = batch.answer(['One, two,', 'Red, blue,'], { tokens: 40, bias });
+    let first = 0;
+    let second = 0;
+    for await (const { row } of answer) {
+      if (row === 0 && ++first === 3) await batch.stop(0);
+      if (row === 1) second++;
+    }
+    const [a, b] = await answer.stats;
+    expect(a).toMatchObject({ end: 'stopped' });
+    expect(a!.newTokens).toBeLessThan(40);
+    expect(b).toMatchObject({ end: 'length', newTokens: 40 });
+    expect(second).toBeGreaterThanOrEqual(40);
+    await expectPromptStops(async () => {
+      const abort = new AbortController();
+      const all = batch.answer(['One, two,', 'Red, blue,'], { bias, signal: abort.signal });
+      let since: (() => number) | undefined;
+      for await (const _ of all) {
+        since ??= computing();
+        abort.abort();
+      }
+      expect(await all.stats).toMatchObject([{ end: 'stopped' }, { end: 'stopped' }]);
+      return since!();
+    });
+    batch.free();
+  });
+
+  it('refuses what cannot be', async () => {
+    expect(await codeOf(model.batch(65))).toBe('ARG');
+    expect(await codeOf(model.batch(0))).toBe('ARG');
+    const batch = await model.batch(2, { ctx: 64, template: null });
+    expect(await codeOf(batch.answer([]).stats)).toBe('ARG');
+    expect(await codeOf(batch.answer(['a', 'b', 'c']).stats)).toBe('ARG');
+    expect(await codeOf(batch.answer(['a', ASK]).stats)).toBe('ARG');
+    expect(await codeOf(batch.answer(['a', 'word '.repeat(80)], { tokens: 2 }).stats)).toBe('FULL');
+    expect(await codeOf(batch.copy(0, 2))).toBe('ARG');
+    expect(await codeOf(batch.stop(-1))).toBe('ARG');
+    batch.free();
+    expect(await codeOf(batch.copy(0, 1))).toBe('CLOSED');
   });
 });
 

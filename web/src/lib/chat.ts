@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * chat.ts - ChatModel and ChatSession: a third-party model file, and conversations with it.
+ * chat.ts - ChatModel, ChatSession and Batch: a third-party model file, and conversations with it.
  *
  *     const engine = await Engine.open();
  *     const model = await engine.openChatModel(file);
@@ -12,7 +12,7 @@ import type { Link } from './link.js';
 import { Remote } from './objects.js';
 import { type ChatMade, wire } from './protocol.js';
 import type {
-  AnswerOptions, AnswerPiece, AnswerStats, CallOptions, ChatInfo, EmbedOptions, FileSource,
+  AnswerOptions, AnswerPiece, AnswerStats, BatchPiece, CallOptions, ChatInfo, EmbedOptions, FileSource,
   SessionOptions, Tokens, Turn,
 } from './types.js';
 
@@ -65,6 +65,65 @@ export class ChatSession extends Remote {
   }
 }
 
+/** What Batch.answer() takes: what all rows have, and what single ones have instead. */
+export type BatchOptions = AnswerOptions & {
+  signal?: AbortSignal;
+  rows?: readonly AnswerOptions[];
+};
+
+/** Pieces of all rows as they are made, and what there is to tell of each row at the end. */
+export type BatchAnswer = AsyncIterable<BatchPiece> & { stats: Promise<AnswerStats[]> };
+
+/**
+ * Several conversations that compute together: the weights, which a token waits for most, are read
+ * once for all. Each row has, to the bit, what it would have alone.
+ *
+ *     const batch = await model.batch(3);
+ *     for await (const piece of batch.answer(['Once', 'Then', 'Now'], { tokens: 50 })) {
+ *       show(piece.row, piece.text);
+ *     }
+ */
+export class Batch extends Remote {
+  readonly rows: number;
+  /** The tokens that each row can hold. */
+  readonly capacity: number;
+
+  /** @internal */
+  constructor(link: Link, made: { id: number; capacity: number }, rows: number) {
+    super(link, 'batch', made.id);
+    this.rows = rows;
+    this.capacity = made.capacity;
+  }
+
+  /**
+   * Row i answers or continues what[i]: turns as ChatSession.answer() takes them, or a text as
+   * complete() does. What a row has of it already is not read again. An abort, or leaving the loop,
+   * stops all within 100 ms and is no error; stop() one of them. If something cannot be begun, or
+   * goes wrong in a row, the call rejects. One call at a time.
+   */
+  answer(
+    what: readonly (string | readonly Turn[])[], options: BatchOptions = {},
+  ): BatchAnswer {
+    const { signal, rows = [], ...rest } = options;
+    const said = what.map((one) => (typeof one === 'string' ? one : [...one]));
+    const each = what.map((_, i) => ({ ...rest, ...rows[i] }));
+    const stream = this.link.stream(
+      'batchAnswer', [this.handle, said, each], Number.MAX_SAFE_INTEGER, signal,
+    );
+    return { stats: stream.result, [Symbol.asyncIterator]: () => stream.items };
+  }
+
+  /** Ends one row's answer within 100 ms; the others go on. */
+  async stop(row: number): Promise<void> {
+    return this.link.call('batchStop', [this.handle, row]);
+  }
+
+  /** Row `to` becomes what row `from` is: what several texts begin with is computed once. */
+  async copy(to: number, from: number): Promise<void> {
+    return this.link.call('batchCopy', [this.handle, to, from]);
+  }
+}
+
 export class ChatModel extends Remote {
   readonly info: ChatInfo;
 
@@ -85,6 +144,19 @@ export class ChatModel extends Remote {
   /** For complete() alone: wants no template, and finds no fault with the file's. */
   async session(options: SessionOptions = {}): Promise<ChatSession> {
     return this.#session(options, null);
+  }
+
+  /**
+   * 1 to 64 conversations or texts at once. Their keys and values take memory as they grow.
+   * `template` as of chat(); null: for texts alone.
+   */
+  async batch(
+    rows: number, options: SessionOptions & { template?: string | null } = {},
+  ): Promise<Batch> {
+    const { ctx = Math.min(4096, this.info.ctx), keys = 'f32' } = options;
+    const template = options.template === undefined ? '' : options.template;
+    const made = await this.link.call('batchNew', [this.handle, rows, ctx, keys, template]);
+    return new Batch(this.link, made, rows);
   }
 
   async #session(options: SessionOptions, template: string | null): Promise<ChatSession> {

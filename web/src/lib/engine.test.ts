@@ -223,7 +223,7 @@ describe('a third-party model of floats', () => {
   const golden = (name: string) => readFileSync(`../test/golden/lm/${name}`);
   const OPTIONS = { steps: 20, batch: 4, rowTokens: 24, lr: 1e-3, evalEvery: 0, evalWindows: 0 };
 
-  it.each(['llama', 'qwen3', 'gemma3', 'gpt2'])('is trained on tokens: %s', async (family) => {
+  it.each(['llama', 'qwen3', 'gemma3', 'gpt2', 'phi3'])('is trained on tokens: %s', async (family) => {
     const text = await engine.text((await engine.stories(42, 60_000)).slice(0, 12_000));
     const model = await engine.openModel(new Blob([golden(`tune_${family}.zip`)]));
     expect((await model.info()).config.vocab).toBe(288);
@@ -244,6 +244,22 @@ describe('a third-party model of floats', () => {
     expect((await reopened.probe(ids)).lens).toEqual(probe.lens);
     expect(await read((await reopened.session()).generate('The bear', { tokens: 8 }))).not.toBe('');
     [trainer, model, reopened, text].forEach((object) => object.free());
+  });
+
+  it('checks third-party files whole, and opens their floats, in slices that an abort ends', async () => {
+    const file = golden('tune_llama.zip');
+    expect(await engine.checkFile(file)).toContain('CRC-32 of members');
+    const broken = Uint8Array.from(file);
+    broken[broken.length >> 1]! ^= 1;
+    expect((await failure(engine.checkFile(broken))).code).toMatch(/FORMAT|CHECKSUM/);
+    const shares: number[] = [];
+    const model = await engine.openModel(new Blob([file]), { onProgress: (s) => void shares.push(s) });
+    expect((await model.info()).trains).toBe(true);
+    for (const share of shares) expect(share).toBeLessThanOrEqual(1);
+    model.free();
+    const signal = AbortSignal.abort();
+    await expect(engine.openModel(new Blob([file]), { signal })).rejects.toThrow(/abort/);
+    await expect(engine.checkFile(new Blob([file]), { signal })).rejects.toThrow(/abort/);
   });
 
   it('is refused where it cannot be', async () => {

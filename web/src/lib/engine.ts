@@ -86,11 +86,15 @@ export class Engine {
   /**
    * The model of a .tinygpt file, v1, v2 or v3, or of a third party (GGUF, or a zip file of a folder
    * of transformers). Where a third party's weights are floats, they become f32 in memory, 4 bytes
-   * each, and can be trained and looked into; others write alone.
+   * each, and can be trained and looked into; others write alone. An abort stops within 100 ms;
+   * `onProgress` hears what share of the file has been read.
    */
-  async openModel(file: ModelSource, options: SourceOptions = {}): Promise<Model> {
+  async openModel(
+    file: ModelSource, options: SourceOptions & { onProgress?: (share: number) => void } = {},
+  ): Promise<Model> {
+    const { signal, onProgress: onItem } = options;
     const transfer = moved(file, options);
-    const made = await this.#link.call('modelOpen', [wire(file)], { ...options, transfer });
+    const made = await this.#link.call('modelOpen', [wire(file)], { signal, transfer, onItem });
     return new Model(this.#link, made);
   }
 

@@ -20,7 +20,9 @@
  * people. Calls on one engine are served while its trainer steps, between slices of some
  * milliseconds.
  */
-export { type Answer, ChatModel, ChatSession } from './chat.js';
+export {
+  type Answer, Batch, type BatchAnswer, type BatchOptions, ChatModel, ChatSession,
+} from './chat.js';
 export { type ChatState, ChatStore, type ChatStoreOptions } from './chat_store.js';
 export { Engine } from './engine.js';
 export { TinygptError } from './errors.js';

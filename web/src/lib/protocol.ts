@@ -16,7 +16,7 @@
  * Errors travel inside replies, since comlink keeps an error's message and loses its code.
  */
 import type {
-  AnswerOptions, AnswerPiece, AnswerStats, ChatInfo, Check, DeviceName, Edit, EmbedOptions,
+  AnswerOptions, AnswerPiece, AnswerStats, BatchPiece, ChatInfo, Check, DeviceName, Edit, EmbedOptions,
   EngineInfo, EngineOptions, ErrorCode, FileKind, Forecast, GenerateStats, GptConfig, GpuInfo, HistoryPoint,
   KeyType, LintFinding, ModelFacts, ModelInfo, ModelSource, Piece, Probe, SampleOptions, StepReport, TextSource,
   Tokens, TrainOptions, Turn,
@@ -108,6 +108,14 @@ export interface Methods {
   ): { id: Handle; capacity: number };
   /** A text is continued, a conversation is answered. */
   answer(session: Handle, what: string | Turn[], options: AnswerOptions): AnswerStats;
+  /** Several sessions that compute together; the rest as chatNew. */
+  batchNew(
+    model: Handle, rows: number, ctx: number, keys: KeyType, template: string | null,
+  ): { id: Handle; capacity: number };
+  /** Row i of the batch goes on with what[i], as `answer` does. */
+  batchAnswer(batch: Handle, what: (string | Turn[])[], options: AnswerOptions[]): AnswerStats[];
+  batchStop(batch: Handle, row: number): void;
+  batchCopy(batch: Handle, to: number, from: number): void;
   chatSave(session: Handle, note: Uint8Array): Uint8Array;
   chatLoad(session: Handle, file: Wire): Uint8Array;
   embed(model: Handle, texts: string[], options: EmbedOptions): Float32Array[];
@@ -121,6 +129,8 @@ export interface Items {
   steps: StepReport;
   generate: Piece;
   answer: AnswerPiece;
+  batchAnswer: BatchPiece;
+  modelOpen: number;
   chatOpen: number;
   checkKernels: Check;
 }

@@ -10,7 +10,7 @@ import type { Ptr } from './abi.js';
 import { TinygptError } from './errors.js';
 import type { Handle } from './protocol.js';
 
-export type Kind = 'text' | 'model' | 'session' | 'trainer';
+export type Kind = 'text' | 'model' | 'session' | 'batch' | 'trainer';
 
 export class Entry {
   #users = 0;
@@ -18,7 +18,7 @@ export class Entry {
   #gone = false;
   /** Freed together with this one: the model that a trainer opened. */
   owned: Entry | undefined;
-  /** Of a session or trainer: the model that it works with. */
+  /** Of a session, batch or trainer: the model that it works with. */
   model: Entry | undefined;
 
   constructor(

@@ -362,6 +362,12 @@ export interface AnswerPiece extends Piece {
   context: number;
 }
 
+/** A piece of one of several answers. */
+export interface BatchPiece extends AnswerPiece {
+  /** Whose it is: the number of the text, from 0. */
+  row: number;
+}
+
 export interface AnswerStats {
   /** Tokens of the whole conversation, and those of them that were in the cache already. */
   promptTokens: number;

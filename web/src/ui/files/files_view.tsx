@@ -286,13 +286,11 @@ function Opened({ file }: { file: OpenedFile }) {
           </Button>
         )}
       </div>
-      {file.lines !== '' && (
-        <Disclosure summary="What is in the file">
-          <pre class="files-lines" tabIndex={0}>
-            {file.lines}
-          </pre>
-        </Disclosure>
-      )}
+      <Disclosure summary="What is in the file">
+        <pre class="files-lines" tabIndex={0}>
+          {file.lines}
+        </pre>
+      </Disclosure>
     </section>
   );
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from 'vitest';
 import { TinygptError } from '../../lib/errors';
-import { fileName, isModelName, isThirdParty, modelFileProblem } from './model_file';
+import { fileName, isModelName, modelFileProblem } from './model_file';
 import { plainError } from '../plain_error';
 
 const utf8 = (text: string) => new TextEncoder().encode(text);
@@ -21,11 +21,6 @@ it('knows common mistakes before the engine looks', () => {
   expect(modelFileProblem('m.docx', utf8('PK\u0003\u0004'), 9)).toContain('ZIP');
   expect(modelFileProblem('m.zip', utf8('PK\u0003\u0004'), 9)).toBe('');
   expect(modelFileProblem('m', utf8('TGPT\u0002'), 5)).toBe('');
-});
-
-it('knows what the engine has no check for', () => {
-  const heads = ['GGUF\u0003', 'PK\u0003\u0004', 'TGPT\u0002'];
-  expect(heads.map((head) => isThirdParty(utf8(head)))).toEqual([true, true, false]);
 });
 
 it('names downloads, also those of downloads', () => {

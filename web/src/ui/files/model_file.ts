@@ -16,11 +16,6 @@ export function isChatModelName(name: string): boolean {
   return /\.gguf$/i.test(name);
 }
 
-/** By its first bytes: GGUF, or a zipped folder. */
-export function isThirdParty(head: Uint8Array): boolean {
-  return /^(GGUF|PK)/.test(new TextDecoder('latin1').decode(head.subarray(0, 4)));
-}
-
 /** A sentence if the file cannot be a model; '' if the engine should have a look. */
 export function modelFileProblem(name: string, head: Uint8Array, size: number): string {
   if (size === 0) return `${name} is empty.`;

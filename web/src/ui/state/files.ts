@@ -5,7 +5,7 @@
  */
 import type { FileKind, ModelInfo } from '../../lib/types';
 import { onRebuilt, whenEngine } from '../engine';
-import { fileName, isThirdParty, modelFileProblem } from '../files/model_file';
+import { fileName, modelFileProblem } from '../files/model_file';
 import { plainError } from '../plain_error';
 import { withBase } from '../run/settings';
 import { Store } from '../store';
@@ -21,7 +21,7 @@ export interface OpenedFile {
   name: string;
   blob: Blob;
   info: ModelInfo;
-  /** The core's own lines about the file, all checksums checked; '' of a third party's. */
+  /** The core's own lines about the file, all checksums checked. */
   lines: string;
 }
 
@@ -53,8 +53,7 @@ export function openModelFile(file: File): Promise<void> {
     const problem = modelFileProblem(file.name, head, file.size);
     if (problem) throw new Error(problem);
     const engine = await whenEngine();
-    // What is wrong in a third party's file opening it tells.
-    const lines = isThirdParty(head) ? '' : await engine.checkFile(file);
+    const lines = await engine.checkFile(file);
     const model = await engine.openModel(file);
     const info = await model.info();
     filesState.patch({ opened: { name: file.name, blob: file, info, lines } });
