@@ -17,8 +17,8 @@ Phi-3 its queries, keys and values as one tensor, a window in all layers, and a 
     tune_FAMILY_logits.txt   of the trained model, at the last position of PROMPT
 
 With --program, tinygpt trains each folder, too, and converts what it has trained to a folder and to GGUF.
-transformers opens the folder: its logits must be those of tinygpt's run, folder and GGUF file, its 64 greedy tokens
-those of `tinygpt sample`, and its chat template that of the folder which the training began with.
+transformers opens the folder: its logits must be those of tinygpt's run, folder and GGUF file, its greedy tokens up to
+the 64 of the context those of run and GGUF file, and its chat template that of the folder that training began with.
 """
 import argparse
 import contextlib
