@@ -63,7 +63,9 @@ ALL_SRC  := $(filter-out src/ops/kernel_table.c $(GPU_C),$(sort $(shell find src
 SRC      := $(filter-out $(WASM_C),$(ALL_SRC)) $(GPU_HERE)
 OPS      := $(sort $(wildcard src/ops/*/*.c))
 SIMD     := $(sort $(shell find src -name '*.simd.h'))
-SIMD_OPS := $(sort $(notdir $(foreach f,$(wildcard src/ops/*/*.simd.h),$(if $(wildcard $(f:.simd.h=.c)),$(f:.simd.h=)))))
+# A file may have the bodies of several ops.
+SIMD_OPS := $(sort $(filter $(notdir $(OPS:.c=)),$(shell sed -n 's/^TG_KERNELS[A-Z_]*.\([a-z0-9_]*\),.*/\1/p' \
+              $(wildcard src/ops/*/*.simd.h))))
 
 OBJ      := $(SRC:%.c=$(BUILD)/%.o) $(OPS:%.c=$(BUILD)/%.f64.o) \
             $(foreach i,$(ISAS),$(SIMD:%.h=$(BUILD)/%.$(i).o) $(BUILD)/src/ops/kernel_table.$(i).o)

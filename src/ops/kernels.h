@@ -2,10 +2,11 @@
 /*
  * kernels.h - the fast bodies of every op on every ISA that this build has.
  *
- * The Makefile compiles each ops/<folder>/<op>.simd.h once per ISA, and lists the ops that have one
- * in a generated simd_ops.h; kernel_table.c, compiled once per ISA too, gathers them in a table. An
- * op may have further bodies in <op>_<what>.simd.h, which its own file names (TG_KERNELS_AND).
- * An op without a body on an ISA is a NULL: its reference runs then, and dump and banner say so.
+ * The Makefile compiles each ops/<folder>/<op>.simd.h once per ISA, which may have the bodies of
+ * several ops, and lists their names in a generated simd_ops.h; kernel_table.c, compiled once per
+ * ISA too, gathers them in a table. An op may have further bodies in <op>_<what>.simd.h, which its
+ * own file names (TG_KERNELS_AND). An op without a body on an ISA is a NULL: its reference runs
+ * then, and dump and banner say so.
  */
 #ifndef TG_OPS_KERNELS_H
 #define TG_OPS_KERNELS_H
