@@ -134,6 +134,11 @@ static void wrong_sizes(void **state) {
         { { 0, 24, 4, 32, 256, 0, "llama" }, "layers: want 1..512, have 0" },
         { { 2, 24, 4, 32, 256, 0, "llama", .rope_base = { -1, 1e4f } }, "bases above 1" },
         { { 2, 24, 4, 32, 255, 96, NULL }, "vocab" },
+        { { 2, 24, 4, 32, 256, 0, "llama", .layer_kind = "ac" },
+          "layer_kind: want kinds that llama has, have 'c' in layer 1" },
+        { { 2, 24, 4, 32, 256, 0, "lfm2", .layer_kind = "x" }, "have 'x' in layer 0" },
+        { { 2, 24, 4, 32, 256, 0, "lfm2", .conv_taps = 9 }, "conv_taps: want 2..8, have 9" },
+        { { 2, 24, 4, 32, 256, 0, "llama", .conv_taps = 3 }, "conv_taps: want 0..0, have 3" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         tg_model *m = NULL;

@@ -272,6 +272,43 @@ static void wrong_files(void **state) {
     assert_non_null(strstr(why, "tensor"));
 }
 
+/* A list of key heads that is none, or that is another model's. */
+static void wrong_kinds(void **state) {
+    (void)state;
+    static const struct {
+        uint8_t heads[3];
+        const char *says;
+    } rows[] = {
+        { { 0, 0, 0 }, "the same wherever it is not 0, have others" },
+        { { 2, 1, 0 }, "the same wherever it is not 0, have others" },
+        { { 0, 5, 0 }, "want a whole number in 1..4, or for each of 3 layers one" },
+        { { 0, 3, 0 }, "want key heads that divide query heads" },
+        { { 0, 2, 2 }, "blk.2.attn_q.weight: missing" },
+        { { 2, 2, 0 }, "blk.0.attn_q.weight: missing" },
+    };
+    static const char key[] = "lfm2.attention.head_count_kv";
+    static char data[1 << 17];
+    FILE *f = fopen("test/golden/lm/lfm2.gguf", "rb");
+    const size_t size = fread(data, 1, sizeof data, f);
+    fclose(f);
+    size_t at = 0;
+    while (memcmp(data + at, key, sizeof key - 1) != 0) at++;
+    at += sizeof key - 1 + 4 + 4 + 8; /* behind the types of list and elements, and their number */
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        for (size_t k = 0; k < 3; k++) data[at + 4 * k] = (char)rows[i].heads[k];
+        f = fopen("build/kinds.gguf", "wb");
+        assert_int_equal(fwrite(data, 1, size, f), size);
+        fclose(f);
+        tg_context *ctx = context(NULL, NULL);
+        tg_model *m;
+        assert_int_not_equal(tg_model_open(ctx, "build/kinds.gguf", &m), TG_OK);
+        if (!strstr(tg_context_error(ctx), rows[i].says))
+            fail_msg("row %zu: %s", i, tg_context_error(ctx));
+        tg_context_free(ctx);
+    }
+    remove("build/kinds.gguf");
+}
+
 /* ----------------------------------------------------------------------------------- packing */
 
 #define LARGE "build/large.gguf"
@@ -431,7 +468,7 @@ int main(void) {
         cmocka_unit_test(transformers_logits), cmocka_unit_test(what_it_is),
         cmocka_unit_test(packed_caches),       cmocka_unit_test(bad_numbers),
         cmocka_unit_test(wrong_files),         cmocka_unit_test(packed_bytes),
-        cmocka_unit_test(rows_bits),
+        cmocka_unit_test(wrong_kinds),         cmocka_unit_test(rows_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
