@@ -1115,7 +1115,7 @@ TG_API tg_status tg_probe_run(tg_probe *probe, const int32_t *tokens, const tg_e
  * outside of the stated ranges. */
 
 /* [n,n] of a head: how much token t (row) takes from token j (column); 0 for j > t, rows sum to
- * 1. */
+ * 1. NULL of a layer that is not attention. */
 TG_API const float *tg_probe_attention(const tg_probe *probe, int32_t layer, int32_t head);
 /* [n,V] logits as if the model ended behind `layer` blocks, 0..L: the stream there through the last
  * norm and the head. L is the model's own answer. */

@@ -15,7 +15,7 @@ static size_t groups_of(const tg_probe *p, tg_site site) {
     return site == TG_SITE_HEADS ? (size_t)p->model->layout.config.heads : 1;
 }
 
-/* A layer without attention has no heads. */
+/* A layer without attention has no heads, and an edit of one changes nothing. */
 static bool has_site(const tg_probe *p, int layer, tg_site site) {
     return site != TG_SITE_HEADS ||
            tg_layer_kind_of(&p->model->layout.config, layer) == TG_LAYER_ATTENTION;
@@ -164,10 +164,6 @@ static tg_status check_edit(const tg_probe *p, size_t i, const tg_edit *e, const
     TG_TRY(want_index(p, i, "part", 0, TG_SITE_COUNT, (int32_t)e->part));
     TG_TRY(want_index(p, i, "kind", 0, TG_EDIT_DONOR + 1, (int32_t)e->kind));
     if (e->part == TG_PART_HEAD) TG_TRY(want_index(p, i, "head", 0, (size_t)c->heads, e->head));
-    if (!has_site(p, e->layer, (tg_site)e->part))
-        return tg_fail(&p->ctx->err, TG_E_ARG,
-                       "probe: edit %zu: layer %d: want a layer with heads, have another", i,
-                       (int)e->layer);
     if (e->kind == TG_EDIT_DONOR && !donor)
         return tg_fail(&p->ctx->err, TG_E_ARG,
                        "probe: edit %zu: want a donor to take from, have none", i);
@@ -201,6 +197,7 @@ static void apply_edit(const tg_probe *p, const tg_edit *e) {
     const size_t group = site == TG_SITE_HEADS ? (size_t)e->head : 0;
     const size_t first = e->position < 0 ? 0 : (size_t)e->position;
     const size_t end = e->position < 0 ? p->n : first + 1;
+    if (!has_site(p, e->layer, site)) return;
     int32_t *mode = modes(p, e->layer, site);
     for (size_t t = first; t < end; t++) mode[t * groups + group] = (int32_t)e->kind + 1;
 }

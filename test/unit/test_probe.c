@@ -323,6 +323,27 @@ static void the_last_edit_counts(void **state) {
     close_scene(&s);
 }
 
+/* Layer 0 is a convolution: it has no heads to look at or to leave out, and is left out whole. */
+static void layers_without_heads(void **state) {
+    (void)state;
+    static const tg_model_config config = { 2, 24, 4, T, V, 0, "lfm2", .kv_heads = 2 };
+    static const tg_edit head = { .layer = 0, .part = TG_PART_HEAD, .head = 1, .position = -1 };
+    static const tg_edit all = { .layer = 0, .part = TG_PART_ATTENTION, .position = -1 };
+    scene s = { .ctx = open_context(2, NULL, NULL) };
+    float plain[V];
+    OK(s.ctx, tg_model_new(s.ctx, &config, 3, &s.model));
+    OK(s.ctx, tg_probe_new(s.ctx, s.model, 9, &s.probe));
+    for (int k = 0; k < 3; k++) {
+        run(&s, k == 1 ? &head : &all, k > 0);
+        const float *last = tg_probe_lens(s.probe, 2) + 8 * V;
+        if (k == 0) memcpy(plain, last, sizeof plain);
+        assert_int_equal(same_bits(plain, last, V), k < 2);
+        assert_null(tg_probe_attention(s.probe, 0, 1));
+        assert_non_null(tg_probe_attention(s.probe, 1, 1));
+    }
+    close_scene(&s);
+}
+
 /* ------------------------------------------------------------------------------------- arguments
  */
 
@@ -490,6 +511,7 @@ int main(void) {
         cmocka_unit_test(donors_of_all_kinds),
         cmocka_unit_test(a_block_left_out_passes_the_stream),
         cmocka_unit_test(the_last_edit_counts),
+        cmocka_unit_test(layers_without_heads),
         cmocka_unit_test(refuses_bad_arguments),
         cmocka_unit_test(survives_failing_allocations),
         cmocka_unit_test(watching_does_not_disturb),

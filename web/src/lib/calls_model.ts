@@ -263,7 +263,7 @@ export const modelProbe: Call<'modelProbe'> = async (core, task, id, prompt, edi
       for (let l = 0; l < layers; l++) {
         for (let h = 0; h < heads; h++) {
           const one = c.tg_probe_attention(probe.main, l, h);
-          attention.set(memory.copyFloats(one, n * n), (l * heads + h) * n * n);
+          if (one) attention.set(memory.copyFloats(one, n * n), (l * heads + h) * n * n);
         }
       }
       for (let l = 0; l <= layers; l++) {

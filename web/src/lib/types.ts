@@ -262,7 +262,7 @@ export interface Probe {
   layers: number;
   heads: number;
   vocab: number;
-  /** [L, H, n, n]: row = who looks, column = at whom; rows sum to 1. */
+  /** [L, H, n, n]: row = who looks, column = at whom; rows sum to 1, to 0 in layers without heads. */
   attention: Float32Array;
   /** [L + 1, n, V]: logits as if the model ended after block l; the last is the model's own. */
   lens: Float32Array;
