@@ -165,27 +165,38 @@ TG_API const char *tg_context_isa(const tg_context *ctx);
  * width.
  */
 typedef struct tg_model_config {
-    int32_t layers;       /* L */
-    int32_t width;        /* C */
-    int32_t heads;        /* H, of queries */
-    int32_t ctx;          /* T */
-    int32_t vocab;        /* V; 256: tokens are bytes, unless the model has a vocabulary */
-    int32_t mlp;          /* M, width inside of the MLP; 0: 4*C, or 8*C/3 where it is gated */
-    const char *family;   /* tg_family_at(); NULL: "tinygpt" */
-    int32_t kv_heads;     /* K, of keys and values, divides H; 0: H */
-    int32_t head_size;    /* D; 0: C/H */
-    int32_t window;       /* positions that a layer with a window sees; 0: all see all */
-    int32_t window_every; /* every so many layers, one sees all; 0: none does */
-    int32_t tied;         /* 1: the embedding is the head, too */
-    int32_t gelu_erf;     /* 1: the exact gelu, not the one by tanh */
-    float eps;            /* of norms */
-    float score_scale;    /* of dot products of queries and keys; 0: 1/sqrt(D) */
-    float embed_scale;    /* of embeddings */
-    float rope_base[2];   /* of rotary positions; [1]: of layers with a window */
-    float rope_factor;    /* positions are divided by it */
-    int32_t conv_taps;    /* positions that a short convolution sees; 0: the family's */
-    char layer_kind[512]; /* a letter of tg_layer_kind for each layer; "": the family's order */
+    int32_t layers;        /* L */
+    int32_t width;         /* C */
+    int32_t heads;         /* H, of queries */
+    int32_t ctx;           /* T */
+    int32_t vocab;         /* V; 256: tokens are bytes, unless the model has a vocabulary */
+    int32_t mlp;           /* M, width inside of the MLP; 0: 4*C, or 8*C/3 where it is gated */
+    const char *family;    /* tg_family_at(); NULL: "tinygpt" */
+    int32_t kv_heads;      /* K, of keys and values, divides H; 0: H */
+    int32_t head_size;     /* D; 0: C/H */
+    int32_t window;        /* positions that a layer with a window sees; 0: all see all */
+    int32_t window_every;  /* every so many layers, one sees all; 0: none does */
+    int32_t tied;          /* 1: the embedding is the head, too */
+    int32_t gelu_erf;      /* 1: the exact gelu, not the one by tanh */
+    float eps;             /* of norms */
+    float score_scale;     /* of dot products of queries and keys; 0: 1/sqrt(D) */
+    float embed_scale;     /* of embeddings */
+    float rope_base[2];    /* of rotary positions; [1]: of layers with a window */
+    float rope_factor;     /* positions are divided by it */
+    int32_t biases;        /* of TG_BIAS_..: those that the family may have, and need not */
+    int32_t rope_size;     /* elements of a head that turn; 0: all */
+    int32_t rope_original; /* positions of the training before they were stretched: by rope_factor
+                              as YaRN does, or where that is 1 by longrope's factors; 0: neither */
+    float rope_scale;      /* of the cosines and sines; 0: none */
+    int32_t conv_taps;     /* positions that a short convolution sees; 0: the family's */
+    char layer_kind[512];  /* a letter of tg_layer_kind for each layer; "": the family's order */
 } tg_model_config;
+
+typedef enum tg_biases {
+    TG_BIAS_QKV = 1, /* of queries, keys and values */
+    TG_BIAS_OUT = 2, /* of what leaves attention */
+    TG_BIAS_MLP = 4  /* of the three matrices of the MLP */
+} tg_biases;
 
 /* How rows of a layer meet those before them. */
 typedef enum tg_layer_kind {

@@ -29,9 +29,7 @@ typedef struct piece {
 
 /* Where row i of a head comes from: GGUF pairs what rotates together (rope.c). */
 static size_t source_row(const piece *p, size_t i) {
-    if (!p->head_size) return i;
-    const size_t head = i / p->head_size, at = i % p->head_size, half = p->head_size / 2;
-    return head * p->head_size + (at < half ? 2 * at : 2 * (at - half) + 1);
+    return p->head_size ? tg_row_paired(i, p->head_size) : i;
 }
 
 static void convert(const piece *p, size_t n) {
@@ -60,11 +58,12 @@ static tg_status write_tensor(tg_conversion *c, const tg_hf_out *o, tg_save *sav
                 .turned = o->turned,
                 .plus_one = o->plus_one };
     if (use && use->turns && !c->g.heads_plain) p.head_size = (size_t)c->table.config.head_size;
-    const uint64_t rows = from->elems / from->dim[0];
+    if (p.head_size && from->n_dims == 1) p.cols = 1; /* elements of a bias are its rows */
+    const uint64_t rows = from->elems / p.cols;
     const size_t unit = p.head_size ? p.head_size : 1;
-    p.rows = (size_t)(PIECE_ELEMS / from->dim[0]) / unit * unit;
+    p.rows = (size_t)(PIECE_ELEMS / p.cols) / unit * unit;
     if (p.rows == 0) p.rows = unit;
-    if (p.rows > rows || p.turned) p.rows = (size_t)rows;
+    if (p.rows > rows || p.turned || p.cols == 1) p.rows = (size_t)rows;
     const size_t elems = p.rows * p.cols, row_in = (size_t)(from->bytes / rows);
     const size_t floats = elems + p.cols + p.rows, each = tg_dtype_table[p.type].bytes;
     tg_block buffer;
@@ -76,7 +75,7 @@ static tg_status write_tensor(tg_conversion *c, const tg_hf_out *o, tg_save *sav
     tg_status s = TG_OK;
     for (uint64_t first = 0; s == TG_OK && first < rows; first += p.rows) {
         const size_t n = rows - first < p.rows ? (size_t)(rows - first) : p.rows;
-        s = tg_gguf_read_rows(&c->g, from, first, n, p.in);
+        s = tg_gguf_read_rows(&c->g, from, first, n * p.cols / from->dim[0], p.in);
         if (s != TG_OK) break;
         convert(&p, n);
         s = tg_save_write(save, p.out, n * p.cols * each);

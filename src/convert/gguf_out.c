@@ -300,7 +300,7 @@ static tg_status make_tensors(tg_conversion *c) {
 typedef struct piece {
     const tg_conversion *c;
     const tg_gguf_tensor *from, *to;
-    size_t n, head_size; /* rows; 0: they keep their order */
+    size_t n, cols, head_size; /* rows, of so many; 0: they keep their order */
     const uint8_t *in;
     float *floats; /* [workers][columns] */
     uint8_t *out;
@@ -309,15 +309,13 @@ typedef struct piece {
 /* Halves of a head side by side become pairs, as GGUF has Llama's (load/packing.c, the other way).
  */
 static size_t source_row(const piece *p, size_t i) {
-    if (!p->head_size) return i;
-    const size_t head = i / p->head_size, at = i % p->head_size, half = p->head_size / 2;
-    return head * p->head_size + at / 2 + (at % 2 ? half : 0);
+    return p->head_size ? tg_row_halved(i, p->head_size) : i;
 }
 
 static void convert_worker(void *arg, unsigned worker) {
     piece *p = arg;
     const unsigned workers = p->c->ctx->threads;
-    const size_t cols = (size_t)p->from->dim[0];
+    const size_t cols = p->cols;
     const tg_dtype_desc *from = &tg_dtype_table[p->from->type], *to = &tg_dtype_table[p->to->type];
     const size_t in_bytes = cols / from->cols * from->bytes;
     const size_t out_bytes = cols / to->cols * to->bytes;
@@ -343,15 +341,17 @@ static tg_status write_tensor(tg_conversion *c, const sink *to_file, size_t numb
                               tg_block *buffer) {
     const tg_gguf_tensor *from = &c->g.tensors[number], *to = &c->tensors[number];
     const tg_tensor *use = tg_convert_use(c, from);
-    piece p = { .c = c, .from = from, .to = to };
+    piece p = { .c = c, .from = from, .to = to, .cols = (size_t)from->dim[0] };
     if (use && use->turns && c->g.heads_plain) p.head_size = (size_t)c->table.config.head_size;
-    const uint64_t rows = from->elems / from->dim[0];
+    if (p.head_size && from->n_dims == 1) p.cols = 1; /* elements of a bias are its rows */
+    const uint64_t rows = from->elems / p.cols;
     const size_t unit = p.head_size ? p.head_size : 1;
-    size_t most = (size_t)(PIECE_ELEMS / from->dim[0]) / unit * unit;
+    size_t most = (size_t)(PIECE_ELEMS / p.cols) / unit * unit;
+    if (p.cols == 1) most = (size_t)rows;
     if (most == 0) most = unit;
     if (most > rows) most = (size_t)rows;
     const size_t row_in = (size_t)(from->bytes / rows), row_out = (size_t)(to->bytes / rows);
-    const size_t floats = c->ctx->threads * (size_t)from->dim[0];
+    const size_t floats = c->ctx->threads * p.cols;
     const size_t need = floats * sizeof(float) + most * (row_in + row_out);
     if (need > buffer->bytes) {
         tg_block_free(buffer);
@@ -364,7 +364,7 @@ static tg_status write_tensor(tg_conversion *c, const sink *to_file, size_t numb
     if (to_file->gguf) TG_TRY(tg_gguf_save_tensor(to_file->gguf, to));
     for (uint64_t first = 0; first < rows; first += most) {
         p.n = rows - first < most ? (size_t)(rows - first) : most;
-        TG_TRY(tg_gguf_read_rows(&c->g, from, first, p.n, in));
+        TG_TRY(tg_gguf_read_rows(&c->g, from, first, p.n * p.cols / (size_t)from->dim[0], in));
         tg_pool_run(c->ctx->pool, convert_worker, &p);
         TG_TRY(to_file->gguf ? tg_save_write(to_file->gguf, p.out, p.n * row_out)
                              : tg_tgpt3_write(to_file->own, p.out, p.n * row_out));

@@ -192,7 +192,8 @@ static size_t put_sizes(tg_gguf *g, const tg_model_config *c, const char *arch, 
     if (c->conv_taps > 0) v[i++] = whole(keyed(g, arch, "shortconv.l_cache"), c->conv_taps);
     v[i++] = whole(keyed(g, arch, "attention.key_length"), c->head_size);
     v[i++] = whole(keyed(g, arch, "attention.value_length"), c->head_size);
-    v[i++] = whole(keyed(g, arch, "rope.dimension_count"), c->head_size);
+    v[i++] = whole(keyed(g, arch, "rope.dimension_count"),
+                   c->rope_size > 0 ? c->rope_size : c->head_size);
     v[i++] = real(keyed(g, arch, "attention.layer_norm_rms_epsilon"), c->eps);
     v[i++] = real(keyed(g, arch, "rope.freq_base"), c->rope_base[0]);
     if (c->window > 0) v[i++] = whole(keyed(g, arch, "attention.sliding_window"), c->window);
@@ -211,7 +212,8 @@ static size_t put_head(tg_gguf *g, const tg_model_config *c, tg_gguf_value *v) {
 /* The keys of a model that began with a file say all of it; those of a vocabulary alone go behind
  * the head. The factors of frequencies are a tensor in GGUF. */
 static tg_status put_keys(const tg_file *f, tg_gguf *g, const tg_model_config *c,
-                          tg_gguf_value **out, size_t *n, const tg_gguf_value **factors) {
+                          tg_gguf_value **out, size_t *n,
+                          const tg_gguf_value *factors[TG_FACTORS]) {
     tg_reader r;
     tg_gguf_value *keys;
     size_t n_keys, i = 0;
@@ -231,8 +233,10 @@ static tg_status put_keys(const tg_file *f, tg_gguf *g, const tg_model_config *c
             g->tokenizer_json = keys[k].text.bytes;
             g->tokenizer_bytes = keys[k].text.n_bytes;
         }
-        if (strcmp(keys[k].key, TG_KEYS_ROPE_FREQS) == 0)
-            *factors = &keys[k];
+        size_t kind = 0;
+        while (kind < TG_FACTORS && strcmp(keys[k].key, tg_gguf_factors[kind]) != 0) kind++;
+        if (kind < TG_FACTORS)
+            factors[kind] = &keys[k];
         else
             v[i++] = keys[k];
     }
@@ -289,12 +293,12 @@ static tg_status add_factors(tg_gguf *g, const tg_gguf_value *factors, tg_gguf_t
     if (!all || !place) return tg_fail_memory(g->ctx, "table of tensors", *n + 1);
     memcpy(all, *tensors, *n * sizeof *all);
     *tensors = all;
-    return set_tensor(g, TG_KEYS_ROPE_FREQS, 1, 1, factors->count, false,
+    return set_tensor(g, factors->key, 1, 1, factors->count, false,
                       (const float *)(const void *)factors->elements, place, &all[(*n)++]);
 }
 
 static tg_status fill(tg_file *f, tg_gguf *g, tg_block *floats) {
-    const tg_gguf_value *factors = NULL;
+    const tg_gguf_value *factors[TG_FACTORS] = { NULL };
     tg_gguf_value *values = NULL;
     tg_gguf_tensor *tensors = NULL;
     size_t n_values = 0, n_tensors = 0;
@@ -305,9 +309,10 @@ static tg_status fill(tg_file *f, tg_gguf *g, tg_block *floats) {
         c.gelu_erf = 1;
     }
     if (floats) TG_TRY((own ? add_tensors : add_as_they_are)(f, g, floats, &tensors, &n_tensors));
-    TG_TRY(f->keys ? put_keys(f, g, &c, &values, &n_values, &factors)
+    TG_TRY(f->keys ? put_keys(f, g, &c, &values, &n_values, factors)
                    : put_bytes(g, &c, &values, &n_values));
-    if (floats && factors) TG_TRY(add_factors(g, factors, &tensors, &n_tensors));
+    for (size_t i = 0; i < TG_FACTORS; i++)
+        if (floats && factors[i]) TG_TRY(add_factors(g, factors[i], &tensors, &n_tensors));
     return tg_gguf_set_tables(g, values, n_values, tensors, n_tensors);
 }
 

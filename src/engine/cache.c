@@ -37,7 +37,8 @@ tg_status tg_cache_init(tg_cache *c, tg_context *ctx, tg_arena *arena,
                       .layers = layers,
                       .offsets = offsets,
                       .n_layers = config->layers,
-                      .n_sequences = n_sequences };
+                      .n_sequences = n_sequences,
+                      .positions = positions };
     if (!layers || !offsets)
         return tg_fail_memory(&ctx->err, "layers of a cache", n * sizeof *layers);
     offsets[0] = 0;
@@ -78,7 +79,8 @@ const tg_net_cache *tg_cache_net(const tg_cache *c, tg_graph *g, size_t rows, tg
                              tg_layer_state_type(&c->layers[i], (size_t)c->n_sequences));
     *net = (tg_net_cache) { .layers = layers,
                             .all = { in->at, in->pages[0] },
-                            .window = { in->at, in->pages[1] } };
+                            .window = { in->at, in->pages[1] },
+                            .positions = (size_t)c->positions };
     return net;
 }
 

@@ -21,7 +21,7 @@ typedef struct tg_cache {
     tg_context *ctx;
     const tg_layer_state *layers; /* [n_layers] in the caller's arena */
     const size_t *offsets;        /* [n_layers + 1] of the layers' pages in the block, bytes */
-    int32_t n_layers, n_sequences;
+    int32_t n_layers, n_sequences, positions;
     int32_t *pages[2]; /* tables [S,C]: of layers that see all, of those with a window */
     int32_t *uses[2];  /* [S C] of each page: how often tables name it */
     size_t n_cols[2];  /* C; 0: there is no such layer */

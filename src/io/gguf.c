@@ -517,3 +517,12 @@ tg_gguf_string tg_gguf_next_string(const tg_gguf_value *array, size_t *at) {
     *at += 8 + n;
     return (tg_gguf_string) { (const char *)p + 8, n };
 }
+
+const char *const tg_gguf_factors[TG_FACTORS] = { "rope_freqs.weight", "rope_factors_short.weight",
+                                                  "rope_factors_long.weight" };
+
+bool tg_gguf_is_factors(const char *name) {
+    for (size_t i = 0; i < TG_FACTORS; i++)
+        if (strcmp(name, tg_gguf_factors[i]) == 0) return true;
+    return false;
+}

@@ -190,4 +190,10 @@ tg_status tg_gguf_get_array(const tg_gguf *g, const char *key, tg_gguf_type elem
 /* Strings of an array, one after the other: *at begins as 0. */
 tg_gguf_string tg_gguf_next_string(const tg_gguf_value *array, size_t *at);
 
+/* Tensors that frequencies of rotary positions are divided by: Llama 3's, and those of longrope for
+ * texts that are short and for longer ones. */
+enum { TG_FACTORS_LLAMA3, TG_FACTORS_SHORT, TG_FACTORS_LONG, TG_FACTORS };
+extern const char *const tg_gguf_factors[TG_FACTORS];
+bool tg_gguf_is_factors(const char *name);
+
 #endif

@@ -594,12 +594,41 @@ static tg_status add_embedding(opening *o) {
 }
 
 static size_t count_tensors(const opening *o) {
-    size_t n = 2; /* rope_freqs, and a head that is the embedding */
+    size_t n = TG_FACTORS + 1; /* and a head that is the embedding */
     for (size_t h = 0; h < o->n_heads; h++) {
         const tg_json *notes = tg_json_get(o->heads[h].root, "__metadata__");
         n += o->heads[h].n + (notes ? notes->count : 0);
     }
     return n;
+}
+
+static tg_status add_factors(opening *o, const tg_hf_values *m, int kind) {
+    tg_gguf_place *place = tg_arena_alloc(&o->g->arena, sizeof *place);
+    if (!place) return tg_fail_memory(o->g->ctx, "frequencies", sizeof *place);
+    const uint64_t bytes = m->n_factors * sizeof(float);
+    tg_reader_open_memory(o->g->ctx, o->g->path, m->factors[kind], (size_t)bytes, &place->reader);
+    o->tensors[o->n_tensors++] = (tg_gguf_tensor) { .name = tg_gguf_factors[kind],
+                                                    .type = TG_F32,
+                                                    .n_dims = 1,
+                                                    .dim = { m->n_factors, 1, 1, 1 },
+                                                    .elems = m->n_factors,
+                                                    .bytes = bytes,
+                                                    .place = place };
+    return TG_OK;
+}
+
+/* What config.json says to be there is: a library would make up biases that are missing. */
+static tg_status want_biases(const opening *o, const tg_json *config) {
+    static const char *const said[][2] = { { "attention_bias", "blk.0.attn_output.bias" },
+                                           { "mlp_bias", "blk.0.ffn_down.bias" } };
+    for (size_t i = 0; i < 2 && o->family->says_biases; i++) {
+        if (is_on(config, said[i][0]) && !has_tensor(o, said[i][1]))
+            return tg_fail(o->g->ctx, TG_E_FORMAT,
+                           "%s/config.json: %s: want biases, as it is true, "
+                           "have none",
+                           o->g->path, said[i][0]);
+    }
+    return TG_OK;
 }
 
 static tg_status read_tensors(opening *o, const tg_hf_values *m) {
@@ -610,18 +639,8 @@ static tg_status read_tensors(opening *o, const tg_hf_values *m) {
         for (size_t i = 0; i < o->heads[h].n; i++) TG_TRY(add_tensor(o, h, &o->heads[h].list[i]));
     for (size_t h = 0; h < o->n_heads; h++) TG_TRY(add_shared(o, h));
     TG_TRY(add_embedding(o));
-    if (!m->factors) return TG_OK;
-    tg_gguf_place *place = tg_arena_alloc(&o->g->arena, sizeof *place);
-    if (!place) return tg_fail_memory(o->g->ctx, "frequencies", sizeof *place);
-    const uint64_t bytes = m->n_factors * sizeof *m->factors;
-    tg_reader_open_memory(o->g->ctx, o->g->path, m->factors, (size_t)bytes, &place->reader);
-    o->tensors[o->n_tensors++] = (tg_gguf_tensor) { .name = "rope_freqs.weight",
-                                                    .type = TG_F32,
-                                                    .n_dims = 1,
-                                                    .dim = { m->n_factors, 1, 1, 1 },
-                                                    .elems = m->n_factors,
-                                                    .bytes = bytes,
-                                                    .place = place };
+    for (int kind = 0; kind < TG_FACTORS; kind++)
+        if (m->factors[kind]) TG_TRY(add_factors(o, m, kind));
     return TG_OK;
 }
 
@@ -662,6 +681,7 @@ static tg_status open_all(opening *o) {
                      &g->tokenizer_bytes));
     TG_TRY(open_files(o));
     TG_TRY(read_tensors(o, &m));
+    TG_TRY(want_biases(o, config));
     TG_TRY(want_head(o, &m));
     if (m.failed) return tg_fail_memory(g->ctx, "metadata", TG_HF_VALUES * sizeof *m.v);
     return tg_gguf_set_tables(g, m.v, m.n, o->tensors, o->n_tensors);

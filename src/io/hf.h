@@ -75,7 +75,13 @@ typedef struct tg_hf_family {
     const char *const *switches; /* keys that must be false, null or missing; NULL ends it */
     bool tied;                   /* where tie_word_embeddings is missing */
     bool rope, windows;
-    bool encoder; /* saved without the prefix; its texts begin with CLS and end with SEP */
+    bool all_windowed;   /* all layers see the window, unless it is null */
+    bool longrope;       /* factors by the length of texts; a part of a head may turn */
+    bool says_biases;    /* attention_bias and mlp_bias say what its layers have */
+    bool always_biases;  /* queries, keys and values have them */
+    int32_t still_every; /* of so many layers, the last does not turn; 0: all do */
+    double rope_base;    /* where config.json has none; 0: 1e4, or with windows 1e6 */
+    bool encoder;        /* saved without the prefix; its texts begin with CLS and end with SEP */
     const char
         *gelu_erf;    /* the activation that is not the family's own, but the exact gelu; NULL */
     const char *head; /* the output matrix, which a tied model repeats; or NULL */
@@ -103,10 +109,10 @@ typedef struct tg_hf_values {
     tg_gguf_value *v; /* [TG_HF_VALUES] */
     size_t n;
     bool failed;
-    const char *where;   /* begins messages */
-    const tg_json *root; /* config.json */
-    bool *asked;         /* of its values by place: somebody has looked at it */
-    float *factors;      /* [n_factors] of rope_freqs.weight, or NULL */
+    const char *where;          /* begins messages */
+    const tg_json *root;        /* config.json */
+    bool *asked;                /* of its values by place: somebody has looked at it */
+    float *factors[TG_FACTORS]; /* [n_factors] each, of tg_gguf_factors, or NULL */
     size_t n_factors;
 } tg_hf_values;
 enum { TG_HF_VALUES = 64 };

@@ -76,8 +76,11 @@ static tg_status put_sizes(tg_hf_values *m) {
     int64_t width = 0;
     for (const tg_hf_size *s = m->family->sizes; s->theirs; s++) {
         int64_t value = s->fallback;
+        const tg_json *there = get(m, m->root, s->theirs);
         if (s->fallback == 0 || tg_hf_member(m, m->root, s->theirs))
             TG_TRY(tg_hf_get_int(m, m->root, s->theirs, &value));
+        else if (there && m->family->all_windowed)
+            continue;
         if (value == -4) value = 4 * width;
         if (strcmp(s->ours, "embedding_length") == 0) width = value;
         if (value > 0) tg_hf_put_int(m, s->ours, value);
@@ -85,10 +88,10 @@ static tg_status put_sizes(tg_hf_values *m) {
     return TG_OK;
 }
 
-/* Qwen's windows are switched off, so what they would be like does not matter. */
+/* Qwen's and SmolLM3's windows are switched off, so what they would be like does not matter. */
 static tg_status want_no_windows(tg_hf_values *m) {
     const tg_json *types = tg_hf_member(m, m->root, "layer_types");
-    if (strncmp(m->family->model_type, "qwen", 4) == 0) {
+    if (strncmp(m->family->model_type, "qwen", 4) == 0 || m->family->still_every) {
         get(m, m->root, "max_window_layers");
         get(m, m->root, "sliding_window");
     }
@@ -98,6 +101,22 @@ static tg_status want_no_windows(tg_hf_values *m) {
                            "%s: layer_types: want full_attention in all layers, have %.60s",
                            m->where, TG_JSON_SHOWN(t));
     return TG_OK;
+}
+
+/* Layers that do not turn: the family's rhythm, as a list of all layers or as a number. */
+static tg_status want_still(tg_hf_values *m) {
+    const int32_t every = m->family->still_every;
+    if (every == 0) return TG_OK;
+    const tg_json *list = tg_hf_member(m, m->root, "no_rope_layers");
+    const tg_json *number = tg_hf_member(m, m->root, "no_rope_layer_interval");
+    int32_t layer = 0;
+    bool fits = list || !number || is_number(number, every);
+    for (const tg_json *v = list ? tg_json_first(list) : NULL; v; v = tg_json_next(v))
+        fits = fits && is_number(v, ++layer % every != 0);
+    return fits ? TG_OK
+                : tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
+                          "%s: %s: want one layer of every %d without positions, have others",
+                          m->where, list ? "no_rope_layers" : "no_rope_layer_interval", (int)every);
 }
 
 static tg_status check_options(tg_hf_values *m) {
@@ -125,7 +144,8 @@ static tg_status check_options(tg_hf_values *m) {
         return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
                        "%s: position_embedding_type: want absolute, have %.60s", m->where,
                        TG_JSON_SHOWN(positions));
-    return f->windows || f->other_layer ? TG_OK : want_no_windows(m);
+    TG_TRY(want_still(m));
+    return f->windows || f->all_windowed || f->other_layer ? TG_OK : want_no_windows(m);
 }
 
 /* ----------------------------------------------------------------------------- kinds of layers */
@@ -167,10 +187,30 @@ static tg_status put_kinds(tg_hf_values *m) {
 
 /* ---------------------------------------------------------------------------------------- rope */
 
+static tg_status get_head(tg_hf_values *m, int64_t *head) {
+    int64_t width = 0, heads = 0;
+    if (tg_hf_member(m, m->root, "head_dim")) {
+        TG_TRY(tg_hf_get_int(m, m->root, "head_dim", head));
+    } else {
+        TG_TRY(tg_hf_get_int(m, m->root, "hidden_size", &width));
+        TG_TRY(tg_hf_get_int(m, m->root, "num_attention_heads", &heads));
+        *head = width / heads;
+    }
+    if (*head >= 2 && *head <= 65536) return TG_OK;
+    return tg_fail(m->g->ctx, TG_E_FORMAT, "%s: head_dim: want 2..65536, have %d", m->where,
+                   (int)*head);
+}
+
+static tg_status new_factors(tg_hf_values *m, int kind, size_t n) {
+    m->n_factors = n;
+    m->factors[kind] = tg_arena_array(&m->g->arena, n, sizeof(float));
+    return m->factors[kind] ? TG_OK : tg_fail_memory(m->g->ctx, m->where, n * sizeof(float));
+}
+
 /* GGUF has what each frequency is divided by, as rope_freqs.weight. */
 static tg_status put_llama3(tg_hf_values *m, const tg_json *rope, double base) {
     tg_rope_llama3 rule = { 0 };
-    int64_t head = 0, width = 0, heads = 0;
+    int64_t head = 0;
     tg_ctx *ctx = m->g->ctx;
     TG_TRY(tg_hf_get_float(m, rope, "factor", &rule.factor));
     TG_TRY(tg_hf_get_float(m, rope, "low_freq_factor", &rule.low));
@@ -182,20 +222,75 @@ static tg_status put_llama3(tg_hf_values *m, const tg_json *rope, double base) {
                        "high_freq_factor, and original_max_position_embeddings, have %g, %g, %g, "
                        "%g",
                        m->where, rule.factor, rule.low, rule.high, rule.original);
-    if (tg_hf_member(m, m->root, "head_dim")) {
-        TG_TRY(tg_hf_get_int(m, m->root, "head_dim", &head));
-    } else {
-        TG_TRY(tg_hf_get_int(m, m->root, "hidden_size", &width));
-        TG_TRY(tg_hf_get_int(m, m->root, "num_attention_heads", &heads));
-        head = width / heads;
+    TG_TRY(get_head(m, &head));
+    TG_TRY(new_factors(m, TG_FACTORS_LLAMA3, (size_t)head / 2));
+    tg_rope_llama3_fill(&rule, base, (size_t)head, m->factors[TG_FACTORS_LLAMA3]);
+    return TG_OK;
+}
+
+/* The positions of the first training: of the object, or of the whole file. */
+static tg_status put_original(tg_hf_values *m, const tg_json *rope, int64_t *original) {
+    static const char key[] = "original_max_position_embeddings";
+    const tg_json *inside = tg_hf_member(m, rope, key), *outside = tg_hf_member(m, m->root, key);
+    if (inside || outside) TG_TRY(tg_hf_get_int(m, inside ? rope : m->root, key, original));
+    tg_hf_put_int(m, "rope.scaling.original_context_length", *original);
+    return TG_OK;
+}
+
+/* With the bounds of its authors, 32 turns and 1; GGUF has what the scale is besides theirs. */
+static tg_status put_yarn(tg_hf_values *m, const tg_json *rope) {
+    double factor = 0, scale = 0, fast = 32, slow = 1;
+    int64_t original = 0;
+    TG_TRY(tg_hf_get_int(m, m->root, "max_position_embeddings", &original));
+    TG_TRY(tg_hf_get_float(m, rope, "factor", &factor));
+    TG_TRY(tg_hf_get_float(m, rope, "beta_fast", &fast));
+    TG_TRY(tg_hf_get_float(m, rope, "beta_slow", &slow));
+    TG_TRY(tg_hf_get_float(m, rope, "attention_factor", &scale));
+    const tg_json *whole = tg_hf_member(m, rope, "truncate");
+    if (!(factor > 1) || fast != 32 || slow != 1 || (whole && !is_on(whole)))
+        return tg_fail(
+            m->g->ctx, TG_E_UNSUPPORTED,
+            "%s: rope of yarn: want a factor above 1, bounds of 32 and 1, truncated, have "
+            "%g, %g and %g",
+            m->where, factor, fast, slow);
+    tg_hf_put_text(m, "rope.scaling.type", "yarn", 4);
+    tg_hf_put_float(m, "rope.scaling.factor", factor);
+    const double theirs = 1 + 0.1 * tg_log(factor);
+    if (scale > 0) tg_hf_put_float(m, "rope.scaling.attn_factor", scale / theirs);
+    return put_original(m, rope, &original);
+}
+
+/* A list of numbers above 0, one for each of n pairs. */
+static tg_status put_factors(tg_hf_values *m, const tg_json *rope, const char *key, int kind,
+                             size_t n) {
+    const tg_json *list = tg_hf_member(m, rope, key), *v;
+    bool fits = list && tg_json_kind(list) == TG_JSON_ARRAY && list->count == n;
+    TG_TRY(new_factors(m, kind, n));
+    v = fits ? tg_json_first(list) : NULL;
+    for (size_t i = 0; v; v = tg_json_next(v), i++) {
+        double x = 0;
+        fits = fits && tg_json_double(NULL, v, &x) == TG_OK && x > 0 && x < 1e30;
+        m->factors[kind][i] = (float)x;
+        m->asked[v - m->root] = true;
     }
-    if (head < 2 || head > 65536)
-        return tg_fail(ctx, TG_E_FORMAT, "%s: head_dim: want 2..65536, have %d", m->where,
-                       (int)head);
-    m->n_factors = (size_t)head / 2;
-    m->factors = tg_arena_array(&m->g->arena, m->n_factors, sizeof *m->factors);
-    if (!m->factors) return tg_fail_memory(ctx, m->where, m->n_factors * sizeof *m->factors);
-    tg_rope_llama3_fill(&rule, base, (size_t)head, m->factors);
+    if (fits) return TG_OK;
+    return tg_fail(m->g->ctx, TG_E_FORMAT, "%s: rope: %s: want %zu numbers above 0, have others",
+                   m->where, key, n);
+}
+
+/* Factors by the length of texts, and the scale that follows from how far they stretch it. */
+static tg_status put_longrope(tg_hf_values *m, const tg_json *rope, int64_t turned) {
+    double factor = 0, scale = 0;
+    int64_t original = 4096, most = 0;
+    TG_TRY(put_factors(m, rope, "short_factor", TG_FACTORS_SHORT, (size_t)turned / 2));
+    TG_TRY(put_factors(m, rope, "long_factor", TG_FACTORS_LONG, (size_t)turned / 2));
+    TG_TRY(tg_hf_get_int(m, m->root, "max_position_embeddings", &most));
+    TG_TRY(put_original(m, rope, &original));
+    TG_TRY(tg_hf_get_float(m, rope, "factor", &factor));
+    TG_TRY(tg_hf_get_float(m, rope, "attention_factor", &scale));
+    if (factor == 0) factor = (double)most / (double)original;
+    if (scale == 0 && factor > 1) scale = tg_sqrt(1 + tg_log(factor) / tg_log((double)original));
+    tg_hf_put_float(m, "rope.scaling.attn_factor", scale > 0 ? scale : 1);
     return TG_OK;
 }
 
@@ -209,23 +304,45 @@ static tg_status want_known_rope(tg_hf_values *m, const tg_json *rope) {
     return TG_OK;
 }
 
-/* All of the head turns, in all models that are known here. */
+/* All of the head turns but in a family that says another thing. */
 static tg_status want_whole_head(tg_hf_values *m, const tg_json *object) {
     const tg_json *partial = get(m, object, "partial_rotary_factor");
-    if (!partial || is_on(partial)) return TG_OK;
+    if (!partial || is_on(partial) || m->family->longrope) return TG_OK;
     return tg_fail(m->g->ctx, TG_E_UNSUPPORTED, "%s: partial_rotary_factor: want 1, have %.40s",
                    m->where, TG_JSON_SHOWN(partial));
 }
 
-static tg_status put_scaling(tg_hf_values *m, const tg_json *rope, double base) {
+/* Elements of a head that turn, where it may be a part. */
+static tg_status put_part(tg_hf_values *m, const tg_json *rope, int64_t *turned) {
+    double part = 1;
+    int64_t head = 0;
+    TG_TRY(get_head(m, &head));
+    TG_TRY(tg_hf_get_float(m, m->root, "partial_rotary_factor", &part));
+    if (rope) TG_TRY(tg_hf_get_float(m, rope, "partial_rotary_factor", &part));
+    *turned = (int64_t)((double)head * part);
+    if (part <= 1 && *turned >= 2 && *turned % 2 == 0) {
+        tg_hf_put_int(m, "rope.dimension_count", *turned);
+        return TG_OK;
+    }
+    return tg_fail(
+        m->g->ctx, TG_E_FORMAT,
+        "%s: partial_rotary_factor: want an even number of a head's %d elements, have %g", m->where,
+        (int)head, part);
+}
+
+static tg_status put_scaling(tg_hf_values *m, const tg_json *rope, double base, int64_t turned) {
     const tg_json *kind = tg_hf_member(m, rope, "rope_type"), *old = tg_hf_member(m, rope, "type");
     if (!kind) kind = old;
     if (!kind || tg_json_is(kind, "default")) return TG_OK;
     double factor = 1;
+    const bool yarn = tg_json_is(kind, "yarn");
+    if (m->family->longrope && (yarn || tg_json_is(kind, "longrope") || tg_json_is(kind, "su")))
+        return put_longrope(m, rope, turned);
+    if (yarn && !m->family->windows) return put_yarn(m, rope);
     if (tg_json_is(kind, "llama3") && !m->family->windows) return put_llama3(m, rope, base);
     if (!tg_json_is(kind, "linear"))
         return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
-                       "%s: rope: want default, linear or llama3, have %.60s", m->where,
+                       "%s: rope: want default, linear, yarn or llama3, have %.60s", m->where,
                        TG_JSON_SHOWN(kind));
     TG_TRY(tg_hf_get_float(m, rope, "factor", &factor));
     tg_hf_put_text(m, "rope.scaling.type", "linear", 6);
@@ -254,16 +371,18 @@ static tg_status put_rope(tg_hf_values *m) {
     const tg_json *full = tg_hf_member(m, all, "full_attention");
     const tg_json *windowed = tg_hf_member(m, all, "sliding_attention");
     if (!full) full = all;
-    double base = m->family->windows ? 1e6 : 1e4;
+    double base = m->family->rope_base > 0 ? m->family->rope_base : m->family->windows ? 1e6 : 1e4;
+    int64_t turned = 0;
     TG_TRY(tg_hf_get_float(m, m->root, "rope_theta", &base));
     if (full) TG_TRY(tg_hf_get_float(m, full, "rope_theta", &base));
     tg_hf_put_float(m, "rope.freq_base", base);
     TG_TRY(want_whole_head(m, m->root));
     if (m->family->windows) TG_TRY(put_local_rope(m, windowed));
     const tg_json *scaling = full ? full : tg_hf_member(m, m->root, "rope_scaling");
+    if (m->family->longrope) TG_TRY(put_part(m, scaling, &turned));
     if (!scaling) return TG_OK;
     TG_TRY(want_whole_head(m, scaling));
-    TG_TRY(put_scaling(m, scaling, base));
+    TG_TRY(put_scaling(m, scaling, base, turned));
     TG_TRY(want_known_rope(m, scaling));
     return want_known_rope(m, all);
 }

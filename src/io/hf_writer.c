@@ -15,17 +15,34 @@
 #include "base/str.h"
 #include "io/rope_llama3.h"
 
-/* By the name of the architecture that GGUF has; the message lists all that can be written. */
+/* A key of the model's own architecture, such as llama.rope.freq_base; NULL: the file has none. */
+static const tg_gguf_value *value(const tg_gguf *g, const tg_hf_family *f, const char *key) {
+    char full[160];
+    snprintf(full, sizeof full, "%s.%s", f->arch, key);
+    return tg_gguf_find(g, full);
+}
+
+static bool has_window(const tg_gguf *g, const tg_hf_family *f) {
+    const tg_gguf_value *window = value(g, f, "attention.sliding_window");
+    const tg_gguf_value *positions = value(g, f, "context_length");
+    return window && window->whole > 0 && positions && window->whole < positions->whole;
+}
+
+/* By the name of the architecture that GGUF has, and of two classes by the window; the message
+ * lists all that can be written. */
 static tg_status find_family(const tg_gguf *g, const tg_hf_family **out) {
     tg_gguf_string arch = { "", 0 };
     char known[128] = "";
+    const tg_hf_family *f, *found = NULL;
     TG_TRY(tg_gguf_get_string(g, "general.architecture", &arch));
-    for (size_t i = 0; (*out = tg_hf_family_at(i)) != NULL; i++) {
-        if (strlen((*out)->arch) == arch.n_bytes &&
-            memcmp((*out)->arch, arch.bytes, arch.n_bytes) == 0)
-            return TG_OK;
-        tg_str_append(known, sizeof known, " %s", (*out)->arch);
+    for (size_t i = 0; (f = tg_hf_family_at(i)) != NULL; i++) {
+        if (strlen(f->arch) == arch.n_bytes && memcmp(f->arch, arch.bytes, arch.n_bytes) == 0 &&
+            (!found || has_window(g, f)))
+            found = f;
+        if (!f->all_windowed) tg_str_append(known, sizeof known, " %s", f->arch);
     }
+    *out = found;
+    if (found) return TG_OK;
     return tg_fail(g->ctx, TG_E_UNSUPPORTED, "%s: safetensors: want one of%s", g->path, known);
 }
 
@@ -53,14 +70,7 @@ static const char *translate(const tg_hf_family *f, tg_arena *arena, const char 
     return NULL;
 }
 
-#define ROPE_FREQS "rope_freqs.weight"
-
-/* A key of the model's own architecture, such as llama.rope.freq_base; NULL: the file has none. */
-static const tg_gguf_value *value(const tg_gguf *g, const tg_hf_family *f, const char *key) {
-    char full[160];
-    snprintf(full, sizeof full, "%s.%s", f->arch, key);
-    return tg_gguf_find(g, full);
-}
+#define ROPE_FREQS tg_gguf_factors[TG_FACTORS_LLAMA3]
 
 /* The rule of Llama 3 behind the factors of a file; *there: it has some. GGUF has a factor for each
  * pair of a head's elements, config.json the four numbers that they follow from, so the numbers are
@@ -101,7 +111,7 @@ tg_status tg_hf_outline(const tg_gguf *g, tg_arena *arena, const tg_hf_family **
     for (size_t i = 0; i < g->n_tensors; i++) {
         const tg_hf_name *row;
         const char *name = g->tensors[i].name;
-        if (strcmp(name, ROPE_FREQS) == 0) continue; /* config.json has the rule behind it */
+        if (tg_gguf_is_factors(name)) continue; /* config.json has them, or the rule behind them */
         const char *theirs = translate(*family, arena, name, &row);
         if (!theirs && row) return tg_fail_memory(g->ctx, name, strlen(name));
         if (!theirs)
@@ -181,6 +191,11 @@ tg_status tg_hf_save_begin(const tg_gguf *g, const char *path, const tg_hf_out *
 
 /* --------------------------------------------------------------------------------- config.json */
 
+static void put_double(tg_json_writer *w, const char *key, double x) {
+    tg_json_key(w, key);
+    tg_json_put_double(w, x);
+}
+
 static void put_text(tg_json_writer *w, const char *key, const char *text) {
     tg_json_key(w, key);
     tg_json_put_string(w, text);
@@ -229,9 +244,57 @@ static void put_kinds(tg_json_writer *w, const tg_gguf *g, const tg_hf_family *f
     tg_json_put_int(w, most);
 }
 
-static void put_double(tg_json_writer *w, const char *key, double x) {
+static bool is_kind(const tg_gguf_value *kind, const char *name) {
+    return kind && kind->text.n_bytes == strlen(name) &&
+           memcmp(kind->text.bytes, name, kind->text.n_bytes) == 0;
+}
+
+static void put_whole(tg_json_writer *w, const char *key, int64_t x) {
     tg_json_key(w, key);
-    tg_json_put_double(w, x);
+    tg_json_put_int(w, x);
+}
+
+/* The factors of a tensor as a list. */
+static tg_status put_list(tg_json_writer *w, const tg_gguf *g, const char *key, int kind) {
+    const tg_gguf_tensor *t = tg_gguf_tensor_find(g, tg_gguf_factors[kind]);
+    if (!t)
+        return tg_fail(g->ctx, TG_E_FORMAT, "%s: tensor %s is missing", g->path,
+                       tg_gguf_factors[kind]);
+    const size_t bytes = (size_t)t->bytes, floats = (size_t)t->elems * sizeof(float);
+    uint8_t *room = tg_alloc(&g->ctx->mem, floats + bytes);
+    if (!room) return tg_fail_memory(g->ctx, t->name, floats + bytes);
+    float *factors = (float *)(void *)room;
+    const tg_status s = tg_gguf_read_floats(g, t, room + floats, factors);
+    tg_json_key(w, key);
+    tg_json_begin_array(w);
+    for (uint64_t i = 0; s == TG_OK && i < t->elems; i++) tg_json_put_float(w, factors[i]);
+    tg_json_end_array(w);
+    tg_free(&g->ctx->mem, room, floats + bytes);
+    return s;
+}
+
+/* The original positions stand in the object and, as Phi's class has them, beside it. */
+static tg_status put_stretched(tg_json_writer *w, const tg_gguf *g, const tg_hf_family *f,
+                               bool yarn) {
+    const tg_gguf_value *scale = value(g, f, "rope.scaling.attn_factor");
+    const tg_gguf_value *factor = value(g, f, "rope.scaling.factor");
+    const tg_gguf_value *original = value(g, f, "rope.scaling.original_context_length");
+    if (!original) original = value(g, f, "context_length");
+    if (!yarn && original) put_whole(w, "original_max_position_embeddings", original->whole);
+    tg_json_key(w, "rope_scaling");
+    tg_json_begin_object(w);
+    put_text(w, "rope_type", yarn ? "yarn" : "longrope");
+    put_text(w, "type", yarn ? "yarn" : "longrope");
+    if (original) put_whole(w, "original_max_position_embeddings", original->whole);
+    const double theirs = yarn && factor ? 1 + 0.1 * tg_log(factor->real) : 1;
+    if (yarn && factor) put_double(w, "factor", factor->real);
+    if (scale) put_double(w, "attention_factor", (double)(float)(scale->real * theirs));
+    if (!yarn) {
+        TG_TRY(put_list(w, g, "short_factor", TG_FACTORS_SHORT));
+        TG_TRY(put_list(w, g, "long_factor", TG_FACTORS_LONG));
+    }
+    tg_json_end_object(w);
+    return TG_OK;
 }
 
 /* Nothing at all is written where positions are not scaled. Both names of the key: older libraries
@@ -247,7 +310,16 @@ static tg_status put_rope(tg_json_writer *w, const tg_gguf *g, const tg_hf_famil
         put_double(w, "rope_local_base_freq", 10000);
     put_float(w, g, f, "rope.freq_base_swa", "rope_local_base_freq");
     const tg_gguf_value *kind = value(g, f, "rope.scaling.type");
-    const bool off = kind && kind->text.n_bytes == 4 && memcmp(kind->text.bytes, "none", 4) == 0;
+    const bool off = is_kind(kind, "none"), yarn = is_kind(kind, "yarn");
+    const tg_gguf_value *part = value(g, f, "rope.dimension_count");
+    const tg_gguf_value *head = value(g, f, "attention.key_length");
+    const tg_gguf_value *width = value(g, f, "embedding_length");
+    const tg_gguf_value *heads = value(g, f, "attention.head_count");
+    const double size = head ? head->real : width && heads ? width->real / heads->real : 0;
+    if (f->longrope && part && size > 0 && part->real < size)
+        put_double(w, "partial_rotary_factor", part->real / size);
+    if (yarn || tg_gguf_tensor_find(g, tg_gguf_factors[TG_FACTORS_LONG]))
+        return put_stretched(w, g, f, yarn);
     const bool linear = !llama3 && !off && factor && factor->real > 0 && factor->real != 1;
     if (!llama3 && !linear) return TG_OK;
     tg_json_key(w, "rope_scaling");
@@ -293,7 +365,27 @@ static void put_id(tg_json_writer *w, const tg_gguf *g, const char *key, const c
 static void put_ids(tg_json_writer *w, const tg_gguf *g) {
     put_id(w, g, "tokenizer.ggml.eos_token_id", "eos_token_id");
     put_id(w, g, "tokenizer.ggml.bos_token_id", "bos_token_id");
-    put_id(w, g, "tokenizer.ggml.padding_token_id", "pad_token_id"); /* Phi-3's default is 32000 */
+    put_id(w, g, "tokenizer.ggml.padding_token_id", "pad_token_id");
+}
+
+/* Two keys say which layers have biases: what they cannot say is refused. Mistral's class has none,
+ * Qwen 2's those of queries, keys and values, always. */
+static tg_status put_biases(tg_json_writer *w, const tg_gguf *g, const tg_hf_family *f) {
+    const bool in = tg_gguf_tensor_find(g, "blk.0.attn_q.bias") != NULL;
+    const bool out = tg_gguf_tensor_find(g, "blk.0.attn_output.bias") != NULL;
+    const bool mlp = tg_gguf_tensor_find(g, "blk.0.ffn_down.bias") != NULL;
+    if (f->encoder || f->always_biases || strcmp(f->arch, "gpt2") == 0) return TG_OK;
+    if (in != out || ((in || mlp) && !f->says_biases))
+        return tg_fail(g->ctx, TG_E_UNSUPPORTED,
+                       "%s: safetensors: want biases that the config.json of %s can state: of "
+                       "queries, keys, values and what leaves attention together, have others",
+                       g->path, f->model_type);
+    if (!f->says_biases) return TG_OK;
+    tg_json_key(w, "attention_bias");
+    tg_json_put_bool(w, in);
+    tg_json_key(w, "mlp_bias");
+    tg_json_put_bool(w, mlp);
+    return TG_OK;
 }
 
 tg_status tg_hf_put_config(const tg_gguf *g, const tg_hf_family *f, tg_dtype type, tg_buf *text) {
@@ -314,6 +406,7 @@ tg_status tg_hf_put_config(const tg_gguf *g, const tg_hf_family *f, tg_dtype typ
                  f->gelu_erf && value(g, f, "activation") ? f->gelu_erf : f->acts[0]);
     if (f->rope) TG_TRY(put_rope(&w, g, f));
     if (f->windows) put_windows(&w, g, f);
+    TG_TRY(put_biases(&w, g, f));
     tg_json_key(&w, "tie_word_embeddings");
     tg_json_put_bool(&w, !tg_gguf_tensor_find(g, "output.weight"));
     put_ids(&w, g);

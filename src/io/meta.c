@@ -264,6 +264,10 @@ static const struct {
     { "ropeBaseWindow", offsetof(tg_model_config, rope_base) + sizeof(float), true },
     { "ropeFactor", offsetof(tg_model_config, rope_factor), true },
     { "convTaps", offsetof(tg_model_config, conv_taps), false },
+    { "biases", offsetof(tg_model_config, biases), false },
+    { "ropeSize", offsetof(tg_model_config, rope_size), false },
+    { "ropeOriginal", offsetof(tg_model_config, rope_original), false },
+    { "ropeScale", offsetof(tg_model_config, rope_scale), true },
 };
 #define N_CONFIG_FIELDS        (sizeof config_fields / sizeof config_fields[0])
 #define N_CONFIG_FIELDS_OWN    6

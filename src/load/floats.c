@@ -77,28 +77,25 @@ tg_status tg_floats_new(tg_context *ctx, const char *path, tg_floats **out) {
 
 static uint64_t rows_of(const tg_tensor *t) { return t->source->elems / t->source->dim[0]; }
 
-/* Where row i of the file stands in its head, once halves are side by side. */
-static uint64_t row_of(const tg_tensor *t, uint64_t i, size_t head_size) {
-    if (!t->pairs) return i;
-    const uint64_t head = i / head_size, at = i % head_size;
-    return head * head_size + at / 2 + (at % 2 ? head_size / 2 : 0);
-}
-
 /* Some rows of the tensor that is next. */
 static tg_status read_rows(tg_floats *f, const tg_tensor *t, uint64_t n) {
     const tg_tensor_spec *to = tg_weights_find(f->model, t->name);
     const size_t row_bytes = (size_t)(t->source->bytes / rows_of(t)), bytes = row_bytes * (size_t)n;
+    const size_t head_size = (size_t)f->table.config.head_size;
     TG_ASSERT(to && to->rows == rows_of(t) && to->cols == t->source->dim[0]);
     if (bytes > f->buffer.bytes) {
         tg_block_free(&f->buffer);
         TG_TRY(tg_block_new(&f->ctx->err, bytes, &f->buffer));
     }
     TG_TRY(tg_gguf_read_rows(&f->file, t->source, f->row, n, f->buffer.data));
-    for (uint64_t i = 0; i < n; i++) {
-        const uint64_t row = row_of(t, f->row + i, (size_t)f->table.config.head_size);
-        tg_block_to_f32_n(t->source->type,
-                          f->model->weights + to->offset_elems + row * to->row_stride_elems,
-                          (const uint8_t *)f->buffer.data + i * row_bytes, to->cols);
+    /* Halves of a head come side by side: rows of a matrix, elements of a bias. */
+    const bool bias = t->pairs && to->n_dims == 1;
+    const size_t cols = bias ? 1 : to->cols, stride = bias ? 1 : to->row_stride_elems;
+    for (uint64_t i = 0; i < (bias ? to->cols : n); i++) {
+        const uint64_t row = t->pairs ? tg_row_halved((size_t)(f->row + i), head_size) : f->row + i;
+        tg_block_to_f32_n(t->source->type, f->model->weights + to->offset_elems + row * stride,
+                          (const uint8_t *)f->buffer.data + i * row_bytes / (bias ? to->cols : 1),
+                          cols);
     }
     return TG_OK;
 }

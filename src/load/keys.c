@@ -21,8 +21,9 @@ static void add_tokenizer_json(gathering *l, const tg_gguf *from) {
 }
 
 /* The tensor's floats, little-endian, become an array. */
-static tg_status add_factors(tg_ctx *ctx, gathering *l, const tg_gguf *from, tg_arena *arena) {
-    const tg_gguf_tensor *t = tg_gguf_tensor_find(from, TG_KEYS_ROPE_FREQS);
+static tg_status add_factors(tg_ctx *ctx, gathering *l, const tg_gguf *from, const char *name,
+                             tg_arena *arena) {
+    const tg_gguf_tensor *t = tg_gguf_tensor_find(from, name);
     if (!t) return TG_OK;
     const size_t n = (size_t)t->elems;
     uint8_t *stored = tg_arena_alloc(arena, (size_t)t->bytes);
@@ -35,7 +36,7 @@ static tg_status add_factors(tg_ctx *ctx, gathering *l, const tg_gguf *from, tg_
         memcpy(&bits, &floats[i], sizeof bits);
         tg_put_u32(bytes + 4 * i, bits);
     }
-    l->v[l->n++] = (tg_gguf_value) { .key = TG_KEYS_ROPE_FREQS,
+    l->v[l->n++] = (tg_gguf_value) { .key = name,
                                      .type = TG_GGUF_ARRAY,
                                      .element = TG_GGUF_F32,
                                      .count = n,
@@ -47,14 +48,15 @@ static tg_status add_factors(tg_ctx *ctx, gathering *l, const tg_gguf *from, tg_
 static tg_status gather(tg_ctx *ctx, const tg_gguf *from, bool vocabulary_alone, tg_arena *arena,
                         tg_buf *out) {
     static const char vocabulary[] = "tokenizer.";
-    gathering l = { .v = tg_arena_array(arena, from->n_values + 2, sizeof *l.v) };
+    gathering l = { .v = tg_arena_array(arena, from->n_values + 1 + TG_FACTORS, sizeof *l.v) };
     if (!l.v) return tg_fail_memory(ctx, "metadata", from->n_values * sizeof *l.v);
     for (size_t i = 0; i < from->n_values; i++)
         if (!vocabulary_alone ||
             strncmp(from->values[i].key, vocabulary, sizeof vocabulary - 1) == 0)
             l.v[l.n++] = from->values[i];
     add_tokenizer_json(&l, from);
-    if (!vocabulary_alone) TG_TRY(add_factors(ctx, &l, from, arena));
+    for (size_t i = 0; i < TG_FACTORS && !vocabulary_alone; i++)
+        TG_TRY(add_factors(ctx, &l, from, tg_gguf_factors[i], arena));
     tg_gguf_put_values(out, l.v, l.n);
     return tg_buf_status(ctx, out, "metadata");
 }
@@ -121,9 +123,9 @@ void tg_keys_free(tg_ctx *ctx, tg_keys *k) {
     tg_free(&ctx->mem, k, sizeof *k);
 }
 
-tg_status tg_keys_factors(const tg_keys *k, size_t n, float *out, bool *there) {
+tg_status tg_keys_factors(const tg_keys *k, const char *name, size_t n, float *out, bool *there) {
     const tg_gguf_value *v;
-    TG_TRY(tg_gguf_get_array(&k->g, TG_KEYS_ROPE_FREQS, TG_GGUF_F32, &v));
+    TG_TRY(tg_gguf_get_array(&k->g, name, TG_GGUF_F32, &v));
     *there = v != NULL;
     if (!v) return TG_OK;
     if (v->count != n)

@@ -5,18 +5,17 @@
  *
  * In memory they are a tg_gguf without tensors, so that whoever asks a third-party model's file
  * asks a trained model in the same words; in a .tinygpt file they are the section KEYS, in the form
- * of a GGUF file's metadata (io/gguf.h), with two keys of our own making:
+ * of a GGUF file's metadata (io/gguf.h), with keys of our own making:
  *
  *     tokenizer.huggingface.json   a tokenizer.json as it was (TG_GGUF_TOKENIZER_JSON)
- *     rope_freqs.weight            f32 [D/2], what a GGUF file has as a tensor of that name
+ *     rope_freqs.weight            f32 [R/2], what a GGUF file has as a tensor of that name, as are
+ *                                  all of tg_gguf_factors
  */
 #ifndef TG_LOAD_KEYS_H
 #define TG_LOAD_KEYS_H
 
 #include "base/buf.h"
 #include "io/gguf.h"
-
-#define TG_KEYS_ROPE_FREQS "rope_freqs.weight"
 
 typedef struct tg_keys {
     tg_gguf g;
@@ -30,7 +29,8 @@ tg_status tg_keys_of_bytes(tg_ctx *ctx, const char *name, const uint8_t *bytes, 
                            tg_keys **out);
 void tg_keys_free(tg_ctx *ctx, tg_keys *keys); /* NULL is fine */
 
-/* Factors of rotary frequencies to out [n]; *there: it has some. TG_E_SHAPE: another number. */
-tg_status tg_keys_factors(const tg_keys *keys, size_t n, float *out, bool *there);
+/* Factors of rotary frequencies, of tg_gguf_factors, to out [n]; *there: it has them. TG_E_SHAPE:
+ * another number. */
+tg_status tg_keys_factors(const tg_keys *keys, const char *name, size_t n, float *out, bool *there);
 
 #endif

@@ -82,9 +82,7 @@ static size_t rows_of(const piece *p) {
 /* The row of the file that row i of a packed matrix is: neighbours that belong together come half a
  * head apart (rope.c). */
 static size_t source_row(const tg_tensor *t, size_t i, size_t head_size) {
-    if (!t->pairs) return i;
-    const size_t head = i / head_size, at = i % head_size, half = head_size / 2;
-    return head * head_size + (at < half ? 2 * at : 2 * (at - half) + 1);
+    return t->pairs ? tg_row_paired(i, head_size) : i;
 }
 
 static void pack_piece(const packer *k, const piece *p, const uint8_t *bytes) {

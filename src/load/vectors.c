@@ -2,7 +2,7 @@
 /*
  * vectors.c - what a graph reads beside the tensors of its model, and no file has as it is wanted:
  *
- *   rope.0, rope.1    [D/2] frequencies of rotary positions, by the number of their base
+ *   rope.0 .. rope.2  [R/2] frequencies of rotary positions, by the number of their table
  *   ..biases          biases of one product side by side, where their matrices are states of their
  *                     own; in a flat array they lie so already (model/layout.h)
  */
@@ -20,11 +20,10 @@ static tg_status add(tg_model *m, const char *name, size_t n, float **out) {
 }
 
 /* Factors of frequencies are a tensor of a file, and a value of the metadata of a trained model. */
-static tg_status read_factors(tg_model *m, size_t half, float *out, bool *there) {
+static tg_status read_factors(tg_model *m, const char *name, size_t half, float *out, bool *there) {
     tg_ctx *err = &m->ctx->err;
-    if (m->keys) return tg_keys_factors(m->keys, half, out, there);
-    const tg_gguf_tensor *t =
-        m->metadata ? tg_gguf_tensor_find(m->metadata, TG_KEYS_ROPE_FREQS) : NULL;
+    if (m->keys) return tg_keys_factors(m->keys, name, half, out, there);
+    const tg_gguf_tensor *t = m->metadata ? tg_gguf_tensor_find(m->metadata, name) : NULL;
     *there = t != NULL;
     if (!t) return TG_OK;
     if (t->elems != half)
@@ -37,49 +36,62 @@ static tg_status read_factors(tg_model *m, size_t half, float *out, bool *there)
     return s;
 }
 
-/* They belong to the first base: the second is that of layers which see a window alone. */
+/* The factors of a table of frequencies: none are for layers with a window. */
+static const char *factors_of(const tg_model_config *c, int table) {
+    return table == TG_FREQ_LONG ? tg_gguf_factors[TG_FACTORS_LONG]
+           : table == TG_FREQ_WINDOW
+               ? NULL
+               : tg_gguf_factors[tg_config_longrope(c) ? TG_FACTORS_SHORT : TG_FACTORS_LLAMA3];
+}
+
 static tg_status add_frequencies(tg_model *m) {
     const tg_model_config *c = &m->layout.config;
-    const size_t half = (size_t)c->head_size / 2;
+    const size_t half = tg_config_turned(c) / 2;
     float *factors = tg_arena_array(&m->arena, half + 1, sizeof *factors), *freq = NULL;
-    bool there = false;
     if (!factors) return tg_fail_memory(&m->ctx->err, "frequencies", half * sizeof *factors);
-    TG_TRY(read_factors(m, half, factors, &there));
-    for (int base = 0; base < 2; base++) {
+    for (int table = 0; table < TG_FREQ_TABLES; table++) {
         char name[32];
-        snprintf(name, sizeof name, TG_FREQ_NAME, base);
+        bool there = false;
+        const char *tensor = factors_of(c, table);
+        if (table == TG_FREQ_LONG && !tg_config_longrope(c)) continue;
+        if (tensor) TG_TRY(read_factors(m, tensor, half, factors, &there));
+        snprintf(name, sizeof name, TG_FREQ_NAME, table);
         TG_TRY(add(m, name, half, &freq));
-        tg_config_freq(c, base, there && base == 0 ? factors : NULL, freq);
+        tg_config_freq(c, table, there ? factors : NULL, freq);
     }
     return TG_OK;
 }
 
-/* In the order of the rows that they belong to. Rows that were put into another order have no
- * biases in any family. */
-static tg_status add_biases(tg_model *m, int layer) {
-    static const char role[] = "attn_qkv", of_biases[] = "attn_qkv.bias";
+/* In the order of the rows that they belong to. */
+static tg_status add_biases(tg_model *m, const char *role, int layer) {
+    const size_t head_size = (size_t)m->layout.config.head_size;
     size_t n = 0, parts = 0;
+    char name[64], of_biases[64];
+    float *all = NULL;
+    snprintf(of_biases, sizeof of_biases, "%s.bias", role);
     for (const tg_tensor *t; (t = tg_tensors_find(&m->table, of_biases, layer, parts)); parts++)
         n += t->type.dim[0];
     if (parts < 2) return TG_OK;
-    char name[64];
-    float *all = NULL;
     snprintf(name, sizeof name, TG_BIASES_NAME, layer, role);
     TG_TRY(add(m, name, n, &all));
     for (size_t i = 0; i < parts; i++) {
         const tg_tensor *t = tg_tensors_find(&m->table, of_biases, layer, i);
-        memcpy(all, m->packed + t->offset_bytes, t->bytes);
-        all += t->type.dim[0];
+        const float *from = (const float *)(const void *)(m->packed + t->offset_bytes);
+        for (size_t k = 0; k < t->type.dim[0]; k++)
+            *all++ = from[t->pairs ? tg_row_paired(k, head_size) : k];
     }
     return TG_OK;
 }
 
 tg_status tg_weights_make_vectors(tg_model *m) {
-    const size_t most = 2 + (size_t)m->layout.config.layers;
+    const size_t most = TG_FREQ_TABLES + 2 * (size_t)m->layout.config.layers;
     m->vectors = tg_arena_array(&m->arena, most, sizeof *m->vectors);
     if (!m->vectors)
         return tg_fail_memory(&m->ctx->err, "table of vectors", most * sizeof *m->vectors);
     TG_TRY(add_frequencies(m));
-    for (int layer = 0; layer < m->layout.config.layers; layer++) TG_TRY(add_biases(m, layer));
+    for (int layer = 0; layer < m->layout.config.layers; layer++) {
+        TG_TRY(add_biases(m, "attn_qkv", layer));
+        TG_TRY(add_biases(m, "ffn_gate_up", layer));
+    }
     return TG_OK;
 }

@@ -28,8 +28,11 @@ const tg_family *tg_family_find(const char *name) {
 }
 
 const tg_hf_family *tg_hf_family_at(size_t i) {
-    for (size_t k = 0; k < tg_n_families; k++)
-        if (tg_families[k]->hf && i-- == 0) return tg_families[k]->hf;
+    for (size_t k = 0; k < tg_n_families; k++) {
+        const tg_family *f = tg_families[k];
+        if (f->hf && i-- == 0) return f->hf;
+        if (f->hf_windowed && i-- == 0) return f->hf_windowed;
+    }
     return NULL;
 }
 
@@ -57,6 +60,7 @@ bool tg_want_is_in(const tg_want *want, const tg_model_config *c, int layer) {
 }
 
 bool tg_want_is_made(const tg_want *want, const tg_model_config *c) {
+    if (TG_WANT_BIASES(want)) return (c->biases & TG_WANT_BIASES(want)) != 0;
     return !(want->flags & TG_WANT_OPTIONAL) ||
            (!c->tied && strcmp(tg_want_role(want), "output.weight") == 0);
 }
@@ -103,6 +107,23 @@ static tg_status check_kinds(tg_ctx *ctx, const char *where, const tg_model_conf
                      taps ? TG_CONV_TAPS_MAX : 0);
 }
 
+/* Biases that the family knows, and rotary positions. */
+static tg_status check_more(tg_ctx *ctx, const char *where, const tg_model_config *c) {
+    const tg_family *f = tg_family_of(c);
+    int32_t known = 0;
+    for (size_t i = 0; i < f->n_wants; i++) known |= TG_WANT_BIASES(&f->wants[i]);
+    if (c->biases & ~known)
+        return tg_fail(ctx, TG_E_UNSUPPORTED,
+                       "%s: biases: want some of %d, which %s may have, have %d", where, (int)known,
+                       c->family, (int)c->biases);
+    TG_TRY(want_size(ctx, where, "rope_size", c->rope_size, 0, c->head_size));
+    TG_TRY(want_size(ctx, where, "rope_original", c->rope_original, 0, 1 << 24));
+    if (c->rope_size % 2 == 0 && c->rope_scale >= 0 && c->rope_scale < 1e6f) return TG_OK;
+    return tg_fail(ctx, TG_E_RANGE,
+                   "%s: rope: want an even size and a scale of 0 or more, have %d, %g", where,
+                   (int)c->rope_size, (double)c->rope_scale);
+}
+
 /* Limits are those that keep every product of sizes within 32 bits, and are far beyond any model
  * that a CPU would train. */
 static tg_status check(tg_ctx *ctx, const char *where, const tg_model_config *c) {
@@ -125,6 +146,7 @@ static tg_status check(tg_ctx *ctx, const char *where, const tg_model_config *c)
     if (c->window > 0 && !tg_family_of(c)->windows)
         return tg_fail(ctx, TG_E_UNSUPPORTED, "%s: window: want a family that has windows, have %s",
                        where, c->family);
+    TG_TRY(check_more(ctx, where, c));
     if (!(c->eps > 0 && c->eps < 1 && c->rope_factor > 0 && c->rope_base[0] > 1 &&
           c->rope_base[1] > 1 && c->embed_scale > 0 && c->score_scale > 0))
         return tg_fail(ctx, TG_E_RANGE,

@@ -42,8 +42,13 @@ enum {
     TG_WANT_BRANCH = 32,        /* ends a branch: fresh values are smaller by sqrt(2L) */
     TG_WANT_TAPS = 64,          /* fresh values are N(0, 1 / columns) */
     TG_WANT_IN_ATTENTION = 128, /* in layers of this kind alone */
-    TG_WANT_IN_CONV = 256
+    TG_WANT_IN_CONV = 256,
+    TG_WANT_BIAS_QKV = TG_BIAS_QKV << 12, /* there if the model's biases have this bit */
+    TG_WANT_BIAS_OUT = TG_BIAS_OUT << 12,
+    TG_WANT_BIAS_MLP = TG_BIAS_MLP << 12
 };
+/* Bits of biases that the want hangs on; 0: on none. */
+#define TG_WANT_BIASES(want) ((int32_t)((want)->flags >> 12 & 7))
 
 /*
  * A tensor that a family wants. "%d" in a name is the layer. rows TG_SIZE_ONE: a vector.
@@ -64,8 +69,7 @@ const char *tg_want_role(const tg_want *want);
 bool tg_want_in_layers(const tg_want *want);
 /* Whether this layer has one; -1: whether the model has. */
 bool tg_want_is_in(const tg_want *want, const tg_model_config *c, int layer);
-/* Whether a fresh model has it: a tied one has no head of its own, and nothing else that is
- * optional is made. */
+/* Whether such a model has it: a tied one has no head of its own, and others hang on its biases. */
 bool tg_want_is_made(const tg_want *want, const tg_model_config *c);
 
 /* Values of a block at which somebody may look, or put another one in their place, while a graph
@@ -99,14 +103,17 @@ typedef struct tg_family {
     const char *label;      /* what people call it, short: for lists */
     const tg_want *wants;   /* by GGUF's names */
     size_t n_wants;
-    const struct tg_hf_family
-        *hf;                 /* transformers' names, sizes and options (io/hf.h); NULL: none */
+    /* transformers' names, sizes and options (io/hf.h); NULL: none. Where transformers has a class
+     * of its own for models whose layers all see a window, that one, too. */
+    const struct tg_hf_family *hf, *hf_windowed;
     bool fresh;              /* can be made with fresh weights, and trained */
     bool bytes;              /* its tokens are bytes, so it has no vocabulary */
     bool windows;            /* its layers may see a window alone */
     tg_layer_kind other;     /* what layers may be besides attention; 0: nothing */
     int32_t attention_every; /* of a fresh one: so many layers make one of attention, as does the
                                 last; 0: all are */
+    bool partial;            /* the first elements of its heads may turn alone */
+    int32_t still_every;     /* of so many layers, the last does not turn; 0: all do */
     /* Sizes of a model of this family that follow from the others, where they are 0. */
     void (*complete)(tg_model_config *c);
     /* Of complete ones, in the place of the limits that hold for all others; NULL: those. */
@@ -161,13 +168,19 @@ tg_status tg_config_read(const tg_gguf *g, tg_arena *arena, tg_model_config *c);
 #define TG_KEY_BYTES 160
 const char *tg_config_key(const tg_model_config *c, const char *name, char out[TG_KEY_BYTES]);
 
-/* Positions that are divided by a factor, for families that turn: rope.scaling.type, which is
- * linear where it is missing, with its factor under either key. Other kinds are refused. */
+/* Scaled positions, for families that turn: rope.scaling.type, which is linear where it is missing,
+ * with its factor under either key; YaRN; and factors by the length of texts (longrope). Other
+ * kinds are refused. */
 tg_status tg_config_read_scaling(const tg_gguf *g, tg_model_config *c);
 
-/* Frequencies of rotary positions, by the number of their base: out [head_size / 2]. factors: of
- * the file's tensor rope_freqs, or NULL. */
-void tg_config_freq(const tg_model_config *c, int base, const float *factors, float *out);
+/* Frequencies of rotary positions come in up to three tables of rope_size / 2: of all layers but
+ * those with a window, of these, and of all layers where a text may grow longer than what the model
+ * was trained on at first. The first and the last may be divided by factors of a file. */
+enum { TG_FREQ_ALL, TG_FREQ_WINDOW, TG_FREQ_LONG, TG_FREQ_TABLES };
 #define TG_FREQ_NAME "rope.%d"
+size_t tg_config_turned(const tg_model_config *c); /* elements of a head that turn */
+void tg_config_freq(const tg_model_config *c, int table, const float *factors, float *out);
+/* Whether tables differ by the length of texts. */
+bool tg_config_longrope(const tg_model_config *c);
 
 #endif

@@ -19,7 +19,7 @@ static tg_value *graph(tg_net *n, tg_value *tokens) {
     for (n->layer = 0; n->layer < n->config->layers; n->layer++) {
         const bool windowed = tg_windowed(n->config, n->layer);
         tg_value *h = tg_net_norm(n, x, "attn_norm");
-        h = tg_net_rope(n, tg_net_linear(n, h, "attn_qkv", TG_READ_PLAIN), windowed);
+        h = tg_net_rope(n, tg_net_linear(n, h, "attn_qkv", TG_READ_PLAIN));
         h = tg_net_attention(n, h, windowed ? n->config->window : 0);
         h = tg_net_linear(n, h, "attn_output", TG_READ_PLAIN);
         x = tg_net_norm_add(n, h, "post_attention_norm", x, TG_SITE_ATTENTION);

@@ -20,7 +20,7 @@ static tg_value *graph(tg_net *n, tg_value *tokens) {
         tg_value *h = tg_net_norm(n, x, "attn_norm");
         h = tg_net_linear(n, h, conv ? "shortconv.in_proj" : "attn_qkv", TG_READ_PLAIN);
         h = conv ? tg_net_short_conv(n, h, "shortconv.conv")
-                 : tg_net_attention(n, tg_net_rope(n, h, 0), 0);
+                 : tg_net_attention(n, tg_net_rope(n, h), 0);
         x = tg_net_project(n, h, conv ? "shortconv.out_proj" : "attn_output", TG_READ_PLAIN, x,
                            TG_SITE_ATTENTION);
 

@@ -94,9 +94,11 @@ static tg_status read_config(const tg_gguf *g, tg_model_config *c) {
                        (int)value_size);
     int32_t turned = c->head_size;
     TG_TRY(tg_gguf_get_int(g, tg_config_key(c, "rope.dimension_count", key), 1, 65536, &turned));
-    if (turned != c->head_size)
+    if (turned > c->head_size || turned % 2 != 0 ||
+        (turned != c->head_size && !tg_family_of(c)->partial))
         return tg_fail(g->ctx, TG_E_UNSUPPORTED, "%s: %s: want %d, the whole head, have %d",
                        g->path, key, (int)c->head_size, (int)turned);
+    c->rope_size = turned == c->head_size ? 0 : turned;
     const tg_gguf_tensor *table = tg_gguf_tensor_find(g, "token_embd.weight");
     if (!table || table->n_dims != 2 || table->dim[1] > 1 << 26)
         return tg_fail(g->ctx, TG_E_FORMAT,
@@ -121,6 +123,44 @@ static tg_status read_config(const tg_gguf *g, tg_model_config *c) {
     return tg_family_of(c)->config(g, c);
 }
 
+static bool is_kind(const tg_gguf_string *kind, const char *name) {
+    return kind->n_bytes == strlen(name) && memcmp(kind->bytes, name, kind->n_bytes) == 0;
+}
+
+/* YaRN (Peng et al. 2023) with the bounds that its authors chose: others would be keys that are not
+ * known. attn_factor is what llama.cpp multiplies the authors' own scale with. */
+static tg_status read_yarn(const tg_gguf *g, tg_model_config *c, float factor) {
+    char key[TG_KEY_BYTES];
+    float scale = 1;
+    c->rope_original = c->ctx;
+    TG_TRY(tg_gguf_get_int(g, tg_config_key(c, "rope.scaling.original_context_length", key), 1,
+                           1 << 24, &c->rope_original));
+    TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "rope.scaling.attn_factor", key), &scale));
+    if (!(factor > 1 && scale > 0 && scale < 1e6f))
+        return tg_fail(
+            g->ctx, TG_E_FORMAT,
+            "%s: rope.scaling of yarn: want a factor above 1 and a scale above 0, have %g "
+            "and %g",
+            g->path, (double)factor, (double)scale);
+    c->rope_factor = factor;
+    c->rope_scale = (float)((double)scale * (1 + 0.1 * tg_log((double)factor)));
+    return TG_OK;
+}
+
+/* Factors by the length of texts (Ding et al. 2024), which are tensors of the file. */
+static tg_status read_longrope(const tg_gguf *g, tg_model_config *c) {
+    char key[TG_KEY_BYTES];
+    TG_TRY(tg_gguf_get_int(g, tg_config_key(c, "rope.scaling.original_context_length", key), 1,
+                           1 << 24, &c->rope_original));
+    TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "rope.scaling.attn_factor", key), &c->rope_scale));
+    if (c->rope_original > 0 && c->rope_scale >= 0 && c->rope_scale < 1e6f) return TG_OK;
+    return tg_fail(
+        g->ctx, TG_E_FORMAT,
+        "%s: rope.scaling of longrope: want an original_context_length, and an attn_factor "
+        "of 0 or more, have %d and %g",
+        g->path, (int)c->rope_original, (double)c->rope_scale);
+}
+
 /* As llama.cpp has it: a factor without a kind is linear, and 0 is none. The factor's older key is
  * that of files of 2023. */
 tg_status tg_config_read_scaling(const tg_gguf *g, tg_model_config *c) {
@@ -128,15 +168,19 @@ tg_status tg_config_read_scaling(const tg_gguf *g, tg_model_config *c) {
     tg_gguf_string kind = { "linear", 6 };
     float factor = 0;
     TG_TRY(tg_gguf_get_string(g, tg_config_key(c, "rope.scaling.type", key), &kind));
-    const bool linear = kind.n_bytes == 6 && memcmp(kind.bytes, "linear", 6) == 0;
-    if (!linear && !(kind.n_bytes == 4 && memcmp(kind.bytes, "none", 4) == 0))
-        return tg_fail(g->ctx, TG_E_UNSUPPORTED, "%s: %s: want none or linear, have '%.*s'",
-                       g->path, key, (int)(kind.n_bytes < 32 ? kind.n_bytes : 32), kind.bytes);
+    if (tg_gguf_tensor_find(g, tg_gguf_factors[TG_FACTORS_LONG]) || is_kind(&kind, "longrope"))
+        return read_longrope(g, c);
+    const bool linear = is_kind(&kind, "linear"), yarn = is_kind(&kind, "yarn");
+    if (!linear && !yarn && !is_kind(&kind, "none"))
+        return tg_fail(g->ctx, TG_E_UNSUPPORTED,
+                       "%s: %s: want none, linear, yarn or longrope, have '%.*s'", g->path, key,
+                       (int)(kind.n_bytes < 32 ? kind.n_bytes : 32), kind.bytes);
     TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "rope.scale_linear", key), &factor));
     TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "rope.scaling.factor", key), &factor));
     if (factor < 0)
         return tg_fail(g->ctx, TG_E_FORMAT, "%s: %s: want 0 or more, have %g", g->path, key,
                        (double)factor);
+    if (yarn) return read_yarn(g, c, factor);
     if (linear && factor > 0) c->rope_factor = factor;
     return TG_OK;
 }
@@ -196,13 +240,46 @@ tg_status tg_config_read(const tg_gguf *g, tg_arena *arena, tg_model_config *c) 
     return want_known_keys(g, c, view.asked);
 }
 
+/* ---------------------------------------------------------------------------------- frequencies
+ */
+
+size_t tg_config_turned(const tg_model_config *c) {
+    return (size_t)(c->rope_size > 0 ? c->rope_size : c->head_size);
+}
+
+bool tg_config_longrope(const tg_model_config *c) {
+    return c->rope_original > 0 && c->rope_factor == 1;
+}
+
+/* The number of a pair that turns so often within the original context. */
+static double yarn_pair(const tg_model_config *c, double turns) {
+    const double positions = (double)c->rope_original / (turns * 2 * TG_PI);
+    return (double)tg_config_turned(c) * tg_log(positions) / (2 * tg_log((double)c->rope_base[0]));
+}
+
+/* How much of pair i is divided by the factor: nothing of those that turn 32 times or more, all of
+ * those that turn once at most. */
+static float yarn_share(const tg_model_config *c, int32_t i) {
+    double low = tg_floor(yarn_pair(c, 32)), high = tg_ceil(yarn_pair(c, 1));
+    const double last = (double)tg_config_turned(c) - 1;
+    if (low < 0) low = 0;
+    if (high > last) high = last;
+    if (high == low) high += 0.001;
+    const double share = ((double)i - low) / (high - low);
+    return (float)(share < 0 ? 0 : share > 1 ? 1 : share);
+}
+
 /* The power is rounded to f32 before it is divided into 1, as transformers does. */
-void tg_config_freq(const tg_model_config *c, int base, const float *factors, float *out) {
-    const int32_t half = c->head_size / 2;
-    const float divisor = base == 0 ? c->rope_factor : 1;
+void tg_config_freq(const tg_model_config *c, int table, const float *factors, float *out) {
+    const int32_t half = (int32_t)tg_config_turned(c) / 2;
+    const bool yarn = c->rope_original > 0 && c->rope_factor != 1;
+    const float divisor = table == TG_FREQ_WINDOW ? 1 : c->rope_factor;
+    const double base = (double)c->rope_base[table == TG_FREQ_WINDOW];
     for (int32_t i = 0; i < half; i++) {
-        const double exponent = (double)(2 * i) / (double)c->head_size;
-        out[i] = 1.0f / (float)tg_pow((double)c->rope_base[base], exponent) / divisor;
+        const double exponent = (double)i / (double)half;
+        const float fast = 1.0f / (float)tg_pow(base, exponent);
+        const float share = yarn && table == TG_FREQ_ALL ? yarn_share(c, i) : 1;
+        out[i] = share < 1 ? fast / divisor * share + fast * (1 - share) : fast / divisor;
         if (factors) out[i] /= factors[i];
     }
 }

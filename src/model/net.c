@@ -154,15 +154,27 @@ tg_value *tg_net_project(tg_net *n, tg_value *x, const char *role, int read, tg_
     return tg_add(n->g, stream, tg_net_tap(n, site, tg_net_linear(n, x, role, read)));
 }
 
-/* One table serves all layers of a base. */
-tg_value *tg_net_rope(tg_net *n, tg_value *qkv, int base) {
+/* By the length that a text may have, and not by the one that it has: keys stay in the cache as
+ * they were turned. */
+static int freq_table(const tg_net *n, const tg_value *qkv) {
     const tg_model_config *c = n->config;
+    const size_t most = n->cache ? n->cache->positions : qkv->type.dim[qkv->type.n_dims - 2];
+    if (tg_config_longrope(c)) return most > (size_t)c->rope_original ? TG_FREQ_LONG : TG_FREQ_ALL;
+    return tg_windowed(c, n->layer) && c->window_every > 0 ? TG_FREQ_WINDOW : TG_FREQ_ALL;
+}
+
+/* One table serves all layers that turn alike. */
+tg_value *tg_net_rope(tg_net *n, tg_value *qkv) {
+    const tg_model_config *c = n->config;
+    const int32_t still = tg_family_of(c)->still_every, base = freq_table(n, qkv);
+    if (still > 0 && (n->layer + 1) % still == 0) return qkv;
     const tg_attr heads = { .i = { c->heads, c->kv_heads, c->head_size }, .f = { c->eps } };
     if (!n->turn[base]) {
         char name[32];
         snprintf(name, sizeof name, TG_FREQ_NAME, base);
-        tg_value *freq = state(n, name, tg_type_1d(TG_F32, (size_t)c->head_size / 2));
-        n->turn[base] = tg_rope_table(n->g, n->cache ? n->cache->all.at : qkv, freq, n->cache);
+        tg_value *freq = state(n, name, tg_type_1d(TG_F32, tg_config_turned(c) / 2));
+        n->turn[base] =
+            tg_rope_table(n->g, n->cache ? n->cache->all.at : qkv, freq, n->cache, c->rope_scale);
     }
     return tg_rope(n->g, qkv, n->turn[base], floats(n, "attn_q_norm", ".weight"),
                    floats(n, "attn_k_norm", ".weight"), &heads);
@@ -213,6 +225,6 @@ tg_net tg_net_of(tg_graph *g, const tg_layout *layout) {
 
 tg_value *tg_net_logits(tg_net *n, tg_value *tokens) {
     n->layer = -1;
-    n->turn[0] = n->turn[1] = NULL;
+    memset(n->turn, 0, sizeof n->turn);
     return tg_family_of(n->config)->graph(n, tokens);
 }

@@ -31,6 +31,7 @@ typedef struct tg_net_cache {
     tg_value **layers;    /* [L] states [P,2K,R,D] */
     tg_rows_value all;    /* of layers that see all positions */
     tg_rows_value window; /* of the others: the same rows, pages of their own */
+    size_t positions;     /* of a sequence, at most */
 } tg_net_cache;
 
 typedef struct tg_net {
@@ -42,8 +43,8 @@ typedef struct tg_net {
     const tg_net_cache *cache; /* NULL: whole sequences */
     const tg_tap *tap;         /* is shown every site, in the order of computation; or NULL */
     tg_answers answers;
-    int layer;         /* -1 outside of the blocks */
-    tg_value *turn[2]; /* tables of rotary positions, once they are made */
+    int layer;                      /* -1 outside of the blocks */
+    tg_value *turn[TG_FREQ_TABLES]; /* tables of rotary positions, once they are made */
 } tg_net;
 
 /* A net of whole sequences, whose weights are floats of one array. */
@@ -69,8 +70,9 @@ tg_value *tg_net_project(tg_net *n, tg_value *x, const char *role, int read, tg_
 tg_value *tg_net_norm_add(tg_net *n, tg_value *x, const char *role, tg_value *stream, tg_site site);
 
 /* Queries and keys of qkv, turned by their positions, after a norm of each head where the family
- * has one (roles attn_q_norm, attn_k_norm). base: of rope_base. */
-tg_value *tg_net_rope(tg_net *n, tg_value *qkv, int base);
+ * has one (roles attn_q_norm, attn_k_norm). In layers that stand still (tg_family.still_every) it
+ * is qkv as it is. */
+tg_value *tg_net_rope(tg_net *n, tg_value *qkv);
 /* Causal attention over the sequence, or over the cache, which takes the new rows first. window: of
  * positions; 0: all. */
 tg_value *tg_net_attention(tg_net *n, tg_value *qkv, int32_t window);

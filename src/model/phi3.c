@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * phi3.c - the family "phi3" (Phi-3 and Phi-3.5 mini with a context of 4,096).
+ * phi3.c - the family "phi3" (Phi-3, Phi-3.5 and Phi-4 mini).
  *
  * Its graph is Llama's; queries, keys and values lie in one tensor, as do gate and up; and all
- * layers see a window. Factors of frequencies that depend on the length of a text (longrope, of the
- * variants with a context of 131,072) are refused. Facts: transformers' modeling_phi3.
+ * layers see a window. Variants with a context of 131,072 divide their frequencies by factors that
+ * depend on the length of a text (longrope), and of Phi-4's heads three quarters turn. Facts:
+ * transformers' modeling_phi3.
  */
 #include "model/llama.h"
 
@@ -12,11 +13,6 @@ static tg_status config(const tg_gguf *g, tg_model_config *c) {
     char key[TG_KEY_BYTES];
     TG_TRY(tg_gguf_get_int(g, tg_config_key(c, "attention.sliding_window", key), 0, 1 << 24,
                            &c->window));
-    if (tg_gguf_tensor_find(g, "rope_factors_long.weight"))
-        return tg_fail(g->ctx, TG_E_UNSUPPORTED,
-                       "%s: tensor rope_factors_long.weight: want frequencies without factors that "
-                       "depend on the length of a text (longrope)",
-                       g->path);
     return tg_config_read_scaling(g, c);
 }
 
@@ -63,17 +59,19 @@ static const tg_hf_family hf = {
     .act_key = "hidden_act",
     .acts = acts,
     .switches = switches,
+    .longrope = true,
 };
 
 const tg_family tg_family_phi3 = {
     .name = "phi3",
-    .doc = "Phi 3 and 3.5 mini",
+    .doc = "Phi 3, 3.5 and 4 mini",
     .label = "Phi 3",
     .wants = wants,
     .n_wants = sizeof wants / sizeof wants[0],
     .hf = &hf,
     .fresh = true,
     .windows = true,
+    .partial = true,
     .complete = complete,
     .config = config,
     .graph = tg_llama_graph,

@@ -23,8 +23,8 @@ static bool take_tensor(const tg_gguf *g, const tg_model_config *c, const tg_wan
                         const char *name, tg_tensor *t, faults *f) {
     const tg_gguf_tensor *source = tg_gguf_tensor_find(g, name);
     const size_t rows = tg_size_of(c, want->rows), cols = tg_size_of(c, want->cols);
-    if (!source) {
-        if (!(want->flags & TG_WANT_OPTIONAL)) add_fault(f, name, "missing");
+    if (!source || !tg_want_is_made(want, c)) {
+        if (!source && tg_want_is_made(want, c)) add_fault(f, name, "missing");
         return false;
     }
     char what[160];
@@ -88,8 +88,20 @@ static tg_status take_wants(const tg_gguf *g, tg_arena *arena, const tg_want *wa
 /* A tensor of the file that nobody has asked for means that this is another model than it says. */
 static void find_extra(const tg_gguf *g, faults *f) {
     for (size_t i = 0; i < g->n_tensors; i++)
-        if (!f->asked[i] && strcmp(g->tensors[i].name, "rope_freqs.weight") != 0)
+        if (!f->asked[i] && !tg_gguf_is_factors(g->tensors[i].name))
             add_fault(f, g->tensors[i].name, "of no use here");
+}
+
+/* What its first layer has, all layers must have. */
+static int32_t find_biases(const tg_gguf *g, const tg_family *family) {
+    int32_t biases = 0;
+    for (size_t i = 0; i < family->n_wants; i++) {
+        char name[96];
+        const tg_want *want = &family->wants[i];
+        snprintf(name, sizeof name, "blk.0.%s", want->name + strlen("blk.%d."));
+        if (TG_WANT_BIASES(want) && tg_gguf_tensor_find(g, name)) biases |= TG_WANT_BIASES(want);
+    }
+    return biases;
 }
 
 tg_status tg_tensors_read(const tg_gguf *g, tg_arena *arena, bool stay, tg_tensors *out) {
@@ -104,11 +116,12 @@ tg_status tg_tensors_read(const tg_gguf *g, tg_arena *arena, bool stay, tg_tenso
     faults f = { .asked = tg_arena_alloc(arena, g->n_tensors) };
     if (!f.asked) return tg_fail_memory(g->ctx, "table of tensors", g->n_tensors);
     out->tensors = tensors;
+    out->config.tied = !tg_gguf_tensor_find(g, "output.weight");
+    out->config.biases = find_biases(g, family);
     for (size_t i = 0; i < family->n_wants; i++)
         TG_TRY(take_wants(g, arena, &family->wants[i], stay, out, tensors, &f));
     find_extra(g, &f);
     if (f.n > 6) tg_str_append(f.text, sizeof f.text, "; and %zu more", f.n - 6);
-    out->config.tied = !tg_gguf_tensor_find(g, "output.weight");
     return f.n == 0 ? TG_OK
                     : tg_fail(g->ctx, TG_E_SHAPE, "%s: tensors of %s: %s", g->path, family->name,
                               f.text);

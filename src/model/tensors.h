@@ -36,6 +36,17 @@ typedef struct tg_tensors {
  * multiplied with stay in the file. */
 tg_status tg_tensors_read(const tg_gguf *g, tg_arena *arena, bool stay, tg_tensors *out);
 
+/* Rows of a head of D whose halves lie side by side, and the same ones paired (2i, 2i + 1): where
+ * row i of the first order is in the second, and the other way. */
+static inline size_t tg_row_paired(size_t i, size_t D) {
+    const size_t at = i % D;
+    return i - at + (at < D / 2 ? 2 * at : 2 * (at - D / 2) + 1);
+}
+static inline size_t tg_row_halved(size_t i, size_t D) {
+    const size_t at = i % D;
+    return i - at + at / 2 + (at % 2 ? D / 2 : 0);
+}
+
 /* The i-th tensor of a role in a layer; NULL: there are no more. */
 const tg_tensor *tg_tensors_find(const tg_tensors *t, const char *role, int layer, size_t i);
 

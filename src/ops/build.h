@@ -215,14 +215,16 @@ static inline tg_value *tg_rms_norm_grad(tg_graph *g, tg_value *x, tg_value *w, 
                                          tg_value *res, float eps) {
     return TG_APPLY(g, rms_norm_grad, (&(tg_attr) { .f = { eps } }), x, w, dy, res);
 }
-/* table [T,D]: cosines, then sines, of pos[t] * freq [D/2]. Where by_row, like is at [T,2] of the
- * rows of sessions, and pos[t] is at[t,1]; else like is whole sequences [B,T,..], and pos[t] is t.
- */
-static inline tg_value *tg_rope_table(tg_graph *g, tg_value *like, tg_value *freq, bool by_row) {
-    return TG_APPLY(g, rope_table, (&(tg_attr) { .i = { by_row } }), like, freq);
+/* table [T,R]: cosines, then sines, of pos[t] * freq [R/2], times scale (0: 1). Where by_row, like
+ * is at [T,2] of the rows of sessions, and pos[t] is at[t,1]; else like is whole sequences
+ * [B,T,..], and pos[t] is t. */
+static inline tg_value *tg_rope_table(tg_graph *g, tg_value *like, tg_value *freq, bool by_row,
+                                      float scale) {
+    return TG_APPLY(g, rope_table, (&(tg_attr) { .i = { by_row }, .f = { scale } }), like, freq);
 }
-/* qkv [B,T,..] or [T,..] with its query and key heads turned by table [T,D], after an RMS norm of
- * each head where q_norm and k_norm [D] are given (NULL: none); i as attention, f[0] eps */
+/* qkv [B,T,..] or [T,..], of whose query and key heads the first R elements are turned by table
+ * [T,R], after an RMS norm of each head where q_norm and k_norm [D] are given (NULL: none); i as
+ * attention, f[0] eps */
 static inline tg_value *tg_rope(tg_graph *g, tg_value *qkv, tg_value *table, tg_value *q_norm,
                                 tg_value *k_norm, const tg_attr *a) {
     return TG_APPLY(g, rope, a, qkv, table, q_norm, k_norm);

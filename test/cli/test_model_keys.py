@@ -50,7 +50,9 @@ def scaling_of_positions():
     gguf("minus.gguf", lambda g: g.float("llama.rope.scaling.factor", -2))
     refused("a negative factor", "info", "minus.gguf", err="rope.scaling.factor: want 0 or more")
     gguf("yarn.gguf", lambda g: g.string("llama.rope.scaling.type", "yarn"))
-    refused("YaRN", "info", "yarn.gguf", err="rope.scaling.type: want none or linear")
+    refused("YaRN without a factor", "info", "yarn.gguf", err="want a factor above 1")
+    gguf("other.gguf", lambda g: g.string("llama.rope.scaling.type", "su"))
+    refused("a scaling that is not known", "info", "other.gguf", err="want none, linear, yarn or longrope")
     for name in "bare", "older":
         expect(tinygpt("convert", f"{name}.gguf", f"{name}.d", "--format", "safetensors"), 0,
                f"{name} as a folder")
@@ -82,9 +84,8 @@ def metadata():
                            ("attention.clamp_kqv", 0, 8)):
         one(f"{key} {good}", lambda g: g.float(p + key, good))
         one(f"{key} {bad}", lambda g: g.float(p + key, bad), key)
-    for window, fine in (0, True), (16, True), (4096, True), (15, False):
-        one(f"a window of {window}", lambda g: g.number(p + "attention.sliding_window", window),
-            *(() if fine else ("attention.sliding_window: want 0",)))
+    for window in 0, 15, 16, 4096:
+        one(f"a window of {window}", lambda g: g.number(p + "attention.sliding_window", window))
     one("a word of 2023", lambda g: g.string(p + "tensor_data_layout", "Meta AI original pth"))
     for kind, name in (21, "IQ3_S"), (16, "IQ2_XXS"), (34, "TQ1_0"), (41, "Q1_0"), (77, "one that is not known"):
         one(f"type {kind}", lambda g: g.tensors["blk.0.attn_q.weight"].__setitem__(1, kind),
@@ -126,6 +127,7 @@ def config_json():
     one("a key that is not known, off", "llama", {"twist": None})
     one("what transformers writes", "llama", {"partial_rotary_factor": 1.0, "attention_dropout": 0.1,
                                              "_name_or_path": "x", "pretraining_tp": 2, "temperature": 0.6})
+    one("biases of attention that are none", "llama", {"attention_bias": True}, "attention_bias: want biases")
     one("half a head", "llama", {"partial_rotary_factor": 0.5}, "partial_rotary_factor: want 1, have 0.5")
     one("biases of the MLP", "llama", {"mlp_bias": True}, "mlp_bias")
     one("biases of the MLP, 0", "llama", {"mlp_bias": 0})

@@ -126,8 +126,9 @@ static void wrong_sizes(void **state) {
         const char *message;
     } rows[] = {
         { { 2, 24, 4, 32, 256, 0, "qwen9" }, "family: want one of tinygpt gpt2 llama" },
-        { { 2, 24, 4, 32, 256, 0, "llama", .window = 4 },
-          "want a family that has windows, have llama" },
+        { { 2, 24, 4, 32, 256, 0, "qwen3", .window = 4 },
+          "want a family that has windows, have qwen3" },
+        { { 2, 24, 4, 32, 256, 0, "gpt2", .biases = 1 }, "biases: want some of 0, which gpt2" },
         { { 2, 24, 4, 32, 256, 0, "bert" }, "have bert" },
         { { 2, 24, 4, 32, 256, 0, "llama", .kv_heads = 3 }, "key heads that divide query heads" },
         { { 2, 25, 5, 32, 256, 0, "llama" }, "of an even size, have 5 of 5, size 5" },

@@ -69,6 +69,7 @@ static void check(const char *what, tg_status want, const char *says) {
         fail_msg("%s: want %d \"%s\", have %d \"%s\"", what, (int)want, says, (int)have,
                  ctx.message);
     if (have != TG_OK) return;
+    if (*says == '!' && tg_gguf_find(&g, says + 1)) fail_msg("%s: want no %s", what, says + 1);
     const char *number = strchr(says, '=');
     char key[96];
     snprintf(key, sizeof key, "%.*s", (int)(number ? number - says : 0), says);
@@ -90,13 +91,16 @@ static void check(const char *what, tg_status want, const char *says) {
 #define COMMON(type)                                                                               \
     "{\"model_type\":\"" type "\",\"num_hidden_layers\":2,\"hidden_size\":32,"                     \
     "\"intermediate_size\":64,\"max_position_embeddings\":64,\"num_attention_heads\":4"
-#define TIED  ",\"tie_word_embeddings\":true}"
-#define LLAMA COMMON("llama") TIED
-#define QWEN2 COMMON("qwen2") TIED
-#define GEMMA COMMON("gemma3_text") "}"
-#define BERT  COMMON("bert") "}"
-#define LFM2  COMMON("lfm2") ",\"conv_L_cache\":3,\"norm_eps\":1e-5}"
-#define GPT2  "{\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":32,\"n_positions\":64,\"n_head\":4}"
+#define TIED    ",\"tie_word_embeddings\":true}"
+#define LLAMA   COMMON("llama") TIED
+#define QWEN2   COMMON("qwen2") TIED
+#define GEMMA   COMMON("gemma3_text") "}"
+#define MISTRAL COMMON("mistral") TIED
+#define SMOLLM3 COMMON("smollm3") "}"
+#define PHI3    COMMON("phi3") TIED
+#define BERT    COMMON("bert") "}"
+#define GPT2    "{\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":32,\"n_positions\":64,\"n_head\":4}"
+#define LFM2    COMMON("lfm2") ",\"conv_L_cache\":3,\"norm_eps\":1e-5}"
 
 /* Members that come last; "" in config: as it is. */
 typedef struct row {
@@ -108,10 +112,15 @@ typedef struct row {
 #define ODD  TG_E_UNSUPPORTED
 #define FULL "\"rope_type\":\"default\",\"rope_theta\":1e6"
 
+#define YARN(more) "\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":4" more "}"
+#define LONGROPE(shorter, longer)                                                                  \
+    "\"original_max_position_embeddings\":16,\"rope_scaling\":{\"type\":\"longrope\","             \
+    "\"short_factor\":[" shorter "],\"long_factor\":[" longer "]}"
+
 static const row rows[] = {
     { LLAMA, "", TG_OK, "llama.block_count=2" },
     { "[1]", "", BAD, "want a JSON object" },
-    { "{}", "", ODD, "model_type: want one of gpt2 llama qwen2" },
+    { "{}", "", ODD, "model_type: want one of gpt2 llama mistral smollm3 qwen2" },
     { "{\"model_type\":7}", "", ODD, "bert, have 7" },
     { "{\"model_type\":\"llama\"}", "", BAD, "num_hidden_layers: want a whole number" },
     { GPT2, "", TG_OK, "gpt2.feed_forward_length=128" },
@@ -135,17 +144,17 @@ static const row rows[] = {
       "want gelu_new or gelu_pytorch_tanh or gelu, have tanh" },
     { GPT2, "\"activation_function\":\"gelu\"", TG_OK, "" },
     { BERT, "\"hidden_act\":\"gelu\"", TG_OK, "bert.pooling_type=1" },
-    { LLAMA, "\"mlp_bias\":false", TG_OK, "" },
-    { LLAMA, "\"mlp_bias\":0", TG_OK, "" },
-    { LLAMA, "\"mlp_bias\":\"\"", TG_OK, "" },
-    { LLAMA, "\"mlp_bias\":[]", TG_OK, "" },
-    { LLAMA, "\"mlp_bias\":{}", TG_OK, "" },
-    { LLAMA, "\"mlp_bias\":null", TG_OK, "" },
-    { LLAMA, "\"mlp_bias\":true", ODD, "mlp_bias: want none, have true" },
-    { LLAMA, "\"mlp_bias\":1", ODD, "mlp_bias: want none, have 1" },
-    { LLAMA, "\"mlp_bias\":\"x\"", ODD, "mlp_bias: want none, have x" },
-    { LLAMA, "\"mlp_bias\":[0]", ODD, "mlp_bias: want none" },
-    { LLAMA, "\"mlp_bias\":{\"a\":0}", ODD, "mlp_bias: want none" },
+    { LLAMA, "\"use_sliding_window\":false", TG_OK, "" },
+    { LLAMA, "\"use_sliding_window\":0", TG_OK, "" },
+    { LLAMA, "\"use_sliding_window\":\"\"", TG_OK, "" },
+    { LLAMA, "\"use_sliding_window\":[]", TG_OK, "" },
+    { LLAMA, "\"use_sliding_window\":{}", TG_OK, "" },
+    { LLAMA, "\"use_sliding_window\":null", TG_OK, "" },
+    { LLAMA, "\"use_sliding_window\":true", ODD, "use_sliding_window: want none, have true" },
+    { LLAMA, "\"use_sliding_window\":1", ODD, "use_sliding_window: want none, have 1" },
+    { LLAMA, "\"use_sliding_window\":\"x\"", ODD, "use_sliding_window: want none, have x" },
+    { LLAMA, "\"use_sliding_window\":[0]", ODD, "use_sliding_window: want none" },
+    { LLAMA, "\"use_sliding_window\":{\"a\":0}", ODD, "use_sliding_window: want none" },
     { BERT, "\"position_embedding_type\":\"absolute\"", TG_OK, "" },
     { BERT, "\"position_embedding_type\":\"relative_key\"", ODD,
       "position_embedding_type: want absolute, have relative_key" },
@@ -174,8 +183,27 @@ static const row rows[] = {
     { LLAMA, "\"rope_scaling\":{\"type\":\"linear\",\"factor\":4}", TG_OK,
       "llama.rope.scaling.factor=4" },
     { LLAMA, "\"rope_scaling\":{\"type\":\"linear\",\"factor\":0}", BAD, "factor: want" },
-    { LLAMA, "\"rope_scaling\":{\"type\":\"yarn\"}", ODD,
-      "want default, linear or llama3, have yarn" },
+    { LLAMA, "\"rope_scaling\":{\"type\":\"dynamic\"}", ODD,
+      "want default, linear, yarn or llama3, have dynamic" },
+    { LLAMA, "\"rope_scaling\":{\"type\":\"yarn\"}", ODD, "rope of yarn: want a factor above 1" },
+    { LLAMA, YARN(""), TG_OK, "llama.rope.scaling.factor=4" },
+    { LLAMA, YARN(""), TG_OK, "llama.rope.scaling.original_context_length=64" },
+    { LLAMA, YARN(",\"original_max_position_embeddings\":8"), TG_OK,
+      "llama.rope.scaling.original_context_length=8" },
+    { LLAMA, YARN(",\"beta_fast\":16"), ODD, "bounds of 32 and 1" },
+    { LLAMA, YARN(",\"mscale\":1"), ODD, "rope: mscale: want no such key" },
+    { MISTRAL, "", TG_OK, "llama.attention.sliding_window=4096" },
+    { MISTRAL, "\"sliding_window\":9", TG_OK, "llama.attention.sliding_window=9" },
+    { MISTRAL, "\"sliding_window\":null", TG_OK, "!llama.attention.sliding_window" },
+    { SMOLLM3, "", TG_OK, "smollm3.rope.freq_base=2000000" },
+    { SMOLLM3, "\"no_rope_layers\":[1,1,1,0,1]", TG_OK, "" },
+    { SMOLLM3, "\"no_rope_layers\":[1,1,0]", ODD, "no_rope_layers: want one layer of every 4" },
+    { SMOLLM3, "\"no_rope_layer_interval\":3", ODD, "no_rope_layer_interval: want one layer" },
+    { PHI3, "\"partial_rotary_factor\":0.5", TG_OK, "phi3.rope.dimension_count=4" },
+    { PHI3, "\"partial_rotary_factor\":0.4", BAD, "want an even number of a head's 8 elements" },
+    { PHI3, LONGROPE("1,1", "2,2"), BAD, "rope: short_factor: want 4 numbers above 0" },
+    { PHI3, LONGROPE("1,1,1,1", "2,2,0,2"), BAD, "rope: long_factor: want 4 numbers above 0" },
+    { PHI3, LONGROPE("1,1,1,1", "2,2,2,2"), TG_OK, "phi3.rope.scaling.original_context_length=16" },
     { LLAMA, "\"rope_scaling\":{\"partial_rotary_factor\":2}", ODD, "want 1, have 2" },
     { LLAMA, "\"rope_parameters\":{" FULL "}", TG_OK, "llama.rope.freq_base=1e6" },
     { LLAMA, "\"rope_parameters\":{\"rope_theta\":0}", BAD, "rope_theta: want" },
@@ -198,7 +226,8 @@ static const row rows[] = {
     { LLAMA, LLAMA3("8", "1", "4", "true"), BAD, "original_max_position_embeddings: want" },
     { LLAMA, LLAMA3("8", "1", "4", "null"), BAD, "have 8, 1, 4, 0" },
     { COMMON("llama") ",\"num_key_value_heads\":\"x\"}", "", BAD, "num_key_value_heads: want" },
-    { GEMMA, LLAMA3("8", "1", "4", "64"), ODD, "want default, linear or llama3, have llama3" },
+    { GEMMA, LLAMA3("8", "1", "4", "64"), ODD,
+      "want default, linear, yarn or llama3, have llama3" },
     /* windows, and a rope of their own */
     { GEMMA, "", TG_OK, "gemma3.attention.sliding_window=4096" },
     { GEMMA, "\"query_pre_attn_scalar\":4", TG_OK, "gemma3.attention.scale=0.5" },

@@ -25,6 +25,7 @@ typedef struct row {
 } row;
 
 #define LLAMA  "general.architecture:llama "
+#define YARN   "llama.rope.scaling.type:yarn llama.rope.scaling.factor=4 "
 #define GEMMA  "general.architecture:gemma3 "
 #define GPT2   "general.architecture:gpt2 "
 #define BERT   "general.architecture:bert "
@@ -32,7 +33,7 @@ typedef struct row {
 #define FACTOR "rope_freqs.weight"
 
 static const row rows[] = {
-    { "", "", ODD, "safetensors: want one of gpt2 llama qwen2" },
+    { "", "", ODD, "safetensors: want one of gpt2 llama smollm3 qwen2" },
     { "general.architecture=7", "", TG_E_FORMAT, "general.architecture: want a string" },
     { "general.architecture:llam", "", ODD, "want one of gpt2 llama" },
     { "general.architecture:llamb", "", ODD, "want one of gpt2 llama" },
@@ -69,6 +70,15 @@ static const row rows[] = {
     { LLAMA "llama.rope.freq_base=10000", FACTOR, TG_OK,
       "\"original_max_position_embeddings\":64" },
     { LLAMA "llama.rope.freq_base=500", FACTOR, ODD, "want factors that follow from a rule" },
+    { LLAMA YARN "llama.rope.scaling.original_context_length=64", "", TG_OK,
+      "\"rope_type\":\"yarn\",\"type\":\"yarn\",\"original_max_position_embeddings\":64,\"factor\":4" },
+    { LLAMA YARN "llama.rope.scaling.attn_factor=1", "", TG_OK, "\"attention_factor\":1.138629" },
+    { LLAMA YARN, "", TG_OK, "!attention_factor" },
+    { LLAMA "llama.attention.sliding_window=9 llama.context_length=64", "", TG_OK,
+      "\"model_type\":\"mistral\"" },
+    { LLAMA "llama.attention.sliding_window=64 llama.context_length=64", "", TG_OK,
+      "\"model_type\":\"llama\"" },
+    { LLAMA, "", TG_OK, "\"attention_bias\":false,\"mlp_bias\":false" },
     /* windows */
     { GEMMA, "", TG_OK, "\"query_pre_attn_scalar\":256" },
     { GEMMA, "", TG_OK, "\"rope_local_base_freq\":10000" },

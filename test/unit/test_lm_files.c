@@ -92,8 +92,8 @@ static void configurations(void **state) {
         { NULL, NULL, TG_OK, "" },
         { "\"qwen2\"", "\"mamba\"", TG_E_UNSUPPORTED, "bert, have mamba" },
         { "\"silu\"", "\"relu\"", TG_E_UNSUPPORTED, "hidden_act: want silu, have relu" },
-        { "\"default\"", "\"yarn\"", TG_E_UNSUPPORTED,
-          "want default, linear or llama3, have yarn" },
+        { "\"default\"", "\"dynamic\"", TG_E_UNSUPPORTED,
+          "want default, linear, yarn or llama3, have dynamic" },
         { "\"default\"",
           "\"llama3\", \"factor\": 8.0, \"low_freq_factor\": 4.0, \"high_freq_factor\": 4.0, "
           "\"original_max_position_embeddings\": 64",

@@ -49,6 +49,8 @@ SIZES = dict(vocab_size=V, hidden_size=C, intermediate_size=M, num_attention_hea
              num_hidden_layers=2, max_position_embeddings=64, bos_token_id=0, eos_token_id=1, pad_token_id=None)
 LLAMA3 = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 32, "rope_theta": 500.0}
+LONGROPE = {"rope_type": "longrope", "rope_theta": 500.0, "partial_rotary_factor": 0.75,
+            "original_max_position_embeddings": 16, "short_factor": [1.0, 1.25, 1.5], "long_factor": [1.0, 3.0, 8.0]}
 
 
 def families():
@@ -68,6 +70,13 @@ def families():
     yield "phi3", tf.Phi3ForCausalLM(tf.Phi3Config(
         tie_word_embeddings=False, sliding_window=10, resid_pdrop=0, embd_pdrop=0, attention_dropout=0,
         attn_implementation="eager", **SIZES)), True
+    yield "mistral", tf.MistralForCausalLM(tf.MistralConfig(
+        tie_word_embeddings=False, sliding_window=8, attn_implementation="eager", **SIZES)), False
+    plain = {k: v for k, v in SIZES.items() if k != "head_dim"}
+    yield "smollm3", tf.SmolLM3ForCausalLM(tf.SmolLM3Config(
+        tie_word_embeddings=True, attention_bias=True, mlp_bias=True, **(plain | {"num_hidden_layers": 4}))), False
+    yield "phi4", tf.Phi3ForCausalLM(tf.Phi3Config(
+        tie_word_embeddings=True, rope_parameters=LONGROPE, original_max_position_embeddings=16, **plain)), False
 
 
 def fill(model, gains_at):

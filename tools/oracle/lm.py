@@ -34,6 +34,10 @@ COMMON = dict(vocab_size=V, hidden_size=C, intermediate_size=M, num_attention_he
               eos_token_id=None, pad_token_id=None)
 ROPE3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
              original_max_position_embeddings=32, rope_theta=500.0)
+YARN = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=32, rope_theta=500.0)
+LONGROPE = dict(rope_type="longrope", rope_theta=500.0, partial_rotary_factor=0.75, original_max_position_embeddings=16,
+                short_factor=[1.0, 1.25, 1.5], long_factor=[1.0, 3.0, 8.0])
+ARCH = {"llama3": "llama", "mistral": "llama", "biases": "llama", "yarn": "qwen3", "phi4": "phi3"}
 
 
 def models():
@@ -61,6 +65,19 @@ def models():
     yield "lfm2", tf.Lfm2ForCausalLM(tf.Lfm2Config(
         num_hidden_layers=3, norm_eps=1e-5, layer_types=["conv", "full_attention", "conv"],
         block_multiple_of=16, **(plain | {"intermediate_size": 48})))
+    yield "mistral", tf.MistralForCausalLM(tf.MistralConfig(
+        num_hidden_layers=2, rms_norm_eps=1e-5, tie_word_embeddings=False, sliding_window=5, **COMMON))
+    yield "biases", tf.LlamaForCausalLM(tf.LlamaConfig(
+        num_hidden_layers=2, rms_norm_eps=1e-5, tie_word_embeddings=True, attention_bias=True, mlp_bias=True,
+        **COMMON))
+    yield "smollm3", tf.SmolLM3ForCausalLM(tf.SmolLM3Config(
+        num_hidden_layers=4, rms_norm_eps=1e-6, tie_word_embeddings=True, rope_theta=500.0, **plain))
+    yield "yarn", tf.Qwen3ForCausalLM(tf.Qwen3Config(
+        num_hidden_layers=2, rms_norm_eps=1e-6, tie_word_embeddings=True, attention_bias=True, rope_parameters=YARN,
+        **(COMMON | {"head_dim": 16})))
+    yield "phi4", tf.Phi3ForCausalLM(tf.Phi3Config(
+        num_hidden_layers=2, rms_norm_eps=1e-5, tie_word_embeddings=True, rope_parameters=LONGROPE,
+        original_max_position_embeddings=16, **plain))
 
 
 NAMES = {"self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up",
@@ -135,7 +152,7 @@ def mlp_of(model):
 
 
 def write(name, model, split=False):
-    arch = "llama" if name == "llama3" else name
+    arch = ARCH.get(name, name)
     c = model.config
     split = dict(split_max_tensors=8) if split else {}
     w = gguf.GGUFWriter(os.path.join(OUT, name + ("-split" if split else "") + ".gguf"), arch, **split)
@@ -156,15 +173,25 @@ def write(name, model, split=False):
     rope = c.rope_parameters
     full = rope["full_attention"] if arch == "gemma3" else rope
     w.add_rope_freq_base(full["rope_theta"])
+    if name == "yarn":
+        w.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+        w.add_rope_scaling_factor(full["factor"])
+        w.add_rope_scaling_orig_ctx_len(full["original_max_position_embeddings"])
+    if name == "phi4":
+        w.add_rope_dimension_count(int(head * full["partial_rotary_factor"]))
+        w.add_rope_scaling_orig_ctx_len(full["original_max_position_embeddings"])
+        w.add_rope_scaling_attn_factors(model.model.rotary_emb.attention_scaling)
+        for kind in "long", "short":
+            w.add_tensor(f"rope_factors_{kind}.weight", np.array(full[kind + "_factor"], dtype=np.float32))
     if getattr(c, "sliding_window", None):
         w.add_sliding_window(c.sliding_window)
     for key, t in model.state_dict().items():
         if key == "lm_head.weight" and c.tie_word_embeddings:
             continue
         x = t.numpy()
-        if arch == "llama" and "q_proj" in key:
+        if arch in ("llama", "smollm3") and "q_proj" in key:
             x = pairs(x, c.num_attention_heads)
-        if arch == "llama" and "k_proj" in key:
+        if arch in ("llama", "smollm3") and "k_proj" in key:
             x = pairs(x, c.num_key_value_heads)
         if arch == "gemma3" and "norm" in key:
             x = x + np.float32(1)

@@ -92,7 +92,8 @@ static bool fuse(tg_graph *g, tg_node *n) {
     if (keep->op != TG_OP_kv_append || keep->in[1] != qkv || keep->in[2] != n->in[2] ||
         keep->in[3] != n->in[3] || tg_single_user(g, n->in[1]) != n)
         return false;
-    const bool turns = rope->op == TG_OP_rope && tg_count_uses(g, qkv) == 2;
+    const bool turns = rope->op == TG_OP_rope && tg_count_uses(g, qkv) == 2 &&
+                       rope->in[1]->type.dim[1] == (size_t)size;
     n->op = TG_OP_attention_step;
     n->n_in = 7;
     n->n_out = 2;

@@ -3,12 +3,12 @@
  * rope - query and key heads turned by their positions, after a norm of each head where there is
  * one.
  *
- *   in 0   qkv [B,T,(H+2K)*D] or [T,..]     in 1  table [T,D] of rope_table
+ *   in 0   qkv [B,T,(H+2K)*D] or [T,..]     in 1  table [T,R] of rope_table, R at most D
  *   in 2   q_norm [D] optional              in 3  k_norm [D] optional
  *   out 0  qkv, may be the same memory; value heads pass through
  *   i[0] H   i[1] K   i[2] D   f[0] eps of the norms
  *
- *   (x[i], x[i + D/2])  <-  (x[i] cos - x[i + D/2] sin,  x[i + D/2] cos + x[i] sin)    i < D/2
+ *   (x[i], x[i + R/2])  <-  (x[i] cos - x[i + R/2] sin,  x[i + R/2] cos + x[i] sin)    i < R/2
  *
  * Files whose rows pair (2i, 2i + 1) instead have their rows put in this order when they are
  * loaded. Backward needs qkv where there are norms, and else the table alone.
@@ -25,14 +25,14 @@ static void infer(tg_graph *g, tg_node *n) {
 
 static void ref(const tg_args *a) {
     const tg_heads s = tg_heads_of(&a->attr);
-    const size_t tokens = a->in_type[1].dim[0];
+    const size_t tokens = a->in_type[1].dim[0], turned = a->in_type[1].dim[1];
     for (size_t r = 0; r < tg_type_rows(&a->in_type[0]); r++) {
         const TG_REAL *x = (const TG_REAL *)a->in[0] + r * s.row;
-        const TG_REAL *table = (const TG_REAL *)a->in[1] + r % tokens * s.size;
+        const TG_REAL *table = (const TG_REAL *)a->in[1] + r % tokens * turned;
         TG_REAL *y = (TG_REAL *)a->out[0] + r * s.row;
         for (size_t h = 0; h < s.n_q + s.n_kv; h++)
             tg_rope_turn(x + h * s.size, y + h * s.size, h < s.n_q ? a->in[2] : a->in[3], table,
-                         s.size, (double)a->attr.f[0]);
+                         turned, s.size, (double)a->attr.f[0]);
         for (size_t i = tg_heads_v(&s, 0); i < s.row; i++) y[i] = x[i];
     }
 }
@@ -45,22 +45,25 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
     if (in[3]) din[3] = tg_out(din[0], 2);
 }
 
-#define CASE(type, t, h, k, d, ...)                                                                \
-    { .in = { type, TG_T2(F32, t, d), __VA_ARGS__ },                                               \
+#define CASE(type, t, h, k, d, turned, ...)                                                        \
+    { .in = { type, TG_T2(F32, t, turned), __VA_ARGS__ },                                          \
       .attr = { .i = { h, k, d }, .f = { 1e-6f } },                                                \
       .tol = 2e-6 }
 #define ROWS(t, h, k, d)     TG_T2(F32, t, ((h) + 2 * (k)) * (d))
 #define WHOLE(b, t, h, k, d) TG_T3(F32, b, t, ((h) + 2 * (k)) * (d))
 static const tg_case cases[] = {
-    CASE(ROWS(1, 1, 1, 2), 1, 1, 1, 2, TG_ABSENT),
-    CASE(ROWS(3, 9, 3, 64), 3, 9, 3, 64, TG_ABSENT),
-    CASE(ROWS(5, 2, 1, 34), 5, 2, 1, 34, TG_T1(F32, 34), TG_T1(F32, 34)),
-    CASE(ROWS(1, 4, 1, 256), 1, 4, 1, 256, TG_T1(F32, 256), TG_T1(F32, 256)),
-    CASE(ROWS(17, 2, 2, 16), 17, 2, 2, 16, TG_ABSENT, TG_T1(F32, 16)),
-    CASE(WHOLE(1, 1, 1, 1, 2), 1, 1, 1, 2, TG_T1(F32, 2), TG_T1(F32, 2)),
-    CASE(WHOLE(3, 2, 2, 1, 30), 2, 2, 1, 30, TG_ABSENT),
-    CASE(WHOLE(2, 31, 2, 1, 32), 31, 2, 1, 32, TG_T1(F32, 32), TG_T1(F32, 32)),
-    CASE(WHOLE(3, 11, 4, 2, 34), 11, 4, 2, 34, TG_T1(F32, 34), TG_ABSENT),
+    CASE(ROWS(1, 1, 1, 2), 1, 1, 1, 2, 2, TG_ABSENT),
+    CASE(ROWS(3, 9, 3, 64), 3, 9, 3, 64, 64, TG_ABSENT),
+    CASE(ROWS(5, 2, 1, 34), 5, 2, 1, 34, 34, TG_T1(F32, 34), TG_T1(F32, 34)),
+    CASE(ROWS(1, 4, 1, 256), 1, 4, 1, 256, 256, TG_T1(F32, 256), TG_T1(F32, 256)),
+    CASE(ROWS(17, 2, 2, 16), 17, 2, 2, 16, 16, TG_ABSENT, TG_T1(F32, 16)),
+    CASE(WHOLE(1, 1, 1, 1, 2), 1, 1, 1, 2, 2, TG_T1(F32, 2), TG_T1(F32, 2)),
+    CASE(WHOLE(3, 2, 2, 1, 30), 2, 2, 1, 30, 30, TG_ABSENT),
+    CASE(WHOLE(2, 31, 2, 1, 32), 31, 2, 1, 32, 32, TG_T1(F32, 32), TG_T1(F32, 32)),
+    CASE(ROWS(5, 3, 1, 32), 5, 3, 1, 32, 24, TG_ABSENT),
+    CASE(ROWS(1, 4, 2, 128), 1, 4, 2, 128, 96, TG_ABSENT),
+    CASE(WHOLE(2, 7, 2, 1, 38), 7, 2, 1, 38, 2, TG_T1(F32, 38), TG_T1(F32, 38)),
+    CASE(WHOLE(3, 11, 4, 2, 34), 11, 4, 2, 34, 34, TG_T1(F32, 34), TG_ABSENT),
 };
 
 static const char *const wgsl[] = {

@@ -15,9 +15,9 @@ static size_t units(const tg_args *a) {
 }
 
 /* y may be x: both elements of a pair are read before either is written. */
-static void turn(const float *x, float *y, const float *norm, const float *table, size_t d,
-                 float eps) {
-    const size_t half = d / 2;
+static void turn(const float *x, float *y, const float *norm, const float *table, size_t turned,
+                 size_t d, float eps) {
+    const size_t half = turned / 2;
     const tg_v scale = tg_vset(norm ? rms_scale(x, d, eps) : 1);
     for (size_t i = 0; i < half; i += 16) {
         const size_t n = tg_min_size(16, half - i);
@@ -30,19 +30,25 @@ static void turn(const float *x, float *y, const float *norm, const float *table
         tg_vstore_n(y + i, tg_vfnma(q, s, tg_vmul(p, c)), n);
         tg_vstore_n(y + half + i, tg_vfma(p, s, tg_vmul(q, c)), n);
     }
+    for (size_t i = turned; i < d; i += 16) {
+        const size_t n = tg_min_size(16, d - i);
+        tg_v p = tg_vload_n(x + i, n);
+        if (norm) p = tg_vmul(tg_vmul(p, scale), tg_vload_n(norm + i, n));
+        tg_vstore_n(y + i, p, n);
+    }
 }
 
 static void run(const tg_args *a, size_t begin, size_t end) {
     const tg_heads s = tg_heads_of(&a->attr);
     const size_t stop = tg_min_size(end * unit_rows(a), tg_type_rows(&a->in_type[0]));
-    const size_t tokens = a->in_type[1].dim[0];
+    const size_t tokens = a->in_type[1].dim[0], turned = a->in_type[1].dim[1];
     for (size_t r = begin * unit_rows(a); r < stop; r++) {
         const float *x = (const float *)a->in[0] + r * s.row;
-        const float *table = (const float *)a->in[1] + r % tokens * s.size;
+        const float *table = (const float *)a->in[1] + r % tokens * turned;
         float *y = (float *)a->out[0] + r * s.row;
         for (size_t h = 0; h < s.n_q + s.n_kv; h++)
-            turn(x + h * s.size, y + h * s.size, h < s.n_q ? a->in[2] : a->in[3], table, s.size,
-                 a->attr.f[0]);
+            turn(x + h * s.size, y + h * s.size, h < s.n_q ? a->in[2] : a->in[3], table, turned,
+                 s.size, a->attr.f[0]);
         if (y != x)
             memcpy(y + tg_heads_v(&s, 0), x + tg_heads_v(&s, 0), s.n_kv * s.size * sizeof *y);
     }

@@ -30,9 +30,11 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
         for (var i = lane; i < d; i += 64u) { y[at + i] = qkv[at + i]; }
         return;
     }
-    let angle = row % in_rows(1u) * d;
-    let half = d / 2u;
+    let size = op.ins[1].cols;
+    let angle = row % in_rows(1u) * size;
+    let half = size / 2u;
     let is_query = head < u32(op.i0);
+    for (var i = size + lane; i < d; i += 64u) { y[at + i] = normed(is_query, scale, at, i); }
     for (var i = lane; i < half; i += 64u) {
         let p = normed(is_query, scale, at, i);
         let q = normed(is_query, scale, at, half + i);

@@ -4,11 +4,11 @@
  * their norm where there is one.
  *
  *   dz = dy turned by minus the angle:
- *     (dz[i], dz[i + D/2]) = (dy[i] cos + dy[i + D/2] sin,  dy[i + D/2] cos - dy[i] sin)
+ *     (dz[i], dz[i + R/2]) = (dy[i] cos + dy[i + R/2] sin,  dy[i + R/2] cos - dy[i] sin)
  *   without a norm  dx = dz;  with one, s = 1 / sqrt(mean(x^2) + eps), h = x * s, e = dz * norm:
  *   dx = s * (e - h * sum(e * h) / D)      dnorm = sum of dz * h over rows and heads
  *
- *   in 0  dy, qkv's gradient [B,T,(H+2K)*D] or [T,..]    in 1  table [T,D]
+ *   in 0  dy, qkv's gradient [B,T,(H+2K)*D] or [T,..]    in 1  table [T,R]
  *   in 2  qkv as it went into rope, absent where there are no norms
  *   in 3  q_norm [D] optional    in 4  k_norm [D] optional
  *   out 0  dqkv, may be the same memory as dy; value heads pass through
@@ -31,9 +31,11 @@ static void infer(tg_graph *g, tg_node *n) {
 }
 
 /* dx may be dy: both elements of a pair are read before either is written. */
-static void turn_back(const TG_REAL *dy, TG_REAL *dx, const TG_REAL *table, size_t d) {
-    for (size_t i = 0; i < d / 2; i++) {
-        const size_t j = i + d / 2;
+static void turn_back(const TG_REAL *dy, TG_REAL *dx, const TG_REAL *table, size_t turned,
+                      size_t d) {
+    for (size_t i = turned; i < d; i++) dx[i] = dy[i];
+    for (size_t i = 0; i < turned / 2; i++) {
+        const size_t j = i + turned / 2;
         const double p = (double)dy[i], q = (double)dy[j];
         const double c = (double)table[i], s = (double)table[j];
         dx[i] = (TG_REAL)(p * c + q * s);
@@ -59,17 +61,17 @@ static void norm_back(const TG_REAL *x, TG_REAL *dx, const TG_REAL *norm, TG_REA
 
 static void ref(const tg_args *a) {
     const tg_heads s = tg_heads_of(&a->attr);
-    const size_t tokens = a->in_type[1].dim[0];
+    const size_t tokens = a->in_type[1].dim[0], turned = a->in_type[1].dim[1];
     for (int k = 1; k <= 2; k++)
         for (size_t i = 0; i < s.size && !(a->acc >> k & 1); i++) ((TG_REAL *)a->out[k])[i] = 0;
     for (size_t r = 0; r < tg_type_rows(&a->in_type[0]); r++) {
         const TG_REAL *dy = (const TG_REAL *)a->in[0] + r * s.row;
-        const TG_REAL *table = (const TG_REAL *)a->in[1] + r % tokens * s.size;
+        const TG_REAL *table = (const TG_REAL *)a->in[1] + r % tokens * turned;
         TG_REAL *dx = (TG_REAL *)a->out[0] + r * s.row;
         for (size_t h = 0; h < s.n_q + s.n_kv; h++) {
             const size_t at = h * s.size;
             const int k = h < s.n_q ? 0 : 1;
-            turn_back(dy + at, dx + at, table, s.size);
+            turn_back(dy + at, dx + at, table, turned, s.size);
             if (a->in[3 + k])
                 norm_back((const TG_REAL *)a->in[2] + r * s.row + at, dx + at, a->in[3 + k],
                           a->out[1 + k], s.size, (double)a->attr.f[0]);
@@ -78,8 +80,8 @@ static void ref(const tg_args *a) {
     }
 }
 
-#define CASE(type, qkv, t, h, k, d, q_norm, k_norm, add)                                           \
-    { .in = { type, TG_T2(F32, t, d), qkv, q_norm, k_norm },                                       \
+#define CASE(type, qkv, t, h, k, d, turned, q_norm, k_norm, add)                                   \
+    { .in = { type, TG_T2(F32, t, turned), qkv, q_norm, k_norm },                                  \
       .attr = { .i = { h, k, d }, .f = { 1e-6f } },                                                \
       .tol = 1e-5,                                                                                 \
       .acc = (add) }
@@ -88,14 +90,17 @@ static void ref(const tg_args *a) {
 #define WHOLE(b, t, h, k, d) TG_T3(F32, b, t, ((h) + 2 * (k)) * (d))
 /* Rows around a chunk of 32, halves of heads around a vector. */
 static const tg_case cases[] = {
-    CASE(ROWS(1, 1, 1, 2), TG_ABSENT, 1, 1, 1, 2, TG_ABSENT, TG_ABSENT, 0),
-    CASE(WHOLE(2, 3, 9, 3, 64), TG_ABSENT, 3, 9, 3, 64, TG_ABSENT, TG_ABSENT, 6),
-    CASE(WHOLE(1, 1, 1, 1, 2), WHOLE(1, 1, 1, 1, 2), 1, 1, 1, 2, NORM(2), NORM(2), 0),
-    CASE(WHOLE(2, 5, 2, 1, 34), WHOLE(2, 5, 2, 1, 34), 5, 2, 1, 34, NORM(34), NORM(34), 6),
-    CASE(WHOLE(1, 31, 2, 2, 32), WHOLE(1, 31, 2, 2, 32), 31, 2, 2, 32, NORM(32), NORM(32), 2),
-    CASE(WHOLE(2, 16, 2, 1, 30), WHOLE(2, 16, 2, 1, 30), 16, 2, 1, 30, TG_ABSENT, NORM(30), 0),
-    CASE(WHOLE(3, 11, 4, 2, 16), WHOLE(3, 11, 4, 2, 16), 11, 4, 2, 16, NORM(16), TG_ABSENT, 4),
-    CASE(WHOLE(1, 67, 4, 1, 128), WHOLE(1, 67, 4, 1, 128), 67, 4, 1, 128, NORM(128), NORM(128), 0),
+    CASE(ROWS(1, 1, 1, 2), TG_ABSENT, 1, 1, 1, 2, 2, TG_ABSENT, TG_ABSENT, 0),
+    CASE(WHOLE(2, 3, 9, 3, 64), TG_ABSENT, 3, 9, 3, 64, 64, TG_ABSENT, TG_ABSENT, 6),
+    CASE(WHOLE(1, 1, 1, 1, 2), WHOLE(1, 1, 1, 1, 2), 1, 1, 1, 2, 2, NORM(2), NORM(2), 0),
+    CASE(WHOLE(2, 5, 2, 1, 34), WHOLE(2, 5, 2, 1, 34), 5, 2, 1, 34, 34, NORM(34), NORM(34), 6),
+    CASE(WHOLE(1, 31, 2, 2, 32), WHOLE(1, 31, 2, 2, 32), 31, 2, 2, 32, 32, NORM(32), NORM(32), 2),
+    CASE(WHOLE(2, 16, 2, 1, 30), WHOLE(2, 16, 2, 1, 30), 16, 2, 1, 30, 30, TG_ABSENT, NORM(30), 0),
+    CASE(WHOLE(3, 11, 4, 2, 16), WHOLE(3, 11, 4, 2, 16), 11, 4, 2, 16, 16, NORM(16), TG_ABSENT, 4),
+    CASE(WHOLE(2, 5, 2, 1, 48), TG_ABSENT, 5, 2, 1, 48, 36, TG_ABSENT, TG_ABSENT, 0),
+    CASE(WHOLE(2, 5, 2, 1, 34), WHOLE(2, 5, 2, 1, 34), 5, 2, 1, 34, 10, NORM(34), NORM(34), 6),
+    CASE(WHOLE(1, 67, 4, 1, 128), WHOLE(1, 67, 4, 1, 128), 67, 4, 1, 128, 128, NORM(128), NORM(128),
+         0),
 };
 
 static const char *const wgsl[] = {

@@ -22,8 +22,8 @@ static size_t scratch_bytes(const tg_args *a) {
 static size_t chunk_units(const tg_args *a) { return parts_of(a).chunks; }
 
 /* dx may be dy: both elements of a pair are read before either is written. */
-static void turn_back(const float *dy, float *dx, const float *table, size_t d) {
-    const size_t half = d / 2;
+static void turn_back(const float *dy, float *dx, const float *table, size_t turned, size_t d) {
+    const size_t half = turned / 2;
     for (size_t i = 0; i < half; i += 16) {
         const size_t n = tg_min_size(16, half - i);
         const tg_v p = tg_vload_n(dy + i, n), q = tg_vload_n(dy + half + i, n);
@@ -31,6 +31,7 @@ static void turn_back(const float *dy, float *dx, const float *table, size_t d) 
         tg_vstore_n(dx + i, tg_vfma(q, s, tg_vmul(p, c)), n);
         tg_vstore_n(dx + half + i, tg_vfnma(p, s, tg_vmul(q, c)), n);
     }
+    if (dx != dy && turned < d) memcpy(dx + turned, dy + turned, (d - turned) * sizeof *dx);
 }
 
 /* dx holds the gradient of the norm's result, and then that of x; dnorm is whole vectors. */
@@ -54,14 +55,15 @@ static void norm_back(const float *x, float *dx, const float *norm, float *dnorm
 }
 
 static void run_row(const tg_args *a, const tg_heads *s, size_t row, float *const part[2]) {
-    const size_t tokens = a->in_type[1].dim[0], v = tg_heads_v(s, 0);
+    const size_t tokens = a->in_type[1].dim[0], turned = a->in_type[1].dim[1];
+    const size_t v = tg_heads_v(s, 0);
     const float *dy = (const float *)a->in[0] + row * s->row, *x = a->in[2];
-    const float *table = (const float *)a->in[1] + row % tokens * s->size;
+    const float *table = (const float *)a->in[1] + row % tokens * turned;
     float *dx = (float *)a->out[0] + row * s->row;
     for (size_t h = 0; h < s->n_q + s->n_kv; h++) {
         const size_t at = h * s->size;
         const int k = h < s->n_q ? 0 : 1;
-        turn_back(dy + at, dx + at, table, s->size);
+        turn_back(dy + at, dx + at, table, turned, s->size);
         if (a->in[3 + k])
             norm_back(x + row * s->row + at, dx + at, a->in[3 + k], part[k], s->size, a->attr.f[0]);
     }

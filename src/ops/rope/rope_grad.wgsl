@@ -14,7 +14,8 @@
 
 // Element i of a head's dy, turned back.
 fn back(at: u32, angle: u32, i: u32) -> f32 {
-    let half = u32(op.i2) / 2u;
+    let half = op.ins[1].cols / 2u;
+    if (i >= 2u * half) { return dy[at + i]; }
     if (i < half) {
         return dy[at + i] * table[angle + i] + dy[at + half + i] * table[angle + half + i];
     }
@@ -33,7 +34,7 @@ fn by_head(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count:
     let head = group % heads;
     if (row >= op.ins[0].rows) { return; }
     let at = group * d;
-    let angle = row % op.ins[1].rows * d;
+    let angle = row % op.ins[1].rows * op.ins[1].cols;
     let is_query = head < u32(op.i0);
     if (head >= turned) {
         for (var i = lane; i < d; i += 64u) { first[at + i] = dy[at + i]; }
@@ -84,7 +85,7 @@ fn parts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: v
     for (var r = part * 64u; r < min(rows, part * 64u + 64u); r++) {
         for (var h = head; h < end; h++) {
             let at = (r * heads + h) * d;
-            sum = fma(back(at, r % op.ins[1].rows * d, i), x[at + i] * scratch[r * turned + h], sum);
+            sum = fma(back(at, r % op.ins[1].rows * op.ins[1].cols, i), x[at + i] * scratch[r * turned + h], sum);
         }
     }
     scratch[rows * turned + part * 2u * d + c] = sum;

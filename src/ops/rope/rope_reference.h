@@ -8,17 +8,25 @@
 #include "base/math.h"
 #include "ir/op.h"
 
-/* y [d] of x [d], after an RMS norm by norm [d] unless that is NULL; table [d]: see rope.c. */
+/* Of a table: see rope_table.c. */
+static inline double tg_rope_scale(const tg_attr *attr) {
+    return attr->f[0] > 0 ? (double)attr->f[0] : 1;
+}
+
+/* y [d] of x [d], after an RMS norm by norm [d] unless that is NULL; the first `turned` elements by
+ * table [turned]: see rope.c. */
 static inline void tg_rope_turn(const TG_REAL *x, TG_REAL *y, const TG_REAL *norm,
-                                const TG_REAL *table, size_t d, double eps) {
+                                const TG_REAL *table, size_t turned, size_t d, double eps) {
     double scale = 1;
     if (norm) {
         double sum = 0;
         for (size_t i = 0; i < d; i++) sum += (double)x[i] * (double)x[i];
         scale = 1 / tg_sqrt(sum / (double)d + eps);
     }
-    for (size_t i = 0; i < d / 2; i++) {
-        const size_t j = i + d / 2;
+    for (size_t i = turned; i < d; i++)
+        y[i] = (TG_REAL)((double)x[i] * scale * (norm ? (double)norm[i] : 1));
+    for (size_t i = 0; i < turned / 2; i++) {
+        const size_t j = i + turned / 2;
         const double p = (double)x[i] * scale * (norm ? (double)norm[i] : 1);
         const double q = (double)x[j] * scale * (norm ? (double)norm[j] : 1);
         const double c = (double)table[i], s = (double)table[j];

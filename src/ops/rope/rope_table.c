@@ -2,8 +2,9 @@
 /*
  * rope_table - the angles of rotary positions, once for all layers that turn by the same ones.
  *
- *   in 0   like                                                            in 1  freq [D/2]
- *   out 0  table [T,D]: cosines [D/2], then sines [D/2], of the angle pos[t] * freq[i]
+ *   in 0   like                                                            in 1  freq [R/2]
+ *   out 0  table [T,R]: cosines [R/2], then sines [R/2], of the angle pos[t] * freq[i], times f[0]
+ *   f[0]   0: 1; above it, what YaRN and longrope stretch queries and keys by
  *   i[0]   1: like is at [T,2] i32, rows of sessions (ops/attention/pages.h); pos[t] = at[t,1]
  *          0: like is [B,T] or [B,T,..], whole sequences, of which only the shape is looked at;
  *             pos[t] = t
@@ -14,6 +15,7 @@
  */
 #include "base/math.h"
 #include "ops/build.h"
+#include "ops/rope/rope_reference.h"
 #include "ops/rules.h"
 #include "ops/shader.h"
 
@@ -33,12 +35,13 @@ static void ref(const tg_args *a) {
     const size_t rows = a->out_type[0].dim[0], half = a->in_type[1].dim[0];
     const int32_t *at = a->attr.i[0] ? a->in[0] : NULL;
     const TG_REAL *freq = a->in[1];
+    const double scale = tg_rope_scale(&a->attr);
     TG_REAL *y = a->out[0];
     for (size_t t = 0; t < rows; t++) {
         for (size_t i = 0; i < half; i++) {
             const float angle = (float)(at ? at[2 * t + 1] : (int32_t)t) * (float)freq[i];
-            y[2 * half * t + i] = (TG_REAL)tg_cos((double)angle);
-            y[2 * half * t + half + i] = (TG_REAL)tg_sin((double)angle);
+            y[2 * half * t + i] = (TG_REAL)(tg_cos((double)angle) * scale);
+            y[2 * half * t + half + i] = (TG_REAL)(tg_sin((double)angle) * scale);
         }
     }
 }
@@ -57,6 +60,7 @@ static const tg_case cases[] = {
     ROWS(5, 67, { 0, 20000, 5 }),
     ROWS(11, 7, { 2, 9, 4 }, { 0, 0, 1 }, { 1, 30000, 6 }),
     CASE(TG_T2(I32, 2, 1), 1),
+    { .in = { TG_T2(I32, 5, 33), TG_T1(F32, 12) }, .attr = { .f = { 1.5f } }, .tol = 2e-7 },
     CASE(TG_T2(I32, 3, 17), 16),
     CASE(TG_T3(F32, 2, 5, 3), 3),
 };

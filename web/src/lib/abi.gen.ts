@@ -33,6 +33,12 @@ export const STATUS = {
   E_INTERNAL: -13,
 } as const;
 
+export const tg_biases = {
+  TG_BIAS_QKV: 1,
+  TG_BIAS_OUT: 2,
+  TG_BIAS_MLP: 4,
+} as const;
+
 export const tg_layer_kind = {
   TG_LAYER_ATTENTION: 97,
   TG_LAYER_CONV: 99,
@@ -168,7 +174,7 @@ export const STRUCTS = {
     },
   },
   tg_model_config: {
-    size: [592, 600],
+    size: [608, 616],
     members: {
       layers: ['i32', 0, 0],
       width: ['i32', 4, 4],
@@ -189,34 +195,38 @@ export const STRUCTS = {
       ropeBase0: ['f32', 64, 68],
       ropeBase1: ['f32', 68, 72],
       ropeFactor: ['f32', 72, 76],
-      convTaps: ['i32', 76, 80],
-      layerKind: ['chars', 80, 84, 512],
+      biases: ['i32', 76, 80],
+      ropeSize: ['i32', 80, 84],
+      ropeOriginal: ['i32', 84, 88],
+      ropeScale: ['f32', 88, 92],
+      convTaps: ['i32', 92, 96],
+      layerKind: ['chars', 96, 100, 512],
     },
   },
   tg_preset: {
-    size: [608, 624],
+    size: [624, 640],
     members: {
       name: ['text', 0, 0],
       config: ['tg_model_config', 4, 8],
-      batch: ['i32', 596, 608],
-      steps: ['i32', 600, 612],
-      doc: ['text', 604, 616],
+      batch: ['i32', 612, 624],
+      steps: ['i32', 616, 628],
+      doc: ['text', 620, 632],
     },
   },
   tg_model_info: {
-    size: [656, 672],
+    size: [672, 688],
     members: {
       family: ['text', 0, 0],
       config: ['tg_model_config', 4, 8],
-      params: ['u64', 600, 608],
-      weightBytes: ['u64', 608, 616],
-      format: ['text', 616, 624],
-      dtype: ['text', 620, 632],
-      step: ['i64', 624, 640],
-      loss: ['f64', 632, 648],
-      valLoss: ['f64', 640, 656],
-      hasMoments: ['bool', 648, 664],
-      usedPrev: ['bool', 649, 665],
+      params: ['u64', 616, 624],
+      weightBytes: ['u64', 624, 632],
+      format: ['text', 632, 640],
+      dtype: ['text', 636, 648],
+      step: ['i64', 640, 656],
+      loss: ['f64', 648, 664],
+      valLoss: ['f64', 656, 672],
+      hasMoments: ['bool', 664, 680],
+      usedPrev: ['bool', 665, 681],
     },
   },
   tg_convert_report: {
