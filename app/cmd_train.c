@@ -38,7 +38,7 @@ typedef struct values {
     double rope_base;
     int64_t steps, batch, accum, warmup, eval_every, eval_windows, patience;
     int64_t sample_every, sample_tokens, save_every;
-    double lr, min_lr, decay, clip, weight_decay, val, beta1, beta2, eps;
+    double lr, min_lr, decay, clip, weight_decay, val, beta1, beta2, eps, dropout;
     int schedule;
     uint64_t seed;
     bool quiet, hold_lr, skip_bad_steps, no_save, stop_on_save_error, force;
@@ -109,6 +109,8 @@ static const tg_option run_options[] = {
     TG_REAL("--decay", values, decay, 0, 1, "SHARE",
             "last part of a wsd run, where the rate falls"),
     TG_REAL("--weight-decay", values, weight_decay, 0, 10, "X", "on matrices and embeddings"),
+    TG_REAL("--dropout", values, dropout, 0, 0.99, "X",
+            "share of activations left out at random in training; 0: none"),
     TG_REAL("--beta1", values, beta1, 0, 0.999999, "X", "of AdamW: decay of the gradient's mean"),
     TG_REAL("--beta2", values, beta2, 0, 0.99999999, "X", "of AdamW: decay of its square's mean"),
     TG_REAL("--eps", values, eps, 1e-30, 1, "X", "of AdamW: added to the square root"),
@@ -191,7 +193,7 @@ static const char *const fixed_by_resume[] = {
     "--min-lr",    "--decay",     "--clip",         "--weight-decay",
     "--seed",      "--val",       "--eval-windows", "--skip-bad-steps",
     "--beta1",     "--beta2",     "--eps",          "--row-tokens",
-    "--tokenizer",
+    "--tokenizer", "--dropout",
 };
 
 /* Only the sizes: they are the weights' own. Whatever says how to train is free, the seed as
@@ -307,6 +309,7 @@ static tg_train_options train_options(const values *v, const tg_preset *preset) 
     o.beta2 = v->beta2;
     o.eps = v->eps;
     o.clip = v->clip;
+    o.dropout = v->dropout;
     o.seed = v->seed;
     o.val_fraction = v->val;
     o.eval_every = v->eval_every >= 0 ? v->eval_every : eval_interval(&o);
@@ -797,6 +800,7 @@ int tg_cmd_train(int argc, char **argv) {
                  .warmup = d.warmup,
                  .decay = d.decay_fraction,
                  .clip = d.clip,
+                 .dropout = d.dropout,
                  .weight_decay = d.weight_decay,
                  .beta1 = d.beta1,
                  .beta2 = d.beta2,

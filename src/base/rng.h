@@ -13,7 +13,8 @@
  *   purpose    stream                      index
  *   INIT       ordinal of the tensor       number of the element / 4, in the file's [in,out] order
  *   BATCH      0                           (step * accum + micro) * batch + row
- *   DROPOUT    ordinal of the op           number of the element / 4, with the step mixed in
+ *   DROPOUT    place in the model          number of the element / 4 in its sequence, and
+ *                                          the sequence's row of the run: ops/dropout/mask.h
  *   SAMPLE     0                           number of the token in this generation
  *   STORIES    0                           number of the choice
  */

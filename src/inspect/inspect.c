@@ -166,9 +166,9 @@ static void report_rows(profile *p, tg_profile_fn report, void *user) {
  * that was profiled is no longer the run that it was. */
 static tg_status timed_step(tg_trainer *t, double *grad_ms, double *update_ms) {
     for (int32_t micro = 0; micro < t->o.accum; micro++) {
-        TG_TRY(tg_train_fill(t, t->step, micro));
         t->rt =
             (tg_scalars) { .accumulate = micro > 0, .step = (int32_t)(t->updates + 1), .lr = 0 };
+        TG_TRY(tg_train_fill(t, t->step, micro, &t->rt));
         tg_run run = { .step_ms = grad_ms };
         TG_TRY(tg_backend_run(t->ctx->backend, &t->plans.grad, &t->rt, &run));
     }

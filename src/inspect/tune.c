@@ -40,8 +40,8 @@ typedef struct tuning {
 
 static tg_status run_plan(tuning *u, double *step_ms) {
     tg_trainer *t = u->t;
-    TG_TRY(tg_train_fill(t, t->step, 0));
-    const tg_scalars rt = { .step = (int32_t)(t->updates + 1) };
+    tg_scalars rt = { .step = (int32_t)(t->updates + 1) };
+    TG_TRY(tg_train_fill(t, t->step, 0, &rt));
     tg_run run = { .step_ms = step_ms };
     return tg_backend_run(t->ctx->backend, u->plan, &rt, &run);
 }

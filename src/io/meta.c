@@ -50,6 +50,7 @@ static const train_field fields[] = {
     FIELD("keepBest", NULL, BOOL, keep_best),
     FIELD("holdLrAfter", NULL, INT64, hold_lr_after),
     FIELD("rowTokens", NULL, INT32, row_tokens),
+    FIELD("dropout", NULL, DOUBLE, dropout),
 };
 #undef FIELD
 #define N_FIELDS (sizeof fields / sizeof fields[0])

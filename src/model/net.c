@@ -112,7 +112,15 @@ static void name_after(tg_net *n, const char *name) {
 /* ------------------------------------------------------------------------------------------ words
  */
 
+/* What is added to the stream, with dropout where there is a rate. */
+static tg_value *add_branch(tg_net *n, tg_value *stream, tg_value *x) {
+    if (!(n->dropout > 0)) return tg_add(n->g, stream, x);
+    return tg_dropout(n->g, x, stream, n->dropout, n->n_dropped++);
+}
+
 tg_value *tg_net_tap(tg_net *n, tg_site site, tg_value *x) {
+    if (n->dropout > 0 && site == TG_SITE_STREAM && n->layer < 0)
+        x = tg_dropout(n->g, x, NULL, n->dropout, n->n_dropped++);
     return n->tap ? n->tap->at(n->tap->user, n->g, site, n->layer, x) : x;
 }
 
@@ -135,8 +143,8 @@ tg_value *tg_net_norm(tg_net *n, tg_value *x, const char *role) { return norm(n,
 
 tg_value *tg_net_norm_add(tg_net *n, tg_value *x, const char *role, tg_value *stream,
                           tg_site site) {
-    if (!n->tap) return norm(n, x, role, stream);
-    return tg_add(n->g, stream, tg_net_tap(n, site, norm(n, x, role, NULL)));
+    if (!n->tap && !(n->dropout > 0)) return norm(n, x, role, stream);
+    return add_branch(n, stream, tg_net_tap(n, site, norm(n, x, role, NULL)));
 }
 
 /* Gates, and what is added behind the product, are nodes of their own: the planner fuses them. */
@@ -151,7 +159,7 @@ tg_value *tg_net_linear(tg_net *n, tg_value *x, const char *role, int read) {
 
 tg_value *tg_net_project(tg_net *n, tg_value *x, const char *role, int read, tg_value *stream,
                          tg_site site) {
-    return tg_add(n->g, stream, tg_net_tap(n, site, tg_net_linear(n, x, role, read)));
+    return add_branch(n, stream, tg_net_tap(n, site, tg_net_linear(n, x, role, read)));
 }
 
 /* By the length that a text may have, and not by the one that it has: keys stay in the cache as
@@ -184,14 +192,15 @@ tg_value *tg_net_rope(tg_net *n, tg_value *qkv) {
  * it, its own tokens' included; so prefill and decode are one graph that differs in its rows. */
 tg_value *tg_net_attention(tg_net *n, tg_value *qkv, int32_t window) {
     const tg_model_config *c = n->config;
-    const tg_attr a = { .i = { c->heads, c->kv_heads, c->head_size, window },
-                        .f = { c->score_scale } };
+    tg_attr a = { .i = { c->heads, c->kv_heads, c->head_size, window }, .f = { c->score_scale } };
     tg_value *o;
     if (n->cache) {
         const tg_rows_value *rows = window > 0 ? &n->cache->window : &n->cache->all;
         tg_value *cache = tg_kv_append(n->g, n->cache->layers[n->layer], qkv, rows, &a);
         o = tg_attention_cached(n->g, qkv, cache, rows, &a);
     } else {
+        if (n->dropout > 0) a.i[4] = n->n_dropped++;
+        a.f[1] = n->dropout;
         o = tg_attention(n->g, qkv, &a);
     }
     return tg_net_tap(n, TG_SITE_HEADS, o);

@@ -45,6 +45,8 @@ typedef struct tg_net {
     tg_answers answers;
     int layer;                      /* -1 outside of the blocks */
     tg_value *turn[TG_FREQ_TABLES]; /* tables of rotary positions, once they are made */
+    float dropout;     /* rate of training: of embeddings, attention's weights, ends of branches */
+    int32_t n_dropped; /* places that have it so far: their streams */
 } tg_net;
 
 /* A net of whole sequences, whose weights are floats of one array. */
@@ -81,7 +83,8 @@ tg_value *tg_net_attention(tg_net *n, tg_value *qkv, int32_t window);
  * the cache has. */
 tg_value *tg_net_short_conv(tg_net *n, tg_value *z, const char *role);
 
-/* x, or what somebody puts in its place. */
+/* x, or what somebody puts in its place. The stream outside of the blocks, which is where it
+ * begins, has dropout first. */
 tg_value *tg_net_tap(tg_net *n, tg_site site, tg_value *x);
 
 /* The answer out of the stream behind the last block: of the rows that are asked for their final

@@ -73,6 +73,12 @@ static inline tg_value *tg_matmul_rows(tg_graph *g, tg_value *a, tg_value *const
                                        tg_value *bias, int trans) {
     return TG_APPLY(g, matmul, (&(tg_attr) { .i = { trans } }), a, b[0], bias, NULL, b[1], b[2]);
 }
+/* y = x * mask (+ around): dropout at a rate, the mask drawn for this place in the model (stream)
+ * x, y [B, ..]   around as x, or NULL */
+static inline tg_value *tg_dropout(tg_graph *g, tg_value *x, tg_value *around, float rate,
+                                   int32_t stream) {
+    return TG_APPLY(g, dropout, (&(tg_attr) { .i = { stream }, .f = { rate } }), x, around);
+}
 /* db [C] = sum over rows of dy [.., C] (accumulates): the gradient of a bias */
 static inline tg_value *tg_bias_grad(tg_graph *g, tg_value *dy) {
     return TG_APPLY(g, bias_grad, NULL, dy);

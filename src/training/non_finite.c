@@ -72,7 +72,8 @@ static tg_status find_in_steps(tg_trainer *t, double deadline_ms, char *name, si
                                bool *found) {
     tg_finding *f = &t->finding;
     for (; f->micro < t->o.accum; f->micro++, f->at = 0) {
-        if (f->at == 0 && !tg_run_begun(&f->run)) TG_TRY(tg_train_fill(t, t->step, f->micro));
+        if (f->at == 0 && !tg_run_begun(&f->run))
+            TG_TRY(tg_train_fill(t, t->step, f->micro, &t->rt));
         t->rt.accumulate = f->micro > 0;
         while (f->at < t->plans.grad.n_steps) {
             TG_TRY(find_in_step(t, deadline_ms, f->at, name, name_bytes, found));

@@ -30,6 +30,7 @@ tg_status tg_train_options_check(tg_ctx *err, const tg_train_options *o) {
     TG_TRY(want(err, "schedule", o->schedule, TG_CONSTANT, TG_WSD));
     TG_TRY(want(err, "warmup", (double)o->warmup, 0, (double)o->steps));
     TG_TRY(want(err, "decay_fraction", o->decay_fraction, 0, 1));
+    TG_TRY(want(err, "dropout", o->dropout, 0, 0.99));
     TG_TRY(want(err, "weight_decay", o->weight_decay, 0, 100));
     TG_TRY(want(err, "beta1", o->beta1, 0, 0.999999));
     TG_TRY(want(err, "beta2", o->beta2, 0, 0.99999999));
@@ -226,13 +227,18 @@ void tg_train_free(tg_trainer *t) {
  */
 
 /* Rows are numbered through the whole run: step, then micro-step, then row. So accum 2 with batch 8
- * sees the windows that accum 1 with batch 16 sees. */
-tg_status tg_train_fill(tg_trainer *t, int64_t step, int32_t micro) {
+ * sees the windows that accum 1 with batch 16 sees, and drops the same elements (ops/dropout). rt
+ * becomes what the plan is to run with. */
+tg_status tg_train_fill(tg_trainer *t, int64_t step, int32_t micro, tg_scalars *rt) {
     const size_t T = (size_t)t->o.row_tokens;
     int32_t *tokens = tg_plan_data(&t->plans.grad, t->plans.tokens);
     int32_t *targets = tg_plan_data(&t->plans.grad, t->plans.targets);
     const uint64_t first =
         ((uint64_t)step * (uint64_t)t->o.accum + (uint64_t)micro) * (uint64_t)t->o.batch;
+    rt->seed_lo = (uint32_t)t->o.seed;
+    rt->seed_hi = (uint32_t)(t->o.seed >> 32);
+    rt->draw_lo = (uint32_t)first;
+    rt->draw_hi = (uint32_t)(first >> 32);
     for (size_t row = 0; row < (size_t)t->o.batch; row++) {
         TG_TRY(tg_windows_train_row(&t->windows, t->o.seed, first + row, t->split.train, T,
                                     tokens + row * T, targets + row * T));
@@ -298,7 +304,7 @@ static tg_status micro_steps(tg_trainer *t, double deadline_ms) {
         t->micro = 1;
     }
     while (t->micro < t->o.accum) {
-        if (!tg_run_begun(&t->run)) TG_TRY(tg_train_fill(t, t->step, t->micro));
+        if (!tg_run_begun(&t->run)) TG_TRY(tg_train_fill(t, t->step, t->micro, &t->rt));
         t->rt.accumulate = t->micro > 0;
         TG_TRY(go_on(t, &t->plans.grad, deadline_ms));
         t->micro++;
@@ -363,8 +369,8 @@ static void end_step(tg_trainer *t) {
  * that it is of. A text that cannot be read is the next step's error. */
 static tg_status go_ahead(tg_trainer *t) {
     tg_run run = { .unbroken = true };
-    const tg_scalars rt = { .lr = t->rt.lr, .step = t->rt.step };
-    if (tg_train_fill(t, t->step + 1, 0) != TG_OK) {
+    tg_scalars rt = { .lr = t->rt.lr, .step = t->rt.step };
+    if (tg_train_fill(t, t->step + 1, 0, &rt) != TG_OK) {
         tg_ctx_clear(&t->ctx->err);
         return TG_OK;
     }

@@ -253,8 +253,9 @@ tg_status tg_train_follow(tg_trainer *t);
  * being done is to be done again. Else *status says why not; TG_PENDING: ask again later. */
 bool tg_train_recovered(tg_trainer *t, tg_status *status);
 
-/* Fills the inputs of a micro-step of the step that follows when so many are done. */
-tg_status tg_train_fill(tg_trainer *t, int64_t step, int32_t micro);
+/* Fills the inputs of a micro-step of the step that follows when so many are done, and says in rt
+ * by what numbers it drops. */
+tg_status tg_train_fill(tg_trainer *t, int64_t step, int32_t micro, tg_scalars *rt);
 
 /* checkpoint.c: a save of the run, or of its best weights, in slices. */
 typedef struct tg_train_saving {

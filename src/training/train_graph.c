@@ -44,6 +44,7 @@ static void accumulate_gradients(tg_graph *g, const tg_layout *l, tg_value *weig
 static tg_status build_grad(tg_train_plans *p, const tg_layout *l, const tg_train_options *o) {
     tg_graph *g = &p->grad_graph;
     tg_net net = tg_net_of(g, l);
+    net.dropout = (float)o->dropout;
     tg_value *grads = flat(g, l, "grads");
     tg_value *total = tg_state(g, "loss", tg_type_scalar(TG_F32));
     p->tokens = ids(g, o, "tokens");

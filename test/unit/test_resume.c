@@ -6,6 +6,7 @@
 #include "engine_util.h"
 
 #include "base/math.h"
+#include "ops/dropout/mask.h"
 #include "training/train.h"
 
 static const tg_model_config nano = { 2, 24, 3, 16, 256, 96 };
@@ -211,6 +212,63 @@ static void a_due_validation_is_not_forgotten(void **state) {
     end_run(&r);
 }
 
+/* ------------------------------------------------------------------------------------- dropout */
+
+static run_of dropping(unsigned threads, double rate, int32_t batch, int32_t accum) {
+    tg_train_options o = options(8);
+    o.dropout = rate;
+    o.batch = batch;
+    o.accum = accum;
+    tg_context *ctx = open_context(threads, NULL, NULL);
+    return start_run_on(ctx, whole(ctx), &nano, &o);
+}
+
+/* The rate is the share that falls, and the mean stays what it was. */
+static void masks_have_their_rate(void **state) {
+    (void)state;
+    enum { BLOCKS = 20000 };
+    const tg_scalars rt = { .seed_lo = 3 };
+    const tg_mask m = tg_mask_of(&(tg_args) { .rt = &rt }, 0.3f, 1, 2);
+    double sum = 0, fallen = 0;
+    for (uint32_t i = 0; i < 4 * BLOCKS; i++) {
+        const double x = tg_mask_at(&m, i / 4, i % 4);
+        sum += x;
+        fallen += x == 0;
+    }
+    assert_true(tg_fabs(fallen / (4 * BLOCKS) - 0.3) < 0.005);
+    assert_true(tg_fabs(sum / (4 * BLOCKS) - 1) < 0.01);
+}
+
+/* What falls follows from seed, row and place: the same on any number of threads, behind a save,
+ * and however a step is cut into micro-steps; and nothing falls in a validation. */
+static void dropout_is_the_runs_own(void **state) {
+    (void)state;
+    run_of none = dropping(1, 0, 6, 1), one = dropping(1, 0.3, 6, 1),
+           three = dropping(3, 0.3, 6, 1);
+    run_of cut = dropping(1, 0.3, 2, 3);
+    double want, have;
+    OK(none.ctx, tg_trainer_eval(none.trainer, &want));
+    OK(one.ctx, tg_trainer_eval(one.trainer, &have));
+    assert_true(want == have);
+    tg_step_report a = steps_until(&one, 1), b = steps_until(&cut, 1), c = steps_until(&none, 1);
+    assert_true(tg_fabs(a.loss - b.loss) < 1e-6 && tg_fabs(a.loss - c.loss) > 1e-4);
+    assert_true(tg_fabs(a.grad_norm - b.grad_norm) < 1e-5 * a.grad_norm);
+    steps_until(&one, 4);
+    OK(one.ctx, tg_trainer_save(one.trainer, SAVE));
+    a = steps_until(&one, 8);
+    b = steps_until(&three, 8);
+    assert_int_equal(a.loss_hash, b.loss_hash);
+    tg_trainer *t;
+    OK(one.ctx, tg_trainer_open(one.ctx, SAVE, one.text, 0, &t));
+    for (c.step = 0; c.step < 8;) OK(one.ctx, tg_trainer_step(t, &c));
+    assert_int_equal(a.loss_hash, c.loss_hash);
+    tg_trainer_free(t);
+    end_run(&none);
+    end_run(&one);
+    end_run(&three);
+    end_run(&cut);
+}
+
 /* ------------------------------------------------------------------------------------ the schedule
  */
 
@@ -349,6 +407,8 @@ int main(void) {
         cmocka_unit_test(joined_texts_are_one),
         cmocka_unit_test(a_validation_part_of_its_own),
         cmocka_unit_test(a_due_validation_is_not_forgotten),
+        cmocka_unit_test(masks_have_their_rate),
+        cmocka_unit_test(dropout_is_the_runs_own),
         cmocka_unit_test(a_held_rate_stays),
         cmocka_unit_test(steps_and_validation_of_a_resumed_run),
         cmocka_unit_test(rates_of_the_caller),

@@ -5,12 +5,13 @@
  *   in 0   qkv [B,T,(H+2K)*D]    rows of H query, K key and K value heads: heads.h
  *   out 0  o [B,T,H*D]           out 1  lse [B,H,T]
  *   i[0] H   i[1] K   i[2] D   i[3] W, a window, or 0    f[0] scale above 0, usually 1/sqrt(D)
+ *   i[4] stream and f[1] rate of dropout, 0: none
  *
  *   s[t,j] = scale * q[t] . k[j]      for j = 0 .. t: a token sees itself and what came before,
  *                                     with a window W the last W of these
  *   lse[t] = log sum_j exp(s[t,j])
  *   p[t,j] = exp(s[t,j] - lse[t])     the softmax of row t
- *   o[t]   = sum_j p[t,j] v[j]
+ *   o[t]   = sum_j p[t,j] mask[t,j] v[j]       the mask, 1 without dropout: ops/dropout/mask.h
  *
  * Backward needs qkv, o and lse: p is cheaper to compute again from lse than to keep, being T x T.
  * lse is for that alone; nothing else may depend on it.
@@ -37,13 +38,16 @@ static void ref(const tg_args *a) {
         TG_REAL *o = (TG_REAL *)a->out[0] + b * tokens * s.q_row;
         TG_REAL *lse = (TG_REAL *)a->out[1] + b * s.n_q * tokens;
         for (size_t h = 0; h < s.n_q; h++) {
-            memory m = { .d = s.size, .step = s.row };
+            memory m = { .d = s.size, .step = s.row, .tokens = tokens };
+            if (a->attr.f[1] > 0)
+                m.mask = tg_mask_of(a, a->attr.f[1], b, tg_mask_head(&a->attr, h));
             for (size_t t = 0; t < tokens; t++) {
                 /* What is after a token does not exist for it, nor what is behind its window. */
                 const size_t first = (size_t)tg_heads_low(&a->attr, t, 0);
                 m.k = qkv + first * s.row + tg_heads_k(&s, h / s.group);
                 m.v = qkv + first * s.row + tg_heads_v(&s, h / s.group);
                 m.n = t + 1 - first;
+                m.t = t;
                 lse[h * tokens + t] =
                     (TG_REAL)attend(&m, (double)a->attr.f[0], qkv + t * s.row + tg_heads_q(&s, h),
                                     o + t * s.q_row + h * s.size);
@@ -81,6 +85,11 @@ static void put_low_scores(const tg_args *a) {
             qkv[r * cols + c] = (TG_REAL)(c < s.n_q * s.size && c / s.size % 2 ? 5 : -5);
 }
 
+#define DROPPING(b, t, h, k, d, scale_, w, rate)                                                   \
+    { .in = { TG_T3(F32, b, t, ((h) + 2 * (k)) * (d)) },                                           \
+      .attr = { .i = { h, k, d, w, 3 }, .f = { scale_, rate } },                                   \
+      .rt = { .seed_lo = 9, .draw_lo = 70 },                                                       \
+      .tol = 5e-6 }
 static const tg_case cases[] = {
 #include "ops/attention/attention_cases.def"
     CASE(1, 129, 4, 2, 16, 1),
@@ -93,6 +102,12 @@ static const tg_case cases[] = {
 static const char *const flash[] = {
 #include "ops/attention/flash.wgsl.h"
 };
+static const char *const ops_mask[] = {
+#include "ops/dropout/mask.wgsl.h"
+};
+static const char *const drop[] = {
+#include "ops/attention/drop.wgsl.h"
+};
 static const char *const forward[] = {
 #include "ops/attention/attention_forward.wgsl.h"
 };
@@ -104,14 +119,14 @@ static size_t groups(const tg_args *a) {
     return a->in_type[0].dim[0] * (size_t)a->attr.i[0] * tg_shader_parts(a->in_type[0].dim[1], 32);
 }
 
-#define PASSES(in_fours, text)                                                                     \
+#define PASSES(in_fours, text, ...)                                                                \
     .pass = { { .entry = "main",                                                                   \
-                .wgsl = { flash, wgsl, forward },                                                  \
+                .wgsl = { flash, wgsl, forward, __VA_ARGS__ },                                     \
                 .constants = text,                                                                 \
                 .fours = in_fours,                                                                 \
                 .bind = { TG_BIND_IN(0), TG_BIND_OUT(0), TG_BIND_OUT(1) },                         \
                 .groups = groups } }
-static const tg_shader shaders[] = { TG_FLASH_SHADERS(PASSES) };
+static const tg_shader shaders[] = { TG_FLASH_SHADERS_DROPPING(PASSES), TG_FLASH_SHADERS(PASSES) };
 
 TG_OP_DESC(attention) = {
     .name = "attention",

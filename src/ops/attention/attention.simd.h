@@ -33,6 +33,7 @@ static flash_head head_at(const tg_args *a, size_t b, size_t h) {
         .o = (float *)a->out[0] + b * tokens * s.q_row + h * s.size,
         .o_step = s.q_row,
         .lse = (float *)a->out[1] + (b * s.n_q + h) * tokens,
+        .drop = drop_of(a, b, h),
     };
 }
 
@@ -91,6 +92,7 @@ static void plain_row(const flash_head *x, float *p, size_t first, size_t t) {
     for (size_t j = first; j <= t; j++) p[j] = row_dot(q, x->k.at + j * x->k.step, x->d);
     const float top = plain_softmax(p + whole, t + 1 - whole, x->scale, &sum);
     const tg_v m = tg_vset(top), l = tg_vset(sum);
+    drop_row(&x->drop, p, t, first, t + 1);
     for (size_t c = 0; c < x->d; c += LANES) {
         tg_v acc = tg_vzero();
         for (size_t j = first; j <= t; j++)

@@ -6,11 +6,11 @@
  *   out 0  dqkv as qkv         attributes as attention
  *
  *   p[t,j]  = exp(scale * q[t].k[j] - lse[t])       for j that t sees, else 0
- *   dp[t,j] = do[t] . v[j]
+ *   dp[t,j] = mask[t,j] do[t] . v[j]                the mask of dropout, else 1
  *   ds[t,j] = p[t,j] * (dp[t,j] - do[t].o[t])       do.o is sum_j p dp, the softmax's own term
  *   dq[t]   = scale * sum_j ds[t,j] k[j]
  *   dk[j]   = scale * sum_t ds[t,j] q[t]            t rising, head by head of the group
- *   dv[j]   = sum_t p[t,j] do[t]
+ *   dv[j]   = sum_t p[t,j] mask[t,j] do[t]
  *
  * (Dao et al. 2022, algorithm 4.) o and lse have to be what attention gave for this qkv; as a
  * function of its four inputs it is defined for any.
@@ -38,10 +38,12 @@ typedef struct sequence {
     size_t tokens;
     const tg_attr *attr;
     double scale;
+    const tg_args *args;
+    size_t b;
     const TG_REAL *qkv, *o, *lse, *dout;
 } sequence;
 
-/* p[t,j] of head h, and ds[t,j]. */
+/* p[t,j] of head h times its mask, and ds[t,j]. */
 static double pair(const sequence *x, size_t h, size_t t, size_t j, double *ds) {
     const tg_heads *s = &x->s;
     const TG_REAL *q = x->qkv + t * s->row + tg_heads_q(s, h), *row = x->qkv + j * s->row;
@@ -49,8 +51,13 @@ static double pair(const sequence *x, size_t h, size_t t, size_t j, double *ds) 
     const size_t at = t * s->q_row + h * s->size;
     const double score = x->scale * dot(q, k, s->size);
     const double p = tg_exp(score - (double)x->lse[h * x->tokens + t]);
-    *ds = p * (dot(x->dout + at, v, s->size) - dot(x->dout + at, x->o + at, s->size));
-    return p;
+    double kept = 1;
+    if (x->attr->f[1] > 0) {
+        const tg_mask m = tg_mask_of(x->args, x->attr->f[1], x->b, tg_mask_head(x->attr, h));
+        kept = tg_mask_at(&m, tg_mask_block(x->tokens, t, j), j % 4);
+    }
+    *ds = p * (kept * dot(x->dout + at, v, s->size) - dot(x->dout + at, x->o + at, s->size));
+    return p * kept;
 }
 
 /* Columns [begin, begin + n) of dq of head h, row t. */
@@ -99,6 +106,8 @@ static void ref(const tg_args *a) {
             .tokens = tokens,
             .attr = &a->attr,
             .scale = (double)a->attr.f[0],
+            .args = a,
+            .b = b,
             .qkv = (const TG_REAL *)a->in[0] + b * tokens * s.row,
             .o = (const TG_REAL *)a->in[1] + b * tokens * s.q_row,
             .lse = (const TG_REAL *)a->in[2] + b * s.n_q * tokens,
@@ -132,6 +141,13 @@ static double flop(const tg_args *a) {
       .attr = { .i = { h, k, d, w }, .f = { scale_ } },                                            \
       .scale = 0.5f,                                                                               \
       .tol = 1e-5 }
+#define DROPPING(b, t, h, k, d, scale_, w, rate)                                                   \
+    { .in = { TG_T3(F32, b, t, ((h) + 2 * (k)) * (d)), TG_T3(F32, b, t, (h) * (d)),                \
+              TG_T3(F32, b, h, t), TG_T3(F32, b, t, (h) * (d)) },                                  \
+      .attr = { .i = { h, k, d, w, 3 }, .f = { scale_, rate } },                                   \
+      .rt = { .seed_lo = 9, .draw_lo = 70 },                                                       \
+      .scale = 0.5f,                                                                               \
+      .tol = 1e-5 }
 static const tg_case cases[] = {
 #include "ops/attention/attention_cases.def"
     CASE(1, 129, 4, 2, 16, 0.25f),
@@ -139,6 +155,12 @@ static const tg_case cases[] = {
 
 static const char *const flash[] = {
 #include "ops/attention/flash.wgsl.h"
+};
+static const char *const ops_mask[] = {
+#include "ops/dropout/mask.wgsl.h"
+};
+static const char *const drop[] = {
+#include "ops/attention/drop.wgsl.h"
 };
 static const char *const wgsl[] = {
 #include "ops/attention/attention_grad.wgsl.h"
@@ -156,19 +178,19 @@ static size_t both_groups(const tg_args *a) {
            a->in_type[0].dim[0] * (size_t)a->attr.i[0] * tg_shader_parts(a->in_type[0].dim[1], 32);
 }
 
-#define PASS(name, count, in_fours, text)                                                          \
+#define PASS(name, count, in_fours, text, ...)                                                     \
     { .entry = name,                                                                               \
-      .wgsl = { flash, wgsl },                                                                     \
+      .wgsl = { flash, wgsl, __VA_ARGS__ },                                                        \
       .constants = text,                                                                           \
       .fours = in_fours,                                                                           \
       .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_OUT(0),        \
                 TG_BIND_SCRATCH },                                                                 \
       .groups = count }
-#define PASSES(in_fours, text)                                                                     \
-    .pass = { PASS("deltas", delta_groups, in_fours, text),                                        \
-              PASS("both", both_groups, in_fours, text) },                                         \
+#define PASSES(in_fours, text, ...)                                                                \
+    .pass = { PASS("deltas", delta_groups, in_fours, text, __VA_ARGS__),                           \
+              PASS("both", both_groups, in_fours, text, __VA_ARGS__) },                            \
     .scratch_bytes = delta_bytes
-static const tg_shader shaders[] = { TG_FLASH_SHADERS(PASSES) };
+static const tg_shader shaders[] = { TG_FLASH_SHADERS_DROPPING(PASSES), TG_FLASH_SHADERS(PASSES) };
 
 TG_OP_DESC(attention_grad) = {
     .name = "attention_grad",

@@ -8,13 +8,14 @@
  *     for each head of the group, for each block of 64 queries:
  *         for each tile of 64 keys up to the diagonal:
  *             s  = k q^T          p  = exp(scale s - lse)                lanes are queries: tiles.h
- *             dp = v do^T         ds = scale p * (dp - do.o)
+ *             dp = v do^T         ds = scale p * (dp - do.o)         dropout: dp and p times mask
  *             dv += p do          dk += ds q          dq += ds^T k
  *
  * Sums grow in dqkv itself. Where rows are no whole vectors (D or T not a multiple of 16) all of it
  * happens in copies, and the sums are written out in the end.
  */
 #include "ir/op.h"
+#include "ops/attention/drop.h"
 #include "ops/attention/heads.h"
 #include "ops/attention/softmax.h"
 #include "ops/attention/tiles.h"
@@ -27,23 +28,26 @@ typedef struct local {
     float *s, *ds;          /* [TILE][TILE] */
     float *qt, *gt;         /* [width][TILE] queries and do, transposed */
     float *lse, *delta;     /* [TILE] lse / ln 2, and do.o */
+    float *keep;            /* [TILE][TILE] the mask of dropout; NULL: there is none */
     float *q, *g, *dq;      /* [TILE][width], used where rows are no whole vectors */
     float *k, *v, *dk, *dv; /* [T rounded up to LANES][width], likewise */
 } local;
 
 static bool whole_vectors(size_t tokens, size_t d) { return d % LANES == 0 && tokens % LANES == 0; }
 
-static size_t local_elems(size_t tokens, size_t d) {
+static size_t local_elems(size_t tokens, size_t d, bool drops) {
     const size_t width = round_up(d, LANES);
     const size_t copies = width * (3 * TILE + 4 * round_up(tokens, LANES));
-    return 2 * TILE * (TILE + width + 1) + (whole_vectors(tokens, d) ? 0 : copies);
+    const size_t tiles = drops ? 3 : 2;
+    return TILE * (tiles * TILE + 2 * width + 2) + (whole_vectors(tokens, d) ? 0 : copies);
 }
 
-static local local_at(float *at, size_t tokens, size_t d) {
+static local local_at(float *at, size_t tokens, size_t d, bool drops) {
     const size_t width = round_up(d, LANES), part = TILE * width;
     const size_t all = round_up(tokens, LANES) * width;
     float *const sums = at + 2 * TILE * (TILE + width);
     local m = { .width = width, .s = at, .ds = at + TILE * TILE };
+    if (drops) m.keep = at + local_elems(tokens, d, false);
     m.qt = m.ds + TILE * TILE;
     m.gt = m.qt + part;
     m.lse = sums;
@@ -86,6 +90,7 @@ typedef struct head {
     bool first;    /* of its group: dk and dv begin here */
     ptrdiff_t low; /* the first key that the block's first query sees: as in flash.h */
     size_t begin;  /* the first tile of keys that the block sees */
+    drop drop;
 } head;
 
 /* p and ds of the 16 queries from column i on, for keys [0, n). */
@@ -113,6 +118,15 @@ static void hide_lanes(const head *x, size_t i, size_t n, ptrdiff_t low) {
     }
 }
 
+/* The tile of p, times the mask. */
+static void drop_p(const head *x, size_t n) {
+    for (size_t j = 0; j < n; j++)
+        for (size_t i = 0; i < x->n_queries; i += LANES) {
+            float *s = x->m->s + j * TILE + i;
+            tg_vstore(s, tg_vmul(tg_vload(s), tg_vload(x->m->keep + j * TILE + i)));
+        }
+}
+
 /*
  * Keys [begin, begin + n) against the queries of the block. Nothing is cleared before: a tile on
  * the diagonal of a group's first head begins the sums of its rows of dk and dv, and the first tile
@@ -125,8 +139,10 @@ static void tile(const head *x, size_t begin, size_t n, ptrdiff_t off) {
     const start from = x->first && off == 0 ? FROM_ZERO : FROM_X;
     dots(m->s, k, m->qt, x->d, n, n_queries, off);
     dots(m->ds, v, m->gt, x->d, n, n_queries, off);
+    if (m->keep) drop_tile(&x->drop, m->ds, m->keep, begin + (size_t)off, n_queries, begin, n);
     for (size_t i = 0; i < n_queries; i += LANES)
         softmax_d_lanes(x, i, clamp(off + (ptrdiff_t)(i + LANES), n));
+    if (m->keep) drop_p(x, n);
     const ptrdiff_t low = x->low - (ptrdiff_t)begin;
     for (size_t i = 0; i < n_queries && low + (ptrdiff_t)n_queries > 1; i += LANES)
         hide_lanes(x, i, n, low);
@@ -174,7 +190,7 @@ static void block(const tg_args *a, head *x, size_t b, size_t h, size_t row) {
 static void flash(const tg_args *a, size_t begin, size_t end) {
     const tg_heads s = tg_heads_of(&a->attr);
     const size_t tokens = a->in_type[0].dim[1], padded = round_up(tokens, LANES);
-    const local m = local_at(a->local, tokens, s.size);
+    const local m = local_at(a->local, tokens, s.size, a->attr.f[1] > 0);
     for (size_t u = begin; u < end; u++) {
         const size_t b = u / s.n_kv, kv = u % s.n_kv;
         const float *qkv = (const float *)a->in[0] + b * tokens * s.row;
@@ -188,6 +204,7 @@ static void flash(const tg_args *a, size_t begin, size_t end) {
         x.dv = sums_in(m.dv, m.width, dv, s.row);
         for (size_t h = kv * s.group; h < (kv + 1) * s.group; h++) {
             x.first = h == kv * s.group;
+            x.drop = drop_of(a, b, h);
             for (size_t row = 0; row < tokens; row += TILE) block(a, &x, b, h, row);
         }
         sums_out(dk, s.row, m.dk, m.width, tokens, s.size);
@@ -196,7 +213,8 @@ static void flash(const tg_args *a, size_t begin, size_t end) {
 }
 
 static size_t flash_local_bytes(const tg_args *a) {
-    return local_elems(a->in_type[0].dim[1], (size_t)a->attr.i[2]) * sizeof(float);
+    return local_elems(a->in_type[0].dim[1], (size_t)a->attr.i[2], a->attr.f[1] > 0) *
+           sizeof(float);
 }
 
 /* -------------------------------------------------------------------------------------- plain */
@@ -225,10 +243,12 @@ static void plain_row(const tg_args *a, const float *qkv, float *dqkv, size_t b,
     const float lse = ((const float *)a->in[2])[(b * s.n_q + h) * tokens + t] * LOG2_E;
     float *dq = dqkv + t * s.row + tg_heads_q(&s, h);
     const size_t first = (size_t)tg_heads_low(&a->attr, t, 0);
+    const drop dropped = drop_of(a, b, h);
     for (size_t j = first; j <= t; j++) {
         p[j] = row_dot(q, qkv + j * s.row + k, d);
         ds[j] = row_dot(g, qkv + j * s.row + v, d);
     }
+    drop_row(&dropped, ds, t, first, t + 1);
     /* Lanes beyond t, and before the window, make numbers that nobody reads. */
     for (size_t j = first / LANES * LANES; j <= t; j += LANES) {
         const tg_v x = tg_vfma(tg_vload(p + j), tg_vset(scale * LOG2_E), tg_vset(-lse));
@@ -236,6 +256,7 @@ static void plain_row(const tg_args *a, const float *qkv, float *dqkv, size_t b,
         tg_vstore(p + j, w);
         tg_vstore(ds + j, tg_vmul(tg_vmul(w, tg_vset(scale)), dp));
     }
+    drop_row(&dropped, p, t, first, t + 1);
     memset(dq, 0, d * sizeof *dq);
     for (size_t j = first; j <= t; j++) {
         add_row(dq, ds[j], qkv + j * s.row + k, d);

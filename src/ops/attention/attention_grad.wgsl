@@ -17,13 +17,13 @@ fn take(which: u32, at: u32) -> vec4<f32> {
 }
 
 // One query head of one sequence.
-struct Head { q: Rows, k: Rows, v: Rows, dout: Rows, lse: u32 }
+struct Place { q: Rows, k: Rows, v: Rows, dout: Rows, lse: u32 }
 
-fn head_of(s: Heads, b: u32, h: u32) -> Head {
+fn head_of(s: Heads, b: u32, h: u32) -> Place {
     let tokens = op.ins[0].dim1;
     let row = b * tokens * s.row;
     let kv = h / s.group;
-    return Head(Rows(0u, row + h * s.size, s.row, tokens),
+    return Place(Rows(0u, row + h * s.size, s.row, tokens),
                 Rows(0u, row + (s.n_q + kv) * s.size, s.row, tokens),
                 Rows(0u, row + (s.n_q + s.n_kv + kv) * s.size, s.row, tokens),
                 Rows(1u, b * tokens * s.q_row + h * s.size, s.q_row, tokens),
@@ -46,18 +46,18 @@ fn deltas(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: 
     delta[(i / s.n_q / tokens * s.n_q + h) * tokens + t] = (sum.x + sum.y) + (sum.z + sum.w);
 }
 
-// ds = p (dp - delta). Of what is masked, p is 0.
+// ds = p (dp - delta), dp being what dropout has left of it. Of what is masked, p is 0.
 fn slopes(p: Cell, dp: Cell, less: Cell) -> Cell {
     return Cell(p.r0 * (dp.r0 - less.r0), p.r1 * (dp.r1 - less.r1), p.r2 * (dp.r2 - less.r2),
                 p.r3 * (dp.r3 - less.r3));
 }
 
 // What four queries from t on have.
-fn lse_of(h: Head, t: u32) -> vec4<f32> {
+fn lse_of(h: Place, t: u32) -> vec4<f32> {
     let at = vec4<u32>(h.lse) + min(four_from(t), vec4<u32>(h.q.n - 1u));
     return vec4<f32>(lse[at.x], lse[at.y], lse[at.z], lse[at.w]);
 }
-fn delta_of(h: Head, t: u32) -> vec4<f32> {
+fn delta_of(h: Place, t: u32) -> vec4<f32> {
     let at = vec4<u32>(h.lse) + min(four_from(t), vec4<u32>(h.q.n - 1u));
     return vec4<f32>(delta[at.x], delta[at.y], delta[at.z], delta[at.w]);
 }
@@ -110,8 +110,12 @@ fn keys(s: Heads, b: u32, kv: u32, key: u32, tid: u32) {
             }
             p = Pair(weights(p.a, down(lse_of(h, t + x))),
                      weights(p.b, down(lse_of(h, t + 32u + x))));
-            add_rows(&dv, p, s, h.dout, t, tokens, tid);
-            let dp = scores(s, h.v, key, h.dout, t, tid);
+            let kept = Pair(dropped(p.a, h, t + x, key + y, true),
+                            dropped(p.b, h, t + 32u + x, key + y, true));
+            add_rows(&dv, kept, s, h.dout, t, tokens, tid);
+            var dp = scores(s, h.v, key, h.dout, t, tid);
+            dp = Pair(dropped(dp.a, h, t + x, key + y, true),
+                      dropped(dp.b, h, t + 32u + x, key + y, true));
             let ds = Pair(slopes(p.a, dp.a, down(delta_of(h, t + x))),
                           slopes(p.b, dp.b, down(delta_of(h, t + 32u + x))));
             add_rows(&dk, ds, s, h.q, t, tokens, tid);
@@ -124,7 +128,7 @@ fn keys(s: Heads, b: u32, kv: u32, key: u32, tid: u32) {
     }
 }
 
-fn queries(s: Heads, h: Head, first: u32, tid: u32) {
+fn queries(s: Heads, h: Place, first: u32, tid: u32) {
     let y = first + 4u * thread_y(tid);
     let x = 4u * thread_x(tid);
     let end = min(first + 32u, h.q.n);
@@ -137,7 +141,8 @@ fn queries(s: Heads, h: Head, first: u32, tid: u32) {
             p = Pair(masked_cell(p.a, key + x, y + 1u), masked_cell(p.b, key + 32u + x, y + 1u));
         }
         p = Pair(weights(p.a, row_lse), weights(p.b, row_lse));
-        let dp = scores(s, h.dout, first, h.v, key, tid);
+        var dp = scores(s, h.dout, first, h.v, key, tid);
+        dp = Pair(dropped(dp.a, h, y, key + x, false), dropped(dp.b, h, y, key + 32u + x, false));
         let ds = Pair(slopes(p.a, dp.a, row_delta), slopes(p.b, dp.b, row_delta));
         add_rows(&dq, ds, s, h.k, key, end, tid);
     }

@@ -27,6 +27,9 @@
 #include "ops/attention/pages.h"
 #include "ops/attention/softmax.h"
 #include "ops/attention/tiles.h"
+#if !defined(FLASH_OF_CACHE)
+#include "ops/attention/drop.h"
+#endif
 #include "simd/vmath.h"
 
 /* Queries of one head, and all keys and values from position 0 on. */
@@ -39,6 +42,9 @@ typedef struct flash_head {
     float *lse;    /* may be NULL */
     ptrdiff_t low; /* the first key that the first query sees, the next query one more;
                       -TILE or less: there is no window */
+#if !defined(FLASH_OF_CACHE)
+    drop drop;
+#endif
     /* ---- in place of k and v, of a cache */
     const uint8_t *cache;
     tg_dtype dtype;
@@ -201,6 +207,17 @@ static inline rows memory_rows(const flash_head *x, int part, float *copy, size_
     return whole_rows(copy, width, in, n, n_wanted, x->d);
 }
 
+/* What dropout leaves of the weights in f->s, once they are summed. */
+static inline void drop_weights(const flash_head *x, const flash_local *f, size_t begin, size_t n,
+                                size_t n_queries, ptrdiff_t off) {
+#if !defined(FLASH_OF_CACHE)
+    if (x->drop.mask.kept > 0)
+        drop_tile(&x->drop, f->s, NULL, begin + (size_t)off, n_queries, begin, n);
+#else
+    (void)x, (void)f, (void)begin, (void)n, (void)n_queries, (void)off;
+#endif
+}
+
 /* flash_tile where a window cuts the tile's first keys. */
 static void window_tile(const flash_head *x, const flash_local *f, size_t begin, size_t n,
                         size_t n_queries, ptrdiff_t off, start from) {
@@ -210,6 +227,7 @@ static void window_tile(const flash_head *x, const flash_local *f, size_t begin,
     dots(f->s, k, f->qt, x->d, n, n_queries, off);
     for (size_t i = 0; i < n_queries; i += LANES)
         softmax_window(f, i, low, off + (ptrdiff_t)i + 1, first, n, x->scale);
+    drop_weights(x, f, begin, n, n_queries, off);
     const rows v = memory_rows(x, 1, f->copy[1], f->width, begin, n, n);
     over_keys(f->o, f->width, f->width, from, f->keep, f->s + first * TILE, rows_from(v, first),
               n - first, n_queries, off - (ptrdiff_t)first);
@@ -230,6 +248,7 @@ static void flash_tile(const flash_head *x, const flash_local *f, size_t begin, 
         const ptrdiff_t all = off + (ptrdiff_t)i + 1;
         softmax_lanes(f, i, all, clamp(all + LANES - 1, n), x->scale);
     }
+    drop_weights(x, f, begin, n, n_queries, off);
     const rows v = memory_rows(x, 1, f->copy[1], f->width, begin, n, n);
     over_keys(f->o, f->width, f->width, from, f->keep, f->s, v, n, n_queries, off);
 }

@@ -4,7 +4,7 @@
  *
  * Sums over a head's columns lie in registers, so that there is a shader for each size of head; and
  * those that load in fours, where rows are whole fours. TG_FLASH_SHADERS(PASSES) are all of them,
- * with PASSES(fours, constants) their members from .pass on.
+ * with PASSES(fours, constants, two more texts or NULL) their members from .pass on.
  */
 #ifndef TG_OPS_ATTENTION_FLASH_SHADER_H
 #define TG_OPS_ATTENTION_FLASH_SHADER_H
@@ -24,21 +24,55 @@ static inline bool tg_flash_fours_64(const tg_args *a) { return tg_flash_fours(a
 static inline bool tg_flash_fours_128(const tg_args *a) { return tg_flash_fours(a, 128); }
 static inline bool tg_flash_fours_256(const tg_args *a) { return tg_flash_fours(a, 256); }
 
-#define TG_FLASH_IN_FOURS(size, text, passes)                                                      \
+static inline bool tg_flash_drops(const tg_args *a) { return a->attr.f[1] > 0; }
+static inline bool tg_flash_drops_32(const tg_args *a) {
+    return tg_flash_drops(a) && tg_flash_fours_32(a);
+}
+static inline bool tg_flash_drops_64(const tg_args *a) {
+    return tg_flash_drops(a) && tg_flash_fours_64(a);
+}
+static inline bool tg_flash_drops_128(const tg_args *a) {
+    return tg_flash_drops(a) && tg_flash_fours_128(a);
+}
+static inline bool tg_flash_drops_256(const tg_args *a) {
+    return tg_flash_drops(a) && tg_flash_256(a);
+}
+
+/* Two texts that are pieces of the shaders with dropout; in the others nothing is dropped. */
+#define TG_FLASH_MASKS ops_mask, drop
+#define TG_FLASH_NONE  NULL, NULL
+#define TG_FLASH_KEEPS                                                                             \
+    "fn dropped(c: Cell, p: Place, t: u32, key: u32, down: bool) -> Cell { return c; }\n"
+
+#define TG_FLASH_FOURS "const FOURS = true; "
+#define TG_FLASH_ONES                                                                              \
+    "alias Four = f32; fn as_vec4(v: Four) -> vec4<f32> { return vec4<f32>(v); }\n"                \
+    "const FOURS = false; "
+#define TG_FLASH_32  "const NARROW = true; const PAIRS = 1u;\n"
+#define TG_FLASH_64  "const NARROW = false; const PAIRS = 1u;\n"
+#define TG_FLASH_128 "const NARROW = false; const PAIRS = 2u;\n"
+#define TG_FLASH_256 "const NARROW = false; const PAIRS = 4u;\n"
+
+#define TG_FLASH_IN_FOURS(size, passes)                                                            \
     { .name = "flash " #size,                                                                      \
       .fits = tg_flash_fours_##size,                                                               \
-      passes(true, "const FOURS = true; " text) }
-#define TG_FLASH_IN_ONES(text, passes)                                                             \
-    { .name = "flash, by ones",                                                                    \
-      .fits = tg_flash_256,                                                                        \
-      passes(false,                                                                                \
-             "alias Four = f32; fn as_vec4(v: Four) -> vec4<f32> { return vec4<f32>(v); }\n"       \
-             "const FOURS = false; " text) }
+      passes(true, TG_FLASH_KEEPS TG_FLASH_FOURS TG_FLASH_##size, TG_FLASH_NONE) }
+#define TG_FLASH_DROPPING(size, passes)                                                            \
+    { .name = "flash " #size ", dropout",                                                          \
+      .fits = tg_flash_drops_##size,                                                               \
+      passes(true, TG_FLASH_FOURS TG_FLASH_##size, TG_FLASH_MASKS) }
 #define TG_FLASH_SHADERS(passes)                                                                   \
-    TG_FLASH_IN_FOURS(32, "const NARROW = true; const PAIRS = 1u;\n", passes),                     \
-        TG_FLASH_IN_FOURS(64, "const NARROW = false; const PAIRS = 1u;\n", passes),                \
-        TG_FLASH_IN_FOURS(128, "const NARROW = false; const PAIRS = 2u;\n", passes),               \
-        TG_FLASH_IN_FOURS(256, "const NARROW = false; const PAIRS = 4u;\n", passes),               \
-        TG_FLASH_IN_ONES("const NARROW = false; const PAIRS = 4u;\n", passes)
+    TG_FLASH_IN_FOURS(32, passes), TG_FLASH_IN_FOURS(64, passes), TG_FLASH_IN_FOURS(128, passes),  \
+        TG_FLASH_IN_FOURS(256, passes), {                                                          \
+        .name = "flash, by ones", .fits = tg_flash_256,                                            \
+        passes(false, TG_FLASH_KEEPS TG_FLASH_ONES TG_FLASH_256, TG_FLASH_NONE)                    \
+    }
+/* Asked before those, of ops that are trained. */
+#define TG_FLASH_SHADERS_DROPPING(passes)                                                          \
+    TG_FLASH_DROPPING(32, passes), TG_FLASH_DROPPING(64, passes), TG_FLASH_DROPPING(128, passes),  \
+    {                                                                                              \
+        .name = "flash, by ones, dropout", .fits = tg_flash_drops_256,                             \
+        passes(false, TG_FLASH_ONES TG_FLASH_256, TG_FLASH_MASKS)                                  \
+    }
 
 #endif

@@ -12,6 +12,7 @@
 #include "ir/op.h"
 #include "ops/attention/kv_row.h"
 #include "ops/attention/pages.h"
+#include "ops/dropout/mask.h"
 
 /* Columns of a row that a reference sums at a time. */
 enum { CHUNK = 64 };
@@ -31,6 +32,8 @@ typedef struct memory {
     tg_paged pages;
     size_t head[2], begin; /* of a page: the keys', the values' */
     tg_dtype dtype;        /* of the cache */
+    tg_mask mask;          /* dropout of the weights; kept 0: none */
+    size_t tokens, t;      /* of the mask: the sequence, and the query's place */
 } memory;
 
 /* Element i of key (part 0) or value (1) j. */
@@ -61,7 +64,11 @@ static inline double attend(const memory *m, double scale, const TG_REAL *q, TG_
         const size_t n = m->d - begin < CHUNK ? m->d - begin : CHUNK;
         double acc[CHUNK] = { 0 };
         for (size_t j = 0; j < m->n; j++) {
-            const double p = tg_exp(scale * dot_key(m, q, j) - lse);
+            double p = tg_exp(scale * dot_key(m, q, j) - lse);
+            if (m->mask.kept > 0) {
+                const size_t key = m->t + 1 - m->n + j; /* the last key is the query's own */
+                p *= tg_mask_at(&m->mask, tg_mask_block(m->tokens, m->t, key), key % 4);
+            }
             for (size_t c = 0; c < n; c++) acc[c] += p * memory_at(m, 1, j, begin + c);
         }
         for (size_t c = 0; c < n; c++) o[begin + c] = (TG_REAL)acc[c];

@@ -234,7 +234,8 @@ static size_t groups(const tg_args *a) {
                 .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3),              \
                           TG_BIND_OUT(0) },                                                        \
                 .groups = groups } }
-#define PASSES(in_fours, text) PASSES_OF(kv_floats, in_fours, text)
+/* Nothing is dropped here: of the other two texts there are none. */
+#define PASSES(in_fours, text, ...) PASSES_OF(kv_floats, in_fours, text)
 /* Of a packed cache, whose rows are whole fours. Heads of 32 and fewer go with those of 64. */
 static bool packed_of(const tg_args *a, int32_t size) {
     return a->in_type[1].dtype != TG_F32 && a->attr.i[2] % 4 == 0 && a->attr.i[2] <= size;
@@ -245,7 +246,8 @@ static bool packed_256(const tg_args *a) { return packed_of(a, 256); }
     { .name = "flash, packed " #size,                                                              \
       .fits = packed_##size,                                                                       \
       PASSES_OF(kv_packed, true,                                                                   \
-                "const FOURS = true; const NARROW = false; const PAIRS = " #pairs "u;\n") }
+                TG_FLASH_KEEPS "const FOURS = true; const NARROW = false; const PAIRS = " #pairs   \
+                               "u;\n") }
 /* Rows one by one: tiles of 64 keys side by side, and what they found added up. A tile lies in one
  * page. */
 static const char *const rows[] = {

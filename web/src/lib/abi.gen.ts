@@ -258,7 +258,7 @@ export const STRUCTS = {
     },
   },
   tg_train_options: {
-    size: [160, 160],
+    size: [168, 168],
     members: {
       structBytes: ['ptr', 0, 0],
       steps: ['i64', 8, 8],
@@ -283,6 +283,7 @@ export const STRUCTS = {
       keepBest: ['bool', 137, 137],
       holdLrAfter: ['i64', 144, 144],
       rowTokens: ['i32', 152, 152],
+      dropout: ['f64', 160, 160],
     },
   },
   tg_step_report: {

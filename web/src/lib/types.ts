@@ -138,6 +138,8 @@ export interface TrainOptions {
   /** Tokens of a row, up to the model's context, which it is where tokens are bytes; of other
    *  vocabularies 512 at most, unless this says so. 0: as by default. */
   rowTokens: number;
+  /** Share of activations left out at random in training; 0: none. */
+  dropout: number;
 }
 
 /** tg_forecast. Bytes, milliseconds, seconds. */
