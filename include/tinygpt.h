@@ -484,8 +484,8 @@ typedef struct tg_train_options {
                               rate stays what it is there */
     int32_t row_tokens; /* 0: the model's context, of a vocabulary other than bytes at most 512; T
                            of a row, up to the context */
-    double dropout;     /* 0      rate, below 1, of embeddings, attention's weights and ends of
-                           branches;     in training alone. What falls follows from seed, step and place */
+    double dropout;     /* 0      rate of embeddings, attention's weights and ends of branches; in
+                           training alone. What falls follows from seed, row and place */
 } tg_train_options;
 
 TG_OPTIONS(tg_train_options)
