@@ -105,7 +105,9 @@ def every_type():
                 expect(r, 0, what)
                 j = r.json()
                 low = kl / 1e5 if dtype[0] == "q" else 0
-                check(low <= j["mean_kl"] <= kl and j["texts_same"] == j["texts"], what, str(j))
+                # A folder has one type, so its biases and norms are rounded, too; the others keep those.
+                high = 2 * kl if (form, dtype) == ("safetensors", "bf16") else kl
+                check(low <= j["mean_kl"] <= high and j["texts_same"] == j["texts"], what, str(j))
                 equal(j["finer"] > 0, dtype == "q4_k", f"{what}: rows that its blocks do not divide")
 
 

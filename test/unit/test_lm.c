@@ -118,7 +118,7 @@ static double feed(tg_session *s, const golden *g, int piece, float *out) {
 }
 
 /* Whole, token by token, and in pieces that cut windows and tiles. */
-static tg_session *session_for(tg_context *ctx, const tg_model *m, tg_kv_type kv, const golden *g) {
+static tg_session *session_for(tg_context *ctx, tg_model *m, tg_kv_type kv, const golden *g) {
     tg_session *s;
     assert_int_equal(tg_session_new_kv(ctx, m, g->n <= SHORT ? SHORT : 0, kv, &s), TG_OK);
     return s;
