@@ -162,7 +162,7 @@ static void pump(tg_gpu *g, const answer *a) {
     for (unsigned looks = 0; !a->done && !g->lost; looks++) {
         g->f.InstanceProcessEvents(g->instance);
         if (looks < 64 || a->done) continue;
-        const double ms = tg_time_ms() - begun_ms;
+        const int64_t ms = (int64_t)(tg_time_ms() - begun_ms);
         if (ms < AWAKE_MS && !g->info.software)
             sched_yield();
         else
