@@ -216,6 +216,7 @@ $(PROGRAM): $(APP_OBJ) $(LIB)
 
 # ----------------------------------------------------------------------------------- WebAssembly
 # The core without app/, freestanding: libc_wasm.c and src/base/wasm/ stand in for the C library.
+# Nothing there takes finite differences: references are there as float alone (TG_FLOAT_REFS).
 # All of tinygpt.h is exported, by its visibility; the memory is imported. A build's name says what
 # it is made with: an ISA, then mt for threads, then 64 for addresses of 64 bits.
 WASM_BUILDS  := scalar simd relaxed scalar-mt simd-mt relaxed-mt simd-mt-64
@@ -224,6 +225,7 @@ WASM_LD      ?= wasm-ld-19
 WASM         := $(BUILD)/wasm
 WASM_BASE    := -nostdlibinc -isystem src/base/wasm -ffp-contract=off -fno-math-errno \
                 -fno-trapping-math -mbulk-memory -mnontrapping-fptoint -fvisibility=hidden -DTG_UNSTABLE \
+                -DTG_FLOAT_REFS \
                 -Iinclude -Isrc -I$(BUILD)/gen/small -I$(BUILD)/gen -MMD -MP $(WARN) $(WERROR)
 WASM_LINK    := --no-entry --export-dynamic --gc-sections --stack-first -z stack-size=1048576 \
                 --import-memory --initial-memory=16777216 --strip-all
@@ -231,7 +233,7 @@ WASM_SRC     := $(filter-out src/base/os_posix% src/base/os_wasm_thread.c src/ba
                   src/simd/pack.c src/training/stories_data.c src/engine/cache_pages.c src/load/file_maps.c src/load/pack_cache.c \
                   src/inspect/tune.c src/convert/convert%.c src/io/output.c \
                   src/api/native_files.c src/api/tuning.c,$(ALL_SRC))
-WASM_OBJ     := $(WASM_SRC:%.c=%.o) $(OPS:%.c=%.f64.o) $(SIMD:%.h=%.o) src/ops/kernel_table.o
+WASM_OBJ     := $(WASM_SRC:%.c=%.o) $(SIMD:%.h=%.o) src/ops/kernel_table.o
 
 # The loops that matter are unrolled by hand, so all is built for size: -O2 makes kernels larger, and
 # no faster. LSR would split the address of a load from its constant distance, which instructions
@@ -282,7 +284,6 @@ $(WASM)/$(1)/$(2)
 endef
 define wasm_rules
 $(call wasm_compile,$(1),src/base/libc_wasm.o: src/base/libc_wasm.c,$(C11) $(WASM_COLD) -fno-builtin)
-$(call wasm_compile,$(1),%.f64.o: %.c,$(C11) $(WASM_COLD) -DTG_REAL=double -DTG_REAL_IS_DOUBLE)
 $(call wasm_compile,$(1),%.simd.o: %.simd.h,$(wasm_simd) -x c)
 $(call wasm_compile,$(1),src/ops/kernel_table.o: src/ops/kernel_table.c $(BUILD)/gen/simd_ops.h,$(wasm_simd))
 $(call wasm_compile,$(1),%.o: %.c,$(C11) $(WASM_COLD))

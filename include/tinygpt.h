@@ -1370,7 +1370,8 @@ TG_API tg_status tg_check_kernels(tg_context *ctx, const char *filter, tg_check_
 /* A case a slice, or several; n_failed counts up as it goes. */
 TG_API tg_status tg_check_kernels_job(tg_context *ctx, const char *filter, tg_check_fn report,
                                       void *user, size_t *n_failed, tg_job **job);
-/* Finite differences in double against the gradient graphs: every op, then a whole tiny model. */
+/* Finite differences in double against the gradient graphs: every op, then a whole tiny model. In
+ * native builds alone. */
 TG_API tg_status tg_check_gradients(tg_context *ctx, const char *filter, tg_check_fn report,
                                     void *user, size_t *n_failed);
 /* The plans as text: "train" (gradient, update), "eval", "decode", "prefill". batch 0: 16. */

@@ -721,17 +721,6 @@ tg_status tg_check_kernels(tg_context *ctx, const char *filter, tg_check_fn repo
     return tg_job_finish(job);
 }
 
-tg_status tg_check_gradients(tg_context *ctx, const char *filter, tg_check_fn report, void *user,
-                             size_t *n_failed) {
-    ENTER(ctx);
-    WANT(ctx, n_failed);
-    tg_check_options o;
-    TG_TRY(tg_runtime_check_options(ctx, filter, report, user, &o));
-    size_t n_run;
-    TG_TRY(tg_check_op_gradients(&ctx->err, &o, &n_run, n_failed));
-    return filter ? TG_OK : tg_inspect_model_gradients(ctx, report, user, n_failed);
-}
-
 tg_status tg_dump(tg_context *ctx, const tg_model_config *config, const char *which, int32_t batch,
                   tg_text_fn write, void *user) {
     ENTER(ctx);

@@ -285,7 +285,12 @@ extern const tg_op_desc *const tg_op_table[TG_OP_COUNT];
     void tg_ref64_##op(const tg_args *a);                                                          \
     const tg_op_desc tg_op_##op
 #endif
-#define TG_REFS(op, fn)  .ref = (fn), .ref64 = tg_ref64_##op
+/* A WebAssembly module has no references in double: see TG_FLOAT_REFS in the Makefile. */
+#ifdef TG_FLOAT_REFS
+#define TG_REFS(op, fn) .ref = (fn)
+#else
+#define TG_REFS(op, fn) .ref = (fn), .ref64 = tg_ref64_##op
+#endif
 #define TG_CASES(list)   .cases = (list), .n_cases = sizeof(list) / sizeof(list)[0]
 #define TG_MERGES(list)  .merges = (list), .n_merges = sizeof(list) / sizeof(list)[0]
 #define TG_SHADERS(list) .shaders = (list), .n_shaders = sizeof(list) / sizeof(list)[0]

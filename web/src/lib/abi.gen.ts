@@ -733,7 +733,6 @@ export const EXPORTS = {
   tg_bench_matmul: 'i:piiiipp',
   tg_check_kernels: 'i:ppppp',
   tg_check_kernels_job: 'i:pppppp',
-  tg_check_gradients: 'i:ppppp',
   tg_dump: 'i:pppipp',
   tg_model_dump: 'i:ppipp',
   tg_trainer_profile: 'i:piipp',
@@ -965,7 +964,6 @@ export interface Exports {
   tg_check_kernels_job(
     ctx: Ptr, filter: Ptr, report: Ptr, user: Ptr, nFailed: Ptr, job: Ptr,
   ): number;
-  tg_check_gradients(ctx: Ptr, filter: Ptr, report: Ptr, user: Ptr, nFailed: Ptr): number;
   tg_dump(ctx: Ptr, config: Ptr, which: Ptr, batch: number, write: Ptr, user: Ptr): number;
   tg_model_dump(model: Ptr, which: Ptr, batch: number, write: Ptr, user: Ptr): number;
   tg_trainer_profile(trainer: Ptr, nSteps: number, each: number, report: Ptr, user: Ptr): number;

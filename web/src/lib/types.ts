@@ -409,7 +409,7 @@ export type ErrorCode =
   /** The object was freed, its engine closed, or the engine's worker is gone. */
   | 'CLOSED';
 
-/** A result of tg_check_kernels or tg_check_gradients. */
+/** A result of tg_check_kernels. */
 export interface Check {
   op: string;
   what: string;
