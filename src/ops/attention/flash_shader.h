@@ -12,31 +12,28 @@
 #include "ops/shader.h"
 
 /* Of a cache, input 1, that is not packed. */
-static inline bool tg_flash_fits(const tg_args *a, int32_t size) {
+static inline bool tg_flash_takes(const tg_args *a, int32_t size) {
     return a->attr.i[2] <= size && a->in_type[1].dtype == TG_F32;
 }
-static inline bool tg_flash_256(const tg_args *a) { return tg_flash_fits(a, 256); }
-static inline bool tg_flash_fours(const tg_args *a, int32_t size) {
-    return tg_flash_fits(a, size) && a->attr.i[2] % 4 == 0;
+static inline bool tg_flash_fours_any(const tg_args *a) {
+    return tg_flash_takes(a, 256) && a->attr.i[2] % 4 == 0;
 }
-static inline bool tg_flash_fours_32(const tg_args *a) { return tg_flash_fours(a, 32); }
-static inline bool tg_flash_fours_64(const tg_args *a) { return tg_flash_fours(a, 64); }
-static inline bool tg_flash_fours_128(const tg_args *a) { return tg_flash_fours(a, 128); }
-static inline bool tg_flash_fours_256(const tg_args *a) { return tg_flash_fours(a, 256); }
-
-static inline bool tg_flash_drops(const tg_args *a) { return a->attr.f[1] > 0; }
-static inline bool tg_flash_drops_32(const tg_args *a) {
-    return tg_flash_drops(a) && tg_flash_fours_32(a);
+/* A text either drops or does not. */
+static inline bool tg_flash_fits(const tg_args *a, int32_t size, bool drops) {
+    return tg_flash_takes(a, size) && (a->attr.f[1] > 0) == drops;
 }
-static inline bool tg_flash_drops_64(const tg_args *a) {
-    return tg_flash_drops(a) && tg_flash_fours_64(a);
+static inline bool tg_flash_fours(const tg_args *a, int32_t size, bool drops) {
+    return tg_flash_fits(a, size, drops) && a->attr.i[2] % 4 == 0;
 }
-static inline bool tg_flash_drops_128(const tg_args *a) {
-    return tg_flash_drops(a) && tg_flash_fours_128(a);
-}
-static inline bool tg_flash_drops_256(const tg_args *a) {
-    return tg_flash_drops(a) && tg_flash_256(a);
-}
+static inline bool tg_flash_256(const tg_args *a) { return tg_flash_fits(a, 256, false); }
+static inline bool tg_flash_fours_32(const tg_args *a) { return tg_flash_fours(a, 32, false); }
+static inline bool tg_flash_fours_64(const tg_args *a) { return tg_flash_fours(a, 64, false); }
+static inline bool tg_flash_fours_128(const tg_args *a) { return tg_flash_fours(a, 128, false); }
+static inline bool tg_flash_fours_256(const tg_args *a) { return tg_flash_fours(a, 256, false); }
+static inline bool tg_flash_drops_32(const tg_args *a) { return tg_flash_fours(a, 32, true); }
+static inline bool tg_flash_drops_64(const tg_args *a) { return tg_flash_fours(a, 64, true); }
+static inline bool tg_flash_drops_128(const tg_args *a) { return tg_flash_fours(a, 128, true); }
+static inline bool tg_flash_drops_256(const tg_args *a) { return tg_flash_fits(a, 256, true); }
 
 /* Two texts that are pieces of the shaders with dropout; in the others nothing is dropped. */
 #define TG_FLASH_MASKS ops_mask, drop

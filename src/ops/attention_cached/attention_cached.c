@@ -254,7 +254,7 @@ static const char *const rows[] = {
 #include "ops/attention_cached/attention_rows.wgsl.h"
 };
 static bool one_by_one(const tg_args *a) { return a->in_type[0].dim[0] == 1 || a->rows_alone; }
-static bool fits_one(const tg_args *a) { return one_by_one(a) && tg_flash_fours_256(a); }
+static bool fits_one(const tg_args *a) { return one_by_one(a) && tg_flash_fours_any(a); }
 static bool fits_one_packed(const tg_args *a) { return one_by_one(a) && packed_256(a); }
 #define ONE(kv)                                                                                    \
     { { .entry = "parts",                                                                          \

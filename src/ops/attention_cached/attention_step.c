@@ -141,7 +141,7 @@ static const char *const wgsl[] = {
 };
 
 /* infer has seen to the heads. */
-static bool is_packed(const tg_args *a) { return !tg_flash_fours_256(a); }
+static bool is_packed(const tg_args *a) { return !tg_flash_fours_any(a); }
 
 #define PASSES(...)                                                                                \
     { { .entry = "parts",                                                                          \
@@ -154,7 +154,7 @@ static bool is_packed(const tg_args *a) { return !tg_flash_fours_256(a); }
       TG_ONE_WHOLE }
 static const tg_shader shaders[] = {
     { .name = "one row",
-      .fits = tg_flash_fours_256,
+      .fits = tg_flash_fours_any,
       .word = tg_one_word,
       .pass = PASSES(kv_floats, step_floats),
       .scratch_bytes = tg_one_bytes },
