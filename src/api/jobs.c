@@ -62,23 +62,23 @@ tg_status tg_model_new_vocabulary_job(tg_context *ctx, const tg_model_config *co
 
 /* A third-party file's weights keep their types, so the model writes and is not trained; or they
  * become floats. */
-static tg_status open_job(tg_context *ctx, const char *path, bool floats, tg_model **out,
-                          tg_job **job) {
+tg_status tg_model_open_job(tg_context *ctx, const char *path, tg_model **out, tg_job **job) {
     ENTER(ctx);
     WANT(ctx, path);
     WANT(ctx, out);
     WANT_JOB(ctx);
     *out = NULL;
-    return tg_job_model_open(ctx, path, floats, out, job);
-}
-
-tg_status tg_model_open_job(tg_context *ctx, const char *path, tg_model **out, tg_job **job) {
-    return open_job(ctx, path, false, out, job);
+    return tg_job_model_open(ctx, path, false, out, job);
 }
 
 tg_status tg_model_open_floats_job(tg_context *ctx, const char *path, tg_model **out,
                                    tg_job **job) {
-    return open_job(ctx, path, true, out, job);
+    ENTER(ctx);
+    WANT(ctx, path);
+    WANT(ctx, out);
+    WANT_JOB(ctx);
+    *out = NULL;
+    return tg_job_model_open(ctx, path, true, out, job);
 }
 
 tg_status tg_model_save_job(tg_model *model, const char *path, tg_file_kind kind, tg_job **job) {
