@@ -14,6 +14,7 @@
 #include "train_data.h"
 #include "train_log.h"
 #include "train_run.h"
+#include "train_tokens.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -33,7 +34,7 @@ enum { PLAN_INDENT = 12 };
 typedef struct values {
     tg_args_list data, val_data;
     const char *preset, *from, *resume, *out, *log, *svg, *sample_prompt;
-    const char *family, *tokenizer;
+    const char *family, *tokenizer, *tokens;
     int64_t row_tokens, layers, width, heads, kv_heads, head_size, mlp, ctx, window;
     double rope_base;
     int64_t steps, batch, accum, warmup, eval_every, eval_windows, patience;
@@ -81,6 +82,9 @@ static const tg_option model_options[] = {
         "--tokenizer", values, tokenizer, "FILE",
         "with --family: a new model whose tokens are this vocabulary's: tokenizer.json, a model "
         "folder, GGUF or .tinygpt (default: bytes)"),
+    TG_TEXT("--tokens", values, tokens, "KIND[:N]",
+            "with --family: a new model on bytes (the default), or on a vocabulary that is trained "
+            "on the text first: chars, or N pieces, bpe:4096"),
     TG_PATH(
         "--from", values, from, "MODEL",
         "start a new run from these weights (fine-tuning): .tinygpt, or float weights of a model "
@@ -193,14 +197,15 @@ static const char *const fixed_by_resume[] = {
     "--min-lr",    "--decay",     "--clip",         "--weight-decay",
     "--seed",      "--val",       "--eval-windows", "--skip-bad-steps",
     "--beta1",     "--beta2",     "--eps",          "--row-tokens",
-    "--tokenizer", "--dropout",
+    "--tokenizer", "--tokens",    "--dropout",
 };
 
 /* Only the sizes: they are the weights' own. Whatever says how to train is free, the seed as
  * well. */
 static const char *const fixed_by_from[] = { "--preset", "--layers", "--width",     "--heads",
                                              "--ctx",    "--family", "--kv-heads",  "--head-size",
-                                             "--mlp",    "--window", "--rope-base", "--tokenizer" };
+                                             "--mlp",    "--window", "--rope-base", "--tokenizer",
+                                             "--tokens" };
 
 /* What the table cannot say: options that need or exclude each other. */
 static int check_options(const tg_args *args, const values *v) {
@@ -220,6 +225,10 @@ static int check_options(const tg_args *args, const values *v) {
         return tg_args_refuse(args, "want --resume (the same run goes on) or --from (a new run on "
                                     "given weights), have both");
     }
+    if (v->tokenizer && v->tokens)
+        return tg_args_refuse(args,
+                              "want --tokenizer (a vocabulary that is there) or --tokens (one "
+                              "of this text), have both");
     if (v->no_save && (v->out || tg_args_given(args, "--save-every"))) {
         return tg_args_refuse(args, "--no-save contradicts --out and --save-every");
     }
@@ -607,8 +616,8 @@ typedef struct parts {
     tg_model_config config;
     const tg_preset *preset; /* NULL with --from and --resume */
     tg_text *text;
-    tg_tokenizer *tokenizer; /* of --tokenizer, or NULL */
-    tg_model *model;         /* NULL for a resumed run, whose trainer owns it */
+    tg_traintokens tokens; /* its tokenizer: of --tokenizer or --tokens, or NULL */
+    tg_model *model;       /* NULL for a resumed run, whose trainer owns it */
     tg_trainer *trainer;
     files files;
 } parts;
@@ -619,7 +628,7 @@ static void free_parts(parts *p) {
     tg_lock_free(p->files.lock);
     tg_trainer_free(p->trainer);
     tg_model_free(p->model);
-    tg_tokenizer_free(p->tokenizer);
+    tg_traintokens_free(&p->tokens);
     tg_text_free(p->text);
 }
 
@@ -629,6 +638,19 @@ static void tell_work(tg_app *app, const values *v, const char *doing, const cha
     if (v->quiet || app->globals.json) return;
     snprintf(line, sizeof line, "  %s %s ..", doing, tg_fmt_safe(name, sizeof name, path));
     tg_term_live(&app->out, line);
+}
+
+/* A vocabulary that is there, or one of the text. */
+static int make_tokens(tg_app *app, const values *v, parts *p) {
+    if (v->tokens) {
+        tell_work(app, v, "making a vocabulary of", v->data.item[0]);
+        const int code = tg_traintokens_make(app, v->tokens, p->text, &p->tokens);
+        tg_term_clear(&app->out);
+        return code;
+    }
+    if (!v->tokenizer) return TG_ARGS_GO_ON;
+    const tg_status status = tg_tokenizer_open(app->ctx, v->tokenizer, &p->tokens.tokenizer);
+    return status == TG_OK ? TG_ARGS_GO_ON : tg_app_failed(app, app->ctx, status, TG_READING);
 }
 
 /* A new run: forecast first, and only then the memory. With --from the weights are there before the
@@ -645,19 +667,18 @@ static int make_new(tg_app *app, const values *v, parts *p, tg_train_options *o,
         if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_READING);
         p->config = info.config;
     }
-    if (v->tokenizer) {
-        status = tg_tokenizer_open(app->ctx, v->tokenizer, &p->tokenizer);
-        if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_READING);
-        p->config.vocab = (int32_t)tg_tokenizer_count(p->tokenizer);
-    }
-    tg_text_set_tokenizer(p->text, p->model ? tg_model_tokenizer(p->model) : p->tokenizer);
+    int code = make_tokens(app, v, p);
+    if (code != TG_ARGS_GO_ON) return code;
+    const tg_tokenizer *tokens = p->tokens.tokenizer;
+    if (tokens) p->config.vocab = (int32_t)tg_tokenizer_count(tokens);
+    tg_text_set_tokenizer(p->text, p->model ? tg_model_tokenizer(p->model) : tokens);
     *o = train_options(v, p->preset);
     status = tg_forecast_run(app->ctx, &p->config, p->text, o, forecast);
     if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_READING);
-    const int code = check_room(app, v, forecast, p->files.out, disk_free);
+    code = check_room(app, v, forecast, p->files.out, disk_free);
     if (code != TG_ARGS_GO_ON) return code;
-    if (p->tokenizer)
-        status = tg_model_new_vocabulary(app->ctx, &p->config, p->tokenizer, v->seed, &p->model);
+    if (tokens)
+        status = tg_model_new_vocabulary(app->ctx, &p->config, tokens, v->seed, &p->model);
     else if (!v->from)
         status = tg_model_new(app->ctx, &p->config, v->seed, &p->model);
     tell_work(app, v, "making a trainer and tokens of", v->data.item[0]);

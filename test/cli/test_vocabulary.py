@@ -50,6 +50,29 @@ def every_kind_trains():
     equal(sorted(chars, key=chars.get), ["<unk>"] + sorted(set(TEXT.decode())), "characters in their order")
 
 
+def a_run_makes_its_own():
+    """The same run as with a vocabulary that was made before."""
+    write("t.txt", TEXT)
+    expect(tinygpt("tokenize", "--train", "t.txt", "--vocab", "272", "--out", "v.json"), 0, "a vocabulary")
+    to = ("train", "--data", "t.txt", *TINY, "--steps", "3")
+    expect(tinygpt(*to, "--tokenizer", "v.json", "--out", "a.tinygpt"), 0, "a run on it")
+    expect(tinygpt(*to, "--tokens", "bpe:272", "--out", "b.tinygpt"), 0, "a run that makes it")
+    expect(tinygpt("verify", "a.tinygpt", "b.tinygpt"), 0, "the same weights")
+    equal(ids("b.tinygpt", "the cat sat"), ids("a.tinygpt", "the cat sat"), "and tokens")
+    expect(tinygpt(*to, "--tokens", "chars", "--out", "c.tinygpt"), 0, "a run on characters")
+    equal(len(ids("c.tinygpt", "the cat")), 7, "each a token")
+    expect(tinygpt(*to, "--tokens", "bytes", "--no-save"), 0, "a run on bytes")
+    for bad in ("bpe:", "bpe:x", "bpe:-3", "bpe:12kg", "a-very-long-kind-indeed"):
+        refused("no tokens", *to, "--tokens", bad, "--no-save", err="bpe:4096")
+    refused("no such kind", *to, "--tokens", "words", "--no-save", err="bpe, wordpiece, chars")
+    refused("too many for the text", *to, "--tokens", "bpe:5000", "--no-save", err="at most so many")
+    refused("a family of bytes", "train", "--data", "t.txt", "--tokens", "chars", "--steps", "1", "--no-save",
+            err="want 256 (bytes)")
+    refused("two vocabularies", *to, "--tokens", "chars", "--tokenizer", "v.json", err="have both")
+    refused("another one for a run", "train", "--data", "t.txt", "--resume", "b.tinygpt", "--tokens", "chars",
+            err="--tokens")
+
+
 def places_and_options():
     write("t.txt", TEXT)
     write("empty.txt", b"")
@@ -69,4 +92,4 @@ def places_and_options():
     refused("a vocabulary without a text", "doctor", "--tokenizer", "foreign.json", err="--data")
 
 
-main(from_text_to_model, every_kind_trains, places_and_options)
+main(from_text_to_model, every_kind_trains, a_run_makes_its_own, places_and_options)

@@ -148,6 +148,7 @@ export const CALLS: { [M in Exclude<Method, 'open' | 'close'>]: Call<M> } = {
   gpuBytes: async (core) => core.gpuBytes(),
   textNew,
   textSha256,
+  vocabularyTrain: model.vocabularyTrain,
   modelNew: model.modelNew,
   modelOpen: model.modelOpen,
   modelInfo: model.modelInfo,

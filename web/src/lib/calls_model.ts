@@ -4,7 +4,9 @@
  */
 import { numbers, type Ptr, utf8 } from './abi.js';
 import { tg_ability, tg_edit_kind, tg_encode_flag, tg_file_kind, tg_model_part } from './abi.gen.js';
-import { type Call, choose, config, offering, telling, using } from './calling.js';
+import {
+  type Call, choose, config, Gathered, listening, offering, telling, using,
+} from './calling.js';
 import { type Core, type Frame, SLICE_MS } from './core.js';
 import { TinygptError } from './errors.js';
 import type { ModelMade } from './protocol.js';
@@ -51,13 +53,42 @@ function addModel(core: Core, frame: Frame, at: Ptr): ModelMade {
   return { id: entry.id, pieces: pieces(core, frame, at) };
 }
 
-export const modelNew: Call<'modelNew'> = (core, task, value, seed) =>
+/** A vocabulary is a file that is opened for as long as the model is made of it. */
+export const modelNew: Call<'modelNew'> = (core, task, value, seed, vocabulary) =>
   core.framed(task, async (frame) => {
+    const { c, context, memory } = core;
     const out = frame.alloc(8);
     const at = config(core, frame, value);
-    await core.job(task, frame, [], 'tg_model_new', core.context, at, seed, out);
-    return addModel(core, frame, core.memory.pointer(out));
+    if (vocabulary === undefined) {
+      await core.job(task, frame, [], 'tg_model_new', context, at, seed, out);
+    } else {
+      await offering(core, vocabulary, 'tokenizer.json', async (name) => {
+        core.ok(c.tg_tokenizer_open(context, frame.string(name), out));
+        const tokenizer = memory.pointer(out);
+        try {
+          await core.job(
+            task, frame, [], 'tg_model_new_vocabulary', context, at, tokenizer, seed, out,
+          );
+        } finally {
+          if (task.alive) c.tg_tokenizer_free(tokenizer);
+        }
+      });
+    }
+    return addModel(core, frame, memory.pointer(out));
   });
+
+export const vocabularyTrain: Call<'vocabularyTrain'> = async (core, task, id, kind, tokens) => {
+  const text = core.registry.get('text', id);
+  const gathered = new Gathered(core);
+  return using([text], () =>
+    core.framed(task, (frame) => listening(core, gathered.take, async (user) => {
+      await task.hold(id);
+      const write = core.c.tg_wasm_on_text();
+      const of = frame.string(kind);
+      await core.job(task, frame, [], 'tg_tokenizer_train', text.at, of, tokens, write, user);
+      return gathered.bytes();
+    })));
+};
 
 /** A third party's whose weights are no floats, or that cannot be trained, keeps them as they are,
  *  for writing alone. The head of the file tells, before there is a weight to read. */

@@ -3,15 +3,17 @@
  * engine.test.ts - the classes as a page uses them: stopping, taking turns, freeing, files, and
  * what goes wrong.
  */
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Engine, TinygptError, type FileKind, type Trainer } from 'tinygpt';
 
 import { computing, expectPromptStops, finish, RUN, start, type Run } from './testing/setup.js';
 
+const program = resolve(import.meta.dirname, '../..', process.env['TG_BUILD'] ?? '../build', 'tinygpt');
 let engine: Engine;
 beforeAll(async () => {
   engine = await Engine.open({ build: 'simd', threads: 1 });
@@ -215,6 +217,47 @@ describe('a run', () => {
     expect(forecast.trainBytes + forecast.valBytes).toBe(20_000);
     expect(forecast.msPerStep).toBeGreaterThan(0);
     expect(forecast.advice.every((line) => line.length > 10)).toBe(true);
+  });
+});
+
+describe('a vocabulary', () => {
+  const SHAPE = { family: 'gpt2', layers: 1, width: 16, heads: 2, ctx: 32, vocab: 0, mlp: 0 };
+
+  it('is trained as the program trains it, goes along with a run, and stops within 100 ms', async () => {
+    const bytes = await engine.stories(42, 100_000);
+    const folder = mkdtempSync(join(tmpdir(), 'tinygpt-vocabulary-'));
+    writeFileSync(join(folder, 'text.txt'), bytes);
+    const text = await engine.text(bytes);
+    for (const [kind, n] of [['bpe', 400], ['chars', 0]] as const) {
+      const out = join(folder, `${kind}.json`);
+      const vocab = n > 0 ? ['--vocab', String(n)] : [];
+      execFileSync(program, [
+        'tokenize', '--train', join(folder, 'text.txt'), '--kind', kind, ...vocab, '--out', out,
+      ]);
+      const made = await engine.trainVocabulary(text, kind, n);
+      expect(Buffer.compare(made, readFileSync(out))).toBe(0);
+      const model = await engine.newModel(SHAPE, 7, made);
+      const ids = await model.tokenizer.encode('Once upon a time');
+      expect(await model.tokenizer.decode(ids)).toBe('Once upon a time');
+      if (n > 0) expect(model.tokenizer.size).toBe(n);
+      const trainer = await engine.newTrainer(model, text, { steps: 2, batch: 2 });
+      for await (const report of trainer.steps()) expect(report.bitsPerByte).toBeGreaterThan(0);
+      const run = join(folder, `${kind}.tinygpt`);
+      writeFileSync(run, await trainer.save());
+      const shown = execFileSync(program, ['tokenize', run, 'Once upon a time', '--json']);
+      expect((JSON.parse(shown.toString()) as { ids: number[] }).ids).toEqual([...ids]);
+      trainer.free();
+      model.free();
+    }
+    expect((await failure(engine.trainVocabulary(text, 'bpe', 300_000))).code).toBe('DATA');
+    expect((await failure(engine.newModel({ ...SHAPE, family: 'tinygpt' }, 7, readFileSync(join(folder, 'bpe.json'))))).code).toBe('UNSUPPORTED');
+    const large = await engine.text(await engine.stories(1, 1_000_000));
+    await expectPromptStops(async () => lateness(20, async (signal) => {
+      await expect(engine.trainVocabulary(large, 'bpe', 3_000, { signal })).rejects.toThrow(/abort/);
+    }), 3);
+    large.free();
+    text.free();
+    rmSync(folder, { recursive: true });
   });
 });
 

@@ -9,7 +9,7 @@ import { folderAddress } from './platform.js';
 import { type EngineEvent, wire } from './protocol.js';
 import type {
   CallOptions, Check, EngineInfo, EngineOptions, FileSource, Forecast, GptConfig, LintFinding,
-  ModelFacts, ModelSource, SourceOptions, TextSource, TrainOptions,
+  ModelFacts, ModelSource, SourceOptions, TextSource, TrainOptions, VocabularyKind,
 } from './types.js';
 
 /** The buffers to move, if the caller gives his bytes away. */
@@ -78,9 +78,24 @@ export class Engine {
     return this.#link.call('stories', [seed, bytes]);
   }
 
-  /** A model with fresh weights. Same seed (42 if absent), same weights, on every machine. */
-  async newModel(config: GptConfig, seed = 42): Promise<Model> {
-    return new Model(this.#link, await this.#link.call('modelNew', [config, seed]));
+  /**
+   * Trains a vocabulary on a text: a tokenizer.json, of the same bytes as `tinygpt tokenize --train`
+   * writes. `tokens` 0, of chars alone: as many as the text has. `DATA`: the text gives fewer.
+   */
+  async trainVocabulary(
+    text: Text, kind: VocabularyKind, tokens = 0, options: CallOptions = {},
+  ): Promise<Uint8Array> {
+    return this.#link.call('vocabularyTrain', [text.handle, kind, tokens], options);
+  }
+
+  /**
+   * A model with fresh weights. Same seed (42 if absent), same weights, on every machine.
+   * @param vocabulary what its tokens are, bytes if absent: a tokenizer.json, or a model's file.
+   *   config.vocab 0 is as many as it has; the family tinygpt takes none
+   */
+  async newModel(config: GptConfig, seed = 42, vocabulary?: FileSource): Promise<Model> {
+    const tokens = vocabulary === undefined ? undefined : wire(vocabulary);
+    return new Model(this.#link, await this.#link.call('modelNew', [config, seed, tokens]));
   }
 
   /**

@@ -19,7 +19,7 @@ import type {
   AnswerOptions, AnswerPiece, AnswerStats, BatchPiece, ChatInfo, Check, DeviceName, Edit, EmbedOptions,
   EngineInfo, EngineOptions, ErrorCode, FileKind, Forecast, GenerateStats, GptConfig, GpuInfo, HistoryPoint,
   KeyType, LintFinding, ModelFacts, ModelInfo, ModelSource, Piece, Probe, SampleOptions, StepReport, TextSource,
-  Tokens, TrainOptions, Turn,
+  Tokens, TrainOptions, Turn, VocabularyKind,
 } from './types.js';
 
 /** Content, the address of a file of Node (URL objects cannot be sent), or a stored model's id. */
@@ -72,7 +72,9 @@ export interface Methods {
   textNew(source: Wire): TextMade;
   textSha256(text: Handle): string;
 
-  modelNew(config: GptConfig, seed: number): ModelMade;
+  /** A tokenizer.json. */
+  vocabularyTrain(text: Handle, kind: VocabularyKind, tokens: number): Uint8Array;
+  modelNew(config: GptConfig, seed: number, vocabulary?: Wire): ModelMade;
   modelOpen(file: Wire): ModelMade;
   modelInfo(model: Handle): ModelInfo;
   modelTokenize(model: Handle, text: string): Int32Array;

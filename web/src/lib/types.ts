@@ -102,6 +102,9 @@ export interface GptConfig {
   ropeBase0?: number;
 }
 
+/** Kinds of vocabularies that can be trained: pieces over bytes, BERT's in lower case, characters. */
+export type VocabularyKind = 'bpe' | 'wordpiece' | 'chars';
+
 export interface Preset {
   name: string;
   config: GptConfig;
