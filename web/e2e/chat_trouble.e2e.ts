@@ -86,17 +86,76 @@ describe('Chat', () => {
     await ask('Say hello.');
   });
 
-  it('for whose model there is no room says so, and stores it when there is', async () => {
-    await p.open(site.url, 'chat');
+  it('makes room in a small profile, where other pages have filled it', async () => {
+    await p.open(site.url, 'start', { size: 'tiny', steps: 20, warmup: 5 });
+    await p.paste(TEXT);
+    await p.start();
+    await p.finished();
+    await page.evaluate(async () => {
+      const root = await navigator.storage.getDirectory();
+      const folder = await root.getDirectoryHandle('an-old-game', { create: true });
+      const file = await folder.getFileHandle('level.bin', { create: true });
+      const writer = await file.createWritable();
+      await writer.write(new Uint8Array(30e6));
+      await writer.close();
+      await (await caches.open('an-old-page')).put('./x', new Response('x', {
+        headers: { 'content-length': '1' },
+      }));
+    });
+    // Chromium reserves 134 MB for the model of 98, which are there when the others' 30 are gone: much
+    // less than the 500 MB that a phone may grant.
+    const usage = () => page.evaluate(async () => (await navigator.storage.estimate()).usage ?? 0);
+    await expect.poll(usage).toBeGreaterThan(30e6);
     const cdp = await v.context.newCDPSession(page);
     const origin = new URL(site.url).origin;
-    await cdp.send('Storage.overrideQuotaForOrigin', { origin, quotaSize: 1_000_000 });
+    const quotaSize = (await usage()) + 120e6;
+    await cdp.send('Storage.overrideQuotaForOrigin', { origin, quotaSize });
+    expect(quotaSize).toBeLessThan(250e6);
+    await p.view('Chat');
     await pick(MODEL);
-    await page.getByRole('alert').getByText(/room/).waitFor();
-    await cdp.send('Storage.overrideQuotaForOrigin', { origin });
+    await page.getByRole('alert').getByText(/needs 99 MB, and the browser has not that much left/).waitFor();
+    const others = page.getByRole('region', { name: 'Kept by other pages' });
+    await others.getByText('Files, 30 MB').waitFor();
+    await others.getByText('an-old-page').waitFor();
+    expect(await findings(page)).toEqual([]);
+    await p.button('Delete an-old-game').click();
+    await p.button('Delete it for good').click();
+    await expect.poll(() => others.getByRole('listitem').count()).toBe(1);
+    await expect.poll(usage).toBeLessThan(quotaSize - 140e6);
     await pick(MODEL);
-    await page.getByRole('heading', { name: NAME, level: 2 }).waitFor();
-    await p.button(`Delete ${NAME}`).waitFor();
+    await load();
+    await ask('Say hello.');
+  });
+
+  it('mends a stored model that the disk has damaged, by the piece, and says so', async () => {
+    const body = readFileSync(SMALL);
+    const ranges: (string | undefined)[] = [];
+    await v.context.route('**/models/*', (route) => {
+      const range = route.request().headers()['range'];
+      ranges.push(range);
+      const [, from = 0, end = ''] = /^bytes=(\d+)-(\d*)$/.exec(range ?? '') ?? [];
+      const part = body.subarray(Number(from), end === '' ? undefined : Number(end) + 1);
+      return route.fulfill({ status: range ? 206 : 200, body: part });
+    });
+    await p.open(site.url, 'chat');
+    await page.getByLabel('Or an address').fill(`${site.url}models/small.gguf`);
+    await p.button('Fetch').click();
+    await page.getByRole('heading', { name: 'small.gguf', level: 2 }).waitFor();
+    await page.evaluate(async () => {
+      const root = await navigator.storage.getDirectory();
+      const folder = await root.getDirectoryHandle('tinygpt-models');
+      for await (const name of (folder as unknown as { keys(): AsyncIterable<string> }).keys()) {
+        if (!name.endsWith('.model')) continue;
+        const file = await folder.getFileHandle(name);
+        const writer = await file.createWritable({ keepExistingData: true });
+        await writer.write({ type: 'write', position: 5000, data: new Uint8Array(100) });
+        await writer.close();
+      }
+    });
+    await p.button('Load it').click();
+    await page.getByText(/small.gguf was damaged on the disk/).waitFor();
+    expect(ranges).toEqual([undefined, `bytes=0-${body.length - 1}`]);
+    await page.getByRole('textbox', { name: /^(Your turn|Text)$/ }).waitFor();
   });
 
   it('goes on with a text where a model has no template', async () => {

@@ -53,11 +53,16 @@ describe('a browser that gives little memory', () => {
     await open(await serve(), [LITTLE_MEMORY]);
     await p.open(site.url, 'start', { size: 'massive', steps: 5 });
     await p.paste(TEXT);
+    const chip = () => p.page.locator('.engine-chip').innerText();
+    const threads = await chip();
     await p.button('Start').click();
     await p.page
       .getByText(/not enough memory .*smaller model/)
       .first()
       .waitFor();
+    // With one thread there was no more room: all of them are back.
+    expect(await chip()).toBe(threads);
+    await p.page.getByText(/It is tried with one/).waitFor();
     await train(30);
     await p.finished();
     expect(await p.step()).toBe(30);

@@ -19,6 +19,8 @@
  * of self.__WB_MANIFEST.
  */
 
+import { CACHE_PREFIX as PREFIX } from './ui/places';
+
 /* TypeScript's types of a page lack those of service workers; these are the parts in use. */
 interface WaitableEvent extends Event {
   waitUntil(work: Promise<unknown>): void;
@@ -43,7 +45,6 @@ declare const self: ServiceWorkerScope;
 const USE_NEW = 'use-new-version';
 
 const FILES = self.__WB_MANIFEST;
-const PREFIX = 'tinygpt-page-';
 const CACHE = PREFIX + fingerprint(FILES.map((f) => `${f.url} ${f.revision ?? ''}`).join('\n'));
 
 const ISOLATION = {

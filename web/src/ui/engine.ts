@@ -39,10 +39,14 @@ export function onRebuilt(listener: RebuiltListener): () => void {
 
 const warningListeners = new Set<(text: string) => void>();
 
-/** What the core warns of. Returns the call that ends it. */
+/** What the core warns of, and this file. Returns the call that ends it. */
 export function onWarning(listener: (text: string) => void): () => void {
   warningListeners.add(listener);
   return () => warningListeners.delete(listener);
+}
+
+function warn(text: string): void {
+  for (const listener of [...warningListeners]) listener(text);
 }
 
 let opening: Promise<Engine> | null = null;
@@ -83,6 +87,38 @@ export async function openOnDevice(device: DeviceName): Promise<void> {
   renewed(null);
 }
 
+/** How many threads engines are to have; 0: as many as there are processors. */
+let threads = 0;
+
+export function threadsHere(): number {
+  return threads;
+}
+
+/**
+ * Some browsers refuse memory that several threads share sooner than memory of one. True if that may
+ * be what happened: engines that are opened from now on have one thread. Where one is not granted
+ * it, either, it is not the threads' fault, and they come back with the engine after.
+ */
+export function takeOneThread(e: unknown, had: number): boolean {
+  if (!(e instanceof Error)) return false;
+  if (!(('code' in e && e.code === 'MEMORY') || e.name === 'RangeError')) return false;
+  const before = threads;
+  threads = before === 0 && had > 1 ? 1 : 0;
+  if (threads === 1) warn('There was not enough memory for several threads. It is tried with one.');
+  return threads !== before;
+}
+
+/** After an error: true if there is another engine now, on which the same may go well. */
+export async function openWithOneThread(e: unknown): Promise<boolean> {
+  const { engine, info } = engineState.get();
+  if (!engine || !info || !takeOneThread(e, info.threads)) return false;
+  await engine.close();
+  opening = open();
+  await whenEngine();
+  renewed(null);
+  return threads === 1;
+}
+
 function renewed(reason: string | null): void {
   const { generation, engine } = engineState.get();
   engineState.patch({ generation: generation + 1, info: engine?.info ?? null });
@@ -93,12 +129,12 @@ async function open(device = wantedDevice()): Promise<Engine> {
   engineState.patch({ status: 'opening', error: '' });
   const { Engine } = await import('../lib/index');
   const wasmBase = new URL('./wasm/', document.baseURI);
-  const engine = await Engine.open({ wasmBase, device });
+  const engine = await Engine.open({ wasmBase, device, threads });
   engine.onRebuilt = renewed;
   engine.onDevice = () => engineState.patch({ info: { ...engine.info } });
   engine.onLog = (level, text) => {
     if (level === 'info') return;
-    for (const listener of [...warningListeners]) listener(text);
+    warn(text);
   };
   engineState.patch({ status: 'ready', engine, info: engine.info });
   return engine;

@@ -19,6 +19,7 @@ import type { ModelsApi, Reply } from './models.worker.js';
 import type { Progress, StoredModel } from './shelf.js';
 
 export { folderFile, isModelFolder } from './folder.js';
+export { MODELS_FOLDER } from './place.js';
 export { StoreError, type StoreCode };
 export type { Progress, StoredModel };
 
@@ -46,18 +47,25 @@ export class ModelStore {
   /** Copies a file, or what an address holds. What is here whole is not copied again. */
   async add(source: File | URL, options: AddModelOptions = {}): Promise<StoredModel> {
     const { signal, onProgress, sha256 } = options;
-    if (signal?.aborted) throw new StoreError('STOPPED', 'The copy was stopped.');
     navigator.storage?.persist?.().catch(() => {});
-    const copy = ++this.#lastCopy;
-    const stop = () => void this.#api?.stop(copy);
-    signal?.addEventListener('abort', stop);
-    try {
+    const from = source instanceof URL ? source.href : source;
+    return this.#stoppable(signal, (copy) => {
       const tell = Comlink.proxy((progress: Progress) => onProgress?.(progress));
-      const from = source instanceof URL ? source.href : source;
-      return await this.#call((api) => api.add(copy, from, sha256, tell));
-    } finally {
-      signal?.removeEventListener('abort', stop);
-    }
+      return this.#call((api) => api.add(copy, from, sha256, tell));
+    });
+  }
+
+  /**
+   * Holds a stored model against its checksums, before it is opened: returns how many pieces were
+   * damaged and were fetched again from its address. If that cannot be done (`WRONG`, `SOURCE`), the
+   * model is not whole any more, and add() copies the rest of it anew.
+   */
+  async check(id: string, options: Omit<AddModelOptions, 'sha256'> = {}): Promise<number> {
+    const { signal, onProgress } = options;
+    return this.#stoppable(signal, (copy) => {
+      const tell = Comlink.proxy((progress: Progress) => onProgress?.(progress));
+      return this.#call((api) => api.check(copy, id, tell));
+    });
   }
 
   /** `BUSY` while an engine has it open, here or in another tab. */
@@ -68,6 +76,21 @@ export class ModelStore {
   /** Ends the worker. Copies under way stop, and keep what came. */
   close(): void {
     this.#died('The store of models was closed.');
+  }
+
+  /** Work with a number, by which the signal stops it. */
+  async #stoppable<T>(
+    signal: AbortSignal | undefined, work: (copy: number) => Promise<T>,
+  ): Promise<T> {
+    if (signal?.aborted) throw new StoreError('STOPPED', 'The copy was stopped.');
+    const copy = ++this.#lastCopy;
+    const stop = () => void this.#api?.stop(copy);
+    signal?.addEventListener('abort', stop);
+    try {
+      return await work(copy);
+    } finally {
+      signal?.removeEventListener('abort', stop);
+    }
   }
 
   #start(): Comlink.Remote<ModelsApi> {

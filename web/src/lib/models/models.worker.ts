@@ -10,7 +10,7 @@ import * as Comlink from 'comlink';
 import { OpfsDisk, QuotaError } from '../store/disk.js';
 import { StoreError, type StoreCode } from './errors.js';
 import { MODELS_FOLDER } from './place.js';
-import { type Progress, Shelf, type StoredModel } from './shelf.js';
+import { type AddOptions, type Progress, Shelf, type StoredModel } from './shelf.js';
 import { addressSource, fileSource } from './source.js';
 
 export type Reply<T> = { ok: true; value: T } | { ok: false; code: StoreCode; message: string };
@@ -68,6 +68,24 @@ async function reply<T>(work: (shelf: Shelf) => Promise<T>): Promise<Reply<T>> {
   }
 }
 
+/** Work that a page hears of, and may stop by its number. */
+function stoppable<T>(
+  copy: number, tell: (progress: Progress) => void,
+  work: (shelf: Shelf, options: AddOptions) => Promise<T>,
+): Promise<Reply<T>> {
+  const control = new AbortController();
+  copies.set(copy, control);
+  let told = -Infinity;
+  const onProgress = (progress: Progress) => {
+    const now = performance.now();
+    if (now - told < TELL_MS) return;
+    told = now;
+    tell(progress);
+  };
+  return reply((s) => work(s, { signal: control.signal, onProgress })).finally(() =>
+    copies.delete(copy));
+}
+
 const api = {
   list: (): Promise<Reply<StoredModel[]>> => reply((s) => s.list()),
   remove: (id: string): Promise<Reply<void>> => reply((s) => s.remove(id)),
@@ -76,19 +94,14 @@ const api = {
     copy: number, from: File | string, sha256: string | undefined,
     tell: (progress: Progress) => void,
   ): Promise<Reply<StoredModel>> {
-    const control = new AbortController();
-    copies.set(copy, control);
-    let told = -Infinity;
-    const onProgress = (progress: Progress) => {
-      const now = performance.now();
-      if (now - told < TELL_MS) return;
-      told = now;
-      tell(progress);
-    };
-    return reply((s) => {
+    return stoppable(copy, tell, (s, options) => {
       const source = typeof from === 'string' ? addressSource(new URL(from)) : fileSource(from);
-      return s.add(source, { signal: control.signal, onProgress, sha256 });
-    }).finally(() => copies.delete(copy));
+      return s.add(source, { ...options, sha256 });
+    });
+  },
+
+  check(copy: number, id: string, tell: (progress: Progress) => void): Promise<Reply<number>> {
+    return stoppable(copy, tell, (s, options) => s.check(id, options));
   },
 
   stop(copy: number): void {

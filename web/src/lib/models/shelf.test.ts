@@ -29,18 +29,21 @@ interface Host {
   breakAt: number;
   /** Where answers began. */
   asked: number[];
+  /** How long they were, at most. */
+  sent: number[];
 }
 
 function host(fields: Partial<Host> = {}): Host {
-  return { bytes: BYTES, stamp: '"one"', ranges: true, breakAt: Infinity, asked: [], ...fields };
+  return { bytes: BYTES, stamp: '"one"', ranges: true, breakAt: Infinity, asked: [], sent: [], ...fields };
 }
 
 function served(h: Host): Source {
   const get = async (_: unknown, init?: RequestInit) => {
     const range = new Headers(init?.headers).get('range');
-    const from = h.ranges && range ? Number(/^bytes=(\d+)-$/.exec(range)![1]) : 0;
-    h.asked.push(from);
-    const rest = h.bytes.subarray(from);
+    const [, from = 0, last = ''] = (h.ranges && /^bytes=(\d+)-(\d*)$/.exec(range ?? '')) || [];
+    h.asked.push(Number(from));
+    const rest = h.bytes.subarray(Number(from), last === '' ? undefined : Number(last) + 1);
+    h.sent.push(rest.length);
     let sent = 0;
     const body = new ReadableStream<Uint8Array>({
       pull(c) {
@@ -53,7 +56,7 @@ function served(h: Host): Source {
     });
     const headers: Record<string, string> = { 'content-length': String(rest.length) };
     if (h.stamp) headers['etag'] = h.stamp;
-    return new Response(body, { status: from > 0 ? 206 : 200, headers });
+    return new Response(body, { status: h.ranges && range ? 206 : 200, headers });
   };
   return addressSource(new URL('https://host/a/model.gguf'), get as typeof fetch);
 }
@@ -183,6 +186,77 @@ describe('a model on the shelf', () => {
   });
 });
 
+describe('a model that the disk has damaged', () => {
+  const CRC_BYTES = 4000;
+  const flip = (...at: number[]) => (bytes: Uint8Array) =>
+    bytes.map((byte, i) => (at.includes(i) ? byte ^ 16 : byte));
+
+  /** A stored model, its shelf, and a disk on which those bytes are flipped. */
+  async function damaged(h: Host, change: (bytes: Uint8Array) => Uint8Array, source = served(h)) {
+    const disk = new CrashDisk();
+    const shelf = shelfOn(disk, { crcBytes: CRC_BYTES, sourceOf: () => served(h) });
+    const model = await shelf.add(source, options());
+    disk.spoil(modelFile(model.id), change);
+    h.asked.splice(0);
+    h.sent.splice(0);
+    return { disk, shelf, model };
+  }
+
+  it('is mended by the pieces that are damaged, and by no others', async () => {
+    const h = host();
+    const { disk, shelf, model } = await damaged(h, flip(4100, 9000, 9001));
+    const stages = new Set<string>();
+    const tell = options({ onProgress: ({ stage }) => stages.add(stage) });
+    expect(await shelf.check(model.id, tell)).toBe(2);
+    expect(h.asked).toEqual([4000, 8000]);
+    expect(h.sent).toEqual([4000, 4000]);
+    expect([...stages]).toEqual(['checking', 'copying']);
+    isWhole(disk, (await shelf.list())[0]!);
+    expect(await shelf.check(model.id, options())).toBe(0);
+  });
+
+  it.each([
+    ['that lacks its end', (bytes: Uint8Array) => bytes.slice(0, 23_500), {}],
+    ['whose host knows only whole files', flip(24_500), { ranges: false }],
+  ])('%s is mended, too', async (_, change, fields) => {
+    const { disk, shelf, model } = await damaged(host(fields), change);
+    expect(await shelf.check(model.id, options())).toBeGreaterThan(0);
+    isWhole(disk, (await shelf.list())[0]!);
+  });
+
+  it('is not whole any more where nobody has it, and goes on when it is picked again', async () => {
+    const file = fileSource(new File([BYTES], 'm.gguf', { lastModified: 5 }));
+    const { disk, shelf, model } = await damaged(host(), flip(9000), file);
+    expect(await code(shelf.check(model.id, options()))).toBe('WRONG');
+    expect(await shelf.list()).toMatchObject([{ whole: false, have: 8000, sha256: '' }]);
+    expect(await shelf.check(model.id, options())).toBe(0);
+    isWhole(disk, await shelf.add(file, options()));
+  });
+
+  it.each([
+    ['a connection that breaks', { breakAt: 10 }, 'SOURCE'],
+    ['another file', { bytes: BYTES.map((byte) => byte ^ 1) }, 'WRONG'],
+  ])('is not mended by %s', async (_, change, wanted) => {
+    const h = host();
+    const { disk, shelf, model } = await damaged(h, flip(9000));
+    Object.assign(h, change);
+    expect(await code(shelf.check(model.id, options()))).toBe(wanted);
+    Object.assign(h, host());
+    isWhole(disk, await shelf.add(served(h), options()));
+  });
+
+  it('of an older page, which has one checksum for all, is copied anew', async () => {
+    const h = host();
+    const { disk, shelf, model } = await damaged(h, (bytes) => bytes);
+    disk.spoil(`${model.id}.journal`, (bytes) =>
+      new TextEncoder().encode(new TextDecoder().decode(bytes).replace(/,"crcs":\[[^\]]*\]/, '')));
+    expect(await shelf.check(model.id, options())).toBe(0);
+    disk.spoil(modelFile(model.id), flip(9000));
+    expect(await code(shelf.check(model.id, options()))).toBe('WRONG');
+    isWhole(disk, await shelf.add(served(h), options()));
+  });
+});
+
 describe('what is refused', () => {
   it('a file for which there is no room, before it is copied and while it is', async () => {
     const disk = new CrashDisk();
@@ -190,8 +264,14 @@ describe('what is refused', () => {
     const full = shelfOn(disk, { room: async () => BYTES.length - 1 });
     expect(await code(full.add(fileSource(file), options()))).toBe('QUOTA');
     expect(await disk.names()).toEqual([]);
+    // A browser that does not tell how much room there is finds out before it copies, too.
     disk.quota = 2 * PIECE_BYTES;
     expect(await code(shelfOn(disk).add(fileSource(file), options()))).toBe('QUOTA');
+    expect(await disk.names()).toEqual([]);
+    disk.quota = Infinity;
+    const fill = options({ onProgress: () => (disk.quota = 2 * PIECE_BYTES) });
+    expect(await code(shelfOn(disk).add(fileSource(file), fill))).toBe('QUOTA');
+    expect((await shelfOn(disk).list())[0]!.have).toBeGreaterThan(0);
     disk.quota = Infinity;
     isWhole(disk, await shelfOn(disk).add(fileSource(file), options()));
   });

@@ -8,19 +8,22 @@
  *     <id>.journal    {"name": .., "address": .., "bytes": .., "stamp": .., "added": ..}
  *                     {"have": 8388608}            so many bytes are on the disk
  *                     {"have": 16777216}
- *                     {"sha256": "..", "bytes": ..}  and now all of them are
+ *                     {"sha256": "..", "bytes": .., "crcs": [..]}  and now all of them are
+ *                     {"have": 12582912}           what lies behind was found to be damaged
  *
  * The invariant: the bytes that a journal speaks of are on the disk, since they are flushed before
  * the line is written, and the line is flushed, too. A last line that was torn does not count. So a
  * copy that was broken off goes on from its last piece, and is hashed anew up to there: that also
- * finds out whether the disk still gives back what it was given.
+ * finds out whether the disk still gives back what it was given. Of a model that is whole, check()
+ * finds that out by the checksums of its pieces, and fetches what is damaged again.
  */
 import { sha256 } from '@noble/hashes/sha2.js';
 
+import { crc32 } from '../store/crc32.js';
 import { type Disk, type DiskFile, QuotaError } from '../store/disk.js';
 import { StoreError } from './errors.js';
 import { journalFile, modelFile } from './place.js';
-import type { Opened, Source } from './source.js';
+import { addressSource, type Opened, type Source } from './source.js';
 
 /** What a person sees of a stored model. */
 export interface StoredModel {
@@ -64,6 +67,10 @@ export interface ShelfOptions {
   now?: () => number;
   /** After so many bytes the disk is flushed and the journal gets a line. */
   pieceBytes?: number;
+  /** So many bytes have a checksum of their own, and are fetched again if it is another one. */
+  crcBytes?: number;
+  /** Where a model with an address can be had again. */
+  sourceOf?: (address: string) => Source;
 }
 
 const READ_BYTES = 4 << 20;
@@ -78,11 +85,14 @@ interface Line {
   added?: number;
   have?: number;
   sha256?: string;
+  crcs?: number[];
 }
 
 /** A model as its journal tells of it. */
 interface Entry extends StoredModel {
   stamp: string;
+  /** CRC-32 of each piece of `crcBytes` bytes; of what was stored without them, none. */
+  crcs: number[];
   /** How much of the journal can be read. */
   lines: number;
 }
@@ -109,18 +119,18 @@ function entryOf(id: string, text: string): Entry | null {
   const entry: Entry = {
     id, name: first.name, address: first.address ?? '', stamp: first.stamp ?? '',
     bytes: first.bytes ?? 0, added: first.added ?? 0, have: 0, whole: false, sha256: '',
-    lines: length,
+    crcs: [], lines: length,
   };
-  for (const { have, sha256: hash, bytes } of lines) {
-    if (have !== undefined) entry.have = have;
+  for (const { have, sha256: hash, bytes, crcs } of lines) {
+    if (have !== undefined) Object.assign(entry, { have, whole: false, sha256: '' });
     if (hash === undefined) continue;
-    Object.assign(entry, { sha256: hash, whole: true, bytes: bytes ?? entry.bytes });
+    Object.assign(entry, { sha256: hash, whole: true, bytes: bytes ?? entry.bytes, crcs: crcs ?? [] });
     entry.have = entry.bytes;
   }
   return entry;
 }
 
-function publicOf({ stamp: _, lines: __, ...model }: Entry): StoredModel {
+function publicOf({ stamp: _, lines: __, crcs: ___, ...model }: Entry): StoredModel {
   return model;
 }
 
@@ -138,9 +148,33 @@ function append(journal: DiskFile, line: Line): void {
   journal.flush();
 }
 
+/** Checksums of a file as its bytes come: of all, and of each piece. */
+class Sums {
+  readonly #hash = sha256.create();
+  readonly crcs: number[] = [];
+  #at = 0;
+
+  constructor(private readonly crcBytes: number) {}
+
+  update(bytes: Uint8Array): void {
+    this.#hash.update(bytes);
+    for (let done = 0; done < bytes.length;) {
+      const piece = Math.floor(this.#at / this.crcBytes);
+      const n = Math.min(this.crcBytes - (this.#at % this.crcBytes), bytes.length - done);
+      this.crcs[piece] = crc32(bytes.subarray(done, done + n), this.crcs[piece]);
+      this.#at += n;
+      done += n;
+    }
+  }
+
+  sha256(): string {
+    return hexOf(this.#hash.digest());
+  }
+}
+
 /** One copy under way. */
 class Copy {
-  readonly #hash = sha256.create();
+  readonly #sums: Sums;
   at = 0;
   #flushed = 0;
 
@@ -150,7 +184,10 @@ class Copy {
     private readonly entry: Entry,
     private readonly options: AddOptions,
     private readonly pieceBytes: number,
-  ) {}
+    crcBytes: number,
+  ) {
+    this.#sums = new Sums(crcBytes);
+  }
 
   note(line: Line): void {
     append(this.journal, line);
@@ -167,7 +204,7 @@ class Copy {
       const part = buffer.subarray(0, Math.min(READ_BYTES, this.entry.have - this.at));
       const n = this.file.read(part, this.at);
       if (n === 0) break;
-      this.#hash.update(part.subarray(0, n));
+      this.#sums.update(part.subarray(0, n));
       this.at += n;
       this.tell('checking');
       await new Promise((resolve) => setTimeout(resolve));
@@ -179,7 +216,7 @@ class Copy {
 
   take(piece: Uint8Array): void {
     this.file.write(piece, this.at);
-    this.#hash.update(piece);
+    this.#sums.update(piece);
     this.at += piece.length;
     if (this.at - this.#flushed >= this.pieceBytes) this.keep();
     this.tell('copying');
@@ -195,14 +232,15 @@ class Copy {
 
   finish(): void {
     const { entry } = this;
-    const hash = hexOf(this.#hash.digest());
+    const hash = this.#sums.sha256();
+    const { crcs } = this.#sums;
     const wanted = this.options.sha256?.toLowerCase();
     if (wanted && wanted !== hash) {
       throw new StoreError('WRONG', `${entry.name}: want SHA-256 ${wanted}, have ${hash}`);
     }
     this.file.flush();
-    this.note({ sha256: hash, bytes: this.at });
-    Object.assign(entry, { sha256: hash, bytes: this.at, have: this.at, whole: true });
+    this.note({ sha256: hash, bytes: this.at, crcs });
+    Object.assign(entry, { sha256: hash, bytes: this.at, have: this.at, whole: true, crcs });
   }
 }
 
@@ -214,7 +252,8 @@ export class Shelf {
     options: ShelfOptions = {},
   ) {
     this.#options = {
-      room: async () => Infinity, judge: () => '', now: Date.now, pieceBytes: 8 << 20, ...options,
+      room: async () => Infinity, judge: () => '', now: Date.now, pieceBytes: 8 << 20,
+      crcBytes: 4 << 20, sourceOf: (address) => addressSource(new URL(address)), ...options,
     };
   }
 
@@ -258,7 +297,73 @@ export class Shelf {
     return this.add(source, options);
   }
 
+  /**
+   * Holds a model that is whole against its checksums; returns how many pieces were damaged and are
+   * good again, fetched from where the model came from. What cannot be mended (`WRONG`, `SOURCE`) is
+   * not whole any more: add() goes on from its first damaged piece. Nothing happens to one of which
+   * only a part is here, or that an engine has open (`BUSY`, if it is damaged).
+   */
+  async check(id: string, options: AddOptions): Promise<number> {
+    const entry = (await this.#entries()).find((e) => e.id === id);
+    if (!entry?.whole) return 0;
+    const damaged = await this.#damaged(entry, options);
+    if (damaged.length === 0) return 0;
+    const journal = await this.#busyIsSaid(() => this.disk.open(journalFile(id)));
+    let file: DiskFile | undefined;
+    try {
+      file = await this.#busyIsSaid(() => this.disk.open(modelFile(id)));
+      await this.#mend(entry, file, damaged, options);
+      return damaged.length;
+    } catch (e) {
+      if (options.signal.aborted || (e instanceof StoreError && e.code === 'BUSY')) throw e;
+      journal.resize(entry.lines);
+      append(journal, { have: damaged[0]! * this.#options.crcBytes });
+      if (e instanceof StoreError) throw e;
+      throw new StoreError('WRONG', `${damagedWords(entry.name)} (${String(e)})`);
+    } finally {
+      file?.close();
+      journal.close();
+    }
+  }
+
   // ------------------------------------------------------------------------------------ inside
+
+  /** Its pieces whose checksums are not what they were; of a model without any, the first or none. */
+  async #damaged(entry: Entry, options: AddOptions): Promise<number[]> {
+    const { crcBytes } = this.#options;
+    const sums = entry.crcs.length === 0 ? new Sums(crcBytes) : undefined;
+    const damaged: number[] = [];
+    const file = await this.disk.blob(modelFile(entry.id), 0);
+    for (let at = 0, piece = 0; at < entry.bytes; at += crcBytes, piece++) {
+      options.signal.throwIfAborted();
+      const end = Math.min(at + crcBytes, entry.bytes);
+      const bytes = await readBlob(file, at, end);
+      if (sums) sums.update(bytes);
+      else if (bytes.length < end - at || crc32(bytes) !== entry.crcs[piece]) damaged.push(piece);
+      options.onProgress?.({ stage: 'checking', done: end, bytes: entry.bytes });
+    }
+    return sums && sums.sha256() !== entry.sha256 ? [0] : damaged;
+  }
+
+  async #mend(entry: Entry, file: DiskFile, damaged: number[], options: AddOptions): Promise<void> {
+    const { crcBytes, sourceOf } = this.#options;
+    if (entry.address === '' || entry.crcs.length === 0) {
+      throw new StoreError('WRONG', damagedWords(entry.name));
+    }
+    for (const piece of damaged) {
+      const at = piece * crcBytes;
+      const end = Math.min(at + crcBytes, entry.bytes);
+      const bytes = await readSource(sourceOf(entry.address), at, end, options.signal);
+      if (crc32(bytes) !== entry.crcs[piece]) {
+        throw new StoreError(
+          'WRONG', `${damagedWords(entry.name)} Its address holds something else by now.`,
+        );
+      }
+      file.write(bytes, at);
+      options.onProgress?.({ stage: 'copying', done: end, bytes: entry.bytes });
+    }
+    file.flush();
+  }
 
   async #entries(): Promise<Entry[]> {
     const entries: Entry[] = [];
@@ -282,7 +387,7 @@ export class Shelf {
     const id = globalThis.crypto.randomUUID();
     return {
       id, name, address, stamp, bytes, added: this.#options.now(), have: 0, whole: false,
-      sha256: '', lines: 0,
+      sha256: '', crcs: [], lines: 0,
     };
   }
 
@@ -302,11 +407,15 @@ export class Shelf {
     try {
       begin(journal, entry);
       file = await this.disk.open(modelFile(entry.id));
-      copy = new Copy(file, journal, entry, options, this.#options.pieceBytes);
+      const { pieceBytes, crcBytes } = this.#options;
+      this.#reserve(file, entry, opened);
+      copy = new Copy(file, journal, entry, options, pieceBytes, crcBytes);
       await this.#fill(copy, entry, opened, options);
       return publicOf(entry);
     } catch (e) {
-      if (!(e instanceof StoreError && e.code === 'WRONG')) throw this.#kept(e, entry, copy);
+      const useless =
+        e instanceof StoreError && (e.code === 'WRONG' || (e.code === 'QUOTA' && entry.have === 0));
+      if (!useless) throw this.#kept(e, entry, copy);
       file?.close();
       journal.close();
       await this.remove(entry.id);
@@ -315,6 +424,23 @@ export class Shelf {
       file?.close();
       journal.close();
     }
+  }
+
+  /** Browsers need not tell how much room there is: whether it is enough, the disk knows at once. */
+  #reserve(file: DiskFile, entry: Entry, { bytes }: Opened): void {
+    const before = file.size();
+    if (bytes <= before) return;
+    try {
+      file.resize(bytes);
+    } catch (e) {
+      if (!(e instanceof QuotaError)) throw e;
+      throw new StoreError(
+        'QUOTA',
+        `${entry.name} needs ${megabytes(bytes - before)}, and the browser has not that much left ` +
+          'for this page. Delete a model, or make room on the disk.',
+      );
+    }
+    file.resize(before);
   }
 
   async #fill(copy: Copy, entry: Entry, opened: Opened, options: AddOptions): Promise<void> {
@@ -379,6 +505,39 @@ export class Shelf {
       throw new StoreError('BUSY', 'This model is in use, here or in another tab.');
     }
   }
+}
+
+function damagedWords(name: string): string {
+  return (
+    `${name} is damaged: the disk gives back something else than was stored. Add it again, and what ` +
+    'is damaged is copied anew.'
+  );
+}
+
+/** The bytes of a file that lie there; fewer if it ends before, none if it cannot be read. */
+async function readBlob(file: Blob, from: number, end: number): Promise<Uint8Array> {
+  return new Uint8Array(await file.slice(from, end).arrayBuffer().catch(() => new ArrayBuffer(0)));
+}
+
+/** A part of a source: fewer bytes if it ends before. */
+async function readSource(
+  source: Source, from: number, end: number, signal: AbortSignal,
+): Promise<Uint8Array> {
+  const part = new Uint8Array(end - from);
+  const opened = await source.open(from, signal, end);
+  let at = opened.from - from;
+  try {
+    for await (const piece of opened.pieces) {
+      signal.throwIfAborted();
+      const some = piece.subarray(Math.max(0, -at), Math.max(0, part.length - at));
+      part.set(some, Math.max(0, at));
+      at += piece.length;
+      if (at >= part.length) break;
+    }
+  } finally {
+    opened.drop();
+  }
+  return part.subarray(0, Math.max(0, Math.min(at, part.length)));
 }
 
 /** Drops a torn end, which would spoil the next line; a new journal gets its first line. */

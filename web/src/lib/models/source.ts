@@ -5,11 +5,11 @@
  */
 import { StoreError } from './errors.js';
 
-/** The rest of a source. */
+/** A source from some byte on. */
 export interface Opened {
   /** Where the pieces begin: what was asked for, or 0 where a host knows only whole files. */
   from: number;
-  /** All of it; 0 if that is not known. */
+  /** Up to where: all of it, or the end that was asked for; 0 if that is not known. */
   bytes: number;
   /** Differs when the source is another one than before; '' where nothing tells. */
   stamp: string;
@@ -23,7 +23,8 @@ export interface Source {
   name: string;
   /** '' of a picked file. */
   address: string;
-  open(from: number, signal: AbortSignal): Promise<Opened>;
+  /** The bytes from `from` on, up to `end` where that is told and the host can: else there are more. */
+  open(from: number, signal: AbortSignal, end?: number): Promise<Opened>;
 }
 
 async function* piecesOf(
@@ -96,8 +97,10 @@ export function addressSource(url: URL, get: typeof fetch = fetch): Source {
   return {
     name: nameOf(url),
     address: url.href,
-    async open(from, signal) {
-      const headers: Record<string, string> = from > 0 ? { Range: `bytes=${from}-` } : {};
+    async open(from, signal, end) {
+      const part = from > 0 || end !== undefined;
+      const last = end === undefined ? '' : end - 1;
+      const headers: Record<string, string> = part ? { Range: `bytes=${from}-${last}` } : {};
       let answer: Response;
       try {
         answer = await get(url, {
@@ -114,7 +117,7 @@ export function addressSource(url: URL, get: typeof fetch = fetch): Source {
         );
       }
       /* Asked for what lies behind the end: the copy is as long as the file, or longer. */
-      if (answer.status === 416) return this.open(0, signal);
+      if (answer.status === 416 && part) return this.open(0, signal);
       if (!answer.ok || !answer.body) {
         const words = STATUSES[answer.status] ?? 'refused';
         throw new StoreError('SOURCE', `${url.host} ${words} (${answer.status}).`);

@@ -21,6 +21,7 @@ import { QuotaError } from './disk.js';
 import type { ListedRun, SavedRun } from './library.js';
 import type { StoreApi, StoreStatus } from './store.worker.js';
 
+export { STORE_FOLDER } from './place.js';
 export { QuotaError };
 export type { ListedRun, SavedRun, StoreStatus };
 

@@ -9,6 +9,7 @@ import * as Comlink from 'comlink';
 
 import { OpfsDisk } from './disk.js';
 import { Library, type ListedRun, type SavedRun } from './library.js';
+import { STORE_FOLDER } from './place.js';
 
 export interface StoreStatus {
   status: 'ok' | 'locked' | 'unavailable';
@@ -16,7 +17,6 @@ export interface StoreStatus {
   reason?: string;
 }
 
-const FOLDER = 'tinygpt';
 const LOCK = 'tinygpt-store';
 /** A tab that is being reloaded may hold the lock for a moment longer. */
 const LOCK_WAIT_MS = 2000;
@@ -47,7 +47,7 @@ async function openLibrary(): Promise<StoreStatus> {
     return { status: 'locked', reason: 'Another tab of this page keeps things in this browser.' };
   }
   try {
-    const opened = new Library(await OpfsDisk.mount(FOLDER));
+    const opened = new Library(await OpfsDisk.mount(STORE_FOLDER));
     await opened.open();
     library = opened;
   } catch (e) {

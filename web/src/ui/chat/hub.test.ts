@@ -35,7 +35,7 @@ afterAll(() => server.close());
 
 describe('a model by its name', () => {
   it('has files in one piece, the smallest first, each with its size and hash', async () => {
-    const { licence, files } = await hubModel(' owner/small-GGUF ', fetch, hub);
+    const { licence, files } = await hubModel(' owner/small-GGUF ', { hub });
     expect(licence).toBe('apache-2.0');
     expect(files).toEqual([
       {
@@ -47,14 +47,14 @@ describe('a model by its name', () => {
         address: `${hub}/owner/small-GGUF/resolve/main/small-Q8_0.gguf`,
       },
     ]);
-    expect(await hubSha256(new URL(files[1]!.address), fetch, hub)).toBe(HASH);
-    expect(await hubSha256(new URL('http://localhost/x.gguf'), fetch, hub)).toBe('');
+    expect(await hubSha256(new URL(files[1]!.address), { hub })).toBe(HASH);
+    expect(await hubSha256(new URL('http://localhost/x.gguf'), { hub })).toBe('');
   });
 
   it('says what is wrong', async () => {
-    await expect(hubModel('owner/none', fetch, hub)).rejects.toThrow(/no model of this name/);
-    await expect(hubModel('no name', fetch, hub)).rejects.toThrow(/owner\/model/);
-    await expect(hubModel('a/b', fetch, 'http://127.0.0.1:9')).rejects.toThrow(/reached/);
+    await expect(hubModel('owner/none', { hub })).rejects.toThrow(/no model of this name/);
+    await expect(hubModel('no name', { hub })).rejects.toThrow(/owner\/model/);
+    await expect(hubModel('a/b', { hub: 'http://127.0.0.1:9' })).rejects.toThrow(/reached/);
   });
 
   it('is told from an address', () => {

@@ -100,18 +100,24 @@ const STATUSES: Record<number, string> = {
   429: 'asks for patience: try again in a minute',
 };
 
-export async function hubModel(
-  repo: string, get: typeof fetch = fetch, hub = HUB,
-): Promise<HubModel> {
+export interface HubOptions {
+  signal?: AbortSignal;
+  get?: typeof fetch;
+  hub?: string;
+}
+
+export async function hubModel(repo: string, options: HubOptions = {}): Promise<HubModel> {
+  const { signal, get = fetch, hub = HUB } = options;
   const name = repo.trim();
   if (!isHubName(name)) throw new Error(`Want a name such as owner/model, have “${name}”.`);
   const where = new URL(hub).host;
   let answer: Response;
   try {
     answer = await get(`${hub}/api/models/${name}?blobs=true`, {
-      credentials: 'omit', referrerPolicy: 'no-referrer',
+      credentials: 'omit', referrerPolicy: 'no-referrer', signal: signal ?? null,
     });
   } catch {
+    signal?.throwIfAborted();
     throw new Error(`${where} cannot be reached.`);
   }
   if (!answer.ok) {
@@ -135,11 +141,9 @@ export async function hubModel(
 }
 
 /** The SHA-256 that a file at an address there has to have; '' where nobody tells. */
-export async function hubSha256(
-  url: URL, get: typeof fetch = fetch, hub = HUB,
-): Promise<string> {
-  const place = hubPlace(url, hub);
+export async function hubSha256(url: URL, options: HubOptions = {}): Promise<string> {
+  const place = hubPlace(url, options.hub);
   if (!place) return '';
-  const found = await hubModel(place.repo, get, hub).catch(() => null);
+  const found = await hubModel(place.repo, options).catch(() => null);
   return found?.files.find((file) => file.name === place.file)?.sha256 ?? '';
 }

@@ -16,6 +16,7 @@ import {
 } from '../../lib/models/index';
 import { TinygptError } from '../../lib/errors';
 import type { ChatInfo, DeviceName, ModelFacts, ModelSource } from '../../lib/types';
+import { takeOneThread, threadsHere } from '../engine';
 import { plainError } from '../plain_error';
 import { notify } from '../state/notices';
 import { Store } from '../store';
@@ -63,7 +64,7 @@ export interface ModelsState {
   place: Place | null;
   /** Files of a model that was asked for by name, of which one can be fetched. */
   found: HubModel | null;
-  /** What is being done; '' if nothing is. */
+  /** What is being done; '' if nothing is. All of it can be cancelled. */
   busy: string;
   problem: string;
 }
@@ -87,7 +88,7 @@ const store = openModelStore();
 let engine: Promise<Engine> | null = null;
 let model: ChatModel | null = null;
 let session: ChatSession | null = null;
-/** Of what is being copied or loaded. */
+/** Of what is being done. */
 let control: AbortController | null = null;
 
 /** The tokens of a text, by the model that is open. */
@@ -108,7 +109,8 @@ export function chatSession(): ChatSession | null {
 
 async function openEngine(on: DeviceName): Promise<Engine> {
   const { Engine } = await import('../../lib/index');
-  return Engine.open({ wasmBase: new URL('./wasm/', document.baseURI), device: on });
+  const wasmBase = new URL('./wasm/', document.baseURI);
+  return Engine.open({ wasmBase, device: on, threads: threadsHere() });
 }
 
 function placeOf({ info }: Engine): Place {
@@ -170,12 +172,11 @@ export async function changeDevice(to: DeviceName): Promise<void> {
 
 /** A short text on both devices: by the model that is open, and by a copy of it for so long. */
 export function measureDevices(): Promise<void> {
-  return doing('Measuring both devices', async () => {
+  return doing('Measuring both devices', async (signal) => {
     const { opened, place } = models.get();
     if (!opened || !place || !model) return;
     const tooMuch = twiceTooMuch(opened.info.weightBytes, deviceGib());
     if (tooMuch) throw new Error(tooMuch);
-    const { signal } = (control = new AbortController());
     const onProgress = (loading: number) => models.patch({ loading });
     onProgress(0);
     const here = await decodeSpeed(model, signal);
@@ -203,13 +204,14 @@ export function engineDied(e: unknown, of: ChatSession | null = session): boolea
   return true;
 }
 
-async function doing(what: string, work: () => Promise<void>): Promise<void> {
+async function doing(what: string, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
   if (models.get().busy !== '') return;
   models.patch({ busy: what, problem: '' });
+  const { signal } = (control = new AbortController());
   try {
-    await work();
+    await work(signal);
   } catch (e) {
-    if (control?.signal.aborted) return;
+    if (signal.aborted) return;
     if (!engineDied(e)) models.patch({ problem: plainError(e) });
   } finally {
     control = null;
@@ -228,21 +230,21 @@ export async function refresh(): Promise<void> {
 /** Copies a file, or what an address holds, and shows what it is. What Hugging Face gives has to
  *  have the SHA-256 that it tells. */
 function add(name: string, source: File | URL): Promise<void> {
-  return doing(`Adding ${name}`, async () => {
-    const { signal } = (control = new AbortController());
-    const sha256 = source instanceof URL ? await hubSha256(source) : '';
+  return doing(`Adding ${name}`, async (signal) => {
+    const sha256 = source instanceof URL ? await hubSha256(source, { signal }) : '';
+    signal.throwIfAborted();
     try {
       const stored = await store.add(source, {
         signal,
         sha256,
         onProgress: (progress) => models.patch({ copying: { ...progress, name } }),
       });
-      await look({ name: stored.name, source: { stored: stored.id } });
+      await look({ name: stored.name, source: { stored: stored.id } }, signal);
     } catch (e) {
       if (!(e instanceof StoreError && e.code === 'UNAVAILABLE' && source instanceof File)) throw e;
       // It can be used all the same, for this visit.
       models.patch({ noStore: e.message });
-      await look({ name, source });
+      await look({ name, source }, signal);
     } finally {
       await refresh();
     }
@@ -256,8 +258,7 @@ export function addFile(file: File): Promise<void> {
 /** A folder of safetensors, as one file. */
 export async function addFolder(files: readonly File[]): Promise<void> {
   let file: File | undefined;
-  await doing('Reading the folder', async () => {
-    const { signal } = (control = new AbortController());
+  await doing('Reading the folder', async (signal) => {
     file = await folderFile(files, { signal });
   });
   if (file) await addFile(file);
@@ -279,8 +280,8 @@ export async function addAddress(typed: string): Promise<void> {
 /** Looks for the files of a model; with a part of a name, the one that has it is fetched. */
 export async function findOnHub(repo: string, part = ''): Promise<void> {
   let file: HubFile | undefined;
-  await doing(`Asking for ${repo}`, async () => {
-    const found = await hubModel(repo);
+  await doing(`Asking for ${repo}`, async (signal) => {
+    const found = await hubModel(repo, { signal });
     file = part === '' ? undefined : found.files.find(({ name }) => name.includes(part));
     models.patch({ found: file ? null : found });
   });
@@ -292,8 +293,8 @@ export async function addHubFile(file: HubFile): Promise<void> {
   await add(file.name, new URL(file.address));
 }
 
-/** Of a copy, what came so far is kept. */
-export function stopAdding(): void {
+/** What is being done is not wanted any more. Of a copy, what came so far is kept. */
+export function cancel(): void {
   control?.abort();
 }
 
@@ -302,8 +303,9 @@ export function resume(stored: StoredModel): Promise<void> {
   return add(stored.name, new URL(stored.address));
 }
 
-async function look(shown: Shown): Promise<void> {
-  const facts = await (await whenEngine()).modelFacts(shown.source);
+async function look(shown: Shown, signal: AbortSignal): Promise<void> {
+  const facts = await (await whenEngine()).modelFacts(shown.source, { signal });
+  signal.throwIfAborted();
   models.patch({ chosen: { ...shown, facts } });
   openDrawer('models');
   const wanted = nearest(needs(facts), chatSettings.get().ctx);
@@ -312,7 +314,7 @@ async function look(shown: Shown): Promise<void> {
 
 export function choose(stored: StoredModel): Promise<void> {
   const shown = { name: stored.name, source: { stored: stored.id } };
-  return doing(`Looking at ${stored.name}`, () => look(shown));
+  return doing(`Looking at ${stored.name}`, (signal) => look(shown, signal));
 }
 
 /** Loads the chosen model. */
@@ -321,15 +323,55 @@ export async function openChosen(): Promise<void> {
   if (chosen) await load(chosen);
 }
 
+/** Stored models that were held against their checksums in this visit. */
+const checked = new Set<string>();
+
+/** Whether the disk still has what was stored; what is damaged is fetched again, if it has an
+ *  address. */
+async function check({ name, source }: Shown, signal: AbortSignal): Promise<void> {
+  if (!('stored' in source) || checked.has(source.stored)) return;
+  try {
+    const mended = await store.check(source.stored, {
+      signal,
+      onProgress: (progress) => models.patch({ copying: { ...progress, name } }),
+    });
+    checked.add(source.stored);
+    if (mended > 0) {
+      notify('good', `${name} was damaged on the disk. What was damaged has been fetched again.`);
+    }
+  } finally {
+    models.patch({ copying: null });
+    await refresh();
+  }
+}
+
+/** Opens a model; where its memory is not granted to several threads, with one, which takes less. */
+async function openChatModel(source: ModelSource, signal: AbortSignal): Promise<ChatModel> {
+  const onProgress = (loading: number) => models.patch({ loading });
+  onProgress(0);
+  const made = await whenEngine();
+  try {
+    return await made.openChatModel(source, { signal, onProgress });
+  } catch (e) {
+    if (!takeOneThread(e, made.info.threads)) throw e;
+    await closeModel();
+    if (threadsHere() !== 1) throw e;
+    onProgress(0);
+    const single = await whenEngine();
+    return single.openChatModel(source, { signal, onProgress }).catch(async (again: unknown) => {
+      if (takeOneThread(again, 1)) await closeModel();
+      throw again;
+    });
+  }
+}
+
 /** Loads a model and begins a conversation; another one that was open is closed. */
-function load({ name, source }: Shown): Promise<void> {
-  return doing(`Loading ${name}`, async () => {
+function load(shown: Shown): Promise<void> {
+  const { name, source } = shown;
+  return doing(`Loading ${name}`, async (signal) => {
     if (model) await closeModel();
-    const { signal } = (control = new AbortController());
-    models.patch({ loading: 0 });
-    const made = await (
-      await whenEngine()
-    ).openChatModel(source, { signal, onProgress: (loading) => models.patch({ loading }) });
+    await check(shown, signal);
+    const made = await openChatModel(source, signal);
     model = made;
     const { ctx: wanted, template: named, keys } = chatSettings.get();
     const none = named === NO_TEMPLATE || (named === '' && made.info.template === '');

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** models_card.tsx - the list of models, ways to add one, and what the chosen one will need. */
+import type { ComponentType } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { StoredModel } from '../../lib/models/index';
 import type { KeyType } from '../../lib/types';
@@ -9,6 +10,7 @@ import { Card, Disclosure } from '../parts/card';
 import { Field, SelectField } from '../parts/fields';
 import { Notice } from '../parts/notice';
 import { Bar, Stat } from '../parts/stat';
+import { Wait } from '../parts/wait';
 import { useStore } from '../store';
 import { FileButton } from '../text/text_box';
 import { deviceGib, needs, nearest, warning } from './forecast';
@@ -18,6 +20,7 @@ import {
   addFile,
   addFolder,
   addHubFile,
+  cancel,
   chatSettings,
   choose,
   findOnHub,
@@ -26,7 +29,6 @@ import {
   refresh,
   remove,
   resume,
-  stopAdding,
 } from './models';
 import { talk } from './talk';
 import { KEY_TYPES, NO_TEMPLATE } from './settings';
@@ -59,6 +61,7 @@ export function ModelsCard() {
         </ul>
       )}
       <Add busy={busy !== ''} />
+      <Others />
       <Found busy={busy !== ''} />
       <Catalogue busy={busy !== ''} open={list?.length === 0} />
     </Card>
@@ -67,26 +70,26 @@ export function ModelsCard() {
 
 function Messages() {
   const { copying, loading, busy, problem } = useStore(models);
+  const checking = copying?.stage === 'checking';
   const share = copying && copying.bytes > 0 ? copying.done / copying.bytes : (loading ?? 0);
   return (
     <div class="stack-tight" aria-live="polite">
       {busy !== '' && <p class="muted small">{busy}…</p>}
       {(copying || loading !== null) && (
         <>
-          <Bar label={copying ? `${copying.name}, copied` : 'Loaded'} share={share} />
+          <Bar
+            label={copying ? `${copying.name}, ${checking ? 'checked' : 'copied'}` : 'Loaded'}
+            share={share}
+          />
           <p class="quiet number" aria-live="off">
-            {copying?.stage === 'checking' ? 'What is here already: ' : ''}
+            {checking ? 'What is here already, checked: ' : ''}
             {copying && bytes(copying.done)}
             {copying && copying.bytes > 0 && ` of ${bytes(copying.bytes)}, `}
             {(!copying || copying.bytes > 0) && percent(share)}
           </p>
-          <div class="row">
-            <Button icon="stop" onClick={stopAdding}>
-              {copying ? 'Stop copying' : 'Stop loading'}
-            </Button>
-          </div>
         </>
       )}
+      {busy !== '' && <Wait onCancel={cancel} />}
       {problem !== '' && (
         <Notice kind="error">
           <p>{problem}</p>
@@ -94,6 +97,17 @@ function Messages() {
       )}
     </div>
   );
+}
+
+/** What other pages keep, once something went wrong: room may have been short. */
+function Others() {
+  const wanted = useStore(models, (m) => m.problem !== '');
+  const [List, setList] = useState<ComponentType | null>(null);
+  useEffect(() => {
+    if (!wanted) return;
+    import('../shelf/foreign_list').then((m) => setList(() => m.ForeignList)).catch(() => {});
+  }, [wanted]);
+  return List && <List />;
 }
 
 function Row({ stored, busy }: { stored: StoredModel; busy: boolean }) {

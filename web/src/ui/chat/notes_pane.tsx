@@ -8,7 +8,7 @@ import { useState } from 'preact/hooks';
 import { count } from '../format';
 import { Button } from '../parts/button';
 import { Notice } from '../parts/notice';
-import { Bar } from '../parts/stat';
+import { Wait } from '../parts/wait';
 import { plainError } from '../plain_error';
 import { Store, useStore } from '../store';
 import { FileButton } from '../text/text_box';
@@ -31,11 +31,14 @@ interface Notes {
 const NONE: Notes = { list: [], vectors: [], waiting: 0, hits: [], problem: '' };
 const notes = new Store<Notes>(NONE);
 
+let stopped = false;
+
 async function add(files: readonly File[]): Promise<void> {
+  stopped = false;
   try {
     for (const file of files) {
       const all = passages(file.name, await file.text());
-      for (let at = 0; at < all.length; at += AT_ONCE) {
+      for (let at = 0; at < all.length && !stopped; at += AT_ONCE) {
         notes.patch({ waiting: all.length - at, problem: '' });
         const some = all.slice(at, at + AT_ONCE);
         const made = await vectorsOf(some.map(({ text }) => text));
@@ -82,7 +85,13 @@ export function NotesPane() {
             `${count(list.length)} passages of ${files === 1 ? 'one file' : `${count(files)} files`}`}
         </p>
       </div>
-      {waiting > 0 && <Bar label="Passages read" share={list.length / (list.length + waiting)} />}
+      {waiting > 0 && (
+        <Wait
+          words="Reading"
+          share={list.length / (list.length + waiting)}
+          onCancel={() => (stopped = true)}
+        />
+      )}
       {problem !== '' && (
         <Notice kind="error">
           <p>{problem}</p>

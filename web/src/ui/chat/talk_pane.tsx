@@ -10,12 +10,13 @@ import { count, milliseconds } from '../format';
 import { Button, IconButton } from '../parts/button';
 import { Field } from '../parts/fields';
 import { Notice } from '../parts/notice';
+import { Wait } from '../parts/wait';
 import { useStore } from '../store';
 import { copyText } from './copy';
 import { longerContext } from './forecast';
 import { Markdown } from './markdown';
 import { drawer, openDrawer } from './drawer';
-import { models, openLonger, openStored } from './models';
+import { cancel, models, openLonger, openStored } from './models';
 import {
   branch,
   editTurn,
@@ -262,9 +263,9 @@ function LoadAgain() {
   const here = list?.find((m) => m.whole && m.id === model?.stored);
   if (busy !== '') {
     return (
-      <p class="quiet" role="status">
-        {busy}…
-      </p>
+      <div role="status">
+        <Wait words={busy} onCancel={cancel} />
+      </div>
     );
   }
   return (

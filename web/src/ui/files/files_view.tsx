@@ -5,10 +5,12 @@ import { Button } from '../parts/button';
 import { Card, Disclosure } from '../parts/card';
 import { Notice } from '../parts/notice';
 import { Stat } from '../parts/stat';
+import { Wait } from '../parts/wait';
 import { bytes, count, loss, roughCount } from '../format';
 import { familyOf, UNNAMED } from '../model/families';
 import { current } from '../state/current';
 import {
+  cancelFiles,
   continueOpenedRun,
   download,
   filesState,
@@ -32,7 +34,7 @@ export default function FilesView() {
   return (
     <>
       <div class="messages" aria-live="polite">
-        {busy !== '' && <p class="muted">{busy}…</p>}
+        {busy !== '' && <Wait words={busy} onCancel={cancelFiles} />}
         {problem !== '' && (
           <Notice kind="error">
             <p>{problem}</p>

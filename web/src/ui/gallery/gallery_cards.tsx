@@ -4,8 +4,9 @@
 import { bytes, count, loss, roughCount } from '../format';
 import { Button } from '../parts/button';
 import { Card } from '../parts/card';
+import { Wait } from '../parts/wait';
 import { plainError } from '../plain_error';
-import { filesState, openModelFile, saveAs, trainOpenedModel } from '../state/files';
+import { cancelFiles, filesState, openModelFile, saveAs, trainOpenedModel } from '../state/files';
 import { notify } from '../state/notices';
 import { openView } from '../state/route';
 import { useRun } from '../state/run';
@@ -21,16 +22,12 @@ function fileNameOf(card: GalleryCard): string {
 
 /** The card's model is the current one; false if it could not be had, which is said. */
 async function open(card: GalleryCard): Promise<boolean> {
-  try {
-    const file = await galleryFile(card);
-    await openModelFile(new File([file], fileNameOf(card)));
-  } catch (e) {
-    notify('error', plainError(e));
-    return false;
-  }
+  const name = fileNameOf(card);
+  const get = async () => new File([await galleryFile(card)], name);
+  const opened = await openModelFile({ name, get });
   const { problem } = filesState.get();
   if (problem !== '') notify('error', problem);
-  return problem === '';
+  return opened;
 }
 
 async function write(card: GalleryCard): Promise<void> {
@@ -59,8 +56,8 @@ async function take(card: GalleryCard): Promise<void> {
 
 export default function GalleryCards() {
   const running = useRun((s) => s.phase === 'running' || s.phase === 'preparing');
-  const busy = useStore(filesState, (f) => f.busy !== '');
-  const off = running || busy;
+  const busy = useStore(filesState, (f) => f.busy);
+  const off = running || busy !== '';
   return (
     <section class="stack" aria-labelledby="gallery-title">
       <div>
@@ -69,6 +66,7 @@ export default function GalleryCards() {
           They came with this page, and were made by the same engine.
           {running && ' While your own model learns, they can only be downloaded.'}
         </p>
+        {busy !== '' && <Wait words={busy} onCancel={cancelFiles} />}
       </div>
       <div class="gallery-cards">
         {CARDS.map((card) => (

@@ -3,6 +3,7 @@
  * facts.ts - what the browser tells about itself. Every question may be refused or unknown to an
  * older browser; then the answer is null, never an exception.
  */
+import { toldQuota } from '../quota';
 import { findAdapter, type AdapterVerdict } from '../bench/adapter';
 
 export interface PageFacts {
@@ -63,7 +64,7 @@ export async function pageFacts(): Promise<PageFacts> {
     opfs,
     persisted,
     usedBytes: estimate?.usage ?? null,
-    quotaBytes: estimate?.quota ?? null,
+    quotaBytes: estimate ? toldQuota(estimate) : null,
     locks: 'locks' in navigator,
     worker,
     installed: matchMedia('(display-mode: standalone)').matches,

@@ -89,6 +89,7 @@ describe('findings', () => {
     ).toContain('127.0.0.1');
     expect(all(info, { ...page, persisted: false }).get('persisted')?.action).toBe('persist');
     expect(all(info, { ...page, quotaBytes: 5e8 }).get('quota')?.state).toBe('less');
+    expect(all(info, { ...page, quotaBytes: null }).get('quota')?.value).toBe('not told');
     expect(all({ ...info, maxMemoryBytes: 2 ** 31 }, page).get('memory')?.state).toBe('less');
   });
 

@@ -213,6 +213,14 @@ function storage(page: PageFacts): Finding[] {
           ? `${bytes(page.usedBytes ?? 0)} are used.`
           : 'Large models may not fit. Free some space, or download the run now and then.',
     });
+  } else if (page.usedBytes !== null) {
+    findings.push({
+      id: 'quota',
+      name: 'Room for it',
+      state: 'plain',
+      value: 'not told',
+      advice: `${bytes(page.usedBytes)} are used. This browser does not tell how much it grants.`,
+    });
   }
   if (page.opfs) {
     findings.push(

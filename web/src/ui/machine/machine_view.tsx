@@ -15,6 +15,7 @@ import { Icon } from '../parts/icon';
 import { Notice } from '../parts/notice';
 import { Bar, Stat } from '../parts/stat';
 import { notify } from '../state/notices';
+import { Wait } from '../parts/wait';
 import { useJob } from '../think/watch';
 import { pageFacts, type PageFacts } from './facts';
 import { findings, type Finding } from './findings';
@@ -112,9 +113,13 @@ function Measure({ engine }: { engine: Engine }) {
         {onGpu > 0 && <Stat name="In use on the GPU" value={bytes(onGpu)} />}
       </dl>
       <div class="row">
-        <Button icon="gauge" disabled={job.running} onClick={measure}>
-          {job.running ? 'Measuring …' : peak === null ? 'Measure' : 'Measure again'}
-        </Button>
+        {job.running ? (
+          <Wait words="Measuring" onCancel={job.cancel} />
+        ) : (
+          <Button icon="gauge" onClick={measure}>
+            {peak === null ? 'Measure' : 'Measure again'}
+          </Button>
+        )}
         <span class="quiet">Training shares the machine: pause it for a true number.</span>
       </div>
       {job.error !== null && <Notice kind="error">{plainError(job.error)}</Notice>}

@@ -252,6 +252,9 @@ const TEXT: RunText = { blob: new Blob(['at 0123456789\nit is so\n'.repeat(40)])
 let world: World;
 let store: MemoryStore;
 let told: string[];
+/** How many times another engine is at hand, and what it was asked for. */
+let others = 0;
+let refused: string[] = [];
 let ended: number;
 let made: number;
 let c: RunController<FakeModel, TextPort>;
@@ -266,8 +269,14 @@ beforeEach(() => {
   told = [];
   ended = 0;
   made = 0;
+  others = 0;
+  refused = [];
   c = new RunController<FakeModel, TextPort>({
     engine: async () => world,
+    another: async (e) => {
+      refused.push(String(e));
+      return others-- > 0;
+    },
     store,
     now: () => world.clock,
     newId: () => `run${++made}`,
@@ -514,6 +523,25 @@ describe('RunController', () => {
     await c.start(settings(), TEXT);
     expect(phase()).toBe('failed');
     expect(c.state.get().problem).toContain('want 65 bytes');
+  });
+
+  it('begins once more where another engine is at hand, and else says why not', async () => {
+    const made = world.newTrainer.bind(world);
+    let refusals = 1;
+    world.newTrainer = async (...a) => {
+      if (refusals-- > 0) throw new TinygptError('MEMORY', 'want 9 bytes, have no memory');
+      return made(...a);
+    };
+    others = 1;
+    await c.start(settings(), TEXT);
+    await until(() => phase() === 'done');
+    expect(refused).toHaveLength(1);
+    refusals = 2;
+    others = 1;
+    await c.start(settings(), TEXT);
+    expect(phase()).toBe('failed');
+    expect(c.state.get().problem).toContain('not enough memory');
+    expect(refused).toHaveLength(3);
   });
 
   it('gives back everything', async () => {

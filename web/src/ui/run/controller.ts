@@ -112,6 +112,8 @@ export interface RunMeta {
 
 export interface RunDeps<M extends ModelPort, T extends TextPort> {
   engine: () => Promise<EnginePort<M, T>>;
+  /** A run could not be made: is there another engine now, on which it may go well? */
+  another: (e: unknown) => Promise<boolean>;
   store: RunStore;
   now: () => number;
   /** A new run's id. */
@@ -346,7 +348,12 @@ export class RunController<M extends ModelPort, T extends TextPort> {
       this.#shown = { ...this.#shown, prompt: promptOf(reference.text) };
       await this.#adopt(settings);
     } catch (e) {
-      if (mine === this.#turn) await this.#fail(e);
+      if (mine !== this.#turn) return false;
+      // Where another engine may manage it, it begins there.
+      const again = await this.#deps.another(e).catch(() => false);
+      if (mine !== this.#turn) return false;
+      if (again) return this.#begin(id, settings, text, make, run);
+      await this.#fail(e);
       return false;
     }
     void this.#keepText(text);

@@ -6,11 +6,12 @@ import { Card } from '../parts/card';
 import { Check, Field } from '../parts/fields';
 import { Notice } from '../parts/notice';
 import { Bar, Stat } from '../parts/stat';
+import { Wait } from '../parts/wait';
 import { bytes, count, loss, roughCount } from '../format';
 import { exportRun } from '../state/files';
 import { askToPersist, keeping, room } from '../state/keeping';
 import { openView } from '../state/route';
-import { fineTune, openRun, useRun } from '../state/run';
+import { controller, fineTune, openRun, useRun } from '../state/run';
 import {
   compare,
   compared,
@@ -24,6 +25,7 @@ import {
 } from '../state/shelf';
 import { textName, textState } from '../state/text';
 import { useStore } from '../store';
+import { ForeignList } from './foreign_list';
 import { sparkline } from './sparkline';
 import './shelf.css';
 
@@ -79,9 +81,18 @@ function Item({ run }: { run: ShelfRun }) {
   const over = step >= meta.total;
   const sample = meta.samples.at(-1);
   const [busy, setBusy] = useState(false);
+  const [opening, setOpening] = useState(false);
   const doing = (work: () => Promise<unknown>) => {
     setBusy(true);
     void work().finally(() => setBusy(false));
+  };
+  const take = (go: boolean) => {
+    setOpening(true);
+    doing(() =>
+      openRun(run, go)
+        .then((done) => done && !go && openView('live'))
+        .finally(() => setOpening(false)),
+    );
   };
   return (
     <li class={open ? 'shelf-item shelf-open' : 'shelf-item'} aria-label={run.name}>
@@ -124,7 +135,7 @@ function Item({ run }: { run: ShelfRun }) {
                 kind="primary"
                 icon="play"
                 disabled={busy}
-                onClick={() => doing(() => openRun(run, true))}
+                onClick={() => take(true)}
               >
                 Go on
               </Button>
@@ -137,11 +148,7 @@ function Item({ run }: { run: ShelfRun }) {
               <Button
                 icon="folder"
                 disabled={busy}
-                onClick={() =>
-                  doing(async () => {
-                    if (await openRun(run, false)) openView('live');
-                  })
-                }
+                onClick={() => take(false)}
               >
                 Open
               </Button>
@@ -164,6 +171,7 @@ function Item({ run }: { run: ShelfRun }) {
         </Button>
         <Compare run={run} />
       </div>
+      {opening && <Wait words="Opening it" onCancel={() => void controller.forget()} />}
     </li>
   );
 }
@@ -243,15 +251,18 @@ function Sparkline({ run }: { run: ShelfRun }) {
 function RoomCard() {
   const r = useStore(room);
   if (!r) return null;
-  const share = r.used / r.most;
+  const share = r.most === null ? 0 : r.used / r.most;
   return (
-    <Card title="Room" aside={`${bytes(r.used)} of ${bytes(r.most)}`}>
-      <Bar label="Share of the browser’s room that is in use" share={share} />
+    <Card title="Room" aside={r.most === null ? bytes(r.used) : `${bytes(r.used)} of ${bytes(r.most)}`}>
+      {r.most !== null && <Bar label="Share of the browser’s room that is in use" share={share} />}
       <p class={share > 0.8 ? 'small' : 'quiet'}>
         {share > 0.8
           ? 'It is nearly full. Download what you want to keep, and delete what you do not need.'
-          : 'Models, texts, conversations and the page itself. When the disk gets full the browser ' +
-            'may grant less.'}
+          : 'Models, texts, conversations and the page itself. ' +
+            (r.most === null
+              ? 'This browser does not tell how much more it grants; what does not fit is told ' +
+                'before it is copied.'
+              : 'When the disk gets full the browser may grant less.')}
       </p>
       <p class="quiet">
         {r.promised
@@ -264,6 +275,7 @@ function RoomCard() {
           <Button onClick={() => void askToPersist()}>Ask it to keep it</Button>
         </div>
       )}
+      <ForeignList />
     </Card>
   );
 }

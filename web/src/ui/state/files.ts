@@ -34,50 +34,73 @@ export interface FilesState {
 
 export const filesState = new Store<FilesState>({ opened: null, busy: '', problem: '' });
 
-async function doing(what: string, work: () => Promise<void>): Promise<void> {
+let control: AbortController | null = null;
+
+/** One thing at a time. A signal that aborts ends the wait at once; what comes later is dropped. */
+async function doing(what: string, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
   if (filesState.get().busy !== '') return;
   filesState.patch({ busy: what, problem: '' });
+  const { signal } = (control = new AbortController());
+  const stopped = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
   try {
-    await work();
+    await Promise.race([work(signal), stopped]);
   } catch (e) {
-    filesState.patch({ problem: plainError(e) });
+    if (!signal.aborted) filesState.patch({ problem: plainError(e) });
   } finally {
     filesState.patch({ busy: '' });
   }
 }
 
-/** Opens a file and makes its model the current one, unless a run holds that place. */
-export function openModelFile(file: File): Promise<void> {
-  return doing(`Opening ${file.name}`, async () => {
-    const head = new Uint8Array(await file.slice(0, 512).arrayBuffer());
-    const problem = modelFileProblem(file.name, head, file.size);
-    if (problem) throw new Error(problem);
-    const engine = await whenEngine();
-    const lines = await engine.checkFile(file);
-    const model = await engine.openModel(file);
-    const info = await model.info();
-    filesState.patch({ opened: { name: file.name, blob: file, info, lines } });
-    if (runState().phase === 'running' || runState().phase === 'preparing') {
-      model.free();
-      return;
-    }
-    await leaveRun();
-    const old = current.get();
-    if (old?.origin === 'file') old.model.free();
-    current.set({
-      model,
-      config: info.config,
-      origin: 'file',
-      label: file.name,
-      step: info.step,
-      tick: (old?.tick ?? 0) + 1,
-    });
+/** What is being done is not wanted any more. */
+export function cancelFiles(): void {
+  control?.abort();
+}
+
+/** Opens a file, or one that has to come first, and makes its model the current one, unless a run
+ *  holds that place. True if it is open. */
+export async function openModelFile(
+  file: File | { name: string; get: (signal: AbortSignal) => Promise<File> },
+): Promise<boolean> {
+  const before = filesState.get().opened;
+  await doing(`Opening ${file.name}`, async (signal) => {
+    await openOne(file instanceof File ? file : await file.get(signal), signal);
+  });
+  return filesState.get().opened !== before;
+}
+
+async function openOne(file: File, signal: AbortSignal): Promise<void> {
+  const head = new Uint8Array(await file.slice(0, 512).arrayBuffer());
+  const problem = modelFileProblem(file.name, head, file.size);
+  if (problem) throw new Error(problem);
+  const engine = await whenEngine();
+  const lines = await engine.checkFile(file, { signal });
+  const model = await engine.openModel(file, { signal });
+  const info = await model.info();
+  if (signal.aborted) {
+    model.free();
+    return;
+  }
+  filesState.patch({ opened: { name: file.name, blob: file, info, lines } });
+  if (runState().phase === 'running' || runState().phase === 'preparing') {
+    model.free();
+    return;
+  }
+  await leaveRun();
+  const old = current.get();
+  if (old?.origin === 'file') old.model.free();
+  current.set({
+    model,
+    config: info.config,
+    origin: 'file',
+    label: file.name,
+    step: info.step,
+    tick: (old?.tick ?? 0) + 1,
   });
 }
 
 /** The run in the opened file goes on, on the text in hand, which the engine compares. */
 export function continueOpenedRun(): Promise<void> {
-  return doing('Continuing the run', async () => {
+  return doing('Continuing the run', async (signal) => {
     const { opened } = filesState.get();
     const text = runText();
     if (!opened) return;
@@ -85,7 +108,9 @@ export function continueOpenedRun(): Promise<void> {
       throw new Error('The text that this run was trained on is needed. Open it under Text first.');
     offer.set(null);
     sizeChosen.set(true);
+    signal.addEventListener('abort', () => void controller.forget());
     await controller.resume(opened.blob, text);
+    if (signal.aborted) return;
     const s = runState();
     if (s.phase === 'failed') {
       throw new Error(
@@ -126,8 +151,9 @@ export interface Layout {
 
 /** Writes the current model, or the run, and hands it to the browser's downloads. */
 export function download(layout: Layout): Promise<void> {
-  return doing(`Writing ${layout.title}`, async () => {
+  return doing(`Writing ${layout.title}`, async (signal) => {
     const bytes = await written(layout);
+    if (signal.aborted) return;
     const s = runState();
     const now = current.get();
     const name = fileName({

@@ -8,6 +8,7 @@
 import type { ListedRun, SavedRun, Store as Library } from '../../lib/store/index';
 import { bytes } from '../format';
 import { plainError } from '../plain_error';
+import { toldQuota } from '../quota';
 import { Store } from '../store';
 import { notify } from './notices';
 
@@ -23,11 +24,15 @@ export const keeping = new Store<Keeping>({ status: 'opening', reason: '' });
 /** What the page has stored, and what it may store, in bytes; null: not known. */
 export interface Room {
   used: number;
-  most: number;
+  /** null: the browser does not tell. */
+  most: number | null;
   /** The browser has promised not to throw it away by itself. */
   promised: boolean;
 }
 export const room = new Store<Room | null>(null);
+
+/** What a browser that does not tell is taken to grant. */
+const LEAST_BYTES = 500e6;
 
 let library: Promise<Library> | null = null;
 let opening: Promise<boolean> | null = null;
@@ -62,9 +67,9 @@ export function openAgain(): Promise<boolean> {
 
 export async function measureRoom(): Promise<void> {
   try {
-    const { usage = 0, quota = 0 } = await navigator.storage.estimate();
+    const estimate = await navigator.storage.estimate();
     const promised = (await navigator.storage.persisted?.()) ?? false;
-    room.set(quota > 0 ? { used: usage, most: quota, promised } : null);
+    room.set({ used: estimate.usage ?? 0, most: toldQuota(estimate), promised });
   } catch {
     room.set(null);
   }
@@ -79,7 +84,7 @@ export async function askToPersist(): Promise<void> {
 /** A sentence if so many bytes more will not fit; '' if they will, or nobody knows. */
 export function roomProblem(more: number): string {
   const r = room.get();
-  if (!r || r.used + more <= r.most) return '';
+  if (!r || r.most === null || r.used + more <= r.most) return '';
   return (
     `The browser has ${bytes(Math.max(0, r.most - r.used))} left for this page, and this needs ` +
     `${bytes(more)}. Delete something under Your models, or download it and then delete it.`
@@ -122,7 +127,7 @@ export const kept = {
     // Half of the room is for what cannot be had again.
     await measureRoom();
     const r = room.get();
-    if (r && r.used + weights.size > r.most / 2) return false;
+    if (r && r.used + weights.size > (r.most ?? LEAST_BYTES) / 2) return false;
     const text = await kept.keepText(weights);
     await kept.saveDoc(weightsKey(id, step), { step, text });
     return true;

@@ -5,7 +5,7 @@
  */
 import type { Model, Text } from '../../lib/index';
 import type { DeviceName } from '../../lib/types';
-import { engineState, onRebuilt, onWarning, openOnDevice, whenEngine } from '../engine';
+import { engineState, onRebuilt, onWarning, openOnDevice, openWithOneThread, whenEngine } from '../engine';
 import { plainError } from '../plain_error';
 import { duration, loss } from '../format';
 import { type RunState, RunController, type RunText } from '../run/controller';
@@ -31,6 +31,7 @@ export const tellAtEnd = new Store<boolean>(false);
 
 export const controller = new RunController<Model, Text>({
   engine: whenEngine,
+  another: openWithOneThread,
   store: kept,
   now: () => Date.now(),
   newId,

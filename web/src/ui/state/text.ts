@@ -197,15 +197,24 @@ export async function fingerprint(): Promise<void> {
   const mine = turn;
   if (textState.get().sha256 !== '' || textState.get().hashing) return;
   textState.patch({ hashing: true });
+  const { signal } = (reading = new AbortController());
   try {
     const text = await engineText();
-    const sha256 = text ? await asking(text.sha256()) : '';
+    const sha256 = text ? await asking(text.sha256({ signal })) : '';
     if (mine !== turn) return;
     textState.patch({ sha256, hashing: false });
     recognise();
   } catch (e) {
-    if (mine === turn) textState.patch({ hashing: false, problem: plainError(e) });
+    const problem = signal.aborted ? '' : plainError(e);
+    if (mine === turn) textState.patch({ hashing: false, problem });
   }
+}
+
+let reading: AbortController | null = null;
+
+/** The fingerprint is not wanted any more, for now. */
+export function stopReading(): void {
+  reading?.abort();
 }
 
 /** Tells the address about the text, and the person whether it is the one that a link asks for. */
@@ -255,8 +264,8 @@ export async function takeTyped(text: string): Promise<void> {
 let draft: { text: string; timer: ReturnType<typeof setTimeout> } | null = null;
 const REST_MS = 350;
 
-/** Somebody begins to type: a text that is still on its way does not come any more. */
-export function beginTyping(): void {
+/** A text that is still on its way does not come any more; the one that was in hand stays. */
+export function stopTaking(): void {
   ++turn;
   fetching?.abort();
   const { blob } = textState.get();
@@ -347,9 +356,6 @@ export function takePublic(from: 'wikipedia' | 'dataset', typed: string, bytes: 
   });
 }
 
-export function stopFetching(): void {
-  fetching?.abort();
-}
 
 /** A UTF-16 or Latin-1 text as UTF-8, in a stream: the browser may keep the result on the disk. */
 export async function convertToUtf8(): Promise<void> {

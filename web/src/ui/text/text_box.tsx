@@ -6,12 +6,11 @@
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { Button } from '../parts/button';
 import { Notice } from '../parts/notice';
-import { Bar } from '../parts/stat';
+import { Wait } from '../parts/wait';
 import { bytes } from '../format';
 import {
-  beginTyping,
   EDITABLE_CHARS,
-  stopFetching,
+  stopTaking,
   STORIES_BYTES,
   textName,
   textState,
@@ -41,7 +40,7 @@ export function TextBox({ rows }: { rows: number }) {
     typing(text);
   };
   const write = () => {
-    beginTyping();
+    stopTaking();
     setDraft('');
     requestAnimationFrame(() => box.current?.focus());
   };
@@ -82,14 +81,7 @@ export function TextBox({ rows }: { rows: number }) {
         }}
         onPaste={paste}
       />
-      {t.status === 'loading' && t.progress !== null && (
-        <div class="row">
-          <div class="text-progress">
-            <Bar label="Share of the text that has arrived" share={t.progress} />
-          </div>
-          <Button onClick={stopFetching}>Stop</Button>
-        </div>
-      )}
+      {t.status === 'loading' && <Wait share={t.progress} onCancel={stopTaking} />}
       {t.problem !== '' && (
         <Notice kind="error">
           <p>{t.problem}</p>

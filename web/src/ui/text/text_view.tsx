@@ -6,11 +6,13 @@ import { Card } from '../parts/card';
 import { Choice, Field, NumberField } from '../parts/fields';
 import { Notice } from '../parts/notice';
 import { Stat } from '../parts/stat';
+import { Wait } from '../parts/wait';
 import { bytes, count, percent } from '../format';
 import { settings } from '../state/route';
 import {
   convertToUtf8,
   fingerprint,
+  stopReading,
   STORIES_BYTES,
   STORIES_SEED,
   textState,
@@ -87,7 +89,7 @@ function Findings() {
             ))}
           </p>
         )}
-        {t.sha256 === '' && t.hashing && <p class="quiet">Reading all of it…</p>}
+        {t.sha256 === '' && t.hashing && <Wait words="Reading all of it" onCancel={stopReading} />}
         {t.sha256 === '' && !t.hashing && t.blob && t.findings !== null && (
           <Button onClick={() => void fingerprint()}>Find it out (reads {bytes(size)})</Button>
         )}
