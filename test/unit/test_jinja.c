@@ -202,6 +202,29 @@ static void whose_words(void **state) {
     }
 }
 
+/* The end of a line behind a tag belongs to the tag; behind a value it is text. */
+static void ends_of_lines(void **state) {
+    (void)state;
+    static const struct {
+        const char *template, *text;
+    } cases[] = {
+        { "{{ 1 }}\na", "1\na" },
+        { "{{ 1 -}}\na", "1a" },
+        { "{% if true %}\na{% endif %}\n", "a" },
+        { "{% if true +%}\na{% endif +%}\nb", "\na\nb" },
+        { "{# no #}\na", "a" },
+        { " {{ 1 }}\n {% if true %}\n a{% endif %}", " 1\n a" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        rendered x;
+        begin(&x, NULL);
+        render(&x, cases[i].template, NULL);
+        assert_int_equal(x.status, TG_OK);
+        assert_string_equal(tg_buf_text(&x.out.text), cases[i].text);
+        end(&x);
+    }
+}
+
 /* Bytes that are no UTF-8, and zeros, come out as they went in. */
 static void any_bytes(void **state) {
     (void)state;
@@ -243,9 +266,9 @@ static void no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_jinja2),   cmocka_unit_test(refusals),  cmocka_unit_test(limits),
-        cmocka_unit_test(whose_words), cmocka_unit_test(any_bytes), cmocka_unit_test(no_memory),
-        cmocka_unit_test(small_stack),
+        cmocka_unit_test(as_jinja2),   cmocka_unit_test(refusals),      cmocka_unit_test(limits),
+        cmocka_unit_test(whose_words), cmocka_unit_test(any_bytes),     cmocka_unit_test(no_memory),
+        cmocka_unit_test(small_stack), cmocka_unit_test(ends_of_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

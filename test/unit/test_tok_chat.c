@@ -302,6 +302,31 @@ static void going_on(void **state) {
     }
 }
 
+/* A begun answer is no place for the opening of another one: templates that ask are told so. */
+static void going_on_adds_no_opening(void **state) {
+    (void)state;
+    static const char text[] = "{{ 'opens' if add_generation_prompt else 'goes on' }}: "
+                               "{% for m in messages %}{{ m.content }}{% endfor %}";
+    static const tg_chat_turn begun[] = { TURN(TG_CHAT_USER, "a "),
+                                          TURN(TG_CHAT_ASSISTANT, "It is") };
+    static const struct {
+        size_t n;
+        unsigned flags;
+        const char *want;
+    } cases[] = { { 1, 0, "opens: a " }, { 2, TG_CHAT_CONTINUE, "goes on: a It is" } };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        rendered x;
+        begin(&x, NULL);
+        tg_chat_template t;
+        assert_int_equal(tg_chat_template_new(&x.ctx, "asks", text, strlen(text), &t), TG_OK);
+        const tg_chat_said how = { .flags = cases[i].flags };
+        assert_int_equal(render(&x, &t, begun, cases[i].n, how), TG_OK);
+        assert_string_equal(tg_buf_text(&x.out.text), cases[i].want);
+        tg_chat_template_deinit(&t);
+        end(&x);
+    }
+}
+
 /* Messages of JSON: what is null is not there, tools are seen, roles that are known make tokens. */
 static void of_json(void **state) {
     (void)state;
@@ -428,6 +453,7 @@ int main(void) {
         cmocka_unit_test(as_files_have_them),
         cmocka_unit_test(seams),
         cmocka_unit_test(going_on),
+        cmocka_unit_test(going_on_adds_no_opening),
         cmocka_unit_test(of_json),
         cmocka_unit_test(dates),
         cmocka_unit_test(special_tokens_are_the_templates),

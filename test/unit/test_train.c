@@ -10,6 +10,7 @@
 #include "base/math.h"
 #include "io/file.h"
 #include "io/meta.h"
+#include "training/schedule.h"
 #include "training/train.h"
 
 static const tg_model_config nano = { 2, 24, 3, 16, 256, 96 };
@@ -235,6 +236,47 @@ static void stops_inside_a_step(void **state) {
     same_weights(whole.trainer, cut.trainer);
     end_run(&cut);
     end_run(&whole);
+}
+
+static double standing_still(void *user, int64_t step) {
+    (void)user;
+    (void)step;
+    return 0;
+}
+
+/* Weights that a rate of 0 leaves as they are give the same loss again and again: no progress. */
+static void ties_stop_a_run_early(void **state) {
+    (void)state;
+    tg_train_options o = options(50, 1);
+    o.eval_every = 2;
+    o.patience = 3;
+    run_of r = start_run(open_context(2, NULL, NULL), &nano, &o);
+    tg_train_set_rate(r.trainer, standing_still, NULL);
+    tg_step_report report = { 0 };
+    while (!report.early_stop && report.step < o.steps)
+        OK(r.ctx, tg_trainer_step(r.trainer, &report));
+    assert_true(report.early_stop);
+    assert_int_equal(report.step, 2 + 3 * 2);
+    end_run(&r);
+}
+
+/* Each step has its own rate: the first of a warmup is a part of the whole, and moves the weights
+ * as a run does whose rate is that part. */
+static void a_step_has_its_own_rate(void **state) {
+    (void)state;
+    tg_train_options warm = options(8, 1), plain = options(8, 1);
+    warm.warmup = 4;
+    plain.warmup = 0;
+    plain.schedule = TG_CONSTANT;
+    plain.lr = tg_schedule_lr(&warm, 0);
+    assert_true(plain.lr > 0 && plain.lr < tg_schedule_lr(&warm, 1));
+    run_of a = start_run(open_context(2, NULL, NULL), &nano, &warm);
+    run_of b = start_run(open_context(2, NULL, NULL), &nano, &plain);
+    const tg_step_report first = steps_until(&a, 1), other = steps_until(&b, 1);
+    assert_true(first.lr == other.lr && first.lr == plain.lr);
+    same_weights(a.trainer, b.trainer);
+    end_run(&a);
+    end_run(&b);
 }
 
 static void refuses_another_text(void **state) {
@@ -472,6 +514,8 @@ int main(void) {
         cmocka_unit_test(a_resumed_run_knows_what_it_knew),
         cmocka_unit_test(the_best_has_its_own_history),
         cmocka_unit_test(stops_inside_a_step),
+        cmocka_unit_test(ties_stop_a_run_early),
+        cmocka_unit_test(a_step_has_its_own_rate),
         cmocka_unit_test(refuses_another_text),
         cmocka_unit_test(refuses_what_is_not_finite),
         cmocka_unit_test(skips_a_bad_step_on_request),
