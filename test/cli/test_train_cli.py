@@ -230,7 +230,7 @@ def resume_refuses():
            err=["another text", "want [0-9]+ bytes", "have [0-9]+"])
     expect(resume("a.tinygpt.best", "--steps", "9"), 2, "--resume of weights alone", err="--from")
     expect(resume("a.tinygpt", "--steps", "2"), 2, "--resume with fewer steps",
-           err="want at least the 4 that are done in a.tinygpt, have 2")
+           err="want at least the 4 that are done, have 2")
     equal(read("a.tinygpt"), data, "refused runs change nothing")
 
 
