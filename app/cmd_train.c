@@ -39,8 +39,8 @@ typedef struct values {
     double rope_base;
     int64_t steps, batch, accum, warmup, eval_every, eval_windows, patience;
     int64_t sample_every, sample_tokens, save_every;
-    double lr, min_lr, decay, clip, weight_decay, val, beta1, beta2, eps, dropout;
-    int schedule;
+    double lr, min_lr, decay, clip, weight_decay, val, beta1, beta2, eps, dropout, momentum;
+    int schedule, optimizer;
     uint64_t seed;
     bool quiet, hold_lr, skip_bad_steps, no_save, stop_on_save_error, force;
 } values;
@@ -115,6 +115,9 @@ static const tg_option run_options[] = {
     TG_REAL("--weight-decay", values, weight_decay, 0, 10, "X", "on matrices and embeddings"),
     TG_REAL("--dropout", values, dropout, 0, 0.99, "X",
             "share of activations left out at random in training; 0: none"),
+    TG_CHOICE("--optimizer", values, optimizer, "adamw|muon",
+              "muon: the matrices of layers by Muon, everything else by AdamW"),
+    TG_REAL("--momentum", values, momentum, 0, 0.999999, "X", "of Muon"),
     TG_REAL("--beta1", values, beta1, 0, 0.999999, "X", "of AdamW: decay of the gradient's mean"),
     TG_REAL("--beta2", values, beta2, 0, 0.99999999, "X", "of AdamW: decay of its square's mean"),
     TG_REAL("--eps", values, eps, 1e-30, 1, "X", "of AdamW: added to the square root"),
@@ -197,7 +200,8 @@ static const char *const fixed_by_resume[] = {
     "--min-lr",    "--decay",     "--clip",         "--weight-decay",
     "--seed",      "--val",       "--eval-windows", "--skip-bad-steps",
     "--beta1",     "--beta2",     "--eps",          "--row-tokens",
-    "--tokenizer", "--tokens",    "--dropout",
+    "--tokenizer", "--tokens",    "--dropout",      "--optimizer",
+    "--momentum",
 };
 
 /* Only the sizes: they are the weights' own. Whatever says how to train is free, the seed as
@@ -319,6 +323,8 @@ static tg_train_options train_options(const values *v, const tg_preset *preset) 
     o.eps = v->eps;
     o.clip = v->clip;
     o.dropout = v->dropout;
+    o.optimizer = (tg_optimizer)v->optimizer;
+    o.momentum = v->momentum;
     o.seed = v->seed;
     o.val_fraction = v->val;
     o.eval_every = v->eval_every >= 0 ? v->eval_every : eval_interval(&o);
@@ -556,7 +562,8 @@ static void print_plan(tg_app *app, const char *source, const tg_model_config *c
             TG_COUNT(tokens), f->train_tokens == f->train_bytes ? "bytes" : "tokens", batch,
             (int)o->row_tokens);
     if (o->accum > 1) fprintf(p, " x %d", (int)o->accum);
-    fprintf(p, "): %.3g times through the text\n", f->epochs);
+    fprintf(p, "): %.3g times through the text%s\n", f->epochs,
+            o->optimizer == TG_MUON ? ", by Muon" : "");
     fprintf(p, "  %-9s %s needed, %s free\n", "memory", TG_BYTES(f->memory_bytes),
             TG_BYTES(f->memory_available_bytes));
     if (*out) {
@@ -822,6 +829,8 @@ int tg_cmd_train(int argc, char **argv) {
                  .decay = d.decay_fraction,
                  .clip = d.clip,
                  .dropout = d.dropout,
+                 .optimizer = (int)d.optimizer,
+                 .momentum = d.momentum,
                  .weight_decay = d.weight_decay,
                  .beta1 = d.beta1,
                  .beta2 = d.beta2,

@@ -458,6 +458,9 @@ TG_API tg_status tg_text_of_rows(tg_context *ctx, tg_row_fn train, tg_row_fn val
 
 typedef enum tg_schedule { TG_CONSTANT, TG_COSINE, TG_WSD } tg_schedule;
 
+/* TG_MUON: matrices of layers by orthogonalised momentum, everything else by AdamW. */
+typedef enum tg_optimizer { TG_ADAMW, TG_MUON } tg_optimizer;
+
 typedef struct tg_train_options {
     size_t struct_bytes;
     int64_t steps;            /* 1000   optimizer steps of the whole run, >= 1 */
@@ -486,6 +489,8 @@ typedef struct tg_train_options {
                            of a row, up to the context */
     double dropout;     /* 0      rate of embeddings, attention's weights and ends of branches; in
                            training alone. What falls follows from seed, row and place */
+    tg_optimizer optimizer; /* TG_ADAMW */
+    double momentum;        /* 0.95   of Muon */
 } tg_train_options;
 
 TG_OPTIONS(tg_train_options)

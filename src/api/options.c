@@ -28,7 +28,7 @@ INIT(tg_context_options, .threads = 0)
 INIT(tg_train_options, .steps = 1000, .accum = 1, .lr = 3e-4, .min_lr_ratio = 0.1,
      .schedule = TG_CONSTANT, .decay_fraction = 0.2, .weight_decay = 0.1, .beta1 = 0.9,
      .beta2 = 0.95, .eps = 1e-8, .clip = 1, .seed = 42, .val_fraction = 0.1, .eval_every = 100,
-     .eval_windows = 64, .keep_best = true)
+     .eval_windows = 64, .keep_best = true, .momentum = 0.95)
 
 /* top_p and repeat_penalty are neutral at 1 and not at 0, so zeroed options would not do. */
 INIT(tg_sample_options, .temperature = 0.8, .top_p = 1, .repeat_penalty = 1, .repeat_last = 64,

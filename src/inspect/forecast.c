@@ -101,9 +101,10 @@ static void write_advice(tg_forecast *f, const tg_family *family, bool of_bytes,
         tg_str_append(
             advice, room,
             "validation: its part of the text is shorter than a window, so there is none\n");
-    if (o->lr > 5e-3)
-        tg_str_append(advice, room, "rate: %g is high for this optimizer; 3e-4 to 3e-3 is usual\n",
-                      o->lr);
+    const bool is_muon = o->optimizer == TG_MUON;
+    if (o->lr > (is_muon ? 5e-2 : 5e-3))
+        tg_str_append(advice, room, "rate: %g is high for this optimizer; %s is usual\n", o->lr,
+                      is_muon ? "1e-3 to 2e-2" : "3e-4 to 3e-3");
 }
 
 /* The same cut as check_text of train.c: a validation part shorter than a window is none. */

@@ -11,10 +11,11 @@
 #include "io/meta.h"
 
 #include "base/math.h"
+#include "base/str.h"
 
 /* ----------------------------------------------------------------------------- training options */
 
-typedef enum field_kind { INT32, INT64, UINT64, DOUBLE, BOOL, SCHEDULE } field_kind;
+typedef enum field_kind { INT32, INT64, UINT64, DOUBLE, BOOL, SCHEDULE, OPTIMIZER } field_kind;
 
 /* key and v2_key are part of file formats: a member of the struct may be renamed, they may not. */
 typedef struct train_field {
@@ -51,15 +52,22 @@ static const train_field fields[] = {
     FIELD("holdLrAfter", NULL, INT64, hold_lr_after),
     FIELD("rowTokens", NULL, INT32, row_tokens),
     FIELD("dropout", NULL, DOUBLE, dropout),
+    FIELD("optimizer", NULL, OPTIMIZER, optimizer),
+    FIELD("momentum", NULL, DOUBLE, momentum),
 };
 #undef FIELD
 #define N_FIELDS (sizeof fields / sizeof fields[0])
 
 /* By name and not by number: an enumeration may be sorted anew, a file may not. */
 static const char *const schedule_names[] = {
-    [TG_CONSTANT] = "constant", [TG_COSINE] = "cosine", [TG_WSD] = "wsd"
+    [TG_CONSTANT] = "constant", [TG_COSINE] = "cosine", [TG_WSD] = "wsd", NULL
 };
-#define N_SCHEDULES (sizeof schedule_names / sizeof schedule_names[0])
+static const char *const optimizer_names[] = { [TG_ADAMW] = "adamw", [TG_MUON] = "muon", NULL };
+
+/* Of a kind whose values have names. */
+static const char *const *names_of(field_kind kind) {
+    return kind == SCHEDULE ? schedule_names : optimizer_names;
+}
 
 /* A value of any kind on its way between a struct and JSON. All members begin at its first byte, so
  * copying kind_bytes() of it copies the right one. */
@@ -69,11 +77,13 @@ typedef union field_value {
     uint64_t u64;
     double f64;
     bool boolean;
-    tg_schedule schedule;
 } field_value;
 
-/* Bytes of the member in tg_train_options; an enumeration has the size that the compiler gives
- * it. */
+/* An enumeration's value has the size that the compiler gives it, one for all of them. */
+_Static_assert(sizeof(tg_schedule) == sizeof(int32_t) && sizeof(tg_optimizer) == sizeof(int32_t),
+               "enumerations travel as int32_t");
+
+/* Bytes of the member in tg_train_options. */
 static size_t kind_bytes(field_kind kind) {
     switch (kind) {
     case INT32: return sizeof(int32_t);
@@ -81,7 +91,8 @@ static size_t kind_bytes(field_kind kind) {
     case UINT64: return sizeof(int64_t);
     case DOUBLE: return sizeof(double);
     case BOOL: return sizeof(bool);
-    case SCHEDULE: return sizeof(tg_schedule);
+    case SCHEDULE:
+    case OPTIMIZER: return sizeof(int32_t);
     }
     return 0;
 }
@@ -102,9 +113,7 @@ static void put_value(tg_json_writer *w, field_kind kind, field_value v) {
     case DOUBLE: tg_json_put_double(w, v.f64); break;
     case BOOL: tg_json_put_bool(w, v.boolean); break;
     case SCHEDULE:
-        TG_ASSERT((size_t)v.schedule < N_SCHEDULES);
-        tg_json_put_string(w, schedule_names[v.schedule]);
-        break;
+    case OPTIMIZER: tg_json_put_string(w, names_of(kind)[v.i32]); break;
     }
 }
 
@@ -120,17 +129,19 @@ static tg_status get_int32(tg_ctx *ctx, const char *key, const tg_json *json, in
     return TG_OK;
 }
 
-/* An unknown schedule must not pass for the default: the run would go on at other rates. */
-static tg_status get_schedule(tg_ctx *ctx, const tg_json *json, tg_schedule *out) {
-    for (size_t i = 0; i < N_SCHEDULES; i++) {
-        if (tg_json_is(json, schedule_names[i])) {
-            *out = (tg_schedule)i;
+/* An unknown name must not pass for the default: the run would go on in another way. */
+static tg_status get_named(tg_ctx *ctx, const char *key, field_kind kind, const tg_json *json,
+                           int32_t *out) {
+    const char *const *names = names_of(kind);
+    char list[64] = "";
+    for (int32_t i = 0; names[i]; i++) {
+        if (tg_json_is(json, names[i])) {
+            *out = i;
             return TG_OK;
         }
+        tg_str_append(list, sizeof list, "%s\"%s\"", i > 0 ? ", " : "", names[i]);
     }
-    return tg_fail(
-        ctx, TG_E_FORMAT,
-        "header: schedule: want \"constant\", \"cosine\" or \"wsd\", have another value");
+    return tg_fail(ctx, TG_E_FORMAT, "header: %s: want one of %s, have another value", key, list);
 }
 
 /* ctx NULL: only the answer counts, no message is recorded. */
@@ -142,7 +153,8 @@ static tg_status get_value(tg_ctx *ctx, const char *key, field_kind kind, const 
     case UINT64: return tg_json_uint64(ctx, json, &v->u64);
     case DOUBLE: return tg_json_double(ctx, json, &v->f64);
     case BOOL: return tg_json_bool(ctx, json, &v->boolean);
-    case SCHEDULE: return get_schedule(ctx, json, &v->schedule);
+    case SCHEDULE:
+    case OPTIMIZER: return get_named(ctx, key, kind, json, &v->i32);
     }
     return TG_E_INTERNAL;
 }

@@ -150,6 +150,26 @@ static inline tg_value *tg_adamw(tg_graph *g, tg_value *w, tg_value *grads, tg_v
     return TG_APPLY(g, adamw, a, w, grads, m, v, stats);
 }
 
+/* Muon on one matrix, a block of a parameter [R,C]: ops/muon/block.h says i[0..3].
+ * New version of m, the momentum; its output 1 is what is to be made orthogonal, [rows, cols].
+ *   in: grads, m, stats of all gradients   f[0] momentum */
+static inline tg_value *tg_muon_momentum(tg_graph *g, tg_value *grads, tg_value *m, tg_value *stats,
+                                         const tg_attr *a) {
+    return TG_APPLY(g, muon_momentum, a, grads, m, stats);
+}
+/* New version of w: (1 - lr wd) w - lr scale x.   in: w, x [rows, cols], stats   f[0] scale  f[1]
+ * wd
+ */
+static inline tg_value *tg_muon_step(tg_graph *g, tg_value *w, tg_value *x, tg_value *stats,
+                                     const tg_attr *a) {
+    return TG_APPLY(g, muon_step, a, w, x, stats);
+}
+/* y = (p x + q z) / max(stats[0], least); z and stats may be NULL */
+static inline tg_value *tg_blend(tg_graph *g, tg_value *x, tg_value *z, tg_value *stats, float p,
+                                 float q, float least) {
+    return TG_APPLY(g, blend, (&(tg_attr) { .f = { p, q, least } }), x, z, stats);
+}
+
 /* y [1,C] = the last row of x [T,C], which may have dynamic rows: only the logits that follow the
  * newest token are wanted. */
 static inline tg_value *tg_last_row(tg_graph *g, tg_value *x) {

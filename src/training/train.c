@@ -31,6 +31,8 @@ tg_status tg_train_options_check(tg_ctx *err, const tg_train_options *o) {
     TG_TRY(want(err, "warmup", (double)o->warmup, 0, (double)o->steps));
     TG_TRY(want(err, "decay_fraction", o->decay_fraction, 0, 1));
     TG_TRY(want(err, "dropout", o->dropout, 0, 0.99));
+    TG_TRY(want(err, "optimizer", o->optimizer, TG_ADAMW, TG_MUON));
+    TG_TRY(want(err, "momentum", o->momentum, 0, 0.999999));
     TG_TRY(want(err, "weight_decay", o->weight_decay, 0, 100));
     TG_TRY(want(err, "beta1", o->beta1, 0, 0.999999));
     TG_TRY(want(err, "beta2", o->beta2, 0, 0.99999999));

@@ -6,6 +6,7 @@
  * which train.c binds to the same blocks in each. grad and update are two plans and not one, since
  * the first runs once per micro-step and the second once per step.
  */
+#include "base/math.h"
 #include "ops/build.h"
 #include "training/train.h"
 
@@ -61,24 +62,113 @@ static tg_status build_grad(tg_train_plans *p, const tg_layout *l, const tg_trai
     return tg_graph_finish(g);
 }
 
-/* Decayed parameters lie in front in the flat array (model/gpt.c), so one number says which they
- * are, and norm and update are one op each over the whole array. An attribute has 32 bits: hence
- * the limit. Beta, eps and decay are attributes, fixed for the run; the rate is a run-time
- * scalar. */
+/* What the nodes of an update share. */
+typedef struct updating {
+    tg_graph *g;
+    const tg_layout *l;
+    const tg_train_options *o;
+    tg_value *weights, *grads, *m, *v, *loss;
+    tg_value *stats;
+} updating;
+
+/* Elements [begin, end) of a flat state, which itself stands for all of it. */
+static tg_value *range(const updating *u, tg_value *state, size_t begin, size_t end) {
+    if (end - begin == u->l->n_elems) return state;
+    return tg_view(u->g, state, begin, tg_type_1d(TG_F32, end - begin), state->name);
+}
+
+/* Decayed parameters lie in front in the flat array (model/layout.h), so one number says which they
+ * are, and the update of a range is one op. Beta, eps and decay are attributes, fixed for the run;
+ * the rate is a run-time scalar. */
+static void adamw(const updating *u, size_t begin, size_t end) {
+    if (begin == end) return;
+    const size_t decayed = u->l->n_decayed > begin ? u->l->n_decayed - begin : 0;
+    const tg_attr a = { .i = { (int32_t)decayed },
+                        .f = { (float)u->o->beta1, (float)u->o->beta2, (float)u->o->eps,
+                               (float)u->o->weight_decay } };
+    tg_adamw(u->g, range(u, u->weights, begin, end), range(u, u->grads, begin, end),
+             range(u, u->m, begin, end), range(u, u->v, begin, end), u->stats, &a);
+}
+
+/*
+ * Newton-Schulz: five steps of x <- a x + (b A + c A^2) x with A = x x^T, from a matrix of norm 1,
+ * bring its singular values near 1 (Jordan et al. 2024, whose a, b, c these are). The smaller of
+ * x x^T and x^T x is taken; the polynomial is the same matrix.
+ */
+static tg_value *orthogonalised(const updating *u, tg_value *x) {
+    enum { STEPS = 5 };
+    tg_graph *g = u->g;
+    const bool tall = x->type.dim[0] > x->type.dim[1];
+    tg_value *flat_x = tg_view(g, x, 0, tg_type_1d(TG_F32, tg_type_elems(&x->type)), "flat");
+    x = tg_blend(g, x, NULL, tg_grad_norm(g, flat_x, u->loss, 0), 1, 0, 1e-7f);
+    for (int i = 0; i < STEPS; i++) {
+        tg_value *gram = tg_matmul(g, x, x, NULL, tall ? 1 : 2);
+        tg_value *square = tg_matmul(g, gram, gram, NULL, 0);
+        tg_value *poly = tg_blend(g, gram, square, NULL, -4.7750f, 2.0315f, 0);
+        tg_value *turned = tall ? tg_matmul(g, x, poly, NULL, 0) : tg_matmul(g, poly, x, NULL, 0);
+        x = tg_blend(g, x, turned, NULL, 3.4445f, 1, 0);
+    }
+    return x;
+}
+
+/* A matrix of a layer, which products are taken with. Embeddings, heads and taps are looked up or
+ * few, and stay with AdamW, as the authors have it. */
+static bool is_muons(const tg_param *p, const tg_tensor_spec *t) {
+    return p->layer >= 0 && t->n_dims == 2 && !(t->want->flags & TG_WANT_TAPS) &&
+           t->offset_elems >= p->offset_elems &&
+           t->offset_elems < p->offset_elems + tg_type_elems(&p->type);
+}
+
+/* Each tensor of p, a block of its rows and columns. false: p is not of Muon's. */
+static bool muon(const updating *u, const tg_param *p) {
+    tg_graph *g = u->g;
+    tg_value *w = NULL, *grads = NULL, *m = NULL;
+    for (size_t i = 0; i < u->l->n_tensors; i++) {
+        const tg_tensor_spec *t = &u->l->tensors[i];
+        if (!is_muons(p, t)) continue;
+        if (!w) {
+            tg_graph_scope(g, "%s", p->name);
+            w = tg_view(g, u->weights, p->offset_elems, p->type, "weights");
+            grads = tg_view(g, u->grads, p->offset_elems, p->type, "grads");
+            m = tg_view(g, u->m, p->offset_elems, p->type, "adam_m");
+        }
+        const size_t at = t->offset_elems - p->offset_elems, stride = t->row_stride_elems;
+        tg_attr a = { .i = { (int32_t)(at / stride), (int32_t)t->rows, (int32_t)(at % stride),
+                             (int32_t)t->cols },
+                      .f = { (float)u->o->momentum } };
+        m = tg_muon_momentum(g, grads, m, u->stats, &a);
+        const size_t longer = t->rows > t->cols ? t->rows : t->cols;
+        a.f[0] = (float)(0.2 * tg_sqrt((double)longer));
+        a.f[1] = (float)u->o->weight_decay;
+        w = tg_muon_step(g, w, orthogonalised(u, tg_out(m, 1)), u->stats, &a);
+    }
+    tg_graph_scope(g, "%s", "");
+    return w != NULL;
+}
+
+/* Norm and AdamW are one op each over the whole flat array; Muon's parameters are left out of it.
+ * An attribute has 32 bits: hence the limit. */
 static tg_status build_update(tg_train_plans *p, const tg_layout *l, const tg_train_options *o) {
     tg_graph *g = &p->update_graph;
-    tg_value *weights = flat(g, l, TG_WEIGHTS_NAME), *grads = flat(g, l, "grads");
-    tg_value *m = flat(g, l, "adam_m"), *v = flat(g, l, "adam_v");
-    tg_value *loss = tg_state(g, "loss", tg_type_scalar(TG_F32));
-    p->stats = tg_grad_norm(g, grads, loss, (float)o->clip);
+    updating u = { .g = g, .l = l, .o = o };
+    u.weights = flat(g, l, TG_WEIGHTS_NAME);
+    u.grads = flat(g, l, "grads");
+    u.m = flat(g, l, "adam_m");
+    u.v = flat(g, l, "adam_v");
+    u.loss = tg_state(g, "loss", tg_type_scalar(TG_F32));
+    u.stats = p->stats = tg_grad_norm(g, u.grads, u.loss, (float)o->clip);
     if (l->n_decayed > INT32_MAX)
         return tg_fail(g->ctx, TG_E_UNSUPPORTED,
                        "training: want at most %d decayed weights, have %zu", INT32_MAX,
                        l->n_decayed);
-    const tg_attr a = { .i = { (int32_t)l->n_decayed },
-                        .f = { (float)o->beta1, (float)o->beta2, (float)o->eps,
-                               (float)o->weight_decay } };
-    tg_adamw(g, weights, grads, m, v, p->stats, &a);
+    size_t begin = 0;
+    for (size_t i = 0; o->optimizer == TG_MUON && i < l->n_params && g->status == TG_OK; i++) {
+        const tg_param *param = &l->params[i];
+        if (!muon(&u, param)) continue;
+        adamw(&u, begin, param->offset_elems);
+        begin = i + 1 < l->n_params ? l->params[i + 1].offset_elems : l->n_elems;
+    }
+    adamw(&u, begin, l->n_elems);
     if (g->status == TG_OK) tg_output(g, p->stats, "stats");
     return tg_graph_finish(g);
 }

@@ -179,17 +179,17 @@ def a_validation_text():
 
 
 def optimizer_options():
-    """--beta1, --beta2, --eps and --dropout count, are kept, and are the run's own."""
+    """--beta1, --beta2, --eps, --dropout and --optimizer count, are kept, and are the run's own."""
     hashes = set()
     for i, option in enumerate(((), ("--beta1", "0.8"), ("--beta2", "0.9"), ("--eps", "1e-3"),
-                                ("--dropout", "0.1"))):
+                                ("--dropout", "0.1"), ("--optimizer", "muon"))):
         r = train("--steps", "5", "--json", *option, "--out", f"{i}.tinygpt")
         expect(r, 0, f"train {option}")
         hashes.add(r.json_lines()[-2]["hash"])
         if option:
             r = resume(f"{i}.tinygpt", "--steps", "9", *option)
             expect(r, 2, f"--resume with {option[0]}", err=option[0] + " cannot be changed")
-    equal(len(hashes), 5, "each of them changes the run")
+    equal(len(hashes), 6, "each of them changes the run")
     unbroken = train("--steps", "9", "--beta2", "0.9", "--json", "--no-save")
     resumed = resume("2.tinygpt", "--steps", "9", "--json")
     equal(resumed.json_lines()[-2]["hash"], unbroken.json_lines()[-2]["hash"], "--beta2 is kept")

@@ -102,6 +102,11 @@ export const tg_schedule = {
   TG_WSD: 2,
 } as const;
 
+export const tg_optimizer = {
+  TG_ADAMW: 0,
+  TG_MUON: 1,
+} as const;
+
 export const tg_pooling = {
   TG_POOLING_MODEL: 0,
   TG_POOLING_MEAN: 1,
@@ -258,7 +263,7 @@ export const STRUCTS = {
     },
   },
   tg_train_options: {
-    size: [168, 168],
+    size: [184, 184],
     members: {
       structBytes: ['ptr', 0, 0],
       steps: ['i64', 8, 8],
@@ -284,6 +289,8 @@ export const STRUCTS = {
       holdLrAfter: ['i64', 144, 144],
       rowTokens: ['i32', 152, 152],
       dropout: ['f64', 160, 160],
+      optimizer: ['i32', 168, 168],
+      momentum: ['f64', 176, 176],
     },
   },
   tg_step_report: {

@@ -16,14 +16,14 @@
 import {
   errorCode, type Exports, type Memory, numbers, PENDING, type Ptr, type Trap, utf8,
 } from './abi.js';
-import { tg_schedule, VERSION } from './abi.gen.js';
+import { tg_optimizer, tg_schedule, VERSION } from './abi.gen.js';
 import { TinygptError } from './errors.js';
 import type { EngineEvent, Handle } from './protocol.js';
 import { threads } from './platform.js';
 import { Registry } from './registry.js';
 import { Task, turn } from './tasks.js';
 import type {
-  EngineInfo, EngineOptions, LeverInfo, Preset, Schedule, TrainOptions,
+  EngineInfo, EngineOptions, LeverInfo, Optimizer, Preset, Schedule, TrainOptions,
 } from './types.js';
 import {
   fetchStories, type Instance, instantiate, isolated, loadBest, type Loaded,
@@ -45,6 +45,23 @@ const SCHEDULES: Record<Schedule, number> = {
   cosine: tg_schedule.TG_COSINE,
   wsd: tg_schedule.TG_WSD,
 };
+const OPTIMIZERS: Record<Optimizer, number> = {
+  adamw: tg_optimizer.TG_ADAMW,
+  muon: tg_optimizer.TG_MUON,
+};
+
+/** The number of a name that a caller gave, absent: absent. */
+function numberOf(names: Record<string, number>, what: string, name?: string): number | undefined {
+  if (name === undefined || name in names) return name === undefined ? undefined : names[name];
+  throw new TinygptError('ARG', `${what}: want one of ${Object.keys(names).join(', ')}, have ${name}`);
+}
+
+const present = <K extends string>(key: K, value: number | undefined) =>
+  (value === undefined ? {} : { [key]: value }) as Partial<Record<K, number>>;
+
+function nameOf<N extends string>(names: Record<N, number>, value: number, otherwise: N): N {
+  return (Object.keys(names) as N[]).find((name) => names[name] === value) ?? otherwise;
+}
 
 /** Names of jobs: what the core offers in slices. */
 export type JobName = {
@@ -398,22 +415,21 @@ export class Core {
   writeTrainOptions(frame: Frame, options: Partial<TrainOptions>): Ptr {
     const { memory } = this;
     const at = this.defaults(frame, 'tg_train_options');
-    const { schedule, ...rest } = options;
-    memory.write('tg_train_options', at, rest);
-    if (schedule === undefined) return at;
-    const value = SCHEDULES[schedule];
-    if (value === undefined) {
-      const names = Object.keys(SCHEDULES).join(', ');
-      throw new TinygptError('ARG', `schedule: want one of ${names}, have ${schedule}`);
-    }
-    memory.write('tg_train_options', at, { schedule: value });
+    const { schedule, optimizer, ...rest } = options;
+    memory.write('tg_train_options', at, {
+      ...rest,
+      ...present('schedule', numberOf(SCHEDULES, 'schedule', schedule)),
+      ...present('optimizer', numberOf(OPTIMIZERS, 'optimizer', optimizer)),
+    });
     return at;
   }
 
   readTrainOptions(at: Ptr): TrainOptions {
     const { structBytes: _, ...raw } = numbers(this.memory.read('tg_train_options', at));
-    const names = Object.keys(SCHEDULES) as Schedule[];
-    const schedule = names.find((name) => SCHEDULES[name] === raw.schedule) ?? 'constant';
-    return { ...raw, schedule };
+    return {
+      ...raw,
+      schedule: nameOf(SCHEDULES, raw.schedule, 'constant'),
+      optimizer: nameOf(OPTIMIZERS, raw.optimizer, 'adamw'),
+    };
   }
 }

@@ -115,6 +115,7 @@ export interface Preset {
 }
 
 export type Schedule = 'constant' | 'cosine' | 'wsd';
+export type Optimizer = 'adamw' | 'muon';
 
 /** tg_train_options; what is left out has the core's default. */
 export interface TrainOptions {
@@ -143,6 +144,10 @@ export interface TrainOptions {
   rowTokens: number;
   /** Share of activations left out at random in training; 0: none. */
   dropout: number;
+  /** muon: matrices of layers by Muon, everything else by AdamW. */
+  optimizer: Optimizer;
+  /** Of Muon. */
+  momentum: number;
 }
 
 /** tg_forecast. Bytes, milliseconds, seconds. */

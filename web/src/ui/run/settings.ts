@@ -18,7 +18,8 @@ import {
 import { defaultHeads, findSize, type Size, SIZES } from '../model/presets';
 
 /** Options of training that the page leaves as the core has them. */
-type Untouched = 'beta1' | 'beta2' | 'eps' | 'skipBadSteps' | 'keepBest' | 'rowTokens' | 'dropout';
+type Untouched = 'beta1' | 'beta2' | 'eps' | 'skipBadSteps' | 'keepBest' | 'rowTokens' | 'dropout' |
+  'optimizer' | 'momentum';
 
 export interface Settings extends Omit<TrainOptions, Untouched>, Shape {
   /** A preset's name, or `custom`. */
