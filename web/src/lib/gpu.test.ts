@@ -105,15 +105,6 @@ describe('the engine on a GPU', { timeout: 400_000 }, () => {
     expect(have.written).toBe(want.written);
   });
 
-  it('has the minimum of limits, and no feature, if asked', async () => {
-    const without = ['shader-f16', 'subgroups', 'timestamp-query'];
-    const gpu = await engine({ device: 'webgpu', gpu: { minimum: true, without } });
-    expect(gpu.info.gpu?.features).toEqual([]);
-    expect(gpu.info.gpu?.limits['maxStorageBufferBindingSize']).toBe(134217728);
-    const want = await run(await engine({}), 2);
-    expectClose((await run(gpu, 2)).losses, want.losses);
-  });
-
   it('checks its shaders against their references', async () => {
     const gpu = await gpuEngine();
     const seen = new Set<string>();
@@ -168,8 +159,11 @@ describe('the engine on a GPU', { timeout: 400_000 }, () => {
     expectClose(losses, want.slice(2));
   });
 
-  it('gives memory back while it has nothing to do', async () => {
-    const gpu = await engine({ device: 'webgpu', gpu: { idleMs: 100 } });
+  it('has the minimum of limits, and no feature, if asked; idle, it gives memory back', async () => {
+    const without = ['shader-f16', 'subgroups', 'timestamp-query'];
+    const gpu = await engine({ device: 'webgpu', gpu: { minimum: true, without, idleMs: 100 } });
+    expect(gpu.info.gpu?.features).toEqual([]);
+    expect(gpu.info.gpu?.limits['maxStorageBufferBindingSize']).toBe(134217728);
     const model = await gpu.newModel(CONFIG);
     const text = await gpu.text(await gpu.stories(42, 20_000));
     const trainer = await gpu.newTrainer(model, text, { ...OPTIONS, steps: 4 });
