@@ -78,12 +78,11 @@ static const tg_option model_options[] = {
             "base of rotary positions (default: the family's)", .hide_default = true),
     TG_INT("--ctx", values, ctx, 1, 65536, "N", "context: how many bytes back it sees",
            .hide_default = true),
-    TG_PATH(
-        "--tokenizer", values, tokenizer, "FILE",
-        "with --family: a new model whose tokens are this vocabulary's: tokenizer.json, a model "
-        "folder, GGUF or .tinygpt (default: bytes)"),
+    TG_PATH("--tokenizer", values, tokenizer, "FILE",
+            "a new model whose tokens are this vocabulary's: tokenizer.json, a model "
+            "folder, GGUF or .tinygpt (default: bytes)"),
     TG_TEXT("--tokens", values, tokens, "KIND[:N]",
-            "with --family: a new model on bytes (the default), or on a vocabulary that is trained "
+            "a new model on bytes (the default), or on a vocabulary that is trained "
             "on the text first: chars, or N pieces, bpe:4096"),
     TG_PATH(
         "--from", values, from, "MODEL",
@@ -253,9 +252,16 @@ static int check_options(const tg_args *args, const values *v) {
     return TG_ARGS_GO_ON;
 }
 
+/* The presets' own family reads bytes alone. With a vocabulary its sibling takes its place, whose
+ * layers are the same; the plan that is printed names it. */
+static const char *family_of(const values *v, const tg_model_config *config) {
+    const bool bytes = !v->tokenizer && (!v->tokens || strcmp(v->tokens, "bytes") == 0);
+    return v->family ? v->family : config->family || bytes ? NULL : "gpt2";
+}
+
 /* Sizes that are the family's to choose are 0 then. */
-static void choose_family(const values *v, tg_model_config *config) {
-    config->family = v->family;
+static void choose_family(const values *v, const char *family, tg_model_config *config) {
+    config->family = family;
     config->mlp = (int32_t)v->mlp;
     config->kv_heads = (int32_t)v->kv_heads;
     config->head_size = (int32_t)v->head_size;
@@ -288,7 +294,8 @@ static int choose_config(const tg_args *args, const values *v, tg_model_config *
         config->heads = tg_default_heads(config->width);
     }
     if (v->heads) config->heads = (int32_t)v->heads;
-    if (v->family) choose_family(v, config);
+    const char *family = family_of(v, config);
+    if (family) choose_family(v, family, config);
     if (!v->head_size && config->width % config->heads != 0) {
         return tg_args_refuse(args, "--heads: want a divisor of the width %d, have %d",
                               (int)config->width, (int)config->heads);

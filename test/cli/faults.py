@@ -58,6 +58,11 @@ def commands():
                 ("folder",)),
         Command("folder of GGUF", ("convert", "m.gguf", "gfolder", "--format", "safetensors", *one),
                 ("gfolder",)),
+        Command("tokenizer", ("tokenize", "--train", "text.txt", "--vocab", "300", "--out", "t.json",
+                              "--force", *one), ("t.json",)),
+        Command("pieces", ("train", *train, "--family", "gpt2", "--tokens", "bpe:300", "--seed", "2", "--steps", "3",
+                           "--eval-every", "2", "--out", "p.tinygpt", "--log", "p.csv"),
+                ("p.tinygpt", "p.tinygpt.best"), ("p.csv",)),
         Command("corpus", ("corpus", "stories", "--bytes", "2000", "--out", "s.txt"), ("s.txt",)),
         Command("session", (*chat, "--session", "c.session"), ("c.session",), talk=b"Hi\n"),
         Command("/save", chat, ("talk.txt",), talk=b"Hi\n/save talk.txt\n"),
@@ -126,7 +131,10 @@ def whole_lines(path):
     if not os.path.exists(path):
         return True
     with open(path, "rb") as f:
-        return all(re.fullmatch(rb'\{"step":.*\}', line) for line in f.read().split(b"\n")[:-1])
+        lines = f.read().split(b"\n")[:-1]
+    if path.endswith(".csv"):
+        return len({line.count(b",") for line in lines}) <= 1
+    return all(re.fullmatch(rb'\{"step":.*\}', line) for line in lines)
 
 
 def saved_early(name, code):

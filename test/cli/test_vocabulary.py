@@ -66,8 +66,9 @@ def a_run_makes_its_own():
         refused("no tokens", *to, "--tokens", bad, "--no-save", err="bpe:4096")
     refused("no such kind", *to, "--tokens", "words", "--no-save", err="bpe, wordpiece, chars")
     refused("too many for the text", *to, "--tokens", "bpe:5000", "--no-save", err="at most so many")
-    refused("a family of bytes", "train", "--data", "t.txt", "--tokens", "chars", "--steps", "1", "--no-save",
-            err="want 256 (bytes)")
+    some = ("train", "--data", "t.txt", "--tokens", "chars", "--preset", "tiny", "--steps", "1", "--no-save")
+    refused("a family of bytes", *some, "--family", "tinygpt", err="want 256 (bytes)")
+    expect(tinygpt(*some), 0, "without a family", out="model +gpt2, 2 layers")
     refused("two vocabularies", *to, "--tokens", "chars", "--tokenizer", "v.json", err="have both")
     refused("another one for a run", "train", "--data", "t.txt", "--resume", "b.tinygpt", "--tokens", "chars",
             err="--tokens")
