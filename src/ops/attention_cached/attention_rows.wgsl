@@ -5,8 +5,10 @@
 fn begin_row(tid: u32, row: u32, head: u32, k: Keys, tile: u32, last: u32) {
     let fours = u32(op.i2) / 4u;
     let query = row * (op.ins[0].cols / 4u) + head * fours;
-    for (var e = tid; e < fours; e += 64u) { q[e] = as_vec4(qkv[query + e]); }
+    q[tid] = vec4<f32>();
+    if (tid < fours) { q[tid] = as_vec4(qkv[query + tid]); }
 }
 
-fn key_four(t: u32, i: u32, place: u32) -> vec4<f32> { return cache_four(place); }
-fn value_four(t: u32, i: u32, place: u32) -> vec4<f32> { return cache_four(place); }
+fn cached_end(last: u32) -> u32 { return last + 1u; }
+fn newest_key(i: u32) -> vec4<f32> { return vec4<f32>(); }
+fn newest_value(i: u32) -> vec4<f32> { return vec4<f32>(); }

@@ -55,7 +55,8 @@ fn begin_row(tid: u32, row: u32, head: u32, k: Keys, tile: u32, last: u32) {
     let kv_heads = u32(op.i1);
     turn(tid, head);
     workgroupBarrier();
-    for (var e = tid; e < u32(op.i2) / 4u; e += 64u) { q[e] = turned_four(e); }
+    q[tid] = vec4<f32>();
+    if (tid < u32(op.i2) / 4u) { q[tid] = turned_four(tid); }
     newest = 64u;
     if (64u * tile + last + 1u == k.end) {
         newest = last;
@@ -71,12 +72,6 @@ fn begin_row(tid: u32, row: u32, head: u32, k: Keys, tile: u32, last: u32) {
     }
 }
 
-fn key_four(t: u32, i: u32, place: u32) -> vec4<f32> {
-    if (t == newest) { return kept[i]; }
-    return cache_four(place);
-}
-
-fn value_four(t: u32, i: u32, place: u32) -> vec4<f32> {
-    if (t == newest) { return kept[64u + i]; }
-    return cache_four(place);
-}
+fn cached_end(last: u32) -> u32 { return min(newest, last + 1u); }
+fn newest_key(i: u32) -> vec4<f32> { return kept[i]; }
+fn newest_value(i: u32) -> vec4<f32> { return kept[64u + i]; }
