@@ -26,6 +26,9 @@ typedef struct tg_run {
                       in between, since the plan adds to states in place and cannot begin again */
     bool later;    /* a device is not waited for: PENDING, and begun, when all is submitted; becomes
                       false where the CPU computes after all */
+    bool carries;  /* the plan's carry_in is what its run before this one left in carry_out, on a
+                      device. PENDING, and not begun, where that is not there any more, or where
+                      slices are waited for */
 } tg_run;
 
 /* Has a run that was ended by a stop anything behind it? */

@@ -42,7 +42,10 @@ static tg_status build_class(tg_decoder *d, tg_session_class *k) {
                                              : "prompt";
     tg_plan_options o = tg_runtime_plan_options(d->ctx, name);
     o.rows_alone = k->every_row;
-    return tg_plan_build(&k->plan, g, &o);
+    TG_TRY(tg_plan_build(&k->plan, g, &o));
+    k->plan.carry_in = k->likeliest ? k->tokens : NULL;
+    k->plan.carry_out = k->likeliest;
+    return TG_OK;
 }
 
 /* All classes take the same workspace, one after the other. Nothing in it is kept from call to
@@ -192,6 +195,7 @@ tg_status tg_session_open_in(tg_decoder *d, int32_t sequence, tg_session **out) 
     s->of_batch = true;
     s->sequence = sequence;
     s->capacity = d->capacity;
+    s->on.position = -1;
     tg_arena_init(&s->arena, &d->ctx->err.mem);
     const tg_status status = make_session(s);
     if (status == TG_OK)
@@ -277,6 +281,7 @@ static bool holds(const tg_session *s, int32_t n) {
 /* What is in the cache beyond n is not looked at, and is overwritten by what is fed next. */
 void tg_session_go_back(tg_session *s, int32_t n) {
     s->ahead.n = 0;
+    s->on.position = -1;
     s->n_tokens = n;
     if (n < s->n_held) s->n_held = holds(s, n) ? n : 0;
     if (s->n_held == 0) s->n_lost = 0;
@@ -309,6 +314,7 @@ static void end_piece(tg_session *s, tg_feeding *f, const tg_session_class *k, s
     tg_run_restart(&f->run);
     s->n_held += (int32_t)rows;
     if (again) return;
+    s->follows = f->n == 1 && f->tokens[0] == s->likeliest;
     memmove(s->fed + s->n_tokens, f->tokens + f->done, rows * sizeof *s->fed);
     s->n_tokens += (int32_t)rows;
     f->done += rows;
@@ -398,6 +404,7 @@ bool tg_session_find_cache(tg_session *s) {
     s->generation = s->ctx->generation;
     s->n_held = s->n_lost = 0;
     s->ahead.n = 0;
+    s->on.position = -1;
     return true;
 }
 
@@ -412,6 +419,63 @@ bool tg_session_recovered(tg_session *s, tg_run *run, tg_status *status) {
     tg_run_restart(run);
     *status = TG_OK;
     return true;
+}
+
+static void place(tg_session *s, const tg_session_class *k, const int32_t *tokens, size_t rows) {
+    memcpy(tg_plan_data(&k->plan, k->tokens), tokens, rows * sizeof(int32_t));
+    tg_cache_place_rows(&s->d->cache, &k->plan, &k->rows_in, 0, rows, s->sequence, s->n_held);
+}
+
+/* Is the run of this one token on its way? It was begun while the one before it ran. */
+static bool take_running_on(tg_session *s, tg_feeding *f, bool alone) {
+    tg_running_on *on = &s->on;
+    const bool is_it = alone && on->position == s->n_held && on->version == s->model->version &&
+                       f->tokens[0] == s->likeliest;
+    if (is_it) {
+        f->run.phase = on->run.phase;
+        f->run.unit = on->run.unit;
+        f->run.next = on->run.next;
+    }
+    on->position = -1;
+    return is_it;
+}
+
+/* A text that takes the likeliest token for the second time will most often do so again. */
+static bool may_run_on(const tg_session *s, const tg_feeding *f, const tg_session_class *k,
+                       bool alone) {
+    return alone && k->plan.carry_in && s->ctx->backend != s->ctx->cpu &&
+           s->ctx->levers & TG_LEVER_BIT(readback_pipelining) && s->follows &&
+           f->tokens[0] == s->likeliest && s->d->cache.n_sequences == 1 &&
+           s->n_held + 1 < s->capacity;
+}
+
+/* TG_PENDING: all is well, whether it has begun or not. */
+static tg_status run_on(tg_session *s, tg_session_class *k) {
+    const tg_scalars rt = { .rows = 1 };
+    tg_running_on *on = &s->on;
+    on->run = (tg_run) { .later = true, .carries = true };
+    tg_cache_place_rows(&s->d->cache, &k->plan, &k->rows_in, 0, 1, s->sequence, s->n_held + 1);
+    const tg_status status = tg_session_run_plan(s, &k->plan, &rt, &on->run);
+    if (status != TG_PENDING || !tg_run_begun(&on->run)) return status;
+    on->position = s->n_held + 1;
+    on->version = s->model->version;
+    tg_session_note_run(s, s->n_held + 2);
+    return TG_PENDING;
+}
+
+/* Runs the piece that was placed. alone: it is one token, by the plan of one row. */
+static tg_status run_piece(tg_session *s, tg_feeding *f, tg_session_class *k, size_t rows,
+                           bool taken, bool alone) {
+    const tg_scalars rt = { .rows = (int32_t)rows };
+    tg_status status = TG_PENDING;
+    if (may_run_on(s, f, k, alone) && (taken || !tg_run_begun(&f->run))) {
+        f->run.later = !taken;
+        if (!taken) status = tg_session_run_plan(s, &k->plan, &rt, &f->run);
+        f->run.later = false;
+        if (status == TG_PENDING && tg_run_begun(&f->run)) status = run_on(s, k);
+        place(s, k, f->tokens, 1); /* if the run has to begin anew */
+    }
+    return status == TG_PENDING ? tg_session_run_plan(s, &k->plan, &rt, &f->run) : status;
 }
 
 /* A piece begins with its tokens in the plan's input. The plan's memory is the session's own, so
@@ -429,15 +493,15 @@ tg_status tg_feeding_go_on(tg_session *s, tg_feeding *f, double deadline_ms) {
         if (f->ahead) TG_TRY(tg_decoder_want_rows(s->d));
         tg_session_class *k = f->ahead && !again ? &s->d->rows : tg_decoder_class_for(s->d, left);
         const size_t rows = left < (size_t)k->rows ? left : (size_t)k->rows;
-        if (!tg_run_begun(&f->run)) {
+        const bool alone = k == &s->d->by_rows[0] && f->n == 1 && !again,
+                   begun = tg_run_begun(&f->run);
+        if (!begun) {
             if (k->rows == 1) tg_copies_use(s->d, deadline_ms);
-            memcpy(tg_plan_data(&k->plan, k->tokens), tokens, rows * sizeof(int32_t));
-            tg_cache_place_rows(&s->d->cache, &k->plan, &k->rows_in, 0, rows, s->sequence,
-                                s->n_held);
+            place(s, k, tokens, rows);
             tg_session_note_run(s, s->n_held + (int32_t)rows);
         }
-        const tg_scalars rt = { .rows = (int32_t)rows };
-        tg_status status = tg_session_run_plan(s, &k->plan, &rt, &f->run);
+        const bool taken = !begun && take_running_on(s, f, alone);
+        tg_status status = run_piece(s, f, k, rows, taken, alone);
         if (tg_session_recovered(s, &f->run, &status)) continue;
         TG_TRY(status);
         if (rows == left && !again) TG_TRY(want_numbers(s, k, rows));

@@ -58,6 +58,18 @@ typedef struct tg_ahead {
     int32_t row; /* of the plan, whose logits the session has */
 } tg_ahead;
 
+/*
+ * What a GPU computes of a text that goes on with the likeliest token each time: the run of the
+ * next token is submitted before this one has come back, so that the device never waits for the
+ * host. Its token is taken over on the device. If another one is fed, the run has been in vain:
+ * what it wrote is behind all that counts, as rows of guesses are.
+ */
+typedef struct tg_running_on {
+    tg_run run;
+    int32_t position; /* of its row; -1: there is no such run */
+    uint64_t version; /* of the weights */
+} tg_running_on;
+
 /* copies.c: weights in the order in which the decode plan reads them fastest. */
 typedef struct tg_copies {
     tg_block block;
@@ -108,7 +120,9 @@ struct tg_session {
     tg_ahead ahead;
     float *logits;     /* [V] after the last eval */
     int32_t likeliest; /* of the logits, where a plan has told; -1: unknown */
-    tg_run drawing;    /* of the sampling plan, while it is PENDING */
+    bool follows;      /* the token fed last was the likeliest, as far as a plan had told */
+    tg_running_on on;
+    tg_run drawing; /* of the sampling plan, while it is PENDING */
     tg_arena arena;
     tg_logit_bias *bias; /* [n_bias] */
     size_t n_bias;

@@ -74,8 +74,10 @@ typedef struct tg_plan {
     bool apart;
     size_t segment_bytes;
     bool rows_alone;
-    unsigned version;   /* how often the plan was placed or bound: addresses are those of before */
-    bool alone;         /* all steps are */
+    unsigned version; /* how often the plan was placed or bound: addresses are those of before */
+    bool alone;       /* all steps are */
+    /* An input and an output of one word: see tg_run.carries. NULL: nothing is carried. */
+    const tg_value *carry_in, *carry_out;
     size_t shared_rows; /* the rows that it was decided for, if it is dynamic; 0: the most */
 } tg_plan;
 

@@ -12,6 +12,7 @@
 
 #include "backend/webgpu/webgpu.h"
 #include "base/math.h"
+#include "engine/session.h"
 #include "runtime/runtime.h"
 
 /* SwiftShader compiles a shader for a second: it goes fewer ways. */
@@ -158,6 +159,81 @@ static void greedy_tokens_are_of_the_logits(void **state) {
     assert_int_equal(token, bias.id);
     tg_session_free(s);
     tg_model_free(m);
+}
+
+/* A text as it was fed, and the logits each time. */
+enum { TURNS_V = 48, TURNS_MAX = 64 };
+typedef struct turns {
+    tg_session *s;
+    int32_t fed[TURNS_MAX];
+    float logits[TURNS_MAX][TURNS_V];
+    size_t n;
+} turns;
+
+/* more: how far from the likeliest. on: whether the token after it is under way by then. */
+static void feed_turn(turns *t, int32_t more, bool on) {
+    const int32_t token = (t->s->likeliest + more + TURNS_V) % TURNS_V;
+    const float *logits;
+    OK(gpu, tg_session_eval(t->s, &token, 1, &logits));
+    memcpy(t->logits[t->n], logits, sizeof t->logits[t->n]);
+    t->fed[t->n++] = token;
+    assert_int_equal(t->s->on.position, on ? t->s->n_tokens : -1);
+}
+
+enum { TURNS_CTX = 32, TURNS_PROMPT = 4, TURNS_BACK = 6 };
+
+static void feed_turns(turns *t) {
+    tg_sample_options drawn = tg_sample_options_default();
+    int32_t token;
+    feed_turn(t, 8, false);
+    feed_turn(t, 0, false);
+    for (int k = 0; k < 4; k++) feed_turn(t, 0, true);
+    feed_turn(t, 1, false);
+    feed_turn(t, 0, false);
+    for (int k = 0; k < 2; k++) feed_turn(t, 0, true);
+    /* The workspace is another plan's by now: what is under way is right, and has no successor. */
+    OK(gpu, tg_session_sample(t->s, &drawn, 0, &token));
+    feed_turn(t, 0, false);
+    feed_turn(t, 0, true);
+    OK(gpu, tg_session_rewind(t->s, TURNS_BACK));
+    feed_turn(t, 5, false);
+    feed_turn(t, 0, false);
+    while (t->s->n_tokens < TURNS_CTX - 1) feed_turn(t, 0, true);
+    feed_turn(t, 0, false); /* behind it there is no room */
+}
+
+/* A text that goes on with its likeliest token has the next one under way: the bits are those of a
+ * session that waits for each token. Nor does it matter whether another token is fed, whether
+ * others have used the device in between, and where one goes back. */
+static void running_on_changes_nothing(void **state) {
+    (void)state;
+    static const char *const files[] = { "llama.gguf", "lfm2.gguf" };
+    static const int32_t prompt[TURNS_PROMPT] = { 5, 8, 21, 3 };
+    static turns t;
+    for (size_t i = 0; i < (is_slow ? 1 : 2); i++) {
+        char path[64];
+        tg_model *m;
+        tg_session *waits;
+        snprintf(path, sizeof path, "test/golden/lm/%s", files[i]);
+        OK(gpu, tg_model_open(gpu, path, &m));
+        t.n = 0;
+        OK(gpu, tg_session_new(gpu, m, TURNS_CTX, &t.s));
+        OK(gpu, tg_session_eval(t.s, prompt, TURNS_PROMPT, NULL));
+        feed_turns(&t);
+        OK(gpu, tg_session_new(gpu, m, TURNS_CTX, &waits));
+        OK(gpu, tg_session_eval(waits, prompt, TURNS_PROMPT, NULL));
+        for (size_t k = 0; k < t.n; k++) {
+            const float *logits;
+            if (k == t.n - (TURNS_CTX - TURNS_BACK)) OK(gpu, tg_session_rewind(waits, TURNS_BACK));
+            waits->follows = false;
+            OK(gpu, tg_session_eval(waits, &t.fed[k], 1, &logits));
+            assert_int_equal(waits->on.position, -1);
+            assert_memory_equal(logits, t.logits[k], sizeof t.logits[k]);
+        }
+        tg_session_free(t.s);
+        tg_session_free(waits);
+        tg_model_free(m);
+    }
 }
 
 /* Vectors of texts of several lengths, by an encoder that is on the GPU whole. */
@@ -464,6 +540,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(same_logits_of_model_files),
         cmocka_unit_test(same_logits_of_packed_caches),
         cmocka_unit_test(greedy_tokens_are_of_the_logits),
+        cmocka_unit_test(running_on_changes_nothing),
         cmocka_unit_test(same_vectors_of_an_encoder),
         cmocka_unit_test(batches_as_alone),
         cmocka_unit_test(copies_share_pages),

@@ -57,6 +57,11 @@ typedef struct unit {
 
 enum { MAX_SEGMENTS = 64 };
 
+typedef struct reading {
+    uint32_t number; /* 0: none */
+    tg_submit_check_mark mark;
+} reading;
+
 /* A plan as the GPU runs it. */
 typedef struct compiled {
     const tg_step *steps; /* whose plan; NULL: a free entry */
@@ -66,14 +71,14 @@ typedef struct compiled {
     bool on_cpu;
     bool settled;                /* all that was made for it is known to be good */
     uint32_t words;              /* uniform buffer, 256 bytes a dispatch */
-    tg_gpu_dispatch *dispatches; /* [n_dispatches + 1] */
+    tg_gpu_dispatch *dispatches; /* [n_dispatches + 1] the first of a plan that carries: carry */
     unit *units;                 /* [n_steps] */
     size_t *first;               /* [n_steps + 1] of each step, in dispatches */
     size_t n_steps, n_dispatches;
     transfer *in, *out;
-    tg_gpu_piece *down; /* the outputs, where they are now, and one for the count of submits */
-    tg_submit_check_mark mark;
-    bool *written; /* [n_states] */
+    tg_gpu_piece *down;  /* the outputs, where they are now, and one for the count of submits */
+    reading readings[2]; /* on their way: of a run, and of the one that carries on from it */
+    bool *written;       /* [n_states] */
     size_t n_in, n_out, n_states;
     size_t scratch_bytes;
     tg_gpu_slices slices;
@@ -313,6 +318,14 @@ static tg_status bind(webgpu *w, const tg_plan *plan, compiled *c) {
         c->down[i] = (tg_gpu_piece) { r.buffer, r.offset, r.bytes, c->out[i].host };
     }
     c->settled = false;
+    if (c->first[0] > 0) {
+        tg_gpu_range ranges[] = {
+            { w->call, 0, TG_CALL_BYTES }, { w->call, 0, TG_CALL_BYTES }, { 0 }, { 0 }
+        };
+        locate(w, plan, plan->carry_in, &ranges[2]);
+        locate(w, plan, plan->carry_out, &ranges[3]);
+        TG_TRY(tg_gpu_group_new(w->gpu, c->dispatches->pipeline, ranges, &c->dispatches->group));
+    }
     for (size_t s = 0; s < plan->n_steps; s++)
         for (size_t i = c->first[s]; i < c->first[s + 1]; i++) {
             tg_gpu_range ranges[2 + TG_MAX_BIND];
@@ -493,12 +506,30 @@ static tg_status make_dispatch(webgpu *w, const tg_plan *plan, compiled *c, size
     return TG_OK;
 }
 
+static const char *const carry_text[] = {
+#include "backend/webgpu/carry.wgsl.h"
+};
+static const tg_shader carry = { .name = "carry",
+                                 .pass = { { .entry = "main",
+                                             .wgsl = { carry_text },
+                                             .bind = { TG_BIND_IN(0), TG_BIND_OUT(0) } } } };
+
+/* A dispatch is in the way only of what does not lie in one place. */
+static bool has_carry(const tg_plan *plan) {
+    return plan->carry_in && tg_plan_place_of(plan, plan->carry_in)->offset_bytes !=
+                                 tg_plan_place_of(plan, plan->carry_out)->offset_bytes;
+}
+
 static tg_status make_dispatches(webgpu *w, const tg_plan *plan, compiled *c) {
     tg_status status = TG_OK;
     c->n_dispatches = c->first[plan->n_steps];
     c->dispatches = list(w, &status, c->n_dispatches + 1, sizeof *c->dispatches);
     TG_TRY(status);
     TG_TRY(tg_gpu_buffer_new(w->gpu, plan->name, c->n_dispatches * TG_GPU_ALIGN, true, &c->words));
+    if (c->first[0] > 0) {
+        *c->dispatches = (tg_gpu_dispatch) { .x = 1, .y = 1, .z = 1 };
+        TG_TRY(tg_shader_pipeline(&w->shaders, &carry, &carry.pass[0], &c->dispatches->pipeline));
+    }
     for (size_t i = 0; i < plan->n_steps; i++)
         for (size_t k = 0; k < dispatches_of(&c->units[i]); k++)
             TG_TRY(make_dispatch(w, plan, c, i, k));
@@ -515,6 +546,7 @@ static tg_status make_tables(webgpu *w, const tg_plan *plan, compiled *c) {
     c->units = list(w, &status, c->n_steps, sizeof *c->units);
     c->first = list(w, &status, c->n_steps + 1, sizeof *c->first);
     TG_TRY(status);
+    c->first[0] = has_carry(plan);
     choose_shaders(w, plan, c);
     if (c->on_cpu) return TG_OK;
     list_transfers(plan, c);
@@ -675,13 +707,14 @@ unsigned tg_webgpu_unit(const tg_backend *b, const tg_plan *plan, size_t step,
 
 size_t tg_webgpu_dispatches(const tg_backend *b, const tg_plan *plan) {
     const compiled *c = find_compiled(b, plan);
-    return c && !c->on_cpu ? c->n_dispatches : 0;
+    return c && !c->on_cpu ? c->n_dispatches - c->first[0] : 0;
 }
 
 static tg_status submit(webgpu *w, tg_plan *plan, compiled *c, const tg_scalars *rt,
                         const tg_run *r, size_t end) {
-    if (r->next == 0)
-        for (size_t i = 0; i < c->n_in; i++) TG_TRY(upload_work(w, &c->in[i]));
+    const char *const carried = r->carries ? tg_plan_data(plan, plan->carry_in) : NULL;
+    for (size_t i = 0; i < c->n_in && r->next == 0; i++)
+        if (c->in[i].host != carried) TG_TRY(upload_work(w, &c->in[i]));
     if (plan->dynamic) set_rows(plan, c, (size_t)rt->rows);
     w->last = c;
     w->last_bytes = plan->workspace_bytes;
@@ -690,8 +723,8 @@ static tg_status submit(webgpu *w, tg_plan *plan, compiled *c, const tg_scalars 
         if (c->written[i]) tg_mirrors_find(&w->mirrors, plan->states[i].data)->version++;
     TG_TRY(tg_gpu_write(w->gpu, w->call, 0, rt, sizeof *rt));
     if (r->step_ms) return run_timed(w, c, r, end);
-    return tg_submit_check_submit(&w->submits, c->dispatches + c->first[r->next],
-                                  c->first[end] - c->first[r->next]);
+    const size_t begin = r->next == 0 && r->carries ? 0 : c->first[r->next];
+    return tg_submit_check_submit(&w->submits, c->dispatches + begin, c->first[end] - begin);
 }
 
 /* Phases of a run: its submit is awaited, which is all but the last where there is a deadline; or
@@ -730,31 +763,58 @@ static tg_status submit_slices(webgpu *w, tg_plan *plan, compiled *c, const tg_s
     }
 }
 
+/* What the last run left is there, and a run is one submit, as far as is known: who waits for
+ * slices of the run before must not find a long one behind it. */
+static bool may_carry(const webgpu *w, const compiled *c) {
+    return !c->on_cpu && w->last == c && (c->slices.steps == 0 || c->slices.steps >= c->n_steps);
+}
+
+/* NULL: it is not on its way, as the plan has been compiled anew since. */
+static reading *find_reading(compiled *c, uint32_t number) {
+    for (size_t i = 0; i < 2; i++)
+        if (c->readings[i].number == number) return &c->readings[i];
+    return NULL;
+}
+
+static tg_status begin_reading(webgpu *w, compiled *c, size_t n_out, uint32_t *number) {
+    reading *older = &c->readings[c->readings[0].number > c->readings[1].number];
+    TG_TRY(tg_submit_check_read_begin(&w->submits, c->down, n_out, &older->mark, number));
+    older->number = *number;
+    return TG_OK;
+}
+
 /* A run whose outputs are awaited has the number of their reading in its unit. */
 static tg_status run(tg_backend *b, tg_plan *plan, const tg_scalars *rt, tg_run *r) {
     webgpu *w = (webgpu *)b;
     compiled *c;
-    uint32_t reading = (uint32_t)r->unit;
+    uint32_t number = (uint32_t)r->unit;
     if (tg_gpu_lost(w->gpu)) return tg_gpu_settle(w->gpu);
-    TG_TRY(compile(w, plan, tg_run_begun(r), reading != 0, &c));
+    TG_TRY(compile(w, plan, tg_run_begun(r), number != 0, &c));
+    if (number && !find_reading(c, number)) {
+        tg_run_restart(r);
+        number = 0;
+        r->carries = false;
+    }
+    if (r->carries && !number && !may_carry(w, c)) return TG_PENDING;
     r->later = r->later && !c->on_cpu;
     if (c->on_cpu) return run_on_cpu(w, plan, rt, r);
     const size_t end = r->end ? r->end : plan->n_steps;
     const size_t n_out = end == plan->n_steps ? c->n_out : 0;
     /* Another plan has had the workspace since: what lay there is gone. */
-    const bool broken = !reading && tg_run_begun(r) && w->last != c;
+    const bool broken = !number && tg_run_begun(r) && w->last != c;
     if (broken) tg_run_restart(r);
     const bool in_slices = r->deadline_ms > 0 && !r->step_ms && !r->unbroken && !broken;
-    if (!reading) {
+    if (!number) {
         TG_TRY(in_slices ? submit_slices(w, plan, c, rt, r, end)
                          : submit_unbroken(w, plan, c, rt, r, end));
-        if (n_out)
-            TG_TRY(tg_submit_check_read_begin(&w->submits, c->down, n_out, &c->mark, &reading));
-        r->unit = reading;
-        if (reading && r->later) return TG_PENDING;
+        if (n_out) TG_TRY(begin_reading(w, c, n_out, &number));
+        r->unit = number;
+        if (number && r->later) return TG_PENDING;
     }
     if (n_out) {
-        TG_TRY(tg_submit_check_read_end(&w->submits, reading, c->down, n_out, &c->mark));
+        reading *const here = find_reading(c, number);
+        TG_TRY(tg_submit_check_read_end(&w->submits, number, c->down, n_out, &here->mark));
+        here->number = 0;
         if (r->phase != UNBROKEN)
             tg_gpu_slice_end(&c->slices, r->next);
         else if (r->deadline_ms > 0 && !r->step_ms && !r->end)
