@@ -2,12 +2,13 @@
 // sample.wgsl - draws the next token, in two passes: keys, and the first of each tile of them, by
 // many workgroups; then one of all. See sample.c for the rules.
 //
-// Ranks are found one by one: each is the largest (key, then lowest id) behind the last one, a
-// reduction over the vocabulary but for the first. Mostly a few of them decide. Sums over ranks are
+// Ranks are found one by one: each is the largest (key, then lowest id) of what the tiles have left;
+// then its tile is gone through again. Mostly a few ranks decide, and who asks again finds them in
+// order. Sums over ranks are
 // kept in pairs of floats, the second one what the first has lost.
 //
 //     key [V] out 1      order [V] out 2: the ids by rank, as far as they were asked for
-//     tops [tiles]       scratch: the bits of a tile's largest key, and its id
+//     tops [tiles]       scratch: the bits of a tile's largest key without a rank, and its id; n: none
 @group(0) @binding(2) var<storage, read_write> logits: array<f32>;
 @group(0) @binding(3) var<storage, read_write> recent: array<i32>;
 @group(0) @binding(4) var<storage, read_write> token: array<i32>;
@@ -22,7 +23,7 @@ const TILE = 2048u; // TILE of sample.c
 var<workgroup> best_key: array<f32, 256>;
 var<workgroup> best_id: array<u32, 256>;
 var<workgroup> chosen: u32;
-var<workgroup> shared_sum: f32;
+var<workgroup> shared_key: f32;
 var<workgroup> lane_sum: array<vec2<f32>, 256>;
 
 fn likelier(key_a: f32, a: u32, key_b: f32, b: u32) -> bool {
@@ -49,32 +50,61 @@ fn best_of_all(lane: u32, n: u32, k: f32, at: u32) -> u32 {
     return workgroupUniformLoad(&chosen);
 }
 
-// The likeliest id behind (after_key, after).
-fn next_rank(lane: u32, n: u32, after_key: f32, after: u32) -> u32 {
-    var k = NONE;
-    var at = n;
-    for (var i = lane; i < n; i += 256u) {
-        if (!likelier(after_key, after, key[i], i)) { continue; }
-        if (at == n || likelier(key[i], i, k, at)) {
-            k = key[i];
-            at = i;
-        }
-    }
-    return best_of_all(lane, n, k, at);
-}
-
-// The likeliest of all, out of what the tiles have left.
-fn first_rank(lane: u32, n: u32) -> u32 {
+// The likeliest of those that no rank has yet, out of what the tiles have left.
+fn best_of_tiles(lane: u32, n: u32) -> u32 {
     var k = NONE;
     var at = n;
     for (var i = lane; i < (n + TILE - 1u) / TILE; i += 256u) {
         let top = tops[i];
+        if (top.y >= n) { continue; }
         if (at == n || likelier(bitcast<f32>(top.x), top.y, k, at)) {
             k = bitcast<f32>(top.x);
             at = top.y;
         }
     }
     return best_of_all(lane, n, k, at);
+}
+
+// The tile of an id that has got its rank has the likeliest behind it left.
+fn take_from_tile(lane: u32, n: u32, taken_key: f32, taken: u32) {
+    let begin = taken / TILE * TILE;
+    var k = NONE;
+    var at = n;
+    for (var i = begin + lane; i < min(n, begin + TILE); i += 256u) {
+        if (!likelier(taken_key, taken, key[i], i)) { continue; }
+        if (at == n || likelier(key[i], i, k, at)) {
+            k = key[i];
+            at = i;
+        }
+    }
+    let left = best_of_all(lane, n, k, at);
+    if (lane == 0u) { tops[taken / TILE] = vec2<u32>(bitcast<u32>(best_key[0]), left); }
+    storageBarrier();
+}
+
+// How many ranks are in order, and of the last of them the id and its key.
+struct Ranked { n: u32, id: u32, key: f32 }
+var<workgroup> in_order: Ranked;
+
+// The id of rank j <= in_order.n, and its key; n: there is none.
+struct Rank { id: u32, key: f32 }
+fn ranked(lane: u32, n: u32, j: u32) -> Rank {
+    let before = workgroupUniformLoad(&in_order);
+    if (j < before.n) {
+        if (lane == 0u) { chosen = u32(order[j]); }
+    } else {
+        if (j > 0u) { take_from_tile(lane, n, before.key, before.id); }
+        _ = best_of_tiles(lane, n);
+    }
+    let id = workgroupUniformLoad(&chosen);
+    if (lane == 0u) {
+        shared_key = select(NONE, key[min(id, n - 1u)], id < n);
+        if (j >= before.n && id < n) {
+            order[j] = i32(id);
+            in_order = Ranked(j + 1u, id, shared_key);
+        }
+    }
+    return Rank(id, workgroupUniformLoad(&shared_key));
 }
 
 // Probability relative to the likeliest token.
@@ -162,12 +192,10 @@ fn whole_mass(lane: u32, n: u32, top: f32) -> vec2<f32> {
 @compute @workgroup_size(256)
 fn main(@builtin(local_invocation_index) lane: u32) {
     let n = op.outs[1].cols;
-    let first = first_rank(lane, n);
-    if (lane == 0u) {
-        token[0] = i32(first);
-        shared_sum = key[first];
-    }
-    let top = workgroupUniformLoad(&shared_sum);
+    if (lane == 0u) { in_order = Ranked(0u, n, NONE); }
+    let first = ranked(lane, n, 0u);
+    let top = first.key;
+    if (lane == 0u) { token[0] = i32(first.id); }
     if (!is_here(1u) || !(rt.temperature > 0.0) || top <= NONE) { return; }
     let limited = rt.top_k > 0 && u32(rt.top_k) < n;
     let k = select(n, u32(rt.top_k), limited);
@@ -175,13 +203,7 @@ fn main(@builtin(local_invocation_index) lane: u32) {
     // What the ranks [0, k) weigh, and how many of them top_p and min_p leave.
     var total = vec2<f32>();
     if (limited) {
-        var id = first;
-        for (var j = 0u; j < k && id < n; j++) {
-            if (lane == 0u) { shared_sum = key[id]; }
-            let at = workgroupUniformLoad(&shared_sum);
-            total = plus(total, weight(at, top));
-            id = next_rank(lane, n, at, id);
-        }
+        for (var j = 0u; j < k; j++) { total = plus(total, weight(ranked(lane, n, j).key, top)); }
     } else {
         total = whole_mass(lane, n, top);
     }
@@ -190,16 +212,11 @@ fn main(@builtin(local_invocation_index) lane: u32) {
     if (rt.top_p < 1.0 || rt.min_p > 0.0) {
         let enough = select(2.0 * mass, rt.top_p * mass, rt.top_p < 1.0);
         var sum = vec2<f32>(1.0, 0.0);
-        var id = first;
-        var last = top;
         kept = 1u;
         while (kept < k && sum.x + sum.y < enough) {
-            id = next_rank(lane, n, last, id);
-            if (id >= n) { break; }
-            if (lane == 0u) { shared_sum = key[id]; }
-            last = workgroupUniformLoad(&shared_sum);
-            let w = weight(last, top);
-            if (w <= 0.0 || (rt.min_p > 0.0 && w < rt.min_p)) { break; }
+            let next = ranked(lane, n, kept);
+            let w = weight(next.key, top);
+            if (next.id >= n || w <= 0.0 || (rt.min_p > 0.0 && w < rt.min_p)) { break; }
             sum = plus(sum, w);
             kept++;
         }
@@ -209,18 +226,14 @@ fn main(@builtin(local_invocation_index) lane: u32) {
     // (x + 1/2) / 2^32 of the mass: the rank into whose part it falls.
     let target_mass = (f32(random() >> 8u) + 0.5) * 0x1p-24f * mass;
     var sum = vec2<f32>();
-    var id = first;
-    var last = first;
-    for (var j = 0u; j < kept && id < n; j++) {
-        if (lane == 0u) { shared_sum = key[id]; }
-        let at = workgroupUniformLoad(&shared_sum);
-        let w = weight(at, top);
-        if (w <= 0.0) { break; }
+    var last = first.id;
+    for (var j = 0u; j < kept; j++) {
+        let next = ranked(lane, n, j);
+        let w = weight(next.key, top);
+        if (next.id >= n || w <= 0.0) { break; }
         sum = plus(sum, w);
-        last = id;
-        if (lane == 0u) { order[j] = i32(id); }
+        last = next.id;
         if (sum.x + sum.y > target_mass) { break; }
-        id = next_rank(lane, n, at, id);
     }
     if (lane == 0u) { token[0] = i32(last); }
 }
