@@ -22,7 +22,8 @@
     X(vneg)                                                                                        \
     X(vsqrt)                                                                                       \
     X(vexp)                                                                                        \
-    X(vlog) X(vphi) X(vgelu_erf) X(vgelu_erf_d) X(vgelu_tanh) X(vgelu_tanh_d) X(vsilu) X(vsilu_d)
+    X(vlog)                                                                                        \
+    X(vphi) X(vgelu_erf) X(vgelu_erf_d) X(vgelu_tanh) X(vgelu_tanh_d) X(vsilu) X(vsilu_d) X(vtanh)
 #define PROBE_BINARY(X)     X(vadd) X(vsub) X(vmul) X(vdiv) X(vmin) X(vmax) X(vscale)
 #define PROBE_TERNARY(X)    X(vfma) X(vfnma)
 #define PROBE_COMPARE(X)    X(vlt) X(vle) X(vgt) X(veq)

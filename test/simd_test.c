@@ -442,6 +442,8 @@ static const function functions[] = {
              { UINT64_C(0x74e2526de0161df1), UINT64_C(0x48a65c12e61756cf) }),
     FUNCTION(vsilu_d, ref_silu_d, ABSOLUTE, 3e-7, 0.5f, 1, 0,
              { UINT64_C(0xdfa734eb3f65d30a), UINT64_C(0x6a4966115cf2fb6f) }),
+    FUNCTION(vtanh, tg_tanh, ULP, 3, 0, 1, -1,
+             { UINT64_C(0x868c0141b73b197a), UINT64_C(0x40cd538b18ae18ff) }),
 };
 enum { N_FUNCTIONS = sizeof functions / sizeof functions[0] };
 

@@ -197,6 +197,10 @@ static size_t put_sizes(tg_gguf *g, const tg_model_config *c, const char *arch, 
     v[i++] = real(keyed(g, arch, "attention.layer_norm_rms_epsilon"), c->eps);
     v[i++] = real(keyed(g, arch, "rope.freq_base"), c->rope_base[0]);
     if (c->window > 0) v[i++] = whole(keyed(g, arch, "attention.sliding_window"), c->window);
+    if (tg_family_find(arch)->caps) {
+        v[i++] = real(keyed(g, arch, "attn_logit_softcapping"), c->score_cap);
+        v[i++] = real(keyed(g, arch, "final_logit_softcapping"), c->logit_cap);
+    }
     return i;
 }
 

@@ -74,14 +74,17 @@ typedef struct tg_hf_family {
     const char *const *acts;     /* those that the family computes; NULL ends it */
     const char *const *switches; /* keys that must be false, null or missing; NULL ends it */
     bool tied;                   /* where tie_word_embeddings is missing */
-    bool rope, windows;
-    bool all_windowed;   /* all layers see the window, unless it is null */
-    bool longrope;       /* factors by the length of texts; a part of a head may turn */
-    bool says_biases;    /* attention_bias and mlp_bias say what its layers have */
-    bool always_biases;  /* queries, keys and values have them */
-    int32_t still_every; /* of so many layers, the last does not turn; 0: all do */
-    double rope_base;    /* where config.json has none; 0: 1e4, or with windows 1e6 */
-    bool encoder;        /* saved without the prefix; its texts begin with CLS and end with SEP */
+    bool rope;
+    int32_t window_every; /* of so many layers, one sees all, unless a file says another thing; 0:
+                             they do not differ */
+    bool local_rope;      /* layers with a window turn by a base of their own */
+    bool all_windowed;    /* all layers see the window, unless it is null */
+    bool longrope;        /* factors by the length of texts; a part of a head may turn */
+    bool says_biases;     /* attention_bias and mlp_bias say what its layers have */
+    bool always_biases;   /* queries, keys and values have them */
+    int32_t still_every;  /* of so many layers, the last does not turn; 0: all do */
+    double rope_base;     /* where config.json has none; 0: 1e4 */
+    bool encoder;         /* saved without the prefix; its texts begin with CLS and end with SEP */
     const char
         *gelu_erf;    /* the activation that is not the family's own, but the exact gelu; NULL */
     const char *head; /* the output matrix, which a tied model repeats; or NULL */

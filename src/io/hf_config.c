@@ -145,7 +145,7 @@ static tg_status check_options(tg_hf_values *m) {
                        "%s: position_embedding_type: want absolute, have %.60s", m->where,
                        TG_JSON_SHOWN(positions));
     TG_TRY(want_still(m));
-    return f->windows || f->all_windowed || f->other_layer ? TG_OK : want_no_windows(m);
+    return f->window_every || f->all_windowed || f->other_layer ? TG_OK : want_no_windows(m);
 }
 
 /* ----------------------------------------------------------------------------- kinds of layers */
@@ -338,8 +338,8 @@ static tg_status put_scaling(tg_hf_values *m, const tg_json *rope, double base, 
     const bool yarn = tg_json_is(kind, "yarn");
     if (m->family->longrope && (yarn || tg_json_is(kind, "longrope") || tg_json_is(kind, "su")))
         return put_longrope(m, rope, turned);
-    if (yarn && !m->family->windows) return put_yarn(m, rope);
-    if (tg_json_is(kind, "llama3") && !m->family->windows) return put_llama3(m, rope, base);
+    if (yarn && !m->family->window_every) return put_yarn(m, rope);
+    if (tg_json_is(kind, "llama3") && !m->family->window_every) return put_llama3(m, rope, base);
     if (!tg_json_is(kind, "linear"))
         return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
                        "%s: rope: want default, linear, yarn or llama3, have %.60s", m->where,
@@ -371,13 +371,13 @@ static tg_status put_rope(tg_hf_values *m) {
     const tg_json *full = tg_hf_member(m, all, "full_attention");
     const tg_json *windowed = tg_hf_member(m, all, "sliding_attention");
     if (!full) full = all;
-    double base = m->family->rope_base > 0 ? m->family->rope_base : m->family->windows ? 1e6 : 1e4;
+    double base = m->family->rope_base > 0 ? m->family->rope_base : 1e4;
     int64_t turned = 0;
     TG_TRY(tg_hf_get_float(m, m->root, "rope_theta", &base));
     if (full) TG_TRY(tg_hf_get_float(m, full, "rope_theta", &base));
     tg_hf_put_float(m, "rope.freq_base", base);
     TG_TRY(want_whole_head(m, m->root));
-    if (m->family->windows) TG_TRY(put_local_rope(m, windowed));
+    if (m->family->local_rope) TG_TRY(put_local_rope(m, windowed));
     const tg_json *scaling = full ? full : tg_hf_member(m, m->root, "rope_scaling");
     if (m->family->longrope) TG_TRY(put_part(m, scaling, &turned));
     if (!scaling) return TG_OK;
@@ -393,7 +393,8 @@ static tg_status put_windows(tg_hf_values *m) {
     const tg_json *every = tg_hf_member(m, m->root, "sliding_window_pattern");
     const tg_json *saved = tg_hf_member(m, m->root, "_sliding_window_pattern");
     double scalar = 256;
-    int64_t period = 6, layer = 0;
+    const int32_t usual = m->family->window_every;
+    int64_t period = usual, layer = 0;
     TG_TRY(tg_hf_get_float(m, m->root, "query_pre_attn_scalar", &scalar));
     tg_hf_put_float(m, "attention.scale", 1 / tg_sqrt(scalar));
     if (types) {
@@ -410,7 +411,7 @@ static tg_status put_windows(tg_hf_values *m) {
     } else if (saved) {
         TG_TRY(tg_hf_get_int(m, m->root, "_sliding_window_pattern", &period));
     }
-    if (period != 6) tg_hf_put_int(m, "attention.sliding_window_pattern", period);
+    if (period != usual) tg_hf_put_int(m, "attention.sliding_window_pattern", period);
     return TG_OK;
 }
 
@@ -497,7 +498,7 @@ tg_status tg_hf_config(tg_hf_values *m, const char *where, const tg_json *root, 
     tg_hf_put_float(m, f->eps_ours, eps);
     TG_TRY(check_options(m));
     if (f->rope) TG_TRY(put_rope(m));
-    if (f->windows) TG_TRY(put_windows(m));
+    if (f->window_every) TG_TRY(put_windows(m));
     const tg_json *tie = tg_hf_member(m, root, "tie_word_embeddings");
     *tied = tie ? tg_json_kind(tie) == TG_JSON_TRUE : f->tied;
     TG_TRY(read_group(m, group));

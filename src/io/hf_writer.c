@@ -306,9 +306,9 @@ static tg_status put_rope(tg_json_writer *w, const tg_gguf *g, const tg_hf_famil
     bool llama3;
     TG_TRY(find_llama3(g, f, &rule, &llama3));
     put_float(w, g, f, "rope.freq_base", "rope_theta");
-    if (f->windows && !value(g, f, "rope.freq_base_swa"))
+    if (f->local_rope && !value(g, f, "rope.freq_base_swa"))
         put_double(w, "rope_local_base_freq", 10000);
-    put_float(w, g, f, "rope.freq_base_swa", "rope_local_base_freq");
+    if (f->local_rope) put_float(w, g, f, "rope.freq_base_swa", "rope_local_base_freq");
     const tg_gguf_value *kind = value(g, f, "rope.scaling.type");
     const bool off = is_kind(kind, "none"), yarn = is_kind(kind, "yarn");
     const tg_gguf_value *part = value(g, f, "rope.dimension_count");
@@ -405,7 +405,7 @@ tg_status tg_hf_put_config(const tg_gguf *g, const tg_hf_family *f, tg_dtype typ
         put_text(&w, f->act_key,
                  f->gelu_erf && value(g, f, "activation") ? f->gelu_erf : f->acts[0]);
     if (f->rope) TG_TRY(put_rope(&w, g, f));
-    if (f->windows) put_windows(&w, g, f);
+    if (f->window_every) put_windows(&w, g, f);
     TG_TRY(put_biases(&w, g, f));
     tg_json_key(&w, "tie_word_embeddings");
     tg_json_put_bool(&w, !tg_gguf_tensor_find(g, "output.weight"));

@@ -281,6 +281,8 @@ static const struct {
     { "ropeSize", offsetof(tg_model_config, rope_size), false },
     { "ropeOriginal", offsetof(tg_model_config, rope_original), false },
     { "ropeScale", offsetof(tg_model_config, rope_scale), true },
+    { "scoreCap", offsetof(tg_model_config, score_cap), true },
+    { "logitCap", offsetof(tg_model_config, logit_cap), true },
 };
 #define N_CONFIG_FIELDS        (sizeof config_fields / sizeof config_fields[0])
 #define N_CONFIG_FIELDS_OWN    6

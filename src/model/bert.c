@@ -124,7 +124,7 @@ const tg_family tg_family_bert = {
     .label = "BERT",
     .wants = wants,
     .n_wants = sizeof wants / sizeof wants[0],
-    .hf = &hf,
+    .hf = { &hf },
     .config = config,
     .encode = encode,
 };

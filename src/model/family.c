@@ -30,8 +30,8 @@ const tg_family *tg_family_find(const char *name) {
 const tg_hf_family *tg_hf_family_at(size_t i) {
     for (size_t k = 0; k < tg_n_families; k++) {
         const tg_family *f = tg_families[k];
-        if (f->hf && i-- == 0) return f->hf;
-        if (f->hf_windowed && i-- == 0) return f->hf_windowed;
+        for (int n = 0; n < TG_FAMILY_CLASSES && f->hf[n]; n++)
+            if (i-- == 0) return f->hf[n];
     }
     return NULL;
 }
@@ -116,6 +116,12 @@ static tg_status check_more(tg_ctx *ctx, const char *where, const tg_model_confi
         return tg_fail(ctx, TG_E_UNSUPPORTED,
                        "%s: biases: want some of %d, which %s may have, have %d", where, (int)known,
                        c->family, (int)c->biases);
+    const bool caps = c->score_cap > 0 || c->logit_cap > 0;
+    if (!(c->score_cap >= 0 && c->logit_cap >= 0) || (caps && !f->caps))
+        return tg_fail(ctx, TG_E_UNSUPPORTED,
+                       "%s: soft caps: want 0, or above in a family that has them, have %g and %g "
+                       "in %s",
+                       where, (double)c->score_cap, (double)c->logit_cap, c->family);
     TG_TRY(want_size(ctx, where, "rope_size", c->rope_size, 0, c->head_size));
     TG_TRY(want_size(ctx, where, "rope_original", c->rope_original, 0, 1 << 24));
     if (c->rope_size % 2 == 0 && c->rope_scale >= 0 && c->rope_scale < 1e6f) return TG_OK;

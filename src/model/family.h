@@ -98,17 +98,20 @@ typedef struct tg_net_texts {
     tg_value *spans;     /* [T,2] the first token of its text, and the one behind its last */
 } tg_net_texts;
 
+enum { TG_FAMILY_CLASSES = 2 };
+
 typedef struct tg_family {
     const char *name, *doc; /* the name is GGUF's general.architecture, too */
     const char *label;      /* what people call it, short: for lists */
     const tg_want *wants;   /* by GGUF's names */
     size_t n_wants;
-    /* transformers' names, sizes and options (io/hf.h); NULL: none. Where transformers has a class
-     * of its own for models whose layers all see a window, that one, too. */
-    const struct tg_hf_family *hf, *hf_windowed;
+    /* transformers' names, sizes and options (io/hf.h), of each class that runs such models; NULL
+     * behind the last. */
+    const struct tg_hf_family *hf[TG_FAMILY_CLASSES];
     bool fresh;              /* can be made with fresh weights, and trained */
     bool bytes;              /* its tokens are bytes, so it has no vocabulary */
     bool windows;            /* its layers may see a window alone */
+    bool caps;               /* its scores and logits may have soft caps */
     tg_layer_kind other;     /* what layers may be besides attention; 0: nothing */
     int32_t attention_every; /* of a fresh one: so many layers make one of attention, as does the
                                 last; 0: all are */

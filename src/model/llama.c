@@ -132,7 +132,6 @@ static const tg_hf_size sizes_of_mistral[] = {
                                        .label = short_name,                                        \
                                        .wants = wants_table,                                       \
                                        .n_wants = sizeof wants_table / sizeof wants_table[0],      \
-                                       .hf = &hf_##id,                                             \
                                        .fresh = true,                                              \
                                        .complete = complete,                                       \
                                        .config = config,                                           \
@@ -144,8 +143,8 @@ HF(smollm3, smollm3, "SmolLM3ForCausalLM", sizes, .says_biases = true, .tied = t
    .still_every = 4, .rope_base = 2e6);
 HF(qwen2, qwen2, "Qwen2ForCausalLM", sizes, .always_biases = true);
 HF(qwen3, qwen3, "Qwen3ForCausalLM", sizes_of_128, .says_biases = true);
-FAMILY(llama, llama, "Llama", "Llama 2 and 3, SmolLM2, Mistral", .hf_windowed = &hf_mistral,
+FAMILY(llama, llama, "Llama", "Llama 2 and 3, SmolLM2, Mistral", .hf = { &hf_llama, &hf_mistral },
        .windows = true);
-FAMILY(smollm3, llama, "SmolLM 3", "SmolLM3", .still_every = 4);
-FAMILY(qwen2, qwen2, "Qwen 2", "Qwen 2 and 2.5", .windows = false);
-FAMILY(qwen3, qwen3, "Qwen 3", "Qwen 3", .windows = false);
+FAMILY(smollm3, llama, "SmolLM 3", "SmolLM3", .hf = { &hf_smollm3 }, .still_every = 4);
+FAMILY(qwen2, qwen2, "Qwen 2", "Qwen 2 and 2.5", .hf = { &hf_qwen2 });
+FAMILY(qwen3, qwen3, "Qwen 3", "Qwen 3", .hf = { &hf_qwen3 });

@@ -192,7 +192,8 @@ tg_value *tg_net_rope(tg_net *n, tg_value *qkv) {
  * it, its own tokens' included; so prefill and decode are one graph that differs in its rows. */
 tg_value *tg_net_attention(tg_net *n, tg_value *qkv, int32_t window) {
     const tg_model_config *c = n->config;
-    tg_attr a = { .i = { c->heads, c->kv_heads, c->head_size, window }, .f = { c->score_scale } };
+    tg_attr a = { .i = { c->heads, c->kv_heads, c->head_size, window },
+                  .f = { c->score_scale, 0, c->score_cap } };
     tg_value *o;
     if (n->cache) {
         const tg_rows_value *rows = window > 0 ? &n->cache->window : &n->cache->all;
@@ -220,6 +221,7 @@ tg_value *tg_net_head(tg_net *n, tg_value *x) {
     if (n->answers == TG_ANSWER_HIDDEN_STATES) return x;
     const bool own = param(n, "output.weight", -1) || tensor(n, "output.weight", 0);
     x = tg_net_linear(n, x, own ? "output" : "token_embd", TG_READ_PLAIN);
+    if (n->config->logit_cap > 0) x = tg_soft_cap(n->g, x, n->config->logit_cap);
     tg_graph_scope(n->g, "%s", "");
     return x;
 }

@@ -7,6 +7,7 @@
  *   gelu by tanh   x (1 + tanh(u)) / 2,  u = sqrt(2 / pi) (x + 0.044715 x^3), as GPT-2 has it
  *   silu           x / (1 + exp(-x))                                  also called swish
  *   relu squared   max(x, 0)^2                                        So et al. 2021
+ *   soft cap       c tanh(x / c)                                      Gemma 2 2024
  */
 #ifndef TG_OPS_ACTIVATION_H
 #define TG_OPS_ACTIVATION_H
@@ -40,6 +41,12 @@ static inline double act_silu_d(double x) {
     const double e = tg_exp(-tg_fabs(x)), g = 1 / (1 + e);
     const double slope = g + tg_fabs(x) * e * g * g;
     return x < 0 ? 1 - slope : slope;
+}
+
+static inline double act_soft_cap(double x, double c) { return c * tg_tanh(x / c); }
+static inline double act_soft_cap_d(double x, double c) {
+    const double t = tg_tanh(x / c);
+    return 1 - t * t;
 }
 
 static inline double act_relu2(double x) { return x > 0 ? x * x : tg_isnan(x) ? x : 0; }

@@ -50,7 +50,7 @@ static inline tg_value *tg_layer_norm_grad(tg_graph *g, tg_value *x, tg_value *w
 }
 
 /* What a matmul does after the sum, in attr.i[1] (not RELU2); what gelu does. */
-enum { TG_ACT_NONE, TG_ACT_GELU_ERF, TG_ACT_GELU_TANH, TG_ACT_RELU2 };
+enum { TG_ACT_NONE, TG_ACT_GELU_ERF, TG_ACT_GELU_TANH, TG_ACT_RELU2, TG_ACT_SOFT_CAP };
 /* How it reads a, in attr.i[3]: as it is, or as gates and values side by side; what glu does. */
 enum { TG_READ_PLAIN, TG_READ_SILU, TG_READ_GELU_TANH };
 /*
@@ -89,9 +89,13 @@ static inline tg_value *tg_bias_grad(tg_graph *g, tg_value *dy) {
 static inline tg_value *tg_gelu(tg_graph *g, tg_value *x, int kind) {
     return TG_APPLY(g, gelu, (&(tg_attr) { .i = { kind } }), x);
 }
-/* dx = dy * gelu'(x)   in: x, dy */
-static inline tg_value *tg_gelu_grad(tg_graph *g, tg_value *x, tg_value *dy, int kind) {
-    return TG_APPLY(g, gelu_grad, (&(tg_attr) { .i = { kind } }), x, dy);
+/* y = cap tanh(x / cap) */
+static inline tg_value *tg_soft_cap(tg_graph *g, tg_value *x, float cap) {
+    return TG_APPLY(g, gelu, (&(tg_attr) { .i = { TG_ACT_SOFT_CAP }, .f = { cap } }), x);
+}
+/* dx = dy * gelu'(x)   in: x, dy   a: of the gelu */
+static inline tg_value *tg_gelu_grad(tg_graph *g, tg_value *x, tg_value *dy, const tg_attr *a) {
+    return TG_APPLY(g, gelu_grad, a, x, dy);
 }
 
 /* y = a + b, same shape (accumulates: no) */
@@ -103,7 +107,7 @@ static inline tg_value *tg_add(tg_graph *g, tg_value *a, tg_value *b) {
  * Causal self-attention of B sequences.   qkv [B,T,(H+2K)*D]: H query heads, then K key heads, then
  * K value heads; query head h reads key head h / (H/K).   out 0 o [B,T,H*D], out 1 lse [B,H,T] =
  * the log of the sum of exponentials of the scaled scores. i[0] H, i[1] K, i[2] D, i[3] how many
- * tokens one sees, itself included (0: all before it);  f[0] scale, usually 1/sqrt(D)
+ * tokens one sees, itself included (0: all before it);  f[0] scale, usually 1/sqrt(D), f[2] cap
  */
 static inline tg_value *tg_attention(tg_graph *g, tg_value *qkv, const tg_attr *a) {
     return TG_APPLY(g, attention, a, qkv);

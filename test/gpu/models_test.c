@@ -72,7 +72,7 @@ static void same_logits_of_model_files(void **state) {
                                          "qwen3.gguf",   "gemma3.gguf",  "gpt2.gguf",
                                          "phi3.gguf",    "mistral.gguf", "biases.gguf",
                                          "smollm3.gguf", "yarn.gguf",    "phi4.gguf",
-                                         "lfm2.gguf",    "mlx4" };
+                                         "gemma2.gguf",  "lfm2.gguf",    "mlx4" };
     static const struct {
         tg_weight_type type;
         const char *name;

@@ -130,6 +130,8 @@ static void wrong_sizes(void **state) {
           "want a family that has windows, have qwen3" },
         { { 2, 24, 4, 32, 256, 0, "gpt2", .biases = 1 }, "biases: want some of 0, which gpt2" },
         { { 2, 24, 4, 32, 256, 0, "bert" }, "have bert" },
+        { { 2, 24, 4, 32, 256, 0, "llama", .logit_cap = 30 }, "soft caps: want 0, or above in a" },
+        { { 2, 24, 4, 32, 256, 0, "gemma2", .score_cap = -1 }, "have -1 and 30 in gemma2" },
         { { 2, 24, 4, 32, 256, 0, "llama", .kv_heads = 3 }, "key heads that divide query heads" },
         { { 2, 25, 5, 32, 256, 0, "llama" }, "of an even size, have 5 of 5, size 5" },
         { { 0, 24, 4, 32, 256, 0, "llama" }, "layers: want 1..512, have 0" },

@@ -95,6 +95,7 @@ static void check(const char *what, tg_status want, const char *says) {
 #define LLAMA   COMMON("llama") TIED
 #define QWEN2   COMMON("qwen2") TIED
 #define GEMMA   COMMON("gemma3_text") "}"
+#define GEMMA2  COMMON("gemma2") "}"
 #define MISTRAL COMMON("mistral") TIED
 #define SMOLLM3 COMMON("smollm3") "}"
 #define PHI3    COMMON("phi3") TIED
@@ -192,6 +193,14 @@ static const row rows[] = {
       "llama.rope.scaling.original_context_length=8" },
     { LLAMA, YARN(",\"beta_fast\":16"), ODD, "bounds of 32 and 1" },
     { LLAMA, YARN(",\"mscale\":1"), ODD, "rope: mscale: want no such key" },
+    { GEMMA2, "", TG_OK, "gemma2.attn_logit_softcapping=50" },
+    { GEMMA2, "\"attn_logit_softcapping\":null", TG_OK, "gemma2.attn_logit_softcapping=0" },
+    { GEMMA2, "\"final_logit_softcapping\":7", TG_OK, "gemma2.final_logit_softcapping=7" },
+    { GEMMA2, "\"final_logit_softcapping\":-7", BAD, "final_logit_softcapping: want a number" },
+    { GEMMA2, "", TG_OK, "!gemma2.rope.freq_base_swa" },
+    { GEMMA2, "\"layer_types\":[\"sliding_attention\",\"full_attention\"]", TG_OK,
+      "!gemma2.attention.sliding_window_pattern" },
+    { GEMMA, "\"attn_logit_softcapping\":50", ODD, "attn_logit_softcapping: want none" },
     { MISTRAL, "", TG_OK, "llama.attention.sliding_window=4096" },
     { MISTRAL, "\"sliding_window\":9", TG_OK, "llama.attention.sliding_window=9" },
     { MISTRAL, "\"sliding_window\":null", TG_OK, "!llama.attention.sliding_window" },

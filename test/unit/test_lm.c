@@ -51,6 +51,8 @@ static const struct {
     { "yarn", "yarn", NULL },
     { "phi4.gguf", "phi4", NULL }, /* part of a head turns, by the length of texts */
     { "phi4", "phi4", NULL },
+    { "gemma2.gguf", "gemma2", NULL }, /* soft caps that bend much */
+    { "gemma2", "gemma2", NULL },
     { "qwen2-split-00001-of-00004.gguf", "qwen2", NULL },
     { "llama", "llama", NULL },   /* in two parts, with an index */
     { "llama3", "llama3", NULL }, /* frequencies from factors */

@@ -77,6 +77,9 @@ def families():
         tie_word_embeddings=True, attention_bias=True, mlp_bias=True, **(plain | {"num_hidden_layers": 4}))), False
     yield "phi4", tf.Phi3ForCausalLM(tf.Phi3Config(
         tie_word_embeddings=True, rope_parameters=LONGROPE, original_max_position_embeddings=16, **plain)), False
+    yield "gemma2", tf.Gemma2ForCausalLM(tf.Gemma2Config(
+        sliding_window=8, query_pre_attn_scalar=8, attn_logit_softcapping=0.5, final_logit_softcapping=3.0,
+        attn_implementation="eager", **SIZES)), True
 
 
 def fill(model, gains_at):
@@ -141,7 +144,7 @@ def tune(model, ids, begins):
 
 def make(folder, name, model, begins, text):
     with torch.no_grad():
-        fill(model, 0 if name == "gemma3" else 1)
+        fill(model, 0 if name in ("gemma2", "gemma3") else 1)
     model.half().save_pretrained(folder)
     fast = tf.PreTrainedTokenizerFast(tokenizer_object=tokenizer(text, begins), bos_token="<bos>", eos_token="<eos>")
     if name == "phi3":

@@ -37,6 +37,7 @@ ROPE3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_fact
 YARN = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=32, rope_theta=500.0)
 LONGROPE = dict(rope_type="longrope", rope_theta=500.0, partial_rotary_factor=0.75, original_max_position_embeddings=16,
                 short_factor=[1.0, 1.25, 1.5], long_factor=[1.0, 3.0, 8.0])
+GEMMA = "gemma2", "gemma3"
 ARCH = {"llama3": "llama", "mistral": "llama", "biases": "llama", "yarn": "qwen3", "phi4": "phi3"}
 
 
@@ -78,6 +79,10 @@ def models():
     yield "phi4", tf.Phi3ForCausalLM(tf.Phi3Config(
         num_hidden_layers=2, rms_norm_eps=1e-5, tie_word_embeddings=True, rope_parameters=LONGROPE,
         original_max_position_embeddings=16, **plain))
+    yield "gemma2", tf.Gemma2ForCausalLM(tf.Gemma2Config(
+        num_hidden_layers=2, sliding_window=4, query_pre_attn_scalar=16, attn_logit_softcapping=1.5,
+        final_logit_softcapping=4.0, tie_word_embeddings=True, attn_implementation="eager",
+        **(COMMON | {"head_dim": 16, "num_attention_heads": 2, "num_key_value_heads": 1})))
 
 
 NAMES = {"self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up",
@@ -185,6 +190,9 @@ def write(name, model, split=False):
             w.add_tensor(f"rope_factors_{kind}.weight", np.array(full[kind + "_factor"], dtype=np.float32))
     if getattr(c, "sliding_window", None):
         w.add_sliding_window(c.sliding_window)
+    if arch == "gemma2":
+        w.add_attn_logit_softcapping(c.attn_logit_softcapping)
+        w.add_final_logit_softcapping(c.final_logit_softcapping)
     for key, t in model.state_dict().items():
         if key == "lm_head.weight" and c.tie_word_embeddings:
             continue
@@ -193,12 +201,12 @@ def write(name, model, split=False):
             x = pairs(x, c.num_attention_heads)
         if arch in ("llama", "smollm3") and "k_proj" in key:
             x = pairs(x, c.num_key_value_heads)
-        if arch == "gemma3" and "norm" in key:
+        if arch in GEMMA and "norm" in key:
             x = x + np.float32(1)
         if x.ndim == 3:
             w.add_tensor(name_of(key, False), x[:, 0])
             continue
-        w.add_tensor(name_of(key, arch == "gemma3"), x.astype(np.float16 if x.ndim == 2 else np.float32))
+        w.add_tensor(name_of(key, arch in GEMMA), x.astype(np.float16 if x.ndim == 2 else np.float32))
     if name == "llama3":
         plain = 1.0 / full["rope_theta"] ** (np.arange(0, head, 2) / head)
         scaled = model.model.rotary_emb.inv_freq.numpy()
@@ -329,7 +337,7 @@ def main():
         torch.manual_seed(number + 1)
         model = model.eval().float()
         with torch.no_grad():
-            fill(model, 0 if name == "gemma3" else 1)
+            fill(model, 0 if name in GEMMA else 1)
             if name == "gpt2":
                 write_gpt2(model)
             elif name != "gpt2_erf":

@@ -139,6 +139,16 @@ fn gelu_erf_d(x: f32) -> f32 {
     return select(slope, x, is_nan(x));
 }
 
+// By exp, and near 0, where that would lose what is small, by the first terms.
+fn tanh1(x: f32) -> f32 {
+    let y = x * x;
+    let near = x * fma(y, fma(y, fma(y, -0.0539682540, 0.133333333), -0.333333333), 1.0);
+    let e = exp1(clamp(2.0 * x, -40.0, 40.0));
+    return select(near, (e - 1.0) / (e + 1.0), y > 0.0625);
+}
+// c tanh(x / c): a soft cap.
+fn soft_cap(x: f32, c: f32) -> f32 { return c * tanh1(x / c); }
+
 // x (1 + tanh(u)) / 2 is x / (1 + exp(-2u)).
 fn gelu_tanh_e(x: f32) -> f32 { return exp1(x * fma(x * x, -0.0713548163, -1.59576912)); }
 fn gelu_tanh(x: f32) -> f32 { return x / (1.0 + gelu_tanh_e(clamp(x, -10.0, 10.0))); }

@@ -5,10 +5,11 @@
  *   in 0   qkv [B,T,(H+2K)*D]    rows of H query, K key and K value heads: heads.h
  *   out 0  o [B,T,H*D]           out 1  lse [B,H,T]
  *   i[0] H   i[1] K   i[2] D   i[3] W, a window, or 0    f[0] scale above 0, usually 1/sqrt(D)
- *   i[4] stream and f[1] rate of dropout, 0: none
+ *   i[4] stream and f[1] rate of dropout, 0: none    f[2] cap of scores, 0: none
  *
  *   s[t,j] = scale * q[t] . k[j]      for j = 0 .. t: a token sees itself and what came before,
  *                                     with a window W the last W of these
+ *   with a cap c  s = c tanh(s / c)                   (Gemma 2, 2024)
  *   lse[t] = log sum_j exp(s[t,j])
  *   p[t,j] = exp(s[t,j] - lse[t])     the softmax of row t
  *   o[t]   = sum_j p[t,j] mask[t,j] v[j]       the mask, 1 without dropout: ops/dropout/mask.h
@@ -38,7 +39,9 @@ static void ref(const tg_args *a) {
         TG_REAL *o = (TG_REAL *)a->out[0] + b * tokens * s.q_row;
         TG_REAL *lse = (TG_REAL *)a->out[1] + b * s.n_q * tokens;
         for (size_t h = 0; h < s.n_q; h++) {
-            memory m = { .d = s.size, .step = s.row, .tokens = tokens };
+            memory m = {
+                .d = s.size, .step = s.row, .tokens = tokens, .cap = (double)a->attr.f[2]
+            };
             if (a->attr.f[1] > 0)
                 m.mask = tg_mask_of(a, a->attr.f[1], b, tg_mask_head(&a->attr, h));
             for (size_t t = 0; t < tokens; t++) {
@@ -85,9 +88,10 @@ static void put_low_scores(const tg_args *a) {
             qkv[r * cols + c] = (TG_REAL)(c < s.n_q * s.size && c / s.size % 2 ? 5 : -5);
 }
 
-#define DROPPING(b, t, h, k, d, scale_, w, rate)                                                   \
+#define DROPPING(b, t, h, k, d, scale_, w, rate) CAPPED(b, t, h, k, d, scale_, w, rate, 0)
+#define CAPPED(b, t, h, k, d, scale_, w, rate, cap)                                                \
     { .in = { TG_T3(F32, b, t, ((h) + 2 * (k)) * (d)) },                                           \
-      .attr = { .i = { h, k, d, w, 3 }, .f = { scale_, rate } },                                   \
+      .attr = { .i = { h, k, d, w, 3 }, .f = { scale_, rate, cap } },                              \
       .rt = { .seed_lo = 9, .draw_lo = 70 },                                                       \
       .tol = 5e-6 }
 static const tg_case cases[] = {

@@ -27,6 +27,7 @@ static flash_head head_at(const tg_args *a, size_t b, size_t h) {
     return (flash_head) {
         .d = s.size,
         .scale = a->attr.f[0],
+        .cap = a->attr.f[2],
         .q = { qkv + tg_heads_q(&s, h), s.row },
         .k = { qkv + tg_heads_k(&s, h / s.group), s.row },
         .v = { qkv + tg_heads_v(&s, h / s.group), s.row },
@@ -88,8 +89,9 @@ static void plain_row(const flash_head *x, float *p, size_t first, size_t t) {
     const float *q = x->q.at + t * x->q.step;
     const size_t whole = first / LANES * LANES;
     float sum;
-    for (size_t j = whole; j < first; j++) p[j] = MINUS_INF;
     for (size_t j = first; j <= t; j++) p[j] = row_dot(q, x->k.at + j * x->k.step, x->d);
+    cap_row(p, x->scale, x->cap, first, t + 1);
+    for (size_t j = whole; j < first; j++) p[j] = MINUS_INF;
     const float top = plain_softmax(p + whole, t + 1 - whole, x->scale, &sum);
     const tg_v m = tg_vset(top), l = tg_vset(sum);
     drop_row(&x->drop, p, t, first, t + 1);

@@ -47,6 +47,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     let end = min(p.first + 32u, p.q.n) + p.ahead;
     for (var key = begin_of(p.ahead + p.first + 1u) / 64u * 64u; key < end; key += 64u) {
         var c = scores(s, p.q, p.first, p.k, key, tid);
+        if (op.f2 > 0.0) { c = capped(c); }
         let seen = p.ahead + row + 1u;
         if (key + 63u > p.ahead + p.first || op.i3 > 0) {
             c = Pair(masked_cell(c.a, key + x, seen), masked_cell(c.b, key + x + 32u, seen));

@@ -5,9 +5,10 @@
  *   in 0  qkv [B,T,(H+2K)*D]   in 1  o [B,T,H*D]   in 2  lse [B,H,T]   in 3  do [B,T,H*D]
  *   out 0  dqkv as qkv         attributes as attention
  *
- *   p[t,j]  = exp(scale * q[t].k[j] - lse[t])       for j that t sees, else 0
+ *   p[t,j]  = exp(s[t,j] - lse[t])                  for j that t sees, else 0; s as in attention
  *   dp[t,j] = mask[t,j] do[t] . v[j]                the mask of dropout, else 1
- *   ds[t,j] = p[t,j] * (dp[t,j] - do[t].o[t])       do.o is sum_j p dp, the softmax's own term
+ *   ds[t,j] = p[t,j] * (dp[t,j] - do[t].o[t])       do.o is sum_j p dp, the softmax's own term;
+ *             with a cap c times 1 - (s[t,j] / c)^2
  *   dq[t]   = scale * sum_j ds[t,j] k[j]
  *   dk[j]   = scale * sum_t ds[t,j] q[t]            t rising, head by head of the group
  *   dv[j]   = sum_t p[t,j] mask[t,j] do[t]
@@ -15,6 +16,7 @@
  * (Dao et al. 2022, algorithm 4.) o and lse have to be what attention gave for this qkv; as a
  * function of its four inputs it is defined for any.
  */
+#define TG_FLASH_CAPS_APART
 #include "ops/attention/flash_shader.h"
 #include "ops/attention/heads_rules.h"
 #include "ops/attention/reference.h"
@@ -49,7 +51,7 @@ static double pair(const sequence *x, size_t h, size_t t, size_t j, double *ds) 
     const TG_REAL *q = x->qkv + t * s->row + tg_heads_q(s, h), *row = x->qkv + j * s->row;
     const TG_REAL *k = row + tg_heads_k(s, h / s->group), *v = row + tg_heads_v(s, h / s->group);
     const size_t at = t * s->q_row + h * s->size;
-    const double score = x->scale * dot(q, k, s->size);
+    const double cap = (double)x->attr->f[2], score = soft_cap(x->scale * dot(q, k, s->size), cap);
     const double p = tg_exp(score - (double)x->lse[h * x->tokens + t]);
     double kept = 1;
     if (x->attr->f[1] > 0) {
@@ -57,6 +59,7 @@ static double pair(const sequence *x, size_t h, size_t t, size_t j, double *ds) 
         kept = tg_mask_at(&m, tg_mask_block(x->tokens, t, j), j % 4);
     }
     *ds = p * (kept * dot(x->dout + at, v, s->size) - dot(x->dout + at, x->o + at, s->size));
+    if (cap > 0) *ds *= 1 - score / cap * (score / cap);
     return p * kept;
 }
 
@@ -141,10 +144,11 @@ static double flop(const tg_args *a) {
       .attr = { .i = { h, k, d, w }, .f = { scale_ } },                                            \
       .scale = 0.5f,                                                                               \
       .tol = 1e-5 }
-#define DROPPING(b, t, h, k, d, scale_, w, rate)                                                   \
+#define DROPPING(b, t, h, k, d, scale_, w, rate) CAPPED(b, t, h, k, d, scale_, w, rate, 0)
+#define CAPPED(b, t, h, k, d, scale_, w, rate, cap)                                                \
     { .in = { TG_T3(F32, b, t, ((h) + 2 * (k)) * (d)), TG_T3(F32, b, t, (h) * (d)),                \
               TG_T3(F32, b, h, t), TG_T3(F32, b, t, (h) * (d)) },                                  \
-      .attr = { .i = { h, k, d, w, 3 }, .f = { scale_, rate } },                                   \
+      .attr = { .i = { h, k, d, w, 3 }, .f = { scale_, rate, cap } },                              \
       .rt = { .seed_lo = 9, .draw_lo = 70 },                                                       \
       .scale = 0.5f,                                                                               \
       .tol = 1e-5 }
@@ -186,11 +190,28 @@ static size_t both_groups(const tg_args *a) {
       .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_OUT(0),        \
                 TG_BIND_SCRATCH },                                                                 \
       .groups = count }
-#define PASSES(in_fours, text, ...)                                                                \
+#define PASSES(in_fours, text, ...) PASSES_OF(in_fours, "const CAPS = false; " text, __VA_ARGS__)
+#define PASSES_OF(in_fours, text, ...)                                                             \
     .pass = { PASS("deltas", delta_groups, in_fours, text, __VA_ARGS__),                           \
               PASS("both", both_groups, in_fours, text, __VA_ARGS__) },                            \
     .scratch_bytes = delta_bytes
-static const tg_shader shaders[] = { TG_FLASH_SHADERS_DROPPING(PASSES), TG_FLASH_SHADERS(PASSES) };
+/* With a cap, which few models have: one for heads of all sizes, and one that drops. */
+#define CAPS TG_FLASH_ONES "const CAPS = true; " TG_FLASH_256
+static bool takes_cap(const tg_args *a, bool drops) {
+    return a->attr.f[2] > 0 && a->attr.i[2] <= 256 && (a->attr.f[1] > 0) == drops;
+}
+static bool capped(const tg_args *a) { return takes_cap(a, false); }
+static bool capped_drops(const tg_args *a) { return takes_cap(a, true); }
+static const tg_shader shaders[] = {
+    { .name = "flash, by ones, capped",
+      .fits = capped,
+      PASSES_OF(false, TG_FLASH_KEEPS CAPS, TG_FLASH_NONE) },
+    { .name = "flash, by ones, capped, dropout",
+      .fits = capped_drops,
+      PASSES_OF(false, CAPS, TG_FLASH_MASKS) },
+    TG_FLASH_SHADERS_DROPPING(PASSES),
+    TG_FLASH_SHADERS(PASSES),
+};
 
 TG_OP_DESC(attention_grad) = {
     .name = "attention_grad",

@@ -8,13 +8,15 @@
  *     for each head of the group, for each block of 64 queries:
  *         for each tile of 64 keys up to the diagonal:
  *             s  = k q^T          p  = exp(scale s - lse)                lanes are queries: tiles.h
- *             dp = v do^T         ds = scale p * (dp - do.o)         dropout: dp and p times mask
+ *             dp = v do^T         ds = scale p * (dp - do.o)         dropout: dp and p times mask;
+ *                                                                    a cap: ds times its slope
  *             dv += p do          dk += ds q          dq += ds^T k
  *
  * Sums grow in dqkv itself. Where rows are no whole vectors (D or T not a multiple of 16) all of it
  * happens in copies, and the sums are written out in the end.
  */
 #include "ir/op.h"
+#include "ops/attention/cap.h"
 #include "ops/attention/drop.h"
 #include "ops/attention/heads.h"
 #include "ops/attention/softmax.h"
@@ -84,7 +86,7 @@ static void sums_out(float *out, size_t step, const float *copy, size_t width, s
 typedef struct head {
     const local *m;
     size_t d, n_queries;
-    float scale;
+    float scale, cap;
     rows k, v, q, g;
     sums dk, dv, dq;
     bool first;    /* of its group: dk and dv begin here */
@@ -96,10 +98,12 @@ typedef struct head {
 /* p and ds of the 16 queries from column i on, for keys [0, n). */
 static void softmax_d_lanes(const head *x, size_t i, size_t n) {
     float *s = x->m->s + i, *ds = x->m->ds + i;
-    const tg_v c = tg_vset(x->scale * LOG2_E), scale = tg_vset(x->scale);
+    const tg_v c = tg_vset(x->scale * LOG2_E);
+    tg_v scale = tg_vset(x->scale);
     const tg_v minus_lse = tg_vneg(tg_vload(x->m->lse + i)), delta = tg_vload(x->m->delta + i);
     for (size_t j = 0; j < n; j++) {
-        const tg_v p = power_of_2(tg_vfma(tg_vload(s + j * TILE), c, minus_lse));
+        const tg_v dot = tg_vload(s + j * TILE), p = power_of_2(tg_vfma(dot, c, minus_lse));
+        if (x->cap > 0) scale = tg_vmul(cap_slope(dot, x->scale, x->cap), tg_vset(x->scale));
         tg_vstore(s + j * TILE, p);
         const tg_v dp = tg_vsub(tg_vload(ds + j * TILE), delta);
         tg_vstore(ds + j * TILE, tg_vmul(tg_vmul(p, scale), dp));
@@ -139,6 +143,7 @@ static void tile(const head *x, size_t begin, size_t n, ptrdiff_t off) {
     const start from = x->first && off == 0 ? FROM_ZERO : FROM_X;
     dots(m->s, k, m->qt, x->d, n, n_queries, off);
     dots(m->ds, v, m->gt, x->d, n, n_queries, off);
+    if (x->cap > 0) cap_tile(m->s, x->scale, x->cap, n, n_queries, off);
     if (m->keep) drop_tile(&x->drop, m->ds, m->keep, begin + (size_t)off, n_queries, begin, n);
     for (size_t i = 0; i < n_queries; i += LANES)
         softmax_d_lanes(x, i, clamp(off + (ptrdiff_t)(i + LANES), n));
@@ -197,7 +202,7 @@ static void flash(const tg_args *a, size_t begin, size_t end) {
         float *dqkv = (float *)a->out[0] + b * tokens * s.row;
         const rows k = { qkv + tg_heads_k(&s, kv), s.row }, v = { qkv + tg_heads_v(&s, kv), s.row };
         float *dk = dqkv + tg_heads_k(&s, kv), *dv = dqkv + tg_heads_v(&s, kv);
-        head x = { .m = &m, .d = s.size, .scale = a->attr.f[0] };
+        head x = { .m = &m, .d = s.size, .scale = a->attr.f[0], .cap = a->attr.f[2] };
         x.k = whole_rows(m.k, m.width, k, tokens, padded, s.size);
         x.v = whole_rows(m.v, m.width, v, tokens, padded, s.size);
         x.dk = sums_in(m.dk, m.width, dk, s.row);
@@ -239,7 +244,8 @@ static void plain_row(const tg_args *a, const float *qkv, float *dqkv, size_t b,
     const size_t k = tg_heads_k(&s, h / s.group), v = tg_heads_v(&s, h / s.group);
     const size_t at_o = (b * tokens + t) * s.q_row + h * d;
     const float *q = qkv + t * s.row + tg_heads_q(&s, h), *g = (const float *)a->in[3] + at_o;
-    const float scale = a->attr.f[0], delta = row_dot(g, (const float *)a->in[1] + at_o, d);
+    const float scale = a->attr.f[0], cap = a->attr.f[2],
+                delta = row_dot(g, (const float *)a->in[1] + at_o, d);
     const float lse = ((const float *)a->in[2])[(b * s.n_q + h) * tokens + t] * LOG2_E;
     float *dq = dqkv + t * s.row + tg_heads_q(&s, h);
     const size_t first = (size_t)tg_heads_low(&a->attr, t, 0);
@@ -248,13 +254,17 @@ static void plain_row(const tg_args *a, const float *qkv, float *dqkv, size_t b,
         p[j] = row_dot(q, qkv + j * s.row + k, d);
         ds[j] = row_dot(g, qkv + j * s.row + v, d);
     }
+    cap_row(p, scale, cap, first, t + 1);
     drop_row(&dropped, ds, t, first, t + 1);
     /* Lanes beyond t, and before the window, make numbers that nobody reads. */
     for (size_t j = first / LANES * LANES; j <= t; j += LANES) {
-        const tg_v x = tg_vfma(tg_vload(p + j), tg_vset(scale * LOG2_E), tg_vset(-lse));
+        const tg_v dot = tg_vload(p + j);
+        const tg_v x = tg_vfma(dot, tg_vset(scale * LOG2_E), tg_vset(-lse));
+        tg_v slope = tg_vset(scale);
+        if (cap > 0) slope = tg_vmul(cap_slope(dot, scale, cap), slope);
         const tg_v w = power_of_2(x), dp = tg_vsub(tg_vload(ds + j), tg_vset(delta));
         tg_vstore(p + j, w);
-        tg_vstore(ds + j, tg_vmul(tg_vmul(w, tg_vset(scale)), dp));
+        tg_vstore(ds + j, tg_vmul(tg_vmul(w, slope), dp));
     }
     drop_row(&dropped, p, t, first, t + 1);
     memset(dq, 0, d * sizeof *dq);

@@ -52,6 +52,18 @@ fn slopes(p: Cell, dp: Cell, less: Cell) -> Cell {
                 p.r3 * (dp.r3 - less.r3));
 }
 
+// Times the slope of a cap at capped scores; without one, as they are: CAPS is known when the shader
+// is compiled, so that no register keeps scores for it.
+fn bent4(ds: vec4<f32>, score: vec4<f32>) -> vec4<f32> {
+    let t = op.f0 / op.f2 * score;
+    return ds * (vec4<f32>(1.0) - t * t);
+}
+fn bent(ds: Cell, score: Cell) -> Cell {
+    if (!CAPS) { return ds; }
+    return Cell(bent4(ds.r0, score.r0), bent4(ds.r1, score.r1), bent4(ds.r2, score.r2),
+                bent4(ds.r3, score.r3));
+}
+
 // What four queries from t on have.
 fn lse_of(h: Place, t: u32) -> vec4<f32> {
     let at = vec4<u32>(h.lse) + min(four_from(t), vec4<u32>(h.q.n - 1u));
@@ -104,6 +116,8 @@ fn keys(s: Heads, b: u32, kv: u32, key: u32, tid: u32) {
         let h = head_of(s, b, kv * s.group + g);
         for (var t = key; t < end_of(key + 31u); t += 64u) {
             var p = scores(s, h.k, key, h.q, t, tid);
+            if (CAPS) { p = capped(p); }
+            let score = p;
             if (t < key + 32u || t + 64u > tokens || op.i3 > 0) {
                 p = Pair(cell_seen_by(p.a, key + y, t + x),
                          cell_seen_by(p.b, key + y, t + 32u + x));
@@ -116,8 +130,8 @@ fn keys(s: Heads, b: u32, kv: u32, key: u32, tid: u32) {
             var dp = scores(s, h.v, key, h.dout, t, tid);
             dp = Pair(dropped(dp.a, h, t + x, key + y, true),
                       dropped(dp.b, h, t + 32u + x, key + y, true));
-            let ds = Pair(slopes(p.a, dp.a, down(delta_of(h, t + x))),
-                          slopes(p.b, dp.b, down(delta_of(h, t + 32u + x))));
+            let ds = Pair(bent(slopes(p.a, dp.a, down(delta_of(h, t + x))), score.a),
+                          bent(slopes(p.b, dp.b, down(delta_of(h, t + 32u + x))), score.b));
             add_rows(&dk, ds, s, h.q, t, tokens, tid);
         }
     }
@@ -137,13 +151,16 @@ fn queries(s: Heads, h: Place, first: u32, tid: u32) {
     var dq: array<Pair, PAIRS>;
     for (var key = begin_of(first + 1u) / 64u * 64u; key < end; key += 64u) {
         var p = scores(s, h.q, first, h.k, key, tid);
+        if (CAPS) { p = capped(p); }
+        let score = p;
         if (key + 63u > first || op.i3 > 0) {
             p = Pair(masked_cell(p.a, key + x, y + 1u), masked_cell(p.b, key + 32u + x, y + 1u));
         }
         p = Pair(weights(p.a, row_lse), weights(p.b, row_lse));
         var dp = scores(s, h.dout, first, h.v, key, tid);
         dp = Pair(dropped(dp.a, h, y, key + x, false), dropped(dp.b, h, y, key + 32u + x, false));
-        let ds = Pair(slopes(p.a, dp.a, row_delta), slopes(p.b, dp.b, row_delta));
+        let ds = Pair(bent(slopes(p.a, dp.a, row_delta), score.a),
+                      bent(slopes(p.b, dp.b, row_delta), score.b));
         add_rows(&dq, ds, s, h.k, key, end, tid);
     }
     for (var i = 0u; i < PAIRS; i++) { write_pair(s, h.q, y, 64u * i + x, op.f0, dq[i]); }

@@ -5,6 +5,7 @@
  *   in 0   qkv [B,T,(H+2K)*D]; values are not read      see heads.h
  *   out 0  p [B,H,T,T]
  *   i[0] H   i[1] K   i[2] D   i[3] W, a window, or 0    f[0] scale above 0
+ *   f[2] cap of scores, 0: none, which comes before the exponential: attention.c
  *
  *   p[t,j] = exp(scale * q[t] . k[j]) / sum over i = 0 .. t of exp(scale * q[t] . k[i])   for j <=
  * t p[t,j] = 0                                                                            for j > t
@@ -30,7 +31,7 @@ static void infer(tg_graph *g, tg_node *n) {
 static void ref(const tg_args *a) {
     const tg_heads s = tg_heads_of(&a->attr);
     const size_t batch = a->in_type[0].dim[0], T = a->in_type[0].dim[1];
-    const double scale = (double)a->attr.f[0];
+    const double scale = (double)a->attr.f[0], cap = (double)a->attr.f[2];
     TG_REAL *p = a->out[0];
     for (size_t row = 0; row < batch * s.n_q * T; row++, p += T) {
         const size_t b = row / (s.n_q * T), h = row / T % s.n_q, t = row % T;
@@ -40,23 +41,26 @@ static void ref(const tg_args *a) {
         const size_t first = (size_t)tg_heads_low(&a->attr, t, 0);
         double top = -TG_INF, sum = 0;
         for (size_t j = first; j <= t; j++) {
-            const double score = scale * dot(q, k + j * s.row, s.size);
+            const double score = soft_cap(scale * dot(q, k + j * s.row, s.size), cap);
             if (!(score <= top)) top = score; /* a NaN stays */
         }
         for (size_t j = first; j <= t; j++)
-            sum += tg_exp(scale * dot(q, k + j * s.row, s.size) - top);
+            sum += tg_exp(soft_cap(scale * dot(q, k + j * s.row, s.size), cap) - top);
         for (size_t j = 0; j < T; j++)
-            p[j] = (TG_REAL)(j >= first && j <= t
-                                 ? tg_exp(scale * dot(q, k + j * s.row, s.size) - top) / sum
-                                 : 0);
+            p[j] =
+                (TG_REAL)(j >= first && j <= t
+                              ? tg_exp(soft_cap(scale * dot(q, k + j * s.row, s.size), cap) - top) /
+                                    sum
+                              : 0);
     }
 }
 
 /* Around 16 lanes, more heads than keys, and more than one unit. */
-#define CASE(b, t, h, k, d, scale_) WINDOW(b, t, h, k, d, scale_, 0)
-#define WINDOW(b, t, h, k, d, scale_, w)                                                           \
+#define CASE(b, t, h, k, d, scale_)      WINDOW(b, t, h, k, d, scale_, 0)
+#define WINDOW(b, t, h, k, d, scale_, w) CAPPED(b, t, h, k, d, scale_, w, 0)
+#define CAPPED(b, t, h, k, d, scale_, w, cap)                                                      \
     { .in = { TG_T3(F32, b, t, ((h) + 2 * (k)) * (d)) },                                           \
-      .attr = { .i = { h, k, d, w }, .f = { scale_ } },                                            \
+      .attr = { .i = { h, k, d, w }, .f = { scale_, 0, cap } },                                    \
       .tol = 3e-6 }
 static const tg_case cases[] = {
     CASE(1, 1, 1, 1, 1, 1),
@@ -69,6 +73,8 @@ static const tg_case cases[] = {
     WINDOW(1, 7, 2, 1, 8, 0.35355339f, 1),
     WINDOW(2, 37, 2, 1, 16, 0.25f, 11),
     WINDOW(1, 67, 1, 1, 16, 0.25f, 100),
+    CAPPED(2, 37, 2, 1, 16, 1, 11, 2),
+    CAPPED(1, 67, 1, 1, 24, 1, 0, 1.5f),
 };
 
 static const char *const wgsl[] = {

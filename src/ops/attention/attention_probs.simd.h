@@ -5,6 +5,7 @@
  * across them.
  */
 #include "ir/op.h"
+#include "ops/attention/cap.h"
 #include "ops/attention/heads.h"
 #include "ops/attention/softmax.h"
 #include "ops/attention/tiles.h"
@@ -16,8 +17,12 @@ static size_t units(const tg_args *a) {
 
 /* p[0, n): dot products on entry, their softmax in the end. The maximum is taken of the products,
  * as in attention, since scale is above 0. */
-static void softmax(float *p, size_t n, float scale) {
+static void softmax(float *p, size_t n, float scale, float cap) {
     tg_v top = tg_vset(MINUS_INF), sum = tg_vzero();
+    for (size_t j = 0; cap > 0 && j < n; j += LANES) {
+        const size_t m = tg_min_size(LANES, n - j);
+        tg_vstore_n(p + j, cap_dots(tg_vload_n(p + j, m), scale, cap), m);
+    }
     for (size_t j = 0; j < n; j += LANES) {
         const size_t m = tg_min_size(LANES, n - j);
         const tg_v x = tg_vselect(tg_vfirst(m), tg_vload_n(p + j, m), tg_vset(MINUS_INF));
@@ -50,7 +55,7 @@ static void run(const tg_args *a, size_t begin, size_t end) {
         const size_t first = (size_t)tg_heads_low(&a->attr, t, 0);
         for (size_t j = first; j <= t; j++) p[j] = row_dot(q, k + j * s.row, s.size);
         memset(p, 0, first * sizeof *p);
-        softmax(p + first, t + 1 - first, a->attr.f[0]);
+        softmax(p + first, t + 1 - first, a->attr.f[0], a->attr.f[2]);
         memset(p + t + 1, 0, (T - t - 1) * sizeof *p);
     }
 }

@@ -24,8 +24,10 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     for (var j = first + lane; j <= t; j += 64u) {
         var score = 0.0;
         for (var d = 0u; d < size; d++) { score = fma(qkv[q + d], qkv[k + j * step + d], score); }
-        p[row * tokens + j] = op.f0 * score;
-        largest = max(largest, op.f0 * score);
+        score *= op.f0;
+        if (op.f2 > 0.0) { score = soft_cap(score, op.f2); }
+        p[row * tokens + j] = score;
+        largest = max(largest, score);
     }
     let top = group_max(lane, largest);
     var sum = 0.0;

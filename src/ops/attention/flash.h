@@ -6,7 +6,7 @@
  * A query meets its keys in tiles of 64, counted from position 0. m is the largest dot product so
  * far, l the sum of exp(scale (dot - m)), o the sum of these weights times v:
  *
- *   new m  = max(m, dot products of the tile)      keep = exp(scale (m - new m))
+ *   new m  = max(m, dot products of the tile)      keep = exp(scale (m - new m))      (cap.h)
  *   p[j]   = exp(scale (dot[j] - new m))
  *   l      = l * keep, then + p[j]  for the keys j of the tile, one after the other
  *   o      = o * keep, then + p[j] v[j]  likewise
@@ -23,6 +23,7 @@
 #ifndef TG_OPS_ATTENTION_FLASH_H
 #define TG_OPS_ATTENTION_FLASH_H
 
+#include "ops/attention/cap.h"
 #include "ops/attention/kv_row.h"
 #include "ops/attention/pages.h"
 #include "ops/attention/softmax.h"
@@ -35,7 +36,7 @@
 /* Queries of one head, and all keys and values from position 0 on. */
 typedef struct flash_head {
     size_t d;
-    float scale;
+    float scale, cap;
     rows q, k, v;
     float *o;
     size_t o_step;
@@ -225,6 +226,7 @@ static void window_tile(const flash_head *x, const flash_local *f, size_t begin,
     const size_t first = clamp(low, n);
     const rows k = memory_rows(x, 0, f->copy[0], f->width, begin, n, round_up(n, ROWS));
     dots(f->s, k, f->qt, x->d, n, n_queries, off);
+    if (x->cap > 0) cap_tile(f->s, x->scale, x->cap, n, n_queries, off);
     for (size_t i = 0; i < n_queries; i += LANES)
         softmax_window(f, i, low, off + (ptrdiff_t)i + 1, first, n, x->scale);
     drop_weights(x, f, begin, n, n_queries, off);
@@ -244,6 +246,7 @@ static void flash_tile(const flash_head *x, const flash_local *f, size_t begin, 
     }
     const rows k = memory_rows(x, 0, f->copy[0], f->width, begin, n, round_up(n, ROWS));
     dots(f->s, k, f->qt, x->d, n, n_queries, off);
+    if (x->cap > 0) cap_tile(f->s, x->scale, x->cap, n, n_queries, off);
     for (size_t i = 0; i < n_queries; i += LANES) {
         const ptrdiff_t all = off + (ptrdiff_t)i + 1;
         softmax_lanes(f, i, all, clamp(all + LANES - 1, n), x->scale);

@@ -184,6 +184,16 @@ fn masked_cell(score: Cell, c: u32, seen: u32) -> Cell {
                 masked(score.r2, c, seen + 2u), masked(score.r3, c, seen + 3u));
 }
 
+// What a cap, f2, leaves of scores, which are scaled behind it, too: see cap.h.
+fn cap4(v: vec4<f32>) -> vec4<f32> {
+    let c = op.f2 / op.f0;
+    return vec4<f32>(soft_cap(v.x, c), soft_cap(v.y, c), soft_cap(v.z, c), soft_cap(v.w, c));
+}
+fn capped(p: Pair) -> Pair {
+    return Pair(Cell(cap4(p.a.r0), cap4(p.a.r1), cap4(p.a.r2), cap4(p.a.r3)),
+                Cell(cap4(p.b.r0), cap4(p.b.r1), cap4(p.b.r2), cap4(p.b.r3)));
+}
+
 // exp of scaled scores less something.
 fn exp4(v: vec4<f32>) -> vec4<f32> { return vec4<f32>(exp1(v.x), exp1(v.y), exp1(v.z), exp1(v.w)); }
 fn weights(score: Cell, less: Cell) -> Cell {

@@ -4,7 +4,8 @@
  *
  * Sums over a head's columns lie in registers, so that there is a shader for each size of head; and
  * those that load in fours, where rows are whole fours. TG_FLASH_SHADERS(PASSES) are all of them,
- * with PASSES(fours, constants, two more texts or NULL) their members from .pass on.
+ * with PASSES(fours, constants, two more texts or NULL) their members from .pass on. They take caps
+ * of scores as they come, unless TG_FLASH_CAPS_APART is defined before.
  */
 #ifndef TG_OPS_ATTENTION_FLASH_SHADER_H
 #define TG_OPS_ATTENTION_FLASH_SHADER_H
@@ -13,6 +14,9 @@
 
 /* Of a cache, input 1, that is not packed. */
 static inline bool tg_flash_takes(const tg_args *a, int32_t size) {
+#if defined(TG_FLASH_CAPS_APART)
+    if (a->attr.f[2] > 0) return false;
+#endif
     return a->attr.i[2] <= size && a->in_type[1].dtype == TG_F32;
 }
 static inline bool tg_flash_fours_any(const tg_args *a) {

@@ -23,11 +23,13 @@ static inline bool tg_heads_want(tg_graph *g, const tg_node *n) {
     return false;
 }
 
-/* f[0] is above 0: the fast bodies look for the largest score before they scale. */
+/* f[0] is above 0: the fast bodies look for the largest score before they scale. f[2], the cap, is
+ * 0 or above. */
 static inline bool tg_heads_want_scale(tg_graph *g, const tg_node *n) {
-    const float scale = n->attr.f[0];
-    if (scale > 0 && scale <= FLT_MAX) return true;
-    tg_graph_fail(g, n, TG_E_ARG, "want a scale above 0, have %g", (double)scale);
+    const float scale = n->attr.f[0], cap = n->attr.f[2];
+    if (scale > 0 && scale <= FLT_MAX && cap >= 0 && cap <= FLT_MAX) return true;
+    tg_graph_fail(g, n, TG_E_ARG, "want a scale above 0 and a cap of 0 or more, have %g and %g",
+                  (double)scale, (double)cap);
     return false;
 }
 

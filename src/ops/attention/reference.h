@@ -32,6 +32,7 @@ typedef struct memory {
     tg_paged pages;
     size_t head[2], begin; /* of a page: the keys', the values' */
     tg_dtype dtype;        /* of the cache */
+    double cap;            /* of scores; 0: none */
     tg_mask mask;          /* dropout of the weights; kept 0: none */
     size_t tokens, t;      /* of the mask: the sequence, and the query's place */
 } memory;
@@ -51,20 +52,27 @@ static inline double dot_key(const memory *m, const TG_REAL *q, size_t j) {
     return sum;
 }
 
+/* c tanh(x / c): the soft cap of scores, and of logits; c 0: x as it is. */
+static inline double soft_cap(double x, double c) { return c > 0 ? c * tg_tanh(x / c) : x; }
+
+static inline double score_of(const memory *m, double scale, const TG_REAL *q, size_t j) {
+    return soft_cap(scale * dot_key(m, q, j), m->cap);
+}
+
 /* o [d] of query q [d]; gives the log of the sum of exponentials of the scaled scores. */
 static inline double attend(const memory *m, double scale, const TG_REAL *q, TG_REAL *o) {
     double top = -TG_INF, sum = 0;
     for (size_t j = 0; j < m->n; j++) {
-        const double score = scale * dot_key(m, q, j);
+        const double score = score_of(m, scale, q, j);
         if (!(score <= top)) top = score; /* a NaN stays */
     }
-    for (size_t j = 0; j < m->n; j++) sum += tg_exp(scale * dot_key(m, q, j) - top);
+    for (size_t j = 0; j < m->n; j++) sum += tg_exp(score_of(m, scale, q, j) - top);
     const double lse = top + tg_log(sum);
     for (size_t begin = 0; begin < m->d; begin += CHUNK) {
         const size_t n = m->d - begin < CHUNK ? m->d - begin : CHUNK;
         double acc[CHUNK] = { 0 };
         for (size_t j = 0; j < m->n; j++) {
-            double p = tg_exp(scale * dot_key(m, q, j) - lse);
+            double p = tg_exp(score_of(m, scale, q, j) - lse);
             if (m->mask.kept > 0) {
                 const size_t key = m->t + 1 - m->n + j; /* the last key is the query's own */
                 p *= tg_mask_at(&m->mask, tg_mask_block(m->tokens, m->t, key), key % 4);

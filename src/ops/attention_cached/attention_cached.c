@@ -5,9 +5,10 @@
  *   in 0   qkv [T,(H+2K)*D], T dynamic; its queries alone are read     in 1  cache [P,2K,R,D]
  *   in 2   at [T,2] i32                                                in 3  pages [S,C] i32
  *   out 0  o [T,H*D]
- *   i[0] H   i[1] K   i[2] D   i[3] W   f[0] scale
+ *   i[0] H   i[1] K   i[2] D   i[3] W   f[0] scale   f[2] cap of scores, 0: none
  *
  *   o[t] = sum_j p[t,j] v[j],  p[t,:] = softmax of scale * q[t].k[j]        for j = 0 .. pos[t]
+ *   with a cap c of c tanh(scale * q[t].k[j] / c)
  *
  * k and v are those of the sequence of row t, whose position is pos[t]: at, pages and cache are
  * laid out in ops/attention/pages.h. So rows of several sequences may stand in one call, and the
@@ -60,7 +61,8 @@ static void ref(const tg_args *a) {
                      .cache = a->in[1],
                      .pages = tg_paged_of(&a->in_type[1], at, a->in[3], &a->in_type[3], t),
                      .begin = window > 0 && end > window ? end - window : 0,
-                     .dtype = a->in_type[1].dtype };
+                     .dtype = a->in_type[1].dtype,
+                     .cap = (double)a->attr.f[2] };
         m.n = end - m.begin;
         for (size_t h = 0; h < s.n_q; h++) {
             m.head[0] = h / s.group;
@@ -122,9 +124,10 @@ static double flop(const tg_args *a) {
 #define IN(dtype, p, r, row, s, c, rows_, h, k, d)                                                 \
     { TG_T2(F32, rows_, ((h) + 2 * (k)) * (d)), TG_T4(dtype, p, 2 * (k), r, row),                  \
       TG_T2(I32, rows_, 2), TG_T2(I32, s, c) }
-#define OF(h, k, d, scale_, w, ...)                                                                \
-    .attr = { .i = { h, k, d, w }, .f = { scale_ } }, .at_in = 3, .distinct = 1 << 3, .tol = 3e-6, \
-    .at = { __VA_ARGS__ }
+#define OF(h, k, d, scale_, w, ...) OF_CAPPED(h, k, d, scale_, w, 0, __VA_ARGS__)
+#define OF_CAPPED(h, k, d, scale_, w, cap, ...)                                                    \
+    .attr = { .i = { h, k, d, w }, .f = { scale_, 0, cap } }, .at_in = 3, .distinct = 1 << 3,      \
+    .tol = 3e-6, .at = { __VA_ARGS__ }
 /* One row, a few and many of one sequence, at the beginning of a cache of one page, inside, and
  * where it ends. */
 #define CASE(rows_, pos_, r, h, k, d, scale_) WINDOW(rows_, pos_, r, h, k, d, scale_, 0)
@@ -133,6 +136,10 @@ static double flop(const tg_args *a) {
 /* Of s sequences with c pages each, of 64 positions, in any order. */
 #define PAGES(s, c, rows_, h, k, d, scale_, w, ...)                                                \
     { .in = IN(F32, (s) * (c), 64, d, s, c, rows_, h, k, d), OF(h, k, d, scale_, w, __VA_ARGS__) }
+#define CAPPED(s, c, rows_, h, k, d, scale_, w, cap, alone, ...)                                   \
+    { .in = IN(F32, (s) * (c), 64, d, s, c, rows_, h, k, d),                                       \
+      .rows_alone = alone,                                                                         \
+      OF_CAPPED(h, k, d, scale_, w, cap, __VA_ARGS__) }
 /* Rows that a GPU takes one by one. */
 #define ALONE(s, c, rows_, h, k, d, scale_, w, ...)                                                \
     { .in = IN(F32, (s) * (c), 64, d, s, c, rows_, h, k, d),                                       \
@@ -197,6 +204,9 @@ static const tg_case cases[] = {
     ALONE(3, 2, 3, 6, 2, 24, 0.2f, 0, { 2, 64, 1 }, { 0, 1, 1 }, { 1, 127, 1 }),
     ALONE(2, 3, 17, 4, 2, 32, 0.1767767f, 0, { 1, 60, 16 }, { 0, 191, 1 }),
     ALONE(3, 2, 7, 4, 1, 16, 0.25f, 40, { 2, 1000, 1 }, { 0, 5, 5 }, { 1, 127, 1 }),
+    CAPPED(1, 3, 1, 4, 2, 16, 1, 0, 2, false, { 0, 150, 1 }),
+    CAPPED(2, 2, 67, 2, 1, 20, 1, 0, 1.5f, false, { 1, 20, 66 }, { 0, 70, 1 }),
+    CAPPED(2, 3, 5, 4, 2, 24, 1, 33, 2, true, { 1, 120, 4 }, { 0, 0, 1 }),
     PACKED_PAGES(F16, 2, 2, 64, 9, 4, 2, 16, 16, 0.25f, 0, { 1, 120, 8 }, { 0, 0, 1 }),
     PACKED_PAGES(U8, 3, 2, 64, 5, 2, 1, 24, 28, 0.2f, 33, { 0, 64, 1 }, { 2, 400, 3 }, { 1, 9, 1 }),
 };

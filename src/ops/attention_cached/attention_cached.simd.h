@@ -26,18 +26,19 @@ enum { HEADS = 8 };
 
 enum { KEY_VECS = TILE / LANES };
 
-/* Dot products of q with a tile of transposed keys; lanes before key `first` and from n on are
- * -inf. */
-static void dots_of_row(tg_v s[KEY_VECS], const float *q, const float *kt, size_t d, size_t first,
-                        size_t n) {
+/* Dot products of q, a query of x, with a tile of transposed keys; lanes before key `first` and
+ * from n on are -inf. */
+static void dots_of_row(tg_v s[KEY_VECS], const float *q, const float *kt, const flash_head *x,
+                        size_t first, size_t n) {
     UNROLL
     for (int v = 0; v < KEY_VECS; v++) s[v] = tg_vzero();
-    for (size_t c = 0; c < d; c++) {
-        const tg_v x = tg_vset(q[c]);
+    for (size_t c = 0; c < x->d; c++) {
+        const tg_v at = tg_vset(q[c]);
         UNROLL
         for (int v = 0; v < KEY_VECS; v++)
-            s[v] = tg_vfma(x, tg_vload(kt + c * TILE + v * LANES), s[v]);
+            s[v] = tg_vfma(at, tg_vload(kt + c * TILE + v * LANES), s[v]);
     }
+    for (int v = 0; x->cap > 0 && v < KEY_VECS; v++) s[v] = cap_dots(s[v], x->scale, x->cap);
     UNROLL
     for (int v = 0; v < KEY_VECS; v++) {
         const size_t seen = clamp((ptrdiff_t)n - v * LANES, LANES);
@@ -75,7 +76,7 @@ static void meet(state *z, float *o, const float *q, const flash_head *x, const 
                  rows v, size_t first, size_t n) {
     const tg_v scale = tg_vset(x->scale * LOG2_E);
     tg_v s[KEY_VECS];
-    dots_of_row(s, q, f->qt, x->d, first, n);
+    dots_of_row(s, q, f->qt, x, first, n);
     const float top = tg_vmaxlane(tg_vmax(tg_vmax(s[0], s[1]), tg_vmax(s[2], s[3])));
     const tg_v m = tg_vmax(tg_vset(top), z->m);
     const tg_v keep = power_of_2(tg_vmul(tg_vsub(z->m, m), scale));
@@ -131,6 +132,7 @@ static flash_head head_at(const tg_args *a, size_t h, size_t row) {
     return (flash_head) {
         .d = s.size,
         .scale = a->attr.f[0],
+        .cap = a->attr.f[2],
         .q = { (const float *)a->in[0] + row * s.row + tg_heads_q(&s, h), s.row },
         .o = (float *)a->out[0] + row * s.q_row + h * s.size,
         .o_step = s.q_row,

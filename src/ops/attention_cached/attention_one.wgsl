@@ -72,7 +72,9 @@ fn parts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: v
         for (var i = 0u; i < fours; i++) { score += dot(q[i], newest_key(i)); }
     }
     let seen = tid <= last && 64u * tile + tid >= k.begin;
-    score = select(LOWEST, op.f0 * score, seen);
+    score *= op.f0;
+    if (op.f2 > 0.0) { score = soft_cap(score, op.f2); }
+    score = select(LOWEST, score, seen);
     let top = group_max(tid, score);
     let weight = exp1(score - top);
     let sum = group_sum(tid, weight);

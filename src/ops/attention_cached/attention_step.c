@@ -9,7 +9,7 @@
  *   in 5   q_norm [D] optional   in 6  k_norm [D] optional
  *   out 0  o [1,H*D]             out 1  the next version of cache, the same memory
  *   i[0] H   i[1] K   i[2] D, of a multiple of 4 up to 256   i[3] W   f[0] scale   f[1] eps of
- * norms
+ *   norms   f[2] cap of scores, 0: none
  *
  *   attention_cached(q, kv_append(cache, q)),  q = rope(qkv)
  *
@@ -73,7 +73,8 @@ static void ref(const tg_args *a) {
                  .cache = a->out[1],
                  .pages = p,
                  .begin = window > 0 && end > window ? end - window : 0,
-                 .dtype = dtype };
+                 .dtype = dtype,
+                 .cap = (double)a->attr.f[2] };
     m.n = end - m.begin;
     for (size_t h = 0; h < s.n_q; h++) {
         m.head[0] = h / s.group;
@@ -90,9 +91,11 @@ static void prepare(const tg_args *a) {
 /* A token of sequence s_at of s at position pos, whose pages, c each of r positions, are in any
  * order; rows of the cache have `row` elements. */
 #define CASE(dtype, s, c, r, row, h, k, d, w, s_at, pos, ...)                                      \
+    CAPPED(0, dtype, s, c, r, row, h, k, d, w, s_at, pos, __VA_ARGS__)
+#define CAPPED(cap, dtype, s, c, r, row, h, k, d, w, s_at, pos, ...)                               \
     { .in = { TG_T2(F32, 1, ((h) + 2 * (k)) * (d)), TG_T4(dtype, (s) * (c), 2 * (k), r, row),      \
               TG_T2(I32, 1, 2), TG_T2(I32, s, c), __VA_ARGS__ },                                   \
-      .attr = { .i = { h, k, d, w }, .f = { 0.25f, 1e-5f } },                                      \
+      .attr = { .i = { h, k, d, w }, .f = { 0.25f, 1e-5f, cap } },                                 \
       .prepare = prepare,                                                                          \
       .i32_below = 100,                                                                            \
       .distinct = 1 << 3,                                                                          \
@@ -111,6 +114,8 @@ static const tg_case cases[] = {
     CASE(F32, 2, 2, 64, 32, 4, 2, 32, 40, 1, 1000, TURNED(32)),
     CASE(F32, 1, 1, 64, 24, 2, 1, 24, 64, 0, 200, TURNED(24), NORM(24), NORM(24)),
     CASE(F32, 2, 1, 64, 12, 3, 3, 12, 0, 1, 17, TG_ABSENT),
+    CAPPED(0.5f, F32, 1, 2, 64, 32, 4, 2, 32, 40, 0, 100, TURNED(32)),
+    CAPPED(1, F16, 1, 2, 64, 16, 2, 1, 16, 0, 0, 90, TG_ABSENT),
     CASE(F16, 1, 2, 64, 32, 4, 2, 32, 0, 0, 70, TURNED(32)),
     CASE(F16, 3, 2, 64, 24, 2, 1, 24, 33, 2, 150, TG_ABSENT),
     CASE(U8, 1, 1, 64, 20, 4, 2, 16, 0, 0, 0, TG_ABSENT),

@@ -8,5 +8,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
         @builtin(local_invocation_index) lane: u32) {
     let n = in_rows(0u) * op.ins[0].cols;
     let first = group_of(id, count) * 1024u + lane;
-    for (var i = first; i < min(n, first + 1024u); i += 256u) { y[i] = activated(x[i], op.i0); }
+    for (var i = first; i < min(n, first + 1024u); i += 256u) {
+        if (op.i0 == 4) { y[i] = soft_cap(x[i], op.f0); } else { y[i] = activated(x[i], op.i0); }
+    }
 }

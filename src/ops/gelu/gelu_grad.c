@@ -2,7 +2,7 @@
 /*
  * gelu_grad - dx = dy * act'(x), the gradient of gelu. The slopes are told in ops/activation.h.
  *
- *   in 0  x     in 1  dy, same shape     out 0  dx, same shape     i[0]  as gelu
+ *   in 0  x     in 1  dy, same shape     out 0  dx, same shape     i[0], f[0]  as gelu
  */
 #include "ops/activation.h"
 #include "ops/build.h"
@@ -15,7 +15,9 @@ static void infer(tg_graph *g, tg_node *n) {
     n->out[0].type = n->in[0]->type;
 }
 
-static double slope(double x, int act) {
+static double slope(double x, const tg_attr *attr) {
+    const int32_t act = attr->i[0];
+    if (act == TG_ACT_SOFT_CAP) return act_soft_cap_d(x, (double)attr->f[0]);
     if (act == TG_ACT_RELU2) return act_relu2_d(x);
     return act == TG_ACT_GELU_ERF ? act_gelu_erf_d(x) : act_gelu_tanh_d(x);
 }
@@ -24,14 +26,14 @@ static void ref(const tg_args *a) {
     const TG_REAL *x = a->in[0], *dy = a->in[1];
     TG_REAL *dx = a->out[0];
     const size_t n = tg_type_elems(&a->in_type[0]);
-    for (size_t i = 0; i < n; i++)
-        dx[i] = (TG_REAL)((double)dy[i] * slope((double)x[i], a->attr.i[0]));
+    for (size_t i = 0; i < n; i++) dx[i] = (TG_REAL)((double)dy[i] * slope((double)x[i], &a->attr));
 }
 
 /* dy is as large as x in a case, and the slope's error of 3e-7 is multiplied by it. */
-#define CASE(kind, n, s)                                                                           \
+#define CASE(kind, n, s) CAPPED(kind, n, s, 0)
+#define CAPPED(kind, n, s, cap)                                                                    \
     { .in = { TG_T1(F32, n), TG_T1(F32, n) },                                                      \
-      .attr = { .i = { TG_ACT_##kind } },                                                          \
+      .attr = { .i = { TG_ACT_##kind }, .f = { cap } },                                            \
       .scale = (s),                                                                                \
       .tol = 1e-6 * (s) }
 static const tg_case cases[] = {

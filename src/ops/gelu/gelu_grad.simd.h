@@ -45,9 +45,22 @@ static void run_relu2(const tg_args *a, size_t begin, size_t end) {
     run_with(a, begin, end, relu2_d);
 }
 
+static bool is_cap(const tg_args *a) { return a->attr.i[0] == TG_ACT_SOFT_CAP; }
+static void run_cap(const tg_args *a, size_t begin, size_t end) {
+    const size_t stop = tg_min_size(end * UNIT, tg_type_elems(&a->in_type[0]));
+    const tg_v cap = tg_vset(a->attr.f[0]), one = tg_vset(1);
+    for (size_t i = begin * UNIT; i < stop; i += 16) {
+        const size_t n = tg_min_size(16, stop - i);
+        const tg_v t = tg_vtanh(tg_vdiv(tg_vload_n((const float *)a->in[0] + i, n), cap));
+        const tg_v dy = tg_vload_n((const float *)a->in[1] + i, n);
+        tg_vstore_n((float *)a->out[0] + i, tg_vmul(dy, tg_vfnma(t, t, one)), n);
+    }
+}
+
 static const tg_variant variants[] = {
     { .name = "erf", .fits = is_erf, .phase = { { units, run_erf } } },
     { .name = "tanh", .fits = is_tanh, .phase = { { units, run_tanh } } },
     { .name = "relu2", .fits = is_relu2, .phase = { { units, run_relu2 } } },
+    { .name = "cap", .fits = is_cap, .phase = { { units, run_cap } } },
 };
 TG_KERNELS(gelu_grad, variants);

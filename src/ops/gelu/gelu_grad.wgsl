@@ -12,6 +12,9 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     for (var i = first; i < min(n, first + 1024u); i += 256u) {
         if (op.i0 == 1) {
             dx[i] = dy[i] * gelu_erf_d(x[i]);
+        } else if (op.i0 == 4) {
+            let t = tanh1(x[i] / op.f0);
+            dx[i] = dy[i] * (1.0 - t * t);
         } else if (op.i0 == 3) {
             dx[i] = dy[i] * 2.0 * max(x[i], 0.0);
         } else {

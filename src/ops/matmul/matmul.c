@@ -184,7 +184,7 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
     if (dz && act != TG_ACT_NONE) {
         tg_value *z = n->attr.i[MATMUL_KEEP_Z] ? &n->out[1]
                                                : tg_matmul(g, a, b[0], n->in[MATMUL_BIAS], trans);
-        dz = tg_gelu_grad(g, z, dz, act);
+        dz = tg_gelu_grad(g, z, dz, &(tg_attr) { .i = { act } });
     }
     if (n->n_out > 1 && dy[1]) dz = dz ? tg_add(g, dz, dy[1]) : dy[1];
     if (!dz) return;
@@ -222,7 +222,7 @@ static bool absorb_gelu(tg_graph *g, tg_node *n) {
     if (n->attr.i[1] != TG_ACT_NONE || n->in[3] || n->acc_into[0] || y->is_output) return false;
     if (!is_floats(n->in[MATMUL_B])) return false;
     tg_node *gelu = reader(n, y, TG_OP_gelu);
-    if (!gelu || gelu->attr.i[0] == TG_ACT_RELU2) return false;
+    if (!gelu || gelu->attr.i[0] > TG_ACT_GELU_TANH) return false;
     n->attr.i[1] = gelu->attr.i[0];
     n->attr.i[2] = tg_count_uses(g, y) > 1;
     n->n_out = n->attr.i[2] ? 2 : 1;
