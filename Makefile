@@ -232,7 +232,7 @@ WASM_LINK    := --no-entry --export-dynamic --gc-sections --stack-first -z stack
 WASM_SRC     := $(filter-out src/base/os_posix% src/base/os_wasm_thread.c src/base/os_wasm_single.c \
                   src/simd/pack.c src/training/stories_data.c src/engine/cache_pages.c src/load/file_maps.c src/load/pack_cache.c \
                   src/inspect/tune.c src/convert/convert%.c src/io/output.c \
-                  src/api/native_files.c src/api/tuning.c,$(ALL_SRC))
+                  src/api/native_files.c src/api/tuning.c src/training/chats.c,$(ALL_SRC))
 WASM_OBJ     := $(WASM_SRC:%.c=%.o) $(SIMD:%.h=%.o) src/ops/kernel_table.o
 
 # The loops that matter are unrolled by hand, so all is built for size: -O2 makes kernels larger, and

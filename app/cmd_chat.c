@@ -513,37 +513,11 @@ static tg_status set_date(const chat *c) {
     return tg_context_date(c->app->ctx, today);
 }
 
-static void put_names(void) {
-    fputs("--template takes a file, or one of", stderr);
-    for (size_t i = 0; tg_chat_template_at(i); i++) fprintf(stderr, " %s", tg_chat_template_at(i));
-    fputs("\n", stderr);
-}
-
-/* --template: the name of one that is built in, or else a file, whose text it is. */
-static int find_template(chat *c) {
-    const char *name = c->v->template_name;
-    size_t n;
-    enum { LIMIT = 1 << 20 };
-    c->template_name = name;
-    for (size_t i = 0; name && tg_chat_template_at(i); i++)
-        if (strcmp(tg_chat_template_at(i), name) == 0) return TG_ARGS_GO_ON;
-    if (!name) return TG_ARGS_GO_ON;
-    const int code = tg_app_read_file(c->app, name, LIMIT, &c->template_text, &n);
-    if (code == TG_ARGS_GO_ON && !strchr(c->template_text, '{')) {
-        tg_app_error(c->app, "%s: want a chat template, have a text without a {", name);
-        return TG_EXIT_USAGE;
-    }
-    c->template_name = c->template_text;
-    return code;
-}
-
 /* The template is asked for before the first turn, so that its fault is told at once. */
 static int open_chat(chat *c, const char *path) {
-    const int found = find_template(c);
-    if (found != TG_ARGS_GO_ON) {
-        if (!c->template_text) put_names();
-        return found;
-    }
+    const int found =
+        tg_talk_template(c->app, c->v->template_name, &c->template_name, &c->template_text);
+    if (found != TG_ARGS_GO_ON) return found;
     tg_status s = set_date(c);
     if (s != TG_OK) {
         tg_app_failed(c->app, c->app->ctx, s, TG_READING);
@@ -556,7 +530,7 @@ static int open_chat(chat *c, const char *path) {
     s = tg_tokenizer_ends(c->app->ctx, c->tok, c->template_name, c->ends, &c->n_ends);
     if (s != TG_OK) {
         const int code = tg_app_failed(c->app, c->app->ctx, s, TG_READING);
-        if (!c->template_name) put_names();
+        if (!c->template_name) tg_talk_template_names();
         return code;
     }
     s = tg_session_new_kv(c->app->ctx, c->model, (int32_t)c->v->ctx, (tg_kv_type)c->v->kv,

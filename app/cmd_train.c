@@ -11,6 +11,7 @@
 #include "app.h"
 #include "format.h"
 #include "signals.h"
+#include "train_chats.h"
 #include "train_data.h"
 #include "train_log.h"
 #include "train_run.h"
@@ -34,7 +35,7 @@ enum { PLAN_INDENT = 12 };
 typedef struct values {
     tg_args_list data, val_data;
     const char *preset, *from, *resume, *out, *log, *svg, *sample_prompt;
-    const char *family, *tokenizer, *tokens;
+    const char *family, *tokenizer, *tokens, *template_name;
     int64_t row_tokens, layers, width, heads, kv_heads, head_size, mlp, ctx, window;
     double rope_base;
     int64_t steps, batch, accum, warmup, eval_every, eval_windows, patience;
@@ -49,9 +50,12 @@ static const tg_option text_options[] = {
     TG_PATHS(
         "--data", values, data, "FILE",
         "text to train on, taken as bytes; a folder: all texts in it; -: standard input; given "
-        "again: more text, joined in this order"),
+        "again: more text, joined in this order; FILE.jsonl: conversations, an object with "
+        "messages a line, whose answers alone are learnt"),
     TG_REAL("--val", values, val, 0, 0.9, "FRACTION", "held back for validation, from the end"),
     TG_PATHS("--val-data", values, val_data, "FILE", "validate on this text instead"),
+    TG_TEXT("--template", values, template_name, "FILE|NAME",
+            "what conversations are written as (default: the model's own)"),
 };
 
 static const tg_option model_options[] = {
@@ -228,6 +232,13 @@ static int check_options(const tg_args *args, const values *v) {
         return tg_args_refuse(args, "want --resume (the same run goes on) or --from (a new run on "
                                     "given weights), have both");
     }
+    if (tg_trainchats_named(&v->data) && !v->resume && !v->from && !v->tokenizer)
+        return tg_args_refuse(args,
+                              "conversations (%s) want a vocabulary with a chat template: "
+                              "--from MODEL, or --tokenizer FILE",
+                              v->data.item[0]);
+    if (v->template_name && !tg_trainchats_named(&v->data))
+        return tg_args_refuse(args, "--template wants conversations: --data FILE.jsonl");
     if (v->tokenizer && v->tokens)
         return tg_args_refuse(args,
                               "want --tokenizer (a vocabulary that is there) or --tokens (one "
@@ -566,11 +577,13 @@ static void print_plan(tg_app *app, const char *source, const tg_model_config *c
             strcmp(family, tg_family_at(0)) == 0 ? "" : ", ", (int)c->layers, (int)c->width,
             (int)c->heads, (int)c->ctx, TG_COUNT(f->params));
     fprintf(p, "  %-9s %s steps of %s %s (%" PRIu64 " x %d", "run", TG_COUNT((uint64_t)o->steps),
-            TG_COUNT(tokens), f->train_tokens == f->train_bytes ? "bytes" : "tokens", batch,
+            TG_COUNT(tokens),
+            f->train_bytes && f->train_tokens == f->train_bytes ? "bytes" : "tokens", batch,
             (int)o->row_tokens);
     if (o->accum > 1) fprintf(p, " x %d", (int)o->accum);
-    fprintf(p, "): %.3g times through the text%s\n", f->epochs,
-            o->optimizer == TG_MUON ? ", by Muon" : "");
+    fputc(')', p);
+    if (f->epochs > 0) fprintf(p, ": %.3g times through the text", f->epochs);
+    fputs(o->optimizer == TG_MUON ? ", by Muon\n" : "\n", p);
     fprintf(p, "  %-9s %s needed, %s free\n", "memory", TG_BYTES(f->memory_bytes),
             TG_BYTES(f->memory_available_bytes));
     if (*out) {
@@ -768,15 +781,20 @@ static int prepare(tg_app *app, const values *v, parts *p, tg_train_options *o) 
     snprintf(picture, sizeof picture, "%.*s.svg", PATH_BYTES, v->resume ? v->resume : "");
     const char *const written[] = { p->files.out, p->files.best, p->files.svg, v->log,
                                     prev,         lock,          picture };
-    code = tg_traindata_open(app, "--data", &v->data, &v->val_data, written,
-                             sizeof written / sizeof *written, !show, &p->text);
+    const bool chats = tg_trainchats_named(&v->data);
+    const char *vocabulary = v->resume ? v->resume : v->from ? v->from : v->tokenizer;
+    code = chats ? tg_trainchats_open(app, vocabulary, v->template_name, &v->data, &v->val_data,
+                                      !show, &p->text)
+                 : tg_traindata_open(app, "--data", &v->data, &v->val_data, written,
+                                     sizeof written / sizeof *written, !show, &p->text);
     if (code != TG_ARGS_GO_ON) return code;
     const uint64_t disk_free = p->files.out[0] ? tg_app_disk_free(p->files.out) : UINT64_MAX;
     code = (v->resume ? make_resumed : make_new)(app, v, p, o, &forecast, disk_free);
     if (code != TG_ARGS_GO_ON) return code;
-    if (show) print_text(app, v, &forecast);
+    if (show && !chats) print_text(app, v, &forecast);
     lint l = { app, !show, false };
-    const tg_status linted = tg_text_lint(p->text, o->row_tokens, o->val_fraction, on_lint, &l);
+    const tg_status linted =
+        chats ? TG_OK : tg_text_lint(p->text, o->row_tokens, o->val_fraction, on_lint, &l);
     if (linted != TG_OK) return tg_app_failed(app, app->ctx, linted, TG_READING);
     if (l.refused) return TG_EXIT_USAGE;
     if (show) {

@@ -204,3 +204,27 @@ const char *tg_talk_load(tg_talk *t, tg_talk_settings *s, const char *path) {
     tg_app_buffer_free(&text);
     return fault;
 }
+
+void tg_talk_template_names(void) {
+    fputs("--template takes a file, or one of", stderr);
+    for (size_t i = 0; tg_chat_template_at(i); i++) fprintf(stderr, " %s", tg_chat_template_at(i));
+    fputs("\n", stderr);
+}
+
+int tg_talk_template(tg_app *app, const char *wanted, const char **name, char **text) {
+    enum { LIMIT = 1 << 20 };
+    size_t n;
+    *name = wanted;
+    for (size_t i = 0; wanted && tg_chat_template_at(i); i++)
+        if (strcmp(tg_chat_template_at(i), wanted) == 0) return TG_ARGS_GO_ON;
+    if (!wanted) return TG_ARGS_GO_ON;
+    const int code = tg_app_read_file(app, wanted, LIMIT, text, &n);
+    *name = *text;
+    if (code != TG_ARGS_GO_ON) {
+        tg_talk_template_names();
+    } else if (!strchr(*text, '{')) {
+        tg_app_error(app, "%s: want a chat template, have a text without a {", wanted);
+        return TG_EXIT_USAGE;
+    }
+    return code;
+}

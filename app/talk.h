@@ -51,4 +51,10 @@ const char *tg_talk_save(tg_context *ctx, const tg_talk *t, const tg_talk_settin
                          const char *path);
 const char *tg_talk_load(tg_talk *t, tg_talk_settings *s, const char *path);
 
+/* --template: the name of one that is built in, or else a file, whose text it is; NULL stays NULL.
+ * *text is to be freed. TG_ARGS_GO_ON, or an exit code after a message. */
+int tg_talk_template(tg_app *app, const char *wanted, const char **name, char **text);
+/* To standard error: what --template takes. */
+void tg_talk_template_names(void);
+
 #endif

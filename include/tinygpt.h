@@ -456,6 +456,26 @@ typedef int (*tg_row_fn)(void *user, uint64_t n, size_t T, int32_t *ids, int32_t
 TG_API tg_status tg_text_of_rows(tg_context *ctx, tg_row_fn train, tg_row_fn val, uint64_t n_val,
                                  uint32_t mark, void *user, tg_text **out);
 
+typedef struct tg_chats_info {
+    uint64_t conversations, rows;
+    uint64_t tokens, targets; /* of all rows; of these, what is predicted */
+    uint64_t longest;         /* tokens of a row; steps cut rows to row_tokens */
+} tg_chats_info;
+/*
+ * Conversations in a text's place: bytes [n_bytes] of JSON Lines, each line an object with
+ * "messages" as tg_tokenizer_chat_json takes it. What the role "assistant" says is predicted, with
+ * the token that ends it, all else is read alone. Each conversation is a row of its own, or several
+ * where the template writes earlier turns anew; the order of an epoch follows from the run's seed.
+ * template_name as for tg_tokenizer_chat; name is for messages, which say the line. Lines that
+ * begin at val_from or behind it validate; 0: the last val_fraction of the rows. Nothing is
+ * borrowed. info may be NULL. E_FORMAT, E_DATA: a line is broken, or has no answer; nothing is made
+ * then. Not in WebAssembly.
+ */
+TG_API tg_status tg_text_of_chats(tg_context *ctx, const tg_tokenizer *tok,
+                                  const char *template_name, const char *name, const char *bytes,
+                                  size_t n_bytes, uint64_t val_from, tg_chats_info *info,
+                                  tg_text **out);
+
 /* ----------------------------------------------------------------------------- SIMPLE: training */
 
 typedef enum tg_schedule { TG_CONSTANT, TG_COSINE, TG_WSD } tg_schedule;

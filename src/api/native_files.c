@@ -5,6 +5,7 @@
  * opening took; and rows of a program's own. They check, and pass on. Not in WebAssembly.
  */
 #include "api/jobs.h"
+#include "api/tokens.h"
 #include "api/want.h"
 #include "convert/convert.h"
 #include "io/detect.h"
@@ -12,6 +13,7 @@
 #include "io/hf.h"
 #include "io/output.h"
 #include "io/tools.h"
+#include "training/chats.h"
 
 tg_status tg_file_compare(tg_context *ctx, const char *path_a, const char *path_b, bool *equal,
                           tg_text_fn write, void *user) {
@@ -186,4 +188,22 @@ tg_status tg_text_of_rows(tg_context *ctx, tg_row_fn train, tg_row_fn val, uint6
     t->rows_mark = mark;
     t->rows_user = user;
     return TG_OK;
+}
+
+tg_status tg_text_of_chats(tg_context *ctx, const tg_tokenizer *tok, const char *template_name,
+                           const char *name, const char *bytes, size_t n_bytes, uint64_t val_from,
+                           tg_chats_info *info, tg_text **out) {
+    tg_chat_template made;
+    const tg_chat_template *chat;
+    tg_chats_info own;
+    ENTER(ctx);
+    WANT(ctx, tok);
+    WANT(ctx, name);
+    WANT(ctx, out);
+    if (n_bytes) WANT(ctx, bytes);
+    TG_TRY(tg_template_want(ctx, tok, template_name, &made, &chat));
+    const tg_status s =
+        tg_chats_new(ctx, tok->tok, chat, name, bytes, n_bytes, val_from, info ? info : &own, out);
+    tg_chat_template_deinit(&made);
+    return s;
 }

@@ -4,7 +4,7 @@
  *
  * A tokenizer belongs to the caller (tg_tokenizer_open) or lies inside of a model, as long as that
  * lives; no call here changes one. Which template a conversation is written with is decided in one
- * place, want_template().
+ * place, tg_template_want().
  */
 #include "api/tokens.h"
 #include "api/want.h"
@@ -152,10 +152,8 @@ const char *tg_chat_template_at(size_t i) { return tg_chat_name_at(i); }
 
 const char *tg_tokenizer_template(const tg_tokenizer *t) { return t ? t->template_text : NULL; }
 
-/* The file's own (name NULL), one that is built in, or a text: only texts have braces. *made is to
- * be given to tg_chat_template_deinit, *out is the one to use. */
-static tg_status want_template(tg_context *ctx, const tg_tokenizer *tok, const char *name,
-                               tg_chat_template *made, const tg_chat_template **out) {
+tg_status tg_template_want(tg_context *ctx, const tg_tokenizer *tok, const char *name,
+                           tg_chat_template *made, const tg_chat_template **out) {
     *made = (tg_chat_template) { 0 };
     *out = made;
     if (name && strchr(name, '{'))
@@ -184,7 +182,7 @@ tg_status tg_turns_encode(tg_context *ctx, const tg_tokenizer *tok, const char *
                           const tg_turn *turns, size_t n_turns, unsigned flags, tg_ids *ids) {
     tg_chat_template made;
     const tg_chat_template *chat;
-    TG_TRY(want_template(ctx, tok, name, &made, &chat));
+    TG_TRY(tg_template_want(ctx, tok, name, &made, &chat));
     tg_chat_turn *own = tg_alloc(&ctx->err.mem, n_turns * sizeof *own);
     tg_status s = own ? TG_OK : tg_fail_memory(&ctx->err, "a conversation", n_turns * sizeof *own);
     for (size_t i = 0; i < n_turns && s == TG_OK; i++) {
@@ -219,7 +217,7 @@ static tg_status chat_json(tg_context *ctx, const tg_tokenizer *tok, const char 
                            tg_jinja_out *out) {
     tg_chat_template made;
     const tg_chat_template *chat;
-    TG_TRY(want_template(ctx, tok, name, &made, &chat));
+    TG_TRY(tg_template_want(ctx, tok, name, &made, &chat));
     tg_arena arena;
     tg_arena_init(&arena, &ctx->err.mem);
     tg_chat_said said = said_of(ctx, flags);
@@ -272,7 +270,7 @@ tg_status tg_tokenizer_ends(tg_context *ctx, const tg_tokenizer *tok, const char
     WANT(ctx, n);
     tg_chat_template made;
     const tg_chat_template *chat;
-    TG_TRY(want_template(ctx, tok, name, &made, &chat));
+    TG_TRY(tg_template_want(ctx, tok, name, &made, &chat));
     const tg_status s = tg_chat_ends(&ctx->err, chat, tok->tok, ends, n);
     tg_chat_template_deinit(&made);
     return s;

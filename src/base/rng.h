@@ -13,6 +13,7 @@
  *   purpose    stream                      index
  *   INIT       ordinal of the tensor       number of the element / 4, in the file's [in,out] order
  *   BATCH      0                           (step * accum + micro) * batch + row
+ *   BATCH      1, the order of conversations   epoch * conversations + place
  *   DROPOUT    place in the model          number of the element / 4 in its sequence, and
  *                                          the sequence's row of the run: ops/dropout/mask.h
  *   SAMPLE     0                           number of the token in this generation

@@ -139,7 +139,8 @@ static void set_all(tg_jinja_run *r, const tg_tok *tok, const tg_chat_said *said
     set_date(r, said->date);
     tg_jinja_set(r, "tools", tg_jinja_none());
     tg_jinja_set(r, "documents", tg_jinja_none());
-    tg_jinja_set(r, "add_generation_prompt", tg_jinja_bool(!(said->flags & TG_CHAT_CONTINUE)));
+    tg_jinja_set(r, "add_generation_prompt",
+                 tg_jinja_bool(!(said->flags & (TG_CHAT_CONTINUE | TG_CHAT_WHOLE))));
     if (said->flags & TG_CHAT_NO_THINKING) {
         tg_jinja_set(r, "enable_thinking", tg_jinja_bool(false));
         tg_jinja_set(r, "thinking", tg_jinja_bool(false));

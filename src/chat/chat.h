@@ -47,7 +47,8 @@ bool tg_chat_thinks(const tg_chat_template *t);
 
 enum {
     TG_CHAT_NO_THINKING = 1,
-    TG_CHAT_CONTINUE = 2 /* the last turn is the model's, and goes on where it ends */
+    TG_CHAT_CONTINUE = 2, /* the last turn is the model's, and goes on where it ends */
+    TG_CHAT_WHOLE = 4     /* nothing is asked behind the last message; of JSON alone */
 };
 
 /* Of seconds since 1970, not negative, in UTC. */

@@ -147,7 +147,9 @@ static tg_status fill(tg_context *ctx, const tg_model_config *c, const tg_layout
     f->moments_bytes = 2 * flat;
     f->workspace_bytes = plans->memory_bytes;
     TG_TRY(forecast_text(f, c, text, o, t));
-    f->best_bytes = o->keep_best && f->val_bytes > 0 ? flat : 0;
+    const bool validates =
+        f->val_bytes > 0 || (text && text->train_row && tg_text_validates(text, o->val_fraction));
+    f->best_bytes = o->keep_best && validates ? flat : 0;
     f->memory_bytes = 4 * flat + f->best_bytes + f->workspace_bytes + PROGRAM_BYTES;
     f->save_bytes = 12 * f->params + 65536;
     f->disk_bytes = 3 * f->save_bytes + (o->keep_best ? 3 * 4 * f->params : 0);

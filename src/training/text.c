@@ -97,6 +97,7 @@ static void free_string(const tg_mem *mem, char *text) {
 void tg_text_delete(tg_text *t) {
     if (!t) return;
     const tg_mem mem = t->ctx->err.mem;
+    if (t->rows_free) t->rows_free(t->rows_user);
     for (size_t i = 0; i < t->n_parts; i++) {
         tg_os_file_close(t->part[i].file);
         free_string(&mem, t->part[i].path);

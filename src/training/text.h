@@ -33,9 +33,13 @@ struct tg_text {
     uint64_t n_val_rows;
     uint32_t rows_mark;
     void *rows_user;
-    uint64_t held_from; /* where a validation part of its own begins; 0: there is none */
-    const tg_tok *tok;  /* of tg_text_set_tokenizer; NULL: tokens are bytes */
-    uint8_t *window;    /* [window_room] scratch for a row of a batch */
+    void (*rows_split)(void *user, double val_fraction); /* sets n_val_rows; NULL: it is set */
+    void (*rows_free)(void *user); /* of what is the text's own; NULL: the caller's */
+    uint64_t rows_seed;            /* of the run that asks */
+    double rows_token_bytes;       /* of text, a token that is predicted; 0: not known */
+    uint64_t held_from;            /* where a validation part of its own begins; 0: there is none */
+    const tg_tok *tok;             /* of tg_text_set_tokenizer; NULL: tokens are bytes */
+    uint8_t *window;               /* [window_room] scratch for a row of a batch */
     size_t window_room;
 };
 

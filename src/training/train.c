@@ -113,6 +113,7 @@ static tg_status check_windows(tg_trainer *t) {
     t->split = w->split;
     if (t->text->train_row) {
         t->split = (tg_split) { 0, t->text->n_val_rows ? t->text->n_val_rows * T + 1 : 0 };
+        t->token_bytes = t->val_token_bytes = t->text->rows_token_bytes;
         return TG_OK;
     }
     if (t->split.train < T + 1)
@@ -494,7 +495,8 @@ static tg_status validate(tg_trainer *t, double deadline_ms) {
 /* Nats a token as bits a byte. */
 static double bits_per_byte(const tg_trainer *t, double loss, double token_bytes) {
     static const double nats_per_bit = 0.69314718055994530942;
-    return t->windows.tok && token_bytes > 0 ? loss / (nats_per_bit * token_bytes) : TG_NAN;
+    const bool of_bytes = !t->windows.tok && !t->text->train_row;
+    return !of_bytes && token_bytes > 0 ? loss / (nats_per_bit * token_bytes) : TG_NAN;
 }
 
 /* Speeds are over the time inside slices alone: what a caller does between two of them (drawing,

@@ -19,6 +19,7 @@ tg_status tg_windows_begin(tg_windows *w, const tg_model *model, tg_text *text,
     };
     tg_buf_init(&w->piece, &text->ctx->err.mem);
     tg_ids_init(&w->of_piece, &text->ctx->err.mem);
+    if (text->rows_split) text->rows_split(text->rows_user, val_fraction);
     if (text->train_row) return TG_OK;
     if (tg_tok_count(tok) > V)
         return tg_fail(&text->ctx->err, TG_E_DATA,
@@ -137,6 +138,7 @@ static tg_status ask(const tg_windows *w, tg_row_fn row, uint64_t n, size_t T, i
 
 tg_status tg_windows_train_row(tg_windows *w, uint64_t seed, uint64_t sample, uint64_t train,
                                size_t T, int32_t *inputs, int32_t *targets) {
+    w->text->rows_seed = seed;
     if (w->text->train_row) return ask(w, w->text->train_row, sample, T, inputs, targets);
     return tg_windows_row(w, tg_batch_start(seed, sample, train, T), T, inputs, targets);
 }

@@ -4,6 +4,7 @@
 
 What is compared is what a user sees: exit codes, printed text and JSON, and files byte for byte.
 """
+import json
 import math
 import os
 import re
@@ -12,7 +13,7 @@ import socket
 import struct
 import xml.etree.ElementTree as xml
 
-from util import (SILENT, TINY, check, equal, expect, finish, isas, main, read, read_step, resume,
+from util import (SILENT, TINY, TOP, check, equal, expect, finish, isas, main, read, read_step, resume,
                   same_log, same_run, skip, start, step_of, text_file, tinygpt, train, whole, write)
 
 PARAMS = 256 * 16 + 16 * 16 + 2 * 16 + (12 * 16 * 16 + 13 * 16)  # of TINY
@@ -558,7 +559,37 @@ def help_and_version():
           str(len(listed)))
 
 
+def conversations():
+    """train --data chats.jsonl: answers are learnt, a run goes on, and what is broken is told by its line."""
+    model = os.path.join(TOP, "test", "golden", "lm", "tune_phi3.zip")
+    lines = [{"messages": [{"role": "user", "content": f"Say {i}"}, {"role": "assistant", "content": f"It is {i}."}]}
+             for i in range(20)]
+    write("chats.jsonl", "".join(json.dumps(line) + "\n" for line in lines).encode())
+    to = ("train", "--data", "chats.jsonl", "--batch", "4", "--row-tokens", "24", "--eval-every", "2", "--json")
+    whole_run = tinygpt(*to, "--from", model, "--steps", "6", "--no-save")
+    expect(whole_run, 0, "a run on conversations")
+    rows = whole_run.json_lines()
+    check(rows[-2]["val"] < rows[1]["val"], "it learns to answer", str(rows))
+    expect(tinygpt(*to, "--from", model, "--steps", "3", "--out", "r.tinygpt"), 0, "half of it")
+    rest = tinygpt("train", "--data", "chats.jsonl", "--resume", "r.tinygpt", "--steps", "6", "--json")
+    expect(rest, 0, "the other half")
+    equal(rest.json_lines()[-2]["hash"], rows[-2]["hash"], "is the same run")
+    other = tinygpt(*to, "--from", model, "--steps", "6", "--no-save", "--template", "{{ messages[0]['content'] }}{% "
+                    "for m in messages[1:] %}<bos>{{ m['content'] }}<eos>{% endfor %}")
+    expect(other, 2, "a template that is neither name nor file", err="--template takes")
+    write("plain.jinja", b"{% for m in messages %}{{ m['content'] + '<eos>' }}{% endfor %}")
+    other = tinygpt(*to, "--from", model, "--steps", "6", "--no-save", "--template", "plain.jinja")
+    expect(other, 0, "a template of one's own")
+    check(other.json_lines()[-2]["hash"] != rows[-2]["hash"], "which counts")
+    write("bad.jsonl", read("chats.jsonl") + b'{"messages":[{"role":"user","content":"?"}]}\n')
+    bad = ("train", "--data", "bad.jsonl", "--no-save")
+    expect(tinygpt(*bad, "--from", model), 2, "no answer", err=r"bad\.jsonl: line 21: .*answer")
+    expect(tinygpt(*bad), 2, "no vocabulary", err="--from MODEL")
+    expect(tinygpt(*bad, "--data", text_file(), "--from", model), 2, "texts among them", err="texts alone")
+    expect(tinygpt("train", "--data", text_file(), "--template", "chatml"), 2, "a template for a text", err="jsonl")
+
+
 main(first_run, forecast_first, file_names, learning_rates, resume_is_the_run, resume_after_ctrl_c,
      resume_long_history, resume_refuses, resume_across_classes, fine_tune, early_stop,
      threads_change_nothing, isas_agree, sampling, prompts, characters_are_whole, conversions,
-     verify_names_the_difference, help_and_version)
+     conversations, verify_names_the_difference, help_and_version)

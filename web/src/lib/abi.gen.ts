@@ -264,6 +264,16 @@ export const STRUCTS = {
       nBytes: ['ptr', 8, 16],
     },
   },
+  tg_chats_info: {
+    size: [40, 40],
+    members: {
+      conversations: ['u64', 0, 0],
+      rows: ['u64', 8, 8],
+      tokens: ['u64', 16, 16],
+      targets: ['u64', 24, 24],
+      longest: ['u64', 32, 32],
+    },
+  },
   tg_train_options: {
     size: [184, 184],
     members: {

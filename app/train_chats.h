@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * train_chats.h - train --data chats.jsonl: conversations, with a loss on answers alone.
+ */
+#ifndef TG_APP_TRAIN_CHATS_H
+#define TG_APP_TRAIN_CHATS_H
+
+#include "app.h"
+
+/* Does the list name files of conversations, which end in .jsonl? */
+bool tg_trainchats_named(const tg_args_list *data);
+
+/*
+ * The conversations of data, and of val those to validate on, by the vocabulary of a file and its
+ * template, or by the one that is wanted (NULL: none is). What there is of them is said unless
+ * quiet. Returns TG_ARGS_GO_ON, or an exit code after a message.
+ */
+int tg_trainchats_open(tg_app *app, const char *vocabulary, const char *wanted,
+                       const tg_args_list *data, const tg_args_list *val, bool quiet,
+                       tg_text **out);
+
+#endif
