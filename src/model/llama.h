@@ -38,9 +38,11 @@ tg_value *tg_llama_graph(tg_net *n, tg_value *tokens);
 
 static const char *const tg_llama_ignored[] = { "rotary_emb.inv_freq", NULL };
 
-#define TG_LIKE_LLAMA                                                                              \
+#define TG_LIKE_LLAMA TG_LIKE_LLAMA_OF(1e-6)
+/* eps: where config.json has none */
+#define TG_LIKE_LLAMA_OF(default_eps)                                                              \
     .prefix = "model.", .layers = "layers.", .eps_theirs = "rms_norm_eps",                         \
-    .eps_ours = "attention.layer_norm_rms_epsilon", .eps = 1e-6, .rope = true, .head = "lm_head",  \
-    .ignored = tg_llama_ignored
+    .eps_ours = "attention.layer_norm_rms_epsilon", .eps = default_eps, .rope = true,              \
+    .head = "lm_head", .ignored = tg_llama_ignored
 
 #endif

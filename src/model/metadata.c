@@ -16,7 +16,7 @@ const char *tg_config_key(const tg_model_config *c, const char *name, char out[T
 
 static tg_status find_family(const tg_gguf *g, tg_model_config *c) {
     tg_gguf_string name = { "", 0 };
-    char known[128] = "";
+    char known[256] = "";
     TG_TRY(tg_gguf_get_string(g, "general.architecture", &name));
     for (size_t i = 0; i < tg_n_families; i++) {
         const tg_family *f = tg_families[i];

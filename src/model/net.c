@@ -176,7 +176,10 @@ tg_value *tg_net_rope(tg_net *n, tg_value *qkv) {
     const tg_model_config *c = n->config;
     const int32_t still = tg_family_of(c)->still_every, base = freq_table(n, qkv);
     if (still > 0 && (n->layer + 1) % still == 0) return qkv;
-    const tg_attr heads = { .i = { c->heads, c->kv_heads, c->head_size }, .f = { c->eps } };
+    tg_value *q = floats(n, "attn_q_norm", ".weight"), *k = floats(n, "attn_k_norm", ".weight");
+    const bool together = q && q->type.dim[0] > (size_t)c->head_size;
+    const tg_attr heads = { .i = { c->heads, c->kv_heads, c->head_size, together },
+                            .f = { c->eps } };
     if (!n->turn[base]) {
         char name[32];
         snprintf(name, sizeof name, TG_FREQ_NAME, base);
@@ -184,8 +187,7 @@ tg_value *tg_net_rope(tg_net *n, tg_value *qkv) {
         n->turn[base] =
             tg_rope_table(n->g, n->cache ? n->cache->all.at : qkv, freq, n->cache, c->rope_scale);
     }
-    return tg_rope(n->g, qkv, n->turn[base], floats(n, "attn_q_norm", ".weight"),
-                   floats(n, "attn_k_norm", ".weight"), &heads);
+    return tg_rope(n->g, qkv, n->turn[base], q, k, &heads);
 }
 
 /* With a cache, the new keys and values are written first and attention then reads them all out of

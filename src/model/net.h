@@ -71,9 +71,9 @@ tg_value *tg_net_project(tg_net *n, tg_value *x, const char *role, int read, tg_
 /* norm(x), added to the stream. */
 tg_value *tg_net_norm_add(tg_net *n, tg_value *x, const char *role, tg_value *stream, tg_site site);
 
-/* Queries and keys of qkv, turned by their positions, after a norm of each head where the family
- * has one (roles attn_q_norm, attn_k_norm). In layers that stand still (tg_family.still_every) it
- * is qkv as it is. */
+/* Queries and keys of qkv, turned by their positions, after a norm of each head, or where it is as
+ * long of all heads, where the family has one (roles attn_q_norm, attn_k_norm). In layers that
+ * stand still (tg_family.still_every) it is qkv as it is. */
 tg_value *tg_net_rope(tg_net *n, tg_value *qkv);
 /* Causal attention over the sequence, or over the cache, which takes the new rows first. window: of
  * positions; 0: all. */

@@ -253,8 +253,9 @@ static inline tg_value *tg_rope_table(tg_graph *g, tg_value *like, tg_value *fre
     return TG_APPLY(g, rope_table, (&(tg_attr) { .i = { by_row }, .f = { scale } }), like, freq);
 }
 /* qkv [B,T,..] or [T,..], of whose query and key heads the first R elements are turned by table
- * [T,R], after an RMS norm of each head where q_norm and k_norm [D] are given (NULL: none); i as
- * attention, f[0] eps */
+ * [T,R], after an RMS norm of each head where q_norm and k_norm [D] are given (NULL: none); i[0],
+ * i[1], i[2] as attention, i[3] 1: the norms are of all heads together, [H*D] and [K*D]; f[0] eps
+ */
 static inline tg_value *tg_rope(tg_graph *g, tg_value *qkv, tg_value *table, tg_value *q_norm,
                                 tg_value *k_norm, const tg_attr *a) {
     return TG_APPLY(g, rope, a, qkv, table, q_norm, k_norm);

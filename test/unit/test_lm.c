@@ -53,6 +53,8 @@ static const struct {
     { "phi4", "phi4", NULL },
     { "gemma2.gguf", "gemma2", NULL }, /* soft caps that bend much */
     { "gemma2", "gemma2", NULL },
+    { "olmo2.gguf", "olmo2", NULL }, /* norms of all heads together */
+    { "olmo2", "olmo2", NULL },
     { "qwen2-split-00001-of-00004.gguf", "qwen2", NULL },
     { "llama", "llama", NULL },   /* in two parts, with an index */
     { "llama3", "llama3", NULL }, /* frequencies from factors */

@@ -80,6 +80,8 @@ def families():
     yield "gemma2", tf.Gemma2ForCausalLM(tf.Gemma2Config(
         sliding_window=8, query_pre_attn_scalar=8, attn_logit_softcapping=0.5, final_logit_softcapping=3.0,
         attn_implementation="eager", **SIZES)), True
+    yield "olmo2", tf.Olmo2ForCausalLM(tf.Olmo2Config(
+        tie_word_embeddings=False, rope_theta=500.0, **plain)), False
 
 
 def fill(model, gains_at):

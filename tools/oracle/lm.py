@@ -83,6 +83,8 @@ def models():
         num_hidden_layers=2, sliding_window=4, query_pre_attn_scalar=16, attn_logit_softcapping=1.5,
         final_logit_softcapping=4.0, tie_word_embeddings=True, attn_implementation="eager",
         **(COMMON | {"head_dim": 16, "num_attention_heads": 2, "num_key_value_heads": 1})))
+    yield "olmo2", tf.Olmo2ForCausalLM(tf.Olmo2Config(
+        num_hidden_layers=2, rms_norm_eps=1e-6, tie_word_embeddings=False, rope_theta=500.0, **plain))
 
 
 NAMES = {"self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up",
@@ -97,7 +99,7 @@ NAMES = {"self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up",
          "conv.out_proj": "shortconv.out_proj"}
 
 
-def name_of(name, gemma):
+def name_of(name, gemma, olmo=False):
     name = name.removeprefix("model.")
     top = {"embed_tokens.weight": "token_embd.weight", "norm.weight": "output_norm.weight",
            "lm_head.weight": "output.weight", "embedding_norm.weight": "token_embd_norm.weight"}
@@ -108,6 +110,8 @@ def name_of(name, gemma):
     norms = ({"post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm",
               "post_feedforward_layernorm": "post_ffw_norm"} if gemma
              else {"post_attention_layernorm": "ffn_norm"})
+    if olmo:
+        norms = {"post_attention_layernorm": "post_attention_norm", "post_feedforward_layernorm": "post_ffw_norm"}
     return f"blk.{layer}.{(NAMES | norms)[stem]}.{kind}"
 
 
@@ -206,7 +210,7 @@ def write(name, model, split=False):
         if x.ndim == 3:
             w.add_tensor(name_of(key, False), x[:, 0])
             continue
-        w.add_tensor(name_of(key, arch in GEMMA), x.astype(np.float16 if x.ndim == 2 else np.float32))
+        w.add_tensor(name_of(key, arch in GEMMA, arch == "olmo2"), x.astype(np.float16 if x.ndim == 2 else np.float32))
     if name == "llama3":
         plain = 1.0 / full["rope_theta"] ** (np.arange(0, head, 2) / head)
         scaled = model.model.rotary_emb.inv_freq.numpy()

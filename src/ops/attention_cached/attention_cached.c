@@ -95,7 +95,7 @@ static bool fuse(tg_graph *g, tg_node *n) {
         keep->in[3] != n->in[3] || tg_single_user(g, n->in[1]) != n)
         return false;
     const bool turns = rope->op == TG_OP_rope && tg_count_uses(g, qkv) == 2 &&
-                       rope->in[1]->type.dim[1] == (size_t)size;
+                       rope->in[1]->type.dim[1] == (size_t)size && !rope->attr.i[3];
     n->op = TG_OP_attention_step;
     n->n_in = 7;
     n->n_out = 2;

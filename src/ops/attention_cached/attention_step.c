@@ -50,7 +50,8 @@ static void infer(tg_graph *g, tg_node *n) {
 static void turn(const tg_args *a, const TG_REAL *x, const TG_REAL *norm, TG_REAL *y) {
     const size_t d = (size_t)a->attr.i[2];
     if (a->in[4])
-        tg_rope_turn(x, y, norm, a->in[4], d, d, (double)a->attr.f[1]);
+        tg_rope_turn(x, y, norm, a->in[4], d, d,
+                     norm ? tg_rope_scale_of(x, d, (double)a->attr.f[1]) : 1);
     else
         memcpy(y, x, d * sizeof *y);
 }

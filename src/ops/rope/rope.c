@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rope - query and key heads turned by their positions, after a norm of each head where there is
- * one.
+ * rope - query and key heads turned by their positions, after a norm of each head, or of all of a
+ * row together, where there is one.
  *
  *   in 0   qkv [B,T,(H+2K)*D] or [T,..]     in 1  table [T,R] of rope_table, R at most D
- *   in 2   q_norm [D] optional              in 3  k_norm [D] optional
+ *   in 2   q_norm [D] optional              in 3  k_norm [D] optional; [H*D] and [K*D] with i[3]
  *   out 0  qkv, may be the same memory; value heads pass through
- *   i[0] H   i[1] K   i[2] D   f[0] eps of the norms
+ *   i[0] H   i[1] K   i[2] D   i[3] 1: a norm is of all heads together   f[0] eps of the norms
  *
  *   (x[i], x[i + R/2])  <-  (x[i] cos - x[i + R/2] sin,  x[i + R/2] cos + x[i] sin)    i < R/2
  *
@@ -30,9 +30,18 @@ static void ref(const tg_args *a) {
         const TG_REAL *x = (const TG_REAL *)a->in[0] + r * s.row;
         const TG_REAL *table = (const TG_REAL *)a->in[1] + r % tokens * turned;
         TG_REAL *y = (TG_REAL *)a->out[0] + r * s.row;
-        for (size_t h = 0; h < s.n_q + s.n_kv; h++)
-            tg_rope_turn(x + h * s.size, y + h * s.size, h < s.n_q ? a->in[2] : a->in[3], table,
-                         turned, s.size, (double)a->attr.f[0]);
+        for (int k = 0; k < 2; k++) {
+            const tg_normed n = tg_normed_of(&a->attr, k);
+            for (size_t i = 0; i < n.n; i++) {
+                const size_t at = n.at + i * n.size;
+                const double scale =
+                    a->in[2 + k] ? tg_rope_scale_of(x + at, n.size, (double)a->attr.f[0]) : 1;
+                for (size_t h = 0; h < n.size; h += s.size)
+                    tg_rope_turn(x + at + h, y + at + h,
+                                 a->in[2 + k] ? (const TG_REAL *)a->in[2 + k] + h : NULL, table,
+                                 turned, s.size, scale);
+            }
+        }
         for (size_t i = tg_heads_v(&s, 0); i < s.row; i++) y[i] = x[i];
     }
 }
@@ -45,10 +54,11 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
     if (in[3]) din[3] = tg_out(din[0], 2);
 }
 
+#define HEADS(h, k, d, together) .attr = { .i = { h, k, d, together }, .f = { 1e-6f } }, .tol = 2e-6
 #define CASE(type, t, h, k, d, turned, ...)                                                        \
-    { .in = { type, TG_T2(F32, t, turned), __VA_ARGS__ },                                          \
-      .attr = { .i = { h, k, d }, .f = { 1e-6f } },                                                \
-      .tol = 2e-6 }
+    { .in = { type, TG_T2(F32, t, turned), __VA_ARGS__ }, HEADS(h, k, d, 0) }
+#define TOGETHER(type, t, h, k, d, turned, ...)                                                    \
+    { .in = { type, TG_T2(F32, t, turned), __VA_ARGS__ }, HEADS(h, k, d, 1) }
 #define ROWS(t, h, k, d)     TG_T2(F32, t, ((h) + 2 * (k)) * (d))
 #define WHOLE(b, t, h, k, d) TG_T3(F32, b, t, ((h) + 2 * (k)) * (d))
 static const tg_case cases[] = {
@@ -64,6 +74,9 @@ static const tg_case cases[] = {
     CASE(ROWS(1, 4, 2, 128), 1, 4, 2, 128, 96, TG_ABSENT),
     CASE(WHOLE(2, 7, 2, 1, 38), 7, 2, 1, 38, 2, TG_T1(F32, 38), TG_T1(F32, 38)),
     CASE(WHOLE(3, 11, 4, 2, 34), 11, 4, 2, 34, 34, TG_T1(F32, 34), TG_ABSENT),
+    TOGETHER(ROWS(5, 4, 2, 6), 5, 4, 2, 6, 6, TG_T1(F32, 24), TG_T1(F32, 12)),
+    TOGETHER(WHOLE(2, 17, 3, 1, 34), 17, 3, 1, 34, 20, TG_T1(F32, 102), TG_T1(F32, 34)),
+    TOGETHER(WHOLE(1, 3, 2, 2, 40), 3, 2, 2, 40, 40, TG_ABSENT, TG_T1(F32, 80)),
 };
 
 static const char *const wgsl[] = {

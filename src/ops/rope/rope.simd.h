@@ -6,6 +6,7 @@
 #include "ops/attention/heads.h"
 #include "ops/kernel.h"
 #include "ops/rms_norm/rms_row.h"
+#include "ops/rope/normed.h"
 
 static size_t unit_rows(const tg_args *a) {
     return tg_unit_rows(tg_type_cols(&a->in_type[0]), TG_UNIT_ELEMS);
@@ -16,9 +17,9 @@ static size_t units(const tg_args *a) {
 
 /* y may be x: both elements of a pair are read before either is written. */
 static void turn(const float *x, float *y, const float *norm, const float *table, size_t turned,
-                 size_t d, float eps) {
+                 size_t d, float rms) {
     const size_t half = turned / 2;
-    const tg_v scale = tg_vset(norm ? rms_scale(x, d, eps) : 1);
+    const tg_v scale = tg_vset(rms);
     for (size_t i = 0; i < half; i += 16) {
         const size_t n = tg_min_size(16, half - i);
         tg_v p = tg_vload_n(x + i, n), q = tg_vload_n(x + half + i, n);
@@ -38,6 +39,18 @@ static void turn(const float *x, float *y, const float *norm, const float *table
     }
 }
 
+/* Queries (0) or keys (1) of a row. Sums are there before anything is written. */
+static void turn_all(const tg_args *a, int which, const float *x, float *y, const float *table) {
+    const tg_normed s = tg_normed_of(&a->attr, which);
+    const float *norm = a->in[2 + which];
+    const size_t d = (size_t)a->attr.i[2], turned = a->in_type[1].dim[1];
+    for (size_t i = 0, at = s.at; i < s.n; i++, at += s.size) {
+        const float scale = norm ? rms_scale(x + at, s.size, a->attr.f[0]) : 1;
+        for (size_t h = 0; h < s.size; h += d)
+            turn(x + at + h, y + at + h, norm ? norm + h : NULL, table, turned, d, scale);
+    }
+}
+
 static void run(const tg_args *a, size_t begin, size_t end) {
     const tg_heads s = tg_heads_of(&a->attr);
     const size_t stop = tg_min_size(end * unit_rows(a), tg_type_rows(&a->in_type[0]));
@@ -46,9 +59,8 @@ static void run(const tg_args *a, size_t begin, size_t end) {
         const float *x = (const float *)a->in[0] + r * s.row;
         const float *table = (const float *)a->in[1] + r % tokens * turned;
         float *y = (float *)a->out[0] + r * s.row;
-        for (size_t h = 0; h < s.n_q + s.n_kv; h++)
-            turn(x + h * s.size, y + h * s.size, h < s.n_q ? a->in[2] : a->in[3], table, turned,
-                 s.size, a->attr.f[0]);
+        turn_all(a, 0, x, y, table);
+        turn_all(a, 1, x, y, table);
         if (y != x)
             memcpy(y + tg_heads_v(&s, 0), x + tg_heads_v(&s, 0), s.n_kv * s.size * sizeof *y);
     }

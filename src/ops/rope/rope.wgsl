@@ -6,10 +6,11 @@
 @group(0) @binding(5) var<storage, read_write> k_norm: array<f32>;
 @group(0) @binding(6) var<storage, read_write> y: array<f32>;
 
-fn normed(is_query: bool, scale: f32, at: u32, i: u32) -> f32 {
+// gain: where those of this head begin.
+fn normed(is_query: bool, scale: f32, at: u32, gain: u32, i: u32) -> f32 {
     let x = qkv[at + i];
-    if (is_query && is_here(2u)) { return x * scale * q_norm[i]; }
-    if (!is_query && is_here(3u)) { return x * scale * k_norm[i]; }
+    if (is_query && is_here(2u)) { return x * scale * q_norm[gain + i]; }
+    if (!is_query && is_here(3u)) { return x * scale * k_norm[gain + i]; }
     return x;
 }
 
@@ -23,9 +24,17 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     let head = group % heads;
     if (row >= in_rows(0u)) { return; }
     let at = group * d;
+    let is_query = head < u32(op.i0);
+    // A norm is of this head, or of all heads of its kind together.
+    var gain = 0u;
+    var n = d;
+    if (op.i3 != 0) {
+        gain = select(head - u32(op.i0), head, is_query) * d;
+        n = u32(select(op.i1, op.i0, is_query)) * d;
+    }
     var square = 0.0;
-    for (var i = lane; i < d; i += 64u) { square = fma(qkv[at + i], qkv[at + i], square); }
-    let scale = 1.0 / sqrt(group_sum(lane, square) / f32(d) + op.f0);
+    for (var i = at - gain + lane; i < at - gain + n; i += 64u) { square = fma(qkv[i], qkv[i], square); }
+    let scale = 1.0 / sqrt(group_sum(lane, square) / f32(n) + op.f0);
     if (head >= u32(op.i0 + op.i1)) {
         for (var i = lane; i < d; i += 64u) { y[at + i] = qkv[at + i]; }
         return;
@@ -33,11 +42,10 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     let size = op.ins[1].cols;
     let angle = row % in_rows(1u) * size;
     let half = size / 2u;
-    let is_query = head < u32(op.i0);
-    for (var i = size + lane; i < d; i += 64u) { y[at + i] = normed(is_query, scale, at, i); }
+    for (var i = size + lane; i < d; i += 64u) { y[at + i] = normed(is_query, scale, at, gain, i); }
     for (var i = lane; i < half; i += 64u) {
-        let p = normed(is_query, scale, at, i);
-        let q = normed(is_query, scale, at, half + i);
+        let p = normed(is_query, scale, at, gain, i);
+        let q = normed(is_query, scale, at, gain, half + i);
         let c = table[angle + i];
         let s = table[angle + half + i];
         // As attention_step.wgsl has it, to the bit: no compiler may fuse it another way there.

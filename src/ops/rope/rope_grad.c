@@ -6,13 +6,14 @@
  *   dz = dy turned by minus the angle:
  *     (dz[i], dz[i + R/2]) = (dy[i] cos + dy[i + R/2] sin,  dy[i + R/2] cos - dy[i] sin)
  *   without a norm  dx = dz;  with one, s = 1 / sqrt(mean(x^2) + eps), h = x * s, e = dz * norm:
- *   dx = s * (e - h * sum(e * h) / D)      dnorm = sum of dz * h over rows and heads
+ *   dx = s * (e - h * sum(e * h) / D)      dnorm = sum of dz * h over rows and heads; a norm of all
+ *   heads together (i[3]) has H*D or K*D elements in the place of D, and no heads to sum over
  *
  *   in 0  dy, qkv's gradient [B,T,(H+2K)*D] or [T,..]    in 1  table [T,R]
  *   in 2  qkv as it went into rope, absent where there are no norms
- *   in 3  q_norm [D] optional    in 4  k_norm [D] optional
+ *   in 3  q_norm optional    in 4  k_norm optional, [D]; or as rope tells
  *   out 0  dqkv, may be the same memory as dy; value heads pass through
- *   out 1  dq_norm [D]    out 2  dk_norm [D], zeros where the norm is absent; 1 and 2 accumulate
+ *   out 1  dq_norm    out 2  dk_norm, zeros where the norm is absent; 1 and 2 accumulate
  *   i, f as rope
  */
 #include "base/math.h"
@@ -27,7 +28,8 @@ static void infer(tg_graph *g, tg_node *n) {
         return;
     }
     n->out[0].type = n->in[0]->type;
-    n->out[1].type = n->out[2].type = tg_type_1d(TG_F32, (size_t)n->attr.i[2]);
+    for (int k = 0; k < 2; k++)
+        n->out[1 + k].type = tg_type_1d(TG_F32, tg_normed_of(&n->attr, k).size);
 }
 
 /* dx may be dy: both elements of a pair are read before either is written. */
@@ -63,28 +65,31 @@ static void ref(const tg_args *a) {
     const tg_heads s = tg_heads_of(&a->attr);
     const size_t tokens = a->in_type[1].dim[0], turned = a->in_type[1].dim[1];
     for (int k = 1; k <= 2; k++)
-        for (size_t i = 0; i < s.size && !(a->acc >> k & 1); i++) ((TG_REAL *)a->out[k])[i] = 0;
+        for (size_t i = 0; i < a->out_type[k].dim[0] && !(a->acc >> k & 1); i++)
+            ((TG_REAL *)a->out[k])[i] = 0;
     for (size_t r = 0; r < tg_type_rows(&a->in_type[0]); r++) {
         const TG_REAL *dy = (const TG_REAL *)a->in[0] + r * s.row;
         const TG_REAL *table = (const TG_REAL *)a->in[1] + r % tokens * turned;
         TG_REAL *dx = (TG_REAL *)a->out[0] + r * s.row;
-        for (size_t h = 0; h < s.n_q + s.n_kv; h++) {
-            const size_t at = h * s.size;
-            const int k = h < s.n_q ? 0 : 1;
-            turn_back(dy + at, dx + at, table, turned, s.size);
-            if (a->in[3 + k])
+        for (size_t h = 0; h < s.n_q + s.n_kv; h++)
+            turn_back(dy + h * s.size, dx + h * s.size, table, turned, s.size);
+        for (int k = 0; k < 2; k++) {
+            const tg_normed p = tg_normed_of(&a->attr, k);
+            for (size_t i = 0, at = p.at; a->in[3 + k] && i < p.n; i++, at += p.size)
                 norm_back((const TG_REAL *)a->in[2] + r * s.row + at, dx + at, a->in[3 + k],
-                          a->out[1 + k], s.size, (double)a->attr.f[0]);
+                          a->out[1 + k], p.size, (double)a->attr.f[0]);
         }
         for (size_t i = tg_heads_v(&s, 0); i < s.row; i++) dx[i] = dy[i];
     }
 }
 
 #define CASE(type, qkv, t, h, k, d, turned, q_norm, k_norm, add)                                   \
-    { .in = { type, TG_T2(F32, t, turned), qkv, q_norm, k_norm },                                  \
-      .attr = { .i = { h, k, d }, .f = { 1e-6f } },                                                \
-      .tol = 1e-5,                                                                                 \
-      .acc = (add) }
+    { .in = { type, TG_T2(F32, t, turned), qkv, q_norm, k_norm }, HEADS(h, k, d, 0, add) }
+#define TOGETHER(b, t, h, k, d, turned, q_norm, k_norm, add)                                       \
+    { .in = { WHOLE(b, t, h, k, d), TG_T2(F32, t, turned), WHOLE(b, t, h, k, d), q_norm, k_norm }, \
+      HEADS(h, k, d, 1, add) }
+#define HEADS(h, k, d, together, add)                                                              \
+    .attr = { .i = { h, k, d, together }, .f = { 1e-6f } }, .tol = 1e-5, .acc = (add)
 #define NORM(d)              TG_T1(F32, d)
 #define ROWS(t, h, k, d)     TG_T2(F32, t, ((h) + 2 * (k)) * (d))
 #define WHOLE(b, t, h, k, d) TG_T3(F32, b, t, ((h) + 2 * (k)) * (d))
@@ -101,6 +106,9 @@ static const tg_case cases[] = {
     CASE(WHOLE(2, 5, 2, 1, 34), WHOLE(2, 5, 2, 1, 34), 5, 2, 1, 34, 10, NORM(34), NORM(34), 6),
     CASE(WHOLE(1, 67, 4, 1, 128), WHOLE(1, 67, 4, 1, 128), 67, 4, 1, 128, 128, NORM(128), NORM(128),
          0),
+    TOGETHER(2, 5, 4, 2, 6, 6, NORM(24), NORM(12), 0),
+    TOGETHER(1, 67, 3, 1, 34, 20, NORM(102), NORM(34), 6),
+    TOGETHER(2, 31, 2, 2, 40, 40, TG_ABSENT, NORM(80), 4),
 };
 
 static const char *const wgsl[] = {
@@ -112,13 +120,15 @@ static size_t head_groups(const tg_args *a) {
 static size_t row_parts(const tg_args *a) {
     return tg_shader_parts(tg_type_rows(&a->in_type[0]), TG_SHADER_ROWS);
 }
-static size_t across(const tg_args *a) {
-    return tg_shader_parts(2 * (size_t)a->attr.i[2], TG_SHADER_COLS);
+/* Of both norms. */
+static size_t norm_elems(const tg_args *a) {
+    return tg_normed_of(&a->attr, 0).size + tg_normed_of(&a->attr, 1).size;
 }
+static size_t across(const tg_args *a) { return tg_shader_parts(norm_elems(a), TG_SHADER_COLS); }
 static size_t part_groups(const tg_args *a) { return row_parts(a) * across(a); }
 static size_t scratch_bytes(const tg_args *a) {
     const tg_heads s = tg_heads_of(&a->attr);
-    return (tg_type_rows(&a->in_type[0]) * (s.n_q + s.n_kv) + row_parts(a) * 2 * s.size) *
+    return (tg_type_rows(&a->in_type[0]) * (s.n_q + s.n_kv) + row_parts(a) * norm_elems(a)) *
            sizeof(float);
 }
 

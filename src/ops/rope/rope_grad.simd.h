@@ -11,15 +11,21 @@
 #include "ops/attention/heads.h"
 #include "ops/column_parts.h"
 #include "ops/rms_norm/rms_row.h"
+#include "ops/rope/normed.h"
 
-static column_parts parts_of(const tg_args *a) {
-    return column_parts_of(tg_type_rows(&a->in_type[0]), (size_t)a->attr.i[2], 2);
+/* Of keys there may be fewer columns than of queries: two tables. */
+static column_parts parts_of(const tg_args *a, int which) {
+    return column_parts_of(tg_type_rows(&a->in_type[0]), tg_normed_of(&a->attr, which).size, 1);
 }
 static size_t scratch_bytes(const tg_args *a) {
-    const column_parts p = parts_of(a);
-    return column_parts_bytes(&p);
+    const column_parts q = parts_of(a, 0), k = parts_of(a, 1);
+    return column_parts_bytes(&q) + column_parts_bytes(&k);
 }
-static size_t chunk_units(const tg_args *a) { return parts_of(a).chunks; }
+static float *scratch_of(const tg_args *a, int which) {
+    const column_parts q = parts_of(a, 0);
+    return (float *)a->scratch + (which ? column_parts_bytes(&q) / sizeof(float) : 0);
+}
+static size_t chunk_units(const tg_args *a) { return parts_of(a, 0).chunks; }
 
 /* dx may be dy: both elements of a pair are read before either is written. */
 static void turn_back(const float *dy, float *dx, const float *table, size_t turned, size_t d) {
@@ -60,36 +66,39 @@ static void run_row(const tg_args *a, const tg_heads *s, size_t row, float *cons
     const float *dy = (const float *)a->in[0] + row * s->row, *x = a->in[2];
     const float *table = (const float *)a->in[1] + row % tokens * turned;
     float *dx = (float *)a->out[0] + row * s->row;
-    for (size_t h = 0; h < s->n_q + s->n_kv; h++) {
-        const size_t at = h * s->size;
-        const int k = h < s->n_q ? 0 : 1;
-        turn_back(dy + at, dx + at, table, turned, s->size);
-        if (a->in[3 + k])
-            norm_back(x + row * s->row + at, dx + at, a->in[3 + k], part[k], s->size, a->attr.f[0]);
+    for (size_t h = 0; h < s->n_q + s->n_kv; h++)
+        turn_back(dy + h * s->size, dx + h * s->size, table, turned, s->size);
+    for (int k = 0; k < 2; k++) {
+        const tg_normed p = tg_normed_of(&a->attr, k);
+        for (size_t i = 0, at = p.at; a->in[3 + k] && i < p.n; i++, at += p.size)
+            norm_back(x + row * s->row + at, dx + at, a->in[3 + k], part[k], p.size, a->attr.f[0]);
     }
     if (dx != dy) memcpy(dx + v, dy + v, s->n_kv * s->size * sizeof *dx);
 }
 
 static void run_chunks(const tg_args *a, size_t begin, size_t end) {
     const tg_heads s = tg_heads_of(&a->attr);
-    const column_parts p = parts_of(a);
+    const column_parts p[2] = { parts_of(a, 0), parts_of(a, 1) };
     for (size_t k = begin; k < end; k++) {
-        float *const first = column_part(&p, a->scratch, k);
-        float *const part[2] = { first, first + p.stride };
-        memset(first, 0, 2 * p.stride * sizeof *first);
+        float *part[2];
+        for (int i = 0; i < 2; i++) {
+            part[i] = column_part(&p[i], scratch_of(a, i), k);
+            memset(part[i], 0, p[i].stride * sizeof *part[i]);
+        }
         const size_t stop = tg_min_size((k + 1) * CHUNK_ROWS, tg_type_rows(&a->in_type[0]));
         for (size_t row = k * CHUNK_ROWS; row < stop; row++) run_row(a, &s, row, part);
     }
 }
 
 static size_t column_units(const tg_args *a) {
-    const column_parts p = parts_of(a);
-    return column_parts_units(&p);
+    const column_parts q = parts_of(a, 0);
+    return column_parts_units(&q);
 }
 static void run_columns(const tg_args *a, size_t begin, size_t end) {
-    const column_parts p = parts_of(a);
-    column_parts_add(&p, a->scratch, 0, a->out[1], a->acc & 2, begin, end);
-    column_parts_add(&p, a->scratch, 1, a->out[2], a->acc & 4, begin, end);
+    for (int k = 0; k < 2; k++) {
+        const column_parts p = parts_of(a, k);
+        column_parts_add(&p, scratch_of(a, k), 0, a->out[1 + k], a->acc & 2 << k, begin, end);
+    }
 }
 
 static const tg_variant variants[] = {

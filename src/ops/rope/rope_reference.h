@@ -7,22 +7,24 @@
 
 #include "base/math.h"
 #include "ir/op.h"
+#include "ops/rope/normed.h"
 
 /* Of a table: see rope_table.c. */
 static inline double tg_rope_scale(const tg_attr *attr) {
     return attr->f[0] > 0 ? (double)attr->f[0] : 1;
 }
 
-/* y [d] of x [d], after an RMS norm by norm [d] unless that is NULL; the first `turned` elements by
+/* What an RMS norm multiplies x [n] with, besides its gains. */
+static inline double tg_rope_scale_of(const TG_REAL *x, size_t n, double eps) {
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
+    return 1 / tg_sqrt(sum / (double)n + eps);
+}
+
+/* y [d] of x [d], times scale and norm [d] unless that is NULL; the first `turned` elements by
  * table [turned]: see rope.c. */
 static inline void tg_rope_turn(const TG_REAL *x, TG_REAL *y, const TG_REAL *norm,
-                                const TG_REAL *table, size_t turned, size_t d, double eps) {
-    double scale = 1;
-    if (norm) {
-        double sum = 0;
-        for (size_t i = 0; i < d; i++) sum += (double)x[i] * (double)x[i];
-        scale = 1 / tg_sqrt(sum / (double)d + eps);
-    }
+                                const TG_REAL *table, size_t turned, size_t d, double scale) {
     for (size_t i = turned; i < d; i++)
         y[i] = (TG_REAL)((double)x[i] * scale * (norm ? (double)norm[i] : 1));
     for (size_t i = 0; i < turned / 2; i++) {

@@ -6,9 +6,10 @@
 #define TG_OPS_ROPE_RULES_H
 
 #include "ops/attention/heads_rules.h"
+#include "ops/rope/normed.h"
 
 /* Input `rows` is rows of heads [B,T,(H+2K)*D] or [T,..], input `table` [T,R], R even and at most
- * D, and from input `norms` on there are two optional norms [D]. */
+ * D, and from input `norms` on there are two optional norms, of the heads that normed.h tells. */
 static inline bool rope_want(tg_graph *g, const tg_node *n, int rows, int table, int norms) {
     const int n_dims = n->in[rows]->type.n_dims == 3 ? 3 : 2;
     if (!tg_heads_want_qkv(g, n, rows, n_dims)) return false;
@@ -20,8 +21,8 @@ static inline bool rope_want(tg_graph *g, const tg_node *n, int rows, int table,
         return false;
     }
     return tg_want_type(g, n, table, tg_type_2d(TG_F32, tokens, turned)) &&
-           tg_want_type(g, n, norms, tg_type_1d(TG_F32, d)) &&
-           tg_want_type(g, n, norms + 1, tg_type_1d(TG_F32, d));
+           tg_want_type(g, n, norms, tg_type_1d(TG_F32, tg_normed_of(&n->attr, 0).size)) &&
+           tg_want_type(g, n, norms + 1, tg_type_1d(TG_F32, tg_normed_of(&n->attr, 1).size));
 }
 
 #endif
