@@ -159,7 +159,7 @@ describe('the GPU in the page', { timeout: 3_400_000 }, () => {
     await p.finished(COMPILED_MS);
     expect(await p.step()).toBe(8);
     writeFileSync(file, await download());
-    expect(await p.page.getByText(/GPU; /).count()).toBeGreaterThan(0);
+    expect(await p.page.getByText(/Ready on the GPU/).count()).toBeGreaterThan(0);
 
     await p.view('Write');
     await p.write('The fox ');
@@ -195,6 +195,6 @@ describe('the GPU in the page', { timeout: 3_400_000 }, () => {
     await p.finished(COMPILED_MS);
     expect(await p.step()).toBe(STEPS);
     expectSame(lossesOf(await download()), want, STEPS);
-    expect(await p.page.getByText(/GPU; /).count()).toBe(0);
+    expect(await p.page.getByText(/Ready on the GPU/).count()).toBe(0);
   });
 });

@@ -41,7 +41,7 @@ describe('a browser without SIMD', () => {
   it('trains on the scalar build, and the page says what that costs', async () => {
     await open(await serve(), [NO_SIMD]);
     await train(40);
-    await p.page.getByText(/threads?, no SIMD/).waitFor({ state: 'attached' });
+    await p.page.getByText(/threads?, slowly/).waitFor({ state: 'attached' });
     await p.finished();
     await p.view('Machine');
     await p.page.getByText(/does not know WebAssembly SIMD/).waitFor();

@@ -43,7 +43,7 @@ export class Playground {
   /** The engine has started: the shell says what it runs on, on phones out of sight. */
   async ready(): Promise<void> {
     await this.page
-      .getByText(/(One thread|\d+ threads), (no SIMD|simd|relaxed)/i)
+      .getByText(/Ready(?: on the GPU)?, (one thread|\d+ threads)/)
       .waitFor({ state: 'attached' });
   }
 
@@ -90,7 +90,7 @@ export class Playground {
 
   /** The line that tells size and encoding of the text, once it has been read. */
   size(): Locator {
-    return this.page.getByText(/^[\d.,]+ (bytes|kB|MB), (ASCII|UTF-8)$/i).first();
+    return this.page.locator('.text-facts').getByText(/^[\d.,]+ (bytes|kB|MB)$/i).first();
   }
 
   async start(): Promise<void> {

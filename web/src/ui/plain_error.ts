@@ -19,6 +19,9 @@ const SENTENCES: Partial<Record<ErrorCode, string>> = {
   INTERNAL: 'tinygpt has found a fault in itself. Please report it.',
 };
 
+/** What the core says about these is a size of a block, or where a trap was: no help to a person. */
+const ALONE: readonly string[] = ['MEMORY', 'TRAP'];
+
 /** By name, so that errors which crossed a worker's border count, too. */
 function codeOf(e: Error): string {
   return 'code' in e && typeof e.code === 'string' ? e.code : '';
@@ -29,7 +32,7 @@ export function plainError(e: unknown): string {
   const code = codeOf(e);
   const lead = Object.entries(SENTENCES).find(([name]) => name === code)?.[1];
   const message = sentence(e.message);
-  if (lead) return message ? `${lead} (${message.replace(/\.$/, '')})` : lead;
+  if (lead) return message && !ALONE.includes(code) ? `${lead} (${message.replace(/\.$/, '')})` : lead;
   switch (e.name) {
     case 'NotReadableError':
     case 'NotFoundError':
@@ -41,7 +44,7 @@ export function plainError(e: unknown): string {
     case 'QuotaError':
       return 'The browser has no room left for this.';
     case 'RangeError':
-      return `There is not enough memory for this. (${message.replace(/\.$/, '')})`;
+      return 'There is not enough memory for this.';
     default:
       return message || e.name;
   }

@@ -56,8 +56,8 @@ const RUN: Layout = {
   kind: 'run',
   title: 'The whole run',
   about:
-    'Weights, optimizer, settings and curve, without the text. Opened here, or by tinygpt ' +
-    'train --resume, it goes on exactly where it is.',
+    'All that it has learnt and how far it is, without the text. Opened here, or by the program ' +
+    '(tinygpt train --resume), it goes on exactly there.',
   extension: 'tinygpt',
 };
 
@@ -78,14 +78,14 @@ const LAST: Layout = {
 const WEIGHTS: Layout = {
   kind: 'v3',
   title: 'The model',
-  about: 'The weights alone, checksummed: a third of the run.',
+  about: 'What it has learnt alone: a third of the run’s size.',
   extension: 'tinygpt',
 };
 
 const GGUF: Layout = {
   kind: 'gguf',
   title: 'GGUF',
-  about: 'For llama.cpp and what is built on it: the weights as floats, with its vocabulary.',
+  about: 'For llama.cpp, and programs that are built on it.',
   extension: 'gguf',
 };
 
@@ -94,7 +94,7 @@ const AS_GPT2: readonly Layout[] = [
   {
     kind: 'safetensors',
     title: 'safetensors',
-    about: 'For Python: named and laid out as transformers’ GPT-2 expects.',
+    about: 'For Python: as a GPT-2 of the library transformers.',
     extension: 'safetensors',
   },
 ];
@@ -103,13 +103,13 @@ const ORIGINAL: readonly Layout[] = [
   {
     kind: 'v2-f32',
     title: '.tinygpt v2',
-    about: 'The original TinyGPT’s training layout.',
+    about: 'As the original TinyGPT keeps what it trains.',
     extension: 'tinygpt',
   },
   {
     kind: 'v2-f16',
     title: '.tinygpt v2, half precision',
-    about: 'Its gallery’s layout: half the size, a little less exact.',
+    about: 'As in its gallery: half the size, a little less exact.',
     extension: 'tinygpt',
   },
   {
@@ -207,10 +207,9 @@ function Upload() {
         onDrop={() => setOver(false)}
       >
         <p class="muted small">
-          A .tinygpt file of any version, from here, from the command line or from the original
-          TinyGPT; .safetensors; or a small .gguf, for Write. Drop it anywhere on this page. Models
-          of other makers, as GGUF or as a zipped folder, can be trained where their weights are
-          floats.
+          A model that was made with tinygpt or the original TinyGPT (.tinygpt, .safetensors), or a
+          small one of another maker (.gguf, or a zipped folder). Drop it anywhere on this page.
+          Those of other makers can be trained, too, unless they were made smaller (4 or 8 bits).
         </p>
         <FileButton label="Open a file" single primary={!opened && busy === ''} onFiles={take} />
       </div>

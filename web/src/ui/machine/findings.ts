@@ -24,6 +24,13 @@ export interface FindingGroup {
   findings: Finding[];
 }
 
+/** Builds of the engine by what they use of the processor. */
+const ENGINES: Readonly<Record<string, string>> = {
+  scalar: 'the plain one',
+  simd: 'a fast one',
+  relaxed: 'the fastest',
+};
+
 function computing(info: EngineInfo, page: PageFacts): Finding[] {
   const [kind, mt] = info.build.split('-');
   const threaded = mt === 'mt';
@@ -31,13 +38,12 @@ function computing(info: EngineInfo, page: PageFacts): Finding[] {
   return [
     {
       id: 'build',
-      name: 'Build in use',
+      name: 'The engine',
       state: 'plain',
-      value: info.build,
-      advice:
-        info.notes.length > 0
-          ? info.notes.join(' ')
-          : 'It is the best one there is for this browser.',
+      value: ENGINES[kind ?? ''] ?? info.build,
+      advice: `${
+        info.notes.length > 0 ? info.notes.join(' ') : 'It is the best there is for this browser.'
+      } Its name is ${info.build}.`,
     },
     threaded
       ? {
@@ -61,14 +67,14 @@ function computing(info: EngineInfo, page: PageFacts): Finding[] {
               ? 'This machine has one processor.'
               : page.isolated
                 ? info.notes.length > 0
-                  ? 'Why not is said beside the build in use.'
+                  ? 'Why not is said beside the engine.'
                   : 'This browser has no threads. A current version of any browser has them.'
                 : 'The page is not isolated, see below. With threads training is faster.',
         },
     kind === 'scalar'
       ? {
           id: 'simd',
-          name: 'SIMD',
+          name: 'Several numbers at once (SIMD)',
           state: 'less',
           value: 'no',
           advice:
@@ -77,22 +83,22 @@ function computing(info: EngineInfo, page: PageFacts): Finding[] {
         }
       : {
           id: 'simd',
-          name: 'SIMD',
+          name: 'Several numbers at once (SIMD)',
           state: 'good',
           value: 'yes',
-          advice: 'Four numbers at a time.',
+          advice: 'Four numbers in one instruction.',
         },
     kind === 'relaxed'
       ? {
           id: 'relaxed',
-          name: 'Relaxed SIMD',
+          name: 'Multiply and add (relaxed SIMD)',
           state: 'good',
           value: 'yes',
-          advice: 'Multiply and add in one instruction.',
+          advice: 'Both in one instruction.',
         }
       : {
           id: 'relaxed',
-          name: 'Relaxed SIMD',
+          name: 'Multiply and add (relaxed SIMD)',
           state: 'less',
           value: 'no',
           advice:
@@ -114,10 +120,10 @@ function computing(info: EngineInfo, page: PageFacts): Finding[] {
 
 function gpuFinding(info: EngineInfo | null, page: PageFacts): Finding {
   const { gpu } = page;
-  const base: Finding = { id: 'gpu', name: 'WebGPU', state: 'plain', value: gpu.name, advice: '' };
+  const base: Finding = { id: 'gpu', name: 'Graphics card (WebGPU)', state: 'plain', value: gpu.name, advice: '' };
   if (info?.gpu) return { ...base, value: info.gpu.adapter, advice: gpuWords(info.gpu) };
   if (gpu.state === 'none') {
-    return { ...base, value: 'no adapter', advice: 'The CPU computes.' };
+    return { ...base, value: 'none', advice: 'The CPU computes.' };
   }
   if (gpu.state === 'software') return { ...base, advice: `${gpu.note} The CPU computes.` };
   return { ...base, state: 'less', advice: 'Not in use. Run has the switch.' };
@@ -146,7 +152,7 @@ function isolation(page: PageFacts): Finding {
       name: 'Isolated page',
       state: 'good',
       value: 'yes',
-      advice: 'Threads may share memory.',
+      advice: 'So its threads may share memory.',
     };
   }
   const base: Finding = {
@@ -169,7 +175,7 @@ function isolation(page: PageFacts): Finding {
       ...base,
       action: 'reload',
       advice:
-        "The page's service worker can add what the server " + 'leaves out. It takes one reload.',
+        'The page can add by itself what its server leaves out. It takes one reload.',
     };
   }
   return {

@@ -86,9 +86,9 @@ function Measure({ engine }: { engine: Engine }) {
     <Card title="How fast it is" aside="A second or two of full load.">
       <dl class="stats">
         <Stat
-          name="Multiply-add ceiling"
+          name="Multiplying, at most"
           value={peak === null ? '–' : `${peak.toFixed(1)} GFLOP/s`}
-          note="all threads, numbers in registers"
+          note="all threads, without reading memory"
         />
         <Stat
           name="Reading memory"
@@ -120,7 +120,7 @@ function Measure({ engine }: { engine: Engine }) {
             {peak === null ? 'Measure' : 'Measure again'}
           </Button>
         )}
-        <span class="quiet">Training shares the machine: pause it for a true number.</span>
+        <span class="quiet">A run in progress shares the machine: pause it for a true number.</span>
       </div>
       {job.error !== null && <Notice kind="error">{plainError(job.error)}</Notice>}
     </Card>
@@ -164,8 +164,8 @@ function SelfCheck({ engine }: { engine: Engine }) {
       title="Does it compute right?"
       aside={
         engine.info.gpu
-          ? 'Every shader on this GPU against its plain reference.'
-          : 'Every kernel of this build against its plain reference.'
+          ? 'What the engine computes on this GPU, against slow and simple code.'
+          : 'What the engine computes here, against slow and simple code.'
       }
     >
       <div class="row">
@@ -175,7 +175,7 @@ function SelfCheck({ engine }: { engine: Engine }) {
           </Button>
         ) : (
           <Button icon="shield" onClick={run}>
-            {result ? 'Check again' : engine.info.gpu ? 'Check the shaders' : 'Check the kernels'}
+            {result ? 'Check again' : 'Check it'}
           </Button>
         )}
         <span class="quiet number" role="status">
@@ -186,7 +186,7 @@ function SelfCheck({ engine }: { engine: Engine }) {
       {result && (
         <Notice kind={result.failed === 0 ? 'good' : 'error'}>
           {result.failed === 0
-            ? `All ${result.passed} cases of ${ops.size} kernels agree with their references.`
+            ? `All ${result.passed} cases of ${ops.size} operations agree.`
             : `${result.failed} of ${result.passed + result.failed} cases differ from their ` +
               'reference by more than they may. Do not trust numbers from this browser on this machine, and ' +
               'please report it.'}
@@ -197,7 +197,7 @@ function SelfCheck({ engine }: { engine: Engine }) {
           <table class="table">
             <thead>
               <tr>
-                <th>Kernel</th>
+                <th>Operation</th>
                 <th>Case</th>
                 <th class="right">Error</th>
                 <th class="right">Allowed</th>

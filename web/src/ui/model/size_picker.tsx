@@ -40,7 +40,7 @@ export function SizePicker({ few }: { few?: boolean }) {
               {few
                 ? roughCount(paramCount(s))
                 : `${roughCount(paramCount(s))} parameters, ${s.layers} layers of ${s.width}, ` +
-                  `sees ${s.ctx} characters`}
+                  `looks ${s.ctx} characters back`}
             </span>
           </span>
         </label>

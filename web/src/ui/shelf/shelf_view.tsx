@@ -118,7 +118,7 @@ function Item({ run }: { run: ShelfRun }) {
         </dl>
       </div>
       <p class="quiet">
-        Learnt from {meta.text.name}, {bytes(meta.text.bytes)}
+        Learnt from “{meta.text.name}”, {bytes(meta.text.bytes)}
         {run.text === 0 && meta.text.stories === undefined && ' (not kept here)'}. Saved{' '}
         {new Date(meta.savedAt).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'short' })}.
       </p>

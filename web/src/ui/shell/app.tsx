@@ -45,7 +45,7 @@ export function App() {
         <Title view={shown} />
         <Body key={shown.id} view={shown.id} />
       </main>
-      <RunBar hidden={shown.id === 'live' || shown.id === 'start'} />
+      <RunBar hidden={shown.id === 'live' || shown.id === 'start'} looking={shown.id === 'live'} />
       <Tour />
     </div>
   );
@@ -197,7 +197,7 @@ function EngineChip() {
   }
   const info = engine.info;
   const words = info
-    ? `${info.gpu ? 'GPU; ' : ''}${threads(info.threads)}, ${simd(info.build)}`
+    ? `Ready${info.gpu ? ' on the GPU' : ''}, ${threads(info.threads)}${slowness(info.build)}`
     : 'Getting ready';
   return (
     <p class="engine-chip" title={info?.banner}>
@@ -208,12 +208,12 @@ function EngineChip() {
 }
 
 function threads(n: number): string {
-  return n === 1 ? 'One thread' : `${n} threads`;
+  return n === 1 ? 'one thread' : `${n} threads`;
 }
 
-function simd(build: string): string {
-  if (build.startsWith('scalar')) return 'no SIMD';
-  return build.startsWith('relaxed') ? 'relaxed SIMD' : 'SIMD';
+/** Machine says why. */
+function slowness(build: string): string {
+  return build.startsWith('scalar') ? ', slowly' : '';
 }
 
 const THEME_WORDS = { system: 'as the system', light: 'light', dark: 'dark' } as const;

@@ -1,38 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
-/** run_bar.tsx - the run in one line, at the bottom of the views that are not about it. */
+/** run_bar.tsx - the run in one line, on the views that are not about it: in the side bar where there
+ *  is one, else at the bottom. One that has ended is told of until it was looked at, or closed. */
+import { useEffect, useState } from 'preact/hooks';
 import { Button, IconButton } from '../parts/button';
 import { Bar } from '../parts/stat';
 import { count, loss } from '../format';
+import type { Phase, RunState } from '../run/controller';
 import { controller, useRun } from '../state/run';
 import { openView } from '../state/route';
 
-export function RunBar({ hidden }: { hidden: boolean }) {
+const WORDS: Record<Phase, string> = {
+  idle: '',
+  preparing: '',
+  running: 'Learning',
+  paused: 'Paused',
+  done: 'Done',
+  failed: 'Stopped by a fault',
+};
+
+function endOf({ id, phase, step }: RunState): string {
+  return phase === 'done' || phase === 'failed' ? `${id} ${phase} ${step}` : '';
+}
+
+export function RunBar({ hidden, looking }: { hidden: boolean; looking: boolean }) {
   const s = useRun();
-  if (hidden || s.phase === 'idle' || s.phase === 'preparing') return null;
-  const running = s.phase === 'running';
-  const state = running
-    ? 'Learning'
-    : s.phase === 'paused'
-      ? 'Paused'
-      : s.phase === 'done'
-        ? 'Done'
-        : 'Stopped by a fault';
+  const end = endOf(s);
+  const [known, setKnown] = useState('');
+  useEffect(() => {
+    if (looking && end !== '') setKnown(end);
+  }, [looking, end]);
+  if (hidden || WORDS[s.phase] === '' || (end !== '' && end === known)) return null;
   return (
     <section class="run-bar" aria-label="Run in progress">
       <div class="run-bar-words">
         <p>
-          {state}, step {count(s.step)} of {count(s.total)}
-          {Number.isFinite(s.loss) && `, loss ${loss(s.loss)}`}
+          {WORDS[s.phase]}, step {count(s.step)} of {count(s.total)}
         </p>
+        {Number.isFinite(s.loss) && <p class="quiet">Loss {loss(s.loss)}</p>}
         <Bar label="Share of the steps that are done" share={s.total > 0 ? s.step / s.total : 0} />
       </div>
-      {running && <IconButton icon="pause" label="Pause" onClick={() => void controller.pause()} />}
+      {s.phase === 'running' && (
+        <IconButton icon="pause" label="Pause" onClick={() => void controller.pause()} />
+      )}
       {s.phase === 'paused' && (
         <IconButton icon="play" label="Go on" onClick={() => void controller.unpause()} />
       )}
       <Button kind="plain" onClick={() => openView('live')}>
         Watch
       </Button>
+      {end !== '' && <IconButton icon="close" label="Close" onClick={() => setKnown(end)} />}
     </section>
   );
 }

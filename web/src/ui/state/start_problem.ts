@@ -3,6 +3,7 @@
 import { engineState } from '../engine';
 import { bytes } from '../format';
 import { useStore } from '../store';
+import { findingWords } from '../text/finding_words';
 import { forecast } from './forecast';
 import { wantedText } from './route';
 import { textState } from './text';
@@ -18,7 +19,7 @@ export function useStartProblem(): string {
   if (text.status === 'loading' || engine === 'opening') return GETTING_READY;
   if (!text.blob) return 'A text is needed.';
   const error = text.findings?.find((f) => f.level === 'error');
-  if (error) return error.text;
+  if (error) return findingWords(error);
   if (needs && needs.memoryAvailableBytes > 0 && needs.memoryBytes > needs.memoryAvailableBytes) {
     return (
       `This model needs ${bytes(needs.memoryBytes)} of memory, and there are ` +

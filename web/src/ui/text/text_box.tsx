@@ -59,7 +59,7 @@ export function TextBox({ rows }: { rows: number }) {
     <div class="text-box">
       <label class="text-facts" for={id}>
         <strong>{editing ? 'Your own text' : textName(t.origin)}</strong>
-        <span>{facts(t.status, t.blob?.size ?? 0, t.encoding)}</span>
+        <span>{facts(t.status, t.blob?.size ?? 0)}</span>
       </label>
       <textarea
         id={id}
@@ -105,10 +105,9 @@ export function TextBox({ rows }: { rows: number }) {
   );
 }
 
-function facts(status: string, size: number, encoding: string | null): string {
+function facts(status: string, size: number): string {
   if (status === 'loading') return 'One moment';
-  if (size === 0) return 'Empty';
-  return encoding === null ? bytes(size) : `${bytes(size)}, ${encoding}`;
+  return size === 0 ? 'Empty' : bytes(size);
 }
 
 /** A button that opens the system's file dialog. */

@@ -22,6 +22,7 @@ import {
   textLicence,
 } from '../state/text';
 import { useStore } from '../store';
+import { findingWords } from './finding_words';
 import { TextBox } from './text_box';
 import { WantedText } from './wanted_text';
 
@@ -67,7 +68,7 @@ function Findings() {
         {t.findings === null && t.status === 'ready' && <p class="quiet">Reading it…</p>}
         {t.findings?.map((f) => (
           <Notice key={f.code} kind={f.level === 'remark' ? 'info' : f.level}>
-            <p>{sentence(f.text)}</p>
+            <p>{findingWords(f)}</p>
           </Notice>
         ))}
         {t.findings?.length === 0 && (
@@ -80,7 +81,8 @@ function Findings() {
       <div>
         <h3>Fingerprint</h3>
         <p class="field-help">
-          The SHA-256 of the text stands in the link to this run, the text itself never does.
+          64 signs that no other text has (its SHA-256). They stand in the link to this run; the text
+          itself never does.
         </p>
         {t.sha256 !== '' && (
           <p class="text-hash">
@@ -91,16 +93,11 @@ function Findings() {
         )}
         {t.sha256 === '' && t.hashing && <Wait words="Reading all of it" onCancel={stopReading} />}
         {t.sha256 === '' && !t.hashing && t.blob && t.findings !== null && (
-          <Button onClick={() => void fingerprint()}>Find it out (reads {bytes(size)})</Button>
+          <Button onClick={() => void fingerprint()}>Find it out (reads all {bytes(size)})</Button>
         )}
       </div>
     </Card>
   );
-}
-
-function sentence(text: string): string {
-  const first = text.charAt(0).toUpperCase() + text.slice(1);
-  return /[.!?]$/.test(first) ? first : `${first}.`;
 }
 
 function Stories() {
