@@ -2,6 +2,7 @@
 /** first.e2e.ts - the first screen: it moves before anybody has done anything, and goes on from there. */
 import { expect, it } from 'vitest';
 import type { Visit } from './browser';
+import { findings } from './looking';
 import type { Playground } from './page';
 import type { Site } from './servers';
 import { onOneStage } from './stage';
@@ -92,6 +93,26 @@ it('a text comes by the title of its article, with its licence', async () => {
   expect(asked).toEqual(['fox']);
   // The one request to another host, which a click asked for.
   expect(v.errors.splice(0).filter((e) => !e.includes('https://en.wikipedia.org/'))).toEqual([]);
+});
+
+it('a word is explained by a tap, and all words and keys stand behind "?"', async () => {
+  await p.view('Model');
+  await p.page.getByRole('button', { name: 'Parameters', exact: true, includeHidden: true }).first().click();
+  const meaning = p.page.locator('.term-meaning');
+  await meaning.getByText(/One learnt number of the model/).waitFor();
+  await p.page.keyboard.press('Escape');
+  await meaning.waitFor({ state: 'hidden' });
+  await p.page.keyboard.press('?');
+  const list = p.page.getByRole('dialog', { name: 'Keys and words' });
+  await list.getByText('Pause the run, or let it go on').waitFor();
+  await list.getByRole('searchbox').fill('softmax');
+  await list.getByText(/makes scores into probabilities/).waitFor();
+  expect(await list.locator('.glossary > div').count()).toBeLessThan(8);
+  expect(await findings(p.page)).toEqual([]);
+  await list.getByRole('button', { name: 'Close' }).click();
+  await list.waitFor({ state: 'detached' });
+  await p.page.keyboard.press('2');
+  await p.page.getByRole('heading', { level: 1, name: /^Write$/ }).waitFor();
 });
 
 it('a tour leads through five views, and ends', async () => {

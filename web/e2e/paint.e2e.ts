@@ -16,8 +16,9 @@ onOneStage((stage) => ({ site, p } = stage), {
 it('has painted within a second and can be used within two, its scripts by brotli', async () => {
   let painted = Infinity;
   let usable = Infinity;
-  // The best of some loads: what else the machine does only makes them later.
-  for (let i = 0; i < 10 && (painted > 1000 || usable > 2000); i++) {
+  // The best of some loads: what else the machine does only makes them later. They end once the
+  // figures are those of a machine with nothing else to do.
+  for (let i = 0; i < 10 && (painted > 200 || usable > 1000); i++) {
     await p.open(site.url);
     const seen = await p.page.evaluate(() => {
       const [paint] = performance.getEntriesByName('first-contentful-paint');
@@ -32,6 +33,7 @@ it('has painted within a second and can be used within two, its scripts by brotl
     usable = Math.min(usable, seen.now);
     expect(new Set(seen.codings)).toEqual(new Set(['br']));
   }
+  console.log(`first paint ${painted.toFixed(0)} ms, usable ${usable.toFixed(0)} ms`);
   expect(painted).toBeLessThan(1000);
   expect(usable).toBeLessThan(2000);
 });

@@ -58,6 +58,41 @@ describe('training', () => {
     expect(await p.loss()).toBe(loss);
   });
 
+  it('learns a text of another script by its characters, and another one by pieces', async () => {
+    const line = 'Живёт лиса у реки, и видит луну. 狐狸住在河边。 ';
+    await p.open(site.url, 'start', { size: 'tiny', steps: 60 });
+    await p.paste(line.repeat(150));
+    await p.page.getByRole('radio', { name: 'Characters' }).check();
+    await p.start();
+    await p.finished();
+    await p.page.getByText(/^characters a second$/).waitFor();
+    await p.page.getByText(/Every character that it writes is one of those in the text/).first().waitFor();
+    // Nothing in the newest but what stands in the text: halves of characters do not come.
+    const samples = p.page.getByRole('list', { name: /Samples/ }).locator('.live-sample-text');
+    const signs = new Set(await samples.first().innerText());
+    expect([...signs].filter((sign) => !line.includes(sign))).toEqual([]);
+    await p.view('Watch it think');
+    await p.page.getByRole('button', { name: 'A passage of the text' }).click();
+    await p.page.getByText('Next character', { exact: true }).first().waitFor();
+
+    await p.view('Start');
+    await p.paste(TEXT);
+    await p.page.getByRole('radio', { name: 'Pieces of words' }).check();
+    await p.page.getByRole('textbox', { name: 'Pieces in the vocabulary' }).fill('300');
+    await p.start();
+    await p.finished();
+    await p.page.getByText(/^tokens a second$/).waitFor();
+    await p.page.getByText(/guessing is 5\.704/).first().waitFor({ state: 'attached' });
+    const loss = await p.loss();
+    await p.page.reload();
+    await p.view('Live');
+    await p.heading(/^Step 60 of 60/).waitFor();
+    expect(await p.loss()).toBe(loss);
+    await p.view('Write');
+    await p.write('The fox ');
+    await p.page.getByText('Tokens written').waitFor();
+  });
+
   it('tells the person at the end, once they have asked for it', async () => {
     await v.context.grantPermissions(['notifications'], { origin: new URL(site.url).origin });
     await p.page.addInitScript(() => {

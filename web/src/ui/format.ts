@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** format.ts - numbers as people read them, and back. English, whatever the browser speaks. */
 
+/** A word at the beginning of a line. */
+export function capital(word: string): string {
+  return word.charAt(0).toUpperCase() + word.slice(1);
+}
+
 /** 366,432 */
 export function count(n: number): string {
   return Math.round(n).toLocaleString('en-US');

@@ -11,6 +11,7 @@ import { render } from 'preact';
 import { whenEngine } from './engine';
 import { App } from './shell/app';
 import { preloadViews } from './shell/body';
+import { loadTerms } from './parts/terms';
 import { startTheme } from './theme';
 import { startDrop } from './state/drop';
 import { startFiles } from './state/files';
@@ -55,6 +56,7 @@ afterPaint(() => {
 
 /** The other views, one after the other, when there is nothing better to do. */
 function preloadSoon(): void {
-  if ('requestIdleCallback' in window) requestIdleCallback(() => void preloadViews());
-  else setTimeout(() => void preloadViews(), 2000);
+  const load = () => void loadTerms().catch(() => {}).then(preloadViews);
+  if ('requestIdleCallback' in window) requestIdleCallback(load);
+  else setTimeout(load, 2000);
 }

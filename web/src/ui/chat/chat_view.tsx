@@ -8,6 +8,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { IconButton } from '../parts/button';
 import { Icon } from '../parts/icon';
+import { keys } from '../state/shortcuts';
 import { useStore } from '../store';
 import { DeviceCard } from './device_card';
 import { type Drawer, drawer, openDrawer } from './drawer';
@@ -112,9 +113,7 @@ function Aside({ open }: { open: Drawer }) {
       class="chat-aside"
       tabIndex={-1}
       aria-label="Beside the conversation"
-      onKeyDown={(e) => {
-        if (e.key === 'Escape') close();
-      }}
+      onKeyDown={keys('side', { close })}
     >
       <div class="chat-aside-close">
         <IconButton icon="close" label="Close this side" onClick={close} />

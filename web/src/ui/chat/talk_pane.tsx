@@ -10,7 +10,9 @@ import { count, milliseconds } from '../format';
 import { Button, IconButton } from '../parts/button';
 import { Field } from '../parts/fields';
 import { Notice } from '../parts/notice';
+import { Words } from '../parts/term';
 import { Wait } from '../parts/wait';
+import { keys } from '../state/shortcuts';
 import { useStore } from '../store';
 import { copyText } from './copy';
 import { longerContext } from './forecast';
@@ -213,7 +215,9 @@ export function Measured() {
   return (
     <div class="chat-measured">
       <p role="status">{writing !== null ? 'Writing…' : stats ? ENDS[stats.end] : ''}</p>
-      <p class="number">{facts.join(' · ')}</p>
+      <p class="number">
+        <Words>{facts.join(' · ')}</Words>
+      </p>
     </div>
   );
 }
@@ -236,12 +240,7 @@ function Composer() {
         title="Enter sends, Shift + Enter begins a line, Escape stops."
         value={draft}
         onInput={(e) => type(e.currentTarget.value)}
-        onKeyDown={(e) => {
-          if (e.key === 'Escape') stop();
-          if (e.key !== 'Enter' || e.shiftKey || e.isComposing) return;
-          e.preventDefault();
-          void send();
-        }}
+        onKeyDown={keys('chat', { send: () => void send(), stop })}
       />
       {writing !== null ? (
         <Button icon="stop" onClick={stop}>

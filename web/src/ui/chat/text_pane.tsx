@@ -3,6 +3,7 @@
 import { useRef } from 'preact/hooks';
 import { Button } from '../parts/button';
 import { Notice } from '../parts/notice';
+import { keys } from '../state/shortcuts';
 import { useStore } from '../store';
 import { continueText, stop, talk, type } from './talk';
 import { Measured } from './talk_pane';
@@ -27,10 +28,7 @@ export function TextPane() {
         value={draft}
         readOnly={writing !== null}
         onInput={(e) => type(e.currentTarget.value)}
-        onKeyDown={(e) => {
-          if (e.key === 'Escape') stop();
-          if (e.key === 'Enter' && (e.ctrlKey || e.metaKey)) go();
-        }}
+        onKeyDown={keys('write', { write: go, stop })}
       />
       {problem !== '' && (
         <Notice kind="error">

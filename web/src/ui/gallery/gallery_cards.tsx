@@ -4,6 +4,7 @@
 import { bytes, count, loss, roughCount } from '../format';
 import { Button } from '../parts/button';
 import { Card } from '../parts/card';
+import { Words } from '../parts/term';
 import { Wait } from '../parts/wait';
 import { plainError } from '../plain_error';
 import { cancelFiles, filesState, openModelFile, saveAs, trainOpenedModel } from '../state/files';
@@ -86,8 +87,10 @@ export default function GalleryCards() {
               </figure>
             </div>
             <p class="quiet number">
-              {roughCount(card.parameters)} parameters, {count(card.steps)} steps. Loss on text it
-              has not seen: {loss(card.loss)}. Licence of the text: {card.licence}.
+              <Words>
+                {`${roughCount(card.parameters)} parameters, ${count(card.steps)} steps. Loss on ` +
+                  `text it has not seen: ${loss(card.loss)}. Licence of the text: ${card.licence}.`}
+              </Words>
             </p>
             <div class="row">
               <Button icon="pen" disabled={off} onClick={() => void write(card)}>

@@ -15,7 +15,7 @@ import { useVocab } from '../state/current';
 import { controller, useRun } from '../state/run';
 import { compared, curveWords, shelf, type ShelfRun } from '../state/shelf';
 import { useStore } from '../store';
-import { guessing } from './words';
+import { guessing, type Unit } from './words';
 
 type What = 'loss' | 'lr' | 'gradNorm' | 'tokPerS';
 
@@ -130,11 +130,10 @@ function lossSummary(s: RunState, vocab: number): string {
   );
 }
 
-const NAMES: Record<Exclude<What, 'loss'>, string> = {
-  lr: 'Learning rate',
-  gradNorm: 'Gradient norm',
-  tokPerS: 'Characters a second',
-};
+function nameOf(what: Exclude<What, 'loss'>, unit: Unit): string {
+  if (what === 'lr') return 'Learning rate';
+  return what === 'gradNorm' ? 'Gradient norm' : `${unit}s a second`;
+}
 
 function Other({ what, s }: { what: Exclude<What, 'loss'>; s: RunState }) {
   const curve = controller.curve;
@@ -145,13 +144,14 @@ function Other({ what, s }: { what: Exclude<What, 'loss'>; s: RunState }) {
         ? (v: number) => count(v)
         : (v: number) => v.toPrecision(3);
   const last = curve[what].at(-1);
+  const name = nameOf(what, s.unit);
   return (
     <Chart
-      title={NAMES[what]}
+      title={name}
       summary={last == null ? 'No values yet.' : `It is ${format(last)} at step ${count(s.step)}.`}
       xName="Step"
       x={curve.step}
-      lines={[{ name: NAMES[what], values: curve[what], colour: '--accent', width: 1.5 }]}
+      lines={[{ name, values: curve[what], colour: '--accent', width: 1.5 }]}
       format={format}
       height={CURVE_HEIGHT}
       tick={s.curveTick}

@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { Card, Disclosure } from '../parts/card';
 import { Bar, Stat } from '../parts/stat';
+import { Words } from '../parts/term';
 import { count, duration, loss, milliseconds, percent, rate } from '../format';
 import { epochs } from '../model/forecast_card';
 import { ContinueForm, RunButtons } from '../run/run_buttons';
@@ -12,12 +13,12 @@ import { keeping } from '../state/keeping';
 import { useVocab } from '../state/current';
 import { controller, useRun } from '../state/run';
 import { useStore } from '../store';
-import { choices, meaning, units } from './words';
+import { choices, meaning } from './words';
 
 export function ProgressCard() {
   const s = useRun();
   const vocab = useVocab();
-  const unit = units(vocab);
+  const unit = `${s.unit}s`;
   // One step's speed jumps about; what is shown goes by the mean of the last ten or so.
   const smooth = s.last ? s.last.ms / s.msPerStep : NaN;
   const left = ((s.total - s.step) * s.msPerStep) / 1000;
@@ -42,7 +43,9 @@ export function ProgressCard() {
       </dl>
       <div class="row spread">
         <RunButtons />
-        <p class="quiet live-meaning">{meaning(s.loss, vocab)}</p>
+        <p class="quiet live-meaning">
+          <Words>{meaning(s.loss, vocab, s.unit)}</Words>
+        </p>
       </div>
       <News s={s} />
     </Card>
@@ -86,14 +89,13 @@ export function MoreNumbers() {
   );
 }
 
-/** How often the part of the text that is practised on has gone by; how many tokens it has is not
- *  known here. */
+/** How often the part of the text that is practised on has gone by. */
 function read(s: RunState): string {
-  const { settings, step, vocab } = s;
+  const { settings, step, bytesPerToken } = s;
   const bytes = controller.text?.blob.size ?? 0;
-  if (!settings || vocab !== 256 || bytes === 0 || step === 0) return '–';
+  if (!settings || !(bytesPerToken > 0) || bytes === 0 || step === 0) return '–';
   const { batch, accum, ctx, valFraction } = settings;
-  return epochs((step * batch * accum * ctx) / (bytes * (1 - valFraction)));
+  return epochs((step * batch * accum * ctx * bytesPerToken) / (bytes * (1 - valFraction)));
 }
 
 /** The peak is measured once, under whatever load there was then: a step may beat it. */

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
+import type { Unit } from './words';
 import { lateFall, verdict, type VerdictInput } from './verdict';
 
 const BASE: VerdictInput = {
   size: 'small',
   vocab: 256,
+  unit: 'character' as Unit,
   params: 366432,
   steps: 1500,
   total: 1500,
@@ -74,7 +76,7 @@ describe('verdict', () => {
   });
 
   it('says of tokens only what is known of them', () => {
-    const learnt = { vocab: 49152, epochs: NaN, loss: 7 };
+    const learnt = { vocab: 49152, unit: 'token' as Unit, epochs: NaN, loss: 7 };
     expect(judge(learnt).title).toBe('Done');
     expect(judge(learnt).all).toContain('tokens');
     expect(judge({ ...learnt, loss: 10.9 }).title).toBe('It did not learn');

@@ -6,7 +6,7 @@
 import { findSize, SIZES } from '../model/presets';
 import { count, loss as lossText, percent, roughCount } from '../format';
 import { hasTurned } from './milestones';
-import { BY_HEART, choices, guessing, units } from './words';
+import { BY_HEART, choices, guessing, type Unit } from './words';
 
 export type NextAction =
   | { do: 'write' }
@@ -25,6 +25,7 @@ export interface Verdict {
 export interface VerdictInput {
   size: string;
   vocab: number;
+  unit: Unit;
   params: number;
   steps: number;
   total: number;
@@ -50,9 +51,9 @@ export function verdict(v: VerdictInput): Verdict {
   const reasons = [
     last
       ? `On text it has never seen, its loss is ${lossText(judged)}: it hesitates between ` +
-        `about ${choices(judged)} ${units(v.vocab)}.`
+        `about ${choices(judged)} ${v.unit}s.`
       : `Its loss is ${lossText(judged)}: it hesitates between about ${choices(judged)} ` +
-        `${units(v.vocab)}. None of the text was kept for checking, so how well it does on other ` +
+        `${v.unit}s. None of the text was kept for checking, so how well it does on other ` +
         'text is not known.',
   ];
   const more = Math.max(100, Math.round(v.total / 200) * 100);

@@ -3,6 +3,7 @@
 import { Button } from '../parts/button';
 import { Card } from '../parts/card';
 import { Notice } from '../parts/notice';
+import { Words } from '../parts/term';
 import { count } from '../format';
 import { findSize } from '../model/presets';
 import { withSize } from '../run/settings';
@@ -19,7 +20,9 @@ export function VerdictCard() {
   return (
     <Card title={v.title} class="live-verdict">
       {v.reasons.map((r) => (
-        <p key={r}>{r}</p>
+        <p key={r}>
+          <Words>{r}</Words>
+        </p>
       ))}
       <div class="row">
         {v.actions.map((a, i) => (

@@ -12,10 +12,8 @@ export function guessing(vocab: number): number {
   return Math.log(vocab);
 }
 
-/** What it guesses. */
-export function units(vocab: number): string {
-  return vocab === 256 ? 'characters' : 'tokens';
-}
+/** What it guesses, one by one. */
+export type Unit = 'byte' | 'character' | 'token';
 
 /** Among how many characters it hesitates. */
 export function choices(loss: number): string {
@@ -26,10 +24,10 @@ export function choices(loss: number): string {
 }
 
 /** One sentence about a loss: what the number says, and no more. */
-export function meaning(loss: number, vocab = 256): string {
+export function meaning(loss: number, vocab = 256, unit: Unit = 'character'): string {
   if (!Number.isFinite(loss)) return '';
   if (loss > guessing(vocab) + 0.3) return 'Worse than guessing. The learning rate may be too high.';
-  const n = `It hesitates between about ${choices(loss)} ${units(vocab)}`;
+  const n = `It hesitates between about ${choices(loss)} ${unit}s`;
   if (loss > guessing(vocab) - 0.345) return `${n}: it knows nothing yet.`;
   return loss > BY_HEART ? `${n} each time.` : `${n}: next to nothing surprises it.`;
 }

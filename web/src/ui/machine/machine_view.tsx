@@ -14,6 +14,7 @@ import { Card, Disclosure } from '../parts/card';
 import { Icon } from '../parts/icon';
 import { Notice } from '../parts/notice';
 import { Bar, Stat } from '../parts/stat';
+import { Words } from '../parts/term';
 import { notify } from '../state/notices';
 import { Wait } from '../parts/wait';
 import { useJob } from '../think/watch';
@@ -44,7 +45,7 @@ function FindingRow({
           <Icon name={STATE_ICONS[state]} size={18} />
           <span class="unseen">{STATE_WORDS[state]}: </span>
         </span>
-        {name}
+        <Words>{name}</Words>
       </dt>
       <dd>
         <p class="machine-value">{value}</p>

@@ -5,7 +5,7 @@
  */
 import type { Forecast } from '../../lib/types';
 import { bytes } from '../format';
-import type { Settings } from '../run/settings';
+import { bytesPerToken, type Settings } from '../run/settings';
 
 export interface AdviceLine {
   text: string;
@@ -23,6 +23,7 @@ export function adviceOf(f: Forecast, s: Settings): AdviceLine[] {
   }
   if (s.lr > 5e-3) found.push({ text: `A rate of ${s.lr} is high. Usual are 0.0003 to 0.003.` });
   if (f.trainBytes === 0) return found;
+  const epochs = f.epochs * bytesPerToken(s);
   const short = f.trainBytes < 0.3 * f.params;
   const smaller = s.size === 'tiny' ? {} : { size: 'tiny' };
   if (short && f.trainBytes < SHORT_BYTES) {
@@ -33,13 +34,13 @@ export function adviceOf(f: Forecast, s: Settings): AdviceLine[] {
       'Little text for a model of this size: it will learn much of it by heart. More text, or a ' +
       'smaller size, suits better.';
     found.push({ text, ...smaller });
-  } else if (f.trainBytes > 200 * f.params && f.epochs < 0.5) {
-    const share = Math.max(1, Math.round(100 * f.epochs));
+  } else if (f.trainBytes > 200 * f.params && epochs < 0.5) {
+    const share = Math.max(1, Math.round(100 * epochs));
     const text = `It will see ${share} % of the text. More steps, or a larger size, would use the rest.`;
     found.push({ text });
-  } else if (f.epochs > 20) {
+  } else if (epochs > 20) {
     const text =
-      `It will read the text ${Math.round(f.epochs)} times. When the loss on new text rises, it ` +
+      `It will read the text ${Math.round(epochs)} times. When the loss on new text rises, it ` +
       'only learns by heart: then stop it.';
     found.push({ text });
   }

@@ -89,8 +89,8 @@ export function configOf(s: Shape): GptConfig {
   return { ...sizes, family, kvHeads, headSize, mlp, window, ropeBase0: ropeBase };
 }
 
-/** tg_param_count with 256 byte values. */
-export function paramCount(shape: Shape): number {
+/** tg_param_count; the tokens are bytes if nothing else is said. */
+export function paramCount(shape: Shape, vocab = 256): number {
   const s = filled(shape);
   const family = familyOf(s.family);
   const queries = s.heads * s.headSize;
@@ -101,7 +101,7 @@ export function paramCount(shape: Shape): number {
     width: s.width,
     mlp: s.mlp,
     gateUp: 2 * s.mlp,
-    vocab: 256,
+    vocab,
     head: s.headSize,
     queries,
     keys,

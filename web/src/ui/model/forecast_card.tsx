@@ -4,12 +4,13 @@ import { Button } from '../parts/button';
 import { Card } from '../parts/card';
 import { Notice } from '../parts/notice';
 import { Stat } from '../parts/stat';
+import { Words } from '../parts/term';
 import { bytes, count, duration, milliseconds, roughCount } from '../format';
 import type { Forecast } from '../../lib/types';
 import { forecast } from '../state/forecast';
 import { settings, sizeChosen } from '../state/route';
 import { useStore } from '../store';
-import { withSize } from '../run/settings';
+import { bytesPerToken, vocabOf, withSize } from '../run/settings';
 import { adviceOf } from './advice';
 import { familyOf, paramCount } from './families';
 import { findSize } from './presets';
@@ -18,10 +19,11 @@ import './model.css';
 export function ForecastCard() {
   const { value, problem } = useStore(forecast);
   const s = useStore(settings);
+  const params = paramCount(s, vocabOf(s));
   return (
     <Card title="Forecast" aside={`${familyOf(s.family).label}, on this machine`}>
       <dl class="stats" aria-live="polite">
-        <Stat name="Parameters" value={roughCount(paramCount(s))} note={count(paramCount(s))} />
+        <Stat name="Parameters" value={roughCount(params)} note={s.tokens === 'chars' ? 'about' : count(params)} />
         <Stat
           name="Time"
           value={value && value.seconds > 0 ? duration(value.seconds) : '–'}
@@ -37,7 +39,7 @@ export function ForecastCard() {
         <Stat
           name="A saved run"
           value={value ? bytes(value.saveBytes) : '–'}
-          note={value && value.trainBytes > 0 ? `sees the text ${epochs(value.epochs)}` : ''}
+          note={value && value.trainBytes > 0 ? `sees the text ${epochs(value.epochs * bytesPerToken(s))}` : ''}
         />
       </dl>
       {value && <Memory f={value} />}
@@ -102,7 +104,7 @@ function Memory({ f }: { f: Forecast }) {
         ))}
       </div>
       <p class="field-help">
-        Of that: {shown.map(([name, n]) => `${name} ${bytes(n)}`).join(', ')}.
+        <Words>{`Of that: ${shown.map(([name, n]) => `${name} ${bytes(n)}`).join(', ')}.`}</Words>
       </p>
     </div>
   );

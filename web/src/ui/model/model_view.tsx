@@ -11,6 +11,7 @@ import { useStore } from '../store';
 import { FAMILIES, familyOf } from './families';
 import { ForecastCard } from './forecast_card';
 import { SizePicker } from './size_picker';
+import { TokensChoice } from './tokens_choice';
 
 export default function ModelView() {
   const custom = useStore(settings, (s) => s.size === 'custom');
@@ -21,6 +22,7 @@ export default function ModelView() {
       <div class="stack">
         <Card title="Size" aside="each with its own number of steps">
           <SizePicker />
+          <TokensChoice />
           <Disclosure summary="A size of your own" open={custom}>
             <FamilyField />
             <SettingFields group="size" />
@@ -58,7 +60,7 @@ function FamilyField() {
   return (
     <SelectField
       label="Family"
-      help="How a layer is built. All of them learn bytes here, from nothing."
+      help="How a layer is built."
       value={family}
       options={FAMILIES.map((f) => ({ value: f.name, label: f.label }))}
       onChange={(name) => {

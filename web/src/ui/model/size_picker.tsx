@@ -2,7 +2,7 @@
 /** size_picker.tsx - presets as cards: a radio group. `few` shows those for a first run. */
 import { useEffect, useId } from 'preact/hooks';
 import { duration, roughCount } from '../format';
-import { withSize } from '../run/settings';
+import { vocabOf, withSize } from '../run/settings';
 import { forecastSizes, sizeSeconds } from '../state/forecast';
 import { settings, sizeChosen } from '../state/route';
 import { useStore } from '../store';
@@ -12,6 +12,7 @@ import './model.css';
 
 export function SizePicker({ few }: { few?: boolean }) {
   const size = useStore(settings, (s) => s.size);
+  const vocab = useStore(settings, vocabOf);
   const seconds = useStore(sizeSeconds);
   const name = useId();
   useEffect(() => {
@@ -38,9 +39,9 @@ export function SizePicker({ few }: { few?: boolean }) {
             {!few && <span class="size-about">{s.about}</span>}
             <span class="size-numbers">
               {few
-                ? roughCount(paramCount(s))
-                : `${roughCount(paramCount(s))} parameters, ${s.layers} layers of ${s.width}, ` +
-                  `looks ${s.ctx} characters back`}
+                ? roughCount(paramCount(s, vocab))
+                : `${roughCount(paramCount(s, vocab))} parameters, ${s.layers} layers of ${s.width}, ` +
+                  `looks ${s.ctx} ${vocab === 256 ? 'characters' : 'tokens'} back`}
             </span>
           </span>
         </label>

@@ -2,6 +2,7 @@
 /** card.tsx - a section of a view with a heading. */
 import type { ComponentChildren } from 'preact';
 import { useId } from 'preact/hooks';
+import { Words } from './term';
 
 export function Card(p: {
   title: string;
@@ -14,8 +15,14 @@ export function Card(p: {
   return (
     <section class={p.class ? `card ${p.class}` : 'card'} aria-labelledby={id}>
       <div class="card-head">
-        <h2 id={id}>{p.title}</h2>
-        {p.aside !== undefined && <p>{p.aside}</p>}
+        <h2 id={id}>
+          <Words>{p.title}</Words>
+        </h2>
+        {p.aside !== undefined && (
+          <p>
+            <Words>{p.aside}</Words>
+          </p>
+        )}
       </div>
       {p.children}
     </section>

@@ -11,6 +11,7 @@ import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { theme } from '../theme';
+import { keys } from '../state/shortcuts';
 import { useStore } from '../store';
 import './chart.css';
 
@@ -85,6 +86,13 @@ export function Chart(p: ChartProps) {
   const shown = named
     .map((l) => ({ line: l, value: valueAt(l.values, index) }))
     .filter((e): e is { line: Line; value: number } => e.value !== null);
+  /** The cursor moves by a sixtieth of the curve. */
+  const go = (by: number) => {
+    const stride = Math.max(1, Math.round(p.x.length / 60));
+    const to = Math.min(p.x.length - 1, Math.max(0, index + by * stride));
+    const u = plot.current;
+    u?.setCursor({ left: u.valToPos(p.x[to] ?? 0, 'x'), top: u.bbox.height / 4 });
+  };
   return (
     <figure class="chart" aria-labelledby={caption}>
       <figcaption id={caption} class="unseen">
@@ -107,15 +115,7 @@ export function Chart(p: ChartProps) {
         role="img"
         aria-label={`${p.title}. ${p.summary}`}
         tabIndex={0}
-        onKeyDown={(e) => {
-          const u = plot.current;
-          const by = e.key === 'ArrowLeft' ? -1 : e.key === 'ArrowRight' ? 1 : 0;
-          if (!u || by === 0) return;
-          e.preventDefault();
-          const stride = Math.max(1, Math.round(p.x.length / 60));
-          const to = Math.min(p.x.length - 1, Math.max(0, index + by * stride));
-          u.setCursor({ left: u.valToPos(p.x[to] ?? 0, 'x'), top: u.bbox.height / 4 });
-        }}
+        onKeyDown={keys('picture', { left: () => go(-1), right: () => go(1) })}
       />
       {p.x.length > 1 && <Table {...p} lines={named} />}
     </figure>

@@ -6,6 +6,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useState } from 'preact/hooks';
 import { parseNumber } from '../format';
+import { Meant, Words } from './term';
 
 export function Field(p: {
   label: string;
@@ -19,11 +20,14 @@ export function Field(p: {
   const helpId = words ? `${id}-help` : undefined;
   return (
     <div class="field">
-      <label for={id}>{p.label}</label>
+      <div class="field-name">
+        <label for={id}>{p.label}</label>
+        <Meant>{p.label}</Meant>
+      </div>
       {p.children({ id, describedBy: helpId })}
       {words && (
         <p id={helpId} class={p.error ? 'field-error' : 'field-help'}>
-          {words}
+          <Words>{words}</Words>
         </p>
       )}
     </div>

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /** stat.tsx - numbers with names, in a <dl class="stats">. */
 import type { ComponentChildren } from 'preact';
+import { Words } from './term';
 
 export function Stat(p: { name: string; value: ComponentChildren; note?: ComponentChildren }) {
   return (
     <div class="stat">
-      <dt>{p.name}</dt>
+      <dt>
+        <Words>{p.name}</Words>
+      </dt>
       <dd>{p.value}</dd>
-      {p.note !== undefined && p.note !== '' && <dd class="stat-note">{p.note}</dd>}
+      {p.note !== undefined && p.note !== '' && (
+        <dd class="stat-note">
+          <Words>{p.note}</Words>
+        </dd>
+      )}
     </div>
   );
 }

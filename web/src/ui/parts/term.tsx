@@ -1,33 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0
-/** term.tsx - a word of the field in a sentence: a tap tells what it means. */
-import { useId } from 'preact/hooks';
-import { GLOSSARY, type TermName } from './glossary';
+/**
+ * term.tsx - words of the field in a sentence: a tap tells what they mean. <Words> marks all that the
+ * glossary knows; cards, fields and numbers do so with the words that they are given.
+ */
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import { useStore } from '../store';
+import { explained, loadTerms, terms } from './terms';
 
-export function Term({ name, children }: { name: TermName; children?: string }) {
-  const id = useId();
+/** Its keyboard way is the list of all of them, behind "?": a stop for each would be too many. */
+export function Term(p: { name: string; label?: string; children?: string }) {
+  const { name, label, children } = p;
+  return (
+    <button
+      type="button"
+      class="term"
+      tabIndex={-1}
+      aria-label={label}
+      onClick={(e) => {
+        // In a line that folds something open the word is meant, not the line.
+        e.preventDefault();
+        void loadTerms().then(() => explained.set(name));
+      }}
+    >
+      {children ?? name}
+    </button>
+  );
+}
+
+/** A sentence with its terms marked; what is no plain text stays as it is. */
+export function Words({ children }: { children: ComponentChildren }) {
+  const known = useStore(terms);
+  if (Array.isArray(children)) return <>{children.map((c, i) => <Words key={i}>{c}</Words>)}</>;
+  if (!known || typeof children !== 'string') return <>{children}</>;
   return (
     <>
-      <button type="button" class="term" popovertarget={id}>
-        {children ?? name}
-      </button>
-      <span id={id} class="term-meaning" popover="auto">
-        <b>{name}</b> {GLOSSARY[name]}
-      </span>
+      {known.split(children).map(({ text, term }, i) =>
+        term === undefined ? text : (
+          <Term key={i} name={term}>
+            {text}
+          </Term>
+        ))}
     </>
   );
 }
 
-/** All of them, in the order of the alphabet. */
-export function Glossary() {
-  const names = (Object.keys(GLOSSARY) as TermName[]).sort((a, b) => a.localeCompare(b));
+/** A question mark beside words that are no place for a button themselves, if they hold a term. */
+export function Meant({ children }: { children: string }) {
+  const name = useStore(terms)?.split(children).find((p) => p.term !== undefined)?.term;
+  return name === undefined ? null : (
+    <Term name={name} label="What this means">
+      ?
+    </Term>
+  );
+}
+
+/** The meaning of the term that was tapped, over the view. */
+export function Explained() {
+  const name = useStore(explained);
+  const known = useStore(terms);
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (name !== '') box.current?.showPopover?.();
+  }, [name]);
   return (
-    <dl class="glossary">
-      {names.map((name) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{GLOSSARY[name]}</dd>
-        </div>
-      ))}
-    </dl>
+    <div
+      ref={box}
+      class="term-meaning"
+      popover="auto"
+      role="status"
+      onToggle={(e) => {
+        if (e.newState === 'closed') explained.set('');
+      }}
+    >
+      <b>{name}</b> {known?.meanings[name]?.means}
+    </div>
   );
 }

@@ -8,12 +8,14 @@ import { TinygptError } from '../../lib/errors';
 import type {
   FileSource,
   GenerateStats,
+  GptConfig,
   HistoryPoint,
   ModelInfo,
   Piece,
   StepReport,
   TextSource,
   TrainOptions,
+  VocabularyKind,
 } from '../../lib/types';
 import { RunController, type RunMeta, type RunText } from './controller';
 import type { EnginePort, ModelPort, RunStore, SessionPort, TextPort, TrainerPort } from './ports';
@@ -49,8 +51,18 @@ class World implements EnginePort<FakeModel, TextPort> {
     return this.thing();
   }
 
-  async newModel() {
-    return new FakeModel(this);
+  /** The vocabularies that models were made with, and the text's answer to how many it has. */
+  vocabularies: (readonly [kind: string, tokens: number])[] = [];
+  tooFew = false;
+
+  async newModel(c: GptConfig, _seed = 42, vocabulary?: FileSource) {
+    return new FakeModel(this, vocabulary === undefined ? c.vocab : 64);
+  }
+
+  async trainVocabulary(_: TextPort, kind: VocabularyKind, tokens: number) {
+    if (this.tooFew) throw new TinygptError('DATA', 'fewer');
+    this.vocabularies.push([kind, tokens]);
+    return new Uint8Array(2);
   }
 
   async openModel() {
@@ -84,13 +96,13 @@ class FakeModel implements ModelPort {
   sampled: number[] = [];
   trainer: FakeTrainer | null = null;
 
-  constructor(readonly world: World) {
+  constructor(readonly world: World, readonly vocab = 256) {
     this.#life = world.thing();
   }
 
   async info(): Promise<ModelInfo> {
     return {
-      config: { layers: 3, width: 96, heads: 3, ctx: 64, vocab: 256, mlp: 384 },
+      config: { layers: 3, width: 96, heads: 3, ctx: 64, vocab: this.vocab, mlp: 384 },
       params: 366432,
     } as ModelInfo;
   }
@@ -311,6 +323,20 @@ describe('RunController', () => {
     expect(s.milestones.map((m) => m.id)).toContain('letters');
     expect(ended).toBe(1);
     expect((store.saved?.meta as RunMeta).step).toBe(400);
+  });
+
+  it('makes a vocabulary of the text first where tokens are no bytes', async () => {
+    await c.start(settings({ tokens: 'pieces', pieces: 300 }), TEXT);
+    expect(c.state.get()).toMatchObject({ vocab: 64, unit: 'token' });
+    await c.start(settings({ tokens: 'chars' }), TEXT);
+    expect(c.state.get()).toMatchObject({ vocab: 64, unit: 'character' });
+    expect(c.state.get().settings).toMatchObject({ tokens: 'chars', family: 'tinygpt' });
+    await c.start(settings(), TEXT);
+    expect(c.state.get()).toMatchObject({ vocab: 256, bytesPerToken: 1 });
+    expect(world.vocabularies).toEqual([['bpe', 300], ['chars', 0]]);
+    world.tooFew = true;
+    await c.start(settings({ tokens: 'pieces' }), TEXT);
+    expect(c.state.get().problem).toContain('Take fewer pieces');
   });
 
   it('goes on when a lost device repeats the one step of a chunk', async () => {

@@ -17,6 +17,7 @@
  */
 import type { StepReport } from '../../lib/types';
 import { plainError } from '../plain_error';
+import { type Unit } from '../live/words';
 import { type Milestone, milestonesOf, milestonesOfCheck } from '../live/milestones';
 import { LOOKED_AT_BYTES, type Reference, referenceOf } from '../live/observed';
 import { type Verdict, verdict } from '../live/verdict';
@@ -54,6 +55,10 @@ export interface RunState {
   settings: Settings | null;
   /** Tokens that the model knows, 256 where they are bytes; and its parameters. */
   vocab: number;
+  /** What they are. */
+  unit: Unit;
+  /** Of the text; NaN while no step has told. */
+  bytesPerToken: number;
   params: number;
   /** The text's name, for showing. */
   textName: string;
@@ -131,6 +136,8 @@ const IDLE: RunState = {
   phase: 'idle',
   settings: null,
   vocab: 256,
+  unit: 'character',
+  bytesPerToken: 1,
   params: 0,
   textName: '',
   step: 0,
@@ -196,6 +203,8 @@ export class RunController<M extends ModelPort, T extends TextPort> {
   #hash = '';
   #storing = false;
   #abort: AbortController | null = null;
+  /** Ends the making of a vocabulary. */
+  #making: AbortController | null = null;
   #loop: Promise<void> | null = null;
   #saving: Promise<void> | null = null;
   /** When the run went on, and when it is saved next. */
@@ -255,16 +264,26 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     this.#base = base;
     const id = this.#deps.newId();
     const made = await this.#begin(id, settings, text, async (engine, held) => {
-      const model = await this.#fresh(engine, settings);
+      const model = await this.#fresh(engine, settings, held);
       const trainer = await engine.newTrainer(model, held, trainOptions(settings));
       return { trainer, model };
     });
     if (made) this.#go();
   }
 
-  #fresh(engine: EnginePort<M, T>, settings: Settings): Promise<M> {
+  /** The weights that a run begins with: those of a file, or new ones. A vocabulary that is not of
+   *  bytes is made of the text before. */
+  async #fresh(engine: EnginePort<M, T>, settings: Settings, held: T): Promise<M> {
     if (this.#base) return engine.openModel(this.#base);
-    return engine.newModel(gptConfig(settings), settings.seed);
+    const { tokens, pieces, seed } = settings;
+    const config = gptConfig(settings);
+    if (tokens === 'bytes') return engine.newModel(config, seed);
+    const [kind, n] = tokens === 'chars' ? (['chars', 0] as const) : (['bpe', pieces] as const);
+    const { signal } = (this.#making = new AbortController());
+    const made = await engine.trainVocabulary(held, kind, n, { signal }).catch((e: unknown) => {
+      throw kind === 'bpe' && isData(e) ? new Error(FEW_PIECES) : e;
+    });
+    return engine.newModel({ ...config, vocab: 0 }, seed, made);
   }
 
   /**
@@ -377,13 +396,17 @@ export class RunController<M extends ModelPort, T extends TextPort> {
       null,
     );
     const known = settingsOfRun(info.config, options);
+    const { vocab } = info.config;
+    const unit = unitOf(settings, vocab, this.#reference?.text ?? '');
     await this.#weights.find(step).catch(() => {});
     this.#patch(
       {
         settings: settings
-          ? { ...known, size: settings.size, sampleEvery: settings.sampleEvery }
+          ? { ...known, ...chosenOf(settings) }
           : known,
-        vocab: info.config.vocab,
+        vocab,
+        unit,
+        bytesPerToken: isOfBytes(settings, vocab) ? 1 : NaN,
         params: info.params,
         step,
         total: options.steps,
@@ -451,6 +474,7 @@ export class RunController<M extends ModelPort, T extends TextPort> {
   /** Puts the run away as it was last saved; one that is being made is not made. */
   async forget(): Promise<void> {
     this.#turn++;
+    this.#making?.abort();
     await this.#close();
     this.lastSave = null;
     this.#source = null;
@@ -509,7 +533,7 @@ export class RunController<M extends ModelPort, T extends TextPort> {
         this.#trainer = await engine.openTrainer(this.lastSave, this.#text, this.#shown.total);
       } else {
         if (!settings) throw new Error(`The engine failed before the first save (${why}).`);
-        this.#model = await this.#fresh(engine, settings);
+        this.#model = await this.#fresh(engine, settings, this.#text);
         this.#trainer = await engine.newTrainer(this.#model, this.#text, trainOptions(settings));
       }
       await this.#adopt(settings);
@@ -607,6 +631,7 @@ export class RunController<M extends ModelPort, T extends TextPort> {
       msPerStep: ms,
       seconds: s.seconds + r.ms / 1000,
       skipped: s.skipped + (r.skipped ? 1 : 0),
+      ...(r.bitsPerByte > 0 ? { bytesPerToken: r.loss / Math.LN2 / r.bitsPerByte } : {}),
       curveTick: s.curveTick + 1,
       ...(fresh.length > 0 ? { milestones: [...s.milestones, ...fresh] } : {}),
     });
@@ -767,18 +792,20 @@ export class RunController<M extends ModelPort, T extends TextPort> {
   }
 
   #judge(): Verdict | null {
-    const { settings, vocab, params, step, total, loss } = this.#shown;
+    const { settings, vocab, unit, params, step, total, loss } = this.#shown;
     if (!settings || !this.#source) return null;
     const { batch, accum, ctx, valFraction } = settings;
     const trainBytes = this.#source.blob.size * (1 - valFraction);
     return verdict({
       size: settings.size,
       vocab,
+      unit,
       params,
       steps: step,
       total,
       trainBytes,
-      epochs: vocab === 256 ? (step * batch * accum * ctx) / Math.max(1, trainBytes) : NaN,
+      epochs:
+        (step * batch * accum * ctx * this.#shown.bytesPerToken) / Math.max(1, trainBytes),
       loss,
       checks: this.curve.checks(),
     });
@@ -832,6 +859,30 @@ function promptOf(text: string): string {
   return /^\S+ /.test(piece) && piece.length < line.length
     ? piece.slice(0, piece.lastIndexOf(' ') + 1)
     : piece.slice(0, Math.ceil(piece.length / 2));
+}
+
+/** What a person chose and a file of the run does not tell. */
+function chosenOf(s: Settings): Partial<Settings> {
+  const { size, family, tokens, pieces, sampleEvery } = s;
+  return { size, family, tokens, pieces, sampleEvery };
+}
+
+function isOfBytes(s: Settings | null, vocab: number): boolean {
+  return vocab === 256 && (s === null || s.tokens === 'bytes');
+}
+
+/** Bytes of plain English are characters, and are called so. */
+function unitOf(s: Settings | null, vocab: number, text: string): Unit {
+  if (isOfBytes(s, vocab)) return /^\p{ASCII}*$/u.test(text) ? 'character' : 'byte';
+  return s?.tokens === 'chars' ? 'character' : 'token';
+}
+
+const FEW_PIECES =
+  'The text has fewer pieces than the vocabulary is to have. Take fewer pieces, characters, or a ' +
+  'longer text.';
+
+function isData(e: unknown): boolean {
+  return e instanceof Error && 'code' in e && e.code === 'DATA';
 }
 
 function isTrap(e: unknown): boolean {

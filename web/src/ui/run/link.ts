@@ -9,7 +9,7 @@
  * same run when the defaults have changed. What cannot be read is named and left out; a link never
  * fails as a whole.
  */
-import { FIELDS, type Settings, SCHEDULES } from './settings';
+import { FIELDS, type Settings, SCHEDULES, TOKENS } from './settings';
 import { FAMILIES } from '../model/families';
 import { findSize } from '../model/presets';
 import { parseNumber, rate } from '../format';
@@ -35,6 +35,7 @@ export function writeLink(view: string, s: Settings, text: TextRef | null): stri
     `size=${encodeURIComponent(s.size)}`,
     `family=${s.family}`,
     `schedule=${s.schedule}`,
+    `tokens=${s.tokens}`,
   ];
   for (const f of FIELDS) parts.push(`${f.key}=${number(s[f.key])}`);
   if (text) {
@@ -81,6 +82,12 @@ function readSettings(query: URLSearchParams, link: Link): void {
     const known = SCHEDULES.find((o) => o.value === schedule);
     if (known) link.settings.schedule = known.value;
     else link.problems.push(`The schedule "${cut(schedule)}" in the link is not known.`);
+  }
+  const tokens = query.get('tokens');
+  if (tokens !== null) {
+    const known = TOKENS.find((o) => o.value === tokens);
+    if (known) link.settings.tokens = known.value;
+    else link.problems.push(`The tokens "${cut(tokens)}" in the link are not known.`);
   }
   const family = query.get('family');
   if (family !== null) {

@@ -15,6 +15,7 @@ import type {
   StepReport,
   TextSource,
   TrainOptions,
+  VocabularyKind,
 } from '../../lib/types';
 
 export interface TextPort {
@@ -51,7 +52,13 @@ export interface TrainerPort<M extends ModelPort> {
 /** T is the engine's own kind of text: an engine takes only what it made. */
 export interface EnginePort<M extends ModelPort, T extends TextPort> {
   text(source: TextSource): Promise<T>;
-  newModel(c: GptConfig, seed?: number): Promise<M>;
+  newModel(c: GptConfig, seed?: number, vocabulary?: FileSource): Promise<M>;
+  trainVocabulary(
+    t: T,
+    kind: VocabularyKind,
+    tokens: number,
+    o: { signal: AbortSignal },
+  ): Promise<Uint8Array>;
   openModel(f: FileSource): Promise<M>;
   newTrainer(m: M, t: T, o?: Partial<TrainOptions>): Promise<TrainerPort<M>>;
   openTrainer(f: FileSource, t: T, steps?: number): Promise<TrainerPort<M>>;

@@ -14,6 +14,7 @@ import {
   sameShape,
   type Shape,
   shapeOf,
+  UNNAMED,
 } from '../model/families';
 import { defaultHeads, findSize, type Size, SIZES } from '../model/presets';
 
@@ -21,15 +22,22 @@ import { defaultHeads, findSize, type Size, SIZES } from '../model/presets';
 type Untouched = 'beta1' | 'beta2' | 'eps' | 'skipBadSteps' | 'keepBest' | 'rowTokens' | 'dropout' |
   'optimizer' | 'momentum';
 
+/** What a fresh model reads and writes one by one. Other than bytes, its vocabulary is made of the
+ *  text before it learns; a model from a file has its own. */
+export type Tokens = 'bytes' | 'chars' | 'pieces';
+
 export interface Settings extends Omit<TrainOptions, Untouched>, Shape {
+  tokens: Tokens;
+  /** How many a vocabulary of pieces has. */
+  pieces: number;
   /** A preset's name, or `custom`. */
   size: string;
   /** Steps between samples; 0: as often as it is worth reading. */
   sampleEvery: number;
 }
 
-export type NumberKey = Exclude<keyof Settings, 'size' | 'schedule' | 'family'>;
-export type FieldGroup = 'size' | 'length' | 'rate' | 'check' | 'repeat';
+export type NumberKey = Exclude<keyof Settings, 'size' | 'schedule' | 'family' | 'tokens'>;
+export type FieldGroup = 'size' | 'tokens' | 'length' | 'rate' | 'check' | 'repeat';
 
 export interface FieldInfo {
   key: NumberKey;
@@ -131,6 +139,16 @@ export const FIELDS: readonly FieldInfo[] = [
     whole: false,
     group: 'size',
     advanced: true,
+  },
+
+  {
+    key: 'pieces',
+    label: 'Pieces in the vocabulary',
+    help: 'Of more pieces each is longer, and comes up less often.',
+    min: 257,
+    max: 65_536,
+    whole,
+    group: 'tokens',
   },
 
   {
@@ -280,6 +298,16 @@ export const FIELDS: readonly FieldInfo[] = [
   },
 ];
 
+export const TOKENS: readonly { value: Tokens; label: string; about: string }[] = [
+  { value: 'bytes', label: 'Bytes', about: 'It can read everything; a Chinese character is three.' },
+  { value: 'chars', label: 'Characters', about: 'Those of the text alone. It suits every script.' },
+  {
+    value: 'pieces',
+    label: 'Pieces of words',
+    about: 'As large models do: it looks further back, but knows each piece less well.',
+  },
+];
+
 export const SCHEDULES: readonly { value: Schedule; label: string }[] = [
   { value: 'cosine', label: 'Fall slowly (cosine)' },
   { value: 'wsd', label: 'Hold, then fall' },
@@ -309,6 +337,8 @@ export function settingsOfSize(s: Size): Settings {
   return {
     size: s.name,
     ...bareShape(s),
+    tokens: 'bytes',
+    pieces: 512,
     steps: s.steps,
     batch: s.batch,
     accum: 1,
@@ -341,6 +371,8 @@ export function withSize(old: Settings, s: Size): Settings {
     ...{ seed, valFraction, clip, weightDecay, schedule, minLrRatio, decayFraction },
     patience: old.patience,
     evalWindows: old.evalWindows,
+    tokens: old.tokens,
+    pieces: old.pieces,
   };
 }
 
@@ -374,14 +406,31 @@ function sizeNamed(s: Shape): string {
   return SIZES.find((size) => sameShape(size, s))?.name ?? 'custom';
 }
 
+/** As many characters as a text has, about, while they have not been counted. */
+const CHARS_ABOUT = 96;
+
+/** How many tokens the model will know. */
+export function vocabOf(s: Settings): number {
+  if (s.tokens === 'bytes') return 256;
+  return s.tokens === 'chars' ? CHARS_ABOUT : s.pieces;
+}
+
+/** A tinygpt knows bytes alone; with a vocabulary the same model is a GPT-2. */
 export function gptConfig(s: Settings): GptConfig {
-  return configOf(s);
+  if (s.tokens === 'bytes') return configOf(s);
+  const family = s.family === UNNAMED ? 'gpt2' : s.family;
+  return { ...configOf({ ...s, family }), vocab: vocabOf(s) };
+}
+
+/** How many bytes of a text a token stands for, about: a small vocabulary has pieces of two. */
+export function bytesPerToken(s: Settings): number {
+  return s.tokens === 'pieces' ? 2 : 1;
 }
 
 /** The shape of a model that is there, as settings of the next run. */
 export function withModel(old: Settings, c: GptConfig): Settings {
   const shape = shapeOf(c);
-  return { ...old, ...shape, size: sizeNamed(shape) };
+  return { ...old, ...shape, size: sizeNamed(shape), tokens: 'bytes' };
 }
 
 /** Those of a run on a file's weights: rows of tokens are longer texts than rows of bytes. */

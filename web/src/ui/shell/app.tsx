@@ -3,13 +3,17 @@
  * app.tsx - the shell: a skip link, the navigation with the brand, messages, the open view, and a
  * bar with the run in progress on every view but Live.
  */
-import { useEffect, useRef } from 'preact/hooks';
+import type { ComponentType } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { Button, IconButton } from '../parts/button';
 import { Icon } from '../parts/icon';
 import { Notice } from '../parts/notice';
+import { Explained, Words } from '../parts/term';
 import { useEngine, whenEngine } from '../engine';
 import { dismiss, notices } from '../state/notices';
 import { openView, view } from '../state/route';
+import { controller, runState } from '../state/run';
+import { helpOpen, keys, openHelp } from '../state/shortcuts';
 import { useStore } from '../store';
 import { type Group, GROUP_ICONS, GROUPS, type View, VIEWS } from '../state/views';
 import { Body } from './body';
@@ -20,7 +24,7 @@ import { nextTheme, theme } from '../theme';
 
 export function App() {
   const open = useStore(view);
-  useDigits();
+  usePageKeys();
   const shown = VIEWS.find((v) => v.id === open) ?? VIEWS[0];
   if (!shown) return null;
   return (
@@ -36,6 +40,7 @@ export function App() {
         <Nav open={shown.id} />
         <div class="shell-foot">
           <EngineChip />
+          <IconButton icon="info" label="Keys and words: key ?" onClick={() => openHelp(true)} />
           <ThemeButton />
         </div>
       </header>
@@ -47,6 +52,8 @@ export function App() {
       </main>
       <RunBar hidden={shown.id === 'live' || shown.id === 'start'} looking={shown.id === 'live'} />
       <Tour />
+      <Explained />
+      <Help />
     </div>
   );
 }
@@ -123,19 +130,36 @@ function follow(e: MouseEvent, id: string): void {
   openView(id);
 }
 
-/** The digits open the five entries, where nothing is being typed. */
-function useDigits(): void {
+/** The keys that count everywhere. */
+function usePageKeys(): void {
   useEffect(() => {
-    const press = (e: KeyboardEvent) => {
-      const typing = e.target instanceof Element && e.target.closest('input, textarea, select');
-      const group = GROUPS[Number(e.key) - 1];
-      if (!group || typing || e.ctrlKey || e.altKey || e.metaKey) return;
-      const first = viewsOf(group)[0];
-      if (first) openView(first.id);
-    };
+    const press = keys('page', {
+      views: (key) => {
+        const first = viewsOf(GROUPS[Number(key) - 1] ?? 'Learn')[0];
+        if (first) openView(first.id);
+      },
+      pause: pauseOrGoOn,
+      help: () => openHelp(true),
+    });
     window.addEventListener('keydown', press);
     return () => window.removeEventListener('keydown', press);
   }, []);
+}
+
+function pauseOrGoOn(): void {
+  const { phase } = runState();
+  if (phase === 'running') void controller.pause();
+  else if (phase === 'paused') void controller.unpause();
+}
+
+/** The list of keys and words, whose script comes when it is wanted. */
+function Help() {
+  const open = useStore(helpOpen);
+  const [List, setList] = useState<ComponentType | null>(null);
+  useEffect(() => {
+    if (open) import('./help').then((m) => setList(() => m.Help)).catch(() => {});
+  }, [open]);
+  return open && List ? <List /> : null;
 }
 
 function Title({ view: shown }: { view: View }) {
@@ -153,7 +177,11 @@ function Title({ view: shown }: { view: View }) {
       <h1 ref={heading} tabIndex={-1}>
         {start ? 'Teach a small language model' : shown.title}
       </h1>
-      <p>{start ? 'On this machine, from a text of yours. Nothing leaves it.' : shown.hint}</p>
+      <p>
+        <Words>
+          {start ? 'On this machine, from a text of yours. Nothing leaves it.' : shown.hint}
+        </Words>
+      </p>
     </div>
   );
 }

@@ -3,15 +3,14 @@
 import { useEffect } from 'preact/hooks';
 import { Button, IconButton } from '../parts/button';
 import { goTo, STOPS, tourAt } from '../state/tour';
+import { keys } from '../state/shortcuts';
 import { useStore } from '../store';
 
 export function Tour() {
   const stop = useStore(tourAt);
   useEffect(() => {
     if (stop === null) return;
-    const leave = (e: KeyboardEvent) => {
-      if (e.key === 'Escape') goTo(null);
-    };
+    const leave = keys('tour', { leave: () => goTo(null) });
     window.addEventListener('keydown', leave);
     return () => window.removeEventListener('keydown', leave);
   }, [stop === null]);

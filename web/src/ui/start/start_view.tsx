@@ -10,7 +10,9 @@ import { Button } from '../parts/button';
 import { Card } from '../parts/card';
 import { Advice } from '../model/forecast_card';
 import { SizePicker } from '../model/size_picker';
+import { TokensChoice } from '../model/tokens_choice';
 import { paramCount } from '../model/families';
+import { vocabOf } from '../run/settings';
 import { count, duration, loss, roughCount } from '../format';
 import { StartButton } from '../run/run_buttons';
 import { whenEngine } from '../engine';
@@ -23,6 +25,7 @@ import { useStore } from '../store';
 import { TextBox } from '../text/text_box';
 import { WantedText } from '../text/wanted_text';
 import { Bar } from '../parts/stat';
+import { Words } from '../parts/term';
 import './start.css';
 
 export default function StartView() {
@@ -48,6 +51,7 @@ export default function StartView() {
         <div class="stack">
           <Card title="Model">
             <SizePicker few />
+            <TokensChoice />
             <Warnings />
             {phase !== 'idle' && phase !== 'preparing' && <RunNow />}
             <div class="row start-more">
@@ -100,7 +104,7 @@ function Summary() {
   const time = value && value.seconds > 0 ? `, about ${duration(value.seconds)}` : '';
   return (
     <p class="start-summary">
-      Your own model: {roughCount(paramCount(s))} parameters learn “{text}” in {count(s.steps)}{' '}
+      Your own model: {roughCount(paramCount(s, vocabOf(s)))} parameters learn “{text}” in {count(s.steps)}{' '}
       steps{time}. Here, in this tab.
     </p>
   );
@@ -142,8 +146,10 @@ function Explain() {
       <li>
         <h3>It is corrected</h3>
         <p>
-          Each wrong guess moves its parameters a little. The loss, which is its surprise, falls.
-          You see that live.
+          <Words>
+            {'Each wrong guess moves its parameters a little. The loss, which is its surprise, ' +
+              'falls. You see that live.'}
+          </Words>
         </p>
       </li>
       <li>

@@ -6,12 +6,15 @@
  */
 import type { Model } from '../../lib/index';
 import type { GptConfig } from '../../lib/types';
+import type { Unit } from '../live/words';
 import { Store, useStore } from '../store';
 
 export interface Current {
   model: Model;
   config: GptConfig;
   origin: 'run' | 'file';
+  /** What it reads and writes one by one. */
+  unit: Unit;
   /** What a person calls it: "small, in training" or a file's name. */
   label: string;
   /** Training steps done when it was last looked at; grows while it learns. */

@@ -91,6 +91,7 @@ async function openOne(file: File, signal: AbortSignal): Promise<void> {
   current.set({
     model,
     config: info.config,
+    unit: info.config.vocab === 256 ? 'byte' : 'token',
     origin: 'file',
     label: file.name,
     step: info.step,

@@ -3,7 +3,7 @@
  * paces.ts - how long a step took here, by the shape of the model and the size of a step. The core
  * can only estimate a step from the machine's peak; once such a run has been made, the page knows.
  */
-import type { Settings } from '../run/settings';
+import { type Settings, vocabOf } from '../run/settings';
 
 const KEY = 'tinygpt paces';
 const MOST = 24;
@@ -11,7 +11,8 @@ const MOST = 24;
 /** Everything that a step's time depends on but the machine's load. */
 export function paceKey(s: Settings, device: string): string {
   const { family, layers, width, heads, ctx, batch, accum } = s;
-  return [device, family, layers, width, heads, ctx, batch, accum].join(' ');
+  const like = [device, family, layers, width, heads, ctx, batch, accum];
+  return (s.tokens === 'bytes' ? like : [...like, vocabOf(s)]).join(' ');
 }
 
 function stored(): Record<string, number> {

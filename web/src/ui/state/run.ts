@@ -67,6 +67,7 @@ function showModel(model: Model | null, s: RunState): void {
   current.set({
     model,
     config: { ...gptConfig(s.settings), vocab: s.vocab },
+    unit: s.unit,
     origin: 'run',
     label: s.settings.size === 'custom' ? 'Your model' : `Your ${s.settings.size} model`,
     step: s.step,

@@ -54,7 +54,8 @@ export function readMeta(meta: object): RunMeta | null {
 /** The few settings by which a person tells models apart. */
 export function sizeWords(s: Settings): string {
   const own = s.family === UNNAMED ? '' : `${familyOf(s.family).label} `;
-  return s.size === 'custom' ? `${own}${s.layers} × ${s.width}` : s.size;
+  const reads = s.tokens === 'bytes' ? '' : s.tokens === 'chars' ? ' on characters' : ' on pieces';
+  return (s.size === 'custom' ? `${own}${s.layers} × ${s.width}` : s.size) + reads;
 }
 
 /** What tells its curve from the others. */

@@ -11,6 +11,7 @@ import { GridTable, type CellPlace } from './grid_table';
 import { Heatmap } from './heatmap';
 import { attentionMap, topK } from './maths';
 import { percentOf } from './next_bytes';
+import { keys } from '../state/shortcuts';
 import { useSpelling } from './spelling';
 import { Mark } from './token';
 
@@ -34,6 +35,10 @@ function LargeMap({
   const words =
     `${unit} ${at.row + 1}, ${markAt(probe.tokens, at.row).name}, looks at ${unit} ` +
     `${at.col + 1}, ${markAt(probe.tokens, at.col).name}: ${percentOf(weight)}`;
+  const go = (rows: number, cols: number) => {
+    const row = Math.min(n - 1, Math.max(0, at.row + rows));
+    onAt({ row, col: Math.min(row, Math.max(0, at.col + cols)) });
+  };
   const fromPointer = (e: PointerEvent) => {
     const box = (e.currentTarget as HTMLElement).getBoundingClientRect();
     const row = Math.floor(((e.clientY - box.top) / box.height) * n);
@@ -54,18 +59,12 @@ function LargeMap({
       style={{ '--n': n }}
       onPointerMove={fromPointer}
       onPointerDown={fromPointer}
-      onKeyDown={(e) => {
-        const [rows, cols] = {
-          ArrowUp: [-1, 0],
-          ArrowDown: [1, 0],
-          ArrowLeft: [0, -1],
-          ArrowRight: [0, 1],
-        }[e.key] ?? [0, 0];
-        if (!rows && !cols) return;
-        e.preventDefault();
-        const row = Math.min(n - 1, Math.max(0, at.row + (rows ?? 0)));
-        onAt({ row, col: Math.min(row, Math.max(0, at.col + (cols ?? 0))) });
-      }}
+      onKeyDown={keys('picture', {
+        up: () => go(-1, 0),
+        down: () => go(1, 0),
+        left: () => go(0, -1),
+        right: () => go(0, 1),
+      })}
     >
       <Heatmap weights={map} size={n} class="think-large-map" />
       <span class="think-cross" aria-hidden="true" style={{ '--row': at.row, '--col': at.col }} />

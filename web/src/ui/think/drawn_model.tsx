@@ -7,6 +7,7 @@
 import { Fragment } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { Probe } from '../../lib/types';
+import { capital } from '../format';
 import { Button } from '../parts/button';
 import { Card } from '../parts/card';
 import { Term } from '../parts/term';
@@ -34,7 +35,7 @@ function partsOf(layers: number): Part[] {
 function nameOf(p: Part, unit: Unit): string {
   switch (p.kind) {
     case 'bytes':
-      return unit === 'byte' ? 'Bytes' : 'Tokens';
+      return `${capital(unit)}s`;
     case 'embedding':
       return 'Embedding';
     case 'attention':

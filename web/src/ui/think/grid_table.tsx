@@ -9,6 +9,7 @@
  */
 import type { ComponentChildren, CSSProperties } from 'preact';
 import { useEffect, useId, useRef } from 'preact/hooks';
+import { keys } from '../state/shortcuts';
 
 export interface CellPlace {
   row: number;
@@ -33,17 +34,6 @@ export interface GridTableProps {
   onHover?: (place: CellPlace | null) => void;
   class?: string;
 }
-
-const MOVES: Readonly<Record<string, (p: CellPlace, g: GridTableProps) => CellPlace>> = {
-  ArrowUp: (p) => ({ ...p, row: p.row - 1 }),
-  ArrowDown: (p) => ({ ...p, row: p.row + 1 }),
-  ArrowLeft: (p) => ({ ...p, col: p.col - 1 }),
-  ArrowRight: (p) => ({ ...p, col: p.col + 1 }),
-  Home: (p) => ({ ...p, col: 0 }),
-  End: (p, g) => ({ ...p, col: g.cols - 1 }),
-  PageUp: (p) => ({ ...p, row: 0 }),
-  PageDown: (p, g) => ({ ...p, row: g.rows - 1 }),
-};
 
 function clamp(value: number, count: number): number {
   return Math.min(count - 1, Math.max(0, value));
@@ -74,6 +64,11 @@ export function GridTable(p: GridTableProps) {
     else if (b.right > a.right) scroller.scrollLeft += b.right - a.right;
   }, [selected?.row, selected?.col]);
 
+  const at = selected ?? { row: 0, col: 0 };
+  const go = (to: Partial<CellPlace>) => {
+    const next = { ...at, ...to };
+    p.onSelect({ row: clamp(next.row, p.rows), col: clamp(next.col, p.cols) });
+  };
   return (
     <div class="think-scroll">
       <table
@@ -86,13 +81,16 @@ export function GridTable(p: GridTableProps) {
         onFocus={() => {
           if (!selected) p.onSelect({ row: 0, col: 0 });
         }}
-        onKeyDown={(e) => {
-          const move = MOVES[e.key];
-          if (!move || e.ctrlKey || e.altKey || e.metaKey) return;
-          e.preventDefault();
-          const next = move(selected ?? { row: 0, col: 0 }, p);
-          p.onSelect({ row: clamp(next.row, p.rows), col: clamp(next.col, p.cols) });
-        }}
+        onKeyDown={keys('picture', {
+          up: () => go({ row: at.row - 1 }),
+          down: () => go({ row: at.row + 1 }),
+          left: () => go({ col: at.col - 1 }),
+          right: () => go({ col: at.col + 1 }),
+          first: () => go({ col: 0 }),
+          last: () => go({ col: p.cols - 1 }),
+          top: () => go({ row: 0 }),
+          bottom: () => go({ row: p.rows - 1 }),
+        })}
         onClick={(e) => {
           const place = placeOf(e.target);
           if (place) p.onSelect(place);

@@ -4,6 +4,7 @@
  * way from the bottom row (no block yet) to the top one is the model making up its mind.
  */
 import type { Probe } from '../../lib/types';
+import { capital } from '../format';
 import { Card } from '../parts/card';
 import { markAt } from './characters';
 import { GridTable } from './grid_table';
@@ -73,7 +74,7 @@ export function LensCard({
       {depth !== layers && (
         <div class="think-under">
           <h3>
-            {unit === 'byte' ? 'Byte' : 'Token'} {position + 1}, {depthName(depth, layers)}
+            {capital(unit)} {position + 1}, {depthName(depth, layers)}
           </h3>
           <NextBytes
             label={`Next ${unit} ${depthName(depth, layers)}`}

@@ -6,6 +6,7 @@
  */
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
+import type { Unit } from '../live/words';
 import { visibleToken, type VisibleToken } from './bytes';
 
 /** What a model's tokenizer tells of its tokens. */
@@ -15,7 +16,7 @@ export interface Pieces {
 }
 
 export interface Spelling {
-  unit: 'byte' | 'token';
+  unit: Unit;
   visible(id: number): VisibleToken;
 }
 

@@ -4,6 +4,7 @@
  * coming; one of them is where the other cards look.
  */
 import { markAt } from './characters';
+import { keys } from '../state/shortcuts';
 import { useSpelling } from './spelling';
 import { Mark } from './token';
 
@@ -18,6 +19,7 @@ export interface TextStripProps {
 export function TextStrip({ tokens, seen, position, onSelect }: TextStripProps) {
   const last = tokens.length - 1;
   const { unit } = useSpelling();
+  const go = (to: number) => onSelect(Math.min(last, Math.max(0, to)));
   const name = (t: number) => {
     const p = seen[t];
     const surprise =
@@ -36,19 +38,14 @@ export function TextStrip({ tokens, seen, position, onSelect }: TextStripProps) 
       aria-valuemax={tokens.length}
       aria-valuenow={position + 1}
       aria-valuetext={name(position)}
-      onKeyDown={(e) => {
-        const to = {
-          ArrowLeft: position - 1,
-          ArrowDown: position - 1,
-          ArrowRight: position + 1,
-          ArrowUp: position + 1,
-          Home: 0,
-          End: last,
-        }[e.key];
-        if (to === undefined) return;
-        e.preventDefault();
-        onSelect(Math.min(last, Math.max(0, to)));
-      }}
+      onKeyDown={keys('picture', {
+        left: () => go(position - 1),
+        down: () => go(position - 1),
+        right: () => go(position + 1),
+        up: () => go(position + 1),
+        first: () => go(0),
+        last: () => go(last),
+      })}
     >
       {Array.from(tokens, (_, t) => (
         <span

@@ -3,14 +3,13 @@
  * think_view.tsx - Watch it think: everything that the model in hand computes over a short text, as
  * it is now; while it learns, the view follows.
  */
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Model } from '../../lib/index';
 import { plainError } from '../plain_error';
 import { Button } from '../parts/button';
-import { Card, Disclosure } from '../parts/card';
+import { Card } from '../parts/card';
 import { Check, Field } from '../parts/fields';
 import { Notice } from '../parts/notice';
-import { Glossary } from '../parts/term';
 import { current } from '../state/current';
 import { notify } from '../state/notices';
 import { textState } from '../state/text';
@@ -25,7 +24,7 @@ import { LensCard } from './lens_card';
 import { choices, meanLoss, nextAt } from './maths';
 import { NextBytes } from './next_bytes';
 import { PatchCard } from './patch_card';
-import { SpellingContext, spellingOf } from './spelling';
+import { type Spelling, SpellingContext, spellingOf } from './spelling';
 import { MOST_TOKENS, thinkState, watchTraining } from './state';
 import { TextStrip } from './text_strip';
 import { Mark } from './token';
@@ -90,6 +89,17 @@ function useOwnText(model: Model) {
   return { ...job, write };
 }
 
+/** Characters are told from other tokens by what was trained. */
+function useSpellingOf(model: Model): Spelling {
+  const trained = useStore(current, (c) => c?.unit ?? 'byte');
+  return useMemo(() => {
+    const spelling = spellingOf(model.tokenizer);
+    return spelling.unit === 'token' && trained === 'character'
+      ? { ...spelling, unit: trained }
+      : spelling;
+  }, [model, trained]);
+}
+
 function Watched({ model }: { model: Model }) {
   const { text, position: wanted, follow } = useStore(thinkState);
   const ctx = useStore(current, (c) => c?.config.ctx ?? MOST_TOKENS);
@@ -105,7 +115,7 @@ function Watched({ model }: { model: Model }) {
     follow,
   );
   const probe = seen.value;
-  const spelling = spellingOf(model.tokenizer);
+  const spelling = useSpellingOf(model);
   const { unit } = spelling;
   if (probe) spell(probe.tokens, spelling);
 
@@ -226,11 +236,6 @@ function Watched({ model }: { model: Model }) {
         </>
       )}
       <PatchCard model={model} ctx={ctx} />
-      <Card title="Words">
-        <Disclosure summary="What the words of this page mean">
-          <Glossary />
-        </Disclosure>
-      </Card>
     </div>
     </SpellingContext.Provider>
   );

@@ -9,9 +9,10 @@ import { Card, Disclosure } from '../parts/card';
 import { Check, Field, NumberField } from '../parts/fields';
 import { Notice } from '../parts/notice';
 import { Stat } from '../parts/stat';
-import { count, milliseconds } from '../format';
+import { capital, count, milliseconds } from '../format';
 import { current } from '../state/current';
 import { notify } from '../state/notices';
+import { keys } from '../state/shortcuts';
 import { useStore } from '../store';
 import { outputs, stop, write, writeState, type Output, type Side } from './generation';
 import { NeedModel } from './need_model';
@@ -38,8 +39,9 @@ function writerWords(o: Output): string {
 }
 
 /** What the model in hand writes one by one. */
-function useUnit(): 'Bytes' | 'Tokens' {
-  return useStore(current, (c) => (c && c.config.vocab !== 256 ? 'Tokens' : 'Bytes'));
+function useUnit(): string {
+  const unit = useStore(current, (c) => c?.unit ?? 'byte');
+  return `${capital(unit)}s`;
 }
 
 const STATUS: Record<Output['status'], string> = {
@@ -162,11 +164,7 @@ export default function WriteView() {
                 aria-describedby={describedBy}
                 value={prompt}
                 onInput={(e) => writeState.patch({ prompt: e.currentTarget.value })}
-                onKeyDown={(e) => {
-                  if (e.key !== 'Enter' || !(e.ctrlKey || e.metaKey)) return;
-                  e.preventDefault();
-                  void write(model);
-                }}
+                onKeyDown={keys('write', { write: () => void write(model), stop })}
               />
             )}
           </Field>
