@@ -15,6 +15,7 @@
 #include "train_data.h"
 #include "train_log.h"
 #include "train_run.h"
+#include "train_sweep.h"
 #include "train_tokens.h"
 
 #include <errno.h>
@@ -35,7 +36,7 @@ enum { PLAN_INDENT = 12 };
 typedef struct values {
     tg_args_list data, val_data;
     const char *preset, *from, *resume, *out, *log, *svg, *sample_prompt;
-    const char *family, *tokenizer, *tokens, *template_name;
+    const char *family, *tokenizer, *tokens, *template_name, *sweep;
     int64_t row_tokens, layers, width, heads, kv_heads, head_size, mlp, ctx, window;
     double rope_base;
     int64_t steps, batch, accum, warmup, eval_every, eval_windows, patience;
@@ -136,6 +137,9 @@ static const tg_option run_options[] = {
            .hide_default = true),
     TG_FLAG("--skip-bad-steps", values, skip_bad_steps,
             "go on when a loss or gradient is not finite"),
+    TG_TEXT("--sweep", values, sweep, "NAME=..",
+            "the run with several values of an option, and a table: lr=1e-4..1e-2:log:6, "
+            "dropout=0..0.3:lin:4, batch=8,16,32; nothing is saved"),
     TG_FLAG("--hold-lr", values, hold_lr,
             "with --resume and more --steps: the rate stays where the schedule ends now"),
 };
@@ -243,6 +247,10 @@ static int check_options(const tg_args *args, const values *v) {
         return tg_args_refuse(args,
                               "want --tokenizer (a vocabulary that is there) or --tokens (one "
                               "of this text), have both");
+    if (v->sweep &&
+        (v->resume || v->out || v->log || v->svg || tg_args_given(args, "--save-every")))
+        return tg_args_refuse(args, "--sweep makes new runs and saves nothing: it contradicts "
+                                    "--resume, --out, --log, --svg and --save-every");
     if (v->no_save && (v->out || tg_args_given(args, "--save-every"))) {
         return tg_args_refuse(args, "--no-save contradicts --out and --save-every");
     }
@@ -843,6 +851,28 @@ static int run(tg_app *app, const values *v, parts *p, const tg_train_options *o
     return r.log_failed && code == TG_EXIT_DONE ? TG_EXIT_FAILED : code;
 }
 
+/* A new run for each value; text and vocabulary are read anew, which takes little beside it. */
+static int sweep(tg_app *app, values *v, parts *p, tg_sweep *s) {
+    const tg_model_config config = p->config;
+    const tg_preset *const preset = p->preset;
+    const bool quiet = v->quiet || app->globals.json;
+    int code = TG_ARGS_GO_ON;
+    size_t n_done = 0;
+    v->no_save = true;
+    v->quiet = true;
+    tg_sweep_begin(app, s, quiet);
+    for (; code == TG_ARGS_GO_ON && n_done < s->n; n_done += code == TG_ARGS_GO_ON) {
+        tg_train_options o;
+        tg_sweep_set(s, n_done, v);
+        code = prepare(app, v, p, &o);
+        if (code == TG_ARGS_GO_ON) code = tg_sweep_go(app, s, n_done, p->trainer, quiet);
+        free_parts(p);
+        *p = (parts) { .config = config, .preset = preset };
+    }
+    tg_sweep_end(app, s, n_done, quiet);
+    return code == TG_ARGS_GO_ON ? TG_EXIT_DONE : code;
+}
+
 int tg_cmd_train(int argc, char **argv) {
     /* The library's defaults are the ones that the help shows. */
     const tg_train_options d = tg_train_options_default();
@@ -878,8 +908,12 @@ int tg_cmd_train(int argc, char **argv) {
     tg_app app;
     int code = tg_app_parse(&app, &spec, groups, 4, argc, argv);
     static parts p; /* names of files, which a small stack has no room for */
+    static tg_sweep values_of_sweep;
     tg_train_options o = d;
     if (code == TG_ARGS_GO_ON) code = check_options(&app.args, &v);
+    if (code == TG_ARGS_GO_ON && v.sweep)
+        code = tg_sweep_parse(&app.args, v.sweep, run_options,
+                              sizeof run_options / sizeof *run_options, &values_of_sweep);
     if (code == TG_ARGS_GO_ON && !v.from && !v.resume) {
         code = choose_config(&app.args, &v, &p.config, &p.preset);
     }
@@ -892,8 +926,12 @@ int tg_cmd_train(int argc, char **argv) {
      * program, which has nothing to save yet. */
     tg_signals_install();
     tg_context_force(app.ctx, v.force);
-    code = prepare(&app, &v, &p, &o);
-    if (code == TG_ARGS_GO_ON) code = run(&app, &v, &p, &o);
+    if (v.sweep) {
+        code = sweep(&app, &v, &p, &values_of_sweep);
+    } else {
+        code = prepare(&app, &v, &p, &o);
+        if (code == TG_ARGS_GO_ON) code = run(&app, &v, &p, &o);
+    }
     free_parts(&p);
     return tg_app_end(&app, code);
 }

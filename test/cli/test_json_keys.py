@@ -78,6 +78,7 @@ def keys_of_runs():
     tuned = asked("train", "--data", text_file(), "--from", TUNED, "--steps", "2",
                   "--row-tokens", "16", "--eval-windows", "2", *SILENT, "--no-save")
     compared("train", first, resumed, skipped, tuned)
+    compared("train --sweep", a_run("--steps", "2", "--sweep", "lr=1e-3,1e-2"))
     write("t.txt", b"Once upon a time there was a fox. " * 40)
     compared("sample", asked("sample", "a.tinygpt", "--prompt", "abc", "--tokens", "3"),
              asked("sample", have_model(LLAMA), "--prompt", "abc", "--tokens", "1"))

@@ -589,7 +589,31 @@ def conversations():
     expect(tinygpt("train", "--data", text_file(), "--template", "chatml"), 2, "a template for a text", err="jsonl")
 
 
+def sweeps():
+    """train --sweep: each run is the one that the option alone would make, and nothing is written."""
+    to = ("train", "--data", text_file(), *TINY, "--steps", "6", "--eval-every", "3", "--sample-every", "0")
+    r = tinygpt(*to, "--sweep", "lr=1e-4..1e-2:log:3", "--json")
+    expect(r, 0, "a sweep of rates")
+    rows = r.json_lines()
+    check(all(abs(row["value"] / want - 1) < 1e-9 for row, want in zip(rows, (1e-4, 1e-3, 1e-2))), "equal ratios", str(rows))
+    for row in rows:
+        alone = tinygpt(*to, "--lr", repr(row["value"]), "--no-save", "--json").json_lines()[-2]
+        equal((row["loss"], row["val"], row["step"]), (alone["loss"], alone["val"], 6), f"the run of {row['value']}")
+    equal([name for name in os.listdir(".") if name.endswith((".tinygpt", ".svg"))], [], "nothing is saved")
+    r = tinygpt(*to, "--sweep", "batch=2,4")
+    expect(r, 0, "a sweep of batches", out=[r"\n +2 ", r"\n +4 ", "The best of 2 runs has --batch"])
+    r = tinygpt(*to, "--sweep", "eps=0.1..0.3:lin:3", "--json")
+    equal([round(row["value"], 9) for row in r.json_lines()], [0.1, 0.2, 0.3], "equal distances")
+    for bad in ("lr", "lr=", "lr=1", "lr=1..2", "lr=1..2:log", "lr=1..2:log:1", "lr=1..2:log:65", "lr=0..1:log:3",
+                "lr=1..1:lin:3", "lr=1,x", "lr=1,2,", "lr=1..2:cos:3", "lr=nan,1"):
+        expect(tinygpt(*to, "--sweep", bad), 2, f"--sweep {bad}", err="--sweep: want")
+    expect(tinygpt(*to, "--sweep", "lr=0,1"), 2, "a rate of 0", err="--lr does not take 0")
+    for name in ("rate", "schedule", "skip-bad-steps", "out"):
+        expect(tinygpt(*to, "--sweep", name + "=1,2"), 2, f"--sweep {name}", err="is a number")
+    expect(tinygpt(*to, "--sweep", "lr=1e-3,1e-2", "--out", "a.tinygpt"), 2, "to be saved", err="saves nothing")
+
+
 main(first_run, forecast_first, file_names, learning_rates, resume_is_the_run, resume_after_ctrl_c,
      resume_long_history, resume_refuses, resume_across_classes, fine_tune, early_stop,
      threads_change_nothing, isas_agree, sampling, prompts, characters_are_whole, conversions,
-     conversations, verify_names_the_difference, help_and_version)
+     conversations, sweeps, verify_names_the_difference, help_and_version)
