@@ -657,7 +657,28 @@ def evaluations():
     expect(tinygpt("eval", "a.tinygpt", "--data", "t.txt", "--losses", "--windows", "3"), 2, "fewer", err="contradicts")
 
 
+def rates_by_a_table():
+    """train --rates: straight lines between the steps of the table, also behind a resume that has it again."""
+    table = ("--rates", "2=0,4=1e-3,8=2e-3")
+    r = train("--steps", "10", "--json", "--no-save", *table)
+    expect(r, 0, "a run by a table")
+    rows = r.json_lines()[:-1]
+    want = [0, 0, 5e-4, 1e-3, 1.25e-3, 1.5e-3, 1.75e-3, 2e-3, 2e-3, 2e-3]
+    check(all(abs(row["lr"] - rate) < 1e-12 for row, rate in zip(rows, want)), "its rates", str([row["lr"] for row in rows]))
+    constant = train("--steps", "3", "--json", "--no-save", "--rates", "1=1e-3").json_lines()[-2]
+    equal(constant["hash"], train("--steps", "3", "--json", "--no-save", "--lr", "1e-3").json_lines()[-2]["hash"],
+          "a table of one rate is that rate")
+    expect(train("--steps", "5", "--out", "a.tinygpt", *table), 0, "half of it")
+    again = resume("a.tinygpt", "--steps", "10", "--json", *table)
+    expect(again, 0, "the other half")
+    equal(again.json_lines()[-2]["hash"], rows[-1]["hash"], "is the same run")
+    for bad in ("1", "1=", "1=x", "x=1", "-1=1e-3", "2=1e-3,2=1e-4", "3=1e-3,2=1e-4", "1=1e-3,", "1=-1", "1=1e9", "1=nan"):
+        expect(train("--steps", "2", "--no-save", "--rates", bad), 2, f"--rates {bad}", err="want STEP=RATE")
+    expect(train("--steps", "2", "--no-save", "--lr", "1e-3", *table), 2, "a rate, too", err="contradicts --lr")
+
+
 main(first_run, forecast_first, file_names, learning_rates, resume_is_the_run, resume_after_ctrl_c,
      resume_long_history, resume_refuses, resume_across_classes, fine_tune, early_stop,
      threads_change_nothing, isas_agree, sampling, prompts, characters_are_whole, conversions,
-     conversations, sweeps, evaluations, verify_names_the_difference, help_and_version)
+     conversations, sweeps, evaluations,
+     rates_by_a_table, verify_names_the_difference, help_and_version)
