@@ -18,8 +18,6 @@ tg_status tg_ahead_begin(tg_session *s, const int32_t *tokens, size_t n, tg_feed
 
 void tg_ahead_end(tg_session *s, size_t n) {
     tg_session_go_back(s, s->n_tokens - (int32_t)n + 1);
-    /* A state is behind all guesses: where not all are taken, it is left before the next feed. */
-    if (s->d->cache.n_cols[TG_KEEPS_STATES] > 0) s->n_held = s->n_tokens;
     s->ahead.n = (int32_t)n - 1;
     s->ahead.row = 0;
 }
@@ -39,7 +37,7 @@ tg_status tg_ahead_take(tg_session *s, int32_t token, bool *taken) {
     const float *row = (const float *)tg_plan_data(&k->plan, k->logits) + (size_t)++a->row * V;
     TG_TRY(tg_session_want_finite(s, row));
     memcpy(s->logits, row, V * sizeof *row);
-    s->likeliest = -1;
+    s->drawn = -1;
     a->n--;
     s->n_tokens++;
     s->n_held++;

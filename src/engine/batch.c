@@ -50,7 +50,7 @@ static void take_rows(tg_together_entry *t) {
     const size_t again = (size_t)(s->n_tokens - s->n_held);
     const size_t fresh = t->rows > again ? t->rows - again : 0;
     memmove(s->fed + s->n_tokens, t->f->tokens + t->f->done, fresh * sizeof *s->fed);
-    tg_session_take_rows(s, t->rows);
+    s->n_held += (int32_t)t->rows;
     s->n_tokens += (int32_t)fresh;
     t->f->done += fresh;
     t->rows = 0;
@@ -109,7 +109,7 @@ static void take_logits(tg_together *w) {
         if (t->status == TG_OK) {
             take_rows(t);
             memcpy(t->s->logits, row, V * sizeof *row);
-            t->s->likeliest = -1;
+            t->s->drawn = -1;
         } else {
             tg_feeding_abandon(t->s, t->f);
         }
@@ -232,7 +232,9 @@ tg_status tg_session_copy_from(tg_session *to, const tg_session *from) {
     tg_session_go_back(to, 0);
     memcpy(to->fed, from->fed, (size_t)from->n_tokens * sizeof *to->fed);
     memcpy(to->logits, from->logits, (size_t)to->model->layout.config.vocab * sizeof *to->logits);
-    to->likeliest = from->likeliest;
+    to->drawn = from->drawn;
+    to->drawn_by = from->drawn_by;
+    to->expected = from->expected;
     tg_cache_share(c, to->sequence, from->sequence, n);
     to->n_held = (int32_t)n;
     to->n_lost = n > 0 ? from->n_lost : 0;

@@ -200,6 +200,41 @@ static tg_status process_logits(drawing *d) {
                    "sampling: want a token that may be drawn, have none left");
 }
 
+/* ------------------------------------------------------------------------------------------ draw
+ *
+ * Scalars of a draw say nothing that does not matter: nothing of chance where the largest logit is
+ * taken, and no recent tokens without a penalty. So two of the same draw are the same.
+ */
+
+tg_scalars tg_draw_greedy(void) { return (tg_scalars) { .repeat_penalty = 1 }; }
+
+tg_scalars tg_draw_next(tg_scalars rt) {
+    if (rt.temperature > 0 && ++rt.draw_lo == 0) rt.draw_hi++;
+    return rt;
+}
+
+static tg_scalars scalars_of(const tg_sample_options *o, uint64_t index, int32_t recent) {
+    tg_scalars rt = tg_draw_greedy();
+    rt.repeat_penalty = (float)o->repeat_penalty;
+    if (rt.repeat_penalty < 1 || rt.repeat_penalty > 1) rt.n_recent = recent;
+    if (!((float)o->temperature > 0)) return rt;
+    rt.temperature = (float)o->temperature;
+    rt.top_p = (float)o->top_p;
+    rt.min_p = (float)o->min_p;
+    rt.top_k = o->top_k;
+    rt.seed_lo = (uint32_t)o->seed;
+    rt.seed_hi = (uint32_t)(o->seed >> 32);
+    rt.draw_lo = (uint32_t)index;
+    rt.draw_hi = (uint32_t)(index >> 32);
+    return rt;
+}
+
+/* The plan that gave the logits has drawn, too: was it as this draw is to be? */
+static bool has_drawn(const tg_session *s, tg_scalars rt) {
+    rt.rows = 1;
+    return s->drawn >= 0 && memcmp(&rt, &s->drawn_by, sizeof rt) == 0;
+}
+
 /* index numbers the draws of one generation. With the seed it decides the random number, so drawing
  * twice for one index gives the same token, whatever was drawn in between. */
 tg_status tg_session_draw(tg_session *s, const tg_sample_options *o, uint64_t index,
@@ -212,10 +247,11 @@ tg_status tg_session_draw(tg_session *s, const tg_sample_options *o, uint64_t in
     memcpy(tg_plan_data(&s->sample, s->recent), s->fed + s->n_tokens - recent,
            (size_t)recent * sizeof *s->fed);
     const bool processed = processes_logits(s, o);
-    /* As the op would: the plan that gave the logits has asked it already. */
-    const bool penalized = recent > 0 && (o->repeat_penalty < 1 || o->repeat_penalty > 1);
-    if (s->likeliest >= 0 && o->temperature <= 0 && !processed && !penalized) {
-        *token = s->likeliest;
+    tg_scalars rt = scalars_of(o, index, recent);
+    /* The next one will be like this one; where logits are processed, a plan draws for nobody. */
+    s->expected = processed ? tg_draw_greedy() : tg_draw_next(scalars_of(o, index, o->repeat_last));
+    if (!processed && has_drawn(s, rt)) {
+        *token = s->drawn;
         return TG_OK;
     }
     drawing d = { .s = s,
@@ -223,18 +259,6 @@ tg_status tg_session_draw(tg_session *s, const tg_sample_options *o, uint64_t in
                   .logits = s->logits,
                   .V = (size_t)s->model->layout.config.vocab,
                   .recent = recent };
-    tg_scalars rt = {
-        .temperature = (float)o->temperature,
-        .top_p = (float)o->top_p,
-        .min_p = (float)o->min_p,
-        .repeat_penalty = (float)o->repeat_penalty,
-        .top_k = o->top_k,
-        .n_recent = recent,
-        .seed_lo = (uint32_t)o->seed,
-        .seed_hi = (uint32_t)(o->seed >> 32),
-        .draw_lo = (uint32_t)index,
-        .draw_hi = (uint32_t)(index >> 32),
-    };
     tg_status status = TG_OK;
     if (processed) {
         rt.repeat_penalty = 1; /* processing has done it, before what must come after it */

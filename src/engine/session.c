@@ -31,10 +31,12 @@ static tg_status build_class(tg_decoder *d, tg_session_class *k) {
     k->tokens = tg_input_rows(g, "tokens", tg_type_1d(TG_I32, (size_t)k->rows));
     k->logits = tg_net_logits(&net, k->tokens);
     if (g->status == TG_OK) tg_output(g, k->logits, "logits");
-    /* A GPU is asked once a token, not twice, by who takes the likeliest. */
-    if (k->rows == 1 && !k->every_row && d->ctx->backend != d->ctx->cpu)
-        k->likeliest = tg_sample(g, k->logits, NULL);
-    if (k->likeliest && g->status == TG_OK) tg_output(g, k->likeliest, "token");
+    /* A GPU is asked once a token, not twice. */
+    if (k->rows == 1 && !k->every_row && d->ctx->backend != d->ctx->cpu) {
+        k->recent = tg_input(g, "recent", tg_type_1d(TG_I32, TG_RECENT_MAX));
+        k->drawn = tg_sample(g, k->logits, k->recent);
+    }
+    if (k->drawn && g->status == TG_OK) tg_output(g, k->drawn, "token");
     TG_TRY(tg_graph_finish(g));
     const char *const name = k->every_row    ? "verify"
                              : k->rows == 1  ? "decode"
@@ -43,8 +45,8 @@ static tg_status build_class(tg_decoder *d, tg_session_class *k) {
     tg_plan_options o = tg_runtime_plan_options(d->ctx, name);
     o.rows_alone = k->every_row;
     TG_TRY(tg_plan_build(&k->plan, g, &o));
-    k->plan.carry_in = k->likeliest ? k->tokens : NULL;
-    k->plan.carry_out = k->likeliest;
+    k->plan.carry_in = k->drawn ? k->tokens : NULL;
+    k->plan.carry_out = k->drawn;
     return TG_OK;
 }
 
@@ -59,7 +61,7 @@ static tg_status bind_class(tg_decoder *d, tg_session_class *k, void *memory) {
 static void free_class(tg_session_class *k) {
     if (k->built) tg_graph_deinit(&k->graph);
     k->built = false;
-    k->likeliest = NULL;
+    k->recent = k->drawn = NULL;
 }
 
 /* Its memory is its own: the rows' logits are read while other plans run. */
@@ -196,6 +198,8 @@ tg_status tg_session_open_in(tg_decoder *d, int32_t sequence, tg_session **out) 
     s->sequence = sequence;
     s->capacity = d->capacity;
     s->on.position = -1;
+    s->drawn = -1;
+    s->expected = tg_draw_greedy();
     tg_arena_init(&s->arena, &d->ctx->err.mem);
     const tg_status status = make_session(s);
     if (status == TG_OK)
@@ -284,7 +288,6 @@ void tg_session_go_back(tg_session *s, int32_t n) {
     s->on.position = -1;
     s->n_tokens = n;
     if (n < s->n_held) s->n_held = holds(s, n) ? n : 0;
-    s->n_held = tg_cache_reach(&s->d->cache, s->sequence, s->n_held);
     if (s->n_held == 0) s->n_lost = 0;
 }
 
@@ -303,15 +306,9 @@ void tg_session_note_run(tg_session *s, int32_t n) {
     if (s->n_held == 0) s->version = s->model->version;
     const tg_cache *c = &s->d->cache;
     for (int32_t i = 0; i < c->n_layers; i++) {
-        if (c->layers[i].keeps == TG_KEEPS_STATES) continue;
         const int32_t room = (int32_t)tg_layer_state_room(&c->layers[i]);
         if (n - room > s->n_lost) s->n_lost = n - room;
     }
-}
-
-void tg_session_take_rows(tg_session *s, size_t rows) {
-    s->n_held += (int32_t)rows;
-    if (rows > 0) tg_cache_take_rows(&s->d->cache, s->sequence, rows, s->n_held);
 }
 
 /* The logits are taken over at the end alone, so that those of the last whole feed stay until then.
@@ -319,16 +316,17 @@ void tg_session_take_rows(tg_session *s, size_t rows) {
 static void end_piece(tg_session *s, tg_feeding *f, const tg_session_class *k, size_t rows) {
     const bool again = s->n_held < s->n_tokens;
     tg_run_restart(&f->run);
-    tg_session_take_rows(s, rows);
+    s->n_held += (int32_t)rows;
     if (again) return;
-    s->follows = f->n == 1 && f->tokens[0] == s->likeliest;
+    s->follows = f->n == 1 && f->tokens[0] == s->drawn;
     memmove(s->fed + s->n_tokens, f->tokens + f->done, rows * sizeof *s->fed);
     s->n_tokens += (int32_t)rows;
     f->done += rows;
     if (f->done < f->n) return;
     memcpy(s->logits, tg_plan_data(&k->plan, k->logits),
            (size_t)s->model->layout.config.vocab * sizeof(float));
-    s->likeliest = k->likeliest ? *(const int32_t *)tg_plan_data(&k->plan, k->likeliest) : -1;
+    s->drawn = k->drawn ? *(const int32_t *)tg_plan_data(&k->plan, k->drawn) : -1;
+    s->drawn_by = f->rt;
     if (f->ahead) tg_ahead_end(s, f->n);
 }
 
@@ -353,9 +351,7 @@ static int32_t first_bad_layer(const tg_session *s, size_t position) {
         const size_t size =
             l->dtype == TG_F32 ? l->row_elems : (size_t)s->model->layout.config.head_size;
         for (size_t h = 0; h < l->heads; h++) {
-            const uint8_t *row = l->keeps == TG_KEEPS_STATES
-                                     ? tg_cache_state(&s->d->cache, i, s->sequence, 0)
-                                     : tg_cache_row(&s->d->cache, i, s->sequence, h, position);
+            const uint8_t *row = tg_cache_row(&s->d->cache, i, s->sequence, h, position);
             for (size_t c = 0; c < size; c++) {
                 float x;
                 if (l->dtype == TG_F32)
@@ -409,7 +405,6 @@ static void leave_shared_page(tg_session *s) {
  * before what is fed next. */
 bool tg_session_find_cache(tg_session *s) {
     leave_shared_page(s);
-    if (s->ahead.n == 0) s->n_held = tg_cache_reach(&s->d->cache, s->sequence, s->n_held);
     if (s->generation == s->ctx->generation) return false;
     s->generation = s->ctx->generation;
     s->n_held = s->n_lost = 0;
@@ -431,16 +426,30 @@ bool tg_session_recovered(tg_session *s, tg_run *run, tg_status *status) {
     return true;
 }
 
-static void place(tg_session *s, const tg_session_class *k, const int32_t *tokens, size_t rows) {
+/* Tokens, positions, and what a plan that draws looks back on. */
+static void place(tg_session *s, const tg_session_class *k, const int32_t *tokens, size_t rows,
+                  const tg_scalars *rt) {
     memcpy(tg_plan_data(&k->plan, k->tokens), tokens, rows * sizeof(int32_t));
     tg_cache_place_rows(&s->d->cache, &k->plan, &k->rows_in, 0, rows, s->sequence, s->n_held);
+    if (!k->drawn || rt->n_recent == 0) return;
+    int32_t *const recent = tg_plan_data(&k->plan, k->recent), before = rt->n_recent - 1;
+    memcpy(recent, s->fed + s->n_held - before, (size_t)before * sizeof *recent);
+    recent[before] = tokens[0];
+}
+
+/* Of a run of some rows, behind which there will be n tokens. */
+static tg_scalars scalars_of(const tg_session *s, size_t rows, int32_t n) {
+    tg_scalars rt = s->expected;
+    rt.rows = (int32_t)rows;
+    if (rt.n_recent > n) rt.n_recent = n;
+    return rt;
 }
 
 /* Is the run of this one token on its way? It was begun while the one before it ran. */
 static bool take_running_on(tg_session *s, tg_feeding *f, bool alone) {
     tg_running_on *on = &s->on;
     const bool is_it = alone && on->position == s->n_held && on->version == s->model->version &&
-                       f->tokens[0] == s->likeliest;
+                       memcmp(&on->rt, &f->rt, sizeof on->rt) == 0 && f->tokens[0] == s->drawn;
     if (is_it) {
         f->run.phase = on->run.phase;
         f->run.unit = on->run.unit;
@@ -450,23 +459,23 @@ static bool take_running_on(tg_session *s, tg_feeding *f, bool alone) {
     return is_it;
 }
 
-/* A text that takes the likeliest token for the second time will most often do so again. */
+/* A text that takes for the second time what was drawn will most often do so again. Penalties look
+ * at the token that is on the device alone. */
 static bool may_run_on(const tg_session *s, const tg_feeding *f, const tg_session_class *k,
                        bool alone) {
     return alone && k->plan.carry_in && s->ctx->backend != s->ctx->cpu &&
            s->ctx->levers & TG_LEVER_BIT(readback_pipelining) && s->follows &&
-           f->tokens[0] == s->likeliest && s->d->cache.n_sequences == 1 &&
-           s->d->cache.n_cols[TG_KEEPS_STATES] == 0 && /* which a run needs to be done */
+           f->tokens[0] == s->drawn && f->rt.n_recent == 0 && s->d->cache.n_sequences == 1 &&
            s->n_held + 1 < s->capacity;
 }
 
 /* TG_PENDING: all is well, whether it has begun or not. */
-static tg_status run_on(tg_session *s, tg_session_class *k) {
-    const tg_scalars rt = { .rows = 1 };
+static tg_status run_on(tg_session *s, tg_session_class *k, const tg_scalars *rt) {
     tg_running_on *on = &s->on;
     on->run = (tg_run) { .later = true, .carries = true };
+    on->rt = tg_draw_next(*rt);
     tg_cache_place_rows(&s->d->cache, &k->plan, &k->rows_in, 0, 1, s->sequence, s->n_held + 1);
-    const tg_status status = tg_session_run_plan(s, &k->plan, &rt, &on->run);
+    const tg_status status = tg_session_run_plan(s, &k->plan, &on->rt, &on->run);
     if (status != TG_PENDING || !tg_run_begun(&on->run)) return status;
     on->position = s->n_held + 1;
     on->version = s->model->version;
@@ -475,27 +484,18 @@ static tg_status run_on(tg_session *s, tg_session_class *k) {
 }
 
 /* Runs the piece that was placed. alone: it is one token, by the plan of one row. */
-static tg_status run_piece(tg_session *s, tg_feeding *f, tg_session_class *k, size_t rows,
-                           bool taken, bool alone) {
-    const tg_scalars rt = { .rows = (int32_t)rows };
+static tg_status run_piece(tg_session *s, tg_feeding *f, tg_session_class *k, bool taken,
+                           bool alone) {
     tg_status status = TG_PENDING;
     if (may_run_on(s, f, k, alone) && (taken || !tg_run_begun(&f->run))) {
         f->run.later = !taken;
-        if (!taken) status = tg_session_run_plan(s, &k->plan, &rt, &f->run);
+        if (!taken) status = tg_session_run_plan(s, &k->plan, &f->rt, &f->run);
+        const bool is_out = taken || (f->run.later && tg_run_begun(&f->run)); /* all of it */
         f->run.later = false;
-        if (status == TG_PENDING && tg_run_begun(&f->run)) status = run_on(s, k);
-        place(s, k, f->tokens, 1); /* if the run has to begin anew */
+        if (status == TG_PENDING && is_out) status = run_on(s, k, &f->rt);
+        place(s, k, f->tokens, 1, &f->rt); /* if the run has to begin anew */
     }
-    return status == TG_PENDING ? tg_session_run_plan(s, &k->plan, &rt, &f->run) : status;
-}
-
-/* Of what cannot be taken back, the state before the last token of a feed stays, too: who asks the
- * same again wants its logits alone. */
-static size_t rows_of_piece(const tg_session *s, const tg_feeding *f, const tg_session_class *k,
-                            size_t left) {
-    const bool states = s->d->cache.n_cols[TG_KEEPS_STATES] > 0 && !f->ahead;
-    if (left > (size_t)k->rows) return (size_t)k->rows;
-    return states && left > TG_STATE_SHORT_ROWS ? left - 1 : left;
+    return status == TG_PENDING ? tg_session_run_plan(s, &k->plan, &f->rt, &f->run) : status;
 }
 
 /* A piece begins with its tokens in the plan's input. The plan's memory is the session's own, so
@@ -512,16 +512,17 @@ tg_status tg_feeding_go_on(tg_session *s, tg_feeding *f, double deadline_ms) {
         const int32_t *tokens = again ? s->fed + s->n_held : f->tokens + f->done;
         if (f->ahead) TG_TRY(tg_decoder_want_rows(s->d));
         tg_session_class *k = f->ahead && !again ? &s->d->rows : tg_decoder_class_for(s->d, left);
-        const size_t rows = rows_of_piece(s, f, k, left);
+        const size_t rows = left < (size_t)k->rows ? left : (size_t)k->rows;
         const bool alone = k == &s->d->by_rows[0] && f->n == 1 && !again,
                    begun = tg_run_begun(&f->run);
         if (!begun) {
+            f->rt = scalars_of(s, rows, s->n_held + (int32_t)rows);
             if (k->rows == 1) tg_copies_use(s->d, deadline_ms);
-            place(s, k, tokens, rows);
+            place(s, k, tokens, rows, &f->rt);
             tg_session_note_run(s, s->n_held + (int32_t)rows);
         }
         const bool taken = !begun && take_running_on(s, f, alone);
-        tg_status status = run_piece(s, f, k, rows, taken, alone);
+        tg_status status = run_piece(s, f, k, taken, alone);
         if (tg_session_recovered(s, &f->run, &status)) continue;
         TG_TRY(status);
         if (rows == left && !again) TG_TRY(want_numbers(s, k, rows));

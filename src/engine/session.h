@@ -11,8 +11,7 @@
  *
  * A layer with a window keeps the newest positions alone (model/state.h). Going back to where
  * its window has left the ring leaves the tokens, and an empty cache: they are computed again
- * before whatever is fed next. Where layers keep states, n_held goes back to the newest of them
- * (cache.h) before anything is fed.
+ * before whatever is fed next.
  *
  *   fed      0 ............ n_held ............ n_tokens           n_held = n_tokens, as a rule
  *             in the cache  |  to be computed  |
@@ -39,7 +38,7 @@ typedef struct tg_session_class {
     tg_graph graph;
     tg_plan plan;
     tg_value *tokens, *logits;
-    tg_value *likeliest; /* token, of a GPU's plan of one row; else NULL */
+    tg_value *recent, *drawn; /* of a GPU's plan of one row, which draws, too; else NULL */
     tg_cache_inputs rows_in;
     bool built;
     bool every_row;  /* gives the logits of all rows, not of the last one alone */
@@ -60,15 +59,17 @@ typedef struct tg_ahead {
 } tg_ahead;
 
 /*
- * What a GPU computes of a text that goes on with the likeliest token each time: the run of the
- * next token is submitted before this one has come back, so that the device never waits for the
- * host. Its token is taken over on the device. If another one is fed, the run has been in vain:
- * what it wrote is behind all that counts, as rows of guesses are.
+ * A GPU's plan of one row draws as the next draw will most likely want it: as the last one did,
+ * with the next number. And where a text goes on with what it has drawn, the run of the next token
+ * is submitted before this one has come back, so that the device never waits for the host; the
+ * token is taken over on the device. If another one is fed, the run has been in vain: what it wrote
+ * is behind all that counts, as rows of guesses are.
  */
 typedef struct tg_running_on {
     tg_run run;
     int32_t position; /* of its row; -1: there is no such run */
     uint64_t version; /* of the weights */
+    tg_scalars rt;    /* what it draws by */
 } tg_running_on;
 
 /* copies.c: weights in the order in which the decode plan reads them fastest. */
@@ -119,9 +120,11 @@ struct tg_session {
     bool sample_built;
     tg_block sample_memory;
     tg_ahead ahead;
-    float *logits;     /* [V] after the last eval */
-    int32_t likeliest; /* of the logits, where a plan has told; -1: unknown */
-    bool follows;      /* the token fed last was the likeliest, as far as a plan had told */
+    float *logits;       /* [V] after the last eval */
+    int32_t drawn;       /* from the logits, by the plan that gave them; -1: nothing */
+    tg_scalars drawn_by; /* and how */
+    tg_scalars expected; /* how the next draw will be, most likely; n_recent: at most */
+    bool follows;        /* the token fed last was the one that had been drawn */
     tg_running_on on;
     tg_run drawing; /* of the sampling plan, while it is PENDING */
     tg_arena arena;
@@ -150,6 +153,7 @@ typedef struct tg_feeding {
     size_t n, done;
     int32_t before; /* tokens in the cache when it began */
     bool ahead;     /* only the first token is certain */
+    tg_scalars rt;  /* of the run */
     tg_run run;     /* of the piece that is being run */
 } tg_feeding;
 
@@ -167,6 +171,9 @@ tg_status tg_session_feed(tg_session *s, const int32_t *tokens, size_t n);
 
 tg_status tg_session_draw(tg_session *s, const tg_sample_options *o, uint64_t index,
                           int32_t *token);
+/* draw.c: what the first draw of a session is expected to be, and the one behind a draw. */
+tg_scalars tg_draw_greedy(void);
+tg_scalars tg_draw_next(tg_scalars rt);
 tg_status tg_session_keep_bias(tg_session *s, const tg_logit_bias *bias, size_t n);
 tg_status tg_session_keep_texts(tg_session *s, const char *const *texts, size_t n,
                                 tg_logits_texts **out);
@@ -194,8 +201,6 @@ tg_status tg_decoder_want_plans(tg_decoder *d);
 tg_session_class *tg_decoder_class_for(tg_decoder *d, size_t n);
 /* Before a run that brings the cache to n positions. */
 void tg_session_note_run(tg_session *s, int32_t n);
-/* After a run, whose rows the cache has: n_held grows. */
-void tg_session_take_rows(tg_session *s, size_t rows);
 /* E_NUMBER, unless all logits [V] are finite; they are those behind a position, and the message
  * names the layer if it is still in the cache. */
 tg_status tg_session_want_numbers(const tg_session *s, const float *logits, size_t position);

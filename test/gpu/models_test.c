@@ -71,7 +71,7 @@ static void same_logits_of_model_files(void **state) {
     static const char *const files[] = {
         "llama.gguf",  "llama3.gguf",  "qwen2.gguf",  "qwen3.gguf",   "gemma3.gguf", "gpt2.gguf",
         "phi3.gguf",   "mistral.gguf", "biases.gguf", "smollm3.gguf", "yarn.gguf",   "phi4.gguf",
-        "gemma2.gguf", "olmo2.gguf",   "lfm2.gguf",   "granite.gguf", "mlx4"
+        "gemma2.gguf", "olmo2.gguf",   "lfm2.gguf",   "mlx4"
     };
     static const struct {
         tg_weight_type type;
@@ -162,47 +162,80 @@ static void greedy_tokens_are_of_the_logits(void **state) {
 }
 
 /* A text as it was fed, and the logits each time. */
-enum { TURNS_V = 48, TURNS_MAX = 64 };
+enum { TURNS_V = 48, TURNS_MAX = 64, TURNS_CTX = 32, TURNS_PROMPT = 4, TURNS_BACK = 6 };
 typedef struct turns {
     tg_session *s;
     int32_t fed[TURNS_MAX];
+    bool by_chance[TURNS_MAX]; /* drawn with the turn's number */
     float logits[TURNS_MAX][TURNS_V];
     size_t n;
 } turns;
 
-/* more: how far from the likeliest. on: whether the token after it is under way by then. */
-static void feed_turn(turns *t, int32_t more, bool on) {
-    const int32_t token = (t->s->likeliest + more + TURNS_V) % TURNS_V;
+/* under_way: whether the token behind it is by then. */
+static void feed_turn(turns *t, int32_t token, bool under_way) {
     const float *logits;
     OK(gpu, tg_session_eval(t->s, &token, 1, &logits));
     memcpy(t->logits[t->n], logits, sizeof t->logits[t->n]);
     t->fed[t->n++] = token;
-    assert_int_equal(t->s->on.position, on ? t->s->n_tokens : -1);
+    assert_int_equal(t->s->on.position, under_way ? t->s->n_tokens : -1);
+}
+static void feed_drawn(turns *t, bool under_way) { feed_turn(t, t->s->drawn, under_way); }
+static void feed_another(turns *t) { feed_turn(t, (t->s->drawn + 1) % TURNS_V, false); }
+
+/* Whether the first two are what had been drawn is a matter of chance. */
+static void feed_by_chance(turns *t, const tg_sample_options *o) {
+    for (int i = 0; i < 5; i++) {
+        int32_t token;
+        OK(gpu, tg_session_sample(t->s, o, t->n, &token));
+        t->by_chance[t->n] = true;
+        feed_turn(t, token, i > 1 || (t->s->follows && token == t->s->drawn));
+    }
 }
 
-enum { TURNS_CTX = 32, TURNS_PROMPT = 4, TURNS_BACK = 6 };
-
-static void feed_turns(turns *t) {
-    tg_sample_options drawn = tg_sample_options_default();
+static void feed_turns(turns *t, const tg_sample_options *greedy, const tg_sample_options *chance) {
     int32_t token;
-    feed_turn(t, 8, false);
-    feed_turn(t, 0, false);
-    for (int k = 0; k < 4; k++) feed_turn(t, 0, true);
-    feed_turn(t, 1, false);
-    feed_turn(t, 0, false);
-    for (int k = 0; k < 2; k++) feed_turn(t, 0, true);
+    feed_turn(t, 7, false);
+    feed_drawn(t, false);
+    for (int k = 0; k < 4; k++) feed_drawn(t, true);
+    feed_another(t);
+    feed_drawn(t, false);
+    for (int k = 0; k < 2; k++) feed_drawn(t, true);
     /* The workspace is another plan's by now: what is under way is right, and has no successor. */
-    OK(gpu, tg_session_sample(t->s, &drawn, 0, &token));
-    feed_turn(t, 0, false);
-    feed_turn(t, 0, true);
+    OK(gpu, tg_session_sample(t->s, chance, 0, &token));
+    OK(gpu, tg_session_sample(t->s, greedy, 0, &token));
+    feed_drawn(t, false);
+    feed_drawn(t, true);
+    feed_by_chance(t, chance);
+    /* What is under way draws by chance, and that is not wanted any more. */
+    OK(gpu, tg_session_sample(t->s, greedy, 0, &token));
+    feed_drawn(t, true);
+    assert_int_equal(t->s->drawn, first_of_largest(t->logits[t->n - 1], TURNS_V, NULL, 0, 1));
     OK(gpu, tg_session_rewind(t->s, TURNS_BACK));
-    feed_turn(t, 5, false);
-    feed_turn(t, 0, false);
-    while (t->s->n_tokens < TURNS_CTX - 1) feed_turn(t, 0, true);
-    feed_turn(t, 0, false); /* behind it there is no room */
+    feed_another(t);
+    feed_drawn(t, false);
+    while (t->s->n_tokens < TURNS_CTX - 1) feed_drawn(t, true);
+    feed_drawn(t, false); /* behind it there is no room */
 }
 
-/* A text that goes on with its likeliest token has the next one under way: the bits are those of a
+/* The same turns, each of which is waited for, and drawn by a plan of its own. */
+static void want_same_turns(const turns *t, tg_session *s, const tg_sample_options *chance) {
+    for (size_t k = 0; k < t->n; k++) {
+        const float *logits;
+        int32_t token;
+        if (k == t->n - (TURNS_CTX - TURNS_BACK)) OK(gpu, tg_session_rewind(s, TURNS_BACK));
+        if (t->by_chance[k]) {
+            s->drawn = -1;
+            OK(gpu, tg_session_sample(s, chance, k, &token));
+            assert_int_equal(token, t->fed[k]);
+        }
+        s->follows = false;
+        OK(gpu, tg_session_eval(s, &t->fed[k], 1, &logits));
+        assert_int_equal(s->on.position, -1);
+        assert_memory_equal(logits, t->logits[k], sizeof t->logits[k]);
+    }
+}
+
+/* A text that goes on with what was drawn has the next token under way: the bits are those of a
  * session that waits for each token. Nor does it matter whether another token is fed, whether
  * others have used the device in between, and where one goes back. */
 static void running_on_changes_nothing(void **state) {
@@ -210,26 +243,24 @@ static void running_on_changes_nothing(void **state) {
     static const char *const files[] = { "llama.gguf", "lfm2.gguf" };
     static const int32_t prompt[TURNS_PROMPT] = { 5, 8, 21, 3 };
     static turns t;
+    tg_sample_options greedy = tg_sample_options_default(), chance = greedy;
+    greedy.temperature = 0;
+    chance.temperature = 1.5;
+    chance.top_k = 7;
+    chance.top_p = 0.9;
     for (size_t i = 0; i < (is_slow ? 1 : 2); i++) {
         char path[64];
         tg_model *m;
         tg_session *waits;
         snprintf(path, sizeof path, "test/golden/lm/%s", files[i]);
         OK(gpu, tg_model_open(gpu, path, &m));
-        t.n = 0;
+        t = (turns) { .n = 0 };
         OK(gpu, tg_session_new(gpu, m, TURNS_CTX, &t.s));
         OK(gpu, tg_session_eval(t.s, prompt, TURNS_PROMPT, NULL));
-        feed_turns(&t);
+        feed_turns(&t, &greedy, &chance);
         OK(gpu, tg_session_new(gpu, m, TURNS_CTX, &waits));
         OK(gpu, tg_session_eval(waits, prompt, TURNS_PROMPT, NULL));
-        for (size_t k = 0; k < t.n; k++) {
-            const float *logits;
-            if (k == t.n - (TURNS_CTX - TURNS_BACK)) OK(gpu, tg_session_rewind(waits, TURNS_BACK));
-            waits->follows = false;
-            OK(gpu, tg_session_eval(waits, &t.fed[k], 1, &logits));
-            assert_int_equal(waits->on.position, -1);
-            assert_memory_equal(logits, t.logits[k], sizeof t.logits[k]);
-        }
+        want_same_turns(&t, waits, &chance);
         tg_session_free(t.s);
         tg_session_free(waits);
         tg_model_free(m);
